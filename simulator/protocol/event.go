@@ -1,0 +1,366 @@
+package protocol
+
+import "encoding/json"
+
+// Event is one frame of a turn, in order. The set is closed. Frames with a
+// wire form marshal to exactly one stream-json line; [Trace] events have none
+// and are for transcripts, journals and debuggers only.
+type Event interface{ event() }
+
+// Init is system/init: the state of the session at the start of a turn.
+type Init struct {
+	Type                    string           `json:"type"`    // "system"
+	Subtype                 string           `json:"subtype"` // "init"
+	CWD                     string           `json:"cwd"`
+	SessionID               string           `json:"session_id"`
+	Tools                   []string         `json:"tools"`
+	MCPServers              []MCPServer      `json:"mcp_servers"`
+	Model                   string           `json:"model"`
+	PermissionMode          PermissionMode   `json:"permissionMode"`
+	SlashCommands           []string         `json:"slash_commands"`
+	TerminalSlashCommands   []string         `json:"terminal_slash_commands,omitempty"`
+	APIKeySource            string           `json:"apiKeySource"`
+	ClaudeCodeVersion       string           `json:"claude_code_version"`
+	OutputStyle             string           `json:"output_style"`
+	Agents                  []string         `json:"agents"`
+	Skills                  []string         `json:"skills"`
+	Plugins                 []Plugin         `json:"plugins"`
+	Capabilities            []string         `json:"capabilities"`
+	MCPServerErrors         []MCPServerError `json:"mcp_server_errors,omitempty"`
+	AnalyticsDisabled       bool             `json:"analytics_disabled"`
+	ProductFeedbackDisabled bool             `json:"product_feedback_disabled"`
+	ServedByAnthropic       bool             `json:"served_by_anthropic"`
+	UUID                    string           `json:"uuid"`
+	MemoryPaths             *MemoryPaths     `json:"memory_paths,omitempty"`
+	OriginalCWD             string           `json:"original_cwd"`
+	AdditionalDirectories   []string         `json:"additional_directories"`
+	MessagingSocketPath     string           `json:"messaging_socket_path,omitempty"`
+	FastModeState           string           `json:"fast_mode_state"`
+	FastModeDisabledReason  string           `json:"fast_mode_disabled_reason"`
+	PerTurnEffortActive     bool             `json:"per_turn_effort_active"`
+	UltrathinkAvailable     bool             `json:"ultrathink_available"`
+	UltrathinkTypedRaises   bool             `json:"ultrathink_typed_raises"`
+	ViewMode                string           `json:"view_mode"`
+	UserMessageUUIDs        []string         `json:"user_message_uuids,omitempty"`
+}
+
+// MCPServer is one line of init.mcp_servers.
+type MCPServer struct {
+	Name   string `json:"name"`   // raw, as configured
+	Status string `json:"status"` // connected, failed, pending, disabled, needs-auth
+	Source string `json:"source"` // dynamic, project, user, sdk
+}
+
+// MCPServerError is one skipped entry of an MCP configuration.
+type MCPServerError struct {
+	Name    string `json:"name"`
+	Type    string `json:"type"` // invalid_config, unknown_type, url_missing_type, reserved_name
+	Message string `json:"message"`
+}
+
+// Plugin is one line of init.plugins.
+type Plugin struct {
+	Name    string `json:"name"`
+	Path    string `json:"path"`
+	Source  string `json:"source"`
+	Version string `json:"version,omitempty"`
+}
+
+// MemoryPaths tells where memory files live.
+type MemoryPaths struct {
+	Auto string `json:"auto"`
+}
+
+// Assistant is one content block of the model's message.
+type Assistant struct {
+	Type               string           `json:"type"` // "assistant"
+	Message            AssistantMessage `json:"message"`
+	ParentToolUseID    *string          `json:"parent_tool_use_id"`
+	SessionID          string           `json:"session_id"`
+	UUID               string           `json:"uuid"`
+	Timestamp          string           `json:"timestamp"`
+	Error              string           `json:"error,omitempty"`
+	RequestID          string           `json:"request_id,omitempty"`
+	IsAPIErrorMessage  bool             `json:"is_api_error_message,omitempty"`
+	APIErrorStatus     int              `json:"api_error_status,omitempty"`
+	APIErrorType       string           `json:"api_error_type,omitempty"`
+	APIError           string           `json:"api_error,omitempty"`
+	Aborted            bool             `json:"aborted,omitempty"`
+	ThinkingDurationMS *int             `json:"thinking_duration_ms,omitempty"`
+	ThinkingDisplay    string           `json:"thinking_display,omitempty"`
+	ToolUseMeta        []ToolUseMeta    `json:"tool_use_meta,omitempty"`
+	AgentID            string           `json:"agent_id,omitempty"`
+	SubagentType       string           `json:"subagent_type,omitempty"`
+	TaskDescription    string           `json:"task_description,omitempty"`
+	LocalCommandSource string           `json:"local_command_source,omitempty"`
+	ContextUsage       json.RawMessage  `json:"context_usage,omitempty"`
+	LocalCommandRun    *LocalCommand    `json:"local_command_run,omitempty"`
+	UserMessageUUID    string           `json:"user_message_uuid,omitempty"`
+	UserMessageUUIDs   []string         `json:"user_message_uuids,omitempty"`
+
+	// Final is what the transcript keeps and the stream does not show: the
+	// message's real stop reason and usage. Nil on synthetic messages.
+	Final *MessageFinal `json:"-"`
+}
+
+// MessageFinal is the end of a message as the API reports it last.
+type MessageFinal struct {
+	StopReason   string
+	StopSequence *string
+	Usage        Usage
+}
+
+// LocalCommand is a slash command that ran without the model.
+type LocalCommand struct {
+	Command string `json:"command"`
+	Args    string `json:"args"`
+}
+
+// ToolUseMeta names an MCP call for display.
+type ToolUseMeta struct {
+	ID                string `json:"id"`
+	DisplayName       string `json:"display_name"`
+	ServerDisplayName string `json:"server_display_name,omitempty"`
+	ToolName          string `json:"tool_name,omitempty"`
+}
+
+// User is a user event: a tool result, a replayed prompt or injected text.
+type User struct {
+	Type            string           `json:"type"` // "user"
+	Message         UserContent      `json:"message"`
+	ParentToolUseID *string          `json:"parent_tool_use_id"`
+	SessionID       string           `json:"session_id"`
+	UUID            string           `json:"uuid"`
+	Timestamp       string           `json:"timestamp"`
+	ToolUseResult   any              `json:"tool_use_result,omitempty"`
+	ToolResultMeta  []ToolResultMeta `json:"tool_result_meta,omitempty"`
+	IsReplay        *bool            `json:"isReplay,omitempty"`
+	IsSynthetic     bool             `json:"isSynthetic,omitempty"`
+	AgentID         string           `json:"agent_id,omitempty"`
+	SubagentType    string           `json:"subagent_type,omitempty"`
+	TaskDescription string           `json:"task_description,omitempty"`
+
+	// SourceUUID is the uuid of the assistant event whose call this answers;
+	// for transcripts. Empty = no tool result.
+	SourceUUID string `json:"-"`
+}
+
+// UserContent is the message inside a user event.
+type UserContent struct {
+	Role    string  `json:"role"` // "user"
+	Content Content `json:"content"`
+}
+
+// ToolResultMeta tells how a call was decided.
+type ToolResultMeta struct {
+	ID                 string              `json:"id"`
+	NonExecutionKind   string              `json:"non_execution_kind,omitempty"`
+	PermissionDecision *PermissionDecision `json:"permission_decision,omitempty"`
+}
+
+// Result ends a turn: exactly one per prompt. Success has Result, the error
+// subtypes have Errors.
+type Result struct {
+	DurationAPIMS          int                    `json:"duration_api_ms"`
+	StopReason             *string                `json:"stop_reason"`
+	SessionID              string                 `json:"session_id"`
+	TotalCostUSD           float64                `json:"total_cost_usd"`
+	Usage                  Usage                  `json:"usage"`
+	ModelUsage             map[string]ModelUsage  `json:"modelUsage"`
+	PermissionDenials      []PermissionDenial     `json:"permission_denials"`
+	TerminalReason         string                 `json:"terminal_reason,omitempty"`
+	FastModeState          string                 `json:"fast_mode_state,omitempty"`
+	FastModeDisabledReason string                 `json:"fast_mode_disabled_reason,omitempty"`
+	SubagentStats          *SubagentStats         `json:"subagent_stats,omitempty"`
+	SafetyStops            *int                   `json:"safety_stops,omitempty"`
+	IsError                bool                   `json:"is_error"`
+	NumTurns               int                    `json:"num_turns"`
+	Subtype                string                 `json:"subtype"`
+	APIErrorStatus         Null[int]              `json:"api_error_status,omitzero"`
+	APIErrorType           string                 `json:"api_error_type,omitempty"`
+	APIError               string                 `json:"api_error,omitempty"`
+	Result                 *string                `json:"result,omitempty"`
+	StructuredOutput       json.RawMessage        `json:"structured_output,omitempty"`
+	DeferredToolUse        *DeferredToolUse       `json:"deferred_tool_use,omitempty"`
+	Errors                 []string               `json:"errors,omitempty"`
+	TTFTMS                 *int                   `json:"ttft_ms,omitempty"`
+	Type                   string                 `json:"type"` // "result"
+	DurationMS             int                    `json:"duration_ms"`
+	UUID                   string                 `json:"uuid"`
+	TTFTStreamMS           *int                   `json:"ttft_stream_ms,omitempty"`
+	TimeToRequestMS        *int                   `json:"time_to_request_ms,omitempty"`
+	FirstContentFrameMS    *int                   `json:"first_content_frame_ms,omitempty"`
+	QueuedTurnCount        *int                   `json:"queued_turn_count,omitempty"`
+	ResultIndex            int                    `json:"result_index"`
+	LocalCommand           string                 `json:"local_command,omitempty"`
+	Origin                 json.RawMessage        `json:"origin,omitempty"`
+	UserMessageUUID        string                 `json:"user_message_uuid,omitempty"`
+	UserMessageUUIDs       []string               `json:"user_message_uuids,omitempty"`
+	StartupFailureReason   string                 `json:"startup_failure_reason,omitempty"`
+	CostUSD                *float64               `json:"cost_usd,omitempty"`                      // CLAUDELESS_COMPAT=claudeless-rs only
+	ModelUsageSince        *map[string]ModelUsage `json:"model_usage_since_last_result,omitempty"` // stream-json only
+}
+
+// PermissionDenial is one refused call of the turn.
+type PermissionDenial struct {
+	ToolName  string          `json:"tool_name"`
+	ToolUseID string          `json:"tool_use_id"`
+	ToolInput json.RawMessage `json:"tool_input"`
+}
+
+// DeferredToolUse is the call a PreToolUse hook put off.
+type DeferredToolUse struct {
+	ID    string          `json:"id"`
+	Name  string          `json:"name"`
+	Input json.RawMessage `json:"input"`
+}
+
+// SubagentStats counts sub-agents of the session.
+type SubagentStats struct {
+	Spawned             int            `json:"spawned"`
+	Requested           Requested      `json:"requested"`
+	StartedInBackground int            `json:"started_in_background"`
+	MaxDepth            int            `json:"max_depth"`
+	SpawnedBySubagents  int            `json:"spawned_by_subagents"`
+	Completed           int            `json:"completed"`
+	Failed              int            `json:"failed"`
+	Killed              Killed         `json:"killed"`
+	Refused             Refused        `json:"refused"`
+	ByType              map[string]int `json:"by_type"`
+}
+
+// Requested counts how sub-agents were asked for.
+type Requested struct {
+	Background int `json:"background"`
+	Foreground int `json:"foreground"`
+	Unset      int `json:"unset"`
+}
+
+// Killed counts sub-agents ended early, by whom.
+type Killed struct {
+	Parent int `json:"parent"`
+	User   int `json:"user"`
+	System int `json:"system"`
+}
+
+// Refused counts sub-agents not started, by limit.
+type Refused struct {
+	DepthLimit       int `json:"depth_limit"`
+	ConcurrencyLimit int `json:"concurrency_limit"`
+	Budget           int `json:"budget"`
+}
+
+// StreamEvent is one raw API stream event (partial messages).
+type StreamEvent struct {
+	Type            string  `json:"type"` // "stream_event"
+	Event           any     `json:"event"`
+	SessionID       string  `json:"session_id"`
+	ParentToolUseID *string `json:"parent_tool_use_id"`
+	UUID            string  `json:"uuid"`
+	TTFTMS          *int    `json:"ttft_ms,omitempty"`
+	ThinkingDisplay string  `json:"thinking_display,omitempty"`
+	APIMessageID    string  `json:"api_message_id"`
+}
+
+// PermissionDenied is system/permission_denied: a call refused without asking
+// anybody. It precedes the call's tool result.
+type PermissionDenied struct {
+	Type               string `json:"type"`    // "system"
+	Subtype            string `json:"subtype"` // "permission_denied"
+	ToolName           string `json:"tool_name"`
+	ToolUseID          string `json:"tool_use_id"`
+	DecisionReasonType string `json:"decision_reason_type,omitempty"`
+	DecisionReasonCode string `json:"decision_reason_code,omitempty"`
+	DecisionReason     string `json:"decision_reason,omitempty"`
+	Message            string `json:"message"`
+	AgentID            string `json:"agent_id,omitempty"`
+	UUID               string `json:"uuid"`
+	SessionID          string `json:"session_id"`
+}
+
+// APIRetry is system/api_retry: the model's API failed and is asked again.
+type APIRetry struct {
+	Type         string `json:"type"`    // "system"
+	Subtype      string `json:"subtype"` // "api_retry"
+	Attempt      int    `json:"attempt"`
+	MaxRetries   int    `json:"max_retries"`
+	RetryDelayMS int    `json:"retry_delay_ms"`
+	ErrorStatus  *int   `json:"error_status"`
+	Error        string `json:"error"`
+	SessionID    string `json:"session_id"`
+	UUID         string `json:"uuid"`
+}
+
+// System is any other system event: Fields are written after type and subtype
+// in their order, then session_id and uuid.
+type System struct {
+	Subtype   string
+	Fields    []Field
+	SessionID string
+	UUID      string
+}
+
+// Field is one key of a [System] or [Frame] event.
+type Field struct {
+	Key   string
+	Value any
+}
+
+// MarshalJSON writes the event as one object.
+func (s *System) MarshalJSON() ([]byte, error) {
+	head := []Field{{"type", "system"}, {"subtype", s.Subtype}}
+	tail := []Field{{"session_id", s.SessionID}, {"uuid", s.UUID}}
+	return marshalFields(head, s.Fields, tail)
+}
+
+// Frame is a top-level event that is not a system event and has no type of its
+// own here (tool_progress, command_lifecycle, conversation_reset, …).
+type Frame struct {
+	Type      string
+	Fields    []Field
+	SessionID string // empty = left out
+	UUID      string // empty = left out
+}
+
+// MarshalJSON writes the event as one object.
+func (f *Frame) MarshalJSON() ([]byte, error) {
+	var tail []Field
+	if f.SessionID != "" {
+		tail = append(tail, Field{"session_id", f.SessionID})
+	}
+	if f.UUID != "" {
+		tail = append(tail, Field{"uuid", f.UUID})
+	}
+	return marshalFields([]Field{{"type", f.Type}}, f.Fields, tail)
+}
+
+func marshalFields(parts ...[]Field) ([]byte, error) {
+	out := []byte{'{'}
+	for _, part := range parts {
+		for _, f := range part {
+			if len(out) > 1 {
+				out = append(out, ',')
+			}
+			key, err := Marshal(f.Key)
+			if err != nil {
+				return nil, err
+			}
+			value, err := Marshal(f.Value)
+			if err != nil {
+				return nil, err
+			}
+			out = append(append(append(out, key...), ':'), value...)
+		}
+	}
+	return append(out, '}'), nil
+}
+
+func (*Init) event()             {}
+func (*Assistant) event()        {}
+func (*User) event()             {}
+func (*Result) event()           {}
+func (*StreamEvent) event()      {}
+func (*PermissionDenied) event() {}
+func (*APIRetry) event()         {}
+func (*System) event()           {}
+func (*Frame) event()            {}

@@ -1,0 +1,104 @@
+package protocol
+
+import "encoding/json"
+
+// HookMatcher registers callbacks of the host for an event (initialize.hooks).
+type HookMatcher struct {
+	// Matcher selects by the event's subject; nil, "" and "*" = all.
+	Matcher         *string  `json:"matcher,omitempty"`
+	HookCallbackIDs []string `json:"hookCallbackIds"`
+	Timeout         float64  `json:"timeout,omitempty"`   // seconds; 0 = the default
+	OnFailure       string   `json:"onFailure,omitempty"` // "continue" (default) or "block"
+}
+
+// HookGroup is one entry of an event in a settings file's "hooks" object.
+type HookGroup struct {
+	Matcher *string      `json:"matcher,omitempty"` // as in [HookMatcher]
+	Hooks   []HookConfig `json:"hooks"`
+}
+
+// HookConfig is one configured hook; Type says which keys count.
+type HookConfig struct {
+	Type          string  `json:"type"`              // command, http, mcp_tool, prompt, agent
+	If            string  `json:"if,omitempty"`      // permission rule; tool events only
+	Timeout       float64 `json:"timeout,omitempty"` // seconds; 0 = the default
+	OnFailure     string  `json:"onFailure,omitempty"`
+	StatusMessage string  `json:"statusMessage,omitempty"`
+	Once          bool    `json:"once,omitempty"`
+
+	Command     string   `json:"command,omitempty"`
+	Args        []string `json:"args,omitempty"` // non-nil = no shell in between
+	Shell       string   `json:"shell,omitempty"`
+	Async       bool     `json:"async,omitempty"`
+	AsyncRewake bool     `json:"asyncRewake,omitempty"`
+
+	URL            string            `json:"url,omitempty"`
+	Headers        map[string]string `json:"headers,omitempty"`
+	AllowedEnvVars []string          `json:"allowedEnvVars,omitempty"`
+
+	Server string          `json:"server,omitempty"`
+	Tool   string          `json:"tool,omitempty"`
+	Input  json.RawMessage `json:"input,omitempty"`
+
+	Prompt          string `json:"prompt,omitempty"`
+	Model           string `json:"model,omitempty"`
+	ContinueOnBlock bool   `json:"continueOnBlock,omitempty"`
+}
+
+// HookOutput is the answer of a hook (spec: cli-contract 5.3).
+type HookOutput struct {
+	Async            bool          `json:"async,omitempty"`        // no verdict is to be waited for
+	AsyncTimeout     float64       `json:"asyncTimeout,omitempty"` // milliseconds
+	Continue         *bool         `json:"continue,omitempty"`     // false ends the turn
+	SuppressOutput   bool          `json:"suppressOutput,omitempty"`
+	StopReason       string        `json:"stopReason,omitempty"`
+	Decision         string        `json:"decision,omitempty"` // approve, block
+	Reason           string        `json:"reason,omitempty"`
+	SystemMessage    string        `json:"systemMessage,omitempty"`
+	TerminalSequence string        `json:"terminalSequence,omitempty"`
+	Specific         *HookSpecific `json:"hookSpecificOutput,omitempty"`
+}
+
+// HookSpecific holds the keys of all events; HookEventName says which count.
+type HookSpecific struct {
+	HookEventName            string          `json:"hookEventName"`
+	PermissionDecision       string          `json:"permissionDecision,omitempty"` // allow, deny, ask, defer
+	PermissionDecisionReason string          `json:"permissionDecisionReason,omitempty"`
+	UpdatedInput             json.RawMessage `json:"updatedInput,omitempty"`
+	AdditionalContext        string          `json:"additionalContext,omitempty"`
+	UpdatedToolOutput        json.RawMessage `json:"updatedToolOutput,omitempty"`
+	UpdatedMCPToolOutput     json.RawMessage `json:"updatedMCPToolOutput,omitempty"`
+	ClassifierContext        string          `json:"classifierContext,omitempty"`
+	SessionTitle             string          `json:"sessionTitle,omitempty"`
+	SuppressOriginalPrompt   bool            `json:"suppressOriginalPrompt,omitempty"`
+	InitialUserMessage       string          `json:"initialUserMessage,omitempty"`
+	WatchPaths               []string        `json:"watchPaths,omitempty"`
+	ReloadSkills             bool            `json:"reloadSkills,omitempty"`
+	Decision                 *HookPermission `json:"decision,omitempty"` // PermissionRequest
+	Retry                    bool            `json:"retry,omitempty"`    // PermissionDenied
+	Action                   string          `json:"action,omitempty"`   // Elicitation, ElicitationResult
+	Content                  json.RawMessage `json:"content,omitempty"`
+	WorktreePath             string          `json:"worktreePath,omitempty"`
+	DisplayContent           string          `json:"displayContent,omitempty"`
+}
+
+// HookPermission is a PermissionRequest hook's verdict.
+type HookPermission struct {
+	Behavior           string             `json:"behavior"` // allow, deny
+	UpdatedInput       json.RawMessage    `json:"updatedInput,omitempty"`
+	UpdatedPermissions []PermissionUpdate `json:"updatedPermissions,omitempty"`
+	Message            string             `json:"message,omitempty"`
+	Interrupt          bool               `json:"interrupt,omitempty"`
+}
+
+// HookAttachment is what a transcript keeps of one hook: the value of an
+// attachment line's "attachment" key.
+type HookAttachment struct {
+	Type   string // hook_success, hook_blocking_error, hook_non_blocking_error, hook_cancelled, …
+	Fields []Field
+}
+
+// MarshalJSON writes the attachment as one object.
+func (a HookAttachment) MarshalJSON() ([]byte, error) {
+	return marshalFields([]Field{{"type", a.Type}}, a.Fields)
+}

@@ -1,0 +1,439 @@
+package protocol
+
+import "encoding/json"
+
+// HookInput is what one event tells its hooks beyond [HookBase]. The set is
+// closed: one type an event, named after it (spec: cli-contract 5.2). A value
+// marshals to the event's own keys only. Pass values, not pointers.
+type HookInput interface {
+	// HookEvent names the event and gives the text matchers are compared with:
+	// the tool name, the source of a session start, …; empty = the event has
+	// none and every matcher that is not "all" misses.
+	HookEvent() (event, subject string)
+}
+
+// HookBase holds the keys that stand before an event's own.
+type HookBase struct {
+	SessionID      string         `json:"session_id"`
+	TranscriptPath string         `json:"transcript_path"`
+	CWD            string         `json:"cwd"`
+	PromptID       string         `json:"prompt_id,omitempty"`
+	PermissionMode PermissionMode `json:"permission_mode,omitempty"` // not on SessionStart, SessionEnd
+	AgentID        string         `json:"agent_id,omitempty"`        // inside sub-agents only
+	AgentType      string         `json:"agent_type,omitempty"`      // inside sub-agents only
+	Effort         *HookEffort    `json:"effort,omitempty"`          // from PreToolUse on
+	HookEventName  string         `json:"hook_event_name"`
+}
+
+// HookEffort is the effort level of the session.
+type HookEffort struct {
+	Level string `json:"level"` // "low", "medium", "high", …
+}
+
+// HookList is a list that is written as [] when it is nil.
+type HookList[T any] []T
+
+// MarshalJSON writes the list, never null.
+func (l HookList[T]) MarshalJSON() ([]byte, error) {
+	if l == nil {
+		return []byte("[]"), nil
+	}
+	return Marshal([]T(l))
+}
+
+// PreToolUseHook precedes the permission check of a call.
+type PreToolUseHook struct {
+	ToolName  string          `json:"tool_name"`
+	ToolInput json.RawMessage `json:"tool_input"`
+	ToolUseID string          `json:"tool_use_id"`
+	MCPServer *ServerRef      `json:"mcp_server,omitempty"` // MCP tools only
+}
+
+// PostToolUseHook follows a call that succeeded.
+type PostToolUseHook struct {
+	ToolName     string          `json:"tool_name"`
+	ToolInput    json.RawMessage `json:"tool_input"`
+	ToolResponse any             `json:"tool_response"` // structured output; nil = null
+	ToolUseID    string          `json:"tool_use_id"`
+	DurationMS   *int            `json:"duration_ms,omitempty"`
+	MCPServer    *ServerRef      `json:"mcp_server,omitempty"`
+}
+
+// PostToolUseFailureHook follows a call that failed; Error is the text of the
+// tool result.
+type PostToolUseFailureHook struct {
+	ToolName    string          `json:"tool_name"`
+	ToolInput   json.RawMessage `json:"tool_input"`
+	ToolUseID   string          `json:"tool_use_id"`
+	Error       string          `json:"error"`
+	IsInterrupt bool            `json:"is_interrupt,omitempty"`
+	DurationMS  *int            `json:"duration_ms,omitempty"`
+	MCPServer   *ServerRef      `json:"mcp_server,omitempty"`
+}
+
+// PostToolBatchHook follows all calls of one assistant message.
+type PostToolBatchHook struct {
+	ToolCalls HookList[HookToolCall] `json:"tool_calls"`
+}
+
+// HookToolCall is one call of a batch.
+type HookToolCall struct {
+	ToolName     string          `json:"tool_name"`
+	ToolInput    json.RawMessage `json:"tool_input"`
+	ToolUseID    string          `json:"tool_use_id"`
+	ToolResponse any             `json:"tool_response,omitempty"`
+}
+
+// PermissionRequestHook runs beside the question to the host.
+type PermissionRequestHook struct {
+	ToolName    string             `json:"tool_name"`
+	ToolInput   json.RawMessage    `json:"tool_input"`
+	Suggestions []PermissionUpdate `json:"permission_suggestions,omitempty"`
+	MCPServer   *ServerRef         `json:"mcp_server,omitempty"`
+}
+
+// PermissionDeniedHook follows a call that was refused without asking.
+type PermissionDeniedHook struct {
+	ToolName  string          `json:"tool_name"`
+	ToolInput json.RawMessage `json:"tool_input"`
+	ToolUseID string          `json:"tool_use_id"`
+	Reason    string          `json:"reason"`
+	MCPServer *ServerRef      `json:"mcp_server,omitempty"`
+}
+
+// UserPromptSubmitHook precedes a turn.
+type UserPromptSubmitHook struct {
+	Prompt       string `json:"prompt"`
+	Source       string `json:"source,omitempty"` // user, sdk, system, loop_wakeup, schedule_wakeup, poll_event
+	SessionTitle string `json:"session_title,omitempty"`
+}
+
+// UserPromptExpansionHook precedes the expansion of a command into a prompt.
+type UserPromptExpansionHook struct {
+	ExpansionType string `json:"expansion_type"` // slash_command, mcp_prompt
+	CommandName   string `json:"command_name"`
+	CommandArgs   string `json:"command_args"`
+	CommandSource string `json:"command_source,omitempty"`
+	Prompt        string `json:"prompt"`
+}
+
+// StopHook precedes the end of a turn.
+type StopHook struct {
+	StopHookActive       bool                     `json:"stop_hook_active"` // this end follows a blocked one
+	LastAssistantMessage string                   `json:"last_assistant_message,omitempty"`
+	BackgroundTasks      HookList[BackgroundTask] `json:"background_tasks"`
+	SessionCrons         HookList[SessionCron]    `json:"session_crons"`
+}
+
+// BackgroundTask is a task still running when a turn ends.
+type BackgroundTask struct {
+	ID          string `json:"id"`
+	Type        string `json:"type"`
+	Status      string `json:"status"`
+	Description string `json:"description"`
+	Command     string `json:"command,omitempty"`
+	AgentType   string `json:"agent_type,omitempty"`
+	Server      string `json:"server,omitempty"`
+	Tool        string `json:"tool,omitempty"`
+	Name        string `json:"name,omitempty"`
+}
+
+// SessionCron is a scheduled prompt of the session.
+type SessionCron struct {
+	ID        string `json:"id"`
+	Schedule  string `json:"schedule"`
+	Recurring bool   `json:"recurring"`
+	Prompt    string `json:"prompt"`
+}
+
+// StopFailureHook follows a turn that an API error ended.
+type StopFailureHook struct {
+	Error                string `json:"error"`
+	ErrorDetails         string `json:"error_details,omitempty"`
+	LastAssistantMessage string `json:"last_assistant_message,omitempty"`
+}
+
+// SubagentStartHook precedes a sub-agent's first request.
+type SubagentStartHook struct {
+	AgentID   string `json:"agent_id"`
+	AgentType string `json:"agent_type"`
+}
+
+// SubagentStopHook precedes the end of a sub-agent.
+type SubagentStopHook struct {
+	StopHookActive       bool                     `json:"stop_hook_active"`
+	AgentID              string                   `json:"agent_id"`
+	AgentTranscriptPath  string                   `json:"agent_transcript_path"`
+	AgentType            string                   `json:"agent_type"`
+	LastAssistantMessage string                   `json:"last_assistant_message,omitempty"`
+	BackgroundTasks      HookList[BackgroundTask] `json:"background_tasks"`
+	SessionCrons         HookList[SessionCron]    `json:"session_crons"`
+}
+
+// NotificationHook tells that the user is wanted.
+type NotificationHook struct {
+	Message          string `json:"message"`
+	Title            string `json:"title,omitempty"`
+	NotificationType string `json:"notification_type"`
+}
+
+// PreCompactHook precedes a compaction.
+type PreCompactHook struct {
+	Trigger            string  `json:"trigger"` // manual, auto
+	CustomInstructions *string `json:"custom_instructions"`
+}
+
+// PostCompactHook follows a compaction.
+type PostCompactHook struct {
+	Trigger        string `json:"trigger"` // manual, auto
+	CompactSummary string `json:"compact_summary"`
+}
+
+// SessionStartHook precedes everything else of a session.
+type SessionStartHook struct {
+	Source                   string   `json:"source"` // startup, resume, clear, compact, fork
+	AgentType                string   `json:"agent_type,omitempty"`
+	Model                    string   `json:"model,omitempty"`
+	SessionTitle             string   `json:"session_title,omitempty"`
+	SecondsSinceLastResponse *float64 `json:"seconds_since_last_response,omitempty"`
+	ContextTokens            *int     `json:"context_tokens,omitempty"`
+	PromptCacheLikelyExpired *bool    `json:"prompt_cache_likely_expired,omitempty"`
+	EstimatedCacheWriteUSD   *float64 `json:"estimated_cache_write_usd,omitempty"`
+}
+
+// SessionEndHook follows everything else of a session.
+type SessionEndHook struct {
+	Reason string `json:"reason"` // clear, resume, logout, prompt_input_exit, other
+}
+
+// SetupHook runs for --init and --maintenance.
+type SetupHook struct {
+	Trigger string `json:"trigger"` // init, maintenance
+}
+
+// ModelSwitch holds what both sides of a change of model are told.
+type ModelSwitch struct {
+	FromModel              string          `json:"from_model"`
+	ToModel                string          `json:"to_model"`
+	RequestedModel         *string         `json:"requested_model"`
+	Source                 string          `json:"source"`
+	ContextTokens          int             `json:"context_tokens"`
+	PromptCacheWarm        bool            `json:"prompt_cache_warm"`
+	CacheTTL               string          `json:"cache_ttl"` // 5m, 1h
+	EstimatedCacheWriteUSD float64         `json:"estimated_cache_write_usd"`
+	Pricing                json.RawMessage `json:"pricing"`
+}
+
+// PreModelSwitchHook precedes a change of model.
+type PreModelSwitchHook struct{ ModelSwitch }
+
+// PostModelSwitchHook follows a change of model.
+type PostModelSwitchHook struct{ ModelSwitch }
+
+// TeammateIdleHook tells that a teammate has nothing left to do.
+type TeammateIdleHook struct {
+	TeammateName string `json:"teammate_name"`
+	TeamName     string `json:"team_name"`
+}
+
+// HookTask is a task of a task list.
+type HookTask struct {
+	TaskID          string `json:"task_id"`
+	TaskSubject     string `json:"task_subject"`
+	TaskDescription string `json:"task_description,omitempty"`
+	TeammateName    string `json:"teammate_name,omitempty"`
+	TeamName        string `json:"team_name,omitempty"`
+}
+
+// TaskCreatedHook precedes a new task.
+type TaskCreatedHook struct{ HookTask }
+
+// TaskCompletedHook precedes the end of a task.
+type TaskCompletedHook struct{ HookTask }
+
+// ElicitationHook precedes a server's question to the user.
+type ElicitationHook struct {
+	MCPServerName   string          `json:"mcp_server_name"`
+	Message         string          `json:"message"`
+	Mode            string          `json:"mode,omitempty"` // form, url
+	URL             string          `json:"url,omitempty"`
+	ElicitationID   string          `json:"elicitation_id,omitempty"`
+	RequestedSchema json.RawMessage `json:"requested_schema,omitempty"`
+}
+
+// ElicitationResultHook precedes the answer to a server's question.
+type ElicitationResultHook struct {
+	MCPServerName string          `json:"mcp_server_name"`
+	ElicitationID string          `json:"elicitation_id,omitempty"`
+	Mode          string          `json:"mode,omitempty"`
+	Action        string          `json:"action"` // accept, decline, cancel
+	Content       json.RawMessage `json:"content,omitempty"`
+}
+
+// ConfigChangeHook tells that a settings file changed.
+type ConfigChangeHook struct {
+	Source   string `json:"source"` // user_settings, project_settings, local_settings, policy_settings, skills
+	FilePath string `json:"file_path,omitempty"`
+}
+
+// InstructionsLoadedHook tells that a memory file was read.
+type InstructionsLoadedHook struct {
+	FilePath        string   `json:"file_path"`
+	MemoryType      string   `json:"memory_type"` // User, Project, Local, Managed
+	LoadReason      string   `json:"load_reason"`
+	Globs           []string `json:"globs,omitempty"`
+	TriggerFilePath string   `json:"trigger_file_path,omitempty"`
+	ParentFilePath  string   `json:"parent_file_path,omitempty"`
+}
+
+// WorktreeCreateHook asks for a work tree; the first path answered is used.
+type WorktreeCreateHook struct {
+	Name string `json:"name"`
+}
+
+// WorktreeRemoveHook asks for the removal of a work tree.
+type WorktreeRemoveHook struct {
+	WorktreePath string `json:"worktree_path"`
+}
+
+// CwdChangedHook tells that the working directory changed.
+type CwdChangedHook struct {
+	OldCWD string `json:"old_cwd"`
+	NewCWD string `json:"new_cwd"`
+}
+
+// FileChangedHook tells that a watched file changed.
+type FileChangedHook struct {
+	FilePath string `json:"file_path"`
+	Event    string `json:"event"` // change, add, unlink
+}
+
+// DirectoryAddedHook tells that a directory joined the workspace.
+type DirectoryAddedHook struct {
+	Directory string `json:"directory"`
+	Source    string `json:"source"`
+}
+
+// MessageDisplayHook precedes a piece of text on screen.
+type MessageDisplayHook struct {
+	TurnID    string `json:"turn_id"`
+	MessageID string `json:"message_id"`
+	Index     int    `json:"index"`
+	Final     bool   `json:"final"`
+	Delta     string `json:"delta"`
+}
+
+// One line an event: its name and what its matchers are compared with.
+
+// HookEvent implements [HookInput].
+func (in PreToolUseHook) HookEvent() (event, subject string) { return "PreToolUse", in.ToolName }
+
+// HookEvent implements [HookInput].
+func (in PostToolUseHook) HookEvent() (event, subject string) { return "PostToolUse", in.ToolName }
+
+// HookEvent implements [HookInput].
+func (in PostToolUseFailureHook) HookEvent() (event, subject string) {
+	return "PostToolUseFailure", in.ToolName
+}
+
+// HookEvent implements [HookInput].
+func (PostToolBatchHook) HookEvent() (event, subject string) { return "PostToolBatch", "" }
+
+// HookEvent implements [HookInput].
+func (in PermissionRequestHook) HookEvent() (event, subject string) {
+	return "PermissionRequest", in.ToolName
+}
+
+// HookEvent implements [HookInput].
+func (in PermissionDeniedHook) HookEvent() (event, subject string) {
+	return "PermissionDenied", in.ToolName
+}
+
+// HookEvent implements [HookInput].
+func (UserPromptSubmitHook) HookEvent() (event, subject string) { return "UserPromptSubmit", "" }
+
+// HookEvent implements [HookInput].
+func (in UserPromptExpansionHook) HookEvent() (event, subject string) {
+	return "UserPromptExpansion", in.CommandName
+}
+
+// HookEvent implements [HookInput].
+func (StopHook) HookEvent() (event, subject string) { return "Stop", "" }
+
+// HookEvent implements [HookInput].
+func (in StopFailureHook) HookEvent() (event, subject string) { return "StopFailure", in.Error }
+
+// HookEvent implements [HookInput].
+func (in SubagentStartHook) HookEvent() (event, subject string) { return "SubagentStart", in.AgentType }
+
+// HookEvent implements [HookInput].
+func (in SubagentStopHook) HookEvent() (event, subject string) { return "SubagentStop", in.AgentType }
+
+// HookEvent implements [HookInput].
+func (in NotificationHook) HookEvent() (event, subject string) {
+	return "Notification", in.NotificationType
+}
+
+// HookEvent implements [HookInput].
+func (in PreCompactHook) HookEvent() (event, subject string) { return "PreCompact", in.Trigger }
+
+// HookEvent implements [HookInput].
+func (in PostCompactHook) HookEvent() (event, subject string) { return "PostCompact", in.Trigger }
+
+// HookEvent implements [HookInput].
+func (in SessionStartHook) HookEvent() (event, subject string) { return "SessionStart", in.Source }
+
+// HookEvent implements [HookInput].
+func (in SessionEndHook) HookEvent() (event, subject string) { return "SessionEnd", in.Reason }
+
+// HookEvent implements [HookInput].
+func (in SetupHook) HookEvent() (event, subject string) { return "Setup", in.Trigger }
+
+// HookEvent implements [HookInput].
+func (PreModelSwitchHook) HookEvent() (event, subject string) { return "PreModelSwitch", "" }
+
+// HookEvent implements [HookInput].
+func (PostModelSwitchHook) HookEvent() (event, subject string) { return "PostModelSwitch", "" }
+
+// HookEvent implements [HookInput].
+func (TeammateIdleHook) HookEvent() (event, subject string) { return "TeammateIdle", "" }
+
+// HookEvent implements [HookInput].
+func (TaskCreatedHook) HookEvent() (event, subject string) { return "TaskCreated", "" }
+
+// HookEvent implements [HookInput].
+func (TaskCompletedHook) HookEvent() (event, subject string) { return "TaskCompleted", "" }
+
+// HookEvent implements [HookInput].
+func (in ElicitationHook) HookEvent() (event, subject string) { return "Elicitation", in.MCPServerName }
+
+// HookEvent implements [HookInput].
+func (in ElicitationResultHook) HookEvent() (event, subject string) {
+	return "ElicitationResult", in.MCPServerName
+}
+
+// HookEvent implements [HookInput].
+func (in ConfigChangeHook) HookEvent() (event, subject string) { return "ConfigChange", in.Source }
+
+// HookEvent implements [HookInput].
+func (in InstructionsLoadedHook) HookEvent() (event, subject string) {
+	return "InstructionsLoaded", in.LoadReason
+}
+
+// HookEvent implements [HookInput].
+func (WorktreeCreateHook) HookEvent() (event, subject string) { return "WorktreeCreate", "" }
+
+// HookEvent implements [HookInput].
+func (WorktreeRemoveHook) HookEvent() (event, subject string) { return "WorktreeRemove", "" }
+
+// HookEvent implements [HookInput].
+func (CwdChangedHook) HookEvent() (event, subject string) { return "CwdChanged", "" }
+
+// HookEvent implements [HookInput].
+func (in FileChangedHook) HookEvent() (event, subject string) { return "FileChanged", in.FilePath }
+
+// HookEvent implements [HookInput].
+func (DirectoryAddedHook) HookEvent() (event, subject string) { return "DirectoryAdded", "" }
+
+// HookEvent implements [HookInput].
+func (MessageDisplayHook) HookEvent() (event, subject string) { return "MessageDisplay", "" }

@@ -1,0 +1,92 @@
+package protocol
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Checklist row 19: every event of cli-contract 5.2, its own keys in order and
+// what its matchers see.
+func TestHookInputs(t *testing.T) {
+	server := &ServerRef{Name: "s", Source: "dynamic"}
+	ms := 5
+	input := json.RawMessage(`{}`)
+	tests := []struct {
+		in                   HookInput
+		event, subject, keys string
+	}{
+		{PreToolUseHook{ToolName: "T", ToolInput: input, MCPServer: server}, "PreToolUse", "T", "tool_name tool_input tool_use_id mcp_server"},
+		{PostToolUseHook{ToolName: "T", ToolInput: input, DurationMS: &ms}, "PostToolUse", "T", "tool_name tool_input tool_response tool_use_id duration_ms"},
+		{PostToolUseFailureHook{ToolName: "T", ToolInput: input}, "PostToolUseFailure", "T", "tool_name tool_input tool_use_id error"},
+		{PostToolBatchHook{}, "PostToolBatch", "", "tool_calls"},
+		{PermissionRequestHook{ToolName: "T", ToolInput: input, Suggestions: []PermissionUpdate{{}}}, "PermissionRequest", "T", "tool_name tool_input permission_suggestions"},
+		{PermissionDeniedHook{ToolName: "T", ToolInput: input}, "PermissionDenied", "T", "tool_name tool_input tool_use_id reason"},
+		{UserPromptSubmitHook{}, "UserPromptSubmit", "", "prompt"},
+		{UserPromptExpansionHook{CommandName: "c"}, "UserPromptExpansion", "c", "expansion_type command_name command_args prompt"},
+		{StopHook{LastAssistantMessage: "x"}, "Stop", "", "stop_hook_active last_assistant_message background_tasks session_crons"},
+		{StopFailureHook{Error: "e"}, "StopFailure", "e", "error"},
+		{SubagentStartHook{AgentType: "a"}, "SubagentStart", "a", "agent_id agent_type"},
+		{SubagentStopHook{AgentType: "a"}, "SubagentStop", "a", "stop_hook_active agent_id agent_transcript_path agent_type background_tasks session_crons"},
+		{NotificationHook{NotificationType: "n"}, "Notification", "n", "message notification_type"},
+		{PreCompactHook{Trigger: "auto"}, "PreCompact", "auto", "trigger custom_instructions"},
+		{PostCompactHook{Trigger: "auto"}, "PostCompact", "auto", "trigger compact_summary"},
+		{SessionStartHook{Source: "resume"}, "SessionStart", "resume", "source"},
+		{SessionEndHook{Reason: "other"}, "SessionEnd", "other", "reason"},
+		{SetupHook{Trigger: "init"}, "Setup", "init", "trigger"},
+		{PreModelSwitchHook{}, "PreModelSwitch", "", "from_model to_model requested_model source context_tokens prompt_cache_warm cache_ttl estimated_cache_write_usd pricing"},
+		{PostModelSwitchHook{}, "PostModelSwitch", "", "from_model to_model requested_model source context_tokens prompt_cache_warm cache_ttl estimated_cache_write_usd pricing"},
+		{TeammateIdleHook{}, "TeammateIdle", "", "teammate_name team_name"},
+		{TaskCreatedHook{}, "TaskCreated", "", "task_id task_subject"},
+		{TaskCompletedHook{}, "TaskCompleted", "", "task_id task_subject"},
+		{ElicitationHook{MCPServerName: "m"}, "Elicitation", "m", "mcp_server_name message"},
+		{ElicitationResultHook{MCPServerName: "m"}, "ElicitationResult", "m", "mcp_server_name action"},
+		{ConfigChangeHook{Source: "skills"}, "ConfigChange", "skills", "source"},
+		{InstructionsLoadedHook{LoadReason: "l"}, "InstructionsLoaded", "l", "file_path memory_type load_reason"},
+		{WorktreeCreateHook{}, "WorktreeCreate", "", "name"},
+		{WorktreeRemoveHook{}, "WorktreeRemove", "", "worktree_path"},
+		{CwdChangedHook{}, "CwdChanged", "", "old_cwd new_cwd"},
+		{FileChangedHook{FilePath: "/f"}, "FileChanged", "/f", "file_path event"},
+		{DirectoryAddedHook{}, "DirectoryAdded", "", "directory source"},
+		{MessageDisplayHook{}, "MessageDisplay", "", "turn_id message_id index final delta"},
+	}
+	if len(tests) != 33 {
+		t.Errorf("%d events, the SDK has 33", len(tests))
+	}
+	for _, tt := range tests {
+		event, subject := tt.in.HookEvent()
+		got := []string{event, subject, strings.Join(objectKeys(t, tt.in), " ")}
+		if diff := cmp.Diff([]string{tt.event, tt.subject, tt.keys}, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", reflect.TypeOf(tt.in).Name(), diff)
+		}
+	}
+}
+
+// objectKeys returns the keys of v's JSON object in the order written.
+func objectKeys(t *testing.T, v any) []string {
+	t.Helper()
+	raw, err := Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dec := json.NewDecoder(strings.NewReader(string(raw)))
+	if _, err := dec.Token(); err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			t.Fatal(err)
+		}
+		keys = append(keys, key.(string))
+	}
+	return keys
+}

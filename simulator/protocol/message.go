@@ -1,0 +1,115 @@
+package protocol
+
+import "encoding/json"
+
+// UserMessage is one prompt: the input of a turn.
+type UserMessage struct {
+	Content Content
+	// UUID is the host's id for the prompt; empty = a fresh one is made.
+	UUID string
+	// Origin is echoed on the result when its kind is "human"; nil = absent.
+	Origin json.RawMessage
+	// NoQuery appends the message without asking the model (host's
+	// shouldQuery:false).
+	NoQuery bool
+	// Source tells where the prompt came from: "sdk" (default), "system".
+	Source string
+}
+
+// AssistantMessage is the API message inside an assistant event. On the stream
+// it holds exactly one block and a nil StopReason (spec: cli-observed 2).
+type AssistantMessage struct {
+	Diagnostics       Null[struct{}] `json:"diagnostics,omitzero"`
+	ID                string         `json:"id"`
+	Container         Null[struct{}] `json:"container,omitzero"`
+	Type              string         `json:"type"` // "message"
+	Role              string         `json:"role"` // "assistant"
+	Model             string         `json:"model"`
+	Content           []Block        `json:"content"`
+	StopDetails       Null[struct{}] `json:"stop_details,omitzero"`
+	StopReason        *string        `json:"stop_reason"`
+	StopSequence      *string        `json:"stop_sequence"`
+	Usage             Usage          `json:"usage"`
+	ContextManagement *struct{}      `json:"context_management"`
+}
+
+// Usage counts tokens. Pointer and Null fields are present only in the forms
+// that have them: a streamed message has none of them, a result all, a
+// synthetic message all but with null values.
+type Usage struct {
+	InputTokens              int                 `json:"input_tokens"`
+	CacheCreationInputTokens int                 `json:"cache_creation_input_tokens"`
+	CacheReadInputTokens     int                 `json:"cache_read_input_tokens"`
+	OutputTokens             int                 `json:"output_tokens"`
+	OutputTokensDetails      Null[OutputDetails] `json:"output_tokens_details,omitzero"`
+	ServerToolUse            *ServerToolUse      `json:"server_tool_use,omitempty"`
+	ServiceTier              *string             `json:"service_tier"`
+	CacheCreation            CacheCreation       `json:"cache_creation"`
+	InferenceGeo             Null[string]        `json:"inference_geo,omitzero"`
+	Iterations               Null[[]struct{}]    `json:"iterations,omitzero"`
+	Speed                    Null[string]        `json:"speed,omitzero"`
+	FallbackCredit           Null[struct{}]      `json:"fallback_credit,omitzero"`
+}
+
+// OutputDetails splits output tokens.
+type OutputDetails struct {
+	ThinkingTokens int `json:"thinking_tokens"`
+}
+
+// ServerToolUse counts tools run by the API's side.
+type ServerToolUse struct {
+	WebSearchRequests int `json:"web_search_requests"`
+	WebFetchRequests  int `json:"web_fetch_requests"`
+}
+
+// CacheCreation splits cache writes by lifetime.
+type CacheCreation struct {
+	Ephemeral1h int `json:"ephemeral_1h_input_tokens"`
+	Ephemeral5m int `json:"ephemeral_5m_input_tokens"`
+}
+
+// ModelUsage is one model's share of a session: cumulative over the session,
+// also across resumes.
+type ModelUsage struct {
+	InputTokens              int     `json:"inputTokens"`
+	OutputTokens             int     `json:"outputTokens"`
+	CacheReadInputTokens     int     `json:"cacheReadInputTokens"`
+	CacheCreationInputTokens int     `json:"cacheCreationInputTokens"`
+	WebSearchRequests        int     `json:"webSearchRequests"`
+	CostUSD                  float64 `json:"costUSD"`
+	ContextWindow            int     `json:"contextWindow"`
+	MaxOutputTokens          int     `json:"maxOutputTokens"`
+	ThinkingTokens           int     `json:"thinkingTokens"`
+	CacheCreation5m          int     `json:"cacheCreationEphemeral5mInputTokens"`
+	CacheCreation1h          int     `json:"cacheCreationEphemeral1hInputTokens"`
+	CanonicalModel           string  `json:"canonicalModel"`
+	Provider                 string  `json:"provider"`
+	CostBasis                string  `json:"costBasis"` // "list" or "unknown"
+}
+
+// Null is an optional field that can be present as null. The zero value is
+// absent (use with omitzero); Set with a nil Value is null.
+type Null[T any] struct {
+	Set   bool
+	Value *T
+}
+
+// NullOf returns a present value.
+func NullOf[T any](v T) Null[T] { return Null[T]{Set: true, Value: &v} }
+
+// NullNow returns a field that is present as null.
+func NullNow[T any]() Null[T] { return Null[T]{Set: true} }
+
+// MarshalJSON writes the value or null.
+func (n Null[T]) MarshalJSON() ([]byte, error) {
+	if n.Value == nil {
+		return []byte("null"), nil
+	}
+	return Marshal(n.Value)
+}
+
+// UnmarshalJSON reads a value or null and marks the field present.
+func (n *Null[T]) UnmarshalJSON(data []byte) error {
+	n.Set = true
+	return json.Unmarshal(data, &n.Value)
+}

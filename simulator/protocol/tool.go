@@ -1,0 +1,143 @@
+package protocol
+
+import "encoding/json"
+
+// Tool is one callable tool.
+type Tool struct {
+	// Name is the canonical name: "Bash", "mcp__server__tool". Unique in a list.
+	Name        string
+	Title       string // human title; empty = none declared
+	Description string
+	// InputSchema is the schema exactly as its owner sent it; nil = none.
+	InputSchema json.RawMessage
+	// Annotations as the server sent them; nil = none.
+	Annotations json.RawMessage
+	// ReadOnly tools may run beside their neighbours (MCP: readOnlyHint).
+	ReadOnly bool
+
+	// The rest is set for MCP tools only.
+	Server       string // raw server name as configured
+	ServerTitle  string // serverInfo.name
+	RawName      string // tool name as the server calls it
+	ServerSource string // "dynamic", "project", "user", "sdk"
+}
+
+// ToolResult is what one tool call gave: the tool failing is IsError, not a Go
+// error.
+type ToolResult struct {
+	Content Content // what the model sees
+	IsError bool
+	// ExplicitOK writes is_error:false on success (Bash does, others do not).
+	ExplicitOK bool
+	// Output is the structured tool_use_result; nil = for errors the string
+	// "Error: <text>", else the content.
+	Output any
+	// Server is the raw name of the MCP server that answered; empty = none.
+	Server string
+
+	// What the layers around the tool decided.
+	Decision         *PermissionDecision // nil = permission checks were not reached
+	NonExecutionKind string              // "" = the tool ran
+	Denied           *PermissionDenied   // event to show before the result; nil = none
+	CountDenial      bool                // add to result.permission_denials
+	Before, After    []Event             // other events to show around the result
+	Stop             *StopTurn           // non-nil ends the turn after this result
+}
+
+// StopTurn tells why a tool layer ends the turn.
+type StopTurn struct {
+	TerminalReason string   // "hook_stopped", "aborted_tools", "completed", …
+	StopReason     string   // empty = "tool_use"
+	Interrupted    bool     // result is error_during_execution
+	Deferred       *ToolUse // the call that was deferred (PreToolUse "defer")
+}
+
+// ErrorResult is a tool error whose text is shown as it is.
+func ErrorResult(text string) ToolResult {
+	return ToolResult{Content: Content{Text: text}, IsError: true}
+}
+
+// UsageError is an error the CLI itself raises about a call (unknown tool, bad
+// input): the model sees it in <tool_use_error> tags.
+func UsageError(text string) ToolResult {
+	return ToolResult{
+		Content: Content{Text: "<tool_use_error>" + text + "</tool_use_error>"},
+		IsError: true,
+		Output:  text,
+	}
+}
+
+// PermissionDecision is the verdict on one tool call as shown in
+// tool_result_meta.
+type PermissionDecision struct {
+	Decision   string `json:"decision"` // "accept" or "reject"
+	Source     string `json:"source"`   // "config", "hook", "user_temporary", "user_permanent", "user_reject"
+	ReasonType string `json:"reason_type,omitempty"`
+}
+
+// PermissionMode is the session's permission mode in the real CLI's spelling.
+type PermissionMode string
+
+// The permission modes; ModeDefault is also what "manual" means.
+const (
+	ModeDefault     PermissionMode = "default"
+	ModeAcceptEdits PermissionMode = "acceptEdits"
+	ModeAuto        PermissionMode = "auto"
+	ModeBypass      PermissionMode = "bypassPermissions"
+	ModeDontAsk     PermissionMode = "dontAsk"
+	ModePlan        PermissionMode = "plan"
+)
+
+// PermissionRequest asks someone outside for a verdict on one call.
+type PermissionRequest struct {
+	Use         ToolUse
+	DisplayName string
+	Description string
+	// Suggestions are the updates a host may hand back; nil = none.
+	Suggestions        []PermissionUpdate
+	BlockedPath        string
+	DecisionReason     string
+	DecisionReasonType string
+	Server             *ServerRef
+	RequiresUser       bool // requires_user_interaction
+}
+
+// ServerRef names an MCP server and where its entry came from.
+type ServerRef struct {
+	Name   string `json:"name"`
+	Source string `json:"source"`
+}
+
+// PermissionAnswer is the verdict of an asker.
+type PermissionAnswer struct {
+	Allow              bool
+	UpdatedInput       json.RawMessage // nil = the original
+	UpdatedPermissions []PermissionUpdate
+	Message            string // reason of a denial
+	Interrupt          bool   // a denial that also ends the turn
+	// Undecided says that nobody gave a verdict: the question becomes a denial.
+	Undecided bool
+	// Failure is set when the asker could not give a verdict; the text is the
+	// tool result (spec: cli-contract 6.3).
+	Failure string
+	// Source overrides the decision source shown; empty = user_temporary or
+	// user_reject.
+	Source string
+}
+
+// PermissionUpdate changes the session's rules, mode or directories (SDK type
+// of the same name).
+type PermissionUpdate struct {
+	Type        string           `json:"type"` // addRules, replaceRules, removeRules, setMode, addDirectories, removeDirectories
+	Rules       []PermissionRule `json:"rules,omitempty"`
+	Behavior    string           `json:"behavior,omitempty"` // allow, deny, ask
+	Mode        PermissionMode   `json:"mode,omitempty"`
+	Directories []string         `json:"directories,omitempty"`
+	Destination string           `json:"destination,omitempty"`
+}
+
+// PermissionRule is a rule in its two parts: Bash + "npm run *".
+type PermissionRule struct {
+	ToolName    string `json:"toolName"`
+	RuleContent string `json:"ruleContent,omitempty"`
+}

@@ -1,0 +1,78 @@
+package protocol
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Trace is an event without a wire form: something that happened which
+// transcripts, the journal and debuggers want to know and stdout does not
+// show. It stands in the one ordered stream like every other event.
+type Trace interface {
+	Event
+	trace()
+}
+
+// Prompted says that a prompt was taken and a turn begins. It precedes Init.
+type Prompted struct {
+	UUID           string // uuid of the prompt's transcript line
+	PromptID       string
+	Content        Content
+	Timestamp      string
+	PermissionMode PermissionMode
+	Source         string // "sdk" or "system"
+	Injected       bool   // text the CLI itself put in (hook feedback, reminders)
+}
+
+// Matched says which rule of the scenario answered a prompt.
+type Matched struct {
+	Prompt string
+	Rule   string // e.g. "responses[2]", "responses[2].turns[0]", "default_response", "" = none
+	File   string // "" = none
+	Line   int
+}
+
+// ToolRan says how one call went, after its result was made and before the
+// user event that shows it.
+type ToolRan struct {
+	Use      ToolUse
+	Result   ToolResult
+	Started  time.Time
+	Duration time.Duration
+}
+
+// Unmet is an expectation of the scenario that the run did not fulfil.
+type Unmet struct {
+	Message string // "FILE:LINE:COL: …" where known
+}
+
+// CLIRetry is the transcript's view of an API failure that is retried.
+type CLIRetry struct {
+	Status     int // 0 = no response
+	Message    string
+	RetryInMS  int
+	Attempt    int
+	MaxRetries int
+}
+
+// Warning is text for the user on stderr.
+type Warning struct{ Text string }
+
+// Custom is a line for the transcript only.
+type Custom struct{ Line json.RawMessage }
+
+func (*Prompted) event() {}
+func (*Matched) event()  {}
+func (*ToolRan) event()  {}
+func (*Unmet) event()    {}
+func (*CLIRetry) event() {}
+func (*Warning) event()  {}
+func (*Custom) event()   {}
+
+func (*Prompted) trace() {}
+func (*Matched) trace()  {}
+func (*ToolRan) trace()  {}
+func (*Unmet) trace()    {}
+func (*CLIRetry) trace() {}
+func (*Warning) trace()  {}
+func (*Custom) trace()   {}
