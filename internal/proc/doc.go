@@ -1,0 +1,10 @@
+// Package proc starts, drains and stops child processes.
+//
+// Its one invariant: every child leads a process group of its own and nothing
+// of that group outlives [Process.Stop] or [Run], however stubborn it is. It
+// must not know what is spoken over the pipes. It is the only package of the
+// module that uses os/exec.
+//
+// A descendant that leaves the group (setsid) is out of reach. When this
+// program itself is killed, its children only see the end of their input.
+package proc

@@ -1,0 +1,53 @@
+package proc
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// look finds the program. os/exec would search the PATH of this process and
+// not that of the child.
+func (c Command) look() (string, error) {
+	if c.Path == "" {
+		return "", fmt.Errorf("command is empty: %w", fs.ErrNotExist)
+	}
+	if strings.ContainsRune(c.Path, filepath.Separator) {
+		path := c.Path
+		if !filepath.IsAbs(path) && c.Dir != "" {
+			path = filepath.Join(c.Dir, path)
+		}
+		info, err := os.Stat(path)
+		switch {
+		case err != nil:
+			return "", fmt.Errorf("command not found: %s: %w", c.Path, fs.ErrNotExist)
+		case !executable(path, info):
+			return "", fmt.Errorf("command is not executable: %s: %w", c.Path, fs.ErrPermission)
+		}
+		return path, nil
+	}
+	for _, dir := range filepath.SplitList(lookupEnv(c.Env, "PATH")) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		path := filepath.Join(dir, c.Path)
+		for _, candidate := range withExtensions(path) {
+			if info, err := os.Stat(candidate); err == nil && executable(candidate, info) {
+				return candidate, nil
+			}
+		}
+	}
+	return "", fmt.Errorf("command not found: %s: %w", c.Path, fs.ErrNotExist)
+}
+
+func lookupEnv(env []string, key string) string {
+	value := ""
+	for _, kv := range env {
+		if k, v, ok := strings.Cut(kv, "="); ok && k == key {
+			value = v
+		}
+	}
+	return value
+}

@@ -1,0 +1,296 @@
+package proc
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"sync"
+	"time"
+)
+
+// Command says what to run. The zero value of every field but Path works.
+type Command struct {
+	// Path is a program name, looked up in the PATH of Env, or a path with a
+	// slash, relative to Dir.
+	Path string
+	Args []string // without the program's name
+	// Env is the whole environment ("K=V", the last of equal keys counts);
+	// nil is an empty one, never this process's.
+	Env []string
+	Dir string // empty = this process's directory
+}
+
+// Options describes a child for [Start].
+type Options struct {
+	Command
+	// Stderr receives a copy of the child's standard error as it comes. Its
+	// Write is called from one goroutine and must not block; nil = no copy.
+	Stderr io.Writer
+	// StdinLimit bounds what may wait to be read by the child; 0 = 64 MB.
+	StdinLimit int
+	// Grace is how long Stop waits after closing stdin, TermGrace how long
+	// after SIGTERM; 0 = 500 ms each.
+	Grace, TermGrace time.Duration
+}
+
+const (
+	defaultGrace      = 500 * time.Millisecond
+	defaultStdinLimit = 64 << 20
+	// sweepLimit bounds the wait for the rest of a killed group: a zombie that
+	// nobody reaps keeps the group's id alive for ever.
+	sweepLimit = 100 * time.Millisecond
+	ringSize   = 64 << 10
+)
+
+// Process is a running or ended child. All methods may be called from many
+// goroutines.
+type Process struct {
+	pid              int
+	grace, termGrace time.Duration
+	stdin            *Queue
+	stdout, stderr   *os.File
+	tail             *ring
+	done             chan struct{} // closed after the child was reaped
+	exit             Exit          // valid after done
+	drained          chan struct{} // closed when stderr has ended
+
+	stopOnce sync.Once
+	stopped  chan struct{}
+}
+
+// Start runs a child with pipes on its three standard streams. ctx bounds only
+// the starting; the child lives until it ends or [Process.Stop] ends it. The
+// caller must call Stop, also for a child that ended by itself.
+//
+// A program that cannot be found gives an error that wraps [fs.ErrNotExist].
+func Start(ctx context.Context, o Options) (*Process, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", o.Path, err)
+	}
+	cmd, err := o.build()
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{
+		grace:     orDefault(o.Grace, defaultGrace),
+		termGrace: orDefault(o.TermGrace, defaultGrace),
+		tail:      &ring{limit: ringSize},
+		done:      make(chan struct{}),
+		drained:   make(chan struct{}),
+		stopped:   make(chan struct{}),
+	}
+	var pp pipes
+	stdin := pp.toChild(&cmd.Stdin)
+	p.stdout = pp.fromChild(&cmd.Stdout)
+	p.stderr = pp.fromChild(&cmd.Stderr)
+	if pp.err == nil {
+		pp.err = cmd.Start()
+	}
+	pp.closeChildEnds()
+	if pp.err != nil {
+		pp.closeOurEnds()
+		return nil, fmt.Errorf("starting %s: %w", o.Path, pp.err)
+	}
+	p.pid = cmd.Process.Pid
+	p.stdin = NewQueue(stdin, orDefault(o.StdinLimit, defaultStdinLimit))
+	go p.drain(o.Stderr) // ends at the end of stderr; Stop closes it
+	go p.wait(cmd)       // ends with the child
+	return p, nil
+}
+
+func orDefault[T int | time.Duration](v, fallback T) T {
+	if v <= 0 {
+		return fallback
+	}
+	return v
+}
+
+func (c Command) build() (*exec.Cmd, error) {
+	path, err := c.look()
+	if err != nil {
+		return nil, err
+	}
+	env := c.Env
+	if env == nil {
+		env = []string{}
+	}
+	return &exec.Cmd{
+		Path: path, Args: append([]string{c.Path}, c.Args...),
+		Env: env, Dir: c.Dir, SysProcAttr: groupAttr(),
+	}, nil
+}
+
+// pipes makes the ends of a child's standard streams; the first error sticks.
+type pipes struct {
+	child, ours []*os.File
+	err         error
+}
+
+func (pp *pipes) pair() (r, w *os.File) {
+	if pp.err != nil {
+		return nil, nil
+	}
+	r, w, pp.err = os.Pipe()
+	return r, w
+}
+
+func (pp *pipes) toChild(stream *io.Reader) *os.File {
+	r, w := pp.pair()
+	if pp.err == nil {
+		*stream = r
+		pp.child, pp.ours = append(pp.child, r), append(pp.ours, w)
+	}
+	return w
+}
+
+func (pp *pipes) fromChild(stream *io.Writer) *os.File {
+	r, w := pp.pair()
+	if pp.err == nil {
+		*stream = w
+		pp.child, pp.ours = append(pp.child, w), append(pp.ours, r)
+	}
+	return r
+}
+
+func (pp *pipes) closeChildEnds() { closeAll(pp.child) }
+func (pp *pipes) closeOurEnds()   { closeAll(pp.ours) }
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}
+
+func (p *Process) wait(cmd *exec.Cmd) {
+	_ = cmd.Wait() // the state says more than the error
+	p.exit = exitOf(cmd.ProcessState)
+	close(p.done)
+}
+
+func (p *Process) drain(mirror io.Writer) {
+	defer close(p.drained)
+	buf := make([]byte, 16<<10)
+	for {
+		n, err := p.stderr.Read(buf)
+		p.tail.write(buf[:n])
+		if mirror != nil && n > 0 {
+			if _, werr := mirror.Write(buf[:n]); werr != nil {
+				mirror = nil
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// PID is the child's process id, which is also the id of its group.
+func (p *Process) PID() int { return p.pid }
+
+// Stdin is a queue in front of the child's standard input: Write never blocks.
+func (p *Process) Stdin() *Queue { return p.stdin }
+
+// Stdout is the child's standard output. It ends when every process that
+// holds it has closed it, or at Stop.
+func (p *Process) Stdout() io.Reader { return p.stdout }
+
+// Done is closed when the child has ended and its exit is known.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Exit tells how the child ended; ok is false while it runs.
+func (p *Process) Exit() (e Exit, ok bool) {
+	select {
+	case <-p.done:
+		return p.exit, true
+	default:
+		return Exit{}, false
+	}
+}
+
+// StderrTail returns the last of what the child wrote to standard error, at
+// most 64 KB. Once the child has ended it waits, briefly, for all of it.
+func (p *Process) StderrTail() string {
+	if _, ended := p.Exit(); ended {
+		select {
+		case <-p.drained:
+		case <-time.After(sweepLimit):
+		}
+	}
+	return p.tail.String()
+}
+
+// Stop ends the child and its group, and returns when they are gone and all
+// pipes are closed, at the latest after Grace + TermGrace + 200 ms. The steps
+// are those of the MCP specification for stdio servers: close stdin, wait;
+// SIGTERM, wait; SIGKILL. Signals go to the whole group. When ctx ends the
+// waits are cut short. Further calls wait for the first.
+func (p *Process) Stop(ctx context.Context) {
+	p.stopOnce.Do(func() {
+		defer close(p.stopped)
+		p.stdin.CloseWhenSent()
+		if !p.waitFor(ctx, p.grace) {
+			signalGroup(p.pid, sigTerm)
+			p.waitFor(ctx, p.termGrace)
+		}
+		killGroup(p.pid)
+		p.waitFor(context.WithoutCancel(ctx), sweepLimit)
+		p.stdin.Close()
+		p.stdout.Close()
+		p.stderr.Close()
+		<-p.drained
+		<-p.stdin.Done()
+	})
+	<-p.stopped
+}
+
+// waitFor reports whether the child ended within d.
+func (p *Process) waitFor(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return true
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	return false
+}
+
+// killGroup kills what is left of a group and waits, within sweepLimit, until
+// nothing of it can be signalled any more.
+func killGroup(pgid int) {
+	deadline := time.After(sweepLimit)
+	for signalGroup(pgid, sigKill) {
+		select {
+		case <-deadline:
+			return
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// Exit is how a process ended.
+type Exit struct {
+	Code   int    // exit status; 128 + number for a signal
+	Signal string // "killed", "terminated"…; empty = it exited
+}
+
+// String is "exit status 3" or "signal: killed".
+func (e Exit) String() string {
+	if e.Signal != "" {
+		return "signal: " + e.Signal
+	}
+	return fmt.Sprintf("exit status %d", e.Code)
+}
+
+func exitOf(state *os.ProcessState) Exit {
+	if state == nil {
+		return Exit{Code: -1}
+	}
+	if e, ok := signalExit(state); ok {
+		return e
+	}
+	return Exit{Code: state.ExitCode()}
+}

@@ -1,0 +1,264 @@
+package proc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+// TestMain makes the test binary a child when PROC_CHILD says so.
+func TestMain(m *testing.M) {
+	mode := os.Getenv("PROC_CHILD")
+	if mode == "" {
+		goleak.VerifyTestMain(m)
+		return
+	}
+	switch mode {
+	case "cat":
+		io.Copy(os.Stdout, os.Stdin)
+	case "exit3":
+		fmt.Fprintln(os.Stderr, "fatal: boom")
+		os.Exit(3)
+	case "deaf": // to end of input
+		time.Sleep(time.Hour)
+	case "stubborn": // and to SIGTERM
+		signal.Ignore(syscall.SIGTERM)
+		fmt.Println("ready")
+		time.Sleep(time.Hour)
+	case "grandchild":
+		p, err := os.StartProcess("/bin/sleep", []string{"sleep", "301"}, &os.ProcAttr{})
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(p.Pid)
+		io.Copy(io.Discard, os.Stdin)
+	case "flood":
+		for range 2048 {
+			fmt.Fprintln(os.Stderr, strings.Repeat("e", 1023))
+		}
+		fmt.Fprintln(os.Stderr, "last")
+	}
+	os.Exit(0)
+}
+
+func child(t testing.TB, mode string) Command {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Command{Path: self, Env: []string{"PROC_CHILD=" + mode}}
+}
+
+func launch(t testing.TB, mode string) *Process {
+	t.Helper()
+	p, err := Start(t.Context(), Options{Command: child(t, mode)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Stop(context.WithoutCancel(t.Context())) })
+	return p
+}
+
+// openFiles counts this process's file descriptors.
+func openFiles(t testing.TB) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Skip("no /proc")
+	}
+	return len(entries)
+}
+
+// TestStop: each step of the ladder ends what the one before did not, within
+// its bounds; the group is gone and all descriptors are closed (M45, M46).
+func TestStop(t *testing.T) {
+	tests := []struct {
+		mode     string
+		min, max time.Duration
+		want     string
+	}{
+		{"cat", 0, 300 * time.Millisecond, "exit status 0"},
+		{"deaf", 400 * time.Millisecond, 900 * time.Millisecond, "signal: terminated"},
+		{"stubborn", 900 * time.Millisecond, 1400 * time.Millisecond, "signal: killed"},
+		{"grandchild", 0, 400 * time.Millisecond, "exit status 0"},
+	}
+	for _, test := range tests {
+		t.Run(test.mode, func(t *testing.T) {
+			files := openFiles(t)
+			p := launch(t, test.mode)
+			if test.mode == "stubborn" || test.mode == "grandchild" {
+				p.Stdout().Read(make([]byte, 16)) // it is ready
+			}
+			before := time.Now()
+			p.Stop(t.Context())
+			if took := time.Since(before); took < test.min || took > test.max {
+				t.Errorf("took %v", took)
+			}
+			if exit, ok := p.Exit(); !ok || exit.String() != test.want {
+				t.Errorf("got %v %v", exit, ok)
+			}
+			if syscall.Kill(-p.PID(), 0) == nil && test.mode != "grandchild" { // there a zombie may wait for init
+				t.Error("the group is still there")
+			}
+			p.Stop(t.Context())
+			if now := openFiles(t); now > files {
+				t.Errorf("%d descriptors, were %d", now, files)
+			}
+		})
+	}
+}
+
+// TestExit: status and stderr of a child that ends by itself are known without
+// Stop, and it is no zombie.
+func TestExit(t *testing.T) {
+	p := launch(t, "exit3")
+	<-p.Done()
+	if exit, _ := p.Exit(); exit.Code != 3 || exit.String() != "exit status 3" {
+		t.Errorf("got %v", exit)
+	}
+	if got := p.StderrTail(); got != "fatal: boom\n" {
+		t.Errorf("got %q", got)
+	}
+	if syscall.Kill(p.PID(), 0) == nil {
+		t.Error("a zombie is left")
+	}
+}
+
+// TestStderr: a flood neither blocks the child nor grows beyond the ring, and
+// is copied whole.
+func TestStderr(t *testing.T) {
+	var mirror bytes.Buffer
+	p, err := Start(t.Context(), Options{Command: child(t, "flood"), Stderr: &mirror})
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-p.Done()
+	tail := p.StderrTail()
+	p.Stop(t.Context())
+	if len(tail) != ringSize || !strings.HasSuffix(tail, "\nlast\n") || mirror.Len() != 2048*1024+5 {
+		t.Errorf("tail %d, mirror %d", len(tail), mirror.Len())
+	}
+}
+
+// TestStdinNeverBlocks: a child that does not read costs the writer nothing
+// but the limit.
+func TestStdinNeverBlocks(t *testing.T) {
+	p, err := Start(t.Context(), Options{Command: child(t, "deaf"), StdinLimit: 1 << 20, Grace: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stop(t.Context())
+	chunk := make([]byte, 300<<10)
+	for {
+		if _, err = p.Stdin().Write(chunk); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, ErrQueueFull) {
+		t.Error(err)
+	}
+}
+
+func TestQueueOrder(t *testing.T) {
+	p := launch(t, "cat")
+	var want strings.Builder
+	for i := range 2000 {
+		line := fmt.Sprintf("line %d\n", i)
+		want.WriteString(line)
+		p.Stdin().Write([]byte(line))
+	}
+	p.Stdin().CloseWhenSent()
+	got, err := io.ReadAll(p.Stdout())
+	if err != nil || string(got) != want.String() {
+		t.Errorf("%d bytes, want %d, %v", len(got), want.Len(), err)
+	}
+	if _, err := p.Stdin().Write([]byte("x")); !errors.Is(err, ErrQueueClosed) {
+		t.Error(err)
+	}
+}
+
+// TestNotFound: the program is looked up in the child's PATH (M10).
+func TestNotFound(t *testing.T) {
+	for _, path := range []string{"nosuch", "./nosuch", ""} {
+		_, err := Start(t.Context(), Options{Command: Command{Path: path, Env: []string{"PATH=/bin:/usr/bin"}}})
+		if !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%q: %v", path, err)
+		}
+	}
+	if _, err := Start(t.Context(), Options{Command: Command{Path: "sh"}}); err == nil {
+		t.Error("found sh without a PATH")
+	}
+}
+
+func sh(script string) Command {
+	return Command{Path: "sh", Args: []string{"-c", script}, Env: []string{"PATH=/bin:/usr/bin"}}
+}
+
+func TestRun(t *testing.T) {
+	tests := []struct {
+		name string
+		o    RunOptions
+		want string
+	}{
+		{"streams", RunOptions{Command: sh("echo out; echo err >&2; exit 3")}, `"out\n" "err\n" exit status 3`},
+		{"combined", RunOptions{Command: sh("echo a; echo b >&2; echo c"), Combined: true}, `"a\nb\nc\n" "" exit status 0`},
+		{"stdin", RunOptions{Command: sh("cat"), Stdin: []byte("hi")}, `"hi" "" exit status 0`},
+		{"stdin not read", RunOptions{Command: sh("true"), Stdin: make([]byte, 1<<20)}, `"" "" exit status 0`},
+		{"limit", RunOptions{Command: sh("head -c 100 /dev/zero | tr '\\0' x"), Limit: 4}, `"xxxx" "" exit status 0 truncated`},
+		{"timeout", RunOptions{Command: sh("trap 'exit 143' TERM; echo on; sleep 301 & wait"), Timeout: 200 * time.Millisecond}, `"on\n" "" exit status 143 timed out`},
+		{"stubborn", RunOptions{Command: sh("trap '' TERM; sleep 301; sleep 301"), Timeout: 100 * time.Millisecond, KillAfter: 100 * time.Millisecond}, `"" "" signal: killed timed out`},
+		{"background", RunOptions{Command: sh("sleep 301 & echo gone")}, `"gone\n" "" exit status 0`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			files := openFiles(t)
+			before := time.Now()
+			res, err := Run(t.Context(), test.o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := fmt.Sprintf("%q %q %s", res.Stdout, res.Stderr, res.Exit)
+			if res.Truncated {
+				got += " truncated"
+			}
+			if res.TimedOut {
+				got += " timed out"
+			}
+			if got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+			if took := time.Since(before); took > 1500*time.Millisecond {
+				t.Errorf("took %v", took)
+			}
+			if now := openFiles(t); now > files {
+				t.Errorf("%d descriptors, were %d", now, files)
+			}
+		})
+	}
+}
+
+// TestRunCancelled: the end of ctx ends the command and is the error.
+func TestRunCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, cancel)
+	before := time.Now()
+	res, err := Run(ctx, RunOptions{Command: sh("sleep 301")})
+	if !errors.Is(err, context.Canceled) || res.Exit.Signal == "" {
+		t.Errorf("got %+v, %v", res, err)
+	}
+	if took := time.Since(before); took > time.Second {
+		t.Errorf("took %v", took)
+	}
+}

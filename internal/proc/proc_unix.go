@@ -1,0 +1,39 @@
+//go:build unix
+
+package proc
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+)
+
+const (
+	sigTerm = syscall.SIGTERM
+	sigKill = syscall.SIGKILL
+)
+
+// groupAttr puts the child at the head of a new process group. Pdeathsig is
+// left out on purpose: when this program is killed a server should see the
+// end of its input and clean up, not be killed as well.
+func groupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+// signalGroup reports whether there was a process to signal. A group that
+// holds nothing but zombies still counts.
+func signalGroup(pgid int, sig syscall.Signal) bool {
+	return syscall.Kill(-pgid, sig) == nil
+}
+
+func signalExit(state *os.ProcessState) (Exit, bool) {
+	status, ok := state.Sys().(syscall.WaitStatus)
+	if !ok || !status.Signaled() {
+		return Exit{}, false
+	}
+	return Exit{Code: 128 + int(status.Signal()), Signal: status.Signal().String()}, true
+}
+
+func executable(_ string, info fs.FileInfo) bool {
+	return !info.IsDir() && info.Mode()&0o111 != 0
+}
+
+func withExtensions(path string) []string { return []string{path} }

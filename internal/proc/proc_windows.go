@@ -1,0 +1,45 @@
+package proc
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+const (
+	sigTerm = syscall.SIGTERM
+	sigKill = syscall.SIGKILL
+)
+
+func groupAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
+}
+
+// signalGroup ends the one process: groups cannot be signalled here.
+func signalGroup(pid int, _ syscall.Signal) bool {
+	p, err := os.FindProcess(pid)
+	if err != nil {
+		return false
+	}
+	defer p.Release() //nolint:errcheck // nothing is left to do with the handle
+	return p.Kill() == nil
+}
+
+func signalExit(*os.ProcessState) (Exit, bool) { return Exit{}, false }
+
+func executable(path string, info fs.FileInfo) bool {
+	return !info.IsDir() && filepath.Ext(path) != ""
+}
+
+func withExtensions(path string) []string {
+	if filepath.Ext(path) != "" {
+		return []string{path}
+	}
+	var all []string
+	for _, ext := range strings.Fields(".exe .cmd .bat .com") {
+		all = append(all, path+ext)
+	}
+	return all
+}

@@ -1,0 +1,111 @@
+package proc
+
+import (
+	"errors"
+	"io"
+	"sync"
+)
+
+// ErrQueueFull says that the reader at the other end does not keep up.
+var ErrQueueFull = errors.New("queue full: the reader does not keep up")
+
+// ErrQueueClosed says that a queue was closed, or that its writer failed.
+var ErrQueueClosed = errors.New("queue closed")
+
+// Queue is a writer that never blocks: what is written waits, in order and up
+// to a limit, for a slow reader. All methods may be called from many
+// goroutines; one Write stays in one piece.
+type Queue struct {
+	limit int
+	w     io.WriteCloser
+	done  chan struct{}
+
+	mu      sync.Mutex
+	more    *sync.Cond
+	chunks  [][]byte
+	size    int // bytes in chunks and in the write under way
+	closing bool
+}
+
+// NewQueue starts a queue of at most limit bytes in front of w, which it owns.
+// CloseWhenSent or Close ends it.
+func NewQueue(w io.WriteCloser, limit int) *Queue {
+	q := &Queue{w: w, limit: limit, done: make(chan struct{})}
+	q.more = sync.NewCond(&q.mu)
+	go q.run() // ends when the queue is closed or w fails
+	return q
+}
+
+// Write queues a copy of p. The error is ErrQueueFull or ErrQueueClosed, and
+// then nothing of p was taken.
+func (q *Queue) Write(p []byte) (int, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.closing:
+		return 0, ErrQueueClosed
+	case q.size+len(p) > q.limit:
+		return 0, ErrQueueFull
+	}
+	q.chunks = append(q.chunks, append([]byte(nil), p...))
+	q.size += len(p)
+	q.more.Signal()
+	return len(p), nil
+}
+
+// CloseWhenSent lets what waits go out, then closes the writer. It returns at
+// once.
+func (q *Queue) CloseWhenSent() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.closing = true
+	q.more.Signal()
+}
+
+// Close drops what waits and closes the writer, which ends a Write of it that
+// is under way. It returns at once; see Done.
+func (q *Queue) Close() error {
+	q.mu.Lock()
+	q.closing = true
+	q.chunks = nil
+	q.more.Signal()
+	q.mu.Unlock()
+	return q.w.Close()
+}
+
+// Done is closed when the queue has ended and its writer is closed.
+func (q *Queue) Done() <-chan struct{} { return q.done }
+
+func (q *Queue) run() {
+	defer close(q.done)
+	defer q.w.Close()
+	for {
+		batch, ok := q.take()
+		if !ok {
+			return
+		}
+		for _, chunk := range batch {
+			if _, err := q.w.Write(chunk); err != nil {
+				q.CloseWhenSent() // refuses further writes
+				return
+			}
+			q.mu.Lock()
+			q.size -= len(chunk)
+			q.mu.Unlock()
+		}
+	}
+}
+
+// take waits for chunks; ok is false when the queue is closed and empty.
+func (q *Queue) take() (batch [][]byte, ok bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.chunks) == 0 {
+		if q.closing {
+			return nil, false
+		}
+		q.more.Wait()
+	}
+	batch, q.chunks = q.chunks, nil
+	return batch, true
+}

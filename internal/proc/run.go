@@ -1,0 +1,158 @@
+package proc
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+// RunOptions describes a one-shot command for [Run].
+type RunOptions struct {
+	Command
+	Stdin []byte // what the command reads, then end of file
+	// Combined puts standard error into Result.Stdout, in the order written.
+	Combined bool
+	// Limit bounds each captured stream; the rest is read and dropped. 0 =
+	// 10 MB.
+	Limit int
+	// Timeout ends the command; 0 = none.
+	Timeout time.Duration
+	// KillAfter is how long after SIGTERM the group is killed; 0 = 500 ms.
+	KillAfter time.Duration
+}
+
+const defaultRunLimit = 10 << 20
+
+// Result is what a command did.
+type Result struct {
+	Stdout, Stderr []byte
+	Truncated      bool // a stream was longer than Limit
+	Exit           Exit
+	TimedOut       bool // Timeout ended it
+}
+
+// Run runs a command to its end. When Timeout or ctx ends first, the whole
+// group gets SIGTERM and KillAfter later SIGKILL. Background processes the
+// command left behind are killed when it ends. The error says that the command
+// could not be started, or is ctx's; a failing command is Result.Exit.
+func Run(ctx context.Context, o RunOptions) (Result, error) {
+	if err := ctx.Err(); err != nil {
+		return Result{}, err
+	}
+	cmd, err := o.build()
+	if err != nil {
+		return Result{}, err
+	}
+	cmd.Stdin = bytes.NewReader(o.Stdin)
+	limit := orDefault(o.Limit, defaultRunLimit)
+	out := &capture{limit: limit}
+	errs := out
+	var pp pipes
+	stdout := pp.fromChild(&cmd.Stdout)
+	stderr := stdout
+	if o.Combined {
+		cmd.Stderr = cmd.Stdout
+	} else {
+		errs = &capture{limit: limit}
+		stderr = pp.fromChild(&cmd.Stderr)
+	}
+	cmd.WaitDelay = sweepLimit // bounds the copying of Stdin after the exit
+	if pp.err == nil {
+		pp.err = cmd.Start()
+	}
+	pp.closeChildEnds()
+	if pp.err != nil {
+		pp.closeOurEnds()
+		return Result{}, fmt.Errorf("starting %s: %w", o.Path, pp.err)
+	}
+	var copies sync.WaitGroup
+	copies.Go(func() { out.readFrom(stdout) })
+	if !o.Combined {
+		copies.Go(func() { errs.readFrom(stderr) })
+	}
+
+	var res Result
+	done := make(chan struct{})
+	go func() { // ends with the command
+		_ = cmd.Wait() // the state says more than the error
+		res.Exit = exitOf(cmd.ProcessState)
+		close(done)
+	}()
+	timedOut := o.supervise(ctx, cmd.Process.Pid, done)
+	killGroup(cmd.Process.Pid)
+	<-done
+	waitAtMost(&copies, sweepLimit)
+	pp.closeOurEnds()
+	copies.Wait()
+
+	res.TimedOut = timedOut
+	res.Stdout, res.Truncated = out.buf.Bytes(), out.truncated
+	if !o.Combined {
+		res.Stderr, res.Truncated = errs.buf.Bytes(), res.Truncated || errs.truncated
+	}
+	if !timedOut {
+		return res, ctx.Err()
+	}
+	return res, nil
+}
+
+// supervise waits for the end of a command and hurries it along when its time
+// is over. It reports whether Timeout was the reason.
+func (o RunOptions) supervise(ctx context.Context, pid int, done <-chan struct{}) (timedOut bool) {
+	var timeout <-chan time.Time
+	if o.Timeout > 0 {
+		timer := time.NewTimer(o.Timeout)
+		defer timer.Stop()
+		timeout = timer.C
+	}
+	select {
+	case <-done:
+		return false
+	case <-timeout:
+		timedOut = true
+	case <-ctx.Done():
+	}
+	signalGroup(pid, sigTerm)
+	kill := time.NewTimer(orDefault(o.KillAfter, defaultGrace))
+	defer kill.Stop()
+	select {
+	case <-done:
+	case <-kill.C:
+	}
+	return timedOut
+}
+
+// waitAtMost gives background holders of a pipe a moment to let go of it.
+func waitAtMost(wg *sync.WaitGroup, d time.Duration) {
+	all := make(chan struct{})
+	go func() { // ends when the caller has closed the pipes
+		wg.Wait()
+		close(all)
+	}()
+	select {
+	case <-all:
+	case <-time.After(d):
+	}
+}
+
+// capture keeps the first limit bytes of a stream and drops the rest.
+type capture struct {
+	limit     int
+	buf       bytes.Buffer
+	truncated bool
+}
+
+func (c *capture) readFrom(r *os.File) {
+	_, _ = io.Copy(c, r) // a read error is the end of the stream
+}
+
+func (c *capture) Write(p []byte) (int, error) {
+	keep := min(len(p), c.limit-c.buf.Len())
+	c.buf.Write(p[:keep])
+	c.truncated = c.truncated || keep < len(p)
+	return len(p), nil
+}
