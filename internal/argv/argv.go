@@ -1,0 +1,217 @@
+// Package argv reads a command line the way commander.js does, because the CLI that is simulated is built on it and
+// clients match on its behaviour and its error texts: variadic options, optional values, clusters of short options, the
+// nearest-flag hint.
+//
+// Invariant: the same options and words always give the same calls of Set, in the order of the words, and the same error
+// text. The package knows no option by name except -h/--help, reads nothing from the process and prints nothing.
+package argv
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ErrStop is what an Option's Set returns to end parsing at once; Parse hands it through unchanged.
+var ErrStop = errors.New("stop parsing")
+
+// Error is a usage error. Its text is complete, may have several lines, and ends without a newline.
+type Error struct{ Text string }
+
+func (e *Error) Error() string { return e.Text }
+
+// Option is one option of the command line.
+type Option struct {
+	// Flags is the option as help and error texts show it: "-r, --resume [value]". <x> is a required value, [x] an
+	// optional one, and a value that ends in "..." takes words up to the next option. No bracket: a switch.
+	Flags string
+	// Choices are the values allowed; empty means any.
+	Choices []string
+	// Hidden options are never suggested.
+	Hidden bool
+	// Set receives each value, in order; "" for a switch and for an optional value that was left out. The text of an
+	// error that it returns completes "error: option '…' argument '…' is invalid. "; ErrStop ends parsing.
+	Set func(value string) error
+}
+
+// Name is the first long spelling without its dashes ("allowedTools"), or the short one if there is no other.
+func (o *Option) Name() string {
+	spec := parseFlags(o.Flags)
+	for _, s := range spec.spellings {
+		if name, ok := strings.CutPrefix(s, "--"); ok {
+			return name
+		}
+	}
+	return strings.TrimPrefix(spec.spellings[0], "-")
+}
+
+// Result is what a command line holds besides the values handed to Set.
+type Result struct {
+	Operands []string // the words that belong to no option, in order
+	// Given holds the values of every option that occurred, in order, by its Name; "" where Set got "".
+	Given map[string][]string
+	Help  bool // -h or --help occurred
+	// Swallowed is the last word that a variadic option took although it stood alone; its Option is "" if there is none.
+	Swallowed struct{ Option, Word string }
+}
+
+// Parse reads args, which do not include the program's name. The first bad value or missing argument ends it; an unknown
+// option is reported only after all words were read, and not at all when help was asked for.
+func Parse(options []Option, args []string) (Result, error) {
+	p := &parser{specs: make(map[string]*spec, 2*len(options)), words: args}
+	p.result.Given = make(map[string][]string)
+	for i := range options {
+		s := parseFlags(options[i].Flags)
+		s.option = &options[i]
+		for _, spelling := range s.spellings {
+			p.specs[spelling] = s
+		}
+	}
+	for len(p.words) > 0 {
+		if err := p.word(p.shift()); err != nil {
+			return p.result, err
+		}
+	}
+	if p.unknown != "" && !p.result.Help {
+		return p.result, &Error{Text: fmt.Sprintf("error: unknown option '%s'%s", p.unknown, suggest(p.unknown, options))}
+	}
+	return p.result, nil
+}
+
+type valueKind int
+
+const (
+	noValue valueKind = iota
+	requiredValue
+	optionalValue
+)
+
+// spec is an Option whose Flags have been read.
+type spec struct {
+	option    *Option
+	spellings []string
+	kind      valueKind
+	variadic  bool
+}
+
+func parseFlags(flags string) *spec {
+	s := &spec{}
+	for part := range strings.FieldsFuncSeq(flags, func(r rune) bool { return r == ' ' || r == ',' }) {
+		switch part[0] {
+		case '<':
+			s.kind, s.variadic = requiredValue, strings.HasSuffix(part, "...>")
+		case '[':
+			s.kind, s.variadic = optionalValue, strings.HasSuffix(part, "...]")
+		default:
+			s.spellings = append(s.spellings, part)
+		}
+	}
+	return s
+}
+
+type parser struct {
+	specs    map[string]*spec
+	words    []string
+	variadic *spec // the option that takes further plain words
+	unknown  string
+	result   Result
+}
+
+func (p *parser) shift() string {
+	word := p.words[0]
+	p.words = p.words[1:]
+	return word
+}
+
+// maybeOption holds for every word that starts with a dash, except the dash alone.
+func maybeOption(word string) bool { return len(word) > 1 && word[0] == '-' }
+
+func (p *parser) word(word string) error {
+	if word == "--" {
+		p.result.Operands = append(p.result.Operands, p.words...)
+		p.words = nil
+		return nil
+	}
+	if p.variadic != nil && !maybeOption(word) {
+		p.swallow(p.variadic, word)
+		return p.set(p.variadic, word)
+	}
+	p.variadic = nil
+	switch {
+	case !maybeOption(word):
+		p.result.Operands = append(p.result.Operands, word)
+		return nil
+	case p.specs[word] != nil:
+		return p.exact(p.specs[word])
+	case word == "-h" || word == "--help":
+		p.result.Help = true
+		return nil
+	}
+	if len(word) > 2 && word[1] != '-' {
+		if s := p.specs[word[:2]]; s != nil {
+			return p.cluster(s, word[2:])
+		}
+	}
+	if name, value, ok := strings.Cut(word, "="); ok {
+		if s := p.specs[name]; s != nil && s.kind != noValue && strings.HasPrefix(name, "--") {
+			return p.set(s, value)
+		}
+	}
+	if p.unknown == "" {
+		p.unknown = word
+	}
+	return nil
+}
+
+// exact handles an option that is a word of its own. A required value is the next word whatever it looks like.
+func (p *parser) exact(s *spec) error {
+	value := ""
+	switch {
+	case s.kind == requiredValue && len(p.words) == 0:
+		return &Error{Text: fmt.Sprintf("error: option '%s' argument missing", s.option.Flags)}
+	case s.kind == requiredValue, s.kind == optionalValue && len(p.words) > 0 && !maybeOption(p.words[0]):
+		value = p.shift()
+		p.swallow(s, value)
+	}
+	if s.variadic {
+		p.variadic = s
+	}
+	return p.set(s, value)
+}
+
+// cluster handles "-pc" and "-rVALUE": rest is what follows the first letter.
+func (p *parser) cluster(s *spec, rest string) error {
+	if s.kind != noValue {
+		return p.set(s, rest)
+	}
+	p.words = slices.Insert(slices.Clone(p.words), 0, "-"+rest)
+	return p.set(s, "")
+}
+
+func (p *parser) swallow(s *spec, word string) {
+	if s.variadic {
+		p.result.Swallowed.Option, p.result.Swallowed.Word = "--"+s.option.Name(), word
+	}
+}
+
+func (p *parser) set(s *spec, value string) error {
+	o := s.option
+	p.result.Given[o.Name()] = append(p.result.Given[o.Name()], value)
+	if len(o.Choices) > 0 && !slices.Contains(o.Choices, value) {
+		return invalid(o, value, "Allowed choices are "+strings.Join(o.Choices, ", ")+".")
+	}
+	if o.Set == nil {
+		return nil
+	}
+	if err := o.Set(value); errors.Is(err, ErrStop) {
+		return err
+	} else if err != nil {
+		return invalid(o, value, err.Error())
+	}
+	return nil
+}
+
+func invalid(o *Option, value, reason string) error {
+	return &Error{Text: fmt.Sprintf("error: option '%s' argument '%s' is invalid. %s", o.Flags, value, reason)}
+}

@@ -1,0 +1,234 @@
+// Package shellcmd reads a shell command line without running it: the simple
+// commands it is made of, their redirections, and whether all of it only reads.
+//
+// Its one invariant: when in doubt, a script is not read-only. It knows
+// nothing of permissions, tools or the file system.
+package shellcmd
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// maxLength bounds what Parse takes; longer scripts are an error.
+const maxLength = 256 << 10
+
+// Script is a parsed command line.
+type Script struct {
+	// Commands are all simple commands in source order, those inside loops,
+	// subshells and substitutions included.
+	Commands []Command
+	// Redirects are redirections of compound commands: `{ a; b; } > file`.
+	Redirects []Redirect
+	// Opaque says that the script has parts whose effect the list of commands
+	// does not show: function definitions, background jobs, coprocesses,
+	// declarations, arithmetic commands.
+	Opaque bool
+}
+
+// Command is one simple command.
+type Command struct {
+	// Args are the words with their quoting removed; a word that is only known
+	// when the script runs stands as it was written. Args[0] is the program;
+	// empty = only assignments or redirections.
+	Args []string
+	// Text is the source of assignments and words, without redirections.
+	Text string
+	// Assigns are the names set in front of the command (NAME=value).
+	Assigns   []string
+	Redirects []Redirect
+	// Dynamic[i] says that Args[i] holds an expansion or an unquoted glob.
+	Dynamic []bool
+}
+
+// Redirect is one redirection of a command.
+type Redirect struct {
+	Op     string // as written: ">", ">>", "2>&1" has ">&"
+	Target string // file name, descriptor or here-string
+	// Writes says that a file other than /dev/null may be written.
+	Writes bool
+}
+
+// Name is the program's name as written; empty = none.
+func (c Command) Name() string {
+	if len(c.Args) == 0 {
+		return ""
+	}
+	return c.Args[0]
+}
+
+// Parse reads cmd as Bash. An error means that the text is no complete script.
+func Parse(cmd string) (Script, error) {
+	if len(cmd) > maxLength {
+		return Script{}, fmt.Errorf("command is longer than %d bytes", maxLength)
+	}
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(cmd), "")
+	if err != nil {
+		return Script{}, err
+	}
+	r := reader{source: cmd}
+	syntax.Walk(file, r.visit)
+	return r.script, nil
+}
+
+// stateful are the expansions that do more than expand.
+var stateful = [...]syntax.ParExpOperator{syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.OtherParamOps}
+
+type reader struct {
+	source string
+	script Script
+}
+
+func (r *reader) visit(node syntax.Node) bool {
+	switch n := node.(type) {
+	case *syntax.Stmt:
+		r.statement(n)
+	case *syntax.FuncDecl, *syntax.CoprocClause, *syntax.DeclClause, *syntax.LetClause,
+		*syntax.ArithmCmd, *syntax.TestDecl:
+		r.script.Opaque = true
+	case *syntax.ParamExp:
+		// ${x:=v} sets a variable, ${x@P} runs what the variable holds.
+		if n.Exp != nil && slices.Contains(stateful[:], n.Exp.Op) {
+			r.script.Opaque = true
+		}
+	}
+	return true
+}
+
+func (r *reader) statement(s *syntax.Stmt) {
+	if s.Background || s.Coprocess || s.Disown {
+		r.script.Opaque = true
+	}
+	redirects := make([]Redirect, 0, len(s.Redirs))
+	for _, redir := range s.Redirs {
+		redirects = append(redirects, r.redirect(redir))
+	}
+	call, ok := s.Cmd.(*syntax.CallExpr)
+	if !ok {
+		if s.Cmd == nil && len(redirects) > 0 {
+			r.script.Commands = append(r.script.Commands, Command{Redirects: redirects})
+			return
+		}
+		r.script.Redirects = append(r.script.Redirects, redirects...)
+		return
+	}
+	c := Command{Redirects: redirects}
+	var parts []string
+	for _, a := range call.Assigns {
+		if a.Name != nil {
+			c.Assigns = append(c.Assigns, a.Name.Value)
+		}
+		parts = append(parts, r.text(a))
+	}
+	for _, w := range call.Args {
+		text, dynamic := r.word(w)
+		c.Args = append(c.Args, text)
+		c.Dynamic = append(c.Dynamic, dynamic)
+		parts = append(parts, r.text(w))
+	}
+	c.Text = strings.Join(parts, " ")
+	r.script.Commands = append(r.script.Commands, c)
+}
+
+func (r *reader) redirect(n *syntax.Redirect) Redirect {
+	out := Redirect{Op: n.Op.String()}
+	dynamic := false
+	if n.Word != nil {
+		out.Target, dynamic = r.word(n.Word)
+	}
+	switch n.Op {
+	case syntax.RdrIn, syntax.DplIn, syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
+	case syntax.DplOut:
+		out.Writes = dynamic || !isDescriptor(out.Target)
+	default:
+		out.Writes = dynamic || out.Target != "/dev/null"
+	}
+	return out
+}
+
+func isDescriptor(s string) bool {
+	return s == "-" || s != "" && strings.Trim(s, "0123456789") == ""
+}
+
+func (r *reader) text(n syntax.Node) string {
+	from, to := int(n.Pos().Offset()), int(n.End().Offset())
+	if from > to || to > len(r.source) {
+		return ""
+	}
+	return r.source[from:to]
+}
+
+// word returns the word without its quoting, or, when it is dynamic, as it was
+// written.
+func (r *reader) word(w *syntax.Word) (text string, dynamic bool) {
+	var b strings.Builder
+	for _, part := range w.Parts {
+		if !literal(&b, part) {
+			return r.text(w), true
+		}
+	}
+	return b.String(), false
+}
+
+func literal(b *strings.Builder, part syntax.WordPart) bool {
+	switch p := part.(type) {
+	case *syntax.Lit:
+		return unescape(b, p.Value)
+	case *syntax.SglQuoted:
+		if p.Dollar && strings.Contains(p.Value, `\`) {
+			return false
+		}
+		b.WriteString(p.Value)
+		return true
+	case *syntax.DblQuoted:
+		for _, inner := range p.Parts {
+			lit, ok := inner.(*syntax.Lit)
+			if !ok {
+				return false
+			}
+			quoted(b, lit.Value)
+		}
+		return true
+	default:
+		return false
+	}
+}
+
+// unescape writes an unquoted literal; false = it holds a glob, a brace
+// expansion or a tilde, so that it may become other words.
+func unescape(b *strings.Builder, s string) bool {
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			if i++; i < len(s) && s[i] != '\n' {
+				b.WriteByte(s[i])
+			}
+		case '*', '?', '[', '{', '~':
+			// A lone bracket is the test command.
+			if s != "[" && s != "{" {
+				return false
+			}
+			b.WriteByte(s[i])
+		default:
+			b.WriteByte(s[i])
+		}
+	}
+	return true
+}
+
+// quoted writes a literal from inside double quotes, where a backslash only
+// escapes a few characters.
+func quoted(b *strings.Builder, s string) {
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) && strings.IndexByte("$`\"\\\n", s[i+1]) >= 0 {
+			i++
+			if s[i] == '\n' {
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+}

@@ -1,0 +1,180 @@
+package shellcmd
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParse(t *testing.T) {
+	tests := []struct {
+		in   string
+		want Script
+	}{
+		{"echo 'a b' \"c $x\" d\\ e > out 2>&1", Script{Commands: []Command{{
+			Args: []string{"echo", "a b", `"c $x"`, "d e"}, Text: `echo 'a b' "c $x" d\ e`,
+			Dynamic:   []bool{false, false, true, false},
+			Redirects: []Redirect{{Op: ">", Target: "out", Writes: true}, {Op: ">&", Target: "1"}},
+		}}}},
+		{"A=1 npm run build", Script{Commands: []Command{{
+			Args: []string{"npm", "run", "build"}, Text: "A=1 npm run build", Assigns: []string{"A"},
+			Dynamic: []bool{false, false, false}, Redirects: []Redirect{},
+		}}}},
+		{"{ ls; } >/dev/null", Script{
+			Commands:  []Command{{Args: []string{"ls"}, Text: "ls", Dynamic: []bool{false}, Redirects: []Redirect{}}},
+			Redirects: []Redirect{{Op: ">", Target: "/dev/null"}},
+		}},
+		{"> made", Script{Commands: []Command{{Redirects: []Redirect{{Op: ">", Target: "made", Writes: true}}}}}},
+	}
+	for _, tt := range tests {
+		got, err := Parse(tt.in)
+		if err != nil {
+			t.Errorf("Parse(%q): %v", tt.in, err)
+			continue
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("Parse(%q) (-want +got):\n%s", tt.in, diff)
+		}
+	}
+}
+
+func TestParseNamesEveryCommand(t *testing.T) {
+	tests := []struct {
+		in   string
+		want []string
+	}{
+		{"cd x && npm test | tee log; rm -rf y", []string{"cd", "npm", "tee", "rm"}},
+		{"echo $(touch a) `touch b` <(touch c)", []string{"echo", "touch", "touch", "touch"}},
+		{"for f in *; do if test -f $f; then (cat $f); fi; done", []string{"test", "cat"}},
+		{"f() { rm x; }; f", []string{"rm", "f"}},
+		{"X=$(touch y)", []string{"", "touch"}},
+		{"cat <<E\n$(touch z)\nE", []string{"cat", "touch"}},
+	}
+	for _, tt := range tests {
+		s, err := Parse(tt.in)
+		if err != nil {
+			t.Errorf("Parse(%q): %v", tt.in, err)
+			continue
+		}
+		var got []string
+		for _, c := range s.Commands {
+			got = append(got, c.Name())
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("commands of %q (-want +got):\n%s", tt.in, diff)
+		}
+	}
+}
+
+func TestParseError(t *testing.T) {
+	for _, in := range []string{"echo 'x", "if true", "a |", "("} {
+		if _, err := Parse(in); err == nil {
+			t.Errorf("Parse(%q) gave no error", in)
+		}
+	}
+}
+
+// Checklist row 24: echo, ls, cat, pwd and false are allowed without asking,
+// touch is asked about.
+func TestReadOnly(t *testing.T) {
+	tests := []struct {
+		in   string
+		want bool
+	}{
+		{"echo hi", true},
+		{"ls -la *.go", true},
+		{"cat a | grep x | wc -l", true},
+		{"cd sub && pwd", true},
+		{"false", true},
+		{"exit 1", true},
+		{"echo out; echo err >&2", true},
+		{"ls 2>/dev/null", true},
+		{"echo $HOME", true},
+		{`find . -name "*.go" -type f`, true},
+		{"git status && git --no-pager log --oneline", true},
+		{"git branch", true},
+		{"git remote -v", true},
+		{"sed -n 1,20p file", true},
+		{"LC_ALL=C sort a", true},
+		{"[ -f x ] && cat x", true},
+		{"[[ -f x ]] && cat x", true},
+		{"x=1; echo $x", true},
+		{"node --version", true},
+		{"sleep 2", true},
+
+		{"", false},
+		{"touch made", false},
+		{"echo x > file", false},
+		{"echo x >> file", false},
+		{"echo x &> file", false},
+		{"echo x >& file", false},
+		{"cat <> file", false},
+		{"{ echo x; } > file", false},
+		{"(ls) > file", false},
+		{"echo $(touch made)", false},
+		{"cat <(rm x)", false},
+		{"ls | tee out", false},
+		{"find . -delete", false},
+		{"find . -exec rm {} +", false},
+		{"find . $X", false},
+		{"sort -uo f f", false},
+		{"sort --out=f f", false},
+		{"uniq a b", false},
+		{"date -s 2020-01-01", false},
+		{"date 01010000", false},
+		{"sed -i s/a/b/ f", false},
+		{"sed -n 'w out' f", false},
+		{"git push", false},
+		{"git branch new", false},
+		{"git log --output=f", false},
+		{"git grep -O x", false},
+		{"git remote add o u", false},
+		{"git -c core.pager=x log", false},
+		{"PATH=. ls", false},
+		{"PATH=.; ls", false},
+		{"export A=1", false},
+		{"ls &", false},
+		{"ls() { rm x; }; ls", false},
+		{"$CMD", false},
+		{"l''s", true},
+		{"/tmp/ls", false},
+		{"printf -v PATH x", false},
+		{"echo ${x:=1}", false},
+		{"bash -c 'rm x'", false},
+		{"> made", false},
+		{"((x=1))", false},
+		{"env rm x", false},
+		{"command rm x", false},
+		{"fd -x rm", false},
+		{"rg --pre rm x", false},
+		{"xargs rm", false},
+	}
+	for _, tt := range tests {
+		s, err := Parse(tt.in)
+		if err != nil {
+			t.Errorf("Parse(%q): %v", tt.in, err)
+			continue
+		}
+		if got := s.ReadOnly(); got != tt.want {
+			t.Errorf("%q: ReadOnly = %v, want %v", tt.in, got, tt.want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{"ls", "echo $(x) > y", "a='b' c", "cat <<E\nx\nE", "[ \\", "${x:-${y}}", "\xff|\x00"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, in string) {
+		s, err := Parse(in)
+		if err != nil {
+			return
+		}
+		s.ReadOnly()
+		for _, c := range s.Commands {
+			if len(c.Args) != len(c.Dynamic) {
+				t.Fatalf("%q: %d args, %d dynamic flags", in, len(c.Args), len(c.Dynamic))
+			}
+		}
+	})
+}

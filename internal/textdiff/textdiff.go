@@ -1,0 +1,206 @@
+// Package textdiff compares two texts line by line and gives the difference as
+// hunks of a unified diff.
+//
+// Its one invariant: applying the hunks to the old text gives the new one. It
+// knows nothing of files.
+package textdiff
+
+import (
+	"slices"
+	"strings"
+)
+
+// Hunk is one changed region with its context. Starts are 1-based, also for a
+// side without lines; Lines begin with ' ', '-', '+', or are the remark that a
+// last line has no newline.
+type Hunk struct {
+	OldStart int      `json:"oldStart"`
+	OldLines int      `json:"oldLines"`
+	NewStart int      `json:"newStart"`
+	NewLines int      `json:"newLines"`
+	Lines    []string `json:"lines"`
+}
+
+const noNewline = `\ No newline at end of file`
+
+// maxEdits bounds the search for the shortest script; texts that differ more
+// are shown as replaced from the first to the last difference.
+const maxEdits = 1000
+
+// Hunks compares before and after with the given lines of context. Equal texts
+// give an empty, non-nil list.
+func Hunks(before, after string, context int) []Hunk {
+	a, b := split(before), split(after)
+	d := differ{a: a, b: b}
+	d.trim()
+	d.compare()
+	return d.hunks(max(context, 0))
+}
+
+// split cuts after every newline; the pieces keep it.
+func split(s string) []string {
+	lines := strings.SplitAfter(s, "\n")
+	if lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	return lines
+}
+
+// differ marks the lines that have no partner on the other side.
+type differ struct {
+	a, b             []string
+	prefix, suffix   int
+	removed, created []bool
+}
+
+func (d *differ) trim() {
+	d.removed, d.created = make([]bool, len(d.a)), make([]bool, len(d.b))
+	n := min(len(d.a), len(d.b))
+	for d.prefix < n && d.a[d.prefix] == d.b[d.prefix] {
+		d.prefix++
+	}
+	for d.suffix < n-d.prefix && d.a[len(d.a)-1-d.suffix] == d.b[len(d.b)-1-d.suffix] {
+		d.suffix++
+	}
+}
+
+// compare is Myers' greedy algorithm on what trim has left.
+func (d *differ) compare() {
+	a, b := d.a[d.prefix:len(d.a)-d.suffix], d.b[d.prefix:len(d.b)-d.suffix]
+	removed, created := d.removed[d.prefix:], d.created[d.prefix:]
+	trace, ok := search(a, b)
+	if !ok {
+		mark(removed[:len(a)])
+		mark(created[:len(b)])
+		return
+	}
+	x, y := len(a), len(b)
+	for edits := len(trace) - 1; edits > 0; edits-- {
+		front, k := trace[edits-1], x-y
+		down := k == -edits || k != edits && at(front, edits-1, k-1) < at(front, edits-1, k+1)
+		if down {
+			k++
+		} else {
+			k--
+		}
+		px := at(front, edits-1, k)
+		py := px - k
+		if down {
+			created[py] = true
+		} else {
+			removed[px] = true
+		}
+		x, y = px, py
+	}
+}
+
+func mark(flags []bool) {
+	for i := range flags {
+		flags[i] = true
+	}
+}
+
+// search returns for every number of edits how far each diagonal gets; false =
+// more than maxEdits are needed.
+func search(a, b []string) (trace [][]int, ok bool) {
+	for edits := 0; edits <= min(len(a)+len(b), maxEdits); edits++ {
+		front := make([]int, 2*edits+1) // diagonal k is at index k+edits
+		for k := -edits; k <= edits; k += 2 {
+			x := 0
+			switch {
+			case edits == 0:
+			case k == -edits || k != edits && at(trace[edits-1], edits-1, k-1) < at(trace[edits-1], edits-1, k+1):
+				x = at(trace[edits-1], edits-1, k+1)
+			default:
+				x = at(trace[edits-1], edits-1, k-1) + 1
+			}
+			y := x - k
+			for x >= 0 && y >= 0 && x < len(a) && y < len(b) && a[x] == b[y] {
+				x, y = x+1, y+1
+			}
+			front[k+edits] = x
+			if x >= len(a) && y >= len(b) {
+				return append(trace, front), true
+			}
+		}
+		trace = append(trace, front)
+	}
+	return nil, false
+}
+
+// at reads diagonal k of a front; outside it there is no path.
+func at(front []int, edits, k int) int {
+	if i := k + edits; i >= 0 && i < len(front) {
+		return front[i]
+	}
+	return -1
+}
+
+// region is a maximal run of changed lines: [oldFrom, oldTo) became
+// [newFrom, newTo).
+type region struct{ oldFrom, oldTo, newFrom, newTo int }
+
+func (d *differ) regions() []region {
+	var out []region
+	i, j := 0, 0
+	for i < len(d.a) || j < len(d.b) {
+		r := region{oldFrom: i, newFrom: j}
+		for i < len(d.a) && d.removed[i] {
+			i++
+		}
+		for j < len(d.b) && d.created[j] {
+			j++
+		}
+		r.oldTo, r.newTo = i, j
+		if r.oldTo > r.oldFrom || r.newTo > r.newFrom {
+			out = append(out, r)
+			continue
+		}
+		i, j = i+1, j+1
+	}
+	return out
+}
+
+func (d *differ) hunks(context int) []Hunk {
+	out := []Hunk{}
+	regions := d.regions()
+	for len(regions) > 0 {
+		n := 1
+		for n < len(regions) && regions[n].oldFrom-regions[n-1].oldTo <= 2*context {
+			n++
+		}
+		out = append(out, d.hunk(regions[:n], context))
+		regions = regions[n:]
+	}
+	return out
+}
+
+func (d *differ) hunk(regions []region, context int) Hunk {
+	first, last := regions[0], regions[len(regions)-1]
+	lead := min(context, first.oldFrom)
+	tail := min(context, len(d.a)-last.oldTo)
+	h := Hunk{
+		OldStart: first.oldFrom - lead + 1, OldLines: last.oldTo + tail - first.oldFrom + lead,
+		NewStart: first.newFrom - lead + 1, NewLines: last.newTo + tail - first.newFrom + lead,
+	}
+	at := first.oldFrom - lead
+	for _, r := range regions {
+		h.add(' ', d.a[at:r.oldFrom])
+		h.add('-', d.a[r.oldFrom:r.oldTo])
+		h.add('+', d.b[r.newFrom:r.newTo])
+		at = r.oldTo
+	}
+	h.add(' ', d.a[at:last.oldTo+tail])
+	h.Lines = slices.Clip(h.Lines)
+	return h
+}
+
+func (h *Hunk) add(sign byte, lines []string) {
+	for _, l := range lines {
+		text, complete := strings.CutSuffix(l, "\n")
+		h.Lines = append(h.Lines, string(sign)+text)
+		if !complete {
+			h.Lines = append(h.Lines, noNewline)
+		}
+	}
+}
