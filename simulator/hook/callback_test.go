@@ -1,0 +1,258 @@
+package hook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/google/go-cmp/cmp"
+)
+
+// answering is a host that answers every callback alike and notes the calls.
+type answering struct {
+	mu    sync.Mutex
+	calls []string
+	reply string
+	err   error
+}
+
+func (h *answering) call(_ context.Context, id string, input json.RawMessage, toolUseID string) (json.RawMessage, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.calls = append(h.calls, id+" "+toolUseID+" "+string(input))
+	return json.RawMessage(h.reply), h.err
+}
+
+// Checklist row 19: the round trip, with the input of the golden ctl-hooks.
+func TestCallbackInput(t *testing.T) {
+	h := &answering{reply: `{}`}
+	r := runner(t, `{}`, func(o *Options) { o.Callback, o.CWD = h.call, "/w" })
+	for _, event := range []string{"PreToolUse", "Stop", "PostToolBatch"} {
+		r.Register(event, []protocol.HookMatcher{{HookCallbackIDs: []string{event}}})
+	}
+	base := protocol.HookBase{PromptID: "p-1", PermissionMode: "default", Effort: &protocol.HookEffort{Level: "medium"}}
+	r.Run(t.Context(), Input{Base: base, Event: bash, ToolUseID: "toolu_1"})
+	r.Run(t.Context(), Input{Base: base, Event: protocol.StopHook{LastAssistantMessage: "a < b"}})
+	r.Run(t.Context(), Input{Base: base, Event: protocol.PostToolBatchHook{}})
+	head := `{"session_id":"s-1","transcript_path":"/t/s-1.jsonl","cwd":"/w","prompt_id":"p-1","permission_mode":"default","effort":{"level":"medium"},"hook_event_name":`
+	want := []string{
+		`PreToolUse toolu_1 ` + head + `"PreToolUse","tool_name":"Bash","tool_input":{"command":"echo hi"},"tool_use_id":"toolu_1"}`,
+		`Stop id-1 ` + head + `"Stop","stop_hook_active":false,"last_assistant_message":"a < b","background_tasks":[],"session_crons":[]}`,
+		`PostToolBatch hook-id-2 ` + head + `"PostToolBatch","tool_calls":[]}`,
+	}
+	if diff := cmp.Diff(want, h.calls); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Checklist rows 19, 54 and 55: answers of callbacks, good and bad.
+func TestCallbackAnswers(t *testing.T) {
+	prompt := protocol.UserPromptSubmitHook{Prompt: "hi"}
+	wrong := `{"hookSpecificOutput":{"hookEventName":"SessionStart"}}`
+	full := "{\n  \"hookSpecificOutput\": {\n    \"hookEventName\": \"SessionStart\"\n  }\n}"
+	tests := []struct {
+		name      string
+		event     protocol.HookInput
+		reply     string
+		err       error
+		onFailure string
+		want      decision
+		notices   []string
+	}{
+		{name: "empty", event: bash, reply: ``},
+		{name: "null", event: bash, reply: `null`},
+		{name: "async", event: bash, reply: `{"async":true,"decision":"block"}`},
+		{
+			name: "deny", event: bash,
+			reply: `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"sdk hook deny"}}`,
+			want:  decision{Block: true, Decision: "deny", Reason: "sdk hook deny", Texts: []string{"PreToolUse:Bash hook error: sdk hook deny"}},
+		},
+		{
+			name: "error response", event: bash, err: errors.New("boom"),
+			notices: []string{`"subtype":"informational","content":"PreToolUse: Hook callback hook_0 failed: the host reported an error","level":"warning","tag":"hook_callback_failed"`},
+		},
+		{
+			name: "error response that must not be", event: bash, err: errors.New("boom"), onFailure: "block",
+			want: decision{NotExecuted: unexpectedError},
+		},
+		{name: "wrong name, PreToolUse", event: bash, reply: wrong, want: decision{NotExecuted: unexpectedError}},
+		{
+			name: "wrong name, UserPromptSubmit", event: prompt, reply: wrong,
+			want: decision{CrashError: "Hook returned incorrect event name: expected 'UserPromptSubmit' but got 'SessionStart'. Full stdout: " + full},
+		},
+		{name: "no name", event: bash, reply: `{"hookSpecificOutput":{}}`, want: decision{NotExecuted: unexpectedError}},
+		{name: "unknown decision", event: bash, reply: `{"decision":"maybe"}`, want: decision{NotExecuted: unexpectedError}},
+		{name: "not an object", event: bash, reply: `[1]`, want: decision{NotExecuted: unexpectedError}},
+		{
+			name: "system message", event: bash, reply: `{"systemMessage":"hey"}`,
+			notices: []string{`"subtype":"informational","content":"PreToolUse:Bash says: hey","level":"notice"`},
+		},
+		{
+			name: "Stop block", event: protocol.StopHook{}, reply: `{"decision":"block","reason":"more"}`,
+			want: decision{Block: true, Reason: "more", Texts: []string{"Stop hook feedback:\nmore"}},
+		},
+		{
+			name: "failure of another event that must not be", event: protocol.StopHook{}, err: errors.New("x"), onFailure: "block",
+			want:    decision{Block: true, Reason: "Stop hook failed", Texts: []string{"Stop hook feedback:\nStop hook failed"}},
+			notices: []string{`"subtype":"informational","content":"Stop: Hook callback hook_0 failed: the host reported an error","level":"warning","tag":"hook_callback_failed"`},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			h := &answering{reply: tt.reply, err: tt.err}
+			r := runner(t, `{}`, func(o *Options) { o.Callback = h.call })
+			event, _ := tt.event.HookEvent()
+			r.Register(event, []protocol.HookMatcher{{HookCallbackIDs: []string{"hook_0"}, OnFailure: tt.onFailure}})
+			got := r.Run(t.Context(), Input{Event: tt.event})
+			if diff := cmp.Diff(tt.want, decided(got)); diff != "" {
+				t.Errorf("decision (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.notices, lines(t, got.Notices)); diff != "" {
+				t.Errorf("notices (-want +got):\n%s", diff)
+			}
+			if got.Frames != nil {
+				t.Errorf("a callback has frames: %v", lines(t, got.Frames))
+			}
+		})
+	}
+}
+
+// Checklist row 57: a callback that does not answer is told so by its ctx; the
+// tool does not run.
+func TestCallbackTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var waited time.Duration
+		r, _ := New(Options{Callback: func(ctx context.Context, _ string, _ json.RawMessage, _ string) (json.RawMessage, error) {
+			started := time.Now()
+			<-ctx.Done()
+			waited = time.Since(started)
+			return nil, ctx.Err()
+		}})
+		r.Register("PreToolUse", []protocol.HookMatcher{{HookCallbackIDs: []string{"hook_0"}, Timeout: 1.5}})
+		r.Register("Stop", []protocol.HookMatcher{{HookCallbackIDs: []string{"hook_1"}}})
+		got := r.Run(t.Context(), Input{Event: bash})
+		if want := "PreToolUse hook did not respond before its timeout (host client may be unreachable). The tool call was not executed; "; !strings.HasPrefix(got.NotExecuted, want) {
+			t.Errorf("got %q", got.NotExecuted)
+		}
+		if waited != 1500*time.Millisecond {
+			t.Errorf("waited %v", waited)
+		}
+		got = r.Run(t.Context(), Input{Event: protocol.StopHook{}})
+		if waited != 600*time.Second || got.Block {
+			t.Errorf("default: waited %v, %+v", waited, got)
+		}
+	})
+}
+
+// Checklist row 22: several hooks on one event run at once and merge in order.
+func TestSeveralHooks(t *testing.T) {
+	answers := map[string]string{
+		"allow": `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"a","updatedInput":{"n":1}}}`,
+		"ask":   `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","permissionDecisionReason":"b","updatedInput":{"n":2}}}`,
+		"defer": `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"defer","permissionDecisionReason":"c"}}`,
+		"deny":  `{"decision":"block","reason":"d"}`,
+		"deny2": `{"decision":"block","reason":"e"}`,
+		"none":  `{}`,
+	}
+	tests := []struct {
+		ids  []string
+		want decision
+	}{
+		{[]string{"allow", "none"}, decision{Decision: "allow", Reason: "a", UpdatedInput: `{"n":1}`}},
+		{[]string{"allow", "ask"}, decision{Decision: "ask", Reason: "b", UpdatedInput: `{"n":2}`}},
+		{[]string{"ask", "allow"}, decision{Decision: "ask", Reason: "b", UpdatedInput: `{"n":1}`}},
+		{[]string{"ask", "defer"}, decision{Decision: "defer", Reason: "c", UpdatedInput: `{"n":2}`}},
+		{[]string{"deny", "defer"}, decision{Block: true, Decision: "deny", Reason: "d", Texts: []string{"PreToolUse:Bash hook error: d"}}},
+		{[]string{"none", "deny", "deny2"}, decision{
+			Block: true, Decision: "deny", Reason: "d",
+			Texts: []string{"PreToolUse:Bash hook error: d", "PreToolUse:Bash hook error: e"},
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(strings.Join(tt.ids, "+"), func(t *testing.T) {
+			var together sync.WaitGroup // no hook answers before all were asked
+			together.Add(len(tt.ids))
+			r := runner(t, `{}`, func(o *Options) {
+				o.Callback = func(_ context.Context, id string, _ json.RawMessage, _ string) (json.RawMessage, error) {
+					together.Done()
+					together.Wait()
+					return json.RawMessage(answers[id]), nil
+				}
+			})
+			r.Register("PreToolUse", []protocol.HookMatcher{{HookCallbackIDs: tt.ids}})
+			got := r.Run(t.Context(), Input{Event: bash})
+			if diff := cmp.Diff(tt.want, decided(got)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Checklist row 56: the failure event has its own hooks; row 22: several
+// events.
+func TestEventsAreApart(t *testing.T) {
+	h := &answering{reply: `{}`}
+	r := runner(t, `{}`, func(o *Options) { o.Callback = h.call })
+	for _, event := range []string{"PostToolUse", "PostToolUseFailure", "SessionStart", "SessionEnd", "Setup", "InstructionsLoaded"} {
+		r.Register(event, []protocol.HookMatcher{{HookCallbackIDs: []string{event}}})
+	}
+	r.Run(t.Context(), Input{
+		Event:     protocol.PostToolUseFailureHook{ToolName: "Bash", ToolInput: json.RawMessage(`{}`), ToolUseID: "t", Error: "Exit code 1"},
+		ToolUseID: "t",
+	})
+	r.Run(t.Context(), Input{Event: protocol.SessionStartHook{Source: "startup"}})
+	if len(h.calls) != 1 || !strings.HasPrefix(h.calls[0], "PostToolUseFailure t ") || !strings.HasSuffix(h.calls[0], `"tool_name":"Bash","tool_input":{},"tool_use_id":"t","error":"Exit code 1"}`) {
+		t.Errorf("calls %q", h.calls)
+	}
+	for event, want := range map[string]bool{"PostToolUse": true, "SessionStart": false, "Setup": false, "Stop": false} {
+		if r.Has(event) != want {
+			t.Errorf("Has(%s) = %v", event, !want)
+		}
+	}
+}
+
+func TestPermissionRequest(t *testing.T) {
+	tests := []struct {
+		name    string
+		replies []string
+		want    *protocol.PermissionAnswer
+	}{
+		{"none", []string{`{}`}, nil},
+		{
+			"allow",
+			[]string{`{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow","updatedInput":{"a":1},"updatedPermissions":[{"type":"setMode","mode":"acceptEdits"}]}}}`},
+			&protocol.PermissionAnswer{
+				Allow: true, UpdatedInput: json.RawMessage(`{"a":1}`), Source: "hook",
+				UpdatedPermissions: []protocol.PermissionUpdate{{Type: "setMode", Mode: "acceptEdits"}},
+			},
+		},
+		{
+			"a denial wins",
+			[]string{
+				`{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow"}}}`,
+				`{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"deny","message":"no","interrupt":true}}}`,
+			},
+			&protocol.PermissionAnswer{Message: "no", Interrupt: true, Source: "hook"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := runner(t, `{}`, func(o *Options) {
+				o.Callback = func(_ context.Context, id string, _ json.RawMessage, _ string) (json.RawMessage, error) {
+					return json.RawMessage(tt.replies[id[0]-'0']), nil
+				}
+			})
+			r.Register("PermissionRequest", []protocol.HookMatcher{{HookCallbackIDs: []string{"0", "1"}[:len(tt.replies)]}})
+			got := r.Run(t.Context(), Input{Event: protocol.PermissionRequestHook{ToolName: "Bash"}})
+			if diff := cmp.Diff(tt.want, got.Permission); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

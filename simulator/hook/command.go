@@ -1,0 +1,210 @@
+package hook
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/proc"
+)
+
+// exitNotFound is what a shell answers for a command it cannot find.
+const exitNotFound = 127
+
+// drainLimit bounds the wait for output that a process left behind by the hook
+// still holds open.
+const drainLimit = 100 * time.Millisecond
+
+// outputLimit bounds what is kept of a command's standard output, in bytes.
+const outputLimit = 10 << 20
+
+// command runs a command hook: the input on its standard input, the verdict
+// from its exit status and output (spec: cli-contract 5.5).
+func (r *Runner) command(ctx context.Context, c *call, e *entry) answer {
+	p, err := proc.Start(ctx, proc.Options{
+		Command: proc.Command{Path: program(e)[0], Args: program(e)[1:], Env: r.environ(c), Dir: c.cwd},
+		Grace:   time.Nanosecond, // stdin is closed at once: nothing to wait for before SIGTERM
+	})
+	if err != nil {
+		a := answer{outcome: failed, fault: faultFailed, stderr: err.Error()}
+		if errors.Is(err, fs.ErrNotExist) {
+			a.fault = faultMissing
+		}
+		return a
+	}
+	_, writeErr := p.Stdin().Write(c.stdin)
+	p.Stdin().CloseWhenSent()
+	out := watch(p.Stdout())
+	timer := time.NewTimer(e.timeout)
+	if e.config.Async || e.config.AsyncRewake {
+		return r.detach(ctx, p, out, timer)
+	}
+	select {
+	case <-p.Done():
+		timer.Stop()
+	case limit := <-out.async:
+		if limit > 0 {
+			timer.Reset(limit)
+		}
+		return r.detach(ctx, p, out, timer)
+	case <-timer.C:
+		p.Stop(ctx)
+		<-out.ended
+		return answer{
+			outcome: cancelled, fault: faultSilent, timedOut: true,
+			stdout: out.text.String(), stderr: p.StderrTail(),
+		}
+	case <-ctx.Done():
+		timer.Stop()
+		p.Stop(context.WithoutCancel(ctx)) // it may clean up
+		<-out.ended
+		return answer{outcome: cancelled, stdout: out.text.String(), stderr: p.StderrTail()}
+	}
+	out.wait(drainLimit)
+	a := answer{stderr: p.StderrTail()}
+	p.Stop(ctx) // what the command left behind ends with it
+	<-out.ended
+	a.stdout = out.text.String()
+	select {
+	case <-out.async: // it asked and ended before it was let go
+		return answer{outcome: succeeded, detached: true}
+	default:
+	}
+	if writeErr != nil {
+		a.outcome, a.fault, a.stderr = failed, faultFailed, writeErr.Error()
+		return a
+	}
+	exit, _ := p.Exit()
+	a.judge(c.event, e.label(), exit.Code)
+	return a
+}
+
+// judge reads the verdict of an exit status.
+func (a *answer) judge(event, label string, code int) {
+	a.exit = &code
+	switch code {
+	case 0:
+		a.outcome = succeeded
+		a.read(event)
+	case 2:
+		a.outcome, a.blocked = failed, true
+		a.bare = strings.TrimSpace(a.stderr)
+		text := a.stderr
+		if a.bare == "" {
+			text, a.bare = "No stderr output", "No stderr output"
+		}
+		a.block = "[" + label + "]: " + text
+	case exitNotFound:
+		a.outcome, a.fault = failed, faultMissing
+	default:
+		a.outcome, a.fault = failed, faultFailed
+	}
+}
+
+// detach lets a hook go on by itself until it ends, its time is over or the
+// runner is closed.
+func (r *Runner) detach(ctx context.Context, p *proc.Process, out *watched, timer *time.Timer) answer {
+	ctx = context.WithoutCancel(ctx)
+	job := func() {
+		defer timer.Stop()
+		select {
+		case <-p.Done():
+			out.wait(drainLimit)
+		case <-timer.C:
+		case <-r.quit:
+		}
+		p.Stop(ctx)
+		<-out.ended
+	}
+	r.mu.Lock()
+	closed := r.closed
+	if !closed {
+		r.jobs.Go(job) // ends with the command, its timeout or Close
+	}
+	r.mu.Unlock()
+	if closed {
+		timer.Stop()
+		p.Stop(ctx)
+		<-out.ended
+	}
+	return answer{outcome: succeeded, detached: true}
+}
+
+// program is what is run: without args a script for a shell.
+func program(e *entry) []string {
+	c := e.config
+	switch {
+	case c.Args != nil:
+		return append([]string{c.Command}, c.Args...)
+	case c.Shell == "powershell":
+		return []string{"pwsh", "-NoProfile", "-NonInteractive", "-Command", c.Command}
+	case c.Shell == "bash":
+		return []string{"bash", "-c", c.Command}
+	}
+	return []string{"sh", "-c", c.Command}
+}
+
+// environ is the environment of a command; the last of equal names counts.
+func (r *Runner) environ(c *call) []string {
+	env := append(make([]string, 0, len(r.o.Environ)+6), r.o.Environ...)
+	env = append(env,
+		"CLAUDE_PROJECT_DIR="+r.o.ProjectDir,
+		"CLAUDECODE=1",
+		"CLAUDE_CODE_SESSION_ID="+c.sessionID,
+		"CLAUDE_CODE_ENTRYPOINT="+r.o.Entrypoint,
+	)
+	if r.o.PID != 0 {
+		env = append(env, "CLAUDE_PID="+strconv.Itoa(r.o.PID))
+	}
+	if c.event == "SessionStart" && r.o.EnvFile != "" {
+		env = append(env, "CLAUDE_ENV_FILE="+r.o.EnvFile)
+	}
+	return env
+}
+
+// watched is a command's standard output as it comes in.
+type watched struct {
+	async chan time.Duration // its first line asked to be let go, for so long; 0 = unsaid
+	ended chan struct{}      // closed at the end; text may be read after it
+	text  strings.Builder
+}
+
+// watch reads until r ends, which the process's Stop brings about.
+func watch(r io.Reader) *watched {
+	w := &watched{async: make(chan time.Duration, 1), ended: make(chan struct{})}
+	go func() { // ends with r
+		defer close(w.ended)
+		buf := make([]byte, 8<<10)
+		first := true
+		for {
+			n, err := r.Read(buf)
+			w.text.Write(buf[:min(n, outputLimit-w.text.Len())])
+			if first {
+				line, _, whole := strings.Cut(w.text.String(), "\n")
+				limit, async := isAsync(line)
+				if async {
+					w.async <- limit
+				}
+				first = !async && !whole && len(line) < len(buf)
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return w
+}
+
+// wait gives the output d to end.
+func (w *watched) wait(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-w.ended:
+	case <-timer.C:
+	}
+}

@@ -1,0 +1,184 @@
+package hook
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// entry is one hook of an event: a configured one, or a callback of the host.
+type entry struct {
+	match      func(subject string) bool
+	config     protocol.HookConfig // zero for a callback
+	callback   string              // id; empty for a configured hook
+	timeout    time.Duration
+	mustAnswer bool // onFailure "block"
+	used       bool // ran before; guarded by Runner.mu
+}
+
+// label is how a hook is named in front of its stderr.
+func (e *entry) label() string {
+	c := e.config
+	switch {
+	case e.callback != "":
+		return "callback"
+	case c.Type == "http":
+		return c.URL
+	case c.Type == "mcp_tool":
+		return c.Server + "/" + c.Tool
+	case c.Type != "command":
+		return c.Prompt
+	case len(c.Args) > 0:
+		return c.Command + " " + strings.Join(c.Args, " ")
+	}
+	return c.Command
+}
+
+// identity is equal for hooks that would do the same; empty = never equal.
+func (e *entry) identity() string {
+	c := e.config
+	switch c.Type {
+	case "command":
+		return strings.Join(append([]string{"command", c.Shell, c.If, c.Command}, c.Args...), "\x00")
+	case "http":
+		return strings.Join([]string{"http", c.If, c.URL}, "\x00")
+	}
+	return ""
+}
+
+// load adds the hooks of one settings file.
+func (r *Runner) load(s Source) []protocol.Warning {
+	if len(bytes.TrimSpace(s.Raw)) == 0 {
+		return nil
+	}
+	var warnings []protocol.Warning
+	warn := func(format string, args ...any) {
+		warnings = append(warnings, protocol.Warning{Text: s.Name + ": hooks" + fmt.Sprintf(format, args...)})
+	}
+	var table map[string]json.RawMessage
+	if err := json.Unmarshal(s.Raw, &table); err != nil {
+		warn(": %v", err)
+		return warnings
+	}
+	for _, event := range sortedKeys(table) {
+		var groups []json.RawMessage
+		if err := json.Unmarshal(table[event], &groups); err != nil {
+			warn(".%s: not a list", event)
+			continue
+		}
+		for i, raw := range groups {
+			entries, err := r.group(raw)
+			if err != nil {
+				warn(".%s[%d]: %v", event, i, err)
+			}
+			r.entries[event] = append(r.entries[event], entries...)
+		}
+	}
+	return warnings
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// group reads one entry of an event. Good hooks beside a faulty one count.
+func (r *Runner) group(raw json.RawMessage) ([]*entry, error) {
+	var g struct {
+		Matcher *string           `json:"matcher"`
+		Hooks   []json.RawMessage `json:"hooks"`
+	}
+	if err := json.Unmarshal(raw, &g); err != nil {
+		return nil, err
+	}
+	match, err := compileMatcher(g.Matcher)
+	if err != nil {
+		return nil, err
+	}
+	if g.Hooks == nil {
+		return nil, fmt.Errorf("hooks is missing")
+	}
+	var entries []*entry
+	var fault error
+	for i, h := range g.Hooks {
+		var c protocol.HookConfig
+		err := json.Unmarshal(h, &c)
+		if err == nil {
+			err = check(c)
+		}
+		if err != nil {
+			if fault == nil {
+				fault = fmt.Errorf("hooks[%d]: %w", i, err)
+			}
+			continue
+		}
+		entries = append(entries, &entry{
+			match: match, config: c, timeout: r.timeout(c.Timeout), mustAnswer: c.OnFailure == "block",
+		})
+	}
+	return entries, fault
+}
+
+func check(c protocol.HookConfig) error {
+	need := func(key, value string) error {
+		if value == "" {
+			return fmt.Errorf("a %s hook needs %q", c.Type, key)
+		}
+		return nil
+	}
+	switch c.Type {
+	case "command":
+		return need("command", c.Command)
+	case "http":
+		return need("url", c.URL)
+	case "mcp_tool":
+		if err := need("server", c.Server); err != nil {
+			return err
+		}
+		return need("tool", c.Tool)
+	case "prompt", "agent":
+		return need("prompt", c.Prompt)
+	}
+	return fmt.Errorf("unknown type %q", c.Type)
+}
+
+// timeout turns seconds into a duration; what is not positive is the default.
+func (r *Runner) timeout(seconds float64) time.Duration {
+	if d := milliseconds(seconds * 1000); d > 0 {
+		return d
+	}
+	return r.o.DefaultTimeout
+}
+
+// compileMatcher follows the rule of the real CLI (spec: cli-contract 5.1):
+// nothing, "" and "*" match all; letters, digits, "_" and "|" are exact
+// alternatives; anything else is an unanchored regular expression.
+func compileMatcher(text *string) (func(subject string) bool, error) {
+	switch {
+	case text == nil || *text == "" || *text == "*":
+		return func(string) bool { return true }, nil
+	case strings.IndexFunc(*text, notPlain) < 0:
+		names := strings.Split(*text, "|")
+		return func(subject string) bool { return slices.Contains(names, subject) }, nil
+	}
+	re, err := regexp.Compile(*text)
+	if err != nil {
+		return nil, fmt.Errorf("matcher: %w", err)
+	}
+	return re.MatchString, nil
+}
+
+func notPlain(c rune) bool {
+	plain := c == '_' || c == '|' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+	return !plain
+}

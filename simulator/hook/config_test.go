@@ -1,0 +1,162 @@
+package hook
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/google/go-cmp/cmp"
+)
+
+// Checklist row 19: matchers, as observed (spec: cli-contract 5.1).
+func TestMatcher(t *testing.T) {
+	text := func(s string) *string { return &s }
+	tests := []struct {
+		matcher *string
+		subject string
+		want    bool
+	}{
+		{nil, "Bash", true},
+		{text(""), "Bash", true},
+		{text("*"), "Bash", true},
+		{text("*"), "", true},
+		{text("Bash"), "Bash", true},
+		{text("Bash|Read"), "Read", true},
+		{text("Bash|Read"), "ReadMore", false},
+		{text("Bas"), "Bash", false},
+		{text("bash"), "Bash", false},
+		{text("Bash"), "", false},
+		{text("Ba.*"), "Bash", true},
+		{text("a.*h"), "Bash", true},
+		{text("^B"), "Bash", true},
+		{text("^a"), "Bash", false},
+		{text("mcp__.*"), "mcp__s__t", true},
+		{text("mcp__s__t"), "mcp__s__t", true},
+		{text("Bash(echo *)"), "Bash", false},
+	}
+	for _, tt := range tests {
+		name := "nil"
+		if tt.matcher != nil {
+			name = *tt.matcher
+		}
+		match, err := compileMatcher(tt.matcher)
+		if err != nil {
+			t.Errorf("%q: %v", name, err)
+			continue
+		}
+		if got := match(tt.subject); got != tt.want {
+			t.Errorf("matcher %q of %q = %v", name, tt.subject, got)
+		}
+	}
+}
+
+func TestSettingsWarnings(t *testing.T) {
+	tests := []struct{ raw, want string }{
+		{``, ""},
+		{`{}`, ""},
+		{`[]`, "s.json: hooks: json: cannot unmarshal array into Go value of type map[string]json.RawMessage"},
+		{`{"Stop":{}}`, "s.json: hooks.Stop: not a list"},
+		{`{"Stop":[{}]}`, "s.json: hooks.Stop[0]: hooks is missing"},
+		{`{"Stop":[{"matcher":"(","hooks":[]}]}`, "s.json: hooks.Stop[0]: matcher: error parsing regexp: missing closing ): `(`"},
+		{`{"Stop":[{"hooks":[{"type":"command"}]}]}`, `s.json: hooks.Stop[0]: hooks[0]: a command hook needs "command"`},
+		{`{"Stop":[{"hooks":[{"type":"http"}]}]}`, `s.json: hooks.Stop[0]: hooks[0]: a http hook needs "url"`},
+		{`{"Stop":[{"hooks":[{"type":"mcp_tool","server":"s"}]}]}`, `s.json: hooks.Stop[0]: hooks[0]: a mcp_tool hook needs "tool"`},
+		{`{"Stop":[{"hooks":[{"type":"magic"}]}]}`, `s.json: hooks.Stop[0]: hooks[0]: unknown type "magic"`},
+	}
+	for _, tt := range tests {
+		_, warnings := New(Options{Settings: []Source{{Name: "s.json", Raw: json.RawMessage(tt.raw)}}})
+		got := ""
+		if len(warnings) > 0 {
+			got = warnings[0].Text
+		}
+		if got != tt.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", tt.raw, got, tt.want)
+		}
+	}
+}
+
+// A good hook beside a faulty one counts; sources keep their order.
+func TestSettingsOrder(t *testing.T) {
+	r, warnings := New(Options{Settings: []Source{
+		{Name: "user", Raw: json.RawMessage(`{"Stop":[{"hooks":[{"type":"nope"},{"type":"command","command":"a"}]}]}`)},
+		{Name: "local", Raw: json.RawMessage(`{"Stop":[{"matcher":null,"hooks":[{"type":"command","command":"b"}]}]}`)},
+	}})
+	var got []string
+	for _, e := range r.choose("Stop", "", Input{Event: protocol.StopHook{}}) {
+		got = append(got, e.config.Command)
+	}
+	if diff := cmp.Diff([]string{"a", "b"}, got); diff != "" || len(warnings) != 1 {
+		t.Errorf("%v %s", warnings, diff)
+	}
+}
+
+func TestRuleMatches(t *testing.T) {
+	tests := []struct {
+		rule, tool, input string
+		want              bool
+	}{
+		{"Bash", "Bash", `{}`, true},
+		{"Bash", "Read", `{}`, false},
+		{"Bash()", "Bash", `{}`, true},
+		{"Bash(*)", "Bash", `{}`, true},
+		{"Bash(git *)", "Bash", `{"command":"git push"}`, true},
+		{"Bash(git *)", "Bash", `{"command":"git"}`, true},
+		{"Bash(git:*)", "Bash", `{"command":"git push"}`, true},
+		{"Bash(git *)", "Bash", `{"command":"gitk"}`, false},
+		{"Bash(git *)", "Bash", `{"command":"a/git push"}`, false},
+		{"Bash(ls)", "Bash", `{"command":"ls -l"}`, false},
+		{"Edit(*.ts)", "Edit", `{"file_path":"/w/a.ts"}`, true},
+		{"Edit(*.ts)", "Edit", `{"file_path":"/w/a.go"}`, false},
+		{"Edit(src/*)", "Edit", `{"file_path":"/w/src/a.go"}`, true},
+		{"Edit(src/*)", "Edit", `nonsense`, false},
+	}
+	for _, tt := range tests {
+		use := protocol.ToolUse{Name: tt.tool, Input: json.RawMessage(tt.input)}
+		if got := ruleMatches(tt.rule, use); got != tt.want {
+			t.Errorf("%s of %s %s = %v", tt.rule, tt.tool, tt.input, got)
+		}
+	}
+}
+
+func FuzzSettings(f *testing.F) {
+	f.Add(`{"Stop":[{"matcher":"a.*","hooks":[{"type":"command","command":"x","timeout":1e300}]}]}`, "Stop")
+	f.Add(`{"PreToolUse":[{"matcher":null,"hooks":[{"type":"http","url":"u","if":"Bash(a *)"}]}]}`, "Bash")
+	f.Add(`[`, "")
+	f.Fuzz(func(t *testing.T, raw, subject string) {
+		r, _ := New(Options{Settings: []Source{{Raw: json.RawMessage(raw)}}})
+		for event, entries := range r.entries {
+			for _, e := range entries {
+				if e.timeout <= 0 || check(e.config) != nil {
+					t.Errorf("%s: accepted %+v", event, e.config)
+				}
+				e.match(subject)
+				r.applies(e, protocol.PreToolUseHook{ToolName: subject, ToolInput: json.RawMessage(raw)})
+			}
+		}
+	})
+}
+
+func FuzzOutput(f *testing.F) {
+	f.Add("PreToolUse", `{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","updatedInput":null}}`)
+	f.Add("PostToolUse", `{"continue":false,"decision":"block","hookSpecificOutput":{"hookEventName":"Stop"}}`)
+	f.Add("PermissionRequest", `{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow"}}}`)
+	f.Add("Stop", "\n{")
+	f.Fuzz(func(t *testing.T, event, text string) {
+		out, err := parseOutput(event, json.RawMessage(text))
+		if err == nil && out.Specific != nil && out.Specific.HookEventName != event {
+			t.Errorf("accepted %s for %s", text, event)
+		}
+		isAsync(text)
+		a := answer{entry: &entry{}, stdout: text, outcome: succeeded}
+		a.read(event)
+		o := merge(&call{event: event, name: event}, []answer{a})
+		for _, e := range append(o.Frames, o.Notices...) {
+			if _, err := protocol.Marshal(e); err != nil {
+				t.Error(err)
+			}
+		}
+		if o.Block != (len(o.Texts) > 0) || o.Decision == "deny" != (o.Block && (event == "PreToolUse" || event == "PreModelSwitch")) {
+			t.Errorf("inconsistent outcome %+v", o)
+		}
+	})
+}

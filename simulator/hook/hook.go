@@ -1,0 +1,218 @@
+// Package hook runs the hooks of one event and merges what they answer:
+// commands, HTTP calls and MCP tools from settings files, and callbacks of the
+// SDK host.
+//
+// Its one invariant: [Runner.Run] returns a decision whatever a hook does; a
+// hook that fails, hangs or talks nonsense is never a Go error. It must not
+// know what a turn is or where events go: it returns them without session and
+// uuid, and the caller shows them.
+package hook
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Callback asks the host to run one of its hooks and returns the output object
+// as sent. An error says that the host reported a failure. It must return soon
+// after ctx ends, which also means that the host is to be told to stop.
+type Callback func(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error)
+
+// Options configures a [Runner]. The zero value runs nothing.
+type Options struct {
+	// Settings are hooks tables in rising precedence; hooks of one event run
+	// and merge in this order. disableAllHooks is the caller's.
+	Settings []Source
+
+	CWD            string // where commands run, unless Input.Base says otherwise
+	ProjectDir     string // CLAUDE_PROJECT_DIR; empty = CWD
+	SessionID      string
+	TranscriptPath string
+	Environ        []string // environment of commands, and of allowed header variables
+	PID            int      // CLAUDE_PID; 0 = not set
+	Entrypoint     string   // CLAUDE_CODE_ENTRYPOINT; empty = "sdk-cli"
+	EnvFile        string   // CLAUDE_ENV_FILE of SessionStart hooks; empty = not set
+
+	Callback Callback     // nil = registered callbacks are skipped
+	HTTP     *http.Client // nil = a client that follows no redirect
+	// MCPTool calls a tool of a connected server and returns its text; nil =
+	// such hooks fail without blocking.
+	MCPTool func(ctx context.Context, server, tool string, input json.RawMessage) (string, error)
+	// MatchRule decides the "if" key of a hook: a permission rule against a
+	// call. nil = tool name and a wildcard match on the call's main argument.
+	MatchRule func(rule string, use protocol.ToolUse) bool
+
+	NewID func() string    // nil = ""
+	Now   func() time.Time // nil = durations are 0
+	// DefaultTimeout bounds hooks that set none; 0 = 600 s.
+	DefaultTimeout time.Duration
+}
+
+// Source is the "hooks" object of one settings file.
+type Source struct {
+	Name string // for warnings
+	Raw  json.RawMessage
+}
+
+// Input is one event.
+type Input struct {
+	// Base holds the common keys; empty ones are filled from Options, and
+	// HookEventName always from Event.
+	Base  protocol.HookBase
+	Event protocol.HookInput
+	// ToolUseID is handed to callbacks beside the input. Empty = a fresh id,
+	// behind "hook-" for PostToolBatch.
+	ToolUseID string
+}
+
+// Runner holds the hooks of a session. Its methods may be called from many
+// goroutines.
+type Runner struct {
+	o    Options
+	quit chan struct{} // closed by Close: asynchronous hooks end
+	jobs sync.WaitGroup
+
+	mu      sync.Mutex
+	entries map[string][]*entry // by event; settings first, then callbacks
+	closed  bool
+}
+
+// New reads the hooks of the settings. Faulty entries are left out, each with
+// a warning.
+func New(o Options) (*Runner, []protocol.Warning) {
+	if o.DefaultTimeout <= 0 {
+		o.DefaultTimeout = 600 * time.Second
+	}
+	if o.ProjectDir == "" {
+		o.ProjectDir = o.CWD
+	}
+	if o.Entrypoint == "" {
+		o.Entrypoint = "sdk-cli"
+	}
+	if o.NewID == nil {
+		o.NewID = func() string { return "" }
+	}
+	if o.Now == nil {
+		o.Now = func() time.Time { return time.Time{} }
+	}
+	if o.HTTP == nil {
+		o.HTTP = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	}
+	if o.MatchRule == nil {
+		o.MatchRule = ruleMatches
+	}
+	o.Environ = slices.Clone(o.Environ)
+	r := &Runner{o: o, quit: make(chan struct{}), entries: map[string][]*entry{}}
+	var warnings []protocol.Warning
+	for _, s := range o.Settings {
+		warnings = append(warnings, r.load(s)...)
+	}
+	return r, warnings
+}
+
+// Register adds callbacks of the host. Events that never reach the host
+// (SessionStart, SessionEnd, Setup, InstructionsLoaded) are accepted and stay
+// without effect, as in the real CLI. A matcher that is no valid expression
+// matches nothing.
+func (r *Runner) Register(event string, matchers []protocol.HookMatcher) {
+	if neverToHost(event) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, m := range matchers {
+		match, err := compileMatcher(m.Matcher)
+		if err != nil {
+			continue
+		}
+		for _, id := range m.HookCallbackIDs {
+			r.entries[event] = append(r.entries[event], &entry{
+				match: match, callback: id, timeout: r.timeout(m.Timeout), mustAnswer: m.OnFailure == "block",
+			})
+		}
+	}
+}
+
+// neverToHost names the events whose callbacks are not called (spec:
+// cli-contract 5.1).
+func neverToHost(event string) bool {
+	switch event {
+	case "SessionStart", "SessionEnd", "Setup", "InstructionsLoaded":
+		return true
+	}
+	return false
+}
+
+// Has reports whether any hook is registered for the event, whatever its
+// matcher.
+func (r *Runner) Has(event string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.entries[event]) > 0
+}
+
+// Close waits for asynchronous hooks until they have ended or ctx ends, then
+// ends those that still run. Later events run no hooks.
+func (r *Runner) Close(ctx context.Context) {
+	r.mu.Lock()
+	first := !r.closed
+	r.closed = true
+	r.mu.Unlock()
+	if first {
+		done := make(chan struct{})
+		go func() { // ends with the last job, which quit ends
+			r.jobs.Wait()
+			close(done)
+		}()
+		select {
+		case <-done:
+		case <-ctx.Done():
+		}
+		close(r.quit)
+	}
+	r.jobs.Wait()
+}
+
+// choose picks the hooks that run for an event: those whose matcher and "if"
+// agree, each identical one once.
+func (r *Runner) choose(event, subject string, in Input) []*entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil
+	}
+	if event == "FileChanged" { // matchers name files, not paths
+		subject = filepath.Base(subject)
+	}
+	var chosen []*entry
+	seen := map[string]bool{}
+	for _, e := range r.entries[event] {
+		switch key := e.identity(); {
+		case !e.match(subject), e.config.Once && e.used, !r.applies(e, in.Event):
+		case e.callback != "" && r.o.Callback == nil:
+		case key != "" && seen[key]:
+		default:
+			seen[key] = true
+			e.used = true
+			chosen = append(chosen, e)
+		}
+	}
+	return chosen
+}
+
+// applies reports whether the "if" rule of a hook holds. A hook that has one
+// never runs for events without a tool.
+func (r *Runner) applies(e *entry, in protocol.HookInput) bool {
+	if e.config.If == "" {
+		return true
+	}
+	use, ok := toolOf(in)
+	return ok && r.o.MatchRule(e.config.If, use)
+}

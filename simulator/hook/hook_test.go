@@ -1,0 +1,498 @@
+package hook
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var bash = protocol.PreToolUseHook{ToolName: "Bash", ToolInput: json.RawMessage(`{"command":"echo hi"}`), ToolUseID: "toolu_1"}
+
+func newID() func() string {
+	var n atomic.Int64
+	return func() string { return "id-" + string(rune('0'+n.Add(1))) }
+}
+
+// runner makes a runner with one settings file; its hooks see PATH only.
+func runner(t *testing.T, settings string, more ...func(*Options)) *Runner {
+	t.Helper()
+	o := Options{
+		Settings: []Source{{Name: "settings.json", Raw: json.RawMessage(settings)}},
+		CWD:      t.TempDir(), SessionID: "s-1", TranscriptPath: "/t/s-1.jsonl",
+		Environ: []string{"PATH=" + os.Getenv("PATH")}, NewID: newID(),
+	}
+	for _, f := range more {
+		f(&o)
+	}
+	r, warnings := New(o)
+	if len(warnings) > 0 {
+		t.Fatal(warnings)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		r.Close(ctx)
+	})
+	return r
+}
+
+// command is a settings table with one command hook for all subjects.
+func command(event, cmd string) string {
+	raw, err := json.Marshal(map[string]any{event: []any{map[string]any{"hooks": []any{map[string]any{"type": "command", "command": cmd}}}}})
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
+
+// lines renders events for comparison.
+func lines(t *testing.T, events []protocol.Event) []string {
+	t.Helper()
+	var out []string
+	for _, e := range events {
+		raw, err := protocol.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := strings.TrimPrefix(string(raw), `{"type":"system",`)
+		out = append(out, strings.TrimSuffix(text, `,"session_id":"","uuid":""}`))
+	}
+	return out
+}
+
+// decision is the part of an outcome most tests are about.
+type decision struct {
+	Block             bool
+	Reason            string
+	Texts             []string
+	Decision          string
+	UpdatedInput      string
+	UpdatedOutput     string
+	AdditionalContext []string
+	StopTurn          bool
+	StopReason        string
+	NotExecuted       string
+	CrashError        string
+}
+
+func decided(o Outcome) decision {
+	return decision{
+		o.Block, o.Reason, o.Texts, o.Decision, string(o.UpdatedInput), string(o.UpdatedOutput), o.AdditionalContext,
+		o.StopTurn, o.StopReason, o.NotExecuted, o.CrashError,
+	}
+}
+
+// Checklist row 61: command hooks of settings files, exit statuses and output;
+// rows 20 and 21: what PreToolUse and PostToolUse may answer. Texts as in the
+// goldens pretool-block, prompt-block and stop-block-once.
+func TestCommandVerdicts(t *testing.T) {
+	post := protocol.PostToolUseHook{ToolName: "Bash", ToolInput: bash.ToolInput, ToolUseID: "toolu_1"}
+	prompt := protocol.UserPromptSubmitHook{Prompt: "hi"}
+	tests := []struct {
+		name    string
+		event   protocol.HookInput
+		cmd     string
+		want    decision
+		notices []string
+	}{
+		{name: "exit 0", event: bash, cmd: "cat >/dev/null"},
+		{
+			name: "PreToolUse exit 2", event: bash, cmd: "echo blocked by hook >&2; exit 2",
+			want: decision{
+				Block: true, Decision: "deny", Reason: "[echo blocked by hook >&2; exit 2]: blocked by hook\n",
+				Texts: []string{"PreToolUse:Bash hook error: [echo blocked by hook >&2; exit 2]: blocked by hook\n"},
+			},
+		},
+		{
+			name: "exit 2 without stderr", event: bash, cmd: "exit 2",
+			want: decision{
+				Block: true, Decision: "deny", Reason: "[exit 2]: No stderr output",
+				Texts: []string{"PreToolUse:Bash hook error: [exit 2]: No stderr output"},
+			},
+		},
+		{name: "exit 1 is ignored", event: bash, cmd: `echo '{"decision":"block"}'; exit 1`},
+		{
+			name: "deny", event: bash,
+			cmd:  `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"no"}}'`,
+			want: decision{Block: true, Decision: "deny", Reason: "no", Texts: []string{"PreToolUse:Bash hook error: no"}},
+		},
+		{
+			name: "decision block", event: bash, cmd: `echo '{"decision":"block","reason":"no"}'`,
+			want: decision{Block: true, Decision: "deny", Reason: "no", Texts: []string{"PreToolUse:Bash hook error: no"}},
+		},
+		{name: "decision approve", event: bash, cmd: `echo '{"decision":"approve","reason":"ok"}'`, want: decision{Decision: "allow", Reason: "ok"}},
+		{
+			name: "allow with input and context", event: bash,
+			cmd:  `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","updatedInput":{"command":"ls"},"additionalContext":"ctx"}}'`,
+			want: decision{Decision: "allow", UpdatedInput: `{"command":"ls"}`, AdditionalContext: []string{"ctx"}},
+		},
+		{
+			name: "ask", event: bash,
+			cmd:  `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","permissionDecisionReason":"sure?"}}'`,
+			want: decision{Decision: "ask", Reason: "sure?"},
+		},
+		{
+			name: "defer", event: bash,
+			cmd:  `echo '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"defer"}}'`,
+			want: decision{Decision: "defer"},
+		},
+		{
+			name: "plain text is ignored for tools", event: bash, cmd: "echo hello",
+		},
+		{name: "broken JSON is plain text", event: prompt, cmd: "echo '{nope'", want: decision{AdditionalContext: []string{"{nope\n"}}},
+		{
+			name: "continue false", event: post, cmd: `echo '{"continue":false,"stopReason":"enough"}'`,
+			want: decision{StopTurn: true, StopReason: "enough"},
+		},
+		{
+			name: "PostToolUse exit 2", event: post, cmd: "echo bad >&2; exit 2",
+			want: decision{
+				Block: true, Reason: "[echo bad >&2; exit 2]: bad\n",
+				Texts: []string{"PostToolUse:Bash hook error: [echo bad >&2; exit 2]: bad\n"},
+			},
+		},
+		{
+			name: "updatedToolOutput", event: post,
+			cmd:  `echo '{"hookSpecificOutput":{"hookEventName":"PostToolUse","updatedToolOutput":{"stdout":"x"}}}'`,
+			want: decision{UpdatedOutput: `{"stdout":"x"}`},
+		},
+		{
+			name: "systemMessage", event: post, cmd: `echo '{"systemMessage":"look"}'`,
+			notices: []string{`"subtype":"informational","content":"PostToolUse:Bash says: look","level":"notice"`},
+		},
+		{
+			name: "prompt exit 2", event: prompt, cmd: "echo blocked by hook >&2; exit 2",
+			want: decision{
+				Block: true, Reason: "[echo blocked by hook >&2; exit 2]: blocked by hook\n",
+				Texts: []string{"UserPromptSubmit operation blocked by hook:\n[echo blocked by hook >&2; exit 2]: blocked by hook\n\n\nOriginal prompt: hi"},
+			},
+			notices: []string{`"subtype":"informational","content":"UserPromptSubmit operation blocked by hook:\n[echo blocked by hook >&2; exit 2]: blocked by hook\n\n\nOriginal prompt: hi","level":"warning","prevent_continuation":true,"prompt_submit_outcome":{"kind":"blocked_by_hook","prompt_kept":false,"reason":"blocked by hook"}`},
+		},
+		{
+			name: "prompt decision block", event: prompt, cmd: `echo '{"decision":"block","reason":"not now"}'`,
+			want:    decision{Block: true, Reason: "not now", Texts: []string{"UserPromptSubmit operation blocked by hook:\nnot now\n\nOriginal prompt: hi"}},
+			notices: []string{`"subtype":"informational","content":"UserPromptSubmit operation blocked by hook:\nnot now\n\nOriginal prompt: hi","level":"warning","prevent_continuation":true,"prompt_submit_outcome":{"kind":"blocked_by_hook","prompt_kept":false,"reason":"not now"}`},
+		},
+		{name: "prompt plain text", event: prompt, cmd: "echo remember this", want: decision{AdditionalContext: []string{"remember this\n"}}},
+		{name: "session start plain text", event: protocol.SessionStartHook{Source: "startup"}, cmd: "echo ctx", want: decision{AdditionalContext: []string{"ctx\n"}}},
+		{name: "session start never blocks", event: protocol.SessionStartHook{Source: "startup"}, cmd: "echo no >&2; exit 2"},
+		{
+			name: "Stop exit 2", event: protocol.StopHook{}, cmd: "echo do more >&2; exit 2",
+			want: decision{
+				Block: true, Reason: "[echo do more >&2; exit 2]: do more\n",
+				Texts: []string{"Stop hook feedback:\n[echo do more >&2; exit 2]: do more\n"},
+			},
+		},
+		{
+			name: "missing command", event: bash, cmd: "no-such-command-here",
+			notices: []string{`"subtype":"informational","content":"PreToolUse:Bash hook [no-such-command-here] was not found and gave no verdict; the tool call goes on","level":"warning","tag":"hook_no_verdict","hook_no_verdict":{"hook_event":"PreToolUse","tool_use_id":"toolu_1","timed_out":false}`},
+		},
+		{name: "missing command elsewhere", event: post, cmd: "no-such-command-here"},
+		{
+			name: "wrong event name of a command does not block", event: bash,
+			cmd: `echo '{"hookSpecificOutput":{"hookEventName":"Stop","permissionDecision":"deny"}}'`,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			event, _ := tt.event.HookEvent()
+			r := runner(t, command(event, tt.cmd))
+			got := r.Run(t.Context(), Input{Event: tt.event, ToolUseID: "toolu_1"})
+			if diff := cmp.Diff(tt.want, decided(got)); diff != "" {
+				t.Errorf("decision (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.notices, lines(t, got.Notices)); diff != "" {
+				t.Errorf("notices (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Checklist row 61: hook_started and hook_response.
+func TestFrames(t *testing.T) {
+	start := protocol.SessionStartHook{Source: "startup"}
+	tests := []struct {
+		name  string
+		event protocol.HookInput
+		cmd   string
+		want  []string
+	}{
+		{"success", start, "cat >/dev/null", []string{
+			`"subtype":"hook_started","hook_id":"ID","hook_name":"SessionStart:startup","hook_event":"SessionStart"`,
+			`"subtype":"hook_response","hook_id":"ID","hook_name":"SessionStart:startup","hook_event":"SessionStart","output":"","stdout":"","stderr":"","exit_code":0,"outcome":"success"`,
+		}},
+		{"error", bash, "echo out; echo err >&2; exit 1", []string{
+			`"subtype":"hook_started","hook_id":"ID","hook_name":"PreToolUse:Bash","hook_event":"PreToolUse"`,
+			`"subtype":"hook_response","hook_id":"ID","hook_name":"PreToolUse:Bash","hook_event":"PreToolUse","output":"out\nerr\n","stdout":"out\n","stderr":"err\n","exit_code":1,"outcome":"error"`,
+		}},
+		{"no subject", protocol.StopHook{}, "true", []string{
+			`"subtype":"hook_started","hook_id":"ID","hook_name":"Stop","hook_event":"Stop"`,
+			`"subtype":"hook_response","hook_id":"ID","hook_name":"Stop","hook_event":"Stop","output":"","stdout":"","stderr":"","exit_code":0,"outcome":"success"`,
+		}},
+		{"SessionEnd has none", protocol.SessionEndHook{Reason: "other"}, "true", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			event, _ := tt.event.HookEvent()
+			r := runner(t, command(event, tt.cmd), func(o *Options) { o.NewID = func() string { return "ID" } })
+			got := r.Run(t.Context(), Input{Event: tt.event})
+			if diff := cmp.Diff(tt.want, lines(t, got.Frames)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Checklist row 61: what a command finds on its standard input and in its
+// environment. The order of keys is that of the golden ctl-hooks.
+func TestCommandSurroundings(t *testing.T) {
+	dir := t.TempDir()
+	r := runner(t, command("SessionStart", `cat; env | grep ^CLAUDE | sort; pwd`), func(o *Options) {
+		o.CWD, o.ProjectDir, o.PID, o.EnvFile = dir, "/proj", 42, "/env"
+		o.Environ = append(o.Environ, "CLAUDECODE=old", "CLAUDE_PROJECT_DIR=old")
+	})
+	got := r.Run(t.Context(), Input{Event: protocol.SessionStartHook{Source: "startup"}})
+	resolved, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{`{"session_id":"s-1","transcript_path":"/t/s-1.jsonl","cwd":"` + dir + `","hook_event_name":"SessionStart","source":"startup"}CLAUDECODE=1
+CLAUDE_CODE_ENTRYPOINT=sdk-cli
+CLAUDE_CODE_SESSION_ID=s-1
+CLAUDE_ENV_FILE=/env
+CLAUDE_PID=42
+CLAUDE_PROJECT_DIR=/proj
+` + resolved + "\n"}
+	if diff := cmp.Diff(want, got.AdditionalContext); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestCommandForms(t *testing.T) {
+	tests := []struct{ name, config, want string }{
+		{"args", `{"type":"command","command":"printf","args":["%s","a b"]}`, "a b"},
+		{"empty args", `{"type":"command","command":"pwd","args":[]}`, "\n"},
+		{"bash", `{"type":"command","command":"echo ${BASH_VERSION:+yes}","shell":"bash"}`, "yes\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := runner(t, `{"SessionStart":[{"hooks":[`+tt.config+`]}]}`)
+			got := r.Run(t.Context(), Input{Event: protocol.SessionStartHook{Source: "startup"}})
+			if len(got.AdditionalContext) != 1 || !strings.HasSuffix(got.AdditionalContext[0], tt.want) {
+				t.Errorf("got %q", got.AdditionalContext)
+			}
+		})
+	}
+}
+
+func TestCommandTimeout(t *testing.T) {
+	r := runner(t, `{"PreToolUse":[{"hooks":[{"type":"command","command":"echo begun; sleep 100","timeout":0.3}]}]}`)
+	started := time.Now()
+	got := r.Run(t.Context(), Input{Event: bash, ToolUseID: "toolu_1"})
+	if took := time.Since(started); took > 10*time.Second {
+		t.Errorf("took %v", took)
+	}
+	want := []string{`"subtype":"informational","content":"PreToolUse:Bash hook [echo begun; sleep 100] did not end within 300ms and gave no verdict; the tool call goes on","level":"warning","tag":"hook_no_verdict","hook_no_verdict":{"hook_event":"PreToolUse","tool_use_id":"toolu_1","timed_out":true}`}
+	if diff := cmp.Diff(want, lines(t, got.Notices)); diff != "" {
+		t.Errorf("notices (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(decision{}, decided(got)); diff != "" {
+		t.Errorf("decision (-want +got):\n%s", diff)
+	}
+	frames := lines(t, got.Frames)
+	if last := frames[len(frames)-1]; !strings.HasSuffix(last, `"stdout":"begun\n","stderr":"","outcome":"cancelled"`) {
+		t.Errorf("frame %s", last)
+	}
+}
+
+// Checklist row 57: an interrupt ends commands and callbacks that still run.
+func TestInterrupt(t *testing.T) {
+	told := make(chan struct{})
+	r := runner(t, command("PreToolUse", "sleep 100"), func(o *Options) {
+		o.Callback = func(ctx context.Context, _ string, _ json.RawMessage, _ string) (json.RawMessage, error) {
+			<-ctx.Done()
+			close(told)
+			return nil, ctx.Err()
+		}
+	})
+	r.Register("PreToolUse", []protocol.HookMatcher{{HookCallbackIDs: []string{"hook_0"}}})
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	got := r.Run(ctx, Input{Event: bash})
+	<-told
+	if diff := cmp.Diff(decision{}, decided(got)); diff != "" || len(got.Notices) > 0 {
+		t.Errorf("an interrupted run decides: %s%v", diff, got.Notices)
+	}
+}
+
+func TestOnceIfAndDuplicates(t *testing.T) {
+	r := runner(t, `{"UserPromptSubmit":[{"hooks":[
+		{"type":"command","command":"echo first","once":true},
+		{"type":"command","command":"echo always"},
+		{"type":"command","command":"echo always"},
+		{"type":"command","command":"echo never","if":"Bash"}]}]}`)
+	var got [][]string
+	for range 2 {
+		got = append(got, r.Run(t.Context(), Input{Event: protocol.UserPromptSubmitHook{Prompt: "hi"}}).AdditionalContext)
+	}
+	if diff := cmp.Diff([][]string{{"first\n", "always\n"}, {"always\n"}}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAsync(t *testing.T) {
+	tests := map[string]string{
+		"configured": `{"type":"command","command":"sleep 0.3; touch done","async":true}`,
+		"announced":  `{"type":"command","command":"echo '{\"async\":true}'; sleep 0.3; touch done"}`,
+	}
+	for name, config := range tests {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			r := runner(t, `{"Stop":[{"hooks":[`+config+`]}]}`, func(o *Options) { o.CWD = dir })
+			got := r.Run(t.Context(), Input{Event: protocol.StopHook{}})
+			if diff := cmp.Diff(Outcome{}, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "done")); err == nil {
+				t.Error("the hook was waited for")
+			}
+			r.Close(t.Context())
+			if _, err := os.Stat(filepath.Join(dir, "done")); err != nil {
+				t.Error("Close did not wait for the hook")
+			}
+		})
+	}
+}
+
+func TestCloseEndsAsyncHooks(t *testing.T) {
+	r := runner(t, `{"Stop":[{"hooks":[{"type":"command","command":"sleep 100","async":true}]}]}`)
+	r.Run(t.Context(), Input{Event: protocol.StopHook{}})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	started := time.Now()
+	r.Close(ctx)
+	if took := time.Since(started); took > 10*time.Second {
+		t.Errorf("took %v", took)
+	}
+}
+
+func TestHTTPHook(t *testing.T) {
+	var auth, body atomic.Value
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		auth.Store(req.Header.Get("Authorization"))
+		var in map[string]any
+		if json.NewDecoder(req.Body).Decode(&in) == nil {
+			body.Store(in["hook_event_name"])
+		}
+		switch req.URL.Path {
+		case "/block":
+			w.Write([]byte(`{"decision":"block","reason":"over http"}`))
+		case "/fail":
+			w.WriteHeader(http.StatusInternalServerError)
+			w.Write([]byte(`{"decision":"block"}`))
+		}
+	}))
+	t.Cleanup(server.Close)
+	tests := []struct {
+		name, url string
+		want      decision
+	}{
+		{"output", server.URL + "/block", decision{Block: true, Decision: "deny", Reason: "over http", Texts: []string{"PreToolUse:Bash hook error: over http"}}},
+		{"empty", server.URL + "/", decision{}},
+		{"status", server.URL + "/fail", decision{}},
+		{"unreachable", "http://127.0.0.1:1/", decision{}},
+		{"no URL", "::", decision{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := runner(t, `{"PreToolUse":[{"hooks":[{"type":"http","url":"`+tt.url+`","headers":{"Authorization":"Bearer $TOKEN$SECRET"},"allowedEnvVars":["TOKEN"]}]}]}`,
+				func(o *Options) {
+					o.Environ = []string{"TOKEN=t1", "SECRET=s1"}
+					o.HTTP = server.Client()
+				})
+			got := r.Run(t.Context(), Input{Event: bash})
+			if diff := cmp.Diff(tt.want, decided(got)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	if auth.Load() != "Bearer t1" || body.Load() != "PreToolUse" {
+		t.Errorf("sent %v %v", auth.Load(), body.Load())
+	}
+}
+
+func TestMCPToolHook(t *testing.T) {
+	settings := `{"PreToolUse":[{"hooks":[{"type":"mcp_tool","server":"guard","tool":"check","input":{"cmd":"${tool_input.command}","all":["${tool_input}","${nope}"]}}]}]}`
+	var sent string
+	r := runner(t, settings, func(o *Options) {
+		o.MCPTool = func(_ context.Context, server, tool string, input json.RawMessage) (string, error) {
+			sent = server + " " + tool + " " + string(input)
+			return `{"decision":"block","reason":"guarded"}`, nil
+		}
+	})
+	if got := r.Run(t.Context(), Input{Event: bash}); got.Reason != "guarded" {
+		t.Errorf("got %+v", got)
+	}
+	if want := `guard check {"all":["{\"command\":\"echo hi\"}",""],"cmd":"echo hi"}`; sent != want {
+		t.Errorf("sent %s, want %s", sent, want)
+	}
+	if got := runner(t, settings).Run(t.Context(), Input{Event: bash}); got.Block {
+		t.Errorf("without MCP: %+v", got)
+	}
+}
+
+func TestModelHooksAreReported(t *testing.T) {
+	r := runner(t, `{"Stop":[{"hooks":[{"type":"prompt","prompt":"is it done?"},{"type":"agent","prompt":"check"}]}]}`)
+	got := lines(t, r.Run(t.Context(), Input{Event: protocol.StopHook{}}).Notices)
+	want := []string{
+		`"subtype":"informational","content":"Stop hook of type prompt was not run: it needs a model and is not simulated","level":"warning","tag":"hook_not_simulated"`,
+		`"subtype":"informational","content":"Stop hook of type agent was not run: it needs a model and is not simulated","level":"warning","tag":"hook_not_simulated"`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestAttachments(t *testing.T) {
+	r := runner(t, `{"PreToolUse":[{"hooks":[
+		{"type":"command","command":"true"},
+		{"type":"command","command":"echo e >&2; exit 3"},
+		{"type":"command","command":"echo no >&2; exit 2"}]}]}`)
+	var got []string
+	for _, a := range r.Run(t.Context(), Input{Event: bash, ToolUseID: "toolu_1"}).Attachments {
+		raw, err := protocol.Marshal(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, string(raw))
+	}
+	want := []string{
+		`{"type":"hook_success","hookName":"PreToolUse:Bash","content":"","stdout":"","stderr":"","exitCode":0,"command":"true","durationMs":0,"toolUseID":"toolu_1","hookEvent":"PreToolUse"}`,
+		`{"type":"hook_non_blocking_error","hookName":"PreToolUse:Bash","stdout":"","stderr":"Failed with non-blocking status code: e\n","exitCode":3,"command":"echo e >&2; exit 3","durationMs":0,"toolUseID":"toolu_1","hookEvent":"PreToolUse"}`,
+		`{"type":"hook_blocking_error","hookName":"PreToolUse:Bash","blockingError":{"blockingError":"[echo no >&2; exit 2]: no\n","command":"echo no >&2; exit 2"},"toolUseID":"toolu_1","hookEvent":"PreToolUse"}`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestStopNotification(t *testing.T) {
+	got := lines(t, []protocol.Event{StopNotification()})
+	want := []string{`"subtype":"notification","key":"stop-hook-error","text":"stop hook problem · ctrl+o to see","priority":"immediate"`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

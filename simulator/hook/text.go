@@ -1,0 +1,164 @@
+package hook
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Tool results of calls that a PreToolUse hook's silence or nonsense stopped.
+const (
+	notInTime       = "PreToolUse hook did not respond before its timeout (host client may be unreachable). The tool call was not executed; it can be made again."
+	unexpectedError = "PreToolUse hook failed with an unexpected error. The tool call was not executed; it can be made again."
+)
+
+// blockText is how an event shows that a hook blocked (spec: cli-contract 5.3).
+func blockText(c *call, reason string) string {
+	switch c.event {
+	case "UserPromptSubmit":
+		return "UserPromptSubmit operation blocked by hook:\n" + reason + "\n\nOriginal prompt: " + c.prompt
+	case "Stop", "SubagentStop":
+		return "Stop hook feedback:\n" + reason
+	case "TeammateIdle", "TaskCreated", "TaskCompleted":
+		return c.event + " hook feedback:\n" + reason
+	}
+	return c.name + " hook error: " + reason
+}
+
+// StopNotification is the event that follows the user message of a Stop hook's
+// block.
+func StopNotification() *protocol.System {
+	return &protocol.System{Subtype: "notification", Fields: []protocol.Field{
+		{Key: "key", Value: "stop-hook-error"},
+		{Key: "text", Value: "stop hook problem · ctrl+o to see"},
+		{Key: "priority", Value: "immediate"},
+	}}
+}
+
+func informational(level, content string, more ...protocol.Field) *protocol.System {
+	fields := []protocol.Field{{Key: "content", Value: content}, {Key: "level", Value: level}}
+	return &protocol.System{Subtype: "informational", Fields: append(fields, more...)}
+}
+
+func notice(content string) *protocol.System { return informational("notice", content) }
+
+func promptBlocked(text, bare string) *protocol.System {
+	return informational("warning", text,
+		protocol.Field{Key: "prevent_continuation", Value: true},
+		protocol.Field{Key: "prompt_submit_outcome", Value: promptOutcome{"blocked_by_hook", false, bare}})
+}
+
+type promptOutcome struct {
+	Kind       string `json:"kind"`
+	PromptKept bool   `json:"prompt_kept"`
+	Reason     string `json:"reason"`
+}
+
+// callbackFailed does not repeat what the host said, as the real CLI does not.
+func callbackFailed(c *call, a *answer) *protocol.System {
+	why := "the host reported an error"
+	switch {
+	case a.timedOut:
+		why = "no answer in time"
+	case a.fault == faultInvalid:
+		why = a.stderr
+	}
+	return informational("warning", fmt.Sprintf("%s: Hook callback %s failed: %s", c.event, a.entry.callback, why),
+		protocol.Field{Key: "tag", Value: "hook_callback_failed"})
+}
+
+func noVerdict(c *call, a *answer) *protocol.System {
+	why := "was not found"
+	if a.timedOut {
+		why = fmt.Sprintf("did not end within %s", a.entry.timeout)
+	}
+	return informational("warning", fmt.Sprintf("%s hook [%s] %s and gave no verdict; the tool call goes on", c.name, a.entry.label(), why),
+		protocol.Field{Key: "tag", Value: "hook_no_verdict"},
+		protocol.Field{Key: "hook_no_verdict", Value: verdictMissing{c.event, c.toolUseID, a.timedOut}})
+}
+
+type verdictMissing struct {
+	HookEvent string `json:"hook_event"`
+	ToolUseID string `json:"tool_use_id"`
+	TimedOut  bool   `json:"timed_out"`
+}
+
+func notSimulated(c *call, e *entry) *protocol.System {
+	return informational("warning", fmt.Sprintf("%s hook of type %s was not run: it needs a model and is not simulated", c.name, e.config.Type),
+		protocol.Field{Key: "tag", Value: "hook_not_simulated"})
+}
+
+// frames are the hook_started and hook_response events of configured hooks.
+func frames(c *call, answers []answer) []protocol.Event {
+	if c.event == "SessionEnd" {
+		return nil
+	}
+	var started, ended []protocol.Event
+	for i := range answers {
+		a := &answers[i]
+		if a.entry.callback != "" || a.detached || a.fault == faultUnknown {
+			continue
+		}
+		head := []protocol.Field{{Key: "hook_id", Value: a.id}, {Key: "hook_name", Value: c.name}, {Key: "hook_event", Value: c.event}}
+		started = append(started, &protocol.System{Subtype: "hook_started", Fields: head})
+		fields := append(head[:len(head):len(head)],
+			protocol.Field{Key: "output", Value: a.stdout + a.stderr},
+			protocol.Field{Key: "stdout", Value: a.stdout},
+			protocol.Field{Key: "stderr", Value: a.stderr})
+		if a.exit != nil {
+			fields = append(fields, protocol.Field{Key: "exit_code", Value: *a.exit})
+		}
+		fields = append(fields, protocol.Field{Key: "outcome", Value: a.outcome})
+		ended = append(ended, &protocol.System{Subtype: "hook_response", Fields: fields})
+	}
+	return append(started, ended...)
+}
+
+// attach notes for the transcript how a configured hook ended.
+func (o *Outcome) attach(c *call, a *answer) {
+	if a.entry.callback != "" || a.detached || a.fault == faultUnknown || a.blocked && canBlock(c.event) {
+		return
+	}
+	command := protocol.Field{Key: "command", Value: a.entry.label()}
+	took := protocol.Field{Key: "durationMs", Value: a.took.Milliseconds()}
+	code := 1
+	if a.exit != nil {
+		code = *a.exit
+	}
+	streams := func(stdout, stderr string) []protocol.Field {
+		return []protocol.Field{{Key: "stdout", Value: stdout}, {Key: "stderr", Value: stderr}, {Key: "exitCode", Value: code}, command, took}
+	}
+	switch a.outcome {
+	case succeeded:
+		content := ""
+		if takesPlainText(c.event) {
+			content = a.plain
+		}
+		o.attachment(c, "hook_success", append([]protocol.Field{{Key: "content", Value: content}}, streams(a.stdout, a.stderr)...)...)
+	case cancelled:
+		o.attachment(c, "hook_cancelled", command, took,
+			protocol.Field{Key: "timedOut", Value: a.timedOut},
+			protocol.Field{Key: "timeoutMs", Value: int64(a.entry.timeout / time.Millisecond)})
+	case failed:
+		stderr := a.stderr
+		if a.exit != nil {
+			if stderr == "" {
+				stderr = "No stderr output"
+			}
+			stderr = "Failed with non-blocking status code: " + stderr
+		}
+		o.attachment(c, "hook_non_blocking_error", streams(a.stdout, stderr)...)
+	}
+}
+
+// attachment adds one with the keys that nearly all kinds have.
+func (o *Outcome) attachment(c *call, kind string, fields ...protocol.Field) {
+	name := []protocol.Field{{Key: "hookName", Value: c.name}}
+	o.attach1(c, kind, append(name, fields...)...)
+}
+
+func (o *Outcome) attach1(c *call, kind string, fields ...protocol.Field) {
+	fields = append(fields, protocol.Field{Key: "toolUseID", Value: c.toolUseID}, protocol.Field{Key: "hookEvent", Value: c.event})
+	o.Attachments = append(o.Attachments, protocol.HookAttachment{Type: kind, Fields: fields})
+}

@@ -1,0 +1,143 @@
+package permission
+
+import (
+	"encoding/json"
+	"net/url"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/shellcmd"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// kind groups tools that are decided alike.
+type kind int
+
+const (
+	kindAsk   kind = iota // nothing known: ask
+	kindFree              // never asks
+	kindUser              // is itself a question to the user
+	kindShell             // Bash
+	kindRead              // reads the file system
+	kindWrite             // writes one file
+	kindFetch             // WebFetch
+	kindAgent             // Agent, alias Task
+	kindSkill
+)
+
+// kindOf maps canonical tool names to kinds.
+func kindOf(tool string) kind {
+	switch tool {
+	case "Bash":
+		return kindShell
+	case "Read", "Glob", "Grep", "LS", "NotebookRead":
+		return kindRead
+	case "Write", "Edit", "MultiEdit", "NotebookEdit":
+		return kindWrite
+	case "WebFetch":
+		return kindFetch
+	case "Agent":
+		return kindAgent
+	case "Skill":
+		return kindSkill
+	case "AskUserQuestion", "ExitPlanMode":
+		return kindUser
+	case "StructuredOutput", "TodoWrite", "ToolSearch", "TaskStop", "TaskOutput", "TaskCreate", "TaskGet",
+		"TaskList", "TaskUpdate", "BashOutput", "KillShell", "EnterPlanMode", "ListMcpResourcesTool",
+		"ReadMcpResourceTool", "ReadMcpResourceDirTool", "ListAgents", "SendMessage", "CronList", "CronCreate",
+		"CronDelete", "ScheduleWakeup", "ReportFindings", "EnterWorktree", "ExitWorktree":
+		return kindFree
+	}
+	return kindAsk
+}
+
+// call is what rules and modes want to know of one tool call.
+type call struct {
+	policy *Policy
+	use    protocol.ToolUse
+	name   string // canonical: "Agent" for "Task"
+	server string // "mcp__server" of an MCP tool
+	kind   kind
+	// complete is false when the input lacks what its kind needs: the tool
+	// itself will say so.
+	complete bool
+
+	command  string
+	script   shellcmd.Script
+	parseErr error
+	path     string // absolute
+	domain   string
+	subject  string // agent type, skill name
+}
+
+func (p *Policy) inspect(use protocol.ToolUse, tool protocol.Tool) *call {
+	c := &call{policy: p, use: use, name: canonicalName(use.Name), complete: true}
+	c.kind = kindOf(c.name)
+	if strings.HasPrefix(c.name, "mcp__") {
+		c.server = serverPrefix(c.name, tool)
+	}
+	var in struct {
+		Command      any `json:"command"`
+		FilePath     any `json:"file_path"`
+		NotebookPath any `json:"notebook_path"`
+		Path         any `json:"path"`
+		URL          any `json:"url"`
+		SubagentType any `json:"subagent_type"`
+		Skill        any `json:"skill"`
+		CommandName  any `json:"name"`
+	}
+	if err := json.Unmarshal(use.Input, &in); err != nil {
+		c.complete = c.kind == kindAsk || c.kind == kindFree || c.kind == kindUser
+		return c
+	}
+	switch c.kind {
+	case kindShell:
+		c.command = firstString(in.Command)
+		c.complete = c.command != ""
+		c.script, c.parseErr = shellcmd.Parse(c.command)
+	case kindRead, kindWrite:
+		path := firstString(in.FilePath, in.NotebookPath, in.Path)
+		c.complete = path != "" || c.name == "Glob" || c.name == "Grep" || c.name == "LS"
+		c.path = p.abs(path)
+	case kindFetch:
+		if u, err := url.Parse(firstString(in.URL)); err == nil {
+			c.domain = u.Hostname()
+		}
+	case kindAgent:
+		c.subject = firstString(in.SubagentType)
+	case kindSkill:
+		c.subject = firstString(in.Skill, in.Command, in.CommandName)
+	default: // the name is all that matters
+	}
+	return c
+}
+
+func firstString(values ...any) string {
+	for _, v := range values {
+		if s, ok := v.(string); ok && s != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// serverPrefix is what a rule calls the server of an MCP tool. The definition
+// knows it; without one the name is cut at its second double underscore.
+func serverPrefix(name string, tool protocol.Tool) string {
+	if tool.Server != "" {
+		return "mcp__" + normalize(tool.Server)
+	}
+	server, _, _ := strings.Cut(strings.TrimPrefix(name, "mcp__"), "__")
+	return "mcp__" + server
+}
+
+// normalize writes a server's name as tool names hold it: every character
+// outside [a-zA-Z0-9_-] is an underscore (spec: cli-contract 7).
+func normalize(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
+			return r
+		}
+		return '_'
+	}, s)
+}

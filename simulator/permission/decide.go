@@ -1,0 +1,122 @@
+package permission
+
+import (
+	"slices"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Decide gives the verdict on one call without asking anybody. Of an Ask, the
+// denial fields say what follows when nobody can be asked.
+func (p *Policy) Decide(use protocol.ToolUse) Verdict {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var tool protocol.Tool
+	if p.opts.Tool != nil {
+		found := false
+		if tool, found = p.opts.Tool(use.Name); !found {
+			return Verdict{Behavior: Allow}
+		}
+	}
+	c := p.inspect(use, tool)
+	switch {
+	case p.opts.AutoApprove != nil && p.opts.AutoApprove(use.Name):
+		return c.allow("")
+	case !c.complete:
+		return Verdict{Behavior: Allow}
+	}
+	v := p.decide(c)
+	if v.Behavior == Ask {
+		v = p.unasked(c, v)
+	}
+	return v
+}
+
+// decide is the order of precedence (spec: cli-contract 6.1).
+func (p *Policy) decide(c *call) Verdict {
+	if p.anyRule(BehaviorDeny, c) {
+		return c.denyByRule()
+	}
+	if p.anyRule(BehaviorAsk, c) {
+		v := c.ask(c.requested(), "rule", "")
+		v.AskRule = true
+		return v
+	}
+	if c.kind == kindUser {
+		v := c.ask(c.requested(), "", "")
+		v.RequiresUser, v.Suggestions = true, nil
+		return v
+	}
+	if p.mode == protocol.ModeBypass {
+		return c.allow("mode")
+	}
+	if p.mode == protocol.ModePlan && c.kind == kindWrite {
+		return c.ask("Cannot write to "+c.path+" while in plan mode.", "mode", "")
+	}
+	if p.anyRule(BehaviorAllow, c) {
+		return c.allow("rule")
+	}
+	return p.byKind(c)
+}
+
+// byKind decides a call that no rule is about.
+func (p *Policy) byKind(c *call) Verdict {
+	switch c.kind {
+	case kindShell:
+		return p.shell(c)
+	case kindRead:
+		if p.inside(c.path) {
+			return c.allow("mode")
+		}
+		return c.askOutside(c.requested())
+	case kindWrite:
+		if !p.inside(c.path) {
+			return c.askOutside(c.requested())
+		}
+		if p.editsAllowed() {
+			return c.allow("mode")
+		}
+	case kindAgent, kindFree:
+		return c.allow("")
+	default:
+	}
+	return c.ask(c.requested(), "", "")
+}
+
+// editsAllowed tells whether the mode lets files inside the working
+// directories be changed.
+func (p *Policy) editsAllowed() bool {
+	return p.mode == protocol.ModeAcceptEdits || p.mode == protocol.ModeAuto
+}
+
+func (p *Policy) anyRule(behavior string, c *call) bool {
+	return slices.ContainsFunc(p.rules, func(r rule) bool {
+		if r.Behavior != behavior {
+			return false
+		}
+		if behavior == BehaviorAllow {
+			return r.matches(c)
+		}
+		return r.forbids(c)
+	})
+}
+
+// unasked turns a question into the denial that the mode or the options make
+// of it before anybody is asked.
+func (p *Policy) unasked(c *call, v Verdict) Verdict {
+	switch {
+	case p.mode == protocol.ModeDontAsk:
+		return c.deny("mode", c.dontAsk())
+	case p.opts.NoPrompts:
+		return c.deny("asyncAgent", c.noPrompts())
+	case v.AskRule || v.RequiresUser || p.opts.HasAsker:
+		return v
+	case p.mode == protocol.ModeAuto, p.mode == protocol.ModePlan && c.kind != kindWrite && c.kind != kindRead:
+		v = c.deny("classifier", c.unclassified())
+		v.NonExecutionKind = "automode-unavailable"
+		v.Event.DecisionReasonCode = "auto_mode_no_check_in_session"
+		v.Event.DecisionReason = "Classifier unavailable"
+		return v
+	}
+	return v
+}

@@ -1,0 +1,170 @@
+package permission_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// The values of --allowedTools and --disallowedTools (row 26).
+func TestParseRules(t *testing.T) {
+	tests := map[string][]string{
+		"":                                    nil,
+		" , ":                                 nil,
+		"Bash(git *) Edit,mcp__s":             {"Bash(git *)", "Edit", "mcp__s"},
+		"Bash(npm run a, b),Read":             {"Bash(npm run a, b)", "Read"},
+		"Bash(echo (a b) c) Read":             {"Bash(echo (a b) c)", "Read"},
+		`Bash(echo \) x) Read`:                {`Bash(echo \) x)`, "Read"},
+		"Read,Write,  Edit\tGlob":             {"Read", "Write", "Edit", "Glob"},
+		"Bash(unfinished Read":                {"Bash(unfinished Read"},
+		"WebFetch(domain:a.b) Agent(Explore)": {"WebFetch(domain:a.b)", "Agent(Explore)"},
+	}
+	for value, want := range tests {
+		if diff := cmp.Diff(want, permission.ParseRules(value)); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", value, diff)
+		}
+	}
+}
+
+// What each form of rule matches (contract 6.1).
+func TestRuleMatches(t *testing.T) {
+	tests := []struct {
+		rule string
+		yes  []protocol.ToolUse
+		no   []protocol.ToolUse
+	}{
+		{"Bash", []protocol.ToolUse{use("Bash", "make")}, []protocol.ToolUse{use("Write", cwd+"/a")}},
+		{"Bash()", []protocol.ToolUse{use("Bash", "make")}, nil},
+		{"Bash(*)", []protocol.ToolUse{use("Bash", "make")}, nil},
+		{"Bash(npm run *)", []protocol.ToolUse{use("Bash", "npm run a b"), use("Bash", "npm run")}, []protocol.ToolUse{use("Bash", "npm running"), use("Bash", "npm install")}},
+		{"Bash(npm:*)", []protocol.ToolUse{use("Bash", "npm run a"), use("Bash", "npm")}, []protocol.ToolUse{use("Bash", "npmx")}},
+		{"Bash(make all)", []protocol.ToolUse{use("Bash", "make all"), use("Bash", " make all ")}, []protocol.ToolUse{use("Bash", "make all x"), use("Bash", "make")}},
+		{"Bash(git * main)", []protocol.ToolUse{use("Bash", "git merge main")}, []protocol.ToolUse{use("Bash", "git merge dev"), use("Bash", "git merge main; make")}},
+		{`Bash(make \(a\))`, nil, []protocol.ToolUse{use("Bash", "make a")}},
+
+		{"mcp__s", []protocol.ToolUse{use("mcp__s__a", "{}")}, []protocol.ToolUse{use("mcp__sx__a", "{}")}},
+		{"mcp__s__*", []protocol.ToolUse{use("mcp__s__a", "{}")}, []protocol.ToolUse{use("mcp__t__a", "{}")}},
+		{"mcp__s__get_*", []protocol.ToolUse{use("mcp__s__get_a", "{}")}, []protocol.ToolUse{use("mcp__s__set_a", "{}")}},
+		{"mcp__*", []protocol.ToolUse{use("mcp__s__a", "{}")}, []protocol.ToolUse{use("Bash", "make")}},
+		{"mcp__s__a", []protocol.ToolUse{use("mcp__s__a", "{}")}, []protocol.ToolUse{use("mcp__s__ab", "{}")}},
+
+		{"WebFetch(domain:example.com)", []protocol.ToolUse{use("WebFetch", "https://Example.com/x"), use("WebFetch", "http://example.com:8080")}, []protocol.ToolUse{use("WebFetch", "https://a.example.com"), use("WebFetch", "https://example.com.evil")}},
+		{"WebFetch(domain:*.example.com)", []protocol.ToolUse{use("WebFetch", "https://a.example.com")}, []protocol.ToolUse{use("WebFetch", "https://example.com")}},
+		{"Skill(pdf)", []protocol.ToolUse{use("Skill", "pdf")}, []protocol.ToolUse{use("Skill", "pdfs")}},
+		{"Skill(pdf:*)", []protocol.ToolUse{use("Skill", "pdf:read"), use("Skill", "pdf")}, []protocol.ToolUse{use("Skill", "pdfs")}},
+
+		{"Edit(src/**)", []protocol.ToolUse{use("Edit", cwd+"/src/a/b.go"), use("Write", cwd+"/src/a"), use("Write", "src/a")}, []protocol.ToolUse{use("Write", cwd+"/other"), use("Write", "/src/a")}},
+		{"Edit(*.go)", []protocol.ToolUse{use("Write", cwd+"/a.go"), use("Write", cwd+"/x/y/a.go")}, []protocol.ToolUse{use("Write", cwd+"/a.god")}},
+		{"Edit(/docs)", []protocol.ToolUse{use("Write", cwd+"/docs/a")}, []protocol.ToolUse{use("Write", cwd+"/x/docs/a"), use("Write", "/docs/a")}},
+		{"Edit(//tmp/*.txt)", []protocol.ToolUse{use("Write", "/tmp/a.txt")}, []protocol.ToolUse{use("Write", "/tmp/b/a.txt"), use("Write", cwd+"/tmp/a.txt")}},
+		{"Edit(~/notes/**)", []protocol.ToolUse{use("Write", "/home/me/notes/a"), use("Write", "~/notes/a")}, []protocol.ToolUse{use("Write", "/home/me/a")}},
+		{"Edit(a/**/z)", []protocol.ToolUse{use("Write", cwd+"/a/z"), use("Write", cwd+"/a/b/c/z")}, []protocol.ToolUse{use("Write", cwd+"/a/zz")}},
+		{"Edit(f[0-9]?.txt)", []protocol.ToolUse{use("Write", cwd+"/f1x.txt")}, []protocol.ToolUse{use("Write", cwd+"/fax.txt")}},
+		{"Write(a)", []protocol.ToolUse{use("Write", cwd+"/a")}, []protocol.ToolUse{use("Edit", cwd+"/a")}},
+		{"Read(//etc/**)", []protocol.ToolUse{use("Read", "/etc/hosts"), use("Grep", "/etc/x")}, []protocol.ToolUse{use("Read", "/etcetera"), use("Write", "/etc/hosts")}},
+		{"Edit(//etc/**)", []protocol.ToolUse{use("Read", "/etc/hosts")}, nil},
+	}
+	for _, tt := range tests {
+		p := policy(t, permission.Options{Home: "/home/me"}, "allow "+tt.rule)
+		for _, u := range tt.yes {
+			if got := outcome(p.Decide(u)); got != "allow rule" {
+				t.Errorf("%s on %s %s: got %q, want it allowed", tt.rule, u.Name, u.Input, got)
+			}
+		}
+		for _, u := range tt.no {
+			if got := outcome(p.Decide(u)); strings.HasPrefix(got, "allow") {
+				t.Errorf("%s on %s %s: got %q, want it not allowed", tt.rule, u.Name, u.Input, got)
+			}
+		}
+	}
+	for _, rule := range []string{"Agent(Explore)", "Task(Explore)", "Agent", "Task"} {
+		p := policy(t, permission.Options{}, "deny "+rule)
+		for _, name := range []string{"Agent", "Task"} {
+			if got := outcome(p.Decide(use(name, "Explore"))); got != "deny rule" {
+				t.Errorf("%s on %s: %q", rule, name, got)
+			}
+		}
+	}
+}
+
+// A rule for a server goes by the server's name, not by cutting the tool's.
+func TestRuleForServer(t *testing.T) {
+	o := permission.Options{Tool: func(name string) (protocol.Tool, bool) {
+		return protocol.Tool{Name: name, Server: "my server__x"}, true
+	}}
+	call := use("mcp__my_server__x__t", "{}")
+	if got := outcome(policy(t, o, "allow mcp__my_server__x").Decide(call)); got != "allow rule" {
+		t.Errorf("its server: %q", got)
+	}
+	if got := outcome(policy(t, o, "allow mcp__my_server").Decide(call)); got != "ask" {
+		t.Errorf("another server: %q", got)
+	}
+}
+
+// A pattern with one leading slash is relative to the settings it stands in.
+func TestRuleRoot(t *testing.T) {
+	p, err := permission.New(permission.Options{CWD: cwd, Rules: []permission.Rule{
+		{Behavior: permission.BehaviorAllow, Source: "userSettings", Text: "Edit(/a)", Root: "/home/me/.claude"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := outcome(p.Decide(use("Write", "/home/me/.claude/a"))); got != "allow rule" {
+		t.Errorf("below the root: %q", got)
+	}
+	if got := outcome(p.Decide(use("Write", cwd+"/a"))); got != "ask" {
+		t.Errorf("below the working directory: %q", got)
+	}
+}
+
+func TestBadRulesAreLeftOut(t *testing.T) {
+	bad := []string{"", "(x)", "Bash(", "Bash(x", `Bash(x\)`, "Ba sh", "mcp__s__t(x)", "Edit([z-a])"}
+	for _, text := range bad {
+		p, err := permission.New(permission.Options{CWD: cwd, Rules: []permission.Rule{{Behavior: permission.BehaviorAllow, Text: text}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(p.Warnings()) != 1 || len(p.Rules()) != 0 {
+			t.Errorf("%q: warnings %q, rules %v", text, p.Warnings(), p.Rules())
+		}
+	}
+}
+
+func FuzzRules(f *testing.F) {
+	for _, seed := range []string{
+		"Bash(git *) Edit,mcp__s", "Edit(**/[a-z]*.go)", `Bash(a\(b\)\\)`, "Read(//x/**),WebFetch(domain:*.a)", "Skill(a:*)", "mcp__*",
+	} {
+		f.Add(seed, "git status && rm x")
+	}
+	f.Fuzz(func(t *testing.T, value, text string) {
+		o := permission.Options{CWD: cwd, Home: "/home/me"}
+		for _, r := range permission.ParseRules(value) {
+			if strings.TrimSpace(r) != r || r == "" {
+				t.Fatalf("rule %q of %q", r, value)
+			}
+			o.Rules = append(o.Rules, permission.Rule{Behavior: permission.BehaviorDeny, Text: r})
+		}
+		p, err := permission.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(p.Rules())+len(p.Warnings()) != len(o.Rules) {
+			t.Fatalf("%d rules, %d warnings of %d", len(p.Rules()), len(p.Warnings()), len(o.Rules))
+		}
+		for _, name := range []string{"Bash", "Write", "Read", "WebFetch", "Skill", "mcp__s__t"} {
+			p.Decide(use(name, "x"+text))
+		}
+		r := protocol.PermissionRule{ToolName: "Bash", RuleContent: text}
+		if text == "" || text == "*" {
+			return
+		}
+		p, err = permission.New(permission.Options{Rules: []permission.Rule{{Behavior: permission.BehaviorDeny, Text: permission.FormatRule(r)}}})
+		if err != nil || len(p.Warnings()) > 0 {
+			t.Fatalf("FormatRule(%q) does not read back: %v %q", text, err, p.Warnings())
+		}
+	})
+}

@@ -1,0 +1,187 @@
+package permission_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Row 30 and contract 4.3: the answers of set_permission_mode.
+func TestSetMode(t *testing.T) {
+	tests := []struct {
+		mode          protocol.PermissionMode
+		bypassAllowed bool
+		code, text    string
+	}{
+		{"acceptEdits", false, "", ""},
+		{"plan", false, "", ""},
+		{"bogus", false, "invalid_mode", "Cannot set permission mode: must be one of acceptEdits, auto, bypassPermissions, default, dontAsk, plan"},
+		{"manual", false, "invalid_mode", "Cannot set permission mode: must be one of acceptEdits, auto, bypassPermissions, default, dontAsk, plan"},
+		{"bypassPermissions", false, "bypass_not_launched", "Cannot set permission mode to bypassPermissions because the session was not launched with --dangerously-skip-permissions"},
+		{"bypassPermissions", true, "", ""},
+	}
+	for _, tt := range tests {
+		p := policy(t, permission.Options{BypassAllowed: tt.bypassAllowed})
+		err := p.SetMode(tt.mode)
+		if tt.code == "" {
+			if err != nil || p.Mode() != tt.mode {
+				t.Errorf("%s: %v, mode %s", tt.mode, err, p.Mode())
+			}
+			continue
+		}
+		refused, ok := errors.AsType[*permission.ModeError](err)
+		if !ok || refused.Code != tt.code || refused.Message != tt.text || p.Mode() != protocol.ModeDefault {
+			t.Errorf("%s: %v, mode %s", tt.mode, err, p.Mode())
+		}
+	}
+	p := policy(t, permission.Options{Mode: protocol.ModeBypass})
+	if err := errors.Join(p.SetMode(protocol.ModePlan), p.SetMode(protocol.ModeBypass)); err != nil {
+		t.Errorf("back to the mode of the start: %v", err)
+	}
+}
+
+func TestParseMode(t *testing.T) {
+	for text, want := range map[string]protocol.PermissionMode{
+		"default": "default", "manual": "default", "delegate": "default", "acceptEdits": "acceptEdits", "accept-edits": "acceptEdits",
+		"bypass-permissions": "bypassPermissions", "bypassPermissions": "bypassPermissions", "dont-ask": "dontAsk", "auto": "auto", "plan": "plan",
+	} {
+		if got, err := permission.ParseMode(text); got != want || err != nil {
+			t.Errorf("%s: %s, %v", text, got, err)
+		}
+	}
+	if _, err := permission.ParseMode("bogus"); err == nil {
+		t.Error("bogus is a mode")
+	}
+	if _, err := permission.New(permission.Options{Mode: "bogus"}); err == nil {
+		t.Error("New takes the mode bogus")
+	}
+}
+
+// Contract 6.3: what a host is offered.
+func TestSuggestions(t *testing.T) {
+	type update = protocol.PermissionUpdate
+	edits := update{Type: "setMode", Mode: "acceptEdits", Destination: "session"}
+	rule := func(tool, content string) update {
+		return update{Type: "addRules", Rules: []protocol.PermissionRule{{ToolName: tool, RuleContent: content}}, Behavior: "allow", Destination: "localSettings"}
+	}
+	readDir := rule("Read", "//etc/**")
+	readDir.Destination = "session"
+	tests := []struct {
+		use     protocol.ToolUse
+		want    []update
+		blocked string
+	}{
+		{use("Bash", "touch a"), []update{rule("Bash", "touch a *"), {Type: "addDirectories", Directories: []string{cwd}, Destination: "session"}, edits}, ""},
+		{use("Bash", "npm install x"), []update{rule("Bash", "npm install *")}, ""},
+		{use("mcp__s__t", "{}"), []update{rule("mcp__s__t", "")}, ""},
+		{use("Write", cwd+"/a"), []update{edits}, ""},
+		{use("Write", "/w/a"), []update{edits, {Type: "addDirectories", Directories: []string{"/w"}, Destination: "session"}}, "/w/a"},
+		{use("Read", "/etc/hosts"), []update{readDir}, "/etc/hosts"},
+		{use("WebFetch", "https://example.com/a"), []update{rule("WebFetch", "domain:example.com")}, ""},
+		{use("AskUserQuestion", "{}"), nil, ""},
+	}
+	for _, tt := range tests {
+		p := policy(t, permission.Options{HasAsker: true})
+		v := p.Decide(tt.use)
+		if diff := cmp.Diff(tt.want, v.Suggestions); diff != "" {
+			t.Errorf("%s %s (-want +got):\n%s", tt.use.Name, tt.use.Input, diff)
+		}
+		if v.BlockedPath != tt.blocked {
+			t.Errorf("%s: blocked path %q, want %q", tt.use.Name, v.BlockedPath, tt.blocked)
+		}
+		if tt.want == nil {
+			continue
+		}
+		// A host that hands all of them back is not asked again.
+		p.Apply(v.Suggestions)
+		if v := p.Decide(tt.use); v.Behavior != permission.Allow {
+			t.Errorf("%s %s asks again: %s", tt.use.Name, tt.use.Input, v.Message)
+		}
+	}
+}
+
+// Row 53: the updates of an answer.
+func TestApply(t *testing.T) {
+	rules := []protocol.PermissionRule{{ToolName: "mcp__s__t"}}
+	call := use("mcp__s__t", "{}")
+	steps := []struct {
+		name    string
+		update  protocol.PermissionUpdate
+		changed bool
+		want    string
+	}{
+		{"add", protocol.PermissionUpdate{Type: "addRules", Rules: rules, Behavior: "allow", Destination: "session"}, false, "allow rule"},
+		{"remove elsewhere", protocol.PermissionUpdate{Type: "removeRules", Rules: rules, Behavior: "allow", Destination: "localSettings"}, false, "allow rule"},
+		{"remove", protocol.PermissionUpdate{Type: "removeRules", Rules: rules, Behavior: "allow", Destination: "session"}, false, "ask"},
+		{"deny", protocol.PermissionUpdate{Type: "addRules", Rules: rules, Behavior: "deny", Destination: "session"}, false, "deny rule"},
+		{"replace", protocol.PermissionUpdate{Type: "replaceRules", Behavior: "deny", Destination: "session"}, false, "ask"},
+		{"mode", protocol.PermissionUpdate{Type: "setMode", Mode: "dontAsk", Destination: "session"}, true, "deny mode"},
+		{"mode again", protocol.PermissionUpdate{Type: "setMode", Mode: "dontAsk", Destination: "session"}, false, "deny mode"},
+		{"mode not launched", protocol.PermissionUpdate{Type: "setMode", Mode: "bypassPermissions"}, false, "deny mode"},
+		{"unknown", protocol.PermissionUpdate{Type: "other"}, false, "deny mode"},
+	}
+	p := policy(t, permission.Options{})
+	for _, s := range steps {
+		if changed := p.Apply([]protocol.PermissionUpdate{s.update}); changed != s.changed {
+			t.Errorf("%s: mode changed %v", s.name, changed)
+		}
+		if got := outcome(p.Decide(call)); got != s.want {
+			t.Errorf("%s: got %q, want %q", s.name, got, s.want)
+		}
+	}
+	p = policy(t, permission.Options{Mode: protocol.ModeAcceptEdits, AdditionalDirs: []string{"../beside"}})
+	p.Apply([]protocol.PermissionUpdate{{Type: "addDirectories", Directories: []string{"/w"}}})
+	if diff := cmp.Diff([]string{cwd, "/work/beside", "/w"}, p.Directories()); diff != "" {
+		t.Errorf("directories (-want +got):\n%s", diff)
+	}
+	p.Apply([]protocol.PermissionUpdate{{Type: "removeDirectories", Directories: []string{"/work/beside", cwd}}})
+	if diff := cmp.Diff([]string{cwd, "/w"}, p.Directories()); diff != "" {
+		t.Errorf("directories after removal (-want +got):\n%s", diff)
+	}
+}
+
+// The fields of can_use_tool (row 23).
+func TestRequest(t *testing.T) {
+	tools := map[string]protocol.Tool{
+		"Write":     {Name: "Write", Description: "Writes a file.\nMore."},
+		"mcp__s__t": {Name: "mcp__s__t", Server: "s", ServerSource: "dynamic", RawName: "t"},
+	}
+	p := policy(t, permission.Options{HasAsker: true, Tool: func(name string) (protocol.Tool, bool) {
+		tool, found := tools[name]
+		return tool, found
+	}})
+	call := use("Write", "/w/a")
+	r := p.Request(call, p.Decide(call))
+	if r.DisplayName != "Write" || r.Description != "Writes a file." || r.BlockedPath != "/w/a" || r.DecisionReasonType != "workingDir" || len(r.Suggestions) != 2 {
+		t.Errorf("Write: %+v", r)
+	}
+	call = use("mcp__s__t", "{}")
+	r = p.Request(call, p.Decide(call))
+	if diff := cmp.Diff(&protocol.ServerRef{Name: "s", Source: "dynamic"}, r.Server); diff != "" || r.DisplayName != "t" {
+		t.Errorf("MCP: display name %q, server (-want +got):\n%s", r.DisplayName, diff)
+	}
+}
+
+// Calls are decided while the host changes the mode.
+func TestConcurrentUse(t *testing.T) {
+	p := policy(t, permission.Options{})
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 50 {
+				p.Decide(use("Bash", "touch a"))
+				p.Apply([]protocol.PermissionUpdate{{Type: "setMode", Mode: "acceptEdits"}, {Type: "addDirectories", Directories: []string{"/w"}}})
+				if err := p.SetMode(protocol.ModeDefault); err != nil {
+					t.Error(err)
+				}
+				_ = p.Rules()
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,102 @@
+package session
+
+import (
+	"path/filepath"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// agent is the .meta.json of a sub-agent's transcript.
+type agent struct {
+	AgentType   string `json:"agentType"`
+	IsBuiltIn   bool   `json:"isBuiltIn"`
+	Description string `json:"description"`
+	ToolUseID   string `json:"toolUseId"`
+	SpawnDepth  int    `json:"spawnDepth"`
+	Finished    bool   `json:"finished"`
+}
+
+// agentOf names the sub-agent that an event belongs to; empty = none.
+func (s *Session) agentOf(parent *string, id string) string {
+	switch {
+	case parent == nil:
+		return ""
+	case id != "":
+		return id
+	}
+	return *parent
+}
+
+func agentOfAssistant(ev *protocol.Assistant) agent {
+	return newAgent(ev.SubagentType, ev.TaskDescription, *ev.ParentToolUseID)
+}
+
+func agentOfUser(ev *protocol.User) agent {
+	return newAgent(ev.SubagentType, ev.TaskDescription, *ev.ParentToolUseID)
+}
+
+func newAgent(kind, description, toolUseID string) agent {
+	a := agent{AgentType: kind, Description: description, ToolUseID: toolUseID, SpawnDepth: 1}
+	switch kind {
+	case "claude", "Explore", "general-purpose", "Plan", "statusline-setup":
+		a.IsBuiltIn = true
+	}
+	return a
+}
+
+// agentPath is the transcript of a sub-agent (spec: cli-contract 8.2).
+func (s *Session) agentPath(id string) string {
+	return filepath.Join(s.dir(), "subagents", "agent-"+filepath.Base(id)+".jsonl")
+}
+
+// writeAgent appends a line to a sub-agent's transcript, and makes its
+// .meta.json with the first one.
+func (s *Session) writeAgent(id string, meta agent, line any) error {
+	if s.rec.agents[id] == nil {
+		if s.rec.agents == nil {
+			s.rec.agents = map[string]*agent{}
+		}
+		s.rec.agents[id] = &meta
+		if err := s.writeMeta(id); err != nil {
+			return err
+		}
+	}
+	return s.writer.line(s.agentPath(id), line)
+}
+
+// writeMeta writes the .meta.json. A mirror sees it as a line of the
+// transcript (spec: cli-contract 8.5).
+func (s *Session) writeMeta(id string) error {
+	meta := s.rec.agents[id]
+	data, err := protocol.Marshal(meta)
+	if err != nil {
+		return err
+	}
+	path := s.agentPath(id)
+	if err := s.writer.replace(path[:len(path)-len(".jsonl")]+".meta.json", data); err != nil {
+		return err
+	}
+	if s.writer.onLine == nil || s.writer.off {
+		return nil
+	}
+	entry, err := protocol.Marshal(struct {
+		Type string `json:"type"`
+		agent
+	}{"agent_metadata", *meta})
+	if err != nil {
+		return err
+	}
+	s.writer.onLine(path, entry)
+	return nil
+}
+
+// agentEnded notes that a sub-agent is done.
+func (s *Session) agentEnded(ev *protocol.System) error {
+	id := text(ev.Fields, "task_id")
+	meta := s.rec.agents[id]
+	if meta == nil || meta.Finished {
+		return nil
+	}
+	meta.Finished = true
+	return s.writeMeta(id)
+}

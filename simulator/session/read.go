@@ -1,0 +1,146 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"slices"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// transcript is what a file of lines says. Lines that are no JSON objects are
+// left out.
+type transcript struct {
+	entries   []entry
+	leaf      string // uuid of the last message; empty = no conversation
+	sessionID string // of the last line that has one
+	title     string
+	tools     []string
+	prompt    string                  // of the last last-prompt line
+	costs     *protocol.CostStateLine // last one; nil = none
+	ended     bool                    // the file ends in a newline, or is empty
+}
+
+// entry is one line.
+type entry struct {
+	raw    []byte
+	kind   string // type
+	uuid   string
+	parent string
+	side   bool // of a sub-agent
+	prompt bool // a user line that is not a tool result nor injected
+}
+
+// message tells whether the entry belongs to the main conversation.
+func (e entry) message() bool {
+	return (e.kind == "user" || e.kind == "assistant") && e.uuid != "" && !e.side
+}
+
+func readTranscript(path string) (*transcript, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	t := parseTranscript(data)
+	if info, err := os.Stat(path); err == nil && info.Size() != int64(len(data)) {
+		t.ended = true // somebody is writing: the end that was seen is none
+	}
+	return t, nil
+}
+
+func parseTranscript(data []byte) *transcript {
+	t := &transcript{ended: len(data) == 0 || data[len(data)-1] == '\n'}
+	for line := range bytes.SplitSeq(data, []byte("\n")) {
+		line = bytes.TrimSpace(line)
+		var keys map[string]json.RawMessage
+		if len(line) == 0 || json.Unmarshal(line, &keys) != nil || keys == nil {
+			continue
+		}
+		t.add(line, keys)
+	}
+	return t
+}
+
+func (t *transcript) add(line []byte, keys map[string]json.RawMessage) {
+	e := entry{raw: line}
+	read(keys, "type", &e.kind)
+	read(keys, "uuid", &e.uuid)
+	read(keys, "parentUuid", &e.parent)
+	read(keys, "isSidechain", &e.side)
+	read(keys, "sessionId", &t.sessionID)
+	switch e.kind {
+	case "user":
+		_, result := keys["toolUseResult"]
+		var meta bool
+		read(keys, "isMeta", &meta)
+		var message struct {
+			Content protocol.Content `json:"content"`
+		}
+		read(keys, "message", &message)
+		e.prompt = !result && !meta && !e.side && !hasToolResult(message.Content)
+	case "custom-title":
+		read(keys, "customTitle", &t.title)
+	case "last-prompt":
+		read(keys, "lastPrompt", &t.prompt)
+	case "tools-used":
+		read(keys, "tools", &t.tools)
+	case "cost-state":
+		var costs protocol.CostStateLine
+		if json.Unmarshal(line, &costs) == nil {
+			t.costs = &costs
+		}
+	}
+	if e.message() {
+		t.leaf = e.uuid
+	}
+	t.entries = append(t.entries, e)
+}
+
+// read takes a key's value if it is there and has the type.
+func read[T any](keys map[string]json.RawMessage, key string, into *T) {
+	var value T
+	if raw, found := keys[key]; found && json.Unmarshal(raw, &value) == nil {
+		*into = value
+	}
+}
+
+func hasToolResult(c protocol.Content) bool {
+	return slices.ContainsFunc(c.Blocks, func(b protocol.Block) bool {
+		_, is := b.(protocol.ToolResultBlock)
+		return is
+	})
+}
+
+// chain returns the messages from the start of the conversation to leaf,
+// following the parents; a parent that is missing or met before ends the walk.
+func (t *transcript) chain(leaf string) []Message {
+	byID := make(map[string]entry, len(t.entries))
+	for _, e := range t.entries {
+		if e.uuid != "" {
+			byID[e.uuid] = e
+		}
+	}
+	var out []Message
+	for at := leaf; at != ""; {
+		e, found := byID[at]
+		if !found {
+			break
+		}
+		delete(byID, at)
+		at = e.parent
+		if !e.message() {
+			continue
+		}
+		var line struct {
+			Message struct {
+				Content protocol.Content `json:"content"`
+			} `json:"message"`
+		}
+		if json.Unmarshal(e.raw, &line) == nil {
+			out = append(out, Message{UUID: e.uuid, Role: e.kind, Content: line.Message.Content})
+		}
+	}
+	slices.Reverse(out)
+	return out
+}

@@ -1,0 +1,200 @@
+// Package session keeps the files of one conversation: ids, transcripts
+// (JSONL), resume, fork, and the scenario's own state beside them.
+//
+// Its one invariant: a line of a transcript is one append of one write, and
+// the line of an event has the event's own uuid. It must not know who made the
+// events, nor how the state directory was chosen.
+package session
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Options says which session to open and how to write it. The zero value with
+// StateDir, CWD, NewID and Now is a fresh session.
+type Options struct {
+	StateDir string // holds projects/ and claudeless/
+	CWD      string // absolute; symbolic links are resolved here
+	ID       string // --session-id; a conversation that exists is an error
+	// DefaultID is the id of a fresh session without ID; empty = NewID(). If it
+	// exists its transcript is appended to.
+	DefaultID string
+
+	Resume    string  // --resume: session id, path of a .jsonl file, or title
+	ResumeAt  string  // --resume-session-at: uuid of the last line to keep
+	DropsTurn *string // --resume-drops-turn: uuid of the prompt after ResumeAt; nil = not given
+	Continue  bool    // --continue: the most recent session of CWD, or a fresh one
+	Fork      bool    // --fork-session: go on in a copy under a new id
+	NoPersist bool    // --no-session-persistence: write nothing
+
+	Version    string // of the simulated CLI; empty = 2.1.329
+	Entrypoint string // empty = sdk-cli
+	GitBranch  string
+	Machine    Machine
+
+	NewID func() string    // uuid v4; required
+	Now   func() time.Time // required
+	// OnLine is told every line after it was written, in order and without its
+	// newline (--session-mirror); nil = nobody. Not called with NoPersist.
+	OnLine func(path string, line []byte)
+}
+
+// Machine is what the environment attachment of a transcript tells.
+type Machine struct {
+	Platform       string // "linux"
+	OSVersion      string
+	Shell          string
+	IsGitRepo      bool
+	AdditionalDirs []string
+}
+
+// NotFoundError says that --resume names no conversation. Its text is the real
+// CLI's.
+type NotFoundError struct{ ID string }
+
+func (e *NotFoundError) Error() string { return "No conversation found with session ID: " + e.ID }
+
+// InUseError says that --session-id names a conversation that exists.
+type InUseError struct{ ID string }
+
+func (e *InUseError) Error() string { return "Session ID " + e.ID + " is already in use." }
+
+// TitleError says that --resume is neither a session id nor a known title.
+type TitleError struct{ Value string }
+
+func (e *TitleError) Error() string {
+	return "--resume requires a valid session ID or session title when used with --print. No session has the title " + fmt.Sprintf("%q", e.Value) + "."
+}
+
+// RefusedError says that the history cannot be cut as ResumeAt and DropsTurn
+// demand.
+type RefusedError struct {
+	SessionID string // of the session that was to be resumed
+	Message   string
+}
+
+func (e *RefusedError) Error() string { return e.Message }
+
+// Session is an open session. Record, SetScenarioState and Reset are for one
+// goroutine at a time.
+type Session struct {
+	opts    Options
+	id      string
+	path    string
+	resumed bool
+	source  string // session that was resumed; another one than id after a fork
+
+	history []Message
+	costs   map[string]protocol.ModelUsage
+	totals  protocol.CostStateLine
+	state   []byte
+
+	pending []byte // history to be copied before the first line of a fork
+	writer  writer
+	rec     recorder
+}
+
+// Message is one message of a conversation as a transcript keeps it.
+type Message struct {
+	UUID    string
+	Role    string // "user" or "assistant"
+	Content protocol.Content
+}
+
+// Open finds or makes the session that o describes. Nothing is written before
+// the first [Session.Record]. Errors: [*NotFoundError], [*InUseError],
+// [*TitleError], [*RefusedError], or what reading a transcript gave.
+func Open(o Options) (*Session, error) {
+	if o.NewID == nil || o.Now == nil {
+		return nil, errors.New("session: NewID and Now are required")
+	}
+	if o.Version == "" {
+		o.Version = "2.1.329"
+	}
+	if o.Entrypoint == "" {
+		o.Entrypoint = "sdk-cli"
+	}
+	if path, err := filepath.EvalSymlinks(o.CWD); err == nil {
+		o.CWD = path
+	}
+	s := &Session{opts: o}
+	s.writer = writer{off: o.NoPersist, onLine: o.OnLine}
+	path, err := o.find()
+	if err != nil {
+		return nil, err
+	}
+	if path != "" {
+		if err := s.resume(path); err != nil {
+			return nil, err
+		}
+	} else if err := s.fresh(); err != nil {
+		return nil, err
+	}
+	if s.totals.StartTime == 0 {
+		s.totals.StartTime = o.Now().UnixMilli()
+	}
+	return s, nil
+}
+
+// fresh starts a session of its own.
+func (s *Session) fresh() error {
+	s.id = s.opts.ID
+	if s.id == "" && !s.opts.Fork {
+		s.id = s.opts.DefaultID
+	}
+	if s.id == "" {
+		s.id = s.opts.NewID()
+	}
+	s.path = filepath.Join(s.opts.projectDir(), s.id+".jsonl")
+	if s.opts.ID != "" {
+		if _, err := os.Stat(s.path); err == nil {
+			return &InUseError{ID: s.id}
+		}
+	}
+	return nil
+}
+
+// ID returns the session id.
+func (s *Session) ID() string { return s.id }
+
+// Path returns the transcript's path, whether or not it exists yet.
+func (s *Session) Path() string { return s.path }
+
+// ToolResultsDir returns where large tool results are saved; nobody made it
+// yet.
+func (s *Session) ToolResultsDir() string { return filepath.Join(s.dir(), "tool-results") }
+
+// dir holds what belongs to the session beside its transcript.
+func (s *Session) dir() string { return filepath.Join(filepath.Dir(s.path), s.id) }
+
+// Resumed reports whether the session goes on with an earlier conversation.
+func (s *Session) Resumed() bool { return s.resumed }
+
+// Costs returns the usage by model of the earlier runs. A transcript does not
+// keep what is known of the model itself: ContextWindow, MaxOutputTokens,
+// CanonicalModel, Provider and CostBasis are empty.
+func (s *Session) Costs() map[string]protocol.ModelUsage { return maps.Clone(s.costs) }
+
+// History returns the messages of the conversation that is gone on with,
+// oldest first; nil in a fresh session. The caller must not change it.
+func (s *Session) History() []Message { return s.history }
+
+// Reset starts a new conversation under a fresh id, as /clear does, and
+// returns the id.
+func (s *Session) Reset() string {
+	s.opts.ID = ""
+	s.id = s.opts.NewID()
+	s.path = filepath.Join(filepath.Dir(s.path), s.id+".jsonl")
+	s.resumed, s.source = false, ""
+	s.history, s.costs, s.state, s.pending = nil, nil, nil, nil
+	s.totals = protocol.CostStateLine{StartTime: s.opts.Now().UnixMilli()}
+	s.rec = recorder{}
+	return s.id
+}

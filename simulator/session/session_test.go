@@ -1,0 +1,537 @@
+package session_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/session"
+)
+
+// world is a state directory, a working directory and a source of ids.
+type world struct {
+	state, cwd string
+	n          int
+	now        time.Time
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{state: filepath.Join(dir, "state"), cwd: filepath.Join(dir, "my.project"), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	if err := os.Mkdir(w.cwd, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) id() string {
+	w.n++
+	return fmt.Sprintf("00000000-0000-4000-8000-%012d", w.n)
+}
+
+func (w *world) open(o session.Options) (*session.Session, error) {
+	o.StateDir = w.state
+	if o.CWD == "" {
+		o.CWD = w.cwd
+	}
+	o.NewID, o.Now = w.id, func() time.Time { return w.now }
+	return session.Open(o)
+}
+
+func (w *world) mustOpen(t *testing.T, o session.Options) *session.Session {
+	t.Helper()
+	s, err := w.open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// turn records a prompt, the answers and a result, and returns the uuids of
+// the messages.
+func (w *world) turn(t *testing.T, s *session.Session, prompt string, blocks ...protocol.Block) []string {
+	t.Helper()
+	const at = "2026-01-02T03:04:05.000Z"
+	ids := []string{w.id()}
+	events := []protocol.Event{
+		&protocol.Prompted{UUID: ids[0], PromptID: "p-" + prompt, Content: protocol.Content{Text: prompt}, Timestamp: at, PermissionMode: "default"},
+		&protocol.Init{Type: "system", Subtype: "init", Model: "claude-opus-5-5"},
+	}
+	stop := "end_turn"
+	for _, b := range append(blocks, protocol.Text("answer to "+prompt)) {
+		if result, is := b.(protocol.ToolResultBlock); is {
+			source := ids[len(ids)-1]
+			ids = append(ids, w.id())
+			events = append(events, &protocol.User{
+				Type: "user", UUID: ids[len(ids)-1], Timestamp: at, SourceUUID: source, ToolUseResult: map[string]any{"stdout": "x"},
+				Message:        protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{result}}},
+				ToolResultMeta: []protocol.ToolResultMeta{{ID: result.ToolUseID, PermissionDecision: &protocol.PermissionDecision{Decision: "accept", Source: "config", ReasonType: "rule"}}},
+			})
+			continue
+		}
+		ids = append(ids, w.id())
+		events = append(events, &protocol.Assistant{
+			Type: "assistant", UUID: ids[len(ids)-1], Timestamp: at, RequestID: "req_1",
+			Message: protocol.AssistantMessage{ID: "msg_1", Type: "message", Role: "assistant", Model: "claude-opus-5-5", Content: []protocol.Block{b}, Usage: protocol.Usage{OutputTokens: 1}},
+			Final:   &protocol.MessageFinal{StopReason: stop, Usage: protocol.Usage{InputTokens: 3, OutputTokens: 7}},
+		})
+	}
+	events = append(events, &protocol.Result{
+		Subtype: "success", TotalCostUSD: 0.5, DurationMS: 20, DurationAPIMS: 10,
+		ModelUsage: map[string]protocol.ModelUsage{"claude-opus-5-5": {InputTokens: 3, OutputTokens: 7, CostUSD: 0.5, CostBasis: "list"}},
+	})
+	for _, ev := range events {
+		if err := s.Record(ev); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return ids
+}
+
+type line = map[string]any
+
+func readLines(t *testing.T, path string) []line {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []line
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var l line
+		if err := json.Unmarshal(lines.Bytes(), &l); err != nil {
+			t.Fatalf("line %q: %v", lines.Text(), err)
+		}
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, lines.Bytes()); err != nil || compact.Len() != len(lines.Bytes()) {
+			t.Errorf("line is not compact: %s", lines.Text())
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// kinds names lines in short: type, or type and subtype or attachment.
+func kinds(lines []line) []string {
+	var out []string
+	for _, l := range lines {
+		kind, _ := l["type"].(string)
+		if sub, ok := l["subtype"].(string); ok {
+			kind += "/" + sub
+		}
+		if a, ok := l["attachment"].(line); ok {
+			kind += ":" + a["type"].(string)
+		}
+		if op, ok := l["operation"].(string); ok {
+			kind += ":" + op
+		}
+		out = append(out, kind)
+	}
+	return out
+}
+
+func messages(lines []line) []line {
+	return slices.DeleteFunc(slices.Clone(lines), func(l line) bool { return l["type"] != "user" && l["type"] != "assistant" })
+}
+
+func call(id string) protocol.ToolUse {
+	return protocol.ToolUse{Type: "tool_use", ID: id, Name: "Bash", Input: json.RawMessage(`{"command":"ls"}`)}
+}
+
+func answer(id string) protocol.ToolResultBlock {
+	return protocol.ToolResultBlock{ToolUseID: id, Type: "tool_result", Content: protocol.Content{Text: "x"}}
+}
+
+// Row 35: path, mode, order of the lines, the chain, uuids of the stream, a
+// string prompt as a string.
+func TestTranscript(t *testing.T) {
+	w := newWorld(t)
+	s := w.mustOpen(t, session.Options{GitBranch: "main"})
+	if want := filepath.Join(w.state, "projects", session.Slug(w.cwd), s.ID()+".jsonl"); s.Path() != want {
+		t.Errorf("path %s, want %s", s.Path(), want)
+	}
+	if _, err := os.Stat(w.state); err == nil {
+		t.Error("something is written before the first record")
+	}
+	ids := w.turn(t, s, "one", call("toolu_1"), answer("toolu_1"))
+	ids = append(ids, w.turn(t, s, "two")...)
+
+	info, err := os.Stat(s.Path())
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	lines := readLines(t, s.Path())
+	want := []string{
+		"queue-operation:enqueue", "queue-operation:dequeue", "user",
+		"attachment:environment", "attachment:model", "attachment:date", "attachment:session_context",
+		"tools-used", "assistant", "last-prompt", "user", "assistant", "last-prompt", "cost-state",
+		"queue-operation:enqueue", "queue-operation:dequeue", "user", "assistant", "last-prompt", "cost-state",
+	}
+	if diff := cmp.Diff(want, kinds(lines)); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+	var parent any
+	for i, l := range messages(lines) {
+		if l["uuid"] != ids[i] || l["parentUuid"] != parent {
+			t.Errorf("message %d: uuid %v after %v, want %s after %v", i, l["uuid"], l["parentUuid"], ids[i], parent)
+		}
+		parent = l["uuid"]
+		if l["sessionId"] != s.ID() || l["cwd"] != w.cwd || l["gitBranch"] != "main" || l["version"] != "2.1.329" || l["isSidechain"] != false {
+			t.Errorf("message %d: envelope %v", i, l)
+		}
+	}
+	prompt := messages(lines)[0]
+	if diff := cmp.Diff(line{"role": "user", "content": "one"}, prompt["message"]); diff != "" {
+		t.Errorf("prompt (-want +got):\n%s", diff)
+	}
+	first := messages(lines)[1]["message"].(line)
+	if first["stop_reason"] != "end_turn" || first["usage"].(line)["output_tokens"] != 7.0 {
+		t.Errorf("assistant line without the final values: %v", first)
+	}
+	result := messages(lines)[2]
+	if result["sourceToolAssistantUUID"] != ids[1] || !cmp.Equal(result["toolUseResult"], any(line{"stdout": "x"})) ||
+		!cmp.Equal(result["permissionDecision"], any(line{"decision": "accept", "source": "config", "reasonType": "rule"})) {
+		t.Errorf("tool result line: %v", result)
+	}
+}
+
+// Row 35: the keys of every line are those the real CLI writes
+// (testdata/transcript_lines.json), none is missing and none unknown.
+func TestLineShapes(t *testing.T) {
+	w := newWorld(t)
+	s := w.mustOpen(t, session.Options{})
+	w.turn(t, s, "one", protocol.ThinkingBlock{Type: "thinking", Thinking: "hm", Signature: "s"}, call("toolu_1"), answer("toolu_1"))
+	for _, ev := range []protocol.Event{
+		&protocol.CLIRetry{Status: 529, Message: "Overloaded", RetryInMS: 500, Attempt: 1, MaxRetries: 10},
+		&protocol.CLIRetry{Message: "Connection refused (ECONNREFUSED)", RetryInMS: 500, Attempt: 1, MaxRetries: 10},
+		&protocol.Assistant{
+			UUID: w.id(), Error: "server_error", IsAPIErrorMessage: true, APIErrorStatus: 529, APIErrorType: "overloaded_error",
+			Message: protocol.AssistantMessage{ID: "m", Type: "message", Role: "assistant", Model: "<synthetic>", Content: []protocol.Block{protocol.Text("API Error")}},
+		},
+		&protocol.System{Subtype: "session_title_changed", Fields: []protocol.Field{{Key: "title", Value: "my title"}}},
+		&protocol.System{Subtype: "informational", Fields: []protocol.Field{{Key: "content", Value: "c"}, {Key: "level", Value: "warning"}, {Key: "prevent_continuation", Value: true}}},
+		&protocol.Prompted{UUID: w.id(), Content: protocol.Content{Text: "go on"}, Injected: true},
+		&protocol.User{UUID: w.id(), IsSynthetic: true, Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text("feedback")}}}},
+		&protocol.Result{Subtype: "error_max_turns", NumTurns: 3, Errors: []string{"Reached maximum number of turns (2)"}},
+	} {
+		if err := s.Record(ev); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.turn(t, w.mustOpen(t, session.Options{Resume: s.ID()}), "two")
+
+	data, err := os.ReadFile("testdata/transcript_lines.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shapes map[string]struct{ Shape line }
+	if err := json.Unmarshal(data, &shapes); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	lines := readLines(t, s.Path())
+	for i, kind := range kinds(lines) {
+		name := strings.TrimSuffix(strings.TrimSuffix(kind, ":enqueue"), ":dequeue")
+		shape, known := shapes[name]
+		if !known {
+			t.Errorf("the real CLI writes no %s line", name)
+			continue
+		}
+		seen[name] = true
+		compareShape(t, name, shape.Shape, lines[i])
+	}
+	for _, name := range []string{"mode", "custom-title", "agent-name", "system/api_error", "system/informational", "attachment:max_turns_reached"} {
+		if !seen[name] {
+			t.Errorf("no %s line", name)
+		}
+	}
+}
+
+// compareShape checks keys: `key?` is optional, "*" any.
+func compareShape(t *testing.T, at string, shape, got line) {
+	t.Helper()
+	if _, free := shape["*"]; free {
+		return
+	}
+	for key, sub := range shape {
+		name := strings.TrimSuffix(key, "?")
+		value, found := got[name]
+		if !found {
+			if name == key {
+				t.Errorf("%s: %s is missing", at, key)
+			}
+			continue
+		}
+		sub, isObject := sub.(line)
+		value2, isValue := value.(line)
+		if isObject && isValue && sub["oneOf"] == nil {
+			compareShape(t, at+"."+name, sub, value2)
+		}
+	}
+	for key := range got {
+		if shape[key] == nil && shape[key+"?"] == nil {
+			t.Errorf("%s: key %s is unknown", at, key)
+		}
+	}
+}
+
+// Rows 36 and 40: by id, from another directory too, by path, by title; the
+// id stays, the file is appended to, the chain and the costs go on.
+func TestResume(t *testing.T) {
+	w := newWorld(t)
+	s := w.mustOpen(t, session.Options{})
+	ids := w.turn(t, s, "one")
+	if err := s.Record(&protocol.System{Subtype: "session_title_changed", Fields: []protocol.Field{{Key: "title", Value: "My Title"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SetScenarioState([]byte(`{"n":1}`)); err != nil {
+		t.Fatal(err)
+	}
+	last := ids[len(ids)-1]
+	for name, o := range map[string]session.Options{
+		"id":                {Resume: s.ID()},
+		"upper case":        {Resume: strings.ToUpper(s.ID())},
+		"another directory": {Resume: s.ID(), CWD: t.TempDir()},
+		"path":              {Resume: s.Path()},
+		"title":             {Resume: "my title"},
+		"continue":          {Continue: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := w.mustOpen(t, o)
+			if r.ID() != s.ID() || r.Path() != s.Path() || !r.Resumed() {
+				t.Fatalf("id %s, path %s, resumed %v", r.ID(), r.Path(), r.Resumed())
+			}
+			if got := r.Costs()["claude-opus-5-5"]; got.InputTokens != 3 || got.OutputTokens != 7 || got.CostUSD != 0.5 {
+				t.Errorf("costs %+v", got)
+			}
+			if string(r.ScenarioState()) != `{"n":1}` {
+				t.Errorf("scenario state %s", r.ScenarioState())
+			}
+			history := r.History()
+			if len(history) < 2 || history[0].Content.Text != "one" || history[0].Role != "user" {
+				t.Errorf("history %+v", history)
+			}
+			next := w.turn(t, r, "again")
+			lines := messages(readLines(t, s.Path()))
+			prompt := lines[len(lines)-2]
+			if prompt["uuid"] != next[0] || prompt["parentUuid"] != last {
+				t.Errorf("prompt %v follows %v, want %s", prompt["uuid"], prompt["parentUuid"], last)
+			}
+			last = next[1]
+		})
+	}
+	if got := kinds(readLines(t, s.Path())); slices.Index(got, "mode") < 0 || strings.Count(strings.Join(got, " "), "attachment:environment") != 1 {
+		t.Errorf("lines of resumed runs: %q", got)
+	}
+}
+
+func TestContinue(t *testing.T) {
+	w := newWorld(t)
+	if s := w.mustOpen(t, session.Options{Continue: true}); s.Resumed() || s.Costs() != nil {
+		t.Error("nothing to continue, yet resumed")
+	}
+	older, newer := w.mustOpen(t, session.Options{}), w.mustOpen(t, session.Options{})
+	w.turn(t, newer, "newer")
+	w.turn(t, older, "older")
+	if err := os.Chtimes(older.Path(), w.now, w.now); err != nil {
+		t.Fatal(err)
+	}
+	empty := filepath.Join(filepath.Dir(newer.Path()), w.id()+".jsonl")
+	if err := os.WriteFile(empty, []byte("garbage\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if s := w.mustOpen(t, session.Options{Continue: true}); s.ID() != newer.ID() {
+		t.Errorf("continued %s, want %s", s.ID(), newer.ID())
+	}
+	if s := w.mustOpen(t, session.Options{Continue: true, CWD: t.TempDir()}); s.Resumed() {
+		t.Error("continued a session of another directory")
+	}
+}
+
+// Row 36, golden resume-missing: the refusals and their words.
+func TestOpenErrors(t *testing.T) {
+	w := newWorld(t)
+	s := w.mustOpen(t, session.Options{})
+	ids := w.turn(t, s, "one")
+	w.turn(t, s, "two")
+	missing := w.id()
+	none, other := "", w.id()
+	tests := []struct {
+		name string
+		o    session.Options
+		want string
+	}{
+		{"unknown id", session.Options{Resume: missing}, "No conversation found with session ID: " + missing},
+		{"unknown path", session.Options{Resume: "/nosuch.jsonl"}, "No conversation found with session ID: /nosuch.jsonl"},
+		{"unknown title", session.Options{Resume: "no such"}, "--resume requires a valid session ID or session title when used with --print. "},
+		{"in use", session.Options{ID: s.ID()}, "Session ID " + s.ID() + " is already in use."},
+		{"fork into one in use", session.Options{Resume: s.ID(), Fork: true, ID: s.ID()}, "Session ID " + s.ID() + " is already in use."},
+		{"unknown message", session.Options{Resume: s.ID(), ResumeAt: missing}, "No message found with message.uuid of: " + missing},
+		// Row 37.
+		{"drops another turn", session.Options{Resume: s.ID(), ResumeAt: ids[1], DropsTurn: &other}, "Resume rejected by --resume-drops-turn: "},
+		{"drops none", session.Options{Resume: s.ID(), ResumeAt: ids[1], DropsTurn: &none}, "Resume rejected by --resume-drops-turn: "},
+		{"path in place of an id", session.Options{Resume: "../../etc/passwd"}, "--resume requires a valid session ID"},
+	}
+	before := readLines(t, s.Path())
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := w.open(tt.o); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+				t.Errorf("got %v, want %s", err, tt.want)
+			}
+		})
+	}
+	if diff := cmp.Diff(before, readLines(t, s.Path())); diff != "" {
+		t.Errorf("a refusal wrote:\n%s", diff)
+	}
+	_, err := w.open(session.Options{Resume: s.ID(), ResumeAt: missing})
+	if refused, ok := errors.AsType[*session.RefusedError](err); !ok || refused.SessionID != s.ID() {
+		t.Errorf("%#v", err)
+	}
+	// The id of a scenario may be used again.
+	again := w.mustOpen(t, session.Options{DefaultID: s.ID()})
+	if again.ID() != s.ID() || again.Resumed() {
+		t.Errorf("id %s, resumed %v", again.ID(), again.Resumed())
+	}
+	if _, err := session.Open(session.Options{}); err == nil {
+		t.Error("Open without NewID and Now")
+	}
+}
+
+// Row 36: a fork holds a copy of the history, its source stays as it was;
+// with --resume-session-at the history is cut (e2e test_truncating_resume: the
+// prompts are one and three).
+func TestFork(t *testing.T) {
+	w := newWorld(t)
+	s := w.mustOpen(t, session.Options{})
+	one := w.turn(t, s, "one")
+	two := w.turn(t, s, "two")
+	if err := s.SetScenarioState([]byte(`{"n":2}`)); err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile(s.Path())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name string
+		o    session.Options
+		want []string
+	}{
+		{"whole", session.Options{}, []string{"one", "two", "three"}},
+		{"own id", session.Options{ID: "11111111-1111-4111-8111-111111111111"}, []string{"one", "two", "three"}},
+		{"cut", session.Options{ResumeAt: one[1], DropsTurn: &two[0]}, []string{"one", "three"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.o.Resume, tt.o.Fork = s.ID(), true
+			f := w.mustOpen(t, tt.o)
+			if f.ID() == s.ID() || tt.o.ID != "" && f.ID() != tt.o.ID || !f.Resumed() {
+				t.Fatalf("id %s, resumed %v", f.ID(), f.Resumed())
+			}
+			if string(f.ScenarioState()) != `{"n":2}` || f.Costs()["claude-opus-5-5"].CostUSD != 0.5 {
+				t.Errorf("scenario state %s, costs %v", f.ScenarioState(), f.Costs())
+			}
+			if _, err := os.Stat(f.Path()); err == nil {
+				t.Error("the copy is written before the first record")
+			}
+			w.turn(t, f, "three")
+			if err := f.SetScenarioState([]byte(`{"n":3}`)); err != nil {
+				t.Fatal(err)
+			}
+			var prompts []string
+			var parent any
+			for _, l := range messages(readLines(t, f.Path())) {
+				if l["sessionId"] != f.ID() || l["parentUuid"] != parent {
+					t.Errorf("line %v: session %v after %v, want %v", l["uuid"], l["sessionId"], l["parentUuid"], parent)
+				}
+				parent = l["uuid"]
+				if l["type"] == "user" {
+					prompts = append(prompts, l["message"].(line)["content"].(string))
+				}
+			}
+			if diff := cmp.Diff(tt.want, prompts); diff != "" {
+				t.Errorf("prompts (-want +got):\n%s", diff)
+			}
+			// The fork can be resumed itself, with the state it ended with.
+			if again := w.mustOpen(t, session.Options{Resume: f.ID()}); string(again.ScenarioState()) != `{"n":3}` || len(again.History()) != 2*len(tt.want) {
+				t.Errorf("state %s, %d messages", again.ScenarioState(), len(again.History()))
+			}
+		})
+	}
+	after, err := os.ReadFile(s.Path())
+	if err != nil || !bytes.Equal(source, after) {
+		t.Errorf("the source has changed, %v", err)
+	}
+	if r := w.mustOpen(t, session.Options{Resume: s.ID()}); string(r.ScenarioState()) != `{"n":2}` {
+		t.Errorf("the source's state is %s", r.ScenarioState())
+	}
+}
+
+// Without --fork-session the cut makes a branch in the same file.
+func TestResumeAtWithoutFork(t *testing.T) {
+	w := newWorld(t)
+	s := w.mustOpen(t, session.Options{})
+	one := w.turn(t, s, "one")
+	w.turn(t, s, "two")
+	r := w.mustOpen(t, session.Options{Resume: s.ID(), ResumeAt: one[1]})
+	if len(r.History()) != 2 {
+		t.Errorf("history %+v", r.History())
+	}
+	w.turn(t, r, "three")
+	var got []string
+	for _, m := range w.mustOpen(t, session.Options{Resume: s.ID()}).History() {
+		if m.Role == "user" {
+			got = append(got, m.Content.Text)
+		}
+	}
+	if diff := cmp.Diff([]string{"one", "three"}, got); diff != "" {
+		t.Errorf("prompts (-want +got):\n%s", diff)
+	}
+}
+
+func TestReset(t *testing.T) {
+	w := newWorld(t)
+	s := w.mustOpen(t, session.Options{})
+	w.turn(t, s, "one")
+	old, oldPath := s.ID(), s.Path()
+	before := len(readLines(t, oldPath))
+	if id := s.Reset(); id == old || s.ID() != id || s.Path() == oldPath { // row 47
+		t.Errorf("id %s after %s", id, old)
+	}
+	w.turn(t, s, "two")
+	if lines := readLines(t, s.Path()); messages(lines)[0]["parentUuid"] != nil || len(messages(lines)) != 2 {
+		t.Errorf("new transcript %q", kinds(lines))
+	}
+	if after := len(readLines(t, oldPath)); after != before {
+		t.Errorf("old transcript grew from %d to %d lines", before, after)
+	}
+}
+
+func TestNoPersistence(t *testing.T) {
+	w := newWorld(t)
+	s := w.mustOpen(t, session.Options{NoPersist: true, OnLine: func(string, []byte) { t.Error("a line") }})
+	w.turn(t, s, "one")
+	if err := s.SetScenarioState([]byte(`{}`)); err != nil || string(s.ScenarioState()) != `{}` {
+		t.Errorf("scenario state %s, %v", s.ScenarioState(), err)
+	}
+	if _, err := os.Stat(w.state); err == nil {
+		t.Error("something is written")
+	}
+}

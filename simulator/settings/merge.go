@@ -1,0 +1,49 @@
+package settings
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+)
+
+// Merged returns all layers merged into one object: objects key by key, lists
+// joined without repeats, other values by precedence.
+func (s *Settings) Merged() map[string]any {
+	merged := map[string]any{}
+	for _, layer := range s.Layers {
+		var tree map[string]any
+		if err := json.Unmarshal(layer.Raw, &tree); err == nil {
+			mergeInto(merged, tree)
+		}
+	}
+	return merged
+}
+
+func mergeInto(into, from map[string]any) {
+	for key, value := range from {
+		switch value := value.(type) {
+		case map[string]any:
+			sub, ok := into[key].(map[string]any)
+			if !ok {
+				sub = map[string]any{}
+				into[key] = sub
+			}
+			mergeInto(sub, value)
+		case []any:
+			list, _ := into[key].([]any)
+			into[key] = union(list, value)
+		default:
+			into[key] = value
+		}
+	}
+}
+
+func union(have, more []any) []any {
+	out := slices.Clone(have)
+	for _, v := range more {
+		if !slices.ContainsFunc(out, func(o any) bool { return reflect.DeepEqual(o, v) }) {
+			out = append(out, v)
+		}
+	}
+	return out
+}

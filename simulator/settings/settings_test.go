@@ -1,0 +1,240 @@
+package settings_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/simulator/settings"
+)
+
+const (
+	state = "/home/me/.claude"
+	cwd   = "/work/project"
+)
+
+// reader serves files from a map.
+func reader(files map[string]string) func(string) ([]byte, error) {
+	return func(path string) ([]byte, error) {
+		if text, found := files[path]; found {
+			return []byte(text), nil
+		}
+		return nil, fs.ErrNotExist
+	}
+}
+
+func load(t *testing.T, o settings.Options, files map[string]string) settings.Settings {
+	t.Helper()
+	o.StateDir, o.CWD, o.ReadFile = state, cwd, reader(files)
+	s, err := settings.Load(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// Rows 40 and 41: the state directory's settings count, later sources win, and
+// --setting-sources filters.
+func TestPrecedence(t *testing.T) {
+	files := map[string]string{
+		state + "/settings.json":             `{"outputStyle":"user","model":"opus","env":{"A":"u","B":"u"}}`,
+		cwd + "/.claude/settings.json":       `{"outputStyle":"project","env":{"A":"p"}}`,
+		cwd + "/.claude/settings.local.json": `{"outputStyle":"local-test-style"}`,
+		"/elsewhere/flag.json":               `{"outputStyle":"flag"}`,
+	}
+	tests := []struct {
+		name    string
+		o       settings.Options
+		style   string
+		sources []settings.Source
+	}{
+		{"all", settings.Options{}, "local-test-style", []settings.Source{settings.User, settings.Project, settings.Local}},
+		{"none", settings.Options{Sources: []string{}}, "", nil},
+		{"user", settings.Options{Sources: []string{"user"}}, "user", []settings.Source{settings.User}},
+		{"order of the value does not matter", settings.Options{Sources: []string{"project", "user"}}, "project", []settings.Source{settings.User, settings.Project}},
+		{"flag text", settings.Options{FlagValue: `{"outputStyle":"text"}`}, "text", []settings.Source{settings.User, settings.Project, settings.Local, settings.Flag}},
+		{"flag file", settings.Options{FlagValue: "../../elsewhere/flag.json", Sources: []string{}}, "flag", []settings.Source{settings.Flag}},
+		{"managed", settings.Options{FlagValue: `{"outputStyle":"text"}`, Managed: []byte(`{"outputStyle":"boss"}`)}, "boss", []settings.Source{settings.User, settings.Project, settings.Local, settings.Flag, settings.Managed}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := load(t, tt.o, files)
+			var sources []settings.Source
+			for _, l := range s.Layers {
+				sources = append(sources, l.Source)
+			}
+			if diff := cmp.Diff(tt.sources, sources); diff != "" || s.OutputStyle != tt.style || len(s.Warnings) > 0 {
+				t.Errorf("style %q, want %q; warnings %q; sources (-want +got):\n%s", s.OutputStyle, tt.style, s.Warnings, diff)
+			}
+		})
+	}
+	s := load(t, settings.Options{}, files)
+	if diff := cmp.Diff(map[string]string{"A": "p", "B": "u"}, s.Env); diff != "" || s.Model != "opus" {
+		t.Errorf("model %q, env (-want +got):\n%s", s.Model, diff)
+	}
+}
+
+func TestParts(t *testing.T) {
+	s := load(t, settings.Options{}, map[string]string{
+		state + "/settings.json": `{
+			"permissions": {"allow":["Read"],"deny":["Bash(rm *)"],"ask":["WebFetch"],"defaultMode":"plan","additionalDirectories":["/a"]},
+			"hooks": {"Stop":[]}, "enabledMcpjsonServers":["a"], "disabledMcpjsonServers":["x"]}`,
+		cwd + "/.claude/settings.local.json": `{
+			"permissions": {"allow":["Write"],"defaultMode":"acceptEdits","additionalDirectories":["/b","/a"]},
+			"hooks": {"PreToolUse":[]}, "disableAllHooks": true, "enabledMcpjsonServers":["b","a"], "enableAllProjectMcpServers": true}`,
+	})
+	want := settings.Permissions{
+		Rules: []settings.Rule{
+			{Behavior: "allow", Text: "Read", Source: settings.User, Root: state},
+			{Behavior: "deny", Text: "Bash(rm *)", Source: settings.User, Root: state},
+			{Behavior: "ask", Text: "WebFetch", Source: settings.User, Root: state},
+			{Behavior: "allow", Text: "Write", Source: settings.Local, Root: cwd},
+		},
+		DefaultMode: "acceptEdits", AdditionalDirectories: []string{"/a", "/b"},
+	}
+	if diff := cmp.Diff(want, s.Permissions); diff != "" {
+		t.Errorf("permissions (-want +got):\n%s", diff)
+	}
+	// Row 61: hooks of all sources, in order, as written.
+	hooks := []settings.Hooks{{Source: settings.User, Raw: []byte(`{"Stop":[]}`)}, {Source: settings.Local, Raw: []byte(`{"PreToolUse":[]}`)}}
+	if diff := cmp.Diff(hooks, s.Hooks); diff != "" || !s.DisableAllHooks {
+		t.Errorf("disableAllHooks %v, hooks (-want +got):\n%s", s.DisableAllHooks, diff)
+	}
+	if diff := cmp.Diff([][]string{{"a", "b"}, {"x"}}, [][]string{s.EnabledMCPJSONServers, s.DisabledMCPJSONServers}); diff != "" || !s.EnableAllProjectMCPServers {
+		t.Errorf("MCP servers (-want +got):\n%s", diff)
+	}
+	merged := s.Merged()
+	wantMerged := map[string]any{
+		"allow": []any{"Read", "Write"}, "deny": []any{"Bash(rm *)"}, "ask": []any{"WebFetch"},
+		"defaultMode": "acceptEdits", "additionalDirectories": []any{"/a", "/b"},
+	}
+	if diff := cmp.Diff(wantMerged, merged["permissions"]); diff != "" || merged["disableAllHooks"] != true {
+		t.Errorf("merged (-want +got):\n%s", diff)
+	}
+}
+
+// Faulty files and keys are left out; the caller learns of them.
+func TestFaultyFiles(t *testing.T) {
+	tests := []struct{ name, text, warning, model string }{
+		{"no JSON", `{"model":`, "settings.json: ", ""},
+		{"no object", `[1]`, "settings.json: ", ""},
+		{"null", `null`, "not a JSON object", ""},
+		{"wrong type", `{"model":1,"outputStyle":"x"}`, "model: ", ""},
+		{"wrong rule", `{"model":"m","permissions":{"allow":[1]}}`, "allow: 1 is not a string", "m"},
+		{"wrong permissions", `{"model":"m","permissions":[]}`, "permissions: ", "m"},
+		{"wrong variable", `{"model":"m","env":{"A":{}}}`, "env.A is not a string", "m"},
+		{"byte order mark", "\ufeff" + `{"model":"m"}`, "", "m"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := load(t, settings.Options{}, map[string]string{state + "/settings.json": tt.text})
+			if s.Model != tt.model {
+				t.Errorf("model %q", s.Model)
+			}
+			if got := strings.Join(s.Warnings, "\n"); !strings.Contains(got, tt.warning) || (got == "") != (tt.warning == "") {
+				t.Errorf("warnings %q, want %q", got, tt.warning)
+			}
+		})
+	}
+}
+
+// Observed: a --settings value that does not parse is taken as a path.
+func TestFlagNotFound(t *testing.T) {
+	for value, path := range map[string]string{`{"model":`: cwd + `/{"model":`, "nosuch.json": cwd + "/nosuch.json", "/x/../y.json": "/y.json"} {
+		_, err := settings.Load(settings.Options{StateDir: state, CWD: cwd, FlagValue: value, ReadFile: reader(nil)})
+		if _, ok := errors.AsType[*settings.NotFoundError](err); !ok || err.Error() != "Settings file not found: "+path {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
+}
+
+func TestParseSources(t *testing.T) {
+	for value, want := range map[string][]string{"": {}, "user,project": {"user", "project"}, " local ": {"local"}} {
+		if got, err := settings.ParseSources(value); err != nil || !cmp.Equal(got, want) || got == nil {
+			t.Errorf("%q: %v, %v", value, got, err)
+		}
+	}
+	_, err := settings.ParseSources("user,bogus")
+	if err == nil || err.Error() != "Invalid setting source: bogus. Valid options are: user, project, local" {
+		t.Errorf("bogus: %v", err)
+	}
+}
+
+// Contract 6.1: allow rules of the project count in a trusted folder only;
+// deny rules always do.
+func TestTrust(t *testing.T) {
+	project := `{"permissions":{"allow":["Write","Edit"],"deny":["Bash"]}}`
+	tests := []struct {
+		name, global string
+		trusted      bool
+	}{
+		{"no global file", "", false},
+		{"other folder", `{"projects":{"/work/other":{"hasTrustDialogAccepted":true}}}`, false},
+		{"not accepted", `{"projects":{"/work/project":{"hasTrustDialogAccepted":false}}}`, false},
+		{"accepted", `{"projects":{"/work/project":{"hasTrustDialogAccepted":true}}}`, true},
+		{"accepted above", `{"projects":{"/work":{"hasTrustDialogAccepted":true}}}`, true},
+		{"broken global file", `{"projects":`, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			files := map[string]string{cwd + "/.claude/settings.json": project}
+			if tt.global != "" {
+				files[state+"/.claude.json"] = tt.global
+			}
+			s := load(t, settings.Options{}, files)
+			want := 1
+			if tt.trusted {
+				want = 3
+			}
+			if len(s.Permissions.Rules) != want || (s.TrustWarning == "") != tt.trusted {
+				t.Errorf("rules %v, warning %q", s.Permissions.Rules, s.TrustWarning)
+			}
+			if !tt.trusted && !strings.HasPrefix(s.TrustWarning, "Ignoring 2 permissions.allow entries from .claude/settings.json: ") {
+				t.Errorf("warning %q", s.TrustWarning)
+			}
+		})
+	}
+	if s := load(t, settings.Options{}, nil); s.TrustWarning != "" {
+		t.Errorf("a clean run warns: %q", s.TrustWarning) // row 6
+	}
+}
+
+// In the home directory ~/.claude/settings.json is read once, as the user's.
+func TestHomeAsProject(t *testing.T) {
+	s, err := settings.Load(settings.Options{StateDir: "/home/me/.claude", CWD: "/home/me", ReadFile: reader(map[string]string{
+		"/home/me/.claude/settings.json": `{"permissions":{"allow":["Write"]}}`,
+	})})
+	if err != nil || len(s.Layers) != 1 || s.TrustWarning != "" {
+		t.Errorf("layers %v, warning %q, %v", s.Layers, s.TrustWarning, err)
+	}
+}
+
+// Without ReadFile the files on disk are read; an unreadable one is a warning.
+func TestRealFiles(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "settings.json"), []byte(`{"model":"m"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(dir, ".claude", "settings.json"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s, err := settings.Load(settings.Options{StateDir: dir, CWD: dir})
+	if err != nil || s.Model != "m" || len(s.Warnings) != 1 {
+		t.Errorf("model %q, warnings %q, %v", s.Model, s.Warnings, err)
+	}
+}
+
+func FuzzLoad(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"permissions":{"allow":[null,"a"]}}`, `{"env":{"A":1}}`, `{"hooks":null,"model":null}`, `x`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s := load(t, settings.Options{FlagValue: `{}`}, map[string]string{state + "/settings.json": text})
+		s.Merged()
+	})
+}
