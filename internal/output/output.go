@@ -1,0 +1,114 @@
+// Package output turns the events of a run into what stands on stdout: text,
+// json or stream-json.
+//
+// Each format is one loop over the same ordered stream and writes what it got;
+// none works out again what happened. Trace events are passed over. The
+// package knows no flags, no exit codes and no stderr.
+package output
+
+import (
+	"io"
+	"iter"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Events is the ordered stream of a run; an error is its last pair.
+type Events = iter.Seq2[protocol.Event, error]
+
+// Encoder writes a whole run to w. It returns the stream's error, or the first
+// error of w; what was written before stays written.
+type Encoder func(w io.Writer, events Events) error
+
+// wire tells whether an event is shown at all.
+func wire(ev protocol.Event) bool {
+	_, trace := ev.(protocol.Trace)
+	return !trace
+}
+
+// StreamJSON writes one JSON object per line, each in one call of Write.
+func StreamJSON(w io.Writer, events Events) error {
+	for ev, err := range events {
+		if err != nil {
+			return err
+		}
+		if !wire(ev) {
+			continue
+		}
+		line, err := protocol.Marshal(ev)
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(append(line, '\n')); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// JSON writes the last result as one line, and nothing when there was none.
+func JSON(w io.Writer, events Events) error {
+	last, err := lastResult(events)
+	if last == nil {
+		return err
+	}
+	line, encodeErr := protocol.Marshal(withoutStreamKeys(last))
+	if encodeErr != nil {
+		return encodeErr
+	}
+	if _, werr := w.Write(append(line, '\n')); werr != nil {
+		return werr
+	}
+	return err
+}
+
+// JSONVerbose writes one JSON array of all events, element by element, so that
+// a long run needs no more memory than a short one.
+func JSONVerbose(w io.Writer, events Events) error {
+	separator := "["
+	for ev, err := range events {
+		if err != nil {
+			return err
+		}
+		if !wire(ev) {
+			continue
+		}
+		if r, ok := ev.(*protocol.Result); ok {
+			ev = withoutStreamKeys(r)
+		}
+		element, err := protocol.Marshal(ev)
+		if err != nil {
+			return err
+		}
+		if _, err := w.Write(append([]byte(separator), element...)); err != nil {
+			return err
+		}
+		separator = ","
+	}
+	if separator == "[" {
+		return nil
+	}
+	_, err := io.WriteString(w, "]\n")
+	return err
+}
+
+func lastResult(events Events) (*protocol.Result, error) {
+	var last *protocol.Result
+	for ev, err := range events {
+		if err != nil {
+			return last, err
+		}
+		if r, ok := ev.(*protocol.Result); ok {
+			last = r
+		}
+	}
+	return last, nil
+}
+
+// withoutStreamKeys drops the keys that only stream-json shows (spec:
+// cli-observed 2).
+func withoutStreamKeys(r *protocol.Result) *protocol.Result {
+	short := *r
+	short.ModelUsageSince = nil
+	return &short
+}

@@ -1,0 +1,53 @@
+package output
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Limits are the numbers that the text format names when a limit ends a run.
+type Limits struct {
+	MaxTurns     int
+	MaxBudgetUSD float64
+}
+
+// Text writes the result's text with a newline at its end, and failures as the
+// real CLI words them there: on stdout, limits without a final newline (spec:
+// cli-observed 2).
+func Text(l Limits) Encoder {
+	return func(w io.Writer, events Events) error {
+		last, err := lastResult(events)
+		if last == nil {
+			return err
+		}
+		if _, werr := io.WriteString(w, l.text(last)); werr != nil {
+			return werr
+		}
+		return err
+	}
+}
+
+func (l Limits) text(r *protocol.Result) string {
+	switch {
+	case r.Result != nil:
+		text := *r.Result
+		if !strings.HasSuffix(text, "\n") {
+			text += "\n"
+		}
+		return text
+	case r.Subtype == "error_max_turns":
+		return fmt.Sprintf("Error: Reached max turns (%d)", l.MaxTurns)
+	case r.Subtype == "error_max_budget_usd":
+		return fmt.Sprintf("Error: Exceeded USD budget (%s)", strconv.FormatFloat(l.MaxBudgetUSD, 'f', -1, 64))
+	case r.NumTurns == 0:
+		return "" // start-up failures have their text on stderr
+	case len(r.Errors) > 0 && !strings.HasPrefix(r.Errors[0], "["):
+		return "Error: " + strings.Join(r.Errors, "\n") + "\n"
+	default:
+		return "Execution error"
+	}
+}

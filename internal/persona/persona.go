@@ -1,0 +1,167 @@
+// Package persona is what the simulated CLI says about itself: the lists and
+// constants of the init event that depend on flags and environment only.
+//
+// The values are those of CLI 2.1.329 (spec: cli-observed 2). The package
+// decides nothing about a run.
+package persona
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Version is the simulated version of the real CLI.
+const Version = "2.1.329"
+
+// ToolOptions says which built-in tools a session lists.
+type ToolOptions struct {
+	// Tools is --tools; nil = not given, one "default" = the default list.
+	Tools      []string
+	Given      bool // --tools was given, be it empty
+	Allowed    []string
+	Disallowed []string
+	Bare       bool
+	Host       bool // a host answers permission questions (--permission-prompt-tool stdio)
+	Schema     bool // --json-schema
+	Resources  bool // an MCP server has resources
+	// NoTasks is CLAUDE_CODE_ENABLE_TASKS=0: TodoWrite instead of the Task tools.
+	NoTasks bool
+}
+
+func defaultTools() []string {
+	return []string{
+		"Task", "Bash", "CronCreate", "CronDelete", "CronList", "Edit", "EnterWorktree", "ExitWorktree", "ListAgents",
+		"Monitor", "NotebookEdit", "Read", "ReportFindings", "ScheduleWakeup", "SendMessage", "Skill", "TaskStop",
+		"ToolSearch", "WebFetch", "WebSearch", "Workflow", "Write",
+	}
+}
+
+// optionalTools are listed only when named.
+func optionalTools() []string {
+	return []string{"Glob", "Grep", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "TodoWrite"}
+}
+
+// Tools lists the built-in tools as the init event does: alphabetically, Task
+// first.
+func Tools(o ToolOptions) []string {
+	var list []string
+	switch {
+	case o.Given && !slices.Equal(o.Tools, []string{"default"}):
+		known := append(append(defaultTools(), optionalTools()...), hostTools()...)
+		for _, name := range o.Tools {
+			name = listed(name)
+			// TodoWrite gives way to the Task tools, which --tools does not name.
+			if slices.Contains(known, name) && (name != "TodoWrite" || o.NoTasks) {
+				list = append(list, name)
+			}
+		}
+	case o.Bare:
+		list = []string{"Bash", "Edit", "Read"}
+	default:
+		list = append(defaultTools(), named(o)...)
+		if o.Host {
+			list = append(list, hostTools()...)
+		}
+	}
+	if o.Schema {
+		list = append(list, "StructuredOutput")
+	}
+	if o.Resources {
+		list = append(list, "ListMcpResourcesTool", "ReadMcpResourceDirTool", "ReadMcpResourceTool")
+	}
+	list = slices.DeleteFunc(list, func(name string) bool {
+		return slices.ContainsFunc(o.Disallowed, func(d string) bool { return listed(d) == name })
+	})
+	slices.SortFunc(list, byName)
+	return slices.Compact(list)
+}
+
+func hostTools() []string { return []string{"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"} }
+
+// named are the optional tools that --allowedTools brings in.
+func named(o ToolOptions) []string {
+	var list []string
+	for _, rule := range o.Allowed {
+		name, _, _ := strings.Cut(rule, "(")
+		switch {
+		case name == "TodoWrite" && !o.NoTasks:
+			list = append(list, "TaskCreate", "TaskGet", "TaskList", "TaskUpdate")
+		case slices.Contains(optionalTools(), name):
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// listed is the name under which init lists a tool.
+func listed(name string) string {
+	if name == "Agent" {
+		return "Task"
+	}
+	return name
+}
+
+func byName(a, b string) int {
+	if (a == "Task") != (b == "Task") {
+		if a == "Task" {
+			return -1
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(strings.ToLower(a), strings.ToLower(b)), cmp.Compare(a, b))
+}
+
+// WithMCP appends the names of MCP tools, sorted without regard to case.
+func WithMCP(builtin []string, tools []protocol.Tool) []string {
+	var names []string
+	for _, t := range tools {
+		if t.RawName != "" {
+			names = append(names, t.Name)
+		}
+	}
+	slices.SortFunc(names, byName)
+	return append(slices.Clone(builtin), names...)
+}
+
+// Init is the init event of a session before anything of a run is filled in.
+func Init() protocol.Init {
+	return protocol.Init{
+		SlashCommands:         []string{"deep-research", "dataviz", "update-config", "keybindings-help", "clear", "compact", "context", "cost", "init", "review", "security-review"},
+		TerminalSlashCommands: []string{"doctor", "color", "focus"},
+		ClaudeCodeVersion:     Version,
+		OutputStyle:           "default",
+		Agents:                []string{"claude", "Explore", "general-purpose", "Plan", "statusline-setup"},
+		Skills:                []string{"deep-research", "dataviz", "update-config", "keybindings-help"},
+		Plugins:               plugins(),
+		Capabilities:          capabilities(),
+		MCPServers:            []protocol.MCPServer{},
+		AnalyticsDisabled:     true, ProductFeedbackDisabled: true,
+		AdditionalDirectories:  []string{},
+		FastModeState:          "off",
+		FastModeDisabledReason: "sdk_opt_in_required",
+		PerTurnEffortActive:    true,
+		ViewMode:               "default",
+	}
+}
+
+func plugins() []protocol.Plugin {
+	var list []protocol.Plugin
+	for _, name := range []string{"cc-plugin-agents-md", "cc-plugin-privacy", "cc-plugin-plugin-authoring"} {
+		list = append(list, protocol.Plugin{Name: name, Path: "builtin", Source: name + "@builtin"})
+	}
+	return list
+}
+
+func capabilities() []string {
+	return []string{
+		"interrupt_receipt_v1", "interrupt_cancel_queued_v1", "interrupt_send_now_v1", "interrupt_requeue_taken_v1",
+		"msg_lifecycle_v1", "request_marker_lists_v1", "ask_user_question_unanswered_v1", "lifecycle_wakeup_source_v1",
+		"sdk_mcp_tools_list_changed", "sdk_mcp_manifests", "mcp_read_resource_v1", "mcp_tool_ui_meta_v1", "ui_surface_v1",
+		"mcp_call_result_not_for_model_v1", "mcp_call_check_permissions_v1", "voice_call_talk_line_v1",
+		"withdrawn_files_note_v2", "ui_pane_widget_v1", "reload_plugins_refuse_if_busy_v1", "get_usage_detached_v1",
+		"silent_resend_files_v1",
+	}
+}
