@@ -1,0 +1,234 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/mark3labs/mcp-go/client/transport"
+	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Routing errors of Resolve and Call; no byte was sent. Test with errors.Is.
+var (
+	ErrUnknownServer = errors.New("unknown MCP server")
+	ErrUnknownTool   = errors.New("unknown MCP tool")
+	ErrNotConnected  = errors.New("MCP server is not connected")
+	ErrDisabled      = errors.New("MCP server is disabled")
+)
+
+// ErrConnectionClosed says that a server went away during a call.
+var ErrConnectionClosed = errors.New("Connection closed") //nolint:staticcheck // the text users see, as the real CLI writes it
+
+// TimeoutError says that a server gave no sign of life for too long.
+type TimeoutError struct {
+	Server, Tool string // raw
+	Limit        time.Duration
+}
+
+func (e *TimeoutError) Error() string {
+	return fmt.Sprintf("MCP server %q tool %q timed out after %ds", e.Server, e.Tool, int(e.Limit.Seconds()))
+}
+
+// CallRequest is one tool call.
+type CallRequest struct {
+	Tool      string          // any name Resolve takes
+	ToolUseID string          // sent as _meta["claudecode/toolUseId"]; empty = left out
+	Input     json.RawMessage // a JSON object; anything else is sent as {}
+	Timeout   time.Duration   // between two signs of life; 0 = the server's
+	// OnProgress gets the call's progress, in order, before Call returns; nil
+	// = not wanted. It runs on the goroutine of Call. Of progress that comes
+	// faster than it is taken some is left out.
+	OnProgress func(Progress)
+}
+
+// Progress is one progress notification.
+type Progress struct {
+	Progress, Total float64 // Total 0 = unknown
+	Message         string
+}
+
+// Call runs one tool and returns what the model sees of it. A tool or server
+// that fails is a result with IsError. The error is one of the routing errors;
+// then nothing was sent. A lost stdio server is started again first. When ctx
+// ends the call is cancelled and the result says so.
+func (m *Manager) Call(ctx context.Context, c CallRequest) (protocol.ToolResult, error) {
+	tool, result, err := m.call(ctx, c)
+	if routing(err) {
+		return protocol.ToolResult{}, err
+	}
+	var res protocol.ToolResult
+	if err != nil {
+		res = errorResult(errorText(err))
+	} else {
+		res = m.convert(tool, result)
+	}
+	res.Server = tool.Server
+	return res, nil
+}
+
+// CallRaw is Call without the conversion: the result as the server sent it.
+// Beside the routing errors the error is an *RPCError, a *TimeoutError,
+// ErrConnectionClosed or the cause of ctx's end.
+func (m *Manager) CallRaw(ctx context.Context, c CallRequest) (json.RawMessage, error) {
+	_, result, err := m.call(ctx, c)
+	return result, err
+}
+
+func routing(err error) bool {
+	return errors.Is(err, ErrUnknownServer) || errors.Is(err, ErrUnknownTool) ||
+		errors.Is(err, ErrNotConnected) || errors.Is(err, ErrDisabled)
+}
+
+func errorText(err error) string {
+	if errors.Is(err, context.Canceled) {
+		return "The tool call was cancelled"
+	}
+	return err.Error()
+}
+
+func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.RawMessage, error) {
+	tool, err := m.freshTool(ctx, c.Tool)
+	if err != nil {
+		return tool, nil, err
+	}
+	s := m.catalogue().owner[tool.Name]
+	if s == nil { // gone since it was resolved
+		return tool, nil, fmt.Errorf("%w: %s", ErrUnknownTool, c.Tool)
+	}
+	conn, err := s.acquire(ctx)
+	if err != nil {
+		return tool, nil, err
+	}
+	k := toolCall{
+		tool: tool, req: c, maxTotal: s.cfg.MaxTotal,
+		limit: orDefault(c.Timeout, orDefault(s.cfg.Timeout, m.o.ToolTimeout)),
+	}
+	result, err := conn.call(ctx, k)
+	return tool, result, err
+}
+
+// acquire returns the server's connection, and starts a lost server again.
+func (s *server) acquire(ctx context.Context) (*conn, error) {
+	st, _ := s.look()
+	if st.state == StateLost {
+		if err := s.send(ctx, StateConnected); err != nil {
+			return nil, fmt.Errorf("%w: %s: %v", ErrNotConnected, s.cfg.Name, err)
+		}
+		var err error
+		if st, err = s.settle(ctx); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case st.state == StateDisabled:
+		return nil, fmt.Errorf("%w: %s", ErrDisabled, s.cfg.Name)
+	case st.conn == nil:
+		return nil, fmt.Errorf("%w: %s", ErrNotConnected, s.cfg.Name)
+	}
+	return st.conn, nil
+}
+
+// toolCall is one call with its limits settled.
+type toolCall struct {
+	tool            protocol.Tool
+	req             CallRequest
+	limit, maxTotal time.Duration
+}
+
+// call sends one tools/call and waits for its answer.
+func (c *conn) call(ctx context.Context, k toolCall) (json.RawMessage, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	expire := func(d time.Duration) *time.Timer {
+		return time.AfterFunc(d, func() {
+			cancel(&TimeoutError{Server: k.tool.Server, Tool: k.tool.RawName, Limit: d})
+		})
+	}
+	idle := expire(k.limit)
+	defer idle.Stop()
+	if k.maxTotal > 0 {
+		total := expire(k.maxTotal)
+		defer total.Stop()
+	}
+	l := &listener{touch: func() {
+		if idle.Stop() { // a timer that fired stays fired
+			idle.Reset(k.limit)
+		}
+	}}
+	if k.req.OnProgress != nil {
+		const behind = 1024
+		l.queue = make(chan Progress, behind)
+	}
+	token, unlisten := c.listen(l)
+	defer unlisten()
+
+	req := callRequest(k, token)
+	send := func() (json.RawMessage, error) {
+		return raw(ctx, `{"content":[]}`, func(ctx context.Context) error {
+			_, err := c.client.CallTool(ctx, req)
+			return err
+		})
+	}
+	result, err := withProgress(l.queue, k.req.OnProgress, send)
+	if errors.Is(err, transport.ErrSessionTerminated) {
+		if err = c.again(ctx); err == nil {
+			result, err = withProgress(l.queue, k.req.OnProgress, send)
+		}
+	}
+	var unreachable *url.Error
+	if c.remote && ctx.Err() == nil && errors.As(err, &unreachable) && !errors.As(err, new(*dialError)) {
+		c.lose()
+		err = ErrConnectionClosed
+	}
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		err = cause
+	}
+	return result, err
+}
+
+func callRequest(k toolCall, token int64) wire.CallToolRequest {
+	var req wire.CallToolRequest
+	req.Params.Name = k.tool.RawName
+	req.Params.Arguments = json.RawMessage(`{}`)
+	if kindOf(k.req.Input) == "object" && json.Valid(k.req.Input) {
+		req.Params.Arguments = k.req.Input
+	}
+	req.Params.Meta = &wire.Meta{ProgressToken: token}
+	if k.req.ToolUseID != "" {
+		req.Params.Meta.AdditionalFields = map[string]any{"claudecode/toolUseId": k.req.ToolUseID}
+	}
+	return req
+}
+
+// withProgress runs send and hands progress to its listener meanwhile.
+func withProgress(queue <-chan Progress, on func(Progress), send func() (json.RawMessage, error)) (result json.RawMessage, err error) {
+	if on == nil {
+		return send()
+	}
+	done := make(chan struct{})
+	go func() { // ends with the call
+		defer close(done)
+		result, err = send()
+	}()
+	for {
+		select {
+		case p := <-queue:
+			on(p)
+		case <-done:
+			for {
+				select {
+				case p := <-queue:
+					on(p)
+				default:
+					return result, err
+				}
+			}
+		}
+	}
+}

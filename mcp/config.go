@@ -1,0 +1,328 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tailscale/hujson"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// The transports.
+const (
+	typeStdio = "stdio"
+	typeHTTP  = "http"
+	typeSSE   = "sse"
+	typeSDK   = "sdk"
+	typeWS    = "ws" // known, and never connects
+)
+
+// ServerConfig is one server as configured, before variables are expanded.
+type ServerConfig struct {
+	Name    string
+	Source  string // dynamic (--mcp-config), project (.mcp.json), user, local, sdk
+	Type    string // stdio, http, sse, sdk; empty = stdio
+	Command string
+	Args    []string
+	Env     map[string]string
+	CWD     string // empty = Options.CWD
+	URL     string
+	Headers map[string]string
+	// Timeout bounds one call between two signs of life; 0 = the manager's.
+	Timeout time.Duration
+	// MaxTotal bounds one call altogether; 0 = no bound.
+	MaxTotal       time.Duration
+	ConnectTimeout time.Duration // 0 = the manager's
+	ShutdownGrace  time.Duration // each step of the shutdown; 0 = 500 ms
+	MaxLineBytes   int           // longest message; 0 = 16 MB
+	AlwaysLoad     bool          // tools are loaded without being asked for
+	// AutoReconnect brings a lost server back in the background; nil = for
+	// http and sse only.
+	AutoReconnect *bool
+	Disabled      bool // configured but switched off
+	// Literal entries have no variables to expand (the servers dialect).
+	Literal bool
+}
+
+// ConfigOptions say where LoadConfigs looks.
+type ConfigOptions struct {
+	// Values are those of --mcp-config, in order: JSON text or a file.
+	Values []string
+	CWD    string
+	// Environ gives the variables that are checked, not yet expanded.
+	Environ []string
+	// Scopes are entries of settings files, lowest precedence first. The
+	// project's .mcp.json goes between them as source "project".
+	Scopes []Scope
+	// ValuesOnly leaves out Scopes and .mcp.json (--strict-mcp-config).
+	ValuesOnly bool
+	// DisabledProject names servers of .mcp.json that are left out.
+	DisabledProject []string
+}
+
+// Scope is a JSON object of server entries and where it was found.
+type Scope struct {
+	Source  string // user, project, local
+	Servers json.RawMessage
+}
+
+// Config is what LoadConfigs found.
+type Config struct {
+	// Servers in the order of their first mention; of equal names the last
+	// entry counts.
+	Servers []ServerConfig
+	// Errors are entries that were skipped.
+	Errors []protocol.MCPServerError
+	// Warnings name unset variables and white space around values.
+	Warnings []string
+}
+
+// ConfigError is a --mcp-config value that cannot be used at all.
+type ConfigError struct {
+	Details []string // one line each
+}
+
+func (e *ConfigError) Error() string {
+	return "Invalid MCP configuration:\n" + strings.Join(e.Details, "\n")
+}
+
+// LoadConfigs reads and merges all configuration. A broken value of Values is
+// a *ConfigError; a broken entry is skipped and listed in Config.Errors; a
+// broken .mcp.json is ignored.
+func LoadConfigs(o ConfigOptions) (Config, error) {
+	l := loader{o: o, lookup: lookupFunc(o.Environ, o.CWD)}
+	if !o.ValuesOnly {
+		l.scopes()
+	}
+	for _, value := range o.Values {
+		if err := l.value(value); err != nil {
+			return Config{}, err
+		}
+	}
+	return l.config, nil
+}
+
+type loader struct {
+	o      ConfigOptions
+	lookup func(string) (string, bool)
+	config Config
+}
+
+// scopes adds settings entries and .mcp.json, which outranks user scope and
+// not local scope.
+func (l *loader) scopes() {
+	project := func() {
+		data, err := os.ReadFile(filepath.Join(l.o.CWD, ".mcp.json"))
+		if err != nil {
+			return
+		}
+		doc, err := standardJSON(data)
+		if err != nil {
+			return
+		}
+		if _, err := l.document(doc, "project"); err != nil {
+			return // silent, as the real CLI is
+		}
+	}
+	done := false
+	for _, s := range l.o.Scopes {
+		if !done && s.Source == "local" {
+			project()
+			done = true
+		}
+		l.entries(s.Servers, s.Source, claudeEntry)
+	}
+	if !done {
+		project()
+	}
+}
+
+// value adds one --mcp-config value.
+func (l *loader) value(value string) error {
+	doc := []byte(strings.TrimSpace(value))
+	if !json.Valid(doc) {
+		path := value
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(l.o.CWD, path)
+		}
+		data, err := os.ReadFile(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid):
+			return &ConfigError{Details: []string{"MCP config file not found: " + path}}
+		case err != nil:
+			return &ConfigError{Details: []string{fmt.Sprintf("Failed to read MCP config file: %v", err)}}
+		}
+		if doc, err = standardJSON(data); err != nil {
+			return &ConfigError{Details: []string{"MCP config is not a valid JSON"}}
+		}
+	}
+	if problem, err := l.document(doc, "dynamic"); err != nil {
+		return &ConfigError{Details: []string{problem}}
+	}
+	return nil
+}
+
+// standardJSON accepts JSON with comments and trailing commas.
+func standardJSON(data []byte) ([]byte, error) {
+	if json.Valid(data) {
+		return data, nil
+	}
+	return hujson.Standardize(bytes.Clone(data))
+}
+
+var errDocument = errors.New("not a configuration")
+
+// document adds the entries of a whole file; its top key tells the dialect.
+func (l *loader) document(doc json.RawMessage, source string) (problem string, err error) {
+	var top map[string]json.RawMessage
+	if json.Unmarshal(doc, &top) != nil || top == nil {
+		return "Invalid input: expected object, received " + kindOf(doc), errDocument
+	}
+	servers, claude := top["mcpServers"]
+	other, ours := top["servers"]
+	switch {
+	case claude && ours:
+		return "mcpServers and servers cannot both be given", errDocument
+	case ours:
+		if kindOf(other) != "object" {
+			return "servers: Invalid input: expected record, received " + kindOf(other), errDocument
+		}
+		parse := codeEntry
+		if hasTransport(other) {
+			parse = managedEntry
+		}
+		l.entries(other, source, parse)
+		return "", nil
+	case kindOf(servers) != "object":
+		return "mcpServers: Invalid input: expected record, received " + kindOf(servers), errDocument
+	}
+	l.entries(servers, source, claudeEntry)
+	return "", nil
+}
+
+func hasTransport(servers json.RawMessage) bool {
+	entries, _ := members(servers)
+	return slices.ContainsFunc(entries, func(e member) bool {
+		var m map[string]json.RawMessage
+		return json.Unmarshal(e.value, &m) == nil && m["transport"] != nil
+	})
+}
+
+// reserved names belong to servers the real CLI brings along.
+var reserved = [...]string{"workspace", "claude-in-chrome", "computer-use", "Claude Preview", "Claude Browser"}
+
+// entries adds the servers of one object.
+func (l *loader) entries(servers json.RawMessage, source string, parse func(*fields) (ServerConfig, *entryError)) {
+	all, err := members(servers)
+	if err != nil {
+		return
+	}
+	for _, m := range all {
+		if source == "project" && slices.Contains(l.o.DisabledProject, m.name) {
+			continue
+		}
+		if slices.Contains(reserved[:], m.name) {
+			l.skip(m.name, &entryError{"reserved_name", fmt.Sprintf("Skipped — %q is a reserved MCP server name", m.name)})
+			continue
+		}
+		f := newFields(m.value)
+		cfg, problem := parse(f)
+		if problem == nil && len(f.problems) > 0 {
+			problem = &entryError{"invalid_config", fmt.Sprintf("Skipped — invalid MCP server config for %q: %s", m.name, strings.Join(f.problems, "; "))}
+		}
+		if problem != nil {
+			problem.message = strings.ReplaceAll(problem.message, "%NAME%", m.name)
+			l.skip(m.name, problem)
+			continue
+		}
+		cfg.Name, cfg.Source = m.name, source
+		if cfg.Type == typeSDK {
+			cfg.Source = typeSDK
+		}
+		l.put(cfg)
+	}
+}
+
+func (l *loader) skip(name string, e *entryError) {
+	l.config.Errors = append(l.config.Errors, protocol.MCPServerError{Name: name, Type: e.kind, Message: e.message})
+}
+
+// put adds a server, or replaces the one of that name where it stands.
+func (l *loader) put(cfg ServerConfig) {
+	_, unset := expandConfig(cfg, l.lookup)
+	for _, name := range unset {
+		l.config.Warnings = append(l.config.Warnings, fmt.Sprintf("MCP server %q: variable %s is not set", cfg.Name, name))
+	}
+	if cfg.Command != strings.TrimSpace(cfg.Command) || cfg.URL != strings.TrimSpace(cfg.URL) {
+		l.config.Warnings = append(l.config.Warnings, fmt.Sprintf("MCP server %q: white space around command or url", cfg.Name))
+	}
+	at := slices.IndexFunc(l.config.Servers, func(c ServerConfig) bool { return c.Name == cfg.Name })
+	if at >= 0 {
+		l.config.Servers[at] = cfg
+		return
+	}
+	l.config.Servers = append(l.config.Servers, cfg)
+}
+
+type member struct {
+	name  string
+	value json.RawMessage
+}
+
+// members lists an object's members in file order; of equal names the last
+// value counts, in the place of the first.
+func members(object json.RawMessage) ([]member, error) {
+	dec := json.NewDecoder(bytes.NewReader(object))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, errDocument
+	}
+	var all []member
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		m := member{name: key.(string)}
+		if err := dec.Decode(&m.value); err != nil {
+			return nil, err
+		}
+		at := slices.IndexFunc(all, func(o member) bool { return o.name == m.name })
+		if at >= 0 {
+			all[at] = m
+			continue
+		}
+		all = append(all, m)
+	}
+	return all, nil
+}
+
+// kindOf is the JavaScript word for a JSON value.
+func kindOf(v json.RawMessage) string {
+	v = bytes.TrimSpace(v)
+	if len(v) == 0 {
+		return "undefined"
+	}
+	switch v[0] {
+	case '{':
+		return "object"
+	case '[':
+		return "array"
+	case '"':
+		return "string"
+	case 't', 'f':
+		return "boolean"
+	case 'n':
+		return "null"
+	default:
+		return "number"
+	}
+}

@@ -1,0 +1,483 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
+	wire "github.com/mark3labs/mcp-go/mcp"
+)
+
+const (
+	// protocolVersion is asked for; servers may answer with an older one. A
+	// newer one would be probed for with a request that some servers ignore,
+	// some die of and some answer with nonsense.
+	protocolVersion = "2025-11-25"
+	cancelLimit     = 5 * time.Second
+	maxPages        = 1000
+)
+
+// conn is one live connection to a server: a transport, the client on it, and
+// what the handshake said. It is used up when lost; reconnecting makes another.
+type conn struct {
+	client *client.Client
+	link   *link
+	// closeTransport ends what is below the client (the process), within its
+	// own bounds.
+	closeTransport func(ctx context.Context)
+	// why explains a lost connection ("exit status 3: boom"); nil = unknown.
+	why func() string
+	// junk tells about output that was no message; nil = none is possible.
+	junk func() (n int, first string)
+	pid  int
+
+	lost     chan struct{} // closed once when the server went away
+	loseOnce sync.Once
+	// kick has a token when a list_changed came. changes counts them; current
+	// is the count the lists in use are good for.
+	kick             chan struct{}
+	changes, current atomic.Int64
+
+	tokens    atomic.Int64
+	mu        sync.Mutex
+	listeners map[int64]*listener // by progress token
+
+	// opened is called after the handshake; nil = nobody waits for it.
+	opened   func()
+	greeting wire.InitializeRequest
+	hello    handshake
+
+	remote  bool       // over HTTP: there is no process whose end would show
+	session sync.Mutex // one renewal of the session at a time
+
+	// deliver takes a message the host of an SDK server sent by itself.
+	deliver func(ctx context.Context, message json.RawMessage) error
+}
+
+// handshake is a server's answer to initialize.
+type handshake struct {
+	ProtocolVersion string          `json:"protocolVersion"`
+	Capabilities    json.RawMessage `json:"capabilities"`
+	ServerInfo      ServerInfo      `json:"serverInfo"`
+	Instructions    string          `json:"instructions"`
+}
+
+// has reports whether the server declared a capability.
+func (h handshake) has(capability string) bool {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(h.Capabilities, &all) != nil {
+		return false
+	}
+	v, ok := all[capability]
+	return ok && string(v) != "null" && string(v) != "false"
+}
+
+// bare reports whether the server declared nothing at all.
+func (h handshake) bare() bool {
+	var all map[string]json.RawMessage
+	return json.Unmarshal(h.Capabilities, &all) != nil || len(all) == 0
+}
+
+// listener waits for the progress of one call.
+type listener struct {
+	touch func()        // a sign of life
+	queue chan Progress // nil = only the sign of life is wanted
+}
+
+// newConn puts a client on a transport.
+func newConn(s *server, inner transport.Interface, debug *debugLog) *conn {
+	c := &conn{
+		lost:      make(chan struct{}),
+		kick:      make(chan struct{}, 1),
+		listeners: map[int64]*listener{},
+	}
+	c.link = &link{inner: inner, debug: debug, answer: s.answer, notified: c.notified}
+	capabilities := wire.ClientCapabilities{
+		Roots: &struct {
+			ListChanged bool `json:"listChanged,omitempty"`
+		}{},
+		Elicitation: &wire.ElicitationCapability{},
+	}
+	if s.cfg.Type == typeSDK { // its host asks the user itself
+		capabilities = wire.ClientCapabilities{}
+	}
+	c.client = client.NewClient(c.link,
+		client.WithProtocolVersion(protocolVersion),
+		client.WithClientCapabilities(capabilities))
+	return c
+}
+
+// lose marks the connection as gone.
+func (c *conn) lose() { c.loseOnce.Do(func() { close(c.lost) }) }
+
+func (c *conn) isLost() bool {
+	select {
+	case <-c.lost:
+		return true
+	default:
+		return false
+	}
+}
+
+// stale reports whether the server's lists changed since they were fetched.
+func (c *conn) stale() bool { return c.current.Load() < c.changes.Load() }
+
+func (c *conn) skipped() (n int, first string) {
+	if c.junk == nil {
+		return 0, ""
+	}
+	return c.junk()
+}
+
+// open starts the transport and does the handshake. ctx lives as long as the
+// connection; connecting ends when limit does.
+func (c *conn) open(ctx, limit context.Context, version string) error {
+	if err := c.client.Start(ctx); err != nil {
+		return err
+	}
+	ex := &exchange{}
+	c.greeting.Params.ClientInfo = wire.Implementation{
+		Name: "claude-code", Title: "Claude Code", Version: version,
+		WebsiteURL: "https://claude.com/claude-code",
+	}
+	if _, err := c.client.Initialize(context.WithValue(limit, exchangeKey{}, ex), c.greeting); err != nil {
+		return err
+	}
+	if err := json.Unmarshal(ex.result, &c.hello); err != nil {
+		return fmt.Errorf("reading the answer to initialize: %w", err)
+	}
+	if c.opened != nil {
+		c.opened()
+	}
+	return nil
+}
+
+// close ends the connection and everything below it; it is bounded and may be
+// called more than once.
+func (c *conn) close(ctx context.Context) {
+	_ = c.client.Close() // a server that is gone already is no error
+	if c.closeTransport != nil {
+		c.closeTransport(ctx)
+	}
+	c.lose()
+}
+
+// notified runs on the read loop.
+func (c *conn) notified(method string, params map[string]any) {
+	switch method {
+	case string(wire.MethodNotificationToolsListChanged),
+		string(wire.MethodNotificationPromptsListChanged),
+		string(wire.MethodNotificationResourcesListChanged):
+		c.changes.Add(1)
+		select {
+		case c.kick <- struct{}{}:
+		default:
+		}
+	case string(wire.MethodNotificationProgress):
+		c.progress(params)
+	}
+}
+
+func (c *conn) progress(params map[string]any) {
+	c.mu.Lock()
+	l := c.listeners[progressToken(params["progressToken"])]
+	c.mu.Unlock()
+	if l == nil {
+		return
+	}
+	l.touch()
+	if l.queue == nil {
+		return
+	}
+	p := Progress{}
+	p.Progress, _ = params["progress"].(float64)
+	p.Total, _ = params["total"].(float64)
+	p.Message, _ = params["message"].(string)
+	select {
+	case l.queue <- p:
+	default: // the listener is far behind; the next one will do
+	}
+}
+
+// progressToken reads a token back; some servers make a string of it. 0 is
+// none of ours.
+func progressToken(v any) int64 {
+	switch v := v.(type) {
+	case float64:
+		return int64(v)
+	case string:
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil {
+			return 0
+		}
+		return n
+	default:
+		return 0
+	}
+}
+
+// listen registers a progress listener under a new token.
+func (c *conn) listen(l *listener) (token int64, unlisten func()) {
+	token = c.tokens.Add(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.listeners[token] = l
+	return token, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.listeners, token)
+	}
+}
+
+// raw runs one request of the client and returns the result as it came.
+func raw(ctx context.Context, stub string, send func(context.Context) error) (json.RawMessage, error) {
+	ex := &exchange{stub: json.RawMessage(stub)}
+	if err := send(context.WithValue(ctx, exchangeKey{}, ex)); err != nil {
+		return nil, plainError(err)
+	}
+	return ex.result, nil
+}
+
+// plainError undoes mcp-go's wrapping. The text of a lost connection is the
+// one the real CLI shows.
+func plainError(err error) error {
+	var rpc *RPCError
+	if errors.As(err, &rpc) {
+		return rpc
+	}
+	if errors.Is(err, transport.ErrTransportClosed) {
+		return ErrConnectionClosed
+	}
+	var wrapped *transport.Error
+	if errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	return err
+}
+
+// connect makes one attempt. The connection it returns lives as long as life;
+// the attempt ends with ctx and after the connect time-out.
+func (s *server) connect(life, ctx context.Context) dialResult {
+	release, err := s.m.slot(ctx, s.cfg.Type)
+	if err != nil {
+		return dialResult{err: err}
+	}
+	defer release()
+	limit, stop := context.WithTimeout(ctx, s.connectTimeout())
+	defer stop()
+	cfg, unset := expandConfig(s.cfg, lookupFunc(s.m.o.Environ, s.m.o.CWD))
+	debug := s.m.debugFor(cfg)
+	for _, name := range unset {
+		debug.printf("variable %s is not set", name)
+	}
+	debug.printf("connecting (%s)", cmp.Or(cfg.Type, typeStdio))
+	var c *conn
+	var got lists
+	for attempt := 0; ; attempt++ {
+		c, got, err = s.shake(life, limit, cfg, debug)
+		if err == nil || attempt == len(listRetries) || !errors.As(err, &transientError{}) {
+			break
+		}
+		if sleep(limit, listRetries[attempt]) != nil {
+			break
+		}
+	}
+	if err != nil {
+		debug.printf("failed: %v", err)
+		return dialResult{err: err}
+	}
+	debug.printf("connected, %d tools", len(got.tools))
+	for _, w := range got.warnings {
+		debug.printf("%s", w)
+	}
+	return dialResult{conn: c, lists: got}
+}
+
+// transientError marks a failure that may pass.
+type transientError struct{ error }
+
+func (e transientError) Unwrap() error { return e.error }
+
+// shake dials once, does the handshake and fetches the lists.
+func (s *server) shake(life, limit context.Context, cfg ServerConfig, debug *debugLog) (*conn, lists, error) {
+	c, err := s.dialType(life, limit, cfg, debug)
+	if err != nil {
+		if cfg.Type == typeSSE && transient(err) {
+			err = transientError{err}
+		}
+		return nil, lists{}, err
+	}
+	var got lists
+	if err = c.open(life, limit, s.m.o.ClientVersion); err == nil {
+		got, err = c.fetch(limit, cfg)
+	}
+	if err == nil {
+		return c, got, nil
+	}
+	explained := s.explain(limit, c, err)
+	c.close(context.WithoutCancel(life))
+	if c.remote && transient(err) {
+		explained = transientError{explained}
+	}
+	return nil, lists{}, explained
+}
+
+func (s *server) dialType(life, limit context.Context, cfg ServerConfig, debug *debugLog) (*conn, error) {
+	switch cfg.Type {
+	case "", typeStdio:
+		return s.dialStdio(limit, cfg, debug)
+	case typeHTTP:
+		return s.dialHTTP(cfg, debug)
+	case typeSSE:
+		return s.dialSSE(life, limit, cfg, debug)
+	case typeSDK:
+		return s.dialSDK(cfg, debug)
+	default:
+		return nil, fmt.Errorf("transport %q is not supported", cfg.Type)
+	}
+}
+
+func (s *server) connectTimeout() time.Duration {
+	return orDefault(s.cfg.ConnectTimeout, s.m.o.ConnectTimeout)
+}
+
+// slot waits until one more server may connect.
+func (m *Manager) slot(ctx context.Context, kind string) (release func(), err error) {
+	slots := m.far
+	if kind == typeStdio || kind == "" {
+		slots = m.local
+	}
+	select {
+	case slots <- struct{}{}:
+		return func() { <-slots }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// dialError says why a connect failed, in our words and the real CLI's.
+type dialError struct {
+	Reason, Wire string
+	NeedsAuth    bool
+}
+
+func (e *dialError) Error() string { return e.Reason }
+
+// explain finds the reason behind a failed handshake.
+func (s *server) explain(limit context.Context, c *conn, err error) error {
+	err = plainError(err)
+	var d *dialError
+	var rpc *RPCError
+	switch {
+	case errors.As(err, &d):
+		return d
+	case errors.Is(limit.Err(), context.DeadlineExceeded):
+		text := fmt.Sprintf("connection timed out after %dms", s.connectTimeout().Milliseconds())
+		return &dialError{Reason: text, Wire: text}
+	case errors.As(err, &rpc):
+		return &dialError{Reason: fmt.Sprintf("%s (JSON-RPC error %d)", rpc.Message, rpc.Code), Wire: rpc.Message}
+	case errors.Is(err, ErrConnectionClosed) || c.isLost():
+		d := &dialError{Reason: "connection closed", Wire: ErrConnectionClosed.Error()}
+		if c.why != nil {
+			d.Reason = cmp.Or(c.why(), d.Reason)
+		}
+		return d
+	}
+	return &dialError{Reason: err.Error(), Wire: err.Error()}
+}
+
+// sdkTransport carries messages to a server inside the SDK host.
+type sdkTransport struct {
+	name string
+	send func(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
+
+	mu       sync.Mutex
+	notified func(wire.JSONRPCNotification)
+	handler  transport.RequestHandler
+}
+
+// dialSDK puts a client on a server of the SDK host.
+func (s *server) dialSDK(cfg ServerConfig, debug *debugLog) (*conn, error) {
+	if s.m.o.SDK == nil {
+		return nil, errors.New("there is no SDK host")
+	}
+	t := &sdkTransport{name: cfg.Name, send: s.m.o.SDK}
+	c := newConn(s, t, debug)
+	c.deliver = t.deliver
+	return c, nil
+}
+
+func (t *sdkTransport) Start(context.Context) error { return nil }
+func (t *sdkTransport) Close() error                { return nil }
+func (t *sdkTransport) GetSessionId() string        { return "" }
+
+func (t *sdkTransport) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
+	message, err := json.Marshal(req)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := t.send(ctx, t.name, message)
+	if err != nil {
+		return nil, err
+	}
+	resp := &transport.JSONRPCResponse{}
+	return resp, json.Unmarshal(answer, resp)
+}
+
+func (t *sdkTransport) SendNotification(ctx context.Context, n wire.JSONRPCNotification) error {
+	message, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	_, err = t.send(ctx, t.name, message)
+	return err
+}
+
+func (t *sdkTransport) SetNotificationHandler(f func(wire.JSONRPCNotification)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.notified = f
+}
+
+func (t *sdkTransport) SetRequestHandler(f transport.RequestHandler) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.handler = f
+}
+
+// deliver takes a notification, or a request, which is answered.
+func (t *sdkTransport) deliver(ctx context.Context, message json.RawMessage) error {
+	var req transport.JSONRPCRequest
+	if err := json.Unmarshal(message, &req); err != nil {
+		return fmt.Errorf("reading a message of MCP server %q: %w", t.name, err)
+	}
+	t.mu.Lock()
+	notified, handler := t.notified, t.handler
+	t.mu.Unlock()
+	if req.ID.IsNil() {
+		var n wire.JSONRPCNotification
+		if err := json.Unmarshal(message, &n); err != nil {
+			return fmt.Errorf("reading a message of MCP server %q: %w", t.name, err)
+		}
+		notified(n)
+		return nil
+	}
+	resp, err := handler(ctx, req)
+	if err != nil {
+		return err
+	}
+	answer, err := json.Marshal(resp)
+	if err != nil {
+		return err
+	}
+	_, err = t.send(ctx, t.name, answer)
+	return err
+}

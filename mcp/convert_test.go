@@ -1,0 +1,209 @@
+package mcp
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// TestConvert holds the result forms of the goldens mcp-*.txt: content as the
+// model sees it, then tool_use_result (M20).
+func TestConvert(t *testing.T) {
+	tests := []struct{ name, result, content, output string }{
+		{
+			"text", `{"content":[{"type":"text","text":"Echo: yo"}]}`,
+			`[{"type":"text","text":"Echo: yo"}]`, `[{"type":"text","text":"Echo: yo"}]`,
+		},
+		{"iserror", `{"content":[{"type":"text","text":"tool says no"},{"type":"text","text":"twice"}],"isError":true}`, `"tool says no\ntwice"`, `"Error: tool says no\ntwice"`},
+		{"empty", `{"content":[]}`, `"(mcp__s__t completed with no output)"`, `[]`},
+		{"structured", `{"content":[{"type":"text","text":"x"}],"structuredContent":{ "a": 1 }}`, `"{\"a\":1}"`, `{"content":"{\"a\":1}","structuredContent":{"a":1}}`},
+		{
+			"link", `{"content":[{"type":"resource_link","uri":"file:///l.txt","name":"l","description":"a link"}]}`,
+			`[{"type":"text","text":"[Resource link: l] file:///l.txt (a link)"}]`,
+			`{"content":[{"type":"text","text":"[Resource link: l] file:///l.txt (a link)"}],"resourceLinks":[{"uri":"file:///l.txt","name":"l","description":"a link"}]}`,
+		},
+		{
+			"resource", `{"content":[{"type":"resource","resource":{"uri":"file:///a.txt","text":"resource body"}}]}`,
+			`[{"type":"text","text":"[Resource from s at file:///a.txt] resource body"}]`, `[{"type":"text","text":"[Resource from s at file:///a.txt] resource body"}]`,
+		},
+		{
+			"image", `{"content":[{"type":"image","data":"aGk=","mimeType":"image/png"}]}`,
+			`[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGk="}},{"type":"text","text":"[Image: source: /b/s-image/png-2]"}]`,
+			`[{"type":"image","source":{"type":"base64","media_type":"image/png","data":"aGk="}},{"type":"text","text":"[Image: source: /b/s-image/png-2]"}]`,
+		},
+		{
+			"audio", `{"content":[{"type":"audio","data":"aGk=","mimeType":"audio/wav"}]}`,
+			`[{"type":"text","text":"[Audio] Binary content (audio/wav, 2 bytes) saved to /b/s-audio/wav-2"}]`,
+			`[{"type":"text","text":"[Audio] Binary content (audio/wav, 2 bytes) saved to /b/s-audio/wav-2"}]`,
+		},
+		{"unknown kind, big number, no array", `{"content":{"type":"hologram","n":9007199254740993}}`, `[{"type":"text","text":"{\"type\":\"hologram\",\"n\":9007199254740993}"}]`, `[{"type":"text","text":"{\"type\":\"hologram\",\"n\":9007199254740993}"}]`},
+		{"nothing", `{}`, `"(mcp__s__t completed with no output)"`, `[]`},
+	}
+	m, err := New(Options{SaveBlob: func(server, mime string, data []byte) (string, error) {
+		return fmt.Sprintf("/b/%s-%s-%d", server, mime, len(data)), nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := m.convert(protocol.Tool{Name: "mcp__s__t", Server: "s", RawName: "t"}, json.RawMessage(test.result))
+			content, _ := protocol.Marshal(got.Content)
+			output, _ := protocol.Marshal(got.Output)
+			if diff := cmp.Diff(test.content, string(content)); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(test.output, string(output)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestLongResults: 50 KB pass, 200 KB become a preview, a set token limit
+// gives the error text without is_error (S26).
+func TestLongResults(t *testing.T) {
+	tests := []struct {
+		name      string
+		size, max int
+		want      string
+	}{
+		{"50 KB", 50 << 10, 0, "[{"},
+		{"200 KB", 200 << 10, 0, `"\u003cpersisted-output\u003e\nOutput too large (200.0KB). Full output saved to: /kept`},
+		{"token limit", 50 << 10, 1000, `"Error: result (51200 characters) exceeds maximum allowed tokens. Output has been saved to /kept`},
+	}
+	for _, test := range tests {
+		m, err := New(Options{MaxOutputTokens: test.max, SaveText: func(string, string) (string, error) { return "/kept", nil }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		result, _ := json.Marshal(map[string]any{"content": []any{map[string]any{"type": "text", "text": strings.Repeat("x", test.size)}}})
+		got := m.convert(protocol.Tool{Name: "mcp__s__t"}, result)
+		content, _ := json.Marshal(got.Content)
+		if !strings.HasPrefix(string(content), test.want) || got.IsError {
+			t.Errorf("%s: %.200s", test.name, content)
+		}
+	}
+}
+
+// TestCanonicalName holds the observed normalisations (M15).
+func TestCanonicalName(t *testing.T) {
+	for _, test := range []struct{ server, tool, want string }{
+		{"my server.1/x", "echo", "mcp__my_server_1_x__echo"},
+		{"ünï", "odd.name/x y", "mcp___n___odd_name_x_y"},
+		{"", "tool", "mcp____tool"},
+		{"a__b", "C-d", "mcp__a__b__C-d"},
+		{"😀", "t", "mcp______t"},
+	} {
+		if got := CanonicalName(test.server, test.tool); got != test.want {
+			t.Errorf("%q %q: got %s, want %s", test.server, test.tool, got, test.want)
+		}
+	}
+}
+
+// TestRouting: names of all forms, hidden tools and the four errors (M15,
+// M17, M19).
+func TestRouting(t *testing.T) {
+	off := config(t, "off", "ok")
+	off.Disabled = true
+	var debug strings.Builder
+	m := start(t, Options{Debug: &debug, Servers: []ServerConfig{
+		config(t, "a b", "pages"), config(t, "a.b", "pages"), config(t, "x", "ok"), config(t, "bad", "crash-at-start"), off,
+	}})
+	for _, test := range []struct{ name, want string }{
+		{"mcp__a_b__t0", "a b/t0"},
+		{"a.b/t0", "unknown MCP tool: a.b/t0"}, // hidden behind the tool of "a b"
+		{"a b/t1", "a b/t1"},
+		{"echo", "x/echo"},
+		{"nope", "unknown MCP tool: nope"},
+		{"mcp__x__nope", "unknown MCP tool: mcp__x__nope"},
+		{"mcp__zz__t", "unknown MCP server: mcp__zz__t"},
+		{"mcp__bad__t", "MCP server is not connected: bad"},
+		{"off/echo", "MCP server is disabled: off"},
+	} {
+		tool, err := m.Resolve(test.name)
+		got := tool.Server + "/" + tool.RawName
+		if err != nil {
+			got = err.Error()
+		}
+		if got != test.want {
+			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
+		}
+	}
+	if n := len(m.HiddenTools()); n != 3 {
+		t.Errorf("%d hidden tools", n)
+	}
+	m.debug.mu.Lock()
+	log := debug.String()
+	m.debug.mu.Unlock()
+	if !strings.Contains(log, `[mcp] a.b: tool "t0" is hidden`) {
+		t.Errorf("hidden tool not in the log:\n%s", log)
+	}
+	if st := m.Servers()[4]; st.Status != "disabled" {
+		t.Errorf("got %s", st.Status)
+	}
+}
+
+// TestSetServers: unchanged entries keep their process, others come and go;
+// toggling stops and starts (M16, M17).
+func TestSetServers(t *testing.T) {
+	m := start(t, Options{Servers: []ServerConfig{config(t, "a", "ok"), config(t, "b", "ok")}})
+	before := m.Servers()
+	change, err := m.SetServers(t.Context(), "dynamic", []ServerConfig{config(t, "b", "ok"), config(t, "c", "ok"), config(t, "d", "crash-at-start")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Change{Added: []string{"c", "d"}, Removed: []string{"a"}, Errors: map[string]string{"d": "exit status 3: fatal: boom"}}
+	if diff := cmp.Diff(want, change); diff != "" {
+		t.Error(diff)
+	}
+	if now := m.Servers(); now[0].Name != "b" || now[0].PID != before[1].PID {
+		t.Errorf("b was restarted: %d, was %d", now[0].PID, before[1].PID)
+	}
+	assertGone(t, before[0].PID)
+
+	if err := m.Disable(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	if names := toolNames(m); strings.Contains(names, "mcp__b__") {
+		t.Errorf("tools of a disabled server: %s", names)
+	}
+	if err := m.Enable(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	if st := m.Servers()[0]; st.State != StateConnected || st.PID == before[1].PID {
+		t.Errorf("got %s, pid %d", st.State, st.PID)
+	}
+}
+
+// TestResources: list, read, templates, prompts (M34, S35).
+func TestResources(t *testing.T) {
+	m := one(t, "resources")
+	if !m.HasResources() {
+		t.Error("no resources")
+	}
+	got, err := m.Resources("")
+	if diff := cmp.Diff([]Resource{{Server: "s", URI: "file:///a.txt", Name: "a", MIMEType: "text/plain"}}, got); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	read, err := m.ReadResource(t.Context(), "s", "file:///a.txt")
+	if want := `{"contents":[{"uri":"file:///a.txt","mimeType":"text/plain","text":"body"}]}`; string(read) != want {
+		t.Errorf("got %s %v", read, err)
+	}
+	templates, err := m.ResourceTemplates(t.Context(), "s")
+	if len(templates) != 1 || err != nil {
+		t.Errorf("got %s %v", templates, err)
+	}
+	if p := m.Servers()[0].Prompts; len(p) != 1 || p[0].Name != "p" || !p[0].Arguments[0].Required {
+		t.Errorf("got %+v", p)
+	}
+	prompt, err := m.GetPrompt(t.Context(), "s", "p", map[string]string{"x": "1"})
+	if !strings.Contains(string(prompt), `"messages"`) || err != nil {
+		t.Errorf("got %s %v", prompt, err)
+	}
+}

@@ -1,0 +1,391 @@
+package mcp
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// fakeHTTP is a streamable HTTP server that records what it is asked.
+type fakeHTTP struct {
+	*httptest.Server
+	status func(n int, r *http.Request) int // 0 = serve it
+	hang   chan struct{}                    // a call of "hang" waits for it
+
+	mu   sync.Mutex
+	seen []string // METHOD rpc-method session version token
+	get  chan string
+}
+
+func newFakeHTTP(t *testing.T, status func(int, *http.Request) int) *fakeHTTP {
+	t.Helper()
+	f := &fakeHTTP{status: status, hang: make(chan struct{}), get: make(chan string, 4)}
+	f.Server = httptest.NewServer(f)
+	t.Cleanup(func() { close(f.hang); f.CloseClientConnections(); f.Close() })
+	return f
+}
+
+func (f *fakeHTTP) log() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return strings.Join(f.seen, "\n")
+}
+
+func (f *fakeHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	var m struct {
+		ID     json.RawMessage
+		Method string
+		Params struct{ Name string }
+	}
+	_ = json.Unmarshal(body, &m)
+	f.mu.Lock()
+	f.seen = append(f.seen, strings.TrimSpace(fmt.Sprintf("%s %s %s %s %s", r.Method, m.Method, r.Header.Get("Mcp-Session-Id"), r.Header.Get("Mcp-Protocol-Version"), r.Header.Get("Authorization"))))
+	n := len(f.seen)
+	f.mu.Unlock()
+	if f.status != nil {
+		if s := f.status(n, r); s != 0 {
+			w.WriteHeader(s)
+			return
+		}
+	}
+	reply := func(result string) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
+	}
+	switch {
+	case r.Method == http.MethodGet:
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.(http.Flusher).Flush()
+		select {
+		case event := <-f.get:
+			fmt.Fprint(w, event)
+		case <-r.Context().Done():
+		}
+	case r.Method == http.MethodDelete:
+	case m.ID == nil:
+		w.WriteHeader(http.StatusAccepted)
+	case m.Method == "initialize":
+		w.Header().Set("Mcp-Session-Id", fmt.Sprintf("S%d", n))
+		reply(`{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"h","version":"1"}}`)
+	case m.Method == "tools/list":
+		reply(`{"tools":[{"name":"echo"},{"name":"hang"},{"name":"wrong"},{"name":"sse"}]}`)
+	case m.Params.Name == "hang":
+		select {
+		case <-f.hang:
+		case <-r.Context().Done():
+		}
+	case m.Params.Name == "wrong":
+		m.ID = json.RawMessage("77")
+		reply(`{"content":[]}`)
+	case m.Params.Name == "sse":
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, ": hi\r\ndata: {\"jsonrpc\":\"2.0\",\r\ndata: \"id\":%s,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"streamed\"}]}}\r\n\r\n", m.ID)
+	default:
+		reply(`{"content":[{"type":"text","text":"ok"}]}`)
+	}
+}
+
+func remote(f *fakeHTTP) ServerConfig {
+	return ServerConfig{Name: "s", Type: "http", URL: f.URL + "/mcp", Headers: map[string]string{"Authorization": "Bearer sesame"}, Timeout: 300 * time.Millisecond}
+}
+
+// TestHTTP: session, version and configured headers on every request, the
+// standing GET, answers checked for their id, cancellation and DELETE.
+func TestHTTP(t *testing.T) {
+	f := newFakeHTTP(t, nil)
+	m := start(t, Options{Servers: []ServerConfig{remote(f)}})
+	for _, test := range []struct{ tool, want string }{
+		{"echo", `[{"type":"text","text":"ok"}]`},
+		{"sse", `[{"type":"text","text":"streamed"}]`},
+		{"wrong", `isError: "answer to request 4 came for request 77"`},
+		{"hang", `isError: "MCP server \"s\" tool \"hang\" timed out after 0s"`},
+		{"echo", `[{"type":"text","text":"ok"}]`},
+	} {
+		if got := call(t, m, test.tool, `{}`); got != test.want {
+			t.Errorf("%s: got %s", test.tool, got)
+		}
+	}
+	eventually(t, time.Second, func() bool {
+		return strings.Contains(f.log(), "notifications/cancelled") && strings.Contains(f.log(), "GET")
+	}, "no cancellation or GET:\n%s", f.log())
+	m.Close(context.WithoutCancel(t.Context()))
+	for i, line := range strings.Split(f.log(), "\n") {
+		want := "S1 2025-11-25 Bearer sesame"
+		if i == 0 {
+			want = "POST initialize   Bearer sesame"
+		}
+		if !strings.HasSuffix(line, want) {
+			t.Errorf("%d: %s", i, line)
+		}
+	}
+	if !strings.Contains(f.log(), "DELETE") {
+		t.Errorf("no DELETE:\n%s", f.log())
+	}
+}
+
+// TestHTTPStandingStream: list_changed on the idle stream refreshes the lists;
+// a dropped stream is opened again about a second later (M32).
+func TestHTTPStandingStream(t *testing.T) {
+	f := newFakeHTTP(t, nil)
+	start(t, Options{Servers: []ServerConfig{remote(f)}})
+	f.get <- "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n"
+	eventually(t, time.Second, func() bool { return strings.Count(f.log(), "tools/list") == 2 }, "not listed again")
+	eventually(t, 2*time.Second, func() bool { return strings.Count(f.log(), "GET") == 2 }, "not opened again")
+}
+
+// TestHTTPAuth: 401 and 403 mean needs-auth, failed for init, and few
+// requests; the header's value is nowhere in the log (S13).
+func TestHTTPAuth(t *testing.T) {
+	for _, status := range []int{401, 403} {
+		var debug strings.Builder
+		f := newFakeHTTP(t, func(int, *http.Request) int { return status })
+		m := start(t, Options{Servers: []ServerConfig{remote(f)}, Debug: &debug})
+		st := m.Servers()[0]
+		m.Close(t.Context())
+		if st.State != StateNeedsAuth || strings.Count(f.log(), "\n") > 3 {
+			t.Errorf("%s: %s\n%s", st.State, st.Error, f.log())
+		}
+		if strings.Contains(debug.String(), "sesame") {
+			t.Error("a header is in the log")
+		}
+	}
+}
+
+// TestHTTPSession: 404 to a call means one new handshake and the call again
+// (S41); 405 to GET is fine.
+func TestHTTPSession(t *testing.T) {
+	var once sync.Once
+	f := newFakeHTTP(t, func(n int, r *http.Request) (status int) {
+		if r.Method == http.MethodGet {
+			return http.StatusMethodNotAllowed
+		}
+		if n > 3 && r.Header.Get("Mcp-Session-Id") == "S1" {
+			once.Do(func() { status = http.StatusNotFound })
+		}
+		return status
+	})
+	m := start(t, Options{Servers: []ServerConfig{remote(f)}})
+	eventually(t, time.Second, func() bool { return strings.Contains(f.log(), "GET") }, "no GET")
+	if got := call(t, m, "echo", `{}`); got != `[{"type":"text","text":"ok"}]` {
+		t.Errorf("got %s\n%s", got, f.log())
+	}
+	if n := strings.Count(f.log(), "POST initialize"); n != 2 {
+		t.Errorf("%d handshakes\n%s", n, f.log())
+	}
+}
+
+// TestHTTPRetries: a first connect is tried again on 5xx, not on 404 (S13).
+func TestHTTPRetries(t *testing.T) {
+	f := newFakeHTTP(t, func(n int, _ *http.Request) int {
+		if n <= 2 {
+			return http.StatusServiceUnavailable
+		}
+		return 0
+	})
+	m := start(t, Options{Servers: []ServerConfig{remote(f)}})
+	if st := m.Servers()[0]; st.State != StateConnected {
+		t.Errorf("%s: %s", st.State, st.Error)
+	}
+	gone := newFakeHTTP(t, func(int, *http.Request) int { return http.StatusNotFound })
+	m = start(t, Options{Servers: []ServerConfig{remote(gone)}})
+	if st := m.Servers()[0]; st.State != StateFailed || strings.Count(gone.log(), "POST") != 1 {
+		t.Errorf("%s: %s\n%s", st.State, st.Error, gone.log())
+	}
+}
+
+// TestSDK: a server of the SDK host is reached through messages, with the ids
+// and order of golden ctl-sdkmcp; its list_changed arrives through Deliver.
+func TestSDK(t *testing.T) {
+	var mu sync.Mutex
+	var seen []string
+	host := func(_ context.Context, server string, message json.RawMessage) (json.RawMessage, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		seen = append(seen, server+" "+string(message))
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if err := json.Unmarshal(message, &m); err != nil {
+			return nil, err
+		}
+		results := map[string]string{
+			"initialize": `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"sdks","version":"1"}}`,
+			"tools/list": `{"tools":[{"name":"foo"}]}`, "tools/call": `{"content":[{"type":"text","text":"sdk tool ok"}]}`,
+		}
+		if m.ID == nil {
+			return json.RawMessage(`{"jsonrpc":"2.0","result":{}}`), nil
+		}
+		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, results[m.Method]), nil
+	}
+	m := start(t, Options{SDK: host, Servers: []ServerConfig{{Name: "s", Type: "sdk", Source: "sdk"}}})
+	if got := call(t, m, "foo", `{"a":1}`); got != `[{"type":"text","text":"sdk tool ok"}]` {
+		t.Errorf("got %s", got)
+	}
+	if err := m.Deliver(t.Context(), "s", json.RawMessage(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)); err != nil {
+		t.Error(err)
+	}
+	all := func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return strings.Join(seen, "\n")
+	}
+	eventually(t, time.Second, func() bool { return strings.Count(all(), "tools/list") == 2 }, "not listed again")
+	want := []string{`"id":0,"method":"initialize"`, `"method":"notifications/initialized"`, `"id":1,"method":"tools/list"`, `"id":2,"method":"tools/call"`}
+	for i, w := range want {
+		if line := strings.Split(all(), "\n")[i]; !strings.Contains(line, w) {
+			t.Errorf("%d: %s", i, line)
+		}
+	}
+	if !strings.Contains(all(), `"capabilities":{}`) {
+		t.Errorf("capabilities are not empty:\n%s", all())
+	}
+}
+
+// fakeSSE is a server of the older HTTP transport. Tool "drop" ends the stream
+// without an answer; tool "ask" pings the client and returns its answer.
+type fakeSSE struct {
+	*httptest.Server
+	out chan string // events; "" ends the stream
+
+	mu      sync.Mutex
+	streams int
+	asked   json.RawMessage // id of the call that waits for our ping
+}
+
+func newFakeSSE(t *testing.T) *fakeSSE {
+	t.Helper()
+	f := &fakeSSE{out: make(chan string, 16)}
+	f.Server = httptest.NewServer(f)
+	t.Cleanup(func() { f.CloseClientConnections(); f.Close() })
+	return f
+}
+
+func (f *fakeSSE) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Authorization") != "Bearer sesame" {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	if r.Method == http.MethodGet {
+		f.mu.Lock()
+		f.streams++
+		f.mu.Unlock()
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, ": hello\r\nid: 7\r\nevent: endpoint\r\ndata: /messages?s=1\r\n\r\n")
+		for {
+			w.(http.Flusher).Flush()
+			select {
+			case event := <-f.out:
+				if event == "" {
+					return
+				}
+				half := len(event) / 2 // any chunking will do
+				fmt.Fprint(w, event[:half])
+				w.(http.Flusher).Flush()
+				fmt.Fprint(w, event[half:])
+			case <-r.Context().Done():
+				return
+			}
+		}
+	}
+	w.WriteHeader(http.StatusAccepted)
+	var m struct {
+		ID, Result json.RawMessage
+		Method     string
+		Params     struct{ Name string }
+	}
+	_ = json.NewDecoder(r.Body).Decode(&m)
+	reply := func(id json.RawMessage, result string) {
+		f.out <- fmt.Sprintf("event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\ndata: \"result\":%s}\n\n", id, result)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case m.Method == "initialize":
+		reply(m.ID, `{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"e","version":"1"}}`)
+	case m.Method == "tools/list":
+		reply(m.ID, `{"tools":[{"name":"echo"},{"name":"drop"},{"name":"ask"}]}`)
+	case m.Method == "tools/call" && m.Params.Name == "drop":
+		f.out <- ""
+	case m.Method == "tools/call" && m.Params.Name == "ask":
+		f.asked = m.ID
+		f.out <- "data: {\"jsonrpc\":\"2.0\",\"id\":" + string(m.ID) + ",\"method\":\"ping\"}\n\n" // our id, its meaning
+	case m.Method == "tools/call":
+		reply(m.ID, `{"content":[{"type":"text","text":"ok"}]}`)
+	case m.Result != nil && f.asked != nil:
+		reply(f.asked, `{"content":[{"type":"text","text":"answered `+string(m.Result)+`"}]}`)
+	}
+}
+
+// TestSSE: calls, requests of the server, loss of the stream and coming back
+// after a second; a call fails when its stream ends.
+func TestSSE(t *testing.T) {
+	f := newFakeSSE(t)
+	cfg := ServerConfig{Name: "s", Type: "sse", URL: f.URL + "/sse", Headers: map[string]string{"Authorization": "Bearer sesame"}}
+	m := start(t, Options{Servers: []ServerConfig{cfg}})
+	if st := m.Servers()[0]; st.State != StateConnected || st.ProtocolVersion != "2024-11-05" {
+		t.Fatalf("%s: %s", st.State, st.Error)
+	}
+	for _, test := range []struct{ tool, want string }{
+		{"echo", `[{"type":"text","text":"ok"}]`},
+		{"ask", `[{"type":"text","text":"answered {}"}]`},
+		{"drop", `isError: "Connection closed"`},
+	} {
+		if got := call(t, m, test.tool, `{}`); got != test.want {
+			t.Errorf("%s: got %s", test.tool, got)
+		}
+	}
+	eventually(t, 500*time.Millisecond, func() bool { return m.Servers()[0].State == StateReconnecting }, "not reconnecting")
+	eventually(t, 3*time.Second, func() bool { return m.Servers()[0].State == StateConnected }, "did not come back")
+	if got := call(t, m, "echo", `{}`); got != `[{"type":"text","text":"ok"}]` {
+		t.Errorf("after reconnecting: %s", got)
+	}
+
+	cfg.Headers = nil
+	refused := start(t, Options{Servers: []ServerConfig{cfg}})
+	if st := refused.Servers()[0]; st.State != StateNeedsAuth {
+		t.Errorf("%s: %s", st.State, st.Error)
+	}
+}
+
+func FuzzNextEvent(f *testing.F) {
+	f.Add("event: x\r\ndata: a\ndata:b\n\n")
+	f.Add(": c\n\n\ndata\n\n")
+	f.Fuzz(func(t *testing.T, stream string) {
+		in := bufio.NewReader(strings.NewReader(stream))
+		for range len(stream) + 1 {
+			if _, _, err := nextEvent(in, 1000); err != nil {
+				return
+			}
+		}
+		t.Error("no end")
+	})
+}
+
+// TestHTTPHangingDelete: a server that does not answer DELETE does not hold up
+// the end (M45).
+func TestHTTPHangingDelete(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	f := newFakeHTTP(t, func(_ int, r *http.Request) int {
+		if r.Method == http.MethodDelete {
+			<-release
+		}
+		return 0
+	})
+	m := start(t, Options{Servers: []ServerConfig{remote(f)}})
+	before := time.Now()
+	m.Close(context.WithoutCancel(t.Context()))
+	if took := time.Since(before); took > 2*time.Second {
+		t.Errorf("took %v", took)
+	}
+}

@@ -1,0 +1,180 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// sdkHost is an SDK host whose servers answer everything, unless it is down.
+func sdkHost(down *atomic.Bool, handshakes *atomic.Int64) func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+	return func(_ context.Context, _ string, message json.RawMessage) (json.RawMessage, error) {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if err := json.Unmarshal(message, &m); err != nil {
+			return nil, err
+		}
+		if m.Method == "initialize" {
+			handshakes.Add(1)
+		}
+		if down.Load() {
+			return nil, errors.New("host is down")
+		}
+		results := map[string]string{
+			"initialize": `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}`,
+			"tools/list": `{"tools":[{"name":"foo"}]}`,
+		}
+		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, results[m.Method]), nil
+	}
+}
+
+// TestBackoff: a lost server is tried again after 1, 2, 4, 8 and 16 seconds,
+// then it has failed; connecting by hand starts afresh, and nothing is tried
+// after a disconnect (M38).
+func TestBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var down atomic.Bool
+		var handshakes atomic.Int64
+		on := true
+		m, err := New(Options{
+			SDK:     sdkHost(&down, &handshakes),
+			Servers: []ServerConfig{{Name: "s", Type: "sdk", AutoReconnect: &on}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		lose := func() {
+			st, _ := m.find("s").look()
+			down.Store(true)
+			handshakes.Store(0)
+			st.conn.lose()
+		}
+		lose()
+		var at time.Duration
+		for i, pause := range []time.Duration{1, 2, 4, 8, 16} {
+			time.Sleep(pause*time.Second - time.Millisecond)
+			synctest.Wait()
+			if n, st := handshakes.Load(), m.Servers()[0]; n != int64(i) || st.State != StateReconnecting || st.Status != "pending" || st.Attempt != i+1 {
+				t.Errorf("before attempt %d (%v): %d handshakes, %s, attempt %d", i+1, at, n, st.State, st.Attempt)
+			}
+			time.Sleep(time.Millisecond)
+			synctest.Wait()
+			at += pause * time.Second
+		}
+		if st := m.Servers()[0]; st.State != StateFailed || handshakes.Load() != 5 {
+			t.Errorf("at the end: %s, %d handshakes", st.State, handshakes.Load())
+		}
+		down.Store(false)
+		if err := m.Connect(t.Context(), "s"); err != nil {
+			t.Error(err)
+		}
+		lose()
+		synctest.Wait()
+		if err := m.Disconnect(t.Context(), "s"); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		if st := m.Servers()[0]; st.State != StateDisconnected || handshakes.Load() != 0 {
+			t.Errorf("after disconnect: %s, %d handshakes", st.State, handshakes.Load())
+		}
+		m.Close(t.Context())
+	})
+}
+
+// TestLimits: a call that is silent ends after the idle limit, and one that
+// reports progress for ever after maxTotal (M22), on a fake clock.
+func TestLimits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m *Manager
+		host := sdkHost(new(atomic.Bool), new(atomic.Int64))
+		hang := func(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error) {
+			var call struct {
+				Method string
+				Params struct {
+					Arguments struct{ Chatty bool }
+					Meta      struct{ ProgressToken json.RawMessage } `json:"_meta"`
+				}
+			}
+			_ = json.Unmarshal(message, &call)
+			if call.Method != "tools/call" {
+				return host(ctx, server, message)
+			}
+			for {
+				select {
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				case <-time.After(9 * time.Second):
+				}
+				if call.Params.Arguments.Chatty {
+					n := fmt.Appendf(nil, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":1}}`, call.Params.Meta.ProgressToken)
+					if err := m.Deliver(ctx, server, n); err != nil {
+						return nil, err
+					}
+				}
+			}
+		}
+		var err error
+		m, err = New(Options{SDK: hang, Servers: []ServerConfig{{Name: "s", Type: "sdk", Timeout: 10 * time.Second, MaxTotal: time.Minute}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for input, want := range map[string]time.Duration{`{}`: 10 * time.Second, `{"chatty":true}`: time.Minute} {
+			before := time.Now()
+			_, err := m.CallRaw(t.Context(), CallRequest{Tool: "foo", Input: json.RawMessage(input)})
+			var timeout *TimeoutError
+			if !errors.As(err, &timeout) || time.Since(before) != want {
+				t.Errorf("%s: %v after %v", input, err, time.Since(before))
+			}
+		}
+		m.Close(t.Context())
+	})
+}
+
+// TestConcurrentOrders: whatever is ordered at once, nothing hangs, and the
+// last order counts (M18).
+func TestConcurrentOrders(t *testing.T) {
+	servers := []ServerConfig{{Name: "s", Type: "sdk"}, {Name: "t", Type: "sdk"}}
+	m := start(t, Options{SDK: sdkHost(new(atomic.Bool), new(atomic.Int64)), Servers: servers})
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	defer stop()
+	var all sync.WaitGroup
+	for _, act := range []func(){
+		func() { _ = m.Connect(ctx, "s") }, func() { _ = m.Disconnect(ctx, "s") },
+		func() { _ = m.Disable(ctx, "s") }, func() { _ = m.Reconnect(ctx, "s") },
+		func() { _, _ = m.SetServers(ctx, "", servers) }, func() { _, _ = m.SetServers(ctx, "", servers[:1]) },
+		func() { m.Tools(); m.Servers() }, func() { _, _ = m.Call(ctx, CallRequest{Tool: "foo"}) },
+	} {
+		all.Go(func() {
+			for range 50 {
+				act()
+			}
+		})
+	}
+	all.Wait()
+	if ctx.Err() != nil {
+		t.Fatal("something hung")
+	}
+	if err := m.Disable(ctx, "s"); err != nil {
+		t.Fatal(err)
+	}
+	if st := m.Servers()[0]; st.State != StateDisabled {
+		t.Errorf("got %s", st.State)
+	}
+	if err := m.Enable(ctx, "s"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,314 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mark3labs/mcp-go/client/transport"
+	wire "github.com/mark3labs/mcp-go/mcp"
+)
+
+// RPCError is a JSON-RPC error a server answered with.
+type RPCError struct {
+	Code    int
+	Message string
+	Data    any // nil = none
+}
+
+func (e *RPCError) Error() string { return e.Message }
+
+const (
+	codeMethodNotFound = wire.METHOD_NOT_FOUND
+	codeInternalError  = wire.INTERNAL_ERROR
+	codeInvalidParams  = wire.INVALID_PARAMS
+)
+
+// errNoResult says that an answer had neither result nor error.
+var errNoResult = errors.New("server answered with neither a result nor an error")
+
+// link sits between mcp-go's client and a transport. It keeps results as they
+// came (the client's typed ones lose schema keywords, unknown content kinds
+// and large integers), keeps code and data of errors, cancels abandoned
+// requests on every transport, and takes what the server sends by itself.
+//
+// It always has SetProtocolVersion, so that the client leaves cancelling to it.
+type link struct {
+	inner transport.Interface
+	debug *debugLog
+	// notified runs on the transport's read loop and must not call the client.
+	notified func(method string, params map[string]any)
+	// answer handles a request of the server, on a goroutine of its own.
+	answer func(ctx context.Context, method string, params json.RawMessage) (any, error)
+
+	inFlight atomic.Int64
+
+	mu      sync.Mutex
+	pending map[int64]bool // ids that wait for an answer
+}
+
+// exchange travels in a request's context and brings the raw answer back.
+type exchange struct {
+	// stub is the well-formed result shown to the client in place of the real
+	// one, which goes to result.
+	stub   json.RawMessage
+	result json.RawMessage
+}
+
+type exchangeKey struct{}
+
+func (l *link) Start(ctx context.Context) error { return l.inner.Start(ctx) }
+func (l *link) Close() error                    { return l.inner.Close() }
+func (l *link) GetSessionId() string            { return l.inner.GetSessionId() }
+
+// SetProtocolVersion passes the negotiated version on to HTTP transports.
+func (l *link) SetProtocolVersion(version string) {
+	if h, ok := l.inner.(transport.HTTPConnection); ok {
+		h.SetProtocolVersion(version)
+	}
+}
+
+// SendRequest sends one request and waits for its answer. Ids count from 0, as
+// the real CLI's do.
+func (l *link) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
+	if p, ok := req.Params.(wire.PaginatedParams); ok && p.Cursor == "" && p.Meta == nil {
+		req.Params = nil
+	}
+	id := req.ID.Value().(int64) - 1
+	req.ID = wire.NewRequestId(id)
+	l.debug.message("->", req.Method, req.ID)
+	l.track(id)
+	resp, err := l.inner.SendRequest(ctx, req)
+	l.untrack(id)
+	switch {
+	case err != nil:
+		if ctx.Err() != nil && req.Method != string(wire.MethodInitialize) {
+			l.cancel(ctx, id)
+		}
+		return nil, err
+	case resp == nil:
+		return nil, errNoResult
+	case resp.ID.String() != req.ID.String() && (resp.Error == nil || !resp.ID.IsNil()):
+		return nil, fmt.Errorf("answer to request %v came for request %v", id, resp.ID.Value())
+	case resp.Error != nil:
+		l.debug.message("<-", fmt.Sprintf("error %d to %s", resp.Error.Code, req.Method), req.ID)
+		return nil, &RPCError{Code: resp.Error.Code, Message: resp.Error.Message, Data: resp.Error.Data}
+	case len(resp.Result) == 0 || string(resp.Result) == "null":
+		return nil, errNoResult
+	}
+	l.debug.message("<-", "result of "+req.Method, req.ID)
+	if ex, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
+		ex.result = resp.Result
+		if ex.stub != nil {
+			resp.Result = ex.stub
+		}
+	}
+	return resp, nil
+}
+
+func (l *link) track(id int64) {
+	l.inFlight.Add(1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.pending == nil {
+		l.pending = map[int64]bool{}
+	}
+	l.pending[id] = true
+}
+
+func (l *link) untrack(id int64) {
+	l.inFlight.Add(-1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.pending, id)
+}
+
+// onlyPending returns the id of the one request under way; ok is false when
+// there is none or more than one.
+func (l *link) onlyPending() (id int64, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id = range l.pending {
+		return id, len(l.pending) == 1
+	}
+	return 0, false
+}
+
+// cancel tells the server that nobody waits for a request any more.
+func (l *link) cancel(ctx context.Context, id int64) {
+	reason := context.Cause(ctx).Error()
+	n := wire.JSONRPCNotification{JSONRPC: wire.JSONRPC_VERSION}
+	n.Method = string(wire.MethodNotificationCancelled)
+	n.Params.AdditionalFields = map[string]any{"requestId": id, "reason": reason}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelLimit)
+	if _, local := l.inner.(*transport.Stdio); local {
+		defer stop()
+		_ = l.SendNotification(ctx, n) // best effort; it is queued and cannot block
+		return
+	}
+	go func() { // ends within cancelLimit
+		defer stop()
+		_ = l.SendNotification(ctx, n)
+	}()
+}
+
+// SendNotification sends a notification.
+func (l *link) SendNotification(ctx context.Context, n wire.JSONRPCNotification) error {
+	l.debug.message("->", n.Method, wire.RequestId{})
+	return l.inner.SendNotification(ctx, n)
+}
+
+// SetNotificationHandler installs the link's own handler in place of the
+// client's, which would run its listeners on the read loop.
+func (l *link) SetNotificationHandler(func(wire.JSONRPCNotification)) {
+	l.inner.SetNotificationHandler(func(n wire.JSONRPCNotification) {
+		l.debug.message("<-", n.Method, wire.RequestId{})
+		if l.notified != nil {
+			l.notified(n.Method, n.Params.AdditionalFields)
+		}
+	})
+}
+
+// SetRequestHandler installs the link's own handler in place of the client's,
+// which answers what it does not know with an internal error.
+func (l *link) SetRequestHandler(transport.RequestHandler) {
+	if b, ok := l.inner.(transport.BidirectionalInterface); ok {
+		b.SetRequestHandler(l.handle)
+	}
+}
+
+func (l *link) handle(ctx context.Context, req transport.JSONRPCRequest) (resp *transport.JSONRPCResponse, err error) {
+	l.debug.message("<-", req.Method, req.ID)
+	defer func() { // a server's message must not end this program
+		if p := recover(); p != nil {
+			resp, err = failure(req.ID, &RPCError{Code: codeInternalError, Message: fmt.Sprint("internal error: ", p)}), nil
+		}
+	}()
+	params, err := json.Marshal(req.Params)
+	if err != nil {
+		return nil, err
+	}
+	result, err := l.answer(ctx, req.Method, params)
+	if err != nil {
+		return failure(req.ID, err), nil
+	}
+	raw, err := json.Marshal(result)
+	if err != nil {
+		return nil, err
+	}
+	return transport.NewJSONRPCResultResponse(req.ID, raw), nil
+}
+
+func failure(id wire.RequestId, err error) *transport.JSONRPCResponse {
+	e := &RPCError{Code: codeInternalError, Message: err.Error()}
+	errors.As(err, &e)
+	return transport.NewJSONRPCErrorResponse(id, e.Code, e.Message, e.Data)
+}
+
+// repairNullID gives an error answer without an id to the one request that is
+// under way; with several nobody can tell whose it is.
+func (l *link) repairNullID(line []byte) []byte {
+	const small = 64 << 10
+	if len(line) > small || !bytes.Contains(line, []byte(`"error"`)) || !bytes.Contains(line, []byte("null")) {
+		return line
+	}
+	var m map[string]json.RawMessage
+	if json.Unmarshal(line, &m) != nil || m["error"] == nil || m["method"] != nil || string(m["id"]) != "null" {
+		return line
+	}
+	id, ok := l.onlyPending()
+	if !ok {
+		return line
+	}
+	m["id"] = json.RawMessage(fmt.Sprint(id))
+	repaired, err := json.Marshal(m)
+	if err != nil {
+		return line
+	}
+	return append(repaired, '\n')
+}
+
+// debugLog writes one line per message; a nil log writes nothing. Payloads are
+// never written, so neither are headers nor environment variables.
+type debugLog struct {
+	server string
+	out    *lockedWriter
+	secret []string // values that must not be shown
+}
+
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// debugFor makes the log of one server; nil when debugging is off.
+func (m *Manager) debugFor(cfg ServerConfig) *debugLog {
+	if m.debug == nil {
+		return nil
+	}
+	d := &debugLog{server: cfg.Name, out: m.debug}
+	for _, values := range []map[string]string{cfg.Env, cfg.Headers} {
+		for _, k := range sortedKeys(values) {
+			d.secret = append(d.secret, values[k])
+		}
+	}
+	return d
+}
+
+func (d *debugLog) message(direction, what string, id wire.RequestId) {
+	if d == nil {
+		return
+	}
+	if id.IsNil() {
+		d.printf("%s %s", direction, what)
+		return
+	}
+	d.printf("%s %s id=%v", direction, what, id.Value())
+}
+
+func (d *debugLog) printf(format string, args ...any) {
+	if d == nil {
+		return
+	}
+	d.out.mu.Lock()
+	defer d.out.mu.Unlock()
+	fmt.Fprintf(d.out.w, "[mcp] %s: %s\n", d.server, redact(fmt.Sprintf(format, args...), d.secret))
+}
+
+// redact hides configured values; short ones are too common to be secrets.
+func redact(text string, secret []string) string {
+	const tooShort = 4
+	for _, s := range secret {
+		if len(s) > tooShort {
+			text = strings.ReplaceAll(text, s, "***")
+		}
+	}
+	return text
+}
+
+// stderrLog copies a server's standard error to the log, line by line.
+type stderrLog struct {
+	log  *debugLog
+	line []byte
+}
+
+func (s *stderrLog) Write(p []byte) (int, error) {
+	const longest = 4 << 10
+	for _, b := range p {
+		if b != '\n' && len(s.line) < longest {
+			s.line = append(s.line, b)
+			continue
+		}
+		if b == '\n' {
+			s.log.printf("stderr: %s", s.line)
+			s.line = s.line[:0]
+		}
+	}
+	return len(p), nil
+}

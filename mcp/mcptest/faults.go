@@ -1,0 +1,364 @@
+package mcptest
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Modes lists every mode.
+func Modes() []string {
+	return strings.Fields(`ok lax ignore-unknown exit-unknown crash-at-start hang-init init-error exit-on-init
+		bad-version old-version string-id garbage stderr-flood no-newline-flood early-notify bigline exit-mid-call
+		partial-line hang-call flood-call ignore-sigterm ignore-eof close-stdout grandchild stop-reading s2c
+		unknown-content content-missing content-empty-image bigint null-id-error batch dup both rpc-error no-result
+		list-changed list-breaks progress pages page-loop page-endless weird-tools tools-null tools-error tools-hang nocaps slow env
+		resources bad-error names`)
+}
+
+func (s *server) count(fallback int) int {
+	if s.Count > 0 {
+		return s.Count
+	}
+	return fallback
+}
+
+// begin does what a mode does before the first message.
+func (s *server) begin() int {
+	switch s.Mode {
+	case "crash-at-start":
+		fmt.Fprintln(s.Err, "warming up\nfatal: boom")
+		return 3
+	case "stderr-flood":
+		for range 2048 {
+			fmt.Fprintln(s.Err, strings.Repeat("e", 1023))
+		}
+	case "early-notify":
+		s.notify("notifications/tools/list_changed", struct{}{})
+		s.send(map[string]any{"jsonrpc": "2.0", "id": "early", "method": "ping"})
+	case "ignore-sigterm":
+		signal.Ignore(syscall.SIGTERM)
+	case "grandchild":
+		sleep, err := os.StartProcess("/bin/sleep", []string{"sleep", "301"}, &os.ProcAttr{})
+		if err != nil {
+			fmt.Fprintln(s.Err, err)
+			return 1
+		}
+		fmt.Fprintln(s.Err, "grandchild", sleep.Pid)
+	case "slow":
+		time.Sleep(time.Duration(s.count(300)) * time.Millisecond)
+	}
+	return running
+}
+
+// end is what happens at the end of input.
+func (s *server) end() int {
+	switch s.Mode {
+	case "ignore-eof", "ignore-sigterm", "close-stdout":
+		return forever()
+	}
+	return 0
+}
+
+// forever never returns. An empty select would be taken for a deadlock.
+func forever() int {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
+func (s *server) initialize(m message) int {
+	version := m.Params.ProtocolVersion
+	switch s.Mode {
+	case "hang-init":
+		return running
+	case "init-error":
+		s.fail(m.ID, -32001, "not today")
+		return running
+	case "exit-on-init":
+		fmt.Fprintln(s.Err, "dying of initialize")
+		return 4
+	case "bad-version":
+		version = "1999-01-01"
+	case "old-version":
+		version = "2024-11-05"
+	}
+	s.reply(m.ID, map[string]any{
+		"protocolVersion": version,
+		"capabilities":    s.capabilities(),
+		"serverInfo":      map[string]any{"name": "mcptest", "title": "Test server", "version": "1.2.3"},
+		"instructions":    "be kind",
+	})
+	return running
+}
+
+func (s *server) capabilities() map[string]any {
+	switch s.Mode {
+	case "lax", "nocaps":
+		return map[string]any{}
+	case "resources":
+		return map[string]any{"tools": struct{}{}, "resources": struct{}{}, "prompts": struct{}{}}
+	default:
+		return map[string]any{"tools": map[string]any{"listChanged": true}}
+	}
+}
+
+// unknown answers a method this server does not have.
+func (s *server) unknown(m message) int {
+	switch s.Mode {
+	case "lax":
+		s.reply(m.ID, struct{}{})
+		return running
+	case "ignore-unknown":
+		return running
+	case "exit-unknown":
+		return 6
+	case "resources":
+		if result, ok := offered[m.Method]; ok {
+			s.reply(m.ID, json.RawMessage(result))
+			return running
+		}
+	}
+	s.fail(m.ID, -32601, "Method not found")
+	return running
+}
+
+// offered is what mode resources has beside tools.
+var offered = map[string]string{
+	"resources/list":           `{"resources":[{"uri":"file:///a.txt","name":"a","mimeType":"text/plain"}]}`,
+	"resources/read":           `{"contents":[{"uri":"file:///a.txt","mimeType":"text/plain","text":"body"}]}`,
+	"resources/templates/list": `{"resourceTemplates":[{"uriTemplate":"file:///{x}","name":"t"}]}`,
+	"prompts/list":             `{"prompts":[{"name":"p","description":"d","arguments":[{"name":"x","required":true}]}]}`,
+	"prompts/get":              `{"messages":[{"role":"user","content":{"type":"text","text":"hi"}}]}`,
+}
+
+// weird are definitions of which a client should drop the broken ones only.
+const weird = `{"tools":[
+	{"name":"good","inputSchema":{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","oneOf":[{}],"patternProperties":{"^x-":{"type":"string"}},"x-vendor":9007199254740993},"annotations":{"readOnlyHint":true,"x-other":[1]},"_meta":{"k":1}},
+	{"name":"boolean","inputSchema":true},
+	{"name":5,"inputSchema":{"type":"object"}},
+	{"inputSchema":{"type":"object"}},
+	"a string",
+	{"name":"good","inputSchema":{"type":"object"}},
+	{"name":"bare"}
+]}`
+
+func (s *server) list(m message) {
+	switch s.Mode {
+	case "nocaps":
+		s.fail(m.ID, -32601, "Method not found")
+	case "weird-tools":
+		s.reply(m.ID, json.RawMessage(strings.ReplaceAll(weird, "\n", "")))
+	case "tools-null":
+		s.reply(m.ID, map[string]any{"tools": nil})
+	case "tools-error":
+		s.fail(m.ID, -32000, "no list today")
+	case "tools-hang":
+	case "pages", "page-loop", "page-endless":
+		s.page(m)
+	case "names":
+		s.reply(m.ID, map[string]any{"tools": []any{tool("a.b"), tool("a/b"), tool("x__y"), tool(strings.Repeat("n", 121))}})
+	default:
+		if s.Mode == "list-breaks" && s.extra {
+			s.fail(m.ID, -32000, "no list any more")
+			return
+		}
+		tools := []any{tool("echo"), tool("sleep"), tool("fail"), tool("empty"), tool("crash")}
+		if s.extra {
+			tools = append(tools, tool("extra"))
+		}
+		s.reply(m.ID, map[string]any{"tools": tools})
+	}
+}
+
+// page answers with one tool a page: three pages, or no end of them.
+func (s *server) page(m message) {
+	n, _ := strconv.Atoi(m.Params.Cursor) // "" is the first page
+	result := map[string]any{"tools": []any{tool(fmt.Sprintf("t%d", n))}}
+	switch {
+	case s.Mode == "page-endless", n < 2:
+		result["nextCursor"] = strconv.Itoa(n + 1)
+	case s.Mode == "page-loop":
+		result["nextCursor"] = "1"
+	}
+	s.reply(m.ID, result)
+}
+
+// callFaults are the modes whose fault is in tools/call.
+var callFaults = map[string]func(*server, message) int{
+	"garbage": func(s *server, m message) int {
+		s.write([]byte("hello\n\n[1,2]\n\"bare\"\n\x1b[31mred\x1b[0m\n\xff\xfe\n{broken\n42\n"))
+		s.echo(m)
+		return running
+	},
+	"string-id": func(s *server, m message) int {
+		m.ID = json.RawMessage(strconv.Quote(string(m.ID)))
+		s.echo(m)
+		return running
+	},
+	"no-newline-flood": func(s *server, m message) int {
+		chunk := []byte(strings.Repeat("x", 1<<20))
+		for range s.count(200) {
+			s.write(chunk)
+		}
+		s.write([]byte("\n"))
+		s.echo(m)
+		return running
+	},
+	"bigline": func(s *server, m message) int {
+		s.reply(m.ID, text("%s", strings.Repeat("b", s.count(5)<<20)))
+		return running
+	},
+	"exit-mid-call": func(s *server, _ message) int {
+		fmt.Fprintln(s.Err, "died in a call")
+		return 5
+	},
+	"partial-line": func(s *server, m message) int {
+		b, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": text("last words")})
+		s.write(b)
+		return 0
+	},
+	"hang-call": func(s *server, m message) int {
+		if m.Params.Name == "echo" {
+			return running
+		}
+		s.sleep(m)
+		return running
+	},
+	"flood-call": func(s *server, m message) int {
+		for i := range s.count(100_000) {
+			s.notify("notifications/message", map[string]any{"level": "info", "data": i})
+		}
+		s.echo(m)
+		return running
+	},
+	"close-stdout": func(s *server, _ message) int {
+		s.Out.Close()
+		return running
+	},
+	"stop-reading": func(*server, message) int { return forever() },
+	"s2c":          (*server).ask,
+	"unknown-content": func(s *server, m message) int {
+		s.reply(m.ID, json.RawMessage(`{"content":[{"type":"hologram","depth":3},{"type":"text","text":"after"}]}`))
+		return running
+	},
+	"content-missing": func(s *server, m message) int {
+		s.reply(m.ID, json.RawMessage(`{"structuredContent":{"b":1,"a":[2]}}`))
+		return running
+	},
+	"content-empty-image": func(s *server, m message) int {
+		s.reply(m.ID, json.RawMessage(`{"content":[{"type":"image","mimeType":"image/png","data":""}]}`))
+		return running
+	},
+	"bigint": func(s *server, m message) int {
+		s.reply(m.ID, json.RawMessage(`{"content":[],"structuredContent":{"n":9007199254740993,"args":`+string(m.Params.Arguments)+`}}`))
+		return running
+	},
+	"null-id-error": func(s *server, _ message) int {
+		s.fail(json.RawMessage("null"), -32600, "whose was that")
+		return running
+	},
+	"batch": func(s *server, m message) int {
+		b, _ := json.Marshal([]any{
+			map[string]any{"jsonrpc": "2.0", "method": "notifications/message", "params": struct{}{}},
+			map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": text("in a batch")},
+		})
+		s.write(append(b, '\n'))
+		return running
+	},
+	"dup": func(s *server, m message) int {
+		s.reply(m.ID, text("first"))
+		s.reply(m.ID, text("second"))
+		return running
+	},
+	"both": func(s *server, m message) int {
+		s.send(map[string]any{
+			"jsonrpc": "2.0", "id": m.ID, "result": text("fine"),
+			"error": map[string]any{"code": -32000, "message": "not fine"},
+		})
+		return running
+	},
+	"rpc-error": func(s *server, m message) int {
+		s.send(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{
+			"code": -32050, "message": "quota used up", "data": map[string]any{"left": 0},
+		}})
+		return running
+	},
+	"bad-error": func(s *server, m message) int {
+		s.send(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": "just text"})
+		return running
+	},
+	"no-result": func(s *server, m message) int {
+		s.send(map[string]any{"jsonrpc": "2.0", "id": m.ID})
+		return running
+	},
+	"list-changed": (*server).changeList,
+	"list-breaks":  (*server).changeList,
+	"progress": func(s *server, m message) int {
+		total := s.count(4)
+		s.calls.Go(func() {
+			for i := range total {
+				time.Sleep(60 * time.Millisecond)
+				s.notify("notifications/progress", map[string]any{
+					"progressToken": m.Params.Meta.Token, "progress": i + 1, "total": total, "message": "step",
+				})
+			}
+			s.echo(m)
+		})
+		return running
+	},
+	"env": func(s *server, m message) int {
+		s.reply(m.ID, text("%s", strings.Join(s.Environ, "\n")))
+		return running
+	},
+}
+
+// changeList adds a tool and says so, as often as Count tells.
+func (s *server) changeList(m message) int {
+	s.extra = true
+	for range s.count(1) {
+		s.notify("notifications/tools/list_changed", struct{}{})
+	}
+	s.echo(m)
+	return running
+}
+
+// ask sends requests of all kinds and returns what came back as the result of
+// the call.
+func (s *server) ask(m message) int {
+	methods := []string{"ping", "roots/list", "sampling/createMessage", "elicitation/create", "no/such"}
+	s.pending, s.waiting, s.asked = m.ID, len(methods), nil
+	for i, method := range methods {
+		s.send(map[string]any{"jsonrpc": "2.0", "id": fmt.Sprintf("%d %s", i, method), "method": method, "params": map[string]any{
+			"message": "which colour?",
+			"requestedSchema": map[string]any{"type": "object", "properties": map[string]any{
+				"colour": map[string]any{"type": "string", "default": "red"},
+				"size":   map[string]any{"type": "integer", "default": 4},
+			}},
+		}})
+	}
+	return running
+}
+
+// answered takes an answer to one of our requests.
+func (s *server) answered(m message) int {
+	if s.waiting == 0 {
+		return running
+	}
+	outcome := m.Result
+	if m.Error != nil {
+		outcome = m.Error
+	}
+	var id string
+	_ = json.Unmarshal(m.ID, &id) // ours are strings
+	s.asked = append(s.asked, id+" -> "+string(outcome))
+	if s.waiting--; s.waiting == 0 {
+		s.reply(s.pending, text("%s", strings.Join(s.asked, "\n")))
+	}
+	return running
+}

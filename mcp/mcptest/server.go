@@ -1,0 +1,191 @@
+// Package mcptest is a stdio MCP server for tests that misbehaves on demand.
+//
+// A test binary runs [Serve] in a child process (from TestMain, say) and points
+// a client at it. Its one invariant: apart from the fault that its mode names,
+// the server follows the protocol and answers in order. It must not know any
+// client, and uses no MCP library, so that it can do what no library would.
+package mcptest
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+)
+
+// Options are a server's surroundings.
+type Options struct {
+	Mode string // one of Modes; "ok" has no fault
+	In   io.Reader
+	Out  io.WriteCloser
+	Err  io.Writer
+	// Log gets every line received, as it came; nil = nobody does.
+	Log io.Writer
+	// Environ is what the tool of mode "env" returns.
+	Environ []string
+	// Count is how many notifications, pages or megabytes a mode makes; 0 = its
+	// default.
+	Count int
+}
+
+// message is any JSON-RPC message.
+type message struct {
+	ID     json.RawMessage `json:"id,omitempty"`
+	Method string          `json:"method,omitempty"`
+	Params struct {
+		Name      string          `json:"name"`
+		Cursor    string          `json:"cursor"`
+		Arguments json.RawMessage `json:"arguments"`
+		Meta      struct {
+			Token json.RawMessage `json:"progressToken"`
+		} `json:"_meta"`
+		ProtocolVersion string `json:"protocolVersion"`
+	} `json:"params,omitzero"`
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  json.RawMessage `json:"error,omitempty"`
+}
+
+type server struct {
+	Options
+	in *bufio.Reader
+
+	mu      sync.Mutex // one line at a time on Out
+	extra   bool       // the list of tools has changed
+	calls   sync.WaitGroup
+	asked   []string // answers to our own requests (mode s2c)
+	waiting int      // how many of them are still to come
+	pending json.RawMessage
+}
+
+// running is the status of a server that goes on.
+const running = -1
+
+// Serve reads messages until the input ends or the mode says otherwise, and
+// returns the exit status for the process.
+func Serve(o Options) int {
+	s := &server{Options: o, in: bufio.NewReader(o.In)}
+	if status := s.begin(); status != running {
+		return status
+	}
+	for {
+		line, err := s.in.ReadBytes('\n')
+		if len(bytes.TrimSpace(line)) > 0 {
+			if s.Log != nil {
+				fmt.Fprintf(s.Log, "%s\n", bytes.TrimSpace(line))
+			}
+			var m message
+			if json.Unmarshal(line, &m) == nil {
+				if status := s.handle(m); status != running {
+					return status
+				}
+			}
+		}
+		if err != nil {
+			s.calls.Wait()
+			return s.end()
+		}
+	}
+}
+
+// send writes one message as a line.
+func (s *server) send(v any) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		fmt.Fprintln(s.Err, "mcptest:", err)
+		return
+	}
+	s.write(b.Bytes())
+}
+
+func (s *server) write(b []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, _ = s.Out.Write(b) // a client that is gone shows in the input
+}
+
+func (s *server) reply(id json.RawMessage, result any) {
+	s.send(map[string]any{"jsonrpc": "2.0", "id": id, "result": result})
+}
+
+func (s *server) fail(id json.RawMessage, code int, text string) {
+	s.send(map[string]any{"jsonrpc": "2.0", "id": id, "error": map[string]any{"code": code, "message": text}})
+}
+
+func (s *server) notify(method string, params any) {
+	s.send(map[string]any{"jsonrpc": "2.0", "method": method, "params": params})
+}
+
+// text is a result of one text block.
+func text(format string, args ...any) map[string]any {
+	return map[string]any{"content": []any{map[string]any{"type": "text", "text": fmt.Sprintf(format, args...)}}}
+}
+
+func tool(name string) map[string]any {
+	return map[string]any{"name": name, "description": "the tool " + name, "inputSchema": map[string]any{"type": "object"}}
+}
+
+// handle answers one message.
+func (s *server) handle(m message) int {
+	switch {
+	case m.Method == "":
+		return s.answered(m)
+	case m.ID == nil:
+		return running
+	}
+	switch m.Method {
+	case "initialize":
+		return s.initialize(m)
+	case "ping":
+		s.reply(m.ID, struct{}{})
+	case "tools/list":
+		s.list(m)
+	case "tools/call":
+		return s.call(m)
+	default:
+		return s.unknown(m)
+	}
+	return running
+}
+
+func (s *server) call(m message) int {
+	if fault, ok := callFaults[s.Mode]; ok {
+		return fault(s, m)
+	}
+	switch m.Params.Name {
+	case "sleep":
+		s.sleep(m)
+	case "fail":
+		r := text("it failed")
+		r["isError"] = true
+		s.reply(m.ID, r)
+	case "empty":
+		s.reply(m.ID, map[string]any{"content": []any{}})
+	case "crash":
+		return 7
+	default:
+		s.echo(m)
+	}
+	return running
+}
+
+// echo returns its argument text.
+func (s *server) echo(m message) {
+	var args struct{ Text string }
+	_ = json.Unmarshal(m.Params.Arguments, &args) // no text = an empty one
+	s.reply(m.ID, text("echo: %s", args.Text))
+}
+
+// sleep answers after the argument ms, and lets other calls pass meanwhile.
+func (s *server) sleep(m message) {
+	var args struct{ MS int }
+	_ = json.Unmarshal(m.Params.Arguments, &args) // no ms = none
+	s.calls.Go(func() {
+		time.Sleep(time.Duration(args.MS) * time.Millisecond)
+		s.reply(m.ID, text("slept %d", args.MS))
+	})
+}

@@ -1,0 +1,207 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	wire "github.com/mark3labs/mcp-go/mcp"
+)
+
+// Resource is a resource a server offers.
+type Resource struct {
+	Server      string `json:"server"` // raw name
+	URI         string `json:"uri"`
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	MIMEType    string `json:"mimeType,omitempty"`
+}
+
+// Prompt is a prompt a server offers.
+type Prompt struct {
+	Server      string           `json:"server"` // raw name
+	Name        string           `json:"name"`
+	Description string           `json:"description,omitempty"`
+	Arguments   []PromptArgument `json:"arguments,omitempty"`
+}
+
+// PromptArgument is one argument of a Prompt.
+type PromptArgument struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Required    bool   `json:"required,omitempty"`
+}
+
+// fetch asks a server for everything it declared. A server that declared
+// nothing at all is asked for tools once: some have them all the same. Lists
+// other than that of tools may fail; they are then empty.
+func (c *conn) fetch(ctx context.Context, cfg ServerConfig) (lists, error) {
+	var out, prompts, resources lists
+	var err error
+	var others sync.WaitGroup
+	if c.hello.has("prompts") {
+		others.Go(func() { prompts = c.fetchPrompts(ctx, cfg.Name) })
+	}
+	if c.hello.has("resources") {
+		others.Go(func() { resources = c.fetchResources(ctx, cfg.Name) })
+	}
+	if c.hello.has("tools") || c.hello.bare() {
+		out, err = c.fetchTools(ctx, cfg)
+	}
+	others.Wait()
+	out.prompts, out.resources, out.hasResources = prompts.prompts, resources.resources, resources.hasResources
+	out.warnings = append(append(out.warnings, prompts.warnings...), resources.warnings...)
+	return out, err
+}
+
+func (c *conn) fetchPrompts(ctx context.Context, server string) (out lists) {
+	all, warning, err := pages(ctx, "prompts", func(ctx context.Context, req wire.PaginatedRequest) error {
+		_, err := c.client.ListPromptsByPage(ctx, wire.ListPromptsRequest{PaginatedRequest: req})
+		return err
+	})
+	out.warnings = warn("prompts", warning, err)
+	for _, r := range all {
+		p := Prompt{}
+		if json.Unmarshal(r, &p) != nil || p.Name == "" {
+			out.warnings = append(out.warnings, "a prompt that cannot be read was left out")
+			continue
+		}
+		p.Server = server
+		out.prompts = append(out.prompts, p)
+	}
+	return out
+}
+
+func (c *conn) fetchResources(ctx context.Context, server string) (out lists) {
+	out.hasResources = true
+	all, warning, err := pages(ctx, "resources", func(ctx context.Context, req wire.PaginatedRequest) error {
+		_, err := c.client.ListResourcesByPage(ctx, wire.ListResourcesRequest{PaginatedRequest: req})
+		return err
+	})
+	out.warnings = warn("resources", warning, err)
+	for _, r := range all {
+		res := Resource{}
+		if json.Unmarshal(r, &res) != nil || res.URI == "" {
+			out.warnings = append(out.warnings, "a resource that cannot be read was left out")
+			continue
+		}
+		res.Server = server
+		out.resources = append(out.resources, res)
+	}
+	return out
+}
+
+func warn(what, warning string, err error) []string {
+	switch {
+	case err != nil:
+		return []string{fmt.Sprintf("listing %s failed: %v", what, err)}
+	case warning != "":
+		return []string{warning}
+	}
+	return nil
+}
+
+// pages follows cursors and returns the elements as they came. A cursor that
+// was there before, or too many pages, ends the list with a warning.
+func pages(ctx context.Context, key string, page func(context.Context, wire.PaginatedRequest) error) (all []json.RawMessage, warning string, err error) {
+	var req wire.PaginatedRequest
+	seen := map[wire.Cursor]bool{"": true}
+	for range maxPages {
+		result, err := raw(ctx, `{}`, func(ctx context.Context) error { return page(ctx, req) })
+		if err != nil {
+			return all, "", err
+		}
+		var p map[string]json.RawMessage
+		var elements []json.RawMessage
+		if err := json.Unmarshal(result, &p); err != nil {
+			return all, "", fmt.Errorf("reading the list of %s: %w", key, err)
+		}
+		if v := p[key]; v != nil && json.Unmarshal(v, &elements) != nil {
+			return all, fmt.Sprintf("the list of %s is %s, not an array", key, kindOf(v)), nil
+		}
+		all = append(all, elements...)
+		next := wire.Cursor("")
+		if v, ok := p["nextCursor"]; ok {
+			_ = json.Unmarshal(v, &next) // a cursor that is no string ends the list
+		}
+		if next == "" {
+			return all, "", nil
+		}
+		if seen[next] {
+			return all, fmt.Sprintf("the list of %s repeats cursor %q; %d were read", key, next, len(all)), nil
+		}
+		seen[next] = true
+		req.Params.Cursor = next
+	}
+	return all, fmt.Sprintf("the list of %s has more than %d pages; %d were read", key, maxPages, len(all)), nil
+}
+
+// Resources lists the resources of all connected servers, in config order;
+// server narrows it to one by its raw name.
+func (m *Manager) Resources(server string) ([]Resource, error) {
+	var all []Resource
+	found := server == ""
+	for _, s := range m.all() {
+		if server != "" && s.cfg.Name != server {
+			continue
+		}
+		found = true
+		st, _ := s.look()
+		all = append(all, st.lists.resources...)
+	}
+	if !found {
+		return nil, fmt.Errorf("%w: %s", ErrUnknownServer, server)
+	}
+	return all, nil
+}
+
+// ReadResource reads one resource and returns the result as the server sent it.
+func (m *Manager) ReadResource(ctx context.Context, server, uri string) (json.RawMessage, error) {
+	c, err := m.connection(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	var req wire.ReadResourceRequest
+	req.Params.URI = uri
+	return raw(ctx, `{"contents":[]}`, func(ctx context.Context) error {
+		_, err := c.client.ReadResource(ctx, req)
+		return err
+	})
+}
+
+// ResourceTemplates lists a server's resource templates as it sent them.
+func (m *Manager) ResourceTemplates(ctx context.Context, server string) ([]json.RawMessage, error) {
+	c, err := m.connection(ctx, server)
+	if err != nil || !c.hello.has("resources") {
+		return nil, err
+	}
+	all, _, err := pages(ctx, "resourceTemplates", func(ctx context.Context, req wire.PaginatedRequest) error {
+		_, err := c.client.ListResourceTemplatesByPage(ctx, wire.ListResourceTemplatesRequest{PaginatedRequest: req})
+		return err
+	})
+	return all, err
+}
+
+// GetPrompt fills in a prompt and returns the result as the server sent it.
+func (m *Manager) GetPrompt(ctx context.Context, server, name string, args map[string]string) (json.RawMessage, error) {
+	c, err := m.connection(ctx, server)
+	if err != nil {
+		return nil, err
+	}
+	var req wire.GetPromptRequest
+	req.Params.Name, req.Params.Arguments = name, args
+	return raw(ctx, `{"messages":[]}`, func(ctx context.Context) error {
+		_, err := c.client.GetPrompt(ctx, req)
+		return err
+	})
+}
+
+// connection finds a server by its raw name and returns its connection.
+func (m *Manager) connection(ctx context.Context, server string) (*conn, error) {
+	s := m.find(server)
+	if s == nil {
+		return nil, fmt.Errorf("%w: %s", ErrUnknownServer, server)
+	}
+	return s.acquire(ctx)
+}

@@ -1,0 +1,540 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeless/claudeless/mcp/mcptest"
+)
+
+// TestCallMisbehaving has a row for every fault a call can meet (rows of the
+// table of measured faults; M20, M21, M42, M43).
+func TestCallMisbehaving(t *testing.T) {
+	tests := []struct {
+		mode, want string
+		env        []string
+	}{
+		{mode: "ok", want: `[{"type":"text","text":"echo: x"}]`},
+		{mode: "lax", want: `[{"type":"text","text":"echo: x"}]`},
+		{mode: "ignore-unknown", want: `[{"type":"text","text":"echo: x"}]`},
+		{mode: "exit-unknown", want: `[{"type":"text","text":"echo: x"}]`},
+		{mode: "old-version", want: `[{"type":"text","text":"echo: x"}]`},
+		{mode: "garbage", want: `[{"type":"text","text":"echo: x"}]`},
+		{mode: "stderr-flood", want: `[{"type":"text","text":"echo: x"}]`},
+		{mode: "no-newline-flood", want: `[{"type":"text","text":"echo: x"}]`},
+		{mode: "early-notify", want: `[{"type":"text","text":"echo: x"}]`},
+		{mode: "flood-call", want: `[{"type":"text","text":"echo: x"}]`},
+		{mode: "slow", want: `[{"type":"text","text":"echo: x"}]`},
+		{mode: "exit-mid-call", want: `isError: "Connection closed"`},
+		{mode: "close-stdout", want: `isError: "Connection closed"`},
+		{mode: "partial-line", want: `[{"type":"text","text":"last words"}]`},
+		{mode: "unknown-content", want: `[{"type":"text","text":"{\"type\":\"hologram\",\"depth\":3}"},{"type":"text","text":"after"}]`},
+		{mode: "content-missing", want: `"{\"b\":1,\"a\":[2]}"`},
+		{mode: "content-empty-image", want: `[{"type":"text","text":"{\"type\":\"image\",\"mimeType\":\"image/png\",\"data\":\"\"}"}]`},
+		{mode: "bigint", want: `"{\"n\":9007199254740993,\"args\":{\"text\":\"x\"}}"`},
+		{mode: "null-id-error", want: `isError: "whose was that"`},
+		{mode: "batch", want: `[{"type":"text","text":"in a batch"}]`},
+		{mode: "dup", want: `[{"type":"text","text":"first"}]`},
+		{mode: "both", want: `isError: "not fine"`},
+		{mode: "rpc-error", want: `isError: "quota used up"`},
+		{mode: "bad-error", want: `isError: "just text"`},
+		{mode: "no-result", want: `isError: "server answered with neither a result nor an error"`},
+	}
+	for _, test := range tests {
+		t.Run(test.mode, func(t *testing.T) {
+			t.Parallel()
+			m := one(t, test.mode, test.env...)
+			if got := call(t, m, "echo", `{"text":"x"}`); got != test.want {
+				t.Errorf("got  %s\nwant %s", got, test.want)
+			}
+		})
+	}
+}
+
+// TestTimeout: hang-call, string-id and stop-reading end at the deadline with
+// the real CLI's text; the connection stays usable and other calls are not
+// held up (M22, M23, M24).
+func TestTimeout(t *testing.T) {
+	for _, mode := range []string{"hang-call", "string-id", "stop-reading"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			log := filepath.Join(t.TempDir(), "log")
+			cfg := config(t, "s", mode, "MCPTEST_LOG="+log)
+			cfg.Timeout = 1500 * time.Millisecond
+			cfg.ShutdownGrace = 50 * time.Millisecond
+			m := start(t, Options{Servers: []ServerConfig{cfg}})
+			input, _ := json.Marshal(map[string]string{"text": strings.Repeat("x", 300<<10)})
+			before := time.Now()
+			got := call(t, m, "echo", string(input))
+			if want := `isError: "MCP server \"s\" tool \"echo\" timed out after 1s"`; got != want {
+				t.Errorf("got %s", got)
+			}
+			if took := time.Since(before); took > 3*time.Second {
+				t.Errorf("took %v", took)
+			}
+			if mode == "stop-reading" {
+				return
+			}
+			eventually(t, time.Second, func() bool { return strings.Contains(read1(log), "notifications/cancelled") }, "no cancellation on the wire")
+			if mode == "hang-call" {
+				if got := call(t, m, "sleep", `{"ms":1}`); got != `[{"type":"text","text":"slept 1"}]` {
+					t.Errorf("after the time-out: %s", got)
+				}
+			}
+		})
+	}
+}
+
+func read1(path string) string {
+	data, _ := os.ReadFile(path)
+	return string(data)
+}
+
+// TestCancel: a cancelled call returns at once and is cancelled on the wire
+// with its id (M23).
+func TestCancel(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	m := one(t, "hang-call", "MCPTEST_LOG="+log)
+	ctx, cancel := contextWithTimer(t, 50*time.Millisecond)
+	defer cancel()
+	before := time.Now()
+	res, err := m.Call(ctx, CallRequest{Tool: "mcp__s__echo"})
+	if err != nil || !res.IsError {
+		t.Errorf("got %+v, %v", res, err)
+	}
+	if took := time.Since(before); took > 500*time.Millisecond {
+		t.Errorf("took %v", took)
+	}
+	eventually(t, time.Second, func() bool {
+		return strings.Contains(read1(log), `"requestId":2`)
+	}, "no cancellation of request 2:\n%s", read1(log))
+}
+
+// TestConnectFailures: each reason is told, with exit status and last line of
+// stderr (M8, M10), within the limit, and nothing is left running.
+func TestConnectFailures(t *testing.T) {
+	tests := []struct{ mode, wantError, wantWire string }{
+		{"crash-at-start", "exit status 3: fatal: boom", "Connection closed"},
+		{"exit-on-init", "exit status 4: dying of initialize", "Connection closed"},
+		{"hang-init", "connection timed out after 700ms", "connection timed out after 700ms"},
+		{"tools-hang", "connection timed out after 700ms", "connection timed out after 700ms"},
+		{"init-error", "not today (JSON-RPC error -32001)", "not today"},
+		{"bad-version", `unsupported protocol version: "1999-01-01"`, `unsupported protocol version: "1999-01-01"`},
+	}
+	for _, test := range tests {
+		t.Run(test.mode, func(t *testing.T) {
+			t.Parallel()
+			cfg := config(t, "s", test.mode)
+			if strings.Contains(test.wantError, "timed out") {
+				cfg.ConnectTimeout = 700 * time.Millisecond
+			}
+			before := time.Now()
+			m := start(t, Options{Servers: []ServerConfig{cfg}})
+			st := m.Servers()[0]
+			if st.State != StateFailed || st.Status != "failed" || st.Error != test.wantError || st.WireError != test.wantWire {
+				t.Errorf("got %s: %q, %q", st.State, st.Error, st.WireError)
+			}
+			if took := time.Since(before); took > 5*time.Second {
+				t.Errorf("took %v", took)
+			}
+			if _, err := m.Call(t.Context(), CallRequest{Tool: "mcp__s__echo"}); !errors.Is(err, ErrNotConnected) {
+				t.Errorf("call: %v", err)
+			}
+		})
+	}
+	t.Run("no such command", func(t *testing.T) {
+		m := start(t, Options{Servers: []ServerConfig{{Name: "s", Command: "nosuch-mcp-server"}}})
+		if st := m.Servers()[0]; !strings.Contains(st.Error, "command not found: nosuch-mcp-server") {
+			t.Errorf("got %q", st.Error)
+		}
+	})
+}
+
+// TestWire: a server that declares only tools is asked for nothing else, in
+// this order (M7, M11), with the arguments always an object (M25).
+func TestWire(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	m := one(t, "ok", "MCPTEST_LOG="+log)
+	call(t, m, "echo", ``)
+	want := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"claude-code","version":"","title":"Claude Code","websiteUrl":"https://claude.com/claude-code"},"capabilities":{"roots":{},"elicitation":{}}}}
+{"jsonrpc":"2.0","method":"notifications/initialized"}
+{"jsonrpc":"2.0","id":1,"method":"tools/list"}
+{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{},"_meta":{"claudecode/toolUseId":"toolu_1","progressToken":1}}}
+`
+	if got := read1(log); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// TestCrashRespawn: a server that died in a call is started again by the next
+// one, in a new process (decided for the Claude dialect; M37).
+func TestCrashRespawn(t *testing.T) {
+	m := one(t, "ok")
+	pid := m.Servers()[0].PID
+	if got := call(t, m, "crash", `{}`); got != `isError: "Connection closed"` {
+		t.Errorf("crash: %s", got)
+	}
+	eventually(t, 200*time.Millisecond, func() bool { return m.Servers()[0].State == StateLost }, "the loss was not noticed")
+	if st := m.Servers()[0]; st.Error != "exit status 7" || st.WireError != "Connection closed" {
+		t.Errorf("got %q, %q", st.Error, st.WireError)
+	}
+	if got := call(t, m, "echo", `{"text":"y"}`); got != `[{"type":"text","text":"echo: y"}]` {
+		t.Errorf("after the crash: %s", got)
+	}
+	if st := m.Servers()[0]; st.State != StateConnected || st.PID == pid {
+		t.Errorf("state %s, pid %d was %d", st.State, st.PID, pid)
+	}
+	assertGone(t, pid)
+}
+
+// TestAutoReconnect: with autoReconnect a lost stdio server comes back by
+// itself, the first time after a second (M38, M39).
+func TestAutoReconnect(t *testing.T) {
+	on := true
+	cfg := config(t, "s", "ok")
+	cfg.AutoReconnect = &on
+	m := start(t, Options{Servers: []ServerConfig{cfg}})
+	call(t, m, "crash", `{}`)
+	eventually(t, 500*time.Millisecond, func() bool { return m.Servers()[0].State == StateReconnecting }, "not reconnecting")
+	if _, err := m.Call(t.Context(), CallRequest{Tool: "mcp__s__echo"}); !errors.Is(err, ErrNotConnected) {
+		t.Errorf("call while reconnecting: %v", err)
+	}
+	eventually(t, 3*time.Second, func() bool { return m.Servers()[0].State == StateConnected }, "did not come back")
+	if got := call(t, m, "echo", `{"text":"y"}`); got != `[{"type":"text","text":"echo: y"}]` {
+		t.Errorf("after reconnecting: %s", got)
+	}
+}
+
+// TestLists: paging, loops, endless pages, broken tools and missing
+// capabilities (M11, M12); schemas keep their bytes.
+func TestLists(t *testing.T) {
+	tests := []struct{ mode, want, warning string }{
+		{"pages", "mcp__s__t0 mcp__s__t1 mcp__s__t2", ""},
+		{"page-loop", "mcp__s__t0 mcp__s__t1 mcp__s__t2", `repeats cursor "1"`},
+		{"page-endless", "1000 tools", "more than 1000 pages"},
+		{"weird-tools", "mcp__s__good mcp__s__bare", `tool "boolean" has boolean as input schema`},
+		{"tools-null", "", ""},
+		{"tools-error", "", "no list today"},
+		{"nocaps", "", ""},
+		{"names", "mcp__s__a_b mcp__s__x__y", "longer than 128"},
+	}
+	for _, test := range tests {
+		t.Run(test.mode, func(t *testing.T) {
+			t.Parallel()
+			m := one(t, test.mode)
+			st := m.Servers()[0]
+			got := toolNames(m)
+			if n := len(m.Tools()); n == 1000 {
+				got = "1000 tools"
+			}
+			if got != test.want || st.State != StateConnected {
+				t.Errorf("%s: got %q, want %q", st.State, got, test.want)
+			}
+			if all := strings.Join(st.Warnings, "\n"); !strings.Contains(all, test.warning) || test.warning == "" && all != "" {
+				t.Errorf("warnings %q", all)
+			}
+		})
+	}
+	t.Run("schema bytes", func(t *testing.T) {
+		m := one(t, "weird-tools")
+		tool := m.Tools()[0]
+		want := `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","oneOf":[{}],"patternProperties":{"^x-":{"type":"string"}},"x-vendor":9007199254740993}`
+		if string(tool.InputSchema) != want || !tool.ReadOnly || string(tool.Annotations) != `{"readOnlyHint":true,"x-other":[1]}` {
+			t.Errorf("got %s, %s", tool.InputSchema, tool.Annotations)
+		}
+	})
+}
+
+// TestServerRequests: what a server may ask is answered while we wait for our
+// own call; what is not declared is -32601 (M28, M29, S30).
+func TestServerRequests(t *testing.T) {
+	cwd := t.TempDir()
+	run := func(elicit ElicitAnswer) string {
+		m := start(t, Options{
+			Servers: []ServerConfig{config(t, "s", "s2c")}, CWD: cwd,
+			Elicit: func(context.Context, ElicitRequest) ElicitAnswer { return elicit },
+		})
+		return call(t, m, "echo", `{}`)
+	}
+	sampling := `{\"code\":-32601,\"message\":\"Method not found\"}`
+	for _, test := range []struct {
+		answer ElicitAnswer
+		want   string
+	}{
+		{ElicitAnswer{}, `{\"action\":\"cancel\"}`},
+		{ElicitAnswer{Action: "decline"}, `{\"action\":\"decline\"}`},
+		{ElicitAnswer{Action: "accept", Content: json.RawMessage(`{"size":9}`)}, `{\"action\":\"accept\",\"content\":{\"colour\":\"red\",\"size\":9}}`},
+	} {
+		got := run(test.answer)
+		for _, want := range []string{
+			`0 ping -\u003e {}`, `1 roots/list -\u003e {\"roots\":[{\"uri\":\"file://` + cwd + `\"}]}`,
+			`2 sampling/createMessage -\u003e ` + sampling, `3 elicitation/create -\u003e ` + test.want, `4 no/such -\u003e ` + sampling,
+		} {
+			if !strings.Contains(got, want) {
+				t.Errorf("no %s in\n%s", want, got)
+			}
+		}
+	}
+}
+
+// TestListChanged: a tool announced in a call can be called right after it,
+// and a burst costs few lists (M32).
+func TestListChanged(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	m := one(t, "list-changed", "MCPTEST_COUNT=1000", "MCPTEST_LOG="+log)
+	call(t, m, "echo", `{}`)
+	if got := call(t, m, "extra", `{"text":"new"}`); got != `[{"type":"text","text":"echo: new"}]` {
+		t.Errorf("got %s", got)
+	}
+	if n := strings.Count(read1(log), "tools/list"); n > 20 {
+		t.Errorf("%d lists", n)
+	}
+}
+
+// TestProgress: progress keeps a call alive and reaches its listener in order
+// (M22, M25).
+func TestProgress(t *testing.T) {
+	cfg := config(t, "s", "progress", "MCPTEST_COUNT=8")
+	cfg.Timeout = 200 * time.Millisecond
+	m := start(t, Options{Servers: []ServerConfig{cfg}})
+	var seen []float64
+	res, err := m.Call(t.Context(), CallRequest{Tool: "mcp__s__echo", OnProgress: func(p Progress) { seen = append(seen, p.Progress) }})
+	if err != nil || res.IsError {
+		t.Fatalf("%+v %v", res, err)
+	}
+	for i, p := range seen {
+		if p != float64(i+1) {
+			t.Fatalf("out of order: %v", seen)
+		}
+	}
+	if len(seen) != 8 {
+		t.Errorf("seen %v", seen)
+	}
+}
+
+// TestParallel: sixteen calls answered out of order each get their own answer,
+// and a slow one does not hold up the fast ones (M24).
+func TestParallel(t *testing.T) {
+	m := one(t, "ok")
+	done := make(chan string, 16)
+	before := time.Now()
+	for i := range 16 {
+		go func() {
+			ms := (16 - i) * 10
+			want := `[{"type":"text","text":"slept ` + itoa(ms) + `"}]`
+			if got := call(t, m, "sleep", `{"ms":`+itoa(ms)+`}`); got != want {
+				done <- got
+				return
+			}
+			done <- ""
+		}()
+	}
+	for range 16 {
+		if wrong := <-done; wrong != "" {
+			t.Error(wrong)
+		}
+	}
+	if took := time.Since(before); took > 1100*time.Millisecond {
+		t.Errorf("took %v", took)
+	}
+}
+
+// TestStubborn: ten servers that ignore end of input and SIGTERM, and ones
+// with descendants, are gone in time (M45, M46); closing works while
+// connecting and twice.
+func TestStubborn(t *testing.T) {
+	var servers []ServerConfig
+	for i, mode := range []string{"ignore-sigterm", "ignore-sigterm", "ignore-sigterm", "ignore-eof", "grandchild", "ignore-sigterm", "ignore-eof", "grandchild", "ok", "ignore-sigterm"} {
+		servers = append(servers, config(t, "s"+itoa(i), mode))
+	}
+	m := start(t, Options{Servers: servers})
+	var pids []int
+	for _, s := range m.Servers() {
+		pids = append(pids, s.PID)
+	}
+	before := time.Now()
+	m.Close(t.Context())
+	if took := time.Since(before); took > 1500*time.Millisecond {
+		t.Errorf("took %v", took)
+	}
+	for _, pid := range pids {
+		if pid == 0 || !onlyZombies(pid) {
+			t.Errorf("group %d is still there", pid)
+		}
+	}
+	m.Close(t.Context())
+
+	m, err := New(Options{Servers: []ServerConfig{config(t, "s", "hang-init")}, Environ: os.Environ()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go m.Start(t.Context())
+	eventually(t, time.Second, func() bool { return m.Servers()[0].State == StateConnecting }, "not connecting")
+	before = time.Now()
+	m.Close(t.Context())
+	if took := time.Since(before); took > 1500*time.Millisecond {
+		t.Errorf("closing while connecting took %v", took)
+	}
+}
+
+// TestCloseStdout: a server that closes its output is noticed without a call
+// and its process is ended (M37).
+func TestCloseStdout(t *testing.T) {
+	m := one(t, "close-stdout")
+	pid := m.Servers()[0].PID
+	call(t, m, "echo", `{}`)
+	eventually(t, 500*time.Millisecond, func() bool { return m.Servers()[0].State == StateLost }, "the loss was not noticed")
+	eventually(t, 2*time.Second, func() bool { return onlyZombies(pid) }, "the process lives on")
+}
+
+// TestFloodMemory: 200 MB without a newline, and a 5 MB answer, cost little
+// memory (M42).
+func TestFloodMemory(t *testing.T) {
+	m := one(t, "no-newline-flood")
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	peak := make(chan uint64)
+	stop := make(chan struct{})
+	go func() {
+		var high uint64
+		for {
+			select {
+			case <-stop:
+				peak <- high
+				return
+			case <-time.After(5 * time.Millisecond):
+				runtime.ReadMemStats(&after)
+				high = max(high, after.HeapInuse)
+			}
+		}
+	}()
+	call(t, m, "echo", `{}`)
+	close(stop)
+	const limit = 64 << 20
+	if high := <-peak; high > before.HeapInuse+limit {
+		t.Errorf("peak is %d MB above idle", (high-before.HeapInuse)>>20)
+	}
+	if st := m.Servers()[0]; !strings.Contains(strings.Join(st.Warnings, ""), "longer than") {
+		t.Errorf("warnings %q", st.Warnings)
+	}
+	big := one(t, "bigline")
+	if got := call(t, big, "echo", `{}`); len(got) < 5<<20 {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
+// TestBatches: servers connect three at a time, results keep config order
+// (M9).
+func TestBatches(t *testing.T) {
+	var servers []ServerConfig
+	for i := range 7 {
+		servers = append(servers, config(t, "z"+itoa(9-i), "slow", "MCPTEST_COUNT=200"))
+	}
+	before := time.Now()
+	m := start(t, Options{Servers: servers})
+	if took := time.Since(before); took < 600*time.Millisecond || took > 4*time.Second {
+		t.Errorf("took %v", took)
+	}
+	for i, s := range m.Servers() {
+		if s.Name != servers[i].Name || s.State != StateConnected {
+			t.Errorf("%d: %s %s", i, s.Name, s.State)
+		}
+	}
+}
+
+// TestEnvironment: what a server finds in its environment (surfaces, M2).
+func TestEnvironment(t *testing.T) {
+	cfg := config(t, "s", "env", "TOKEN=${SECRET}", "PLAIN=${NOPE}", "DEF=${NOPE:-d}")
+	var debug strings.Builder
+	m := start(t, Options{
+		Servers: []ServerConfig{cfg}, CWD: t.TempDir(), SessionID: "sess", Debug: &debug,
+		Environ: append(os.Environ(), "SECRET=hunter2hunter2", "OTEL_X=1"),
+	})
+	got := call(t, m, "echo", `{}`)
+	for _, want := range []string{"CLAUDECODE=1", "CLAUDE_PROJECT_DIR=" + m.o.CWD, "CLAUDE_CODE_SESSION_ID=sess", "CLAUDE_CODE_ENTRYPOINT=", "TOKEN=hunter2hunter2", "PLAIN=${NOPE}", "DEF=d"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+	if strings.Contains(got, "OTEL_X") {
+		t.Error("OTEL_X was passed on")
+	}
+	m.Close(t.Context())
+	log := debug.String()
+	for _, want := range []string{"s: -> initialize id=0", "s: -> tools/call id=2", "variable NOPE is not set"} {
+		if !strings.Contains(log, want) {
+			t.Errorf("no %q in the debug log:\n%s", want, log)
+		}
+	}
+	if strings.Contains(log, "hunter2") {
+		t.Error("a secret is in the debug log")
+	}
+}
+
+// TestRefreshFails: when listing again fails the old list stays (M32).
+func TestRefreshFails(t *testing.T) {
+	t.Parallel()
+	m := one(t, "list-breaks")
+	before := toolNames(m)
+	call(t, m, "echo", `{}`)
+	eventually(t, 4*time.Second, func() bool {
+		return strings.Contains(strings.Join(m.Servers()[0].Warnings, ""), "no list any more")
+	}, "no warning")
+	if got := toolNames(m); got != before {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestAllModes: whatever a server does, connecting, calling and closing end in
+// time and leave nothing behind (M44, M46).
+func TestAllModes(t *testing.T) {
+	for _, mode := range mcptest.Modes() {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			cfg := config(t, "s", mode, "MCPTEST_COUNT=3")
+			cfg.Timeout = 300 * time.Millisecond
+			before := time.Now()
+			m := start(t, Options{Servers: []ServerConfig{cfg}, ConnectTimeout: time.Second})
+			for range 2 {
+				call(t, m, "echo", `{"text":"x"}`)
+			}
+			m.Close(context.WithoutCancel(t.Context()))
+			if took := time.Since(before); took > 12*time.Second {
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
+
+// TestDescriptors: after Close every file descriptor is back (M46); goleak
+// watches the goroutines of all tests.
+func TestDescriptors(t *testing.T) {
+	count := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip("no /proc")
+		}
+		return len(entries)
+	}
+	use := func() {
+		m := start(t, Options{Servers: []ServerConfig{config(t, "s", "ok"), config(t, "b", "crash-at-start"), config(t, "c", "exit-mid-call")}})
+		_, _ = m.Call(t.Context(), CallRequest{Tool: "mcp__c__echo"})
+		m.Close(context.WithoutCancel(t.Context()))
+	}
+	use() // what the runtime opens once is open after this
+	before := count()
+	for range 5 {
+		use()
+	}
+	if after := count(); after > before {
+		t.Errorf("%d descriptors, were %d", after, before)
+	}
+}
