@@ -1,0 +1,232 @@
+package builtin
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// cli-observed 7 (texts of Bash).
+func TestBash(t *testing.T) {
+	tests := []struct {
+		name, command string
+		isError       bool
+		want          string
+	}{
+		{"merged", "echo out; echo err >&2", false, "out\nerr"},
+		{"silent", "true", false, "(Bash completed with no output)"},
+		{"failure", "echo out; exit 3", true, "Exit code 3\nout"},
+		{"failure without output", "exit 1", true, "Exit code 1"},
+		{"leading empty lines", `printf '\n  \n  a\n\nb \n\n'`, false, "  a\n\nb"},
+		{"several lines", "cat <<X\nheredoc\nX\necho $((1+1))", false, "heredoc\n2"},
+		{"signal", "kill -9 $$", true, "Exit code 137"},
+		{"not found", "nosuchcommand", true, "Exit code 127\n/bin/bash: line 1: nosuchcommand: command not found"},
+		{"positional parameters are empty", `echo "$#"`, false, "0"},
+		{"no input", "cat; echo end", false, "end"},
+		{"own trap", "trap 'echo bye' EXIT; echo hi", false, "hi\nbye"},
+		{"environment", `echo "$CLAUDECODE $MINE"`, false, "1 mine"},
+		{"left behind", "sleep 60 & echo done", false, "done"},
+		{"grep without a hit", "echo a | grep b", false, "(Bash completed with no output)"},
+	}
+	tools := newTools(t, Options{Environ: append(os.Environ(), "MINE=mine")})
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r := call(t, tools, "Bash", in{"command": tt.command})
+			wantText(t, r, tt.isError, tt.want)
+			if r.ExplicitOK == tt.isError {
+				t.Errorf("ExplicitOK = %v", r.ExplicitOK)
+			}
+		})
+	}
+}
+
+func TestBashOutput(t *testing.T) {
+	tools := newTools(t, Options{})
+	wantOutput(t, call(t, tools, "Bash", in{"command": "mkdir x && touch x/y"}),
+		`{"stdout":"","stderr":"","interrupted":false,"isImage":false,"noOutputExpected":true}`)
+	wantOutput(t, call(t, tools, "Bash", in{"command": "diff a.txt b.txt; grep x <<< y"}),
+		`{"stdout":"diff: a.txt: No such file or directory\ndiff: b.txt: No such file or directory","stderr":"","interrupted":false,"isImage":false,`+
+			`"noOutputExpected":false,"returnCodeInterpretation":"No matches found"}`)
+}
+
+// cli-observed 7: "Exit code 143\nCommand timed out after 1s".
+func TestBashTimeout(t *testing.T) {
+	tools := newTools(t, Options{})
+	start := time.Now()
+	wantText(t, call(t, tools, "Bash", in{"command": "echo begun; sleep 30", "timeout": 1000}), true,
+		"Exit code 143\nCommand timed out after 1s\nbegun")
+	if d := time.Since(start); d > 10*time.Second {
+		t.Errorf("took %v", d)
+	}
+}
+
+func TestTimeoutBounds(t *testing.T) {
+	n := func(i int) *number { v := number(i); return &v }
+	for _, tt := range []struct {
+		environ []string
+		given   *number
+		want    time.Duration
+	}{
+		{nil, nil, 120 * time.Second},
+		{nil, n(5), 5 * time.Millisecond},
+		{nil, n(10_000_000), 600 * time.Second},
+		{nil, n(-1), 120 * time.Second},
+		{[]string{"BASH_DEFAULT_TIMEOUT_MS=7"}, nil, 7 * time.Millisecond},
+		{[]string{"BASH_MAX_TIMEOUT_MS=900000"}, n(10_000_000), 900 * time.Second},
+		{[]string{"BASH_MAX_TIMEOUT_MS=x"}, n(10_000_000), 600 * time.Second},
+	} {
+		tools := &Tools{o: Options{Environ: tt.environ}}
+		if got := tools.timeout(bashInput{Timeout: tt.given}); got != tt.want {
+			t.Errorf("%v %v: %v, want %v", tt.environ, tt.given, got, tt.want)
+		}
+	}
+	for d, want := range map[time.Duration]string{
+		time.Second: "1s", 1500 * time.Millisecond: "1s", 2 * time.Minute: "2m 0s", 3661 * time.Second: "1h 1m 1s",
+	} {
+		if got := duration(d); got != want {
+			t.Errorf("duration(%v) = %q, want %q", d, got, want)
+		}
+	}
+}
+
+func TestBashCancelled(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	r, err := newTools(t, Options{}).Execute(ctx, protocol.ToolUse{Name: "Bash", Input: []byte(`{"command":"sleep 30"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(executor.Interrupted(), r); diff != "" {
+		t.Errorf("result (-want +got):\n%s", diff)
+	}
+}
+
+// "cd persists" (cli-observed 7), also for the paths of other tools.
+func TestBashDirectory(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, dir, "sub/a.txt", "x")
+	tools := newTools(t, Options{CWD: dir, AdditionalDirs: []string{other}})
+	run := func(command, want string) {
+		t.Helper()
+		wantText(t, call(t, tools, "Bash", in{"command": command}), false, want)
+	}
+	run("cd sub && pwd", dir+"/sub")
+	run("pwd", dir+"/sub")
+	wantText(t, call(t, tools, "Read", in{"file_path": "a.txt"}), false, "1\tx")
+	run("(cd ..)", "(Bash completed with no output)")
+	run("pwd", dir+"/sub")
+	call(t, tools, "Bash", in{"command": "cd .. && exit 4"})
+	run("pwd", dir)
+	run("cd "+other+" && pwd", other)
+	run("pwd", other)
+	r := call(t, tools, "Bash", in{"command": "cd / && pwd"})
+	wantText(t, r, false, "/\nShell cwd was reset to "+dir)
+	if got := r.Output.(bashOutput).Stderr; got != "\nShell cwd was reset to "+dir {
+		t.Errorf("stderr = %q", got)
+	}
+	run("pwd", dir)
+	run("mkdir gone && cd gone && rmdir ../gone; echo x", "x")
+	run("echo still works", "still works")
+}
+
+func TestBashSymlinkedDirectory(t *testing.T) {
+	base := t.TempDir()
+	writeFile(t, base, "real/sub/a.txt", "x")
+	link := filepath.Join(base, "link")
+	if err := os.Symlink(filepath.Join(base, "real"), link); err != nil {
+		t.Fatal(err)
+	}
+	tools := newTools(t, Options{CWD: link})
+	call(t, tools, "Bash", in{"command": "cd sub"})
+	if got := tools.Dir(); got != filepath.Join(link, "sub") {
+		t.Errorf("directory is %s, want the one below the link", got)
+	}
+}
+
+// cli-observed 7: "200 KB -> <persisted-output>".
+func TestBashLargeOutput(t *testing.T) {
+	kept := filepath.Join(t.TempDir(), "tool-results")
+	tools := newTools(t, Options{OutputDir: kept, NewID: func() string { return "id" }})
+	r := call(t, tools, "Bash", in{"command": "yes 0123456789abcde | head -n 12800"})
+	path := filepath.Join(kept, "id.txt")
+	if got := len(fileText(t, path)); got != 12800*16-1 {
+		t.Errorf("kept %d bytes", got)
+	}
+	want := "<persisted-output>\nOutput too large (200KB). Full output saved to: " + path + "\n\nPreview (first 2KB):\n" +
+		strings.TrimSuffix(strings.Repeat("0123456789abcde\n", 125), "\n") + "\n...\n</persisted-output>"
+	wantText(t, r, false, want)
+	out := r.Output.(bashOutput)
+	if out.PersistedPath != path || out.PersistedSize != 12800*16-1 || len(out.Stdout) != maxOutput {
+		t.Errorf("output %s, %d bytes, stdout %d bytes", out.PersistedPath, out.PersistedSize, len(out.Stdout))
+	}
+}
+
+func TestBashLargeOutputWithoutStore(t *testing.T) {
+	r := call(t, newTools(t, Options{}), "Bash", in{"command": "yes 0123456789abcde | head -n 12800"})
+	if !strings.HasSuffix(r.Content.Text, "... [10925 lines truncated] ...") || r.IsError {
+		t.Errorf("ends with %q", r.Content.Text[len(r.Content.Text)-60:])
+	}
+}
+
+func TestBashSleepChains(t *testing.T) {
+	tools := newTools(t, Options{})
+	for command, blocked := range map[string]string{
+		"sleep 5; echo hi":               "sleep 5 followed by: echo hi.",
+		"sleep 2 && make | tail":         "sleep 2 followed by: make tail.",
+		"sleep 1; true":                  "",
+		"sleep 0.1 && true":              "",
+		"true; sleep 0":                  "",
+		"for i in; do sleep 9; ls; done": "",
+	} {
+		use := protocol.ToolUse{Name: "Bash", Input: []byte(fmt.Sprintf(`{"command":%q}`, command))}
+		r := tools.Check(t.Context(), use)
+		if (r != nil) != (blocked != "") {
+			t.Errorf("%q: %+v", command, r)
+		} else if r != nil && !strings.HasPrefix(r.Content.Text, "<tool_use_error>Blocked: "+blocked) {
+			t.Errorf("%q: %s", command, r.Content.Text)
+		}
+	}
+}
+
+func TestBashBackgroundIsRefused(t *testing.T) {
+	r := call(t, newTools(t, Options{}), "Bash", in{"command": "sleep 2; echo x", "run_in_background": true})
+	if !r.IsError || !strings.HasPrefix(r.Content.Text, "run_in_background is not simulated") {
+		t.Errorf("result %+v", r)
+	}
+}
+
+func TestCloseRemovesTemporaryFiles(t *testing.T) {
+	tools := newTools(t, Options{})
+	call(t, tools, "Bash", in{"command": "true"})
+	scratch := tools.scratch
+	if _, err := os.Stat(scratch); scratch == "" || err != nil {
+		t.Fatalf("no private directory %q: %v", scratch, err)
+	}
+	for range 2 {
+		if err := tools.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(scratch); !os.IsNotExist(err) {
+		t.Errorf("%s is still there", scratch)
+	}
+	if r := call(t, tools, "Bash", in{"command": "true"}); !r.IsError {
+		t.Error("a command ran after Close")
+	}
+}

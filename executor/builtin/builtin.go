@@ -1,0 +1,260 @@
+// Package builtin holds the built-in tools: it really reads and writes files
+// and really runs commands.
+//
+// Its one invariant: no input makes a tool panic or a call fail as a Go error;
+// whatever is wrong with a call is its [protocol.ToolResult]. It knows nothing
+// of permissions, scenarios or who asks.
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+// Options says where the tools work. CWD is required.
+type Options struct {
+	// CWD is the absolute directory the session starts in.
+	CWD string
+	// AdditionalDirs are directories a shell may stay in beside CWD.
+	AdditionalDirs []string
+	// Environ is the environment of commands ("K=V").
+	Environ []string
+	// OutputDir keeps results that are too large to show; it is made when
+	// needed. Empty = such results are cut.
+	OutputDir string
+	Now       func() time.Time // nil = durations are 0
+	NewID     func() string    // names of kept results; nil = they are numbered
+	// Allowed says which tools exist in this session; nil = all.
+	Allowed func(name string) bool
+	// Tasks keeps commands in the background; nil = there are none. The caller
+	// closes it.
+	Tasks *task.Set
+	// Skill returns the text of a skill; nil = there are none.
+	Skill func(name, args string) (text string, ok bool)
+	// Mode and SetMode are the permission mode, for the tools that begin and end
+	// planning; nil = it stays as it is.
+	Mode    func() protocol.PermissionMode
+	SetMode func(protocol.PermissionMode) error
+	// PlanFile tells where the plan is kept; nil, or an empty answer = nowhere.
+	PlanFile func() string
+	// Answers to AskUserQuestion by question; the call's own come first.
+	Answers map[string]string
+}
+
+// Tools is the set of built-in tools of one session. Methods may be called
+// from many goroutines.
+type Tools struct {
+	o           Options // fixed at creation
+	registry    map[string]tool
+	definitions func() []protocol.Tool // by name, made when first needed
+
+	mu      sync.Mutex
+	cwd     string          // where the shell is now
+	scratch string          // private temporary directory, "" = not made
+	seen    map[string]bool // files whose content the model knows
+	kept    int             // names given by newName
+	todos   []todo
+	tasks   []*entry
+	closed  bool
+}
+
+var _ executor.Executor = (*Tools)(nil)
+
+// New makes the tools of a session. It starts nothing and touches no file.
+func New(o Options) (*Tools, error) {
+	if !filepath.IsAbs(o.CWD) {
+		return nil, fmt.Errorf("builtin tools: working directory %q is not absolute", o.CWD)
+	}
+	o.CWD = filepath.Clean(o.CWD)
+	o.AdditionalDirs = slices.Clone(o.AdditionalDirs)
+	o.Environ = slices.Clone(o.Environ)
+	o.Answers = maps.Clone(o.Answers)
+	if o.Now == nil {
+		o.Now = func() time.Time { return time.Time{} }
+	}
+	if o.Allowed == nil {
+		o.Allowed = func(string) bool { return true }
+	}
+	return &Tools{
+		o: o, registry: byName(), definitions: sync.OnceValue(definitions), cwd: o.CWD, seen: map[string]bool{},
+	}, nil
+}
+
+// Close removes temporary files. It may be called more than once; calls that
+// still run fail.
+func (t *Tools) Close(context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	if t.scratch == "" {
+		return nil
+	}
+	err := os.RemoveAll(t.scratch)
+	t.scratch = ""
+	return err
+}
+
+// Tools lists the tools that exist in this session by name, those that are
+// listed but not simulated included.
+func (t *Tools) Tools(context.Context) ([]protocol.Tool, error) {
+	var out []protocol.Tool
+	for _, d := range t.definitions() {
+		if t.o.Allowed(d.Name) {
+			out = append(out, d)
+		}
+	}
+	return out, nil
+}
+
+// Check refuses calls that never reach permission checks: tools that do not
+// exist in this session, and bad input. Nil = the call may go on, also when
+// the tool is none of ours.
+func (t *Tools) Check(_ context.Context, call protocol.ToolUse) *protocol.ToolResult {
+	b, ok := t.registry[call.Name]
+	if !ok {
+		return nil
+	}
+	if r := t.admit(b, call); r != nil {
+		return r
+	}
+	if b.check == nil {
+		return nil
+	}
+	return b.check(t, call.Input)
+}
+
+func (t *Tools) admit(b tool, call protocol.ToolUse) *protocol.ToolResult {
+	if !t.o.Allowed(call.Name) {
+		r := protocol.UsageError(fmt.Sprintf(
+			"Error: No such tool available: %s. %[1]s is disabled for this session, in subagents as well as here.", call.Name))
+		return &r
+	}
+	return b.input.validate(call)
+}
+
+// Execute runs one call. A tool that is none of ours is
+// [executor.ErrUnknownTool].
+func (t *Tools) Execute(ctx context.Context, call protocol.ToolUse) (protocol.ToolResult, error) {
+	b, ok := t.registry[call.Name]
+	if !ok {
+		return protocol.ToolResult{}, executor.ErrUnknownTool
+	}
+	if r := t.admit(b, call); r != nil {
+		return *r, nil
+	}
+	if ctx.Err() != nil {
+		return executor.Interrupted(), nil
+	}
+	return b.run(ctx, t, call), nil
+}
+
+// Tool returns the tool with this name if it exists in this session.
+func (t *Tools) Tool(name string) (protocol.Tool, bool) {
+	tools := t.definitions()
+	i, ok := slices.BinarySearchFunc(tools, name, func(d protocol.Tool, name string) int { return strings.Compare(d.Name, name) })
+	if !ok || !t.o.Allowed(name) {
+		return protocol.Tool{}, false
+	}
+	return tools[i], true
+}
+
+// Dir is the directory the shell is in now: relative paths start from it.
+func (t *Tools) Dir() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.cwd
+}
+
+// path makes a path absolute; "~/" is the home directory.
+func (t *Tools) path(p string) string {
+	if rest, ok := strings.CutPrefix(p, "~/"); ok {
+		if home := t.env("HOME"); home != "" {
+			return filepath.Join(home, rest)
+		}
+	}
+	if filepath.IsAbs(p) {
+		return filepath.Clean(p)
+	}
+	return filepath.Join(t.Dir(), p)
+}
+
+// env reads a variable of the session's environment; the last one counts.
+func (t *Tools) env(key string) string {
+	for _, kv := range slices.Backward(t.o.Environ) {
+		if v, ok := strings.CutPrefix(kv, key+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
+// know notes that the model has the current content of a file.
+func (t *Tools) know(path string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.seen[path] = true
+}
+
+func (t *Tools) knows(path string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.seen[path]
+}
+
+// temporary returns the session's private directory.
+func (t *Tools) temporary() (string, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return "", errors.New("the session is closed")
+	}
+	if t.scratch == "" {
+		dir, err := os.MkdirTemp("", "claudeless-")
+		if err != nil {
+			return "", err
+		}
+		t.scratch = dir
+	}
+	return t.scratch, nil
+}
+
+// newName names a kept result or a cell.
+func (t *Tools) newName() string {
+	if t.o.NewID != nil {
+		return t.o.NewID()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept++
+	return fmt.Sprintf("%08d", t.kept)
+}
+
+// text is a successful result.
+func text(s string, output any) protocol.ToolResult {
+	return protocol.ToolResult{Content: protocol.Content{Text: s}, Output: output}
+}
+
+// refuse is a call that was understood and is not possible: the model sees it
+// in tags, hosts see "Error: …".
+func refuse(format string, args ...any) protocol.ToolResult {
+	r := protocol.UsageError(fmt.Sprintf(format, args...))
+	r.Output = "Error: " + fmt.Sprintf(format, args...)
+	return r
+}
+
+// fail is a tool that failed while it ran.
+func fail(format string, args ...any) protocol.ToolResult {
+	return protocol.ErrorResult(fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,383 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newTools(t *testing.T, o Options) *Tools {
+	t.Helper()
+	if o.CWD == "" {
+		o.CWD = t.TempDir()
+	}
+	if o.Environ == nil {
+		o.Environ = os.Environ()
+	}
+	tools, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tools.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return tools
+}
+
+func writeFile(t *testing.T, dir, name, content string) string {
+	t.Helper()
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func fileText(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// call runs a tool; input is JSON or a value to marshal.
+func call(t *testing.T, tools *Tools, name string, input any) protocol.ToolResult {
+	t.Helper()
+	raw, ok := input.(string)
+	if !ok {
+		data, err := protocol.Marshal(input)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw = string(data)
+	}
+	r, err := tools.Execute(t.Context(), protocol.ToolUse{ID: "toolu_1", Name: name, Input: json.RawMessage(raw)})
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return r
+}
+
+type in map[string]any
+
+func wantText(t *testing.T, r protocol.ToolResult, isError bool, want string) {
+	t.Helper()
+	if diff := cmp.Diff(want, r.Content.Plain()); diff != "" {
+		t.Errorf("text (-want +got):\n%s", diff)
+	}
+	if r.IsError != isError {
+		t.Errorf("IsError = %v, want %v", r.IsError, isError)
+	}
+}
+
+func wantOutput(t *testing.T, r protocol.ToolResult, want string) {
+	t.Helper()
+	got, err := protocol.Marshal(r.Output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("tool_use_result (-want +got):\n%s", diff)
+	}
+}
+
+func TestNewNeedsAbsoluteDirectory(t *testing.T) {
+	for _, dir := range []string{"", ".", "a/b"} {
+		if _, err := New(Options{CWD: dir}); err == nil {
+			t.Errorf("New with directory %q gave no error", dir)
+		}
+	}
+}
+
+func TestUnknownTool(t *testing.T) {
+	tools := newTools(t, Options{})
+	for _, name := range []string{"Frobnicate", "mcp__s__t", "StructuredOutput", ""} {
+		use := protocol.ToolUse{Name: name}
+		if _, err := tools.Execute(t.Context(), use); !errors.Is(err, executor.ErrUnknownTool) {
+			t.Errorf("%q: err = %v, want ErrUnknownTool", name, err)
+		}
+		if r := tools.Check(t.Context(), use); r != nil {
+			t.Errorf("%q: Check refuses a tool that is none of ours: %+v", name, r)
+		}
+	}
+}
+
+// cli-contract 6.1: a tool removed by --disallowedTools or --tools.
+func TestDisabledTool(t *testing.T) {
+	tools := newTools(t, Options{Allowed: func(name string) bool { return name != "Bash" }})
+	want := protocol.UsageError("Error: No such tool available: Bash. Bash is disabled for this session, in subagents as well as here.")
+	if diff := cmp.Diff(want, call(t, tools, "Bash", in{"command": "true"})); diff != "" {
+		t.Errorf("result (-want +got):\n%s", diff)
+	}
+	if r := tools.Check(t.Context(), protocol.ToolUse{Name: "Bash"}); r == nil {
+		t.Error("Check lets a disabled tool pass")
+	}
+	list, err := tools.Tools(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if slices.ContainsFunc(list, func(x protocol.Tool) bool { return x.Name == "Bash" }) {
+		t.Error("Bash is listed")
+	}
+	if _, ok := tools.Tool("Bash"); ok {
+		t.Error("Tool finds Bash")
+	}
+	if x, ok := tools.Tool("Read"); !ok || x.Name != "Read" {
+		t.Errorf("Tool(Read) = %+v, %v", x, ok)
+	}
+}
+
+// cli-observed 2: every default tool exists here, and those that appear on
+// request; and each has a valid schema.
+func TestToolList(t *testing.T) {
+	const wanted = "Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree ListAgents Monitor NotebookEdit Read " +
+		"ReportFindings ScheduleWakeup SendMessage Skill TaskStop ToolSearch WebFetch WebSearch Workflow Write " +
+		"Agent Glob Grep TaskCreate TaskGet TaskList TaskUpdate TodoWrite AskUserQuestion ExitPlanMode EnterPlanMode"
+	list, err := newTools(t, Options{}).Tools(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, x := range list {
+		got = append(got, x.Name)
+		var s struct{ Type string }
+		if err := json.Unmarshal(x.InputSchema, &s); err != nil || s.Type != "object" {
+			t.Errorf("%s: schema %s: %v", x.Name, x.InputSchema, err)
+		}
+		if x.Description == "" {
+			t.Errorf("%s has no description", x.Name)
+		}
+	}
+	if !slices.IsSorted(got) {
+		t.Errorf("not sorted: %v", got)
+	}
+	want := strings.Fields(wanted)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("tools (-want +got):\n%s", diff)
+	}
+}
+
+func TestSchema(t *testing.T) {
+	const want = `{"type":"object","properties":{"file_path":{"description":"Path of the file","type":"string"},` +
+		`"content":{"description":"The whole new content","type":"string"}},"required":["file_path","content"],"additionalProperties":false}`
+	if got := string(writeTool().definition().InputSchema); got != want {
+		t.Errorf("schema of Write:\n%s\nwant\n%s", got, want)
+	}
+}
+
+// cli-observed 7: "Bad input <tool_use_error>InputValidationError: Read failed
+// due to ...".
+func TestInputValidation(t *testing.T) {
+	const missing = "The required parameter `file_path` is missing"
+	tests := []struct{ name, tool, input, want string }{
+		{"missing", "Read", `{}`, "Read failed due to the following issue:\n" + missing},
+		{"no input", "Read", ``, "Read failed due to the following issue:\n" + missing},
+		{"unexpected", "Read", `{"file_path":"a","x":1}`, "Read failed due to the following issue:\nAn unexpected parameter `x` was provided"},
+		{"wrong type", "Read", `{"file_path":1}`, "Read failed due to the following issue:\nThe parameter `file_path` type is expected as `string` but provided as `number`"},
+		{"null", "Read", `{"file_path":null}`, "Read failed due to the following issue:\nThe parameter `file_path` type is expected as `string` but provided as `null`"},
+		{"several", "Read", `{"b":1,"a":2}`, "Read failed due to the following issues:\n" + missing +
+			"\nAn unexpected parameter `a` was provided\nAn unexpected parameter `b` was provided"},
+		{"array", "Read", `[]`, "Read failed due to the following issue:\nThe input is expected as `object` but provided as `array`"},
+		{
+			"nested", "TodoWrite", `{"todos":[{"content":"a","status":"pending"}]}`,
+			"TodoWrite failed due to the following issue:\nThe required parameter `todos[0].activeForm` is missing",
+		},
+		{"enum", "Grep", `{"pattern":"a","output_mode":"x"}`, "Grep failed due to the following issue:\n" +
+			"The parameter `output_mode` must be one of `content`, `files_with_matches`, `count` but is `x`"},
+		{"too few", "AskUserQuestion", `{"questions":[]}`, "AskUserQuestion failed due to the following issue:\n" +
+			"The parameter `questions` must have at least 1 items"},
+	}
+	tools := newTools(t, Options{})
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			want := protocol.UsageError("InputValidationError: " + tt.want)
+			if diff := cmp.Diff(want, call(t, tools, tt.tool, tt.input)); diff != "" {
+				t.Errorf("result (-want +got):\n%s", diff)
+			}
+			r := tools.Check(t.Context(), protocol.ToolUse{Name: tt.tool, Input: json.RawMessage(tt.input)})
+			if r == nil {
+				t.Error("Check lets the call pass")
+			}
+		})
+	}
+	if r := call(t, tools, "Read", `{"file_path"`); !r.IsError || !strings.Contains(r.Content.Text, "not valid JSON") {
+		t.Errorf("broken JSON: %+v", r)
+	}
+}
+
+func TestCheckLetsGoodCallsPass(t *testing.T) {
+	tools := newTools(t, Options{})
+	for name, input := range map[string]string{
+		"Read": `{"file_path":"nosuch"}`, "Bash": `{"command":"exit 1"}`, "Skill": `{"skill":"x"}`, "TaskList": `{}`, "Grep": `{"pattern":"x"}`,
+	} {
+		if r := tools.Check(t.Context(), protocol.ToolUse{Name: name, Input: json.RawMessage(input)}); r != nil {
+			t.Errorf("%s: refused: %+v", name, r)
+		}
+	}
+}
+
+func TestNotSimulated(t *testing.T) {
+	tools := newTools(t, Options{})
+	for _, name := range []string{"Agent", "Task", "Skill", "CronCreate", "Monitor", "Workflow", "WebFetch", "WebSearch"} {
+		input := in{"anything": 1}
+		switch name {
+		case "WebFetch":
+			input = in{"url": "http://x", "prompt": "p"}
+		case "WebSearch":
+			input = in{"query": "q"}
+		}
+		r := call(t, tools, name, input)
+		if !r.IsError || !strings.HasPrefix(r.Content.Text, name+" ") || !strings.Contains(r.Content.Text, "tool_execution.tools."+name) {
+			t.Errorf("%s: %q does not say how to can its result", name, r.Content.Text)
+		}
+	}
+}
+
+func TestReadOnlyCall(t *testing.T) {
+	tests := []struct {
+		name, input string
+		want        bool
+	}{
+		{"Read", `{"file_path":"a"}`, true},
+		{"Glob", `{}`, true},
+		{"Grep", `{}`, true},
+		{"Bash", `{"command":"echo hi"}`, true},
+		{"Bash", `{"command":"ls -la && cat x"}`, true},
+		{"Bash", `{"command":"touch x"}`, false},
+		{"Bash", `{"command":"exit 1"}`, true},
+		{"Bash", `{"command":"echo 'x"}`, false},
+		{"Bash", `{"command":"ls","run_in_background":true}`, false},
+		{"Bash", `{"command":1}`, false},
+		{"Write", `{}`, false},
+		{"mcp__s__t", `{}`, false},
+	}
+	for _, tt := range tests {
+		if got := ReadOnlyCall(protocol.ToolUse{Name: tt.name, Input: json.RawMessage(tt.input)}); got != tt.want {
+			t.Errorf("ReadOnlyCall(%s %s) = %v, want %v", tt.name, tt.input, got, tt.want)
+		}
+	}
+}
+
+// The list and the function agree about the tools that only read.
+func TestReadOnlyList(t *testing.T) {
+	list, err := newTools(t, Options{}).Tools(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range list {
+		if got := ReadOnlyCall(protocol.ToolUse{Name: x.Name}); got != x.ReadOnly {
+			t.Errorf("ReadOnlyCall(%s) = %v, the list says %v", x.Name, got, x.ReadOnly)
+		}
+	}
+}
+
+func TestShape(t *testing.T) {
+	r := Shape(protocol.ToolUse{Name: "Bash"}, "out")
+	wantOutput(t, r, `{"stdout":"out","stderr":"","interrupted":false,"isImage":false,"noOutputExpected":false}`)
+	if !r.ExplicitOK {
+		t.Error("a canned Bash success lacks is_error:false")
+	}
+	r = Shape(protocol.ToolUse{Name: "WebFetch", Input: json.RawMessage(`{"url":"http://x","prompt":"p"}`)}, "page")
+	wantOutput(t, r, `{"bytes":4,"code":200,"codeText":"OK","result":"page","durationMs":0,"url":"http://x"}`)
+	r = Shape(protocol.ToolUse{Name: "WebSearch", Input: json.RawMessage(`{"query":"q"}`)}, "hit")
+	wantOutput(t, r, `{"query":"q","results":["hit"],"durationSeconds":0}`)
+	if r := Shape(protocol.ToolUse{Name: "Read"}, "x"); r.Output != nil || r.ExplicitOK {
+		t.Errorf("Read: %+v, want the text alone", r)
+	}
+}
+
+func TestCancelledCall(t *testing.T) {
+	tools := newTools(t, Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, input := range map[string]string{"Read": `{"file_path":"a"}`, "Bash": `{"command":"true"}`, "Grep": `{"pattern":"a"}`} {
+		r, err := tools.Execute(ctx, protocol.ToolUse{Name: name, Input: json.RawMessage(input)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(executor.Interrupted(), r); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// Calls run beside each other; -race watches.
+func TestParallelCalls(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, dir, "a.txt", "x\n")
+	tools := newTools(t, Options{CWD: dir})
+	calls := map[string]string{
+		"Read": `{"file_path":"a.txt"}`, "Bash": `{"command":"cd . && cat a.txt"}`, "Grep": `{"pattern":"x"}`, "Glob": `{"pattern":"*"}`,
+		"TaskCreate": `{"subject":"s","description":"d"}`, "TaskList": `{}`, "TodoWrite": `{"todos":[]}`,
+	}
+	var wg sync.WaitGroup
+	for name, input := range calls {
+		for range 3 {
+			wg.Go(func() {
+				r, err := tools.Execute(t.Context(), protocol.ToolUse{Name: name, Input: json.RawMessage(input)})
+				if err != nil || r.IsError {
+					t.Errorf("%s: %v %+v", name, err, r.Content)
+				}
+			})
+		}
+	}
+	wg.Wait()
+}
+
+func FuzzExecute(f *testing.F) {
+	for _, seed := range []struct{ name, input string }{
+		{"Read", `{"file_path":"a.txt","offset":-1,"limit":1e300}`},
+		{"Read", `{"file_path":"n.ipynb"}`},
+		{"Edit", `{"file_path":"a.txt","old_string":"x","new_string":"y","replace_all":true}`},
+		{"NotebookEdit", `{"notebook_path":"n.ipynb","new_source":"s","cell_id":"cell-0","edit_mode":"insert","cell_type":"code"}`},
+		{"Glob", `{"pattern":"**/{a,b}*"}`},
+		{"Grep", `{"pattern":"(x|)+","output_mode":"content","multiline":true,"-o":true,"-C":3,"offset":1}`},
+		{"TaskUpdate", `{"taskId":"1","addBlocks":["1","2"],"metadata":{"a":null}}`},
+		{"AskUserQuestion", `{"questions":[{"question":"q","options":[]}],"answers":{"q":["a",1]}}`},
+		{"TodoWrite", `{"todos":[null]}`},
+		{"ExitPlanMode", `{"plan":null}`},
+	} {
+		f.Add(seed.name, seed.input)
+	}
+	f.Fuzz(func(t *testing.T, name, input string) {
+		// Fuzzed commands and paths must not reach the machine.
+		if name == "Bash" || name == "Write" || strings.ContainsAny(input, "/\\~") {
+			return
+		}
+		dir := t.TempDir()
+		writeFile(t, dir, "a.txt", "x\ny\nx\n")
+		writeFile(t, dir, "n.ipynb", `{"cells":[{"cell_type":"code","source":["a"],"outputs":[{}]}],"nbformat":4,"nbformat_minor":5}`)
+		tools := newTools(t, Options{CWD: dir})
+		use := protocol.ToolUse{Name: name, Input: json.RawMessage(input)}
+		r, err := tools.Execute(t.Context(), use)
+		if err != nil && !errors.Is(err, executor.ErrUnknownTool) {
+			t.Fatalf("%s %s: %v", name, input, err)
+		}
+		tools.Check(t.Context(), use)
+		if _, err := protocol.Marshal(r.Output); err != nil {
+			t.Fatalf("%s %s: output: %v", name, input, err)
+		}
+	})
+}

@@ -1,0 +1,137 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/textdiff"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+type editInput struct {
+	FilePath   string `json:"file_path"`
+	OldString  string `json:"old_string"`
+	NewString  string `json:"new_string"`
+	ReplaceAll bool   `json:"replace_all"`
+}
+
+type editOutput struct {
+	FilePath        string          `json:"filePath"`
+	OldString       string          `json:"oldString"`
+	NewString       string          `json:"newString"`
+	OriginalFile    string          `json:"originalFile"`
+	StructuredPatch []textdiff.Hunk `json:"structuredPatch"`
+	UserModified    bool            `json:"userModified"`
+	ReplaceAll      bool            `json:"replaceAll"`
+	// NotInContext: the model edits a file it has not read.
+	NotInContext bool `json:"contentNotInModelContext,omitempty"`
+}
+
+func editTool() tool {
+	return tool{
+		name:        "Edit",
+		description: "Replaces a text in a file. The text must stand in it exactly once, or replace_all be set.",
+		input: object(
+			opt("replace_all", boolean("Replace every occurrence (default false)")),
+			req("file_path", str("Path of the file")),
+			req("old_string", str("The text to replace; empty makes a new file")),
+			req("new_string", str("The text to put there")),
+		),
+		check: typedCheck(func(t *Tools, in editInput) *protocol.ToolResult {
+			_, refusal := t.planEdit(in)
+			return refusal
+		}),
+		run: typed(edit),
+	}
+}
+
+// plannedEdit is an edit that is possible, not yet written.
+type plannedEdit struct {
+	path, before, after string
+	crlf                bool // the file's lines end with \r\n; before and after have \n
+}
+
+func edit(_ context.Context, t *Tools, in editInput) protocol.ToolResult {
+	p, refusal := t.planEdit(in)
+	if refusal != nil {
+		return *refusal
+	}
+	content := p.after
+	if p.crlf {
+		content = strings.ReplaceAll(content, "\n", "\r\n")
+	}
+	if err := os.MkdirAll(filepath.Dir(p.path), 0o755); err != nil {
+		return fail("%s", describe(err, "mkdir", filepath.Dir(p.path)))
+	}
+	if err := os.WriteFile(p.path, []byte(content), 0o644); err != nil {
+		return fail("%s", describe(err, "open", p.path))
+	}
+	out := editOutput{
+		FilePath: p.path, OldString: in.OldString, NewString: in.NewString, OriginalFile: p.before,
+		StructuredPatch: textdiff.Hunks(p.before, p.after, contextLines), ReplaceAll: in.ReplaceAll,
+	}
+	message := updated(p.path)
+	if in.ReplaceAll {
+		message = "The file " + p.path + " has been updated. All occurrences were successfully replaced."
+	}
+	if in.OldString == "" && p.before == "" || t.knows(p.path) {
+		t.know(p.path)
+		return text(message+fileIsKnown, out)
+	}
+	out.NotInContext = true
+	return text(message, out)
+}
+
+// planEdit finds out what the edit would do, or why it is not possible.
+func (t *Tools) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
+	p := plannedEdit{path: t.path(in.FilePath)}
+	no := func(format string, args ...any) (plannedEdit, *protocol.ToolResult) {
+		r := refuse(format, args...)
+		return p, &r
+	}
+	if in.OldString == in.NewString {
+		return no("No changes to make: old_string and new_string are exactly the same.")
+	}
+	data, err := readRegular(p.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && in.OldString == "":
+		p.after = in.NewString
+		return p, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return no("File does not exist. Note: your current working directory is %s.", t.Dir())
+	case err != nil:
+		return no("%s", describe(err, "open", p.path))
+	case in.OldString == "" && strings.TrimSpace(string(data)) != "":
+		return no("Cannot create new file - file already exists.")
+	case strings.HasSuffix(p.path, ".ipynb"):
+		return no("File is a Jupyter Notebook. Use the NotebookEdit to edit this file.")
+	}
+	p.before = string(data)
+	if n := strings.Count(p.before, "\r\n"); n > 0 && n == strings.Count(p.before, "\n") {
+		p.crlf = true
+		for _, s := range []*string{&p.before, &in.OldString, &in.NewString} {
+			*s = strings.ReplaceAll(*s, "\r\n", "\n")
+		}
+	}
+	if in.OldString == "" {
+		p.after = in.NewString
+		return p, nil
+	}
+	switch n := strings.Count(p.before, in.OldString); {
+	case n == 0:
+		return no("String to replace not found in file.\nString: %s", in.OldString)
+	case n > 1 && !in.ReplaceAll:
+		return no("Found %d matches of the string to replace, but replace_all is false. To replace all occurrences, set replace_all to true. "+
+			"To replace only one occurrence, please provide more context to uniquely identify the instance.\nString: %s", n, in.OldString)
+	}
+	limit := 1
+	if in.ReplaceAll {
+		limit = -1
+	}
+	p.after = strings.Replace(p.before, in.OldString, in.NewString, limit)
+	return p, nil
+}

@@ -1,0 +1,334 @@
+package builtin
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/internal/textdiff"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// cli-observed 7 (texts of Read).
+func TestReadText(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, dir, "five.txt", "1\n2\n3\n4\n5")
+	writeFile(t, dir, "crlf.txt", "a\r\nb\r\n")
+	writeFile(t, dir, "empty.txt", "")
+	writeFile(t, dir, "wide.txt", strings.Repeat("é", maxLine+5))
+	writeFile(t, dir, "large.txt", strings.Repeat("0123456789abcde\n", 17<<10))
+	tests := []struct {
+		name    string
+		input   in
+		isError bool
+		want    string
+	}{
+		{"whole", in{"file_path": "five.txt"}, false, "1\t1\n2\t2\n3\t3\n4\t4\n5\t5"},
+		{"absolute", in{"file_path": filepath.Join(dir, "five.txt"), "limit": 1}, false, "1\t1"},
+		{"offset and limit", in{"file_path": "five.txt", "offset": 2, "limit": 2}, false, "2\t2\n3\t3"},
+		{"offset 0", in{"file_path": "five.txt", "offset": 0, "limit": 1}, false, "1\t1"},
+		{"offset only", in{"file_path": "five.txt", "offset": 4}, false, "4\t4\n5\t5"},
+		{"crlf", in{"file_path": "crlf.txt"}, false, "1\ta\n2\tb\n3\t"},
+		{"empty", in{"file_path": "empty.txt"}, false, "<system-reminder>Warning: the file exists but the contents are empty.</system-reminder>"},
+		{
+			"beyond",
+			in{"file_path": "five.txt", "offset": 9},
+			false,
+			"<system-reminder>Warning: the file exists but is shorter than the provided offset (9). The file has 5 lines.</system-reminder>",
+		},
+		{"wide", in{"file_path": "wide.txt"}, false, "1\t" + strings.Repeat("é", maxLine) + "... [truncated]"},
+		{"missing", in{"file_path": "nosuch"}, true, "File does not exist. Note: your current working directory is " + dir + "."},
+		{"directory", in{"file_path": "."}, true, "EISDIR: illegal operation on a directory, read"},
+		{"device", in{"file_path": "/dev/zero"}, true, "Cannot read '/dev/zero': this device file would block or produce infinite output."},
+		{"large", in{"file_path": "large.txt"}, true, "File content (272KB) exceeds maximum allowed size (256KB). Use offset and limit parameters to read " +
+			"specific portions of the file, or search for specific content instead of reading the whole file."},
+		{"large by limit", in{"file_path": "large.txt", "offset": 3, "limit": 1}, false, "3\t0123456789abcde"},
+	}
+	tools := newTools(t, Options{CWD: dir})
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			wantText(t, call(t, tools, "Read", tt.input), tt.isError, tt.want)
+		})
+	}
+}
+
+func TestReadOutput(t *testing.T) {
+	dir := t.TempDir()
+	path := writeFile(t, dir, "five.txt", "1\n2\n3\n4\n5")
+	r := call(t, newTools(t, Options{CWD: dir}), "Read", in{"file_path": "five.txt", "offset": 2, "limit": 2})
+	wantOutput(t, r, fmt.Sprintf(`{"type":"text","file":{"filePath":%q,"content":"2\n3","numLines":2,"startLine":2,"totalLines":5}}`, path))
+}
+
+// A one-pixel image.
+const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+func TestReadImage(t *testing.T) {
+	dir := t.TempDir()
+	data, err := base64.StdEncoding.DecodeString(pixel)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, dir, "p.png", string(data))
+	writeFile(t, dir, "none.png", "")
+	tools := newTools(t, Options{CWD: dir})
+	r := call(t, tools, "Read", in{"file_path": "p.png"})
+	if diff := cmp.Diff(protocol.Content{Blocks: []protocol.Block{protocol.Image("image/png", pixel)}}, r.Content); diff != "" {
+		t.Errorf("content (-want +got):\n%s", diff)
+	}
+	wantOutput(t, r, fmt.Sprintf(`{"type":"image","file":{"base64":%q,"type":"image/png","originalSize":%d,`+
+		`"dimensions":{"originalWidth":1,"originalHeight":1,"displayWidth":1,"displayHeight":1}}}`, pixel, len(data)))
+	wantText(t, call(t, tools, "Read", in{"file_path": "none.png"}), true, "Image file is empty: "+filepath.Join(dir, "none.png"))
+}
+
+const exampleNotebook = `{"cells":[{"cell_type":"markdown","metadata":{},"source":["# T\n","x"]},` +
+	`{"cell_type":"code","id":"abc","execution_count":2,"metadata":{},"outputs":[{"output_type":"stream","name":"stdout","text":["hi\n"]}],"source":"print('hi')"}],` +
+	`"metadata":{"language_info":{"name":"julia"}},"nbformat":4,"nbformat_minor":5}`
+
+func TestReadNotebook(t *testing.T) {
+	dir := t.TempDir()
+	path := writeFile(t, dir, "n.ipynb", exampleNotebook)
+	writeFile(t, dir, "broken.ipynb", "{}")
+	tools := newTools(t, Options{CWD: dir})
+	r := call(t, tools, "Read", in{"file_path": "n.ipynb"})
+	wantText(t, r, false, "<cell id=\"cell-0\"><cell_type>markdown</cell_type># T\nx</cell id=\"cell-0\">\n"+
+		"<cell id=\"abc\">print('hi')</cell id=\"abc\">\n\nhi\n")
+	wantOutput(t, r, fmt.Sprintf(`{"type":"notebook","file":{"filePath":%q,"cells":[{"cellType":"markdown","source":"# T\nx","cell_id":"cell-0"},`+
+		`{"cellType":"code","source":"print('hi')","cell_id":"abc","execution_count":2,"language":"julia","outputs":[{"output_type":"stream","text":"hi\n"}]}]}}`, path))
+	wantText(t, call(t, tools, "Read", in{"file_path": "broken.ipynb"}), false, "1\t{}")
+}
+
+func TestNotebookEdit(t *testing.T) {
+	sources := func(t *testing.T, path string) []string {
+		t.Helper()
+		nb, err := parseNotebook([]byte(fileText(t, path)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []string
+		for _, c := range nb.cells {
+			out = append(out, textOf(c["cell_type"])+":"+textOf(c["source"]))
+		}
+		return out
+	}
+	tests := []struct {
+		name  string
+		input in
+		text  string
+		cells []string
+	}{
+		{"replace", in{"cell_id": "abc", "new_source": "y"}, "Updated cell abc with y", []string{"markdown:# T\nx", "code:y"}},
+		{"replace by number", in{"cell_id": "cell-0", "new_source": "y"}, "Updated cell cell-0 with y", []string{"markdown:y", "code:print('hi')"}},
+		{"change type", in{"cell_id": "0", "new_source": "y", "cell_type": "code"}, "Updated cell 0 with y", []string{"code:y", "code:print('hi')"}},
+		{
+			"insert first",
+			in{"new_source": "y", "cell_type": "code", "edit_mode": "insert"},
+			"Inserted cell 12345678 with y",
+			[]string{"code:y", "markdown:# T\nx", "code:print('hi')"},
+		},
+		{
+			"insert after",
+			in{"cell_id": "abc", "new_source": "y", "cell_type": "markdown", "edit_mode": "insert"},
+			"Inserted cell 12345678 with y",
+			[]string{"markdown:# T\nx", "code:print('hi')", "markdown:y"},
+		},
+		{"delete", in{"cell_id": "cell-0", "new_source": "", "edit_mode": "delete"}, "Deleted cell cell-0", []string{"code:print('hi')"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := writeFile(t, dir, "n.ipynb", exampleNotebook)
+			tt.input["notebook_path"] = path
+			tools := newTools(t, Options{CWD: dir, NewID: func() string { return "1234-56789" }})
+			wantText(t, call(t, tools, "NotebookEdit", tt.input), false, tt.text)
+			if diff := cmp.Diff(tt.cells, sources(t, path)); diff != "" {
+				t.Errorf("cells (-want +got):\n%s", diff)
+			}
+			var keys map[string]json.RawMessage
+			if err := json.Unmarshal([]byte(fileText(t, path)), &keys); err != nil || keys["metadata"] == nil {
+				t.Errorf("other keys are gone: %v", err)
+			}
+		})
+	}
+}
+
+func TestNotebookEditRefusals(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, dir, "n.ipynb", exampleNotebook)
+	tools := newTools(t, Options{CWD: dir})
+	for _, tt := range []struct {
+		input in
+		want  string
+	}{
+		{in{"notebook_path": "a.txt", "new_source": ""}, "File must be a Jupyter notebook (.ipynb file). For editing other file types, use the Edit tool."},
+		{in{"notebook_path": "n.ipynb", "new_source": "x"}, "Cell ID must be specified when not inserting a new cell."},
+		{in{"notebook_path": "n.ipynb", "new_source": "x", "edit_mode": "insert"}, "Cell type is required when using edit_mode=insert."},
+		{in{"notebook_path": "no.ipynb", "new_source": "x", "cell_id": "a"}, "Notebook file does not exist."},
+		{in{"notebook_path": "n.ipynb", "new_source": "x", "cell_id": "cell-2"}, `Cell with ID "cell-2" not found in notebook.`},
+	} {
+		if diff := cmp.Diff(refuse("%s", tt.want), call(t, tools, "NotebookEdit", tt.input)); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", tt.input, diff)
+		}
+	}
+}
+
+// cli-observed 7, "Write ... has been updated successfully".
+func TestWriteUpdate(t *testing.T) {
+	dir := t.TempDir()
+	path := writeFile(t, dir, "a.txt", "old\n")
+	if err := os.Chmod(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := call(t, newTools(t, Options{CWD: dir}), "Write", in{"file_path": "a.txt", "content": "new\n"})
+	wantText(t, r, false, "The file "+path+" has been updated successfully. (file state is current in your context — no need to Read it back)")
+	wantOutput(t, r, fmt.Sprintf(`{"type":"update","filePath":%q,"content":"new\n","structuredPatch":[{"oldStart":1,"oldLines":1,"newStart":1,"newLines":1,`+
+		`"lines":["-old","+new"]}],"originalFile":"old\n","userModified":false}`, path))
+	if got := fileText(t, path); got != "new\n" {
+		t.Errorf("file holds %q", got)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("mode changed: %v %v", info.Mode(), err)
+	}
+}
+
+func TestWriteMakesDirectories(t *testing.T) {
+	dir := t.TempDir()
+	r := call(t, newTools(t, Options{CWD: dir}), "Write", in{"file_path": "x/y/z.txt", "content": "c"})
+	if r.IsError || fileText(t, filepath.Join(dir, "x/y/z.txt")) != "c" {
+		t.Errorf("result %+v", r)
+	}
+}
+
+func TestWriteErrors(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, dir, "file", "")
+	tools := newTools(t, Options{CWD: dir})
+	for _, path := range []string{".", "file/below", "/dev/zero"} {
+		if r := call(t, tools, "Write", in{"file_path": path, "content": "x"}); !r.IsError {
+			t.Errorf("%s: no error: %+v", path, r)
+		}
+	}
+}
+
+// cli-observed 7 (texts of Edit).
+func TestEdit(t *testing.T) {
+	const known = fileIsKnown
+	tests := []struct {
+		name, before  string
+		input         in
+		after         string
+		want, refusal string // FILE stands for the path
+	}{
+		{"one", "a b c", in{"old_string": "b", "new_string": "X"}, "a X c", "The file FILE has been updated successfully." + known, ""},
+		{
+			"all", "a b a",
+			in{"old_string": "a", "new_string": "X", "replace_all": true},
+			"X b X",
+			"The file FILE has been updated. All occurrences were successfully replaced." + known, "",
+		},
+		{"delete", "a\nb\n", in{"old_string": "a\n", "new_string": ""}, "b\n", "The file FILE has been updated successfully." + known, ""},
+		{"crlf", "a\r\nb\r\n", in{"old_string": "a\nb", "new_string": "x\ny"}, "x\r\ny\r\n", "The file FILE has been updated successfully." + known, ""},
+		{"crlf in input", "a\r\nb\r\n", in{"old_string": "a\r\nb", "new_string": "x\r\ny"}, "x\r\ny\r\n", "The file FILE has been updated successfully." + known, ""},
+		{"mixed line ends stay", "a\r\nb\n", in{"old_string": "b", "new_string": "x"}, "a\r\nx\n", "The file FILE has been updated successfully." + known, ""},
+		{"fill empty", " \n", in{"old_string": "", "new_string": "x"}, "x", "The file FILE has been updated successfully." + known, ""},
+		{"no match", "a", in{"old_string": "zzz", "new_string": "x"}, "a", "", "String to replace not found in file.\nString: zzz"},
+		{"several", "a a a", in{"old_string": "a", "new_string": "x"}, "a a a", "", "Found 3 matches of the string to replace, but replace_all is false. " +
+			"To replace all occurrences, set replace_all to true. To replace only one occurrence, please provide more context to uniquely identify the instance.\nString: a"},
+		{"same", "a", in{"old_string": "a", "new_string": "a"}, "a", "", "No changes to make: old_string and new_string are exactly the same."},
+		{"exists", "a", in{"old_string": "", "new_string": "x"}, "a", "", "Cannot create new file - file already exists."},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := writeFile(t, dir, "f.txt", tt.before)
+			tt.input["file_path"] = path
+			tools := newTools(t, Options{CWD: dir})
+			call(t, tools, "Read", in{"file_path": path})
+			r := call(t, tools, "Edit", tt.input)
+			if tt.refusal != "" {
+				if diff := cmp.Diff(refuse("%s", tt.refusal), r); diff != "" {
+					t.Errorf("result (-want +got):\n%s", diff)
+				}
+				raw, _ := protocol.Marshal(tt.input)
+				if tools.Check(t.Context(), protocol.ToolUse{Name: "Edit", Input: raw}) == nil {
+					t.Error("Check lets the call pass")
+				}
+			} else {
+				wantText(t, r, false, strings.ReplaceAll(tt.want, "FILE", path))
+			}
+			if got := fileText(t, path); got != tt.after {
+				t.Errorf("file holds %q, want %q", got, tt.after)
+			}
+		})
+	}
+}
+
+// "Edit needs no prior Read" (cli-observed 7).
+func TestEditUnreadFile(t *testing.T) {
+	dir := t.TempDir()
+	path := writeFile(t, dir, "a.txt", "a\n")
+	r := call(t, newTools(t, Options{CWD: dir}), "Edit", in{"file_path": path, "old_string": "a", "new_string": "b"})
+	wantText(t, r, false, "The file "+path+" has been updated successfully.")
+	if out, ok := r.Output.(editOutput); !ok || !out.NotInContext {
+		t.Errorf("output %+v does not tell that the model has not read the file", r.Output)
+	}
+}
+
+func TestEditNewFile(t *testing.T) {
+	dir := t.TempDir()
+	tools := newTools(t, Options{CWD: dir})
+	r := call(t, tools, "Edit", in{"file_path": "sub/n.txt", "old_string": "", "new_string": "x\n"})
+	path := filepath.Join(dir, "sub/n.txt")
+	if r.IsError || fileText(t, path) != "x\n" {
+		t.Fatalf("result %+v", r)
+	}
+	want := []textdiff.Hunk{{OldStart: 1, NewStart: 1, NewLines: 1, Lines: []string{"+x"}}}
+	if diff := cmp.Diff(want, r.Output.(editOutput).StructuredPatch); diff != "" {
+		t.Errorf("patch (-want +got):\n%s", diff)
+	}
+	r = call(t, tools, "Edit", in{"file_path": "nosuch", "old_string": "a", "new_string": "b"})
+	if diff := cmp.Diff(refuse("File does not exist. Note: your current working directory is %s.", dir), r); diff != "" {
+		t.Errorf("result (-want +got):\n%s", diff)
+	}
+}
+
+func TestHomePath(t *testing.T) {
+	home := t.TempDir()
+	writeFile(t, home, "a.txt", "x")
+	tools := newTools(t, Options{Environ: []string{"HOME=/nowhere", "HOME=" + home}})
+	wantText(t, call(t, tools, "Read", in{"file_path": "~/a.txt"}), false, "1\tx")
+}
+
+func FuzzEdit(f *testing.F) {
+	f.Add("a\nb\na\n", "a", "x", true)
+	f.Add("a\r\nb\r\n", "a\nb", "c", false)
+	f.Add("", "", "new", false)
+	f.Add("\xff\x00", "\xff", "y", false)
+	f.Fuzz(func(t *testing.T, before, old, replacement string, replaceAll bool) {
+		dir := t.TempDir()
+		path := writeFile(t, dir, "f", before)
+		r := edit(t.Context(), newTools(t, Options{CWD: dir}), editInput{path, old, replacement, replaceAll})
+		after := fileText(t, path)
+		if r.IsError {
+			if after != before {
+				t.Fatalf("a refused edit changed %q to %q", before, after)
+			}
+			return
+		}
+		if old == "" || strings.Contains(before, "\r\n") {
+			return
+		}
+		limit := 1
+		if replaceAll {
+			limit = -1
+		}
+		if want := strings.Replace(before, old, replacement, limit); after != want {
+			t.Fatalf("edit of %q gives %q, want %q", before, after, want)
+		}
+	})
+}

@@ -1,0 +1,305 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/claudeless/claudeless/internal/shellcmd"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+// tool is one built-in tool.
+type tool struct {
+	name, description string
+	readOnly          bool
+	input             schema
+	run               func(context.Context, *Tools, protocol.ToolUse) protocol.ToolResult
+	// check finds out before permissions are asked whether a well-formed call
+	// is impossible; nil = never.
+	check func(*Tools, json.RawMessage) *protocol.ToolResult
+}
+
+// all lists the tools by name.
+func all() []tool {
+	return []tool{
+		agentTool("Agent"),
+		askUserQuestionTool(),
+		bashTool(),
+		notSimulated("CronCreate"),
+		notSimulated("CronDelete"),
+		notSimulated("CronList"),
+		editTool(),
+		enterPlanModeTool(),
+		notSimulated("EnterWorktree"),
+		exitPlanModeTool(),
+		notSimulated("ExitWorktree"),
+		globTool(),
+		grepTool(),
+		notSimulated("ListAgents"),
+		notSimulated("Monitor"),
+		notebookEditTool(),
+		readTool(),
+		notSimulated("ReportFindings"),
+		notSimulated("ScheduleWakeup"),
+		notSimulated("SendMessage"),
+		skillTool(),
+		agentTool("Task"),
+		taskCreateTool(),
+		taskGetTool(),
+		taskListTool(),
+		taskStopTool(),
+		taskUpdateTool(),
+		todoWriteTool(),
+		notSimulated("ToolSearch"),
+		webFetchTool(),
+		webSearchTool(),
+		notSimulated("Workflow"),
+		writeTool(),
+	}
+}
+
+func byName() map[string]tool {
+	tools := all()
+	m := make(map[string]tool, len(tools))
+	for _, t := range tools {
+		m[t.name] = t
+	}
+	return m
+}
+
+func definitions() []protocol.Tool {
+	tools := all()
+	out := make([]protocol.Tool, len(tools))
+	for i, t := range tools {
+		out[i] = t.definition()
+	}
+	return out
+}
+
+func (t tool) definition() protocol.Tool {
+	// The schema is a constant of the program: marshalling cannot fail.
+	schema, _ := protocol.Marshal(t.input)
+	return protocol.Tool{Name: t.name, Description: t.description, InputSchema: schema, ReadOnly: t.readOnly}
+}
+
+// typed makes the run function of a tool from one that takes the decoded input.
+func typed[In any](f func(context.Context, *Tools, In) protocol.ToolResult) func(context.Context, *Tools, protocol.ToolUse) protocol.ToolResult {
+	return func(ctx context.Context, t *Tools, call protocol.ToolUse) protocol.ToolResult {
+		in, err := decode[In](call.Input)
+		if err != nil {
+			return refuse("InputValidationError: %s failed due to the following issue:\n%v", call.Name, err)
+		}
+		return f(ctx, t, in)
+	}
+}
+
+// typedCheck is typed for check functions.
+func typedCheck[In any](f func(*Tools, In) *protocol.ToolResult) func(*Tools, json.RawMessage) *protocol.ToolResult {
+	return func(t *Tools, raw json.RawMessage) *protocol.ToolResult {
+		in, err := decode[In](raw)
+		if err != nil {
+			return nil // validation has the words for it
+		}
+		return f(t, in)
+	}
+}
+
+// ReadOnlyCall says that the call may run beside its neighbours: it is one of
+// a tool that only reads, or a Bash command that does. MCP tools tell for
+// themselves ([protocol.Tool.ReadOnly]).
+func ReadOnlyCall(use protocol.ToolUse) bool {
+	switch use.Name {
+	case "Read", "Glob", "Grep", "TaskGet", "TaskList", "WebFetch", "WebSearch":
+		return true
+	case "Bash":
+		in, err := decode[bashInput](use.Input)
+		if err != nil || in.RunInBackground {
+			return false
+		}
+		script, err := shellcmd.Parse(in.Command)
+		return err == nil && script.ReadOnly()
+	}
+	return false
+}
+
+// notSimulated is a tool that clients see in the list and that has no effect
+// here worth imitating.
+func notSimulated(name string) tool {
+	return tool{
+		name:        name,
+		description: "Listed for completeness; not simulated. Give calls a canned result.",
+		input:       schema{Type: "object", Open: true},
+		run: func(_ context.Context, _ *Tools, call protocol.ToolUse) protocol.ToolResult {
+			return needsResult(call.Name, "is not simulated")
+		},
+	}
+}
+
+func needsResult(name, why string) protocol.ToolResult {
+	return fail("%s %s. Give the call a result in the scenario: `result = \"…\"` on the tool call, or `[tool_execution.tools.%[1]s] result = \"…\"`.", name, why)
+}
+
+func webFetchTool() tool {
+	return tool{
+		name: "WebFetch", readOnly: true,
+		description: "Fetches a page and answers a question about it. Needs a canned result: nothing here reaches the network.",
+		input: object(
+			req("url", str("Address of the page")),
+			req("prompt", str("What to find out about the page")),
+			opt("offset", num("Where in a long page to start")),
+		),
+		run: offline,
+	}
+}
+
+func webSearchTool() tool {
+	return tool{
+		name: "WebSearch", readOnly: true,
+		description: "Searches the web. Needs a canned result: nothing here reaches the network.",
+		input: object(
+			req("query", str("What to search for")),
+			opt("allowed_domains", list("Only results from these domains", str(""))),
+			opt("blocked_domains", list("No results from these domains", str(""))),
+		),
+		run: offline,
+	}
+}
+
+func offline(_ context.Context, _ *Tools, call protocol.ToolUse) protocol.ToolResult {
+	return needsResult(call.Name, "does not reach the network here")
+}
+
+// Shape gives a canned text the structure a real result of the tool has, where
+// the text determines it (spec: cli-contract 9.8).
+func Shape(call protocol.ToolUse, s string) protocol.ToolResult {
+	r := text(s, nil)
+	switch call.Name {
+	case "Bash":
+		r.ExplicitOK = true
+		r.Output = bashOutput{Stdout: s}
+	case "WebFetch":
+		in, _ := decode[struct{ URL string }](call.Input)
+		r.Output = struct {
+			Bytes      int    `json:"bytes"`
+			Code       int    `json:"code"`
+			CodeText   string `json:"codeText"`
+			Result     string `json:"result"`
+			DurationMS int    `json:"durationMs"`
+			URL        string `json:"url"`
+		}{len(s), 200, "OK", s, 0, in.URL}
+	case "WebSearch":
+		in, _ := decode[struct{ Query string }](call.Input)
+		r.Output = struct {
+			Query    string   `json:"query"`
+			Results  []string `json:"results"`
+			Duration float64  `json:"durationSeconds"`
+		}{in.Query, []string{s}, 0}
+	}
+	return r
+}
+
+// agentTool defines a tool that the agent executor runs; here is only what
+// clients see of it.
+func agentTool(name string) tool {
+	return tool{
+		name:        name,
+		description: "Starts an agent that works on a task of its own and reports back.",
+		input: object(
+			req("description", str("The task in three to five words")),
+			req("prompt", str("What the agent is to do")),
+			opt("subagent_type", str("The kind of agent")),
+			opt("model", str("The model of the agent")),
+			opt("effort", str("The effort of the agent")),
+			opt("run_in_background", boolean("Do not wait for the agent")),
+			opt("name", str("A name for the agent")),
+			opt("team_name", str("The team that the agent joins")),
+			opt("mode", str("The permission mode of the agent")),
+			opt("isolation", str("Where the agent works")),
+		),
+		run: func(_ context.Context, _ *Tools, call protocol.ToolUse) protocol.ToolResult {
+			return needsResult(call.Name, "has no agents in this session")
+		},
+	}
+}
+
+type stopInput struct {
+	TaskID  string `json:"task_id"`
+	ShellID string `json:"shell_id"`
+}
+
+func taskStopTool() tool {
+	return tool{
+		name:        "TaskStop",
+		description: "Ends a task in the background.",
+		input:       object(opt("task_id", str("The task")), opt("shell_id", str("The task, as older clients call it"))),
+		run:         typed(taskStop),
+	}
+}
+
+func taskStop(_ context.Context, t *Tools, in stopInput) protocol.ToolResult {
+	id := in.TaskID
+	if id == "" {
+		id = in.ShellID
+	}
+	if id == "" {
+		return refuse("InputValidationError: Missing required parameter: task_id")
+	}
+	if t.o.Tasks == nil {
+		return refuse("No task found with ID: %s", id)
+	}
+	info, found := t.o.Tasks.Find(id)
+	if !found {
+		return refuse("No task found with ID: %s", id)
+	}
+	if !t.o.Tasks.Stop(id, task.ByParent) {
+		return refuse("Task %s is not running", id)
+	}
+	what := info.Command
+	if what == "" {
+		what = info.Description
+	}
+	message := fmt.Sprintf("Successfully stopped task: %s (%s)", id, what)
+	return text(message, struct {
+		Message string    `json:"message"`
+		TaskID  string    `json:"task_id"`
+		Type    task.Kind `json:"task_type"`
+		Command string    `json:"command,omitempty"`
+	}{message, id, info.Kind, info.Command})
+}
+
+type skillInput struct {
+	Skill string `json:"skill"`
+	Args  string `json:"args"`
+}
+
+func skillTool() tool {
+	return tool{
+		name:        "Skill",
+		description: "Loads a skill: instructions for a kind of work.",
+		input:       schema{Type: "object", Open: true, Props: []prop{req("skill", str("Name of the skill")), opt("args", str("Arguments"))}},
+		run:         typed(skill),
+	}
+}
+
+// skill answers with a line and puts the skill's text into the conversation
+// behind it.
+func skill(_ context.Context, t *Tools, in skillInput) protocol.ToolResult {
+	body, ok := "", false
+	if t.o.Skill != nil {
+		body, ok = t.o.Skill(in.Skill, in.Args)
+	}
+	if !ok {
+		return refuse("Unknown skill: %s", in.Skill)
+	}
+	r := text("Launching skill: "+in.Skill, struct {
+		Success bool   `json:"success"`
+		Name    string `json:"commandName"`
+	}{true, in.Skill})
+	r.After = append(r.After, &protocol.User{
+		Message:     protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(body)}}},
+		IsSynthetic: true,
+	})
+	return r
+}

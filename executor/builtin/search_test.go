@@ -1,0 +1,176 @@
+package builtin
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// tree makes files whose names come newest first.
+func tree(t *testing.T, names ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for i, n := range names {
+		path := writeFile(t, dir, n, "needle in "+n+"\n")
+		mtime := time.Unix(int64(1_700_000_000-i), 0)
+		if err := os.Chtimes(path, mtime, mtime); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestGlob(t *testing.T) {
+	dir := tree(t, "z.go", "sub/a.go", "sub/deep/m.go", "sub/x.txt", ".hidden/h.go", ".git/g.go")
+	tests := []struct{ pattern, path, want string }{
+		{"**/*.go", "", "z.go\nsub/a.go\nsub/deep/m.go\n.hidden/h.go"},
+		{"*.go", "", "z.go\nsub/a.go\nsub/deep/m.go\n.hidden/h.go"},
+		{"sub/*.go", "", "sub/a.go"},
+		{"./sub/*.go", "", "sub/a.go"},
+		{"**/*.{txt,md}", "", "sub/x.txt"},
+		{"*.go", "sub", "sub/a.go\nsub/deep/m.go"},
+		{"deep/*", "sub", "sub/deep/m.go"},
+		{filepath.Join(dir, "sub", "*.go"), "", "sub/a.go"},
+		{".git/*", "", ".git/g.go"},
+		{"*.rs", "", "No files found"},
+	}
+	tools := newTools(t, Options{CWD: dir})
+	for _, tt := range tests {
+		input := in{"pattern": tt.pattern}
+		if tt.path != "" {
+			input["path"] = tt.path
+		}
+		if diff := cmp.Diff(tt.want, call(t, tools, "Glob", input).Content.Text); diff != "" {
+			t.Errorf("%s in %q (-want +got):\n%s", tt.pattern, tt.path, diff)
+		}
+	}
+}
+
+func TestGlobOutside(t *testing.T) {
+	other := tree(t, "a.go")
+	r := call(t, newTools(t, Options{}), "Glob", in{"pattern": "*.go", "path": other})
+	wantText(t, r, false, filepath.Join(other, "a.go"))
+}
+
+func TestGlobTruncates(t *testing.T) {
+	dir := t.TempDir()
+	for i := range maxGlobbed + 3 {
+		writeFile(t, dir, fmt.Sprintf("f%03d", i), "")
+	}
+	r := call(t, newTools(t, Options{CWD: dir}), "Glob", in{"pattern": "*"})
+	out := r.Output.(globOutput)
+	if !out.Truncated || out.NumFiles != maxGlobbed || out.TotalMatches != maxGlobbed+3 {
+		t.Errorf("output %d of %d, truncated %v", out.NumFiles, out.TotalMatches, out.Truncated)
+	}
+	if !strings.HasSuffix(r.Content.Text, "\n(Results are truncated. Consider using a more specific path or pattern.)") {
+		t.Errorf("text ends with %q", r.Content.Text[len(r.Content.Text)-80:])
+	}
+}
+
+func TestSearchRefusals(t *testing.T) {
+	dir := tree(t, "a.go")
+	tools := newTools(t, Options{CWD: dir})
+	for _, tt := range []struct {
+		tool  string
+		input in
+		want  string
+	}{
+		{"Glob", in{"pattern": "*", "path": "nosuch"}, "Directory does not exist: nosuch. Note: your current working directory is " + dir + "."},
+		{"Glob", in{"pattern": "*", "path": "a.go"}, "Path is not a directory: a.go"},
+		{"Grep", in{"pattern": "x", "path": "nosuch"}, "Path does not exist: nosuch. Note: your current working directory is " + dir + "."},
+		{"Grep", in{"pattern": "("}, "regex parse error: error parsing regexp: missing closing ): `(`"},
+		{"Grep", in{"pattern": "x", "type": "cobol"}, "unrecognized file type: cobol"},
+	} {
+		if diff := cmp.Diff(refuse("%s", tt.want), call(t, tools, tt.tool, tt.input)); diff != "" {
+			t.Errorf("%s %v (-want +got):\n%s", tt.tool, tt.input, diff)
+		}
+	}
+	if r := call(t, tools, "Glob", in{"pattern": "a/[x"}); !r.IsError {
+		t.Errorf("bad pattern: %+v", r)
+	}
+}
+
+func TestGrepContent(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, dir, "a.txt", "one\ntwo needle needle\nthree\nfour\nfive\nsix NEEDLE\nseven\n")
+	writeFile(t, dir, "b.go", "x\r\nneedle\r\n")
+	writeFile(t, dir, "wide.txt", strings.Repeat("w", maxColumns)+"wide needle\n")
+	writeFile(t, dir, "bin", "needle\x00")
+	writeFile(t, dir, ".git/c.txt", "needle\n")
+	tests := []struct {
+		name  string
+		input in
+		want  string
+	}{
+		{"plain", in{"pattern": "needle", "glob": "!wide*"}, "a.txt:2:two needle needle\nb.go:2:needle"},
+		{"end of line", in{"pattern": "needle$", "type": "go"}, "b.go:2:needle"},
+		{"no numbers", in{"pattern": "^three", "-n": false}, "a.txt:three"},
+		{"ignore case", in{"pattern": "needle", "-i": true, "glob": "a.*"}, "a.txt:2:two needle needle\na.txt:6:six NEEDLE"},
+		{"only matching", in{"pattern": "need.e", "-o": true, "glob": "a.txt"}, "a.txt:2:needle\na.txt:2:needle"},
+		{
+			"context",
+			in{"pattern": "needle", "-i": true, "-C": 1, "glob": "a.txt"},
+			"a.txt-1-one\na.txt:2:two needle needle\na.txt-3-three\n--\na.txt-5-five\na.txt:6:six NEEDLE\na.txt-7-seven",
+		},
+		{
+			"context meets",
+			in{"pattern": "needle", "-i": true, "context": 2, "glob": "a.txt"},
+			"a.txt-1-one\na.txt:2:two needle needle\na.txt-3-three\na.txt-4-four\na.txt-5-five\na.txt:6:six NEEDLE\na.txt-7-seven",
+		},
+		{"before", in{"pattern": "three", "-B": 5, "glob": "a.txt"}, "a.txt-1-one\na.txt-2-two needle needle\na.txt:3:three"},
+		{"after", in{"pattern": "six", "-A": 5, "glob": "a.txt"}, "a.txt:6:six NEEDLE\na.txt-7-seven"},
+		{"between files", in{"pattern": "needle", "-A": 1, "glob": "a.txt b.go"}, "a.txt:2:two needle needle\na.txt-3-three\n--\nb.go:2:needle"},
+		{"one file", in{"pattern": "needle", "path": "a.txt"}, "2:two needle needle"},
+		{"multiline", in{"pattern": "three.four", "multiline": true}, "a.txt:3:three\na.txt:4:four"},
+		{"multiline only matching", in{"pattern": "ree.fo", "multiline": true, "-o": true}, "a.txt:3:ree\na.txt:4:fo"},
+		{"not multiline", in{"pattern": "three.four"}, "No matches found"},
+		{"long line", in{"pattern": "wide needle"}, "wide.txt:1:[Omitted long matching line]"},
+		{"glob list", in{"pattern": "needle", "glob": "*.{go,rs}"}, "b.go:2:needle"},
+		{"glob commas", in{"pattern": "needle", "glob": "*.go,*.rs"}, "b.go:2:needle"},
+		{
+			"head_limit",
+			in{"pattern": "e", "glob": "a.txt", "head_limit": 2},
+			"a.txt:1:one\na.txt:2:two needle needle\n\n[Showing results with pagination = limit: 2]",
+		},
+		{
+			"offset",
+			in{"pattern": "e", "glob": "a.txt", "head_limit": 1, "offset": 1},
+			"a.txt:2:two needle needle\n\n[Showing results with pagination = limit: 1, offset: 1]",
+		},
+	}
+	tools := newTools(t, Options{CWD: dir})
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.input["output_mode"] = "content"
+			wantText(t, call(t, tools, "Grep", tt.input), false, tt.want)
+		})
+	}
+}
+
+func TestGrepFiles(t *testing.T) {
+	dir := tree(t, "z.go", "a.go", "sub/m.go")
+	tools := newTools(t, Options{CWD: dir})
+	r := call(t, tools, "Grep", in{"pattern": "needle"})
+	wantText(t, r, false, "Found 3 files\nz.go\na.go\nsub/m.go")
+	wantOutput(t, r, `{"mode":"files_with_matches","numFiles":3,"filenames":["z.go","a.go","sub/m.go"],"totalFiles":3}`)
+	r = call(t, tools, "Grep", in{"pattern": "needle", "head_limit": 1, "glob": "/*.go"})
+	wantText(t, r, false, "Found 1 file limit: 1\nz.go")
+	wantOutput(t, r, `{"mode":"files_with_matches","numFiles":1,"filenames":["z.go"],"totalFiles":2,"appliedLimit":1}`)
+	wantText(t, call(t, tools, "Grep", in{"pattern": "nosuch"}), false, "No files found")
+}
+
+func TestGrepCount(t *testing.T) {
+	dir := tree(t, "a.go", "b.go")
+	writeFile(t, dir, "b.go", "needle\nx\nneedle needle\n")
+	tools := newTools(t, Options{CWD: dir})
+	r := call(t, tools, "Grep", in{"pattern": "needle", "output_mode": "count"})
+	wantText(t, r, false, "a.go:1\nb.go:2\n\nFound 3 total occurrences across 2 files.")
+	wantOutput(t, r, `{"mode":"count","numFiles":2,"filenames":[],"content":"a.go:1\nb.go:2","numMatches":3,"totalFiles":2}`)
+	wantText(t, call(t, tools, "Grep", in{"pattern": "nosuch", "output_mode": "count"}), false,
+		"No matches found\n\nFound 0 total occurrences across 0 files.")
+}

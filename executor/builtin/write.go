@@ -1,0 +1,114 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/claudeless/claudeless/internal/textdiff"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+const (
+	contextLines = 3
+	fileIsKnown  = " (file state is current in your context — no need to Read it back)"
+)
+
+type writeInput struct {
+	FilePath string `json:"file_path"`
+	Content  string `json:"content"`
+}
+
+type writeOutput struct {
+	Type            string          `json:"type"` // create, update
+	FilePath        string          `json:"filePath"`
+	Content         string          `json:"content"`
+	StructuredPatch []textdiff.Hunk `json:"structuredPatch"`
+	OriginalFile    *string         `json:"originalFile"`
+	UserModified    bool            `json:"userModified"`
+}
+
+func writeTool() tool {
+	return tool{
+		name:        "Write",
+		description: "Writes a file, replacing what it held. Missing directories are made.",
+		input: object(
+			req("file_path", str("Path of the file")),
+			req("content", str("The whole new content")),
+		),
+		run: typed(write),
+	}
+}
+
+func write(_ context.Context, t *Tools, in writeInput) protocol.ToolResult {
+	path := t.path(in.FilePath)
+	old, err := readRegular(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fail("%s", describe(err, "open", path))
+	}
+	created := err != nil
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fail("%s", describe(err, "mkdir", filepath.Dir(path)))
+	}
+	if err := os.WriteFile(path, []byte(in.Content), 0o644); err != nil {
+		return fail("%s", describe(err, "open", path))
+	}
+	t.know(path)
+	out := writeOutput{Type: "create", FilePath: path, Content: in.Content, StructuredPatch: []textdiff.Hunk{}}
+	if created {
+		return text("File created successfully at: "+path+fileIsKnown, out)
+	}
+	original := string(old)
+	out.Type, out.OriginalFile = "update", &original
+	out.StructuredPatch = textdiff.Hunks(original, in.Content, contextLines)
+	return text(updated(path)+fileIsKnown, out)
+}
+
+func updated(path string) string { return "The file " + path + " has been updated successfully." }
+
+// maxFile bounds what is read into memory.
+const maxFile = 1 << 30
+
+// readRegular reads a whole file; directories, devices and pipes are errors.
+func readRegular(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, errDirectory
+	case !info.Mode().IsRegular():
+		return nil, errDevice
+	case info.Size() > maxFile:
+		return nil, errTooLarge
+	}
+	return os.ReadFile(path)
+}
+
+var (
+	errDirectory = errors.New("EISDIR: illegal operation on a directory, read")
+	errDevice    = errors.New("not a regular file: reading it would block or never end")
+	errTooLarge  = errors.New("file is larger than 1 GB")
+)
+
+// describe words a file error as Node does.
+func describe(err error, op, path string) string {
+	code := ""
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		code = "ENOENT: no such file or directory"
+	case errors.Is(err, fs.ErrPermission):
+		code = "EACCES: permission denied"
+	case errors.Is(err, errDirectory):
+		return err.Error()
+	default:
+		var pe *fs.PathError
+		if errors.As(err, &pe) {
+			err = pe.Err
+		}
+		return err.Error() + ", " + op + " '" + path + "'"
+	}
+	return code + ", " + op + " '" + path + "'"
+}

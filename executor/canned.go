@@ -1,0 +1,110 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Mode says what happens to a call that has no canned result.
+type Mode int
+
+const (
+	// Live runs it.
+	Live Mode = iota
+	// Mock answers it with an error: no server and no built-in tool is reached.
+	Mock
+)
+
+// CannedTool is what a scenario says about every call of one tool
+// (tool_execution.tools.NAME).
+type CannedTool struct {
+	Result *string // nil = none
+	// Error refuses the calls; AutoApprove lifts that.
+	Error       *string
+	AutoApprove bool
+}
+
+// CannedOptions configures [Canned]. The zero value lets every call pass that
+// brings no result of its own.
+type CannedOptions struct {
+	Mode Mode
+	// Tools is keyed by canonical tool name.
+	Tools map[string]CannedTool
+	// Shape makes the result of a successful canned call, so that it has the
+	// structure the real tool's result has; nil = the text alone.
+	Shape func(call protocol.ToolUse, text string) protocol.ToolResult
+}
+
+// Answers says that the call will be answered without a real tool; there is
+// nothing then that could check its input.
+func (o CannedOptions) Answers(call protocol.ToolUse) bool {
+	tool := o.Tools[call.Name]
+	return o.Mode == Mock || tool.refuses() || tool.Result != nil || call.Script != nil && call.Script.Result != nil
+}
+
+func (t CannedTool) refuses() bool { return t.Error != nil && !t.AutoApprove }
+
+// Canned answers calls from the scenario: a refusal of the tool, else the
+// call's own result, else the tool's result, else what Mode says. A delay of
+// the call comes before all of these (spec: scenario-format 1).
+func Canned(o CannedOptions) Middleware {
+	return Func(func(ctx context.Context, call protocol.ToolUse, next Executor) (protocol.ToolResult, error) {
+		var script protocol.CallScript
+		if call.Script != nil {
+			script = *call.Script
+		}
+		if !wait(ctx, script.DelayMS) {
+			return Interrupted(), nil
+		}
+		tool := o.Tools[call.Name]
+		if tool.refuses() {
+			return protocol.ErrorResult("Permission denied: " + *tool.Error), nil
+		}
+		text := script.Result
+		if text == nil {
+			text = tool.Result
+		}
+		switch {
+		case text != nil && script.IsError:
+			return protocol.ErrorResult(*text), nil
+		case text != nil && o.Shape != nil:
+			return o.Shape(call, *text), nil
+		case text != nil:
+			return protocol.ToolResult{Content: protocol.Content{Text: *text}}, nil
+		case o.Mode == Mock:
+			return protocol.ErrorResult(fmt.Sprintf("No mock result configured for tool '%s'", call.Name)), nil
+		}
+		return next.Execute(ctx, call)
+	})
+}
+
+// wait sleeps; false = ctx ended first.
+func wait(ctx context.Context, ms int) bool {
+	if ms <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(time.Duration(ms) * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Interrupted is the result of a call that ended because its context did
+// (spec: cli-contract 4.4).
+func Interrupted() protocol.ToolResult {
+	return protocol.ToolResult{
+		Content: protocol.Content{Text: "The user doesn't want to proceed with this tool use. " +
+			"The tool use was rejected (eg. if it was a file edit, the new_string was NOT written to the file). " +
+			"STOP what you are doing and wait for the user to tell you how to proceed."},
+		IsError:          true,
+		Output:           "User rejected tool use",
+		NonExecutionKind: "user-rejected",
+	}
+}

@@ -1,0 +1,44 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Composite tries its members in order; the first that knows the tool runs it.
+type Composite []Executor
+
+// Tools returns the members' tools in order; of two tools with one name the
+// first wins.
+func (c Composite) Tools(ctx context.Context) ([]protocol.Tool, error) {
+	var all []protocol.Tool
+	seen := map[string]bool{}
+	for _, member := range c {
+		tools, err := member.Tools(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("listing tools: %w", err)
+		}
+		for _, t := range tools {
+			if !seen[t.Name] {
+				seen[t.Name] = true
+				all = append(all, t)
+			}
+		}
+	}
+	return all, nil
+}
+
+// Execute runs the call with the first member that knows it; none knowing it
+// is [ErrUnknownTool].
+func (c Composite) Execute(ctx context.Context, call protocol.ToolUse) (protocol.ToolResult, error) {
+	for _, member := range c {
+		result, err := member.Execute(ctx, call)
+		if !errors.Is(err, ErrUnknownTool) {
+			return result, err
+		}
+	}
+	return protocol.ToolResult{}, ErrUnknownTool
+}

@@ -1,0 +1,52 @@
+// Package executor runs one tool call: MCP servers first, then built-in tools.
+//
+// Its one invariant: a tool that fails is a [protocol.ToolResult] with IsError;
+// a Go error means that this program failed (or, as [ErrUnknownTool], that
+// somebody else should try). It knows nothing of scenarios, turns or output.
+package executor
+
+import (
+	"context"
+	"errors"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// ErrUnknownTool says that an executor does not have the tool. [Composite]
+// then tries the next one. Test with errors.Is.
+var ErrUnknownTool = errors.New("unknown tool")
+
+// Executor runs tool calls. Both methods may be called from many goroutines.
+type Executor interface {
+	// Tools lists what can be called, in a stable order.
+	Tools(ctx context.Context) ([]protocol.Tool, error)
+	// Execute runs one call by its canonical name. When ctx ends the call is
+	// cancelled and the result says so.
+	Execute(ctx context.Context, call protocol.ToolUse) (protocol.ToolResult, error)
+}
+
+// Middleware wraps an executor: permission, hooks, breakpoints, faults. It may
+// answer itself, change the call or the result, or call next more than once.
+type Middleware func(next Executor) Executor
+
+// Chain wraps base so that the first middleware is the outermost.
+func Chain(base Executor, layers ...Middleware) Executor {
+	for i := len(layers) - 1; i >= 0; i-- {
+		base = layers[i](base)
+	}
+	return base
+}
+
+// Func makes a middleware from a function around Execute; Tools passes through.
+func Func(f func(ctx context.Context, call protocol.ToolUse, next Executor) (protocol.ToolResult, error)) Middleware {
+	return func(next Executor) Executor { return &layer{Executor: next, f: f} }
+}
+
+type layer struct {
+	Executor
+	f func(context.Context, protocol.ToolUse, Executor) (protocol.ToolResult, error)
+}
+
+func (l *layer) Execute(ctx context.Context, call protocol.ToolUse) (protocol.ToolResult, error) {
+	return l.f(ctx, call, l.Executor)
+}

@@ -1,0 +1,35 @@
+package executor
+
+import (
+	"context"
+	"slices"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Hide takes tools away for good: they are not listed, and calling one is
+// [ErrUnknownTool].
+func Hide(hidden func(protocol.Tool) bool) Middleware {
+	return func(next Executor) Executor { return &hiding{next: next, hidden: hidden} }
+}
+
+type hiding struct {
+	next   Executor
+	hidden func(protocol.Tool) bool
+}
+
+func (h *hiding) Tools(ctx context.Context) ([]protocol.Tool, error) {
+	tools, err := h.next.Tools(ctx)
+	return slices.DeleteFunc(slices.Clone(tools), h.hidden), err
+}
+
+func (h *hiding) Execute(ctx context.Context, call protocol.ToolUse) (protocol.ToolResult, error) {
+	tools, err := h.Tools(ctx)
+	if err != nil {
+		return protocol.ToolResult{}, err
+	}
+	if !slices.ContainsFunc(tools, func(t protocol.Tool) bool { return t.Name == call.Name }) {
+		return protocol.ToolResult{}, ErrUnknownTool
+	}
+	return h.next.Execute(ctx, call)
+}

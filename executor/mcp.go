@@ -1,0 +1,46 @@
+package executor
+
+import (
+	"context"
+	"errors"
+
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// MCP runs tool calls on the servers of a manager. The manager belongs to the
+// caller, who starts and closes it.
+type MCP struct {
+	Manager *mcp.Manager
+	// OnProgress hears the progress of calls; nil = nobody does. It runs on the
+	// goroutine of Execute.
+	OnProgress func(call protocol.ToolUse, p mcp.Progress)
+}
+
+// Tools lists the tools of all connected servers.
+func (m MCP) Tools(context.Context) ([]protocol.Tool, error) { return m.Manager.Tools(), nil }
+
+// Execute runs one call. A name that no server has, or whose server has failed
+// or is switched off, is [ErrUnknownTool].
+func (m MCP) Execute(ctx context.Context, call protocol.ToolUse) (protocol.ToolResult, error) {
+	req := mcp.CallRequest{Tool: call.Name, ToolUseID: call.ID, Input: call.Input}
+	if m.OnProgress != nil {
+		req.OnProgress = func(p mcp.Progress) { m.OnProgress(call, p) }
+	}
+	result, err := m.Manager.Call(ctx, req)
+	switch {
+	case err == nil:
+		return result, nil
+	case errors.Is(err, mcp.ErrNotConnected) && m.listed(call.Name):
+		return protocol.ErrorResult(err.Error()), nil
+	default:
+		return protocol.ToolResult{}, ErrUnknownTool
+	}
+}
+
+// listed reports whether a tool is in the list although its server cannot be
+// called now, as while it is being reconnected.
+func (m MCP) listed(name string) bool {
+	_, err := m.Manager.Resolve(name)
+	return err == nil
+}

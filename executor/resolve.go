@@ -1,0 +1,183 @@
+package executor
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// mcpPrefix begins the canonical name of every MCP tool.
+const mcpPrefix = "mcp__"
+
+// Index finds tools by the names that scenarios write. It is read-only after
+// [NewIndex] and serves many goroutines.
+type Index struct {
+	canonical map[string]protocol.Tool
+	qualified map[string]string   // "server/tool" → canonical name
+	bare      map[string][]string // raw MCP tool name → canonical names, in list order
+	servers   map[string]bool     // raw server names
+}
+
+// NewIndex indexes a tool list; of two tools with one name the first wins.
+func NewIndex(tools []protocol.Tool) *Index {
+	x := &Index{
+		canonical: make(map[string]protocol.Tool, len(tools)),
+		qualified: make(map[string]string, len(tools)),
+		bare:      make(map[string][]string, len(tools)),
+		servers:   map[string]bool{},
+	}
+	for _, t := range tools {
+		if _, ok := x.canonical[t.Name]; ok {
+			continue
+		}
+		x.canonical[t.Name] = t
+		if t.Server == "" && t.RawName == "" {
+			continue
+		}
+		x.servers[t.Server] = true
+		if key := t.Server + "/" + t.RawName; x.qualified[key] == "" {
+			x.qualified[key] = t.Name
+		}
+		x.bare[t.RawName] = append(x.bare[t.RawName], t.Name)
+	}
+	return x
+}
+
+// Tool returns the tool with this canonical name.
+func (x *Index) Tool(canonical string) (protocol.Tool, bool) {
+	t, ok := x.canonical[canonical]
+	return t, ok
+}
+
+// Canonical is [Index.Resolve] without the warning.
+func (x *Index) Canonical(written string) string {
+	name, _ := x.Resolve(written)
+	return name
+}
+
+// Resolve returns the canonical name of a tool written as "mcp__server__tool",
+// "server/tool" or "tool". A bare name means an MCP tool before a built-in; if
+// several servers have it, the first one's is meant and warning says so. An
+// unknown "server/tool" becomes the name it would have, any other unknown name
+// stays as it is.
+func (x *Index) Resolve(written string) (canonical, warning string) {
+	if t, ok := x.canonical[written]; ok && strings.HasPrefix(t.Name, mcpPrefix) {
+		return written, ""
+	}
+	if name, ok := x.qualified[written]; ok {
+		return name, ""
+	}
+	if names := x.bare[written]; len(names) > 0 {
+		if len(names) > 1 {
+			warning = x.ambiguous(written, names)
+		}
+		return names[0], warning
+	}
+	if _, ok := x.canonical[written]; ok {
+		return written, ""
+	}
+	if server, tool, ok := x.cut(written); ok {
+		return mcpPrefix + normalise(server) + "__" + normalise(tool), ""
+	}
+	return written, ""
+}
+
+func (x *Index) ambiguous(written string, names []string) string {
+	servers := make([]string, len(names))
+	for i, n := range names {
+		servers[i] = x.canonical[n].Server
+	}
+	return fmt.Sprintf("tool %q is offered by the servers %s; using that of %s (write %q to choose)",
+		written, strings.Join(servers, ", "), servers[0], servers[0]+"/"+written)
+}
+
+// cut splits "server/tool"; a known server's name may itself hold slashes.
+func (x *Index) cut(written string) (server, tool string, ok bool) {
+	for i := len(written) - 1; i > 0; i-- {
+		if written[i] == '/' && x.servers[written[:i]] {
+			return written[:i], written[i+1:], true
+		}
+	}
+	server, tool, ok = strings.Cut(written, "/")
+	return server, tool, ok && server != "" && tool != ""
+}
+
+// Meta names an MCP call for display; false for every other tool. An MCP tool
+// that is not in the list has a display name only.
+func (x *Index) Meta(use protocol.ToolUse) (protocol.ToolUseMeta, bool) {
+	if t, ok := x.canonical[use.Name]; ok {
+		if t.Server == "" && t.RawName == "" {
+			return protocol.ToolUseMeta{}, false
+		}
+		return protocol.ToolUseMeta{
+			ID: use.ID, DisplayName: DisplayName(t), ServerDisplayName: t.ServerTitle, ToolName: t.RawName,
+		}, true
+	}
+	rest, ok := strings.CutPrefix(use.Name, mcpPrefix)
+	if !ok {
+		return protocol.ToolUseMeta{}, false
+	}
+	return protocol.ToolUseMeta{ID: use.ID, DisplayName: spaced(x.toolPart(rest))}, true
+}
+
+// toolPart cuts the server off "server__tool". Server names may hold "__", so
+// the longest known one is tried before the first "__".
+func (x *Index) toolPart(rest string) string {
+	longest := ""
+	for server := range x.servers {
+		prefix := normalise(server) + "__"
+		if len(prefix) > len(longest) && strings.HasPrefix(rest, prefix) {
+			longest = prefix
+		}
+	}
+	if longest != "" {
+		return rest[len(longest):]
+	}
+	if _, name, ok := strings.Cut(rest, "__"); ok {
+		return name
+	}
+	return rest
+}
+
+// DisplayName is the tool's title as its owner declared it, else its own name
+// made readable.
+func DisplayName(t protocol.Tool) string {
+	if t.Title != "" {
+		return t.Title
+	}
+	var hints struct {
+		Title string `json:"title"`
+	}
+	if len(t.Annotations) > 0 && json.Unmarshal(t.Annotations, &hints) == nil && hints.Title != "" {
+		return hints.Title
+	}
+	if t.RawName != "" {
+		return spaced(t.RawName)
+	}
+	return t.Name
+}
+
+func spaced(name string) string {
+	name = strings.NewReplacer("_", " ", "-", " ").Replace(name)
+	first, size := utf8.DecodeRuneInString(name)
+	if size == 0 || first == utf8.RuneError {
+		return name
+	}
+	return string(unicode.ToUpper(first)) + name[size:]
+}
+
+// normalise makes a part of a canonical name: every character outside
+// [A-Za-z0-9_-] becomes "_" (spec: cli-observed 6).
+func normalise(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
+			return r
+		}
+		return '_'
+	}, s)
+}
