@@ -4,16 +4,24 @@ import (
 	"bytes"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 const hidden = "[redacted]"
 
+// Compiled on first use: a run without a journal should not pay for them.
 var (
-	secretName = regexp.MustCompile(`(?i)(token|secret|passw|credential|api_?key|private_?key|authorization)`)
-	secretText = regexp.MustCompile(`sk-[A-Za-z0-9_-]{8,}|gh[pousr]_[A-Za-z0-9]{20,}|(?i:bearer\s+)[A-Za-z0-9._~+/-]{8,}=*`)
-	secretKey  = regexp.MustCompile(`(?i)("[^"]*(?:token|secret|passw|credential|api_?key|authorization)[^"]*"\s*:\s*)"(?:[^"\\]|\\.)*"`)
+	secretName = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)(token|secret|passw|credential|api_?key|private_?key|authorization)`)
+	})
+	secretText = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`sk-[A-Za-z0-9_-]{8,}|gh[pousr]_[A-Za-z0-9]{20,}|(?i:bearer\s+)[A-Za-z0-9._~+/-]{8,}=*`)
+	})
+	secretKey = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)("[^"]*(?:token|secret|passw|credential|api_?key|authorization)[^"]*"\s*:\s*)"(?:[^"\\]|\\.)*"`)
+	})
 )
 
 // redactor hides secrets in JSON lines.
@@ -25,7 +33,7 @@ func newRedactor(environ []string) redactor {
 	var r redactor
 	for _, kv := range environ {
 		name, value, _ := strings.Cut(kv, "=")
-		if len(value) < 6 || !secretName.MatchString(name) {
+		if len(value) < 6 || !secretName().MatchString(name) {
 			continue
 		}
 		if text, err := protocol.Marshal(value); err == nil {
@@ -39,6 +47,6 @@ func (r redactor) apply(line []byte) []byte {
 	for _, v := range r.values {
 		line = bytes.ReplaceAll(line, v, []byte(hidden))
 	}
-	line = secretKey.ReplaceAll(line, []byte(`${1}"`+hidden+`"`))
-	return secretText.ReplaceAll(line, []byte(hidden))
+	line = secretKey().ReplaceAll(line, []byte(`${1}"`+hidden+`"`))
+	return secretText().ReplaceAll(line, []byte(hidden))
 }

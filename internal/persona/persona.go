@@ -123,7 +123,7 @@ func WithMCP(builtin []string, tools []protocol.Tool) []string {
 		}
 	}
 	slices.SortFunc(names, byName)
-	return append(slices.Clone(builtin), names...)
+	return append(append([]string{}, builtin...), names...)
 }
 
 // Init is the init event of a session before anything of a run is filled in.

@@ -236,7 +236,7 @@ func (p *Process) Stop(ctx context.Context) {
 		}
 		killGroup(p.pid)
 		p.waitFor(context.WithoutCancel(ctx), sweepLimit)
-		p.stdin.Close()
+		_ = p.stdin.Close() // a pipe whose reader is gone
 		p.stdout.Close()
 		p.stderr.Close()
 		<-p.drained

@@ -52,31 +52,31 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-func child(t testing.TB, mode string) Command {
-	t.Helper()
+func child(tb testing.TB, mode string) Command {
+	tb.Helper()
 	self, err := os.Executable()
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	return Command{Path: self, Env: []string{"PROC_CHILD=" + mode}}
+	return Command{Path: self, Env: []string{"PROC_CHILD=" + mode, "GORACE=atexit_sleep_ms=0"}}
 }
 
-func launch(t testing.TB, mode string) *Process {
-	t.Helper()
-	p, err := Start(t.Context(), Options{Command: child(t, mode)})
+func launch(tb testing.TB, mode string) *Process {
+	tb.Helper()
+	p, err := Start(tb.Context(), Options{Command: child(tb, mode)})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { p.Stop(context.WithoutCancel(t.Context())) })
+	tb.Cleanup(func() { p.Stop(context.WithoutCancel(tb.Context())) })
 	return p
 }
 
 // openFiles counts this process's file descriptors.
-func openFiles(t testing.TB) int {
-	t.Helper()
+func openFiles(tb testing.TB) int {
+	tb.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
 	if err != nil {
-		t.Skip("no /proc")
+		tb.Skip("no /proc")
 	}
 	return len(entries)
 }

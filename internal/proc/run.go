@@ -19,6 +19,9 @@ type RunOptions struct {
 	// Limit bounds each captured stream; the rest is read and dropped. 0 =
 	// 10 MB.
 	Limit int
+	// Tee receives a copy of standard output as it comes, without a limit. Its
+	// Write is called from one goroutine and must not fail; nil = no copy.
+	Tee io.Writer
 	// Timeout ends the command; 0 = none.
 	Timeout time.Duration
 	// KillAfter is how long after SIGTERM the group is killed; 0 = 500 ms.
@@ -49,7 +52,7 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 	}
 	cmd.Stdin = bytes.NewReader(o.Stdin)
 	limit := orDefault(o.Limit, defaultRunLimit)
-	out := &capture{limit: limit}
+	out := &capture{limit: limit, tee: o.Tee}
 	errs := out
 	var pp pipes
 	stdout := pp.fromChild(&cmd.Stdout)
@@ -142,6 +145,7 @@ func waitAtMost(wg *sync.WaitGroup, d time.Duration) {
 // capture keeps the first limit bytes of a stream and drops the rest.
 type capture struct {
 	limit     int
+	tee       io.Writer // nil = none
 	buf       bytes.Buffer
 	truncated bool
 }
@@ -151,6 +155,9 @@ func (c *capture) readFrom(r *os.File) {
 }
 
 func (c *capture) Write(p []byte) (int, error) {
+	if c.tee != nil {
+		_, _ = c.tee.Write(p) // must not fail
+	}
 	keep := min(len(p), c.limit-c.buf.Len())
 	c.buf.Write(p[:keep])
 	c.truncated = c.truncated || keep < len(p)

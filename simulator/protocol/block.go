@@ -39,6 +39,16 @@ type ToolUse struct {
 	// Hook is the verdict a PreToolUse hook gave before permission is decided;
 	// nil = none. It never crosses the process boundary.
 	Hook *HookVerdict `json:"-"`
+	// Agent is the sub-agent that makes the call; nil = the main conversation.
+	// It never crosses the process boundary.
+	Agent *AgentRef `json:"-"`
+}
+
+// AgentRef names a running sub-agent.
+type AgentRef struct {
+	ID    string
+	Type  string // "general-purpose", …
+	Depth int    // 1 = started by the main conversation
 }
 
 // HookVerdict is what a PreToolUse hook says about permission: "allow" skips
@@ -53,6 +63,17 @@ type CallScript struct {
 	Result  *string // canned result text; nil = none
 	IsError bool    // the canned result is an error
 	DelayMS int     // wait before the call runs
+	// Subagent scripts the agent that an Agent call starts; nil = the agent's
+	// prompt is answered by the rules like any other.
+	Subagent *SubagentScript
+}
+
+// SubagentScript is what the scenario says about the agent of one call.
+type SubagentScript struct {
+	Type       string // kind of agent when the call's input names none
+	Background bool   // the call returns at once when its input does not say
+	// Steps are the agent's messages, for the scenario engine that made them.
+	Steps any
 }
 
 // ToolResultBlock is the answer to a [ToolUse], as the model sees it.

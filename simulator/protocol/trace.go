@@ -58,6 +58,14 @@ type CLIRetry struct {
 // Warning is text for the user on stderr.
 type Warning struct{ Text string }
 
+// Unshown is an event that transcripts keep and stdout does not show: what a
+// sub-agent says when nobody asked to hear it.
+type Unshown struct{ Event Event }
+
+// Spent is what a sub-agent has used: part of the session's costs, not of its
+// turn's usage.
+type Spent struct{ Models map[string]ModelUsage }
+
 // Custom is a line for the transcript only.
 type Custom struct{ Line json.RawMessage }
 
@@ -68,6 +76,8 @@ func (*Unmet) event()    {}
 func (*CLIRetry) event() {}
 func (*Warning) event()  {}
 func (*Custom) event()   {}
+func (*Unshown) event()  {}
+func (*Spent) event()    {}
 
 func (*Prompted) trace() {}
 func (*Matched) trace()  {}
@@ -76,3 +86,5 @@ func (*Unmet) trace()    {}
 func (*CLIRetry) trace() {}
 func (*Warning) trace()  {}
 func (*Custom) trace()   {}
+func (*Unshown) trace()  {}
+func (*Spent) trace()    {}

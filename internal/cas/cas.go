@@ -1,0 +1,138 @@
+// Package cas keeps bytes under the name of their content.
+//
+// Its one invariant: what Get returns hashes to the CID it was asked for. A
+// CID is the lower-case hexadecimal SHA-512 of the bytes as they are; values
+// born here are stored as canonical JSON, so that equal values share a CID.
+// The package knows nothing of calls, tools or breakpoints.
+package cas
+
+import (
+	"container/list"
+	"crypto/sha512"
+	"encoding/hex"
+	"fmt"
+	"sync"
+)
+
+// Options bound a store. The zero value has the defaults.
+type Options struct {
+	MaxBytes int64 // of all values together; 0 = 512 MiB
+	MaxValue int64 // of one value; 0 = 64 MiB
+}
+
+const (
+	defaultMaxBytes = 512 << 20
+	defaultMaxValue = 64 << 20
+)
+
+// TooLargeError is a value over the limit of the store; it was not kept.
+type TooLargeError struct{ Size, Limit int64 }
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("value of %d bytes is over the limit of %d", e.Size, e.Limit)
+}
+
+// Store keeps values in memory. When it is full the values not used for the
+// longest time are dropped and counted. All methods may be called from many
+// goroutines.
+type Store struct {
+	o Options
+
+	mu      sync.Mutex
+	byCID   map[string]*list.Element // of *value
+	used    *list.List               // most recently used first
+	bytes   int64
+	dropped int
+}
+
+type value struct {
+	cid  string
+	data []byte
+}
+
+// New makes an empty store.
+func New(o Options) *Store {
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = defaultMaxBytes
+	}
+	if o.MaxValue <= 0 {
+		o.MaxValue = min(defaultMaxValue, o.MaxBytes)
+	}
+	return &Store{o: o, byCID: map[string]*list.Element{}, used: list.New()}
+}
+
+// CID names data by its content: 128 hexadecimal digits.
+func CID(data []byte) string {
+	sum := sha512.Sum512(data)
+	return hex.EncodeToString(sum[:])
+}
+
+// IsCID reports whether s has the form of a CID.
+func IsCID(s string) bool {
+	if len(s) != 2*sha512.Size {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// Put keeps data, which must not be changed any more, and returns its CID. The
+// error is a *TooLargeError; the CID is right even then.
+func (s *Store) Put(data []byte) (string, error) {
+	cid := CID(data)
+	if size := int64(len(data)); size > s.o.MaxValue {
+		return cid, &TooLargeError{Size: size, Limit: s.o.MaxValue}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e, ok := s.byCID[cid]; ok {
+		s.used.MoveToFront(e)
+		return cid, nil
+	}
+	s.byCID[cid] = s.used.PushFront(&value{cid: cid, data: data})
+	s.bytes += int64(len(data))
+	for s.bytes > s.o.MaxBytes {
+		oldest, ok := s.used.Remove(s.used.Back()).(*value)
+		if !ok {
+			break
+		}
+		delete(s.byCID, oldest.cid)
+		s.bytes -= int64(len(oldest.data))
+		s.dropped++
+	}
+	return cid, nil
+}
+
+// Get returns the bytes of a CID; they must not be changed.
+func (s *Store) Get(cid string) (data []byte, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, ok := s.byCID[cid]
+	if !ok {
+		return nil, false
+	}
+	s.used.MoveToFront(e)
+	v, ok := e.Value.(*value)
+	if !ok {
+		return nil, false
+	}
+	return v.data, true
+}
+
+// Stats is how much a store holds.
+type Stats struct {
+	Values  int   `json:"values"`
+	Bytes   int64 `json:"bytes"`
+	Dropped int   `json:"dropped"` // values given up for room
+}
+
+// Stats tells how much the store holds now.
+func (s *Store) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Stats{Values: s.used.Len(), Bytes: s.bytes, Dropped: s.dropped}
+}
