@@ -1,0 +1,333 @@
+package diag
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// Binder is implemented by pointers to types that have more than one form in a
+// file; see [Binding] for what it can do.
+type Binder interface {
+	BindValue(v Value, b *Binding)
+}
+
+// Binding is one run of [Bind]. It collects what is wrong.
+type Binding struct {
+	ix    *Index
+	list  List
+	plans map[reflect.Type]*plan
+}
+
+// Bind decodes a generic tree, as a TOML or JSON parser gives it, into the
+// struct target points to and returns everything that is wrong with it, at the
+// positions that ix knows. Fields take part by a tag
+//
+//	toml:"name"              the key; "-" or no tag = not in the file
+//	toml:"name,required"     the key must be there
+//	enum:"a,b"               the strings allowed
+//	min:"0" max:"1"          bounds of a number
+//
+// Fields of embedded structs take part as if they stood in the outer one; a
+// struct has at most 64 keys.
+// Keys without a field are errors. Strings, booleans, numbers, pointers,
+// slices, string-keyed maps, structs, any, [json.RawMessage] (keys in file
+// order), [Value] and types with [Binder] can be targets. A value that is
+// wrong leaves its field as it was.
+func Bind(tree map[string]any, target any, ix *Index) List {
+	b := &Binding{ix: ix, plans: map[reflect.Type]*plan{}}
+	b.Into(fromAny(tree, ix.root), target)
+	return b.list
+}
+
+// Bind decodes the file as the index read it; use it only when [Index.Doubt]
+// is nil.
+func (ix *Index) Bind(target any) List {
+	b := &Binding{ix: ix, plans: map[reflect.Type]*plan{}}
+	b.Into(ix.root, target)
+	return b.list
+}
+
+// Into binds v to what target points to, as [Bind] does for fields. Inside
+// BindValue, target must be of another type than the receiver. It tells whether
+// nothing was wrong.
+func (b *Binding) Into(v Value, target any) bool {
+	before := len(b.list)
+	b.bind(v, reflect.ValueOf(target).Elem(), "")
+	return len(b.list) == before
+}
+
+// Errorf reports a problem with v.
+func (b *Binding) Errorf(v Value, format string, args ...any) {
+	b.report(int(v.off), "", format, args...)
+}
+
+// Hintf reports a problem with v and says what to do about it.
+func (b *Binding) Hintf(v Value, hint, format string, args ...any) {
+	b.report(int(v.off), hint, format, args...)
+}
+
+// KeyHintf reports a problem with a key.
+func (b *Binding) KeyHintf(f Field, hint, format string, args ...any) {
+	b.report(int(f.off), hint, format, args...)
+}
+
+func (b *Binding) report(off int, hint, format string, args ...any) {
+	d := b.ix.at(off)
+	d.Message, d.Hint = fmt.Sprintf(format, args...), hint
+	b.list = append(b.list, d)
+}
+
+// bind stores v in dst. key names the field in messages; "" = unknown.
+func (b *Binding) bind(v Value, dst reflect.Value, key string) {
+	if dst.CanAddr() && dst.Kind() != reflect.Pointer {
+		switch t := dst.Addr().Interface().(type) {
+		case Binder:
+			t.BindValue(v, b)
+			return
+		case *json.RawMessage:
+			*t = v.AppendJSON(nil)
+			return
+		case *Value:
+			*t = v
+			return
+		}
+	}
+	switch dst.Kind() {
+	case reflect.Pointer:
+		b.pointer(v, dst, key)
+	case reflect.Struct:
+		b.structure(v, dst, key)
+	case reflect.Slice:
+		b.slice(v, dst, key)
+	case reflect.Map:
+		b.mapping(v, dst, key)
+	case reflect.Interface:
+		if x := v.Any(); x != nil {
+			dst.Set(reflect.ValueOf(x))
+		}
+	default:
+		b.scalar(v, dst, key)
+	}
+}
+
+func (b *Binding) pointer(v Value, dst reflect.Value, key string) {
+	if v.Kind == Null {
+		return
+	}
+	p := reflect.New(dst.Type().Elem())
+	before := len(b.list)
+	b.bind(v, p.Elem(), key)
+	if len(b.list) == before || v.Kind == Table {
+		dst.Set(p)
+	}
+}
+
+func (b *Binding) slice(v Value, dst reflect.Value, key string) {
+	if v.Kind != Array {
+		b.wrongType(v, key, "an array")
+		return
+	}
+	items := v.list.items
+	s := reflect.MakeSlice(dst.Type(), len(items), len(items))
+	for i, item := range items {
+		b.bind(item, s.Index(i), key)
+	}
+	dst.Set(s)
+}
+
+func (b *Binding) mapping(v Value, dst reflect.Value, key string) {
+	if v.Kind != Table {
+		b.wrongType(v, key, "a table")
+		return
+	}
+	m := reflect.MakeMapWithSize(dst.Type(), len(v.table.fields))
+	for _, f := range v.table.fields {
+		e := reflect.New(dst.Type().Elem()).Elem()
+		b.bind(f.Value, e, f.Key)
+		m.SetMapIndex(reflect.ValueOf(f.Key).Convert(dst.Type().Key()), e)
+	}
+	dst.Set(m)
+}
+
+func (b *Binding) structure(v Value, dst reflect.Value, key string) {
+	if v.Kind != Table {
+		b.wrongType(v, key, "a table")
+		return
+	}
+	p := b.plan(dst.Type())
+	var seen uint64
+	for i := range v.table.fields {
+		f := &v.table.fields[i]
+		n := p.find(f.Key)
+		if n < 0 {
+			b.unknown(f, p)
+			continue
+		}
+		seen |= 1 << n
+		b.field(f.Value, dst.FieldByIndex(p.fields[n].index), &p.fields[n])
+	}
+	for n := range p.fields {
+		if p.fields[n].required && seen&(1<<n) == 0 {
+			b.report(int(v.off), "", "missing key `%s`", p.fields[n].name)
+		}
+	}
+}
+
+func (b *Binding) field(v Value, dst reflect.Value, f *field) {
+	before := len(b.list)
+	b.bind(v, dst, f.name)
+	if len(b.list) > before {
+		return
+	}
+	if f.enum != nil && v.Kind == String {
+		b.checkEnum(v, f)
+	}
+	if (f.min != nil || f.max != nil) && (v.Kind == Int || v.Kind == Float) {
+		b.checkRange(v, f)
+	}
+}
+
+func (b *Binding) checkEnum(v Value, f *field) {
+	for _, e := range f.enum {
+		if v.Text == e {
+			return
+		}
+	}
+	b.report(int(v.off), MeantHint(v.Text, f.enum), "`%s` cannot be %q: expected one of %s", f.name, v.Text, strings.Join(f.enum, ", "))
+}
+
+func (b *Binding) checkRange(v Value, f *field) {
+	n, err := parseFloat(v.Text)
+	switch {
+	case err != nil || math.IsNaN(n):
+		b.report(int(v.off), "", "`%s` must be a finite number", f.name)
+	case f.min != nil && n < *f.min:
+		b.report(int(v.off), "", "`%s` must be at least %v", f.name, *f.min)
+	case f.max != nil && n > *f.max:
+		b.report(int(v.off), "", "`%s` must be at most %v", f.name, *f.max)
+	}
+}
+
+func (b *Binding) unknown(f *Field, p *plan) {
+	names := make([]string, len(p.fields))
+	for i := range p.fields {
+		names[i] = p.fields[i].name
+	}
+	hint := MeantHint(f.Key, names)
+	if hint == "" && len(names) > 0 && len(names) <= 12 {
+		hint = "known keys here: " + strings.Join(names, ", ")
+	}
+	b.report(int(f.off), hint, "unknown key `%s`", f.Key)
+}
+
+// MeantHint is "did you mean `x`?" for the candidate nearest to name; "" when
+// none is near.
+func MeantHint(name string, candidates []string) string {
+	if near := Nearest(name, candidates); near != "" {
+		return "did you mean `" + near + "`?"
+	}
+	return ""
+}
+
+func (b *Binding) scalar(v Value, dst reflect.Value, key string) {
+	switch k := dst.Kind(); {
+	case k == reflect.String:
+		if v.Kind != String {
+			b.wrongType(v, key, "a string")
+			return
+		}
+		dst.SetString(v.Text)
+	case k == reflect.Bool:
+		if v.Kind != Bool {
+			b.wrongType(v, key, "a boolean")
+			return
+		}
+		dst.SetBool(v.Text == "true")
+	case dst.CanInt():
+		n, err := parseInt(v.Text)
+		if v.Kind != Int || err != nil || dst.OverflowInt(n) {
+			b.wrongType(v, key, "an integer")
+			return
+		}
+		dst.SetInt(n)
+	case dst.CanFloat():
+		n, err := parseFloat(v.Text)
+		if (v.Kind != Int && v.Kind != Float) || err != nil {
+			b.wrongType(v, key, "a number")
+			return
+		}
+		dst.SetFloat(n)
+	default:
+		panic("diag: cannot bind to " + dst.Type().String())
+	}
+}
+
+func (b *Binding) wrongType(v Value, key, want string) {
+	name := ""
+	if key != "" {
+		name = "`" + key + "` "
+	}
+	got := v.Kind.String()
+	if v.Kind == String && len(v.Text) <= 40 {
+		got = "the string " + strconv.Quote(v.Text)
+	} else if v.Kind == Int {
+		got = "the integer " + v.Text
+	}
+	b.report(int(v.off), "", "%smust be %s, not %s", name, want, got)
+}
+
+// plan is what Bind needs to know of a struct type.
+type plan struct{ fields []field }
+
+type field struct {
+	name     string
+	index    []int
+	required bool
+	enum     []string
+	min, max *float64
+}
+
+func (p *plan) find(key string) int {
+	for i := range p.fields {
+		if p.fields[i].name == key {
+			return i
+		}
+	}
+	return -1
+}
+
+func (b *Binding) plan(t reflect.Type) *plan {
+	if p, ok := b.plans[t]; ok {
+		return p
+	}
+	p := &plan{}
+	for _, sf := range reflect.VisibleFields(t) {
+		name, opts, _ := strings.Cut(sf.Tag.Get("toml"), ",")
+		if name == "" || name == "-" {
+			continue
+		}
+		f := field{name: name, index: sf.Index, required: opts == "required"}
+		if e := sf.Tag.Get("enum"); e != "" {
+			f.enum = strings.Split(e, ",")
+		}
+		f.min, f.max = bound(sf.Tag.Get("min")), bound(sf.Tag.Get("max"))
+		p.fields = append(p.fields, f)
+	}
+	b.plans[t] = p
+	return p
+}
+
+func bound(tag string) *float64 {
+	if tag == "" {
+		return nil
+	}
+	f, err := strconv.ParseFloat(tag, 64)
+	if err != nil {
+		panic("diag: bad bound " + strconv.Quote(tag))
+	}
+	return &f
+}

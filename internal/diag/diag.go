@@ -1,0 +1,69 @@
+package diag
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Position is a place in a file. Line and Col are 1-based, Col counts
+// characters; Line 0 = unknown.
+type Position struct {
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
+	Col  int    `json:"column,omitempty"`
+}
+
+// String is "FILE:LINE:COL", without the parts that are not known.
+func (p Position) String() string {
+	switch {
+	case p.Line == 0:
+		return p.File
+	case p.Col == 0:
+		return fmt.Sprintf("%s:%d", p.File, p.Line)
+	}
+	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col)
+}
+
+// Diagnostic is one problem of a file.
+type Diagnostic struct {
+	Pos     Position `json:"position"`
+	Message string   `json:"message"`
+	Hint    string   `json:"hint,omitempty"`   // what to do about it; "" = none
+	Source  string   `json:"source,omitempty"` // text of the line, without its end
+	Warning bool     `json:"warning,omitempty"`
+}
+
+// String is "FILE:LINE:COL: message", on one line.
+func (d Diagnostic) String() string {
+	msg := d.Message
+	if d.Warning {
+		msg = "warning: " + msg
+	}
+	if at := d.Pos.String(); at != "" {
+		return at + ": " + msg
+	}
+	return msg
+}
+
+// List is all that is to be said about some files. As an error its text is
+// one line a diagnostic; [Render] shows more.
+type List []Diagnostic
+
+// Error joins the diagnostics, one a line.
+func (l List) Error() string {
+	lines := make([]string, len(l))
+	for i, d := range l {
+		lines[i] = d.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Err is the list as an error; nil when it holds nothing but warnings.
+func (l List) Err() error {
+	for _, d := range l {
+		if !d.Warning {
+			return l
+		}
+	}
+	return nil
+}

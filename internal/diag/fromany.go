@@ -1,0 +1,172 @@
+package diag
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// fromAny makes a Value of a generic tree. Places and the order of keys come
+// from like, the same value as the index knows it, where it has them.
+func fromAny(x any, like Value) Value {
+	v := Value{off: like.off}
+	switch t := x.(type) {
+	case nil:
+	case string:
+		v.Kind, v.Text = String, t
+	case bool:
+		v.Kind, v.Text = Bool, strconv.FormatBool(t)
+	case int64:
+		v.Kind, v.Text = Int, strconv.FormatInt(t, 10)
+	case int:
+		v.Kind, v.Text = Int, strconv.Itoa(t)
+	case float64:
+		v.Kind, v.Text = Float, formatFloat(t)
+	case json.Number:
+		v.Kind, v.Text = Float, t.String()
+		if plainInt.MatchString(v.Text) {
+			v.Kind = Int
+		}
+	case time.Time:
+		v.Kind, v.Text = Time, t.Format(time.RFC3339Nano)
+		if like.Kind == Time {
+			v.Text = like.Text
+		}
+	case []any:
+		v.Kind, v.list = Array, &list{itemsFrom(t, like)}
+	case []map[string]any:
+		tables := make([]any, len(t))
+		for i := range t {
+			tables[i] = t[i]
+		}
+		v.Kind, v.list = Array, &list{itemsFrom(tables, like)}
+	case map[string]any:
+		v.Kind, v.table = Table, tableFrom(t, like)
+	default:
+		v.Kind, v.Text = String, fmt.Sprint(t)
+	}
+	return v
+}
+
+func itemsFrom(from []any, like Value) []Value {
+	items := make([]Value, len(from))
+	for i, x := range from {
+		hint := Value{off: like.off}
+		if known := like.Items(); i < len(known) {
+			hint = known[i]
+		}
+		items[i] = fromAny(x, hint)
+	}
+	return items
+}
+
+func tableFrom(m map[string]any, like Value) *table {
+	t := &table{fields: make([]Field, 0, len(m))}
+	done := make(map[string]bool, len(m))
+	for _, f := range like.Fields() {
+		if x, ok := m[f.Key]; ok {
+			done[f.Key] = true
+			t.add(Field{Key: f.Key, off: f.off, Value: fromAny(x, f.Value)})
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		if !done[key] {
+			t.add(Field{Key: key, off: like.off, Value: fromAny(m[key], Value{off: like.off})})
+		}
+	}
+	return t
+}
+
+func formatFloat(f float64) string {
+	switch {
+	case math.IsInf(f, 1):
+		return "inf"
+	case math.IsInf(f, -1):
+		return "-inf"
+	case math.IsNaN(f):
+		return "nan"
+	}
+	return strconv.FormatFloat(f, 'g', -1, 64)
+}
+
+// AppendJSON appends the value as compact JSON: keys in file order, integers
+// as they are written, date-times as strings.
+func (v Value) AppendJSON(dst []byte) []byte {
+	switch v.Kind {
+	case Int:
+		if n, err := parseInt(v.Text); err == nil {
+			return strconv.AppendInt(dst, n, 10)
+		}
+		return append(dst, v.Text...)
+	case Float:
+		return appendFloat(dst, v.Text)
+	case Bool:
+		return append(dst, v.Text...)
+	case String, Time:
+		return appendString(dst, v.Text)
+	case Array:
+		dst = append(dst, '[')
+		for i, item := range v.list.items {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = item.AppendJSON(dst)
+		}
+		return append(dst, ']')
+	case Table:
+		dst = append(dst, '{')
+		for i := range v.table.fields {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			dst = appendString(dst, v.table.fields[i].Key)
+			dst = append(dst, ':')
+			dst = v.table.fields[i].Value.AppendJSON(dst)
+		}
+		return append(dst, '}')
+	}
+	return append(dst, "null"...)
+}
+
+// appendFloat writes a float; JSON has no infinities, they become null.
+func appendFloat(dst []byte, text string) []byte {
+	if json.Valid([]byte(text)) {
+		return append(dst, text...)
+	}
+	f, err := parseFloat(text)
+	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
+		return append(dst, "null"...)
+	}
+	return strconv.AppendFloat(dst, f, 'g', -1, 64)
+}
+
+func appendString(dst []byte, s string) []byte {
+	plain := true
+	for i := 0; i < len(s) && plain; i++ {
+		plain = s[i] >= ' ' && s[i] < 0x7f && s[i] != '"' && s[i] != '\\'
+	}
+	if plain {
+		dst = append(dst, '"')
+		dst = append(dst, s...)
+		return append(dst, '"')
+	}
+	var buf jsonString
+	return append(dst, buf.encode(s)...)
+}
+
+// jsonString encodes strings without escaping <, > and &.
+type jsonString struct{ bytes.Buffer }
+
+func (b *jsonString) encode(s string) []byte {
+	enc := json.NewEncoder(b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(s); err != nil {
+		return []byte(`""`) // strings always encode
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}

@@ -1,0 +1,211 @@
+package diag
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+	"unicode/utf8"
+)
+
+// Path leads to a value: string keys of tables and int indexes of arrays.
+type Path []any
+
+// String writes the path as people do: responses[2].pattern.type.
+func (p Path) String() string {
+	var b strings.Builder
+	for _, step := range p {
+		switch s := step.(type) {
+		case int:
+			fmt.Fprintf(&b, "[%d]", s)
+		case string:
+			if b.Len() > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(s)
+		}
+	}
+	return b.String()
+}
+
+// Index knows where every key and value of a file stands. It is read-only
+// after it was made.
+type Index struct {
+	file    string
+	src     string
+	root    Value
+	lines   []int32 // offset of the beginning of each line
+	problem *problem
+}
+
+// problem is the first thing a scanner could not read with certainty.
+type problem struct {
+	off     int
+	message string
+}
+
+func newIndex(file string, src []byte) *Index {
+	ix := &Index{file: file, src: string(src)}
+	ix.lines = make([]int32, 1, 1+strings.Count(ix.src, "\n"))
+	for i := 0; i < len(ix.src); i++ {
+		j := strings.IndexByte(ix.src[i:], '\n')
+		if j < 0 {
+			break
+		}
+		i += j
+		ix.lines = append(ix.lines, int32(i+1))
+	}
+	return ix
+}
+
+// IndexTOML scans TOML source. It never fails: what it cannot read it skips,
+// and [Index.Doubt] tells.
+func IndexTOML(file string, src []byte) *Index {
+	ix := newIndex(file, src)
+	s := &tomlScanner{src: ix.src, root: &table{header: true}}
+	s.scan()
+	ix.root, ix.problem = Value{Kind: Table, table: s.root}, s.problem
+	return ix
+}
+
+// IndexJSON scans JSON source. It never fails: what follows the first error is
+// not indexed, and [Index.Doubt] tells.
+func IndexJSON(file string, src []byte) *Index {
+	ix := newIndex(file, src)
+	s := &jsonScanner{src: ix.src}
+	ix.root = s.document()
+	ix.problem = s.problem
+	return ix
+}
+
+// Root is the whole file as one table.
+func (ix *Index) Root() Value { return ix.root }
+
+// Doubt returns the first place that was not read with certainty: the parser
+// of the format has to judge it. Nil = the whole file was read and is valid.
+func (ix *Index) Doubt() *Diagnostic {
+	if ix.problem == nil {
+		return nil
+	}
+	d := ix.at(ix.problem.off)
+	d.Message = ix.problem.message
+	return &d
+}
+
+// Pos returns where path stands: a key for the fields of tables, the value for
+// elements of arrays (an element of [[a]] stands at its header). A path that
+// the file does not have gives its nearest known parent.
+func (ix *Index) Pos(path Path) Position {
+	off, _, _ := ix.lookup(path)
+	return ix.position(off)
+}
+
+// Keys returns the keys of the table at path in file order; nil when there is
+// no table.
+func (ix *Index) Keys(path Path) []string {
+	_, v, ok := ix.lookup(path)
+	if !ok {
+		return nil
+	}
+	var keys []string
+	for _, f := range v.Fields() {
+		keys = append(keys, f.Key)
+	}
+	return keys
+}
+
+// At makes a diagnostic for path, with position and source line.
+func (ix *Index) At(path Path, message string) Diagnostic {
+	off, _, _ := ix.lookup(path)
+	d := ix.at(off)
+	d.Message = message
+	return d
+}
+
+// AtLine makes a diagnostic for a line and column as another parser gives them.
+func (ix *Index) AtLine(line, col int, message string) Diagnostic {
+	line = max(1, min(line, len(ix.lines)))
+	d := ix.at(int(ix.lines[line-1]))
+	d.Pos.Col, d.Message = max(1, min(col, 1+utf8.RuneCountInString(d.Source))), message
+	return d
+}
+
+// AtText makes a diagnostic for a place inside the string at path: offset
+// characters from its beginning. Where the string is not written in the file
+// as it is (escapes), it is the string's own place.
+func (ix *Index) AtText(path Path, offset int, message string) Diagnostic {
+	off, v, ok := ix.lookup(path)
+	if ok && v.Kind == String {
+		off = int(v.off)
+		for _, quotes := range []int{1, 3, 4, 5} { // ", """, """ and a line end
+			if begin := off + quotes; begin <= len(ix.src) && strings.HasPrefix(ix.src[begin:], v.Text) {
+				off = begin + byteOffset(v.Text, offset)
+				break
+			}
+		}
+	}
+	d := ix.at(off)
+	d.Message = message
+	return d
+}
+
+func byteOffset(s string, runes int) int {
+	for i := range s {
+		if runes == 0 {
+			return i
+		}
+		runes--
+	}
+	return len(s)
+}
+
+// Lookup returns the value at path; false = the file has none.
+func (ix *Index) Lookup(path Path) (Value, bool) {
+	_, v, ok := ix.lookup(path)
+	return v, ok
+}
+
+func (ix *Index) lookup(path Path) (off int, v Value, ok bool) {
+	v = ix.root
+	off = int(v.off)
+	for _, step := range path {
+		switch s := step.(type) {
+		case string:
+			if v.table == nil {
+				return off, v, false
+			}
+			f := v.table.find(s)
+			if f == nil {
+				return off, v, false
+			}
+			off, v = int(f.off), f.Value
+		case int:
+			items := v.Items()
+			if s < 0 || s >= len(items) {
+				return off, v, false
+			}
+			v = items[s]
+			off = int(v.off)
+		default:
+			return off, v, false
+		}
+	}
+	return off, v, true
+}
+
+// position turns a byte offset into line and column.
+func (ix *Index) position(off int) Position {
+	off = max(0, min(off, len(ix.src)))
+	line := sort.Search(len(ix.lines), func(i int) bool { return int(ix.lines[i]) > off })
+	start := int(ix.lines[line-1])
+	return Position{File: ix.file, Line: line, Col: 1 + utf8.RuneCountInString(ix.src[start:off])}
+}
+
+// at is a diagnostic without a message for a byte offset.
+func (ix *Index) at(off int) Diagnostic {
+	pos := ix.position(off)
+	rest := ix.src[ix.lines[pos.Line-1]:]
+	if end := strings.IndexByte(rest, '\n'); end >= 0 {
+		rest = rest[:end]
+	}
+	return Diagnostic{Pos: pos, Source: strings.TrimSuffix(rest, "\r")}
+}

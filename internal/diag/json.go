@@ -1,0 +1,202 @@
+package diag
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// jsonScanner reads JSON (RFC 8259, no comments, no repeated keys) and stops
+// at the first error.
+type jsonScanner struct {
+	src     string
+	pos     int
+	depth   int
+	problem *problem
+}
+
+func (s *jsonScanner) doubt(off int, message string) bool {
+	if s.problem == nil {
+		s.problem = &problem{off: off, message: message}
+	}
+	return false
+}
+
+func (s *jsonScanner) document() Value {
+	v, ok := s.value()
+	s.space()
+	if ok && s.pos < len(s.src) {
+		s.doubt(s.pos, "expected the end of the file")
+	}
+	if ok && v.Kind != Table {
+		s.doubt(int(v.off), "expected an object")
+	}
+	if v.Kind != Table {
+		return Value{Kind: Table, table: &table{}}
+	}
+	return v
+}
+
+func (s *jsonScanner) space() {
+	for s.pos < len(s.src) && strings.IndexByte(" \t\r\n", s.src[s.pos]) >= 0 {
+		s.pos++
+	}
+}
+
+func (s *jsonScanner) peek() byte {
+	if s.pos < len(s.src) {
+		return s.src[s.pos]
+	}
+	return 0
+}
+
+func (s *jsonScanner) value() (Value, bool) {
+	s.space()
+	v := Value{off: int32(s.pos)}
+	var ok bool
+	switch c := s.peek(); {
+	case c == '{':
+		v.Kind = Table
+		v.table, ok = s.object()
+	case c == '[':
+		v.Kind = Array
+		v.list = &list{}
+		v.list.items, ok = s.array()
+	case c == '"':
+		v.Kind = String
+		v.Text, ok = s.str()
+	default:
+		v.Kind, v.Text, ok = s.bare()
+	}
+	return v, ok
+}
+
+func (s *jsonScanner) enter() bool {
+	if s.depth >= maxDepth {
+		return s.doubt(s.pos, "nested too deep")
+	}
+	s.depth++
+	s.pos++
+	s.space()
+	return true
+}
+
+func (s *jsonScanner) object() (*table, bool) {
+	t := &table{}
+	if !s.enter() {
+		return t, false
+	}
+	defer func() { s.depth-- }()
+	if s.peek() == '}' {
+		s.pos++
+		return t, true
+	}
+	for {
+		s.space()
+		off := s.pos
+		if s.peek() != '"' {
+			return t, s.doubt(s.pos, "expected a key in double quotes")
+		}
+		key, ok := s.str()
+		if !ok {
+			return t, false
+		}
+		s.space()
+		if s.peek() != ':' {
+			return t, s.doubt(s.pos, "expected `:` after the key")
+		}
+		s.pos++
+		v, ok := s.value()
+		if t.find(key) != nil {
+			return t, s.doubt(off, "key `"+key+"` is defined twice")
+		}
+		t.add(Field{Key: key, Value: v, off: int32(off)})
+		if !ok {
+			return t, false
+		}
+		s.space()
+		switch s.peek() {
+		case ',':
+			s.pos++
+		case '}':
+			s.pos++
+			return t, true
+		default:
+			return t, s.doubt(s.pos, "expected `,` or `}`")
+		}
+	}
+}
+
+func (s *jsonScanner) array() ([]Value, bool) {
+	items := []Value{}
+	if !s.enter() {
+		return items, false
+	}
+	defer func() { s.depth-- }()
+	if s.peek() == ']' {
+		s.pos++
+		return items, true
+	}
+	for {
+		v, ok := s.value()
+		items = append(items, v)
+		if !ok {
+			return items, false
+		}
+		s.space()
+		switch s.peek() {
+		case ',':
+			s.pos++
+		case ']':
+			s.pos++
+			return items, true
+		default:
+			return items, s.doubt(s.pos, "expected `,` or `]`")
+		}
+	}
+}
+
+func (s *jsonScanner) str() (string, bool) {
+	start := s.pos
+	plain := true
+	for i := start + 1; i < len(s.src); i++ {
+		switch c := s.src[i]; {
+		case c == '\\':
+			plain = false
+			i++
+		case c < ' ':
+			return "", s.doubt(i, "the string is not closed, or holds a control character")
+		case c == '"':
+			s.pos = i + 1
+			if plain {
+				return s.src[start+1 : i], true
+			}
+			var text string
+			if err := json.Unmarshal([]byte(s.src[start:s.pos]), &text); err != nil {
+				return "", s.doubt(start, "the string holds an invalid escape sequence")
+			}
+			return text, true
+		}
+	}
+	return "", s.doubt(start, "the string is not closed")
+}
+
+func (s *jsonScanner) bare() (Kind, string, bool) {
+	start := s.pos
+	for s.pos < len(s.src) && (isBare(s.src[s.pos]) || s.src[s.pos] == '+' || s.src[s.pos] == '.') {
+		s.pos++
+	}
+	text := s.src[start:s.pos]
+	switch {
+	case text == "true" || text == "false":
+		return Bool, text, true
+	case text == "null":
+		return Null, "", true
+	case text == "":
+		return Null, "", s.doubt(start, "expected a value")
+	case text[0] != '-' && (text[0] < '0' || text[0] > '9') || !json.Valid([]byte(text)):
+		return Null, "", s.doubt(start, "`"+text+"` is no JSON value")
+	case strings.ContainsAny(text, ".eE"):
+		return Float, text, true
+	}
+	return Int, text, true
+}

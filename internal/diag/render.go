@@ -1,0 +1,54 @@
+package diag
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxSource is how much of a source line is shown, in characters.
+const maxSource = 160
+
+// Render writes the list for people: "FILE:LINE:COL: message", the source line
+// with a caret below the column, and "hint: …" where there is one.
+func Render(w io.Writer, l List) {
+	for _, d := range l {
+		fmt.Fprintln(w, d.String())
+		if d.Source != "" && d.Pos.Col > 0 {
+			line, pad := excerpt(d.Source, d.Pos.Col)
+			fmt.Fprintf(w, "  %s\n  %s^\n", line, pad)
+		}
+		if d.Hint != "" {
+			fmt.Fprintf(w, "  hint: %s\n", d.Hint)
+		}
+	}
+}
+
+// excerpt cuts a line to what can be shown around col and returns it with the
+// white space that puts a caret below col. Tabs stay tabs in both.
+func excerpt(source string, col int) (line, pad string) {
+	runes := []rune(source)
+	at := min(col-1, len(runes))
+	if from := at - maxSource/2; from > 0 && len(runes) > maxSource {
+		runes, at = runes[from:], maxSource/2
+	}
+	if len(runes) > maxSource {
+		runes = runes[:maxSource]
+	}
+	var b strings.Builder
+	for _, r := range runes[:min(at, len(runes))] {
+		if r != '\t' {
+			r = ' '
+		}
+		b.WriteRune(r)
+	}
+	return strings.Map(printable, string(runes)), b.String()
+}
+
+func printable(r rune) rune {
+	if r == utf8.RuneError || (r < ' ' && r != '\t') || r == 0x7f {
+		return '?'
+	}
+	return r
+}

@@ -1,0 +1,307 @@
+package diag
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// maxDepth bounds how deep arrays and inline tables may be nested.
+const maxDepth = 100
+
+// tomlScanner reads TOML 1.0 in one pass. It accepts only what is certainly
+// valid and reports everything else as a problem, after which it goes on with
+// the next line so that later positions are still known.
+type tomlScanner struct {
+	src     string
+	pos     int
+	root    *table
+	cur     *table // the table of the last header
+	problem *problem
+	depth   int
+
+	// Tables and their first fields are cut from chunks: big files have tens
+	// of thousands of small tables.
+	tables []table
+	fields []Field
+}
+
+// firstFields is how many fields a table has room for at first.
+const firstFields = 2
+
+func (s *tomlScanner) newTable() *table {
+	const chunk = 128
+	if len(s.tables) == 0 {
+		// A small file gets a small chunk.
+		n := min(chunk, 4+len(s.src)/128)
+		s.tables, s.fields = make([]table, n), make([]Field, firstFields*n)
+	}
+	t := &s.tables[0]
+	t.fields = s.fields[0:0:firstFields]
+	s.tables, s.fields = s.tables[1:], s.fields[firstFields:]
+	return t
+}
+
+func (s *tomlScanner) scan() {
+	s.cur = s.root
+	if !utf8.ValidString(s.src) {
+		s.doubt(0, "the file is not valid UTF-8")
+	}
+	if strings.HasPrefix(s.src, "\ufeff") {
+		s.pos = len("\ufeff")
+	}
+	for {
+		s.skipBlank()
+		if s.pos >= len(s.src) {
+			return
+		}
+		ok := false
+		if s.src[s.pos] == '[' {
+			ok = s.header()
+		} else {
+			ok = s.keyValue(s.cur)
+		}
+		if !ok || !s.endOfLine() {
+			s.skipLine()
+		}
+	}
+}
+
+// doubt keeps the first problem; it always returns false.
+func (s *tomlScanner) doubt(off int, message string) bool {
+	if s.problem == nil {
+		s.problem = &problem{off: off, message: message}
+	}
+	return false
+}
+
+func (s *tomlScanner) peek() byte {
+	if s.pos < len(s.src) {
+		return s.src[s.pos]
+	}
+	return 0
+}
+
+func (s *tomlScanner) skipSpace() {
+	for s.pos < len(s.src) && (s.src[s.pos] == ' ' || s.src[s.pos] == '\t') {
+		s.pos++
+	}
+}
+
+// skipBlank skips white space, line ends and comments.
+func (s *tomlScanner) skipBlank() {
+	for s.pos < len(s.src) {
+		switch c := s.src[s.pos]; {
+		case c == ' ' || c == '\t' || c == '\n':
+			s.pos++
+		case c == '\r' && strings.HasPrefix(s.src[s.pos:], "\r\n"):
+			s.pos += 2
+		case c == '#':
+			s.comment()
+		default:
+			return
+		}
+	}
+}
+
+// comment skips to the end of the line.
+func (s *tomlScanner) comment() {
+	start := s.pos
+	s.skipLine()
+	text := strings.TrimSuffix(s.src[start:s.pos], "\r")
+	for i := 0; i < len(text); i++ {
+		if isControl(text[i]) {
+			s.doubt(start+i, "control characters are not allowed in comments")
+			return
+		}
+	}
+}
+
+func (s *tomlScanner) skipLine() {
+	if end := strings.IndexByte(s.src[s.pos:], '\n'); end >= 0 {
+		s.pos += end
+	} else {
+		s.pos = len(s.src)
+	}
+}
+
+func (s *tomlScanner) endOfLine() bool {
+	s.skipSpace()
+	switch {
+	case s.pos >= len(s.src) || s.src[s.pos] == '\n' || strings.HasPrefix(s.src[s.pos:], "\r\n"):
+		return true
+	case s.src[s.pos] == '#':
+		s.comment()
+		return true
+	}
+	return s.doubt(s.pos, "expected the end of the line")
+}
+
+// header reads [a.b] or [[a.b]] and makes its table the current one.
+func (s *tomlScanner) header() bool {
+	start := s.pos
+	s.pos++
+	many := s.peek() == '['
+	if many {
+		s.pos++
+	}
+	t := s.root
+	for {
+		s.skipSpace()
+		off := s.pos
+		key, ok := s.key()
+		if !ok {
+			return false
+		}
+		s.skipSpace()
+		if s.peek() == '.' {
+			s.pos++
+			if t = s.descend(t, key, off); t == nil {
+				return false
+			}
+			continue
+		}
+		if s.peek() != ']' || (many && !strings.HasPrefix(s.src[s.pos:], "]]")) {
+			return s.doubt(s.pos, "expected the end of the table header")
+		}
+		s.pos++
+		if many {
+			s.pos++
+			t = s.appendTable(t, key, off, start)
+		} else {
+			t = s.openTable(t, key, off, start)
+		}
+		if t == nil {
+			return false
+		}
+		s.cur = t
+		return true
+	}
+}
+
+// descend follows one key of a header's path but the last.
+func (s *tomlScanner) descend(t *table, key string, off int) *table {
+	f := t.find(key)
+	if f == nil {
+		f = t.add(Field{Key: key, off: int32(off), Value: Value{Kind: Table, off: int32(off), table: s.newTable()}})
+		return f.Value.table
+	}
+	switch v := &f.Value; {
+	case v.Kind == Table && !v.table.closed:
+		return v.table
+	case v.isTables():
+		return v.list.items[len(v.list.items)-1].table
+	}
+	s.doubt(off, "key `"+key+"` is already defined and is no table that can be added to")
+	return nil
+}
+
+// isTables tells whether headers made the array, so that they may add to it.
+func (v *Value) isTables() bool {
+	if v.Kind != Array || len(v.list.items) == 0 {
+		return false
+	}
+	first := v.list.items[0].table
+	return first != nil && first.header
+}
+
+func (s *tomlScanner) openTable(t *table, key string, off, start int) *table {
+	f := t.find(key)
+	if f == nil {
+		f = t.add(Field{Key: key, off: int32(off), Value: Value{Kind: Table, off: int32(start), table: s.newTable()}})
+		f.Value.table.header = true
+		return f.Value.table
+	}
+	if v := f.Value; v.Kind == Table && !v.table.header && !v.table.dotted && !v.table.closed {
+		v.table.header = true
+		return v.table
+	}
+	s.doubt(off, "table `"+key+"` is defined twice")
+	return nil
+}
+
+func (s *tomlScanner) appendTable(t *table, key string, off, start int) *table {
+	f := t.find(key)
+	if f == nil {
+		f = t.add(Field{Key: key, off: int32(off), Value: Value{Kind: Array, off: int32(start), list: &list{}}})
+	} else if !f.Value.isTables() {
+		s.doubt(off, "key `"+key+"` is already defined and is no array of tables")
+		return nil
+	}
+	element := s.newTable()
+	element.header = true
+	f.Value.list.items = append(f.Value.list.items, Value{Kind: Table, off: int32(start), table: element})
+	return element
+}
+
+// keyValue reads a.b = value into t.
+func (s *tomlScanner) keyValue(t *table) bool {
+	for {
+		s.skipSpace()
+		off := s.pos
+		key, ok := s.key()
+		if !ok {
+			return false
+		}
+		s.skipSpace()
+		switch s.peek() {
+		case '.':
+			s.pos++
+			if t = s.dotted(t, key, off); t == nil {
+				return false
+			}
+			continue
+		case '=':
+			s.pos++
+		default:
+			return s.doubt(s.pos, "expected `=` after the key")
+		}
+		s.skipSpace()
+		v, ok := s.value()
+		if t.find(key) != nil {
+			return s.doubt(off, "key `"+key+"` is defined twice")
+		}
+		// A key whose value cannot be read keeps its place all the same.
+		t.add(Field{Key: key, Value: v, off: int32(off)})
+		return ok
+	}
+}
+
+// dotted follows one key of a dotted key but the last.
+func (s *tomlScanner) dotted(t *table, key string, off int) *table {
+	f := t.find(key)
+	if f == nil {
+		f = t.add(Field{Key: key, off: int32(off), Value: Value{Kind: Table, off: int32(off), table: s.newTable()}})
+		f.Value.table.dotted = true
+		return f.Value.table
+	}
+	if f.Value.Kind == Table && f.Value.table.dotted && !f.Value.table.closed {
+		return f.Value.table
+	}
+	s.doubt(off, "key `"+key+"` is already defined and cannot be added to")
+	return nil
+}
+
+// key reads one bare or quoted key.
+func (s *tomlScanner) key() (string, bool) {
+	switch c := s.peek(); c {
+	case '"', '\'':
+		if strings.HasPrefix(s.src[s.pos:], `"""`) || strings.HasPrefix(s.src[s.pos:], `'''`) {
+			return "", s.doubt(s.pos, "a key cannot be a multi-line string")
+		}
+		return s.line(c)
+	}
+	start := s.pos
+	for s.pos < len(s.src) && isBare(s.src[s.pos]) {
+		s.pos++
+	}
+	if s.pos == start {
+		return "", s.doubt(s.pos, "expected a key")
+	}
+	return s.src[start:s.pos], true
+}
+
+func isBare(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
+}
+
+func isControl(c byte) bool { return c < ' ' && c != '\t' || c == 0x7f }

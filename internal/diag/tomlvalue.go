@@ -1,0 +1,315 @@
+package diag
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// value reads one value; false = it could not be read.
+func (s *tomlScanner) value() (Value, bool) {
+	v := Value{off: int32(s.pos)}
+	var ok bool
+	switch c := s.peek(); c {
+	case '"', '\'':
+		v.Kind = String
+		if strings.HasPrefix(s.src[s.pos:], `"""`) || strings.HasPrefix(s.src[s.pos:], `'''`) {
+			v.Text, ok = s.multiline(c)
+		} else {
+			v.Text, ok = s.line(c)
+		}
+	case '[':
+		v.Kind = Array
+		v.list = &list{}
+		v.list.items, ok = s.array()
+	case '{':
+		v.Kind = Table
+		v.table, ok = s.inline()
+	default:
+		v.Kind, v.Text, ok = s.bare()
+	}
+	return v, ok
+}
+
+// line reads a string in single or double quotes.
+func (s *tomlScanner) line(quote byte) (string, bool) {
+	start := s.pos + 1
+	for i := start; i < len(s.src); i++ {
+		switch c := s.src[i]; {
+		case c == quote:
+			s.pos = i + 1
+			return s.src[start:i], true
+		case c == '\\' && quote == '"':
+			return s.escaped(start, i, `"`)
+		case isControl(c):
+			s.pos = i
+			return "", s.doubt(i, "the string is not closed, or holds a control character")
+		}
+	}
+	s.pos = len(s.src)
+	return "", s.doubt(start-1, "the string is not closed")
+}
+
+// escaped goes on with a basic string at the first backslash, up to end.
+func (s *tomlScanner) escaped(start, at int, end string) (string, bool) {
+	var b strings.Builder
+	b.WriteString(s.src[start:at])
+	for s.pos = at; s.pos < len(s.src); {
+		c := s.src[s.pos]
+		switch {
+		case c == '"' && end == `"`:
+			s.pos++
+			return b.String(), true
+		case c == '"' && strings.HasPrefix(s.src[s.pos:], end):
+			b.WriteString(s.closing('"'))
+			return b.String(), true
+		case c == '\\':
+			if !s.escape(&b, end != `"`) {
+				return "", false
+			}
+		case end != `"` && (c == '\n' || strings.HasPrefix(s.src[s.pos:], "\r\n")):
+			b.WriteByte(c)
+			s.pos++
+		case isControl(c):
+			return "", s.doubt(s.pos, "the string is not closed, or holds a control character")
+		default:
+			b.WriteByte(c)
+			s.pos++
+		}
+	}
+	return "", s.doubt(start-len(end), "the string is not closed")
+}
+
+// escape reads one backslash sequence.
+func (s *tomlScanner) escape(b *strings.Builder, multi bool) bool {
+	start := s.pos
+	s.pos++
+	c := s.peek()
+	if plain := strings.IndexByte(`btnfr"\`, c); plain >= 0 && c != 0 {
+		b.WriteByte("\b\t\n\f\r\"\\"[plain])
+		s.pos++
+		return true
+	}
+	switch {
+	case c == 'u' || c == 'U':
+		size := 4
+		if c == 'U' {
+			size = 8
+		}
+		s.pos++
+		if s.pos+size > len(s.src) {
+			return s.doubt(start, "the escape sequence is cut short")
+		}
+		code, err := strconv.ParseUint(s.src[s.pos:s.pos+size], 16, 32)
+		if err != nil || code > utf8.MaxRune || !utf8.ValidRune(rune(code)) {
+			return s.doubt(start, "the escape sequence is no character")
+		}
+		b.WriteRune(rune(code))
+		s.pos += size
+		return true
+	case multi && (c == ' ' || c == '\t' || c == '\n' || c == '\r'):
+		s.skipSpace()
+		if s.peek() != '\n' && !strings.HasPrefix(s.src[s.pos:], "\r\n") {
+			return s.doubt(start, "a backslash may only be followed by an escape or the end of the line")
+		}
+		s.pos += len(s.src[s.pos:]) - len(strings.TrimLeft(s.src[s.pos:], " \t\r\n"))
+		return true
+	}
+	return s.doubt(start, "unknown escape sequence; a literal backslash is written \\\\ or in 'single quotes'")
+}
+
+// multiline reads a """ or ”' string.
+func (s *tomlScanner) multiline(quote byte) (string, bool) {
+	open := s.pos
+	end := strings.Repeat(string(quote), 3)
+	s.pos += 3
+	switch {
+	case s.peek() == '\n':
+		s.pos++
+	case strings.HasPrefix(s.src[s.pos:], "\r\n"):
+		s.pos += 2
+	}
+	start := s.pos
+	for s.pos < len(s.src) {
+		switch c := s.src[s.pos]; {
+		case c == quote && strings.HasPrefix(s.src[s.pos:], end):
+			at := s.pos
+			return s.src[start:at] + s.closing(quote), true
+		case c == '\\' && quote == '"':
+			return s.escaped(start, s.pos, end)
+		case c == '\n' || strings.HasPrefix(s.src[s.pos:], "\r\n"):
+		case isControl(c):
+			return "", s.doubt(s.pos, "control characters are not allowed in strings")
+		}
+		s.pos++
+	}
+	return "", s.doubt(open, "the multi-line string is not closed")
+}
+
+// closing skips the quotes at the end of a multi-line string and returns those
+// (up to two) that belong to its content.
+func (s *tomlScanner) closing(quote byte) string {
+	n := 0
+	for n < 5 && s.pos+n < len(s.src) && s.src[s.pos+n] == quote {
+		n++
+	}
+	s.pos += n
+	return strings.Repeat(string(quote), n-3)
+}
+
+func (s *tomlScanner) array() ([]Value, bool) {
+	if s.depth >= maxDepth {
+		return nil, s.doubt(s.pos, "nested too deep")
+	}
+	s.depth++
+	defer func() { s.depth-- }()
+	open := s.pos
+	s.pos++
+	items := []Value{}
+	for {
+		s.skipBlank()
+		if s.pos >= len(s.src) {
+			return items, s.doubt(open, "the array is not closed")
+		}
+		if s.src[s.pos] == ']' {
+			s.pos++
+			return items, true
+		}
+		v, ok := s.value()
+		items = append(items, v)
+		if !ok {
+			return items, false
+		}
+		s.skipBlank()
+		switch s.peek() {
+		case ',':
+			s.pos++
+		case ']':
+		default:
+			return items, s.doubt(s.pos, "expected `,` or `]` in the array")
+		}
+	}
+}
+
+func (s *tomlScanner) inline() (*table, bool) {
+	t := s.newTable()
+	if s.depth >= maxDepth {
+		return t, s.doubt(s.pos, "nested too deep")
+	}
+	s.depth++
+	defer func() { s.depth-- }()
+	s.pos++
+	s.skipSpace()
+	if s.peek() == '}' {
+		s.pos++
+		t.closed = true
+		return t, true
+	}
+	for {
+		if !s.keyValue(t) {
+			t.closed = true
+			return t, false
+		}
+		s.skipSpace()
+		switch s.peek() {
+		case ',':
+			s.pos++
+		case '}':
+			s.pos++
+			closeAll(t)
+			return t, true
+		default:
+			t.closed = true
+			return t, s.doubt(s.pos, "expected `,` or `}`; an inline table stands on one line")
+		}
+	}
+}
+
+// closeAll closes an inline table and the tables its dotted keys made.
+func closeAll(t *table) {
+	t.closed = true
+	for _, f := range t.fields {
+		if f.Value.Kind == Table && !f.Value.table.closed {
+			closeAll(f.Value.table)
+		}
+	}
+}
+
+var (
+	plainInt   = regexp.MustCompile(`^(?:[+-]?(?:0|[1-9](?:_?[0-9])*)|0x[0-9a-fA-F](?:_?[0-9a-fA-F])*|0o[0-7](?:_?[0-7])*|0b[01](?:_?[01])*)$`)
+	plainFloat = regexp.MustCompile(`^[+-]?(?:0|[1-9](?:_?[0-9])*)(?:\.[0-9](?:_?[0-9])*)?(?:[eE][+-]?[0-9](?:_?[0-9])*)?$`)
+	plainTime  = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})?)?$`)
+)
+
+// bare reads a value without quotes: boolean, number or date-time.
+func (s *tomlScanner) bare() (Kind, string, bool) {
+	start := s.pos
+	for s.pos < len(s.src) && (isBare(s.src[s.pos]) || strings.IndexByte("+.:", s.src[s.pos]) >= 0) {
+		s.pos++
+	}
+	text := s.src[start:s.pos]
+	if len(text) == len("2006-01-02") && text[4] == '-' && strings.HasPrefix(s.src[s.pos:], " ") {
+		// A space may stand between date and time.
+		if rest := s.src[s.pos+1:]; len(rest) > 2 && rest[2] == ':' {
+			s.pos++
+			for s.pos < len(s.src) && (isBare(s.src[s.pos]) || strings.IndexByte("+.:", s.src[s.pos]) >= 0) {
+				s.pos++
+			}
+			text = s.src[start:s.pos]
+		}
+	}
+	switch kind := bareKind(text); {
+	case kind != Null:
+		return kind, text, true
+	case text == "":
+		return Null, "", s.doubt(start, "expected a value")
+	default:
+		return Null, text, s.doubt(start, "`"+text+"` is no value; text is written in quotes")
+	}
+}
+
+// bareKind is Null for text that is not certainly a value.
+func bareKind(text string) Kind {
+	if text == "true" || text == "false" {
+		return Bool
+	}
+	if text == "" || len(text) > 64 {
+		return Null
+	}
+	if isDigits(text) {
+		return Int
+	}
+	switch strings.TrimLeft(text, "+-") {
+	case "inf", "nan":
+		if len(text) <= 4 {
+			return Float
+		}
+	}
+	switch {
+	case plainInt.MatchString(text):
+		if _, err := parseInt(text); err == nil {
+			return Int
+		}
+	case plainFloat.MatchString(text):
+		return Float
+	case plainTime.MatchString(text):
+		if _, bad := parseTime(strings.ToUpper(text)).(string); !bad {
+			return Time
+		}
+	}
+	return Null
+}
+
+// isDigits is the quick way for the usual short number.
+func isDigits(text string) bool {
+	if len(text) > 18 || (text[0] == '0' && len(text) > 1) {
+		return false
+	}
+	for i := 0; i < len(text); i++ {
+		if text[i] < '0' || text[i] > '9' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,177 @@
+package diag
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Kind is the type of a [Value].
+type Kind uint8
+
+// The kinds of values that TOML and JSON files hold.
+const (
+	Null Kind = iota // JSON only; also the zero Value
+	String
+	Int
+	Float
+	Bool
+	Time // TOML only
+	Array
+	Table
+)
+
+// String names the kind with its article, as messages need it.
+func (k Kind) String() string {
+	return [...]string{"null", "a string", "an integer", "a number", "a boolean", "a date-time", "an array", "a table"}[k]
+}
+
+// Value is one value of a file and the place where it stands. Values are
+// read-only and share memory with their [Index].
+type Value struct {
+	Kind Kind
+	// Text is a string's content; integers, floats, booleans and date-times
+	// as they are written.
+	Text string
+
+	off   int32  // byte offset of its beginning
+	list  *list  // of an Array
+	table *table // of a Table
+}
+
+// list holds the elements of an array.
+type list struct{ items []Value }
+
+// Field is one key of a table.
+type Field struct {
+	Key   string
+	Value Value
+	off   int32 // byte offset of the key
+}
+
+// table holds its fields in file order. The flags say how TOML made it, which
+// decides what may be added to it later.
+type table struct {
+	fields []Field
+	byKey  map[string]int // nil while the table is small
+	header bool           // [a] or [[a]] named it
+	dotted bool           // a dotted key made it
+	closed bool           // inline: nothing may be added
+}
+
+// smallTable is the size up to which keys are looked for one by one.
+const smallTable = 16
+
+func (t *table) find(key string) *Field {
+	if t.byKey != nil {
+		if i, ok := t.byKey[key]; ok {
+			return &t.fields[i]
+		}
+		return nil
+	}
+	for i := range t.fields {
+		if t.fields[i].Key == key {
+			return &t.fields[i]
+		}
+	}
+	return nil
+}
+
+func (t *table) add(f Field) *Field {
+	t.fields = append(t.fields, f)
+	last := len(t.fields) - 1
+	switch {
+	case t.byKey != nil:
+		t.byKey[f.Key] = last
+	case len(t.fields) > smallTable:
+		t.byKey = make(map[string]int, 4*smallTable)
+		for i := range t.fields {
+			t.byKey[t.fields[i].Key] = i
+		}
+	}
+	return &t.fields[last]
+}
+
+// Items are the elements of an array; nil for every other kind.
+func (v Value) Items() []Value {
+	if v.list == nil {
+		return nil
+	}
+	return v.list.items
+}
+
+// Fields are the keys of a table in file order; nil for every other kind.
+func (v Value) Fields() []Field {
+	if v.table == nil {
+		return nil
+	}
+	return v.table.fields
+}
+
+// Field returns the value of a key of a table; false = there is none.
+func (v Value) Field(key string) (Value, bool) {
+	if v.table == nil {
+		return Value{}, false
+	}
+	if f := v.table.find(key); f != nil {
+		return f.Value, true
+	}
+	return Value{}, false
+}
+
+// Any returns the value as string, int64, float64, bool, time.Time, []any,
+// map[string]any or nil. Integers beyond 64 bits become [json.Number].
+func (v Value) Any() any {
+	switch v.Kind {
+	case String:
+		return v.Text
+	case Int:
+		if n, err := parseInt(v.Text); err == nil {
+			return n
+		}
+		return json.Number(v.Text)
+	case Float:
+		f, _ := parseFloat(v.Text)
+		return f
+	case Bool:
+		return v.Text == "true"
+	case Time:
+		return parseTime(v.Text)
+	case Array:
+		items := make([]any, len(v.list.items))
+		for i, item := range v.list.items {
+			items[i] = item.Any()
+		}
+		return items
+	case Table:
+		m := make(map[string]any, len(v.table.fields))
+		for _, f := range v.table.fields {
+			m[f.Key] = f.Value.Any()
+		}
+		return m
+	}
+	return nil
+}
+
+func parseInt(s string) (int64, error) {
+	clean := strings.ReplaceAll(s, "_", "")
+	if len(clean) > 2 && clean[0] == '0' {
+		return strconv.ParseInt(clean, 0, 64)
+	}
+	return strconv.ParseInt(clean, 10, 64)
+}
+
+func parseFloat(s string) (float64, error) {
+	return strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64)
+}
+
+// parseTime reads the four TOML forms; what is none of them stays text.
+func parseTime(s string) any {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02", "15:04:05.999999999"} {
+		if t, err := time.Parse(layout, strings.Replace(s, " ", "T", 1)); err == nil {
+			return t
+		}
+	}
+	return s
+}

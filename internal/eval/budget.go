@@ -1,0 +1,151 @@
+package eval
+
+import (
+	"errors"
+	"reflect"
+
+	"github.com/expr-lang/expr/ast"
+)
+
+// The bounds of one run. A step is one call of a closure or one value of a
+// structure that is compared or written out; bytes are those of the strings
+// and lists that are made.
+const (
+	maxSteps  = 1_000_000
+	maxBytes  = 32 << 20
+	maxString = 1 << 20 // one string that repeat, replace, join or toJSON makes
+)
+
+var (
+	errSteps = errors.New("the expression takes too many steps")
+	errBytes = errors.New("the expression needs too much memory")
+)
+
+// Names that only patched expressions have.
+const (
+	budgetName = "__budget"
+	tickName   = "__tick"
+	chargeName = "__charge"
+	stringName = "__string"
+	deepName   = "__deep"
+)
+
+// budget is what one run may still use.
+type budget struct {
+	done  func() error
+	steps int
+	bytes int
+}
+
+func (b *budget) step(n int) error {
+	b.steps -= n
+	if b.steps < 0 {
+		return errSteps
+	}
+	if b.steps%1024 == 0 {
+		return b.done()
+	}
+	return nil
+}
+
+func (b *budget) use(v any) error {
+	switch x := v.(type) {
+	case string:
+		b.bytes -= len(x)
+	default:
+		if r := reflect.ValueOf(v); r.Kind() == reflect.Slice {
+			b.bytes -= 16 * r.Len()
+		}
+	}
+	if b.bytes < 0 {
+		return errBytes
+	}
+	return nil
+}
+
+// walk charges a step for every value inside v and the bytes of its strings.
+func (b *budget) walk(v any) error {
+	if err := b.step(1); err != nil {
+		return err
+	}
+	switch x := v.(type) {
+	case string:
+		return b.step(len(x) / 256)
+	case []any:
+		for _, e := range x {
+			if err := b.walk(e); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		for _, e := range x {
+			if err := b.walk(e); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// limits patches an expression so that it pays for what it does: closures for
+// each call, whatever makes strings or lists for their size, and comparisons
+// of structures for each value in them.
+type limits struct{}
+
+func (l *limits) Visit(node *ast.Node) {
+	switch n := (*node).(type) {
+	case *ast.PredicateNode:
+		n.Node = &ast.SequenceNode{Nodes: []ast.Node{call(tickName), n.Node}}
+	case *ast.BuiltinNode:
+		if n.Name == "reduce" && len(n.Arguments) > 1 {
+			if p, ok := n.Arguments[1].(*ast.PredicateNode); ok {
+				p.Node = call(deepName, p.Node)
+			}
+		}
+		pay(node)
+	case *ast.CallNode:
+		if id, ok := n.Callee.(*ast.IdentifierNode); !ok || id.Value[0] != '_' {
+			pay(node)
+		}
+	case *ast.BinaryNode:
+		switch n.Operator {
+		case "+":
+			pay(node)
+		case "==", "!=", "in", "not in":
+			if !isScalar(n.Left.Type()) && !isScalar(n.Right.Type()) {
+				n.Left, n.Right = deep(n.Left), deep(n.Right)
+			}
+		}
+	}
+}
+
+// pay wraps a node so that its value is charged; numbers and booleans are free.
+func pay(node *ast.Node) {
+	t := (*node).Type()
+	switch {
+	case isScalar(t):
+	case t != nil && t.Kind() == reflect.String:
+		ast.Patch(node, call(stringName, *node))
+	default:
+		ast.Patch(node, call(chargeName, *node))
+	}
+}
+
+// deep wraps an operand of a comparison unless it is a literal or a string.
+func deep(n ast.Node) ast.Node {
+	switch n.(type) {
+	case *ast.StringNode, *ast.NilNode, *ast.ArrayNode, *ast.ConstantNode:
+		return n
+	}
+	if t := n.Type(); t != nil && t.Kind() == reflect.String {
+		return n
+	}
+	wrapped := call(deepName, n)
+	wrapped.SetLocation(n.Location())
+	return wrapped
+}
+
+func call(name string, args ...ast.Node) ast.Node {
+	all := append([]ast.Node{&ast.IdentifierNode{Value: budgetName}}, args...)
+	return &ast.CallNode{Callee: &ast.IdentifierNode{Value: name}, Arguments: all}
+}

@@ -1,0 +1,181 @@
+package eval
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+type result struct {
+	Text    string `expr:"text"`
+	IsError bool   `expr:"is_error"`
+	Value   any    `expr:"value"`
+}
+
+var (
+	testNames = map[string]any{
+		"prompt": "", "n": 0, "list": []any{}, "results": []result{}, "match": map[any]any{}, "x": nil, "tools": []string{},
+	}
+	testVars = map[string]any{
+		"prompt": "hello", "n": 3, "list": longList(300), "tools": []string{"a", "b"},
+		"results": []result{{Text: "sunny", Value: map[string]any{"b": []any{int64(1), "x"}, "a": nil}}},
+		"match":   map[any]any{0: "all", "city": "Oslo"}, "x": map[string]any{"k": "v"},
+	}
+)
+
+func longList(n int) []any {
+	l := make([]any, n)
+	for i := range l {
+		l[i] = i
+	}
+	return l
+}
+
+func TestRun(t *testing.T) {
+	env := NewEnv(testNames).WithKeys("match", []string{"city"})
+	for src, want := range map[string]any{
+		`prompt == "hello"`:                        true,
+		`n + 1`:                                    4,
+		`prompt + " " + match.city`:                "hello Oslo",
+		`match[0]`:                                 "all",
+		`results[0].text`:                          "sunny",
+		`"a" in tools`:                             true,
+		`x.k == "v"`:                               true,
+		`len(filter(list, # > 297))`:               2,
+		`sum(map(1..10, # * 2))`:                   110,
+		`reduce(1..4, #acc + #)`:                   10,
+		`toJSON(results[0].value)`:                 `{"a":null,"b":[1,"x"]}`,
+		`string(3) + join(tools, "-")`:             "3a-b",
+		`replace(prompt, "l", "L")`:                "heLLo",
+		`repeat("ab", 2)`:                          "abab",
+		`all(results, !.is_error) && n in [1,2,3]`: true,
+		`x.missing ?? "none"`:                      "none",
+		`[n, prompt] == [3, "hello"]`:              true,
+		`upper(prompt)[0:2]`:                       "HE",
+		`sort([3,1,2])`:                            []any{1, 2, 3},
+	} {
+		t.Run(src, func(t *testing.T) {
+			p, err := Compile(src, env)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := p.Run(t.Context(), testVars)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestCompileErrors(t *testing.T) {
+	env := NewEnv(testNames).WithKeys("match", []string{"city"})
+	for src, want := range map[string]Error{
+		`n > promt`:         {Message: "unknown name promt", Offset: 4, Name: "promt", Known: env.Names()},
+		`match.town == "x"`: {Message: "`match` has no `town`", Offset: 6, Name: "town", Known: []string{"city"}},
+		`__budget`:          {Message: "unknown name __budget", Name: "__budget", Known: env.Names()},
+		`$env`:              {Message: "unknown name $env", Name: "$env", Known: env.Names()},
+		`now()`:             {Message: "unknown name now", Name: "now", Known: env.Names()},
+		`results[0].txt`:    {Message: "type eval.result has no field txt", Offset: 11},
+		`  `:                {Message: "the expression is empty"},
+		`n + "x"`:           {Message: "invalid operation: + (mismatched types int and string)", Offset: 2},
+		`n ==`:              {Message: "unexpected token EOF", Offset: 3},
+	} {
+		t.Run(src, func(t *testing.T) {
+			_, err := Compile(src, env)
+			e, ok := errors.AsType[*Error](err)
+			if !ok {
+				t.Fatalf("error is %v", err)
+			}
+			if diff := cmp.Diff(want, *e); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	if _, err := CompileBool(`n + 1`, env); err == nil {
+		t.Error("a number passes as a condition")
+	}
+}
+
+// Surfaces, debugger: four nested closures over 300 elements are refused or
+// stopped; scenario-format 4: bounded in time and memory.
+func TestBounds(t *testing.T) {
+	env := NewEnv(testNames)
+	for name, src := range map[string]string{
+		"nested closures": `sum(list, sum(list, sum(list, sum(list, #))))`,
+		"any of nested":   `any(list, any(list, any(list, any(list, false))))`,
+		"string doubling": `reduce(1..60, #acc + #acc, "aaaaaaaaaaaaaaaa")`,
+		"list doubling":   `reduce(1..60, [#acc, #acc], 1)`,
+		"written out":     `toJSON(reduce(1..60, [#acc, #acc], 1))`,
+		"let chain":       `let a=[1,1]; let b=[a,a,a,a,a,a,a,a]; let c=[b,b,b,b,b,b,b,b]; let d=[c,c,c,c,c,c,c,c]; let e=[d,d,d,d,d,d,d,d]; let f=[e,e,e,e,e,e,e,e]; let g=[f,f,f,f,f,f,f,f]; let h=[g,g,g,g,g,g,g,g]; h == [h]`,
+		"repeat":          `repeat("aaaa", 1000000000)`,
+		"replace":         `replace(repeat("a", 1000000), "", repeat("a", 1000000))`,
+		"many strings":    `map(1..100000, repeat("a", 100000))`,
+		"many copies":     `map(1..100000, upper(repeat("a", 1000)) + "x")`,
+		"join":            `join(map(1..100000, repeat("a", 100)), "-")`,
+		"range":           `1..2000000000`,
+		"any plus":        `reduce(1..60, x == nil ? #acc + #acc : #acc + #acc, x.k)`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, err := Compile(src, env)
+			if err != nil {
+				return
+			}
+			if v, err := p.Run(t.Context(), testVars); err == nil {
+				t.Errorf("ended with %.80v", v)
+			}
+		})
+	}
+}
+
+func TestTemplate(t *testing.T) {
+	env := NewEnv(testNames)
+	for src, want := range map[string]any{
+		`plain`:                          "plain",
+		``:                               "",
+		`{{ n }}`:                        3,
+		`{{n}} `:                         "3 ",
+		`{{ results[0].value }}`:         map[string]any{"b": []any{int64(1), "x"}, "a": nil},
+		`v: {{ results[0].value }}`:      `v: {"a":null,"b":[1,"x"]}`,
+		`{{ {"a": {"b": n}} }}`:          map[string]any{"a": map[string]any{"b": 3}},
+		`{{ "}}" }} and {{ '{{' }}`:      "}} and {{",
+		`a {{ x.missing }} b`:            "a  b",
+		`{{ prompt }}{{ match["city"]}}`: "helloOslo",
+	} {
+		t.Run(src, func(t *testing.T) {
+			tpl, err := ParseTemplate(src, env)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := tpl.Eval(t.Context(), testVars)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+	for src, offset := range map[string]int{"é {{ n": 2, "é {{ n }} {{ nn }}": 13} {
+		_, err := ParseTemplate(src, env)
+		if e, ok := errors.AsType[*Error](err); !ok || e.Offset != offset {
+			t.Errorf("%q: %#v", src, err)
+		}
+	}
+}
+
+func FuzzTemplate(f *testing.F) {
+	for _, s := range []string{"a {{ n }}", "{{", "{{ '", "{{ {} }}", "{{ list | map(# + 1) }}", "{{ reduce(list, #acc + #) }}"} {
+		f.Add(s)
+	}
+	env := NewEnv(testNames)
+	f.Fuzz(func(t *testing.T, src string) {
+		tpl, err := ParseTemplate(src, env)
+		if err == nil {
+			_, _ = tpl.Eval(t.Context(), testVars)
+		}
+	})
+}

@@ -1,0 +1,95 @@
+package eval
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/expr-lang/expr"
+)
+
+// functions replaces built-in functions that read the clock or can make more
+// than they were given, and adds those that [limits] calls.
+func functions() []expr.Option {
+	return []expr.Option{
+		expr.DisableBuiltin("now"),
+		expr.DisableBuiltin("timezone"),
+		expr.Function("toJSON", toJSON, new(func(any) string)),
+		expr.Function("string", toString, new(func(any) string)),
+		expr.Function("repeat", repeat, new(func(string, int) string)),
+		expr.Function("join", join, new(func(any) string), new(func(any, string) string)),
+		expr.Function("replace", replace, new(func(string, string, string) string), new(func(string, string, string, int) string)),
+		expr.Function(tickName, tick, new(func(any) any)),
+		expr.Function(chargeName, charge, new(func(any, any) any)),
+		expr.Function(stringName, charge, new(func(any, string) string)),
+		expr.Function(deepName, deepen, new(func(any, any) any)),
+	}
+}
+
+func tick(args ...any) (any, error) { return nil, args[0].(*budget).step(1) }
+
+func charge(args ...any) (any, error) { return args[1], args[0].(*budget).use(args[1]) }
+
+func deepen(args ...any) (any, error) { return args[1], args[0].(*budget).walk(args[1]) }
+
+func toJSON(args ...any) (any, error) {
+	b, err := AppendJSON(nil, args[0])
+	return string(b), err
+}
+
+func toString(args ...any) (any, error) { return Text(args[0]) }
+
+func repeat(args ...any) (any, error) {
+	s, n := args[0].(string), args[1].(int)
+	if n < 0 {
+		return nil, errors.New("repeat: the count is negative")
+	}
+	if len(s) > 0 && n > maxString/len(s) {
+		return nil, errBytes
+	}
+	return strings.Repeat(s, n), nil
+}
+
+func join(args ...any) (any, error) {
+	glue := ""
+	if len(args) > 1 {
+		glue = args[1].(string)
+	}
+	var parts []string
+	switch list := args[0].(type) {
+	case []string:
+		parts = list
+	case []any:
+		for _, e := range list {
+			s, ok := e.(string)
+			if !ok {
+				return nil, fmt.Errorf("join: the list holds %T", e)
+			}
+			parts = append(parts, s)
+		}
+	default:
+		return nil, fmt.Errorf("join: %T is no list of strings", args[0])
+	}
+	size := 0
+	for _, p := range parts {
+		if size += len(p) + len(glue); size > maxString {
+			return nil, errBytes
+		}
+	}
+	return strings.Join(parts, glue), nil
+}
+
+func replace(args ...any) (any, error) {
+	s, old, with, n := args[0].(string), args[1].(string), args[2].(string), -1
+	if len(args) > 3 {
+		n = args[3].(int)
+	}
+	count := strings.Count(s, old)
+	if n >= 0 {
+		count = min(count, n)
+	}
+	if len(with) > 0 && count > (maxString-min(len(s), maxString))/len(with)+1 {
+		return nil, errBytes
+	}
+	return strings.Replace(s, old, with, n), nil
+}

@@ -1,0 +1,102 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/vm"
+)
+
+// maxSource bounds the length of an expression in bytes.
+const maxSource = 16 << 10
+
+// Error is an expression that cannot be compiled.
+type Error struct {
+	Message string
+	Offset  int    // in characters from the beginning of the source
+	Name    string // the name that is not known; "" = something else is wrong
+	// Known are the names that could stand in its place.
+	Known []string
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// Program is a compiled expression. It is immutable.
+type Program struct{ vm *vm.Program }
+
+// Compile compiles an expression over the names of env. The error is an
+// [*Error].
+func Compile(src string, env *Env) (*Program, error) { return compile(src, env, expr.AsAny()) }
+
+// CompileBool compiles a condition: its value must be a boolean.
+func CompileBool(src string, env *Env) (*Program, error) { return compile(src, env, expr.AsBool()) }
+
+func compile(src string, env *Env, as expr.Option) (*Program, error) {
+	if len(src) > maxSource {
+		return nil, &Error{Message: "the expression is too long"}
+	}
+	if strings.TrimSpace(src) == "" {
+		return nil, &Error{Message: "the expression is empty"}
+	}
+	check := &names{env: env}
+	opts := append(functions(), expr.Env(env.types), as, expr.Patch(check), expr.Patch(&limits{}))
+	p, err := expr.Compile(src, opts...)
+	if check.err != nil {
+		return nil, check.err
+	}
+	if err != nil {
+		return nil, compileError(err, env)
+	}
+	return &Program{vm: p}, nil
+}
+
+// compileError turns an error of expr into one with an offset.
+func compileError(err error, env *Env) *Error {
+	fe, ok := errors.AsType[*file.Error](err)
+	if !ok {
+		return &Error{Message: err.Error()}
+	}
+	e := &Error{Message: fe.Message, Offset: fe.From}
+	if name, ok := strings.CutPrefix(fe.Message, "unknown name "); ok {
+		e.Name, e.Known = name, env.Names()
+	}
+	return e
+}
+
+// Run evaluates the expression. vars has a value for every name of the Env it
+// was compiled with; it is not changed. What takes more than a fixed number of
+// steps or bytes fails.
+func (p *Program) Run(ctx context.Context, vars map[string]any) (any, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	all := make(map[string]any, len(vars)+1)
+	maps.Copy(all, vars)
+	all[budgetName] = &budget{done: ctx.Err, steps: maxSteps, bytes: maxBytes}
+	v, err := vm.Run(p.vm, all)
+	if err == nil {
+		return v, nil
+	}
+	if fe, ok := errors.AsType[*file.Error](err); ok {
+		return nil, errors.New(fe.Message)
+	}
+	return nil, err
+}
+
+// Bool evaluates a condition.
+func (p *Program) Bool(ctx context.Context, vars map[string]any) (bool, error) {
+	v, err := p.Run(ctx, vars)
+	if err != nil {
+		return false, err
+	}
+	b, ok := v.(bool)
+	if !ok {
+		return false, fmt.Errorf("the condition is %T, not a boolean", v)
+	}
+	return b, nil
+}

@@ -1,0 +1,113 @@
+package eval
+
+import (
+	"context"
+	"strings"
+	"unicode/utf8"
+)
+
+// Template is a text with expressions in double braces. It is immutable.
+type Template struct {
+	parts []part
+}
+
+// part is a piece of text, or an expression.
+type part struct {
+	text    string
+	program *Program
+}
+
+// HasTemplate tells whether s holds anything for [ParseTemplate] to find.
+func HasTemplate(s string) bool { return strings.Contains(s, "{{") }
+
+// ParseTemplate compiles the expressions of src over the names of env. The
+// error is an [*Error] with its offset in src.
+func ParseTemplate(src string, env *Env) (*Template, error) {
+	t := &Template{}
+	rest, at := src, 0 // at is the offset of rest, in bytes
+	for {
+		open := strings.Index(rest, "{{")
+		if open < 0 {
+			if rest != "" || len(t.parts) == 0 {
+				t.parts = append(t.parts, part{text: rest})
+			}
+			return t, nil
+		}
+		if open > 0 {
+			t.parts = append(t.parts, part{text: rest[:open]})
+		}
+		body := rest[open+2:]
+		size := closing(body)
+		if size < 0 {
+			return nil, &Error{Message: "`{{` without `}}`", Offset: utf8.RuneCountInString(src[:at+open])}
+		}
+		p, err := Compile(body[:size], env)
+		if err != nil {
+			if e, ok := err.(*Error); ok { //nolint:errorlint // Compile returns nothing else, unwrapped
+				e.Offset += utf8.RuneCountInString(src[:at+open+2])
+			}
+			return nil, err
+		}
+		t.parts = append(t.parts, part{program: p})
+		at += open + 2 + size + 2
+		rest = src[at:]
+	}
+}
+
+// closing finds the "}}" that ends an expression: not one in a string or one
+// that closes braces of the expression itself. -1 = there is none.
+func closing(s string) int {
+	depth := 0
+	var quote byte
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case quote != 0:
+			if c == '\\' && quote != '`' {
+				i++
+			} else if c == quote {
+				quote = 0
+			}
+		case c == '"' || c == '\'' || c == '`':
+			quote = c
+		case c == '{':
+			depth++
+		case c == '}' && depth > 0:
+			depth--
+		case c == '}' && strings.HasPrefix(s[i:], "}}"):
+			return i
+		}
+	}
+	return -1
+}
+
+// Eval fills the template in. A template that is one expression and nothing
+// else gives its value with its type, every other one a string.
+func (t *Template) Eval(ctx context.Context, vars map[string]any) (any, error) {
+	if len(t.parts) == 1 && t.parts[0].program != nil {
+		return t.parts[0].program.Run(ctx, vars)
+	}
+	return t.Text(ctx, vars)
+}
+
+// Text fills the template in as text; see the function [Text] for how values
+// are written.
+func (t *Template) Text(ctx context.Context, vars map[string]any) (string, error) {
+	var b strings.Builder
+	for _, p := range t.parts {
+		if p.program == nil {
+			b.WriteString(p.text)
+			continue
+		}
+		v, err := p.program.Run(ctx, vars)
+		if err != nil {
+			return "", err
+		}
+		s, err := Text(v)
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(s)
+	}
+	return b.String(), nil
+}

@@ -1,0 +1,214 @@
+package match
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Glob matches whole texts: `*` is any text, also with `/` and line ends, `?`
+// one character, `[a-z]` and `[!a-z]` one of a set. `**` must stand alone
+// between slashes; there are no braces and no escapes.
+func Glob(pattern string) (Text, error) {
+	if !strings.ContainsAny(pattern, "*?[") {
+		return Exact(pattern), nil
+	}
+	deep, err := checkGlob(pattern)
+	if err != nil {
+		return Text{}, fmt.Errorf("invalid glob pattern: %w", err)
+	}
+	return Text{glob{pattern: pattern, deep: deep}}, nil
+}
+
+type glob struct {
+	pattern string
+	deep    bool // it has `**/`, which also stands for nothing
+}
+
+func (g glob) match(s string) (Captures, bool) {
+	if !g.fits(s) {
+		return Captures{}, false
+	}
+	return whole(s), true
+}
+
+func (g glob) explain(string) string {
+	return "the glob " + quote(g.pattern) + " does not fit all of it"
+}
+
+// fits tries the pattern from left to right. Only the last star needs to be
+// gone back to, as every star can take what an earlier one could; with `**/`
+// that is not so, and all places are kept.
+func (g glob) fits(s string) bool {
+	if g.deep {
+		return deepFits(g.pattern, s)
+	}
+	p, at := g.pattern, 0
+	star, from := "", -1 // the pattern after the last star, where it began
+	for {
+		if p != "" && p[0] == '*' {
+			p = strings.TrimLeft(p, "*")
+			star, from = p, at
+			continue
+		}
+		if at == len(s) && p == "" {
+			return true
+		}
+		if rest, size, ok := fitsOne(p, s[at:]); ok {
+			p, at = rest, at+size
+			continue
+		}
+		if from < 0 || from >= len(s) {
+			return false
+		}
+		_, size := utf8.DecodeRuneInString(s[from:])
+		from += size
+		p, at = star, from
+	}
+}
+
+// deepFits follows all ways through the pattern at once: at each place of s
+// the set of places in the pattern that are reached.
+func deepFits(pattern, s string) bool {
+	reached := map[int]bool{}
+	arrive(pattern, 0, true, reached)
+	for at := 0; at < len(s); {
+		_, size := utf8.DecodeRuneInString(s[at:])
+		next := map[int]bool{}
+		for i := range reached {
+			switch {
+			case i < len(pattern) && pattern[i] == '*':
+				next[i] = true
+				if strings.HasPrefix(pattern[i:], "**/") && s[at] != '/' {
+					continue // only a slash ends it
+				}
+				if strings.HasPrefix(pattern[i:], "**/") {
+					arrive(pattern, i+3, true, next)
+				} else {
+					arrive(pattern, i, false, next)
+				}
+			default:
+				if rest, _, ok := fitsOne(pattern[i:], s[at:]); ok {
+					arrive(pattern, len(pattern)-len(rest), true, next)
+				}
+			}
+		}
+		reached, at = next, at+size
+	}
+	return reached[len(pattern)]
+}
+
+// arrive adds place i and those that can be reached from it for nothing.
+func arrive(pattern string, i int, first bool, places map[int]bool) {
+	for {
+		places[i] = true
+		switch {
+		case first && strings.HasPrefix(pattern[i:], "**/"):
+			i += 3
+		case i < len(pattern) && pattern[i] == '*' && !strings.HasPrefix(pattern[i:], "**/"):
+			i += len(pattern[i:]) - len(strings.TrimLeft(pattern[i:], "*"))
+		default:
+			return
+		}
+		first = true
+	}
+}
+
+// fitsOne matches one character of s with the beginning of p, which is no
+// star. It returns the rest of p and the size of the character.
+func fitsOne(p, s string) (rest string, size int, ok bool) {
+	if p == "" || s == "" {
+		return p, 0, false
+	}
+	r, size := utf8.DecodeRuneInString(s)
+	switch p[0] {
+	case '?':
+		return p[1:], size, true
+	case '[':
+		end := classEnd(p)
+		return p[end+1:], size, inClass(p[1:end], r)
+	}
+	want, n := utf8.DecodeRuneInString(p)
+	return p[n:], size, want == r && n == size
+}
+
+// checkGlob finds what is wrong with a pattern and tells whether it has `**/`.
+func checkGlob(pattern string) (deep bool, err error) {
+	for i := 0; i < len(pattern); i++ {
+		switch pattern[i] {
+		case '*':
+			n := len(pattern[i:]) - len(strings.TrimLeft(pattern[i:], "*"))
+			switch {
+			case n > 2:
+				return false, errors.New("there are only `*` and `**`")
+			case n == 2 && (i > 0 && pattern[i-1] != '/' || i+2 < len(pattern) && pattern[i+2] != '/'):
+				return false, errors.New("`**` must stand alone between slashes")
+			case n == 2 && i+2 < len(pattern):
+				deep = true
+			}
+			i += n - 1
+		case '[':
+			end := classEnd(pattern[i:])
+			if end < 0 {
+				return false, errors.New("`[` without `]`")
+			}
+			if bad := emptyRange(pattern[i+1 : i+end]); bad != "" {
+				return false, fmt.Errorf("the range `%s` is empty", bad)
+			}
+			i += end
+		}
+	}
+	return deep, nil
+}
+
+// classEnd is the place of the "]" that ends the class s begins with. The
+// first character of a class may be a "]".
+func classEnd(s string) int {
+	from := 2
+	if strings.HasPrefix(s, "[!") {
+		from = 3
+	}
+	if from > len(s) {
+		return -1
+	}
+	end := strings.IndexByte(s[from:], ']')
+	if end < 0 {
+		return -1
+	}
+	return from + end
+}
+
+// inClass tells whether r is in the class with this content.
+func inClass(class string, r rune) bool {
+	in := true
+	if class[0] == '!' && len(class) > 1 {
+		in, class = false, class[1:]
+	}
+	set := []rune(class)
+	for i := 0; i < len(set); i++ {
+		low, high := set[i], set[i]
+		if i+2 < len(set) && set[i+1] == '-' {
+			high = set[i+2]
+			i += 2
+		}
+		if low <= r && r <= high {
+			return in
+		}
+	}
+	return !in
+}
+
+// emptyRange returns the first range of a class that holds nothing.
+func emptyRange(class string) string {
+	set := []rune(strings.TrimPrefix(class, "!"))
+	for i := 0; i+2 < len(set); i++ {
+		if set[i+1] == '-' {
+			if set[i] > set[i+2] {
+				return string(set[i : i+3])
+			}
+			i += 2
+		}
+	}
+	return ""
+}

@@ -1,0 +1,116 @@
+package match
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+)
+
+// Subset tells whether got has all that want says: every key of an object in
+// want, arrays of the same length element by element, equal scalars. Numbers
+// are compared by value whatever their Go type. Otherwise diff says where and
+// how they differ.
+func Subset(want, got any) (diff string, ok bool) { return subset(want, got, "") }
+
+func subset(want, got any, path string) (string, bool) {
+	switch w := want.(type) {
+	case map[string]any:
+		g, ok := got.(map[string]any)
+		if !ok {
+			return differ(path, want, got), false
+		}
+		for key, sub := range w {
+			x, ok := g[key]
+			if !ok {
+				return fmt.Sprintf("`%s` is missing", join(path, key)), false
+			}
+			if diff, ok := subset(sub, x, join(path, key)); !ok {
+				return diff, false
+			}
+		}
+		return "", true
+	case []any:
+		g, ok := got.([]any)
+		if !ok || len(g) != len(w) {
+			return differ(path, want, got), false
+		}
+		for i := range w {
+			if diff, ok := subset(w[i], g[i], fmt.Sprintf("%s[%d]", path, i)); !ok {
+				return diff, false
+			}
+		}
+		return "", true
+	}
+	if scalarEqual(want, got) {
+		return "", true
+	}
+	return differ(path, want, got), false
+}
+
+func scalarEqual(a, b any) bool {
+	x, okA := number(a)
+	y, okB := number(b)
+	if okA || okB {
+		return okA && okB && x.Cmp(y) == 0
+	}
+	switch a := a.(type) {
+	case nil:
+		return b == nil
+	case string:
+		s, ok := b.(string)
+		return ok && s == a
+	case bool:
+		v, ok := b.(bool)
+		return ok && v == a
+	}
+	return fmt.Sprint(a) == fmt.Sprint(b)
+}
+
+// number reads any numeric value exactly.
+func number(x any) (*big.Rat, bool) {
+	switch n := x.(type) {
+	case json.Number:
+		if len(n) > 64 { // exponents make numbers of any size
+			return nil, false
+		}
+		if f, err := n.Float64(); err != nil || f > 1e100 || f < -1e100 || (f != 0 && f < 1e-100 && f > -1e-100) {
+			return nil, false
+		}
+		return new(big.Rat).SetString(n.String())
+	case int:
+		return new(big.Rat).SetInt64(int64(n)), true
+	case int64:
+		return new(big.Rat).SetInt64(n), true
+	case float64:
+		r := new(big.Rat).SetFloat64(n)
+		return r, r != nil
+	}
+	return nil, false
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+func differ(path string, want, got any) string {
+	at := "it"
+	if path != "" {
+		at = "`" + path + "`"
+	}
+	return fmt.Sprintf("%s is %s, not %s", at, show(got), show(want))
+}
+
+func show(x any) string {
+	const most = 80
+	b, err := json.Marshal(x)
+	if err != nil {
+		return fmt.Sprint(x)
+	}
+	if len(b) > most {
+		return string(b[:most]) + "…"
+	}
+	return string(b)
+}

@@ -1,0 +1,137 @@
+package match
+
+import (
+	"errors"
+	"fmt"
+	"regexp/syntax"
+	"strings"
+)
+
+// regexInfo is what is known of a regular expression without compiling it.
+type regexInfo struct {
+	plain   bool // it is a literal text
+	literal string
+	names   []string
+}
+
+// parseRegex checks an expression. Constructs that the Rust regex crate has
+// and RE2 has not are named, also where RE2 would read them as something else.
+func parseRegex(expr string) (regexInfo, error) {
+	if !strings.ContainsAny(expr, `\.+*?()|[]{}^$`) {
+		return regexInfo{plain: true}, nil
+	}
+	if what := rustOnly(expr); what != "" {
+		return regexInfo{}, fmt.Errorf("invalid regex pattern: %s is not supported by RE2", what)
+	}
+	re, err := syntax.Parse(expr, syntax.Perl)
+	if err != nil {
+		if se, ok := errors.AsType[*syntax.Error](err); ok {
+			return regexInfo{}, fmt.Errorf("invalid regex pattern: %s: `%s`", se.Code, se.Expr)
+		}
+		return regexInfo{}, fmt.Errorf("invalid regex pattern: %w", err)
+	}
+	info := regexInfo{literal: literalOf(re)}
+	for _, name := range re.CapNames() {
+		if name != "" {
+			info.names = append(info.names, name)
+		}
+	}
+	return info, nil
+}
+
+// literalOf returns the longest text that every match of re surely has.
+func literalOf(re *syntax.Regexp) string {
+	switch re.Op {
+	case syntax.OpLiteral:
+		if re.Flags&syntax.FoldCase == 0 {
+			return string(re.Rune)
+		}
+	case syntax.OpCapture, syntax.OpPlus:
+		return literalOf(re.Sub[0])
+	case syntax.OpConcat:
+		longest := ""
+		for _, sub := range re.Sub {
+			if lit := literalOf(sub); len(lit) > len(longest) {
+				longest = lit
+			}
+		}
+		return longest
+	default:
+	}
+	return ""
+}
+
+// rustOnly names the first construct of expr that only Rust's regex has; "" =
+// none.
+func rustOnly(expr string) string {
+	inClass := false
+	for i := 0; i < len(expr); i++ {
+		rest := expr[i:]
+		switch {
+		case rest[0] == '\\':
+			if what := rustEscape(rest); what != "" {
+				return what
+			}
+			i++
+		case inClass && rest[0] == ']':
+			inClass = false
+		case inClass && (strings.HasPrefix(rest, "&&") || strings.HasPrefix(rest, "~~") || strings.HasPrefix(rest, "--")):
+			return "the class set operation `" + rest[:2] + "`"
+		case inClass && rest[0] == '[' && !strings.HasPrefix(rest, "[:"):
+			return "a class `[…]` inside a class"
+		case inClass && strings.HasPrefix(rest, "[:"):
+			if end := strings.Index(rest, ":]"); end > 0 {
+				i += end + 1
+			}
+		case !inClass && rest[0] == '[':
+			inClass = true
+			i += classOpening(rest) - 1
+		case !inClass && strings.HasPrefix(rest, "(?"):
+			if what := rustFlag(rest[2:]); what != "" {
+				return what
+			}
+		}
+	}
+	return ""
+}
+
+// classOpening is the length of "[", "[^", "[]" or "[^]".
+func classOpening(s string) int {
+	n := 1
+	if strings.HasPrefix(s[n:], "^") {
+		n++
+	}
+	if strings.HasPrefix(s[n:], "]") {
+		n++
+	}
+	return n
+}
+
+func rustEscape(s string) string {
+	if len(s) < 2 {
+		return ""
+	}
+	switch {
+	case s[1] == 'u' || s[1] == 'U':
+		return "the escape `" + s[:2] + "` (write \\x{…})"
+	case s[1] == '<' || s[1] == '>':
+		return "the word boundary `" + s[:2] + "` (write \\b)"
+	case strings.HasPrefix(s[1:], "b{"):
+		return "the word boundary `\\b{…}` (write \\b)"
+	}
+	return ""
+}
+
+// rustFlag looks at what follows "(?".
+func rustFlag(s string) string {
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; c {
+		case 'x', 'u', 'R':
+			return "the flag `(?" + s[:i+1] + ")`"
+		case 'i', 'm', 's', 'U', '-':
+		default:
+			return ""
+		}
+	}
+	return ""
+}

@@ -1,0 +1,235 @@
+package match
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// Text matches strings. The zero value matches everything. A Text is immutable
+// and may be used by many goroutines.
+type Text struct{ m matcher }
+
+// matcher is one kind of matching.
+type matcher interface {
+	match(s string) (Captures, bool)
+	// explain says, after a failed match, why s does not match.
+	explain(s string) string
+}
+
+// Captures are what a pattern took out of a text: Groups[0] is the matched
+// part, then the groups of the regular expression. Names has the name of each
+// group, "" for those without.
+type Captures struct {
+	Groups []string
+	Names  []string
+}
+
+// Named returns the groups that have a name.
+func (c Captures) Named() map[string]string {
+	named := map[string]string{}
+	for i, name := range c.Names {
+		if name != "" {
+			named[name] = c.Groups[i]
+		}
+	}
+	return named
+}
+
+// Match tells whether s matches and what was captured.
+func (t Text) Match(s string) (Captures, bool) {
+	if t.m == nil {
+		return whole(s), true
+	}
+	return t.m.match(s)
+}
+
+// Explain says why s does not match, as in "the text does not contain "x"".
+func (t Text) Explain(s string) string {
+	if t.m == nil {
+		return "it matches"
+	}
+	return t.m.explain(s)
+}
+
+// GroupNames lists the named groups that a match captures.
+func (t Text) GroupNames() []string {
+	if r, ok := t.m.(*regex); ok {
+		return r.names
+	}
+	if a, ok := t.m.(all); ok {
+		for _, part := range a {
+			if names := part.GroupNames(); names != nil {
+				return names
+			}
+		}
+	}
+	if a, ok := t.m.(anyOf); ok {
+		var names []string
+		for _, part := range a {
+			names = append(names, part.GroupNames()...)
+		}
+		return names
+	}
+	return nil
+}
+
+func whole(s string) Captures { return Captures{Groups: []string{s}, Names: []string{""}} }
+
+// Any matches every text.
+func Any() Text { return Text{} }
+
+// Exact matches the very text s.
+func Exact(s string) Text { return Text{exact(s)} }
+
+type exact string
+
+func (e exact) match(s string) (Captures, bool) {
+	if string(e) != s {
+		return Captures{}, false
+	}
+	return whole(s), true
+}
+
+func (e exact) explain(s string) string {
+	switch {
+	case strings.EqualFold(string(e), s):
+		return fmt.Sprintf("it differs from %s in upper and lower case", quote(string(e)))
+	case strings.TrimSpace(s) == strings.TrimSpace(string(e)):
+		return fmt.Sprintf("it differs from %s in white space at its ends", quote(string(e)))
+	}
+	return fmt.Sprintf("it is not %s", quote(string(e)))
+}
+
+// Contains matches texts that have s in them.
+func Contains(s string) Text { return Text{contains(s)} }
+
+type contains string
+
+func (c contains) match(s string) (Captures, bool) {
+	if !strings.Contains(s, string(c)) {
+		return Captures{}, false
+	}
+	return whole(string(c)), true
+}
+
+func (c contains) explain(s string) string {
+	if strings.Contains(strings.ToLower(s), strings.ToLower(string(c))) {
+		return fmt.Sprintf("it has %s only in other upper and lower case", quote(string(c)))
+	}
+	return fmt.Sprintf("it does not contain %s", quote(string(c)))
+}
+
+// All matches what every part matches; the captures are those of the first
+// part that has named groups, else of the first part.
+func All(parts ...Text) Text { return Text{all(parts)} }
+
+type all []Text
+
+func (a all) match(s string) (Captures, bool) {
+	best := whole(s)
+	for i, part := range a {
+		c, ok := part.Match(s)
+		if !ok {
+			return Captures{}, false
+		}
+		if i == 0 || (len(best.Named()) == 0 && len(c.Named()) > 0) {
+			best = c
+		}
+	}
+	return best, true
+}
+
+func (a all) explain(s string) string {
+	for _, part := range a {
+		if _, ok := part.Match(s); !ok {
+			return part.Explain(s)
+		}
+	}
+	return "it matches"
+}
+
+// AnyOf matches what at least one part matches; the captures are those of the
+// first such part.
+func AnyOf(parts ...Text) Text { return Text{anyOf(parts)} }
+
+type anyOf []Text
+
+func (a anyOf) match(s string) (Captures, bool) {
+	for _, part := range a {
+		if c, ok := part.Match(s); ok {
+			return c, true
+		}
+	}
+	return Captures{}, false
+}
+
+func (a anyOf) explain(s string) string {
+	reasons := make([]string, 0, len(a))
+	for _, part := range a {
+		reasons = append(reasons, part.Explain(s))
+	}
+	if len(reasons) == 0 {
+		return "there is nothing it could match"
+	}
+	return strings.Join(reasons, " and ")
+}
+
+// Not matches what part does not match.
+func Not(part Text) Text { return Text{not{part}} }
+
+type not struct{ part Text }
+
+func (n not) match(s string) (Captures, bool) {
+	if _, ok := n.part.Match(s); ok {
+		return Captures{}, false
+	}
+	return whole(s), true
+}
+
+func (n not) explain(string) string { return "it matches what it must not" }
+
+// Regex matches texts in which the regular expression (RE2) is found. It is
+// checked now and compiled when it is first needed.
+func Regex(expr string) (Text, error) {
+	info, err := parseRegex(expr)
+	if err != nil {
+		return Text{}, err
+	}
+	if info.plain {
+		return Contains(expr), nil
+	}
+	return Text{&regex{expr: expr, literal: info.literal, names: info.names}}, nil
+}
+
+type regex struct {
+	expr    string
+	literal string // every match has it; "" = not known
+	names   []string
+
+	once sync.Once
+	re   *regexp.Regexp
+}
+
+func (r *regex) match(s string) (Captures, bool) {
+	if !strings.Contains(s, r.literal) {
+		return Captures{}, false
+	}
+	r.once.Do(func() { r.re = regexp.MustCompile(r.expr) })
+	found := r.re.FindStringSubmatch(s)
+	return Captures{Groups: found, Names: r.re.SubexpNames()}, found != nil
+}
+
+func (r *regex) explain(string) string {
+	return "the regex " + quote(r.expr) + " is not found in it"
+}
+
+// quote shows a pattern on one line of bounded length.
+func quote(s string) string {
+	const most = 60
+	if len(s) > most {
+		return fmt.Sprintf("%.*q…", most, s)
+	}
+	return fmt.Sprintf("%q", s)
+}
