@@ -1,0 +1,57 @@
+package scenarios
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// manyRules is a scenario of n rules of one kind; the prompt "prompt n-1 end"
+// matches the last one.
+func manyRules(kind string, n int) []byte {
+	var b strings.Builder
+	b.WriteString("name = \"many\"\n")
+	for i := range n {
+		pattern := fmt.Sprintf(`{ type = "contains", text = "prompt %d end" }`, i)
+		switch kind {
+		case "regex":
+			pattern = fmt.Sprintf(`{ type = "regex", pattern = 'prompt %d (?P<word>\w+)$' }`, i)
+		case "glob":
+			pattern = fmt.Sprintf(`{ type = "glob", pattern = "prompt %d *" }`, i)
+		}
+		fmt.Fprintf(&b, "\n[[responses]]\npattern = %s\nresponse = \"answer %d\"\n", pattern, i)
+	}
+	return []byte(b.String())
+}
+
+func BenchmarkLoadAndMatch(b *testing.B) {
+	for _, kind := range []string{"contains", "regex", "glob"} {
+		for _, n := range []int{10, 10_000} {
+			b.Run(fmt.Sprintf("%s/%d", kind, n), func(b *testing.B) {
+				src := manyRules(kind, n)
+				b.ReportAllocs()
+				for b.Loop() {
+					s, err := Parse("many.toml", src, LoadOptions{})
+					if err != nil {
+						b.Fatal(err)
+					}
+					reply, err := NewEngine(s, EngineOptions{}).Next(b.Context(), Request{Prompt: fmt.Sprintf("prompt %d end", n-1)})
+					if err != nil || reply.Unmatched {
+						b.Fatal(reply, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestLibraryLoads(t *testing.T) {
+	for _, name := range Library() {
+		if _, err := LoadLibrary(name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := LoadLibrary("quickstrat"); err == nil || !strings.Contains(err.Error(), "quickstrat") {
+		t.Errorf("unknown name: %v", err)
+	}
+}

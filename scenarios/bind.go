@@ -1,0 +1,185 @@
+package scenarios
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/diag"
+)
+
+// BindValue reads a pattern and checks that it has the keys of its type.
+func (p *Pattern) BindValue(v diag.Value, b *diag.Binding) {
+	if v.Kind == diag.String {
+		b.Hintf(v, fmt.Sprintf("write { type = \"contains\", text = %q }", v.Text), "a pattern must be a table, not a string")
+		return
+	}
+	kind, _ := v.Field("type")
+	if kind.Text == string(PatternNot) {
+		bindNot(p, v, b)
+		return
+	}
+	type plain Pattern
+	if !b.Into(v, (*plain)(p)) {
+		return
+	}
+	var keys []string
+	switch p.Type {
+	case PatternExact, PatternContains:
+		keys = []string{"text"}
+	case PatternRegex, PatternGlob:
+		keys = []string{"pattern"}
+	case PatternAll, PatternAnyOf:
+		keys = []string{"patterns"}
+	default:
+	}
+	checkKeys(v, b, "a pattern of type `"+string(p.Type)+"`", keys, nil)
+}
+
+// bindNot reads the one type whose `pattern` is a pattern.
+func bindNot(p *Pattern, v diag.Value, b *diag.Binding) {
+	var n struct {
+		Type    PatternType `toml:"type"`
+		Pattern *Pattern    `toml:"pattern,required"`
+	}
+	if b.Into(v, &n) {
+		p.Type, p.Not = n.Type, n.Pattern
+	}
+}
+
+// BindValue reads a string or a table.
+func (r *Response) BindValue(v diag.Value, b *diag.Binding) {
+	if v.Kind == diag.String {
+		r.Text = v.Text
+		return
+	}
+	if v.Kind != diag.Table {
+		b.Errorf(v, "a response must be a string or a table, not %s", v.Kind)
+		return
+	}
+	type plain Response
+	b.Into(v, (*plain)(r))
+	if steps, ok := v.Field("steps"); ok {
+		for _, f := range v.Fields() {
+			switch f.Key {
+			case "text", "tool_calls", "delay_ms", "usage", "stop_reason":
+				b.KeyHintf(f, "put it into a step", "`%s` cannot stand beside `steps`", f.Key)
+			}
+		}
+		if len(steps.Items()) == 0 && steps.Kind == diag.Array {
+			b.Errorf(steps, "`steps` is empty")
+		}
+	}
+}
+
+// BindValue reads a step and checks that `blocks` stands alone.
+func (s *Step) BindValue(v diag.Value, b *diag.Binding) {
+	type plain Step
+	b.Into(v, (*plain)(s))
+	if _, ok := v.Field("blocks"); !ok {
+		return
+	}
+	for _, f := range v.Fields() {
+		if f.Key == "text" || f.Key == "thinking" || f.Key == "tool_calls" {
+			b.KeyHintf(f, "put it into a block", "`%s` cannot stand beside `blocks`", f.Key)
+		}
+	}
+}
+
+// BindValue reads the keys that the block's type has.
+func (k *Block) BindValue(v diag.Value, b *diag.Binding) {
+	kind, _ := v.Field("type")
+	switch BlockType(kind.Text) {
+	case BlockText:
+		var t struct {
+			Type BlockType `toml:"type"`
+			Text string    `toml:"text,required"`
+		}
+		b.Into(v, &t)
+		k.Type, k.Text = t.Type, t.Text
+	case BlockThinking:
+		var t struct {
+			Type     BlockType `toml:"type"`
+			Thinking string    `toml:"thinking,required"`
+		}
+		b.Into(v, &t)
+		k.Type, k.Thinking = t.Type, t.Thinking
+	case BlockToolUse:
+		var t struct {
+			Type BlockType `toml:"type"`
+			ToolCall
+		}
+		b.Into(v, &t)
+		k.Type, k.ToolCall = t.Type, t.ToolCall
+	default:
+		var t struct {
+			Type BlockType `toml:"type,required" enum:"text,thinking,tool_use"`
+			Text string    `toml:"text"`
+			Also string    `toml:"thinking"`
+			ToolCall
+		}
+		b.Into(v, &t)
+	}
+}
+
+// BindValue reads the name of a unit or a number of characters.
+func (c *Chunk) BindValue(v diag.Value, b *diag.Binding) {
+	switch v.Kind {
+	case diag.Int:
+		if n, err := strconv.Atoi(v.Text); err == nil && n > 0 {
+			c.Size = n
+			return
+		}
+	case diag.String:
+		switch v.Text {
+		case "word", "token", "line":
+			c.Unit = v.Text
+			return
+		}
+	default:
+	}
+	b.Errorf(v, "`chunk` must be \"word\", \"token\", \"line\" or a number of characters above 0")
+}
+
+// BindValue reads a number, or text with a bound.
+func (t *Times) BindValue(v diag.Value, b *diag.Binding) {
+	text := strings.TrimSpace(v.Text)
+	low, high := true, true
+	if v.Kind == diag.String {
+		for _, sign := range []string{">=", "≥"} {
+			if rest, ok := strings.CutPrefix(text, sign); ok {
+				text, high = rest, false
+			}
+		}
+		for _, sign := range []string{"<=", "≤"} {
+			if rest, ok := strings.CutPrefix(text, sign); ok {
+				text, low = rest, false
+			}
+		}
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(text))
+	if (v.Kind != diag.Int && v.Kind != diag.String) || err != nil || n < 0 {
+		b.Errorf(v, "`times` must be an integer, or text such as \">=2\" or \"<=3\"")
+		return
+	}
+	t.Min, t.Max = n, n
+	if !high {
+		t.Max = -1
+	}
+	if !low {
+		t.Min = 0
+	}
+}
+
+// BindValue reads the table and keeps the order of its servers.
+func (m *MCP) BindValue(v diag.Value, b *diag.Binding) {
+	type plain MCP
+	b.Into(v, (*plain)(m))
+	servers, _ := v.Field("servers")
+	for _, f := range servers.Fields() {
+		m.names = append(m.names, f.Key)
+	}
+}
+
+// ServerNames lists the names of the servers in file order.
+func (m MCP) ServerNames() []string { return append([]string(nil), m.names...) }

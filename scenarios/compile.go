@@ -1,0 +1,450 @@
+package scenarios
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/internal/eval"
+	"github.com/claudeless/claudeless/internal/match"
+)
+
+// compiled is what loading adds to a [Scenario].
+type compiled struct {
+	source  *source
+	library *library
+}
+
+// compiledRule is what loading adds to a [Rule] or [Turn].
+type compiledRule struct {
+	match  match.Text
+	source *source
+	index  int // in its own file
+}
+
+// Compile makes a scenario that was built in Go ready for [NewEngine], and says
+// everything that is wrong with it. Loading has done it for those from files.
+func (s *Scenario) Compile() error {
+	l := newLoader(LoadOptions{})
+	s.source = &source{ix: diag.IndexTOML("", nil), dir: ".", templates: s.Templates == nil || *s.Templates}
+	(&compiler{loader: l, src: s.source}).scenario(s)
+	s.library = l.lib
+	return l.list.Err()
+}
+
+// compiler checks one file after it was bound and compiles what is in it.
+type compiler struct {
+	*loader
+	src    *source
+	path   diag.Path
+	groups string
+}
+
+// in calls f with the path extended by step.
+func (c *compiler) in(step any, f func()) {
+	c.path = append(c.path, step)
+	f()
+	c.path = c.path[:len(c.path)-1]
+}
+
+func (c *compiler) errorf(format string, args ...any) { c.hintf("", format, args...) }
+
+func (c *compiler) hintf(hint, format string, args ...any) {
+	d := c.src.ix.At(c.path, fmt.Sprintf(format, args...))
+	d.Hint = hint
+	c.list = append(c.list, d)
+}
+
+func (c *compiler) scenario(s *Scenario) {
+	c.identity(s)
+	if s.DefaultResponse != nil {
+		c.in("default_response", func() { c.response(s.DefaultResponse) })
+	}
+	c.path = append(c.path, "responses", 0)
+	for i := range s.Responses {
+		c.path[1] = i
+		c.rule(&s.Responses[i], i)
+	}
+	c.path = c.path[:0]
+	c.in("expect", func() {
+		for i := range s.Expect {
+			c.in(i, func() { c.expectation(&s.Expect[i]) })
+		}
+	})
+	if s.ToolExecution != nil {
+		c.toolTexts(s.ToolExecution)
+	}
+}
+
+func (c *compiler) toolTexts(te *ToolExecution) {
+	c.path = append(c.path, "tool_execution", "tools")
+	tools, _ := c.src.ix.Lookup(c.path)
+	for _, f := range tools.Fields() {
+		config := te.Tools[f.Key]
+		c.in(f.Key, func() {
+			if config.Error != nil && config.AutoApprove {
+				c.in("error", func() { c.errorf("`error` never happens beside `auto_approve`") })
+			}
+		})
+	}
+	c.path = c.path[:0]
+}
+
+// identity checks the keys whose values have a form of their own.
+func (c *compiler) identity(s *Scenario) {
+	if s.SessionID != "" {
+		id, ok := normalUUID(s.SessionID)
+		if !ok {
+			c.in("session_id", func() { c.errorf("invalid session_id %q: must be a valid UUID", s.SessionID) })
+		}
+		s.SessionID = id
+	}
+	if s.LaunchTimestamp != "" {
+		if _, err := time.Parse(time.RFC3339, s.LaunchTimestamp); err != nil {
+			c.in("launch_timestamp", func() {
+				c.errorf("invalid launch_timestamp %q: must be RFC 3339 with a zone, e.g. 2026-01-15T10:30:00Z", s.LaunchTimestamp)
+			})
+		}
+	}
+	if s.PermissionMode != "" {
+		mode, ok := permissionMode(s.PermissionMode)
+		if !ok {
+			known := []string{"default", "plan", "acceptEdits", "bypassPermissions", "dontAsk", "auto", "delegate"}
+			c.in("permission_mode", func() {
+				c.hintf(diag.MeantHint(s.PermissionMode, known), "invalid permission_mode %q: must be one of %s", s.PermissionMode, strings.Join(known, ", "))
+			})
+		}
+		s.PermissionMode = mode
+	}
+}
+
+// permissionMode accepts both spellings and returns the real CLI's.
+func permissionMode(s string) (string, bool) {
+	switch strings.ToLower(strings.ReplaceAll(s, "-", "")) {
+	case "default", "manual":
+		return "default", true
+	case "plan":
+		return "plan", true
+	case "acceptedits":
+		return "acceptEdits", true
+	case "bypasspermissions":
+		return "bypassPermissions", true
+	case "dontask":
+		return "dontAsk", true
+	case "auto":
+		return "auto", true
+	case "delegate":
+		return "delegate", true
+	}
+	return s, false
+}
+
+// normalUUID returns a UUID in lower case with hyphens.
+func normalUUID(s string) (string, bool) {
+	hex := strings.ToLower(s)
+	if len(s) == 36 && s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' {
+		hex = strings.ReplaceAll(hex, "-", "")
+	}
+	if len(hex) != 32 || strings.Trim(hex, "0123456789abcdef") != "" {
+		return s, false
+	}
+	return hex[:8] + "-" + hex[8:12] + "-" + hex[12:16] + "-" + hex[16:20] + "-" + hex[20:], true
+}
+
+func (c *compiler) rule(r *Rule, i int) {
+	r.compiledRule = compiledRule{source: c.src, index: i, match: c.pattern(&r.Pattern, "pattern")}
+	c.groups = groupsOf(r.match)
+	c.answer(r.When, r.Response, r.Failure)
+	for t := range r.Turns {
+		turn := &r.Turns[t]
+		c.path = append(c.path, "turns", t)
+		turn.compiledRule = compiledRule{source: c.src, index: t, match: c.pattern(&turn.Expect, "expect")}
+		c.groups = groupsOf(turn.match)
+		c.answer(turn.When, turn.Response, turn.Failure)
+		c.path = c.path[:len(c.path)-2]
+	}
+	c.groups = ""
+}
+
+func groupsOf(t match.Text) string {
+	names := t.GroupNames()
+	if len(names) == 0 {
+		return ""
+	}
+	return strings.Join(names, " ")
+}
+
+func (c *compiler) answer(when string, r *Response, f *Failure) {
+	c.condition(when)
+	c.failure(f)
+	// Most responses are a plain text, and most scenarios big ones of them.
+	if r == nil || (len(r.Steps) == 0 && len(r.ToolCalls) == 0 && r.StructuredOutput == nil && !eval.HasTemplate(r.Text)) {
+		return
+	}
+	c.in("response", func() { c.response(r) })
+}
+
+func (c *compiler) failure(f *Failure) {
+	if f != nil {
+		c.in("failure", func() {
+			c.in("message", func() { c.template(f.Message) })
+			c.in("partial_text", func() { c.template(f.PartialText) })
+		})
+	}
+}
+
+func (c *compiler) response(r *Response) {
+	c.in("text", func() { c.responseText(r.Text) })
+	c.calls(r.ToolCalls)
+	c.in("structured_output", func() { c.data(r.StructuredOutput) })
+	c.steps(r.Steps)
+}
+
+// responseText compiles a text that may stand for the whole response.
+func (c *compiler) responseText(text string) {
+	if _, ok := c.src.ix.Lookup(c.path); !ok {
+		saved := c.path
+		c.path = c.path[:len(c.path)-1]
+		c.template(text)
+		c.path = saved
+		return
+	}
+	c.template(text)
+}
+
+func (c *compiler) steps(steps []Step) {
+	c.in("steps", func() {
+		for i := range steps {
+			c.in(i, func() { c.step(&steps[i]) })
+		}
+	})
+}
+
+func (c *compiler) step(s *Step) {
+	c.condition(s.When)
+	c.failure(s.Failure)
+	c.in("thinking", func() { c.template(s.Thinking) })
+	c.in("text", func() { c.template(s.Text) })
+	c.calls(s.ToolCalls)
+	c.in("structured_output", func() { c.data(s.StructuredOutput) })
+	c.in("blocks", func() {
+		for i := range s.Blocks {
+			b := &s.Blocks[i]
+			c.in(i, func() {
+				c.in("text", func() { c.template(b.Text) })
+				c.in("thinking", func() { c.template(b.Thinking) })
+				c.call(&b.ToolCall)
+			})
+		}
+	})
+}
+
+func (c *compiler) calls(calls []ToolCall) {
+	c.in("tool_calls", func() {
+		for i := range calls {
+			c.in(i, func() { c.call(&calls[i]) })
+		}
+	})
+}
+
+func (c *compiler) call(t *ToolCall) {
+	c.in("input", func() { c.data(t.Input) })
+	if t.Result != nil {
+		c.in("result", func() { c.template(*t.Result) })
+	}
+	if t.Expect != nil {
+		c.pattern(t.Expect, "expect")
+		c.in("expect", func() { t.at = c.src.ix.Pos(c.path) })
+	}
+	if t.Subagent != nil {
+		c.in("subagent", func() { c.steps(t.Subagent.Steps) })
+	}
+}
+
+// pattern compiles the pattern under key.
+func (c *compiler) pattern(p *Pattern, key string) (t match.Text) {
+	c.in(key, func() {
+		var err error
+		var bad diag.Path
+		if t, bad, err = compilePattern(p, nil); err != nil {
+			saved := c.path
+			c.path = append(c.path, bad...)
+			c.errorf("%v", err)
+			c.path = saved
+		}
+	})
+	return t
+}
+
+// compilePattern makes a matcher; on an error bad leads to the faulty part.
+func compilePattern(p *Pattern, path diag.Path) (t match.Text, bad diag.Path, err error) {
+	switch p.Type {
+	case PatternExact:
+		return match.Exact(p.Text), nil, nil
+	case PatternContains:
+		return match.Contains(p.Text), nil, nil
+	case PatternRegex:
+		t, err = match.Regex(p.Pattern)
+		return t, append(path, "pattern"), err
+	case PatternGlob:
+		t, err = match.Glob(p.Pattern)
+		return t, append(path, "pattern"), err
+	case PatternNot:
+		if p.Not == nil {
+			return match.Any(), nil, nil
+		}
+		t, bad, err = compilePattern(p.Not, append(path, "pattern"))
+		return match.Not(t), bad, err
+	case PatternAll, PatternAnyOf:
+		parts := make([]match.Text, len(p.Patterns))
+		for i := range p.Patterns {
+			if parts[i], bad, err = compilePattern(&p.Patterns[i], append(path[:len(path):len(path)], "patterns", i)); err != nil {
+				return match.Any(), bad, err
+			}
+		}
+		if p.Type == PatternAll {
+			return match.All(parts...), nil, nil
+		}
+		return match.AnyOf(parts...), nil, nil
+	default:
+		return match.Any(), nil, nil
+	}
+}
+
+// condition compiles the `when` of the current table.
+func (c *compiler) condition(src string) {
+	if src == "" {
+		return
+	}
+	key := snippet{src, c.groups}
+	if c.lib.conditions[key] != nil {
+		return
+	}
+	p, err := eval.CompileBool(src, c.lib.env(c.groups))
+	if err != nil {
+		c.in("when", func() { c.evalError("in the condition: ", err) })
+		return
+	}
+	c.lib.conditions[key] = p
+	c.lib.mention(src)
+}
+
+// template compiles the string at the current path.
+func (c *compiler) template(src string) {
+	if !c.src.templates || !eval.HasTemplate(src) {
+		return
+	}
+	key := snippet{src, c.groups}
+	if c.lib.templates[key] != nil {
+		return
+	}
+	t, err := eval.ParseTemplate(src, c.lib.env(c.groups))
+	if err != nil {
+		c.evalError("in the template: ", err)
+		return
+	}
+	c.lib.templates[key] = t
+	c.lib.mention(src)
+}
+
+// evalError reports an expression of the string at the current path.
+func (c *compiler) evalError(where string, err error) {
+	e, ok := errors.AsType[*eval.Error](err)
+	if !ok {
+		c.errorf("%s%v", where, err)
+		return
+	}
+	d := c.src.ix.AtText(c.path, e.Offset, where+e.Message)
+	d.Hint = diag.MeantHint(e.Name, e.Known)
+	if d.Hint == "" && e.Name != "" && len(e.Known) > 0 {
+		d.Hint = "known names here: " + strings.Join(e.Known, ", ")
+	}
+	c.list = append(c.list, d)
+}
+
+// data compiles the strings of a JSON value and reads its files.
+func (c *compiler) data(raw json.RawMessage) {
+	if !dynamic(raw, c.src.templates) {
+		return
+	}
+	v, _ := diag.IndexJSON("", wrapJSON(raw)).Root().Field("")
+	c.walk(v)
+}
+
+func (c *compiler) walk(v diag.Value) {
+	switch v.Kind {
+	case diag.String:
+		c.template(v.Text)
+	case diag.Array:
+		for i, item := range v.Items() {
+			c.in(i, func() { c.walk(item) })
+		}
+	case diag.Table:
+		if name, ok := fileRef(v); ok {
+			c.in("$file", func() { c.file(name, len(v.Fields())) })
+			return
+		}
+		for _, f := range v.Fields() {
+			c.in(f.Key, func() { c.walk(f.Value) })
+		}
+	default:
+	}
+}
+
+// file reads the file that a { "$file" = … } table with that many keys names.
+func (c *compiler) file(name string, keys int) {
+	if keys > 1 {
+		c.errorf("a table with `$file` cannot have other keys")
+	}
+	path := resolve(c.src.dir, name)
+	if c.lib.files[path] != nil {
+		return
+	}
+	content, err := c.readFile(path)
+	if err != nil {
+		c.errorf("failed to resolve file reference %q: %s", name, reason(err))
+		return
+	}
+	if strings.EqualFold(filepath.Ext(name), ".json") {
+		if d := diag.IndexJSON(name, wrapJSON(content)).Doubt(); d != nil || !json.Valid(content) {
+			c.errorf("the file %q is not valid JSON", name)
+			return
+		}
+		c.lib.files[path] = content
+		return
+	}
+	if c.lib.files[path], err = eval.AppendJSON(nil, string(content)); err != nil {
+		c.errorf("the file %q cannot be used: %v", name, err)
+	}
+}
+
+func (c *compiler) expectation(e *Expectation) {
+	e.at = c.src.ix.Pos(c.path)
+	if e.Tool == "" && e.Prompt == nil {
+		c.errorf("an expectation needs `tool` or `prompt`")
+	}
+	if e.Tool != "" && e.Prompt != nil {
+		c.in("prompt", func() { c.errorf("an expectation has either `tool` or `prompt`") })
+	}
+	if e.Input != nil && e.Tool == "" {
+		c.in("input", func() { c.errorf("`input` needs `tool`") })
+	}
+	if e.Never && e.Times != nil {
+		c.in("times", func() { c.errorf("`times` cannot stand beside `never`") })
+	}
+	if e.Prompt != nil {
+		e.prompt = c.pattern(e.Prompt, "prompt")
+	}
+	for _, form := range toolForms(e.Tool) {
+		t, err := match.Glob(form)
+		if err != nil {
+			c.in("tool", func() { c.errorf("%v", err) })
+			break
+		}
+		e.tools = append(e.tools, t)
+	}
+}

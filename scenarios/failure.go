@@ -1,0 +1,158 @@
+package scenarios
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/diag"
+)
+
+// Failure is what goes wrong with a request to the model.
+type Failure struct {
+	// Type says what happens and which of the other keys it has.
+	Type FailureType `toml:"type,required" enum:"network_unreachable,connection_timeout,auth_error,rate_limit,out_of_credits,partial_response,malformed_json,overloaded,server_error,api_error,prompt_too_long,hang,crash"`
+	// AfterMS is when a `connection_timeout` strikes.
+	AfterMS int `toml:"after_ms" min:"0"`
+	// RetryAfter is the wait, in seconds, that `rate_limit` asks for.
+	RetryAfter int `toml:"retry_after" min:"0"`
+	// Message of `auth_error` and `api_error`.
+	Message string `toml:"message"`
+	// PartialText is what comes through before `partial_response` breaks off.
+	PartialText string `toml:"partial_text"`
+	// Raw is the body that `malformed_json` sends.
+	Raw string `toml:"raw"`
+	// Status is the HTTP status of `server_error` (500 to 599, default 500) and
+	// `api_error` (400 to 599).
+	Status int `toml:"status" min:"400" max:"599"`
+	// ErrorType is the API's name for an `api_error`; default by status.
+	ErrorType string `toml:"error_type"`
+	// Times is how many requests an `api_error` strikes before they go
+	// through; absent (0) = all of them.
+	Times int `toml:"times" min:"1"`
+	// ExitCode of a `crash`; default 1, or by the signal.
+	ExitCode int `toml:"exit_code" min:"0" max:"255"`
+	// Signal that ends the process in a `crash`, e.g. `SIGKILL`.
+	Signal string `toml:"signal" enum:"SIGABRT,SIGHUP,SIGINT,SIGKILL,SIGQUIT,SIGSEGV,SIGTERM"`
+}
+
+// FailureType is the `type` of a [Failure].
+type FailureType string
+
+// The failure types.
+const (
+	FailNetworkUnreachable FailureType = "network_unreachable"
+	FailConnectionTimeout  FailureType = "connection_timeout"
+	FailAuthError          FailureType = "auth_error"
+	FailRateLimit          FailureType = "rate_limit"
+	FailOutOfCredits       FailureType = "out_of_credits"
+	FailPartialResponse    FailureType = "partial_response"
+	FailMalformedJSON      FailureType = "malformed_json"
+	FailOverloaded         FailureType = "overloaded"
+	FailServerError        FailureType = "server_error"
+	FailAPIError           FailureType = "api_error"
+	FailPromptTooLong      FailureType = "prompt_too_long"
+	FailHang               FailureType = "hang"
+	FailCrash              FailureType = "crash"
+)
+
+// keysOf lists the keys of each failure type beside `type`; those in the first
+// list are required.
+func (t FailureType) keysOf() (required, optional []string) {
+	switch t {
+	case FailConnectionTimeout:
+		return []string{"after_ms"}, nil
+	case FailAuthError:
+		return []string{"message"}, nil
+	case FailRateLimit:
+		return []string{"retry_after"}, nil
+	case FailPartialResponse:
+		return []string{"partial_text"}, nil
+	case FailMalformedJSON:
+		return []string{"raw"}, nil
+	case FailServerError:
+		return nil, []string{"status", "message"}
+	case FailAPIError:
+		return []string{"status"}, []string{"error_type", "message", "times"}
+	case FailCrash:
+		return nil, []string{"exit_code", "signal"}
+	default:
+		return nil, nil
+	}
+}
+
+// BindValue reads a failure and checks that it has the keys of its type and no
+// others.
+func (f *Failure) BindValue(v diag.Value, b *diag.Binding) {
+	type plain Failure
+	if !b.Into(v, (*plain)(f)) {
+		return
+	}
+	required, optional := f.Type.keysOf()
+	checkKeys(v, b, "a failure of type `"+string(f.Type)+"`", required, optional)
+	switch f.Type {
+	case FailServerError:
+		if f.Status == 0 {
+			f.Status = 500
+		}
+		if f.Status < 500 {
+			status, _ := v.Field("status")
+			b.Errorf(status, "`status` of a server_error must be 500 to 599; other statuses are an `api_error`")
+		}
+	case FailCrash:
+		_, code := v.Field("exit_code")
+		if signal, ok := v.Field("signal"); ok && code {
+			b.Errorf(signal, "a crash has either `exit_code` or `signal`")
+		}
+		if !code && f.Signal == "" {
+			f.ExitCode = 1
+		}
+	default:
+	}
+}
+
+// checkKeys reports keys of a tagged table that its type needs or does not
+// have. It is for keys that some type of the table has.
+func checkKeys(v diag.Value, b *diag.Binding, what string, required, optional []string) {
+	for _, f := range v.Fields() {
+		if f.Key != "type" && !slices.Contains(required, f.Key) && !slices.Contains(optional, f.Key) {
+			known := append(slices.Clone(required), optional...)
+			hint := "it has no keys beside `type`"
+			if len(known) > 0 {
+				hint = "its keys are " + strings.Join(known, ", ")
+			}
+			b.KeyHintf(f, hint, "unknown key `%s` in %s", f.Key, what)
+		}
+	}
+	for _, key := range required {
+		if _, ok := v.Field(key); !ok {
+			b.Errorf(v, "missing key `%s` in %s", key, what)
+		}
+	}
+}
+
+// FailureByName returns the failure that `--failure NAME` asks for, with the
+// usual values for its keys; nil = there is no such failure. Hyphens and
+// underscores are alike.
+func FailureByName(name string) *Failure {
+	f := &Failure{Type: FailureType(strings.ReplaceAll(strings.ToLower(name), "-", "_"))}
+	switch f.Type {
+	case FailConnectionTimeout:
+		f.AfterMS = 5000
+	case FailAuthError:
+		f.Message = "Invalid API key"
+	case FailRateLimit:
+		f.RetryAfter = 60
+	case FailPartialResponse:
+		f.PartialText = "I was going to say..."
+	case FailMalformedJSON:
+		f.Raw = `{"type":"message","content":[{"type":"text","text":"trunc`
+	case FailServerError, FailAPIError:
+		f.Status = 500
+	case FailCrash:
+		f.ExitCode = 1
+	case FailNetworkUnreachable, FailOutOfCredits, FailOverloaded, FailPromptTooLong, FailHang:
+	default:
+		return nil
+	}
+	return f
+}

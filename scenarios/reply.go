@@ -1,0 +1,280 @@
+package scenarios
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Request is what the model is asked: a prompt, or the results of the tool
+// calls of its last reply.
+type Request struct {
+	// Prompt is the text of a new prompt; used when Results is nil.
+	Prompt string
+	// Injected marks text that the CLI itself put in (Stop hook, schema
+	// reminder, "continue"): it is matched against the rules like a prompt
+	// but does not advance a turn sequence.
+	Injected bool
+	// Results answer the tool calls of the previous reply, in call order.
+	// Non-nil goes on with the next step of that response.
+	Results []Result
+	// Vars are the names that expressions see beside the prompt.
+	Vars Vars
+}
+
+// Result is the outcome of one tool call.
+type Result struct {
+	ToolUseID string
+	Tool      string // canonical name
+	Text      string // what the model sees, as text
+	IsError   bool
+	// Content is the content as it went to the model: a JSON string or an
+	// array of blocks; nil = unknown.
+	Content json.RawMessage
+	// Structured is the structured form of the result; nil = none.
+	Structured any
+}
+
+// Vars is the state of the session that expressions may look at.
+type Vars struct {
+	Model          string
+	PermissionMode string
+	SystemPrompt   string
+	Tools          []string                   // canonical names
+	Schemas        map[string]json.RawMessage // canonical name → input schema
+	Session        Session
+}
+
+// Session is `session` in expressions.
+type Session struct {
+	ID      string
+	Resumed bool
+	Turn    int // number of the prompt in the session, from 1; 0 = the engine counts
+}
+
+// Reply is one message of the model.
+type Reply struct {
+	// Blocks in order. A ToolUse has the name the scenario gave it, an empty
+	// ID unless the scenario or [EngineOptions.NewID] set one, and its input
+	// after templates and $file. No blocks = a message with empty text.
+	Blocks     []protocol.Block
+	StopReason string // "" = by content: tool_use or end_turn
+	Usage      *Usage // nil = the caller estimates
+	DelayMS    int    // wait before the message
+	// Failure happens instead of the message; when it is overcome (Times),
+	// the rest of the reply follows. Nil = none.
+	Failure *Failure
+	// StructuredOutput is the scripted answer to a JSON schema; nil = none.
+	StructuredOutput json.RawMessage
+	Stream           *Stream // pace of this message; nil = the scenario's
+	Rule             RuleRef
+	// Unmatched says that no rule matched the prompt. NearMisses tell why;
+	// they are set when the scenario makes that an error.
+	Unmatched  bool
+	NearMisses []string
+	// More says that another step follows the results of this one.
+	More bool
+}
+
+// RuleRef names the part of a scenario that answered.
+type RuleRef struct {
+	// Name is "responses[2]", "responses[2].turns[0]", "default_response" or
+	// "" for none.
+	Name string
+	File string // "" = not from a file
+	Line int    // 0 = unknown
+}
+
+// response is an answer on its way: the steps of it that are still to come.
+type response struct {
+	hit      *hit
+	steps    []Step
+	at       int              // the next step
+	expected []expectedResult // of the calls of the last reply, in call order
+}
+
+// expectedResult is what one call of the last reply should give.
+type expectedResult struct {
+	at      string
+	tool    string
+	pattern *Pattern // nil = anything
+}
+
+func newResponse(h *hit) *response { return &response{hit: h, steps: stepsOf(h.response)} }
+
+// stepsOf spells a response out as steps: its calls are one message, its text
+// the closing one after their results.
+func stepsOf(r *Response) []Step {
+	switch {
+	case r == nil:
+		return []Step{{}}
+	case len(r.Steps) > 0:
+		return r.Steps
+	case len(r.ToolCalls) == 0:
+		return []Step{{Text: r.Text, DelayMS: r.DelayMS, Usage: r.Usage, StopReason: r.StopReason}}
+	}
+	closing := Step{Text: r.Text, StopReason: r.StopReason}
+	if r.Usage != nil {
+		closing.Usage = &Usage{} // all of it is counted with the first message
+	}
+	return []Step{{ToolCalls: r.ToolCalls, DelayMS: r.DelayMS, Usage: r.Usage}, closing}
+}
+
+// next makes the message of the next step whose condition holds. After the
+// last one it is a message with empty text.
+func (r *response) next(ctx context.Context, newID func() string) (Reply, error) {
+	r.expected = nil
+	step, err := r.advance(ctx)
+	if err != nil {
+		return Reply{}, err
+	}
+	reply := Reply{Rule: r.hit.ref}
+	if step == nil {
+		reply.Blocks = emptyText()
+		return reply, r.finish(ctx, &reply, nil)
+	}
+	reply.StopReason, reply.Usage, reply.DelayMS, reply.Stream = step.StopReason, step.Usage, step.DelayMS, step.Stream
+	if err := r.blocks(ctx, &reply, step, newID); err != nil {
+		return Reply{}, err
+	}
+	if step.Failure != nil {
+		if reply.Failure, err = r.hit.scope.failure(ctx, step.Failure); err != nil {
+			return Reply{}, err
+		}
+	}
+	return reply, r.finish(ctx, &reply, step)
+}
+
+// advance takes the next step whose condition holds; nil = there is none.
+func (r *response) advance(ctx context.Context) (*Step, error) {
+	for r.at < len(r.steps) {
+		step := &r.steps[r.at]
+		r.at++
+		ok, err := r.hit.scope.condition(ctx, step.When)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			return step, nil
+		}
+	}
+	return nil, nil
+}
+
+// finish says whether more follows and adds the structured output: that of the
+// step, or on the last message that of the response.
+func (r *response) finish(ctx context.Context, reply *Reply, step *Step) error {
+	var err error
+	if reply.More, err = r.more(ctx); err != nil {
+		return err
+	}
+	var raw json.RawMessage
+	if step != nil {
+		raw = step.StructuredOutput
+	}
+	if raw == nil && !reply.More && r.hit.response != nil {
+		raw = r.hit.response.StructuredOutput
+	}
+	if raw != nil {
+		reply.StructuredOutput, err = r.hit.scope.json(ctx, raw)
+	}
+	return err
+}
+
+// more tells whether a message follows: after tool calls always (the closing
+// one at least), else when the condition of a later step holds.
+func (r *response) more(ctx context.Context) (bool, error) {
+	if len(r.expected) > 0 {
+		return true, nil
+	}
+	for i := r.at; i < len(r.steps); i++ {
+		ok, err := r.hit.scope.condition(ctx, r.steps[i].When)
+		if ok || err != nil {
+			return ok, err
+		}
+	}
+	return false, nil
+}
+
+func (r *response) blocks(ctx context.Context, reply *Reply, step *Step, newID func() string) error {
+	parts := step.Blocks
+	if parts == nil {
+		if step.Thinking != "" {
+			parts = append(parts, Block{Type: BlockThinking, Thinking: step.Thinking})
+		}
+		if step.Text != "" {
+			parts = append(parts, Block{Type: BlockText, Text: step.Text})
+		}
+		for _, c := range step.ToolCalls {
+			parts = append(parts, Block{Type: BlockToolUse, ToolCall: c})
+		}
+	}
+	for i := range parts {
+		b, err := r.block(ctx, &parts[i], newID)
+		if err != nil {
+			return err
+		}
+		reply.Blocks = append(reply.Blocks, b)
+	}
+	if len(reply.Blocks) == 0 {
+		reply.Blocks = emptyText()
+	}
+	return nil
+}
+
+func (r *response) block(ctx context.Context, b *Block, newID func() string) (protocol.Block, error) {
+	sc := r.hit.scope
+	switch b.Type {
+	case BlockText:
+		text, err := sc.text(ctx, b.Text)
+		return protocol.Text(text), err
+	case BlockThinking:
+		text, err := sc.text(ctx, b.Thinking)
+		return protocol.ThinkingBlock{Type: "thinking", Thinking: text}, err
+	default:
+		use, err := sc.call(ctx, &b.ToolCall)
+		if use.ID == "" && newID != nil {
+			use.ID = newID()
+		}
+		r.expected = append(r.expected, expectedResult{at: b.at.String(), tool: b.Tool, pattern: b.Expect})
+		return use, err
+	}
+}
+
+// call fills in a tool call.
+func (s *scope) call(ctx context.Context, c *ToolCall) (protocol.ToolUse, error) {
+	use := protocol.ToolUse{Type: "tool_use", ID: c.ID, Name: c.Tool, Input: json.RawMessage("{}")}
+	if c.Input != nil {
+		input, err := s.json(ctx, c.Input)
+		if err != nil {
+			return use, err
+		}
+		use.Input = input
+	}
+	if c.Result == nil && c.DelayMS == 0 && !c.IsError {
+		return use, nil
+	}
+	use.Script = &protocol.CallScript{IsError: c.IsError, DelayMS: c.DelayMS}
+	if c.Result != nil {
+		text, err := s.text(ctx, *c.Result)
+		if err != nil {
+			return use, err
+		}
+		use.Script.Result = &text
+	}
+	return use, nil
+}
+
+// failure fills in the templates of a failure.
+func (s *scope) failure(ctx context.Context, f *Failure) (*Failure, error) {
+	filled := *f
+	var err error
+	if filled.Message, err = s.text(ctx, f.Message); err != nil {
+		return nil, err
+	}
+	filled.PartialText, err = s.text(ctx, f.PartialText)
+	return &filled, err
+}
+
+func emptyText() []protocol.Block { return []protocol.Block{protocol.Text("")} }

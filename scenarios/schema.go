@@ -1,0 +1,368 @@
+package scenarios
+
+import (
+	"encoding/json"
+
+	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/internal/match"
+)
+
+// Scenario scripts the model: what it says to which prompt and which tools it
+// calls. All keys are optional; an empty file is a valid scenario.
+type Scenario struct {
+	// Name is a label for reports.
+	Name string `toml:"name"`
+	// Description says what the scenario is for.
+	Description string `toml:"description"`
+	// Seed fixes every id, jitter and probability. Without it they are random
+	// and the report prints the seed that was used.
+	Seed *int64 `toml:"seed"`
+	// Templates switches `{{ expr }}` in texts, tool inputs and canned results
+	// on; without it they are plain text.
+	Templates *bool `toml:"templates" default:"true"`
+	// Include lists scenario files, relative to this one, whose rules come
+	// after our own. Only their `responses` and `include` are taken.
+	Include []string `toml:"include"`
+	// Unmatched says what a prompt does that no rule matches and for which
+	// there is no default: `default` is an empty reply, `error` ends the run
+	// with exit code 1 and the nearest rules.
+	Unmatched string `toml:"unmatched" enum:"default,error" default:"default"`
+	// DefaultResponse answers prompts that no rule matches.
+	DefaultResponse *Response `toml:"default_response" schema:"string|Response"`
+	// Responses are the rules, tried in file order.
+	Responses []Rule `toml:"responses"`
+	// ToolExecution says how tool calls are run.
+	ToolExecution *ToolExecution `toml:"tool_execution"`
+	// Stream is the pace of partial messages.
+	Stream Stream `toml:"stream"`
+	// MCP adds MCP servers.
+	MCP MCP `toml:"mcp"`
+	// Expect states what the run must have done; checked at its end.
+	Expect []Expectation `toml:"expect"`
+	// DefaultModel is the model's name when no flag gives one.
+	DefaultModel string `toml:"default_model"`
+	// ClaudeVersion is the version of the real CLI to report.
+	ClaudeVersion string `toml:"claude_version"`
+	// UserName is shown by the interactive screen.
+	UserName string `toml:"user_name"`
+	// SessionID fixes the id of a new session. A UUID, hyphens may be left out.
+	SessionID string `toml:"session_id"`
+	// Placeholder is the prompt hint of the interactive screen.
+	Placeholder string `toml:"placeholder"`
+	// Provider is shown by the interactive screen.
+	Provider string `toml:"provider"`
+	// ShowWelcomeBack shows the start panel of the interactive screen.
+	ShowWelcomeBack bool `toml:"show_welcome_back"`
+	// WelcomeBackRightPanel are the lines of that panel's right side; `---` is
+	// a rule, an empty string a blank row.
+	WelcomeBackRightPanel []string `toml:"welcome_back_right_panel"`
+	// ProjectPath names the project the session is filed under; default the
+	// working directory.
+	ProjectPath string `toml:"project_path"`
+	// WorkingDirectory is the directory that transcripts and hooks are told.
+	WorkingDirectory string `toml:"working_directory"`
+	// Trusted is whether the directory is trusted; false asks on the
+	// interactive screen.
+	Trusted *bool `toml:"trusted" default:"true"`
+	// LoggedIn is whether somebody is logged in; false starts the set-up on
+	// the interactive screen.
+	LoggedIn *bool `toml:"logged_in" default:"true"`
+	// PermissionMode is the mode at the start: `default`, `plan`,
+	// `acceptEdits`, `bypassPermissions`, `dontAsk`, `auto` or `delegate`; the
+	// spellings `accept-edits`, `bypass-permissions` and `dont-ask` mean the same.
+	PermissionMode string `toml:"permission_mode" default:"default"`
+	// LaunchTimestamp is the time the run begins at (RFC 3339 with a zone);
+	// together with `seed` it makes two runs equal byte for byte.
+	LaunchTimestamp string `toml:"launch_timestamp"`
+	// Timeouts override time-outs and delays.
+	Timeouts Timeouts `toml:"timeouts"`
+
+	compiled
+}
+
+// Rule answers the prompts that its pattern matches.
+type Rule struct {
+	// Pattern is what the prompt must match.
+	Pattern Pattern `toml:"pattern,required"`
+	// When is an expression that must be true as well.
+	When string `toml:"when"`
+	// Response is the answer; without it the reply is empty.
+	Response *Response `toml:"response" schema:"string|Response"`
+	// Failure happens instead of the response.
+	Failure *Failure `toml:"failure"`
+	// MaxMatches is how often the rule may match in a session; 0 = never,
+	// absent = always.
+	MaxMatches *int `toml:"max_matches" min:"0"`
+	// Turns script the user's next prompts.
+	Turns []Turn `toml:"turns"`
+
+	compiledRule
+}
+
+// Turn answers the next prompt of a sequence. A prompt that does not match
+// ends the sequence and goes on to the rules.
+type Turn struct {
+	// Expect is what the prompt must match.
+	Expect Pattern `toml:"expect,required"`
+	// When is an expression that must be true as well.
+	When string `toml:"when"`
+	// Response is the answer; without it the reply is empty.
+	Response *Response `toml:"response" schema:"string|Response"`
+	// Failure happens instead of the response.
+	Failure *Failure `toml:"failure"`
+
+	compiledRule
+}
+
+// Pattern matches the text of a prompt or result.
+type Pattern struct {
+	// Type says how to match: `exact` the whole text, `contains` a part of it,
+	// `regex` a regular expression (RE2) found anywhere in it, `glob` the
+	// whole text with `*`, `?` and `[…]`, `any` everything, `all` every one of
+	// `patterns`, `any_of` at least one of them, `not` none of what `pattern`
+	// matches. Case counts.
+	Type PatternType `toml:"type,required" enum:"exact,contains,regex,glob,any,all,any_of,not"`
+	// Text is what `exact` and `contains` look for.
+	Text string `toml:"text"`
+	// Pattern is the expression of `regex` and `glob`; for `not` it is the
+	// pattern to turn round.
+	Pattern string `toml:"pattern" schema:"string|Pattern"`
+	// Patterns are the parts of `all` and `any_of`.
+	Patterns []Pattern `toml:"patterns"`
+
+	// Not is what `pattern` holds when Type is "not".
+	Not *Pattern
+}
+
+// PatternType is the `type` of a [Pattern].
+type PatternType string
+
+// The pattern types.
+const (
+	PatternExact    PatternType = "exact"
+	PatternContains PatternType = "contains"
+	PatternRegex    PatternType = "regex"
+	PatternGlob     PatternType = "glob"
+	PatternAny      PatternType = "any"
+	PatternAll      PatternType = "all"
+	PatternAnyOf    PatternType = "any_of"
+	PatternNot      PatternType = "not"
+)
+
+// Response is one answer of the model: a string, or a table.
+type Response struct {
+	// Text is what the model says. Beside `tool_calls` it is the closing
+	// message after their results.
+	Text string `toml:"text"`
+	// DelayMS waits before the answer.
+	DelayMS int `toml:"delay_ms" min:"0"`
+	// ToolCalls go out as one message; several run in parallel.
+	ToolCalls []ToolCall `toml:"tool_calls"`
+	// Usage is the token count to report; default an estimate.
+	Usage *Usage `toml:"usage"`
+	// Steps are the messages of the answer, one request to the model each.
+	// They stand in place of `text` and `tool_calls`.
+	Steps []Step `toml:"steps"`
+	// StopReason replaces the message's stop reason.
+	StopReason string `toml:"stop_reason"`
+	// StructuredOutput answers `--json-schema`.
+	StructuredOutput json.RawMessage `toml:"structured_output"`
+}
+
+// Step is one message of the model inside a response.
+type Step struct {
+	// When is an expression; false skips the step. It sees the results of all
+	// earlier steps as `results`.
+	When string `toml:"when"`
+	// Thinking is the model's reasoning, shown before the text.
+	Thinking string `toml:"thinking"`
+	// Text is what the model says, before its tool calls.
+	Text string `toml:"text"`
+	// ToolCalls go out after the text in the same message.
+	ToolCalls []ToolCall `toml:"tool_calls"`
+	// Blocks are the parts of the message in their order, in place of
+	// `thinking`, `text` and `tool_calls`.
+	Blocks []Block `toml:"blocks"`
+	// DelayMS waits before the message.
+	DelayMS int `toml:"delay_ms" min:"0"`
+	// Usage is the token count to report; default an estimate.
+	Usage *Usage `toml:"usage"`
+	// StopReason replaces the message's stop reason.
+	StopReason string `toml:"stop_reason"`
+	// Failure happens instead of the message.
+	Failure *Failure `toml:"failure"`
+	// Stream is the pace of this message.
+	Stream *Stream `toml:"stream"`
+	// StructuredOutput answers `--json-schema`.
+	StructuredOutput json.RawMessage `toml:"structured_output"`
+}
+
+// Block is one part of a message.
+type Block struct {
+	// Type says which of the other keys count: `text`, `thinking`, or
+	// `tool_use` with the keys of a tool call.
+	Type BlockType `toml:"type,required" enum:"text,thinking,tool_use"`
+	// Text of a `text` block.
+	Text string `toml:"text"`
+	// Thinking of a `thinking` block.
+	Thinking string `toml:"thinking"`
+
+	ToolCall `toml:",inline"`
+}
+
+// BlockType is the `type` of a [Block].
+type BlockType string
+
+// The block types.
+const (
+	BlockText     BlockType = "text"
+	BlockThinking BlockType = "thinking"
+	BlockToolUse  BlockType = "tool_use"
+)
+
+// ToolCall is one call of a tool.
+type ToolCall struct {
+	// Tool is the name: a built-in (`Bash`), `mcp__server__tool`, `server/tool`
+	// or the bare name of an MCP tool.
+	Tool string `toml:"tool,required"`
+	// Input is the tool's input. Strings in it are templates; a table
+	// `{ "$file" = "path" }` is replaced by that file, relative to the scenario.
+	Input json.RawMessage `toml:"input"`
+	// Result is a canned result: the tool is not run.
+	Result *string `toml:"result"`
+	// IsError makes the canned result an error.
+	IsError bool `toml:"is_error"`
+	// ID is the id of the call; default a fresh one.
+	ID string `toml:"id"`
+	// Expect is a pattern that the text of the result must match; a miss is
+	// an unmet expectation.
+	Expect *Pattern `toml:"expect"`
+	// DelayMS waits before the tool runs.
+	DelayMS int `toml:"delay_ms" min:"0"`
+	// Subagent scripts the agent that an Agent or Task call starts.
+	Subagent *Subagent `toml:"subagent"`
+
+	at diag.Position // of Expect
+}
+
+// Subagent scripts an agent started by a tool call.
+type Subagent struct {
+	// Type is the kind of agent.
+	Type string `toml:"type"`
+	// Steps are its messages.
+	Steps []Step `toml:"steps"`
+	// Background lets the call return at once.
+	Background bool `toml:"background"`
+}
+
+// Usage counts tokens.
+type Usage struct {
+	// InputTokens of the request.
+	InputTokens int `toml:"input_tokens,required" min:"0"`
+	// OutputTokens of the answer.
+	OutputTokens int `toml:"output_tokens,required" min:"0"`
+}
+
+// Stream is the pace of partial messages.
+type Stream struct {
+	// TTFTMS is the time to the first token in milliseconds.
+	TTFTMS int `toml:"ttft_ms" min:"0"`
+	// TokensPerSecond is the speed; 0 = as fast as possible.
+	TokensPerSecond float64 `toml:"tokens_per_second" min:"0"`
+	// Jitter is the share, 0 to 1, by which pauses vary.
+	Jitter float64 `toml:"jitter" min:"0" max:"1"`
+	// Chunk is the size of a piece: `word`, `token`, `line` or a number of
+	// characters.
+	Chunk Chunk `toml:"chunk" default:"word" schema:"word,token,line|integer"`
+}
+
+// Chunk is the size of a piece of a partial message. The zero value is a word.
+type Chunk struct {
+	Unit string // "word", "token", "line"; "" = word, or Size counts
+	Size int    // characters; 0 = Unit counts
+}
+
+// ToolExecution says how tool calls are run.
+type ToolExecution struct {
+	// Mode `live` runs tools that have no canned result, `mock` never does: a
+	// call without one is an error.
+	Mode string `toml:"mode" enum:"live,mock" default:"live"`
+	// Tools are settings by tool name.
+	Tools map[string]ToolConfig `toml:"tools"`
+}
+
+// ToolConfig is what holds for all calls of one tool.
+type ToolConfig struct {
+	// AutoApprove allows the tool in every permission mode.
+	AutoApprove bool `toml:"auto_approve"`
+	// Result is the canned result of calls that have none of their own.
+	Result *string `toml:"result"`
+	// Error denies the tool with this text.
+	Error *string `toml:"error"`
+	// Answers are the answers to AskUserQuestion, by question.
+	Answers map[string]string `toml:"answers"`
+}
+
+// MCP adds MCP servers to the run.
+type MCP struct {
+	// Servers are started like the entries of `--mcp-config` and have the same
+	// keys; `fixture` runs one of our fixture servers instead of a command.
+	Servers map[string]map[string]any `toml:"servers"`
+	// Elicitation answers what servers ask the user.
+	Elicitation *Elicitation `toml:"elicitation"`
+
+	names []string // of Servers, in file order
+}
+
+// Elicitation answers elicitation requests of MCP servers.
+type Elicitation struct {
+	// Action is the answer.
+	Action string `toml:"action" enum:"accept,decline,cancel" default:"decline"`
+	// Content is the form that `accept` sends; what it leaves out is filled
+	// from the defaults of the requested schema.
+	Content map[string]any `toml:"content"`
+}
+
+// Timeouts override time-outs and delays, in milliseconds. Each wins over its
+// environment variable.
+type Timeouts struct {
+	// ExitHintMS is how long the exit hint stays (CLAUDELESS_EXIT_HINT_TIMEOUT_MS).
+	ExitHintMS *int `toml:"exit_hint_ms" min:"0" default:"2000"`
+	// CompactDelayMS is how long /compact takes (CLAUDELESS_COMPACT_DELAY_MS).
+	CompactDelayMS *int `toml:"compact_delay_ms" min:"0" default:"20"`
+	// HookTimeoutMS bounds a hook (CLAUDELESS_HOOK_TIMEOUT_MS).
+	HookTimeoutMS *int `toml:"hook_timeout_ms" min:"0" default:"5000"`
+	// MCPTimeoutMS bounds an MCP call (CLAUDELESS_MCP_TIMEOUT_MS).
+	MCPTimeoutMS *int `toml:"mcp_timeout_ms" min:"0" default:"30000"`
+	// ResponseDelayMS waits before the first message of a turn
+	// (CLAUDELESS_RESPONSE_DELAY_MS).
+	ResponseDelayMS *int `toml:"response_delay_ms" min:"0" default:"20"`
+}
+
+// Expectation states what the run must have done. It needs `tool` or `prompt`.
+type Expectation struct {
+	// Tool is the name, or a glob, of tools that must have been called.
+	Tool string `toml:"tool"`
+	// Input is the part that the input of such a call must have.
+	Input json.RawMessage `toml:"input"`
+	// Times is how often: a number, or text such as `>=2` or `<=3`; default at
+	// least once.
+	Times *Times `toml:"times" schema:"integer|string"`
+	// Order puts the first such call after those of expectations with a lower
+	// number.
+	Order *int `toml:"order"`
+	// Prompt is a pattern that a prompt must have matched.
+	Prompt *Pattern `toml:"prompt"`
+	// Never turns the expectation round: it must not have happened.
+	Never bool `toml:"never"`
+
+	at     diag.Position
+	prompt match.Text
+	tools  []match.Text
+}
+
+// Times is a number of calls.
+type Times struct {
+	Min int
+	Max int // -1 = no upper bound
+}
