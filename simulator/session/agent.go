@@ -14,6 +14,7 @@ type agent struct {
 	ToolUseID   string `json:"toolUseId"`
 	SpawnDepth  int    `json:"spawnDepth"`
 	Finished    bool   `json:"finished"`
+	Parent      string `json:"parentAgentId,omitempty"`
 }
 
 // agentOf names the sub-agent that an event belongs to; empty = none.
@@ -61,7 +62,7 @@ func (s *Session) writeAgent(id string, meta agent, line any) error {
 			return err
 		}
 	}
-	return s.writer.line(s.agentPath(id), line)
+	return s.writer.lines(s.agentPath(id), line)
 }
 
 // writeMeta writes the .meta.json. A mirror sees it as a line of the
@@ -88,6 +89,22 @@ func (s *Session) writeMeta(id string) error {
 	}
 	s.writer.onLine(path, entry)
 	return nil
+}
+
+// agentStarted makes the .meta.json of a sub-agent.
+func (s *Session) agentStarted(ev *protocol.System) error {
+	depth, isAgent := field(ev.Fields, "spawn_depth").(int)
+	if !isAgent {
+		return nil // another kind of task
+	}
+	id := text(ev.Fields, "task_id")
+	meta := newAgent(text(ev.Fields, "subagent_type"), text(ev.Fields, "description"), text(ev.Fields, "tool_use_id"))
+	meta.SpawnDepth, meta.Parent = depth, text(ev.Fields, "parent_task_id")
+	if s.rec.agents == nil {
+		s.rec.agents = map[string]*agent{}
+	}
+	s.rec.agents[id] = &meta
+	return s.writeMeta(id)
 }
 
 // agentEnded notes that a sub-agent is done.

@@ -123,10 +123,38 @@ func (s *Session) system(ev *protocol.System) error {
 			Content: text(ev.Fields, "content"), Level: text(ev.Fields, "level"),
 			PreventContinuing: field(ev.Fields, "prevent_continuation") == true,
 		})
+	case "compact_boundary":
+		return s.compacted(ev)
+	case "task_started":
+		return s.agentStarted(ev)
 	case "task_notification":
 		return s.agentEnded(ev)
 	}
 	return nil
+}
+
+// compacted begins the conversation anew: the next message hangs on the
+// boundary, which hangs on nothing.
+func (s *Session) compacted(ev *protocol.System) error {
+	before := s.rec.leaf[""]
+	meta, _ := field(ev.Fields, "compact_metadata").(protocol.CompactMetadata)
+	delete(s.rec.leaf, "")
+	line := protocol.CompactLine{
+		Envelope: s.envelope("", ev.UUID, ""), Type: "system", Subtype: "compact_boundary", Content: "Conversation compacted",
+		Level: "info", LogicalParentUUID: before, Metadata: protocol.LineCompact(meta),
+	}
+	s.advance("", line.UUID)
+	return s.write(line)
+}
+
+// localCommand writes what a command of the CLI itself has said.
+func (s *Session) localCommand(ev *protocol.Assistant) error {
+	line := protocol.LocalCommandLine{
+		Envelope: s.envelope("", ev.UUID, ev.Timestamp), Type: "system", Subtype: "local_command", Content: ev.LocalCommandSource,
+		Level: "info", CommandRun: ev.LocalCommandRun, ContextUsage: ev.ContextUsage,
+	}
+	s.advance("", line.UUID)
+	return s.write(line)
 }
 
 func field(fields []protocol.Field, key string) any {

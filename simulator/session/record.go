@@ -45,6 +45,8 @@ func (s *Session) Record(ev protocol.Event) error {
 		s.totals.TotalLinesRemoved += removed
 	case *protocol.System:
 		return s.system(ev)
+	case *protocol.Unshown:
+		return s.Record(ev.Event)
 	case *protocol.Custom:
 		var line bytes.Buffer
 		if json.Compact(&line, ev.Line) == nil {
@@ -67,12 +69,7 @@ func (s *Session) write(lines ...any) error {
 		s.rec.resumed = false
 		lines = slices.Insert(lines, 0, any(protocol.ModeLine{Type: "mode", Mode: "normal", SessionID: s.id}))
 	}
-	for _, line := range lines {
-		if err := s.writer.line(s.path, line); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.writer.lines(s.path, lines...)
 }
 
 func (s *Session) copied(data []byte) error {
@@ -116,6 +113,9 @@ func (s *Session) prompted(ev *protocol.Prompted) error {
 }
 
 func (s *Session) assistant(ev *protocol.Assistant) error {
+	if ev.LocalCommandRun != nil {
+		return s.localCommand(ev)
+	}
 	agentID := s.agentOf(ev.ParentToolUseID, ev.AgentID)
 	line := protocol.AssistantLine{
 		Envelope: s.envelope(agentID, ev.UUID, ev.Timestamp), Type: "assistant",

@@ -12,23 +12,32 @@ import (
 // transcript with a gap is worse than one that ends.
 type writer struct {
 	off    bool
+	made   string // directory known to exist
 	onLine func(path string, line []byte)
 }
 
-// line appends one line to the file at path.
-func (w *writer) line(path string, value any) error {
-	if w.off {
+// lines appends the lines of one event to the file at path, in one write.
+func (w *writer) lines(path string, values ...any) error {
+	if w.off || len(values) == 0 {
 		return nil
 	}
-	data, err := protocol.Marshal(value)
-	if err != nil {
-		return w.failed(err)
+	var all []byte
+	ends := make([]int, len(values))
+	for i, value := range values {
+		data, err := protocol.Marshal(value)
+		if err != nil {
+			return w.failed(err)
+		}
+		all = append(append(all, data...), '\n')
+		ends[i] = len(all)
 	}
-	if err := w.bytes(path, append(data, '\n')); err != nil {
+	if err := w.bytes(path, all); err != nil || w.onLine == nil {
 		return err
 	}
-	if w.onLine != nil {
-		w.onLine(path, data)
+	start := 0
+	for _, end := range ends {
+		w.onLine(path, all[start:end-1])
+		start = end
 	}
 	return nil
 }
@@ -38,8 +47,11 @@ func (w *writer) bytes(path string, data []byte) error {
 	if w.off {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return w.failed(err)
+	if dir := filepath.Dir(path); dir != w.made {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return w.failed(err)
+		}
+		w.made = dir
 	}
 	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
