@@ -156,6 +156,9 @@ func (t *Tools) background(ctx context.Context, call protocol.ToolUse, in bashIn
 	t.o.Tasks.Go(ctx, k, func(ctx context.Context) task.End {
 		o := proc.RunOptions{Command: t.command(dir), Combined: true, Limit: 1, Tee: k}
 		res, err := runShell(ctx, o, in.Command, "/bin/bash")
+		if ctx.Err() != nil {
+			return task.End{Status: task.Killed, Summary: fmt.Sprintf("Background command %q was stopped", info.Description)}
+		}
 		return ended(info.Description, res, err)
 	})
 	where := ""
@@ -171,10 +174,8 @@ func (t *Tools) background(ctx context.Context, call protocol.ToolUse, in bashIn
 func ended(name string, res proc.Result, err error) task.End {
 	head := fmt.Sprintf("Background command %q ", name)
 	switch {
-	case err != nil && res.Exit == (proc.Exit{}):
-		return task.End{Status: task.Failed, Summary: head + "could not be started: " + err.Error()}
 	case err != nil:
-		return task.End{Status: task.Killed, Summary: head + "was stopped"}
+		return task.End{Status: task.Failed, Summary: head + "could not be started: " + err.Error()}
 	case res.Exit.Code != 0:
 		return task.End{Status: task.Failed, Summary: fmt.Sprintf("%sfailed with exit code %d", head, res.Exit.Code)}
 	}

@@ -204,13 +204,6 @@ func TestBashSleepChains(t *testing.T) {
 	}
 }
 
-func TestBashBackgroundIsRefused(t *testing.T) {
-	r := call(t, newTools(t, Options{}), "Bash", in{"command": "sleep 2; echo x", "run_in_background": true})
-	if !r.IsError || !strings.HasPrefix(r.Content.Text, "run_in_background is not simulated") {
-		t.Errorf("result %+v", r)
-	}
-}
-
 func TestCloseRemovesTemporaryFiles(t *testing.T) {
 	tools := newTools(t, Options{})
 	call(t, tools, "Bash", in{"command": "true"})

@@ -240,9 +240,11 @@ func TestCheckLetsGoodCallsPass(t *testing.T) {
 
 func TestNotSimulated(t *testing.T) {
 	tools := newTools(t, Options{})
-	for _, name := range []string{"Agent", "Task", "Skill", "CronCreate", "Monitor", "Workflow", "WebFetch", "WebSearch"} {
+	for _, name := range []string{"Agent", "Task", "CronCreate", "Monitor", "Workflow", "WebFetch", "WebSearch"} {
 		input := in{"anything": 1}
 		switch name {
+		case "Agent", "Task":
+			input = in{"description": "d", "prompt": "p"}
 		case "WebFetch":
 			input = in{"url": "http://x", "prompt": "p"}
 		case "WebSearch":

@@ -1,0 +1,165 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+func newTasks(t *testing.T) *task.Set {
+	t.Helper()
+	n := 0
+	dir := t.TempDir()
+	set := task.New(task.Options{
+		NewID: func() string { n++; return fmt.Sprintf("%08d-0000-4000-8000-00000000%04d", n, n) },
+		Now:   time.Now, Dir: func() string { return dir },
+	})
+	t.Cleanup(set.Close)
+	return set
+}
+
+// frames waits until n frames have come and returns subtype and status of each.
+func frames(t *testing.T, set *task.Set, n int) []string {
+	t.Helper()
+	var out []string
+	deadline := time.After(10 * time.Second)
+	for len(out) < n {
+		for _, ev := range set.Take(task.BetweenTurns) {
+			sys := ev.(*protocol.System)
+			line := sys.Subtype
+			for _, f := range sys.Fields {
+				switch f.Key {
+				case "status", "summary", "task_type", "is_backgrounded":
+					line += fmt.Sprintf(" %v", f.Value)
+				}
+			}
+			out = append(out, line)
+		}
+		if len(out) >= n {
+			break
+		}
+		select {
+		case <-set.Ready():
+		case <-deadline:
+			t.Fatalf("%d frames after 10 s: %q", len(out), out)
+		}
+	}
+	return out
+}
+
+// Golden tool-bash-bg, checklist row 62: the frames of a command in the
+// background, its result at once, its output in a file.
+func TestBashInBackground(t *testing.T) {
+	set := newTasks(t)
+	tools := newTools(t, Options{Tasks: set})
+	r := call(t, tools, "Bash", in{"command": "echo bgdone; exit 3", "run_in_background": true})
+	id := r.Output.(bashOutput).TaskID
+	if r.IsError || !r.ExplicitOK || !strings.HasPrefix(r.Content.Text, "Command running in background with ID: "+id+". Output is being written to: ") {
+		t.Errorf("result %+v", r)
+	}
+	want := []string{
+		"background_tasks_changed", "task_started true local_bash", "task_updated",
+		`task_notification failed Background command "echo bgdone; exit 3" failed with exit code 3`, "background_tasks_changed",
+	}
+	if diff := cmp.Diff(want, frames(t, set, 5)); diff != "" {
+		t.Errorf("frames (-want +got):\n%s", diff)
+	}
+	if out, err := set.Output(id); string(out) != "bgdone\n" || err != nil {
+		t.Errorf("output %q, %v", out, err)
+	}
+	if _, ok := set.NextNotice(); !ok {
+		t.Error("the model is not told")
+	}
+}
+
+func TestTaskStop(t *testing.T) {
+	set := newTasks(t)
+	tools := newTools(t, Options{Tasks: set})
+	id := call(t, tools, "Bash", in{"command": "sleep 100", "run_in_background": true, "description": "wait"}).Output.(bashOutput).TaskID
+	r := call(t, tools, "TaskStop", in{"task_id": id})
+	if r.IsError || r.Content.Text != "Successfully stopped task: "+id+" (sleep 100)" {
+		t.Errorf("result %+v", r)
+	}
+	got := frames(t, set, 5)
+	if diff := cmp.Diff(`task_notification stopped Background command "wait" was stopped`, got[3]); diff != "" {
+		t.Errorf("frames (-want +got):\n%s", diff)
+	}
+	if _, ok := set.NextNotice(); ok {
+		t.Error("the model is told of a task that it stopped itself")
+	}
+	for _, input := range []in{{"task_id": "nosuch"}, {"shell_id": id}, {}} {
+		if r := call(t, tools, "TaskStop", input); !r.IsError {
+			t.Errorf("%v: %+v", input, r)
+		}
+	}
+}
+
+// Checklist row 66: plan mode begins and ends with a status frame before the
+// result, and the plan is in the plan file.
+func TestPlanModeSwitches(t *testing.T) {
+	mode := protocol.ModeDefault
+	file := filepath.Join(t.TempDir(), "plans", "p.md")
+	tools := newTools(t, Options{
+		Mode: func() protocol.PermissionMode { return mode }, PlanFile: func() string { return file },
+		SetMode: func(m protocol.PermissionMode) error { mode = m; return nil },
+	})
+	r := call(t, tools, "EnterPlanMode", in{})
+	if mode != protocol.ModePlan || len(r.Before) != 1 {
+		t.Fatalf("mode %s, %+v", mode, r)
+	}
+	r = call(t, tools, "ExitPlanMode", in{"plan": "1. think"})
+	data, err := protocol.Marshal(r.Before[0])
+	if want := `{"type":"system","subtype":"status","status":null,"permissionMode":"default","session_id":"","uuid":""}`; mode != protocol.ModeDefault || err != nil || string(data) != want {
+		t.Errorf("mode %s, status %s, %v", mode, data, err)
+	}
+	if out, _ := protocol.Marshal(r.Output); string(out) != `{"plan":"1. think","isAgent":false,"filePath":"`+file+`"}` {
+		t.Errorf("output %s", out)
+	}
+	if plan, _ := os.ReadFile(file); string(plan) != "1. think" {
+		t.Errorf("plan file %q", plan)
+	}
+	mode = protocol.ModeAcceptEdits // a host's choice stays
+	if r = call(t, tools, "ExitPlanMode", in{}); len(r.Before) != 0 || !strings.HasSuffix(r.Content.Text, "## Approved Plan:\n1. think") {
+		t.Errorf("mode %s, %+v", mode, r)
+	}
+	tools = newTools(t, Options{SetMode: func(protocol.PermissionMode) error { return errors.New("no") }})
+	if r = call(t, tools, "EnterPlanMode", in{}); len(r.Before) != 0 {
+		t.Errorf("a mode that was not set is announced: %+v", r)
+	}
+}
+
+func TestSkill(t *testing.T) {
+	tools := newTools(t, Options{Skill: func(name, args string) (string, bool) { return "do " + args, name == "known" }})
+	r := call(t, tools, "Skill", in{"skill": "known", "args": "it"})
+	if r.IsError || r.Content.Text != "Launching skill: known" || len(r.After) != 1 {
+		t.Fatalf("result %+v", r)
+	}
+	if u := r.After[0].(*protocol.User); u.Message.Content.Plain() != "do it" || !u.IsSynthetic {
+		t.Errorf("after %+v", u)
+	}
+	if r = call(t, tools, "Skill", in{"skill": "nosuch"}); r.Content.Text != "<tool_use_error>Unknown skill: nosuch</tool_use_error>" {
+		t.Errorf("result %+v", r)
+	}
+}
+
+func TestTaskStopNeedsTasks(t *testing.T) {
+	tools := newTools(t, Options{})
+	for name, input := range map[string]in{
+		"TaskStop": {"task_id": "x"}, "Bash": {"command": "true", "run_in_background": true},
+	} {
+		raw, _ := protocol.Marshal(input)
+		if r, err := tools.Execute(context.Background(), protocol.ToolUse{Name: name, Input: raw}); err != nil || !r.IsError {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}

@@ -1,0 +1,260 @@
+package executor
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// The tools with which the model looks at the resources of MCP servers.
+const (
+	listResources   = "ListMcpResourcesTool"
+	readResource    = "ReadMcpResourceTool"
+	readResourceDir = "ReadMcpResourceDirTool"
+)
+
+// noResources is what the model reads where there is nothing to list.
+const noResources = "No resources found. MCP servers may still provide tools even if they have no resources."
+
+// Resources are the tools for the resources of MCP servers. They exist as long
+// as a connected server offers resources (spec: cli-observed 3). The manager
+// belongs to the caller.
+type Resources struct {
+	Manager *mcp.Manager
+	// SaveBlob keeps the bytes of a binary resource and returns the path; nil =
+	// they are not kept, and the model reads only how many there were.
+	SaveBlob func(server, mime string, data []byte) (path string, err error)
+}
+
+// Resource is one entry of the lists: a resource and the raw name of its
+// server.
+type Resource struct {
+	URI         string `json:"uri"`
+	Name        string `json:"name"`
+	MIMEType    string `json:"mimeType,omitempty"`
+	Description string `json:"description,omitempty"`
+	Server      string `json:"server"`
+}
+
+// ResourceContents is the tool_use_result of a read.
+type ResourceContents struct {
+	Contents []ResourceContent `json:"contents"`
+}
+
+// ResourceContent is one part of a resource. The text of a binary part says
+// where its bytes are.
+type ResourceContent struct {
+	URI      string `json:"uri"`
+	MIMEType string `json:"mimeType,omitempty"`
+	Text     string `json:"text"`
+}
+
+// Tools lists the three tools, or nothing while no server offers resources.
+func (r Resources) Tools(context.Context) ([]protocol.Tool, error) {
+	if !r.Manager.HasResources() {
+		return nil, nil
+	}
+	return ResourceTools(), nil
+}
+
+// ResourceTools are the definitions of the tools of [Resources].
+func ResourceTools() []protocol.Tool {
+	const server = `"server":{"type":"string","description":"Name of the MCP server"}`
+	both := json.RawMessage(`{"type":"object","properties":{` + server + `,"uri":{"type":"string","description":"URI of the resource"}},"required":["server","uri"],"additionalProperties":false}`)
+	return []protocol.Tool{
+		{
+			Name: listResources, ReadOnly: true,
+			Description: "Lists the resources that MCP servers offer, of all servers or of one.",
+			InputSchema: json.RawMessage(`{"type":"object","properties":{` + server + `},"additionalProperties":false}`),
+		},
+		{Name: readResourceDir, ReadOnly: true, Description: "Lists the resources of an MCP server below a URI.", InputSchema: both},
+		{Name: readResource, ReadOnly: true, Description: "Reads a resource of an MCP server.", InputSchema: both},
+	}
+}
+
+// Execute runs one of the three tools; others are [ErrUnknownTool].
+func (r Resources) Execute(ctx context.Context, call protocol.ToolUse) (protocol.ToolResult, error) {
+	run := map[string]func(context.Context, resourceInput) protocol.ToolResult{
+		listResources: r.list, readResource: r.read, readResourceDir: r.dir,
+	}[call.Name]
+	if run == nil || !r.Manager.HasResources() {
+		return protocol.ToolResult{}, ErrUnknownTool
+	}
+	in, refused := decodeResourceInput(call)
+	if refused != nil {
+		return *refused, nil
+	}
+	return run(ctx, in), nil
+}
+
+type resourceInput struct {
+	Server string `json:"server"`
+	URI    string `json:"uri"`
+}
+
+// decodeResourceInput checks an input against its tool's schema.
+func decodeResourceInput(call protocol.ToolUse) (in resourceInput, refused *protocol.ToolResult) {
+	required := []string{"server", "uri"}
+	if call.Name == listResources {
+		required = nil
+	}
+	fields, problems := inputFields(call.Input, required)
+	for _, f := range []struct {
+		name string
+		to   *string
+	}{{"server", &in.Server}, {"uri", &in.URI}} {
+		if v, ok := fields[f.name]; ok && json.Unmarshal(v, f.to) != nil {
+			problems = append(problems, fmt.Sprintf("The parameter `%s` type is expected as `string`", f.name))
+		}
+	}
+	return in, invalidInput(call.Name, problems)
+}
+
+// inputFields reads the members of an input and names the required ones that
+// are missing. No input at all is an empty object.
+func inputFields(input json.RawMessage, required []string) (fields map[string]json.RawMessage, problems []string) {
+	if len(input) > 0 && json.Unmarshal(input, &fields) != nil {
+		return nil, []string{"The input is expected as `object`"}
+	}
+	for _, name := range required {
+		if _, ok := fields[name]; !ok {
+			problems = append(problems, fmt.Sprintf("The required parameter `%s` is missing", name))
+		}
+	}
+	return fields, problems
+}
+
+// invalidInput is the result for an input with problems; nil without any.
+func invalidInput(tool string, problems []string) *protocol.ToolResult {
+	if len(problems) == 0 {
+		return nil
+	}
+	noun := "issue"
+	if len(problems) > 1 {
+		noun = "issues"
+	}
+	r := protocol.UsageError(fmt.Sprintf("InputValidationError: %s failed due to the following %s:\n%s", tool, noun, strings.Join(problems, "\n")))
+	return &r
+}
+
+func (r Resources) list(_ context.Context, in resourceInput) protocol.ToolResult {
+	return r.listed(in.Server, func(mcp.Resource) bool { return true })
+}
+
+func (r Resources) dir(_ context.Context, in resourceInput) protocol.ToolResult {
+	if st := r.server(in.Server); st != nil && st.State != mcp.StateConnected {
+		return protocol.ErrorResult(fmt.Sprintf("Server %q is not connected", in.Server))
+	}
+	dir := strings.TrimSuffix(in.URI, "/") + "/"
+	return r.listed(in.Server, func(res mcp.Resource) bool { return strings.HasPrefix(res.URI, dir) })
+}
+
+// listed is the list of the resources of a server, or of all when its name is
+// empty.
+func (r Resources) listed(server string, wanted func(mcp.Resource) bool) protocol.ToolResult {
+	all, err := r.Manager.Resources(server)
+	if err != nil {
+		return r.failed(server, err)
+	}
+	list := []Resource{}
+	for _, res := range all {
+		if wanted(res) {
+			list = append(list, Resource{URI: res.URI, Name: res.Name, MIMEType: res.MIMEType, Description: res.Description, Server: res.Server})
+		}
+	}
+	if len(list) == 0 {
+		return protocol.ToolResult{Content: protocol.Content{Text: noResources}, Output: list}
+	}
+	return structured(list)
+}
+
+func (r Resources) read(ctx context.Context, in resourceInput) protocol.ToolResult {
+	contents, err := r.contents(ctx, in.Server, in.URI)
+	if err != nil {
+		return r.failed(in.Server, err)
+	}
+	return structured(contents)
+}
+
+// contents reads a resource; bytes are put away.
+func (r Resources) contents(ctx context.Context, server, uri string) (out ResourceContents, err error) {
+	raw, err := r.Manager.ReadResource(ctx, server, uri)
+	if err != nil {
+		return out, err
+	}
+	var result struct {
+		Contents []struct {
+			ResourceContent
+			Blob *string `json:"blob"`
+		} `json:"contents"`
+	}
+	if err := json.Unmarshal(raw, &result); err != nil {
+		return out, fmt.Errorf("reading the resource: %w", err)
+	}
+	out.Contents = []ResourceContent{}
+	for _, c := range result.Contents {
+		if c.Blob != nil {
+			c.Text = r.blobText(server, c.MIMEType, *c.Blob)
+		}
+		out.Contents = append(out.Contents, c.ResourceContent)
+	}
+	return out, nil
+}
+
+func (r Resources) blobText(server, mime, blob string) string {
+	data, err := base64.StdEncoding.DecodeString(blob)
+	if err != nil {
+		return fmt.Sprintf("[Binary content that is not base64: %v]", err)
+	}
+	if mime == "" {
+		mime = "application/octet-stream"
+	}
+	note := fmt.Sprintf("[Binary content (%s, %d bytes)]", mime, len(data))
+	if r.SaveBlob == nil {
+		return note
+	}
+	path, err := r.SaveBlob(server, mime, data)
+	if err != nil {
+		return fmt.Sprintf("[Binary content (%s, %d bytes) could not be saved: %v]", mime, len(data), err)
+	}
+	return fmt.Sprintf("[Binary content (%s, %d bytes) saved to %s]", mime, len(data), path)
+}
+
+// failed words an error of the manager for the model.
+func (r Resources) failed(server string, err error) protocol.ToolResult {
+	switch {
+	case errors.Is(err, mcp.ErrUnknownServer):
+		var names []string
+		for _, st := range r.Manager.Servers() {
+			names = append(names, st.Name)
+		}
+		return protocol.ErrorResult(fmt.Sprintf("Server %q not found. Available servers: %s", server, strings.Join(names, ", ")))
+	case errors.Is(err, mcp.ErrNotConnected), errors.Is(err, mcp.ErrDisabled):
+		return protocol.ErrorResult(fmt.Sprintf("Server %q is not connected", server))
+	}
+	return protocol.ErrorResult(err.Error())
+}
+
+func (r Resources) server(name string) *mcp.ServerStatus {
+	all := r.Manager.Servers()
+	if i := slices.IndexFunc(all, func(st mcp.ServerStatus) bool { return st.Name == name }); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
+// structured is a result whose text is its structure as JSON.
+func structured(v any) protocol.ToolResult {
+	text, err := protocol.Marshal(v)
+	if err != nil {
+		return protocol.ErrorResult(err.Error())
+	}
+	return protocol.ToolResult{Content: protocol.Content{Text: string(text)}, Output: v}
+}

@@ -1,0 +1,183 @@
+package executor_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// connect starts servers of the given modes, named after them.
+func connect(t *testing.T, modes ...string) *mcp.Manager {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var servers []mcp.ServerConfig
+	for _, mode := range modes {
+		servers = append(servers, mcp.ServerConfig{
+			Name: mode, Command: self, Args: []string{"-test.run=^TestMCPServer$"}, Env: map[string]string{"MCPTEST_MODE": mode},
+		})
+	}
+	m, err := mcp.New(mcp.Options{Servers: servers})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close(context.WithoutCancel(t.Context())) })
+	return m
+}
+
+// M34, C46–C52, cli-shapes tool_use_result_by_tool: list and read resources,
+// filtered by server, with errors for unknown servers and for servers that are
+// not there.
+func TestResources(t *testing.T) {
+	const a = `{"uri":"file:///a.txt","name":"a","mimeType":"text/plain","server":"resources"}`
+	r := executor.Resources{Manager: connect(t, "resources", "ok", "crash-at-start")}
+	tests := []struct {
+		name, tool, input string
+		want              string
+		output            string // tool_use_result as JSON; empty = the error's
+		isError           bool
+	}{
+		{name: "all", tool: "ListMcpResourcesTool", input: `{}`, want: `[` + a + `]`, output: `[` + a + `]`},
+		{name: "no input", tool: "ListMcpResourcesTool", want: `[` + a + `]`, output: `[` + a + `]`},
+		{name: "one server", tool: "ListMcpResourcesTool", input: `{"server":"resources"}`, want: `[` + a + `]`, output: `[` + a + `]`},
+		{
+			name: "server without", tool: "ListMcpResourcesTool", input: `{"server":"ok"}`, output: `[]`,
+			want: "No resources found. MCP servers may still provide tools even if they have no resources.",
+		},
+		{
+			name: "unknown server", tool: "ListMcpResourcesTool", input: `{"server":"nope"}`, isError: true,
+			want: `Server "nope" not found. Available servers: resources, ok, crash-at-start`,
+		},
+		{
+			name: "read", tool: "ReadMcpResourceTool", input: `{"server":"resources","uri":"file:///a.txt"}`,
+			want:   `{"contents":[{"uri":"file:///a.txt","mimeType":"text/plain","text":"body"}]}`,
+			output: `{"contents":[{"uri":"file:///a.txt","mimeType":"text/plain","text":"body"}]}`,
+		},
+		{
+			name: "read of a dead server", tool: "ReadMcpResourceTool", input: `{"server":"crash-at-start","uri":"x:/"}`, isError: true,
+			want: `Server "crash-at-start" is not connected`,
+		},
+		{
+			name: "no uri", tool: "ReadMcpResourceTool", input: `{"server":5}`, isError: true, output: `"InputValidationError: ReadMcpResourceTool failed due to the following issues:\nThe required parameter ` + "`uri` is missing\\nThe parameter `server` type is expected as `string`" + `"`,
+			want: "<tool_use_error>InputValidationError: ReadMcpResourceTool failed due to the following issues:\nThe required parameter `uri` is missing\nThe parameter `server` type is expected as `string`</tool_use_error>",
+		},
+		{name: "dir", tool: "ReadMcpResourceDirTool", input: `{"server":"resources","uri":"file://"}`, want: `[` + a + `]`, output: `[` + a + `]`},
+		{
+			name: "dir without", tool: "ReadMcpResourceDirTool", input: `{"server":"resources","uri":"file:///a"}`, output: `[]`,
+			want: "No resources found. MCP servers may still provide tools even if they have no resources.",
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := r.Execute(t.Context(), protocol.ToolUse{Name: tt.tool, Input: json.RawMessage(tt.input)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got.Content.Plain()); diff != "" || got.IsError != tt.isError {
+				t.Errorf("is_error %v, content (-want +got):\n%s", got.IsError, diff)
+			}
+			if tt.output == "" {
+				return
+			}
+			output, err := protocol.Marshal(got.Output)
+			if diff := cmp.Diff(tt.output, string(output)); diff != "" || err != nil {
+				t.Errorf("%v, tool_use_result (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+	if _, err := r.Execute(t.Context(), protocol.ToolUse{Name: "Read"}); !errors.Is(err, executor.ErrUnknownTool) {
+		t.Errorf("Read: %v, want ErrUnknownTool", err)
+	}
+}
+
+// The tools are there only while a server offers resources (spec: cli-observed 3).
+func TestResourcesListed(t *testing.T) {
+	for mode, want := range map[string][]string{"ok": nil, "resources": {"ListMcpResourcesTool", "ReadMcpResourceDirTool", "ReadMcpResourceTool"}} {
+		r := executor.Resources{Manager: connect(t, mode)}
+		tools, err := r.Tools(t.Context())
+		var names []string
+		for _, tool := range tools {
+			names = append(names, tool.Name)
+			if !json.Valid(tool.InputSchema) {
+				t.Errorf("%s: schema %s", tool.Name, tool.InputSchema)
+			}
+		}
+		if diff := cmp.Diff(want, names); diff != "" || err != nil {
+			t.Errorf("%s: %v, tools (-want +got):\n%s", mode, err, diff)
+		}
+		_, err = r.Execute(t.Context(), protocol.ToolUse{Name: "ListMcpResourcesTool"})
+		if errors.Is(err, executor.ErrUnknownTool) != (want == nil) {
+			t.Errorf("%s: Execute = %v", mode, err)
+		}
+	}
+}
+
+// `@server:uri` in a prompt (spec: mcp 4.2).
+func TestMentions(t *testing.T) {
+	r := executor.Resources{Manager: connect(t, "resources", "ok")}
+	got := r.Mentions(t.Context(), "see @resources:file:///a.txt, and @resources:file:///a.txt; not @ok:x nor a@resources:b")
+	if len(got) != 2 || got[1].Err == nil {
+		t.Fatalf("got %+v, want a.txt read and an error for ok", got)
+	}
+	want := executor.Mention{
+		Server: "resources", URI: "file:///a.txt",
+		Contents: []executor.ResourceContent{{URI: "file:///a.txt", MIMEType: "text/plain", Text: "body"}},
+	}
+	if diff := cmp.Diff(want, got[0]); diff != "" {
+		t.Errorf("mention (-want +got):\n%s", diff)
+	}
+}
+
+func TestFindMentions(t *testing.T) {
+	for prompt, want := range map[string][]string{
+		"":                                  nil,
+		"@":                                 nil,
+		"@s":                                nil,
+		"@s:":                               nil,
+		"@s:.":                              nil,
+		"@s:a":                              {"s|a"},
+		"read @s:a/b.txt, please":           {"s|a/b.txt"},
+		"(@s:a)":                            {"s|a"},
+		"@s:a @s:b @s:a":                    {"s|a", "s|b"},
+		"mail me@s:a":                       nil,
+		"@other:a @src/main.go":             nil,
+		"@s:db:x:y?z=1#f":                   {"s:db|x:y?z=1#f"},
+		"@my server:a b":                    {"my server|a"},
+		"@@s:a":                             nil,
+		"x\n@s:github://repos/o/r/issues/1": {"s|github://repos/o/r/issues/1"},
+	} {
+		var got []string
+		for _, m := range executor.FindMentions(prompt, []string{"s", "s:db", "my server"}) {
+			got = append(got, m.Server+"|"+m.URI)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", prompt, diff)
+		}
+	}
+}
+
+func FuzzFindMentions(f *testing.F) {
+	for _, seed := range []string{"@s:a", "@s:", "@", "x@s:a @s:b,", "\xff@s:\xff"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, prompt string) {
+		for _, m := range executor.FindMentions(prompt, []string{"s", "", "s:"}) {
+			if m.URI == "" {
+				t.Errorf("%q: mention without a uri", prompt)
+			}
+		}
+	})
+}

@@ -1,0 +1,208 @@
+package executor
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+const toolSearch = "ToolSearch"
+
+// defaultMatches is max_results of a search that does not say.
+const defaultMatches = 5
+
+// ToolSearch is the tool with which the model asks for the definitions of
+// deferred tools: those it has been told only the names of (spec: cli-observed
+// 6).
+type ToolSearch struct {
+	// Catalogue lists all tools of the session.
+	Catalogue func(ctx context.Context) ([]protocol.Tool, error)
+	// Deferred tells which of them are; nil = [DeferredByDefault].
+	Deferred func(protocol.Tool) bool
+}
+
+// SearchOutput is the tool_use_result of a search.
+type SearchOutput struct {
+	Matches []string `json:"matches"` // never null
+	Query   string   `json:"query"`
+	Total   int      `json:"total_deferred_tools"`
+}
+
+// DeferredByDefault holds for MCP tools and for the built-in ones that the
+// model needs now and then only.
+func DeferredByDefault(t protocol.Tool) bool {
+	switch t.Name {
+	case "CronCreate", "CronDelete", "CronList", "EnterWorktree", "ExitWorktree", "ListAgents", "Monitor", "NotebookEdit",
+		"ScheduleWakeup", "SendMessage", "TaskStop", "WebFetch", "WebSearch",
+		"TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "TodoWrite", "EnterPlanMode", readResourceDir:
+		return true
+	}
+	return strings.HasPrefix(t.Name, mcpPrefix)
+}
+
+// Tools lists ToolSearch.
+func (s ToolSearch) Tools(context.Context) ([]protocol.Tool, error) {
+	return []protocol.Tool{{
+		Name: toolSearch, ReadOnly: true,
+		Description: "Finds deferred tools and loads their definitions. The query is `select:Name,Name` for exact names, or words, " +
+			"of which those with a `+` in front must be part of the name.",
+		InputSchema: json.RawMessage(`{"type":"object","properties":{` +
+			`"query":{"type":"string","description":"select:NAME,NAME or words"},` +
+			`"max_results":{"type":"number","description":"How many tools at most","default":5}},` +
+			`"required":["query"],"additionalProperties":false}`),
+	}}, nil
+}
+
+// Execute runs a search; other tools are [ErrUnknownTool].
+func (s ToolSearch) Execute(ctx context.Context, call protocol.ToolUse) (protocol.ToolResult, error) {
+	if call.Name != toolSearch {
+		return protocol.ToolResult{}, ErrUnknownTool
+	}
+	query, limit, refused := decodeSearch(call)
+	if refused != nil {
+		return *refused, nil
+	}
+	all, err := s.Catalogue(ctx)
+	if err != nil {
+		return protocol.ToolResult{}, fmt.Errorf("listing tools: %w", err)
+	}
+	isDeferred := s.Deferred
+	if isDeferred == nil {
+		isDeferred = DeferredByDefault
+	}
+	deferred := slices.DeleteFunc(slices.Clone(all), func(t protocol.Tool) bool { return !isDeferred(t) })
+	matches := search(query, limit, all, deferred)
+	return searchResult(SearchOutput{Matches: matches, Query: query, Total: len(deferred)}), nil
+}
+
+func decodeSearch(call protocol.ToolUse) (query string, limit int, refused *protocol.ToolResult) {
+	fields, problems := inputFields(call.Input, []string{"query"})
+	if v, ok := fields["query"]; ok && json.Unmarshal(v, &query) != nil {
+		problems = append(problems, "The parameter `query` type is expected as `string`")
+	}
+	results := float64(defaultMatches)
+	if v, ok := fields["max_results"]; ok && json.Unmarshal(v, &results) != nil {
+		problems = append(problems, "The parameter `max_results` type is expected as `number`")
+	}
+	const most = 1 << 20
+	return query, int(max(1, min(results, most))), invalidInput(call.Name, problems)
+}
+
+func searchResult(out SearchOutput) protocol.ToolResult {
+	if len(out.Matches) == 0 {
+		return protocol.ToolResult{Content: protocol.Content{Text: "No matching deferred tools found"}, Output: out}
+	}
+	blocks := make([]protocol.Block, 0, len(out.Matches))
+	var failed error
+	for _, name := range out.Matches {
+		ref, err := protocol.Marshal(struct {
+			Type string `json:"type"`
+			Name string `json:"tool_name"`
+		}{"tool_reference", name})
+		failed = errors.Join(failed, err)
+		blocks = append(blocks, protocol.RawBlock{JSON: ref})
+	}
+	if failed != nil {
+		return protocol.ErrorResult(failed.Error())
+	}
+	return protocol.ToolResult{Content: protocol.Content{Blocks: blocks}, Output: out}
+}
+
+// search finds names. `select:` finds loaded tools too: asking for one again
+// does no harm.
+func search(query string, limit int, all, deferred []protocol.Tool) []string {
+	if names, ok := strings.CutPrefix(query, "select:"); ok {
+		return selected(names, all)
+	}
+	words := strings.Fields(strings.ToLower(query))
+	if len(words) == 1 {
+		if t, ok := named(words[0], all); ok {
+			return []string{t.Name}
+		}
+	}
+	type hit struct {
+		name  string
+		score int
+	}
+	var hits []hit
+	for _, t := range deferred {
+		if n := score(t, words); n > 0 {
+			hits = append(hits, hit{t.Name, n})
+		}
+	}
+	slices.SortStableFunc(hits, func(a, b hit) int { return cmp.Compare(b.score, a.score) })
+	matches := []string{}
+	for _, h := range hits[:min(limit, len(hits))] {
+		matches = append(matches, h.name)
+	}
+	return matches
+}
+
+// selected are the tools of a comma-separated list, in its order and each once.
+func selected(names string, all []protocol.Tool) []string {
+	matches := []string{}
+	for name := range strings.SplitSeq(names, ",") {
+		t, ok := named(strings.TrimSpace(name), all)
+		if ok && !slices.Contains(matches, t.Name) {
+			matches = append(matches, t.Name)
+		}
+	}
+	return matches
+}
+
+func named(name string, all []protocol.Tool) (protocol.Tool, bool) {
+	i := slices.IndexFunc(all, func(t protocol.Tool) bool { return t.Name == name })
+	if i < 0 {
+		i = slices.IndexFunc(all, func(t protocol.Tool) bool { return strings.EqualFold(t.Name, name) })
+	}
+	if i < 0 {
+		return protocol.Tool{}, false
+	}
+	return all[i], true
+}
+
+// score says how well words describe a tool: a part of its name counts most,
+// then a piece of the name, then the description. A word with `+` that is not
+// in the name rules the tool out; 0 = no match.
+func score(t protocol.Tool, words []string) int {
+	const wholePart, piece, described = 10, 5, 2
+	name := strings.ToLower(t.Name)
+	parts := nameParts(t.Name)
+	total := 0
+	for _, word := range words {
+		word, required := strings.CutPrefix(word, "+")
+		switch {
+		case word == "":
+		case slices.Contains(parts, word):
+			total += wholePart
+		case strings.Contains(name, word):
+			total += piece
+		case required:
+			return 0
+		case strings.Contains(strings.ToLower(t.Description), word):
+			total += described
+		}
+	}
+	return total
+}
+
+// nameParts cuts a name at underscores, hyphens and capitals, in lower case.
+func nameParts(name string) []string {
+	var spaced strings.Builder
+	lower := false
+	for _, r := range strings.TrimPrefix(name, mcpPrefix) {
+		upper := r >= 'A' && r <= 'Z'
+		if upper && lower {
+			spaced.WriteByte(' ')
+		}
+		lower = !upper
+		spaced.WriteRune(r)
+	}
+	return strings.FieldsFunc(strings.ToLower(spaced.String()), func(r rune) bool { return r == '_' || r == '-' || r == ' ' })
+}
