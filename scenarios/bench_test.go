@@ -55,3 +55,20 @@ func TestLibraryLoads(t *testing.T) {
 		t.Errorf("unknown name: %v", err)
 	}
 }
+
+// Loading is linear in the size of the file, whatever it is made of.
+func BenchmarkLoadTurns(b *testing.B) {
+	for _, n := range []int{1000, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			var src strings.Builder
+			for i := range n {
+				fmt.Fprintf(&src, "[[responses]]\npattern.type = \"any\"\n[[responses.turns]]\nexpect.type = \"any\"\n[tool_execution.tools.T%d]\nauto_approve = true\n", i)
+			}
+			for b.Loop() {
+				if _, err := Parse("t.toml", []byte(src.String()), LoadOptions{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

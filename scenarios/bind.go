@@ -182,4 +182,4 @@ func (m *MCP) BindValue(v diag.Value, b *diag.Binding) {
 }
 
 // ServerNames lists the names of the servers in file order.
-func (m MCP) ServerNames() []string { return append([]string(nil), m.names...) }
+func (m *MCP) ServerNames() []string { return append([]string(nil), m.names...) }

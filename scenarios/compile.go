@@ -75,23 +75,6 @@ func (c *compiler) scenario(s *Scenario) {
 			c.in(i, func() { c.expectation(&s.Expect[i]) })
 		}
 	})
-	if s.ToolExecution != nil {
-		c.toolTexts(s.ToolExecution)
-	}
-}
-
-func (c *compiler) toolTexts(te *ToolExecution) {
-	c.path = append(c.path, "tool_execution", "tools")
-	tools, _ := c.src.ix.Lookup(c.path)
-	for _, f := range tools.Fields() {
-		config := te.Tools[f.Key]
-		c.in(f.Key, func() {
-			if config.Error != nil && config.AutoApprove {
-				c.in("error", func() { c.errorf("`error` never happens beside `auto_approve`") })
-			}
-		})
-	}
-	c.path = c.path[:0]
 }
 
 // identity checks the keys whose values have a form of their own.

@@ -38,6 +38,8 @@ type Engine struct {
 	active  *sequence   // nil = no turn is expected
 	running *response   // nil = nothing to go on with
 	seen    recorder
+	script  *hit // answers the first prompt of a sub-agent; nil = the rules do
+	agents  agents
 }
 
 // sequence is a rule whose turns are expected next.
@@ -76,7 +78,10 @@ func (e *Engine) Next(ctx context.Context, r Request) (Reply, error) {
 		e.turns++
 	}
 	e.running = nil
-	h, err := e.find(ctx, r)
+	h, err := e.scripted(r), error(nil)
+	if h == nil {
+		h, err = e.find(ctx, r)
+	}
 	if err != nil {
 		return Reply{}, err
 	}
@@ -165,6 +170,7 @@ func (e *Engine) find(ctx context.Context, r Request) (*hit, error) {
 		}
 		return &hit{ref: e.ref(i, -1), response: rule.Response, failure: rule.Failure, scope: sc}, nil
 	}
+	vars["match"] = map[any]any{}
 	sc := &scope{lib: e.s.library, src: e.s.source, vars: vars}
 	if e.s.DefaultResponse == nil {
 		return &hit{scope: sc}, nil
@@ -213,7 +219,7 @@ func (e *Engine) scope(r *compiledRule, c match.Captures, vars map[string]any) *
 // vars are the variables of a request, without match and results.
 func (e *Engine) vars(r Request) map[string]any {
 	v := r.Vars
-	session := sessionVar(v.Session)
+	session := v.Session
 	if session.Turn == 0 {
 		session.Turn = e.turns
 	}
@@ -226,7 +232,7 @@ func (e *Engine) vars(r Request) map[string]any {
 	return map[string]any{
 		"prompt": r.Prompt, "match": map[any]any{}, "turn": session.Turn, "tools": v.Tools, "model": v.Model,
 		"permission_mode": v.PermissionMode, "system_prompt": v.SystemPrompt, "cwd": e.o.CWD, "env": e.env,
-		"args": e.o.Args, "session": session, "schemas": schemas, "results": []resultVar(nil),
+		"args": e.o.Args, "session": map[string]any{"id": session.ID, "resumed": session.Resumed, "turn": session.Turn}, "schemas": schemas, "results": []resultVar(nil),
 	}
 }
 

@@ -39,7 +39,7 @@ func (e *Engine) ObservePrompt(text string) { e.seen.prompts = append(e.seen.pro
 // did not match their call's `expect`, then the [[expect]] blocks in file
 // order. Each is one line, with its place where that is known.
 func (e *Engine) Unmet() []string {
-	unmet := append([]string(nil), e.seen.misses...)
+	unmet := e.misses()
 	for i := range e.s.Expect {
 		x := &e.s.Expect[i]
 		if what := e.check(x); what != "" {

@@ -61,6 +61,7 @@ func newLoader(o LoadOptions) *loader {
 
 func (l *loader) load(path string, src []byte) (*Scenario, error) {
 	s := l.file(path, src, []string{filepath.Clean(path)})
+	l.list.Sort()
 	if err := l.list.Err(); err != nil {
 		return nil, err
 	}
@@ -137,11 +138,12 @@ func (l *loader) bind(path string, src []byte, s *Scenario) (*diag.Index, bool) 
 	return ix, true
 }
 
-// syntaxError is the decoder's error at the decoder's place. For keys that are
-// defined twice the index has the better place.
+// syntaxError is the decoder's error. Its place is the one where the index
+// began to doubt, unless the decoder went on well beyond that: the decoder
+// tells some errors only at the next line or at the end of the file.
 func syntaxError(ix *diag.Index, doubt diag.Diagnostic, err error) diag.Diagnostic {
 	pe, ok := errors.AsType[toml.ParseError](err)
-	if !ok || strings.Contains(doubt.Message, "defined") {
+	if !ok || strings.Contains(doubt.Message, "defined") || strings.Contains(doubt.Message, "not closed") {
 		doubt.Message = "invalid TOML: " + doubt.Message
 		return doubt
 	}
@@ -149,10 +151,11 @@ func syntaxError(ix *diag.Index, doubt diag.Diagnostic, err error) diag.Diagnost
 	if message == "" {
 		message = pe.Error()
 	}
-	d := ix.AtLine(pe.Position.Line, pe.Position.Col, "invalid TOML: "+strings.TrimSuffix(message, "."))
-	if doubt.Pos.Line == d.Pos.Line {
-		d.Hint = doubt.Message
+	d := ix.AtLine(pe.Position.Line, pe.Position.Col, "")
+	if gap := d.Pos.Line - doubt.Pos.Line; gap == 0 || gap == 1 {
+		d, d.Hint = doubt, doubt.Message
 	}
+	d.Message = "invalid TOML: " + strings.TrimSuffix(message, ".")
 	return d
 }
 

@@ -233,7 +233,7 @@ func (r *response) block(ctx context.Context, b *Block, newID func() string) (pr
 		text, err := sc.text(ctx, b.Thinking)
 		return protocol.ThinkingBlock{Type: "thinking", Thinking: text}, err
 	default:
-		use, err := sc.call(ctx, &b.ToolCall)
+		use, err := r.tool(ctx, &b.ToolCall)
 		if use.ID == "" && newID != nil {
 			use.ID = newID()
 		}

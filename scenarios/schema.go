@@ -10,6 +10,8 @@ import (
 // Scenario scripts the model: what it says to which prompt and which tools it
 // calls. All keys are optional; an empty file is a valid scenario.
 type Scenario struct {
+	// Schema may name the JSON Schema of the format, for editors of JSON files.
+	Schema string `toml:"$schema"`
 	// Name is a label for reports.
 	Name string `toml:"name"`
 	// Description says what the scenario is for.
@@ -17,8 +19,8 @@ type Scenario struct {
 	// Seed fixes every id, jitter and probability. Without it they are random
 	// and the report prints the seed that was used.
 	Seed *int64 `toml:"seed"`
-	// Templates switches `{{ expr }}` in texts, tool inputs and canned results
-	// on; without it they are plain text.
+	// Templates set to false leaves every `{{` in texts, tool inputs and canned
+	// results as it stands; else `{{ expr }}` is filled in.
 	Templates *bool `toml:"templates" default:"true"`
 	// Include lists scenario files, relative to this one, whose rules come
 	// after our own. Only their `responses` and `include` are taken.

@@ -52,13 +52,6 @@ type resultVar struct {
 	Structured any    `expr:"structured"`
 }
 
-// sessionVar is `session`.
-type sessionVar struct {
-	ID      string `expr:"id"`
-	Resumed bool   `expr:"resumed"`
-	Turn    int    `expr:"turn"`
-}
-
 // env returns the names that expressions see where these groups were captured.
 func (l *library) env(groups string) *eval.Env {
 	if e, ok := l.envs[groups]; ok {
@@ -67,7 +60,7 @@ func (l *library) env(groups string) *eval.Env {
 	e := eval.NewEnv(map[string]any{
 		"prompt": "", "match": map[any]any{}, "results": []resultVar{}, "turn": 0, "tools": []string{}, "model": "",
 		"permission_mode": "", "system_prompt": "", "cwd": "", "env": map[string]string{}, "args": []string{},
-		"session": sessionVar{}, "schemas": map[string]any{},
+		"session": eval.Object{"id": "", "resumed": false, "turn": 0}, "schemas": map[string]any{},
 	}).WithKeys("match", strings.Fields(groups))
 	l.envs[groups] = e
 	return e

@@ -248,9 +248,13 @@ func (b *Binding) scalar(v Value, dst reflect.Value, key string) {
 		}
 		dst.SetBool(v.Text == "true")
 	case dst.CanInt():
-		n, err := parseInt(v.Text)
-		if v.Kind != Int || err != nil || dst.OverflowInt(n) {
+		if v.Kind != Int {
 			b.wrongType(v, key, "an integer")
+			return
+		}
+		n, err := parseInt(v.Text)
+		if err != nil || dst.OverflowInt(n) {
+			b.report(int(v.off), "", "`%s` is out of range", key)
 			return
 		}
 		dst.SetInt(n)

@@ -1,7 +1,9 @@
 package diag
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -47,7 +49,7 @@ func (d Diagnostic) String() string {
 
 // List is all that is to be said about some files. As an error its text is
 // one line a diagnostic; [Render] shows more.
-type List []Diagnostic
+type List []Diagnostic //nolint:errname // it is a list first; diag.List reads better than diag.ListError
 
 // Error joins the diagnostics, one a line.
 func (l List) Error() string {
@@ -66,4 +68,18 @@ func (l List) Err() error {
 		}
 	}
 	return nil
+}
+
+// Sort puts the diagnostics of each file in the order of their places; files
+// stay in the order in which they first occur.
+func (l List) Sort() {
+	files := map[string]int{}
+	for _, d := range l {
+		if _, ok := files[d.Pos.File]; !ok {
+			files[d.Pos.File] = len(files)
+		}
+	}
+	slices.SortStableFunc(l, func(a, b Diagnostic) int {
+		return cmp.Or(cmp.Compare(files[a.Pos.File], files[b.Pos.File]), cmp.Compare(a.Pos.Line, b.Pos.Line), cmp.Compare(a.Pos.Col, b.Pos.Col))
+	})
 }

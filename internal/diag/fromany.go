@@ -27,9 +27,12 @@ func fromAny(x any, like Value) Value {
 		v.Kind, v.Text = Int, strconv.Itoa(t)
 	case float64:
 		v.Kind, v.Text = Float, formatFloat(t)
+		if f, err := parseFloat(like.Text); like.Kind == Float && err == nil && f == t {
+			v.Text = like.Text
+		}
 	case json.Number:
 		v.Kind, v.Text = Float, t.String()
-		if plainInt.MatchString(v.Text) {
+		if plainInt().MatchString(v.Text) {
 			v.Kind = Int
 		}
 	case time.Time:
@@ -129,8 +132,9 @@ func (v Value) AppendJSON(dst []byte) []byte {
 			dst = v.table.fields[i].Value.AppendJSON(dst)
 		}
 		return append(dst, '}')
+	default:
+		return append(dst, "null"...)
 	}
-	return append(dst, "null"...)
 }
 
 // appendFloat writes a float; JSON has no infinities, they become null.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -27,14 +28,16 @@ func (p Path) String() string {
 	return b.String()
 }
 
-// Index knows where every key and value of a file stands. It is read-only
-// after it was made.
+// Index knows where every key and value of a file stands. It may be used by
+// many goroutines.
 type Index struct {
 	file    string
 	src     string
 	root    Value
-	lines   []int32 // offset of the beginning of each line
 	problem *problem
+
+	once  sync.Once
+	lines []int32 // offset of the beginning of each line; see starts
 }
 
 // problem is the first thing a scanner could not read with certainty.
@@ -44,17 +47,23 @@ type problem struct {
 }
 
 func newIndex(file string, src []byte) *Index {
-	ix := &Index{file: file, src: string(src)}
-	ix.lines = make([]int32, 1, 1+strings.Count(ix.src, "\n"))
-	for i := 0; i < len(ix.src); i++ {
-		j := strings.IndexByte(ix.src[i:], '\n')
-		if j < 0 {
-			break
+	return &Index{file: file, src: string(src)}
+}
+
+// starts returns where each line begins. Most files are never asked.
+func (ix *Index) starts() []int32 {
+	ix.once.Do(func() {
+		ix.lines = make([]int32, 1, 1+strings.Count(ix.src, "\n"))
+		for i := 0; i < len(ix.src); i++ {
+			j := strings.IndexByte(ix.src[i:], '\n')
+			if j < 0 {
+				break
+			}
+			i += j
+			ix.lines = append(ix.lines, int32(i+1))
 		}
-		i += j
-		ix.lines = append(ix.lines, int32(i+1))
-	}
-	return ix
+	})
+	return ix.lines
 }
 
 // IndexTOML scans TOML source. It never fails: what it cannot read it skips,
@@ -123,8 +132,9 @@ func (ix *Index) At(path Path, message string) Diagnostic {
 
 // AtLine makes a diagnostic for a line and column as another parser gives them.
 func (ix *Index) AtLine(line, col int, message string) Diagnostic {
-	line = max(1, min(line, len(ix.lines)))
-	d := ix.at(int(ix.lines[line-1]))
+	lines := ix.starts()
+	line = max(1, min(line, len(lines)))
+	d := ix.at(int(lines[line-1]))
 	d.Pos.Col, d.Message = max(1, min(col, 1+utf8.RuneCountInString(d.Source))), message
 	return d
 }
@@ -195,15 +205,16 @@ func (ix *Index) lookup(path Path) (off int, v Value, ok bool) {
 // position turns a byte offset into line and column.
 func (ix *Index) position(off int) Position {
 	off = max(0, min(off, len(ix.src)))
-	line := sort.Search(len(ix.lines), func(i int) bool { return int(ix.lines[i]) > off })
-	start := int(ix.lines[line-1])
+	lines := ix.starts()
+	line := sort.Search(len(lines), func(i int) bool { return int(lines[i]) > off })
+	start := int(lines[line-1])
 	return Position{File: ix.file, Line: line, Col: 1 + utf8.RuneCountInString(ix.src[start:off])}
 }
 
 // at is a diagnostic without a message for a byte offset.
 func (ix *Index) at(off int) Diagnostic {
 	pos := ix.position(off)
-	rest := ix.src[ix.lines[pos.Line-1]:]
+	rest := ix.src[ix.starts()[pos.Line-1]:]
 	if end := strings.IndexByte(rest, '\n'); end >= 0 {
 		rest = rest[:end]
 	}

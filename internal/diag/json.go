@@ -3,6 +3,7 @@ package diag
 import (
 	"encoding/json"
 	"strings"
+	"unicode/utf8"
 )
 
 // jsonScanner reads JSON (RFC 8259, no comments, no repeated keys) and stops
@@ -22,6 +23,9 @@ func (s *jsonScanner) doubt(off int, message string) bool {
 }
 
 func (s *jsonScanner) document() Value {
+	if !utf8.ValidString(s.src) {
+		s.doubt(0, "the file is not valid UTF-8")
+	}
 	v, ok := s.value()
 	s.space()
 	if ok && s.pos < len(s.src) {
@@ -53,15 +57,15 @@ func (s *jsonScanner) value() (Value, bool) {
 	s.space()
 	v := Value{off: int32(s.pos)}
 	var ok bool
-	switch c := s.peek(); {
-	case c == '{':
+	switch s.peek() {
+	case '{':
 		v.Kind = Table
 		v.table, ok = s.object()
-	case c == '[':
+	case '[':
 		v.Kind = Array
 		v.list = &list{}
 		v.list.items, ok = s.array()
-	case c == '"':
+	case '"':
 		v.Kind = String
 		v.Text, ok = s.str()
 	default:

@@ -21,8 +21,9 @@ type tomlScanner struct {
 
 	// Tables and their first fields are cut from chunks: big files have tens
 	// of thousands of small tables.
-	tables []table
-	fields []Field
+	tables  []table
+	fields  []Field
+	counted bool // room has counted the headers
 }
 
 // firstFields is how many fields a table has room for at first.
@@ -195,8 +196,19 @@ func (s *tomlScanner) descend(t *table, key string, off int) *table {
 	return nil
 }
 
+// room is how many elements to make room for in an array of tables: in the
+// first one of a big file, as many as there are headers.
+func (s *tomlScanner) room() int {
+	const big = 64 << 10
+	if s.counted || len(s.src) < big {
+		return 1
+	}
+	s.counted = true
+	return 1 + strings.Count(s.src[s.pos:], "\n[[")
+}
+
 // isTables tells whether headers made the array, so that they may add to it.
-func (v *Value) isTables() bool {
+func (v Value) isTables() bool {
 	if v.Kind != Array || len(v.list.items) == 0 {
 		return false
 	}
@@ -222,7 +234,7 @@ func (s *tomlScanner) openTable(t *table, key string, off, start int) *table {
 func (s *tomlScanner) appendTable(t *table, key string, off, start int) *table {
 	f := t.find(key)
 	if f == nil {
-		f = t.add(Field{Key: key, off: int32(off), Value: Value{Kind: Array, off: int32(start), list: &list{}}})
+		f = t.add(Field{Key: key, off: int32(off), Value: Value{Kind: Array, off: int32(start), list: &list{items: make([]Value, 0, s.room())}}})
 	} else if !f.Value.isTables() {
 		s.doubt(off, "key `"+key+"` is already defined and is no array of tables")
 		return nil

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -186,6 +187,8 @@ func (s *tomlScanner) array() ([]Value, bool) {
 		case ',':
 			s.pos++
 		case ']':
+		case 0:
+			return items, s.doubt(open, "the array is not closed")
 		default:
 			return items, s.doubt(s.pos, "expected `,` or `]` in the array")
 		}
@@ -236,11 +239,16 @@ func closeAll(t *table) {
 	}
 }
 
+// The forms of numbers and date-times, compiled when one is not plain digits.
 var (
-	plainInt   = regexp.MustCompile(`^(?:[+-]?(?:0|[1-9](?:_?[0-9])*)|0x[0-9a-fA-F](?:_?[0-9a-fA-F])*|0o[0-7](?:_?[0-7])*|0b[01](?:_?[01])*)$`)
-	plainFloat = regexp.MustCompile(`^[+-]?(?:0|[1-9](?:_?[0-9])*)(?:\.[0-9](?:_?[0-9])*)?(?:[eE][+-]?[0-9](?:_?[0-9])*)?$`)
-	plainTime  = regexp.MustCompile(`^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})?)?$`)
+	plainInt   = pattern(`^(?:[+-]?(?:0|[1-9](?:_?[0-9])*)|0x[0-9a-fA-F](?:_?[0-9a-fA-F])*|0o[0-7](?:_?[0-7])*|0b[01](?:_?[01])*)$`)
+	plainFloat = pattern(`^[+-]?(?:0|[1-9](?:_?[0-9])*)(?:\.[0-9](?:_?[0-9])*)?(?:[eE][+-]?[0-9](?:_?[0-9])*)?$`)
+	plainTime  = pattern(`^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:[Zz]|[+-][0-9]{2}:[0-9]{2})?)?$`)
 )
+
+func pattern(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
 
 // bare reads a value without quotes: boolean, number or date-time.
 func (s *tomlScanner) bare() (Kind, string, bool) {
@@ -287,13 +295,13 @@ func bareKind(text string) Kind {
 		}
 	}
 	switch {
-	case plainInt.MatchString(text):
+	case plainInt().MatchString(text):
 		if _, err := parseInt(text); err == nil {
 			return Int
 		}
-	case plainFloat.MatchString(text):
+	case plainFloat().MatchString(text):
 		return Float
-	case plainTime.MatchString(text):
+	case plainTime().MatchString(text):
 		if _, bad := parseTime(strings.ToUpper(text)).(string); !bad {
 			return Time
 		}

@@ -150,8 +150,9 @@ func (v Value) Any() any {
 			m[f.Key] = f.Value.Any()
 		}
 		return m
+	default:
+		return nil
 	}
-	return nil
 }
 
 func parseInt(s string) (int64, error) {
@@ -163,7 +164,11 @@ func parseInt(s string) (int64, error) {
 }
 
 func parseFloat(s string) (float64, error) {
-	return strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64)
+	s = strings.ReplaceAll(s, "_", "")
+	if strings.HasSuffix(s, "nan") {
+		s = "nan" // TOML allows a sign
+	}
+	return strconv.ParseFloat(s, 64)
 }
 
 // parseTime reads the four TOML forms; what is none of them stays text.

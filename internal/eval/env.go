@@ -11,36 +11,52 @@ import (
 // Env is the set of names an expression may use, with their types. It is
 // immutable.
 type Env struct {
-	types types.Map
-	keys  map[string][]string
+	types  types.Map
+	keys   map[string][]string
+	fields []string // of all structs and objects
 }
 
+// Object is the example of a map[string]any that has exactly these keys.
+type Object map[string]any
+
 // NewEnv makes an Env from an example of each name's value; nil is a value of
-// any type. Structs show their fields by the tag `expr:"name"`.
+// any type. Elements of lists may be structs, which show their fields by the
+// tag `expr:"name"`; a name itself is no struct but an [Object].
 func NewEnv(names map[string]any) *Env {
 	return (&Env{}).With(names)
 }
 
 // With returns an Env that has names as well.
 func (e *Env) With(names map[string]any) *Env {
-	n := &Env{types: maps.Clone(e.types), keys: e.keys}
+	n := &Env{types: maps.Clone(e.types), keys: e.keys, fields: slices.Clone(e.fields)}
 	if n.types == nil {
 		n.types = types.Map{budgetName: types.Any}
 	}
 	for name, example := range names {
-		if example == nil {
-			n.types[name] = types.Any
-		} else {
-			n.types[name] = types.TypeOf(example)
-		}
+		n.types[name] = typeOf(example)
+		n.fields = append(n.fields, fieldsOf(example)...)
 	}
 	return n
+}
+
+func typeOf(example any) types.Type {
+	switch x := example.(type) {
+	case nil:
+		return types.Any
+	case Object:
+		m := types.Map{}
+		for key, e := range x {
+			m[key] = typeOf(e)
+		}
+		return m
+	}
+	return types.TypeOf(example)
 }
 
 // WithKeys returns an Env in which the map called name has only these string
 // keys: another one written out in an expression is an error.
 func (e *Env) WithKeys(name string, keys []string) *Env {
-	n := &Env{types: e.types, keys: maps.Clone(e.keys)}
+	n := &Env{types: e.types, keys: maps.Clone(e.keys), fields: e.fields}
 	if n.keys == nil {
 		n.keys = map[string][]string{}
 	}
@@ -60,8 +76,19 @@ func (e *Env) Names() []string {
 	return names
 }
 
-// Keys lists what may stand after "name."; nil = anything, or name has no keys.
-func (e *Env) Keys(name string) []string { return e.keys[name] }
+// fieldsOf lists what may stand after a dot, for hints.
+func fieldsOf(example any) []string {
+	if o, ok := example.(Object); ok {
+		return slices.Sorted(maps.Keys(o))
+	}
+	var fields []string
+	if t := reflect.TypeOf(example); t != nil && t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct {
+		for i := range t.Elem().NumField() {
+			fields = append(fields, t.Elem().Field(i).Tag.Get("expr"))
+		}
+	}
+	return fields
+}
 
 func isScalar(t reflect.Type) bool {
 	if t == nil {

@@ -16,11 +16,13 @@ type result struct {
 var (
 	testNames = map[string]any{
 		"prompt": "", "n": 0, "list": []any{}, "results": []result{}, "match": map[any]any{}, "x": nil, "tools": []string{},
+		"session": Object{"id": "", "turn": 0},
 	}
 	testVars = map[string]any{
 		"prompt": "hello", "n": 3, "list": longList(300), "tools": []string{"a", "b"},
 		"results": []result{{Text: "sunny", Value: map[string]any{"b": []any{int64(1), "x"}, "a": nil}}},
 		"match":   map[any]any{0: "all", "city": "Oslo"}, "x": map[string]any{"k": "v"},
+		"session": map[string]any{"id": "S", "turn": 2},
 	}
 )
 
@@ -41,6 +43,7 @@ func TestRun(t *testing.T) {
 		`match[0]`:                                 "all",
 		`results[0].text`:                          "sunny",
 		`"a" in tools`:                             true,
+		`session.id + string(session.turn)`:        "S2",
 		`x.k == "v"`:                               true,
 		`len(filter(list, # > 297))`:               2,
 		`sum(map(1..10, # * 2))`:                   110,
@@ -79,7 +82,8 @@ func TestCompileErrors(t *testing.T) {
 		`__budget`:          {Message: "unknown name __budget", Name: "__budget", Known: env.Names()},
 		`$env`:              {Message: "unknown name $env", Name: "$env", Known: env.Names()},
 		`now()`:             {Message: "unknown name now", Name: "now", Known: env.Names()},
-		`results[0].txt`:    {Message: "type eval.result has no field txt", Offset: 11},
+		`results[0].txt`:    {Message: "unknown field txt", Offset: 11, Name: "txt", Known: env.fields},
+		`session.name`:      {Message: "unknown field name", Offset: 8, Name: "name", Known: env.fields},
 		`  `:                {Message: "the expression is empty"},
 		`n + "x"`:           {Message: "invalid operation: + (mismatched types int and string)", Offset: 2},
 		`n ==`:              {Message: "unexpected token EOF", Offset: 3},

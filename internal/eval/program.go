@@ -61,9 +61,17 @@ func compileError(err error, env *Env) *Error {
 	if !ok {
 		return &Error{Message: err.Error()}
 	}
-	e := &Error{Message: fe.Message, Offset: fe.From}
+	message, _, _ := strings.Cut(fe.Message, "\n")
+	e := &Error{Message: message, Offset: fe.From}
 	if name, ok := strings.CutPrefix(fe.Message, "unknown name "); ok {
 		e.Name, e.Known = name, env.Names()
+	}
+	_, field, ok := strings.Cut(message, " has no field ")
+	if !ok {
+		field, ok = strings.CutPrefix(message, "unknown field ")
+	}
+	if ok {
+		e.Message, e.Name, e.Known = "unknown field "+field, field, env.fields
 	}
 	return e
 }
@@ -83,7 +91,8 @@ func (p *Program) Run(ctx context.Context, vars map[string]any) (any, error) {
 		return v, nil
 	}
 	if fe, ok := errors.AsType[*file.Error](err); ok {
-		return nil, errors.New(fe.Message)
+		message, _, _ := strings.Cut(fe.Message, "\n")
+		return nil, errors.New(message)
 	}
 	return nil, err
 }

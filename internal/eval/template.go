@@ -2,6 +2,7 @@ package eval
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"unicode/utf8"
 )
@@ -43,7 +44,7 @@ func ParseTemplate(src string, env *Env) (*Template, error) {
 		}
 		p, err := Compile(body[:size], env)
 		if err != nil {
-			if e, ok := err.(*Error); ok { //nolint:errorlint // Compile returns nothing else, unwrapped
+			if e, ok := errors.AsType[*Error](err); ok {
 				e.Offset += utf8.RuneCountInString(src[:at+open+2])
 			}
 			return nil, err

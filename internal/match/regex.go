@@ -20,6 +20,9 @@ func parseRegex(expr string) (regexInfo, error) {
 	if !strings.ContainsAny(expr, `\.+*?()|[]{}^$`) {
 		return regexInfo{plain: true}, nil
 	}
+	if info, ok := scanSimple(expr); ok {
+		return info, nil
+	}
 	if what := rustOnly(expr); what != "" {
 		return regexInfo{}, fmt.Errorf("invalid regex pattern: %s is not supported by RE2", what)
 	}

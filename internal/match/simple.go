@@ -1,0 +1,162 @@
+package match
+
+import (
+	"slices"
+	"strings"
+)
+
+// simpleScan reads a regular expression made only of ASCII literals, `.`,
+// \w \d \s, anchors, groups, alternatives and single quantifiers. Such an
+// expression is valid for sure, and scenarios with thousands of them load
+// without parsing each.
+type simpleScan struct {
+	expr  string
+	at    int
+	depth int
+	atom  bool // a quantifier may follow
+
+	run         int // where the literal run at depth 0 began; -1 = none
+	alternative bool
+	info        regexInfo
+}
+
+// scanSimple returns what is known of expr; false = it is not that simple.
+func scanSimple(expr string) (regexInfo, bool) {
+	s := &simpleScan{expr: expr, run: -1}
+	for s.at < len(expr) {
+		if !s.step() {
+			return regexInfo{}, false
+		}
+	}
+	s.endRun(len(expr))
+	if s.alternative {
+		s.info.literal = ""
+	}
+	return s.info, s.depth == 0
+}
+
+// step reads one element.
+func (s *simpleScan) step() bool {
+	c := s.expr[s.at]
+	switch {
+	case strings.IndexByte(`\.+*?()|[]{}^$`, c) < 0:
+		if c >= 0x80 {
+			return false
+		}
+		if s.run < 0 && s.depth == 0 {
+			s.run = s.at
+		}
+		s.atom = true
+		s.at++
+		return true
+	case c == '*' || c == '+' || c == '?':
+		return s.quantifier(c)
+	}
+	s.endRun(s.at)
+	switch c {
+	case '\\':
+		return s.escape()
+	case '.':
+		s.atom = true
+	case '^', '$':
+		s.atom = false
+	case '|':
+		s.alternative = s.alternative || s.depth == 0
+		s.atom = false
+	case '(':
+		return s.open()
+	case ')':
+		s.depth--
+		s.atom = true
+		if s.depth < 0 {
+			return false
+		}
+	default:
+		return false
+	}
+	s.at++
+	return true
+}
+
+// endRun takes the literal run that ends before end, if it is the longest.
+func (s *simpleScan) endRun(end int) {
+	if s.run >= 0 && end-s.run > len(s.info.literal) {
+		s.info.literal = s.expr[s.run:end]
+	}
+	s.run = -1
+}
+
+func (s *simpleScan) quantifier(c byte) bool {
+	if !s.atom {
+		return false
+	}
+	end := s.at
+	if c != '+' {
+		end-- // the last character may be missing
+	}
+	if s.run >= 0 {
+		s.endRun(end)
+	}
+	s.at++
+	if s.at < len(s.expr) && s.expr[s.at] == '?' {
+		s.at++
+	}
+	s.atom = false
+	return true
+}
+
+func (s *simpleScan) escape() bool {
+	if s.at+1 >= len(s.expr) {
+		return false
+	}
+	c := s.expr[s.at+1]
+	switch {
+	case c == 'b':
+		s.atom = false
+	case strings.IndexByte("wWdDsS", c) >= 0, strings.IndexByte(`\.+*?()|[]{}^$-/`, c) >= 0:
+		s.atom = true
+	default:
+		return false
+	}
+	s.at += 2
+	return true
+}
+
+// open reads "(", "(?:" or "(?P<name>".
+func (s *simpleScan) open() bool {
+	const deepest = 50
+	s.depth++
+	s.atom = false
+	rest := s.expr[s.at+1:]
+	switch {
+	case s.depth > deepest:
+		return false
+	case !strings.HasPrefix(rest, "?"):
+		s.at++
+		return true
+	case strings.HasPrefix(rest, "?:"):
+		s.at += 3
+		return true
+	}
+	name, ok := strings.CutPrefix(rest, "?P<")
+	if !ok {
+		return false
+	}
+	name, _, ok = strings.Cut(name, ">")
+	if !ok || !isName(name) || slices.Contains(s.info.names, name) {
+		return false
+	}
+	s.info.names = append(s.info.names, name)
+	s.at += len("(?P<>") + len(name)
+	return true
+}
+
+func isName(s string) bool {
+	for i := range len(s) {
+		c := s[i] | 0x20
+		if (c < 'a' || c > 'z') && s[i] != '_' && (i == 0 || s[i] < '0' || s[i] > '9') {
+			return false
+		}
+	}
+	return s != ""
+}

@@ -1,0 +1,44 @@
+// Schemadoc writes the JSON Schema and the reference page of a file format
+// from the Go types that files are bound to (see internal/diag) and their doc
+// comments.
+//
+// Its invariant: what it writes depends on the source alone, so that a test
+// can tell when it is out of date. It must not know any particular format.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+)
+
+func main() {
+	dir := flag.String("dir", ".", "directory of the Go package")
+	root := flag.String("type", "", "type of a whole file")
+	schema := flag.String("json", "", "JSON Schema to write")
+	page := flag.String("md", "", "reference page to write")
+	flag.Parse()
+	if err := run(*dir, *root, *schema, *page); err != nil {
+		panic(err)
+	}
+}
+
+func run(dir, root, schema, page string) error {
+	f, err := parse(dir, root)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", dir, err)
+	}
+	for path, generate := range map[string]func() ([]byte, error){schema: f.schema, page: f.page} {
+		if path == "" {
+			continue
+		}
+		data, err := generate()
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+)
+
+// format is a file format as Go types describe it.
+type format struct {
+	intro string // package doc
+	root  string
+	types map[string]*ast.TypeSpec
+	docs  map[string]string
+	order []string // the struct types that are reached from root, root first
+}
+
+// field is one key of a table.
+type field struct {
+	key      string
+	doc      string
+	typ      ast.Expr
+	tag      reflect.StructTag
+	required bool
+}
+
+func parse(dir, root string) (*format, error) {
+	f := &format{root: root, types: map[string]*ast.TypeSpec{}, docs: map[string]string{}}
+	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	fset := token.NewFileSet()
+	for _, path := range paths {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		src, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		file, err := parser.ParseFile(fset, path, src, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return nil, err
+		}
+		if file.Doc != nil {
+			f.intro = file.Doc.Text()
+		}
+		f.collect(file)
+	}
+	if f.types[root] == nil {
+		return nil, fmt.Errorf("there is no type %s", root)
+	}
+	f.reach(root)
+	return f, nil
+}
+
+func (f *format) collect(file *ast.File) {
+	for _, decl := range file.Decls {
+		gen, ok := decl.(*ast.GenDecl)
+		if !ok {
+			continue
+		}
+		for _, spec := range gen.Specs {
+			t, ok := spec.(*ast.TypeSpec)
+			if !ok {
+				continue
+			}
+			doc := t.Doc
+			if doc == nil {
+				doc = gen.Doc
+			}
+			f.types[t.Name.Name] = t
+			f.docs[t.Name.Name] = doc.Text()
+		}
+	}
+}
+
+// reach lists the tables below a type, depth first in the order of their keys.
+func (f *format) reach(name string) {
+	for _, seen := range f.order {
+		if seen == name {
+			return
+		}
+	}
+	fields := f.fields(name)
+	if len(fields) == 0 {
+		return
+	}
+	f.order = append(f.order, name)
+	for _, fd := range fields {
+		for _, part := range alternatives(fd) {
+			f.reach(part)
+		}
+		ast.Inspect(fd.typ, func(n ast.Node) bool {
+			if id, ok := n.(*ast.Ident); ok && f.types[id.Name] != nil {
+				f.reach(id.Name)
+			}
+			return true
+		})
+	}
+}
+
+// fields returns the keys of a struct type; those of embedded structs are
+// never required. Nil = the type is no table.
+func (f *format) fields(name string) []field {
+	spec := f.types[name]
+	if spec == nil {
+		return nil
+	}
+	st, ok := spec.Type.(*ast.StructType)
+	if !ok {
+		return nil
+	}
+	var fields []field
+	for _, fl := range st.Fields.List {
+		if len(fl.Names) == 0 {
+			if id, ok := fl.Type.(*ast.Ident); ok {
+				for _, inner := range f.fields(id.Name) {
+					inner.required = false
+					fields = append(fields, inner)
+				}
+			}
+			continue
+		}
+		if fl.Tag == nil {
+			continue
+		}
+		tag := reflect.StructTag(strings.Trim(fl.Tag.Value, "`"))
+		key, opts, _ := strings.Cut(tag.Get("toml"), ",")
+		if key == "" || key == "-" {
+			continue
+		}
+		doc := fl.Doc.Text()
+		if doc == "" {
+			doc = fl.Comment.Text()
+		}
+		fields = append(fields, field{
+			key: key, doc: describe(doc, fl.Names[0].Name, key), typ: fl.Type, tag: tag, required: opts == "required",
+		})
+	}
+	return fields
+}
+
+// describe makes a doc comment that begins with the Go name begin with the key.
+func describe(doc, name, key string) string {
+	doc = strings.Join(strings.Fields(doc), " ")
+	if rest, ok := strings.CutPrefix(doc, name); ok && (rest == "" || !isLetter(rest[0])) {
+		return "`" + key + "`" + rest
+	}
+	return doc
+}
+
+func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
+
+// alternatives are the forms that a `schema:"…"` tag lists.
+func alternatives(fd field) []string {
+	tag := fd.tag.Get("schema")
+	if tag == "" {
+		return nil
+	}
+	return strings.Split(tag, "|")
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"go/ast"
+	"strconv"
+	"strings"
+)
+
+// object is a JSON object whose keys keep their order.
+type object []member
+
+type member struct {
+	key   string
+	value any
+}
+
+// MarshalJSON writes the members in order.
+func (o object) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, m := range o {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		for j, v := range []any{m.key, m.value} {
+			if j > 0 {
+				b.WriteByte(':')
+			}
+			enc := json.NewEncoder(&b)
+			enc.SetEscapeHTML(false)
+			if err := enc.Encode(v); err != nil {
+				return nil, err
+			}
+		}
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// schema is the JSON Schema (2020-12) of the format.
+func (f *format) schema() ([]byte, error) {
+	doc := object{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", f.root}}
+	doc = append(doc, f.table(f.root)...)
+	var defs object
+	for _, name := range f.order[1:] {
+		defs = append(defs, member{name, f.table(name)})
+	}
+	doc = append(doc, member{"$defs", defs})
+	raw, err := doc.MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, raw, "", "  "); err != nil {
+		return nil, err
+	}
+	b.WriteByte('\n')
+	return b.Bytes(), nil
+}
+
+func (f *format) table(name string) object {
+	o := object{{"description", strings.Join(strings.Fields(f.docs[name]), " ")}, {"type", "object"}}
+	var properties object
+	var required []string
+	for _, fd := range f.fields(name) {
+		p := append(object{{"description", fd.doc}}, f.property(fd)...)
+		properties = append(properties, member{fd.key, p})
+		if fd.required {
+			required = append(required, fd.key)
+		}
+	}
+	o = append(o, member{"properties", properties})
+	if required != nil {
+		o = append(o, member{"required", required})
+	}
+	return append(o, member{"additionalProperties", false})
+}
+
+func (f *format) property(fd field) object {
+	var o object
+	if forms := alternatives(fd); forms != nil {
+		anyOf := make([]object, len(forms))
+		for i, form := range forms {
+			anyOf[i] = f.form(form)
+		}
+		o = object{{"anyOf", anyOf}}
+	} else {
+		o = f.typeOf(fd.typ)
+	}
+	if enum := fd.tag.Get("enum"); enum != "" {
+		o = append(o, member{"enum", strings.Split(enum, ",")})
+	}
+	for _, m := range []member{{"minimum", fd.tag.Get("min")}, {"maximum", fd.tag.Get("max")}, {"default", fd.tag.Get("default")}} {
+		if m.value != "" {
+			o = append(o, member{m.key, literal(m.value.(string))})
+		}
+	}
+	return o
+}
+
+// literal is a tag's value as JSON.
+func literal(s string) any {
+	if n, err := strconv.ParseFloat(s, 64); err == nil {
+		return n
+	}
+	if b, err := strconv.ParseBool(s); err == nil {
+		return b
+	}
+	return s
+}
+
+// form is one alternative of a schema tag: a type of JSON, a Go type, or the
+// strings that are allowed.
+func (f *format) form(s string) object {
+	switch {
+	case s == "string" || s == "integer" || s == "number" || s == "boolean" || s == "object" || s == "array":
+		return object{{"type", s}}
+	case f.types[s] != nil:
+		return f.named(s)
+	}
+	return object{{"enum", strings.Split(s, ",")}}
+}
+
+func (f *format) typeOf(t ast.Expr) object {
+	switch t := t.(type) {
+	case *ast.StarExpr:
+		return f.typeOf(t.X)
+	case *ast.ArrayType:
+		return object{{"type", "array"}, {"items", f.typeOf(t.Elt)}}
+	case *ast.MapType:
+		return object{{"type", "object"}, {"additionalProperties", f.typeOf(t.Value)}}
+	case *ast.Ident:
+		switch kind := basic(t.Name); {
+		case kind != "":
+			return object{{"type", kind}}
+		case f.types[t.Name] != nil:
+			return f.named(t.Name)
+		}
+	}
+	return object{}
+}
+
+// named is a type of the package: a table, or what it is made of. What is
+// neither can be any value.
+func (f *format) named(name string) object {
+	if len(f.fields(name)) > 0 {
+		if name == f.root {
+			return object{{"$ref", "#"}}
+		}
+		return object{{"$ref", "#/$defs/" + name}}
+	}
+	if _, isStruct := f.types[name].Type.(*ast.StructType); isStruct {
+		return object{}
+	}
+	return f.typeOf(f.types[name].Type)
+}
+
+func basic(name string) string {
+	switch name {
+	case "string":
+		return "string"
+	case "bool":
+		return "boolean"
+	case "float32", "float64":
+		return "number"
+	case "int", "int8", "int16", "int32", "int64", "uint", "uint8", "uint16", "uint32", "uint64":
+		return "integer"
+	}
+	return ""
+}

@@ -1,0 +1,492 @@
+package scenarios
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// parse loads a scenario that must be valid.
+func parse(t *testing.T, src string) *Scenario {
+	t.Helper()
+	s, err := Parse("s.toml", []byte(src), LoadOptions{ReadFile: func(string) ([]byte, error) { return []byte(`{"from": "file"}`), nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// show writes a reply as text: one line a block, then what else is set.
+func show(r Reply) string {
+	var lines []string
+	for _, b := range r.Blocks {
+		switch b := b.(type) {
+		case protocol.TextBlock:
+			lines = append(lines, "text "+b.Text)
+		case protocol.ThinkingBlock:
+			lines = append(lines, "thinking "+b.Thinking)
+		case protocol.ToolUse:
+			line := "call " + b.Name + " " + string(b.Input)
+			if b.ID != "" {
+				line += " id=" + b.ID
+			}
+			if b.Script != nil && b.Script.Result != nil {
+				line += " result=" + *b.Script.Result
+			}
+			lines = append(lines, line)
+		}
+	}
+	if r.Failure != nil {
+		lines = append(lines, "failure "+string(r.Failure.Type))
+	}
+	if r.StructuredOutput != nil {
+		lines = append(lines, "structured "+string(r.StructuredOutput))
+	}
+	if r.More {
+		lines = append(lines, "more")
+	}
+	return strings.Join(lines, " | ")
+}
+
+// talk sends prompts; a line that begins with "=> " answers the calls of the
+// last reply with its words, "!" marks an error, "+ " marks an injected prompt.
+func talk(t *testing.T, e *Engine, lines ...string) []string {
+	t.Helper()
+	var out []string
+	for _, line := range lines {
+		r := Request{Prompt: line, Vars: Vars{
+			Model: "m", PermissionMode: "default", Tools: []string{"Bash", "mcp__w__f"},
+			Schemas: map[string]json.RawMessage{"mcp__w__f": json.RawMessage(`{"type":"object","required":["city"]}`)},
+			Session: Session{ID: "S", Resumed: true},
+		}}
+		if rest, ok := strings.CutPrefix(line, "+ "); ok {
+			r.Prompt, r.Injected = rest, true
+		}
+		if rest, ok := strings.CutPrefix(line, "=> "); ok {
+			r = Request{Results: []Result{}, Vars: r.Vars}
+			for _, word := range strings.Fields(rest) {
+				text, bad := strings.CutPrefix(word, "!")
+				r.Results = append(r.Results, Result{
+					Tool: "T", ToolUseID: "id", Text: text, IsError: bad, Content: json.RawMessage(`[{"type":"text"}]`),
+					Structured: map[string]any{"n": 9007199254740993, "f": 1.5},
+				})
+			}
+		}
+		reply, err := e.Next(t.Context(), r)
+		if err != nil {
+			out = append(out, "error "+err.Error())
+			continue
+		}
+		out = append(out, reply.Rule.Name+": "+show(reply))
+	}
+	return out
+}
+
+// The semantics of scenario-format 1 and 2, one conversation each.
+func TestConversations(t *testing.T) {
+	for _, tt := range []struct {
+		name, src string
+		in, want  []string
+	}{
+		{"empty scenario", ``, []string{"x"}, []string{": text "}},
+		{"default as text", `default_response = "d"`, []string{"x"}, []string{"default_response: text d"}},
+		{"default as table", `default_response = { text = "d" }`, []string{"x"}, []string{"default_response: text d"}},
+		{
+			"first rule wins",
+			rule(`any`, `"1"`) + rule(`any`, `"2"`),
+			[]string{"x"},
+			[]string{"responses[0]: text 1"},
+		},
+		{
+			"max_matches counts, 0 is never",
+			rule(`any`, `"never"`, `max_matches = 0`) + rule(`any`, `"twice"`, `max_matches = 2`) + rule(`any`, `"rest"`),
+			[]string{"x", "x", "x"},
+			[]string{"responses[1]: text twice", "responses[1]: text twice", "responses[2]: text rest"},
+		},
+		{
+			"a rule without a response is an empty reply",
+			"[[responses]]\npattern = { type = \"any\" }\n",
+			[]string{"x"},
+			[]string{"responses[0]: text "},
+		},
+		{
+			"failure wins over the response",
+			rule(`any`, `"r"`, `failure = { type = "api_error", status = 529, times = 1 }`),
+			[]string{"x"},
+			[]string{"responses[0]: text r | failure api_error"},
+		},
+		{
+			"turns are the next prompts; another prompt ends the sequence and goes to the rules",
+			turnsScenario,
+			[]string{"login", "joe", "pw", "joe", "login", "other", "joe"},
+			[]string{
+				"responses[0]: text name?", "responses[0].turns[0]: text hi joe", "responses[0].turns[1]: text in",
+				"default_response: text d", "responses[0]: text name?", "responses[1]: text o", "default_response: text d",
+			},
+		},
+		{
+			"injected text is matched against the rules and leaves the sequence alone",
+			turnsScenario,
+			[]string{"login", "+ joe", "+ other", "joe", "pw"},
+			[]string{
+				"responses[0]: text name?", "default_response: text d", "responses[1]: text o",
+				"responses[0].turns[0]: text hi joe", "responses[0].turns[1]: text in",
+			},
+		},
+		{
+			"text beside tool_calls closes after the results", // design.md 6
+			rule(`any`, `{ text = "done", tool_calls = [{ tool = "Bash", input = { command = "ls" }, result = "r" }, { tool = "w/f" }] }`),
+			[]string{"x", "=> a b", "=> c"},
+			[]string{`responses[0]: call Bash {"command":"ls"} result=r | call w/f {} | more`, "responses[0]: text done", "responses[0]: text "},
+		},
+		{
+			"a step is one message: thinking, text, calls; conditions see all results",
+			quick,
+			[]string{"weather in Oslo?", "=> rain"},
+			[]string{`responses[0]: thinking T | text Let me look. | call weather/forecast_get {"city":"Oslo"} | more`, "responses[0]: text It is rain in Oslo."},
+		},
+		{
+			"the other branch",
+			quick,
+			[]string{"weather in Lima", "=> !down"},
+			[]string{`responses[0]: thinking T | text Let me look. | call weather/forecast_get {"city":"Lima"} | more`, "responses[0]: text failed: down"},
+		},
+		{
+			"a last step with calls gets a closing empty message",
+			rule(`any`, `{ steps = [{ tool_calls = [{ tool = "A" }] }] }`),
+			[]string{"x", "=> a"},
+			[]string{"responses[0]: call A {} | more", "responses[0]: text "},
+		},
+		{
+			"results of all earlier steps",
+			rule(`any`, `{ steps = [{ tool_calls = [{ tool = "A" }] }, { tool_calls = [{ tool = "B", input = { n = "{{ len(results) }}" } }] }, { text = "{{ join(map(results, .text), '+') }}" }] }`),
+			[]string{"x", "=> a", "=> b"},
+			[]string{"responses[0]: call A {} | more", `responses[0]: call B {"n":1} | more`, "responses[0]: text a+b"},
+		},
+		{
+			"blocks keep their order",
+			rule(`any`, `{ steps = [{ blocks = [{ type = "text", text = "1" }, { type = "tool_use", tool = "A", id = "toolu_1" }, { type = "thinking", thinking = "2" }, { type = "text", text = "3" }] }] }`),
+			[]string{"x"},
+			[]string{"responses[0]: text 1 | call A {} id=toolu_1 | thinking 2 | text 3 | more"},
+		},
+		{
+			"text steps in a row are messages of their own",
+			rule(`any`, `{ steps = [{ text = "1" }, { when = "false", text = "no" }, { text = "2" }] }`),
+			[]string{"x", "=> "},
+			[]string{"responses[0]: text 1 | more", "responses[0]: text 2"},
+		},
+		{
+			"when on rules and turns",
+			rule(`any`, `"plan"`, `when = 'permission_mode == "plan"'`) +
+				rule(`any`, `"tool"`, `when = '"mcp__w__f" in tools && turn == 1'`,
+					"[[responses.turns]]\nexpect = { type = \"any\" }\nwhen = 'turn > 5'\nresponse = \"late\"") + rule(`any`, `"rest"`),
+			[]string{"x", "x"},
+			[]string{"responses[1]: text tool", "responses[2]: text rest"},
+		},
+		{
+			"typed and mixed templates, schemas, session, env",
+			rule(`any`, `{ tool_calls = [{ tool = "A", input = { s = "{{ schemas['mcp__w__f'] }}", req = "{{ schemas['mcp__w__f'].required[0] }}", t = "v={{ tools }}", id = "{{ session.id }}", home = "{{ env.HOME }}", none = "{{ env.NOPE }}", first = "{{ args[0] }}", r = "{{ session.resumed }}", list = ["{{ turn }}", 1, true] } }] }`),
+			[]string{"x"},
+			[]string{`responses[0]: call A {"s":{"required":["city"],"type":"object"},"req":"city","t":"v=[\"Bash\",\"mcp__w__f\"]","id":"S","home":"/h","none":"","first":"-p","r":true,"list":[1,1,true]} | more`},
+		},
+		{
+			"structured results keep big integers",
+			rule(`any`, `{ steps = [{ tool_calls = [{ tool = "A" }] }, { text = "{{ results[0].structured.n }} {{ results[0].structured.f }} {{ results[0].content[0].type }}" }] }`),
+			[]string{"x", "=> a"},
+			[]string{"responses[0]: call A {} | more", "responses[0]: text 9007199254740993 1.5 text"},
+		},
+		{
+			"templates off",
+			"templates = false\n" + rule(`any`, `{ text = "{{ nope", tool_calls = [{ tool = "A", input = { x = "{{ y }}" } }] }`),
+			[]string{"x", "=> a"},
+			[]string{`responses[0]: call A {"x":"{{ y }}"} | more`, "responses[0]: text {{ nope"},
+		},
+		{
+			"$file at any depth",
+			rule(`any`, `{ tool_calls = [{ tool = "A", input = { a = [{ "$file" = "x.json" }], b = { "$file" = "x.txt" } } }] }`),
+			[]string{"x"},
+			[]string{`responses[0]: call A {"a":[{"from": "file"}],"b":"{\"from\": \"file\"}"} | more`},
+		},
+		{
+			"input keeps the order of keys and big integers",
+			rule(`any`, `{ tool_calls = [{ tool = "A", input = { z = 9007199254740993, a = 1.50, m = { y = 1, b = 2 } } }] }`),
+			[]string{"x"},
+			[]string{`responses[0]: call A {"z":9007199254740993,"a":1.50,"m":{"y":1,"b":2}} | more`},
+		},
+		{
+			"match[0] and unnamed groups",
+			rule2(`{ type = "regex", pattern = '(\d+) (?P<what>\w+)' }`, `"{{ match[0] }}/{{ match[1] }}/{{ match.what }}"`),
+			[]string{"give 12 eggs now"},
+			[]string{"responses[0]: text 12 eggs/12/eggs"},
+		},
+		{
+			"structured output goes with the last message",
+			rule(`any`, `{ text = "t", tool_calls = [{ tool = "A" }], structured_output = { q = "{{ prompt }}" } }`),
+			[]string{"x", "=> a"},
+			[]string{"responses[0]: call A {} | more", `responses[0]: text t | structured {"q":"x"}`},
+		},
+		{
+			"a failing expression is an error",
+			rule(`any`, `"{{ results[0].text }}"`),
+			[]string{"x"},
+			[]string{`error responses[0]: template "{{ results[0].text }}": index out of range: 0 (array length is 0)`},
+		},
+		{
+			"extra pattern types",
+			rule2(`{ type = "all", patterns = [{ type = "contains", text = "a" }, { type = "not", pattern = { type = "any_of", patterns = [{ type = "exact", text = "ab" }, { type = "glob", pattern = "*c" }] } }] }`, `"yes"`),
+			[]string{"a", "ab", "abc", "x", "abd"},
+			[]string{"responses[0]: text yes", ": text ", ": text ", ": text ", "responses[0]: text yes"},
+		},
+		{"results without an active response", ``, []string{"=> a"}, []string{": text "}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			e := NewEngine(parse(t, tt.src), EngineOptions{Env: []string{"HOME=/x", "HOME=/h"}, Args: []string{"-p"}, CWD: "/w"})
+			if diff := cmp.Diff(tt.want, talk(t, e, tt.in...)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func rule(kind, response string, more ...string) string {
+	return rule2(`{ type = "`+kind+`" }`, response, more...)
+}
+
+func rule2(pattern, response string, more ...string) string {
+	return "[[responses]]\npattern = " + pattern + "\nresponse = " + response + "\n" + strings.Join(more, "\n") + "\n"
+}
+
+const turnsScenario = `
+default_response = "d"
+[[responses]]
+pattern = { type = "exact", text = "login" }
+response = "name?"
+turns = [
+  { expect = { type = "regex", pattern = '^(?P<n>joe)$' }, response = "hi {{ match.n }}" },
+  { expect = { type = "exact", text = "pw" }, response = "in" },
+]
+[[responses]]
+pattern = { type = "exact", text = "other" }
+response = "o"
+`
+
+const quick = `
+[[responses]]
+pattern = { type = "regex", pattern = 'weather in (?P<city>\w+)' }
+when = 'permission_mode == "default" && "mcp__w__f" in tools'
+[[responses.response.steps]]
+thinking = "T"
+text = "Let me look."
+tool_calls = [{ tool = "weather/forecast_get", input = { city = "{{ match.city }}" } }]
+[[responses.response.steps]]
+when = 'results[0].is_error'
+text = "failed: {{ results[0].text }}"
+[[responses.response.steps]]
+when = '!results[0].is_error'
+text = "It is {{ results[0].text }} in {{ match.city }}."
+`
+
+func TestReplyDetails(t *testing.T) {
+	s := parse(t, `
+[[responses]]
+pattern = { type = "exact", text = "plain" }
+response = { text = "t", delay_ms = 5, usage = { input_tokens = 7, output_tokens = 9 }, stop_reason = "max_tokens" }
+[[responses]]
+pattern = { type = "any" }
+[[responses.response.steps]]
+text = "s"
+delay_ms = 6
+stream = { ttft_ms = 1, tokens_per_second = 2.5, jitter = 0.5, chunk = 3 }
+tool_calls = [{ tool = "A", is_error = true, result = "bad", delay_ms = 4 }]
+failure = { type = "overloaded" }
+`)
+	e := NewEngine(s, EngineOptions{NewID: func() string { return "toolu_x" }})
+	got, err := e.Next(t.Context(), Request{Prompt: "plain"})
+	want := Reply{
+		Blocks: []protocol.Block{protocol.Text("t")}, StopReason: "max_tokens", DelayMS: 5,
+		Usage: &Usage{InputTokens: 7, OutputTokens: 9}, Rule: RuleRef{Name: "responses[0]", File: "s.toml", Line: 2},
+	}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
+	got, err = e.Next(t.Context(), Request{Prompt: "x"})
+	bad := "bad"
+	want = Reply{
+		Blocks: []protocol.Block{protocol.Text("s"), protocol.ToolUse{
+			Type: "tool_use", ID: "toolu_x", Name: "A", Input: json.RawMessage("{}"),
+			Script: &protocol.CallScript{Result: &bad, IsError: true, DelayMS: 4},
+		}},
+		DelayMS: 6, Stream: &Stream{TTFTMS: 1, TokensPerSecond: 2.5, Jitter: 0.5, Chunk: Chunk{Size: 3}},
+		Failure: &Failure{Type: FailOverloaded}, Rule: RuleRef{Name: "responses[1]", File: "s.toml", Line: 5}, More: true,
+	}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Error(err, diff)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := e.Next(ctx, Request{}); err == nil {
+		t.Error("a done context is no error")
+	}
+}
+
+// `usage` of a response becomes the run's: its messages add up to it.
+func TestUsageAddsUp(t *testing.T) {
+	e := NewEngine(parse(t, rule(`any`, `{ text = "t", usage = { input_tokens = 7, output_tokens = 9 }, tool_calls = [{ tool = "A" }] }`)), EngineOptions{})
+	var sum Usage
+	for _, r := range []Request{{Prompt: "x"}, {Results: []Result{{}}}} {
+		reply, err := e.Next(t.Context(), r)
+		if err != nil || reply.Usage == nil {
+			t.Fatal(reply, err)
+		}
+		sum.InputTokens += reply.Usage.InputTokens
+		sum.OutputTokens += reply.Usage.OutputTokens
+	}
+	if want := (Usage{7, 9}); sum != want {
+		t.Errorf("usage %v, want %v", sum, want)
+	}
+}
+
+// Counts and sequence belong to the session and go on in another process.
+func TestStateGoesOn(t *testing.T) {
+	s := parse(t, turnsScenario+rule(`contains`, `"once"`, `max_matches = 1`)[:0]+"[[responses]]\npattern = { type = \"contains\", text = \"one\" }\nresponse = \"once {{ turn }}\"\nmax_matches = 1\n")
+	first := NewEngine(s, EngineOptions{})
+	talk(t, first, "one", "login", "joe")
+	state, err := first.State()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := NewEngine(s, EngineOptions{})
+	if err := second.Restore(state); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"responses[0].turns[1]: text in", "default_response: text d"}, talk(t, second, "pw", "one")); diff != "" {
+		t.Error(diff)
+	}
+
+	changed := NewEngine(parse(t, strings.Replace(turnsScenario, `"login"`, `"logon"`, 1)), EngineOptions{})
+	if err := changed.Restore(state); err == nil || !strings.Contains(err.Error(), "changed") {
+		t.Errorf("a changed scenario: %v", err)
+	}
+	if diff := cmp.Diff([]string{"default_response: text d"}, talk(t, changed, "pw")); diff != "" {
+		t.Error(diff)
+	}
+	for _, bad := range []string{"", "x", "[]", `{"version":9}`, `{"version":1,"active":{"rule":-1,"next":7},"counts":{"x":{},"99":{}}}`} {
+		if err := changed.Restore([]byte(bad)); err == nil {
+			t.Errorf("state %q is taken", bad)
+		}
+		talk(t, changed, "x")
+	}
+}
+
+// unmatched = "error" gives the nearest rules and why they do not match.
+func TestNearMisses(t *testing.T) {
+	s := parse(t, `unmatched = "error"
+[[responses]]
+pattern = { type = "contains", text = "deploy the app" }
+response = "x"
+[[responses]]
+pattern = { type = "exact", text = "Build it" }
+response = "x"
+[[responses]]
+pattern = { type = "contains", text = "build" }
+max_matches = 0
+response = "x"
+[[responses]]
+pattern = { type = "contains", text = "it" }
+when = "turn > 9"
+response = "x"
+`)
+	reply, err := NewEngine(s, EngineOptions{}).Next(t.Context(), Request{Prompt: "build it"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`no rule of the scenario matches the prompt "build it"`,
+		`s.toml:8: responses[2] (contains "build"): it matches, but its max_matches = 0 is used up`,
+		`s.toml:12: responses[3] (contains "it"): it matches, but its condition "turn > 9" is false`,
+		`s.toml:5: responses[1] (exact "Build it"): it differs from "Build it" in upper and lower case`,
+		`and 1 more`,
+	}
+	if diff := cmp.Diff(want, reply.NearMisses); diff != "" || !reply.Unmatched {
+		t.Error(diff)
+	}
+}
+
+// [[expect]] blocks and a call's own expect.
+func TestExpectations(t *testing.T) {
+	s := parse(t, `
+[[responses]]
+pattern = { type = "any" }
+response = { text = "", tool_calls = [{ tool = "A", expect = { type = "contains", text = "fine" } }, { tool = "B" }] }
+[[expect]]
+tool = "weather/forecast_get"
+input = { city = "Oslo" }
+times = ">=2"
+[[expect]]
+tool = "Bash"
+never = true
+[[expect]]
+tool = "Read*"
+order = 1
+[[expect]]
+tool = "Write"
+order = 2
+[[expect]]
+prompt = { type = "contains", text = "hi" }
+[[expect]]
+tool = "forecast_get"
+times = 1
+`)
+	run := func(calls ...string) []string {
+		e := NewEngine(s, EngineOptions{})
+		e.ObservePrompt("hi there")
+		for _, c := range calls {
+			name, input, _ := strings.Cut(c, " ")
+			e.ObserveCall(name, json.RawMessage(input))
+		}
+		return e.Unmet()
+	}
+	oslo := `mcp__weather__forecast_get {"city":"Oslo","days":1}`
+	if diff := cmp.Diff([]string{`s.toml:20:1: expected a call of forecast_get once, but it happened twice`}, run(oslo, oslo, `Read {}`, `Write {}`)); diff != "" {
+		t.Error(diff)
+	}
+	want := []string{
+		`s.toml:5:1: expected a call of weather/forecast_get with {"city":"Oslo"} at least twice, but it happened never; in a call of mcp__weather__forecast_get ` + "`city` is \"Lima\", not \"Oslo\"",
+		`s.toml:9:1: expected a call of Bash never to happen, but it happened once`,
+		`s.toml:15:1: expected a call of Write after a call of Read*, but it came before`,
+	}
+	if diff := cmp.Diff(want, run(`mcp__weather__forecast_get {"city":"Lima"}`, `Bash {}`, `Write {}`, `ReadFile {}`)); diff != "" {
+		t.Error(diff)
+	}
+
+	e := NewEngine(s, EngineOptions{})
+	talk(t, e, "hi", "=> broken b")
+	if got := e.Unmet()[0]; got != `s.toml:4:53: expected the result of A to match contains "fine": it does not contain "fine"; the result is "broken"` {
+		t.Error(got)
+	}
+}
+
+func TestBuiltInGo(t *testing.T) {
+	s := &Scenario{Responses: []Rule{{Pattern: Pattern{Type: PatternContains, Text: "a"}, Response: &Response{Text: "{{ prompt }}!"}}}}
+	if diff := cmp.Diff([]string{"responses[0]: text abc!"}, talk(t, NewEngine(s, EngineOptions{}), "abc")); diff != "" {
+		t.Error(diff)
+	}
+	bad := &Scenario{Responses: []Rule{{Pattern: Pattern{Type: PatternRegex, Pattern: "("}}}}
+	if err := bad.Compile(); err == nil {
+		t.Error("a bad scenario compiles")
+	}
+	if got := talk(t, NewEngine(Greeting(), EngineOptions{}), "x"); !strings.Contains(got[0], "No scenario is loaded") || !strings.Contains(got[0], "--scenario") {
+		t.Error(got)
+	}
+	if f := FailureByName("rate-limit"); f == nil || f.RetryAfter != 60 {
+		t.Error(f)
+	}
+	if FailureByName("nope") != nil {
+		t.Error("an unknown failure has a value")
+	}
+}

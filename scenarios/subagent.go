@@ -1,0 +1,91 @@
+package scenarios
+
+import (
+	"context"
+	"maps"
+	"sync"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// script is what the steps of a [protocol.SubagentScript] hold: steps with the
+// names that they see.
+type script struct {
+	ref   RuleRef
+	steps []Step
+	scope *scope
+}
+
+// agents are the engines of sub-agents, for the misses of their calls. Agents
+// may start at the same time.
+type agents struct {
+	mu   sync.Mutex
+	list []*Engine
+}
+
+// Subagent makes the engine of a sub-agent, which is a session of its own: its
+// first prompt is answered by the script, everything else by the rules. A nil
+// script, or one without steps, leaves all to the rules. It may be called from
+// many goroutines.
+func (e *Engine) Subagent(s *protocol.SubagentScript) *Engine {
+	sub := &Engine{s: e.s, o: e.o, env: e.env, counts: map[int]int{}}
+	if s != nil {
+		if sc, ok := s.Steps.(*script); ok && len(sc.steps) > 0 {
+			sub.script = &hit{ref: sc.ref, response: &Response{Steps: sc.steps}, scope: sc.scope}
+		}
+	}
+	e.agents.mu.Lock()
+	defer e.agents.mu.Unlock()
+	e.agents.list = append(e.agents.list, sub)
+	return sub
+}
+
+// misses are the results that a call's `expect` did not match, those of
+// sub-agents after our own.
+func (e *Engine) misses() []string {
+	misses := append([]string(nil), e.seen.misses...)
+	e.agents.mu.Lock()
+	defer e.agents.mu.Unlock()
+	for _, sub := range e.agents.list {
+		misses = append(misses, sub.misses()...)
+	}
+	return misses
+}
+
+// scripted answers the first prompt of a scripted sub-agent; nil = it is none,
+// or a later prompt.
+func (e *Engine) scripted(r Request) *hit {
+	h := e.script
+	if h == nil {
+		return nil
+	}
+	e.script = nil
+	vars := e.vars(r)
+	vars["match"] = h.scope.vars["match"]
+	h.scope.vars = vars
+	return h
+}
+
+// subagent is the script of a call's agent; nil = it has none.
+func (r *response) subagent(s *Subagent) *protocol.SubagentScript {
+	if s == nil {
+		return nil
+	}
+	sc := *r.hit.scope
+	sc.vars, sc.results = maps.Clone(sc.vars), nil
+	return &protocol.SubagentScript{
+		Type: s.Type, Background: s.Background, Steps: &script{ref: r.hit.ref, steps: s.Steps, scope: &sc},
+	}
+}
+
+// tool fills in one call of a reply.
+func (r *response) tool(ctx context.Context, c *ToolCall) (protocol.ToolUse, error) {
+	use, err := r.hit.scope.call(ctx, c)
+	if sub := r.subagent(c.Subagent); sub != nil {
+		if use.Script == nil {
+			use.Script = &protocol.CallScript{}
+		}
+		use.Script.Subagent = sub
+	}
+	return use, err
+}

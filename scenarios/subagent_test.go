@@ -1,0 +1,67 @@
+package scenarios
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+const withAgents = `
+[[responses]]
+pattern = { type = "regex", pattern = "start (?P<what>\\w+)" }
+[[responses.response.steps]]
+tool_calls = [ { tool = "Agent", input = { prompt = "p" }, subagent = { type = "Explore", background = true, steps = [
+  { tool_calls = [ { tool = "Bash", input = { command = "echo {{ match.what }}" }, expect = { type = "exact", text = "fine" } } ] },
+  { text = "{{ match.what }}: {{ results[0].text }} for {{ prompt }}" },
+] } } ]
+[[responses.response.steps]]
+text = "main {{ match.what }} {{ results[0].text }}"
+[[responses]]
+pattern = { type = "contains", text = "once" }
+max_matches = 1
+response = "ruled"
+`
+
+// A scripted sub-agent sees the captures of the prompt that started it, its own
+// prompt and its own results; its later prompts are answered by the rules.
+func TestSubagent(t *testing.T) {
+	e := NewEngine(parse(t, withAgents), EngineOptions{})
+	reply, err := e.Next(t.Context(), Request{Prompt: "start work"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := reply.Blocks[0].(protocol.ToolUse).Script.Subagent
+	if script.Type != "Explore" || !script.Background {
+		t.Errorf("script %+v", script)
+	}
+	sub := e.Subagent(script)
+	want := []string{
+		`responses[0]: call Bash {"command":"echo work"} | more`, "responses[0]: text work: broken for p", "responses[1]: text ruled",
+		": text ",
+	}
+	if diff := cmp.Diff(want, talk(t, sub, "p", "=> broken", "once", "once")); diff != "" {
+		t.Errorf("sub-agent (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"responses[0]: text main work done", "responses[1]: text ruled"}, talk(t, e, "=> done", "once")); diff != "" {
+		t.Errorf("main conversation (-want +got):\n%s", diff)
+	}
+	if unmet := e.Unmet(); len(unmet) != 1 || !strings.Contains(unmet[0], "expected the result of Bash") {
+		t.Errorf("unmet %q", unmet)
+	}
+}
+
+// Two agents of one call script do not share their place in it, and one
+// without a script has rules that have seen no prompt.
+func TestSubagentsApart(t *testing.T) {
+	e := NewEngine(parse(t, withAgents), EngineOptions{})
+	talk(t, e, "once")
+	if diff := cmp.Diff([]string{"responses[1]: text ruled"}, talk(t, e.Subagent(nil), "once")); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"responses[1]: text ruled"}, talk(t, e.Subagent(&protocol.SubagentScript{}), "once")); diff != "" {
+		t.Error(diff)
+	}
+}
