@@ -300,6 +300,15 @@ type System struct {
 	UUID      string
 }
 
+// CompactMetadata tells of a compaction, in system/compact_boundary.
+type CompactMetadata struct {
+	Trigger    string `json:"trigger"` // manual, auto
+	PreTokens  int    `json:"pre_tokens"`
+	PostTokens int    `json:"post_tokens"`
+	DurationMS int    `json:"duration_ms"`
+	Dropped    int    `json:"cumulative_dropped_tokens"`
+}
+
 // Field is one key of a [System] or [Frame] event.
 type Field struct {
 	Key   string

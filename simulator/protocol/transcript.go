@@ -1,5 +1,7 @@
 package protocol
 
+import "encoding/json"
+
 // Envelope is what user, assistant, attachment and system lines of a
 // transcript share (spec: cli-contract 8.3).
 type Envelope struct {
@@ -110,6 +112,41 @@ type InformationalLine struct {
 	Level             string `json:"level"`
 	IsMeta            bool   `json:"isMeta"`
 	PreventContinuing bool   `json:"preventContinuation,omitempty"`
+}
+
+// CompactLine is system/compact_boundary: what was said before it is no longer
+// in the conversation.
+type CompactLine struct {
+	Envelope
+	Type              string      `json:"type"`    // "system"
+	Subtype           string      `json:"subtype"` // "compact_boundary"
+	Content           string      `json:"content"`
+	Level             string      `json:"level"`
+	IsMeta            bool        `json:"isMeta"`
+	LogicalParentUUID string      `json:"logicalParentUuid"`
+	Metadata          LineCompact `json:"compactMetadata"`
+}
+
+// LineCompact is a [CompactMetadata] in the spelling of transcripts.
+type LineCompact struct {
+	Trigger    string `json:"trigger"`
+	PreTokens  int    `json:"preTokens"`
+	PostTokens int    `json:"postTokens"`
+	DurationMS int    `json:"durationMs"`
+	Dropped    int    `json:"cumulativeDroppedTokens"`
+}
+
+// LocalCommandLine is system/local_command: what a slash command said that ran
+// without the model.
+type LocalCommandLine struct {
+	Envelope
+	Type         string          `json:"type"`    // "system"
+	Subtype      string          `json:"subtype"` // "local_command"
+	Content      string          `json:"content"`
+	Level        string          `json:"level"`
+	IsMeta       bool            `json:"isMeta"`
+	CommandRun   *LocalCommand   `json:"commandRun,omitempty"`
+	ContextUsage json.RawMessage `json:"contextUsage,omitempty"`
 }
 
 // QueueLine is queue-operation: a prompt entering or leaving the queue.

@@ -1,0 +1,353 @@
+package persona
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// CatalogOptions says where agents, commands, skills, styles and plugins are
+// looked for. The zero value finds the built-in ones only.
+type CatalogOptions struct {
+	// UserDir is the state directory and ProjectDir the project's .claude;
+	// empty = not looked at.
+	UserDir, ProjectDir string
+	// Plugins are directories with a .claude-plugin/plugin.json, absolute.
+	Plugins []string
+	// Agents is --agents: a JSON object by name; empty = none.
+	Agents string
+	// Open returns the file tree of an absolute directory; nil = there is
+	// nothing on disk.
+	Open func(dir string) fs.FS
+	// Disabled leaves out everything that is not built in (--bare, --safe-mode).
+	Disabled bool
+}
+
+// Agent is a kind of sub-agent.
+type Agent struct {
+	Name, Description, Prompt string
+	Tools, Disallowed         []string // nil Tools = all
+	Model                     string
+	MaxTurns                  int
+	Background                *bool
+	Source                    string // "built-in", "userSettings", "projectSettings", "plugin", "flagSettings"
+}
+
+// Command is a custom slash command or a skill.
+type Command struct {
+	Name        string // without the slash; "plugin:name" of a plugin
+	Description string
+	Hint        string // argument-hint
+	Body        string
+	Source      string
+	Skill       bool
+	Dir         string // of a skill; empty = a command
+}
+
+// Catalog is everything that a user can add to the CLI by files, and what it
+// brings itself. Safe for concurrent use.
+type Catalog struct {
+	commands []Command // fixed at creation, in the order shown
+	plugins  []protocol.Plugin
+	styles   []string
+
+	mu     sync.Mutex
+	agents map[string]Agent
+}
+
+// NewCatalog looks everything up. What cannot be read or makes no sense is left
+// out and named in the warnings.
+func NewCatalog(o CatalogOptions) (*Catalog, []string) {
+	c := &Catalog{agents: map[string]Agent{}, styles: []string{"default", "Explanatory", "Learning"}}
+	for _, a := range builtinAgents() {
+		c.agents[a.Name] = a
+	}
+	l := &loader{c: c}
+	if o.Open != nil && !o.Disabled {
+		// Later sources win: a project's agent replaces a user's of that name.
+		for _, dir := range o.Plugins {
+			l.plugin(o.Open(dir), dir)
+		}
+		l.source(o, o.UserDir, "userSettings")
+		l.source(o, o.ProjectDir, "projectSettings")
+	}
+	l.arrange()
+	if o.Agents != "" {
+		if err := c.DefineAgents(json.RawMessage(o.Agents), "flagSettings"); err != nil {
+			l.warnings = append(l.warnings, "--agents: "+err.Error())
+		}
+	}
+	return c, l.warnings
+}
+
+// DefineAgents adds agents from an object by name, as --agents and the SDKs'
+// initialize give them.
+func (c *Catalog) DefineAgents(raw json.RawMessage, source string) error {
+	var defs map[string]struct {
+		Description string   `json:"description"`
+		Prompt      string   `json:"prompt"`
+		Tools       []string `json:"tools"`
+		Disallowed  []string `json:"disallowedTools"`
+		Model       string   `json:"model"`
+		MaxTurns    int      `json:"maxTurns"`
+		Background  *bool    `json:"background"`
+	}
+	if err := json.Unmarshal(raw, &defs); err != nil {
+		return fmt.Errorf("reading agents: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, d := range defs {
+		c.agents[name] = Agent{
+			Name: name, Description: d.Description, Prompt: d.Prompt, Tools: d.Tools, Disallowed: d.Disallowed,
+			Model: d.Model, MaxTurns: d.MaxTurns, Background: d.Background, Source: source,
+		}
+	}
+	return nil
+}
+
+// Agent returns the kind of agent with a name.
+func (c *Catalog) Agent(name string) (Agent, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a, ok := c.agents[name]
+	return a, ok
+}
+
+// Agents lists the kinds of agents by name, without regard to case.
+func (c *Catalog) Agents() []Agent {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := make([]Agent, 0, len(c.agents))
+	for _, a := range c.agents {
+		list = append(list, a)
+	}
+	slices.SortFunc(list, func(a, b Agent) int {
+		return cmp.Or(cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)), cmp.Compare(a.Name, b.Name))
+	})
+	return list
+}
+
+// AgentNames lists the names of [Catalog.Agents].
+func (c *Catalog) AgentNames() []string {
+	return names(c.Agents(), func(a Agent) string { return a.Name })
+}
+
+// Commands lists custom commands and skills as init shows them: skills before
+// commands, the project's before the user's before those of plugins.
+func (c *Catalog) Commands() []Command { return c.commands }
+
+// Command returns the custom command or skill with a name.
+func (c *Catalog) Command(name string) (Command, bool) {
+	i := slices.IndexFunc(c.commands, func(k Command) bool { return k.Name == name })
+	if i < 0 {
+		return Command{}, false
+	}
+	return c.commands[i], true
+}
+
+// Styles lists the output styles there are, the CLI's own first.
+func (c *Catalog) Styles() []string { return c.styles }
+
+// Fill puts what was found into an init event made by [Init].
+func (c *Catalog) Fill(ev *protocol.Init) {
+	var commands, skills []string
+	for _, k := range c.commands {
+		commands = append(commands, k.Name)
+		if k.Skill {
+			skills = append(skills, k.Name)
+		}
+	}
+	ev.SlashCommands = append(commands, ev.SlashCommands...)
+	ev.Skills = append(skills, ev.Skills...)
+	ev.Agents = c.AgentNames()
+	ev.Plugins = append(slices.Clone(c.plugins), ev.Plugins...)
+}
+
+func names[T any](list []T, name func(T) string) []string {
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i] = name(v)
+	}
+	return out
+}
+
+func builtinAgents() []Agent {
+	return []Agent{
+		{Name: "claude", Description: "Catch-all agent for tasks that fit no other.", Source: "built-in"},
+		{Name: "Explore", Description: "Finds its way through a code base without changing it.", Source: "built-in", Disallowed: []string{"Agent", "Edit", "Write", "NotebookEdit", "ExitPlanMode"}},
+		{Name: "general-purpose", Description: "Works on tasks of several steps.", Source: "built-in"},
+		{Name: "Plan", Description: "Plans an implementation without changing anything.", Source: "built-in", Disallowed: []string{"Agent", "Edit", "Write", "NotebookEdit", "ExitPlanMode"}},
+		{Name: "statusline-setup", Description: "Sets up the status line.", Source: "built-in", Tools: []string{"Read", "Edit"}},
+	}
+}
+
+// BuiltInSkill is a skill of the CLI's own that is always in the context.
+type BuiltInSkill struct {
+	Name   string
+	Tokens int
+}
+
+// BuiltInSkills lists them with the tokens that /context shows.
+func BuiltInSkills() []BuiltInSkill {
+	return []BuiltInSkill{{"dataviz", 482}, {"update-config", 236}, {"keybindings-help", 83}, {"simplify", 60}}
+}
+
+// loader reads the files of all sources.
+type loader struct {
+	c        *Catalog
+	skills   []Command
+	files    []Command
+	warnings []string
+}
+
+// source reads the folders of one .claude directory.
+func (l *loader) source(o CatalogOptions, dir, source string) {
+	if dir == "" {
+		return
+	}
+	l.folders(o.Open(dir), dir, source, "")
+}
+
+// folders reads agents, commands, skills and output styles; prefix is
+// "plugin:" for those of a plugin.
+func (l *loader) folders(tree fs.FS, dir, source, prefix string) {
+	for _, file := range l.walk(tree, "agents") {
+		l.agent(tree, file, source, prefix)
+	}
+	for _, file := range l.walk(tree, "commands") {
+		l.command(tree, file, source, prefix)
+	}
+	entries, _ := fs.ReadDir(tree, "skills") // a folder that is not there holds none
+	for _, e := range entries {
+		l.skill(tree, e.Name(), dir, source, prefix)
+	}
+	for _, file := range l.walk(tree, "output-styles") {
+		doc, ok := l.read(tree, file)
+		if name := cmp.Or(doc.text("name"), base(file)); ok && !slices.Contains(l.c.styles, name) {
+			l.c.styles = append(l.c.styles, name)
+		}
+	}
+}
+
+// walk lists the .md files below a folder by path.
+func (l *loader) walk(tree fs.FS, folder string) []string {
+	var files []string
+	// An unreadable folder holds nothing, as for the real CLI.
+	_ = fs.WalkDir(tree, folder, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return fs.SkipDir
+		}
+		if !d.IsDir() && strings.EqualFold(path.Ext(p), ".md") {
+			files = append(files, p)
+		}
+		return nil
+	})
+	return files
+}
+
+func (l *loader) agent(tree fs.FS, file, source, prefix string) {
+	doc, ok := l.read(tree, file)
+	if !ok {
+		return
+	}
+	name := doc.text("name")
+	if name == "" {
+		return // a note beside the agents
+	}
+	a := Agent{
+		Name: prefix + name, Description: doc.text("description"), Prompt: doc.body, Tools: doc.list("tools"),
+		Disallowed: doc.list("disallowedTools"), Model: doc.text("model"), MaxTurns: doc.number("maxTurns"),
+		Background: doc.bool("background"), Source: source,
+	}
+	l.c.agents[a.Name] = a
+}
+
+func (l *loader) command(tree fs.FS, file, source, prefix string) {
+	if doc, ok := l.read(tree, file); ok {
+		l.files = append(l.files, Command{
+			Name: prefix + base(file), Description: doc.description(), Hint: doc.text("argument-hint"), Body: doc.body, Source: source,
+		})
+	}
+}
+
+func (l *loader) skill(tree fs.FS, folder, dir, source, prefix string) {
+	file := path.Join("skills", folder, "SKILL.md")
+	if _, err := fs.Stat(tree, file); err != nil {
+		return
+	}
+	doc, ok := l.read(tree, file)
+	if !ok {
+		return
+	}
+	l.skills = append(l.skills, Command{
+		Name: prefix + folder, Description: doc.description(), Hint: doc.text("argument-hint"), Body: doc.body,
+		Source: source, Skill: true, Dir: filepath.Join(dir, "skills", folder),
+	})
+}
+
+// plugin reads a plugin's directory.
+func (l *loader) plugin(tree fs.FS, dir string) {
+	p := protocol.Plugin{Name: filepath.Base(dir), Path: dir}
+	data, err := fs.ReadFile(tree, ".claude-plugin/plugin.json")
+	if err == nil {
+		var manifest struct {
+			Name    string `json:"name"`
+			Version string `json:"version"`
+		}
+		if err := json.Unmarshal(data, &manifest); err != nil {
+			l.warnings = append(l.warnings, fmt.Sprintf("plugin %s: %v", dir, err))
+			return
+		}
+		p.Name, p.Version = cmp.Or(manifest.Name, p.Name), manifest.Version
+	} else if _, err := fs.Stat(tree, "."); err != nil {
+		l.warnings = append(l.warnings, fmt.Sprintf("plugin %s: no such directory", dir))
+		return
+	}
+	p.Source = p.Name + "@inline"
+	l.c.plugins = append(l.c.plugins, p)
+	l.folders(tree, dir, "plugin", p.Name+":")
+}
+
+func (l *loader) read(tree fs.FS, file string) (document, bool) {
+	data, err := fs.ReadFile(tree, file)
+	if err != nil {
+		l.warnings = append(l.warnings, fmt.Sprintf("%s: %v", file, err))
+		return document{}, false
+	}
+	return parseDocument(data), true
+}
+
+// arrange puts skills before commands and, within these, the latest source
+// first; of two with one name the first counts.
+func (l *loader) arrange() {
+	rank := map[string]int{"projectSettings": 0, "userSettings": 1, "plugin": 2}
+	seen := map[string]bool{}
+	for _, k := range append(l.skills, l.files...) {
+		l.c.commands = append(l.c.commands, k)
+	}
+	slices.SortStableFunc(l.c.commands, func(a, b Command) int {
+		if a.Skill != b.Skill {
+			if a.Skill {
+				return -1
+			}
+			return 1
+		}
+		return rank[a.Source] - rank[b.Source]
+	})
+	l.c.commands = slices.DeleteFunc(l.c.commands, func(k Command) bool {
+		defer func() { seen[k.Name] = true }()
+		return seen[k.Name]
+	})
+}
+
+// base is a file's name without its extension.
+func base(file string) string { return strings.TrimSuffix(path.Base(file), path.Ext(file)) }

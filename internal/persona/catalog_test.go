@@ -1,0 +1,162 @@
+package persona
+
+import (
+	"io/fs"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+
+func disk() func(string) fs.FS {
+	trees := map[string]fstest.MapFS{
+		"/user": {
+			"agents/reviewer.md":     file("---\nname: reviewer\ndescription: of the user\n---\nReview."),
+			"commands/mine.md":       file("Mine: $ARGUMENTS"),
+			"commands/shared.md":     file("of the user"),
+			"output-styles/terse.md": file("---\nname: Terse\n---\nShort."),
+			"skills/cook/SKILL.md":   file("---\nname: cook\ndescription: Cooks\n---\nCook it."),
+			"skills/broken/notes.md": file("no skill"),
+		},
+		"/p/.claude": {
+			"agents/sub/fs-test-agent.md": file("---\nname: fs-test-agent\ndescription: >-\n  Two\n  lines\ntools: Read, Bash(git *)\nmodel: haiku\nbackground: false\nmaxTurns: 3\n---\n\nYou test.\n"),
+			"agents/reviewer.md":          file("---\nname: reviewer\ndescription: of the project: with a colon\n---\nReview more."),
+			"agents/README.md":            file("not an agent"),
+			"commands/testcmd.md":         file("---\ndescription: Tests\nargument-hint: \"[n]\"\n---\nRun test $1"),
+			"commands/dir/deep.md":        file("Deep"),
+			"commands/shared.md":          file("of the project"),
+		},
+		"/plug": {
+			".claude-plugin/plugin.json": file(`{"name":"demo","version":"1.2.0"}`),
+			"commands/greet.md":          file("Greet $ARGUMENTS"),
+			"agents/helper.md":           file("---\nname: helper\ndescription: Helps\n---\nHelp."),
+		},
+		"/bad": {".claude-plugin/plugin.json": file(`{`)},
+	}
+	return func(dir string) fs.FS {
+		if tree, ok := trees[dir]; ok {
+			return tree
+		}
+		return fstest.MapFS{}
+	}
+}
+
+func commandNames(c *Catalog) []string {
+	return names(c.Commands(), func(k Command) string { return k.Name })
+}
+
+// Checklist rows 42, 43 and 44: agents, commands, skills and plugins on disk
+// and what init shows of them.
+func TestCatalog(t *testing.T) {
+	c, warnings := NewCatalog(CatalogOptions{
+		UserDir: "/user", ProjectDir: "/p/.claude", Plugins: []string{"/plug", "/bad"}, Open: disk(),
+		Agents: `{"flagged":{"description":"d","prompt":"p","tools":["Read"],"background":true}}`,
+	})
+	ev := Init()
+	builtin := len(ev.SlashCommands)
+	c.Fill(&ev)
+	want := []string{"claude", "demo:helper", "Explore", "flagged", "fs-test-agent", "general-purpose", "Plan", "reviewer", "statusline-setup"}
+	if diff := cmp.Diff(want, ev.Agents); diff != "" {
+		t.Errorf("agents (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"cook", "deep", "shared", "testcmd", "mine", "demo:greet"}, ev.SlashCommands[:len(ev.SlashCommands)-builtin]); diff != "" {
+		t.Errorf("commands (-want +got):\n%s", diff)
+	}
+	if ev.Skills[0] != "cook" || ev.Skills[1] != "deep-research" {
+		t.Errorf("skills %q", ev.Skills)
+	}
+	if diff := cmp.Diff(protocol.Plugin{Name: "demo", Path: "/plug", Source: "demo@inline", Version: "1.2.0"}, ev.Plugins[0]); diff != "" || len(ev.Plugins) != 4 {
+		t.Errorf("plugins %v\n%s", ev.Plugins, diff)
+	}
+	if diff := cmp.Diff([]string{"default", "Explanatory", "Learning", "Terse"}, c.Styles()); diff != "" {
+		t.Error(diff)
+	}
+	no := false
+	a, _ := c.Agent("fs-test-agent")
+	if diff := cmp.Diff(Agent{
+		Name: "fs-test-agent", Description: "Two lines", Prompt: "You test.", Tools: []string{"Read", "Bash(git *)"}, Model: "haiku",
+		MaxTurns: 3, Background: &no, Source: "projectSettings",
+	}, a); diff != "" {
+		t.Errorf("agent (-want +got):\n%s", diff)
+	}
+	if a, _ = c.Agent("reviewer"); a.Description != "of the project: with a colon" || a.Prompt != "Review more." {
+		t.Errorf("the project's agent does not replace the user's: %+v", a)
+	}
+	if a, _ = c.Agent("flagged"); a.Source != "flagSettings" || !*a.Background {
+		t.Errorf("--agents: %+v", a)
+	}
+	k, _ := c.Command("testcmd")
+	if diff := cmp.Diff(Command{Name: "testcmd", Description: "Tests", Hint: "[n]", Body: "Run test $1", Source: "projectSettings"}, k); diff != "" {
+		t.Errorf("command (-want +got):\n%s", diff)
+	}
+	if k, _ = c.Command("shared"); k.Body != "of the project" {
+		t.Errorf("shared: %+v", k)
+	}
+	if k, _ = c.Command("cook"); !k.Skill || k.Dir != "/user/skills/cook" || k.Description != "Cooks" {
+		t.Errorf("skill %+v", k)
+	}
+	if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "plugin /bad: ") {
+		t.Errorf("warnings %q", warnings)
+	}
+}
+
+// Checklist row 43: --setting-sources user leaves the project's commands out.
+func TestCatalogBySource(t *testing.T) {
+	c, _ := NewCatalog(CatalogOptions{UserDir: "/user", Open: disk()})
+	if diff := cmp.Diff([]string{"cook", "mine", "shared"}, commandNames(c)); diff != "" {
+		t.Error(diff)
+	}
+	if c, _ = NewCatalog(CatalogOptions{UserDir: "/user", ProjectDir: "/p/.claude", Open: disk(), Disabled: true}); len(c.Commands()) != 0 || len(c.Agents()) != 5 {
+		t.Errorf("disabled: %v", commandNames(c))
+	}
+}
+
+func TestDefineAgents(t *testing.T) {
+	c, _ := NewCatalog(CatalogOptions{})
+	if err := c.DefineAgents([]byte(`{"greeter":{"description":"d","prompt":"p","maxTurns":2}}`), "sdk"); err != nil {
+		t.Fatal(err)
+	}
+	if a, ok := c.Agent("greeter"); !ok || a.MaxTurns != 2 || a.Source != "sdk" || a.Tools != nil {
+		t.Errorf("%+v", a)
+	}
+	if c.DefineAgents([]byte(`[]`), "sdk") == nil {
+		t.Error("an array of agents is accepted")
+	}
+}
+
+func TestParseDocument(t *testing.T) {
+	tests := []struct{ name, text, key, value, body string }{
+		{"none", "# Title\n\ntext", "description", "", "# Title\n\ntext"},
+		{"simple", "---\nname: x\n---\nbody\n", "name", "x", "body"},
+		{"windows", "\ufeff---\r\nname: x\r\n---\r\nbody", "name", "x", "body"},
+		{"empty", "---\n---\nbody", "name", "", "body"},
+		{"not closed", "---\nname: x\nbody", "name", "", "---\nname: x\nbody"},
+		{"not YAML", "---\nname: x\ndescription: Use: when <a>: b\n---\nbody", "description", "Use: when <a>: b", "body"},
+		{"number", "---\nmaxTurns: 7\n---\n", "maxTurns", "7", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			d := parseDocument([]byte(tt.text))
+			if d.text(tt.key) != tt.value || d.body != tt.body {
+				t.Errorf("%q = %q, body %q", tt.key, d.text(tt.key), d.body)
+			}
+		})
+	}
+	if got := parseDocument([]byte("# The title\n\ntext")).description(); got != "The title" {
+		t.Errorf("description %q", got)
+	}
+}
+
+func FuzzParseDocument(f *testing.F) {
+	f.Add("---\nname: x\ntools: [a, b]\n---\nbody")
+	f.Add("---\n: :\n\t- x\n---")
+	f.Fuzz(func(_ *testing.T, text string) {
+		d := parseDocument([]byte(text))
+		_, _, _, _ = d.list("tools"), d.bool("background"), d.number("maxTurns"), d.description()
+	})
+}

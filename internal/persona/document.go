@@ -1,0 +1,111 @@
+package persona
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+// document is a Markdown file with front matter.
+type document struct {
+	front map[string]any
+	body  string
+}
+
+// parseDocument splits a file at its front matter. Front matter that is no
+// YAML (a description with a colon in it, mostly) is read line by line as
+// "key: value"; a file without any is all body.
+func parseDocument(data []byte) document {
+	text := strings.ReplaceAll(strings.TrimPrefix(string(data), "\ufeff"), "\r\n", "\n")
+	rest, ok := strings.CutPrefix(text, "---\n")
+	if !ok {
+		return document{body: strings.TrimSpace(text)}
+	}
+	head, body, ok := strings.Cut("\n"+rest, "\n---")
+	if !ok {
+		return document{body: strings.TrimSpace(text)}
+	}
+	_, body, _ = strings.Cut(body, "\n") // the rest of the closing line
+	d := document{body: strings.TrimSpace(body)}
+	if err := yaml.Unmarshal([]byte(head), &d.front); err != nil {
+		d.front = lines(head)
+	}
+	return d
+}
+
+func lines(head string) map[string]any {
+	front := map[string]any{}
+	for line := range strings.SplitSeq(head, "\n") {
+		if key, value, ok := strings.Cut(line, ":"); ok && key != "" && !strings.ContainsAny(key, " \t#") {
+			front[key] = strings.Trim(strings.TrimSpace(value), `"'`)
+		}
+	}
+	return front
+}
+
+// text is a scalar as text; empty = absent.
+func (d document) text(key string) string {
+	switch v := d.front[key].(type) {
+	case string:
+		return strings.TrimSpace(v)
+	case bool:
+		return strconv.FormatBool(v)
+	case uint64:
+		return strconv.FormatUint(v, 10)
+	case int64:
+		return strconv.FormatInt(v, 10)
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return ""
+}
+
+// list is a list, or a scalar with commas; nil = absent.
+func (d document) list(key string) []string {
+	switch v := d.front[key].(type) {
+	case string:
+		out := []string{}
+		for item := range strings.SplitSeq(v, ",") {
+			if item = strings.TrimSpace(item); item != "" {
+				out = append(out, item)
+			}
+		}
+		return out
+	case []any:
+		out := []string{}
+		for _, item := range v {
+			if s, ok := item.(string); ok {
+				out = append(out, strings.TrimSpace(s))
+			}
+		}
+		return out
+	}
+	return nil
+}
+
+func (d document) number(key string) int {
+	n, err := strconv.Atoi(d.text(key))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// bool is a switch; nil = absent or none.
+func (d document) bool(key string) *bool {
+	b, err := strconv.ParseBool(d.text(key))
+	if err != nil {
+		return nil
+	}
+	return &b
+}
+
+// description is that of the front matter, else the first line of the body.
+func (d document) description() string {
+	if text := d.text("description"); text != "" {
+		return text
+	}
+	line, _, _ := strings.Cut(d.body, "\n")
+	return strings.TrimSpace(strings.TrimLeft(line, "# "))
+}

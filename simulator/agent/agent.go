@@ -1,0 +1,187 @@
+// Package agent runs sub-agents: an Agent (or Task) call is a conversation of
+// its own with the same tools, whose events are shown inside that of its
+// caller.
+//
+// Its one invariant: an agent is a [simulator.Simulator]; nothing of the loop
+// is written twice. What it shows goes through its task, so that events of
+// agents at work at the same time never mix up their order within one agent.
+// The package must not know the scenario format, files or the host.
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+// MaxDepth is how deep agents may start agents.
+const MaxDepth = 5
+
+// Definition is a kind of agent.
+type Definition struct {
+	Name        string
+	Description string
+	Prompt      string   // its system prompt
+	Tools       []string // nil = all
+	Disallowed  []string
+	Model       string // empty or "inherit" = that of the session
+	MaxTurns    int    // 0 = no limit
+	// Background says whether calls wait when they do not say so themselves;
+	// nil = they do not wait.
+	Background *bool
+}
+
+// Options configures [New]. Everything but Shown, TranscriptPath and
+// HookEvents is required.
+type Options struct {
+	Tasks *task.Set
+	// Find returns the kind of agent with a name.
+	Find func(name string) (Definition, bool)
+	// Names lists the kinds there are, for messages.
+	Names func() []string
+	// Model makes the model of one agent: what the call scripts, or rules that
+	// have seen no prompt yet.
+	Model func(script *protocol.SubagentScript) simulator.Model
+	// Session gives the options of the main conversation. Those that make it a
+	// session (hooks, transcript, partial messages, limits, …) are left out for
+	// agents.
+	Session func() simulator.Options
+	// Shown tells whether texts of agents that the caller waits for are shown
+	// on stdout; nil = they are not.
+	Shown func() bool
+	// TranscriptPath tells where the transcript of an agent is, for hooks; nil =
+	// nowhere.
+	TranscriptPath func(id string) string
+}
+
+// Agents runs the calls of the Agent tool. Safe for concurrent use.
+type Agents struct{ o Options }
+
+var _ executor.Executor = (*Agents)(nil)
+
+// New makes the executor of Agent calls. It starts nothing.
+func New(o Options) *Agents {
+	if o.Shown == nil {
+		o.Shown = func() bool { return false }
+	}
+	if o.TranscriptPath == nil {
+		o.TranscriptPath = func(string) string { return "" }
+	}
+	return &Agents{o: o}
+}
+
+// IsCall tells whether a tool name is that of the Agent tool: it has two.
+func IsCall(name string) bool { return name == "Agent" || name == "Task" }
+
+// Tools lists nothing: the definitions stand among the built-in tools.
+func (a *Agents) Tools(context.Context) ([]protocol.Tool, error) { return nil, nil }
+
+type input struct {
+	Description  string `json:"description"`
+	Prompt       string `json:"prompt"`
+	SubagentType string `json:"subagent_type"`
+	Model        string `json:"model"`
+	Background   *bool  `json:"run_in_background"`
+}
+
+// Execute runs an Agent call to its end, or only starts the agent. Other calls
+// are [executor.ErrUnknownTool].
+func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (protocol.ToolResult, error) {
+	if !IsCall(call.Name) {
+		return protocol.ToolResult{}, executor.ErrUnknownTool
+	}
+	var in input
+	if err := json.Unmarshal(call.Input, &in); err != nil {
+		return protocol.UsageError(fmt.Sprintf("InputValidationError: %s failed due to the following issue:\n%v", call.Name, err)), nil
+	}
+	var script *protocol.SubagentScript
+	if call.Script != nil {
+		script = call.Script.Subagent
+	}
+	name := in.SubagentType
+	if name == "" && script != nil {
+		name = script.Type
+	}
+	if name == "" {
+		name = "general-purpose"
+	}
+	def, ok := a.o.Find(name)
+	if !ok {
+		return protocol.ErrorResult(fmt.Sprintf("Agent type '%s' not found. Available agents: %s", name, strings.Join(a.o.Names(), ", "))), nil
+	}
+	depth, parent := 1, ""
+	if call.Agent != nil {
+		depth, parent = call.Agent.Depth+1, call.Agent.ID
+	}
+	a.o.Tasks.Request(in.Background)
+	if depth > MaxDepth {
+		a.o.Tasks.Refuse()
+		return protocol.ErrorResult(fmt.Sprintf("Agents may start agents to a depth of %d; this one would be deeper.", MaxDepth)), nil
+	}
+	t := a.o.Tasks.Start(task.Info{
+		Kind: task.Agent, ToolUseID: call.ID, Description: in.Description, AgentType: def.Name, Prompt: in.Prompt,
+		Depth: depth, ParentID: parent, Background: background(in, def, script),
+	})
+	w := &worker{a: a, t: t, def: def, in: in, script: script}
+	return w.start(ctx)
+}
+
+// background decides whether the call waits: its input, the scenario, the kind
+// of agent, and in the end it does not (spec: cli-contract 9.5).
+func background(in input, def Definition, script *protocol.SubagentScript) bool {
+	switch {
+	case in.Background != nil:
+		return *in.Background
+	case script != nil:
+		return script.Background
+	case def.Background != nil:
+		return *def.Background
+	default:
+		return true
+	}
+}
+
+// start runs the agent, or leaves it to its task.
+func (w *worker) start(ctx context.Context) (protocol.ToolResult, error) {
+	w.model = simulator.Canonical(w.modelName())
+	if w.t.Background {
+		w.a.o.Tasks.Go(ctx, w.t, w.run)
+		return w.launched(), nil
+	}
+	end := w.run(ctx)
+	w.t.End(end)
+	if w.crash != nil {
+		return protocol.ToolResult{}, w.crash
+	}
+	if ctx.Err() != nil {
+		return executor.Interrupted(), ctx.Err()
+	}
+	return w.completed(end), nil
+}
+
+func (w *worker) modelName() string {
+	for _, name := range []string{w.in.Model, w.def.Model} {
+		if name != "" && name != "inherit" {
+			return name
+		}
+	}
+	return w.a.o.Session().ModelName
+}
+
+// allowed tells whether the agent's definition leaves it a tool. Rules such as
+// Bash(git *) name their tool, mcp__server all tools of a server.
+func (d Definition) allowed(tool protocol.Tool) bool {
+	names := func(rule string) bool {
+		rule, _, _ = strings.Cut(rule, "(")
+		return rule == tool.Name || rule == "*" || IsCall(rule) && IsCall(tool.Name) ||
+			strings.HasPrefix(rule, "mcp__") && strings.HasPrefix(tool.Name, strings.TrimSuffix(rule, "__*")+"__")
+	}
+	return (d.Tools == nil || slices.ContainsFunc(d.Tools, names)) && !slices.ContainsFunc(d.Disallowed, names)
+}

@@ -1,0 +1,478 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/agent"
+	"github.com/claudeless/claudeless/simulator/hook"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+// script is a model that answers prompts by name: replies in order, the last
+// one when the calls of the one before have their results.
+type script map[string][]scenarios.Reply
+
+type model struct {
+	s    script
+	rest []scenarios.Reply
+}
+
+func (m *model) Next(_ context.Context, r scenarios.Request) (scenarios.Reply, error) {
+	if r.Results == nil {
+		m.rest = slices.Clone(m.s[r.Prompt])
+		if strings.HasPrefix(r.Prompt, "<task-notification>") {
+			m.rest = []scenarios.Reply{say("told")}
+		}
+	}
+	if len(m.rest) == 0 {
+		return say("done"), nil
+	}
+	reply := m.rest[0]
+	m.rest = m.rest[1:]
+	return reply, nil
+}
+
+func say(text string) scenarios.Reply {
+	return scenarios.Reply{Blocks: []protocol.Block{protocol.Text(text)}}
+}
+
+func call(name, input string) scenarios.Reply {
+	return scenarios.Reply{Blocks: []protocol.Block{protocol.ToolUse{Name: name, Input: json.RawMessage(input)}}}
+}
+
+// tools has Read, which takes a second, and notes the agents that call it.
+type tools struct{ callers chan string }
+
+func (f *tools) Tools(context.Context) ([]protocol.Tool, error) {
+	return []protocol.Tool{{Name: "Agent"}, {Name: "Read", ReadOnly: true}, {Name: "Write"}}, nil
+}
+
+func (f *tools) Execute(ctx context.Context, use protocol.ToolUse) (protocol.ToolResult, error) {
+	if use.Name != "Read" {
+		return protocol.ToolResult{}, executor.ErrUnknownTool
+	}
+	f.callers <- use.Agent.Type
+	if err := simulator.Sleep(ctx, time.Second); err != nil {
+		return protocol.ToolResult{}, err
+	}
+	return protocol.ToolResult{Content: protocol.Content{Text: "read"}}, nil
+}
+
+// session is a main conversation with agents.
+type session struct {
+	*simulator.Simulator
+	tasks   *task.Set
+	callers chan string
+}
+
+func newSession(t *testing.T, s script, shown bool, change func(*simulator.Options)) *session {
+	t.Helper()
+	var n atomic.Int64
+	newID := func() string { return fmt.Sprintf("%08d-0000-4000-8000-%012d", n.Load(), n.Add(1)) }
+	tasks := task.New(task.Options{NewID: newID, Now: time.Now})
+	t.Cleanup(tasks.Close)
+	var options simulator.Options
+	kinds := map[string]agent.Definition{
+		"general-purpose": {Name: "general-purpose"},
+		"reader":          {Name: "reader", Tools: []string{"Read(*)"}, Model: "haiku", Background: new(bool)},
+	}
+	agents := agent.New(agent.Options{
+		Tasks: tasks, Names: func() []string { return []string{"general-purpose", "reader"} },
+		Find: func(name string) (agent.Definition, bool) { d, ok := kinds[name]; return d, ok },
+		Model: func(p *protocol.SubagentScript) simulator.Model {
+			if p != nil {
+				return &model{s: p.Steps.(script)}
+			}
+			return &model{s: s}
+		},
+		Session: func() simulator.Options { return options },
+		Shown:   func() bool { return shown },
+	})
+	callers := make(chan string, 10)
+	options = simulator.Options{
+		Model: &model{s: s}, Executor: executor.Composite{agents, &tools{callers}}, Tasks: tasks, SessionID: "S",
+		Init: func(context.Context) protocol.Init { return protocol.Init{} }, NewID: newID, Now: time.Now,
+		Mode: func() protocol.PermissionMode { return protocol.ModeDefault },
+	}
+	if change != nil {
+		change(&options)
+	}
+	sim, err := simulator.New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &session{sim, tasks, callers}
+}
+
+// play runs a prompt and all background work; one short line each for what
+// stdout shows, and what only transcripts keep in brackets.
+func (s *session) play(t *testing.T, prompt string) (lines []string, results []*protocol.Result) {
+	t.Helper()
+	take := func(ev protocol.Event, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, ok := ev.(*protocol.Result); ok {
+			results = append(results, r)
+		}
+		if line := brief(ev); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	for ev, err := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: prompt}}) {
+		take(ev, err)
+	}
+	for ev, err := range s.Settle(t.Context(), time.Hour) {
+		take(ev, err)
+	}
+	return lines, results
+}
+
+func brief(ev protocol.Event) string {
+	from := func(parent *string, kind string) string {
+		if parent == nil {
+			return ""
+		}
+		return kind + ": "
+	}
+	switch ev := ev.(type) {
+	case *protocol.Init:
+		return "init"
+	case *protocol.Unshown:
+		return "(" + brief(ev.Event) + ")"
+	case *protocol.Assistant:
+		line := from(ev.ParentToolUseID, ev.SubagentType) + "assistant "
+		if use, ok := ev.Message.Content[0].(protocol.ToolUse); ok {
+			return line + use.Name
+		}
+		return line + ev.Message.Content[0].(protocol.TextBlock).Text
+	case *protocol.User:
+		line := from(ev.ParentToolUseID, ev.SubagentType) + "user "
+		if r, ok := ev.Message.Content.Blocks[0].(protocol.ToolResultBlock); ok {
+			text, _, _ := strings.Cut(r.Content.Plain(), "\n")
+			return line + "result " + text
+		}
+		return line + ev.Message.Content.Plain()
+	case *protocol.System:
+		line := ev.Subtype
+		for _, f := range ev.Fields {
+			switch f.Key {
+			case "is_backgrounded", "spawn_depth", "summary", "status", "description", "last_tool_name":
+				line += fmt.Sprintf(" %v", f.Value)
+			}
+		}
+		return line
+	case *protocol.Result:
+		return fmt.Sprintf("result %s turns=%d", *ev.Result, ev.NumTurns)
+	}
+	return ""
+}
+
+const foreground = `{"description":"d","prompt":"sub","subagent_type":"reader","run_in_background":false}`
+
+// Golden subagent-fg, checklist rows 39 and 46: the frames of an agent that the
+// call waits for, with a tool of its own; its text is for the transcript only.
+func TestForeground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSession(t, script{"go": {call("Agent", foreground), say("main")}, "sub": {call("Read", `{"file_path":"a"}`), say("found")}}, false, nil)
+		got, results := s.play(t, "go")
+		want := []string{
+			"init", "assistant Agent", "task_started d false 1", "reader: user sub",
+			"task_progress a Read", "reader: assistant Read", "reader: user result read", "(reader: assistant found)",
+			"task_updated", "task_notification completed found", "user result found", "assistant main", "result main turns=2",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		if caller := <-s.callers; caller != "reader" {
+			t.Errorf("the tool was called by %q", caller)
+		}
+		r := results[0]
+		if m := r.ModelUsage["claude-haiku-5-5"]; m.OutputTokens == 0 || m.CanonicalModel == "" {
+			t.Errorf("the agent's use is not in the session's books: %+v", r.ModelUsage)
+		}
+		if _, main := r.ModelUsage["claude-opus-5-5"]; !main || r.Usage.OutputTokens != r.ModelUsage["claude-opus-5-5"].OutputTokens {
+			t.Errorf("usage %+v of %+v", r.Usage, r.ModelUsage)
+		}
+		wantStats := protocol.SubagentStats{
+			Spawned: 1, Requested: protocol.Requested{Foreground: 1}, MaxDepth: 1, Completed: 1, ByType: map[string]int{"reader": 1},
+		}
+		if diff := cmp.Diff(wantStats, *r.SubagentStats); diff != "" {
+			t.Errorf("stats (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// Checklist row 46: forwardSubagentText shows the texts.
+func TestForwardedText(t *testing.T) {
+	s := newSession(t, script{"go": {call("Task", foreground), say("main")}, "sub": {say("hello")}}, true, nil)
+	got, _ := s.play(t, "go")
+	if !slices.Contains(got, "reader: assistant hello") {
+		t.Errorf("events %q", got)
+	}
+}
+
+// Keys of tool_use_result: cli-shapes, Agent.
+func TestResult(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSession(t, script{"go": {call("Agent", foreground)}, "sub": {call("Read", `{}`), say("found")}}, false, nil)
+		var out map[string]any
+		for ev := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
+			if u, ok := ev.(*protocol.User); ok && u.ParentToolUseID == nil {
+				raw, err := protocol.Marshal(u.ToolUseResult)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = json.Unmarshal(raw, &out)
+			}
+		}
+		want := map[string]any{
+			"status": "completed", "prompt": "sub", "agentType": "reader", "resolvedModel": "claude-haiku-5-5", "totalDurationMs": 1000.0,
+			"totalToolUseCount": 1.0, "toolsUsed": []any{"Read"}, "content": []any{map[string]any{"type": "text", "text": "found"}},
+		}
+		for key, value := range want {
+			if diff := cmp.Diff(value, out[key]); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", key, diff)
+			}
+		}
+		if stats := out["toolStats"].(map[string]any); stats["readCount"] != 1.0 || out["totalTokens"].(float64) <= 0 {
+			t.Errorf("%v", out)
+		}
+	})
+}
+
+// Checklist row 62, cli-contract 9.5: the call returns at once, the agent's
+// texts are shown, and the model is told of the end in a turn of its own.
+func TestBackground(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		input := `{"description":"d","prompt":"sub"}`
+		s := newSession(t, script{"go": {call("Agent", input), say("main")}, "sub": {call("Read", `{}`), say("found")}}, false, nil)
+		got, results := s.play(t, "go")
+		want := []string{
+			"init", "assistant Agent", "background_tasks_changed", "task_started d true 1", "user result Async agent launched successfully.",
+		}
+		if diff := cmp.Diff(want, got[:5]); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		for _, line := range []string{"general-purpose: user sub", "general-purpose: assistant found"} {
+			if !slices.Contains(got, line) {
+				t.Errorf("%q is missing in %q", line, got)
+			}
+		}
+		if !slices.Contains(got, "result main turns=2") {
+			t.Errorf("the first turn waits: %q", got)
+		}
+		end := []string{
+			"task_updated", `task_notification completed Agent "d" completed`, "background_tasks_changed",
+			"init", "assistant told", "result told turns=1",
+		}
+		if diff := cmp.Diff(end, got[len(got)-6:]); diff != "" {
+			t.Errorf("end (-want +got):\n%s", diff)
+		}
+		if origin := string(results[1].Origin); !strings.HasPrefix(origin, `{"kind":"task-notification"`) || results[0].Origin != nil {
+			t.Errorf("origins %s, %s", results[0].Origin, origin)
+		}
+		if st := results[1].SubagentStats; st.StartedInBackground != 1 || st.Requested.Unset != 1 || st.Completed != 1 {
+			t.Errorf("stats %+v", st)
+		}
+	})
+}
+
+// The script of a call decides about an agent: its kind, what it says, whether
+// the call waits.
+func TestScripted(t *testing.T) {
+	reply := call("Agent", `{"description":"d","prompt":"sub"}`)
+	use := reply.Blocks[0].(protocol.ToolUse)
+	use.Script = &protocol.CallScript{Subagent: &protocol.SubagentScript{Type: "reader", Steps: script{"sub": {say("scripted")}}}}
+	reply.Blocks[0] = use
+	s := newSession(t, script{"go": {reply, say("main")}, "sub": {say("by the rules")}}, false, nil)
+	got, _ := s.play(t, "go")
+	if !slices.Contains(got, "user result scripted") || !slices.Contains(got, "task_started d false 1") {
+		t.Errorf("events %q", got)
+	}
+}
+
+func TestNested(t *testing.T) {
+	inner := `{"description":"inner","prompt":"deep","run_in_background":false}`
+	outer := `{"description":"outer","prompt":"sub","run_in_background":false}`
+	s := newSession(t, script{"go": {call("Agent", outer), say("main")}, "sub": {call("Agent", inner), say("up")}, "deep": {say("bottom")}}, false, nil)
+	got, results := s.play(t, "go")
+	want := []string{
+		"init", "assistant Agent", "task_started outer false 1", "general-purpose: user sub",
+		"task_progress inner Agent", "general-purpose: assistant Agent", "task_started inner false 2", "general-purpose: user deep",
+		"(general-purpose: assistant bottom)", "task_updated", "task_notification completed bottom",
+		"general-purpose: user result bottom", "(general-purpose: assistant up)", "task_updated", "task_notification completed up",
+		"user result up", "assistant main", "result main turns=2",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if st := results[0].SubagentStats; st.MaxDepth != 2 || st.SpawnedBySubagents != 1 {
+		t.Errorf("stats %+v", st)
+	}
+}
+
+// An agent whose rules start another one for ever comes to an end.
+func TestDepthLimit(t *testing.T) {
+	again := `{"description":"d","prompt":"go","run_in_background":false}`
+	s := newSession(t, script{"go": {call("Agent", again), say("main")}}, false, nil)
+	got, results := s.play(t, "go")
+	if st := results[0].SubagentStats; st.Spawned != agent.MaxDepth || st.Refused.DepthLimit != 1 {
+		t.Errorf("stats %+v, %d events", st, len(got))
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	tests := []struct{ name, input, want string }{
+		{"unknown kind", `{"description":"d","prompt":"p","subagent_type":"nosuch"}`, "user result Agent type 'nosuch' not found. Available agents: general-purpose, reader"},
+		{"bad input", `{"prompt":7}`, "user result <tool_use_error>InputValidationError: Agent failed due to the following issue:"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newSession(t, script{"go": {call("Agent", tt.input), say("main")}}, false, nil)
+			got, _ := s.play(t, "go")
+			if len(got) != 5 || got[2] != tt.want {
+				t.Errorf("events %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestToolsOfADefinition(t *testing.T) {
+	s := newSession(t, script{"go": {call("Agent", foreground), say("main")}, "sub": {call("Write", `{}`), say("no")}}, false, nil)
+	got, _ := s.play(t, "go")
+	if !slices.Contains(got, "reader: user result <tool_use_error>Error: No such tool available: Write</tool_use_error>") {
+		t.Errorf("events %q", got)
+	}
+}
+
+func TestFailedAgent(t *testing.T) {
+	fails := scenarios.Reply{Failure: &scenarios.Failure{Type: scenarios.FailAPIError, Status: 400, Message: "bad"}}
+	s := newSession(t, script{"go": {call("Agent", foreground), say("main")}, "sub": {fails}}, false, nil)
+	got, results := s.play(t, "go")
+	if !slices.Contains(got, `user result Agent "d" failed: API Error: 400 bad`) || results[0].SubagentStats.Failed != 1 {
+		t.Errorf("events %q", got)
+	}
+}
+
+func TestCrashInAnAgent(t *testing.T) {
+	crash := scenarios.Reply{Failure: &scenarios.Failure{Type: scenarios.FailCrash, ExitCode: 7}}
+	s := newSession(t, script{"go": {call("Agent", foreground)}, "sub": {crash}}, false, nil)
+	var got error
+	for _, err := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
+		got = err
+	}
+	if c, ok := got.(*simulator.Crash); !ok || c.ExitCode != 7 { //nolint:errorlint // the error itself is meant
+		t.Errorf("error %v", got)
+	}
+}
+
+// An interrupt ends an agent that the call waits for, not one in the
+// background.
+func TestInterrupt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		two := scenarios.Reply{Blocks: append(
+			call("Agent", `{"description":"bg","prompt":"sub"}`).Blocks,
+			call("Agent", `{"description":"fg","prompt":"sub","run_in_background":false}`).Blocks...,
+		)}
+		s := newSession(t, script{"go": {two}, "sub": {call("Read", `{}`), say("found")}}, false, nil)
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		var lines []string
+		for ev, err := range s.Turn(ctx, protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, ok := ev.(*protocol.Result); !ok {
+				lines = append(lines, brief(ev))
+			}
+		}
+		if !slices.Contains(lines, `task_notification stopped Agent "fg" was stopped`) {
+			t.Errorf("events %q", lines)
+		}
+		if !s.Busy() {
+			t.Fatal("the background agent is gone")
+		}
+		var rest []string
+		for ev := range s.Settle(t.Context(), time.Hour) {
+			rest = append(rest, brief(ev))
+		}
+		if !slices.Contains(rest, `task_notification completed Agent "bg" completed`) || !slices.Contains(rest, "result told turns=1") {
+			t.Errorf("afterwards %q", rest)
+		}
+	})
+}
+
+// The wait for background work has an end.
+func TestCeiling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := script{"go": {call("Agent", `{"description":"d","prompt":"sub"}`), say("main")}, "sub": slices.Repeat([]scenarios.Reply{call("Read", `{}`)}, 100)}
+		s := newSession(t, slow, false, nil)
+		for range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
+			continue
+		}
+		began := time.Now()
+		for range s.Settle(t.Context(), 1500*time.Millisecond) {
+			continue
+		}
+		if took := time.Since(began); took != 1500*time.Millisecond {
+			t.Errorf("waited %s", took)
+		}
+		go func() { // the tools' notes
+			for range s.callers {
+				continue
+			}
+		}()
+		s.tasks.Close()
+		close(s.callers)
+	})
+}
+
+// cli-contract 5.3: SubagentStart right after task_started, SubagentStop before
+// task_updated; a block goes on with the feedback.
+func TestHooks(t *testing.T) {
+	var inputs []string
+	blocked := false
+	runner, _ := hook.New(hook.Options{
+		NewID: func() string { return "id" },
+		Callback: func(_ context.Context, id string, input json.RawMessage, _ string) (json.RawMessage, error) {
+			var in map[string]any
+			_ = json.Unmarshal(input, &in)
+			inputs = append(inputs, fmt.Sprintf("%v %v active=%v last=%v", in["hook_event_name"], in["agent_type"], in["stop_hook_active"], in["last_assistant_message"]))
+			if id == "stop" && !blocked {
+				blocked = true
+				return json.RawMessage(`{"decision":"block","reason":"more"}`), nil
+			}
+			return json.RawMessage(`{}`), nil
+		},
+	})
+	runner.Register("SubagentStart", []protocol.HookMatcher{{HookCallbackIDs: []string{"start"}}})
+	runner.Register("SubagentStop", []protocol.HookMatcher{{HookCallbackIDs: []string{"stop"}}})
+	s := newSession(t, script{"go": {call("Agent", foreground), say("main")}, "sub": {say("first")}}, false, func(o *simulator.Options) { o.Hooks = runner })
+	got, _ := s.play(t, "go")
+	want := []string{
+		"SubagentStart reader active=<nil> last=<nil>",
+		"SubagentStop reader active=false last=first", "SubagentStop reader active=true last=done",
+	}
+	if diff := cmp.Diff(want, inputs); diff != "" {
+		t.Errorf("hooks (-want +got):\n%s", diff)
+	}
+	if got[3] != "reader: user sub" || !strings.HasPrefix(got[5], "reader: user ") || !strings.Contains(got[5], "more") {
+		t.Errorf("events %q", got)
+	}
+	runner.Close(t.Context())
+}

@@ -1,0 +1,146 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+// tally counts the tool calls of an agent.
+type tally struct {
+	total int
+	used  []string
+	stats toolStats
+}
+
+type toolStats struct {
+	ReadCount      int `json:"readCount"`
+	SearchCount    int `json:"searchCount"`
+	BashCount      int `json:"bashCount"`
+	EditFileCount  int `json:"editFileCount"`
+	LinesAdded     int `json:"linesAdded"`
+	LinesRemoved   int `json:"linesRemoved"`
+	OtherToolCount int `json:"otherToolCount"`
+}
+
+func (c *tally) count(ev *protocol.ToolRan) {
+	c.total++
+	if !slices.Contains(c.used, ev.Use.Name) {
+		c.used = append(c.used, ev.Use.Name)
+	}
+	switch ev.Use.Name {
+	case "Read":
+		c.stats.ReadCount++
+	case "Grep", "Glob":
+		c.stats.SearchCount++
+	case "Bash":
+		c.stats.BashCount++
+	case "Edit", "Write", "NotebookEdit":
+		c.stats.EditFileCount++
+	default:
+		c.stats.OtherToolCount++
+	}
+}
+
+// activity is what a call is about, for task_progress.
+func activity(use protocol.ToolUse) string {
+	var in map[string]any
+	if json.Unmarshal(use.Input, &in) == nil {
+		for _, key := range []string{"description", "command", "file_path", "pattern", "prompt", "url", "query"} {
+			if text, ok := in[key].(string); ok && text != "" {
+				return text
+			}
+		}
+	}
+	return use.Name
+}
+
+// output is the tool_use_result of a finished agent; nil lists are left out
+// (spec: cli-shapes, Agent).
+type output struct {
+	Status       string           `json:"status"`
+	Prompt       string           `json:"prompt"`
+	AgentID      string           `json:"agentId"`
+	AgentType    string           `json:"agentType"`
+	NoteCount    int              `json:"harnessNoteCount"`
+	TailCount    int              `json:"harnessTailCount"`
+	SectionHash  string           `json:"harnessSectionHash"`
+	Content      []protocol.Block `json:"content"`
+	Model        string           `json:"resolvedModel"`
+	DurationMS   int              `json:"totalDurationMs"`
+	Tokens       int              `json:"totalTokens"`
+	ToolUseCount int              `json:"totalToolUseCount"`
+	ToolsUsed    []string         `json:"toolsUsed,omitempty"`
+	Usage        protocol.Usage   `json:"usage"`
+	ToolStats    *toolStats       `json:"toolStats,omitempty"`
+	CanContinue  bool             `json:"canContinueAgent"`
+}
+
+// sectionHash is what the real CLI shows when its prompt has no extra sections.
+const sectionHash = "fba0f54338f777af"
+
+// completed is the result of a call that waited.
+func (w *worker) completed(end task.End) protocol.ToolResult {
+	if end.Status == task.Failed {
+		return protocol.ErrorResult(end.Summary)
+	}
+	text := w.text()
+	out := output{
+		Status: "completed", Prompt: w.in.Prompt, AgentID: w.t.ID, AgentType: w.t.AgentType, SectionHash: sectionHash,
+		Content: []protocol.Block{protocol.Text(text)}, Model: w.model, DurationMS: end.Usage.DurationMS,
+		Tokens: end.Usage.TotalTokens, ToolUseCount: w.tools.total, ToolsUsed: w.tools.used, Usage: w.totals, CanContinue: true,
+	}
+	if w.tools.total > 0 {
+		out.ToolStats = &w.tools.stats
+	}
+	shown := fmt.Sprintf("%s\nagentId: %s (use SendMessage with to: '%[2]s' to continue this agent)\n<usage>total_tokens: %d\ntool_uses: %d\nduration_ms: %d</usage>",
+		text, w.t.ID, end.Usage.TotalTokens, end.Usage.ToolUses, end.Usage.DurationMS)
+	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(shown)}}, Output: out}
+}
+
+// launched is the result of a call that did not wait.
+func (w *worker) launched() protocol.ToolResult {
+	text := "Async agent launched successfully.\nagentId: " + w.t.ID + " (internal: do not mention it to the user; SendMessage with to: '" + w.t.ID +
+		"' continues this agent)\nThe agent works in the background; you are told when it has ended."
+	if w.t.OutputFile != "" {
+		text += "\noutput_file: " + w.t.OutputFile
+	}
+	return protocol.ToolResult{
+		Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}},
+		Output: struct {
+			IsAsync     bool   `json:"isAsync"`
+			Status      string `json:"status"`
+			AgentID     string `json:"agentId"`
+			Description string `json:"description"`
+			Model       string `json:"resolvedModel"`
+			Prompt      string `json:"prompt"`
+			OutputFile  string `json:"outputFile"`
+			CanRead     bool   `json:"canReadOutputFile"`
+			CanContinue bool   `json:"canContinueAgent"`
+		}{true, "async_launched", w.t.ID, w.t.Description, w.model, w.in.Prompt, w.t.OutputFile, true, true},
+	}
+}
+
+// usage is what the agent has used so far.
+func (w *worker) usage() *task.Usage {
+	return &task.Usage{
+		TotalTokens: w.tokens, ToolUses: w.tools.total,
+		DurationMS: int(w.t.Took() / time.Millisecond),
+	}
+}
+
+// plus adds what a further turn has used.
+func plus(a, b protocol.Usage) protocol.Usage {
+	b.InputTokens += a.InputTokens
+	b.OutputTokens += a.OutputTokens
+	if details := b.OutputTokensDetails.Value; details != nil && a.OutputTokensDetails.Value != nil {
+		sum := *details
+		sum.ThinkingTokens += a.OutputTokensDetails.Value.ThinkingTokens
+		b.OutputTokensDetails = protocol.NullOf(sum)
+	}
+	return b
+}

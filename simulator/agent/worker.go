@@ -1,0 +1,236 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/hook"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+// stopBlockCap is how many times in a row SubagentStop hooks may keep an agent
+// going.
+const stopBlockCap = 9
+
+// worker is one agent at work.
+type worker struct {
+	a      *Agents
+	t      *task.Task
+	def    Definition
+	in     input
+	script *protocol.SubagentScript
+	model  string // canonical
+
+	tools  tally
+	last   *protocol.Result // the agent's last result; nil = none yet
+	totals protocol.Usage   // of all its turns
+	tokens int              // of all its messages so far
+	saying string           // id of the message that was counted last
+	crash  *simulator.Crash // the scenario ends the process
+}
+
+// run is the whole life of the agent but the frames of its task.
+func (w *worker) run(ctx context.Context) task.End {
+	w.hooks(ctx, protocol.SubagentStartHook{AgentID: w.t.ID, AgentType: w.t.AgentType})
+	sim, err := simulator.New(w.options())
+	if err != nil {
+		return w.failed(err.Error())
+	}
+	w.say(w.in.Prompt)
+	prompt := protocol.UserMessage{Content: protocol.Content{Text: w.in.Prompt}}
+	for blocks := 0; ; blocks++ {
+		if err := w.turn(ctx, sim, prompt); err != nil {
+			return w.failed(err.Error())
+		}
+		if ctx.Err() != nil {
+			return task.End{Status: task.Killed, Summary: w.summary("was stopped"), Usage: w.usage()}
+		}
+		feedback, again := w.stop(ctx, blocks)
+		if !again {
+			break
+		}
+		w.say(feedback)
+		prompt = protocol.UserMessage{Content: protocol.Content{Text: feedback}, Source: "system"}
+	}
+	if text := w.text(); text != "" {
+		_, _ = w.t.Write([]byte(text + "\n")) // never fails
+	}
+	if w.last.IsError {
+		return w.failed(w.text())
+	}
+	return task.End{Status: task.Completed, Summary: w.summary(""), Usage: w.usage()}
+}
+
+func (w *worker) failed(why string) task.End {
+	return task.End{Status: task.Failed, Summary: w.summary("failed: " + why), Usage: w.usage()}
+}
+
+// summary is what the notification says: of an agent that the caller waits for
+// its answer, of another what has become of it.
+func (w *worker) summary(end string) string {
+	switch {
+	case end != "":
+		return `Agent "` + w.t.Description + `" ` + end
+	case w.t.Background:
+		return `Agent "` + w.t.Description + `" completed`
+	default:
+		return w.text()
+	}
+}
+
+// options are those of the main conversation without what makes it one.
+func (w *worker) options() simulator.Options {
+	o := w.a.o.Session()
+	o.Model = w.a.o.Model(w.script)
+	o.ModelName = w.model
+	ref := protocol.AgentRef{ID: w.t.ID, Type: w.t.AgentType, Depth: w.t.Depth}
+	o.Executor = executor.Chain(o.Executor, marked(ref), executor.Hide(func(t protocol.Tool) bool { return !w.def.allowed(t) }))
+	o.Transcript, o.Hooks, o.Tasks, o.Schema, o.Rand = nil, nil, nil, nil, nil
+	o.TranscriptPath, o.Commands = nil, simulator.Commands{Disabled: true}
+	o.Init = func(context.Context) protocol.Init { return protocol.Init{} }
+	o.SystemPrompt = w.def.Prompt
+	o.Resumed, o.Costs = false, nil
+	o.MaxTurns, o.MaxBudgetUSD, o.ResponseDelay = w.def.MaxTurns, 0, 0
+	o.Partial, o.Replay, o.Compat = false, false, false
+	return o
+}
+
+// marked tells the layers around the tools whose call it is.
+func marked(ref protocol.AgentRef) executor.Middleware {
+	return executor.Func(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (protocol.ToolResult, error) {
+		call.Agent = &ref
+		return next.Execute(ctx, call)
+	})
+}
+
+// turn plays one prompt and shows it as part of the caller's conversation.
+func (w *worker) turn(ctx context.Context, sim *simulator.Simulator, prompt protocol.UserMessage) error {
+	w.last = nil
+	for ev, err := range sim.Turn(ctx, prompt) {
+		if err != nil {
+			if crash, ok := errors.AsType[*simulator.Crash](err); ok {
+				w.crash = crash
+			}
+			return err
+		}
+		w.show(ev)
+	}
+	if w.last == nil {
+		return errors.New("the agent ended without a result")
+	}
+	return nil
+}
+
+// show hands an event of the agent's own conversation to its caller's.
+func (w *worker) show(ev protocol.Event) {
+	switch ev := ev.(type) {
+	case *protocol.Assistant:
+		w.assistant(ev)
+	case *protocol.User:
+		if ev.IsSynthetic {
+			return
+		}
+		w.address(ev)
+		w.t.Post(ev)
+	case *protocol.ToolRan:
+		w.tools.count(ev)
+		w.t.Post(ev)
+	case *protocol.PermissionDenied:
+		ev.AgentID = w.t.ID
+		w.t.Post(ev)
+	case *protocol.Result:
+		w.last = ev
+		w.totals = plus(w.totals, ev.Usage)
+		w.t.Post(&protocol.Spent{Models: *ev.ModelUsageSince})
+	case *protocol.Matched, *protocol.Warning, *protocol.APIRetry, *protocol.System:
+		w.t.Post(ev)
+	}
+}
+
+// assistant shows one block. Texts of an agent that the caller waits for are
+// shown only to those who asked (spec: cli-contract 9.5).
+func (w *worker) assistant(ev *protocol.Assistant) {
+	parent := w.t.ToolUseID
+	ev.ParentToolUseID = &parent
+	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.t.ID, w.t.AgentType, w.t.Description
+	if ev.Final != nil && ev.Message.ID != w.saying {
+		w.saying = ev.Message.ID
+		w.tokens += ev.Final.Usage.InputTokens + ev.Final.Usage.OutputTokens
+	}
+	if use, ok := ev.Message.Content[0].(protocol.ToolUse); ok {
+		u := *w.usage()
+		u.ToolUses++
+		w.t.Progress(activity(use), use.Name, u)
+		w.t.Post(ev)
+		return
+	}
+	if w.t.Behind() || w.a.o.Shown() {
+		w.t.Post(ev)
+		return
+	}
+	w.t.Post(&protocol.Unshown{Event: ev})
+}
+
+// say shows a prompt of the agent.
+func (w *worker) say(text string) {
+	ev := &protocol.User{
+		Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}},
+	}
+	w.address(ev)
+	w.t.Post(ev)
+}
+
+func (w *worker) address(ev *protocol.User) {
+	parent := w.t.ToolUseID
+	ev.ParentToolUseID = &parent
+	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.t.ID, w.t.AgentType, w.t.Description
+}
+
+// stop runs the SubagentStop hooks; their block goes on with the feedback.
+func (w *worker) stop(ctx context.Context, blocks int) (feedback string, again bool) {
+	out := w.hooks(ctx, protocol.SubagentStopHook{
+		StopHookActive: blocks > 0, AgentID: w.t.ID, AgentTranscriptPath: w.a.o.TranscriptPath(w.t.ID),
+		AgentType: w.t.AgentType, LastAssistantMessage: w.text(),
+	})
+	if !out.Block || blocks >= stopBlockCap {
+		return "", false
+	}
+	return strings.Join(out.Texts, "\n"), true
+}
+
+func (w *worker) hooks(ctx context.Context, in protocol.HookInput) hook.Outcome {
+	o := w.a.o.Session()
+	event, _ := in.HookEvent()
+	if o.Hooks == nil || !o.Hooks.Has(event) {
+		return hook.Outcome{}
+	}
+	base := protocol.HookBase{SessionID: o.SessionID, AgentID: w.t.ID, AgentType: w.t.AgentType}
+	if o.Mode != nil {
+		base.PermissionMode = o.Mode()
+	}
+	if o.TranscriptPath != nil {
+		base.TranscriptPath = o.TranscriptPath()
+	}
+	out := o.Hooks.Run(ctx, hook.Input{Base: base, Event: in})
+	if o.HookEvents {
+		w.t.Post(out.Frames...)
+	}
+	w.t.Post(out.Notices...)
+	return out
+}
+
+// text is the agent's answer.
+func (w *worker) text() string {
+	switch {
+	case w.last == nil:
+		return ""
+	case w.last.Result != nil:
+		return *w.last.Result
+	default:
+		return strings.Join(w.last.Errors, "\n")
+	}
+}

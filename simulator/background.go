@@ -1,0 +1,155 @@
+package simulator
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+// Idle yields what work in the background shows while no turn runs. It ends
+// when ctx does, when no task is left, or when a task has ended of which the
+// model is to be told: then [Simulator.Notice] has the prompt of the next turn.
+// It must not overlap a turn.
+func (s *Simulator) Idle(ctx context.Context) iter.Seq2[protocol.Event, error] {
+	return func(yield func(protocol.Event, error) bool) {
+		tasks := s.o.Tasks
+		if tasks == nil {
+			return
+		}
+		t := &turn{s: s, ctx: ctx, yield: yield, started: s.o.Now()}
+		for {
+			if t.drain(task.BetweenTurns) != nil || tasks.Pending() || !tasks.Busy() {
+				break
+			}
+			tasks.Advance()
+			select {
+			case <-ctx.Done():
+				return
+			case <-tasks.Ready():
+			}
+		}
+		// A task may have ended since the queue was looked at. A consumer that
+		// left in between is not asked again.
+		if !t.left {
+			_ = t.drain(task.BetweenTurns) // the only error is a consumer that leaves now
+		}
+	}
+}
+
+// Notice takes the prompt of the extra turn that tells the model about ended
+// background work; false = there is none.
+func (s *Simulator) Notice() (protocol.UserMessage, bool) {
+	if s.o.Tasks == nil {
+		return protocol.UserMessage{}, false
+	}
+	n, ok := s.o.Tasks.NextNotice()
+	return protocol.UserMessage{Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Source: sourceSystem}, ok
+}
+
+// Busy tells whether background work runs or the model is still to be told of
+// its end.
+func (s *Simulator) Busy() bool {
+	return s.o.Tasks != nil && (s.o.Tasks.Busy() || s.o.Tasks.Pending())
+}
+
+// Settle waits for background work as the real CLI does before it exits: it
+// yields what the work shows and the turns that follow from it, until nothing
+// is left or, from now on, ceiling is over. Cancelling ctx ends it and
+// interrupts such a turn.
+func (s *Simulator) Settle(ctx context.Context, ceiling time.Duration) iter.Seq2[protocol.Event, error] {
+	return func(yield func(protocol.Event, error) bool) {
+		limited, cancel := context.WithTimeout(ctx, ceiling)
+		defer cancel()
+		for limited.Err() == nil && s.Busy() {
+			for ev, err := range s.Idle(limited) {
+				if !yield(ev, err) {
+					return
+				}
+			}
+			prompt, ok := s.Notice()
+			if !ok {
+				continue
+			}
+			for ev, err := range s.Turn(ctx, prompt) {
+				if !yield(ev, err) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// sourceSystem marks a prompt that no user wrote.
+const sourceSystem = "system"
+
+// drain yields what tasks have queued.
+func (t *turn) drain(p task.Phase) error {
+	if t.s.o.Tasks == nil {
+		return nil
+	}
+	for _, ev := range t.s.o.Tasks.Take(p) {
+		if spent, ok := ev.(*protocol.Spent); ok {
+			t.s.charge(spent.Models)
+		}
+		if err := t.emit(t.stamp(ev)); err != nil {
+			t.left = true
+			return err
+		}
+	}
+	return nil
+}
+
+// charge adds what a sub-agent has used to the session's books.
+func (s *Simulator) charge(models map[string]protocol.ModelUsage) {
+	for _, model := range sortedKeys(models) {
+		u := models[model]
+		for _, books := range []map[string]protocol.ModelUsage{s.costs, s.since} {
+			m := books[model]
+			m.InputTokens += u.InputTokens
+			m.OutputTokens += u.OutputTokens
+			m.ThinkingTokens += u.ThinkingTokens
+			m.CostUSD += u.CostUSD
+			m.ContextWindow, m.MaxOutputTokens = u.ContextWindow, u.MaxOutputTokens
+			m.CanonicalModel, m.Provider, m.CostBasis = u.CanonicalModel, u.Provider, u.CostBasis
+			books[model] = m
+		}
+	}
+}
+
+// news is the channel that tells of queued events; nil = never.
+func (t *turn) news() <-chan struct{} {
+	if t.s.o.Tasks == nil || !t.s.o.Tasks.Live() {
+		return nil
+	}
+	return t.s.o.Tasks.Ready()
+}
+
+// subagents counts the sub-agents of the session for a result.
+func (s *Simulator) subagents() *protocol.SubagentStats {
+	if s.o.Tasks == nil {
+		return &protocol.SubagentStats{ByType: map[string]int{}}
+	}
+	stats := s.o.Tasks.Stats()
+	return &stats
+}
+
+// backgroundTasks lists what still runs, for Stop hooks.
+func (s *Simulator) backgroundTasks() protocol.HookList[protocol.BackgroundTask] {
+	if s.o.Tasks == nil {
+		return nil
+	}
+	var list protocol.HookList[protocol.BackgroundTask]
+	for _, i := range s.o.Tasks.Running() {
+		kind := "shell"
+		if i.Kind == task.Agent {
+			kind = "subagent"
+		}
+		list = append(list, protocol.BackgroundTask{
+			ID: i.ID, Type: kind, Status: "running", Description: i.Description, Command: i.Command, AgentType: i.AgentType,
+		})
+	}
+	return list
+}

@@ -1,0 +1,302 @@
+package simulator
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/hook"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/slash"
+)
+
+// Commands says what slash commands there are beside the local ones. The zero
+// value has none.
+type Commands struct {
+	Disabled bool // every prompt goes to the model as it is
+	// Expand finds a custom command, a skill or an MCP prompt; nil without an
+	// error = there is none of that name, and the prompt is plain text. An error
+	// is shown to the user.
+	Expand func(ctx context.Context, name, args string) (*slash.Expansion, error)
+	// TerminalOnly names commands that only a terminal has.
+	TerminalOnly []string
+	// Loaded tells /context what the session has loaded; nil = nothing.
+	Loaded func() slash.Loaded
+	// Reset starts a new conversation for /clear and returns its session id;
+	// nil = the id stays.
+	Reset func() string
+	// CompactDelay is how long /compact takes.
+	CompactDelay time.Duration
+}
+
+// local finds what a command of the CLI itself does; nil = it is none.
+func (t *turn) local(c slash.Call) func(slash.Call) (finish, error) {
+	switch c.Name {
+	case "clear", "reset", "new":
+		return t.clear
+	case "compact":
+		return t.compact
+	case "context":
+		return t.context
+	case "cost":
+		return t.cost
+	}
+	for _, name := range append([]string{"help"}, t.s.o.Commands.TerminalOnly...) {
+		if c.Name == name {
+			return func(c slash.Call) (finish, error) { return t.say(c, slash.Unavailable(c.Name), nil) }
+		}
+	}
+	return nil
+}
+
+// call reads the prompt as a slash command.
+func (t *turn) call() (slash.Call, bool) {
+	if t.s.o.Commands.Disabled || t.in.Source == sourceSystem || t.in.NoQuery {
+		return slash.Call{}, false
+	}
+	return slash.Parse(t.in.Content.Plain())
+}
+
+// expand finds the text behind a custom command. A non-nil finish ends the
+// turn with the reason why it cannot be had.
+func (t *turn) expand(c slash.Call) (x *slash.Expansion, failed func() (finish, error)) {
+	if t.s.o.Commands.Expand == nil {
+		return nil, nil
+	}
+	x, err := t.s.o.Commands.Expand(t.ctx, c.Name, c.Args)
+	if err != nil {
+		return nil, func() (finish, error) { return t.say(c, "Error: "+err.Error(), nil) }
+	}
+	return x, nil
+}
+
+// expanded puts the text of a command into the conversation, unless a hook
+// refuses.
+func (t *turn) expanded(c slash.Call, x *slash.Expansion) (scenarios.Request, *finish, error) {
+	out, err := t.runHooks(protocol.UserPromptExpansionHook{
+		ExpansionType: x.Kind, CommandName: c.Name, CommandArgs: c.Args, CommandSource: x.Source, Prompt: t.in.Content.Plain(),
+	})
+	if err != nil {
+		return scenarios.Request{}, nil, err
+	}
+	if err := t.emitAll(out.Notices); err != nil {
+		return scenarios.Request{}, nil, err
+	}
+	if out.Block || out.StopTurn {
+		text := out.Reason
+		return scenarios.Request{}, &finish{subtype: "success", untouched: true, result: &text}, nil
+	}
+	err = t.emit(&protocol.Prompted{
+		UUID: t.s.o.NewID(), PromptID: t.promptID, Timestamp: t.timestamp(), Injected: true,
+		Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(x.Text)}},
+	})
+	return scenarios.Request{Prompt: x.Text}, nil, err
+}
+
+// say answers a command with text of the CLI's own: init and a message that no
+// model wrote.
+func (t *turn) say(c slash.Call, text string, usage *slash.Context) (finish, error) {
+	t.recorded = protocol.Content{Text: c.Tags()}
+	id, err := t.take()
+	if err != nil {
+		return finish{}, err
+	}
+	if err := t.init(id); err != nil {
+		return finish{}, err
+	}
+	return t.reply(c, text, usage)
+}
+
+func (t *turn) reply(c slash.Call, text string, usage *slash.Context) (finish, error) {
+	stop := "end_turn"
+	ev := &protocol.Assistant{
+		Type: "assistant",
+		Message: protocol.AssistantMessage{
+			Diagnostics: protocol.NullNow[struct{}](), Container: protocol.NullNow[struct{}](), StopDetails: protocol.NullNow[struct{}](),
+			ID: t.s.o.NewID(), Type: "message", Role: "assistant", Model: "<synthetic>", StopReason: &stop,
+			Content: []protocol.Block{protocol.Text(text)}, Usage: syntheticUsage(),
+		},
+		SessionID: t.s.o.SessionID, UUID: t.s.o.NewID(), Timestamp: t.timestamp(),
+		LocalCommandSource: slash.Output(text), LocalCommandRun: &protocol.LocalCommand{Command: c.Name, Args: c.Args},
+	}
+	if usage != nil {
+		raw, err := protocol.Marshal(usage)
+		if err != nil {
+			return finish{}, err
+		}
+		ev.ContextUsage = raw
+	}
+	return finish{subtype: "success", untouched: true, result: &text, local: c.Name}, t.emit(ev)
+}
+
+func (t *turn) context(c slash.Call) (finish, error) {
+	usage := t.s.Context()
+	return t.say(c, usage.Text(), &usage)
+}
+
+// Context is how much of the model's context the session uses. It may be
+// called while a turn runs.
+func (s *Simulator) Context() slash.Context {
+	var loaded slash.Loaded
+	if s.o.Commands.Loaded != nil {
+		loaded = s.o.Commands.Loaded()
+	}
+	model := Canonical(s.ModelName())
+	return slash.NewContext(model, priceOf(model).contextWindow, int(s.said.Load()), loaded)
+}
+
+func (t *turn) cost(c slash.Call) (finish, error) {
+	cost := slash.Cost{USD: t.s.totalCost(), APIMS: ms(t.s.apiTime), WallMS: ms(t.s.wallTime)}
+	for _, name := range sortedKeys(t.s.costs) {
+		m := t.s.costs[name]
+		cost.Models = append(cost.Models, slash.Model{
+			Name: name, Input: m.InputTokens, Output: m.OutputTokens, CacheRead: m.CacheReadInputTokens,
+			CacheNew: m.CacheCreationInputTokens, USD: m.CostUSD,
+		})
+	}
+	return t.say(c, cost.Text(), nil)
+}
+
+// clear starts a new conversation (spec: cli-contract 9.6).
+func (t *turn) clear(c slash.Call) (finish, error) {
+	s := t.s
+	id := t.uuid()
+	if s.o.Hooks != nil && s.begun {
+		s.o.Hooks.Run(t.ctx, hook.Input{Base: s.sessionBase(), Event: protocol.SessionEndHook{Reason: "clear"}})
+	}
+	conversation := s.o.NewID()
+	err := t.emit(&protocol.Frame{
+		Type: "conversation_reset",
+		Fields: []protocol.Field{
+			{Key: "new_conversation_id", Value: conversation},
+			{Key: "trigger", Value: "clear"},
+			{Key: "user_message_uuid", Value: id},
+			{Key: "timestamp", Value: t.timestamp()},
+		},
+		SessionID: s.o.SessionID, UUID: conversation,
+	})
+	if err != nil {
+		return finish{}, err
+	}
+	none := []protocol.Field{{Key: "tasks", Value: []string{}}}
+	if s.o.Tasks != nil {
+		s.o.Tasks.Clear()
+	}
+	if err := t.system("background_tasks_changed", none...); err != nil {
+		return finish{}, err
+	}
+	s.reset()
+	t.recorded = protocol.Content{Text: c.Tags()}
+	if _, err := t.take(); err != nil {
+		return finish{}, err
+	}
+	empty := ""
+	return finish{subtype: "success", untouched: true, result: &empty, local: "clear"}, t.init(id)
+}
+
+// reset forgets the conversation so far, its costs included.
+func (s *Simulator) reset() {
+	if s.o.Commands.Reset != nil {
+		s.o.SessionID = s.o.Commands.Reset()
+	}
+	s.o.Resumed, s.begun, s.started = false, false, "clear"
+	s.turnIndex, s.exhausted = 0, false
+	s.said.Store(0)
+	clear(s.costs)
+	clear(s.since)
+}
+
+// compact replaces the conversation by a summary of it (spec: cli-contract
+// 9.6).
+func (t *turn) compact(c slash.Call) (finish, error) {
+	s := t.s
+	if s.turnIndex == 0 && !s.o.Resumed {
+		return t.say(c, "Not enough messages to compact.", nil)
+	}
+	t.recorded = protocol.Content{Text: c.Tags()}
+	id, err := t.take()
+	if err != nil {
+		return finish{}, err
+	}
+	began, before := s.o.Now(), s.Context().TotalTokens
+	refused, err := t.compacting(c)
+	if err != nil {
+		return finish{}, err
+	}
+	if err := t.init(id); err != nil {
+		return finish{}, err
+	}
+	if refused != "" {
+		return t.reply(c, "Compaction blocked by a hook: "+refused, nil)
+	}
+	summary := "This conversation goes on from an earlier part that was compacted. Summary of that part: the user sent " +
+		plural(s.turnIndex, "prompt") + " and each was answered."
+	after := tokens(len(summary))
+	err = t.system(
+		"compact_boundary",
+		protocol.Field{Key: "compact_metadata", Value: protocol.CompactMetadata{
+			Trigger: "manual", PreTokens: before, PostTokens: after, DurationMS: ms(s.o.Now().Sub(began)), Dropped: max(0, before-after),
+		}},
+		protocol.Field{Key: "logical_parent_uuid", Value: s.leaf},
+	)
+	if err != nil {
+		return finish{}, err
+	}
+	s.said.Store(int64(after))
+	return t.compacted(summary)
+}
+
+// compacting shows the work of a compaction; a hook's refusal is its reason.
+func (t *turn) compacting(c slash.Call) (refused string, err error) {
+	if err := t.system("status", protocol.Field{Key: "status", Value: "compacting"}); err != nil {
+		return "", err
+	}
+	in := protocol.PreCompactHook{Trigger: "manual"}
+	if c.Args != "" {
+		in.CustomInstructions = &c.Args
+	}
+	out, err := t.runHooks(in)
+	if err != nil {
+		return "", err
+	}
+	if err := t.emitAll(out.Notices); err != nil {
+		return "", err
+	}
+	done := []protocol.Field{{Key: "status", Value: nil}, {Key: "compact_result", Value: "success"}}
+	if out.Block {
+		done = []protocol.Field{{Key: "status", Value: nil}, {Key: "compact_result", Value: "failed"}, {Key: "compact_error", Value: out.Reason}}
+		return out.Reason, t.system("status", done...)
+	}
+	if err := t.sleep(t.s.o.Commands.CompactDelay); err != nil {
+		return "", err
+	}
+	return "", t.system("status", done...)
+}
+
+// compacted shows what stands in the conversation's place.
+func (t *turn) compacted(summary string) (finish, error) {
+	no, yes := false, true
+	messages := []*protocol.User{
+		{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: summary}}, IsSynthetic: true, IsReplay: &no},
+		{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: slash.Output("Compacted ")}}, IsReplay: &yes},
+	}
+	for _, m := range messages {
+		if err := t.emit(t.stamp(m)); err != nil {
+			return finish{}, err
+		}
+	}
+	out, err := t.runHooks(protocol.PostCompactHook{Trigger: "manual", CompactSummary: summary})
+	if err != nil {
+		return finish{}, err
+	}
+	empty := ""
+	return finish{subtype: "success", untouched: true, result: &empty, local: "compact"}, t.emitAll(out.Notices)
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "one " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}

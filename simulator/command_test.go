@@ -1,0 +1,247 @@
+package simulator_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/hook"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/slash"
+)
+
+// shown runs a prompt and renders what goes out, without ids and usage.
+func shown(t *testing.T, s *simulator.Simulator, prompt string) []string {
+	t.Helper()
+	var lines []string
+	for ev, err := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: prompt}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch ev := ev.(type) {
+		case *protocol.Frame:
+			raw, _ := protocol.Marshal(ev)
+			var keys map[string]string
+			_ = json.Unmarshal(raw, &keys)
+			lines = append(lines, fmt.Sprintf("%s %s in %s", ev.Type, keys["trigger"], ev.SessionID))
+			if keys["uuid"] != keys["new_conversation_id"] || keys["user_message_uuid"] == "" || keys["timestamp"] == "" {
+				t.Errorf("%s", raw)
+			}
+		case *protocol.System:
+			line := ev.Subtype
+			for _, f := range ev.Fields {
+				if f.Key == "status" || f.Key == "compact_result" || f.Key == "tasks" {
+					line += fmt.Sprintf(" %v", f.Value)
+				}
+			}
+			lines = append(lines, line+" in "+ev.SessionID)
+		case *protocol.Init:
+			lines = append(lines, "init in "+ev.SessionID)
+		case *protocol.Assistant:
+			text := ev.Message.Content[0].(protocol.TextBlock).Text
+			line, _, _ := strings.Cut(text, "\n")
+			lines = append(lines, strings.TrimSpace(fmt.Sprintf("assistant %s %s", strings.TrimPrefix(ev.Message.Model, "claude-opus-5-5"), line)))
+		case *protocol.User:
+			text, _, _ := strings.Cut(ev.Message.Content.Plain(), ".")
+			lines = append(lines, fmt.Sprintf("user synthetic=%v replay=%v %s", ev.IsSynthetic, ev.IsReplay != nil && *ev.IsReplay, text))
+		case *protocol.Result:
+			first, _, _ := strings.Cut(*ev.Result, "\n")
+			lines = append(lines, fmt.Sprintf("result %s turns=%d %q in %s", ev.LocalCommand, ev.NumTurns, first, ev.SessionID))
+		}
+	}
+	return lines
+}
+
+func commands() simulator.Commands {
+	return simulator.Commands{
+		TerminalOnly: []string{"doctor"}, Reset: func() string { return "NEW" }, CompactDelay: time.Second,
+		Expand: func(_ context.Context, name, args string) (*slash.Expansion, error) {
+			switch name {
+			case "fix":
+				return &slash.Expansion{Text: "Fix the issue " + args, Kind: "slash_command", Source: "projectSettings"}, nil
+			case "mcp__s__p":
+				return nil, errors.New("the server is gone")
+			}
+			return nil, nil
+		},
+	}
+}
+
+// Golden slash-clear, checklist row 47: the reset and the tasks of the old
+// conversation, then init and result of the new one.
+func TestClear(t *testing.T) {
+	s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{text("hi")}}, Commands: commands()})
+	shown(t, s, "hello")
+	want := []string{"conversation_reset clear in S", "background_tasks_changed [] in S", "init in NEW", `result clear turns=0 "" in NEW`}
+	if diff := cmp.Diff(want, shown(t, s, "/clear")); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if got := shown(t, s, "hello"); got[0] != "init in NEW" {
+		t.Errorf("next prompt %q", got)
+	}
+}
+
+// Goldens slash-context; cli-contract 9.6: local commands ask no model.
+func TestLocalCommands(t *testing.T) {
+	tests := map[string][]string{
+		"/context": {"init in S", "assistant <synthetic> ## Context Usage", `result context turns=0 "## Context Usage" in S`},
+		"/cost":    {"init in S", "assistant <synthetic> Total cost:            $0.0000", `result cost turns=0 "Total cost:            $0.0000" in S`},
+		"/help":    {"init in S", "assistant <synthetic> /help isn't available in this environment.", `result help turns=0 "/help isn't available in this environment." in S`},
+		"/doctor":  {"init in S", "assistant <synthetic> /doctor isn't available in this environment.", `result doctor turns=0 "/doctor isn't available in this environment." in S`},
+		"/compact": {"init in S", "assistant <synthetic> Not enough messages to compact.", `result compact turns=0 "Not enough messages to compact." in S`},
+		"/mcp__s__p x": {
+			"init in S", "assistant <synthetic> Error: the server is gone", `result mcp__s__p turns=0 "Error: the server is gone" in S`,
+		},
+	}
+	for prompt, want := range tests {
+		model := &fakeModel{}
+		s := newSimulator(t, simulator.Options{Model: model, Commands: commands()})
+		if diff := cmp.Diff(want, shown(t, s, prompt)); diff != "" || len(model.requests) > 0 {
+			t.Errorf("%s: %d requests; events (-want +got):\n%s", prompt, len(model.requests), diff)
+		}
+	}
+}
+
+// Checklist row 67: the frames of /compact.
+func TestCompact(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Commands: commands()})
+		shown(t, s, "hello")
+		before, began := s.Context().TotalTokens, time.Now()
+		want := []string{
+			"status compacting in S", "status <nil> success in S", "init in S", "compact_boundary in S",
+			"user synthetic=true replay=false This conversation goes on from an earlier part that was compacted",
+			"user synthetic=false replay=true <local-command-stdout>Compacted </local-command-stdout>",
+			`result compact turns=0 "" in S`,
+		}
+		if diff := cmp.Diff(want, shown(t, s, "/compact keep names")); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		if took := time.Since(began); took != time.Second || before <= 0 {
+			t.Errorf("took %s, %d tokens before", took, before)
+		}
+	})
+}
+
+// Checklist row 67: custom commands go to the model as their text, unknown ones
+// as they are; the transcript has the tags of the call.
+func TestCustomCommands(t *testing.T) {
+	tests := []struct {
+		name, prompt, asked string
+		o                   simulator.Commands
+	}{
+		{"custom", "/fix 7", "Fix the issue 7", commands()},
+		{"unknown", "/nosuch thing", "/nosuch thing", commands()},
+		{"disabled", "/clear", "/clear", simulator.Commands{Disabled: true}},
+		{"no commands", "/fix 7", "/fix 7", simulator.Commands{}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			model := &fakeModel{}
+			s := newSimulator(t, simulator.Options{Model: model, Commands: tt.o})
+			var prompts []string
+			for ev := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: tt.prompt}}) {
+				if p, ok := ev.(*protocol.Prompted); ok {
+					prompts = append(prompts, p.Content.Plain())
+				}
+			}
+			if len(model.requests) != 1 || model.requests[0].Prompt != tt.asked || model.requests[0].Injected {
+				t.Errorf("requests %+v", model.requests)
+			}
+			want := []string{tt.prompt}
+			if tt.name == "custom" {
+				want = []string{"<command-message>fix</command-message>\n<command-name>/fix</command-name>\n<command-args>7</command-args>", tt.asked}
+			}
+			if diff := cmp.Diff(want, prompts); diff != "" {
+				t.Errorf("transcript (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Hooks see the expansion, the compaction and the new conversation.
+func TestCommandHooks(t *testing.T) {
+	var events []string
+	answers := map[string]string{}
+	runner, _ := hook.New(hook.Options{
+		NewID: func() string { return "id" }, SessionID: "S",
+		Callback: func(_ context.Context, event string, input json.RawMessage, _ string) (json.RawMessage, error) {
+			var in struct {
+				SessionID string `json:"session_id"`
+				Args      string `json:"command_args"`
+				Trigger   string `json:"trigger"`
+			}
+			_ = json.Unmarshal(input, &in)
+			events = append(events, strings.TrimSpace(event+" "+in.SessionID+" "+in.Args+in.Trigger))
+			if a := answers[event]; a != "" {
+				return json.RawMessage(a), nil
+			}
+			return json.RawMessage(`{}`), nil
+		},
+	})
+	for _, event := range []string{"UserPromptExpansion", "UserPromptSubmit", "PreCompact", "PostCompact"} {
+		runner.Register(event, []protocol.HookMatcher{{HookCallbackIDs: []string{event}}})
+	}
+	s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Commands: commands(), Hooks: runner})
+	for _, prompt := range []string{"/fix 7", "/compact", "/clear", "hello"} {
+		shown(t, s, prompt)
+	}
+	want := []string{
+		"UserPromptSubmit S", "UserPromptExpansion S 7", "PreCompact S manual", "PostCompact S manual", "UserPromptSubmit NEW",
+	}
+	if diff := cmp.Diff(want, events); diff != "" {
+		t.Errorf("hooks (-want +got):\n%s", diff)
+	}
+	answers["PreCompact"] = `{"decision":"block","reason":"not now"}`
+	got := shown(t, s, "/compact")
+	if !slices.Contains(got, "status <nil> failed in NEW") || !slices.ContainsFunc(got, func(l string) bool {
+		return strings.HasPrefix(l, "assistant <synthetic> Compaction blocked by a hook: ")
+	}) {
+		t.Errorf("events %q", got)
+	}
+	answers["UserPromptExpansion"] = `{"decision":"block","reason":"no fixes"}`
+	if got = shown(t, s, "/fix 8"); !strings.HasPrefix(got[len(got)-1], `result  turns=0 "`) {
+		t.Errorf("events %q", got)
+	}
+	runner.Close(t.Context())
+}
+
+// A prompt of the CLI's own is matched like injected text and runs no hooks of
+// the prompt.
+func TestSystemPrompt(t *testing.T) {
+	model := &fakeModel{}
+	s := newSimulator(t, simulator.Options{Model: model, Commands: commands()})
+	origin := json.RawMessage(`{"kind":"task-notification"}`)
+	for ev := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "/clear"}, Source: "system", Origin: origin}) {
+		if r, ok := ev.(*protocol.Result); ok && string(r.Origin) != string(origin) {
+			t.Errorf("origin %s", r.Origin)
+		}
+	}
+	if len(model.requests) != 1 || !model.requests[0].Injected {
+		t.Errorf("requests %+v", model.requests)
+	}
+}
+
+// A session without tasks has no background.
+func TestNoBackground(t *testing.T) {
+	s := newSimulator(t, simulator.Options{Model: &fakeModel{}})
+	if _, ok := s.Notice(); ok || s.Busy() {
+		t.Error("there is background work")
+	}
+	for ev := range s.Idle(t.Context()) {
+		t.Errorf("%T", ev)
+	}
+	for ev := range s.Settle(t.Context(), time.Hour) {
+		t.Errorf("%T", ev)
+	}
+}

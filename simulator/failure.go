@@ -1,0 +1,274 @@
+package simulator
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// apiFailure is a scripted failure in the words of the real CLI (spec:
+// cli-observed 10, cli-contract 3.5).
+type apiFailure struct {
+	status     int    // HTTP status; 0 = no response
+	kind       string // api_error_type; empty without a response
+	connection string // api_error; empty with a response
+	class      string // error of the assistant event
+	retryClass string // error of api_retry; empty = never retried
+	text       string
+	terminal   string        // empty = api_error
+	limit      int           // retries at the most; 0 = the session's
+	after      time.Duration // retry-after; 0 = back off
+	message    string
+}
+
+// fail plays a failure: the retries that the real CLI makes, then its last
+// words. Nil, nil means that a retry went through and the reply follows.
+func (t *turn) fail(rule string, f *scenarios.Failure) (*finish, error) {
+	switch f.Type {
+	case scenarios.FailHang:
+		<-t.ctx.Done()
+		return nil, t.ctx.Err()
+	case scenarios.FailCrash:
+		return nil, &Crash{ExitCode: max(1, f.ExitCode), Signal: f.Signal}
+	case scenarios.FailPartialResponse:
+		if err := t.partial(f.PartialText); err != nil {
+			return nil, err
+		}
+	case scenarios.FailConnectionTimeout:
+		if err := t.sleep(time.Duration(f.AfterMS) * time.Millisecond); err != nil {
+			return nil, err
+		}
+	}
+	api := t.describe(f)
+	recovered, err := t.retry(f, api, rule)
+	if err != nil || recovered {
+		return nil, err
+	}
+	return t.giveUp(api)
+}
+
+// overcome tells whether a failure that strikes a number of times has struck
+// often enough.
+func (s *Simulator) overcome(rule string, f *scenarios.Failure) bool {
+	return f.Times > 0 && s.failed[rule] >= f.Times
+}
+
+// retry asks again as often as the CLI would and tells whether the request
+// went through in the end.
+func (t *turn) retry(f *scenarios.Failure, api apiFailure, rule string) (bool, error) {
+	t.s.failed[rule]++
+	retries := max(0, t.s.o.MaxRetries)
+	tries := retries
+	if api.retryClass == "" {
+		tries = 0
+	}
+	if api.limit > 0 {
+		tries = min(tries, api.limit)
+	}
+	for attempt := 1; attempt <= tries; attempt++ {
+		wait := t.backoff(attempt, api.after)
+		ev := &protocol.APIRetry{
+			Type: "system", Subtype: "api_retry", Attempt: attempt, MaxRetries: retries,
+			RetryDelayMS: ms(wait), Error: api.retryClass, SessionID: t.s.o.SessionID, UUID: t.s.o.NewID(),
+		}
+		if api.status != 0 {
+			ev.ErrorStatus = &api.status
+		}
+		if err := t.emit(ev); err != nil {
+			return false, err
+		}
+		trace := &protocol.CLIRetry{Status: api.status, Message: api.message, RetryInMS: ms(wait), Attempt: attempt, MaxRetries: retries}
+		if err := t.emit(trace); err != nil {
+			return false, err
+		}
+		if err := t.sleep(time.Duration(float64(wait) * t.s.o.RetryScale)); err != nil {
+			return false, err
+		}
+		if t.s.overcome(rule, f) {
+			return true, nil
+		}
+		t.s.failed[rule]++
+	}
+	return false, nil
+}
+
+// backoff is the wait before retry n: 0.5 s doubling, up to a quarter more by
+// chance, at most 35 s; a retry-after wins.
+func (t *turn) backoff(n int, after time.Duration) time.Duration {
+	if after > 0 {
+		return after
+	}
+	d := min(500*time.Millisecond<<min(n-1, 10), 32*time.Second)
+	if t.s.o.Rand != nil {
+		d += time.Duration(float64(d) * 0.25 * t.s.o.Rand.Float64())
+	}
+	return d
+}
+
+// giveUp yields the synthetic message that stands for the failed reply.
+func (t *turn) giveUp(api apiFailure) (*finish, error) {
+	stop, sequence := "stop_sequence", ""
+	ev := &protocol.Assistant{
+		Type: "assistant",
+		Message: protocol.AssistantMessage{
+			Diagnostics: protocol.NullNow[struct{}](), Container: protocol.NullNow[struct{}](), StopDetails: protocol.NullNow[struct{}](),
+			ID: t.s.o.NewID(), Type: "message", Role: "assistant", Model: "<synthetic>",
+			Content: []protocol.Block{protocol.Text(api.text)}, StopReason: &stop, StopSequence: &sequence, Usage: syntheticUsage(),
+		},
+		SessionID: t.s.o.SessionID, UUID: t.s.o.NewID(), Timestamp: t.timestamp(),
+		Error: api.class, IsAPIErrorMessage: true, APIErrorStatus: api.status, APIErrorType: api.kind, APIError: api.connection,
+	}
+	if api.status != 0 {
+		ev.RequestID = t.apiID("req")
+	}
+	if err := t.emit(ev); err != nil {
+		return nil, err
+	}
+	t.lastText = api.text
+	terminal := api.terminal
+	if terminal == "" {
+		terminal = "api_error"
+	}
+	return &finish{subtype: "success", terminal: terminal, isError: true, stop: stop, api: &api}, nil
+}
+
+// partial streams the beginning of a reply whose connection is then cut: what
+// had arrived is kept, as after an interrupt.
+func (t *turn) partial(text string) error {
+	usage := estimate(t.in.Content.Plain(), []protocol.Block{protocol.Text(text)})
+	m := &message{
+		t: t, id: t.apiID("msg"), request: t.apiID("req"), model: Canonical(t.s.ModelName()),
+		usage: usage, pace: t.pace(scenarios.Reply{}),
+	}
+	if err := m.start(); err != nil {
+		return err
+	}
+	if err := m.open(0, protocol.Text(""), ""); err != nil {
+		return err
+	}
+	for _, chunk := range m.pace.split(text) {
+		if err := t.sleep(m.pace.wait(chunk)); err != nil {
+			return err
+		}
+		m.text.WriteString(chunk)
+		if err := m.delta(0, object{{"type", "text_delta"}, {"text", chunk}}, ""); err != nil {
+			return err
+		}
+	}
+	err := m.abort()
+	t.current = nil
+	return err
+}
+
+const (
+	refusedText = "API Error: Connection refused — a firewall or proxy may be blocking it (ECONNREFUSED)"
+	droppedText = "API Error: Connection dropped (ECONNRESET). The response ended before it was complete; check the network and try again."
+	timeoutText = "API Error: Request timed out (ETIMEDOUT). Check the network and try again."
+	busyText    = "API Error: Repeated 529 Overloaded errors. The API is at capacity — this is usually temporary. Try again in a moment."
+)
+
+// describe puts a scripted failure into the words of the real CLI.
+func (t *turn) describe(f *scenarios.Failure) apiFailure {
+	switch f.Type {
+	case scenarios.FailNetworkUnreachable:
+		return socket(refusedText)
+	case scenarios.FailConnectionTimeout:
+		return socket(timeoutText)
+	case scenarios.FailPartialResponse:
+		return socket(droppedText)
+	case scenarios.FailMalformedJSON:
+		return apiFailure{connection: "connection_failed", class: "unknown", text: "API Error: the response is not valid JSON: " + f.Raw, message: f.Raw}
+	case scenarios.FailAuthError:
+		return t.describeStatus(401, "authentication_error", f.Message)
+	case scenarios.FailRateLimit:
+		api := t.describeStatus(429, "rate_limit_error", fmt.Sprintf("Rate limited. Retry after %d seconds.", f.RetryAfter))
+		api.after = time.Duration(f.RetryAfter) * time.Second
+		return api
+	case scenarios.FailOutOfCredits:
+		return t.describeStatus(400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API.")
+	case scenarios.FailOverloaded:
+		return t.describeStatus(529, "overloaded_error", "Overloaded")
+	case scenarios.FailPromptTooLong:
+		return t.describeStatus(400, "invalid_request_error", "prompt is too long")
+	case scenarios.FailServerError:
+		return t.describeStatus(f.Status, "", f.Message)
+	default:
+		return t.describeStatus(f.Status, f.ErrorType, f.Message)
+	}
+}
+
+func socket(text string) apiFailure {
+	return apiFailure{connection: "connection_failed", class: "server_error", retryClass: "unknown", text: text, message: "Connection error."}
+}
+
+// describeStatus is a failure the API answers with an HTTP status. An empty
+// kind is the one the API uses for that status, an empty message likewise.
+func (t *turn) describeStatus(status int, kind, message string) apiFailure {
+	if status == 0 {
+		status = 500
+	}
+	if kind == "" {
+		kind = kindOf(status)
+	}
+	switch {
+	case message == "" && kind == "api_error":
+		message = "Internal server error"
+	case message == "":
+		message = strings.ReplaceAll(strings.TrimSuffix(kind, "_error"), "_", " ")
+	}
+	api := apiFailure{status: status, kind: kind, message: message}
+	lower := strings.ToLower(message)
+	switch {
+	case status == 400 && strings.Contains(lower, "credit balance"):
+		api.class, api.text = "billing_error", "Credit balance is too low"
+	case status == 400 && strings.Contains(lower, "prompt is too long"):
+		api.class, api.text, api.terminal = "invalid_request", "Prompt is too long", "prompt_too_long"
+	case status == 400:
+		api.class, api.text = "unknown", "API Error: 400 "+message
+	case status == 401 && strings.Contains(lower, "x-api-key"):
+		api.class, api.retryClass, api.text = "authentication_failed", "authentication_failed", "Invalid API key · Fix external API key"
+	case status == 401:
+		api.class, api.retryClass, api.text = "authentication_failed", "authentication_failed", "Failed to authenticate. API Error: 401 "+message
+	case status == 403:
+		api.class, api.text = "authentication_failed", "Failed to authenticate. API Error: 403 "+message
+	case status == 404:
+		api.class, api.text = "model_not_found", fmt.Sprintf("There's an issue with the selected model (%s). It may not exist or you may not have access to it. Run --model to pick a different model.", Canonical(t.s.ModelName()))
+	case status == 413:
+		api.class, api.text, api.terminal = "invalid_request", "Request too large (max 32MB). Double press esc to go back and try with a smaller file.", "image_error"
+	case status == 429:
+		api.class, api.retryClass, api.text = "rate_limit", "rate_limit", "API Error: Request rejected (429) · "+message
+	case status == 529:
+		api.class, api.retryClass, api.text, api.limit = "server_error", "overloaded", busyText, 2
+	case status >= 500:
+		api.class, api.retryClass = "server_error", "server_error"
+		api.text = fmt.Sprintf("API Error: %d %s. This is a server-side issue, usually temporary — try again in a moment.", status, strings.TrimSuffix(message, "."))
+	default:
+		api.class, api.text = "unknown", fmt.Sprintf("API Error: %d %s", status, message)
+	}
+	return api
+}
+
+// kindOf is the error type the API gives for a status.
+func kindOf(status int) string {
+	switch status {
+	case 400:
+		return "invalid_request_error"
+	case 401:
+		return "authentication_error"
+	case 403:
+		return "permission_error"
+	case 404:
+		return "not_found_error"
+	case 413:
+		return "request_too_large"
+	case 429:
+		return "rate_limit_error"
+	case 529:
+		return "overloaded_error"
+	default:
+		return "api_error"
+	}
+}

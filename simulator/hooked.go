@@ -1,0 +1,222 @@
+package simulator
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/simulator/hook"
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// HookOptions configures [Hooks].
+type HookOptions struct {
+	Runner *hook.Runner
+	// Base gives the common part of the inputs; nil = empty.
+	Base func() protocol.HookBase
+	// Frames shows hook_started and hook_response (--include-hook-events).
+	Frames bool
+	// Server names the MCP server of a tool; nil, or a nil result = none.
+	Server func(tool string) *protocol.ServerRef
+}
+
+// Hooks makes the layer that runs the hooks around every tool call (spec:
+// cli-contract 5.3 and 5.4).
+func Hooks(o HookOptions) executor.Middleware {
+	if o.Base == nil {
+		o.Base = func() protocol.HookBase { return protocol.HookBase{} }
+	}
+	if o.Server == nil {
+		o.Server = func(string) *protocol.ServerRef { return nil }
+	}
+	h := &hooks{o}
+	return executor.Func(h.execute)
+}
+
+type hooks struct{ o HookOptions }
+
+func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor.Executor) (protocol.ToolResult, error) {
+	before := h.run(ctx, use, protocol.PreToolUseHook{
+		ToolName: use.Name, ToolInput: use.Input, ToolUseID: use.ID, MCPServer: h.o.Server(use.Name),
+	})
+	if err := ctx.Err(); err != nil {
+		return protocol.ToolResult{}, err
+	}
+	shown := h.shown(before)
+	if answer := refusedByHook(use, before); answer != nil {
+		answer.Before = append(shown, answer.Before...)
+		return *answer, nil
+	}
+	if before.UpdatedInput != nil {
+		use.Input = before.UpdatedInput
+	}
+	if before.Decision == "allow" || before.Decision == "ask" {
+		use.Hook = &protocol.HookVerdict{Decision: before.Decision, Reason: before.Reason}
+	}
+	result, err := next.Execute(ctx, use)
+	if err != nil {
+		return result, err
+	}
+	result.Before = append(shown, result.Before...)
+	if result.NonExecutionKind == "" {
+		h.after(ctx, use, &result)
+	}
+	if before.StopTurn && result.Stop == nil {
+		result.Stop = &protocol.StopTurn{TerminalReason: "hook_stopped"}
+	}
+	return result, nil
+}
+
+// after runs PostToolUse, or PostToolUseFailure when the tool failed.
+func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *protocol.ToolResult) {
+	var in protocol.HookInput
+	if result.IsError {
+		in = protocol.PostToolUseFailureHook{
+			ToolName: use.Name, ToolInput: use.Input, ToolUseID: use.ID, Error: result.Content.Plain(), MCPServer: h.o.Server(use.Name),
+		}
+	} else {
+		response := result.Output
+		if response == nil {
+			response = result.Content
+		}
+		in = protocol.PostToolUseHook{
+			ToolName: use.Name, ToolInput: use.Input, ToolUseID: use.ID, ToolResponse: response, MCPServer: h.o.Server(use.Name),
+		}
+	}
+	out := h.run(ctx, use, in)
+	if out.UpdatedOutput != nil {
+		result.Content = contentOf(out.UpdatedOutput)
+		result.Output = out.UpdatedOutput
+	}
+	if h.o.Frames {
+		result.Before = append(result.Before, out.Frames...)
+	}
+	result.After = append(result.After, out.Notices...)
+	if out.StopTurn && result.Stop == nil {
+		result.Stop = &protocol.StopTurn{TerminalReason: "hook_stopped"}
+	}
+}
+
+func (h *hooks) run(ctx context.Context, use protocol.ToolUse, in protocol.HookInput) hook.Outcome {
+	if event, _ := in.HookEvent(); !h.o.Runner.Has(event) {
+		return hook.Outcome{}
+	}
+	base := h.o.Base()
+	if use.Agent != nil {
+		base.AgentID, base.AgentType = use.Agent.ID, use.Agent.Type
+	}
+	return h.o.Runner.Run(ctx, hook.Input{Base: base, Event: in, ToolUseID: use.ID})
+}
+
+func (h *hooks) shown(out hook.Outcome) []protocol.Event {
+	var events []protocol.Event
+	if h.o.Frames {
+		events = append(events, out.Frames...)
+	}
+	return append(events, out.Notices...)
+}
+
+// refusedByHook is the result of a call that a PreToolUse hook keeps from
+// running; nil lets it go on.
+func refusedByHook(use protocol.ToolUse, out hook.Outcome) *protocol.ToolResult {
+	switch {
+	case out.NotExecuted != "":
+		r := protocol.ErrorResult(out.NotExecuted)
+		r.NonExecutionKind = "permission-rule"
+		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: "hook", ReasonType: "hook"}
+		return &r
+	case out.Block || out.Decision == "deny":
+		r := protocol.ErrorResult(strings.Join(out.Texts, "\n"))
+		r.NonExecutionKind = "permission-rule"
+		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: "hook", ReasonType: "hook"}
+		r.CountDenial = true
+		if out.StopTurn {
+			r.Stop = &protocol.StopTurn{TerminalReason: "hook_stopped"}
+		}
+		return &r
+	case out.Decision == "defer":
+		deferred := use
+		return &protocol.ToolResult{Stop: &protocol.StopTurn{TerminalReason: "tool_deferred", StopReason: "tool_deferred", Deferred: &deferred}}
+	}
+	return nil
+}
+
+// contentOf is what the model sees of a replaced output: a string as it is,
+// content blocks as they are, anything else as JSON.
+func contentOf(raw json.RawMessage) protocol.Content {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return protocol.Content{Text: text}
+	}
+	var content protocol.Content
+	if strings.HasPrefix(strings.TrimSpace(string(raw)), "[") && content.UnmarshalJSON(raw) == nil {
+		return content
+	}
+	return protocol.Content{Text: string(compact(raw))}
+}
+
+// AskHooks puts PermissionRequest hooks beside an asker: both are asked at
+// once and the first verdict wins; the other is called off (spec: cli-contract
+// 5.4). A nil asker leaves the hooks alone; without a verdict of theirs the
+// answer is the zero one with Undecided set.
+func AskHooks(o HookOptions, ask permission.Asker) permission.Asker {
+	return &racingAsker{hooks: &hooks{o}, ask: ask}
+}
+
+type racingAsker struct {
+	hooks *hooks
+	ask   permission.Asker
+}
+
+func (a *racingAsker) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
+	if !a.hooks.o.Runner.Has("PermissionRequest") {
+		if a.ask == nil {
+			return protocol.PermissionAnswer{Undecided: true}, nil
+		}
+		return a.ask.Ask(ctx, r)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	byHook := make(chan *protocol.PermissionAnswer, 1)
+	go func() { // ends with its hooks, which ctx ends
+		out := a.hooks.run(ctx, r.Use, protocol.PermissionRequestHook{
+			ToolName: r.Use.Name, ToolInput: r.Use.Input, Suggestions: r.Suggestions, MCPServer: r.Server,
+		})
+		byHook <- out.Permission
+	}()
+	if a.ask == nil {
+		return verdictOf(<-byHook), nil
+	}
+	type verdict struct {
+		answer protocol.PermissionAnswer
+		err    error
+	}
+	byHost := make(chan verdict, 1)
+	go func() { // ends with the asker, which ctx ends
+		answer, err := a.ask.Ask(ctx, r)
+		byHost <- verdict{answer, err}
+	}()
+	select {
+	case answer := <-byHook:
+		if answer != nil {
+			return verdictOf(answer), nil
+		}
+		v := <-byHost
+		return v.answer, v.err
+	case v := <-byHost:
+		return v.answer, v.err
+	}
+}
+
+func verdictOf(answer *protocol.PermissionAnswer) protocol.PermissionAnswer {
+	if answer == nil {
+		return protocol.PermissionAnswer{Undecided: true}
+	}
+	a := *answer
+	if a.Source == "" {
+		a.Source = "hook"
+	}
+	return a
+}

@@ -1,0 +1,37 @@
+package simulator
+
+import "context"
+
+// interrupted yields what an interrupt shows and tells how the turn ends
+// (spec: cli-contract 4.4). From here on the turn no longer listens to its ctx.
+func (t *turn) interrupted() (finish, error) {
+	t.ctx = context.WithoutCancel(t.ctx)
+	if open := t.current; open != nil {
+		if err := open.abort(); err != nil {
+			return finish{}, err
+		}
+	}
+	if t.inTools {
+		return t.abortedTools()
+	}
+	if err := t.inject("[Request interrupted by user]", false); err != nil {
+		return finish{}, err
+	}
+	t.stopReason = nil
+	return finish{
+		subtype: "error_during_execution", terminal: "aborted_streaming", isError: true,
+		errors: []string{"[ede_diagnostic] result_type=user last_content_type=n/a stop_reason=null"},
+	}, nil
+}
+
+// abortedTools ends a turn whose tool was interrupted or refused for good; the
+// refused calls have had their results.
+func (t *turn) abortedTools() (finish, error) {
+	if err := t.inject("[Request interrupted by user for tool use]", false); err != nil {
+		return finish{}, err
+	}
+	return finish{
+		subtype: "error_during_execution", terminal: "aborted_tools", isError: true, stop: "tool_use",
+		errors: []string{"[ede_diagnostic] result_type=user last_content_type=n/a stop_reason=tool_use"},
+	}, nil
+}

@@ -1,0 +1,143 @@
+package simulator
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Permission makes the layer that lets a call pass, refuses it, or asks. A nil
+// asker means that nobody can be asked: the question becomes a denial. Now dates
+// the events that need it.
+func Permission(p *permission.Policy, ask permission.Asker, now func() time.Time) executor.Middleware {
+	var unchecked sync.Once
+	denial := func(use protocol.ToolUse, v permission.Verdict) (protocol.ToolResult, error) {
+		r := p.Denial(use, v)
+		if r.Denied != nil && r.Denied.DecisionReasonCode == noClassifier {
+			unchecked.Do(func() { r.Before = append(r.Before, classifierMissing(now)) })
+		}
+		return r, nil
+	}
+	return executor.Func(func(ctx context.Context, use protocol.ToolUse, next executor.Executor) (protocol.ToolResult, error) {
+		v := hooked(use, p.Decide(use))
+		switch {
+		case v.Behavior == permission.Allow:
+			return accepted(ctx, use, next, v.Decision)
+		case v.Behavior == permission.Deny || ask == nil:
+			return denial(use, v)
+		}
+		answer, err := ask.Ask(ctx, p.Request(use, v))
+		switch {
+		case err != nil:
+			return protocol.ToolResult{}, err
+		case answer.Undecided:
+			return denial(use, v)
+		case !answer.Allow:
+			return refused(answer), nil
+		}
+		if answer.UpdatedInput != nil {
+			use.Input = answer.UpdatedInput
+		}
+		before := applyUpdates(p, answer.UpdatedPermissions)
+		result, err := accepted(ctx, use, next, protocol.PermissionDecision{Decision: "accept", Source: source(answer, "user_temporary")})
+		result.Before = append(before, result.Before...)
+		return result, err
+	})
+}
+
+// noClassifier is the reason code of calls that auto and plan mode would have
+// checked by a classifier; that there is none is said once a session.
+const noClassifier = "auto_mode_no_check_in_session"
+
+func classifierMissing(now func() time.Time) protocol.Event {
+	return &protocol.System{Subtype: "informational", Fields: []protocol.Field{
+		{Key: "content", Value: "This session has no classifier, so calls that need its check are refused."},
+		{Key: "isMeta", Value: false}, {Key: "timestamp", Value: now().UTC().Format(timestampFormat)}, {Key: "level", Value: "warning"}, {Key: "tag", Value: "auto_mode_no_server_check"},
+	}}
+}
+
+// hooked joins a PreToolUse hook's verdict with the policy's: an allow overrides
+// modes and questions but no rule, an ask makes a question of an allow (spec:
+// cli-contract 6.1).
+func hooked(use protocol.ToolUse, v permission.Verdict) permission.Verdict {
+	h := use.Hook
+	switch {
+	case h == nil || v.DenyRule:
+	case h.Decision == "allow" && !v.AskRule:
+		v.Behavior = permission.Allow
+		v.Decision = protocol.PermissionDecision{Decision: "accept", Source: "hook", ReasonType: "hook"}
+	case h.Decision == "ask" && v.Behavior != permission.Deny:
+		v.Behavior = permission.Ask
+		v.Reason, v.ReasonType = h.Reason, "hook"
+		v.Message, v.CountDenial, v.NonExecutionKind = h.Reason, true, "user-rejected"
+		v.Decision = protocol.PermissionDecision{Decision: "reject", Source: "hook", ReasonType: "hook"}
+		v.Event = &protocol.PermissionDenied{
+			ToolName: use.Name, ToolUseID: use.ID, DecisionReasonType: "hook", DecisionReason: h.Reason, Message: h.Reason,
+		}
+	}
+	return v
+}
+
+// accepted runs the call and notes the decision, unless the call never got as
+// far as a decision or a layer below has noted its own.
+func accepted(ctx context.Context, use protocol.ToolUse, next executor.Executor, d protocol.PermissionDecision) (protocol.ToolResult, error) {
+	result, err := next.Execute(ctx, use)
+	if d != (protocol.PermissionDecision{}) && result.Decision == nil {
+		result.Decision = &d
+	}
+	return result, err
+}
+
+// refused is the result of a call that somebody said no to (spec: cli-contract
+// 6.3).
+func refused(a protocol.PermissionAnswer) protocol.ToolResult {
+	var r protocol.ToolResult
+	switch {
+	case a.Failure != "":
+		r = protocol.ErrorResult(a.Failure)
+	case a.Interrupt:
+		r = executor.Interrupted()
+		r.Stop = &protocol.StopTurn{TerminalReason: "aborted_tools", Interrupted: true}
+	default:
+		r = protocol.ErrorResult(a.Message)
+	}
+	if r.NonExecutionKind == "" {
+		r.NonExecutionKind = "permission-rule"
+	}
+	r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: source(a, "user_reject")}
+	r.CountDenial = true
+	return r
+}
+
+func source(a protocol.PermissionAnswer, otherwise string) string {
+	if a.Source != "" {
+		return a.Source
+	}
+	return otherwise
+}
+
+// applyUpdates changes the session's rules and returns the status event of a
+// changed mode.
+func applyUpdates(p *permission.Policy, updates []protocol.PermissionUpdate) []protocol.Event {
+	if len(updates) == 0 {
+		return nil
+	}
+	before := p.Mode()
+	p.Apply(updates)
+	if p.Mode() == before {
+		return nil
+	}
+	return []protocol.Event{ModeStatus(p.Mode())}
+}
+
+// ModeStatus is the event that announces a changed permission mode.
+func ModeStatus(mode protocol.PermissionMode) *protocol.System {
+	return &protocol.System{Subtype: "status", Fields: []protocol.Field{
+		{Key: "status", Value: json.RawMessage("null")}, {Key: "permissionMode", Value: mode},
+	}}
+}

@@ -1,0 +1,195 @@
+package simulator
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+// call is one tool call of a message with the event that showed it.
+type call struct {
+	use   protocol.ToolUse
+	tool  protocol.Tool // zero when nobody has it
+	event string        // uuid of the assistant event
+}
+
+// request asks the model once and yields its message. It returns the tool calls
+// to run, or how the turn ends instead.
+func (t *turn) request(req scenarios.Request) ([]call, *finish, error) {
+	if err := t.drain(task.InTurn); err != nil {
+		return nil, nil, err
+	}
+	tools, err := t.s.o.Executor.Tools(t.ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	req.Vars = t.s.vars(tools)
+	asked := t.s.o.Now()
+	if !t.asked {
+		t.firstAsked = asked
+	}
+	t.asked = true
+	if t.s.o.Partial {
+		if err := t.system("status", protocol.Field{Key: "status", Value: "requesting"}); err != nil {
+			return nil, nil, err
+		}
+	}
+	reply, err := t.s.o.Model.Next(t.ctx, req)
+	if err != nil {
+		return nil, nil, err
+	}
+	if end, err := t.matched(req, reply); err != nil || end != nil {
+		return nil, end, err
+	}
+	if err := t.sleep(t.delayOf(req, reply)); err != nil {
+		return nil, nil, err
+	}
+	if f := reply.Failure; f != nil && !t.s.overcome(reply.Rule.Name, f) {
+		end, err := t.fail(reply.Rule.Name, f)
+		t.apiTime += t.s.o.Now().Sub(asked)
+		if err != nil || end != nil {
+			return nil, end, err
+		}
+	}
+	t.more = reply.More
+	calls, err := t.message(req, reply, tools)
+	t.apiTime += t.s.o.Now().Sub(asked)
+	return calls, nil, err
+}
+
+// matched tells the trace which rule answered, and ends the turn when the
+// scenario says that a prompt without a rule is an error.
+func (t *turn) matched(req scenarios.Request, reply scenarios.Reply) (*finish, error) {
+	if req.Results != nil {
+		return nil, nil
+	}
+	err := t.emit(&protocol.Matched{Prompt: req.Prompt, Rule: reply.Rule.Name, File: reply.Rule.File, Line: reply.Rule.Line})
+	if err != nil || !reply.Unmatched || len(reply.NearMisses) == 0 {
+		return nil, err
+	}
+	return &finish{subtype: "error_during_execution", isError: true, errors: reply.NearMisses}, nil
+}
+
+func (t *turn) delayOf(req scenarios.Request, reply scenarios.Reply) time.Duration {
+	d := time.Duration(reply.DelayMS) * time.Millisecond
+	if req.Results == nil {
+		d += t.s.o.ResponseDelay
+	}
+	return d
+}
+
+// message yields one message of the model, a block an event.
+func (t *turn) message(req scenarios.Request, reply scenarios.Reply, tools []protocol.Tool) ([]call, error) {
+	blocks := t.structured.add(t.s.o.Schema, reply)
+	if len(blocks) == 0 {
+		blocks = []protocol.Block{protocol.Text("")}
+	}
+	index := executor.NewIndex(tools)
+	for i, b := range blocks {
+		switch b := b.(type) {
+		case protocol.ToolUse:
+			blocks[i] = t.resolve(b, index)
+		case protocol.ThinkingBlock:
+			blocks[i] = signed(b)
+		}
+	}
+	usage := estimate(promptText(req), blocks)
+	if reply.Usage != nil {
+		usage = *reply.Usage
+	}
+	stop := reply.StopReason
+	if stop == "" {
+		stop = stopReasonOf(blocks)
+	}
+	m := &message{
+		t: t, id: t.apiID("msg"), request: t.apiID("req"), model: Canonical(t.s.ModelName()),
+		usage: usage, stop: stop, index: index, pace: t.pace(reply),
+	}
+	t.stopReason = &stop
+	t.spend(m.model, usage, thinkingTokens(blocks))
+	t.lastText = ""
+	for _, b := range slices.Backward(blocks) {
+		if text, ok := b.(protocol.TextBlock); ok {
+			t.lastText = text.Text
+			break
+		}
+	}
+	if _, ok := blocks[len(blocks)-1].(protocol.ToolUse); ok {
+		t.lastText = ""
+	}
+	err := m.stream(blocks)
+	return m.calls, err
+}
+
+// resolve gives a call its canonical name, an id and a complete input.
+func (t *turn) resolve(use protocol.ToolUse, index *executor.Index) protocol.ToolUse {
+	use.Type = "tool_use"
+	use.Name = index.Canonical(use.Name)
+	if use.ID == "" {
+		use.ID = t.apiID("toolu")
+	}
+	if len(use.Input) == 0 {
+		use.Input = json.RawMessage("{}")
+	}
+	if use.Name == "Edit" {
+		use.Input = withReplaceAll(use.Input)
+	}
+	return use
+}
+
+// withReplaceAll fills in the default that the CLI shows on every Edit call
+// (spec: cli-contract, corrections).
+func withReplaceAll(input json.RawMessage) json.RawMessage {
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(input, &keys); err != nil || keys == nil {
+		return input
+	}
+	if _, ok := keys["replace_all"]; ok || len(keys) == 0 {
+		return input
+	}
+	body := strings.TrimLeft(string(input), " \t\r\n")
+	return json.RawMessage(`{"replace_all":false,` + body[1:])
+}
+
+// signed fills in a thinking block's opaque signature.
+func signed(b protocol.ThinkingBlock) protocol.ThinkingBlock {
+	b.Type = "thinking"
+	if b.Signature == "" {
+		sum := sha256.Sum256([]byte(b.Thinking))
+		b.Signature = base64.StdEncoding.EncodeToString(sum[:])
+	}
+	return b
+}
+
+func stopReasonOf(blocks []protocol.Block) string {
+	for _, b := range blocks {
+		if _, ok := b.(protocol.ToolUse); ok {
+			return "tool_use"
+		}
+	}
+	return "end_turn"
+}
+
+func promptText(req scenarios.Request) string {
+	if req.Results == nil {
+		return req.Prompt
+	}
+	texts := make([]string, len(req.Results))
+	for i, r := range req.Results {
+		texts[i] = r.Text
+	}
+	return strings.Join(texts, "\n")
+}
+
+// system yields a system event of the given subtype.
+func (t *turn) system(subtype string, fields ...protocol.Field) error {
+	return t.emit(&protocol.System{Subtype: subtype, Fields: fields, SessionID: t.s.o.SessionID, UUID: t.s.o.NewID()})
+}

@@ -1,0 +1,145 @@
+package slash
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Item is something that takes up room in the context.
+type Item struct {
+	Name   string `json:"name"`
+	Source string `json:"source"`
+	Tokens int    `json:"tokens"`
+}
+
+// MemoryFile is a file of instructions.
+type MemoryFile struct {
+	Path   string `json:"path"`
+	Type   string `json:"type"` // Project, User, Local
+	Tokens int    `json:"tokens"`
+}
+
+// Loaded is what the session has loaded beside the conversation.
+type Loaded struct {
+	MCPTools    []Item
+	MemoryFiles []MemoryFile
+	Agents      []Item
+	Skills      []Item
+}
+
+// Category is one line of the context's use.
+type Category struct {
+	Name   string `json:"name"`
+	Tokens int    `json:"tokens"`
+	Kind   string `json:"kind"` // used, buffer, free
+}
+
+// Context is how much of the model's context is in use.
+type Context struct {
+	Model       string       `json:"model"`
+	TotalTokens int          `json:"total_tokens"`
+	MaxTokens   int          `json:"raw_max_tokens"`
+	Percentage  int          `json:"percentage"`
+	Categories  []Category   `json:"categories"`
+	MCPTools    []Item       `json:"mcp_tools"`
+	MemoryFiles []MemoryFile `json:"memory_files"`
+	Agents      []Item       `json:"agents"`
+	Skills      []Item       `json:"skills"`
+}
+
+const (
+	systemPromptTokens = 1000
+	emptyTokens        = 100 // of a conversation in which nothing was said
+	compactBuffer      = 33_000
+)
+
+// NewContext counts the context of a session: model, its context window, and
+// the tokens of the conversation so far.
+func NewContext(model string, window, messages int, l Loaded) Context {
+	c := Context{
+		Model: model, MaxTokens: window, MCPTools: orEmpty(l.MCPTools), MemoryFiles: orEmpty(l.MemoryFiles),
+		Agents: orEmpty(l.Agents), Skills: orEmpty(l.Skills),
+	}
+	used := func(name string, tokens int) {
+		if tokens > 0 {
+			c.Categories = append(c.Categories, Category{name, tokens, "used"})
+			c.TotalTokens += tokens
+		}
+	}
+	used("System prompt", systemPromptTokens)
+	used("MCP tools", sum(l.MCPTools))
+	used("Custom agents", sum(l.Agents))
+	memory := 0
+	for _, f := range l.MemoryFiles {
+		memory += f.Tokens
+	}
+	used("Memory files", memory)
+	used("Skills", sum(l.Skills))
+	used("Messages", emptyTokens+messages)
+	c.Categories = append(
+		c.Categories,
+		Category{"Autocompact buffer", compactBuffer, "buffer"},
+		Category{"Free space", max(0, window-compactBuffer-c.TotalTokens), "free"},
+	)
+	if window > 0 {
+		c.Percentage = c.TotalTokens * 100 / window
+	}
+	return c
+}
+
+func sum(items []Item) int {
+	n := 0
+	for _, i := range items {
+		n += i.Tokens
+	}
+	return n
+}
+
+func orEmpty[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}
+
+// Text words the context's use as a table.
+func (c Context) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "## Context Usage\n\n**Model:** %s\n**Tokens:** %s / %s (%d%%)\n", c.Model, short(c.TotalTokens), short(c.MaxTokens), c.Percentage)
+	b.WriteString("\n### Estimated usage by category\n\n| Category | Tokens | Percentage |\n|----------|--------|------------|\n")
+	for _, k := range c.Categories {
+		fmt.Fprintf(&b, "| %s | %s | %.1f%% |\n", k.Name, short(k.Tokens), 100*float64(k.Tokens)/float64(max(1, c.MaxTokens)))
+	}
+	for _, part := range []struct {
+		title string
+		items []Item
+	}{{"MCP Tools", c.MCPTools}, {"Custom Agents", c.Agents}, {"Skills", c.Skills}} {
+		if len(part.items) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "\n### %s\n\n| Name | Source | Tokens |\n|------|--------|--------|\n", part.title)
+		for _, i := range part.items {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", i.Name, i.Source, short(i.Tokens))
+		}
+	}
+	if len(c.MemoryFiles) > 0 {
+		b.WriteString("\n### Memory Files\n\n| Type | Path | Tokens |\n|------|------|--------|\n")
+		for _, f := range c.MemoryFiles {
+			fmt.Fprintf(&b, "| %s | %s | %s |\n", f.Type, f.Path, short(f.Tokens))
+		}
+	}
+	return b.String()
+}
+
+// short writes a number of tokens as 482, 2.1k or 1m.
+func short(n int) string {
+	text := func(v float64, unit string) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") + unit }
+	switch {
+	case n >= 1_000_000:
+		return text(float64(n)/1e6, "m")
+	case n >= 1000:
+		return text(float64(n)/1e3, "k")
+	default:
+		return fmt.Sprint(n)
+	}
+}

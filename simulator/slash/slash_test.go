@@ -1,0 +1,107 @@
+package slash_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/simulator/slash"
+)
+
+func TestParse(t *testing.T) {
+	tests := map[string]slash.Call{
+		"/clear":                   {Name: "clear"},
+		"  /compact  keep names\n": {Name: "compact", Args: "keep names"},
+		"/plugin:cmd a":            {Name: "plugin:cmd", Args: "a"},
+		"/mcp__s__p\nx":            {Name: "mcp__s__p", Args: "x"},
+		"/usr/bin is a path":       {},
+		"/":                        {},
+		"/ x":                      {},
+		"say /clear":               {},
+		"":                         {},
+	}
+	for prompt, want := range tests {
+		got, ok := slash.Parse(prompt)
+		if diff := cmp.Diff(want, got); diff != "" || ok != (want.Name != "") {
+			t.Errorf("%q: %v %s", prompt, ok, diff)
+		}
+	}
+}
+
+// cli-contract 9.6: what a transcript keeps of a custom command.
+func TestTags(t *testing.T) {
+	if got := (slash.Call{Name: "x"}).Tags(); got != "<command-message>x</command-message>\n<command-name>/x</command-name>" {
+		t.Error(got)
+	}
+	if got := (slash.Call{Name: "x", Args: "a b"}).Tags(); !strings.HasSuffix(got, "\n<command-args>a b</command-args>") {
+		t.Error(got)
+	}
+}
+
+// Checklist row 67.
+func TestFill(t *testing.T) {
+	tests := []struct{ body, args, want string }{
+		{"Fix $ARGUMENTS.", "issue 7", "Fix issue 7."},
+		{"$1 then $2, not $3.", `one "two and"`, "one then two and, not ."},
+		{"$ARGUMENTS[0]-$ARGUMENTS[1]", "a b", "a-b"},
+		{"No place.\n", "x y", "No place.\n\nARGUMENTS: x y"},
+		{"No place.", "", "No place."},
+		{"$1 and $0", "a", "a and "},
+		{"costs $99999999999999999999", "a", "costs "},
+	}
+	for _, tt := range tests {
+		if got := slash.Fill(tt.body, tt.args); got != tt.want {
+			t.Errorf("Fill(%q, %q) = %q, want %q", tt.body, tt.args, got, tt.want)
+		}
+	}
+}
+
+func TestWords(t *testing.T) {
+	want := []string{"a", "b c", "", "d'e"}
+	if diff := cmp.Diff(want, slash.Words(" a 'b c'  '' d\"'\"e ")); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func FuzzFill(f *testing.F) {
+	f.Add("a $ARGUMENTS b $1", "x 'y z")
+	f.Add("$ARGUMENTS[0]$2", "")
+	f.Fuzz(func(_ *testing.T, body, args string) {
+		slash.Fill(body, args)
+		slash.Parse(body)
+		slash.Words(args)
+	})
+}
+
+// Golden slash-context: categories and their order.
+func TestContext(t *testing.T) {
+	c := slash.NewContext("claude-opus-5-5", 1_000_000, 0, slash.Loaded{Skills: []slash.Item{{Name: "dataviz", Source: "built-in", Tokens: 2067}}})
+	want := []slash.Category{
+		{"System prompt", 1000, "used"}, {"Skills", 2067, "used"}, {"Messages", 100, "used"},
+		{"Autocompact buffer", 33000, "buffer"}, {"Free space", 963_833, "free"},
+	}
+	if diff := cmp.Diff(want, c.Categories); diff != "" || c.TotalTokens != 3167 || c.Percentage != 0 {
+		t.Errorf("%+v\n%s", c, diff)
+	}
+	for _, part := range []string{"**Tokens:** 3.2k / 1m (0%)", "| Free space | 963.8k | 96.4% |", "| dataviz | built-in | 2.1k |"} {
+		if !strings.Contains(c.Text(), part) {
+			t.Errorf("%q is missing in:\n%s", part, c.Text())
+		}
+	}
+	full := slash.NewContext("m", 1000, 5000, slash.Loaded{
+		MCPTools: []slash.Item{{Tokens: 1}}, Agents: []slash.Item{{Tokens: 2}}, MemoryFiles: []slash.MemoryFile{{Path: "CLAUDE.md", Type: "Project", Tokens: 3}},
+	})
+	if full.TotalTokens != 6106 || full.Categories[len(full.Categories)-1].Tokens != 0 || !strings.Contains(full.Text(), "| Project | CLAUDE.md | 3 |") {
+		t.Errorf("%+v", full)
+	}
+}
+
+func TestCost(t *testing.T) {
+	c := slash.Cost{USD: 0.0123, APIMS: 1500, WallMS: 2000, Models: []slash.Model{{Name: "claude-opus-5-5", Input: 10, Output: 5, USD: 0.0123}}}
+	want := "Total cost:            $0.0123\nTotal duration (API):  1.5s\nTotal duration (wall): 2.0s\nUsage by model:\n" +
+		"     claude-opus-5-5:  10 input, 5 output, 0 cache read, 0 cache write ($0.0123)"
+	if diff := cmp.Diff(want, c.Text()); diff != "" {
+		t.Error(diff)
+	}
+}

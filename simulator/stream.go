@@ -1,0 +1,355 @@
+package simulator
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// message is one reply of the model on its way out.
+type message struct {
+	t           *turn
+	id, request string
+	model       string
+	usage       scenarios.Usage
+	stop        string
+	index       *executor.Index
+	pace        pace
+	calls       []call
+
+	text    strings.Builder // what of the open text block has been streamed
+	started bool            // message_start is out
+}
+
+// stream yields the message block by block in the order of the real CLI: the
+// assistant event stands before its block's content_block_stop.
+func (m *message) stream(blocks []protocol.Block) error {
+	if err := m.start(); err != nil {
+		return err
+	}
+	for i, b := range blocks {
+		if err := m.block(i, b); err != nil {
+			return err
+		}
+	}
+	return m.end(m.stop)
+}
+
+func (m *message) start() error {
+	m.t.current = m
+	if err := m.t.sleep(m.pace.ttft); err != nil {
+		return err
+	}
+	if m.t.firstToken.IsZero() {
+		m.t.firstToken = m.t.s.o.Now()
+	}
+	m.started = true
+	if !m.t.s.o.Partial {
+		return nil
+	}
+	ttft := ms(m.pace.ttft)
+	return m.t.emit(&protocol.StreamEvent{
+		Type: "stream_event", Event: object{{"type", "message_start"}, {"message", object{
+			{"id", m.id},
+			{"type", "message"},
+			{"role", "assistant"},
+			{"model", m.model},
+			{"content", []string{}},
+			{"stop_reason", nil},
+			{"stop_sequence", nil},
+			{"usage", streamUsage(m.usage)},
+		}}},
+		SessionID: m.t.s.o.SessionID, UUID: m.t.s.o.NewID(), APIMessageID: m.id, TTFTMS: &ttft, ThinkingDisplay: "updates",
+	})
+}
+
+// end yields the end of the message; stop is its stop reason.
+func (m *message) end(stop string) error {
+	m.t.current = nil
+	if !m.t.s.o.Partial {
+		return nil
+	}
+	usage := object{
+		{"input_tokens", m.usage.InputTokens},
+		{"cache_creation_input_tokens", 0},
+		{"cache_read_input_tokens", 0},
+		{"output_tokens", m.usage.OutputTokens},
+	}
+	var reason any
+	if stop != "" {
+		reason = stop
+	}
+	err := m.event(object{
+		{"type", "message_delta"},
+		{"delta", object{{"stop_reason", reason}, {"stop_sequence", nil}}},
+		{"usage", usage},
+	}, "")
+	if err != nil {
+		return err
+	}
+	return m.event(object{{"type", "message_stop"}}, "")
+}
+
+func (m *message) block(i int, b protocol.Block) error {
+	m.text.Reset()
+	switch b := b.(type) {
+	case protocol.TextBlock:
+		return m.textBlock(i, b)
+	case protocol.ThinkingBlock:
+		return m.thinkingBlock(i, b)
+	case protocol.ToolUse:
+		return m.toolBlock(i, b)
+	default:
+		return m.assistant(b, nil)
+	}
+}
+
+func (m *message) textBlock(i int, b protocol.TextBlock) error {
+	if err := m.open(i, protocol.Text(""), ""); err != nil {
+		return err
+	}
+	for _, chunk := range m.pace.split(b.Text) {
+		if err := m.t.sleep(m.pace.wait(chunk)); err != nil {
+			return err
+		}
+		m.text.WriteString(chunk)
+		if err := m.delta(i, object{{"type", "text_delta"}, {"text", chunk}}, ""); err != nil {
+			return err
+		}
+	}
+	if err := m.assistant(b, nil); err != nil {
+		return err
+	}
+	m.text.Reset()
+	return m.close(i)
+}
+
+func (m *message) thinkingBlock(i int, b protocol.ThinkingBlock) error {
+	began := m.t.s.o.Now()
+	if err := m.open(i, protocol.ThinkingBlock{Type: "thinking"}, "updates"); err != nil {
+		return err
+	}
+	for _, chunk := range m.pace.split(b.Thinking) {
+		if err := m.t.sleep(m.pace.wait(chunk)); err != nil {
+			return err
+		}
+		if err := m.delta(i, object{{"type", "thinking_delta"}, {"thinking", chunk}}, "updates"); err != nil {
+			return err
+		}
+	}
+	if err := m.delta(i, object{{"type", "signature_delta"}, {"signature", b.Signature}}, "updates"); err != nil {
+		return err
+	}
+	n := tokens(len(b.Thinking))
+	err := m.t.system("thinking_tokens", protocol.Field{Key: "estimated_tokens", Value: n}, protocol.Field{Key: "estimated_tokens_delta", Value: n})
+	if err != nil {
+		return err
+	}
+	took := ms(m.t.s.o.Now().Sub(began))
+	if err := m.assistant(b, func(ev *protocol.Assistant) {
+		ev.ThinkingDurationMS, ev.ThinkingDisplay = &took, "updates"
+	}); err != nil {
+		return err
+	}
+	return m.close(i)
+}
+
+func (m *message) toolBlock(i int, b protocol.ToolUse) error {
+	empty := b
+	empty.Input = json.RawMessage("{}")
+	if err := m.open(i, empty, ""); err != nil {
+		return err
+	}
+	for _, chunk := range halves(string(b.Input)) {
+		if err := m.t.sleep(m.pace.wait(chunk)); err != nil {
+			return err
+		}
+		if err := m.delta(i, object{{"type", "input_json_delta"}, {"partial_json", chunk}}, ""); err != nil {
+			return err
+		}
+	}
+	var id string
+	err := m.assistant(b, func(ev *protocol.Assistant) {
+		id = ev.UUID
+		if meta, ok := m.index.Meta(b); ok {
+			ev.ToolUseMeta = []protocol.ToolUseMeta{meta}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	tool, _ := m.index.Tool(b.Name)
+	m.calls = append(m.calls, call{use: b, tool: tool, event: id})
+	return m.close(i)
+}
+
+// assistant yields the complete block.
+func (m *message) assistant(b protocol.Block, more func(*protocol.Assistant)) error {
+	t := m.t
+	ev := &protocol.Assistant{
+		Type: "assistant",
+		Message: protocol.AssistantMessage{
+			ID: m.id, Type: "message", Role: "assistant", Model: m.model,
+			Content: []protocol.Block{b}, Usage: streamUsage(m.usage),
+		},
+		SessionID: t.s.o.SessionID, UUID: t.s.o.NewID(), Timestamp: t.timestamp(), RequestID: m.request,
+		Final: &protocol.MessageFinal{StopReason: m.stop, Usage: finalUsage(m.usage, 0)},
+	}
+	if t.in.UUID != "" {
+		ev.UserMessageUUID, ev.UserMessageUUIDs = t.in.UUID, []string{t.in.UUID}
+	}
+	if more != nil {
+		more(ev)
+	}
+	return t.emit(ev)
+}
+
+// abort yields what an interrupt leaves of a message: the text so far, and in
+// partial mode the end of its stream.
+func (m *message) abort() error {
+	if m.text.Len() == 0 {
+		m.t.current = nil
+		return nil
+	}
+	m.stop = ""
+	return m.assistant(protocol.Text(m.text.String()), func(ev *protocol.Assistant) { ev.Aborted = true })
+}
+
+func (m *message) open(i int, b protocol.Block, display string) error {
+	return m.event(object{{"type", "content_block_start"}, {"index", i}, {"content_block", b}}, display)
+}
+
+func (m *message) delta(i int, delta object, display string) error {
+	return m.event(object{{"type", "content_block_delta"}, {"index", i}, {"delta", delta}}, display)
+}
+
+func (m *message) close(i int) error {
+	return m.event(object{{"type", "content_block_stop"}, {"index", i}}, "")
+}
+
+func (m *message) event(ev object, display string) error {
+	if !m.t.s.o.Partial {
+		return nil
+	}
+	return m.t.emit(&protocol.StreamEvent{
+		Type: "stream_event", Event: ev, SessionID: m.t.s.o.SessionID, UUID: m.t.s.o.NewID(),
+		APIMessageID: m.id, ThinkingDisplay: display,
+	})
+}
+
+// object is a JSON object with its keys in order.
+type object []pair
+
+type pair struct {
+	key   string
+	value any
+}
+
+// MarshalJSON writes the keys in their order.
+func (o object) MarshalJSON() ([]byte, error) {
+	out := []byte{'{'}
+	for i, p := range o {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		value, err := protocol.Marshal(p.value)
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(append(out, '"'), p.key...), '"', ':')
+		out = append(out, value...)
+	}
+	return append(out, '}'), nil
+}
+
+// pace is how fast a message is streamed.
+type pace struct {
+	ttft   time.Duration
+	perTok time.Duration // 0 = as fast as possible
+	jitter float64
+	chunk  string
+	size   int // characters per chunk when chunk is a number
+	random func() float64
+}
+
+func (t *turn) pace(reply scenarios.Reply) pace {
+	st := t.s.o.Stream
+	if reply.Stream != nil {
+		st = *reply.Stream
+	}
+	p := pace{ttft: time.Duration(st.TTFTMS) * time.Millisecond, jitter: st.Jitter, chunk: st.Chunk.Unit, size: st.Chunk.Size}
+	if st.TokensPerSecond > 0 {
+		p.perTok = time.Duration(float64(time.Second) / st.TokensPerSecond)
+	}
+	if r := t.s.o.Rand; r != nil {
+		p.random = r.Float64
+	}
+	return p
+}
+
+// wait is the time a chunk takes, jittered by the seeded source.
+func (p pace) wait(chunk string) time.Duration {
+	d := time.Duration(tokens(len(chunk))) * p.perTok
+	if p.jitter > 0 && p.random != nil {
+		d = time.Duration(float64(d) * (1 + p.jitter*(2*p.random()-1)))
+	}
+	return d
+}
+
+// split cuts text into the pieces that go out as deltas. A word keeps the
+// white space after it; the empty text is one empty piece.
+func (p pace) split(text string) []string {
+	if text == "" {
+		return []string{""}
+	}
+	switch {
+	case p.size > 0:
+		return every(text, p.size)
+	case p.chunk == "line":
+		return strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
+	case p.chunk == "token":
+		return every(text, 4)
+	default:
+		return words(text)
+	}
+}
+
+func words(text string) []string {
+	var out []string
+	start, space := 0, false
+	for i, r := range text {
+		if space && !unicode.IsSpace(r) {
+			out = append(out, text[start:i])
+			start = i
+		}
+		space = unicode.IsSpace(r)
+	}
+	return append(out, text[start:])
+}
+
+func every(text string, n int) []string {
+	var out []string
+	runes := []rune(text)
+	for len(runes) > n {
+		out = append(out, string(runes[:n]))
+		runes = runes[n:]
+	}
+	return append(out, string(runes))
+}
+
+// halves cuts the input of a call the way the API does at least: in two.
+func halves(text string) []string {
+	if len(text) < 4 {
+		return []string{text}
+	}
+	cut := len(text) / 2
+	for cut < len(text) && text[cut]&0xC0 == 0x80 { // not inside a rune
+		cut++
+	}
+	return []string{text[:cut], text[cut:]}
+}

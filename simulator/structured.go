@@ -1,0 +1,89 @@
+package simulator
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+const (
+	structuredTool  = "StructuredOutput"
+	structuredTries = 5
+	structuredNudge = "[structured-output-enforce] You MUST call the StructuredOutput tool to complete this request. Call this tool now."
+)
+
+// Schema is the output schema of --json-schema.
+type Schema struct {
+	// Validate returns nil for a fitting value, else an error whose text is a
+	// path and what it must be: "/n: must be number".
+	Validate func(value json.RawMessage) error
+}
+
+// structuredState follows the StructuredOutput calls of one turn (spec:
+// cli-contract 9.1).
+type structuredState struct {
+	value    json.RawMessage // the accepted output
+	last     string          // last validation error
+	failures int
+	nudged   bool
+}
+
+// add returns the reply's blocks, with the scripted structured output as one
+// more tool call.
+func (st *structuredState) add(schema *Schema, reply scenarios.Reply) []protocol.Block {
+	if schema == nil || reply.StructuredOutput == nil {
+		return reply.Blocks
+	}
+	use := protocol.ToolUse{Type: "tool_use", Name: structuredTool, Input: reply.StructuredOutput}
+	return append(reply.Blocks[:len(reply.Blocks):len(reply.Blocks)], use)
+}
+
+// check validates one call.
+func (st *structuredState) check(schema *Schema, use protocol.ToolUse) protocol.ToolResult {
+	accept := &protocol.PermissionDecision{Decision: "accept", Source: "config"}
+	if err := schema.Validate(use.Input); err != nil {
+		st.failures++
+		st.last = "Output does not match required schema: " + err.Error()
+		r := protocol.ErrorResult(st.last)
+		r.Decision = accept
+		return r
+	}
+	st.value = use.Input
+	const text = "Structured output provided successfully"
+	return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: text, Decision: accept}
+}
+
+// done ends the turn once there is an output or too many were refused.
+func (st *structuredState) done() *finish {
+	switch {
+	case st.value != nil:
+		text := string(compact(st.value))
+		return &finish{subtype: "success", terminal: "completed", structured: compact(st.value), result: &text, stop: "tool_use"}
+	case st.failures >= structuredTries:
+		return &finish{
+			subtype: "error_max_structured_output_retries", terminal: "structured_output_retry_exhausted", isError: true, stop: "tool_use",
+			errors: []string{fmt.Sprintf("Failed to provide valid structured output after %d attempts — last StructuredOutput error: %s", structuredTries, st.last)},
+		}
+	default:
+		return nil
+	}
+}
+
+// reminder is the one text that asks for a structured output not yet given.
+func (st *structuredState) reminder(schema *Schema) (string, bool) {
+	if schema == nil || st.nudged || st.value != nil {
+		return "", false
+	}
+	st.nudged = true
+	return structuredNudge, true
+}
+
+func compact(raw json.RawMessage) json.RawMessage {
+	out, err := protocol.Marshal(raw)
+	if err != nil {
+		return raw
+	}
+	return out
+}

@@ -1,0 +1,248 @@
+// Package task keeps the work of a session that outlives or stands beside a
+// tool call: sub-agents and commands in the background. It knows which tasks
+// run, queues what they have to show, and remembers which ends the model has
+// still to be told.
+//
+// Its one invariant: the frames of a task come out in the order started, its
+// own events, updated, notification, each once, and a task that has ended
+// shows nothing more. It must not know what a turn is, what a task does or who
+// shows its events.
+package task
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Kind says what a task is, in the words of the task_type key.
+type Kind string
+
+// The kinds of tasks.
+const (
+	Agent Kind = "local_agent"
+	Bash  Kind = "local_bash"
+)
+
+// Info describes a task at its start.
+type Info struct {
+	Kind        Kind
+	ToolUseID   string
+	Description string
+	AgentType   string // agents only
+	Prompt      string // agents only
+	Command     string // commands only
+	Depth       int    // agents only; 1 = started by the main conversation
+	ParentID    string // task that started this one; empty = the main conversation
+	Background  bool   // the tool call does not wait for it
+
+	ID    string // set by Start: "a" and 16, or "b" and 8 characters
+	RunID string // set by Start
+	// OutputFile receives what the task writes; set by Start, empty = nowhere.
+	OutputFile string
+}
+
+// Status is how a task ended, in the words of task_updated.
+type Status string
+
+// The ends of a task.
+const (
+	Completed Status = "completed"
+	Failed    Status = "failed"
+	Killed    Status = "killed"
+)
+
+// End is how a task ended.
+type End struct {
+	Status  Status
+	Summary string
+	Usage   *Usage // agents only
+}
+
+// Usage is what an agent has used so far.
+type Usage struct {
+	TotalTokens int `json:"total_tokens"`
+	ToolUses    int `json:"tool_uses"`
+	DurationMS  int `json:"duration_ms"`
+}
+
+// Task is one running or ended task.
+type Task struct {
+	Info
+	set     *Set
+	behind  bool // runs, or its parent does, while the conversation goes on
+	started time.Time
+
+	// Guarded by set.mu.
+	ended  bool
+	stop   context.CancelFunc // nil before Go
+	killer Killer
+	out    *os.File
+	outErr error
+}
+
+// Post queues an event of the task. After the end of the task it is dropped.
+func (t *Task) Post(events ...protocol.Event) {
+	t.set.mu.Lock()
+	defer t.set.mu.Unlock()
+	if !t.ended {
+		t.set.post(t.behind, events...)
+	}
+}
+
+// Progress queues a task_progress frame; tool is the tool about to run.
+func (t *Task) Progress(description, tool string, u Usage) {
+	fields := []protocol.Field{{Key: "task_id", Value: t.ID}, {Key: "run_id", Value: t.RunID}}
+	fields = append(fields, optional("tool_use_id", t.ToolUseID)...)
+	fields = append(fields, protocol.Field{Key: "description", Value: description})
+	fields = append(fields, optional("subagent_type", t.AgentType)...)
+	t.Post(&protocol.System{Subtype: "task_progress", Fields: append(
+		fields,
+		protocol.Field{Key: "usage", Value: u},
+		protocol.Field{Key: "last_tool_name", Value: tool},
+	)})
+}
+
+// Took is the time since the task started.
+func (t *Task) Took() time.Duration { return t.set.o.Now().Sub(t.started) }
+
+// Behind tells whether the conversation goes on while the task runs: it is in
+// the background, or was started by a task that is.
+func (t *Task) Behind() bool { return t.behind }
+
+// Write appends to the task's output file. Without one it does nothing; a
+// failure to write is not the task's.
+func (t *Task) Write(p []byte) (int, error) {
+	t.set.mu.Lock()
+	defer t.set.mu.Unlock()
+	if t.OutputFile != "" && t.out == nil && t.outErr == nil {
+		t.out, t.outErr = create(t.OutputFile)
+	}
+	if t.out != nil && t.outErr == nil {
+		_, t.outErr = t.out.Write(p)
+	}
+	return len(p), nil
+}
+
+func create(path string) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+}
+
+// End ends the task and queues the frames that say so. Of a task in the
+// background it also leaves a [Notice], unless somebody stopped it. Further
+// calls do nothing.
+func (t *Task) End(e End) {
+	s := t.set
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.ended {
+		return
+	}
+	if t.killer != nobody {
+		e.Status = Killed
+	}
+	s.count(t, e.Status)
+	s.post(t.behind, t.updated(e.Status), t.notification(e))
+	t.ended = true
+	if t.out != nil {
+		t.out.Close()
+	}
+	if !t.Background {
+		return
+	}
+	s.post(t.behind, s.changedFrame())
+	if e.Status != Killed {
+		s.notices = append(s.notices, t.notice(e))
+	}
+}
+
+func (t *Task) startedFrame() *protocol.System {
+	fields := []protocol.Field{{Key: "task_id", Value: t.ID}, {Key: "run_id", Value: t.RunID}}
+	fields = append(fields, optional("tool_use_id", t.ToolUseID)...)
+	fields = append(fields, protocol.Field{Key: "description", Value: t.Description})
+	fields = append(fields, optional("subagent_type", t.AgentType)...)
+	fields = append(fields, protocol.Field{Key: "is_backgrounded", Value: t.Background})
+	if t.Kind == Agent {
+		fields = append(fields, protocol.Field{Key: "spawn_depth", Value: t.Depth})
+	}
+	fields = append(fields, optional("parent_task_id", t.ParentID)...)
+	fields = append(fields, protocol.Field{Key: "task_type", Value: t.Kind})
+	fields = append(fields, optional("prompt", t.Prompt)...)
+	return &protocol.System{Subtype: "task_started", Fields: fields}
+}
+
+func (t *Task) updated(status Status) *protocol.System {
+	return &protocol.System{Subtype: "task_updated", Fields: []protocol.Field{
+		{Key: "task_id", Value: t.ID},
+		{Key: "run_id", Value: t.RunID},
+		{Key: "patch", Value: struct {
+			Status  Status `json:"status"`
+			EndTime int64  `json:"end_time"`
+		}{status, t.set.o.Now().UnixMilli()}},
+	}}
+}
+
+func (t *Task) notification(e End) *protocol.System {
+	fields := []protocol.Field{{Key: "task_id", Value: t.ID}, {Key: "run_id", Value: t.RunID}}
+	fields = append(fields, optional("tool_use_id", t.ToolUseID)...)
+	fields = append(
+		fields,
+		protocol.Field{Key: "status", Value: wireStatus(e.Status)},
+		protocol.Field{Key: "output_file", Value: t.OutputFile},
+		protocol.Field{Key: "summary", Value: e.Summary},
+	)
+	if e.Usage != nil {
+		fields = append(fields, protocol.Field{Key: "usage", Value: *e.Usage})
+	}
+	return &protocol.System{Subtype: "task_notification", Fields: fields}
+}
+
+// wireStatus is the word of task_notification: what task_updated calls killed
+// is stopped there (spec: cli-contract 3.4).
+func wireStatus(s Status) string {
+	if s == Killed {
+		return "stopped"
+	}
+	return string(s)
+}
+
+// Notice is an end that the model is to be told in a turn of its own.
+type Notice struct {
+	Text string // what the model reads
+	// Origin is the result's "origin".
+	Origin json.RawMessage
+}
+
+func (t *Task) notice(e End) Notice {
+	var b strings.Builder
+	b.WriteString("<task-notification>\n<task-id>" + t.ID + "</task-id>\n")
+	if t.ToolUseID != "" {
+		b.WriteString("<tool-use-id>" + t.ToolUseID + "</tool-use-id>\n")
+	}
+	if t.OutputFile != "" {
+		b.WriteString("<output-file>" + t.OutputFile + "</output-file>\n")
+	}
+	b.WriteString("<status>" + string(e.Status) + "</status>\n<summary>" + e.Summary + "</summary>\n</task-notification>")
+	// Marshalling three strings cannot fail.
+	origin, _ := protocol.Marshal(struct {
+		Kind     string `json:"kind"`
+		Producer string `json:"producer"`
+		RunID    string `json:"runId"`
+	}{"task-notification", "session-task", t.RunID})
+	return Notice{Text: b.String(), Origin: origin}
+}
+
+func optional(key, value string) []protocol.Field {
+	if value == "" {
+		return nil
+	}
+	return []protocol.Field{{Key: key, Value: value}}
+}

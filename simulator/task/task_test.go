@@ -1,0 +1,227 @@
+package task_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newSet(o task.Options) *task.Set {
+	n := 0
+	o.NewID = func() string { n++; return fmt.Sprintf("%08d-0000-4000-8000-%012d", n, n) }
+	if o.Now == nil {
+		o.Now = func() time.Time { return time.UnixMilli(1_700_000_000_000) }
+	}
+	return task.New(o)
+}
+
+// wire renders events as they go out, without their last two keys.
+func wire(t *testing.T, events []protocol.Event) []string {
+	t.Helper()
+	var out []string
+	for _, ev := range events {
+		raw, err := protocol.Marshal(ev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		line, _ := strings.CutSuffix(string(raw), `,"session_id":"","uuid":""}`)
+		out = append(out, strings.TrimPrefix(line, `{"type":"system","subtype":`))
+	}
+	return out
+}
+
+// Keys and order of goldens subagent-fg and tool-bash-bg.
+func TestFrames(t *testing.T) {
+	s := newSet(task.Options{Dir: func() string { return "/tasks" }})
+	a := s.Start(task.Info{Kind: task.Agent, ToolUseID: "toolu_1", Description: "d", AgentType: "Explore", Prompt: "p", Depth: 1})
+	a.Progress("reading", "Read", task.Usage{TotalTokens: 3, ToolUses: 1, DurationMS: 2})
+	a.End(task.End{Status: task.Completed, Summary: "found", Usage: &task.Usage{TotalTokens: 5}})
+	a.End(task.End{Status: task.Failed}) // too late
+	a.Post(&protocol.Warning{Text: "too late"})
+	b := s.Start(task.Info{Kind: task.Bash, ToolUseID: "toolu_2", Description: "wait", Command: "sleep 1", Background: true})
+	b.End(task.End{Status: task.Failed, Summary: "no"})
+	ids := fmt.Sprintf(`"task_id":"%s","run_id":"%s"`, a.ID, a.RunID)
+	bash := fmt.Sprintf(`"task_id":"%s","run_id":"%s"`, b.ID, b.RunID)
+	want := []string{
+		`"task_started",` + ids + `,"tool_use_id":"toolu_1","description":"d","subagent_type":"Explore","is_backgrounded":false,"spawn_depth":1,"task_type":"local_agent","prompt":"p"`,
+		`"task_progress",` + ids + `,"tool_use_id":"toolu_1","description":"reading","subagent_type":"Explore","usage":{"total_tokens":3,"tool_uses":1,"duration_ms":2},"last_tool_name":"Read"`,
+		`"task_updated",` + ids + `,"patch":{"status":"completed","end_time":1700000000000}`,
+		`"task_notification",` + ids + `,"tool_use_id":"toolu_1","status":"completed","output_file":"/tasks/` + a.ID + `.output","summary":"found","usage":{"total_tokens":5,"tool_uses":0,"duration_ms":0}`,
+		`"background_tasks_changed","tasks":[{` + bash + `,"task_type":"local_bash","description":"wait"}]`,
+		`"task_started",` + bash + `,"tool_use_id":"toolu_2","description":"wait","is_backgrounded":true,"task_type":"local_bash"`,
+		`"task_updated",` + bash + `,"patch":{"status":"failed","end_time":1700000000000}`,
+		`"task_notification",` + bash + `,"tool_use_id":"toolu_2","status":"failed","output_file":"/tasks/` + b.ID + `.output","summary":"no"`,
+		`"background_tasks_changed","tasks":[]`,
+	}
+	got := wire(t, s.Take(task.InTurn))
+	if len(got) != 6 {
+		t.Errorf("%d events before the result of the call is shown", len(got))
+	}
+	s.Launched("toolu_2")
+	if diff := cmp.Diff(want, append(got, wire(t, s.Take(task.InTurn))...)); diff != "" {
+		t.Errorf("frames (-want +got):\n%s", diff)
+	}
+	if len(a.ID) != 17 || a.ID[0] != 'a' || len(b.ID) != 9 || b.ID[0] != 'b' {
+		t.Errorf("ids %s, %s", a.ID, b.ID)
+	}
+	n, ok := s.NextNotice()
+	wantOrigin := `{"kind":"task-notification","producer":"session-task","runId":"` + b.RunID + `"}`
+	if !ok || string(n.Origin) != wantOrigin || !strings.Contains(n.Text, "<status>failed</status>\n<summary>no</summary>") {
+		t.Errorf("notice %+v", n)
+	}
+	if _, ok := s.NextNotice(); ok {
+		t.Error("an agent that the call waited for is told of")
+	}
+	wantStats := protocol.SubagentStats{Spawned: 1, MaxDepth: 1, Completed: 1, ByType: map[string]int{"Explore": 1}}
+	if diff := cmp.Diff(wantStats, s.Stats()); diff != "" {
+		t.Errorf("stats (-want +got):\n%s", diff)
+	}
+}
+
+func TestNestedTaskIsBehindItsParent(t *testing.T) {
+	s := newSet(task.Options{Ordered: true})
+	parent := s.Start(task.Info{Kind: task.Agent, Background: true, Depth: 1})
+	child := s.Start(task.Info{Kind: task.Agent, ParentID: parent.ID, Depth: 2})
+	if !child.Behind() {
+		t.Error("the child of a background agent is in the foreground")
+	}
+	if events := s.Take(task.InTurn); len(events) != 2 {
+		t.Errorf("%d events in the turn of an ordered set, want the start of the parent", len(events))
+	}
+	if stats := s.Stats(); stats.MaxDepth != 2 || stats.SpawnedBySubagents != 1 || stats.StartedInBackground != 1 {
+		t.Errorf("stats %+v", stats)
+	}
+}
+
+func TestStopAndClose(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSet(task.Options{})
+		wait := func(ctx context.Context) task.End {
+			<-ctx.Done()
+			return task.End{Status: task.Completed, Summary: "was stopped"}
+		}
+		a := s.Start(task.Info{Kind: task.Agent, Background: true, Depth: 1})
+		b := s.Start(task.Info{Kind: task.Bash, Background: true})
+		c := s.Start(task.Info{Kind: task.Agent, Background: true, Depth: 1})
+		ctx, cancel := context.WithCancel(t.Context())
+		for _, k := range []*task.Task{a, b, c} {
+			s.Go(ctx, k, wait)
+		}
+		cancel() // the end of the call is not that of its task
+		synctest.Wait()
+		if got := len(s.Running()); got != 3 {
+			t.Fatalf("%d tasks run", got)
+		}
+		if !s.Stop(a.ID, task.ByParent) || s.Stop("nosuch", task.ByUser) {
+			t.Error("Stop of a running task is false, or that of an unknown one true")
+		}
+		synctest.Wait()
+		if s.Stop(a.ID, task.ByUser) || s.Pending() {
+			t.Error("a stopped task runs on, or the model is told of it")
+		}
+		s.Close()
+		s.Close()
+		if s.Busy() {
+			t.Error("tasks outlive the set")
+		}
+		if k := s.Stats().Killed; k != (protocol.Killed{Parent: 1, System: 1}) {
+			t.Errorf("killed %+v", k)
+		}
+		s.Go(t.Context(), s.Start(task.Info{Kind: task.Bash, Background: true}), wait) // is stopped at once
+		s.Close()
+	})
+}
+
+// A repeatable run: agents in the background run one at a time, between turns,
+// and show nothing before they have ended.
+func TestOrdered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSet(task.Options{Ordered: true})
+		var ran []int
+		for i := range 2 {
+			k := s.Start(task.Info{Kind: task.Agent, Background: true, Depth: 1})
+			s.Go(t.Context(), k, func(context.Context) task.End {
+				ran = append(ran, i)
+				time.Sleep(time.Second)
+				return task.End{Status: task.Completed}
+			})
+		}
+		synctest.Wait()
+		if s.Live() || len(ran) != 0 {
+			t.Fatalf("ran %v before the turn was over", ran)
+		}
+		if n := len(s.Take(task.InTurn)); n != 4 {
+			t.Errorf("%d events of the starts", n)
+		}
+		for i := range 2 {
+			s.Advance()
+			s.Advance() // one at a time
+			synctest.Wait()
+			if len(ran) != i+1 || s.Take(task.BetweenTurns) != nil {
+				t.Errorf("agent %d: ran %v", i, ran)
+			}
+			time.Sleep(2 * time.Second)
+			if n := len(s.Take(task.BetweenTurns)); n != 3 {
+				t.Errorf("%d events of agent %d", n, i)
+			}
+		}
+		s.Go(t.Context(), s.Start(task.Info{Kind: task.Agent, Background: true}), nil) // never runs
+		s.Close()
+	})
+}
+
+func TestClear(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSet(task.Options{})
+		k := s.Start(task.Info{Kind: task.Bash, Background: true})
+		s.Go(t.Context(), k, func(ctx context.Context) task.End { <-ctx.Done(); return task.End{} })
+		s.Clear()
+		synctest.Wait()
+		if got := s.Take(task.BetweenTurns); got != nil || s.Busy() || s.Pending() {
+			t.Errorf("after Clear: %v", wire(t, got))
+		}
+		s.Close()
+	})
+}
+
+func TestOutput(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "tasks")
+	s := newSet(task.Options{Dir: func() string { return dir }})
+	k := s.Start(task.Info{Kind: task.Bash})
+	if out, err := s.Output(k.ID); out != nil || err != nil {
+		t.Errorf("output before there is some: %q, %v", out, err)
+	}
+	for _, text := range []string{"one\n", "two\n"} {
+		if _, err := k.Write([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k.End(task.End{Status: task.Completed})
+	if out, err := s.Output(k.ID); string(out) != "one\ntwo\n" || err != nil {
+		t.Errorf("output %q, %v", out, err)
+	}
+	if info, err := os.Stat(k.OutputFile); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("file %v, %v", info, err)
+	}
+	if _, err := s.Output("nosuch"); err == nil {
+		t.Error("output of an unknown task")
+	}
+	if k := newSet(task.Options{}).Start(task.Info{}); k.OutputFile != "" {
+		t.Errorf("a file without a directory: %s", k.OutputFile)
+	} else if _, err := k.Write([]byte("x")); err != nil {
+		t.Error(err)
+	}
+}

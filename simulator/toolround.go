@@ -1,0 +1,303 @@
+package simulator
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+// ran is a call with its result.
+type ran struct {
+	i       int
+	result  protocol.ToolResult
+	started time.Time
+	took    time.Duration
+	err     error
+}
+
+// toolRound runs the calls of one message as the real CLI does: read-only
+// neighbours in parallel, all others one after another in order; a failed call
+// does not stop its siblings (spec: cli-observed 2). Results are in call order.
+func (t *turn) toolRound(calls []call) ([]scenarios.Result, *finish, error) {
+	t.inTools = true
+	results := make([]scenarios.Result, len(calls))
+	shown := make([]bool, len(calls))
+	for start := 0; start < len(calls); {
+		end := start + 1
+		for t.readOnly(calls[start]) && end < len(calls) && t.readOnly(calls[end]) {
+			end++
+		}
+		stop, err := t.batch(calls, start, end, func(r ran) error {
+			shown[r.i] = true
+			results[r.i] = scenarioResult(calls[r.i].use, r.result)
+			return t.show(calls[r.i], r)
+		})
+		if err != nil {
+			return nil, nil, t.rejectRest(calls, shown, err)
+		}
+		if stop != nil {
+			end, err := t.stopped(*stop)
+			return nil, &end, err
+		}
+		start = end
+	}
+	t.inTools = false
+	return results, t.structured.done(), nil
+}
+
+func (t *turn) readOnly(c call) bool {
+	if t.s.o.ReadOnly != nil {
+		return c.tool.ReadOnly || t.s.o.ReadOnly(c.use)
+	}
+	return c.tool.ReadOnly
+}
+
+// batch runs calls[start:end] at once and shows each as it ends, or in call
+// order when the run must be repeatable.
+func (t *turn) batch(calls []call, start, end int, show func(ran) error) (*protocol.StopTurn, error) {
+	ctx, cancel := context.WithCancel(t.ctx)
+	done := make(chan ran, end-start)
+	var wg sync.WaitGroup
+	for i := start; i < end; i++ {
+		wg.Go(func() { done <- t.execute(ctx, i, calls[i]) }) // ends with its call, which ends with ctx
+	}
+	defer wg.Wait()
+	defer cancel()
+	var stop *protocol.StopTurn
+	for left := end - start; left > 0; {
+		ready, err := t.ready(done, left)
+		if err != nil {
+			return nil, err
+		}
+		left -= len(ready)
+		for _, r := range ready {
+			if r.err != nil {
+				return nil, r.err
+			}
+			if r.result.Stop != nil && stop == nil {
+				stop = r.result.Stop
+			}
+			if err := show(r); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return stop, nil
+}
+
+// together is how close two calls must end to count as ending at once.
+const together = time.Millisecond
+
+// ready waits for the next calls to end: those that end at once are in call
+// order, so that quick calls do not swap by chance. A repeatable run waits for
+// all of them.
+func (t *turn) ready(done <-chan ran, left int) ([]ran, error) {
+	first, err := t.first(done)
+	if err != nil {
+		return nil, err
+	}
+	batch := []ran{first}
+	var late <-chan time.Time
+	if !t.s.o.InOrder {
+		timer := time.NewTimer(together)
+		defer timer.Stop()
+		late = timer.C
+	}
+	for len(batch) < left {
+		select {
+		case r := <-done:
+			batch = append(batch, r)
+			continue
+		case <-late:
+		}
+		break
+	}
+	slices.SortFunc(batch, func(a, b ran) int { return a.i - b.i })
+	return batch, nil
+}
+
+// first waits for one call to end and shows what tasks say meanwhile.
+func (t *turn) first(done <-chan ran) (ran, error) {
+	for {
+		select {
+		case r := <-done:
+			return r, nil
+		case <-t.news():
+			if err := t.drain(task.InTurn); err != nil {
+				return ran{}, err
+			}
+		}
+	}
+}
+
+// execute runs one call through the chain. Err is set only when the turn was
+// interrupted.
+func (t *turn) execute(ctx context.Context, i int, c call) ran {
+	r := ran{i: i, started: t.s.o.Now()}
+	r.result, r.err = t.answer(ctx, c)
+	r.took = t.s.o.Now().Sub(r.started)
+	if ctx.Err() != nil {
+		r.err = ctx.Err()
+	}
+	return r
+}
+
+func (t *turn) answer(ctx context.Context, c call) (protocol.ToolResult, error) {
+	if c.use.Name == structuredTool && t.s.o.Schema != nil {
+		return t.structured.check(t.s.o.Schema, c.use), nil
+	}
+	if t.s.o.Check != nil {
+		if refused := t.s.o.Check(ctx, c.use); refused != nil {
+			return *refused, nil
+		}
+	}
+	result, err := t.s.o.Executor.Execute(ctx, c.use)
+	switch {
+	case err == nil:
+		return result, nil
+	case errors.Is(err, executor.ErrUnknownTool):
+		return protocol.UsageError("Error: No such tool available: " + c.use.Name), nil
+	case ctx.Err() != nil:
+		return result, ctx.Err()
+	case crashes(err):
+		return result, err
+	default:
+		return protocol.ErrorResult(err.Error()), nil
+	}
+}
+
+// crashes tells whether a sub-agent's script ends the process.
+func crashes(err error) bool {
+	_, ok := errors.AsType[*Crash](err)
+	return ok
+}
+
+// show yields everything about one finished call.
+func (t *turn) show(c call, r ran) error {
+	res := r.result
+	if err := t.drain(task.InTurn); err != nil {
+		return err
+	}
+	if err := t.emitAll(res.Before); err != nil {
+		return err
+	}
+	if res.Stop != nil && res.Stop.Deferred != nil {
+		return nil // a deferred call has no result
+	}
+	if d := res.Denied; d != nil {
+		d.Type, d.Subtype, d.UUID, d.SessionID = "system", "permission_denied", t.s.o.NewID(), t.s.o.SessionID
+		if err := t.emit(d); err != nil {
+			return err
+		}
+	}
+	if res.CountDenial {
+		t.denials = append(t.denials, protocol.PermissionDenial{ToolName: c.use.Name, ToolUseID: c.use.ID, ToolInput: c.use.Input})
+	}
+	if err := t.emit(&protocol.ToolRan{Use: c.use, Result: res, Started: r.started, Duration: r.took}); err != nil {
+		return err
+	}
+	if err := t.emit(t.toolEvent(c, res)); err != nil {
+		return err
+	}
+	if t.s.o.Tasks != nil {
+		t.s.o.Tasks.Launched(c.use.ID)
+	}
+	return t.emitAll(res.After)
+}
+
+// toolEvent is the user event that shows a result.
+func (t *turn) toolEvent(c call, res protocol.ToolResult) *protocol.User {
+	block := protocol.ToolResultBlock{ToolUseID: c.use.ID, Type: "tool_result", Content: res.Content}
+	if res.IsError || res.ExplicitOK {
+		block.IsError = &res.IsError
+	}
+	output := res.Output
+	switch {
+	case output != nil:
+	case res.IsError:
+		output = "Error: " + res.Content.Plain()
+	default:
+		output = res.Content
+	}
+	ev := &protocol.User{
+		Type:      "user",
+		Message:   protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{block}}},
+		SessionID: t.s.o.SessionID, UUID: t.s.o.NewID(), Timestamp: t.timestamp(),
+		ToolUseResult: output, SourceUUID: c.event,
+	}
+	if res.Decision != nil || res.NonExecutionKind != "" {
+		ev.ToolResultMeta = []protocol.ToolResultMeta{{ID: c.use.ID, NonExecutionKind: res.NonExecutionKind, PermissionDecision: res.Decision}}
+	}
+	return ev
+}
+
+// stamp gives an event made by a tool layer its ids.
+func (t *turn) stamp(ev protocol.Event) protocol.Event {
+	switch ev := ev.(type) {
+	case *protocol.System:
+		if ev.UUID == "" {
+			ev.SessionID, ev.UUID = t.s.o.SessionID, t.s.o.NewID()
+		}
+	case *protocol.Frame:
+		if ev.UUID == "" {
+			ev.SessionID, ev.UUID = t.s.o.SessionID, t.s.o.NewID()
+		}
+	case *protocol.User:
+		if ev.UUID == "" {
+			ev.Type, ev.UUID, ev.Timestamp = "user", t.s.o.NewID(), t.timestamp()
+		}
+		ev.SessionID = t.s.o.SessionID
+	case *protocol.Assistant:
+		ev.SessionID = t.s.o.SessionID
+	case *protocol.Unshown:
+		t.stamp(ev.Event)
+	}
+	return ev
+}
+
+// rejectRest answers the calls that an interrupt left without a result.
+func (t *turn) rejectRest(calls []call, shown []bool, cause error) error {
+	if t.ctx.Err() == nil {
+		return cause
+	}
+	for i, c := range calls {
+		if shown[i] {
+			continue
+		}
+		if err := t.show(c, ran{i: i, result: executor.Interrupted(), started: t.s.o.Now()}); err != nil {
+			return err
+		}
+	}
+	return cause
+}
+
+// stopped ends the turn as a tool layer asked.
+func (t *turn) stopped(stop protocol.StopTurn) (finish, error) {
+	if stop.Interrupted {
+		return t.abortedTools()
+	}
+	empty := ""
+	end := finish{subtype: "success", terminal: stop.TerminalReason, stop: stop.StopReason, deferred: stop.Deferred, result: &empty}
+	if end.stop == "" {
+		end.stop = "tool_use"
+	}
+	return end, nil
+}
+
+func scenarioResult(use protocol.ToolUse, r protocol.ToolResult) scenarios.Result {
+	content, err := protocol.Marshal(r.Content)
+	if err != nil {
+		content = nil
+	}
+	return scenarios.Result{
+		ToolUseID: use.ID, Tool: use.Name, Text: r.Content.Plain(), IsError: r.IsError,
+		Content: content, Structured: r.Output,
+	}
+}

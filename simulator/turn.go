@@ -1,0 +1,378 @@
+package simulator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/slash"
+)
+
+// errStopped unwinds a turn whose consumer has left the loop.
+var errStopped = errors.New("the consumer stopped")
+
+// Turn runs one prompt and yields its events in order, ending with exactly one
+// result. Cancelling ctx interrupts the turn as the real CLI does: it still
+// ends with a result (spec: cli-contract 4.4). Breaking out of the loop abandons
+// it. The error is non-nil only as the last pair: a [*Crash] of the scenario, or
+// a failure of this program. Turns of one simulator must not overlap.
+func (s *Simulator) Turn(ctx context.Context, in protocol.UserMessage) iter.Seq2[protocol.Event, error] {
+	return func(yield func(protocol.Event, error) bool) {
+		t := &turn{s: s, ctx: ctx, yield: yield, in: in, started: s.o.Now()}
+		err := t.run()
+		s.turnIndex++
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(nil, err)
+		}
+	}
+}
+
+// turn is the state of one prompt, from its first event to its result.
+type turn struct {
+	s       *Simulator
+	ctx     context.Context //nolint:containedctx // a turn is one call; its ctx is that call's
+	yield   func(protocol.Event, error) bool
+	in      protocol.UserMessage
+	started time.Time
+
+	usage    scenarios.Usage
+	thinking int
+	denials  []protocol.PermissionDenial
+	users    int // top-level user events so far
+	rounds   int // tool rounds so far
+
+	lastText   string
+	stopReason *string
+	asked      bool          // the model has been asked at least once
+	apiTime    time.Duration // spent waiting for the model
+	firstAsked time.Time
+	firstToken time.Time
+
+	id         string           // uuid of the prompt; empty = not made yet
+	recorded   protocol.Content // the prompt as transcripts keep it
+	promptID   string
+	stopBlocks int // Stop hooks that kept this turn going so far
+	structured structuredState
+	left       bool     // the consumer has left the loop
+	current    *message // the message being streamed; nil between messages
+	inTools    bool     // calls are running or have been refused
+	more       bool     // the last reply has another step after it
+}
+
+// finish is how a turn ends.
+type finish struct {
+	subtype    string // "success" or one of the error subtypes
+	terminal   string // terminal_reason; empty = left out
+	isError    bool
+	errors     []string
+	api        *apiFailure
+	structured json.RawMessage
+	deferred   *protocol.ToolUse
+	result     *string // nil = the last assistant text
+	stop       string  // stop_reason; empty = the last reply's
+	untouched  bool    // the model loop never ran
+	local      string  // the slash command that ran; empty = none
+}
+
+func (t *turn) run() error {
+	end, err := t.play()
+	if err != nil {
+		if t.ctx.Err() == nil || errors.Is(err, errStopped) {
+			return err
+		}
+		if end, err = t.interrupted(); err != nil {
+			return err
+		}
+	}
+	return t.close(end)
+}
+
+// play yields everything of the turn but its result.
+func (t *turn) play() (finish, error) {
+	t.recorded = t.in.Content
+	var command *slash.Expansion
+	call, isCall := t.call()
+	if isCall {
+		if run := t.local(call); run != nil {
+			return run(call)
+		}
+		var failed func() (finish, error)
+		if command, failed = t.expand(call); failed != nil {
+			return failed()
+		}
+	}
+	if command != nil {
+		t.recorded = protocol.Content{Text: call.Tags()}
+	}
+	id, err := t.take()
+	if err != nil {
+		return finish{}, err
+	}
+	out, end, died, err := t.submit()
+	if err != nil || died {
+		return deref(end), err
+	}
+	if err := t.init(id); err != nil {
+		return finish{}, err
+	}
+	if err := t.emitAll(out.Notices); err != nil || end != nil {
+		return deref(end), err
+	}
+	if t.in.NoQuery {
+		empty := ""
+		return finish{subtype: "success", untouched: true, result: &empty}, nil
+	}
+	req := scenarios.Request{Prompt: t.in.Content.Plain(), Injected: t.in.Source == sourceSystem}
+	if command != nil {
+		if req, end, err = t.expanded(call, command); err != nil || end != nil {
+			return deref(end), err
+		}
+	}
+	return t.converse(req)
+}
+
+// take yields the prompt's trace and the session's start; it returns the uuid
+// of the prompt.
+func (t *turn) take() (string, error) {
+	id := t.uuid()
+	t.promptID = t.s.o.NewID()
+	t.s.mu.Lock()
+	t.s.promptID = t.promptID
+	t.s.mu.Unlock()
+	source := t.in.Source
+	if source == "" {
+		source = "sdk"
+	}
+	err := t.emit(&protocol.Prompted{
+		UUID: id, PromptID: t.promptID, Content: t.recorded, Timestamp: t.timestamp(),
+		PermissionMode: t.s.o.Mode(), Source: source,
+	})
+	if err != nil {
+		return "", err
+	}
+	return id, t.sessionStart()
+}
+
+// uuid is that of the prompt: the host's, or a fresh one.
+func (t *turn) uuid() string {
+	if t.id == "" {
+		t.id = t.in.UUID
+	}
+	if t.id == "" {
+		t.id = t.s.o.NewID()
+	}
+	return t.id
+}
+
+// init yields the init event and, if asked to, the prompt itself.
+func (t *turn) init(id string) error {
+	init := t.s.o.Init(t.ctx)
+	init.Type, init.Subtype = "system", "init"
+	init.SessionID, init.UUID = t.s.o.SessionID, t.s.o.NewID()
+	init.Model, init.PermissionMode = Canonical(t.s.ModelName()), t.s.o.Mode()
+	if t.in.UUID != "" {
+		init.UserMessageUUIDs = []string{t.in.UUID}
+	}
+	if err := t.emit(&init); err != nil || !t.s.o.Replay {
+		return err
+	}
+	yes := true
+	return t.emit(&protocol.User{
+		Type: "user", Message: protocol.UserContent{Role: "user", Content: t.in.Content},
+		SessionID: t.s.o.SessionID, UUID: id, Timestamp: t.timestamp(), IsReplay: &yes,
+	})
+}
+
+// converse asks the model until it has nothing more to run.
+func (t *turn) converse(req scenarios.Request) (finish, error) {
+	if t.s.exhausted {
+		return t.budgetSpent(), nil
+	}
+	for {
+		calls, end, err := t.request(req)
+		if err != nil || end != nil {
+			return deref(end), err
+		}
+		if t.overBudget() {
+			return t.budgetSpent(), nil
+		}
+		if len(calls) == 0 && t.more {
+			req = scenarios.Request{Results: []scenarios.Result{}}
+			continue
+		}
+		if len(calls) == 0 {
+			text, again, err := t.goOn()
+			if err != nil || !again {
+				return finish{subtype: "success", terminal: "completed"}, err
+			}
+			req = scenarios.Request{Prompt: text, Injected: true}
+			continue
+		}
+		results, end, err := t.toolRound(calls)
+		if err != nil || end != nil {
+			return deref(end), err
+		}
+		if t.rounds++; t.s.o.MaxTurns > 0 && t.rounds >= t.s.o.MaxTurns {
+			return t.turnsSpent(), nil
+		}
+		if err := t.batchDone(calls, results); err != nil {
+			return finish{}, err
+		}
+		req = scenarios.Request{Results: results}
+	}
+}
+
+// goOn tells whether the CLI itself asks the model again although it has
+// nothing more to run: for a structured output, or because of a Stop hook.
+func (t *turn) goOn() (text string, again bool, err error) {
+	if text, again = t.structured.reminder(t.s.o.Schema); again {
+		return text, true, t.inject(text, true)
+	}
+	return t.keepGoing()
+}
+
+// inject yields text that the CLI itself puts into the conversation.
+func (t *turn) inject(text string, synthetic bool) error {
+	content := protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}
+	return t.emit(&protocol.User{
+		Type: "user", Message: protocol.UserContent{Role: "user", Content: content},
+		SessionID: t.s.o.SessionID, UUID: t.s.o.NewID(), Timestamp: t.timestamp(), IsSynthetic: synthetic,
+	})
+}
+
+// close yields the result.
+func (t *turn) close(end finish) error {
+	s := t.s
+	r := &protocol.Result{
+		Type: "result", Subtype: end.subtype, IsError: end.isError,
+		DurationMS: ms(s.o.Now().Sub(t.started)), DurationAPIMS: ms(t.apiTime),
+		SessionID: s.o.SessionID, UUID: s.o.NewID(), NumTurns: t.numTurns(end),
+		StopReason: t.stopReason, TotalCostUSD: s.totalCost(),
+		Usage: finalUsage(t.usage, t.thinking), ModelUsage: s.modelUsage(),
+		PermissionDenials: append([]protocol.PermissionDenial{}, t.denials...),
+		TerminalReason:    end.terminal,
+		FastModeState:     "off", FastModeDisabledReason: "sdk_opt_in_required",
+		SubagentStats: s.subagents(),
+		SafetyStops:   new(int), QueuedTurnCount: new(int),
+		ResultIndex: s.resultIndex, Errors: end.errors, Origin: t.in.Origin,
+		StructuredOutput: end.structured, LocalCommand: end.local,
+	}
+	s.apiTime += t.apiTime
+	s.wallTime += s.o.Now().Sub(t.started)
+	if t.in.UUID != "" {
+		r.UserMessageUUID, r.UserMessageUUIDs = t.in.UUID, []string{t.in.UUID}
+	}
+	if end.stop != "" {
+		r.StopReason = &end.stop
+	}
+	if end.deferred != nil {
+		r.DeferredToolUse = &protocol.DeferredToolUse{ID: end.deferred.ID, Name: end.deferred.Name, Input: end.deferred.Input}
+	}
+	if end.subtype == "success" {
+		t.closeSuccess(r, end)
+	}
+	if s.o.Compat {
+		r.CostUSD = &r.TotalCostUSD
+	}
+	since := s.takeSince()
+	r.ModelUsageSince = &since
+	s.resultIndex++
+	return t.emit(r)
+}
+
+// numTurns counts the user events of the turn and the prompt itself; a turn
+// that never reached the model has none.
+func (t *turn) numTurns(end finish) int {
+	if end.untouched {
+		return 0
+	}
+	return 1 + t.users
+}
+
+// closeSuccess fills what only the success subtype has, API errors included.
+func (t *turn) closeSuccess(r *protocol.Result, end finish) {
+	r.Result = end.result
+	if r.Result == nil {
+		r.Result = &t.lastText
+	}
+	if t.asked {
+		r.APIErrorStatus = protocol.NullNow[int]()
+	}
+	if f := end.api; f != nil {
+		if f.status != 0 {
+			r.APIErrorStatus = protocol.NullOf(f.status)
+		}
+		r.APIErrorType, r.APIError = f.kind, f.connection
+		return
+	}
+	if !t.firstToken.IsZero() {
+		toRequest, ttft := ms(t.firstAsked.Sub(t.started)), ms(t.firstToken.Sub(t.firstAsked))
+		frame := ms(t.firstToken.Sub(t.started))
+		stream := ttft
+		r.TTFTMS, r.TTFTStreamMS, r.TimeToRequestMS, r.FirstContentFrameMS = &ttft, &stream, &toRequest, &frame
+	}
+}
+
+// emit records an event and hands it to the consumer.
+func (t *turn) emit(ev protocol.Event) error {
+	if u, ok := ev.(*protocol.User); ok && u.ParentToolUseID == nil && u.IsReplay == nil {
+		t.users++
+	}
+	if a, ok := ev.(*protocol.Assistant); ok && a.ParentToolUseID == nil {
+		t.s.leaf = a.UUID
+	}
+	if tr := t.s.o.Transcript; tr != nil && !t.s.warned {
+		if err := tr.Record(ev); err != nil {
+			t.s.warned = true
+			if err := t.emit(&protocol.Warning{Text: "the session is not saved: " + err.Error()}); err != nil {
+				return err
+			}
+		}
+	}
+	if !t.yield(ev, nil) {
+		return errStopped
+	}
+	return nil
+}
+
+// sleep waits; a cancelled turn gives the ctx's error.
+func (t *turn) sleep(d time.Duration) error {
+	if d <= 0 {
+		return t.ctx.Err()
+	}
+	return t.s.o.Sleep(t.ctx, d)
+}
+
+// timestampFormat is that of all timestamps on the stream.
+const timestampFormat = "2006-01-02T15:04:05.000Z"
+
+func (t *turn) timestamp() string { return t.s.o.Now().UTC().Format(timestampFormat) }
+
+// apiID makes an id as the API writes them: msg_01…, toolu_01…, req_01….
+func (t *turn) apiID(prefix string) string {
+	return prefix + "_01" + strings.ReplaceAll(t.s.o.NewID(), "-", "")[:22]
+}
+
+func ms(d time.Duration) int { return int(d / time.Millisecond) }
+
+func deref(f *finish) finish {
+	if f == nil {
+		return finish{}
+	}
+	return *f
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

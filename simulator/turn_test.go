@@ -1,0 +1,400 @@
+package simulator_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// fakeModel plays replies in order and keeps the requests.
+type fakeModel struct {
+	replies  []scenarios.Reply
+	requests []scenarios.Request
+}
+
+func (m *fakeModel) Next(_ context.Context, r scenarios.Request) (scenarios.Reply, error) {
+	m.requests = append(m.requests, r)
+	if len(m.replies) == 0 {
+		return text("done"), nil
+	}
+	reply := m.replies[0]
+	if len(m.replies) > 1 {
+		m.replies = m.replies[1:]
+	}
+	return reply, nil
+}
+
+func text(s string) scenarios.Reply {
+	return scenarios.Reply{Blocks: []protocol.Block{protocol.Text(s)}}
+}
+
+func calls(inputs ...string) scenarios.Reply {
+	var r scenarios.Reply
+	for _, in := range inputs {
+		name, input, _ := strings.Cut(in, " ")
+		r.Blocks = append(r.Blocks, protocol.ToolUse{Name: name, Input: json.RawMessage(input)})
+	}
+	return r
+}
+
+// fakeTools has the tools Read (read-only), Slow (read-only, 1 s), Write (100 ms)
+// and Fail; each notes when it ran.
+type fakeTools struct{ log chan string }
+
+func (f fakeTools) Tools(context.Context) ([]protocol.Tool, error) {
+	return []protocol.Tool{
+		{Name: "Read", ReadOnly: true},
+		{Name: "Slow", ReadOnly: true},
+		{Name: "Write"},
+		{Name: "Fail"},
+		{Name: "mcp__my_server__echo", RawName: "echo", Server: "my.server", ServerTitle: "srv"},
+	}, nil
+}
+
+func (f fakeTools) Execute(ctx context.Context, call protocol.ToolUse) (protocol.ToolResult, error) {
+	switch call.Name {
+	case "Read", "mcp__my_server__echo":
+	case "Slow":
+		if err := simulator.Sleep(ctx, time.Second); err != nil {
+			return protocol.ToolResult{}, err
+		}
+	case "Write":
+		if err := simulator.Sleep(ctx, 100*time.Millisecond); err != nil {
+			return protocol.ToolResult{}, err
+		}
+	case "Fail":
+		return protocol.ErrorResult("it failed"), nil
+	default:
+		return protocol.ToolResult{}, executor.ErrUnknownTool
+	}
+	if f.log != nil {
+		f.log <- call.Name
+	}
+	return protocol.ToolResult{Content: protocol.Content{Text: call.Name + " ran"}}, nil
+}
+
+func newSimulator(t *testing.T, o simulator.Options) *simulator.Simulator {
+	t.Helper()
+	n := 0
+	o.NewID = func() string { n++; return fmt.Sprintf("%08d-0000-4000-8000-000000000000", n) }
+	o.SessionID = "S"
+	o.Init = func(context.Context) protocol.Init { return protocol.Init{} }
+	if o.Executor == nil {
+		o.Executor = fakeTools{}
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s, err := simulator.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// turn runs one prompt and renders its wire events, one short line each.
+func turn(ctx context.Context, t *testing.T, s *simulator.Simulator, prompt string) ([]string, *protocol.Result) {
+	t.Helper()
+	var lines []string
+	var result *protocol.Result
+	for ev, err := range s.Turn(ctx, protocol.UserMessage{Content: protocol.Content{Text: prompt}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r, ok := ev.(*protocol.Result); ok {
+			result = r
+		}
+		if line := brief(ev); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	return lines, result
+}
+
+func brief(ev protocol.Event) string {
+	switch ev := ev.(type) {
+	case *protocol.Init:
+		return "init"
+	case *protocol.Assistant:
+		switch b := ev.Message.Content[0].(type) {
+		case protocol.TextBlock:
+			return strings.TrimSpace(fmt.Sprintf("assistant text %q %s", b.Text, ev.Error))
+		case protocol.ToolUse:
+			return "assistant tool_use " + b.Name
+		case protocol.ThinkingBlock:
+			return "assistant thinking"
+		}
+	case *protocol.User:
+		b := ev.Message.Content.Blocks[0]
+		if r, ok := b.(protocol.ToolResultBlock); ok {
+			return fmt.Sprintf("user tool_result %q error=%v", r.Content.Plain(), r.IsError != nil && *r.IsError)
+		}
+		return fmt.Sprintf("user text %q", ev.Message.Content.Plain())
+	case *protocol.PermissionDenied:
+		return "permission_denied " + ev.ToolName
+	case *protocol.APIRetry:
+		return fmt.Sprintf("api_retry %d/%d %s", ev.Attempt, ev.MaxRetries, ev.Error)
+	case *protocol.System:
+		return ev.Subtype
+	case *protocol.StreamEvent:
+		raw, _ := protocol.Marshal(ev.Event)
+		var kind struct{ Type string }
+		_ = json.Unmarshal(raw, &kind)
+		return kind.Type
+	case *protocol.Result:
+		return fmt.Sprintf("result %s error=%v turns=%d %s", ev.Subtype, ev.IsError, ev.NumTurns, ev.TerminalReason)
+	}
+	return ""
+}
+
+// Orders are those of the recorded runs p-stream-json, tool-read, tool-multi,
+// think, partial-tool and tool-unknown.
+func TestOrderOfEvents(t *testing.T) {
+	tests := []struct {
+		name    string
+		o       simulator.Options
+		replies []scenarios.Reply
+		want    []string
+	}{
+		{"plain", simulator.Options{}, []scenarios.Reply{text("hello")}, []string{
+			"init", `assistant text "hello"`, "result success error=false turns=1 completed",
+		}},
+		{"tool", simulator.Options{}, []scenarios.Reply{calls(`Read {}`), text("done")}, []string{
+			"init", "assistant tool_use Read", `user tool_result "Read ran" error=false`, `assistant text "done"`,
+			"result success error=false turns=2 completed",
+		}},
+		{"a failed call does not stop its siblings", simulator.Options{}, []scenarios.Reply{calls(`Fail {}`, `Write {}`), text("done")}, []string{
+			"init", "assistant tool_use Fail", "assistant tool_use Write", `user tool_result "it failed" error=true`,
+			`user tool_result "Write ran" error=false`, `assistant text "done"`, "result success error=false turns=3 completed",
+		}},
+		{"read-only neighbours end in their own order", simulator.Options{}, []scenarios.Reply{calls(`Slow {}`, `Read {}`), text("done")}, []string{
+			"init", "assistant tool_use Slow", "assistant tool_use Read", `user tool_result "Read ran" error=false`,
+			`user tool_result "Slow ran" error=false`, `assistant text "done"`, "result success error=false turns=3 completed",
+		}},
+		{"in call order when repeatable", simulator.Options{InOrder: true}, []scenarios.Reply{calls(`Slow {}`, `Read {}`), text("done")}, []string{
+			"init", "assistant tool_use Slow", "assistant tool_use Read", `user tool_result "Slow ran" error=false`,
+			`user tool_result "Read ran" error=false`, `assistant text "done"`, "result success error=false turns=3 completed",
+		}},
+		{"unknown tool", simulator.Options{}, []scenarios.Reply{calls(`Frobnicate {"a":1}`), text("done")}, []string{
+			"init", "assistant tool_use Frobnicate",
+			`user tool_result "<tool_use_error>Error: No such tool available: Frobnicate</tool_use_error>" error=true`,
+			`assistant text "done"`, "result success error=false turns=2 completed",
+		}},
+		{"canonical names", simulator.Options{}, []scenarios.Reply{calls(`my.server/echo {}`), text("done")}, []string{
+			"init", "assistant tool_use mcp__my_server__echo", `user tool_result "mcp__my_server__echo ran" error=false`,
+			`assistant text "done"`, "result success error=false turns=2 completed",
+		}},
+		{"thinking", simulator.Options{}, []scenarios.Reply{{Blocks: []protocol.Block{protocol.ThinkingBlock{Thinking: "hm"}, protocol.Text("x")}}}, []string{
+			"init", "thinking_tokens", "assistant thinking", `assistant text "x"`, "result success error=false turns=1 completed",
+		}},
+		{"partial messages", simulator.Options{Partial: true}, []scenarios.Reply{
+			{Blocks: []protocol.Block{protocol.Text("word"), protocol.ToolUse{Name: "Read", Input: json.RawMessage(`{"a":1}`)}}},
+			text("done"),
+		}, []string{
+			"init", "status", "message_start",
+			"content_block_start", "content_block_delta", `assistant text "word"`, "content_block_stop",
+			"content_block_start", "content_block_delta", "content_block_delta", "assistant tool_use Read", "content_block_stop",
+			"message_delta", "message_stop", `user tool_result "Read ran" error=false`,
+			"status", "message_start", "content_block_start", "content_block_delta", `assistant text "done"`, "content_block_stop",
+			"message_delta", "message_stop", "result success error=false turns=2 completed",
+		}},
+		{"a step without calls is followed by the next", simulator.Options{}, []scenarios.Reply{
+			{Blocks: []protocol.Block{protocol.Text("one")}, More: true}, text("two"),
+		}, []string{
+			"init", `assistant text "one"`, `assistant text "two"`, "result success error=false turns=1 completed",
+		}},
+		{"empty reply", simulator.Options{}, []scenarios.Reply{{}}, []string{
+			"init", `assistant text ""`, "result success error=false turns=1 completed",
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tt.o.Model = &fakeModel{replies: tt.replies}
+				got, _ := turn(t.Context(), t, newSimulator(t, tt.o), "hi")
+				if diff := cmp.Diff(tt.want, got); diff != "" {
+					t.Errorf("events (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// Two MCP sleeps of 600 and 300 ms took the real CLI 920 ms: what is not known
+// to be read-only runs one after another.
+func TestWritingCallsRunInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{calls(`Write {}`, `Write {}`, `Slow {}`, `Slow {}`), text("done")}}})
+		began := time.Now()
+		turn(t.Context(), t, s, "hi")
+		if took := time.Since(began); took != 1200*time.Millisecond {
+			t.Errorf("took %s, want 2 × 100 ms one after the other and 1 s for two at once", took)
+		}
+	})
+}
+
+func TestMaxTurns(t *testing.T) {
+	model := &fakeModel{replies: []scenarios.Reply{calls(`Read {}`)}}
+	got, result := turn(t.Context(), t, newSimulator(t, simulator.Options{Model: model, MaxTurns: 2}), "loop")
+	want := []string{
+		"init", "assistant tool_use Read", `user tool_result "Read ran" error=false`,
+		"assistant tool_use Read", `user tool_result "Read ran" error=false`, "result error_max_turns error=true turns=3 max_turns",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"Reached maximum number of turns (2)"}, result.Errors); diff != "" || *result.StopReason != "tool_use" || result.Result != nil {
+		t.Errorf("result %+v\n%s", result, diff)
+	}
+}
+
+// The check comes after the reply: the call that is pending does not run, and
+// later prompts of the session get the same answer without a request.
+func TestMaxBudget(t *testing.T) {
+	reply := calls(`Read {}`)
+	reply.Usage = &scenarios.Usage{InputTokens: 1_000_000, OutputTokens: 100_000}
+	model := &fakeModel{replies: []scenarios.Reply{reply}}
+	s := newSimulator(t, simulator.Options{Model: model, MaxBudgetUSD: 0.5})
+	got, result := turn(t.Context(), t, s, "loop")
+	want := []string{"init", "assistant tool_use Read", "result error_max_budget_usd error=true turns=1 budget_exhausted"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"Reached maximum budget ($0.5)"}, result.Errors); diff != "" {
+		t.Error(diff)
+	}
+	if got, _ = turn(t.Context(), t, s, "again"); len(got) != 2 || len(model.requests) != 1 {
+		t.Errorf("second prompt: %q after %d requests", got, len(model.requests))
+	}
+}
+
+func TestUsageAndCostAddUp(t *testing.T) {
+	first, last := calls(`Read {}`), text("done")
+	first.Usage, last.Usage = &scenarios.Usage{InputTokens: 10, OutputTokens: 5}, &scenarios.Usage{InputTokens: 20, OutputTokens: 7}
+	s := newSimulator(t, simulator.Options{
+		Model: &fakeModel{replies: []scenarios.Reply{first, last}},
+		Costs: map[string]protocol.ModelUsage{"claude-opus-5-5": {InputTokens: 1000, CostUSD: 1}},
+	})
+	_, r := turn(t.Context(), t, s, "hi")
+	if r.Usage.InputTokens != 30 || r.Usage.OutputTokens != 12 {
+		t.Errorf("usage of the turn: %+v", r.Usage)
+	}
+	m := r.ModelUsage["claude-opus-5-5"]
+	if m.InputTokens != 1030 || m.OutputTokens != 12 {
+		t.Errorf("usage of the session: %+v", m)
+	}
+	if since := (*r.ModelUsageSince)["claude-opus-5-5"]; since.InputTokens != 30 {
+		t.Errorf("usage since the last result: %+v", since)
+	}
+	if r.TotalCostUSD != m.CostUSD || r.TotalCostUSD <= 1 {
+		t.Errorf("cost %v, of the model %v", r.TotalCostUSD, m.CostUSD)
+	}
+}
+
+// An interrupt while a tool runs: the call is rejected, the turn has its result
+// and the next prompt works (checklist row 29).
+func TestInterruptTool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{calls(`Slow {}`, `Write {}`), text("after")}}})
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		got, result := turn(ctx, t, s, "hi")
+		rejected := fmt.Sprintf("user tool_result %q error=true", executor.Interrupted().Content.Text)
+		want := []string{
+			"init", "assistant tool_use Slow", "assistant tool_use Write", rejected, rejected,
+			`user text "[Request interrupted by user for tool use]"`, "result error_during_execution error=true turns=4 aborted_tools",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		if *result.StopReason != "tool_use" {
+			t.Errorf("stop reason %q", *result.StopReason)
+		}
+		if got, _ = turn(t.Context(), t, s, "next"); got[len(got)-1] != "result success error=false turns=1 completed" {
+			t.Errorf("next prompt: %q", got)
+		}
+	})
+}
+
+func TestInterruptStreaming(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSimulator(t, simulator.Options{
+			Model:  &fakeModel{replies: []scenarios.Reply{text("one two three four")}},
+			Stream: scenarios.Stream{TokensPerSecond: 1},
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
+		defer cancel()
+		got, result := turn(ctx, t, s, "hi")
+		want := []string{
+			"init", `assistant text "one two "`, `user text "[Request interrupted by user]"`,
+			"result error_during_execution error=true turns=2 aborted_streaming",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+		if result.StopReason != nil {
+			t.Errorf("stop reason %q", *result.StopReason)
+		}
+	})
+}
+
+// A consumer that leaves ends the tools it does not wait for.
+func TestConsumerLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{calls(`Read {}`, `Slow {}`)}}})
+		began := time.Now()
+		for ev := range s.Turn(t.Context(), protocol.UserMessage{}) {
+			if _, ok := ev.(*protocol.User); ok {
+				break
+			}
+		}
+		if took := time.Since(began); took >= time.Second {
+			t.Errorf("took %s", took)
+		}
+	})
+}
+
+func TestCrashComesOutAsAnError(t *testing.T) {
+	s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{{Failure: &scenarios.Failure{Type: scenarios.FailCrash, ExitCode: 7}}}}})
+	var got error
+	for _, err := range s.Turn(t.Context(), protocol.UserMessage{}) {
+		got = err
+	}
+	if crash, ok := errors.AsType[*simulator.Crash](got); !ok || crash.ExitCode != 7 {
+		t.Errorf("error %v", got)
+	}
+}
+
+type failingTranscript struct{}
+
+func (failingTranscript) Record(protocol.Event) error { return errors.New("no space left on device") }
+
+func TestTranscriptThatFailsIsOneWarning(t *testing.T) {
+	s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Transcript: failingTranscript{}})
+	warnings := 0
+	last := ""
+	for ev, err := range s.Turn(t.Context(), protocol.UserMessage{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := ev.(*protocol.Warning); ok {
+			warnings++
+		}
+		last = brief(ev)
+	}
+	if warnings != 1 || last != "result success error=false turns=1 completed" {
+		t.Errorf("%d warnings, last event %q", warnings, last)
+	}
+}
