@@ -11,6 +11,7 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/claudeless/claudeless/mcp/record"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -109,18 +110,52 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 		tool: tool, req: c, maxTotal: s.cfg.MaxTotal,
 		limit: orDefault(c.Timeout, orDefault(s.cfg.Timeout, m.o.ToolTimeout)),
 	}
+	var began time.Time
+	if m.o.Records != nil {
+		began = m.o.Records.Now()
+	}
 	result, err := conn.call(ctx, k)
+	m.record(k, began, result, err)
 	return tool, result, err
+}
+
+// record keeps a call that is over.
+func (m *Manager) record(k toolCall, began time.Time, result json.RawMessage, err error) {
+	if m.o.Records == nil {
+		return
+	}
+	c := record.Call{
+		Server: k.tool.Server, Tool: k.tool.Name, RawTool: k.tool.RawName, ToolUseID: k.req.ToolUseID,
+		Input: arguments(k.req.Input), Result: result, StartedAt: began,
+	}
+	var rpc *RPCError
+	switch {
+	case errors.As(err, &rpc):
+		c.Error, c.ErrorCode = rpc.Message, rpc.Code
+	case err != nil:
+		c.Error = errorText(err)
+	}
+	m.o.Records.Add(c)
+}
+
+// arguments is a tool's input as it is sent: always an object.
+func arguments(input json.RawMessage) json.RawMessage {
+	if kindOf(input) == "object" && json.Valid(input) {
+		return input
+	}
+	return json.RawMessage(`{}`)
 }
 
 // acquire returns the server's connection, and starts a lost server again.
 func (s *server) acquire(ctx context.Context) (*conn, error) {
-	st, _ := s.look()
+	st, err := s.known(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if st.state == StateLost {
 		if err := s.send(ctx, StateConnected); err != nil {
 			return nil, fmt.Errorf("%w: %s: %v", ErrNotConnected, s.cfg.Name, err)
 		}
-		var err error
 		if st, err = s.settle(ctx); err != nil {
 			return nil, err
 		}
@@ -132,6 +167,25 @@ func (s *server) acquire(ctx context.Context) (*conn, error) {
 		return nil, fmt.Errorf("%w: %s", ErrNotConnected, s.cfg.Name)
 	}
 	return st.conn, nil
+}
+
+// known returns the status once it no longer speaks of a connection that is
+// gone: noticing the loss and saying why takes a moment, and a call right after
+// a crash must not meet the dead connection again.
+func (s *server) known(ctx context.Context) (status, error) {
+	for {
+		st, changed := s.look()
+		if st.conn == nil || !st.conn.isLost() {
+			return st, nil
+		}
+		select {
+		case <-changed:
+		case <-s.done:
+			return st, errClosed
+		case <-ctx.Done():
+			return st, ctx.Err()
+		}
+	}
 }
 
 // toolCall is one call with its limits settled.
@@ -181,6 +235,9 @@ func (c *conn) call(ctx context.Context, k toolCall) (json.RawMessage, error) {
 			result, err = withProgress(l.queue, k.req.OnProgress, send)
 		}
 	}
+	if errors.Is(err, ErrConnectionClosed) && !c.remote {
+		c.lose()
+	}
 	var unreachable *url.Error
 	if c.remote && ctx.Err() == nil && errors.As(err, &unreachable) && !errors.As(err, new(*dialError)) {
 		c.lose()
@@ -195,10 +252,7 @@ func (c *conn) call(ctx context.Context, k toolCall) (json.RawMessage, error) {
 func callRequest(k toolCall, token int64) wire.CallToolRequest {
 	var req wire.CallToolRequest
 	req.Params.Name = k.tool.RawName
-	req.Params.Arguments = json.RawMessage(`{}`)
-	if kindOf(k.req.Input) == "object" && json.Valid(k.req.Input) {
-		req.Params.Arguments = k.req.Input
-	}
+	req.Params.Arguments = arguments(k.req.Input)
 	req.Params.Meta = &wire.Meta{ProgressToken: token}
 	if k.req.ToolUseID != "" {
 		req.Params.Meta.AdditionalFields = map[string]any{"claudecode/toolUseId": k.req.ToolUseID}

@@ -37,6 +37,13 @@ type ServerConfig struct {
 	CWD     string // empty = Options.CWD
 	URL     string
 	Headers map[string]string
+	// HeadersHelper is a shell command that prints more headers, as a JSON
+	// object of strings, which outrank Headers; it runs at each connect and once
+	// more when a call is refused. Empty = none.
+	HeadersHelper string
+	// OrSSE takes an http server for one of the older transport when there is
+	// nothing that takes messages at its URL (HTTP 404 or 405).
+	OrSSE bool
 	// Timeout bounds one call between two signs of life; 0 = the manager's.
 	Timeout time.Duration
 	// MaxTotal bounds one call altogether; 0 = no bound.

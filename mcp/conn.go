@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,8 @@ import (
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/claudeless/claudeless/mcp/internal/trace"
 )
 
 const (
@@ -22,7 +25,11 @@ const (
 	// some die of and some answer with nonsense.
 	protocolVersion = "2025-11-25"
 	cancelLimit     = 5 * time.Second
-	maxPages        = 1000
+	// A server that says nothing to the probe is taken for an older one after
+	// this time or share of the time to connect.
+	probeLimit = 3 * time.Second
+	probeShare = 0.3
+	maxPages   = 1000
 )
 
 // conn is one live connection to a server: a transport, the client on it, and
@@ -39,8 +46,12 @@ type conn struct {
 	junk func() (n int, first string)
 	pid  int
 
-	lost     chan struct{} // closed once when the server went away
-	loseOnce sync.Once
+	lost       chan struct{} // closed once when the server went away
+	loseOnce   sync.Once
+	silence    atomic.Bool // it was given up since it no longer answers
+	debug      *trace.Log
+	retryPause time.Duration
+	updated    func(uri string) // a subscribed resource changed
 	// kick has a token when a list_changed came. changes counts them; current
 	// is the count the lists in use are good for.
 	kick             chan struct{}
@@ -55,8 +66,10 @@ type conn struct {
 	greeting wire.InitializeRequest
 	hello    handshake
 
-	remote  bool       // over HTTP: there is no process whose end would show
-	session sync.Mutex // one renewal of the session at a time
+	remote        bool       // over HTTP: there is no process whose end would show
+	stopListening func()     // of the newer era; nil = notifications come unasked
+	refused       func() int // HTTP status of the last answer; nil = not over HTTP
+	session       sync.Mutex // one renewal of the session at a time
 
 	// deliver takes a message the host of an SDK server sent by itself.
 	deliver func(ctx context.Context, message json.RawMessage) error
@@ -92,12 +105,22 @@ type listener struct {
 	queue chan Progress // nil = only the sign of life is wanted
 }
 
+// era is the family of protocol versions that is tried.
+type era int
+
+const (
+	eraLegacy era = iota // initialize, up to 2025-11-25
+	eraProbe             // server/discover first, 2026-07-28
+)
+
 // newConn puts a client on a transport.
-func newConn(s *server, inner transport.Interface, debug *debugLog) *conn {
+func newConn(s *server, inner transport.Interface, debug *trace.Log, e era) *conn {
 	c := &conn{
 		lost:      make(chan struct{}),
 		kick:      make(chan struct{}, 1),
 		listeners: map[int64]*listener{},
+		debug:     debug, retryPause: s.m.o.RetryPause,
+		updated: func(uri string) { s.m.updated(s.cfg.Name, uri) },
 	}
 	c.link = &link{inner: inner, debug: debug, answer: s.answer, notified: c.notified}
 	capabilities := wire.ClientCapabilities{
@@ -106,12 +129,21 @@ func newConn(s *server, inner transport.Interface, debug *debugLog) *conn {
 		}{},
 		Elicitation: &wire.ElicitationCapability{},
 	}
+	if s.m.o.Sample != nil {
+		capabilities.Sampling = &wire.SamplingCapability{}
+	}
 	if s.cfg.Type == typeSDK { // its host asks the user itself
 		capabilities = wire.ClientCapabilities{}
 	}
-	c.client = client.NewClient(c.link,
-		client.WithProtocolVersion(protocolVersion),
-		client.WithClientCapabilities(capabilities))
+	options := []client.ClientOption{client.WithClientCapabilities(capabilities)}
+	if e == eraLegacy {
+		options = append(options, client.WithProtocolVersion(protocolVersion))
+	} else {
+		patience := time.Duration(float64(s.connectTimeout()) * probeShare)
+		options = append(options, client.WithDiscoverTimeout(min(patience, probeLimit)),
+			client.WithElicitationHandler(asker{s}), client.WithRootsHandler(asker{s}))
+	}
+	c.client = client.NewClient(c.link, options...)
 	return c
 }
 
@@ -148,11 +180,22 @@ func (c *conn) open(ctx, limit context.Context, version string) error {
 		Name: "claude-code", Title: "Claude Code", Version: version,
 		WebsiteURL: "https://claude.com/claude-code",
 	}
-	if _, err := c.client.Initialize(context.WithValue(limit, exchangeKey{}, ex), c.greeting); err != nil {
+	result, err := c.client.Initialize(context.WithValue(limit, exchangeKey{}, ex), c.greeting)
+	if err != nil {
 		return err
 	}
 	if err := json.Unmarshal(ex.result, &c.hello); err != nil {
 		return fmt.Errorf("reading the answer to initialize: %w", err)
+	}
+	if c.link.modern.Load() { // says its name and version elsewhere
+		c.hello.ProtocolVersion = result.ProtocolVersion
+		c.hello.ServerInfo = ServerInfo{Name: result.ServerInfo.Name, Title: result.ServerInfo.Title, Version: result.ServerInfo.Version}
+		c.stopListening, err = c.client.ListenAsync(ctx, wire.SubscriptionFilter{
+			ToolsListChanged: true, PromptsListChanged: true, ResourcesListChanged: true,
+		}, func(err error) { c.debug.Printf("no notifications: %v", err) })
+		if err != nil {
+			return err
+		}
 	}
 	if c.opened != nil {
 		c.opened()
@@ -163,6 +206,9 @@ func (c *conn) open(ctx, limit context.Context, version string) error {
 // close ends the connection and everything below it; it is bounded and may be
 // called more than once.
 func (c *conn) close(ctx context.Context) {
+	if c.stopListening != nil {
+		c.stopListening()
+	}
 	_ = c.client.Close() // a server that is gone already is no error
 	if c.closeTransport != nil {
 		c.closeTransport(ctx)
@@ -183,7 +229,23 @@ func (c *conn) notified(method string, params map[string]any) {
 		}
 	case string(wire.MethodNotificationProgress):
 		c.progress(params)
+	case wire.MethodNotificationResourceUpdated:
+		if uri, ok := params["uri"].(string); ok {
+			c.updated(uri)
+		}
+	case "notifications/message":
+		c.log(params)
 	}
+}
+
+// log writes what a server logs to the debug log.
+func (c *conn) log(params map[string]any) {
+	const longest = 2000
+	text, err := json.Marshal(params["data"])
+	if err != nil || c.debug == nil {
+		return
+	}
+	c.debug.Printf("log %v: %.*s", params["level"], longest, text)
 }
 
 func (c *conn) progress(params map[string]any) {
@@ -263,9 +325,10 @@ func plainError(err error) error {
 	return err
 }
 
-// connect makes one attempt. The connection it returns lives as long as life;
-// the attempt ends with ctx and after the connect time-out.
-func (s *server) connect(life, ctx context.Context) dialResult {
+// connect makes one attempt, of several tries when a remote server fails in a
+// way that may pass. The connection it returns lives as long as life; the
+// attempt ends with ctx and after the connect time-out.
+func (s *server) connect(life, ctx context.Context, retries int) dialResult {
 	release, err := s.m.slot(ctx, s.cfg.Type)
 	if err != nil {
 		return dialResult{err: err}
@@ -274,29 +337,27 @@ func (s *server) connect(life, ctx context.Context) dialResult {
 	limit, stop := context.WithTimeout(ctx, s.connectTimeout())
 	defer stop()
 	cfg, unset := expandConfig(s.cfg, lookupFunc(s.m.o.Environ, s.m.o.CWD))
-	debug := s.m.debugFor(cfg)
+	debug := s.m.debug.Log(cfg.Name, cfg.Env, cfg.Headers)
 	for _, name := range unset {
-		debug.printf("variable %s is not set", name)
+		debug.Printf("variable %s is not set", name)
 	}
-	debug.printf("connecting (%s)", cmp.Or(cfg.Type, typeStdio))
+	debug.Printf("connecting (%s)", cmp.Or(cfg.Type, typeStdio))
 	var c *conn
 	var got lists
-	for attempt := 0; ; attempt++ {
+	for attempt := range retries + 1 {
 		c, got, err = s.shake(life, limit, cfg, debug)
-		if err == nil || attempt == len(listRetries) || !errors.As(err, &transientError{}) {
-			break
-		}
-		if sleep(limit, listRetries[attempt]) != nil {
+		if err == nil || attempt == retries || !errors.As(err, &transientError{}) ||
+			sleep(limit, s.m.o.RetryPause<<attempt) != nil {
 			break
 		}
 	}
 	if err != nil {
-		debug.printf("failed: %v", err)
+		debug.Printf("failed: %v", err)
 		return dialResult{err: err}
 	}
-	debug.printf("connected, %d tools", len(got.tools))
+	debug.Printf("connected, %d tools", len(got.tools))
 	for _, w := range got.warnings {
-		debug.printf("%s", w)
+		debug.Printf("%s", w)
 	}
 	return dialResult{conn: c, lists: got}
 }
@@ -306,9 +367,34 @@ type transientError struct{ error }
 
 func (e transientError) Unwrap() error { return e.error }
 
-// shake dials once, does the handshake and fetches the lists.
-func (s *server) shake(life, limit context.Context, cfg ServerConfig, debug *debugLog) (*conn, lists, error) {
-	c, err := s.dialType(life, limit, cfg, debug)
+// shake connects in the era and over the transport that the server knows.
+func (s *server) shake(life, limit context.Context, cfg ServerConfig, debug *trace.Log) (*conn, lists, error) {
+	if s.m.o.Probe && (cfg.Type == typeStdio || cfg.Type == typeHTTP) {
+		c, got, err := s.try(life, limit, cfg, debug, eraProbe)
+		if !errors.Is(err, errLegacyServer) {
+			return c, got, err
+		}
+	}
+	c, got, err := s.try(life, limit, cfg, debug, eraLegacy)
+	if cfg.OrSSE && errors.Is(err, errNoEndpoint) {
+		debug.Printf("no streamable HTTP here, trying sse")
+		cfg.Type = typeSSE
+		return s.try(life, limit, cfg, debug, eraLegacy)
+	}
+	return c, got, err
+}
+
+var (
+	// errLegacyServer says that a server does not know the newer era.
+	errLegacyServer = errors.New("server knows initialize only")
+	// errNoEndpoint says that there is nothing at the URL, or nothing that
+	// takes messages.
+	errNoEndpoint = errors.New("no streamable HTTP endpoint")
+)
+
+// try dials once, does the handshake and fetches the lists.
+func (s *server) try(life, limit context.Context, cfg ServerConfig, debug *trace.Log, e era) (*conn, lists, error) {
+	c, err := s.dialType(life, limit, cfg, debug, e)
 	if err != nil {
 		if cfg.Type == typeSSE && transient(err) {
 			err = transientError{err}
@@ -322,27 +408,19 @@ func (s *server) shake(life, limit context.Context, cfg ServerConfig, debug *deb
 	if err == nil {
 		return c, got, nil
 	}
+	died := e == eraProbe && !c.remote && c.isLost() && c.hello.ProtocolVersion == ""
+	missing := c.refused != nil && (c.refused() == http.StatusNotFound || c.refused() == http.StatusMethodNotAllowed)
 	explained := s.explain(limit, c, err)
 	c.close(context.WithoutCancel(life))
-	if c.remote && transient(err) {
+	switch {
+	case died || errors.Is(err, errLegacyServer):
+		explained = errLegacyServer
+	case missing && errors.Is(err, transport.ErrLegacySSEServer):
+		explained = errors.Join(errNoEndpoint, explained)
+	case c.remote && transient(err):
 		explained = transientError{explained}
 	}
 	return nil, lists{}, explained
-}
-
-func (s *server) dialType(life, limit context.Context, cfg ServerConfig, debug *debugLog) (*conn, error) {
-	switch cfg.Type {
-	case "", typeStdio:
-		return s.dialStdio(limit, cfg, debug)
-	case typeHTTP:
-		return s.dialHTTP(cfg, debug)
-	case typeSSE:
-		return s.dialSSE(life, limit, cfg, debug)
-	case typeSDK:
-		return s.dialSDK(cfg, debug)
-	default:
-		return nil, fmt.Errorf("transport %q is not supported", cfg.Type)
-	}
 }
 
 func (s *server) connectTimeout() time.Duration {
@@ -394,90 +472,14 @@ func (s *server) explain(limit context.Context, c *conn, err error) error {
 	return &dialError{Reason: err.Error(), Wire: err.Error()}
 }
 
-// sdkTransport carries messages to a server inside the SDK host.
-type sdkTransport struct {
-	name string
-	send func(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
-
-	mu       sync.Mutex
-	notified func(wire.JSONRPCNotification)
-	handler  transport.RequestHandler
-}
-
-// dialSDK puts a client on a server of the SDK host.
-func (s *server) dialSDK(cfg ServerConfig, debug *debugLog) (*conn, error) {
-	if s.m.o.SDK == nil {
-		return nil, errors.New("there is no SDK host")
-	}
-	t := &sdkTransport{name: cfg.Name, send: s.m.o.SDK}
-	c := newConn(s, t, debug)
-	c.deliver = t.deliver
-	return c, nil
-}
-
-func (t *sdkTransport) Start(context.Context) error { return nil }
-func (t *sdkTransport) Close() error                { return nil }
-func (t *sdkTransport) GetSessionId() string        { return "" }
-
-func (t *sdkTransport) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
-	message, err := json.Marshal(req)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := t.send(ctx, t.name, message)
-	if err != nil {
-		return nil, err
-	}
-	resp := &transport.JSONRPCResponse{}
-	return resp, json.Unmarshal(answer, resp)
-}
-
-func (t *sdkTransport) SendNotification(ctx context.Context, n wire.JSONRPCNotification) error {
-	message, err := json.Marshal(n)
-	if err != nil {
-		return err
-	}
-	_, err = t.send(ctx, t.name, message)
-	return err
-}
-
-func (t *sdkTransport) SetNotificationHandler(f func(wire.JSONRPCNotification)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.notified = f
-}
-
-func (t *sdkTransport) SetRequestHandler(f transport.RequestHandler) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.handler = f
-}
-
-// deliver takes a notification, or a request, which is answered.
-func (t *sdkTransport) deliver(ctx context.Context, message json.RawMessage) error {
-	var req transport.JSONRPCRequest
-	if err := json.Unmarshal(message, &req); err != nil {
-		return fmt.Errorf("reading a message of MCP server %q: %w", t.name, err)
-	}
-	t.mu.Lock()
-	notified, handler := t.notified, t.handler
-	t.mu.Unlock()
-	if req.ID.IsNil() {
-		var n wire.JSONRPCNotification
-		if err := json.Unmarshal(message, &n); err != nil {
-			return fmt.Errorf("reading a message of MCP server %q: %w", t.name, err)
-		}
-		notified(n)
+// again starts a new session for a server that forgot the old one; calls that
+// met the loss together share one handshake.
+func (c *conn) again(ctx context.Context) error {
+	c.session.Lock()
+	defer c.session.Unlock()
+	if c.link.GetSessionId() != "" {
 		return nil
 	}
-	resp, err := handler(ctx, req)
-	if err != nil {
-		return err
-	}
-	answer, err := json.Marshal(resp)
-	if err != nil {
-		return err
-	}
-	_, err = t.send(ctx, t.name, answer)
+	_, err := c.client.Initialize(ctx, c.greeting)
 	return err
 }

@@ -111,7 +111,7 @@ func TestCanonicalName(t *testing.T) {
 func TestRouting(t *testing.T) {
 	off := config(t, "off", "ok")
 	off.Disabled = true
-	var debug strings.Builder
+	var debug logBuffer
 	m := start(t, Options{Debug: &debug, Servers: []ServerConfig{
 		config(t, "a b", "pages"), config(t, "a.b", "pages"), config(t, "x", "ok"), config(t, "bad", "crash-at-start"), off,
 	}})
@@ -138,9 +138,7 @@ func TestRouting(t *testing.T) {
 	if n := len(m.HiddenTools()); n != 3 {
 		t.Errorf("%d hidden tools", n)
 	}
-	m.debug.mu.Lock()
 	log := debug.String()
-	m.debug.mu.Unlock()
 	if !strings.Contains(log, `[mcp] a.b: tool "t0" is hidden`) {
 		t.Errorf("hidden tool not in the log:\n%s", log)
 	}

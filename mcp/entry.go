@@ -194,6 +194,7 @@ func (f *fields) common(cfg *ServerConfig) {
 	default:
 		cfg.URL = f.required("url")
 		cfg.Headers = f.table("headers")
+		cfg.HeadersHelper = f.text("headersHelper")
 	}
 }
 
@@ -206,6 +207,7 @@ func codeEntry(f *fields) (ServerConfig, *entryError) {
 	if cfg.Type == "" && f.m["url"] != nil {
 		cfg.Type = typeHTTP
 	}
+	cfg.OrSSE = cfg.Type == typeHTTP // this dialect's http is either
 	if len(f.problems) == 0 && !knownType(&cfg.Type) {
 		return cfg, &entryError{"unknown_type", fmt.Sprintf(`Skipped — unknown MCP server type %q for "%%NAME%%"`, cfg.Type)}
 	}

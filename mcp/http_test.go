@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -135,6 +134,7 @@ func TestHTTP(t *testing.T) {
 // TestHTTPStandingStream: list_changed on the idle stream refreshes the lists;
 // a dropped stream is opened again about a second later (M32).
 func TestHTTPStandingStream(t *testing.T) {
+	t.Parallel()
 	f := newFakeHTTP(t, nil)
 	start(t, Options{Servers: []ServerConfig{remote(f)}})
 	f.get <- "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n"
@@ -146,7 +146,7 @@ func TestHTTPStandingStream(t *testing.T) {
 // requests; the header's value is nowhere in the log (S13).
 func TestHTTPAuth(t *testing.T) {
 	for _, status := range []int{401, 403} {
-		var debug strings.Builder
+		var debug logBuffer
 		f := newFakeHTTP(t, func(int, *http.Request) int { return status })
 		m := start(t, Options{Servers: []ServerConfig{remote(f)}, Debug: &debug})
 		st := m.Servers()[0]
@@ -357,23 +357,10 @@ func TestSSE(t *testing.T) {
 	}
 }
 
-func FuzzNextEvent(f *testing.F) {
-	f.Add("event: x\r\ndata: a\ndata:b\n\n")
-	f.Add(": c\n\n\ndata\n\n")
-	f.Fuzz(func(t *testing.T, stream string) {
-		in := bufio.NewReader(strings.NewReader(stream))
-		for range len(stream) + 1 {
-			if _, _, err := nextEvent(in, 1000); err != nil {
-				return
-			}
-		}
-		t.Error("no end")
-	})
-}
-
 // TestHTTPHangingDelete: a server that does not answer DELETE does not hold up
 // the end (M45).
 func TestHTTPHangingDelete(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	defer close(release)
 	f := newFakeHTTP(t, func(_ int, r *http.Request) int {

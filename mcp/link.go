@@ -6,13 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/claudeless/claudeless/mcp/internal/trace"
 )
 
 // RPCError is a JSON-RPC error a server answered with.
@@ -41,11 +42,16 @@ var errNoResult = errors.New("server answered with neither a result nor an error
 // It always has SetProtocolVersion, so that the client leaves cancelling to it.
 type link struct {
 	inner transport.Interface
-	debug *debugLog
+	debug *trace.Log
 	// notified runs on the transport's read loop and must not call the client.
 	notified func(method string, params map[string]any)
 	// answer handles a request of the server, on a goroutine of its own.
 	answer func(ctx context.Context, method string, params json.RawMessage) (any, error)
+
+	// onlyModern refuses the handshake of the older era; modern is set when
+	// the server answered server/discover.
+	onlyModern bool
+	modern     atomic.Bool
 
 	inFlight atomic.Int64
 
@@ -80,9 +86,12 @@ func (l *link) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*
 	if p, ok := req.Params.(wire.PaginatedParams); ok && p.Cursor == "" && p.Meta == nil {
 		req.Params = nil
 	}
+	if l.onlyModern && req.Method == string(wire.MethodInitialize) {
+		return nil, errLegacyServer
+	}
 	id := req.ID.Value().(int64) - 1
 	req.ID = wire.NewRequestId(id)
-	l.debug.message("->", req.Method, req.ID)
+	l.debug.Message("->", req.Method, idText(req.ID))
 	l.track(id)
 	resp, err := l.inner.SendRequest(ctx, req)
 	l.untrack(id)
@@ -97,20 +106,49 @@ func (l *link) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*
 	case resp.ID.String() != req.ID.String() && (resp.Error == nil || !resp.ID.IsNil()):
 		return nil, fmt.Errorf("answer to request %v came for request %v", id, resp.ID.Value())
 	case resp.Error != nil:
-		l.debug.message("<-", fmt.Sprintf("error %d to %s", resp.Error.Code, req.Method), req.ID)
+		l.debug.Message("<-", fmt.Sprintf("error %d to %s", resp.Error.Code, req.Method), idText(req.ID))
 		return nil, &RPCError{Code: resp.Error.Code, Message: resp.Error.Message, Data: resp.Error.Data}
 	case len(resp.Result) == 0 || string(resp.Result) == "null":
 		return nil, errNoResult
 	}
-	l.debug.message("<-", "result of "+req.Method, req.ID)
+	l.debug.Message("<-", "result of "+req.Method, idText(req.ID))
+	if req.Method == string(wire.MethodServerDiscover) {
+		if err := l.discovered(resp.Result); err != nil {
+			return nil, err
+		}
+	}
 	if ex, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		ex.result = resp.Result
-		if ex.stub != nil {
+		if ex.stub != nil && !(l.modern.Load() && forClient(req.Method, resp.Result)) {
 			resp.Result = ex.stub
 		}
 	}
 	return resp, nil
 }
+
+// discovered checks the answer to the probe: some servers answer everything
+// with an empty object.
+func (l *link) discovered(result json.RawMessage) error {
+	var d struct {
+		Versions []string `json:"supportedVersions"`
+	}
+	if json.Unmarshal(result, &d) != nil || len(d.Versions) == 0 {
+		return &RPCError{Code: codeMethodNotFound, Message: "the answer to server/discover names no version"}
+	}
+	l.modern.Store(true)
+	return nil
+}
+
+// forClient reports whether mcp-go has to see a result of the newer era itself:
+// it makes headers of what tools declare, and answers what results ask for.
+func forClient(method string, result json.RawMessage) bool {
+	if method == string(wire.MethodToolsList) {
+		return json.Unmarshal(result, &wire.ListToolsResult{}) == nil
+	}
+	return bytes.Contains(result, []byte(`"input_required"`))
+}
+
+func idText(id wire.RequestId) string { return strings.TrimPrefix(fmt.Sprint(id.Value()), "<nil>") }
 
 func (l *link) track(id int64) {
 	l.inFlight.Add(1)
@@ -160,7 +198,7 @@ func (l *link) cancel(ctx context.Context, id int64) {
 
 // SendNotification sends a notification.
 func (l *link) SendNotification(ctx context.Context, n wire.JSONRPCNotification) error {
-	l.debug.message("->", n.Method, wire.RequestId{})
+	l.debug.Message("->", n.Method, "")
 	return l.inner.SendNotification(ctx, n)
 }
 
@@ -168,7 +206,7 @@ func (l *link) SendNotification(ctx context.Context, n wire.JSONRPCNotification)
 // client's, which would run its listeners on the read loop.
 func (l *link) SetNotificationHandler(func(wire.JSONRPCNotification)) {
 	l.inner.SetNotificationHandler(func(n wire.JSONRPCNotification) {
-		l.debug.message("<-", n.Method, wire.RequestId{})
+		l.debug.Message("<-", n.Method, "")
 		if l.notified != nil {
 			l.notified(n.Method, n.Params.AdditionalFields)
 		}
@@ -184,7 +222,7 @@ func (l *link) SetRequestHandler(transport.RequestHandler) {
 }
 
 func (l *link) handle(ctx context.Context, req transport.JSONRPCRequest) (resp *transport.JSONRPCResponse, err error) {
-	l.debug.message("<-", req.Method, req.ID)
+	l.debug.Message("<-", req.Method, idText(req.ID))
 	defer func() { // a server's message must not end this program
 		if p := recover(); p != nil {
 			resp, err = failure(req.ID, &RPCError{Code: codeInternalError, Message: fmt.Sprint("internal error: ", p)}), nil
@@ -232,83 +270,4 @@ func (l *link) repairNullID(line []byte) []byte {
 		return line
 	}
 	return append(repaired, '\n')
-}
-
-// debugLog writes one line per message; a nil log writes nothing. Payloads are
-// never written, so neither are headers nor environment variables.
-type debugLog struct {
-	server string
-	out    *lockedWriter
-	secret []string // values that must not be shown
-}
-
-type lockedWriter struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-// debugFor makes the log of one server; nil when debugging is off.
-func (m *Manager) debugFor(cfg ServerConfig) *debugLog {
-	if m.debug == nil {
-		return nil
-	}
-	d := &debugLog{server: cfg.Name, out: m.debug}
-	for _, values := range []map[string]string{cfg.Env, cfg.Headers} {
-		for _, k := range sortedKeys(values) {
-			d.secret = append(d.secret, values[k])
-		}
-	}
-	return d
-}
-
-func (d *debugLog) message(direction, what string, id wire.RequestId) {
-	if d == nil {
-		return
-	}
-	if id.IsNil() {
-		d.printf("%s %s", direction, what)
-		return
-	}
-	d.printf("%s %s id=%v", direction, what, id.Value())
-}
-
-func (d *debugLog) printf(format string, args ...any) {
-	if d == nil {
-		return
-	}
-	d.out.mu.Lock()
-	defer d.out.mu.Unlock()
-	fmt.Fprintf(d.out.w, "[mcp] %s: %s\n", d.server, redact(fmt.Sprintf(format, args...), d.secret))
-}
-
-// redact hides configured values; short ones are too common to be secrets.
-func redact(text string, secret []string) string {
-	const tooShort = 4
-	for _, s := range secret {
-		if len(s) > tooShort {
-			text = strings.ReplaceAll(text, s, "***")
-		}
-	}
-	return text
-}
-
-// stderrLog copies a server's standard error to the log, line by line.
-type stderrLog struct {
-	log  *debugLog
-	line []byte
-}
-
-func (s *stderrLog) Write(p []byte) (int, error) {
-	const longest = 4 << 10
-	for _, b := range p {
-		if b != '\n' && len(s.line) < longest {
-			s.line = append(s.line, b)
-			continue
-		}
-		if b == '\n' {
-			s.log.printf("stderr: %s", s.line)
-			s.line = s.line[:0]
-		}
-	}
-	return len(p), nil
 }

@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -59,9 +61,9 @@ func start(tb testing.TB, o Options) *Manager {
 	if o.Environ == nil {
 		o.Environ = os.Environ()
 	}
-	if o.ConnectTimeout == 0 {
-		o.ConnectTimeout = 20 * time.Second
-	}
+	o.ConnectTimeout = cmp.Or(o.ConnectTimeout, 20*time.Second)
+	o.RetryPause = cmp.Or(o.RetryPause, 10*time.Millisecond)
+	o.ReconnectPause = cmp.Or(o.ReconnectPause, 100*time.Millisecond)
 	m, err := New(o)
 	if err != nil {
 		tb.Fatal(err)
@@ -160,4 +162,22 @@ func contextWithTimer(tb testing.TB, d time.Duration) (context.Context, context.
 	ctx, cancel := context.WithCancel(tb.Context())
 	timer := time.AfterFunc(d, cancel)
 	return ctx, func() { timer.Stop(); cancel() }
+}
+
+// logBuffer is a writer for a debug log that is read while it is written.
+type logBuffer struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
 }

@@ -20,6 +20,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/claudeless/claudeless/mcp/internal/trace"
+	"github.com/claudeless/claudeless/mcp/record"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -45,6 +47,33 @@ type Options struct {
 	// Debug gets one line per message and per warning; nil = off. Values of
 	// headers and environment variables are never written.
 	Debug io.Writer
+	// RetryPause is the pause after the first failure of a first connect to a
+	// remote server, or of listing tools; it doubles with each of three
+	// retries. 0 = 250 ms.
+	RetryPause time.Duration
+	// ReconnectPause comes before the first attempt to reconnect; it doubles
+	// with each of five. 0 = 1 s.
+	ReconnectPause time.Duration
+	// PingEvery is the time between pings of an idle server, of which three
+	// without an answer count as its loss; 0 = 30 s, negative = never. Servers
+	// of an SDK host and of protocol version 2026-07-28 are not pinged.
+	PingEvery time.Duration
+	// Probe asks servers for protocol version 2026-07-28 before the handshake
+	// of the older ones (MCP_PROTOCOL_NEGOTIATION=auto).
+	Probe bool
+	// Authorize gives headers, say with a token, after a remote server refused
+	// a request with 401 or 403; the request is then repeated once. An error,
+	// or nil, leaves the server needing authorization. Entries with a
+	// headersHelper do not use it.
+	Authorize func(ctx context.Context, c Challenge) (headers map[string]string, err error)
+	// ResourceUpdated hears of changes to resources subscribed to; changes of
+	// one resource that come together are one. nil = nobody does.
+	ResourceUpdated func(server, uri string)
+	// Records keeps every call; nil = none is kept.
+	Records *record.Log
+	// Sample answers sampling/createMessage with a result; an error is sent as
+	// such. nil = the capability is not declared and requests are refused.
+	Sample func(ctx context.Context, server string, params json.RawMessage) (result json.RawMessage, err error)
 	// Elicit answers elicitation/create; nil cancels.
 	Elicit func(ctx context.Context, r ElicitRequest) ElicitAnswer
 	// SaveBlob keeps binary results and returns the path; nil = not kept.
@@ -145,7 +174,7 @@ type ServerStatus struct {
 // Manager is a set of servers. All methods may be called from many goroutines.
 type Manager struct {
 	o     Options
-	debug *lockedWriter // nil = off
+	debug *trace.Sink   // nil = off
 	local chan struct{} // a slot for each local server that connects at once
 	far   chan struct{} // the same for remote ones
 
@@ -155,6 +184,8 @@ type Manager struct {
 	mu      sync.Mutex
 	started bool
 	closed  bool
+	roots   []string
+	news    news
 	servers []*server // config order
 	names   *catalogue
 	namesAt int64 // version that names was built from
@@ -165,6 +196,8 @@ var errClosed = errors.New("manager closed")
 const (
 	defaultConnectTimeout = 30 * time.Second
 	defaultToolTimeout    = 100_000_000 * time.Millisecond
+	defaultRetryPause     = 250 * time.Millisecond
+	defaultReconnectPause = time.Second
 	// settleSlack lets an attempt that ran into its own limit report so.
 	settleSlack = 300 * time.Millisecond
 )
@@ -176,17 +209,18 @@ func New(o Options) (*Manager, error) {
 	o.ToolTimeout = orDefault(o.ToolTimeout, defaultToolTimeout)
 	o.LocalBatch = orDefault(o.LocalBatch, 3)
 	o.RemoteBatch = orDefault(o.RemoteBatch, 20)
+	o.RetryPause = orDefault(o.RetryPause, defaultRetryPause)
+	o.ReconnectPause = orDefault(o.ReconnectPause, defaultReconnectPause)
 	if len(o.Roots) == 0 && o.CWD != "" {
 		o.Roots = []string{o.CWD}
 	}
 	o.Environ = slices.Clone(o.Environ)
 	m := &Manager{
 		o:     o,
+		debug: trace.NewSink(o.Debug),
 		local: make(chan struct{}, o.LocalBatch),
 		far:   make(chan struct{}, o.RemoteBatch),
-	}
-	if o.Debug != nil {
-		m.debug = &lockedWriter{w: o.Debug}
+		roots: slices.Clone(o.Roots),
 	}
 	seen := map[string]bool{}
 	for _, cfg := range o.Servers {
@@ -225,6 +259,9 @@ func (m *Manager) Start(ctx context.Context) error {
 	m.mu.Unlock()
 	return m.settle(ctx, servers)
 }
+
+// Settle waits, as [Manager.Start] does, for servers that are connecting now.
+func (m *Manager) Settle(ctx context.Context) error { return m.settle(ctx, m.all()) }
 
 // launch begins a server's life; m.mu is held.
 func (m *Manager) launch(ctx context.Context, s *server) {

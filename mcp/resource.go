@@ -3,6 +3,7 @@ package mcp
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -47,7 +48,7 @@ func (c *conn) fetch(ctx context.Context, cfg ServerConfig) (lists, error) {
 		others.Go(func() { resources = c.fetchResources(ctx, cfg.Name) })
 	}
 	if c.hello.has("tools") || c.hello.bare() {
-		out, err = c.fetchTools(ctx, cfg)
+		out, err = c.fetchTools(ctx, cfg, c.retryPause)
 	}
 	others.Wait()
 	out.prompts, out.resources, out.hasResources = prompts.prompts, resources.resources, resources.hasResources
@@ -204,4 +205,89 @@ func (m *Manager) connection(ctx context.Context, server string) (*conn, error) 
 		return nil, fmt.Errorf("%w: %s", ErrUnknownServer, server)
 	}
 	return s.acquire(ctx)
+}
+
+// ErrNoSubscriptions says that a server does not tell of changed resources.
+var ErrNoSubscriptions = errors.New("MCP server has no resource subscriptions")
+
+// Subscribe asks a server to tell of changes to a resource, which go to
+// Options.ResourceUpdated; after a reconnect it is asked again.
+func (m *Manager) Subscribe(ctx context.Context, server, uri string) error {
+	c, err := m.connection(ctx, server)
+	if err != nil {
+		return err
+	}
+	if !c.hello.subscribable() {
+		return fmt.Errorf("%w: %s", ErrNoSubscriptions, server)
+	}
+	if err := c.subscribe(ctx, uri); err != nil {
+		return err
+	}
+	m.find(server).wish(uri, true)
+	return nil
+}
+
+// Unsubscribe ends a subscription; one that was never made is no error.
+func (m *Manager) Unsubscribe(ctx context.Context, server, uri string) error {
+	c, err := m.connection(ctx, server)
+	if err != nil {
+		return err
+	}
+	if !m.find(server).wish(uri, false) {
+		return nil
+	}
+	var req wire.UnsubscribeRequest
+	req.Params.URI = uri
+	_, err = raw(ctx, `{}`, func(ctx context.Context) error { return c.client.Unsubscribe(ctx, req) })
+	return err
+}
+
+func (c *conn) subscribe(ctx context.Context, uri string) error {
+	var req wire.SubscribeRequest
+	req.Params.URI = uri
+	_, err := raw(ctx, `{}`, func(ctx context.Context) error { return c.client.Subscribe(ctx, req) })
+	return err
+}
+
+// subscribable reports whether the server declared resource subscriptions.
+func (h handshake) subscribable() bool {
+	var c struct {
+		Resources struct {
+			Subscribe bool `json:"subscribe"`
+		} `json:"resources"`
+	}
+	return json.Unmarshal(h.Capabilities, &c) == nil && c.Resources.Subscribe
+}
+
+// wish remembers, or forgets, a subscription; it reports whether there was one.
+func (s *server) wish(uri string, want bool) (was bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was = s.watched[uri]
+	delete(s.watched, uri)
+	if want {
+		s.watched[uri] = true
+	}
+	return was
+}
+
+// resubscribe makes the subscriptions of an earlier connection again, in the
+// background; what the server refuses now is forgotten.
+func (l *life) resubscribe(ctx context.Context, c *conn) {
+	l.mu.Lock()
+	uris := sortedKeys(l.watched)
+	l.mu.Unlock()
+	if len(uris) == 0 {
+		return
+	}
+	l.m.tasks.Go(func() { // ends within the connect time-out
+		limit, stop := context.WithTimeout(ctx, l.connectTimeout())
+		defer stop()
+		for _, uri := range uris {
+			if err := c.subscribe(limit, uri); err != nil {
+				c.debug.Printf("subscribing again failed: %v", err)
+				l.wish(uri, false)
+			}
+		}
+	})
 }

@@ -7,12 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
-	"path/filepath"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/claudeless/claudeless/mcp/internal/health"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -27,7 +26,8 @@ type server struct {
 
 	mu      sync.Mutex
 	st      status
-	changed chan struct{} // closed and replaced at every change
+	changed chan struct{}   // closed and replaced at every change
+	watched map[string]bool // URIs of resources subscribed to
 }
 
 // status is what a server is doing. It is changed in server.update only.
@@ -63,8 +63,8 @@ func newServer(m *Manager, cfg ServerConfig) *server {
 	s := &server{
 		m: m, cfg: cfg,
 		orders: make(chan order), done: make(chan struct{}), changed: make(chan struct{}),
-		cancel: func() {},
-		st:     status{state: StateConfigured},
+		cancel: func() {}, watched: map[string]bool{},
+		st: status{state: StateConfigured},
 	}
 	if cfg.Disabled {
 		s.st.state = StateDisabled
@@ -238,8 +238,12 @@ func (l *life) dial(ctx context.Context) {
 	dialCtx, stop := context.WithCancel(ctx)
 	result := make(chan dialResult, 1)
 	l.dialed, l.stopDial = result, stop
+	retries := maxRetries
+	if l.attempt > 0 { // the attempts to reconnect are the retries
+		retries = 0
+	}
 	l.m.tasks.Go(func() { // ends with the attempt, which is bounded
-		result <- l.connect(ctx, dialCtx)
+		result <- l.connect(ctx, dialCtx, retries)
 	})
 }
 
@@ -258,7 +262,36 @@ func (l *life) connected(ctx context.Context, r dialResult) {
 	})
 	if r.conn.isLost() {
 		l.handleLoss(ctx)
+		return
 	}
+	l.watch(ctx, r.conn)
+	l.resubscribe(ctx, r.conn)
+}
+
+// watch pings an idle connection as long as it lives.
+func (l *life) watch(ctx context.Context, c *conn) {
+	if l.m.o.PingEvery < 0 || l.cfg.Type == typeSDK || c.link.modern.Load() {
+		return
+	}
+	o := health.Options{
+		Every: l.m.o.PingEvery, Limit: l.m.o.PingEvery / 6, Ping: c.client.Ping,
+		Busy: func() bool { return c.link.inFlight.Load() > 0 },
+	}
+	ctx, stop := context.WithCancel(ctx)
+	l.m.tasks.Go(func() { // ends with the connection
+		defer stop()
+		if health.Watch(ctx, o) {
+			c.silence.Store(true)
+			c.lose()
+		}
+	})
+	l.m.tasks.Go(func() { // ends with the connection too
+		defer stop()
+		select {
+		case <-c.lost:
+		case <-ctx.Done():
+		}
+	})
 }
 
 // failed decides what comes after a connect that did not work.
@@ -267,7 +300,7 @@ func (l *life) failed(err error) {
 	if !errors.As(err, &d) {
 		d = &dialError{Reason: err.Error(), Wire: err.Error()}
 	}
-	if l.attempt > 0 && l.attempt < len(backoff) && !d.NeedsAuth {
+	if l.attempt > 0 && l.attempt < maxReconnects && !d.NeedsAuth {
 		l.retryLater(d.Reason, d.Wire)
 		return
 	}
@@ -280,12 +313,12 @@ func (l *life) failed(err error) {
 	})
 }
 
-// backoff is the time before each attempt to reconnect; after the last the
-// server has failed.
-var backoff = [...]time.Duration{1 * time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}
+// maxReconnects is how often a lost server is tried again before it has
+// failed; the pauses double.
+const maxReconnects = 5
 
 func (l *life) retryLater(reason, wireReason string) {
-	l.retry = time.NewTimer(backoff[l.attempt])
+	l.retry = time.NewTimer(l.m.o.ReconnectPause << l.attempt)
 	l.attempt++
 	l.update(func(st *status) {
 		st.state, st.attempt, st.err, st.wireErr = StateReconnecting, l.attempt, reason, wireReason
@@ -304,12 +337,13 @@ func (l *life) handleLoss(ctx context.Context) {
 	c := l.conn
 	l.conn = nil
 	reason := ""
-	if c.why != nil {
+	switch {
+	case c.silence.Load():
+		reason = "no answer to pings"
+	case c.why != nil:
 		reason = c.why()
 	}
-	if reason == "" {
-		reason = ErrConnectionClosed.Error()
-	}
+	reason = cmp.Or(reason, ErrConnectionClosed.Error())
 	l.closeLater(ctx, c)
 	if l.autoReconnect() {
 		l.attempt = 0
@@ -421,66 +455,6 @@ func (s *server) status() ServerStatus {
 		out.PID = st.conn.pid
 		if n, first := st.conn.skipped(); n > 0 {
 			out.Warnings = append(out.Warnings, fmt.Sprintf("%d lines of output that are no messages, the first: %s", n, first))
-		}
-	}
-	return out
-}
-
-// answer handles what a server asks of us.
-func (s *server) answer(ctx context.Context, method string, params json.RawMessage) (any, error) {
-	switch method {
-	case "ping":
-		return struct{}{}, nil
-	case "roots/list":
-		type root struct {
-			URI  string `json:"uri"`
-			Name string `json:"name,omitempty"`
-		}
-		roots := []root{}
-		for _, dir := range s.m.o.Roots {
-			u := url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}
-			roots = append(roots, root{URI: u.String()})
-		}
-		return map[string]any{"roots": roots}, nil
-	case "elicitation/create":
-		return s.elicit(ctx, params)
-	default:
-		return nil, &RPCError{Code: codeMethodNotFound, Message: "Method not found"}
-	}
-}
-
-func (s *server) elicit(ctx context.Context, params json.RawMessage) (any, error) {
-	var p struct {
-		Message string          `json:"message"`
-		Schema  json.RawMessage `json:"requestedSchema"`
-	}
-	if err := json.Unmarshal(params, &p); err != nil {
-		return nil, &RPCError{Code: codeInvalidParams, Message: "Invalid params"}
-	}
-	answer := ElicitAnswer{}
-	if s.m.o.Elicit != nil {
-		answer = s.m.o.Elicit(ctx, ElicitRequest{Server: s.cfg.Name, Message: p.Message, Schema: p.Schema, Params: params})
-	}
-	out := map[string]any{"action": cmp.Or(answer.Action, "cancel")}
-	if answer.Action == "accept" {
-		out["content"] = withDefaults(answer.Content, p.Schema)
-	}
-	return out, nil
-}
-
-// withDefaults fills in what an answer leaves out from the schema's defaults.
-func withDefaults(content, schema json.RawMessage) map[string]json.RawMessage {
-	var s struct {
-		Properties map[string]struct {
-			Default json.RawMessage `json:"default"`
-		} `json:"properties"`
-	}
-	out := map[string]json.RawMessage{}
-	_ = json.Unmarshal(schema, &s)    // a schema we cannot read has no defaults
-	_ = json.Unmarshal(content, &out) // neither has an answer that is no object
-	for name, p := range s.Properties {
-		if _, given := out[name]; !given && p.Default != nil {
-			out[name] = p.Default
 		}
 	}
 	return out

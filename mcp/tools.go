@@ -41,8 +41,8 @@ func normalise(name string) string {
 }
 
 // fetchTools lists a server's tools. Failures are tried again after the pauses
-// of listRetries; a server that never lists them has none.
-func (c *conn) fetchTools(ctx context.Context, cfg ServerConfig) (out lists, err error) {
+// from pause on; a server that never lists them has none.
+func (c *conn) fetchTools(ctx context.Context, cfg ServerConfig, pause time.Duration) (out lists, err error) {
 	var all []json.RawMessage
 	var warning string
 	for attempt := 0; ; attempt++ {
@@ -57,13 +57,13 @@ func (c *conn) fetchTools(ctx context.Context, cfg ServerConfig) (out lists, err
 		if !errors.As(err, &rpc) {
 			return out, err
 		}
-		if attempt == len(listRetries) || (rpc.Code == codeMethodNotFound && !c.hello.has("tools")) {
+		if attempt == maxRetries || (rpc.Code == codeMethodNotFound && !c.hello.has("tools")) {
 			if c.hello.has("tools") {
 				out.warnings, out.err = warn("tools", "", err), err
 			}
 			return out, nil
 		}
-		if err := sleep(ctx, listRetries[attempt]); err != nil {
+		if err := sleep(ctx, pause<<attempt); err != nil {
 			return out, err
 		}
 	}
@@ -84,7 +84,8 @@ func (c *conn) fetchTools(ctx context.Context, cfg ServerConfig) (out lists, err
 	return out, nil
 }
 
-var listRetries = [...]time.Duration{250 * time.Millisecond, 500 * time.Millisecond, time.Second}
+// maxRetries is how often a first connect, or a list, is tried again.
+const maxRetries = 3
 
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
@@ -191,12 +192,8 @@ func (m *Manager) catalogue() *catalogue {
 }
 
 func (m *Manager) reportHidden(hidden []Hidden) {
-	if m.debug == nil {
-		return
-	}
 	for _, h := range hidden {
-		d := &debugLog{server: h.Server, out: m.debug}
-		d.printf("tool %q is hidden: %s is already a tool of %q", h.Tool, h.Name, h.By)
+		m.debug.Log(h.Server).Printf("tool %q is hidden: %s is already a tool of %q", h.Tool, h.Name, h.By)
 	}
 }
 

@@ -18,7 +18,7 @@ func Modes() []string {
 		partial-line hang-call flood-call ignore-sigterm ignore-eof close-stdout grandchild stop-reading s2c
 		unknown-content content-missing content-empty-image bigint null-id-error batch dup both rpc-error no-result
 		list-changed list-breaks progress pages page-loop page-endless weird-tools tools-null tools-error tools-hang nocaps slow env
-		resources bad-error names`)
+		resources bad-error names modern subscribe deaf`)
 }
 
 func (s *server) count(fallback int) int {
@@ -103,6 +103,8 @@ func (s *server) capabilities() map[string]any {
 		return map[string]any{}
 	case "resources":
 		return map[string]any{"tools": struct{}{}, "resources": struct{}{}, "prompts": struct{}{}}
+	case "subscribe":
+		return map[string]any{"tools": struct{}{}, "resources": map[string]any{"subscribe": true}}
 	default:
 		return map[string]any{"tools": map[string]any{"listChanged": true}}
 	}
@@ -118,6 +120,17 @@ func (s *server) unknown(m message) int {
 		return running
 	case "exit-unknown":
 		return 6
+	case "modern":
+		if m.Method == "server/discover" {
+			s.reply(m.ID, json.RawMessage(discovery))
+			return running
+		}
+	case "subscribe":
+		if m.Method == "resources/subscribe" || m.Method == "resources/unsubscribe" {
+			s.reply(m.ID, struct{}{})
+			return running
+		}
+		fallthrough
 	case "resources":
 		if result, ok := offered[m.Method]; ok {
 			s.reply(m.ID, json.RawMessage(result))
@@ -128,6 +141,10 @@ func (s *server) unknown(m message) int {
 	return running
 }
 
+// discovery is what a server of the newer era says instead of a handshake.
+const discovery = `{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"instructions":"be kind",` +
+	`"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"mcptest","version":"1.2.3"}}}`
+
 // offered is what mode resources has beside tools.
 var offered = map[string]string{
 	"resources/list":           `{"resources":[{"uri":"file:///a.txt","name":"a","mimeType":"text/plain"}]}`,
@@ -135,7 +152,7 @@ var offered = map[string]string{
 	"resources/templates/list": `{"resourceTemplates":[{"uriTemplate":"file:///{x}","name":"t"}]}`,
 	"prompts/list":             `{"prompts":[{"name":"p","description":"d","arguments":[{"name":"x","required":true}]}]}`,
 	"prompts/get":              `{"messages":[{"role":"user","content":{"type":"text","text":"hi"}}]}`,
-}
+} // constant: only read
 
 // weird are definitions of which a client should drop the broken ones only.
 const weird = `{"tools":[
@@ -312,11 +329,29 @@ var callFaults = map[string]func(*server, message) int{
 		})
 		return running
 	},
+	"modern": func(s *server, m message) int {
+		if m.Params.RequestState == "" {
+			s.reply(m.ID, json.RawMessage(`{"resultType":"input_required","requestState":"half way","inputRequests":{"q":{"method":"elicitation/create","params":{"mode":"form","message":"colour?","requestedSchema":{"type":"object","properties":{"colour":{"type":"string","default":"red"}}}}}}}`))
+			return running
+		}
+		s.reply(m.ID, text("%s: %s", m.Params.RequestState, m.Params.Responses))
+		return running
+	},
+	"subscribe": func(s *server, m message) int { // tells Count times that a resource changed
+		if m.Params.Name == "crash" {
+			return 7
+		}
+		for range s.count(1) {
+			s.notify("notifications/resources/updated", map[string]any{"uri": "file:///a.txt"})
+		}
+		s.echo(m)
+		return running
+	},
 	"env": func(s *server, m message) int {
 		s.reply(m.ID, text("%s", strings.Join(s.Environ, "\n")))
 		return running
 	},
-}
+} // constant: only read
 
 // changeList adds a tool and says so, as often as Count tells.
 func (s *server) changeList(m message) int {

@@ -42,7 +42,9 @@ type message struct {
 		Meta      struct {
 			Token json.RawMessage `json:"progressToken"`
 		} `json:"_meta"`
-		ProtocolVersion string `json:"protocolVersion"`
+		ProtocolVersion string          `json:"protocolVersion"`
+		RequestState    string          `json:"requestState"`
+		Responses       json.RawMessage `json:"inputResponses"`
 	} `json:"params,omitzero"`
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  json.RawMessage `json:"error,omitempty"`
@@ -141,7 +143,9 @@ func (s *server) handle(m message) int {
 	case "initialize":
 		return s.initialize(m)
 	case "ping":
-		s.reply(m.ID, struct{}{})
+		if s.Mode != "deaf" {
+			s.reply(m.ID, struct{}{})
+		}
 	case "tools/list":
 		s.list(m)
 	case "tools/call":

@@ -1,0 +1,70 @@
+// Package health watches a connection that is idle.
+//
+// Its one invariant: at most one ping is under way, and the next one begins a
+// whole interval after the last one ended, so that a machine that slept does
+// not catch up. It must not know what a ping is.
+package health
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Options describe a watch. Ping is required.
+type Options struct {
+	Every time.Duration // between the end of one ping and the next; 0 = 30 s
+	Limit time.Duration // for one answer; 0 = 5 s
+	// Misses is how many pings in a row may stay without an answer before the
+	// connection counts as lost; 0 = 3.
+	Misses int
+	// Ping asks once. An error other than the end of its context is an answer
+	// all the same: whoever refuses is alive.
+	Ping func(ctx context.Context) error
+	// Busy reports that something else is under way, which makes a ping
+	// needless; nil = never.
+	Busy func() bool
+}
+
+const (
+	defaultEvery  = 30 * time.Second
+	defaultLimit  = 5 * time.Second
+	defaultMisses = 3
+)
+
+// Watch pings until ctx ends, which is false, or too many answers are missing,
+// which is true.
+func Watch(ctx context.Context, o Options) (lost bool) {
+	if o.Every <= 0 {
+		o.Every = defaultEvery
+	}
+	if o.Limit <= 0 {
+		o.Limit = defaultLimit
+	}
+	if o.Misses <= 0 {
+		o.Misses = defaultMisses
+	}
+	timer := time.NewTimer(o.Every)
+	defer timer.Stop()
+	for missed := 0; missed < o.Misses; timer.Reset(o.Every) {
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return false
+		}
+		switch {
+		case o.Busy != nil && o.Busy(), o.answers(ctx):
+			missed = 0
+		default:
+			missed++
+		}
+	}
+	return ctx.Err() == nil
+}
+
+func (o *Options) answers(ctx context.Context) bool {
+	limit, stop := context.WithTimeout(ctx, o.Limit)
+	defer stop()
+	err := o.Ping(limit)
+	return err == nil || limit.Err() == nil || !errors.Is(err, limit.Err())
+}

@@ -1,0 +1,148 @@
+// Package lines cleans the output of an MCP server on stdio.
+//
+// Its one invariant: what is read from a Filter is JSON objects, one a line,
+// none longer than the limit, however the server behaves; memory stays near
+// that limit. It must not know what the objects mean.
+package lines
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// Options describe a Filter. Only Source and Limit are required; the functions
+// are called from the goroutine that reads.
+type Options struct {
+	Source io.Reader
+	Limit  int                      // longest message in bytes
+	Repair func(line []byte) []byte // may rewrite an object
+	OnEnd  func()                   // called once, at the end of input
+	OnJunk func(first string)       // called for the first few lines dropped
+}
+
+// Filter hands on the lines of a server that are JSON objects and drops
+// the rest: prose, blank lines, messages longer than limit. A batch becomes
+// its elements, one a line. A last line without newline gets one.
+type Filter struct {
+	o     Options
+	src   *bufio.Reader
+	ready []byte // what Read hands out next
+	ended bool
+
+	mu    sync.Mutex
+	junk  int
+	first string
+}
+
+// New makes a filter; nothing is read yet.
+func New(o Options) *Filter {
+	const buffer = 32 << 10
+	return &Filter{o: o, src: bufio.NewReaderSize(o.Source, buffer)}
+}
+
+// Read implements io.Reader for one goroutine.
+func (f *Filter) Read(p []byte) (int, error) {
+	for len(f.ready) == 0 {
+		if f.ended {
+			return 0, io.EOF
+		}
+		f.fill()
+	}
+	n := copy(p, f.ready)
+	f.ready = f.ready[n:]
+	return n, nil
+}
+
+// fill reads one line into ready, which stays empty when it is not a message.
+func (f *Filter) fill() {
+	f.ready = nil
+	line, tooLong, err := f.readLine()
+	if err != nil {
+		f.ended = true
+		if f.o.OnEnd != nil {
+			defer f.o.OnEnd()
+		}
+	}
+	if tooLong {
+		f.drop(fmt.Sprintf("message longer than %d bytes", f.o.Limit))
+		return
+	}
+	trimmed := bytes.TrimSpace(line)
+	switch {
+	case len(trimmed) == 0:
+	case trimmed[0] == '{' && json.Valid(trimmed):
+		f.ready = f.object(trimmed)
+	case trimmed[0] == '[':
+		f.ready = f.batch(trimmed)
+	default:
+		f.drop(string(trimmed[:min(len(trimmed), 200)]))
+	}
+}
+
+func (f *Filter) object(line []byte) []byte {
+	if f.o.Repair != nil {
+		line = f.o.Repair(line)
+	}
+	return append(bytes.TrimRight(line, "\n"), '\n')
+}
+
+// batch splits a JSON-RPC batch, which current servers must not send but old
+// ones may.
+func (f *Filter) batch(line []byte) []byte {
+	var elements []json.RawMessage
+	if json.Unmarshal(line, &elements) != nil {
+		f.drop(string(line[:min(len(line), 200)]))
+		return nil
+	}
+	var out []byte
+	for _, e := range elements {
+		var compact bytes.Buffer
+		if len(e) == 0 || e[0] != '{' || json.Compact(&compact, e) != nil {
+			f.drop(string(e[:min(len(e), 200)]))
+			continue
+		}
+		out = append(out, f.object(compact.Bytes())...)
+	}
+	return out
+}
+
+// readLine returns the next line. Of a line that is too long nothing is kept.
+func (f *Filter) readLine() (line []byte, tooLong bool, err error) {
+	for {
+		part, err := f.src.ReadSlice('\n')
+		if !tooLong && len(line)+len(part) > f.o.Limit {
+			tooLong, line = true, nil
+		}
+		if !tooLong {
+			line = append(line, part...)
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, tooLong, err
+		}
+	}
+}
+
+func (f *Filter) drop(what string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	const shown = 10
+	f.junk++
+	if f.junk == 1 {
+		f.first = what
+	}
+	if f.junk <= shown && f.o.OnJunk != nil {
+		f.o.OnJunk(what)
+	}
+}
+
+// Skipped reports how many lines were dropped, and the first of them.
+func (f *Filter) Skipped() (n int, first string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.junk, f.first
+}

@@ -1,0 +1,110 @@
+// Package sdk carries MCP to a server that lives inside the host of a session
+// and is reached through messages of that host.
+//
+// Its one invariant: every message sent waits for the host's answer, whose
+// bytes are not looked at beyond JSON-RPC. It must not know the control
+// protocol the messages travel in.
+package sdk
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/mark3labs/mcp-go/client/transport"
+	wire "github.com/mark3labs/mcp-go/mcp"
+)
+
+// Send hands one JSON-RPC message to a server of the host and returns its
+// answer (anything for notifications).
+type Send func(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
+
+// Transport is the way to one server. It implements mcp-go's interfaces.
+type Transport struct {
+	name string
+	send Send
+
+	mu       sync.Mutex
+	notified func(wire.JSONRPCNotification)
+	handler  transport.RequestHandler
+}
+
+// New makes the way to the server of a name; nothing is sent.
+func New(name string, send Send) *Transport { return &Transport{name: name, send: send} }
+
+// Start does nothing: the host runs the server.
+func (t *Transport) Start(context.Context) error { return nil }
+
+// Close does nothing: the host ends the server.
+func (t *Transport) Close() error { return nil }
+
+// GetSessionId is empty: there are no sessions.
+func (t *Transport) GetSessionId() string { return "" }
+
+// SendRequest sends a request and waits for its answer.
+func (t *Transport) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
+	message, err := json.Marshal(req)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := t.send(ctx, t.name, message)
+	if err != nil {
+		return nil, err
+	}
+	resp := &transport.JSONRPCResponse{}
+	return resp, json.Unmarshal(answer, resp)
+}
+
+// SendNotification sends a notification.
+func (t *Transport) SendNotification(ctx context.Context, n wire.JSONRPCNotification) error {
+	message, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	_, err = t.send(ctx, t.name, message)
+	return err
+}
+
+// SetNotificationHandler says who gets notifications.
+func (t *Transport) SetNotificationHandler(f func(wire.JSONRPCNotification)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.notified = f
+}
+
+// SetRequestHandler says who answers requests of the server.
+func (t *Transport) SetRequestHandler(f transport.RequestHandler) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.handler = f
+}
+
+// Deliver takes a notification, or a request, which is answered.
+func (t *Transport) Deliver(ctx context.Context, message json.RawMessage) error {
+	var req transport.JSONRPCRequest
+	if err := json.Unmarshal(message, &req); err != nil {
+		return fmt.Errorf("reading a message of MCP server %q: %w", t.name, err)
+	}
+	t.mu.Lock()
+	notified, handler := t.notified, t.handler
+	t.mu.Unlock()
+	if req.ID.IsNil() {
+		var n wire.JSONRPCNotification
+		if err := json.Unmarshal(message, &n); err != nil {
+			return fmt.Errorf("reading a message of MCP server %q: %w", t.name, err)
+		}
+		notified(n)
+		return nil
+	}
+	resp, err := handler(ctx, req)
+	if err != nil {
+		return err
+	}
+	answer, err := json.Marshal(resp)
+	if err != nil {
+		return err
+	}
+	_, err = t.send(ctx, t.name, answer)
+	return err
+}

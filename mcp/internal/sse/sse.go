@@ -1,0 +1,275 @@
+// Package sse is the older HTTP transport of MCP: one GET stream brings
+// everything the server sends, messages are posted to the endpoint it names.
+//
+// Its one invariant: when the stream ends, whatever waits for an answer fails
+// at once. It is our own since mcp-go's cannot answer requests of the server
+// and lets calls wait when the stream ends. It must not know what is asked.
+package sse
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+
+	"github.com/mark3labs/mcp-go/client/transport"
+	wire "github.com/mark3labs/mcp-go/mcp"
+)
+
+// Options describe a stream. URL and Client are required.
+type Options struct {
+	URL    string
+	Client *http.Client
+	Limit  int    // of one event, in bytes
+	Lose   func() // called once, when the stream has ended; nil = nobody cares
+}
+
+// StatusError is an answer to the GET that is no stream.
+type StatusError struct{ Code int }
+
+func (e *StatusError) Error() string { return fmt.Sprintf("HTTP %d from the event stream", e.Code) }
+
+// Transport is one open stream. It implements mcp-go's interfaces.
+type Transport struct {
+	o        Options
+	endpoint *url.URL
+	stop     context.CancelFunc // ends the stream
+
+	mu       sync.Mutex
+	closed   bool
+	pending  map[string]chan *transport.JSONRPCResponse
+	notified func(wire.JSONRPCNotification)
+	handler  transport.RequestHandler
+}
+
+// Open opens the stream and waits for the endpoint. The stream lives as long
+// as life; opening ends when limit does. The goroutine that reads the stream is
+// started with spawn and ends with the stream.
+func Open(life, limit context.Context, o Options, spawn func(func())) (*Transport, error) {
+	t := &Transport{o: o, pending: map[string]chan *transport.JSONRPCResponse{}}
+	stream, stop := context.WithCancel(life)
+	t.stop = stop
+	opened := make(chan error, 1)
+	spawn(func() {
+		defer stop()
+		t.read(stream, opened)
+	})
+	select {
+	case err := <-opened:
+		return t, err
+	case <-limit.Done():
+		stop()
+		return nil, limit.Err()
+	}
+}
+
+// read opens the stream and hands on its events until it ends. The outcome of
+// opening, endpoint event included, goes to opened.
+func (t *Transport) read(ctx context.Context, opened chan<- error) {
+	defer t.fail()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.o.URL, http.NoBody)
+	if err != nil {
+		opened <- errors.New("the url cannot be read")
+		return
+	}
+	req.Header.Set("Accept", "text/event-stream")
+	resp, err := t.o.Client.Do(req)
+	if err != nil {
+		opened <- err
+		return
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		opened <- &StatusError{Code: resp.StatusCode}
+		return
+	}
+	in := bufio.NewReader(resp.Body)
+	for {
+		name, data, err := nextEvent(in, t.o.Limit)
+		switch {
+		case err != nil:
+			if t.endpoint == nil {
+				opened <- errors.New("the event stream ended before it named an endpoint")
+			}
+			return
+		case name == "endpoint" && t.endpoint == nil:
+			endpoint, err := req.URL.Parse(data)
+			if err != nil || endpoint.Host != req.URL.Host || endpoint.Scheme != req.URL.Scheme {
+				opened <- fmt.Errorf("endpoint %q is not of the same server", data)
+				return
+			}
+			t.endpoint = endpoint
+			opened <- nil
+		case name == "" || name == "message":
+			t.receive(ctx, []byte(data))
+		}
+	}
+}
+
+// nextEvent reads one event: several data lines are joined by newlines,
+// comments and fields without meaning here are skipped.
+func nextEvent(in *bufio.Reader, limit int) (name, data string, err error) {
+	var lines []string
+	size := 0
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return "", "", err // an event that is not complete does not count
+		}
+		if size += len(line); size > limit {
+			return "", "", fmt.Errorf("event longer than %d bytes", limit)
+		}
+		line = strings.TrimRight(line, "\r\n")
+		if line == "" && len(lines) > 0 {
+			return name, strings.Join(lines, "\n"), nil
+		}
+		field, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch field {
+		case "event":
+			name = value
+		case "data":
+			lines = append(lines, value)
+		}
+	}
+}
+
+// receive hands one message to whom it is for.
+func (t *Transport) receive(ctx context.Context, data []byte) {
+	var m struct {
+		ID     wire.RequestId `json:"id"`
+		Method string         `json:"method"`
+	}
+	if json.Unmarshal(data, &m) != nil {
+		return
+	}
+	t.mu.Lock()
+	notified, handler, waiting := t.notified, t.handler, t.pending[m.ID.String()]
+	t.mu.Unlock()
+	switch {
+	case m.Method != "" && m.ID.IsNil():
+		var n wire.JSONRPCNotification
+		if json.Unmarshal(data, &n) == nil && notified != nil {
+			notified(n)
+		}
+	case m.Method != "":
+		var req transport.JSONRPCRequest
+		if json.Unmarshal(data, &req) == nil && handler != nil {
+			go func() { // ends with ctx at the latest
+				if resp, err := handler(ctx, req); err == nil {
+					_ = t.post(ctx, resp) // a server that is gone shows in the stream
+				}
+			}()
+		}
+	case waiting != nil:
+		resp := &transport.JSONRPCResponse{}
+		if json.Unmarshal(data, resp) == nil {
+			select {
+			case waiting <- resp:
+			default: // answered twice
+			}
+		}
+	}
+}
+
+// fail ends all calls under way.
+func (t *Transport) fail() {
+	t.mu.Lock()
+	t.closed = true
+	for _, waiting := range t.pending {
+		close(waiting)
+	}
+	t.pending = nil
+	t.mu.Unlock()
+	if t.o.Lose != nil {
+		t.o.Lose()
+	}
+}
+
+func (t *Transport) post(ctx context.Context, message any) error {
+	body, err := json.Marshal(message)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.endpoint.String(), bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := t.o.Client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("HTTP %d from the message endpoint", resp.StatusCode)
+	}
+	return nil
+}
+
+// Start does nothing: an open stream is what a Transport begins with.
+func (t *Transport) Start(context.Context) error { return nil }
+
+// GetSessionId is empty: the endpoint holds the session.
+func (t *Transport) GetSessionId() string { return "" }
+
+// Close ends the stream.
+func (t *Transport) Close() error {
+	t.stop()
+	return nil
+}
+
+// SendRequest posts a request and waits for its answer on the stream.
+func (t *Transport) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
+	key, waiting := req.ID.String(), make(chan *transport.JSONRPCResponse, 1)
+	t.mu.Lock()
+	if t.closed {
+		t.mu.Unlock()
+		return nil, transport.ErrTransportClosed
+	}
+	t.pending[key] = waiting
+	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.pending, key)
+	}()
+	if err := t.post(ctx, req); err != nil {
+		return nil, err
+	}
+	select {
+	case resp, ok := <-waiting:
+		if !ok {
+			return nil, transport.ErrTransportClosed
+		}
+		return resp, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// SendNotification posts a notification.
+func (t *Transport) SendNotification(ctx context.Context, n wire.JSONRPCNotification) error {
+	return t.post(ctx, n)
+}
+
+// SetNotificationHandler says who gets notifications; f runs on the goroutine
+// that reads.
+func (t *Transport) SetNotificationHandler(f func(wire.JSONRPCNotification)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.notified = f
+}
+
+// SetRequestHandler says who answers requests of the server.
+func (t *Transport) SetRequestHandler(f transport.RequestHandler) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.handler = f
+}

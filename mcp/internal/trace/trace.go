@@ -1,0 +1,132 @@
+// Package trace writes the debug log of MCP connections.
+//
+// Its one invariant: payloads and hidden values are never written, so neither
+// are headers nor environment variables. It must not know connections.
+package trace
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Sink is one writer for the logs of many servers. A nil sink drops all.
+type Sink struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+// NewSink makes a sink; it is nil when w is.
+func NewSink(w io.Writer) *Sink {
+	if w == nil {
+		return nil
+	}
+	return &Sink{w: w}
+}
+
+// Log is the log of one server. A nil log drops all.
+type Log struct {
+	server string
+	sink   *Sink
+
+	mu     sync.Mutex
+	hidden []string
+}
+
+// Log makes the log of a server; it is nil when s is. The values of tables are
+// hidden in it.
+func (s *Sink) Log(server string, tables ...map[string]string) *Log {
+	if s == nil {
+		return nil
+	}
+	l := &Log{server: server, sink: s}
+	for _, t := range tables {
+		l.Hide(t)
+	}
+	return l
+}
+
+// Hide makes the values of a table unreadable in what is written from now on.
+func (l *Log) Hide(table map[string]string) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, k := range slices.Sorted(maps.Keys(table)) {
+		l.hidden = append(l.hidden, table[k])
+	}
+}
+
+// Message notes a message that goes out ("->") or came in ("<-"); id is empty
+// for notifications.
+func (l *Log) Message(direction, what, id string) {
+	switch {
+	case l == nil:
+	case id == "":
+		l.Printf("%s %s", direction, what)
+	default:
+		l.Printf("%s %s id=%s", direction, what, id)
+	}
+}
+
+// Printf writes one line.
+func (l *Log) Printf(format string, args ...any) {
+	if l == nil {
+		return
+	}
+	line := l.Redact(fmt.Sprintf(format, args...))
+	l.sink.mu.Lock()
+	defer l.sink.mu.Unlock()
+	fmt.Fprintf(l.sink.w, "[mcp] %s: %s\n", l.server, line)
+}
+
+// Redact hides the values to be hidden; short ones are too common to be
+// secrets. A nil log hides nothing.
+func (l *Log) Redact(text string) string {
+	const tooShort = 4
+	if l == nil {
+		return text
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.hidden {
+		if len(s) > tooShort {
+			text = strings.ReplaceAll(text, s, "***")
+		}
+	}
+	return text
+}
+
+// Stderr is a writer, for one goroutine, whose lines go to the log; it is nil
+// when l is.
+func (l *Log) Stderr() io.Writer {
+	if l == nil {
+		return nil
+	}
+	return &lineWriter{log: l}
+}
+
+type lineWriter struct {
+	log  *Log
+	line []byte
+}
+
+// Write implements io.Writer.
+func (s *lineWriter) Write(p []byte) (int, error) {
+	const longest = 4 << 10
+	for _, b := range p {
+		if b != '\n' && len(s.line) < longest {
+			s.line = append(s.line, b)
+			continue
+		}
+		if b == '\n' {
+			s.log.Printf("stderr: %s", s.line)
+			s.line = s.line[:0]
+		}
+	}
+	return len(p), nil
+}
