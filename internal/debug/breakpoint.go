@@ -1,0 +1,328 @@
+package debug
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/eval"
+	"github.com/claudeless/claudeless/internal/match"
+	"github.com/claudeless/claudeless/mcp"
+)
+
+// Behavior says when a breakpoint stops calls.
+type Behavior string
+
+// The behaviours. Yield stands for the hub's own behaviour; Exception and
+// StopException tell how calls that failed are treated afterwards.
+const (
+	Stop          Behavior = "stop"
+	Go            Behavior = "go"
+	Yield         Behavior = "yield"
+	Exception     Behavior = "exception"
+	StopException Behavior = "stop_exception"
+)
+
+// Phase is the side of a call that a pause is on.
+type Phase string
+
+// The phases.
+const (
+	Before Phase = "before"
+	After  Phase = "after"
+)
+
+// scope is what a behaviour is for; each allows other words.
+type scope int
+
+const (
+	scopeDefault scope = iota
+	scopeBefore
+	scopeAfter
+)
+
+// parseBehavior reads a behaviour in any of its spellings.
+func parseBehavior(word string, s scope) (Behavior, error) {
+	b := Behavior(word)
+	switch strings.ToLower(word) {
+	case "continue", "go":
+		b = Go
+	case "breakpoints", "stop_at_breakpoints", "stop":
+		b = Stop
+	case "exceptions", "stop_at_exceptions", "exception":
+		b = Exception
+	case "both", "breakpoints_and_exceptions", "stop_exceptions", "stop_exception":
+		b = StopException
+	case "defer", "default", "yield":
+		b = Yield
+	}
+	allowed := [...][]Behavior{
+		scopeDefault: {Stop, Go, Exception, StopException},
+		scopeBefore:  {Stop, Go, Yield},
+		scopeAfter:   {Stop, Go, Exception, StopException, Yield},
+	}[s]
+	if !slices.Contains(allowed, b) {
+		words := make([]string, len(allowed))
+		for i, a := range allowed {
+			words[i] = string(a)
+		}
+		return "", refuse(CodeInvalidBehavior, "behavior must be one of "+strings.Join(words, ", "), "behavior", word)
+	}
+	return b, nil
+}
+
+// Breakpoint stops the calls of tools by their name.
+type Breakpoint struct {
+	// Name is a canonical tool name, "server/tool", or a glob over either. It
+	// is kept as it was given.
+	Name        string
+	Before      Behavior
+	After       Behavior
+	When        string // condition; empty = always
+	Replacement string // tool that runs instead when the call is not stopped; empty = none
+	// ConditionError is what went wrong when the condition last failed to run;
+	// such a condition does not hold.
+	ConditionError string
+}
+
+type breakpoint struct {
+	Breakpoint
+	glob *match.Text   // nil = Name is no pattern
+	when *eval.Program // nil = always
+}
+
+// BreakpointChange is what SetBreakpoint changes; nil fields stay as they are,
+// or as in a new breakpoint: yield, yield, no condition.
+type BreakpointChange struct {
+	Name                string
+	Before, After, When *string
+}
+
+// conditionEnv are the names of conditions and of evaluation at a pause.
+func conditionEnv() *eval.Env {
+	return eval.NewEnv(map[string]any{
+		"tool": "", "phase": "", "session": "", "input": nil, "result": nil, "error": nil,
+		"call": map[string]any{}, "vars": map[string]any{},
+	})
+}
+
+// SetBreakpoint makes a breakpoint or changes one. Everything is checked
+// before anything is changed.
+func (h *Hub) SetBreakpoint(c BreakpointChange) error {
+	if c.Name == "" {
+		return refuse(CodeMissingParameter, "function_name required", "parameter", "function_name")
+	}
+	n := breakpoint{Breakpoint: Breakpoint{Name: c.Name, Before: Yield, After: Yield}}
+	if strings.ContainsAny(c.Name, "*?[") {
+		glob, err := match.Glob(c.Name)
+		if err != nil {
+			return refuse(CodeInvalidPattern, err.Error(), "function_name", c.Name)
+		}
+		n.glob = &glob
+	}
+	var err error
+	if c.Before != nil {
+		if n.Before, err = parseBehavior(*c.Before, scopeBefore); err != nil {
+			return err
+		}
+	}
+	if c.After != nil {
+		if n.After, err = parseBehavior(*c.After, scopeAfter); err != nil {
+			return err
+		}
+	}
+	if c.When != nil && strings.TrimSpace(*c.When) != "" {
+		if n.when, err = eval.CompileBool(*c.When, conditionEnv()); err != nil {
+			return badCondition(err)
+		}
+		n.When = *c.When
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	old := h.breakpoint(c.Name)
+	switch {
+	case old == nil && len(h.breakpoints) >= maxBreakpoints:
+		return refuse(CodeLimit, "too many breakpoints")
+	case old == nil:
+		h.breakpoints = append(h.breakpoints, &n)
+	default:
+		if c.Before != nil {
+			old.Before = n.Before
+		}
+		if c.After != nil {
+			old.After = n.After
+		}
+		if c.When != nil {
+			old.When, old.when, old.ConditionError = n.When, n.when, ""
+		}
+	}
+	h.publish(Event{Kind: EventChanged, Topic: TopicBreakpoints})
+	return nil
+}
+
+func badCondition(err error) error {
+	e := refuse(CodeInvalidCondition, err.Error())
+	if at, ok := errors.AsType[*eval.Error](err); ok {
+		e.Detail = map[string]any{"column": at.Offset + 1}
+	}
+	return e
+}
+
+// ChangeBreakpoint is SetBreakpoint for one that must exist.
+func (h *Hub) ChangeBreakpoint(c BreakpointChange) error {
+	if c.Name == "" {
+		return refuse(CodeMissingParameter, "function_name required", "parameter", "function_name")
+	}
+	for _, b := range []struct {
+		word *string
+		s    scope
+	}{{c.Before, scopeBefore}, {c.After, scopeAfter}} {
+		if b.word != nil {
+			if _, err := parseBehavior(*b.word, b.s); err != nil {
+				return err
+			}
+		}
+	}
+	h.mu.Lock()
+	known := h.breakpoint(c.Name) != nil
+	h.mu.Unlock()
+	if !known {
+		return refuse(CodeBreakpointNotFound, "", "function_name", c.Name)
+	}
+	return h.SetBreakpoint(c)
+}
+
+// RemoveBreakpoint removes a breakpoint with all its settings. Removing what
+// is not there is fine.
+func (h *Hub) RemoveBreakpoint(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	n := len(h.breakpoints)
+	h.breakpoints = slices.DeleteFunc(h.breakpoints, func(b *breakpoint) bool { return b.Name == name })
+	if len(h.breakpoints) != n {
+		h.publish(Event{Kind: EventChanged, Topic: TopicBreakpoints})
+	}
+}
+
+// SetReplacement makes another tool run in place of a breakpoint's calls that
+// are not stopped. Both tools must be registered with the same schema. Empty,
+// or the breakpoint's own name, clears it.
+func (h *Hub) SetReplacement(name, tool string) error {
+	if name == "" {
+		return refuse(CodeMissingParameter, "function_name required", "parameter", "function_name")
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if tool == name {
+		tool = ""
+	}
+	if tool != "" {
+		a, b := h.functions[h.canonical(name)].Signature, h.functions[h.canonical(tool)].Signature
+		if a == "" || a != b {
+			return refuse(CodeSignatureMismatch, "a replacement needs the same schema",
+				"function_name", name, "replacement_function", tool)
+		}
+	}
+	b := h.breakpoint(name)
+	if b == nil {
+		return refuse(CodeBreakpointNotFound, "", "function_name", name)
+	}
+	b.Replacement = tool
+	h.publish(Event{Kind: EventChanged, Topic: TopicBreakpoints})
+	return nil
+}
+
+// Breakpoints lists all breakpoints in the order of their making.
+func (h *Hub) Breakpoints() []Breakpoint {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make([]Breakpoint, 0, len(h.breakpoints))
+	for _, b := range h.breakpoints {
+		all = append(all, b.Breakpoint)
+	}
+	return all
+}
+
+// Default is the behaviour that Yield stands for; at first it is Stop.
+func (h *Hub) Default() Behavior {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.behavior
+}
+
+// SetDefault changes the behaviour that Yield stands for and returns it.
+func (h *Hub) SetDefault(word string) (Behavior, error) {
+	b, err := parseBehavior(word, scopeDefault)
+	if err != nil {
+		return "", err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.behavior = b
+	h.publish(Event{Kind: EventChanged, Topic: TopicBehavior})
+	return b, nil
+}
+
+func (h *Hub) breakpoint(name string) *breakpoint {
+	for _, b := range h.breakpoints {
+		if b.Name == name {
+			return b
+		}
+	}
+	return nil
+}
+
+// canonical is the canonical name of a tool written in any way; h.mu is held.
+func (h *Hub) canonical(name string) string {
+	if _, ok := h.functions[name]; ok {
+		return name
+	}
+	if c, ok := h.aliases[name]; ok {
+		return c
+	}
+	if server, tool, ok := strings.Cut(name, "/"); ok && server != "" && tool != "" {
+		return mcp.CanonicalName(server, tool)
+	}
+	return name
+}
+
+// hits lists the breakpoints on a tool, the most exact first: by its name, as
+// "server/tool", by pattern. h.mu is held.
+func (h *Hub) hits(tool string) []*breakpoint {
+	if len(h.breakpoints) == 0 {
+		return nil
+	}
+	alias := h.functions[tool].Alias
+	var exact, aliased, globs []*breakpoint
+	for _, b := range h.breakpoints {
+		switch {
+		case b.Name == tool:
+			exact = append(exact, b)
+		case b.glob == nil && h.canonical(b.Name) == tool:
+			aliased = append(aliased, b)
+		case b.glob != nil && (matches(b.glob, tool) || alias != "" && matches(b.glob, alias)):
+			globs = append(globs, b)
+		}
+	}
+	return slices.Concat(exact, aliased, globs)
+}
+
+func matches(glob *match.Text, name string) bool {
+	_, ok := glob.Match(name)
+	return ok
+}
+
+// stops reports whether b stops a call in a phase, given how it went.
+func (b *breakpoint) stops(phase Phase, failed bool, fallback Behavior) bool {
+	own := b.Before
+	if phase == After {
+		own = b.After
+	}
+	if own == Yield {
+		own = fallback
+	}
+	if phase == After && failed {
+		return own == Exception || own == StopException
+	}
+	return own == Stop || own == StopException
+}

@@ -1,0 +1,39 @@
+// Package debug is the breakpoint hub: breakpoints on tool names, calls that
+// are stopped before or after they run, what somebody decided about them, and
+// the records of all calls.
+//
+// Its one invariant: a pause is decided exactly once, by whoever comes first,
+// and every front sees the same state because all of them call the same
+// methods of one Hub. The package must not know how its callers and fronts
+// talk to it; HTTP, MCP and the page are packages below it.
+//
+// # Callers
+//
+// A caller is what runs tool calls. It asks a [Gate] before and after each of
+// them; [Middleware] does so around an executor. [Hub] is the gate within the
+// process, package client the one over HTTP. The older clients' routes use
+// [Hub.Start], [Hub.Wait] and [Hub.Complete], which Before and After are made
+// of.
+//
+// # Fronts
+//
+// Everything a front may do is one of these methods, which any number of
+// goroutines may call:
+//
+//	breakpoints  Breakpoints, SetBreakpoint, RemoveBreakpoint, SetReplacement, Default, SetDefault
+//	tools        Functions, RegisterFunction
+//	pauses       Paused, Pause, Resume
+//	values       Evaluate, StartSession, Session, Sessions, CloseSession, Inspect, Value
+//	records      Calls, History, Status, ComErrors
+//	events       Subscribe
+//
+// Refusals are *[Error] with a code of the wire. Events are delivered through
+// bounded queues: an observer that does not keep up loses events, learns how
+// many, and delays nobody.
+//
+// # Time
+//
+// A pause may have a lease, which its caller renews by asking for the
+// decision; when it lapses the pause is abandoned. Options.PauseTimeout ends
+// the patience with those who should decide.
+package debug

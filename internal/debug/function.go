@@ -1,0 +1,96 @@
+package debug
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/cas"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Function is something that can be called: a tool, or a function of an older
+// client.
+type Function struct {
+	Name string
+	// Signature decides whether one function may replace another: the text of
+	// a signature, or a schema as canonical JSON. Empty = not known.
+	Signature string
+	// Alias is "server/tool" for the tools of MCP servers.
+	Alias string
+	// Metadata is a JSON object; nil = none.
+	Metadata json.RawMessage
+}
+
+// toolMetadata is what is told of a tool.
+type toolMetadata struct {
+	Server      string          `json:"server,omitempty"`
+	Original    string          `json:"original_name,omitempty"`
+	Description string          `json:"description,omitempty"`
+	InputSchema json.RawMessage `json:"input_schema,omitempty"`
+}
+
+// Register makes tools known, with their schemas; it sets no breakpoints.
+func (h *Hub) Register(_ context.Context, tools []protocol.Tool) error {
+	for _, t := range tools {
+		f := Function{Name: t.Name, Signature: string(t.InputSchema)}
+		if t.Server != "" {
+			f.Alias = t.Server + "/" + t.RawName
+		}
+		meta := toolMetadata{Server: t.Server, Original: t.RawName, Description: t.Description, InputSchema: t.InputSchema}
+		raw, err := protocol.Marshal(meta)
+		if err != nil {
+			return refuse(CodeInvalidPayload, err.Error(), "function_name", t.Name)
+		}
+		f.Metadata = raw
+		if err := h.RegisterFunction(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RegisterFunction makes one function known, or replaces what is known of it.
+func (h *Hub) RegisterFunction(f Function) error {
+	if f.Name == "" {
+		return refuse(CodeMissingParameter, "function_name required", "parameter", "function_name")
+	}
+	if strings.HasPrefix(strings.TrimSpace(f.Signature), "{") {
+		if canonical, err := cas.Canonical([]byte(f.Signature)); err == nil {
+			f.Signature = string(canonical)
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, known := h.functions[f.Name]; !known && len(h.functions) >= maxFunctions {
+		return refuse(CodeLimit, "too many functions")
+	}
+	h.functions[f.Name] = f
+	if f.Alias != "" {
+		h.aliases[f.Alias] = f.Name
+	}
+	h.publish(Event{Kind: EventChanged, Topic: TopicFunctions})
+	return nil
+}
+
+// SetSignature changes no more of a function than its signature.
+func (h *Hub) SetSignature(name, signature string) error {
+	h.mu.Lock()
+	f := h.functions[name]
+	h.mu.Unlock()
+	f.Name, f.Signature = name, signature
+	return h.RegisterFunction(f)
+}
+
+// Functions lists everything known, sorted by name.
+func (h *Hub) Functions() []Function {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make([]Function, 0, len(h.functions))
+	for _, f := range h.functions {
+		all = append(all, f)
+	}
+	slices.SortFunc(all, func(a, b Function) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}

@@ -1,0 +1,127 @@
+// Package hookcmd is the debugger's command hook for real agent CLIs: it reads
+// the JSON of one hook event, asks the debugger, and prints what the CLI is to
+// do.
+//
+// Its one invariant: without a decision that changes something it prints
+// nothing, so that the CLI's own permissions apply. It must not know where its
+// input comes from.
+package hookcmd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Gate is the debugger as a hook reaches it: before and after a call are two
+// processes, so the call is found by the agent's own ids.
+type Gate interface {
+	Before(ctx context.Context, c debug.Call) (callID string, d debug.Decision, err error)
+	AfterUse(ctx context.Context, session, toolUseID string, o debug.Outcome) (debug.Decision, error)
+}
+
+// input is what of a hook event counts here.
+type input struct {
+	Event     string          `json:"hook_event_name"`
+	SessionID string          `json:"session_id"`
+	ToolName  string          `json:"tool_name"`
+	ToolInput json.RawMessage `json:"tool_input"`
+	ToolUseID string          `json:"tool_use_id"`
+	Response  json.RawMessage `json:"tool_response"`
+	Error     string          `json:"error"`
+	CWD       string          `json:"cwd"`
+	Path      string          `json:"transcript_path"`
+}
+
+// maxInput bounds the JSON of one event.
+const maxInput = 64 << 20
+
+// Run handles one event: PreToolUse, PostToolUse or PostToolUseFailure. Other
+// events are fine and do nothing.
+func Run(ctx context.Context, g Gate, stdin io.Reader, stdout io.Writer) error {
+	data, err := io.ReadAll(io.LimitReader(stdin, maxInput+1))
+	if err != nil {
+		return fmt.Errorf("reading the hook's input: %w", err)
+	}
+	if len(data) > maxInput {
+		return fmt.Errorf("the hook's input is over %d bytes", maxInput)
+	}
+	var in input
+	if err := json.Unmarshal(data, &in); err != nil {
+		return fmt.Errorf("the hook's input is no JSON object: %w", err)
+	}
+	var out *protocol.HookOutput
+	switch in.Event {
+	case "PreToolUse":
+		out, err = before(ctx, g, in)
+	case "PostToolUse", "PostToolUseFailure":
+		out, err = after(ctx, g, in)
+	}
+	if err != nil || out == nil {
+		return err
+	}
+	line, err := protocol.Marshal(out)
+	if err != nil {
+		return fmt.Errorf("encoding the hook's output: %w", err)
+	}
+	_, err = fmt.Fprintf(stdout, "%s\n", line)
+	return err
+}
+
+func before(ctx context.Context, g Gate, in input) (*protocol.HookOutput, error) {
+	site, err := protocol.Marshal(map[string]string{"cwd": in.CWD, "transcript_path": in.Path})
+	if err != nil {
+		return nil, err
+	}
+	_, d, err := g.Before(ctx, debug.Call{
+		Tool: in.ToolName, Input: in.ToolInput, Session: in.SessionID, ToolUseID: in.ToolUseID, Client: debug.ClientHook, Site: site,
+	})
+	if err != nil {
+		return nil, err
+	}
+	specific := &protocol.HookSpecific{HookEventName: in.Event}
+	var o debug.Outcome
+	switch d.Action {
+	case debug.ActionModify:
+		specific.UpdatedInput = d.Input
+		return &protocol.HookOutput{Specific: specific}, nil
+	case debug.ActionRaise:
+		specific.PermissionDecisionReason = d.Message
+		o = debug.Outcome{Failed: true, Error: d.Message, ErrorType: d.Type}
+	case debug.ActionSkip:
+		// A hook cannot make up a result: the agent gets it as the reason why
+		// the tool did not run.
+		specific.PermissionDecisionReason = debug.Text(d.Result)
+		o = debug.Outcome{Result: d.Result}
+	default:
+		return nil, nil //nolint:nilnil // nothing to print
+	}
+	specific.PermissionDecision = "deny"
+	// No other event follows a denial, so the call is completed here.
+	if _, err := g.AfterUse(ctx, in.SessionID, in.ToolUseID, o); err != nil {
+		return nil, err
+	}
+	return &protocol.HookOutput{Specific: specific}, nil
+}
+
+func after(ctx context.Context, g Gate, in input) (*protocol.HookOutput, error) {
+	o := debug.Outcome{Result: in.Response, Failed: in.Event == "PostToolUseFailure", Error: in.Error}
+	d, err := g.AfterUse(ctx, in.SessionID, in.ToolUseID, o)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case d.Action == debug.ActionModify && strings.HasPrefix(in.ToolName, "mcp__"):
+		return &protocol.HookOutput{Specific: &protocol.HookSpecific{HookEventName: in.Event, UpdatedMCPToolOutput: d.Result}}, nil
+	case d.Action == debug.ActionModify:
+		return &protocol.HookOutput{Specific: &protocol.HookSpecific{HookEventName: in.Event, UpdatedToolOutput: d.Result}}, nil
+	case d.Action == debug.ActionRaise:
+		return &protocol.HookOutput{Decision: "block", Reason: d.Message}, nil
+	}
+	return nil, nil //nolint:nilnil // nothing to print
+}

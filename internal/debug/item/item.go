@@ -1,0 +1,246 @@
+// Package item is the form in which the older breakpoint clients send values:
+// bytes named by their content, pickled or as JSON.
+//
+// Its one invariant: bytes of a client are kept as they came and are never
+// executed. It knows nothing of calls and breakpoints.
+package item
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/cas"
+	"github.com/claudeless/claudeless/internal/debug/pickle"
+)
+
+// Format is how the bytes of an item are to be read.
+type Format string
+
+// The formats; an item without one is Dill.
+const (
+	Dill Format = "dill" // a Python pickle; data is its base64
+	JSON Format = "json" // data is the JSON text itself
+)
+
+// Valid reports whether f is a known format.
+func (f Format) Valid() bool { return f == Dill || f == JSON }
+
+// Item is one value on the wire. Data is absent when the other side has the
+// bytes already.
+type Item struct {
+	CID       string          `json:"cid"`
+	ClientRef json.RawMessage `json:"client_ref,omitempty"`
+	Data      *string         `json:"data,omitempty"`
+	Format    Format          `json:"serialization_format,omitempty"`
+}
+
+// Error is an item that cannot be taken; Code is one of cid_not_found,
+// cid_mismatch, invalid_serialization_format, invalid_json, invalid_dill and
+// invalid_payload.
+type Error struct {
+	Code               string
+	Message            string
+	Expected, Provided string // of cid_mismatch: CIDs of the bytes and of the item
+}
+
+func (e *Error) Error() string { return e.Code + ": " + e.Message }
+
+// Keep checks an item against its CID and stores its bytes. An item without
+// bytes must be in the store already; cid_not_found names it in Provided.
+func Keep(store *cas.Store, it Item) error {
+	if it.CID == "" {
+		return &Error{Code: "invalid_payload", Message: "an item has no cid"}
+	}
+	if it.Format != "" && !it.Format.Valid() {
+		return &Error{Code: "invalid_serialization_format", Message: fmt.Sprintf("unknown serialization_format %q", it.Format)}
+	}
+	if it.Data == nil {
+		if _, ok := store.Get(it.CID); !ok {
+			return &Error{Code: "cid_not_found", Message: "no data for " + it.CID, Provided: it.CID}
+		}
+		return nil
+	}
+	data, err := it.bytes()
+	if err != nil {
+		return err
+	}
+	if cid := cas.CID(data); cid != it.CID {
+		return &Error{Code: "cid_mismatch", Message: "the cid is not the SHA-512 of the data", Expected: cid, Provided: it.CID}
+	}
+	_, err = store.Put(data)
+	if tooLarge, ok := errors.AsType[*cas.TooLargeError](err); ok {
+		return &Error{Code: "invalid_payload", Message: tooLarge.Error()}
+	}
+	return err
+}
+
+// bytes are those that the CID is about.
+func (it Item) bytes() ([]byte, error) {
+	if it.Format == JSON {
+		if !json.Valid([]byte(*it.Data)) {
+			return nil, &Error{Code: "invalid_json", Message: "data is not JSON"}
+		}
+		return []byte(*it.Data), nil
+	}
+	data, err := base64.StdEncoding.DecodeString(strings.TrimSpace(*it.Data))
+	if err != nil {
+		return nil, &Error{Code: "invalid_dill", Message: "data is not base64: " + err.Error()}
+	}
+	return data, nil
+}
+
+// Encode makes an item of a JSON value in a client's format. A value that is an
+// item already, an object with a cid, is passed on as it is.
+func Encode(value json.RawMessage, f Format) (Item, error) {
+	var ready Item
+	if json.Unmarshal(value, &ready) == nil && cas.IsCID(ready.CID) {
+		return ready, nil
+	}
+	if f == JSON {
+		text, err := cas.Canonical(value)
+		if err != nil {
+			return Item{}, err
+		}
+		data := string(text)
+		return Item{CID: cas.CID(text), Data: &data, Format: JSON}, nil
+	}
+	raw, err := pickle.FromJSON(value)
+	if err != nil {
+		return Item{}, err
+	}
+	data := base64.StdEncoding.EncodeToString(raw)
+	return Item{CID: cas.CID(raw), Data: &data, Format: Dill}, nil
+}
+
+// shown is how many bytes of a representation people get to see.
+const shown = 500
+
+// Pretty shows an item: a JSON value as itself, a pickle as the text of its
+// representation, what stands for an unpicklable object or for an exception as
+// an object that says so.
+func Pretty(store *cas.Store, it Item) json.RawMessage {
+	data, ok := store.Get(it.CID)
+	if !ok {
+		return text("<cid:" + it.CID + " missing>")
+	}
+	if it.Format == JSON {
+		return data
+	}
+	v, err := pickle.Read(data)
+	if err != nil {
+		if it.Format == "" && json.Valid(data) {
+			return data
+		}
+		return text(fmt.Sprintf("<%d bytes that are no pickle: %v>", len(data), err))
+	}
+	return PrettyPickle(v)
+}
+
+// PrettyPickle is [Pretty] of a pickle that was read.
+func PrettyPickle(v any) json.RawMessage {
+	o, ok := v.(*pickle.Object)
+	if !ok {
+		return text(pickle.Repr(v, shown))
+	}
+	g, ok := o.Callee.(*pickle.Global)
+	if !ok {
+		return text(pickle.Repr(v, shown))
+	}
+	switch {
+	case g.Name == "_reconstruct_placeholder":
+		if d := firstDict(o.Args); d != nil {
+			return placeholder(d)
+		}
+	case isException(g):
+		return exception(g, o)
+	}
+	return text(pickle.Repr(v, shown))
+}
+
+func firstDict(args any) *pickle.Dict {
+	t, ok := args.(*pickle.Tuple)
+	if !ok || len(t.Items) == 0 {
+		return nil
+	}
+	d, _ := t.Items[0].(*pickle.Dict)
+	return d
+}
+
+func placeholder(d *pickle.Dict) json.RawMessage {
+	out := map[string]any{"__cideldill_placeholder__": true}
+	for _, key := range []string{
+		"type_name", "module", "qualname", "object_name", "object_path", "object_id", "repr_text", "str_text", "pickle_error", "pickle_attempts", "depth",
+	} {
+		if v, ok := d.Get(key); ok {
+			out[key] = plain(v)
+		}
+	}
+	if attrs, ok := d.Get("attributes"); ok {
+		out["attributes"] = Attributes(attrs, 1)
+	}
+	summary, _ := out["repr_text"].(string)
+	if summary == "" {
+		summary, _ = out["type_name"].(string)
+	}
+	out["summary"] = summary
+	return encode(out)
+}
+
+func isException(g *pickle.Global) bool {
+	for _, end := range []string{"Error", "Exception", "Warning", "Interrupt", "Exit", "StopIteration"} {
+		if strings.HasSuffix(g.Name, end) {
+			return true
+		}
+	}
+	return false
+}
+
+func exception(g *pickle.Global, o *pickle.Object) json.RawMessage {
+	args := []any{}
+	if t, ok := o.Args.(*pickle.Tuple); ok {
+		for _, a := range t.Items {
+			args = append(args, plain(a))
+		}
+	}
+	message := ""
+	if len(args) == 1 {
+		message = fmt.Sprint(args[0])
+	} else if len(args) > 1 {
+		message = pickle.Repr(o.Args, shown)
+	}
+	return encode(map[string]any{
+		"__cideldill_exception__": true, "summary": strings.TrimSuffix(g.Name+": "+message, ": "),
+		"type_name": g.Name, "module": g.Module, "qualname": g.Name, "message": message,
+		"repr_text": pickle.Repr(o, shown), "args": args, "attributes": Attributes(o.State, 1),
+	})
+}
+
+// plain is a scalar as itself and everything else as its representation.
+func plain(v any) any {
+	switch x := v.(type) {
+	case nil, bool, float64:
+		return x
+	case string:
+		return x[:min(len(x), shown)]
+	case *big.Int:
+		if x.IsInt64() {
+			return x.Int64()
+		}
+	}
+	return pickle.Repr(v, shown)
+}
+
+func text(s string) json.RawMessage { return encode(s) }
+
+// encode never fails on what it is given: NaN and infinities become text.
+func encode(v any) json.RawMessage {
+	out, err := json.Marshal(v)
+	if err != nil {
+		out, _ = json.Marshal(fmt.Sprint(v)) //nolint:errchkjson // a string
+	}
+	return out
+}

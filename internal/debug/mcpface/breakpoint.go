@@ -1,0 +1,136 @@
+package mcpface
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/claudeless/claudeless/internal/debug"
+)
+
+func breakpointTools() []tool {
+	name := param{name: "function_name", kind: text, required: true, doc: "tool name (mcp__server__tool, server/tool, Bash) or a glob (mcp__server__*)"}
+	before := []string{"stop", "go", "yield"}
+	after := []string{"stop", "go", "exception", "stop_exception", "yield"}
+	return []tool{
+		{name: "breakpoint_list_breakpoints", doc: "List all breakpoints with their behaviors, replacements and conditions.", run: func(_ context.Context, s *Server, _ arguments) (any, error) {
+			return s.breakpoints(), nil
+		}},
+		{name: "breakpoint_add", doc: "Set a breakpoint on a tool. One that exists keeps the settings that are not given.", run: addBreakpoint, params: []param{
+			name,
+			{name: "behavior", kind: text, enum: before, doc: "before the call; yield (the default) follows the default behavior"},
+			{name: "after_behavior", kind: text, enum: after, doc: "after the call; yield is the default"},
+			{name: "when", kind: text, doc: "condition over tool, phase, input, result, error, session, call"},
+		}},
+		{name: "breakpoint_remove", doc: "Remove a breakpoint and all its settings.", params: []param{name}, run: func(_ context.Context, s *Server, a arguments) (any, error) {
+			s.o.Hub.RemoveBreakpoint(a.text("function_name"))
+			return fields{"status": "ok", "function_name": a.text("function_name")}, nil
+		}},
+		{
+			name: "breakpoint_set_behavior", doc: "Set whether a breakpoint stops calls before they run.", run: changeBreakpoint,
+			params: []param{name, {name: "behavior", kind: text, required: true, enum: before, doc: "yield follows the default behavior"}},
+		},
+		{
+			name: "breakpoint_set_after_behavior", doc: "Set whether a breakpoint stops calls after they ran.", run: changeAfter,
+			params: []param{name, {name: "behavior", kind: text, required: true, enum: after, doc: "exception: only calls that failed; yield follows the default behavior"}},
+		},
+		{
+			name: "breakpoint_set_replacement", doc: "Let another tool run in place of a breakpoint's calls that are not stopped.", run: setReplacement,
+			params: []param{name, {name: "replacement_function", kind: text, required: true, doc: "a tool with the same schema; empty = none"}},
+		},
+		{name: "breakpoint_get_default_behavior", doc: "Tell the behavior that yield stands for.", run: func(_ context.Context, s *Server, _ arguments) (any, error) {
+			return fields{"behavior": s.o.Hub.Default()}, nil
+		}},
+		{
+			name: "breakpoint_set_default_behavior", doc: "Set the behavior that yield stands for.", run: setDefault,
+			params: []param{{name: "behavior", kind: text, required: true, enum: []string{"stop", "go", "exception", "stop_exception"}, doc: "the new default"}},
+		},
+	}
+}
+
+func (s *Server) breakpoints() any {
+	out := struct {
+		Names        []string                  `json:"breakpoints"`
+		Before       map[string]debug.Behavior `json:"behaviors"`
+		After        map[string]debug.Behavior `json:"after_behaviors"`
+		Replacements map[string]string         `json:"replacements"`
+		Conditions   map[string]string         `json:"conditions"`
+		Errors       map[string]string         `json:"condition_errors,omitempty"`
+	}{
+		[]string{}, map[string]debug.Behavior{}, map[string]debug.Behavior{}, map[string]string{}, map[string]string{}, map[string]string{},
+	}
+	for _, b := range s.o.Hub.Breakpoints() {
+		out.Names = append(out.Names, b.Name)
+		out.Before[b.Name], out.After[b.Name] = b.Before, b.After
+		for _, v := range []struct {
+			to    map[string]string
+			value string
+		}{{out.Replacements, b.Replacement}, {out.Conditions, b.When}, {out.Errors, b.ConditionError}} {
+			if v.value != "" {
+				v.to[b.Name] = v.value
+			}
+		}
+	}
+	return out
+}
+
+func addBreakpoint(_ context.Context, s *Server, a arguments) (any, error) {
+	name := a.text("function_name")
+	err := s.o.Hub.SetBreakpoint(debug.BreakpointChange{
+		Name: name, Before: a.optional("behavior"), After: a.optional("after_behavior"), When: a.optional("when"),
+	})
+	return fields{"status": "ok", "function_name": name}, err
+}
+
+func changeBreakpoint(_ context.Context, s *Server, a arguments) (any, error) {
+	c := debug.BreakpointChange{Name: a.text("function_name"), Before: a.optional("behavior")}
+	return s.change(c, func(b debug.Breakpoint) debug.Behavior { return b.Before })
+}
+
+func changeAfter(_ context.Context, s *Server, a arguments) (any, error) {
+	c := debug.BreakpointChange{Name: a.text("function_name"), After: a.optional("behavior")}
+	return s.change(c, func(b debug.Breakpoint) debug.Behavior { return b.After })
+}
+
+// change answers with the behaviour as it is now, in its first spelling.
+func (s *Server) change(c debug.BreakpointChange, of func(debug.Breakpoint) debug.Behavior) (any, error) {
+	if err := s.o.Hub.ChangeBreakpoint(c); err != nil {
+		return nil, err
+	}
+	for _, b := range s.o.Hub.Breakpoints() {
+		if b.Name == c.Name {
+			return fields{"status": "ok", "function_name": c.Name, "behavior": of(b)}, nil
+		}
+	}
+	return nil, &debug.Error{Code: debug.CodeBreakpointNotFound, Detail: fields{"function_name": c.Name}}
+}
+
+func setReplacement(_ context.Context, s *Server, a arguments) (any, error) {
+	name, tool := a.text("function_name"), a.text("replacement_function")
+	if err := s.o.Hub.SetReplacement(name, tool); err != nil {
+		return nil, err
+	}
+	out := fields{"status": "ok", "function_name": name, "replacement_function": nil}
+	if tool != "" && tool != name {
+		out["replacement_function"] = tool
+	}
+	return out, nil
+}
+
+func setDefault(_ context.Context, s *Server, a arguments) (any, error) {
+	b, err := s.o.Hub.SetDefault(a.text("behavior"))
+	return fields{"status": "ok", "behavior": b}, err
+}
+
+func (s *Server) functions() any {
+	names, signatures, metadata := []string{}, map[string]string{}, map[string]json.RawMessage{}
+	for _, f := range s.o.Hub.Functions() {
+		names = append(names, f.Name)
+		if f.Signature != "" {
+			signatures[f.Name] = f.Signature
+		}
+		if len(f.Metadata) > 0 {
+			metadata[f.Name] = f.Metadata
+		}
+	}
+	return fields{"functions": names, "signatures": signatures, "metadata": metadata}
+}

@@ -1,0 +1,29 @@
+// Package mcpface is the hub for AI agents: the breakpoints, paused calls,
+// evaluations and records of package debug as MCP tools, resources and prompts,
+// its events as MCP notifications, and the external servers' tools passed on.
+//
+// Its one invariant: it keeps nothing of its own. Every answer is the hub's at
+// that moment, so it is the same that the other fronts give. It must not know
+// those other fronts.
+//
+// # Mounting
+//
+// Make one [Server] with [New] for one hub, and let [Server.Run] go on as long
+// as the program does: it hands the hub's events to all clients there are.
+// [Server.ServeStdio] serves one client over a pair of streams and returns at
+// its end. [Server.Handler] answers these paths, and nothing else:
+//
+//	/mcp           streamable HTTP
+//	/mcp/sse       the stream of the older HTTP transport
+//	/mcp/messages  its messages
+//
+// Host and Origin are left to the server, see package serve.
+//
+// # Answers
+//
+// The result of a tool is one text that holds a JSON object. An error has the
+// member "error" with a code, and isError is set; wrong arguments and unknown
+// tools are errors of this kind too. Parameters that a tool does not know are
+// ignored. A resource that does not exist, and a prompt that cannot be made, are
+// errors of the protocol.
+package mcpface

@@ -1,0 +1,87 @@
+package mcpface
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/claudeless/claudeless/fixtures/wire"
+	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/external"
+)
+
+func externalTools() []tool {
+	server := param{name: "server", kind: text, doc: "only this server"}
+	return []tool{
+		{name: "external_list_servers", doc: "List the external MCP servers with their status.", run: managed(listServers)},
+		{name: "external_list_tools", doc: "List the tools of the external servers, named server/tool.", run: managed(listTools), params: []param{server}},
+		{name: "external_call_tool", doc: "Call a tool of an external server. The call is recorded; breakpoints do not stop it.", run: managed(callExternal), params: []param{
+			{name: "tool", kind: text, required: true, doc: "server/tool"},
+			{name: "arguments", kind: object, doc: "the tool's arguments; default {}"},
+		}},
+		{name: "external_list_resources", doc: "List the resources of the external servers.", run: managed(listResources), params: []param{server}},
+		{name: "external_read_resource", doc: "Read a resource of an external server.", run: managed(readExternal), params: []param{
+			{name: "server", kind: text, required: true, doc: "the server"},
+			{name: "uri", kind: text, required: true, doc: "of the resource"},
+		}},
+	}
+}
+
+// managed answers with an error when there are no external servers, and lets
+// everything else wait.
+func managed(run func(ctx context.Context, m *external.Manager, a arguments) (any, error)) func(context.Context, *Server, arguments) (any, error) {
+	return func(_ context.Context, s *Server, a arguments) (any, error) {
+		if s.o.External == nil {
+			return nil, &debug.Error{
+				Code: "mcp_clients_unavailable", Message: "start the debugger with --mcp-clients to use external servers",
+			}
+		}
+		return wire.Later(func(ctx context.Context) (any, error) { return run(ctx, s.o.External, a) }), nil
+	}
+}
+
+func listServers(_ context.Context, m *external.Manager, _ arguments) (any, error) {
+	type server struct {
+		Status string `json:"status"`
+		Tools  *int   `json:"tool_count,omitempty"`
+		Error  string `json:"error,omitempty"`
+	}
+	servers := map[string]server{}
+	for _, c := range m.Clients() {
+		v := server{Status: c.Status, Error: c.Error}
+		if c.Status == external.StatusConnected {
+			n := len(c.Tools)
+			v.Tools = &n
+		}
+		servers[c.Name] = v
+	}
+	return fields{"servers": servers}, nil
+}
+
+func listTools(_ context.Context, m *external.Manager, a arguments) (any, error) {
+	tools, err := m.Tools(a.text("server"))
+	return fields{"tools": tools}, err
+}
+
+// callExternal passes a result on as the server sent it.
+func callExternal(ctx context.Context, m *external.Manager, a arguments) (any, error) {
+	result, err := m.Call(ctx, a.text("tool"), a["arguments"])
+	if err != nil {
+		return nil, err
+	}
+	var meta struct {
+		IsError bool `json:"isError"`
+	}
+	if json.Unmarshal(result, &meta) == nil && meta.IsError {
+		return failure{result}, nil
+	}
+	return result, nil
+}
+
+func listResources(_ context.Context, m *external.Manager, a arguments) (any, error) {
+	resources, err := m.Resources(a.text("server"))
+	return fields{"resources": resources}, err
+}
+
+func readExternal(ctx context.Context, m *external.Manager, a arguments) (any, error) {
+	return m.Read(ctx, a.text("server"), a.text("uri"))
+}

@@ -1,0 +1,326 @@
+package mcpface_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"os"
+	"reflect"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
+	"go.uber.org/goleak"
+
+	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/external"
+	"github.com/claudeless/claudeless/internal/debug/mcpface"
+	"github.com/claudeless/claudeless/mcp/mcptest"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// TestMain is also the external server of some tests: MCP_MODE is a mode of
+// mcptest, or "face" for a server of this package.
+func TestMain(m *testing.M) {
+	switch mode := os.Getenv("MCP_MODE"); mode {
+	case "":
+		goleak.VerifyTestMain(m)
+	case "face":
+		hub, err := debug.New(hubOptions())
+		if err != nil {
+			panic(err)
+		}
+		s, err := mcpface.New(mcpface.Options{Hub: hub, Now: time.Now, NewID: newIDs("x")})
+		if err != nil {
+			panic(err)
+		}
+		if s.ServeStdio(context.Background(), os.Stdin, os.Stdout) != nil {
+			os.Exit(1)
+		}
+	default:
+		os.Exit(mcptest.Serve(mcptest.Options{Mode: mode, In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+	}
+}
+
+func newIDs(prefix string) func() string {
+	var n atomic.Int64
+	return func() string { return fmt.Sprintf("%s%d", prefix, n.Add(1)) }
+}
+
+func hubOptions() debug.Options { return debug.Options{Now: time.Now, NewID: newIDs("pause-")} }
+
+// face is a hub and its server, and stands for the agent under test.
+type face struct {
+	*mcpface.Server
+	hub *debug.Hub
+}
+
+func newFace(t *testing.T, o mcpface.Options) *face {
+	t.Helper()
+	if o.Hub == nil {
+		hub, err := debug.New(hubOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Hub = hub
+	}
+	o.NewID = newIDs("session-")
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s, err := mcpface.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); s.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done; o.Hub.Close() })
+	return &face{s, o.Hub}
+}
+
+// dialStdio is a client over a pair of pipes.
+func (f *face) dialStdio(t *testing.T) *client.Client {
+	t.Helper()
+	inRead, inWrite := io.Pipe()
+	outRead, outWrite := io.Pipe()
+	served := make(chan error, 1)
+	go func() {
+		served <- f.ServeStdio(context.Background(), inRead, outWrite)
+		outWrite.Close()
+	}()
+	c := client.NewClient(transport.NewIO(outRead, inWrite, io.NopCloser(eof{})))
+	t.Cleanup(func() {
+		c.Close()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return hello(t, c)
+}
+
+type eof struct{}
+
+func (eof) Read([]byte) (int, error) { return 0, io.EOF }
+
+func (f *face) listen(t *testing.T) string {
+	t.Helper()
+	srv := httptest.NewServer(f.Handler())
+	t.Cleanup(func() { srv.CloseClientConnections(); srv.Close() })
+	return srv.URL
+}
+
+func (f *face) dialHTTP(t *testing.T) *client.Client {
+	t.Helper()
+	return dialHTTP(t, f.listen(t))
+}
+
+func dialHTTP(t *testing.T, url string) *client.Client {
+	t.Helper()
+	c, err := client.NewStreamableHttpClient(url+"/mcp", transport.WithContinuousListening())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return hello(t, c)
+}
+
+func (f *face) dialSSE(t *testing.T) *client.Client {
+	t.Helper()
+	return dialSSE(t, f.listen(t))
+}
+
+func dialSSE(t *testing.T, url string) *client.Client {
+	t.Helper()
+	c, err := client.NewSSEMCPClient(url + "/mcp/sse")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return hello(t, c)
+}
+
+func hello(t *testing.T, c *client.Client) *client.Client {
+	t.Helper()
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	in := mcp.InitializeRequest{}
+	in.Params.ProtocolVersion = "2025-11-25"
+	in.Params.ClientInfo = mcp.Implementation{Name: "test", Version: "1"}
+	r, err := c.Initialize(t.Context(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.ServerInfo.Name != "claudeless-debug" || r.Capabilities.Tools == nil || r.Capabilities.Resources == nil || r.Capabilities.Prompts == nil {
+		t.Fatalf("initialize: %+v", r)
+	}
+	return c
+}
+
+type object = map[string]any
+
+// ask calls a tool; the answer must be one text of JSON, and an error exactly
+// if it has a code (S75, S76).
+func ask(t *testing.T, c *client.Client, tool, args string) object {
+	t.Helper()
+	req := mcp.CallToolRequest{}
+	req.Params.Name = tool
+	if args != "" {
+		req.Params.Arguments = json.RawMessage(args)
+	}
+	r, err := c.CallTool(t.Context(), req)
+	if err != nil {
+		t.Fatalf("%s %s: %v", tool, args, err)
+	}
+	if len(r.Content) != 1 {
+		t.Fatalf("%s: %d contents", tool, len(r.Content))
+	}
+	text, ok := r.Content[0].(mcp.TextContent)
+	if !ok {
+		t.Fatalf("%s: content is a %T", tool, r.Content[0])
+	}
+	out := decode(t, text.Text)
+	if _, failed := out["error"]; failed != r.IsError && out["isError"] != true {
+		t.Errorf("%s: isError %v for %s", tool, r.IsError, text.Text)
+	}
+	return out
+}
+
+func decode(t *testing.T, text string) object {
+	t.Helper()
+	var out object
+	if err := json.Unmarshal([]byte(text), &out); err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
+	return out
+}
+
+// expect checks that got has all members of want, as they are.
+func expect(t *testing.T, got object, want string) {
+	t.Helper()
+	for key, v := range decode(t, want) {
+		if !reflect.DeepEqual(got[key], v) {
+			t.Errorf("%s is %v, want %v, in %v", key, got[key], v, got)
+		}
+	}
+}
+
+// run makes a call as an agent does; the result comes when it is over.
+func (f *face) run(t *testing.T, tool, input string) <-chan protocol.ToolResult {
+	t.Helper()
+	done := make(chan protocol.ToolResult, 1)
+	agent := debug.Middleware(f.hub, debug.MiddlewareOptions{
+		Session: func() string { return "agent-1" },
+		Site:    func(protocol.ToolUse) json.RawMessage { return json.RawMessage(`{"turn":3}`) },
+	})(echo{})
+	go func() {
+		r, err := agent.Execute(context.Background(), protocol.ToolUse{ID: "toolu_1", Name: tool, Input: json.RawMessage(input)})
+		if err != nil {
+			r = protocol.ErrorResult(err.Error())
+		}
+		done <- r
+	}()
+	return done
+}
+
+// stopped runs a call and returns the id of its pause.
+func (f *face) stopped(t *testing.T, tool, input string) (string, <-chan protocol.ToolResult) {
+	t.Helper()
+	done := f.run(t, tool, input)
+	return f.pause(t, 1)[0], done
+}
+
+// pause waits until n calls are paused.
+func (f *face) pause(t *testing.T, n int) []string {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	sub := f.hub.Subscribe(0)
+	defer sub.Close()
+	for {
+		if all := f.hub.Paused(); len(all) == n {
+			ids := make([]string, n)
+			for i, p := range all {
+				ids[i] = p.ID
+			}
+			return ids
+		}
+		select {
+		case <-sub.C:
+		case <-deadline:
+			t.Fatalf("%d calls paused, want %d", len(f.hub.Paused()), n)
+		}
+	}
+}
+
+func result(t *testing.T, done <-chan protocol.ToolResult) (text string, failed bool) {
+	t.Helper()
+	select {
+	case r := <-done:
+		return r.Content.Plain(), r.IsError
+	case <-time.After(10 * time.Second):
+		t.Fatal("the call did not end")
+		return "", false
+	}
+}
+
+// echo answers with the tool's name and its input; the tool "fails" fails.
+type echo struct{}
+
+func (echo) Tools(context.Context) ([]protocol.Tool, error) { return nil, nil }
+
+func (echo) Execute(_ context.Context, use protocol.ToolUse) (protocol.ToolResult, error) {
+	if use.Name == "fails" {
+		return protocol.ErrorResult("it broke"), nil
+	}
+	return protocol.ToolResult{Content: protocol.Content{Text: use.Name + " " + string(use.Input)}}, nil
+}
+
+func (f *face) register(t *testing.T, schemas map[string]string) {
+	t.Helper()
+	for name, schema := range schemas {
+		err := f.hub.Register(t.Context(), []protocol.Tool{{Name: name, Description: "does " + name, InputSchema: json.RawMessage(schema), Server: "t", RawName: name}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func newExternal(t *testing.T, hub *debug.Hub) *external.Manager {
+	t.Helper()
+	m, err := external.New(external.Options{Hub: hub, Now: time.Now, Environ: os.Environ()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := m.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// connect adds servers that are this binary in one of its modes, under their
+// names.
+func connect(t *testing.T, m *external.Manager, modes ...string) {
+	t.Helper()
+	for _, mode := range modes {
+		entry, err := json.Marshal(object{
+			"transport": "stdio", "command": os.Args[0], "args": []string{}, "env": object{"MCP_MODE": mode}, "timeout_s": 1,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.Connect(t.Context(), mode, entry); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

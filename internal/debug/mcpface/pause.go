@@ -1,0 +1,111 @@
+package mcpface
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/claudeless/claudeless/fixtures/wire"
+	"github.com/claudeless/claudeless/internal/debug"
+)
+
+func pauseTools() []tool {
+	return []tool{
+		{name: "breakpoint_list_paused", doc: "List the calls that wait for a decision, the oldest first.", run: func(_ context.Context, s *Server, _ arguments) (any, error) {
+			return s.paused(), nil
+		}},
+		{name: "breakpoint_continue", doc: "Decide about a paused call: let it run, change its input or result, skip it, fail it, or run another tool.", run: resume, params: resumeParams()},
+		{name: "breakpoint_list_functions", doc: "List the tools that can be called, with their schemas.", run: func(_ context.Context, s *Server, _ arguments) (any, error) {
+			return s.functions(), nil
+		}},
+		{name: "breakpoint_get_call_records", doc: "List the newest calls that are over.", run: calls, params: []param{
+			{name: "function_name", kind: text, doc: "only calls of this tool"},
+			{name: "limit", kind: integer, doc: "at most so many, at least 1; default 100"},
+		}},
+		{name: "breakpoint_repl_eval", doc: "Evaluate an expression at a paused call. Names: tool, phase, input, result, error, session, call, vars; \"name := expression\" sets vars.name.", run: evaluate, params: []param{
+			{name: "pause_id", kind: text, required: true, doc: "the paused call"},
+			{name: "expression", kind: text, required: true, doc: "in the expression language; for older clients in their own"},
+			{name: "session_id", kind: text, doc: "of an earlier evaluation at this pause; a new one is made without"},
+			{name: "timeout_s", kind: number, doc: "seconds to wait for the value; default 35, a little more than older clients give themselves"},
+		}},
+		{
+			name: "breakpoint_inspect_object", doc: "Describe a stored value by its content id.", run: inspect,
+			params: []param{{name: "cid", kind: text, required: true, doc: "128 hexadecimal digits, as in call records"}},
+		},
+	}
+}
+
+func resumeParams() []param {
+	return []param{
+		{name: "pause_id", kind: text, required: true, doc: "the paused call"},
+		{name: "action", kind: text, enum: []string{"continue", "modify", "skip", "raise", "replace"}, doc: "continue is the default; with new values it is modify"},
+		{name: "modified_args", kind: list, doc: "new positional arguments; for a tool one element, the whole input"},
+		{name: "modified_kwargs", kind: object, doc: "the whole new input"},
+		{name: "modified_result", doc: "after the call: the new result"},
+		{name: "modified_input_expr", kind: text, doc: "expression whose value is the new input"},
+		{name: "modified_result_expr", kind: text, doc: "expression whose value is the new result"},
+		{name: "fake_result", doc: "the result of a call that is skipped; a string is the text, anything else its JSON"},
+		{name: "exception_type", kind: text, doc: "of a call that is failed; told to older clients"},
+		{name: "exception_message", kind: text, doc: "the text of the failure"},
+		{name: "replacement_function", kind: text, doc: "a tool to run instead; wins over action"},
+	}
+}
+
+func (s *Server) paused() any { return fields{"paused": s.o.Hub.Paused()} }
+
+func resume(ctx context.Context, s *Server, a arguments) (any, error) {
+	id := a.text("pause_id")
+	raw, err := json.Marshal(a)
+	if err != nil {
+		return nil, err
+	}
+	var r debug.Resume
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return nil, &debug.Error{Code: debug.CodeInvalidArguments, Message: err.Error()}
+	}
+	decide := func(ctx context.Context) (any, error) {
+		err := s.o.Hub.Resume(ctx, id, r)
+		return fields{"status": "ok", "pause_id": id}, err
+	}
+	if r.ModifiedInputExpr != "" || r.ModifiedResultExpr != "" {
+		return wire.Later(decide), nil
+	}
+	return decide(ctx)
+}
+
+func (s *Server) calls(function string, limit *int) (any, error) {
+	return s.o.Hub.Calls(function, limit)
+}
+
+func calls(_ context.Context, s *Server, a arguments) (any, error) {
+	var limit *int
+	if f := a.number("limit"); f != nil {
+		n := int(*f)
+		limit = &n
+	}
+	return s.calls(a.text("function_name"), limit)
+}
+
+// longestWait bounds timeout_s.
+const longestWait = time.Hour
+
+func evaluate(_ context.Context, s *Server, a arguments) (any, error) {
+	q := debug.Question{PauseID: a.text("pause_id"), Session: a.text("session_id"), Expr: a.text("expression")}
+	if t := a.number("timeout_s"); t != nil {
+		if *t <= 0 {
+			return nil, &debug.Error{
+				Code: debug.CodeInvalidArguments, Message: "timeout_s must be above 0", Detail: fields{"parameter": "timeout_s"},
+			}
+		}
+		q.Timeout = time.Duration(min(*t, longestWait.Seconds()) * float64(time.Second))
+	}
+	return wire.Later(func(ctx context.Context) (any, error) { return s.o.Hub.Evaluate(ctx, q) }), nil
+}
+
+func inspect(_ context.Context, s *Server, a arguments) (any, error) {
+	in, err := s.o.Hub.Inspect(a.text("cid"))
+	if err == nil && in.Error != "" {
+		return failure{in}, nil
+	}
+	return in, err
+}

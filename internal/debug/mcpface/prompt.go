@@ -1,0 +1,147 @@
+package mcpface
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/claudeless/claudeless/fixtures/wire"
+	"github.com/claudeless/claudeless/internal/debug"
+)
+
+const (
+	promptStart   = "debug-session-start"
+	promptInspect = "inspect-paused-call"
+)
+
+func prompts() []any {
+	type argument struct {
+		Name        string `json:"name"`
+		Description string `json:"description"`
+		Required    bool   `json:"required"`
+	}
+	return []any{
+		fields{"name": promptStart, "description": "What is going on in this debugging session: breakpoints, tools, recent calls, paused calls."},
+		fields{
+			"name": promptInspect, "description": "One paused call with everything known of it.",
+			"arguments": [1]argument{{"pause_id", "the paused call", true}},
+		},
+	}
+}
+
+func (s *Server) prompt(params json.RawMessage) (any, error) {
+	var in struct {
+		Name      string            `json:"name"`
+		Arguments map[string]string `json:"arguments"`
+	}
+	if err := json.Unmarshal(params, &in); err != nil {
+		return nil, invalidParams("prompts/get: " + err.Error())
+	}
+	switch in.Name {
+	case promptStart:
+		return s.startPrompt()
+	case promptInspect:
+		return s.inspectPrompt(in.Arguments["pause_id"])
+	default:
+		return nil, invalidParams(fmt.Sprintf("there is no prompt %q", in.Name))
+	}
+}
+
+// inPrompt is how many calls a prompt tells of.
+const inPrompt = 10
+
+func (s *Server) startPrompt() (any, error) {
+	limit := inPrompt
+	calls, err := s.calls("", &limit)
+	if err != nil {
+		return nil, err
+	}
+	return message("The state of the debugging session",
+		"You are debugging an agent through breakpoints on its tool calls. A call that hits one waits until breakpoint_continue decides about it. This is the state now.",
+		section{"Counts and default behavior", s.o.Hub.Status()}, section{"Breakpoints", s.breakpoints()},
+		section{"Paused calls", s.paused()}, section{fmt.Sprintf("Newest %d calls", limit), calls}, section{"Tools", s.functions()})
+}
+
+func (s *Server) inspectPrompt(id string) (any, error) {
+	if id == "" {
+		return nil, protocolError(&debug.Error{Code: debug.CodeMissingParameter, Message: "pause_id required", Detail: fields{"parameter": "pause_id"}})
+	}
+	p, err := s.o.Hub.Pause(id)
+	if err != nil {
+		return nil, protocolError(err)
+	}
+	d := p.CallData
+	parts := []section{{"Input", d.PrettyKwargs}}
+	if len(d.PrettyArgs) > 0 {
+		parts = append(parts, section{"Positional arguments", d.PrettyArgs})
+	}
+	if d.PrettyResult != nil {
+		parts = append(parts, section{"Result", d.PrettyResult})
+	}
+	if d.Exception != nil {
+		parts = append(parts, section{"Error", d.Exception})
+	}
+	if d.CallSite != nil {
+		parts = append(parts, section{"Call site", d.CallSite})
+	}
+	if d.Signature != "" {
+		parts = append(parts, section{"Schema", json.RawMessage(quoted(d.Signature))})
+	}
+	phase := d.Phase
+	if phase == "" {
+		phase = debug.Before
+	}
+	head := fmt.Sprintf("A call of %s is paused %s it runs (pause_id %s, reason %s, session %q). What may be decided with breakpoint_continue: %v. "+
+		"breakpoint_repl_eval evaluates expressions at it.", d.MethodName, phase, p.ID, d.Reason, d.SessionID, d.Capabilities)
+	return message("The paused call of "+d.MethodName, head, parts...)
+}
+
+// quoted is text that is JSON as itself, and any other as a JSON string.
+func quoted(text string) string {
+	if json.Valid([]byte(text)) {
+		return text
+	}
+	raw, err := wire.Marshal(text)
+	if err != nil {
+		return `""`
+	}
+	return string(raw)
+}
+
+type section struct {
+	title string
+	body  any
+}
+
+// message is a prompt of one message: a text and sections of JSON.
+func message(description, head string, parts ...section) (any, error) {
+	var b strings.Builder
+	b.WriteString(head + "\n")
+	for _, p := range parts {
+		raw, err := wire.Marshal(p.body)
+		if err != nil {
+			return nil, err
+		}
+		var indented bytes.Buffer
+		if json.Indent(&indented, raw, "", "  ") != nil {
+			indented.Write(raw)
+		}
+		fmt.Fprintf(&b, "\n%s:\n%s\n", p.title, indented.String())
+	}
+	return fields{
+		"description": description,
+		"messages":    [1]any{fields{"role": "user", "content": block{Type: "text", Text: b.String()}}},
+	}, nil
+}
+
+// protocolError is a refusal where there is no tool result to put it in.
+func protocolError(err error) error {
+	data, merr := wire.Marshal(refusal(err))
+	if merr != nil {
+		return err
+	}
+	e := invalidParams(err.Error())
+	e.Data = data
+	return e
+}

@@ -1,0 +1,67 @@
+package mcpface
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/claudeless/claudeless/fixtures/wire"
+)
+
+// resource is one row of the table of resources.
+type resource struct {
+	URI         string `json:"uri"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	MIMEType    string `json:"mimeType"`
+
+	read func() (any, error)
+}
+
+// inHistory is how many calls breakpoint://call-history holds.
+const inHistory = 50
+
+func (s *Server) resources() []resource {
+	always := func(f func() any) func() (any, error) { return func() (any, error) { return f(), nil } }
+	limit := inHistory
+	all := []resource{
+		{URI: "breakpoint://status", Description: "How much there is of everything.", read: func() (any, error) { return s.o.Hub.Status(), nil }},
+		{URI: "breakpoint://breakpoints", Description: "All breakpoints with their settings.", read: always(s.breakpoints)},
+		{URI: "breakpoint://paused", Description: "The calls that wait for a decision.", read: always(s.paused)},
+		{URI: "breakpoint://call-history", Description: "The newest 50 calls that are over.", read: func() (any, error) { return s.calls("", &limit) }},
+		{URI: "breakpoint://functions", Description: "The tools that can be called, with their schemas.", read: always(s.functions)},
+	}
+	for i := range all {
+		all[i].Name = all[i].URI[len("breakpoint://"):]
+		all[i].MIMEType = "application/json"
+	}
+	return all
+}
+
+func (s *Server) readResource(params json.RawMessage) (any, error) {
+	var in struct {
+		URI string `json:"uri"`
+	}
+	if err := json.Unmarshal(params, &in); err != nil {
+		return nil, invalidParams("resources/read: " + err.Error())
+	}
+	all := s.resources()
+	i := slices.IndexFunc(all, func(r resource) bool { return r.URI == in.URI })
+	if i < 0 {
+		return nil, &wire.Error{Code: wire.CodeResourceNotFound, Message: fmt.Sprintf("there is no resource %q", in.URI)}
+	}
+	body, err := all[i].read()
+	if err != nil {
+		return nil, err
+	}
+	text, err := wire.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	type contents struct {
+		URI      string `json:"uri"`
+		MIMEType string `json:"mimeType"`
+		Text     string `json:"text"`
+	}
+	return map[string]any{"contents": [1]contents{{in.URI, all[i].MIMEType, string(text)}}}, nil
+}

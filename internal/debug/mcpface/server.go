@@ -1,0 +1,194 @@
+package mcpface
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/claudeless/claudeless/fixtures/wire"
+	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/external"
+)
+
+// Options configure a Server. Hub, Now and NewID must be set.
+type Options struct {
+	Hub      *debug.Hub
+	External *external.Manager // nil = the external_ tools answer with an error
+	Now      func() time.Time
+	NewID    func() string // a fresh id of visible ASCII
+	Version  string        // serverInfo.version; empty = "0"
+}
+
+// Server answers any number of clients at once. All methods may be called from
+// many goroutines.
+type Server struct {
+	o     Options
+	tools []tool
+	http  *wire.HTTP
+
+	mu    sync.Mutex
+	conns map[string]*conn // by session id
+}
+
+// New makes a server; it starts nothing.
+func New(o Options) (*Server, error) {
+	if o.Hub == nil || o.Now == nil || o.NewID == nil {
+		return nil, errors.New("mcpface: Hub, Now and NewID must be set")
+	}
+	if o.Version == "" {
+		o.Version = "0"
+	}
+	s := &Server{o: o, conns: map[string]*conn{}}
+	s.tools = slices.Concat(breakpointTools(), pauseTools(), externalTools())
+	s.http = wire.NewHTTP(wire.HTTPOptions{Server: s, NewID: o.NewID, Versions: versions()})
+	return s, nil
+}
+
+// versions of the protocol that clients may speak, the newest first.
+func versions() []string { return []string{"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"} }
+
+// eventQueue is how many events may wait for Run.
+const eventQueue = 4096
+
+// Run sends the hub's events to all clients until ctx ends or the hub closes.
+// Without it there are no notifications.
+func (s *Server) Run(ctx context.Context) {
+	sub := s.o.Hub.Subscribe(eventQueue)
+	defer sub.Close()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case e, open := <-sub.C:
+			if !open {
+				return
+			}
+			if e.Kind != debug.EventChanged {
+				s.broadcast(e)
+			}
+		}
+	}
+}
+
+// broadcast hands e to every client that is ready for it; none is waited for.
+func (s *Server) broadcast(e debug.Event) {
+	params := e.Params()
+	if e.Missed > 0 {
+		params["missed"] = e.Missed
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.conns {
+		if c.ready {
+			c.session.Notify("notifications/breakpoint/"+string(e.Kind), params) //nolint:errcheck // texts and numbers can be encoded
+		}
+	}
+}
+
+// ServeStdio serves one client until the end of in, or of ctx; see
+// [wire.ServeStdio].
+func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	return wire.ServeStdio(ctx, wire.Stdio{Server: s, In: in, Out: out, SessionID: "stdio-" + s.o.NewID()})
+}
+
+// Open begins a connection; the transports call it.
+func (s *Server) Open(session *wire.Session) wire.Handler {
+	c := &conn{server: s, session: session, seen: s.o.Now()}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conns[session.ID] = c
+	return c
+}
+
+// conn is one client. Its fields behind session are guarded by Server.mu.
+type conn struct {
+	server  *Server
+	session *wire.Session
+
+	greeted bool // initialize was answered, or is about to be
+	ready   bool // the answer has arrived, so notifications may follow
+	busy    int  // HTTP requests of it that are running
+	seen    time.Time
+}
+
+// Closed ends the connection.
+func (c *conn) Closed() {
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	delete(c.server.conns, c.session.ID)
+}
+
+// Notified takes the client's notifications.
+func (c *conn) Notified(method string, _ json.RawMessage) {
+	if method == "notifications/initialized" {
+		c.progress(false)
+	}
+}
+
+// progress notes that a message came; what comes after initialize shows that
+// its answer was read.
+func (c *conn) progress(initialize bool) {
+	c.server.mu.Lock()
+	defer c.server.mu.Unlock()
+	c.ready = c.ready || c.greeted && !initialize
+	c.greeted = c.greeted || initialize
+}
+
+// Handle answers one request.
+func (c *conn) Handle(ctx context.Context, call *wire.Call) (any, error) {
+	c.progress(call.Method == "initialize")
+	s := c.server
+	switch call.Method {
+	case "initialize":
+		return s.initialize(call.Params)
+	case "ping":
+		return struct{}{}, nil
+	case "tools/list":
+		return map[string]any{"tools": s.tools}, nil
+	case "tools/call":
+		return s.callTool(ctx, call.Params)
+	case "resources/list":
+		return map[string]any{"resources": s.resources()}, nil
+	case "resources/templates/list":
+		return map[string]any{"resourceTemplates": []any{}}, nil
+	case "resources/read":
+		return s.readResource(call.Params)
+	case "prompts/list":
+		return map[string]any{"prompts": prompts()}, nil
+	case "prompts/get":
+		return s.prompt(call.Params)
+	default:
+		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not known", call.Method)}
+	}
+}
+
+const instructions = "Breakpoints on the tool calls of an agent. Set one with breakpoint_add; when a call stops, " +
+	"breakpoint_list_paused shows it, breakpoint_repl_eval evaluates expressions at it and breakpoint_continue decides what becomes of it."
+
+func (s *Server) initialize(params json.RawMessage) (any, error) {
+	var in struct {
+		ProtocolVersion string `json:"protocolVersion"`
+	}
+	if err := json.Unmarshal(params, &in); err != nil {
+		return nil, invalidParams("initialize: " + err.Error())
+	}
+	version := in.ProtocolVersion
+	if !slices.Contains(versions(), version) {
+		version = versions()[0]
+	}
+	return map[string]any{
+		"protocolVersion": version,
+		"capabilities":    map[string]any{"tools": struct{}{}, "resources": struct{}{}, "prompts": struct{}{}},
+		"serverInfo":      map[string]any{"name": "claudeless-debug", "version": s.o.Version},
+		"instructions":    instructions,
+	}, nil
+}
+
+func invalidParams(message string) *wire.Error {
+	return &wire.Error{Code: wire.CodeInvalidParams, Message: message}
+}

@@ -1,0 +1,226 @@
+package mcpface
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/claudeless/claudeless/fixtures/wire"
+	"github.com/claudeless/claudeless/internal/debug"
+)
+
+// tool is one row of the tables of tools.
+type tool struct {
+	name, doc string
+	params    []param
+	// run answers a call whose arguments were checked. It must not wait; what
+	// waits is returned as a wire.Later.
+	run func(ctx context.Context, s *Server, a arguments) (any, error)
+}
+
+// kind is a JSON type; the zero value is any.
+type kind string
+
+const (
+	text    kind = "string"
+	object  kind = "object"
+	list    kind = "array"
+	number  kind = "number"
+	integer kind = "integer"
+)
+
+type param struct {
+	name     string
+	kind     kind
+	doc      string
+	required bool
+	enum     []string // told, not checked: the hub knows more spellings
+}
+
+// MarshalJSON writes the tool as tools/list shows it.
+func (t tool) MarshalJSON() ([]byte, error) {
+	properties, required := map[string]any{}, []string{}
+	for _, p := range t.params {
+		schema := map[string]any{"description": p.doc}
+		if p.kind != "" {
+			schema["type"] = p.kind
+		}
+		if p.enum != nil {
+			schema["enum"] = p.enum
+		}
+		properties[p.name] = schema
+		if p.required {
+			required = append(required, p.name)
+		}
+	}
+	schema := map[string]any{"type": "object", "properties": properties}
+	if len(required) > 0 {
+		schema["required"] = required
+	}
+	return json.Marshal(map[string]any{"name": t.name, "description": t.doc, "inputSchema": schema})
+}
+
+// arguments are those of one call: present, not null unless the parameter takes
+// anything, and of the right type.
+type arguments map[string]json.RawMessage
+
+// text is a string argument; a missing one is empty.
+func (a arguments) text(name string) string {
+	if p := a.optional(name); p != nil {
+		return *p
+	}
+	return ""
+}
+
+// optional is a string argument; nil = missing.
+func (a arguments) optional(name string) *string {
+	raw, ok := a[name]
+	if !ok {
+		return nil
+	}
+	var v string
+	if json.Unmarshal(raw, &v) != nil {
+		return nil // cannot be: it was checked
+	}
+	return &v
+}
+
+// number is a numeric argument; nil = missing.
+func (a arguments) number(name string) *float64 {
+	raw, ok := a[name]
+	if !ok {
+		return nil
+	}
+	var v float64
+	if json.Unmarshal(raw, &v) != nil {
+		return nil // cannot be: it was checked
+	}
+	return &v
+}
+
+// check picks out the arguments that t knows.
+func (t tool) check(raw json.RawMessage) (arguments, error) {
+	var given map[string]json.RawMessage
+	if len(raw) > 0 && json.Unmarshal(raw, &given) != nil {
+		return nil, &debug.Error{Code: debug.CodeInvalidArguments, Message: "arguments must be an object"}
+	}
+	a := arguments{}
+	for _, p := range t.params {
+		v, ok := given[p.name]
+		if ok && p.kind != "" && bytes.Equal(v, []byte("null")) {
+			ok = false
+		}
+		switch {
+		case !ok && p.required:
+			return nil, &debug.Error{
+				Code: debug.CodeMissingParameter, Message: p.name + " required", Detail: map[string]any{"parameter": p.name},
+			}
+		case !ok:
+			continue
+		case !p.takes(v):
+			return nil, &debug.Error{
+				Code: debug.CodeInvalidArguments, Message: fmt.Sprintf("%s must be of type %s", p.name, p.kind),
+				Detail: map[string]any{"parameter": p.name},
+			}
+		}
+		a[p.name] = v
+	}
+	return a, nil
+}
+
+// takes reports whether v is of the parameter's type.
+func (p param) takes(v json.RawMessage) bool {
+	var f float64
+	switch p.kind {
+	case text:
+		return v[0] == '"'
+	case object:
+		return v[0] == '{'
+	case list:
+		return v[0] == '['
+	case number:
+		return json.Unmarshal(v, &f) == nil
+	case integer:
+		return json.Unmarshal(v, &f) == nil && f == math.Trunc(f) && math.Abs(f) <= 1<<53
+	default:
+		return true
+	}
+}
+
+// callTool answers tools/call.
+func (s *Server) callTool(ctx context.Context, params json.RawMessage) (any, error) {
+	var in struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	}
+	if err := json.Unmarshal(params, &in); err != nil {
+		return nil, invalidParams("tools/call: " + err.Error())
+	}
+	i := slices.IndexFunc(s.tools, func(t tool) bool { return t.name == in.Name })
+	if i < 0 {
+		return answer(nil, &debug.Error{
+			Code: "unknown_tool", Message: fmt.Sprintf("there is no tool %q", in.Name), Detail: map[string]any{"tool": in.Name},
+		})
+	}
+	args, err := s.tools[i].check(in.Arguments)
+	if err != nil {
+		return answer(nil, err)
+	}
+	out, err := s.tools[i].run(ctx, s, args)
+	if later, ok := out.(wire.Later); ok && err == nil {
+		return wire.Later(func(ctx context.Context) (any, error) { return answer(later(ctx)) }), nil
+	}
+	return answer(out, err)
+}
+
+// fields is the body of most answers.
+type fields map[string]any
+
+// failure is an answer that is an error and has more to say than a code.
+type failure struct{ body any }
+
+// content is the result of tools/call.
+type content struct {
+	Content [1]block `json:"content"`
+	IsError bool     `json:"isError"`
+}
+
+type block struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+// answer is a tool's result: one text of JSON.
+func answer(out any, err error) (any, error) {
+	c := content{Content: [1]block{{Type: "text"}}}
+	if f, ok := out.(failure); ok {
+		out, c.IsError = f.body, true
+	}
+	if err != nil {
+		out, c.IsError = refusal(err), true
+	}
+	body, err := wire.Marshal(out)
+	c.Content[0].Text = string(body)
+	return c, err
+}
+
+// refusal is an error as the body of an answer.
+func refusal(err error) fields {
+	e, ok := errors.AsType[*debug.Error](err)
+	if !ok {
+		return fields{"error": "internal", "message": err.Error()}
+	}
+	f := fields{}
+	for key, v := range e.Detail {
+		f[key] = v
+	}
+	f["error"] = e.Code
+	if e.Message != "" {
+		f["message"] = e.Message
+	}
+	return f
+}

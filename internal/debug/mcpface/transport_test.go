@@ -1,0 +1,290 @@
+package mcpface_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/mcpface"
+)
+
+// transports are the ways of a client to the server: S122 to S128, S129 to
+// S133, and streamable HTTP.
+func transports() map[string]func(*face, *testing.T) *client.Client {
+	return map[string]func(*face, *testing.T) *client.Client{
+		"stdio": (*face).dialStdio, "streamable": (*face).dialHTTP, "sse": (*face).dialSSE,
+	}
+}
+
+// note is a notification with what of it is the same in each run.
+type note struct{ Method, Name, Reason, Action, Status, Pause string }
+
+// listen collects a client's notifications.
+func listen(c *client.Client) <-chan note {
+	notes := make(chan note, 1000)
+	c.OnNotification(func(n mcp.JSONRPCNotification) {
+		get := func(key string) string { s, _ := n.Params.AdditionalFields[key].(string); return s }
+		notes <- note{
+			Method: strings.TrimPrefix(n.Method, "notifications/breakpoint/"), Name: get("method_name"),
+			Reason: get("pause_reason"), Action: get("action"), Status: get("status"), Pause: get("pause_id"),
+		}
+	})
+	return notes
+}
+
+func take(t *testing.T, notes <-chan note, n int) []note {
+	t.Helper()
+	var all []note
+	deadline := time.After(10 * time.Second)
+	for len(all) < n {
+		select {
+		case got := <-notes:
+			all = append(all, got)
+		case <-deadline:
+			t.Fatalf("only %v arrived", all)
+		}
+	}
+	return all
+}
+
+// TestTransports does on each transport what the older system's own tests did:
+// initialize (S122, S129), add and list (S123, S130), pause and continue a real
+// call (S124), evaluate (S125), read a resource (S126), get a prompt (S127),
+// and receive every notification (S93 to S100, S133, B4).
+func TestTransports(t *testing.T) {
+	for name, dial := range transports() {
+		t.Run(name, func(t *testing.T) {
+			f := newFace(t, mcpface.Options{})
+			c := dial(f, t)
+			notes := listen(c)
+			if err := c.Ping(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			ask(t, c, "breakpoint_add", `{"function_name":"fails","after_behavior":"stop_exception"}`)
+			expect(t, ask(t, c, "breakpoint_list_breakpoints", ""), `{"breakpoints":["fails"]}`)
+			first, done := f.stopped(t, "fails", `{"x":41}`)
+			expect(t, ask(t, c, "breakpoint_repl_eval", `{"pause_id":"`+first+`","expression":"input.x + 1"}`), `{"output":"42"}`)
+			read := mcp.ReadResourceRequest{}
+			read.Params.URI = "breakpoint://status"
+			if _, err := c.ReadResource(t.Context(), read); err != nil {
+				t.Error(err)
+			}
+			get := mcp.GetPromptRequest{}
+			get.Params.Name = "debug-session-start"
+			if _, err := c.GetPrompt(t.Context(), get); err != nil {
+				t.Error(err)
+			}
+			ask(t, c, "breakpoint_continue", `{"pause_id":"`+first+`","modified_kwargs":{}}`)
+			second := f.pause(t, 1)[0]
+			if err := f.hub.Resume(t.Context(), second, debug.Resume{}); err != nil { // S94: by another front
+				t.Fatal(err)
+			}
+			result(t, done)
+			want := []note{
+				{Method: "execution_paused", Name: "fails", Reason: "breakpoint", Pause: first},
+				{Method: "execution_resumed", Name: "fails", Action: "modify", Pause: first},
+				{Method: "call_completed", Name: "fails", Status: "exception"},
+				{Method: "execution_paused", Name: "fails", Reason: "exception", Pause: second},
+				{Method: "execution_resumed", Name: "fails", Action: "continue", Pause: second},
+			}
+			if diff := cmp.Diff(want, take(t, notes, len(want))); diff != "" {
+				t.Error(diff)
+			}
+			select {
+			case more := <-notes:
+				t.Errorf("came twice: %v", more)
+			case <-time.After(50 * time.Millisecond):
+			}
+		})
+	}
+}
+
+// TestShared: clients of all transports see one state (S131, S134) and each gets
+// an event once (S102, S135). That one of them vanishes harms nobody (S132), and
+// it gets nothing more (S104).
+func TestShared(t *testing.T) {
+	f := newFace(t, mcpface.Options{})
+	url := f.listen(t)
+	clients := map[string]*client.Client{
+		"stdio": f.dialStdio(t), "streamable 1": dialHTTP(t, url), "streamable 2": dialHTTP(t, url), "sse 1": dialSSE(t, url), "sse 2": dialSSE(t, url),
+	}
+	notes := map[string]<-chan note{}
+	for name, c := range clients {
+		notes[name] = listen(c)
+		ask(t, c, "breakpoint_list_paused", "")
+	}
+	ask(t, clients["sse 1"], "breakpoint_add", `{"function_name":"A","after_behavior":"go"}`)
+	id, done := f.stopped(t, "A", `{}`)
+	for name, c := range clients {
+		expect(t, ask(t, c, "breakpoint_list_breakpoints", ""), `{"breakpoints":["A"]}`)
+		if got := take(t, notes[name], 1)[0]; got.Pause != id || got.Method != "execution_paused" {
+			t.Errorf("%s got %+v", name, got)
+		}
+	}
+	for _, name := range []string{"sse 1", "streamable 1"} {
+		clients[name].Close()
+		delete(clients, name)
+	}
+	ask(t, clients["sse 2"], "breakpoint_continue", `{"pause_id":"`+id+`"}`)
+	result(t, done)
+	for name := range clients {
+		if got := take(t, notes[name], 2); got[0].Action != "continue" || got[1].Status != "success" {
+			t.Errorf("%s got %+v", name, got)
+		}
+	}
+	for _, name := range []string{"sse 1", "streamable 1"} {
+		if len(notes[name]) > 0 {
+			t.Errorf("%s was gone and got %+v", name, <-notes[name])
+		}
+	}
+}
+
+// TestNoClient: events that nobody wants are no trouble (S101); more calls than
+// a client reads delay nobody (S103).
+func TestNoClient(t *testing.T) {
+	f := newFace(t, mcpface.Options{})
+	result(t, f.run(t, "A", `{}`))
+	inRead, inWrite := io.Pipe()
+	outRead, outWrite := io.Pipe() // nobody reads the answers
+	served := make(chan error, 1)
+	go func() { served <- f.ServeStdio(context.Background(), inRead, outWrite) }()
+	io.WriteString(inWrite, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18"}}`+"\n"+`{"jsonrpc":"2.0","method":"notifications/initialized"}`+"\n")
+	for range 1000 {
+		result(t, f.run(t, "A", `{}`))
+	}
+	inWrite.Close()
+	outRead.Close()
+	if err := <-served; err != nil && !strings.Contains(err.Error(), "closed pipe") {
+		t.Error(err)
+	}
+}
+
+// TestPipelined: what is sent at once is answered, in the order of sending; the
+// output is JSON-RPC and nothing else (S121); the end of the input ends the
+// connection, and the server serves others (S119).
+func TestPipelined(t *testing.T) {
+	f := newFace(t, mcpface.Options{})
+	var out strings.Builder
+	in := strings.Join([]string{
+		`{"jsonrpc":"2.0","id":"a","method":"initialize","params":{"protocolVersion":"1999-01-01"}}`,
+		`{"jsonrpc":"2.0","method":"notifications/initialized"}`,
+		`not json`,
+		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"breakpoint_add","arguments":{"function_name":"<A>&"}}}`,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"breakpoint_list_breakpoints"}}`,
+		`{"jsonrpc":"2.0","id":3,"method":"no/such"}`,
+		`{"jsonrpc":"2.0","id":4,"method":"resources/templates/list"}`,
+		`{"jsonrpc":"2.0","id":5,"method":"tools/call","params":[]}`,
+		`{"jsonrpc":"2.0","id":6,"method":"resources/read","params":[]}`,
+		`{"jsonrpc":"2.0","id":7,"method":"prompts/get","params":[]}`,
+		`{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"breakpoint_add","arguments":[]}}`,
+	}, "\n")
+	if err := f.ServeStdio(t.Context(), strings.NewReader(in), &out); err != nil {
+		t.Fatal(err)
+	}
+	var ids []string
+	for line := range strings.Lines(out.String()) {
+		var m struct {
+			ID     json.RawMessage
+			Result struct{ ProtocolVersion string }
+		}
+		if err := json.Unmarshal([]byte(line), &m); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		ids = append(ids, string(m.ID))
+		if string(m.ID) == `"a"` && m.Result.ProtocolVersion != "2025-11-25" {
+			t.Errorf("version %q for one that is not known", m.Result.ProtocolVersion)
+		}
+	}
+	if want := []string{`"a"`, "null", "1", "2", "3", "4", "5", "6", "7", "8"}; !cmp.Equal(ids, want) {
+		t.Errorf("answers %v, want %v:\n%s", ids, want, out.String())
+	}
+	if !strings.Contains(out.String(), `\"<A>&\"`) {
+		t.Errorf("HTML was escaped: %s", out.String())
+	}
+	expect(t, ask(t, f.dialStdio(t), "breakpoint_list_breakpoints", ""), `{"breakpoints":["<A>&"]}`)
+}
+
+// TestSSEEndpoint: the stream names the path of its messages (S117), and other
+// paths are not ours.
+func TestSSEEndpoint(t *testing.T) {
+	f := newFace(t, mcpface.Options{})
+	url := f.listen(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	req, _ := http.NewRequestWithContext(ctx, http.MethodGet, url+"/mcp/sse", nil)
+	r, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	lines := bufio.NewScanner(r.Body)
+	lines.Scan()
+	lines.Scan()
+	if !strings.HasPrefix(lines.Text(), "data: /mcp/messages?") {
+		t.Errorf("endpoint %q", lines.Text())
+	}
+	for path, want := range map[string]int{"/": 404, "/mcp/x": 404, "/messages": 404, "/mcp/messages?sessionId=x": 404} {
+		r, err := http.Post(url+path, "application/json", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Body.Close()
+		if r.StatusCode != want {
+			t.Errorf("POST %s: %d, want %d", path, r.StatusCode, want)
+		}
+	}
+}
+
+// TestIdleSessions: a client over streamable HTTP that went without a word is
+// forgotten after half an hour, one that listens is not.
+func TestIdleSessions(t *testing.T) {
+	var now atomic.Int64
+	f := newFace(t, mcpface.Options{Now: func() time.Time { return time.Unix(now.Load(), 0) }})
+	url := f.listen(t)
+	post := func(session, body string) *http.Response {
+		t.Helper()
+		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/mcp", strings.NewReader(body))
+		req.Header.Set("Content-Type", "application/json")
+		if session != "" {
+			req.Header.Set("Mcp-Session-Id", session)
+		}
+		r, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		io.Copy(io.Discard, r.Body)
+		r.Body.Close()
+		return r
+	}
+	const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`
+	const ping = `{"jsonrpc":"2.0","id":2,"method":"ping"}`
+	gone := post("", initialize).Header.Get("Mcp-Session-Id")
+	listening := dialHTTP(t, url)
+	if r := post(gone, ping); r.StatusCode != http.StatusOK {
+		t.Fatalf("ping: %d", r.StatusCode)
+	}
+	now.Store(29 * 60)
+	post("", initialize)
+	if r := post(gone, ping); r.StatusCode != http.StatusOK {
+		t.Fatalf("ping within the time: %d", r.StatusCode)
+	}
+	now.Store(2 * 3600)
+	post("", initialize)
+	if r := post(gone, ping); r.StatusCode != http.StatusNotFound {
+		t.Errorf("ping of a session that was idle: %d", r.StatusCode)
+	}
+	if err := listening.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,219 @@
+package debug
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// Pause is a call that waits for a decision.
+type Pause struct {
+	ID       string   `json:"id"`
+	CallData CallData `json:"call_data"`
+	PausedAt float64  `json:"paused_at"` // Unix seconds
+	Sessions []string `json:"repl_sessions"`
+}
+
+// pause is guarded by Hub.mu; it changes in begin, settle and leases only.
+type pause struct {
+	id    string
+	call  *call
+	phase Phase
+	data  CallData
+	at    time.Time
+	o     *result // how the call went; nil before it ran
+
+	done     chan struct{} // closed when decided
+	decision Decision
+	waiters  int         // questions that are being answered now
+	lease    *time.Timer // nil = does not run
+	expiry   *time.Timer // nil = no limit
+	sessions []string
+	queue    []*relayed // questions for the older client to take
+}
+
+// pause begins a pause; h.mu is held.
+func (h *Hub) pause(k *call, phase Phase, breakpoint string, r *result) *pause {
+	p := &pause{
+		id: h.o.NewID(), call: k, phase: phase, data: k.data, at: h.o.Now(), o: r,
+		done: make(chan struct{}),
+	}
+	p.data.Phase, p.data.Reason, p.data.Breakpoint = phase, "breakpoint", breakpoint
+	p.data.Capabilities = capabilities(k.client, phase)
+	if r != nil {
+		p.data.PrettyResult, p.data.Exception = r.pretty, r.exception
+		if r.Failed {
+			p.data.Reason = "exception"
+		}
+	}
+	h.open[p.id] = p
+	h.openOrder = append(h.openOrder, p)
+	// The older Python client does not ask about calls that failed.
+	if k.client != ClientForeign || r != nil && r.Failed {
+		h.startLease(p)
+	}
+	if h.o.PauseTimeout > 0 && h.o.OnTimeout != PolicyWait {
+		p.expiry = time.AfterFunc(h.o.PauseTimeout, func() { h.expire(p) }) // ends with the pause
+	}
+	h.publish(Event{
+		Kind: EventPaused, PauseID: p.id, MethodName: p.data.MethodName, Reason: p.data.Reason, PausedAt: seconds(p.at),
+	})
+	return p
+}
+
+// Paused lists the paused calls, the oldest first.
+func (h *Hub) Paused() []Pause {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make([]Pause, 0, len(h.openOrder))
+	for _, p := range h.openOrder {
+		all = append(all, p.view())
+	}
+	return all
+}
+
+// Pause returns one paused call.
+func (h *Hub) Pause(id string) (Pause, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p, err := h.find(id)
+	if err != nil {
+		return Pause{}, err
+	}
+	return p.view(), nil
+}
+
+func (p *pause) view() Pause {
+	return Pause{ID: p.id, CallData: p.data, PausedAt: seconds(p.at), Sessions: append([]string{}, p.sessions...)}
+}
+
+// find returns an open pause; h.mu is held.
+func (h *Hub) find(id string) (*pause, error) {
+	if p, ok := h.open[id]; ok {
+		return p, nil
+	}
+	if _, ok := h.decided[id]; ok {
+		return nil, refuse(CodePauseResumed, "the call was resumed already", "pause_id", id)
+	}
+	return nil, refuse(CodePauseNotFound, "", "pause_id", id)
+}
+
+// Wait returns the decision about a pause, at once or as soon as it is made.
+// When ctx ends first, decided is false. It may be asked again and again; while
+// somebody waits the lease does not run.
+func (h *Hub) Wait(ctx context.Context, pauseID string) (d Decision, decided bool, err error) {
+	h.mu.Lock()
+	p, ok := h.open[pauseID]
+	if !ok {
+		d, ok := h.decided[pauseID]
+		h.mu.Unlock()
+		if !ok {
+			return Decision{}, false, refuse(CodePauseNotFound, "", "pause_id", pauseID)
+		}
+		return d, true, nil
+	}
+	p.waiters++
+	stopTimer(&p.lease)
+	h.mu.Unlock()
+
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+	}
+
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p.waiters--
+	select {
+	case <-p.done:
+		return p.decision, true, nil
+	default:
+	}
+	if p.waiters == 0 {
+		h.startLease(p)
+	}
+	return Decision{}, false, nil
+}
+
+// startLease begins a pause's lease anew; h.mu is held.
+func (h *Hub) startLease(p *pause) {
+	stopTimer(&p.lease)
+	d := h.o.Lease
+	if p.call.client == ClientForeign {
+		d = h.o.ForeignLease
+	}
+	var mine *time.Timer
+	mine = time.AfterFunc(d, func() { // stopped when the pause ends
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if p.lease == mine {
+			h.settle(p, Decision{Action: ActionAbandon})
+		}
+	})
+	p.lease = mine
+}
+
+// Abandon ends a pause whose caller is gone; an unknown one is fine.
+func (h *Hub) Abandon(pauseID string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if p, ok := h.open[pauseID]; ok {
+		h.settle(p, Decision{Action: ActionAbandon})
+	}
+}
+
+// expire ends a pause that nobody decided about in time.
+func (h *Hub) expire(p *pause) {
+	d := Decision{Action: ActionContinue}
+	if h.o.OnTimeout == PolicyFail {
+		d = Decision{
+			Action: ActionRaise, Type: "TimeoutError",
+			Message: "the breakpoint on " + p.data.MethodName + " was not resumed within " + h.o.PauseTimeout.String(),
+		}
+		if !slices.Contains(p.data.Capabilities, ActionRaise) {
+			d = Decision{Action: ActionContinue}
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.settle(p, d)
+}
+
+// settle decides about a pause and ends it; of several decisions the first
+// counts. It reports whether this one did. h.mu is held.
+func (h *Hub) settle(p *pause, d Decision) bool {
+	if _, ok := h.open[p.id]; !ok {
+		return false
+	}
+	delete(h.open, p.id)
+	h.openOrder = slices.DeleteFunc(h.openOrder, func(o *pause) bool { return o == p })
+	stopTimer(&p.lease)
+	stopTimer(&p.expiry)
+	p.decision = d
+	h.decided[p.id] = d
+	h.decidedIDs = append(h.decidedIDs, p.id)
+	for len(h.decidedIDs) > maxClosedPauses {
+		delete(h.decided, h.decidedIDs[0])
+		h.decidedIDs = h.decidedIDs[1:]
+	}
+	if p.phase == Before {
+		p.call.action = d.Action
+		if d.Action == ActionModify && d.Input != nil {
+			p.call.data.Input, p.call.data.PrettyKwargs = d.Input, d.Input
+		}
+		if d.Action == ActionAbandon {
+			h.dropCall(p.call)
+		}
+	}
+	h.closeSessions(p)
+	close(p.done)
+	h.publish(Event{Kind: EventResumed, PauseID: p.id, MethodName: p.data.MethodName, Action: string(d.Action)})
+	return true
+}
+
+func stopTimer(t **time.Timer) {
+	if *t != nil {
+		(*t).Stop()
+		*t = nil
+	}
+}

@@ -1,0 +1,93 @@
+// Package pickle writes JSON values as Python pickles of protocol 4 and reads
+// pickles without running them.
+//
+// Its one invariant: reading a pickle never calls, imports or allocates more
+// than a small multiple of its size; what is not a plain value is kept as the
+// name and arguments it would be made from. The package knows nothing of
+// breakpoints or of the wire.
+package pickle
+
+import "math/big"
+
+// The values a pickle can hold are nil, bool, *big.Int, float64, string,
+// []byte and pointers to the types below. Containers may be shared and may
+// contain themselves.
+
+// List is a Python list.
+type List struct{ Items []any }
+
+// Tuple is a Python tuple.
+type Tuple struct{ Items []any }
+
+// Set is a Python set or frozenset.
+type Set struct {
+	Items  []any
+	Frozen bool
+}
+
+// Dict is a Python dict in its order; of equal keys the last counts.
+type Dict struct{ Keys, Values []any }
+
+// Get returns the value of a string key; nil, false = there is none.
+func (d *Dict) Get(key string) (any, bool) {
+	for i := len(d.Keys) - 1; i >= 0; i-- {
+		if s, ok := d.Keys[i].(string); ok && s == key {
+			return d.Values[i], true
+		}
+	}
+	return nil, false
+}
+
+// Global is a name that Python would import.
+type Global struct{ Module, Name string }
+
+// String is the dotted name, without "builtins".
+func (g *Global) String() string {
+	if g.Module == "builtins" || g.Module == "__builtin__" || g.Module == "" {
+		return g.Name
+	}
+	return g.Module + "." + g.Name
+}
+
+// Object is what Python would make by calling Callee with Args.
+type Object struct {
+	Callee any // mostly *Global
+	Args   any // mostly *Tuple
+	State  any // what its __setstate__ would get; nil = nothing
+}
+
+// TypeName is the Python name of v's type.
+func TypeName(v any) string {
+	switch x := v.(type) {
+	case nil:
+		return "NoneType"
+	case bool:
+		return "bool"
+	case *big.Int:
+		return "int"
+	case float64:
+		return "float"
+	case string:
+		return "str"
+	case []byte:
+		return "bytes"
+	case *List:
+		return "list"
+	case *Tuple:
+		return "tuple"
+	case *Dict:
+		return "dict"
+	case *Set:
+		if x.Frozen {
+			return "frozenset"
+		}
+		return "set"
+	case *Global:
+		return "type"
+	case *Object:
+		if g, ok := x.Callee.(*Global); ok {
+			return g.String()
+		}
+	}
+	return "object"
+}

@@ -1,0 +1,165 @@
+package pickle
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func decode(t *testing.T, text string) []byte {
+	t.Helper()
+	data, err := base64.StdEncoding.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// Bytes as the older Python client and server were seen to write them.
+func TestRepr(t *testing.T) {
+	tests := map[string]string{
+		"gARLAy4=":                     "3",
+		"gASVCgAAAAAAAAB9lIwBeJRLAXMu": "{'x': 1}",
+		"gARLCi4=":                     "10",
+	}
+	for data, want := range tests {
+		v, err := Read(decode(t, data))
+		if err != nil {
+			t.Errorf("%s: %v", data, err)
+			continue
+		}
+		if got := Repr(v, 500); got != want {
+			t.Errorf("%s: %s, want %s", data, got, want)
+		}
+	}
+}
+
+// Opcode by opcode, as Python's pickletools documents them. Nothing is ever
+// called: a reducer is shown as the call it would be.
+func TestReadOpcodes(t *testing.T) {
+	tests := map[string]string{
+		"\x80\x04N.":                              "None",
+		"I01\n.":                                  "True",
+		"I-7\n.":                                  "-7",
+		"L12345678901234567890L\n.":               "12345678901234567890",
+		"F2.5\n.":                                 "2.5",
+		"S'it'\n.":                                "'it'",
+		"(lp0\nI1\naI2\na.":                       "[1, 2]",
+		"(dS'a'\nI1\ns.":                          "{'a': 1}",
+		"\x80\x02K\x01K\x02\x86.":                 "(1, 2)",
+		"\x80\x02K\x01\x85.":                      "(1,)",
+		"\x80\x04\x8f(K\x01\x90.":                 "{1}",
+		"\x80\x04(K\x01\x91.":                     "frozenset({1})",
+		"\x80\x04C\x02a\xff.":                     `b'a\xff'`,
+		"\x80\x04\x8a\x01\xff.":                   "-1",
+		"J\xfe\xff\xff\xff.":                      "-2",
+		"cos\nsystem\n(S'rm -rf /'\ntR.":          "os.system('rm -rf /')",
+		"\x80\x04]q\x00h\x00a.":                   "[[[[[[[[[[[[[…]]]]]]]]]]]]]", // contains itself
+		"cdatetime\ndate\nC\x01xq\x01\x85R.":      "datetime.date(b'x')",
+		"ca\nB\n)\x81}X\x01\x00\x00\x00xK\x01sb.": "a.B() state={'x': 1}",
+	}
+	for data, want := range tests {
+		v, err := Read([]byte(data))
+		if err != nil {
+			t.Errorf("%q: %v", data, err)
+			continue
+		}
+		if got := Repr(v, 500); got != want {
+			t.Errorf("%q: %s, want %s", data, got, want)
+		}
+	}
+}
+
+// S74: bytes that do not decode as their format are an error, never a panic.
+func TestReadCorrupt(t *testing.T) {
+	for _, data := range []string{"", "\x80", "\x80\x04", "a.", "(.", "h\x00.", "\x8d\xff\xff\xff\xff\xff\xff\xff\xff.", "K", "\xfe.", "(K\x01d.", "\x80\x04X\xff\xff\xff\x7fabc."} {
+		if v, err := Read([]byte(data)); err == nil {
+			t.Errorf("%q reads as %s", data, Repr(v, 100))
+		}
+	}
+}
+
+func TestFromJSON(t *testing.T) {
+	tests := []struct{ in, repr string }{
+		{`null`, "None"},
+		{`[true,false]`, "[True, False]"},
+		{`0`, "0"}, {`255`, "255"}, {`256`, "256"}, {`65536`, "65536"}, {`-1`, "-1"}, {`-2147483649`, "-2147483649"},
+		{`128`, "128"}, {`9223372036854775808`, "9223372036854775808"}, {`-9223372036854775809`, "-9223372036854775809"},
+		{`1.5`, "1.5"}, {`1e3`, "1000.0"},
+		{`"hé\n"`, `'hé\n'`},
+		{`{"b":[1,{"c":null}],"a":"it's"}`, `{'b': [1, {'c': None}], 'a': "it's"}`},
+		{`[]`, "[]"}, {`{}`, "{}"},
+		{"1" + strings.Repeat("0", 700), "1" + strings.Repeat("0", 700)},
+	}
+	for _, tt := range tests {
+		data, err := FromJSON([]byte(tt.in))
+		if err != nil {
+			t.Errorf("%s: %v", tt.in, err)
+			continue
+		}
+		v, err := Read(data)
+		if err != nil {
+			t.Errorf("%s: %v", tt.in, err)
+			continue
+		}
+		if diff := cmp.Diff(tt.repr, Repr(v, 2000)); diff != "" {
+			t.Errorf("%s: %s", tt.in, diff)
+		}
+	}
+	if got, err := FromJSON([]byte("10")); err != nil || base64.StdEncoding.EncodeToString(got) != "gARLCi4=" {
+		t.Errorf("10 is %q (%v)", got, err)
+	}
+	for _, bad := range []string{"", "{", "1 2", strings.Repeat("[", 2000) + strings.Repeat("]", 2000)} {
+		if _, err := FromJSON([]byte(bad)); err == nil {
+			t.Errorf("%.20q was written", bad)
+		}
+	}
+}
+
+func TestReprLimit(t *testing.T) {
+	v := any("x")
+	for range 40 { // 2^40 leaves if it were written out
+		v = &List{Items: []any{v, v}}
+	}
+	if got := Repr(v, 100); len(got) > 110 {
+		t.Errorf("%d bytes", len(got))
+	}
+	if got := Repr(strings.Repeat("é", 1<<20), 20); len(got) > 40 {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	for _, seed := range []string{"gARLAy4=", "gASVCgAAAAAAAAB9lIwBeJRLAXMu"} {
+		data, err := base64.StdEncoding.DecodeString(seed)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Add([]byte("cos\nsystem\n(S'x'\ntR."))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if v, err := Read(data); err == nil && len(Repr(v, 200)) > 220 {
+			t.Error("too long")
+		}
+	})
+}
+
+func FuzzFromJSON(f *testing.F) {
+	f.Add(`{"a":[1,-2.5,"x",null,true]}`)
+	f.Fuzz(func(t *testing.T, in string) {
+		data, err := FromJSON([]byte(in))
+		if err != nil {
+			return
+		}
+		if !json.Valid([]byte(in)) {
+			t.Fatalf("%q is not JSON", in)
+		}
+		if _, err := Read(data); err != nil {
+			t.Fatalf("%q: %v", in, err)
+		}
+	})
+}

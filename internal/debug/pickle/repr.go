@@ -1,0 +1,213 @@
+package pickle
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+// reprDepth bounds how deep containers are shown.
+const reprDepth = 12
+
+// Repr shows a value as Python's repr would, at most about limit bytes of it;
+// what Python would have to make by calling something is shown as that call.
+func Repr(v any, limit int) string {
+	p := &printer{left: limit}
+	p.value(v, 0)
+	if p.left < 0 {
+		return strings.ToValidUTF8(p.b.String()[:limit], "") + "…"
+	}
+	return p.b.String()
+}
+
+type printer struct {
+	b    strings.Builder
+	left int // may go below zero once; then nothing more is written
+}
+
+func (p *printer) text(s string) {
+	if p.left >= 0 {
+		if len(s) > p.left+1 {
+			s = s[:p.left+1]
+		}
+		p.b.WriteString(s)
+		p.left -= len(s)
+	}
+}
+
+func (p *printer) value(v any, depth int) {
+	switch {
+	case p.left < 0:
+		return
+	case depth > reprDepth:
+		p.text("…")
+		return
+	}
+	switch x := v.(type) {
+	case nil:
+		p.text("None")
+	case bool:
+		p.text(map[bool]string{true: "True", false: "False"}[x])
+	case *big.Int:
+		p.integer(x)
+	case float64:
+		p.text(floatRepr(x))
+	case string:
+		p.text(quote(x[:min(len(x), p.left+2)]))
+	case []byte:
+		p.text("b" + quoteBytes(x[:min(len(x), p.left+2)]))
+	case *List:
+		p.list("[", x.Items, "]", depth)
+	case *Tuple:
+		end := ")"
+		if len(x.Items) == 1 {
+			end = ",)"
+		}
+		p.list("(", x.Items, end, depth)
+	case *Set:
+		p.set(x, depth)
+	case *Dict:
+		p.dict(x, depth)
+	case *Global:
+		p.text(x.String())
+	case *Object:
+		p.object(x, depth)
+	default:
+		p.text(fmt.Sprintf("<%T>", v))
+	}
+}
+
+func (p *printer) integer(n *big.Int) {
+	if n.BitLen() > 4*(p.left+16) { // more digits than would be shown
+		p.text(fmt.Sprintf("<int of %d bits>", n.BitLen()))
+		return
+	}
+	p.text(n.String())
+}
+
+func (p *printer) list(open string, items []any, end string, depth int) {
+	p.text(open)
+	for i, item := range items {
+		if p.left < 0 {
+			return
+		}
+		if i > 0 {
+			p.text(", ")
+		}
+		p.value(item, depth+1)
+	}
+	p.text(end)
+}
+
+func (p *printer) set(s *Set, depth int) {
+	name := TypeName(s)
+	switch {
+	case len(s.Items) == 0:
+		p.text(name + "()")
+	case s.Frozen:
+		p.list("frozenset({", s.Items, "})", depth)
+	default:
+		p.list("{", s.Items, "}", depth)
+	}
+}
+
+func (p *printer) dict(d *Dict, depth int) {
+	p.text("{")
+	for i, key := range d.Keys {
+		if p.left < 0 {
+			return
+		}
+		if i > 0 {
+			p.text(", ")
+		}
+		p.value(key, depth+1)
+		p.text(": ")
+		p.value(d.Values[i], depth+1)
+	}
+	p.text("}")
+}
+
+func (p *printer) object(o *Object, depth int) {
+	p.value(o.Callee, depth+1)
+	if args, ok := o.Args.(*Tuple); ok {
+		p.list("(", args.Items, ")", depth)
+	} else {
+		p.text("(*")
+		p.value(o.Args, depth+1)
+		p.text(")")
+	}
+	if o.State != nil {
+		p.text(" state=")
+		p.value(o.State, depth+1)
+	}
+}
+
+func floatRepr(f float64) string {
+	switch {
+	case math.IsNaN(f):
+		return "nan"
+	case math.IsInf(f, 0):
+		return strings.TrimPrefix(strings.ToLower(strconv.FormatFloat(f, 'g', -1, 64)), "+")
+	}
+	if a := math.Abs(f); a != 0 && (a < 1e-4 || a >= 1e16) {
+		return strconv.FormatFloat(f, 'e', -1, 64)
+	}
+	s := strconv.FormatFloat(f, 'f', -1, 64)
+	if !strings.Contains(s, ".") {
+		s += ".0"
+	}
+	return s
+}
+
+// quote chooses the quotes as Python does: single ones unless only they occur.
+func quote(s string) string {
+	q := '\''
+	if strings.Contains(s, "'") && !strings.Contains(s, `"`) {
+		q = '"'
+	}
+	var b strings.Builder
+	b.WriteRune(q)
+	for _, r := range s {
+		switch {
+		case r == q || r == '\\':
+			b.WriteRune('\\')
+			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\r':
+			b.WriteString(`\r`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case strconv.IsPrint(r):
+			b.WriteRune(r)
+		case r < 0x100:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		case r < 0x10000:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		default:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		}
+	}
+	b.WriteRune(q)
+	return b.String()
+}
+
+func quoteBytes(raw []byte) string {
+	var b strings.Builder
+	b.WriteByte('\'')
+	for _, c := range raw {
+		switch {
+		case c == '\'' || c == '\\':
+			b.WriteByte('\\')
+			b.WriteByte(c)
+		case c >= ' ' && c < 0x7f:
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, `\x%02x`, c)
+		}
+	}
+	b.WriteByte('\'')
+	return b.String()
+}

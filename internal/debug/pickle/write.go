@@ -1,0 +1,137 @@
+package pickle
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+const maxDepth = 1000
+
+// FromJSON writes one JSON value as a pickle: objects become dicts in their
+// order, whole numbers ints of any size, other numbers floats.
+func FromJSON(data []byte) ([]byte, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	out, err := appendNext([]byte("\x80\x04"), dec, 0)
+	if err != nil {
+		return nil, fmt.Errorf("reading JSON: %w", err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("reading JSON: more than one value")
+	}
+	return append(out, '.'), nil
+}
+
+// appendNext appends the opcodes of the next value of dec.
+func appendNext(dst []byte, dec *json.Decoder, depth int) ([]byte, error) {
+	if depth > maxDepth {
+		return nil, errors.New("nested too deeply")
+	}
+	token, err := dec.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch t := token.(type) {
+	case json.Delim:
+		return appendContainer(dst, dec, t, depth)
+	case json.Number:
+		return appendNumber(dst, t.String())
+	case string:
+		return appendText(dst, t), nil
+	case bool:
+		if t {
+			return append(dst, 0x88), nil
+		}
+		return append(dst, 0x89), nil
+	default:
+		return append(dst, 'N'), nil
+	}
+}
+
+func appendContainer(dst []byte, dec *json.Decoder, open json.Delim, depth int) ([]byte, error) {
+	empty, add := byte(']'), byte('e')
+	if open == '{' {
+		empty, add = '}', 'u'
+	}
+	dst = append(dst, empty)
+	if dec.More() {
+		dst = append(dst, '(')
+		for dec.More() {
+			var err error
+			if open == '{' {
+				key, err := dec.Token()
+				if err != nil {
+					return nil, err
+				}
+				text, _ := key.(string)
+				dst = appendText(dst, text)
+			}
+			if dst, err = appendNext(dst, dec, depth+1); err != nil {
+				return nil, err
+			}
+		}
+		dst = append(dst, add)
+	}
+	_, err := dec.Token() // the closing bracket
+	return dst, err
+}
+
+func appendText(dst []byte, s string) []byte {
+	if len(s) < 256 {
+		return append(append(dst, 0x8c, byte(len(s))), s...)
+	}
+	if uint64(len(s)) <= math.MaxUint32 {
+		return append(binary.LittleEndian.AppendUint32(append(dst, 'X'), uint32(len(s))), s...)
+	}
+	return append(binary.LittleEndian.AppendUint64(append(dst, 0x8d), uint64(len(s))), s...)
+}
+
+func appendNumber(dst []byte, text string) ([]byte, error) {
+	if strings.ContainsAny(text, ".eE") {
+		f, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return nil, fmt.Errorf("number %.40s: %w", text, err)
+		}
+		return binary.BigEndian.AppendUint64(append(dst, 'G'), math.Float64bits(f)), nil
+	}
+	n, ok := new(big.Int).SetString(text, 10)
+	if !ok {
+		return nil, fmt.Errorf("number %.40s", text)
+	}
+	if n.IsInt64() {
+		switch v := n.Int64(); {
+		case v >= 0 && v < 1<<8:
+			return append(dst, 'K', byte(v)), nil
+		case v >= 0 && v < 1<<16:
+			return binary.LittleEndian.AppendUint16(append(dst, 'M'), uint16(v)), nil
+		case v >= math.MinInt32 && v <= math.MaxInt32:
+			return binary.LittleEndian.AppendUint32(append(dst, 'J'), uint32(int32(v))), nil
+		}
+	}
+	raw := twosComplement(n)
+	if len(raw) < 256 {
+		return append(append(dst, 0x8a, byte(len(raw))), raw...), nil
+	}
+	return append(binary.LittleEndian.AppendUint32(append(dst, 0x8b), uint32(len(raw))), raw...), nil
+}
+
+// twosComplement is n in as few little-endian bytes as hold its sign.
+func twosComplement(n *big.Int) []byte {
+	size := n.BitLen()/8 + 1
+	if n.Sign() < 0 {
+		n = new(big.Int).Add(n, new(big.Int).Lsh(big.NewInt(1), uint(8*size)))
+	}
+	raw := n.FillBytes(make([]byte, size))
+	for i, j := 0, len(raw)-1; i < j; i, j = i+1, j-1 {
+		raw[i], raw[j] = raw[j], raw[i]
+	}
+	return raw
+}

@@ -1,0 +1,92 @@
+package proxy
+
+import (
+	"encoding/json"
+
+	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// toolResult is a result made here.
+type toolResult struct {
+	Content protocol.Content
+	IsError bool
+}
+
+func errorResult(text string) toolResult {
+	return toolResult{Content: protocol.Content{Text: text}, IsError: true}
+}
+
+// encode writes the answer to a request.
+func encode(id json.RawMessage, r toolResult) json.RawMessage {
+	var content any = r.Content
+	if r.Content.Blocks == nil {
+		content = []protocol.Block{protocol.Text(r.Content.Text)}
+	}
+	result := map[string]any{"content": content}
+	if r.IsError {
+		result["isError"] = true
+	}
+	line, err := protocol.Marshal(map[string]any{"jsonrpc": "2.0", "id": id, "result": result})
+	if err != nil { // the content is no JSON, though it was read from such
+		line = []byte(`{"jsonrpc":"2.0","id":` + string(id) + `,"error":{"code":-32603,"message":"result cannot be encoded"}}`)
+	}
+	return line
+}
+
+// rewrite changes one member of a request's params and leaves the others.
+func rewrite(line []byte, key string, value json.RawMessage) ([]byte, error) {
+	var whole, in map[string]json.RawMessage
+	if err := json.Unmarshal(line, &whole); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(whole["params"], &in); err != nil {
+		return nil, err
+	}
+	in[key] = value
+	var err error
+	if whole["params"], err = protocol.Marshal(in); err != nil {
+		return nil, err
+	}
+	return protocol.Marshal(whole)
+}
+
+// outcomeOf is a server's answer as the hub takes it: a single text as a
+// string, other content as it is.
+func outcomeOf(answer json.RawMessage) debug.Outcome {
+	var m struct {
+		Result struct {
+			Content json.RawMessage `json:"content"`
+			IsError bool            `json:"isError"`
+		} `json:"result"`
+		Error *struct {
+			Message string `json:"message"`
+		} `json:"error"`
+	}
+	if json.Unmarshal(answer, &m) != nil {
+		return debug.Outcome{Failed: true, Error: "the server's answer cannot be read"}
+	}
+	if m.Error != nil {
+		return debug.Outcome{Failed: true, Error: m.Error.Message, ErrorType: "Error"}
+	}
+	o := debug.Outcome{Failed: m.Result.IsError, Result: m.Result.Content}
+	var blocks []struct{ Type, Text string }
+	text := ""
+	if json.Unmarshal(m.Result.Content, &blocks) == nil {
+		for i, b := range blocks {
+			if i > 0 {
+				text += "\n"
+			}
+			text += b.Text
+		}
+		if len(blocks) == 1 && blocks[0].Type == "text" {
+			if quoted, err := protocol.Marshal(text); err == nil {
+				o.Result = quoted
+			}
+		}
+	}
+	if o.Failed {
+		o.Error = text
+	}
+	return o
+}

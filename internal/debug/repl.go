@@ -1,0 +1,375 @@
+package debug
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/eval"
+)
+
+// evalTimeout bounds an evaluation that names no limit. It is above the 30 s
+// that the older clients give themselves, so that their own answer arrives.
+const evalTimeout = 35 * time.Second
+
+// Question is one expression at a pause.
+type Question struct {
+	// Session is an open session of the pause; empty = one is made.
+	Session string
+	// PauseID may be empty when Session is set.
+	PauseID string
+	Expr    string
+	Timeout time.Duration // 0 = 35 s
+}
+
+// Answer is what an expression gave.
+type Answer struct {
+	SessionID string `json:"session_id"`
+	Output    string `json:"output"` // JSON; the client's own text for older clients
+	Stdout    string `json:"stdout"`
+	IsError   bool   `json:"is_error"`
+	ResultCID string `json:"result_cid"` // empty = not kept
+}
+
+// Session is the evaluations somebody made at one pause.
+type Session struct {
+	ID           string          `json:"session_id"`
+	PauseID      string          `json:"pause_id"`
+	PID          int             `json:"pid"`
+	StartedAt    float64         `json:"started_at"`
+	ClosedAt     *float64        `json:"closed_at"`
+	FunctionName string          `json:"function_name"`
+	CallID       string          `json:"call_id"`
+	ProcessKey   string          `json:"process_key"`
+	Args         any             `json:"args"`
+	Kwargs       any             `json:"kwargs"`
+	PrettyArgs   any             `json:"pretty_args"`
+	PrettyKwargs json.RawMessage `json:"pretty_kwargs"`
+	Signature    string          `json:"signature"`
+	Evaluator    string          `json:"evaluator"` // local, client
+	Transcript   []Entry         `json:"transcript"`
+}
+
+// Entry is one evaluation of a session.
+type Entry struct {
+	Index     int     `json:"index"`
+	Input     string  `json:"input"`
+	Output    string  `json:"output"`
+	Stdout    string  `json:"stdout"`
+	IsError   bool    `json:"is_error"`
+	ResultCID string  `json:"result_cid"`
+	Timestamp float64 `json:"timestamp"`
+}
+
+type session struct{ Session }
+
+// StartSession opens a session at a pause and returns its id.
+func (h *Hub) StartSession(pauseID string) (string, error) {
+	if pauseID == "" {
+		return "", refuse("missing_pause_id", "pause_id required")
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	p, err := h.find(pauseID)
+	if err != nil {
+		return "", err
+	}
+	return h.openSession(p).ID, nil
+}
+
+// openSession makes a session; its id holds the time, so no two are begun in
+// one microsecond. h.mu is held.
+func (h *Hub) openSession(p *pause) *session {
+	now := h.o.Now().Truncate(time.Microsecond)
+	if !now.After(h.lastSession) {
+		now = h.lastSession.Add(time.Microsecond)
+	}
+	h.lastSession = now
+	d := p.data
+	s := &session{Session{
+		ID: fmt.Sprintf("%d-%.6f", d.PID, seconds(now)), PauseID: p.id, PID: d.PID, StartedAt: seconds(now),
+		FunctionName: d.MethodName, CallID: d.CallID, ProcessKey: d.ProcessKey, Args: d.Args, Kwargs: d.Kwargs,
+		PrettyArgs: d.PrettyArgs, PrettyKwargs: d.PrettyKwargs, Signature: d.Signature, Evaluator: d.Evaluator,
+		Transcript: []Entry{},
+	}}
+	h.sessions[s.ID] = s
+	h.sessionIDs = append(h.sessionIDs, s.ID)
+	if len(h.sessionIDs) > maxSessions {
+		delete(h.sessions, h.sessionIDs[0])
+		h.sessionIDs = h.sessionIDs[1:]
+	}
+	p.sessions = append(p.sessions, s.ID)
+	p.call.sessions = append(p.call.sessions, s.ID)
+	return s
+}
+
+// Session returns one session.
+func (h *Hub) Session(id string) (Session, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s, ok := h.sessions[id]
+	if !ok {
+		return Session{}, refuse(CodeSessionNotFound, "", "session_id", id)
+	}
+	return s.view(), nil
+}
+
+func (s *session) view() Session {
+	v := s.Session
+	v.Transcript = slices.Clone(s.Transcript)
+	return v
+}
+
+// Sessions lists all sessions that are remembered, the oldest first.
+func (h *Hub) Sessions() []Session {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make([]Session, 0, len(h.sessionIDs))
+	for _, id := range h.sessionIDs {
+		all = append(all, h.sessions[id].view())
+	}
+	return all
+}
+
+// CloseSession ends a session; closing it again is fine.
+func (h *Hub) CloseSession(id string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s, ok := h.sessions[id]
+	if !ok {
+		return refuse(CodeSessionNotFound, "", "session_id", id)
+	}
+	h.closeSession(s)
+	return nil
+}
+
+// closeSession ends a session and whatever waits in it; h.mu is held.
+func (h *Hub) closeSession(s *session) {
+	if s.ClosedAt != nil {
+		return
+	}
+	now := seconds(h.o.Now())
+	s.ClosedAt = &now
+	for _, q := range h.evals {
+		if q.session == s {
+			h.drop(q)
+			close(q.gone)
+		}
+	}
+}
+
+func (h *Hub) closeSessions(p *pause) {
+	for _, id := range p.sessions {
+		if s, ok := h.sessions[id]; ok {
+			h.closeSession(s)
+		}
+	}
+}
+
+// Evaluate runs one expression at a pause: here for callers of ours, in the
+// caller's own process for older clients. A bad expression is an answer with
+// IsError, not an error.
+func (h *Hub) Evaluate(ctx context.Context, q Question) (Answer, error) {
+	if strings.TrimSpace(q.Expr) == "" {
+		return Answer{}, refuse(CodeMissingExpression, "expression required")
+	}
+	p, s, err := h.place(q)
+	if err != nil {
+		return Answer{}, err
+	}
+	if q.Timeout <= 0 {
+		q.Timeout = evalTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, q.Timeout)
+	defer cancel()
+	a := Answer{SessionID: s.ID}
+	if p.call.client == ClientForeign {
+		a, err = h.relay(ctx, p, s, q)
+	} else {
+		h.answer(ctx, p, q.Expr, &a)
+	}
+	if err != nil {
+		return Answer{}, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s.Transcript = append(s.Transcript, Entry{
+		Index: len(s.Transcript), Input: q.Expr, Output: a.Output, Stdout: a.Stdout, IsError: a.IsError,
+		ResultCID: a.ResultCID, Timestamp: seconds(h.o.Now()),
+	})
+	if n := len(s.Transcript) - maxTranscript; n > 0 {
+		s.Transcript = slices.Clone(s.Transcript[n:])
+	}
+	return a, nil
+}
+
+// place finds the pause and the session of a question.
+func (h *Hub) place(q Question) (*pause, *session, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if q.Session == "" {
+		p, err := h.find(q.PauseID)
+		if err != nil {
+			return nil, nil, err
+		}
+		return p, h.openSession(p), nil
+	}
+	s, ok := h.sessions[q.Session]
+	switch {
+	case !ok:
+		return nil, nil, refuse(CodeSessionNotFound, "", "session_id", q.Session)
+	case q.PauseID != "" && s.PauseID != q.PauseID:
+		return nil, nil, refuse(CodeInvalidSession, "the session is of another pause", "session_id", q.Session)
+	case s.ClosedAt != nil:
+		return nil, nil, refuse(CodeSessionClosed, "", "session_id", q.Session)
+	}
+	p, err := h.find(s.PauseID)
+	return p, s, err
+}
+
+// assignment is "name := expression".
+var assignment = regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_]*)\s*:=(?s)(.*)$`)
+
+// answer evaluates an expression here.
+func (h *Hub) answer(ctx context.Context, p *pause, expr string, a *Answer) {
+	name := ""
+	offset := 0
+	if m := assignment.FindStringSubmatchIndex(expr); m != nil {
+		name, offset = expr[m[2]:m[3]], m[4]
+		expr = expr[m[4]:]
+	}
+	out, err := h.run(ctx, p, expr)
+	if err == nil {
+		a.Output, err = render(out)
+	}
+	if err != nil {
+		a.IsError, a.Output = true, err.Error()
+		if at, ok := errors.AsType[*eval.Error](err); ok {
+			a.Output = fmt.Sprintf("%s (column %d)", at.Message, at.Offset+offset+1)
+		}
+		return
+	}
+	if cid, _, err := h.store.PutJSON([]byte(a.Output)); err == nil {
+		a.ResultCID = cid
+	}
+	if name != "" {
+		h.mu.Lock()
+		p.call.vars[name] = out
+		h.mu.Unlock()
+	}
+}
+
+func render(v any) (string, error) {
+	out, err := eval.AppendJSON(nil, v)
+	return string(out), err
+}
+
+// value evaluates an expression whose value becomes an input or a result.
+func (h *Hub) value(ctx context.Context, p *pause, expr string) (json.RawMessage, error) {
+	ctx, cancel := context.WithTimeout(ctx, evalTimeout)
+	defer cancel()
+	v, err := h.run(ctx, p, expr)
+	if err != nil {
+		return nil, badCondition(err)
+	}
+	text, err := render(v)
+	return json.RawMessage(text), err
+}
+
+func (h *Hub) run(ctx context.Context, p *pause, expr string) (any, error) {
+	program, err := eval.Compile(expr, conditionEnv())
+	if err != nil {
+		return nil, err
+	}
+	return program.Run(ctx, h.names(p.call, p.data, p.phase, p.o))
+}
+
+// holds runs a breakpoint's condition; one that fails does not hold, and says
+// why in the list of breakpoints.
+func (h *Hub) holds(ctx context.Context, b *breakpoint, k *call, phase Phase, r *result) bool {
+	h.mu.Lock()
+	data := k.data
+	h.mu.Unlock()
+	// Its steps are bounded; that the caller is gone does not change its value.
+	ok, err := b.when.Bool(context.WithoutCancel(ctx), h.names(k, data, phase, r))
+	if err != nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if b := h.breakpoint(b.Name); b != nil {
+			b.ConditionError = err.Error()
+		}
+	}
+	return err == nil && ok
+}
+
+// names are the values an expression sees.
+func (h *Hub) names(k *call, d CallData, phase Phase, r *result) map[string]any {
+	h.mu.Lock()
+	vars := maps.Clone(k.vars)
+	h.mu.Unlock()
+	m := map[string]any{
+		"tool": d.MethodName, "phase": string(phase), "session": d.SessionID, "vars": vars,
+		"input": decode(d.Input), "result": nil, "error": nil,
+		"call": map[string]any{
+			"id": d.CallID, "client": string(d.Client), "tool_use_id": d.ToolUseID, "started_at": d.StartedAt,
+			"site": decode(d.CallSite), "breakpoint": d.Breakpoint,
+		},
+	}
+	if k.foreign != nil {
+		args := make([]any, 0, len(d.PrettyArgs))
+		for _, a := range d.PrettyArgs {
+			args = append(args, decode(a))
+		}
+		m["input"] = map[string]any{"args": args, "kwargs": decode(d.PrettyKwargs)}
+	}
+	if r != nil {
+		m["result"] = decode(r.pretty)
+		if r.Failed {
+			m["error"] = decode(r.exception)
+		}
+	}
+	return m
+}
+
+// decode reads JSON for expressions: whole numbers are int where they fit.
+func decode(raw json.RawMessage) any {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if dec.Decode(&v) != nil {
+		return nil
+	}
+	return numbers(v)
+}
+
+func numbers(v any) any {
+	switch x := v.(type) {
+	case json.Number:
+		if n, err := strconv.ParseInt(string(x), 10, 0); err == nil {
+			return int(n)
+		}
+		f, err := x.Float64()
+		if err != nil {
+			return math.Inf(1)
+		}
+		return f
+	case []any:
+		for i := range x {
+			x[i] = numbers(x[i])
+		}
+	case map[string]any:
+		for key := range x {
+			x[key] = numbers(x[key])
+		}
+	}
+	return v
+}

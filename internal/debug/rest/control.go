@@ -1,0 +1,289 @@
+package rest
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/debug"
+)
+
+// controlRoutes are for people and programs that debug.
+func (a *api) controlRoutes() []route {
+	return []route{
+		{method: "GET", path: "/api/breakpoints", client: true, summary: "List breakpoints", answer: a.breakpoints},
+		{method: "POST", path: "/api/breakpoints", client: true, summary: "Set a breakpoint", answer: a.setBreakpoint},
+		{method: "DELETE", path: "/api/breakpoints/{name}", summary: "Remove a breakpoint", answer: a.removeBreakpoint},
+		{method: "POST", path: "/api/breakpoints/{name}/behavior", summary: "Set when a breakpoint stops before a call", answer: a.setBefore},
+		{method: "POST", path: "/api/breakpoints/{name}/after_behavior", summary: "Set when a breakpoint stops after a call", answer: a.setAfter},
+		{method: "POST", path: "/api/breakpoints/{name}/replacement", summary: "Set the tool that runs instead", answer: a.setReplacement},
+		{method: "GET", path: "/api/breakpoints/{name}/history", summary: "List the calls a breakpoint was on", answer: a.history},
+		{method: "GET", path: "/api/functions", summary: "List what can be called", answer: a.functions},
+		{method: "GET", path: "/api/behavior", summary: "Tell the default behavior", answer: func(*http.Request) (any, error) {
+			return fields{"behavior": a.Hub.Default()}, nil
+		}},
+		{method: "POST", path: "/api/behavior", summary: "Set the default behavior", answer: a.setDefault},
+		{method: "GET", path: "/api/paused", client: true, summary: "List paused calls", answer: func(*http.Request) (any, error) {
+			return fields{"paused": a.Hub.Paused()}, nil
+		}},
+		{method: "POST", path: "/api/paused/{id}/continue", summary: "Decide about a paused call", answer: a.resume},
+		{method: "GET", path: "/api/calls", summary: "List the newest calls", answer: a.calls},
+		{method: "GET", path: "/api/cid/{cid}", summary: "Get the bytes of a value", stream: a.value},
+		{method: "GET", path: "/api/com-errors", summary: "List failures of communication", answer: func(*http.Request) (any, error) {
+			return fields{"errors": append([]debug.ComError{}, a.Hub.ComErrors()...)}, nil
+		}},
+		{method: "GET", path: "/api/status", summary: "Count everything", answer: func(*http.Request) (any, error) { return a.Hub.Status(), nil }},
+		{method: "GET", path: "/api/events", summary: "Follow all changes as server-sent events", stream: a.events},
+	}
+}
+
+func (a *api) breakpoints(*http.Request) (any, error) {
+	out := struct {
+		Names        []string                  `json:"breakpoints"`
+		Before       map[string]debug.Behavior `json:"breakpoint_behaviors"`
+		After        map[string]debug.Behavior `json:"breakpoint_after_behaviors"`
+		Replacements map[string]string         `json:"breakpoint_replacements"`
+		Conditions   map[string]string         `json:"breakpoint_conditions"`
+		Errors       map[string]string         `json:"breakpoint_condition_errors"`
+	}{
+		[]string{}, map[string]debug.Behavior{}, map[string]debug.Behavior{}, map[string]string{}, map[string]string{}, map[string]string{},
+	}
+	for _, b := range a.Hub.Breakpoints() {
+		out.Names = append(out.Names, b.Name)
+		out.Before[b.Name], out.After[b.Name] = b.Before, b.After
+		if b.Replacement != "" {
+			out.Replacements[b.Name] = b.Replacement
+		}
+		if b.When != "" {
+			out.Conditions[b.Name] = b.When
+		}
+		if b.ConditionError != "" {
+			out.Errors[b.Name] = b.ConditionError
+		}
+	}
+	return out, nil
+}
+
+func (a *api) setBreakpoint(r *http.Request) (any, error) {
+	var in struct {
+		Name      string  `json:"function_name"`
+		Before    *string `json:"behavior"`
+		After     *string `json:"after_behavior"`
+		When      *string `json:"when"`
+		Signature string  `json:"signature"`
+	}
+	if err := read(r, &in); err != nil {
+		return nil, err
+	}
+	if err := a.Hub.SetBreakpoint(debug.BreakpointChange{Name: in.Name, Before: in.Before, After: in.After, When: in.When}); err != nil {
+		return nil, err
+	}
+	if in.Signature != "" {
+		if err := a.Hub.SetSignature(in.Name, in.Signature); err != nil {
+			return nil, err
+		}
+	}
+	return ok("function_name", in.Name), nil
+}
+
+func (a *api) removeBreakpoint(r *http.Request) (any, error) {
+	a.Hub.RemoveBreakpoint(r.PathValue("name"))
+	return ok("function_name", r.PathValue("name")), nil
+}
+
+func behavior(r *http.Request) (*string, error) {
+	var in struct {
+		Behavior string `json:"behavior"`
+	}
+	err := read(r, &in)
+	return &in.Behavior, err
+}
+
+func (a *api) setBefore(r *http.Request) (any, error) {
+	word, err := behavior(r)
+	if err != nil {
+		return nil, err
+	}
+	name := r.PathValue("name")
+	if err := a.Hub.ChangeBreakpoint(debug.BreakpointChange{Name: name, Before: word}); err != nil {
+		return nil, err
+	}
+	return a.changed(name, func(b debug.Breakpoint) debug.Behavior { return b.Before })
+}
+
+func (a *api) setAfter(r *http.Request) (any, error) {
+	word, err := behavior(r)
+	if err != nil {
+		return nil, err
+	}
+	name := r.PathValue("name")
+	if err := a.Hub.ChangeBreakpoint(debug.BreakpointChange{Name: name, After: word}); err != nil {
+		return nil, err
+	}
+	return a.changed(name, func(b debug.Breakpoint) debug.Behavior { return b.After })
+}
+
+// changed answers with a behaviour as it is now, in its first spelling.
+func (a *api) changed(name string, of func(debug.Breakpoint) debug.Behavior) (any, error) {
+	for _, b := range a.Hub.Breakpoints() {
+		if b.Name == name {
+			return ok("function_name", name, "behavior", of(b)), nil
+		}
+	}
+	return nil, &debug.Error{Code: debug.CodeBreakpointNotFound, Detail: fields{"function_name": name}}
+}
+
+func (a *api) setReplacement(r *http.Request) (any, error) {
+	var in struct {
+		Tool *string `json:"replacement_function"`
+	}
+	if err := read(r, &in); err != nil {
+		return nil, err
+	}
+	tool, name := "", r.PathValue("name")
+	if in.Tool != nil && *in.Tool != name {
+		tool = *in.Tool
+	}
+	if err := a.Hub.SetReplacement(name, tool); err != nil {
+		return nil, err
+	}
+	out := ok("function_name", name, "replacement_function", nil)
+	if tool != "" {
+		out["replacement_function"] = tool
+	}
+	return out, nil
+}
+
+// number reads a whole number of the query; nil = it is not there.
+func number(r *http.Request, key string) (*int, error) {
+	text := r.URL.Query().Get(key)
+	if text == "" {
+		return nil, nil //nolint:nilnil // documented: not there
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return nil, &debug.Error{Code: debug.CodeInvalidLimit, Message: key + " must be a whole number", Detail: fields{key: text}}
+	}
+	return &n, nil
+}
+
+func (a *api) history(r *http.Request) (any, error) {
+	limit, err := number(r, "limit")
+	if err != nil {
+		return nil, err
+	}
+	n := 0
+	if limit != nil {
+		if n = *limit; n < 1 {
+			return nil, &debug.Error{Code: debug.CodeInvalidLimit, Message: "limit must be at least 1"}
+		}
+	}
+	name := r.PathValue("name")
+	return fields{"function_name": name, "history": a.Hub.History(name, n)}, nil
+}
+
+func (a *api) functions(*http.Request) (any, error) {
+	names, signatures, metadata := []string{}, map[string]string{}, map[string]json.RawMessage{}
+	for _, f := range a.Hub.Functions() {
+		names = append(names, f.Name)
+		if f.Signature != "" {
+			signatures[f.Name] = f.Signature
+		}
+		if len(f.Metadata) > 0 {
+			metadata[f.Name] = f.Metadata
+		}
+	}
+	return fields{"functions": names, "function_signatures": signatures, "function_metadata": metadata}, nil
+}
+
+func (a *api) setDefault(r *http.Request) (any, error) {
+	word, err := behavior(r)
+	if err != nil {
+		return nil, err
+	}
+	b, err := a.Hub.SetDefault(*word)
+	if err != nil {
+		return nil, err
+	}
+	return ok("behavior", b), nil
+}
+
+func (a *api) resume(r *http.Request) (any, error) {
+	var in debug.Resume
+	if err := read(r, &in); err != nil {
+		return nil, err
+	}
+	id := r.PathValue("id")
+	if err := a.Hub.Resume(r.Context(), id, in); err != nil {
+		return nil, err
+	}
+	return ok("pause_id", id), nil
+}
+
+func (a *api) calls(r *http.Request) (any, error) {
+	limit, err := number(r, "limit")
+	if err != nil {
+		return nil, err
+	}
+	out, err := a.Hub.Calls(r.URL.Query().Get("function_name"), limit)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (a *api) value(w http.ResponseWriter, r *http.Request) {
+	data, err := a.Hub.Value(r.PathValue("cid"))
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	kind := "application/octet-stream"
+	if json.Valid(data) {
+		kind = "application/json"
+	}
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Write(data) //nolint:errcheck // the client went away
+}
+
+// pingEvery keeps a quiet stream of events from looking dead.
+const pingEvery = 15 * time.Second
+
+func (a *api) events(w http.ResponseWriter, r *http.Request) {
+	out := http.NewResponseController(w)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	sub := a.Hub.Subscribe(0)
+	defer sub.Close()
+	fmt.Fprint(w, ": connected\n\n")
+	ping := time.NewTicker(pingEvery)
+	defer ping.Stop()
+	for {
+		if err := out.Flush(); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-ping.C:
+			fmt.Fprint(w, ": ping\n\n")
+		case e, open := <-sub.C:
+			if !open {
+				return
+			}
+			if e.Missed > 0 {
+				fmt.Fprintf(w, "event: missed\ndata: {\"count\":%d}\n\n", e.Missed)
+			}
+			data, err := json.Marshal(e.Params())
+			if err != nil {
+				return
+			}
+			fmt.Fprintf(w, "event: %s\ndata: %s\n\n", e.Kind, data)
+		}
+	}
+}

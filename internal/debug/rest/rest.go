@@ -1,0 +1,271 @@
+// Package rest is the hub over HTTP: the routes of the older breakpoint
+// system, stricter, and those that were added to them.
+//
+// Its one invariant: a refused request changes nothing and is answered by a
+// JSON object with an error code. It holds no state of its own; it must not
+// know the page or MCP, which are mounted beside it.
+package rest
+
+import (
+	"bytes"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/external"
+	"github.com/claudeless/claudeless/internal/debug/item"
+)
+
+// Options configure a Handler. Hub must be set.
+type Options struct {
+	Hub      *debug.Hub
+	External *external.Manager // nil = /api/mcp-* answer 503
+	// Other answers every path that is not of this package; nil = 404.
+	Other http.Handler
+	// Token, unless empty, is demanded of every request: as bearer token, or
+	// as the cookie that a request with ?token= is given.
+	Token string
+	// MaxBody bounds a request's body; 0 = 96 MiB.
+	MaxBody int64
+}
+
+const defaultMaxBody = 96 << 20
+
+// Handler answers the routes. Host and Origin are left to the server, see
+// package serve.
+func Handler(o Options) http.Handler {
+	if o.MaxBody == 0 {
+		o.MaxBody = defaultMaxBody
+	}
+	a := &api{Options: o}
+	mux := http.NewServeMux()
+	table := a.routes()
+	open := map[string]bool{}
+	for _, r := range table {
+		mux.HandleFunc(r.method+" "+r.path, a.serve(r))
+		if r.client && !open[r.path] {
+			open[r.path] = true
+			mux.HandleFunc("OPTIONS "+r.path, preflight)
+		}
+	}
+	doc := openAPI(table)
+	for _, path := range []string{"/openapi.json", "/api/openapi.json"} {
+		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, doc) })
+	}
+	mux.HandleFunc("OPTIONS /api/", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
+		write(w, http.StatusNotFound, map[string]any{"error": "not_found", "path": r.URL.Path})
+	})
+	if o.Other != nil {
+		mux.Handle("/", o.Other)
+	}
+	return a.authorise(mux)
+}
+
+type api struct{ Options }
+
+// route is one row of the API: what a request is answered with.
+type route struct {
+	method, path, summary string
+	// client routes are called by older clients out of web pages, which other
+	// local origins may serve.
+	client bool
+	answer func(r *http.Request) (any, error)
+	// stream, unless nil, answers in place of answer.
+	stream http.HandlerFunc
+}
+
+// routes is the table of contents.
+func (a *api) routes() []route {
+	return append(append(a.callRoutes(), a.controlRoutes()...), append(a.replRoutes(), a.serverRoutes()...)...)
+}
+
+func (a *api) serve(rt route) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if rt.client {
+			allowOrigin(w, r)
+		} else if foreignForm(r) {
+			write(w, http.StatusForbidden, map[string]any{"error": "forbidden", "message": "another origin must send JSON"})
+			return
+		}
+		if rt.stream != nil {
+			rt.stream(w, r)
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, a.MaxBody)
+		out, err := rt.answer(r)
+		if err != nil {
+			writeError(w, err)
+			return
+		}
+		write(w, http.StatusOK, out)
+	}
+}
+
+// preflight lets pages of other local origins call a client route; the server
+// has refused all other origins.
+func preflight(w http.ResponseWriter, r *http.Request) {
+	allowOrigin(w, r)
+	w.Header().Set("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE, OPTIONS")
+	w.Header().Set("Access-Control-Allow-Headers", "Content-Type, Authorization")
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func allowOrigin(w http.ResponseWriter, r *http.Request) {
+	if origin := r.Header.Get("Origin"); origin != "" {
+		w.Header().Set("Access-Control-Allow-Origin", origin)
+		w.Header().Add("Vary", "Origin")
+	}
+}
+
+// foreignForm reports whether a page of another origin sent what it may send
+// without asking first.
+func foreignForm(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if origin == "" || r.Method == http.MethodGet || r.Method == http.MethodDelete {
+		return false
+	}
+	_, host, _ := strings.Cut(origin, "://")
+	return host != r.Host && !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json")
+}
+
+const tokenCookie = "claudeless_debug_token"
+
+// authorise demands the token, if there is one.
+func (a *api) authorise(next http.Handler) http.Handler {
+	if a.Token == "" {
+		return next
+	}
+	right := func(s string) bool { return subtle.ConstantTimeCompare([]byte(s), []byte(a.Token)) == 1 }
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if token := r.URL.Query().Get("token"); right(token) {
+			http.SetCookie(w, &http.Cookie{Name: tokenCookie, Value: token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+			next.ServeHTTP(w, r)
+			return
+		}
+		bearer, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		cookie, err := r.Cookie(tokenCookie)
+		if !right(bearer) && (err != nil || !right(cookie.Value)) && r.Method != http.MethodOptions {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			write(w, http.StatusUnauthorized, map[string]any{"error": "unauthorized", "message": "send the debugger's token as bearer token"})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// fields is the body of most answers.
+type fields map[string]any
+
+func ok(more ...any) fields {
+	f := fields{"status": "ok"}
+	for i := 0; i+1 < len(more); i += 2 {
+		f[fmt.Sprint(more[i])] = more[i+1]
+	}
+	return f
+}
+
+// read decodes a request's body; an empty one leaves v as it is.
+func read(r *http.Request, v any) error {
+	data, err := io.ReadAll(r.Body)
+	if err != nil {
+		if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return &statusError{http.StatusRequestEntityTooLarge, &debug.Error{Code: "payload_too_large", Message: fmt.Sprintf("the body is over %d bytes", tooLarge.Limit)}}
+		}
+		return &debug.Error{Code: "invalid_payload", Message: err.Error()}
+	}
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil
+	}
+	err = json.Unmarshal(data, v)
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return &debug.Error{Code: "invalid_json", Message: fmt.Sprintf("%v at byte %d", err, syntax.Offset)}
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return &debug.Error{Code: "invalid_payload", Message: fmt.Sprintf("%s must not be a %s", orBody(wrong.Field), wrong.Value), Detail: fields{"parameter": wrong.Field}}
+	}
+	if err != nil {
+		return &debug.Error{Code: "invalid_payload", Message: err.Error()}
+	}
+	return nil
+}
+
+func orBody(field string) string {
+	if field == "" {
+		return "the body"
+	}
+	return field
+}
+
+func write(w http.ResponseWriter, status int, v any) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		status = http.StatusInternalServerError
+		buf.Reset()
+		fmt.Fprintf(&buf, `{"error":"internal","message":%q}`, err.Error())
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	w.Write(buf.Bytes()) //nolint:errcheck // the client went away
+}
+
+// statusError is an error with a status other than its code's.
+type statusError struct {
+	status int
+	error
+}
+
+func (e *statusError) Unwrap() error { return e.error }
+
+func writeError(w http.ResponseWriter, err error) {
+	status := http.StatusInternalServerError
+	body := fields{"error": "internal", "message": err.Error()}
+	if e, ok := errors.AsType[*debug.Error](err); ok {
+		status = statusOf(e.Code)
+		body = fields{"error": e.Code}
+		if e.Message != "" {
+			body["message"] = e.Message
+		}
+		for key, v := range e.Detail {
+			body[key] = v
+		}
+	}
+	if e, ok := errors.AsType[*item.Error](err); ok {
+		status, body = http.StatusBadRequest, fields{"error": e.Code, "message": e.Message}
+		if e.Expected != "" {
+			body["expected_cid"], body["provided_cid"] = e.Expected, e.Provided
+		}
+	}
+	if e, ok := errors.AsType[*statusError](err); ok {
+		status = e.status
+	}
+	write(w, status, body)
+}
+
+// statusOf is the HTTP status of a code; what is not listed is a bad request.
+func statusOf(code string) int {
+	switch code {
+	case debug.CodeBreakpointNotFound, debug.CodePauseNotFound, debug.CodeSessionNotFound, debug.CodeEvalNotFound, debug.CodeCIDNotFound,
+		external.CodeServerNotFound, external.CodeToolNotFound, external.CodeResourceNotFound:
+		return http.StatusNotFound
+	case debug.CodePauseResumed, debug.CodeSessionClosed, external.CodeDuplicateName, external.CodeServerNotConnected:
+		return http.StatusConflict
+	case debug.CodeEvalTimeout, external.CodeCallTimeout:
+		return http.StatusGatewayTimeout
+	case external.CodeCallFailed, external.CodeConnectFailed:
+		return http.StatusBadGateway
+	case debug.CodeClosed, debug.CodeLimit, codeNoServers:
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusBadRequest
+	}
+}

@@ -1,0 +1,141 @@
+package rest
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/claudeless/claudeless/internal/debug"
+)
+
+const codeNoServers = "mcp_clients_unavailable"
+
+// serverRoutes manage external MCP servers.
+func (a *api) serverRoutes() []route {
+	table := []route{
+		{method: "GET", path: "/api/mcp-clients", summary: "List external servers", answer: a.clients},
+		{method: "POST", path: "/api/mcp-clients/connect", summary: "Add an external server", answer: a.connect},
+		{method: "POST", path: "/api/mcp-clients/{name}/disconnect", summary: "Disconnect an external server", answer: a.disconnect},
+		{method: "POST", path: "/api/mcp-clients/{name}/reconnect", summary: "Connect an external server again", answer: a.reconnect},
+		{method: "GET", path: "/api/mcp-tools", summary: "List external tools", answer: a.tools},
+		{method: "POST", path: "/api/mcp-tools/call", summary: "Call an external tool", answer: a.callTool},
+		{method: "GET", path: "/api/mcp-resources", summary: "List external resources", answer: a.resources},
+		{method: "POST", path: "/api/mcp-resources/read", summary: "Read an external resource", answer: a.readResource},
+	}
+	if a.External == nil {
+		for i := range table {
+			table[i].answer = func(*http.Request) (any, error) {
+				return nil, &debug.Error{Code: codeNoServers, Message: "start the debugger with --mcp-clients to use external servers"}
+			}
+		}
+	}
+	return table
+}
+
+func (a *api) clients(*http.Request) (any, error) {
+	out := map[string]any{}
+	for _, c := range a.External.Clients() {
+		out[c.Name] = c
+	}
+	return fields{"clients": out}, nil
+}
+
+// connect takes the server's entry with its name among the members.
+func (a *api) connect(r *http.Request) (any, error) {
+	var entry map[string]json.RawMessage
+	if err := read(r, &entry); err != nil {
+		return nil, err
+	}
+	var name string
+	if err := json.Unmarshal(entry["name"], &name); err != nil || name == "" {
+		return nil, missing("name")
+	}
+	delete(entry, "name")
+	config, err := json.Marshal(entry)
+	if err != nil {
+		return nil, err
+	}
+	tools, err := a.External.Connect(r.Context(), name, config)
+	if err != nil {
+		return nil, err
+	}
+	return ok("name", name, "tools", tools), nil
+}
+
+func missing(parameter string) error {
+	return &debug.Error{Code: debug.CodeMissingParameter, Message: parameter + " required", Detail: fields{"parameter": parameter}}
+}
+
+func (a *api) disconnect(r *http.Request) (any, error) {
+	name := r.PathValue("name")
+	if err := a.External.Disconnect(r.Context(), name); err != nil {
+		return nil, err
+	}
+	return ok("name", name), nil
+}
+
+func (a *api) reconnect(r *http.Request) (any, error) {
+	name := r.PathValue("name")
+	tools, err := a.External.Reconnect(r.Context(), name)
+	if err != nil {
+		return nil, err
+	}
+	return ok("name", name, "tools", tools), nil
+}
+
+func (a *api) tools(r *http.Request) (any, error) {
+	tools, err := a.External.Tools(r.URL.Query().Get("server"))
+	if err != nil {
+		return nil, err
+	}
+	return fields{"tools": tools}, nil
+}
+
+func (a *api) callTool(r *http.Request) (any, error) {
+	var in struct {
+		Tool      string          `json:"tool"`
+		Arguments json.RawMessage `json:"arguments"`
+	}
+	if err := read(r, &in); err != nil {
+		return nil, err
+	}
+	if in.Tool == "" {
+		return nil, missing("tool")
+	}
+	if args := in.Arguments; len(args) > 0 && args[0] != '{' && string(args) != "null" {
+		return nil, &debug.Error{Code: debug.CodeInvalidArguments, Message: "arguments must be an object", Detail: fields{"parameter": "arguments"}}
+	}
+	if string(in.Arguments) == "null" {
+		in.Arguments = nil
+	}
+	result, err := a.External.Call(r.Context(), in.Tool, in.Arguments)
+	if err != nil {
+		return nil, err
+	}
+	return fields{"result": result}, nil
+}
+
+func (a *api) resources(r *http.Request) (any, error) {
+	resources, err := a.External.Resources(r.URL.Query().Get("server"))
+	if err != nil {
+		return nil, err
+	}
+	return fields{"resources": resources}, nil
+}
+
+func (a *api) readResource(r *http.Request) (any, error) {
+	var in struct{ Server, URI string }
+	if err := read(r, &in); err != nil {
+		return nil, err
+	}
+	switch {
+	case in.Server == "":
+		return nil, missing("server")
+	case in.URI == "":
+		return nil, missing("uri")
+	}
+	out, err := a.External.Read(r.Context(), in.Server, in.URI)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
