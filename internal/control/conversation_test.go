@@ -1,0 +1,405 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+	"go.uber.org/goleak"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected lines of the conversations")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestConversations plays testdata/*.txtar: one behaviour of the protocol each.
+//
+// The comment says what is shown. The file "options" holds words: await-initialize, replay, states, host-states,
+// checkpoints. The file "conversation" is played line by line in a synctest bubble:
+//
+//	> LINE     the host sends a line
+//	>> N LINE  the same with a run of N "x" in the place of the word XXX
+//	wait D     the clock goes on by a duration
+//	eof        the host closes stdin
+//	deaf, hear the host stops and starts again to read stdout
+//	< LINE     stdout shows a line, now that everything has come to rest
+//	= TEXT     Serve returns; TEXT is its error, "nil" for none
+//
+// Ids are counted: the first one made is id-1. Lines longer than 400 bytes are cut. The session is a fake whose turns
+// are told by their prompts: "say X" answers X; "hang" waits for an interrupt; "ask TOOL" and "ask-user TOOL" ask for
+// permission; "hook D" calls hook_0 with a time-out; "sleep D" takes its time; "flood N" writes N KiB; "fail" ends with an error.
+// With the flag -update the "<" and "=" lines are rewritten.
+func TestConversations(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no conversations", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var options, script string
+			at := -1
+			for i, f := range archive.Files {
+				switch f.Name {
+				case "options":
+					options = string(f.Data)
+				case "conversation":
+					script, at = string(f.Data), i
+				default:
+					t.Fatalf("unknown file %q", f.Name)
+				}
+			}
+			var got string
+			synctest.Test(t, func(t *testing.T) { got = converse(t, strings.Fields(options), script) })
+			if *update {
+				archive.Files[at].Data = []byte(got)
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(script, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// converse plays a script and returns it with the lines that really came.
+func converse(t *testing.T, options []string, script string) string {
+	c := start(t, options)
+	var out strings.Builder
+	for line := range strings.Lines(script) {
+		line = strings.TrimSuffix(line, "\n")
+		word, rest, _ := strings.Cut(line, " ")
+		switch word {
+		case "<", "=":
+			continue
+		case ">":
+			c.send(rest)
+		case ">>":
+			var n int
+			count, text, _ := strings.Cut(rest, " ")
+			if _, err := fmt.Sscan(count, &n); err != nil {
+				t.Fatal(err)
+			}
+			c.send(strings.ReplaceAll(text, "XXX", strings.Repeat("x", n)))
+		case "wait":
+			d, err := time.ParseDuration(rest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(d)
+		case "eof":
+			c.in.Close()
+		case "deaf":
+			<-c.out.turn
+			c.deaf = true
+		case "hear":
+			c.deaf = false
+			c.out.turn <- struct{}{}
+		case "", "#":
+		default:
+			t.Fatalf("unknown line %q", line)
+		}
+		out.WriteString(line + "\n")
+		synctest.Wait()
+		out.WriteString(c.heard())
+	}
+	c.in.Close()
+	c.cancel()
+	synctest.Wait()
+	return out.String()
+}
+
+// conversation is a host and a peer that talk over pipes.
+type conversation struct {
+	in     *io.PipeWriter
+	out    *output
+	deaf   bool
+	done   chan error
+	cancel context.CancelFunc
+}
+
+// output keeps what was written; whoever takes turn keeps the writer waiting.
+type output struct {
+	turn chan struct{} // cap 1
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	<-o.turn
+	defer func() { o.turn <- struct{}{} }()
+	return o.text.Write(p)
+}
+
+func (c *conversation) send(line string) {
+	go c.in.Write([]byte(line + "\n")) //nolint:errcheck // ends when it is read, or with the pipe
+	synctest.Wait()
+}
+
+// heard is what came since it was last called, as lines of the script. Equal
+// neighbours are counted.
+func (c *conversation) heard() string {
+	var b strings.Builder
+	if !c.deaf {
+		<-c.out.turn
+		defer func() { c.out.turn <- struct{}{} }()
+		last, n := "", 0
+		flush := func() {
+			switch {
+			case n == 1:
+				b.WriteString("< " + last + "\n")
+			case n > 1:
+				fmt.Fprintf(&b, "< %s (%d times)\n", last, n)
+			}
+		}
+		for line := range strings.Lines(c.out.text.String()) {
+			line = strings.TrimSuffix(line, "\n")
+			if len(line) > 400 {
+				line = line[:400] + "…"
+			}
+			if line != last {
+				flush()
+				last, n = line, 0
+			}
+			n++
+		}
+		flush()
+		c.out.text.Reset()
+	}
+	select {
+	case err := <-c.done:
+		text := "nil"
+		if err != nil {
+			text = err.Error()
+		}
+		b.WriteString("= " + text + "\n")
+	default:
+	}
+	return b.String()
+}
+
+func start(t *testing.T, options []string) *conversation {
+	ids := 0
+	var mu sync.Mutex
+	newID := func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		ids++
+		return fmt.Sprintf("id-%d", ids)
+	}
+	r, w := io.Pipe()
+	c := &conversation{in: w, out: &output{turn: make(chan struct{}, 1)}, done: make(chan error, 1)}
+	c.out.turn <- struct{}{}
+	o := Options{
+		In: r, Out: c.out, NewID: newID, SessionID: func() string { return "s-1" }, Timestamp: func() string { return "now" },
+	}
+	s := &fakeSession{model: "model-1"}
+	for _, option := range options {
+		switch option {
+		case "await-initialize":
+			o.AwaitInitialize = true
+		case "replay":
+			o.Replay = true
+		case "states":
+			o.States = StatesOn
+		case "host-states":
+			o.States = StatesHostOnly
+		case "checkpoints":
+			s.rewind = true
+		case "background":
+			s.background = make(chan struct{})
+		default:
+			t.Fatalf("unknown option %q", option)
+		}
+	}
+	s.peer = New(o)
+	var err error
+	if s.policy, err = permission.New(permission.Options{CWD: "/w"}); err != nil {
+		t.Fatal(err)
+	}
+	if s.servers, err = mcp.New(mcp.Options{SDK: s.peer.Message, ConnectTimeout: 10 * time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.servers.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	c.cancel = cancel
+	go func() { // ends with Serve
+		err := s.peer.Serve(ctx, s.session())
+		if closed := s.servers.Close(context.WithoutCancel(ctx)); closed != nil {
+			t.Error(closed)
+		}
+		c.done <- err
+	}()
+	t.Cleanup(cancel)
+	synctest.Wait()
+	return c
+}
+
+// fakeSession plays the turns described at TestConversations.
+type fakeSession struct {
+	peer       *Peer
+	policy     *permission.Policy
+	servers    *mcp.Manager
+	model      string
+	rewind     bool
+	background chan struct{} // nil = no background work; closed when it has ended
+	noticed    bool
+}
+
+func (f *fakeSession) session() Session {
+	s := Session{
+		Turn: f.turn, Ready: func(context.Context) error { return nil }, Initialize: f.initialize,
+		Policy: f.policy, Servers: f.servers, SetServers: f.setServers,
+		Model: func() string { return f.model },
+		SetModel: func(name string) {
+			if f.model = name; name == "" {
+				f.model = "model-1"
+			}
+		},
+		Rename:       func(string) error { return nil },
+		ReadFile:     func(path string) (string, []byte, error) { return "/w/" + path, []byte("text of " + path), nil },
+		ContextUsage: func() any { return map[string]int{"totalTokens": 1} },
+		Settings:     func() any { return map[string]any{"effective": map[string]any{}} },
+		Rules:        func() any { return map[string]any{"state": map[string]any{}} },
+		Models:       func() any { return map[string]any{"models": []any{}} },
+		Cost:         func() string { return "Total cost: $0.0000" },
+		Version:      "2.1.329",
+	}
+	if f.rewind {
+		s.Rewind = func(uuid string, _ bool) (Rewind, error) {
+			if uuid != "u-1" {
+				return Rewind{}, errors.New("No file checkpoint found for this message.")
+			}
+			return Rewind{FilesChanged: []string{"/w/a"}, Insertions: 1}, nil
+		}
+	}
+	if f.background != nil {
+		s.Background = &Background{
+			Busy: func() bool { return !f.noticed },
+			Idle: func(_, until context.Context) error {
+				select {
+				case <-f.background:
+				case <-until.Done():
+				}
+				return nil
+			},
+			Notice: func() (protocol.UserMessage, bool) {
+				select {
+				case <-f.background:
+					f.noticed = true
+					return protocol.UserMessage{Content: protocol.Content{Text: "say the work is done"}}, true
+				default:
+					return protocol.UserMessage{}, false
+				}
+			},
+			Ceiling: time.Minute,
+		}
+	}
+	return s
+}
+
+func (f *fakeSession) initialize(ctx context.Context, in Initialize, begun bool) (Description, error) {
+	if begun {
+		return Description{OutputStyle: "again"}, nil
+	}
+	var desired []mcp.ServerConfig
+	for _, name := range in.SDKMCPServers {
+		desired = append(desired, mcp.ServerConfig{Name: name, Type: "sdk"})
+	}
+	_, err := f.servers.SetServers(ctx, "sdk", desired)
+	var agents []Agent
+	if in.Agents != nil {
+		agents = append(agents, Agent{Name: fmt.Sprintf("%d bytes of agents", len(in.Agents))})
+	}
+	return Description{OutputStyle: "default", HooksApplied: in.Hooks != nil, Agents: agents}, err
+}
+
+func (f *fakeSession) setServers(ctx context.Context, raw json.RawMessage) (mcp.Change, error) {
+	var names map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &names); err != nil {
+		return mcp.Change{}, err
+	}
+	var desired []mcp.ServerConfig
+	for name := range names {
+		desired = append(desired, mcp.ServerConfig{Name: name, Type: "sdk"})
+	}
+	return f.servers.SetServers(ctx, "sdk", desired)
+}
+
+func (f *fakeSession) turn(ctx, interrupt context.Context, in protocol.UserMessage) error {
+	show := func(format string, args ...any) { fmt.Fprintf(f.peer.Events(), format+"\n", args...) }
+	show(`{"type":"system","subtype":"init"}`)
+	verb, rest, _ := strings.Cut(in.Content.Plain(), " ")
+	result := rest
+	switch verb {
+	case "hang":
+		<-interrupt.Done()
+	case "sleep":
+		d, _ := time.ParseDuration(rest)
+		select {
+		case <-time.After(d):
+		case <-interrupt.Done():
+		}
+	case "ask", "ask-user":
+		answer, err := f.peer.Ask(interrupt, protocol.PermissionRequest{
+			Use: protocol.ToolUse{ID: "toolu-1", Name: rest, Input: json.RawMessage(`{"a":1}`)}, RequiresUser: verb == "ask-user",
+		})
+		result = fmt.Sprintf("%+v", answer)
+		if err != nil {
+			result = err.Error()
+		}
+	case "hook":
+		d, _ := time.ParseDuration(rest)
+		limited, cancel := context.WithTimeout(interrupt, d)
+		defer cancel()
+		raw, err := f.peer.Callback(limited, "hook_0", json.RawMessage(`{"hook_event_name":"Stop"}`), "toolu-1")
+		result = fmt.Sprintf("%s %v", raw, err)
+	case "elicit":
+		action, content := f.peer.Elicit(interrupt, Question{Server: "s", Message: rest, Mode: "form"})
+		result = action + " " + string(content)
+	case "flood":
+		var n int
+		fmt.Sscan(rest, &n)
+		for range n {
+			if _, err := fmt.Fprintf(f.peer.Events(), "{%s}\n", strings.Repeat("x", 1024)); err != nil {
+				return err
+			}
+		}
+	case "fail":
+		return errors.New(rest)
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if interrupt.Err() != nil {
+		show(`{"type":"user","text":"[Request interrupted by user]"}`)
+		show(`{"type":"result","is_error":true}`)
+		return nil
+	}
+	raw, err := protocol.Marshal(result)
+	show(`{"type":"result","result":%s}`, raw)
+	return err
+}

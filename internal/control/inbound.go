@@ -1,0 +1,297 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Refusal is an error answer with a code of its own.
+type Refusal struct{ Code, Text string }
+
+func (e *Refusal) Error() string { return e.Text }
+
+// answer is what a handler gives back: the payload of a success (nil = none)
+// and what is shown right after it. A greeting also tells what waits for the
+// host.
+type answer struct {
+	payload  any
+	after    []protocol.Event
+	greeting bool
+}
+
+// handler serves one subtype. A quick one runs on the reader, so that it is
+// answered before the next line is looked at; a slow one may wait for anything.
+type handler struct {
+	run  func(ctx context.Context, p *Peer, request json.RawMessage) (answer, error)
+	slow bool
+}
+
+// inbound is every request that is served; those that are not are in
+// unimplemented.go.
+func inbound(subtype string) (handler, bool) {
+	table := map[string]handler{
+		"set_permission_mode":     {run: setPermissionMode},
+		"set_model":               {run: setModel},
+		"set_max_thinking_tokens": {run: setThinking},
+		"cancel_async_message":    {run: cancelMessage},
+		"stop_task":               {run: stopTask},
+		"end_session":             {run: endSession},
+		"rename_session":          {run: rename},
+		"rewind_files":            {run: rewind},
+		"read_file":               {run: readFile},
+		"get_context_usage":       {run: describe(func(s Session) func() any { return s.ContextUsage })},
+		"get_settings":            {run: describe(func(s Session) func() any { return s.Settings })},
+		"get_usage":               {run: describe(func(s Session) func() any { return s.Usage })},
+		"list_permission_rules":   {run: describe(func(s Session) func() any { return s.Rules })},
+		"list_models":             {run: describe(func(s Session) func() any { return s.Models })},
+		"get_binary_version":      {run: binaryVersion},
+		"get_session_cost":        {run: cost},
+		"mcp_status":              {run: mcpStatus},
+		"mcp_message":             {run: mcpMessage, slow: true},
+		"mcp_reconnect":           {run: mcpReconnect, slow: true},
+		"mcp_toggle":              {run: mcpToggle, slow: true},
+		"mcp_set_servers":         {run: mcpSetServers, slow: true},
+		"mcp_call":                {run: mcpCall, slow: true},
+		"mcp_read_resource":       {run: mcpReadResource, slow: true},
+	}
+	for _, silent := range accepted() {
+		table[silent] = handler{run: func(context.Context, *Peer, json.RawMessage) (answer, error) { return answer{}, nil }}
+	}
+	h, ok := table[subtype]
+	return h, ok
+}
+
+// serve answers one request of the host, at once or from a goroutine that ends
+// with its handler.
+func (p *Peer) serve(f incoming) {
+	name := fields[subtype](f.Request).Subtype
+	switch name {
+	case "interrupt":
+		p.interrupt(f)
+		return
+	case "initialize":
+		p.initialize(f)
+		return
+	}
+	if p.deferred(f) {
+		return
+	}
+	p.handle(f, name)
+}
+
+// deferred keeps a request that came while initialize is under way.
+func (p *Peer) deferred(f incoming) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.holds > 0 {
+		p.later = append(p.later, f)
+	}
+	return p.holds > 0
+}
+
+// release ends the time of an initialize request: what was deferred is served
+// in order, then turns may start.
+func (p *Peer) release() {
+	for {
+		p.mu.Lock()
+		if len(p.later) == 0 || p.holds > 1 {
+			p.holds--
+			p.greeted = true
+			p.mu.Unlock()
+			return
+		}
+		f := p.later[0]
+		p.later = p.later[1:]
+		p.mu.Unlock()
+		p.handle(f, fields[subtype](f.Request).Subtype)
+	}
+}
+
+type subtype struct {
+	Subtype string `json:"subtype"`
+}
+
+func (p *Peer) handle(f incoming, name string) {
+	h, ok := inbound(name)
+	switch {
+	case !ok:
+		p.respond(f.RequestID, answer{}, unsupported(name))
+	case h.slow:
+		p.work(f, h.run, func() {})
+	default:
+		p.mu.Lock()
+		life := p.life
+		p.mu.Unlock()
+		a, err := h.run(life, p, f.Request)
+		p.respond(f.RequestID, a, err)
+	}
+}
+
+// work runs a slow handler, answers and then goes on with then. A request that
+// the host has cancelled gets no answer.
+func (p *Peer) work(f incoming, run func(context.Context, *Peer, json.RawMessage) (answer, error), then func()) {
+	id := string(f.RequestID)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.open {
+		return
+	}
+	ctx, cancel := context.WithCancel(p.life)
+	p.working[id] = cancel
+	p.handlers.Go(func() { // ends with its handler, which ctx ends
+		defer cancel()
+		a, err := run(ctx, p, f.Request)
+		if ctx.Err() == nil {
+			p.respond(f.RequestID, a, err)
+		}
+		then()
+		p.mu.Lock()
+		delete(p.working, id)
+		p.stir()
+		p.mu.Unlock()
+	})
+}
+
+// abandon ends work on a request that the host no longer wants.
+func (p *Peer) abandon(id json.RawMessage) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if cancel := p.working[string(id)]; cancel != nil {
+		cancel()
+	}
+}
+
+type response struct {
+	Type     string `json:"type"` // "control_response"
+	Response any    `json:"response"`
+}
+
+type success struct {
+	Subtype   string          `json:"subtype"` // "success"
+	RequestID json.RawMessage `json:"request_id,omitempty"`
+	Response  any             `json:"response,omitempty"`
+	// What waits for the host, with the answer to initialize only.
+	Permissions *[]json.RawMessage `json:"pending_permission_requests,omitempty"`
+	Dialogs     *[]json.RawMessage `json:"pending_user_dialog_requests,omitempty"`
+}
+
+type failure struct {
+	Subtype   string          `json:"subtype"` // "error"
+	RequestID json.RawMessage `json:"request_id,omitempty"`
+	Error     string          `json:"error"`
+	Code      string          `json:"error_code,omitempty"`
+}
+
+func (p *Peer) respond(id json.RawMessage, a answer, err error) {
+	if err != nil {
+		f := failure{Subtype: "error", RequestID: id, Error: err.Error()}
+		if mode, ok := errors.AsType[*permission.ModeError](err); ok {
+			f.Code = mode.Code
+		}
+		if refusal, ok := errors.AsType[*Refusal](err); ok {
+			f.Code = refusal.Code
+		}
+		p.write(response{"control_response", f})
+		return
+	}
+	ok := success{Subtype: "success", RequestID: id, Response: a.payload}
+	if a.greeting {
+		ok.Permissions, ok.Dialogs = p.unanswered(), new([]json.RawMessage{})
+	}
+	p.write(response{"control_response", ok})
+	for _, ev := range a.after {
+		p.show(ev)
+	}
+}
+
+// interrupt ends the current turn, or the next one if it has been sent already:
+// requests to the host are withdrawn first, then the answer, then what the turn
+// has left to show (spec: cli-contract 4.4).
+func (p *Peer) interrupt(f incoming) {
+	var in struct {
+		CancelQueued bool `json:"cancel_queued"`
+	}
+	_ = json.Unmarshal(f.Request, &in) // else the zero value
+	var payload struct {
+		StillQueued []string `json:"still_queued"`
+		Cancelled   []string `json:"cancelled,omitempty"`
+	}
+	var dropped []*prompt
+	p.mu.Lock()
+	for _, id := range slices.Sorted(maps.Keys(p.pending)) {
+		if p.pending[id].kind != ofServer {
+			p.withdraw(id)
+		}
+	}
+	switch {
+	case p.current != nil && p.cut == nil:
+		p.current.interrupted = true
+	case p.current == nil && len(p.queue.waiting) > 0:
+		p.queue.waiting[0].interrupted = true
+	}
+	if in.CancelQueued {
+		dropped = p.queue.drop()
+	}
+	payload.StillQueued = uuids(p.queue.untouched())
+	payload.Cancelled = uuids(dropped)
+	p.respond(f.RequestID, answer{payload: payload}, nil)
+	if p.cut != nil {
+		p.cut()
+	}
+	p.mu.Unlock()
+	for _, gone := range dropped {
+		p.lifecycle(gone, "cancelled")
+	}
+}
+
+// initialize holds turns and all requests but interrupt back until it is
+// answered.
+func (p *Peer) initialize(f incoming) {
+	p.mu.Lock()
+	p.holds++
+	begun, again := p.turns > 0 || p.current != nil, p.greeted
+	p.mu.Unlock()
+	p.work(f, func(ctx context.Context, p *Peer, raw json.RawMessage) (answer, error) {
+		var in Initialize
+		_ = json.Unmarshal(raw, &in) // what fits is taken
+		d, err := p.s.Initialize(ctx, in, begun)
+		a := answer{payload: p.complete(d), greeting: true}
+		if again {
+			a.after = []protocol.Event{&protocol.System{Subtype: "background_tasks_changed", Fields: []protocol.Field{{Key: "tasks", Value: []string{}}}}}
+		}
+		return a, err
+	}, p.release)
+}
+
+// complete fills in what the peer itself knows.
+func (p *Peer) complete(d Description) Description {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	d.PermissionMode = string(p.s.Policy.Mode())
+	d.OnFailureSupported, d.AskOutranksHost = true, true
+	d.SessionState = "idle"
+	if p.current != nil {
+		d.SessionState = "running"
+	}
+	return d
+}
+
+// unanswered are the permission questions that wait for the host, as they were
+// sent.
+func (p *Peer) unanswered() *[]json.RawMessage {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	frames := []json.RawMessage{}
+	for _, id := range slices.Sorted(maps.Keys(p.pending)) {
+		if q := p.pending[id]; q.kind == ofPermission {
+			frames = append(frames, q.frame)
+		}
+	}
+	return &frames
+}

@@ -1,0 +1,131 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"sync"
+	"time"
+)
+
+const (
+	// backlog is how many bytes may wait for a slow host before turns wait too.
+	backlog = 1 << 20
+	// farewell is how long the last lines may take once the run was ended from
+	// outside.
+	farewell = time.Second
+)
+
+// lines writes whole lines in the order they were put, from a goroutine of its
+// own, so that a host that does not read stdout never keeps stdin from being
+// read.
+type lines struct {
+	w    io.Writer
+	done chan struct{} // closed when the goroutine has ended
+
+	mu      sync.Mutex
+	change  *sync.Cond // of what follows
+	waiting [][]byte
+	size    int // bytes waiting or being written
+	closed  bool
+	halted  error // why turns may no longer write; nil = they may
+	err     error // of w, or why writing was given up; nothing is written after it
+}
+
+func newLines(w io.Writer) *lines {
+	l := &lines{w: w, done: make(chan struct{})}
+	l.change = sync.NewCond(&l.mu)
+	return l
+}
+
+// run writes until close; it ends at the first error of w.
+func (l *lines) run() {
+	defer close(l.done)
+	for {
+		line, ok := l.next()
+		if !ok {
+			return
+		}
+		_, err := l.w.Write(line)
+		l.mu.Lock()
+		l.size -= len(line)
+		if err != nil && l.err == nil {
+			l.err = err
+		}
+		l.change.Broadcast()
+		l.mu.Unlock()
+	}
+}
+
+func (l *lines) next() ([]byte, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.waiting) == 0 && !l.closed && l.err == nil {
+		l.change.Wait()
+	}
+	if len(l.waiting) == 0 || l.err != nil {
+		return nil, false
+	}
+	line := l.waiting[0]
+	l.waiting = l.waiting[1:]
+	return line, true
+}
+
+// put adds a line; it does not wait.
+func (l *lines) put(line []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.add(append(line, '\n'))
+}
+
+func (l *lines) add(line []byte) {
+	if l.err != nil {
+		return
+	}
+	l.waiting = append(l.waiting, line)
+	l.size += len(line)
+	l.change.Broadcast()
+}
+
+// Write adds a line that has its newline; it waits while too much is waiting.
+func (l *lines) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.size > backlog && l.err == nil && l.halted == nil {
+		l.change.Wait()
+	}
+	if err := cmp.Or(l.err, l.halted); err != nil {
+		return 0, err
+	}
+	l.add(append([]byte(nil), line...))
+	return len(line), nil
+}
+
+// halt makes every Write fail with err, those that wait as well.
+func (l *lines) halt(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.halted = err
+	l.change.Broadcast()
+}
+
+// close returns when all lines are out, w has failed, or ctx has ended and the
+// host still does not read. The error is that of w.
+func (l *lines) close(ctx context.Context) error {
+	l.mu.Lock()
+	l.closed = true
+	l.change.Broadcast()
+	l.mu.Unlock()
+	select {
+	case <-l.done:
+	case <-ctx.Done():
+		select {
+		case <-l.done:
+		case <-time.After(farewell):
+			return nil // the writer ends with the process
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.err
+}

@@ -1,0 +1,164 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// canUseTool is the permission question (spec: cli-contract 6.3).
+type canUseTool struct {
+	Subtype            string                      `json:"subtype"` // "can_use_tool"
+	ToolName           string                      `json:"tool_name"`
+	DisplayName        string                      `json:"display_name"`
+	Input              json.RawMessage             `json:"input"`
+	Description        string                      `json:"description,omitempty"`
+	Suggestions        []protocol.PermissionUpdate `json:"permission_suggestions,omitzero"`
+	BlockedPath        string                      `json:"blocked_path,omitempty"`
+	DecisionReason     string                      `json:"decision_reason,omitempty"`
+	DecisionReasonType string                      `json:"decision_reason_type,omitempty"`
+	Server             *protocol.ServerRef         `json:"mcp_server,omitempty"`
+	RequiresUser       bool                        `json:"requires_user_interaction,omitempty"`
+	ToolUseID          string                      `json:"tool_use_id"`
+}
+
+// Ask puts a permission question to the host. Whatever the host does is an
+// answer; the error is the end of ctx.
+func (p *Peer) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
+	q := canUseTool{
+		Subtype: "can_use_tool", ToolName: r.Use.Name, DisplayName: r.DisplayName, Input: r.Use.Input, Description: r.Description,
+		Suggestions: r.Suggestions, BlockedPath: r.BlockedPath, DecisionReason: r.DecisionReason,
+		DecisionReasonType: r.DecisionReasonType, Server: r.Server, RequiresUser: r.RequiresUser, ToolUseID: r.Use.ID,
+	}
+	if q.DisplayName == "" {
+		q.DisplayName = q.ToolName
+	}
+	if q.Suggestions == nil && !q.RequiresUser {
+		q.Suggestions = []protocol.PermissionUpdate{}
+	}
+	p.state("requires_action")
+	raw, err := p.ask(ctx, q, ofPermission)
+	if ctx.Err() != nil {
+		return protocol.PermissionAnswer{}, ctx.Err()
+	}
+	p.state("running")
+	switch refused, failed := errors.AsType[*HostError](err); {
+	case failed:
+		return protocol.PermissionAnswer{Failure: "Tool permission request failed: Error: " + refused.Text}, nil
+	case errors.Is(err, ErrClosed):
+		return protocol.PermissionAnswer{Failure: "Tool permission request failed: AbortError: Tool permission stream closed before response received"}, nil
+	case err != nil:
+		return protocol.PermissionAnswer{}, err
+	}
+	return ReadAnswer(raw), nil
+}
+
+// ReadAnswer reads a verdict as a host or a permission tool writes it. A
+// malformed one is an answer with Failure set, and an allow without an input
+// keeps the original.
+func ReadAnswer(raw json.RawMessage) protocol.PermissionAnswer {
+	var in struct {
+		Behavior    string          `json:"behavior"`
+		Input       json.RawMessage `json:"updatedInput"`
+		Permissions json.RawMessage `json:"updatedPermissions"`
+		Message     *string         `json:"message"`
+		Interrupt   bool            `json:"interrupt"`
+	}
+	invalid := protocol.PermissionAnswer{
+		Failure: "The canUseTool callback returned an invalid permission result. Expected behavior allow (updatedInput an object) or deny (with a message).",
+	}
+	if json.Unmarshal(raw, &in) != nil {
+		return invalid
+	}
+	switch {
+	case in.Behavior == "allow":
+		a := protocol.PermissionAnswer{Allow: true}
+		if given(in.Input) {
+			if in.Input[0] != '{' {
+				return invalid
+			}
+			a.UpdatedInput = in.Input
+		}
+		if given(in.Permissions) && json.Unmarshal(in.Permissions, &a.UpdatedPermissions) != nil {
+			return invalid
+		}
+		return a
+	case in.Behavior == "deny" && in.Message != nil:
+		return protocol.PermissionAnswer{Message: *in.Message, Interrupt: in.Interrupt}
+	}
+	return invalid
+}
+
+func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+
+// Callback has the host run one of its hooks; see hook.Callback.
+func (p *Peer) Callback(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error) {
+	return p.ask(ctx, struct {
+		Subtype    string          `json:"subtype"`
+		CallbackID string          `json:"callback_id"`
+		Input      json.RawMessage `json:"input"`
+		ToolUseID  string          `json:"tool_use_id,omitempty"`
+	}{"hook_callback", callbackID, input, toolUseID}, ofTurn)
+}
+
+// Message carries a JSON-RPC message to an MCP server inside the host and
+// returns its answer, nil for a notification; see mcp.Options.SDK.
+func (p *Peer) Message(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error) {
+	raw, err := p.ask(ctx, struct {
+		Subtype string          `json:"subtype"`
+		Server  string          `json:"server_name"`
+		Message json.RawMessage `json:"message"`
+	}{"mcp_message", server, message}, ofServer)
+	if err != nil {
+		return nil, err
+	}
+	answer := fields[struct {
+		Response json.RawMessage `json:"mcp_response"`
+	}](raw).Response
+	if fields[struct {
+		ID json.RawMessage `json:"id"`
+	}](message).ID == nil {
+		return nil, nil
+	}
+	if answer == nil {
+		return nil, errors.New("the host gave no mcp_response")
+	}
+	return answer, nil
+}
+
+// Question is what an MCP server asks the user (spec: cli-contract 4.5).
+type Question struct {
+	Server  string          `json:"mcp_server_name"`
+	Message string          `json:"message"`
+	Mode    string          `json:"mode,omitempty"`
+	Schema  json.RawMessage `json:"requested_schema,omitempty"`
+}
+
+// Elicit hands an MCP server's question to the host. A host that cannot answer
+// cancels it.
+func (p *Peer) Elicit(ctx context.Context, q Question) (action string, content json.RawMessage) {
+	p.mu.Lock()
+	greeted := p.greeted
+	p.mu.Unlock()
+	if !greeted { // a host that does not speak the control protocol never answers
+		return "cancel", nil
+	}
+	raw, err := p.ask(ctx, struct {
+		Subtype string `json:"subtype"`
+		Question
+	}{"elicitation", q}, ofTurn)
+	if err != nil {
+		return "cancel", nil
+	}
+	a := fields[struct {
+		Action  string          `json:"action"`
+		Content json.RawMessage `json:"content"`
+	}](raw)
+	switch a.Action {
+	case "accept", "decline":
+		return a.Action, a.Content
+	}
+	return "cancel", nil
+}

@@ -1,0 +1,143 @@
+package control
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// prompt is one user frame on its way to a turn.
+type prompt struct {
+	message  protocol.UserMessage
+	priority int
+	// interrupted says that the host interrupted before the turn had begun: the
+	// turn ends as soon as it has shown itself.
+	interrupted bool
+}
+
+// queue holds the prompts that wait, in the order of their turns.
+type queue struct {
+	waiting []*prompt
+	seen    map[string]bool // uuids of all prompts so far
+}
+
+// push adds a prompt behind those of its own and of higher priority.
+func (q *queue) push(in *prompt) {
+	at := len(q.waiting)
+	for at > 0 && q.waiting[at-1].priority < in.priority {
+		at--
+	}
+	q.waiting = slices.Insert(q.waiting, at, in)
+}
+
+// known reports whether a uuid was seen before and takes note of it; no uuid is
+// never known.
+func (q *queue) known(uuid string) bool {
+	if uuid == "" {
+		return false
+	}
+	if q.seen == nil {
+		q.seen = map[string]bool{}
+	}
+	known := q.seen[uuid]
+	q.seen[uuid] = true
+	return known
+}
+
+func (q *queue) pop() *prompt {
+	in := q.waiting[0]
+	q.waiting = q.waiting[1:]
+	return in
+}
+
+// remove takes a prompt that has not begun out of the queue; nil = there is
+// none with this uuid.
+func (q *queue) remove(uuid string) *prompt {
+	i := slices.IndexFunc(q.waiting, func(in *prompt) bool { return in.message.UUID == uuid && uuid != "" })
+	if i < 0 {
+		return nil
+	}
+	in := q.waiting[i]
+	q.waiting = slices.Delete(q.waiting, i, i+1)
+	return in
+}
+
+// drop empties the queue but for a prompt that is to be interrupted.
+func (q *queue) drop() []*prompt {
+	var dropped []*prompt
+	q.waiting = slices.DeleteFunc(q.waiting, func(in *prompt) bool {
+		if !in.interrupted {
+			dropped = append(dropped, in)
+		}
+		return !in.interrupted
+	})
+	return dropped
+}
+
+// untouched are the prompts that wait and will be played to their end.
+func (q *queue) untouched() []*prompt {
+	return slices.DeleteFunc(slices.Clone(q.waiting), func(in *prompt) bool { return in.interrupted })
+}
+
+// uuids of the prompts that have one, never nil.
+func uuids(prompts []*prompt) []string {
+	ids := []string{}
+	for _, in := range prompts {
+		if in.message.UUID != "" {
+			ids = append(ids, in.message.UUID)
+		}
+	}
+	return ids
+}
+
+// userFrame is a prompt as the host sends it (spec: cli-contract 2).
+type userFrame struct {
+	Message *struct {
+		Role    json.RawMessage `json:"role"`
+		Content json.RawMessage `json:"content"`
+	} `json:"message"`
+	UUID        string          `json:"uuid"`
+	Origin      json.RawMessage `json:"origin"`
+	Priority    string          `json:"priority"`
+	ShouldQuery *bool           `json:"shouldQuery"`
+}
+
+// readPrompt turns a user frame into a prompt. Keys of the wrong type count as
+// absent.
+func readPrompt(line []byte) (*prompt, error) {
+	var f userFrame
+	_ = json.Unmarshal(line, &f) // the line is valid JSON; what fits is taken
+	var role any = "undefined"
+	if f.Message != nil && f.Message.Role != nil {
+		if json.Unmarshal(f.Message.Role, &role) != nil || role == nil {
+			role = "null"
+		}
+	}
+	if role != "user" {
+		return nil, inputErrorf("Error: Expected message role 'user', got '%v'", role)
+	}
+	var content protocol.Content
+	_ = content.UnmarshalJSON(f.Message.Content) // else an empty prompt
+	in := &prompt{message: protocol.UserMessage{
+		Content: content, UUID: f.UUID, Origin: humanOrigin(f.Origin), NoQuery: f.ShouldQuery != nil && !*f.ShouldQuery,
+	}}
+	switch f.Priority {
+	case "now":
+		in.priority = 1
+	case "later":
+		in.priority = -1
+	}
+	return in, nil
+}
+
+// humanOrigin keeps the one origin that a host may claim (spec: cli-contract 2).
+func humanOrigin(raw json.RawMessage) json.RawMessage {
+	var origin struct {
+		Kind string `json:"kind"`
+	}
+	if json.Unmarshal(raw, &origin) != nil || origin.Kind != "human" {
+		return nil
+	}
+	return raw
+}

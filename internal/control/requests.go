@@ -1,0 +1,210 @@
+package control
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// fields reads the keys of a request; those of the wrong type count as absent.
+func fields[T any](request json.RawMessage) T {
+	var in T
+	_ = json.Unmarshal(request, &in)
+	return in
+}
+
+func setPermissionMode(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
+	in := fields[struct {
+		Mode protocol.PermissionMode `json:"mode"`
+	}](request)
+	if err := p.s.Policy.SetMode(in.Mode); err != nil {
+		return answer{}, err
+	}
+	return answer{
+		payload: map[string]any{"mode": in.Mode},
+		after:   []protocol.Event{simulator.ModeStatus(in.Mode)},
+	}, nil
+}
+
+// setModel tells about a change inside a conversation; before the first turn
+// there is nothing to tell (spec: cli-observed 5).
+func setModel(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
+	in := fields[struct {
+		Model string `json:"model"`
+	}](request)
+	before := p.s.Model()
+	p.s.SetModel(in.Model)
+	now := p.s.Model()
+	p.mu.Lock()
+	begun := p.turns > 0
+	p.mu.Unlock()
+	if begun && now != before {
+		p.replay(&prompt{message: protocol.UserMessage{
+			UUID:    p.o.NewID(),
+			Content: protocol.Content{Text: "<local-command-stdout>Set model to `" + now + "`</local-command-stdout>"},
+		}})
+	}
+	return answer{payload: map[string]any{"model": now}}, nil
+}
+
+func setThinking(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
+	in := fields[struct {
+		Tokens *int `json:"max_thinking_tokens"`
+	}](request)
+	if p.s.SetThinking != nil {
+		p.s.SetThinking(in.Tokens)
+	}
+	return answer{}, nil
+}
+
+func cancelMessage(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
+	in := fields[struct {
+		UUID string `json:"message_uuid"`
+	}](request)
+	p.mu.Lock()
+	gone := p.queue.remove(in.UUID)
+	p.mu.Unlock()
+	a := answer{payload: map[string]any{"cancelled": gone != nil}}
+	if gone != nil {
+		a.after = []protocol.Event{lifecycleEvent(gone, "cancelled")}
+	}
+	return a, nil
+}
+
+// stopTask answers alike for tasks that there are and that there are not.
+func stopTask(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
+	in := fields[struct {
+		ID string `json:"task_id"`
+	}](request)
+	if p.s.StopTask != nil {
+		p.s.StopTask(in.ID)
+	}
+	return answer{payload: struct{}{}}, nil
+}
+
+// endSession lets what was sent so far come to its end, as the end of stdin
+// does.
+func endSession(_ context.Context, p *Peer, _ json.RawMessage) (answer, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
+	p.stir()
+	return answer{}, nil
+}
+
+func rename(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
+	in := fields[struct {
+		Title string `json:"title"`
+	}](request)
+	switch {
+	case p.s.Rename == nil:
+		return answer{}, unsupported("rename_session")
+	case in.Title == "":
+		return answer{}, &HostError{Text: "A session title must not be empty"}
+	}
+	if err := p.s.Rename(in.Title); err != nil {
+		return answer{}, err
+	}
+	return answer{after: []protocol.Event{&protocol.System{
+		Subtype: "session_title_changed", Fields: []protocol.Field{{Key: "title", Value: in.Title}},
+	}}}, nil
+}
+
+func rewind(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
+	in := fields[struct {
+		ID     string `json:"user_message_id"`
+		DryRun bool   `json:"dry_run"`
+	}](request)
+	if p.s.Rewind == nil {
+		return answer{}, &HostError{Text: "File rewinding is not enabled."}
+	}
+	done, err := p.s.Rewind(in.ID, in.DryRun)
+	switch {
+	case err != nil:
+		return answer{}, err
+	case in.DryRun:
+		return answer{payload: struct {
+			CanRewind    bool     `json:"canRewind"`
+			FilesChanged []string `json:"filesChanged"`
+			Insertions   int      `json:"insertions"`
+			Deletions    int      `json:"deletions"`
+		}{true, append([]string{}, done.FilesChanged...), done.Insertions, done.Deletions}}, nil
+	default:
+		return answer{payload: struct {
+			CanRewind    bool `json:"canRewind"`
+			SkippedLinks int  `json:"skippedLinks"`
+		}{CanRewind: true}}, nil
+	}
+}
+
+// readLimit is how much of a file is sent when the host sets no limit.
+const readLimit = 1 << 20
+
+func readFile(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
+	in := fields[struct {
+		Path     string `json:"path"`
+		MaxBytes int    `json:"max_bytes"`
+		Encoding string `json:"encoding"`
+	}](request)
+	if p.s.ReadFile == nil {
+		return answer{}, unsupported("read_file")
+	}
+	abs, data, err := p.s.ReadFile(in.Path)
+	if err != nil {
+		return answer{}, err
+	}
+	out := struct {
+		Contents  string `json:"contents"`
+		AbsPath   string `json:"absPath"`
+		Truncated bool   `json:"truncated,omitempty"`
+		Encoding  string `json:"encoding,omitempty"`
+		Lossy     bool   `json:"lossy,omitempty"`
+	}{AbsPath: abs}
+	limit := in.MaxBytes
+	if limit <= 0 {
+		limit = readLimit
+	}
+	if out.Truncated = len(data) > limit; out.Truncated {
+		data = data[:limit]
+	}
+	if in.Encoding == "base64" {
+		out.Contents, out.Encoding = base64.StdEncoding.EncodeToString(data), "base64"
+	} else {
+		out.Contents, out.Lossy = string(data), !utf8.Valid(data)
+	}
+	return answer{payload: out}, nil
+}
+
+// describe makes the handler of a request that only wants to know something.
+func describe(of func(Session) func() any) func(context.Context, *Peer, json.RawMessage) (answer, error) {
+	return func(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
+		tell := of(p.s)
+		if tell == nil {
+			return answer{}, unsupported(fields[subtype](request).Subtype)
+		}
+		return answer{payload: tell()}, nil
+	}
+}
+
+func binaryVersion(_ context.Context, p *Peer, _ json.RawMessage) (answer, error) {
+	return answer{payload: map[string]any{"version": p.s.Version, "buildTime": ""}}, nil
+}
+
+func cost(_ context.Context, p *Peer, _ json.RawMessage) (answer, error) {
+	if p.s.Cost == nil {
+		return answer{}, unsupported("get_session_cost")
+	}
+	return answer{payload: map[string]any{"text": p.s.Cost()}}, nil
+}
+
+func unsupported(subtype string) error {
+	if subtype == "" {
+		subtype = "undefined"
+	}
+	return &Refusal{Code: "unsupported_request", Text: fmt.Sprintf("Unsupported control request subtype: %s", subtype)}
+}

@@ -1,0 +1,158 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Session is what the host controls. Turn, Ready, Initialize, Policy, Model and
+// SetModel are required; a request whose function is nil is answered as one
+// that is not supported.
+type Session struct {
+	// Turn plays one prompt and writes its events to [Peer.Events]. When
+	// interrupt ends, the turn still ends with its result; when ctx ends, it is
+	// given up. It is called from one goroutine. An error ends the process.
+	Turn func(ctx, interrupt context.Context, in protocol.UserMessage) error
+	// Ready waits until a turn may begin; it is called before each. An error
+	// ends the process.
+	Ready func(ctx context.Context) error
+	// Background is nil when the session has no work beside its turns.
+	Background *Background
+	// Initialize takes the host's settings and describes the session. No turn
+	// runs meanwhile unless begun is set, which says that some have been played.
+	Initialize func(ctx context.Context, in Initialize, begun bool) (Description, error)
+
+	Policy *permission.Policy
+	// Servers is nil when the session can have none.
+	Servers *mcp.Manager
+	// SetServers replaces the servers that the host may change by the given
+	// mcpServers object.
+	SetServers func(ctx context.Context, servers json.RawMessage) (mcp.Change, error)
+
+	Model    func() string // the model in force, as the API names it
+	SetModel func(name string)
+	// SetThinking sets the thinking budget; nil = back to the default.
+	SetThinking func(tokens *int)
+	Rename      func(title string) error
+	StopTask    func(id string)
+	// Rewind restores the files of a prompt; see [Rewind].
+	Rewind func(promptUUID string, dryRun bool) (Rewind, error)
+	// ReadFile returns the contents of a file that tools may read.
+	ReadFile func(path string) (abs string, contents []byte, err error)
+
+	// The rest describes the session; the values are sent as they are.
+	ContextUsage, Settings, Usage, Rules func() any
+	Models                               func() any
+	Cost                                 func() string
+	Version                              string
+}
+
+// Background is work that goes on between turns. Its functions are called from
+// the goroutine of Turn.
+type Background struct {
+	// Busy tells whether work runs or a turn is to follow from it.
+	Busy func() bool
+	// Idle writes what the work shows to [Peer.Events] until a turn is to follow,
+	// nothing is left, or until ends. When ctx ends, it is given up.
+	Idle func(ctx, until context.Context) error
+	// Notice takes the prompt of a turn that is to follow; false = there is none.
+	Notice func() (protocol.UserMessage, bool)
+	// Ceiling is how long work may go on when no more prompts will come.
+	Ceiling time.Duration
+}
+
+// Rewind is the outcome of restoring files, or of a rehearsal of it.
+type Rewind struct {
+	FilesChanged          []string
+	Insertions, Deletions int
+}
+
+// Initialize is the host's first request (spec: cli-contract 4.2). Absent keys
+// are zero.
+type Initialize struct {
+	Hooks              map[string][]protocol.HookMatcher `json:"hooks"`
+	SDKMCPServers      []string                          `json:"sdkMcpServers"`
+	SDKMCPConfigs      map[string]SDKServer              `json:"sdkMcpServerConfigs"`
+	JSONSchema         json.RawMessage                   `json:"jsonSchema"`
+	SystemPrompt       []string                          `json:"systemPrompt"`
+	AppendSystemPrompt string                            `json:"appendSystemPrompt"`
+	Agents             json.RawMessage                   `json:"agents"` // an object by name
+	Title              string                            `json:"title"`
+	Skills             []string                          `json:"skills"` // nil = all
+	ForwardSubagent    bool                              `json:"forwardSubagentText"`
+	Plugins            []json.RawMessage                 `json:"plugins"`
+	MCPServers         json.RawMessage                   `json:"mcpServers"`
+	ManagedSettings    json.RawMessage                   `json:"managedSettings"`
+}
+
+// SDKServer is what a host says about one of its own servers.
+type SDKServer struct {
+	TimeoutMS int `json:"timeout"` // of a call; 0 = the default
+}
+
+// Description is the answer to initialize. Keys of the SDK types come first in
+// their order; those that the peer knows by itself are filled in by it.
+type Description struct {
+	Commands              []Command `json:"commands"`
+	Agents                []Agent   `json:"agents"`
+	OutputStyle           string    `json:"output_style"`
+	AvailableOutputStyles []string  `json:"available_output_styles"`
+	UserOutputStylesDir   string    `json:"user_output_styles_dir,omitempty"`
+	Models                any       `json:"models"`
+	Account               Account   `json:"account"`
+	PID                   int       `json:"pid"`
+	ClaudeCodeVersion     string    `json:"claude_code_version"`
+	PermissionMode        string    `json:"current_permission_mode"`
+	HooksApplied          bool      `json:"hooks_applied,omitempty"`
+	PluginsApplied        bool      `json:"plugins_applied,omitempty"`
+	MCPServersApplied     bool      `json:"mcp_servers_applied,omitempty"`
+
+	OnFailureSupported  bool `json:"hook_on_failure_supported"`
+	HooksKept           int  `json:"hooks_when_unanswered_kept"`
+	AskOutranksHost     bool `json:"other_hook_ask_outranks_host"`
+	FeedbackMode        Kind `json:"feedback_mode"`
+	AnalyticsDisabled   bool `json:"analytics_disabled"`
+	RemoteAutoEnable    bool `json:"remote_control_auto_enable"`
+	RemoteAutoConnect   bool `json:"remote_control_auto_connect_default"`
+	RemoteAvailable     bool `json:"remote_control_available"`
+	RemoteAutoOn        bool `json:"remote_control_auto_on_by_default"`
+	IDERemoteAutoEnable bool `json:"ide_rc_auto_enable_gate"`
+
+	FastModeState          string   `json:"fast_mode_state"`
+	FastModeDisabledReason string   `json:"fast_mode_disabled_reason"`
+	SessionState           string   `json:"session_state"`
+	Capabilities           []string `json:"capabilities"`
+}
+
+// Command is one slash command.
+type Command struct {
+	Name         string   `json:"name"`
+	Description  string   `json:"description"`
+	ArgumentHint string   `json:"argumentHint"`
+	Aliases      []string `json:"aliases,omitempty"`
+	Builtin      bool     `json:"builtin"`
+}
+
+// Agent is one kind of sub-agent.
+type Agent struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Model       string `json:"model,omitempty"` // "inherit" or an alias
+}
+
+// Account says how the session is paid for.
+type Account struct {
+	TokenSource  string `json:"tokenSource"`
+	APIKeySource string `json:"apiKeySource"`
+	APIProvider  string `json:"apiProvider"`
+}
+
+// Kind is an object with nothing but a kind.
+type Kind struct {
+	Kind string `json:"kind"`
+}

@@ -1,0 +1,34 @@
+package control
+
+// accepted are requests that succeed without an effect: what they change has
+// no counterpart in a simulated session.
+func accepted() []string {
+	return []string{
+		"apply_flag_settings", // nothing reads settings again after the start
+		"register_repo_root",  // only the interactive display shows roots
+		"seed_read_state",     // Edit and Write need no earlier Read here
+		"set_color",           // no display
+		"set_has_subscribers", // events are written whether anybody reads or not
+	}
+}
+
+// Refused are the requests that the real CLI serves and that are answered here
+// as unsupported, each with the reason. Hosts meet the same answer from older
+// versions of the real CLI.
+func Refused() map[string]string {
+	return map[string]string{
+		"background_tasks":                 "no work is moved to the background on request",
+		"get_task_output":                  "output of background work is read with the tool that started it",
+		"update_settings":                  "settings files are the user's; a test double does not write them",
+		"reload_plugins":                   "plugins are read at the start only",
+		"reload_skills":                    "skills are read at the start only",
+		"reload_output_styles":             "output styles are read at the start only",
+		"get_hooks_listing":                "the listing serves the interactive display",
+		"file_suggestions":                 "completion serves the interactive display",
+		"generate_session_title":           "needs a model beside the scripted one",
+		"side_question":                    "needs a model beside the scripted one",
+		"claim_session":                    "sessions are not handed between processes",
+		"set_mcp_permission_mode_override": "not seen in use; its effects are unknown",
+		"submit_feedback":                  "nothing leaves the machine",
+	}
+}
