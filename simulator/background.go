@@ -20,10 +20,7 @@ func (s *Simulator) Idle(ctx context.Context) iter.Seq2[protocol.Event, error] {
 			return
 		}
 		t := &turn{s: s, ctx: ctx, yield: yield, started: s.o.Now()}
-		for {
-			if t.drain(task.BetweenTurns) != nil || tasks.Pending() || !tasks.Busy() {
-				break
-			}
+		for t.drain(task.BetweenTurns) == nil && !tasks.Pending() && tasks.Busy() {
 			tasks.Advance()
 			select {
 			case <-ctx.Done():

@@ -16,12 +16,12 @@ import (
 // the events that need it.
 func Permission(p *permission.Policy, ask permission.Asker, now func() time.Time) executor.Middleware {
 	var unchecked sync.Once
-	denial := func(use protocol.ToolUse, v permission.Verdict) (protocol.ToolResult, error) {
+	denial := func(use protocol.ToolUse, v permission.Verdict) protocol.ToolResult {
 		r := p.Denial(use, v)
 		if r.Denied != nil && r.Denied.DecisionReasonCode == noClassifier {
 			unchecked.Do(func() { r.Before = append(r.Before, classifierMissing(now)) })
 		}
-		return r, nil
+		return r
 	}
 	return executor.Func(func(ctx context.Context, use protocol.ToolUse, next executor.Executor) (protocol.ToolResult, error) {
 		v := hooked(use, p.Decide(use))
@@ -29,14 +29,14 @@ func Permission(p *permission.Policy, ask permission.Asker, now func() time.Time
 		case v.Behavior == permission.Allow:
 			return accepted(ctx, use, next, v.Decision)
 		case v.Behavior == permission.Deny || ask == nil:
-			return denial(use, v)
+			return denial(use, v), nil
 		}
 		answer, err := ask.Ask(ctx, p.Request(use, v))
 		switch {
 		case err != nil:
 			return protocol.ToolResult{}, err
 		case answer.Undecided:
-			return denial(use, v)
+			return denial(use, v), nil
 		case !answer.Allow:
 			return refused(answer), nil
 		}
@@ -57,7 +57,10 @@ const noClassifier = "auto_mode_no_check_in_session"
 func classifierMissing(now func() time.Time) protocol.Event {
 	return &protocol.System{Subtype: "informational", Fields: []protocol.Field{
 		{Key: "content", Value: "This session has no classifier, so calls that need its check are refused."},
-		{Key: "isMeta", Value: false}, {Key: "timestamp", Value: now().UTC().Format(timestampFormat)}, {Key: "level", Value: "warning"}, {Key: "tag", Value: "auto_mode_no_server_check"},
+		{Key: "isMeta", Value: false},
+		{Key: "timestamp", Value: now().UTC().Format(timestampFormat)},
+		{Key: "level", Value: "warning"},
+		{Key: "tag", Value: "auto_mode_no_server_check"},
 	}}
 }
 

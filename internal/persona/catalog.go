@@ -331,9 +331,7 @@ func (l *loader) read(tree fs.FS, file string) (document, bool) {
 func (l *loader) arrange() {
 	rank := map[string]int{"projectSettings": 0, "userSettings": 1, "plugin": 2}
 	seen := map[string]bool{}
-	for _, k := range append(l.skills, l.files...) {
-		l.c.commands = append(l.c.commands, k)
-	}
+	l.c.commands = slices.Concat(l.skills, l.files)
 	slices.SortStableFunc(l.c.commands, func(a, b Command) int {
 		if a.Skill != b.Skill {
 			if a.Skill {

@@ -118,9 +118,9 @@ func newSession(t *testing.T, s script, shown bool, change func(*simulator.Optio
 	return &session{sim, tasks, callers}
 }
 
-// play runs a prompt and all background work; one short line each for what
+// play runs the prompt "go" and all background work; one short line each for what
 // stdout shows, and what only transcripts keep in brackets.
-func (s *session) play(t *testing.T, prompt string) (lines []string, results []*protocol.Result) {
+func (s *session) play(t *testing.T) (lines []string, results []*protocol.Result) {
 	t.Helper()
 	take := func(ev protocol.Event, err error) {
 		if err != nil {
@@ -133,7 +133,7 @@ func (s *session) play(t *testing.T, prompt string) (lines []string, results []*
 			lines = append(lines, line)
 		}
 	}
-	for ev, err := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: prompt}}) {
+	for ev, err := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
 		take(ev, err)
 	}
 	for ev, err := range s.Settle(t.Context(), time.Hour) {
@@ -189,7 +189,7 @@ const foreground = `{"description":"d","prompt":"sub","subagent_type":"reader","
 func TestForeground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSession(t, script{"go": {call("Agent", foreground), say("main")}, "sub": {call("Read", `{"file_path":"a"}`), say("found")}}, false, nil)
-		got, results := s.play(t, "go")
+		got, results := s.play(t)
 		want := []string{
 			"init", "assistant Agent", "task_started d false 1", "reader: user sub",
 			"task_progress a Read", "reader: assistant Read", "reader: user result read", "(reader: assistant found)",
@@ -220,7 +220,7 @@ func TestForeground(t *testing.T) {
 // Checklist row 46: forwardSubagentText shows the texts.
 func TestForwardedText(t *testing.T) {
 	s := newSession(t, script{"go": {call("Task", foreground), say("main")}, "sub": {say("hello")}}, true, nil)
-	got, _ := s.play(t, "go")
+	got, _ := s.play(t)
 	if !slices.Contains(got, "reader: assistant hello") {
 		t.Errorf("events %q", got)
 	}
@@ -261,7 +261,7 @@ func TestBackground(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		input := `{"description":"d","prompt":"sub"}`
 		s := newSession(t, script{"go": {call("Agent", input), say("main")}, "sub": {call("Read", `{}`), say("found")}}, false, nil)
-		got, results := s.play(t, "go")
+		got, results := s.play(t)
 		want := []string{
 			"init", "assistant Agent", "background_tasks_changed", "task_started d true 1", "user result Async agent launched successfully.",
 		}
@@ -300,7 +300,7 @@ func TestScripted(t *testing.T) {
 	use.Script = &protocol.CallScript{Subagent: &protocol.SubagentScript{Type: "reader", Steps: script{"sub": {say("scripted")}}}}
 	reply.Blocks[0] = use
 	s := newSession(t, script{"go": {reply, say("main")}, "sub": {say("by the rules")}}, false, nil)
-	got, _ := s.play(t, "go")
+	got, _ := s.play(t)
 	if !slices.Contains(got, "user result scripted") || !slices.Contains(got, "task_started d false 1") {
 		t.Errorf("events %q", got)
 	}
@@ -310,7 +310,7 @@ func TestNested(t *testing.T) {
 	inner := `{"description":"inner","prompt":"deep","run_in_background":false}`
 	outer := `{"description":"outer","prompt":"sub","run_in_background":false}`
 	s := newSession(t, script{"go": {call("Agent", outer), say("main")}, "sub": {call("Agent", inner), say("up")}, "deep": {say("bottom")}}, false, nil)
-	got, results := s.play(t, "go")
+	got, results := s.play(t)
 	want := []string{
 		"init", "assistant Agent", "task_started outer false 1", "general-purpose: user sub",
 		"task_progress inner Agent", "general-purpose: assistant Agent", "task_started inner false 2", "general-purpose: user deep",
@@ -330,7 +330,7 @@ func TestNested(t *testing.T) {
 func TestDepthLimit(t *testing.T) {
 	again := `{"description":"d","prompt":"go","run_in_background":false}`
 	s := newSession(t, script{"go": {call("Agent", again), say("main")}}, false, nil)
-	got, results := s.play(t, "go")
+	got, results := s.play(t)
 	if st := results[0].SubagentStats; st.Spawned != agent.MaxDepth || st.Refused.DepthLimit != 1 {
 		t.Errorf("stats %+v, %d events", st, len(got))
 	}
@@ -344,7 +344,7 @@ func TestRefusals(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newSession(t, script{"go": {call("Agent", tt.input), say("main")}}, false, nil)
-			got, _ := s.play(t, "go")
+			got, _ := s.play(t)
 			if len(got) != 5 || got[2] != tt.want {
 				t.Errorf("events %q, want %q", got, tt.want)
 			}
@@ -354,7 +354,7 @@ func TestRefusals(t *testing.T) {
 
 func TestToolsOfADefinition(t *testing.T) {
 	s := newSession(t, script{"go": {call("Agent", foreground), say("main")}, "sub": {call("Write", `{}`), say("no")}}, false, nil)
-	got, _ := s.play(t, "go")
+	got, _ := s.play(t)
 	if !slices.Contains(got, "reader: user result <tool_use_error>Error: No such tool available: Write</tool_use_error>") {
 		t.Errorf("events %q", got)
 	}
@@ -363,7 +363,7 @@ func TestToolsOfADefinition(t *testing.T) {
 func TestFailedAgent(t *testing.T) {
 	fails := scenarios.Reply{Failure: &scenarios.Failure{Type: scenarios.FailAPIError, Status: 400, Message: "bad"}}
 	s := newSession(t, script{"go": {call("Agent", foreground), say("main")}, "sub": {fails}}, false, nil)
-	got, results := s.play(t, "go")
+	got, results := s.play(t)
 	if !slices.Contains(got, `user result Agent "d" failed: API Error: 400 bad`) || results[0].SubagentStats.Failed != 1 {
 		t.Errorf("events %q", got)
 	}
@@ -463,7 +463,7 @@ func TestHooks(t *testing.T) {
 	runner.Register("SubagentStart", []protocol.HookMatcher{{HookCallbackIDs: []string{"start"}}})
 	runner.Register("SubagentStop", []protocol.HookMatcher{{HookCallbackIDs: []string{"stop"}}})
 	s := newSession(t, script{"go": {call("Agent", foreground), say("main")}, "sub": {say("first")}}, false, func(o *simulator.Options) { o.Hooks = runner })
-	got, _ := s.play(t, "go")
+	got, _ := s.play(t)
 	want := []string{
 		"SubagentStart reader active=<nil> last=<nil>",
 		"SubagentStop reader active=false last=first", "SubagentStop reader active=true last=done",

@@ -78,8 +78,11 @@ func FuzzFill(f *testing.F) {
 func TestContext(t *testing.T) {
 	c := slash.NewContext("claude-opus-5-5", 1_000_000, 0, slash.Loaded{Skills: []slash.Item{{Name: "dataviz", Source: "built-in", Tokens: 2067}}})
 	want := []slash.Category{
-		{"System prompt", 1000, "used"}, {"Skills", 2067, "used"}, {"Messages", 100, "used"},
-		{"Autocompact buffer", 33000, "buffer"}, {"Free space", 963_833, "free"},
+		{"System prompt", 1000, "used"},
+		{"Skills", 2067, "used"},
+		{"Messages", 100, "used"},
+		{"Autocompact buffer", 33000, "buffer"},
+		{"Free space", 963_833, "free"},
 	}
 	if diff := cmp.Diff(want, c.Categories); diff != "" || c.TotalTokens != 3167 || c.Percentage != 0 {
 		t.Errorf("%+v\n%s", c, diff)

@@ -1,0 +1,118 @@
+package session_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/session"
+)
+
+func record(t *testing.T, s *session.Session, events ...protocol.Event) {
+	t.Helper()
+	for _, ev := range events {
+		if err := s.Record(ev); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func fields(pairs ...any) []protocol.Field {
+	var out []protocol.Field
+	for i := 0; i < len(pairs); i += 2 {
+		out = append(out, protocol.Field{Key: pairs[i].(string), Value: pairs[i+1]})
+	}
+	return out
+}
+
+// Checklist row 39: the .meta.json of an agent inside an agent, and a line that
+// stdout does not show. A command in the background has no transcript.
+func TestNestedSubagent(t *testing.T) {
+	w := newWorld(t)
+	s := w.mustOpen(t, session.Options{})
+	w.turn(t, s, "hi")
+	parent := "toolu_1"
+	record(
+		t, s,
+		&protocol.System{Subtype: "task_started", Fields: fields("task_id", "b1", "tool_use_id", "toolu_0", "description", "sleep")},
+		&protocol.System{Subtype: "task_started", Fields: fields(
+			"task_id", "a2", "tool_use_id", parent, "description", "inner", "subagent_type", "mine", "spawn_depth", 2, "parent_task_id", "a1",
+		)},
+		&protocol.Unshown{Event: &protocol.Assistant{
+			Type: "assistant", UUID: w.id(), ParentToolUseID: &parent, AgentID: "a2", SubagentType: "mine", TaskDescription: "inner",
+			Message: protocol.AssistantMessage{Role: "assistant", Content: []protocol.Block{protocol.Text("quiet")}},
+		}},
+	)
+	dir := filepath.Join(strings.TrimSuffix(s.Path(), ".jsonl"), "subagents")
+	meta := func() string {
+		data, err := os.ReadFile(filepath.Join(dir, "agent-a2.meta.json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	const want = `{"agentType":"mine","isBuiltIn":false,"description":"inner","toolUseId":"toolu_1","spawnDepth":2,"finished":false,"parentAgentId":"a1"}`
+	if diff := cmp.Diff(want, meta()); diff != "" {
+		t.Errorf("meta (-want +got):\n%s", diff)
+	}
+	record(t, s, &protocol.System{Subtype: "task_notification", Fields: fields("task_id", "a2")})
+	if diff := cmp.Diff(strings.Replace(want, `"finished":false`, `"finished":true`, 1), meta()); diff != "" {
+		t.Errorf("meta at the end (-want +got):\n%s", diff)
+	}
+	lines := readLines(t, filepath.Join(dir, "agent-a2.jsonl"))
+	if len(lines) != 1 || lines[0]["isSidechain"] != true {
+		t.Errorf("lines %v", lines)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+		t.Errorf("files %v, %v", entries, err)
+	}
+}
+
+// Checklist row 67: after /compact the conversation begins at the boundary, and
+// what a local command said is a system line.
+func TestCompactedTranscript(t *testing.T) {
+	w := newWorld(t)
+	s := w.mustOpen(t, session.Options{})
+	before := w.turn(t, s, "before")
+	boundary, summary, cost := w.id(), w.id(), w.id()
+	yes, no := true, false
+	record(
+		t, s,
+		&protocol.System{Subtype: "compact_boundary", UUID: boundary, Fields: fields("compact_metadata", protocol.CompactMetadata{Trigger: "manual", PreTokens: 7})},
+		&protocol.User{UUID: summary, IsSynthetic: true, IsReplay: &no, Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: "summary"}}},
+		&protocol.User{UUID: w.id(), IsReplay: &yes, Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: "Compacted"}}},
+		&protocol.Assistant{
+			UUID: cost, LocalCommandSource: "<local-command-stdout>$0</local-command-stdout>", LocalCommandRun: &protocol.LocalCommand{Command: "cost"},
+		},
+	)
+	after := w.turn(t, s, "after")
+	found := map[string]line{}
+	for _, l := range readLines(t, s.Path()) {
+		if id, ok := l["uuid"].(string); ok {
+			found[id] = l
+		}
+	}
+	if b := found[boundary]; b["parentUuid"] != nil || b["logicalParentUuid"] != before[len(before)-1] || b["compactMetadata"].(map[string]any)["preTokens"] != 7.0 {
+		t.Errorf("boundary %v", b)
+	}
+	if l := found[summary]; l["parentUuid"] != boundary {
+		t.Errorf("summary %v", l)
+	}
+	if l := found[cost]; l["parentUuid"] != summary || l["subtype"] != "local_command" || l["commandRun"].(map[string]any)["command"] != "cost" {
+		t.Errorf("local command %v", l)
+	}
+	if l := found[after[0]]; l["parentUuid"] != cost {
+		t.Errorf("next prompt %v", l)
+	}
+	var texts []string
+	for _, m := range w.mustOpen(t, session.Options{Resume: s.ID()}).History() {
+		texts = append(texts, m.Content.Plain())
+	}
+	if diff := cmp.Diff([]string{"summary", "after", "answer to after"}, texts); diff != "" {
+		t.Errorf("what a resumed session knows (-want +got):\n%s", diff)
+	}
+}
