@@ -243,6 +243,10 @@ func (c *conn) call(ctx context.Context, k toolCall) (json.RawMessage, error) {
 		c.lose()
 		err = ErrConnectionClosed
 	}
+	if d := new(dialError); errors.As(err, &d) && d.NeedsAuth {
+		c.barred.Store(true)
+		c.lose()
+	}
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
 	}

@@ -49,6 +49,7 @@ type conn struct {
 	lost       chan struct{} // closed once when the server went away
 	loseOnce   sync.Once
 	silence    atomic.Bool // it was given up since it no longer answers
+	barred     atomic.Bool // it was given up since it wants authorization
 	debug      *trace.Log
 	retryPause time.Duration
 	updated    func(uri string) // a subscribed resource changed
@@ -314,6 +315,10 @@ func plainError(err error) error {
 	var rpc *RPCError
 	if errors.As(err, &rpc) {
 		return rpc
+	}
+	var d *dialError
+	if errors.As(err, &d) {
+		return d
 	}
 	if errors.Is(err, transport.ErrTransportClosed) {
 		return ErrConnectionClosed

@@ -20,10 +20,8 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 
 	"github.com/claudeless/claudeless/internal/proc"
+	"github.com/claudeless/claudeless/mcp/internal/carrier"
 	"github.com/claudeless/claudeless/mcp/internal/helper"
-	"github.com/claudeless/claudeless/mcp/internal/lines"
-	"github.com/claudeless/claudeless/mcp/internal/sdk"
-	"github.com/claudeless/claudeless/mcp/internal/sse"
 	"github.com/claudeless/claudeless/mcp/internal/trace"
 )
 
@@ -55,7 +53,7 @@ func (s *server) dialSDK(cfg ServerConfig, debug *trace.Log) (*conn, error) {
 	if s.m.o.SDK == nil {
 		return nil, errors.New("there is no SDK host")
 	}
-	t := sdk.New(cfg.Name, s.m.o.SDK)
+	t := carrier.NewHost(cfg.Name, s.m.o.SDK)
 	c := newConn(s, t, debug, eraLegacy)
 	c.deliver = t.Deliver
 	return c, nil
@@ -72,7 +70,7 @@ func (s *server) dialStdio(ctx context.Context, cfg ServerConfig, debug *trace.L
 		return nil, err
 	}
 	var c *conn // nothing is read before the client starts
-	filter := lines.New(lines.Options{
+	filter := carrier.NewFilter(carrier.FilterOptions{
 		Source: p.Stdout(), Limit: orDefault(cfg.MaxLineBytes, defaultMaxLine),
 		Repair: func(line []byte) []byte { return c.link.repairNullID(line) },
 		OnEnd:  func() { c.lose() },
@@ -208,7 +206,7 @@ func (s *server) dialSSE(life, limit context.Context, cfg ServerConfig, debug *t
 	trip := s.roundTripper(limit, cfg, debug)
 	var c *conn // nothing is lost before the stream was open
 	opened := make(chan struct{})
-	t, err := sse.Open(life, limit, sse.Options{
+	t, err := carrier.OpenSSE(life, limit, carrier.SSEOptions{
 		URL: cfg.URL, Client: &http.Client{Transport: trip}, Limit: trip.limit,
 		Lose: func() {
 			trip.base.CloseIdleConnections()
@@ -219,7 +217,7 @@ func (s *server) dialSSE(life, limit context.Context, cfg ServerConfig, debug *t
 		},
 	}, s.m.tasks.Go)
 	defer close(opened)
-	if status := new(sse.StatusError); errors.As(err, &status) && status.Code < http.StatusInternalServerError {
+	if status := new(carrier.StatusError); errors.As(err, &status) && status.Code < http.StatusInternalServerError {
 		return nil, &dialError{Reason: err.Error(), Wire: err.Error()}
 	}
 	if err != nil {
@@ -310,8 +308,8 @@ type roundTripper struct {
 	standing bool
 	ready    chan struct{}
 	version  string
-	// renew gives other headers after a refusal, once for a request; nil = a
-	// refusal is final.
+	// renew gives other headers after a request was refused that matters, once
+	// for each; nil = a refusal is final.
 	renew    func(context.Context, Challenge) (map[string]string, error)
 	accepted atomic.Bool  // some request was not refused
 	status   atomic.Int32 // of the last answer
@@ -337,7 +335,8 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	headers := t.headers
 	t.mu.Unlock()
 	resp, err := t.send(ctx, req, headers)
-	if err == nil && unauthorized(resp) && t.renew != nil {
+	optional := req.Method == http.MethodDelete || req.Method == http.MethodGet && t.standing
+	if err == nil && unauthorized(resp) && t.renew != nil && !optional {
 		resp, err = t.sendAgain(ctx, req, resp, headers)
 	}
 	if err != nil {
@@ -350,7 +349,7 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		t.accepted.Store(true)
 		return resp, nil
 	}
-	if t.standing && req.Method == http.MethodGet { // no use in trying again
+	if optional && req.Method == http.MethodGet { // no use in trying again
 		resp.StatusCode = http.StatusMethodNotAllowed
 		return resp, nil
 	}

@@ -100,6 +100,7 @@ func remote(f *fakeHTTP) ServerConfig {
 // TestHTTP: session, version and configured headers on every request, the
 // standing GET, answers checked for their id, cancellation and DELETE.
 func TestHTTP(t *testing.T) {
+	t.Parallel()
 	f := newFakeHTTP(t, nil)
 	m := start(t, Options{Servers: []ServerConfig{remote(f)}})
 	for _, test := range []struct{ tool, want string }{
@@ -145,6 +146,7 @@ func TestHTTPStandingStream(t *testing.T) {
 // TestHTTPAuth: 401 and 403 mean needs-auth, failed for init, and few
 // requests; the header's value is nowhere in the log (S13).
 func TestHTTPAuth(t *testing.T) {
+	t.Parallel()
 	for _, status := range []int{401, 403} {
 		var debug logBuffer
 		f := newFakeHTTP(t, func(int, *http.Request) int { return status })
@@ -185,6 +187,7 @@ func TestHTTPSession(t *testing.T) {
 
 // TestHTTPRetries: a first connect is tried again on 5xx, not on 404 (S13).
 func TestHTTPRetries(t *testing.T) {
+	t.Parallel()
 	f := newFakeHTTP(t, func(n int, _ *http.Request) int {
 		if n <= 2 {
 			return http.StatusServiceUnavailable
@@ -329,6 +332,7 @@ func (f *fakeSSE) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // TestSSE: calls, requests of the server, loss of the stream and coming back
 // after a second; a call fails when its stream ends.
 func TestSSE(t *testing.T) {
+	t.Parallel()
 	f := newFakeSSE(t)
 	cfg := ServerConfig{Name: "s", Type: "sse", URL: f.URL + "/sse", Headers: map[string]string{"Authorization": "Bearer sesame"}}
 	m := start(t, Options{Servers: []ServerConfig{cfg}})

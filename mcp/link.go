@@ -119,7 +119,7 @@ func (l *link) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*
 	}
 	if ex, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		ex.result = resp.Result
-		if ex.stub != nil && !(l.modern.Load() && forClient(req.Method, resp.Result)) {
+		if ex.stub != nil && (!l.modern.Load() || !forClient(req.Method, resp.Result)) {
 			resp.Result = ex.stub
 		}
 	}

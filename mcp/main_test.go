@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,7 +24,14 @@ import (
 // TestMain makes the test binary a server when MCPTEST_MODE says so.
 func TestMain(m *testing.M) {
 	mode := os.Getenv("MCPTEST_MODE")
+	if os.Getenv("MCPTEST_CLIENT") != "" && mode == "" {
+		os.Exit(runClient())
+	}
 	if mode == "" {
+		flag.Parse()
+		if err := flag.Set("test.parallel", "4"); err != nil { // they wait more than they work
+			panic(err)
+		}
 		goleak.VerifyTestMain(m)
 		return
 	}

@@ -238,14 +238,14 @@ func (m *Manager) Unsubscribe(ctx context.Context, server, uri string) error {
 	}
 	var req wire.UnsubscribeRequest
 	req.Params.URI = uri
-	_, err = raw(ctx, `{}`, func(ctx context.Context) error { return c.client.Unsubscribe(ctx, req) })
+	_, err = raw(ctx, `{}`, func(ctx context.Context) error { return c.client.Unsubscribe(ctx, req) }) //nolint:staticcheck // deprecated for a newer protocol version
 	return err
 }
 
 func (c *conn) subscribe(ctx context.Context, uri string) error {
 	var req wire.SubscribeRequest
 	req.Params.URI = uri
-	_, err := raw(ctx, `{}`, func(ctx context.Context) error { return c.client.Subscribe(ctx, req) })
+	_, err := raw(ctx, `{}`, func(ctx context.Context) error { return c.client.Subscribe(ctx, req) }) //nolint:staticcheck // deprecated for a newer protocol version
 	return err
 }
 

@@ -274,7 +274,8 @@ func (l *life) watch(ctx context.Context, c *conn) {
 		return
 	}
 	o := health.Options{
-		Every: l.m.o.PingEvery, Limit: l.m.o.PingEvery / 6, Ping: c.client.Ping,
+		Every: l.m.o.PingEvery, Limit: l.m.o.PingEvery / 6,
+		Ping: c.client.Ping, //nolint:staticcheck // deprecated for a newer protocol version
 		Busy: func() bool { return c.link.inFlight.Load() > 0 },
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -345,6 +346,10 @@ func (l *life) handleLoss(ctx context.Context) {
 	}
 	reason = cmp.Or(reason, ErrConnectionClosed.Error())
 	l.closeLater(ctx, c)
+	if c.barred.Load() { // trying again would be refused again
+		l.failed(&dialError{Reason: "authorization required", Wire: "authorization required", NeedsAuth: true})
+		return
+	}
 	if l.autoReconnect() {
 		l.attempt = 0
 		l.retryLater(reason, ErrConnectionClosed.Error())

@@ -1,9 +1,10 @@
-// Package lines cleans the output of an MCP server on stdio.
+// Package carrier moves MCP messages where mcp-go has no way of its own, or one
+// that is too weak: clean lines from a process, the older HTTP transport, the
+// host of a session.
 //
-// Its one invariant: what is read from a Filter is JSON objects, one a line,
-// none longer than the limit, however the server behaves; memory stays near
-// that limit. It must not know what the objects mean.
-package lines
+// Its one invariant: when a way ends, whoever waits on it is told at once, and
+// no message is longer than its limit. It must not know what messages mean.
+package carrier
 
 import (
 	"bufio"
@@ -15,9 +16,9 @@ import (
 	"sync"
 )
 
-// Options describe a Filter. Only Source and Limit are required; the functions
+// FilterOptions describe a Filter. Only Source and Limit are required; the functions
 // are called from the goroutine that reads.
-type Options struct {
+type FilterOptions struct {
 	Source io.Reader
 	Limit  int                      // longest message in bytes
 	Repair func(line []byte) []byte // may rewrite an object
@@ -27,9 +28,10 @@ type Options struct {
 
 // Filter hands on the lines of a server that are JSON objects and drops
 // the rest: prose, blank lines, messages longer than limit. A batch becomes
-// its elements, one a line. A last line without newline gets one.
+// its elements, one a line. A last line without newline gets one. Memory stays
+// near the limit.
 type Filter struct {
-	o     Options
+	o     FilterOptions
 	src   *bufio.Reader
 	ready []byte // what Read hands out next
 	ended bool
@@ -39,8 +41,8 @@ type Filter struct {
 	first string
 }
 
-// New makes a filter; nothing is read yet.
-func New(o Options) *Filter {
+// NewFilter makes a filter; nothing is read yet.
+func NewFilter(o FilterOptions) *Filter {
 	const buffer = 32 << 10
 	return &Filter{o: o, src: bufio.NewReaderSize(o.Source, buffer)}
 }

@@ -1,10 +1,4 @@
-// Package sse is the older HTTP transport of MCP: one GET stream brings
-// everything the server sends, messages are posted to the endpoint it names.
-//
-// Its one invariant: when the stream ends, whatever waits for an answer fails
-// at once. It is our own since mcp-go's cannot answer requests of the server
-// and lets calls wait when the stream ends. It must not know what is asked.
-package sse
+package carrier
 
 import (
 	"bufio"
@@ -22,8 +16,8 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// Options describe a stream. URL and Client are required.
-type Options struct {
+// SSEOptions describe a stream. URL and Client are required.
+type SSEOptions struct {
 	URL    string
 	Client *http.Client
 	Limit  int    // of one event, in bytes
@@ -35,9 +29,11 @@ type StatusError struct{ Code int }
 
 func (e *StatusError) Error() string { return fmt.Sprintf("HTTP %d from the event stream", e.Code) }
 
-// Transport is one open stream. It implements mcp-go's interfaces.
-type Transport struct {
-	o        Options
+// SSE is one open stream of the older HTTP transport: it brings everything the
+// server sends, messages are posted to the endpoint it names. mcp-go's cannot
+// answer requests of the server and lets calls wait when the stream ends.
+type SSE struct {
+	o        SSEOptions
 	endpoint *url.URL
 	stop     context.CancelFunc // ends the stream
 
@@ -48,11 +44,11 @@ type Transport struct {
 	handler  transport.RequestHandler
 }
 
-// Open opens the stream and waits for the endpoint. The stream lives as long
+// OpenSSE opens the stream and waits for the endpoint. The stream lives as long
 // as life; opening ends when limit does. The goroutine that reads the stream is
 // started with spawn and ends with the stream.
-func Open(life, limit context.Context, o Options, spawn func(func())) (*Transport, error) {
-	t := &Transport{o: o, pending: map[string]chan *transport.JSONRPCResponse{}}
+func OpenSSE(life, limit context.Context, o SSEOptions, spawn func(func())) (*SSE, error) {
+	t := &SSE{o: o, pending: map[string]chan *transport.JSONRPCResponse{}}
 	stream, stop := context.WithCancel(life)
 	t.stop = stop
 	opened := make(chan error, 1)
@@ -71,7 +67,7 @@ func Open(life, limit context.Context, o Options, spawn func(func())) (*Transpor
 
 // read opens the stream and hands on its events until it ends. The outcome of
 // opening, endpoint event included, goes to opened.
-func (t *Transport) read(ctx context.Context, opened chan<- error) {
+func (t *SSE) read(ctx context.Context, opened chan<- error) {
 	defer t.fail()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, t.o.URL, http.NoBody)
 	if err != nil {
@@ -141,7 +137,7 @@ func nextEvent(in *bufio.Reader, limit int) (name, data string, err error) {
 }
 
 // receive hands one message to whom it is for.
-func (t *Transport) receive(ctx context.Context, data []byte) {
+func (t *SSE) receive(ctx context.Context, data []byte) {
 	var m struct {
 		ID     wire.RequestId `json:"id"`
 		Method string         `json:"method"`
@@ -179,7 +175,7 @@ func (t *Transport) receive(ctx context.Context, data []byte) {
 }
 
 // fail ends all calls under way.
-func (t *Transport) fail() {
+func (t *SSE) fail() {
 	t.mu.Lock()
 	t.closed = true
 	for _, waiting := range t.pending {
@@ -192,7 +188,7 @@ func (t *Transport) fail() {
 	}
 }
 
-func (t *Transport) post(ctx context.Context, message any) error {
+func (t *SSE) post(ctx context.Context, message any) error {
 	body, err := json.Marshal(message)
 	if err != nil {
 		return err
@@ -213,20 +209,20 @@ func (t *Transport) post(ctx context.Context, message any) error {
 	return nil
 }
 
-// Start does nothing: an open stream is what a Transport begins with.
-func (t *Transport) Start(context.Context) error { return nil }
+// Start does nothing: an open stream is what a SSE begins with.
+func (t *SSE) Start(context.Context) error { return nil }
 
 // GetSessionId is empty: the endpoint holds the session.
-func (t *Transport) GetSessionId() string { return "" }
+func (t *SSE) GetSessionId() string { return "" }
 
 // Close ends the stream.
-func (t *Transport) Close() error {
+func (t *SSE) Close() error {
 	t.stop()
 	return nil
 }
 
 // SendRequest posts a request and waits for its answer on the stream.
-func (t *Transport) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
+func (t *SSE) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
 	key, waiting := req.ID.String(), make(chan *transport.JSONRPCResponse, 1)
 	t.mu.Lock()
 	if t.closed {
@@ -255,20 +251,20 @@ func (t *Transport) SendRequest(ctx context.Context, req transport.JSONRPCReques
 }
 
 // SendNotification posts a notification.
-func (t *Transport) SendNotification(ctx context.Context, n wire.JSONRPCNotification) error {
+func (t *SSE) SendNotification(ctx context.Context, n wire.JSONRPCNotification) error {
 	return t.post(ctx, n)
 }
 
 // SetNotificationHandler says who gets notifications; f runs on the goroutine
 // that reads.
-func (t *Transport) SetNotificationHandler(f func(wire.JSONRPCNotification)) {
+func (t *SSE) SetNotificationHandler(f func(wire.JSONRPCNotification)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.notified = f
 }
 
 // SetRequestHandler says who answers requests of the server.
-func (t *Transport) SetRequestHandler(f transport.RequestHandler) {
+func (t *SSE) SetRequestHandler(f transport.RequestHandler) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.handler = f

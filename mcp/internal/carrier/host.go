@@ -1,10 +1,4 @@
-// Package sdk carries MCP to a server that lives inside the host of a session
-// and is reached through messages of that host.
-//
-// Its one invariant: every message sent waits for the host's answer, whose
-// bytes are not looked at beyond JSON-RPC. It must not know the control
-// protocol the messages travel in.
-package sdk
+package carrier
 
 import (
 	"context"
@@ -20,8 +14,9 @@ import (
 // answer (anything for notifications).
 type Send func(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
 
-// Transport is the way to one server. It implements mcp-go's interfaces.
-type Transport struct {
+// Host is the way to one server inside the host of a session, which is reached
+// through messages of that host.
+type Host struct {
 	name string
 	send Send
 
@@ -30,20 +25,20 @@ type Transport struct {
 	handler  transport.RequestHandler
 }
 
-// New makes the way to the server of a name; nothing is sent.
-func New(name string, send Send) *Transport { return &Transport{name: name, send: send} }
+// NewHost makes the way to the server of a name; nothing is sent.
+func NewHost(name string, send Send) *Host { return &Host{name: name, send: send} }
 
 // Start does nothing: the host runs the server.
-func (t *Transport) Start(context.Context) error { return nil }
+func (t *Host) Start(context.Context) error { return nil }
 
 // Close does nothing: the host ends the server.
-func (t *Transport) Close() error { return nil }
+func (t *Host) Close() error { return nil }
 
 // GetSessionId is empty: there are no sessions.
-func (t *Transport) GetSessionId() string { return "" }
+func (t *Host) GetSessionId() string { return "" }
 
 // SendRequest sends a request and waits for its answer.
-func (t *Transport) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
+func (t *Host) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
 	message, err := json.Marshal(req)
 	if err != nil {
 		return nil, err
@@ -57,7 +52,7 @@ func (t *Transport) SendRequest(ctx context.Context, req transport.JSONRPCReques
 }
 
 // SendNotification sends a notification.
-func (t *Transport) SendNotification(ctx context.Context, n wire.JSONRPCNotification) error {
+func (t *Host) SendNotification(ctx context.Context, n wire.JSONRPCNotification) error {
 	message, err := json.Marshal(n)
 	if err != nil {
 		return err
@@ -67,21 +62,21 @@ func (t *Transport) SendNotification(ctx context.Context, n wire.JSONRPCNotifica
 }
 
 // SetNotificationHandler says who gets notifications.
-func (t *Transport) SetNotificationHandler(f func(wire.JSONRPCNotification)) {
+func (t *Host) SetNotificationHandler(f func(wire.JSONRPCNotification)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.notified = f
 }
 
 // SetRequestHandler says who answers requests of the server.
-func (t *Transport) SetRequestHandler(f transport.RequestHandler) {
+func (t *Host) SetRequestHandler(f transport.RequestHandler) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.handler = f
 }
 
 // Deliver takes a notification, or a request, which is answered.
-func (t *Transport) Deliver(ctx context.Context, message json.RawMessage) error {
+func (t *Host) Deliver(ctx context.Context, message json.RawMessage) error {
 	var req transport.JSONRPCRequest
 	if err := json.Unmarshal(message, &req); err != nil {
 		return fmt.Errorf("reading a message of MCP server %q: %w", t.name, err)

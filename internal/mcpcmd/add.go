@@ -1,0 +1,246 @@
+package mcpcmd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/argv"
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// scopeFlag is the option -s of add, add-json and remove.
+func scopeFlag(to *string) argv.Option {
+	return argv.Option{Flags: "-s, --scope <scope>", Set: func(v string) error { *to = v; return nil }}
+}
+
+func collect(to *[]string) func(string) error {
+	return func(v string) error { *to = append(*to, v); return nil }
+}
+
+// operands reads a command line and wants so many words at least.
+func operands(o *Options, command string, options []argv.Option, words []string, names ...string) (found []string, help bool, err error) {
+	result, err := argv.Parse(options, words)
+	if err != nil {
+		return nil, false, err
+	}
+	if result.Help {
+		commandHelp(o, command, options)
+		return nil, true, nil
+	}
+	if len(result.Operands) < len(names) {
+		return nil, false, errorf("error: missing required argument '%s'", names[len(result.Operands)])
+	}
+	return result.Operands, false, nil
+}
+
+func commandHelp(o *Options, name string, options []argv.Option) {
+	for _, c := range commands() {
+		if c.name == name {
+			fmt.Fprintf(o.Stdout, "Usage: %s mcp %s\n\n%s.\n\nOptions:\n", o.Name, c.usage, c.help)
+		}
+	}
+	for _, option := range options {
+		if !option.Hidden {
+			fmt.Fprintf(o.Stdout, "  %s\n", option.Flags)
+		}
+	}
+	fmt.Fprintln(o.Stdout, "  -h, --help")
+}
+
+// addFlags is the command line of add, read.
+type addFlags struct {
+	scope, transport       string
+	env, headers           []string
+	clientID, callbackPort string
+}
+
+func (f *addFlags) options() []argv.Option {
+	text := func(to *string) func(string) error { return func(v string) error { *to = v; return nil } }
+	return []argv.Option{
+		scopeFlag(&f.scope),
+		{Flags: "-t, --transport <transport>", Set: text(&f.transport)},
+		{Flags: "-e, --env <env...>", Set: collect(&f.env)},
+		{Flags: "-H, --header <header...>", Set: collect(&f.headers)},
+		{Flags: "--client-id <clientId>", Set: text(&f.clientID)},
+		{Flags: "--client-secret"},
+		{Flags: "--callback-port <port>", Set: text(&f.callbackPort)},
+	}
+}
+
+// add is `mcp add`.
+func add(_ context.Context, o *Options, words []string) error {
+	f := addFlags{scope: scopeLocal}
+	found, help, err := operands(o, "add", f.options(), words, "name", "commandOrUrl")
+	if err != nil || help {
+		return err
+	}
+	name, target, args := found[0], found[1], found[2:]
+	transport, guessed := f.transport, f.transport == ""
+	if guessed {
+		transport = "stdio"
+	}
+	if !slices.Contains([]string{"stdio", "sse", "http"}, transport) {
+		return errorf("Invalid transport type: %s. Must be one of: stdio, sse, http", transport)
+	}
+	if err := checkNew(o, name, f.scope); err != nil {
+		return err
+	}
+	if transport == "stdio" {
+		if guessed && (strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://")) {
+			fmt.Fprintf(o.Stderr, "Warning: %q looks like a URL but is added as the command of a stdio server. For a remote server use: %s mcp add --transport http %s %s\n", target, o.Name, name, target)
+		}
+		return f.addStdio(o, name, append([]string{target}, args...))
+	}
+	return f.addRemote(o, name, transport, target)
+}
+
+// checkNew checks the scope and the name of a server to be added.
+func checkNew(o *Options, name, scope string) error {
+	if err := checkScope(scope); err != nil {
+		return err
+	}
+	if !mcp.ValidName(name) {
+		return errorf("Invalid name %s. Names can only contain letters, numbers, hyphens, and underscores.", name)
+	}
+	exists, err := o.Store.has(scope, name)
+	if err == nil && exists {
+		err = errorf("MCP server %s already exists in %s config", name, scope)
+	}
+	return err
+}
+
+func checkScope(scope string) error {
+	if !slices.Contains([]string{scopeLocal, scopeUser, scopeProject}, scope) {
+		return errorf("Invalid scope: %s. Must be one of: local, user, project", scope)
+	}
+	return nil
+}
+
+func (f *addFlags) addStdio(o *Options, name string, command []string) error {
+	env := object{}
+	for _, kv := range f.env {
+		key, value, ok := strings.Cut(kv, "=")
+		if !ok || key == "" {
+			return errorf("Invalid environment variable format: %s, environment variables should be added as: -e KEY1=value1 -e KEY2=value2", kv)
+		}
+		env = env.set(key, quoted(value))
+	}
+	args, err := protocol.Marshal(command[1:])
+	if err != nil {
+		return err
+	}
+	entry := object{{"type", quoted("stdio")}, {"command", quoted(command[0])}, {"args", args}, {"env", env.compact()}}
+	if err := keep(o, f.scope, name, entry.compact()); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Stdout, "Added stdio MCP server %s with command: %s to %s config\n", name, strings.Join(command, " "), f.scope)
+	modified(o, f.scope)
+	return nil
+}
+
+func (f *addFlags) addRemote(o *Options, name, transport, url string) error {
+	entry := object{{"type", quoted(transport)}, {"url", quoted(url)}}
+	headers, masked := object{}, object{}
+	for _, h := range f.headers {
+		key, value, ok := strings.Cut(h, ":")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		if !ok || key == "" {
+			return errorf("Invalid header format: %q. Expected format: \"Header-Name: value\"", h)
+		}
+		headers, masked = headers.set(key, quoted(value)), masked.set(key, quoted(mask))
+	}
+	if len(headers) > 0 {
+		entry = append(entry, member{"headers", headers.compact()})
+	}
+	oauth := object{}
+	if f.clientID != "" {
+		oauth = append(oauth, member{"clientId", quoted(f.clientID)})
+	}
+	if f.callbackPort != "" {
+		port, err := strconv.Atoi(f.callbackPort)
+		if err != nil || port < 1 || port > 65535 {
+			return errorf("Invalid callback port: %s", f.callbackPort)
+		}
+		oauth = append(oauth, member{"callbackPort", json.RawMessage(f.callbackPort)})
+	}
+	if len(oauth) > 0 {
+		entry = append(entry, member{"oauth", oauth.compact()})
+	}
+	if err := keep(o, f.scope, name, entry.compact()); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Stdout, "Added %s MCP server %s with URL: %s to %s config\n", strings.ToUpper(transport), name, url, f.scope)
+	if len(masked) > 0 {
+		fmt.Fprintf(o.Stdout, "Headers: %s", masked.indented())
+	}
+	modified(o, f.scope)
+	return nil
+}
+
+// addJSON is `mcp add-json`.
+func addJSON(_ context.Context, o *Options, words []string) error {
+	scope := scopeLocal
+	options := []argv.Option{scopeFlag(&scope), {Flags: "--client-secret"}}
+	found, help, err := operands(o, "add-json", options, words, "name", "json")
+	if err != nil || help {
+		return err
+	}
+	name := found[0]
+	if err := checkNew(o, name, scope); err != nil {
+		return err
+	}
+	entry, err := parseObject([]byte(found[1]))
+	if err != nil {
+		return errorf("Invalid configuration: %v", err)
+	}
+	if err := keep(o, scope, name, entry.compact()); err != nil {
+		return err
+	}
+	transport := "stdio"
+	if raw, ok := entry.at("type"); ok {
+		if err := json.Unmarshal(raw, &transport); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(o.Stdout, "Added %s MCP server %s to %s config\n", transport, name, scope)
+	modified(o, scope)
+	return nil
+}
+
+// keep checks an entry the way a run would and writes it.
+func keep(o *Options, scope, name string, entry json.RawMessage) error {
+	value := object{{serversKey, object{{name, entry}}.compact()}}.compact()
+	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(value)}, CWD: o.Store.CWD, Environ: o.Client.Environ, ValuesOnly: true})
+	if err != nil {
+		return err
+	}
+	for _, problem := range config.Errors {
+		if problem.Type == "reserved_name" {
+			return errorf("Cannot add MCP server %q: this name is reserved.", name)
+		}
+		return errorf("Invalid configuration: %s", problem.Message)
+	}
+	return o.Store.put(scope, name, entry)
+}
+
+// modified tells which file was written.
+func modified(o *Options, scope string) {
+	project := ""
+	if scope == scopeLocal {
+		project = " [project: " + o.Store.CWD + "]"
+	}
+	fmt.Fprintf(o.Stdout, "File modified: %s%s\n", o.Store.path(scope), project)
+}
+
+// mask stands for values that are not shown.
+const mask = "[hidden]"
+
+func quoted(s string) json.RawMessage {
+	text, _ := protocol.Marshal(s) // strings can always be written
+	return text
+}

@@ -1,0 +1,167 @@
+package mcpcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// connect starts servers; stop ends them and is to be called in any case.
+func (o *Options) connect(ctx context.Context, servers []mcp.ServerConfig) (m *mcp.Manager, stop func(), err error) {
+	options := o.Client
+	options.Servers = servers
+	if m, err = o.Manager(options); err != nil {
+		return nil, nil, err
+	}
+	stop = func() { _ = m.Close(context.WithoutCancel(ctx)) } // it has nothing to report
+	if err := Start(ctx, m, o.Progress); err != nil {
+		stop()
+		return nil, nil, err
+	}
+	return m, stop, nil
+}
+
+// progressEvery is how often the progress line is written anew; a start that
+// is over sooner shows none.
+const progressEvery = 100 * time.Millisecond
+
+// Start starts a manager and meanwhile tells, in one line that is taken back
+// at the end, which servers it is waiting for. w is a terminal; nil = nothing
+// is told.
+func Start(ctx context.Context, m *mcp.Manager, w io.Writer) error {
+	if w == nil {
+		return m.Start(ctx)
+	}
+	done := make(chan error, 1)
+	go func() { done <- m.Start(ctx) }() // ends with ctx or the time-out of the connects
+	ticker := time.NewTicker(progressEvery)
+	defer ticker.Stop()
+	shown := false
+	for {
+		select {
+		case err := <-done:
+			if shown {
+				fmt.Fprint(w, "\r\x1b[K")
+			}
+			return err
+		case <-ticker.C:
+			if line := progressLine(m.Servers()); line != "" {
+				fmt.Fprintf(w, "\r%s\x1b[K", line)
+				shown = true
+			}
+		}
+	}
+}
+
+// progressLine is empty when no server is being waited for.
+func progressLine(all []mcp.ServerStatus) string {
+	const shown = 3
+	var waiting []string
+	for _, st := range all {
+		if st.Status == "pending" {
+			waiting = append(waiting, st.Name)
+		}
+	}
+	if len(waiting) == 0 {
+		return ""
+	}
+	names := strings.Join(waiting[:min(shown, len(waiting))], ", ")
+	if len(waiting) > shown {
+		names += ", …"
+	}
+	return fmt.Sprintf("Connecting to MCP servers: %d of %d, waiting for %s", len(all)-len(waiting), len(all), names)
+}
+
+// clientFlags are those of all commands that connect.
+type clientFlags struct {
+	MCPConfig []string      `name:"mcp-config" sep:"none" placeholder:"FILE|JSON" help:"Further servers, as of the flag of that name."`
+	Strict    bool          `name:"strict-mcp-config" help:"Only the servers of --mcp-config."`
+	Connect   time.Duration `name:"connect-timeout" placeholder:"30s" help:"Limit of one connect (default: MCP_TIMEOUT)."`
+	Debug     bool          `name:"mcp-debug" help:"Trace the messages on stderr."`
+	JSON      bool          `name:"json" help:"Print JSON."`
+}
+
+// open connects to the servers named, or to all when none is.
+func (f *clientFlags) open(ctx context.Context, o *Options, names ...string) (*mcp.Manager, func(), error) {
+	config, err := o.load(f.MCPConfig, mcp.ConfigOptions{ValuesOnly: f.Strict})
+	if broken, ok := errors.AsType[*mcp.ConfigError](err); ok {
+		return nil, nil, errorf("Error: %v", broken)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, e := range config.Errors {
+		fmt.Fprintf(o.Stderr, "%s: %s\n", e.Name, e.Message)
+	}
+	servers := config.Servers
+	if len(names) > 0 {
+		servers = nil
+		for _, name := range names {
+			i := slices.IndexFunc(config.Servers, func(s mcp.ServerConfig) bool { return s.Name == name })
+			if i < 0 {
+				return nil, nil, noServer(name, config.Servers)
+			}
+			servers = append(servers, config.Servers[i])
+		}
+	}
+	with := *o
+	if f.Connect > 0 {
+		with.Client.ConnectTimeout = f.Connect
+	}
+	if f.Debug {
+		with.Client.Debug = o.Stderr
+	}
+	return with.connect(ctx, servers)
+}
+
+// one connects to a single server, whose failing is an error.
+func (f *clientFlags) one(ctx context.Context, o *Options, name string) (*mcp.Manager, func(), error) {
+	m, stop, err := f.open(ctx, o, name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := missing(m.Servers()); err != nil {
+		stop()
+		return nil, nil, err
+	}
+	return m, stop, nil
+}
+
+// missing names the servers that are not connected and why; nil = all are.
+func missing(all []mcp.ServerStatus) error {
+	var lines []string
+	for _, st := range all {
+		if st.Status == "connected" {
+			continue
+		}
+		reason := st.Error
+		if reason == "" {
+			reason = "no answer in time"
+		}
+		if st.Status == "disabled" {
+			reason = "disabled"
+		}
+		lines = append(lines, fmt.Sprintf("MCP server '%s' failed to start: %s", st.Name, reason))
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return errorf("%s", strings.Join(lines, "\n"))
+}
+
+// printJSON writes one JSON value and a newline.
+func printJSON(w io.Writer, v any) error {
+	text, err := protocol.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s\n", text)
+	return err
+}

@@ -1,0 +1,166 @@
+package mcpcmd
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/claudeless/claudeless/mcp"
+)
+
+type statusCmd struct {
+	clientFlags
+	Servers []string `arg:"" optional:"" name:"server" help:"Servers to look at; none = all."`
+}
+
+// serverReport is a server as JSON; keys that mcp_status has too mean the same.
+type serverReport struct {
+	Name            string          `json:"name"`
+	Status          string          `json:"status"`
+	ServerInfo      *mcp.ServerInfo `json:"serverInfo,omitempty"`
+	Error           string          `json:"error,omitempty"`
+	Transport       string          `json:"transport"`
+	Scope           string          `json:"scope"`
+	ProtocolVersion string          `json:"protocolVersion,omitempty"`
+	Capabilities    json.RawMessage `json:"capabilities,omitempty"`
+	Instructions    string          `json:"instructions,omitempty"`
+	Tools           int             `json:"tools"`
+	Resources       int             `json:"resources"`
+	Prompts         int             `json:"prompts"`
+	Warnings        []string        `json:"warnings,omitempty"`
+}
+
+// Run fails when a server is not connected.
+func (c *statusCmd) Run(ctx context.Context, o *Options) error {
+	m, stop, err := c.open(ctx, o, c.Servers...)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	reports := []serverReport{}
+	failed := false
+	for _, st := range m.Servers() {
+		failed = failed || st.Status != "connected"
+		reports = append(reports, report(m, st))
+	}
+	if c.JSON {
+		err = printJSON(o.Stdout, map[string]any{"mcpServers": reports})
+	} else {
+		for _, r := range reports {
+			printReport(o.Stdout, r)
+		}
+	}
+	if err == nil && failed {
+		err = &Error{}
+	}
+	return err
+}
+
+func report(m *mcp.Manager, st mcp.ServerStatus) serverReport {
+	r := serverReport{
+		Name: st.Name, Status: st.Status, Error: st.Error, Transport: transport(st.Config), Scope: st.Source,
+		ProtocolVersion: st.ProtocolVersion, Capabilities: st.Capabilities, Instructions: st.Instructions,
+		Tools: len(st.Tools), Prompts: len(st.Prompts), Warnings: st.Warnings,
+	}
+	if st.Info != (mcp.ServerInfo{}) {
+		r.ServerInfo = &st.Info
+	}
+	if resources, err := m.Resources(st.Name); err == nil { // the name is known
+		r.Resources = len(resources)
+	}
+	return r
+}
+
+func printReport(w io.Writer, r serverReport) {
+	fmt.Fprintf(w, "%s: %s\n  Transport: %s\n  Scope: %s\n", r.Name, r.Status, r.Transport, r.Scope)
+	if r.ServerInfo != nil {
+		fmt.Fprintf(w, "  Server: %s %s (protocol %s)\n", cmp.Or(r.ServerInfo.Title, r.ServerInfo.Name), r.ServerInfo.Version, r.ProtocolVersion)
+		fmt.Fprintf(w, "  Offers: %s, %s, %s\n", count(r.Tools, "tool"), count(r.Resources, "resource"), count(r.Prompts, "prompt"))
+	}
+	if r.Error != "" {
+		fmt.Fprintf(w, "  Error: %s\n", oneLine(r.Error))
+	}
+	for _, warning := range r.Warnings {
+		fmt.Fprintf(w, "  Warning: %s\n", oneLine(warning))
+	}
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+type toolsCmd struct {
+	clientFlags
+	Servers []string `arg:"" optional:"" name:"server" help:"Servers to look at; none = all."`
+}
+
+// toolReport is a tool as JSON: its definition is the server's, byte for byte.
+type toolReport struct {
+	Name       string          `json:"name"` // canonical
+	Server     string          `json:"server"`
+	Definition json.RawMessage `json:"definition"`
+}
+
+// hiddenReport is a tool that cannot be called for its name.
+type hiddenReport struct {
+	Name   string `json:"name"` // canonical
+	Server string `json:"server"`
+	Tool   string `json:"tool"`
+	By     string `json:"by"` // server that has the name
+}
+
+// Run lists the tools of all servers that are there and fails if some are not.
+func (c *toolsCmd) Run(ctx context.Context, o *Options) error {
+	m, stop, err := c.open(ctx, o, c.Servers...)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	tools := []toolReport{}
+	hidden := []hiddenReport{}
+	for _, h := range m.HiddenTools() {
+		hidden = append(hidden, hiddenReport(h))
+	}
+	servers := m.Servers()
+	for _, st := range servers {
+		for i, t := range st.Tools {
+			if by, ok := m.Resolve(t.Name); ok == nil && by.Server == t.Server && by.RawName == t.RawName {
+				tools = append(tools, toolReport{t.Name, t.Server, st.RawTools[i]})
+			}
+		}
+	}
+	if c.JSON {
+		err = printJSON(o.Stdout, map[string]any{"tools": tools, "hidden": hidden})
+	} else {
+		printTools(o.Stdout, m)
+	}
+	if err == nil {
+		err = missing(servers)
+	}
+	return err
+}
+
+func printTools(w io.Writer, m *mcp.Manager) {
+	for _, t := range m.Tools() {
+		describe(w, t.Name, t.Description)
+	}
+	for _, h := range m.HiddenTools() {
+		fmt.Fprintf(w, "%s  hidden: tool %q of %q; %q has a tool of that name\n", h.Name, h.Tool, h.Server, h.By)
+	}
+}
+
+// describe writes a name and the first line of its description.
+func describe(w io.Writer, name, description string) {
+	first, _, _ := strings.Cut(strings.TrimSpace(description), "\n")
+	if first == "" {
+		fmt.Fprintln(w, name)
+		return
+	}
+	fmt.Fprintf(w, "%s  %s\n", name, first)
+}

@@ -1,0 +1,166 @@
+package mcpcmd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/claudeless/claudeless/mcp"
+)
+
+// The scopes, lowest precedence first.
+const (
+	scopeUser    = "user"
+	scopeProject = "project"
+	scopeLocal   = "local"
+)
+
+const (
+	serversKey  = "mcpServers"
+	projectsKey = "projects"
+)
+
+// Store is where servers are configured (spec: cli-observed 6): user scope is
+// mcpServers of File, local scope projects[CWD].mcpServers of File, project
+// scope mcpServers of .mcp.json in CWD.
+type Store struct {
+	File string // .claude.json; empty = there is none
+	CWD  string // absolute
+}
+
+// Scopes are the entries of user and local scope, for mcp.LoadConfigs, which
+// reads .mcp.json itself. A file that is not there has none; one that cannot be
+// read is an error.
+func (s Store) Scopes() ([]mcp.Scope, error) {
+	if s.File == "" {
+		return nil, nil
+	}
+	doc, err := readObject(s.File)
+	if err != nil {
+		return nil, err
+	}
+	var scopes []mcp.Scope
+	for _, scope := range []string{scopeUser, scopeLocal} {
+		if raw, ok := doc.at(s.keys(scope)...); ok {
+			scopes = append(scopes, mcp.Scope{Source: scope, Servers: raw})
+		}
+	}
+	return scopes, nil
+}
+
+// Approves reports whether the user has approved a server of .mcp.json.
+func (s Store) Approves(name string) bool {
+	if s.File == "" {
+		return false
+	}
+	doc, err := readObject(s.File)
+	if err != nil {
+		return false
+	}
+	raw, _ := doc.at(projectsKey, s.CWD, "enabledMcpjsonServers")
+	var names []string
+	if json.Unmarshal(raw, &names) != nil {
+		return false
+	}
+	for _, n := range names {
+		if n == name {
+			return true
+		}
+	}
+	return false
+}
+
+func (s Store) path(scope string) string {
+	if scope == scopeProject {
+		return filepath.Join(s.CWD, ".mcp.json")
+	}
+	return s.File
+}
+
+func (s Store) keys(scope string) []string {
+	if scope == scopeLocal {
+		return []string{projectsKey, s.CWD, serversKey}
+	}
+	return []string{serversKey}
+}
+
+// has reports whether a scope has an entry of that name.
+func (s Store) has(scope, name string) (bool, error) {
+	if s.path(scope) == "" {
+		return false, nil
+	}
+	doc, err := readObject(s.path(scope))
+	if err != nil {
+		return false, err
+	}
+	_, ok := doc.at(append(s.keys(scope), name)...)
+	return ok, nil
+}
+
+// put writes an entry; nil removes it.
+func (s Store) put(scope, name string, entry json.RawMessage) error {
+	path := s.path(scope)
+	if path == "" {
+		return errors.New("there is no home directory to keep the server in")
+	}
+	doc, err := readObject(path)
+	if err != nil {
+		return err
+	}
+	doc, err = doc.with(append(s.keys(scope), name), entry)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return writeObject(path, doc)
+}
+
+// readObject reads a JSON file that holds an object; a missing or empty file
+// is an empty one.
+func readObject(path string) (object, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(data) == 0 {
+		return object{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	doc, err := parseObject(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s is not a JSON object: %w", path, err)
+	}
+	return doc, nil
+}
+
+// writeObject replaces a file in one step and keeps its mode.
+func writeObject(path string, doc object) error {
+	mode := fs.FileMode(0o600)
+	if filepath.Base(path) == ".mcp.json" {
+		mode = 0o644
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real
+	}
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
+	}
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(doc.indented())
+	err = errors.Join(err, f.Chmod(mode), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}

@@ -1,0 +1,49 @@
+package carrier
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+)
+
+// TestFilter: what comes through, what is dropped and counted (M42).
+func TestFilter(t *testing.T) {
+	for in, want := range map[string]struct {
+		out  string
+		junk int
+	}{
+		"hello\n\n{\"a\":1}\n42\n\"s\"\n{broken\n": {`{"a":1}` + "\n", 4},
+		`{"a":1}`:                    {`{"a":1}` + "\n", 0}, // no newline at the end
+		"[{\"a\": 1},2,{\"b\":2}]\n": {`{"a":1}` + "\n" + `{"b":2}` + "\n", 1},
+		"[oh]\n":                     {"", 1},
+		"{\"a\":\"" + strings.Repeat("x", 100) + "\"}\n{}\n": {"{}\n", 1},
+		"": {"", 0},
+	} {
+		f := NewFilter(FilterOptions{Source: strings.NewReader(in), Limit: 50})
+		out, err := io.ReadAll(f)
+		if n, _ := f.Skipped(); err != nil || string(out) != want.out || n != want.junk {
+			t.Errorf("%q: got %q, %d dropped, %v", in, out, n, err)
+		}
+	}
+}
+
+func FuzzFilter(f *testing.F) {
+	f.Add([]byte("{\"a\":1}\nx\n[{},{}]\n{}"))
+	f.Add([]byte("[\n]\n\xff{}\n"))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		const limit = 64
+		ended := 0
+		all := bufio.NewScanner(NewFilter(FilterOptions{Source: bytes.NewReader(in), Limit: limit, OnEnd: func() { ended++ }}))
+		for all.Scan() {
+			if line := all.Bytes(); !json.Valid(line) || line[0] != '{' || len(line) > limit {
+				t.Errorf("%q came through", line)
+			}
+		}
+		if all.Err() != nil || ended != 1 {
+			t.Errorf("%v, ended %d times", all.Err(), ended)
+		}
+	})
+}

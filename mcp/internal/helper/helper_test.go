@@ -1,0 +1,32 @@
+package helper
+
+import (
+	"testing"
+	"time"
+)
+
+// TestFailures: what a helper can do wrong, told without what it printed (S5).
+func TestFailures(t *testing.T) {
+	for command, want := range map[string]string{
+		"echo secret; exit 3":     "headersHelper ended with exit status 3",
+		"echo secret":             "headersHelper did not print a JSON object of strings",
+		"echo null":               "headersHelper did not print a JSON object of strings",
+		`echo '{"k":["secret"]}'`: "headersHelper did not print a JSON object of strings",
+		"sleep 10":                "headersHelper gave no answer in 100ms",
+	} {
+		_, err := Headers(t.Context(), Options{Command: command, Environ: []string{"PATH=/bin:/usr/bin"}, Timeout: 100 * time.Millisecond})
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: %v", command, err)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(`{"Authorization":"x"}`)
+	f.Add(`[]`)
+	f.Fuzz(func(t *testing.T, out string) {
+		if headers, err := parse([]byte(out)); (headers == nil) != (err != nil) {
+			t.Errorf("%q: %v, %v", out, headers, err)
+		}
+	})
+}

@@ -1,0 +1,208 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// TestProbe: with Probe a server of the newer era is spoken to in it, and every
+// other kind is still reached: one that refuses the probe, knows nothing,
+// answers nonsense, says nothing, or dies of it (S14, C33).
+func TestProbe(t *testing.T) {
+	for mode, version := range map[string]string{
+		"modern": "2026-07-28", "ok": "2025-11-25", "lax": "2025-11-25", "ignore-unknown": "2025-11-25", "exit-unknown": "2025-11-25", "old-version": "2024-11-05",
+	} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			log := filepath.Join(t.TempDir(), "log")
+			cfg := config(t, "s", mode, "MCPTEST_LOG="+log)
+			if mode == "ignore-unknown" {
+				cfg.ConnectTimeout = time.Second // the probe gets 0.3 of it
+			}
+			m := start(t, Options{
+				Servers: []ServerConfig{cfg}, Probe: true,
+				Elicit: func(context.Context, ElicitRequest) ElicitAnswer { return ElicitAnswer{Action: "accept"} },
+			})
+			if st := m.Servers()[0]; st.State != StateConnected || st.ProtocolVersion != version {
+				t.Fatalf("%s %s: %s\n%s", st.State, st.ProtocolVersion, st.Error, read1(log))
+			}
+			want := `[{"type":"text","text":"echo: x"}]`
+			if mode == "modern" { // the call asks back
+				want = `[{"type":"text","text":"half way: {\"q\":{\"action\":\"accept\",\"content\":{\"colour\":\"red\"}}}"}]`
+				if st := m.Servers()[0]; st.Info != (ServerInfo{Name: "mcptest", Version: "1.2.3"}) || st.Instructions != "be kind" {
+					t.Errorf("got %+v, %q", st.Info, st.Instructions)
+				}
+			}
+			if got := call(t, m, "echo", `{"text":"x"}`); got != want {
+				t.Errorf("got %s\nwant %s", got, want)
+			}
+			if !strings.Contains(read1(log), "server/discover") {
+				t.Error("not probed")
+			}
+		})
+	}
+}
+
+// TestProbeHTTP: an older server is not initialised by the probing connection
+// and gets its standing stream afterwards (S14).
+func TestProbeHTTP(t *testing.T) {
+	t.Parallel()
+	f := newFakeHTTP(t, nil)
+	m := start(t, Options{Servers: []ServerConfig{remote(f)}, Probe: true})
+	if got := call(t, m, "echo", `{}`); got != `[{"type":"text","text":"ok"}]` {
+		t.Errorf("got %s", got)
+	}
+	eventually(t, 5*time.Second, func() bool { return strings.Contains(f.log(), "GET") }, "no standing stream")
+	if log := f.log(); !strings.HasPrefix(log, "POST server/discover") || strings.Count(log, "POST initialize") != 1 {
+		t.Errorf("got\n%s", log)
+	}
+}
+
+// TestFallback: 404 or 405 to the handshake makes an entry that may be either a
+// server of the older transport; other answers and a forced type do not (S13).
+func TestFallback(t *testing.T) {
+	t.Parallel()
+	old := newFakeSSE(t)
+	var status atomic.Int32
+	var posts, gets atomic.Int32
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/sse" && r.Method == http.MethodPost {
+			posts.Add(1)
+			w.WriteHeader(int(status.Load()))
+			return
+		}
+		gets.Add(1)
+		old.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { front.CloseClientConnections(); front.Close() })
+	for _, test := range []struct {
+		status int
+		either bool
+		want   State
+	}{
+		{404, true, StateConnected}, {405, true, StateConnected}, {400, true, StateFailed}, {415, true, StateFailed}, {404, false, StateFailed}, {403, true, StateNeedsAuth},
+	} {
+		status.Store(int32(test.status))
+		gets.Store(0)
+		m := start(t, Options{Servers: []ServerConfig{{
+			Name: "s", Type: "http", URL: front.URL + "/sse", OrSSE: test.either, Headers: map[string]string{"Authorization": "Bearer sesame"},
+		}}})
+		if st := m.Servers()[0]; st.State != test.want || (gets.Load() > 0) != (test.want == StateConnected) {
+			t.Errorf("%d, either %v: %s, %s, %d streams", test.status, test.either, st.State, st.Error, gets.Load())
+		}
+		if test.want == StateConnected {
+			if got := call(t, m, "echo", `{}`); got != `[{"type":"text","text":"ok"}]` {
+				t.Errorf("got %s", got)
+			}
+		}
+		m.Close(context.WithoutCancel(t.Context()))
+	}
+}
+
+// TestRefused: a port where nobody listens yet is tried again, three times
+// (S13); reconnecting has its own back-off and no tries inside it.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := taken.Addr().String()
+	taken.Close()
+	var debug logBuffer
+	m := start(t, Options{Servers: []ServerConfig{{Name: "s", Type: "http", URL: "http://" + address + "/mcp"}}, Debug: &debug})
+	if st := m.Servers()[0]; st.State != StateFailed || !strings.Contains(st.Error, "connection refused") {
+		t.Errorf("%s: %s", st.State, st.Error)
+	}
+	if n := strings.Count(debug.String(), "-> initialize"); n != 1+maxRetries {
+		t.Errorf("%d tries", n)
+	}
+	if !transient(&net.OpError{Op: "dial", Err: context.DeadlineExceeded}) || transient(context.DeadlineExceeded) || transient(&RPCError{}) {
+		t.Error("a time-out of the port may pass, the end of all time and an answer may not")
+	}
+}
+
+// TestHeadersHelper: its headers outrank those configured, it runs at each
+// connect and once more for a call that is refused; what it prints is in no
+// log, and when it fails the configured headers are left (S5).
+func TestHeadersHelper(t *testing.T) {
+	t.Parallel()
+	runs := filepath.Join(t.TempDir(), "runs")
+	var current atomic.Value
+	current.Store("Bearer token1")
+	f := newFakeHTTP(t, func(_ int, r *http.Request) int {
+		if r.Header.Get("Authorization") != current.Load() || r.Header.Get("X-Kept") != "kept" {
+			return http.StatusUnauthorized
+		}
+		return 0
+	})
+	cfg := remote(f)
+	cfg.Headers["X-Kept"] = "kept"
+	cfg.HeadersHelper = `echo "$CLAUDE_CODE_MCP_SERVER_NAME $CLAUDE_CODE_MCP_SERVER_URL" >> '` + runs + `'
+		echo "{\"authorization\":\"Bearer token$(wc -l < '` + runs + `' | tr -d ' ')\"}"`
+	var debug logBuffer
+	m := start(t, Options{Servers: []ServerConfig{cfg}, Debug: &debug})
+	for _, test := range []struct{ token, want string }{
+		{"Bearer token1", `[{"type":"text","text":"ok"}]`},
+		{"Bearer token2", `[{"type":"text","text":"ok"}]`}, // after a second run
+		{"Bearer token9", `isError: "HTTP 401: authorization required"`},
+	} {
+		current.Store(test.token)
+		if got := call(t, m, "echo", `{}`); got != test.want {
+			t.Errorf("%s: got %s", test.token, got)
+		}
+	}
+	eventually(t, 5*time.Second, func() bool { return m.Servers()[0].State == StateNeedsAuth }, "still %s", m.Servers()[0].State)
+	if got, want := read1(runs), strings.Repeat("s "+cfg.URL+"\n", 3); got != want {
+		t.Errorf("ran\n%s", got)
+	}
+	if strings.Contains(debug.String(), "token") {
+		t.Errorf("a header is in the log:\n%s", debug.String())
+	}
+	m.Close(context.WithoutCancel(t.Context()))
+
+	for _, broken := range []string{"exit 3", "echo no JSON", `echo '{"a":1}'`} {
+		current.Store("Bearer sesame")
+		cfg.HeadersHelper = broken
+		m := start(t, Options{Servers: []ServerConfig{cfg}})
+		if st := m.Servers()[0]; st.State != StateConnected {
+			t.Errorf("%s: %s, %s", broken, st.State, st.Error)
+		}
+	}
+}
+
+// TestAuthorize: whoever can authorize is asked after a refusal, with its
+// challenge, and the request is repeated once (the seam for OAuth).
+func TestAuthorize(t *testing.T) {
+	f := newFakeHTTP(t, func(_ int, r *http.Request) int {
+		if r.Header.Get("Authorization") != "Bearer fresh" {
+			return http.StatusUnauthorized
+		}
+		return 0
+	})
+	var seen []Challenge
+	answer := errors.New("nobody at home")
+	o := Options{Servers: []ServerConfig{remote(f)}, Authorize: func(_ context.Context, c Challenge) (map[string]string, error) {
+		seen = append(seen, c)
+		return map[string]string{"Authorization": "Bearer fresh"}, answer
+	}}
+	if st := start(t, o).Servers()[0]; st.State != StateNeedsAuth {
+		t.Errorf("%s: %s", st.State, st.Error)
+	}
+	answer = nil
+	m := start(t, o)
+	if got := call(t, m, "echo", `{}`); got != `[{"type":"text","text":"ok"}]` {
+		t.Errorf("got %s", got)
+	}
+	if len(seen) != 2 || seen[1] != (Challenge{Server: "s", URL: f.URL + "/mcp", Status: 401}) {
+		t.Errorf("asked %+v", seen)
+	}
+}

@@ -1,0 +1,200 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/claudeless/claudeless/mcp/record"
+)
+
+// TestPings: an idle server that answers no pings is lost, is not blamed for
+// what it did, and comes back; one that answers is left alone (S40; U178–U180,
+// C65). The times of package health are tested there.
+func TestPings(t *testing.T) {
+	t.Parallel()
+	const every = 30 * time.Millisecond
+	log := filepath.Join(t.TempDir(), "log")
+	healthy := config(t, "healthy", "ok", "MCPTEST_LOG="+log)
+	deaf := config(t, "s", "deaf")
+	m := start(t, Options{Servers: []ServerConfig{deaf, healthy}, PingEvery: every})
+	pid := m.Servers()[0].PID
+	eventually(t, 10*time.Second, func() bool { return m.Servers()[0].State == StateLost }, "the deaf server was not given up")
+	if st := m.Servers()[0]; st.Error != "no answer to pings" || st.WireError != "Connection closed" {
+		t.Errorf("got %q, %q", st.Error, st.WireError)
+	}
+	eventually(t, 10*time.Second, func() bool { return onlyZombies(pid) }, "the process lives on")
+	if got := call(t, m, "echo", `{"text":"x"}`); got != `[{"type":"text","text":"echo: x"}]` {
+		t.Errorf("after the loss: %s", got)
+	}
+	eventually(t, 10*time.Second, func() bool { return strings.Count(read1(log), `"ping"`) > 3 }, "no pings")
+	if st := m.Servers()[1]; st.State != StateConnected {
+		t.Errorf("healthy: %s, %s", st.State, st.Error)
+	}
+}
+
+// TestNoPings: with a negative interval nothing is sent to an idle server.
+func TestNoPings(t *testing.T) {
+	t.Parallel()
+	log := filepath.Join(t.TempDir(), "log")
+	m := start(t, Options{Servers: []ServerConfig{config(t, "s", "ok", "MCPTEST_LOG="+log)}, PingEvery: -1})
+	call(t, m, "sleep", `{"ms":100}`)
+	if strings.Contains(read1(log), `"ping"`) {
+		t.Error("pinged")
+	}
+}
+
+// TestRecords: each call is kept with server, tool, input, result or error,
+// source and time; values are found by their CID (S27; C40–C45).
+func TestRecords(t *testing.T) {
+	var mu sync.Mutex
+	now, observed := time.Unix(1000, 0), 0
+	log := record.New(record.Options{
+		Now: func() time.Time {
+			mu.Lock()
+			defer mu.Unlock()
+			now = now.Add(5 * time.Millisecond)
+			return now
+		},
+		Observe: func(record.Call) { observed++ },
+	})
+	m := start(t, Options{Servers: []ServerConfig{config(t, "s", "ok"), config(t, "e", "rpc-error")}, Records: log})
+	for _, c := range []CallRequest{
+		{Tool: "mcp__s__echo", ToolUseID: "toolu_1", Input: json.RawMessage(`{"text": "x"}`)},
+		{Tool: "e/echo"},
+		{Tool: "mcp__s__fail", Input: json.RawMessage(`[]`)},
+		{Tool: "mcp__s__crash"},
+		{Tool: "nope"}, // never sent, so no call
+	} {
+		_, _ = m.Call(t.Context(), c)
+	}
+	got, total := log.Calls()
+	want := []record.Call{
+		{Server: "s", Tool: "mcp__s__echo", RawTool: "echo", ToolUseID: "toolu_1", Input: json.RawMessage(`{"text": "x"}`), Result: json.RawMessage(`{"content":[{"text":"echo: x","type":"text"}]}`)},
+		{Server: "e", Tool: "mcp__e__echo", RawTool: "echo", Input: json.RawMessage(`{}`), Error: "quota used up", ErrorCode: -32050},
+		{Server: "s", Tool: "mcp__s__fail", RawTool: "fail", Input: json.RawMessage(`{}`), Result: json.RawMessage(`{"content":[{"text":"it failed","type":"text"}],"isError":true}`)},
+		{Server: "s", Tool: "mcp__s__crash", RawTool: "crash", Input: json.RawMessage(`{}`), Error: "Connection closed"},
+	}
+	for i := range want {
+		want[i].Source, want[i].DurationMS = "mcp_client", 5
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(record.Call{}, "InputCID", "ResultCID", "StartedAt")); diff != "" || total != 4 || observed != 4 {
+		t.Errorf("%d, %d observed: %s", total, observed, diff)
+	}
+	for cid, want := range map[string]string{got[0].InputCID: `{"text":"x"}`, got[0].ResultCID: `{"content":[{"text":"echo: x","type":"text"}]}`} {
+		if v, ok := log.Value(cid); !ok || string(v) != want {
+			t.Errorf("got %s, want %s", v, want)
+		}
+	}
+}
+
+// TestSubscriptions: a thousand changes are told without holding up the server,
+// as few; after a crash the server is asked again; who has no subscriptions
+// says so (S36).
+func TestSubscriptions(t *testing.T) {
+	var mu sync.Mutex
+	var told []string
+	log := filepath.Join(t.TempDir(), "log")
+	release := make(chan struct{})
+	m := start(t, Options{
+		Servers: []ServerConfig{config(t, "s", "subscribe", "MCPTEST_COUNT=1000", "MCPTEST_LOG="+log), config(t, "no", "ok")},
+		ResourceUpdated: func(server, uri string) {
+			<-release
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, server+" "+uri)
+		},
+	})
+	if err := m.Subscribe(t.Context(), "no", "file:///a.txt"); err == nil || err.Error() != "MCP server has no resource subscriptions: no" {
+		t.Errorf("no subscriptions: %v", err)
+	}
+	if err := m.Subscribe(t.Context(), "s", "file:///a.txt"); err != nil {
+		t.Fatal(err)
+	}
+	if got := call(t, m, "echo", `{"text":"x"}`); got != `[{"type":"text","text":"echo: x"}]` {
+		t.Errorf("got %s", got)
+	}
+	close(release)
+	count := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(told)
+	}
+	eventually(t, 5*time.Second, func() bool { return count() > 0 && told[0] == "s file:///a.txt" }, "not told")
+	if n := count(); n > 2 {
+		t.Errorf("told %d times", n)
+	}
+	call(t, m, "crash", `{}`)
+	call(t, m, "echo", `{}`)
+	subscribed := func() int { return strings.Count(read1(log), "resources/subscribe") }
+	eventually(t, 5*time.Second, func() bool { return subscribed() == 2 }, "not subscribed again")
+	for range 2 { // the second is no error
+		if err := m.Unsubscribe(t.Context(), "s", "file:///a.txt"); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := strings.Count(read1(log), "resources/unsubscribe"); n != 1 {
+		t.Errorf("unsubscribed %d times", n)
+	}
+}
+
+// TestRootsChange: new roots are announced once and then listed (M29).
+func TestRootsChange(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	m := start(t, Options{Servers: []ServerConfig{config(t, "s", "s2c", "MCPTEST_LOG="+log)}, Roots: []string{"/a"}})
+	m.SetRoots(t.Context(), []string{"/a", "/b c"})
+	m.SetRoots(t.Context(), []string{"/a", "/b c"})
+	got := call(t, m, "echo", `{}`)
+	if want := `{\"roots\":[{\"uri\":\"file:///a\"},{\"uri\":\"file:///b%20c\"}]}`; !strings.Contains(got, want) {
+		t.Errorf("no %s in\n%s", want, got)
+	}
+	if n := strings.Count(read1(log), "notifications/roots/list_changed"); n != 1 {
+		t.Errorf("announced %d times", n)
+	}
+}
+
+// TestSampling: with somebody to answer it, sampling is declared and answered
+// (C31); a handler that panics is an error for the server and no more (M44).
+func TestSampling(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	for _, test := range []struct {
+		want   string
+		sample func(context.Context, string, json.RawMessage) (json.RawMessage, error)
+	}{
+		{`{\"role\":\"assistant\"}`, func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+			return json.RawMessage(`{"role":"assistant"}`), nil
+		}},
+		{`{\"code\":-32603,\"message\":\"not now\"}`, func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+			return nil, fmt.Errorf("not now")
+		}},
+		{`{\"code\":-32603,\"message\":\"internal error: oh\"}`, func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+			panic("oh")
+		}},
+	} {
+		m := start(t, Options{Servers: []ServerConfig{config(t, "s", "s2c", "MCPTEST_LOG="+log)}, Sample: test.sample})
+		if got := call(t, m, "echo", `{}`); !strings.Contains(got, test.want) {
+			t.Errorf("no %s in\n%s", test.want, got)
+		}
+	}
+	if !strings.Contains(read1(log), `"sampling":{}`) {
+		t.Error("not declared")
+	}
+}
+
+// TestLogging: what servers log goes to the debug log (M33).
+func TestLogging(t *testing.T) {
+	var debug logBuffer
+	m := start(t, Options{Servers: []ServerConfig{config(t, "s", "flood-call", "MCPTEST_COUNT=3")}, Debug: &debug})
+	call(t, m, "echo", `{}`)
+	if want := "[mcp] s: log info: 2\n"; !strings.Contains(debug.String(), want) {
+		t.Errorf("no %q in\n%s", want, debug.String())
+	}
+}
