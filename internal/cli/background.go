@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/executor/builtin"
+	"github.com/claudeless/claudeless/internal/output"
+	"github.com/claudeless/claudeless/internal/persona"
+	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/agent"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+// loadCatalog finds agents, commands, skills, styles and plugins.
+func (r *run) loadCatalog() error {
+	o := persona.CatalogOptions{
+		Agents: r.f.Agents, Disabled: r.f.Bare || r.f.SafeMode || r.f.Restricted,
+		Open: func(dir string) fs.FS { return os.DirFS(dir) },
+	}
+	if r.reads("user") {
+		o.UserDir = r.dir
+	}
+	if r.reads("project") {
+		o.ProjectDir = filepath.Join(cmp.Or(r.f.ProjectConfigRoot, r.cwd), ".claude")
+	}
+	for _, dir := range slices.Concat(r.f.PluginDirs, r.f.PluginDirsNoMCP) {
+		abs, err := r.sys.abs(r.f, dir)
+		if err != nil {
+			return err
+		}
+		o.Plugins = append(o.Plugins, abs)
+	}
+	var warnings []string
+	r.catalog, warnings = persona.NewCatalog(o)
+	for _, w := range warnings {
+		r.warn(w)
+	}
+	if r.f.Agent == "" {
+		return nil
+	}
+	if _, ok := r.catalog.Agent(r.f.Agent); !ok {
+		return agentNotFound(r.f.Agent, r.catalog.AgentNames())
+	}
+	return nil
+}
+
+// reads tells whether --setting-sources leaves a source.
+func (r *run) reads(source string) bool {
+	return !r.f.Has("setting-sources") || slices.Contains(r.f.SettingSources, source)
+}
+
+// makeTasks prepares sub-agents and the background. It starts nothing.
+func (r *run) makeTasks() error {
+	r.tasks = task.New(task.Options{
+		NewID: r.clock.NewID, Now: r.clock.Now, Dir: r.taskDir, Ordered: r.clock.Repeatable(),
+	})
+	r.agents = agent.New(agent.Options{
+		Tasks: r.tasks, Find: r.agentKind, Names: r.catalog.AgentNames, Model: r.agentModel, Session: r.agentSession,
+		Shown:          func() bool { return r.forwardAgents.Load() },
+		TranscriptPath: r.agentTranscript,
+	})
+	r.forwardAgents.Store(r.f.ForwardSubagentText)
+	return nil
+}
+
+// taskDir holds the output of tasks: beside the transcript, or in a directory
+// of its own when nothing is kept.
+func (r *run) taskDir() string {
+	if r.dir != "" && !r.f.NoSessionPersistence {
+		return filepath.Join(filepath.Dir(r.session.ToolResultsDir()), "tasks")
+	}
+	r.scratch.once.Do(func() {
+		dir, err := os.MkdirTemp("", "claudeless-tasks-")
+		if err != nil {
+			return // tasks then write nowhere
+		}
+		r.scratch.dir = dir
+	})
+	return r.scratch.dir
+}
+
+func (r *run) agentKind(name string) (agent.Definition, bool) {
+	a, ok := r.catalog.Agent(name)
+	return agent.Definition{
+		Name: a.Name, Description: a.Description, Prompt: a.Prompt, Tools: a.Tools, Disallowed: a.Disallowed,
+		Model: a.Model, MaxTurns: a.MaxTurns, Background: a.Background,
+	}, ok
+}
+
+func (r *run) agentModel(script *protocol.SubagentScript) simulator.Model {
+	if r.f.Failure != "" {
+		return r.options.Model
+	}
+	return r.engine.Subagent(script)
+}
+
+// agentSession is how the session runs right now.
+func (r *run) agentSession() simulator.Options {
+	o := r.options
+	o.SessionID, o.ModelName = r.session.ID(), r.sim.ModelName()
+	return o
+}
+
+func (r *run) agentTranscript(id string) string {
+	return filepath.Join(strings.TrimSuffix(r.session.Path(), ".jsonl"), "subagents", "agent-"+id+".jsonl")
+}
+
+// readOnly tells which calls run beside their neighbours. Agents do, unless
+// the run must be repeatable.
+func (r *run) readOnly(use protocol.ToolUse) bool {
+	return builtin.ReadOnlyCall(use) || agent.IsCall(use.Name) && !r.clock.Repeatable()
+}
+
+// bgWaitCeiling is how long a run waits for background work after its last
+// prompt.
+func (r *run) bgWaitCeiling() time.Duration {
+	return r.millis("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS", 10*time.Minute)
+}
+
+// settled is a turn and everything that follows from its background work.
+func (r *run) settled(ctx context.Context, in protocol.UserMessage) output.Events {
+	return func(yield func(protocol.Event, error) bool) {
+		for _, events := range []output.Events{r.sim.Turn(ctx, in), r.sim.Settle(ctx, r.bgWaitCeiling())} {
+			for ev, err := range events {
+				if !yield(ev, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// planFile is where the session keeps its plan; empty = nowhere.
+func (r *run) planFile() string {
+	if r.dir == "" || r.f.NoSessionPersistence {
+		return ""
+	}
+	return filepath.Join(r.dir, "plans", r.session.ID()+".md")
+}
+
+// closeTasks ends what still runs in the background.
+func (r *run) closeTasks() {
+	r.tasks.Close()
+	if r.scratch.dir == "" {
+		return
+	}
+	if err := os.RemoveAll(r.scratch.dir); err != nil {
+		r.warn(err.Error())
+	}
+}

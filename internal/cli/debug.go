@@ -1,0 +1,227 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/client"
+	"github.com/claudeless/claudeless/internal/debug/external"
+	"github.com/claudeless/claudeless/internal/debug/hookcmd"
+	"github.com/claudeless/claudeless/internal/debug/proxy"
+	"github.com/claudeless/claudeless/internal/debug/rest"
+	"github.com/claudeless/claudeless/internal/proc"
+	"github.com/claudeless/claudeless/internal/serve"
+	"github.com/claudeless/claudeless/mcp"
+)
+
+// debugCmd is the breakpoint server and its small clients.
+type debugCmd struct {
+	Serve debugServeCmd `cmd:"" default:"withargs" help:"Serve breakpoints on tool calls."`
+	Hook  debugHookCmd  `cmd:"" help:"Be a PreToolUse and PostToolUse command hook of an agent CLI."`
+	Proxy debugProxyCmd `cmd:"" help:"Stand between an MCP client and a stdio server."`
+}
+
+// defaultDebugPort is the port of the debugger where none is named.
+const defaultDebugPort = 5174
+
+type debugServeCmd struct {
+	Port             *int          `placeholder:"N" help:"Port to listen on; without it 5174, or any if that is taken."`
+	PortFile         string        `placeholder:"FILE" help:"Write the port there."`
+	PauseTimeout     time.Duration `placeholder:"DURATION" help:"How long a paused call waits for a decision."`
+	OnTimeout        string        `enum:"wait,continue,fail" default:"wait" help:"What becomes of it then: ${enum}."`
+	MCPClients       bool          `name:"mcp-clients" help:"Connect the external MCP servers of the default file."`
+	MCPClientsConfig string        `name:"mcp-clients-config" placeholder:"FILE" help:"Connect the external MCP servers of this file."`
+	MCPClient        []string      `name:"mcp-client" sep:"none" placeholder:"NAME:VALUE" help:"Connect this external MCP server: a command, or the URL of an SSE endpoint."`
+	TokenFile        string        `placeholder:"FILE" help:"Write a new token there and demand it of every request."`
+}
+
+// settleTime is how long external servers may take before the port is told.
+const settleTime = 3 * time.Second
+
+// Run serves until a signal.
+func (c *debugServeCmd) Run(ctx context.Context, s *System) (err error) {
+	hub, err := debug.New(debug.Options{Now: s.Now, NewID: s.NewID, PauseTimeout: c.PauseTimeout, OnTimeout: debug.Policy(c.OnTimeout)})
+	if err != nil {
+		return err
+	}
+	defer hub.Close()
+	servers, err := c.external(s, hub)
+	if err != nil {
+		return err
+	}
+	o := rest.Options{Hub: hub, External: servers}
+	if o.Token, err = c.token(s); err != nil {
+		return err
+	}
+	ctx, stop := stopOnSignal(ctx, s)
+	defer stop()
+	if servers != nil {
+		settled := make(chan error, 1)
+		go func() { settled <- servers.Start(ctx) }() // ends with ctx
+		defer func() {
+			stop()
+			<-settled
+			err = errors.Join(err, servers.Close(context.WithoutCancel(ctx)))
+		}()
+		timer := time.NewTimer(settleTime)
+		defer timer.Stop()
+		select {
+		case e := <-settled:
+			settled <- e
+		case <-timer.C:
+		}
+	}
+	return c.serve(ctx, s, rest.Handler(o))
+}
+
+// serve listens on the port asked for, or near it when none was.
+func (c *debugServeCmd) serve(ctx context.Context, s *System, h http.Handler) error {
+	o := serve.Options{PortFile: c.PortFile, Listening: func(a net.Addr) {
+		fmt.Fprintf(s.Stderr, "claudeless debug: http://%s\n", a)
+	}}
+	port := defaultDebugPort
+	if c.Port != nil {
+		port = *c.Port
+	}
+	o.Addr = ":" + strconv.Itoa(port)
+	ln, err := serve.Listen(ctx, o)
+	if err != nil && c.Port == nil {
+		o.Addr = ":0"
+		ln, err = serve.Listen(ctx, o)
+	}
+	if err != nil {
+		return err
+	}
+	return serve.Serve(ctx, ln, h, o)
+}
+
+// token makes a fresh token and writes it where only its owner reads it.
+func (c *debugServeCmd) token(s *System) (string, error) {
+	if c.TokenFile == "" {
+		return "", nil
+	}
+	token := strings.ReplaceAll(s.NewID()+s.NewID(), "-", "")
+	if err := os.Remove(c.TokenFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("writing the token: %w", err)
+	}
+	if err := os.WriteFile(c.TokenFile, []byte(token+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("writing the token: %w", err)
+	}
+	return token, nil
+}
+
+// external makes the manager of external servers; nil = none were asked for.
+func (c *debugServeCmd) external(s *System, hub *debug.Hub) (*external.Manager, error) {
+	if !c.MCPClients && c.MCPClientsConfig == "" && len(c.MCPClient) == 0 {
+		return nil, nil //nolint:nilnil // documented: none
+	}
+	servers, err := c.configured(s)
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range c.MCPClient {
+		server, err := external.Inline(text)
+		if err != nil {
+			return nil, fmt.Errorf("--mcp-client %w", err)
+		}
+		servers = external.Merge(servers, []mcp.ServerConfig{server})
+	}
+	dir, err := s.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("finding the working directory: %w", err)
+	}
+	return external.New(external.Options{Hub: hub, Now: s.Now, Servers: servers, Environ: s.Environ, CWD: dir, Version: version})
+}
+
+// configured reads the file of servers. That the default one is missing is
+// fine, unless a variable names it.
+func (c *debugServeCmd) configured(s *System) ([]mcp.ServerConfig, error) {
+	file, must := c.MCPClientsConfig, true
+	if file == "" {
+		if !c.MCPClients {
+			return nil, nil
+		}
+		file, must = s.Getenv("CLAUDELESS_MCP_CLIENTS_CONFIG"), false
+		for _, name := range []string{"CLAUDELESS_CONFIG_DIR", "CLAUDELESS_STATE_DIR"} {
+			if dir := s.Getenv(name); file == "" && dir != "" {
+				file = filepath.Join(dir, "mcp_clients.json")
+			}
+		}
+		if file == "" {
+			file = filepath.Join(s.Getenv("HOME"), ".claudeless", "mcp_clients.json")
+		}
+	}
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) && !must {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading external servers: %w", err)
+	}
+	return external.Load(file, data)
+}
+
+// debuggerFlags name a debugger.
+type debuggerFlags struct {
+	Debugger string `required:"" placeholder:"URL" help:"Address of claudeless debug."`
+	OnLost   string `enum:"fail,continue" default:"fail" help:"What becomes of a paused call when the debugger goes away: ${enum}."`
+}
+
+func (d debuggerFlags) connect(s *System, kind debug.Client) (*client.Client, error) {
+	return newDebugger(s, d.Debugger, client.Options{Client: kind, OnLost: debug.Policy(d.OnLost)})
+}
+
+// newDebugger makes the client of a debugger. Its token comes from the
+// environment, where other programs of the user do not see it.
+func newDebugger(s *System, url string, o client.Options) (*client.Client, error) {
+	o.URL, o.Token = url, s.Getenv("CLAUDELESS_DEBUGGER_TOKEN")
+	return client.New(o)
+}
+
+type debugHookCmd struct {
+	debuggerFlags
+}
+
+// Run handles the hook event on stdin.
+func (c *debugHookCmd) Run(ctx context.Context, s *System) error {
+	gate, err := c.connect(s, debug.ClientHook)
+	if err != nil {
+		return err
+	}
+	defer gate.Close()
+	ctx, stop := stopOnSignal(ctx, s)
+	defer stop()
+	return hookcmd.Run(ctx, gate, s.Stdin, s.Stdout)
+}
+
+type debugProxyCmd struct {
+	debuggerFlags
+	Server  string   `required:"" placeholder:"NAME" help:"Name of the server: its tools are mcp__NAME__tool."`
+	Command []string `arg:"" name:"command" help:"The server's command, behind --."`
+}
+
+// Run passes messages until the end of stdin.
+func (c *debugProxyCmd) Run(ctx context.Context, s *System) error {
+	gate, err := c.connect(s, debug.ClientProxy)
+	if err != nil {
+		return err
+	}
+	defer gate.Close()
+	ctx, stop := stopOnSignal(ctx, s)
+	defer stop()
+	return proxy.Run(ctx, proxy.Options{
+		Gate: gate, Name: c.Server, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr,
+		Command: proc.Command{Path: c.Command[0], Args: c.Command[1:], Env: s.Environ},
+		PID:     os.Getpid(), Started: float64(s.Now().UnixMicro()) / 1e6,
+	})
+}

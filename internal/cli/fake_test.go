@@ -1,0 +1,54 @@
+package cli
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// fakeSystem is a process without a terminal, without an environment, in a fresh directory, run by an ordinary user.
+func fakeSystem(t *testing.T, args ...string) (s *System, stdout, stderr *bytes.Buffer) {
+	t.Helper()
+	dir := t.TempDir()
+	stdout, stderr = new(bytes.Buffer), new(bytes.Buffer)
+	return &System{
+		Args:       append([]string{"/usr/bin/claudeless"}, args...),
+		Stdin:      strings.NewReader(""),
+		Stdout:     stdout,
+		Stderr:     stderr,
+		Getwd:      func() (string, error) { return dir, nil },
+		Executable: func() (string, error) { return "/usr/bin/claudeless", nil },
+		Now:        func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) },
+		NewID:      func() string { return "00000000-0000-4000-8000-000000000001" },
+		UID:        1000,
+		Notify:     func(chan<- os.Signal, ...os.Signal) func() { return func() {} },
+	}, stdout, stderr
+}
+
+// untouchable is a stdin that must not be read.
+type untouchable struct{ t *testing.T }
+
+func (u untouchable) Read([]byte) (int, error) {
+	u.t.Error("stdin was read")
+	return 0, io.EOF
+}
+
+// mustParse reads a command line that has no faults.
+func mustParse(t *testing.T, args ...string) *Flags {
+	t.Helper()
+	s, _, stderr := fakeSystem(t, args...)
+	f, err := parseFlags(s, args)
+	if err == nil {
+		err = checkFlags(s, f)
+	}
+	if err != nil {
+		t.Fatalf("%q: %v", args, err)
+	}
+	if stderr.Len() > 0 {
+		t.Errorf("%q: stderr %q", args, stderr)
+	}
+	return f
+}

@@ -1,0 +1,167 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/claudeless/claudeless/fixtures"
+	"github.com/claudeless/claudeless/fixtures/clone"
+	"github.com/claudeless/claudeless/fixtures/wire"
+	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/internal/serve"
+)
+
+// FixtureCmd serves MCP servers that are TOML files, and makes such files.
+type FixtureCmd struct {
+	Serve fixtureServeCmd `cmd:"" help:"Serve a fixture, over stdio or HTTP."`
+	Check fixtureCheckCmd `cmd:"" help:"Report everything wrong with fixtures."`
+	Clone fixtureCloneCmd `cmd:"" help:"Write a fixture that serves what a live server serves."`
+	List  fixtureListCmd  `cmd:"" help:"List the fixtures that can be served by name."`
+}
+
+type fixtureServeCmd struct {
+	Fixture  string   `arg:"" help:"File, or name of a fixture of the library."`
+	HTTP     *string  `name:"http" placeholder:"ADDR" help:"Serve streamable HTTP on this address instead of stdio; 127.0.0.1:0 takes any port."`
+	PortFile string   `placeholder:"FILE" help:"Write the port of --http there."`
+	Enable   []string `placeholder:"GLOB" sep:"none" help:"Switch on tools that the file has off (name or alias)."`
+	Disable  []string `placeholder:"GLOB" sep:"none" help:"Switch tools off (name or alias)."`
+	Timeout  int      `placeholder:"MS" help:"Limit of calls of tools without a limit of their own."`
+	Watch    bool     `help:"Load the file again when it changes."`
+	Verbose  bool     `help:"Say on stderr what is served."`
+}
+
+// Run serves until the end of stdin or a signal.
+func (c *fixtureServeCmd) Run(ctx context.Context, s *System) error {
+	fx, err := fixtures.Open(c.Fixture)
+	if err != nil {
+		return fmt.Errorf("loading a fixture: %w", err)
+	}
+	srv, err := fixtures.NewServer(fx, fixtures.ServerOptions{
+		Now: s.Now, NewID: s.NewID, Environ: s.Environ, Stderr: s.Stderr,
+		Timeout: time.Duration(c.Timeout) * time.Millisecond, Enable: c.Enable, Disable: c.Disable,
+	})
+	if err != nil {
+		return err
+	}
+	ctx, stop := stopOnSignal(ctx, s)
+	defer stop()
+	if c.Watch {
+		watched := make(chan struct{})
+		go func() { defer close(watched); srv.Watch(ctx, 0, s.Stderr) }() // ends with ctx
+		defer func() { stop(); <-watched }()
+	}
+	err = c.serve(ctx, s, srv)
+	if crash := new(wire.CrashError); errors.As(err, &crash) {
+		err = &exitError{code: crash.Status}
+	}
+	return errors.Join(err, srv.Close())
+}
+
+func (c *fixtureServeCmd) serve(ctx context.Context, s *System, srv *fixtures.Server) error {
+	enabled, all := srv.Enabled()
+	say := func(where string) {
+		if c.Verbose {
+			fmt.Fprintf(s.Stderr, "serving %d of %d tools on %s\n", enabled, all, where)
+		}
+	}
+	if c.HTTP == nil {
+		say("stdio")
+		return srv.ServeStdio(ctx, s.Stdin, s.Stdout)
+	}
+	return srv.ServeHTTP(ctx, serve.Options{
+		Addr: *c.HTTP, PortFile: c.PortFile,
+		Listening: func(a net.Addr) {
+			fmt.Fprintf(s.Stdout, "http://%s/mcp\n", a)
+			say("http://" + a.String() + "/mcp")
+		},
+	})
+}
+
+// stopOnSignal ends the context at a signal that asks the process to end.
+func stopOnSignal(ctx context.Context, s *System) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 1)
+	notify := s.Notify
+	if notify == nil {
+		notify = func(c chan<- os.Signal, which ...os.Signal) func() {
+			signal.Notify(c, which...)
+			return func() { signal.Stop(c) }
+		}
+	}
+	release := notify(signals, syscall.SIGTERM, os.Interrupt, syscall.SIGHUP)
+	go func() { // ends with ctx
+		select {
+		case <-signals:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { release(); cancel() }
+}
+
+type fixtureCheckCmd struct {
+	Files []string `arg:"" name:"file" help:"Fixtures to check."`
+}
+
+// Run reports on all files; any error in one of them fails.
+func (c *fixtureCheckCmd) Run(s *System) error {
+	var all diag.List
+	for _, name := range c.Files {
+		all = append(all, fixtures.Check(name)...)
+	}
+	if all.Err() != nil {
+		return all
+	}
+	diag.Render(s.Stderr, all) // warnings
+	return nil
+}
+
+type fixtureListCmd struct{}
+
+// Run prints one line for each fixture of the library.
+func (c *fixtureListCmd) Run(s *System) error {
+	entries, err := fixtures.Library()
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		fmt.Fprintf(s.Stdout, "%-12s %2d tools  %s\n", e.Name, e.Tools, e.Description)
+	}
+	return nil
+}
+
+type fixtureCloneCmd struct {
+	Out     string            `arg:"" help:"File to write."`
+	Command []string          `arg:"" optional:"" passthrough:"" help:"After --: command that starts the server."`
+	URL     string            `name:"url" help:"Streamable HTTP endpoint of the server."`
+	Header  map[string]string `help:"Header of all requests to --url."`
+	Call    []string          `placeholder:"NAME=JSON" sep:"none" help:"Record the answer to this call as well."`
+}
+
+// Run asks the server and writes the file.
+func (c *fixtureCloneCmd) Run(ctx context.Context, s *System) error {
+	command := c.Command
+	if len(command) > 0 && command[0] == "--" {
+		command = command[1:]
+	}
+	src, err := clone.Clone(ctx, clone.Options{Command: command, URL: c.URL, Headers: c.Header, Calls: c.Call, Environ: s.Environ, Stderr: s.Stderr})
+	if err != nil {
+		return err
+	}
+	return writeFixture(c.Out, src, s.Stdout)
+}
+
+func writeFixture(name string, src []byte, stdout io.Writer) error {
+	if name == "-" {
+		_, err := stdout.Write(src)
+		return err
+	}
+	return os.WriteFile(name, src, 0o644)
+}

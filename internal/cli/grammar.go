@@ -1,0 +1,81 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/alecthomas/kong"
+)
+
+// runner is a command: it gets the words after the command's name.
+type runner func(ctx context.Context, s *System, words []string) error
+
+type commandEntry struct {
+	name, usage, help string
+	inClaude          bool // the real CLI has it too
+	run               runner
+}
+
+// commandTable is the table of contents: every first word that is a command.
+func commandTable() []commandEntry {
+	return []commandEntry{
+		{name: "check", usage: "check FILE…", help: "Validate scenarios, fixtures and MCP configurations", run: kongCommand[checkCmd]("check")},
+		{name: "fixture", usage: "fixture serve|check|clone|list", help: "Serve an MCP server that is a TOML file", run: kongCommand[FixtureCmd]("fixture")},
+		{name: "debug", usage: "debug [serve|hook|proxy]", help: "Stop, look at and change tool calls", run: kongCommand[debugCmd]("debug")},
+		{name: "mcp", usage: "mcp add|get|list|remove|call|…", help: "Configure and look at MCP servers", inClaude: true, run: runMCP},
+	}
+}
+
+// realCommands are the words that the real CLI takes for a command and that have no counterpart here.
+func realCommands() []string {
+	return []string{
+		"agents", "attach", "auth", "auto-mode", "doctor", "gateway", "import", "install", "logs", "plugin", "plugins",
+		"purge", "respawn", "rm", "setup-token", "stop", "kill", "ultrareview", "update", "upgrade",
+	}
+}
+
+// command finds the command that a first word selects; nil means that the word is a prompt or a flag.
+func command(s *System, word string) runner {
+	for _, c := range commandTable() {
+		if c.name == word && (c.inClaude || !s.asClaude() || s.ownChild()) {
+			return c.run
+		}
+	}
+	if s.asClaude() && slices.Contains(realCommands(), word) {
+		return func(context.Context, *System, []string) error {
+			return errors.New(`the command "` + word + `" of claude is not simulated`)
+		}
+	}
+	return nil
+}
+
+// ownChild reports whether a run of ours started this process: ${CLAUDELESS_BIN} of a server configuration may well be
+// called claude.
+func (s *System) ownChild() bool { return s.Getenv("CLAUDELESS_BIN") != "" }
+
+// kongCommand runs the Run method of a kong struct. The methods may take a context.Context and a *System.
+func kongCommand[C any](name string) runner {
+	return func(ctx context.Context, s *System, words []string) error {
+		var c C
+		exited := false
+		parser, err := kong.New(&c,
+			kong.Name(s.name()+" "+name),
+			kong.Writers(s.Stdout, s.Stderr),
+			kong.Exit(func(int) { exited = true }),
+			kong.BindTo(ctx, (*context.Context)(nil)),
+			kong.Bind(s),
+		)
+		if err != nil {
+			return err
+		}
+		parsed, err := parser.Parse(words)
+		switch {
+		case exited: // --help; kong would have ended the process here
+			return nil
+		case err != nil:
+			return hinted(err.Error(), "see "+s.name()+" "+name+" --help")
+		}
+		return parsed.Run()
+	}
+}

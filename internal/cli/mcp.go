@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"slices"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/internal/mcpcmd"
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// runMCP is the command mcp.
+func runMCP(ctx context.Context, s *System, words []string) error {
+	ctx, signals := watchSignals(ctx, s)
+	defer signals.stop()
+	r := &run{sys: s, f: &Flags{}, scenario: &scenarios.Scenario{}}
+	for _, step := range []func() error{r.locate, r.loadSettings} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	err := mcpcmd.Run(ctx, mcpcmd.Options{
+		Name: s.name(), Store: r.store(), Own: !s.asClaude(), Approved: r.approved, DisabledProject: r.settings.DisabledMCPJSONServers,
+		Client: mcp.Options{
+			ClientVersion: r.version(), Environ: r.environ(), CWD: r.cwd, SessionID: s.NewID(),
+			ConnectTimeout: r.millis("MCP_TIMEOUT", 0), ToolTimeout: r.millis("MCP_TOOL_TIMEOUT", 0),
+		},
+		Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Progress: s.progress(),
+	}, words)
+	var verbatim *mcpcmd.Error
+	var usage *mcpcmd.UsageError
+	switch {
+	case ctx.Err() != nil:
+		return orSignal(ctx, ctx.Err())
+	case errors.As(err, &verbatim) && verbatim.Text == "":
+		return &exitError{code: exitFailed}
+	case errors.As(err, &verbatim):
+		return claudeErrorf("%s", verbatim.Text)
+	case errors.As(err, &usage):
+		return hinted(usage.Text, usage.Hint)
+	}
+	return err
+}
+
+// progress is where a passing line about what is being waited for may be shown; nil = nowhere.
+func (s *System) progress() io.Writer {
+	if s.StderrIsTTY {
+		return s.Stderr
+	}
+	return nil
+}
+
+// store is where the command mcp keeps servers: beside the settings if a variable says where those are, else where the
+// real CLI has them (spec: cli-observed 6).
+func (r *run) store() mcpcmd.Store {
+	const file = ".claude.json"
+	home := r.sys.Getenv("HOME")
+	store := mcpcmd.Store{CWD: r.cwd}
+	switch {
+	case r.dir != "" && r.dir != filepath.Join(home, ".claudeless"):
+		store.File = filepath.Join(r.dir, file)
+	case home != "":
+		store.File = filepath.Join(home, file)
+	}
+	return store
+}
+
+// approved tells whether the settings approve a server of .mcp.json.
+func (r *run) approved(server string) bool {
+	return r.settings.EnableAllProjectMCPServers || slices.Contains(r.settings.EnabledMCPJSONServers, server)
+}
+
+// scopes are the servers of user and local scope that a run starts.
+func (r *run) scopes() []mcp.Scope {
+	if r.f.StrictMCPConfig || r.f.Bare {
+		return nil
+	}
+	all, err := r.store().Scopes()
+	if err != nil {
+		r.warn("MCP servers of user and local scope are left out: " + err.Error())
+	}
+	if r.f.Has("setting-sources") {
+		all = slices.DeleteFunc(all, func(s mcp.Scope) bool { return !slices.Contains(r.f.SettingSources, s.Source) })
+	}
+	return all
+}
+
+// serverTools are the tools of the servers and those for their resources, which --tools does not take away.
+func (r *run) serverTools() executor.Composite {
+	if r.manager == nil {
+		return nil
+	}
+	return executor.Composite{
+		executor.Hide(r.hidden)(executor.MCP{Manager: r.manager}),
+		executor.Hide(func(t protocol.Tool) bool { return slices.Contains(r.f.DisallowedTools, t.Name) })(executor.Resources{Manager: r.manager, SaveBlob: r.saveBlob}),
+	}
+}
+
+// serverTool finds one of serverTools by its canonical name.
+func (r *run) serverTool(name string) (protocol.Tool, bool) {
+	if r.manager == nil {
+		return protocol.Tool{}, false
+	}
+	if t, err := r.manager.Resolve(name); err == nil && t.Name == name {
+		return t, !r.hidden(t)
+	}
+	for _, t := range executor.ResourceTools() {
+		if t.Name == name && r.manager.HasResources() {
+			return t, !slices.Contains(r.f.DisallowedTools, name)
+		}
+	}
+	return protocol.Tool{}, false
+}
+
+// search is the tool ToolSearch over the tools of a session.
+func (r *run) search(all executor.Executor) executor.Executor {
+	return executor.Hide(func(t protocol.Tool) bool { return !r.exists(t.Name) })(executor.ToolSearch{
+		Catalogue: all.Tools,
+		Deferred: func(t protocol.Tool) bool {
+			loaded := slices.ContainsFunc(r.servers.Servers, func(s mcp.ServerConfig) bool { return s.AlwaysLoad && s.Name == t.Server })
+			return executor.DeferredByDefault(t) && !loaded
+		},
+	})
+}

@@ -1,0 +1,280 @@
+package cli
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/claudeless/claudeless/internal/argv"
+)
+
+// option is one line of the claude grammar. A nil Set marks a flag that is accepted and has no field of its own.
+type option struct {
+	argv.Option
+	help string // "" = not in --help
+	env  string // the variable that stands in for one of our own flags
+}
+
+// opt is a flag that --help shows, hidden one that only clients know, own one that the real CLI does not have.
+func opt(flags, help string, set func(string) error) option {
+	return option{Option: argv.Option{Flags: flags, Set: set}, help: help}
+}
+
+func choice(flags, help string, set func(string) error, choices ...string) option {
+	return option{Option: argv.Option{Flags: flags, Set: set, Choices: choices}, help: help}
+}
+
+func hidden(flags string, set func(string) error) option {
+	return option{Option: argv.Option{Flags: flags, Set: set, Hidden: true}}
+}
+
+func own(flags, env, help string, set func(string) error) option {
+	return option{Option: argv.Option{Flags: flags, Set: set}, help: help, env: env}
+}
+
+// errVersion leaves the parser when -v is met: nothing after it matters.
+var errVersion = argv.ErrStop
+
+// claudeOptions is the real CLI's grammar, bound to f.
+func claudeOptions(f *Flags) []option {
+	return slices.Concat(outputOptions(f), sessionOptions(f), modelOptions(f), toolOptions(f), surroundingOptions(f), remoteOptions(), hostOptions(f))
+}
+
+func outputOptions(f *Flags) []option {
+	return []option{
+		opt("-v, --version", "Print the version and exit", func(string) error { return errVersion }),
+		opt("-p, --print", "Answer once and exit instead of opening a session", on(&f.Print)),
+		choice("--output-format <format>", "What print mode writes", text(&f.OutputFormat), "text", "json", "stream-json"),
+		choice("--input-format <format>", "What print mode reads", text(&f.InputFormat), "text", "stream-json"),
+		opt("--verbose", "Show every event of a turn, not only its end", on(&f.Verbose)),
+		opt("--include-partial-messages", "Add the pieces of messages as they arrive (stream-json)", on(&f.IncludePartialMessages)),
+		opt("--include-hook-events", "Add the start and the end of every hook (stream-json)", on(&f.IncludeHookEvents)),
+		opt("--replay-user-messages", "Repeat the messages of stdin on stdout (stream-json both ways)", on(&f.ReplayUserMessages)),
+		opt("--forward-subagent-text", "Add the texts of sub-agents (stream-json)", on(&f.ForwardSubagentText)),
+		opt("--json-schema <schema>", "JSON Schema that the answer must match", text(&f.JSONSchema)),
+		opt("-d, --debug [filter]", "Debug mode, for the named categories if any", on(&f.Debug)),
+		opt("--debug-file <path>", "File that debug output goes to", text(&f.DebugFile)),
+		hidden("-d2e, --debug-to-stderr", on(&f.DebugToStderr)),
+		opt("--ax-screen-reader", "Output for screen readers", nil),
+		opt("--brief", "Shorter answers", nil),
+		opt("--prompt-suggestions", "Suggest the next prompt", nil),
+	}
+}
+
+func sessionOptions(f *Flags) []option {
+	return []option{
+		opt("-c, --continue", "Go on with the latest session of this directory", on(&f.Continue)),
+		opt("-r, --resume [value]", "Go on with a session: its id, title or file", text(&f.Resume)),
+		opt("--fork-session", "Give the resumed session a new id", on(&f.ForkSession)),
+		opt("--session-id <uuid>", "Id of the session", text(&f.SessionID)),
+		opt("--no-session-persistence", "Do not write the session to disk", on(&f.NoSessionPersistence)),
+		opt("-n, --name <name>", "Title of the session", text(&f.SessionName)),
+		opt("--from-pr [value]", "Go on with the session of a pull request", nil),
+		hidden("--resume-session-at <message-id>", text(&f.ResumeSessionAt)),
+		hidden("--resume-drops-turn <prompt-id>", text(&f.ResumeDropsTurn)),
+		hidden("--session-mirror", on(&f.SessionMirror)),
+		hidden("--init", nil),
+	}
+}
+
+func modelOptions(f *Flags) []option {
+	return []option{
+		opt("--model <model>", "Model: an alias such as sonnet, or a full name", text(&f.Model)),
+		opt("--fallback-model <model>", "Model to use when the other is overloaded", text(&f.FallbackModel)),
+		opt("--effort <level>", "Effort: low, medium, high, xhigh or max", text(&f.Effort)),
+		opt("--betas <betas...>", "Beta headers for the requests", split(&f.Betas)),
+		hidden("--max-turns <turns>", whole(&f.MaxTurns)),
+		opt("--max-budget-usd <amount>", "Most that the run may cost, in dollars", budget(&f.MaxBudgetUSD)),
+		hidden("--max-thinking-tokens <tokens>", whole(&f.MaxThinkingTokens)),
+		hidden("--task-budget <tokens>", whole(&f.TaskBudget)),
+		{Option: argv.Option{Flags: "--thinking <mode>", Hidden: true, Choices: []string{"enabled", "adaptive", "disabled"}, Set: text(&f.Thinking)}},
+		hidden("--thinking-display <display>", text(&f.ThinkingDisplay)),
+		opt("--system-prompt <prompt>", "System prompt in place of the default one", text(&f.SystemPrompt)),
+		hidden("--system-prompt-file <file>", text(&f.SystemPromptFile)),
+		opt("--append-system-prompt <prompt>", "Text to add to the system prompt", text(&f.AppendSystemPrompt)),
+		hidden("--append-system-prompt-file <file>", text(&f.AppendPromptFile)),
+		opt("--system-prompt-snapshot <file>", "File with a recorded system prompt", nil),
+		opt("--exclude-dynamic-system-prompt-sections", "Leave machine-specific parts out of the system prompt", nil),
+		opt("--autocompact <tokens>", "When to compact the conversation", nil),
+	}
+}
+
+func toolOptions(f *Flags) []option {
+	return []option{
+		opt("--allowedTools, --allowed-tools <tools...>", `Tools to allow, e.g. "Bash(git:*) Edit"`, split(&f.AllowedTools)),
+		opt("--disallowedTools, --disallowed-tools <tools...>", "Tools to deny", split(&f.DisallowedTools)),
+		opt("--tools <tools...>", `Built-in tools there are: names, "default" or ""`, split(&f.Tools)),
+		opt("--permission-mode <mode>", "One of "+strings.Join(permissionModes(), ", "), permissionMode(&f.PermissionMode)),
+		opt("--permission-prompts <mode>", "Who answers permission questions: host or none", text(&f.PermissionPrompts)),
+		hidden("--permission-prompt-tool <tool>", text(&f.PermissionPromptTool)),
+		opt("--dangerously-skip-permissions", "Allow every tool call", on(&f.DangerouslySkipPermissions)),
+		opt("--allow-dangerously-skip-permissions", "Let the session switch to allowing every tool call", on(&f.AllowDangerouslySkipPermissions)),
+	}
+}
+
+func surroundingOptions(f *Flags) []option {
+	return []option{
+		opt("--mcp-config <configs...>", "MCP servers: JSON files or JSON texts", list(&f.MCPConfig)),
+		opt("--strict-mcp-config", "Use only the servers of --mcp-config", on(&f.StrictMCPConfig)),
+		opt("--add-dir <directories...>", "More directories that tools may use", list(&f.AddDirs)),
+		opt("--settings <file-or-json>", "More settings: a JSON file or a JSON text", last(&f.Settings)),
+		opt("--setting-sources <sources>", "Settings to load: user, project, local", sources(&f.SettingSources)),
+		opt("--agent <agent>", "Agent of the session", text(&f.Agent)),
+		opt("--agents <json>", "Agents as a JSON object", text(&f.Agents)),
+		opt("--plugin-dir <path>", "Directory of a plugin; may be repeated", list(&f.PluginDirs)),
+		opt("--plugin-url <url>", "Address of a plugin", nil),
+		opt("--disable-slash-commands", "No slash commands", on(&f.DisableSlashCommands)),
+		opt("--bare", "Only the essential tools, nothing loaded from disk", on(&f.Bare)),
+		opt("--safe-mode", "Load no customisations", on(&f.SafeMode)),
+		opt("--restricted", "Restricted session", on(&f.Restricted)),
+		opt("--file <specs...>", "Files to fetch at the start: id:path", nil),
+		opt("--ide", "Connect to the editor", nil),
+		opt("--chrome", "Connect to the browser", nil),
+		opt("--no-chrome", "Do not connect to the browser", nil),
+		opt("-w, --worktree [name]", "Work in a git worktree of its own", nil),
+		opt("--tmux [style]", "Open a tmux session for the worktree", nil),
+	}
+}
+
+// remoteOptions belong to features that live outside the process.
+func remoteOptions() []option {
+	return []option{
+		opt("--bg, --background", "Run in the background", nil),
+		opt("--cloud [description]", "Run in the cloud", nil),
+		opt("--desktop", "Open in the desktop application", nil),
+		opt("--environment <id>", "Environment of a cloud session", nil),
+		opt("--remote-control [name]", "Let the session be controlled from elsewhere", nil),
+		opt("--remote-control-session-name-prefix <prefix>", "Prefix of the names of such sessions", nil),
+		opt("--teleport [session]", "Take over a cloud session", nil),
+	}
+}
+
+// hostOptions are sent by SDK hosts and named in no help text.
+func hostOptions(f *Flags) []option {
+	return []option{
+		hidden("--await-initialize", on(&f.AwaitInitialize)),
+		hidden("--await-claim", on(&f.AwaitClaim)),
+		hidden("--initialize-fields <fields>", text(&f.InitializeFields)),
+		hidden("--managed-settings <json>", text(&f.ManagedSettings)),
+		hidden("--managed-settings-in-initialize", on(&f.ManagedSettingsInInitialize)),
+		hidden("--plugin-dir-no-mcp <path>", list(&f.PluginDirsNoMCP)),
+		hidden("--channels <servers...>", nil),
+		hidden("--project-config-root <path>", text(&f.ProjectConfigRoot)),
+	}
+}
+
+// ownOptions are ours. Each has a variable for callers that cannot change the command line.
+func ownOptions(f *Flags) []option {
+	return []option{
+		own("--scenario <file>", "CLAUDELESS_SCENARIO", "Scenario that plays the model: a file or a name of the library", text(&f.Scenario)),
+		own("--failure <mode>", "CLAUDELESS_FAILURE", "Fail every request in this way, e.g. rate-limit", text(&f.Failure)),
+		own("--capture <file>", "CLAUDELESS_CAPTURE", "Write what the run did to this file, one JSON object a line", text(&f.Capture)),
+		own("--expect", "CLAUDELESS_EXPECT", "Exit with 3 when an expectation of the scenario was missed", on(&f.Expect)),
+		own("--mcp-debug", "CLAUDELESS_MCP_DEBUG", "Trace the messages of MCP servers on stderr", on(&f.MCPDebug)),
+		own("--mcp-require", "CLAUDELESS_MCP_REQUIRE", "End the run when an MCP server fails to start", on(&f.MCPRequire)),
+		own("--debugger <url>", "CLAUDELESS_DEBUGGER", "Breakpoint server that every tool call goes through", text(&f.Debugger)),
+		own("--cwd <dir>", "CLAUDELESS_CWD", "Working directory of the run", text(&f.CWD)),
+		own("--claude-version <version>", "CLAUDELESS_CLAUDE_VERSION", "Version of claude to report", text(&f.ClaudeVersion)),
+	}
+}
+
+func on(target *bool) func(string) error {
+	return func(string) error { *target = true; return nil }
+}
+
+func text(target *string) func(string) error {
+	return func(value string) error { *target = value; return nil }
+}
+
+func list(target *[]string) func(string) error {
+	return func(value string) error { *target = append(*target, value); return nil }
+}
+
+func last(target *[]string) func(string) error {
+	return func(value string) error { *target = []string{value}; return nil }
+}
+
+func split(target *[]string) func(string) error {
+	return func(value string) error { *target = append(*target, splitTools(value)...); return nil }
+}
+
+// splitTools cuts a list at commas and blanks that are not inside parentheses: "Bash(git log:*),Edit Read".
+func splitTools(value string) []string {
+	depth := 0
+	return strings.FieldsFunc(value, func(r rune) bool {
+		switch r {
+		case '(':
+			depth++
+		case ')':
+			depth = max(depth-1, 0)
+		}
+		return depth == 0 && (r == ',' || unicode.IsSpace(r))
+	})
+}
+
+func whole(target *int) func(string) error {
+	return func(value string) error {
+		n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		if err != nil || n != n || n < -1e15 || n > 1e15 {
+			return errors.New("must be a number")
+		}
+		*target = int(n)
+		return nil
+	}
+}
+
+func budget(target *float64) func(string) error {
+	return func(value string) error {
+		n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		if err != nil || !(n > 0) {
+			return errors.New("--max-budget-usd must be a number greater than 0")
+		}
+		*target = n
+		return nil
+	}
+}
+
+func permissionModes() []string {
+	return []string{"acceptEdits", "auto", "bypassPermissions", "manual", "dontAsk", "plan"}
+}
+
+// permissionMode takes the modes as the real CLI writes them and as older scenarios do: bypass-permissions.
+func permissionMode(target *string) func(string) error {
+	return func(value string) error {
+		mode := camelCase(value)
+		switch {
+		case mode == "manual" || mode == "default":
+			*target = "default"
+		case slices.Contains(permissionModes(), mode):
+			*target = mode
+		default:
+			return errors.New("Allowed choices are " + strings.Join(permissionModes(), ", ") + ".")
+		}
+		return nil
+	}
+}
+
+func camelCase(kebab string) string {
+	words := strings.Split(kebab, "-")
+	for i, word := range words[1:] {
+		if word != "" {
+			words[i+1] = strings.ToUpper(word[:1]) + word[1:]
+		}
+	}
+	return strings.Join(words, "")
+}
+
+// sources only splits; which names are good is checked with the rest, because its error text is of another kind.
+func sources(target *[]string) func(string) error {
+	return func(value string) error {
+		*target = nil
+		for name := range strings.SplitSeq(value, ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				*target = append(*target, name)
+			}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/claudeless/claudeless/internal/output"
+	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/session"
+)
+
+// runPrint is the claude face: one prompt in, its events out in the chosen
+// format, the exit code from the last result.
+func runPrint(ctx context.Context, s *System, f *Flags) error {
+	ctx, signals := watchSignals(ctx, s)
+	defer signals.stop()
+	r, err := assemble(s, f)
+	if err != nil {
+		return r.refuse(err)
+	}
+	prompt, err := readPrompt(ctx, s, f)
+	if err != nil {
+		return err
+	}
+	defer func() { r.close(context.WithoutCancel(ctx)) }()
+	if err := r.start(ctx); err != nil {
+		return orSignal(ctx, err)
+	}
+	turnCtx, interrupt := context.WithCancel(ctx)
+	defer interrupt()
+	signals.interrupt.Store(&interrupt)
+	err = r.encoder()(s.Stdout, r.watch(ctx, r.settled(turnCtx, protocol.UserMessage{Content: protocol.Content{Text: prompt}})))
+	return r.outcome(ctx, turnCtx, err)
+}
+
+// watch lets everything that only looks on see the events on their way out:
+// the journal, the scenario's state and expectations, warnings for stderr. It
+// cuts the stream when a signal has ended the run.
+func (r *run) watch(ctx context.Context, events output.Events) output.Events {
+	return func(yield func(protocol.Event, error) bool) {
+		for ev, err := range events {
+			if ctx.Err() != nil {
+				yield(nil, context.Cause(ctx))
+				return
+			}
+			if err == nil {
+				r.see(ev)
+			}
+			if !yield(ev, err) {
+				return
+			}
+		}
+	}
+}
+
+func (r *run) see(ev protocol.Event) {
+	switch ev := ev.(type) {
+	case *protocol.Warning:
+		r.warn(ev.Text)
+	case *protocol.Prompted:
+		r.engine.ObservePrompt(ev.Content.Plain())
+	case *protocol.ToolRan:
+		r.engine.ObserveCall(ev.Use.Name, ev.Use.Input)
+	case *protocol.Init:
+		r.shown.Store(ev)
+	case *protocol.Result:
+		r.last.Store(ev)
+		r.keepScenario()
+	}
+	if r.checkpoints != nil {
+		r.checkpoints.See(ev)
+	}
+	if r.journal != nil {
+		r.journal.Event(ev)
+	}
+}
+
+// keepScenario saves counts and turn sequences for the session's next process,
+// before the result is on stdout.
+func (r *run) keepScenario() {
+	state, err := r.engine.State()
+	if err == nil {
+		err = r.session.SetScenarioState(state)
+	}
+	if err != nil {
+		r.warn("the state of the scenario is not saved: " + err.Error())
+	}
+}
+
+func (r *run) encoder() output.Encoder {
+	switch {
+	case r.f.OutputFormat == "stream-json":
+		return output.StreamJSON
+	case r.f.OutputFormat == "json" && r.f.Verbose:
+		return output.JSONVerbose
+	case r.f.OutputFormat == "json":
+		return output.JSON
+	default:
+		return output.Text(output.Limits{MaxTurns: r.f.MaxTurns, MaxBudgetUSD: r.f.MaxBudgetUSD})
+	}
+}
+
+// outcome turns the end of a run into an exit code: a closed stdout and an
+// interrupt are normal ends, else the last result decides (spec: cli-observed
+// 2 and 10).
+func (r *run) outcome(ctx, turnCtx context.Context, err error) error {
+	crash, crashed := errors.AsType[*simulator.Crash](err)
+	switch {
+	case crashed:
+		return r.crash(crash)
+	case errors.Is(err, syscall.EPIPE), errors.Is(err, io.ErrClosedPipe):
+		return nil
+	case err != nil:
+		return orSignal(ctx, err)
+	case turnCtx.Err() != nil:
+		return nil
+	}
+	unmet := r.engine.Unmet()
+	for _, line := range unmet {
+		fmt.Fprintln(r.sys.Stderr, line)
+	}
+	switch {
+	case len(unmet) > 0 && r.f.Expect:
+		return &exitError{code: exitExpect}
+	case failed(r.last.Load()):
+		return &exitError{code: exitFailed}
+	default:
+		return nil
+	}
+}
+
+func failed(last *protocol.Result) bool { return last != nil && last.IsError }
+
+// crash ends the process as the scenario asks. A signal is sent to ourselves.
+func (r *run) crash(c *simulator.Crash) error {
+	if c.Signal == "" {
+		return &exitError{code: c.ExitCode}
+	}
+	sig, ok := signalByName(c.Signal)
+	if !ok {
+		return fmt.Errorf("the scenario crashes with an unknown signal %q", c.Signal)
+	}
+	r.close(context.Background())
+	if err := r.sys.Kill(sig); err != nil {
+		return err
+	}
+	return &exitError{code: 128 + int(sig)}
+}
+
+func signalByName(name string) (syscall.Signal, bool) {
+	known := map[string]syscall.Signal{
+		"SIGABRT": syscall.SIGABRT, "SIGHUP": syscall.SIGHUP, "SIGINT": syscall.SIGINT, "SIGKILL": syscall.SIGKILL,
+		"SIGSEGV": syscall.SIGSEGV, "SIGTERM": syscall.SIGTERM, "SIGBUS": syscall.SIGBUS, "SIGPIPE": syscall.SIGPIPE,
+	}
+	sig, ok := known[name]
+	return sig, ok
+}
+
+// refuse ends a run that could not be assembled. A session that cannot be
+// resumed has, in the JSON formats, a result without a run beside its text on
+// stderr (spec: cli-observed 8).
+func (r *run) refuse(err error) error {
+	var id string
+	if missing, ok := errors.AsType[*session.NotFoundError](err); ok {
+		id = missing.ID
+	} else if cut, ok := errors.AsType[*session.RefusedError](err); ok {
+		id = cut.SessionID
+	} else {
+		return err
+	}
+	result := &protocol.Result{
+		Type: "result", Subtype: "error_during_execution", IsError: true, SessionID: id, UUID: r.clock.NewID(),
+		Usage: simulator.NoUsage(), ModelUsage: map[string]protocol.ModelUsage{}, PermissionDenials: []protocol.PermissionDenial{},
+		Errors: []string{err.Error()},
+	}
+	if r.f.OutputFormat != "text" {
+		events := func(yield func(protocol.Event, error) bool) { yield(result, nil) }
+		if err := r.encoder()(r.sys.Stdout, events); err != nil {
+			return err
+		}
+	}
+	return claudeErrorf("%s", err.Error())
+}
+
+// signals turns signals into the ends of a run: SIGINT interrupts the turn if
+// there is one, everything else ends the run with its own exit code.
+type signals struct {
+	interrupt atomic.Pointer[context.CancelFunc]
+	stop      func()
+}
+
+// watchSignals relays signals until stop is called. The goroutine ends with it.
+func watchSignals(ctx context.Context, s *System) (context.Context, *signals) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	w := &signals{}
+	if s.Notify == nil {
+		w.stop = func() { cancel(nil) }
+		return ctx, w
+	}
+	arrived := make(chan os.Signal, 4)
+	done := make(chan struct{})
+	unsubscribe := s.Notify(arrived, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	go func() { // ends when done is closed
+		for {
+			select {
+			case <-done:
+				return
+			case sig := <-arrived:
+				interrupt := w.interrupt.Swap(nil)
+				if sig == syscall.SIGINT && interrupt != nil {
+					(*interrupt)()
+					continue
+				}
+				cancel(&signalError{signal: sig})
+			}
+		}
+	}()
+	w.stop = func() { unsubscribe(); close(done); cancel(nil) }
+	return ctx, w
+}
+
+// orSignal prefers the signal that ended ctx to the error it led to.
+func orSignal(ctx context.Context, err error) error {
+	if sig, ok := errors.AsType[*signalError](context.Cause(ctx)); ok {
+		return sig
+	}
+	return err
+}

@@ -1,0 +1,415 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/claudeless/claudeless/internal/checkpoint"
+	"github.com/claudeless/claudeless/internal/control"
+	"github.com/claudeless/claudeless/internal/output"
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/slash"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+// errInterrupted ends a run whose turn was interrupted by SIGINT.
+var errInterrupted = errors.New("interrupted")
+
+// runStream is the claude face for SDK hosts: prompts and requests come as
+// frames on stdin until it ends.
+func runStream(ctx context.Context, s *System, f *Flags) error {
+	ctx, signals := watchSignals(ctx, s)
+	defer signals.stop()
+	r, err := assemble(s, f)
+	if err != nil {
+		return r.refuse(err)
+	}
+	defer func() { r.close(context.WithoutCancel(ctx)) }()
+	h := &host{run: r, signals: signals, started: make(chan struct{})}
+	h.measure()
+	if err := h.launch(ctx); err != nil {
+		return err
+	}
+	err = r.peer.Serve(ctx, h.session())
+	<-h.started
+	h.writeTitles()
+	if bad, ok := errors.AsType[*control.InputError](err); ok {
+		return claudeErrorf("%s", bad.Text)
+	}
+	if errors.Is(err, errInterrupted) {
+		return nil
+	}
+	return r.outcome(ctx, ctx, err)
+}
+
+// openPeer prepares the connection to the host; nothing is read yet.
+func (r *run) openPeer() error {
+	if r.f.InputFormat != "stream-json" {
+		return nil
+	}
+	o := control.Options{
+		In: r.sys.Stdin, Out: r.sys.Stdout, NewID: r.clock.NewID, SessionID: r.sessionID,
+		Timestamp:       func() string { return r.clock.Now().UTC().Format("2006-01-02T15:04:05.000Z") },
+		AwaitInitialize: r.f.AwaitInitialize, Replay: r.f.ReplayUserMessages,
+	}
+	switch {
+	case on1(r.sys.Getenv("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS")):
+		o.States = control.StatesOn
+	case on1(r.sys.Getenv("CLAUDE_CODE_SDK_READS_SESSION_STATE")):
+		o.States = control.StatesHostOnly
+	}
+	r.firstID = r.session.ID()
+	r.peer = control.New(o)
+	if on1(r.sys.Getenv("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING")) {
+		r.checkpoints = &checkpoint.History{}
+	}
+	// Servers inside the host can be reached only after it has introduced itself.
+	r.hosted = nil
+	others := r.servers.Servers[:0:0]
+	for _, server := range r.servers.Servers {
+		if server.Type == "sdk" {
+			r.hosted = append(r.hosted, server)
+			continue
+		}
+		others = append(others, server)
+	}
+	r.servers.Servers = others
+	return nil
+}
+
+// sessionID is the id of the session as the host knows it.
+func (r *run) sessionID() string {
+	if shown := r.shown.Load(); shown != nil {
+		return shown.SessionID
+	}
+	return r.firstID
+}
+
+// on1 tells whether a variable switches something on.
+func on1(value string) bool { return value != "" && value != "0" && value != "false" }
+
+// asker is who answers permission questions: the host, a tool of an MCP
+// server, or, when nil, nobody.
+func (r *run) asker() permission.Asker {
+	switch name := r.f.PermissionPromptTool; {
+	case name == "":
+		return nil
+	case name != "stdio":
+		return promptTool{run: r, name: name}
+	case r.peer == nil:
+		return nil
+	default:
+		return r.peer
+	}
+}
+
+// promptTool asks a tool of an MCP server (--permission-prompt-tool; spec:
+// cli-contract 6.3).
+type promptTool struct {
+	run  *run
+	name string
+}
+
+func (p promptTool) Ask(ctx context.Context, q protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
+	input, err := protocol.Marshal(struct {
+		ToolName  string          `json:"tool_name"`
+		Input     json.RawMessage `json:"input"`
+		ToolUseID string          `json:"tool_use_id"`
+	}{q.Use.Name, q.Use.Input, q.Use.ID})
+	if err != nil {
+		return protocol.PermissionAnswer{}, err
+	}
+	result, err := p.run.manager.Call(ctx, mcp.CallRequest{Tool: p.name, Input: input})
+	switch {
+	case ctx.Err() != nil:
+		return protocol.PermissionAnswer{}, ctx.Err()
+	case err != nil: // there is no such tool
+		return protocol.PermissionAnswer{Undecided: true}, nil
+	case result.IsError:
+		return protocol.PermissionAnswer{Failure: "Tool permission request failed: Error: " + result.Content.Plain()}, nil
+	}
+	return control.ReadAnswer(json.RawMessage(result.Content.Plain())), nil
+}
+
+// host is a run that is driven over the control protocol.
+type host struct {
+	*run
+	signals *signals
+	started chan struct{} // closed when the servers have been started
+	failure error         // of starting; to be read after started
+
+	mu         sync.Mutex // guards sim, which initialize may replace, and what follows
+	introduced bool       // the host's own servers are connected
+	context    slash.Context
+	titles     []string // given by the host and not yet in the transcript
+}
+
+// launch starts the servers beside the reading of stdin; the first turn waits
+// for them.
+func (h *host) launch(ctx context.Context) error {
+	begun, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := h.manager.Start(begun); err != nil && ctx.Err() == nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	go func() { // ends when the servers have settled, or with ctx
+		defer close(h.started)
+		if h.failure = h.manager.Settle(ctx); h.failure == nil {
+			h.failure = h.strict()
+		}
+	}()
+	return nil
+}
+
+// ready waits for the servers; those of a host that has sent no initialize are
+// connected now.
+func (h *host) ready(ctx context.Context) error {
+	select {
+	case <-h.started:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if h.failure != nil {
+		return h.failure
+	}
+	h.mu.Lock()
+	introduced := h.introduced
+	h.mu.Unlock()
+	if introduced {
+		return nil
+	}
+	return h.introduce(ctx, nil)
+}
+
+// introduce connects the servers that live inside the host: those of
+// --mcp-config and those it names.
+func (h *host) introduce(ctx context.Context, names []string) error {
+	h.mu.Lock()
+	h.introduced = true
+	h.mu.Unlock()
+	servers := slices.Clone(h.hosted)
+	for _, name := range names {
+		servers = append(servers, mcp.ServerConfig{Name: name, Type: "sdk"})
+	}
+	if len(servers) == 0 {
+		return nil
+	}
+	_, err := h.manager.SetServers(ctx, "sdk", unique(servers))
+	return err
+}
+
+// unique keeps the first server of each name.
+func unique(servers []mcp.ServerConfig) []mcp.ServerConfig {
+	var list []mcp.ServerConfig
+	seen := map[string]bool{}
+	for _, s := range servers {
+		if !seen[s.Name] {
+			seen[s.Name] = true
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// turn plays one prompt. SIGINT ends it with its result and the run after it.
+func (h *host) turn(ctx, interrupt context.Context, in protocol.UserMessage) error {
+	turnCtx, cancel := context.WithCancel(interrupt)
+	defer cancel()
+	h.signals.interrupt.Store(&cancel)
+	h.writeTitles()
+	err := output.StreamJSON(h.peer.Events(), h.watch(ctx, h.sim.Turn(turnCtx, in)))
+	h.writeTitles()
+	h.measure()
+	if h.signals.interrupt.Swap(nil) == nil && err == nil {
+		return errInterrupted
+	}
+	return err
+}
+
+func (h *host) background() *control.Background {
+	return &control.Background{
+		Busy: func() bool {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			return h.sim.Busy()
+		},
+		Idle: func(ctx, until context.Context) error {
+			return output.StreamJSON(h.peer.Events(), h.watch(ctx, h.sim.Idle(until)))
+		},
+		Notice:  func() (protocol.UserMessage, bool) { return h.sim.Notice() },
+		Ceiling: h.bgWaitCeiling(),
+	}
+}
+
+// initialize takes the host's settings. Those that turns are built with are
+// heeded only before the first turn.
+func (h *host) initialize(ctx context.Context, in control.Initialize, begun bool) (control.Description, error) {
+	if !begun {
+		if err := h.configure(in); err != nil {
+			return control.Description{}, err
+		}
+	}
+	if len(in.Agents) > 0 && string(in.Agents) != "null" {
+		if err := h.catalog.DefineAgents(in.Agents, "flagSettings"); err != nil {
+			return control.Description{}, err
+		}
+	}
+	if in.ForwardSubagent {
+		h.forwardAgents.Store(true)
+	}
+	for event, matchers := range in.Hooks {
+		h.hooks.Register(event, matchers)
+	}
+	if err := h.introduce(ctx, in.SDKMCPServers); err != nil {
+		return control.Description{}, err
+	}
+	d := h.describe()
+	d.HooksApplied = len(in.Hooks) > 0
+	if len(in.MCPServers) > 0 && string(in.MCPServers) != "null" {
+		if _, err := h.setServers(ctx, in.MCPServers); err != nil {
+			return d, err
+		}
+		d.MCPServersApplied = true
+	}
+	return d, nil
+}
+
+// configure applies what is otherwise given by flags and makes the simulator
+// anew.
+func (h *host) configure(in control.Initialize) error {
+	if in.SystemPrompt == nil && in.AppendSystemPrompt == "" && in.JSONSchema == nil {
+		return nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if in.SystemPrompt != nil {
+		h.f.SystemPrompt = strings.Join(in.SystemPrompt, "\n")
+	}
+	if in.AppendSystemPrompt != "" {
+		h.f.AppendSystemPrompt = in.AppendSystemPrompt
+	}
+	if len(in.JSONSchema) > 0 && string(in.JSONSchema) != "null" {
+		h.f.JSONSchema = string(in.JSONSchema)
+	}
+	model := h.sim.ModelName()
+	if err := h.makeSimulator(); err != nil {
+		return err
+	}
+	h.sim.SetModel(model)
+	return nil
+}
+
+// setServers replaces the servers that came with --mcp-config or later from
+// the host.
+func (h *host) setServers(ctx context.Context, object json.RawMessage) (mcp.Change, error) {
+	value, err := protocol.Marshal(map[string]json.RawMessage{"mcpServers": object})
+	if err != nil {
+		return mcp.Change{}, err
+	}
+	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(value)}, CWD: h.cwd, Environ: h.environ(), ValuesOnly: true})
+	if err != nil {
+		return mcp.Change{}, err
+	}
+	bySource := map[string][]mcp.ServerConfig{}
+	for _, server := range config.Servers {
+		bySource[server.Source] = append(bySource[server.Source], server)
+	}
+	all := mcp.Change{Errors: map[string]string{}}
+	for _, source := range []string{"dynamic", "sdk"} {
+		change, err := h.manager.SetServers(ctx, source, bySource[source])
+		if err != nil {
+			return all, err
+		}
+		all.Added, all.Removed = append(all.Added, change.Added...), append(all.Removed, change.Removed...)
+		for name, reason := range change.Errors {
+			all.Errors[name] = reason
+		}
+	}
+	for _, bad := range config.Errors {
+		all.Errors[bad.Name] = bad.Message
+	}
+	return all, nil
+}
+
+// measure notes how much of the context is in use; between turns only.
+func (h *host) measure() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.context = h.sim.Context()
+}
+
+// rename titles the session. The transcript gets the title between turns.
+func (h *host) rename(title string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.titles = append(h.titles, title)
+	return nil
+}
+
+func (h *host) writeTitles() {
+	h.mu.Lock()
+	titles := h.titles
+	h.titles = nil
+	h.mu.Unlock()
+	for _, title := range titles {
+		line, err := protocol.Marshal(struct {
+			Type  string `json:"type"`
+			Title string `json:"customTitle"`
+			ID    string `json:"sessionId"`
+		}{"custom-title", title, h.sessionID()})
+		if err == nil {
+			err = h.run.session.Record(&protocol.Custom{Line: line})
+		}
+		if err != nil {
+			h.warn("the title is not saved: " + err.Error())
+		}
+	}
+}
+
+// stopTask ends a task in the background.
+func (h *host) stopTask(id string) { h.tasks.Stop(id, task.ByUser) }
+
+func (h *host) model() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return simulator.Canonical(h.sim.ModelName())
+}
+
+func (h *host) setModel(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.sim.SetModel(name)
+}
+
+// rewind is nil unless the host asked for checkpoints.
+func (h *host) rewind() func(string, bool) (control.Rewind, error) {
+	if h.checkpoints == nil {
+		return nil
+	}
+	return func(uuid string, dryRun bool) (control.Rewind, error) {
+		do := h.checkpoints.Rewind
+		if dryRun {
+			do = h.checkpoints.Preview
+		}
+		c, err := do(uuid)
+		return control.Rewind{FilesChanged: c.Files, Insertions: c.Insertions, Deletions: c.Deletions}, err
+	}
+}
+
+// readFile reads a file relative to the working directory.
+func (h *host) readFile(path string) (string, []byte, error) {
+	abs, err := h.sys.abs(h.f, path)
+	if err != nil {
+		return "", nil, err
+	}
+	data, err := os.ReadFile(abs)
+	return abs, data, err
+}

@@ -1,0 +1,165 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/persona"
+	"github.com/claudeless/claudeless/simulator"
+)
+
+// locate finds the working and the state directory (design: state directory).
+func (r *run) locate() error {
+	cwd, err := r.sys.workdir(r.f)
+	if err != nil {
+		return err
+	}
+	r.cwd = cwd
+	for _, name := range []string{"CLAUDELESS_CONFIG_DIR", "CLAUDELESS_STATE_DIR", "CLAUDE_CONFIG_DIR"} {
+		if dir := r.sys.Getenv(name); dir != "" {
+			r.dir, err = r.sys.abs(r.f, dir)
+			return err
+		}
+	}
+	if home := r.sys.Getenv("HOME"); home != "" {
+		r.dir = filepath.Join(home, ".claudeless")
+	}
+	return nil
+}
+
+// environ is the environment of the programs we start: ours, with the way back
+// to this very binary.
+func (r *run) environ() []string {
+	env := slices.Clone(r.sys.Environ)
+	if r.sys.Getenv("CLAUDELESS_BIN") == "" {
+		if bin, err := r.sys.Executable(); err == nil {
+			env = append(env, "CLAUDELESS_BIN="+bin)
+		}
+	}
+	for name, value := range r.settings.Env {
+		env = append(env, name+"="+value)
+	}
+	return env
+}
+
+func (r *run) version() string {
+	for _, v := range []string{r.f.ClaudeVersion, r.sys.Getenv("CLAUDELESS_CLAUDE_VERSION"), r.scenario.ClaudeVersion} {
+		if v != "" {
+			return v
+		}
+	}
+	return persona.Version
+}
+
+func (r *run) entrypoint() string {
+	if e := r.sys.Getenv("CLAUDE_CODE_ENTRYPOINT"); e != "" {
+		return e
+	}
+	return "sdk-cli"
+}
+
+func (r *run) addDirs() []string {
+	dirs := append([]string{}, r.settings.Permissions.AdditionalDirectories...)
+	for _, d := range r.f.AddDirs {
+		if abs, err := r.sys.abs(r.f, d); err == nil {
+			dirs = append(dirs, abs)
+		}
+	}
+	return dirs
+}
+
+// resolveLinks follows the symbolic links of an absolute path as far as it
+// exists.
+func resolveLinks(path string) string {
+	rest := ""
+	for dir := path; ; dir = filepath.Dir(dir) {
+		if target, err := filepath.EvalSymlinks(dir); err == nil {
+			return filepath.Join(target, rest)
+		}
+		if dir == filepath.Dir(dir) {
+			return path
+		}
+		rest = filepath.Join(filepath.Base(dir), rest)
+	}
+}
+
+// millis reads a duration in milliseconds from the environment.
+func (r *run) millis(name string, otherwise time.Duration) time.Duration {
+	if n := r.number(name); n > 0 {
+		return time.Duration(n) * time.Millisecond
+	}
+	return otherwise
+}
+
+func (r *run) number(name string) int {
+	n, err := strconv.Atoi(r.sys.Getenv(name))
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// retries is how often a failed request is made again: -1 for none.
+func (r *run) retries() int {
+	switch value := r.sys.Getenv("CLAUDE_CODE_MAX_RETRIES"); value {
+	case "":
+		return 0
+	case "0":
+		return -1
+	default:
+		return r.number("CLAUDE_CODE_MAX_RETRIES")
+	}
+}
+
+// retryScale stretches the waits between retries: CLAUDELESS_RETRY_SCALE, 1 as
+// long as the real CLI waits. Without it a run does not wait at all.
+func (r *run) retryScale() float64 {
+	var scale float64
+	if _, err := fmt.Sscanf(r.sys.Getenv("CLAUDELESS_RETRY_SCALE"), "%g", &scale); err != nil || scale < 0 {
+		return 0
+	}
+	return scale
+}
+
+// timeout is scenario > environment > otherwise.
+func (r *run) timeout(scenario *int, name string, otherwise time.Duration) time.Duration {
+	if scenario != nil {
+		return time.Duration(*scenario) * time.Millisecond
+	}
+	return r.millis(name, otherwise)
+}
+
+func (r *run) responseDelay() time.Duration {
+	return r.timeout(r.scenario.Timeouts.ResponseDelayMS, "CLAUDELESS_RESPONSE_DELAY_MS", 0)
+}
+
+func (r *run) toolTimeout() time.Duration {
+	return r.timeout(r.scenario.Timeouts.MCPTimeoutMS, "CLAUDELESS_MCP_TIMEOUT_MS", 0)
+}
+
+func (r *run) modelName() string {
+	for _, name := range []string{r.f.Model, r.sys.Getenv("ANTHROPIC_MODEL"), r.settings.Model, r.scenario.DefaultModel} {
+		if name != "" {
+			return name
+		}
+	}
+	return simulator.DefaultModel
+}
+
+// socketPath is where the real CLI listens for messages; nobody listens here. A
+// repeatable run has no number of its own.
+func (r *run) socketPath() string {
+	dir := r.sys.Getenv("TMPDIR")
+	if dir == "" {
+		dir = "/tmp"
+	}
+	pid := os.Getpid()
+	if r.clock.Repeatable() {
+		pid = 1
+	}
+	return filepath.Join(dir, "cc-socks", strconv.Itoa(pid)+".sock")
+}

@@ -1,0 +1,498 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/executor/builtin"
+	"github.com/claudeless/claudeless/internal/checkpoint"
+	"github.com/claudeless/claudeless/internal/clock"
+	"github.com/claudeless/claudeless/internal/control"
+	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/client"
+	"github.com/claudeless/claudeless/internal/journal"
+	"github.com/claudeless/claudeless/internal/mcpcmd"
+	"github.com/claudeless/claudeless/internal/persona"
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/agent"
+	"github.com/claudeless/claudeless/simulator/hook"
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/session"
+	"github.com/claudeless/claudeless/simulator/settings"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+// run is one assembled session: everything that a turn needs, connected.
+type run struct {
+	sys *System
+	f   *Flags
+	cwd string
+	dir string // state directory; empty = none, nothing is kept
+
+	scenario     *scenarios.Scenario
+	scenarioPath string // the file's path; empty = not from a file
+	settings     settings.Settings
+	clock        *clock.Source
+	session      *session.Session
+	servers      mcp.Config
+	manager      *mcp.Manager // nil = no servers
+	tools        *builtin.Tools
+	policy       *permission.Policy
+	hooks        *hook.Runner
+	gate         *client.Client // nil = no --debugger
+	listed       func(context.Context) ([]protocol.Tool, error)
+	engine       *scenarios.Engine
+	options      simulator.Options // of the session
+	sim          *simulator.Simulator
+
+	catalog       *persona.Catalog
+	tasks         *task.Set
+	agents        *agent.Agents
+	forwardAgents atomic.Bool // show the texts of agents in the foreground
+	scratch       struct {
+		once sync.Once
+		dir  string // for task output when nothing is kept; empty = not made
+	}
+
+	peer        *control.Peer                 // the host; nil = there is none
+	hosted      []mcp.ServerConfig            // servers inside the host
+	checkpoints *checkpoint.History           // nil = files are not kept
+	shown       atomic.Pointer[protocol.Init] // the last init yielded
+	firstID     string                        // of the session before that
+
+	journal  *journal.Journal // nil = no --capture
+	captured io.Closer
+	last     atomic.Pointer[protocol.Result] // the last result yielded
+}
+
+// assemble builds a session in the order in which its parts depend on each
+// other. It starts no process; [run.start] does.
+func assemble(s *System, f *Flags) (*run, error) {
+	r := &run{sys: s, f: f}
+	steps := []func() error{
+		r.locate, r.loadScenario, r.loadSettings, r.loadCatalog, r.loadServers, r.openClock, r.openSession, r.openPeer,
+		r.makePolicy, r.makeTasks, r.makeTools, r.makeManager, r.makeHooks, r.makeGate, r.makeSimulator, r.openJournal,
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+func (r *run) loadSettings() error {
+	o := settings.Options{StateDir: r.dir, CWD: r.cwd, FlagValue: strings.Join(r.f.Settings, "")}
+	if r.f.Has("setting-sources") {
+		o.Sources = append([]string{}, r.f.SettingSources...)
+	}
+	if r.f.ManagedSettings != "" {
+		o.Managed = []byte(r.f.ManagedSettings)
+	}
+	loaded, err := settings.Load(o)
+	if err != nil {
+		return claudeErrorf("Error: %v", err)
+	}
+	r.settings = loaded
+	if loaded.TrustWarning != "" {
+		fmt.Fprintln(r.sys.Stderr, loaded.TrustWarning)
+	}
+	return nil
+}
+
+func (r *run) loadServers() error {
+	scripted, err := r.scenarioServers()
+	if err != nil {
+		return err
+	}
+	values := r.f.MCPConfig
+	if scripted != "" {
+		values = append([]string{scripted}, values...)
+	}
+	config, err := mcp.LoadConfigs(mcp.ConfigOptions{
+		Values: values, CWD: r.cwd, Environ: r.environ(), ValuesOnly: r.f.StrictMCPConfig, Scopes: r.scopes(),
+		DisabledProject: r.settings.DisabledMCPJSONServers,
+	})
+	if broken, ok := errors.AsType[*mcp.ConfigError](err); ok {
+		return claudeErrorf("Error: %v", broken)
+	}
+	r.servers = config
+	return err
+}
+
+func (r *run) openClock() error {
+	o := clock.Options{Now: r.sys.Now, NewID: r.sys.NewID, Seed: r.scenario.Seed}
+	if text := r.scenario.LaunchTimestamp; text != "" {
+		start, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			return fmt.Errorf("launch_timestamp: %w", err)
+		}
+		o.Start = &start
+	}
+	if r.f.Continue || r.f.Resume != "" {
+		// Another part of the session must not repeat the ids of the first.
+		o.Salt = r.sys.Now().String()
+	}
+	r.clock = clock.New(o)
+	return nil
+}
+
+func (r *run) openSession() error {
+	o := session.Options{
+		StateDir: r.dir, CWD: r.cwd, ID: r.f.SessionID, DefaultID: r.scenario.SessionID, Resume: r.f.Resume, ResumeAt: r.f.ResumeSessionAt,
+		Continue: r.f.Continue, Fork: r.f.ForkSession, NoPersist: r.f.NoSessionPersistence || r.dir == "",
+		Version: r.version(), Entrypoint: r.entrypoint(), NewID: r.clock.NewID, Now: r.clock.Now,
+		Machine: session.Machine{Platform: runtime.GOOS, Shell: filepath.Base(r.sys.Getenv("SHELL")), AdditionalDirs: r.addDirs()},
+	}
+	if r.f.Has("resume-drops-turn") {
+		o.DropsTurn = &r.f.ResumeDropsTurn
+	}
+	opened, err := session.Open(o)
+	r.session = opened
+	return sessionError(err)
+}
+
+// sessionError puts the errors of a session that cannot be opened in the real
+// CLI's words; a missing conversation keeps its type, because it has a result.
+func sessionError(err error) error {
+	if used, ok := errors.AsType[*session.InUseError](err); ok {
+		return claudeErrorf("Error: %v", used)
+	}
+	if title, ok := errors.AsType[*session.TitleError](err); ok {
+		return claudeErrorf("Error: %v", title)
+	}
+	return err
+}
+
+func (r *run) makePolicy() error {
+	var rules []permission.Rule
+	for _, rule := range r.settings.Permissions.Rules {
+		rules = append(rules, permission.Rule{Behavior: rule.Behavior, Source: string(rule.Source), Text: rule.Text, Root: rule.Root})
+	}
+	for _, text := range r.f.AllowedTools {
+		rules = append(rules, permission.Rule{Behavior: permission.BehaviorAllow, Source: "cliArg", Text: text})
+	}
+	for _, text := range r.f.DisallowedTools {
+		rules = append(rules, permission.Rule{Behavior: permission.BehaviorDeny, Source: "cliArg", Text: text})
+	}
+	mode, err := permission.ParseMode(r.mode())
+	if err != nil {
+		return err
+	}
+	canned := r.canned()
+	r.policy, err = permission.New(permission.Options{
+		Mode: mode, CWD: r.cwd, AdditionalDirs: r.addDirs(), Home: r.sys.Getenv("HOME"), Rules: rules,
+		AutoApprove:   func(tool string) bool { return canned.Tools[tool].AutoApprove || r.answered(tool) },
+		NoPrompts:     r.f.PermissionPrompts == "none",
+		Tool:          r.tool,
+		Resolve:       resolveLinks,
+		HasAsker:      r.f.PermissionPromptTool != "",
+		BypassAllowed: r.f.DangerouslySkipPermissions || r.f.AllowDangerouslySkipPermissions,
+	})
+	if err != nil {
+		return err
+	}
+	for _, w := range r.policy.Warnings() {
+		r.warn(w)
+	}
+	return nil
+}
+
+// mode is the permission mode at start: flag, scenario, settings.
+func (r *run) mode() string {
+	switch {
+	case r.f.DangerouslySkipPermissions:
+		return string(protocol.ModeBypass)
+	case r.f.PermissionMode != "":
+		return r.f.PermissionMode
+	case r.scenario.PermissionMode != "":
+		return r.scenario.PermissionMode
+	case r.settings.Permissions.DefaultMode != "":
+		return r.settings.Permissions.DefaultMode
+	default:
+		return string(protocol.ModeDefault)
+	}
+}
+
+func (r *run) makeTools() error {
+	var err error
+	r.tools, err = builtin.New(builtin.Options{
+		CWD: r.cwd, AdditionalDirs: r.addDirs(), Environ: r.environ(), OutputDir: r.session.ToolResultsDir(),
+		Now: r.clock.Now, NewID: r.clock.NewID, Allowed: r.exists, Answers: r.answers(),
+		Tasks: r.tasks, Skill: r.skill, Mode: r.policy.Mode, SetMode: r.policy.SetMode, PlanFile: r.planFile,
+	})
+	return err
+}
+
+// exists tells whether a built-in tool is left over from --tools and
+// --disallowedTools.
+func (r *run) exists(name string) bool {
+	same := func(other string) bool { return other == name || agent.IsCall(other) && agent.IsCall(name) }
+	if slices.ContainsFunc(r.f.DisallowedTools, same) {
+		return false
+	}
+	if !r.f.Has("tools") || slices.Equal(r.f.Tools, []string{"default"}) {
+		return true
+	}
+	return slices.ContainsFunc(r.f.Tools, same)
+}
+
+func (r *run) makeManager() error {
+	if len(r.servers.Servers) == 0 && r.peer == nil {
+		return nil
+	}
+	o := mcp.Options{
+		Servers: r.servers.Servers, ClientVersion: r.version(), Environ: r.environ(), CWD: r.cwd,
+		Roots: append([]string{r.cwd}, r.addDirs()...), SessionID: r.session.ID(),
+		ConnectTimeout: r.millis("MCP_TIMEOUT", 0), ToolTimeout: r.millis("MCP_TOOL_TIMEOUT", r.toolTimeout()),
+		MaxOutputTokens: r.number("MAX_MCP_OUTPUT_TOKENS"), SaveBlob: r.saveBlob, SaveText: r.saveText,
+		Elicit: r.elicit,
+	}
+	if r.peer != nil {
+		o.SDK = r.peer.Message
+	}
+	if r.f.MCPDebug {
+		o.Debug = r.sys.Stderr
+	}
+	var err error
+	r.manager, err = mcp.New(o)
+	return err
+}
+
+// makeHooks reads the hooks of the settings (spec: cli-contract 5.5).
+func (r *run) makeHooks() error {
+	o := hook.Options{
+		CWD: r.cwd, SessionID: r.session.ID(), TranscriptPath: r.session.Path(), Environ: r.environ(), PID: os.Getpid(),
+		Entrypoint: r.entrypoint(), NewID: r.clock.NewID, Now: r.clock.Now,
+		DefaultTimeout: r.timeout(r.scenario.Timeouts.HookTimeoutMS, "CLAUDELESS_HOOK_TIMEOUT_MS", 0),
+		MCPTool:        r.hookTool,
+	}
+	if r.peer != nil {
+		o.Callback = r.peer.Callback
+	}
+	if !r.settings.DisableAllHooks {
+		for _, h := range r.settings.Hooks {
+			o.Settings = append(o.Settings, hook.Source{Name: string(h.Source), Raw: h.Raw})
+		}
+	}
+	runner, warnings := hook.New(o)
+	for _, w := range warnings {
+		r.warn(w.Text)
+	}
+	r.hooks = runner
+	return nil
+}
+
+func (r *run) makeSimulator() error {
+	r.engine = scenarios.NewEngine(r.scenario, r.engineOptions())
+	if state := r.session.ScenarioState(); state != nil {
+		if err := r.engine.Restore(state); err != nil {
+			r.warn("the state of the scenario was not restored: " + err.Error())
+		}
+	}
+	schema, err := outputSchema(r.f.JSONSchema)
+	if err != nil {
+		return err
+	}
+	model, err := r.model()
+	if err != nil {
+		return err
+	}
+	chain, check := r.chain()
+	r.options = simulator.Options{
+		Model: model, Executor: chain, Check: check, ReadOnly: r.readOnly, Transcript: r.session,
+		Tasks: r.tasks, Commands: r.commands(), TranscriptPath: r.session.Path,
+		Hooks: r.hooks, HookEvents: r.f.IncludeHookEvents, StopBlockCap: r.number("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
+		SessionID: r.session.ID(), Resumed: r.session.Resumed(), Init: r.init, ModelName: r.modelName(), Mode: r.policy.Mode,
+		SystemPrompt: r.f.SystemPrompt + r.f.AppendSystemPrompt, Costs: r.session.Costs(),
+		MaxTurns: r.f.MaxTurns, MaxBudgetUSD: r.f.MaxBudgetUSD, MaxRetries: r.retries(), RetryScale: r.retryScale(),
+		ResponseDelay: r.responseDelay(), Partial: r.f.IncludePartialMessages, Replay: r.f.ReplayUserMessages,
+		Stream: r.scenario.Stream, Schema: schema, Compat: r.sys.Getenv("CLAUDELESS_COMPAT") == compatRust,
+		InOrder: r.clock.Repeatable(), Now: r.clock.Now, Sleep: r.clock.Sleep, NewID: r.clock.NewID, Rand: r.clock.Rand(),
+	}
+	r.sim, err = simulator.New(r.options)
+	return err
+}
+
+// chain is the one place where the layers around the tools are put in order:
+// hooks(permission(breakpoint(canned(composite)))).
+func (r *run) chain() (executor.Executor, func(context.Context, protocol.ToolUse) *protocol.ToolResult) {
+	base := executor.Composite{r.agents}
+	base = append(base, r.serverTools()...)
+	base = append(base, r.search(append(slices.Clone(base), r.tools)), r.tools)
+	canned := r.canned()
+	hooks := simulator.HookOptions{Runner: r.hooks, Base: r.hookBase, Frames: r.f.IncludeHookEvents, Server: r.serverOf}
+	ask := simulator.AskHooks(hooks, r.asker())
+	chain := executor.Chain(base,
+		simulator.Hooks(hooks), simulator.Permission(r.policy, ask, r.clock.Now), r.breakpoints(), executor.Canned(canned))
+	r.listed = chain.Tools
+	return chain, func(ctx context.Context, call protocol.ToolUse) *protocol.ToolResult {
+		if canned.Answers(call) {
+			return nil
+		}
+		return r.check(ctx, call)
+	}
+}
+
+// breakpoints is the layer that stops calls for --debugger; without it, none.
+func (r *run) breakpoints() executor.Middleware {
+	if r.gate == nil {
+		return func(next executor.Executor) executor.Executor { return next }
+	}
+	return debug.Middleware(r.gate, debug.MiddlewareOptions{
+		Session: r.session.ID, PID: os.Getpid(), Started: float64(r.sys.Now().UnixMicro()) / 1e6,
+	})
+}
+
+// makeGate makes the client of the debugger that --debugger names.
+func (r *run) makeGate() error {
+	if r.f.Debugger == "" {
+		return nil
+	}
+	gate, err := newDebugger(r.sys, r.f.Debugger, client.Options{Client: debug.ClientRun})
+	r.gate = gate
+	return err
+}
+
+// registerTools makes the tools known to the debugger, which also shows that it
+// is there before anything runs.
+func (r *run) registerTools(ctx context.Context) error {
+	if r.gate == nil {
+		return nil
+	}
+	tools, err := r.listed(ctx)
+	if err != nil {
+		return err
+	}
+	return r.gate.Register(ctx, tools)
+}
+
+// check refuses calls that no tool of the session can take.
+func (r *run) check(ctx context.Context, call protocol.ToolUse) *protocol.ToolResult {
+	if refused := r.tools.Check(ctx, call); refused != nil {
+		return refused
+	}
+	if _, known := r.tool(call.Name); known {
+		return nil
+	}
+	unknown := protocol.UsageError("Error: No such tool available: " + call.Name)
+	return &unknown
+}
+
+// tool finds a tool by its canonical name.
+func (r *run) tool(name string) (protocol.Tool, bool) {
+	if t, ok := r.serverTool(name); ok {
+		return t, true
+	}
+	return r.tools.Tool(name)
+}
+
+// start brings the servers up and applies --strict-mcp-config and
+// --mcp-require (design: decisions).
+func (r *run) start(ctx context.Context) error {
+	if r.manager != nil {
+		if err := mcpcmd.Start(ctx, r.manager, r.sys.progress()); err != nil {
+			return err
+		}
+	}
+	if err := r.strict(); err != nil {
+		return err
+	}
+	return r.registerTools(ctx)
+}
+
+// strict refuses a run whose servers are not all there, if it is to.
+func (r *run) strict() error {
+	strict := r.f.StrictMCPConfig && r.sys.Getenv("CLAUDELESS_STRICT_MCP") != "report"
+	if !strict && !r.f.MCPRequire {
+		return nil
+	}
+	return r.failedServers()
+}
+
+// statuses are the servers that were tried.
+func (r *run) statuses() []mcp.ServerStatus {
+	if r.manager == nil {
+		return nil
+	}
+	return r.manager.Servers()
+}
+
+// failedServers is one line for each server that is not there.
+func (r *run) failedServers() error {
+	var lines []string
+	for _, e := range r.servers.Errors {
+		lines = append(lines, fmt.Sprintf("MCP server '%s' failed to start: %s", e.Name, e.Message))
+	}
+	for _, st := range r.statuses() {
+		if st.Status != "connected" && st.Status != "disabled" {
+			reason := st.Error
+			if reason == "" {
+				reason = "no answer in time"
+			}
+			lines = append(lines, fmt.Sprintf("MCP server '%s' failed to start: %s", st.Name, reason))
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return claudeErrorf("%s", strings.Join(lines, "\n"))
+}
+
+// close ends what start began and tells about what could not be written.
+func (r *run) close(ctx context.Context) {
+	r.closeTasks()
+	r.sim.Close(ctx, "")
+	if r.manager != nil {
+		if err := r.manager.Close(ctx); err != nil {
+			r.warn("ending the MCP servers: " + err.Error())
+		}
+	}
+	if r.gate != nil {
+		r.gate.Close()
+	}
+	if err := r.tools.Close(ctx); err != nil {
+		r.warn(err.Error())
+	}
+	if r.journal != nil {
+		if err := errors.Join(r.journal.Err(), r.captured.Close()); err != nil {
+			r.warn("writing --capture: " + err.Error())
+		}
+	}
+}
+
+func (r *run) warn(text string) { fmt.Fprintf(r.sys.Stderr, "claudeless: warning: %s\n", text) }
+
+func (r *run) openJournal() error {
+	path := r.f.Capture
+	if path == "" {
+		return nil
+	}
+	path, err := r.sys.abs(r.f, path)
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		r.warn("opening --capture: " + err.Error())
+		return nil
+	}
+	r.captured = file
+	r.journal = journal.New(journal.Options{W: file, Now: r.clock.Now, PID: os.Getpid(), SessionID: r.session.ID(), Environ: r.sys.Environ})
+	r.journal.Start(r.journalRun())
+	return nil
+}
