@@ -1,0 +1,47 @@
+# What CI runs is `make ci`; nothing is checked anywhere that is not here.
+export GORACE = atexit_sleep_ms=0
+GOFUMPT  = go run mvdan.cc/gofumpt@v0.12.0
+LINT     = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+DEADCODE = go run golang.org/x/tools/cmd/deadcode@v0.52.0
+FUZZTIME ?= 10s
+POLICY   = '^Test(Imports|PackageTable|Budgets|PackageDocs|NoState|DocumentSizes|MakeTargets|Links|NamedFiles|NothingLocal)$$'
+
+.PHONY: help build test race lint fmt update docs fuzz bench policy determinism generated interop ci
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-12s %s\n", $$1, $$2}' Makefile
+build: ## build bin/claudeless, static and stripped
+	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/claudeless ./cmd/claudeless
+test: ## run every test once, in random order
+	go test -shuffle=on ./...
+race: ## the same under the race detector
+	go test -race -shuffle=on ./...
+lint: ## vet, modernizers, the house linters, dead code
+	go vet ./...
+	go fix -diff ./...
+	$(LINT) run ./...
+	@dead=$$($(DEADCODE) -test ./...) && test -z "$$dead" || { echo "$$dead"; exit 1; }
+fmt: ## format the tree
+	$(GOFUMPT) -w .
+update: docs ## rewrite everything that is generated, expected outputs of scripts included
+	go test ./tests -run '^(TestScripts|TestPackageTable|TestFlagTable)$$' -update
+docs: ## regenerate the reference pages and schemas
+	go generate ./...
+fuzz: ## run each fuzz target for FUZZTIME (default 10s)
+	@set -e; grep -rl --include='*_test.go' '^func Fuzz' . | sort | while read -r f; do \
+	  sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$f" | while read -r target; do \
+	    echo "fuzz $$(dirname "$$f") $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$f")"; done; done
+bench: ## print the ratios of docs/performance.md, measured in one run
+	go test ./tests -run '^$$' -bench . -benchtime 1x
+policy: ## the rules of the tree: imports, sizes, documents
+	@ugly=$$($(GOFUMPT) -l .) && test -z "$$ugly" || { echo "not formatted:"; echo "$$ugly"; exit 1; }
+	go vet ./...
+	go fix -diff ./...
+	go test ./tests -run $(POLICY)
+determinism: ## two runs of one scenario are the same bytes
+	go test -count=2 ./tests -run '^TestScripts$$/^determinism'
+interop: ## run the programs written with the Agent SDKs (from npm and PyPI, pinned, cached); CLAUDELESS_INTEROP=require fails when one cannot be had
+	CLAUDELESS_INTEROP=$${CLAUDELESS_INTEROP:-1} go test -count=1 ./tests/interop
+generated: docs ## fail if a generated file is not the committed one
+	git diff --exit-code
+ci: policy lint test race determinism fuzz generated ## everything, cheapest first

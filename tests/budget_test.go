@@ -1,0 +1,200 @@
+package tests
+
+import (
+	"cmp"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The budgets. A figure over its limit is a reason to cut the thing in two,
+// not to raise the limit.
+const (
+	maxFunctionLines    = 70
+	maxFileLines        = 500
+	maxPackageFiles     = 12
+	maxFanOut           = 7 // imports from this module; internal/cli wires everything and has none
+	maxParams           = 5
+	maxInterfaceMethods = 3
+	maxDepth            = 7 // packages on the longest import path
+	maxNesting          = 4
+)
+
+// packageFiles are the packages that have more files, and why: each file of
+// theirs is one thing of a kind that the package exists to hold together.
+var packageFiles = map[string]int{ // constant: only read
+	"internal/cli": 26, // one command, one file; and the one place that wires everything
+	"simulator":    18, // one layer or lifecycle point of the turn a file; apart they would share the turn's state
+	"fixtures":     22, // one act, backend or face of a fixture a file
+	"scenarios":    15, // one step from text to reply a file
+}
+
+// figure is one measured thing, for the report and the limit.
+type figure struct {
+	n     int
+	where string
+}
+
+func TestBudgets(t *testing.T) {
+	var functions, files, params, methods, nesting []figure
+	perPackage := map[string]int{}
+	exported, unexported := 0, 0
+	for _, s := range sources(t, parser.SkipObjectResolution) {
+		if s.isTest() || ast.IsGenerated(s.file) {
+			continue
+		}
+		perPackage[s.pkg]++
+		files = append(files, figure{s.fset.File(s.file.Pos()).LineCount(), s.path})
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			where := ""
+			if n != nil {
+				where = fmt.Sprintf("%s:%d", s.path, s.line(n))
+			}
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if n.Name.IsExported() {
+					exported++
+				} else {
+					unexported++
+				}
+				where += " " + n.Name.Name
+				params = append(params, figure{n.Type.Params.NumFields(), where})
+				if n.Body != nil {
+					lines := s.fset.Position(n.Body.Rbrace).Line - s.fset.Position(n.Body.Lbrace).Line - 1
+					functions = append(functions, figure{max(lines, 1), where})
+					nesting = append(nesting, figure{nestingOf(n.Body), where})
+				}
+				if n.Name.IsExported() && hasBoolParam(n.Type) {
+					t.Errorf("%s: a bool parameter of an exported function picks a mode nobody can read at the call", where)
+				}
+			case *ast.InterfaceType:
+				methods = append(methods, figure{n.Methods.NumFields(), where})
+			}
+			return true
+		})
+	}
+	var packages []figure
+	for p, n := range perPackage {
+		if n <= packageFiles[p] {
+			continue
+		}
+		packages = append(packages, figure{n, p})
+	}
+	fanOut, depth := graph(t)
+
+	t.Logf("functions: %d, median %d, p95 %d lines; exported:unexported %d:%d", len(functions), quantile(functions, 50), quantile(functions, 95), exported, unexported)
+	t.Logf("files: %d, median %d lines; interfaces: %d", len(files), quantile(files, 50), len(methods))
+	limit(t, "lines in a function", functions, maxFunctionLines)
+	limit(t, "lines in a file", files, maxFileLines)
+	limit(t, "files in a package", packages, maxPackageFiles)
+	limit(t, "module imports of a package", fanOut, maxFanOut)
+	limit(t, "parameters", params, maxParams)
+	limit(t, "methods in an interface", methods, maxInterfaceMethods)
+	limit(t, "import depth", depth, maxDepth)
+	limit(t, "nesting", nesting, maxNesting)
+}
+
+// limit reports the largest figure and fails for each one over the budget.
+func limit(t *testing.T, what string, figures []figure, budget int) {
+	t.Helper()
+	if len(figures) == 0 {
+		return
+	}
+	largest := slices.MaxFunc(figures, byN)
+	t.Logf("%s: at most %d (budget %d): %s", what, largest.n, budget, largest.where)
+	for _, f := range figures {
+		if f.n > budget {
+			t.Errorf("%s: %s: %d, budget %d", f.where, what, f.n, budget)
+		}
+	}
+}
+
+func byN(a, b figure) int { return cmp.Compare(a.n, b.n) }
+
+func quantile(figures []figure, percent int) int {
+	if len(figures) == 0 {
+		return 0
+	}
+	slices.SortFunc(figures, byN)
+	return figures[(len(figures)-1)*percent/100].n
+}
+
+func hasBoolParam(f *ast.FuncType) bool {
+	return slices.ContainsFunc(f.Params.List, func(p *ast.Field) bool {
+		id, ok := p.Type.(*ast.Ident)
+		return ok && id.Name == "bool"
+	})
+}
+
+// nestingOf counts how deep loops and branches stand inside each other; an
+// else-if chain is one level, a function literal starts again.
+func nestingOf(n ast.Node) int {
+	deepest := 0
+	ast.Inspect(n, func(c ast.Node) bool {
+		if c == nil || c == n {
+			return true
+		}
+		switch c := c.(type) {
+		case *ast.IfStmt:
+			inner := nestingOf(c.Body) + 1
+			for e := c.Else; e != nil; {
+				elseIf, ok := e.(*ast.IfStmt)
+				if !ok {
+					inner = max(inner, nestingOf(e)+1)
+					break
+				}
+				inner = max(inner, nestingOf(elseIf.Body)+1)
+				e = elseIf.Else
+			}
+			deepest = max(deepest, inner)
+			return false
+		case *ast.ForStmt, *ast.RangeStmt, *ast.SwitchStmt, *ast.TypeSwitchStmt, *ast.SelectStmt:
+			deepest = max(deepest, nestingOf(c)+1)
+			return false
+		case *ast.FuncLit:
+			deepest = max(deepest, nestingOf(c.Body))
+			return false
+		}
+		return true
+	})
+	return deepest
+}
+
+// graph measures the import graph of the module without its tests.
+func graph(t *testing.T) (fanOut, depth []figure) {
+	t.Helper()
+	imports := map[string][]string{}
+	for _, s := range sources(t, parser.ImportsOnly) {
+		if s.isTest() {
+			continue
+		}
+		for _, spec := range s.file.Imports {
+			imp, _ := strconv.Unquote(spec.Path.Value)
+			if local, ok := strings.CutPrefix(imp, module+"/"); ok && !slices.Contains(imports[s.pkg], local) {
+				imports[s.pkg] = append(imports[s.pkg], local)
+			}
+		}
+	}
+	var longest func(pkg string, seen []string) int
+	longest = func(pkg string, seen []string) int {
+		if slices.Contains(seen, pkg) {
+			t.Fatalf("import cycle: %v", append(seen, pkg))
+		}
+		n := 0
+		for _, p := range imports[pkg] {
+			n = max(n, longest(p, append(slices.Clip(seen), pkg)))
+		}
+		return n + 1
+	}
+	for _, pkg := range sortedKeys(imports) {
+		if pkg != "internal/cli" {
+			fanOut = append(fanOut, figure{len(imports[pkg]), pkg})
+		}
+		depth = append(depth, figure{longest(pkg, nil), pkg})
+	}
+	return fanOut, depth
+}

@@ -1,0 +1,38 @@
+#!/bin/sh
+# Runs the client scenarios of the official MCP conformance suite, requirement
+# set 2025-11-25, with `claudeless -p` as the client (client.sh).
+#
+#   tests/conformance/run-client.sh [CLAUDELESS]
+#
+# CLAUDELESS is the binary; without it, it is built. The suite is installed into
+# ${CONFORMANCE_DIR:-a temporary directory}. Exit 0 = what fails is exactly
+# client/expected-failures.yml, and the unscored scenario
+# json-schema-2020-12-preservation passes too.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+trap 'exit 1' INT TERM
+
+CLAUDELESS=${1:-}
+if [ -z "$CLAUDELESS" ]; then
+	CLAUDELESS=$tmp/claudeless
+	(cd "$here/../.." && go build -o "$CLAUDELESS" ./cmd/claudeless)
+fi
+export CLAUDELESS
+main=$("$here/install.sh" "${CONFORMANCE_DIR:-$tmp/suite}")
+
+# client runs scenarios; what the suite prints is shown only if they fail.
+client() {
+	node "$main" client --command "$here/client.sh" "$@" -o "$tmp/out" >"$tmp/log" 2>&1 || {
+		cat "$tmp/log"
+		echo "conformance: client: $* failed" >&2
+		exit 1
+	}
+}
+
+client --requirements 2025-11-25 --expected-failures "$here/client/expected-failures.yml"
+grep '^✓' "$tmp/log" | grep -v ' auth/'
+client --scenario json-schema-2020-12-preservation
+echo "conformance: client scenarios of 2025-11-25: all but the expected failures passed"

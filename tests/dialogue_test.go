@@ -1,0 +1,186 @@
+package tests
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestDialogues plays captured dialogues of the real CLI over pipes:
+// testdata/dialogue/*/*.txt, in the form of the goldens. A line of the host is
+// sent when everything that stands before it has come. Commands, agents and
+// models are compared by their form, for their descriptions are our own.
+//
+// Checklist rows 7, 8, 14 to 17, 19, 20, 23, 27, 28, 30, 52, 58, 65.
+func TestDialogues(t *testing.T) {
+	files, err := filepath.Glob("testdata/dialogue/*/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no dialogues", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			t.Parallel()
+			playDialogue(t, file)
+		})
+	}
+}
+
+func playDialogue(t *testing.T, file string) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
+	dir := t.TempDir()
+	g, args := dialogueGolden(t, lines)
+	fill := newFiller([]string{"<path>=" + filepath.Join(dir, "work", "out.txt")})
+	scenario := filepath.Join(dir, "scenario.json")
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "work"), 0o755), os.WriteFile(scenario, g.scenario(fill), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	d := startDialogue(t, filepath.Join(dir, "work"), args, scenario)
+	m := &matcher{bound: map[string]string{}, taken: map[string]string{}}
+	for _, line := range lines[1:] {
+		mark, rest := line[:2], line[2:]
+		switch {
+		case mark == "> ":
+			for name, value := range m.bound {
+				rest = strings.ReplaceAll(rest, name, value)
+			}
+			d.send(strings.ReplaceAll(rest, "<path>", filepath.Join(dir, "work", "out.txt")))
+		case !strings.HasPrefix(rest, `{"type"`) && !strings.HasPrefix(rest, `{"duration`):
+			// the recorder's own notes
+		case mark == "< ":
+			var want any
+			if err := json.Unmarshal([]byte(rest), &want); err != nil {
+				t.Fatal(err)
+			}
+			got := d.receive()
+			m.match(kindOf(want), loosen(want), loosen(got))
+		}
+	}
+	d.end()
+	for _, problem := range m.problems {
+		t.Error(problem)
+	}
+}
+
+// dialogueGolden makes a golden of the events of a dialogue, for its scenario.
+func dialogueGolden(t *testing.T, lines []string) (g *golden, args []string) {
+	g = &golden{}
+	for _, line := range lines[1:] {
+		if rest, ok := strings.CutPrefix(line, "< "); ok && strings.HasPrefix(rest, "{") {
+			events, err := parseEvents(rest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.stdout, g.raw = append(g.stdout, events...), append(g.raw, json.RawMessage(rest))
+		}
+	}
+	command, _, _ := strings.Cut(strings.TrimPrefix(lines[0], "# "), " (driven over pipes")
+	return g, shellWords(command)[1:]
+}
+
+// loosen takes the lists out of an answer to initialize whose texts are ours,
+// and what a machine brings along.
+func loosen(event any) any {
+	body, ok := at(event, "response.response").(map[string]any)
+	if !ok {
+		return event
+	}
+	for _, key := range []string{"pid", "user_output_styles_dir"} {
+		delete(body, key)
+	}
+	for _, key := range []string{"commands", "agents", "models"} {
+		list, ok := body[key].([]any)
+		if !ok || len(list) == 0 {
+			continue
+		}
+		first, _ := list[0].(map[string]any)
+		if _, described := first["description"]; described {
+			first["description"] = "described"
+		}
+		body[key] = first
+	}
+	delete(body, "available_output_styles")
+	return event
+}
+
+// dialogue is a run of the binary with both its streams.
+type dialogue struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	in    interface{ Close() error }
+	write func(string) error
+	out   chan string // closed at the end of stdout
+}
+
+func startDialogue(t *testing.T, cwd string, args []string, scenario string) *dialogue {
+	cmd := exec.Command("claude", args...)
+	cmd.Dir = cwd
+	cmd.Env = append(os.Environ(), "HOME="+filepath.Dir(cwd), "CLAUDELESS_SCENARIO="+scenario, "ANTHROPIC_API_KEY=dummy")
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	d := &dialogue{t: t, cmd: cmd, in: in, out: make(chan string)}
+	d.write = func(line string) error { _, err := fmt.Fprintln(in, line); return err }
+	go func() { // ends with stdout
+		defer close(d.out)
+		lines := bufio.NewScanner(out)
+		lines.Buffer(nil, 4<<20)
+		for lines.Scan() {
+			d.out <- lines.Text()
+		}
+	}()
+	return d
+}
+
+func (d *dialogue) send(line string) {
+	if err := d.write(line); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+func (d *dialogue) receive() any {
+	select {
+	case line, ok := <-d.out:
+		var event any
+		if !ok || json.Unmarshal([]byte(line), &event) != nil {
+			d.t.Fatalf("stdout ended or is no JSON: %q", line)
+		}
+		return event
+	case <-time.After(20 * time.Second):
+		d.t.Fatal("nothing came")
+		return nil
+	}
+}
+
+// end closes stdin and wants the process to end well and without more words.
+func (d *dialogue) end() {
+	if err := d.in.Close(); err != nil {
+		d.t.Error(err)
+	}
+	for line := range d.out {
+		d.t.Errorf("too much: %s", line)
+	}
+	if err := d.cmd.Wait(); err != nil {
+		d.t.Error(err)
+	}
+}

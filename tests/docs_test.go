@@ -1,0 +1,280 @@
+package tests
+
+import (
+	"context"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/cli"
+)
+
+// TestPackageDocs wants one package comment per package, in one file, that
+// begins as godoc expects.
+func TestPackageDocs(t *testing.T) {
+	docs, files := map[string][]string{}, map[string]string{}
+	for _, s := range sources(t, parser.ParseComments|parser.PackageClauseOnly) {
+		if s.isTest() && s.pkg != "tests" {
+			continue
+		}
+		files[s.pkg] = s.path
+		if s.file.Doc == nil {
+			continue
+		}
+		docs[s.pkg] = append(docs[s.pkg], s.path)
+		want := "Package " + s.file.Name.Name + " "
+		if s.file.Name.Name == "main" {
+			want = "Command " + path.Base(s.pkg) + " "
+		}
+		if text := s.file.Doc.Text(); !strings.HasPrefix(text, want) {
+			t.Errorf("%s: the package comment begins with %q, want %q", s.path, firstLine(text), want)
+		}
+	}
+	for pkg, file := range files {
+		if n := len(docs[pkg]); n != 1 {
+			t.Errorf("%s: %d package comments %v, want one (is it %s?)", pkg, n, docs[pkg], file)
+		}
+	}
+}
+
+// TestNoState wants no init functions and no package variables that could
+// change: maps, slices and mutexes at package level are state, or look like it.
+// A table that is only read is a function or an array; what cannot be either
+// says why in a comment on its line that begins with "constant:".
+func TestNoState(t *testing.T) {
+	for _, s := range sources(t, parser.ParseComments|parser.SkipObjectResolution) {
+		if s.isTest() {
+			continue
+		}
+		for _, decl := range s.file.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				if d.Recv == nil && d.Name.Name == "init" {
+					t.Errorf("%s:%d: init function", s.path, s.line(d))
+				}
+			case *ast.GenDecl:
+				if d.Tok == token.VAR {
+					checkVars(t, s, d)
+				}
+			}
+		}
+	}
+}
+
+func checkVars(t *testing.T, s source, d *ast.GenDecl) {
+	t.Helper()
+	for _, spec := range d.Specs {
+		v := spec.(*ast.ValueSpec)
+		if mayBeAssigned(v) && !strings.HasPrefix(v.Comment.Text(), "constant:") {
+			t.Errorf("%s:%d: package variable %s can change", s.path, s.line(v), v.Names[0].Name)
+		}
+	}
+}
+
+// mayBeAssigned goes by the written type or the literal: maps, slices, channels
+// and everything of package sync.
+func mayBeAssigned(v *ast.ValueSpec) bool {
+	types := []ast.Expr{v.Type}
+	for _, val := range v.Values {
+		switch e := val.(type) {
+		case *ast.CompositeLit:
+			types = append(types, e.Type)
+		case *ast.CallExpr:
+			if id, ok := e.Fun.(*ast.Ident); ok && id.Name == "make" && len(e.Args) > 0 {
+				types = append(types, e.Args[0])
+			}
+		}
+	}
+	return slices.ContainsFunc(types, func(e ast.Expr) bool {
+		switch e := e.(type) {
+		case *ast.MapType, *ast.ChanType:
+			return true
+		case *ast.ArrayType:
+			return e.Len == nil
+		case *ast.SelectorExpr:
+			id, ok := e.X.(*ast.Ident)
+			return ok && (id.Name == "sync" || id.Name == "atomic")
+		}
+		return false
+	})
+}
+
+// TestDocumentSizes keeps the documents that everybody reads short.
+func TestDocumentSizes(t *testing.T) {
+	for name, most := range map[string]int{"README.md": 200, "Makefile": 50} {
+		if n := strings.Count(readFile(t, name), "\n"); n > most {
+			t.Errorf("%s has %d lines, at most %d", name, n, most)
+		}
+	}
+}
+
+// TestMakeTargets wants every target that a document names to exist, and every
+// target to be listed in .PHONY and in the help.
+func TestMakeTargets(t *testing.T) {
+	makefile := readFile(t, "Makefile")
+	targets := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z0-9-]*):`).FindAllStringSubmatch(makefile, -1) {
+		targets[m[1]] = true
+		if !regexp.MustCompile(`(?m)^` + m[1] + `:.*## `).MatchString(makefile) {
+			t.Errorf("Makefile: target %s has no help text (## …)", m[1])
+		}
+	}
+	named := regexp.MustCompile("(?m)(?:`|^\\s*\\$? ?)make ([a-z][a-z0-9-]*)")
+	for _, doc := range documents(t) {
+		for _, m := range named.FindAllStringSubmatch(readFile(t, doc), -1) {
+			if !targets[m[1]] {
+				t.Errorf("%s names `make %s`, which the Makefile does not have", doc, m[1])
+			}
+		}
+	}
+	for want := range strings.FieldsSeq("build test race lint fmt update fuzz bench docs ci help") {
+		if !targets[want] {
+			t.Errorf("Makefile: no target %s", want)
+		}
+	}
+}
+
+// TestLinks wants every relative link of every document to lead somewhere.
+func TestLinks(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	for _, doc := range documents(t) {
+		for _, m := range link.FindAllStringSubmatch(readFile(t, doc), -1) {
+			target, fragment, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
+				continue
+			}
+			file := doc
+			if target != "" {
+				file = path.Join(path.Dir(doc), target)
+			}
+			if _, err := os.Stat(filepath.Join(root, file)); err != nil {
+				t.Errorf("%s: link %s leads nowhere", doc, m[1])
+			} else if fragment != "" && !slices.Contains(anchors(readFile(t, file)), fragment) {
+				t.Errorf("%s: link %s: no such heading", doc, m[1])
+			}
+		}
+	}
+}
+
+// TestNamedFiles wants every path of the tree that a document puts in
+// backquotes to exist: `simulator/turn.go` is a promise.
+func TestNamedFiles(t *testing.T) {
+	files := treeFiles(t)
+	known := map[string]bool{}
+	for _, f := range files {
+		for d := f; d != "."; d = path.Dir(d) {
+			known[d] = true
+		}
+	}
+	named := regexp.MustCompile("`((?:cmd|simulator|scenarios|executor|mcp|fixtures|internal|tests|docs)/[\\w./-]+)`")
+	for _, doc := range documents(t) {
+		for _, m := range named.FindAllStringSubmatch(readFile(t, doc), -1) {
+			name := strings.TrimSuffix(m[1], "/")
+			if _, err := os.Stat(filepath.Join(root, name)); err != nil && !known[name] {
+				t.Errorf("%s names %s, which does not exist", doc, m[1])
+			}
+		}
+	}
+}
+
+// TestNothingLocal wants no trace of the machine a file was written on, and no
+// host of a package registry.
+func TestNothingLocal(t *testing.T) {
+	tree, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	local := regexp.MustCompile(regexp.QuoteMeta(tree) + `\b|/work/(main|shared|\.library)\b|/root/go/|registry\.[a-z]+js\.org|\bpypi\.org/simple\b|GOPROXY=http`)
+	for _, f := range treeFiles(t) {
+		if f == "tests/docs_test.go" {
+			continue
+		}
+		text := readFile(t, f)
+		if strings.Contains(text, "\x00") { // a binary
+			continue
+		}
+		for i, line := range strings.Split(text, "\n") {
+			if local.MatchString(line) {
+				t.Errorf("%s:%d: a path or host of one machine: %s", f, i+1, strings.TrimSpace(line))
+			}
+		}
+	}
+}
+
+// documents lists the Markdown files of the tree.
+func documents(t *testing.T) []string {
+	t.Helper()
+	return slices.DeleteFunc(treeFiles(t), func(f string) bool { return !strings.HasSuffix(f, ".md") })
+}
+
+// anchors are the fragments of a document's headings, as GitHub makes them.
+func anchors(text string) []string {
+	var all []string
+	drop := regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	for _, m := range regexp.MustCompile(`(?m)^#+ +(.*)$`).FindAllStringSubmatch(text, -1) {
+		all = append(all, strings.ReplaceAll(drop.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-"))
+	}
+	return all
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(s, "\n")
+	return line
+}
+
+// TestFlagTable keeps the flag table of docs/compatibility.md equal to the
+// options that the program has.
+func TestFlagTable(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("| flag | state | remarks |\n|---|---|---|\n")
+	for _, f := range cli.FlagTable() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Flag, f.Status, f.Note)
+	}
+	replaceSection(t, "docs/compatibility.md", "<!-- flags:begin -->\n", "<!-- flags:end -->", b.String())
+}
+
+// TestReadme does what the README says first: its first code block, in the
+// tree as it stands, with an empty home, within a minute.
+func TestReadme(t *testing.T) {
+	_, rest, _ := strings.Cut(readFile(t, "README.md"), "```sh\n")
+	block, _, ok := strings.Cut(rest, "```")
+	if !ok || strings.Count(strings.ReplaceAll(block, "\\\n", ""), "\n") > 3 {
+		t.Fatalf("the first code block of the README should be a command after at most two that set up:\n%s", block)
+	}
+	env, err := exec.CommandContext(t.Context(), "go", "env", "GOCACHE", "GOMODCACHE", "GOPATH").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dirs := strings.Split(string(env), "\n")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-ec", block)
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "HOME="+t.TempDir(), "GOCACHE="+dirs[0], "GOMODCACHE="+dirs[1], "GOPATH="+dirs[2])
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, stderr.String())
+	}
+	events, err := parseEvents(string(out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := kindsOf(events)
+	for _, want := range []string{"system/init", "assistant[tool_use]", "user[tool_result]", "assistant[text]", "result/success"} {
+		if !slices.Contains(got, want) {
+			t.Errorf("no %s among the events %v", want, got)
+		}
+	}
+}

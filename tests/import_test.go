@@ -1,0 +1,227 @@
+package tests
+
+import (
+	"fmt"
+	"go/parser"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// row is one package of the tree: what it is for and what it may import from
+// this module. A package has a row as soon as it has a file, and not before.
+type row struct {
+	layer int
+	path  string
+	job   string
+	may   string // space-separated package paths; "*" = every package above it
+}
+
+var packageTable = []row{
+	{0, "simulator/protocol", "the types of everything that crosses the process boundary; JSON tags, no behaviour", ""},
+	{0, "internal/match", "compiled matchers for text and JSON", ""},
+	{0, "internal/diag", "diagnostics with positions; key → line index of a file; nearest names", ""},
+	{0, "internal/proc", "start, drain and stop child processes, each in a group of its own", ""},
+	{0, "internal/serve", "loopback listener, Host/Origin check, graceful stop, printed address", ""},
+	{0, "internal/eval", "the one expression language, bounded in time and memory", ""},
+	{0, "internal/shellcmd", "what a shell command line would run: its simple commands, prefixes, redirections", ""},
+	{0, "internal/argv", "a command line read the way commander.js reads it", ""},
+	{0, "internal/clock", "time, ids and randomness of a run: real, or repeatable from a seed", ""},
+	{0, "internal/textdiff", "two texts compared line by line, as hunks", ""},
+	{0, "internal/schemadoc", "tool: JSON Schema and reference page of a format, from Go types and doc comments", ""},
+	{0, "internal/cas", "content-addressed store and call records", ""},
+	{0, "simulator/slash", "slash commands: reading them, and what the local ones say", ""},
+	{1, "simulator/task", "background work of a session: what runs, what it has to show", "simulator/protocol"},
+	{1, "internal/debug/pickle", "Python pickles written and read without running them", ""},
+	{1, "internal/checkpoint", "what files were when each prompt came, to put them back", "simulator/protocol internal/textdiff"},
+	{2, "internal/debug/item", "values as the older breakpoint clients send them", "internal/cas internal/debug/pickle"},
+	{1, "internal/journal", "the capture file: one redacted JSON line per thing received or done", "simulator/protocol"},
+	{1, "internal/persona", "what the simulated CLI says about itself in init", "simulator/protocol"},
+	{1, "simulator/settings", "settings files by source", "simulator/protocol internal/diag"},
+	{1, "scenarios", "load, validate, match: the scripted model", "simulator/protocol internal/match internal/diag internal/eval"},
+	{1, "simulator/permission", "modes and rules → allow, deny, ask", "simulator/protocol internal/match internal/shellcmd"},
+	{1, "simulator/session", "session ids, transcripts, resume, fork", "simulator/protocol"},
+	{1, "simulator/hook", "run the hooks of an event and merge what they answer", "simulator/protocol internal/match internal/proc"},
+	{1, "mcp", "desired and live MCP servers: connect, call, reconnect, results as protocol types", "simulator/protocol internal/proc"},
+	{1, "mcp/mcptest", "MCP servers that misbehave in one exact way each; for tests only", ""},
+	{1, "fixtures/wire", "JSON-RPC between an MCP server and its clients, kept raw", "internal/serve"},
+	{1, "fixtures/backend", "tool calls that run outside the fixture server", "internal/proc"},
+	{1, "fixtures", "an MCP server from a TOML file", "simulator/protocol internal/match internal/diag internal/eval internal/serve internal/proc fixtures/wire fixtures/backend"},
+	{1, "fixtures/clone", "a fixture written from a live server", "internal/proc"},
+	{2, "executor", "run one tool call: the composite and the middleware chain", "simulator/protocol mcp internal/match"},
+	{3, "executor/builtin", "the live built-in tools", "simulator/protocol executor internal/match internal/proc internal/shellcmd internal/textdiff simulator/task"},
+	{3, "simulator", "the loop: ask the model, run tools, yield events", "simulator/protocol simulator/permission simulator/hook simulator/slash simulator/task scenarios executor"},
+	{4, "simulator/agent", "sub-agents: a call that is a conversation of its own", "simulator/protocol executor simulator simulator/hook simulator/task"},
+	{4, "internal/output", "events → text, json, stream-json", "simulator/protocol"},
+	{4, "internal/control", "the SDK control protocol on stdin and stdout", "simulator/protocol simulator simulator/permission simulator/hook mcp"},
+	{4, "internal/debug", "breakpoint hub; REST, page and MCP are three views of it", "simulator/protocol executor internal/match internal/eval internal/cas internal/serve mcp internal/debug/item"},
+	{5, "internal/cli", "the command line: grammar, one file per command, wiring, exit codes", "*"},
+	{6, "cmd/claudeless", "main: one statement", "internal/cli"},
+	{6, "tests/interop", "programs written with the Agent SDKs, against the binary", ""},
+	{6, "tests", "the binary from outside, and the rules of the tree", "internal/cli"},
+}
+
+// thirdParty says where each foreign module may be imported, and why only
+// there. Test libraries are in testOnly.
+var thirdParty = map[string]string{
+	"os/exec":                                  "internal/proc",
+	"github.com/alecthomas/kong":               "internal/cli",
+	"github.com/BurntSushi/toml":               "scenarios fixtures",
+	"github.com/bmatcuk/doublestar/v4":         "executor/builtin simulator/permission",
+	"github.com/expr-lang/expr":                "internal/eval",
+	"github.com/goccy/go-yaml":                 "fixtures internal/persona",
+	"github.com/google/uuid":                   "internal/cli internal/clock scenarios simulator/session",
+	"github.com/mark3labs/mcp-go":              "mcp fixtures/clone internal/debug",
+	"github.com/santhosh-tekuri/jsonschema/v6": "fixtures executor/builtin internal/cli",
+	"github.com/tailscale/hujson":              "mcp",
+	"golang.org/x/sys":                         "internal/proc executor/builtin internal/journal simulator/session",
+	"golang.org/x/text":                        "internal/cli",
+	"golang.org/x/term":                        "internal/cli",
+	"mvdan.cc/sh/v3":                           "internal/shellcmd",
+}
+
+var testOnly = []string{
+	"github.com/rogpeppe/go-internal",
+	"github.com/google/go-cmp",
+	"go.uber.org/goleak",
+	"github.com/google/uuid",
+	"os/exec",
+}
+
+// never holds imports whose absence keeps a property, beyond the table: std
+// packages mostly, which the table does not speak of.
+var never = []struct{ from, to, why string }{
+	{"scenarios", "net", "the scripted model reaches nothing"},
+	{"scenarios", "net/http", "the scripted model reaches nothing"},
+	{"simulator", "os", "process state enters in internal/cli"},
+	{"simulator", "net/http", "the loop reaches nothing but its executor"},
+	{"simulator/protocol", "os", "types only"},
+	{"executor", "os", "running is the work of the executors behind it"},
+	{"internal/output", "os", "it writes to the writer it is given"},
+	{"*", "log", "a library that logs decides for its caller; diagnostics are values"},
+	{"*", "math/rand", "randomness is injected; math/rand/v2 with a seed"},
+}
+
+func TestImports(t *testing.T) {
+	rows := map[string]row{}
+	for _, r := range packageTable {
+		rows[r.path] = r
+	}
+	for _, s := range sources(t, parser.ImportsOnly) {
+		r, ok := rows[s.pkg]
+		if !ok {
+			t.Errorf("%s: package %s has no row in the package table (tests/import_test.go)", s.path, s.pkg)
+			rows[s.pkg] = row{path: s.pkg, may: "*"}
+			continue
+		}
+		for _, spec := range s.file.Imports {
+			imp, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if msg := checkImport(r, imp, s.isTest()); msg != "" {
+				t.Errorf("%s:%d: %s", s.path, s.line(spec), msg)
+			}
+		}
+	}
+	for _, r := range packageTable {
+		if _, err := os.Stat(filepath.Join(root, r.path)); err != nil {
+			t.Errorf("package table: %s has a row but no directory", r.path)
+		}
+	}
+}
+
+// checkImport returns why a package may not import imp, or "".
+func checkImport(r row, imp string, isTest bool) string {
+	for _, n := range never {
+		if (n.from == "*" || n.from == r.path) && imp == n.to && !isTest {
+			return fmt.Sprintf("%s must not import %s: %s", r.path, imp, n.why)
+		}
+	}
+	if local, ok := strings.CutPrefix(imp, module+"/"); ok {
+		switch {
+		case local == r.path: // an external test package
+		case isTest && local == "mcp/mcptest":
+		case local == "mcp/mcptest":
+			return "mcp/mcptest is for tests"
+		case r.may == "*" && local != "tests" && local != "cmd/claudeless":
+		case slices.Contains(strings.Fields(r.may), local):
+		default:
+			return fmt.Sprintf("%s may not import %s (package table)", r.path, local)
+		}
+		return ""
+	}
+	if isTest && slices.ContainsFunc(testOnly, func(p string) bool { return under(imp, p) }) {
+		return ""
+	}
+	first, _, _ := strings.Cut(imp, "/")
+	if !strings.Contains(first, ".") && imp != "os/exec" {
+		return "" // the rest of the standard library
+	}
+	for mod, where := range thirdParty {
+		if !under(imp, mod) {
+			continue
+		}
+		if !slices.Contains(strings.Fields(where), r.path) {
+			return fmt.Sprintf("%s belongs to %s only", imp, where)
+		}
+		return ""
+	}
+	return fmt.Sprintf("%s is in no row of the third-party table", imp)
+}
+
+// under tells whether path is dir or below it.
+func under(path, dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") }
+
+// TestPackageTable keeps the table in docs/architecture.md equal to the data above.
+func TestPackageTable(t *testing.T) {
+	const begin, end = "<!-- packages:begin -->\n", "<!-- packages:end -->"
+	var b strings.Builder
+	b.WriteString("| layer | package | job | may import |\n|---|---|---|---|\n")
+	for _, r := range packageTable {
+		may := "–"
+		if r.may == "*" {
+			may = "all above"
+		} else if r.may != "" {
+			may = "`" + strings.Join(strings.Fields(r.may), "` `") + "`"
+		}
+		fmt.Fprintf(&b, "| %d | `%s` | %s | %s |\n", r.layer, r.path, r.job, may)
+	}
+	b.WriteString("\n| from outside | only in |\n|---|---|\n")
+	for _, mod := range sortedKeys(thirdParty) {
+		fmt.Fprintf(&b, "| `%s` | `%s` |\n", mod, strings.Join(strings.Fields(thirdParty[mod]), "` `"))
+	}
+	replaceSection(t, "docs/architecture.md", begin, end, b.String())
+}
+
+// replaceSection checks, or with -update rewrites, the text between two markers.
+func replaceSection(t *testing.T, path, begin, end, want string) {
+	t.Helper()
+	text := readFile(t, path)
+	before, rest, ok1 := strings.Cut(text, begin)
+	got, after, ok2 := strings.Cut(rest, end)
+	if !ok1 || !ok2 {
+		t.Fatalf("%s: markers %q and %q not found", path, begin, end)
+	}
+	if got == want {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s is out of date; run `make update`", path)
+	}
+	if err := os.WriteFile(filepath.Join(root, path), []byte(before+begin+want+end+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,168 @@
+// Package interop runs programs written with Anthropic's Agent SDKs, unmodified
+// from their registries, against the binary.
+//
+// Its one invariant: the programs use the SDKs' public API alone. It must not
+// know how the binary works. A half whose registry cannot be reached is skipped
+// loudly, and fails when CLAUDELESS_INTEROP is "require", as CI sets it; without
+// the variable nothing runs, because the SDKs are fetched over the network.
+package interop
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// half is one SDK: its pinned packages, how they are installed into a directory
+// of the cache, and what runs a program there.
+type half struct {
+	name, programs string
+	pins           string // file that names the versions
+	install        func(ctx context.Context, dir, pins string) error
+	command        func(dir, program string) []string
+}
+
+func halves() []half {
+	return []half{
+		{
+			name: "python", programs: "python/*.py", pins: "python/requirements.txt",
+			install: func(ctx context.Context, dir, pins string) error {
+				return errors.Join(
+					run(ctx, dir, "python3", "-m", "venv", "venv"),
+					run(ctx, dir, filepath.Join(dir, "venv", "bin", "pip"), "install", "--quiet", "--disable-pip-version-check", "--requirement", pins),
+				)
+			},
+			command: func(dir, program string) []string { return []string{filepath.Join(dir, "venv", "bin", "python"), program} },
+		},
+		{
+			name: "typescript", programs: "ts/*.mjs", pins: "ts/package.json",
+			install: func(ctx context.Context, dir, pins string) error {
+				if err := copyFile(filepath.Join(dir, "package.json"), pins); err != nil {
+					return err
+				}
+				// The platform packages hold the real CLI, which is not wanted here.
+				return run(ctx, dir, "npm", "install", "--silent", "--omit=optional", "--no-audit", "--no-fund")
+			},
+			command: func(dir, program string) []string {
+				// Packages are looked up from where a program lies.
+				here := filepath.Join(dir, filepath.Base(program))
+				if err := copyFile(here, program); err != nil {
+					return []string{"false"}
+				}
+				return []string{"node", here}
+			},
+		},
+	}
+}
+
+func TestInterop(t *testing.T) {
+	mode := os.Getenv("CLAUDELESS_INTEROP")
+	if mode == "" {
+		t.Skip("CLAUDELESS_INTEROP is not set; make interop does it")
+	}
+	binary := filepath.Join(t.TempDir(), "claude")
+	if err := run(t.Context(), ".", "go", "build", "-o", binary, "../../cmd/claudeless"); err != nil {
+		t.Fatal(err)
+	}
+	scenario, err := filepath.Abs("scenario.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range halves() {
+		t.Run(h.name, func(t *testing.T) {
+			t.Parallel()
+			dir, err := h.installed(t.Context())
+			switch {
+			case err != nil && mode == "require":
+				t.Fatalf("the %s half cannot be installed: %v", h.name, err)
+			case err != nil:
+				fmt.Fprintf(os.Stderr, "\n*** SKIPPED: the %s half cannot be installed: %v ***\n\n", h.name, err)
+				t.SkipNow()
+			}
+			programs, err := filepath.Glob(h.programs)
+			if err != nil || len(programs) == 0 {
+				t.Fatal("no programs", err)
+			}
+			for _, program := range programs {
+				t.Run(filepath.Base(program), func(t *testing.T) { h.run(t, dir, program, binary, scenario) })
+			}
+		})
+	}
+}
+
+// run runs one program; what it prints is shown when it fails.
+func (h half) run(t *testing.T, dir, program, binary, scenario string) {
+	abs, err := filepath.Abs(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	words := h.command(dir, abs)
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd.Env = append(os.Environ(), "CLAUDELESS_BIN="+binary, "CLAUDELESS_SCENARIO="+scenario, "HOME="+t.TempDir())
+	output, err := cmd.CombinedOutput()
+	t.Logf("%s", output)
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// installed returns the cached directory for the pinned versions, after filling
+// it if need be. A half-filled directory is never taken for a whole one.
+func (h half) installed(ctx context.Context) (string, error) {
+	pins, err := filepath.Abs(h.pins)
+	if err != nil {
+		return "", err
+	}
+	content, err := os.ReadFile(pins)
+	if err != nil {
+		return "", err
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(cache, "claudeless-interop", fmt.Sprintf("%s-%.6x", h.name, sha256.Sum256(content)))
+	whole := filepath.Join(dir, "installed")
+	if _, err := os.Stat(whole); err == nil {
+		return dir, nil
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	if err := h.install(ctx, dir, pins); err != nil {
+		return "", err
+	}
+	return dir, os.WriteFile(whole, nil, 0o644)
+}
+
+// run runs a tool; its output is part of the error.
+func run(ctx context.Context, dir string, words ...string) error {
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd.Dir = dir
+	output, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%v: %w\n%s", words, err, output)
+	}
+	return nil
+}
+
+func copyFile(to, from string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o644)
+}
