@@ -44,4 +44,8 @@ interop: ## run the programs written with the Agent SDKs (from npm and PyPI, pin
 	CLAUDELESS_INTEROP=$${CLAUDELESS_INTEROP:-1} go test -count=1 ./tests/interop
 generated: docs ## fail if a generated file is not the committed one
 	git diff --exit-code
+conformance: build ## the official MCP suite, server and client side (npm)
+	tests/conformance/server.sh $(CURDIR)/bin/claudeless
+interop: build ## programs written with the Agent SDKs, from their registries
+	CLAUDELESS_INTEROP=require go test -count=1 -timeout 20m ./tests/interop
 ci: policy lint test race determinism fuzz generated ## everything, cheapest first

@@ -3,7 +3,10 @@ package mcp
 import (
 	"os"
 	"os/exec"
+	"runtime"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/client/transport"
@@ -87,4 +90,81 @@ func BenchmarkStart(b *testing.B) {
 			_ = cmd.Run()
 		}
 	})
+}
+
+// BenchmarkParallelCalls has 16 calls of one server under way at a time: at
+// least 10000 calls/s.
+func BenchmarkParallelCalls(b *testing.B) {
+	m := one(b, "ok")
+	req := CallRequest{Tool: "mcp__s__echo", ToolUseID: "toolu_1", Input: []byte(`{"text":"x"}`)}
+	b.SetParallelism(16 / runtime.GOMAXPROCS(0))
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if r, err := m.Call(b.Context(), req); err != nil || r.IsError {
+				b.Error(r, err)
+				return
+			}
+		}
+	})
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
+}
+
+// many are n servers that work and come back by themselves.
+func many(b *testing.B, n int) []ServerConfig {
+	b.Helper()
+	on := true
+	var servers []ServerConfig
+	for i := range n {
+		cfg := config(b, "s"+itoa(i), "ok")
+		cfg.AutoReconnect = &on
+		servers = append(servers, cfg)
+	}
+	return servers
+}
+
+// BenchmarkHundredServers connects a hundred servers at once and ends them.
+func BenchmarkHundredServers(b *testing.B) {
+	for b.Loop() {
+		m, err := New(Options{Servers: many(b, 100), LocalBatch: 100, Environ: os.Environ()})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := m.Start(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		if n := len(m.Tools()); n != 500 {
+			b.Fatalf("%d tools", n)
+		}
+		m.Close(b.Context())
+	}
+}
+
+// BenchmarkReconnectStorm kills fifty servers at once, again and again, and
+// waits for all of them; the heap must not grow by more than a few MB.
+func BenchmarkReconnectStorm(b *testing.B) {
+	m := start(b, Options{Servers: many(b, 50), LocalBatch: 50, ReconnectPause: time.Millisecond})
+	heap := func() float64 {
+		var s runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&s)
+		return float64(s.HeapInuse) / (1 << 20)
+	}
+	idle, high := heap(), 0.0
+	for b.Loop() {
+		old := map[int]bool{}
+		for _, s := range m.Servers() {
+			old[s.PID] = true
+			_ = syscall.Kill(s.PID, syscall.SIGKILL)
+		}
+		eventually(b, time.Minute, func() bool {
+			for _, s := range m.Servers() {
+				if s.State != StateConnected || old[s.PID] {
+					return false
+				}
+			}
+			return true
+		}, "not all came back")
+		high = max(high, heap())
+	}
+	b.ReportMetric(high-idle, "MB-growth")
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // runClient is a program with a manager: it prints its server's process id and
@@ -84,5 +87,53 @@ func TestQuiet(t *testing.T) {
 	m.Close(context.WithoutCancel(t.Context()))
 	if text := log.String(); len(bytes.TrimSpace([]byte(text))) > 0 {
 		t.Errorf("logged\n%s", text)
+	}
+}
+
+// TestEndIsNoFailure: a server that exits, with a status of its own or killed,
+// since we close it is not said to have failed (M47).
+func TestEndIsNoFailure(t *testing.T) {
+	t.Parallel()
+	var debug logBuffer
+	servers := []ServerConfig{config(t, "s", "ok"), config(t, "i", "ignore-eof"), config(t, "k", "ignore-sigterm")}
+	for i := range servers {
+		servers[i].ShutdownGrace = 50 * time.Millisecond
+	}
+	m := start(t, Options{Servers: servers, Debug: &debug})
+	m.Close(context.WithoutCancel(t.Context()))
+	for _, s := range m.Servers() {
+		if s.State != StateDisconnected || s.Error != "" || s.WireError != "" {
+			t.Errorf("%s: %s, %q", s.Name, s.State, s.Error)
+		}
+	}
+	if strings.Contains(debug.String(), "fail") {
+		t.Errorf("got\n%s", debug.String())
+	}
+}
+
+// TestErrorKinds: an error answer keeps code, message and data; time-out, loss
+// and cancelling are told apart (M21; C37, C137, C138).
+func TestErrorKinds(t *testing.T) {
+	t.Parallel()
+	rpc := start(t, Options{Servers: []ServerConfig{config(t, "s", "rpc-error")}})
+	_, err := rpc.CallRaw(t.Context(), CallRequest{Tool: "echo"})
+	if diff := cmp.Diff(&RPCError{Code: -32050, Message: "quota used up", Data: map[string]any{"left": 0.0}}, err); diff != "" {
+		t.Error(diff)
+	}
+	hang := one(t, "hang-call")
+	_, err = hang.CallRaw(t.Context(), CallRequest{Tool: "echo", Timeout: 50 * time.Millisecond})
+	if e := new(TimeoutError); !errors.As(err, &e) || *e != (TimeoutError{Server: "s", Tool: "echo", Limit: 50 * time.Millisecond}) {
+		t.Errorf("time-out: %v", err)
+	}
+	ctx, cancel := contextWithTimer(t, 50*time.Millisecond)
+	defer cancel()
+	if _, err = hang.CallRaw(ctx, CallRequest{Tool: "echo"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if _, err = one(t, "exit-mid-call").CallRaw(t.Context(), CallRequest{Tool: "echo"}); !errors.Is(err, ErrConnectionClosed) {
+		t.Errorf("loss: %v", err)
+	}
+	if _, err = hang.CallRaw(t.Context(), CallRequest{Tool: "nope"}); !errors.Is(err, ErrUnknownTool) {
+		t.Errorf("rejected: %v", err)
 	}
 }

@@ -98,7 +98,7 @@ func remote(f *fakeHTTP) ServerConfig {
 }
 
 // TestHTTP: session, version and configured headers on every request, the
-// standing GET, answers checked for their id, cancellation and DELETE.
+// standing GET, answers checked for their id (M43), cancellation (M23), DELETE.
 func TestHTTP(t *testing.T) {
 	t.Parallel()
 	f := newFakeHTTP(t, nil)

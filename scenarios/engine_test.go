@@ -69,7 +69,7 @@ func talk(t *testing.T, e *Engine, lines ...string) []string {
 		}
 		if rest, ok := strings.CutPrefix(line, "=> "); ok {
 			r = Request{Results: []Result{}, Vars: r.Vars}
-			for _, word := range strings.Fields(rest) {
+			for word := range strings.FieldsSeq(rest) {
 				text, bad := strings.CutPrefix(word, "!")
 				r.Results = append(r.Results, Result{
 					Tool: "T", ToolUseID: "id", Text: text, IsError: bad, Content: json.RawMessage(`[{"type":"text"}]`),

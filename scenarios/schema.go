@@ -241,7 +241,8 @@ type ToolCall struct {
 	Expect *Pattern `toml:"expect"`
 	// DelayMS waits before the tool runs.
 	DelayMS int `toml:"delay_ms" min:"0"`
-	// Subagent scripts the agent that an Agent or Task call starts.
+	// Subagent scripts the agent that an Agent or Task call starts. Without it
+	// the rules answer the agent's prompt, in a session of its own.
 	Subagent *Subagent `toml:"subagent"`
 
 	at diag.Position // of Expect
@@ -249,11 +250,14 @@ type ToolCall struct {
 
 // Subagent scripts an agent started by a tool call.
 type Subagent struct {
-	// Type is the kind of agent.
+	// Type is the kind of agent when the call's input names none.
 	Type string `toml:"type"`
-	// Steps are its messages.
+	// Steps are its messages. They see the captures of the prompt that led to
+	// the call, the agent's own prompt and its own results; a later prompt of
+	// the agent is answered by the rules.
 	Steps []Step `toml:"steps"`
-	// Background lets the call return at once.
+	// Background lets the call return at once; the input's `run_in_background`
+	// comes before it.
 	Background bool `toml:"background"`
 }
 

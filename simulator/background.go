@@ -87,7 +87,12 @@ func (t *turn) drain(p task.Phase) error {
 	if t.s.o.Tasks == nil {
 		return nil
 	}
-	for _, ev := range t.s.o.Tasks.Take(p) {
+	events := t.s.o.Tasks.Take(p)
+	if len(events) == 0 {
+		return nil
+	}
+	defer t.s.o.Tasks.Shown()
+	for _, ev := range events {
 		if spent, ok := ev.(*protocol.Spent); ok {
 			t.s.charge(spent.Models)
 		}
@@ -97,6 +102,29 @@ func (t *turn) drain(p task.Phase) error {
 		}
 	}
 	return nil
+}
+
+// wait sleeps, and shows meanwhile what tasks have to show.
+func (t *turn) wait(d time.Duration) error {
+	if t.s.o.Tasks == nil || !t.s.o.Tasks.Live() || !t.s.o.Tasks.Busy() {
+		return t.s.o.Sleep(t.ctx, d)
+	}
+	ctx, cancel := context.WithCancel(t.ctx)
+	slept := make(chan error, 1)
+	go func() { slept <- t.s.o.Sleep(ctx, d) }() // ends with the sleep, which cancel ends
+	for {
+		select {
+		case err := <-slept:
+			cancel()
+			return err
+		case <-t.news():
+			if err := t.drain(task.InTurn); err != nil {
+				cancel()
+				<-slept //nolint:errcheck // what counts is that the consumer has left
+				return err
+			}
+		}
+	}
 }
 
 // charge adds what a sub-agent has used to the session's books.

@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -42,10 +43,8 @@ func (t *turn) local(c slash.Call) func(slash.Call) (finish, error) {
 	case "cost":
 		return t.cost
 	}
-	for _, name := range append([]string{"help"}, t.s.o.Commands.TerminalOnly...) {
-		if c.Name == name {
-			return func(c slash.Call) (finish, error) { return t.say(c, slash.Unavailable(c.Name), nil) }
-		}
+	if slices.Contains(append([]string{"help"}, t.s.o.Commands.TerminalOnly...), c.Name) {
+		return func(c slash.Call) (finish, error) { return t.say(c, slash.Unavailable(c.Name), nil) }
 	}
 	return nil
 }

@@ -38,13 +38,14 @@ func shown(t *testing.T, s *simulator.Simulator, prompt string) []string {
 				t.Errorf("%s", raw)
 			}
 		case *protocol.System:
-			line := ev.Subtype
+			var line strings.Builder
+			line.WriteString(ev.Subtype)
 			for _, f := range ev.Fields {
 				if f.Key == "status" || f.Key == "compact_result" || f.Key == "tasks" {
-					line += fmt.Sprintf(" %v", f.Value)
+					fmt.Fprintf(&line, " %v", f.Value)
 				}
 			}
-			lines = append(lines, line+" in "+ev.SessionID)
+			lines = append(lines, line.String()+" in "+ev.SessionID)
 		case *protocol.Init:
 			lines = append(lines, "init in "+ev.SessionID)
 		case *protocol.Assistant:

@@ -201,11 +201,15 @@ func (a *racingAsker) Ask(ctx context.Context, r protocol.PermissionRequest) (pr
 	select {
 	case answer := <-byHook:
 		if answer != nil {
+			cancel()
+			<-byHost // the host is told before the tool runs
 			return verdictOf(answer), nil
 		}
 		v := <-byHost
 		return v.answer, v.err
 	case v := <-byHost:
+		cancel()
+		<-byHook
 		return v.answer, v.err
 	}
 }

@@ -115,6 +115,11 @@ func (t *turn) ready(done <-chan ran, left int) ([]ran, error) {
 		case r := <-done:
 			batch = append(batch, r)
 			continue
+		case <-t.news():
+			if err := t.drain(task.InTurn); err != nil {
+				return nil, err
+			}
+			continue
 		case <-late:
 		}
 		break

@@ -346,7 +346,7 @@ func (t *turn) sleep(d time.Duration) error {
 	if d <= 0 {
 		return t.ctx.Err()
 	}
-	return t.s.o.Sleep(t.ctx, d)
+	return t.wait(d)
 }
 
 // timestampFormat is that of all timestamps on the stream.

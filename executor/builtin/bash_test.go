@@ -194,7 +194,7 @@ func TestBashSleepChains(t *testing.T) {
 		"true; sleep 0":                  "",
 		"for i in; do sleep 9; ls; done": "",
 	} {
-		use := protocol.ToolUse{Name: "Bash", Input: []byte(fmt.Sprintf(`{"command":%q}`, command))}
+		use := protocol.ToolUse{Name: "Bash", Input: fmt.Appendf(nil, `{"command":%q}`, command)}
 		r := tools.Check(t.Context(), use)
 		if (r != nil) != (blocked != "") {
 			t.Errorf("%q: %+v", command, r)

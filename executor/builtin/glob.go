@@ -169,7 +169,7 @@ func (t *Tools) relative(path string) string {
 // globs splits a list of patterns at spaces, and at commas outside braces.
 func globs(list string) []string {
 	var out []string
-	for _, word := range strings.Fields(list) {
+	for word := range strings.FieldsSeq(list) {
 		if strings.Contains(word, "{") {
 			out = append(out, word)
 			continue

@@ -36,14 +36,15 @@ func frames(t *testing.T, set *task.Set, n int) []string {
 	for len(out) < n {
 		for _, ev := range set.Take(task.BetweenTurns) {
 			sys := ev.(*protocol.System)
-			line := sys.Subtype
+			var line strings.Builder
+			line.WriteString(sys.Subtype)
 			for _, f := range sys.Fields {
 				switch f.Key {
 				case "status", "summary", "task_type", "is_backgrounded":
-					line += fmt.Sprintf(" %v", f.Value)
+					fmt.Fprintf(&line, " %v", f.Value)
 				}
 			}
-			out = append(out, line)
+			out = append(out, line.String())
 		}
 		if len(out) >= n {
 			break

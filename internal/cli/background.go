@@ -43,11 +43,24 @@ func (r *run) loadCatalog() error {
 	for _, w := range warnings {
 		r.warn(w)
 	}
+	return r.asAgent()
+}
+
+// asAgent makes the session that of --agent: its prompt and model, where flags
+// do not give others.
+func (r *run) asAgent() error {
 	if r.f.Agent == "" {
 		return nil
 	}
-	if _, ok := r.catalog.Agent(r.f.Agent); !ok {
+	a, ok := r.catalog.Agent(r.f.Agent)
+	if !ok {
 		return agentNotFound(r.f.Agent, r.catalog.AgentNames())
+	}
+	if r.f.SystemPrompt == "" {
+		r.f.SystemPrompt = a.Prompt
+	}
+	if r.f.Model == "" && a.Model != "inherit" {
+		r.f.Model = a.Model
 	}
 	return nil
 }

@@ -183,7 +183,7 @@ func (r *run) answers() map[string]string {
 
 // hookBase is the common part of the inputs of hooks around tools.
 func (r *run) hookBase() protocol.HookBase {
-	base := protocol.HookBase{SessionID: r.session.ID(), TranscriptPath: r.session.Path(), PermissionMode: r.policy.Mode(), Effort: &protocol.HookEffort{Level: "high"}}
+	base := protocol.HookBase{SessionID: r.session.ID(), TranscriptPath: r.session.Path(), PermissionMode: r.policy.Mode(), Effort: &protocol.HookEffort{Level: "medium"}}
 	if r.f.Effort != "" {
 		base.Effort.Level = r.f.Effort
 	}

@@ -16,7 +16,7 @@ import (
 // session is what the host controls, in the words of internal/control.
 func (h *host) session() control.Session {
 	return control.Session{
-		Turn: h.turn, Ready: h.ready, Background: h.background(), Initialize: h.initialize,
+		Turn: h.turn, Ready: h.ready, Background: h.background(), Initialize: h.initialize, Connect: h.connect,
 		Policy: h.policy, Servers: h.manager, SetServers: h.setServers,
 		Model: h.model, SetModel: h.setModel, Rename: h.rename, StopTask: h.stopTask,
 		Rewind: h.rewind(), ReadFile: h.readFile,
@@ -111,7 +111,7 @@ func (h *host) settingsInForce() any {
 	}
 	effort := h.f.Effort
 	if effort == "" {
-		effort = "high"
+		effort = "medium"
 	}
 	return map[string]any{
 		"effective": effective, "sources": sources, "served_settings_state": "none",

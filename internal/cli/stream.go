@@ -251,13 +251,13 @@ func (h *host) background() *control.Background {
 
 // initialize takes the host's settings. Those that turns are built with are
 // heeded only before the first turn.
-func (h *host) initialize(ctx context.Context, in control.Initialize, begun bool) (control.Description, error) {
+func (h *host) initialize(_ context.Context, in control.Initialize, begun bool) (control.Description, error) {
 	if !begun {
 		if err := h.configure(in); err != nil {
 			return control.Description{}, err
 		}
 	}
-	if len(in.Agents) > 0 && string(in.Agents) != "null" {
+	if given(in.Agents) {
 		if err := h.catalog.DefineAgents(in.Agents, "flagSettings"); err != nil {
 			return control.Description{}, err
 		}
@@ -268,18 +268,30 @@ func (h *host) initialize(ctx context.Context, in control.Initialize, begun bool
 	for event, matchers := range in.Hooks {
 		h.hooks.Register(event, matchers)
 	}
-	if err := h.introduce(ctx, in.SDKMCPServers); err != nil {
-		return control.Description{}, err
+	if in.Title != "" {
+		if err := h.rename(in.Title); err != nil {
+			return control.Description{}, err
+		}
 	}
 	d := h.describe()
 	d.HooksApplied = len(in.Hooks) > 0
-	if len(in.MCPServers) > 0 && string(in.MCPServers) != "null" {
-		if _, err := h.setServers(ctx, in.MCPServers); err != nil {
-			return d, err
-		}
-		d.MCPServersApplied = true
-	}
+	d.MCPServersApplied = given(in.MCPServers)
 	return d, nil
+}
+
+// given tells whether a key of a request holds something.
+func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
+
+// connect connects the servers that came with initialize. One that fails shows
+// so in its status.
+func (h *host) connect(ctx context.Context, in control.Initialize) {
+	err := h.introduce(ctx, in.SDKMCPServers)
+	if err == nil && given(in.MCPServers) {
+		_, err = h.setServers(ctx, in.MCPServers)
+	}
+	if err != nil && ctx.Err() == nil {
+		h.warn("connecting the host's servers: " + err.Error())
+	}
 }
 
 // configure applies what is otherwise given by flags and makes the simulator
@@ -296,7 +308,7 @@ func (h *host) configure(in control.Initialize) error {
 	if in.AppendSystemPrompt != "" {
 		h.f.AppendSystemPrompt = in.AppendSystemPrompt
 	}
-	if len(in.JSONSchema) > 0 && string(in.JSONSchema) != "null" {
+	if given(in.JSONSchema) {
 		h.f.JSONSchema = string(in.JSONSchema)
 	}
 	model := h.sim.ModelName()

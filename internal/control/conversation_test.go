@@ -86,6 +86,7 @@ func TestConversations(t *testing.T) {
 
 // converse plays a script and returns it with the lines that really came.
 func converse(t *testing.T, options []string, script string) string {
+	t.Helper()
 	c := start(t, options)
 	var out strings.Builder
 	for line := range strings.Lines(script) {
@@ -153,7 +154,7 @@ func (o *output) Write(p []byte) (int, error) {
 }
 
 func (c *conversation) send(line string) {
-	go c.in.Write([]byte(line + "\n")) //nolint:errcheck // ends when it is read, or with the pipe
+	go c.in.Write([]byte(line + "\n")) // ends when it is read, or with the pipe
 	synctest.Wait()
 }
 
@@ -200,6 +201,7 @@ func (c *conversation) heard() string {
 }
 
 func start(t *testing.T, options []string) *conversation {
+	t.Helper()
 	ids := 0
 	var mu sync.Mutex
 	newID := func() string {
@@ -271,7 +273,7 @@ type fakeSession struct {
 
 func (f *fakeSession) session() Session {
 	s := Session{
-		Turn: f.turn, Ready: func(context.Context) error { return nil }, Initialize: f.initialize,
+		Turn: f.turn, Ready: func(context.Context) error { return nil }, Initialize: f.initialize, Connect: f.connect,
 		Policy: f.policy, Servers: f.servers, SetServers: f.setServers,
 		Model: func() string { return f.model },
 		SetModel: func(name string) {
@@ -321,20 +323,23 @@ func (f *fakeSession) session() Session {
 	return s
 }
 
-func (f *fakeSession) initialize(ctx context.Context, in Initialize, begun bool) (Description, error) {
+func (f *fakeSession) initialize(_ context.Context, in Initialize, begun bool) (Description, error) {
 	if begun {
 		return Description{OutputStyle: "again"}, nil
 	}
-	var desired []mcp.ServerConfig
-	for _, name := range in.SDKMCPServers {
-		desired = append(desired, mcp.ServerConfig{Name: name, Type: "sdk"})
-	}
-	_, err := f.servers.SetServers(ctx, "sdk", desired)
 	var agents []Agent
 	if in.Agents != nil {
 		agents = append(agents, Agent{Name: fmt.Sprintf("%d bytes of agents", len(in.Agents))})
 	}
-	return Description{OutputStyle: "default", HooksApplied: in.Hooks != nil, Agents: agents}, err
+	return Description{OutputStyle: "default", HooksApplied: in.Hooks != nil, Agents: agents}, nil
+}
+
+func (f *fakeSession) connect(ctx context.Context, in Initialize) {
+	var desired []mcp.ServerConfig
+	for _, name := range in.SDKMCPServers {
+		desired = append(desired, mcp.ServerConfig{Name: name, Type: "sdk"})
+	}
+	_, _ = f.servers.SetServers(ctx, "sdk", desired) // a server that fails shows so
 }
 
 func (f *fakeSession) setServers(ctx context.Context, raw json.RawMessage) (mcp.Change, error) {

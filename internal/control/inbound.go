@@ -11,10 +11,10 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Refusal is an error answer with a code of its own.
-type Refusal struct{ Code, Text string }
+// RefusalError is an error answer with a code of its own.
+type RefusalError struct{ Code, Text string }
 
-func (e *Refusal) Error() string { return e.Text }
+func (e *RefusalError) Error() string { return e.Text }
 
 // answer is what a handler gives back: the payload of a success (nil = none)
 // and what is shown right after it. A greeting also tells what waits for the
@@ -89,21 +89,21 @@ func (p *Peer) serve(f incoming) {
 func (p *Peer) deferred(f incoming) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.holds > 0 {
+	if p.greeting > 0 {
 		p.later = append(p.later, f)
 	}
-	return p.holds > 0
+	return p.greeting > 0
 }
 
-// release ends the time of an initialize request: what was deferred is served
-// in order, then turns may start.
-func (p *Peer) release() {
+// greet ends the time in which requests wait: they are served in order.
+func (p *Peer) greet() {
 	for {
 		p.mu.Lock()
-		if len(p.later) == 0 || p.holds > 1 {
-			p.holds--
+		if len(p.later) == 0 || p.greeting > 1 {
+			p.greeting--
 			p.greeted = true
 			p.mu.Unlock()
+			p.stir()
 			return
 		}
 		f := p.later[0]
@@ -194,7 +194,7 @@ func (p *Peer) respond(id json.RawMessage, a answer, err error) {
 		if mode, ok := errors.AsType[*permission.ModeError](err); ok {
 			f.Code = mode.Code
 		}
-		if refusal, ok := errors.AsType[*Refusal](err); ok {
+		if refusal, ok := errors.AsType[*RefusalError](err); ok {
 			f.Code = refusal.Code
 		}
 		p.write(response{"control_response", f})
@@ -224,6 +224,7 @@ func (p *Peer) interrupt(f incoming) {
 	}
 	var dropped []*prompt
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(p.pending)) {
 		if p.pending[id].kind != ofServer {
 			p.withdraw(id)
@@ -241,19 +242,20 @@ func (p *Peer) interrupt(f incoming) {
 	payload.StillQueued = uuids(p.queue.untouched())
 	payload.Cancelled = uuids(dropped)
 	p.respond(f.RequestID, answer{payload: payload}, nil)
-	if p.cut != nil {
-		p.cut()
-	}
-	p.mu.Unlock()
 	for _, gone := range dropped {
 		p.lifecycle(gone, "cancelled")
 	}
+	if p.cut != nil {
+		p.cut()
+	}
 }
 
-// initialize holds turns and all requests but interrupt back until it is
-// answered.
+// initialize holds requests other than interrupt back until it is answered, and
+// turns until the host's own servers are connected. It is answered as soon as
+// the first of them is spoken to: the host may want its answer before it serves.
 func (p *Peer) initialize(f incoming) {
 	p.mu.Lock()
+	p.greeting++
 	p.holds++
 	begun, again := p.turns > 0 || p.current != nil, p.greeted
 	p.mu.Unlock()
@@ -261,12 +263,40 @@ func (p *Peer) initialize(f incoming) {
 		var in Initialize
 		_ = json.Unmarshal(raw, &in) // what fits is taken
 		d, err := p.s.Initialize(ctx, in, begun)
+		p.connect(ctx, in, err)
 		a := answer{payload: p.complete(d), greeting: true}
 		if again {
 			a.after = []protocol.Event{&protocol.System{Subtype: "background_tasks_changed", Fields: []protocol.Field{{Key: "tasks", Value: []string{}}}}}
 		}
 		return a, err
-	}, p.release)
+	}, p.greet)
+}
+
+// connect lets the session connect what initialize names; it returns when a
+// server of the host is spoken to, or when there is nothing more to do.
+func (p *Peer) connect(ctx context.Context, in Initialize, failed error) {
+	done := make(chan struct{})
+	reached, spoken := context.WithCancel(ctx)
+	p.mu.Lock()
+	p.reached = spoken
+	life := p.life
+	p.mu.Unlock()
+	p.handlers.Go(func() { // ends with the servers' time-outs, and with life
+		defer close(done)
+		if failed == nil && p.s.Connect != nil {
+			p.s.Connect(life, in)
+		}
+		p.mu.Lock()
+		p.holds--
+		p.reached = nil
+		p.mu.Unlock()
+		spoken()
+		p.stir()
+	})
+	select {
+	case <-reached.Done():
+	case <-done:
+	}
 }
 
 // complete fills in what the peer itself knows.

@@ -22,6 +22,7 @@ type canUseTool struct {
 	Server             *protocol.ServerRef         `json:"mcp_server,omitempty"`
 	RequiresUser       bool                        `json:"requires_user_interaction,omitempty"`
 	ToolUseID          string                      `json:"tool_use_id"`
+	AgentID            string                      `json:"agent_id,omitempty"` // a sub-agent's call
 }
 
 // Ask puts a permission question to the host. Whatever the host does is an
@@ -31,6 +32,9 @@ func (p *Peer) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 		Subtype: "can_use_tool", ToolName: r.Use.Name, DisplayName: r.DisplayName, Input: r.Use.Input, Description: r.Description,
 		Suggestions: r.Suggestions, BlockedPath: r.BlockedPath, DecisionReason: r.DecisionReason,
 		DecisionReasonType: r.DecisionReasonType, Server: r.Server, RequiresUser: r.RequiresUser, ToolUseID: r.Use.ID,
+	}
+	if r.Use.Agent != nil {
+		q.AgentID = r.Use.Agent.ID
 	}
 	if q.DisplayName == "" {
 		q.DisplayName = q.ToolName

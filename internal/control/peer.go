@@ -80,7 +80,9 @@ type Peer struct {
 	pending  map[string]*question          // our requests without an answer
 	working  map[string]context.CancelFunc // requests of the host under way
 	queue    queue
-	holds    int        // initialize requests under way: no turn may start
+	greeting int        // initialize requests without an answer: other requests wait
+	holds    int        // initialize requests without effect so far: no turn may start
+	reached  func()     // called when a server of the host is spoken to; nil = nobody waits
 	later    []incoming // requests that came meanwhile
 	greeted  bool       // an initialize request has been answered
 	turns    int        // turns begun
@@ -153,6 +155,9 @@ func (p *Peer) ask(ctx context.Context, request any, of kind) (json.RawMessage, 
 	}
 	p.pending[id] = q
 	p.out.put(frame)
+	if of == ofServer && p.reached != nil {
+		p.reached()
+	}
 	p.mu.Unlock()
 	select {
 	case r := <-q.answer:

@@ -206,5 +206,5 @@ func unsupported(subtype string) error {
 	if subtype == "" {
 		subtype = "undefined"
 	}
-	return &Refusal{Code: "unsupported_request", Text: fmt.Sprintf("Unsupported control request subtype: %s", subtype)}
+	return &RefusalError{Code: "unsupported_request", Text: fmt.Sprintf("Unsupported control request subtype: %s", subtype)}
 }

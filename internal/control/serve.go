@@ -92,7 +92,7 @@ func (p *Peer) take() (in *prompt, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	more = p.open && !p.ended
-	held := p.holds > 0 || p.o.AwaitInitialize && !p.greeted && more
+	held := p.holds > 0 || p.greeting > 0 || p.o.AwaitInitialize && !p.greeted && more
 	if !held && len(p.queue.waiting) > 0 {
 		in = p.queue.pop()
 		p.current = in
@@ -103,24 +103,23 @@ func (p *Peer) take() (in *prompt, more bool) {
 // idle shows background work until a prompt or a notice comes.
 func (p *Peer) idle(ctx context.Context, deadline <-chan time.Time) (in *prompt, over bool, err error) {
 	until, stop := context.WithCancel(ctx)
+	defer stop()
 	done := make(chan error, 1)
 	go func() { done <- p.s.Background.Idle(ctx, until) }() // ends with until
 	select {
 	case err = <-done:
-		stop()
+		done <- err
 	case <-p.wake:
-		stop()
-		err = <-done
 	case <-deadline:
-		stop()
-		return nil, true, <-done
+		over = true
 	case <-ctx.Done():
-		stop()
-		<-done
-		return nil, false, context.Cause(ctx)
 	}
-	if err != nil {
-		return nil, false, err
+	stop()
+	switch err = <-done; {
+	case ctx.Err() != nil:
+		return nil, false, context.Cause(ctx)
+	case over || err != nil:
+		return nil, over, err
 	}
 	if message, ok := p.s.Background.Notice(); ok {
 		in = &prompt{message: message}

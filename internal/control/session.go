@@ -26,6 +26,9 @@ type Session struct {
 	// Initialize takes the host's settings and describes the session. No turn
 	// runs meanwhile unless begun is set, which says that some have been played.
 	Initialize func(ctx context.Context, in Initialize, begun bool) (Description, error)
+	// Connect connects the servers that initialize names; the next turn waits for
+	// it. Nil = there are none.
+	Connect func(ctx context.Context, in Initialize)
 
 	Policy *permission.Policy
 	// Servers is nil when the session can have none.
@@ -52,8 +55,8 @@ type Session struct {
 	Version                              string
 }
 
-// Background is work that goes on between turns. Its functions are called from
-// the goroutine of Turn.
+// Background is work that goes on between turns. Its functions never run beside
+// each other or a turn.
 type Background struct {
 	// Busy tells whether work runs or a turn is to follow from it.
 	Busy func() bool

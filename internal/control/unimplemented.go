@@ -12,10 +12,10 @@ func accepted() []string {
 	}
 }
 
-// Refused are the requests that the real CLI serves and that are answered here
+// refused are the requests that the real CLI serves and that are answered here
 // as unsupported, each with the reason. Hosts meet the same answer from older
 // versions of the real CLI.
-func Refused() map[string]string {
+func refused() map[string]string {
 	return map[string]string{
 		"background_tasks":                 "no work is moved to the background on request",
 		"get_task_output":                  "output of background work is read with the tool that started it",

@@ -65,10 +65,10 @@ func TestMiddleware(t *testing.T) {
 	}{
 		{"goes on", "echo", fakeGate{before: goOn, after: goOn}, []string{`echo{"x":1}`}, `[{"type":"text","text":"echo{\"x\":1}"}]`, false, &Outcome{Result: raw(`"echo{\"x\":1}"`)}},
 		{"modified input reaches the tool", "echo", fakeGate{before: Decision{Action: ActionModify, Input: raw(`{"x":2}`)}, after: goOn}, []string{`echo{"x":2}`}, `[{"type":"text","text":"echo{\"x\":2}"}]`, false, &Outcome{Result: raw(`"echo{\"x\":2}"`)}}, // S44 S45
-		{"skipped with text", "echo", fakeGate{before: Decision{Action: ActionSkip, Result: raw(`"made up"`)}, after: goOn}, nil, `"made up"`, false, &Outcome{Result: raw(`"made up"`)}}, // S42
+		{"skipped with text", "echo", fakeGate{before: Decision{Action: ActionSkip, Result: raw(`"made up"`)}, after: goOn}, nil, `"made up"`, false, &Outcome{Result: raw(`"made up"`)}},                                                                       // S42
 		{"skipped with JSON", "echo", fakeGate{before: Decision{Action: ActionSkip, Result: raw(`{"a":1}`)}, after: goOn}, nil, `"{\"a\":1}"`, false, &Outcome{Result: raw(`"{\"a\":1}"`)}},
 		{"skipped with nothing", "echo", fakeGate{before: Decision{Action: ActionSkip}, after: goOn}, nil, `"null"`, false, &Outcome{Result: raw(`"null"`)}},
-		{"raised", "echo", fakeGate{before: Decision{Action: ActionRaise, Message: "no"}, after: goOn}, nil, `"no"`, true, &Outcome{Failed: true, Error: "no", Result: raw(`"no"`)}}, // S43
+		{"raised", "echo", fakeGate{before: Decision{Action: ActionRaise, Message: "no"}, after: goOn}, nil, `"no"`, true, &Outcome{Failed: true, Error: "no", Result: raw(`"no"`)}},                                             // S43
 		{"replaced", "echo", fakeGate{before: Decision{Action: ActionReplace, Tool: "loud"}, after: goOn}, []string{`loud{"x":1}`}, `[{"type":"text","text":"loud{\"x\":1}"}]`, false, &Outcome{Result: raw(`"loud{\"x\":1}"`)}}, // S46
 		{"replaced by nothing", "echo", fakeGate{before: Decision{Action: ActionReplace, Tool: "gone"}, after: goOn}, []string{`gone{"x":1}`}, `"debugger: there is no tool gone to run instead"`, true, &Outcome{Failed: true, Error: "debugger: there is no tool gone to run instead", Result: raw(`"debugger: there is no tool gone to run instead"`)}},
 		{"failed tool, changed to a success", "fail", fakeGate{before: goOn, after: Decision{Action: ActionModify, Result: raw(`"fine"`)}}, []string{`fail{"x":1}`}, `"fine"`, false, &Outcome{Failed: true, Error: "it failed", Result: raw(`"it failed"`)}}, // B1

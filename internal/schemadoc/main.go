@@ -1,4 +1,4 @@
-// Schemadoc writes the JSON Schema and the reference page of a file format
+// Command schemadoc writes the JSON Schema and the reference page of a file format
 // from the Go types that files are bound to (see internal/diag) and their doc
 // comments.
 //

@@ -48,8 +48,7 @@ func Listen(ctx context.Context, o Options) (net.Listener, error) {
 	}
 	if o.PortFile != "" {
 		if err := writePort(o.PortFile, ln.Addr()); err != nil {
-			ln.Close()
-			return nil, err
+			return nil, errors.Join(err, ln.Close())
 		}
 	}
 	if o.Listening != nil {
@@ -67,6 +66,7 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler, o Options) erro
 		ReadHeaderTimeout: 10 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
+	var stopErr error // read after stopped
 	stopped := make(chan struct{})
 	served := make(chan struct{})
 	go func() { // ends when ctx does or when Serve fails
@@ -83,14 +83,14 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler, o Options) erro
 		bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 		defer cancel()
 		if srv.Shutdown(bound) != nil {
-			srv.Close()
+			stopErr = srv.Close()
 		}
 	}()
 	err := srv.Serve(ln)
 	close(served)
 	<-stopped
 	if errors.Is(err, http.ErrServerClosed) && ctx.Err() != nil {
-		return nil
+		return stopErr
 	}
 	return fmt.Errorf("serving: %w", err)
 }
@@ -188,8 +188,7 @@ func writePort(file string, addr net.Addr) error {
 		err = os.Rename(tmp.Name(), file)
 	}
 	if err != nil {
-		os.Remove(tmp.Name())
-		return fmt.Errorf("writing the port file: %w", err)
+		return fmt.Errorf("writing the port file: %w", errors.Join(err, os.Remove(tmp.Name())))
 	}
 	return nil
 }

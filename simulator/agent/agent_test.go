@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/scenarios"
@@ -21,6 +22,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // script is a model that answers prompts by name: replies in order, the last
 // one when the calls of the one before have their results.
@@ -168,14 +171,15 @@ func brief(ev protocol.Event) string {
 		}
 		return line + ev.Message.Content.Plain()
 	case *protocol.System:
-		line := ev.Subtype
+		var line strings.Builder
+		line.WriteString(ev.Subtype)
 		for _, f := range ev.Fields {
 			switch f.Key {
 			case "is_backgrounded", "spawn_depth", "summary", "status", "description", "last_tool_name":
-				line += fmt.Sprintf(" %v", f.Value)
+				fmt.Fprintf(&line, " %v", f.Value)
 			}
 		}
-		return line
+		return line.String()
 	case *protocol.Result:
 		return fmt.Sprintf("result %s turns=%d", *ev.Result, ev.NumTurns)
 	}
@@ -288,6 +292,21 @@ func TestBackground(t *testing.T) {
 		}
 		if st := results[1].SubagentStats; st.StartedInBackground != 1 || st.Requested.Unset != 1 || st.Completed != 1 {
 			t.Errorf("stats %+v", st)
+		}
+	})
+}
+
+// An agent in the background goes on while the main conversation takes its
+// time, and shows what it does.
+func TestBackgroundBesideASlowAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := say("main")
+		slow.DelayMS = 5000
+		s := newSession(t, script{"go": {call("Agent", `{"description":"d","prompt":"sub"}`), slow}, "sub": {call("Read", `{}`), say("found")}}, false, nil)
+		got, _ := s.play(t)
+		found, main := slices.Index(got, "general-purpose: assistant found"), slices.Index(got, "assistant main")
+		if found < 0 || main < found {
+			t.Errorf("events %q", got)
 		}
 	})
 }

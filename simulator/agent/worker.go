@@ -118,6 +118,9 @@ func (w *worker) turn(ctx context.Context, sim *simulator.Simulator, prompt prot
 			return err
 		}
 		w.show(ev)
+		if _, ok := ev.(*protocol.Assistant); ok {
+			w.t.Settle(ctx) // a call is shown before its hooks and questions
+		}
 	}
 	if w.last == nil {
 		return errors.New("the agent ended without a result")
@@ -208,6 +211,7 @@ func (w *worker) hooks(ctx context.Context, in protocol.HookInput) hook.Outcome 
 	if o.Hooks == nil || !o.Hooks.Has(event) {
 		return hook.Outcome{}
 	}
+	w.t.Settle(ctx)
 	base := protocol.HookBase{SessionID: o.SessionID, AgentID: w.t.ID, AgentType: w.t.AgentType}
 	if o.Mode != nil {
 		base.PermissionMode = o.Mode()

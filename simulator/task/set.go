@@ -59,6 +59,8 @@ type Set struct {
 	mu      sync.Mutex
 	tasks   []*Task // in the order of their start
 	queue   []posted
+	taken   []posted      // being shown
+	seen    chan struct{} // closed when they have been
 	notices []Notice
 	waiting []func() // agents that run between turns (Ordered)
 	lane    bool     // one of them runs
@@ -71,6 +73,7 @@ type Set struct {
 
 type posted struct {
 	ev     protocol.Event
+	task   *Task
 	behind bool
 }
 
@@ -82,7 +85,7 @@ func New(o Options) *Set {
 	if o.Dir == nil {
 		o.Dir = func() string { return "" }
 	}
-	return &Set{o: o, ready: make(chan struct{}, 1), launching: map[string]bool{}, stats: protocol.SubagentStats{ByType: map[string]int{}}}
+	return &Set{o: o, ready: make(chan struct{}, 1), seen: make(chan struct{}), launching: map[string]bool{}, stats: protocol.SubagentStats{ByType: map[string]int{}}}
 }
 
 // Start registers a task and queues the frames of its start.
@@ -103,12 +106,12 @@ func (s *Set) Start(i Info) *Task {
 		s.spawned(t)
 	}
 	if i.Background {
-		s.post(starter, s.changedFrame())
+		s.post(t, starter, s.changedFrame())
 		if i.ParentID == "" {
 			s.launching[i.ToolUseID] = true
 		}
 	}
-	s.post(starter, t.startedFrame())
+	s.post(t, starter, t.startedFrame())
 	return t
 }
 
@@ -215,9 +218,22 @@ func (s *Set) Take(p Phase) []protocol.Event {
 			continue
 		}
 		out = append(out, e.ev)
+		s.taken = append(s.taken, e)
 	}
 	s.queue = rest
 	return out
+}
+
+// Shown says that everything taken so far has been shown; see [Task.Settle].
+func (s *Set) Shown() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.taken {
+		e.task.unseen--
+	}
+	s.taken = nil
+	close(s.seen)
+	s.seen = make(chan struct{})
 }
 
 // Launched says that the result of a call is shown: what the task that it has
@@ -307,13 +323,6 @@ func (s *Set) Output(id string) ([]byte, error) {
 	return data, err
 }
 
-// Changed is the background_tasks_changed frame of this moment.
-func (s *Set) Changed() *protocol.System {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.changedFrame()
-}
-
 // Clear ends all tasks without another word, as a new conversation does.
 func (s *Set) Clear() {
 	s.StopAll(ByUser)
@@ -324,6 +333,9 @@ func (s *Set) Clear() {
 	}
 	for range s.waiting {
 		s.jobs.Done()
+	}
+	for _, e := range s.queue {
+		e.task.unseen--
 	}
 	s.queue, s.notices, s.waiting = nil, nil, nil
 }
@@ -361,10 +373,11 @@ func (s *Set) Refuse() {
 
 // The rest is called with mu held.
 
-func (s *Set) post(behind bool, events ...protocol.Event) {
+func (s *Set) post(t *Task, behind bool, events ...protocol.Event) {
 	for _, ev := range events {
-		s.queue = append(s.queue, posted{ev, behind})
+		s.queue = append(s.queue, posted{ev, t, behind})
 	}
+	t.unseen += len(events)
 	s.signal()
 }
 

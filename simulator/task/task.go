@@ -79,6 +79,7 @@ type Task struct {
 	started time.Time
 
 	// Guarded by set.mu.
+	unseen int // events that are not shown yet
 	ended  bool
 	stop   context.CancelFunc // nil before Go
 	killer Killer
@@ -91,7 +92,26 @@ func (t *Task) Post(events ...protocol.Event) {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
 	if !t.ended {
-		t.set.post(t.behind, events...)
+		t.set.post(t, t.behind, events...)
+	}
+}
+
+// Settle waits until what the task has posted is shown, so that what it does
+// next comes after it; ctx ends the wait. In a set that shows events only when
+// the work is over it does not wait.
+func (t *Task) Settle(ctx context.Context) {
+	for t.set.Live() {
+		t.set.mu.Lock()
+		unseen, seen := t.unseen, t.set.seen
+		t.set.mu.Unlock()
+		if unseen == 0 {
+			return
+		}
+		select {
+		case <-seen:
+		case <-ctx.Done():
+			return
+		}
 	}
 }
 
@@ -150,7 +170,7 @@ func (t *Task) End(e End) {
 		e.Status = Killed
 	}
 	s.count(t, e.Status)
-	s.post(t.behind, t.updated(e.Status), t.notification(e))
+	s.post(t, t.behind, t.updated(e.Status), t.notification(e))
 	t.ended = true
 	if t.out != nil {
 		t.out.Close()
@@ -158,7 +178,7 @@ func (t *Task) End(e End) {
 	if !t.Background {
 		return
 	}
-	s.post(t.behind, s.changedFrame())
+	s.post(t, t.behind, s.changedFrame())
 	if e.Status != Killed {
 		s.notices = append(s.notices, t.notice(e))
 	}

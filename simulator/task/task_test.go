@@ -183,6 +183,31 @@ func TestOrdered(t *testing.T) {
 	})
 }
 
+// What a task does next comes after what it has posted, once that is shown.
+func TestSettle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSet(task.Options{})
+		k := s.Start(task.Info{Kind: task.Agent})
+		k.Post(&protocol.Warning{Text: "one"})
+		done := false
+		go func() { k.Settle(t.Context()); done = true }()
+		synctest.Wait()
+		if len(s.Take(task.InTurn)) != 2 || done {
+			t.Error("Settle does not wait")
+		}
+		s.Shown()
+		synctest.Wait()
+		if !done {
+			t.Error("Settle waits for ever")
+		}
+		k.Post(&protocol.Warning{Text: "two"})
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		k.Settle(ctx)                                                              // ends with ctx
+		newSet(task.Options{Ordered: true}).Start(task.Info{}).Settle(t.Context()) // shows nothing before the end
+	})
+}
+
 func TestClear(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSet(task.Options{})

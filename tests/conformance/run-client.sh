@@ -20,7 +20,8 @@ if [ -z "$CLAUDELESS" ]; then
 	CLAUDELESS=$tmp/claudeless
 	(cd "$here/../.." && go build -o "$CLAUDELESS" ./cmd/claudeless)
 fi
-export CLAUDELESS
+export CLAUDELESS CONFORMANCE_HOME="$tmp/home"
+mkdir "$CONFORMANCE_HOME"
 main=$("$here/install.sh" "${CONFORMANCE_DIR:-$tmp/suite}")
 
 # client runs scenarios; what the suite prints is shown only if they fail.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Runs the server scenarios of the official MCP conformance suite, requirement
-# set 2025-11-25, against server.toml served by `claudeless fixture serve`.
+# set 2025-11-25 (M34), against server.toml served by `claudeless fixture serve`.
 #
 #   tests/conformance/server.sh [CLAUDELESS]
 #

@@ -39,7 +39,9 @@ func halves() []half {
 					run(ctx, dir, filepath.Join(dir, "venv", "bin", "pip"), "install", "--quiet", "--disable-pip-version-check", "--requirement", pins),
 				)
 			},
-			command: func(dir, program string) []string { return []string{filepath.Join(dir, "venv", "bin", "python"), program} },
+			command: func(dir, program string) []string {
+				return []string{filepath.Join(dir, "venv", "bin", "python"), program}
+			},
 		},
 		{
 			name: "typescript", programs: "ts/*.mjs", pins: "ts/package.json",
@@ -99,6 +101,7 @@ func TestInterop(t *testing.T) {
 
 // run runs one program; what it prints is shown when it fails.
 func (h half) run(t *testing.T, dir, program, binary, scenario string) {
+	t.Helper()
 	abs, err := filepath.Abs(program)
 	if err != nil {
 		t.Fatal(err)

@@ -132,7 +132,8 @@ func (c *Client) Before(ctx context.Context, call debug.Call) (string, debug.Dec
 		call.Client = c.o.Client
 	}
 	var a answer
-	err := c.send(ctx, http.MethodPost, "/api/call/start", map[string]any{
+	// Not cut short by ctx, so that a pause that begins is known and given up.
+	err := c.send(context.WithoutCancel(ctx), http.MethodPost, "/api/call/start", map[string]any{
 		"method_name": call.Tool, "input": orEmpty(call.Input), "client": call.Client, "session_id": call.Session, "tool_use_id": call.ToolUseID,
 		"call_site": call.Site, "process_pid": call.PID, "process_start_time": call.Started, "call_type": "proxy", "preferred_format": "json",
 	}, &a)

@@ -141,7 +141,7 @@ func (m *Manager) client(s mcp.ServerStatus) Client {
 		c.Error = s.Error
 		return c
 	}
-	for _, t := range s.Tools {
+	for _, t := range m.callable(s.Name) {
 		c.Tools = append(c.Tools, t.Server+"/"+t.RawName)
 	}
 	m.mu.Lock()
@@ -149,6 +149,12 @@ func (m *Manager) client(s mcp.ServerStatus) Client {
 	at := float64(m.connected[s.Name].UnixMicro()) / 1e6
 	c.ConnectedAt = &at
 	return c
+}
+
+// callable lists a server's tools without those that another tool hides by its
+// canonical name.
+func (m *Manager) callable(server string) []protocol.Tool {
+	return slices.DeleteFunc(m.mcp.Tools(), func(t protocol.Tool) bool { return t.Server != server })
 }
 
 // status renders the one state machine of the servers in the words of this
@@ -300,7 +306,7 @@ func (m *Manager) Tools(server string) ([]Tool, error) {
 		if s.State != mcp.StateConnected || server != "" && s.Name != server {
 			continue
 		}
-		for _, t := range s.Tools {
+		for _, t := range m.callable(s.Name) {
 			all = append(all, Tool{
 				Name: t.Server + "/" + t.RawName, Server: t.Server, Original: t.RawName,
 				Description: t.Description, InputSchema: t.InputSchema,
@@ -355,11 +361,10 @@ func (m *Manager) split(name string) (server, tool string, err error) {
 			continue
 		}
 		server, tool = name[:i], name[i+1:]
-		s, err := m.reach(server)
-		if err != nil {
+		if _, err := m.reach(server); err != nil {
 			return "", "", err
 		}
-		if !slices.ContainsFunc(s.Tools, func(t protocol.Tool) bool { return t.RawName == tool }) {
+		if !slices.ContainsFunc(m.callable(server), func(t protocol.Tool) bool { return t.RawName == tool }) {
 			return "", "", refuse(CodeToolNotFound, "", "tool", name)
 		}
 		return server, tool, nil

@@ -30,12 +30,13 @@ type Server struct {
 	o     Options
 	tools []tool
 	http  *wire.HTTP
+	sub   *debug.Subscription
 
 	mu    sync.Mutex
 	conns map[string]*conn // by session id
 }
 
-// New makes a server; it starts nothing.
+// New makes a server; it starts nothing. From here on events wait for Run.
 func New(o Options) (*Server, error) {
 	if o.Hub == nil || o.Now == nil || o.NewID == nil {
 		return nil, errors.New("mcpface: Hub, Now and NewID must be set")
@@ -46,6 +47,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{o: o, conns: map[string]*conn{}}
 	s.tools = slices.Concat(breakpointTools(), pauseTools(), externalTools())
 	s.http = wire.NewHTTP(wire.HTTPOptions{Server: s, NewID: o.NewID, Versions: versions()})
+	s.sub = o.Hub.Subscribe(eventQueue)
 	return s, nil
 }
 
@@ -55,16 +57,15 @@ func versions() []string { return []string{"2025-11-25", "2025-06-18", "2025-03-
 // eventQueue is how many events may wait for Run.
 const eventQueue = 4096
 
-// Run sends the hub's events to all clients until ctx ends or the hub closes.
-// Without it there are no notifications.
+// Run sends the hub's events since New to all clients until ctx ends or the hub
+// closes. It can be called once; without it there are no notifications.
 func (s *Server) Run(ctx context.Context) {
-	sub := s.o.Hub.Subscribe(eventQueue)
-	defer sub.Close()
+	defer s.sub.Close()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case e, open := <-sub.C:
+		case e, open := <-s.sub.C:
 			if !open {
 				return
 			}

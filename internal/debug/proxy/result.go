@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"encoding/json"
+	"errors"
 
 	"github.com/claudeless/claudeless/internal/debug"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -42,6 +43,9 @@ func rewrite(line []byte, key string, value json.RawMessage) ([]byte, error) {
 	}
 	if err := json.Unmarshal(whole["params"], &in); err != nil {
 		return nil, err
+	}
+	if in == nil {
+		return nil, errors.New("the request has no params")
 	}
 	in[key] = value
 	var err error

@@ -224,6 +224,30 @@ async def permission_remembered(p):
     equal(messages[0].data["permissionMode"], "acceptEdits")
 
 
+# Checklist rows 53 and 57: a PermissionRequest hook and the host are asked at once; the first verdict counts, the other
+# question is withdrawn.
+@check
+async def permission_race(p):
+    withdrawn = []
+
+    async def decide(name, data, context):
+        try:
+            await anyio.sleep(30)
+        except BaseException:
+            withdrawn.append(name)
+            raise
+        return PermissionResultDeny(message="too late")
+
+    async def first(data, tool_use_id, context):
+        return {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}}
+
+    options = p.options(can_use_tool=decide, hooks={"PermissionRequest": [HookMatcher(hooks=[first])]})
+    with anyio.fail_after(10):
+        async with ClaudeSDKClient(options) as client:
+            await ask(client, f"write {p.dir}/a text")
+            equal(((p.dir / "a").exists(), withdrawn), (True, ["Write"]))
+
+
 # Checklist rows 26 and 52: nobody to ask.
 @check
 async def permission_denied(p):

@@ -1,0 +1,169 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/google/go-cmp/cmp"
+)
+
+// Checklist rows 59, 60 and 69: every request of the specification has one of
+// three fates, and those that are refused say why.
+func TestEveryRequestHasAFate(t *testing.T) {
+	spec := []string{
+		"apply_flag_settings", "background_tasks", "cancel_async_message", "claim_session", "end_session", "file_suggestions",
+		"generate_session_title", "get_binary_version", "get_context_usage", "get_hooks_listing", "get_session_cost", "get_settings",
+		"get_task_output", "get_usage", "list_models", "list_permission_rules", "mcp_call", "mcp_message", "mcp_read_resource",
+		"mcp_reconnect", "mcp_set_servers", "mcp_status", "mcp_toggle", "read_file", "register_repo_root", "reload_output_styles",
+		"reload_plugins", "reload_skills", "rename_session", "rewind_files", "seed_read_state", "set_color", "set_has_subscribers",
+		"set_max_thinking_tokens", "set_mcp_permission_mode_override", "set_model", "set_permission_mode", "side_question", "stop_task",
+		"submit_feedback", "update_settings",
+	}
+	for _, subtype := range spec {
+		_, served := inbound(subtype)
+		why, refused := refused()[subtype]
+		if served == refused {
+			t.Errorf("%s: served %v, refused %v", subtype, served, refused)
+		}
+		if refused && why == "" {
+			t.Errorf("%s is refused without a reason", subtype)
+		}
+	}
+}
+
+// Checklist row 53: verdicts of hosts and of permission tools.
+func TestReadAnswer(t *testing.T) {
+	const invalid = "The canUseTool callback returned an invalid permission result."
+	tests := []struct {
+		raw  string
+		want protocol.PermissionAnswer
+	}{
+		{`{"behavior":"allow"}`, protocol.PermissionAnswer{Allow: true}},
+		{`{"behavior":"allow","updatedInput":null}`, protocol.PermissionAnswer{Allow: true}},
+		{`{"behavior":"allow","updatedInput":{"a":1}}`, protocol.PermissionAnswer{Allow: true, UpdatedInput: json.RawMessage(`{"a":1}`)}},
+		{`{"behavior":"allow","updatedInput":[1]}`, protocol.PermissionAnswer{Failure: invalid}},
+		{`{"behavior":"allow","updatedPermissions":[{"type":"setMode","mode":"plan"}]}`, protocol.PermissionAnswer{
+			Allow: true, UpdatedPermissions: []protocol.PermissionUpdate{{Type: "setMode", Mode: "plan"}},
+		}},
+		{`{"behavior":"allow","updatedPermissions":7}`, protocol.PermissionAnswer{Failure: invalid}},
+		{`{"behavior":"deny","message":"no"}`, protocol.PermissionAnswer{Message: "no"}},
+		{`{"behavior":"deny","message":"","interrupt":true}`, protocol.PermissionAnswer{Interrupt: true}},
+		{`{"behavior":"deny"}`, protocol.PermissionAnswer{Failure: invalid}},
+		{`{}`, protocol.PermissionAnswer{Failure: invalid}},
+		{``, protocol.PermissionAnswer{Failure: invalid}},
+		{`nonsense`, protocol.PermissionAnswer{Failure: invalid}},
+	}
+	for _, tt := range tests {
+		got := ReadAnswer(json.RawMessage(tt.raw))
+		if strings.HasPrefix(got.Failure, invalid) {
+			got.Failure = invalid
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.raw, diff)
+		}
+	}
+}
+
+// Asking before Serve fails at once instead of waiting for ever.
+func TestAskBeforeServe(t *testing.T) {
+	p := New(Options{In: strings.NewReader(""), Out: io.Discard, NewID: func() string { return "id" }})
+	if _, err := p.Callback(t.Context(), "hook_0", nil, ""); !errors.Is(err, ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// stuck never returns from Write, like a pipe nobody reads.
+type stuck struct{ release chan struct{} }
+
+func (s stuck) Write(p []byte) (int, error) {
+	<-s.release
+	return len(p), nil
+}
+
+// Checklist row 18: a run that is ended from outside ends although the host
+// does not read stdout.
+func TestEndWithDeafHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, host := io.Pipe()
+		defer host.Close()
+		out := stuck{release: make(chan struct{})}
+		defer close(out.release)
+		f := &fakeSession{model: "m"}
+		f.peer = New(Options{In: in, Out: out, NewID: func() string { return "id" }})
+		var err error
+		if f.policy, err = permission.New(permission.Options{CWD: "/w"}); err != nil {
+			t.Fatal(err)
+		}
+		s := f.session()
+		s.Servers, s.SetServers, s.Connect = nil, nil, nil
+		ctx, cancel := context.WithCancelCause(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- f.peer.Serve(ctx, s) }()
+		go io.WriteString(host, `{"type":"user","message":{"role":"user","content":"flood 5000"}}`+"\n") // ends when it is read
+		synctest.Wait()
+		started := time.Now()
+		gone := errors.New("gone")
+		cancel(gone)
+		if err := <-done; !errors.Is(err, gone) {
+			t.Errorf("got %v", err)
+		}
+		if took := time.Since(started); took > 2*time.Second {
+			t.Errorf("took %v", took)
+		}
+	})
+}
+
+// failing is a stdout that breaks.
+type failing struct{ err error }
+
+func (w failing) Write([]byte) (int, error) { return 0, w.err }
+
+// A stdout that breaks ends the run with its error.
+func TestBrokenStdout(t *testing.T) {
+	broken := errors.New("broken pipe")
+	f := &fakeSession{model: "m"}
+	f.peer = New(Options{
+		In:  strings.NewReader(strings.Repeat(`{"type":"user","message":{"role":"user","content":"flood 2000"}}`+"\n", 3)),
+		Out: failing{broken}, NewID: func() string { return "id" },
+	})
+	if err := f.peer.Serve(t.Context(), f.session()); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// FuzzReceive: no line may end the process but with the documented texts.
+func FuzzReceive(f *testing.F) {
+	for _, seed := range []string{
+		`nope`, `{}`, `null`, `[]`, `"x"`, `{"type":"user"}`, `{"type":"user","message":{"role":"user","content":[{"type":"image"}]}}`,
+		`{"type":"user","message":[]}`, `{"type":"control_request","request_id":[],"request":{"subtype":"read_file","path":7}}`,
+		`{"type":"control_response","response":{"request_id":{}}}`, `{"type":"control_cancel_request","request_id":null}`,
+		`{"type":"control_request","request":{"subtype":"interrupt","cancel_queued":1}}`, `{"type":7}`, "\x00", `{"type":"user","message":{"role":null}}`,
+		`{"type":"control_request","request_id":"r","request":{"subtype":"set_permission_mode","mode":{}}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		s := &fakeSession{model: "m"}
+		var err error
+		if s.policy, err = permission.New(permission.Options{CWD: "/w"}); err != nil {
+			t.Fatal(err)
+		}
+		s.peer = New(Options{In: strings.NewReader(strings.ReplaceAll(string(line), "\n", " ")), Out: io.Discard, NewID: func() string { return "id" }})
+		session := s.session()
+		session.Servers, session.SetServers, session.Connect = nil, nil, nil
+		session.Turn = func(context.Context, context.Context, protocol.UserMessage) error { return nil }
+		if err := s.peer.Serve(t.Context(), session); err != nil {
+			if _, documented := errors.AsType[*InputError](err); !documented {
+				t.Errorf("%v", err)
+			}
+		}
+	})
+}

@@ -1,0 +1,315 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/rest"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newHub(t testing.TB) *debug.Hub {
+	t.Helper()
+	var n atomic.Int64
+	h, err := debug.New(debug.Options{Now: time.Now, NewID: func() string { return fmt.Sprintf("id-%d", n.Add(1)) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Close)
+	return h
+}
+
+// debugger serves a hub; stop ends it as a kill would.
+func debugger(t testing.TB, o rest.Options) (url string, stop func()) {
+	t.Helper()
+	s := httptest.NewServer(rest.Handler(o))
+	stop = sync.OnceFunc(func() {
+		s.Listener.Close()
+		s.CloseClientConnections()
+		s.Close()
+	})
+	t.Cleanup(stop)
+	return s.URL, stop
+}
+
+func newClient(t testing.TB, o Options) *Client {
+	t.Helper()
+	c, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func breakOn(t testing.TB, h *debug.Hub, name string) {
+	t.Helper()
+	if err := h.SetBreakpoint(debug.BreakpointChange{Name: name}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNew(t *testing.T) {
+	for _, url := range []string{"", "localhost:5174", "ftp://x", "http://", "://"} {
+		if _, err := New(Options{URL: url}); err == nil {
+			t.Errorf("%q was taken", url)
+		}
+	}
+	if _, err := New(Options{URL: "http://x", OnLost: debug.PolicyWait}); err == nil {
+		t.Error("a policy that waits for ever was taken")
+	}
+}
+
+func TestRegister(t *testing.T) {
+	h := newHub(t)
+	url, _ := debugger(t, rest.Options{Hub: h, Token: "secret"})
+	tool := protocol.Tool{Name: "mcp__t__echo", Server: "t", RawName: "echo", Description: "d", InputSchema: json.RawMessage(`{"type": "object"}`)}
+	if err := newClient(t, Options{URL: url, Token: "secret"}).Register(t.Context(), []protocol.Tool{tool, {Name: "Bash"}}); err != nil {
+		t.Fatal(err)
+	}
+	want := []debug.Function{
+		{Name: "Bash", Metadata: json.RawMessage(`{}`)},
+		{Name: "mcp__t__echo", Alias: "t/echo", Signature: `{"type":"object"}`, Metadata: json.RawMessage(`{"server":"t","original_name":"echo","description":"d","input_schema":{"type":"object"}}`)},
+	}
+	if diff := cmp.Diff(want, h.Functions()); diff != "" || len(h.Breakpoints()) != 0 {
+		t.Error(diff)
+	}
+	if err := newClient(t, Options{URL: url}).Register(t.Context(), nil); err == nil {
+		t.Error("the token was not asked for")
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	url, stop := debugger(t, rest.Options{Hub: newHub(t)})
+	stop()
+	c := newClient(t, Options{URL: url})
+	_, _, before := c.Before(t.Context(), debug.Call{Tool: "Bash"})
+	_, after := c.After(t.Context(), "x", debug.Outcome{})
+	for what, err := range map[string]error{"register": c.Register(t.Context(), nil), "before": before, "after": after} {
+		if lost, ok := errors.AsType[*LostError](err); !ok || !strings.Contains(err.Error(), url) || lost.URL != url {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// Every decision arrives as it was made.
+func TestDecisions(t *testing.T) {
+	h := newHub(t)
+	url, _ := debugger(t, rest.Options{Hub: h})
+	c := newClient(t, Options{URL: url, Client: debug.ClientProxy})
+	breakOn(t, h, "Bash")
+	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
+	tests := []struct {
+		phase debug.Phase
+		r     debug.Resume
+		want  debug.Decision
+	}{
+		{debug.Before, debug.Resume{}, debug.Decision{Action: debug.ActionContinue}},
+		{debug.Before, debug.Resume{ModifiedArgs: &[]json.RawMessage{raw(`{"b":1,"a":12345678901234567890}`)}}, debug.Decision{Action: debug.ActionModify, Input: raw(`{"b":1,"a":12345678901234567890}`)}},
+		{debug.Before, debug.Resume{Action: "skip", FakeResult: raw(`"x"`)}, debug.Decision{Action: debug.ActionSkip, Result: raw(`"x"`)}},
+		{debug.Before, debug.Resume{Action: "raise", ExceptionType: "E", ExceptionMessage: "m"}, debug.Decision{Action: debug.ActionRaise, Type: "E", Message: "m"}},
+		{debug.Before, debug.Resume{ReplacementFunction: "t/x"}, debug.Decision{Action: debug.ActionReplace, Tool: "mcp__t__x"}},
+		{debug.After, debug.Resume{}, debug.Decision{Action: debug.ActionContinue}},
+		{debug.After, debug.Resume{ModifiedResult: raw(`{"a":1}`)}, debug.Decision{Action: debug.ActionModify, Result: raw(`{"a":1}`)}},
+		{debug.After, debug.Resume{Action: "raise", ExceptionMessage: "m"}, debug.Decision{Action: debug.ActionRaise, Message: "m"}},
+	}
+	sub := h.Subscribe(0)
+	for i, tt := range tests {
+		resume := func(r debug.Resume) {
+			for e := range sub.C {
+				if e.Kind == debug.EventPaused {
+					if err := h.Resume(t.Context(), e.PauseID, r); err != nil {
+						t.Error(err)
+					}
+					return
+				}
+			}
+		}
+		first := debug.Resume{}
+		if tt.phase == debug.Before {
+			first = tt.r
+		}
+		go resume(first)
+		id, d, err := c.Before(t.Context(), debug.Call{Tool: "Bash", Input: raw(`{"x":1}`)})
+		if tt.phase == debug.After {
+			go resume(tt.r)
+			d, err = c.After(t.Context(), id, debug.Outcome{Result: raw(`"out"`)})
+		}
+		if err != nil {
+			t.Errorf("%d: %v", i, err)
+		}
+		if diff := cmp.Diff(tt.want, d); diff != "" {
+			t.Errorf("%d: %s", i, diff)
+		}
+	}
+}
+
+// The debugger is killed in mid-pause: the caller follows its policy, soon.
+func TestLostInPause(t *testing.T) {
+	for _, policy := range []debug.Policy{"", debug.PolicyFail, debug.PolicyContinue} {
+		t.Run(string(policy), func(t *testing.T) { lostInPause(t, policy) })
+	}
+}
+
+func lostInPause(t *testing.T, policy debug.Policy) {
+	t.Helper()
+	t.Parallel()
+	h := newHub(t)
+	url, stop := debugger(t, rest.Options{Hub: h})
+	c := newClient(t, Options{URL: url, OnLost: policy})
+	breakOn(t, h, "Bash")
+	sub := h.Subscribe(0)
+	go func() {
+		<-sub.C
+		stop()
+	}()
+	began := time.Now()
+	_, d, err := c.Before(t.Context(), debug.Call{Tool: "Bash"})
+	if took := time.Since(began); took > 12*time.Second {
+		t.Errorf("%q: took %s", policy, took)
+	}
+	if policy == debug.PolicyContinue {
+		if err != nil || d.Action != debug.ActionContinue {
+			t.Errorf("%q: %+v, %v", policy, d, err)
+		}
+	} else if _, ok := errors.AsType[*LostError](err); !ok {
+		t.Errorf("%q: %+v, %v", policy, d, err)
+	}
+}
+
+// A debugger that was started anew does not know the pause.
+func TestRestartedInPause(t *testing.T) {
+	h, fresh := newHub(t), newHub(t)
+	var current atomic.Pointer[http.Handler]
+	serve := func(h *debug.Hub) {
+		handler := rest.Handler(rest.Options{Hub: h})
+		current.Store(&handler)
+	}
+	serve(h)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*current.Load()).ServeHTTP(w, r) }))
+	t.Cleanup(s.Close)
+	c := newClient(t, Options{URL: s.URL})
+	breakOn(t, h, "Bash")
+	sub := h.Subscribe(0)
+	go func() {
+		<-sub.C
+		serve(fresh)
+		s.CloseClientConnections()
+	}()
+	if _, _, err := c.Before(t.Context(), debug.Call{Tool: "Bash"}); err == nil || !strings.Contains(err.Error(), "pause_not_found") {
+		t.Errorf("%v", err)
+	}
+}
+
+// The debugger is closed properly in mid-pause.
+func TestClosedInPause(t *testing.T) {
+	h := newHub(t)
+	url, _ := debugger(t, rest.Options{Hub: h})
+	c := newClient(t, Options{URL: url})
+	breakOn(t, h, "Bash")
+	sub := h.Subscribe(0)
+	go func() {
+		<-sub.C
+		h.Close()
+	}()
+	if _, _, err := c.Before(t.Context(), debug.Call{Tool: "Bash"}); err == nil {
+		t.Error("the call went on as if somebody had decided")
+	}
+}
+
+func TestCancelledInPause(t *testing.T) {
+	h := newHub(t)
+	url, _ := debugger(t, rest.Options{Hub: h})
+	c := newClient(t, Options{URL: url})
+	breakOn(t, h, "Bash")
+	sub := h.Subscribe(0)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-sub.C
+		cancel()
+	}()
+	if _, _, err := c.Before(ctx, debug.Call{Tool: "Bash"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if e := <-sub.C; e.Action != string(debug.ActionAbandon) { // at once, not by the lease
+		t.Errorf("%+v", e)
+	}
+}
+
+// A thousand pauses and resumes from ten clients, none lost.
+func TestManyPauses(t *testing.T) {
+	h := newHub(t)
+	url, _ := debugger(t, rest.Options{Hub: h})
+	if err := h.SetBreakpoint(debug.BreakpointChange{Name: "Bash", After: new("go")}); err != nil {
+		t.Fatal(err)
+	}
+	sub := h.Subscribe(10_000)
+	var wg sync.WaitGroup
+	const clients, each = 10, 100
+	for i := range clients {
+		c := newClient(t, Options{URL: url})
+		wg.Go(func() {
+			for n := range each {
+				input := fmt.Sprintf(`{"v":"%d-%d"}`, i, n)
+				id, d, err := c.Before(t.Context(), debug.Call{Tool: "Bash", Input: json.RawMessage(input)})
+				if err != nil || string(d.Input) != fmt.Sprintf(`{"got":{"v":"%d-%d"}}`, i, n) {
+					t.Errorf("%s: %+v, %v", input, d, err)
+					return
+				}
+				if _, err := c.After(t.Context(), id, debug.Outcome{Result: json.RawMessage(input)}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for resumed := 0; resumed < clients*each; {
+			e := <-sub.C
+			if e.Kind != debug.EventPaused {
+				continue
+			}
+			if err := h.Resume(t.Context(), e.PauseID, debug.Resume{ModifiedInputExpr: `{"got": input}`}); err != nil {
+				t.Error(err)
+				return
+			}
+			resumed++
+		}
+	})
+	wg.Wait()
+	if s := h.Status(); s.Paused != 0 || s.ActiveCalls != 0 || s.TotalCalls != clients*each {
+		t.Errorf("left over: %+v", s)
+	}
+}
+
+// BenchmarkCall is a call over HTTP on loopback without a breakpoint: at most
+// 1 ms.
+func BenchmarkCall(b *testing.B) {
+	h := newHub(b)
+	url, _ := debugger(b, rest.Options{Hub: h})
+	c := newClient(b, Options{URL: url})
+	breakOn(b, h, "mcp__other__*")
+	for b.Loop() {
+		id, _, err := c.Before(b.Context(), debug.Call{Tool: "Bash", Input: json.RawMessage(`{"command":"ls"}`)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := c.After(b.Context(), id, debug.Outcome{Result: json.RawMessage(`"done"`)}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,415 @@
+package rest
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+	"go.uber.org/goleak"
+
+	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/match"
+	"github.com/claudeless/claudeless/internal/serve"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func newHub(t testing.TB) *debug.Hub {
+	t.Helper()
+	var n atomic.Int64
+	h, err := debug.New(debug.Options{Now: time.Now, NewID: func() string { return fmt.Sprintf("id-%d", n.Add(1)) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Close)
+	return h
+}
+
+// newServer serves a hub as the binary does.
+func newServer(t testing.TB, o Options) *httptest.Server {
+	t.Helper()
+	if o.Hub == nil {
+		o.Hub = newHub(t)
+	}
+	s := httptest.NewServer(serve.Guard(Handler(o)))
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s
+}
+
+func request(t testing.TB, method, url, body string, header ...string) (int, []byte, http.Header) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+		if header[i] == "Host" {
+			req.Host = header[i+1]
+		}
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, data, res.Header
+}
+
+// TestConversations plays the conversations of testdata. An exchange is a
+// request line and an answer line: METHOD PATH [BODY], STATUS [BODY]. An answer
+// must have all that is written; CID, CALLID and SESSION stand for any text,
+// LASTCALL and LASTSESSION for the last of them that was answered.
+func TestConversations(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := &player{url: newServer(t, Options{}).URL}
+			for exchange := range strings.SplitSeq(strings.TrimSpace(string(archive.Files[0].Data)), "\n\n") {
+				p.play(t, exchange)
+			}
+		})
+	}
+}
+
+type player struct{ url, call, session string }
+
+func (p *player) play(t *testing.T, exchange string) {
+	t.Helper()
+	asked, want, ok := strings.Cut(exchange, "\n")
+	words := strings.SplitN(asked, " ", 3)
+	if !ok || len(words) < 2 {
+		t.Fatalf("not an exchange: %q", exchange)
+	}
+	fill := strings.NewReplacer("LASTCALL", p.call, "LASTSESSION", p.session)
+	body := ""
+	if len(words) == 3 {
+		body = fill.Replace(words[2])
+	}
+	status, got, _ := request(t, words[0], p.url+fill.Replace(words[1]), body)
+	wantStatus, wantBody, _ := strings.Cut(want, " ")
+	if fmt.Sprint(status) != wantStatus {
+		t.Errorf("%s\nstatus %d, want %s: %s", asked, status, wantStatus, got)
+		return
+	}
+	var gotValue, wantValue any
+	if err := json.Unmarshal(got, &gotValue); err != nil {
+		t.Errorf("%s\nno JSON: %q", asked, got)
+	}
+	if err := json.Unmarshal([]byte(wantBody), &wantValue); err != nil {
+		t.Fatalf("%s\nexpected answer is no JSON: %q", asked, wantBody)
+	}
+	if m, ok := gotValue.(map[string]any); ok {
+		if id, ok := m["call_id"].(string); ok {
+			p.call = id
+		}
+		if id, ok := m["session_id"].(string); ok && p.session == "" {
+			p.session = id
+		}
+	}
+	wildcards(wantValue, gotValue)
+	if diff, ok := match.Subset(wantValue, gotValue); !ok {
+		t.Errorf("%s\n%s\nanswer: %s", asked, diff, got)
+	}
+}
+
+// wildcards puts what was answered in the place of words for any text.
+func wildcards(want, got any) {
+	switch w := want.(type) {
+	case map[string]any:
+		g, _ := got.(map[string]any)
+		for key, v := range w {
+			if v == "CID" || v == "CALLID" || v == "SESSION" {
+				if text, ok := g[key].(string); ok && text != "" {
+					w[key] = text
+				}
+			}
+			wildcards(v, g[key])
+		}
+	case []any:
+		g, _ := got.([]any)
+		for i := range min(len(w), len(g)) {
+			wildcards(w[i], g[i])
+		}
+	}
+}
+
+// The relay: an expression waits for the older client, which polls for it
+// (S62 S63 S64 S65 S68 S69 of Python and JavaScript callers; B6, B13).
+func TestRelay(t *testing.T) {
+	hub := newHub(t)
+	url := newServer(t, Options{Hub: hub}).URL
+	request(t, "POST", url+"/api/breakpoints", `{"function_name":"f"}`)
+	request(t, "POST", url+"/api/call/start", `{"method_name":"f","process_pid":9,"process_start_time":1}`)
+	ask := func(expr string, timeout float64) (answer chan string, session string) {
+		answer = make(chan string, 1)
+		_, data, _ := request(t, "POST", url+"/api/repl/start", `{"pause_id":"id-1"}`)
+		var s struct {
+			ID string `json:"session_id"`
+		}
+		if err := json.Unmarshal(data, &s); err != nil || !strings.HasPrefix(s.ID, "9-") {
+			t.Fatalf("%s: %v", data, err)
+		}
+		go func() {
+			status, data, _ := request(t, "POST", url+"/api/repl/"+s.ID+"/eval", fmt.Sprintf(`{"expr":%q,"timeout_s":%g}`, expr, timeout))
+			answer <- fmt.Sprintf("%d %s", status, data)
+		}()
+		return answer, s.ID
+	}
+	next := func() (q debug.RelayQuestion) {
+		for q.EvalID == "" {
+			_, data, _ := request(t, "GET", url+"/api/poll-repl/id-1", "")
+			if err := json.Unmarshal(data, &q); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return q
+	}
+	answer, session := ask("2 + 2", 30)
+	q := next()
+	if q.Expr != "2 + 2" || q.SessionID != session || q.PauseID != "id-1" {
+		t.Errorf("question %+v", q)
+	}
+	reply := func(q debug.RelayQuestion, more string) int {
+		status, _, _ := request(t, "POST", url+"/api/call/repl-result", fmt.Sprintf(`{"eval_id":%q,"session_id":%q,"pause_id":%q,%s}`, q.EvalID, q.SessionID, q.PauseID, more))
+		return status
+	}
+	if status := reply(q, `"result":"4","stdout":"hello\n","error":null`); status != 200 {
+		t.Errorf("status %d", status)
+	}
+	if got := <-answer; !strings.Contains(got, `"output":"4"`) || !strings.Contains(got, `"stdout":"hello\n"`) || !strings.Contains(got, `"is_error":false`) {
+		t.Errorf("answer %s", got)
+	}
+	if status := reply(q, `"result":"5"`); status != 404 { // answered already
+		t.Errorf("second answer: %d", status)
+	}
+	if status, _, _ := request(t, "POST", url+"/api/call/repl-result", `{}`); status != 400 {
+		t.Errorf("empty answer: %d", status)
+	}
+
+	answer, _ = ask("bad", 30)
+	reply(next(), `"result":"","error":"NameError: bad"`)
+	if got := <-answer; !strings.Contains(got, `"is_error":true`) || !strings.Contains(got, "NameError: bad") {
+		t.Errorf("answer %s", got)
+	}
+
+	answer, _ = ask("slow", 0.05) // S69: and the question is gone afterwards
+	if got := <-answer; !strings.HasPrefix(got, "504 ") || !strings.Contains(got, "eval_timeout") {
+		t.Errorf("answer %s", got)
+	}
+	if _, data, _ := request(t, "GET", url+"/api/poll-repl/id-1", ""); !strings.Contains(string(data), `"eval_id":null`) {
+		t.Errorf("a question that timed out is still asked: %s", data)
+	}
+
+	answer, _ = ask("waits", 30)
+	next()
+	request(t, "POST", url+"/api/paused/id-1/continue", `{}`) // B6: resuming releases who waits
+	if got := <-answer; !strings.HasPrefix(got, "409 ") || !strings.Contains(got, "session_closed") {
+		t.Errorf("answer %s", got)
+	}
+}
+
+func TestGuards(t *testing.T) {
+	url := newServer(t, Options{}).URL
+	tests := []struct {
+		name, method, path string
+		header             []string
+		body               string
+		status             int
+		allow              string // Access-Control-Allow-Origin
+	}{
+		{"plain", "GET", "/api/paused", nil, "", 200, ""},
+		{"foreign host", "GET", "/api/paused", []string{"Host", "evil.example"}, "", 403, ""},
+		{"foreign origin", "POST", "/api/call/start", []string{"Origin", "http://evil.example"}, "{}", 403, ""},
+		{"foreign origin asks first", "OPTIONS", "/api/call/start", []string{"Origin", "http://evil.example"}, "", 403, ""},
+		{"page of this machine asks first", "OPTIONS", "/api/call/start", []string{"Origin", "http://localhost:3000"}, "", 204, "http://localhost:3000"},
+		{"page of this machine calls", "GET", "/api/poll/x", []string{"Origin", "http://localhost:3000"}, "", 200, "http://localhost:3000"},
+		{"control routes are not for it", "OPTIONS", "/api/behavior", []string{"Origin", "http://localhost:3000"}, "", 204, ""},
+		{"nor by a form", "POST", "/api/behavior", []string{"Origin", "http://localhost:3000", "Content-Type", "text/plain"}, `{"behavior":"go"}`, 403, ""},
+		{"our own page", "POST", "/api/behavior", []string{"Origin", url, "Content-Type", "application/json"}, `{"behavior":"go"}`, 200, ""},
+		{"too large", "POST", "/api/functions", nil, `{"x":"` + strings.Repeat("x", 200) + `"}`, 200, ""},
+	}
+	small := newServer(t, Options{MaxBody: 100}).URL
+	for _, tt := range tests {
+		base := url
+		if tt.name == "too large" {
+			base, tt.status = small, 413
+		}
+		status, body, header := request(t, tt.method, base+tt.path, tt.body, tt.header...)
+		if status != tt.status || header.Get("Access-Control-Allow-Origin") != tt.allow {
+			t.Errorf("%s: %d, allows %q: %s", tt.name, status, header.Get("Access-Control-Allow-Origin"), body)
+		}
+	}
+}
+
+func TestToken(t *testing.T) {
+	url := newServer(t, Options{Token: "secret"}).URL
+	for _, tt := range []struct {
+		query, auth, cookie string
+		status              int
+	}{
+		{"", "", "", 401}, {"", "Bearer wrong", "", 401}, {"", "Bearer secret", "", 200}, {"?token=secret", "", "", 200},
+		{"?token=wrong", "", "", 401}, {"", "", tokenCookie + "=secret", 200}, {"", "", tokenCookie + "=x", 401},
+	} {
+		status, _, _ := request(t, "GET", url+"/api/status"+tt.query, "", "Authorization", tt.auth, "Cookie", tt.cookie)
+		if status != tt.status {
+			t.Errorf("%+v: %d", tt, status)
+		}
+	}
+}
+
+func TestEventStream(t *testing.T) {
+	hub := newHub(t)
+	url := newServer(t, Options{Hub: hub}).URL
+	req, err := http.NewRequestWithContext(t.Context(), "GET", url+"/api/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if kind := res.Header.Get("Content-Type"); kind != "text/event-stream" {
+		t.Errorf("content type %q", kind)
+	}
+	in := bufio.NewScanner(res.Body)
+	in.Scan() // ": connected"
+	if err := hub.SetBreakpoint(debug.BreakpointChange{Name: "Bash"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hub.Start(t.Context(), debug.Call{Tool: "Bash", Client: debug.ClientRun}); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for len(got) < 4 && in.Scan() {
+		if in.Text() != "" {
+			got = append(got, in.Text())
+		}
+	}
+	want := []string{"event: changed", `data: {"topic":"breakpoints"}`, "event: execution_paused"}
+	if diff := cmp.Diff(want, got[:3]); diff != "" || !strings.Contains(got[3], `"pause_id":"id-1"`) {
+		t.Errorf("%s%s", diff, got[3])
+	}
+}
+
+func TestOpenAPI(t *testing.T) {
+	url := newServer(t, Options{}).URL
+	for _, path := range []string{"/openapi.json", "/api/openapi.json"} {
+		status, data, _ := request(t, "GET", url+path, "")
+		var doc struct {
+			OpenAPI string                               `json:"openapi"`
+			Paths   map[string]map[string]map[string]any `json:"paths"`
+		}
+		if err := json.Unmarshal(data, &doc); err != nil || status != 200 {
+			t.Fatalf("%s: %d, %v", path, status, err)
+		}
+		ids := map[any]bool{}
+		for p, operations := range doc.Paths {
+			for method, o := range operations {
+				if o["summary"] == "" || ids[o["operationId"]] {
+					t.Errorf("%s %s: %v", method, p, o)
+				}
+				ids[o["operationId"]] = true
+			}
+		}
+		if len(ids) < 35 || doc.OpenAPI != "3.1.0" {
+			t.Errorf("%d operations, version %s", len(ids), doc.OpenAPI)
+		}
+	}
+}
+
+// Values too large for a record are found by their CID; the pause itself has
+// them whole.
+func TestHugeValue(t *testing.T) {
+	url := newServer(t, Options{}).URL
+	request(t, "POST", url+"/api/breakpoints", `{"function_name":"Bash","after_behavior":"go"}`)
+	huge := fmt.Sprintf(`{"text":%q}`, strings.Repeat("x", 10<<20))
+	_, data, _ := request(t, "POST", url+"/api/call/start", `{"client":"claudeless","method_name":"Bash","input":`+huge+`}`)
+	var begun struct {
+		CallID string `json:"call_id"`
+	}
+	if err := json.Unmarshal(data, &begun); err != nil {
+		t.Fatal(err)
+	}
+	if _, data, _ := request(t, "GET", url+"/api/paused", ""); len(data) < 20<<20 {
+		t.Errorf("pause shows %d bytes", len(data))
+	}
+	request(t, "POST", url+"/api/paused/id-1/continue", `{}`)
+	request(t, "POST", url+"/api/call/complete", fmt.Sprintf(`{"call_id":%q,"result":%s}`, begun.CallID, huge))
+	_, data, _ = request(t, "GET", url+"/api/calls", "")
+	var calls debug.Calls
+	if err := json.Unmarshal(data, &calls); err != nil || len(data) > 10<<10 || !bytes.Contains(data, []byte(`"__truncated__":true`)) {
+		t.Fatalf("%d bytes of records: %.300s, %v", len(data), data, err)
+	}
+	if _, data, _ := request(t, "GET", url+"/api/cid/"+calls.Calls[0].ResultCID, ""); string(data) != huge {
+		t.Errorf("the value behind the CID has %d bytes", len(data))
+	}
+}
+
+// S90: changes from many sides at once lose nothing.
+func TestManySides(t *testing.T) {
+	hub := newHub(t)
+	url := newServer(t, Options{Hub: hub}).URL
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() { request(t, "POST", url+"/api/breakpoints", fmt.Sprintf(`{"function_name":"http-%d"}`, i)) })
+		wg.Go(func() {
+			if err := hub.SetBreakpoint(debug.BreakpointChange{Name: fmt.Sprintf("hub-%d", i)}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	_, data, _ := request(t, "GET", url+"/api/breakpoints", "") // S91 S92: both see both
+	if n := strings.Count(string(data), `":"yield"`); len(hub.Breakpoints()) != 40 || n != 80 {
+		t.Errorf("%d in the hub, %d over HTTP", len(hub.Breakpoints()), n/2)
+	}
+}
+
+func FuzzBodies(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"function_name":"a*["}`, `{"method_name":"x","client":"hook","input":{"a":1}}`, `{"method_name":"x","process_pid":1,"process_start_time":2,"args":[{"cid":"x","data":"gARLAy4="}]}`} {
+		f.Add(seed)
+	}
+	hub, err := debug.New(debug.Options{Now: time.Now, NewID: func() string { return "id" }})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(hub.Close)
+	h := Handler(Options{Hub: hub})
+	f.Fuzz(func(t *testing.T, body string) {
+		for _, path := range []string{"/api/breakpoints", "/api/functions", "/api/call/start", "/api/call/complete", "/api/call/event", "/api/paused/id/continue", "/api/call/repl-result"} {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", path, strings.NewReader(body)))
+			if w.Code >= 500 && w.Code != 503 || !json.Valid(w.Body.Bytes()) {
+				t.Errorf("%s %q: %d %s", path, body, w.Code, w.Body)
+			}
+		}
+	})
+}

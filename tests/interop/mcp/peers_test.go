@@ -1,0 +1,203 @@
+//go:build interop
+
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The versions tested against.
+const (
+	everythingVersion = "2026.8.31"
+	filesystemVersion = "2026.8.31"
+	python1Version    = "1.30.0" // FastMCP
+	python2Version    = "2.3.0"
+)
+
+// peer is a server of somebody else and the ways to reach it.
+type peer struct {
+	name  string
+	setUp func(t *testing.T) (commandOf, error) // the error = it cannot be had here
+	ways  []way
+	suite []step
+	// prompt is the slash command of a prompt, and what must be in it; empty =
+	// no prompts.
+	prompt, prompted string
+}
+
+// commandOf is the command line that serves one way; port is for the remote ones.
+type commandOf func(transport string, port int) (argv, env []string)
+
+// way is a transport and the path of its URL; stdio has none.
+type way struct{ transport, path string }
+
+var (
+	stdio    = way{"stdio", ""}
+	overHTTP = way{"http", "/mcp"}
+	overSSE  = way{"sse", "/sse"}
+)
+
+var peers = []peer{
+	{"server-everything", npm("@modelcontextprotocol/server-everything", everythingVersion, everythingCommand), []way{stdio, overHTTP, overSSE}, everythingSuite, "/mcp__p__args-prompt Paris", "Paris"},
+	{"server-filesystem", npm("@modelcontextprotocol/server-filesystem", filesystemVersion, filesystemCommand), []way{stdio}, filesystemSuite, "", ""},
+	{"python-sdk-1", python(python1Version), []way{stdio, overHTTP, overSSE}, sdkSuite, "/mcp__p__greet Ada", "Please greet Ada"},
+	{"python-sdk-2", python(python2Version), []way{stdio, overHTTP, overSSE}, sdkSuite, "/mcp__p__greet Ada", "Please greet Ada"},
+	{"go-sdk", goSDK, []way{stdio, overHTTP, overSSE}, sdkSuite, "/mcp__p__greet Ada", "Please greet Ada"},
+}
+
+func everythingCommand(main string) commandOf {
+	return func(transport string, port int) (argv, env []string) {
+		if transport == "http" {
+			transport = "streamableHttp"
+		}
+		return []string{"node", main, transport}, []string{"PORT=" + strconv.Itoa(port)}
+	}
+}
+
+func filesystemCommand(main string) commandOf {
+	return func(string, int) (argv, env []string) { return []string{"node", main, "."}, nil }
+}
+
+// npm installs a package, each in a directory of its own.
+func npm(pkg, version string, command func(main string) commandOf) func(*testing.T) (commandOf, error) {
+	return func(t *testing.T) (commandOf, error) {
+		dir := filepath.Join(cache(t), filepath.Base(pkg)+"-"+version)
+		main := filepath.Join(dir, "node_modules", filepath.FromSlash(pkg), "dist", "index.js")
+		err := install(dir, []string{"npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", dir, pkg + "@" + version})
+		return command(main), err
+	}
+}
+
+// python installs the SDK into an environment of its own.
+func python(version string) func(*testing.T) (commandOf, error) {
+	return func(t *testing.T) (commandOf, error) {
+		dir := filepath.Join(cache(t), "python-"+version)
+		python := filepath.Join(dir, "bin", "python")
+		err := install(dir, []string{"python3", "-m", "venv", dir}, []string{python, "-m", "pip", "install", "-q", "mcp==" + version})
+		script, _ := filepath.Abs("peer.py")
+		return func(transport string, port int) (argv, env []string) {
+			if transport == "stdio" {
+				return []string{python, script}, nil
+			}
+			return []string{python, script, transport, strconv.Itoa(port)}, nil
+		}, err
+	}
+}
+
+// goSDK builds the server of the module beside this package.
+func goSDK(t *testing.T) (commandOf, error) {
+	program := filepath.Join(t.TempDir(), "gosdk")
+	build := exec.Command("go", "build", "-o", program, ".")
+	build.Dir = filepath.Join("..", "gosdk")
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, out)
+	}
+	return func(transport string, port int) (argv, env []string) {
+		if transport == "stdio" {
+			return []string{program}, nil
+		}
+		return []string{program, transport, "127.0.0.1:" + strconv.Itoa(port)}, nil
+	}, nil
+}
+
+// install runs commands that fill dir, unless they have done so before.
+func install(dir string, commands ...[]string) error {
+	done := filepath.Join(dir, ".complete")
+	if _, err := os.Stat(done); err == nil {
+		return nil
+	}
+	if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o755)); err != nil {
+		return err
+	}
+	for _, argv := range commands {
+		if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
+			return fmt.Errorf("%s: %w\n%s", strings.Join(argv, " "), err, out)
+		}
+	}
+	return os.WriteFile(done, nil, 0o600)
+}
+
+func cache(t *testing.T) string {
+	t.Helper()
+	if dir := os.Getenv("INTEROP_DIR"); dir != "" {
+		return dir
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "claudeless-interop")
+}
+
+// skipped are the peers that could not be had.
+var skipped struct {
+	sync.Mutex
+	reasons []string
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	slices.Sort(skipped.reasons)
+	for _, reason := range skipped.reasons {
+		fmt.Fprintf(os.Stderr, "INTEROP: NOT TESTED: %s\n", reason)
+		if os.Getenv("INTEROP_REQUIRE") != "" {
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// listen starts a remote peer and waits until it takes connections; it is
+// ended with the test.
+func listen(t *testing.T, command commandOf, transport string) (port int) {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port = free.Addr().(*net.TCPAddr).Port
+	free.Close()
+	argv, env := command(transport, port)
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Env = append(os.Environ(), env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var log strings.Builder
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Logf("the server said\n%s", log.String())
+		}
+	})
+	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+	defer stop()
+	for {
+		c, err := net.Dial("tcp", "127.0.0.1:"+strconv.Itoa(port))
+		if err == nil {
+			c.Close()
+			return port
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("the server does not listen: %v", err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
