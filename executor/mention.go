@@ -2,10 +2,12 @@ package executor
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // Mention is a resource that a prompt names as `@server:uri`.
@@ -15,6 +17,20 @@ type Mention struct {
 	// Contents are those of the resource; Err says why there are none.
 	Contents []ResourceContent
 	Err      error
+}
+
+// Block is what the model reads of a mention beside the prompt.
+func (m Mention) Block() protocol.TextBlock {
+	var b strings.Builder
+	fmt.Fprintf(&b, "<mcp-resource server=%q uri=%q>\n", m.Server, m.URI)
+	if m.Err != nil {
+		fmt.Fprintf(&b, "(could not be read: %v)\n", m.Err)
+	}
+	for _, c := range m.Contents {
+		b.WriteString(strings.TrimSuffix(c.Text, "\n") + "\n")
+	}
+	b.WriteString("</mcp-resource>")
+	return protocol.Text(b.String())
 }
 
 // Mentions reads the resources that a prompt mentions, each once and in the

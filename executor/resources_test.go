@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -138,6 +139,12 @@ func TestMentions(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got[0]); diff != "" {
 		t.Errorf("mention (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff("<mcp-resource server=\"resources\" uri=\"file:///a.txt\">\nbody\n</mcp-resource>", got[0].Block().Text); diff != "" {
+		t.Errorf("block (-want +got):\n%s", diff)
+	}
+	if text := got[1].Block().Text; !strings.Contains(text, "could not be read") {
+		t.Errorf("block of a resource that is not there: %s", text)
 	}
 }
 

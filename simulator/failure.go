@@ -32,7 +32,7 @@ func (t *turn) fail(rule string, f *scenarios.Failure) (*finish, error) {
 		<-t.ctx.Done()
 		return nil, t.ctx.Err()
 	case scenarios.FailCrash:
-		return nil, &Crash{ExitCode: max(1, f.ExitCode), Signal: f.Signal}
+		return nil, &CrashError{ExitCode: max(1, f.ExitCode), Signal: f.Signal}
 	case scenarios.FailPartialResponse:
 		if err := t.partial(f.PartialText); err != nil {
 			return nil, err
@@ -41,6 +41,7 @@ func (t *turn) fail(rule string, f *scenarios.Failure) (*finish, error) {
 		if err := t.sleep(time.Duration(f.AfterMS) * time.Millisecond); err != nil {
 			return nil, err
 		}
+	default: // nothing comes before the failure
 	}
 	api := t.describe(f)
 	recovered, err := t.retry(f, api, rule)

@@ -179,14 +179,14 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Crash ends the process as the scenario says; it comes out of a turn as its
+// CrashError ends the process as the scenario says; it comes out of a turn as its
 // error, after everything already yielded.
-type Crash struct {
+type CrashError struct {
 	ExitCode int
 	Signal   string // e.g. "SIGKILL"; empty = exit with ExitCode
 }
 
-func (c *Crash) Error() string { return "the scenario crashes the process here" }
+func (c *CrashError) Error() string { return "the scenario crashes the process here" }
 
 // PromptID is the id of the running or the last prompt.
 func (s *Simulator) PromptID() string {

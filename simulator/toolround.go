@@ -180,7 +180,7 @@ func (t *turn) answer(ctx context.Context, c call) (protocol.ToolResult, error) 
 
 // crashes tells whether a sub-agent's script ends the process.
 func crashes(err error) bool {
-	_, ok := errors.AsType[*Crash](err)
+	_, ok := errors.AsType[*CrashError](err)
 	return ok
 }
 

@@ -20,7 +20,7 @@ var errStopped = errors.New("the consumer stopped")
 // Turn runs one prompt and yields its events in order, ending with exactly one
 // result. Cancelling ctx interrupts the turn as the real CLI does: it still
 // ends with a result (spec: cli-contract 4.4). Breaking out of the loop abandons
-// it. The error is non-nil only as the last pair: a [*Crash] of the scenario, or
+// it. The error is non-nil only as the last pair: a [*CrashError] of the scenario, or
 // a failure of this program. Turns of one simulator must not overlap.
 func (s *Simulator) Turn(ctx context.Context, in protocol.UserMessage) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {

@@ -372,7 +372,7 @@ func TestCrashComesOutAsAnError(t *testing.T) {
 	for _, err := range s.Turn(t.Context(), protocol.UserMessage{}) {
 		got = err
 	}
-	if crash, ok := errors.AsType[*simulator.Crash](got); !ok || crash.ExitCode != 7 {
+	if crash, ok := errors.AsType[*simulator.CrashError](got); !ok || crash.ExitCode != 7 {
 		t.Errorf("error %v", got)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // TestDialogues plays captured dialogues of the real CLI over pipes:
@@ -201,4 +203,70 @@ func (d *dialogue) end() {
 	if err := d.cmd.Wait(); err != nil {
 		d.t.Error(err)
 	}
+}
+
+// Checklist rows 59 and 63: what a host does to servers that are processes.
+func TestHostServers(t *testing.T) {
+	dir := t.TempDir()
+	scenario := filepath.Join(dir, "s.json")
+	err := os.WriteFile(scenario, []byte(`{"responses":[{"pattern":{"type":"any"},"response":{"text":"hi"}}]}`), 0o644)
+	if err := errors.Join(err, os.Mkdir(filepath.Join(dir, "work"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{
+		"--input-format", "stream-json", "--output-format", "stream-json", "--verbose",
+		"--mcp-config", `{"mcpServers":{"s":{"command":"mcpsrv"},"bad":{"command":"no-such-program"}}}`,
+	}
+	d := startDialogue(t, filepath.Join(dir, "work"), args, scenario)
+	statuses := func() map[string]string {
+		all := map[string]string{}
+		list, _ := at(d.request(`{"subtype":"mcp_status"}`), "response.mcpServers").([]any)
+		for _, server := range list {
+			all[str(at(server, "name"))] = str(at(server, "status"))
+		}
+		return all
+	}
+	d.send(`{"type":"user","message":{"role":"user","content":"x"}}`)
+	init := d.receive()
+	if got := compact(at(init, "mcp_servers")); got != `[{"name":"s","source":"dynamic","status":"connected"},{"name":"bad","source":"dynamic","status":"failed"}]` {
+		t.Errorf("init shows %s", got)
+	}
+	for kindOf(d.receive()) != "result/success" {
+	}
+	steps := []struct {
+		request, answer string
+		after           map[string]string
+	}{
+		{`{"subtype":"mcp_reconnect","serverName":"s"}`, `null`, map[string]string{"s": "connected", "bad": "failed"}},
+		{`{"subtype":"mcp_toggle","serverName":"s","enabled":false}`, `null`, map[string]string{"s": "disabled", "bad": "failed"}},
+		{`{"subtype":"mcp_toggle","serverName":"s","enabled":true}`, `null`, map[string]string{"s": "connected", "bad": "failed"}},
+		{`{"subtype":"mcp_call","tool":"mcp__s__echo","arguments":{"text":"hey"}}`, `{"content":[{"text":"echo: hey","type":"text"}]}`, nil},
+		{`{"subtype":"mcp_set_servers","servers":{"t":{"command":"mcpsrv"}}}`, `{"added":["t"],"errors":{},"removed":["s","bad"]}`, map[string]string{"t": "connected"}},
+	}
+	for _, step := range steps {
+		if got := compact(at(d.request(step.request), "response")); got != step.answer {
+			t.Errorf("%s is answered %s, want %s", step.request, got, step.answer)
+		}
+		if step.after == nil {
+			continue
+		}
+		if diff := cmp.Diff(step.after, statuses()); diff != "" {
+			t.Errorf("after %s (-want +got):\n%s", step.request, diff)
+		}
+	}
+	if got := str(at(d.request(`{"subtype":"mcp_reconnect","serverName":"bad"}`), "error")); got != "Server not found: bad" {
+		t.Errorf("a server that is gone: %s", got)
+	}
+	d.end()
+}
+
+// request asks and returns the answer; nothing else may come.
+func (d *dialogue) request(body string) any {
+	d.t.Helper()
+	d.send(`{"type":"control_request","request_id":"r","request":` + body + `}`)
+	event := d.receive()
+	if at(event, "type") != "control_response" {
+		d.t.Fatalf("no answer to %s: %s", body, compact(event))
+	}
+	return at(event, "response")
 }

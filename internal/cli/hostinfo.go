@@ -145,12 +145,13 @@ func (h *host) usage() any {
 
 func (h *host) costText() string {
 	total, models := h.spent()
-	text := fmt.Sprintf("Total cost: $%.4f", total)
+	var text strings.Builder
+	fmt.Fprintf(&text, "Total cost: $%.4f", total)
 	for _, name := range slices.Sorted(maps.Keys(models)) {
 		u := models[name]
-		text += fmt.Sprintf("\n%s: %d input, %d output ($%.4f)", name, u.InputTokens, u.OutputTokens, u.CostUSD)
+		fmt.Fprintf(&text, "\n%s: %d input, %d output ($%.4f)", name, u.InputTokens, u.OutputTokens, u.CostUSD)
 	}
-	return text
+	return text.String()
 }
 
 // rules answers list_permission_rules.

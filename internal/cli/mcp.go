@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/internal/mcpcmd"
+	"github.com/claudeless/claudeless/internal/persona"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -117,10 +118,14 @@ func (r *run) serverTool(name string) (protocol.Tool, bool) {
 	return protocol.Tool{}, false
 }
 
-// search is the tool ToolSearch over the tools of a session.
+// search is the tool ToolSearch over the tools that init lists.
 func (r *run) search(all executor.Executor) executor.Executor {
 	return executor.Hide(func(t protocol.Tool) bool { return !r.exists(t.Name) })(executor.ToolSearch{
-		Catalogue: all.Tools,
+		Catalogue: func(ctx context.Context) ([]protocol.Tool, error) {
+			tools, err := all.Tools(ctx)
+			listed := persona.Tools(r.toolOptions(r.manager != nil && r.manager.HasResources()))
+			return slices.DeleteFunc(tools, func(t protocol.Tool) bool { return t.Server == "" && !slices.Contains(listed, t.Name) }), err
+		},
 		Deferred: func(t protocol.Tool) bool {
 			loaded := slices.ContainsFunc(r.servers.Servers, func(s mcp.ServerConfig) bool { return s.AlwaysLoad && s.Name == t.Server })
 			return executor.DeferredByDefault(t) && !loaded

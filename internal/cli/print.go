@@ -110,7 +110,7 @@ func (r *run) encoder() output.Encoder {
 // interrupt are normal ends, else the last result decides (spec: cli-observed
 // 2 and 10).
 func (r *run) outcome(ctx, turnCtx context.Context, err error) error {
-	crash, crashed := errors.AsType[*simulator.Crash](err)
+	crash, crashed := errors.AsType[*simulator.CrashError](err)
 	switch {
 	case crashed:
 		return r.crash(crash)
@@ -138,7 +138,7 @@ func (r *run) outcome(ctx, turnCtx context.Context, err error) error {
 func failed(last *protocol.Result) bool { return last != nil && last.IsError }
 
 // crash ends the process as the scenario asks. A signal is sent to ourselves.
-func (r *run) crash(c *simulator.Crash) error {
+func (r *run) crash(c *simulator.CrashError) error {
 	if c.Signal == "" {
 		return &exitError{code: c.ExitCode}
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"maps"
 	"path/filepath"
 
 	"github.com/claudeless/claudeless/internal/control"
@@ -21,9 +22,7 @@ func (r *run) scenarioServers() (string, error) {
 	out.WriteString(`{"mcpServers":{`)
 	for i, name := range names {
 		entry := map[string]any{}
-		for key, value := range r.scenario.MCP.Servers[name] {
-			entry[key] = value
-		}
+		maps.Copy(entry, r.scenario.MCP.Servers[name])
 		if fixture, ok := entry["fixture"].(string); ok {
 			delete(entry, "fixture")
 			entry["command"] = "${CLAUDELESS_BIN}"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -341,9 +342,7 @@ func (h *host) setServers(ctx context.Context, object json.RawMessage) (mcp.Chan
 			return all, err
 		}
 		all.Added, all.Removed = append(all.Added, change.Added...), append(all.Removed, change.Removed...)
-		for name, reason := range change.Errors {
-			all.Errors[name] = reason
-		}
+		maps.Copy(all.Errors, change.Errors)
 	}
 	for _, bad := range config.Errors {
 		all.Errors[bad.Name] = bad.Message

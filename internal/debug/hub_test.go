@@ -21,8 +21,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func newHub(t testing.TB, change ...func(*Options)) *Hub {
-	t.Helper()
+func newHub(tb testing.TB, change ...func(*Options)) *Hub {
+	tb.Helper()
 	var n atomic.Int64
 	o := Options{Now: time.Now, NewID: func() string { return fmt.Sprintf("id-%d", n.Add(1)) }}
 	for _, c := range change {
@@ -30,9 +30,9 @@ func newHub(t testing.TB, change ...func(*Options)) *Hub {
 	}
 	h, err := New(o)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(h.Close)
+	tb.Cleanup(h.Close)
 	return h
 }
 
@@ -46,21 +46,21 @@ func code(err error) string {
 	return ""
 }
 
-func set(t testing.TB, h *Hub, c BreakpointChange) {
-	t.Helper()
+func set(tb testing.TB, h *Hub, c BreakpointChange) {
+	tb.Helper()
 	if err := h.SetBreakpoint(c); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 
 func ptr[T any](v T) *T { return &v }
 
 // start begins a call of one of our own callers.
-func start(t testing.TB, h *Hub, tool, input string) Begun {
-	t.Helper()
-	b, err := h.Start(t.Context(), Call{Tool: tool, Input: json.RawMessage(input), Client: ClientRun, Session: "s1", ToolUseID: "tu"})
+func start(tb testing.TB, h *Hub, tool, input string) Begun {
+	tb.Helper()
+	b, err := h.Start(tb.Context(), Call{Tool: tool, Input: json.RawMessage(input), Client: ClientRun, Session: "s1", ToolUseID: "tu"})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return b
 }
@@ -94,8 +94,12 @@ func TestBreakpoints(t *testing.T) {
 		t.Errorf("no name: %v", err)
 	}
 	for _, c := range []BreakpointChange{ // S11, B9: refused, and none is left behind
-		{Name: "c", Before: ptr("sometimes")}, {Name: "c", Before: ptr("exception")}, {Name: "c", After: ptr("")},
-		{Name: "c", When: ptr("input.")}, {Name: "c", When: ptr("nosuch == 1")}, {Name: "c["},
+		{Name: "c", Before: ptr("sometimes")},
+		{Name: "c", Before: ptr("exception")},
+		{Name: "c", After: ptr("")},
+		{Name: "c", When: ptr("input.")},
+		{Name: "c", When: ptr("nosuch == 1")},
+		{Name: "c["},
 	} {
 		if err := h.SetBreakpoint(c); err == nil {
 			t.Errorf("%+v was taken", c)
@@ -197,9 +201,9 @@ func TestReplacement(t *testing.T) {
 	if err != nil || hook.Decision.Action != ActionContinue {
 		t.Errorf("hook: %+v, %v", hook, err)
 	}
-	for _, clear := range []string{"", "mcp__t__echo"} { // S29
-		if err := h.SetReplacement("mcp__t__echo", clear); err != nil || h.Breakpoints()[0].Replacement != "" {
-			t.Errorf("clearing by %q: %v", clear, err)
+	for _, word := range []string{"", "mcp__t__echo"} { // S29
+		if err := h.SetReplacement("mcp__t__echo", word); err != nil || h.Breakpoints()[0].Replacement != "" {
+			t.Errorf("clearing by %q: %v", word, err)
 		}
 	}
 }
@@ -644,9 +648,9 @@ func TestEvents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	two.Close()        // S104 S106
-	two.Close()        // S107
-	h.SetDefault("go") //nolint:errcheck // valid
+	two.Close() // S104 S106
+	two.Close() // S107
+	h.SetDefault("go")
 	one.Close()
 	var got []Event
 	for e := range one.C {

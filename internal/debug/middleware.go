@@ -80,6 +80,7 @@ func carryOut(ctx context.Context, use protocol.ToolUse, d Decision, next execut
 		return protocol.ErrorResult(d.Message), nil
 	case ActionAbandon:
 		return protocol.ErrorResult("debugger: the pause was abandoned"), nil
+	default: // it runs as it is
 	}
 	result, err := next.Execute(ctx, use)
 	if d.Action == ActionReplace && errors.Is(err, executor.ErrUnknownTool) {
@@ -121,6 +122,7 @@ func revise(r protocol.ToolResult, d Decision) protocol.ToolResult {
 		r.Content, r.IsError, r.Output = NewContent(d.Result), false, nil
 	case ActionRaise:
 		r.Content, r.IsError, r.Output = protocol.Content{Text: d.Message}, true, nil
+	default: // it stays as it is
 	}
 	return r
 }

@@ -129,7 +129,7 @@ func shorten(v json.RawMessage, cid string) json.RawMessage {
 	if len(v) <= maxInRecord {
 		return v
 	}
-	short, err := json.Marshal(map[string]any{"__truncated__": true, "size": len(v), "cid": cid})
+	short, err := protocol.Marshal(map[string]any{"__truncated__": true, "size": len(v), "cid": cid})
 	if err != nil {
 		return nil
 	}

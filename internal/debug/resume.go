@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/cas"
 	"github.com/claudeless/claudeless/internal/debug/item"
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // Action is what is decided about a stopped call.
@@ -124,6 +125,7 @@ func (h *Hub) decide(ctx context.Context, p *pause, r Resume) (Decision, error) 
 		h.mu.Lock()
 		d.Tool = h.canonical(r.ReplacementFunction)
 		h.mu.Unlock()
+	default: // nothing beside the action
 	}
 	return d, err
 }
@@ -177,7 +179,7 @@ func (h *Hub) modification(ctx context.Context, p *pause, d *Decision, r Resume)
 		if r.ModifiedArgs != nil && len(*r.ModifiedArgs) > 0 {
 			return refuse(CodeInvalidArguments, "give modified_kwargs or modified_args, not both")
 		}
-		d.Input, err = json.Marshal(*r.ModifiedKwargs)
+		d.Input, err = protocol.Marshal(*r.ModifiedKwargs)
 	case len(*r.ModifiedArgs) == 1:
 		d.Input = (*r.ModifiedArgs)[0]
 	default:
@@ -250,9 +252,10 @@ func (h *Hub) decideForeign(p *pause, d Decision, r Resume) (Decision, error) {
 	case ActionReplace:
 		w.Function = r.ReplacementFunction
 		d.Tool = w.Function
+	default: // nothing beside the action
 	}
 	var err error
-	d.Wire, err = json.Marshal(w)
+	d.Wire, err = protocol.Marshal(w)
 	return d, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -192,10 +193,8 @@ func (b *Binding) field(v Value, dst reflect.Value, f *field) {
 }
 
 func (b *Binding) checkEnum(v Value, f *field) {
-	for _, e := range f.enum {
-		if v.Text == e {
-			return
-		}
+	if slices.Contains(f.enum, v.Text) {
+		return
 	}
 	b.report(int(v.off), MeantHint(v.Text, f.enum), "`%s` cannot be %q: expected one of %s", f.name, v.Text, strings.Join(f.enum, ", "))
 }

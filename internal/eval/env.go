@@ -83,8 +83,8 @@ func fieldsOf(example any) []string {
 	}
 	var fields []string
 	if t := reflect.TypeOf(example); t != nil && t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct {
-		for i := range t.Elem().NumField() {
-			fields = append(fields, t.Elem().Field(i).Tag.Get("expr"))
+		for field := range t.Elem().Fields() {
+			fields = append(fields, field.Tag.Get("expr"))
 		}
 	}
 	return fields

@@ -11,8 +11,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-func ptr[T any](v T) *T { return &v }
-
+//go:fix inline
 func stream(events ...protocol.Event) output.Events {
 	return func(yield func(protocol.Event, error) bool) {
 		for _, ev := range events {
@@ -28,7 +27,7 @@ func status(s string) protocol.Event {
 }
 
 func result(change func(*protocol.Result)) *protocol.Result {
-	r := &protocol.Result{Type: "result", Subtype: "success", NumTurns: 1, Result: ptr("done"), ModelUsageSince: &map[string]protocol.ModelUsage{}}
+	r := &protocol.Result{Type: "result", Subtype: "success", NumTurns: 1, Result: new("done"), ModelUsageSince: &map[string]protocol.ModelUsage{}}
 	if change != nil {
 		change(r)
 	}
@@ -44,9 +43,9 @@ func TestText(t *testing.T) {
 		want   string
 	}{
 		{"newline added", result(nil), "done\n"},
-		{"newline kept", result(func(r *protocol.Result) { r.Result = ptr("done\n") }), "done\n"},
-		{"empty", result(func(r *protocol.Result) { r.Result = ptr("") }), "\n"},
-		{"api error", result(func(r *protocol.Result) { r.IsError, r.Result = true, ptr("API Error: 400 x") }), "API Error: 400 x\n"},
+		{"newline kept", result(func(r *protocol.Result) { r.Result = new("done\n") }), "done\n"},
+		{"empty", result(func(r *protocol.Result) { r.Result = new("") }), "\n"},
+		{"api error", result(func(r *protocol.Result) { r.IsError, r.Result = true, new("API Error: 400 x") }), "API Error: 400 x\n"},
 		{"max turns", result(func(r *protocol.Result) { r.Subtype, r.Result = "error_max_turns", nil }), "Error: Reached max turns (2)"},
 		{"budget", result(func(r *protocol.Result) { r.Subtype, r.Result = "error_max_budget_usd", nil }), "Error: Exceeded USD budget (0.5)"},
 		{"no rule", result(func(r *protocol.Result) {
@@ -85,7 +84,7 @@ func TestStreamJSONLeavesTracesOut(t *testing.T) {
 
 func TestJSONIsTheLastResultAlone(t *testing.T) {
 	var out strings.Builder
-	if err := output.JSON(&out, stream(status("a"), result(nil), result(func(r *protocol.Result) { r.Result = ptr("second") }))); err != nil {
+	if err := output.JSON(&out, stream(status("a"), result(nil), result(func(r *protocol.Result) { r.Result = new("second") }))); err != nil {
 		t.Fatal(err)
 	}
 	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, `"result":"second"`) || strings.Contains(got, "model_usage_since_last_result") {

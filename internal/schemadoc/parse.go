@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -83,10 +84,8 @@ func (f *format) collect(file *ast.File) {
 
 // reach lists the tables below a type, depth first in the order of their keys.
 func (f *format) reach(name string) {
-	for _, seen := range f.order {
-		if seen == name {
-			return
-		}
+	if slices.Contains(f.order, name) {
+		return
 	}
 	fields := f.fields(name)
 	if len(fields) == 0 {

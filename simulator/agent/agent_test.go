@@ -395,7 +395,7 @@ func TestCrashInAnAgent(t *testing.T) {
 	for _, err := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
 		got = err
 	}
-	if c, ok := got.(*simulator.Crash); !ok || c.ExitCode != 7 { //nolint:errorlint // the error itself is meant
+	if c, ok := got.(*simulator.CrashError); !ok || c.ExitCode != 7 { //nolint:errorlint // the error itself is meant
 		t.Errorf("error %v", got)
 	}
 }

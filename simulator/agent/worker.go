@@ -30,7 +30,7 @@ type worker struct {
 	totals protocol.Usage   // of all its turns
 	tokens int              // of all its messages so far
 	saying string           // id of the message that was counted last
-	crash  *simulator.Crash // the scenario ends the process
+	crash  *simulator.CrashError // the scenario ends the process
 }
 
 // run is the whole life of the agent but the frames of its task.
@@ -112,7 +112,7 @@ func (w *worker) turn(ctx context.Context, sim *simulator.Simulator, prompt prot
 	w.last = nil
 	for ev, err := range sim.Turn(ctx, prompt) {
 		if err != nil {
-			if crash, ok := errors.AsType[*simulator.Crash](err); ok {
+			if crash, ok := errors.AsType[*simulator.CrashError](err); ok {
 				w.crash = crash
 			}
 			return err

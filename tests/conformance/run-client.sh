@@ -27,7 +27,7 @@ main=$("$here/install.sh" "${CONFORMANCE_DIR:-$tmp/suite}")
 # client runs scenarios; what the suite prints is shown only if they fail.
 client() {
 	node "$main" client --command "$here/client.sh" "$@" -o "$tmp/out" >"$tmp/log" 2>&1 || {
-		cat "$tmp/log"
+		tail -60 "$tmp/log"
 		echo "conformance: client: $* failed" >&2
 		exit 1
 	}

@@ -23,44 +23,44 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func newHub(t testing.TB) *debug.Hub {
-	t.Helper()
+func newHub(tb testing.TB) *debug.Hub {
+	tb.Helper()
 	var n atomic.Int64
 	h, err := debug.New(debug.Options{Now: time.Now, NewID: func() string { return fmt.Sprintf("id-%d", n.Add(1)) }})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(h.Close)
+	tb.Cleanup(h.Close)
 	return h
 }
 
 // debugger serves a hub; stop ends it as a kill would.
-func debugger(t testing.TB, o rest.Options) (url string, stop func()) {
-	t.Helper()
+func debugger(tb testing.TB, o rest.Options) (url string, stop func()) {
+	tb.Helper()
 	s := httptest.NewServer(rest.Handler(o))
 	stop = sync.OnceFunc(func() {
 		s.Listener.Close()
 		s.CloseClientConnections()
 		s.Close()
 	})
-	t.Cleanup(stop)
+	tb.Cleanup(stop)
 	return s.URL, stop
 }
 
-func newClient(t testing.TB, o Options) *Client {
-	t.Helper()
+func newClient(tb testing.TB, o Options) *Client {
+	tb.Helper()
 	c, err := New(o)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(c.Close)
+	tb.Cleanup(c.Close)
 	return c
 }
 
-func breakOn(t testing.TB, h *debug.Hub, name string) {
-	t.Helper()
+func breakOn(tb testing.TB, h *debug.Hub, name string) {
+	tb.Helper()
 	if err := h.SetBreakpoint(debug.BreakpointChange{Name: name}); err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 }
 

@@ -204,16 +204,16 @@ func (m *Manager) find(name string) (mcp.ServerStatus, bool) {
 	return all[i], true
 }
 
-// reach returns a server that is connected, or why there is none.
-func (m *Manager) reach(name string) (mcp.ServerStatus, error) {
+// reach tells why a server cannot be called; nil = it is connected.
+func (m *Manager) reach(name string) error {
 	s, ok := m.find(name)
 	switch {
 	case !ok:
-		return s, refuse(CodeServerNotFound, "", "server", name)
+		return refuse(CodeServerNotFound, "", "server", name)
 	case s.State != mcp.StateConnected:
-		return s, refuse(CodeServerNotConnected, s.Error, "server", name)
+		return refuse(CodeServerNotConnected, s.Error, "server", name)
 	}
-	return s, nil
+	return nil
 }
 
 func refuse(code, message, key string, value any) error {
@@ -328,7 +328,7 @@ func (m *Manager) Call(ctx context.Context, name string, arguments json.RawMessa
 	}
 	rec := debug.Record{Source: "mcp_client", Server: server, Status: "success"}
 	rec.MethodName, rec.Client, rec.Input, rec.PrettyKwargs = name, debug.ClientExternal, arguments, arguments
-	rec.InputCID, _, _ = m.hub.Store().PutJSON(arguments) //nolint:errcheck // a large input is recorded without
+	rec.InputCID, _, _ = m.hub.Store().PutJSON(arguments)
 	rec.StartedAt = float64(m.now().UnixMicro()) / 1e6
 	result, err := m.call(ctx, server, tool, arguments)
 	if err != nil {
@@ -336,7 +336,7 @@ func (m *Manager) Call(ctx context.Context, name string, arguments json.RawMessa
 		if e, ok := errors.AsType[*debug.Error](err); ok {
 			rec.ErrorType = e.Code
 		}
-		rec.Exception, _ = protocol.Marshal(err.Error()) //nolint:errcheck // a string
+		rec.Exception, _ = protocol.Marshal(err.Error())
 	} else {
 		var meta struct {
 			IsError bool `json:"isError"`
@@ -361,7 +361,7 @@ func (m *Manager) split(name string) (server, tool string, err error) {
 			continue
 		}
 		server, tool = name[:i], name[i+1:]
-		if _, err := m.reach(server); err != nil {
+		if err := m.reach(server); err != nil {
 			return "", "", err
 		}
 		if !slices.ContainsFunc(m.callable(server), func(t protocol.Tool) bool { return t.RawName == tool }) {
@@ -430,7 +430,7 @@ type Contents struct {
 
 // Read reads one resource; of several contents the first is returned.
 func (m *Manager) Read(ctx context.Context, server, uri string) (Contents, error) {
-	if _, err := m.reach(server); err != nil {
+	if err := m.reach(server); err != nil {
 		return Contents{}, err
 	}
 	raw, err := m.mcp.ReadResource(ctx, server, uri)

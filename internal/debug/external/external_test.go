@@ -347,8 +347,8 @@ func TestAtTheSameTime(t *testing.T) {
 	})
 	wg.Wait()
 	for range 2 { // C163: one state in the end
-		wg.Go(func() { m.Disconnect(t.Context(), "c") }) //nolint:errcheck // any outcome is fine
-		wg.Go(func() { m.Reconnect(t.Context(), "c") })  //nolint:errcheck // any outcome is fine
+		wg.Go(func() { m.Disconnect(t.Context(), "c") })
+		wg.Go(func() { m.Reconnect(t.Context(), "c") })
 	}
 	wg.Wait()
 	if tools, err := m.Reconnect(t.Context(), "c"); err != nil || len(tools) != 5 {
@@ -359,7 +359,7 @@ func TestAtTheSameTime(t *testing.T) {
 		_, err := m.Call(t.Context(), "b/sleep", json.RawMessage(`{"ms":20000}`))
 		failed <- err
 	}()
-	time.AfterFunc(100*time.Millisecond, func() { m.Disconnect(context.WithoutCancel(t.Context()), "b") }) //nolint:errcheck // seen by the call
+	time.AfterFunc(100*time.Millisecond, func() { m.Disconnect(context.WithoutCancel(t.Context()), "b") })
 	if err := <-failed; code(err) != CodeCallFailed && code(err) != CodeServerNotConnected {
 		t.Errorf("%v", err)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/cas"
 	"github.com/claudeless/claudeless/internal/debug/pickle"
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // Format is how the bytes of an item are to be read.
@@ -236,11 +237,14 @@ func plain(v any) any {
 
 func text(s string) json.RawMessage { return encode(s) }
 
-// encode never fails on what it is given: NaN and infinities become text.
+// encode never fails on what it is given: what JSON cannot hold becomes text.
 func encode(v any) json.RawMessage {
-	out, err := json.Marshal(v)
+	out, err := protocol.Marshal(v)
 	if err != nil {
-		out, _ = json.Marshal(fmt.Sprint(v)) //nolint:errchkjson // a string
+		out, err = protocol.Marshal(fmt.Sprint(v))
+	}
+	if err != nil {
+		return json.RawMessage("null")
 	}
 	return out
 }

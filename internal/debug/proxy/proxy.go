@@ -75,7 +75,9 @@ func Run(ctx context.Context, o Options) error {
 	stopCalls()
 	child.Stop(ctx)
 	if !serverEnded {
-		<-output
+		if e := <-output; e != nil && err == nil {
+			err = e
+		}
 	}
 	p.handlers.Wait()
 	if serverEnded {
@@ -273,6 +275,7 @@ func (p *proxy) carryOut(ctx context.Context, c *call, m message, line []byte, d
 		if quoted, err = json.Marshal(name); err == nil {
 			line, err = rewrite(line, "name", quoted)
 		}
+	default: // it runs as it is
 	}
 	if err != nil {
 		return encode(m.ID, errorResult("debugger: "+err.Error()))

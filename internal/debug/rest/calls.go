@@ -231,6 +231,7 @@ func wireDecision(d debug.Decision) any {
 		out["exception_type"], out["exception_message"] = d.Type, d.Message
 	case debug.ActionReplace:
 		out["function_name"] = d.Tool
+	default: // nothing beside the action
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -22,40 +23,47 @@ import (
 	"github.com/claudeless/claudeless/internal/debug"
 	"github.com/claudeless/claudeless/internal/match"
 	"github.com/claudeless/claudeless/internal/serve"
+	"github.com/claudeless/claudeless/mcp/mcptest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// TestMain makes the test binary an MCP server when MCPTEST_MODE says so.
+func TestMain(m *testing.M) {
+	if mode := os.Getenv("MCPTEST_MODE"); mode != "" {
+		os.Exit(mcptest.Serve(mcptest.Options{Mode: mode, In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+	}
+	goleak.VerifyTestMain(m)
+}
 
-func newHub(t testing.TB) *debug.Hub {
-	t.Helper()
+func newHub(tb testing.TB) *debug.Hub {
+	tb.Helper()
 	var n atomic.Int64
 	h, err := debug.New(debug.Options{Now: time.Now, NewID: func() string { return fmt.Sprintf("id-%d", n.Add(1)) }})
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(h.Close)
+	tb.Cleanup(h.Close)
 	return h
 }
 
 // newServer serves a hub as the binary does.
-func newServer(t testing.TB, o Options) *httptest.Server {
-	t.Helper()
+func newServer(tb testing.TB, o Options) *httptest.Server {
+	tb.Helper()
 	if o.Hub == nil {
-		o.Hub = newHub(t)
+		o.Hub = newHub(tb)
 	}
 	s := httptest.NewServer(serve.Guard(Handler(o)))
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		s.CloseClientConnections()
 		s.Close()
 	})
 	return s
 }
 
-func request(t testing.TB, method, url, body string, header ...string) (int, []byte, http.Header) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+func request(tb testing.TB, method, url, body string, header ...string) (int, []byte, http.Header) {
+	tb.Helper()
+	req, err := http.NewRequestWithContext(tb.Context(), method, url, strings.NewReader(body))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	for i := 0; i+1 < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
@@ -65,12 +73,12 @@ func request(t testing.TB, method, url, body string, header ...string) (int, []b
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	defer res.Body.Close()
 	data, err := io.ReadAll(res.Body)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return res.StatusCode, data, res.Header
 }
@@ -274,8 +282,13 @@ func TestToken(t *testing.T) {
 		query, auth, cookie string
 		status              int
 	}{
-		{"", "", "", 401}, {"", "Bearer wrong", "", 401}, {"", "Bearer secret", "", 200}, {"?token=secret", "", "", 200},
-		{"?token=wrong", "", "", 401}, {"", "", tokenCookie + "=secret", 200}, {"", "", tokenCookie + "=x", 401},
+		{"", "", "", 401},
+		{"", "Bearer wrong", "", 401},
+		{"", "Bearer secret", "", 200},
+		{"?token=secret", "", "", 200},
+		{"?token=wrong", "", "", 401},
+		{"", "", tokenCookie + "=secret", 200},
+		{"", "", tokenCookie + "=x", 401},
 	} {
 		status, _, _ := request(t, "GET", url+"/api/status"+tt.query, "", "Authorization", tt.auth, "Cookie", tt.cookie)
 		if status != tt.status {

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// surfaces "Usage errors", cli-observed 6: exit codes, streams and the face of
+// the command under both names.
+func TestMCPCommand(t *testing.T) {
+	home := t.TempDir()
+	for _, tt := range []struct {
+		name           string
+		words          string
+		stdout, stderr string // contained; "" = empty
+		code           int
+	}{
+		{"claudeless", "mcp", "", "Usage: claudeless mcp", 1},
+		{"claude", "mcp", "", "Usage: claude mcp", 1},
+		{"claudeless", "mcp --help", "get-prompt", "", 0},
+		{"claude", "mcp list", "No MCP servers configured.", "", 0},
+		{"claude", "mcp get nope", "", "No MCP server named \"nope\".\n", 1},
+		{"claude", "mcp frobnicate", "", "error: unknown command 'frobnicate'\n", 1},
+		{"claude", "mcp status", "", "error: unknown command 'status'\n", 1},
+		{"claude", "mcp add x npx -y", "", "error: unknown option '-y'\n", 1},
+		{"claude", "mcp add -s user x npx", "Added stdio MCP server x with command: npx to user config\n", "", 0},
+		{"claudeless", "mcp call x", "", "claudeless: error: ", 1},
+		{"claudeless", "mcp add x", "", "error: missing required argument 'commandOrUrl'\n", 1},
+		{"claude", "mcp serve", "", "claudeless: error: the command \"mcp serve\" of claude is not simulated\n", 1},
+	} {
+		s, stdout, stderr := fakeSystem(t, strings.Fields(tt.words)...)
+		s.Args[0] = "/usr/bin/" + tt.name
+		s.Environ = []string{"HOME=" + home}
+		code := Run(t.Context(), s)
+		if code != tt.code || !holds(stdout.String(), tt.stdout) || !holds(stderr.String(), tt.stderr) {
+			t.Errorf("%s %s: exit %d, stdout %q, stderr %q", tt.name, tt.words, code, stdout, stderr)
+		}
+	}
+}
+
+func holds(text, part string) bool {
+	return (part == "") == (text == "") && strings.Contains(text, part)
+}
+
+// design "state directory": a variable moves the file, else it is where the
+// real CLI has it (cli-observed 6).
+func TestMCPFile(t *testing.T) {
+	for variable, want := range map[string]string{
+		"":                      "home/.claude.json",
+		"CLAUDE_CONFIG_DIR":     "state/.claude.json",
+		"CLAUDELESS_STATE_DIR":  "state/.claude.json",
+		"CLAUDELESS_CONFIG_DIR": "state/.claude.json",
+	} {
+		dir := t.TempDir()
+		s, _, stderr := fakeSystem(t, "mcp", "add", "x", "y")
+		s.Environ = []string{"HOME=" + filepath.Join(dir, "home"), variable + "=" + filepath.Join(dir, "state")}
+		if code := Run(t.Context(), s); code != 0 {
+			t.Errorf("%s: exit %d, %s", variable, code, stderr)
+		}
+		if _, err := os.Stat(filepath.Join(dir, want)); err != nil {
+			t.Errorf("%s: %v", variable, err)
+		}
+	}
+}
+
+// M3: a run starts the servers of user and local scope, unless it is told to
+// leave them out.
+func TestRunScopes(t *testing.T) {
+	home := t.TempDir()
+	project := t.TempDir()
+	text := `{"mcpServers":{"u":{"command":"x"}},"projects":{"` + project + `":{"mcpServers":{"l":{"command":"x"}}},"/other":{"mcpServers":{"o":{"command":"x"}}}}}`
+	if err := os.WriteFile(filepath.Join(home, ".claude.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for flags, want := range map[string][]string{
+		"":                             {"user", "local"},
+		"--strict-mcp-config":          nil,
+		"--bare":                       nil,
+		"--setting-sources=":           nil,
+		"--setting-sources=user":       {"user"},
+		"--setting-sources=local":      {"local"},
+		"--setting-sources user,local": {"user", "local"},
+	} {
+		s, _, _ := fakeSystem(t, append([]string{"-p", "hi"}, strings.Fields(flags)...)...)
+		s.Environ = []string{"HOME=" + home}
+		f, err := parseFlags(s, s.Args[1:])
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &run{sys: s, f: f, cwd: project, dir: filepath.Join(home, ".claudeless")}
+		var got []string
+		for _, scope := range r.scopes() {
+			got = append(got, scope.Source)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q: scopes (-want +got):\n%s", flags, diff)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package mcpcmd
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/mcp"
+)
+
+// M19, M21, M34, S35, C46–C52 as a person or a script sees them.
+func TestClient(t *testing.T) {
+	b := newBench(t)
+	b.add("resources")
+	b.add("rpc-error")
+	b.add("crash-at-start")
+	b.steps([]step{
+		{words: []string{"call", "resources", "echo", `{"text":"hi"}`}, stdout: "echo: hi\n"},
+		{words: []string{"call", "resources", "echo", `{"text":"hi"}`, "--json"}, stdout: `{"content":[{"text":"echo: hi","type":"text"}]}` + "\n"},
+		{words: []string{"call", "resources", "fail"}, stdout: "it failed\n", fails: true},
+		{words: []string{"call", "resources", "nope"}, stderr: "internal: unknown MCP tool: resources/nope", fails: true},
+		{words: []string{"call", "resources", "echo", "[1]"}, stderr: "the arguments are not a JSON object: not an object", fails: true},
+		{words: []string{"call", "nope", "echo"}, stderr: `No MCP server named "nope". Configured servers: crash-at-start, resources, rpc-error`, fails: true},
+		{words: []string{"call", "crash-at-start", "echo"}, stderr: "MCP server 'crash-at-start' failed to start: exit status 3: fatal: boom", fails: true},
+		{words: []string{"resources", "resources"}, stdout: "resources  file:///a.txt  a\nresources  file:///{x}  t (template)\n"},
+		{
+			words: []string{"resources", "resources", "--json"},
+			stdout: `{"resourceTemplates":[{"server":"resources","template":{"uriTemplate":"file:///{x}","name":"t"}}],` +
+				`"resources":[{"server":"resources","uri":"file:///a.txt","name":"a","mimeType":"text/plain"}]}` + "\n",
+		},
+		{words: []string{"read", "resources", "file:///a.txt"}, stdout: "body"},
+		{words: []string{"read", "resources", "file:///a.txt", "--json"}, stdout: `{"contents":[{"uri":"file:///a.txt","mimeType":"text/plain","text":"body"}]}` + "\n"},
+		{words: []string{"prompts", "resources"}, stdout: "resources  p x=…  d\n"},
+		{words: []string{"prompts", "resources", "--json"}, stdout: `{"prompts":[{"server":"resources","name":"p","description":"d","arguments":[{"name":"x","required":true}]}]}` + "\n"},
+		{words: []string{"get-prompt", "resources", "p", "x=1"}, stdout: "user: hi\n"},
+		{words: []string{"get-prompt", "resources", "p", "x"}, stderr: `the argument "x" is not of the form key=value`, fails: true},
+		{words: []string{"prompts", "crash-at-start", "resources"}, stdout: "resources  p x=…  d\n", stderr: "MCP server 'crash-at-start' failed to start: exit status 3: fatal: boom", fails: true},
+		{words: []string{"tools", "--frobnicate"}, stderr: "unknown flag --frobnicate", fails: true},
+	})
+	b.o.Stdin = strings.NewReader(`{"text":"from stdin"}`)
+	b.steps([]step{{words: []string{"call", "resources", "echo", "-"}, stdout: "echo: from stdin\n"}})
+	if _, stderr, ok := b.run("call", "rpc-error", "echo"); ok || !strings.Contains(stderr, "the server answered with error -32050") {
+		t.Errorf("an answer that is an error: success %v, stderr %q", ok, stderr)
+	}
+}
+
+func TestStatus(t *testing.T) {
+	b := newBench(t)
+	b.add("ok")
+	b.add("crash-at-start")
+	stdout, stderr, ok := b.run("status")
+	for _, want := range []string{"ok: connected\n  Transport: stdio\n  Scope: local\n  Server: ", "  Offers: 5 tools, 0 resources, 0 prompts\n", "crash-at-start: failed\n", "  Error: exit status 3: fatal: boom\n"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("status: %q is not in\n%s", want, stdout)
+		}
+	}
+	if ok || stderr != "" {
+		t.Errorf("status: success %v, stderr %q; want a failure in silence", ok, stderr)
+	}
+	stdout, _, ok = b.run("status", "ok", "--json")
+	if !ok || !strings.HasPrefix(stdout, `{"mcpServers":[{"name":"ok","status":"connected","serverInfo":{`) {
+		t.Errorf("status --json: success %v, %s", ok, stdout)
+	}
+}
+
+// design.md 6: of two tools with one normalised name the hidden one is named.
+func TestToolsHidden(t *testing.T) {
+	b := newBench(t)
+	config := `{"mcpServers":{"s.1":{"command":"$SELF","env":{"MCPTEST_MODE":"ok"}},"s 1":{"command":"$SELF","env":{"MCPTEST_MODE":"ok"}}}}`
+	stdout, stderr, ok := b.run("tools", "--strict-mcp-config", "--mcp-config", config)
+	lines := strings.Split(strings.TrimSpace(stdout), "\n")
+	if !ok || stderr != "" || len(lines) != 10 {
+		t.Fatalf("success %v, stderr %q, stdout:\n%s", ok, stderr, stdout)
+	}
+	want := []string{"mcp__s_1__echo  the tool echo", `mcp__s_1__echo  hidden: tool "echo" of "s 1"; "s.1" has a tool of that name`}
+	if diff := cmp.Diff(want, []string{lines[0], lines[5]}); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+	stdout, _, _ = b.run("tools", "--json", "--strict-mcp-config", "--mcp-config", config)
+	for _, want := range []string{`{"hidden":[{"name":"mcp__s_1__echo","server":"s 1","tool":"echo","by":"s.1"}`, `{"name":"mcp__s_1__echo","server":"s.1","definition":{`} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("%s is not in %s", want, stdout)
+		}
+	}
+}
+
+func TestMCPConfig(t *testing.T) {
+	b := newBench(t)
+	b.add("ok")
+	b.steps([]step{
+		{words: []string{"tools", "--mcp-config", "nope.json"}, stderr: "Error: Invalid MCP configuration:\nMCP config file not found: $PROJECT/nope.json", fails: true},
+		{words: []string{"call", "ok", "echo", "--strict-mcp-config"}, stderr: `No MCP server named "ok".`, fails: true},
+		{
+			words:  []string{"call", "--mcp-config", `{"mcpServers":{"bad":{"command":5},"two":{"command":"$SELF","env":{"MCPTEST_MODE":"ok"}}}}`, "two", "echo", `{"text":"x"}`},
+			stderr: "bad: Skipped — invalid MCP server config for \"bad\": command: expected string, received number\n", stdout: "echo: x\n",
+		},
+	})
+}
+
+func TestProgressLine(t *testing.T) {
+	status := func(words string) (all []mcp.ServerStatus) {
+		for i, w := range strings.Fields(words) {
+			all = append(all, mcp.ServerStatus{Name: string(rune('a' + i)), Status: w})
+		}
+		return all
+	}
+	for words, want := range map[string]string{
+		"":                  "",
+		"connected failed":  "",
+		"connected pending": "Connecting to MCP servers: 1 of 2, waiting for b",
+		"pending failed":    "Connecting to MCP servers: 1 of 2, waiting for a",
+		"pending pending":   "Connecting to MCP servers: 0 of 2, waiting for a, b",
+		"pending pending pending pending disabled": "Connecting to MCP servers: 1 of 5, waiting for a, b, c, …",
+	} {
+		if got := progressLine(status(words)); got != want {
+			t.Errorf("%q: %q, want %q", words, got, want)
+		}
+	}
+}
+
+// A slow server is named while it is waited for, and the line is taken back.
+func TestProgress(t *testing.T) {
+	b := newBench(t)
+	b.add("slow") // 300 ms
+	var terminal bytes.Buffer
+	b.o.Progress = &terminal
+	b.steps([]step{{words: []string{"call", "slow", "echo", `{"text":"x"}`}, stdout: "echo: x\n"}})
+	got := terminal.String()
+	if !strings.HasPrefix(got, "\rConnecting to MCP servers: 0 of 1, waiting for slow\x1b[K") || !strings.HasSuffix(got, "\r\x1b[K") {
+		t.Errorf("terminal: %q", got)
+	}
+}

@@ -1,0 +1,148 @@
+package mcpcmd
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Whatever else is in the file stays as it is: order, numbers, other projects.
+func TestStoreKeepsTheRest(t *testing.T) {
+	b := newBench(t)
+	before := `{
+  "zeta": 9007199254740993,
+  "projects": {
+    "/other": {
+      "mcpServers": {
+        "x": {}
+      }
+    },
+    "PROJECT": {
+      "history": [
+        1.50,
+        "<&>"
+      ]
+    }
+  },
+  "alpha": null
+}
+`
+	before = strings.ReplaceAll(before, "PROJECT", b.project)
+	if err := os.WriteFile(b.o.Store.File, []byte(before), 0o640); err != nil {
+		t.Fatal(err)
+	}
+	b.steps([]step{
+		{words: []string{"add", "a", "x"}, stdout: "Added stdio MCP server a with command: x to local config\nFile modified: $HOME/.claude.json [project: $PROJECT]\n"},
+		{words: []string{"remove", "a"}, stdout: "Removed MCP server \"a\" from local config\nFile modified: $HOME/.claude.json [project: $PROJECT]\n"},
+	})
+	after, err := os.ReadFile(b.o.Store.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Replace(before, "        \"<&>\"\n      ]\n", "        \"<&>\"\n      ],\n      \"mcpServers\": {}\n", 1)
+	if diff := cmp.Diff(want, string(after)); diff != "" {
+		t.Errorf("file (-want +got):\n%s", diff)
+	}
+	info, err := os.Stat(b.o.Store.File)
+	if err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("mode %v, %v; want it kept", info.Mode(), err)
+	}
+	left, err := filepath.Glob(filepath.Join(b.home, "*.json*"))
+	if err != nil || len(left) != 1 {
+		t.Errorf("files %v, %v; want one", left, err)
+	}
+}
+
+func TestStoreFollowsLinks(t *testing.T) {
+	b := newBench(t)
+	real := filepath.Join(b.home, "dotfiles.json")
+	if err := os.WriteFile(real, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(real, b.o.Store.File); err != nil {
+		t.Fatal(err)
+	}
+	b.run("add", "a", "x")
+	data, err := os.ReadFile(real)
+	if err != nil || !strings.Contains(string(data), `"a"`) {
+		t.Errorf("the file behind the link: %s %v", data, err)
+	}
+}
+
+// A file that cannot be read is never overwritten.
+func TestStoreBroken(t *testing.T) {
+	for _, text := range []string{`{"projects":`, `[]`, `{"projects":5}`} {
+		b := newBench(t)
+		if err := os.WriteFile(b.o.Store.File, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, stderr, ok := b.run("add", "a", "x"); ok || !strings.Contains(stderr, ".claude.json") {
+			t.Errorf("%s: success %v, stderr %q", text, ok, stderr)
+		}
+		if data, err := os.ReadFile(b.o.Store.File); err != nil || string(data) != text {
+			t.Errorf("%s became %s, %v", text, data, err)
+		}
+	}
+	b := newBench(t)
+	b.o.Store.File = ""
+	if _, stderr, ok := b.run("add", "a", "x"); ok || stderr == "" {
+		t.Errorf("without a home: success %v, stderr %q", ok, stderr)
+	}
+	if _, stderr, ok := b.run("list"); !ok {
+		t.Errorf("list without a home: %q", stderr)
+	}
+}
+
+// M3: user scope gives way to .mcp.json, that to local scope.
+func TestScopeOrder(t *testing.T) {
+	b := newBench(t)
+	for _, scope := range []string{"user", "project", "local"} {
+		b.run("add", "-s", scope, "s", scope)
+		config, err := b.o.configured()
+		if err != nil || len(config.Servers) != 1 || config.Servers[0].Command != scope || config.Servers[0].Source != scope {
+			t.Errorf("%s: got %+v, %v", scope, config.Servers, err)
+		}
+	}
+}
+
+func TestApproves(t *testing.T) {
+	b := newBench(t)
+	text, err := json.Marshal(map[string]any{"projects": map[string]any{b.project: map[string]any{"enabledMcpjsonServers": []string{"a"}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(b.o.Store.File, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !b.o.Store.Approves("a") || b.o.Store.Approves("b") {
+		t.Error("want a approved and b not")
+	}
+}
+
+// FuzzObject: an object survives being read and written.
+func FuzzObject(f *testing.F) {
+	for _, seed := range []string{`{}`, `{"a":1,"a":2}`, `{"a":{"b":[1.50,"<"]}}`, `[]`, `{"a":}`, "{\"\xff\":1}"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		o, err := parseObject(data)
+		if err != nil {
+			return
+		}
+		again, err := parseObject(o.indented())
+		if err != nil {
+			t.Fatalf("%q was written as %q: %v", data, o.indented(), err)
+		}
+		var want, got any
+		if json.Unmarshal(data, &want) != nil || json.Unmarshal(again.compact(), &got) != nil {
+			t.Fatalf("%q cannot be read back", data)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-before +after):\n%s", data, diff)
+		}
+	})
+}

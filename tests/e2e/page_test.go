@@ -1,0 +1,317 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+const scenario = `
+[[responses]]
+pattern = { type = "any" }
+[responses.response]
+text = "done"
+tool_calls = [{ tool = "Bash", input = { command = "echo one", description = "Say one" } }]
+`
+
+// TestEditedRun: a person sets a breakpoint, a run hits it, its input is edited,
+// and the run ends with the effect.
+func TestEditedRun(t *testing.T) {
+	d := startDebugger(t)
+	p := d.open(1100, 900)
+	p.do(chromedp.SendKeys(chromedp.CSS(`#add [name="function_name"]`), "Bash"+kb.Enter))
+	p.wait(`document.querySelector("#breakpoints .list h3")?.textContent === "Bash"`)
+
+	cmd := command(t, "-p", "hi", "--scenario", "s.toml", "--allowedTools", "Bash", "--output-format", "stream-json", "--verbose", "--debugger", d.url)
+	if err := os.WriteFile(filepath.Join(cmd.Dir, "s.toml"), []byte(scenario), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.wait(`document.querySelector("[data-pause-id]")`)
+	id := eval[string](p, `document.querySelector("[data-pause-id]").dataset.pauseId`)
+	if text := p.text(in(id, "h3")); text != "Bash" {
+		t.Errorf("the call is of %q", text)
+	}
+	input := in(id, `[data-field="input"]`)
+	if !strings.Contains(p.value(input), `"command": "echo one"`) {
+		t.Errorf("input %q", p.value(input))
+	}
+	for text, want := range map[string]string{
+		`{"command": `:    "not JSON",
+		`[]`:              "must be a JSON object",
+		`{"command": 7}`:  "input.command must be of type string, not number",
+		`{"timeout": 10}`: "lacks command",
+	} {
+		p.replace(input, text)
+		p.click(in(id, `[data-action="continue"]`))
+		if got := p.text(in(id, `[data-field="error"]`)); !strings.Contains(got, want) {
+			t.Errorf("%s: the page says %q, want %q", text, got, want)
+		}
+	}
+	if paused := d.rest("GET", "/api/paused", nil)["paused"].([]any); len(paused) != 1 {
+		t.Fatalf("broken input was sent: %v", paused)
+	}
+	p.replace(input, `{"command": "echo two", "timeout": 12345}`)
+	p.click(in(id, `[data-action="continue"]`))
+	p.wait(`document.querySelector("[data-pause-id]")?.dataset.pauseId !== ` + quote(id) + ` && document.querySelector("[data-pause-id]")`)
+	after := eval[string](p, `document.querySelector("[data-pause-id]").dataset.pauseId`)
+	if got := p.value(in(after, `[data-field="result"]`)); got != "two" {
+		t.Errorf("after the call its result is %q", got)
+	}
+	p.replace(in(after, `[data-field="result"]`), "three")
+	p.do(chromedp.KeyEvent(kb.Enter, chromedp.KeyModifiers(chromedp.ModifierCtrl))) // Ctrl
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, out.String())
+	}
+	if !strings.Contains(out.String(), `"content":"three"`) || !strings.Contains(out.String(), `"result":"done"`) {
+		t.Errorf("the run ended with\n%s", out.String())
+	}
+	p.wait(`document.querySelector("#history [data-field=status]")?.textContent === "success, modify"`)
+	p.click("#history summary")
+	p.wait(`document.querySelector("#history dl").innerText.includes("echo two")`)
+	p.wait(`document.title === "claudeless debug" && !document.querySelector("[data-pause-id]")`)
+}
+
+// TestDecisions: each button, and what the caller is told.
+func TestDecisions(t *testing.T) {
+	d := startDebugger(t)
+	d.breakpoint("*")
+	p := d.open(1100, 900)
+	for name, c := range map[string]struct {
+		fields map[string]string
+		button string
+		want   object
+	}{
+		"continue":     {nil, "continue", object{"action": "continue"}},
+		"big integers": {map[string]string{"input": `{"n": 12345678901234567890, "s": "<b>"}`}, "continue", object{"action": "modify"}},
+		"skip":         {map[string]string{"result": "made up"}, "skip", object{"action": "skip", "fake_result": "made up"}},
+		"skip JSON":    {map[string]string{"result": `{"a": [1]}`}, "skip", object{"action": "skip", "fake_result": object{"a": []any{1.0}}}},
+		"fail":         {map[string]string{"message": "no disk"}, "fail", object{"action": "raise", "exception_message": "no disk"}},
+		"replace":      {map[string]string{"replacement": "Other"}, "replace", object{"action": "replace", "function_name": "Other"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			id := d.call("Tool", object{"n": json.Number("98765432109876543210"), "list": []int{1, 2}})
+			p.wait(`document.querySelector(` + quote(in(id, "h3")) + `)`)
+			if got := p.value(in(id, `[data-field="input"]`)); !strings.Contains(got, `"n": 98765432109876543210`) {
+				t.Errorf("the input is shown as %s", got)
+			}
+			for field, text := range c.fields {
+				p.replace(in(id, `[data-field="`+field+`"]`), text)
+			}
+			p.click(in(id, `[data-action="`+c.button+`"]`))
+			got := d.decision(id)
+			for key, want := range c.want {
+				a, _ := json.Marshal(got[key])
+				if b, _ := json.Marshal(want); !bytes.Equal(a, b) {
+					t.Errorf("%s is %s, want %s", key, a, b)
+				}
+			}
+			if c.want["action"] == "modify" {
+				record := d.text("/api/poll/" + id)
+				if !strings.Contains(record, "12345678901234567890") {
+					t.Errorf("the number was changed: %s", record)
+				}
+			}
+			p.wait(`!document.querySelector(` + quote(in(id, "h3")) + `)`)
+		})
+	}
+}
+
+// TestTypingStays: what comes and goes around a field leaves it as it is.
+func TestTypingStays(t *testing.T) {
+	d := startDebugger(t)
+	d.breakpoint("*")
+	first, mine := d.call("First", object{}), d.call("Mine", object{"x": 1})
+	p := d.open(1100, 900)
+	field := in(mine, `[data-field="input"]`)
+	p.wait(`document.querySelector(` + quote(field) + `)`)
+	p.replace(field, `{"x": 2`)
+	third := d.call("Third", object{})
+	p.wait(`document.querySelector(` + quote(in(third, "h3")) + `)`)
+	d.rest("POST", "/api/paused/"+first+"/continue", object{})
+	p.wait(`!document.querySelector(` + quote(in(first, "h3")) + `)`)
+	d.breakpoint("Another")
+	p.wait(`document.querySelectorAll("#breakpoints article").length === 2`)
+	p.do(chromedp.KeyEvent(", \"y\": 3}"))
+	if got := p.value(field); got != `{"x": 2, "y": 3}` {
+		t.Errorf("the field holds %q", got)
+	}
+	// The keyboard is enough: Ctrl+Enter continues, and the focus goes on to the
+	// next call.
+	p.do(chromedp.KeyEvent(kb.Enter, chromedp.KeyModifiers(chromedp.ModifierCtrl)))
+	if got := d.decision(mine)["modified_input"]; got.(object)["y"] != 3.0 {
+		t.Errorf("decided: %v", got)
+	}
+	p.wait(`document.activeElement.closest("[data-pause-id]")?.dataset.pauseId === ` + quote(third))
+}
+
+// TestEvaluator: names are completed, values shown, errors told; values of :=
+// are names from then on.
+func TestEvaluator(t *testing.T) {
+	d := startDebugger(t)
+	d.breakpoint("*")
+	id := d.call("Tool", object{"path": object{"name": "a b"}, "count": 3})
+	p := d.open(1100, 900)
+	p.click(in(id, "summary"))
+	field := in(id, `[data-field="expression"]`)
+	p.do(chromedp.Focus(chromedp.CSS(field)), chromedp.KeyEvent("inp\tx"))
+	if got := p.value(field); got != "inputx" {
+		t.Fatalf("completed to %q", got)
+	}
+	p.replace(field, "input.")
+	p.wait(`[...document.querySelectorAll(` + quote(in(id, "li[role=option]")) + `)].map(o => o.textContent).join() === "count,path"`)
+	p.do(chromedp.KeyEvent(kb.ArrowDown + kb.ArrowUp + "\t + 1" + kb.Enter))
+	p.wait(`document.querySelector(` + quote(in(id, "ol")) + `).innerText.endsWith("\n4")`)
+	p.do(chromedp.KeyEvent("total := 40" + kb.Enter))
+	p.wait(`document.querySelector(` + quote(in(id, "ol")) + `).children.length === 2 && !document.querySelector(` + quote(in(id, "ol")) + `).innerText.includes("…")`)
+	p.do(chromedp.KeyEvent("vars.to\t + 2" + kb.Enter))
+	p.wait(`document.querySelector(` + quote(in(id, "ol")) + `).innerText.endsWith("\n42")`)
+	p.do(chromedp.KeyEvent("input +" + kb.Enter))
+	p.wait(`document.querySelector(` + quote(in(id, "ol li.error")) + `)?.innerText.includes("column")`)
+}
+
+// TestSettings: behaviours, conditions, replacements, the default; what others
+// change appears.
+func TestSettings(t *testing.T) {
+	d := startDebugger(t)
+	schema := `{"type":"object"}`
+	for _, name := range []string{"A", "B", "mcp__t__x"} {
+		d.rest("POST", "/api/functions", object{"function_name": name, "signature": schema})
+	}
+	d.breakpoint("A")
+	p := d.open(1100, 900)
+	p.wait(`document.querySelectorAll("#tools option").length === 3`)
+	p.do(
+		chromedp.SetValue(chromedp.CSS(`.breakpoint [data-field="behavior"]`), "go"),
+		chromedp.Evaluate[chromedp.Void](`document.querySelector('.breakpoint [data-field="behavior"]').dispatchEvent(new Event("change", {bubbles: true}))`),
+		chromedp.SendKeys(chromedp.CSS(`.breakpoint [data-field="when"]`), "input.x > 1"+kb.Enter),
+		chromedp.SendKeys(chromedp.CSS(`.breakpoint [data-field="replacement"]`), "B"+kb.Enter),
+	)
+	until(t, "the settings", func() bool {
+		b := d.rest("GET", "/api/breakpoints", nil)
+		return b["breakpoint_behaviors"].(object)["A"] == "go" && b["breakpoint_conditions"].(object)["A"] == "input.x > 1" && b["breakpoint_replacements"].(object)["A"] == "B"
+	})
+	d.rest("POST", "/api/behavior", object{"behavior": "exception"})
+	p.wait(`document.querySelector("#default").value === "exception"`)
+	d.rest("POST", "/api/breakpoints", object{"function_name": "mcp__t__*", "after_behavior": "stop"})
+	p.wait(`document.querySelectorAll("#breakpoints article").length === 2`)
+	p.click(".breakpoint [data-action=remove]")
+	p.wait(`document.querySelector("#breakpoints h3").textContent === "mcp__t__*"`)
+	p.do(chromedp.SendKeys(chromedp.CSS(`#add [name="function_name"]`), "Bash"), chromedp.SendKeys(chromedp.CSS(`#add [name="when"]`), "len(input.command) > 3"+kb.Enter))
+	p.wait(`document.querySelectorAll("#breakpoints article").length === 2`)
+	if got := d.rest("GET", "/api/breakpoints", nil)["breakpoint_conditions"].(object)["Bash"]; got != "len(input.command) > 3" {
+		t.Errorf("condition %v", got)
+	}
+	if eval[bool](p, `!document.querySelector("#servers").hidden`) {
+		t.Error("there is a list of servers without servers")
+	}
+}
+
+// TestServers: external servers appear with their health.
+func TestServers(t *testing.T) {
+	bin, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := startDebugger(t, "--mcp-client", "good:"+bin+" fixture serve filesystem", "--mcp-client", "bad:false")
+	p := d.open(1100, 900)
+	p.wait(`document.querySelectorAll("#servers article").length === 2`)
+	p.wait(`document.querySelector("#servers").innerText.includes("connected") && document.querySelector("#servers .badge.bad")`)
+	p.click(`#servers [data-key="good"] [data-action="toggle"]`)
+	p.wait(`document.querySelector('#servers [data-key="good"] .badge').textContent === "disconnected"`)
+	p.click(`#servers [data-key="good"] [data-action="toggle"]`)
+	p.wait(`document.querySelector('#servers [data-key="good"] .badge').textContent === "connected"`)
+}
+
+// TestManyRecords: 10,000 records keep the first paint under 200 ms.
+func TestManyRecords(t *testing.T) {
+	d := startDebugger(t)
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for i := range 2500 {
+				d.rest("POST", "/api/call/event", object{"method_name": "T" + strconv.Itoa(w), "status": "success", "pretty_kwargs": object{"i": i}, "process_pid": 1, "process_start_time": 1})
+			}
+		})
+	}
+	wg.Wait()
+	p := d.open(1100, 900)
+	p.wait(`performance.getEntriesByName("first-contentful-paint").length > 0 && document.querySelectorAll(".call").length === 100`)
+	paint := eval[float64](p, `performance.getEntriesByName("first-contentful-paint")[0].startTime`)
+	t.Logf("first paint after %.0f ms", paint)
+	if paint > 200 {
+		t.Errorf("first paint after %.0f ms", paint)
+	}
+	if got := p.text(`[data-count="history"]`); got != "newest 100 of 10000" {
+		t.Errorf("the history says %q", got)
+	}
+}
+
+// TestLooks: the page is readable at 400 px and in both colour schemes. With
+// -update its pictures go to docs/.
+func TestLooks(t *testing.T) {
+	d := startDebugger(t)
+	d.rest("POST", "/api/functions", object{"function_name": "mcp__files__read_file", "signature": `{"type":"object"}`})
+	d.rest("POST", "/api/breakpoints", object{"function_name": "mcp__files__*", "after_behavior": "go", "when": `input.path startsWith "/etc"`})
+	for _, c := range []object{
+		{"method_name": "Bash", "pretty_kwargs": object{"command": "ls"}},
+		{"method_name": "mcp__files__list", "status": "exception", "exception": "no such directory"},
+		{"method_name": "mcp__files__read_file_with_a_name_that_is_longer_than_most_names_of_tools_are"},
+	} {
+		c["process_pid"], c["process_start_time"] = 1, 1
+		d.rest("POST", "/api/call/event", c)
+	}
+	id := d.call("mcp__files__read_file", object{"path": "/etc/hosts", "limit": 20, "encoding": "utf-8"})
+	p := d.open(1100, 760)
+	p.wait(`document.querySelector(` + quote(in(id, "h3")) + `) && document.querySelectorAll(".call").length === 3`)
+	p.click(in(id, "summary"))
+	p.do(chromedp.Focus(chromedp.CSS(in(id, `[data-field="expression"]`))), chromedp.KeyEvent(`input.path contains "hosts"`+kb.Enter))
+	p.wait(`document.querySelector(` + quote(in(id, "ol")) + `).innerText.endsWith("true")`)
+	light := eval[string](p, `getComputedStyle(document.body).backgroundColor`)
+	p.shot("debug-page.png")
+	p.dark()
+	if dark := eval[string](p, `getComputedStyle(document.body).backgroundColor`); dark == light {
+		t.Errorf("the page is %s, dark or light", dark)
+	}
+	p.shot("")
+	p.do(chromedp.EmulateViewport(400, 900))
+	if w := eval[int](p, `document.documentElement.scrollWidth`); w > 400 {
+		t.Errorf("at 400 px the page is %d px wide", w)
+	}
+	p.shot("debug-page-narrow.png")
+}
+
+// shot takes a picture; without a name it is only looked at by those who run
+// the test with E2E_SHOTS=DIRECTORY.
+func (p *page) shot(name string) {
+	p.t.Helper()
+	png, err := chromedp.Run(p, chromedp.CaptureScreenshot())
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	if dir := os.Getenv("E2E_SHOTS"); dir != "" {
+		if err := os.WriteFile(filepath.Join(dir, "shot-"+name+".png"), png, 0o644); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	if len(png) > 80_000 {
+		p.t.Errorf("%s has %d bytes", name, len(png))
+	}
+	if *update && name != "" {
+		if err := os.WriteFile(filepath.Join(root, "docs", name), png, 0o644); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
