@@ -66,8 +66,11 @@ func (c *debugServeCmd) Run(ctx context.Context, s *System) (err error) {
 	ctx, stop := stopOnSignal(ctx, s)
 	defer stop()
 	if servers != nil {
-		settled := make(chan error, 1)
-		go func() { settled <- servers.Start(ctx) }() // ends with ctx
+		settled := make(chan struct{})
+		go func() { // ends with ctx
+			defer close(settled)
+			_ = servers.Start(ctx) // which ends early with ctx only
+		}()
 		defer func() {
 			stop()
 			<-settled
@@ -76,8 +79,7 @@ func (c *debugServeCmd) Run(ctx context.Context, s *System) (err error) {
 		timer := time.NewTimer(settleTime)
 		defer timer.Stop()
 		select {
-		case e := <-settled:
-			settled <- e
+		case <-settled:
 		case <-timer.C:
 		}
 	}
