@@ -48,7 +48,21 @@ func (t *turn) fail(rule string, f *scenarios.Failure) (*finish, error) {
 	if err != nil || recovered {
 		return nil, err
 	}
+	if fallback := t.s.o.Fallback; api.status == 529 && fallback != "" && Canonical(fallback) != Canonical(t.s.ModelName()) {
+		return nil, t.fallBack(fallback)
+	}
 	return t.giveUp(api)
+}
+
+// fallBack goes on with another model, which answers (spec: cli-observed 10).
+func (t *turn) fallBack(model string) error {
+	original := Canonical(t.s.ModelName())
+	t.s.SetModel(model)
+	return t.system("model_fallback",
+		protocol.Field{Key: "trigger", Value: "overloaded"},
+		protocol.Field{Key: "original_model", Value: original},
+		protocol.Field{Key: "fallback_model", Value: Canonical(model)},
+		protocol.Field{Key: "content", Value: original + " is overloaded; the session goes on with " + Canonical(model) + "."})
 }
 
 // overcome tells whether a failure that strikes a number of times has struck

@@ -76,7 +76,10 @@ func (t *turn) sessionStart() error {
 	if err != nil {
 		return err
 	}
-	return t.emitAll(out.Notices)
+	if err := t.emitAll(out.Notices); err != nil || t.s.o.Title == "" {
+		return err
+	}
+	return t.system("session_title_changed", protocol.Field{Key: "title", Value: t.s.o.Title})
 }
 
 // submit runs the hooks of the prompt, before init. A non-nil finish refuses

@@ -61,6 +61,11 @@ type Options struct {
 	Init func(ctx context.Context) protocol.Init
 	// ModelName is the model at start; [Simulator.SetModel] changes it.
 	ModelName string
+	// Fallback is the model to go on with when the other is overloaded; empty =
+	// none.
+	Fallback string
+	// Title names the session at its start; empty = no name.
+	Title string
 	// Mode is the permission mode right now; nil = default.
 	Mode func() protocol.PermissionMode
 	// SystemPrompt is offered to scenario expressions.

@@ -52,6 +52,11 @@ func (r *run) watch(ctx context.Context, events output.Events) output.Events {
 			if err == nil {
 				r.see(ev)
 			}
+			for _, frame := range r.mirror.take() {
+				if !yield(frame, nil) {
+					return
+				}
+			}
 			if !yield(ev, err) {
 				return
 			}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,8 +9,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/journal"
 	"github.com/claudeless/claudeless/internal/persona"
 	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/session"
 )
 
 // locate finds the working and the state directory (design: state directory).
@@ -162,4 +165,36 @@ func (r *run) socketPath() string {
 		pid = 1
 	}
 	return filepath.Join(dir, "cc-socks", strconv.Itoa(pid)+".sock")
+}
+
+// sessionError puts the errors of a session that cannot be opened in the real
+// CLI's words; a missing conversation keeps its type, because it has a result.
+func sessionError(err error) error {
+	if used, ok := errors.AsType[*session.InUseError](err); ok {
+		return claudeErrorf("Error: %v", used)
+	}
+	if title, ok := errors.AsType[*session.TitleError](err); ok {
+		return claudeErrorf("Error: %v", title)
+	}
+	return err
+}
+
+func (r *run) openJournal() error {
+	path := r.f.Capture
+	if path == "" {
+		return nil
+	}
+	path, err := r.sys.abs(r.f, path)
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		r.warn("opening --capture: " + err.Error())
+		return nil
+	}
+	r.captured = file
+	r.journal = journal.New(journal.Options{W: file, Now: r.clock.Now, PID: os.Getpid(), SessionID: r.session.ID(), Environ: r.sys.Environ})
+	r.journal.Start(r.journalRun())
+	return nil
 }

@@ -53,6 +53,7 @@ type run struct {
 	tools        *builtin.Tools
 	policy       *permission.Policy
 	hooks        *hook.Runner
+	mirror       *mirror        // nil = no --session-mirror
 	gate         *client.Client // nil = no --debugger
 	listed       func(context.Context) ([]protocol.Tool, error)
 	engine       *scenarios.Engine
@@ -161,21 +162,13 @@ func (r *run) openSession() error {
 	if r.f.Has("resume-drops-turn") {
 		o.DropsTurn = &r.f.ResumeDropsTurn
 	}
+	if r.f.SessionMirror {
+		r.mirror = &mirror{}
+		o.OnLine = r.mirror.line
+	}
 	opened, err := session.Open(o)
 	r.session = opened
 	return sessionError(err)
-}
-
-// sessionError puts the errors of a session that cannot be opened in the real
-// CLI's words; a missing conversation keeps its type, because it has a result.
-func sessionError(err error) error {
-	if used, ok := errors.AsType[*session.InUseError](err); ok {
-		return claudeErrorf("Error: %v", used)
-	}
-	if title, ok := errors.AsType[*session.TitleError](err); ok {
-		return claudeErrorf("Error: %v", title)
-	}
-	return err
 }
 
 func (r *run) makePolicy() error {
@@ -318,7 +311,7 @@ func (r *run) makeSimulator() error {
 		Tasks: r.tasks, Commands: r.commands(), TranscriptPath: r.session.Path,
 		Hooks: r.hooks, HookEvents: r.f.IncludeHookEvents, StopBlockCap: r.number("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
 		SessionID: r.session.ID(), Resumed: r.session.Resumed(), Init: r.init, ModelName: r.modelName(), Mode: r.policy.Mode,
-		SystemPrompt: r.f.SystemPrompt + r.f.AppendSystemPrompt, Costs: r.session.Costs(),
+		SystemPrompt: r.f.SystemPrompt + r.f.AppendSystemPrompt, Costs: r.session.Costs(), Title: r.f.SessionName, Fallback: r.f.FallbackModel,
 		MaxTurns: r.f.MaxTurns, MaxBudgetUSD: r.f.MaxBudgetUSD, MaxRetries: r.retries(), RetryScale: r.retryScale(),
 		ResponseDelay: r.responseDelay(), Partial: r.f.IncludePartialMessages, Replay: r.f.ReplayUserMessages,
 		Stream: r.scenario.Stream, Schema: schema, Compat: r.sys.Getenv("CLAUDELESS_COMPAT") == compatRust,
@@ -476,23 +469,3 @@ func (r *run) close(ctx context.Context) {
 }
 
 func (r *run) warn(text string) { fmt.Fprintf(r.sys.Stderr, "claudeless: warning: %s\n", text) }
-
-func (r *run) openJournal() error {
-	path := r.f.Capture
-	if path == "" {
-		return nil
-	}
-	path, err := r.sys.abs(r.f, path)
-	if err != nil {
-		return err
-	}
-	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		r.warn("opening --capture: " + err.Error())
-		return nil
-	}
-	r.captured = file
-	r.journal = journal.New(journal.Options{W: file, Now: r.clock.Now, PID: os.Getpid(), SessionID: r.session.ID(), Environ: r.sys.Environ})
-	r.journal.Start(r.journalRun())
-	return nil
-}

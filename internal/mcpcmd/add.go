@@ -219,7 +219,8 @@ func keep(o *Options, scope, name string, entry json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	for _, problem := range config.Errors {
+	if len(config.Errors) > 0 {
+		problem := config.Errors[0]
 		if problem.Type == "reserved_name" {
 			return errorf("Cannot add MCP server %q: this name is reserved.", name)
 		}

@@ -28,7 +28,7 @@ func (o *Options) connect(ctx context.Context, servers []mcp.ServerConfig) (m *m
 	return m, stop, nil
 }
 
-// progressEvery is how often the progress line is written anew; a start that
+// progressEvery is how often the progress line is looked at; a start that
 // is over sooner shows none.
 const progressEvery = 100 * time.Millisecond
 
@@ -43,18 +43,18 @@ func Start(ctx context.Context, m *mcp.Manager, w io.Writer) error {
 	go func() { done <- m.Start(ctx) }() // ends with ctx or the time-out of the connects
 	ticker := time.NewTicker(progressEvery)
 	defer ticker.Stop()
-	shown := false
+	shown := ""
 	for {
 		select {
 		case err := <-done:
-			if shown {
+			if shown != "" {
 				fmt.Fprint(w, "\r\x1b[K")
 			}
 			return err
 		case <-ticker.C:
-			if line := progressLine(m.Servers()); line != "" {
+			if line := progressLine(m.Servers()); line != "" && line != shown {
 				fmt.Fprintf(w, "\r%s\x1b[K", line)
-				shown = true
+				shown = line
 			}
 		}
 	}
@@ -141,19 +141,25 @@ func missing(all []mcp.ServerStatus) error {
 		if st.Status == "connected" {
 			continue
 		}
-		reason := st.Error
-		if reason == "" {
-			reason = "no answer in time"
-		}
-		if st.Status == "disabled" {
-			reason = "disabled"
-		}
-		lines = append(lines, fmt.Sprintf("MCP server '%s' failed to start: %s", st.Name, reason))
+		lines = append(lines, fmt.Sprintf("MCP server '%s' failed to start: %s", st.Name, reason(st)))
 	}
 	if len(lines) == 0 {
 		return nil
 	}
 	return errorf("%s", strings.Join(lines, "\n"))
+}
+
+// reason says why a server is not connected; empty = it is.
+func reason(st mcp.ServerStatus) string {
+	switch {
+	case st.Error != "":
+		return st.Error
+	case st.Status == "disabled":
+		return "disabled"
+	case st.Status == "connected":
+		return ""
+	}
+	return "no answer in time"
 }
 
 // printJSON writes one JSON value and a newline.

@@ -106,7 +106,10 @@ func (o *Options) health(ctx context.Context, servers []mcp.ServerConfig) ([]hea
 	defer stop()
 	for _, st := range m.Servers() {
 		i := slices.IndexFunc(all, func(h health) bool { return h.Name == st.Name })
-		all[i].Status, all[i].Error = st.Status, st.Error
+		all[i].Status = st.Status
+		if st.Status != "disabled" {
+			all[i].Error = reason(st)
+		}
 		if st.Status == "pending" { // still not there at the end of its time
 			all[i].Status = "failed"
 		}

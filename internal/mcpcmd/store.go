@@ -140,8 +140,8 @@ func writeObject(path string, doc object) error {
 	if filepath.Base(path) == ".mcp.json" {
 		mode = 0o644
 	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
 	}
 	if info, err := os.Stat(path); err == nil {
 		mode = info.Mode().Perm()

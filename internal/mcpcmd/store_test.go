@@ -59,15 +59,15 @@ func TestStoreKeepsTheRest(t *testing.T) {
 
 func TestStoreFollowsLinks(t *testing.T) {
 	b := newBench(t)
-	real := filepath.Join(b.home, "dotfiles.json")
-	if err := os.WriteFile(real, []byte("{}"), 0o600); err != nil {
+	target := filepath.Join(b.home, "dotfiles.json")
+	if err := os.WriteFile(target, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(real, b.o.Store.File); err != nil {
+	if err := os.Symlink(target, b.o.Store.File); err != nil {
 		t.Fatal(err)
 	}
 	b.run("add", "a", "x")
-	data, err := os.ReadFile(real)
+	data, err := os.ReadFile(target)
 	if err != nil || !strings.Contains(string(data), `"a"`) {
 		t.Errorf("the file behind the link: %s %v", data, err)
 	}

@@ -26,10 +26,10 @@ type worker struct {
 	model  string // canonical
 
 	tools  tally
-	last   *protocol.Result // the agent's last result; nil = none yet
-	totals protocol.Usage   // of all its turns
-	tokens int              // of all its messages so far
-	saying string           // id of the message that was counted last
+	last   *protocol.Result      // the agent's last result; nil = none yet
+	totals protocol.Usage        // of all its turns
+	tokens int                   // of all its messages so far
+	saying string                // id of the message that was counted last
 	crash  *simulator.CrashError // the scenario ends the process
 }
 

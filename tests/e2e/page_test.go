@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"bytes"
+	"crypto/sha512"
+	"encoding/hex"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -155,6 +157,66 @@ func TestTypingStays(t *testing.T) {
 		t.Errorf("decided: %v", got)
 	}
 	p.wait(`document.activeElement.closest("[data-pause-id]")?.dataset.pauseId === ` + quote(third))
+}
+
+// TestAfter: after the call there is a result to change and nothing to skip.
+func TestAfter(t *testing.T) {
+	d := startDebugger(t)
+	d.rest("POST", "/api/breakpoints", object{"function_name": "Tool", "behavior": "go", "after_behavior": "stop_exception"})
+	p := d.open(1100, 900)
+	for action, want := range map[string]object{
+		"continue": {"action": "modify", "modified_result": "mended"}, "fail": {"action": "raise", "exception_message": "worse"},
+	} {
+		begun := d.rest("POST", "/api/call/start", object{"client": "claudeless", "method_name": "Tool", "input": object{}})
+		poll, _ := d.rest("POST", "/api/call/complete", object{"call_id": begun["call_id"], "status": "exception", "exception_message": "it broke", "result": "it broke"})["poll_url"].(string)
+		id := strings.TrimPrefix(poll, "/api/poll/")
+		p.wait(`document.querySelector(` + quote(in(id, "h3")) + `)`)
+		if got := p.value(in(id, `[data-field="result"]`)); got != "it broke" {
+			t.Errorf("the result is %q", got)
+		}
+		if eval[bool](p, `!document.querySelector(`+quote(in(id, `[data-action="skip"]`))+`).hidden`) {
+			t.Error("a call that ran can be skipped")
+		}
+		p.replace(in(id, `[data-field="result"]`), "mended")
+		p.replace(in(id, `[data-field="message"]`), "worse")
+		p.click(in(id, `[data-action="`+action+`"]`))
+		got := d.decision(id)
+		for key, v := range want {
+			if got[key] != v {
+				t.Errorf("%s: %v, want %v", action, got, want)
+			}
+		}
+	}
+}
+
+// TestOlderClient: a call of an older client shows its arguments, which are
+// sent back in its own format.
+func TestOlderClient(t *testing.T) {
+	d := startDebugger(t)
+	d.breakpoint("add")
+	item := func(data string) object {
+		sum := sha512.Sum512([]byte(data))
+		return object{"cid": hex.EncodeToString(sum[:]), "client_ref": 1, "data": data, "serialization_format": "json"}
+	}
+	begun := d.rest("POST", "/api/call/start", object{
+		"method_name": "add", "args": []any{item("1"), item(`"two"`)}, "kwargs": object{"k": item("[3]")}, "preferred_format": "json",
+		"process_pid": 0, "process_start_time": 1.5, "call_type": "proxy", "target": item("null"),
+	})
+	poll, _ := begun["poll_url"].(string)
+	id := strings.TrimPrefix(poll, "/api/poll/")
+	p := d.open(1100, 900)
+	field := in(id, `[data-field="input"]`)
+	p.wait(`document.querySelector(` + quote(field) + `)`)
+	var shown object
+	if err := json.Unmarshal([]byte(p.value(field)), &shown); err != nil || len(shown["args"].([]any)) != 2 {
+		t.Fatalf("the input is shown as %s (%v)", p.value(field), err)
+	}
+	p.replace(field, `{"args": [4, "five"], "kwargs": {"k": []}}`)
+	p.click(in(id, `[data-action="continue"]`))
+	args := d.decision(id)["modified_args"].([]any)
+	if len(args) != 2 || args[1].(object)["data"] != `"five"` {
+		t.Errorf("sent %v", args)
+	}
 }
 
 // TestEvaluator: names are completed, values shown, errors told; values of :=

@@ -6,6 +6,7 @@
 package item
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -15,7 +16,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/cas"
 	"github.com/claudeless/claudeless/internal/debug/pickle"
-	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // Format is how the bytes of an item are to be read.
@@ -239,12 +239,11 @@ func text(s string) json.RawMessage { return encode(s) }
 
 // encode never fails on what it is given: what JSON cannot hold becomes text.
 func encode(v any) json.RawMessage {
-	out, err := protocol.Marshal(v)
-	if err != nil {
-		out, err = protocol.Marshal(fmt.Sprint(v))
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(v) != nil {
+		return encode(fmt.Sprint(v))
 	}
-	if err != nil {
-		return json.RawMessage("null")
-	}
-	return out
+	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
 }

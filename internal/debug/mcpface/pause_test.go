@@ -3,9 +3,11 @@ package mcpface_test
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -226,11 +228,13 @@ func TestOlderClient(t *testing.T) {
 	expect(t, ask1("never", `,"timeout_s":0.05`), `{"error":"eval_timeout"}`)
 	answers := make(chan object, 2)
 	question := func() *debug.RelayQuestion {
-		for {
+		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); runtime.Gosched() {
 			if q := f.hub.NextQuestion(begun.PauseID); q != nil {
 				return q
 			}
 		}
+		t.Fatal("no question came")
+		return nil
 	}
 	go func() { answers <- ask1("2 + 2", "") }()
 	q := question()

@@ -1,0 +1,73 @@
+package page_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/claudeless/claudeless/internal/debug/page"
+)
+
+func get(o page.Options, method, path string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	page.Handler(o).ServeHTTP(w, httptest.NewRequest(method, path, nil))
+	return w
+}
+
+// TestFiles: what is answered, and that none of it can reach another origin.
+func TestFiles(t *testing.T) {
+	for path, kind := range map[string]string{
+		"/": "text/html; charset=utf-8", "/page.css": "text/css; charset=utf-8", "/page.js": "text/javascript; charset=utf-8",
+	} {
+		w := get(page.Options{}, http.MethodGet, path)
+		if w.Code != http.StatusOK || w.Header().Get("Content-Type") != kind || w.Header().Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %d %v", path, w.Code, w.Header())
+		}
+		csp := w.Header().Get("Content-Security-Policy")
+		for _, want := range []string{"default-src 'none'", "connect-src 'self'", "frame-ancestors 'none'"} {
+			if !strings.Contains(csp, want) {
+				t.Errorf("%s: no %s in %s", path, want, csp)
+			}
+		}
+		if strings.Contains(csp, "unsafe") {
+			t.Errorf("%s: %s", path, csp)
+		}
+		if other := regexp.MustCompile(`(?i)(https?:)?//[a-z0-9]+\.[a-z]+[^ ]*|<script>| on[a-z]+="| style="|innerHTML|\beval\(`).FindString(w.Body.String()); other != "" {
+			t.Errorf("%s holds %q", path, other)
+		}
+	}
+	for method, paths := range map[string][]string{
+		http.MethodGet: {"/favicon.ico", "/page.go", "/api/paused", "/mcp"}, http.MethodPost: {"/", "/page.js"},
+	} {
+		for _, path := range paths {
+			if w := get(page.Options{}, method, path); w.Code < 400 {
+				t.Errorf("%s %s: %d", method, path, w.Code)
+			}
+		}
+	}
+}
+
+// TestHooks: the names that tests of the page rely on.
+func TestHooks(t *testing.T) {
+	html := get(page.Options{}, http.MethodGet, "/").Body.String()
+	for _, hook := range []string{
+		`data-field="input"`, `data-field="result"`, `data-field="message"`,
+		`data-action="continue"`, `data-action="skip"`, `data-action="fail"`,
+	} {
+		if strings.Count(html, hook) != 1 {
+			t.Errorf("%s is there %d times", hook, strings.Count(html, hook))
+		}
+	}
+}
+
+func TestServers(t *testing.T) {
+	const hidden = `<section hidden id="servers"`
+	if !strings.Contains(get(page.Options{}, http.MethodGet, "/").Body.String(), hidden) {
+		t.Error("servers are shown without servers")
+	}
+	if strings.Contains(get(page.Options{Servers: true}, http.MethodGet, "/").Body.String(), hidden) {
+		t.Error("servers are hidden")
+	}
+}

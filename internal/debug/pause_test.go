@@ -1,0 +1,337 @@
+package debug
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestPaused(t *testing.T) {
+	h := newHub(t)
+	if got := h.Paused(); got == nil || len(got) != 0 { // S38
+		t.Errorf("paused: %#v", got)
+	}
+	if err := h.Register(t.Context(), tools("mcp__t__echo")); err != nil {
+		t.Fatal(err)
+	}
+	set(t, h, BreakpointChange{Name: "mcp__t__echo"})
+	begun, err := h.Start(t.Context(), Call{
+		Tool: "mcp__t__echo", Input: json.RawMessage(`{"text":"hi"}`), Client: ClientRun, Session: "s1", ToolUseID: "tu",
+		Site: json.RawMessage(`{"scenario":"a.toml","line":3}`), PID: 7, Started: 1.5,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.StartSession(begun.PauseID); err != nil {
+		t.Fatal(err)
+	}
+	got := h.Paused()[0] // S39 S40
+	if got.ID != begun.PauseID || got.PausedAt == 0 || len(got.Sessions) != 1 || !strings.HasPrefix(got.Sessions[0], "7-") {
+		t.Errorf("pause %+v", got)
+	}
+	d := got.CallData
+	if d.MethodName != "mcp__t__echo" || d.Reason != "breakpoint" || d.Phase != Before || d.ProcessKey != "1.500000+7" ||
+		string(d.Input) != `{"text":"hi"}` || string(d.PrettyKwargs) != `{"text":"hi"}` || string(d.CallSite) != `{"scenario":"a.toml","line":3}` ||
+		d.Signature != `{"properties":{"text":{"type":"string"}},"type":"object"}` || d.InputCID == "" {
+		t.Errorf("call data %+v", d)
+	}
+}
+
+func TestResume(t *testing.T) {
+	tests := []struct {
+		name string
+		r    Resume
+		want Decision
+		code string
+	}{
+		{"default", Resume{}, Decision{Action: ActionContinue}, ""}, // S41
+		{"continue", Resume{Action: "continue"}, Decision{Action: ActionContinue}, ""},
+		{"skip", Resume{Action: "skip", FakeResult: json.RawMessage(`"fake"`)}, Decision{Action: ActionSkip, Result: json.RawMessage(`"fake"`)}, ""}, // S42
+		{
+			"raise", Resume{Action: "raise", ExceptionType: "ValueError", ExceptionMessage: "no"}, // S43
+			Decision{Action: ActionRaise, Type: "ValueError", Message: "no"}, "",
+		},
+		{"one argument", Resume{Action: "modify", ModifiedArgs: &[]json.RawMessage{json.RawMessage(`{"a":1}`)}}, Decision{Action: ActionModify, Input: json.RawMessage(`{"a":1}`)}, ""}, // S44
+		{"by field", Resume{ModifiedKwargs: &map[string]json.RawMessage{"a": json.RawMessage("2")}}, Decision{Action: ActionModify, Input: json.RawMessage(`{"a":2}`)}, ""},             // S45, B2
+		{"expression", Resume{ModifiedInputExpr: `{"text": input.text + "!"}`}, Decision{Action: ActionModify, Input: json.RawMessage(`{"text":"hi!"}`)}, ""},
+		{"replace", Resume{ReplacementFunction: "t/loud"}, Decision{Action: ActionReplace, Tool: "mcp__t__loud"}, ""},                                // S46
+		{"replacement wins", Resume{Action: "skip", ReplacementFunction: "mcp__t__loud"}, Decision{Action: ActionReplace, Tool: "mcp__t__loud"}, ""}, // S47
+		{"unknown action", Resume{Action: "explode"}, Decision{}, CodeInvalidAction},                                                                 // B7
+		{"abandon is the hub's", Resume{Action: "abandoned"}, Decision{}, CodeInvalidAction},
+		{"modify without values", Resume{Action: "modify"}, Decision{}, CodeInvalidArguments},
+		{"two arguments", Resume{ModifiedArgs: &[]json.RawMessage{json.RawMessage("1"), json.RawMessage("2")}}, Decision{}, CodeInvalidArguments},
+		{"input that is no object", Resume{ModifiedArgs: &[]json.RawMessage{json.RawMessage("1")}}, Decision{}, CodeInvalidArguments},
+		{"bad expression", Resume{ModifiedInputExpr: "nosuch"}, Decision{}, CodeInvalidCondition},
+		{"replace without a tool", Resume{Action: "replace"}, Decision{}, CodeMissingParameter},
+	}
+	for _, tt := range tests {
+		h := newHub(t)
+		set(t, h, BreakpointChange{Name: "mcp__t__echo"})
+		id := start(t, h, "mcp__t__echo", `{"text":"hi"}`).PauseID
+		err := h.Resume(t.Context(), id, tt.r)
+		if code(err) != tt.code {
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.code)
+			continue
+		}
+		if tt.code != "" { // refused: still paused
+			if len(h.Paused()) != 1 {
+				t.Errorf("%s: a refused decision ended the pause", tt.name)
+			}
+			continue
+		}
+		d, decided, err := h.Wait(t.Context(), id)
+		if err != nil || !decided {
+			t.Errorf("%s: decided %v, %v", tt.name, decided, err)
+		}
+		if diff := cmp.Diff(tt.want, d); diff != "" {
+			t.Errorf("%s: %s", tt.name, diff)
+		}
+	}
+}
+
+func TestResumeTwice(t *testing.T) {
+	h := newHub(t)
+	set(t, h, BreakpointChange{Name: "Bash"})
+	if err := h.Resume(t.Context(), "never", Resume{}); code(err) != CodePauseNotFound { // S48
+		t.Errorf("unknown pause: %v", err)
+	}
+	id := start(t, h, "Bash", `{}`).PauseID
+	if err := h.Resume(t.Context(), id, Resume{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Resume(t.Context(), id, Resume{Action: "skip"}); code(err) != CodePauseResumed { // S49
+		t.Errorf("second decision: %v", err)
+	}
+	if d, _, err := h.Wait(t.Context(), id); err != nil || d.Action != ActionContinue {
+		t.Errorf("decision %+v, %v", d, err)
+	}
+}
+
+// B1, B11: a pause after the call takes what can still be done then.
+func TestAfter(t *testing.T) {
+	h := newHub(t)
+	set(t, h, BreakpointChange{Name: "Bash", Before: ptr("go"), After: ptr("stop_exception")})
+	complete := func(o Outcome) string {
+		b := start(t, h, "Bash", `{}`)
+		id, err := h.Complete(t.Context(), Completion{CallID: b.CallID, Outcome: o})
+		if err != nil || id == "" {
+			t.Fatalf("pause %q, %v", id, err)
+		}
+		return id
+	}
+	id := complete(Outcome{Result: json.RawMessage(`"out"`)})
+	p, err := h.Pause(id)
+	if err != nil || p.CallData.Phase != After || string(p.CallData.PrettyResult) != `"out"` || p.CallData.Reason != "breakpoint" {
+		t.Errorf("%+v, %v", p.CallData, err)
+	}
+	for _, r := range []Resume{{Action: "skip"}, {ReplacementFunction: "x"}} {
+		if err := h.Resume(t.Context(), id, r); code(err) != CodeUnsupportedAction {
+			t.Errorf("%+v after the call: %v", r, err)
+		}
+	}
+	if err := h.Resume(t.Context(), id, Resume{ModifiedResult: json.RawMessage(`"new"`)}); err != nil {
+		t.Fatal(err)
+	}
+	if d, _, _ := h.Wait(t.Context(), id); d.Action != ActionModify || string(d.Result) != `"new"` {
+		t.Errorf("decision %+v", d)
+	}
+	id = complete(Outcome{Failed: true, Result: json.RawMessage(`"boom"`), Error: "boom"})
+	p, err = h.Pause(id)
+	if err != nil || p.CallData.Reason != "exception" || string(p.CallData.Exception) != `"boom"` {
+		t.Errorf("%+v, %v", p.CallData, err)
+	}
+	if err := h.Resume(t.Context(), id, Resume{Action: "raise", ExceptionMessage: "worse"}); err != nil {
+		t.Error(err)
+	}
+}
+
+// B12: a pause does not outlive its caller for long, nor the patience that was
+// set.
+func TestPauseEnds(t *testing.T) {
+	tests := []struct {
+		name   string
+		o      func(*Options)
+		client Client
+		want   Action
+		after  time.Duration
+	}{
+		{"caller gone", func(*Options) {}, ClientRun, ActionAbandon, 8 * time.Second},
+		{"own lease", func(o *Options) { o.Lease = time.Second }, ClientHook, ActionAbandon, time.Second},
+		{"continue", func(o *Options) { o.PauseTimeout, o.OnTimeout = 2*time.Second, PolicyContinue }, ClientRun, ActionContinue, 2 * time.Second},
+		{"fail", func(o *Options) { o.PauseTimeout, o.OnTimeout = 3*time.Second, PolicyFail }, ClientRun, ActionRaise, 3 * time.Second},
+		{"wait", func(o *Options) { o.PauseTimeout = time.Second }, ClientRun, ActionAbandon, 8 * time.Second},
+		{"fail, an older client", func(o *Options) { o.PauseTimeout, o.OnTimeout = 3*time.Second, PolicyFail }, ClientForeign, ActionRaise, 3 * time.Second},
+	}
+	for _, tt := range tests {
+		synctest.Test(t, func(t *testing.T) {
+			h := newHub(t, tt.o)
+			set(t, h, BreakpointChange{Name: "Bash"})
+			c := Call{Tool: "Bash", Client: tt.client}
+			if tt.client == ClientForeign {
+				c.Foreign = &Foreign{}
+			}
+			b, err := h.Start(t.Context(), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			sub := h.Subscribe(0)
+			e := <-sub.C
+			if took := time.Since(began); Action(e.Action) != tt.want || took != tt.after {
+				t.Errorf("%s: %s after %s, want %s after %s", tt.name, e.Action, took, tt.want, tt.after)
+			}
+			if len(h.Paused()) != 0 {
+				t.Errorf("%s: still paused", tt.name)
+			}
+			d, decided, err := h.Wait(t.Context(), b.PauseID)
+			if err != nil || !decided || d.Action != tt.want {
+				t.Errorf("%s: %+v, %v", tt.name, d, err)
+			}
+		})
+	}
+}
+
+// While somebody asks, the lease does not run; each question begins it anew.
+func TestLeaseIsRenewed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t)
+		set(t, h, BreakpointChange{Name: "Bash"})
+		id := start(t, h, "Bash", `{}`).PauseID
+		for range 20 {
+			ctx, cancel := context.WithTimeout(t.Context(), 7*time.Second)
+			if _, decided, err := h.Wait(ctx, id); decided || err != nil {
+				t.Fatalf("decided %v, %v", decided, err)
+			}
+			cancel()
+		}
+		began := time.Now()
+		sub := h.Subscribe(0)
+		if e := <-sub.C; e.Action != string(ActionAbandon) || time.Since(began) != 8*time.Second {
+			t.Errorf("%+v after %s", e, time.Since(began))
+		}
+	})
+}
+
+// An older client is not asked to ask: its lease begins with its first poll.
+func TestForeignLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t)
+		set(t, h, BreakpointChange{Name: "f"})
+		b, err := h.Start(t.Context(), Call{Tool: "f", Foreign: &Foreign{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(24 * time.Hour) // of the test's own clock
+		if len(h.Paused()) != 1 {
+			t.Error("the pause ended without a poll")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, decided, err := h.Wait(ctx, b.PauseID); decided || err != nil {
+			t.Errorf("decided %v, %v", decided, err)
+		}
+		time.Sleep(5*time.Minute + time.Second)
+		if len(h.Paused()) != 0 {
+			t.Error("the pause outlived its client")
+		}
+	})
+}
+
+func TestCloseEndsPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t)
+		set(t, h, BreakpointChange{Name: "Bash"})
+		sub := h.Subscribe(0)
+		failed := make(chan error, 1)
+		go func() {
+			_, _, err := h.Before(t.Context(), Call{Tool: "Bash", Client: ClientRun})
+			failed <- err
+		}()
+		synctest.Wait()
+		h.Close()
+		h.Close()
+		if err := <-failed; code(err) != CodeClosed {
+			t.Errorf("waiting caller: %v", err)
+		}
+		for range sub.C { // ends
+		}
+		if _, err := h.Start(t.Context(), Call{Tool: "Bash", Client: ClientRun}); code(err) != CodeClosed {
+			t.Errorf("a call after Close: %v", err)
+		}
+	})
+}
+
+// A thousand pauses and resumes from ten callers at once, none lost, while
+// breakpoints come and go (S90) and sessions are opened.
+func TestManyPauses(t *testing.T) {
+	h := newHub(t)
+	set(t, h, BreakpointChange{Name: "Bash", After: ptr("go")})
+	const callers, each = 10, 100
+	sub := h.Subscribe(10 * callers * each)
+	var wg sync.WaitGroup
+	for c := range callers {
+		wg.Go(func() {
+			for n := range each {
+				want := fmt.Sprintf(`{"v":"%d-%d"}`, c, n)
+				id, d, err := h.Before(t.Context(), Call{Tool: "Bash", Input: json.RawMessage(`{"v":""}`), Client: ClientRun, ToolUseID: want})
+				if err != nil || d.Action != ActionModify || string(d.Input) != want {
+					t.Errorf("%s: %+v, %v", want, d, err)
+				}
+				if _, err := h.After(t.Context(), id, Outcome{Result: json.RawMessage("null")}); err != nil {
+					t.Error(err)
+				}
+				name := fmt.Sprintf("other-%d", c)
+				if err := h.SetBreakpoint(BreakpointChange{Name: name}); err != nil {
+					t.Error(err)
+				}
+				h.RemoveBreakpoint(name)
+			}
+		})
+	}
+	// Two debuggers race; of their decisions exactly one counts.
+	var resumed, late atomic.Int64
+	debugger := func() {
+		for resumed.Load() < callers*each {
+			for _, p := range h.Paused() {
+				var in map[string]json.RawMessage
+				if err := json.Unmarshal([]byte(p.CallData.ToolUseID), &in); err != nil {
+					t.Error(err)
+					return
+				}
+				switch err := h.Resume(t.Context(), p.ID, Resume{ModifiedKwargs: &in}); code(err) {
+				case "":
+					resumed.Add(1)
+				case CodePauseResumed:
+					late.Add(1)
+				default:
+					t.Error(err)
+				}
+			}
+		}
+	}
+	wg.Go(debugger)
+	wg.Go(debugger)
+	wg.Wait()
+	if n := resumed.Load(); n != callers*each {
+		t.Errorf("%d resumed", n)
+	}
+	sub.Close()
+	counts := map[Kind]int{}
+	for e := range sub.C {
+		counts[e.Kind]++
+	}
+	if counts[EventPaused] != 1000 || counts[EventResumed] != 1000 || counts[EventCompleted] != 1000 {
+		t.Errorf("events %v", counts)
+	}
+	if s := h.Status(); s.Paused != 0 || s.ActiveCalls != 0 || s.TotalCalls != 1000 || s.Breakpoints != 1 {
+		t.Errorf("left over: %+v", s)
+	}
+}

@@ -1,0 +1,294 @@
+package debug
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestFunctions(t *testing.T) {
+	h := newHub(t)
+	if got := h.Functions(); len(got) != 0 { // S51
+		t.Errorf("%v", got)
+	}
+	if err := h.Register(t.Context(), tools("mcp__t__echo", "mcp__t__add")); err != nil {
+		t.Fatal(err)
+	}
+	got := h.Functions() // S52
+	if len(got) != 2 || got[0].Name != "mcp__t__add" || got[0].Alias != "t/add" || got[0].Signature == "" {
+		t.Fatalf("%+v", got)
+	}
+	var meta struct{ Server, Description string }
+	if err := json.Unmarshal(got[0].Metadata, &meta); err != nil || meta.Server != "t" || meta.Description != "about add" {
+		t.Errorf("metadata %s, %v", got[0].Metadata, err)
+	}
+	if len(h.Breakpoints()) != 0 {
+		t.Error("registering set a breakpoint")
+	}
+}
+
+func TestCalls(t *testing.T) {
+	h := newHub(t, func(o *Options) { o.MaxRecords = 200 })
+	if got, err := h.Calls("", nil); err != nil || got.Calls == nil || len(got.Calls) != 0 || got.Total != 0 { // S53
+		t.Errorf("%+v, %v", got, err)
+	}
+	for i := range 150 {
+		tool := "Bash"
+		if i%3 == 0 {
+			tool = "Read"
+		}
+		b := start(t, h, tool, fmt.Sprintf(`{"n":%d}`, i))
+		o := Outcome{Result: json.RawMessage(fmt.Sprint(i))}
+		if i == 149 {
+			o = Outcome{Failed: true, Error: "boom", ErrorType: "OSError"}
+		}
+		if _, err := h.Complete(t.Context(), Completion{CallID: b.CallID, Outcome: o}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := h.Calls("", nil)
+	if err != nil || len(all.Calls) != 100 || all.Total != 150 || !all.Truncated { // S58 S59 S60
+		t.Fatalf("%d of %d, truncated %v, %v", len(all.Calls), all.Total, all.Truncated, err)
+	}
+	last := all.Calls[99] // B5: the newest are kept; S57
+	if string(last.Input) != `{"n":149}` || last.Status != "exception" || string(last.Exception) != `"OSError: boom"` || last.Error != "boom" {
+		t.Errorf("last %+v", last)
+	}
+	if got, err := h.Calls("", ptr(1000)); err != nil || len(got.Calls) != 150 || got.Truncated { // S54 S60
+		t.Errorf("%d, %v", len(got.Calls), err)
+	}
+	if got, err := h.Calls("Read", ptr(2)); err != nil || len(got.Calls) != 2 || got.Total != 50 || string(got.Calls[1].Input) != `{"n":147}` { // S55 S56
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, n := range []int{0, -1} { // S61
+		if _, err := h.Calls("", &n); code(err) != CodeInvalidLimit {
+			t.Errorf("limit %d: %v", n, err)
+		}
+	}
+	for range 300 {
+		h.AddRecord(Record{CallData: CallData{MethodName: "more"}, Status: "success"})
+	}
+	if got, err := h.Calls("", ptr(1000)); err != nil || len(got.Calls) != 200 || got.Total != 450 || h.Status().DroppedCalls == 0 {
+		t.Errorf("%d of %d, %v", len(got.Calls), got.Total, err)
+	}
+}
+
+func TestHistory(t *testing.T) {
+	h := newHub(t)
+	run := func(tool string) {
+		b := start(t, h, tool, `{}`)
+		if _, err := h.Complete(t.Context(), Completion{Session: "s1", ToolUseID: "tu"}); err != nil {
+			t.Fatal(err)
+		}
+		_ = b
+	}
+	run("Bash")
+	set(t, h, BreakpointChange{Name: "B*", Before: ptr("go"), After: ptr("go")})
+	run("Bash")
+	run("Read")
+	run("Bash")
+	got := h.History("B*", 0)
+	if len(got) != 2 || got[0].CompletedAt < got[1].CompletedAt || got[0].FunctionName != "Bash" {
+		t.Errorf("%+v", got)
+	}
+	if got := h.History("B*", 1); len(got) != 1 {
+		t.Errorf("limit 1: %d", len(got))
+	}
+}
+
+func TestInspect(t *testing.T) {
+	h := newHub(t)
+	put := func(data string) string {
+		cid, err := h.Store().Put([]byte(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cid
+	}
+	deep := put(`{"a":{"b":{"c":{"d":1}}},"list":[1,"x"]}`)
+	got, err := h.Inspect(deep) // S71
+	want := map[string]any{
+		"a": map[string]any{"b": map[string]any{"c": "<object>"}}, "list": map[string]any{"0": json.Number("1"), "1": "x"},
+	}
+	if err != nil || got.Type != "object" || cmp.Diff(want, got.Attributes) != "" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	many, err := h.Inspect(put("[" + strings.Repeat("0,", 200) + "0]"))
+	if err != nil || len(many.Attributes) != 101 || many.Attributes["…"] != "101 more" {
+		t.Errorf("%d members, %v", len(many.Attributes), err)
+	}
+	for _, cid := range []string{"", "xyz", strings.Repeat("0", 128)} { // S72
+		if _, err := h.Inspect(cid); code(err) != CodeCIDNotFound {
+			t.Errorf("%q: %v", cid, err)
+		}
+	}
+	for data, want := range map[string][2]string{ // S73: what is no JSON; S74: what does not decode
+		"\x00\x01\xff":              {"bytes", ""},
+		"\x80\x04K\x03.":            {"int", ""},
+		"cdatetime\ndate\n(I1\ntR.": {"datetime.date", ""},
+		"\x80\x04broken":            {"unknown", "deserialization_failed"},
+		"{broken":                   {"unknown", "deserialization_failed"},
+	} {
+		got, err := h.Inspect(put(data))
+		if err != nil || got.Type != want[0] || got.Error != want[1] || got.Repr == "" || got.Size != len(data) {
+			t.Errorf("%q: %+v, %v", data, got, err)
+		}
+	}
+}
+
+func TestEvaluate(t *testing.T) {
+	h := newHub(t)
+	set(t, h, BreakpointChange{Name: "Bash"})
+	id := start(t, h, "Bash", `{"command":"ls","n":9007199254740993,"list":[1,2,3]}`).PauseID
+	session := ""
+	tests := []struct {
+		expr, want string
+		isError    bool
+	}{
+		{"2 + 2", "4", false}, // S62
+		{"input.command", `"ls"`, false},
+		{"input.n", "9007199254740993", false},
+		{"x := sum(input.list)", "6", false},
+		{"vars.x * 2", "12", false},
+		{"{tool: tool, phase: phase, session: session}", `{"phase":"before","session":"s1","tool":"Bash"}`, false},
+		{"result", "null", false},
+		{"call.client", `"claudeless"`, false},
+		{"1 +", "", true}, // S65
+		{"nosuch", "unknown name nosuch (column 1)", true},
+		{"y := nosuch", "unknown name nosuch (column 6)", true},
+		{"input.a.b", "", true},
+	}
+	for _, tt := range tests {
+		a, err := h.Evaluate(t.Context(), Question{PauseID: id, Session: session, Expr: tt.expr})
+		if err != nil {
+			t.Errorf("%s: %v", tt.expr, err)
+			continue
+		}
+		if a.IsError != tt.isError || tt.want != "" && a.Output != tt.want || a.Output == "" || a.Stdout != "" { // S68
+			t.Errorf("%s: %+v", tt.expr, a)
+		}
+		if session != "" && a.SessionID != session { // S64
+			t.Errorf("another session: %s", a.SessionID)
+		}
+		session = a.SessionID // S63
+	}
+	s, err := h.Session(session)
+	if err != nil || len(s.Transcript) != len(tests) || s.Transcript[0].Input != "2 + 2" || s.Transcript[0].Output != "4" {
+		t.Errorf("session %+v, %v", s, err)
+	}
+	other := start(t, h, "Bash", `{}`).PauseID
+	for _, tt := range []struct {
+		q    Question
+		want string
+	}{
+		{Question{PauseID: id, Expr: " \n"}, CodeMissingExpression},                 // S66
+		{Question{PauseID: "never", Expr: "1"}, CodePauseNotFound},                  // S67
+		{Question{PauseID: other, Session: session, Expr: "1"}, CodeInvalidSession}, // a session of another pause
+		{Question{PauseID: id, Session: "no", Expr: "1"}, CodeSessionNotFound},
+	} {
+		if _, err := h.Evaluate(t.Context(), tt.q); code(err) != tt.want {
+			t.Errorf("%+v: %v, want %s", tt.q, err, tt.want)
+		}
+	}
+	if err := h.CloseSession(session); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Evaluate(t.Context(), Question{PauseID: id, Session: session, Expr: "1"}); code(err) != CodeSessionClosed { // S70
+		t.Errorf("closed session: %v", err)
+	}
+}
+
+// Nested loops end: by refusal or by their steps.
+func TestEvaluationBomb(t *testing.T) {
+	h := newHub(t)
+	set(t, h, BreakpointChange{Name: "Bash"})
+	list, err := json.Marshal(map[string]any{"l": make([]int, 300)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := start(t, h, "Bash", string(list)).PauseID
+	began := time.Now()
+	a, err := h.Evaluate(t.Context(), Question{PauseID: id, Expr: "sum(input.l, sum(input.l, sum(input.l, sum(input.l, 1))))"})
+	if err != nil || !a.IsError {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("took %s", took)
+	}
+}
+
+func TestEvents(t *testing.T) {
+	h := newHub(t)
+	set(t, h, BreakpointChange{Name: "Bash", After: ptr("exception")}) // S101: no observer yet
+	one, two := h.Subscribe(0), h.Subscribe(0)                         // S102 S105
+	id := start(t, h, "Bash", `{}`)
+	if err := h.Resume(t.Context(), id.PauseID, Resume{Action: "skip"}); err != nil {
+		t.Fatal(err)
+	}
+	after, err := h.Complete(t.Context(), Completion{CallID: id.CallID, Outcome: Outcome{Failed: true, Error: "x"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := h.Pause(after)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two.Close() // S104 S106
+	two.Close() // S107
+	h.SetDefault("go")
+	one.Close()
+	var got []Event
+	for e := range one.C {
+		if len(h.Paused()) != 1 { // S111: reading the state from an observer
+			t.Error("state cannot be read")
+		}
+		e.PausedAt = 0
+		got = append(got, e)
+	}
+	want := []Event{
+		{Kind: EventPaused, PauseID: id.PauseID, MethodName: "Bash", Reason: "breakpoint"}, // S93 S96 S97 S98 S108
+		{Kind: EventResumed, PauseID: id.PauseID, MethodName: "Bash", Action: "skip"},      // S94 S99 S109
+		{Kind: EventCompleted, CallID: id.CallID, MethodName: "Bash", Status: "exception"}, // S95 S100 S110; before the after-pause
+		{Kind: EventPaused, PauseID: after, MethodName: "Bash", Reason: "exception"},
+		{Kind: EventChanged, Topic: TopicBehavior},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	n := 0
+	for range two.C {
+		n++
+	}
+	if n != 4 {
+		t.Errorf("the other observer got %d events", n)
+	}
+	params := Event{Kind: EventPaused, PauseID: "p", MethodName: "m", Reason: "breakpoint", PausedAt: p.PausedAt}.Params()
+	if diff := cmp.Diff(map[string]any{"pause_id": "p", "method_name": "m", "pause_reason": "breakpoint", "paused_at": p.PausedAt}, params); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// S103: an observer that does not read loses events and delays nobody.
+func TestSlowObserver(t *testing.T) {
+	h := newHub(t)
+	slow, good := h.Subscribe(2), h.Subscribe(100)
+	for range 10 {
+		h.Announce(TopicServers)
+	}
+	if n := len(good.C); n != 10 {
+		t.Errorf("the good observer got %d events", n)
+	}
+	<-slow.C
+	<-slow.C
+	h.Announce(TopicServers)
+	if e := <-slow.C; e.Missed != 8 {
+		t.Errorf("missed %d, want 8", e.Missed)
+	}
+	if got := h.Status().EventsDropped; got != 8 {
+		t.Errorf("dropped %d", got)
+	}
+}
