@@ -28,8 +28,11 @@ const (
 	// A server that says nothing to the probe is taken for an older one after
 	// this time or share of the time to connect.
 	probeLimit = 3 * time.Second
-	probeShare = 0.3
-	maxPages   = 1000
+	// listenLimit is how long the standing stream of a server may take to open
+	// before it counts as connected all the same.
+	listenLimit = 100 * time.Millisecond
+	probeShare  = 0.3
+	maxPages    = 1000
 )
 
 // conn is one live connection to a server: a transport, the client on it, and
@@ -67,10 +70,11 @@ type conn struct {
 	greeting wire.InitializeRequest
 	hello    handshake
 
-	remote        bool       // over HTTP: there is no process whose end would show
-	stopListening func()     // of the newer era; nil = notifications come unasked
-	refused       func() int // HTTP status of the last answer; nil = not over HTTP
-	session       sync.Mutex // one renewal of the session at a time
+	remote        bool            // over HTTP: there is no process whose end would show
+	stopListening func()          // of the newer era; nil = notifications come unasked
+	listening     <-chan struct{} // closed when the standing stream is open; nil = there is none
+	refused       func() int      // HTTP status of the last answer; nil = not over HTTP
+	session       sync.Mutex      // one renewal of the session at a time
 
 	// deliver takes a message the host of an SDK server sent by itself.
 	deliver func(ctx context.Context, message json.RawMessage) error
@@ -202,6 +206,21 @@ func (c *conn) open(ctx, limit context.Context, version string) error {
 		c.opened()
 	}
 	return nil
+}
+
+// waitListening waits for the standing stream: a server that finds it opened
+// in the middle of a call may send the answer there, where it is lost.
+func (c *conn) waitListening(ctx context.Context) {
+	if c.listening == nil {
+		return
+	}
+	timer := time.NewTimer(listenLimit)
+	defer timer.Stop()
+	select {
+	case <-c.listening:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // close ends the connection and everything below it; it is bounded and may be
@@ -411,6 +430,7 @@ func (s *server) try(life, limit context.Context, cfg ServerConfig, debug *trace
 		got, err = c.fetch(limit, cfg)
 	}
 	if err == nil {
+		c.waitListening(limit)
 		return c, got, nil
 	}
 	died := e == eraProbe && !c.remote && c.isLost() && c.hello.ProtocolVersion == ""

@@ -178,7 +178,7 @@ func (s *server) dialHTTP(ctx context.Context, cfg ServerConfig, debug *trace.Lo
 		return nil, errors.New("url is empty")
 	}
 	trip := s.roundTripper(ctx, cfg, debug)
-	trip.standing, trip.ready = true, make(chan struct{})
+	trip.standing, trip.ready, trip.listening = true, make(chan struct{}), make(chan struct{})
 	options := []transport.StreamableHTTPCOption{
 		transport.WithHTTPBasicClient(&http.Client{Transport: trip}), transport.WithHTTPLogger(silent),
 	}
@@ -194,6 +194,9 @@ func (s *server) dialHTTP(ctx context.Context, cfg ServerConfig, debug *trace.Lo
 	c.opened = func() {
 		trip.version = c.hello.ProtocolVersion
 		close(trip.ready)
+	}
+	if e == eraLegacy {
+		c.listening = trip.listening
 	}
 	c.refused = func() int { return int(trip.status.Load()) }
 	c.closeTransport = func(context.Context) { trip.base.CloseIdleConnections() }
@@ -307,7 +310,13 @@ type roundTripper struct {
 	// for ready. Version is set before ready is closed, after the handshake.
 	standing bool
 	ready    chan struct{}
-	version  string
+	// listening is closed once the standing stream has been answered, by once.
+	listening chan struct{}
+	once      sync.Once
+	version   string
+	// listening is closed when the first GET was answered, however.
+	listening chan struct{}
+	listened  sync.Once
 	// renew gives other headers after a request was refused that matters, once
 	// for each; nil = a refusal is final.
 	renew    func(context.Context, Challenge) (map[string]string, error)
@@ -317,6 +326,28 @@ type roundTripper struct {
 	mu      sync.Mutex // held while headers are renewed
 	headers map[string]string
 }
+
+// waitListening lets the standing stream go first after the handshake: a
+// request of the server that answers a call would be lost before the stream is
+// there. A server that does not answer the GET costs a second, once.
+func (t *roundTripper) waitListening(ctx context.Context) {
+	select {
+	case <-t.ready:
+	default:
+		return
+	}
+	late := time.NewTimer(standingPatience)
+	defer late.Stop()
+	select {
+	case <-t.listening:
+	case <-ctx.Done():
+	case <-late.C:
+		t.once.Do(func() { close(t.listening) })
+	}
+}
+
+// standingPatience is how long calls wait for the standing stream.
+const standingPatience = time.Second
 
 // RoundTrip implements http.RoundTripper.
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -331,13 +362,22 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	case req.Method == http.MethodDelete:
 		ctx, stop = context.WithTimeout(ctx, deleteLimit)
 	}
+	if t.standing && req.Method == http.MethodPost {
+		t.waitListening(ctx)
+	}
 	t.mu.Lock()
 	headers := t.headers
 	t.mu.Unlock()
 	resp, err := t.send(ctx, req, headers)
+	if t.standing && req.Method == http.MethodGet {
+		t.once.Do(func() { close(t.listening) })
+	}
 	optional := req.Method == http.MethodDelete || req.Method == http.MethodGet && t.standing
 	if err == nil && unauthorized(resp) && t.renew != nil && !optional {
 		resp, err = t.sendAgain(ctx, req, resp, headers)
+	}
+	if req.Method == http.MethodGet && t.standing {
+		t.listened.Do(func() { close(t.listening) })
 	}
 	if err != nil {
 		stop()

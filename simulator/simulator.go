@@ -44,8 +44,9 @@ type Options struct {
 	// Hooks of the turn itself (those around tools are a layer of Executor);
 	// nil = none. [Simulator.Close] closes them.
 	Hooks        *hook.Runner
-	HookEvents   bool // show hook_started and hook_response
-	StopBlockCap int  // blocks of Stop hooks in a row; 0 = 9
+	HookEvents   bool   // show hook_started and hook_response
+	StopBlockCap int    // blocks of Stop hooks in a row; 0 = 9
+	Effort       string // level that hooks are told; empty = none
 
 	// Tasks is the work beside and behind tool calls; nil = there is none. The
 	// caller closes it.

@@ -183,14 +183,19 @@ func (r *run) answers() map[string]string {
 
 // hookBase is the common part of the inputs of hooks around tools.
 func (r *run) hookBase() protocol.HookBase {
-	base := protocol.HookBase{SessionID: r.session.ID(), TranscriptPath: r.session.Path(), PermissionMode: r.policy.Mode(), Effort: &protocol.HookEffort{Level: "medium"}}
-	if r.f.Effort != "" {
-		base.Effort.Level = r.f.Effort
-	}
+	base := protocol.HookBase{SessionID: r.session.ID(), TranscriptPath: r.session.Path(), PermissionMode: r.policy.Mode(), Effort: &protocol.HookEffort{Level: r.effort()}}
 	if r.sim != nil {
 		base.PromptID = r.sim.PromptID()
 	}
 	return base
+}
+
+// effort is the level that hooks are told.
+func (r *run) effort() string {
+	if r.f.Effort != "" {
+		return r.f.Effort
+	}
+	return "medium"
 }
 
 // serverOf names the MCP server of a tool; nil = none.

@@ -309,7 +309,7 @@ func (r *run) makeSimulator() error {
 	r.options = simulator.Options{
 		Model: model, Executor: chain, Check: check, ReadOnly: r.readOnly, Transcript: r.session,
 		Tasks: r.tasks, Commands: r.commands(), TranscriptPath: r.session.Path,
-		Hooks: r.hooks, HookEvents: r.f.IncludeHookEvents, StopBlockCap: r.number("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
+		Hooks: r.hooks, HookEvents: r.f.IncludeHookEvents, Effort: r.effort(), StopBlockCap: r.number("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
 		SessionID: r.session.ID(), Resumed: r.session.Resumed(), Init: r.init, ModelName: r.modelName(), Mode: r.policy.Mode,
 		SystemPrompt: r.f.SystemPrompt + r.f.AppendSystemPrompt, Costs: r.session.Costs(), Title: r.f.SessionName, Fallback: r.f.FallbackModel,
 		MaxTurns: r.f.MaxTurns, MaxBudgetUSD: r.f.MaxBudgetUSD, MaxRetries: r.retries(), RetryScale: r.retryScale(),

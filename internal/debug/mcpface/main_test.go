@@ -122,7 +122,7 @@ func (f *face) dialHTTP(t *testing.T) *client.Client {
 
 func dialHTTP(t *testing.T, url string) *client.Client {
 	t.Helper()
-	c, err := client.NewStreamableHttpClient(url+"/mcp", transport.WithContinuousListening())
+	c, err := client.NewStreamableHttpClient(url+"/mcp", transport.WithContinuousListening()) //nolint:staticcheck // the standing GET of 2025-11-25 is what is tried
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -215,9 +216,7 @@ func refusal(err error) fields {
 		return fields{"error": "internal", "message": err.Error()}
 	}
 	f := fields{}
-	for key, v := range e.Detail {
-		f[key] = v
-	}
+	maps.Copy(f, e.Detail)
 	f["error"] = e.Code
 	if e.Message != "" {
 		f["message"] = e.Message
