@@ -5,7 +5,7 @@ DEADCODE = go run golang.org/x/tools/cmd/deadcode@v0.52.0
 FUZZTIME ?= 10s
 POLICY   = '^Test(Imports|PackageTable|Budgets|PackageDocs|NoState|DocumentSizes|MakeTargets|Links|NamedFiles|NothingLocal)$$'
 
-.PHONY: help build test race lint fmt update docs fuzz bench policy determinism generated interop conformance ci
+.PHONY: help build test race lint fmt update docs fuzz bench policy determinism generated interop conformance e2e ci
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-12s %s\n", $$1, $$2}' Makefile
@@ -45,4 +45,6 @@ generated: docs ## fail if a generated file is not the committed one
 	git diff --exit-code
 conformance: build ## run the official MCP suite against a fixture server (from npm, pinned)
 	tests/conformance/server.sh $(CURDIR)/bin/claudeless
-ci: policy lint test race determinism fuzz generated conformance interop ## everything, cheapest first
+e2e: ## the breakpoint page in a real browser (Debian's chromium, installed if need be)
+	cd tests/e2e && { command -v chromium >/dev/null || { apt-get -qq update && apt-get -qq install -y chromium; }; } && go test -count=1 ./...
+ci: policy lint test race determinism fuzz generated conformance interop e2e ## everything, cheapest first

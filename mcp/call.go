@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/mark3labs/mcp-go/client/transport"
@@ -288,5 +289,63 @@ func withProgress(queue <-chan Progress, on func(Progress), send func() (json.Ra
 				}
 			}
 		}
+	}
+}
+
+// listener waits for the progress of one call.
+type listener struct {
+	touch func()        // a sign of life
+	queue chan Progress // nil = only the sign of life is wanted
+}
+
+// progress hands a notification to its call.
+func (c *conn) progress(params map[string]any) {
+	c.mu.Lock()
+	l := c.listeners[progressToken(params["progressToken"])]
+	c.mu.Unlock()
+	if l == nil {
+		return
+	}
+	l.touch()
+	if l.queue == nil {
+		return
+	}
+	p := Progress{}
+	p.Progress, _ = params["progress"].(float64)
+	p.Total, _ = params["total"].(float64)
+	p.Message, _ = params["message"].(string)
+	select {
+	case l.queue <- p:
+	default: // the listener is far behind; the next one will do
+	}
+}
+
+// progressToken reads a token back; some servers make a string of it. 0 is
+// none of ours.
+func progressToken(v any) int64 {
+	switch v := v.(type) {
+	case float64:
+		return int64(v)
+	case string:
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil {
+			return 0
+		}
+		return n
+	default:
+		return 0
+	}
+}
+
+// listen registers a progress listener under a new token.
+func (c *conn) listen(l *listener) (token int64, unlisten func()) {
+	token = c.tokens.Add(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.listeners[token] = l
+	return token, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.listeners, token)
 	}
 }

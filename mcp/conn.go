@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,8 +28,9 @@ const (
 	// this time or share of the time to connect.
 	probeLimit = 3 * time.Second
 	// listenLimit is how long the standing stream of a server may take to open
-	// before it counts as connected all the same.
-	listenLimit = 100 * time.Millisecond
+	// before it counts as connected all the same. Servers that answer the GET
+	// with their first message only cost it once.
+	listenLimit = time.Second
 	probeShare  = 0.3
 	maxPages    = 1000
 )
@@ -102,12 +102,6 @@ func (h handshake) has(capability string) bool {
 func (h handshake) bare() bool {
 	var all map[string]json.RawMessage
 	return json.Unmarshal(h.Capabilities, &all) != nil || len(all) == 0
-}
-
-// listener waits for the progress of one call.
-type listener struct {
-	touch func()        // a sign of life
-	queue chan Progress // nil = only the sign of life is wanted
 }
 
 // era is the family of protocol versions that is tried.
@@ -266,57 +260,6 @@ func (c *conn) log(params map[string]any) {
 		return
 	}
 	c.debug.Printf("log %v: %.*s", params["level"], longest, text)
-}
-
-func (c *conn) progress(params map[string]any) {
-	c.mu.Lock()
-	l := c.listeners[progressToken(params["progressToken"])]
-	c.mu.Unlock()
-	if l == nil {
-		return
-	}
-	l.touch()
-	if l.queue == nil {
-		return
-	}
-	p := Progress{}
-	p.Progress, _ = params["progress"].(float64)
-	p.Total, _ = params["total"].(float64)
-	p.Message, _ = params["message"].(string)
-	select {
-	case l.queue <- p:
-	default: // the listener is far behind; the next one will do
-	}
-}
-
-// progressToken reads a token back; some servers make a string of it. 0 is
-// none of ours.
-func progressToken(v any) int64 {
-	switch v := v.(type) {
-	case float64:
-		return int64(v)
-	case string:
-		n, err := strconv.ParseInt(v, 10, 64)
-		if err != nil {
-			return 0
-		}
-		return n
-	default:
-		return 0
-	}
-}
-
-// listen registers a progress listener under a new token.
-func (c *conn) listen(l *listener) (token int64, unlisten func()) {
-	token = c.tokens.Add(1)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.listeners[token] = l
-	return token, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		delete(c.listeners, token)
-	}
 }
 
 // raw runs one request of the client and returns the result as it came.

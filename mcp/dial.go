@@ -310,11 +310,8 @@ type roundTripper struct {
 	// for ready. Version is set before ready is closed, after the handshake.
 	standing bool
 	ready    chan struct{}
-	// listening is closed once the standing stream has been answered, by once.
-	listening chan struct{}
-	once      sync.Once
-	version   string
-	// listening is closed when the first GET was answered, however.
+	version  string
+	// listening is closed, by listened, when the first GET was answered, however.
 	listening chan struct{}
 	listened  sync.Once
 	// renew gives other headers after a request was refused that matters, once
@@ -326,28 +323,6 @@ type roundTripper struct {
 	mu      sync.Mutex // held while headers are renewed
 	headers map[string]string
 }
-
-// waitListening lets the standing stream go first after the handshake: a
-// request of the server that answers a call would be lost before the stream is
-// there. A server that does not answer the GET costs a second, once.
-func (t *roundTripper) waitListening(ctx context.Context) {
-	select {
-	case <-t.ready:
-	default:
-		return
-	}
-	late := time.NewTimer(standingPatience)
-	defer late.Stop()
-	select {
-	case <-t.listening:
-	case <-ctx.Done():
-	case <-late.C:
-		t.once.Do(func() { close(t.listening) })
-	}
-}
-
-// standingPatience is how long calls wait for the standing stream.
-const standingPatience = time.Second
 
 // RoundTrip implements http.RoundTripper.
 func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -362,16 +337,10 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	case req.Method == http.MethodDelete:
 		ctx, stop = context.WithTimeout(ctx, deleteLimit)
 	}
-	if t.standing && req.Method == http.MethodPost {
-		t.waitListening(ctx)
-	}
 	t.mu.Lock()
 	headers := t.headers
 	t.mu.Unlock()
 	resp, err := t.send(ctx, req, headers)
-	if t.standing && req.Method == http.MethodGet {
-		t.once.Do(func() { close(t.listening) })
-	}
 	optional := req.Method == http.MethodDelete || req.Method == http.MethodGet && t.standing
 	if err == nil && unauthorized(resp) && t.renew != nil && !optional {
 		resp, err = t.sendAgain(ctx, req, resp, headers)

@@ -11,12 +11,15 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/debug"
 	"github.com/claudeless/claudeless/internal/debug/client"
 	"github.com/claudeless/claudeless/internal/debug/external"
 	"github.com/claudeless/claudeless/internal/debug/hookcmd"
+	"github.com/claudeless/claudeless/internal/debug/mcpface"
+	"github.com/claudeless/claudeless/internal/debug/page"
 	"github.com/claudeless/claudeless/internal/debug/proxy"
 	"github.com/claudeless/claudeless/internal/debug/rest"
 	"github.com/claudeless/claudeless/internal/proc"
@@ -43,6 +46,8 @@ type debugServeCmd struct {
 	MCPClientsConfig string        `name:"mcp-clients-config" placeholder:"FILE" help:"Connect the external MCP servers of this file."`
 	MCPClient        []string      `name:"mcp-client" sep:"none" placeholder:"NAME:VALUE" help:"Connect this external MCP server: a command, or the URL of an SSE endpoint."`
 	TokenFile        string        `placeholder:"FILE" help:"Write a new token there and demand it of every request."`
+	MCP              bool          `name:"mcp" help:"Be an MCP server on stdin and stdout beside HTTP."`
+	MCPSSE           bool          `name:"mcp-sse" help:"Be an MCP server at /mcp (streamable HTTP) and /mcp/sse."`
 }
 
 // settleTime is how long external servers may take before the port is told.
@@ -83,7 +88,39 @@ func (c *debugServeCmd) Run(ctx context.Context, s *System) (err error) {
 		case <-timer.C:
 		}
 	}
+	face, err := mcpface.New(mcpface.Options{Hub: hub, External: servers, Now: s.Now, NewID: s.NewID, Version: version})
+	if err != nil {
+		return err
+	}
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	defer stop()
+	tasks.Go(func() { face.Run(ctx) }) // ends with ctx
+	if c.MCP {
+		tasks.Go(func() { c.stdio(ctx, s, face) }) // ends with ctx or stdin
+	}
+	o.Other = c.fronts(face, servers != nil)
 	return c.serve(ctx, s, rest.Handler(o))
+}
+
+// stdio is the MCP face on the standard streams; after their end HTTP goes on.
+func (c *debugServeCmd) stdio(ctx context.Context, s *System, face *mcpface.Server) {
+	if err := face.ServeStdio(ctx, s.Stdin, s.Stdout); err != nil && ctx.Err() == nil {
+		fmt.Fprintf(s.Stderr, "claudeless debug: mcp on stdio: %v\n", err)
+	}
+}
+
+// fronts are the page and, if asked for, MCP over HTTP.
+func (c *debugServeCmd) fronts(face *mcpface.Server, manages bool) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", page.Handler(page.Options{Servers: manages}))
+	mcpHandler := http.NotFoundHandler()
+	if c.MCPSSE {
+		mcpHandler = face.Handler()
+	}
+	mux.Handle("/mcp", mcpHandler)
+	mux.Handle("/mcp/", mcpHandler)
+	return mux
 }
 
 // serve listens on the port asked for, or near it when none was.
