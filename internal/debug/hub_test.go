@@ -50,8 +50,6 @@ func set(tb testing.TB, h *Hub, c BreakpointChange) {
 	}
 }
 
-func ptr[T any](v T) *T { return &v }
-
 // start begins a call of one of our own callers.
 func start(tb testing.TB, h *Hub, tool, input string) Begun {
 	tb.Helper()
@@ -80,8 +78,8 @@ func TestBreakpoints(t *testing.T) {
 		t.Errorf("breakpoints of a new hub: %v", got)
 	}
 	set(t, h, BreakpointChange{Name: "a"})                      // S8
-	set(t, h, BreakpointChange{Name: "b", Before: ptr("stop")}) // S9
-	set(t, h, BreakpointChange{Name: "b", After: ptr("both")})
+	set(t, h, BreakpointChange{Name: "b", Before: new("stop")}) // S9
+	set(t, h, BreakpointChange{Name: "b", After: new("both")})
 	set(t, h, BreakpointChange{Name: "b"})                                                                          // S12: twice is once and keeps the settings
 	want := []Breakpoint{{Name: "a", Before: Yield, After: Yield}, {Name: "b", Before: Stop, After: StopException}} // S6
 	if diff := cmp.Diff(want, h.Breakpoints()); diff != "" {
@@ -91,11 +89,11 @@ func TestBreakpoints(t *testing.T) {
 		t.Errorf("no name: %v", err)
 	}
 	for _, c := range []BreakpointChange{ // S11, B9: refused, and none is left behind
-		{Name: "c", Before: ptr("sometimes")},
-		{Name: "c", Before: ptr("exception")},
-		{Name: "c", After: ptr("")},
-		{Name: "c", When: ptr("input.")},
-		{Name: "c", When: ptr("nosuch == 1")},
+		{Name: "c", Before: new("sometimes")},
+		{Name: "c", Before: new("exception")},
+		{Name: "c", After: new("")},
+		{Name: "c", When: new("input.")},
+		{Name: "c", When: new("nosuch == 1")},
 		{Name: "c["},
 	} {
 		if err := h.SetBreakpoint(c); err == nil {
@@ -136,11 +134,11 @@ func TestBehaviors(t *testing.T) {
 		c    BreakpointChange
 		want string
 	}{
-		{BreakpointChange{Name: "a", Before: ptr("exception")}, CodeInvalidBehavior}, // S19
-		{BreakpointChange{Name: "no", Before: ptr("stop")}, CodeBreakpointNotFound},  // S20
-		{BreakpointChange{Name: "a", After: ptr("never")}, CodeInvalidBehavior},      // S26
-		{BreakpointChange{Name: "no", After: ptr("stop")}, CodeBreakpointNotFound},   // S27
-		{BreakpointChange{Name: "no", After: ptr("nonsense")}, CodeInvalidBehavior},
+		{BreakpointChange{Name: "a", Before: new("exception")}, CodeInvalidBehavior}, // S19
+		{BreakpointChange{Name: "no", Before: new("stop")}, CodeBreakpointNotFound},  // S20
+		{BreakpointChange{Name: "a", After: new("never")}, CodeInvalidBehavior},      // S26
+		{BreakpointChange{Name: "no", After: new("stop")}, CodeBreakpointNotFound},   // S27
+		{BreakpointChange{Name: "no", After: new("nonsense")}, CodeInvalidBehavior},
 	} {
 		if err := h.ChangeBreakpoint(tt.c); code(err) != tt.want {
 			t.Errorf("%+v: %v, want %s", tt.c, err, tt.want)
@@ -172,7 +170,7 @@ func TestReplacement(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"mcp__t__echo", "bare"} {
-		set(t, h, BreakpointChange{Name: name, Before: ptr("go")})
+		set(t, h, BreakpointChange{Name: name, Before: new("go")})
 	}
 	for _, tt := range []struct{ name, tool, want string }{
 		{"mcp__t__echo", "mcp__t__loud", ""},                     // S28
@@ -212,7 +210,7 @@ func TestWhatStops(t *testing.T) {
 	if err := h.Register(t.Context(), tools("mcp__t__echo", "mcp__t__add")); err != nil {
 		t.Fatal(err)
 	}
-	stop := ptr("stop")
+	stop := new("stop")
 	tests := []struct {
 		name  string
 		bps   []BreakpointChange
@@ -228,14 +226,14 @@ func TestWhatStops(t *testing.T) {
 		{"glob", []BreakpointChange{{Name: "mcp__t__*", Before: stop}}, "mcp__t__add", `{}`, true},
 		{"glob over server/tool", []BreakpointChange{{Name: "t/*", Before: stop}}, "mcp__t__add", `{}`, true},
 		{"glob that misses", []BreakpointChange{{Name: "mcp__u__*", Before: stop}}, "mcp__t__add", `{}`, false},
-		{"exact before glob", []BreakpointChange{{Name: "*", Before: stop}, {Name: "Bash", Before: ptr("go")}}, "Bash", `{}`, false},
-		{"condition holds", []BreakpointChange{{Name: "Bash", When: ptr(`input.command contains "rm"`)}}, "Bash", `{"command":"rm x"}`, true},
-		{"condition does not", []BreakpointChange{{Name: "Bash", When: ptr(`input.command contains "rm"`)}}, "Bash", `{"command":"ls"}`, false},
-		{"condition fails", []BreakpointChange{{Name: "Bash", When: ptr(`input.a.b.c == 1`)}}, "Bash", `{}`, false},
-		{"condition on the phase", []BreakpointChange{{Name: "Bash", When: ptr(`phase == "after"`)}}, "Bash", `{}`, false},
-		{"exact one's condition does not hold, the glob's does", []BreakpointChange{{Name: "Bash", When: ptr("false")}, {Name: "B*", Before: stop}}, "Bash", `{}`, true},
-		{"go", []BreakpointChange{{Name: "Bash", Before: ptr("go")}}, "Bash", `{}`, false},
-		{"large whole numbers stay whole", []BreakpointChange{{Name: "Bash", When: ptr(`input.n == 9007199254740993`)}}, "Bash", `{"n":9007199254740993}`, true},
+		{"exact before glob", []BreakpointChange{{Name: "*", Before: stop}, {Name: "Bash", Before: new("go")}}, "Bash", `{}`, false},
+		{"condition holds", []BreakpointChange{{Name: "Bash", When: new(`input.command contains "rm"`)}}, "Bash", `{"command":"rm x"}`, true},
+		{"condition does not", []BreakpointChange{{Name: "Bash", When: new(`input.command contains "rm"`)}}, "Bash", `{"command":"ls"}`, false},
+		{"condition fails", []BreakpointChange{{Name: "Bash", When: new(`input.a.b.c == 1`)}}, "Bash", `{}`, false},
+		{"condition on the phase", []BreakpointChange{{Name: "Bash", When: new(`phase == "after"`)}}, "Bash", `{}`, false},
+		{"exact one's condition does not hold, the glob's does", []BreakpointChange{{Name: "Bash", When: new("false")}, {Name: "B*", Before: stop}}, "Bash", `{}`, true},
+		{"go", []BreakpointChange{{Name: "Bash", Before: new("go")}}, "Bash", `{}`, false},
+		{"large whole numbers stay whole", []BreakpointChange{{Name: "Bash", When: new(`input.n == 9007199254740993`)}}, "Bash", `{"n":9007199254740993}`, true},
 	}
 	for _, tt := range tests {
 		for _, b := range h.Breakpoints() {

@@ -118,7 +118,7 @@ func TestResumeTwice(t *testing.T) {
 // B1, B11: a pause after the call takes what can still be done then.
 func TestAfter(t *testing.T) {
 	h := newHub(t)
-	set(t, h, BreakpointChange{Name: "Bash", Before: ptr("go"), After: ptr("stop_exception")})
+	set(t, h, BreakpointChange{Name: "Bash", Before: new("go"), After: new("stop_exception")})
 	complete := func(o Outcome) string {
 		b := start(t, h, "Bash", `{}`)
 		id, err := h.Complete(t.Context(), Completion{CallID: b.CallID, Outcome: o})
@@ -273,7 +273,7 @@ func TestCloseEndsPauses(t *testing.T) {
 // breakpoints come and go (S90) and sessions are opened.
 func TestManyPauses(t *testing.T) {
 	h := newHub(t)
-	set(t, h, BreakpointChange{Name: "Bash", After: ptr("go")})
+	set(t, h, BreakpointChange{Name: "Bash", After: new("go")})
 	const callers, each = 10, 100
 	sub := h.Subscribe(10 * callers * each)
 	var wg sync.WaitGroup

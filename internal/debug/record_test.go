@@ -58,10 +58,10 @@ func TestCalls(t *testing.T) {
 	if string(last.Input) != `{"n":149}` || last.Status != "exception" || string(last.Exception) != `"OSError: boom"` || last.Error != "boom" {
 		t.Errorf("last %+v", last)
 	}
-	if got, err := h.Calls("", ptr(1000)); err != nil || len(got.Calls) != 150 || got.Truncated { // S54 S60
+	if got, err := h.Calls("", new(1000)); err != nil || len(got.Calls) != 150 || got.Truncated { // S54 S60
 		t.Errorf("%d, %v", len(got.Calls), err)
 	}
-	if got, err := h.Calls("Read", ptr(2)); err != nil || len(got.Calls) != 2 || got.Total != 50 || string(got.Calls[1].Input) != `{"n":147}` { // S55 S56
+	if got, err := h.Calls("Read", new(2)); err != nil || len(got.Calls) != 2 || got.Total != 50 || string(got.Calls[1].Input) != `{"n":147}` { // S55 S56
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, n := range []int{0, -1} { // S61
@@ -72,7 +72,7 @@ func TestCalls(t *testing.T) {
 	for range 300 {
 		h.AddRecord(Record{CallData: CallData{MethodName: "more"}, Status: "success"})
 	}
-	if got, err := h.Calls("", ptr(1000)); err != nil || len(got.Calls) != 200 || got.Total != 450 || h.Status().DroppedCalls == 0 {
+	if got, err := h.Calls("", new(1000)); err != nil || len(got.Calls) != 200 || got.Total != 450 || h.Status().DroppedCalls == 0 {
 		t.Errorf("%d of %d, %v", len(got.Calls), got.Total, err)
 	}
 }
@@ -87,7 +87,7 @@ func TestHistory(t *testing.T) {
 		_ = b
 	}
 	run("Bash")
-	set(t, h, BreakpointChange{Name: "B*", Before: ptr("go"), After: ptr("go")})
+	set(t, h, BreakpointChange{Name: "B*", Before: new("go"), After: new("go")})
 	run("Bash")
 	run("Read")
 	run("Bash")
@@ -223,7 +223,7 @@ func TestEvaluationBomb(t *testing.T) {
 
 func TestEvents(t *testing.T) {
 	h := newHub(t)
-	set(t, h, BreakpointChange{Name: "Bash", After: ptr("exception")}) // S101: no observer yet
+	set(t, h, BreakpointChange{Name: "Bash", After: new("exception")}) // S101: no observer yet
 	one, two := h.Subscribe(0), h.Subscribe(0)                         // S102 S105
 	id := start(t, h, "Bash", `{}`)
 	if err := h.Resume(t.Context(), id.PauseID, Resume{Action: "skip"}); err != nil {

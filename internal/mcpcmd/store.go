@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/claudeless/claudeless/mcp"
 )
@@ -65,12 +66,7 @@ func (s Store) Approves(name string) bool {
 	if json.Unmarshal(raw, &names) != nil {
 		return false
 	}
-	for _, n := range names {
-		if n == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(names, name)
 }
 
 func (s Store) path(scope string) string {

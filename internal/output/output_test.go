@@ -11,7 +11,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-//go:fix inline
 func stream(events ...protocol.Event) output.Events {
 	return func(yield func(protocol.Event, error) bool) {
 		for _, ev := range events {

@@ -3,6 +3,7 @@ package proxy
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/claudeless/claudeless/internal/debug"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -75,22 +76,22 @@ func outcomeOf(answer json.RawMessage) debug.Outcome {
 	}
 	o := debug.Outcome{Failed: m.Result.IsError, Result: m.Result.Content}
 	var blocks []struct{ Type, Text string }
-	text := ""
+	var text strings.Builder
 	if json.Unmarshal(m.Result.Content, &blocks) == nil {
 		for i, b := range blocks {
 			if i > 0 {
-				text += "\n"
+				text.WriteString("\n")
 			}
-			text += b.Text
+			text.WriteString(b.Text)
 		}
 		if len(blocks) == 1 && blocks[0].Type == "text" {
-			if quoted, err := protocol.Marshal(text); err == nil {
+			if quoted, err := protocol.Marshal(text.String()); err == nil {
 				o.Result = quoted
 			}
 		}
 	}
 	if o.Failed {
-		o.Error = text
+		o.Error = text.String()
 	}
 	return o
 }

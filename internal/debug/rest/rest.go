@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -235,9 +236,7 @@ func writeError(w http.ResponseWriter, err error) {
 		if e.Message != "" {
 			body["message"] = e.Message
 		}
-		for key, v := range e.Detail {
-			body[key] = v
-		}
+		maps.Copy(body, e.Detail)
 	}
 	if e, ok := errors.AsType[*item.Error](err); ok {
 		status, body = http.StatusBadRequest, fields{"error": e.Code, "message": e.Message}
