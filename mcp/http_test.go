@@ -143,6 +143,34 @@ func TestHTTPStandingStream(t *testing.T) {
 	eventually(t, 2*time.Second, func() bool { return strings.Count(f.log(), "GET") == 2 }, "not opened again")
 }
 
+// TestHTTPStandingFirst: a server is connected when its standing stream is
+// open, so that what it asks during the first call is not lost.
+func TestHTTPStandingFirst(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	f := newFakeHTTP(t, func(_ int, r *http.Request) int {
+		if r.Method == http.MethodGet {
+			<-release
+		}
+		return 0
+	})
+	m, err := New(Options{Servers: []ServerConfig{remote(f)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close(context.WithoutCancel(t.Context()))
+	started := make(chan error, 1)
+	go func() { started <- m.Start(t.Context()) }()
+	eventually(t, 10*time.Second, func() bool { return strings.Contains(f.log(), "GET") }, "no standing stream")
+	if st := m.Servers()[0]; st.State != StateConnecting {
+		t.Errorf("before the stream is open: %s", st.State)
+	}
+	close(release)
+	if err := <-started; err != nil || m.Servers()[0].State != StateConnected {
+		t.Errorf("%s, %v", m.Servers()[0].State, err)
+	}
+}
+
 // TestHTTPAuth: 401 and 403 mean needs-auth, failed for init, and few
 // requests; the header's value is nowhere in the log (S13).
 func TestHTTPAuth(t *testing.T) {

@@ -253,7 +253,7 @@ func (r *run) makeManager() error {
 		Roots: append([]string{r.cwd}, r.addDirs()...), SessionID: r.session.ID(),
 		ConnectTimeout: r.millis("MCP_TIMEOUT", 0), ToolTimeout: r.millis("MCP_TOOL_TIMEOUT", r.toolTimeout()),
 		MaxOutputTokens: r.number("MAX_MCP_OUTPUT_TOKENS"), SaveBlob: r.saveBlob, SaveText: r.saveText,
-		Elicit: r.elicit,
+		Elicit: r.elicit, Probe: r.sys.Getenv("MCP_PROTOCOL_NEGOTIATION") == "auto",
 	}
 	if r.peer != nil {
 		o.SDK = r.peer.Message

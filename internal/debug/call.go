@@ -88,6 +88,7 @@ type call struct {
 	sessions []string
 	// action is what was decided before the call; empty = it was not stopped.
 	action Action
+	record *Record // once it is over
 }
 
 // CallData is a call as fronts see it. Values of it are never changed once

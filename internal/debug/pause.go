@@ -205,6 +205,9 @@ func (h *Hub) settle(p *pause, d Decision) bool {
 			h.dropCall(p.call)
 		}
 	}
+	if p.phase == After {
+		p.call.record.AfterAction = d.Action
+	}
 	h.closeSessions(p)
 	close(p.done)
 	h.publish(Event{Kind: EventResumed, PauseID: p.id, MethodName: p.data.MethodName, Action: string(d.Action)})

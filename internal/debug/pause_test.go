@@ -143,6 +143,9 @@ func TestAfter(t *testing.T) {
 	if d, _, _ := h.Wait(t.Context(), id); d.Action != ActionModify || string(d.Result) != `"new"` {
 		t.Errorf("decision %+v", d)
 	}
+	if got, err := h.Calls("", nil); err != nil || got.Calls[0].AfterAction != ActionModify || string(got.Calls[0].PrettyResult) != `"out"` {
+		t.Errorf("%+v, %v", got, err)
+	}
 	id = complete(Outcome{Failed: true, Result: json.RawMessage(`"boom"`), Error: "boom"})
 	p, err = h.Pause(id)
 	if err != nil || p.CallData.Reason != "exception" || string(p.CallData.Exception) != `"boom"` {

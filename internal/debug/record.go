@@ -17,7 +17,8 @@ type Record struct {
 	// server Server.
 	Source      string     `json:"source,omitempty"`
 	Server      string     `json:"server,omitempty"`
-	Action      Action     `json:"action,omitempty"` // decided before the call
+	Action      Action     `json:"action,omitempty"`       // decided before the call
+	AfterAction Action     `json:"after_action,omitempty"` // decided after it
 	CompletedAt float64    `json:"completed_at"`
 	Result      *item.Item `json:"result,omitempty"`
 	ResultCID   string     `json:"result_cid,omitempty"`
@@ -113,6 +114,7 @@ func (h *Hub) record(k *call, r result) {
 	}
 	rec.PrettyResult, rec.Exception = shorten(r.pretty, r.cid), r.exception
 	rec.Input, rec.PrettyKwargs = shorten(rec.Input, rec.InputCID), shorten(rec.PrettyKwargs, rec.InputCID)
+	k.record = rec
 	h.addRecord(rec)
 }
 

@@ -255,6 +255,9 @@ func (c *Client) onLost(err error) (debug.Decision, error) {
 	if c.o.OnLost == debug.PolicyContinue {
 		return debug.Decision{Action: debug.ActionContinue}, nil
 	}
+	if lost, ok := errors.AsType[*LostError](err); ok {
+		return debug.Decision{}, lost
+	}
 	return debug.Decision{}, &LostError{URL: c.base, Err: err}
 }
 

@@ -74,6 +74,7 @@ func filesystemCommand(main string) commandOf {
 // npm installs a package, each in a directory of its own.
 func npm(pkg, version string, command func(main string) commandOf) func(*testing.T) (commandOf, error) {
 	return func(t *testing.T) (commandOf, error) {
+		t.Helper()
 		dir := filepath.Join(cache(t), filepath.Base(pkg)+"-"+version)
 		main := filepath.Join(dir, "node_modules", filepath.FromSlash(pkg), "dist", "index.js")
 		err := install(dir, []string{"npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", dir, pkg + "@" + version})
@@ -84,6 +85,7 @@ func npm(pkg, version string, command func(main string) commandOf) func(*testing
 // python installs the SDK into an environment of its own.
 func python(version string) func(*testing.T) (commandOf, error) {
 	return func(t *testing.T) (commandOf, error) {
+		t.Helper()
 		dir := filepath.Join(cache(t), "python-"+version)
 		python := filepath.Join(dir, "bin", "python")
 		err := install(dir, []string{"python3", "-m", "venv", dir}, []string{python, "-m", "pip", "install", "-q", "mcp==" + version})
@@ -99,6 +101,7 @@ func python(version string) func(*testing.T) (commandOf, error) {
 
 // goSDK builds the server of the module beside this package.
 func goSDK(t *testing.T) (commandOf, error) {
+	t.Helper()
 	program := filepath.Join(t.TempDir(), "gosdk")
 	build := exec.Command("go", "build", "-o", program, ".")
 	build.Dir = filepath.Join("..", "gosdk")

@@ -1,0 +1,139 @@
+package external
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// sseServer is an MCP server over the older HTTP transport with one tool.
+func sseServer(t *testing.T) (url string, gone <-chan struct{}) {
+	t.Helper()
+	answers, closed := make(chan string, 10), make(chan struct{})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /sse", func(w http.ResponseWriter, r *http.Request) {
+		defer close(closed)
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprint(w, "event: endpoint\ndata: /messages\n\n")
+		for {
+			if err := http.NewResponseController(w).Flush(); err != nil {
+				return
+			}
+			select {
+			case a := <-answers:
+				fmt.Fprintf(w, "event: message\ndata: %s\n\n", a)
+			case <-r.Context().Done():
+				return
+			}
+		}
+	})
+	mux.HandleFunc("POST /messages", func(w http.ResponseWriter, r *http.Request) {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if err := json.NewDecoder(r.Body).Decode(&m); err != nil {
+			t.Error(err)
+		}
+		w.WriteHeader(http.StatusAccepted)
+		result := map[string]string{
+			"initialize": `{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}`,
+			"tools/list": `{"tools":[{"name":"größe","inputSchema":{"type":"object"}}]}`,
+			"tools/call": `{"content":[{"type":"text","text":"by SSE"}]}`,
+			"ping":       `{}`,
+		}[m.Method]
+		if len(m.ID) > 0 && result != "" {
+			answers <- fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
+		}
+	})
+	s := httptest.NewServer(mux)
+	t.Cleanup(func() {
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s.URL + "/sse", closed
+}
+
+func TestSSE(t *testing.T) {
+	url, gone := sseServer(t)
+	m, _ := newManager(t)
+	tools, err := m.Connect(t.Context(), "old", json.RawMessage(`{"transport":"sse","url":"`+url+`"}`)) // C19 C142 C166
+	if err != nil || len(tools) != 1 || tools[0] != "old/größe" {                                       // C20 C160
+		t.Fatalf("%v, %v", tools, err)
+	}
+	if got, err := m.Call(t.Context(), "old/größe", nil); err != nil || !strings.Contains(string(got), "by SSE") {
+		t.Errorf("%s, %v", got, err)
+	}
+	if err := m.Disconnect(t.Context(), "old"); err != nil { // C22
+		t.Error(err)
+	}
+	<-gone
+	if _, err := m.Call(t.Context(), "old/größe", nil); code(err) != CodeServerNotConnected {
+		t.Errorf("%v", err)
+	}
+}
+
+// C154: a server without tools is fine.
+func TestNoTools(t *testing.T) {
+	m, _ := newManager(t, server(t, "none", "tools-null"))
+	if c := client(t, m, "none", StatusConnected); len(c.Tools) != 0 {
+		t.Errorf("%+v", c)
+	}
+	if _, err := m.Call(t.Context(), "none/echo", nil); code(err) != CodeToolNotFound {
+		t.Errorf("%v", err)
+	}
+}
+
+// C155: a tool that came after the connect is there after connecting again.
+func TestNewTool(t *testing.T) {
+	m, _ := newManager(t, server(t, "a", "list-changed"))
+	if _, err := m.Call(t.Context(), "a/echo", nil); err != nil { // which adds the tool
+		t.Fatal(err)
+	}
+	if err := m.Disconnect(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if tools, err := m.Reconnect(t.Context(), "a"); err != nil || len(tools) < 5 {
+		t.Errorf("%v, %v", tools, err)
+	}
+}
+
+// C68 C69: what a server asks of us is refused where we cannot do it, and the
+// connection works on.
+func TestServerAsks(t *testing.T) {
+	m, _ := newManager(t, server(t, "asks", "s2c"))
+	for range 2 {
+		if got, err := m.Call(t.Context(), "asks/echo", nil); err != nil || !strings.Contains(string(got), "-3260") {
+			t.Errorf("%s, %v", got, err)
+		}
+	}
+}
+
+// C171 C172: servers of the run time are written nowhere, so a new manager does
+// not know them.
+func TestRuntimeServersAreForgotten(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "mcp_clients.json")
+	text := []byte(`{"servers":{}}`)
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	servers, err := Load(file, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _ := newManager(t, servers...)
+	if _, err := m.Connect(t.Context(), "late", entry(t, "ok")); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(file); err != nil || string(data) != string(text) {
+		t.Errorf("%s, %v", data, err)
+	}
+	if again, _ := newManager(t, servers...); len(again.Clients()) != 0 {
+		t.Error("the new manager knows the server")
+	}
+}
