@@ -8,16 +8,19 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 )
 
-// sseServer is an MCP server over the older HTTP transport with one tool.
+// sseServer is an MCP server over the older HTTP transport with one tool, and a
+// second one from the second time on that it is asked.
 func sseServer(t *testing.T) (url string, gone <-chan struct{}) {
 	t.Helper()
-	answers, closed := make(chan string, 10), make(chan struct{})
+	answers, closed := make(chan string, 10), make(chan struct{}, 10)
+	var lists atomic.Int64
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /sse", func(w http.ResponseWriter, r *http.Request) {
-		defer close(closed)
+		defer func() { closed <- struct{}{} }()
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprint(w, "event: endpoint\ndata: /messages\n\n")
 		for {
@@ -41,9 +44,13 @@ func sseServer(t *testing.T) (url string, gone <-chan struct{}) {
 			t.Error(err)
 		}
 		w.WriteHeader(http.StatusAccepted)
+		tools := `{"name":"größe","inputSchema":{"type":"object"}}`
+		if m.Method == "tools/list" && lists.Add(1) > 1 {
+			tools += `,{"name":"new","inputSchema":{"type":"object"}}`
+		}
 		result := map[string]string{
 			"initialize": `{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}`,
-			"tools/list": `{"tools":[{"name":"größe","inputSchema":{"type":"object"}}]}`,
+			"tools/list": `{"tools":[` + tools + `]}`,
 			"tools/call": `{"content":[{"type":"text","text":"by SSE"}]}`,
 			"ping":       `{}`,
 		}[m.Method]
@@ -76,6 +83,9 @@ func TestSSE(t *testing.T) {
 	if _, err := m.Call(t.Context(), "old/größe", nil); code(err) != CodeServerNotConnected {
 		t.Errorf("%v", err)
 	}
+	if tools, err := m.Reconnect(t.Context(), "old"); err != nil || len(tools) != 2 || tools[1] != "old/new" { // C58 C155
+		t.Errorf("%v, %v", tools, err)
+	}
 }
 
 // C154: a server without tools is fine.
@@ -86,20 +96,6 @@ func TestNoTools(t *testing.T) {
 	}
 	if _, err := m.Call(t.Context(), "none/echo", nil); code(err) != CodeToolNotFound {
 		t.Errorf("%v", err)
-	}
-}
-
-// C155: a tool that came after the connect is there after connecting again.
-func TestNewTool(t *testing.T) {
-	m, _ := newManager(t, server(t, "a", "list-changed"))
-	if _, err := m.Call(t.Context(), "a/echo", nil); err != nil { // which adds the tool
-		t.Fatal(err)
-	}
-	if err := m.Disconnect(t.Context(), "a"); err != nil {
-		t.Fatal(err)
-	}
-	if tools, err := m.Reconnect(t.Context(), "a"); err != nil || len(tools) < 5 {
-		t.Errorf("%v, %v", tools, err)
 	}
 }
 
