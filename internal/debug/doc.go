@@ -27,6 +27,11 @@
 //	records      Calls, History, Status, ComErrors
 //	events       Subscribe
 //
+// The packages below: item and pickle (values of the older clients), rest (all
+// routes but the page and MCP, and /api/events), external (other MCP servers),
+// client (the gate over HTTP), hookcmd and proxy (callers that are programs of
+// their own), mcpface and page (fronts).
+//
 // Refusals are *[Error] with a code of the wire. Events are delivered through
 // bounded queues: an observer that does not keep up loses events, learns how
 // many, and delays nobody.
