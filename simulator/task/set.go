@@ -266,7 +266,7 @@ func (s *Set) Advance() {
 func (s *Set) NextNotice() (Notice, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.notices) == 0 {
+	if len(s.notices) == 0 || s.lane {
 		return Notice{}, false
 	}
 	n := s.notices[0]
@@ -274,15 +274,24 @@ func (s *Set) NextNotice() (Notice, bool) {
 	return n, true
 }
 
-// Pending tells whether there is an end that the model has not been told.
+// Pending tells whether there is an end that the model has not been told. In an
+// ordered set nobody hears of it before all that the agent shows can be taken.
 func (s *Set) Pending() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.notices) > 0
+	return len(s.notices) > 0 && !s.lane
 }
 
-// Busy tells whether a background task runs.
-func (s *Set) Busy() bool { return len(s.Running()) > 0 }
+// Busy tells whether a background task runs; an agent of an ordered set does
+// until all that it shows can be taken.
+func (s *Set) Busy() bool {
+	if len(s.Running()) > 0 {
+		return true
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lane
+}
 
 // Running lists the background tasks that run, in the order of their start.
 func (s *Set) Running() []Info {
