@@ -17,7 +17,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
@@ -52,8 +51,6 @@ func Main() int {
 	// A reader that has gone is an error of the write, not the end of the process. Ignoring the signal instead would
 	// pass on to the programs we start.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	// Most runs end before their first collection is worth its time; a long one still gets its own.
-	debug.SetGCPercent(400)
 	return Run(context.Background(), &System{
 		Args:        os.Args,
 		Environ:     os.Environ(),
