@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -45,70 +46,90 @@ func boolean(desc string) schema { return schema{Type: "boolean", Desc: desc} }
 
 func list(desc string, items schema) schema { return schema{Type: "array", Desc: desc, Items: &items} }
 
-// MarshalJSON writes the JSON schema with its keys in a stable order.
-func (s schema) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	err := s.fields(&b)
-	b.WriteByte('}')
-	return b.Bytes(), err
+// appendJSON writes the JSON schema with its keys in a stable order. It goes
+// without reflection because every run shows every tool, also the shortest.
+func (s schema) appendJSON(b []byte) []byte {
+	start := append(b, '{')
+	b = start
+	key := func(name string) {
+		if len(b) > len(start) {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), name...), `":`...)
+	}
+	text := func(name, value string) {
+		if value != "" {
+			key(name)
+			b = appendString(b, value)
+		}
+	}
+	text("description", s.Desc)
+	text("type", s.Type)
+	if len(s.Enum) > 0 {
+		key("enum")
+		b = appendStrings(b, s.Enum)
+	}
+	if s.Items != nil {
+		key("items")
+		b = s.Items.appendJSON(b)
+	}
+	if s.Min > 0 {
+		key("minItems")
+		b = strconv.AppendInt(b, int64(s.Min), 10)
+	}
+	if s.Max > 0 {
+		key("maxItems")
+		b = strconv.AppendInt(b, int64(s.Max), 10)
+	}
+	if s.Type == "object" {
+		key("properties")
+		b = appendProps(b, s.Props)
+		if required := requiredOf(s.Props); len(required) > 0 {
+			key("required")
+			b = appendStrings(b, required)
+		}
+		key("additionalProperties")
+		b = strconv.AppendBool(b, s.Open)
+	}
+	return append(b, '}')
 }
 
-func (s schema) fields(b *bytes.Buffer) error {
-	type field struct {
-		key   string
-		value any
-		skip  bool
-	}
-	required := []string{}
-	for _, p := range s.Props {
+func requiredOf(props []prop) []string {
+	var names []string
+	for _, p := range props {
 		if p.Required {
-			required = append(required, p.Name)
+			names = append(names, p.Name)
 		}
 	}
-	for _, f := range []field{
-		{"description", s.Desc, s.Desc == ""},
-		{"type", s.Type, s.Type == ""},
-		{"enum", s.Enum, len(s.Enum) == 0},
-		{"items", s.Items, s.Items == nil},
-		{"minItems", s.Min, s.Min == 0},
-		{"maxItems", s.Max, s.Max == 0},
-		{"properties", properties(s.Props), s.Type != "object"},
-		{"required", required, len(required) == 0},
-		{"additionalProperties", s.Open, s.Type != "object"},
-	} {
-		if f.skip {
-			continue
-		}
-		value, err := protocol.Marshal(f.value)
-		if err != nil {
-			return err
-		}
-		if b.Bytes()[b.Len()-1] != '{' {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(b, "%q:%s", f.key, value)
-	}
-	return nil
+	return names
 }
 
-type properties []prop
-
-func (ps properties) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, p := range ps {
-		value, err := p.MarshalJSON()
-		if err != nil {
-			return nil, err
-		}
+func appendProps(b []byte, props []prop) []byte {
+	b = append(b, '{')
+	for i, p := range props {
 		if i > 0 {
-			b.WriteByte(',')
+			b = append(b, ',')
 		}
-		fmt.Fprintf(&b, "%q:%s", p.Name, value)
+		b = append(appendString(b, p.Name), ':')
+		b = p.appendJSON(b)
 	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
+	return append(b, '}')
+}
+
+func appendStrings(b []byte, values []string) []byte {
+	b = append(b, '[')
+	for i, value := range values {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendString(b, value)
+	}
+	return append(b, ']')
+}
+
+func appendString(b []byte, s string) []byte {
+	quoted, _ := protocol.Marshal(s) // a string cannot fail
+	return append(b, quoted...)
 }
 
 // validate returns the result for a bad input, nil for a good one.

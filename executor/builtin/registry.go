@@ -79,9 +79,9 @@ func definitions() []protocol.Tool {
 }
 
 func (t tool) definition() protocol.Tool {
-	// The schema is a constant of the program: marshalling cannot fail.
-	schema, _ := protocol.Marshal(t.input)
-	return protocol.Tool{Name: t.name, Description: t.description, InputSchema: schema, ReadOnly: t.readOnly}
+	return protocol.Tool{
+		Name: t.name, Description: t.description, InputSchema: t.input.appendJSON(nil), ReadOnly: t.readOnly,
+	}
 }
 
 // typed makes the run function of a tool from one that takes the decoded input.
