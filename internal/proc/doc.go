@@ -6,5 +6,7 @@
 // module that uses os/exec.
 //
 // A descendant that leaves the group (setsid) is out of reach. When this
-// program itself is killed, its children only see the end of their input.
+// program itself is killed, a guard in the group ends it; only a group whose
+// guard was not up yet, in the first instant, sees nothing but the end of its
+// input.
 package proc

@@ -48,6 +48,7 @@ const (
 // goroutines.
 type Process struct {
 	pid              int
+	guard            guard
 	grace, termGrace time.Duration
 	stdin            *Queue
 	stdout, stderr   *os.File
@@ -94,6 +95,7 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 		return nil, fmt.Errorf("starting %s: %w", o.Path, pp.err)
 	}
 	p.pid = cmd.Process.Pid
+	p.guard = watch(p.pid)
 	p.stdin = NewQueue(stdin, orDefault(o.StdinLimit, defaultStdinLimit))
 	go p.drain(o.Stderr) // ends at the end of stderr; Stop closes it
 	go p.wait(cmd)       // ends with the child
@@ -234,6 +236,7 @@ func (p *Process) Stop(ctx context.Context) {
 			signalGroup(p.pid, sigTerm)
 			p.waitFor(ctx, p.termGrace)
 		}
+		p.guard.end()
 		killGroup(p.pid)
 		p.waitFor(context.WithoutCancel(ctx), sweepLimit)
 		_ = p.stdin.Close() // a pipe whose reader is gone

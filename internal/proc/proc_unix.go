@@ -15,7 +15,7 @@ const (
 
 // groupAttr puts the child at the head of a new process group. Pdeathsig is
 // left out on purpose: when this program is killed a server should see the
-// end of its input and clean up, not be killed as well.
+// end of its input and clean up before the [guard] comes.
 func groupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // signalGroup reports whether there was a process to signal. A group that

@@ -72,6 +72,7 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 		pp.closeOurEnds()
 		return Result{}, fmt.Errorf("starting %s: %w", o.Path, pp.err)
 	}
+	guard := watch(cmd.Process.Pid)
 	var copies sync.WaitGroup
 	copies.Go(func() { out.readFrom(stdout) })
 	if !o.Combined {
@@ -86,6 +87,7 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 		close(done)
 	}()
 	timedOut := o.supervise(ctx, cmd.Process.Pid, done)
+	guard.end()
 	killGroup(cmd.Process.Pid)
 	<-done
 	waitAtMost(&copies, sweepLimit)
