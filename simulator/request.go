@@ -139,24 +139,10 @@ func (t *turn) resolve(use protocol.ToolUse, index *executor.Index) protocol.Too
 	if len(use.Input) == 0 {
 		use.Input = json.RawMessage("{}")
 	}
-	if use.Name == "Edit" {
-		use.Input = withReplaceAll(use.Input)
+	if t.s.o.Prepare != nil {
+		use.Input = t.s.o.Prepare(use)
 	}
 	return use
-}
-
-// withReplaceAll fills in the default that the CLI shows on every Edit call
-// (spec: cli-contract, corrections).
-func withReplaceAll(input json.RawMessage) json.RawMessage {
-	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(input, &keys); err != nil || keys == nil {
-		return input
-	}
-	if _, ok := keys["replace_all"]; ok || len(keys) == 0 {
-		return input
-	}
-	body := strings.TrimLeft(string(input), " \t\r\n")
-	return json.RawMessage(`{"replace_all":false,` + body[1:])
 }
 
 // signed fills in a thinking block's opaque signature.

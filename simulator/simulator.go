@@ -36,6 +36,8 @@ type Options struct {
 	// Check refuses calls before hooks and permission see them: unknown tools,
 	// bad input. Nil, or a nil result, lets the call pass.
 	Check func(ctx context.Context, call protocol.ToolUse) *protocol.ToolResult
+	// Prepare returns the input that a call is shown and run with; nil = its own.
+	Prepare func(call protocol.ToolUse) json.RawMessage
 	// ReadOnly tells which calls may run beside their neighbours; nil = those
 	// whose tool says so.
 	ReadOnly func(call protocol.ToolUse) bool

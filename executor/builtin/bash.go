@@ -113,9 +113,10 @@ func bash(ctx context.Context, t *Tools, in bashInput) protocol.ToolResult {
 	case err != nil:
 		return fail("The command could not be started: %v", err)
 	}
-	output := trim(string(res.Stdout))
+	raw := string(res.Stdout)
+	output := trim(raw)
 	if res.TimedOut {
-		return fail("%s", joinLines("Exit code 143", "Command timed out after "+duration(timeout), shorten(output, maxOutput)))
+		return fail("%s", joinLines("Exit code 143", "Command timed out after "+duration(timeout), cutAt(output, maxOutput)))
 	}
 	note := t.moveTo(cwd)
 	out := bashOutput{NoOutputExpected: silent(in.Command)}
@@ -124,10 +125,10 @@ func bash(ctx context.Context, t *Tools, in bashInput) protocol.ToolResult {
 	}
 	if res.Exit.Code != 0 {
 		if out.CodeMeaning = codeMeaning(in.Command, res.Exit.Code); out.CodeMeaning == "" {
-			return fail("%s", joinLines(fmt.Sprintf("Exit code %d", res.Exit.Code), shorten(output, maxOutput), note))
+			return fail("%s", joinLines(fmt.Sprintf("Exit code %d", res.Exit.Code), cutAt(output, maxOutput), note))
 		}
 	}
-	shown := t.fit(output, &out)
+	shown := t.fit(output, raw, &out)
 	r := text(joinLines(shown, note), nil)
 	if r.Content.Text == "" {
 		r.Content.Text = "(Bash completed with no output)"
@@ -166,7 +167,7 @@ func (t *Tools) background(ctx context.Context, call protocol.ToolUse, in bashIn
 		where = " Output is being written to: " + k.OutputFile + "."
 	}
 	r := text("Command running in background with ID: "+k.ID+"."+where+
-		" You are told when it has ended; until then, Read the file to see what it has written.", bashOutput{TaskID: k.ID})
+		" You will be notified when it completes. To check interim output, use Read on that file path.", bashOutput{TaskID: k.ID})
 	r.ExplicitOK = true
 	return r
 }
@@ -275,7 +276,7 @@ func resolved(path string) string {
 
 // fit sets Stdout and returns what the model sees of it: output that is too
 // large is kept in a file and shown as a preview.
-func (t *Tools) fit(output string, out *bashOutput) string {
+func (t *Tools) fit(output, raw string, out *bashOutput) string {
 	out.Stdout = output
 	if len(output) <= maxOutput {
 		return output
@@ -284,14 +285,14 @@ func (t *Tools) fit(output string, out *bashOutput) string {
 	if t.o.OutputDir == "" {
 		return out.Stdout + fmt.Sprintf("\n\n... [%d lines truncated] ...", strings.Count(output[len(out.Stdout):], "\n")+1)
 	}
-	path := filepath.Join(t.o.OutputDir, t.newName()+".txt")
+	path := filepath.Join(t.o.OutputDir, task.ID(task.Bash, t.newName())+".txt")
 	if err := os.MkdirAll(t.o.OutputDir, 0o755); err != nil {
 		return out.Stdout + "\n\n[the rest could not be kept: " + err.Error() + "]"
 	}
-	if err := os.WriteFile(path, []byte(output), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(raw), 0o644); err != nil {
 		return out.Stdout + "\n\n[the rest could not be kept: " + err.Error() + "]"
 	}
-	out.PersistedPath, out.PersistedSize = path, len(output)
+	out.PersistedPath, out.PersistedSize = path, len(raw)
 	preview := cutAt(output, previewBytes)
 	if i := strings.LastIndexByte(preview, '\n'); i > previewBytes/2 {
 		preview = preview[:i]

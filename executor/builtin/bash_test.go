@@ -13,6 +13,7 @@ import (
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/task"
 )
 
 // cli-observed 7 (texts of Bash).
@@ -164,15 +165,15 @@ func TestBashLargeOutput(t *testing.T) {
 	kept := filepath.Join(t.TempDir(), "tool-results")
 	tools := newTools(t, Options{OutputDir: kept, NewID: func() string { return "id" }})
 	r := call(t, tools, "Bash", in{"command": "yes 0123456789abcde | head -n 12800"})
-	path := filepath.Join(kept, "id.txt")
-	if got := len(fileText(t, path)); got != 12800*16-1 {
+	path := filepath.Join(kept, task.ID(task.Bash, "id")+".txt")
+	if got := len(fileText(t, path)); got != 12800*16 {
 		t.Errorf("kept %d bytes", got)
 	}
 	want := "<persisted-output>\nOutput too large (200KB). Full output saved to: " + path + "\n\nPreview (first 2KB):\n" +
 		strings.TrimSuffix(strings.Repeat("0123456789abcde\n", 125), "\n") + "\n...\n</persisted-output>"
 	wantText(t, r, false, want)
 	out := r.Output.(bashOutput)
-	if out.PersistedPath != path || out.PersistedSize != 12800*16-1 || len(out.Stdout) != maxOutput {
+	if out.PersistedPath != path || out.PersistedSize != 12800*16 || len(out.Stdout) != maxOutput {
 		t.Errorf("output %s, %d bytes, stdout %d bytes", out.PersistedPath, out.PersistedSize, len(out.Stdout))
 	}
 }

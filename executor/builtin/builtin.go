@@ -8,6 +8,7 @@ package builtin
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -61,10 +62,10 @@ type Tools struct {
 	definitions func() []protocol.Tool // by name, made when first needed
 
 	mu      sync.Mutex
-	cwd     string          // where the shell is now
-	scratch string          // private temporary directory, "" = not made
-	seen    map[string]bool // files whose content the model knows
-	kept    int             // names given by newName
+	cwd     string            // where the shell is now
+	scratch string            // private temporary directory, "" = not made
+	seen    map[string]string // digest of the content that the model knows, by path
+	kept    int               // names given by newName
 	todos   []todo
 	tasks   []*entry
 	closed  bool
@@ -88,7 +89,7 @@ func New(o Options) (*Tools, error) {
 		o.Allowed = func(string) bool { return true }
 	}
 	return &Tools{
-		o: o, registry: byName(), definitions: sync.OnceValue(definitions), cwd: o.CWD, seen: map[string]bool{},
+		o: o, registry: byName(), definitions: sync.OnceValue(definitions), cwd: o.CWD, seen: map[string]string{},
 	}, nil
 }
 
@@ -177,6 +178,9 @@ func (t *Tools) Dir() string {
 	return t.cwd
 }
 
+// named is a path as results name it: as the call gave it, cleaned.
+func named(p string) string { return filepath.Clean(p) }
+
 // path makes a path absolute; "~/" is the home directory.
 func (t *Tools) path(p string) string {
 	if rest, ok := strings.CutPrefix(p, "~/"); ok {
@@ -201,16 +205,21 @@ func (t *Tools) env(key string) string {
 }
 
 // know notes that the model has the current content of a file.
-func (t *Tools) know(path string) {
+func (t *Tools) know(path, content string) {
+	sum := sha256.Sum256([]byte(content))
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.seen[path] = true
+	t.seen[path] = string(sum[:])
 }
 
-func (t *Tools) knows(path string) bool {
+// knows tells whether the model has read a file, and whether that is still
+// what the file holds.
+func (t *Tools) knows(path, content string) (read, current bool) {
+	sum := sha256.Sum256([]byte(content))
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.seen[path]
+	was, read := t.seen[path]
+	return read, was == string(sum[:])
 }
 
 // temporary returns the session's private directory.
@@ -254,7 +263,17 @@ func refuse(format string, args ...any) protocol.ToolResult {
 	return r
 }
 
+// maxError bounds the text of a failure; the middle of a longer one is left
+// out.
+const maxError = 10_000
+
 // fail is a tool that failed while it ran.
 func fail(format string, args ...any) protocol.ToolResult {
-	return protocol.ErrorResult(fmt.Sprintf(format, args...))
+	text := fmt.Sprintf(format, args...)
+	if runes := []rune(text); len(runes) > maxError {
+		const half = maxError / 2
+		text = fmt.Sprintf("%s\n\n... [%d characters truncated] ...\n\n%s",
+			string(runes[:half]), len(runes)-maxError, string(runes[len(runes)-half:]))
+	}
+	return protocol.ErrorResult(text)
 }

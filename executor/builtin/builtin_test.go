@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -191,33 +192,68 @@ func TestSchema(t *testing.T) {
 // due to ...".
 func TestInputValidation(t *testing.T) {
 	const missing = "The required parameter `file_path` is missing"
-	tests := []struct{ name, tool, input, want string }{
-		{"missing", "Read", `{}`, "Read failed due to the following issue:\n" + missing},
-		{"no input", "Read", ``, "Read failed due to the following issue:\n" + missing},
-		{"unexpected", "Read", `{"file_path":"a","x":1}`, "Read failed due to the following issue:\nAn unexpected parameter `x` was provided"},
-		{"wrong type", "Read", `{"file_path":1}`, "Read failed due to the following issue:\nThe parameter `file_path` type is expected as `string` but provided as `number`"},
-		{"null", "Read", `{"file_path":null}`, "Read failed due to the following issue:\nThe parameter `file_path` type is expected as `string` but provided as `null`"},
-		{"several", "Read", `{"b":1,"a":2}`, "Read failed due to the following issues:\n" + missing +
-			"\nAn unexpected parameter `a` was provided\nAn unexpected parameter `b` was provided"},
-		{"array", "Read", `[]`, "Read failed due to the following issue:\nThe input is expected as `object` but provided as `array`"},
+	tests := []struct {
+		name, tool, input, want string
+		list                    string // what hosts see, spaces left out
+	}{
+		{
+			"missing", "Read", `{}`, "Read failed due to the following issue:\n" + missing,
+			`[{"expected":"string","code":"invalid_type","path":["file_path"],"message":"Invalid input: expected string, received undefined"}]`,
+		},
+		{"no input", "Read", ``, "Read failed due to the following issue:\n" + missing, ""},
+		{
+			"unexpected", "Read", `{"file_path":"a","x":1}`, "Read failed due to the following issue:\nAn unexpected parameter `x` was provided",
+			`[{"code":"unrecognized_keys","keys":["x"],"path":[],"message":"Unrecognized key: \"x\""}]`,
+		},
+		{
+			"wrong type", "Read", `{"file_path":1}`, "Read failed due to the following issue:\nThe parameter `file_path` type is expected as `string` but provided as `number`",
+			`[{"expected":"string","code":"invalid_type","path":["file_path"],"message":"Invalid input: expected string, received number"}]`,
+		},
+		{
+			"fraction", "Read", `{"file_path":"a","offset":1.5}`, "Read failed due to the following issue:\nThe parameter `offset` type is expected as `int` but provided as `number`",
+			`[{"expected":"int","format":"safeint","code":"invalid_type","path":["offset"],"message":"Invalid input: expected int, received number"}]`,
+		},
+		{"null", "Read", `{"file_path":null}`, "Read failed due to the following issue:\nThe parameter `file_path` type is expected as `string` but provided as `null`", ""},
+		{
+			"several", "Read", `{"b":1,"a":2}`, "Read failed due to the following issues:\n" + missing +
+				"\nAn unexpected parameter `b` was provided\nAn unexpected parameter `a` was provided",
+			`[{"expected":"string","code":"invalid_type","path":["file_path"],"message":"Invalid input: expected string, received undefined"},` +
+				`{"code":"unrecognized_keys","keys":["b","a"],"path":[],"message":"Unrecognized keys: \"b\", \"a\""}]`,
+		},
+		{"array", "Read", `[]`, "Read failed due to the following issue:\nThe input is expected as `object` but provided as `array`", ""},
 		{
 			"nested", "TodoWrite", `{"todos":[{"content":"a","status":"pending"}]}`,
 			"TodoWrite failed due to the following issue:\nThe required parameter `todos[0].activeForm` is missing",
+			`[{"expected":"string","code":"invalid_type","path":["todos",0,"activeForm"],"message":"Invalid input: expected string, received undefined"}]`,
 		},
-		{"enum", "Grep", `{"pattern":"a","output_mode":"x"}`, "Grep failed due to the following issue:\n" +
-			"The parameter `output_mode` must be one of `content`, `files_with_matches`, `count` but is `x`"},
-		{"too few", "AskUserQuestion", `{"questions":[]}`, "AskUserQuestion failed due to the following issue:\n" +
-			"The parameter `questions` must have at least 1 items"},
+		{
+			"enum", "NotebookEdit", `{"notebook_path":"x","new_source":"","cell_type":"zz"}`, "",
+			`[{"code":"invalid_value","values":["code","markdown"],"path":["cell_type"],"message":"Invalid option: expected one of \"code\"|\"markdown\""}]`,
+		},
+		{
+			"too few", "AskUserQuestion", `{"questions":[]}`, "",
+			`[{"origin":"array","code":"too_small","minimum":1,"inclusive":true,"path":["questions"],"message":"Too small: expected array to have >=1 items"}]`,
+		},
 	}
 	tools := newTools(t, Options{})
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			want := protocol.UsageError("InputValidationError: " + tt.want)
-			if diff := cmp.Diff(want, call(t, tools, tt.tool, tt.input)); diff != "" {
-				t.Errorf("result (-want +got):\n%s", diff)
+			r := call(t, tools, tt.tool, tt.input)
+			list, ok := strings.CutPrefix(r.Output.(string), "InputValidationError: ")
+			var compact bytes.Buffer
+			if err := json.Compact(&compact, []byte(list)); !ok || err != nil {
+				t.Fatalf("hosts see %s", r.Output)
 			}
-			r := tools.Check(t.Context(), protocol.ToolUse{Name: tt.tool, Input: json.RawMessage(tt.input)})
-			if r == nil {
+			if tt.list != "" {
+				if diff := cmp.Diff(tt.list, compact.String()); diff != "" {
+					t.Errorf("list (-want +got):\n%s", diff)
+				}
+			}
+			if tt.want == "" { // the model sees the list as well
+				tt.want = list
+			}
+			wantText(t, r, true, "<tool_use_error>InputValidationError: "+tt.want+"</tool_use_error>")
+			if tools.Check(t.Context(), protocol.ToolUse{Name: tt.tool, Input: json.RawMessage(tt.input)}) == nil {
 				t.Error("Check lets the call pass")
 			}
 		})

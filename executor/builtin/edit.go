@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode"
 
+	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/internal/textdiff"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -27,6 +29,8 @@ type editOutput struct {
 	StructuredPatch []textdiff.Hunk `json:"structuredPatch"`
 	UserModified    bool            `json:"userModified"`
 	ReplaceAll      bool            `json:"replaceAll"`
+	// StaleRecovered: the file has changed since the model read it.
+	StaleRecovered bool `json:"staleRecovered,omitempty"`
 	// NotInContext: the model edits a file it has not read.
 	NotInContext bool `json:"contentNotInModelContext,omitempty"`
 }
@@ -41,6 +45,10 @@ func editTool() tool {
 			req("old_string", str("The text to replace; empty makes a new file")),
 			req("new_string", str("The text to put there")),
 		),
+		prepare: func(in *ordered.Object) bool {
+			trimmed := withoutTrailing(in, "new_string")
+			return withReplaceAll(in) || trimmed
+		},
 		check: typedCheck(func(t *Tools, in editInput) *protocol.ToolResult {
 			_, refusal := t.planEdit(in)
 			return refusal
@@ -52,7 +60,9 @@ func editTool() tool {
 // plannedEdit is an edit that is possible, not yet written.
 type plannedEdit struct {
 	path, before, after string
-	crlf                bool // the file's lines end with \r\n; before and after have \n
+	old                 string // the text that is replaced, as it stands in the file
+	read, current       bool   // what the model knows of the file
+	crlf                bool   // the file's lines end with \r\n; before and after have \n
 }
 
 func edit(_ context.Context, t *Tools, in editInput) protocol.ToolResult {
@@ -70,17 +80,23 @@ func edit(_ context.Context, t *Tools, in editInput) protocol.ToolResult {
 	if err := os.WriteFile(p.path, []byte(content), 0o644); err != nil {
 		return fail("%s", describe(err, "open", p.path))
 	}
+	name := named(in.FilePath)
 	out := editOutput{
-		FilePath: p.path, OldString: in.OldString, NewString: in.NewString, OriginalFile: p.before,
+		FilePath: name, OldString: p.old, NewString: in.NewString, OriginalFile: p.before,
 		StructuredPatch: textdiff.Hunks(p.before, p.after, contextLines), ReplaceAll: in.ReplaceAll,
 	}
-	message := updated(p.path)
+	message := updated(name)
 	if in.ReplaceAll {
-		message = "The file " + p.path + " has been updated. All occurrences were successfully replaced."
+		message = "The file " + name + " has been updated. All occurrences were successfully replaced."
 	}
-	if in.OldString == "" && p.before == "" || t.knows(p.path) {
-		t.know(p.path)
+	switch {
+	case in.OldString == "" && p.before == "", p.read && p.current:
+		t.know(p.path, content)
 		return text(message+fileIsKnown, out)
+	case p.read:
+		message += " (note: the file had been modified on disk since you last read it — the edit applied cleanly, but the file " +
+			"contains other changes not in your context. Read it before edits that depend on surrounding content.)"
+		out.StaleRecovered = true
 	}
 	out.NotInContext = true
 	return text(message, out)
@@ -88,7 +104,7 @@ func edit(_ context.Context, t *Tools, in editInput) protocol.ToolResult {
 
 // planEdit finds out what the edit would do, or why it is not possible.
 func (t *Tools) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
-	p := plannedEdit{path: t.path(in.FilePath)}
+	p := plannedEdit{path: t.path(in.FilePath), old: in.OldString}
 	no := func(format string, args ...any) (plannedEdit, *protocol.ToolResult) {
 		r := refuse(format, args...)
 		return p, &r
@@ -111,6 +127,7 @@ func (t *Tools) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 		return no("File is a Jupyter Notebook. Use the NotebookEdit to edit this file.")
 	}
 	p.before = string(data)
+	p.read, p.current = t.knows(p.path, p.before)
 	if n := strings.Count(p.before, "\r\n"); n > 0 && n == strings.Count(p.before, "\n") {
 		p.crlf = true
 		for _, s := range []*string{&p.before, &in.OldString, &in.NewString} {
@@ -121,7 +138,15 @@ func (t *Tools) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 		p.after = in.NewString
 		return p, nil
 	}
+	if !strings.Contains(p.before, in.OldString) {
+		if found := findQuoted(p.before, in.OldString); found != "" {
+			in.OldString, in.NewString = found, curled(found, in.NewString)
+		}
+	}
+	p.old = in.OldString
 	switch n := strings.Count(p.before, in.OldString); {
+	case n == 0 && p.read && !p.current:
+		return no(modifiedSince)
 	case n == 0:
 		return no("String to replace not found in file.\nString: %s", in.OldString)
 	case n > 1 && !in.ReplaceAll:
@@ -132,6 +157,48 @@ func (t *Tools) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	if in.ReplaceAll {
 		limit = -1
 	}
-	p.after = strings.Replace(p.before, in.OldString, in.NewString, limit)
+	old := in.OldString
+	if in.NewString == "" && !strings.HasSuffix(old, "\n") && strings.Contains(p.before, old+"\n") {
+		old += "\n" // no empty line stays behind
+	}
+	p.after = strings.Replace(p.before, old, in.NewString, limit)
 	return p, nil
+}
+
+// straight turns curly quotes into those of a keyboard.
+var straight = strings.NewReplacer("‘", "'", "’", "'", "“", `"`, "”", `"`)
+
+// findQuoted finds a text whose quotes may be curly in the file; "" = nowhere.
+func findQuoted(content, old string) string {
+	from := []rune(content)
+	at := strings.Index(straight.Replace(content), straight.Replace(old))
+	if at < 0 {
+		return ""
+	}
+	start := len([]rune(straight.Replace(content)[:at]))
+	return string(from[start : start+len([]rune(old))])
+}
+
+// curled writes a new text with the kinds of quotes that the old one has.
+func curled(old, text string) string {
+	double, single := strings.ContainsAny(old, "“”"), strings.ContainsAny(old, "‘’")
+	runes := []rune(text)
+	opens := func(i int) bool { return i == 0 || strings.ContainsRune(" \t\n\r([{—–", runes[i-1]) }
+	letter := func(i int) bool { return i >= 0 && i < len(runes) && unicode.IsLetter(runes[i]) }
+	var b strings.Builder
+	for i, r := range runes {
+		switch {
+		case r == '"' && double && opens(i):
+			b.WriteRune('“')
+		case r == '"' && double:
+			b.WriteRune('”')
+		case r == '\'' && single && opens(i) && !(letter(i-1) && letter(i+1)):
+			b.WriteRune('‘')
+		case r == '\'' && single:
+			b.WriteRune('’')
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }

@@ -21,7 +21,10 @@ func TestReadText(t *testing.T) {
 	writeFile(t, dir, "five.txt", "1\n2\n3\n4\n5")
 	writeFile(t, dir, "crlf.txt", "a\r\nb\r\n")
 	writeFile(t, dir, "empty.txt", "")
-	writeFile(t, dir, "wide.txt", strings.Repeat("é", maxLine+5))
+	writeFile(t, dir, "bom.txt", "\xef\xbb\xbfa")
+	writeFile(t, dir, "utf16.txt", "\xff\xfea\x00b\x00")
+	writeFile(t, dir, "nul", "a\x00")
+	writeFile(t, dir, "wide.txt", strings.Repeat("é", 5000))
 	writeFile(t, dir, "large.txt", strings.Repeat("0123456789abcde\n", 17<<10))
 	tests := []struct {
 		name    string
@@ -32,7 +35,13 @@ func TestReadText(t *testing.T) {
 		{"whole", in{"file_path": "five.txt"}, false, "1\t1\n2\t2\n3\t3\n4\t4\n5\t5"},
 		{"absolute", in{"file_path": filepath.Join(dir, "five.txt"), "limit": 1}, false, "1\t1"},
 		{"offset and limit", in{"file_path": "five.txt", "offset": 2, "limit": 2}, false, "2\t2\n3\t3"},
-		{"offset 0", in{"file_path": "five.txt", "offset": 0, "limit": 1}, false, "1\t1"},
+		{"offset 0", in{"file_path": "five.txt", "offset": 0, "limit": 2}, false, "0\t1\n1\t2"},
+		{"offset below 0", in{"file_path": "five.txt", "offset": -1, "limit": 1}, false, "1\t1"},
+		{"limit 0", in{"file_path": "five.txt", "limit": 0}, false, "1\t1\n2\t2\n3\t3\n4\t4\n5\t5"},
+		{"byte-order mark", in{"file_path": "bom.txt"}, false, "1\ta"},
+		{"utf-16", in{"file_path": "utf16.txt"}, false, "1\tab"},
+		{"similar", in{"file_path": "five.tx"}, true, "File does not exist. Note: your current working directory is " + dir + ". Did you mean five.txt?"},
+		{"NUL", in{"file_path": "nul"}, false, "1\ta\x00" + nulNote},
 		{"offset only", in{"file_path": "five.txt", "offset": 4}, false, "4\t4\n5\t5"},
 		{"crlf", in{"file_path": "crlf.txt"}, false, "1\ta\n2\tb\n3\t"},
 		{"empty", in{"file_path": "empty.txt"}, false, "<system-reminder>Warning: the file exists but the contents are empty.</system-reminder>"},
@@ -42,12 +51,14 @@ func TestReadText(t *testing.T) {
 			false,
 			"<system-reminder>Warning: the file exists but is shorter than the provided offset (9). The file has 5 lines.</system-reminder>",
 		},
-		{"wide", in{"file_path": "wide.txt"}, false, "1\t" + strings.Repeat("é", maxLine) + "... [truncated]"},
+		{"wide", in{"file_path": "wide.txt"}, false, "1\t" + strings.Repeat("é", 5000)},
 		{"missing", in{"file_path": "nosuch"}, true, "File does not exist. Note: your current working directory is " + dir + "."},
-		{"directory", in{"file_path": "."}, true, "EISDIR: illegal operation on a directory, read"},
+		{"directory", in{"file_path": "."}, true, "EISDIR: illegal operation on a directory, read '" + dir + "'"},
 		{"device", in{"file_path": "/dev/zero"}, true, "Cannot read '/dev/zero': this device file would block or produce infinite output."},
 		{"large", in{"file_path": "large.txt"}, true, "File content (272KB) exceeds maximum allowed size (256KB). Use offset and limit parameters to read " +
-			"specific portions of the file, or search for specific content instead of reading the whole file."},
+			"specific portions of the file, or search for specific content instead of reading the whole file. To read it anyway, up to what " +
+			"still fits in your context, call Read again with allow_large: true — only if you genuinely need all of it or the user asked " +
+			"for the whole file."},
 		{"large by limit", in{"file_path": "large.txt", "offset": 3, "limit": 1}, false, "3\t0123456789abcde"},
 	}
 	tools := newTools(t, Options{CWD: dir})
@@ -61,8 +72,11 @@ func TestReadText(t *testing.T) {
 func TestReadOutput(t *testing.T) {
 	dir := t.TempDir()
 	path := writeFile(t, dir, "five.txt", "1\n2\n3\n4\n5")
-	r := call(t, newTools(t, Options{CWD: dir}), "Read", in{"file_path": "five.txt", "offset": 2, "limit": 2})
-	wantOutput(t, r, fmt.Sprintf(`{"type":"text","file":{"filePath":%q,"content":"2\n3","numLines":2,"startLine":2,"totalLines":5}}`, path))
+	tools := newTools(t, Options{CWD: dir})
+	for _, name := range []string{path, "five.txt"} { // named as the call names it
+		r := call(t, tools, "Read", in{"file_path": name, "offset": 2, "limit": 2})
+		wantOutput(t, r, fmt.Sprintf(`{"type":"text","file":{"filePath":%q,"content":"2\n3","numLines":2,"startLine":2,"totalLines":5}}`, name))
+	}
 }
 
 // A one-pixel image.
@@ -92,14 +106,14 @@ const exampleNotebook = `{"cells":[{"cell_type":"markdown","metadata":{},"source
 
 func TestReadNotebook(t *testing.T) {
 	dir := t.TempDir()
-	path := writeFile(t, dir, "n.ipynb", exampleNotebook)
+	writeFile(t, dir, "n.ipynb", exampleNotebook)
 	writeFile(t, dir, "broken.ipynb", "{}")
 	tools := newTools(t, Options{CWD: dir})
 	r := call(t, tools, "Read", in{"file_path": "n.ipynb"})
 	wantText(t, r, false, "<cell id=\"cell-0\"><cell_type>markdown</cell_type># T\nx</cell id=\"cell-0\">\n"+
 		"<cell id=\"abc\">print('hi')</cell id=\"abc\">\n\nhi\n")
-	wantOutput(t, r, fmt.Sprintf(`{"type":"notebook","file":{"filePath":%q,"cells":[{"cellType":"markdown","source":"# T\nx","cell_id":"cell-0"},`+
-		`{"cellType":"code","source":"print('hi')","cell_id":"abc","execution_count":2,"language":"julia","outputs":[{"output_type":"stream","text":"hi\n"}]}]}}`, path))
+	wantOutput(t, r, `{"type":"notebook","file":{"filePath":"n.ipynb","cells":[{"cellType":"markdown","source":"# T\nx","cell_id":"cell-0"},`+
+		`{"cellType":"code","source":"print('hi')","execution_count":2,"cell_id":"abc","language":"julia","outputs":[{"output_type":"stream","text":"hi\n"}]}]}}`)
 	wantText(t, call(t, tools, "Read", in{"file_path": "broken.ipynb"}), false, "1\t{}")
 }
 
@@ -112,7 +126,7 @@ func TestNotebookEdit(t *testing.T) {
 		}
 		var out []string
 		for _, c := range nb.cells {
-			out = append(out, textOf(c["cell_type"])+":"+textOf(c["source"]))
+			out = append(out, textOf(c.Get("cell_type"))+":"+textOf(c.Get("source")))
 		}
 		return out
 	}
@@ -145,6 +159,7 @@ func TestNotebookEdit(t *testing.T) {
 			path := writeFile(t, dir, "n.ipynb", exampleNotebook)
 			tt.input["notebook_path"] = path
 			tools := newTools(t, Options{CWD: dir, NewID: func() string { return "1234-56789" }})
+			call(t, tools, "Read", in{"file_path": path})
 			wantText(t, call(t, tools, "NotebookEdit", tt.input), false, tt.text)
 			if diff := cmp.Diff(tt.cells, sources(t, path)); diff != "" {
 				t.Errorf("cells (-want +got):\n%s", diff)
@@ -159,16 +174,25 @@ func TestNotebookEdit(t *testing.T) {
 
 func TestNotebookEditRefusals(t *testing.T) {
 	dir := t.TempDir()
-	writeFile(t, dir, "n.ipynb", exampleNotebook)
 	tools := newTools(t, Options{CWD: dir})
+	for _, name := range []string{"n.ipynb", "gone.ipynb", "changed.ipynb"} {
+		writeFile(t, dir, name, exampleNotebook)
+		call(t, tools, "Read", in{"file_path": name})
+	}
+	writeFile(t, dir, "changed.ipynb", exampleNotebook+" ")
+	if err := os.Remove(filepath.Join(dir, "gone.ipynb")); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		input in
 		want  string
 	}{
-		{in{"notebook_path": "a.txt", "new_source": ""}, "File must be a Jupyter notebook (.ipynb file). For editing other file types, use the Edit tool."},
+		{in{"notebook_path": "a.txt", "new_source": ""}, "File must be a Jupyter notebook (.ipynb file). For editing other file types, use the FileEdit tool."},
 		{in{"notebook_path": "n.ipynb", "new_source": "x"}, "Cell ID must be specified when not inserting a new cell."},
 		{in{"notebook_path": "n.ipynb", "new_source": "x", "edit_mode": "insert"}, "Cell type is required when using edit_mode=insert."},
-		{in{"notebook_path": "no.ipynb", "new_source": "x", "cell_id": "a"}, "Notebook file does not exist."},
+		{in{"notebook_path": "no.ipynb", "new_source": "x", "cell_id": "a"}, "File has not been read yet. Read it first before writing to it."},
+		{in{"notebook_path": "gone.ipynb", "new_source": "x", "cell_id": "a"}, "Notebook file does not exist."},
+		{in{"notebook_path": "changed.ipynb", "new_source": "x", "cell_id": "a"}, modifiedSince},
 		{in{"notebook_path": "n.ipynb", "new_source": "x", "cell_id": "cell-2"}, `Cell with ID "cell-2" not found in notebook.`},
 	} {
 		if diff := cmp.Diff(refuse("%s", tt.want), call(t, tools, "NotebookEdit", tt.input)); diff != "" {
@@ -184,7 +208,7 @@ func TestWriteUpdate(t *testing.T) {
 	if err := os.Chmod(path, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r := call(t, newTools(t, Options{CWD: dir}), "Write", in{"file_path": "a.txt", "content": "new\n"})
+	r := call(t, newTools(t, Options{CWD: dir}), "Write", in{"file_path": path, "content": "new\n"})
 	wantText(t, r, false, "The file "+path+" has been updated successfully. (file state is current in your context — no need to Read it back)")
 	wantOutput(t, r, fmt.Sprintf(`{"type":"update","filePath":%q,"content":"new\n","structuredPatch":[{"oldStart":1,"oldLines":1,"newStart":1,"newLines":1,`+
 		`"lines":["-old","+new"]}],"originalFile":"old\n","userModified":false}`, path))

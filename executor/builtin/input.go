@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -41,6 +44,8 @@ func opt(name string, s schema) prop { return prop{Name: name, schema: s} }
 func str(desc string, enum ...string) schema { return schema{Type: "string", Desc: desc, Enum: enum} }
 
 func num(desc string) schema { return schema{Type: "number", Desc: desc} }
+
+func integer(desc string) schema { return schema{Type: "integer", Desc: desc} }
 
 func boolean(desc string) schema { return schema{Type: "boolean", Desc: desc} }
 
@@ -132,125 +137,309 @@ func appendString(b []byte, s string) []byte {
 	return append(b, quoted...)
 }
 
-// validate returns the result for a bad input, nil for a good one.
+// Prepare returns a call's input as it is shown and run: texts that stand for
+// a number, a boolean, a list or an object become one where the tool wants it,
+// a default that the real CLI shows is filled in, and blanks at line ends are
+// taken from what is written to a file. Input that is not for one of these
+// tools, or that is no object, comes back as it is.
+func Prepare(call protocol.ToolUse) json.RawMessage {
+	b, ok := byName()[call.Name]
+	if !ok {
+		return call.Input
+	}
+	in, err := ordered.Parse(call.Input)
+	if err != nil {
+		return call.Input
+	}
+	changed := false
+	for i, m := range in {
+		for _, p := range b.input.Props {
+			if p.Name != m.Key {
+				continue
+			}
+			if v := p.coerce(m.Value); v != nil {
+				in[i].Value, changed = v, true
+			}
+		}
+	}
+	if b.prepare != nil && b.prepare(&in) {
+		changed = true
+	}
+	if !changed {
+		return call.Input
+	}
+	out, err := in.MarshalJSON()
+	if err != nil {
+		return call.Input
+	}
+	return out
+}
+
+var numeric = regexp.MustCompile(`^-?\d+(\.\d+)?$`)
+
+// coerce reads a text as the type that is wanted; nil = it stays.
+func (s schema) coerce(raw json.RawMessage) json.RawMessage {
+	var text string
+	if s.Type == "" || s.Type == "string" || json.Unmarshal(raw, &text) != nil {
+		return nil
+	}
+	switch s.Type {
+	case "number", "integer":
+		if text = strings.TrimSpace(text); numeric.MatchString(text) && json.Valid([]byte(text)) {
+			return json.RawMessage(text)
+		}
+	case "boolean":
+		if text == "true" || text == "false" {
+			return json.RawMessage(text)
+		}
+	case "array", "object":
+		if inner := json.RawMessage(text); json.Valid(inner) && typeOf(inner) == s.Type {
+			return inner
+		}
+	}
+	return nil
+}
+
+// withReplaceAll fills in the default of a complete Edit call, at the front as
+// the CLI shows it.
+func withReplaceAll(in *ordered.Object) bool {
+	for _, key := range []string{"file_path", "old_string", "new_string"} {
+		if in.Get(key) == nil {
+			return false
+		}
+	}
+	if in.Get("replace_all") != nil {
+		return false
+	}
+	*in = append(ordered.Object{{Key: "replace_all", Value: json.RawMessage("false")}}, *in...)
+	return true
+}
+
+var lineEnds = regexp.MustCompile(`(?m)[^\S\r\n]+(\r?)$`)
+
+// withoutTrailing takes the blanks from the line ends of a text that goes into
+// a file; Markdown means something by them.
+func withoutTrailing(in *ordered.Object, key string) bool {
+	var path, text string
+	if json.Unmarshal(in.Get("file_path"), &path) != nil || json.Unmarshal(in.Get(key), &text) != nil {
+		return false
+	}
+	if lower := strings.ToLower(path); strings.HasSuffix(lower, ".md") || strings.HasSuffix(lower, ".mdx") {
+		return false
+	}
+	clean := lineEnds.ReplaceAllString(text, "$1")
+	if clean == text {
+		return false
+	}
+	in.Set(key, quote(clean))
+	return true
+}
+
+// validate returns the result for a bad input, nil for a good one. The model
+// reads sentences, hosts the list that the validator of the real CLI makes.
 func (s schema) validate(call protocol.ToolUse) *protocol.ToolResult {
 	raw := call.Input
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = json.RawMessage("{}")
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var value any
-	var is issues
-	if err := dec.Decode(&value); err != nil {
-		is.add("The input is not valid JSON: %v", err)
-	} else {
-		is.check(s, "", value)
+	if !json.Valid(raw) {
+		r := protocol.UsageError(fmt.Sprintf("InputValidationError: %s failed: the input is not valid JSON", call.Name))
+		return &r
 	}
-	if len(is.lines) == 0 {
+	found := s.issues([]any{}, raw)
+	if len(found) == 0 {
 		return nil
 	}
-	noun := "issue"
-	if len(is.lines) > 1 {
-		noun = "issues"
+	list, _ := json.MarshalIndent(found[:min(len(found), maxIssues)], "", "  ") // strings and numbers cannot fail
+	list = []byte(unescape.Replace(string(list)))
+	text := string(list)
+	if lines := sentences(found); len(lines) > 0 {
+		noun := "issue"
+		if len(lines) > 1 {
+			noun = "issues"
+		}
+		text = fmt.Sprintf("%s failed due to the following %s:\n%s", call.Name, noun, strings.Join(lines, "\n"))
 	}
-	r := protocol.UsageError(fmt.Sprintf("InputValidationError: %s failed due to the following %s:\n%s",
-		call.Name, noun, strings.Join(is.lines, "\n")))
+	r := protocol.UsageError("InputValidationError: " + text)
+	r.Output = "InputValidationError: " + string(list)
 	return &r
 }
+
+// unescape undoes what encoding/json does for the sake of HTML.
+var unescape = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
 
 // maxIssues bounds what one message lists.
 const maxIssues = 20
 
-type issues struct{ lines []string }
+// issue is one thing wrong with an input, in the form and order of keys that
+// zod gives it.
+type issue struct {
+	Expected  string   `json:"expected,omitempty"`
+	Format    string   `json:"format,omitempty"`
+	Origin    string   `json:"origin,omitempty"`
+	Code      string   `json:"code"`
+	Minimum   int      `json:"minimum,omitempty"`
+	Maximum   int      `json:"maximum,omitempty"`
+	Inclusive bool     `json:"inclusive,omitempty"`
+	Values    []string `json:"values,omitempty"`
+	Keys      []string `json:"keys,omitempty"`
+	Path      []any    `json:"path"`
+	Message   string   `json:"message"`
 
-func (is *issues) add(format string, args ...any) {
-	if len(is.lines) < maxIssues {
-		is.lines = append(is.lines, fmt.Sprintf(format, args...))
+	received string // of invalid_type
+}
+
+// issues finds what is wrong with a value; nil stands for one that is not there.
+func (s schema) issues(path []any, raw json.RawMessage) []issue {
+	got, want := typeOf(raw), s.Type
+	if want == "integer" {
+		want = "number"
+	}
+	switch {
+	case want != "" && got != want && len(s.Enum) == 0:
+		return []issue{wrongType(want, "", got, path)}
+	case len(s.Enum) > 0 && (got != "string" || !slices.Contains(s.Enum, textOf(raw))):
+		return []issue{{
+			Code: "invalid_value", Values: s.Enum, Path: path,
+			Message: `Invalid option: expected one of "` + strings.Join(s.Enum, `"|"`) + `"`,
+		}}
+	case s.Type == "integer" && !whole(raw):
+		return []issue{wrongType("int", "safeint", got, path)}
+	case got == "array":
+		return s.itemIssues(path, raw)
+	case got == "object":
+		return s.propIssues(path, raw)
+	}
+	return nil
+}
+
+func whole(raw json.RawMessage) bool {
+	var f float64
+	return json.Unmarshal(raw, &f) == nil && f == math.Trunc(f)
+}
+
+func wrongType(want, format, got string, path []any) issue {
+	return issue{
+		Expected: want, Format: format, Code: "invalid_type", Path: path, received: got,
+		Message: "Invalid input: expected " + want + ", received " + got,
 	}
 }
 
-func (is *issues) check(s schema, path string, value any) {
-	if got := typeOf(value); s.Type != "" && got != s.Type {
-		if path == "" {
-			is.add("The input is expected as `%s` but provided as `%s`", s.Type, got)
-			return
+func (s schema) itemIssues(path []any, raw json.RawMessage) []issue {
+	var items []json.RawMessage
+	_ = json.Unmarshal(raw, &items) // it is an array
+	var found []issue
+	if s.Items != nil {
+		for i, item := range items {
+			found = append(found, s.Items.issues(at(path, i), item)...)
 		}
-		is.add("The parameter `%s` type is expected as `%s` but provided as `%s`", path, s.Type, got)
-		return
 	}
-	switch v := value.(type) {
-	case string:
-		if len(s.Enum) > 0 && !slices.Contains(s.Enum, v) {
-			is.add("The parameter `%s` must be one of `%s` but is `%s`", path, strings.Join(s.Enum, "`, `"), v)
-		}
-	case []any:
-		is.checkItems(s, path, v)
-	case map[string]any:
-		is.checkProps(s, path, v)
-	}
-}
-
-func (is *issues) checkItems(s schema, path string, items []any) {
 	if len(items) < s.Min {
-		is.add("The parameter `%s` must have at least %d items", path, s.Min)
+		found = append(found, issue{
+			Origin: "array", Code: "too_small", Minimum: s.Min, Inclusive: true, Path: path,
+			Message: fmt.Sprintf("Too small: expected array to have >=%d items", s.Min),
+		})
 	}
 	if s.Max > 0 && len(items) > s.Max {
-		is.add("The parameter `%s` must have at most %d items", path, s.Max)
+		found = append(found, issue{
+			Origin: "array", Code: "too_big", Maximum: s.Max, Inclusive: true, Path: path,
+			Message: fmt.Sprintf("Too big: expected array to have <=%d items", s.Max),
+		})
 	}
-	if s.Items == nil {
-		return
-	}
-	for i, item := range items {
-		is.check(*s.Items, fmt.Sprintf("%s[%d]", path, i), item)
-	}
+	return found
 }
 
-func (is *issues) checkProps(s schema, path string, value map[string]any) {
-	prefix := path
-	if prefix != "" {
-		prefix += "."
-	}
+func (s schema) propIssues(path []any, raw json.RawMessage) []issue {
+	value, _ := ordered.Parse(raw) // it is an object
+	var found []issue
 	known := make(map[string]bool, len(s.Props))
 	for _, p := range s.Props {
 		known[p.Name] = true
-		if _, ok := value[p.Name]; p.Required && !ok {
-			is.add("The required parameter `%s` is missing", prefix+p.Name)
+		if v := value.Get(p.Name); v != nil || p.Required {
+			found = append(found, p.issues(at(path, p.Name), v)...)
 		}
 	}
-	if s.Type == "object" && !s.Open {
-		var extra []string
-		for key := range value {
-			if !known[key] {
-				extra = append(extra, key)
-			}
-		}
-		slices.Sort(extra)
-		for _, key := range extra {
-			is.add("An unexpected parameter `%s` was provided", prefix+key)
+	if s.Type != "object" || s.Open {
+		return found
+	}
+	var extra []string
+	for _, m := range value {
+		if !known[m.Key] {
+			extra = append(extra, m.Key)
 		}
 	}
-	for _, p := range s.Props {
-		if v, ok := value[p.Name]; ok {
-			is.check(p.schema, prefix+p.Name, v)
-		}
+	if len(extra) == 0 {
+		return found
 	}
+	message := "Unrecognized key: "
+	if len(extra) > 1 {
+		message = "Unrecognized keys: "
+	}
+	return append(found, issue{
+		Code: "unrecognized_keys", Keys: extra, Path: path, Message: message + `"` + strings.Join(extra, `", "`) + `"`,
+	})
 }
 
-func typeOf(value any) string {
-	switch value.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "boolean"
-	case json.Number:
-		return "number"
-	case string:
-		return "string"
-	case []any:
-		return "array"
+func at(path []any, step any) []any { return append(slices.Clone(path), step) }
+
+// sentences words the issues that the model can act on at once: what is
+// missing, what is too much, what has the wrong type. Others have none.
+func sentences(found []issue) []string {
+	var missing, extra, wrong []string
+	for _, i := range found {
+		switch {
+		case i.Code == "unrecognized_keys":
+			for _, key := range i.Keys {
+				extra = append(extra, fmt.Sprintf("An unexpected parameter `%s` was provided", key))
+			}
+		case i.Code == "invalid_type" && i.received == "undefined":
+			missing = append(missing, fmt.Sprintf("The required parameter `%s` is missing", dotted(i.Path)))
+		case i.Code == "invalid_type" && len(i.Path) == 0:
+			wrong = append(wrong, fmt.Sprintf("The input is expected as `%s` but provided as `%s`", i.Expected, i.received))
+		case i.Code == "invalid_type":
+			wrong = append(wrong, fmt.Sprintf("The parameter `%s` type is expected as `%s` but provided as `%s`", dotted(i.Path), i.Expected, i.received))
+		}
 	}
-	return "object"
+	lines := slices.Concat(missing, extra, wrong)
+	return lines[:min(len(lines), maxIssues)]
+}
+
+// dotted writes a path: todos[0].status.
+func dotted(path []any) string {
+	var b strings.Builder
+	for _, step := range path {
+		switch step := step.(type) {
+		case int:
+			fmt.Fprintf(&b, "[%d]", step)
+		case string:
+			if b.Len() > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(step)
+		}
+	}
+	return b.String()
+}
+
+// typeOf names the type of a value as JavaScript does.
+func typeOf(raw json.RawMessage) string {
+	raw = bytes.TrimLeft(raw, " \t\r\n")
+	if len(raw) == 0 {
+		return "undefined"
+	}
+	switch raw[0] {
+	case 'n':
+		return "null"
+	case 't', 'f':
+		return "boolean"
+	case '"':
+		return "string"
+	case '[':
+		return "array"
+	case '{':
+		return "object"
+	}
+	return "number"
 }
 
 // number decodes any JSON number to an int, fractions cut and far values

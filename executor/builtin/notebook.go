@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,16 +10,18 @@ import (
 	"io/fs"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // notebook is a Jupyter notebook; keys not named here are kept.
 type notebook struct {
-	keys  map[string]json.RawMessage
-	cells []map[string]json.RawMessage
+	keys  ordered.Object
+	cells []ordered.Object
 }
 
 func parseNotebook(data []byte) (*notebook, error) {
@@ -26,7 +29,7 @@ func parseNotebook(data []byte) (*notebook, error) {
 	if err := json.Unmarshal(data, &nb.keys); err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(nb.keys["cells"], &nb.cells); err != nil {
+	if err := json.Unmarshal(nb.keys.Get("cells"), &nb.cells); err != nil {
 		return nil, errors.New("it has no list of cells")
 	}
 	for _, c := range nb.cells {
@@ -37,13 +40,13 @@ func parseNotebook(data []byte) (*notebook, error) {
 	return nb, nil
 }
 
-// marshal writes the notebook as Jupyter does, keys in alphabetical order.
+// marshal writes the notebook as Jupyter does; keys keep their order.
 func (nb *notebook) marshal() ([]byte, error) {
 	cells, err := protocol.Marshal(nb.cells)
 	if err != nil {
 		return nil, err
 	}
-	nb.keys["cells"] = cells
+	nb.keys.Set("cells", cells)
 	data, err := protocol.Marshal(nb.keys)
 	if err != nil {
 		return nil, err
@@ -57,7 +60,7 @@ func (nb *notebook) language() string {
 	var meta struct {
 		LanguageInfo struct{ Name string } `json:"language_info"`
 	}
-	if json.Unmarshal(nb.keys["metadata"], &meta) != nil || meta.LanguageInfo.Name == "" {
+	if json.Unmarshal(nb.keys.Get("metadata"), &meta) != nil || meta.LanguageInfo.Name == "" {
 		return "python"
 	}
 	return meta.LanguageInfo.Name
@@ -66,8 +69,8 @@ func (nb *notebook) language() string {
 // withIDs says whether cells have ids (format 4.5 and later).
 func (nb *notebook) withIDs() bool {
 	var major, minor int
-	_ = json.Unmarshal(nb.keys["nbformat"], &major)
-	_ = json.Unmarshal(nb.keys["nbformat_minor"], &minor)
+	_ = json.Unmarshal(nb.keys.Get("nbformat"), &major)
+	_ = json.Unmarshal(nb.keys.Get("nbformat_minor"), &minor)
 	return major > 4 || major == 4 && minor >= 5
 }
 
@@ -76,7 +79,7 @@ var cellNumber = regexp.MustCompile(`^(?:cell-)?(\d{1,9})$`)
 // find returns the index of the cell with this id, or of "cell-N".
 func (nb *notebook) find(id string) (int, bool) {
 	for i, c := range nb.cells {
-		if textOf(c["id"]) == id {
+		if textOf(c.Get("id")) == id {
 			return i, true
 		}
 	}
@@ -102,8 +105,8 @@ func textOf(raw json.RawMessage) string {
 type notebookCell struct {
 	CellType       string `json:"cellType"`
 	Source         string `json:"source"`
-	CellID         string `json:"cell_id"`
 	ExecutionCount *int   `json:"execution_count,omitempty"`
+	CellID         string `json:"cell_id"`
 	Language       string `json:"language,omitempty"`
 	Outputs        any    `json:"outputs,omitempty"`
 }
@@ -124,10 +127,10 @@ func readNotebook(path string, data []byte) (protocol.ToolResult, bool) {
 	if err != nil {
 		return protocol.ToolResult{}, false
 	}
-	content := protocol.Content{Blocks: []protocol.Block{}}
+	var parts []string
 	file := notebookFile{FilePath: path, Cells: []notebookCell{}}
 	for i, c := range nb.cells {
-		cell := notebookCell{CellType: textOf(c["cell_type"]), Source: textOf(c["source"]), CellID: textOf(c["id"])}
+		cell := notebookCell{CellType: textOf(c.Get("cell_type")), Source: textOf(c.Get("source")), CellID: textOf(c.Get("id"))}
 		if cell.CellID == "" {
 			cell.CellID = fmt.Sprintf("cell-%d", i)
 		}
@@ -135,19 +138,19 @@ func readNotebook(path string, data []byte) (protocol.ToolResult, bool) {
 		var outputs []cellOutput
 		if cell.CellType == "code" {
 			kind, cell.Language = "", nb.language()
-			_ = json.Unmarshal(c["execution_count"], &cell.ExecutionCount) // absent and null are nil
-			outputs = cellOutputs(c["outputs"])
+			_ = json.Unmarshal(c.Get("execution_count"), &cell.ExecutionCount) // absent and null are nil
+			outputs = cellOutputs(c.Get("outputs"))
 		}
-		content.Blocks = append(content.Blocks,
-			protocol.Text(fmt.Sprintf("<cell id=%q>%s%s</cell id=%[1]q>", cell.CellID, kind, cell.Source)))
+		parts = append(parts, fmt.Sprintf("<cell id=%q>%s%s</cell id=%[1]q>", cell.CellID, kind, cell.Source))
 		for _, o := range outputs {
-			content.Blocks = append(content.Blocks, protocol.Text("\n"+o.Text))
+			parts = append(parts, "\n"+o.Text)
 		}
 		if outputs != nil {
 			cell.Outputs = outputs
 		}
 		file.Cells = append(file.Cells, cell)
 	}
+	content := protocol.Content{Blocks: []protocol.Block{protocol.Text(strings.Join(parts, "\n"))}}
 	return protocol.ToolResult{Content: content, Output: readOutput{"notebook", file}}, true
 }
 
@@ -186,10 +189,10 @@ type notebookEditInput struct {
 type notebookEditOutput struct {
 	NewSource    string `json:"new_source"`
 	OldSource    string `json:"old_source,omitempty"`
-	CellID       string `json:"cell_id,omitempty"`
 	CellType     string `json:"cell_type"`
 	Language     string `json:"language"`
 	EditMode     string `json:"edit_mode"`
+	CellID       string `json:"cell_id,omitempty"`
 	Error        string `json:"error"`
 	NotebookPath string `json:"notebook_path"`
 	OriginalFile string `json:"original_file"`
@@ -207,47 +210,75 @@ func notebookEditTool() tool {
 			opt("cell_type", str("Kind of cell; needed to insert", "code", "markdown")),
 			opt("edit_mode", str("What to do (default replace)", "replace", "insert", "delete")),
 		),
+		check: typedCheck(func(t *Tools, in notebookEditInput) *protocol.ToolResult {
+			_, refusal := t.planNotebook(&in)
+			return refusal
+		}),
 		run: typed(editNotebook),
 	}
 }
 
-func editNotebook(_ context.Context, t *Tools, in notebookEditInput) protocol.ToolResult {
-	path := t.path(in.NotebookPath)
-	if !strings.HasSuffix(path, ".ipynb") {
-		return refuse("File must be a Jupyter notebook (.ipynb file). For editing other file types, use the Edit tool.")
+// plannedNotebook is a change of a notebook that is possible, not yet written.
+type plannedNotebook struct {
+	path, before string
+	nb           *notebook
+	out          notebookEditOutput
+}
+
+// planNotebook changes the cells in memory, or says why that is not possible.
+// It fills in the default of the edit mode.
+func (t *Tools) planNotebook(in *notebookEditInput) (plannedNotebook, *protocol.ToolResult) {
+	p := plannedNotebook{path: t.path(in.NotebookPath)}
+	in.EditMode = cmp.Or(in.EditMode, "replace")
+	no := func(format string, args ...any) (plannedNotebook, *protocol.ToolResult) {
+		r := refuse(format, args...)
+		return p, &r
 	}
-	if in.EditMode == "" {
-		in.EditMode = "replace"
+	if !strings.HasSuffix(p.path, ".ipynb") {
+		return no("File must be a Jupyter notebook (.ipynb file). For editing other file types, use the FileEdit tool.")
 	}
 	if in.EditMode == "insert" && in.CellType == "" {
-		return refuse("Cell type is required when using edit_mode=insert.")
+		return no("Cell type is required when using edit_mode=insert.")
+	}
+	data, err := readRegular(p.path)
+	if read, current := t.knows(p.path, string(data)); !read {
+		return no("File has not been read yet. Read it first before writing to it.")
+	} else if err == nil && !current {
+		return no(modifiedSince)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return no("Notebook file does not exist.")
+	}
+	if err != nil {
+		return no("%s", describe(err, "open", p.path))
+	}
+	p.before = string(data)
+	if p.nb, err = parseNotebook(data); err != nil {
+		return no("Notebook is not valid JSON.")
 	}
 	if in.EditMode != "insert" && in.CellID == "" {
-		return refuse("Cell ID must be specified when not inserting a new cell.")
+		return no("Cell ID must be specified when not inserting a new cell.")
 	}
-	data, err := readRegular(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return refuse("Notebook file does not exist.")
-	}
-	if err != nil {
-		return fail("%s", describe(err, "open", path))
-	}
-	nb, err := parseNotebook(data)
-	if err != nil {
-		return refuse("Notebook is not valid JSON.")
-	}
-	out, refusal := nb.edit(in, t.newCellID)
+	var refusal *protocol.ToolResult
+	p.out, refusal = p.nb.edit(*in, t.newCellID)
+	return p, refusal
+}
+
+func editNotebook(_ context.Context, t *Tools, in notebookEditInput) protocol.ToolResult {
+	p, refusal := t.planNotebook(&in)
 	if refusal != nil {
 		return *refusal
 	}
-	updated, err := nb.marshal()
+	updated, err := p.nb.marshal()
 	if err != nil {
 		return fail("%v", err)
 	}
-	if err := os.WriteFile(path, updated, 0o644); err != nil {
-		return fail("%s", describe(err, "open", path))
+	if err := os.WriteFile(p.path, updated, 0o644); err != nil {
+		return fail("%s", describe(err, "open", p.path))
 	}
-	out.NotebookPath, out.OriginalFile, out.UpdatedFile = path, string(data), string(updated)
+	t.know(p.path, string(updated))
+	out := p.out
+	out.NotebookPath, out.OriginalFile, out.UpdatedFile = p.path, p.before, string(updated)
 	switch in.EditMode {
 	case "insert":
 		return text(fmt.Sprintf("Inserted cell %s with %s", out.CellID, in.NewSource), out)
@@ -264,7 +295,7 @@ func (t *Tools) newCellID() string {
 // edit changes the cells in memory.
 func (nb *notebook) edit(in notebookEditInput, newID func() string) (notebookEditOutput, *protocol.ToolResult) {
 	out := notebookEditOutput{
-		NewSource: in.NewSource, CellID: in.CellID, CellType: in.CellType, Language: nb.language(), EditMode: in.EditMode,
+		NewSource: in.NewSource, CellID: in.CellID, CellType: cmp.Or(in.CellType, "code"), Language: nb.language(), EditMode: in.EditMode,
 	}
 	at, found := 0, true
 	if in.CellID != "" {
@@ -278,40 +309,43 @@ func (nb *notebook) edit(in notebookEditInput, newID func() string) (notebookEdi
 		if in.CellID != "" {
 			at++
 		}
-		cell := newCell(in)
-		if out.CellID = fmt.Sprintf("cell-%d", at); nb.withIDs() {
-			id := newID()
-			out.CellID = id[:min(8, len(id))]
-			cell["id"] = quote(out.CellID)
+		out.CellID = fmt.Sprintf("cell-%d", at)
+		id := ""
+		if nb.withIDs() {
+			id = newID()
+			id = id[:min(8, len(id))]
+			out.CellID = id
 		}
-		nb.cells = append(nb.cells[:at:at], append([]map[string]json.RawMessage{cell}, nb.cells[at:]...)...)
+		nb.cells = slices.Insert(nb.cells, at, newCell(in, id))
 		return out, nil
 	}
-	cell := nb.cells[at]
-	out.OldSource = textOf(cell["source"])
+	cell := &nb.cells[at]
+	out.OldSource = textOf(cell.Get("source"))
 	if in.EditMode == "delete" {
-		out.CellType = textOf(cell["cell_type"])
-		nb.cells = append(nb.cells[:at:at], nb.cells[at+1:]...)
+		nb.cells = slices.Delete(nb.cells, at, at+1)
 		return out, nil
 	}
-	cell["source"] = quote(in.NewSource)
+	cell.Set("source", quote(in.NewSource))
 	if in.CellType != "" {
-		cell["cell_type"] = quote(in.CellType)
+		cell.Set("cell_type", quote(in.CellType))
 	}
-	if out.CellType = textOf(cell["cell_type"]); out.CellType == "code" {
-		cell["execution_count"] = json.RawMessage("null")
-		cell["outputs"] = json.RawMessage("[]")
+	if textOf(cell.Get("cell_type")) == "code" {
+		cell.Set("execution_count", json.RawMessage("null"))
+		cell.Set("outputs", json.RawMessage("[]"))
 	}
 	return out, nil
 }
 
-func newCell(in notebookEditInput) map[string]json.RawMessage {
-	cell := map[string]json.RawMessage{
-		"cell_type": quote(in.CellType), "metadata": json.RawMessage("{}"), "source": quote(in.NewSource),
+func newCell(in notebookEditInput, id string) ordered.Object {
+	cell := ordered.Object{{Key: "cell_type", Value: quote(in.CellType)}}
+	if id != "" {
+		cell.Set("id", quote(id))
 	}
+	cell.Set("source", quote(in.NewSource))
+	cell.Set("metadata", json.RawMessage("{}"))
 	if in.CellType == "code" {
-		cell["execution_count"] = json.RawMessage("null")
-		cell["outputs"] = json.RawMessage("[]")
+		cell.Set("execution_count", json.RawMessage("null"))
+		cell.Set("outputs", json.RawMessage("[]"))
 	}
 	return cell
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"image"
@@ -11,16 +12,18 @@ import (
 	_ "image/jpeg"
 	_ "image/png"
 	"io/fs"
+	"net/http"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 const (
-	maxLines     = 2000      // shown without a limit
-	maxLine      = 2000      // characters shown of a line
 	maxWholeFile = 256 << 10 // bytes read without offset and limit
 )
 
@@ -71,13 +74,51 @@ func readTool() tool {
 		description: "Reads a file: text with line numbers, images, notebooks and PDF files.",
 		input: object(
 			req("file_path", str("Path of the file")),
-			opt("offset", num("First line to show, from 1")),
-			opt("limit", num("Number of lines to show")),
+			opt("offset", integer("First line to show, from 1")),
+			opt("limit", integer("Number of lines to show")),
 			opt("pages", str("Pages of a PDF file, such as 1-5")),
 			opt("allow_large", boolean("Read the file although it is large")),
 		),
-		run: typed(read),
+		check: typedCheck(unreadable),
+		run:   typed(read),
 	}
+}
+
+// unreadable refuses what Read never opens.
+func unreadable(t *Tools, in readInput) *protocol.ToolResult {
+	path := t.path(in.FilePath)
+	if ext := strings.ToLower(filepath.Ext(path)); ext != "" && strings.Contains(binaryFormats, " "+ext[1:]+" ") {
+		r := refuse("This tool cannot read binary files. The file appears to be a binary %s file. "+
+			"Use a skill for this file type if one is available, or a shell command or script that can read the format.", ext)
+		return &r
+	}
+	if deviceFile.MatchString(path) {
+		r := refuse("Cannot read '%s': this path names a device or process file that this tool does not read.", path)
+		return &r
+	}
+	return nil
+}
+
+// deviceFile matches paths that never end, wait for somebody, or tell secrets.
+var deviceFile = regexp.MustCompile(`^/dev/(zero|u?random|full|stdin|stdout|stderr|tty|console|fd/\d+)$|^/proc/[^/]+/(fd/\d+|environ|mem|kmem)$`)
+
+// binaryFormats are the extensions of formats that Read leaves alone. PDF
+// files, images and notebooks are read in their own way.
+const binaryFormats = " 3ds 7z a aac ai aiff apk app avi avif bin blend bmp bz2 class dat data db deb dll dmg doc docx dylib " +
+	"ear eot eps exe fig flac flv gz heic heif ico idx iso jar lib lz4 m4a m4v max mdb mkv mov mp3 mp4 mpeg mpg msi node " +
+	"npy npz numbers o obj odp ods odt ogg opus otf parquet pickle ppt pptx psd pyc pyo rar rlib rpm sketch so sqlite " +
+	"sqlite3 swf tar tgz tif tiff ttf war wasm wav webm whl wma wmv woff woff2 xls xlsx xz z zip zst "
+
+// similar finds a file that differs in the extension only.
+func similar(path string) string {
+	entries, _ := os.ReadDir(filepath.Dir(path)) // no directory, no suggestion
+	stem := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	for _, e := range entries {
+		if name := e.Name(); name != filepath.Base(path) && strings.TrimSuffix(name, filepath.Ext(name)) == stem {
+			return " Did you mean " + name + "?"
+		}
+	}
+	return ""
 }
 
 func read(_ context.Context, t *Tools, in readInput) protocol.ToolResult {
@@ -85,45 +126,43 @@ func read(_ context.Context, t *Tools, in readInput) protocol.ToolResult {
 	data, err := readRegular(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fail("File does not exist. Note: your current working directory is %s.", t.Dir())
+		return fail("File does not exist. Note: your current working directory is %s.%s", t.Dir(), similar(path))
 	case errors.Is(err, errDevice):
 		return fail("Cannot read '%s': this device file would block or produce infinite output.", path)
 	case err != nil:
 		return fail("%s", describe(err, "open", path))
 	}
-	switch ext := strings.ToLower(filepath.Ext(path)); ext {
+	switch strings.ToLower(filepath.Ext(path)) {
 	case ".png", ".jpg", ".jpeg", ".gif", ".webp":
-		return readImage(path, ext, data)
+		return readImage(path, data)
 	case ".ipynb":
-		if r, ok := readNotebook(path, data); ok {
-			t.know(path)
+		if r, ok := readNotebook(named(in.FilePath), data); ok {
+			t.know(path, string(data))
 			return r
 		}
 	case ".pdf":
-		return text(fmt.Sprintf("PDF file read: %s (%s)", path, size(len(data))),
-			readOutput{"pdf", pdfFile{path, base64.StdEncoding.EncodeToString(data), len(data)}})
-	case ".exe", ".dll", ".so", ".dylib", ".zip", ".gz", ".tar", ".7z", ".bin", ".o", ".a", ".class", ".jar", ".wasm", ".pyc":
-		return refuse("This tool cannot read binary files. The file appears to be a binary %s file. "+
-			"Please use appropriate tools for binary file analysis.", ext)
+		return readPDF(path, named(in.FilePath), data)
 	}
 	if in.Offset == nil && in.Limit == nil && !in.AllowLarge && len(data) > maxWholeFile {
 		return fail("File content (%s) exceeds maximum allowed size (%s). Use offset and limit parameters to read specific portions "+
-			"of the file, or search for specific content instead of reading the whole file.", size(len(data)), size(maxWholeFile))
+			"of the file, or search for specific content instead of reading the whole file. To read it anyway, up to what still fits "+
+			"in your context, call Read again with allow_large: true — only if you genuinely need all of it or the user asked for "+
+			"the whole file.", size(len(data)), size(maxWholeFile))
 	}
-	t.know(path)
-	return readText(path, string(data), in)
+	t.know(path, string(data))
+	return readText(named(in.FilePath), decodeText(data), in)
 }
 
 func readText(path, content string, in readInput) protocol.ToolResult {
 	lines := strings.Split(strings.ReplaceAll(content, "\r\n", "\n"), "\n")
-	start, limit := 1, maxLines
-	if in.Offset != nil {
-		start = max(1, int(*in.Offset))
+	start, limit := 1, len(lines)
+	if in.Offset != nil && *in.Offset >= 0 {
+		start = int(*in.Offset)
 	}
-	if in.Limit != nil {
-		limit = max(0, int(*in.Limit))
+	if in.Limit != nil && *in.Limit > 0 {
+		limit = int(*in.Limit)
 	}
-	from := min(start-1, len(lines))
+	from := max(0, min(start-1, len(lines)))
 	shown := lines[from:min(from+limit, len(lines))]
 	out := readOutput{"text", textFile{
 		FilePath: path, Content: strings.Join(shown, "\n"), NumLines: len(shown), StartLine: start, TotalLines: len(lines),
@@ -142,35 +181,51 @@ func readText(path, content string, in readInput) protocol.ToolResult {
 		}
 		b.WriteString(strconv.Itoa(start + i))
 		b.WriteByte('\t')
-		b.WriteString(shorten(l, maxLine))
+		b.WriteString(l)
+	}
+	if strings.ContainsRune(content[:min(len(content), binaryProbe)], 0) {
+		b.WriteString(nulNote)
 	}
 	return text(b.String(), out)
 }
 
-// shorten cuts a line after n characters.
-func shorten(s string, n int) string {
-	if len(s) <= n {
-		return s
+const (
+	binaryProbe = 8 << 10 // bytes of a file that are searched for NUL
+	nulNote     = "\n\n[This file has NUL bytes in its first 8 KB: binary data, UTF-16/UTF-32 without a byte-order mark, or text with embedded " +
+		"NULs. Edit and Write will refuse it: change it with a shell command that keeps its encoding, or ask the user whether to convert it to UTF-8.]"
+)
+
+// decodeText reads a text with a byte-order mark, which is dropped.
+func decodeText(data []byte) string {
+	var order binary.ByteOrder
+	switch {
+	case bytes.HasPrefix(data, []byte("\xef\xbb\xbf")):
+		return string(data[3:])
+	case bytes.HasPrefix(data, []byte("\xff\xfe")):
+		order = binary.LittleEndian
+	case bytes.HasPrefix(data, []byte("\xfe\xff")):
+		order = binary.BigEndian
+	default:
+		return string(data)
 	}
-	for i := range s {
-		if n == 0 {
-			return s[:i] + "... [truncated]"
-		}
-		n--
+	units := make([]uint16, 0, len(data)/2)
+	for rest := data[2:]; len(rest) > 1; rest = rest[2:] {
+		units = append(units, order.Uint16(rest))
 	}
-	return s
+	return string(utf16.Decode(units))
 }
 
-func readImage(path, ext string, data []byte) protocol.ToolResult {
+func readImage(path string, data []byte) protocol.ToolResult {
 	if len(data) == 0 {
 		return fail("Image file is empty: %s", path)
 	}
-	media := "image/" + strings.TrimPrefix(ext, ".")
-	if ext == ".jpg" {
-		media = "image/jpeg"
-	}
 	// The content decides where it says what it is.
-	f := imageFile{Type: media, Base64: base64.StdEncoding.EncodeToString(data), OriginalSize: len(data)}
+	f := imageFile{Type: http.DetectContentType(data), Base64: base64.StdEncoding.EncodeToString(data), OriginalSize: len(data)}
+	if f.Type != "image/png" && f.Type != "image/jpeg" && f.Type != "image/gif" && f.Type != "image/webp" {
+		return fail("File has an image extension but its content is not a valid PNG/JPEG/GIF/WebP. Detected: unrecognized bytes (hex: % x). "+
+			"This usually means a download saved an error/login page instead of the image. Use `file %q` to confirm, or read it as text "+
+			"with Bash (e.g. `head -c 500`).", data[:min(len(data), 8)], path)
+	}
 	if config, format, err := image.DecodeConfig(bytes.NewReader(data)); err == nil {
 		f.Type = "image/" + format
 		f.Dimensions = &dimensions{config.Width, config.Height, config.Width, config.Height}
@@ -178,6 +233,20 @@ func readImage(path, ext string, data []byte) protocol.ToolResult {
 	return protocol.ToolResult{
 		Content: protocol.Content{Blocks: []protocol.Block{protocol.Image(f.Type, f.Base64)}},
 		Output:  readOutput{"image", f},
+	}
+}
+
+func readPDF(path, name string, data []byte) protocol.ToolResult {
+	encoded := base64.StdEncoding.EncodeToString(data)
+	raw, _ := protocol.Marshal(struct { // strings cannot fail
+		Type   string            `json:"type"`
+		Source map[string]string `json:"source"`
+	}{"document", map[string]string{"type": "base64", "media_type": "application/pdf", "data": encoded}})
+	return protocol.ToolResult{
+		Content: protocol.Content{Blocks: []protocol.Block{
+			protocol.Text(fmt.Sprintf("PDF file read: %s (%s)", path, size(len(data)))), protocol.RawBlock{JSON: raw},
+		}},
+		Output: readOutput{"pdf", pdfFile{name, encoded, len(data)}},
 	}
 }
 

@@ -1,10 +1,12 @@
 package builtin
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 
+	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/internal/shellcmd"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
@@ -19,6 +21,9 @@ type tool struct {
 	// check finds out before permissions are asked whether a well-formed call
 	// is impossible; nil = never.
 	check func(*Tools, json.RawMessage) *protocol.ToolResult
+	// prepare changes an input before anybody sees it and reports whether it
+	// did; nil = never.
+	prepare func(*ordered.Object) bool
 }
 
 // all lists the tools by name.
@@ -234,39 +239,53 @@ func taskStopTool() tool {
 		name:        "TaskStop",
 		description: "Ends a task in the background.",
 		input:       object(opt("task_id", str("The task")), opt("shell_id", str("The task, as older clients call it"))),
-		run:         typed(taskStop),
+		check: typedCheck(func(t *Tools, in stopInput) *protocol.ToolResult {
+			_, refusal := t.running(in)
+			return refusal
+		}),
+		run: typed(taskStop),
 	}
 }
 
-func taskStop(_ context.Context, t *Tools, in stopInput) protocol.ToolResult {
-	id := in.TaskID
-	if id == "" {
-		id = in.ShellID
+// running finds the task to stop, or says why there is none.
+func (t *Tools) running(in stopInput) (task.Info, *protocol.ToolResult) {
+	no := func(format string, args ...any) (task.Info, *protocol.ToolResult) {
+		r := refuse(format, args...)
+		return task.Info{}, &r
 	}
+	id := cmp.Or(in.TaskID, in.ShellID)
 	if id == "" {
-		return refuse("InputValidationError: Missing required parameter: task_id")
+		return no("InputValidationError: Missing required parameter: task_id")
 	}
 	if t.o.Tasks == nil {
-		return refuse("No task found with ID: %s", id)
+		return no("No task found with ID: %s", id)
 	}
 	info, found := t.o.Tasks.Find(id)
 	if !found {
-		return refuse("No task found with ID: %s", id)
+		return no("No task found with ID: %s", id)
 	}
-	if !t.o.Tasks.Stop(id, task.ByParent) {
-		return refuse("Task %s is not running", id)
+	return info, nil
+}
+
+func taskStop(_ context.Context, t *Tools, in stopInput) protocol.ToolResult {
+	info, refusal := t.running(in)
+	if refusal != nil {
+		return *refusal
+	}
+	if !t.o.Tasks.Stop(info.ID, task.ByParent) {
+		return refuse("Task %s is not running", info.ID)
 	}
 	what := info.Command
 	if what == "" {
 		what = info.Description
 	}
-	message := fmt.Sprintf("Successfully stopped task: %s (%s)", id, what)
+	message := fmt.Sprintf("Successfully stopped task: %s (%s)", info.ID, what)
 	return text(message, struct {
 		Message string    `json:"message"`
 		TaskID  string    `json:"task_id"`
 		Type    task.Kind `json:"task_type"`
 		Command string    `json:"command,omitempty"`
-	}{message, id, info.Kind, info.Command})
+	}{message, info.ID, info.Kind, info.Command})
 }
 
 type skillInput struct {

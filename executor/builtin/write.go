@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/internal/textdiff"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -14,6 +15,8 @@ import (
 const (
 	contextLines = 3
 	fileIsKnown  = " (file state is current in your context — no need to Read it back)"
+
+	modifiedSince = "File has been modified since read, either by the user or by a linter. Read it again before attempting to write it."
 )
 
 type writeInput struct {
@@ -38,6 +41,20 @@ func writeTool() tool {
 			req("file_path", str("Path of the file")),
 			req("content", str("The whole new content")),
 		),
+		prepare: func(in *ordered.Object) bool { return withoutTrailing(in, "content") },
+		check: typedCheck(func(t *Tools, in writeInput) *protocol.ToolResult {
+			path := t.path(in.FilePath)
+			old, err := readRegular(path)
+			if errors.Is(err, errDirectory) {
+				r := refuse("%s is a directory, not a file. To create a file inside it, include the file name in file_path.", path)
+				return &r
+			}
+			if read, current := t.knows(path, string(old)); err == nil && read && !current {
+				r := refuse(modifiedSince)
+				return &r
+			}
+			return nil
+		}),
 		run: typed(write),
 	}
 }
@@ -55,15 +72,16 @@ func write(_ context.Context, t *Tools, in writeInput) protocol.ToolResult {
 	if err := os.WriteFile(path, []byte(in.Content), 0o644); err != nil {
 		return fail("%s", describe(err, "open", path))
 	}
-	t.know(path)
-	out := writeOutput{Type: "create", FilePath: path, Content: in.Content, StructuredPatch: []textdiff.Hunk{}}
+	t.know(path, in.Content)
+	name := named(in.FilePath)
+	out := writeOutput{Type: "create", FilePath: name, Content: in.Content, StructuredPatch: []textdiff.Hunk{}}
 	if created {
-		return text("File created successfully at: "+path+fileIsKnown, out)
+		return text("File created successfully at: "+name+fileIsKnown, out)
 	}
 	original := string(old)
 	out.Type, out.OriginalFile = "update", &original
 	out.StructuredPatch = textdiff.Hunks(original, in.Content, contextLines)
-	return text(updated(path)+fileIsKnown, out)
+	return text(updated(name)+fileIsKnown, out)
 }
 
 func updated(path string) string { return "The file " + path + " has been updated successfully." }
@@ -88,7 +106,7 @@ func readRegular(path string) ([]byte, error) {
 }
 
 var (
-	errDirectory = errors.New("EISDIR: illegal operation on a directory, read")
+	errDirectory = errors.New("EISDIR: illegal operation on a directory")
 	errDevice    = errors.New("not a regular file: reading it would block or never end")
 	errTooLarge  = errors.New("file is larger than 1 GB")
 )
@@ -102,7 +120,8 @@ func describe(err error, op, path string) string {
 	case errors.Is(err, fs.ErrPermission):
 		code = "EACCES: permission denied"
 	case errors.Is(err, errDirectory):
-		return err.Error()
+		op = "read"
+		code = err.Error()
 	default:
 		var pe *fs.PathError
 		if errors.As(err, &pe) {

@@ -454,15 +454,18 @@ func (s *Set) changedFrame() *protocol.System {
 	return &protocol.System{Subtype: "background_tasks_changed", Fields: []protocol.Field{{Key: "tasks", Value: lines}}}
 }
 
-// newID is an id as the real CLI makes them: a1a34411e849f1b0c, bgxo6nxdd.
-func (s *Set) newID(k Kind) string {
-	hex := strings.ReplaceAll(s.o.NewID(), "-", "")
+func (s *Set) newID(k Kind) string { return ID(k, s.o.NewID()) }
+
+// ID makes an id as the real CLI does from a uuid: a1a34411e849f1b0c for an
+// agent, bgxo6nxdd for a command.
+func ID(k Kind, uuid string) string {
+	hex := strings.ReplaceAll(uuid, "-", "")
 	if k == Agent {
-		return "a" + hex[:8] + hex[len(hex)-8:]
+		return "a" + hex[:min(8, len(hex))] + pad(hex, 8)
 	}
-	n, err := strconv.ParseUint(hex[len(hex)-12:], 16, 64)
+	n, err := strconv.ParseUint(pad(hex, 12), 16, 64)
 	if err != nil {
-		return "b" + hex[len(hex)-8:]
+		return "b" + pad(hex, 8)
 	}
 	return "b" + pad(strconv.FormatUint(n, 36), 8)
 }

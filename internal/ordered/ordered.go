@@ -1,0 +1,104 @@
+// Package ordered reads and writes JSON objects whose keys keep their order.
+//
+// Its one invariant: what is not changed is written with the bytes it was read
+// with, space between values aside. It knows nothing of what the keys mean.
+package ordered
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+)
+
+// Member is one key of an object.
+type Member struct {
+	Key   string
+	Value json.RawMessage
+}
+
+// Object is a JSON object; of keys that stand twice the last one counts.
+type Object []Member
+
+var errNoObject = errors.New("not a JSON object")
+
+// Parse reads an object. Anything else, and anything after it, is an error.
+func Parse(raw json.RawMessage) (Object, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, errors.Join(errNoObject, err)
+	}
+	o := Object{}
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return nil, err
+		}
+		var value json.RawMessage
+		if err := dec.Decode(&value); err != nil {
+			return nil, err
+		}
+		name, _ := key.(string) // a key is nothing else
+		o = append(o, Member{name, value})
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, err
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errNoObject
+	}
+	return o, nil
+}
+
+// Get returns a value, nil when the key is not there.
+func (o Object) Get(key string) json.RawMessage {
+	for _, m := range slices.Backward(o) {
+		if m.Key == key {
+			return m.Value
+		}
+	}
+	return nil
+}
+
+// Set changes a value where it stands, or adds it at the end.
+func (o *Object) Set(key string, value json.RawMessage) {
+	for i := range slices.Backward(*o) {
+		if (*o)[i].Key == key {
+			(*o)[i].Value = value
+			return
+		}
+	}
+	*o = append(*o, Member{key, value})
+}
+
+// UnmarshalJSON is [Parse]; null is an empty object.
+func (o *Object) UnmarshalJSON(raw []byte) error {
+	if bytes.Equal(raw, []byte("null")) {
+		*o = nil
+		return nil
+	}
+	parsed, err := Parse(raw)
+	*o = parsed
+	return err
+}
+
+// MarshalJSON writes the members in their order.
+func (o Object) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, m := range o {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		key, err := json.Marshal(m.Key)
+		if err != nil {
+			return nil, err
+		}
+		b.Write(key)
+		b.WriteByte(':')
+		b.Write(m.Value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
