@@ -138,11 +138,7 @@ func (t *Tools) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 		p.after = in.NewString
 		return p, nil
 	}
-	if !strings.Contains(p.before, in.OldString) {
-		if found := findQuoted(p.before, in.OldString); found != "" {
-			in.OldString, in.NewString = found, curled(found, in.NewString)
-		}
-	}
+	in = in.matchQuotes(p.before)
 	p.old = in.OldString
 	switch n := strings.Count(p.before, in.OldString); {
 	case n == 0 && p.read && !p.current:
@@ -153,16 +149,32 @@ func (t *Tools) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 		return no("Found %d matches of the string to replace, but replace_all is false. To replace all occurrences, set replace_all to true. "+
 			"To replace only one occurrence, please provide more context to uniquely identify the instance.\nString: %s", n, in.OldString)
 	}
+	p.after = in.apply(p.before)
+	return p, nil
+}
+
+// apply replaces the text, which is there.
+func (in editInput) apply(content string) string {
 	limit := 1
 	if in.ReplaceAll {
 		limit = -1
 	}
 	old := in.OldString
-	if in.NewString == "" && !strings.HasSuffix(old, "\n") && strings.Contains(p.before, old+"\n") {
+	if in.NewString == "" && !strings.HasSuffix(old, "\n") && strings.Contains(content, old+"\n") {
 		old += "\n" // no empty line stays behind
 	}
-	p.after = strings.Replace(p.before, old, in.NewString, limit)
-	return p, nil
+	return strings.Replace(content, old, in.NewString, limit)
+}
+
+// matchQuotes takes over the quotes of the file where only these differ.
+func (in editInput) matchQuotes(content string) editInput {
+	if strings.Contains(content, in.OldString) {
+		return in
+	}
+	if found := findQuoted(content, in.OldString); found != "" {
+		in.OldString, in.NewString = found, curled(found, in.NewString)
+	}
+	return in
 }
 
 // straight turns curly quotes into those of a keyboard.
@@ -192,7 +204,7 @@ func curled(old, text string) string {
 			b.WriteRune('“')
 		case r == '"' && double:
 			b.WriteRune('”')
-		case r == '\'' && single && opens(i) && !(letter(i-1) && letter(i+1)):
+		case r == '\'' && single && opens(i) && (!letter(i-1) || !letter(i+1)):
 			b.WriteRune('‘')
 		case r == '\'' && single:
 			b.WriteRune('’')

@@ -231,7 +231,7 @@ func withoutTrailing(in *ordered.Object, key string) bool {
 	if clean == text {
 		return false
 	}
-	in.Set(key, quote(clean))
+	*in = (*in).With(key, quote(clean))
 	return true
 }
 

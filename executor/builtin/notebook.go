@@ -46,7 +46,7 @@ func (nb *notebook) marshal() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	nb.keys.Set("cells", cells)
+	nb.keys = nb.keys.With("cells", cells)
 	data, err := protocol.Marshal(nb.keys)
 	if err != nil {
 		return nil, err
@@ -325,13 +325,12 @@ func (nb *notebook) edit(in notebookEditInput, newID func() string) (notebookEdi
 		nb.cells = slices.Delete(nb.cells, at, at+1)
 		return out, nil
 	}
-	cell.Set("source", quote(in.NewSource))
+	*cell = cell.With("source", quote(in.NewSource))
 	if in.CellType != "" {
-		cell.Set("cell_type", quote(in.CellType))
+		*cell = cell.With("cell_type", quote(in.CellType))
 	}
 	if textOf(cell.Get("cell_type")) == "code" {
-		cell.Set("execution_count", json.RawMessage("null"))
-		cell.Set("outputs", json.RawMessage("[]"))
+		*cell = cell.With("execution_count", json.RawMessage("null")).With("outputs", json.RawMessage("[]"))
 	}
 	return out, nil
 }
@@ -339,13 +338,11 @@ func (nb *notebook) edit(in notebookEditInput, newID func() string) (notebookEdi
 func newCell(in notebookEditInput, id string) ordered.Object {
 	cell := ordered.Object{{Key: "cell_type", Value: quote(in.CellType)}}
 	if id != "" {
-		cell.Set("id", quote(id))
+		cell = cell.With("id", quote(id))
 	}
-	cell.Set("source", quote(in.NewSource))
-	cell.Set("metadata", json.RawMessage("{}"))
+	cell = cell.With("source", quote(in.NewSource)).With("metadata", json.RawMessage("{}"))
 	if in.CellType == "code" {
-		cell.Set("execution_count", json.RawMessage("null"))
-		cell.Set("outputs", json.RawMessage("[]"))
+		cell = cell.With("execution_count", json.RawMessage("null")).With("outputs", json.RawMessage("[]"))
 	}
 	return cell
 }

@@ -61,15 +61,16 @@ func (o Object) Get(key string) json.RawMessage {
 	return nil
 }
 
-// Set changes a value where it stands, or adds it at the end.
-func (o *Object) Set(key string, value json.RawMessage) {
-	for i := range slices.Backward(*o) {
-		if (*o)[i].Key == key {
-			(*o)[i].Value = value
-			return
+// With returns the object with a value changed where it stands, or added at the
+// end. The receiver may change too.
+func (o Object) With(key string, value json.RawMessage) Object {
+	for i, m := range slices.Backward(o) {
+		if m.Key == key {
+			o[i].Value = value
+			return o
 		}
 	}
-	*o = append(*o, Member{key, value})
+	return append(o, Member{key, value})
 }
 
 // UnmarshalJSON is [Parse]; null is an empty object.

@@ -236,8 +236,7 @@ func (p *Process) Stop(ctx context.Context) {
 			signalGroup(p.pid, sigTerm)
 			p.waitFor(ctx, p.termGrace)
 		}
-		p.guard.end()
-		killGroup(p.pid)
+		endGroup(p.guard, p.pid)
 		p.waitFor(context.WithoutCancel(ctx), sweepLimit)
 		_ = p.stdin.Close() // a pipe whose reader is gone
 		p.stdout.Close()
@@ -259,6 +258,12 @@ func (p *Process) waitFor(ctx context.Context, d time.Duration) bool {
 	case <-timer.C:
 	}
 	return false
+}
+
+// endGroup takes the guard of a group away and kills what is left of it.
+func endGroup(g guard, pgid int) {
+	g.end()
+	killGroup(pgid)
 }
 
 // killGroup kills what is left of a group and waits, within sweepLimit, until

@@ -87,8 +87,7 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 		close(done)
 	}()
 	timedOut := o.supervise(ctx, cmd.Process.Pid, done)
-	guard.end()
-	killGroup(cmd.Process.Pid)
+	endGroup(guard, cmd.Process.Pid)
 	<-done
 	waitAtMost(&copies, sweepLimit)
 	pp.closeOurEnds()
