@@ -139,6 +139,9 @@ func (t *turn) resolve(use protocol.ToolUse, index *executor.Index) protocol.Too
 	if len(use.Input) == 0 {
 		use.Input = json.RawMessage("{}")
 	}
+	if tool, ok := index.Tool(use.Name); ok {
+		use.Input = executor.Coerce(use.Input, tool.InputSchema)
+	}
 	if t.s.o.Prepare != nil {
 		use.Input = t.s.o.Prepare(use)
 	}

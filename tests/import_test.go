@@ -52,7 +52,7 @@ var packageTable = []row{
 	{1, "fixtures/backend", "tool calls that run outside the fixture server", "internal/proc"},
 	{1, "fixtures", "an MCP server from a TOML file", "internal/match internal/diag internal/eval internal/serve fixtures/wire fixtures/backend fixtures/findings fixtures/yamljson"},
 	{1, "fixtures/clone", "a fixture written from a live server", "internal/ordered internal/proc fixtures"},
-	{2, "executor", "run one tool call: the composite and the middleware chain", "simulator/protocol mcp internal/match"},
+	{2, "executor", "run one tool call: the composite and the middleware chain", "simulator/protocol mcp internal/match internal/ordered"},
 	{3, "executor/builtin", "the live built-in tools", "simulator/protocol executor internal/match internal/ordered internal/proc internal/shellcmd internal/textdiff simulator/task"},
 	{3, "simulator", "the loop: ask the model, run tools, yield events", "simulator/protocol simulator/permission simulator/hook simulator/slash simulator/task scenarios executor"},
 	{4, "simulator/agent", "sub-agents: a call that is a conversation of its own", "simulator/protocol scenarios executor simulator simulator/hook simulator/task"},

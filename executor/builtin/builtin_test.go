@@ -419,3 +419,28 @@ func FuzzExecute(f *testing.F) {
 		}
 	})
 }
+
+// What CLI 2.1.329 was seen to show of calls before it runs them.
+func TestPrepare(t *testing.T) {
+	tests := []struct{ name, tool, input, want string }{
+		{"default", "Edit", `{"file_path":"a","old_string":"b","new_string":"c"}`, `{"replace_all":false,"file_path":"a","old_string":"b","new_string":"c"}`},
+		{"no default for half a call", "Edit", `{"file_path":"a"}`, ``},
+		{"given", "Edit", `{"file_path":"a","old_string":"b","new_string":"c","replace_all":true}`, ``},
+		{"blanks", "Write", `{"file_path":"a.txt","content":"c  \nd\t\n  \ne \r\n  "}`, `{"file_path":"a.txt","content":"c\nd\n\ne\r\n"}`},
+		{"blanks of an edit", "Edit", `{"replace_all":true,"file_path":"a","old_string":"b ","new_string":"c "}`, `{"replace_all":true,"file_path":"a","old_string":"b ","new_string":"c"}`},
+		{"markdown", "Write", `{"file_path":"a.MD","content":"c  \n"}`, ``},
+		{"other tool", "Bash", `{"command":"x "}`, ``},
+		{"unknown tool", "mcp__a__b", `{"content":"x "}`, ``},
+		{"no object", "Write", `"x"`, ``},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.want == "" {
+				tt.want = tt.input
+			}
+			if diff := cmp.Diff(tt.want, string(Prepare(protocol.ToolUse{Name: tt.tool, Input: json.RawMessage(tt.input)}))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}

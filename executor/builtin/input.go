@@ -137,35 +137,17 @@ func appendString(b []byte, s string) []byte {
 	return append(b, quoted...)
 }
 
-// Prepare returns a call's input as it is shown and run: texts that stand for
-// a number, a boolean, a list or an object become one where the tool wants it,
-// a default that the real CLI shows is filled in, and blanks at line ends are
-// taken from what is written to a file. Input that is not for one of these
-// tools, or that is no object, comes back as it is.
+// Prepare returns a call's input as it is shown and run: a default that the
+// real CLI shows is filled in, and blanks at line ends are taken from what is
+// written to a file. Input that is not for one of these tools, or that is no
+// object, comes back as it is.
 func Prepare(call protocol.ToolUse) json.RawMessage {
 	b, ok := byName()[call.Name]
-	if !ok {
+	if !ok || b.prepare == nil {
 		return call.Input
 	}
 	in, err := ordered.Parse(call.Input)
-	if err != nil {
-		return call.Input
-	}
-	changed := false
-	for i, m := range in {
-		for _, p := range b.input.Props {
-			if p.Name != m.Key {
-				continue
-			}
-			if v := p.coerce(m.Value); v != nil {
-				in[i].Value, changed = v, true
-			}
-		}
-	}
-	if b.prepare != nil && b.prepare(&in) {
-		changed = true
-	}
-	if !changed {
+	if err != nil || !b.prepare(&in) {
 		return call.Input
 	}
 	out, err := in.MarshalJSON()
@@ -173,31 +155,6 @@ func Prepare(call protocol.ToolUse) json.RawMessage {
 		return call.Input
 	}
 	return out
-}
-
-var numeric = regexp.MustCompile(`^-?\d+(\.\d+)?$`)
-
-// coerce reads a text as the type that is wanted; nil = it stays.
-func (s schema) coerce(raw json.RawMessage) json.RawMessage {
-	var text string
-	if s.Type == "" || s.Type == "string" || json.Unmarshal(raw, &text) != nil {
-		return nil
-	}
-	switch s.Type {
-	case "number", "integer":
-		if text = strings.TrimSpace(text); numeric.MatchString(text) && json.Valid([]byte(text)) {
-			return json.RawMessage(text)
-		}
-	case "boolean":
-		if text == "true" || text == "false" {
-			return json.RawMessage(text)
-		}
-	case "array", "object":
-		if inner := json.RawMessage(text); json.Valid(inner) && typeOf(inner) == s.Type {
-			return inner
-		}
-	}
-	return nil
 }
 
 // withReplaceAll fills in the default of a complete Edit call, at the front as

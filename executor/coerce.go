@@ -1,0 +1,113 @@
+package executor
+
+import (
+	"encoding/json"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/ordered"
+)
+
+// Coerce returns a call's input with texts read as what the tool's JSON Schema
+// asks for: models write numbers, booleans, lists and objects as texts, and
+// the real CLI mends that on the first level before it shows the call. A text
+// stays where the schema takes one, and where it does not fit. Input that is
+// no object, and a schema that is none, change nothing.
+func Coerce(input, schema json.RawMessage) json.RawMessage {
+	in, err := ordered.Parse(input)
+	if err != nil || !slices.ContainsFunc(in, func(m ordered.Member) bool { return strings.HasPrefix(string(m.Value), `"`) }) {
+		return input
+	}
+	var s struct {
+		Properties map[string]property `json:"properties"`
+	}
+	if json.Unmarshal(schema, &s) != nil {
+		return input
+	}
+	changed := false
+	for i, m := range in {
+		p, known := s.Properties[m.Key]
+		var text string
+		if !known || json.Unmarshal(m.Value, &text) != nil {
+			continue
+		}
+		if v := p.read(strings.TrimSpace(text)); v != nil {
+			in[i].Value, changed = v, true
+		}
+	}
+	if !changed {
+		return input
+	}
+	out, err := in.MarshalJSON()
+	if err != nil {
+		return input
+	}
+	return out
+}
+
+// property is what a schema says of the type of one key.
+type property struct {
+	Type  oneOrMore       `json:"type"`
+	Enum  json.RawMessage `json:"enum"`
+	Const json.RawMessage `json:"const"`
+	Ref   string          `json:"$ref"`
+	AnyOf []property      `json:"anyOf"`
+	OneOf []property      `json:"oneOf"`
+	AllOf []property      `json:"allOf"`
+}
+
+// oneOrMore is a string or a list of strings.
+type oneOrMore []string
+
+func (o *oneOrMore) UnmarshalJSON(raw []byte) error {
+	var one string
+	if json.Unmarshal(raw, &one) == nil {
+		*o = oneOrMore{one}
+		return nil
+	}
+	return json.Unmarshal(raw, (*[]string)(o))
+}
+
+// types lists the types that the schema takes; anything = it says nothing.
+func (p property) types() (types []string, anything bool) {
+	types = slices.Clone(p.Type)
+	for _, inner := range slices.Concat(p.AnyOf, p.OneOf) {
+		more, open := inner.types()
+		if open {
+			return nil, true
+		}
+		types = append(types, more...)
+	}
+	anything = len(types) == 0 && p.Enum == nil && p.Const == nil && p.Ref == "" && len(p.AllOf) == 0
+	return types, anything
+}
+
+var plainNumber = regexp.MustCompile(`^-?\d+(\.\d+)?$`)
+
+// read gives a text the type that is wanted; nil = it stays a text.
+func (p property) read(text string) json.RawMessage {
+	types, anything := p.types()
+	if slices.Contains(types, "string") || !json.Valid([]byte(text)) {
+		return nil
+	}
+	wants := func(name string) bool { return anything || slices.Contains(types, name) }
+	fits := false
+	switch {
+	case plainNumber.MatchString(text):
+		f, err := strconv.ParseFloat(text, 64)
+		fits = err == nil && (wants("number") || wants("integer") && f == math.Trunc(f))
+	case text == "true", text == "false":
+		fits = wants("boolean")
+	case strings.HasPrefix(text, "["):
+		fits = wants("array")
+	case strings.HasPrefix(text, "{"):
+		fits = wants("object")
+	}
+	if !fits {
+		return nil
+	}
+	return json.RawMessage(text)
+}
