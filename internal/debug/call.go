@@ -89,6 +89,7 @@ type call struct {
 	// action is what was decided before the call; empty = it was not stopped.
 	action Action
 	record *Record // once it is over
+	pause  *pause  // nil = it is not paused
 }
 
 // CallData is a call as fronts see it. Values of it are never changed once
@@ -307,6 +308,9 @@ func (h *Hub) finish(c Completion, r result) *call {
 	k, ok := h.calls[c.CallID]
 	if !ok {
 		return nil
+	}
+	if k.pause != nil { // its caller did not wait for a decision
+		h.settle(k.pause, Decision{Action: ActionAbandon})
 	}
 	h.dropCall(k)
 	h.record(k, r)

@@ -46,10 +46,12 @@ func (h *Hub) pause(k *call, phase Phase, breakpoint string, r *result) *pause {
 			p.data.Reason = "exception"
 		}
 	}
+	k.pause = p
 	h.open[p.id] = p
 	h.openOrder = append(h.openOrder, p)
-	// The older Python client does not ask about calls that failed.
-	if k.client != ClientForeign || r != nil && r.Failed {
+	// The older clients take their time before a call only; what they do not
+	// ask about after it they never will.
+	if k.client != ClientForeign || r != nil {
 		h.startLease(p)
 	}
 	if h.o.PauseTimeout > 0 && h.o.OnTimeout != PolicyWait {
@@ -185,6 +187,7 @@ func (h *Hub) settle(p *pause, d Decision) bool {
 	if _, ok := h.open[p.id]; !ok {
 		return false
 	}
+	p.call.pause = nil
 	delete(h.open, p.id)
 	h.openOrder = slices.DeleteFunc(h.openOrder, func(o *pause) bool { return o == p })
 	stopTimer(&p.lease)

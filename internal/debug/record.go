@@ -112,8 +112,8 @@ func (h *Hub) record(k *call, r result) {
 	if r.ErrorItem != nil {
 		rec.ErrorCID = r.ErrorItem.CID
 	}
-	rec.PrettyResult, rec.Exception = shorten(r.pretty, r.cid), r.exception
-	rec.Input, rec.PrettyKwargs = shorten(rec.Input, rec.InputCID), shorten(rec.PrettyKwargs, rec.InputCID)
+	rec.PrettyResult, rec.Exception = r.pretty, r.exception
+	rec.shorten()
 	k.record = rec
 	h.addRecord(rec)
 }
@@ -124,6 +124,35 @@ func (h *Hub) addRecord(rec *Record) {
 	}
 	h.records.add(rec)
 	h.publish(Event{Kind: EventCompleted, CallID: rec.CallID, MethodName: rec.MethodName, Status: rec.Status})
+}
+
+// shorten makes a record small enough to be one of many. Values of older
+// clients stay in the store alone.
+func (rec *Record) shorten() {
+	rec.Input, rec.PrettyKwargs = shorten(rec.Input, rec.InputCID), shorten(rec.PrettyKwargs, rec.InputCID)
+	rec.PrettyResult, rec.Exception = shorten(rec.PrettyResult, rec.ResultCID), shorten(rec.Exception, rec.ErrorCID)
+	rec.CallSite = shorten(rec.CallSite, "")
+	bare := func(it item.Item) item.Item {
+		it.Data = nil
+		return it
+	}
+	if rec.Target != nil {
+		it := bare(*rec.Target)
+		rec.Target, rec.PrettyTarget = &it, shorten(rec.PrettyTarget, it.CID)
+	}
+	args := make([]item.Item, len(rec.Args))
+	pretty := slices.Clone(rec.PrettyArgs)
+	for i, it := range rec.Args {
+		args[i] = bare(it)
+		if i < len(pretty) {
+			pretty[i] = shorten(pretty[i], it.CID)
+		}
+	}
+	kwargs := make(map[string]item.Item, len(rec.Kwargs))
+	for name, it := range rec.Kwargs {
+		kwargs[name] = bare(it)
+	}
+	rec.Args, rec.PrettyArgs, rec.Kwargs = args, pretty, kwargs
 }
 
 // shorten gives up a value too large for a record and says so in its place.
@@ -142,20 +171,13 @@ func shorten(v json.RawMessage, cid string) json.RawMessage {
 // event of an older client, a call to an external server. What is empty of
 // call id and times is filled in.
 func (h *Hub) AddRecord(rec Record) {
-	if rec.Args == nil {
-		rec.Args = []item.Item{}
-	}
-	if rec.Kwargs == nil {
-		rec.Kwargs = map[string]item.Item{}
-	}
 	if rec.PrettyArgs == nil {
 		rec.PrettyArgs = []json.RawMessage{}
 	}
 	if rec.PrettyKwargs == nil {
 		rec.PrettyKwargs = json.RawMessage("{}")
 	}
-	rec.PrettyResult = shorten(rec.PrettyResult, rec.ResultCID)
-	rec.Input, rec.PrettyKwargs = shorten(rec.Input, rec.InputCID), shorten(rec.PrettyKwargs, rec.InputCID)
+	rec.shorten()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := seconds(h.o.Now())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/claudeless/claudeless/internal/debug/item"
 )
@@ -27,6 +28,19 @@ type RelayAnswer struct {
 	CID       string          `json:"result_cid"`
 	Data      *string         `json:"result_data"`
 	Format    item.Format     `json:"result_serialization_format"`
+}
+
+// failure is the text of an error: as it is, or "name: message" of an object.
+func (r RelayAnswer) failure() string {
+	var text string
+	if json.Unmarshal(r.Error, &text) == nil {
+		return text
+	}
+	var e struct{ Name, Message string }
+	if json.Unmarshal(r.Error, &e) == nil && e.Message != "" {
+		return strings.TrimPrefix(e.Name+": "+e.Message, ": ")
+	}
+	return string(r.Error)
 }
 
 // relayed is a question to an older client; it is guarded by Hub.mu.
@@ -95,13 +109,12 @@ func (h *Hub) DeliverAnswer(r RelayAnswer) error {
 		it := item.Item{CID: r.CID, Data: r.Data, Format: r.Format}
 		if err := item.Keep(h.store, it); err != nil {
 			a.ResultCID = ""
+		} else if r.Result == "" { // JavaScript clients send no text
+			a.Output = item.Text(h.store, it)
 		}
 	}
 	if text := string(r.Error); text != "" && text != "null" {
-		a.IsError = true
-		if json.Unmarshal(r.Error, &a.Output) != nil {
-			a.Output = text
-		}
+		a.IsError, a.Output = true, r.failure()
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -41,7 +41,8 @@ type Item struct {
 
 // Error is an item that cannot be taken; Code is one of cid_not_found,
 // cid_mismatch, invalid_serialization_format, invalid_json, invalid_dill and
-// invalid_payload.
+// invalid_payload. A value too large for the store is none: it is kept by its
+// name alone, because a client may end its program when it is refused.
 type Error struct {
 	Code               string
 	Message            string
@@ -73,8 +74,8 @@ func Keep(store *cas.Store, it Item) error {
 		return &Error{Code: "cid_mismatch", Message: "the cid is not the SHA-512 of the data", Expected: cid, Provided: it.CID}
 	}
 	_, err = store.Put(data)
-	if tooLarge, ok := errors.AsType[*cas.TooLargeError](err); ok {
-		return &Error{Code: "invalid_payload", Message: tooLarge.Error()}
+	if _, ok := errors.AsType[*cas.TooLargeError](err); ok {
+		return nil
 	}
 	return err
 }
@@ -139,6 +140,17 @@ func Pretty(store *cas.Store, it Item) json.RawMessage {
 		return text(fmt.Sprintf("<%d bytes that are no pickle: %v>", len(data), err))
 	}
 	return PrettyPickle(v)
+}
+
+// Text is [Pretty] as people read it: JSON as it is, a representation without
+// the quotes of its text.
+func Text(store *cas.Store, it Item) string {
+	pretty := Pretty(store, it)
+	var s string
+	if it.Format != JSON && json.Unmarshal(pretty, &s) == nil {
+		return s
+	}
+	return string(pretty)
 }
 
 // PrettyPickle is [Pretty] of a pickle that was read.

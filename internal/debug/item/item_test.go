@@ -31,7 +31,7 @@ func TestKeep(t *testing.T) {
 		{"wrong format", Item{CID: cidJSON3, Data: new("3"), Format: "yaml"}, "invalid_serialization_format"},
 		{"no JSON", Item{CID: cidJSON3, Data: new("{"), Format: JSON}, "invalid_json"},
 		{"no base64", Item{CID: cidPickle3, Data: new("***")}, "invalid_dill"},
-		{"too large", Item{CID: cas.CID([]byte(`"` + strings.Repeat("x", 100) + `"`)), Data: new(`"` + strings.Repeat("x", 100) + `"`), Format: JSON}, "invalid_payload"},
+		{"too large to keep", Item{CID: cas.CID([]byte(`"` + strings.Repeat("x", 100) + `"`)), Data: new(`"` + strings.Repeat("x", 100) + `"`), Format: JSON}, ""},
 	}
 	store := cas.New(cas.Options{MaxBytes: 90})
 	for _, tt := range tests {
@@ -63,6 +63,10 @@ func TestPretty(t *testing.T) {
 		{
 			"exception", "cbuiltins\nValueError\n(S'bad'\ntR.", Dill,
 			`{"__cideldill_exception__":true,"args":["bad"],"attributes":{},"message":"bad","module":"builtins","qualname":"ValueError","repr_text":"ValueError('bad')","summary":"ValueError: bad","type_name":"ValueError"}`,
+		},
+		{
+			"exception as dill writes it", "cdill._dill\n_load_type\n(S'KeyError'\ntR(S'k'\ntR.", Dill,
+			`{"__cideldill_exception__":true,"args":["k"],"attributes":{},"message":"k","module":"builtins","qualname":"KeyError","repr_text":"KeyError('k')","summary":"KeyError: k","type_name":"KeyError"}`,
 		},
 		{
 			"placeholder", "ccideldill_client.custom_picklers\n_reconstruct_placeholder\n((dS'type_name'\nS'Lock'\nsS'repr_text'\nS'<lock>'\nsS'attributes'\n(dS'a'\nI1\nsstR.", Dill,

@@ -56,6 +56,20 @@ type Object struct {
 	State  any // what its __setstate__ would get; nil = nothing
 }
 
+// called is what Python would make by calling f. A built-in type, which dill
+// names by a call of its own, is that type.
+func called(f, args any) any {
+	g, ok := f.(*Global)
+	if ok && g.Module == "dill._dill" && g.Name == "_load_type" {
+		if t, ok := args.(*Tuple); ok && len(t.Items) == 1 {
+			if name, ok := t.Items[0].(string); ok {
+				return &Global{Module: "builtins", Name: name}
+			}
+		}
+	}
+	return &Object{Callee: f, Args: args}
+}
+
 // TypeName is the Python name of v's type.
 func TypeName(v any) string {
 	switch x := v.(type) {

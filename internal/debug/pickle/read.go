@@ -315,7 +315,7 @@ func (m *machine) object(op byte) (bool, error) {
 		if err != nil {
 			return true, err
 		}
-		return true, m.push(&Object{Callee: v[0], Args: v[1]})
+		return true, m.push(called(v[0], v[1]))
 	case 0x92:
 		v, err := m.popN(3)
 		if err != nil {

@@ -35,10 +35,27 @@ func (a *api) callRoutes() []route {
 	}
 }
 
+// signature is a text; JavaScript clients send a number of parameters. What
+// counts as false in their languages is none.
+type signature string
+
+func (s *signature) UnmarshalJSON(data []byte) error {
+	var text string
+	if json.Unmarshal(data, &text) == nil {
+		*s = signature(text)
+		return nil
+	}
+	*s = signature(data)
+	if text := string(data); text == "0" || text == "false" || text == "null" {
+		*s = ""
+	}
+	return nil
+}
+
 func (a *api) registerFunction(r *http.Request) (any, error) {
 	var in struct {
 		Name      string          `json:"function_name"`
-		Signature string          `json:"signature"`
+		Signature signature       `json:"signature"`
 		Ref       json.RawMessage `json:"function_client_ref"`
 		CID       string          `json:"function_cid"`
 		Data      *string         `json:"function_data"`
@@ -49,7 +66,7 @@ func (a *api) registerFunction(r *http.Request) (any, error) {
 	if err := read(r, &in); err != nil {
 		return nil, err
 	}
-	f := debug.Function{Name: in.Name, Signature: in.Signature, Metadata: in.Metadata, Alias: in.Alias}
+	f := debug.Function{Name: in.Name, Signature: string(in.Signature), Metadata: in.Metadata, Alias: in.Alias}
 	if in.CID != "" {
 		it := item.Item{CID: in.CID, ClientRef: in.Ref, Data: in.Data, Format: in.Format}
 		if err := keep(a.Hub, it); err != nil {
@@ -80,7 +97,7 @@ type startRequest struct {
 	Args       []item.Item          `json:"args"`
 	Kwargs     map[string]item.Item `json:"kwargs"`
 	CallSite   json.RawMessage      `json:"call_site"`
-	Signature  string               `json:"signature"`
+	Signature  signature            `json:"signature"`
 	PID        *int                 `json:"process_pid"`
 	Started    *float64             `json:"process_start_time"`
 	Preferred  item.Format          `json:"preferred_format"`
@@ -169,7 +186,7 @@ func (a *api) foreign(in startRequest) (*debug.Foreign, error) {
 		}}
 	}
 	return &debug.Foreign{
-		Target: in.Target, Args: in.Args, Kwargs: in.Kwargs, Signature: in.Signature, PageURL: in.PageURL, Preferred: in.Preferred,
+		Target: in.Target, Args: in.Args, Kwargs: in.Kwargs, Signature: string(in.Signature), PageURL: in.PageURL, Preferred: in.Preferred,
 	}, nil
 }
 
@@ -332,7 +349,7 @@ func (a *api) event(r *http.Request) (any, error) {
 	if rec.Status == "" {
 		rec.Status = "success"
 	}
-	rec.CallID, rec.MethodName, rec.Signature, rec.CallSite, rec.PageURL = in.EventID, name, in.Signature, in.CallSite, in.PageURL
+	rec.CallID, rec.MethodName, rec.Signature, rec.CallSite, rec.PageURL = in.EventID, name, string(in.Signature), in.CallSite, in.PageURL
 	rec.PrettyArgs, rec.PrettyKwargs, rec.PrettyResult, rec.Exception = in.PrettyArgs, in.PrettyKwargs, in.PrettyResult, in.Exception
 	if in.PID != nil && in.Started != nil {
 		rec.PID, rec.ProcessStart = *in.PID, *in.Started

@@ -31,7 +31,7 @@ func (a *api) controlRoutes() []route {
 		}},
 		{method: "POST", path: "/api/paused/{id}/continue", summary: "Decide about a paused call", answer: a.resume},
 		{method: "GET", path: "/api/calls", summary: "List the newest calls", answer: a.calls},
-		{method: "GET", path: "/api/cid/{cid}", summary: "Get the bytes of a value", stream: a.value},
+		{method: "GET", path: "/api/cid/{cid}", client: true, summary: "Get the bytes of a value", stream: a.value},
 		{method: "GET", path: "/api/com-errors", summary: "List failures of communication", answer: func(*http.Request) (any, error) {
 			return fields{"errors": append([]debug.ComError{}, a.Hub.ComErrors()...)}, nil
 		}},
@@ -69,11 +69,11 @@ func (a *api) breakpoints(*http.Request) (any, error) {
 
 func (a *api) setBreakpoint(r *http.Request) (any, error) {
 	var in struct {
-		Name      string  `json:"function_name"`
-		Before    *string `json:"behavior"`
-		After     *string `json:"after_behavior"`
-		When      *string `json:"when"`
-		Signature string  `json:"signature"`
+		Name      string    `json:"function_name"`
+		Before    *string   `json:"behavior"`
+		After     *string   `json:"after_behavior"`
+		When      *string   `json:"when"`
+		Signature signature `json:"signature"`
 	}
 	if err := read(r, &in); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (a *api) setBreakpoint(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if in.Signature != "" {
-		if err := a.Hub.SetSignature(in.Name, in.Signature); err != nil {
+		if err := a.Hub.SetSignature(in.Name, string(in.Signature)); err != nil {
 			return nil, err
 		}
 	}

@@ -59,9 +59,7 @@ func Handler(o Options) http.Handler {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { write(w, http.StatusOK, doc) })
 	}
 	mux.HandleFunc("OPTIONS /api/", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
-	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) {
-		write(w, http.StatusNotFound, map[string]any{"error": "not_found", "path": r.URL.Path})
-	})
+	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) { unknown(w, r, mux) })
 	if o.Other != nil {
 		mux.Handle("/", o.Other)
 	}
@@ -122,6 +120,24 @@ func allowOrigin(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Access-Control-Allow-Origin", origin)
 		w.Header().Add("Vary", "Origin")
 	}
+}
+
+// unknown answers what no route does, by what there is at the path.
+func unknown(w http.ResponseWriter, r *http.Request, mux *http.ServeMux) {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := mux.Handler(other); pattern != "/api/" {
+			allowed = append(allowed, method)
+		}
+	}
+	if allowed == nil {
+		write(w, http.StatusNotFound, fields{"error": "not_found", "path": r.URL.Path})
+		return
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	write(w, http.StatusMethodNotAllowed, fields{"error": "method_not_allowed", "message": "this path takes " + strings.Join(allowed, ", "), "allowed": allowed})
 }
 
 // foreignForm reports whether a page of another origin sent what it may send
@@ -188,7 +204,7 @@ func read(r *http.Request, v any) error {
 		return &debug.Error{Code: "invalid_json", Message: fmt.Sprintf("%v at byte %d", err, syntax.Offset)}
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return &debug.Error{Code: "invalid_payload", Message: fmt.Sprintf("%s must not be a %s", orBody(wrong.Field), wrong.Value), Detail: fields{"parameter": wrong.Field}}
+		return &debug.Error{Code: "invalid_payload", Message: fmt.Sprintf("%s has the wrong type, %s", orBody(wrong.Field), wrong.Value), Detail: fields{"parameter": wrong.Field}}
 	}
 	if err != nil {
 		return &debug.Error{Code: "invalid_payload", Message: err.Error()}
