@@ -32,6 +32,7 @@ func (a *api) callRoutes() []route {
 		{method: "POST", path: "/api/report-com-error", client: true, summary: "Report a failure of communication", answer: a.reportComError},
 		{method: "GET", path: "/api/poll-repl/{id}", client: true, summary: "Ask for an expression to evaluate", answer: a.pollREPL},
 		{method: "POST", path: "/api/call/repl-result", client: true, summary: "Answer an expression", answer: a.replResult},
+		{method: "GET", path: "/api/debug-client.js", client: true, summary: "Get the client for JavaScript, as a module", stream: a.script},
 	}
 }
 
