@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -42,12 +43,19 @@ func (b *lockedBuffer) String() string {
 // startDebugger runs claudeless debug until the test ends.
 func startDebugger(t *testing.T, environ []string, words ...string) (url string, stderr *lockedBuffer) {
 	t.Helper()
+	return runDebugger(t, func(s *System) { s.Environ = environ }, words...)
+}
+
+// runDebugger is startDebugger in a process that is changed before.
+func runDebugger(t *testing.T, change func(*System), words ...string) (url string, stderr *lockedBuffer) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "port")
 	s, _, _ := fakeSystem(t, append([]string{"debug", "--port-file", file}, words...)...)
 	var n atomic.Int64
-	s.Now, s.NewID, s.Environ = time.Now, func() string { return fmt.Sprintf("id-%d", n.Add(1)) }, environ
+	s.Now, s.NewID = time.Now, func() string { return fmt.Sprintf("id-%d", n.Add(1)) }
 	stderr = &lockedBuffer{}
 	s.Stderr = stderr
+	change(s)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan int, 1)
 	go func() { ended <- Run(ctx, s) }()
@@ -105,6 +113,236 @@ func TestDebugServes(t *testing.T) {
 	}
 	if !strings.Contains(stderr.String(), url) {
 		t.Errorf("stderr %q", stderr)
+	}
+}
+
+// S112, S115, S116, S118: the flags of MCP are read, alone and together, and S114:
+// without them there is none.
+func TestDebugMCPFlags(t *testing.T) {
+	for _, tt := range []struct {
+		words    string
+		mcp, sse bool
+		port     int // 0 = not given
+	}{
+		{"--mcp", true, false, 0},                // S112
+		{"", false, false, 0},                    // S114
+		{"--mcp --port 7321", true, false, 7321}, // S115
+		{"--mcp-sse", false, true, 0},            // S116
+		{"--mcp --mcp-sse", true, true, 0},       // S118
+	} {
+		var c debugCmd
+		parser, err := kong.New(&c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := parser.Parse(strings.Fields(tt.words)); err != nil {
+			t.Errorf("%q: %v", tt.words, err)
+			continue
+		}
+		port := 0
+		if c.Serve.Port != nil {
+			port = *c.Serve.Port
+		}
+		if c.Serve.MCP != tt.mcp || c.Serve.MCPSSE != tt.sse || port != tt.port {
+			t.Errorf("%q: %+v", tt.words, c.Serve)
+		}
+	}
+}
+
+// mcpPeer speaks MCP with a debugger, line by line, over its standard streams or
+// by requests to /mcp.
+type mcpPeer func(t *testing.T, message string) string
+
+const (
+	mcpInitialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	mcpReady      = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+)
+
+func mcpTool(name, arguments string) string {
+	return `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"` + name + `","arguments":` + arguments + `}}`
+}
+
+// overHTTP initializes a peer over streamable HTTP.
+func overHTTP(t *testing.T, url string) mcpPeer {
+	t.Helper()
+	session := ""
+	peer := func(t *testing.T, message string) string {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), "POST", url+"/mcp", strings.NewReader(message))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		if session != "" {
+			req.Header.Set("Mcp-Session-Id", session)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if id := res.Header.Get("Mcp-Session-Id"); id != "" {
+			session = id
+		}
+		data, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	if got := peer(t, mcpInitialize); !strings.Contains(got, "claudeless-debug") {
+		t.Fatalf("initialize over HTTP: %s", got)
+	}
+	peer(t, mcpReady)
+	return peer
+}
+
+// stdioStreams are the standard streams of a debugger and what is at their
+// other ends.
+type stdioStreams struct {
+	in    *io.PipeWriter
+	out   *bufio.Scanner
+	ended chan struct{} // closed when the debugger saw the end of in
+}
+
+func (s *stdioStreams) attach(sys *System) {
+	inRead, inWrite := io.Pipe()
+	outRead, outWrite := io.Pipe()
+	s.in, s.out, s.ended = inWrite, bufio.NewScanner(outRead), make(chan struct{})
+	sys.Stdin, sys.Stdout = io.MultiReader(inRead, tellsEnd{s.ended}), outWrite
+}
+
+// tellsEnd is empty and tells when somebody noticed.
+type tellsEnd struct{ ended chan struct{} }
+
+func (e tellsEnd) Read([]byte) (int, error) {
+	close(e.ended)
+	return 0, io.EOF
+}
+
+// peer initializes MCP on the streams. Each line that comes must be JSON-RPC
+// (S121).
+func (s *stdioStreams) peer(t *testing.T) mcpPeer {
+	t.Helper()
+	peer := func(t *testing.T, message string) string {
+		t.Helper()
+		if _, err := io.WriteString(s.in, message+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		for s.out.Scan() {
+			var m struct{ JSONRPC, Method string }
+			if err := json.Unmarshal(s.out.Bytes(), &m); err != nil || m.JSONRPC != "2.0" {
+				t.Errorf("stdout has %q: %v", s.out.Text(), err)
+			}
+			if m.Method == "" { // no notification
+				return s.out.Text()
+			}
+		}
+		t.Fatal("stdout ended")
+		return ""
+	}
+	if got := peer(t, mcpInitialize); !strings.Contains(got, "claudeless-debug") {
+		t.Fatalf("initialize on stdio: %s", got)
+	}
+	if _, err := io.WriteString(s.in, mcpReady+"\n"); err != nil {
+		t.Fatal(err)
+	}
+	return peer
+}
+
+// both checks that what one side sets the other sees (S128).
+func both(t *testing.T, peer mcpPeer, url, name string) {
+	t.Helper()
+	if got := peer(t, mcpTool("breakpoint_add", `{"function_name":"mcp-`+name+`"}`)); !strings.Contains(got, `\"status\":\"ok\"`) {
+		t.Errorf("%s: breakpoint_add: %s", name, got)
+	}
+	if _, body := ask(t, "GET", url+"/api/breakpoints", ""); !strings.Contains(body, `"mcp-`+name+`"`) {
+		t.Errorf("%s: HTTP does not see it: %s", name, body)
+	}
+	ask(t, "POST", url+"/api/breakpoints", `{"function_name":"http-`+name+`"}`)
+	if got := peer(t, mcpTool("breakpoint_list_breakpoints", `{}`)); !strings.Contains(got, `\"http-`+name+`\"`) {
+		t.Errorf("%s: MCP does not see it: %s", name, got)
+	}
+}
+
+// S113, S119, S121, S128: with --mcp there is HTTP beside stdio, on one state and
+// after the end of stdin as well; /mcp is not served.
+func TestDebugOnStdio(t *testing.T) {
+	var streams stdioStreams
+	url, stderr := runDebugger(t, streams.attach, "--port", "0", "--mcp")
+	both(t, streams.peer(t), url, "stdio") // S113 S121 S128
+	if status, _ := ask(t, "POST", url+"/mcp", mcpInitialize); status != 404 {
+		t.Errorf("/mcp without --mcp-sse: %d", status)
+	}
+	streams.in.Close()
+	<-streams.ended
+	if status, _ := ask(t, "GET", url+"/api/breakpoints", ""); status != 200 { // S119
+		t.Errorf("HTTP after the end of stdin: %d", status)
+	}
+	if !strings.Contains(stderr.String(), url) {
+		t.Errorf("stderr %q", stderr)
+	}
+}
+
+// S114, S120: without --mcp stdin is not read and stdout stays empty; with
+// --mcp-sse MCP is at /mcp and /mcp/sse, without it nowhere.
+func TestDebugLeavesStdio(t *testing.T) {
+	for _, sse := range []bool{false, true} {
+		words := []string{"--port", "0"}
+		if sse {
+			words = append(words, "--mcp-sse")
+		}
+		var stdout lockedBuffer
+		url, _ := runDebugger(t, func(s *System) { s.Stdin, s.Stdout = untouchable{t}, &stdout }, words...)
+		if sse {
+			both(t, overHTTP(t, url), url, "http")
+			if line := sseEndpoint(t, url); !strings.HasPrefix(line, "data: /mcp/messages") {
+				t.Errorf("/mcp/sse begins with %q", line)
+			}
+		} else {
+			for _, path := range []string{"/mcp", "/mcp/sse", "/mcp/messages"} {
+				if status, _ := ask(t, "GET", url+path, ""); status != 404 { // S114
+					t.Errorf("%s without --mcp-sse: %d", path, status)
+				}
+			}
+		}
+		if got := stdout.String(); got != "" {
+			t.Errorf("stdout %q", got)
+		}
+	}
+}
+
+// sseEndpoint is the second line of the older transport's stream.
+func sseEndpoint(t *testing.T, url string) string {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), "GET", url+"/mcp/sse", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	lines := bufio.NewScanner(res.Body)
+	lines.Scan()
+	lines.Scan()
+	return lines.Text()
+}
+
+// S118, S134: both transports in one process see one state.
+func TestDebugOnBoth(t *testing.T) {
+	var streams stdioStreams
+	url, _ := runDebugger(t, streams.attach, "--port", "0", "--mcp", "--mcp-sse")
+	stdio, web := streams.peer(t), overHTTP(t, url)
+	both(t, stdio, url, "stdio")
+	both(t, web, url, "web")
+	for name, peer := range map[string]mcpPeer{"stdio": stdio, "web": web} {
+		got := peer(t, mcpTool("breakpoint_list_breakpoints", `{}`))
+		if !strings.Contains(got, "mcp-stdio") || !strings.Contains(got, "mcp-web") {
+			t.Errorf("%s sees %s", name, got)
+		}
 	}
 }
 
