@@ -331,13 +331,35 @@ func sseEndpoint(t *testing.T, url string) string {
 	return lines.Text()
 }
 
-// S118, S134: both transports in one process see one state.
+// S90, S118, S134: both transports in one process see one state.
 func TestDebugOnBoth(t *testing.T) {
 	var streams stdioStreams
 	url, _ := runDebugger(t, streams.attach, "--port", "0", "--mcp", "--mcp-sse")
 	stdio, web := streams.peer(t), overHTTP(t, url)
 	both(t, stdio, url, "stdio")
 	both(t, web, url, "web")
+	// S90: all at once, nothing is lost.
+	for i := range 20 {
+		ask(t, "POST", url+"/api/breakpoints", fmt.Sprintf(`{"function_name":"gone-%d"}`, i))
+	}
+	var wg sync.WaitGroup
+	for name, peer := range map[string]mcpPeer{"stdio": stdio, "web": web} {
+		wg.Go(func() {
+			for i := range 20 {
+				peer(t, mcpTool("breakpoint_add", fmt.Sprintf(`{"function_name":"%s-%d"}`, name, i)))
+				peer(t, mcpTool("breakpoint_remove", fmt.Sprintf(`{"function_name":"gone-%d"}`, i)))
+			}
+		})
+	}
+	wg.Go(func() {
+		for i := range 20 {
+			ask(t, "POST", url+"/api/breakpoints", fmt.Sprintf(`{"function_name":"kept-%d"}`, i))
+		}
+	})
+	wg.Wait()
+	if _, body := ask(t, "GET", url+"/api/status", ""); !strings.Contains(body, `"breakpoints":64`) {
+		t.Errorf("status %s", body)
+	}
 	for name, peer := range map[string]mcpPeer{"stdio": stdio, "web": web} {
 		got := peer(t, mcpTool("breakpoint_list_breakpoints", `{}`))
 		if !strings.Contains(got, "mcp-stdio") || !strings.Contains(got, "mcp-web") {

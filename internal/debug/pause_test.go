@@ -248,6 +248,41 @@ func TestForeignLease(t *testing.T) {
 	})
 }
 
+// After a call an older client asks at once or never; and one that goes on
+// before a decision takes its pause with it.
+func TestForeignPauseEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t)
+		set(t, h, BreakpointChange{Name: "f"})
+		for _, failed := range []bool{false, true} {
+			if _, err := h.SetDefault(map[bool]string{false: "stop", true: "stop_exception"}[failed]); err != nil {
+				t.Fatal(err)
+			}
+			b, err := h.Start(t.Context(), Call{Tool: "f", Foreign: &Foreign{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			after, err := h.Complete(t.Context(), Completion{CallID: b.CallID, Outcome: Outcome{Failed: failed}})
+			if err != nil || after == "" {
+				t.Fatalf("%q, %v", after, err)
+			}
+			if open := h.Paused(); len(open) != 1 || open[0].ID != after {
+				t.Errorf("failed %v: paused %+v", failed, open)
+			}
+			if d, _, err := h.Wait(t.Context(), b.PauseID); err != nil || d.Action != ActionAbandon {
+				t.Errorf("failed %v: %+v, %v", failed, d, err)
+			}
+			time.Sleep(5*time.Minute + time.Second) // of the test's own clock
+			if len(h.Paused()) != 0 {
+				t.Errorf("failed %v: the pause stays", failed)
+			}
+		}
+		if s := h.Status(); s.ActiveCalls != 0 || s.TotalCalls != 2 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
 func TestCloseEndsPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHub(t)

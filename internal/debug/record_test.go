@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -270,6 +271,69 @@ func TestEvents(t *testing.T) {
 	if diff := cmp.Diff(map[string]any{"pause_id": "p", "method_name": "m", "pause_reason": "breakpoint", "paused_at": p.PausedAt}, params); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// S111: an observer may look at everything while things happen. S105: what the
+// older system called with each event is a channel here, and whoever reads it
+// runs on its own; so S103, its observer that panics, has no equivalent.
+func TestObserverReadsState(t *testing.T) {
+	h := newHub(t)
+	set(t, h, BreakpointChange{Name: "Bash", After: new("go")})
+	sub := h.Subscribe(0)
+	looked := make(chan int)
+	go func() {
+		n := 0
+		for e := range sub.C {
+			n++
+			h.Status()
+			h.Breakpoints()
+			if _, err := h.Calls("", nil); err != nil {
+				t.Error(err)
+			}
+			if e.Kind == EventPaused { // and act: the one who runs the call waits for it
+				if err := h.Resume(t.Context(), e.PauseID, Resume{}); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		looked <- n
+	}()
+	for range 50 {
+		id, d, err := h.Before(t.Context(), Call{Tool: "Bash", Client: ClientRun})
+		if err != nil || d.Action != ActionContinue {
+			t.Fatalf("%+v, %v", d, err)
+		}
+		if _, err := h.After(t.Context(), id, Outcome{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sub.Close()
+	if n := <-looked; n != 150 {
+		t.Errorf("%d events", n)
+	}
+}
+
+// S69: without a limit of its own an evaluation by an older client ends a little
+// after the 30 s that the client gives itself (B13), and is not asked later.
+func TestRelayTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHub(t)
+		set(t, h, BreakpointChange{Name: "f"})
+		b, err := h.Start(t.Context(), Call{Tool: "f", Foreign: &Foreign{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if _, err := h.Evaluate(t.Context(), Question{PauseID: b.PauseID, Expr: "1"}); code(err) != CodeEvalTimeout {
+			t.Errorf("%v", err)
+		}
+		if took := time.Since(began); took != 35*time.Second {
+			t.Errorf("took %s", took)
+		}
+		if q := h.NextQuestion(b.PauseID); q != nil {
+			t.Errorf("still asked: %+v", q)
+		}
+	})
 }
 
 // S103: an observer that does not read loses events and delays nobody.

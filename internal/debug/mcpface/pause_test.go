@@ -206,6 +206,7 @@ func TestPausedCallIsShown(t *testing.T) {
 
 	ask(t, c, "breakpoint_continue", `{"pause_id":"`+id+`"}`)
 	after := f.pause(t, 1)[0]
+	expect(t, ask(t, c, "breakpoint_repl_eval", `{"pause_id":"`+id+`","expression":"1"}`), `{"error":"pause_already_resumed"}`) // S67: not any more
 	session = fmt.Sprint(first["session_id"])
 	expect(t, ask(t, c, "breakpoint_repl_eval", `{"pause_id":"`+after+`","session_id":"`+session+`","expression":"1"}`), `{"error":"invalid_session_id"}`)
 	ask(t, c, "breakpoint_continue", `{"pause_id":"`+after+`"}`)
@@ -226,6 +227,10 @@ func TestOlderClient(t *testing.T) {
 		return ask(t, c, "breakpoint_repl_eval", `{"pause_id":"`+begun.PauseID+`","expression":"`+expr+`"`+more+`}`)
 	}
 	expect(t, ask1("never", `,"timeout_s":0.05`), `{"error":"eval_timeout"}`)
+	expect(t, ask1(" ", ""), `{"error":"missing_expression"}`) // S66: before the client is asked
+	if q := f.hub.NextQuestion(begun.PauseID); q != nil {
+		t.Errorf("the client is asked %+v", q)
+	}
 	answers := make(chan object, 2)
 	question := func() *debug.RelayQuestion {
 		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); runtime.Gosched() {
@@ -324,8 +329,8 @@ func TestResourcesAndPrompts(t *testing.T) {
 		return decode(t, r.Contents[0].(mcp.TextResourceContents).Text)
 	}
 	expect(t, read("breakpoint://status"), `{"breakpoints":0,"paused":0,"total_calls":0}`) // S77
-	for range 60 {
-		result(t, f.run(t, "A", `{}`))
+	for i := range 60 {
+		result(t, f.run(t, "A", fmt.Sprintf(`{"i":%d}`, i)))
 	}
 	ask(t, c, "breakpoint_add", `{"function_name":"A"}`)
 	_, done := f.stopped(t, "A", `{"x":1}`)
@@ -336,8 +341,9 @@ func TestResourcesAndPrompts(t *testing.T) {
 		want, _ := json.Marshal(ask(t, c, tool, ""))
 		expect(t, read(uri), string(want))
 	}
-	if calls := read("breakpoint://call-history")["calls"].([]any); len(calls) != 50 { // S80
-		t.Errorf("%d calls in the history", len(calls))
+	calls := read("breakpoint://call-history")["calls"].([]any) // S80: the newest 50, B5
+	if len(calls) != 50 || calls[0].(object)["input"].(object)["i"] != 10.0 || calls[49].(object)["input"].(object)["i"] != 59.0 {
+		t.Errorf("%d calls in the history, from %v", len(calls), calls[0])
 	}
 	req := mcp.ReadResourceRequest{}
 	req.Params.URI = "breakpoint://nope"
