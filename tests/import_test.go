@@ -70,7 +70,7 @@ var packageTable = []row{
 	{4, "internal/debug/external", "the external MCP servers that the debugger manages", "simulator/protocol internal/cas internal/debug mcp"},
 	{4, "internal/debug/hookcmd", "the hub as a command hook of any agent CLI", "simulator/protocol internal/debug"},
 	{4, "internal/debug/mcpface", "the hub as an MCP server", "simulator/protocol fixtures/wire internal/debug internal/debug/external"},
-	{4, "internal/debug/page", "the hub as a web page", "internal/debug"},
+	{4, "internal/debug/page", "the hub as web pages", "internal/debug"},
 	{4, "internal/debug/proxy", "the hub between any MCP client and a server", "simulator/protocol internal/proc internal/debug mcp"},
 	{4, "internal/debug/rest", "the hub over HTTP", "internal/match internal/serve internal/debug internal/debug/external internal/debug/item"},
 	{4, "internal/mcpcmd", "claudeless mcp: configure servers, look at them, call them", "simulator/protocol internal/argv mcp"},

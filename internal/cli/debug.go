@@ -99,7 +99,7 @@ func (c *debugServeCmd) Run(ctx context.Context, s *System) (err error) {
 	if c.MCP {
 		tasks.Go(func() { c.stdio(ctx, s, face) }) // ends with ctx or stdin
 	}
-	o.Other = c.fronts(face, servers != nil)
+	o.Other = c.fronts(face, page.Options{Hub: hub, Servers: servers != nil})
 	return c.serve(ctx, s, rest.Handler(o))
 }
 
@@ -111,9 +111,9 @@ func (c *debugServeCmd) stdio(ctx context.Context, s *System, face *mcpface.Serv
 }
 
 // fronts are the page and, if asked for, MCP over HTTP.
-func (c *debugServeCmd) fronts(face *mcpface.Server, manages bool) http.Handler {
+func (c *debugServeCmd) fronts(face *mcpface.Server, o page.Options) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/", page.Handler(page.Options{Servers: manages}))
+	mux.Handle("/", page.Handler(o))
 	mcpHandler := http.NotFoundHandler()
 	if c.MCPSSE {
 		mcpHandler = face.Handler()

@@ -1,0 +1,298 @@
+package page
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"maps"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/claudeless/claudeless/internal/debug"
+)
+
+// browser writes the pages that show what the hub holds at the moment.
+type browser struct {
+	hub   *debug.Hub
+	pages *template.Template
+}
+
+// link is an entry of the pages' navigation.
+type link struct{ Path, Name string }
+
+// shown is one page: a template of browse.html and what it needs.
+type shown struct {
+	name  string
+	Title string
+	Data  any
+	// Choices of the status filter; nil = there is none.
+	Choices []string
+
+	// Filled in by serve.
+	Nav                  []link
+	Here, Search, Status string
+}
+
+// missingError is the reason why there is no such page.
+type missingError string
+
+func (n missingError) Error() string { return string(n) }
+
+// browse adds the pages to mux.
+func browse(mux *http.ServeMux, hub *debug.Hub) {
+	b := &browser{hub: hub}
+	b.pages = template.Must(template.New("").Funcs(template.FuncMap{
+		"arguments": arguments, "clock": clock, "indent": indent, "json": pretty, "lasted": lasted, "name": shortName,
+		"path": url.PathEscape, "short": short,
+	}).Parse(string(read("browse.html"))))
+	for path, f := range map[string]func(*http.Request) (shown, error){
+		"/com-errors":                         b.comErrors,
+		"/objects":                            b.objects,
+		"/object/{ref}":                       b.object,
+		"/repls":                              b.sessions,
+		"/repl/{id}":                          b.session,
+		"/repl-help":                          still("repl-help", "REPL help"),
+		"/call-tree":                          b.processes,
+		"/call-tree/{process}":                b.callTree,
+		"/call/{id}":                          b.call,
+		"/callstack/{id}":                     b.callStack,
+		"/frame/{id}/{index}":                 b.frame,
+		"/breakpoint/{name}/history":          b.history,
+		"/breakpoint/{name}/history/{record}": b.execution,
+		"/docs":                               still("docs", "API"),
+	} {
+		mux.HandleFunc("GET "+path, b.serve(f))
+	}
+}
+
+// still is a page that is always the same.
+func still(name, title string) func(*http.Request) (shown, error) {
+	return func(*http.Request) (shown, error) { return shown{name: name, Title: title}, nil }
+}
+
+func (b *browser) serve(f func(*http.Request) (shown, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		status := http.StatusOK
+		p, err := f(r)
+		if err != nil {
+			status = http.StatusNotFound
+			p = shown{name: "not-found", Title: "Not found", Data: err.Error()}
+		}
+		p.Nav = []link{
+			{"/", "Paused calls"},
+			{"/call-tree", "Call trees"},
+			{"/objects", "Objects"},
+			{"/repls", "REPL sessions"},
+			{"/com-errors", "Communication errors"},
+			{"/docs", "API"},
+		}
+		p.Here, p.Search, p.Status = r.URL.Path, r.URL.Query().Get("search"), r.URL.Query().Get("status")
+		var buf bytes.Buffer
+		if err := b.pages.ExecuteTemplate(&buf, p.name, p); err != nil {
+			http.Error(w, "writing the page: "+err.Error(), http.StatusInternalServerError)
+			return
+		}
+		head(w, html)
+		w.WriteHeader(status)
+		w.Write(buf.Bytes()) //nolint:errcheck // the client went away
+	}
+}
+
+// wanted reports whether a value has what the search field holds, in any case.
+func wanted(r *http.Request, v any) bool {
+	search := strings.ToLower(strings.TrimSpace(r.URL.Query().Get("search")))
+	if search == "" {
+		return true
+	}
+	all, err := json.Marshal(v)
+	return err == nil && strings.Contains(strings.ToLower(string(all)), search)
+}
+
+// anyStatus is the choice that hides nothing.
+const anyStatus = "all"
+
+// ofStatus reports whether a status is the one that was chosen, if any was.
+func ofStatus(r *http.Request, status string) bool {
+	choice := r.URL.Query().Get("status")
+	return choice == "" || choice == anyStatus || choice == status
+}
+
+// comError is what clients report, as far as it is known; all of it is in Raw.
+type comError struct {
+	Summary       string  `json:"summary"`
+	Timestamp     float64 `json:"timestamp"`
+	Method        string  `json:"method"`
+	Path          string  `json:"path"`
+	Status        any     `json:"status_code"`
+	ExceptionType string  `json:"exception_type"`
+	PID           int     `json:"process_pid"`
+	PageURL       string  `json:"page_url"`
+	Raw           json.RawMessage
+}
+
+func (b *browser) comErrors(r *http.Request) (shown, error) {
+	var all []comError
+	for _, raw := range slices.Backward(b.hub.ComErrors()) {
+		e := comError{Raw: raw}
+		if err := json.Unmarshal(raw, &e); e.Summary == "" { // what has the wrong type is seen in Raw
+			e.Summary = "a report without a summary"
+			if err != nil {
+				e.Summary = "a report that cannot be read: " + err.Error()
+			}
+		}
+		if wanted(r, raw) {
+			all = append(all, e)
+		}
+	}
+	return shown{name: "com-errors", Title: "Communication errors", Data: all}, nil
+}
+
+func (b *browser) sessions(r *http.Request) (shown, error) {
+	var all []debug.Session
+	for _, s := range slices.Backward(b.hub.Sessions()) {
+		status := "active"
+		if s.ClosedAt != nil {
+			status = "closed"
+		}
+		if ofStatus(r, status) && wanted(r, s) {
+			all = append(all, s)
+		}
+	}
+	return shown{name: "repls", Title: "REPL sessions", Data: all, Choices: []string{anyStatus, "active", "closed"}}, nil
+}
+
+func (b *browser) session(r *http.Request) (shown, error) {
+	s, err := b.hub.Session(r.PathValue("id"))
+	if err != nil {
+		return shown{}, missingError("There is no session " + r.PathValue("id") + ".")
+	}
+	return shown{name: "repl", Title: "REPL session " + s.ID, Data: s}, nil
+}
+
+func (b *browser) history(r *http.Request) (shown, error) {
+	name := r.PathValue("name")
+	var entries []debug.Execution
+	for _, e := range b.hub.History(name, 0) {
+		if ofStatus(r, e.CallData.Status) && wanted(r, e) {
+			entries = append(entries, e)
+		}
+	}
+	return shown{
+		name: "history", Title: "History of " + name, Choices: []string{anyStatus, "success", "exception"},
+		Data: struct {
+			Breakpoint string
+			Entries    []debug.Execution
+		}{name, entries},
+	}, nil
+}
+
+func (b *browser) execution(r *http.Request) (shown, error) {
+	for _, e := range b.hub.History(r.PathValue("name"), 0) {
+		if e.ID == r.PathValue("record") {
+			return b.record(e.CallData), nil
+		}
+	}
+	return shown{}, missingError("The breakpoint " + r.PathValue("name") + " has no record " + r.PathValue("record") + ".")
+}
+
+// Functions of the templates.
+
+// maxShown is the size up to which a page shows a value whole.
+const maxShown = 64 << 10
+
+// pretty shows a value: a text as it is, anything else as indented JSON.
+func pretty(v any) string {
+	raw, ok := v.(json.RawMessage)
+	if !ok {
+		var err error
+		if raw, err = json.Marshal(v); err != nil {
+			return err.Error()
+		}
+	}
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return cut(s, maxShown)
+	}
+	var buf bytes.Buffer
+	if json.Indent(&buf, raw, "", "  ") != nil {
+		return cut(string(raw), maxShown)
+	}
+	return cut(buf.String(), maxShown)
+}
+
+func indent(v any) string {
+	raw, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err.Error()
+	}
+	return cut(string(raw), maxShown)
+}
+
+// short is a value in one line; what stands for an object has a summary.
+func short(raw json.RawMessage) string {
+	const size = 200
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return cut(s, size)
+	}
+	var o struct{ Summary string }
+	if json.Unmarshal(raw, &o) == nil && o.Summary != "" {
+		return cut(o.Summary, size)
+	}
+	return cut(string(raw), size)
+}
+
+func cut(s string, size int) string {
+	if len(s) <= size {
+		return s
+	}
+	for !utf8.RuneStart(s[size]) {
+		size--
+	}
+	return s[:size] + "…"
+}
+
+// arguments writes those of a call as a language would.
+func arguments(d debug.CallData) string {
+	var all []string
+	for _, a := range d.PrettyArgs {
+		all = append(all, short(a))
+	}
+	var named map[string]json.RawMessage
+	if json.Unmarshal(d.PrettyKwargs, &named) == nil {
+		for _, name := range slices.Sorted(maps.Keys(named)) {
+			all = append(all, name+"="+short(named[name]))
+		}
+	}
+	return "(" + strings.Join(all, ", ") + ")"
+}
+
+func clock(seconds any) string {
+	s, ok := seconds.(float64)
+	if p, isPointer := seconds.(*float64); isPointer && p != nil {
+		s, ok = *p, true
+	}
+	if !ok || s <= 0 || s > 1e11 {
+		return ""
+	}
+	whole, part := math.Modf(s)
+	return time.Unix(int64(whole), int64(part*1e9)).Format("2006-01-02 15:04:05.000")
+}
+
+func lasted(r debug.Record) string {
+	return fmt.Sprintf("%.0f ms", max(0, (r.CompletedAt-r.StartedAt)*1000))
+}
+
+// shortName is a CID or an object's name as a person can look at it.
+func shortName(key string) string {
+	if len(key) > 40 {
+		return key[:12] + "…"
+	}
+	return key
+}

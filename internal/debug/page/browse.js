@@ -1,0 +1,47 @@
+// What the pages beside the first one do in the browser: evaluating in an open
+// session, and listing the routes.
+
+const field = (form, name) => form.querySelector(`[data-field="${name}"]`);
+
+for (const form of document.querySelectorAll("form[data-session]")) {
+  const { expr } = form.elements;
+  form.addEventListener("submit", async (e) => {
+    e.preventDefault();
+    if (!expr.value.trim()) return;
+    form.querySelector("button").disabled = true;
+    const answer = await send(`/api/repl/${encodeURIComponent(form.dataset.session)}/eval`, { expr: expr.value });
+    if (answer === undefined) {
+      location.reload();
+      return;
+    }
+    const p = field(form, "error");
+    p.hidden = false;
+    p.textContent = answer;
+    form.querySelector("button").disabled = false;
+  });
+  expr.addEventListener("keydown", (e) => {
+    if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) form.requestSubmit();
+  });
+  expr.focus();
+}
+
+// send returns what was wrong; undefined = nothing.
+async function send(path, body) {
+  try {
+    const r = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+    const answer = await r.json();
+    return r.ok ? undefined : (answer.message ?? answer.error);
+  } catch (e) {
+    return e.message;
+  }
+}
+
+for (const table of document.querySelectorAll("[data-openapi]")) {
+  const { paths } = await (await fetch(table.dataset.openapi)).json();
+  for (const [path, methods] of Object.entries(paths).sort()) {
+    for (const [method, { summary }] of Object.entries(methods)) {
+      const row = table.insertRow();
+      for (const text of [method.toUpperCase(), path, summary]) row.insertCell().textContent = text;
+    }
+  }
+}

@@ -1,0 +1,193 @@
+package page_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"html"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/page"
+)
+
+const hostile = `<script>alert(1)</script>`
+
+// filled is a hub in which everything happened once: a call of an agent, one of
+// a program with a call inside, a failed one, a paused one with a session, and
+// a report. It returns the ids of the pause, of the session and of the calls.
+func filled(t *testing.T) (hub *debug.Hub, ids map[string]string) {
+	t.Helper()
+	n, now := 0, time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
+	hub, err := debug.New(debug.Options{
+		Now:   func() time.Time { now = now.Add(time.Second); return now },
+		NewID: func() string { n++; return fmt.Sprintf("pause-%d", n) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(hub.Close)
+	ids = map[string]string{}
+	start := func(name string, c debug.Call) debug.Begun {
+		t.Helper()
+		b, err := hub.Start(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[name] = b.CallID
+		return b
+	}
+	complete := func(name string, o debug.Outcome) {
+		t.Helper()
+		if _, err := hub.Complete(t.Context(), debug.Completion{CallID: ids[name], Outcome: o}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"fs/*", "paused"} {
+		if err := hub.SetBreakpoint(debug.BreakpointChange{Name: name, After: new("go")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := hub.ChangeBreakpoint(debug.BreakpointChange{Name: "fs/*", Before: new("go")}); err != nil {
+		t.Fatal(err)
+	}
+	start("agent", debug.Call{Tool: "fs/read", Client: debug.ClientRun, Session: "s 1", Input: json.RawMessage(`{"path":"` + hostile + `"}`), Site: json.RawMessage(`{"turn":3}`)})
+	complete("agent", debug.Outcome{Result: json.RawMessage(`"the file"`)})
+
+	const site = `{"stack_trace":[{"filename":"/home/a.py","lineno":3,"function":"main","code_context":"outer(<1>)"},{"filename":"/home/a.py","lineno":9,"function":"<module>"}]}`
+	foreign := func(name, site string) debug.Call {
+		return debug.Call{Tool: name, PID: 9, Started: 1.25, Site: json.RawMessage(site), Foreign: &debug.Foreign{Signature: "(a)", PageURL: "http://localhost/p"}}
+	}
+	start("outer", foreign("outer", site))
+	start("inner", foreign("inner", `{}`))
+	complete("inner", debug.Outcome{Failed: true, Error: "broke " + hostile, ErrorType: "ValueError", Traceback: "Traceback\n  line"})
+	complete("outer", debug.Outcome{Result: json.RawMessage(`{"x":1}`)})
+
+	p := start("paused", foreign("paused", site))
+	ids["pause"] = p.PauseID
+	if ids["session"], err = hub.StartSession(p.PauseID); err != nil {
+		t.Fatal(err)
+	}
+	second := start("own", debug.Call{Tool: "paused", Client: debug.ClientRun, Session: "s 1"})
+	a, err := hub.Evaluate(t.Context(), debug.Question{PauseID: second.PauseID, Expr: `"` + hostile + `"`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids["own session"] = a.SessionID
+	hub.ReportComError(json.RawMessage(`{"summary":"` + hostile + `","method":"GET","path":"/api/poll/x","status_code":500,"process_pid":"odd"}`))
+	return hub, ids
+}
+
+// TestPages: what each page shows, and what is not there.
+func TestPages(t *testing.T) {
+	hub, ids := filled(t)
+	for path, want := range map[string][]string{
+		"/com-errors":                                {"Communication errors", html.EscapeString(hostile), "GET /api/poll/x · status 500"},
+		"/com-errors?search=nosuch":                  {"No failure of communication"},
+		"/objects":                                   {"the file", "result of", "input of", "/object/"},
+		"/objects?search=read":                       {"the file"},
+		"/repls":                                     {"REPL sessions", ids["session"], "active"},
+		"/repls?status=closed":                       {"No REPL session", `<option selected>closed`},
+		"/repls?search=fs":                           {"No REPL session"},
+		"/repl/" + ids["session"]:                    {ids["session"], "the program under debug", `data-session="` + ids["session"] + `"`, "/callstack/" + ids["pause"]},
+		"/repl/" + ids["own session"]:                {"the debugger", html.EscapeString(hostile)},
+		"/repl/nosuch":                               {"404", "There is no session nosuch"},
+		"/repl-help":                                 {"$this.items", "args[0]", "input.path"},
+		"/call-tree":                                 {"9", "session s 1", "/call-tree/1.250000&#43;9", "/call-tree/session:s%201"},
+		"/call-tree/1.250000+9":                      {"2 calls", `data-depth="0"`, `data-depth="1"`, "outer", "inner", "exception"},
+		"/call-tree/1.250000+9?status=exception":     {"1 calls", "inner"},
+		"/call-tree/1.250000+9?search=zzz":           {"0 calls"},
+		"/call-tree/session:s%201":                   {"1 calls", "fs/read", html.EscapeString(hostile)},
+		"/call-tree/nosuch":                          {"404", "No call of the process nosuch"},
+		"/call/" + ids["agent"]:                      {"fs/read", "success", "the file", "&#34;turn&#34;: 3", "/call-tree/session:s%201"},
+		"/call/" + ids["inner"]:                      {"ValueError: broke", "Traceback\n  line", "exception"},
+		"/call/" + ids["outer"]:                      {"/frame/" + ids["outer"] + "/0", "/home/a.py:3", "outer(&lt;1&gt;)"},
+		"/call/" + ids["paused"]:                     {"is paused before the call"},
+		"/call/nosuch":                               {"404"},
+		"/callstack/" + ids["pause"]:                 {"Call Stack", "paused", "/frame/" + ids["pause"] + "/1", "&lt;module&gt;"},
+		"/callstack/nosuch":                          {"404", "No call is paused"},
+		"/frame/" + ids["pause"] + "/0":              {"main", "/home/a.py:3", "outer(&lt;1&gt;)", "/frame/" + ids["pause"] + "/1"},
+		"/frame/" + ids["outer"] + "/1":              {"&lt;module&gt;", "nearer"},
+		"/frame/" + ids["outer"] + "/2":              {"404"},
+		"/frame/" + ids["outer"] + "/-1":             {"404"},
+		"/frame/" + ids["outer"] + "/x":              {"404"},
+		"/breakpoint/fs%2F*/history":                 {"History of fs/*", "the file", "/breakpoint/fs%2F%2A/history/" + ids["agent"]},
+		"/breakpoint/none/history":                   {"No call was recorded"},
+		"/breakpoint/fs%2F*/history/" + ids["agent"]: {"fs/read", "success"},
+		"/breakpoint/fs%2F*/history/nosuch":          {"404", "has no record nosuch"},
+		"/docs":                                      {`data-openapi="/openapi.json"`},
+		"/object/nosuch":                             {"404"},
+	} {
+		status, body := 200, visit(t, hub, path)
+		if want[0] == "404" {
+			status, want = 404, want[1:]
+		}
+		if body.Code != status || body.Header().Get("Content-Type") != "text/html; charset=utf-8" {
+			t.Errorf("%s: %d %v", path, body.Code, body.Header())
+		}
+		for _, w := range want {
+			if !strings.Contains(body.Body.String(), w) {
+				t.Errorf("%s: no %q in\n%s", path, w, body.Body)
+			}
+		}
+	}
+}
+
+func visit(t *testing.T, hub *debug.Hub, path string) *httptest.ResponseRecorder {
+	t.Helper()
+	w := get(page.Options{Hub: hub}, http.MethodGet, path)
+	if strings.Contains(w.Body.String(), hostile) {
+		t.Errorf("%s runs what a caller sent", path)
+	}
+	if csp := w.Header().Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || strings.Contains(csp, "unsafe") {
+		t.Errorf("%s: policy %q", path, csp)
+	}
+	if inline := regexp.MustCompile(`(?i)<script>| on[a-z]+="| style="`).FindString(w.Body.String()); inline != "" {
+		t.Errorf("%s holds %q", path, inline)
+	}
+	return w
+}
+
+// TestLinks follows every link of every page: each leads to a page that is
+// there.
+func TestLinks(t *testing.T) {
+	hub, _ := filled(t)
+	seen := map[string]bool{"/call-tree": true}
+	next := []string{"/call-tree"}
+	for len(next) > 0 {
+		path := next[0]
+		next = next[1:]
+		w := visit(t, hub, path)
+		if w.Code != 200 {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+		for _, m := range regexp.MustCompile(`href="([^"]*)"`).FindAllStringSubmatch(w.Body.String(), -1) {
+			to := html.UnescapeString(m[1])
+			if u, err := url.Parse(to); err != nil || u.IsAbs() && u.Scheme != "data" || u.Host != "" {
+				t.Errorf("%s links to %q", path, to)
+			}
+			if seen[to] || !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "/api/") || to == "/openapi.json" || strings.HasSuffix(to, ".css") {
+				continue
+			}
+			seen[to] = true
+			next = append(next, to)
+		}
+	}
+	if len(seen) < 20 {
+		t.Errorf("only %d pages were found", len(seen))
+	}
+}
+
+// Without a hub there is the live page alone.
+func TestNoHub(t *testing.T) {
+	for _, path := range []string{"/objects", "/call-tree", "/docs"} {
+		if w := get(page.Options{}, http.MethodGet, path); w.Code != 404 {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package page
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/debug"
+)
+
+// snapshot is a value at one moment, in one place of a call.
+type snapshot struct {
+	// Key names the object: a process and its number there, or the CID of a value
+	// that belongs to none.
+	Key          string
+	CID          string
+	Role         string // target, arg, kwarg, input, result, exception
+	Name         string // index or name of an argument
+	Pretty       json.RawMessage
+	Method       string
+	CallID       string
+	At           float64
+	process, ref string
+}
+
+// snapshotsOf are the values of a call.
+func snapshotsOf(rec debug.Record) []snapshot {
+	all := argumentsOf(rec.CallData)
+	end := snapshot{Role: "result", CID: rec.ResultCID, Pretty: rec.PrettyResult}
+	if rec.Result != nil {
+		end.ref = string(rec.Result.ClientRef)
+	}
+	if end.CID != "" {
+		all = append(all, end.of(rec.CallData, rec.CompletedAt))
+	}
+	end = snapshot{Role: "exception", CID: rec.ErrorCID, Pretty: rec.Exception}
+	if rec.ErrorItem != nil {
+		end.ref = string(rec.ErrorItem.ClientRef)
+	}
+	if end.CID != "" {
+		all = append(all, end.of(rec.CallData, rec.CompletedAt))
+	}
+	return all
+}
+
+func argumentsOf(d debug.CallData) []snapshot {
+	var all []snapshot
+	add := func(s snapshot) { all = append(all, s.of(d, d.StartedAt)) }
+	if d.Target != nil {
+		add(snapshot{Role: "target", CID: d.Target.CID, ref: string(d.Target.ClientRef), Pretty: d.PrettyTarget})
+	}
+	for i, a := range d.Args {
+		s := snapshot{Role: "arg", Name: strconv.Itoa(i), CID: a.CID, ref: string(a.ClientRef)}
+		if i < len(d.PrettyArgs) {
+			s.Pretty = d.PrettyArgs[i]
+		}
+		add(s)
+	}
+	var pretty map[string]json.RawMessage
+	if json.Unmarshal(d.PrettyKwargs, &pretty) != nil {
+		pretty = nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Kwargs)) {
+		it := d.Kwargs[name]
+		add(snapshot{Role: "kwarg", Name: name, CID: it.CID, ref: string(it.ClientRef), Pretty: pretty[name]})
+	}
+	if d.InputCID != "" {
+		add(snapshot{Role: "input", CID: d.InputCID, Pretty: d.Input})
+	}
+	return all
+}
+
+// of completes a snapshot by its call.
+func (s snapshot) of(d debug.CallData, at float64) snapshot {
+	s.Method, s.CallID, s.At, s.process = d.MethodName, d.CallID, at, processOf(d)
+	s.Key = s.CID
+	if ref := strings.Trim(s.ref, `"`); ref != "" && ref != "null" {
+		s.Key = s.process + ":" + ref
+	}
+	return s
+}
+
+// snapshots are those of all calls, the oldest first.
+func (b *browser) snapshots() []snapshot {
+	var all []snapshot
+	for _, rec := range b.records() {
+		all = append(all, snapshotsOf(rec)...)
+	}
+	for _, p := range b.hub.Paused() {
+		if p.CallData.Phase == debug.Before {
+			all = append(all, argumentsOf(p.CallData)...)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b snapshot) int { return cmp.Compare(a.At, b.At) })
+	return all
+}
+
+// object is a value by its key, with the last that is known of it.
+type object struct {
+	Key   string
+	Times int
+	Last  snapshot
+}
+
+// maxRows bounds the rows of the page of objects.
+const maxRows = 1000
+
+func (b *browser) objects(r *http.Request) (shown, error) {
+	byKey := map[string]*object{}
+	for _, s := range b.snapshots() {
+		if !wanted(r, s) {
+			continue
+		}
+		o := byKey[s.Key]
+		if o == nil {
+			o = &object{Key: s.Key}
+			byKey[s.Key] = o
+		}
+		o.Times++
+		o.Last = s
+	}
+	all := slices.Collect(maps.Values(byKey))
+	slices.SortFunc(all, func(a, b *object) int {
+		return cmp.Or(cmp.Compare(b.Last.At, a.Last.At), strings.Compare(a.Key, b.Key))
+	})
+	return shown{name: "objects", Title: "Objects", Data: all[:min(len(all), maxRows)]}, nil
+}
+
+// object shows a value by its CID, or an object of a process in time.
+func (b *browser) object(r *http.Request) (shown, error) {
+	ref := r.PathValue("ref")
+	var found []snapshot
+	for _, s := range b.snapshots() {
+		if s.Key == ref || s.CID == ref {
+			found = append(found, s)
+		}
+	}
+	slices.Reverse(found)
+	data := struct {
+		Value     any // nil = the bytes are not there
+		Snapshots []snapshot
+	}{Snapshots: found}
+	cid := ref
+	if len(found) > 0 {
+		cid = found[0].CID
+	}
+	value, err := b.hub.Inspect(cid)
+	if err == nil {
+		data.Value = value
+	} else if len(found) == 0 {
+		return shown{}, missingError("No object " + ref + " is kept.")
+	}
+	return shown{name: "object", Title: "Object " + shortName(ref), Data: data}, nil
+}
