@@ -178,19 +178,26 @@ type page struct {
 	t *testing.T
 }
 
-// open shows the page and fails the test for whatever reaches the console or
-// leaves the origin.
-func (d *debugger) open(width, height int64) *page {
-	t := d.t
+// newTab is a browser with one tab, and more of its options.
+func newTab(t *testing.T, more ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	browser := os.Getenv("CHROMIUM")
 	if browser == "" {
 		browser = "chromium"
 	}
 	opts := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(browser), chromedp.NoSandbox)
-	alloc, stop := chromedp.NewExecAllocator(context.Background(), opts...)
+	alloc, stop := chromedp.NewExecAllocator(context.Background(), append(opts, more...)...)
 	tab, cancel := chromedp.NewContext(alloc)
 	t.Cleanup(func() { cancel(); stop() })
+	return tab
+}
+
+// open shows the page and fails the test for whatever reaches the console or
+// leaves the origin.
+func (d *debugger) open(width, height int64) *page {
+	t := d.t
+	t.Helper()
+	tab := newTab(t)
 	var mu sync.Mutex
 	var wrong []string
 	err := chromedp.Listen(tab, func(ev any) {

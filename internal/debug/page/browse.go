@@ -215,8 +215,7 @@ func pretty(v any) string {
 			return err.Error()
 		}
 	}
-	var s string
-	if json.Unmarshal(raw, &s) == nil {
+	if s, ok := text(raw); ok {
 		return cut(s, maxShown)
 	}
 	var buf bytes.Buffer
@@ -234,18 +233,38 @@ func indent(v any) string {
 	return cut(string(raw), maxShown)
 }
 
-// short is a value in one line; what stands for an object has a summary.
+// text is the text that a value is, if it is one.
+func text(raw json.RawMessage) (s string, ok bool) {
+	return s, bytes.HasPrefix(raw, []byte(`"`)) && json.Unmarshal(raw, &s) == nil
+}
+
+// maxLine is how much of a value there is room for in a line.
+const maxLine = 200
+
+// short is a value in one line; a text is shown as it is.
 func short(raw json.RawMessage) string {
-	const size = 200
-	var s string
-	if json.Unmarshal(raw, &s) == nil {
-		return cut(s, size)
+	if s, ok := text(raw); ok {
+		return cut(s, maxLine)
 	}
-	var o struct{ Summary string }
-	if json.Unmarshal(raw, &o) == nil && o.Summary != "" {
-		return cut(o.Summary, size)
+	return line(raw)
+}
+
+// line is a value in one line, as JSON; what stands for a value says what it
+// stands for.
+func line(raw json.RawMessage) string {
+	var o struct {
+		Summary   string
+		Truncated bool `json:"__truncated__"`
+		Size      int
 	}
-	return cut(string(raw), size)
+	switch err := json.Unmarshal(raw, &o); {
+	case err != nil:
+	case o.Truncated:
+		return fmt.Sprintf("(%d bytes)", o.Size)
+	case o.Summary != "":
+		return cut(o.Summary, maxLine)
+	}
+	return cut(string(raw), maxLine)
 }
 
 func cut(s string, size int) string {
@@ -258,16 +277,21 @@ func cut(s string, size int) string {
 	return s[:size] + "…"
 }
 
-// arguments writes those of a call as a language would.
+// arguments writes those of a call as a language would. Values of Python come as
+// texts of their representation.
 func arguments(d debug.CallData) string {
+	show := line
+	if d.Preferred == "dill" {
+		show = short
+	}
 	var all []string
 	for _, a := range d.PrettyArgs {
-		all = append(all, short(a))
+		all = append(all, show(a))
 	}
 	var named map[string]json.RawMessage
 	if json.Unmarshal(d.PrettyKwargs, &named) == nil {
 		for _, name := range slices.Sorted(maps.Keys(named)) {
-			all = append(all, name+"="+short(named[name]))
+			all = append(all, name+"="+show(named[name]))
 		}
 	}
 	return "(" + strings.Join(all, ", ") + ")"

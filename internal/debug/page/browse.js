@@ -4,11 +4,11 @@
 const field = (form, name) => form.querySelector(`[data-field="${name}"]`);
 
 for (const form of document.querySelectorAll("form[data-session]")) {
-  const { expr } = form.elements;
+  const { expr } = form.elements, button = form.querySelector("button");
   form.addEventListener("submit", async (e) => {
     e.preventDefault();
     if (!expr.value.trim()) return;
-    form.querySelector("button").disabled = true;
+    button.disabled = true;
     const answer = await send(`/api/repl/${encodeURIComponent(form.dataset.session)}/eval`, { expr: expr.value });
     if (answer === undefined) {
       location.reload();
@@ -17,11 +17,12 @@ for (const form of document.querySelectorAll("form[data-session]")) {
     const p = field(form, "error");
     p.hidden = false;
     p.textContent = answer;
-    form.querySelector("button").disabled = false;
+    button.disabled = false;
   });
   expr.addEventListener("keydown", (e) => {
     if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) form.requestSubmit();
   });
+  button.disabled = false;
   expr.focus();
 }
 

@@ -64,7 +64,11 @@ func filled(t *testing.T) (hub *debug.Hub, ids map[string]string) {
 		return debug.Call{Tool: name, PID: 9, Started: 1.25, Site: json.RawMessage(site), Foreign: &debug.Foreign{Signature: "(a)", PageURL: "http://localhost/p"}}
 	}
 	start("outer", foreign("outer", site))
-	start("inner", foreign("inner", `{}`))
+	inner := foreign("inner", `{}`)
+	if err := json.Unmarshal([]byte(`[{"cid":"nosuch","client_ref":7}]`), &inner.Foreign.Args); err != nil {
+		t.Fatal(err)
+	}
+	start("inner", inner)
 	complete("inner", debug.Outcome{Failed: true, Error: "broke " + hostile, ErrorType: "ValueError", Traceback: "Traceback\n  line"})
 	complete("outer", debug.Outcome{Result: json.RawMessage(`{"x":1}`)})
 
@@ -121,7 +125,8 @@ func TestPages(t *testing.T) {
 		"/breakpoint/fs%2F*/history/" + ids["agent"]: {"fs/read", "success"},
 		"/breakpoint/fs%2F*/history/nosuch":          {"404", "has no record nosuch"},
 		"/docs":                                      {`data-openapi="/openapi.json"`},
-		"/object/nosuch":                             {"404"},
+		"/object/1.250000+9:7":                       {"Where it was", "arg 0", "inner", "&lt;cid:nosuch missing&gt;"},
+		"/object/other":                              {"404"},
 	} {
 		status, body := 200, visit(t, hub, path)
 		if want[0] == "404" {
