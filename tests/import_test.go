@@ -77,7 +77,7 @@ var packageTable = []row{
 	{6, "tests/interop/mcp", "public MCP servers, against the binary", ""},
 	{5, "internal/cli", "the command line: grammar, one file per command, wiring, exit codes", "*"},
 	{6, "cmd/claudeless", "main: one statement", "internal/cli"},
-	{6, "tests/interop", "programs written with the Agent SDKs, against the binary", ""},
+	{6, "tests/interop", "programs of the Agent SDKs and of the older breakpoint protocol, against the binary", ""},
 	{6, "tests", "the binary from outside, and the rules of the tree", "internal/cli"},
 }
 

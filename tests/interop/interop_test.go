@@ -1,8 +1,9 @@
 // Package interop runs programs written with Anthropic's Agent SDKs, unmodified
-// from their registries, against the binary.
+// from their registries, against the binary, and programs that speak the older
+// breakpoint protocol with the serializer of its Python client.
 //
-// Its one invariant: the programs use the SDKs' public API alone. It must not
-// know how the binary works. A half whose registry cannot be reached is skipped
+// Its one invariant: the programs use the SDKs' public API, or the wire, alone. It
+// must not know how the binary works. A half whose registry cannot be reached is skipped
 // loudly, and fails when CLAUDELESS_INTEROP is "require", as CI sets it; without
 // the variable nothing runs, because the SDKs are fetched over the network.
 package interop
@@ -20,8 +21,8 @@ import (
 	"time"
 )
 
-// half is one SDK: its pinned packages, how they are installed into a directory
-// of the cache, and what runs a program there.
+// half is one SDK or library: its pinned packages, how they are installed into a
+// directory of the cache, and what runs a program there.
 type half struct {
 	name, programs string
 	pins           string // file that names the versions
@@ -30,9 +31,9 @@ type half struct {
 }
 
 func halves() []half {
-	return []half{
-		{
-			name: "python", programs: "python/*.py", pins: "python/requirements.txt",
+	inPython := func(name string) half {
+		return half{
+			name: name, programs: name + "/*.py", pins: name + "/requirements.txt",
 			install: func(ctx context.Context, dir, pins string) error {
 				return errors.Join(
 					run(ctx, dir, "python3", "-m", "venv", "venv"),
@@ -42,7 +43,11 @@ func halves() []half {
 			command: func(dir, program string) []string {
 				return []string{filepath.Join(dir, "venv", "bin", "python"), program}
 			},
-		},
+		}
+	}
+	return []half{
+		inPython("python"),
+		inPython("debugger"),
 		{
 			name: "typescript", programs: "ts/*.mjs", pins: "ts/package.json",
 			install: func(ctx context.Context, dir, pins string) error {
@@ -71,6 +76,10 @@ func TestInterop(t *testing.T) {
 	}
 	binary := filepath.Join(t.TempDir(), "claude")
 	if err := run(t.Context(), ".", "go", "build", "-o", binary, "../../cmd/claudeless"); err != nil {
+		t.Fatal(err)
+	}
+	// Our own commands are there under our own name only.
+	if err := os.Link(binary, filepath.Join(filepath.Dir(binary), "claudeless")); err != nil {
 		t.Fatal(err)
 	}
 	scenario, err := filepath.Abs("scenario.toml")
@@ -110,7 +119,7 @@ func (h half) run(t *testing.T, dir, program, binary, scenario string) {
 	defer cancel()
 	words := h.command(dir, abs)
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	cmd.Env = append(os.Environ(), "CLAUDELESS_BIN="+binary, "CLAUDELESS_SCENARIO="+scenario, "HOME="+t.TempDir())
+	cmd.Env = append(os.Environ(), "CLAUDELESS_BIN="+binary, "CLAUDELESS="+filepath.Join(filepath.Dir(binary), "claudeless"), "CLAUDELESS_SCENARIO="+scenario, "HOME="+t.TempDir())
 	output, err := cmd.CombinedOutput()
 	t.Logf("%s", output)
 	if err != nil {

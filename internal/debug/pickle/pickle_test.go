@@ -54,12 +54,20 @@ func TestReadOpcodes(t *testing.T) {
 		"\x80\x04\x8f(K\x01\x90.":                 "{1}",
 		"\x80\x04(K\x01\x91.":                     "frozenset({1})",
 		"\x80\x04C\x02a\xff.":                     `b'a\xff'`,
+		"\x80\x04C\x05'\n\r\t\\.":                 `b"'\n\r\t\\"`,
+		"\x80\x04C\x02'\".":                       `b'\'"'`,
 		"\x80\x04\x8a\x01\xff.":                   "-1",
 		"J\xfe\xff\xff\xff.":                      "-2",
 		"cos\nsystem\n(S'rm -rf /'\ntR.":          "os.system('rm -rf /')",
 		"\x80\x04]q\x00h\x00a.":                   "[[[[[[[[[[[[[…]]]]]]]]]]]]]", // contains itself
 		"cdatetime\ndate\nC\x01xq\x01\x85R.":      "datetime.date(b'x')",
 		"ca\nB\n)\x81}X\x01\x00\x00\x00xK\x01sb.": "a.B() state={'x': 1}",
+
+		// What dill makes of types and of some values.
+		"cdill._dill\n_load_type\n(S'int'\ntR.":      "int",
+		"cdill._dill\n_load_type\n)R.":               "dill._dill._load_type()",
+		"cdill._dill\n_eval_repr\n(S'range(3)'\ntR.": "range(3)",
+		"cdill._dill\n_eval_repr\n(I1\ntR.":          "dill._dill._eval_repr(1)",
 	}
 	for data, want := range tests {
 		v, err := Read([]byte(data))

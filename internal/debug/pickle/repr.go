@@ -1,6 +1,7 @@
 package pickle
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/big"
@@ -130,6 +131,10 @@ func (p *printer) dict(d *Dict, depth int) {
 }
 
 func (p *printer) object(o *Object, depth int) {
+	if text, ok := o.ownRepr(); ok {
+		p.text(text)
+		return
+	}
 	p.value(o.Callee, depth+1)
 	if args, ok := o.Args.(*Tuple); ok {
 		p.list("(", args.Items, ")", depth)
@@ -142,6 +147,20 @@ func (p *printer) object(o *Object, depth int) {
 		p.text(" state=")
 		p.value(o.State, depth+1)
 	}
+}
+
+// ownRepr is the representation of an object that dill keeps as that.
+func (o *Object) ownRepr() (string, bool) {
+	g, ok := o.Callee.(*Global)
+	if !ok || g.Module != "dill._dill" || g.Name != "_eval_repr" {
+		return "", false
+	}
+	args, ok := o.Args.(*Tuple)
+	if !ok || len(args.Items) != 1 {
+		return "", false
+	}
+	text, ok := args.Items[0].(string)
+	return text, ok
 }
 
 func floatRepr(f float64) string {
@@ -195,19 +214,26 @@ func quote(s string) string {
 }
 
 func quoteBytes(raw []byte) string {
-	var b strings.Builder
-	b.WriteByte('\'')
+	q := byte('\'')
+	if bytes.IndexByte(raw, '\'') >= 0 && bytes.IndexByte(raw, '"') < 0 {
+		q = '"'
+	}
+	b := []byte{q}
 	for _, c := range raw {
 		switch {
-		case c == '\'' || c == '\\':
-			b.WriteByte('\\')
-			b.WriteByte(c)
+		case c == q || c == '\\':
+			b = append(b, '\\', c)
+		case c == '\n':
+			b = append(b, `\n`...)
+		case c == '\r':
+			b = append(b, `\r`...)
+		case c == '\t':
+			b = append(b, `\t`...)
 		case c >= ' ' && c < 0x7f:
-			b.WriteByte(c)
+			b = append(b, c)
 		default:
-			fmt.Fprintf(&b, `\x%02x`, c)
+			b = fmt.Appendf(b, `\x%02x`, c)
 		}
 	}
-	b.WriteByte('\'')
-	return b.String()
+	return string(append(b, q))
 }
