@@ -128,6 +128,24 @@ func TestBrowse(t *testing.T) {
 	evaluate("input.n * 2 + 2", `document.querySelector("ol li")?.innerText.includes("42")`)
 	evaluate("nosuch", `document.querySelector("ol .error")?.textContent.includes("unknown name nosuch")`)
 	d.rest("POST", "/api/paused/"+id+"/continue", object{"action": "skip", "fake_result": strings.Repeat("long ", 5)})
+	p.do(chromedp.Navigate(d.url + "/"))
+	for link, title := range map[string]string{
+		"#breakpoints .list a": "History of Tool", ".pause .site a": "Call Stack of Tool", "#history dl a": "Other",
+	} {
+		p.wait(`document.querySelector("#state").textContent === "live" && document.querySelector(` + quote("#breakpoints .list a") + `)`)
+		if strings.HasPrefix(link, ".pause") {
+			d.call("Tool", object{"n": 1})
+		}
+		if strings.HasPrefix(link, "#history") {
+			begun := d.rest("POST", "/api/call/start", object{"client": "claudeless", "method_name": "Other"})
+			d.rest("POST", "/api/call/complete", object{"call_id": begun["call_id"], "result": "x"})
+			p.wait(`document.querySelector("#history summary")`)
+			eval[any](p, `document.querySelector("#history summary").click()`)
+		}
+		p.wait(`document.querySelector(` + quote(link) + `)`)
+		follow(link, `document.querySelector("h2")?.textContent === `+quote(title))
+		p.do(chromedp.Navigate(d.url + "/"))
+	}
 	p.do(chromedp.Navigate(d.url + "/docs"))
 	p.wait(`document.querySelector("table").innerText.includes("/api/paused/{id}/continue")`)
 	if n := eval[int](p, `document.querySelectorAll("tr").length`); n < 35 {

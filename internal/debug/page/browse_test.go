@@ -196,3 +196,34 @@ func TestNoHub(t *testing.T) {
 		}
 	}
 }
+
+// FuzzPages: whatever callers send, the pages about it are there.
+func FuzzPages(f *testing.F) {
+	for _, seed := range []string{`{}`, `[]`, `7`, `"x"`, `null`, `{"stack_trace":[{"filename":1,"lineno":{}}]}`, `{"stack_trace":[null,{"lineno":"3"}]}`, `{"summary":"s","timestamp":1e300}`, `{"Summary":[],"__truncated__":"x"}`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		raw := json.RawMessage(text)
+		if !json.Valid(raw) {
+			t.Skip()
+		}
+		hub, err := debug.New(debug.Options{Now: time.Now, NewID: func() string { return "id" }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer hub.Close()
+		hub.AddRecord(debug.Record{Status: text, ResultCID: text, CallData: debug.CallData{
+			MethodName: text, CallID: "c", CallSite: raw, PrettyArgs: []json.RawMessage{raw}, PrettyKwargs: raw, PrettyResult: raw, Exception: raw, Input: raw, InputCID: text,
+			ProcessKey: text, PageURL: text, StartedAt: float64(len(text)) * 1e9,
+		}})
+		hub.ReportComError(raw)
+		h, process := page.Handler(page.Options{Hub: hub}), url.PathEscape(text)
+		for _, path := range []string{"/com-errors", "/objects", "/object/" + process, "/call-tree", "/call-tree/" + process, "/call/c", "/frame/c/0", "/com-errors?search=" + url.QueryEscape(text)} {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+			if w.Code >= 500 {
+				t.Errorf("%s: %d %s", path, w.Code, w.Body)
+			}
+		}
+	})
+}

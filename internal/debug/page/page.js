@@ -93,6 +93,7 @@ function makePause(pause) {
   field(card, "phase").textContent = data.phase ?? "before";
   field(card, "reason").textContent = data.pause_reason === "exception" ? "failed" : "";
   field(card, "age").dataset.since = pause.paused_at;
+  field(card, "stack").href = `callstack/${encodeURIComponent(pause.id)}`;
   field(card, "site").textContent = [
     data.breakpoint && data.breakpoint !== data.method_name && `breakpoint ${data.breakpoint}`,
     data.session_id && `session ${data.session_id}`,
@@ -333,6 +334,8 @@ function complete(input, list, names) {
 function makeBreakpoint({ name }) {
   const card = clone("breakpoint");
   field(card, "name").textContent = name;
+  field(card, "history").href = `breakpoint/${encodeURIComponent(name)}/history`;
+  field(card, "history").setAttribute("aria-label", `history of the breakpoint on ${name}`);
   action(card, "remove").setAttribute("aria-label", `Remove the breakpoint on ${name}`);
   const send = {
     behavior: (v) => post(named(name, "/behavior"), { behavior: v }),
@@ -404,6 +407,10 @@ function makeCall(call) {
       dd.textContent = plain(value);
       facts.append(dt, dd);
     }
+    const more = document.createElement("a");
+    more.href = `call/${encodeURIComponent(call.call_id)}`;
+    more.textContent = "all about this call";
+    facts.append(more);
   });
   return card;
 }

@@ -480,7 +480,7 @@ func FuzzBodies(f *testing.F) {
 	f.Cleanup(hub.Close)
 	h := Handler(Options{Hub: hub})
 	f.Fuzz(func(t *testing.T, body string) {
-		for _, path := range []string{"/api/breakpoints", "/api/functions", "/api/call/start", "/api/call/complete", "/api/call/event", "/api/paused/id/continue", "/api/call/repl-result"} {
+		for _, path := range []string{"/api/breakpoints", "/api/functions", "/api/call/start", "/api/call/complete", "/api/call/event", "/api/paused/id/continue", "/api/call/repl-result", "/api/report-com-error", "/api/behavior", "/api/breakpoints/a/after_behavior", "/api/breakpoints/a/replacement", "/api/repl/start", "/api/repl/id/eval"} {
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "POST", path, strings.NewReader(body)))
 			if w.Code >= 500 && w.Code != 503 || !json.Valid(w.Body.Bytes()) {
