@@ -31,7 +31,8 @@ type Options struct {
 	OnTimeout    Policy
 	// Lease is how long a pause outlives the last sign of life of a caller of
 	// ours; 0 = 8 s. ForeignLease is the same for the older clients, which do
-	// not promise to ask often; 0 = 5 min, counted from their first question.
+	// not promise to ask often; 0 = 5 min, counted from their first question, and
+	// after a call from the beginning of the pause.
 	Lease, ForeignLease time.Duration
 	MaxRecords          int // call records kept; 0 = 10000
 }

@@ -255,6 +255,27 @@ func TestOlderClient(t *testing.T) {
 	question()
 	expect(t, ask(t, other, "breakpoint_continue", `{"pause_id":"`+begun.PauseID+`"}`), `{"status":"ok"}`)
 	expect(t, <-answers, `{"error":"session_closed"}`)
+
+	// S50, B2: its new arguments are pickles, whoever gives them; a made-up result
+	// is JSON, which it takes as it is.
+	for args, want := range map[string]string{
+		`"modified_args":[10],"modified_kwargs":{"b":null}`: `"modified_args":[{"cid":"995f`,
+		`"action":"skip","fake_result":{"a":1}`:             `{"action":"skip","fake_result":{"a":1}}`,
+		`"action":"raise","exception_type":"KeyError"`:      `{"action":"raise","exception_type":"KeyError","exception_message":"KeyError"}`,
+	} {
+		begun, err := f.hub.Start(t.Context(), debug.Call{Tool: "add", PID: 7, Started: 1, Foreign: &debug.Foreign{Preferred: "dill"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(t, ask(t, c, "breakpoint_continue", `{"pause_id":"`+begun.PauseID+`",`+args+`}`), `{"status":"ok"}`)
+		d, _, err := f.hub.Wait(t.Context(), begun.PauseID)
+		if err != nil || !strings.Contains(string(d.Wire), want) {
+			t.Errorf("%s: the client reads %s, %v", args, d.Wire, err)
+		}
+		if d.Action == debug.ActionModify && (!strings.Contains(string(d.Wire), `"data":"gARLCi4=","serialization_format":"dill"`) || !strings.Contains(string(d.Wire), `"modified_kwargs":{"b":{`)) {
+			t.Errorf("%s: the client reads %s", args, d.Wire)
+		}
+	}
 }
 
 func TestRecords(t *testing.T) {

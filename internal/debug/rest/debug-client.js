@@ -1,7 +1,8 @@
 const SERVER_URL = ""; // the debugger puts its own address here
 
 // The breakpoint client for JavaScript. A call that goes through it stops at
-// the breakpoints of the debugger it was loaded from, in a page as in Node:
+// the breakpoints of the debugger it was loaded from, in a page as in Node, which
+// takes modules from files only:
 //
 //   import { withDebug, debugCall } from "http://127.0.0.1:5174/api/debug-client.js";
 //   withDebug("ON");
@@ -87,6 +88,7 @@ function request(method, path, body) {
       throw error;
     },
     now() {
+      if (!globalThis.XMLHttpRequest) throw new Error("calls without waiting need XMLHttpRequest, which is not here: use debugCall and withDebug");
       const r = new XMLHttpRequest();
       r.open(method, url, false);
       for (const [name, value] of Object.entries(headers)) r.setRequestHeader(name, value);

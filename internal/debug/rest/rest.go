@@ -1,5 +1,5 @@
 // Package rest is the hub over HTTP: the routes of the older breakpoint
-// system, stricter, and those that were added to them.
+// system, stricter, its client for JavaScript, and what was added to them.
 //
 // Its one invariant: a refused request changes nothing and is answered by a
 // JSON object with an error code. It holds no state of its own; it must not

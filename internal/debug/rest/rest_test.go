@@ -40,7 +40,10 @@ func TestMain(m *testing.M) {
 func newHub(tb testing.TB) *debug.Hub {
 	tb.Helper()
 	var n atomic.Int64
-	h, err := debug.New(debug.Options{Now: time.Now, NewID: func() string { return fmt.Sprintf("id-%d", n.Add(1)) }})
+	h, err := debug.New(debug.Options{
+		Now: time.Now, NewID: func() string { return fmt.Sprintf("id-%d", n.Add(1)) },
+		Lease: time.Hour, // of calls that nobody asks about, on a slow machine
+	})
 	if err != nil {
 		tb.Fatal(err)
 	}

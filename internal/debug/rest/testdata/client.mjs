@@ -251,6 +251,7 @@ const cases = {
     await until("the report", async () => (await rest("GET", "/api/com-errors")).errors.some((e) => /function_name required/.test(e.summary) && e.status_code === 400));
   },
   async "without waiting: the program stands still at a pause"() {
+    assert.throws(() => debugCallSync("still", add, 1, 2), /need XMLHttpRequest/);
     globalThis.XMLHttpRequest = SyncRequest;
     await stopAt("still", "stop");
     const code = `
