@@ -117,7 +117,7 @@ func TestBrowse(t *testing.T) {
 		eval[any](p, `document.querySelector(`+quote(link)+`).click()`)
 		p.wait(then)
 	}
-	follow(`nav a[href="repls"]`, `document.querySelector("h2")?.textContent === "REPL sessions"`)
+	follow(`nav a[href="repls"]`, `document.querySelector("h2")?.textContent === "REPL Sessions"`)
 	follow(`tbody a`, `document.querySelector("form[data-session]")?.dataset.session === `+quote(session))
 	evaluate := func(expr, then string) {
 		t.Helper()

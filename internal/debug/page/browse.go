@@ -164,7 +164,7 @@ func (b *browser) sessions(r *http.Request) (shown, error) {
 			all = append(all, s)
 		}
 	}
-	return shown{name: "repls", Title: "REPL sessions", Data: all, Choices: []string{anyStatus, "active", "closed"}}, nil
+	return shown{name: "repls", Title: "REPL Sessions", Data: all, Choices: []string{anyStatus, "active", "closed"}}, nil
 }
 
 func (b *browser) session(r *http.Request) (shown, error) {

@@ -95,7 +95,7 @@ func TestPages(t *testing.T) {
 		"/com-errors?search=nosuch":                  {"No failure of communication"},
 		"/objects":                                   {"the file", "result of", "input of", "/object/"},
 		"/objects?search=read":                       {"the file"},
-		"/repls":                                     {"REPL sessions", ids["session"], "active"},
+		"/repls":                                     {"REPL Sessions", ids["session"], "active"},
 		"/repls?status=closed":                       {"No REPL session", `<option selected>closed`},
 		"/repls?search=fs":                           {"No REPL session"},
 		"/repl/" + ids["session"]:                    {ids["session"], "the program under debug", `data-session="` + ids["session"] + `"`, "/callstack/" + ids["pause"]},
