@@ -248,14 +248,18 @@ func (p *page) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// wait waits until a JavaScript expression holds.
+// wait waits until a JavaScript expression holds, perhaps on the page that comes
+// next.
 func (p *page) wait(expr string) {
 	p.t.Helper()
-	for end := time.Now().Add(patience); !eval[bool](p, `!!(`+expr+`)`); {
-		if time.Now().After(end) {
-			p.t.Fatalf("waited in vain for %s; the page says:\n%s", expr, p.text("body"))
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		holds, err := chromedp.Run(p, chromedp.Evaluate[bool](`!!(`+expr+`)`))
+		if holds && err == nil {
+			return
 		}
-		time.Sleep(20 * time.Millisecond)
+		if time.Now().After(end) {
+			p.t.Fatalf("waited in vain for %s (%v); the page says:\n%s", expr, err, p.text("body"))
+		}
 	}
 }
 
