@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/claudeless/claudeless/executor"
@@ -65,7 +66,10 @@ func bashTool() tool {
 				if in.RunInBackground {
 					return t.background(ctx, call, in)
 				}
-				return bash(ctx, t, in)
+				shown := t.watch(call, in)
+				r := bash(ctx, t, in)
+				shown.end(ctx, r)
+				return r
 			})(ctx, t, call)
 		},
 	}
@@ -137,21 +141,63 @@ func bash(ctx context.Context, t *Tools, in bashInput) protocol.ToolResult {
 	return r
 }
 
+// showAfter is when a command in the foreground begins to be shown as a task.
+const showAfter = 3 * time.Second
+
+// watched is a command in the foreground that may become a task to show.
+type watched struct {
+	timer *time.Timer
+	once  sync.Once
+	info  task.Info
+	start func(task.Info) *task.Task
+	task  *task.Task // nil before it is shown
+}
+
+// watch begins to look at a command; end must be called. Nil = there is nobody
+// to show it to while it runs.
+func (t *Tools) watch(call protocol.ToolUse, in bashInput) *watched {
+	if t.o.Tasks == nil || !t.o.Tasks.Live() {
+		return nil
+	}
+	w := &watched{info: bashTask(call, in), start: t.o.Tasks.Start}
+	w.timer = time.AfterFunc(showAfter, w.show)
+	return w
+}
+
+func (w *watched) show() { w.once.Do(func() { w.task = w.start(w.info) }) }
+
+func (w *watched) end(ctx context.Context, r protocol.ToolResult) {
+	if w == nil || w.timer.Stop() {
+		return
+	}
+	w.show() // waits for the timer's, which is under way
+	end := task.End{Status: task.Completed, Summary: w.info.Description}
+	switch {
+	case ctx.Err() != nil:
+		end.Status = task.Killed
+	case r.IsError:
+		end.Status = task.Failed
+	}
+	w.task.End(end)
+}
+
+// bashTask describes a command as a task.
+func bashTask(call protocol.ToolUse, in bashInput) task.Info {
+	info := task.Info{Kind: task.Bash, ToolUseID: call.ID, Description: cmp.Or(in.Description, in.Command), Command: in.Command}
+	if call.Agent != nil {
+		info.ParentID = call.Agent.ID
+	}
+	return info
+}
+
 // background starts a command and does not wait for it. It begins where the
 // shell is now and leaves the shell there.
 func (t *Tools) background(ctx context.Context, call protocol.ToolUse, in bashInput) protocol.ToolResult {
 	if t.o.Tasks == nil {
 		return fail("There is no background in this session. Run the command in the foreground, or give the call a result in the scenario.")
 	}
-	info := task.Info{
-		Kind: task.Bash, ToolUseID: call.ID, Description: in.Description, Command: in.Command, Background: true,
-	}
-	if info.Description == "" {
-		info.Description = in.Command
-	}
-	if call.Agent != nil {
-		info.ParentID = call.Agent.ID
-	}
+	info := bashTask(call, in)
+	info.Background = true
 	k := t.o.Tasks.Start(info)
 	dir := t.Dir()
 	t.o.Tasks.Go(ctx, k, func(ctx context.Context) task.End {

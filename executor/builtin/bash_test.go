@@ -2,11 +2,14 @@ package builtin
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -222,5 +225,65 @@ func TestCloseRemovesTemporaryFiles(t *testing.T) {
 	}
 	if r := call(t, tools, "Bash", in{"command": "true"}); !r.IsError {
 		t.Error("a command ran after Close")
+	}
+}
+
+// A command in the foreground is a task for hosts once it has run for 3 s, as
+// CLI 2.1.329 was seen to show it.
+func TestLongCommandIsShown(t *testing.T) {
+	tests := []struct {
+		name string
+		runs time.Duration
+		stop bool // the turn is interrupted
+		end  protocol.ToolResult
+		want []string
+	}{
+		{"short", showAfter - time.Millisecond, false, text("x", nil), nil},
+		{"long", showAfter + time.Second, false, text("x", nil), []string{"task_started false", "task_notification completed"}},
+		{"failed", showAfter + time.Second, false, fail("x"), []string{"task_started false", "task_notification failed"}},
+		{"interrupted", showAfter + time.Second, true, fail("x"), []string{"task_started false", "task_notification stopped"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tasks := task.New(task.Options{NewID: func() string { return "00000000-0000-4000-8000-000000000001" }})
+				tools := newTools(t, Options{Tasks: tasks})
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				w := tools.watch(protocol.ToolUse{ID: "toolu_1"}, bashInput{Command: "sleep 4"})
+				time.Sleep(tt.runs)
+				if tt.stop {
+					cancel()
+				}
+				w.end(ctx, tt.end)
+				var got []string
+				for _, ev := range tasks.Take(task.InTurn) {
+					raw, err := protocol.Marshal(ev)
+					if err != nil {
+						t.Fatal(err)
+					}
+					var frame struct {
+						Subtype      string
+						Backgrounded *bool `json:"is_backgrounded"`
+						Status       string
+						OutputFile   string `json:"output_file"`
+						Summary      string
+					}
+					if err := json.Unmarshal(raw, &frame); err != nil {
+						t.Fatal(err)
+					}
+					if frame.OutputFile != "" || frame.Status != "" && frame.Summary != "sleep 4" {
+						t.Errorf("frame %s", raw)
+					}
+					if frame.Backgrounded != nil {
+						frame.Status = strconv.FormatBool(*frame.Backgrounded)
+					}
+					got = append(got, frame.Subtype+" "+frame.Status)
+				}
+				if diff := cmp.Diff(tt.want, got); diff != "" {
+					t.Errorf("frames (-want +got):\n%s", diff)
+				}
+			})
+		})
 	}
 }

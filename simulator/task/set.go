@@ -88,10 +88,11 @@ func New(o Options) *Set {
 	return &Set{o: o, ready: make(chan struct{}, 1), seen: make(chan struct{}), launching: map[string]bool{}, stats: protocol.SubagentStats{ByType: map[string]int{}}}
 }
 
-// Start registers a task and queues the frames of its start.
+// Start registers a task and queues the frames of its start. A command in the
+// foreground has no output file: its call tells what it wrote.
 func (s *Set) Start(i Info) *Task {
 	i.ID, i.RunID = s.newID(i.Kind), s.newRunID()
-	if dir := s.o.Dir(); dir != "" {
+	if dir := s.o.Dir(); dir != "" && (i.Background || i.Kind == Agent) {
 		i.OutputFile = filepath.Join(dir, i.ID+".output")
 	}
 	t := &Task{Info: i, set: s, behind: i.Background, started: s.o.Now()}

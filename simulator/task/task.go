@@ -170,7 +170,10 @@ func (t *Task) End(e End) {
 		e.Status = Killed
 	}
 	s.count(t, e.Status)
-	s.post(t, t.behind, t.updated(e.Status), t.notification(e))
+	if t.Background || t.Kind == Agent {
+		s.post(t, t.behind, t.updated(e.Status))
+	}
+	s.post(t, t.behind, t.notification(e))
 	t.ended = true
 	if t.out != nil {
 		t.out.Close()

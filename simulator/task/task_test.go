@@ -225,7 +225,7 @@ func TestClear(t *testing.T) {
 func TestOutput(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "tasks")
 	s := newSet(task.Options{Dir: func() string { return dir }})
-	k := s.Start(task.Info{Kind: task.Bash})
+	k := s.Start(task.Info{Kind: task.Bash, Background: true})
 	if out, err := s.Output(k.ID); out != nil || err != nil {
 		t.Errorf("output before there is some: %q, %v", out, err)
 	}
