@@ -162,7 +162,7 @@ func (t *turn) clear(c slash.Call) (finish, error) {
 	s := t.s
 	id := t.uuid()
 	if s.o.Hooks != nil && s.begun {
-		s.o.Hooks.Run(t.ctx, hook.Input{Base: s.sessionBase(), Event: protocol.SessionEndHook{Reason: "clear"}})
+		s.o.Hooks.Run(t.ctx, hook.Input{Base: s.endBase(), Event: protocol.SessionEndHook{Reason: "clear"}})
 	}
 	conversation := s.o.NewID()
 	err := t.emit(&protocol.Frame{

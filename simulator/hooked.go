@@ -72,9 +72,11 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 // after runs PostToolUse, or PostToolUseFailure when the tool failed.
 func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *protocol.ToolResult) {
 	var in protocol.HookInput
+	took := ms(result.Took)
 	if result.IsError {
 		in = protocol.PostToolUseFailureHook{
-			ToolName: use.Name, ToolInput: use.Input, ToolUseID: use.ID, Error: result.Content.Plain(), MCPServer: h.o.Server(use.Name),
+			ToolName: use.Name, ToolInput: use.Input, ToolUseID: use.ID, Error: result.Content.Plain(), DurationMS: &took,
+			MCPServer: h.o.Server(use.Name),
 		}
 	} else {
 		response := result.Output
@@ -82,7 +84,8 @@ func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *protoco
 			response = result.Content
 		}
 		in = protocol.PostToolUseHook{
-			ToolName: use.Name, ToolInput: use.Input, ToolUseID: use.ID, ToolResponse: response, MCPServer: h.o.Server(use.Name),
+			ToolName: use.Name, ToolInput: use.Input, ToolUseID: use.ID, ToolResponse: response, DurationMS: &took,
+			MCPServer: h.o.Server(use.Name),
 		}
 	}
 	out := h.run(ctx, use, in)

@@ -36,8 +36,11 @@ func (t *turn) runHooks(in protocol.HookInput) (hook.Outcome, error) {
 		return hook.Outcome{}, nil
 	}
 	base := t.hookBase()
-	if event == "SessionStart" {
+	switch event {
+	case "SessionStart":
 		base = t.s.sessionBase()
+	case "PostToolBatch", "Stop": // the others precede the first request
+		base.Effort = t.s.o.effort()
 	}
 	out := t.s.o.Hooks.Run(t.ctx, hook.Input{Base: base, Event: in})
 	if t.s.o.HookEvents || event == "SessionStart" {
@@ -72,7 +75,7 @@ func (t *turn) sessionStart() error {
 	default:
 		source = "startup"
 	}
-	out, err := t.runHooks(protocol.SessionStartHook{Source: source, Model: Canonical(t.s.ModelName())})
+	out, err := t.runHooks(protocol.SessionStartHook{Source: source})
 	if err != nil {
 		return err
 	}
@@ -146,6 +149,21 @@ func (t *turn) keepGoing() (feedback string, again bool, err error) {
 	return strings.Join(out.Texts, "\n"), true, err
 }
 
+// endBase is the common part of SessionEnd inputs.
+func (s *Simulator) endBase() protocol.HookBase {
+	base := s.sessionBase()
+	base.PromptID = s.PromptID()
+	return base
+}
+
+// effort is the level that hooks are told; nil = none.
+func (o Options) effort() *protocol.HookEffort {
+	if o.Effort == "" {
+		return nil
+	}
+	return &protocol.HookEffort{Level: o.Effort}
+}
+
 func (o Options) stopCap() int {
 	if o.StopBlockCap > 0 {
 		return o.StopBlockCap
@@ -163,7 +181,7 @@ func (s *Simulator) Close(ctx context.Context, reason string) {
 		reason = "other"
 	}
 	if s.begun {
-		s.o.Hooks.Run(ctx, hook.Input{Base: s.sessionBase(), Event: protocol.SessionEndHook{Reason: reason}})
+		s.o.Hooks.Run(ctx, hook.Input{Base: s.endBase(), Event: protocol.SessionEndHook{Reason: reason}})
 	}
 	s.o.Hooks.Close(ctx)
 }

@@ -13,7 +13,7 @@ import (
 
 // Permission makes the layer that lets a call pass, refuses it, or asks. A nil
 // asker means that nobody can be asked: the question becomes a denial. Now dates
-// the events that need it.
+// the events that need it and measures the calls.
 func Permission(p *permission.Policy, ask permission.Asker, now func() time.Time) executor.Middleware {
 	var unchecked sync.Once
 	denial := func(use protocol.ToolUse, v permission.Verdict) protocol.ToolResult {
@@ -27,7 +27,7 @@ func Permission(p *permission.Policy, ask permission.Asker, now func() time.Time
 		v := hooked(use, p.Decide(use))
 		switch {
 		case v.Behavior == permission.Allow:
-			return accepted(ctx, use, next, v.Decision)
+			return accepted(ctx, use, next, v.Decision, now)
 		case v.Behavior == permission.Deny || ask == nil:
 			return denial(use, v), nil
 		}
@@ -44,7 +44,7 @@ func Permission(p *permission.Policy, ask permission.Asker, now func() time.Time
 			use.Input = answer.UpdatedInput
 		}
 		before := applyUpdates(p, answer.UpdatedPermissions)
-		result, err := accepted(ctx, use, next, protocol.PermissionDecision{Decision: "accept", Source: source(answer, "user_temporary")})
+		result, err := accepted(ctx, use, next, protocol.PermissionDecision{Decision: "accept", Source: source(answer, "user_temporary")}, now)
 		result.Before = append(before, result.Before...)
 		return result, err
 	})
@@ -86,10 +86,14 @@ func hooked(use protocol.ToolUse, v permission.Verdict) permission.Verdict {
 	return v
 }
 
-// accepted runs the call and notes the decision, unless the call never got as
-// far as a decision or a layer below has noted its own.
-func accepted(ctx context.Context, use protocol.ToolUse, next executor.Executor, d protocol.PermissionDecision) (protocol.ToolResult, error) {
+// accepted runs the call and notes how long it took and the decision, unless the
+// call never got as far as a decision or a layer below has noted its own.
+func accepted(
+	ctx context.Context, use protocol.ToolUse, next executor.Executor, d protocol.PermissionDecision, now func() time.Time,
+) (protocol.ToolResult, error) {
+	began := now()
 	result, err := next.Execute(ctx, use)
+	result.Took = now().Sub(began)
 	if d != (protocol.PermissionDecision{}) && result.Decision == nil {
 		result.Decision = &d
 	}

@@ -94,12 +94,9 @@ func dialogueGolden(t *testing.T, lines []string) (g *golden, args []string) {
 
 // loosen takes out of an event what is not compared: the lists of an answer to
 // initialize whose texts are ours, what a machine brings along, and keys that
-// depend on things that are not simulated: the effort of hooks that belong to no
-// tool, tools that only some models have, the host's view of our MCP client.
+// depend on things that are not simulated: tools that only some models have, the
+// host's view of our MCP client.
 func loosen(event any) any {
-	if input, ok := at(event, "request.input").(map[string]any); ok && input["hook_event_name"] == "Stop" {
-		delete(input, "effort")
-	}
 	if init, ok := event.(map[string]any); ok && init["model"] == "claude-sonnet-4-5" {
 		delete(init, "tools")
 		delete(init, "per_turn_effort_active")

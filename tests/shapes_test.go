@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// shapes are the key → type skeletons of every event that the real CLI wrote,
-// from testdata/cli-shapes.json: a key is always there, `key?` only sometimes;
+// shapes are the key → type skeletons of every event, transcript line and hook
+// input that the real CLI wrote, from testdata/cli-shapes.json: a key is always there, `key?` only sometimes;
 // a leaf names its types ("null|string{values seen}"); [x] is an array of x
 // ([] = seen empty only); "*" stands for free keys; oneOf is a union.
 type shapes struct {
@@ -22,6 +22,36 @@ type shapes struct {
 	ToolResults map[string]struct {
 		Shape any `json:"shape"`
 	} `json:"tool_use_result_by_tool"`
+	Lines map[string]struct {
+		Shape any `json:"shape"`
+	} `json:"transcript_lines"`
+	Hooks map[string]any `json:"hook_stdin"`
+}
+
+// of is the shape of an event, a transcript line or a hook's input.
+func (sh *shapes) of(kind string, e any) (shape any, ok bool) {
+	if name := str(at(e, "hook_event_name")); name != "" {
+		shape, ok = sh.Hooks[name]
+		return shape, ok
+	}
+	if at(e, "sessionId") != nil {
+		entry, ok := sh.Lines[lineKind(e)]
+		return entry.Shape, ok
+	}
+	entry, ok := sh.Events[kind]
+	return entry.Shape, ok
+}
+
+// lineKind names a transcript line as the shapes file does.
+func lineKind(line any) string {
+	switch typ := str(at(line, "type")); typ {
+	case "attachment":
+		return typ + ":" + str(at(line, "attachment.type"))
+	case "system":
+		return typ + "/" + str(at(line, "subtype"))
+	default:
+		return typ
+	}
 }
 
 // check holds every event of a run to its shape: all keys that are always
@@ -31,12 +61,12 @@ func (sh *shapes) check(events []any) error {
 	toolOf := map[string]string{}
 	for i, e := range events {
 		kind := kindOf(e)
-		entry, ok := sh.Events[kind]
+		shape, ok := sh.of(kind, e)
 		if !ok {
 			errs = append(errs, fmt.Errorf("event %d: the real CLI writes no %s", i, kind))
 			continue
 		}
-		for _, problem := range mismatches(entry.Shape, e, "") {
+		for _, problem := range mismatches(shape, e, "") {
 			errs = append(errs, fmt.Errorf("event %d, %s: %s", i, kind, problem))
 		}
 		switch kind {
@@ -152,7 +182,9 @@ func objectMismatches(shape map[string]any, value any, path string) []string {
 			all = append(all, path+"."+key+" is a key that the real CLI does not write")
 			continue
 		}
-		if key != "structured_output" && key != "structuredContent" { // whatever the tool or the schema says
+		switch key {
+		case "structured_output", "structuredContent", "tool_response", "toolUseResult": // whatever the tool or the schema says
+		default:
 			all = append(all, mismatches(inner, object[key], path+"."+key)...)
 		}
 	}

@@ -213,6 +213,9 @@ func (w *worker) hooks(ctx context.Context, in protocol.HookInput) hook.Outcome 
 	}
 	w.t.Settle(ctx)
 	base := protocol.HookBase{SessionID: o.SessionID, AgentID: w.t.ID, AgentType: w.t.AgentType}
+	if o.Effort != "" {
+		base.Effort = &protocol.HookEffort{Level: o.Effort}
+	}
 	if o.Mode != nil {
 		base.PermissionMode = o.Mode()
 	}

@@ -1,6 +1,9 @@
 package protocol
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Tool is one callable tool.
 type Tool struct {
@@ -34,6 +37,8 @@ type ToolResult struct {
 	Output any
 	// Server is the raw name of the MCP server that answered; empty = none.
 	Server string
+	// Took is how long the tool itself ran, questions and hooks not counted.
+	Took time.Duration
 
 	// What the layers around the tool decided.
 	Decision         *PermissionDecision // nil = permission checks were not reached
