@@ -165,7 +165,10 @@ type Response struct {
 	// Steps are the messages of the answer, one request to the model each.
 	// They stand in place of `text` and `tool_calls`.
 	Steps []Step `toml:"steps"`
-	// StopReason replaces the message's stop reason.
+	// StopReason replaces the message's stop reason. After "max_tokens" and
+	// "model_context_window_exceeded" the CLI asks for the rest with the text
+	// "continue", which the next step or a rule answers; after "refusal" it asks
+	// once more.
 	StopReason string `toml:"stop_reason"`
 	// StructuredOutput answers `--json-schema`.
 	StructuredOutput json.RawMessage `toml:"structured_output"`
@@ -189,7 +192,10 @@ type Step struct {
 	DelayMS int `toml:"delay_ms" min:"0"`
 	// Usage is the token count to report; default an estimate.
 	Usage *Usage `toml:"usage"`
-	// StopReason replaces the message's stop reason.
+	// StopReason replaces the message's stop reason. After "max_tokens" and
+	// "model_context_window_exceeded" the CLI asks for the rest with the text
+	// "continue", which the next step or a rule answers; after "refusal" it asks
+	// once more.
 	StopReason string `toml:"stop_reason"`
 	// Failure happens instead of the message.
 	Failure *Failure `toml:"failure"`

@@ -54,15 +54,18 @@ type turn struct {
 	firstAsked time.Time
 	firstToken time.Time
 
-	id         string           // uuid of the prompt; empty = not made yet
-	recorded   protocol.Content // the prompt as transcripts keep it
-	promptID   string
-	stopBlocks int // Stop hooks that kept this turn going so far
-	structured structuredState
-	left       bool     // the consumer has left the loop
-	current    *message // the message being streamed; nil between messages
-	inTools    bool     // calls are running or have been refused
-	more       bool     // the last reply has another step after it
+	id          string           // uuid of the prompt; empty = not made yet
+	recorded    protocol.Content // the prompt as transcripts keep it
+	promptID    string
+	stopBlocks  int    // Stop hooks that kept this turn going so far
+	cuts        int    // replies cut short so far
+	safetyStops int    // refusals so far
+	messageID   string // of the last reply
+	structured  structuredState
+	left        bool     // the consumer has left the loop
+	current     *message // the message being streamed; nil between messages
+	inTools     bool     // calls are running or have been refused
+	more        bool     // the last reply has another step after it
 }
 
 // finish is how a turn ends.
@@ -202,8 +205,19 @@ func (t *turn) converse(req scenarios.Request) (finish, error) {
 		if t.overBudget() {
 			return t.budgetSpent(), nil
 		}
+		var text string
+		var cut bool
+		if len(calls) == 0 {
+			if text, cut, err = t.cutShort(); err != nil {
+				return finish{}, err
+			}
+		}
 		if len(calls) == 0 && t.more {
 			req = scenarios.Request{Results: []scenarios.Result{}}
+			continue
+		}
+		if cut {
+			req = scenarios.Request{Prompt: text, Injected: true}
 			continue
 		}
 		if len(calls) == 0 {
@@ -239,11 +253,15 @@ func (t *turn) goOn() (text string, again bool, err error) {
 
 // inject yields text that the CLI itself puts into the conversation.
 func (t *turn) inject(text string, synthetic bool) error {
+	return t.emit(t.injected(text, synthetic))
+}
+
+func (t *turn) injected(text string, synthetic bool) *protocol.User {
 	content := protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}
-	return t.emit(&protocol.User{
+	return &protocol.User{
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: content},
 		SessionID: t.s.o.SessionID, UUID: t.s.o.NewID(), Timestamp: t.timestamp(), IsSynthetic: synthetic,
-	})
+	}
 }
 
 // close yields the result.
@@ -259,7 +277,7 @@ func (t *turn) close(end finish) error {
 		TerminalReason:    end.terminal,
 		FastModeState:     "off", FastModeDisabledReason: "sdk_opt_in_required",
 		SubagentStats: s.subagents(),
-		SafetyStops:   new(int), QueuedTurnCount: new(int),
+		SafetyStops:   &t.safetyStops, QueuedTurnCount: new(int),
 		ResultIndex: s.resultIndex, Errors: end.errors, Origin: t.in.Origin,
 		StructuredOutput: end.structured, LocalCommand: end.local,
 	}

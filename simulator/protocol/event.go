@@ -136,9 +136,11 @@ type User struct {
 	ToolResultMeta  []ToolResultMeta `json:"tool_result_meta,omitempty"`
 	IsReplay        *bool            `json:"isReplay,omitempty"`
 	IsSynthetic     bool             `json:"isSynthetic,omitempty"`
-	AgentID         string           `json:"agent_id,omitempty"`
-	SubagentType    string           `json:"subagent_type,omitempty"`
-	TaskDescription string           `json:"task_description,omitempty"`
+	// RefusedMessageID is the refused reply of the model that this text follows.
+	RefusedMessageID string `json:"refused_message_id,omitempty"`
+	AgentID          string `json:"agent_id,omitempty"`
+	SubagentType     string `json:"subagent_type,omitempty"`
+	TaskDescription  string `json:"task_description,omitempty"`
 
 	// SourceUUID is the uuid of the assistant event whose call this answers;
 	// for transcripts. Empty = no tool result.

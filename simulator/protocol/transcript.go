@@ -25,13 +25,15 @@ type Envelope struct {
 // three.
 type UserLine struct {
 	Envelope
-	Type           string         `json:"type"` // "user"
-	PromptID       string         `json:"promptId,omitempty"`
-	Message        UserContent    `json:"message"`
-	IsMeta         bool           `json:"isMeta,omitempty"`
-	PermissionMode PermissionMode `json:"permissionMode,omitempty"`
-	PromptSource   string         `json:"promptSource,omitempty"` // "sdk" or "system"
-	TurnOrigin     string         `json:"turnOrigin,omitempty"`   // "sdk" or "task_notification"
+	Type     string      `json:"type"` // "user"
+	PromptID string      `json:"promptId,omitempty"`
+	Message  UserContent `json:"message"`
+	IsMeta   bool        `json:"isMeta,omitempty"`
+	// RefusedMessageID is the refused reply that an injected text follows.
+	RefusedMessageID string         `json:"refusedMessageId,omitempty"`
+	PermissionMode   PermissionMode `json:"permissionMode,omitempty"`
+	PromptSource     string         `json:"promptSource,omitempty"` // "sdk" or "system"
+	TurnOrigin       string         `json:"turnOrigin,omitempty"`   // "sdk" or "task_notification"
 
 	ToolUseResult           any           `json:"toolUseResult,omitempty"`
 	SourceToolAssistantUUID string        `json:"sourceToolAssistantUUID,omitempty"`

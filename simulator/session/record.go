@@ -171,7 +171,7 @@ func (s *Session) user(ev *protocol.User) error {
 	agentID := s.agentOf(ev.ParentToolUseID, ev.AgentID)
 	line := protocol.UserLine{
 		Envelope: s.envelope(agentID, ev.UUID, ev.Timestamp), Type: "user", PromptID: s.rec.promptID,
-		Message: ev.Message, IsMeta: ev.IsSynthetic,
+		Message: ev.Message, IsMeta: ev.IsSynthetic, RefusedMessageID: ev.RefusedMessageID,
 		ToolUseResult: ev.ToolUseResult, SourceToolAssistantUUID: ev.SourceUUID,
 	}
 	if len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].PermissionDecision != nil {
