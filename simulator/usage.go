@@ -51,6 +51,18 @@ func Canonical(model string) string {
 	}
 }
 
+// KnownModel tells whether the real CLI knows a model by this name; of the
+// others it warns.
+func KnownModel(name string) bool {
+	name, _, _ = strings.Cut(name, "[") // sonnet[1m]
+	for _, family := range []string{"claude-opus-", "claude-sonnet-", "claude-haiku-", "claude-3-"} {
+		if strings.Contains(Canonical(name), family) {
+			return true
+		}
+	}
+	return name == "opusplan" || name == "best"
+}
+
 // described adds what a model's costs of an earlier process do not keep.
 func described(model string, m protocol.ModelUsage) protocol.ModelUsage {
 	p := priceOf(model)

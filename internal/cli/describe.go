@@ -23,6 +23,7 @@ import (
 
 // init is the init event of a turn: what flags, settings and servers say now.
 func (r *run) init(context.Context) protocol.Init {
+	r.modelNoted.Do(r.warnModel)
 	ev := persona.Init()
 	ev.CWD, ev.OriginalCWD = r.cwd, r.cwd
 	ev.ClaudeCodeVersion = r.version()
@@ -71,15 +72,15 @@ func initStatus(status string) string {
 
 func (r *run) toolOptions(resources bool) persona.ToolOptions {
 	return persona.ToolOptions{
-		Tools: r.f.Tools, Given: r.f.Has("tools"), Allowed: r.f.AllowedTools, Disallowed: r.f.DisallowedTools,
+		Tools: r.f.Tools, Given: r.f.Has("tools"), Allowed: r.f.AllowedTools, Disallowed: r.disallowed(),
 		Bare: r.f.Bare, Host: r.f.PermissionPromptTool == "stdio", Schema: r.f.JSONSchema != "",
 		Resources: resources, NoTasks: r.sys.Getenv("CLAUDE_CODE_ENABLE_TASKS") == "0",
 	}
 }
 
-// hidden tells whether --disallowedTools takes an MCP tool away for good.
+// hidden tells whether an MCP tool is taken away for good.
 func (r *run) hidden(t protocol.Tool) bool {
-	for _, rule := range r.f.DisallowedTools {
+	for _, rule := range r.disallowed() {
 		rule = strings.TrimSuffix(rule, "__*")
 		if rule == t.Name || rule == strings.TrimSuffix(mcp.CanonicalName(t.Server, ""), "__") {
 			return true

@@ -12,6 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/journal"
 	"github.com/claudeless/claudeless/internal/persona"
 	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/session"
 )
 
@@ -151,6 +152,22 @@ func (r *run) modelName() string {
 		}
 	}
 	return simulator.DefaultModel
+}
+
+// warnModel says on stderr that the real CLI does not know the model that was
+// asked for (spec: cli-observed 1). Those of scenarios are made up at will.
+func (r *run) warnModel() {
+	name := r.modelName()
+	if simulator.KnownModel(name) || name == r.scenario.DefaultModel {
+		return
+	}
+	note, err := protocol.Marshal(struct {
+		Model  string `json:"model"`
+		Source string `json:"query_source"`
+	}{name, "sdk"})
+	if err == nil {
+		fmt.Fprintf(r.sys.Stderr, "[claude-code:unrecognized_model] %s\n", note)
+	}
 }
 
 // socketPath is where the real CLI listens for messages; nobody listens here. A

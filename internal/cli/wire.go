@@ -73,6 +73,7 @@ type run struct {
 	hosted      []mcp.ServerConfig            // servers inside the host
 	checkpoints *checkpoint.History           // nil = files are not kept
 	shown       atomic.Pointer[protocol.Init] // the last init yielded
+	modelNoted  sync.Once                     // an unknown model has been warned of
 	firstID     string                        // of the session before that
 
 	journal  *journal.Journal // nil = no --capture
@@ -231,17 +232,32 @@ func (r *run) makeTools() error {
 	return err
 }
 
-// exists tells whether a built-in tool is left over from --tools and
-// --disallowedTools.
+// exists tells whether a built-in tool is left over from --tools and what
+// takes tools away.
 func (r *run) exists(name string) bool {
 	same := func(other string) bool { return other == name || agent.IsCall(other) && agent.IsCall(name) }
-	if slices.ContainsFunc(r.f.DisallowedTools, same) {
+	if slices.ContainsFunc(r.disallowed(), same) {
 		return false
 	}
 	if !r.f.Has("tools") || slices.Equal(r.f.Tools, []string{"default"}) {
 		return true
 	}
 	return slices.ContainsFunc(r.f.Tools, same)
+}
+
+// disallowed are the tools that --disallowedTools and deny rules take away as a
+// whole.
+func (r *run) disallowed() []string {
+	rules := slices.Clone(r.f.DisallowedTools)
+	for _, rule := range r.settings.Permissions.Rules {
+		if rule.Behavior == permission.BehaviorDeny {
+			rules = append(rules, rule.Text)
+		}
+	}
+	for i, rule := range rules {
+		rules[i] = strings.TrimSuffix(strings.TrimSuffix(rule, "(*)"), "()")
+	}
+	return rules
 }
 
 func (r *run) makeManager() error {
