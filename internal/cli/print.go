@@ -124,7 +124,7 @@ func (r *run) outcome(ctx, turnCtx context.Context, err error) error {
 	case err != nil:
 		return orSignal(ctx, err)
 	case turnCtx.Err() != nil:
-		return nil
+		return orSignal(ctx, nil)
 	}
 	unmet := r.engine.Unmet()
 	for _, line := range unmet {
@@ -168,22 +168,25 @@ func signalByName(name string) (syscall.Signal, bool) {
 }
 
 // refuse ends a run that could not be assembled. A session that cannot be
-// resumed has, in the JSON formats, a result without a run beside its text on
-// stderr (spec: cli-observed 8).
+// resumed and a broken configuration file have, in the JSON formats, a result
+// without a run beside their text on stderr (spec: cli-observed 8).
 func (r *run) refuse(err error) error {
-	var id string
-	if missing, ok := errors.AsType[*session.NotFoundError](err); ok {
-		id = missing.ID
-	} else if cut, ok := errors.AsType[*session.RefusedError](err); ok {
-		id = cut.SessionID
-	} else {
-		return err
-	}
 	result := &protocol.Result{
-		Type: "result", Subtype: "error_during_execution", IsError: true, SessionID: id, UUID: r.clock.NewID(),
+		Type: "result", Subtype: "error_during_execution", IsError: true,
 		Usage: simulator.NoUsage(), ModelUsage: map[string]protocol.ModelUsage{}, PermissionDenials: []protocol.PermissionDenial{},
 		Errors: []string{err.Error()},
 	}
+	if missing, ok := errors.AsType[*session.NotFoundError](err); ok {
+		result.SessionID = missing.ID
+	} else if cut, ok := errors.AsType[*session.RefusedError](err); ok {
+		result.SessionID = cut.SessionID
+	} else if broken, ok := errors.AsType[*configError](err); ok {
+		result.SessionID, result.StartupFailureReason = r.clock.NewID(), "config_file_invalid"
+		result.InvalidConfigFile = &protocol.InvalidConfigFile{Path: broken.path, IsGlobal: true}
+	} else {
+		return err
+	}
+	result.UUID = r.clock.NewID()
 	if r.f.OutputFormat != "text" {
 		events := func(yield func(protocol.Event, error) bool) { yield(result, nil) }
 		if err := r.encoder()(r.sys.Stdout, events); err != nil {

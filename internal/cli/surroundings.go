@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -168,6 +170,40 @@ func (r *run) warnModel() {
 	if err == nil {
 		fmt.Fprintf(r.sys.Stderr, "[claude-code:unrecognized_model] %s\n", note)
 	}
+}
+
+// configError is a .claude.json that cannot be read as JSON.
+type configError struct{ path, backup, reason string }
+
+func (e *configError) Error() string {
+	text := fmt.Sprintf("The configuration file %s is not valid JSON: %s.", e.path, e.reason)
+	if e.backup != "" {
+		text += " It has been kept as " + e.backup + "."
+	}
+	return text
+}
+
+// checkConfig refuses a broken .claude.json, which ends a run of the real CLI
+// before it starts, and keeps a copy of it (spec: cli-observed 8).
+func (r *run) checkConfig() error {
+	const file = ".claude.json"
+	path := filepath.Join(r.dir, file)
+	raw, err := os.ReadFile(path)
+	if r.dir == "" || err != nil || len(bytes.TrimSpace(raw)) == 0 {
+		return nil
+	}
+	var object map[string]json.RawMessage
+	broken := json.Unmarshal(raw, &object)
+	if broken == nil {
+		return nil
+	}
+	bad := &configError{path: path, reason: broken.Error()}
+	dir := filepath.Join(r.dir, "backups")
+	backup := filepath.Join(dir, fmt.Sprintf("%s.corrupted.%d", file, r.clock.Now().UnixMilli()))
+	if os.MkdirAll(dir, 0o700) == nil && os.WriteFile(backup, raw, 0o600) == nil {
+		bad.backup = backup
+	}
+	return bad
 }
 
 // socketPath is where the real CLI listens for messages; nobody listens here. A

@@ -86,7 +86,7 @@ type run struct {
 func assemble(s *System, f *Flags) (*run, error) {
 	r := &run{sys: s, f: f}
 	steps := []func() error{
-		r.locate, r.loadScenario, r.loadSettings, r.loadCatalog, r.loadServers, r.openClock, r.openSession, r.openPeer,
+		r.locate, r.loadScenario, r.loadSettings, r.loadCatalog, r.loadServers, r.openClock, r.checkConfig, r.openSession, r.openPeer,
 		r.makePolicy, r.makeTasks, r.makeTools, r.makeManager, r.makeHooks, r.makeGate, r.makeSimulator, r.openJournal,
 	}
 	for _, step := range steps {

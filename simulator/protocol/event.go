@@ -199,8 +199,16 @@ type Result struct {
 	UserMessageUUID        string                 `json:"user_message_uuid,omitempty"`
 	UserMessageUUIDs       []string               `json:"user_message_uuids,omitempty"`
 	StartupFailureReason   string                 `json:"startup_failure_reason,omitempty"`
+	InvalidConfigFile      *InvalidConfigFile     `json:"invalid_config_file,omitempty"`
 	CostUSD                *float64               `json:"cost_usd,omitempty"`                      // CLAUDELESS_COMPAT=claudeless-rs only
 	ModelUsageSince        *map[string]ModelUsage `json:"model_usage_since_last_result,omitempty"` // stream-json only
+}
+
+// InvalidConfigFile is the configuration file that kept a run from starting.
+type InvalidConfigFile struct {
+	Path           string `json:"path"`
+	IsGlobal       bool   `json:"is_global"`
+	BackupSearched bool   `json:"backup_searched"`
 }
 
 // PermissionDenial is one refused call of the turn.
