@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/journal"
@@ -49,7 +51,7 @@ func (r *run) environ() []string {
 	for name, value := range r.settings.Env {
 		env = append(env, name+"="+value)
 	}
-	return env
+	return append(env, "CLAUDE_CODE_ENTRYPOINT="+r.entrypoint())
 }
 
 func (r *run) version() string {
@@ -66,6 +68,21 @@ func (r *run) entrypoint() string {
 		return e
 	}
 	return "sdk-cli"
+}
+
+// machine is what transcripts say of the surroundings, and the git branch.
+func (r *run) machine() (session.Machine, string) {
+	git := findCheckout(r.cwd)
+	m := session.Machine{
+		Platform: runtime.GOOS, Shell: "unknown", IsGitRepo: git.repo, IsWorktree: git.worktree, AdditionalDirs: r.addDirs(),
+	}
+	if shell := r.sys.Getenv("SHELL"); shell != "" {
+		m.Shell = filepath.Base(shell)
+	}
+	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		m.OSVersion = "Linux " + strings.TrimSpace(string(release))
+	}
+	return m, git.branch
 }
 
 func (r *run) addDirs() []string {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -158,8 +156,8 @@ func (r *run) openSession() error {
 		StateDir: r.dir, CWD: r.cwd, ID: r.f.SessionID, DefaultID: r.scenario.SessionID, Resume: r.f.Resume, ResumeAt: r.f.ResumeSessionAt,
 		Continue: r.f.Continue, Fork: r.f.ForkSession, NoPersist: r.f.NoSessionPersistence || r.dir == "",
 		Version: r.version(), Entrypoint: r.entrypoint(), NewID: r.clock.NewID, Now: r.clock.Now,
-		Machine: session.Machine{Platform: runtime.GOOS, Shell: filepath.Base(r.sys.Getenv("SHELL")), AdditionalDirs: r.addDirs()},
 	}
+	o.Machine, o.GitBranch = r.machine()
 	if r.f.Has("resume-drops-turn") {
 		o.DropsTurn = &r.f.ResumeDropsTurn
 	}
@@ -225,7 +223,8 @@ func (r *run) mode() string {
 func (r *run) makeTools() error {
 	var err error
 	r.tools, err = builtin.New(builtin.Options{
-		CWD: r.cwd, AdditionalDirs: r.addDirs(), Environ: r.environ(), OutputDir: r.session.ToolResultsDir(),
+		CWD: r.cwd, AdditionalDirs: r.addDirs(), OutputDir: r.session.ToolResultsDir(),
+		Environ: append(r.environ(), "CLAUDE_CODE_SESSION_ID="+r.session.ID()),
 		Now: r.clock.Now, NewID: r.clock.NewID, Allowed: r.exists, Answers: r.answers(),
 		Tasks: r.tasks, Skill: r.skill, Mode: r.policy.Mode, SetMode: r.policy.SetMode, PlanFile: r.planFile,
 	})

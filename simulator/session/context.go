@@ -27,7 +27,7 @@ func (s *Session) environment(ev *protocol.Init) error {
 	return s.write(
 		s.attachment("system", object{"type": "environment", "snapshot": object{
 			"workingDirectory": s.opts.CWD, "additionalWorkingDirectories": dirs, "isGitRepo": m.IsGitRepo,
-			"isWorktree": false, "platform": m.Platform, "shell": m.Shell, "osVersion": m.OSVersion,
+			"isWorktree": m.IsWorktree, "platform": m.Platform, "shell": m.Shell, "osVersion": m.OSVersion,
 		}}),
 		s.attachment("system", object{
 			"type":     "model",

@@ -52,6 +52,7 @@ type Machine struct {
 	OSVersion      string
 	Shell          string
 	IsGitRepo      bool
+	IsWorktree     bool // a linked one
 	AdditionalDirs []string
 }
 

@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// checkout is what transcripts say of the git repository a session is in.
+type checkout struct {
+	repo     bool
+	worktree bool   // a linked one
+	branch   string // "HEAD" when it is on none
+}
+
+// findCheckout looks for a repository around dir without running git.
+func findCheckout(dir string) checkout {
+	for ; ; dir = filepath.Dir(dir) {
+		git := filepath.Join(dir, ".git")
+		if info, err := os.Stat(git); err == nil {
+			return readCheckout(git, info.IsDir())
+		}
+		if dir == filepath.Dir(dir) {
+			return checkout{}
+		}
+	}
+}
+
+func readCheckout(git string, isDir bool) checkout {
+	c := checkout{repo: true}
+	if !isDir {
+		pointer, err := os.ReadFile(git)
+		target, ok := strings.CutPrefix(strings.TrimSpace(string(pointer)), "gitdir: ")
+		if err != nil || !ok {
+			return checkout{}
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(git), target)
+		}
+		c.worktree = filepath.Base(filepath.Dir(target)) == "worktrees"
+		git = target
+	}
+	head, err := os.ReadFile(filepath.Join(git, "HEAD"))
+	if err != nil {
+		return checkout{}
+	}
+	c.branch = "HEAD"
+	if branch, ok := strings.CutPrefix(strings.TrimSpace(string(head)), "ref: refs/heads/"); ok {
+		c.branch = branch
+	}
+	return c
+}
