@@ -50,7 +50,10 @@ func Tools(o ToolOptions) []string {
 	var list []string
 	switch {
 	case o.Given && !slices.Equal(o.Tools, []string{"default"}):
-		known := append(append(defaultTools(), optionalTools()...), hostTools()...)
+		known := append(defaultTools(), optionalTools()...)
+		if o.Host {
+			known = append(known, hostTools()...)
+		}
 		for _, name := range o.Tools {
 			name = listed(name)
 			// TodoWrite gives way to the Task tools, which --tools does not name.

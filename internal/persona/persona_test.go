@@ -50,6 +50,8 @@ func TestTools(t *testing.T) {
 			persona.ToolOptions{Disallowed: []string{"Bash", "Agent", "Write(x)"}},
 			"CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskStop ToolSearch WebFetch WebSearch Workflow Write",
 		},
+		{"--tools names a tool that needs a host (contract 3.3)", persona.ToolOptions{Given: true, Tools: []string{"Read", "AskUserQuestion"}}, "Read"},
+		{"the same with a host", persona.ToolOptions{Given: true, Tools: []string{"Read", "AskUserQuestion"}, Host: true}, "AskUserQuestion Read"},
 		{"tasks off", persona.ToolOptions{Given: true, Tools: []string{"TodoWrite"}, NoTasks: true}, "TodoWrite"},
 	}
 	for _, tt := range tests {
