@@ -203,10 +203,9 @@ func (e *configError) Error() string {
 // checkConfig refuses a broken .claude.json, which ends a run of the real CLI
 // before it starts, and keeps a copy of it (spec: cli-observed 8).
 func (r *run) checkConfig() error {
-	const file = ".claude.json"
-	path := filepath.Join(r.dir, file)
+	path := r.store().File
 	raw, err := os.ReadFile(path)
-	if r.dir == "" || err != nil || len(bytes.TrimSpace(raw)) == 0 {
+	if err != nil || len(bytes.TrimSpace(raw)) == 0 {
 		return nil
 	}
 	var object map[string]json.RawMessage
@@ -216,7 +215,7 @@ func (r *run) checkConfig() error {
 	}
 	bad := &configError{path: path, reason: broken.Error()}
 	dir := filepath.Join(r.dir, "backups")
-	backup := filepath.Join(dir, fmt.Sprintf("%s.corrupted.%d", file, r.clock.Now().UnixMilli()))
+	backup := filepath.Join(dir, fmt.Sprintf("%s.corrupted.%d", filepath.Base(path), r.clock.Now().UnixMilli()))
 	if os.MkdirAll(dir, 0o700) == nil && os.WriteFile(backup, raw, 0o600) == nil {
 		bad.backup = backup
 	}

@@ -84,7 +84,7 @@ type run struct {
 func assemble(s *System, f *Flags) (*run, error) {
 	r := &run{sys: s, f: f}
 	steps := []func() error{
-		r.locate, r.loadScenario, r.loadSettings, r.loadCatalog, r.loadServers, r.openClock, r.checkConfig, r.openSession, r.openPeer,
+		r.locate, r.loadScenario, r.openClock, r.checkConfig, r.loadSettings, r.loadCatalog, r.loadServers, r.openSession, r.openPeer,
 		r.makePolicy, r.makeTasks, r.makeTools, r.makeManager, r.makeHooks, r.makeGate, r.makeSimulator, r.openJournal,
 	}
 	for _, step := range steps {
@@ -96,7 +96,7 @@ func assemble(s *System, f *Flags) (*run, error) {
 }
 
 func (r *run) loadSettings() error {
-	o := settings.Options{StateDir: r.dir, CWD: r.cwd, FlagValue: strings.Join(r.f.Settings, "")}
+	o := settings.Options{StateDir: r.dir, GlobalFile: r.store().File, CWD: r.cwd, FlagValue: strings.Join(r.f.Settings, "")}
 	if r.f.Has("setting-sources") {
 		o.Sources = append([]string{}, r.f.SettingSources...)
 	}
