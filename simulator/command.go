@@ -169,11 +169,12 @@ func (t *turn) clear(c slash.Call) (finish, error) {
 		Type: "conversation_reset",
 		Fields: []protocol.Field{
 			{Key: "new_conversation_id", Value: conversation},
+			{Key: "uuid", Value: conversation},
 			{Key: "trigger", Value: "clear"},
 			{Key: "user_message_uuid", Value: id},
 			{Key: "timestamp", Value: t.timestamp()},
 		},
-		SessionID: s.o.SessionID, UUID: conversation,
+		SessionID: s.o.SessionID,
 	})
 	if err != nil {
 		return finish{}, err

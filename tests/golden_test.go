@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -104,7 +105,7 @@ func cmdGolden(ts *testscript.TestScript, neg bool, args []string) {
 	status := runStatus(ts, "claude", argv)
 	events, err := parseEvents(ts.ReadFile("stdout"))
 	ts.Check(err)
-	problems := compareRuns(g.stdout, events, fill.bound)
+	problems := append(compareRuns(g.stdout, events, fill.bound), compareOrder(g.raw, ts.ReadFile("stdout"))...)
 	if status != g.exit {
 		problems = append(problems, fmt.Sprintf("exit %d, want %d", status, g.exit))
 	}
@@ -291,6 +292,55 @@ func compareRuns(want, got []any, bound map[string]string) []string {
 		m.problems = append(m.problems, fmt.Sprintf("events %v, want %v", kindsOf(got), kindsOf(want)))
 	}
 	return m.problems
+}
+
+// compareOrder wants the keys of each kind of event in the captured order, as
+// far as they are the same. Results of turns that never reached the model have
+// an order of their own, which is not kept, and so has the notice with isMeta.
+func compareOrder(want []json.RawMessage, stdout string) (problems []string) {
+	seen := map[string][]string{}
+	for _, raw := range want {
+		if kind, keys := keysOf(raw); kind != "" {
+			seen[kind] = keys
+		}
+	}
+	for line := range strings.Lines(stdout) {
+		kind, got := keysOf([]byte(line))
+		both := func(in []string) func(string) bool {
+			return func(key string) bool { return !slices.Contains(in, key) }
+		}
+		want := slices.DeleteFunc(slices.Clone(seen[kind]), both(got))
+		if got = slices.DeleteFunc(got, both(want)); !slices.Equal(got, want) {
+			problems = append(problems, fmt.Sprintf("%s has its keys as %v, want %v", kind, got, want))
+		}
+	}
+	return problems
+}
+
+// keysOf names an event and its keys in their order; "" = not to be compared.
+func keysOf(raw []byte) (kind string, keys []string) {
+	var event map[string]any
+	if json.Unmarshal(raw, &event) != nil || event["isMeta"] != nil || event["type"] == "result" && event["terminal_reason"] == nil {
+		return "", nil
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	for depth := 0; ; {
+		token, err := d.Token()
+		switch {
+		case err != nil:
+			return kindOf(event), keys
+		case token == json.Delim('{'), token == json.Delim('['):
+			depth++
+		case token == json.Delim('}'), token == json.Delim(']'):
+			depth--
+		case depth == 1:
+			keys = append(keys, token.(string))
+			var value json.RawMessage
+			if d.Decode(&value) != nil {
+				return "", nil
+			}
+		}
+	}
 }
 
 // joinDeltas makes one event of the pieces of a content block: how a model cuts

@@ -120,7 +120,7 @@ func TestPlanModeSwitches(t *testing.T) {
 	}
 	r = call(t, tools, "ExitPlanMode", in{"plan": "1. think"})
 	data, err := protocol.Marshal(r.Before[0])
-	if want := `{"type":"system","subtype":"status","status":null,"permissionMode":"default","session_id":"","uuid":""}`; mode != protocol.ModeDefault || err != nil || string(data) != want {
+	if want := `{"type":"system","subtype":"status","status":null,"permissionMode":"default","uuid":"","session_id":""}`; mode != protocol.ModeDefault || err != nil || string(data) != want {
 		t.Errorf("mode %s, status %s, %v", mode, data, err)
 	}
 	if out, _ := protocol.Marshal(r.Output); string(out) != `{"plan":"1. think","isAgent":false,"filePath":"`+file+`"}` {

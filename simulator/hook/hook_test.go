@@ -68,7 +68,8 @@ func lines(t *testing.T, events []protocol.Event) []string {
 			t.Fatal(err)
 		}
 		text := strings.TrimPrefix(string(raw), `{"type":"system",`)
-		out = append(out, strings.TrimSuffix(text, `,"session_id":"","uuid":""}`))
+		text = strings.TrimSuffix(text, `,"session_id":"","uuid":""}`)
+		out = append(out, strings.TrimSuffix(text, `,"uuid":"","session_id":""}`))
 	}
 	return out
 }

@@ -1,6 +1,9 @@
 package protocol
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // Event is one frame of a turn, in order. The set is closed. Frames with a
 // wire form marshal to exactly one stream-json line; [Trace] events have none
@@ -76,6 +79,8 @@ type Assistant struct {
 	Type               string           `json:"type"` // "assistant"
 	Message            AssistantMessage `json:"message"`
 	ParentToolUseID    *string          `json:"parent_tool_use_id"`
+	LocalCommandSource string           `json:"local_command_source,omitempty"`
+	AgentID            string           `json:"agent_id,omitempty"`
 	SessionID          string           `json:"session_id"`
 	UUID               string           `json:"uuid"`
 	Timestamp          string           `json:"timestamp"`
@@ -89,10 +94,8 @@ type Assistant struct {
 	ThinkingDurationMS *int             `json:"thinking_duration_ms,omitempty"`
 	ThinkingDisplay    string           `json:"thinking_display,omitempty"`
 	ToolUseMeta        []ToolUseMeta    `json:"tool_use_meta,omitempty"`
-	AgentID            string           `json:"agent_id,omitempty"`
 	SubagentType       string           `json:"subagent_type,omitempty"`
 	TaskDescription    string           `json:"task_description,omitempty"`
-	LocalCommandSource string           `json:"local_command_source,omitempty"`
 	ContextUsage       json.RawMessage  `json:"context_usage,omitempty"`
 	LocalCommandRun    *LocalCommand    `json:"local_command_run,omitempty"`
 	UserMessageUUID    string           `json:"user_message_uuid,omitempty"`
@@ -129,6 +132,7 @@ type User struct {
 	Type            string           `json:"type"` // "user"
 	Message         UserContent      `json:"message"`
 	ParentToolUseID *string          `json:"parent_tool_use_id"`
+	AgentID         string           `json:"agent_id,omitempty"`
 	SessionID       string           `json:"session_id"`
 	UUID            string           `json:"uuid"`
 	Timestamp       string           `json:"timestamp"`
@@ -138,7 +142,6 @@ type User struct {
 	IsSynthetic     bool             `json:"isSynthetic,omitempty"`
 	// RefusedMessageID is the refused reply of the model that this text follows.
 	RefusedMessageID string `json:"refused_message_id,omitempty"`
-	AgentID          string `json:"agent_id,omitempty"`
 	SubagentType     string `json:"subagent_type,omitempty"`
 	TaskDescription  string `json:"task_description,omitempty"`
 
@@ -173,6 +176,7 @@ type Result struct {
 	TerminalReason         string                 `json:"terminal_reason,omitempty"`
 	FastModeState          string                 `json:"fast_mode_state,omitempty"`
 	FastModeDisabledReason string                 `json:"fast_mode_disabled_reason,omitempty"`
+	Origin                 json.RawMessage        `json:"origin,omitempty"`
 	SubagentStats          *SubagentStats         `json:"subagent_stats,omitempty"`
 	SafetyStops            *int                   `json:"safety_stops,omitempty"`
 	IsError                bool                   `json:"is_error"`
@@ -182,6 +186,7 @@ type Result struct {
 	APIErrorType           string                 `json:"api_error_type,omitempty"`
 	APIError               string                 `json:"api_error,omitempty"`
 	Result                 *string                `json:"result,omitempty"`
+	LocalCommand           string                 `json:"local_command,omitempty"`
 	StructuredOutput       json.RawMessage        `json:"structured_output,omitempty"`
 	DeferredToolUse        *DeferredToolUse       `json:"deferred_tool_use,omitempty"`
 	Errors                 []string               `json:"errors,omitempty"`
@@ -194,8 +199,6 @@ type Result struct {
 	FirstContentFrameMS    *int                   `json:"first_content_frame_ms,omitempty"`
 	QueuedTurnCount        *int                   `json:"queued_turn_count,omitempty"`
 	ResultIndex            int                    `json:"result_index"`
-	LocalCommand           string                 `json:"local_command,omitempty"`
-	Origin                 json.RawMessage        `json:"origin,omitempty"`
 	UserMessageUUID        string                 `json:"user_message_uuid,omitempty"`
 	UserMessageUUIDs       []string               `json:"user_message_uuids,omitempty"`
 	StartupFailureReason   string                 `json:"startup_failure_reason,omitempty"`
@@ -329,7 +332,22 @@ type Field struct {
 func (s *System) MarshalJSON() ([]byte, error) {
 	head := []Field{{"type", "system"}, {"subtype", s.Subtype}}
 	tail := []Field{{"session_id", s.SessionID}, {"uuid", s.UUID}}
+	if s.uuidFirst() {
+		slices.Reverse(tail)
+	}
 	return marshalFields(head, s.Fields, tail)
+}
+
+// uuidFirst tells the events whose ids were seen the other way round.
+func (s *System) uuidFirst() bool {
+	switch s.Subtype {
+	case "background_tasks_changed", "commands_changed", "hook_started", "hook_response", "informational",
+		"task_started", "task_progress", "task_updated", "task_notification":
+		return true
+	case "status":
+		return len(s.Fields) > 1 // with permissionMode
+	}
+	return false
 }
 
 // Frame is a top-level event that is not a system event and has no type of its

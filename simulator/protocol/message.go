@@ -51,6 +51,33 @@ type Usage struct {
 	FallbackCredit           Null[struct{}]      `json:"fallback_credit,omitzero"`
 }
 
+// MarshalJSON writes the keys in the order in which they are seen: as the API
+// sends them before a message is complete, as the CLI sums them up later.
+func (u Usage) MarshalJSON() ([]byte, error) {
+	type whole Usage
+	if u.ServerToolUse != nil {
+		return Marshal(whole(u))
+	}
+	return Marshal(struct {
+		Input         int           `json:"input_tokens"`
+		CacheCreated  int           `json:"cache_creation_input_tokens"`
+		CacheRead     int           `json:"cache_read_input_tokens"`
+		CacheCreation cacheLifetime `json:"cache_creation"`
+		Output        int           `json:"output_tokens"`
+		ServiceTier   *string       `json:"service_tier"`
+	}{
+		u.InputTokens, u.CacheCreationInputTokens, u.CacheReadInputTokens,
+		cacheLifetime{u.CacheCreation.Ephemeral5m, u.CacheCreation.Ephemeral1h},
+		u.OutputTokens, u.ServiceTier,
+	})
+}
+
+// cacheLifetime is [CacheCreation] in the API's order.
+type cacheLifetime struct {
+	Ephemeral5m int `json:"ephemeral_5m_input_tokens"`
+	Ephemeral1h int `json:"ephemeral_1h_input_tokens"`
+}
+
 // OutputDetails splits output tokens.
 type OutputDetails struct {
 	ThinkingTokens int `json:"thinking_tokens"`

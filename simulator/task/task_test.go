@@ -37,7 +37,7 @@ func wire(t *testing.T, events []protocol.Event) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		line, _ := strings.CutSuffix(string(raw), `,"session_id":"","uuid":""}`)
+		line, _ := strings.CutSuffix(string(raw), `,"uuid":"","session_id":""}`)
 		out = append(out, strings.TrimPrefix(line, `{"type":"system","subtype":`))
 	}
 	return out
