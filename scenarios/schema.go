@@ -58,10 +58,11 @@ type Scenario struct {
 	// WelcomeBackRightPanel are the lines of that panel's right side; `---` is
 	// a rule, an empty string a blank row.
 	WelcomeBackRightPanel []string `toml:"welcome_back_right_panel"`
-	// ProjectPath names the project the session is filed under; default the
-	// working directory.
+	// ProjectPath names the project the session is filed under; default
+	// `working_directory`, else the directory of the run.
 	ProjectPath string `toml:"project_path"`
-	// WorkingDirectory is the directory that transcripts and hooks are told.
+	// WorkingDirectory is the directory that transcripts and hooks are told;
+	// tools and hooks run where the run is.
 	WorkingDirectory string `toml:"working_directory"`
 	// Trusted is whether the directory is trusted; false asks on the
 	// interactive screen.
@@ -342,13 +343,15 @@ type Timeouts struct {
 	ExitHintMS *int `toml:"exit_hint_ms" min:"0" default:"2000"`
 	// CompactDelayMS is how long /compact takes (CLAUDELESS_COMPACT_DELAY_MS).
 	CompactDelayMS *int `toml:"compact_delay_ms" min:"0" default:"20"`
-	// HookTimeoutMS bounds a hook (CLAUDELESS_HOOK_TIMEOUT_MS).
-	HookTimeoutMS *int `toml:"hook_timeout_ms" min:"0" default:"5000"`
-	// MCPTimeoutMS bounds an MCP call (CLAUDELESS_MCP_TIMEOUT_MS).
-	MCPTimeoutMS *int `toml:"mcp_timeout_ms" min:"0" default:"30000"`
+	// HookTimeoutMS bounds hooks that set no time of their own
+	// (CLAUDELESS_HOOK_TIMEOUT_MS).
+	HookTimeoutMS *int `toml:"hook_timeout_ms" min:"0" default:"600000"`
+	// MCPTimeoutMS bounds an MCP call (CLAUDELESS_MCP_TIMEOUT_MS); MCP_TOOL_TIMEOUT
+	// and the server's own `timeout` come first. Absent = no bound.
+	MCPTimeoutMS *int `toml:"mcp_timeout_ms" min:"0"`
 	// ResponseDelayMS waits before the first message of a turn
 	// (CLAUDELESS_RESPONSE_DELAY_MS).
-	ResponseDelayMS *int `toml:"response_delay_ms" min:"0" default:"20"`
+	ResponseDelayMS *int `toml:"response_delay_ms" min:"0" default:"0"`
 }
 
 // Expectation states what the run must have done. It needs `tool` or `prompt`.

@@ -219,6 +219,6 @@ func (s *Simulator) vars(tools []protocol.Tool) scenarios.Vars {
 		SystemPrompt:   s.o.SystemPrompt,
 		Tools:          names,
 		Schemas:        schemas,
-		Session:        scenarios.Session{ID: s.o.SessionID, Resumed: s.o.Resumed, Turn: s.turnIndex},
+		Session:        scenarios.Session{ID: s.o.SessionID, Resumed: s.o.Resumed}, // the model counts turns: they go on in the next process
 	}
 }

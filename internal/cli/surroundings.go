@@ -85,6 +85,14 @@ func (r *run) machine() (session.Machine, string) {
 	return m, git.branch
 }
 
+// toldCWD is the working directory that transcripts name.
+func (r *run) toldCWD() string {
+	if dir := r.scenario.WorkingDirectory; dir != "" {
+		return dir
+	}
+	return r.cwd
+}
+
 func (r *run) addDirs() []string {
 	dirs := append([]string{}, r.settings.Permissions.AdditionalDirectories...)
 	for _, d := range r.f.AddDirs {

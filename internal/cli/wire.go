@@ -153,7 +153,7 @@ func (r *run) openClock() error {
 
 func (r *run) openSession() error {
 	o := session.Options{
-		StateDir: r.dir, CWD: r.cwd, ID: r.f.SessionID, DefaultID: r.scenario.SessionID, Resume: r.f.Resume, ResumeAt: r.f.ResumeSessionAt,
+		StateDir: r.dir, CWD: r.toldCWD(), Project: r.scenario.ProjectPath, ID: r.f.SessionID, DefaultID: r.scenario.SessionID, Resume: r.f.Resume, ResumeAt: r.f.ResumeSessionAt,
 		Continue: r.f.Continue, Fork: r.f.ForkSession, NoPersist: r.f.NoSessionPersistence || r.dir == "",
 		Version: r.version(), Entrypoint: r.entrypoint(), NewID: r.clock.NewID, Now: r.clock.Now,
 	}
@@ -225,7 +225,7 @@ func (r *run) makeTools() error {
 	r.tools, err = builtin.New(builtin.Options{
 		CWD: r.cwd, AdditionalDirs: r.addDirs(), OutputDir: r.session.ToolResultsDir(),
 		Environ: append(r.environ(), "CLAUDE_CODE_SESSION_ID="+r.session.ID()),
-		Now: r.clock.Now, NewID: r.clock.NewID, Allowed: r.exists, Answers: r.answers(),
+		Now:     r.clock.Now, NewID: r.clock.NewID, Allowed: r.exists, Answers: r.answers(),
 		Tasks: r.tasks, Skill: r.skill, Mode: r.policy.Mode, SetMode: r.policy.SetMode, PlanFile: r.planFile,
 	})
 	return err
@@ -284,7 +284,8 @@ func (r *run) makeManager() error {
 // makeHooks reads the hooks of the settings (spec: cli-contract 5.5).
 func (r *run) makeHooks() error {
 	o := hook.Options{
-		CWD: r.cwd, SessionID: r.session.ID(), TranscriptPath: r.session.Path(), Environ: r.environ(), PID: os.Getpid(),
+		CWD: r.cwd, ToldCWD: r.scenario.WorkingDirectory, SessionID: r.session.ID(), TranscriptPath: r.session.Path(),
+		Environ: r.environ(), PID: os.Getpid(),
 		Entrypoint: r.entrypoint(), NewID: r.clock.NewID, Now: r.clock.Now,
 		DefaultTimeout: r.timeout(r.scenario.Timeouts.HookTimeoutMS, "CLAUDELESS_HOOK_TIMEOUT_MS", 0),
 		MCPTool:        r.hookTool,

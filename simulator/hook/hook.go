@@ -32,6 +32,7 @@ type Options struct {
 	Settings []Source
 
 	CWD            string // where commands run, unless Input.Base says otherwise
+	ToldCWD        string // what inputs call the working directory; empty = where commands run
 	ProjectDir     string // CLAUDE_PROJECT_DIR; empty = CWD
 	SessionID      string
 	TranscriptPath string

@@ -97,8 +97,12 @@ func (r *Runner) newCall(in Input, event, subject string) *call {
 	fill(&base.TranscriptPath, r.o.TranscriptPath)
 	fill(&base.CWD, r.o.CWD)
 	base.HookEventName = event
+	cwd := base.CWD
+	if r.o.ToldCWD != "" {
+		base.CWD = r.o.ToldCWD
+	}
 	c := &call{
-		event: event, name: event, toolUseID: in.ToolUseID, cwd: base.CWD,
+		event: event, name: event, toolUseID: in.ToolUseID, cwd: cwd,
 		sessionID: base.SessionID, stdin: inputJSON(base, in.Event),
 	}
 	if subject != "" {

@@ -22,6 +22,7 @@ import (
 type Options struct {
 	StateDir string // holds projects/ and claudeless/
 	CWD      string // absolute; symbolic links are resolved here
+	Project  string // the directory that names the project folder; empty = CWD
 	ID       string // --session-id; a conversation that exists is an error
 	// DefaultID is the id of a fresh session without ID; empty = NewID(). If it
 	// exists its transcript is appended to.
@@ -122,8 +123,13 @@ func Open(o Options) (*Session, error) {
 	if o.Entrypoint == "" {
 		o.Entrypoint = "sdk-cli"
 	}
-	if path, err := filepath.EvalSymlinks(o.CWD); err == nil {
-		o.CWD = path
+	if o.Project == "" {
+		o.Project = o.CWD
+	}
+	for _, dir := range []*string{&o.CWD, &o.Project} {
+		if path, err := filepath.EvalSymlinks(*dir); err == nil {
+			*dir = path
+		}
 	}
 	s := &Session{opts: o}
 	s.writer = writer{off: o.NoPersist, onLine: o.OnLine}

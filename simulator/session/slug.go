@@ -36,7 +36,7 @@ func Slug(realpath string) string {
 }
 
 func (o Options) projectDir() string {
-	return filepath.Join(o.StateDir, "projects", Slug(o.CWD))
+	return filepath.Join(o.StateDir, "projects", Slug(o.Project))
 }
 
 // isID tells whether s has the form of a session id, a uuid.
