@@ -161,7 +161,7 @@ func (r *run) crash(c *simulator.CrashError) error {
 func signalByName(name string) (syscall.Signal, bool) {
 	known := map[string]syscall.Signal{
 		"SIGABRT": syscall.SIGABRT, "SIGHUP": syscall.SIGHUP, "SIGINT": syscall.SIGINT, "SIGKILL": syscall.SIGKILL,
-		"SIGSEGV": syscall.SIGSEGV, "SIGTERM": syscall.SIGTERM, "SIGBUS": syscall.SIGBUS, "SIGPIPE": syscall.SIGPIPE,
+		"SIGQUIT": syscall.SIGQUIT, "SIGSEGV": syscall.SIGSEGV, "SIGTERM": syscall.SIGTERM, "SIGBUS": syscall.SIGBUS, "SIGPIPE": syscall.SIGPIPE,
 	}
 	sig, ok := known[name]
 	return sig, ok

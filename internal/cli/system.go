@@ -40,10 +40,20 @@ type System struct {
 	StdoutIsTTY    bool
 	StderrIsTTY    bool
 	UID            int // -1 where there is none
-	// Kill sends a signal to this very process.
+	// Kill makes this very process die of a signal; it returns only if that failed.
 	Kill func(sig syscall.Signal) error
 	// Notify relays signals to c until the returned function is called.
 	Notify func(c chan<- os.Signal, signals ...os.Signal) (stop func())
+}
+
+// die ends the process by a signal. Go's runtime would answer most signals in its own way, some with a trace and exit code
+// 2, so a shell that takes our place, pid and all, dies of them.
+func die(sig syscall.Signal) error {
+	if sig == syscall.SIGKILL {
+		return syscall.Kill(os.Getpid(), sig)
+	}
+	script := fmt.Sprintf("ulimit -c 0; kill -%d $$; exit %d", sig, 128+sig)
+	return syscall.Exec("/bin/sh", []string{"sh", "-c", script}, os.Environ())
 }
 
 // Main runs the program on the real process and returns its exit code.
@@ -65,7 +75,7 @@ func Main() int {
 		StdoutIsTTY: term.IsTerminal(int(os.Stdout.Fd())),
 		StderrIsTTY: term.IsTerminal(int(os.Stderr.Fd())),
 		UID:         os.Getuid(),
-		Kill:        func(sig syscall.Signal) error { return syscall.Kill(os.Getpid(), sig) },
+		Kill:        die,
 		Notify: func(c chan<- os.Signal, signals ...os.Signal) func() {
 			signal.Notify(c, signals...)
 			return func() { signal.Stop(c) }
