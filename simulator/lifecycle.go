@@ -79,10 +79,18 @@ func (t *turn) sessionStart() error {
 	if err != nil {
 		return err
 	}
-	if err := t.emitAll(out.Notices); err != nil || t.s.o.Title == "" {
+	if err := t.emitAll(out.Notices); err != nil {
 		return err
 	}
-	return t.system("session_title_changed", protocol.Field{Key: "title", Value: t.s.o.Title})
+	if title := t.s.o.Title; title != "" {
+		if err := t.system("session_title_changed", protocol.Field{Key: "title", Value: title}); err != nil {
+			return err
+		}
+	}
+	if !t.s.o.Reduced {
+		return nil
+	}
+	return t.system("ui_invalidate", protocol.Field{Key: "event", Value: "ui.render"})
 }
 
 // submit runs the hooks of the prompt, before init. A non-nil finish refuses
@@ -129,13 +137,12 @@ func (t *turn) keepGoing() (feedback string, again bool, err error) {
 	if err != nil {
 		return "", false, err
 	}
-	if err := t.emitAll(out.Notices); err != nil || !out.Block {
+	if err := t.emitAll(out.Notices); err != nil || out.StopTurn || !out.Block {
+		t.prevented = out.StopTurn
 		return "", false, err
 	}
 	if t.stopBlocks++; t.stopBlocks > t.s.o.stopCap() {
-		return "", false, t.system("informational",
-			protocol.Field{Key: "content", Value: "Stop hooks have kept the turn going too often in a row; it ends now."},
-			protocol.Field{Key: "level", Value: "warning"})
+		return "", false, t.stopCapped()
 	}
 	for _, text := range out.Texts {
 		if err := t.inject(text, true); err != nil {
@@ -147,6 +154,20 @@ func (t *turn) keepGoing() (feedback string, again bool, err error) {
 		protocol.Field{Key: "text", Value: "stop hook problem · ctrl+o to see"},
 		protocol.Field{Key: "priority", Value: "immediate"})
 	return strings.Join(out.Texts, "\n"), true, err
+}
+
+// stopCapped says that Stop hooks are not listened to any more.
+func (t *turn) stopCapped() error {
+	const text = "Stop hooks have kept the turn going too often in a row; it ends now."
+	err := t.system("informational", protocol.Field{Key: "content", Value: text}, protocol.Field{Key: "level", Value: "warning"})
+	if err != nil {
+		return err
+	}
+	return t.system("notification",
+		protocol.Field{Key: "key", Value: "stop-hook-block-cap"},
+		protocol.Field{Key: "text", Value: text},
+		protocol.Field{Key: "priority", Value: "high"},
+		protocol.Field{Key: "color", Value: "warning"})
 }
 
 // endBase is the common part of SessionEnd inputs.

@@ -67,6 +67,9 @@ type Options struct {
 	// Fallback is the model to go on with when the other is overloaded; empty =
 	// none.
 	Fallback string
+	// Reduced says that customisations are switched off, which hosts with a
+	// screen are told (--bare, --safe-mode).
+	Reduced bool
 	// Title names the session at its start; empty = no name.
 	Title string
 	// Mode is the permission mode right now; nil = default.

@@ -58,6 +58,7 @@ type turn struct {
 	recorded    protocol.Content // the prompt as transcripts keep it
 	promptID    string
 	stopBlocks  int    // Stop hooks that kept this turn going so far
+	prevented   bool   // a Stop hook has answered continue: false
 	cuts        int    // replies cut short so far
 	safetyStops int    // refusals so far
 	messageID   string // of the last reply
@@ -223,7 +224,7 @@ func (t *turn) converse(req scenarios.Request) (finish, error) {
 		if len(calls) == 0 {
 			text, again, err := t.goOn()
 			if err != nil || !again {
-				return finish{subtype: "success", terminal: "completed"}, err
+				return t.ended(), err
 			}
 			req = scenarios.Request{Prompt: text, Injected: true}
 			continue
@@ -240,6 +241,14 @@ func (t *turn) converse(req scenarios.Request) (finish, error) {
 		}
 		req = scenarios.Request{Results: results}
 	}
+}
+
+// ended is how a turn ends that has nothing more to do.
+func (t *turn) ended() finish {
+	if t.prevented {
+		return finish{subtype: "success", terminal: "stop_hook_prevented"}
+	}
+	return finish{subtype: "success", terminal: "completed"}
 }
 
 // goOn tells whether the CLI itself asks the model again although it has

@@ -328,6 +328,7 @@ func (r *run) makeSimulator() error {
 		Hooks: r.hooks, HookEvents: r.f.IncludeHookEvents, Effort: r.effort(), StopBlockCap: r.number("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
 		SessionID: r.session.ID(), Resumed: r.session.Resumed(), Init: r.init, ModelName: r.modelName(), Mode: r.policy.Mode,
 		SystemPrompt: r.f.SystemPrompt + r.f.AppendSystemPrompt, Costs: r.session.Costs(), Title: r.f.SessionName, Fallback: r.f.FallbackModel,
+		Reduced:  r.f.Bare || r.f.SafeMode,
 		MaxTurns: r.f.MaxTurns, MaxBudgetUSD: r.f.MaxBudgetUSD, MaxRetries: r.retries(), RetryScale: r.retryScale(),
 		ResponseDelay: r.responseDelay(), Partial: r.f.IncludePartialMessages, Replay: r.f.ReplayUserMessages,
 		Stream: r.scenario.Stream, Schema: schema, Compat: r.sys.Getenv("CLAUDELESS_COMPAT") == compatRust,
