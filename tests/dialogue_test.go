@@ -230,6 +230,9 @@ func TestHostServers(t *testing.T) {
 	}
 	for kindOf(d.receive()) != "result/success" {
 	}
+	if got := compact(at(d.request(`{"subtype":"mcp_status"}`), "response.mcpServers.0.config")); got != `{"args":[],"command":"mcpsrv","type":"stdio"}` {
+		t.Errorf("mcp_status shows the configuration %s", got)
+	}
 	steps := []struct {
 		request, answer string
 		after           map[string]string

@@ -26,7 +26,7 @@ type serverConfig struct {
 	Type    string   `json:"type"`
 	Name    string   `json:"name,omitempty"`
 	Command string   `json:"command,omitempty"`
-	Args    []string `json:"args,omitempty"`
+	Args    []string `json:"args,omitzero"` // of a process always, be it empty
 	URL     string   `json:"url,omitempty"`
 }
 
@@ -60,6 +60,9 @@ func describeServer(st mcp.ServerStatus) serverStatus {
 	out := serverStatus{
 		Name: st.Name, Status: st.Status, Transport: kind, Scope: st.Source, Source: st.Source,
 		Config: serverConfig{Type: kind, Command: st.Config.Command, Args: st.Config.Args, URL: st.Config.URL},
+	}
+	if kind == "stdio" && out.Config.Args == nil {
+		out.Config.Args = []string{}
 	}
 	if kind == "sdk" {
 		out.Config.Name, out.Scope = st.Name, "dynamic"
