@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"encoding/json"
 	"strings"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -25,6 +26,9 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 		return r
 	}
 	r.Description, _, _ = strings.Cut(tool.Description, "\n")
+	if own := ownDescription(use); own != "" {
+		r.Description = own
+	}
 	if tool.Server != "" {
 		r.DisplayName = tool.Title
 		if r.DisplayName == "" {
@@ -33,4 +37,18 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 		r.Server = &protocol.ServerRef{Name: tool.Server, Source: tool.ServerSource}
 	}
 	return r
+}
+
+// ownDescription is what a command says of itself.
+func ownDescription(use protocol.ToolUse) string {
+	if use.Name != "Bash" {
+		return ""
+	}
+	var input struct {
+		Description string `json:"description"`
+	}
+	if json.Unmarshal(use.Input, &input) != nil {
+		return ""
+	}
+	return input.Description
 }

@@ -1,6 +1,7 @@
 package permission_test
 
 import (
+	"encoding/json"
 	"errors"
 	"sync"
 	"testing"
@@ -148,6 +149,7 @@ func TestApply(t *testing.T) {
 // The fields of can_use_tool (row 23).
 func TestRequest(t *testing.T) {
 	tools := map[string]protocol.Tool{
+		"Bash":      {Name: "Bash", Description: "Runs a command."},
 		"Write":     {Name: "Write", Description: "Writes a file.\nMore."},
 		"mcp__s__t": {Name: "mcp__s__t", Server: "s", ServerSource: "dynamic", RawName: "t"},
 	}
@@ -159,6 +161,11 @@ func TestRequest(t *testing.T) {
 	r := p.Request(call, p.Decide(call))
 	if r.DisplayName != "Write" || r.Description != "Writes a file." || r.BlockedPath != "/w/a" || r.DecisionReasonType != "workingDir" || len(r.Suggestions) != 2 {
 		t.Errorf("Write: %+v", r)
+	}
+	call = use("Bash", "touch a")
+	call.Input = json.RawMessage(`{"command":"touch a","description":"Make a file"}`)
+	if r = p.Request(call, p.Decide(call)); r.Description != "Make a file" {
+		t.Errorf("Bash is described as %q, want its own words", r.Description)
 	}
 	call = use("mcp__s__t", "{}")
 	r = p.Request(call, p.Decide(call))
