@@ -70,14 +70,17 @@ func (t *turn) batch(calls []call, start, end int, show func(ran) error) (*proto
 	}
 	defer wg.Wait()
 	defer cancel()
+	alive := newHeartbeat(calls[start:end])
+	defer alive.ticker.Stop()
 	var stop *protocol.StopTurn
 	for left := end - start; left > 0; {
-		ready, err := t.ready(done, left)
+		ready, err := t.ready(done, left, alive)
 		if err != nil {
 			return nil, err
 		}
 		left -= len(ready)
 		for _, r := range ready {
+			alive.over(calls[r.i].use.ID)
 			if r.err != nil {
 				return nil, r.err
 			}
@@ -98,8 +101,8 @@ const together = time.Millisecond
 // ready waits for the next calls to end: those that end at once are in call
 // order, so that quick calls do not swap by chance. A repeatable run waits for
 // all of them.
-func (t *turn) ready(done <-chan ran, left int) ([]ran, error) {
-	first, err := t.first(done)
+func (t *turn) ready(done <-chan ran, left int, alive *heartbeat) ([]ran, error) {
+	first, err := t.first(done, alive)
 	if err != nil {
 		return nil, err
 	}
@@ -120,6 +123,11 @@ func (t *turn) ready(done <-chan ran, left int) ([]ran, error) {
 				return nil, err
 			}
 			continue
+		case <-alive.ticker.C:
+			if err := t.beat(alive); err != nil {
+				return nil, err
+			}
+			continue
 		case <-late:
 		}
 		break
@@ -128,12 +136,17 @@ func (t *turn) ready(done <-chan ran, left int) ([]ran, error) {
 	return batch, nil
 }
 
-// first waits for one call to end and shows what tasks say meanwhile.
-func (t *turn) first(done <-chan ran) (ran, error) {
+// first waits for one call to end and shows what tasks say meanwhile, and that
+// the calls still run.
+func (t *turn) first(done <-chan ran, alive *heartbeat) (ran, error) {
 	for {
 		select {
 		case r := <-done:
 			return r, nil
+		case <-alive.ticker.C:
+			if err := t.beat(alive); err != nil {
+				return ran{}, err
+			}
 		case <-t.news():
 			if err := t.drain(task.InTurn); err != nil {
 				return ran{}, err

@@ -60,6 +60,7 @@ func (f fakeTools) Tools(context.Context) ([]protocol.Tool, error) {
 		{Name: "Write"},
 		{Name: "Fail"},
 		{Name: "mcp__my_server__echo", RawName: "echo", Server: "my.server", ServerTitle: "srv"},
+		{Name: "mcp__my_server__long", RawName: "long", Server: "my.server", ServerTitle: "srv"},
 	}, nil
 }
 
@@ -72,6 +73,10 @@ func (f fakeTools) Execute(ctx context.Context, call protocol.ToolUse) (protocol
 		}
 	case "Write":
 		if err := simulator.Sleep(ctx, 100*time.Millisecond); err != nil {
+			return protocol.ToolResult{}, err
+		}
+	case "mcp__my_server__long":
+		if err := simulator.Sleep(ctx, 65*time.Second); err != nil {
 			return protocol.ToolResult{}, err
 		}
 	case "Fail":
@@ -397,4 +402,34 @@ func TestTranscriptThatFailsIsOneWarning(t *testing.T) {
 	if warnings != 1 || last != "result success error=false turns=1 completed" {
 		t.Errorf("%d warnings, last event %q", warnings, last)
 	}
+}
+
+// Facts 6: a call of an MCP tool says every 30 s that it still runs.
+func TestHeartbeat(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{calls("mcp__my_server__long {}", "Slow {}"), text("done")}}})
+		began := time.Now()
+		var got []string
+		for ev, err := range s.Turn(t.Context(), protocol.UserMessage{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f, ok := ev.(*protocol.Frame); ok {
+				line, err := protocol.Marshal(f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				call, rest, _ := strings.Cut(string(line), `"tool_name"`)
+				got = append(got, fmt.Sprintf("%s %v %s", time.Since(began), strings.Contains(call, "toolu_"), strings.Split(rest, `"session_id"`)[0]))
+			}
+		}
+		id := `"toolu_010000000400004000800000"`
+		want := []string{
+			`30s true :"mcp__my_server__long","parent_tool_use_id":` + id + `,"elapsed_time_seconds":30,"heartbeat":true,`,
+			`1m0s true :"mcp__my_server__long","parent_tool_use_id":` + id + `,"elapsed_time_seconds":60,"heartbeat":true,`,
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("heartbeats (-want +got):\n%s", diff)
+		}
+	})
 }
