@@ -39,7 +39,7 @@ func (t *turn) runHooks(in protocol.HookInput) (hook.Outcome, error) {
 	switch event {
 	case "SessionStart":
 		base = t.s.sessionBase()
-	case "PostToolBatch", "Stop": // the others precede the first request
+	case "PostToolBatch", "MessageDisplay", "Stop": // the others precede the first request
 		base.Effort = t.s.o.effort()
 	}
 	out := t.s.o.Hooks.Run(t.ctx, hook.Input{Base: base, Event: in})

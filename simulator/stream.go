@@ -122,11 +122,23 @@ func (m *message) textBlock(i int, b protocol.TextBlock) error {
 			return err
 		}
 	}
+	if err := m.display(i, b.Text); err != nil {
+		return err
+	}
 	if err := m.assistant(b, nil); err != nil {
 		return err
 	}
 	m.text.Reset()
 	return m.close(i)
+}
+
+// display tells the hooks of MessageDisplay about a text, as a whole.
+func (m *message) display(i int, text string) error {
+	out, err := m.t.runHooks(protocol.MessageDisplayHook{TurnID: m.t.promptID, MessageID: m.id, Index: i, Final: true, Delta: text})
+	if err != nil {
+		return err
+	}
+	return m.t.emitAll(out.Notices)
 }
 
 func (m *message) thinkingBlock(i int, b protocol.ThinkingBlock) error {
