@@ -199,7 +199,7 @@ func (r *run) makePolicy() error {
 		return err
 	}
 	for _, w := range r.policy.Warnings() {
-		r.warn(w)
+		r.hint(w)
 	}
 	return nil
 }
@@ -300,7 +300,7 @@ func (r *run) makeHooks() error {
 	}
 	runner, warnings := hook.New(o)
 	for _, w := range warnings {
-		r.warn(w.Text)
+		r.hint(w.Text)
 	}
 	r.hooks = runner
 	return nil
@@ -482,6 +482,14 @@ func (r *run) close(ctx context.Context) {
 		if err := errors.Join(r.journal.Err(), r.captured.Close()); err != nil {
 			r.warn("writing --capture: " + err.Error())
 		}
+	}
+}
+
+// hint warns of settings that are passed over, of which the real CLI says
+// nothing (spec: cli-observed 1).
+func (r *run) hint(text string) {
+	if !r.sys.asClaude() {
+		r.warn(text)
 	}
 }
 
