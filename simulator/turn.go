@@ -206,27 +206,12 @@ func (t *turn) converse(req scenarios.Request) (finish, error) {
 		if t.overBudget() {
 			return t.budgetSpent(), nil
 		}
-		var text string
-		var cut bool
 		if len(calls) == 0 {
-			if text, cut, err = t.cutShort(); err != nil {
-				return finish{}, err
-			}
-		}
-		if len(calls) == 0 && t.more {
-			req = scenarios.Request{Results: []scenarios.Result{}}
-			continue
-		}
-		if cut {
-			req = scenarios.Request{Prompt: text, Injected: true}
-			continue
-		}
-		if len(calls) == 0 {
-			text, again, err := t.goOn()
-			if err != nil || !again {
+			next, err := t.answered()
+			if err != nil || next == nil {
 				return t.ended(), err
 			}
-			req = scenarios.Request{Prompt: text, Injected: true}
+			req = *next
 			continue
 		}
 		results, end, err := t.toolRound(calls)
@@ -241,6 +226,24 @@ func (t *turn) converse(req scenarios.Request) (finish, error) {
 		}
 		req = scenarios.Request{Results: results}
 	}
+}
+
+// answered is what follows a reply that has nothing to run: the next request, or
+// nil when the turn is over.
+func (t *turn) answered() (*scenarios.Request, error) {
+	text, again, err := t.cutShort()
+	if err != nil {
+		return nil, err
+	}
+	if t.more {
+		return &scenarios.Request{Results: []scenarios.Result{}}, nil
+	}
+	if !again {
+		if text, again, err = t.goOn(); err != nil || !again {
+			return nil, err
+		}
+	}
+	return &scenarios.Request{Prompt: text, Injected: true}, nil
 }
 
 // ended is how a turn ends that has nothing more to do.
