@@ -7,15 +7,18 @@ import "github.com/claudeless/claudeless/simulator/protocol"
 const cutCap = 3
 
 // What the CLI itself says to the model then. The first is the real CLI's, the
-// second is ours.
+// others are ours.
 const (
 	continued = "continue"
 	retried   = "The reply before this was stopped. Answer once more."
+	nothing   = "The reply before this was empty. Answer once more."
 )
 
 // cutShort tells whether the last reply, which has nothing to run, ended before
 // its time: at the token limit or at the end of the context the CLI asks for the
-// rest, after a refusal it tries once more (spec: cli-observed 2).
+// rest, after a refusal it tries once more (spec: cli-observed 2). An empty reply
+// is asked about only if the scenario has another step for the answer: as a last
+// word it is what a rule without a response says.
 func (t *turn) cutShort() (text string, again bool, err error) {
 	if t.stopReason == nil {
 		return "", false, nil
@@ -31,6 +34,10 @@ func (t *turn) cutShort() (text string, again bool, err error) {
 			return "", false, nil
 		}
 		return retried, true, t.afterRefusal()
+	case "end_turn":
+		if t.more && t.empty {
+			return nothing, true, t.inject(nothing, true)
+		}
 	}
 	return "", false, nil
 }

@@ -114,6 +114,7 @@ func (t *turn) message(req scenarios.Request, reply scenarios.Reply, tools []pro
 		usage: usage, stop: stop, index: index, pace: t.pace(reply),
 	}
 	t.stopReason, t.messageID = &stop, m.id
+	t.empty = !slices.ContainsFunc(blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
 	t.spend(m.model, usage, thinkingTokens(blocks))
 	t.lastText = ""
 	for _, b := range slices.Backward(blocks) {

@@ -62,6 +62,7 @@ type turn struct {
 	cuts        int    // replies cut short so far
 	safetyStops int    // refusals so far
 	messageID   string // of the last reply
+	empty       bool   // the last reply said nothing at all
 	structured  structuredState
 	left        bool     // the consumer has left the loop
 	current     *message // the message being streamed; nil between messages
