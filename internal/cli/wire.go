@@ -158,6 +158,7 @@ func (r *run) openSession() error {
 		Version: r.version(), Entrypoint: r.entrypoint(), NewID: r.clock.NewID, Now: r.clock.Now,
 	}
 	o.Machine, o.GitBranch = r.machine()
+	o.Agent = r.f.Agent
 	if r.f.Has("resume-drops-turn") {
 		o.DropsTurn = &r.f.ResumeDropsTurn
 	}

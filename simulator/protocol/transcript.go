@@ -189,6 +189,13 @@ type CustomTitleLine struct {
 	SessionID   string `json:"sessionId"`
 }
 
+// AgentSettingLine is agent-setting: the agent given by --agent.
+type AgentSettingLine struct {
+	Type         string `json:"type"` // "agent-setting"
+	AgentSetting string `json:"agentSetting"`
+	SessionID    string `json:"sessionId"`
+}
+
 // AgentNameLine is agent-name, which goes with a [CustomTitleLine].
 type AgentNameLine struct {
 	Type      string `json:"type"` // "agent-name"

@@ -23,6 +23,11 @@ func (s *Session) environment(ev *protocol.Init) error {
 	if dirs == nil {
 		dirs = []string{}
 	}
+	if s.opts.Agent != "" {
+		if err := s.write(protocol.AgentSettingLine{Type: "agent-setting", AgentSetting: s.opts.Agent, SessionID: s.id}); err != nil {
+			return err
+		}
+	}
 	m := s.opts.Machine
 	return s.write(
 		s.attachment("system", object{"type": "environment", "snapshot": object{

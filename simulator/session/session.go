@@ -38,6 +38,7 @@ type Options struct {
 	Version    string // of the simulated CLI; empty = 2.1.329
 	Entrypoint string // empty = sdk-cli
 	GitBranch  string
+	Agent      string // --agent; empty = none
 	Machine    Machine
 
 	NewID func() string    // uuid v4; required
