@@ -1,6 +1,7 @@
 package debug
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -98,14 +99,6 @@ type BreakpointChange struct {
 	Before, After, When *string
 }
 
-// conditionEnv are the names of conditions and of evaluation at a pause.
-func conditionEnv() *eval.Env {
-	return eval.NewEnv(map[string]any{
-		"tool": "", "phase": "", "session": "", "input": nil, "result": nil, "error": nil,
-		"call": map[string]any{}, "vars": map[string]any{},
-	})
-}
-
 // SetBreakpoint makes a breakpoint or changes one. Everything is checked
 // before anything is changed.
 func (h *Hub) SetBreakpoint(c BreakpointChange) error {
@@ -113,14 +106,10 @@ func (h *Hub) SetBreakpoint(c BreakpointChange) error {
 		return refuse(CodeMissingParameter, "function_name required", "parameter", "function_name")
 	}
 	n := breakpoint{Breakpoint: Breakpoint{Name: c.Name, Before: Yield, After: Yield}}
-	if strings.ContainsAny(c.Name, "*?[") {
-		glob, err := match.Glob(c.Name)
-		if err != nil {
-			return refuse(CodeInvalidPattern, err.Error(), "function_name", c.Name)
-		}
-		n.glob = &glob
-	}
 	var err error
+	if n.glob, err = parseGlob(c.Name); err != nil {
+		return err
+	}
 	if c.Before != nil {
 		if n.Before, err = parseBehavior(*c.Before, scopeBefore); err != nil {
 			return err
@@ -132,7 +121,7 @@ func (h *Hub) SetBreakpoint(c BreakpointChange) error {
 		}
 	}
 	if c.When != nil && strings.TrimSpace(*c.When) != "" {
-		if n.when, err = eval.CompileBool(*c.When, conditionEnv()); err != nil {
+		if n.when, err = eval.CompileBool(*c.When, eval.Breakpoint()); err != nil {
 			return badCondition(err)
 		}
 		n.When = *c.When
@@ -158,6 +147,18 @@ func (h *Hub) SetBreakpoint(c BreakpointChange) error {
 	}
 	h.publish(Event{Kind: EventChanged, Topic: TopicBreakpoints})
 	return nil
+}
+
+// parseGlob reads a name that is a pattern; nil = it is none.
+func parseGlob(name string) (*match.Text, error) {
+	if !strings.ContainsAny(name, "*?[") {
+		return nil, nil //nolint:nilnil // documented: no pattern
+	}
+	glob, err := match.Glob(name)
+	if err != nil {
+		return nil, refuse(CodeInvalidPattern, err.Error(), "function_name", name)
+	}
+	return &glob, nil
 }
 
 func badCondition(err error) error {
@@ -296,15 +297,24 @@ func (h *Hub) hits(tool string) []*breakpoint {
 	var exact, aliased, globs []*breakpoint
 	for _, b := range h.breakpoints {
 		switch {
+		case !h.fits(b.Name, b.glob, tool, alias):
 		case b.Name == tool:
 			exact = append(exact, b)
-		case b.glob == nil && h.canonical(b.Name) == tool:
+		case b.glob == nil:
 			aliased = append(aliased, b)
-		case b.glob != nil && (matches(b.glob, tool) || alias != "" && matches(b.glob, alias)):
+		default:
 			globs = append(globs, b)
 		}
 	}
 	return slices.Concat(exact, aliased, globs)
+}
+
+// fits tells whether a name, or the pattern it is, means a tool; h.mu is held.
+func (h *Hub) fits(name string, glob *match.Text, tool, alias string) bool {
+	if glob == nil {
+		return name == tool || h.canonical(name) == tool
+	}
+	return name == tool || matches(glob, tool) || alias != "" && matches(glob, alias)
 }
 
 func matches(glob *match.Text, name string) bool {
@@ -325,4 +335,109 @@ func (b *breakpoint) stops(phase Phase, failed bool, fallback Behavior) bool {
 		return own == Exception || own == StopException
 	}
 	return own == Stop || own == StopException
+}
+
+// Rule is a breakpoint on one phase of calls for a front that decides by a
+// script. Rules are looked at in the order of their making, before all
+// breakpoints that have names, and the first that holds stops the call whatever
+// the behaviours are.
+type Rule struct {
+	Name  string   // shown as the breakpoint of its pauses
+	Tools []string // names as in Breakpoint.Name; one of them must mean the tool
+	Phase Phase
+	When  string // condition; empty = always
+	Most  int    // pauses it makes; negative = no limit
+	// ConditionError is what went wrong when the condition last failed to run;
+	// such a condition does not hold.
+	ConditionError string
+}
+
+type rule struct {
+	Rule
+	globs []*match.Text // of Tools; nil = that one is no pattern
+	when  *eval.Program // nil = always
+	// counted rules had a limit when they were made.
+	counted bool
+}
+
+// AddRule adds a rule, which stays as long as the hub.
+func (h *Hub) AddRule(r Rule) error {
+	n := &rule{Rule: r, counted: r.Most >= 0}
+	for _, name := range r.Tools {
+		glob, err := parseGlob(name)
+		if err != nil {
+			return err
+		}
+		n.globs = append(n.globs, glob)
+	}
+	if strings.TrimSpace(r.When) != "" {
+		var err error
+		if n.when, err = eval.CompileBool(r.When, eval.Breakpoint()); err != nil {
+			return badCondition(err)
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.rules) >= maxBreakpoints {
+		return refuse(CodeLimit, "too many rules")
+	}
+	h.rules = append(h.rules, n)
+	return nil
+}
+
+// Rules lists the rules as they are now: Most is how many pauses are left.
+func (h *Hub) Rules() []Rule {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := make([]Rule, 0, len(h.rules))
+	for _, r := range h.rules {
+		all = append(all, r.Rule)
+	}
+	return all
+}
+
+// Counts tells whether a rule that ends after some pauses is about a tool.
+func (h *Hub) Counts(tool string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.ContainsFunc(h.rules, func(r *rule) bool { return r.counted && h.means(r, tool) })
+}
+
+// rule finds the first rule that stops a call in a phase and takes one of its
+// pauses; nil = none. Conditions run without the lock held.
+func (h *Hub) rule(ctx context.Context, k *call, phase Phase, r *result) *rule {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	tool := k.data.MethodName
+	for _, n := range h.rules {
+		if n.Phase != phase || n.Most == 0 || !h.means(n, tool) {
+			continue
+		}
+		if n.when != nil {
+			h.mu.Unlock()
+			ok, err := h.holds(ctx, n.when, k, phase, r)
+			h.mu.Lock()
+			if err != nil {
+				n.ConditionError = err.Error()
+			}
+			if !ok || n.Most == 0 { // another call was quicker
+				continue
+			}
+		}
+		if n.Most > 0 {
+			n.Most--
+		}
+		return n
+	}
+	return nil
+}
+
+// means tells whether a rule is about a tool; h.mu is held.
+func (h *Hub) means(r *rule, tool string) bool {
+	for i, name := range r.Tools {
+		if h.fits(name, r.globs[i], tool, h.functions[tool].Alias) {
+			return true
+		}
+	}
+	return false
 }

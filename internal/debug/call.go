@@ -253,10 +253,13 @@ func (h *Hub) dropCall(k *call) {
 	}
 }
 
-// examine finds the first breakpoint whose condition holds for a call in a
-// phase, and whether it stops the call; nil = none. Conditions run without the
-// lock held.
+// examine finds the first rule or else breakpoint whose condition holds for a
+// call in a phase, and whether it stops the call; nil = none. Conditions run
+// without the lock held.
 func (h *Hub) examine(ctx context.Context, k *call, phase Phase, r *result) (hit *breakpoint, stopped bool) {
+	if n := h.rule(ctx, k, phase, r); n != nil {
+		return &breakpoint{Breakpoint: Breakpoint{Name: n.Name}}, true
+	}
 	h.mu.Lock()
 	hits := h.hits(k.data.MethodName)
 	for i, b := range hits {
@@ -267,11 +270,27 @@ func (h *Hub) examine(ctx context.Context, k *call, phase Phase, r *result) (hit
 	h.mu.Unlock()
 	failed := r != nil && r.Failed
 	for _, b := range hits {
-		if b.when == nil || h.holds(ctx, b, k, phase, r) {
-			return b, b.stops(phase, failed, fallback)
+		if b.when != nil {
+			ok, err := h.holds(ctx, b.when, k, phase, r)
+			if err != nil {
+				h.conditionFailed(b.Name, err)
+			}
+			if !ok {
+				continue
+			}
 		}
+		return b, b.stops(phase, failed, fallback)
 	}
 	return nil, false
+}
+
+// conditionFailed makes a breakpoint show why its condition could not be run.
+func (h *Hub) conditionFailed(name string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if b := h.breakpoint(name); b != nil {
+		b.ConditionError = err.Error()
+	}
 }
 
 // Complete records how a call went and may stop it once more; then it returns
@@ -339,6 +358,7 @@ func (h *Hub) After(ctx context.Context, callID string, o Outcome) (Decision, er
 
 func (h *Hub) await(ctx context.Context, pauseID string) (Decision, error) {
 	d, _, err := h.Wait(ctx, pauseID)
+	d.Pause = pauseID
 	if ctx.Err() != nil {
 		h.Abandon(pauseID)
 		return Decision{}, ctx.Err()

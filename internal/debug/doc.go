@@ -21,6 +21,7 @@
 // goroutines may call:
 //
 //	breakpoints  Breakpoints, SetBreakpoint, RemoveBreakpoint, SetReplacement, Default, SetDefault
+//	scripts      Rules, AddRule, Names
 //	tools        Functions, RegisterFunction
 //	pauses       Paused, Pause, Resume
 //	values       Evaluate, StartSession, Session, Sessions, CloseSession, Inspect, Value
@@ -30,7 +31,8 @@
 // The packages below: item and pickle (values of the older clients), rest (all
 // routes but the page and MCP, and /api/events), external (other MCP servers),
 // client (the gate over HTTP), hookcmd and proxy (callers that are programs of
-// their own), mcpface and page (fronts).
+// their own), script (the gate within a process, decided by a scenario), mcpface
+// and page (fronts).
 //
 // Refusals are *[Error] with a code of the wire. Events are delivered through
 // bounded queues: an observer that does not keep up loses events, learns how

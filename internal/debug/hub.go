@@ -60,6 +60,7 @@ type Hub struct {
 	closed      bool
 	seq         int // of call ids
 	breakpoints []*breakpoint
+	rules       []*rule // before all breakpoints
 	behavior    Behavior
 	functions   map[string]Function
 	aliases     map[string]string // "server/tool" → canonical name

@@ -29,11 +29,23 @@ type MiddlewareOptions struct {
 	Started float64       // of this process, Unix seconds
 	// Site tells where a call comes from, as JSON; nil = unknown.
 	Site func(call protocol.ToolUse) json.RawMessage
+	// Shape makes the result of a call from a text that was made up or is
+	// another tool's, so that it has the structure the tool's own have; nil =
+	// the text alone.
+	Shape func(call protocol.ToolUse, text string) protocol.ToolResult
+}
+
+func (o MiddlewareOptions) shape(use protocol.ToolUse, text string) protocol.ToolResult {
+	if o.Shape == nil {
+		return protocol.ToolResult{Content: protocol.Content{Text: text}}
+	}
+	return o.Shape(use, text)
 }
 
 // Middleware stops calls at g's breakpoints. When the gate fails before a call
 // the tool does not run and the result says so; when it fails afterwards the
-// result is kept.
+// result is kept. What was decided is in the result's Breakpoints, around what
+// the layers further in have put there.
 func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 	return executor.Func(func(ctx context.Context, use protocol.ToolUse, next executor.Executor) (protocol.ToolResult, error) {
 		c := Call{Tool: use.Name, Input: use.Input, ToolUseID: use.ID, Client: ClientRun, PID: o.PID, Started: o.Started}
@@ -47,17 +59,36 @@ func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 		if err != nil {
 			return gateFailed(ctx, err), nil
 		}
-		result, runErr := carryOut(ctx, use, d, next)
-		o, err := outcome(result, runErr)
+		result, runErr := o.carryOut(ctx, use, d, next)
+		result.Breakpoints = append(told(Before, d), result.Breakpoints...)
+		out, err := outcome(result, runErr)
 		if err != nil {
 			return result, err
 		}
-		d, err = g.After(ctx, id, o)
-		if err != nil || d.Action == ActionContinue {
+		d, err = g.After(ctx, id, out)
+		if err != nil {
 			return result, runErr
 		}
-		return revise(result, d), nil
+		result.Breakpoints = append(result.Breakpoints, told(After, d)...)
+		if d.Action == ActionContinue {
+			return result, runErr
+		}
+		return o.revise(use, result, d), nil
 	})
+}
+
+// told is a decision for those who record; none when nobody decided anything.
+func told(phase Phase, d Decision) []protocol.BreakpointDecision {
+	if d.Pause == "" && d.Breakpoint == "" && d.Action == ActionContinue {
+		return nil
+	}
+	b := protocol.BreakpointDecision{
+		Phase: string(phase), Action: string(d.Action), Breakpoint: d.Breakpoint, Pause: d.Pause, Input: d.Input, Replacement: d.Tool,
+	}
+	if d.Action == ActionRaise {
+		b.Action = "fail"
+	}
+	return []protocol.BreakpointDecision{b}
 }
 
 func gateFailed(ctx context.Context, err error) protocol.ToolResult {
@@ -68,14 +99,15 @@ func gateFailed(ctx context.Context, err error) protocol.ToolResult {
 }
 
 // carryOut runs a call as it was decided.
-func carryOut(ctx context.Context, use protocol.ToolUse, d Decision, next executor.Executor) (protocol.ToolResult, error) {
+func (o MiddlewareOptions) carryOut(ctx context.Context, use protocol.ToolUse, d Decision, next executor.Executor) (protocol.ToolResult, error) {
+	asked := use
 	switch d.Action {
 	case ActionModify:
 		use.Input = d.Input
 	case ActionReplace:
 		use.Name = d.Tool
 	case ActionSkip:
-		return protocol.ToolResult{Content: protocol.Content{Text: Text(d.Result)}}, nil
+		return o.shape(use, Text(d.Result)), nil
 	case ActionRaise:
 		return protocol.ErrorResult(d.Message), nil
 	case ActionAbandon:
@@ -86,7 +118,20 @@ func carryOut(ctx context.Context, use protocol.ToolUse, d Decision, next execut
 	if d.Action == ActionReplace && errors.Is(err, executor.ErrUnknownTool) {
 		return protocol.ErrorResult(fmt.Sprintf("debugger: there is no tool %s to run instead", use.Name)), nil
 	}
+	if use.Name != asked.Name && err == nil && !result.IsError {
+		result = o.reshape(asked, result)
+	}
 	return result, err
+}
+
+// reshape gives a result that is not the tool's own its structure.
+func (o MiddlewareOptions) reshape(use protocol.ToolUse, r protocol.ToolResult) protocol.ToolResult {
+	r.Output, r.ExplicitOK = nil, false
+	if text, ok := plain(r.Content); ok {
+		shaped := o.shape(use, text)
+		r.Output, r.ExplicitOK = shaped.Output, shaped.ExplicitOK
+	}
+	return r
 }
 
 // outcome is a result as the hub takes it.
@@ -107,19 +152,30 @@ func outcome(r protocol.ToolResult, err error) (Outcome, error) {
 
 // content is a single text as a string, and anything else as it is.
 func content(c protocol.Content) any {
-	if len(c.Blocks) == 1 {
-		if t, ok := c.Blocks[0].(protocol.TextBlock); ok {
-			return t.Text
-		}
+	if text, ok := plain(c); ok {
+		return text
 	}
 	return c
 }
 
+func plain(c protocol.Content) (text string, ok bool) {
+	if c.Blocks == nil {
+		return c.Text, true
+	}
+	if len(c.Blocks) == 1 {
+		if t, ok := c.Blocks[0].(protocol.TextBlock); ok {
+			return t.Text, true
+		}
+	}
+	return "", false
+}
+
 // revise changes a result as it was decided after the call.
-func revise(r protocol.ToolResult, d Decision) protocol.ToolResult {
+func (o MiddlewareOptions) revise(use protocol.ToolUse, r protocol.ToolResult, d Decision) protocol.ToolResult {
 	switch d.Action {
 	case ActionModify:
-		r.Content, r.IsError, r.Output = NewContent(d.Result), false, nil
+		r.Content, r.IsError = NewContent(d.Result), false
+		r = o.reshape(use, r)
 	case ActionRaise:
 		r.Content, r.IsError, r.Output = protocol.Content{Text: d.Message}, true, nil
 	default: // it stays as it is

@@ -106,6 +106,35 @@ func TestMiddleware(t *testing.T) {
 	}
 }
 
+// A result that is not the tool's own gets the structure that the tool's own
+// have, unless it failed or is more than a text.
+func TestShape(t *testing.T) {
+	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
+	goOn := Decision{Action: ActionContinue}
+	shape := func(use protocol.ToolUse, text string) protocol.ToolResult {
+		return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: use.Name + ": " + text, ExplicitOK: true}
+	}
+	for _, tt := range []struct {
+		name, tool string
+		gate       fakeGate
+		want       any
+	}{
+		{"its own", "echo", fakeGate{before: goOn, after: goOn}, nil},
+		{"made up", "echo", fakeGate{before: Decision{Action: ActionSkip, Result: raw(`"x"`)}, after: goOn}, "echo: x"},
+		{"another tool's", "echo", fakeGate{before: Decision{Action: ActionReplace, Tool: "loud"}, after: goOn}, `echo: loud{"x":1}`},
+		{"another tool's blocks", "echo", fakeGate{before: Decision{Action: ActionReplace, Tool: "blocks"}, after: goOn}, nil},
+		{"changed", "echo", fakeGate{before: goOn, after: Decision{Action: ActionModify, Result: raw(`"y"`)}}, "echo: y"},
+		{"mended", "fail", fakeGate{before: goOn, after: Decision{Action: ActionModify, Result: raw(`"y"`)}}, "fail: y"},
+		{"failed", "echo", fakeGate{before: goOn, after: Decision{Action: ActionRaise, Message: "no"}}, nil},
+	} {
+		chain := executor.Chain(&fakeTools{}, Middleware(&tt.gate, MiddlewareOptions{Shape: shape}))
+		got, err := chain.Execute(t.Context(), protocol.ToolUse{Name: tt.tool, Input: raw(`{"x":1}`)})
+		if err != nil || got.Output != tt.want || got.ExplicitOK != (tt.want != nil) {
+			t.Errorf("%s: %v (explicit %v), %v; want %v", tt.name, got.Output, got.ExplicitOK, err, tt.want)
+		}
+	}
+}
+
 // What is not known here is passed on, so that another executor is asked.
 func TestMiddlewareUnknownTool(t *testing.T) {
 	gate := &fakeGate{before: Decision{Action: ActionContinue}, after: Decision{Action: ActionContinue}}

@@ -286,29 +286,32 @@ func (h *Hub) value(ctx context.Context, p *pause, expr string) (json.RawMessage
 }
 
 func (h *Hub) run(ctx context.Context, p *pause, expr string) (any, error) {
-	program, err := eval.Compile(expr, conditionEnv())
+	program, err := eval.Compile(expr, eval.Breakpoint())
 	if err != nil {
 		return nil, err
 	}
 	return program.Run(ctx, h.names(p.call, p.data, p.phase, p.o))
 }
 
-// holds runs a breakpoint's condition; one that fails does not hold, and says
-// why in the list of breakpoints.
-func (h *Hub) holds(ctx context.Context, b *breakpoint, k *call, phase Phase, r *result) bool {
+// holds runs a condition; one that fails does not hold.
+func (h *Hub) holds(ctx context.Context, when *eval.Program, k *call, phase Phase, r *result) (bool, error) {
 	h.mu.Lock()
 	data := k.data
 	h.mu.Unlock()
 	// Its steps are bounded; that the caller is gone does not change its value.
-	ok, err := b.when.Bool(context.WithoutCancel(ctx), h.names(k, data, phase, r))
+	ok, err := when.Bool(context.WithoutCancel(ctx), h.names(k, data, phase, r))
+	return err == nil && ok, err
+}
+
+// Names are the values that expressions see at a pause.
+func (h *Hub) Names(pauseID string) (map[string]any, error) {
+	h.mu.Lock()
+	p, err := h.find(pauseID)
+	h.mu.Unlock()
 	if err != nil {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if b := h.breakpoint(b.Name); b != nil {
-			b.ConditionError = err.Error()
-		}
+		return nil, err
 	}
-	return err == nil && ok
+	return h.names(p.call, p.data, p.phase, p.o), nil
 }
 
 // names are the values an expression sees.

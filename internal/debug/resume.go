@@ -35,6 +35,9 @@ type Decision struct {
 	Result        json.RawMessage
 	Type, Message string // raise
 	Tool          string // replace: canonical name
+	// Pause is the id of the pause that this ended, and Breakpoint what had
+	// stopped the call, as far as the gate tells. Both empty = it was not stopped.
+	Pause, Breakpoint string
 	// Wire is the decision in the form of the older clients; nil for ours.
 	Wire json.RawMessage
 }

@@ -64,6 +64,15 @@ func (e *Env) WithKeys(name string, keys []string) *Env {
 	return n
 }
 
+// Breakpoint is the Env of everything that is evaluated about one stopped tool
+// call: conditions of breakpoints, questions at a pause, scripted decisions.
+func Breakpoint() *Env {
+	return NewEnv(map[string]any{
+		"tool": "", "phase": "", "session": "", "input": nil, "result": nil, "error": nil,
+		"call": map[string]any{}, "vars": map[string]any{},
+	})
+}
+
 // Names lists what an expression may use, sorted.
 func (e *Env) Names() []string {
 	names := make([]string, 0, len(e.types))

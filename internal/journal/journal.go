@@ -75,6 +75,16 @@ type (
 		Source     string `json:"source"`
 		ReasonType string `json:"reason_type,omitempty"`
 	}
+	breakpoint struct {
+		Tool        string          `json:"tool"`
+		ToolUseID   string          `json:"tool_use_id"`
+		Phase       string          `json:"phase"`
+		Action      string          `json:"action"`
+		Breakpoint  string          `json:"breakpoint,omitempty"`
+		PauseID     string          `json:"pause_id,omitempty"`
+		Input       json.RawMessage `json:"input,omitempty"`
+		Replacement string          `json:"replacement,omitempty"`
+	}
 	tool struct {
 		Tool      string           `json:"tool"`
 		ToolUseID string           `json:"tool_use_id"`
@@ -134,9 +144,19 @@ func (j *Journal) tool(ev *protocol.ToolRan) {
 			Tool: ev.Use.Name, ToolUseID: ev.Use.ID, Decision: d.Decision, Source: d.Source, ReasonType: d.ReasonType,
 		})
 	}
+	executed := ev.Result.NonExecutionKind == ""
+	for _, b := range ev.Result.Breakpoints {
+		if b.Phase == "before" && (b.Action == "skip" || b.Action == "fail") {
+			executed = false
+		}
+		j.line("breakpoint", breakpoint{
+			Tool: ev.Use.Name, ToolUseID: ev.Use.ID, Phase: b.Phase, Action: b.Action, Breakpoint: b.Breakpoint, PauseID: b.Pause,
+			Input: b.Input, Replacement: b.Replacement,
+		})
+	}
 	j.line("tool", tool{
 		Tool: ev.Use.Name, ToolUseID: ev.Use.ID, Server: ev.Result.Server, Input: ev.Use.Input,
-		Result: ev.Result.Content, IsError: ev.Result.IsError, Executed: ev.Result.NonExecutionKind == "",
+		Result: ev.Result.Content, IsError: ev.Result.IsError, Executed: executed,
 		MS: float64(ev.Duration) / float64(time.Millisecond),
 	})
 }

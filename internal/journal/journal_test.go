@@ -30,6 +30,10 @@ func TestLines(t *testing.T) {
 		Result: protocol.ToolResult{
 			Content: protocol.Content{Text: "ok sk-ant-12345678"}, Server: "s",
 			Decision: &protocol.PermissionDecision{Decision: "accept", Source: "config", ReasonType: "rule"},
+			Breakpoints: []protocol.BreakpointDecision{
+				{Phase: "before", Action: "modify", Breakpoint: "s.toml:9", Input: json.RawMessage(`{"token":"abc"}`)},
+				{Phase: "after", Action: "fail", Pause: "P"},
+			},
 		},
 		Duration: 1500 * time.Microsecond,
 	})
@@ -40,6 +44,8 @@ func TestLines(t *testing.T) {
 ` + head + `"type":"prompt","uuid":"U","prompt":"hi somebody"}
 ` + head + `"type":"match","rule":"responses[2]","file":"s.toml","line":7}
 ` + head + `"type":"permission","tool":"mcp__s__t","tool_use_id":"T","decision":"accept","source":"config","reason_type":"rule"}
+` + head + `"type":"breakpoint","tool":"mcp__s__t","tool_use_id":"T","phase":"before","action":"modify","breakpoint":"s.toml:9","input":{"token":"[redacted]"}}
+` + head + `"type":"breakpoint","tool":"mcp__s__t","tool_use_id":"T","phase":"after","action":"fail","pause_id":"P"}
 ` + head + `"type":"tool","tool":"mcp__s__t","tool_use_id":"T","server":"s","input":{"api_key":"[redacted]","n":1,"h":"[redacted]"},"result":"ok [redacted]","is_error":false,"executed":true,"ms":1.5}
 ` + head + `"type":"result","subtype":"success","is_error":false,"result":"done","num_turns":2,"total_cost_usd":0,"permission_denials":[]}
 `

@@ -41,12 +41,13 @@ type ToolResult struct {
 	Took time.Duration
 
 	// What the layers around the tool decided.
-	Decision         *PermissionDecision // nil = permission checks were not reached
-	NonExecutionKind string              // "" = the tool ran
-	Denied           *PermissionDenied   // event to show before the result; nil = none
-	CountDenial      bool                // add to result.permission_denials
-	Before, After    []Event             // other events to show around the result
-	Stop             *StopTurn           // non-nil ends the turn after this result
+	Decision         *PermissionDecision  // nil = permission checks were not reached
+	NonExecutionKind string               // "" = the tool ran
+	Breakpoints      []BreakpointDecision // where the call was stopped, in order of time
+	Denied           *PermissionDenied    // event to show before the result; nil = none
+	CountDenial      bool                 // add to result.permission_denials
+	Before, After    []Event              // other events to show around the result
+	Stop             *StopTurn            // non-nil ends the turn after this result
 }
 
 // StopTurn tells why a tool layer ends the turn.
@@ -145,4 +146,14 @@ type PermissionUpdate struct {
 type PermissionRule struct {
 	ToolName    string `json:"toolName"`
 	RuleContent string `json:"ruleContent,omitempty"`
+}
+
+// BreakpointDecision is what was decided about a call at a breakpoint.
+type BreakpointDecision struct {
+	Phase       string          // "before", "after"
+	Action      string          // "continue", "modify", "skip", "fail", "replace"
+	Breakpoint  string          // which one; empty = unknown
+	Pause       string          // id of the pause at a debugger; empty = there was none to look at
+	Input       json.RawMessage // the new one of "modify" before the call
+	Replacement string          // the tool of "replace"
 }

@@ -198,6 +198,9 @@ type wireDecision struct {
 	Function       string          `json:"function_name"`
 }
 
+// pollPath is where the debugger tells of a pause, by its id.
+const pollPath = "/api/poll/"
+
 // await asks for a decision until there is one.
 func (c *Client) await(ctx context.Context, pollURL string) (debug.Decision, error) {
 	var patience <-chan time.Time // runs while the debugger does not answer
@@ -215,6 +218,7 @@ func (c *Client) await(ctx context.Context, pollURL string) (debug.Decision, err
 		case err == nil && d.Action == debug.ActionAbandon:
 			return c.onLost(errors.New("it gave up the pause"))
 		case err == nil:
+			d.Pause = strings.TrimPrefix(pollURL, pollPath)
 			return *d, nil
 		case errors.As(err, &refused): // a debugger that was started anew
 			return c.onLost(err)

@@ -153,6 +153,10 @@ func TestDecisions(t *testing.T) {
 		if err != nil {
 			t.Errorf("%d: %v", i, err)
 		}
+		if d.Pause == "" {
+			t.Errorf("%d: the decision names no pause", i)
+		}
+		d.Pause = ""
 		if diff := cmp.Diff(tt.want, d); diff != "" {
 			t.Errorf("%d: %s", i, diff)
 		}

@@ -1,0 +1,119 @@
+package debug
+
+import (
+	"encoding/json"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Rules stop one phase each, in the order of their making, before breakpoints
+// with names and whatever the behaviours are.
+func TestRules(t *testing.T) {
+	h := newHub(t)
+	if err := h.Register(t.Context(), tools("mcp__t__echo")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.SetDefault("go"); err != nil {
+		t.Fatal(err)
+	}
+	set(t, h, BreakpointChange{Name: "Bash", Before: new("stop"), After: new("stop")})
+	for _, r := range []Rule{
+		{Name: "never", Tools: []string{"*"}, Phase: Before, Most: 0},
+		{Name: "broken", Tools: []string{"*"}, Phase: Before, When: "input.a.b == 1", Most: -1},
+		{Name: "once", Tools: []string{"Bash"}, Phase: Before, When: `input.x > 1`, Most: 1},
+		{Name: "all", Tools: []string{"Bash", "t/*"}, Phase: Before, Most: -1},
+		{Name: "failed", Tools: []string{"B*"}, Phase: After, When: "error != nil", Most: -1},
+	} {
+		if err := h.AddRule(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct{ tool, input, want string }{
+		{"Bash", `{"x":1}`, "all"},
+		{"Bash", `{"x":2}`, "once"},
+		{"Bash", `{"x":3}`, "all"},
+		{"mcp__t__echo", `{}`, "all"},
+		{"Read", `{}`, ""},
+	} {
+		got := ""
+		if id := start(t, h, tt.tool, tt.input).PauseID; id != "" {
+			p, err := h.Pause(id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			names, err := h.Names(id)
+			if err != nil || names["tool"] != tt.tool || names["phase"] != "before" {
+				t.Errorf("%v, %v", names, err)
+			}
+			got = p.CallData.Breakpoint
+			h.Abandon(id)
+			if _, err := h.Names(id); code(err) != CodePauseResumed {
+				t.Errorf("names after the pause: %v", err)
+			}
+		}
+		if got != tt.want {
+			t.Errorf("%s%s stopped at %q, want %q", tt.tool, tt.input, got, tt.want)
+		}
+	}
+	for failed, want := range map[bool]string{true: "failed", false: "Bash"} {
+		b := start(t, h, "Bash", `{"x":1}`)
+		if err := h.Resume(t.Context(), b.PauseID, Resume{}); err != nil {
+			t.Fatal(err)
+		}
+		id, err := h.Complete(t.Context(), Completion{CallID: b.CallID, Outcome: Outcome{Failed: failed, Error: "e"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p, err := h.Pause(id); err != nil || p.CallData.Breakpoint != want || p.CallData.Phase != After {
+			t.Errorf("failed %v: %+v, %v", failed, p.CallData, err)
+		}
+	}
+	left := map[string]int{}
+	for _, r := range h.Rules() {
+		left[r.Name] = r.Most
+		if (r.ConditionError != "") != (r.Name == "broken") {
+			t.Errorf("%s: condition error %q", r.Name, r.ConditionError)
+		}
+	}
+	if diff := cmp.Diff(map[string]int{"never": 0, "broken": -1, "once": 0, "all": -1, "failed": -1}, left); diff != "" {
+		t.Error(diff)
+	}
+	if !h.Counts("Bash") || !h.Counts("Read") { // of "never"
+		t.Error("which tools count")
+	}
+	for _, r := range []Rule{{Tools: []string{"["}}, {Tools: []string{"a"}, When: "nosuch"}} {
+		if err := h.AddRule(r); err == nil {
+			t.Errorf("%+v was taken", r)
+		}
+	}
+}
+
+// Of many calls at once as many are stopped as the rule has hits.
+func TestRuleHitsAtOnce(t *testing.T) {
+	h := newHub(t)
+	if err := h.AddRule(Rule{Name: "ten", Tools: []string{"Bash"}, Phase: Before, When: `input.text startsWith "x"`, Most: 10}); err != nil {
+		t.Fatal(err)
+	}
+	input := json.RawMessage(`{"text":"` + strings.Repeat("x", 100) + `"}`)
+	var stopped atomic.Int64
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			b, err := h.Start(t.Context(), Call{Tool: "Bash", Input: input, Client: ClientRun})
+			if err != nil {
+				t.Error(err)
+			}
+			if b.PauseID != "" {
+				stopped.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if n := stopped.Load(); n != 10 {
+		t.Errorf("%d calls were stopped", n)
+	}
+}
