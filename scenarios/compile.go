@@ -70,6 +70,11 @@ func (c *compiler) scenario(s *Scenario) {
 		c.rule(&s.Responses[i], i)
 	}
 	c.path = c.path[:0]
+	c.in("breakpoints", func() {
+		for i := range s.Breakpoints {
+			c.in(i, func() { c.breakpoint(&s.Breakpoints[i], i) })
+		}
+	})
 	c.in("expect", func() {
 		for i := range s.Expect {
 			c.in(i, func() { c.expectation(&s.Expect[i]) })

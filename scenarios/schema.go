@@ -39,6 +39,9 @@ type Scenario struct {
 	Stream Stream `toml:"stream"`
 	// MCP adds MCP servers.
 	MCP MCP `toml:"mcp"`
+	// Breakpoints stop tool calls and decide about them, as somebody at the
+	// debugger would.
+	Breakpoints []Breakpoint `toml:"breakpoints"`
 	// Expect states what the run must have done; checked at its end.
 	Expect []Expectation `toml:"expect"`
 	// DefaultModel is the model's name when no flag gives one.

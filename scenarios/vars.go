@@ -57,6 +57,10 @@ func (l *library) env(groups string) *eval.Env {
 	if e, ok := l.envs[groups]; ok {
 		return e
 	}
+	if groups == atBreakpoint {
+		l.envs[groups] = eval.Breakpoint()
+		return l.envs[groups]
+	}
 	e := eval.NewEnv(map[string]any{
 		"prompt": "", "match": map[any]any{}, "results": []resultVar{}, "turn": 0, "tools": []string{}, "model": "",
 		"permission_mode": "", "system_prompt": "", "cwd": "", "env": map[string]string{}, "args": []string{},

@@ -115,7 +115,7 @@ func fileKind(keys []string) string {
 	switch {
 	case has("mcpServers"):
 		return "mcp"
-	case has("responses", "default_response", "tool_execution", "expect"):
+	case has("responses", "default_response", "tool_execution", "breakpoints", "expect"):
 		return "scenario"
 	case has("tools", "resources", "resource_templates", "prompts", "completions", "instructions", "envelope", "meta_dir", "backend", "faults"):
 		return "fixture"
