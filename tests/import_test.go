@@ -73,6 +73,7 @@ var packageTable = []row{
 	{4, "internal/debug/page", "the hub as web pages", "internal/debug"},
 	{4, "internal/debug/proxy", "the hub between any MCP client and a server", "simulator/protocol internal/proc internal/debug mcp"},
 	{4, "internal/debug/rest", "the hub over HTTP", "internal/match internal/serve internal/debug internal/debug/external internal/debug/item"},
+	{4, "internal/debug/script", "the hub played by a scenario", "simulator/protocol scenarios executor internal/cas internal/debug"},
 	{4, "internal/mcpcmd", "claudeless mcp: configure servers, look at them, call them", "simulator/protocol internal/argv mcp"},
 	{6, "tests/interop/mcp", "public MCP servers, against the binary", ""},
 	{5, "internal/cli", "the command line: grammar, one file per command, wiring, exit codes", "*"},

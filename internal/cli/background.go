@@ -129,6 +129,9 @@ func (r *run) agentTranscript(id string) string {
 // readOnly tells which calls run beside their neighbours. Agents do, unless
 // the run must be repeatable.
 func (r *run) readOnly(use protocol.ToolUse) bool {
+	if r.script != nil && r.script.Counts(use.Name) {
+		return false
+	}
 	return builtin.ReadOnlyCall(use) || agent.IsCall(use.Name) && !r.clock.Repeatable()
 }
 

@@ -17,8 +17,8 @@ import (
 	"github.com/claudeless/claudeless/internal/checkpoint"
 	"github.com/claudeless/claudeless/internal/clock"
 	"github.com/claudeless/claudeless/internal/control"
-	"github.com/claudeless/claudeless/internal/debug"
 	"github.com/claudeless/claudeless/internal/debug/client"
+	"github.com/claudeless/claudeless/internal/debug/script"
 	"github.com/claudeless/claudeless/internal/journal"
 	"github.com/claudeless/claudeless/internal/mcpcmd"
 	"github.com/claudeless/claudeless/internal/persona"
@@ -53,6 +53,7 @@ type run struct {
 	hooks        *hook.Runner
 	mirror       *mirror        // nil = no --session-mirror
 	gate         *client.Client // nil = no --debugger
+	script       *script.Gate   // nil = the scenario has no breakpoints
 	listed       func(context.Context) ([]protocol.Tool, error)
 	engine       *scenarios.Engine
 	options      simulator.Options // of the session
@@ -85,7 +86,7 @@ func assemble(s *System, f *Flags) (*run, error) {
 	r := &run{sys: s, f: f}
 	steps := []func() error{
 		r.locate, r.loadScenario, r.openClock, r.checkConfig, r.loadSettings, r.loadCatalog, r.loadServers, r.openSession, r.openPeer,
-		r.makePolicy, r.makeTasks, r.makeTools, r.makeManager, r.makeHooks, r.makeGate, r.makeSimulator, r.openJournal,
+		r.makePolicy, r.makeTasks, r.makeTools, r.makeManager, r.makeHooks, r.makeGates, r.makeSimulator, r.openJournal,
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -359,39 +360,6 @@ func (r *run) chain() (executor.Executor, func(context.Context, protocol.ToolUse
 	}
 }
 
-// breakpoints is the layer that stops calls for --debugger; without it, none.
-func (r *run) breakpoints() executor.Middleware {
-	if r.gate == nil {
-		return func(next executor.Executor) executor.Executor { return next }
-	}
-	return debug.Middleware(r.gate, debug.MiddlewareOptions{
-		Session: r.session.ID, PID: os.Getpid(), Started: float64(r.sys.Now().UnixMicro()) / 1e6,
-	})
-}
-
-// makeGate makes the client of the debugger that --debugger names.
-func (r *run) makeGate() error {
-	if r.f.Debugger == "" {
-		return nil
-	}
-	gate, err := newDebugger(r.sys, r.f.Debugger, client.Options{Client: debug.ClientRun})
-	r.gate = gate
-	return err
-}
-
-// registerTools makes the tools known to the debugger, which also shows that it
-// is there before anything runs.
-func (r *run) registerTools(ctx context.Context) error {
-	if r.gate == nil {
-		return nil
-	}
-	tools, err := r.listed(ctx)
-	if err != nil {
-		return err
-	}
-	return r.gate.Register(ctx, tools)
-}
-
 // check refuses calls that no tool of the session can take.
 func (r *run) check(ctx context.Context, call protocol.ToolUse) *protocol.ToolResult {
 	if refused := r.tools.Check(ctx, call); refused != nil {
@@ -472,6 +440,12 @@ func (r *run) close(ctx context.Context) {
 		if err := r.manager.Close(ctx); err != nil {
 			r.warn("ending the MCP servers: " + err.Error())
 		}
+	}
+	if r.script != nil {
+		for _, text := range r.script.Warnings() {
+			r.warn(text)
+		}
+		r.script.Close()
 	}
 	if r.gate != nil {
 		r.gate.Close()
