@@ -164,6 +164,9 @@ func parseGlob(name string) (*match.Text, error) {
 func badCondition(err error) error {
 	e := refuse(CodeInvalidCondition, err.Error())
 	if at, ok := errors.AsType[*eval.Error](err); ok {
+		if len(at.Known) > 0 {
+			e.Message += "; known names here: " + strings.Join(at.Known, ", ")
+		}
 		e.Detail = map[string]any{"column": at.Offset + 1}
 	}
 	return e

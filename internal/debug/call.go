@@ -302,7 +302,7 @@ func (h *Hub) Complete(ctx context.Context, c Completion) (pauseID string, err e
 		return "", err
 	}
 	k := h.finish(c, r)
-	if k == nil {
+	if k == nil || k.denied() {
 		return "", nil
 	}
 	hit, stopped := h.examine(ctx, k, After, &r)
@@ -315,6 +315,12 @@ func (h *Hub) Complete(ctx context.Context, c Completion) (pauseID string, err e
 		return "", nil
 	}
 	return h.pause(k, After, hit.Name, &r).id, nil
+}
+
+// denied tells of a call that an agent's hook refused: all that its agent sees is
+// the reason, so there is nothing more to decide.
+func (k *call) denied() bool {
+	return k.client == ClientHook && (k.action == ActionSkip || k.action == ActionRaise)
 }
 
 // finish records how a call went; nil = it is not known.

@@ -97,6 +97,53 @@ func TestResume(t *testing.T) {
 	}
 }
 
+// The record of a call tells of the input that the tool got, by value and by
+// CID.
+func TestModifiedInputIsRecorded(t *testing.T) {
+	h := newHub(t)
+	set(t, h, BreakpointChange{Name: "Bash", After: new("go")})
+	b := start(t, h, "Bash", `{"command":"ls"}`)
+	if err := h.Resume(t.Context(), b.PauseID, Resume{ModifiedArgs: &[]json.RawMessage{json.RawMessage(`{ "command": "pwd" }`)}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.Complete(t.Context(), Completion{CallID: b.CallID}); err != nil {
+		t.Fatal(err)
+	}
+	calls, err := h.Calls("", nil)
+	if err != nil || len(calls.Calls) != 1 {
+		t.Fatalf("%+v, %v", calls, err)
+	}
+	rec := calls.Calls[0]
+	if data, err := h.Value(rec.InputCID); err != nil || string(data) != `{"command":"pwd"}` || string(rec.Input) != `{ "command": "pwd" }` {
+		t.Errorf("input %s, by CID %s, %v", rec.Input, data, err)
+	}
+}
+
+// An agent whose hook refused a call sees nothing but the reason: there is no
+// second pause, which could keep the hook until its agent gives it up and runs
+// the tool after all.
+func TestDeniedByHook(t *testing.T) {
+	for _, tt := range []struct {
+		client Client
+		action string
+		again  bool
+	}{{ClientHook, "skip", false}, {ClientHook, "raise", false}, {ClientHook, "continue", true}, {ClientRun, "skip", true}} {
+		h := newHub(t)
+		set(t, h, BreakpointChange{Name: "Bash", After: new("stop_exception")})
+		b, err := h.Start(t.Context(), Call{Tool: "Bash", Client: tt.client})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Resume(t.Context(), b.PauseID, Resume{Action: tt.action}); err != nil {
+			t.Fatal(err)
+		}
+		id, err := h.Complete(t.Context(), Completion{CallID: b.CallID, Outcome: Outcome{Failed: tt.action == "raise", Error: "no"}})
+		if err != nil || (id != "") != tt.again {
+			t.Errorf("%s %s: pause %q, %v", tt.client, tt.action, id, err)
+		}
+	}
+}
+
 func TestResumeTwice(t *testing.T) {
 	h := newHub(t)
 	set(t, h, BreakpointChange{Name: "Bash"})

@@ -96,10 +96,20 @@ func (h *Hub) Resume(ctx context.Context, pauseID string, r Resume) error {
 	if err != nil {
 		return err
 	}
+	cid := ""
+	if d.Action == ActionModify && d.Input != nil {
+		var canonical []byte
+		if cid, canonical, err = h.store.PutJSON(d.Input); canonical == nil {
+			return refuse(CodeInvalidArguments, err.Error())
+		}
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.settle(p, d) {
 		return refuse(CodePauseResumed, "the call was resumed already", "pause_id", pauseID)
+	}
+	if cid != "" {
+		p.call.data.InputCID = cid
 	}
 	return nil
 }

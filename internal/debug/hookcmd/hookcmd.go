@@ -102,10 +102,9 @@ func before(ctx context.Context, g Gate, in input) (*protocol.HookOutput, error)
 		return nil, nil //nolint:nilnil // nothing to print
 	}
 	specific.PermissionDecision = "deny"
-	// No other event follows a denial, so the call is completed here.
-	if _, err := g.AfterUse(ctx, in.SessionID, in.ToolUseID, o); err != nil {
-		return nil, err
-	}
+	// No other event follows a denial, so the call is completed here. That may
+	// fail: what was decided counts in any case.
+	_, _ = g.AfterUse(ctx, in.SessionID, in.ToolUseID, o)
 	return &protocol.HookOutput{Specific: specific}, nil
 }
 

@@ -79,6 +79,26 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// deafGate decides, and then cannot be told how it went.
+type deafGate struct{ fakeGate }
+
+func (g *deafGate) AfterUse(context.Context, string, string, debug.Outcome) (debug.Decision, error) {
+	return debug.Decision{}, errors.New("gone")
+}
+
+// What was decided counts, even if the debugger goes away before the call is
+// completed: the tool must not run.
+func TestDeniedAllTheSame(t *testing.T) {
+	for _, action := range []debug.Action{debug.ActionRaise, debug.ActionSkip} {
+		var out strings.Builder
+		gate := &deafGate{fakeGate{before: debug.Decision{Action: action, Message: "no", Result: json.RawMessage(`"no"`)}}}
+		err := Run(t.Context(), gate, strings.NewReader(`{"hook_event_name":"PreToolUse","tool_name":"Bash"}`), &out)
+		if err != nil || !strings.Contains(out.String(), `"permissionDecision":"deny"`) {
+			t.Errorf("%s: %v, printed %q", action, err, out.String())
+		}
+	}
+}
+
 func TestRunFails(t *testing.T) {
 	for in, gate := range map[string]*fakeGate{
 		"":                                  {},
