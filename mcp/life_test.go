@@ -36,9 +36,10 @@ func sdkHost(down *atomic.Bool, handshakes *atomic.Int64) func(context.Context, 
 	}
 }
 
-// TestBackoff: a lost server is tried again after 1, 2, 4, 8 and 16 seconds,
-// then it has failed; connecting by hand starts afresh, and nothing is tried
-// after a disconnect (M38).
+// TestBackoff: a lost server is tried again after 1, 2, 4, 8 and 16 seconds
+// (C59, C60), then it has failed (C61); connecting by hand starts afresh, in
+// the middle as at the end (C64, U177), and nothing is tried after a disconnect
+// (M38).
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var down atomic.Bool
@@ -60,25 +61,37 @@ func TestBackoff(t *testing.T) {
 			handshakes.Store(0)
 			st.conn.lose()
 		}
-		lose()
-		var at time.Duration
-		for i, pause := range []time.Duration{1, 2, 4, 8, 16} {
-			time.Sleep(pause*time.Second - time.Millisecond)
-			synctest.Wait()
-			if n, st := handshakes.Load(), m.Servers()[0]; n != int64(i) || st.State != StateReconnecting || st.Status != "pending" || st.Attempt != i+1 {
-				t.Errorf("before attempt %d (%v): %d handshakes, %s, attempt %d", i+1, at, n, st.State, st.Attempt)
+		attempts := func(pauses ...time.Duration) {
+			lose()
+			for i, pause := range pauses {
+				time.Sleep(pause*time.Second - time.Millisecond)
+				synctest.Wait()
+				if n, st := handshakes.Load(), m.Servers()[0]; n != int64(i) || st.State != StateReconnecting || st.Status != "pending" || st.Attempt != i+1 {
+					t.Errorf("before attempt %d: %d handshakes, %s, attempt %d", i+1, n, st.State, st.Attempt)
+				}
+				time.Sleep(time.Millisecond)
+				synctest.Wait()
 			}
-			time.Sleep(time.Millisecond)
-			synctest.Wait()
-			at += pause * time.Second
 		}
+		byHand := func() {
+			down.Store(false)
+			if err := m.Connect(t.Context(), "s"); err != nil {
+				t.Error(err)
+			}
+			if st := m.Servers()[0]; st.State != StateConnected || st.Attempt != 0 {
+				t.Errorf("by hand: %s, attempt %d", st.State, st.Attempt)
+			}
+		}
+		attempts(1, 2, 4)
+		byHand()
+		attempts(1, 2, 4, 8, 16) // all five again
+		time.Sleep(time.Hour)
 		if st := m.Servers()[0]; st.State != StateFailed || handshakes.Load() != 5 {
 			t.Errorf("at the end: %s, %d handshakes", st.State, handshakes.Load())
 		}
-		down.Store(false)
-		if err := m.Connect(t.Context(), "s"); err != nil {
-			t.Error(err)
-		}
+		byHand()
+		attempts(1)
+		byHand()
 		lose()
 		synctest.Wait()
 		if err := m.Disconnect(t.Context(), "s"); err != nil {
@@ -87,6 +100,29 @@ func TestBackoff(t *testing.T) {
 		time.Sleep(time.Minute)
 		if st := m.Servers()[0]; st.State != StateDisconnected || handshakes.Load() != 0 {
 			t.Errorf("after disconnect: %s, %d handshakes", st.State, handshakes.Load())
+		}
+		m.Close(t.Context())
+	})
+}
+
+// TestConnectTimeout: a server that does not answer the handshake has failed
+// after 30 seconds, which nobody has to configure (C169).
+func TestConnectTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent := func(ctx context.Context, _ string, _ json.RawMessage) (json.RawMessage, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		m, err := New(Options{SDK: silent, Servers: []ServerConfig{{Name: "s", Type: "sdk"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		if err := m.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if st, took := m.Servers()[0], time.Since(began); st.State != StateFailed || st.Error != "connection timed out after 30000ms" || took != 30*time.Second {
+			t.Errorf("%s after %s: %s", st.State, took, st.Error)
 		}
 		m.Close(t.Context())
 	})

@@ -210,6 +210,26 @@ func (m *Manager) connection(ctx context.Context, server string) (*conn, error) 
 // ErrNoSubscriptions says that a server does not tell of changed resources.
 var ErrNoSubscriptions = errors.New("MCP server has no resource subscriptions")
 
+// Ping asks a connected server for a sign of life. One that is not connected is
+// an error at once, and nothing is started for it. Protocol version 2026-07-28
+// has no ping: of its servers it is enough that they are connected.
+func (m *Manager) Ping(ctx context.Context, server string) error {
+	s := m.find(server)
+	if s == nil {
+		return fmt.Errorf("%w: %s", ErrUnknownServer, server)
+	}
+	st, _ := s.look()
+	switch {
+	case st.state == StateDisabled:
+		return fmt.Errorf("%w: %s", ErrDisabled, server)
+	case st.conn == nil || st.conn.isLost():
+		return fmt.Errorf("%w: %s", ErrNotConnected, server)
+	case st.conn.link.modern.Load():
+		return nil
+	}
+	return st.conn.client.Ping(ctx) //nolint:staticcheck // deprecated for a newer protocol version
+}
+
 // Subscribe asks a server to tell of changes to a resource, which go to
 // Options.ResourceUpdated; after a reconnect it is asked again.
 func (m *Manager) Subscribe(ctx context.Context, server, uri string) error {

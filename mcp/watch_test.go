@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -38,6 +39,35 @@ func TestPings(t *testing.T) {
 	eventually(t, 10*time.Second, func() bool { return strings.Count(read1(log), `"ping"`) > 3 }, "no pings")
 	if st := m.Servers()[1]; st.State != StateConnected {
 		t.Errorf("healthy: %s, %s", st.State, st.Error)
+	}
+}
+
+// TestPing: a connected server answers (C65); to one that is not connected
+// nothing is sent (C66).
+func TestPing(t *testing.T) {
+	t.Parallel()
+	m := start(t, Options{Servers: []ServerConfig{config(t, "s", "ok"), config(t, "deaf", "deaf")}, PingEvery: -1})
+	if err := m.Ping(t.Context(), "s"); err != nil {
+		t.Errorf("connected: %v", err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	if err := m.Ping(ctx, "deaf"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("no answer: %v", err)
+	}
+	for want, change := range map[error]func() error{
+		ErrNotConnected: func() error { return m.Disconnect(t.Context(), "s") },
+		ErrDisabled:     func() error { return m.Disable(t.Context(), "s") },
+	} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Ping(t.Context(), "s"); !errors.Is(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
+	}
+	if err := m.Ping(t.Context(), "nosuch"); !errors.Is(err, ErrUnknownServer) {
+		t.Errorf("unknown: %v", err)
 	}
 }
 

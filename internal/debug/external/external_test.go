@@ -408,6 +408,31 @@ func TestKilledServer(t *testing.T) {
 	}
 }
 
+// The words for what the client manager says, whose times package mcp tests: a
+// server that was lost and did not come back has failed (C61), one that could
+// not be connected in 30 s is in error (C169).
+func TestStatusWords(t *testing.T) {
+	m, _ := newManager(t)
+	m.once["lost"] = true
+	for _, tt := range []struct {
+		server string
+		state  mcp.State
+		want   string
+	}{
+		{"lost", mcp.StateFailed, StatusFailed}, {"new", mcp.StateFailed, StatusError}, {"new", mcp.StateNeedsAuth, StatusError},
+		{"lost", mcp.StateReconnecting, StatusDisconnected}, {"lost", mcp.StateLost, StatusDisconnected},
+		{"new", mcp.StateConnecting, StatusConnecting}, {"new", mcp.StateConfigured, StatusConnecting},
+		{"lost", mcp.StateConnected, StatusConnected}, {"lost", mcp.StateDisconnected, StatusDisconnected},
+	} {
+		if got := m.status(mcp.ServerStatus{Name: tt.server, State: tt.state}); got != tt.want {
+			t.Errorf("%s %s: %s, want %s", tt.server, tt.state, got, tt.want)
+		}
+	}
+	if connectTimeout != 30*time.Second {
+		t.Errorf("connects may take %s", connectTimeout)
+	}
+}
+
 func TestLoad(t *testing.T) {
 	two, err := Load("f.json", []byte(`{"servers":{"b":{"transport":"stdio","command":"x"},"a":{"transport":"sse","url":"http://h/sse","timeout_s":1.5,"auto_reconnect":false}}}`)) // C70
 	if err != nil || len(two) != 2 {
