@@ -22,6 +22,7 @@ var (
 	ErrUnknownTool   = errors.New("unknown MCP tool")
 	ErrNotConnected  = errors.New("MCP server is not connected")
 	ErrDisabled      = errors.New("MCP server is disabled")
+	ErrClosed        = errors.New("MCP manager is closed") // for ever
 )
 
 // ErrConnectionClosed says that a server went away during a call.
@@ -84,7 +85,7 @@ func (m *Manager) CallRaw(ctx context.Context, c CallRequest) (json.RawMessage, 
 
 func routing(err error) bool {
 	return errors.Is(err, ErrUnknownServer) || errors.Is(err, ErrUnknownTool) ||
-		errors.Is(err, ErrNotConnected) || errors.Is(err, ErrDisabled)
+		errors.Is(err, ErrNotConnected) || errors.Is(err, ErrDisabled) || errors.Is(err, ErrClosed)
 }
 
 func errorText(err error) string {
@@ -95,6 +96,9 @@ func errorText(err error) string {
 }
 
 func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.RawMessage, error) {
+	if m.isClosed() {
+		return protocol.Tool{}, nil, ErrClosed
+	}
 	tool, err := m.freshTool(ctx, c.Tool)
 	if err != nil {
 		return tool, nil, err
@@ -182,7 +186,7 @@ func (s *server) known(ctx context.Context) (status, error) {
 		select {
 		case <-changed:
 		case <-s.done:
-			return st, errClosed
+			return st, ErrClosed
 		case <-ctx.Done():
 			return st, ctx.Err()
 		}

@@ -128,6 +128,31 @@ func TestConnectTimeout(t *testing.T) {
 	})
 }
 
+// TestClosed: after Close everything that would reach a server is refused with
+// one error (C140), and closing again is fine (C5).
+func TestClosed(t *testing.T) {
+	m := start(t, Options{SDK: sdkHost(new(atomic.Bool), new(atomic.Int64)), Servers: []ServerConfig{{Name: "s", Type: "sdk"}}})
+	for range 2 {
+		if err := m.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, act := range map[string]func() error{
+		"Start":        func() error { return m.Start(t.Context()) },
+		"Call":         func() error { _, err := m.Call(t.Context(), CallRequest{Tool: "foo"}); return err },
+		"CallRaw":      func() error { _, err := m.CallRaw(t.Context(), CallRequest{Tool: "s/foo"}); return err },
+		"Connect":      func() error { return m.Connect(t.Context(), "s") },
+		"Disconnect":   func() error { return m.Disconnect(t.Context(), "s") },
+		"Ping":         func() error { return m.Ping(t.Context(), "s") },
+		"ReadResource": func() error { _, err := m.ReadResource(t.Context(), "s", "x://y"); return err },
+		"SetServers":   func() error { _, err := m.SetServers(t.Context(), "", nil); return err },
+	} {
+		if err := act(); !errors.Is(err, ErrClosed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestLimits: a call that is silent ends after the idle limit, and one that
 // reports progress for ever after maxTotal (M22), on a fake clock.
 func TestLimits(t *testing.T) {

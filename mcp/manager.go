@@ -191,8 +191,6 @@ type Manager struct {
 	namesAt int64 // version that names was built from
 }
 
-var errClosed = errors.New("manager closed")
-
 const (
 	defaultConnectTimeout = 30 * time.Second
 	defaultToolTimeout    = 100_000_000 * time.Millisecond
@@ -249,7 +247,7 @@ func (m *Manager) Start(ctx context.Context) error {
 	m.mu.Lock()
 	if m.closed || m.started {
 		m.mu.Unlock()
-		return errClosed
+		return ErrClosed
 	}
 	m.started = true
 	servers := slices.Clone(m.servers)
@@ -311,6 +309,12 @@ func (m *Manager) Servers() []ServerStatus {
 		all = append(all, s.status())
 	}
 	return all
+}
+
+func (m *Manager) isClosed() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.closed
 }
 
 // HasResources reports whether any connected server offers resources.
@@ -413,7 +417,7 @@ func (m *Manager) SetServers(ctx context.Context, source string, desired []Serve
 	m.mu.Lock()
 	if m.closed || !m.started {
 		m.mu.Unlock()
-		return change, errClosed
+		return change, ErrClosed
 	}
 	var kept, gone, fresh []*server
 	for _, s := range m.servers {

@@ -201,7 +201,10 @@ func (m *Manager) GetPrompt(ctx context.Context, server, name string, args map[s
 // connection finds a server by its raw name and returns its connection.
 func (m *Manager) connection(ctx context.Context, server string) (*conn, error) {
 	s := m.find(server)
-	if s == nil {
+	switch {
+	case m.isClosed():
+		return nil, ErrClosed
+	case s == nil:
 		return nil, fmt.Errorf("%w: %s", ErrUnknownServer, server)
 	}
 	return s.acquire(ctx)
@@ -215,7 +218,10 @@ var ErrNoSubscriptions = errors.New("MCP server has no resource subscriptions")
 // has no ping: of its servers it is enough that they are connected.
 func (m *Manager) Ping(ctx context.Context, server string) error {
 	s := m.find(server)
-	if s == nil {
+	switch {
+	case m.isClosed():
+		return ErrClosed
+	case s == nil:
 		return fmt.Errorf("%w: %s", ErrUnknownServer, server)
 	}
 	st, _ := s.look()

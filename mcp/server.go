@@ -120,7 +120,7 @@ func (s *server) send(ctx context.Context, want State) error {
 		<-o.ack
 		return nil
 	case <-s.done:
-		return errClosed
+		return ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -61,7 +61,7 @@ func TestCallMisbehaving(t *testing.T) {
 
 // TestTimeout: hang-call, string-id and stop-reading end at the deadline with
 // the real CLI's text, in whole seconds; the connection stays usable and other
-// calls are not held up (M22, M23, M24, M43). Nothing here fails for being slow
+// calls are not held up (M22, M23, M24, M43, C36). Nothing here fails for being slow
 // but what takes the patience, which only a call that hangs does.
 func TestTimeout(t *testing.T) {
 	const patience = 20 * time.Second

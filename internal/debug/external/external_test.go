@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,6 +29,13 @@ func TestMain(m *testing.M) {
 	if mode := os.Getenv("MCPTEST_MODE"); mode != "" {
 		o := mcptest.Options{Mode: mode, In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 		o.Count, _ = strconv.Atoi(os.Getenv("MCPTEST_COUNT"))
+		if name := os.Getenv("MCPTEST_LOG"); name != "" {
+			file, err := os.Create(name)
+			if err != nil {
+				panic(err)
+			}
+			o.Log = file
+		}
 		os.Exit(mcptest.Serve(o))
 	}
 	goleak.VerifyTestMain(m)
@@ -152,7 +160,7 @@ func TestConnecting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nowhere, err := Inline("nowhere:http://127.0.0.1:1/sse/") // C165: with a slash at the end
+	nowhere, err := Inline("nowhere:http://127.0.0.1:1/sse")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +255,7 @@ func TestCall(t *testing.T) {
 	if data, err := hub.Value(rec.ResultCID); err != nil || string(data) != string(result) { // C40 C116
 		t.Errorf("%s, %v", data, err)
 	}
-	if _, err := m.Call(t.Context(), "a/echo", nil); err != nil { // C31 C159
+	if _, err := m.Call(t.Context(), "a/echo", nil); err != nil { // C31
 		t.Errorf("no arguments: %v", err)
 	}
 	if result, err := m.Call(t.Context(), "a/fail", nil); err != nil || !strings.Contains(string(result), `"isError":true`) { // C162
@@ -354,20 +362,51 @@ func TestAtTheSameTime(t *testing.T) {
 	if tools, err := m.Reconnect(t.Context(), "c"); err != nil || len(tools) != 5 {
 		t.Errorf("%v, %v", tools, err)
 	}
+}
+
+// C56: a server that is disconnected takes its calls with it at once, and they
+// say so.
+func TestDisconnectDuringACall(t *testing.T) {
+	log := filepath.Join(t.TempDir(), "log")
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _ := newManager(t)
+	env, err := json.Marshal(map[string]any{"transport": "stdio", "command": self, "env": map[string]string{"MCPTEST_MODE": "ok", "MCPTEST_LOG": log}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Connect(t.Context(), "b", env); err != nil {
+		t.Fatal(err)
+	}
 	failed := make(chan error, 1)
-	go func() { // C56
+	go func() {
 		_, err := m.Call(t.Context(), "b/sleep", json.RawMessage(`{"ms":20000}`))
 		failed <- err
 	}()
-	time.AfterFunc(100*time.Millisecond, func() { m.Disconnect(context.WithoutCancel(t.Context()), "b") })
-	if err := <-failed; code(err) != CodeCallFailed && code(err) != CodeServerNotConnected {
-		t.Errorf("%v", err)
+	for deadline := time.Now().Add(8 * time.Second); ; {
+		if data, _ := os.ReadFile(log); strings.Contains(string(data), `"tools/call"`) {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the server never heard of the call")
+		}
+	}
+	began := time.Now()
+	if err := m.Disconnect(t.Context(), "b"); err != nil {
+		t.Error(err)
+	}
+	if err := <-failed; code(err) != CodeCallFailed || !strings.Contains(err.Error(), "Connection closed") || time.Since(began) > 5*time.Second {
+		t.Errorf("%v after %s", err, time.Since(began))
 	}
 }
 
-// C168, C140: Close during a call returns soon, and then nothing can be called.
+// C168: Close during a call returns soon; the server's process is gone then
+// (C4), and nothing can be called (C140).
 func TestCloseDuringACall(t *testing.T) {
 	m, _ := newManager(t, server(t, "a", "ok"))
+	pid := m.mcp.Servers()[0].PID
 	failed := make(chan error, 1)
 	go func() {
 		_, err := m.Call(t.Context(), "a/sleep", json.RawMessage(`{"ms":20000}`))
@@ -379,6 +418,9 @@ func TestCloseDuringACall(t *testing.T) {
 	}
 	if err := <-failed; err == nil {
 		t.Error("the call succeeded")
+	}
+	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("the process of the server after Close: %v", err)
 	}
 	if _, err := m.Call(t.Context(), "a/echo", nil); err == nil {
 		t.Error("a call after Close succeeded")
@@ -419,10 +461,15 @@ func TestStatusWords(t *testing.T) {
 		state  mcp.State
 		want   string
 	}{
-		{"lost", mcp.StateFailed, StatusFailed}, {"new", mcp.StateFailed, StatusError}, {"new", mcp.StateNeedsAuth, StatusError},
-		{"lost", mcp.StateReconnecting, StatusDisconnected}, {"lost", mcp.StateLost, StatusDisconnected},
-		{"new", mcp.StateConnecting, StatusConnecting}, {"new", mcp.StateConfigured, StatusConnecting},
-		{"lost", mcp.StateConnected, StatusConnected}, {"lost", mcp.StateDisconnected, StatusDisconnected},
+		{"lost", mcp.StateFailed, StatusFailed},
+		{"new", mcp.StateFailed, StatusError},
+		{"new", mcp.StateNeedsAuth, StatusError},
+		{"lost", mcp.StateReconnecting, StatusDisconnected},
+		{"lost", mcp.StateLost, StatusDisconnected},
+		{"new", mcp.StateConnecting, StatusConnecting},
+		{"new", mcp.StateConfigured, StatusConnecting},
+		{"lost", mcp.StateConnected, StatusConnected},
+		{"lost", mcp.StateDisconnected, StatusDisconnected},
 	} {
 		if got := m.status(mcp.ServerStatus{Name: tt.server, State: tt.state}); got != tt.want {
 			t.Errorf("%s %s: %s, want %s", tt.server, tt.state, got, tt.want)

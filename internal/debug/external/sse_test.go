@@ -12,14 +12,19 @@ import (
 	"testing"
 )
 
-// sseServer is an MCP server over the older HTTP transport with one tool, and a
-// second one from the second time on that it is asked.
-func sseServer(t *testing.T) (url string, gone <-chan struct{}) {
+// sseServer is an MCP server over the older HTTP transport, at exactly this path,
+// with one tool, and a second one, without a schema, from the second time on
+// that it is asked.
+func sseServer(t *testing.T, path string) (url string, gone <-chan struct{}) {
 	t.Helper()
 	answers, closed := make(chan string, 10), make(chan struct{}, 10)
 	var lists atomic.Int64
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /sse", func(w http.ResponseWriter, r *http.Request) {
+	exactly := path
+	if strings.HasSuffix(path, "/") {
+		exactly += "{$}"
+	}
+	mux.HandleFunc("GET "+exactly, func(w http.ResponseWriter, r *http.Request) {
 		defer func() { closed <- struct{}{} }()
 		w.Header().Set("Content-Type", "text/event-stream")
 		fmt.Fprint(w, "event: endpoint\ndata: /messages\n\n")
@@ -46,7 +51,7 @@ func sseServer(t *testing.T) (url string, gone <-chan struct{}) {
 		w.WriteHeader(http.StatusAccepted)
 		tools := `{"name":"größe","inputSchema":{"type":"object"}}`
 		if m.Method == "tools/list" && lists.Add(1) > 1 {
-			tools += `,{"name":"new","inputSchema":{"type":"object"}}`
+			tools += `,{"name":"new"}`
 		}
 		result := map[string]string{
 			"initialize": `{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"old","version":"1"}}`,
@@ -63,11 +68,11 @@ func sseServer(t *testing.T) (url string, gone <-chan struct{}) {
 		s.CloseClientConnections()
 		s.Close()
 	})
-	return s.URL + "/sse", closed
+	return s.URL + path, closed
 }
 
 func TestSSE(t *testing.T) {
-	url, gone := sseServer(t)
+	url, gone := sseServer(t, "/sse")
 	m, _ := newManager(t)
 	tools, err := m.Connect(t.Context(), "old", json.RawMessage(`{"transport":"sse","url":"`+url+`"}`)) // C19 C142 C166
 	if err != nil || len(tools) != 1 || tools[0] != "old/größe" {                                       // C20 C160
@@ -84,6 +89,18 @@ func TestSSE(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if tools, err := m.Reconnect(t.Context(), "old"); err != nil || len(tools) != 2 || tools[1] != "old/new" { // C58 C155
+		t.Errorf("%v, %v", tools, err)
+	}
+	if got, err := m.Call(t.Context(), "old/new", nil); err != nil || !strings.Contains(string(got), "by SSE") { // C159
+		t.Errorf("a tool without a schema: %s, %v", got, err)
+	}
+}
+
+// C165: a slash at the end of the URL stays.
+func TestSSEWithSlash(t *testing.T) {
+	url, _ := sseServer(t, "/sse/")
+	m, _ := newManager(t)
+	if tools, err := m.Connect(t.Context(), "old", json.RawMessage(`{"transport":"sse","url":"`+url+`"}`)); err != nil || len(tools) != 1 {
 		t.Errorf("%v, %v", tools, err)
 	}
 }

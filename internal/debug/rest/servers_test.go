@@ -44,6 +44,7 @@ func TestServers(t *testing.T) {
 		{"bad entry", "POST", "/api/mcp-clients/connect", `{"name":"x"}`, 400, `"error":"invalid_config"`},
 		{"failing", "POST", "/api/mcp-clients/connect", entry("bad", "crash-at-start"), 502, `"error":"connect_failed"`},
 		{"C100", "GET", "/api/mcp-clients", "", 200, `"status":"connected","transport":"stdio","tools":["r/echo"`},
+		{"C100: a server that did not connect", "GET", "/api/mcp-clients", "", 200, `"bad":{"status":"error","transport":"stdio","tools":[]`},
 		{"C102", "GET", "/api/mcp-tools", "", 200, `{"name":"r/echo","server":"r","original_name":"echo","description":"the tool echo","input_schema":{"type":"object"}}`},
 		{"C103 C145 C147", "POST", "/api/mcp-tools/call", `{"tool":"r/echo","arguments":{"text":"x"}}`, 200, `"text":"echo: x"`},
 		{"C104", "POST", "/api/mcp-tools/call", `{"arguments":{}}`, 400, `{"error":"missing_parameter","message":"tool required","parameter":"tool"}`},
