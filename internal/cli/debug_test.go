@@ -416,9 +416,9 @@ func TestDebugExternalFlags(t *testing.T) {
 		{"C81 C84", home, []string{"--mcp-clients"}, `"home":{`},
 		{"C83", append(home, "CLAUDELESS_CONFIG_DIR="+dir+"/state"), []string{"--mcp-clients"}, `"state":{`},
 		{"C82", append(home, "CLAUDELESS_CONFIG_DIR="+dir+"/state", "CLAUDELESS_MCP_CLIENTS_CONFIG="+other), []string{"--mcp-clients"}, `"other":{`},
-		{"C85 C149", home, []string{"--mcp-clients-config", other}, `"other":{`},
-		{"C86 C95 C152", nil, []string{"--mcp-client", "one:/nosuch a b"}, `"one":{"status":"error","transport":"stdio"`},
-		{"C87 C153", nil, []string{"--mcp-client", "two:http://127.0.0.1:1/sse"}, `"two":{"status":"error","transport":"sse"`},
+		{"C85", home, []string{"--mcp-clients-config", other}, `"other":{`},
+		{"C86", nil, []string{"--mcp-client", "one:/nosuch a b"}, `"one":{"status":"error","transport":"stdio"`},
+		{"C87", nil, []string{"--mcp-client", "two:http://127.0.0.1:1/sse"}, `"two":{"status":"error","transport":"sse"`},
 		{"C89", nil, []string{"--mcp-client", "one:/nosuch", "--mcp-client", "two:/nosuch"}, `"two":{`},
 		{"inline wins over the file", nil, []string{"--mcp-clients-config", other, "--mcp-client", "other:http://127.0.0.1:1/sse"}, `"other":{"status":"error","transport":"sse"`},
 	}
