@@ -252,6 +252,7 @@ func FuzzLoad(f *testing.F) {
 		f.Add([]byte(s), false)
 	}
 	f.Add([]byte(`{"responses":[{"pattern":{"type":"not","pattern":{"type":"any"}},"response":{"text":"x","tool_calls":[{"tool":"A","input":[1,{"a":"{{ prompt }}"}]}]}}]}`), true)
+	f.Add([]byte(`{"breakpoints":[{"tool":"s/*","phase":"after","when":"error != nil","action":"modify","result":[1,{"a":"{{ result }}"}]},{"tool":"[","action":"skip"}]}`), true)
 	f.Fuzz(func(t *testing.T, src []byte, isJSON bool) {
 		o := LoadOptions{ReadFile: func(string) ([]byte, error) { return nil, fs.ErrNotExist }}
 		name := "f.toml"

@@ -47,6 +47,7 @@ func TestLibraryFitsTheSchema(t *testing.T) {
 	for _, bad := range []string{
 		`nme = "x"`, `trusted = "yes"`, `unmatched = "never"`, "[[responses]]\nresponse = 'x'",
 		"[[responses]]\npattern = { type = 'any', x = 1 }", "[stream]\njitter = 2",
+		"[[breakpoints]]\ntool = 'x'", "[[breakpoints]]\ntool = 'x'\naction = 'stop'", "[[breakpoints]]\ntool = 'x'\naction = 'continue'\nmax_hits = -1",
 	} {
 		if check([]byte(bad)) == nil {
 			t.Errorf("%s: passes", bad)

@@ -189,8 +189,15 @@ func TestConnecting(t *testing.T) {
 
 func TestDisconnect(t *testing.T) {
 	m, _ := newManager(t, server(t, "a", "ok"))
+	pid := m.mcp.Servers()[0].PID
 	if err := m.Disconnect(t.Context(), "a"); err != nil { // C17 C111
 		t.Fatal(err)
+	}
+	gone := func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+	for deadline := time.Now().Add(5 * time.Second); !gone(); {
+		if time.Now().After(deadline) {
+			t.Fatal("the process of the server lives on")
+		}
 	}
 	if c := client(t, m, "a", StatusDisconnected); len(c.Tools) != 0 || c.ConnectedAt != nil {
 		t.Errorf("%+v", c)
@@ -448,6 +455,7 @@ func TestKilledServer(t *testing.T) {
 	if _, err := m.Call(t.Context(), "a/echo", nil); err != nil {
 		t.Errorf("after it came back: %v", err)
 	}
+	client(t, m, "stays", StatusDisconnected)
 }
 
 // The words for what the client manager says, whose times package mcp tests: a
