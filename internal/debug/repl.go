@@ -270,6 +270,9 @@ func (h *Hub) answer(ctx context.Context, p *pause, expr string, a *Answer) {
 
 func render(v any) (string, error) {
 	out, err := eval.AppendJSON(nil, v)
+	if odd, ok := errors.AsType[*json.UnsupportedValueError](err); ok {
+		err = fmt.Errorf("the value has no form in JSON: %s", odd.Str)
+	}
 	return string(out), err
 }
 
