@@ -19,7 +19,8 @@ import (
 )
 
 // Gate is the debugger as a hook reaches it: before and after a call are two
-// processes, so the call is found by the agent's own ids.
+// processes, so the call is found by the agent's own ids. An error of Before
+// beside a call id is of a call that was stopped.
 type Gate interface {
 	Before(ctx context.Context, c debug.Call) (callID string, d debug.Decision, err error)
 	AfterUse(ctx context.Context, session, toolUseID string, o debug.Outcome) (debug.Decision, error)
@@ -78,11 +79,14 @@ func before(ctx context.Context, g Gate, in input) (*protocol.HookOutput, error)
 	if err != nil {
 		return nil, err
 	}
-	_, d, err := g.Before(ctx, debug.Call{
+	callID, d, err := g.Before(ctx, debug.Call{
 		Tool: in.ToolName, Input: in.ToolInput, Session: in.SessionID, ToolUseID: in.ToolUseID, Client: debug.ClientHook, Site: site,
 	})
-	if err != nil {
+	switch {
+	case err != nil && (callID == "" || ctx.Err() != nil):
 		return nil, err
+	case err != nil: // the call was stopped, and who was to decide is gone
+		d = debug.Decision{Action: debug.ActionRaise, Message: "debugger: " + err.Error()}
 	}
 	specific := &protocol.HookSpecific{HookEventName: in.Event}
 	var o debug.Outcome

@@ -23,7 +23,10 @@ type fakeGate struct {
 
 func (g *fakeGate) Before(_ context.Context, c debug.Call) (string, debug.Decision, error) {
 	g.call = &c
-	return "id", g.before, g.err
+	if g.err != nil {
+		return "", debug.Decision{}, g.err
+	}
+	return "id", g.before, nil
 }
 
 func (g *fakeGate) AfterUse(_ context.Context, session, toolUseID string, o debug.Outcome) (debug.Decision, error) {
@@ -96,6 +99,29 @@ func TestDeniedAllTheSame(t *testing.T) {
 		if err != nil || !strings.Contains(out.String(), `"permissionDecision":"deny"`) {
 			t.Errorf("%s: %v, printed %q", action, err, out.String())
 		}
+	}
+}
+
+// lostGate goes away while a call is stopped.
+type lostGate struct{ fakeGate }
+
+func (g *lostGate) Before(context.Context, debug.Call) (string, debug.Decision, error) {
+	return "id", debug.Decision{}, errors.New("cannot reach it")
+}
+
+// A debugger that was never there does not stand in an agent's way; one that
+// goes away while a call is stopped fails the call, as its caller's policy asks.
+func TestLostInPause(t *testing.T) {
+	const pre = `{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Bash","tool_use_id":"tu"}`
+	var out strings.Builder
+	if err := Run(t.Context(), &lostGate{}, strings.NewReader(pre), &out); err != nil || !strings.Contains(out.String(), `"permissionDecision":"deny","permissionDecisionReason":"debugger: cannot reach it"`) {
+		t.Errorf("%v, printed %q", err, out.String())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	out.Reset()
+	if err := Run(ctx, &lostGate{}, strings.NewReader(pre), &out); err == nil || out.Len() > 0 {
+		t.Errorf("cancelled: %v, printed %q", err, out.String())
 	}
 }
 
