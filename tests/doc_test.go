@@ -79,6 +79,9 @@ func treeFiles(t *testing.T) []string {
 			}
 			return nil
 		}
+		if rel == ".git" {
+			return nil // of a linked work tree, where it is a file
+		}
 		files = append(files, filepath.ToSlash(rel))
 		return nil
 	})
