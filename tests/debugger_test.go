@@ -1,7 +1,6 @@
 package tests
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,10 +17,11 @@ import (
 
 // debugger is a claudeless debug in a process of its own.
 type debugger struct {
-	t   *testing.T
-	url string
-	cmd *exec.Cmd
-	out bytes.Buffer
+	t      *testing.T
+	url    string
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	stdout printed
 }
 
 // startDebugger starts one with environment entries and words; it ends with
@@ -31,7 +31,11 @@ func startDebugger(t *testing.T, environ []string, words ...string) *debugger {
 	file := filepath.Join(t.TempDir(), "port")
 	d := &debugger{t: t, cmd: exec.CommandContext(t.Context(), "claudeless", append([]string{"debug", "--port", "0", "--port-file", file}, words...)...)}
 	d.cmd.Env = append(append(os.Environ(), "HOME="+t.TempDir(), "GORACE=atexit_sleep_ms=0"), environ...)
-	d.cmd.Stderr = &d.out
+	d.cmd.Stdout = &d.stdout
+	var err error
+	if d.stdin, err = d.cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
 	d.cmd.Cancel = func() error { return d.cmd.Process.Signal(syscall.SIGTERM) }
 	if err := d.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -125,4 +129,85 @@ func TestDebuggerServers(t *testing.T) {
 	}
 	_ = d.cmd.Wait()
 	count(0)
+}
+
+// send writes one message to the MCP server on stdin and waits for the answer,
+// which is the n-th line on stdout.
+func (d *debugger) send(n int, message string) (answer string) {
+	d.t.Helper()
+	if _, err := io.WriteString(d.stdin, message+"\n"); err != nil {
+		d.t.Error(err)
+	}
+	var lines []string
+	eventually(d.t, "an answer to "+message, func() bool {
+		lines = strings.Split(d.stdout.String(), "\n")
+		return len(lines) > n
+	})
+	return lines[n-1]
+}
+
+func (d *debugger) status(path string) int {
+	d.t.Helper()
+	req, err := http.NewRequestWithContext(d.t.Context(), http.MethodGet, d.url+path, nil)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	return res.StatusCode
+}
+
+// The two flags that make it an MCP server (S112, S115, S116), each alone and
+// both (S118): over stdio beside HTTP (S113), whose end is not that of HTTP
+// (S119) and where nothing but JSON-RPC is written (S121); over HTTP with stdio
+// left alone (S117, S120); and without a flag not at all (S114). What one side
+// sets the other sees (S128).
+func TestDebuggerMCPFlags(t *testing.T) {
+	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
+	call := func(tool, arguments string) string {
+		return `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + arguments + `}}`
+	}
+	for _, tt := range []struct {
+		flags      []string
+		stdio, sse bool
+	}{{nil, false, false}, {[]string{"--mcp"}, true, false}, {[]string{"--mcp-sse"}, false, true}, {[]string{"--mcp", "--mcp-sse"}, true, true}} {
+		t.Run(strings.Join(tt.flags, " "), func(t *testing.T) {
+			d := startDebugger(t, nil, tt.flags...)
+			if got, want := d.status("/mcp/sse"), map[bool]int{true: 200, false: 404}[tt.sse]; got != want {
+				t.Errorf("/mcp/sse: %d, want %d", got, want)
+			}
+			d.ask("POST", "/api/breakpoints", `{"function_name":"by HTTP"}`)
+			if tt.stdio {
+				if answer := d.send(1, hello); !strings.Contains(answer, `"serverInfo"`) {
+					t.Errorf("initialize: %s", answer)
+				}
+				if answer := d.send(2, call("breakpoint_add", `{"function_name":"by MCP"}`)); !strings.Contains(answer, "by MCP") {
+					t.Errorf("breakpoint_add: %s", answer)
+				}
+				if answer := d.send(3, call("breakpoint_list_breakpoints", `{}`)); !strings.Contains(answer, "by HTTP") {
+					t.Errorf("breakpoint_list_breakpoints: %s", answer)
+				}
+			} else if _, err := io.WriteString(d.stdin, hello+"\n"); err != nil {
+				t.Error(err)
+			}
+			if err := d.stdin.Close(); err != nil {
+				t.Error(err)
+			}
+			if _, text := d.ask("GET", "/api/breakpoints", ""); strings.Contains(text, `"by MCP"`) != tt.stdio || !strings.Contains(text, `"by HTTP"`) {
+				t.Errorf("after the end of stdin: %s", text)
+			}
+			if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			_ = d.cmd.Wait()
+			for line := range strings.Lines(d.stdout.String()) {
+				if !tt.stdio || !json.Valid([]byte(line)) || !strings.Contains(line, `"jsonrpc":"2.0"`) {
+					t.Errorf("on stdout: %s", line)
+				}
+			}
+		})
+	}
 }

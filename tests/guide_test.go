@@ -76,9 +76,25 @@ type shell struct {
 	t     *testing.T
 	dir   string
 	stdin io.Writer
+	out   printed // stdout and stderr
+}
 
+// printed is what programs have printed so far.
+type printed struct {
 	mu  sync.Mutex
-	out strings.Builder // stdout and stderr
+	out strings.Builder
+}
+
+func (p *printed) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.Write(b)
+}
+
+func (p *printed) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.String()
 }
 
 // startShell starts one in an empty directory, which is its home. It ends with
@@ -87,7 +103,7 @@ func startShell(t *testing.T) *shell {
 	t.Helper()
 	sh := &shell{t: t, dir: t.TempDir()}
 	cmd := exec.CommandContext(t.Context(), "sh")
-	cmd.Dir, cmd.Stdout, cmd.Stderr = sh.dir, sh, sh
+	cmd.Dir, cmd.Stdout, cmd.Stderr = sh.dir, &sh.out, &sh.out
 	cmd.Env = append(os.Environ(), "HOME="+sh.dir, "ANTHROPIC_API_KEY=dummy", "GORACE=atexit_sleep_ms=0")
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -105,26 +121,13 @@ func startShell(t *testing.T) *shell {
 	return sh
 }
 
-// Write takes what the programs print.
-func (sh *shell) Write(p []byte) (int, error) {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	return sh.out.Write(p)
-}
-
-func (sh *shell) output() string {
-	sh.mu.Lock()
-	defer sh.mu.Unlock()
-	return sh.out.String()
-}
-
 // enter types a line and returns what gives the output since then.
 func (sh *shell) enter(line string) (printed func() string) {
-	from := len(sh.output())
+	from := len(sh.out.String())
 	if _, err := io.WriteString(sh.stdin, line); err != nil {
 		sh.t.Error(err)
 	}
-	return func() string { return sh.output()[from:] }
+	return func() string { return sh.out.String()[from:] }
 }
 
 // until waits for something that the programs do.
@@ -134,7 +137,7 @@ func (sh *shell) until(what string, done func() bool) {
 	defer tick.Stop()
 	for !done() {
 		if time.Now().After(deadline) {
-			sh.t.Fatalf("waited in vain for %s; the shell says:\n%s", what, sh.output())
+			sh.t.Fatalf("waited in vain for %s; the shell says:\n%s", what, sh.out.String())
 		}
 		<-tick.C
 	}
