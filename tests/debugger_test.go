@@ -123,7 +123,7 @@ func TestDebuggerServers(t *testing.T) {
 	}
 	count(4) // the debugger itself and its servers over stdio
 	d.ask("POST", "/api/mcp-clients/late/disconnect", "")
-	count(3)
+	eventually(t, "the end of a server", func() bool { return len(processesWith(mark)) <= 3 })
 	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
