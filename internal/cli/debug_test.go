@@ -424,7 +424,10 @@ func TestDebugExternalFlags(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			url, _ := startDebugger(t, tt.environ, append([]string{"--port", "0"}, tt.words...)...)
+			url, stderr := startDebugger(t, tt.environ, append([]string{"--port", "0"}, tt.words...)...)
+			if got := stderr.String(); got != "claudeless debug: "+url+"\n" {
+				t.Errorf("stderr %q", got)
+			}
 			if status, body := ask(t, "GET", url+"/api/mcp-clients", ""); status != 200 || !strings.Contains(body, tt.want) {
 				t.Errorf("%d %s, want %s", status, body, tt.want)
 			}
