@@ -170,9 +170,9 @@ type Response struct {
 	// They stand in place of `text` and `tool_calls`.
 	Steps []Step `toml:"steps"`
 	// StopReason replaces the message's stop reason. After "max_tokens" and
-	// "model_context_window_exceeded" the CLI asks for the rest with the text
-	// "continue", which the next step or a rule answers; after "refusal" it asks
-	// once more.
+	// "model_context_window_exceeded" the CLI asks for the rest with a text that
+	// begins "Output token limit hit.", which the next step or a rule answers; after
+	// "refusal" it asks once more.
 	StopReason string `toml:"stop_reason"`
 	// StructuredOutput answers `--json-schema`.
 	StructuredOutput json.RawMessage `toml:"structured_output"`
@@ -197,9 +197,9 @@ type Step struct {
 	// Usage is the token count to report; default an estimate.
 	Usage *Usage `toml:"usage"`
 	// StopReason replaces the message's stop reason. After "max_tokens" and
-	// "model_context_window_exceeded" the CLI asks for the rest with the text
-	// "continue", which the next step or a rule answers; after "refusal" it asks
-	// once more.
+	// "model_context_window_exceeded" the CLI asks for the rest with a text that
+	// begins "Output token limit hit.", which the next step or a rule answers; after
+	// "refusal" it asks once more.
 	StopReason string `toml:"stop_reason"`
 	// Failure happens instead of the message.
 	Failure *Failure `toml:"failure"`

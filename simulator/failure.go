@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -22,6 +23,9 @@ type apiFailure struct {
 	limit      int           // retries at the most; 0 = the session's
 	after      time.Duration // retry-after; 0 = back off
 	message    string
+	stop       string // stop_reason; empty = stop_sequence
+	refused    string // id of the message that was refused
+	cut        string // what a reply ran against: output_limit, context_window
 }
 
 // fail plays a failure: the retries that the real CLI makes, then its last
@@ -125,7 +129,7 @@ func (t *turn) backoff(n int, after time.Duration) time.Duration {
 
 // giveUp yields the synthetic message that stands for the failed reply.
 func (t *turn) giveUp(api apiFailure) (*finish, error) {
-	stop, sequence := "stop_sequence", ""
+	stop, sequence := cmp.Or(api.stop, "stop_sequence"), ""
 	ev := &protocol.Assistant{
 		Type: "assistant",
 		Message: protocol.AssistantMessage{
@@ -138,6 +142,12 @@ func (t *turn) giveUp(api apiFailure) (*finish, error) {
 	}
 	if api.status != 0 {
 		ev.RequestID = t.apiID("req")
+	}
+	if api.refused != "" {
+		ev.RequestID, ev.RefusedMessageID = t.requestID, api.refused
+	}
+	if api.cut != "" {
+		ev.APIErrorParams = map[string]string{"cut": api.cut}
 	}
 	if err := t.emit(ev); err != nil {
 		return nil, err

@@ -113,7 +113,7 @@ func (t *turn) message(req scenarios.Request, reply scenarios.Reply, tools []pro
 		t: t, id: t.apiID("msg"), request: t.apiID("req"), model: Canonical(t.s.ModelName()),
 		usage: usage, stop: stop, index: index, pace: t.pace(reply),
 	}
-	t.stopReason, t.messageID = &stop, m.id
+	t.stopReason, t.messageID, t.requestID = &stop, m.id, m.request
 	t.empty = !slices.ContainsFunc(blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
 	t.spend(m.model, usage, thinkingTokens(blocks))
 	t.lastText = ""

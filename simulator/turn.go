@@ -62,6 +62,8 @@ type turn struct {
 	cuts        int    // replies cut short so far
 	safetyStops int    // refusals so far
 	messageID   string // of the last reply
+	requestID   string // of its request
+	prodded     bool   // an empty reply was asked about
 	empty       bool   // the last reply said nothing at all
 	structured  structuredState
 	left        bool     // the consumer has left the loop
@@ -208,9 +210,12 @@ func (t *turn) converse(req scenarios.Request) (finish, error) {
 			return t.budgetSpent(), nil
 		}
 		if len(calls) == 0 {
-			next, err := t.answered()
-			if err != nil || next == nil {
-				return t.ended(), err
+			next, end, err := t.answered()
+			if err != nil || end != nil {
+				return deref(end), err
+			}
+			if next == nil {
+				return t.ended(), nil
 			}
 			req = *next
 			continue
@@ -229,22 +234,23 @@ func (t *turn) converse(req scenarios.Request) (finish, error) {
 	}
 }
 
-// answered is what follows a reply that has nothing to run: the next request, or
-// nil when the turn is over.
-func (t *turn) answered() (*scenarios.Request, error) {
-	text, again, err := t.cutShort()
-	if err != nil {
-		return nil, err
+// answered is what follows a reply that has nothing to run: the next request,
+// an end that is none of the usual, or nil and nil when the turn is over.
+func (t *turn) answered() (*scenarios.Request, *finish, error) {
+	text, end, err := t.cutShort()
+	if err != nil || end != nil {
+		return nil, end, err
 	}
 	if t.more {
-		return &scenarios.Request{Results: []scenarios.Result{}}, nil
+		return &scenarios.Request{Results: []scenarios.Result{}}, nil, nil
 	}
-	if !again {
+	if text == "" {
+		again := false
 		if text, again, err = t.goOn(); err != nil || !again {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return &scenarios.Request{Prompt: text, Injected: true}, nil
+	return &scenarios.Request{Prompt: text, Injected: true}, nil, nil
 }
 
 // ended is how a turn ends that has nothing more to do.

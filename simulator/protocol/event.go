@@ -90,16 +90,19 @@ type Assistant struct {
 	APIErrorStatus     int              `json:"api_error_status,omitempty"`
 	APIErrorType       string           `json:"api_error_type,omitempty"`
 	APIError           string           `json:"api_error,omitempty"`
-	Aborted            bool             `json:"aborted,omitempty"`
-	ThinkingDurationMS *int             `json:"thinking_duration_ms,omitempty"`
-	ThinkingDisplay    string           `json:"thinking_display,omitempty"`
-	ToolUseMeta        []ToolUseMeta    `json:"tool_use_meta,omitempty"`
-	SubagentType       string           `json:"subagent_type,omitempty"`
-	TaskDescription    string           `json:"task_description,omitempty"`
-	ContextUsage       json.RawMessage  `json:"context_usage,omitempty"`
-	LocalCommandRun    *LocalCommand    `json:"local_command_run,omitempty"`
-	UserMessageUUID    string           `json:"user_message_uuid,omitempty"`
-	UserMessageUUIDs   []string         `json:"user_message_uuids,omitempty"`
+	// APIErrorParams tells more of some errors: {"cut": "output_limit"}.
+	APIErrorParams     map[string]string `json:"api_error_params,omitempty"`
+	RefusedMessageID   string            `json:"refused_message_id,omitempty"`
+	Aborted            bool              `json:"aborted,omitempty"`
+	ThinkingDurationMS *int              `json:"thinking_duration_ms,omitempty"`
+	ThinkingDisplay    string            `json:"thinking_display,omitempty"`
+	ToolUseMeta        []ToolUseMeta     `json:"tool_use_meta,omitempty"`
+	SubagentType       string            `json:"subagent_type,omitempty"`
+	TaskDescription    string            `json:"task_description,omitempty"`
+	ContextUsage       json.RawMessage   `json:"context_usage,omitempty"`
+	LocalCommandRun    *LocalCommand     `json:"local_command_run,omitempty"`
+	UserMessageUUID    string            `json:"user_message_uuid,omitempty"`
+	UserMessageUUIDs   []string          `json:"user_message_uuids,omitempty"`
 
 	// Final is what the transcript keeps and the stream does not show: the
 	// message's real stop reason and usage. Nil on synthetic messages.
