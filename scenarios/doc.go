@@ -30,7 +30,10 @@
 // those whose max_matches is used up; then default_response; else an empty
 // text. Counts and sequence belong to the session: they go on when it is
 // resumed in another process. Text that the CLI itself puts in (after a Stop
-// hook, a schema reminder) is matched against the rules only.
+// hook, a schema reminder) is matched against the rules only. So is the notice
+// that work in the background has ended, a prompt which begins with
+// <task-notification>; but when the next turn of a sequence matches it, that
+// turn answers, and when not, the turn goes on being expected.
 //
 // A response is a string, a table with text and tool_calls (the calls go out
 // first, the text closes after their results), or a list of steps, each one

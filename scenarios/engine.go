@@ -44,8 +44,9 @@ type Engine struct {
 
 // sequence is a rule whose turns are expected next.
 type sequence struct {
-	rule int
-	next int // the turn that is expected
+	rule   int
+	next   int               // the turn that is expected
+	groups map[string]string // named captures of the rule's own prompt
 }
 
 // NewEngine makes an engine at the beginning of a session. A scenario that was
@@ -142,12 +143,14 @@ const defaultName = "default_response"
 // find decides what answers a prompt and counts it.
 func (e *Engine) find(ctx context.Context, r Request) (*hit, error) {
 	vars := e.vars(r)
-	if e.active != nil && !r.Injected {
+	if e.active != nil && (!r.Injected || r.Notice) {
 		h, err := e.turn(ctx, r.Prompt, vars)
 		if h != nil || err != nil {
 			return h, err
 		}
-		e.active = nil
+		if !r.Injected {
+			e.active = nil
+		}
 	}
 	for i := range e.s.Responses {
 		rule := &e.s.Responses[i]
@@ -166,7 +169,7 @@ func (e *Engine) find(ctx context.Context, r Request) (*hit, error) {
 		}
 		e.counts[i]++
 		if len(rule.Turns) > 0 && !r.Injected {
-			e.active = &sequence{rule: i}
+			e.active = &sequence{rule: i, groups: sc.named()}
 		}
 		return &hit{ref: e.ref(i, -1), response: rule.Response, failure: rule.Failure, scope: sc}, nil
 	}
@@ -190,12 +193,13 @@ func (e *Engine) turn(ctx context.Context, prompt string, vars map[string]any) (
 		return nil, nil
 	}
 	sc := e.scope(&turn.compiledRule, c, vars)
+	sc.inherit(at.groups)
 	if ok, err := sc.condition(ctx, turn.When); err != nil {
 		return nil, fmt.Errorf("%s.turns[%d]: %w", ruleName(at.rule), at.next, err)
 	} else if !ok {
 		return nil, nil
 	}
-	e.active = &sequence{rule: at.rule, next: at.next + 1}
+	e.active = &sequence{rule: at.rule, next: at.next + 1, groups: at.groups}
 	if e.active.next == len(turns) {
 		e.active = nil
 	}
@@ -213,7 +217,32 @@ func (e *Engine) scope(r *compiledRule, c match.Captures, vars map[string]any) *
 		}
 	}
 	vars["match"] = groups
-	return &scope{lib: e.s.library, src: r.source, groups: groupsOf(r.match), vars: vars}
+	return &scope{lib: e.s.library, src: r.source, groups: r.groups, vars: vars}
+}
+
+// named returns the captures that have a name.
+func (s *scope) named() map[string]string {
+	groups := map[string]string{}
+	for key, text := range s.captures() {
+		if name, ok := key.(string); ok {
+			groups[name] = text.(string) //nolint:forcetypeassert // made by Engine.scope
+		}
+	}
+	return groups
+}
+
+// inherit adds the captures of the rule that a turn belongs to; its own win.
+func (s *scope) inherit(groups map[string]string) {
+	own := s.captures()
+	for name, text := range groups {
+		if _, ok := own[name]; !ok {
+			own[name] = text
+		}
+	}
+}
+
+func (s *scope) captures() map[any]any {
+	return s.vars["match"].(map[any]any) //nolint:forcetypeassert // made by Engine.scope
 }
 
 // vars are the variables of a request, without match and results.
@@ -267,9 +296,10 @@ type savedCount struct {
 }
 
 type savedSequence struct {
-	Rule    int    `json:"rule"`
-	Pattern string `json:"pattern"`
-	Next    int    `json:"next"`
+	Rule    int               `json:"rule"`
+	Pattern string            `json:"pattern"`
+	Next    int               `json:"next"`
+	Groups  map[string]string `json:"groups,omitempty"`
 }
 
 // State returns what belongs to the session and goes on in the next process:
@@ -280,7 +310,7 @@ func (e *Engine) State() ([]byte, error) {
 		st.Counts[strconv.Itoa(i)] = savedCount{Pattern: e.fingerprint(i), Matches: n}
 	}
 	if e.active != nil {
-		st.Active = &savedSequence{Rule: e.active.rule, Pattern: e.fingerprint(e.active.rule), Next: e.active.next}
+		st.Active = &savedSequence{Rule: e.active.rule, Pattern: e.fingerprint(e.active.rule), Next: e.active.next, Groups: e.active.groups}
 	}
 	return json.Marshal(st)
 }
@@ -307,7 +337,7 @@ func (e *Engine) Restore(data []byte) error {
 	}
 	if a := st.Active; a != nil {
 		if e.isRule(a.Rule, a.Pattern) && a.Next >= 0 && a.Next < len(e.s.Responses[a.Rule].Turns) {
-			e.active = &sequence{rule: a.Rule, next: a.Next}
+			e.active = &sequence{rule: a.Rule, next: a.Next, groups: a.Groups}
 		} else {
 			stale++
 		}

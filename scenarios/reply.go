@@ -16,6 +16,10 @@ type Request struct {
 	// reminder, "continue"): it is matched against the rules like a prompt
 	// but does not advance a turn sequence.
 	Injected bool
+	// Notice marks an injected prompt that begins a turn of its own, because
+	// work in the background has ended: the expected turn of a sequence may
+	// answer it; one that does not match goes on being expected.
+	Notice bool
 	// Results answer the tool calls of the previous reply, in call order.
 	// Non-nil goes on with the next step of that response.
 	Results []Result

@@ -106,7 +106,8 @@ type Rule struct {
 }
 
 // Turn answers the next prompt of a sequence. A prompt that does not match
-// ends the sequence and goes on to the rules.
+// ends the sequence and goes on to the rules. Expressions see the named groups
+// of the rule's own pattern beside those of `expect`, which win.
 type Turn struct {
 	// Expect is what the prompt must match.
 	Expect Pattern `toml:"expect,required"`

@@ -135,7 +135,7 @@ func (t *turn) play() (finish, error) {
 		empty := ""
 		return finish{subtype: "success", untouched: true, result: &empty}, nil
 	}
-	req := scenarios.Request{Prompt: t.in.Content.Plain(), Injected: t.in.Source == sourceSystem}
+	req := scenarios.Request{Prompt: t.in.Content.Plain(), Injected: t.in.Source == sourceSystem, Notice: t.in.Source == sourceSystem}
 	if command != nil {
 		if req, end, err = t.expanded(call, command); err != nil || end != nil {
 			return deref(end), err
