@@ -29,7 +29,8 @@
 // matches it (else the sequence ends); then the rules in file order, without
 // those whose max_matches is used up; then default_response; else an empty
 // text. Counts and sequence belong to the session: they go on when it is
-// resumed in another process. Text that the CLI itself puts in (after a Stop
+// resumed in another process, and so does a response whose tool call a hook has
+// deferred. Text that the CLI itself puts in (after a Stop
 // hook, a schema reminder) is matched against the rules only. So is the notice
 // that work in the background has ended, a prompt which begins with
 // <task-notification>; but when the next turn of a sequence matches it, that

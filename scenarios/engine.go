@@ -2,9 +2,7 @@ package scenarios
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"strconv"
 	"strings"
 
@@ -133,6 +131,8 @@ func (e *Engine) resume(ctx context.Context, r Request) (Reply, error) {
 // hit is what answers a prompt.
 type hit struct {
 	ref      RuleRef
+	rule     int // -1 = default_response, or none
+	turn     int // -1 = the rule's own response
 	response *Response
 	failure  *Failure
 	scope    *scope
@@ -171,16 +171,14 @@ func (e *Engine) find(ctx context.Context, r Request) (*hit, error) {
 		if len(rule.Turns) > 0 && !r.Injected {
 			e.active = &sequence{rule: i, groups: sc.named()}
 		}
-		return &hit{ref: e.ref(i, -1), response: rule.Response, failure: rule.Failure, scope: sc}, nil
+		return &hit{ref: e.ref(i, -1), rule: i, turn: -1, response: rule.Response, failure: rule.Failure, scope: sc}, nil
 	}
 	vars["match"] = map[any]any{}
 	sc := &scope{lib: e.s.library, src: e.s.source, vars: vars}
 	if e.s.DefaultResponse == nil {
-		return &hit{scope: sc}, nil
+		return &hit{rule: -1, turn: -1, scope: sc}, nil
 	}
-	pos := e.s.source.ix.Pos(diag.Path{defaultName})
-	ref := RuleRef{Name: defaultName, File: pos.File, Line: pos.Line}
-	return &hit{ref: ref, response: e.s.DefaultResponse, scope: sc}, nil
+	return &hit{ref: e.defaultRef(), rule: -1, turn: -1, response: e.s.DefaultResponse, scope: sc}, nil
 }
 
 // turn tries the turn that is expected next; nil = the prompt is another one.
@@ -203,7 +201,7 @@ func (e *Engine) turn(ctx context.Context, prompt string, vars map[string]any) (
 	if e.active.next == len(turns) {
 		e.active = nil
 	}
-	return &hit{ref: e.ref(at.rule, at.next), response: turn.Response, failure: turn.Failure, scope: sc}, nil
+	return &hit{ref: e.ref(at.rule, at.next), rule: at.rule, turn: at.next, response: turn.Response, failure: turn.Failure, scope: sc}, nil
 }
 
 func (e *Engine) scope(r *compiledRule, c match.Captures, vars map[string]any) *scope {
@@ -267,6 +265,11 @@ func (e *Engine) vars(r Request) map[string]any {
 
 func ruleName(i int) string { return "responses[" + strconv.Itoa(i) + "]" }
 
+func (e *Engine) defaultRef() RuleRef {
+	pos := e.s.source.ix.Pos(diag.Path{defaultName})
+	return RuleRef{Name: defaultName, File: pos.File, Line: pos.Line}
+}
+
 // ref names a rule, or one of its turns when turn is not negative.
 func (e *Engine) ref(rule, turn int) RuleRef {
 	r := &e.s.Responses[rule]
@@ -279,81 +282,4 @@ func (e *Engine) ref(rule, turn int) RuleRef {
 	pos := r.source.ix.Pos(path)
 	ref.File, ref.Line = pos.File, pos.Line
 	return ref
-}
-
-// savedState is what a session keeps between processes. Rules are known by
-// their place and a fingerprint of their pattern.
-type savedState struct {
-	Version int                   `json:"version"`
-	Turns   int                   `json:"turns"`
-	Counts  map[string]savedCount `json:"counts,omitempty"`
-	Active  *savedSequence        `json:"active,omitempty"`
-}
-
-type savedCount struct {
-	Pattern string `json:"pattern"`
-	Matches int    `json:"matches"`
-}
-
-type savedSequence struct {
-	Rule    int               `json:"rule"`
-	Pattern string            `json:"pattern"`
-	Next    int               `json:"next"`
-	Groups  map[string]string `json:"groups,omitempty"`
-}
-
-// State returns what belongs to the session and goes on in the next process:
-// match counts and the active turn sequence, as JSON.
-func (e *Engine) State() ([]byte, error) {
-	st := savedState{Version: 1, Turns: e.turns, Counts: map[string]savedCount{}}
-	for i, n := range e.counts {
-		st.Counts[strconv.Itoa(i)] = savedCount{Pattern: e.fingerprint(i), Matches: n}
-	}
-	if e.active != nil {
-		st.Active = &savedSequence{Rule: e.active.rule, Pattern: e.fingerprint(e.active.rule), Next: e.active.next, Groups: e.active.groups}
-	}
-	return json.Marshal(st)
-}
-
-// Restore goes on with a state of [Engine.State]. What no longer fits the
-// scenario is left out and named in the error; the rest is taken all the same.
-func (e *Engine) Restore(data []byte) error {
-	var st savedState
-	if err := json.Unmarshal(data, &st); err != nil {
-		return fmt.Errorf("reading the scenario's state: %w", err)
-	}
-	if st.Version != 1 {
-		return fmt.Errorf("reading the scenario's state: unknown version %d", st.Version)
-	}
-	stale := 0
-	e.turns, e.counts, e.active, e.running = max(0, st.Turns), map[int]int{}, nil, nil
-	for key, c := range st.Counts {
-		i, err := strconv.Atoi(key)
-		if err != nil || !e.isRule(i, c.Pattern) || c.Matches < 0 {
-			stale++
-			continue
-		}
-		e.counts[i] = c.Matches
-	}
-	if a := st.Active; a != nil {
-		if e.isRule(a.Rule, a.Pattern) && a.Next >= 0 && a.Next < len(e.s.Responses[a.Rule].Turns) {
-			e.active = &sequence{rule: a.Rule, next: a.Next, groups: a.Groups}
-		} else {
-			stale++
-		}
-	}
-	if stale > 0 {
-		return fmt.Errorf("the scenario changed since the session was saved: %d of its records no longer fit", stale)
-	}
-	return nil
-}
-
-func (e *Engine) isRule(i int, fingerprint string) bool {
-	return i >= 0 && i < len(e.s.Responses) && e.fingerprint(i) == fingerprint
-}
-
-func (e *Engine) fingerprint(rule int) string {
-	h := fnv.New64a()
-	fmt.Fprint(h, e.s.Responses[rule].Pattern.String())
-	return strconv.FormatUint(h.Sum64(), 16)
 }

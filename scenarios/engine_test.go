@@ -389,6 +389,33 @@ func TestStateGoesOn(t *testing.T) {
 		t.Error(diff)
 	}
 
+	// A response whose calls were put off goes on when their results come, twice
+	// if need be.
+	steps := parse(t, `[[responses]]
+pattern = { type = "regex", pattern = '^run (?P<what>\w+)$' }
+[[responses.response.steps]]
+tool_calls = [{ tool = "Bash" }]
+[[responses.response.steps]]
+tool_calls = [{ tool = "Bash" }]
+[[responses.response.steps]]
+text = "{{ prompt }} {{ match.what }} {{ match[1] }} {{ results[0].text }} {{ results[0].structured.n }} {{ results[1].text }}"
+`)
+	running := NewEngine(steps, EngineOptions{})
+	talk(t, running, "run it", "=> one")
+	for range 2 {
+		kept, err := running.State()
+		if err != nil {
+			t.Fatal(err)
+		}
+		running = NewEngine(steps, EngineOptions{})
+		if err := running.Restore(kept); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"responses[0]: text run it it it one 9007199254740993 two"}, talk(t, running, "=> two")); diff != "" {
+		t.Error(diff)
+	}
+
 	captures := parse(t, `[[responses]]
 pattern = { type = "regex", pattern = '^in (?P<dir>\w+)$' }
 turns = [{ expect = { type = "any" }, response = "{{ match.dir }}" }]

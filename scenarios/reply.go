@@ -96,6 +96,7 @@ type response struct {
 	steps    []Step
 	at       int              // the next step
 	expected []expectedResult // of the calls of the last reply, in call order
+	waits    bool             // for results
 }
 
 // expectedResult is what one call of the last reply should give.
@@ -128,7 +129,7 @@ func stepsOf(r *Response) []Step {
 // next makes the message of the next step whose condition holds. After the
 // last one it is a message with empty text.
 func (r *response) next(ctx context.Context, newID func() string) (Reply, error) {
-	r.expected = nil
+	r.expected, r.waits = nil, false
 	step, err := r.advance(ctx)
 	if err != nil {
 		return Reply{}, err
@@ -142,6 +143,7 @@ func (r *response) next(ctx context.Context, newID func() string) (Reply, error)
 	if err := r.blocks(ctx, &reply, step, newID); err != nil {
 		return Reply{}, err
 	}
+	r.waits = len(r.expected) > 0
 	if step.Failure != nil {
 		if reply.Failure, err = r.hit.scope.failure(ctx, step.Failure); err != nil {
 			return Reply{}, err

@@ -44,12 +44,12 @@ func (l *library) mention(src string) {
 
 // resultVar is one element of `results`.
 type resultVar struct {
-	Text       string `expr:"text"`
-	IsError    bool   `expr:"is_error"`
-	Tool       string `expr:"tool"`
-	ID         string `expr:"id"`
-	Content    any    `expr:"content"`
-	Structured any    `expr:"structured"`
+	Text       string `expr:"text" json:"text"`
+	IsError    bool   `expr:"is_error" json:"is_error"`
+	Tool       string `expr:"tool" json:"tool"`
+	ID         string `expr:"id" json:"id"`
+	Content    any    `expr:"content" json:"content,omitempty"`
+	Structured any    `expr:"structured" json:"structured,omitempty"`
 }
 
 // env returns the names that expressions see where these groups were captured.

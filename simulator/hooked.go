@@ -45,6 +45,10 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 		return protocol.ToolResult{}, err
 	}
 	shown := h.shown(before)
+	if before.Decision == "defer" && use.Siblings > 0 {
+		before.Decision = "" // a run that goes on later can answer one call only
+		shown = append(shown, deferIgnored(use.Name))
+	}
 	if answer := refusedByHook(use, before); answer != nil {
 		answer.Before = append(shown, answer.Before...)
 		return *answer, nil
@@ -144,6 +148,14 @@ func refusedByHook(use protocol.ToolUse, out hook.Outcome) *protocol.ToolResult 
 		return &protocol.ToolResult{Stop: &protocol.StopTurn{TerminalReason: "tool_deferred", StopReason: "tool_deferred", Deferred: &deferred}}
 	}
 	return nil
+}
+
+// deferIgnored tells that one of several calls cannot be put off.
+func deferIgnored(tool string) protocol.Event {
+	return &protocol.System{Subtype: "informational", Fields: []protocol.Field{
+		{Key: "content", Value: "PreToolUse:" + tool + " hook asked to defer, which works only for the single call of a message; it is ignored."},
+		{Key: "level", Value: "warning"},
+	}}
 }
 
 // contentOf is what the model sees of a replaced output: a string as it is,

@@ -56,6 +56,8 @@ type Options struct {
 
 	SessionID string
 	Resumed   bool
+	// Deferred is the call that [Simulator.Deferred] answers; nil = none.
+	Deferred *Deferred
 	// TranscriptPath is where the transcript is right now, for hooks; nil = where
 	// it was when they were made.
 	TranscriptPath func() string

@@ -102,6 +102,9 @@ func (t *turn) run() error {
 
 // play yields everything of the turn but its result.
 func (t *turn) play() (finish, error) {
+	if t.in.Source == sourceDeferred {
+		return t.answerDeferred()
+	}
 	t.recorded = t.in.Content
 	var command *slash.Expansion
 	call, isCall := t.call()
@@ -186,7 +189,7 @@ func (t *turn) init(id string) error {
 	if t.in.UUID != "" {
 		init.UserMessageUUIDs = []string{t.in.UUID}
 	}
-	if err := t.emit(&init); err != nil || !t.s.o.Replay {
+	if err := t.emit(&init); err != nil || !t.s.o.Replay || t.in.Source == sourceDeferred {
 		return err
 	}
 	yes := true

@@ -118,6 +118,7 @@ func (r *run) agentModel(script *protocol.SubagentScript) simulator.Model {
 // agentSession is how the session runs right now.
 func (r *run) agentSession() simulator.Options {
 	o := r.options
+	o.Deferred = nil
 	o.SessionID, o.ModelName = r.session.ID(), r.sim.ModelName()
 	return o
 }
@@ -141,10 +142,15 @@ func (r *run) bgWaitCeiling() time.Duration {
 	return r.millis("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS", 10*time.Minute)
 }
 
-// settled is a turn and everything that follows from its background work.
-func (r *run) settled(ctx context.Context, in protocol.UserMessage) output.Events {
+// settled is the turns of these prompts and everything that follows from their
+// background work.
+func (r *run) settled(ctx context.Context, prompts []protocol.UserMessage) output.Events {
 	return func(yield func(protocol.Event, error) bool) {
-		for _, events := range []output.Events{r.sim.Turn(ctx, in), r.sim.Settle(ctx, r.bgWaitCeiling())} {
+		var turns []output.Events
+		for _, in := range prompts {
+			turns = append(turns, r.sim.Turn(ctx, in))
+		}
+		for _, events := range append(turns, r.sim.Settle(ctx, r.bgWaitCeiling())) {
 			for ev, err := range events {
 				if !yield(ev, err) || err != nil {
 					return

@@ -12,7 +12,8 @@ type UserMessage struct {
 	// NoQuery appends the message without asking the model (host's
 	// shouldQuery:false).
 	NoQuery bool
-	// Source tells where the prompt came from: "sdk" (default), "system".
+	// Source tells where the prompt came from: "sdk" (default), "system", or
+	// "deferred" when there is none and a deferred call is answered instead.
 	Source string
 }
 

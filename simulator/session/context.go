@@ -57,6 +57,9 @@ func (s *Session) result(ev *protocol.Result) error {
 			"type": "max_turns_reached", "maxTurns": limit, "turnCount": ev.NumTurns, "exitCommitted": true,
 		}))
 	}
+	if d := ev.DeferredToolUse; d != nil {
+		lines = append(lines, s.attachment("", object{"type": deferredType, "toolUseID": d.ID, "toolName": d.Name, "toolInput": d.Input}))
+	}
 	if leaf := s.rec.leaf[""]; leaf != "" && leaf != s.rec.told {
 		lines = append(lines, s.lastPrompt())
 	}

@@ -37,6 +37,7 @@ func (s *Session) resume(path string) error {
 		s.pending = []byte("\n") // a line was cut off: end it
 	}
 	s.history = t.chain(leaf)
+	s.deferred = t.deferred
 	s.rec = recorder{leaf: map[string]string{"": leaf}, tools: t.tools, prompt: t.prompt, resumed: true}
 	if t.costs != nil {
 		s.totals = *t.costs
