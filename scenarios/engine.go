@@ -257,7 +257,7 @@ func (e *Engine) vars(r Request) map[string]any {
 		}
 	}
 	return map[string]any{
-		"prompt": r.Prompt, "match": map[any]any{}, "turn": session.Turn, "tools": v.Tools, "model": v.Model,
+		"prompt": r.Prompt, "match": map[any]any{}, "turn": session.Turn, "context": v.Context, "tools": v.Tools, "model": v.Model,
 		"permission_mode": v.PermissionMode, "system_prompt": v.SystemPrompt, "cwd": e.o.CWD, "env": e.env,
 		"args": e.o.Args, "session": map[string]any{"id": session.ID, "resumed": session.Resumed, "turn": session.Turn}, "schemas": schemas, "results": []resultVar(nil),
 	}

@@ -46,6 +46,7 @@ type Vars struct {
 	PermissionMode string
 	SystemPrompt   string
 	Tools          []string                   // canonical names
+	Context        []string                   // texts beside the prompt and results of this turn
 	Schemas        map[string]json.RawMessage // canonical name → input schema
 	Session        Session
 }

@@ -62,7 +62,7 @@ func (l *library) env(groups string) *eval.Env {
 		return l.envs[groups]
 	}
 	e := eval.NewEnv(map[string]any{
-		"prompt": "", "match": map[any]any{}, "results": []resultVar{}, "turn": 0, "tools": []string{}, "model": "",
+		"prompt": "", "match": map[any]any{}, "results": []resultVar{}, "context": []string{}, "turn": 0, "tools": []string{}, "model": "",
 		"permission_mode": "", "system_prompt": "", "cwd": "", "env": map[string]string{}, "args": []string{},
 		"session": eval.Object{"id": "", "resumed": false, "turn": 0}, "schemas": map[string]any{},
 	}).WithKeys("match", strings.Fields(groups))

@@ -51,6 +51,7 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 	}
 	if answer := refusedByHook(use, before); answer != nil {
 		answer.Before = append(shown, answer.Before...)
+		answer.Context = before.AdditionalContext
 		return *answer, nil
 	}
 	if before.UpdatedInput != nil {
@@ -64,6 +65,7 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 		return result, err
 	}
 	result.Before = append(shown, result.Before...)
+	result.Context = append(before.AdditionalContext, result.Context...)
 	if result.NonExecutionKind == "" {
 		h.after(ctx, use, &result)
 	}
@@ -97,6 +99,7 @@ func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *protoco
 		result.Content = contentOf(out.UpdatedOutput)
 		result.Output = out.UpdatedOutput
 	}
+	result.Context = append(result.Context, out.AdditionalContext...)
 	if h.o.Frames {
 		result.Before = append(result.Before, out.Frames...)
 	}

@@ -43,6 +43,7 @@ func (t *turn) runHooks(in protocol.HookInput) (hook.Outcome, error) {
 		base.Effort = t.s.o.effort()
 	}
 	out := t.s.o.Hooks.Run(t.ctx, hook.Input{Base: base, Event: in})
+	t.beside = append(t.beside, out.AdditionalContext...)
 	if t.s.o.HookEvents || event == "SessionStart" {
 		if err := t.emitAll(out.Frames); err != nil {
 			return out, err

@@ -209,6 +209,7 @@ func (t *turn) show(c call, r ran) error {
 	if err := t.emitAll(res.Before); err != nil {
 		return err
 	}
+	t.beside = append(t.beside, res.Context...)
 	if res.Stop != nil && res.Stop.Deferred != nil {
 		return nil // a deferred call has no result
 	}

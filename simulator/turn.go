@@ -57,14 +57,15 @@ type turn struct {
 	id          string           // uuid of the prompt; empty = not made yet
 	recorded    protocol.Content // the prompt as transcripts keep it
 	promptID    string
-	stopBlocks  int    // Stop hooks that kept this turn going so far
-	prevented   bool   // a Stop hook has answered continue: false
-	cuts        int    // replies cut short so far
-	safetyStops int    // refusals so far
-	messageID   string // of the last reply
-	requestID   string // of its request
-	prodded     bool   // an empty reply was asked about
-	empty       bool   // the last reply said nothing at all
+	beside      []string // what hooks and mentioned files told the model so far
+	stopBlocks  int      // Stop hooks that kept this turn going so far
+	prevented   bool     // a Stop hook has answered continue: false
+	cuts        int      // replies cut short so far
+	safetyStops int      // refusals so far
+	messageID   string   // of the last reply
+	requestID   string   // of its request
+	prodded     bool     // an empty reply was asked about
+	empty       bool     // the last reply said nothing at all
 	structured  structuredState
 	left        bool     // the consumer has left the loop
 	current     *message // the message being streamed; nil between messages
@@ -143,6 +144,9 @@ func (t *turn) play() (finish, error) {
 		if req, end, err = t.expanded(call, command); err != nil || end != nil {
 			return deref(end), err
 		}
+	}
+	if err := t.attach(req.Prompt); err != nil {
+		return finish{}, err
 	}
 	return t.converse(req)
 }

@@ -118,7 +118,7 @@ func (r *run) agentModel(script *protocol.SubagentScript) simulator.Model {
 // agentSession is how the session runs right now.
 func (r *run) agentSession() simulator.Options {
 	o := r.options
-	o.Deferred = nil
+	o.Deferred, o.Mentions = nil, simulator.Mentions{}
 	o.SessionID, o.ModelName = r.session.ID(), r.sim.ModelName()
 	return o
 }

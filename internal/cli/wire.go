@@ -326,7 +326,7 @@ func (r *run) makeSimulator() error {
 	chain, check := r.chain()
 	r.options = simulator.Options{
 		Model: model, Executor: chain, Check: check, Prepare: builtin.Prepare, ReadOnly: r.readOnly, Transcript: r.session,
-		Tasks: r.tasks, Commands: r.commands(), TranscriptPath: r.session.Path,
+		Tasks: r.tasks, Commands: r.commands(), Mentions: simulator.Mentions{Open: r.openMention}, TranscriptPath: r.session.Path,
 		Hooks: r.hooks, HookEvents: r.f.IncludeHookEvents, Effort: r.effort(), StopBlockCap: r.number("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
 		SessionID: r.session.ID(), Resumed: r.session.Resumed(), Init: r.init, ModelName: r.modelName(), Mode: r.policy.Mode,
 		SystemPrompt: r.f.SystemPrompt + r.f.AppendSystemPrompt, Costs: r.session.Costs(), Title: r.f.SessionName, Fallback: r.f.FallbackModel,

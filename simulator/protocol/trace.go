@@ -41,6 +41,12 @@ type ToolRan struct {
 	Duration time.Duration
 }
 
+// Attached is something that stands beside a prompt for the model.
+type Attached struct {
+	Attachment map[string]any
+	Role       string // "system" or "user"
+}
+
 // Unmet is an expectation of the scenario that the run did not fulfil.
 type Unmet struct {
 	Message string // "FILE:LINE:COL: …" where known
@@ -72,6 +78,7 @@ type Custom struct{ Line json.RawMessage }
 func (*Prompted) event() {}
 func (*Matched) event()  {}
 func (*ToolRan) event()  {}
+func (*Attached) event() {}
 func (*Unmet) event()    {}
 func (*CLIRetry) event() {}
 func (*Warning) event()  {}
@@ -82,6 +89,7 @@ func (*Spent) event()    {}
 func (*Prompted) trace() {}
 func (*Matched) trace()  {}
 func (*ToolRan) trace()  {}
+func (*Attached) trace() {}
 func (*Unmet) trace()    {}
 func (*CLIRetry) trace() {}
 func (*Warning) trace()  {}
