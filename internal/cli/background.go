@@ -77,6 +77,7 @@ func (r *run) makeTasks() error {
 	})
 	r.agents = agent.New(agent.Options{
 		Tasks: r.tasks, Find: r.agentKind, Names: r.catalog.AgentNames, Model: r.agentModel, Session: r.agentSession,
+		ModelName:      r.aliased,
 		Shown:          func() bool { return r.forwardAgents.Load() },
 		TranscriptPath: r.agentTranscript,
 	})

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -173,12 +174,19 @@ func (r *run) toolTimeout() time.Duration {
 }
 
 func (r *run) modelName() string {
-	for _, name := range []string{r.f.Model, r.sys.Getenv("ANTHROPIC_MODEL"), r.settings.Model, r.scenario.DefaultModel} {
-		if name != "" {
-			return name
-		}
+	return r.aliased(cmp.Or(r.f.Model, r.sys.Getenv("ANTHROPIC_MODEL"), r.settings.Model, r.scenario.DefaultModel))
+}
+
+// aliased puts the model that the environment has for a short name in its
+// place; no name at all is the default model.
+func (r *run) aliased(name string) string {
+	switch name {
+	case "", "default":
+		return cmp.Or(r.sys.Getenv("ANTHROPIC_DEFAULT_MODEL"), simulator.DefaultModel)
+	case "opus", "sonnet", "haiku":
+		return cmp.Or(r.sys.Getenv("ANTHROPIC_DEFAULT_"+strings.ToUpper(name)+"_MODEL"), name)
 	}
-	return simulator.DefaultModel
+	return name
 }
 
 // warnModel says on stderr that the real CLI does not know the model that was
