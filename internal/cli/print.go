@@ -93,6 +93,9 @@ func (r *run) see(ev protocol.Event) {
 		r.last.Store(ev)
 		r.keepScenario()
 	}
+	if r.debug != nil {
+		r.debug.event(ev)
+	}
 	if r.checkpoints != nil {
 		r.checkpoints.See(ev)
 	}

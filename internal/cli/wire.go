@@ -77,6 +77,7 @@ type run struct {
 
 	journal  *journal.Journal // nil = no --capture
 	captured io.Closer
+	debug    *debugLog                       // nil = no --debug
 	last     atomic.Pointer[protocol.Result] // the last result yielded
 }
 
@@ -86,7 +87,7 @@ func assemble(s *System, f *Flags) (*run, error) {
 	r := &run{sys: s, f: f}
 	steps := []func() error{
 		r.locate, r.loadScenario, r.openClock, r.checkConfig, r.loadSettings, r.loadCatalog, r.loadServers, r.openSession, r.openPeer,
-		r.makePolicy, r.makeTasks, r.makeTools, r.makeManager, r.makeHooks, r.makeGates, r.makeSimulator, r.openJournal,
+		r.makePolicy, r.makeTasks, r.makeTools, r.makeManager, r.makeHooks, r.makeGates, r.makeSimulator, r.openJournal, r.openDebug,
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -456,6 +457,7 @@ func (r *run) close(ctx context.Context) {
 	if err := r.tools.Close(ctx); err != nil {
 		r.warn(err.Error())
 	}
+	r.debug.close()
 	if r.journal != nil {
 		if err := errors.Join(r.journal.Err(), r.captured.Close()); err != nil {
 			r.warn("writing --capture: " + err.Error())
