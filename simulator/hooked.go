@@ -103,7 +103,7 @@ func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *protoco
 	if h.o.Frames {
 		result.Before = append(result.Before, out.Frames...)
 	}
-	result.After = append(result.After, out.Notices...)
+	result.After = append(append(result.After, attached(out)...), out.Notices...)
 	if out.StopTurn && result.Stop == nil {
 		result.Stop = &protocol.StopTurn{TerminalReason: "hook_stopped"}
 	}
@@ -125,7 +125,7 @@ func (h *hooks) shown(out hook.Outcome) []protocol.Event {
 	if h.o.Frames {
 		events = append(events, out.Frames...)
 	}
-	return append(events, out.Notices...)
+	return append(append(events, attached(out)...), out.Notices...)
 }
 
 // refusedByHook is the result of a call that a PreToolUse hook keeps from

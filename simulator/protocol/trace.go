@@ -41,10 +41,11 @@ type ToolRan struct {
 	Duration time.Duration
 }
 
-// Attached is something that stands beside a prompt for the model.
+// Attached is something beside the messages that transcripts keep: a file that
+// the prompt mentions, what a hook did.
 type Attached struct {
-	Attachment map[string]any
-	Role       string // "system" or "user"
+	Attachment any    // an object with a type
+	Role       string // of the message the model reads it in, "system" or "user"; empty = it does not
 }
 
 // Unmet is an expectation of the scenario that the run did not fulfil.

@@ -44,7 +44,7 @@ func (s *Session) environment(ev *protocol.Init) error {
 	)
 }
 
-func (s *Session) attachment(role string, value object) protocol.AttachmentLine {
+func (s *Session) attachment(role string, value any) protocol.AttachmentLine {
 	return protocol.AttachmentLine{Envelope: s.envelope("", "", ""), Type: "attachment", Attachment: value, RenderedRole: role}
 }
 
