@@ -200,6 +200,8 @@ async def test_query_api_error_raises_result_error_with_payload(p):
             (r.subtype, r.result, r.session_id, r.terminal_reason, r.api_error_status, r.uuid, 1),
         )
         assert str(error).startswith("Claude Code returned an error result: " + r.result), error
+        assert p.stderr and all(model in line for line in p.stderr), p.stderr  # the CLI does not know it
+        p.stderr.clear()
 
 
 # test_forward_subagent_text, test_subagent_session_reads
