@@ -49,7 +49,8 @@ type conn struct {
 	junk func() (n int, first string)
 	pid  int
 
-	lost       chan struct{} // closed once when the server went away
+	ended      <-chan struct{} // closed when nobody wants the connection any more
+	lost       chan struct{}   // closed once when the server went away
 	loseOnce   sync.Once
 	silence    atomic.Bool // it was given up since it no longer answers
 	barred     atomic.Bool // it was given up since it wants authorization
@@ -171,6 +172,7 @@ func (c *conn) skipped() (n int, first string) {
 // open starts the transport and does the handshake. ctx lives as long as the
 // connection; connecting ends when limit does.
 func (c *conn) open(ctx, limit context.Context, version string) error {
+	c.ended = ctx.Done()
 	if err := c.client.Start(ctx); err != nil {
 		return err
 	}
