@@ -77,6 +77,9 @@ func (c *compiler) scenario(s *Scenario) {
 			c.in(i, func() { c.breakpoint(&s.Breakpoints[i], i) })
 		}
 	})
+	c.in("mcp", func() {
+		c.in("sampling", func() { c.sampling(s.MCP.Sampling) })
+	})
 	c.in("expect", func() {
 		for i := range s.Expect {
 			c.in(i, func() { c.expectation(&s.Expect[i]) })

@@ -45,8 +45,9 @@
 // canned results) are expr-lang, checked when the file is loaded. They see
 // prompt, match (the groups of the pattern; match[0] is the whole match),
 // results (text, is_error, tool, id, content, structured), context (the texts
-// that hooks and files mentioned with @ put beside the prompt and the results),
-// turn (the number of the prompt in the session, from 1), tools, model,
+// that hooks, and files and resources mentioned with @, put beside the prompt
+// and the results), turn (the number of the prompt in the session, from 1),
+// tools, model,
 // permission_mode, system_prompt, cwd, env, args, session (id, resumed, turn)
 // and schemas (input schema by tool name). A string that is exactly one
 // template becomes the value with its type; in longer text, what is no string

@@ -197,6 +197,7 @@ func (r *run) makePolicy() error {
 		Resolve:       resolveLinks,
 		HasAsker:      r.f.PermissionPromptTool != "",
 		BypassAllowed: r.f.DangerouslySkipPermissions || r.f.AllowDangerouslySkipPermissions,
+		OnDirectories: r.setRoots,
 	})
 	if err != nil {
 		return err
@@ -268,10 +269,10 @@ func (r *run) makeManager() error {
 	}
 	o := mcp.Options{
 		Servers: r.servers.Servers, ClientVersion: r.version(), Environ: r.environ(), CWD: r.cwd,
-		Roots: append([]string{r.cwd}, r.addDirs()...), SessionID: r.session.ID(),
+		Roots: r.policy.Directories(), SessionID: r.session.ID(),
 		ConnectTimeout: r.millis("MCP_TIMEOUT", 0), ToolTimeout: r.millis("MCP_TOOL_TIMEOUT", r.toolTimeout()),
 		MaxOutputTokens: r.number("MAX_MCP_OUTPUT_TOKENS"), SaveBlob: r.saveBlob, SaveText: r.saveText,
-		Elicit: r.elicit, Probe: r.sys.Getenv("MCP_PROTOCOL_NEGOTIATION") == "auto",
+		Elicit: r.elicit, Sample: r.sampler(), Records: r.callLog(), Probe: r.sys.Getenv("MCP_PROTOCOL_NEGOTIATION") == "auto",
 	}
 	if r.peer != nil {
 		o.SDK = r.peer.Message
@@ -327,7 +328,7 @@ func (r *run) makeSimulator() error {
 	chain, check := r.chain()
 	r.options = simulator.Options{
 		Model: model, Executor: chain, Check: check, Prepare: builtin.Prepare, ReadOnly: r.readOnly, Transcript: r.session,
-		Tasks: r.tasks, Commands: r.commands(), Mentions: simulator.Mentions{Open: r.openMention}, TranscriptPath: r.session.Path,
+		Tasks: r.tasks, Commands: r.commands(), Mentions: simulator.Mentions{Open: r.openMention, Read: r.readResources}, TranscriptPath: r.session.Path,
 		Hooks: r.hooks, HookEvents: r.f.IncludeHookEvents, Effort: r.effort(), StopBlockCap: r.number("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
 		SessionID: r.session.ID(), Resumed: r.session.Resumed(), Init: r.init, ModelName: r.modelName(), Mode: r.policy.Mode,
 		SystemPrompt: r.f.SystemPrompt + r.f.AppendSystemPrompt, Costs: r.session.Costs(), Title: r.f.SessionName, Fallback: r.f.FallbackModel,
