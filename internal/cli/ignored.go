@@ -55,7 +55,7 @@ func flagLimits() map[string]string {
 		"max-thinking-tokens":                    "accepted: the scenario decides what the model thinks",
 		"thinking":                               "accepted: the scenario decides what the model thinks",
 		"thinking-display":                       "accepted: thinking is shown as the scenario has it",
-		"bare":                                   "partial: the short tool list; files are still looked for",
+		"bare":                                   "partial: the short tool list; settings, commands and agents are still looked for",
 		"safe-mode":                              "partial: init says so; customisations are still loaded",
 		"restricted":                             "partial: init says so",
 		"init":                                   "accepted: no set-up step is run",

@@ -85,10 +85,7 @@ func (r *run) scopes() []mcp.Scope {
 	if err != nil {
 		r.warn("MCP servers of user and local scope are left out: " + err.Error())
 	}
-	if r.f.Has("setting-sources") {
-		all = slices.DeleteFunc(all, func(s mcp.Scope) bool { return !slices.Contains(r.f.SettingSources, s.Source) })
-	}
-	return all
+	return slices.DeleteFunc(all, func(s mcp.Scope) bool { return !r.reads(s.Source) })
 }
 
 // serverTools are the tools of the servers and those for their resources, which --tools does not take away.

@@ -126,8 +126,8 @@ func (r *run) loadServers() error {
 		values = append([]string{scripted}, values...)
 	}
 	config, err := mcp.LoadConfigs(mcp.ConfigOptions{
-		Values: values, CWD: r.cwd, Environ: r.environ(), ValuesOnly: r.f.StrictMCPConfig, Scopes: r.scopes(),
-		DisabledProject: r.settings.DisabledMCPJSONServers,
+		Values: values, CWD: r.cwd, Environ: r.environ(), ValuesOnly: r.f.StrictMCPConfig || r.f.Bare, Scopes: r.scopes(),
+		NoProject: !r.reads("project"), DisabledProject: r.settings.DisabledMCPJSONServers, Disabled: r.store().Disabled(),
 	})
 	if broken, ok := errors.AsType[*mcp.ConfigError](err); ok {
 		return claudeErrorf("Error: %v", broken)
