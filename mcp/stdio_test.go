@@ -83,7 +83,7 @@ func TestTimeout(t *testing.T) {
 				var err error
 				for range 100 {
 					if err == nil {
-						_, err = m.CallRaw(ctx, CallRequest{Tool: "mcp__other__echo", Timeout: limit})
+						_, err = m.CallRaw(ctx, CallRequest{Tool: "mcp__other__echo", Timeout: patience})
 					}
 				}
 				beside <- err
