@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -286,6 +287,10 @@ func plainError(err error) error {
 	}
 	if errors.Is(err, transport.ErrTransportClosed) {
 		return ErrConnectionClosed
+	}
+	var unreachable *url.Error
+	if errors.As(err, &unreachable) { // it says what was tried; the wrapping repeats it
+		return unreachable
 	}
 	var wrapped *transport.Error
 	if errors.As(err, &wrapped) {
