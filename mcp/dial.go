@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -9,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"mime"
 	"net"
 	"net/http"
 	"slices"
@@ -353,7 +353,8 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	t.status.Store(int32(resp.StatusCode)) //nolint:gosec // three digits
-	resp.Body = &boundedBody{ReadCloser: resp.Body, limit: t.limit, stop: stop}
+	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	resp.Body = &boundedBody{ReadCloser: resp.Body, limit: t.limit, events: media == "text/event-stream", stop: stop}
 	if !unauthorized(resp) {
 		t.accepted.Store(true)
 		return resp, nil
@@ -412,24 +413,42 @@ func (t *roundTripper) sendAgain(ctx context.Context, req *http.Request, refusal
 	return t.send(ctx, again, headers)
 }
 
-// boundedBody fails when there are more than limit bytes without a newline.
+// boundedBody fails when a message has more than limit bytes: the whole body,
+// or in a stream of events what comes before an empty line.
 type boundedBody struct {
 	io.ReadCloser
-	limit, run int
-	stop       context.CancelFunc
+	limit  int
+	events bool
+	stop   context.CancelFunc
+
+	run    int  // bytes of the message so far
+	inLine bool // the line has something in it
 }
 
 func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if last := bytes.LastIndexByte(p[:n], '\n'); last >= 0 {
-		b.run = n - last - 1
-	} else {
-		b.run += n
+	b.run += n
+	if b.events {
+		b.split(p[:n])
 	}
 	if b.run > b.limit {
 		return 0, fmt.Errorf("message longer than %d bytes", b.limit)
 	}
 	return n, err
+}
+
+// split starts the count again behind the last empty line of p.
+func (b *boundedBody) split(p []byte) {
+	for i, c := range p {
+		switch {
+		case c == '\n' && !b.inLine:
+			b.run = len(p) - i - 1
+		case c == '\n':
+			b.inLine = false
+		case c != '\r':
+			b.inLine = true
+		}
+	}
 }
 
 func (b *boundedBody) Close() error {
