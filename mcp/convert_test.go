@@ -83,12 +83,16 @@ func TestLongResults(t *testing.T) {
 		{"token limit", 50 << 10, 1000, `"Error: result (51200 characters) exceeds maximum allowed tokens. Output has been saved to /kept`},
 	}
 	for _, test := range tests {
-		m, err := New(Options{MaxOutputTokens: test.max, SaveText: func(string, string) (string, error) { return "/kept", nil }})
+		var debug logBuffer
+		m, err := New(Options{Debug: &debug, MaxOutputTokens: test.max, SaveText: func(string, string) (string, error) { return "/kept", nil }})
 		if err != nil {
 			t.Fatal(err)
 		}
 		result, _ := json.Marshal(map[string]any{"content": []any{map[string]any{"type": "text", "text": strings.Repeat("x", test.size)}}})
-		got := m.convert(protocol.Tool{Name: "mcp__s__t"}, result)
+		got := m.convert(protocol.Tool{Name: "mcp__s__t", Server: "s", RawName: "t"}, result)
+		if want := fmt.Sprintf("[mcp] s: result of t is large: about %d tokens\n", test.size/4); debug.String() != want {
+			t.Errorf("%s: the debug log has %q", test.name, debug.String())
+		}
 		content, _ := json.Marshal(got.Content)
 		if !strings.HasPrefix(string(content), test.want) || got.IsError {
 			t.Errorf("%s: %.200s", test.name, content)

@@ -29,7 +29,8 @@ func runMCP(ctx context.Context, s *System, words []string) error {
 		Name: s.name(), Store: r.store(), Own: !s.asClaude(), Approved: r.approved, DisabledProject: r.settings.DisabledMCPJSONServers,
 		Client: mcp.Options{
 			ClientVersion: r.version(), Environ: r.environ(), CWD: r.cwd, SessionID: s.NewID(),
-			ConnectTimeout: r.millis("MCP_TIMEOUT", 0), ToolTimeout: r.millis("MCP_TOOL_TIMEOUT", 0),
+			ConnectTimeout: r.millis("MCP_TIMEOUT", 0), ToolTimeout: r.toolTimeout(),
+			LocalBatch: r.number("MCP_SERVER_CONNECTION_BATCH_SIZE"), RemoteBatch: r.number("MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE"),
 		},
 		Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Progress: s.progress(),
 	}, words)

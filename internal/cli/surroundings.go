@@ -170,7 +170,11 @@ func (r *run) responseDelay() time.Duration {
 	return r.timeout(r.scenario.Timeouts.ResponseDelayMS, "CLAUDELESS_RESPONSE_DELAY_MS", 0)
 }
 
+// toolTimeout bounds MCP calls; less than a second of MCP_TOOL_TIMEOUT counts as one (spec: mcp 4.1).
 func (r *run) toolTimeout() time.Duration {
+	if d := r.millis("MCP_TOOL_TIMEOUT", 0); d > 0 {
+		return max(d, time.Second)
+	}
 	return r.timeout(r.scenario.Timeouts.MCPTimeoutMS, "CLAUDELESS_MCP_TIMEOUT_MS", 0)
 }
 

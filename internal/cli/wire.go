@@ -270,7 +270,8 @@ func (r *run) makeManager() error {
 	o := mcp.Options{
 		Servers: r.servers.Servers, ClientVersion: r.version(), Environ: r.environ(), CWD: r.cwd,
 		Roots: r.policy.Directories(), SessionID: r.session.ID(),
-		ConnectTimeout: r.millis("MCP_TIMEOUT", 0), ToolTimeout: r.millis("MCP_TOOL_TIMEOUT", r.toolTimeout()),
+		ConnectTimeout: r.millis("MCP_TIMEOUT", 0), ToolTimeout: r.toolTimeout(),
+		LocalBatch: r.number("MCP_SERVER_CONNECTION_BATCH_SIZE"), RemoteBatch: r.number("MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE"),
 		MaxOutputTokens: r.number("MAX_MCP_OUTPUT_TOKENS"), SaveBlob: r.saveBlob, SaveText: r.saveText,
 		Elicit: r.elicit, Sample: r.sampler(), Records: r.callLog(), Probe: r.sys.Getenv("MCP_PROTOCOL_NEGOTIATION") == "auto",
 	}
