@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/internal/mcpcmd"
@@ -38,6 +39,9 @@ func runMCP(ctx context.Context, s *System, words []string) error {
 	var usage *mcpcmd.UsageError
 	switch {
 	case ctx.Err() != nil:
+		if sig, ok := errors.AsType[*signalError](context.Cause(ctx)); ok && sig.signal == syscall.SIGINT {
+			return &exitError{code: 128 + int(syscall.SIGINT)} // a turn that is interrupted is no failure, this is
+		}
 		return orSignal(ctx, ctx.Err())
 	case errors.As(err, &verbatim) && verbatim.Text == "":
 		return &exitError{code: exitFailed}
