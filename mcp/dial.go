@@ -11,6 +11,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -242,6 +243,9 @@ func (s *server) roundTripper(ctx context.Context, cfg ServerConfig, debug *trac
 		base:  &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 16},
 		limit: orDefault(cfg.MaxLineBytes, defaultMaxLine), headers: cfg.Headers,
 	}
+	if u, err := url.Parse(cfg.URL); err == nil { // else there is nobody to send to
+		t.origin = originOf(u)
+	}
 	switch {
 	case cfg.HeadersHelper != "":
 		run := func(ctx context.Context) (map[string]string, error) { return s.help(ctx, cfg, debug) }
@@ -304,8 +308,9 @@ type Challenge struct {
 // roundTripper puts the configured headers on every request, DELETE included,
 // bounds what a server may send at a stretch, and makes refusals errors.
 type roundTripper struct {
-	base  *http.Transport
-	limit int
+	base   *http.Transport
+	limit  int
+	origin string // of the server: headers go nowhere else
 	// standing says that GET opens the optional standing stream, which waits
 	// for ready. Version is set before ready is closed, after the handshake.
 	standing bool
@@ -372,13 +377,17 @@ func unauthorized(resp *http.Response) bool {
 	return resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden
 }
 
+func originOf(u *url.URL) string { return u.Scheme + "://" + u.Host }
+
 func (t *roundTripper) send(ctx context.Context, req *http.Request, headers map[string]string) (*http.Response, error) {
 	req = req.Clone(ctx)
 	if t.standing && req.Method == http.MethodGet && t.version != "" {
 		req.Header.Set(versionHeader, t.version)
 	}
-	for k, v := range headers {
-		req.Header.Set(k, v)
+	if originOf(req.URL) == t.origin { // a redirect to somebody else does not carry secrets there
+		for k, v := range headers {
+			req.Header.Set(k, v)
+		}
 	}
 	return t.base.RoundTrip(req)
 }

@@ -408,3 +408,27 @@ func TestHTTPHangingDelete(t *testing.T) {
 		t.Errorf("took %v", took)
 	}
 }
+
+// TestHTTPRedirect: a redirect is followed, and the configured headers go to
+// the configured server only.
+func TestHTTPRedirect(t *testing.T) {
+	t.Parallel()
+	f := newFakeHTTP(t, nil)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer sesame" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		http.Redirect(w, r, f.URL+"/mcp", http.StatusTemporaryRedirect)
+	}))
+	t.Cleanup(front.Close)
+	cfg := remote(f)
+	cfg.URL = front.URL + "/mcp"
+	m := start(t, Options{Servers: []ServerConfig{cfg}})
+	if got := call(t, m, "echo", `{}`); got != `[{"type":"text","text":"ok"}]` {
+		t.Errorf("got %s", got)
+	}
+	if strings.Contains(f.log(), "sesame") {
+		t.Errorf("the other server was told\n%s", f.log())
+	}
+}
