@@ -44,8 +44,9 @@ type conn struct {
 	// closeTransport ends what is below the client (the process), within its
 	// own bounds.
 	closeTransport func(ctx context.Context)
-	// why explains a lost connection ("exit status 3: boom"); nil = unknown.
-	why func() string
+	// why explains a lost connection ("exit status 3: boom"), within patience;
+	// nil = unknown.
+	why func(patience time.Duration) string
 	// junk tells about output that was no message; nil = none is possible.
 	junk func() (n int, first string)
 	pid  int
@@ -440,7 +441,7 @@ func (s *server) explain(limit context.Context, c *conn, err error) error {
 	case errors.Is(err, ErrConnectionClosed) || c.isLost():
 		d := &dialError{Reason: "connection closed", Wire: ErrConnectionClosed.Error()}
 		if c.why != nil {
-			d.Reason = cmp.Or(c.why(), d.Reason)
+			d.Reason = cmp.Or(c.why(time.Second), d.Reason) // nobody waits for a server that did not start
 		}
 		return d
 	}

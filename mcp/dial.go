@@ -82,7 +82,7 @@ func (s *server) dialStdio(ctx context.Context, cfg ServerConfig, debug *trace.L
 	c = newConn(s, pipes, debug, e)
 	c.pid = p.PID()
 	c.closeTransport = p.Stop
-	c.why = func() string { return exitReason(p, debug) }
+	c.why = func(patience time.Duration) string { return exitReason(p, debug, patience) }
 	c.junk = filter.Skipped
 	s.m.tasks.Go(func() { // ends with the process, or when the connection is closed
 		select {
@@ -121,12 +121,14 @@ func (s stdin) Close() error {
 	return nil
 }
 
-// exitReason is "exit status 3: last line of standard error"; empty while the
-// process runs.
-func exitReason(p *proc.Process, debug *trace.Log) string {
+// exitReason is "exit status 3: last line of standard error"; empty when the
+// process does not end within patience: its pipes may close a moment before.
+func exitReason(p *proc.Process, debug *trace.Log, patience time.Duration) string {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
 	select {
 	case <-p.Done():
-	case <-time.After(2 * exitLinger): // its pipes may close a moment before it ends
+	case <-timer.C:
 	}
 	exit, ended := p.Exit()
 	if !ended {
