@@ -56,7 +56,7 @@ const noClassifier = "auto_mode_no_check_in_session"
 
 func classifierMissing(now func() time.Time) protocol.Event {
 	return &protocol.System{Subtype: "informational", Fields: []protocol.Field{
-		{Key: "content", Value: "This session has no classifier, so calls that need its check are refused."},
+		{Key: "content", Value: "Auto mode can't check actions in this session. There is no classifier here, so every call that needs its check is refused."},
 		{Key: "isMeta", Value: false},
 		{Key: "timestamp", Value: now().UTC().Format(timestampFormat)},
 		{Key: "level", Value: "warning"},

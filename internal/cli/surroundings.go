@@ -105,6 +105,11 @@ func (r *run) addDirs() []string {
 	return dirs
 }
 
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
 // resolveLinks follows the symbolic links of an absolute path as far as it
 // exists.
 func resolveLinks(path string) string {

@@ -195,6 +195,8 @@ func (r *run) makePolicy() error {
 		NoPrompts:     r.f.PermissionPrompts == "none",
 		Tool:          r.tool,
 		Resolve:       resolveLinks,
+		IsDir:         isDir,
+		Dir:           func() string { return r.tools.Dir() },
 		HasAsker:      r.f.PermissionPromptTool != "",
 		BypassAllowed: r.f.DangerouslySkipPermissions || r.f.AllowDangerouslySkipPermissions,
 		OnDirectories: r.setRoots,

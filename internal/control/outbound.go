@@ -19,6 +19,8 @@ type canUseTool struct {
 	BlockedPath        string                      `json:"blocked_path,omitempty"`
 	DecisionReason     string                      `json:"decision_reason,omitempty"`
 	DecisionReasonType string                      `json:"decision_reason_type,omitempty"`
+	Approvable         *bool                       `json:"classifier_approvable,omitempty"`
+	SuppressRule       bool                        `json:"suppress_always_allow_rule,omitempty"`
 	Server             *protocol.ServerRef         `json:"mcp_server,omitempty"`
 	RequiresUser       bool                        `json:"requires_user_interaction,omitempty"`
 	ToolUseID          string                      `json:"tool_use_id"`
@@ -36,11 +38,12 @@ func (p *Peer) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 	if r.Use.Agent != nil {
 		q.AgentID = r.Use.Agent.ID
 	}
+	if r.Safety != "" {
+		approvable := r.Safety == protocol.SafetySensitive
+		q.Approvable, q.SuppressRule = &approvable, !approvable
+	}
 	if q.DisplayName == "" {
 		q.DisplayName = q.ToolName
-	}
-	if q.Suggestions == nil && !q.RequiresUser {
-		q.Suggestions = []protocol.PermissionUpdate{}
 	}
 	p.state("requires_action")
 	raw, err := p.ask(ctx, q, ofPermission)

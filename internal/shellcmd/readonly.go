@@ -26,11 +26,12 @@ func (c Command) ReadOnly() bool {
 		return false
 	}
 	if len(c.Args) == 0 {
-		return !slices.ContainsFunc(c.Assigns, func(n string) bool { return n != strings.ToLower(n) })
+		return !slices.ContainsFunc(c.Assigns, steersShell)
 	}
-	if c.Dynamic[0] || slices.ContainsFunc(c.Assigns, func(n string) bool { return !harmlessVariable(n) }) {
+	if c.Timed || c.Dynamic[0] || !c.Harmless() {
 		return false
 	}
+	c = c.Unwrapped()
 	if onlyReads(c.Args[0]) {
 		return true
 	}
@@ -47,9 +48,18 @@ func writes(rs []Redirect) bool {
 	return slices.ContainsFunc(rs, func(r Redirect) bool { return r.Writes })
 }
 
+// steersShell names variables that change what later commands do.
+func steersShell(name string) bool {
+	switch name {
+	case "PATH", "IFS", "ENV", "BASH_ENV", "SHELLOPTS", "PROMPT_COMMAND", "PS4", "CDPATH", "GLOBIGNORE":
+		return true
+	}
+	return strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "DYLD_")
+}
+
 func harmlessVariable(name string) bool {
 	switch name {
-	case "LANG", "LANGUAGE", "TZ", "NO_COLOR", "FORCE_COLOR", "TERM", "COLUMNS", "LINES":
+	case "LANG", "LANGUAGE", "TZ", "NO_COLOR", "FORCE_COLOR", "TERM", "COLUMNS", "LINES", "NODE_ENV":
 		return true
 	}
 	return strings.HasPrefix(name, "LC_")
@@ -61,10 +71,9 @@ func onlyReads(name string) bool {
 	case "ls", "cat", "echo", "pwd", "head", "tail", "wc", "grep", "egrep", "fgrep", "true", "false", ":",
 		"test", "[", "which", "type", "cd", "stat", "du", "df", "cut", "tr", "nl", "tac", "rev", "paste",
 		"comm", "cmp", "diff", "basename", "dirname", "realpath", "readlink", "seq", "sleep", "whoami", "id",
-		"groups", "uname", "uptime", "printenv", "nproc", "free", "arch", "tty", "locale", "cal", "expr",
-		"md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "cksum", "sum", "b2sum",
-		"hexdump", "od", "strings", "fold", "fmt", "expand", "unexpand", "join", "column", "jq", "ps",
-		"exit", "return", "break", "continue", "wait", "jobs", "times":
+		"groups", "uname", "uptime", "nproc", "free", "arch", "locale", "cal", "expr", "numfmt", "tput", "tsort",
+		"md5sum", "sha1sum", "sha256sum", "hexdump", "od", "strings", "fold", "fmt", "expand", "unexpand",
+		"column", "jq", "ps", "pr", "lsof", "netstat", "help":
 		return true
 	}
 	return false
@@ -83,13 +92,11 @@ func readsWith(name string, args []string) bool {
 	case "sort":
 		return !hasOption(args, "oT", "--output", "--compress-program", "--temporary-directory")
 	case "uniq":
-		return operands(args) <= 1
+		return operands(args) == 0
 	case "tree":
 		return !hasOption(args, "oR", "--output")
 	case "date":
-		return !hasOption(args, "s", "--set") && !slices.ContainsFunc(args, func(a string) bool {
-			return a != "" && a[0] != '-' && a[0] != '+'
-		})
+		return readsDate(args)
 	case "base64":
 		return !hasOption(args, "o", "--output")
 	case "file":
@@ -98,18 +105,55 @@ func readsWith(name string, args []string) bool {
 		return len(args) == 0 || !strings.HasPrefix(args[0], "-v")
 	case "hostname":
 		return len(args) == 0 || len(args) == 1 && slices.Contains([]string{"-f", "-s", "-i", "-I", "-d"}, args[0])
-	case "env", "alias", "umask":
+	case "ifconfig":
 		return len(args) == 0
 	case "command":
-		return len(args) > 0 && (args[0] == "-v" || args[0] == "-V")
+		return len(args) > 0 && onlyReads(args[0])
+	case "builtin":
+		return len(args) > 0 && args[0] == "cd"
+	case "xargs":
+		return harmlessXargs(args)
+	case "docker":
+		return len(args) > 0 && slices.Contains([]string{"ps", "images", "logs"}, args[0])
 	case "sed":
 		return printingSed(args)
 	case "git":
 		return gitReads(args)
-	case "node", "python", "python3", "go", "npm", "yarn", "pnpm", "cargo", "rustc", "ruby", "java", "bash", "make", "docker", "deno", "bun":
-		return len(args) == 1 && (args[0] == "--version" || name == "node" && args[0] == "-v" || name == "go" && args[0] == "version")
+	case "node", "python", "python3":
+		return len(args) == 1 && (args[0] == "--version" || name == "node" && args[0] == "-v")
 	}
 	return false
+}
+
+// readsDate refuses what sets the clock: an operand that is neither a format
+// nor the value of -d.
+func readsDate(args []string) bool {
+	for i := 0; i < len(args); i++ {
+		switch a := args[i]; {
+		case a == "-d" || a == "-r":
+			i++
+		case hasOption([]string{a}, "s", "--set"), a == "", a[0] != '-' && a[0] != '+':
+			return false
+		}
+	}
+	return true
+}
+
+// harmlessXargs allows xargs without a command, or with one that only shows
+// what it is given.
+func harmlessXargs(args []string) bool {
+	for i := 0; i < len(args); i++ {
+		switch a := args[i]; a {
+		case "-n", "-P", "-L", "-d":
+			i++
+		case "-0", "-r", "-t", "-x":
+		case "echo", "printf", "wc", "grep", "head", "tail":
+			return true
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 var sedPrint = regexp.MustCompile(`^(\d+|\$)(,(\d+|\$))?p$`)
@@ -124,9 +168,6 @@ func printingSed(args []string) bool {
 
 // gitReads allows the subcommands that look and never touch the repository.
 func gitReads(args []string) bool {
-	for len(args) > 0 && (args[0] == "--no-pager" || args[0] == "-P") {
-		args = args[1:]
-	}
 	if len(args) == 0 {
 		return false
 	}
@@ -136,8 +177,7 @@ func gitReads(args []string) bool {
 	}
 	switch sub {
 	case "status", "log", "diff", "show", "blame", "shortlog", "describe", "rev-parse", "rev-list", "ls-files",
-		"ls-tree", "cat-file", "merge-base", "name-rev", "for-each-ref", "show-ref", "count-objects", "whatchanged",
-		"--version", "version":
+		"cat-file", "merge-base", "for-each-ref", "ls-remote":
 		return true
 	case "grep":
 		return !hasOption(rest, "O")
@@ -152,7 +192,7 @@ func gitReads(args []string) bool {
 	case "reflog":
 		return len(rest) == 0 || rest[0] == "show"
 	case "config":
-		return len(rest) > 0 && slices.Contains([]string{"--get", "--get-all", "--list", "-l", "get", "list"}, rest[0])
+		return len(rest) > 0 && slices.Contains([]string{"--get", "--get-all"}, rest[0])
 	}
 	return false
 }

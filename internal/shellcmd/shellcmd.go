@@ -27,6 +27,11 @@ type Script struct {
 	// does not show: function definitions, background jobs, coprocesses,
 	// declarations, arithmetic commands.
 	Opaque bool
+	// Obstacle is the first thing that keeps the script from being judged by
+	// its commands alone.
+	Obstacle Obstacle
+	// Pipeline says that some command's output is another's input.
+	Pipeline bool
 }
 
 // Command is one simple command.
@@ -42,6 +47,8 @@ type Command struct {
 	Redirects []Redirect
 	// Dynamic[i] says that Args[i] holds an expansion or an unquoted glob.
 	Dynamic []bool
+	// Timed says that the command stands behind the word time.
+	Timed bool
 }
 
 // Redirect is one redirection of a command.
@@ -50,6 +57,8 @@ type Redirect struct {
 	Target string // file name, descriptor or here-string
 	// Writes says that a file other than /dev/null may be written.
 	Writes bool
+	// Dynamic says that Target holds an expansion or an unquoted glob.
+	Dynamic bool
 }
 
 // Name is the program's name as written; empty = none.
@@ -69,7 +78,7 @@ func Parse(cmd string) (Script, error) {
 	if err != nil {
 		return Script{}, err
 	}
-	r := reader{source: cmd}
+	r := reader{source: cmd, assigned: map[string]bool{}}
 	syntax.Walk(file, r.visit)
 	return r.script, nil
 }
@@ -78,16 +87,32 @@ func Parse(cmd string) (Script, error) {
 var stateful = [...]syntax.ParExpOperator{syntax.AssignUnset, syntax.AssignUnsetOrNull, syntax.OtherParamOps}
 
 type reader struct {
-	source string
-	script Script
+	source   string
+	script   Script
+	parents  []syntax.Node
+	assigned map[string]bool // variables that the script sets
 }
 
+// visit is called with every node before what it holds, and with nil after.
 func (r *reader) visit(node syntax.Node) bool {
+	if node == nil {
+		r.parents = r.parents[:len(r.parents)-1]
+		return true
+	}
+	if sub, ok := node.(*syntax.CmdSubst); ok && quotesText(sub) {
+		return false
+	}
+	if r.script.Obstacle.Kind == NoObstacle {
+		r.script.Obstacle = r.obstacle(node)
+	}
 	switch n := node.(type) {
+	case *syntax.BinaryCmd:
+		r.script.Pipeline = r.script.Pipeline || n.Op == syntax.Pipe || n.Op == syntax.PipeAll
 	case *syntax.Stmt:
 		r.statement(n)
-	case *syntax.FuncDecl, *syntax.CoprocClause, *syntax.DeclClause, *syntax.LetClause,
-		*syntax.ArithmCmd, *syntax.TestDecl:
+	case *syntax.DeclClause:
+		r.declaration(n)
+	case *syntax.FuncDecl, *syntax.CoprocClause, *syntax.LetClause, *syntax.ArithmCmd, *syntax.TestDecl:
 		r.script.Opaque = true
 	case *syntax.ParamExp:
 		// ${x:=v} sets a variable, ${x@P} runs what the variable holds.
@@ -95,7 +120,27 @@ func (r *reader) visit(node syntax.Node) bool {
 			r.script.Opaque = true
 		}
 	}
+	r.parents = append(r.parents, node)
 	return true
+}
+
+// declaration lists export, declare and their like as the commands they are.
+func (r *reader) declaration(n *syntax.DeclClause) {
+	r.script.Opaque = true
+	c := Command{Text: r.text(n)}
+	for _, word := range strings.Fields(c.Text) {
+		c.Args, c.Dynamic = append(c.Args, word), append(c.Dynamic, false)
+	}
+	r.script.Commands = append(r.script.Commands, c)
+}
+
+// timed tells whether the statement in hand stands behind time.
+func (r *reader) timed() bool {
+	if len(r.parents) == 0 {
+		return false
+	}
+	_, ok := r.parents[len(r.parents)-1].(*syntax.TimeClause)
+	return ok
 }
 
 func (r *reader) statement(s *syntax.Stmt) {
@@ -115,7 +160,7 @@ func (r *reader) statement(s *syntax.Stmt) {
 		r.script.Redirects = append(r.script.Redirects, redirects...)
 		return
 	}
-	c := Command{Redirects: redirects}
+	c := Command{Redirects: redirects, Timed: r.timed()}
 	var parts []string
 	for _, a := range call.Assigns {
 		if a.Name != nil {
@@ -138,6 +183,7 @@ func (r *reader) redirect(n *syntax.Redirect) Redirect {
 	dynamic := false
 	if n.Word != nil {
 		out.Target, dynamic = r.word(n.Word)
+		out.Dynamic = dynamic
 	}
 	switch n.Op {
 	case syntax.RdrIn, syntax.DplIn, syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
@@ -207,8 +253,8 @@ func unescape(b *strings.Builder, s string) bool {
 				b.WriteByte(s[i])
 			}
 		case '*', '?', '[', '{', '~':
-			// A lone bracket is the test command.
-			if s != "[" && s != "{" {
+			// A lone bracket is the test command, a later tilde a letter.
+			if s != "[" && s != "{" && (s[i] != '~' || i == 0) {
 				return false
 			}
 			b.WriteByte(s[i])

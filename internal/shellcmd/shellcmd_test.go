@@ -15,7 +15,7 @@ func TestParse(t *testing.T) {
 			Args: []string{"echo", "a b", `"c $x"`, "d e"}, Text: `echo 'a b' "c $x" d\ e`,
 			Dynamic:   []bool{false, false, true, false},
 			Redirects: []Redirect{{Op: ">", Target: "out", Writes: true}, {Op: ">&", Target: "1"}},
-		}}}},
+		}}, Obstacle: Obstacle{Kind: Variable}}},
 		{"A=1 npm run build", Script{Commands: []Command{{
 			Args: []string{"npm", "run", "build"}, Text: "A=1 npm run build", Assigns: []string{"A"},
 			Dynamic: []bool{false, false, false}, Redirects: []Redirect{},
@@ -23,6 +23,7 @@ func TestParse(t *testing.T) {
 		{"{ ls; } >/dev/null", Script{
 			Commands:  []Command{{Args: []string{"ls"}, Text: "ls", Dynamic: []bool{false}, Redirects: []Redirect{}}},
 			Redirects: []Redirect{{Op: ">", Target: "/dev/null"}},
+			Obstacle:  Obstacle{Kind: Group},
 		}},
 		{"> made", Script{Commands: []Command{{Redirects: []Redirect{{Op: ">", Target: "made", Writes: true}}}}}},
 	}
@@ -86,12 +87,11 @@ func TestReadOnly(t *testing.T) {
 		{"cat a | grep x | wc -l", true},
 		{"cd sub && pwd", true},
 		{"false", true},
-		{"exit 1", true},
 		{"echo out; echo err >&2", true},
 		{"ls 2>/dev/null", true},
 		{"echo $HOME", true},
 		{`find . -name "*.go" -type f`, true},
-		{"git status && git --no-pager log --oneline", true},
+		{"git status && git log --oneline", true},
 		{"git branch", true},
 		{"git remote -v", true},
 		{"sed -n 1,20p file", true},
@@ -101,6 +101,12 @@ func TestReadOnly(t *testing.T) {
 		{"x=1; echo $x", true},
 		{"node --version", true},
 		{"sleep 2", true},
+		{"timeout 5 ls", true},
+		{"find . -name x | xargs -0 wc -l", true},
+		{"date -d yesterday", true},
+		{"X=1", true},
+		{"git diff HEAD~1", true},
+		{"docker ps -a", true},
 
 		{"", false},
 		{"touch made", false},
@@ -148,6 +154,12 @@ func TestReadOnly(t *testing.T) {
 		{"fd -x rm", false},
 		{"rg --pre rm x", false},
 		{"xargs rm", false},
+		{"time ls", false},
+		{"timeout 5 rm x", false},
+		{"timeout -s KILL 5 ls", false},
+		{"exit 1", false},
+		{"env", false},
+		{"git --no-pager log", false},
 	}
 	for _, tt := range tests {
 		s, err := Parse(tt.in)
@@ -177,4 +189,26 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What runs inside of programs that run others.
+func TestPrograms(t *testing.T) {
+	tests := []struct {
+		in   string
+		want []string
+	}{
+		{"rm x", []string{"rm x"}},
+		{"A=1 /bin/rm x", []string{"rm x"}},
+		{"sudo -n timeout 5s rm x", []string{"sudo -n timeout 5s rm x", "timeout 5s rm x", "rm x"}},
+		{"env -i FOO=1 npm test", []string{"env -i FOO=1 npm test", "npm test"}},
+	}
+	for _, tt := range tests {
+		s, err := Parse(tt.in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tt.want, s.Commands[0].Programs()); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", tt.in, diff)
+		}
+	}
 }

@@ -97,7 +97,7 @@ func (p *Policy) inspect(use protocol.ToolUse, tool protocol.Tool) *call {
 	case kindRead, kindWrite:
 		path := firstString(in.FilePath, in.NotebookPath, in.Path)
 		c.complete = path != "" || c.name == "Glob" || c.name == "Grep" || c.name == "LS"
-		c.path = p.abs(path)
+		c.path = p.callPath(path)
 	case kindFetch:
 		if u, err := url.Parse(firstString(in.URL)); err == nil {
 			c.domain = u.Hostname()

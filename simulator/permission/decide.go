@@ -3,6 +3,7 @@ package permission
 import (
 	"slices"
 
+	"github.com/claudeless/claudeless/internal/shellcmd"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -50,6 +51,9 @@ func (p *Policy) decide(c *call) Verdict {
 	if p.mode == protocol.ModeBypass {
 		return c.allow("mode")
 	}
+	if q := c.safety(); q != nil {
+		return c.put(*q)
+	}
 	if p.mode == protocol.ModePlan && c.kind == kindWrite {
 		return c.ask("Cannot write to "+c.path+" while in plan mode.", "mode", "")
 	}
@@ -59,13 +63,40 @@ func (p *Policy) decide(c *call) Verdict {
 	return p.byKind(c)
 }
 
+// safety asks about what no allow rule reaches: files that configure what
+// runs by itself, and the removal of whole trees.
+func (c *call) safety() *question {
+	switch c.kind {
+	case kindWrite:
+		q := c.sensitive(c.path)
+		if q != nil {
+			q.blocked, q.suggestions = "", c.suggestions()
+		}
+		return q
+	case kindShell:
+		if c.parseErr != nil || c.script.Obstacle.Kind != shellcmd.NoObstacle {
+			return nil
+		}
+		if q := c.redirections(); q != nil && q.reasonType == "safetyCheck" {
+			return q
+		}
+		for _, cmd := range c.script.Commands {
+			if q, _ := c.paths(cmd); q != nil && q.reasonType == "safetyCheck" {
+				return q
+			}
+		}
+	default:
+	}
+	return nil
+}
+
 // byKind decides a call that no rule is about.
 func (p *Policy) byKind(c *call) Verdict {
 	switch c.kind {
 	case kindShell:
 		return p.shell(c)
 	case kindRead:
-		if p.inside(c.path) {
+		if p.inside(c.path) || p.checked() {
 			return c.allow("mode")
 		}
 		return c.askOutside(c.requested())
@@ -81,6 +112,11 @@ func (p *Policy) byKind(c *call) Verdict {
 	default:
 	}
 	return c.ask(c.requested(), "", "")
+}
+
+// checked tells whether the mode has a classifier look at what is not allowed.
+func (p *Policy) checked() bool {
+	return p.mode == protocol.ModeAuto || p.mode == protocol.ModePlan
 }
 
 // editsAllowed tells whether the mode lets files inside the working
@@ -111,7 +147,12 @@ func (p *Policy) unasked(c *call, v Verdict) Verdict {
 		return c.deny("asyncAgent", c.noPrompts())
 	case v.AskRule || v.RequiresUser || p.opts.HasAsker:
 		return v
-	case p.mode == protocol.ModeAuto, p.mode == protocol.ModePlan && c.kind != kindWrite && c.kind != kindRead:
+	case p.checked() && v.Safety == protocol.SafetyDangerous:
+		reason := v.Reason
+		v = c.deny("safetyCheck", tooDangerous())
+		v.Event.DecisionReason = reason
+		return v
+	case p.mode == protocol.ModeAuto, p.mode == protocol.ModePlan && v.ReasonType != "mode":
 		v = c.deny("classifier", c.unclassified())
 		v.NonExecutionKind = "automode-unavailable"
 		v.Event.DecisionReasonCode = "auto_mode_no_check_in_session"

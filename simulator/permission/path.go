@@ -4,15 +4,27 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// abs makes a path of a call or an option absolute and clean.
-func (p *Policy) abs(path string) string {
+// abs makes a path of an option absolute and clean.
+func (p *Policy) abs(path string) string { return p.from(p.opts.CWD, path) }
+
+// callPath makes a path of a call absolute and clean.
+func (p *Policy) callPath(path string) string {
+	if p.opts.Dir == nil {
+		return p.abs(path)
+	}
+	return p.from(p.opts.Dir(), path)
+}
+
+func (p *Policy) from(dir, path string) string {
 	if rest, found := strings.CutPrefix(path, "~/"); found && p.opts.Home != "" {
 		path = filepath.Join(p.opts.Home, rest)
 	}
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(p.opts.CWD, path)
+		path = filepath.Join(dir, path)
 	}
 	return filepath.Clean(path)
 }
@@ -107,4 +119,71 @@ func compileGlob(pattern string) (*regexp.Regexp, error) {
 	}
 	b.WriteString(`(?:/.*)?$`)
 	return regexp.Compile(b.String())
+}
+
+// sensitive asks about a file that configures what runs by itself: a mode or a
+// rule that allows edits does not reach it. Nil = it is none.
+func (c *call) sensitive(abs string) *question {
+	ask := func(message string) *question {
+		return &question{message: message, reasonType: "safetyCheck", reason: message, blocked: abs, safety: protocol.SafetySensitive}
+	}
+	if strings.HasSuffix(abs, "...") || strings.Contains(abs, ".../") {
+		q := ask("Claude requested permissions to write to " + abs + ", which contains a suspicious Windows path pattern that requires manual approval.")
+		q.safety = protocol.SafetyDangerous
+		return q
+	}
+	parts := strings.Split(strings.ToLower(abs), "/")
+	for i, part := range parts {
+		below := parts[i+1:]
+		switch {
+		case part == ".claude":
+			if len(below) > 0 && below[0] == "worktrees" {
+				continue
+			}
+			if ownSettings(below) {
+				return ask("Claude requested permissions to write to " + abs + ", but you haven't granted it yet.")
+			}
+			return ask(sensitiveFile(abs))
+		case sensitiveDirectory(part), part == ".config" && len(below) > 0 && below[0] == "git", len(below) == 0 && sensitiveName(part):
+			return ask(sensitiveFile(abs))
+		}
+	}
+	return nil
+}
+
+func sensitiveFile(abs string) string {
+	return "Claude requested permissions to edit " + abs + " which is a sensitive file."
+}
+
+// ownSettings tells whether this is a part of .claude that the CLI itself
+// reads.
+func ownSettings(below []string) bool {
+	if len(below) == 0 {
+		return true
+	}
+	switch below[0] {
+	case "settings.json", "settings.local.json":
+		return len(below) == 1
+	case "commands", "agents", "skills":
+		return true
+	}
+	return false
+}
+
+func sensitiveDirectory(name string) bool {
+	switch name {
+	case ".git", ".vscode", ".idea", ".husky", ".devcontainer", ".cargo", ".yarn":
+		return true
+	}
+	return false
+}
+
+func sensitiveName(name string) bool {
+	switch name {
+	case ".gitconfig", ".gitmodules", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases",
+		".zshrc", ".zprofile", ".zshenv", ".zlogin", ".zlogout", ".profile", ".ripgreprc", ".mcp.json", ".claude.json",
+		".envrc", ".npmrc", ".yarnrc", ".bazelrc", ".pre-commit-config.yaml", "pyrightconfig.json":
+		return true
+	}
+	return false
 }

@@ -50,6 +50,11 @@ type Options struct {
 	// Resolve follows the symbolic links of an absolute path as far as it
 	// exists; nil = paths are compared as written.
 	Resolve func(path string) string
+	// Dir is the directory that relative paths of calls start from, which a
+	// shell may have changed; nil = CWD.
+	Dir func() string
+	// IsDir tells whether an absolute path is a directory; nil = none is.
+	IsDir func(path string) bool
 	// HasAsker says that somebody can be asked (--permission-prompt-tool).
 	HasAsker bool
 	// NoPrompts turns every question into a denial (--permission-prompts none).

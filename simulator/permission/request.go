@@ -14,6 +14,7 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 		DisplayName:        use.Name,
 		Suggestions:        v.Suggestions,
 		BlockedPath:        v.BlockedPath,
+		Safety:             v.Safety,
 		DecisionReason:     v.Reason,
 		DecisionReasonType: v.ReasonType,
 		RequiresUser:       v.RequiresUser,

@@ -71,7 +71,7 @@ func TestRuleMatches(t *testing.T) {
 	for _, tt := range tests {
 		p := policy(t, permission.Options{Home: "/home/me"}, "allow "+tt.rule)
 		for _, u := range tt.yes {
-			if got := outcome(p.Decide(u)); got != "allow rule" {
+			if got := outcome(p.Decide(u)); got != "allow rule" && (u.Name != "Bash" || got != "allow subcommandResults") {
 				t.Errorf("%s on %s %s: got %q, want it allowed", tt.rule, u.Name, u.Input, got)
 			}
 		}
@@ -108,12 +108,12 @@ func TestRuleForServer(t *testing.T) {
 // A pattern with one leading slash is relative to the settings it stands in.
 func TestRuleRoot(t *testing.T) {
 	p, err := permission.New(permission.Options{CWD: cwd, Rules: []permission.Rule{
-		{Behavior: permission.BehaviorAllow, Source: "userSettings", Text: "Edit(/a)", Root: "/home/me/.claude"},
+		{Behavior: permission.BehaviorAllow, Source: "userSettings", Text: "Edit(/a)", Root: "/home/me/settings"},
 	}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := outcome(p.Decide(use("Write", "/home/me/.claude/a"))); got != "allow rule" {
+	if got := outcome(p.Decide(use("Write", "/home/me/settings/a"))); got != "allow rule" {
 		t.Errorf("below the root: %q", got)
 	}
 	if got := outcome(p.Decide(use("Write", cwd+"/a"))); got != "ask" {

@@ -1,12 +1,12 @@
 package permission
 
 import (
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/shellcmd"
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // textKind tells what a pattern is matched with: a whole command line, where a
@@ -43,7 +43,7 @@ func matchCommand(content, text string, kind textKind) bool {
 }
 
 // forbids tells whether a deny or ask rule is about any part of the command,
-// with or without the variables set in front of it.
+// with or without the variables and wrappers set in front of it.
 func (r *rule) forbids(c *call) bool {
 	if r.matches(c) {
 		return true
@@ -55,82 +55,206 @@ func (r *rule) forbids(c *call) bool {
 		return matchCommand(r.content, c.command, onePart)
 	}
 	return slices.ContainsFunc(c.script.Commands, func(part shellcmd.Command) bool {
-		return matchCommand(r.content, part.Text, onePart) ||
-			matchCommand(r.content, strings.Join(part.Args, " "), onePart)
+		return r.forbidsPart(part)
 	})
+}
+
+func (r *rule) forbidsPart(cmd shellcmd.Command) bool {
+	return matchCommand(r.content, cmd.Text, onePart) || slices.ContainsFunc(cmd.Programs(), func(text string) bool {
+		return matchCommand(r.content, text, onePart)
+	})
+}
+
+// question is what keeps a command line from running unasked.
+type question struct {
+	message    string
+	reasonType string
+	reason     string
+	blocked    string // the path in question; empty = none
+	safety     protocol.Safety
+	// suggestions are nil when a host is shown none at all.
+	suggestions []protocol.PermissionUpdate
+}
+
+func (c *call) put(q question) Verdict {
+	v := c.ask(q.message, q.reasonType, q.reason)
+	v.BlockedPath, v.Suggestions, v.Safety = q.blocked, q.suggestions, q.safety
+	return v
+}
+
+// shell decides a Bash call that no whole-tool rule decided: what cannot be
+// judged is asked about, then what moves about, then paths; what is left is
+// decided part by part.
+func (p *Policy) shell(c *call) Verdict {
+	if c.parseErr != nil {
+		return c.put(unclear("Parse error"))
+	}
+	if q := obstacleQuestion(c.script.Obstacle, p.harmless(c)); q != nil {
+		return c.put(*q)
+	}
+	if q := c.moves(); q != nil {
+		return c.put(*q)
+	}
+	if q := c.redirections(); q != nil {
+		return c.put(*q)
+	}
+	parts := make([]part, 0, len(c.script.Commands))
+	for _, cmd := range c.script.Commands {
+		parts = append(parts, p.part(c, cmd))
+	}
+	return c.join(parts)
+}
+
+// harmless tells whether each command by itself would be allowed.
+func (p *Policy) harmless(c *call) bool {
+	return !slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool { return !p.part(c, cmd).allowed })
 }
 
 // part is the verdict on one simple command.
 type part struct {
+	cmd     shellcmd.Command
 	allowed bool
-	reason  string // "rule", "mode", "subcommandResults"; when not allowed: "" or "workingDir"
-	name    string
-	path    string // the path that is in question; empty = none
+	byMode  bool      // nothing but the mode allows it
+	byRule  bool      // an allow rule that names this very command
+	about   *question // what is asked when it is not allowed; nil = for approval, no more
 }
 
-// shell decides a Bash call that no whole-tool rule decided: every part must
-// be allowed.
-func (p *Policy) shell(c *call) Verdict {
-	if c.parseErr != nil {
-		return c.ask(c.unknownCommand(), "", "")
+// part decides one simple command: by its form, by its paths, by rule, as
+// read-only, or as a file command that the mode allows.
+func (p *Policy) part(c *call, cmd shellcmd.Command) part {
+	out := part{cmd: cmd}
+	inner := cmd.Unwrapped()
+	if q := formQuestion(inner); q != nil {
+		out.about = q
+		return out
 	}
-	parts := make([]part, 0, len(c.script.Commands))
-	moved := false // after cd, relative paths mean something else
-	for _, cmd := range c.script.Commands {
-		parts = append(parts, p.part(c, cmd, moved))
-		moved = moved || cmd.Name() == "cd" || cmd.Name() == "pushd" || cmd.Name() == "popd"
+	outside, inside := c.paths(cmd)
+	if outside != nil {
+		out.about = outside
+		return out
 	}
-	bad := slices.IndexFunc(parts, func(x part) bool { return !x.allowed })
-	if bad < 0 && !c.script.Opaque && !writes(c.script.Redirects) && len(parts) > 0 {
-		if len(parts) == 1 {
-			return c.allow(parts[0].reason)
-		}
-		return c.allow("subcommandResults")
-	}
-	if bad < 0 {
-		return c.ask(c.unknownCommand(), "", "")
-	}
-	return c.refusePart(parts[bad], len(parts))
-}
-
-// part decides one simple command: by rule, as read-only, or as a file command
-// that the mode allows inside the working directories.
-func (p *Policy) part(c *call, cmd shellcmd.Command, moved bool) part {
-	out := part{name: cmd.Name()}
-	paths, static := commandPaths(cmd)
-	for _, path := range paths {
-		if abs := p.abs(path); !p.inside(abs) && !strings.HasPrefix(abs, "/dev/") {
-			out.path = abs
-			break
-		}
-	}
-	fileCommand := isFileCommand(cmd.Name())
-	switch {
-	case !writes(cmd.Redirects) && p.allowedByRule(c, cmd):
-		out.allowed, out.reason = true, "rule"
-	case out.path != "":
-		out.reason = "workingDir"
+	switch exact, match := p.allowedByRule(c, cmd); {
+	case match:
+		out.allowed, out.byRule = true, exact
 	case cmd.ReadOnly():
-		out.allowed, out.reason = true, "subcommandResults"
-	case p.editsAllowed() && static && !moved && (fileCommand || onlyRedirects(cmd) || p.allowedByRule(c, cmd)):
-		out.allowed, out.reason = true, "mode"
-	case len(paths) > 0 && (fileCommand || writes(cmd.Redirects)):
-		out.path = p.abs(paths[0])
+		out.allowed = true
+	case p.editsAllowed() && (editing(cmd) || onlyRedirects(cmd)):
+		out.allowed, out.byMode = true, true
+	case p.editsAllowed() && cmd.Name() == "sed":
+		out.about = &question{
+			message: "sed command requires approval (contains potentially dangerous operations)", reasonType: "other",
+			reason: "sed command contains operations that require explicit approval (e.g., write commands, execute commands)",
+		}
+	default:
+		out.about = inside
 	}
 	return out
+}
+
+// editing tells whether acceptEdits allows the command as it is written.
+func editing(cmd shellcmd.Command) bool {
+	if len(cmd.Assigns) > 0 || cmd.Timed || !isFileCommand(cmd.Name()) || slices.Contains(cmd.Dynamic, true) {
+		return false
+	}
+	switch cmd.Name() {
+	case "touch":
+		return !slices.ContainsFunc(cmd.Args, func(a string) bool { return strings.HasPrefix(a, "-") })
+	case "sed":
+		return plainSubstitution(cmd.Args[1:])
+	}
+	return true
+}
+
+var substitution = regexp.MustCompile(`^s/[^/]*/[^/]*/[gI0-9]*$`)
+
+// plainSubstitution allows `sed s/a/b/ FILE…`, in place or not.
+func plainSubstitution(args []string) bool {
+	if len(args) > 0 && args[0] == "-i" {
+		args = args[1:]
+	}
+	return len(args) > 0 && substitution.MatchString(args[0])
+}
+
+// join makes one verdict of those on the parts.
+func (c *call) join(parts []part) Verdict {
+	var refused []part
+	for _, x := range parts {
+		if !x.allowed {
+			refused = append(refused, x)
+		}
+	}
+	switch {
+	case len(refused) == 0 && len(parts) == 1 && parts[0].byRule:
+		return c.allow("rule")
+	case len(refused) == 0 && len(parts) == 1 && parts[0].byMode && c.policy.mode == protocol.ModeAuto:
+		return c.allow("mode")
+	case len(refused) == 0:
+		return c.allow("subcommandResults")
+	case len(refused) == 1 && refused[0].about != nil && !c.script.Pipeline:
+		return c.put(*refused[0].about)
+	case len(parts) == 1:
+		q := unclear(needsApproval)
+		q.suggestions = append(q.suggestions, prefixRule(c.command))
+		return c.put(q)
+	}
+	return c.put(several(refused))
+}
+
+// several asks about the parts of a longer command line.
+func several(refused []part) question {
+	texts := make([]string, len(refused))
+	var out []protocol.PermissionUpdate
+	rules := protocol.PermissionUpdate{}
+	for i, x := range refused {
+		texts[i] = x.cmd.Text
+		if x.about != nil && len(refused) == 1 {
+			out = append(out, x.about.suggestions...)
+			continue
+		}
+		rule := prefixRule(x.cmd.Text)
+		rule.Rules = append(rules.Rules, rule.Rules...)
+		rules = rule
+	}
+	if len(rules.Rules) > 0 {
+		out = append(out, rules)
+	}
+	what := "The following part requires approval: "
+	if len(refused) > 1 {
+		what = "The following parts require approval: "
+	}
+	return question{
+		message:    "This Bash command contains multiple operations. " + what + strings.Join(texts, ", "),
+		reasonType: "subcommandResults", suggestions: out,
+	}
 }
 
 // onlyRedirects tells whether the command writes by its redirections alone.
 func onlyRedirects(cmd shellcmd.Command) bool {
 	written := writes(cmd.Redirects)
 	cmd.Redirects = nil
-	return written && (len(cmd.Args) == 0 || cmd.ReadOnly())
+	return written && len(cmd.Args) > 0 && cmd.ReadOnly()
 }
 
-func (p *Policy) allowedByRule(c *call, cmd shellcmd.Command) bool {
-	return slices.ContainsFunc(p.rules, func(r rule) bool {
-		return r.Behavior == BehaviorAllow && r.covers(c) && matchCommand(r.content, cmd.Text, onePart)
-	})
+// allowedByRule tells whether an allow rule is about the command, and whether
+// it names it in full.
+func (p *Policy) allowedByRule(c *call, cmd shellcmd.Command) (exact, match bool) {
+	texts := []string{cmd.Text}
+	if cmd.Harmless() {
+		texts = append(texts, strings.Join(cmd.Unwrapped().Args, " "))
+	}
+	if len(cmd.Args) > 1 && cmd.Args[0] == "xargs" {
+		texts = append(texts, strings.Join(cmd.Args[1:], " "))
+	}
+	for _, r := range p.rules {
+		if r.Behavior != BehaviorAllow || !r.covers(c) {
+			continue
+		}
+		for _, text := range texts {
+			exact = exact || strings.TrimSpace(r.content) == text
+			match = match || matchCommand(r.content, text, onePart)
+		}
+	}
+	return exact, match
 }
 
 // isFileCommand names the commands that acceptEdits allows.
@@ -140,50 +264,6 @@ func isFileCommand(name string) bool {
 		return true
 	}
 	return false
-}
-
-// commandPaths returns the paths that a command reads or writes, as written;
-// static is false when some are only known when it runs.
-func commandPaths(cmd shellcmd.Command) (paths []string, static bool) {
-	static = true
-	for _, r := range cmd.Redirects {
-		if r.Writes {
-			paths = append(paths, r.Target)
-			static = static && !strings.ContainsAny(r.Target, "$`*?[~")
-		}
-	}
-	first := 1 // index of the first argument that is a path
-	switch cmd.Name() {
-	case "cd", "ls", "find", "cat", "head", "tail", "wc", "stat", "file", "diff", "sort", "uniq", "du", "tree",
-		"touch", "mkdir", "rm", "rmdir", "mv", "cp":
-	case "grep", "rg", "sed":
-		first = 2
-	default:
-		return paths, static
-	}
-	operand := 0
-	for i, arg := range cmd.Args[1:] {
-		if cmd.Dynamic[i+1] {
-			static = static && !isFileCommand(cmd.Name())
-			continue
-		}
-		if strings.HasPrefix(arg, "-") {
-			if cmd.Name() == "find" && operand > 0 {
-				break
-			}
-			continue
-		}
-		if operand++; operand >= first && looksLikePath(arg, cmd.Name()) {
-			paths = append(paths, arg)
-		}
-	}
-	return paths, static
-}
-
-// looksLikePath keeps values of options (`head -n 5`) out of the paths of
-// commands that only read.
-func looksLikePath(arg, command string) bool {
-	return isFileCommand(command) || filepath.IsAbs(arg) || strings.HasPrefix(arg, "~") || strings.HasPrefix(arg, "..")
 }
 
 func writes(rs []shellcmd.Redirect) bool {

@@ -2,8 +2,11 @@ package permission
 
 import (
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/shellcmd"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -32,9 +35,7 @@ func (c *call) ask(message, reasonType, reason string) Verdict {
 }
 
 func (c *call) askOutside(message string) Verdict {
-	v := c.ask(message, "workingDir", "Path is outside allowed working directories")
-	v.BlockedPath = c.path
-	return v
+	return c.ask(message, "workingDir", "Path is outside allowed working directories")
 }
 
 // deny refuses without a question.
@@ -63,12 +64,36 @@ func (c *call) denyByRule() Verdict {
 	what := "use " + c.use.Name
 	switch c.kind {
 	case kindShell:
-		what += " with command " + c.command
+		return c.denyCommand()
 	case kindRead:
 		what = "read " + c.path
 	default:
 	}
 	v := c.deny("rule", "Permission to "+what+" has been denied.")
+	v.DenyRule = true
+	return v
+}
+
+// denyCommand refuses a command line: for its own text, or for one of its
+// parts, which a pipeline names.
+func (c *call) denyCommand() Verdict {
+	reasonType, command := "subcommandResults", c.command
+	single := len(c.script.Commands) == 1
+	for _, r := range c.policy.rules {
+		if r.Behavior != BehaviorDeny || !r.covers(c) {
+			continue
+		}
+		if r.matches(c) || c.parseErr != nil || c.script.Obstacle.Kind != shellcmd.NoObstacle && c.script.Obstacle.Kind != shellcmd.Background ||
+			single && slices.Contains(c.script.Commands[0].Programs(), r.content) {
+			reasonType = "rule"
+		}
+		for _, cmd := range c.script.Commands {
+			if c.script.Pipeline && reasonType != "rule" && r.forbidsPart(cmd) {
+				command = cmd.Text
+			}
+		}
+	}
+	v := c.deny(reasonType, "Permission to use "+c.use.Name+" with command "+command+" has been denied.")
 	v.DenyRule = true
 	return v
 }
@@ -81,35 +106,100 @@ func (c *call) event(message, reasonType, reason string) *protocol.PermissionDen
 	}
 }
 
-// refusePart words the question about the first part of a command line that
-// nothing allows.
-func (c *call) refusePart(bad part, parts int) Verdict {
-	message, reasonType, reason := c.unknownCommand(), bad.reason, ""
-	if bad.path != "" {
-		where := "inside the working directories for this session ('" + c.dirList() + "'), and Claude Code asks before a shell command changes files there."
-		if bad.reason == "workingDir" {
-			where = "outside the working directories for this session ('" + c.dirList() + "')."
-			reason = "Path is outside allowed working directories"
-		}
-		name := bad.name
-		if name == "" {
-			name = "Output redirection"
-		}
-		message = name + " in '" + bad.path + "' needs approval. The path is " + where
-	}
-	if parts > 1 {
-		reasonType = "subcommandResults"
-	}
-	v := c.ask(message, reasonType, reason)
-	if bad.reason == "workingDir" {
-		v.BlockedPath = bad.path
-	}
-	return v
-}
-
 func (c *call) dirList() string { return strings.Join(c.policy.dirs, "', '") }
 
-func (c *call) unknownCommand() string { return "This command requires approval" }
+// needsApproval is the question about a command of which nothing is known.
+const needsApproval = "This command requires approval"
+
+// unclear asks for a reason that is also the message; nothing is suggested.
+func unclear(reason string) question {
+	return question{message: reason, reasonType: "other", reason: reason, suggestions: []protocol.PermissionUpdate{}}
+}
+
+// other is unclear for a host that is shown no suggestions at all.
+func other(reason string) *question {
+	return &question{message: reason, reasonType: "other", reason: reason}
+}
+
+// obstacleQuestion words what keeps a command line from being judged; nil =
+// nothing does. Harmless says that the commands themselves would be allowed.
+func obstacleQuestion(o shellcmd.Obstacle, harmless bool) *question {
+	unknown := " in this command can't be checked before it runs"
+	switch o.Kind {
+	case shellcmd.NoObstacle:
+		return nil
+	case shellcmd.Subshell:
+		return other("This command uses shell operators that require approval for safety")
+	case shellcmd.Background:
+		if !harmless {
+			return other(needsApproval)
+		}
+		q := other("This command uses the `&` background operator, which defers execution past approval-time safety checks. Approve only if you trust it.")
+		q.reasonType, q.safety = "safetyCheck", protocol.SafetyDangerous
+		return q
+	case shellcmd.Braces:
+		unknown = "Brace expansion"
+	case shellcmd.EscapedSpace:
+		unknown = "Contains backslash-escaped whitespace"
+	case shellcmd.OpenHeredoc:
+		unknown = "Heredoc with unquoted delimiter undergoes shell expansion"
+	case shellcmd.Arithmetic:
+		unknown = "Arithmetic expansion references variable or non-literal: " + o.Text
+	case shellcmd.Evaluates:
+		unknown = "'" + o.Text + "' evaluates arguments as shell code"
+	default:
+		unknown = obstacleName(o.Kind) + unknown
+	}
+	q := unclear(unknown)
+	return &q
+}
+
+func obstacleName(k shellcmd.ObstacleKind) string {
+	switch k {
+	case shellcmd.Group:
+		return "A group in braces or double parentheses"
+	case shellcmd.Function:
+		return "A function definition"
+	case shellcmd.Case:
+		return "A case statement"
+	case shellcmd.Nested:
+		return "A nested command"
+	case shellcmd.NestedInQuotes:
+		return "Quoted text"
+	case shellcmd.ProcessSubstitution:
+		return "A command used as a file"
+	case shellcmd.AssignedVariable:
+		return "A variable set"
+	case shellcmd.BracedVariable:
+		return "A variable in braces"
+	case shellcmd.Assignments:
+		return "Variable assignments"
+	case shellcmd.HeredocRedirect:
+		return "A file redirect"
+	default:
+		return "A variable"
+	}
+}
+
+// formQuestion asks about a command that runs others whatever its rule says;
+// nil = it does not.
+func formQuestion(cmd shellcmd.Command) *question {
+	if cmd.Name() == "awk" && strings.Contains(strings.Join(cmd.Args, " "), "system(") {
+		q := unclear("awk program contains system() which executes arbitrary commands")
+		return &q
+	}
+	if cmd.Name() != "find" {
+		return nil
+	}
+	for _, arg := range cmd.Args {
+		switch arg {
+		case "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls", "-fprint", "-fprint0", "-fprintf":
+			q := unclear("find with '" + arg + "' executes commands or modifies files — cannot be auto-allowed by a Bash(find:*) prefix rule")
+			return &q
+		}
+	}
+	return nil
+}
 
 // requested is the denial of a question that nobody answered.
 func (c *call) requested() string {
@@ -133,7 +223,12 @@ func (c *call) noPrompts() string {
 }
 
 func (c *call) unclassified() string {
-	return c.use.Name + " was not run: this mode checks such calls with a classifier, and none is available in this session. Go on with calls that need no check."
+	return "Auto mode is unavailable: its safety check does not run for this session, so " + c.use.Name + " was not run. Other calls that need the check are refused too; go on with those that need none."
+}
+
+// tooDangerous is the denial of a removal that no classifier may approve.
+func tooDangerous() string {
+	return "Permission for this command was denied by a built-in Claude Code safety check, not by the user. It stops removals that reach further than they seem to; only a person may approve one."
 }
 
 // suggestions are the updates that a host may hand back to be asked less.
@@ -143,7 +238,7 @@ func (c *call) suggestions() []protocol.PermissionUpdate {
 	dir := filepath.Dir(c.path)
 	switch c.kind {
 	case kindShell:
-		return c.shellSuggestions(mode)
+		return []protocol.PermissionUpdate{prefixRule(c.command)}
 	case kindRead:
 		if !outside {
 			return nil
@@ -171,24 +266,34 @@ func (c *call) suggestions() []protocol.PermissionUpdate {
 	}
 }
 
-func (c *call) shellSuggestions(mode protocol.PermissionUpdate) []protocol.PermissionUpdate {
-	var out []protocol.PermissionUpdate
-	files := false
-	for _, cmd := range c.script.Commands {
-		if len(cmd.Args) == 0 || cmd.ReadOnly() {
-			continue
-		}
-		prefix := cmd.Args[0]
-		if len(cmd.Args) > 1 && !cmd.Dynamic[1] && !strings.HasPrefix(cmd.Args[1], "-") {
-			prefix += " " + cmd.Args[1]
-		}
-		out = append(out, addRule("Bash", prefix+" *"))
-		files = files || isFileCommand(cmd.Args[0])
+var subcommand = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+
+// prefixRule suggests to allow what begins like the command line: two words
+// when the second looks like a subcommand and the first runs nothing else, or
+// the command line itself.
+func prefixRule(command string) protocol.PermissionUpdate {
+	text, _, _ := strings.Cut(strings.TrimSpace(command), " <<")
+	if name, rest, found := strings.Cut(text, " "); found && strings.HasPrefix(name, "NODE_ENV=") {
+		text = rest
 	}
-	if files {
-		out = append(out, protocol.PermissionUpdate{Type: "addDirectories", Directories: []string{c.policy.opts.CWD}, Destination: "session"}, mode)
+	if first, _, several := strings.Cut(text, "\n"); several && !strings.Contains(first, " ") {
+		return addRule("Bash", first+" *")
 	}
-	return out
+	words := strings.Fields(text)
+	if len(words) > 1 && subcommand.MatchString(words[1]) && !runsOthers(words[0]) {
+		text = words[0] + " " + words[1] + " *"
+	}
+	return addRule("Bash", text)
+}
+
+// runsOthers names programs of which a prefix says nothing.
+func runsOthers(name string) bool {
+	switch name {
+	case "bash", "sh", "zsh", "sudo", "su", "env", "nice", "nohup", "time", "timeout", "xargs", "stdbuf", "exec", "eval",
+		"command", "builtin", "watch", "doas":
+		return true
+	}
+	return strings.Contains(name, "=")
 }
 
 func addRule(tool, content string) protocol.PermissionUpdate {

@@ -77,12 +77,12 @@ func TestSuggestions(t *testing.T) {
 		want    []update
 		blocked string
 	}{
-		{use("Bash", "touch a"), []update{rule("Bash", "touch a *"), {Type: "addDirectories", Directories: []string{cwd}, Destination: "session"}, edits}, ""},
+		{use("Bash", "touch a"), []update{rule("Bash", "touch a *"), {Type: "addDirectories", Directories: []string{cwd}, Destination: "session"}, edits}, cwd + "/a"},
 		{use("Bash", "npm install x"), []update{rule("Bash", "npm install *")}, ""},
 		{use("mcp__s__t", "{}"), []update{rule("mcp__s__t", "")}, ""},
 		{use("Write", cwd+"/a"), []update{edits}, ""},
-		{use("Write", "/w/a"), []update{edits, {Type: "addDirectories", Directories: []string{"/w"}, Destination: "session"}}, "/w/a"},
-		{use("Read", "/etc/hosts"), []update{readDir}, "/etc/hosts"},
+		{use("Write", "/w/a"), []update{edits, {Type: "addDirectories", Directories: []string{"/w"}, Destination: "session"}}, ""},
+		{use("Read", "/etc/hosts"), []update{readDir}, ""},
 		{use("WebFetch", "https://example.com/a"), []update{rule("WebFetch", "domain:example.com")}, ""},
 		{use("AskUserQuestion", "{}"), nil, ""},
 	}
@@ -159,7 +159,7 @@ func TestRequest(t *testing.T) {
 	}})
 	call := use("Write", "/w/a")
 	r := p.Request(call, p.Decide(call))
-	if r.DisplayName != "Write" || r.Description != "Writes a file." || r.BlockedPath != "/w/a" || r.DecisionReasonType != "workingDir" || len(r.Suggestions) != 2 {
+	if r.DisplayName != "Write" || r.Description != "Writes a file." || r.DecisionReasonType != "workingDir" || len(r.Suggestions) != 2 {
 		t.Errorf("Write: %+v", r)
 	}
 	call = use("Bash", "touch a")

@@ -31,6 +31,7 @@ type Verdict struct {
 	// For can_use_tool, when Behavior is Ask.
 	Suggestions  []protocol.PermissionUpdate
 	BlockedPath  string
+	Safety       protocol.Safety
 	Reason       string
 	ReasonType   string
 	RequiresUser bool

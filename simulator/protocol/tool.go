@@ -95,6 +95,16 @@ const (
 	ModePlan        PermissionMode = "plan"
 )
 
+// Safety says what a safety check found.
+type Safety string
+
+// The first may be approved for good by a classifier or a rule, the second
+// only one call at a time.
+const (
+	SafetySensitive Safety = "sensitive"
+	SafetyDangerous Safety = "dangerous"
+)
+
 // PermissionRequest asks someone outside for a verdict on one call.
 type PermissionRequest struct {
 	Use         ToolUse
@@ -103,6 +113,7 @@ type PermissionRequest struct {
 	// Suggestions are the updates a host may hand back; nil = none.
 	Suggestions        []PermissionUpdate
 	BlockedPath        string
+	Safety             Safety // set when DecisionReasonType is "safetyCheck"
 	DecisionReason     string
 	DecisionReasonType string
 	Server             *ServerRef

@@ -1,0 +1,195 @@
+package shellcmd
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// ObstacleKind names a form of shell text whose effect is not known before it
+// runs.
+type ObstacleKind int
+
+// The zero value is no obstacle.
+const (
+	NoObstacle          ObstacleKind = iota
+	Subshell                         // ( … )
+	Background                       // … &
+	Group                            // { … } and (( … ))
+	Function                         // name() { … }
+	Case                             // case … esac
+	Nested                           // $( … ) and backquotes
+	NestedInQuotes                   // "$( … )"
+	ProcessSubstitution              // <( … )
+	Variable                         // $NAME
+	AssignedVariable                 // $NAME that the same script sets
+	BracedVariable                   // ${NAME}
+	Assignments                      // A=1 B=2 and no command
+	Arithmetic                       // $((NAME+1)); Text = NAME
+	Braces                           // {a,b}
+	EscapedSpace                     // a\ b
+	OpenHeredoc                      // << EOF, whose text is expanded
+	HeredocRedirect                  // << with > FILE
+	Evaluates                        // eval and its like; Text = the command
+)
+
+// Obstacle is the first thing in a script that keeps it from being judged by
+// its simple commands.
+type Obstacle struct {
+	Kind ObstacleKind
+	Text string // what Kind says; mostly empty
+}
+
+// obstacle tells what the node itself is in the way of.
+func (r *reader) obstacle(node syntax.Node) Obstacle {
+	switch n := node.(type) {
+	case *syntax.Stmt:
+		return statementObstacle(n)
+	case *syntax.Subshell:
+		return Obstacle{Kind: Subshell}
+	case *syntax.Block, *syntax.ArithmCmd:
+		return Obstacle{Kind: Group}
+	case *syntax.FuncDecl:
+		return Obstacle{Kind: Function}
+	case *syntax.CaseClause:
+		return Obstacle{Kind: Case}
+	case *syntax.LetClause:
+		return Obstacle{Kind: Evaluates, Text: "let"}
+	case *syntax.ProcSubst:
+		return Obstacle{Kind: ProcessSubstitution}
+	case *syntax.CmdSubst:
+		return r.substitution()
+	case *syntax.ParamExp:
+		return r.variable(n)
+	case *syntax.ArithmExp:
+		return arithmetic(n)
+	case *syntax.CallExpr:
+		return r.call(n)
+	case *syntax.Lit:
+		return r.literal(n)
+	}
+	return Obstacle{}
+}
+
+func statementObstacle(s *syntax.Stmt) Obstacle {
+	heredoc, open, writes := false, false, false
+	for _, redir := range s.Redirs {
+		switch redir.Op {
+		case syntax.Hdoc, syntax.DashHdoc:
+			heredoc = true
+			open = open || len(redir.Word.Parts) == 1 && isLit(redir.Word.Parts[0])
+		case syntax.RdrOut, syntax.AppOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll:
+			writes = true
+		}
+	}
+	switch {
+	case heredoc && writes:
+		return Obstacle{Kind: HeredocRedirect}
+	case open:
+		return Obstacle{Kind: OpenHeredoc}
+	case s.Background:
+		return Obstacle{Kind: Background}
+	}
+	return Obstacle{}
+}
+
+func isLit(p syntax.WordPart) bool {
+	lit, ok := p.(*syntax.Lit)
+	return ok && !strings.Contains(lit.Value, `\`)
+}
+
+// substitution judges by what it stands in: the value of an assignment is
+// judged by the commands inside.
+func (r *reader) substitution() Obstacle {
+	for i := len(r.parents) - 1; i >= 0; i-- {
+		switch r.parents[i].(type) {
+		case *syntax.DblQuoted:
+			return Obstacle{Kind: NestedInQuotes}
+		case *syntax.Assign:
+			return Obstacle{}
+		case *syntax.Stmt:
+			return Obstacle{Kind: Nested}
+		}
+	}
+	return Obstacle{Kind: Nested}
+}
+
+func (r *reader) variable(n *syntax.ParamExp) Obstacle {
+	switch {
+	case !n.Short:
+		return Obstacle{Kind: BracedVariable}
+	case n.Param.Value == "HOME":
+		return Obstacle{}
+	case r.assigned[n.Param.Value]:
+		return Obstacle{Kind: AssignedVariable}
+	}
+	return Obstacle{Kind: Variable}
+}
+
+func arithmetic(n *syntax.ArithmExp) (found Obstacle) {
+	if n.Bracket {
+		return Obstacle{Kind: Arithmetic, Text: "$["}
+	}
+	syntax.Walk(n.X, func(node syntax.Node) bool {
+		if w, ok := node.(*syntax.Word); ok && found.Kind == NoObstacle {
+			if lit := w.Lit(); lit == "" || strings.Trim(lit, "0123456789") != "" {
+				found = Obstacle{Kind: Arithmetic, Text: lit}
+			}
+		}
+		return true
+	})
+	return found
+}
+
+func (r *reader) call(n *syntax.CallExpr) Obstacle {
+	if len(n.Args) == 0 && len(n.Assigns) > 1 {
+		return Obstacle{Kind: Assignments}
+	}
+	for _, a := range n.Assigns {
+		if a.Name != nil {
+			r.assigned[a.Name.Value] = true
+		}
+	}
+	if len(n.Args) == 0 {
+		return Obstacle{}
+	}
+	switch name := n.Args[0].Lit(); name {
+	case "eval", "exec", "source", ".", "alias", "trap", "hash", "unalias":
+		return Obstacle{Kind: Evaluates, Text: name}
+	}
+	return Obstacle{}
+}
+
+// literal looks at unquoted text.
+func (r *reader) literal(n *syntax.Lit) Obstacle {
+	for _, p := range r.parents {
+		switch p.(type) {
+		case *syntax.DblQuoted, *syntax.Redirect, *syntax.ArithmExp, *syntax.TestClause, *syntax.ParamExp:
+			return Obstacle{}
+		}
+	}
+	if strings.Contains(n.Value, `\ `) || strings.Contains(n.Value, "\\\t") {
+		return Obstacle{Kind: EscapedSpace}
+	}
+	open := strings.IndexByte(n.Value, '{')
+	if open < 0 || open > 0 && n.Value[open-1] == '\\' {
+		return Obstacle{}
+	}
+	if inner, _, found := strings.Cut(n.Value[open+1:], "}"); found && (strings.Contains(inner, ",") || strings.Contains(inner, "..")) {
+		return Obstacle{Kind: Braces}
+	}
+	return Obstacle{}
+}
+
+// quotesText tells whether a substitution only spells a text: the way to pass
+// a long message, $(cat <<'EOF' … EOF).
+func quotesText(n *syntax.CmdSubst) bool {
+	if len(n.Stmts) != 1 || len(n.Stmts[0].Redirs) != 1 || n.Stmts[0].Background {
+		return false
+	}
+	redir := n.Stmts[0].Redirs[0]
+	call, ok := n.Stmts[0].Cmd.(*syntax.CallExpr)
+	return ok && len(call.Args) == 1 && len(call.Assigns) == 0 && call.Args[0].Lit() == "cat" &&
+		(redir.Op == syntax.Hdoc || redir.Op == syntax.DashHdoc) &&
+		(len(redir.Word.Parts) != 1 || !isLit(redir.Word.Parts[0]))
+}

@@ -1,0 +1,153 @@
+package permission_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// offered writes suggestions in short: "Bash(touch *)", "dir /w", "mode
+// acceptEdits"; "none" when a host is shown no list.
+func offered(v permission.Verdict) string {
+	if v.Suggestions == nil {
+		return "none"
+	}
+	var out []string
+	for _, u := range v.Suggestions {
+		switch u.Type {
+		case "addRules":
+			for _, r := range u.Rules {
+				out = append(out, permission.FormatRule(r))
+			}
+		case "addDirectories":
+			out = append(out, "dir "+strings.Join(u.Directories, ","))
+		default:
+			out = append(out, fmt.Sprintf("mode %s", u.Mode))
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// What a Bash call is asked about: the text, what a host may offer, and the
+// path in question.
+func TestShellQuestions(t *testing.T) {
+	const (
+		inside   = " needs approval. The path is inside the working directories for this session ('/work/project'), and Claude Code asks before a shell command creates, changes or removes files there."
+		outside  = " needs approval. The path is outside the working directories for this session ('/work/project'). Allowing runs the command as written."
+		approval = "This command requires approval"
+	)
+	tests := []struct {
+		command string
+		want    string // the message
+		reason  string // type
+		offers  string
+		blocked string
+	}{
+		{"touch a b", "touch in '/work/project/a'" + inside, "", "Bash(touch a *); dir /work/project; mode acceptEdits", "/work/project/a"},
+		{"cp a.txt /w/b", "cp in '/w/b'" + outside, "", "Bash(cp a.txt /w/b); dir /w; mode acceptEdits", "/w/b"},
+		{"timeout 5 touch x", "touch in '/work/project/x'" + inside, "", "Bash(timeout 5 touch x); dir /work/project; mode acceptEdits", "/work/project/x"},
+		{"echo hi > f", "Output redirection to '/work/project/f'" + inside, "", "Bash(echo hi *); dir /work/project", "/work/project/f"},
+		{"ls ~/d", "ls in '/home/me/d' was blocked. For security, Claude Code may only list files in the allowed working directories for this session: '/work/project'.", "", "Bash(ls ~/d); Read(//home/me/**)", "/home/me/d"},
+		{"grep a $HOME/f", "grep in '/home/me/f' was blocked. For security, Claude Code may only search for patterns in files from the allowed working directories for this session: '/work/project'.", "", "Bash(grep a *); Read(//home/me/**)", "/home/me/f"},
+		{"cat < /etc/hosts", "Input redirection from '/etc/hosts' was blocked. For security, Claude Code may only read files in the allowed working directories for this session: '/work/project'.", "", "Bash(cat < /etc/hosts); Read(//etc/**)", "/etc/hosts"},
+		{"npm test", approval, "other", "Bash(npm test *)", ""},
+		{"python3 f.py", approval, "other", "Bash(python3 f.py)", ""},
+		{"sudo rm x", approval, "other", "Bash(sudo rm x)", ""},
+		{"FOO=1 npm test", approval, "other", "Bash(FOO=1 npm test)", ""},
+		{"time ls", approval, "other", "Bash(time ls)", ""},
+		{"git commit -m \"$(cat <<'E'\nmsg\nE\n)\"", approval, "other", "Bash(git commit *)", ""},
+		{"ls && touch x", "touch in '/work/project/x'" + inside, "", "Bash(ls && touch x); dir /work/project; mode acceptEdits", "/work/project/x"},
+		{"touch x; npm test", "This Bash command contains multiple operations. The following parts require approval: touch x, npm test", "subcommandResults", "Bash(touch x *); Bash(npm test *)", ""},
+		{"ls | xargs rm", "This Bash command contains multiple operations. The following part requires approval: xargs rm", "subcommandResults", "Bash(xargs rm)", ""},
+		{"echo a | tee x", "This Bash command contains multiple operations. The following part requires approval: tee x", "subcommandResults", "Bash(echo a *); dir /work/project; mode acceptEdits", ""},
+		{"echo $(ls)", "A nested command in this command can't be checked before it runs", "other", "", ""},
+		{`echo "$(ls)"`, "Quoted text in this command can't be checked before it runs", "other", "", ""},
+		{"for f in a; do cat $f; done", "A variable in this command can't be checked before it runs", "other", "", ""},
+		{"X=1; echo $X", "A variable set in this command can't be checked before it runs", "other", "", ""},
+		{"echo ${X}", "A variable in braces in this command can't be checked before it runs", "other", "", ""},
+		{"true && { ls; }", "A group in braces or double parentheses in this command can't be checked before it runs", "other", "", ""},
+		{"f() { ls; }; f", "A function definition in this command can't be checked before it runs", "other", "", ""},
+		{"cat <<E\nhi\nE", "Heredoc with unquoted delimiter undergoes shell expansion", "other", "", ""},
+		{"cat <<'E' > x\nhi\nE", "A file redirect in this command can't be checked before it runs", "other", "", ""},
+		{"diff <(ls) <(ls)", "A command used as a file in this command can't be checked before it runs", "other", "", ""},
+		{"ls {a,b}", "Brace expansion", "other", "", ""},
+		{"eval ls", "'eval' evaluates arguments as shell code", "other", "", ""},
+		{"(ls)", "This command uses shell operators that require approval for safety", "other", "none", ""},
+		{"npm start &", approval, "other", "none", ""},
+		{"sleep 1 &", "This command uses the `&` background operator, which defers execution past approval-time safety checks. Approve only if you trust it.", "safetyCheck", "none", ""},
+		{"find . -delete", "find with '-delete' executes commands or modifies files — cannot be auto-allowed by a Bash(find:*) prefix rule", "other", "", ""},
+		{"cd a && cd b", "Multiple directory changes in one command require approval for clarity", "other", "none", ""},
+		{"cd a && git status", "This command changes directory before running a version-control command, which can pick up untrusted hooks or repository configuration from the target directory. Approve only if you trust it.", "other", "none", ""},
+		{"rm *.o", "Glob patterns are not allowed in write operations. Please specify an exact file path.", "other", "Bash(rm *.o); dir /work/project; mode acceptEdits", "*.o"},
+		{"rm -rf ~", "Dangerous rm operation detected: '/home/me'\n\nThis command would remove a critical system directory. This requires explicit approval and cannot be auto-allowed by permission rules.", "safetyCheck", "", ""},
+		{"echo x >> .bashrc", "Claude requested permissions to edit /work/project/.bashrc which is a sensitive file.", "safetyCheck", "dir /work/project", "/work/project/.bashrc"},
+		{"ls (", "Parse error", "other", "", ""},
+	}
+	for _, tt := range tests {
+		p := policy(t, permission.Options{HasAsker: true, Home: "/home/me"})
+		v := p.Decide(use("Bash", tt.command))
+		got := []string{v.Message, v.ReasonType, offered(v), v.BlockedPath}
+		if diff := cmp.Diff([]string{tt.want, tt.reason, tt.offers, tt.blocked}, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.command, diff)
+		}
+	}
+}
+
+// No mode but bypassPermissions and no allow rule reaches files that configure
+// what runs by itself, nor the removal of whole trees.
+func TestSensitiveFiles(t *testing.T) {
+	own := ", but you haven't granted it yet."
+	tests := []struct {
+		path string
+		want string // end of the message; empty = an ordinary file
+	}{
+		{".git/config", " which is a sensitive file."},
+		{"sub/.GIT/hooks/x", " which is a sensitive file."},
+		{".mcp.json", " which is a sensitive file."},
+		{".bashrc", " which is a sensitive file."},
+		{".config/git/config", " which is a sensitive file."},
+		{".claude/hooks/x", " which is a sensitive file."},
+		{".claude/settings.json", own},
+		{".claude/agents/x.md", own},
+		{".claude/worktrees/x", ""},
+		{".gitignore", ""},
+		{".env", ""},
+		{"package.json", ""},
+	}
+	for _, tt := range tests {
+		for _, o := range []permission.Options{{Mode: protocol.ModeAcceptEdits}, {Mode: protocol.ModeBypass}, {}} {
+			p := policy(t, o, "allow Write", "allow Bash")
+			for _, call := range []protocol.ToolUse{use("Write", cwd+"/"+tt.path), use("Bash", "echo x > "+tt.path), use("Bash", "rm "+tt.path)} {
+				v := p.Decide(call)
+				free := tt.want == "" || o.Mode == protocol.ModeBypass
+				if (v.Behavior == permission.Allow) != free || !free && !strings.HasSuffix(v.Message, tt.path+tt.want) {
+					t.Errorf("%s %s in %q: %s %q", call.Name, call.Input, o.Mode, outcome(v), v.Message)
+				}
+				if !free && (v.ReasonType != "safetyCheck" || v.Safety != protocol.SafetySensitive) {
+					t.Errorf("%s %s: reason %q, safety %q", call.Name, call.Input, v.ReasonType, v.Safety)
+				}
+			}
+		}
+	}
+	p := policy(t, permission.Options{}, "allow Bash")
+	if v := p.Decide(use("Bash", "rm -rf /usr")); v.Safety != protocol.SafetyDangerous {
+		t.Errorf("rm -rf /usr: %s", outcome(v))
+	}
+}
+
+// Paths of calls start where the shell is, working directories and rules where
+// the session began.
+func TestDirOfTheShell(t *testing.T) {
+	p := policy(t, permission.Options{Dir: func() string { return cwd + "/sub" }, HasAsker: true})
+	if v := p.Decide(use("Bash", "touch x")); v.BlockedPath != cwd+"/sub/x" {
+		t.Errorf("touch x asks about %q", v.BlockedPath)
+	}
+	if v := p.Decide(use("Bash", "cat ../x")); v.Behavior != permission.Allow {
+		t.Errorf("cat ../x: %s", v.Message)
+	}
+}

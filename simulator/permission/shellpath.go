@@ -1,0 +1,314 @@
+package permission
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/shellcmd"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// moves asks about command lines that change the directory and then do what a
+// directory matters for.
+func (c *call) moves() *question {
+	cds, git, redirected, writer := 0, false, writes(c.script.Redirects), false
+	for _, cmd := range c.script.Commands {
+		name := cmd.Unwrapped().Name()
+		switch {
+		case name == "cd":
+			cds++
+		case name == "git":
+			git = true
+		}
+		redirected = redirected || writes(cmd.Redirects)
+		writer = writer || isFileCommand(name)
+	}
+	const resolution = " - manual approval required to prevent path resolution bypass"
+	const ensure = " require explicit approval to ensure paths are evaluated correctly. For security, Claude Code cannot automatically determine the final working directory when 'cd' is used in compound commands."
+	switch {
+	case cds == 0:
+	case cds > 1:
+		return other("Multiple directory changes in one command require approval for clarity")
+	case git:
+		return other("This command changes directory before running a version-control command, which can pick up untrusted hooks or repository configuration from the target directory. Approve only if you trust it.")
+	case redirected:
+		return &question{
+			message: "Commands that change directories and write via output redirection" + ensure, reasonType: "other",
+			reason: "Compound command contains cd with output redirection" + resolution,
+		}
+	case writer:
+		q := &question{
+			message: "Commands that change directories and perform write operations" + ensure, reasonType: "other",
+			reason: "Compound command contains cd with write operation" + resolution, suggestions: []protocol.PermissionUpdate{},
+		}
+		if !c.policy.editsAllowed() {
+			q.suggestions = append(q.suggestions, prefixRule(c.command), acceptEdits())
+		}
+		return q
+	}
+	return nil
+}
+
+// redirections asks about the files that the command line is sent to or read
+// from.
+func (c *call) redirections() *question {
+	redirects := slices.Clone(c.script.Redirects)
+	for _, cmd := range c.script.Commands {
+		redirects = append(redirects, cmd.Redirects...)
+	}
+	for _, r := range redirects {
+		path := c.expand(r.Target)
+		switch {
+		case r.Op == "<":
+			if abs := c.policy.callPath(path); !c.policy.inside(abs) && path != "/dev/null" {
+				return c.reading("Input redirection from '"+abs+"' was blocked.", "read files in", abs)
+			}
+		case !r.Writes:
+		case r.Dynamic:
+			return other("Shell expansion syntax in paths requires manual approval")
+		default:
+			abs := c.policy.callPath(path)
+			if q := c.sensitive(abs); q != nil {
+				q.suggestions = []protocol.PermissionUpdate{c.addDirectory(abs)}
+				return q
+			}
+			inside := c.policy.inside(abs)
+			if inside && c.policy.editsAllowed() {
+				continue
+			}
+			return c.writing("Output redirection to '"+abs+"'", abs, inside, false)
+		}
+	}
+	return nil
+}
+
+// paths looks at the paths that a command reads or writes: outside is asked
+// whatever the rules say, inside only when nothing allows the command. Both
+// are nil when no path is in question.
+func (c *call) paths(cmd shellcmd.Command) (outside, inside *question) {
+	inner := cmd.Unwrapped()
+	name := inner.Name()
+	if verb := readingVerb(name); verb != "" && (name != "git" || len(inner.Args) > 1 && inner.Args[1] == "diff") {
+		for _, path := range c.operands(inner) {
+			if abs := c.policy.callPath(path); !c.policy.inside(abs) {
+				return c.reading(name+" in '"+abs+"' was blocked.", verb, abs), nil
+			}
+		}
+	}
+	if name == "sed" && cmd.ReadOnly() {
+		for _, path := range c.operands(inner) {
+			if abs := c.policy.callPath(path); !c.policy.inside(abs) {
+				return c.reading(name+" in '"+abs+"' was blocked.", "edit files in", abs), nil
+			}
+		}
+	}
+	if !isFileCommand(name) && name != "tee" || cmd.ReadOnly() {
+		return nil, nil
+	}
+	paths := c.operands(inner)
+	if q := c.dangerous(name, paths); q != nil {
+		return q, nil
+	}
+	if len(inner.Args) > 1 && (name == "cp" || name == "mv") && strings.HasPrefix(inner.Args[1], "-") {
+		return c.flagged(name), nil
+	}
+	for i, path := range paths {
+		if strings.ContainsAny(path, "*?[") {
+			return c.globbed(path), nil
+		}
+		paths[i] = c.policy.callPath(path)
+		if strings.HasSuffix(path, "/") && paths[i] != "/" {
+			paths[i] += "/"
+		}
+	}
+	for _, path := range paths {
+		if q := c.sensitive(strings.TrimSuffix(path, "/")); q != nil {
+			q.suggestions = append([]protocol.PermissionUpdate{c.addDirectory(path)}, c.editSuggestion()...)
+			return q, nil
+		}
+	}
+	for _, path := range paths {
+		if !c.policy.inside(strings.TrimSuffix(path, "/")) {
+			return c.writing(name+" in '"+path+"'", path, false, true), nil
+		}
+	}
+	if len(paths) == 0 || c.policy.editsAllowed() {
+		return nil, nil
+	}
+	return nil, c.writing(name+" in '"+paths[0]+"'", paths[0], true, true)
+}
+
+// operands are the arguments that name files, with the home directory put in.
+func (c *call) operands(cmd shellcmd.Command) []string {
+	args := cmd.Args[1:]
+	skip := 0 // leading operands that are no paths: patterns, programs
+	switch cmd.Name() {
+	case "grep", "egrep", "fgrep", "rg", "jq", "git":
+		skip = 1
+	case "sed":
+		if !slices.Contains(args, "-e") {
+			skip = 1
+		} else if i := slices.Index(args, "-e"); i+1 < len(args) {
+			args = slices.Delete(slices.Clone(args), i, i+2)
+		}
+	case "tr":
+		return nil
+	case "cd":
+		if len(args) == 0 {
+			return []string{c.policy.opts.Home}
+		}
+	}
+	var out []string
+	for _, arg := range args {
+		if strings.HasPrefix(arg, "-") {
+			if cmd.Name() == "find" && len(out) > 0 {
+				break
+			}
+			continue
+		}
+		if skip > 0 {
+			skip--
+			continue
+		}
+		out = append(out, c.expand(arg))
+	}
+	return out
+}
+
+// expand puts the home directory in and takes the quotes of a word that holds
+// it away.
+func (c *call) expand(word string) string {
+	home := c.policy.opts.Home
+	bare := strings.Trim(word, `"`)
+	for _, prefix := range []string{"$HOME", "~"} {
+		if rest, found := strings.CutPrefix(bare, prefix); found && (rest == "" || rest[0] == '/') && home != "" {
+			return home + rest
+		}
+	}
+	return word
+}
+
+// readingVerb says what the command does to the files it is given, as its
+// question puts it; empty = it is not asked about them.
+func readingVerb(name string) string {
+	verbs := [...][2]string{
+		{"cd", "change directories to"}, {"ls", "list files in"}, {"find", "search files in"},
+		{"cat", "concatenate files from"}, {"head", "read the beginning of files from"}, {"tail", "read the end of files from"},
+		{"sort", "sort contents of files from"}, {"uniq", "filter duplicate lines from files in"},
+		{"wc", "count lines/words/bytes in files from"}, {"cut", "extract columns from files in"}, {"paste", "merge files from"},
+		{"column", "format files from"}, {"file", "examine file types in"}, {"stat", "read file stats from"},
+		{"diff", "compare files from"}, {"strings", "extract strings from files in"}, {"hexdump", "display hex dump of files from"},
+		{"od", "display octal dump of files from"}, {"base64", "encode/decode files from"}, {"nl", "number lines in files from"},
+		{"grep", searching}, {"egrep", searching}, {"fgrep", searching}, {"rg", searching}, {"jq", "process JSON from files in"},
+		{"sha256sum", "compute SHA-256 checksums for files in"}, {"sha1sum", "compute SHA-1 checksums for files in"},
+		{"md5sum", "compute MD5 checksums for files in"}, {"tac", "read files (reversed) from"}, {"rev", "read files (reversed lines) from"},
+		{"comm", "compare files from"}, {"cmp", "compare files from"}, {"fold", "wrap lines of files from"}, {"fmt", "reformat files from"},
+		{"pr", "paginate files from"}, {"expand", "convert tabs in files from"}, {"unexpand", "convert tabs in files from"},
+		{"tsort", "sort files from"}, {"git", "access files with git from"},
+	}
+	for _, v := range verbs {
+		if v[0] == name {
+			return v[1]
+		}
+	}
+	return ""
+}
+
+const searching = "search for patterns in files from"
+
+// reading asks about a path outside that a command only reads.
+func (c *call) reading(what, verb, abs string) *question {
+	q := &question{
+		message: what + " For security, Claude Code may only " + verb + " the allowed working directories for this session: '" + c.dirList() + "'.",
+		blocked: abs, suggestions: []protocol.PermissionUpdate{},
+	}
+	if dir := c.directoryOf(abs); dir != "/" {
+		read := addRule("Read", "/"+dir+"/**")
+		read.Destination = "session"
+		q.suggestions = append(q.suggestions, prefixRule(c.command), read)
+	}
+	return q
+}
+
+// writing asks about a path that a command or a redirection changes.
+func (c *call) writing(what, abs string, inside, command bool) *question {
+	where := " needs approval. The path is inside the working directories for this session ('" + c.dirList() + "'), and Claude Code asks before a shell command creates, changes or removes files there."
+	if !inside {
+		where = " needs approval. The path is outside the working directories for this session ('" + c.dirList() + "'). Allowing runs the command as written."
+	}
+	q := &question{
+		message: what + where, blocked: abs,
+		suggestions: []protocol.PermissionUpdate{prefixRule(c.command), c.addDirectory(abs)},
+	}
+	if command {
+		q.suggestions = append(q.suggestions, c.editSuggestion()...)
+	}
+	return q
+}
+
+func (c *call) globbed(path string) *question {
+	const reason = "Glob patterns are not allowed in write operations. Please specify an exact file path."
+	return &question{
+		message: reason, reasonType: "other", reason: reason, blocked: path,
+		suggestions: append([]protocol.PermissionUpdate{prefixRule(c.command), c.addDirectory(c.policy.callPath(path))}, c.editSuggestion()...),
+	}
+}
+
+// flagged asks about cp and mv with options, which may name another target.
+func (c *call) flagged(name string) *question {
+	q := &question{
+		message:    name + " with flags requires manual approval to ensure path safety. For security, Claude Code cannot automatically validate " + name + " commands that use flags, as some flags like --target-directory=PATH can bypass path validation.",
+		reasonType: "other", reason: name + " command with flags requires manual approval", suggestions: []protocol.PermissionUpdate{},
+	}
+	if !c.policy.editsAllowed() {
+		q.suggestions = append(q.suggestions, prefixRule(c.command), acceptEdits())
+	}
+	return q
+}
+
+// dangerous asks about the removal of a root, of what stands right below it
+// and of the home directory.
+func (c *call) dangerous(name string, paths []string) *question {
+	if name != "rm" && name != "rmdir" {
+		return nil
+	}
+	for _, path := range paths {
+		abs := c.policy.callPath(path)
+		if filepath.Dir(abs) != "/" && abs != c.policy.opts.Home {
+			continue
+		}
+		return &question{
+			message:    "Dangerous " + name + " operation detected: '" + abs + "'\n\nThis command would remove a critical system directory. This requires explicit approval and cannot be auto-allowed by permission rules.",
+			reasonType: "safetyCheck", reason: "Dangerous " + name + " operation on critical path: " + abs,
+			safety: protocol.SafetyDangerous, suggestions: []protocol.PermissionUpdate{},
+		}
+	}
+	return nil
+}
+
+// directoryOf is the directory that a suggestion about the path names: the
+// path itself when it is one.
+func (c *call) directoryOf(path string) string {
+	path = filepath.Clean(path)
+	if isDir := c.policy.opts.IsDir; isDir != nil && isDir(path) {
+		return path
+	}
+	return filepath.Dir(path)
+}
+
+func (c *call) addDirectory(path string) protocol.PermissionUpdate {
+	return protocol.PermissionUpdate{Type: "addDirectories", Directories: []string{c.directoryOf(path)}, Destination: "session"}
+}
+
+// editSuggestion offers acceptEdits where it is not in force.
+func (c *call) editSuggestion() []protocol.PermissionUpdate {
+	if c.policy.editsAllowed() {
+		return nil
+	}
+	return []protocol.PermissionUpdate{acceptEdits()}
+}
+
+func acceptEdits() protocol.PermissionUpdate {
+	return protocol.PermissionUpdate{Type: "setMode", Mode: protocol.ModeAcceptEdits, Destination: "session"}
+}
