@@ -276,6 +276,7 @@ func (t *turn) compacting(c slash.Call) (refused string, err error) {
 
 // compacted shows what stands in the conversation's place.
 func (t *turn) compacted(summary string) (finish, error) {
+	s := t.s
 	no, yes := false, true
 	messages := []*protocol.User{
 		{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: summary}}, IsSynthetic: true, IsReplay: &no},
@@ -285,6 +286,9 @@ func (t *turn) compacted(summary string) (finish, error) {
 		if err := t.emit(t.stamp(m)); err != nil {
 			return finish{}, err
 		}
+	}
+	if _, err := t.runHooks(protocol.SessionStartHook{Source: sourceCompact, Model: Canonical(s.ModelName())}); err != nil {
+		return finish{}, err
 	}
 	out, err := t.runHooks(protocol.PostCompactHook{Trigger: "manual", CompactSummary: summary})
 	if err != nil {

@@ -20,6 +20,8 @@ type HookOptions struct {
 	Frames bool
 	// Server names the MCP server of a tool; nil, or a nil result = none.
 	Server func(tool string) *protocol.ServerRef
+	// Dir is the directory the shell is in right now; nil = it stays.
+	Dir func() string
 }
 
 // Hooks makes the layer that runs the hooks around every tool call (spec:
@@ -30,6 +32,9 @@ func Hooks(o HookOptions) executor.Middleware {
 	}
 	if o.Server == nil {
 		o.Server = func(string) *protocol.ServerRef { return nil }
+	}
+	if o.Dir == nil {
+		o.Dir = func() string { return "" }
 	}
 	h := &hooks{o}
 	return executor.Func(h.execute)
@@ -60,6 +65,7 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 	if before.Decision == "allow" || before.Decision == "ask" {
 		use.Hook = &protocol.HookVerdict{Decision: before.Decision, Reason: before.Reason}
 	}
+	dir := h.o.Dir()
 	result, err := next.Execute(ctx, use)
 	if err != nil {
 		return result, err
@@ -68,6 +74,9 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 	result.Context = append(before.AdditionalContext, result.Context...)
 	if result.NonExecutionKind == "" {
 		h.after(ctx, use, &result)
+	}
+	if now := h.o.Dir(); now != dir {
+		h.moved(ctx, use, &result, protocol.CwdChangedHook{OldCWD: dir, NewCWD: now})
 	}
 	if before.StopTurn && result.Stop == nil {
 		result.Stop = &protocol.StopTurn{TerminalReason: "hook_stopped"}
@@ -107,6 +116,20 @@ func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *protoco
 	if out.StopTurn && result.Stop == nil {
 		result.Stop = &protocol.StopTurn{TerminalReason: "hook_stopped"}
 	}
+}
+
+// moved runs the hooks of a change of directory.
+func (h *hooks) moved(ctx context.Context, use protocol.ToolUse, result *protocol.ToolResult, in protocol.CwdChangedHook) {
+	if event, _ := in.HookEvent(); !h.o.Runner.Has(event) {
+		return
+	}
+	base := h.o.Base()
+	base.PermissionMode, base.Effort = "", nil
+	out := h.o.Runner.Run(ctx, hook.Input{Base: base, Event: in, ToolUseID: use.ID})
+	if h.o.Frames {
+		result.Before = append(result.Before, out.Frames...)
+	}
+	result.After = append(result.After, out.Notices...)
 }
 
 func (h *hooks) run(ctx context.Context, use protocol.ToolUse, in protocol.HookInput) hook.Outcome {
@@ -197,15 +220,14 @@ func (a *racingAsker) Ask(ctx context.Context, r protocol.PermissionRequest) (pr
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	byHook := make(chan *protocol.PermissionAnswer, 1)
+	byHook := make(chan hook.Outcome, 1)
 	go func() { // ends with its hooks, which ctx ends
-		out := a.hooks.run(ctx, r.Use, protocol.PermissionRequestHook{
-			ToolName: r.Use.Name, ToolInput: r.Use.Input, Suggestions: r.Suggestions, MCPServer: r.Server,
+		byHook <- a.hooks.run(ctx, r.Use, protocol.PermissionRequestHook{
+			ToolName: r.Use.Name, ToolInput: r.Use.Input, Suggestions: forHooks(r.Suggestions), MCPServer: r.Server,
 		})
-		byHook <- out.Permission
 	}()
 	if a.ask == nil {
-		return verdictOf(<-byHook), nil
+		return a.verdictOf(<-byHook), nil
 	}
 	type verdict struct {
 		answer protocol.PermissionAnswer
@@ -217,13 +239,14 @@ func (a *racingAsker) Ask(ctx context.Context, r protocol.PermissionRequest) (pr
 		byHost <- verdict{answer, err}
 	}()
 	select {
-	case answer := <-byHook:
-		if answer != nil {
+	case out := <-byHook:
+		if out.Permission != nil {
 			cancel()
 			<-byHost // the host is told before the tool runs
-			return verdictOf(answer), nil
+			return a.verdictOf(out), nil
 		}
 		v := <-byHost
+		v.answer.Before = a.hooks.shown(out)
 		return v.answer, v.err
 	case v := <-byHost:
 		cancel()
@@ -232,13 +255,24 @@ func (a *racingAsker) Ask(ctx context.Context, r protocol.PermissionRequest) (pr
 	}
 }
 
-func verdictOf(answer *protocol.PermissionAnswer) protocol.PermissionAnswer {
-	if answer == nil {
-		return protocol.PermissionAnswer{Undecided: true}
+// verdictOf is what the hooks say, with what they show.
+func (a *racingAsker) verdictOf(out hook.Outcome) protocol.PermissionAnswer {
+	answer := protocol.PermissionAnswer{Undecided: true}
+	if out.Permission != nil {
+		answer = *out.Permission
+		if answer.Source == "" {
+			answer.Source = "hook"
+		}
 	}
-	a := *answer
-	if a.Source == "" {
-		a.Source = "hook"
+	answer.Before = a.hooks.shown(out)
+	return answer
+}
+
+// forHooks leaves out the rule for the command itself where there is more to
+// suggest: hooks are told of paths and modes.
+func forHooks(all []protocol.PermissionUpdate) []protocol.PermissionUpdate {
+	if len(all) > 1 && all[0].Type == "addRules" && all[0].Rules[0].ToolName == "Bash" {
+		return all[1:]
 	}
-	return a
+	return all
 }

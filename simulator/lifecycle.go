@@ -13,9 +13,27 @@ import (
 // before it ends all the same (spec: cli-observed 11).
 const stopBlockCap = 9
 
-// hookBase is the common part of hook inputs for events of this turn.
-func (t *turn) hookBase() protocol.HookBase {
+// sourceCompact is the source of a session start that follows a compaction.
+const sourceCompact = "compact"
+
+// hookBase is the common part of hook inputs for events of this turn: what
+// precedes the prompt has no id of it, what is not about the model's work has
+// no mode, and the effort is told where the model has worked.
+func (t *turn) hookBase(in protocol.HookInput) protocol.HookBase {
 	base := t.s.sessionBase()
+	event, subject := in.HookEvent()
+	if subject == sourceCompact {
+		event = "PreCompact"
+	}
+	switch event {
+	case "SessionStart", "InstructionsLoaded", "Setup":
+		return base
+	case "PreCompact", "PostCompact":
+		base.PromptID = t.promptID
+		return base
+	case "Stop", "PostToolBatch", "MessageDisplay": // the others precede the first request
+		base.Effort = t.s.o.effort()
+	}
 	base.PromptID, base.PermissionMode = t.promptID, t.s.o.Mode()
 	return base
 }
@@ -26,6 +44,9 @@ func (s *Simulator) sessionBase() protocol.HookBase {
 	if s.o.TranscriptPath != nil {
 		base.TranscriptPath = s.o.TranscriptPath()
 	}
+	if s.o.Dir != nil {
+		base.CWD = s.o.Dir()
+	}
 	return base
 }
 
@@ -35,14 +56,7 @@ func (t *turn) runHooks(in protocol.HookInput) (hook.Outcome, error) {
 	if t.s.o.Hooks == nil || !t.s.o.Hooks.Has(event) {
 		return hook.Outcome{}, nil
 	}
-	base := t.hookBase()
-	switch event {
-	case "SessionStart":
-		base = t.s.sessionBase()
-	case "PostToolBatch", "MessageDisplay", "Stop": // the others precede the first request
-		base.Effort = t.s.o.effort()
-	}
-	out := t.s.o.Hooks.Run(t.ctx, hook.Input{Base: base, Event: in})
+	out := t.s.o.Hooks.Run(t.ctx, hook.Input{Base: t.hookBase(in), Event: in})
 	t.beside = append(t.beside, out.AdditionalContext...)
 	if t.s.o.HookEvents || event == "SessionStart" {
 		if err := t.emitAll(out.Frames); err != nil {
@@ -88,17 +102,29 @@ func (t *turn) sessionStart() error {
 	source := t.s.started
 	switch {
 	case source != "":
+	case t.s.o.Forked:
+		source = "fork"
 	case t.s.o.Resumed:
 		source = "resume"
 	default:
 		source = "startup"
 	}
-	out, err := t.runHooks(protocol.SessionStartHook{Source: source})
+	if t.s.o.Setup != "" {
+		if _, err := t.runHooks(protocol.SetupHook{Trigger: t.s.o.Setup}); err != nil {
+			return err
+		}
+	}
+	out, err := t.runHooks(protocol.SessionStartHook{Source: source, AgentType: t.s.o.AgentType, SessionTitle: t.s.o.Title})
 	if err != nil {
 		return err
 	}
 	if err := t.emitAll(out.Notices); err != nil {
 		return err
+	}
+	for _, file := range t.s.o.Instructions {
+		if _, err := t.runHooks(file); err != nil {
+			return err
+		}
 	}
 	if title := t.s.o.Title; title != "" {
 		if err := t.system("session_title_changed", protocol.Field{Key: "title", Value: title}); err != nil {
@@ -117,7 +143,7 @@ func (t *turn) submit() (out hook.Outcome, end *finish, died bool, err error) {
 	if t.in.Source == sourceSystem {
 		return out, nil, false, nil
 	}
-	out, err = t.runHooks(protocol.UserPromptSubmitHook{Prompt: t.in.Content.Plain()})
+	out, err = t.runHooks(protocol.UserPromptSubmitHook{Prompt: t.in.Content.Plain(), SessionTitle: t.s.o.Title})
 	switch {
 	case err != nil:
 		return out, nil, false, err
@@ -138,7 +164,7 @@ func (t *turn) batchDone(calls []call, results []scenarios.Result) error {
 	in := protocol.PostToolBatchHook{}
 	for i, c := range calls {
 		in.ToolCalls = append(in.ToolCalls, protocol.HookToolCall{
-			ToolName: c.use.Name, ToolInput: c.use.Input, ToolUseID: c.use.ID, ToolResponse: results[i].Structured,
+			ToolName: c.use.Name, ToolInput: c.use.Input, ToolUseID: c.use.ID, ToolResponse: results[i].Content,
 		})
 	}
 	out, err := t.runHooks(in)

@@ -32,18 +32,21 @@ func Permission(p *permission.Policy, ask permission.Asker, now func() time.Time
 			return denial(use, v), nil
 		}
 		answer, err := ask.Ask(ctx, p.Request(use, v))
-		switch {
-		case err != nil:
+		if err != nil {
 			return protocol.ToolResult{}, err
-		case answer.Undecided:
-			return denial(use, v), nil
-		case !answer.Allow:
-			return refused(answer), nil
+		}
+		if answer.Undecided || !answer.Allow {
+			result := refused(answer)
+			if answer.Undecided {
+				result = denial(use, v)
+			}
+			result.Before = append(answer.Before, result.Before...)
+			return result, nil
 		}
 		if answer.UpdatedInput != nil {
 			use.Input = answer.UpdatedInput
 		}
-		before := applyUpdates(p, answer.UpdatedPermissions)
+		before := append(answer.Before, applyUpdates(p, answer.UpdatedPermissions)...)
 		result, err := accepted(ctx, use, next, protocol.PermissionDecision{Decision: "accept", Source: source(answer, "user_temporary")}, now)
 		result.Before = append(before, result.Before...)
 		return result, err

@@ -57,7 +57,15 @@ type Options struct {
 	SessionID string
 	Resumed   bool
 	// Deferred is the call that [Simulator.Deferred] answers; nil = none.
-	Deferred *Deferred
+	Deferred  *Deferred
+	Forked    bool   // Resumed under an id of its own
+	Setup     string // trigger of Setup hooks before the session starts; empty = none
+	AgentType string // the agent that the session itself is; empty = none
+	// Instructions are the memory files that were read, for hooks.
+	Instructions []protocol.InstructionsLoadedHook
+	// Dir is the directory the shell is in right now, for hooks; nil = where the
+	// session began.
+	Dir func() string
 	// TranscriptPath is where the transcript is right now, for hooks; nil = where
 	// it was when they were made.
 	TranscriptPath func() string

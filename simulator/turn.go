@@ -231,11 +231,11 @@ func (t *turn) converse(req scenarios.Request) (finish, error) {
 		if err != nil || end != nil {
 			return deref(end), err
 		}
-		if t.rounds++; t.s.o.MaxTurns > 0 && t.rounds >= t.s.o.MaxTurns {
-			return t.turnsSpent(), nil
-		}
 		if err := t.batchDone(calls, results); err != nil {
 			return finish{}, err
+		}
+		if t.rounds++; t.s.o.MaxTurns > 0 && t.rounds >= t.s.o.MaxTurns {
+			return t.turnsSpent(), nil
 		}
 		req = scenarios.Request{Results: results}
 	}

@@ -80,6 +80,7 @@ func (r *run) makeTasks() error {
 		ModelName:      r.aliased,
 		Shown:          func() bool { return r.forwardAgents.Load() },
 		TranscriptPath: r.agentTranscript,
+		PromptID:       func() string { return r.hookBase().PromptID },
 	})
 	r.forwardAgents.Store(r.f.ForwardSubagentText)
 	return nil

@@ -184,11 +184,39 @@ func (r *run) answers() map[string]string {
 
 // hookBase is the common part of the inputs of hooks around tools.
 func (r *run) hookBase() protocol.HookBase {
-	base := protocol.HookBase{SessionID: r.session.ID(), TranscriptPath: r.session.Path(), PermissionMode: r.policy.Mode(), Effort: &protocol.HookEffort{Level: r.effort()}}
+	base := protocol.HookBase{SessionID: r.session.ID(), TranscriptPath: r.session.Path(), PermissionMode: r.policy.Mode(), Effort: &protocol.HookEffort{Level: r.effort()}, CWD: r.tools.Dir()}
 	if r.sim != nil {
 		base.PromptID = r.sim.PromptID()
 	}
 	return base
+}
+
+// setup is the trigger of Setup hooks; empty = they are not run.
+func (r *run) setup() string {
+	switch {
+	case r.f.InitSetup:
+		return "init"
+	case r.f.Maintenance:
+		return "maintenance"
+	}
+	return ""
+}
+
+// instructions are the memory files of the session, as hooks are told of them.
+func (r *run) instructions() []protocol.InstructionsLoadedHook {
+	files := []struct{ path, kind, source string }{
+		{filepath.Join(r.dir, "CLAUDE.md"), "User", "user"},
+		{filepath.Join(r.cwd, "CLAUDE.md"), "Project", "project"},
+		{filepath.Join(r.cwd, ".claude", "CLAUDE.md"), "Project", "project"},
+		{filepath.Join(r.cwd, "CLAUDE.local.md"), "Local", "local"},
+	}
+	var out []protocol.InstructionsLoadedHook
+	for _, f := range files {
+		if info, err := os.Stat(f.path); err == nil && info.Mode().IsRegular() && r.reads(f.source) {
+			out = append(out, protocol.InstructionsLoadedHook{FilePath: f.path, MemoryType: f.kind, LoadReason: "session_start"})
+		}
+	}
+	return out
 }
 
 // effort is the level that hooks are told.

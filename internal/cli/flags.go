@@ -73,6 +73,8 @@ type Flags struct {
 	SettingSources       []string // user, project, local; empty and Has("setting-sources") = none of them
 	ManagedSettings      string
 	Agent                string
+	InitSetup            bool
+	Maintenance          bool
 	Agents               string // JSON object
 	PluginDirs           []string
 	PluginDirsNoMCP      []string

@@ -75,7 +75,8 @@ func sessionOptions(f *Flags) []option {
 		hidden("--resume-session-at <message-id>", text(&f.ResumeSessionAt)),
 		hidden("--resume-drops-turn <prompt-id>", text(&f.ResumeDropsTurn)),
 		hidden("--session-mirror", on(&f.SessionMirror)),
-		hidden("--init", nil),
+		hidden("--init", on(&f.InitSetup)),
+		hidden("--maintenance", on(&f.Maintenance)),
 	}
 }
 

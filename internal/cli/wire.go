@@ -333,7 +333,8 @@ func (r *run) makeSimulator() error {
 		Model: model, Executor: chain, Check: check, Prepare: builtin.Prepare, ReadOnly: r.readOnly, Transcript: r.session,
 		Tasks: r.tasks, Commands: r.commands(), Mentions: simulator.Mentions{Open: r.openMention, Read: r.readResources}, TranscriptPath: r.session.Path,
 		Hooks: r.hooks, HookEvents: r.f.IncludeHookEvents, Effort: r.effort(), StopBlockCap: r.number("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
-		SessionID: r.session.ID(), Resumed: r.session.Resumed(), Init: r.init, ModelName: r.modelName(), Mode: r.policy.Mode,
+		SessionID: r.session.ID(), Resumed: r.session.Resumed(), Forked: r.f.ForkSession && r.session.Resumed(), Dir: r.tools.Dir,
+		Setup: r.setup(), AgentType: r.f.Agent, Instructions: r.instructions(), Init: r.init, ModelName: r.modelName(), Mode: r.policy.Mode,
 		SystemPrompt: r.f.SystemPrompt + r.f.AppendSystemPrompt, Costs: r.session.Costs(), Title: r.f.SessionName, Fallback: r.f.FallbackModel,
 		Reduced:  r.f.Bare || r.f.SafeMode,
 		MaxTurns: r.f.MaxTurns, MaxBudgetUSD: r.f.MaxBudgetUSD, MaxRetries: r.retries(), RetryScale: r.retryScale(),
@@ -355,7 +356,7 @@ func (r *run) chain() (executor.Executor, func(context.Context, protocol.ToolUse
 	base = append(base, r.serverTools()...)
 	base = append(base, r.search(append(slices.Clone(base), r.tools)), r.tools)
 	canned := r.canned()
-	hooks := simulator.HookOptions{Runner: r.hooks, Base: r.hookBase, Frames: r.f.IncludeHookEvents, Server: r.serverOf}
+	hooks := simulator.HookOptions{Runner: r.hooks, Base: r.hookBase, Frames: r.f.IncludeHookEvents, Server: r.serverOf, Dir: r.tools.Dir}
 	ask := simulator.AskHooks(hooks, r.asker())
 	chain := executor.Chain(base,
 		simulator.Hooks(hooks), simulator.Permission(r.policy, ask, r.clock.Now), r.breakpoints(), executor.Canned(canned))

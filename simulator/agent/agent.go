@@ -62,6 +62,9 @@ type Options struct {
 	// TranscriptPath tells where the transcript of an agent is, for hooks; nil =
 	// nowhere.
 	TranscriptPath func(id string) string
+	// PromptID is the id of the prompt that the session answers, for hooks; nil
+	// = unknown.
+	PromptID func() string
 }
 
 // Agents runs the calls of the Agent tool. Safe for concurrent use.
@@ -71,6 +74,9 @@ var _ executor.Executor = (*Agents)(nil)
 
 // New makes the executor of Agent calls. It starts nothing.
 func New(o Options) *Agents {
+	if o.PromptID == nil {
+		o.PromptID = func() string { return "" }
+	}
 	if o.Shown == nil {
 		o.Shown = func() bool { return false }
 	}

@@ -212,12 +212,17 @@ func (w *worker) hooks(ctx context.Context, in protocol.HookInput) hook.Outcome 
 		return hook.Outcome{}
 	}
 	w.t.Settle(ctx)
-	base := protocol.HookBase{SessionID: o.SessionID, AgentID: w.t.ID, AgentType: w.t.AgentType}
-	if o.Effort != "" {
-		base.Effort = &protocol.HookEffort{Level: o.Effort}
+	base := protocol.HookBase{SessionID: o.SessionID, PromptID: w.a.o.PromptID()}
+	if o.Dir != nil {
+		base.CWD = o.Dir()
 	}
-	if o.Mode != nil {
-		base.PermissionMode = o.Mode()
+	if event == "SubagentStop" {
+		if o.Mode != nil {
+			base.PermissionMode = o.Mode()
+		}
+		if o.Effort != "" {
+			base.Effort = &protocol.HookEffort{Level: o.Effort}
+		}
 	}
 	if o.TranscriptPath != nil {
 		base.TranscriptPath = o.TranscriptPath()

@@ -207,7 +207,7 @@ func TestEventsAreApart(t *testing.T) {
 		ToolUseID: "t",
 	})
 	r.Run(t.Context(), Input{Event: protocol.SessionStartHook{Source: "startup"}})
-	if len(h.calls) != 1 || !strings.HasPrefix(h.calls[0], "PostToolUseFailure t ") || !strings.HasSuffix(h.calls[0], `"tool_name":"Bash","tool_input":{},"tool_use_id":"t","error":"Exit code 1"}`) {
+	if len(h.calls) != 1 || !strings.HasPrefix(h.calls[0], "PostToolUseFailure t ") || !strings.HasSuffix(h.calls[0], `"tool_name":"Bash","tool_input":{},"tool_use_id":"t","error":"Exit code 1","is_interrupt":false}`) {
 		t.Errorf("calls %q", h.calls)
 	}
 	for event, want := range map[string]bool{"PostToolUse": true, "SessionStart": false, "Setup": false, "Stop": false} {

@@ -66,7 +66,7 @@ type PostToolUseFailureHook struct {
 	ToolInput   json.RawMessage `json:"tool_input"`
 	ToolUseID   string          `json:"tool_use_id"`
 	Error       string          `json:"error"`
-	IsInterrupt bool            `json:"is_interrupt,omitempty"`
+	IsInterrupt bool            `json:"is_interrupt"`
 	DurationMS  *int            `json:"duration_ms,omitempty"`
 	MCPServer   *ServerRef      `json:"mcp_server,omitempty"`
 }
@@ -88,7 +88,7 @@ type HookToolCall struct {
 type PermissionRequestHook struct {
 	ToolName    string             `json:"tool_name"`
 	ToolInput   json.RawMessage    `json:"tool_input"`
-	Suggestions []PermissionUpdate `json:"permission_suggestions,omitempty"`
+	Suggestions []PermissionUpdate `json:"permission_suggestions,omitzero"` // nil = none are known
 	MCPServer   *ServerRef         `json:"mcp_server,omitempty"`
 }
 

@@ -21,7 +21,7 @@ func TestHookInputs(t *testing.T) {
 	}{
 		{PreToolUseHook{ToolName: "T", ToolInput: input, MCPServer: server}, "PreToolUse", "T", "tool_name tool_input tool_use_id mcp_server"},
 		{PostToolUseHook{ToolName: "T", ToolInput: input, DurationMS: &ms}, "PostToolUse", "T", "tool_name tool_input tool_response tool_use_id duration_ms"},
-		{PostToolUseFailureHook{ToolName: "T", ToolInput: input}, "PostToolUseFailure", "T", "tool_name tool_input tool_use_id error"},
+		{PostToolUseFailureHook{ToolName: "T", ToolInput: input}, "PostToolUseFailure", "T", "tool_name tool_input tool_use_id error is_interrupt"},
 		{PostToolBatchHook{}, "PostToolBatch", "", "tool_calls"},
 		{PermissionRequestHook{ToolName: "T", ToolInput: input, Suggestions: []PermissionUpdate{{}}}, "PermissionRequest", "T", "tool_name tool_input permission_suggestions"},
 		{PermissionDeniedHook{ToolName: "T", ToolInput: input}, "PermissionDenied", "T", "tool_name tool_input tool_use_id reason"},

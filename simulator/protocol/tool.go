@@ -141,6 +141,9 @@ type PermissionAnswer struct {
 	// Source overrides the decision source shown; empty = user_temporary or
 	// user_reject.
 	Source string
+	// Before are events to show before the call's result: those of the hooks
+	// that were asked.
+	Before []Event
 }
 
 // PermissionUpdate changes the session's rules, mode or directories (SDK type
