@@ -223,8 +223,8 @@ func (t *turn) answerDeferred() (finish, error) {
 		return deref(end), err
 	}
 	t.rounds++
-	if err := t.batchDone(calls, results); err != nil {
-		return finish{}, err
+	if end, err = t.batchDone(calls, results); err != nil || end != nil {
+		return deref(end), err
 	}
 	return t.converse(scenarios.Request{Results: results})
 }

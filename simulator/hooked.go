@@ -113,7 +113,7 @@ func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *protoco
 		result.Before = append(result.Before, out.Frames...)
 	}
 	result.After = append(append(result.After, attached(out)...), out.Notices...)
-	if out.StopTurn && result.Stop == nil {
+	if out.StopTurn && !result.IsError && result.Stop == nil {
 		result.Stop = &protocol.StopTurn{TerminalReason: "hook_stopped"}
 	}
 }

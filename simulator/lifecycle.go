@@ -155,12 +155,15 @@ func (t *turn) submit() (out hook.Outcome, end *finish, died bool, err error) {
 	case out.Block || out.StopTurn:
 		text := strings.Join(out.Texts, "\n")
 		return out, &finish{subtype: "success", untouched: true, result: &text}, false, nil
+	case out.Specific.SessionTitle != "":
+		return out, nil, false, t.system("session_title_changed", protocol.Field{Key: "title", Value: out.Specific.SessionTitle})
 	}
 	return out, nil, false, nil
 }
 
-// batchDone runs the hooks that follow all calls of one message.
-func (t *turn) batchDone(calls []call, results []scenarios.Result) error {
+// batchDone runs the hooks that follow all calls of one message; end is set
+// when they end the turn.
+func (t *turn) batchDone(calls []call, results []scenarios.Result) (end *finish, err error) {
 	in := protocol.PostToolBatchHook{}
 	for i, c := range calls {
 		in.ToolCalls = append(in.ToolCalls, protocol.HookToolCall{
@@ -169,9 +172,13 @@ func (t *turn) batchDone(calls []call, results []scenarios.Result) error {
 	}
 	out, err := t.runHooks(in)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return t.emitAll(out.Notices)
+	if err := t.emitAll(out.Notices); err != nil || !out.Block && !out.StopTurn {
+		return nil, err
+	}
+	stopped, err := t.stopped(protocol.StopTurn{TerminalReason: "hook_stopped"})
+	return &stopped, err
 }
 
 // keepGoing runs the Stop hooks. A block puts its feedback into the
@@ -181,22 +188,31 @@ func (t *turn) keepGoing() (feedback string, again bool, err error) {
 	if err != nil {
 		return "", false, err
 	}
-	if err := t.emitAll(out.Notices); err != nil || out.StopTurn || !out.Block {
-		t.prevented = out.StopTurn
+	if err := t.emitAll(out.Notices); err != nil {
 		return "", false, err
+	}
+	context := strings.Join(out.AdditionalContext, "\n")
+	switch {
+	case out.StopTurn:
+		t.prevented = true
+		return "", false, nil
+	case out.Failed && !out.Block:
+		return "", false, t.emit(t.stamp(hook.StopNotification()))
+	case !out.Block && context == "":
+		return "", false, nil
 	}
 	if t.stopBlocks++; t.stopBlocks > t.s.o.stopCap() {
 		return "", false, t.stopCapped()
+	}
+	if !out.Block {
+		return context, true, nil
 	}
 	for _, text := range out.Texts {
 		if err := t.inject(text, true); err != nil {
 			return "", false, err
 		}
 	}
-	err = t.system("notification",
-		protocol.Field{Key: "key", Value: "stop-hook-error"},
-		protocol.Field{Key: "text", Value: "stop hook problem · ctrl+o to see"},
-		protocol.Field{Key: "priority", Value: "immediate"})
+	err = t.emit(t.stamp(hook.StopNotification()))
 	return strings.Join(out.Texts, "\n"), true, err
 }
 

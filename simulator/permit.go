@@ -36,7 +36,7 @@ func Permission(p *permission.Policy, ask permission.Asker, now func() time.Time
 			return protocol.ToolResult{}, err
 		}
 		if answer.Undecided || !answer.Allow {
-			result := refused(answer)
+			result := refused(use, answer)
 			if answer.Undecided {
 				result = denial(use, v)
 			}
@@ -47,7 +47,11 @@ func Permission(p *permission.Policy, ask permission.Asker, now func() time.Time
 			use.Input = answer.UpdatedInput
 		}
 		before := append(answer.Before, applyUpdates(p, answer.UpdatedPermissions)...)
-		result, err := accepted(ctx, use, next, protocol.PermissionDecision{Decision: "accept", Source: source(answer, "user_temporary")}, now)
+		decision := protocol.PermissionDecision{Decision: "accept", Source: source(answer, "user_temporary")}
+		if answer.Source == byHook {
+			decision.ReasonType = byHook
+		}
+		result, err := accepted(ctx, use, next, decision, now)
 		result.Before = append(before, result.Before...)
 		return result, err
 	})
@@ -81,7 +85,7 @@ func hooked(use protocol.ToolUse, v permission.Verdict) permission.Verdict {
 		v.Behavior = permission.Ask
 		v.Reason, v.ReasonType = h.Reason, "hook"
 		v.Message, v.CountDenial, v.NonExecutionKind = h.Reason, true, "user-rejected"
-		v.Decision = protocol.PermissionDecision{Decision: "reject", Source: "hook", ReasonType: "hook"}
+		v.Decision = protocol.PermissionDecision{Decision: "reject", Source: "config"}
 		v.Event = &protocol.PermissionDenied{
 			ToolName: use.Name, ToolUseID: use.ID, DecisionReasonType: "hook", DecisionReason: h.Reason, Message: h.Reason,
 		}
@@ -105,7 +109,7 @@ func accepted(
 
 // refused is the result of a call that somebody said no to (spec: cli-contract
 // 6.3).
-func refused(a protocol.PermissionAnswer) protocol.ToolResult {
+func refused(use protocol.ToolUse, a protocol.PermissionAnswer) protocol.ToolResult {
 	var r protocol.ToolResult
 	switch {
 	case a.Failure != "":
@@ -120,9 +124,18 @@ func refused(a protocol.PermissionAnswer) protocol.ToolResult {
 		r.NonExecutionKind = "permission-rule"
 	}
 	r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: source(a, "user_reject")}
+	if a.Source == byHook {
+		r.Decision.ReasonType = byHook
+		r.Denied = &protocol.PermissionDenied{
+			ToolName: use.Name, ToolUseID: use.ID, DecisionReasonType: byHook, DecisionReason: a.Message, Message: a.Message,
+		}
+	}
 	r.CountDenial = true
 	return r
 }
+
+// byHook is the source of answers that PermissionRequest hooks give.
+const byHook = "hook"
 
 func source(a protocol.PermissionAnswer, otherwise string) string {
 	if a.Source != "" {

@@ -231,8 +231,8 @@ func (t *turn) converse(req scenarios.Request) (finish, error) {
 		if err != nil || end != nil {
 			return deref(end), err
 		}
-		if err := t.batchDone(calls, results); err != nil {
-			return finish{}, err
+		if end, err = t.batchDone(calls, results); err != nil || end != nil {
+			return deref(end), err
 		}
 		if t.rounds++; t.s.o.MaxTurns > 0 && t.rounds >= t.s.o.MaxTurns {
 			return t.turnsSpent(), nil

@@ -55,7 +55,7 @@ func (r *Runner) command(ctx context.Context, c *call, e *entry) answer {
 		p.Stop(ctx)
 		<-out.ended
 		return answer{
-			outcome: cancelled, fault: faultSilent, timedOut: true,
+			outcome: cancelled, fault: faultSilent, timedOut: true, exit: new(1),
 			stdout: out.text.String(), stderr: p.StderrTail(),
 		}
 	case <-ctx.Done():
@@ -79,6 +79,10 @@ func (r *Runner) command(ctx context.Context, c *call, e *entry) answer {
 		return a
 	}
 	exit, _ := p.Exit()
+	if exit.Signal != "" {
+		exit.Code = 1
+		a.killed = true
+	}
 	a.judge(c.event, e.label(), exit.Code)
 	return a
 }
@@ -95,7 +99,7 @@ func (a *answer) judge(event, label string, code int) {
 		a.bare = strings.TrimSpace(a.stderr)
 		text := a.stderr
 		if a.bare == "" {
-			text, a.bare = "No stderr output", "No stderr output"
+			text = "No stderr output"
 		}
 		a.block = "[" + label + "]: " + text
 	case exitNotFound:
@@ -145,7 +149,7 @@ func program(e *entry) []string {
 	case c.Shell == "bash":
 		return []string{"bash", "-c", c.Command}
 	}
-	return []string{"sh", "-c", c.Command}
+	return []string{"/bin/sh", "-c", c.Command}
 }
 
 // environ is the environment of a command; the last of equal names counts.

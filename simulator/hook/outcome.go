@@ -35,6 +35,8 @@ type Outcome struct {
 	// InitialUserMessage, WatchPaths (all of them), Retry, Action, Content, …
 	Specific protocol.HookSpecific
 
+	// Failed: a configured hook ended without a verdict.
+	Failed bool
 	// StopTurn: a hook answered continue:false. For tool events the tool still
 	// runs and its result is shown.
 	StopTurn   bool
@@ -90,8 +92,6 @@ func (o *Outcome) block(c *call, a *answer, reason, bare string) {
 	switch c.event {
 	case "PreToolUse", "PreModelSwitch":
 		o.Decision = "deny"
-	case "PermissionRequest":
-		o.permission(protocol.PermissionAnswer{Message: reason, Source: "hook"})
 	case "UserPromptSubmit":
 		o.Notices = append(o.Notices, promptBlocked(text, bare))
 	}
@@ -119,6 +119,10 @@ func (o *Outcome) add(c *call, a *answer) {
 		o.StopTurn = true
 		if o.StopReason == "" {
 			o.StopReason = out.StopReason
+		}
+		if c.event == "UserPromptSubmit" {
+			o.Texts = append(o.Texts, stoppedText(out.StopReason))
+			o.Notices = append(o.Notices, promptStopped(out.StopReason))
 		}
 		o.attachment(c, "hook_stopped_continuation", protocol.Field{Key: "message", Value: out.StopReason})
 	}
@@ -236,6 +240,7 @@ func (o *Outcome) faulty(c *call, a *answer) {
 		return
 	}
 	callback := a.entry.callback != ""
+	o.Failed = o.Failed || !callback && !a.timedOut
 	tool := c.event == "PreToolUse"
 	switch {
 	case tool && callback && a.fault == faultSilent:
@@ -246,7 +251,7 @@ func (o *Outcome) faulty(c *call, a *answer) {
 		keepFirst(&o.CrashError, a.stderr)
 	case callback:
 		o.Notices = append(o.Notices, callbackFailed(c, a))
-	case tool && (a.fault == faultSilent || a.fault == faultMissing):
+	case tool && (a.fault == faultSilent || a.fault == faultMissing || a.fault == faultInvalid || a.killed):
 		o.Notices = append(o.Notices, noVerdict(c, a))
 	}
 	if a.entry.mustAnswer && !tool && o.CrashError == "" && canBlock(c.event) {

@@ -11,6 +11,19 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
+// choiceError is a value that is none of those there are.
+type choiceError struct {
+	key, name, value string
+	valid            []string
+}
+
+func (e *choiceError) Error() string {
+	return "Unknown hook " + e.name + " type: " + e.value + ". Valid types are: " + strings.Join(e.valid, ", ")
+}
+
+// options are the valid values, quoted.
+func (e *choiceError) options() string { return `"` + strings.Join(e.valid, `"|"`) + `"` }
+
 // asObject reports whether text is a JSON object.
 func asObject(text string) (json.RawMessage, bool) {
 	text = strings.TrimSpace(text)
@@ -35,7 +48,7 @@ func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error)
 	switch out.Decision {
 	case "", "approve", "block":
 	default:
-		return protocol.HookOutput{}, fmt.Errorf("Unknown hook decision type: %s. Valid types are: approve, block", out.Decision) //nolint:staticcheck // text of the real CLI
+		return protocol.HookOutput{}, &choiceError{"decision", "decision", out.Decision, []string{"approve", "block"}}
 	}
 	if out.Specific == nil {
 		return out, nil
@@ -57,7 +70,7 @@ func checkSpecific(s *protocol.HookSpecific) error {
 	switch s.PermissionDecision {
 	case "", "allow", "deny", "ask", "defer":
 	default:
-		return fmt.Errorf("Unknown hook permissionDecision type: %s. Valid types are: allow, deny, ask, defer", s.PermissionDecision) //nolint:staticcheck // text of the real CLI
+		return &choiceError{"hookSpecificOutput.permissionDecision", "permissionDecision", s.PermissionDecision, []string{"allow", "deny", "ask", "defer"}}
 	}
 	if d := s.Decision; d != nil && d.Behavior != "allow" && d.Behavior != "deny" {
 		return fmt.Errorf("hook output: decision.behavior is %q, not allow or deny", d.Behavior)

@@ -36,6 +36,7 @@ type answer struct {
 	outcome        outcome
 	fault          fault
 	timedOut       bool
+	killed         bool // by a signal
 	detached       bool // still running; says nothing
 	took           time.Duration
 }
@@ -183,7 +184,7 @@ func (a *answer) read(event string) {
 	out, err := parseOutput(event, object)
 	if err != nil {
 		a.outcome, a.fault = failed, faultInvalid
-		a.stderr = "Failed to run: " + err.Error()
+		a.stderr = invalidOutput(object, err)
 		return
 	}
 	a.output = out

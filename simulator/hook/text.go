@@ -1,6 +1,9 @@
 package hook
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -49,10 +52,25 @@ func promptBlocked(text, bare string) *protocol.System {
 		protocol.Field{Key: "prompt_submit_outcome", Value: promptOutcome{"blocked_by_hook", false, bare}})
 }
 
+// promptStopped is the event of a prompt that a hook's continue:false keeps
+// from the model.
+func promptStopped(reason string) *protocol.System {
+	return informational("warning", stoppedText(reason),
+		protocol.Field{Key: "prevent_continuation", Value: true},
+		protocol.Field{Key: "prompt_submit_outcome", Value: promptOutcome{"stopped_by_hook", true, reason}})
+}
+
+func stoppedText(reason string) string {
+	if reason == "" {
+		return "Operation stopped by hook"
+	}
+	return "Operation stopped by hook: " + reason
+}
+
 type promptOutcome struct {
 	Kind       string `json:"kind"`
 	PromptKept bool   `json:"prompt_kept"`
-	Reason     string `json:"reason"`
+	Reason     string `json:"reason,omitempty"`
 }
 
 // callbackFailed does not repeat what the host said, as the real CLI does not.
@@ -69,11 +87,11 @@ func callbackFailed(c *call, a *answer) *protocol.System {
 }
 
 func noVerdict(c *call, a *answer) *protocol.System {
-	why := "was not found"
+	text := "A hook gave no usable answer, so it didn't check this action."
 	if a.timedOut {
-		why = fmt.Sprintf("did not end within %s", a.entry.timeout)
+		text = "A hook didn't answer in time, so it didn't check this action."
 	}
-	return informational("warning", fmt.Sprintf("%s hook [%s] %s and gave no verdict; the tool call goes on", c.name, a.entry.label(), why),
+	return informational("warning", text,
 		protocol.Field{Key: "tag", Value: "hook_no_verdict"},
 		protocol.Field{Key: "hook_no_verdict", Value: verdictMissing{c.event, c.toolUseID, a.timedOut}})
 }
@@ -103,7 +121,7 @@ func frames(c *call, answers []answer) []protocol.Event {
 		head := []protocol.Field{{Key: "hook_id", Value: a.id}, {Key: "hook_name", Value: c.name}, {Key: "hook_event", Value: c.event}}
 		started = append(started, &protocol.System{Subtype: "hook_started", Fields: head})
 		fields := append(head[:len(head):len(head)],
-			protocol.Field{Key: "output", Value: a.stdout + a.stderr},
+			protocol.Field{Key: "output", Value: a.printed()},
 			protocol.Field{Key: "stdout", Value: a.stdout},
 			protocol.Field{Key: "stderr", Value: a.stderr})
 		if a.exit != nil {
@@ -113,6 +131,24 @@ func frames(c *call, answers []answer) []protocol.Event {
 		ended = append(ended, &protocol.System{Subtype: "hook_response", Fields: fields})
 	}
 	return append(started, ended...)
+}
+
+// printed is what the hook wrote; what is wrong with it is not of its making.
+func (a *answer) printed() string {
+	if a.fault == faultInvalid {
+		return a.stdout
+	}
+	return a.stdout + a.stderr
+}
+
+// invalidOutput says what is wrong with the output of a configured hook.
+func invalidOutput(object json.RawMessage, err error) string {
+	var shown bytes.Buffer
+	if bad, ok := errors.AsType[*choiceError](err); ok && json.Indent(&shown, object, "", "  ") == nil {
+		return "Hook JSON output validation failed — " + bad.key + ": Invalid option: expected one of " + bad.options() +
+			"\n\nThe hook's output was: " + shown.String()
+	}
+	return "Failed to run: " + err.Error()
 }
 
 // attach notes for the transcript how a configured hook ended.
