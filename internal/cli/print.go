@@ -198,6 +198,8 @@ func (r *run) refuse(err error) error {
 		result.SessionID = missing.ID
 	} else if cut, ok := errors.AsType[*session.RefusedError](err); ok {
 		result.SessionID = cut.SessionID
+	} else if _, ok := errors.AsType[*session.TitleError](err); ok {
+		result.SessionID = r.clock.NewID()
 	} else if broken, ok := errors.AsType[*configError](err); ok {
 		result.SessionID, result.StartupFailureReason = r.clock.NewID(), "config_file_invalid"
 		result.InvalidConfigFile = &protocol.InvalidConfigFile{Path: broken.path, IsGlobal: true}

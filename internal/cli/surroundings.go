@@ -98,7 +98,7 @@ func (r *run) toldCWD() string {
 func (r *run) addDirs() []string {
 	dirs := append([]string{}, r.settings.Permissions.AdditionalDirectories...)
 	for _, d := range r.f.AddDirs {
-		if abs, err := r.sys.abs(r.f, d); err == nil {
+		if abs, err := r.sys.abs(r.f, d); err == nil && isDir(abs) {
 			dirs = append(dirs, abs)
 		}
 	}
@@ -267,9 +267,6 @@ func (r *run) socketPath() string {
 func sessionError(err error) error {
 	if used, ok := errors.AsType[*session.InUseError](err); ok {
 		return claudeErrorf("Error: %v", used)
-	}
-	if title, ok := errors.AsType[*session.TitleError](err); ok {
-		return claudeErrorf("Error: %v", title)
 	}
 	return err
 }

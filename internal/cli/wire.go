@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -220,7 +221,10 @@ func (r *run) mode() string {
 	case r.scenario.PermissionMode != "":
 		return r.scenario.PermissionMode
 	case r.settings.Permissions.DefaultMode != "":
-		return r.settings.Permissions.DefaultMode
+		if _, err := permission.ParseMode(r.settings.Permissions.DefaultMode); err == nil {
+			return r.settings.Permissions.DefaultMode
+		}
+		return string(protocol.ModeDefault)
 	default:
 		return string(protocol.ModeDefault)
 	}
@@ -335,7 +339,7 @@ func (r *run) makeSimulator() error {
 		Hooks: r.hooks, HookEvents: r.f.IncludeHookEvents, Effort: r.effort(), StopBlockCap: r.number("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
 		SessionID: r.session.ID(), Resumed: r.session.Resumed(), Forked: r.f.ForkSession && r.session.Resumed(), Dir: r.tools.Dir,
 		Setup: r.setup(), AgentType: r.f.Agent, Instructions: r.instructions(), Init: r.init, ModelName: r.modelName(), Mode: r.policy.Mode,
-		SystemPrompt: r.f.SystemPrompt + r.f.AppendSystemPrompt, Costs: r.session.Costs(), Title: r.f.SessionName, Fallback: r.f.FallbackModel,
+		SystemPrompt: r.f.SystemPrompt + r.f.AppendSystemPrompt, Costs: r.session.Costs(), Title: cmp.Or(r.f.SessionName, r.session.Title()), Fallback: r.f.FallbackModel,
 		Reduced:  r.f.Bare || r.f.SafeMode,
 		MaxTurns: r.f.MaxTurns, MaxBudgetUSD: r.f.MaxBudgetUSD, MaxRetries: r.retries(), RetryScale: r.retryScale(),
 		ResponseDelay: r.responseDelay(), Partial: r.f.IncludePartialMessages, Replay: r.f.ReplayUserMessages,

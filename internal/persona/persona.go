@@ -75,9 +75,14 @@ func Tools(o ToolOptions) []string {
 	if o.Resources {
 		list = append(list, "ListMcpResourcesTool", "ReadMcpResourceDirTool", "ReadMcpResourceTool")
 	}
-	list = slices.DeleteFunc(list, func(name string) bool {
+	out := func(name string) bool {
 		return slices.ContainsFunc(o.Disallowed, func(d string) bool { return listed(d) == name })
-	})
+	}
+	if out("Bash") && slices.Contains(list, "Bash") {
+		// Without a shell there is nothing to monitor, and searching is by tools.
+		list = append(slices.DeleteFunc(list, func(name string) bool { return name == "Monitor" }), "Glob", "Grep")
+	}
+	list = slices.DeleteFunc(list, out)
 	slices.SortFunc(list, byName)
 	return slices.Compact(list)
 }

@@ -48,7 +48,7 @@ func TestTools(t *testing.T) {
 		{
 			"disallowed",
 			persona.ToolOptions{Disallowed: []string{"Bash", "Agent", "Write(x)"}},
-			"CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskStop ToolSearch WebFetch WebSearch Workflow Write",
+			"CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree Glob Grep ListAgents NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskStop ToolSearch WebFetch WebSearch Workflow Write",
 		},
 		{"--tools names a tool that needs a host (contract 3.3)", persona.ToolOptions{Given: true, Tools: []string{"Read", "AskUserQuestion"}}, "Read"},
 		{"the same with a host", persona.ToolOptions{Given: true, Tools: []string{"Read", "AskUserQuestion"}, Host: true}, "AskUserQuestion Read"},

@@ -204,7 +204,7 @@ func TestCommandVerdicts(t *testing.T) {
 		{name: "missing command elsewhere", event: post, cmd: "no-such-command-here"},
 		{
 			name: "wrong event name of a command does not block", event: bash,
-			cmd: `echo '{"hookSpecificOutput":{"hookEventName":"Stop","permissionDecision":"deny"}}'`,
+			cmd:     `echo '{"hookSpecificOutput":{"hookEventName":"Stop","permissionDecision":"deny"}}'`,
 			notices: []string{`"subtype":"informational","content":"A hook gave no usable answer, so it didn't check this action.","level":"warning","tag":"hook_no_verdict","hook_no_verdict":{"hook_event":"PreToolUse","tool_use_id":"toolu_1","timed_out":false}`},
 		},
 		{

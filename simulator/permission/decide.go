@@ -35,7 +35,7 @@ func (p *Policy) Decide(use protocol.ToolUse) Verdict {
 
 // decide is the order of precedence (spec: cli-contract 6.1).
 func (p *Policy) decide(c *call) Verdict {
-	if p.anyRule(BehaviorDeny, c) {
+	if p.anyRule(BehaviorDeny, c) || c.kind == kindShell && c.deniedPath() {
 		return c.denyByRule()
 	}
 	if p.anyRule(BehaviorAsk, c) {
@@ -58,7 +58,7 @@ func (p *Policy) decide(c *call) Verdict {
 		return c.ask("Cannot write to "+c.path+" while in plan mode.", "mode", "")
 	}
 	if p.anyRule(BehaviorAllow, c) {
-		return c.allow("rule")
+		return c.allowByRule()
 	}
 	return p.byKind(c)
 }

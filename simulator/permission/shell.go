@@ -185,7 +185,7 @@ func (c *call) join(parts []part) Verdict {
 	}
 	switch {
 	case len(refused) == 0 && len(parts) == 1 && parts[0].byRule:
-		return c.allow("rule")
+		return c.allowByRule()
 	case len(refused) == 0 && len(parts) == 1 && parts[0].byMode && c.policy.mode == protocol.ModeAuto:
 		return c.allow("mode")
 	case len(refused) == 0:

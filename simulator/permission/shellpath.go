@@ -312,3 +312,33 @@ func (c *call) editSuggestion() []protocol.PermissionUpdate {
 func acceptEdits() protocol.PermissionUpdate {
 	return protocol.PermissionUpdate{Type: "setMode", Mode: protocol.ModeAcceptEdits, Destination: "session"}
 }
+
+// deniedPath tells whether a command or a redirection reaches a path that a
+// deny rule for reading or for editing is about.
+func (c *call) deniedPath() bool {
+	denied := func(tool, path string) bool {
+		file := &call{policy: c.policy, name: tool, kind: kindOf(tool), path: c.policy.callPath(path)}
+		return slices.ContainsFunc(c.policy.rules, func(r rule) bool {
+			return r.Behavior == BehaviorDeny && r.content != "" && r.matches(file)
+		})
+	}
+	for _, cmd := range c.script.Commands {
+		inner := cmd.Unwrapped()
+		tool := ""
+		switch name := inner.Name(); {
+		case isFileCommand(name) || name == "tee":
+			tool = "Edit"
+		case readingVerb(name) != "":
+			tool = "Read"
+		}
+		if tool != "" && slices.ContainsFunc(c.operands(inner), func(path string) bool { return denied(tool, path) }) {
+			return true
+		}
+		for _, r := range cmd.Redirects {
+			if r.Writes && denied("Edit", r.Target) || r.Op == "<" && denied("Read", r.Target) {
+				return true
+			}
+		}
+	}
+	return false
+}

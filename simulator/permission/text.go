@@ -18,6 +18,23 @@ func (c *call) allow(reason string) Verdict {
 	}
 }
 
+// allowByRule lets the call run for a rule; one in a file of the user's is a
+// permission given for good.
+func (c *call) allowByRule() Verdict {
+	v := c.allow("rule")
+	for _, r := range c.policy.rules {
+		if r.Behavior != BehaviorAllow || !r.covers(c) {
+			continue
+		}
+		switch r.Source {
+		case "userSettings", "projectSettings", "localSettings":
+			v.Decision.Source = "user_permanent"
+		}
+		break
+	}
+	return v
+}
+
 // ask puts the question; message and reasonType are shown when nobody is there
 // to answer.
 func (c *call) ask(message, reasonType, reason string) Verdict {
@@ -52,13 +69,14 @@ func (c *call) deny(reasonType, message string) Verdict {
 }
 
 // denyByRule refuses for a deny rule. The file tools see it as an error of
-// their input: no event, no decision.
+// their input: no event.
 func (c *call) denyByRule() Verdict {
 	switch c.name {
 	case "Read", "Write", "Edit", "MultiEdit", "NotebookEdit":
 		return Verdict{
-			Behavior: Deny, ToolError: true, DenyRule: true,
-			Message: "File is in a directory that is denied by your permission settings.",
+			Behavior: Deny, ToolError: true, DenyRule: true, CountDenial: true,
+			Decision: protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonType: "rule"},
+			Message:  "File is in a directory that is denied by your permission settings.",
 		}
 	}
 	what := "use " + c.use.Name
@@ -69,7 +87,13 @@ func (c *call) denyByRule() Verdict {
 		what = "read " + c.path
 	default:
 	}
-	v := c.deny("rule", "Permission to "+what+" has been denied.")
+	message := "Permission to " + what + " has been denied."
+	if c.kind == kindFetch && c.domain != "" && slices.ContainsFunc(c.policy.rules, func(r rule) bool {
+		return r.Behavior == BehaviorDeny && r.content != "" && r.forbids(c)
+	}) {
+		message = c.use.Name + " denied access to domain:" + c.domain + "."
+	}
+	v := c.deny("rule", message)
 	v.DenyRule = true
 	return v
 }

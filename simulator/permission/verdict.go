@@ -48,7 +48,11 @@ type Verdict struct {
 func (p *Policy) Denial(use protocol.ToolUse, v Verdict) protocol.ToolResult {
 	if v.ToolError {
 		r := protocol.UsageError(v.Message)
+		r.Output = "Error: " + v.Message
 		r.CountDenial = v.CountDenial
+		if v.Decision != (protocol.PermissionDecision{}) {
+			r.Decision = &v.Decision
+		}
 		return r
 	}
 	r := protocol.ErrorResult(v.Message)

@@ -27,7 +27,7 @@ func (s *Session) resume(path string) error {
 		}
 		leaf = s.opts.ResumeAt
 	}
-	s.resumed, s.id, s.path = true, s.source, path
+	s.resumed, s.id, s.path, s.title = true, s.source, path, t.title
 	if s.opts.Fork {
 		if err := s.fresh(); err != nil {
 			return err

@@ -73,7 +73,7 @@ func (e *InUseError) Error() string { return "Session ID " + e.ID + " is already
 type TitleError struct{ Value string }
 
 func (e *TitleError) Error() string {
-	return "--resume requires a valid session ID or session title when used with --print. No session has the title " + fmt.Sprintf("%q", e.Value) + "."
+	return fmt.Sprintf("Error: --resume requires a valid session ID or session title when used with --print. Usage: claude -p --resume <session-id|title>. Provided value %q is not a UUID and does not match any session title.", e.Value)
 }
 
 // RefusedError says that the history cannot be cut as ResumeAt and DropsTurn
@@ -92,6 +92,7 @@ type Session struct {
 	id      string
 	path    string
 	resumed bool
+	title   string // of the session that was resumed
 	source  string // session that was resumed; another one than id after a fork
 
 	history  []Message
@@ -185,6 +186,9 @@ func (s *Session) dir() string { return filepath.Join(filepath.Dir(s.path), s.id
 
 // Resumed reports whether the session goes on with an earlier conversation.
 func (s *Session) Resumed() bool { return s.resumed }
+
+// Title is the title that the resumed session had; empty = none.
+func (s *Session) Title() string { return s.title }
 
 // Costs returns the usage by model of the earlier runs. A transcript does not
 // keep what is known of the model itself: ContextWindow, MaxOutputTokens,

@@ -380,14 +380,14 @@ func TestOpenErrors(t *testing.T) {
 	}{
 		{"unknown id", session.Options{Resume: missing}, "No conversation found with session ID: " + missing},
 		{"unknown path", session.Options{Resume: "/nosuch.jsonl"}, "No conversation found with session ID: /nosuch.jsonl"},
-		{"unknown title", session.Options{Resume: "no such"}, "--resume requires a valid session ID or session title when used with --print. "},
+		{"unknown title", session.Options{Resume: "no such"}, "Error: --resume requires a valid session ID or session title when used with --print. "},
 		{"in use", session.Options{ID: s.ID()}, "Session ID " + s.ID() + " is already in use."},
 		{"fork into one in use", session.Options{Resume: s.ID(), Fork: true, ID: s.ID()}, "Session ID " + s.ID() + " is already in use."},
 		{"unknown message", session.Options{Resume: s.ID(), ResumeAt: missing}, "No message found with message.uuid of: " + missing},
 		// Row 37.
 		{"drops another turn", session.Options{Resume: s.ID(), ResumeAt: ids[1], DropsTurn: &other}, "Resume rejected by --resume-drops-turn: "},
 		{"drops none", session.Options{Resume: s.ID(), ResumeAt: ids[1], DropsTurn: &none}, "Resume rejected by --resume-drops-turn: "},
-		{"path in place of an id", session.Options{Resume: "../../etc/passwd"}, "--resume requires a valid session ID"},
+		{"path in place of an id", session.Options{Resume: "../../etc/passwd"}, "Error: --resume requires a valid session ID"},
 	}
 	before := readLines(t, s.Path())
 	for _, tt := range tests {

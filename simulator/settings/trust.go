@@ -5,20 +5,63 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
-// dropUntrusted removes the allow rules of the project's file unless the
-// folder, or one above it, is trusted (spec: cli-contract 6.1).
+// dropUntrusted removes what the project's file allows (rules, directories,
+// bypassPermissions) unless the folder, or one above it, is trusted (spec:
+// cli-contract 6.1).
 func (s *Settings) dropUntrusted(o Options) {
 	fromProject := func(r Rule) bool { return r.Source == Project && r.Behavior == "allow" }
-	if !slices.ContainsFunc(s.Permissions.Rules, fromProject) || o.trusted() {
+	p := &s.Permissions
+	dirs, bypass := s.grants()
+	if !bypass && len(dirs) == 0 && !slices.ContainsFunc(p.Rules, fromProject) || o.trusted() {
 		return
 	}
-	before := len(s.Permissions.Rules)
-	s.Permissions.Rules = slices.DeleteFunc(s.Permissions.Rules, fromProject)
-	n := before - len(s.Permissions.Rules)
-	s.TrustWarning = fmt.Sprintf("Ignoring %d permissions.allow %s from %s: this folder is not trusted. Set hasTrustDialogAccepted for it in %s to use them.",
-		n, plural(n, "entry", "entries"), filepath.Join(".claude", "settings.json"), o.GlobalFile)
+	before := len(p.Rules)
+	p.Rules = slices.DeleteFunc(p.Rules, fromProject)
+	p.AdditionalDirectories = slices.DeleteFunc(p.AdditionalDirectories, func(dir string) bool { return slices.Contains(dirs, dir) })
+	if bypass {
+		p.DefaultMode = ""
+	}
+	var lines []string
+	for _, ignored := range []struct {
+		n   int
+		key string
+	}{{before - len(p.Rules), "allow"}, {len(dirs), "additionalDirectories"}} {
+		if ignored.n > 0 {
+			lines = append(lines, o.untrusted(ignored.n, ignored.key))
+		}
+	}
+	s.TrustWarning = strings.Join(lines, "\n")
+}
+
+// grants are the directories that the project's file adds, and whether the
+// mode in force is its bypassPermissions.
+func (s *Settings) grants() (dirs []string, bypass bool) {
+	for _, layer := range s.Layers {
+		var file struct {
+			Permissions struct {
+				Mode string   `json:"defaultMode"`
+				Dirs []string `json:"additionalDirectories"`
+			} `json:"permissions"`
+		}
+		if json.Unmarshal(layer.Raw, &file) != nil {
+			continue // reported where it was read
+		}
+		if layer.Source == Project {
+			dirs = file.Permissions.Dirs
+		}
+		if file.Permissions.Mode != "" {
+			bypass = layer.Source == Project && file.Permissions.Mode == "bypassPermissions"
+		}
+	}
+	return dirs, bypass
+}
+
+func (o Options) untrusted(n int, key string) string {
+	return fmt.Sprintf("Ignoring %d permissions.%s %s from %s: this workspace has not been trusted. Run Claude Code interactively here once and accept the trust dialog, or set projects[%q].hasTrustDialogAccepted: true in %s.",
+		n, key, plural(n, "entry", "entries"), filepath.Join(".claude", "settings.json"), o.CWD, o.GlobalFile)
 }
 
 func plural(n int, one, many string) string {
