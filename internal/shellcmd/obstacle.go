@@ -78,8 +78,9 @@ func statementObstacle(s *syntax.Stmt) Obstacle {
 		case syntax.Hdoc, syntax.DashHdoc:
 			heredoc = true
 			open = open || len(redir.Word.Parts) == 1 && isLit(redir.Word.Parts[0])
-		case syntax.RdrOut, syntax.AppOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll:
+		case syntax.RdrOut, syntax.AppOut, syntax.RdrClob, syntax.AppClob, syntax.RdrAll, syntax.AppAll:
 			writes = true
+		default:
 		}
 	}
 	switch {

@@ -128,7 +128,7 @@ func (r *reader) visit(node syntax.Node) bool {
 func (r *reader) declaration(n *syntax.DeclClause) {
 	r.script.Opaque = true
 	c := Command{Text: r.text(n)}
-	for _, word := range strings.Fields(c.Text) {
+	for word := range strings.FieldsSeq(c.Text) {
 		c.Args, c.Dynamic = append(c.Args, word), append(c.Dynamic, false)
 	}
 	r.script.Commands = append(r.script.Commands, c)

@@ -15,10 +15,10 @@ func (c *call) moves() *question {
 	cds, git, redirected, writer := 0, false, writes(c.script.Redirects), false
 	for _, cmd := range c.script.Commands {
 		name := cmd.Unwrapped().Name()
-		switch {
-		case name == "cd":
+		switch name {
+		case "cd":
 			cds++
-		case name == "git":
+		case "git":
 			git = true
 		}
 		redirected = redirected || writes(cmd.Redirects)
@@ -89,24 +89,30 @@ func (c *call) redirections() *question {
 func (c *call) paths(cmd shellcmd.Command) (outside, inside *question) {
 	inner := cmd.Unwrapped()
 	name := inner.Name()
-	if verb := readingVerb(name); verb != "" && (name != "git" || len(inner.Args) > 1 && inner.Args[1] == "diff") {
+	verb := readingVerb(name)
+	switch {
+	case name == "git" && (len(inner.Args) < 2 || inner.Args[1] != "diff"):
+		verb = ""
+	case name == "sed" && cmd.ReadOnly():
+		verb = "edit files in"
+	}
+	if verb != "" {
 		for _, path := range c.operands(inner) {
 			if abs := c.policy.callPath(path); !c.policy.inside(abs) {
 				return c.reading(name+" in '"+abs+"' was blocked.", verb, abs), nil
 			}
 		}
 	}
-	if name == "sed" && cmd.ReadOnly() {
-		for _, path := range c.operands(inner) {
-			if abs := c.policy.callPath(path); !c.policy.inside(abs) {
-				return c.reading(name+" in '"+abs+"' was blocked.", "edit files in", abs), nil
-			}
-		}
-	}
 	if !isFileCommand(name) && name != "tee" || cmd.ReadOnly() {
 		return nil, nil
 	}
-	paths := c.operands(inner)
+	return c.changes(inner)
+}
+
+// changes looks at the paths of a command that creates, changes or removes
+// files.
+func (c *call) changes(inner shellcmd.Command) (outside, inside *question) {
+	name, paths := inner.Name(), c.operands(inner)
 	if q := c.dangerous(name, paths); q != nil {
 		return q, nil
 	}
@@ -193,19 +199,45 @@ func (c *call) expand(word string) string {
 // question puts it; empty = it is not asked about them.
 func readingVerb(name string) string {
 	verbs := [...][2]string{
-		{"cd", "change directories to"}, {"ls", "list files in"}, {"find", "search files in"},
-		{"cat", "concatenate files from"}, {"head", "read the beginning of files from"}, {"tail", "read the end of files from"},
-		{"sort", "sort contents of files from"}, {"uniq", "filter duplicate lines from files in"},
-		{"wc", "count lines/words/bytes in files from"}, {"cut", "extract columns from files in"}, {"paste", "merge files from"},
-		{"column", "format files from"}, {"file", "examine file types in"}, {"stat", "read file stats from"},
-		{"diff", "compare files from"}, {"strings", "extract strings from files in"}, {"hexdump", "display hex dump of files from"},
-		{"od", "display octal dump of files from"}, {"base64", "encode/decode files from"}, {"nl", "number lines in files from"},
-		{"grep", searching}, {"egrep", searching}, {"fgrep", searching}, {"rg", searching}, {"jq", "process JSON from files in"},
-		{"sha256sum", "compute SHA-256 checksums for files in"}, {"sha1sum", "compute SHA-1 checksums for files in"},
-		{"md5sum", "compute MD5 checksums for files in"}, {"tac", "read files (reversed) from"}, {"rev", "read files (reversed lines) from"},
-		{"comm", "compare files from"}, {"cmp", "compare files from"}, {"fold", "wrap lines of files from"}, {"fmt", "reformat files from"},
-		{"pr", "paginate files from"}, {"expand", "convert tabs in files from"}, {"unexpand", "convert tabs in files from"},
-		{"tsort", "sort files from"}, {"git", "access files with git from"},
+		{"cd", "change directories to"},
+		{"ls", "list files in"},
+		{"find", "search files in"},
+		{"cat", "concatenate files from"},
+		{"head", "read the beginning of files from"},
+		{"tail", "read the end of files from"},
+		{"sort", "sort contents of files from"},
+		{"uniq", "filter duplicate lines from files in"},
+		{"wc", "count lines/words/bytes in files from"},
+		{"cut", "extract columns from files in"},
+		{"paste", "merge files from"},
+		{"column", "format files from"},
+		{"file", "examine file types in"},
+		{"stat", "read file stats from"},
+		{"diff", "compare files from"},
+		{"strings", "extract strings from files in"},
+		{"hexdump", "display hex dump of files from"},
+		{"od", "display octal dump of files from"},
+		{"base64", "encode/decode files from"},
+		{"nl", "number lines in files from"},
+		{"grep", searching},
+		{"egrep", searching},
+		{"fgrep", searching},
+		{"rg", searching},
+		{"jq", "process JSON from files in"},
+		{"sha256sum", "compute SHA-256 checksums for files in"},
+		{"sha1sum", "compute SHA-1 checksums for files in"},
+		{"md5sum", "compute MD5 checksums for files in"},
+		{"tac", "read files (reversed) from"},
+		{"rev", "read files (reversed lines) from"},
+		{"comm", "compare files from"},
+		{"cmp", "compare files from"},
+		{"fold", "wrap lines of files from"},
+		{"fmt", "reformat files from"},
+		{"pr", "paginate files from"},
+		{"expand", "convert tabs in files from"},
+		{"unexpand", "convert tabs in files from"},
+		{"tsort", "sort files from"},
+		{"git", "access files with git from"},
 	}
 	for _, v := range verbs {
 		if v[0] == name {
