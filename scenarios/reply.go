@@ -16,6 +16,9 @@ type Request struct {
 	// reminder, "continue"): it is matched against the rules like a prompt
 	// but does not advance a turn sequence.
 	Injected bool
+	// Added marks a prompt that came while another one was being answered: only a
+	// rule of its own answers it, else the reply is unmatched and to be left out.
+	Added bool
 	// Results answer the tool calls of the previous reply, in call order.
 	// Non-nil goes on with the next step of that response.
 	Results []Result

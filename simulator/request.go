@@ -37,13 +37,14 @@ func (t *turn) request(req scenarios.Request) ([]call, *finish, error) {
 		t.firstAsked = asked
 	}
 	t.asked = true
-	if t.s.o.Partial {
-		if err := t.system("status", protocol.Field{Key: "status", Value: "requesting"}); err != nil {
-			return nil, nil, err
-		}
-	}
 	reply, err := t.s.o.Model.Next(t.ctx, req)
 	if err != nil {
+		return nil, nil, err
+	}
+	if req.Added && reply.Unmatched { // the model has read it and says nothing of it
+		return nil, nil, nil
+	}
+	if err := t.requesting(); err != nil {
 		return nil, nil, err
 	}
 	if end, err := t.matched(req, reply); err != nil || end != nil {
@@ -63,6 +64,18 @@ func (t *turn) request(req scenarios.Request) ([]call, *finish, error) {
 	calls, err := t.message(req, reply, tools)
 	t.apiTime += t.s.o.Now().Sub(asked)
 	return calls, nil, err
+}
+
+// requesting shows that the model is asked.
+func (t *turn) requesting() error {
+	if !t.s.o.Partial {
+		return nil
+	}
+	fields := []protocol.Field{{Key: "status", Value: "requesting"}}
+	if len(t.in.UUIDs) > 0 {
+		fields = append(fields, protocol.Field{Key: "user_message_uuids", Value: slices.Clone(t.in.UUIDs)})
+	}
+	return t.system("status", fields...)
 }
 
 // matched tells the trace which rule answered, and ends the turn when the

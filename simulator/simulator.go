@@ -60,6 +60,8 @@ type Options struct {
 	// it was when they were made.
 	TranscriptPath func() string
 	Commands       Commands
+	// Queue is what waits while a turn runs.
+	Queue Queue
 	// Init gives the init event of a turn without its ids, model and mode.
 	Init func(ctx context.Context) protocol.Init
 	// ModelName is the model at start; [Simulator.SetModel] changes it.

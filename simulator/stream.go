@@ -53,7 +53,7 @@ func (m *message) start() error {
 		return nil
 	}
 	ttft := ms(m.pace.ttft)
-	return m.t.emit(&protocol.StreamEvent{
+	ev := &protocol.StreamEvent{
 		Type: "stream_event", Event: object{{"type", "message_start"}, {"message", object{
 			{"id", m.id},
 			{"type", "message"},
@@ -65,7 +65,12 @@ func (m *message) start() error {
 			{"usage", streamUsage(m.usage)},
 		}}},
 		SessionID: m.t.s.o.SessionID, UUID: m.t.s.o.NewID(), APIMessageID: m.id, TTFTMS: &ttft, ThinkingDisplay: "updates",
-	})
+	}
+	if !m.t.namedBegin && len(m.t.in.UUIDs) > 0 {
+		m.t.namedBegin = true
+		ev.UserMessageUUID, ev.UserMessageUUIDs = m.t.names()
+	}
+	return m.t.emit(ev)
 }
 
 // end yields the end of the message; stop is its stop reason.
@@ -212,8 +217,9 @@ func (m *message) assistant(b protocol.Block, more func(*protocol.Assistant)) er
 		SessionID: t.s.o.SessionID, UUID: t.s.o.NewID(), Timestamp: t.timestamp(), RequestID: m.request,
 		Final: &protocol.MessageFinal{StopReason: m.stop, Usage: finalUsage(m.usage, 0)},
 	}
-	if t.in.UUID != "" {
-		ev.UserMessageUUID, ev.UserMessageUUIDs = t.in.UUID, []string{t.in.UUID}
+	if !t.named && len(t.in.UUIDs) > 0 {
+		t.named = true
+		ev.UserMessageUUID, ev.UserMessageUUIDs = t.names()
 	}
 	if more != nil {
 		more(ev)

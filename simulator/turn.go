@@ -25,6 +25,9 @@ var errStopped = errors.New("the consumer stopped")
 func (s *Simulator) Turn(ctx context.Context, in protocol.UserMessage) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		t := &turn{s: s, ctx: ctx, yield: yield, in: in, started: s.o.Now()}
+		if in.UUIDs == nil && in.UUID != "" {
+			t.in.UUIDs = []string{in.UUID}
+		}
 		err := t.run()
 		s.turnIndex++
 		if err != nil && !errors.Is(err, errStopped) {
@@ -70,6 +73,10 @@ type turn struct {
 	current     *message // the message being streamed; nil between messages
 	inTools     bool     // calls are running or have been refused
 	more        bool     // the last reply has another step after it
+	named       bool     // an assistant event has named the prompts
+	namedBegin  bool     // a message_start has
+	waiting     []string // absorbed prompts that no reply has followed up
+	taken       []string // ids of the absorbed prompts that have one
 }
 
 // finish is how a turn ends.
@@ -157,7 +164,7 @@ func (t *turn) take() (string, error) {
 		source = "sdk"
 	}
 	err := t.emit(&protocol.Prompted{
-		UUID: id, PromptID: t.promptID, Content: t.recorded, Timestamp: t.timestamp(),
+		UUID: id, PromptID: t.promptID, Content: t.recorded, Timestamp: t.timestamp(), Merged: t.merged(),
 		PermissionMode: t.s.o.Mode(), Source: source,
 	})
 	if err != nil {
@@ -183,17 +190,11 @@ func (t *turn) init(id string) error {
 	init.Type, init.Subtype = "system", "init"
 	init.SessionID, init.UUID = t.s.o.SessionID, t.s.o.NewID()
 	init.Model, init.PermissionMode = Canonical(t.s.ModelName()), t.s.o.Mode()
-	if t.in.UUID != "" {
-		init.UserMessageUUIDs = []string{t.in.UUID}
-	}
+	init.UserMessageUUIDs = t.in.UUIDs
 	if err := t.emit(&init); err != nil || !t.s.o.Replay {
 		return err
 	}
-	yes := true
-	return t.emit(&protocol.User{
-		Type: "user", Message: protocol.UserContent{Role: "user", Content: t.in.Content},
-		SessionID: t.s.o.SessionID, UUID: id, Timestamp: t.timestamp(), IsReplay: &yes,
-	})
+	return t.replay(t.in, id)
 }
 
 // converse asks the model until it has nothing more to run.
@@ -230,6 +231,9 @@ func (t *turn) converse(req scenarios.Request) (finish, error) {
 		if err := t.batchDone(calls, results); err != nil {
 			return finish{}, err
 		}
+		if err := t.absorb(); err != nil {
+			return finish{}, err
+		}
 		req = scenarios.Request{Results: results}
 	}
 }
@@ -245,6 +249,9 @@ func (t *turn) answered() (*scenarios.Request, *finish, error) {
 		return &scenarios.Request{Results: []scenarios.Result{}}, nil, nil
 	}
 	if text == "" {
+		if prompt, ok := t.unanswered(); ok {
+			return &scenarios.Request{Prompt: prompt, Added: true}, nil, nil
+		}
 		again := false
 		if text, again, err = t.goOn(); err != nil || !again {
 			return nil, nil, err
@@ -285,6 +292,9 @@ func (t *turn) injected(text string, synthetic bool) *protocol.User {
 
 // close yields the result.
 func (t *turn) close(end finish) error {
+	if err := t.settle(end); err != nil {
+		return err
+	}
 	s := t.s
 	r := &protocol.Result{
 		Type: "result", Subtype: end.subtype, IsError: end.isError,
@@ -302,8 +312,9 @@ func (t *turn) close(end finish) error {
 	}
 	s.apiTime += t.apiTime
 	s.wallTime += s.o.Now().Sub(t.started)
-	if t.in.UUID != "" {
-		r.UserMessageUUID, r.UserMessageUUIDs = t.in.UUID, []string{t.in.UUID}
+	r.UserMessageUUID, r.UserMessageUUIDs = t.names()
+	if s.o.Queue.Waiting != nil {
+		*r.QueuedTurnCount = s.o.Queue.Waiting()
 	}
 	if end.stop != "" {
 		r.StopReason = &end.stop

@@ -60,6 +60,7 @@ func (r *run) openPeer() error {
 		In: r.sys.Stdin, Out: r.sys.Stdout, NewID: r.clock.NewID, SessionID: r.sessionID,
 		Timestamp:       func() string { return r.clock.Now().UTC().Format("2006-01-02T15:04:05.000Z") },
 		AwaitInitialize: r.f.AwaitInitialize, Replay: r.f.ReplayUserMessages,
+		OneByOne: r.sys.Getenv("CLAUDELESS_MERGE_PROMPTS") == "0",
 	}
 	switch {
 	case on1(r.sys.Getenv("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS")):

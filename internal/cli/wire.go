@@ -336,6 +336,9 @@ func (r *run) makeSimulator() error {
 		Stream: r.scenario.Stream, Schema: schema, Compat: r.sys.Getenv("CLAUDELESS_COMPAT") == compatRust,
 		InOrder: r.clock.Repeatable(), Now: r.clock.Now, Sleep: r.clock.Sleep, NewID: r.clock.NewID, Rand: r.clock.Rand(),
 	}
+	if r.peer != nil {
+		r.options.Queue = simulator.Queue{Absorb: r.peer.Absorb, Waiting: r.peer.Waiting}
+	}
 	r.sim, err = simulator.New(r.options)
 	return err
 }

@@ -241,12 +241,13 @@ func (p *Peer) interrupt(f incoming) {
 	}
 	payload.StillQueued = uuids(p.queue.untouched())
 	payload.Cancelled = uuids(dropped)
-	p.respond(f.RequestID, answer{payload: payload}, nil)
 	for _, gone := range dropped {
 		p.lifecycle(gone, "cancelled")
 	}
+	p.respond(f.RequestID, answer{payload: payload}, nil)
 	if p.cut != nil {
-		p.cut()
+		p.current.cancelled = true
+		p.cut(nil)
 	}
 }
 

@@ -71,7 +71,7 @@ func cancelMessage(_ context.Context, p *Peer, request json.RawMessage) (answer,
 	p.mu.Unlock()
 	a := answer{payload: map[string]any{"cancelled": gone != nil}}
 	if gone != nil {
-		a.after = []protocol.Event{lifecycleEvent(gone, "cancelled")}
+		a.after = lifecycleEvents(gone, "cancelled")
 	}
 	return a, nil
 }

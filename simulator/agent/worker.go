@@ -90,7 +90,7 @@ func (w *worker) options() simulator.Options {
 	ref := protocol.AgentRef{ID: w.t.ID, Type: w.t.AgentType, Depth: w.t.Depth}
 	o.Executor = executor.Chain(o.Executor, marked(ref), executor.Hide(func(t protocol.Tool) bool { return !w.def.allowed(t) }))
 	o.Transcript, o.Hooks, o.Tasks, o.Schema, o.Rand = nil, nil, nil, nil, nil
-	o.TranscriptPath, o.Commands = nil, simulator.Commands{Disabled: true}
+	o.TranscriptPath, o.Commands, o.Queue = nil, simulator.Commands{Disabled: true}, simulator.Queue{}
 	o.Init = func(context.Context) protocol.Init { return protocol.Init{} }
 	o.SystemPrompt = w.def.Prompt
 	o.Resumed, o.Costs = false, nil

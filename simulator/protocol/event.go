@@ -144,9 +144,10 @@ type User struct {
 	IsReplay        *bool            `json:"isReplay,omitempty"`
 	IsSynthetic     bool             `json:"isSynthetic,omitempty"`
 	// RefusedMessageID is the refused reply of the model that this text follows.
-	RefusedMessageID string `json:"refused_message_id,omitempty"`
-	SubagentType     string `json:"subagent_type,omitempty"`
-	TaskDescription  string `json:"task_description,omitempty"`
+	RefusedMessageID string          `json:"refused_message_id,omitempty"`
+	SubagentType     string          `json:"subagent_type,omitempty"`
+	TaskDescription  string          `json:"task_description,omitempty"`
+	Origin           json.RawMessage `json:"origin,omitempty"` // of a replayed prompt
 
 	// SourceUUID is the uuid of the assistant event whose call this answers;
 	// for transcripts. Empty = no tool result.
@@ -276,6 +277,9 @@ type StreamEvent struct {
 	TTFTMS          *int    `json:"ttft_ms,omitempty"`
 	ThinkingDisplay string  `json:"thinking_display,omitempty"`
 	APIMessageID    string  `json:"api_message_id"`
+	// The prompts of the turn, with the first message_start only.
+	UserMessageUUID  string   `json:"user_message_uuid,omitempty"`
+	UserMessageUUIDs []string `json:"user_message_uuids,omitempty"`
 }
 
 // PermissionDenied is system/permission_denied: a call refused without asking

@@ -15,13 +15,23 @@ type Trace interface {
 
 // Prompted says that a prompt was taken and a turn begins. It precedes Init.
 type Prompted struct {
-	UUID           string // uuid of the prompt's transcript line
+	UUID           string   // uuid of the prompt's transcript line
+	Merged         []string // the host's ids of earlier prompts that became part of it
 	PromptID       string
 	Content        Content
 	Timestamp      string
 	PermissionMode PermissionMode
 	Source         string // "sdk" or "system"
 	Injected       bool   // text the CLI itself put in (hook feedback, reminders)
+}
+
+// Absorbed says that a prompt which came while the turn ran has become part of
+// it.
+type Absorbed struct {
+	UUID      string // of the prompt
+	Content   Content
+	Origin    json.RawMessage // nil = absent
+	Timestamp string
 }
 
 // Matched says which rule of the scenario answered a prompt.
@@ -70,6 +80,7 @@ type Spent struct{ Models map[string]ModelUsage }
 type Custom struct{ Line json.RawMessage }
 
 func (*Prompted) event() {}
+func (*Absorbed) event() {}
 func (*Matched) event()  {}
 func (*ToolRan) event()  {}
 func (*Unmet) event()    {}
@@ -80,6 +91,7 @@ func (*Unshown) event()  {}
 func (*Spent) event()    {}
 
 func (*Prompted) trace() {}
+func (*Absorbed) trace() {}
 func (*Matched) trace()  {}
 func (*ToolRan) trace()  {}
 func (*Unmet) trace()    {}
