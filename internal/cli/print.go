@@ -79,7 +79,9 @@ func (r *run) see(ev protocol.Event) {
 		r.keepScenario()
 	}
 	if r.checkpoints != nil {
-		r.checkpoints.See(ev)
+		if err := r.checkpoints.See(ev); err != nil {
+			r.warn("keeping a checkpoint: " + err.Error())
+		}
 	}
 	if r.journal != nil {
 		r.journal.Event(ev)

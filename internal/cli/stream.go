@@ -71,7 +71,7 @@ func (r *run) openPeer() error {
 	r.firstID = r.session.ID()
 	r.peer = control.New(o)
 	if on1(r.sys.Getenv("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING")) {
-		r.checkpoints = &checkpoint.History{}
+		r.openCheckpoints()
 	}
 	// Servers inside the host can be reached only after it has introduced itself.
 	r.hosted = nil
@@ -85,6 +85,15 @@ func (r *run) openPeer() error {
 	}
 	r.servers.Servers = others
 	return nil
+}
+
+// openCheckpoints goes on with the copies of files of a resumed session.
+func (r *run) openCheckpoints() {
+	r.checkpoints = checkpoint.New(checkpoint.Options{
+		CWD: r.cwd, Dir: r.session.HistoryDir, Now: r.clock.Now,
+		Write: func(line json.RawMessage) error { return r.session.Record(&protocol.Custom{Line: line}) },
+	})
+	r.checkpoints.Load(r.session.FileHistory())
 }
 
 // sessionID is the id of the session as the host knows it.
@@ -412,7 +421,7 @@ func (h *host) rewind() func(string, bool) (control.Rewind, error) {
 			do = h.checkpoints.Preview
 		}
 		c, err := do(uuid)
-		return control.Rewind{FilesChanged: c.Files, Insertions: c.Insertions, Deletions: c.Deletions}, err
+		return control.Rewind{FilesChanged: c.Files, Insertions: c.Insertions, Deletions: c.Deletions, SkippedLinks: c.Skipped}, err
 	}
 }
 

@@ -138,7 +138,7 @@ func rewind(_ context.Context, p *Peer, request json.RawMessage) (answer, error)
 		return answer{payload: struct {
 			CanRewind    bool `json:"canRewind"`
 			SkippedLinks int  `json:"skippedLinks"`
-		}{CanRewind: true}}, nil
+		}{true, done.SkippedLinks}}, nil
 	}
 }
 

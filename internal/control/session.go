@@ -73,6 +73,7 @@ type Background struct {
 type Rewind struct {
 	FilesChanged          []string
 	Insertions, Deletions int
+	SkippedLinks          int // files left alone because a link stands in their place
 }
 
 // Initialize is the host's first request (spec: cli-contract 4.2). Absent keys

@@ -7,6 +7,7 @@
 package session
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -95,6 +96,7 @@ type Session struct {
 	source  string // session that was resumed; another one than id after a fork
 
 	history []Message
+	files   []json.RawMessage // lines about copies of files, of the resumed transcript
 	costs   map[string]protocol.ModelUsage
 	totals  protocol.CostStateLine
 	state   []byte
@@ -182,6 +184,26 @@ func (s *Session) ToolResultsDir() string { return filepath.Join(s.dir(), "tool-
 // dir holds what belongs to the session beside its transcript.
 func (s *Session) dir() string { return filepath.Join(filepath.Dir(s.path), s.id) }
 
+// HistoryDir returns where copies of the files that the session changes are
+// kept; empty = nothing is kept. Nobody made it yet.
+func (s *Session) HistoryDir() string {
+	if s.writer.off {
+		return ""
+	}
+	return s.historyOf(s.id)
+}
+
+// historyOf is the place of those copies of any session.
+func (s *Session) historyOf(id string) string {
+	return filepath.Join(s.opts.StateDir, "file-history", id)
+}
+
+// FileHistory returns the lines about copies of files that the resumed
+// transcript holds, and where these copies are; no lines = there are none.
+func (s *Session) FileHistory() (lines []json.RawMessage, dir string) {
+	return s.files, s.historyOf(s.source)
+}
+
 // Resumed reports whether the session goes on with an earlier conversation.
 func (s *Session) Resumed() bool { return s.resumed }
 
@@ -201,7 +223,7 @@ func (s *Session) Reset() string {
 	s.id = s.opts.NewID()
 	s.path = filepath.Join(filepath.Dir(s.path), s.id+".jsonl")
 	s.resumed, s.source = false, ""
-	s.history, s.costs, s.state, s.pending = nil, nil, nil, nil
+	s.history, s.files, s.costs, s.state, s.pending = nil, nil, nil, nil, nil
 	s.totals = protocol.CostStateLine{StartTime: s.opts.Now().UnixMilli()}
 	s.rec = recorder{}
 	return s.id
