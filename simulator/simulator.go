@@ -124,6 +124,7 @@ type Simulator struct {
 	begun       bool           // SessionStart has been told
 	started     string         // its source; empty = startup or resume
 	leaf        string         // uuid of the conversation's last message of the model
+	requests    int            // replies of the model
 	apiTime     time.Duration
 	wallTime    time.Duration
 	warned      bool // a transcript write has failed

@@ -21,11 +21,13 @@ type price struct {
 func priceOf(model string) price {
 	switch {
 	case strings.HasPrefix(model, "claude-opus-5"):
-		return price{5, 25, 1_000_000, 128_000, "list"}
+		return price{4, 20, 1_000_000, 128_000, "list"}
+	case strings.HasPrefix(model, "claude-fable-5"):
+		return price{8, 40, 1_000_000, 128_000, "list"}
 	case strings.HasPrefix(model, "claude-sonnet-5"):
-		return price{3, 15, 1_000_000, 128_000, "list"}
+		return price{2, 10, 1_000_000, 128_000, "list"}
 	case strings.HasPrefix(model, "claude-haiku-5"):
-		return price{1, 5, 200_000, 128_000, "list"}
+		return price{0.1, 0.5, 200_000, 128_000, "list"}
 	case strings.HasPrefix(model, "claude-opus-4"):
 		return price{5, 25, 200_000, 32_000, "list"}
 	case strings.HasPrefix(model, "claude-sonnet-4"):
@@ -46,6 +48,8 @@ func Canonical(model string) string {
 		return "claude-sonnet-5-5"
 	case "haiku":
 		return "claude-haiku-5-5"
+	case "fable":
+		return "claude-fable-5-2"
 	default:
 		return model
 	}
@@ -84,6 +88,7 @@ func (t *turn) spend(model string, u scenarios.Usage, thinking int) {
 	}
 	add(t.s.costs)
 	add(t.s.since)
+	t.s.requests++
 	t.s.said.Add(int64(u.InputTokens + u.OutputTokens))
 	t.usage.InputTokens += u.InputTokens
 	t.usage.OutputTokens += u.OutputTokens

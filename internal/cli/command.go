@@ -18,7 +18,7 @@ import (
 // commands are the session's slash commands.
 func (r *run) commands() simulator.Commands {
 	return simulator.Commands{
-		Disabled: r.f.DisableSlashCommands, Expand: r.expand, TerminalOnly: persona.Init().TerminalSlashCommands,
+		Disabled: r.f.DisableSlashCommands, Expand: r.expand, Run: r.local, Lines: r.session.Lines,
 		Loaded: r.loaded, Reset: r.session.Reset,
 		CompactDelay: r.timeout(r.scenario.Timeouts.CompactDelayMS, "CLAUDELESS_COMPACT_DELAY_MS", 20*time.Millisecond),
 	}

@@ -48,14 +48,13 @@ func (h *host) describe() control.Description {
 	if h.sys.Getenv("ANTHROPIC_API_KEY") != "" {
 		d.Account.APIKeySource = "ANTHROPIC_API_KEY"
 	}
-	custom := map[string]bool{}
-	for _, c := range h.catalog.Commands() {
-		custom[c.Name] = true
-		d.Commands = append(d.Commands, control.Command{Name: c.Name, Description: c.Description, ArgumentHint: c.Hint})
-	}
 	for _, name := range said.SlashCommands {
-		if !custom[name] {
-			d.Commands = append(d.Commands, control.Command{Name: name, Description: "Built-in command " + name, Builtin: true})
+		if c, ok := h.catalog.Command(name); ok {
+			d.Commands = append(d.Commands, control.Command{Name: c.Name, Description: c.Description, ArgumentHint: c.Hint})
+		} else if b, ok := persona.BuiltinNamed(name); ok {
+			d.Commands = append(d.Commands, control.Command{
+				Name: b.Name, Description: b.Description, ArgumentHint: b.Hint, Aliases: b.Aliases, Builtin: true,
+			})
 		}
 	}
 	for _, a := range h.catalog.Agents() {

@@ -381,18 +381,18 @@ func (h *host) writeTitles() {
 	h.titles = nil
 	h.mu.Unlock()
 	for _, title := range titles {
-		line, err := protocol.Marshal(struct {
-			Type  string `json:"type"`
-			Title string `json:"customTitle"`
-			ID    string `json:"sessionId"`
-		}{"custom-title", title, h.sessionID()})
-		if err == nil {
-			err = h.run.session.Record(&protocol.Custom{Line: line})
-		}
-		if err != nil {
+		if err := h.writeTitle(title); err != nil {
 			h.warn("the title is not saved: " + err.Error())
 		}
 	}
+}
+
+func (r *run) writeTitle(title string) error {
+	line, err := protocol.Marshal(protocol.CustomTitleLine{Type: "custom-title", CustomTitle: title, SessionID: r.session.ID()})
+	if err != nil {
+		return err
+	}
+	return r.session.Record(&protocol.Custom{Line: line})
 }
 
 // stopTask ends a task in the background.

@@ -59,6 +59,7 @@ type run struct {
 	options      simulator.Options // of the session
 	sim          *simulator.Simulator
 
+	title, color  string // given by /rename and /color
 	catalog       *persona.Catalog
 	tasks         *task.Set
 	agents        *agent.Agents

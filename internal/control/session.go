@@ -139,7 +139,7 @@ type Command struct {
 	Description  string   `json:"description"`
 	ArgumentHint string   `json:"argumentHint"`
 	Aliases      []string `json:"aliases,omitempty"`
-	Builtin      bool     `json:"builtin"`
+	Builtin      bool     `json:"builtin,omitempty"`
 }
 
 // Agent is one kind of sub-agent.

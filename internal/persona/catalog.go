@@ -31,6 +31,9 @@ type CatalogOptions struct {
 	Disabled bool
 }
 
+// pluginSource is the source of what plugins bring.
+const pluginSource = "plugin"
+
 // Agent is a kind of sub-agent.
 type Agent struct {
 	Name, Description, Prompt string
@@ -66,7 +69,7 @@ type Catalog struct {
 // NewCatalog looks everything up. What cannot be read or makes no sense is left
 // out and named in the warnings.
 func NewCatalog(o CatalogOptions) (*Catalog, []string) {
-	c := &Catalog{agents: map[string]Agent{}, styles: []string{"default", "Explanatory", "Learning"}}
+	c := &Catalog{agents: map[string]Agent{}, styles: names(Styles(), func(s Style) string { return s.Name })}
 	for _, a := range builtinAgents() {
 		c.agents[a.Name] = a
 	}
@@ -154,20 +157,35 @@ func (c *Catalog) Command(name string) (Command, bool) {
 	return c.commands[i], true
 }
 
+// Counts tells how many plugins and skills were found.
+func (c *Catalog) Counts() (plugins, skills int) {
+	for _, k := range c.commands {
+		if k.Skill {
+			skills++
+		}
+	}
+	return len(c.plugins), skills
+}
+
 // Styles lists the output styles there are, the CLI's own first.
 func (c *Catalog) Styles() []string { return c.styles }
 
 // Fill puts what was found into an init event made by [Init].
 func (c *Catalog) Fill(ev *protocol.Init) {
-	var commands, skills []string
+	var commands, skills, plugged, pluggedSkills []string
 	for _, k := range c.commands {
-		commands = append(commands, k.Name)
+		into, skillsInto := &commands, &skills
+		if k.Source == pluginSource {
+			into, skillsInto = &plugged, &pluggedSkills
+		}
+		*into = append(*into, k.Name)
 		if k.Skill {
-			skills = append(skills, k.Name)
+			*skillsInto = append(*skillsInto, k.Name)
 		}
 	}
-	ev.SlashCommands = append(commands, ev.SlashCommands...)
-	ev.Skills = append(skills, ev.Skills...)
+	// Those of plugins follow the one built-in workflow.
+	ev.SlashCommands = slices.Concat(commands, ev.SlashCommands[:1], plugged, ev.SlashCommands[1:])
+	ev.Skills = slices.Concat(skills, ev.Skills[:1], pluggedSkills, ev.Skills[1:])
 	ev.Agents = c.AgentNames()
 	ev.Plugins = append(slices.Clone(c.plugins), ev.Plugins...)
 }
@@ -314,7 +332,7 @@ func (l *loader) plugin(tree fs.FS, dir string) {
 	}
 	p.Source = p.Name + "@inline"
 	l.c.plugins = append(l.c.plugins, p)
-	l.folders(tree, dir, "plugin", p.Name+":")
+	l.folders(tree, dir, pluginSource, p.Name+":")
 }
 
 func (l *loader) read(tree fs.FS, file string) (document, bool) {
@@ -329,7 +347,7 @@ func (l *loader) read(tree fs.FS, file string) (document, bool) {
 // arrange puts skills before commands and, within these, the latest source
 // first; of two with one name the first counts.
 func (l *loader) arrange() {
-	rank := map[string]int{"projectSettings": 0, "userSettings": 1, "plugin": 2}
+	rank := map[string]int{"projectSettings": 0, "userSettings": 1, pluginSource: 2}
 	seen := map[string]bool{}
 	l.c.commands = slices.Concat(l.skills, l.files)
 	slices.SortStableFunc(l.c.commands, func(a, b Command) int {

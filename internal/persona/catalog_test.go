@@ -64,7 +64,8 @@ func TestCatalog(t *testing.T) {
 	if diff := cmp.Diff(want, ev.Agents); diff != "" {
 		t.Errorf("agents (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"cook", "deep", "shared", "testcmd", "mine", "demo:greet"}, ev.SlashCommands[:len(ev.SlashCommands)-builtin]); diff != "" {
+	more := len(ev.SlashCommands) - builtin
+	if diff := cmp.Diff([]string{"cook", "deep", "shared", "testcmd", "mine", "deep-research", "demo:greet"}, ev.SlashCommands[:more+1]); diff != "" {
 		t.Errorf("commands (-want +got):\n%s", diff)
 	}
 	if ev.Skills[0] != "cook" || ev.Skills[1] != "deep-research" {
@@ -73,7 +74,7 @@ func TestCatalog(t *testing.T) {
 	if diff := cmp.Diff(protocol.Plugin{Name: "demo", Path: "/plug", Source: "demo@inline", Version: "1.2.0"}, ev.Plugins[0]); diff != "" || len(ev.Plugins) != 4 {
 		t.Errorf("plugins %v\n%s", ev.Plugins, diff)
 	}
-	if diff := cmp.Diff([]string{"default", "Explanatory", "Learning", "Terse"}, c.Styles()); diff != "" {
+	if diff := cmp.Diff([]string{"default", "Proactive", "Concise", "Explanatory", "Learning", "Terse"}, c.Styles()); diff != "" {
 		t.Error(diff)
 	}
 	no := false

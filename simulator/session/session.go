@@ -207,6 +207,11 @@ func (s *Session) FileHistory() (lines []json.RawMessage, dir string) {
 // Resumed reports whether the session goes on with an earlier conversation.
 func (s *Session) Resumed() bool { return s.resumed }
 
+// Lines tells how many lines of files the session has added and removed.
+func (s *Session) Lines() (added, removed int) {
+	return s.totals.TotalLinesAdded, s.totals.TotalLinesRemoved
+}
+
 // Costs returns the usage by model of the earlier runs. A transcript does not
 // keep what is known of the model itself: ContextWindow, MaxOutputTokens,
 // CanonicalModel, Provider and CostBasis are empty.
