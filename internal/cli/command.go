@@ -3,9 +3,11 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,12 +42,17 @@ func (r *run) expand(ctx context.Context, name, args string) (*slash.Expansion, 
 }
 
 // skill is what the Skill tool loads.
-func (r *run) skill(name, args string) (string, bool) {
-	k, ok := r.catalog.Command(strings.TrimPrefix(name, "/"))
-	if !ok {
-		return "", false
+func (r *run) skill(name, args string) (string, error) {
+	name = strings.TrimPrefix(name, "/")
+	k, ok := r.catalog.Command(name)
+	allowed := r.allowedSkills.Load()
+	switch {
+	case !ok:
+		return "", errors.New("Unknown skill: " + name)
+	case allowed != nil && !slices.Contains(*allowed, k.Name) && !slices.Contains(*allowed, name):
+		return "", fmt.Errorf("Skill %s is not in this session's skills allowlist", name) //nolint:staticcheck // the text users see
 	}
-	return commandText(k, args), true
+	return commandText(k, args), nil
 }
 
 func commandText(k persona.Command, args string) string {

@@ -50,7 +50,11 @@ func (h *host) describe() control.Description {
 	}
 	for _, name := range said.SlashCommands {
 		if c, ok := h.catalog.Command(name); ok {
-			d.Commands = append(d.Commands, control.Command{Name: c.Name, Description: c.Description, ArgumentHint: c.Hint})
+			listed := control.Command{Name: c.Name, Description: c.Description, ArgumentHint: c.Hint}
+			if short := c.Alias(); short != "" {
+				listed.Aliases = []string{short}
+			}
+			d.Commands = append(d.Commands, listed)
 		} else if b, ok := persona.BuiltinNamed(name); ok {
 			d.Commands = append(d.Commands, control.Command{
 				Name: b.Name, Description: b.Description, ArgumentHint: b.Hint, Aliases: b.Aliases, Builtin: true,

@@ -157,8 +157,9 @@ type host struct {
 	started chan struct{} // closed when the servers have been started
 	failure error         // of starting; to be read after started
 
-	mu         sync.Mutex // guards sim, which initialize may replace, and what follows
-	introduced bool       // the host's own servers are connected
+	mu         sync.Mutex         // guards sim, which initialize may replace, and what follows
+	introduced bool               // the host's own servers are connected
+	plugged    []mcp.ServerConfig // servers of plugins that initialize named
 	context    slash.Context
 	titles     []string // given by the host and not yet in the transcript
 }
@@ -284,9 +285,21 @@ func (h *host) initialize(_ context.Context, in control.Initialize, begun bool) 
 			return control.Description{}, err
 		}
 	}
+	if in.Skills != nil {
+		h.allowedSkills.Store(&in.Skills)
+	}
+	var plugins *bool
+	if len(in.Plugins) > 0 {
+		applied, err := h.addPlugins(in.Plugins, begun)
+		if err != nil {
+			return control.Description{}, err
+		}
+		plugins = &applied
+	}
 	d := h.describe()
 	d.HooksApplied = len(in.Hooks) > 0
 	d.MCPServersApplied = given(in.MCPServers)
+	d.PluginsApplied = plugins
 	return d, nil
 }
 
@@ -297,6 +310,9 @@ func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "nu
 // so in its status.
 func (h *host) connect(ctx context.Context, in control.Initialize) {
 	err := h.introduce(ctx, in.SDKMCPServers)
+	if err == nil {
+		err = h.connectPlugins(ctx)
+	}
 	if err == nil && given(in.MCPServers) {
 		_, err = h.setServers(ctx, in.MCPServers)
 	}

@@ -63,7 +63,8 @@ type run struct {
 	catalog       *persona.Catalog
 	tasks         *task.Set
 	agents        *agent.Agents
-	forwardAgents atomic.Bool // show the texts of agents in the foreground
+	forwardAgents atomic.Bool              // show the texts of agents in the foreground
+	allowedSkills atomic.Pointer[[]string] // that the model may load; nil = all
 	scratch       struct {
 		once sync.Once
 		dir  string // for task output when nothing is kept; empty = not made
@@ -133,7 +134,23 @@ func (r *run) loadServers() error {
 		return claudeErrorf("Error: %v", broken)
 	}
 	r.servers = config
-	return err
+	if err != nil || r.f.StrictMCPConfig {
+		return err
+	}
+	for _, parts := range r.catalog.Parts() {
+		if r.bringsServers(parts.Dir) {
+			r.servers.Servers = append(r.servers.Servers, r.pluginServers(parts)...)
+		}
+	}
+	return nil
+}
+
+// bringsServers tells whether a plugin was given with its servers.
+func (r *run) bringsServers(dir string) bool {
+	return slices.ContainsFunc(r.f.PluginDirs, func(given string) bool {
+		abs, err := r.sys.abs(r.f, given)
+		return err == nil && abs == dir
+	})
 }
 
 func (r *run) openClock() error {
@@ -299,6 +316,9 @@ func (r *run) makeHooks() error {
 	if !r.settings.DisableAllHooks {
 		for _, h := range r.settings.Hooks {
 			o.Settings = append(o.Settings, hook.Source{Name: string(h.Source), Raw: h.Raw})
+		}
+		for _, parts := range r.catalog.Parts() {
+			o.Settings = append(o.Settings, pluginHooks(parts))
 		}
 	}
 	runner, warnings := hook.New(o)

@@ -113,7 +113,7 @@ type Description struct {
 	ClaudeCodeVersion     string    `json:"claude_code_version"`
 	PermissionMode        string    `json:"current_permission_mode"`
 	HooksApplied          bool      `json:"hooks_applied,omitempty"`
-	PluginsApplied        bool      `json:"plugins_applied,omitempty"`
+	PluginsApplied        *bool     `json:"plugins_applied,omitempty"` // nil = none were named
 	MCPServersApplied     bool      `json:"mcp_servers_applied,omitempty"`
 
 	OnFailureSupported  bool `json:"hook_on_failure_supported"`

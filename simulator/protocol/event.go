@@ -28,6 +28,7 @@ type Init struct {
 	Agents                  []string         `json:"agents"`
 	Skills                  []string         `json:"skills"`
 	Plugins                 []Plugin         `json:"plugins"`
+	PluginErrors            []PluginError    `json:"plugin_errors,omitempty"`
 	Capabilities            []string         `json:"capabilities"`
 	MCPServerErrors         []MCPServerError `json:"mcp_server_errors,omitempty"`
 	AnalyticsDisabled       bool             `json:"analytics_disabled"`
@@ -67,6 +68,14 @@ type Plugin struct {
 	Path    string `json:"path"`
 	Source  string `json:"source"`
 	Version string `json:"version,omitempty"`
+}
+
+// PluginError is one plugin that was not loaded.
+type PluginError struct {
+	Plugin  string `json:"plugin"` // "inline[0]": the first that was given
+	Type    string `json:"type"`   // "path-not-found", "manifest-parse-error"
+	Message string `json:"message"`
+	Path    string `json:"path,omitempty"`
 }
 
 // MemoryPaths tells where memory files live.
