@@ -164,18 +164,24 @@ func (s *Simulator) Context() slash.Context {
 }
 
 func (t *turn) cost(c slash.Call) (finish, error) {
-	cost := slash.Cost{USD: t.s.totalCost(), APIMS: ms(t.s.apiTime), WallMS: ms(t.s.wallTime), Requests: t.s.requests}
-	if lines := t.s.o.Commands.Lines; lines != nil {
+	return t.say(c, slash.Said{Text: t.s.Cost().Text(), Name: "usage"}, nil)
+}
+
+// Cost is what the session has cost so far. It must not be called while a turn
+// runs.
+func (s *Simulator) Cost() slash.Cost {
+	cost := slash.Cost{USD: s.totalCost(), APIMS: ms(s.apiTime), WallMS: ms(s.wallTime), Requests: s.requests}
+	if lines := s.o.Commands.Lines; lines != nil {
 		cost.Added, cost.Removed = lines()
 	}
-	for _, name := range sortedKeys(t.s.costs) {
-		m := t.s.costs[name]
+	for _, name := range sortedKeys(s.costs) {
+		m := s.costs[name]
 		cost.Models = append(cost.Models, slash.Model{
 			Name: name, Input: m.InputTokens, Output: m.OutputTokens, CacheRead: m.CacheReadInputTokens,
 			CacheNew: m.CacheCreationInputTokens, USD: m.CostUSD,
 		})
 	}
-	return t.say(c, slash.Said{Text: cost.Text(), Name: "usage"}, nil)
+	return cost
 }
 
 // clear starts a new conversation (spec: cli-contract 9.6).

@@ -160,8 +160,8 @@ type host struct {
 	mu         sync.Mutex         // guards sim, which initialize may replace, and what follows
 	introduced bool               // the host's own servers are connected
 	plugged    []mcp.ServerConfig // servers of plugins that initialize named
-	context    slash.Context
-	titles     []string // given by the host and not yet in the transcript
+	cost       slash.Cost         // when the last turn had ended
+	titles     []string           // given by the host and not yet in the transcript
 }
 
 // launch starts the servers beside the reading of stdin; the first turn waits
@@ -376,11 +376,11 @@ func (h *host) setServers(ctx context.Context, object json.RawMessage) (mcp.Chan
 	return all, nil
 }
 
-// measure notes how much of the context is in use; between turns only.
+// measure notes what the session has cost; between turns only.
 func (h *host) measure() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.context = h.sim.Context()
+	h.cost = h.sim.Cost()
 }
 
 // rename titles the session. The transcript gets the title between turns.

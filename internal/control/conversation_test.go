@@ -291,6 +291,8 @@ func (f *fakeSession) session() Session {
 		Models:       func() any { return map[string]any{"models": []any{}} },
 		Cost:         func() string { return "Total cost: $0.0000" },
 		Version:      "2.1.329",
+		TaskOutput:   func(id string) ([]byte, bool) { return []byte("so far"), id == "t-1" },
+		ReloadSkills: func() any { return map[string]any{"skills": []any{}} },
 	}
 	if f.rewind {
 		s.Rewind = func(uuid string, _ bool) (Rewind, error) {

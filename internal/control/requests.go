@@ -163,8 +163,9 @@ func readFile(_ context.Context, p *Peer, request json.RawMessage) (answer, erro
 		AbsPath   string `json:"absPath"`
 		Truncated bool   `json:"truncated,omitempty"`
 		Encoding  string `json:"encoding,omitempty"`
-		Lossy     bool   `json:"lossy,omitempty"`
-	}{AbsPath: abs}
+		Lossy     bool   `json:"lossy"`
+		Path      string `json:"requested_path"`
+	}{AbsPath: abs, Path: in.Path}
 	limit := in.MaxBytes
 	if limit <= 0 {
 		limit = readLimit
@@ -200,6 +201,34 @@ func cost(_ context.Context, p *Peer, _ json.RawMessage) (answer, error) {
 		return answer{}, unsupported("get_session_cost")
 	}
 	return answer{payload: map[string]any{"text": p.s.Cost()}}, nil
+}
+
+// nothing answers requests that have nothing to act on: no work of a turn is
+// ever in the foreground so long that it could be moved to the background.
+func nothing(context.Context, *Peer, json.RawMessage) (answer, error) {
+	return answer{payload: struct{}{}}, nil
+}
+
+// noTitle is the answer of a model that has no title to propose.
+func noTitle(context.Context, *Peer, json.RawMessage) (answer, error) {
+	return answer{payload: map[string]any{"title": nil}}, nil
+}
+
+func taskOutput(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
+	in := fields[struct {
+		ID string `json:"task_id"`
+	}](request)
+	if p.s.TaskOutput != nil {
+		if output, ok := p.s.TaskOutput(in.ID); ok {
+			cut := max(0, len(output)-readLimit)
+			return answer{payload: struct {
+				Output    string `json:"output"`
+				Total     int    `json:"total_bytes"`
+				Truncated bool   `json:"truncated"`
+			}{string(output[cut:]), len(output), cut > 0}}, nil
+		}
+	}
+	return answer{}, &HostError{Text: "get_task_output: no shell or Monitor task with that task_id in this session"}
 }
 
 func unsupported(subtype string) error {

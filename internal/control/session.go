@@ -43,16 +43,19 @@ type Session struct {
 	SetThinking func(tokens *int)
 	Rename      func(title string) error
 	StopTask    func(id string)
+	// TaskOutput returns what a shell command in the background has written.
+	TaskOutput func(id string) ([]byte, bool)
 	// Rewind restores the files of a prompt; see [Rewind].
 	Rewind func(promptUUID string, dryRun bool) (Rewind, error)
 	// ReadFile returns the contents of a file that tools may read.
 	ReadFile func(path string) (abs string, contents []byte, err error)
 
 	// The rest describes the session; the values are sent as they are.
-	ContextUsage, Settings, Usage, Rules func() any
-	Models                               func() any
-	Cost                                 func() string
-	Version                              string
+	ContextUsage, Settings, Usage, Rules      func() any
+	Models                                    func() any
+	ReloadSkills, ReloadPlugins, ReloadStyles func() any // what there is; nothing is read again
+	Cost                                      func() string
+	Version                                   string
 }
 
 // Background is work that goes on between turns. Its functions never run beside

@@ -4,16 +4,8 @@ CLAUDELESS_BIN is the binary, CLAUDELESS_SCENARIO the scenario. Each check runs 
 and fails the program when it fails; stderr of the CLI must stay empty wherever the run is clean.
 """
 
-import os
-import sys
-import tempfile
-import traceback
-from pathlib import Path
-
 import anyio
 from claude_agent_sdk import (
-    AssistantMessage,
-    ClaudeAgentOptions,
     ClaudeSDKClient,
     HookMatcher,
     PermissionResultAllow,
@@ -21,53 +13,12 @@ from claude_agent_sdk import (
     ProcessError,
     ResultMessage,
     SystemMessage,
-    TextBlock,
     UserMessage,
     create_sdk_mcp_server,
     query,
     tool,
 )
-
-CHECKS = []
-
-
-def check(function):
-    CHECKS.append(function)
-    return function
-
-
-class Place:
-    """A fresh directory, the options for it, and what the CLI wrote to stderr."""
-
-    def __init__(self):
-        self.dir = Path(tempfile.mkdtemp(prefix="interop-"))
-        self.stderr = []
-
-    def options(self, **more):
-        env = {"CLAUDELESS_SCENARIO": os.environ["CLAUDELESS_SCENARIO"], "CLAUDE_CONFIG_DIR": str(self.dir / "config")}
-        return ClaudeAgentOptions(
-            cli_path=os.environ["CLAUDELESS_BIN"], cwd=str(self.dir), stderr=self.stderr.append, env=env | more.pop("env", {}), **more
-        )
-
-
-def equal(got, want):
-    assert got == want, f"got {got!r}, want {want!r}"
-
-
-def texts(messages):
-    return [b.text for m in messages if isinstance(m, AssistantMessage) for b in m.content if isinstance(b, TextBlock)]
-
-
-def result(messages):
-    found = [m for m in messages if isinstance(m, ResultMessage)]
-    assert found, f"no result in {messages}"
-    return found[-1]
-
-
-async def ask(client, prompt):
-    await client.query(prompt)
-    return [m async for m in client.receive_response()]
-
+from harness import ask, check, equal, result, run, texts
 
 # Checklist rows 1 to 8, 11, 12, 14, 16, 17: a prompt as a string.
 @check
@@ -80,15 +31,15 @@ async def one_prompt(p):
     assert isinstance(r.total_cost_usd, float) and r.total_cost_usd > 0, r.total_cost_usd
 
 
-# Checklist rows 10 and 16: prompts as a stream, drained after the end of stdin.
+# Checklist rows 10, 16 and 65: prompts as a stream, drained after the end of stdin; what waits shares a turn.
 @check
 async def prompt_stream(p):
     async def prompts():
-        for text in ("say one", "say two", "say three"):
+        for text in ("take time", "say two", "say three"):
             yield {"type": "user", "message": {"role": "user", "content": text}, "parent_tool_use_id": None, "session_id": "x"}
 
     messages = [m async for m in query(prompt=prompts(), options=p.options())]
-    equal([m.result for m in messages if isinstance(m, ResultMessage)], ["one", "two", "three"])
+    equal([m.result for m in messages if isinstance(m, ResultMessage)], ["took it", "two\nsay three"])
 
 
 # Checklist row 15: several turns in one process, one session.
@@ -425,24 +376,5 @@ async def permission_tool(p):
     assert (p.dir / "yes").exists() and not (p.dir / "no").exists()
 
 
-async def main(names):
-    failed = 0
-    for function in CHECKS:
-        if names and function.__name__ not in names:
-            continue
-        place = Place()
-        try:
-            with anyio.fail_after(40):
-                await function(place)
-            assert not place.stderr, f"stderr: {place.stderr}"
-            print("ok  ", function.__name__, flush=True)
-        except BaseException:  # noqa: BLE001 - one failed check must not hide the others
-            failed += 1
-            print("FAIL", function.__name__, flush=True)
-            traceback.print_exc(file=sys.stdout)
-            print("stderr of the CLI:", place.stderr, flush=True)
-    return failed
-
-
 if __name__ == "__main__":
-    sys.exit(1 if anyio.run(main, sys.argv[1:]) else 0)
+    run()

@@ -1,0 +1,73 @@
+"""What the programs share: the list of checks, a place for each, and how they are run."""
+
+import os
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+import anyio
+from claude_agent_sdk import AssistantMessage, ClaudeAgentOptions, ResultMessage, TextBlock
+
+CHECKS = []
+
+
+def check(function):
+    CHECKS.append(function)
+    return function
+
+
+class Place:
+    """A fresh directory, the options for it, and what the CLI wrote to stderr."""
+
+    def __init__(self):
+        self.dir = Path(tempfile.mkdtemp(prefix="interop-"))
+        self.stderr = []
+
+    def options(self, **more):
+        env = {"CLAUDELESS_SCENARIO": os.environ["CLAUDELESS_SCENARIO"], "CLAUDE_CONFIG_DIR": str(self.dir / "config")}
+        return ClaudeAgentOptions(
+            cli_path=os.environ["CLAUDELESS_BIN"], cwd=str(self.dir), stderr=self.stderr.append, env=env | more.pop("env", {}), **more
+        )
+
+
+def equal(got, want):
+    assert got == want, f"got {got!r}, want {want!r}"
+
+
+def texts(messages):
+    return [b.text for m in messages if isinstance(m, AssistantMessage) for b in m.content if isinstance(b, TextBlock)]
+
+
+def result(messages):
+    found = [m for m in messages if isinstance(m, ResultMessage)]
+    assert found, f"no result in {messages}"
+    return found[-1]
+
+
+async def ask(client, prompt):
+    await client.query(prompt)
+    return [m async for m in client.receive_response()]
+
+
+async def main(names):
+    failed = 0
+    for function in CHECKS:
+        if names and function.__name__ not in names:
+            continue
+        place = Place()
+        try:
+            with anyio.fail_after(40):
+                await function(place)
+            assert not place.stderr, f"stderr: {place.stderr}"
+            print("ok  ", function.__name__, flush=True)
+        except BaseException:  # noqa: BLE001 - one failed check must not hide the others
+            failed += 1
+            print("FAIL", function.__name__, flush=True)
+            traceback.print_exc(file=sys.stdout)
+            print("stderr of the CLI:", place.stderr, flush=True)
+    return failed
+
+
+def run():
+    sys.exit(1 if anyio.run(main, sys.argv[1:]) else 0)
