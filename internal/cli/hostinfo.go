@@ -23,6 +23,7 @@ func (h *host) session() control.Session {
 		ContextUsage: h.contextUsage, Settings: h.settingsInForce, Usage: h.usage, Rules: h.rules,
 		Models: func() any { return map[string]any{"models": persona.Models()} },
 		Cost:   h.costText, Version: h.version(), TaskOutput: h.taskOutput,
+		ApplySettings: h.applySettings,
 		ReloadSkills:  func() any { return map[string]any{"skills": h.skillCommands()} },
 		ReloadPlugins: h.reloadPlugins,
 		ReloadStyles:  func() any { return map[string]any{"available_output_styles": h.catalog.Styles()} },
@@ -45,9 +46,7 @@ func (h *host) describe() control.Description {
 	if h.dir != "" {
 		d.UserOutputStylesDir = filepath.Join(h.dir, "output-styles")
 	}
-	if h.settings.OutputStyle != "" {
-		d.OutputStyle = h.settings.OutputStyle
-	}
+	d.OutputStyle = h.outputStyle()
 	if h.sys.Getenv("ANTHROPIC_API_KEY") != "" {
 		d.Account.APIKeySource = "ANTHROPIC_API_KEY"
 	}
@@ -77,16 +76,13 @@ func (h *host) settingsInForce() any {
 	for _, layer := range h.settings.Layers {
 		sources = append(sources, map[string]any{"source": string(layer.Source)})
 	}
-	if h.settings.OutputStyle != "" {
-		effective["outputStyle"] = h.settings.OutputStyle
+	if style := h.outputStyle(); style != "default" {
+		effective["outputStyle"] = style
 	}
 	if h.settings.Model != "" {
 		effective["model"] = h.settings.Model
 	}
-	effort := h.f.Effort
-	if effort == "" {
-		effort = "medium"
-	}
+	effort := h.effort()
 	return map[string]any{
 		"effective": effective, "sources": sources, "served_settings_state": "ineligible",
 		"applied": map[string]any{
@@ -136,6 +132,17 @@ func (h *host) rules() any {
 	return map[string]any{"state": map[string]any{
 		"rules": list, "workspaceDirectories": h.policy.Directories(), "originalCwd": h.cwd, "managedOnly": false,
 	}}
+}
+
+// applySettings takes the settings of a host that have an effect while a session
+// runs; the model is not among them.
+func (h *host) applySettings(style, effort *string) {
+	if style != nil {
+		h.style.Store(style)
+	}
+	if effort != nil {
+		h.level.Store(effort)
+	}
 }
 
 // reloadPlugins answers reload_plugins with what there is.

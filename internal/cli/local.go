@@ -129,7 +129,7 @@ func (r *run) effortCommand(level string) string {
 	case !slices.Contains(strings.Split(options, ", ")[:6], level):
 		return "Unknown option: " + level + ". Options: " + options
 	}
-	r.f.Effort = level
+	r.level.Store(&level)
 	text := "Set effort level to " + level + " (this session only)"
 	if level == "high" {
 		text += ": Comprehensive implementation with extensive testing and documentation"
@@ -138,16 +138,13 @@ func (r *run) effortCommand(level string) string {
 }
 
 func (r *run) styleCommand(name string) string {
-	current := r.settings.OutputStyle
-	if current == "" {
-		current = "default"
-	}
+	current := r.outputStyle()
 	styles := r.catalog.Styles()
 	switch {
 	case name != "" && !slices.Contains(styles, name):
 		return fmt.Sprintf("Unknown output style %q. Available styles: %s", name, strings.Join(styles, ", "))
 	case name != "":
-		r.settings.OutputStyle = name
+		r.style.Store(&name)
 		return "Output style set to " + name
 	}
 	about := map[string]string{}

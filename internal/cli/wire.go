@@ -59,7 +59,8 @@ type run struct {
 	options      simulator.Options // of the session
 	sim          *simulator.Simulator
 
-	title, color  string // given by /rename and /color
+	title, color  string                 // given by /rename and /color
+	style, level  atomic.Pointer[string] // output style and effort set since the start; nil = as at the start
 	catalog       *persona.Catalog
 	tasks         *task.Set
 	agents        *agent.Agents

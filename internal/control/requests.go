@@ -31,14 +31,19 @@ func setPermissionMode(_ context.Context, p *Peer, request json.RawMessage) (ans
 	}, nil
 }
 
-// setModel tells about a change inside a conversation; before the first turn
-// there is nothing to tell (spec: cli-observed 5).
 func setModel(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
 	in := fields[struct {
 		Model string `json:"model"`
 	}](request)
+	p.changeModel(in.Model)
+	return answer{payload: map[string]any{"model": p.s.Model()}}, nil
+}
+
+// changeModel tells about a change inside a conversation; before the first turn
+// there is nothing to tell (spec: cli-observed 5).
+func (p *Peer) changeModel(name string) {
 	before := p.s.Model()
-	p.s.SetModel(in.Model)
+	p.s.SetModel(name)
 	now := p.s.Model()
 	p.mu.Lock()
 	begun := p.turns > 0
@@ -49,7 +54,30 @@ func setModel(_ context.Context, p *Peer, request json.RawMessage) (answer, erro
 			Content: protocol.Content{Text: "<local-command-stdout>Set model to `" + now + "`</local-command-stdout>"},
 		}})
 	}
-	return answer{payload: map[string]any{"model": now}}, nil
+}
+
+// applySettings takes what of the settings has an effect while a session runs:
+// model (null = the default one), output style and effort.
+func applySettings(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
+	in := fields[struct {
+		Settings map[string]json.RawMessage `json:"settings"`
+	}](request).Settings
+	text := func(key string) *string {
+		var value *string
+		_ = json.Unmarshal(in[key], &value) // else as if it were not there
+		return value
+	}
+	if _, given := in["model"]; given {
+		name := ""
+		if model := text("model"); model != nil {
+			name = *model
+		}
+		p.changeModel(name)
+	}
+	if p.s.ApplySettings != nil {
+		p.s.ApplySettings(text("outputStyle"), text("effortLevel"))
+	}
+	return answer{}, nil
 }
 
 func setThinking(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {

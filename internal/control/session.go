@@ -39,6 +39,8 @@ type Session struct {
 
 	Model    func() string // the model in force, as the API names it
 	SetModel func(name string)
+	// ApplySettings takes the output style and the effort; nil = unchanged.
+	ApplySettings func(style, effort *string)
 	// SetThinking sets the thinking budget; nil = back to the default.
 	SetThinking func(tokens *int)
 	Rename      func(title string) error

@@ -4,7 +4,6 @@ package control
 // no counterpart in a simulated session.
 func accepted() []string {
 	return []string{
-		"apply_flag_settings", // nothing reads settings again after the start
 		"register_repo_root",  // only the interactive display shows roots
 		"seed_read_state",     // Edit and Write need no earlier Read here
 		"set_color",           // no display
