@@ -20,6 +20,7 @@ type message struct {
 	stop        string
 	index       *executor.Index
 	pace        pace
+	due         time.Time // of the chunk before; zero = there was none
 	calls       []call
 
 	text    strings.Builder // what of the open text block has been streamed
@@ -114,12 +115,23 @@ func (m *message) block(i int, b protocol.Block) error {
 	}
 }
 
+// keepPace waits for a chunk's turn. What an earlier chunk was late is made up
+// for, so that the delays of a busy machine do not add up.
+func (m *message) keepPace(chunk string) error {
+	wait, now := m.pace.wait(chunk), m.t.s.o.Now()
+	if m.due.IsZero() || now.Sub(m.due) > time.Second { // the host has kept us waiting
+		m.due = now
+	}
+	m.due = m.due.Add(wait)
+	return m.t.sleep(min(wait, m.due.Sub(now)))
+}
+
 func (m *message) textBlock(i int, b protocol.TextBlock) error {
 	if err := m.open(i, protocol.Text(""), ""); err != nil {
 		return err
 	}
 	for _, chunk := range m.pace.split(b.Text) {
-		if err := m.t.sleep(m.pace.wait(chunk)); err != nil {
+		if err := m.keepPace(chunk); err != nil {
 			return err
 		}
 		m.text.WriteString(chunk)
@@ -152,7 +164,7 @@ func (m *message) thinkingBlock(i int, b protocol.ThinkingBlock) error {
 		return err
 	}
 	for _, chunk := range m.pace.split(b.Thinking) {
-		if err := m.t.sleep(m.pace.wait(chunk)); err != nil {
+		if err := m.keepPace(chunk); err != nil {
 			return err
 		}
 		if err := m.delta(i, object{{"type", "thinking_delta"}, {"thinking", chunk}}, "updates"); err != nil {
@@ -183,7 +195,7 @@ func (m *message) toolBlock(i int, b protocol.ToolUse) error {
 		return err
 	}
 	for _, chunk := range halves(string(b.Input)) {
-		if err := m.t.sleep(m.pace.wait(chunk)); err != nil {
+		if err := m.keepPace(chunk); err != nil {
 			return err
 		}
 		if err := m.delta(i, object{{"type", "input_json_delta"}, {"partial_json", chunk}}, ""); err != nil {
