@@ -68,6 +68,8 @@ type Reply struct {
 	// Failure happens instead of the message; when it is overcome (Times),
 	// the rest of the reply follows. Nil = none.
 	Failure *Failure
+	// Frames go out before the message, after templates.
+	Frames []Frame
 	// StructuredOutput is the scripted answer to a JSON schema; nil = none.
 	StructuredOutput json.RawMessage
 	Stream           *Stream // pace of this message; nil = the scenario's
@@ -140,6 +142,13 @@ func (r *response) next(ctx context.Context, newID func() string) (Reply, error)
 	reply.StopReason, reply.Usage, reply.DelayMS, reply.Stream = step.StopReason, step.Usage, step.DelayMS, step.Stream
 	if err := r.blocks(ctx, &reply, step, newID); err != nil {
 		return Reply{}, err
+	}
+	for _, f := range step.Frames {
+		f, err := r.hit.scope.frame(ctx, f)
+		if err != nil {
+			return Reply{}, err
+		}
+		reply.Frames = append(reply.Frames, f)
 	}
 	if step.Failure != nil {
 		if reply.Failure, err = r.hit.scope.failure(ctx, step.Failure); err != nil {
@@ -270,6 +279,21 @@ func (s *scope) call(ctx context.Context, c *ToolCall) (protocol.ToolUse, error)
 }
 
 // failure fills in the templates of a failure.
+// frame fills in the templates of a frame.
+func (s *scope) frame(ctx context.Context, f Frame) (Frame, error) {
+	var err error
+	if f.JSON != nil {
+		f.JSON, err = s.json(ctx, f.JSON)
+	}
+	if err == nil {
+		f.Line, err = s.text(ctx, f.Line)
+	}
+	if err == nil {
+		f.Stderr, err = s.text(ctx, f.Stderr)
+	}
+	return f, err
+}
+
 func (s *scope) failure(ctx context.Context, f *Failure) (*Failure, error) {
 	filled := *f
 	var err error

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -53,6 +54,11 @@ func (t *turn) request(req scenarios.Request) ([]call, *finish, error) {
 	if err := t.sleep(t.delayOf(req, reply)); err != nil {
 		return nil, nil, err
 	}
+	for _, f := range reply.Frames {
+		if err := t.frame(f); err != nil {
+			return nil, nil, err
+		}
+	}
 	if f := reply.Failure; f != nil && !t.s.overcome(reply.Rule.Name, f) {
 		end, err := t.fail(reply.Rule.Name, f)
 		t.apiTime += t.s.o.Now().Sub(asked)
@@ -64,6 +70,32 @@ func (t *turn) request(req scenarios.Request) ([]call, *finish, error) {
 	calls, err := t.message(req, reply, tools)
 	t.apiTime += t.s.o.Now().Sub(asked)
 	return calls, nil, err
+}
+
+// frame puts a frame of the scenario on the program's own output.
+func (t *turn) frame(f scenarios.Frame) error {
+	switch {
+	case f.Stderr != "":
+		return t.emit(&protocol.Verbatim{Stderr: f.Stderr})
+	case f.JSON == nil:
+		line := strings.Repeat(f.Line, max(1, f.Times))
+		if !f.Cut {
+			line += "\n"
+		}
+		return t.emit(&protocol.Verbatim{Stdout: []byte(line)})
+	}
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(f.JSON, &keys); err != nil {
+		return fmt.Errorf("a frame of the scenario: %w", err)
+	}
+	body := strings.TrimRight(string(f.JSON), " \n\t")
+	body = body[:len(body)-1]
+	for _, id := range []struct{ key, value string }{{"session_id", t.s.o.SessionID}, {"uuid", t.s.o.NewID()}} {
+		if _, given := keys[id.key]; !given {
+			body += fmt.Sprintf(",%q:%q", id.key, id.value)
+		}
+	}
+	return t.emit(&protocol.Verbatim{Stdout: []byte(body + "}\n")})
 }
 
 // requesting shows that the model is asked.

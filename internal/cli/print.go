@@ -68,6 +68,8 @@ func (r *run) see(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.Warning:
 		r.warn(ev.Text)
+	case *protocol.Verbatim:
+		fmt.Fprint(r.sys.Stderr, ev.Stderr)
 	case *protocol.Prompted:
 		r.engine.ObservePrompt(ev.Content.Plain())
 	case *protocol.ToolRan:

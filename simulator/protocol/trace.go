@@ -68,6 +68,13 @@ type CLIRetry struct {
 // Warning is text for the user on stderr.
 type Warning struct{ Text string }
 
+// Verbatim is output that a scenario wants as it is: bytes for stdout, which the
+// stream of JSON lines alone writes, or text for stderr.
+type Verbatim struct {
+	Stdout []byte
+	Stderr string
+}
+
 // Unshown is an event that transcripts keep and stdout does not show: what a
 // sub-agent says when nobody asked to hear it.
 type Unshown struct{ Event Event }
@@ -88,6 +95,7 @@ func (*CLIRetry) event() {}
 func (*Warning) event()  {}
 func (*Custom) event()   {}
 func (*Unshown) event()  {}
+func (*Verbatim) event() {}
 func (*Spent) event()    {}
 
 func (*Prompted) trace() {}
@@ -99,4 +107,5 @@ func (*CLIRetry) trace() {}
 func (*Warning) trace()  {}
 func (*Custom) trace()   {}
 func (*Unshown) trace()  {}
+func (*Verbatim) trace() {}
 func (*Spent) trace()    {}
