@@ -78,7 +78,7 @@ func (r *run) makeTasks() error {
 	r.agents = agent.New(agent.Options{
 		Tasks: r.tasks, Find: r.agentKind, Names: r.catalog.AgentNames, Model: r.agentModel, Session: r.agentSession,
 		Shown:          func() bool { return r.forwardAgents.Load() },
-		TranscriptPath: r.agentTranscript,
+		TranscriptPath: r.agentTranscript, SessionName: r.sessionName, Now: r.clock.Now,
 	})
 	r.forwardAgents.Store(r.f.ForwardSubagentText)
 	return nil
