@@ -131,11 +131,11 @@ func linked(path, parent string) bool {
 
 // resolved is a directory's real path; empty = there is none.
 func resolved(dir string) string {
-	real, err := filepath.EvalSymlinks(dir)
+	path, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return ""
 	}
-	return real
+	return path
 }
 
 // read returns a file's content; nil = there is no such file.
