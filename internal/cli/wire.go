@@ -135,23 +135,10 @@ func (r *run) loadServers() error {
 		return claudeErrorf("Error: %v", broken)
 	}
 	r.servers = config
-	if err != nil || r.f.StrictMCPConfig {
-		return err
+	if err == nil && !r.f.StrictMCPConfig {
+		r.addPluginServers()
 	}
-	for _, parts := range r.catalog.Parts() {
-		if r.bringsServers(parts.Dir) {
-			r.servers.Servers = append(r.servers.Servers, r.pluginServers(parts)...)
-		}
-	}
-	return nil
-}
-
-// bringsServers tells whether a plugin was given with its servers.
-func (r *run) bringsServers(dir string) bool {
-	return slices.ContainsFunc(r.f.PluginDirs, func(given string) bool {
-		abs, err := r.sys.abs(r.f, given)
-		return err == nil && abs == dir
-	})
+	return err
 }
 
 func (r *run) openClock() error {
@@ -417,44 +404,6 @@ func (r *run) start(ctx context.Context) error {
 		return err
 	}
 	return r.registerTools(ctx)
-}
-
-// strict refuses a run whose servers are not all there, if it is to.
-func (r *run) strict() error {
-	strict := r.f.StrictMCPConfig && r.sys.Getenv("CLAUDELESS_STRICT_MCP") != "report"
-	if !strict && !r.f.MCPRequire {
-		return nil
-	}
-	return r.failedServers()
-}
-
-// statuses are the servers that were tried.
-func (r *run) statuses() []mcp.ServerStatus {
-	if r.manager == nil {
-		return nil
-	}
-	return r.manager.Servers()
-}
-
-// failedServers is one line for each server that is not there.
-func (r *run) failedServers() error {
-	var lines []string
-	for _, e := range r.servers.Errors {
-		lines = append(lines, fmt.Sprintf("MCP server '%s' failed to start: %s", e.Name, e.Message))
-	}
-	for _, st := range r.statuses() {
-		if st.Status != "connected" && st.Status != "disabled" {
-			reason := st.Error
-			if reason == "" {
-				reason = "no answer in time"
-			}
-			lines = append(lines, fmt.Sprintf("MCP server '%s' failed to start: %s", st.Name, reason))
-		}
-	}
-	if len(lines) == 0 {
-		return nil
-	}
-	return claudeErrorf("%s", strings.Join(lines, "\n"))
 }
 
 // close ends what start began and tells about what could not be written.
