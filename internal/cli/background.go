@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -205,9 +206,7 @@ func (r *run) pluginServers(parts persona.Parts) []mcp.ServerConfig {
 		s := &config.Servers[i]
 		s.Name, s.Source = "plugin:"+parts.Name+":"+s.Name, pluginSource
 		env := map[string]string{"CLAUDE_PLUGIN_ROOT": parts.Dir}
-		for name, value := range s.Env {
-			env[name] = value
-		}
+		maps.Copy(env, s.Env)
 		s.Env = env
 	}
 	return config.Servers

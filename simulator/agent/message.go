@@ -154,28 +154,29 @@ func (a *Agents) list() protocol.ToolResult {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	text := "This session is " + a.o.SessionName() +
-		" — the name other sessions use to message it (it is not listed below; a message to it would be a message to yourself).\n\n"
+	var text strings.Builder
+	text.WriteString("This session is " + a.o.SessionName() +
+		" — the name other sessions use to message it (it is not listed below; a message to it would be a message to yourself).\n\n")
 	sections := []section{}
 	if len(a.workers) == 0 {
-		text += "No reachable agents — no other Claude session is running on this machine right now " +
-			"(peer messaging itself is available; a session appears here once it is started)."
+		text.WriteString("No reachable agents — no other Claude session is running on this machine right now " +
+			"(peer messaging itself is available; a session appears here once it is started).")
 	} else {
 		s := section{Kind: "subagents", Total: len(a.workers)}
-		text += fmt.Sprintf("Subagents (%d):", s.Total)
+		fmt.Fprintf(&text, "Subagents (%d):", s.Total)
 		for _, w := range a.workers {
 			r := row{w.name(), w.ref(), w.t.ID, w.t.AgentType, string(w.status)}
 			if w.runs {
 				r.Status = "running"
 			}
 			s.Rows = append(s.Rows, r)
-			text += fmt.Sprintf("\n  %s [%s]  ·  %s  ·  %s  ·  started %ds ago", r.Name, r.Ref, r.Type, r.Status, int(a.o.Now().Sub(w.started).Seconds()))
+			fmt.Fprintf(&text, "\n  %s [%s]  ·  %s  ·  %s  ·  started %ds ago", r.Name, r.Ref, r.Type, r.Status, int(a.o.Now().Sub(w.started).Seconds()))
 		}
 		sections = append(sections, s)
 	}
-	return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: struct {
+	return protocol.ToolResult{Content: protocol.Content{Text: text.String()}, Output: struct {
 		Listing  string    `json:"listing"`
 		Sections []section `json:"sections"`
 		Notes    []string  `json:"notes"`
-	}{text, sections, []string{}}}
+	}{text.String(), sections, []string{}}}
 }
