@@ -77,10 +77,10 @@ func (r *run) fixedCommand(name string) string {
 	case "reload-plugins":
 		plugins, skills := r.catalog.Counts()
 		return fmt.Sprintf("Reloaded: %s · %s · %s · 0 hooks · 0 plugin LSP servers",
-			counted(plugins, "plugin"), counted(skills, "skill"), counted(len(r.catalog.Agents()), "agent"))
+			amount(plugins, "plugin"), amount(skills, "skill"), amount(len(r.catalog.Agents()), "agent"))
 	case "reload-skills":
 		_, skills := r.catalog.Counts()
-		return fmt.Sprintf("Reloaded skills: %s available (none added or removed).", counted(skills+len(persona.BuiltInSkills()), "skill"))
+		return fmt.Sprintf("Reloaded skills: %s available (none added or removed).", amount(skills+len(persona.BuiltInSkills()), "skill"))
 	case "list-agents":
 		return "This session: " + r.sessionName() + " (the name other sessions use to message it)\n\n" +
 			"No subagents, teammates or other Claude sessions — no other session is running on this machine right now; peer messaging itself is available."
@@ -88,7 +88,7 @@ func (r *run) fixedCommand(name string) string {
 	return ""
 }
 
-func counted(n int, noun string) string {
+func amount(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
@@ -215,7 +215,7 @@ func (r *run) mcpCommand(args string) string {
 		}
 	}
 	return fmt.Sprintf("%s: %d connected, %d not connected, %d disabled. Use `/mcp` in the terminal for details.",
-		counted(len(statuses), "MCP server"), connected, len(statuses)-connected-disabled, disabled)
+		amount(len(statuses), "MCP server"), connected, len(statuses)-connected-disabled, disabled)
 }
 
 func (r *run) colorCommand(name string) string {
