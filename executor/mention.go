@@ -2,41 +2,28 @@ package executor
 
 import (
 	"context"
-	"fmt"
+	"encoding/json"
 	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/mcp"
-	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // Mention is a resource that a prompt names as `@server:uri`.
 type Mention struct {
 	Server string // raw name
 	URI    string
-	// Contents are those of the resource; Err says why there are none.
-	Contents []ResourceContent
-	Err      error
-}
-
-// Block is what the model reads of a mention beside the prompt.
-func (m Mention) Block() protocol.TextBlock {
-	var b strings.Builder
-	fmt.Fprintf(&b, "<mcp-resource server=%q uri=%q>\n", m.Server, m.URI)
-	if m.Err != nil {
-		fmt.Fprintf(&b, "(could not be read: %v)\n", m.Err)
-	}
-	for _, c := range m.Contents {
-		b.WriteString(strings.TrimSuffix(c.Text, "\n") + "\n")
-	}
-	b.WriteString("</mcp-resource>")
-	return protocol.Text(b.String())
+	// What follows is set by [Resources.Mentions]. A resource that is in no
+	// list, as one made from a template, is named by its uri.
+	Name, Description string
+	Content           json.RawMessage // result of resources/read as it came
+	Text              string          // what it holds, as text
 }
 
 // Mentions reads the resources that a prompt mentions, each once and in the
-// order of the prompt. A word is a mention only when it names a server of the
-// manager: everything else, mail addresses and file mentions included, stays
-// text. The prompt itself is not changed.
+// order of the prompt. A word is a mention only when it names a connected
+// server and a resource that can be read: everything else, mail addresses and
+// file mentions included, stays text. The prompt itself is not changed.
 func (r Resources) Mentions(ctx context.Context, prompt string) []Mention {
 	var servers []string
 	for _, st := range r.Manager.Servers() {
@@ -44,10 +31,26 @@ func (r Resources) Mentions(ctx context.Context, prompt string) []Mention {
 			servers = append(servers, st.Name)
 		}
 	}
-	all := FindMentions(prompt, servers)
-	for i, m := range all {
-		out, err := r.contents(ctx, m.Server, m.URI)
-		all[i].Contents, all[i].Err = out.Contents, err
+	var all []Mention
+	for _, m := range FindMentions(prompt, servers) {
+		raw, err := r.Manager.ReadResource(ctx, m.Server, m.URI)
+		if err != nil {
+			continue
+		}
+		out, err := r.decode(m.Server, raw)
+		if err != nil {
+			continue
+		}
+		texts := make([]string, len(out.Contents))
+		for i, c := range out.Contents {
+			texts[i] = c.Text
+		}
+		m.Name, m.Content, m.Text = m.URI, raw, strings.Join(texts, "\n")
+		listed, _ := r.Manager.Resources(m.Server) // a server that is gone meanwhile has none
+		if i := slices.IndexFunc(listed, func(l mcp.Resource) bool { return l.URI == m.URI }); i >= 0 {
+			m.Name, m.Description = listed[i].Name, listed[i].Description
+		}
+		all = append(all, m)
 	}
 	return all
 }

@@ -176,19 +176,19 @@ func (r Resources) listed(server string, wanted func(mcp.Resource) bool) protoco
 }
 
 func (r Resources) read(ctx context.Context, in resourceInput) protocol.ToolResult {
-	contents, err := r.contents(ctx, in.Server, in.URI)
+	raw, err := r.Manager.ReadResource(ctx, in.Server, in.URI)
+	if err != nil {
+		return r.failed(in.Server, err)
+	}
+	contents, err := r.decode(in.Server, raw)
 	if err != nil {
 		return r.failed(in.Server, err)
 	}
 	return structured(contents)
 }
 
-// contents reads a resource; bytes are put away.
-func (r Resources) contents(ctx context.Context, server, uri string) (out ResourceContents, err error) {
-	raw, err := r.Manager.ReadResource(ctx, server, uri)
-	if err != nil {
-		return out, err
-	}
+// decode reads the result of resources/read; bytes are put away.
+func (r Resources) decode(server string, raw json.RawMessage) (out ResourceContents, err error) {
 	var result struct {
 		Contents []struct {
 			ResourceContent

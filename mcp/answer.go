@@ -58,24 +58,41 @@ func (m *Manager) listRoots() rootList {
 }
 
 // SetRoots changes the roots, absolute paths, and tells all connected servers
-// but those of the SDK host when they are others than before.
+// but those of the SDK host when they are others than before. Telling a remote
+// server goes on in the background until it is told or, at the latest, the
+// manager is closed.
 func (m *Manager) SetRoots(ctx context.Context, roots []string) {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	same := slices.Equal(m.roots, roots)
 	m.roots = slices.Clone(roots)
-	m.mu.Unlock()
-	if same {
+	if same || m.closed {
 		return
 	}
 	n := wire.JSONRPCNotification{JSONRPC: wire.JSONRPC_VERSION}
 	n.Method = "notifications/roots/list_changed"
-	var all sync.WaitGroup
-	for _, s := range m.all() {
-		if st, _ := s.look(); st.conn != nil && s.cfg.Type != typeSDK {
-			all.Go(func() { st.conn.tell(ctx, n) })
+	ctx = context.WithoutCancel(ctx)
+	for _, s := range m.servers {
+		st, _ := s.look()
+		switch {
+		case st.conn == nil, s.cfg.Type == typeSDK:
+		case st.conn.remote:
+			ctx, stop := context.WithCancel(ctx)
+			m.tasks.Go(func() { // ends within cancelLimit
+				defer stop()
+				st.conn.tell(ctx, n)
+			})
+			m.tasks.Go(func() { // ends with it, or ends it
+				defer stop()
+				select {
+				case <-st.conn.ended:
+				case <-ctx.Done():
+				}
+			})
+		default:
+			st.conn.tell(ctx, n) // it is queued and cannot block
 		}
 	}
-	all.Wait()
 }
 
 // tell sends a notification; a server that does not take it shows elsewhere.

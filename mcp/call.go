@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/url"
 	"strconv"
 	"time"
@@ -243,8 +245,7 @@ func (c *conn) call(ctx context.Context, k toolCall) (json.RawMessage, error) {
 	if errors.Is(err, ErrConnectionClosed) && !c.remote {
 		c.lose()
 	}
-	var unreachable *url.Error
-	if c.remote && ctx.Err() == nil && errors.As(err, &unreachable) && !errors.As(err, new(*dialError)) {
+	if c.remote && ctx.Err() == nil && brokeOff(err) {
 		c.lose()
 		err = ErrConnectionClosed
 	}
@@ -256,6 +257,14 @@ func (c *conn) call(ctx context.Context, k toolCall) (json.RawMessage, error) {
 		err = cause
 	}
 	return result, err
+}
+
+// brokeOff reports whether a request over HTTP failed because nobody is there,
+// or is there any more.
+func brokeOff(err error) bool {
+	var unreachable *url.Error
+	var network *net.OpError
+	return errors.As(err, &unreachable) && (errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF))
 }
 
 func callRequest(k toolCall, token int64) wire.CallToolRequest {

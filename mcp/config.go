@@ -72,6 +72,10 @@ type ConfigOptions struct {
 	Scopes []Scope
 	// ValuesOnly leaves out Scopes and .mcp.json (--strict-mcp-config).
 	ValuesOnly bool
+	// NoProject leaves out .mcp.json alone.
+	NoProject bool
+	// Disabled names servers, of any source, that are switched off.
+	Disabled []string
 	// DisabledProject names servers of .mcp.json that are left out.
 	DisabledProject []string
 }
@@ -128,6 +132,9 @@ type loader struct {
 // not local scope.
 func (l *loader) scopes() {
 	project := func() {
+		if l.o.NoProject {
+			return
+		}
 		data, err := os.ReadFile(filepath.Join(l.o.CWD, ".mcp.json"))
 		if err != nil {
 			return
@@ -265,6 +272,7 @@ func (l *loader) skip(name string, e *entryError) {
 
 // put adds a server, or replaces the one of that name where it stands.
 func (l *loader) put(cfg ServerConfig) {
+	cfg.Disabled = cfg.Disabled || slices.Contains(l.o.Disabled, cfg.Name)
 	_, unset := expandConfig(cfg, l.lookup)
 	for _, name := range unset {
 		l.config.Warnings = append(l.config.Warnings, fmt.Sprintf("MCP server %q: variable %s is not set", cfg.Name, name))

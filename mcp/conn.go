@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,13 +44,15 @@ type conn struct {
 	// closeTransport ends what is below the client (the process), within its
 	// own bounds.
 	closeTransport func(ctx context.Context)
-	// why explains a lost connection ("exit status 3: boom"); nil = unknown.
-	why func() string
+	// why explains a lost connection ("exit status 3: boom"), within patience;
+	// nil = unknown.
+	why func(patience time.Duration) string
 	// junk tells about output that was no message; nil = none is possible.
 	junk func() (n int, first string)
 	pid  int
 
-	lost       chan struct{} // closed once when the server went away
+	ended      <-chan struct{} // closed when nobody wants the connection any more
+	lost       chan struct{}   // closed once when the server went away
 	loseOnce   sync.Once
 	silence    atomic.Bool // it was given up since it no longer answers
 	barred     atomic.Bool // it was given up since it wants authorization
@@ -171,6 +174,7 @@ func (c *conn) skipped() (n int, first string) {
 // open starts the transport and does the handshake. ctx lives as long as the
 // connection; connecting ends when limit does.
 func (c *conn) open(ctx, limit context.Context, version string) error {
+	c.ended = ctx.Done()
 	if err := c.client.Start(ctx); err != nil {
 		return err
 	}
@@ -284,6 +288,10 @@ func plainError(err error) error {
 	}
 	if errors.Is(err, transport.ErrTransportClosed) {
 		return ErrConnectionClosed
+	}
+	var unreachable *url.Error
+	if errors.As(err, &unreachable) { // it says what was tried; the wrapping repeats it
+		return unreachable
 	}
 	var wrapped *transport.Error
 	if errors.As(err, &wrapped) {
@@ -433,7 +441,7 @@ func (s *server) explain(limit context.Context, c *conn, err error) error {
 	case errors.Is(err, ErrConnectionClosed) || c.isLost():
 		d := &dialError{Reason: "connection closed", Wire: ErrConnectionClosed.Error()}
 		if c.why != nil {
-			d.Reason = cmp.Or(c.why(), d.Reason)
+			d.Reason = cmp.Or(c.why(time.Second), d.Reason) // nobody waits for a server that did not start
 		}
 		return d
 	}

@@ -17,6 +17,7 @@ const (
 	persistAbove = 100_000
 	previewBytes = 2000
 	bytesPerWord = 4 // the usual estimate of bytes in a token
+	warnAbove    = 10_000
 )
 
 // callResult is a tools/call result; unknown members are left where they are.
@@ -105,6 +106,9 @@ func compact(v json.RawMessage) string {
 // gives an error text; else long results become a preview.
 func (m *Manager) limit(tool protocol.Tool, r protocol.ToolResult) protocol.ToolResult {
 	text := r.Content.Plain()
+	if tokens := len(text) / bytesPerWord; tokens > warnAbove {
+		m.debug.Log(tool.Server).Printf("result of %s is large: about %d tokens", tool.RawName, tokens)
+	}
 	tooManyTokens := m.o.MaxOutputTokens > 0 && len(text) > m.o.MaxOutputTokens*bytesPerWord
 	if !tooManyTokens && len(text) <= persistAbove {
 		return r

@@ -1,10 +1,15 @@
 package mcp
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -78,12 +83,16 @@ func TestLongResults(t *testing.T) {
 		{"token limit", 50 << 10, 1000, `"Error: result (51200 characters) exceeds maximum allowed tokens. Output has been saved to /kept`},
 	}
 	for _, test := range tests {
-		m, err := New(Options{MaxOutputTokens: test.max, SaveText: func(string, string) (string, error) { return "/kept", nil }})
+		var debug logBuffer
+		m, err := New(Options{Debug: &debug, MaxOutputTokens: test.max, SaveText: func(string, string) (string, error) { return "/kept", nil }})
 		if err != nil {
 			t.Fatal(err)
 		}
 		result, _ := json.Marshal(map[string]any{"content": []any{map[string]any{"type": "text", "text": strings.Repeat("x", test.size)}}})
-		got := m.convert(protocol.Tool{Name: "mcp__s__t"}, result)
+		got := m.convert(protocol.Tool{Name: "mcp__s__t", Server: "s", RawName: "t"}, result)
+		if want := fmt.Sprintf("[mcp] s: result of t is large: about %d tokens\n", test.size/4); debug.String() != want {
+			t.Errorf("%s: the debug log has %q", test.name, debug.String())
+		}
 		content, _ := json.Marshal(got.Content)
 		if !strings.HasPrefix(string(content), test.want) || got.IsError {
 			t.Errorf("%s: %.200s", test.name, content)
@@ -177,6 +186,117 @@ func TestSetServers(t *testing.T) {
 	if st := m.Servers()[0]; st.State != StateConnected || st.PID == before[1].PID {
 		t.Errorf("got %s, pid %d", st.State, st.PID)
 	}
+}
+
+// TestSameAfterExpansion: an entry that only spells the same server otherwise
+// keeps its process; one whose value changed does not (M16).
+func TestSameAfterExpansion(t *testing.T) {
+	spelled := func(value string) []ServerConfig { return []ServerConfig{config(t, "s", "ok", "X="+value)} }
+	m := start(t, Options{Servers: spelled("${A}"), Environ: append(os.Environ(), "A=1")})
+	pid := m.Servers()[0].PID
+	for _, value := range []string{"1", "${NOPE:-1}", "${A}"} {
+		change, err := m.SetServers(t.Context(), "dynamic", spelled(value))
+		if err != nil || len(change.Added)+len(change.Removed) != 0 || m.Servers()[0].PID != pid {
+			t.Errorf("%s: %+v, %v", value, change, err)
+		}
+	}
+	change, err := m.SetServers(t.Context(), "dynamic", spelled("2"))
+	if diff := cmp.Diff(Change{Added: []string{"s"}, Removed: []string{"s"}, Errors: map[string]string{}}, change); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+	assertGone(t, pid)
+}
+
+// TestOrdersTwice: each order may be given again, keeps the configuration, and
+// a name that nobody has is an error (M17; C17, C18, C63).
+func TestOrdersTwice(t *testing.T) {
+	m := start(t, Options{Servers: []ServerConfig{config(t, "s", "ok")}})
+	before := m.Servers()[0]
+	for _, test := range []struct {
+		name  string
+		order func(context.Context, string) error
+		want  State
+		tools int
+	}{
+		{"connect", m.Connect, StateConnected, 5},
+		{"disconnect", m.Disconnect, StateDisconnected, 0},
+		{"connect", m.Connect, StateConnected, 5},
+		{"disable", m.Disable, StateDisabled, 0},
+		{"disconnect", m.Disconnect, StateDisconnected, 0},
+		{"reconnect", m.Reconnect, StateConnected, 5},
+		{"disable", m.Disable, StateDisabled, 0},
+		{"enable", m.Enable, StateConnected, 5},
+	} {
+		for range 2 {
+			if err := test.order(t.Context(), "s"); err != nil {
+				t.Errorf("%s: %v", test.name, err)
+			}
+			st := m.Servers()[0]
+			if st.State != test.want || len(m.Tools()) != test.tools {
+				t.Errorf("%s: %s, %d tools", test.name, st.State, len(m.Tools()))
+			}
+			if diff := cmp.Diff(before.Config, st.Config); diff != "" {
+				t.Errorf("%s: %s", test.name, diff)
+			}
+		}
+		if err := test.order(t.Context(), "nobody"); !errors.Is(err, ErrUnknownServer) {
+			t.Errorf("%s of nobody: %v", test.name, err)
+		}
+	}
+}
+
+// TestListShrinks: a tool that is gone from the list is refused before a byte
+// is sent, after a notification (M32) and after a reconnect (M39); resources
+// and prompts are listed anew too.
+func TestListShrinks(t *testing.T) {
+	var tool atomic.Value
+	tool.Store("one")
+	var calls atomic.Int64
+	host := func(_ context.Context, _ string, message json.RawMessage) (json.RawMessage, error) {
+		var m struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if err := json.Unmarshal(message, &m); err != nil {
+			return nil, err
+		}
+		name := tool.Load().(string)
+		result := map[string]string{
+			"initialize":     `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"resources":{},"prompts":{}},"serverInfo":{"name":"x","version":"1"}}`,
+			"tools/list":     `{"tools":[{"name":"` + name + `"}]}`,
+			"resources/list": `{"resources":[{"uri":"r:` + name + `","name":"r"}]}`,
+			"prompts/list":   `{"prompts":[{"name":"p-` + name + `"}]}`,
+			"tools/call":     `{"content":[]}`,
+		}[m.Method]
+		if m.Method == "tools/call" {
+			calls.Add(1)
+		}
+		return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result), nil
+	}
+	m := start(t, Options{SDK: host, Servers: []ServerConfig{{Name: "s", Type: "sdk"}}})
+	check := func(name, gone string) {
+		t.Helper()
+		eventually(t, 5*time.Second, func() bool { return toolNames(m) == "mcp__s__"+name }, "tools %s", toolNames(m))
+		resources, _ := m.Resources("s")
+		if len(resources) != 1 || resources[0].URI != "r:"+name || m.Servers()[0].Prompts[0].Name != "p-"+name {
+			t.Errorf("%s: %+v, %+v", name, resources, m.Servers()[0].Prompts)
+		}
+		before := calls.Load()
+		if _, err := m.Call(t.Context(), CallRequest{Tool: "mcp__s__" + gone}); !errors.Is(err, ErrUnknownTool) || calls.Load() != before {
+			t.Errorf("%s: %v, %d calls", gone, err, calls.Load()-before)
+		}
+	}
+	check("one", "two")
+	tool.Store("two")
+	if err := m.Deliver(t.Context(), "s", json.RawMessage(`{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}`)); err != nil {
+		t.Error(err)
+	}
+	check("two", "one")
+	tool.Store("three")
+	if err := m.Reconnect(t.Context(), "s"); err != nil {
+		t.Error(err)
+	}
+	check("three", "two")
 }
 
 // TestResources: list, read, templates, prompts (M34, S35).

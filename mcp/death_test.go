@@ -9,8 +9,10 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -135,5 +137,99 @@ func TestErrorKinds(t *testing.T) {
 	}
 	if _, err = hang.CallRaw(t.Context(), CallRequest{Tool: "nope"}); !errors.Is(err, ErrUnknownTool) {
 		t.Errorf("rejected: %v", err)
+	}
+}
+
+// TestServerKilled: a server that is killed while it connects, lists, is called
+// or comes back is noticed at once and told with its signal; its descendants,
+// descriptors and goroutines (goleak) go with it, before the manager closes
+// (M37, M46).
+func TestServerKilled(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := true
+	for _, test := range []struct {
+		name, mode string
+		heard      string // what it has heard when it is killed
+		want       State
+		connected  bool // before that
+		reconnect  bool
+	}{
+		{name: "connecting", mode: "hang-init", heard: `"initialize"`, want: StateFailed},
+		{name: "listing", mode: "tools-hang", heard: `"tools/list"`, want: StateFailed},
+		{name: "calling", mode: "hang-call", heard: `"tools/call"`, connected: true, want: StateLost},
+		{name: "idle, with a descendant", mode: "grandchild", heard: `"tools/call"`, connected: true, want: StateLost},
+		{name: "coming back", mode: "hang-call", heard: `"tools/call"`, connected: true, want: StateConnected, reconnect: true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			pids := filepath.Join(t.TempDir(), "pids")
+			log := filepath.Join(t.TempDir(), "log")
+			cfg := config(t, "s", test.mode, "MCPTEST_LOG="+log)
+			cfg.Command, cfg.Args = "sh", []string{"-c", `echo $$ >>"$0"; exec "$1"`, pids, self}
+			if test.reconnect {
+				cfg.AutoReconnect = &on
+			}
+			m, err := New(Options{Servers: []ServerConfig{cfg}, Environ: os.Environ(), ReconnectPause: 10 * time.Millisecond, PingEvery: -1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			started := make(chan error, 1)
+			go func() { started <- m.Start(t.Context()) }()
+			pid := func(n int) int {
+				var p int
+				eventually(t, 10*time.Second, func() bool {
+					all := strings.Fields(read1(pids))
+					if len(all) <= n {
+						return false
+					}
+					p, _ = strconv.Atoi(all[n])
+					return p != 0
+				}, "process %d was not started", n)
+				return p
+			}
+			first := pid(0)
+			called := make(chan string, 1)
+			if test.connected {
+				if err := <-started; err != nil {
+					t.Fatal(err)
+				}
+				go func() { called <- call(t, m, "echo", `{}`) }()
+			}
+			kill := func(p int) {
+				if err := syscall.Kill(p, syscall.SIGKILL); err != nil {
+					t.Error(err)
+				}
+			}
+			eventually(t, 10*time.Second, func() bool { return strings.Contains(read1(log), test.heard) }, "never heard %s", test.heard)
+			kill(first)
+			if test.reconnect { // and the next one as soon as it is there
+				kill(pid(1))
+			}
+			if !test.connected {
+				if err := <-started; err != nil {
+					t.Error(err)
+				}
+			}
+			eventually(t, 10*time.Second, func() bool { return m.Servers()[0].State == test.want }, "not %s", test.want)
+			if st := m.Servers()[0]; test.want != StateConnected && !strings.Contains(st.Error, "killed") {
+				t.Errorf("%s: %q", st.State, st.Error)
+			}
+			if test.mode == "hang-call" {
+				if got := <-called; got != `isError: "Connection closed"` {
+					t.Errorf("the call: %s", got)
+				}
+			} else if test.connected {
+				<-called
+			}
+			assertGone(t, first)
+			if err := m.Close(context.WithoutCancel(t.Context())); err != nil {
+				t.Error(err)
+			}
+			for i := range strings.Fields(read1(pids)) {
+				assertGone(t, pid(i))
+			}
+		})
 	}
 }

@@ -1,7 +1,6 @@
 package mcp
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -9,8 +8,10 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"mime"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -81,7 +82,7 @@ func (s *server) dialStdio(ctx context.Context, cfg ServerConfig, debug *trace.L
 	c = newConn(s, pipes, debug, e)
 	c.pid = p.PID()
 	c.closeTransport = p.Stop
-	c.why = func() string { return exitReason(p, debug) }
+	c.why = func(patience time.Duration) string { return exitReason(p, debug, patience) }
 	c.junk = filter.Skipped
 	s.m.tasks.Go(func() { // ends with the process, or when the connection is closed
 		select {
@@ -120,12 +121,14 @@ func (s stdin) Close() error {
 	return nil
 }
 
-// exitReason is "exit status 3: last line of standard error"; empty while the
-// process runs.
-func exitReason(p *proc.Process, debug *trace.Log) string {
+// exitReason is "exit status 3: last line of standard error"; empty when the
+// process does not end within patience: its pipes may close a moment before.
+func exitReason(p *proc.Process, debug *trace.Log, patience time.Duration) string {
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
 	select {
 	case <-p.Done():
-	case <-time.After(2 * exitLinger): // its pipes may close a moment before it ends
+	case <-timer.C:
 	}
 	exit, ended := p.Exit()
 	if !ended {
@@ -242,6 +245,9 @@ func (s *server) roundTripper(ctx context.Context, cfg ServerConfig, debug *trac
 		base:  &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 16},
 		limit: orDefault(cfg.MaxLineBytes, defaultMaxLine), headers: cfg.Headers,
 	}
+	if u, err := url.Parse(cfg.URL); err == nil { // else there is nobody to send to
+		t.origin = originOf(u)
+	}
 	switch {
 	case cfg.HeadersHelper != "":
 		run := func(ctx context.Context) (map[string]string, error) { return s.help(ctx, cfg, debug) }
@@ -304,8 +310,9 @@ type Challenge struct {
 // roundTripper puts the configured headers on every request, DELETE included,
 // bounds what a server may send at a stretch, and makes refusals errors.
 type roundTripper struct {
-	base  *http.Transport
-	limit int
+	base   *http.Transport
+	limit  int
+	origin string // of the server: headers go nowhere else
 	// standing says that GET opens the optional standing stream, which waits
 	// for ready. Version is set before ready is closed, after the handshake.
 	standing bool
@@ -353,7 +360,8 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	t.status.Store(int32(resp.StatusCode)) //nolint:gosec // three digits
-	resp.Body = &boundedBody{ReadCloser: resp.Body, limit: t.limit, stop: stop}
+	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	resp.Body = &boundedBody{ReadCloser: resp.Body, limit: t.limit, events: media == "text/event-stream", stop: stop}
 	if !unauthorized(resp) {
 		t.accepted.Store(true)
 		return resp, nil
@@ -371,13 +379,17 @@ func unauthorized(resp *http.Response) bool {
 	return resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden
 }
 
+func originOf(u *url.URL) string { return u.Scheme + "://" + u.Host }
+
 func (t *roundTripper) send(ctx context.Context, req *http.Request, headers map[string]string) (*http.Response, error) {
 	req = req.Clone(ctx)
 	if t.standing && req.Method == http.MethodGet && t.version != "" {
 		req.Header.Set(versionHeader, t.version)
 	}
-	for k, v := range headers {
-		req.Header.Set(k, v)
+	if originOf(req.URL) == t.origin { // a redirect to somebody else does not carry secrets there
+		for k, v := range headers {
+			req.Header.Set(k, v)
+		}
 	}
 	return t.base.RoundTrip(req)
 }
@@ -412,24 +424,42 @@ func (t *roundTripper) sendAgain(ctx context.Context, req *http.Request, refusal
 	return t.send(ctx, again, headers)
 }
 
-// boundedBody fails when there are more than limit bytes without a newline.
+// boundedBody fails when a message has more than limit bytes: the whole body,
+// or in a stream of events what comes before an empty line.
 type boundedBody struct {
 	io.ReadCloser
-	limit, run int
-	stop       context.CancelFunc
+	limit  int
+	events bool
+	stop   context.CancelFunc
+
+	run    int  // bytes of the message so far
+	inLine bool // the line has something in it
 }
 
 func (b *boundedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if last := bytes.LastIndexByte(p[:n], '\n'); last >= 0 {
-		b.run = n - last - 1
-	} else {
-		b.run += n
+	b.run += n
+	if b.events {
+		b.split(p[:n])
 	}
 	if b.run > b.limit {
 		return 0, fmt.Errorf("message longer than %d bytes", b.limit)
 	}
 	return n, err
+}
+
+// split starts the count again behind the last empty line of p.
+func (b *boundedBody) split(p []byte) {
+	for i, c := range p {
+		switch {
+		case c == '\n' && !b.inLine:
+			b.run = len(p) - i - 1
+		case c == '\n':
+			b.inLine = false
+		case c != '\r':
+			b.inLine = true
+		}
+	}
 }
 
 func (b *boundedBody) Close() error {

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -406,5 +407,62 @@ func TestHTTPHangingDelete(t *testing.T) {
 	m.Close(context.WithoutCancel(t.Context()))
 	if took := time.Since(before); took > 2*time.Second {
 		t.Errorf("took %v", took)
+	}
+}
+
+// TestHTTPRedirect: a redirect is followed, and the configured headers go to
+// the configured server only.
+func TestHTTPRedirect(t *testing.T) {
+	t.Parallel()
+	f := newFakeHTTP(t, nil)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer sesame" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		http.Redirect(w, r, f.URL+"/mcp", http.StatusTemporaryRedirect)
+	}))
+	t.Cleanup(front.Close)
+	cfg := remote(f)
+	cfg.URL = front.URL + "/mcp"
+	m := start(t, Options{Servers: []ServerConfig{cfg}})
+	if got := call(t, m, "echo", `{}`); got != `[{"type":"text","text":"ok"}]` {
+		t.Errorf("got %s", got)
+	}
+	if strings.Contains(f.log(), "sesame") {
+		t.Errorf("the other server was told\n%s", f.log())
+	}
+}
+
+// TestHTTPRootsChange: a remote server is told of new roots; one that does not
+// take the message holds up neither the caller nor the end (M29, M45).
+func TestHTTPRootsChange(t *testing.T) {
+	t.Parallel()
+	f := newFakeHTTP(t, nil)
+	m := start(t, Options{Servers: []ServerConfig{remote(f)}, Roots: []string{"/a"}})
+	m.SetRoots(t.Context(), []string{"/b"})
+	eventually(t, 5*time.Second, func() bool { return strings.Contains(f.log(), "POST notifications/roots/list_changed") }, "not told")
+
+	var deaf atomic.Bool
+	release := make(chan struct{})
+	defer close(release)
+	f = newFakeHTTP(t, func(_ int, r *http.Request) int {
+		if r.Method == http.MethodPost && deaf.Load() {
+			<-release
+		}
+		return 0
+	})
+	m = start(t, Options{Servers: []ServerConfig{remote(f)}, Roots: []string{"/a"}})
+	deaf.Store(true)
+	before := time.Now()
+	m.SetRoots(t.Context(), []string{"/b"})
+	if took := time.Since(before); took > time.Second {
+		t.Errorf("the caller waited %v", took)
+	}
+	eventually(t, 5*time.Second, func() bool { return strings.Contains(f.log(), "roots/list_changed") }, "not told")
+	before = time.Now()
+	m.Close(context.WithoutCancel(t.Context()))
+	if took := time.Since(before); took > 2500*time.Millisecond {
+		t.Errorf("closing took %v", took)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -199,6 +200,44 @@ func TestLimits(t *testing.T) {
 			var timeout *TimeoutError
 			if !errors.As(err, &timeout) || time.Since(before) != want {
 				t.Errorf("%s: %v after %v", input, err, time.Since(before))
+			}
+		}
+		m.Close(t.Context())
+	})
+}
+
+// TestRequestLimit: a server that never answers holds up a request other than a
+// call for a minute, or as long as its calls may take if that is less.
+func TestRequestLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host := sdkHost(new(atomic.Bool), new(atomic.Int64))
+		hang := func(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error) {
+			if !strings.Contains(string(message), "resources/read") && !strings.Contains(string(message), "prompts/get") {
+				return host(ctx, server, message)
+			}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+		m, err := New(Options{SDK: hang, Servers: []ServerConfig{{Name: "s", Type: "sdk"}, {Name: "t", Type: "sdk", Timeout: 5 * time.Second}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, test := range []struct {
+			server string
+			want   time.Duration
+		}{{"s", time.Minute}, {"t", 5 * time.Second}} {
+			for name, ask := range map[string]func() error{
+				"read":   func() error { _, err := m.ReadResource(t.Context(), test.server, "a:b"); return err },
+				"prompt": func() error { _, err := m.GetPrompt(t.Context(), test.server, "p", nil); return err },
+			} {
+				before := time.Now()
+				err := ask()
+				if want := fmt.Sprintf("MCP server %q did not answer within %s", test.server, test.want); err == nil || err.Error() != want || time.Since(before) != test.want {
+					t.Errorf("%s %s: %v after %v", test.server, name, err, time.Since(before))
+				}
 			}
 		}
 		m.Close(t.Context())

@@ -31,8 +31,14 @@ const (
 	codeInvalidParams  = wire.INVALID_PARAMS
 )
 
-// errNoResult says that an answer had neither result nor error.
-var errNoResult = errors.New("server answered with neither a result nor an error")
+var (
+	// errNoResult says that an answer had neither result nor error.
+	errNoResult = errors.New("server answered with neither a result nor an error")
+	// errNoAnswer says that a stream ended before the answer; streamEnded is
+	// what mcp-go says then, which has no error of its own for it.
+	errNoAnswer = errors.New("the stream ended before the answer")
+	streamEnded = "unexpected nil response"
+)
 
 // link sits between mcp-go's client and a transport. It keeps results as they
 // came (the client's typed ones lose schema keywords, unknown content kinds
@@ -100,8 +106,11 @@ func (l *link) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*
 		if ctx.Err() != nil && req.Method != string(wire.MethodInitialize) {
 			l.cancel(ctx, id)
 		}
+		if strings.HasSuffix(err.Error(), streamEnded) {
+			err = errNoAnswer
+		}
 		return nil, err
-	case resp == nil:
+	case resp == nil, resp.ID.IsNil() && resp.Error == nil && len(resp.Result) == 0:
 		return nil, errNoResult
 	case resp.ID.String() != req.ID.String() && (resp.Error == nil || !resp.ID.IsNil()):
 		return nil, fmt.Errorf("answer to request %v came for request %v", id, resp.ID.Value())

@@ -119,7 +119,7 @@ func TestRefused(t *testing.T) {
 	taken.Close()
 	var debug logBuffer
 	m := start(t, Options{Servers: []ServerConfig{{Name: "s", Type: "http", URL: "http://" + address + "/mcp"}}, Debug: &debug})
-	if st := m.Servers()[0]; st.State != StateFailed || !strings.Contains(st.Error, "connection refused") {
+	if st := m.Servers()[0]; st.State != StateFailed || st.Error != `Post "http://`+address+`/mcp": dial tcp `+address+`: connect: connection refused` {
 		t.Errorf("%s: %s", st.State, st.Error)
 	}
 	if n := strings.Count(debug.String(), "-> initialize"); n != 1+maxRetries {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
@@ -158,56 +159,74 @@ func (m *Manager) Resources(server string) ([]Resource, error) {
 }
 
 // ReadResource reads one resource and returns the result as the server sent it.
-func (m *Manager) ReadResource(ctx context.Context, server, uri string) (json.RawMessage, error) {
-	c, err := m.connection(ctx, server)
-	if err != nil {
-		return nil, err
-	}
-	var req wire.ReadResourceRequest
-	req.Params.URI = uri
-	return raw(ctx, `{"contents":[]}`, func(ctx context.Context) error {
-		_, err := c.client.ReadResource(ctx, req)
+func (m *Manager) ReadResource(ctx context.Context, server, uri string) (result json.RawMessage, err error) {
+	err = m.ask(ctx, server, func(ctx context.Context, c *conn) (err error) {
+		var req wire.ReadResourceRequest
+		req.Params.URI = uri
+		result, err = raw(ctx, `{"contents":[]}`, func(ctx context.Context) error {
+			_, err := c.client.ReadResource(ctx, req)
+			return err
+		})
 		return err
 	})
+	return result, err
 }
 
 // ResourceTemplates lists a server's resource templates as it sent them.
-func (m *Manager) ResourceTemplates(ctx context.Context, server string) ([]json.RawMessage, error) {
-	c, err := m.connection(ctx, server)
-	if err != nil || !c.hello.has("resources") {
-		return nil, err
-	}
-	all, _, err := pages(ctx, "resourceTemplates", func(ctx context.Context, req wire.PaginatedRequest) error {
-		_, err := c.client.ListResourceTemplatesByPage(ctx, wire.ListResourceTemplatesRequest{PaginatedRequest: req})
+func (m *Manager) ResourceTemplates(ctx context.Context, server string) (all []json.RawMessage, err error) {
+	err = m.ask(ctx, server, func(ctx context.Context, c *conn) (err error) {
+		if !c.hello.has("resources") {
+			return nil
+		}
+		all, _, err = pages(ctx, "resourceTemplates", func(ctx context.Context, req wire.PaginatedRequest) error {
+			_, err := c.client.ListResourceTemplatesByPage(ctx, wire.ListResourceTemplatesRequest{PaginatedRequest: req})
+			return err
+		})
 		return err
 	})
 	return all, err
 }
 
 // GetPrompt fills in a prompt and returns the result as the server sent it.
-func (m *Manager) GetPrompt(ctx context.Context, server, name string, args map[string]string) (json.RawMessage, error) {
-	c, err := m.connection(ctx, server)
-	if err != nil {
-		return nil, err
-	}
-	var req wire.GetPromptRequest
-	req.Params.Name, req.Params.Arguments = name, args
-	return raw(ctx, `{"messages":[]}`, func(ctx context.Context) error {
-		_, err := c.client.GetPrompt(ctx, req)
+func (m *Manager) GetPrompt(ctx context.Context, server, name string, args map[string]string) (result json.RawMessage, err error) {
+	err = m.ask(ctx, server, func(ctx context.Context, c *conn) (err error) {
+		var req wire.GetPromptRequest
+		req.Params.Name, req.Params.Arguments = name, args
+		result, err = raw(ctx, `{"messages":[]}`, func(ctx context.Context) error {
+			_, err := c.client.GetPrompt(ctx, req)
+			return err
+		})
 		return err
 	})
+	return result, err
 }
 
-// connection finds a server by its raw name and returns its connection.
-func (m *Manager) connection(ctx context.Context, server string) (*conn, error) {
+// requestLimit bounds requests other than calls; a shorter time-out of calls
+// bounds them too.
+const requestLimit = 60 * time.Second
+
+// ask makes requests to a server, found by its raw name, within requestLimit.
+func (m *Manager) ask(ctx context.Context, server string, request func(ctx context.Context, c *conn) error) error {
 	s := m.find(server)
 	switch {
 	case m.isClosed():
-		return nil, ErrClosed
+		return ErrClosed
 	case s == nil:
-		return nil, fmt.Errorf("%w: %s", ErrUnknownServer, server)
+		return fmt.Errorf("%w: %s", ErrUnknownServer, server)
 	}
-	return s.acquire(ctx)
+	c, err := s.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	limit := min(requestLimit, orDefault(s.cfg.Timeout, m.o.ToolTimeout))
+	late := fmt.Errorf("MCP server %q did not answer within %s", server, limit)
+	ctx, stop := context.WithTimeoutCause(ctx, limit, late)
+	defer stop()
+	err = request(ctx, c)
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause
+	}
+	return err
 }
 
 // ErrNoSubscriptions says that a server does not tell of changed resources.
@@ -239,33 +258,29 @@ func (m *Manager) Ping(ctx context.Context, server string) error {
 // Subscribe asks a server to tell of changes to a resource, which go to
 // Options.ResourceUpdated; after a reconnect it is asked again.
 func (m *Manager) Subscribe(ctx context.Context, server, uri string) error {
-	c, err := m.connection(ctx, server)
-	if err != nil {
-		return err
-	}
-	if !c.hello.subscribable() {
-		return fmt.Errorf("%w: %s", ErrNoSubscriptions, server)
-	}
-	if err := c.subscribe(ctx, uri); err != nil {
-		return err
-	}
-	m.find(server).wish(uri, true)
-	return nil
+	return m.ask(ctx, server, func(ctx context.Context, c *conn) error {
+		if !c.hello.subscribable() {
+			return fmt.Errorf("%w: %s", ErrNoSubscriptions, server)
+		}
+		if err := c.subscribe(ctx, uri); err != nil {
+			return err
+		}
+		m.wish(server, uri, true)
+		return nil
+	})
 }
 
 // Unsubscribe ends a subscription; one that was never made is no error.
 func (m *Manager) Unsubscribe(ctx context.Context, server, uri string) error {
-	c, err := m.connection(ctx, server)
-	if err != nil {
+	return m.ask(ctx, server, func(ctx context.Context, c *conn) error {
+		if !m.wish(server, uri, false) {
+			return nil
+		}
+		var req wire.UnsubscribeRequest
+		req.Params.URI = uri
+		_, err := raw(ctx, `{}`, func(ctx context.Context) error { return c.client.Unsubscribe(ctx, req) }) //nolint:staticcheck // deprecated for a newer protocol version
 		return err
-	}
-	if !m.find(server).wish(uri, false) {
-		return nil
-	}
-	var req wire.UnsubscribeRequest
-	req.Params.URI = uri
-	_, err = raw(ctx, `{}`, func(ctx context.Context) error { return c.client.Unsubscribe(ctx, req) }) //nolint:staticcheck // deprecated for a newer protocol version
-	return err
+	})
 }
 
 func (c *conn) subscribe(ctx context.Context, uri string) error {
@@ -283,6 +298,14 @@ func (h handshake) subscribable() bool {
 		} `json:"resources"`
 	}
 	return json.Unmarshal(h.Capabilities, &c) == nil && c.Resources.Subscribe
+}
+
+// wish is server.wish for a server that may have been taken away meanwhile.
+func (m *Manager) wish(server, uri string, want bool) (was bool) {
+	if s := m.find(server); s != nil {
+		was = s.wish(uri, want)
+	}
+	return was
 }
 
 // wish remembers, or forgets, a subscription; it reports whether there was one.

@@ -342,7 +342,7 @@ func (l *life) handleLoss(ctx context.Context) {
 	case c.silence.Load():
 		reason = "no answer to pings"
 	case c.why != nil:
-		reason = c.why()
+		reason = c.why(2 * exitLinger)
 	}
 	reason = cmp.Or(reason, ErrConnectionClosed.Error())
 	l.closeLater(ctx, c)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,8 @@ type compiled struct {
 type compiledRule struct {
 	match  match.Text
 	source *source
-	index  int // in its own file
+	index  int    // in its own file
+	groups string // names of the captures that it sees
 }
 
 // Compile makes a scenario that was built in Go ready for [NewEngine], and says
@@ -74,6 +76,9 @@ func (c *compiler) scenario(s *Scenario) {
 		for i := range s.Breakpoints {
 			c.in(i, func() { c.breakpoint(&s.Breakpoints[i], i) })
 		}
+	})
+	c.in("mcp", func() {
+		c.in("sampling", func() { c.sampling(s.MCP.Sampling) })
 	})
 	c.in("expect", func() {
 		for i := range s.Expect {
@@ -145,25 +150,25 @@ func normalUUID(s string) (string, bool) {
 
 func (c *compiler) rule(r *Rule, i int) {
 	r.compiledRule = compiledRule{source: c.src, index: i, match: c.pattern(&r.Pattern, "pattern")}
-	c.groups = groupsOf(r.match)
+	r.groups = groupsOf(r.match.GroupNames())
+	c.groups = r.groups
 	c.answer(r.When, r.Response, r.Failure)
 	for t := range r.Turns {
 		turn := &r.Turns[t]
 		c.path = append(c.path, "turns", t)
 		turn.compiledRule = compiledRule{source: c.src, index: t, match: c.pattern(&turn.Expect, "expect")}
-		c.groups = groupsOf(turn.match)
+		turn.groups = groupsOf(append(turn.match.GroupNames(), r.match.GroupNames()...))
+		c.groups = turn.groups
 		c.answer(turn.When, turn.Response, turn.Failure)
 		c.path = c.path[:len(c.path)-2]
 	}
 	c.groups = ""
 }
 
-func groupsOf(t match.Text) string {
-	names := t.GroupNames()
-	if len(names) == 0 {
-		return ""
-	}
-	return strings.Join(names, " ")
+// groupsOf writes names of captures as one string, each once.
+func groupsOf(names []string) string {
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), " ")
 }
 
 func (c *compiler) answer(when string, r *Response, f *Failure) {

@@ -29,8 +29,12 @@
 // matches it (else the sequence ends); then the rules in file order, without
 // those whose max_matches is used up; then default_response; else an empty
 // text. Counts and sequence belong to the session: they go on when it is
-// resumed in another process. Text that the CLI itself puts in (after a Stop
-// hook, a schema reminder) is matched against the rules only.
+// resumed in another process, and so does a response whose tool call a hook has
+// deferred. Text that the CLI itself puts in (after a Stop
+// hook, a schema reminder) is matched against the rules only. So is the notice
+// that work in the background has ended, a prompt which begins with
+// <task-notification>; but when the next turn of a sequence matches it, that
+// turn answers, and when not, the turn goes on being expected.
 //
 // A response is a string, a table with text and tool_calls (the calls go out
 // first, the text closes after their results), or a list of steps, each one
@@ -40,8 +44,10 @@
 // Expressions (when, and templates in double braces in texts, tool inputs and
 // canned results) are expr-lang, checked when the file is loaded. They see
 // prompt, match (the groups of the pattern; match[0] is the whole match),
-// results (text, is_error, tool, id, content, structured), turn (the number of
-// the prompt in the session, from 1), tools, model,
+// results (text, is_error, tool, id, content, structured), context (the texts
+// that hooks, and files and resources mentioned with @, put beside the prompt
+// and the results), turn (the number of the prompt in the session, from 1),
+// tools, model,
 // permission_mode, system_prompt, cwd, env, args, session (id, resumed, turn)
 // and schemas (input schema by tool name). A string that is exactly one
 // template becomes the value with its type; in longer text, what is no string

@@ -2,9 +2,7 @@ package scenarios
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"hash/fnv"
 	"strconv"
 	"strings"
 
@@ -44,8 +42,9 @@ type Engine struct {
 
 // sequence is a rule whose turns are expected next.
 type sequence struct {
-	rule int
-	next int // the turn that is expected
+	rule   int
+	next   int               // the turn that is expected
+	groups map[string]string // named captures of the rule's own prompt
 }
 
 // NewEngine makes an engine at the beginning of a session. A scenario that was
@@ -132,6 +131,8 @@ func (e *Engine) resume(ctx context.Context, r Request) (Reply, error) {
 // hit is what answers a prompt.
 type hit struct {
 	ref      RuleRef
+	rule     int // -1 = default_response, or none
+	turn     int // -1 = the rule's own response
 	response *Response
 	failure  *Failure
 	scope    *scope
@@ -142,12 +143,14 @@ const defaultName = "default_response"
 // find decides what answers a prompt and counts it.
 func (e *Engine) find(ctx context.Context, r Request) (*hit, error) {
 	vars := e.vars(r)
-	if e.active != nil && !r.Injected {
+	if e.active != nil && (!r.Injected || r.Notice) {
 		h, err := e.turn(ctx, r.Prompt, vars)
 		if h != nil || err != nil {
 			return h, err
 		}
-		e.active = nil
+		if !r.Injected {
+			e.active = nil
+		}
 	}
 	for i := range e.s.Responses {
 		rule := &e.s.Responses[i]
@@ -166,18 +169,16 @@ func (e *Engine) find(ctx context.Context, r Request) (*hit, error) {
 		}
 		e.counts[i]++
 		if len(rule.Turns) > 0 && !r.Injected {
-			e.active = &sequence{rule: i}
+			e.active = &sequence{rule: i, groups: sc.named()}
 		}
-		return &hit{ref: e.ref(i, -1), response: rule.Response, failure: rule.Failure, scope: sc}, nil
+		return &hit{ref: e.ref(i, -1), rule: i, turn: -1, response: rule.Response, failure: rule.Failure, scope: sc}, nil
 	}
 	vars["match"] = map[any]any{}
 	sc := &scope{lib: e.s.library, src: e.s.source, vars: vars}
 	if e.s.DefaultResponse == nil {
-		return &hit{scope: sc}, nil
+		return &hit{rule: -1, turn: -1, scope: sc}, nil
 	}
-	pos := e.s.source.ix.Pos(diag.Path{defaultName})
-	ref := RuleRef{Name: defaultName, File: pos.File, Line: pos.Line}
-	return &hit{ref: ref, response: e.s.DefaultResponse, scope: sc}, nil
+	return &hit{ref: e.defaultRef(), rule: -1, turn: -1, response: e.s.DefaultResponse, scope: sc}, nil
 }
 
 // turn tries the turn that is expected next; nil = the prompt is another one.
@@ -190,16 +191,17 @@ func (e *Engine) turn(ctx context.Context, prompt string, vars map[string]any) (
 		return nil, nil
 	}
 	sc := e.scope(&turn.compiledRule, c, vars)
+	sc.inherit(at.groups)
 	if ok, err := sc.condition(ctx, turn.When); err != nil {
 		return nil, fmt.Errorf("%s.turns[%d]: %w", ruleName(at.rule), at.next, err)
 	} else if !ok {
 		return nil, nil
 	}
-	e.active = &sequence{rule: at.rule, next: at.next + 1}
+	e.active = &sequence{rule: at.rule, next: at.next + 1, groups: at.groups}
 	if e.active.next == len(turns) {
 		e.active = nil
 	}
-	return &hit{ref: e.ref(at.rule, at.next), response: turn.Response, failure: turn.Failure, scope: sc}, nil
+	return &hit{ref: e.ref(at.rule, at.next), rule: at.rule, turn: at.next, response: turn.Response, failure: turn.Failure, scope: sc}, nil
 }
 
 func (e *Engine) scope(r *compiledRule, c match.Captures, vars map[string]any) *scope {
@@ -213,7 +215,32 @@ func (e *Engine) scope(r *compiledRule, c match.Captures, vars map[string]any) *
 		}
 	}
 	vars["match"] = groups
-	return &scope{lib: e.s.library, src: r.source, groups: groupsOf(r.match), vars: vars}
+	return &scope{lib: e.s.library, src: r.source, groups: r.groups, vars: vars}
+}
+
+// named returns the captures that have a name.
+func (s *scope) named() map[string]string {
+	groups := map[string]string{}
+	for key, text := range s.captures() {
+		if name, ok := key.(string); ok {
+			groups[name] = text.(string) //nolint:forcetypeassert // made by Engine.scope
+		}
+	}
+	return groups
+}
+
+// inherit adds the captures of the rule that a turn belongs to; its own win.
+func (s *scope) inherit(groups map[string]string) {
+	own := s.captures()
+	for name, text := range groups {
+		if _, ok := own[name]; !ok {
+			own[name] = text
+		}
+	}
+}
+
+func (s *scope) captures() map[any]any {
+	return s.vars["match"].(map[any]any) //nolint:forcetypeassert // made by Engine.scope
 }
 
 // vars are the variables of a request, without match and results.
@@ -230,13 +257,18 @@ func (e *Engine) vars(r Request) map[string]any {
 		}
 	}
 	return map[string]any{
-		"prompt": r.Prompt, "match": map[any]any{}, "turn": session.Turn, "tools": v.Tools, "model": v.Model,
+		"prompt": r.Prompt, "match": map[any]any{}, "turn": session.Turn, "context": v.Context, "tools": v.Tools, "model": v.Model,
 		"permission_mode": v.PermissionMode, "system_prompt": v.SystemPrompt, "cwd": e.o.CWD, "env": e.env,
 		"args": e.o.Args, "session": map[string]any{"id": session.ID, "resumed": session.Resumed, "turn": session.Turn}, "schemas": schemas, "results": []resultVar(nil),
 	}
 }
 
 func ruleName(i int) string { return "responses[" + strconv.Itoa(i) + "]" }
+
+func (e *Engine) defaultRef() RuleRef {
+	pos := e.s.source.ix.Pos(diag.Path{defaultName})
+	return RuleRef{Name: defaultName, File: pos.File, Line: pos.Line}
+}
 
 // ref names a rule, or one of its turns when turn is not negative.
 func (e *Engine) ref(rule, turn int) RuleRef {
@@ -250,80 +282,4 @@ func (e *Engine) ref(rule, turn int) RuleRef {
 	pos := r.source.ix.Pos(path)
 	ref.File, ref.Line = pos.File, pos.Line
 	return ref
-}
-
-// savedState is what a session keeps between processes. Rules are known by
-// their place and a fingerprint of their pattern.
-type savedState struct {
-	Version int                   `json:"version"`
-	Turns   int                   `json:"turns"`
-	Counts  map[string]savedCount `json:"counts,omitempty"`
-	Active  *savedSequence        `json:"active,omitempty"`
-}
-
-type savedCount struct {
-	Pattern string `json:"pattern"`
-	Matches int    `json:"matches"`
-}
-
-type savedSequence struct {
-	Rule    int    `json:"rule"`
-	Pattern string `json:"pattern"`
-	Next    int    `json:"next"`
-}
-
-// State returns what belongs to the session and goes on in the next process:
-// match counts and the active turn sequence, as JSON.
-func (e *Engine) State() ([]byte, error) {
-	st := savedState{Version: 1, Turns: e.turns, Counts: map[string]savedCount{}}
-	for i, n := range e.counts {
-		st.Counts[strconv.Itoa(i)] = savedCount{Pattern: e.fingerprint(i), Matches: n}
-	}
-	if e.active != nil {
-		st.Active = &savedSequence{Rule: e.active.rule, Pattern: e.fingerprint(e.active.rule), Next: e.active.next}
-	}
-	return json.Marshal(st)
-}
-
-// Restore goes on with a state of [Engine.State]. What no longer fits the
-// scenario is left out and named in the error; the rest is taken all the same.
-func (e *Engine) Restore(data []byte) error {
-	var st savedState
-	if err := json.Unmarshal(data, &st); err != nil {
-		return fmt.Errorf("reading the scenario's state: %w", err)
-	}
-	if st.Version != 1 {
-		return fmt.Errorf("reading the scenario's state: unknown version %d", st.Version)
-	}
-	stale := 0
-	e.turns, e.counts, e.active, e.running = max(0, st.Turns), map[int]int{}, nil, nil
-	for key, c := range st.Counts {
-		i, err := strconv.Atoi(key)
-		if err != nil || !e.isRule(i, c.Pattern) || c.Matches < 0 {
-			stale++
-			continue
-		}
-		e.counts[i] = c.Matches
-	}
-	if a := st.Active; a != nil {
-		if e.isRule(a.Rule, a.Pattern) && a.Next >= 0 && a.Next < len(e.s.Responses[a.Rule].Turns) {
-			e.active = &sequence{rule: a.Rule, next: a.Next}
-		} else {
-			stale++
-		}
-	}
-	if stale > 0 {
-		return fmt.Errorf("the scenario changed since the session was saved: %d of its records no longer fit", stale)
-	}
-	return nil
-}
-
-func (e *Engine) isRule(i int, fingerprint string) bool {
-	return i >= 0 && i < len(e.s.Responses) && e.fingerprint(i) == fingerprint
-}
-
-func (e *Engine) fingerprint(rule int) string {
-	h := fnv.New64a()
-	fmt.Fprint(h, e.s.Responses[rule].Pattern.String())
-	return strconv.FormatUint(h.Sum64(), 16)
 }

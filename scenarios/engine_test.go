@@ -54,7 +54,8 @@ func show(r Reply) string {
 }
 
 // talk sends prompts; a line that begins with "=> " answers the calls of the
-// last reply with its words, "!" marks an error, "+ " marks an injected prompt.
+// last reply with its words, "!" marks an error, "+ " marks an injected prompt
+// and "* " one that tells of ended background work.
 func talk(t *testing.T, e *Engine, lines ...string) []string {
 	t.Helper()
 	var out []string
@@ -66,6 +67,9 @@ func talk(t *testing.T, e *Engine, lines ...string) []string {
 		}}
 		if rest, ok := strings.CutPrefix(line, "+ "); ok {
 			r.Prompt, r.Injected = rest, true
+		}
+		if rest, ok := strings.CutPrefix(line, "* "); ok {
+			r.Prompt, r.Injected, r.Notice = rest, true, true
 		}
 		if rest, ok := strings.CutPrefix(line, "=> "); ok {
 			r = Request{Results: []Result{}, Vars: r.Vars}
@@ -137,6 +141,23 @@ func TestConversations(t *testing.T) {
 				"responses[0]: text name?", "default_response: text d", "responses[1]: text o",
 				"responses[0].turns[0]: text hi joe", "responses[0].turns[1]: text in",
 			},
+		},
+		{
+			"a notice is for the next turn if it matches, and else leaves the sequence alone",
+			turnsScenario,
+			[]string{"login", "* other", "* joe", "* x", "pw"},
+			[]string{
+				"responses[0]: text name?", "responses[1]: text o", "responses[0].turns[0]: text hi joe",
+				"default_response: text d", "responses[0].turns[1]: text in",
+			},
+		},
+		{
+			"turns see the captures of their rule; their own win",
+			rule2(`{ type = "regex", pattern = '^write (?P<file>\S+) as (?P<n>\w+)$' }`, `"when?"`,
+				"[[responses.turns]]\nexpect = { type = \"exact\", text = \"now\" }\nresponse = \"{{ match.file }} {{ match.n }} {{ match[0] }}\"",
+				"[[responses.turns]]\nexpect = { type = \"regex\", pattern = '^(?P<n>joe)$' }\nresponse = \"{{ match.file }} {{ match.n }}\""),
+			[]string{"write a.txt as bob", "now", "joe"},
+			[]string{"responses[0]: text when?", "responses[0].turns[0]: text a.txt bob now", "responses[0].turns[1]: text a.txt joe"},
 		},
 		{
 			"text beside tool_calls closes after the results", // design.md 6
@@ -365,6 +386,50 @@ func TestStateGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"responses[0].turns[1]: text in", "default_response: text d"}, talk(t, second, "pw", "one")); diff != "" {
+		t.Error(diff)
+	}
+
+	// A response whose calls were put off goes on when their results come, twice
+	// if need be.
+	steps := parse(t, `[[responses]]
+pattern = { type = "regex", pattern = '^run (?P<what>\w+)$' }
+[[responses.response.steps]]
+tool_calls = [{ tool = "Bash" }]
+[[responses.response.steps]]
+tool_calls = [{ tool = "Bash" }]
+[[responses.response.steps]]
+text = "{{ prompt }} {{ match.what }} {{ match[1] }} {{ results[0].text }} {{ results[0].structured.n }} {{ results[1].text }}"
+`)
+	running := NewEngine(steps, EngineOptions{})
+	talk(t, running, "run it", "=> one")
+	for range 2 {
+		kept, err := running.State()
+		if err != nil {
+			t.Fatal(err)
+		}
+		running = NewEngine(steps, EngineOptions{})
+		if err := running.Restore(kept); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"responses[0]: text run it it it one 9007199254740993 two"}, talk(t, running, "=> two")); diff != "" {
+		t.Error(diff)
+	}
+
+	captures := parse(t, `[[responses]]
+pattern = { type = "regex", pattern = '^in (?P<dir>\w+)$' }
+turns = [{ expect = { type = "any" }, response = "{{ match.dir }}" }]
+`)
+	before, after := NewEngine(captures, EngineOptions{}), NewEngine(captures, EngineOptions{})
+	talk(t, before, "in src")
+	kept, err := before.State()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := after.Restore(kept); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"responses[0].turns[0]: text src"}, talk(t, after, "x")); diff != "" {
 		t.Error(diff)
 	}
 

@@ -19,6 +19,10 @@ type Request struct {
 	// Added marks a prompt that came while another one was being answered: only a
 	// rule of its own answers it, else the reply is unmatched and to be left out.
 	Added bool
+	// Notice marks an injected prompt that begins a turn of its own, because
+	// work in the background has ended: the expected turn of a sequence may
+	// answer it; one that does not match goes on being expected.
+	Notice bool
 	// Results answer the tool calls of the previous reply, in call order.
 	// Non-nil goes on with the next step of that response.
 	Results []Result
@@ -45,6 +49,7 @@ type Vars struct {
 	PermissionMode string
 	SystemPrompt   string
 	Tools          []string                   // canonical names
+	Context        []string                   // texts beside the prompt and results of this turn
 	Schemas        map[string]json.RawMessage // canonical name → input schema
 	Session        Session
 }
@@ -97,6 +102,7 @@ type response struct {
 	steps    []Step
 	at       int              // the next step
 	expected []expectedResult // of the calls of the last reply, in call order
+	waits    bool             // for results
 }
 
 // expectedResult is what one call of the last reply should give.
@@ -129,7 +135,7 @@ func stepsOf(r *Response) []Step {
 // next makes the message of the next step whose condition holds. After the
 // last one it is a message with empty text.
 func (r *response) next(ctx context.Context, newID func() string) (Reply, error) {
-	r.expected = nil
+	r.expected, r.waits = nil, false
 	step, err := r.advance(ctx)
 	if err != nil {
 		return Reply{}, err
@@ -150,6 +156,7 @@ func (r *response) next(ctx context.Context, newID func() string) (Reply, error)
 		}
 		reply.Frames = append(reply.Frames, f)
 	}
+	r.waits = len(r.expected) > 0
 	if step.Failure != nil {
 		if reply.Failure, err = r.hit.scope.failure(ctx, step.Failure); err != nil {
 			return Reply{}, err

@@ -106,7 +106,8 @@ type Rule struct {
 }
 
 // Turn answers the next prompt of a sequence. A prompt that does not match
-// ends the sequence and goes on to the rules.
+// ends the sequence and goes on to the rules. Expressions see the named groups
+// of the rule's own pattern beside those of `expect`, which win.
 type Turn struct {
 	// Expect is what the prompt must match.
 	Expect Pattern `toml:"expect,required"`
@@ -329,6 +330,9 @@ type MCP struct {
 	Servers map[string]map[string]any `toml:"servers"`
 	// Elicitation answers what servers ask the user.
 	Elicitation *Elicitation `toml:"elicitation"`
+	// Sampling answers what servers ask the model; the first that fits counts.
+	// Without any, servers are told that there is no sampling.
+	Sampling []Sampling `toml:"sampling"`
 
 	names []string // of Servers, in file order
 }
@@ -340,6 +344,26 @@ type Elicitation struct {
 	// Content is the form that `accept` sends; what it leaves out is filled
 	// from the defaults of the requested schema.
 	Content map[string]any `toml:"content"`
+}
+
+// Sampling answers a sampling request of an MCP server. It has either `text` or
+// `error`. Requests that no answer fits are refused.
+type Sampling struct {
+	// Server narrows the answer to one server, by its name in the configuration.
+	Server string `toml:"server"`
+	// Pattern is what the text of the request's last message must match; absent =
+	// everything.
+	Pattern *Pattern `toml:"pattern"`
+	// Text is what the model says; templates see the message as `prompt`.
+	Text string `toml:"text"`
+	// Model is the name of the model in the answer; default the run's.
+	Model string `toml:"model"`
+	// StopReason is why the model stopped.
+	StopReason string `toml:"stop_reason" default:"endTurn"`
+	// Error refuses the request with this text, as a user would.
+	Error string `toml:"error"`
+
+	compiledRule
 }
 
 // Timeouts override time-outs and delays, in milliseconds. Each wins over its

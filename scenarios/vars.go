@@ -44,12 +44,12 @@ func (l *library) mention(src string) {
 
 // resultVar is one element of `results`.
 type resultVar struct {
-	Text       string `expr:"text"`
-	IsError    bool   `expr:"is_error"`
-	Tool       string `expr:"tool"`
-	ID         string `expr:"id"`
-	Content    any    `expr:"content"`
-	Structured any    `expr:"structured"`
+	Text       string `expr:"text" json:"text"`
+	IsError    bool   `expr:"is_error" json:"is_error"`
+	Tool       string `expr:"tool" json:"tool"`
+	ID         string `expr:"id" json:"id"`
+	Content    any    `expr:"content" json:"content,omitempty"`
+	Structured any    `expr:"structured" json:"structured,omitempty"`
 }
 
 // env returns the names that expressions see where these groups were captured.
@@ -62,7 +62,7 @@ func (l *library) env(groups string) *eval.Env {
 		return l.envs[groups]
 	}
 	e := eval.NewEnv(map[string]any{
-		"prompt": "", "match": map[any]any{}, "results": []resultVar{}, "turn": 0, "tools": []string{}, "model": "",
+		"prompt": "", "match": map[any]any{}, "results": []resultVar{}, "context": []string{}, "turn": 0, "tools": []string{}, "model": "",
 		"permission_mode": "", "system_prompt": "", "cwd": "", "env": map[string]string{}, "args": []string{},
 		"session": eval.Object{"id": "", "resumed": false, "turn": 0}, "schemas": map[string]any{},
 	}).WithKeys("match", strings.Fields(groups))

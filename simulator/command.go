@@ -57,7 +57,7 @@ func (t *turn) local(c slash.Call) func(slash.Call) (finish, error) {
 
 // call reads the prompt as a slash command.
 func (t *turn) call() (slash.Call, bool) {
-	if t.s.o.Commands.Disabled || t.in.Source == sourceSystem || t.in.NoQuery {
+	if t.s.o.Commands.Disabled || t.in.Source == sourceSystem || t.in.NoQuery || t.in.Verbatim {
 		return slash.Call{}, false
 	}
 	return slash.Parse(t.in.Content.Plain())

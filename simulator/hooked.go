@@ -45,8 +45,13 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 		return protocol.ToolResult{}, err
 	}
 	shown := h.shown(before)
+	if before.Decision == "defer" && use.Siblings > 0 {
+		before.Decision = "" // a run that goes on later can answer one call only
+		shown = append(shown, deferIgnored(use.Name))
+	}
 	if answer := refusedByHook(use, before); answer != nil {
 		answer.Before = append(shown, answer.Before...)
+		answer.Context = before.AdditionalContext
 		return *answer, nil
 	}
 	if before.UpdatedInput != nil {
@@ -60,6 +65,7 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 		return result, err
 	}
 	result.Before = append(shown, result.Before...)
+	result.Context = append(before.AdditionalContext, result.Context...)
 	if result.NonExecutionKind == "" {
 		h.after(ctx, use, &result)
 	}
@@ -93,10 +99,11 @@ func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *protoco
 		result.Content = contentOf(out.UpdatedOutput)
 		result.Output = out.UpdatedOutput
 	}
+	result.Context = append(result.Context, out.AdditionalContext...)
 	if h.o.Frames {
 		result.Before = append(result.Before, out.Frames...)
 	}
-	result.After = append(result.After, out.Notices...)
+	result.After = append(append(result.After, attached(out)...), out.Notices...)
 	if out.StopTurn && result.Stop == nil {
 		result.Stop = &protocol.StopTurn{TerminalReason: "hook_stopped"}
 	}
@@ -118,7 +125,7 @@ func (h *hooks) shown(out hook.Outcome) []protocol.Event {
 	if h.o.Frames {
 		events = append(events, out.Frames...)
 	}
-	return append(events, out.Notices...)
+	return append(append(events, attached(out)...), out.Notices...)
 }
 
 // refusedByHook is the result of a call that a PreToolUse hook keeps from
@@ -144,6 +151,14 @@ func refusedByHook(use protocol.ToolUse, out hook.Outcome) *protocol.ToolResult 
 		return &protocol.ToolResult{Stop: &protocol.StopTurn{TerminalReason: "tool_deferred", StopReason: "tool_deferred", Deferred: &deferred}}
 	}
 	return nil
+}
+
+// deferIgnored tells that one of several calls cannot be put off.
+func deferIgnored(tool string) protocol.Event {
+	return &protocol.System{Subtype: "informational", Fields: []protocol.Field{
+		{Key: "content", Value: "PreToolUse:" + tool + " hook asked to defer, which works only for the single call of a message; it is ignored."},
+		{Key: "level", Value: "warning"},
+	}}
 }
 
 // contentOf is what the model sees of a replaced output: a string as it is,

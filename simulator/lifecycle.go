@@ -43,12 +43,30 @@ func (t *turn) runHooks(in protocol.HookInput) (hook.Outcome, error) {
 		base.Effort = t.s.o.effort()
 	}
 	out := t.s.o.Hooks.Run(t.ctx, hook.Input{Base: base, Event: in})
+	t.beside = append(t.beside, out.AdditionalContext...)
 	if t.s.o.HookEvents || event == "SessionStart" {
 		if err := t.emitAll(out.Frames); err != nil {
 			return out, err
 		}
 	}
+	if err := t.emitAll(attached(out)); err != nil {
+		return out, err
+	}
 	return out, t.ctx.Err()
+}
+
+// attached is what transcripts keep of hooks.
+func attached(out hook.Outcome) []protocol.Event {
+	var events []protocol.Event
+	for _, a := range out.Attachments {
+		ev := &protocol.Attached{Attachment: a}
+		switch a.Type {
+		case "hook_additional_context", "hook_blocking_error", "hook_stopped_continuation":
+			ev.Role = "system"
+		}
+		events = append(events, ev)
+	}
+	return events
 }
 
 func (t *turn) emitAll(events []protocol.Event) error {

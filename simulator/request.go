@@ -33,6 +33,7 @@ func (t *turn) request(req scenarios.Request) ([]call, *finish, error) {
 		return nil, nil, err
 	}
 	req.Vars = t.s.vars(tools)
+	req.Vars.Context = t.beside
 	asked := t.s.o.Now()
 	if !t.asked {
 		t.firstAsked = asked

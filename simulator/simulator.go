@@ -56,12 +56,15 @@ type Options struct {
 
 	SessionID string
 	Resumed   bool
+	// Deferred is the call that [Simulator.Deferred] answers; nil = none.
+	Deferred *Deferred
 	// TranscriptPath is where the transcript is right now, for hooks; nil = where
 	// it was when they were made.
 	TranscriptPath func() string
 	Commands       Commands
 	// Queue is what waits while a turn runs.
-	Queue Queue
+	Queue    Queue
+	Mentions Mentions
 	// Init gives the init event of a turn without its ids, model and mode.
 	Init func(ctx context.Context) protocol.Init
 	// ModelName is the model at start; [Simulator.SetModel] changes it.

@@ -29,6 +29,9 @@ func (t *turn) toolRound(calls []call) ([]scenarios.Result, *finish, error) {
 	t.inTools = true
 	results := make([]scenarios.Result, len(calls))
 	shown := make([]bool, len(calls))
+	for i := range calls {
+		calls[i].use.Siblings = len(calls) - 1
+	}
 	for start := 0; start < len(calls); {
 		end := start + 1
 		for t.readOnly(calls[start]) && end < len(calls) && t.readOnly(calls[end]) {
@@ -206,6 +209,7 @@ func (t *turn) show(c call, r ran) error {
 	if err := t.emitAll(res.Before); err != nil {
 		return err
 	}
+	t.beside = append(t.beside, res.Context...)
 	if res.Stop != nil && res.Stop.Deferred != nil {
 		return nil // a deferred call has no result
 	}

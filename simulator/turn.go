@@ -60,14 +60,15 @@ type turn struct {
 	id          string           // uuid of the prompt; empty = not made yet
 	recorded    protocol.Content // the prompt as transcripts keep it
 	promptID    string
-	stopBlocks  int    // Stop hooks that kept this turn going so far
-	prevented   bool   // a Stop hook has answered continue: false
-	cuts        int    // replies cut short so far
-	safetyStops int    // refusals so far
-	messageID   string // of the last reply
-	requestID   string // of its request
-	prodded     bool   // an empty reply was asked about
-	empty       bool   // the last reply said nothing at all
+	beside      []string // what hooks and mentioned files told the model so far
+	stopBlocks  int      // Stop hooks that kept this turn going so far
+	prevented   bool     // a Stop hook has answered continue: false
+	cuts        int      // replies cut short so far
+	safetyStops int      // refusals so far
+	messageID   string   // of the last reply
+	requestID   string   // of its request
+	prodded     bool     // an empty reply was asked about
+	empty       bool     // the last reply said nothing at all
 	structured  structuredState
 	left        bool     // the consumer has left the loop
 	current     *message // the message being streamed; nil between messages
@@ -109,6 +110,9 @@ func (t *turn) run() error {
 
 // play yields everything of the turn but its result.
 func (t *turn) play() (finish, error) {
+	if t.in.Source == sourceDeferred {
+		return t.answerDeferred()
+	}
 	t.recorded = t.in.Content
 	var command *slash.Expansion
 	call, isCall := t.call()
@@ -142,11 +146,14 @@ func (t *turn) play() (finish, error) {
 		empty := ""
 		return finish{subtype: "success", untouched: true, result: &empty}, nil
 	}
-	req := scenarios.Request{Prompt: t.in.Content.Plain(), Injected: t.in.Source == sourceSystem}
+	req := scenarios.Request{Prompt: t.in.Content.Plain(), Injected: t.in.Source == sourceSystem, Notice: t.in.Source == sourceSystem}
 	if command != nil {
 		if req, end, err = t.expanded(call, command); err != nil || end != nil {
 			return deref(end), err
 		}
+	}
+	if err := t.attach(req.Prompt); err != nil {
+		return finish{}, err
 	}
 	return t.converse(req)
 }
@@ -191,7 +198,7 @@ func (t *turn) init(id string) error {
 	init.SessionID, init.UUID = t.s.o.SessionID, t.s.o.NewID()
 	init.Model, init.PermissionMode = Canonical(t.s.ModelName()), t.s.o.Mode()
 	init.UserMessageUUIDs = t.in.UUIDs
-	if err := t.emit(&init); err != nil || !t.s.o.Replay {
+	if err := t.emit(&init); err != nil || !t.s.o.Replay || t.in.Source == sourceDeferred {
 		return err
 	}
 	return t.replay(t.in, id)

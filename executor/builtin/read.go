@@ -153,6 +153,17 @@ func read(_ context.Context, t *Tools, in readInput) protocol.ToolResult {
 	return readText(named(in.FilePath), decodeText(data), in)
 }
 
+// Open reads a file as the Read tool does, whether or not the session has that
+// tool; first and lines of 0 are all of it. Edits may follow as after a Read.
+func (t *Tools) Open(ctx context.Context, path string, first, lines int) protocol.ToolResult {
+	in := readInput{FilePath: path}
+	if first > 0 {
+		offset, limit := number(first), number(lines)
+		in.Offset, in.Limit = &offset, &limit
+	}
+	return read(ctx, t, in)
+}
+
 func readText(path, content string, in readInput) protocol.ToolResult {
 	lines := strings.Split(strings.ReplaceAll(content, "\r\n", "\n"), "\n")
 	start, limit := 1, len(lines)

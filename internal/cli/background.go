@@ -81,6 +81,7 @@ func (r *run) makeTasks() error {
 	})
 	r.agents = agent.New(agent.Options{
 		Tasks: r.tasks, Find: r.agentKind, Names: r.catalog.AgentNames, Model: r.agentModel, Session: r.agentSession,
+		ModelName:      r.aliased,
 		Shown:          func() bool { return r.forwardAgents.Load() },
 		TranscriptPath: r.agentTranscript, SessionName: r.sessionName, Now: r.clock.Now,
 	})
@@ -122,6 +123,7 @@ func (r *run) agentModel(script *protocol.SubagentScript) simulator.Model {
 // agentSession is how the session runs right now.
 func (r *run) agentSession() simulator.Options {
 	o := r.options
+	o.Deferred, o.Mentions = nil, simulator.Mentions{}
 	o.SessionID, o.ModelName = r.session.ID(), r.sim.ModelName()
 	return o
 }
@@ -145,10 +147,15 @@ func (r *run) bgWaitCeiling() time.Duration {
 	return r.millis("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS", 10*time.Minute)
 }
 
-// settled is a turn and everything that follows from its background work.
-func (r *run) settled(ctx context.Context, in protocol.UserMessage) output.Events {
+// settled is the turns of these prompts and everything that follows from their
+// background work.
+func (r *run) settled(ctx context.Context, prompts []protocol.UserMessage) output.Events {
 	return func(yield func(protocol.Event, error) bool) {
-		for _, events := range []output.Events{r.sim.Turn(ctx, in), r.sim.Settle(ctx, r.bgWaitCeiling())} {
+		var turns []output.Events
+		for _, in := range prompts {
+			turns = append(turns, r.sim.Turn(ctx, in))
+		}
+		for _, events := range append(turns, r.sim.Settle(ctx, r.bgWaitCeiling())) {
 			for ev, err := range events {
 				if !yield(ev, err) || err != nil {
 					return

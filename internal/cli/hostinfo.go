@@ -15,8 +15,12 @@ import (
 
 // session is what the host controls, in the words of internal/control.
 func (h *host) session() control.Session {
+	var first *protocol.UserMessage
+	if in, ok := h.sim.Deferred(); ok {
+		first = &in
+	}
 	return control.Session{
-		Turn: h.turn, Ready: h.ready, Background: h.background(), Initialize: h.initialize, Connect: h.connect,
+		First: first, Turn: h.turn, Ready: h.ready, Background: h.background(), Initialize: h.initialize, Connect: h.connect,
 		Policy: h.policy, Servers: h.manager, SetServers: h.setServers,
 		Model: h.model, SetModel: h.setModel, Rename: h.rename, StopTask: h.stopTask,
 		Rewind: h.rewind(), ReadFile: h.readFile,

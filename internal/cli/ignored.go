@@ -27,6 +27,7 @@ func FlagTable() []FlagSupport {
 func flagLimits() map[string]string {
 	const (
 		outside = "accepted: belongs to a feature outside the process that is not simulated"
+		debug   = "partial: lines in the real CLI's form with texts of our own; the categories are not told apart"
 		screen  = "accepted: belongs to the interactive terminal, which is not simulated"
 	)
 	return map[string]string{
@@ -41,9 +42,9 @@ func flagLimits() map[string]string {
 		"cloud":                                  outside,
 		"desktop":                                outside,
 		"environment":                            outside,
-		"debug":                                  "accepted: there is no debug log; --mcp-debug and --capture show what happens",
-		"debug-file":                             "accepted: there is no debug log; --mcp-debug and --capture show what happens",
-		"debug-to-stderr":                        "accepted: there is no debug log; --mcp-debug and --capture show what happens",
+		"debug":                                  debug,
+		"debug-file":                             debug,
+		"debug-to-stderr":                        debug,
 		"effort":                                 "partial: hooks are told; the scenario decides what the model does",
 		"exclude-dynamic-system-prompt-sections": "accepted: there is no default system prompt",
 		"file":                                   outside,
@@ -54,7 +55,7 @@ func flagLimits() map[string]string {
 		"max-thinking-tokens":                    "accepted: the scenario decides what the model thinks",
 		"thinking":                               "accepted: the scenario decides what the model thinks",
 		"thinking-display":                       "accepted: thinking is shown as the scenario has it",
-		"bare":                                   "partial: the short tool list; files are still looked for",
+		"bare":                                   "partial: the short tool list; settings, commands and agents are still looked for",
 		"safe-mode":                              "partial: init says so; customisations are still loaded",
 		"restricted":                             "partial: init says so",
 		"init":                                   "accepted: no set-up step is run",

@@ -6,6 +6,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/internal/mcpcmd"
@@ -29,7 +30,8 @@ func runMCP(ctx context.Context, s *System, words []string) error {
 		Name: s.name(), Store: r.store(), Own: !s.asClaude(), Approved: r.approved, DisabledProject: r.settings.DisabledMCPJSONServers,
 		Client: mcp.Options{
 			ClientVersion: r.version(), Environ: r.environ(), CWD: r.cwd, SessionID: s.NewID(),
-			ConnectTimeout: r.millis("MCP_TIMEOUT", 0), ToolTimeout: r.millis("MCP_TOOL_TIMEOUT", 0),
+			ConnectTimeout: r.millis("MCP_TIMEOUT", 0), ToolTimeout: r.toolTimeout(),
+			LocalBatch: r.number("MCP_SERVER_CONNECTION_BATCH_SIZE"), RemoteBatch: r.number("MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE"),
 		},
 		Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Progress: s.progress(),
 	}, words)
@@ -37,6 +39,9 @@ func runMCP(ctx context.Context, s *System, words []string) error {
 	var usage *mcpcmd.UsageError
 	switch {
 	case ctx.Err() != nil:
+		if sig, ok := errors.AsType[*signalError](context.Cause(ctx)); ok && sig.signal == syscall.SIGINT {
+			return &exitError{code: 128 + int(syscall.SIGINT)} // a turn that is interrupted is no failure, this is
+		}
 		return orSignal(ctx, ctx.Err())
 	case errors.As(err, &verbatim) && verbatim.Text == "":
 		return &exitError{code: exitFailed}
@@ -85,10 +90,7 @@ func (r *run) scopes() []mcp.Scope {
 	if err != nil {
 		r.warn("MCP servers of user and local scope are left out: " + err.Error())
 	}
-	if r.f.Has("setting-sources") {
-		all = slices.DeleteFunc(all, func(s mcp.Scope) bool { return !slices.Contains(r.f.SettingSources, s.Source) })
-	}
-	return all
+	return slices.DeleteFunc(all, func(s mcp.Scope) bool { return !r.reads(s.Source) })
 }
 
 // serverTools are the tools of the servers and those for their resources, which --tools does not take away.

@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -98,6 +101,39 @@ func TestRunScopes(t *testing.T) {
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q: scopes (-want +got):\n%s", flags, diff)
+		}
+	}
+}
+
+// design "HTTP 401/403": the server needs authorization; the run goes on and
+// says failed in init, the command mcp says what is needed, --strict-mcp-config
+// ends the run, and the header that was refused is shown nowhere.
+func TestMCPUnauthorized(t *testing.T) {
+	for _, status := range []int{401, 403} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		t.Cleanup(server.Close)
+		config := fmt.Sprintf(`{"mcpServers":{"a":{"type":"http","url":%q,"headers":{"Authorization":"Bearer sesame"}}}}`, server.URL)
+		reason := fmt.Sprintf("HTTP %d: authorization required", status)
+		for _, tt := range []struct {
+			words          []string
+			stdout, stderr string // contained; "" = empty
+			code           int
+		}{
+			{[]string{"-p", "hi", "--output-format", "stream-json", "--verbose"}, `"mcp_servers":[{"name":"a","status":"failed","source":"dynamic"}]`, "", 0},
+			{[]string{"-p", "hi", "--mcp-debug"}, "\n", "[mcp] a: failed: " + reason + "\n", 0},
+			{[]string{"-p", "hi", "--strict-mcp-config"}, "", "MCP server 'a' failed to start: " + reason + "\n", 1},
+			{[]string{"mcp", "status"}, "a: needs-auth\n", "", 1},
+			{[]string{"mcp", "call", "a", "echo"}, "", "MCP server 'a' failed to start: " + reason + "\n", 1},
+		} {
+			s, stdout, stderr := fakeSystem(t, append(tt.words, "--mcp-config", config)...)
+			s.Environ = []string{"HOME=" + t.TempDir()}
+			code := Run(t.Context(), s)
+			if code != tt.code || !holds(stdout.String(), tt.stdout) || !holds(stderr.String(), tt.stderr) {
+				t.Errorf("%d %v: exit %d, stdout %q, stderr %q", status, tt.words, code, stdout, stderr)
+			}
+			if strings.Contains(stdout.String()+stderr.String(), "sesame") {
+				t.Errorf("%d %v: the header is shown", status, tt.words)
+			}
 		}
 	}
 }

@@ -24,7 +24,7 @@ func runPrint(ctx context.Context, s *System, f *Flags) error {
 	if err != nil {
 		return r.refuse(err)
 	}
-	prompt, err := readPrompt(ctx, s, f)
+	prompts, err := r.turns(ctx)
 	if err != nil {
 		return err
 	}
@@ -35,8 +35,23 @@ func runPrint(ctx context.Context, s *System, f *Flags) error {
 	turnCtx, interrupt := context.WithCancel(ctx)
 	defer interrupt()
 	signals.interrupt.Store(&interrupt)
-	err = r.encoder()(s.Stdout, r.watch(ctx, r.settled(turnCtx, protocol.UserMessage{Content: protocol.Content{Text: prompt}})))
+	err = r.encoder()(s.Stdout, r.watch(ctx, r.settled(turnCtx, prompts)))
 	return r.outcome(ctx, turnCtx, err)
+}
+
+// turns are the prompts of the run: first the call that an earlier run put off,
+// which makes the prompt optional.
+func (r *run) turns(ctx context.Context) ([]protocol.UserMessage, error) {
+	deferred, ok := r.sim.Deferred()
+	if !ok {
+		prompt, err := readPrompt(ctx, r.sys, r.f)
+		return []protocol.UserMessage{{Content: protocol.Content{Text: prompt}}}, err
+	}
+	prompt, err := promptText(ctx, r.sys, r.f)
+	if err != nil || prompt == "" {
+		return []protocol.UserMessage{deferred}, err
+	}
+	return []protocol.UserMessage{deferred, {Content: protocol.Content{Text: prompt}}}, nil
 }
 
 // watch lets everything that only looks on see the events on their way out:
@@ -79,6 +94,9 @@ func (r *run) see(ev protocol.Event) {
 	case *protocol.Result:
 		r.last.Store(ev)
 		r.keepScenario()
+	}
+	if r.debug != nil {
+		r.debug.event(ev)
 	}
 	if r.checkpoints != nil {
 		if err := r.checkpoints.See(ev); err != nil {

@@ -18,24 +18,30 @@ const (
 // readPrompt returns the prompt of a text run: the word of the command line, what stdin holds, or both with a newline
 // between. It must not be called for stream-json input. When ctx ends first, its cause is the error.
 func readPrompt(ctx context.Context, s *System, f *Flags) (string, error) {
-	piped, err := readStdin(ctx, s)
-	if err != nil {
+	prompt, err := promptText(ctx, s, f)
+	switch {
+	case err != nil:
 		return "", err
-	}
-	prompt := f.Prompt
-	switch {
-	case prompt == "":
-		prompt = piped
-	case piped != "":
-		prompt += "\n" + piped
-	}
-	switch {
 	case prompt == "":
 		return "", claudeErrorf("%sError: Input must be provided either through stdin or as a prompt argument when using --print", swallowedHint(f))
 	case strings.TrimSpace(prompt) == "":
 		return "", claudeErrorf("Error: Input contained only whitespace. Provide a prompt with text through stdin or as a prompt argument when using --print")
 	}
 	return prompt, nil
+}
+
+// promptText is readPrompt for runs that need none.
+func promptText(ctx context.Context, s *System, f *Flags) (string, error) {
+	piped, err := readStdin(ctx, s)
+	switch {
+	case err != nil:
+		return "", err
+	case f.Prompt == "":
+		return piped, nil
+	case piped == "":
+		return f.Prompt, nil
+	}
+	return f.Prompt + "\n" + piped, nil
 }
 
 // swallowedHint explains a missing prompt that a variadic flag may have taken.

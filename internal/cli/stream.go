@@ -423,7 +423,7 @@ func (h *host) model() string {
 func (h *host) setModel(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.sim.SetModel(name)
+	h.sim.SetModel(h.aliased(name))
 }
 
 // rewind is nil unless the host asked for checkpoints.

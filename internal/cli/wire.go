@@ -80,6 +80,7 @@ type run struct {
 
 	journal  *journal.Journal // nil = no --capture
 	captured io.Closer
+	debug    *debugLog                       // nil = no --debug
 	last     atomic.Pointer[protocol.Result] // the last result yielded
 }
 
@@ -89,7 +90,7 @@ func assemble(s *System, f *Flags) (*run, error) {
 	r := &run{sys: s, f: f}
 	steps := []func() error{
 		r.locate, r.loadScenario, r.openClock, r.checkConfig, r.loadSettings, r.loadCatalog, r.loadServers, r.openSession, r.openPeer,
-		r.makePolicy, r.makeTasks, r.makeTools, r.makeManager, r.makeHooks, r.makeGates, r.makeSimulator, r.openJournal,
+		r.makePolicy, r.makeTasks, r.makeTools, r.makeManager, r.makeHooks, r.makeGates, r.makeSimulator, r.openJournal, r.openDebug,
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -128,8 +129,8 @@ func (r *run) loadServers() error {
 		values = append([]string{scripted}, values...)
 	}
 	config, err := mcp.LoadConfigs(mcp.ConfigOptions{
-		Values: values, CWD: r.cwd, Environ: r.environ(), ValuesOnly: r.f.StrictMCPConfig, Scopes: r.scopes(),
-		DisabledProject: r.settings.DisabledMCPJSONServers,
+		Values: values, CWD: r.cwd, Environ: r.environ(), ValuesOnly: r.f.StrictMCPConfig || r.f.Bare, Scopes: r.scopes(),
+		NoProject: !r.reads("project"), DisabledProject: r.settings.DisabledMCPJSONServers, Disabled: r.store().Disabled(),
 	})
 	if broken, ok := errors.AsType[*mcp.ConfigError](err); ok {
 		return claudeErrorf("Error: %v", broken)
@@ -202,6 +203,7 @@ func (r *run) makePolicy() error {
 		Resolve:       resolveLinks,
 		HasAsker:      r.f.PermissionPromptTool != "",
 		BypassAllowed: r.f.DangerouslySkipPermissions || r.f.AllowDangerouslySkipPermissions,
+		OnDirectories: r.setRoots,
 	})
 	if err != nil {
 		return err
@@ -273,10 +275,11 @@ func (r *run) makeManager() error {
 	}
 	o := mcp.Options{
 		Servers: r.servers.Servers, ClientVersion: r.version(), Environ: r.environ(), CWD: r.cwd,
-		Roots: append([]string{r.cwd}, r.addDirs()...), SessionID: r.session.ID(),
-		ConnectTimeout: r.millis("MCP_TIMEOUT", 0), ToolTimeout: r.millis("MCP_TOOL_TIMEOUT", r.toolTimeout()),
+		Roots: r.policy.Directories(), SessionID: r.session.ID(),
+		ConnectTimeout: r.millis("MCP_TIMEOUT", 0), ToolTimeout: r.toolTimeout(),
+		LocalBatch: r.number("MCP_SERVER_CONNECTION_BATCH_SIZE"), RemoteBatch: r.number("MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE"),
 		MaxOutputTokens: r.number("MAX_MCP_OUTPUT_TOKENS"), SaveBlob: r.saveBlob, SaveText: r.saveText,
-		Elicit: r.elicit, Probe: r.sys.Getenv("MCP_PROTOCOL_NEGOTIATION") == "auto",
+		Elicit: r.elicit, Sample: r.sampler(), Records: r.callLog(), Probe: r.sys.Getenv("MCP_PROTOCOL_NEGOTIATION") == "auto",
 	}
 	if r.peer != nil {
 		o.SDK = r.peer.Message
@@ -335,7 +338,7 @@ func (r *run) makeSimulator() error {
 	chain, check := r.chain()
 	r.options = simulator.Options{
 		Model: model, Executor: chain, Check: check, Prepare: builtin.Prepare, ReadOnly: r.readOnly, Transcript: r.session,
-		Tasks: r.tasks, Commands: r.commands(), TranscriptPath: r.session.Path,
+		Tasks: r.tasks, Commands: r.commands(), Mentions: simulator.Mentions{Open: r.openMention, Read: r.readResources}, TranscriptPath: r.session.Path,
 		Hooks: r.hooks, HookEvents: r.f.IncludeHookEvents, Effort: r.effort(), StopBlockCap: r.number("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
 		SessionID: r.session.ID(), Resumed: r.session.Resumed(), Init: r.init, ModelName: r.modelName(), Mode: r.policy.Mode,
 		SystemPrompt: r.f.SystemPrompt + r.f.AppendSystemPrompt, Costs: r.session.Costs(), Title: r.f.SessionName, Fallback: r.f.FallbackModel,
@@ -347,6 +350,9 @@ func (r *run) makeSimulator() error {
 	}
 	if r.peer != nil {
 		r.options.Queue = simulator.Queue{Absorb: r.peer.Absorb, Waiting: r.peer.Waiting}
+	}
+	if use, message, ok := r.session.Deferred(); ok {
+		r.options.Deferred = &simulator.Deferred{Use: use, Message: message}
 	}
 	r.sim, err = simulator.New(r.options)
 	return err
@@ -427,6 +433,7 @@ func (r *run) close(ctx context.Context) {
 	if err := r.tools.Close(ctx); err != nil {
 		r.warn(err.Error())
 	}
+	r.debug.close()
 	if r.journal != nil {
 		if err := errors.Join(r.journal.Err(), r.captured.Close()); err != nil {
 			r.warn("writing --capture: " + err.Error())

@@ -262,6 +262,7 @@ func (p *Peer) interrupt(f incoming) {
 // turns until the host's own servers are connected. It is answered as soon as
 // the first of them is spoken to: the host may want its answer before it serves.
 func (p *Peer) initialize(f incoming) {
+	answered := make(chan struct{})
 	p.mu.Lock()
 	p.greeting++
 	p.holds++
@@ -271,22 +272,25 @@ func (p *Peer) initialize(f incoming) {
 		var in Initialize
 		_ = json.Unmarshal(raw, &in) // what fits is taken
 		d, err := p.s.Initialize(ctx, in, begun)
-		p.connect(ctx, in, err)
+		p.connect(ctx, in, err, answered)
 		a := answer{payload: p.complete(d), greeting: true}
 		if again {
 			a.after = []protocol.Event{&protocol.System{Subtype: "background_tasks_changed", Fields: []protocol.Field{{Key: "tasks", Value: []string{}}}}}
 		}
 		return a, err
-	}, p.greet)
+	}, func() {
+		close(answered)
+		p.greet()
+	})
 }
 
 // connect lets the session connect what initialize names; it returns when a
 // server of the host is spoken to, or when there is nothing more to do.
-func (p *Peer) connect(ctx context.Context, in Initialize, failed error) {
+func (p *Peer) connect(ctx context.Context, in Initialize, failed error, answered chan struct{}) {
 	done := make(chan struct{})
 	reached, spoken := context.WithCancel(ctx)
 	p.mu.Lock()
-	p.reached = spoken
+	p.reached, p.answered = spoken, answered
 	life := p.life
 	p.mu.Unlock()
 	p.handlers.Go(func() { // ends with the servers' time-outs, and with life

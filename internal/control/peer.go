@@ -83,9 +83,12 @@ type Peer struct {
 	pending  map[string]*question          // our requests without an answer
 	working  map[string]context.CancelFunc // requests of the host under way
 	queue    queue
-	greeting int        // initialize requests without an answer: other requests wait
-	holds    int        // initialize requests without effect so far: no turn may start
-	reached  func()     // called when a server of the host is spoken to; nil = nobody waits
+	greeting int    // initialize requests without an answer: other requests wait
+	holds    int    // initialize requests without effect so far: no turn may start
+	reached  func() // called when a server of the host is spoken to; nil = nobody waits
+	// answered is closed when the initialize request that connects servers of the
+	// host has its answer: what they say is heard after it. Nil = there is none.
+	answered chan struct{}
 	later    []incoming // requests that came meanwhile
 	greeted  bool       // an initialize request has been answered
 	turns    int        // turns begun
@@ -162,12 +165,20 @@ func (p *Peer) ask(ctx context.Context, request any, of kind) (json.RawMessage, 
 	}
 	p.pending[id] = q
 	p.out.put(frame)
+	var first <-chan struct{} // what the host is told before
 	if of == ofServer && p.reached != nil {
+		first = p.answered
 		p.reached()
 	}
 	p.mu.Unlock()
 	select {
 	case r := <-q.answer:
+		if first != nil {
+			select {
+			case <-first:
+			case <-ctx.Done():
+			}
+		}
 		return r.response, r.err
 	case <-ctx.Done():
 		p.mu.Lock()

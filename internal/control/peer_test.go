@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -166,4 +167,64 @@ func FuzzReceive(f *testing.F) {
 			}
 		}
 	})
+}
+
+// eager answers every message to a server in the moment it is written.
+type eager struct {
+	peer  *Peer
+	lines []string
+}
+
+func (e *eager) Write(b []byte) (int, error) {
+	for line := range strings.Lines(string(b)) {
+		var frame struct {
+			Type      string `json:"type"`
+			RequestID string `json:"request_id"`
+		}
+		_ = json.Unmarshal([]byte(line), &frame)
+		e.lines = append(e.lines, frame.Type)
+		if frame.Type == "control_request" {
+			_ = e.peer.receive([]byte(`{"type":"control_response","response":{"subtype":"success","request_id":"` + frame.RequestID + `","response":{"mcp_response":{}}}}`))
+		}
+	}
+	return len(b), nil
+}
+
+// initialize is answered when the host's first server is spoken to, and before
+// anything follows from what that server says (the golden ctl-sdkmcp).
+func TestInitializeIsAnsweredFirst(t *testing.T) {
+	for range 200 {
+		ids := 0
+		in, host := io.Pipe()
+		out := &eager{}
+		f := &fakeSession{model: "m"}
+		f.peer = New(Options{In: in, Out: out, NewID: func() string { ids++; return strconv.Itoa(ids) }})
+		out.peer = f.peer
+		var err error
+		if f.policy, err = permission.New(permission.Options{CWD: "/w"}); err != nil {
+			t.Fatal(err)
+		}
+		s := f.session()
+		s.Servers, s.SetServers = nil, nil
+		connected := make(chan struct{})
+		s.Connect = func(ctx context.Context, _ Initialize) {
+			defer close(connected)
+			for range 2 {
+				if _, err := f.peer.Message(ctx, "s", json.RawMessage(`{"jsonrpc":"2.0","id":0,"method":"m"}`)); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		go func() { // ends when the peer has read it
+			_, _ = io.WriteString(host, `{"type":"control_request","request_id":"1","request":{"subtype":"initialize"}}`+"\n")
+			<-connected
+			host.Close()
+		}()
+		if err := f.peer.Serve(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"control_request", "control_response", "control_request"}, out.lines); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+	}
 }

@@ -168,6 +168,7 @@ type userFrame struct {
 	Origin      json.RawMessage `json:"origin"`
 	Priority    string          `json:"priority"`
 	ShouldQuery *bool           `json:"shouldQuery"`
+	Composed    bool            `json:"client_composed"`
 }
 
 // readPrompt turns a user frame into a prompt. Keys of the wrong type count as
@@ -188,6 +189,7 @@ func readPrompt(line []byte) (*prompt, error) {
 	_ = content.UnmarshalJSON(f.Message.Content) // else an empty prompt
 	in := &prompt{message: protocol.UserMessage{
 		Content: content, UUID: f.UUID, Origin: humanOrigin(f.Origin), NoQuery: f.ShouldQuery != nil && !*f.ShouldQuery,
+		Verbatim: f.Composed,
 	}}
 	if f.UUID != "" {
 		in.message.UUIDs = []string{f.UUID}

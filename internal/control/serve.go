@@ -96,7 +96,12 @@ func (p *Peer) take() (in *prompt, more bool) {
 	defer p.mu.Unlock()
 	more = p.open && !p.ended
 	held := p.bursting || p.holds > 0 || p.greeting > 0 || p.o.AwaitInitialize && !p.greeted && more
-	if !held && len(p.queue.waiting) > 0 {
+	switch {
+	case held:
+	case p.s.First != nil && (p.greeted || len(p.queue.waiting) > 0 || !more):
+		in = &prompt{message: *p.s.First}
+		p.s.First, p.current = nil, in
+	case len(p.queue.waiting) > 0:
 		in = p.queue.pop(!p.o.OneByOne)
 		p.current = in
 	}

@@ -18,6 +18,9 @@ type Session struct {
 	// interrupt ends, the turn still ends with its result; when ctx ends, it is
 	// given up. It is called from one goroutine. An error ends the process.
 	Turn func(ctx, interrupt context.Context, in protocol.UserMessage) error
+	// First is played before the host's prompts: once initialize is answered, and
+	// without one as soon as a prompt comes or stdin ends. Nil = nothing.
+	First *protocol.UserMessage
 	// Ready waits until a turn may begin; it is called before each. An error
 	// ends the process.
 	Ready func(ctx context.Context) error

@@ -10,6 +10,7 @@ package journal
 import (
 	"encoding/json"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -24,11 +25,13 @@ type Options struct {
 	Environ   []string // source of the secret values to hide
 }
 
-// Journal writes lines. It is used by one goroutine.
+// Journal writes lines. All methods may be called from many goroutines.
 type Journal struct {
 	o      Options
 	redact redactor
-	err    error
+
+	mu  sync.Mutex // one line at a time
+	err error
 }
 
 // Run is the first line: how the program was started.
@@ -54,7 +57,15 @@ func New(o Options) *Journal {
 func (j *Journal) Start(r Run) { j.line("run", r) }
 
 // Err is the first error of writing; later lines are dropped after it.
-func (j *Journal) Err() error { return j.err }
+func (j *Journal) Err() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.err
+}
+
+// Call writes what was asked of an MCP server and what came of it: a line
+// mcp_call with the fields of call, a struct.
+func (j *Journal) Call(call any) { j.line("mcp_call", call) }
 
 // prompt, match, … are the lines that events give.
 type (
@@ -62,6 +73,9 @@ type (
 		UUID     string           `json:"uuid"`
 		Prompt   protocol.Content `json:"prompt"`
 		Injected bool             `json:"injected,omitempty"`
+	}
+	attachment struct {
+		Attachment any `json:"attachment"`
 	}
 	match struct {
 		Rule string `json:"rule"`
@@ -120,6 +134,8 @@ func (j *Journal) Event(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.Prompted:
 		j.line("prompt", prompt{UUID: ev.UUID, Prompt: ev.Content, Injected: ev.Injected})
+	case *protocol.Attached:
+		j.line("attachment", attachment{ev.Attachment})
 	case *protocol.Matched:
 		j.line("match", match{Rule: ev.Rule, File: ev.File, Line: ev.Line})
 	case *protocol.ToolRan:
@@ -163,6 +179,8 @@ func (j *Journal) tool(ev *protocol.ToolRan) {
 
 // line writes {"time","pid","session_id","type", …fields of v}.
 func (j *Journal) line(kind string, v any) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	if j.err != nil {
 		return
 	}

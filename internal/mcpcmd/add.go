@@ -224,7 +224,7 @@ func keep(o *Options, scope, name string, entry json.RawMessage) error {
 		if problem.Type == "reserved_name" {
 			return errorf("Cannot add MCP server %q: this name is reserved.", name)
 		}
-		return errorf("Invalid configuration: %s", problem.Message)
+		return errorf("Invalid configuration: %s", strings.TrimPrefix(problem.Message, "Skipped — "))
 	}
 	return o.Store.put(scope, name, entry)
 }

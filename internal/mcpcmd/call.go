@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/claudeless/claudeless/mcp"
@@ -105,11 +106,16 @@ func blockText(block json.RawMessage) string {
 	case b.Type == "text":
 		return b.Text
 	case b.Type == "image", b.Type == "audio":
-		return fmt.Sprintf("[%s: %s, %d bytes]", b.Type, b.MIMEType, base64.StdEncoding.DecodedLen(len(b.Data)))
+		return fmt.Sprintf("[%s: %s, %d bytes]", b.Type, b.MIMEType, decodedLen(b.Data))
 	case b.Type == "resource" && b.Resource.Blob == nil:
 		return b.Resource.Text
 	case b.Type == "resource":
-		return fmt.Sprintf("[resource %s: %s, %d bytes]", b.Resource.URI, b.Resource.MIMEType, base64.StdEncoding.DecodedLen(len(*b.Resource.Blob)))
+		return fmt.Sprintf("[resource %s: %s, %d bytes]", b.Resource.URI, b.Resource.MIMEType, decodedLen(*b.Resource.Blob))
 	}
 	return string(block)
+}
+
+// decodedLen is how many bytes base64 stands for.
+func decodedLen(text string) int {
+	return base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(text, "=")))
 }

@@ -23,6 +23,7 @@ func (o *Options) load(values []string, c mcp.ConfigOptions) (mcp.Config, error)
 	if err != nil && !c.ValuesOnly {
 		return mcp.Config{}, err
 	}
+	c.Disabled = o.Store.Disabled()
 	c.Values, c.CWD, c.Environ, c.Scopes, c.DisabledProject = values, o.Store.CWD, o.Client.Environ, scopes, o.DisabledProject
 	return mcp.LoadConfigs(c)
 }

@@ -167,6 +167,7 @@ func TestRefused(t *testing.T) {
 		{words: []string{"add", "workspace", "y"}, stderr: `Cannot add MCP server "workspace": this name is reserved.`, fails: true},
 		{words: []string{"add-json", "x", `{"command":`}, stderr: "Invalid configuration: unexpected end of JSON input", fails: true},
 		{words: []string{"add-json", "x", `[]`}, stderr: "Invalid configuration: not an object", fails: true},
+		{words: []string{"add-json", "x", `{"type":"http"}`}, stderr: `Invalid configuration: invalid MCP server config for "x": url: expected string, received undefined`, fails: true},
 		{words: []string{"remove", "x", "-s", "z"}, stderr: "Invalid scope: z. Must be one of: local, user, project", fails: true},
 		{words: []string{"frobnicate"}, stderr: "error: unknown command 'frobnicate'", fails: true},
 		{words: []string{"serve"}, stderr: `internal: the command "mcp serve" of claude is not simulated`, fails: true},

@@ -54,19 +54,25 @@ func (s Store) Scopes() ([]mcp.Scope, error) {
 
 // Approves reports whether the user has approved a server of .mcp.json.
 func (s Store) Approves(name string) bool {
+	return slices.Contains(s.projectNames("enabledMcpjsonServers"), name)
+}
+
+// Disabled are the servers that the user has switched off in this project.
+func (s Store) Disabled() []string { return s.projectNames("disabledMcpServers") }
+
+// projectNames is a list of names that File keeps for the project; what is none
+// is empty.
+func (s Store) projectNames(key string) (names []string) {
 	if s.File == "" {
-		return false
+		return nil
 	}
 	doc, err := readObject(s.File)
 	if err != nil {
-		return false
+		return nil
 	}
-	raw, _ := doc.at(projectsKey, s.CWD, "enabledMcpjsonServers")
-	var names []string
-	if json.Unmarshal(raw, &names) != nil {
-		return false
-	}
-	return slices.Contains(names, name)
+	raw, _ := doc.at(projectsKey, s.CWD, key)
+	_ = json.Unmarshal(raw, &names)
+	return names
 }
 
 func (s Store) path(scope string) string {

@@ -40,7 +40,7 @@ type Definition struct {
 	Background *bool
 }
 
-// Options configures [New]. Everything but Shown, TranscriptPath and
+// Options configures [New]. Everything but ModelName, Shown, TranscriptPath and
 // HookEvents is required.
 type Options struct {
 	Tasks *task.Set
@@ -55,6 +55,9 @@ type Options struct {
 	// session (hooks, transcript, partial messages, limits, …) are left out for
 	// agents.
 	Session func() simulator.Options
+	// ModelName puts the name that the environment has for a model in its place;
+	// nil = names stay.
+	ModelName func(name string) string
 	// Shown tells whether texts of agents that the caller waits for are shown
 	// on stdout; nil = they are not.
 	Shown func() bool
@@ -197,8 +200,12 @@ func (w *worker) start(ctx context.Context) (protocol.ToolResult, error) {
 
 func (w *worker) modelName() string {
 	for _, name := range []string{w.in.Model, w.def.Model} {
-		if name != "" && name != "inherit" {
+		switch {
+		case name == "", name == "inherit":
+		case w.a.o.ModelName == nil:
 			return name
+		default:
+			return w.a.o.ModelName(name)
 		}
 	}
 	return w.a.o.Session().ModelName

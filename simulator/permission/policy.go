@@ -57,6 +57,9 @@ type Options struct {
 	// BypassAllowed lets SetMode switch to bypassPermissions. It is implied when
 	// the session starts in that mode.
 	BypassAllowed bool
+	// OnDirectories hears of the working directories, CWD first, when an update
+	// changed them; nil = nobody does.
+	OnDirectories func(dirs []string)
 }
 
 // Policy holds the session's mode, rules and directories. Safe for concurrent

@@ -10,6 +10,15 @@ import (
 // mode is another one afterwards. Rules that do not parse and modes that may
 // not be set are passed over, as are updates of an unknown type.
 func (p *Policy) Apply(updates []protocol.PermissionUpdate) (modeChanged bool) {
+	dirs := p.Directories()
+	modeChanged = p.apply(updates)
+	if now := p.Directories(); p.opts.OnDirectories != nil && !slices.Equal(dirs, now) {
+		p.opts.OnDirectories(now)
+	}
+	return modeChanged
+}
+
+func (p *Policy) apply(updates []protocol.PermissionUpdate) (modeChanged bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before := p.mode

@@ -42,6 +42,9 @@ type ToolUse struct {
 	// Agent is the sub-agent that makes the call; nil = the main conversation.
 	// It never crosses the process boundary.
 	Agent *AgentRef `json:"-"`
+	// Siblings is how many other calls the same message makes. It never crosses
+	// the process boundary.
+	Siblings int `json:"-"`
 }
 
 // AgentRef names a running sub-agent.

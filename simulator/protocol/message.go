@@ -15,7 +15,11 @@ type UserMessage struct {
 	// NoQuery appends the message without asking the model (host's
 	// shouldQuery:false).
 	NoQuery bool
-	// Source tells where the prompt came from: "sdk" (default), "system".
+	// Verbatim delivers the text as it stands: it is no slash command, and its
+	// mentions of files are plain text (host's client_composed).
+	Verbatim bool
+	// Source tells where the prompt came from: "sdk" (default), "system", or
+	// "deferred" when there is none and a deferred call is answered instead.
 	Source string
 }
 

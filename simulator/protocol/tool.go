@@ -46,6 +46,7 @@ type ToolResult struct {
 	Breakpoints      []BreakpointDecision // where the call was stopped, in order of time
 	Denied           *PermissionDenied    // event to show before the result; nil = none
 	CountDenial      bool                 // add to result.permission_denials
+	Context          []string             // texts that hooks give the model beside the result
 	Before, After    []Event              // other events to show around the result
 	Stop             *StopTurn            // non-nil ends the turn after this result
 }

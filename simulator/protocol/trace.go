@@ -51,6 +51,13 @@ type ToolRan struct {
 	Duration time.Duration
 }
 
+// Attached is something beside the messages that transcripts keep: a file that
+// the prompt mentions, what a hook did.
+type Attached struct {
+	Attachment any    // an object with a type
+	Role       string // of the message the model reads it in, "system" or "user"; empty = it does not
+}
+
 // Unmet is an expectation of the scenario that the run did not fulfil.
 type Unmet struct {
 	Message string // "FILE:LINE:COL: …" where known
@@ -90,6 +97,7 @@ func (*Prompted) event() {}
 func (*Absorbed) event() {}
 func (*Matched) event()  {}
 func (*ToolRan) event()  {}
+func (*Attached) event() {}
 func (*Unmet) event()    {}
 func (*CLIRetry) event() {}
 func (*Warning) event()  {}
@@ -102,6 +110,7 @@ func (*Prompted) trace() {}
 func (*Absorbed) trace() {}
 func (*Matched) trace()  {}
 func (*ToolRan) trace()  {}
+func (*Attached) trace() {}
 func (*Unmet) trace()    {}
 func (*CLIRetry) trace() {}
 func (*Warning) trace()  {}

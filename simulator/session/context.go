@@ -44,7 +44,7 @@ func (s *Session) environment(ev *protocol.Init) error {
 	)
 }
 
-func (s *Session) attachment(role string, value object) protocol.AttachmentLine {
+func (s *Session) attachment(role string, value any) protocol.AttachmentLine {
 	return protocol.AttachmentLine{Envelope: s.envelope("", "", ""), Type: "attachment", Attachment: value, RenderedRole: role}
 }
 
@@ -56,6 +56,9 @@ func (s *Session) result(ev *protocol.Result) error {
 		lines = append(lines, s.attachment("", object{
 			"type": "max_turns_reached", "maxTurns": limit, "turnCount": ev.NumTurns, "exitCommitted": true,
 		}))
+	}
+	if d := ev.DeferredToolUse; d != nil {
+		lines = append(lines, s.attachment("", object{"type": deferredType, "toolUseID": d.ID, "toolName": d.Name, "toolInput": d.Input}))
 	}
 	if leaf := s.rec.leaf[""]; leaf != "" && leaf != s.rec.told {
 		lines = append(lines, s.lastPrompt())

@@ -20,6 +20,7 @@ type transcript struct {
 	prompt    string                  // of the last last-prompt line
 	costs     *protocol.CostStateLine // last one; nil = none
 	ended     bool                    // the file ends in a newline, or is empty
+	deferred  string                  // id of the call that was put off last
 }
 
 // entry is one line.
@@ -79,6 +80,14 @@ func (t *transcript) add(line []byte, keys map[string]json.RawMessage) {
 		}
 		read(keys, "message", &message)
 		e.prompt = !result && !meta && !e.side && !hasToolResult(message.Content)
+	case "attachment":
+		var a struct {
+			Type      string `json:"type"`
+			ToolUseID string `json:"toolUseID"`
+		}
+		if read(keys, "attachment", &a); a.Type == deferredType {
+			t.deferred = a.ToolUseID
+		}
 	case "custom-title":
 		read(keys, "customTitle", &t.title)
 	case "last-prompt":

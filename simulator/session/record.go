@@ -45,6 +45,8 @@ func (s *Session) Record(ev protocol.Event) error {
 		added, removed := changedLines(ev.Result)
 		s.totals.TotalLinesAdded += added
 		s.totals.TotalLinesRemoved += removed
+	case *protocol.Attached:
+		return s.write(s.attachment(ev.Role, ev.Attachment))
 	case *protocol.System:
 		return s.system(ev)
 	case *protocol.Unshown:

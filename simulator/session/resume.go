@@ -42,6 +42,7 @@ func (s *Session) resume(path string) error {
 			s.files = append(s.files, e.raw)
 		}
 	}
+	s.deferred = t.deferred
 	s.rec = recorder{leaf: map[string]string{"": leaf}, tools: t.tools, prompt: t.prompt, resumed: true}
 	if t.costs != nil {
 		s.totals = *t.costs

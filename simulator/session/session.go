@@ -95,11 +95,12 @@ type Session struct {
 	resumed bool
 	source  string // session that was resumed; another one than id after a fork
 
-	history []Message
-	files   []json.RawMessage // lines about copies of files, of the resumed transcript
-	costs   map[string]protocol.ModelUsage
-	totals  protocol.CostStateLine
-	state   []byte
+	history  []Message
+	deferred string            // id of the call that was put off last
+	files    []json.RawMessage // lines about copies of files, of the resumed transcript
+	costs    map[string]protocol.ModelUsage
+	totals   protocol.CostStateLine
+	state    []byte
 
 	pending []byte // history to be copied before the first line of a fork
 	writer  writer
@@ -221,6 +222,24 @@ func (s *Session) Costs() map[string]protocol.ModelUsage { return maps.Clone(s.c
 // oldest first; nil in a fresh session. The caller must not change it.
 func (s *Session) History() []Message { return s.history }
 
+// deferredType marks the attachment that names a deferred call.
+const deferredType = "hook_deferred_tool"
+
+// Deferred returns the call that a hook put off at the end of the history, and
+// the uuid of the message that made it; false = the history ends otherwise.
+func (s *Session) Deferred() (use protocol.ToolUse, message string, ok bool) {
+	if s.deferred == "" || len(s.history) == 0 {
+		return use, "", false
+	}
+	last := s.history[len(s.history)-1]
+	for _, b := range last.Content.Blocks {
+		if use, is := b.(protocol.ToolUse); is && use.ID == s.deferred {
+			return use, last.UUID, true
+		}
+	}
+	return use, "", false
+}
+
 // Reset starts a new conversation under a fresh id, as /clear does, and
 // returns the id.
 func (s *Session) Reset() string {
@@ -228,7 +247,7 @@ func (s *Session) Reset() string {
 	s.id = s.opts.NewID()
 	s.path = filepath.Join(filepath.Dir(s.path), s.id+".jsonl")
 	s.resumed, s.source = false, ""
-	s.history, s.files, s.costs, s.state, s.pending = nil, nil, nil, nil, nil
+	s.history, s.files, s.costs, s.state, s.pending, s.deferred = nil, nil, nil, nil, nil, ""
 	s.totals = protocol.CostStateLine{StartTime: s.opts.Now().UnixMilli()}
 	s.rec = recorder{}
 	return s.id

@@ -4,10 +4,9 @@
 #
 #   tests/conformance/run-client.sh [CLAUDELESS]
 #
-# CLAUDELESS is the binary; without it, it is built. The suite is installed into
-# ${CONFORMANCE_DIR:-a temporary directory}. Exit 0 = what fails is exactly
-# client/expected-failures.yml, and the unscored scenario
-# json-schema-2020-12-preservation passes too.
+# CLAUDELESS is the binary; without it, it is built. install.sh says where the
+# suite is. Exit 0 = what fails is exactly client/expected-failures.yml, and the
+# unscored scenario json-schema-2020-12-preservation passes too.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -22,7 +21,7 @@ if [ -z "$CLAUDELESS" ]; then
 fi
 export CLAUDELESS CONFORMANCE_HOME="$tmp/home"
 mkdir "$CONFORMANCE_HOME"
-main=$("$here/install.sh" "${CONFORMANCE_DIR:-$tmp/suite}")
+main=$("$here/install.sh")
 
 # client runs scenarios; what the suite prints is shown only if they fail.
 client() {

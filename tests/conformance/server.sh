@@ -4,12 +4,10 @@
 #
 #   tests/conformance/server.sh [CLAUDELESS]
 #
-# CLAUDELESS is the binary; without it, it is built. The suite is installed,
-# pinned, into ${CONFORMANCE_DIR:-a temporary directory}. Needs node 20 or newer
-# and npm. Exit 0 = all 30 scored scenarios passed.
+# CLAUDELESS is the binary; without it, it is built. install.sh says where the
+# suite is. Exit 0 = all 30 scored scenarios passed.
 set -eu
 
-suite=@modelcontextprotocol/conformance@0.2.0-alpha.12
 here=$(cd "$(dirname "$0")" && pwd)
 tmp=$(mktemp -d)
 server=
@@ -26,23 +24,14 @@ if [ -z "$bin" ]; then
 	(cd "$here/../.." && go build -o "$bin" ./cmd/claudeless)
 fi
 
-dir=${CONFORMANCE_DIR:-$tmp/suite}
-main=$dir/node_modules/@modelcontextprotocol/conformance/dist/index.js
-if [ ! -f "$main" ]; then
-	mkdir -p "$dir"
-	(cd "$dir" && npm install --silent --no-audit --no-fund --no-package-lock --prefix . "$suite")
-fi
-# The suite imports fs.globSync, which node has since version 22; the scenarios
-# that are run here do not use it.
-if ! node -e 'process.exit(require("fs").globSync ? 0 : 1)' && ! grep -q '^const a=()=>\[\];$' "$main"; then
-	sed -i.orig -e '2s/globSync as a,//' -e '2a\
-const a=()=>[];' "$main"
-fi
+main=$("$here/install.sh")
 
 "$bin" fixture serve "$here/server.toml" --http 127.0.0.1:0 --port-file "$tmp/port" >/dev/null &
 server=$!
-for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-	[ -f "$tmp/port" ] && break
+tries=0
+until [ -f "$tmp/port" ]; do
+	tries=$((tries + 1))
+	[ $tries -le 100 ] || { echo "conformance: the fixture server does not come up" >&2; exit 1; }
 	sleep 0.1
 done
 node "$main" server --url "http://127.0.0.1:$(cat "$tmp/port")/mcp" --requirements 2025-11-25 -o "$tmp/out" >"$tmp/log" 2>&1 || {

@@ -119,7 +119,7 @@ func (h half) run(t *testing.T, dir, program, binary, scenario string) {
 	defer cancel()
 	words := h.command(dir, abs)
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	cmd.Env = append(os.Environ(), "CLAUDELESS_BIN="+binary, "CLAUDELESS="+filepath.Join(filepath.Dir(binary), "claudeless"), "CLAUDELESS_SCENARIO="+scenario, "HOME="+t.TempDir())
+	cmd.Env = append(os.Environ(), "CLAUDELESS_BIN="+binary, "CLAUDELESS="+filepath.Join(filepath.Dir(binary), "claudeless"), "CLAUDELESS_SCENARIO="+scenario, "HOME="+t.TempDir(), "PYTHONDONTWRITEBYTECODE=1")
 	output, err := cmd.CombinedOutput()
 	t.Logf("%s", output)
 	if err != nil {

@@ -34,6 +34,7 @@ type Filter struct {
 	o     FilterOptions
 	src   *bufio.Reader
 	ready []byte // what Read hands out next
+	line  []byte // room for the next line; ready may be a part of it
 	ended bool
 
 	mu    sync.Mutex
@@ -113,20 +114,38 @@ func (f *Filter) batch(line []byte) []byte {
 	return out
 }
 
-// readLine returns the next line. Of a line that is too long nothing is kept.
+// readLine returns the next line, which is good until the one after it. Of a
+// line that is too long nothing is kept.
 func (f *Filter) readLine() (line []byte, tooLong bool, err error) {
+	const kept = 1 << 20 // larger room is given back
+	line = f.line[:0]
 	for {
 		part, err := f.src.ReadSlice('\n')
 		if !tooLong && len(line)+len(part) > f.o.Limit {
 			tooLong, line = true, nil
 		}
 		if !tooLong {
-			line = append(line, part...)
+			line = append(f.room(line, len(part)), part...)
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
+			if f.line = line; cap(line) > kept {
+				f.line = nil
+			}
 			return line, tooLong, err
 		}
 	}
+}
+
+// room makes room for n more bytes of a line. It doubles, which leaves less
+// garbage behind than append does, up to what the longest message needs.
+func (f *Filter) room(line []byte, n int) []byte {
+	if len(line)+n <= cap(line) {
+		return line
+	}
+	const newline = 1 // that object adds
+	grown := make([]byte, len(line), max(min(2*cap(line), f.o.Limit+newline), len(line)+n+newline))
+	copy(grown, line)
+	return grown
 }
 
 func (f *Filter) drop(what string) {

@@ -1,8 +1,4 @@
-"""Drives claudeless with the public API of the Python Agent SDK alone.
-
-CLAUDELESS_BIN is the binary, CLAUDELESS_SCENARIO the scenario. Each check runs in a directory of its own, prints one line
-and fails the program when it fails; stderr of the CLI must stay empty wherever the run is clean.
-"""
+"""Drives claudeless with the public API of the Python Agent SDK alone: the checklist of the protocol, row by row."""
 
 import anyio
 from claude_agent_sdk import (
@@ -19,6 +15,7 @@ from claude_agent_sdk import (
     tool,
 )
 from harness import ask, check, equal, result, run, texts
+
 
 # Checklist rows 1 to 8, 11, 12, 14, 16, 17: a prompt as a string.
 @check

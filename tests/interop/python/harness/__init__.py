@@ -1,4 +1,8 @@
-"""What the programs share: the list of checks, a place for each, and how they are run."""
+"""What the programs here share: checks, a place for each, and the loop that runs them.
+
+CLAUDELESS_BIN is the binary, CLAUDELESS_SCENARIO the scenario. Each check runs in a directory of its own, prints one line
+and fails the program when it fails; stderr of the CLI must stay empty wherever the run is clean.
+"""
 
 import os
 import sys
@@ -7,7 +11,7 @@ import traceback
 from pathlib import Path
 
 import anyio
-from claude_agent_sdk import AssistantMessage, ClaudeAgentOptions, ResultMessage, TextBlock
+from claude_agent_sdk import AssistantMessage, ClaudeAgentOptions, ResultMessage, SystemMessage, TextBlock, ToolUseBlock
 
 CHECKS = []
 
@@ -20,27 +24,46 @@ def check(function):
 class Place:
     """A fresh directory, the options for it, and what the CLI wrote to stderr."""
 
+    scenario = os.environ["CLAUDELESS_SCENARIO"]
+
     def __init__(self):
         self.dir = Path(tempfile.mkdtemp(prefix="interop-"))
         self.stderr = []
 
     def options(self, **more):
-        env = {"CLAUDELESS_SCENARIO": os.environ["CLAUDELESS_SCENARIO"], "CLAUDE_CONFIG_DIR": str(self.dir / "config")}
-        return ClaudeAgentOptions(
-            cli_path=os.environ["CLAUDELESS_BIN"], cwd=str(self.dir), stderr=self.stderr.append, env=env | more.pop("env", {}), **more
-        )
+        env = {"CLAUDELESS_SCENARIO": self.scenario, "CLAUDE_CONFIG_DIR": str(self.dir / "config")}
+        more = {"cwd": str(self.dir), "stderr": self.stderr.append} | more
+        return ClaudeAgentOptions(cli_path=os.environ["CLAUDELESS_BIN"], env=env | more.pop("env", {}), **more)
 
 
 def equal(got, want):
     assert got == want, f"got {got!r}, want {want!r}"
 
 
+def blocks(messages, kind):
+    return [b for m in messages if isinstance(m, AssistantMessage) for b in m.content if isinstance(b, kind)]
+
+
 def texts(messages):
-    return [b.text for m in messages if isinstance(m, AssistantMessage) for b in m.content if isinstance(b, TextBlock)]
+    return [b.text for b in blocks(messages, TextBlock)]
+
+
+def calls(messages):
+    return [(b.name, b.input) for b in blocks(messages, ToolUseBlock)]
+
+
+def init(messages):
+    found = [m.data for m in messages if isinstance(m, SystemMessage) and m.subtype == "init"]
+    assert found, f"no init in {messages}"
+    return found[0]
+
+
+def results(messages):
+    return [m for m in messages if isinstance(m, ResultMessage)]
 
 
 def result(messages):
-    found = [m for m in messages if isinstance(m, ResultMessage)]
+    found = results(messages)
     assert found, f"no result in {messages}"
     return found[-1]
 

@@ -1,0 +1,208 @@
+package mcp
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// faultyHTTP answers the handshake of mode "" and calls of the tools named like
+// the faults, each in its own wrong way (spec: mcp 1.6).
+type faultyHTTP struct{ mode string }
+
+var httpFaults = map[string]func(w http.ResponseWriter, r *http.Request, id json.RawMessage){ // constant: only read
+	"html": func(w http.ResponseWriter, _ *http.Request, _ json.RawMessage) {
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprint(w, "<html>it works</html>")
+	},
+	"no type": func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
+		w.Header()["Content-Type"] = nil
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{}}`, id)
+	},
+	"accepted": func(w http.ResponseWriter, _ *http.Request, _ json.RawMessage) { w.WriteHeader(http.StatusAccepted) },
+	"500": func(w http.ResponseWriter, _ *http.Request, _ json.RawMessage) {
+		http.Error(w, "oh no", http.StatusInternalServerError)
+	},
+	"500 with JSON": func(w http.ResponseWriter, _ *http.Request, _ json.RawMessage) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusInternalServerError)
+		fmt.Fprint(w, `{"detail":"oh no"}`)
+	},
+	"error with 400": func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32099,"message":"not like this"}}`, id)
+	},
+	"broken JSON": func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"content`, id)
+	},
+	"half a body": func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", "1000")
+		fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,`, id)
+	},
+	"cut": func(w http.ResponseWriter, _ *http.Request, _ json.RawMessage) { panic(http.ErrAbortHandler) },
+	"silent stream": func(w http.ResponseWriter, _ *http.Request, _ json.RawMessage) {
+		w.Header().Set("Content-Type", "text/event-stream")
+	},
+	"hanging stream": func(w http.ResponseWriter, r *http.Request, _ json.RawMessage) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	},
+	"junk in a stream": func(w http.ResponseWriter, _ *http.Request, id json.RawMessage) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		fmt.Fprintf(w, "data: {broken\n\nevent: ping\n\n: comment\n\ndata: [1]\n\ndata: {\"jsonrpc\":\"2.0\",\"id\":%s,\"result\":{\"content\":[]}}\n\n", id)
+	},
+	"redirects": func(w http.ResponseWriter, r *http.Request, _ json.RawMessage) {
+		http.Redirect(w, r, "/mcp", http.StatusTemporaryRedirect)
+	},
+	"flood": func(w http.ResponseWriter, r *http.Request, _ json.RawMessage) {
+		w.Header().Set("Content-Type", "application/json")
+		flood(w, r, "{\n")
+	},
+	"line flood": func(w http.ResponseWriter, r *http.Request, _ json.RawMessage) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		flood(w, r, "data: ")
+	},
+	"event flood": func(w http.ResponseWriter, r *http.Request, _ json.RawMessage) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		flood(w, r, "data: x\n")
+	},
+}
+
+// flood writes 300 MB, or as much as anybody reads.
+func flood(w io.Writer, r *http.Request, begin string) {
+	piece := strings.Repeat(" ", 1<<10) + "\n"
+	if !strings.HasSuffix(begin, "\n") {
+		piece = strings.Repeat("x", 1<<10)
+	} else if begin != "{\n" {
+		piece = strings.Repeat(begin, 128)
+	}
+	if _, err := io.WriteString(w, begin); err != nil {
+		return
+	}
+	for range 300 << 10 {
+		if _, err := io.WriteString(w, piece); err != nil || r.Context().Err() != nil {
+			return
+		}
+	}
+}
+
+func (f faultyHTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	var m struct {
+		ID     json.RawMessage
+		Method string
+		Params struct{ Name string }
+	}
+	_ = json.NewDecoder(r.Body).Decode(&m)
+	_, _ = io.Copy(io.Discard, r.Body) // the end of the body shows when the client is gone
+	result := ""
+	switch {
+	case m.ID == nil:
+		w.WriteHeader(http.StatusAccepted)
+		return
+	case m.Method == "initialize" && f.mode != "":
+		httpFaults[f.mode](w, r, m.ID)
+		return
+	case m.Method == "initialize":
+		result = `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"h","version":"1"}}`
+	case m.Method == "tools/list":
+		var tools []string
+		for name := range httpFaults {
+			tools = append(tools, fmt.Sprintf(`{"name":%q}`, name))
+		}
+		result = `{"tools":[{"name":"fine"},` + strings.Join(tools, ",") + `]}`
+	case m.Params.Name != "fine":
+		httpFaults[m.Params.Name](w, r, m.ID)
+		return
+	default:
+		result = `{"content":[{"type":"text","text":"fine"}]}`
+	}
+	w.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":%s}`, m.ID, result)
+}
+
+func serveFaults(t *testing.T, mode string) ServerConfig {
+	t.Helper()
+	s := httptest.NewServer(faultyHTTP{mode})
+	t.Cleanup(func() { s.CloseClientConnections(); s.Close() })
+	return ServerConfig{Name: "s", Type: "http", URL: s.URL + "/mcp"}
+}
+
+// TestHTTPMisbehaving has a row for every fault of an HTTP server, in a call and
+// in the handshake (rows of the table of measured faults): each ends in its time
+// and within its memory, says what was wrong, and a call after it works (M42,
+// M43, M44).
+func TestHTTPMisbehaving(t *testing.T) {
+	const timeout, connectTimeout = `MCP server "s" tool "%s" timed out after 0s`, "connection timed out after 500ms"
+	for _, test := range []struct{ fault, call, handshake string }{
+		{"html", "unexpected content type: text/html", ""},
+		{"no type", "unexpected content type: ", ""},
+		{"accepted", "unexpected content type: ", ""},
+		{"500", "request failed with status 500: oh no\n", ""},
+		{"500 with JSON", "server answered with neither a result nor an error", ""},
+		{"error with 400", "not like this", "server returned 4xx for initialize POST, likely a legacy SSE server"},
+		{"broken JSON", "failed to decode response: unexpected EOF", ""},
+		{"half a body", "failed to decode response: unexpected EOF", ""},
+		{"cut", "Connection closed", ": EOF"},
+		{"silent stream", "the stream ended before the answer", ""},
+		{"hanging stream", timeout, connectTimeout},
+		{"junk in a stream", "", `unsupported protocol version: ""`},
+		{"redirects", `Post "/mcp": stopped after 10 redirects`, ""},
+		{"flood", "failed to decode response: message longer than 16777216 bytes", ""},
+		{"line flood", "the stream ended before the answer", ""},
+		{"event flood", timeout, connectTimeout},
+	} {
+		t.Run(test.fault, func(t *testing.T) {
+			var m *Manager
+			var got string
+			highest := heapAbove(func() {
+				m = start(t, Options{Servers: []ServerConfig{serveFaults(t, "")}, ReconnectPause: time.Millisecond})
+				limit := 20 * time.Second
+				if test.call == timeout {
+					limit = 500 * time.Millisecond
+				}
+				res, err := m.Call(t.Context(), CallRequest{Tool: "s/" + test.fault, Timeout: limit})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if res.IsError {
+					got = res.Content.Plain()
+				}
+			})
+			if want := strings.ReplaceAll(test.call, "%s", test.fault); got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+			if highest > floodLimit {
+				t.Errorf("peak is %d MB above idle", highest>>20)
+			}
+			eventually(t, 5*time.Second, func() bool { return call(t, m, "fine", `{}`) == `[{"type":"text","text":"fine"}]` }, "did not come back")
+
+			cfg := serveFaults(t, test.fault)
+			cfg.ConnectTimeout = 500 * time.Millisecond
+			before := time.Now()
+			st := start(t, Options{Servers: []ServerConfig{cfg}}).Servers()[0]
+			want := test.handshake
+			if want == "" {
+				want = strings.TrimSpace(test.call)
+			}
+			if st.State != StateFailed || !strings.HasSuffix(strings.TrimSpace(st.Error), strings.TrimSpace(want)) && st.Error != connectTimeout {
+				t.Errorf("handshake: %s: %q, want %q", st.State, st.Error, want)
+			}
+			if took := time.Since(before); took > 5*time.Second {
+				t.Errorf("the handshake took %v", took)
+			}
+		})
+	}
+}
