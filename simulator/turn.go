@@ -217,36 +217,41 @@ func (t *turn) converse(req scenarios.Request) (finish, error) {
 		if t.overBudget() {
 			return t.budgetSpent(), nil
 		}
-		if len(calls) == 0 {
-			next, end, err := t.answered()
-			if err != nil || end != nil {
-				return deref(end), err
-			}
-			if next == nil {
-				return t.ended(), nil
-			}
-			req = *next
-			continue
-		}
-		results, end, err := t.toolRound(calls)
+		next, end, err := t.after(calls)
 		if err != nil || end != nil {
 			return deref(end), err
 		}
-		if t.rounds++; t.s.o.MaxTurns > 0 && t.rounds >= t.s.o.MaxTurns {
-			return t.turnsSpent(), nil
+		if next == nil {
+			return t.ended(), nil
 		}
-		if err := t.batchDone(calls, results); err != nil {
-			return finish{}, err
-		}
-		if err := t.absorb(); err != nil {
-			return finish{}, err
-		}
-		req = scenarios.Request{Results: results}
+		req = *next
 	}
 }
 
-// answered is what follows a reply that has nothing to run: the next request,
-// an end that is none of the usual, or nil and nil when the turn is over.
+// after is what follows a reply: the next request, an end that is none of the
+// usual, or nil and nil when the turn is over.
+func (t *turn) after(calls []call) (*scenarios.Request, *finish, error) {
+	if len(calls) == 0 {
+		return t.answered()
+	}
+	results, end, err := t.toolRound(calls)
+	if err != nil || end != nil {
+		return nil, end, err
+	}
+	if t.rounds++; t.s.o.MaxTurns > 0 && t.rounds >= t.s.o.MaxTurns {
+		spent := t.turnsSpent()
+		return nil, &spent, nil
+	}
+	if err := t.batchDone(calls, results); err != nil {
+		return nil, nil, err
+	}
+	if err := t.absorb(); err != nil {
+		return nil, nil, err
+	}
+	return &scenarios.Request{Results: results}, nil, nil
+}
+
+// answered is [turn.after] for a reply that has nothing to run.
 func (t *turn) answered() (*scenarios.Request, *finish, error) {
 	text, end, err := t.cutShort()
 	if err != nil || end != nil {

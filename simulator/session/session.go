@@ -74,7 +74,8 @@ func (e *InUseError) Error() string { return "Session ID " + e.ID + " is already
 type TitleError struct{ Value string }
 
 func (e *TitleError) Error() string {
-	return "--resume requires a valid session ID or session title when used with --print. No session has the title " + fmt.Sprintf("%q", e.Value) + "."
+	return "--resume requires a valid session ID or session title when used with --print. Usage: claude -p --resume <session-id|title>. Provided value " +
+		fmt.Sprintf("%q", e.Value) + " is not a UUID and does not match any session title."
 }
 
 // RefusedError says that the history cannot be cut as ResumeAt and DropsTurn
