@@ -96,6 +96,18 @@ func wait(ctx context.Context, ms int) bool {
 	}
 }
 
+// Aborted is the result of a call that was ended while it ran, for another
+// prompt.
+func Aborted() protocol.ToolResult {
+	return protocol.ErrorResult("<error>Command was aborted before completion</error>")
+}
+
+// Skipped is the result of a call that never began because of another prompt.
+func Skipped() protocol.ToolResult {
+	const text = "The user doesn't want to take this action right now. STOP what you are doing and wait for the user to tell you how to proceed."
+	return protocol.ToolResult{Content: protocol.Content{Text: text}, IsError: true, Output: text, NonExecutionKind: "cancelled"}
+}
+
 // Interrupted is the result of a call that ended because its context did
 // (spec: cli-contract 4.4).
 func Interrupted() protocol.ToolResult {

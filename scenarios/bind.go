@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -83,6 +84,27 @@ func (s *Step) BindValue(v diag.Value, b *diag.Binding) {
 		if f.Key == "text" || f.Key == "thinking" || f.Key == "tool_calls" {
 			b.KeyHintf(f, "put it into a block", "`%s` cannot stand beside `blocks`", f.Key)
 		}
+	}
+}
+
+// BindValue reads a frame and checks that it is one thing.
+func (f *Frame) BindValue(v diag.Value, b *diag.Binding) {
+	type plain Frame
+	b.Into(v, (*plain)(f))
+	n := 0
+	for _, key := range []string{"json", "line", "stderr"} {
+		if _, ok := v.Field(key); ok {
+			n++
+		}
+	}
+	if n != 1 {
+		b.Errorf(v, "a frame has one of `json`, `line` and `stderr`")
+	}
+	var object struct {
+		Type string `json:"type"`
+	}
+	if at, ok := v.Field("json"); ok && (json.Unmarshal(f.JSON, &object) != nil || object.Type == "") {
+		b.Errorf(at, "`json` must be an object with a `type`")
 	}
 }
 

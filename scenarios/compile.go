@@ -224,6 +224,16 @@ func (c *compiler) step(s *Step) {
 	c.in("text", func() { c.template(s.Text) })
 	c.calls(s.ToolCalls)
 	c.in("structured_output", func() { c.data(s.StructuredOutput) })
+	c.in("frames", func() {
+		for i := range s.Frames {
+			f := &s.Frames[i]
+			c.in(i, func() {
+				c.in("json", func() { c.data(f.JSON) })
+				c.in("line", func() { c.template(f.Line) })
+				c.in("stderr", func() { c.template(f.Stderr) })
+			})
+		}
+	})
 	c.in("blocks", func() {
 		for i := range s.Blocks {
 			b := &s.Blocks[i]

@@ -16,6 +16,9 @@ type Request struct {
 	// reminder, "continue"): it is matched against the rules like a prompt
 	// but does not advance a turn sequence.
 	Injected bool
+	// Added marks a prompt that came while another one was being answered: only a
+	// rule of its own answers it, else the reply is unmatched and to be left out.
+	Added bool
 	// Notice marks an injected prompt that begins a turn of its own, because
 	// work in the background has ended: the expected turn of a sequence may
 	// answer it; one that does not match goes on being expected.
@@ -70,6 +73,8 @@ type Reply struct {
 	// Failure happens instead of the message; when it is overcome (Times),
 	// the rest of the reply follows. Nil = none.
 	Failure *Failure
+	// Frames go out before the message, after templates.
+	Frames []Frame
 	// StructuredOutput is the scripted answer to a JSON schema; nil = none.
 	StructuredOutput json.RawMessage
 	Stream           *Stream // pace of this message; nil = the scenario's
@@ -143,6 +148,13 @@ func (r *response) next(ctx context.Context, newID func() string) (Reply, error)
 	reply.StopReason, reply.Usage, reply.DelayMS, reply.Stream = step.StopReason, step.Usage, step.DelayMS, step.Stream
 	if err := r.blocks(ctx, &reply, step, newID); err != nil {
 		return Reply{}, err
+	}
+	for _, f := range step.Frames {
+		f, err := r.hit.scope.frame(ctx, f)
+		if err != nil {
+			return Reply{}, err
+		}
+		reply.Frames = append(reply.Frames, f)
 	}
 	r.waits = len(r.expected) > 0
 	if step.Failure != nil {
@@ -274,6 +286,21 @@ func (s *scope) call(ctx context.Context, c *ToolCall) (protocol.ToolUse, error)
 }
 
 // failure fills in the templates of a failure.
+// frame fills in the templates of a frame.
+func (s *scope) frame(ctx context.Context, f Frame) (Frame, error) {
+	var err error
+	if f.JSON != nil {
+		f.JSON, err = s.json(ctx, f.JSON)
+	}
+	if err == nil {
+		f.Line, err = s.text(ctx, f.Line)
+	}
+	if err == nil {
+		f.Stderr, err = s.text(ctx, f.Stderr)
+	}
+	return f, err
+}
+
 func (s *scope) failure(ctx context.Context, f *Failure) (*Failure, error) {
 	filled := *f
 	var err error

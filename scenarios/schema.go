@@ -193,6 +193,9 @@ type Step struct {
 	// Blocks are the parts of the message in their order, in place of
 	// `thinking`, `text` and `tool_calls`.
 	Blocks []Block `toml:"blocks"`
+	// Frames go out before the message: events that no model brings about, and
+	// output that a host must survive.
+	Frames []Frame `toml:"frames"`
 	// DelayMS waits before the message.
 	DelayMS int `toml:"delay_ms" min:"0"`
 	// Usage is the token count to report; default an estimate.
@@ -407,4 +410,20 @@ type Expectation struct {
 type Times struct {
 	Min int
 	Max int // -1 = no upper bound
+}
+
+// Frame is something on the program's own output; it has one of `json`, `line`
+// and `stderr`. Stdout has frames with `--output-format stream-json` only.
+type Frame struct {
+	// JSON is an event, an object with a `type`. `uuid` and `session_id` are filled
+	// in where it has none.
+	JSON json.RawMessage `toml:"json"`
+	// Line is text that goes out as it is. It need not be JSON.
+	Line string `toml:"line"`
+	// Times repeats `line` within the one line. Default 1.
+	Times int `toml:"times" min:"1"`
+	// Cut leaves out the newline behind `line`.
+	Cut bool `toml:"cut"`
+	// Stderr is text for stderr, with all its newlines.
+	Stderr string `toml:"stderr"`
 }

@@ -1,9 +1,10 @@
 package simulator
 
 import (
+	"cmp"
 	"context"
-	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/claudeless/claudeless/scenarios"
@@ -20,8 +21,11 @@ type Commands struct {
 	// error = there is none of that name, and the prompt is plain text. An error
 	// is shown to the user.
 	Expand func(ctx context.Context, name, args string) (*slash.Expansion, error)
-	// TerminalOnly names commands that only a terminal has.
-	TerminalOnly []string
+	// Run answers a command of the CLI itself beside those of this package; nil, or
+	// a nil answer = there is none of that name.
+	Run func(ctx context.Context, c slash.Call) *slash.Said
+	// Lines tells how many lines of files were added and removed; nil = none.
+	Lines func() (added, removed int)
 	// Loaded tells /context what the session has loaded; nil = nothing.
 	Loaded func() slash.Loaded
 	// Reset starts a new conversation for /clear and returns its session id;
@@ -40,11 +44,13 @@ func (t *turn) local(c slash.Call) func(slash.Call) (finish, error) {
 		return t.compact
 	case "context":
 		return t.context
-	case "cost":
+	case "usage", "cost", "stats":
 		return t.cost
 	}
-	if slices.Contains(append([]string{"help"}, t.s.o.Commands.TerminalOnly...), c.Name) {
-		return func(c slash.Call) (finish, error) { return t.say(c, slash.Unavailable(c.Name), nil) }
+	if t.s.o.Commands.Run != nil {
+		if said := t.s.o.Commands.Run(t.ctx, c); said != nil {
+			return func(c slash.Call) (finish, error) { return t.say(c, *said, nil) }
+		}
 	}
 	return nil
 }
@@ -65,7 +71,7 @@ func (t *turn) expand(c slash.Call) (x *slash.Expansion, failed func() (finish, 
 	}
 	x, err := t.s.o.Commands.Expand(t.ctx, c.Name, c.Args)
 	if err != nil {
-		return nil, func() (finish, error) { return t.say(c, "Error: "+err.Error(), nil) }
+		return nil, func() (finish, error) { return t.say(c, slash.Said{Text: "Error: " + err.Error()}, nil) }
 	}
 	return x, nil
 }
@@ -95,8 +101,8 @@ func (t *turn) expanded(c slash.Call, x *slash.Expansion) (scenarios.Request, *f
 
 // say answers a command with text of the CLI's own: init and a message that no
 // model wrote.
-func (t *turn) say(c slash.Call, text string, usage *slash.Context) (finish, error) {
-	t.recorded = protocol.Content{Text: c.Tags()}
+func (t *turn) say(c slash.Call, said slash.Said, usage *slash.Context) (finish, error) {
+	t.recorded = protocol.Content{Text: c.LocalTags(cmp.Or(said.Name, c.Name))}
 	id, err := t.take()
 	if err != nil {
 		return finish{}, err
@@ -104,7 +110,16 @@ func (t *turn) say(c slash.Call, text string, usage *slash.Context) (finish, err
 	if err := t.init(id); err != nil {
 		return finish{}, err
 	}
-	return t.reply(c, text, usage)
+	if said.Title != "" {
+		if err := t.system("session_title_changed", protocol.Field{Key: "title", Value: said.Title}); err != nil {
+			return finish{}, err
+		}
+	}
+	end, err := t.reply(c, said.Text, usage)
+	if said.Absent {
+		end.local = ""
+	}
+	return end, err
 }
 
 func (t *turn) reply(c slash.Call, text string, usage *slash.Context) (finish, error) {
@@ -126,12 +141,15 @@ func (t *turn) reply(c slash.Call, text string, usage *slash.Context) (finish, e
 		}
 		ev.ContextUsage = raw
 	}
-	return finish{subtype: "success", untouched: true, result: &text, local: c.Name}, t.emit(ev)
+	return finish{subtype: "success", untouched: true, result: &text, local: localName(c.Name)}, t.emit(ev)
 }
+
+// localName is a command's name as results write it.
+func localName(name string) string { return strings.Trim(strings.ReplaceAll(name, "-", "_"), "_") }
 
 func (t *turn) context(c slash.Call) (finish, error) {
 	usage := t.s.Context()
-	return t.say(c, usage.Text(), &usage)
+	return t.say(c, slash.Said{Text: usage.Text()}, &usage)
 }
 
 // Context is how much of the model's context the session uses. It may be
@@ -146,15 +164,24 @@ func (s *Simulator) Context() slash.Context {
 }
 
 func (t *turn) cost(c slash.Call) (finish, error) {
-	cost := slash.Cost{USD: t.s.totalCost(), APIMS: ms(t.s.apiTime), WallMS: ms(t.s.wallTime)}
-	for _, name := range sortedKeys(t.s.costs) {
-		m := t.s.costs[name]
+	return t.say(c, slash.Said{Text: t.s.Cost().Text(), Name: "usage"}, nil)
+}
+
+// Cost is what the session has cost so far. It must not be called while a turn
+// runs.
+func (s *Simulator) Cost() slash.Cost {
+	cost := slash.Cost{USD: s.totalCost(), APIMS: ms(s.apiTime), WallMS: ms(s.wallTime), Requests: s.requests}
+	if lines := s.o.Commands.Lines; lines != nil {
+		cost.Added, cost.Removed = lines()
+	}
+	for _, name := range sortedKeys(s.costs) {
+		m := s.costs[name]
 		cost.Models = append(cost.Models, slash.Model{
 			Name: name, Input: m.InputTokens, Output: m.OutputTokens, CacheRead: m.CacheReadInputTokens,
 			CacheNew: m.CacheCreationInputTokens, USD: m.CostUSD,
 		})
 	}
-	return t.say(c, cost.Text(), nil)
+	return cost
 }
 
 // clear starts a new conversation (spec: cli-contract 9.6).
@@ -187,7 +214,7 @@ func (t *turn) clear(c slash.Call) (finish, error) {
 		return finish{}, err
 	}
 	s.reset()
-	t.recorded = protocol.Content{Text: c.Tags()}
+	t.recorded = protocol.Content{Text: c.LocalTags(c.Name)}
 	if _, err := t.take(); err != nil {
 		return finish{}, err
 	}
@@ -212,9 +239,9 @@ func (s *Simulator) reset() {
 func (t *turn) compact(c slash.Call) (finish, error) {
 	s := t.s
 	if s.turnIndex == 0 && !s.o.Resumed {
-		return t.say(c, "Not enough messages to compact.", nil)
+		return t.say(c, slash.Said{Text: "Not enough messages to compact."}, nil)
 	}
-	t.recorded = protocol.Content{Text: c.Tags()}
+	t.recorded = protocol.Content{Text: c.LocalTags(c.Name)}
 	id, err := t.take()
 	if err != nil {
 		return finish{}, err

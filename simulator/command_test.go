@@ -65,7 +65,17 @@ func shown(t *testing.T, s *simulator.Simulator, prompt string) []string {
 
 func commands() simulator.Commands {
 	return simulator.Commands{
-		TerminalOnly: []string{"doctor"}, Reset: func() string { return "NEW" }, CompactDelay: time.Second,
+		Run: func(_ context.Context, c slash.Call) *slash.Said {
+			switch c.Name {
+			case "help":
+				said := slash.Unavailable(c.Name)
+				return &said
+			case "name":
+				return &slash.Said{Name: "rename", Text: "named", Title: c.Args}
+			}
+			return nil
+		},
+		Reset: func() string { return "NEW" }, CompactDelay: time.Second,
 		Expand: func(_ context.Context, name, args string) (*slash.Expansion, error) {
 			switch name {
 			case "fix":
@@ -95,11 +105,11 @@ func TestClear(t *testing.T) {
 // Goldens slash-context; cli-contract 9.6: local commands ask no model.
 func TestLocalCommands(t *testing.T) {
 	tests := map[string][]string{
-		"/context": {"init in S", "assistant <synthetic> ## Context Usage", `result context turns=0 "## Context Usage" in S`},
-		"/cost":    {"init in S", "assistant <synthetic> Total cost:            $0.0000", `result cost turns=0 "Total cost:            $0.0000" in S`},
-		"/help":    {"init in S", "assistant <synthetic> /help isn't available in this environment.", `result help turns=0 "/help isn't available in this environment." in S`},
-		"/doctor":  {"init in S", "assistant <synthetic> /doctor isn't available in this environment.", `result doctor turns=0 "/doctor isn't available in this environment." in S`},
-		"/compact": {"init in S", "assistant <synthetic> Not enough messages to compact.", `result compact turns=0 "Not enough messages to compact." in S`},
+		"/context":       {"init in S", "assistant <synthetic> ## Context Usage", `result context turns=0 "## Context Usage" in S`},
+		"/cost":          {"init in S", "assistant <synthetic> Estimated cost:        $0.0000", `result cost turns=0 "Estimated cost:        $0.0000" in S`},
+		"/help":          {"init in S", "assistant <synthetic> /help isn't available in this environment.", `result  turns=0 "/help isn't available in this environment." in S`},
+		"/name new name": {"init in S", "session_title_changed in S", "assistant <synthetic> named", `result name turns=0 "named" in S`},
+		"/compact":       {"init in S", "assistant <synthetic> Not enough messages to compact.", `result compact turns=0 "Not enough messages to compact." in S`},
 		"/mcp__s__p x": {
 			"init in S", "assistant <synthetic> Error: the server is gone", `result mcp__s__p turns=0 "Error: the server is gone" in S`,
 		},

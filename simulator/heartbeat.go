@@ -1,13 +1,15 @@
 package simulator
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// heartbeatEvery is how often a call of an MCP tool says that it still runs
-// (spec: cli-observed 6).
+// heartbeatEvery is how often a call says that it still runs, whatever tool it
+// is of.
 const heartbeatEvery = 30 * time.Second
 
 // heartbeat follows the calls that run side by side.
@@ -18,13 +20,7 @@ type heartbeat struct {
 }
 
 func newHeartbeat(calls []call) *heartbeat {
-	h := &heartbeat{ticker: time.NewTicker(heartbeatEvery)}
-	for _, c := range calls {
-		if c.tool.Server != "" {
-			h.calls = append(h.calls, c)
-		}
-	}
-	return h
+	return &heartbeat{ticker: time.NewTicker(heartbeatEvery), calls: slices.Clone(calls)}
 }
 
 // over says that a call has ended.
@@ -42,7 +38,7 @@ func (t *turn) beat(h *heartbeat) error {
 	h.beats++
 	for _, c := range h.calls {
 		err := t.emit(t.stamp(&protocol.Frame{Type: "tool_progress", Fields: []protocol.Field{
-			{Key: "tool_use_id", Value: c.use.ID},
+			{Key: "tool_use_id", Value: fmt.Sprintf("%s-heartbeat-%d", c.use.ID, h.beats-1)},
 			{Key: "tool_name", Value: c.use.Name},
 			{Key: "parent_tool_use_id", Value: c.use.ID},
 			{Key: "elapsed_time_seconds", Value: h.beats * int(heartbeatEvery/time.Second)},

@@ -1,21 +1,30 @@
 package simulator
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // interrupted yields what an interrupt shows and tells how the turn ends
 // (spec: cli-contract 4.4). From here on the turn no longer listens to its ctx.
 func (t *turn) interrupted() (finish, error) {
+	superseded := errors.Is(context.Cause(t.ctx), ErrSuperseded)
 	t.ctx = context.WithoutCancel(t.ctx)
 	if open := t.current; open != nil {
 		if err := open.abort(); err != nil {
 			return finish{}, err
 		}
 	}
-	if t.inTools {
+	switch {
+	case t.inTools && superseded:
+		empty := ""
+		return finish{subtype: "success", terminal: "aborted_tools", stop: "tool_use", result: &empty}, nil
+	case t.inTools:
 		return t.abortedTools()
-	}
-	if err := t.inject("[Request interrupted by user]", false); err != nil {
-		return finish{}, err
+	case !superseded:
+		if err := t.inject("[Request interrupted by user]", false); err != nil {
+			return finish{}, err
+		}
 	}
 	t.stopReason = nil
 	return finish{

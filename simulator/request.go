@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -38,13 +39,14 @@ func (t *turn) request(req scenarios.Request) ([]call, *finish, error) {
 		t.firstAsked = asked
 	}
 	t.asked = true
-	if t.s.o.Partial {
-		if err := t.system("status", protocol.Field{Key: "status", Value: "requesting"}); err != nil {
-			return nil, nil, err
-		}
-	}
 	reply, err := t.s.o.Model.Next(t.ctx, req)
 	if err != nil {
+		return nil, nil, err
+	}
+	if req.Added && reply.Unmatched { // the model has read it and says nothing of it
+		return nil, nil, nil
+	}
+	if err := t.requesting(); err != nil {
 		return nil, nil, err
 	}
 	if end, err := t.matched(req, reply); err != nil || end != nil {
@@ -52,6 +54,11 @@ func (t *turn) request(req scenarios.Request) ([]call, *finish, error) {
 	}
 	if err := t.sleep(t.delayOf(req, reply)); err != nil {
 		return nil, nil, err
+	}
+	for _, f := range reply.Frames {
+		if err := t.frame(f); err != nil {
+			return nil, nil, err
+		}
 	}
 	if f := reply.Failure; f != nil && !t.s.overcome(reply.Rule.Name, f) {
 		end, err := t.fail(reply.Rule.Name, f)
@@ -64,6 +71,44 @@ func (t *turn) request(req scenarios.Request) ([]call, *finish, error) {
 	calls, err := t.message(req, reply, tools)
 	t.apiTime += t.s.o.Now().Sub(asked)
 	return calls, nil, err
+}
+
+// frame puts a frame of the scenario on the program's own output.
+func (t *turn) frame(f scenarios.Frame) error {
+	switch {
+	case f.Stderr != "":
+		return t.emit(&protocol.Verbatim{Stderr: f.Stderr})
+	case f.JSON == nil:
+		line := strings.Repeat(f.Line, max(1, f.Times))
+		if !f.Cut {
+			line += "\n"
+		}
+		return t.emit(&protocol.Verbatim{Stdout: []byte(line)})
+	}
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(f.JSON, &keys); err != nil {
+		return fmt.Errorf("a frame of the scenario: %w", err)
+	}
+	body := strings.TrimRight(string(f.JSON), " \n\t")
+	body = body[:len(body)-1]
+	for _, id := range []struct{ key, value string }{{"session_id", t.s.o.SessionID}, {"uuid", t.s.o.NewID()}} {
+		if _, given := keys[id.key]; !given {
+			body += fmt.Sprintf(",%q:%q", id.key, id.value)
+		}
+	}
+	return t.emit(&protocol.Verbatim{Stdout: []byte(body + "}\n")})
+}
+
+// requesting shows that the model is asked.
+func (t *turn) requesting() error {
+	if !t.s.o.Partial {
+		return nil
+	}
+	fields := []protocol.Field{{Key: "status", Value: "requesting"}}
+	if len(t.in.UUIDs) > 0 {
+		fields = append(fields, protocol.Field{Key: "user_message_uuids", Value: slices.Clone(t.in.UUIDs)})
+	}
+	return t.system("status", fields...)
 }
 
 // matched tells the trace which rule answered, and ends the turn when the

@@ -70,7 +70,9 @@ type Options struct {
 	// it was when they were made.
 	TranscriptPath func() string
 	Commands       Commands
-	Mentions       Mentions
+	// Queue is what waits while a turn runs.
+	Queue    Queue
+	Mentions Mentions
 	// Init gives the init event of a turn without its ids, model and mode.
 	Init func(ctx context.Context) protocol.Init
 	// ModelName is the model at start; [Simulator.SetModel] changes it.
@@ -133,6 +135,7 @@ type Simulator struct {
 	begun       bool           // SessionStart has been told
 	started     string         // its source; empty = startup or resume
 	leaf        string         // uuid of the conversation's last message of the model
+	requests    int            // replies of the model
 	apiTime     time.Duration
 	wallTime    time.Duration
 	warned      bool // a transcript write has failed

@@ -20,6 +20,7 @@ type message struct {
 	stop        string
 	index       *executor.Index
 	pace        pace
+	due         time.Time // of the chunk before; zero = there was none
 	calls       []call
 
 	text    strings.Builder // what of the open text block has been streamed
@@ -53,7 +54,7 @@ func (m *message) start() error {
 		return nil
 	}
 	ttft := ms(m.pace.ttft)
-	return m.t.emit(&protocol.StreamEvent{
+	ev := &protocol.StreamEvent{
 		Type: "stream_event", Event: object{{"type", "message_start"}, {"message", object{
 			{"id", m.id},
 			{"type", "message"},
@@ -65,7 +66,12 @@ func (m *message) start() error {
 			{"usage", streamUsage(m.usage)},
 		}}},
 		SessionID: m.t.s.o.SessionID, UUID: m.t.s.o.NewID(), APIMessageID: m.id, TTFTMS: &ttft, ThinkingDisplay: "updates",
-	})
+	}
+	if !m.t.namedBegin && len(m.t.in.UUIDs) > 0 {
+		m.t.namedBegin = true
+		ev.UserMessageUUID, ev.UserMessageUUIDs = m.t.names()
+	}
+	return m.t.emit(ev)
 }
 
 // end yields the end of the message; stop is its stop reason.
@@ -109,12 +115,23 @@ func (m *message) block(i int, b protocol.Block) error {
 	}
 }
 
+// keepPace waits for a chunk's turn. What an earlier chunk was late is made up
+// for, so that the delays of a busy machine do not add up.
+func (m *message) keepPace(chunk string) error {
+	wait, now := m.pace.wait(chunk), m.t.s.o.Now()
+	if m.due.IsZero() || now.Sub(m.due) > time.Second { // the host has kept us waiting
+		m.due = now
+	}
+	m.due = m.due.Add(wait)
+	return m.t.sleep(min(wait, m.due.Sub(now)))
+}
+
 func (m *message) textBlock(i int, b protocol.TextBlock) error {
 	if err := m.open(i, protocol.Text(""), ""); err != nil {
 		return err
 	}
 	for _, chunk := range m.pace.split(b.Text) {
-		if err := m.t.sleep(m.pace.wait(chunk)); err != nil {
+		if err := m.keepPace(chunk); err != nil {
 			return err
 		}
 		m.text.WriteString(chunk)
@@ -147,7 +164,7 @@ func (m *message) thinkingBlock(i int, b protocol.ThinkingBlock) error {
 		return err
 	}
 	for _, chunk := range m.pace.split(b.Thinking) {
-		if err := m.t.sleep(m.pace.wait(chunk)); err != nil {
+		if err := m.keepPace(chunk); err != nil {
 			return err
 		}
 		if err := m.delta(i, object{{"type", "thinking_delta"}, {"thinking", chunk}}, "updates"); err != nil {
@@ -178,7 +195,7 @@ func (m *message) toolBlock(i int, b protocol.ToolUse) error {
 		return err
 	}
 	for _, chunk := range halves(string(b.Input)) {
-		if err := m.t.sleep(m.pace.wait(chunk)); err != nil {
+		if err := m.keepPace(chunk); err != nil {
 			return err
 		}
 		if err := m.delta(i, object{{"type", "input_json_delta"}, {"partial_json", chunk}}, ""); err != nil {
@@ -212,8 +229,9 @@ func (m *message) assistant(b protocol.Block, more func(*protocol.Assistant)) er
 		SessionID: t.s.o.SessionID, UUID: t.s.o.NewID(), Timestamp: t.timestamp(), RequestID: m.request,
 		Final: &protocol.MessageFinal{StopReason: m.stop, Usage: finalUsage(m.usage, 0)},
 	}
-	if t.in.UUID != "" {
-		ev.UserMessageUUID, ev.UserMessageUUIDs = t.in.UUID, []string{t.in.UUID}
+	if !t.named && len(t.in.UUIDs) > 0 {
+		t.named = true
+		ev.UserMessageUUID, ev.UserMessageUUIDs = t.names()
 	}
 	if more != nil {
 		more(ev)

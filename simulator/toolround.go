@@ -43,7 +43,7 @@ func (t *turn) toolRound(calls []call) ([]scenarios.Result, *finish, error) {
 			return t.show(calls[r.i], r)
 		})
 		if err != nil {
-			return nil, nil, t.rejectRest(calls, shown, err)
+			return nil, nil, t.rejectRest(calls, shown, end, err)
 		}
 		if stop != nil {
 			end, err := t.stopped(*stop)
@@ -284,16 +284,25 @@ func (t *turn) stamp(ev protocol.Event) protocol.Event {
 	return ev
 }
 
-// rejectRest answers the calls that an interrupt left without a result.
-func (t *turn) rejectRest(calls []call, shown []bool, cause error) error {
+// rejectRest answers the calls that an interrupt left without a result; those
+// from begun on had not started.
+func (t *turn) rejectRest(calls []call, shown []bool, begun int, cause error) error {
 	if t.ctx.Err() == nil {
 		return cause
 	}
+	superseded := errors.Is(context.Cause(t.ctx), ErrSuperseded)
 	for i, c := range calls {
 		if shown[i] {
 			continue
 		}
-		if err := t.show(c, ran{i: i, result: executor.Interrupted(), started: t.s.o.Now()}); err != nil {
+		result := executor.Interrupted()
+		switch {
+		case superseded && i < begun:
+			result = executor.Aborted()
+		case superseded:
+			result = executor.Skipped()
+		}
+		if err := t.show(c, ran{i: i, result: result, started: t.s.o.Now()}); err != nil {
 			return err
 		}
 	}

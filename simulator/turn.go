@@ -25,6 +25,9 @@ var errStopped = errors.New("the consumer stopped")
 func (s *Simulator) Turn(ctx context.Context, in protocol.UserMessage) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
 		t := &turn{s: s, ctx: ctx, yield: yield, in: in, started: s.o.Now()}
+		if in.UUIDs == nil && in.UUID != "" {
+			t.in.UUIDs = []string{in.UUID}
+		}
 		err := t.run()
 		s.turnIndex++
 		if err != nil && !errors.Is(err, errStopped) {
@@ -71,6 +74,10 @@ type turn struct {
 	current     *message // the message being streamed; nil between messages
 	inTools     bool     // calls are running or have been refused
 	more        bool     // the last reply has another step after it
+	named       bool     // an assistant event has named the prompts
+	namedBegin  bool     // a message_start has
+	waiting     []string // absorbed prompts that no reply has followed up
+	taken       []string // ids of the absorbed prompts that have one
 }
 
 // finish is how a turn ends.
@@ -164,7 +171,7 @@ func (t *turn) take() (string, error) {
 		source = "sdk"
 	}
 	err := t.emit(&protocol.Prompted{
-		UUID: id, PromptID: t.promptID, Content: t.recorded, Timestamp: t.timestamp(),
+		UUID: id, PromptID: t.promptID, Content: t.recorded, Timestamp: t.timestamp(), Merged: t.merged(),
 		PermissionMode: t.s.o.Mode(), Source: source,
 	})
 	if err != nil {
@@ -190,17 +197,11 @@ func (t *turn) init(id string) error {
 	init.Type, init.Subtype = "system", "init"
 	init.SessionID, init.UUID = t.s.o.SessionID, t.s.o.NewID()
 	init.Model, init.PermissionMode = Canonical(t.s.ModelName()), t.s.o.Mode()
-	if t.in.UUID != "" {
-		init.UserMessageUUIDs = []string{t.in.UUID}
-	}
+	init.UserMessageUUIDs = t.in.UUIDs
 	if err := t.emit(&init); err != nil || !t.s.o.Replay || t.in.Source == sourceDeferred {
 		return err
 	}
-	yes := true
-	return t.emit(&protocol.User{
-		Type: "user", Message: protocol.UserContent{Role: "user", Content: t.in.Content},
-		SessionID: t.s.o.SessionID, UUID: id, Timestamp: t.timestamp(), IsReplay: &yes,
-	})
+	return t.replay(t.in, id)
 }
 
 // converse asks the model until it has nothing more to run.
@@ -216,33 +217,41 @@ func (t *turn) converse(req scenarios.Request) (finish, error) {
 		if t.overBudget() {
 			return t.budgetSpent(), nil
 		}
-		if len(calls) == 0 {
-			next, end, err := t.answered()
-			if err != nil || end != nil {
-				return deref(end), err
-			}
-			if next == nil {
-				return t.ended(), nil
-			}
-			req = *next
-			continue
-		}
-		results, end, err := t.toolRound(calls)
+		next, end, err := t.after(calls)
 		if err != nil || end != nil {
 			return deref(end), err
 		}
-		if end, err = t.batchDone(calls, results); err != nil || end != nil {
-			return deref(end), err
+		if next == nil {
+			return t.ended(), nil
 		}
-		if t.rounds++; t.s.o.MaxTurns > 0 && t.rounds >= t.s.o.MaxTurns {
-			return t.turnsSpent(), nil
-		}
-		req = scenarios.Request{Results: results}
+		req = *next
 	}
 }
 
-// answered is what follows a reply that has nothing to run: the next request,
-// an end that is none of the usual, or nil and nil when the turn is over.
+// after is what follows a reply: the next request, an end that is none of the
+// usual, or nil and nil when the turn is over.
+func (t *turn) after(calls []call) (*scenarios.Request, *finish, error) {
+	if len(calls) == 0 {
+		return t.answered()
+	}
+	results, end, err := t.toolRound(calls)
+	if err != nil || end != nil {
+		return nil, end, err
+	}
+	if end, err := t.batchDone(calls, results); err != nil || end != nil {
+		return nil, end, err
+	}
+	if t.rounds++; t.s.o.MaxTurns > 0 && t.rounds >= t.s.o.MaxTurns {
+		spent := t.turnsSpent()
+		return nil, &spent, nil
+	}
+	if err := t.absorb(); err != nil {
+		return nil, nil, err
+	}
+	return &scenarios.Request{Results: results}, nil, nil
+}
+
+// answered is [turn.after] for a reply that has nothing to run.
 func (t *turn) answered() (*scenarios.Request, *finish, error) {
 	text, end, err := t.cutShort()
 	if err != nil || end != nil {
@@ -252,6 +261,9 @@ func (t *turn) answered() (*scenarios.Request, *finish, error) {
 		return &scenarios.Request{Results: []scenarios.Result{}}, nil, nil
 	}
 	if text == "" {
+		if prompt, ok := t.unanswered(); ok {
+			return &scenarios.Request{Prompt: prompt, Added: true}, nil, nil
+		}
 		again := false
 		if text, again, err = t.goOn(); err != nil || !again {
 			return nil, nil, err
@@ -292,6 +304,9 @@ func (t *turn) injected(text string, synthetic bool) *protocol.User {
 
 // close yields the result.
 func (t *turn) close(end finish) error {
+	if err := t.settle(end); err != nil {
+		return err
+	}
 	s := t.s
 	r := &protocol.Result{
 		Type: "result", Subtype: end.subtype, IsError: end.isError,
@@ -309,8 +324,9 @@ func (t *turn) close(end finish) error {
 	}
 	s.apiTime += t.apiTime
 	s.wallTime += s.o.Now().Sub(t.started)
-	if t.in.UUID != "" {
-		r.UserMessageUUID, r.UserMessageUUIDs = t.in.UUID, []string{t.in.UUID}
+	r.UserMessageUUID, r.UserMessageUUIDs = t.names()
+	if s.o.Queue.Waiting != nil {
+		*r.QueuedTurnCount = s.o.Queue.Waiting()
 	}
 	if end.stop != "" {
 		r.StopReason = &end.stop

@@ -404,7 +404,7 @@ func TestTranscriptThatFailsIsOneWarning(t *testing.T) {
 	}
 }
 
-// Facts 6: a call of an MCP tool says every 30 s that it still runs.
+// A call says every 30 s that it still runs, under an id of its own (checklist row 64).
 func TestHeartbeat(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{calls("mcp__my_server__long {}", "Slow {}"), text("done")}}})
@@ -420,7 +420,7 @@ func TestHeartbeat(t *testing.T) {
 					t.Fatal(err)
 				}
 				call, rest, _ := strings.Cut(string(line), `"tool_name"`)
-				got = append(got, fmt.Sprintf("%s %v %s", time.Since(began), strings.Contains(call, "toolu_"), strings.Split(rest, `"session_id"`)[0]))
+				got = append(got, fmt.Sprintf("%s %v %s", time.Since(began), strings.Contains(call, fmt.Sprintf("toolu_010000000400004000800000-heartbeat-%d\"", len(got))), strings.Split(rest, `"session_id"`)[0]))
 			}
 		}
 		id := `"toolu_010000000400004000800000"`

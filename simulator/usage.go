@@ -1,7 +1,9 @@
 package simulator
 
 import (
+	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 
 	"github.com/claudeless/claudeless/scenarios"
@@ -21,11 +23,13 @@ type price struct {
 func priceOf(model string) price {
 	switch {
 	case strings.HasPrefix(model, "claude-opus-5"):
-		return price{5, 25, 1_000_000, 128_000, "list"}
+		return price{4, 20, 1_000_000, 128_000, "list"}
+	case strings.HasPrefix(model, "claude-fable-5"):
+		return price{8, 40, 1_000_000, 128_000, "list"}
 	case strings.HasPrefix(model, "claude-sonnet-5"):
-		return price{3, 15, 1_000_000, 128_000, "list"}
+		return price{2, 10, 1_000_000, 128_000, "list"}
 	case strings.HasPrefix(model, "claude-haiku-5"):
-		return price{1, 5, 200_000, 128_000, "list"}
+		return price{0.1, 0.5, 200_000, 128_000, "list"}
 	case strings.HasPrefix(model, "claude-opus-4"):
 		return price{5, 25, 200_000, 32_000, "list"}
 	case strings.HasPrefix(model, "claude-sonnet-4"):
@@ -46,6 +50,8 @@ func Canonical(model string) string {
 		return "claude-sonnet-5-5"
 	case "haiku":
 		return "claude-haiku-5-5"
+	case "fable":
+		return "claude-fable-5-2"
 	default:
 		return model
 	}
@@ -84,6 +90,7 @@ func (t *turn) spend(model string, u scenarios.Usage, thinking int) {
 	}
 	add(t.s.costs)
 	add(t.s.since)
+	t.s.requests++
 	t.s.said.Add(int64(u.InputTokens + u.OutputTokens))
 	t.usage.InputTokens += u.InputTokens
 	t.usage.OutputTokens += u.OutputTokens
@@ -172,3 +179,26 @@ func syntheticUsage() protocol.Usage {
 
 // NoUsage is the usage of a result without a run.
 func NoUsage() protocol.Usage { return finalUsage(scenarios.Usage{}, 0) }
+
+// overBudget tells whether the session has spent more than it may; from then
+// on no request is made any more (spec: cli-observed 3).
+func (t *turn) overBudget() bool {
+	limit := t.s.o.MaxBudgetUSD
+	t.s.exhausted = limit > 0 && t.s.totalCost() >= limit
+	return t.s.exhausted
+}
+
+func (t *turn) budgetSpent() finish {
+	limit := strconv.FormatFloat(t.s.o.MaxBudgetUSD, 'f', -1, 64)
+	return finish{
+		subtype: "error_max_budget_usd", terminal: "budget_exhausted", isError: true,
+		errors: []string{"Reached maximum budget ($" + limit + ")"},
+	}
+}
+
+func (t *turn) turnsSpent() finish {
+	return finish{
+		subtype: "error_max_turns", terminal: "max_turns", isError: true,
+		errors: []string{fmt.Sprintf("Reached maximum number of turns (%d)", t.s.o.MaxTurns)},
+	}
+}

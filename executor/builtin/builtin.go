@@ -42,8 +42,9 @@ type Options struct {
 	// Tasks keeps commands in the background; nil = there are none. The caller
 	// closes it.
 	Tasks *task.Set
-	// Skill returns the text of a skill; nil = there are none.
-	Skill func(name, args string) (text string, ok bool)
+	// Skill returns the text of a skill, or why it cannot be had; nil = there are
+	// none.
+	Skill func(name, args string) (text string, err error)
 	// Mode and SetMode are the permission mode, for the tools that begin and end
 	// planning; nil = it stays as it is.
 	Mode    func() protocol.PermissionMode

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/claudeless/claudeless/internal/ordered"
@@ -305,12 +306,12 @@ func skillTool() tool {
 // skill answers with a line and puts the skill's text into the conversation
 // behind it.
 func skill(_ context.Context, t *Tools, in skillInput) protocol.ToolResult {
-	body, ok := "", false
+	body, err := "", errors.New("Unknown skill: "+in.Skill)
 	if t.o.Skill != nil {
-		body, ok = t.o.Skill(in.Skill, in.Args)
+		body, err = t.o.Skill(in.Skill, in.Args)
 	}
-	if !ok {
-		return refuse("Unknown skill: %s", in.Skill)
+	if err != nil {
+		return refuse("%v", err)
 	}
 	r := text("Launching skill: "+in.Skill, struct {
 		Success bool   `json:"success"`

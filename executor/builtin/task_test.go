@@ -140,7 +140,12 @@ func TestPlanModeSwitches(t *testing.T) {
 }
 
 func TestSkill(t *testing.T) {
-	tools := newTools(t, Options{Skill: func(name, args string) (string, bool) { return "do " + args, name == "known" }})
+	tools := newTools(t, Options{Skill: func(name, args string) (string, error) {
+		if name != "known" {
+			return "", errors.New("Unknown skill: " + name)
+		}
+		return "do " + args, nil
+	}})
 	r := call(t, tools, "Skill", in{"skill": "known", "args": "it"})
 	if r.IsError || r.Content.Text != "Launching skill: known" || len(r.After) != 1 {
 		t.Fatalf("result %+v", r)

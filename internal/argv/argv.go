@@ -53,7 +53,11 @@ type Result struct {
 	Given map[string][]string
 	Help  bool // -h or --help occurred
 	// Swallowed is the last word that a variadic option took although it stood alone; its Option is "" if there is none.
-	Swallowed struct{ Option, Word string }
+	// First says that it was the first of its option, which needs one.
+	Swallowed struct {
+		Option, Word string
+		First        bool
+	}
 }
 
 // Parse reads args, which do not include the program's name. The first bad value or missing argument ends it; an unknown
@@ -134,7 +138,7 @@ func (p *parser) word(word string) error {
 		return nil
 	}
 	if p.variadic != nil && !maybeOption(word) {
-		p.swallow(p.variadic, word)
+		p.swallow(p.variadic, word, false)
 		return p.set(p.variadic, word)
 	}
 	p.variadic = nil
@@ -172,7 +176,7 @@ func (p *parser) exact(s *spec) error {
 		return &Error{Text: fmt.Sprintf("error: option '%s' argument missing", s.option.Flags)}
 	case s.kind == requiredValue, s.kind == optionalValue && len(p.words) > 0 && !maybeOption(p.words[0]):
 		value = p.shift()
-		p.swallow(s, value)
+		p.swallow(s, value, true)
 	}
 	if s.variadic {
 		p.variadic = s
@@ -189,9 +193,9 @@ func (p *parser) cluster(s *spec, rest string) error {
 	return p.set(s, "")
 }
 
-func (p *parser) swallow(s *spec, word string) {
+func (p *parser) swallow(s *spec, word string, first bool) {
 	if s.variadic {
-		p.result.Swallowed.Option, p.result.Swallowed.Word = "--"+s.option.Name(), word
+		p.result.Swallowed.Option, p.result.Swallowed.Word, p.result.Swallowed.First = "--"+s.option.Name(), word, first
 	}
 }
 

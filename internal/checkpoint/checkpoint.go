@@ -1,68 +1,274 @@
 // Package checkpoint remembers what files looked like when each prompt came,
-// so that they can be put back.
+// so that they can be put back, also by a later process that resumes the
+// session.
 //
 // Its one invariant: only files that the session's own editing tools changed
 // are ever written. It reads events and must not know where they come from;
-// what shell commands change it does not see, as the real CLI does not.
+// what shell commands change it sees at the next prompt, in files that it
+// tracks already, as the real CLI does.
 package checkpoint
 
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
-	"os"
+	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
+	"time"
 
-	"github.com/claudeless/claudeless/internal/textdiff"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // ErrUnknown says that no prompt has the id. Its text is the real CLI's.
 var ErrUnknown = errors.New("No file checkpoint found for this message.") //nolint:staticcheck // the text users see
 
-// History holds the checkpoints of a session. The zero value is empty; it is
-// safe for concurrent use.
+// Options says where a history is kept. The zero value keeps it in memory.
+type Options struct {
+	// CWD is the working directory, absolute; files below it are named by their
+	// relative path.
+	CWD string
+	// Dir is the directory for copies right now; nil or "" = memory.
+	Dir func() string
+	// Write puts a line into the transcript; nil = nowhere.
+	Write func(line json.RawMessage) error
+	// Now is the clock; nil = the zero time forever.
+	Now func() time.Time
+}
+
+// History holds the checkpoints of a session. It is safe for concurrent use.
 type History struct {
+	o Options // fixed at creation
+
 	mu     sync.Mutex
 	points []point
+	store  store
+	uses   map[string]string // uuid of the message with a call, by the call's id
 }
 
-// point is one prompt with the files that were changed after it, as they were
-// before.
+// point is one prompt with the files known then.
 type point struct {
-	uuid   string
-	before map[string]*string // by absolute path; nil = there was no such file
+	uuid  string
+	at    string
+	files map[string]backup // by tracking path
 }
 
-// Change is what going back does.
-type Change struct {
-	Files                 []string // absolute, sorted
-	Insertions, Deletions int      // of lines
+// backup is one version of a file.
+type backup struct {
+	File    *string `json:"backupFileName"` // nil = there was no such file
+	Version int     `json:"version"`
+	At      string  `json:"backupTime"`
+	Parent  string  `json:"realParentDir"`
 }
 
-// See takes note of prompts and of what tools did to files.
-func (h *History) See(ev protocol.Event) {
+// New makes an empty history. Nothing is read or written yet.
+func New(o Options) *History {
+	if o.Dir == nil {
+		o.Dir = func() string { return "" }
+	}
+	if o.Write == nil {
+		o.Write = func(json.RawMessage) error { return nil }
+	}
+	if o.Now == nil {
+		o.Now = func() time.Time { return time.Time{} }
+	}
+	return &History{o: o, store: store{memory: map[string][]byte{}}, uses: map[string]string{}}
+}
+
+// Load takes up the history that a transcript holds; its copies lie in dir.
+// Lines that make no sense are left out.
+func (h *History) Load(lines []json.RawMessage, dir string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, raw := range lines {
+		var line line
+		if json.Unmarshal(raw, &line) != nil {
+			continue
+		}
+		switch line.Type {
+		case "file-history-snapshot":
+			if line.Snapshot != nil {
+				h.points = append(h.points, point{uuid: line.MessageID, at: line.Snapshot.Timestamp, files: orEmpty(line.Snapshot.Files)})
+			}
+		case "file-history-delta":
+			i := slices.IndexFunc(h.points, func(p point) bool { return p.uuid == line.SnapshotID })
+			if i >= 0 && line.Backup != nil && line.Path != "" {
+				h.points[i].files[line.Path] = *line.Backup
+			}
+		}
+	}
+	h.store.from = dir
+}
+
+func orEmpty(files map[string]backup) map[string]backup {
+	if files == nil {
+		return map[string]backup{}
+	}
+	return files
+}
+
+// line is either line of a transcript.
+type line struct {
+	Type       string    `json:"type"`
+	MessageID  string    `json:"messageId"`
+	Snapshot   *snapshot `json:"snapshot,omitempty"`
+	IsUpdate   *bool     `json:"isSnapshotUpdate,omitempty"`
+	SnapshotID string    `json:"snapshotMessageId,omitempty"`
+	Path       string    `json:"trackingPath,omitempty"`
+	Backup     *backup   `json:"backup,omitempty"`
+	Timestamp  string    `json:"timestamp,omitempty"`
+}
+
+type snapshot struct {
+	MessageID string            `json:"messageId"`
+	Files     map[string]backup `json:"trackedFileBackups"`
+	Timestamp string            `json:"timestamp"`
+}
+
+// See takes note of prompts and of what tools did to files. The error is that
+// of keeping it; what could be noted is.
+func (h *History) See(ev protocol.Event) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch ev := ev.(type) {
 	case *protocol.Prompted:
 		if !ev.Injected {
-			h.points = append(h.points, point{uuid: ev.UUID, before: map[string]*string{}})
+			return h.prompted(ev.UUID)
+		}
+	case *protocol.Assistant:
+		for _, b := range ev.Message.Content {
+			if use, is := b.(protocol.ToolUse); is {
+				h.uses[use.ID] = ev.UUID
+			}
 		}
 	case *protocol.ToolRan:
-		path, before, edits := edited(ev)
-		if !edits || len(h.points) == 0 {
-			return
+		if path, before, edits := edited(ev); edits {
+			return h.changed(ev.Use.ID, path, before)
 		}
-		last := h.points[len(h.points)-1].before
-		if _, known := last[path]; !known {
-			last[path] = before
+	case *protocol.Frame:
+		if ev.Type == "conversation_reset" {
+			h.points, h.store.from = nil, ""
 		}
 	}
+	return nil
+}
+
+// prompted keeps the tracked files as they are now.
+func (h *History) prompted(uuid string) error {
+	next := point{uuid: uuid, at: h.now(), files: map[string]backup{}}
+	var failed error
+	if err := h.store.move(h.o.Dir()); err != nil {
+		failed = err
+	}
+	for path, newest := range h.newest() {
+		b, err := h.again(path, newest)
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		next.files[path] = b
+	}
+	h.points = append(h.points, next)
+	clear(h.uses)
+	no := false
+	return errors.Join(failed, h.write(line{
+		Type: "file-history-snapshot", MessageID: uuid, IsUpdate: &no,
+		Snapshot: &snapshot{MessageID: uuid, Files: next.files, Timestamp: next.at},
+	}))
+}
+
+// again is the version of a file right now: the newest one if nothing changed.
+func (h *History) again(path string, newest backup) (backup, error) {
+	now, err := read(h.abs(path))
+	if err != nil {
+		return backup{}, err
+	}
+	before, err := h.store.get(newest.File)
+	if err == nil && same(before, now) {
+		return newest, nil
+	}
+	return h.keep(path, now, newest.Version+1)
+}
+
+// changed notes what a file was before a tool changed it, if that is not known.
+func (h *History) changed(use, path string, before *string) error {
+	if len(h.points) == 0 {
+		return nil
+	}
+	last := h.points[len(h.points)-1]
+	name := h.name(path)
+	if _, known := last.files[name]; known {
+		return nil
+	}
+	var content []byte
+	if before != nil {
+		content = append([]byte{}, *before...)
+	}
+	b, err := h.keep(name, content, 1)
+	if err != nil {
+		return err
+	}
+	last.files[name] = b
+	return h.write(line{
+		Type: "file-history-delta", MessageID: h.uses[use], SnapshotID: last.uuid, Path: name, Backup: &b, Timestamp: h.now(),
+	})
+}
+
+// keep copies a version of a file; nil content = there is none.
+func (h *History) keep(path string, content []byte, version int) (backup, error) {
+	abs := h.abs(path)
+	b := backup{Version: version, At: h.now(), Parent: resolved(filepath.Dir(abs))}
+	if content == nil {
+		return b, nil
+	}
+	name := backupName(abs, version)
+	b.File = &name
+	return b, h.store.put(h.o.Dir(), name, content)
+}
+
+// newest is the last version of each tracked file.
+func (h *History) newest() map[string]backup {
+	files := map[string]backup{}
+	for _, p := range h.points {
+		maps.Copy(files, p.files)
+	}
+	return files
+}
+
+// first is the oldest version of a file that is known.
+func (h *History) first(path string) backup {
+	for _, p := range h.points {
+		if b, ok := p.files[path]; ok {
+			return b
+		}
+	}
+	return backup{}
+}
+
+func (h *History) write(l line) error {
+	raw, err := protocol.Marshal(l)
+	if err != nil {
+		return err
+	}
+	return h.o.Write(raw)
+}
+
+func (h *History) now() string { return h.o.Now().UTC().Format("2006-01-02T15:04:05.000Z") }
+
+// name is how a path is tracked: relative to the working directory if it lies
+// below it.
+func (h *History) name(path string) string {
+	if rel, err := filepath.Rel(h.o.CWD, path); h.o.CWD != "" && err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
+}
+
+func (h *History) abs(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(h.o.CWD, path)
 }
 
 // edited reads from the result of an editing tool what the file was before.
@@ -92,98 +298,4 @@ func edited(ev *protocol.ToolRan) (path string, before *string, ok bool) {
 		return out.NotebookPath, out.Notebook, out.Notebook != nil
 	}
 	return out.FilePath, out.OriginalFile, filepath.IsAbs(out.FilePath)
-}
-
-// Preview tells what [History.Rewind] would do.
-func (h *History) Preview(uuid string) (Change, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	files, err := h.since(uuid)
-	if err != nil {
-		return Change{}, err
-	}
-	return compare(files)
-}
-
-// Rewind puts all files back to what they were when the prompt came.
-func (h *History) Rewind(uuid string) (Change, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	files, err := h.since(uuid)
-	if err != nil {
-		return Change{}, err
-	}
-	change, err := compare(files)
-	if err != nil {
-		return change, err
-	}
-	for _, path := range change.Files {
-		if err := restore(path, files[path]); err != nil {
-			return change, fmt.Errorf("restoring a file: %w", err)
-		}
-	}
-	return change, nil
-}
-
-// since joins the checkpoints from a prompt on; of each file the oldest counts.
-func (h *History) since(uuid string) (map[string]*string, error) {
-	from := slices.IndexFunc(h.points, func(p point) bool { return p.uuid == uuid })
-	if from < 0 {
-		return nil, ErrUnknown
-	}
-	files := map[string]*string{}
-	for _, p := range h.points[from:] {
-		for path, before := range p.before {
-			if _, known := files[path]; !known {
-				files[path] = before
-			}
-		}
-	}
-	return files, nil
-}
-
-// compare finds the files that differ now and counts the lines that going back
-// adds and removes.
-func compare(files map[string]*string) (Change, error) {
-	var c Change
-	for path, before := range files {
-		now, err := os.ReadFile(path)
-		exists := err == nil
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return c, fmt.Errorf("reading a changed file: %w", err)
-		}
-		if exists == (before != nil) && (before == nil || *before == string(now)) {
-			continue
-		}
-		c.Files = append(c.Files, path)
-		text := ""
-		if before != nil {
-			text = *before
-		}
-		for _, hunk := range textdiff.Hunks(string(now), text, 0) {
-			for _, line := range hunk.Lines {
-				switch {
-				case strings.HasPrefix(line, "+"):
-					c.Insertions++
-				case strings.HasPrefix(line, "-"):
-					c.Deletions++
-				}
-			}
-		}
-	}
-	slices.Sort(c.Files)
-	return c, nil
-}
-
-func restore(path string, before *string) error {
-	if before == nil {
-		return os.Remove(path)
-	}
-	mode := fs.FileMode(0o644)
-	if info, err := os.Stat(path); err == nil {
-		mode = info.Mode().Perm()
-	} else if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(path, []byte(*before), mode)
 }

@@ -1,11 +1,14 @@
 package checkpoint
 
 import (
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/google/go-cmp/cmp"
@@ -24,7 +27,14 @@ func edit(t *testing.T, h *History, tool, path, content string) {
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h.See(&protocol.ToolRan{Use: protocol.ToolUse{Name: tool}, Result: protocol.ToolResult{Output: output}})
+	see(t, h, &protocol.ToolRan{Use: protocol.ToolUse{ID: "t-1", Name: tool}, Result: protocol.ToolResult{Output: output}})
+}
+
+func see(t *testing.T, h *History, ev protocol.Event) {
+	t.Helper()
+	if err := h.See(ev); err != nil {
+		t.Error(err)
+	}
 }
 
 // Checklist row 68: each prompt has a checkpoint; going back undoes everything
@@ -35,18 +45,18 @@ func TestRewind(t *testing.T) {
 	if err := errors.Join(os.Mkdir(filepath.Dir(b), 0o755), os.WriteFile(a, []byte("one\n"), 0o600), os.WriteFile(n, []byte("{}"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	h := &History{}
+	h := New(Options{})
 	edit(t, h, "Write", a, "before any prompt\n")
-	h.See(&protocol.Prompted{UUID: "u-1"})
+	see(t, h, &protocol.Prompted{UUID: "u-1"})
 	edit(t, h, "Edit", a, "two\n")
-	h.See(&protocol.Prompted{UUID: "injected", Injected: true})
-	h.See(&protocol.Prompted{UUID: "u-2"})
+	see(t, h, &protocol.Prompted{UUID: "injected", Injected: true})
+	see(t, h, &protocol.Prompted{UUID: "u-2"})
 	edit(t, h, "Edit", a, "two\nthree\n")
 	edit(t, h, "Edit", a, "two\nthree\nfour\n")
 	edit(t, h, "Write", b, "new\n")
 	edit(t, h, "NotebookEdit", n, "{1}")
-	h.See(&protocol.ToolRan{Use: protocol.ToolUse{Name: "Write"}, Result: protocol.ErrorResult("no")})
-	h.See(&protocol.ToolRan{Use: protocol.ToolUse{Name: "Bash"}, Result: protocol.ToolResult{Output: map[string]string{"filePath": a}}})
+	see(t, h, &protocol.ToolRan{Use: protocol.ToolUse{Name: "Write"}, Result: protocol.ErrorResult("no")})
+	see(t, h, &protocol.ToolRan{Use: protocol.ToolUse{Name: "Bash"}, Result: protocol.ToolResult{Output: map[string]string{"filePath": a}}})
 
 	preview, err := h.Preview("u-2")
 	if err != nil {
@@ -82,6 +92,92 @@ func TestRewind(t *testing.T) {
 		if _, err := h.Rewind(unknown); !errors.Is(err, ErrUnknown) {
 			t.Errorf("%q: %v", unknown, err)
 		}
+	}
+}
+
+// Checklist row 68: the history is in the transcript and in copies beside it; a
+// process that resumes the session goes on with it, a fork takes copies along.
+func TestResume(t *testing.T) {
+	cwd, state := t.TempDir(), t.TempDir()
+	cwd, err := filepath.EvalSymlinks(cwd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := filepath.Join(cwd, "a"), filepath.Join(state, "b")
+	if err := os.WriteFile(a, []byte("one\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var lines []json.RawMessage
+	open := func(id string) *History {
+		return New(Options{
+			CWD: cwd, Dir: func() string { return filepath.Join(state, id) },
+			Write: func(line json.RawMessage) error { lines = append(lines, line); return nil },
+			Now:   func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) },
+		})
+	}
+	h := open("S")
+	see(t, h, &protocol.Prompted{UUID: "u-1"})
+	see(t, h, &protocol.Assistant{UUID: "as-1", Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.ToolUse{ID: "t-1", Name: "Edit"}}}})
+	edit(t, h, "Edit", a, "two\n")
+	edit(t, h, "Write", b, "new\n")
+	if err := os.WriteFile(a, []byte("by somebody else\n"), 0o600); err != nil { // seen at the next prompt
+		t.Fatal(err)
+	}
+	see(t, h, &protocol.Prompted{UUID: "u-2"})
+	edit(t, h, "Edit", a, "three\n")
+	name := func(path string, version int) string { return backupName(path, version) }
+	want := []string{
+		`{"type":"file-history-snapshot","messageId":"u-1","snapshot":{"messageId":"u-1","trackedFileBackups":{},"timestamp":"2026-01-02T03:04:05.000Z"},"isSnapshotUpdate":false}`,
+		`{"type":"file-history-delta","messageId":"as-1","snapshotMessageId":"u-1","trackingPath":"a","backup":{"backupFileName":"` + name(a, 1) +
+			`","version":1,"backupTime":"2026-01-02T03:04:05.000Z","realParentDir":"` + cwd + `"},"timestamp":"2026-01-02T03:04:05.000Z"}`,
+	}
+	for i, line := range want {
+		if diff := cmp.Diff(line, string(lines[i])); diff != "" {
+			t.Errorf("line %d (-want +got):\n%s", i, diff)
+		}
+	}
+
+	again := open("S")
+	again.Load(append(slices.Clone(lines), json.RawMessage(`{"type":"file-history-delta"}`), json.RawMessage("no")), filepath.Join(state, "S"))
+	see(t, again, &protocol.Prompted{UUID: "u-3"})
+	edit(t, again, "Edit", a, "four\n")
+	fork := open("F")
+	fork.Load(lines, filepath.Join(state, "S"))
+	see(t, fork, &protocol.Prompted{UUID: "u-4"})
+	if err := os.RemoveAll(filepath.Join(state, "S")); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ at, a, b string }{
+		{"u-3", "three\n", "new\n"}, {"u-2", "by somebody else\n", "new\n"}, {"u-1", "one\n", "gone"},
+	} {
+		if _, err := fork.Rewind(c.at); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{c.a, c.b}, []string{content(t, a), content(t, b)}); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.at, diff)
+		}
+	}
+	if _, err := again.Rewind("u-2"); err == nil {
+		t.Error("copies that are gone are no error")
+	}
+}
+
+// A link in the place of a file is left alone and counted.
+func TestLink(t *testing.T) {
+	dir := t.TempDir()
+	a, other := filepath.Join(dir, "a"), filepath.Join(dir, "other")
+	if err := errors.Join(os.WriteFile(a, []byte("one\n"), 0o600), os.WriteFile(other, []byte("mine\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	h := New(Options{CWD: dir})
+	see(t, h, &protocol.Prompted{UUID: "u-1"})
+	edit(t, h, "Edit", a, "two\n")
+	if err := errors.Join(os.Remove(a), os.Symlink(other, a)); err != nil {
+		t.Fatal(err)
+	}
+	change, err := h.Rewind("u-1")
+	if err != nil || change.Skipped != 1 || content(t, other) != "mine\n" {
+		t.Errorf("%+v %v, the link's file holds %q", change, err, content(t, other))
 	}
 }
 

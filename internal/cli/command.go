@@ -3,9 +3,12 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,7 +23,7 @@ import (
 // commands are the session's slash commands.
 func (r *run) commands() simulator.Commands {
 	return simulator.Commands{
-		Disabled: r.f.DisableSlashCommands, Expand: r.expand, TerminalOnly: persona.Init().TerminalSlashCommands,
+		Disabled: r.f.DisableSlashCommands, Expand: r.expand, Run: r.local, Lines: r.session.Lines,
 		Loaded: r.loaded, Reset: r.session.Reset,
 		CompactDelay: r.timeout(r.scenario.Timeouts.CompactDelayMS, "CLAUDELESS_COMPACT_DELAY_MS", 20*time.Millisecond),
 	}
@@ -42,12 +45,17 @@ func (r *run) expand(ctx context.Context, name, args string) (*slash.Expansion, 
 }
 
 // skill is what the Skill tool loads.
-func (r *run) skill(name, args string) (string, bool) {
-	k, ok := r.catalog.Command(strings.TrimPrefix(name, "/"))
-	if !ok {
-		return "", false
+func (r *run) skill(name, args string) (string, error) {
+	name = strings.TrimPrefix(name, "/")
+	k, ok := r.catalog.Command(name)
+	allowed := r.allowedSkills.Load()
+	switch {
+	case !ok:
+		return "", errors.New("Unknown skill: " + name)
+	case allowed != nil && !slices.Contains(*allowed, k.Name) && !slices.Contains(*allowed, name):
+		return "", fmt.Errorf("Skill %s is not in this session's skills allowlist", name) //nolint:staticcheck // the text users see
 	}
-	return commandText(k, args), true
+	return commandText(k, args), nil
 }
 
 func commandText(k persona.Command, args string) string {
@@ -140,6 +148,226 @@ func (r *run) loaded() slash.Loaded {
 		l.MemoryFiles = append(l.MemoryFiles, slash.MemoryFile{Path: path, Type: "Project", Tokens: tokens(string(data))})
 	}
 	return l
+}
+
+// local answers the slash commands of the CLI itself that need more than the
+// conversation; nil = it is none of them. Texts are the real CLI's.
+func (r *run) local(_ context.Context, c slash.Call) *slash.Said {
+	if slices.Contains(persona.Unavailable(), c.Name) {
+		said := slash.Unavailable(c.Name)
+		return &said
+	}
+	b, ok := persona.BuiltinNamed(c.Name)
+	if !ok || b.Skill {
+		return nil
+	}
+	said := slash.Said{Name: b.Name}
+	switch b.Name {
+	case "model":
+		said.Text = r.modelCommand(c.Args)
+	case "effort":
+		said.Text = r.effortCommand(c.Args)
+	case "output-style":
+		said.Text = r.styleCommand(c.Args)
+	case "rename":
+		said.Text, said.Title = r.renameCommand(c.Args)
+	case "mcp":
+		said.Text = r.mcpCommand(c.Args)
+	case "color":
+		said.Text = r.colorCommand(c.Args)
+	case "goal":
+		if c.Args != "" {
+			return nil // it becomes a prompt for the model
+		}
+		said.Text = "No goal set. Usage: `/goal <condition>`"
+	default:
+		said.Text = r.fixedCommand(b.Name)
+	}
+	if said.Text == "" {
+		return nil
+	}
+	return &said
+}
+
+// fixedCommand is what commands say that change nothing; empty = the command is
+// a prompt for the model.
+func (r *run) fixedCommand(name string) string {
+	switch name {
+	case "agents":
+		return "The /agents wizard has been removed.\n\n" +
+			"Ask Claude to create or update subagents for you (e.g. \"create a code-reviewer subagent that ...\"),\n" +
+			"or edit the files directly:\n  • .claude/agents/       (this project)\n  • ~/.claude/agents/     (all projects)\n\n" +
+			"Docs: https://code.claude.com/docs/en/sub-agents"
+	case "autocompact":
+		return "Auto-compact window for " + persona.DisplayName(simulator.Canonical(r.sim.ModelName())) + ": 1m tokens (default for this model)"
+	case "config":
+		return "Usage: /config key=value [key=value ...]"
+	case "fast":
+		return "Fast mode unavailable: Fast mode is not available in the Agent SDK"
+	case "focus":
+		return "/focus isn't available here yet"
+	case "heapdump", "auto-mode-setup":
+		return "/" + name + " isn't available in this environment."
+	case "__remote-workflow":
+		return "remote-workflow: error[not-remote-session]: this command only runs inside a remote (CCR) session (CLAUDE_CODE_REMOTE is not set). Use the Workflow tool locally."
+	case "workflow-launch-exec":
+		return "workflow-launch-exec: no pending launch handoff for this invocation (expected when a restored session replays the dispatch turn); nothing executed."
+	case "reload-plugins":
+		plugins, skills := r.catalog.Counts()
+		return fmt.Sprintf("Reloaded: %s · %s · %s · 0 hooks · 0 plugin LSP servers",
+			amount(plugins, "plugin"), amount(skills, "skill"), amount(len(r.catalog.Agents()), "agent"))
+	case "reload-skills":
+		_, skills := r.catalog.Counts()
+		return fmt.Sprintf("Reloaded skills: %s available (none added or removed).", amount(skills+len(persona.BuiltInSkills()), "skill"))
+	case "list-agents":
+		return "This session: " + r.sessionName() + " (the name other sessions use to message it)\n\n" +
+			"No subagents, teammates or other Claude sessions — no other session is running on this machine right now; peer messaging itself is available."
+	}
+	return ""
+}
+
+func amount(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}
+
+func (r *run) modelCommand(name string) string {
+	if name == "" {
+		return "Current model: `" + r.shownModel(r.sim.ModelName()) + "`\n" +
+			"Usage: /model <name>. Available: sonnet, opus, haiku, fable, best, sonnet[1m], opus[1m], fable[1m], opusplan, default, or a full model ID."
+	}
+	if name == "default" {
+		name = ""
+	}
+	r.sim.SetModel(name)
+	text := "Set model to `" + r.shownModel(name) + "` for this session only"
+	if full := simulator.Canonical(name); !strings.HasPrefix(full, "claude-") {
+		text += fmt.Sprintf("\nClaude Code doesn't recognize the model %q, so it assumes a context window of 1m tokens. "+
+			"Update Claude Code, or see https://code.claude.com/docs/en/model-config#correct-the-window-for-a-gateway-or-custom-model-id to set the window.", name)
+	}
+	return text
+}
+
+// shownModel words a model as /model does.
+func (r *run) shownModel(name string) string {
+	shown := persona.DisplayName(simulator.Canonical(name))
+	if name == "" || name == "default" || name == simulator.DefaultModel {
+		shown += " (default)"
+	}
+	return shown
+}
+
+func (r *run) effortCommand(level string) string {
+	const options = "low, medium, high, xhigh, max, auto, ultracode [on|off]"
+	switch {
+	case level == "":
+		return "Usage: /effort <low|medium|high|xhigh|max|auto|ultracode [on|off]>"
+	case !slices.Contains(strings.Split(options, ", ")[:6], level):
+		return "Unknown option: " + level + ". Options: " + options
+	}
+	r.level.Store(&level)
+	text := "Set effort level to " + level + " (this session only)"
+	if level == "high" {
+		text += ": Comprehensive implementation with extensive testing and documentation"
+	}
+	return text
+}
+
+func (r *run) styleCommand(name string) string {
+	current := r.outputStyle()
+	styles := r.catalog.Styles()
+	switch {
+	case name != "" && !slices.Contains(styles, name):
+		return fmt.Sprintf("Unknown output style %q. Available styles: %s", name, strings.Join(styles, ", "))
+	case name != "":
+		r.style.Store(&name)
+		return "Output style set to " + name
+	}
+	about := map[string]string{}
+	for _, s := range persona.Styles() {
+		about[s.Name] = s.Description
+	}
+	var b strings.Builder
+	b.WriteString("Output style: " + current + "\n\nAvailable styles:")
+	for _, s := range styles {
+		b.WriteString("\n- " + s)
+		if s == current {
+			b.WriteString(" (current)")
+		}
+		if about[s] != "" {
+			b.WriteString(": " + about[s])
+		}
+	}
+	return b.String() + "\n\nUsage: /output-style <style>"
+}
+
+// renameCommand gives the session a name; the caller tells the host about it.
+func (r *run) renameCommand(title string) (text, told string) {
+	if title == "" {
+		return "Couldn't generate a name: no conversation yet. Usage: /rename <name>", ""
+	}
+	r.title = title
+	if err := r.writeTitle(title); err != nil {
+		r.warn("the title is not saved: " + err.Error())
+	}
+	return "Session renamed to: " + title, title
+}
+
+// sessionName is how other sessions would call this one.
+func (r *run) sessionName() string {
+	name := r.title
+	if name == "" {
+		name = r.f.SessionName
+	}
+	id := r.session.ID()
+	if name == "" {
+		name = "session"
+	}
+	return fmt.Sprintf("%s [%.6s]", name, strings.ReplaceAll(id, "-", ""))
+}
+
+func (r *run) mcpCommand(args string) string {
+	const usage = "Usage: /mcp [reconnect|enable|disable [<server>|all]]. With no server name, applies to all."
+	statuses := r.statuses()
+	words := strings.Fields(args)
+	if len(words) > 1 && words[1] != "all" {
+		for _, st := range statuses {
+			if st.Name == words[1] {
+				return usage
+			}
+		}
+		return fmt.Sprintf("There's no MCP server named %q. Run `/mcp` in the terminal to see configured servers.", words[1])
+	}
+	if len(statuses) == 0 {
+		return "No MCP servers are configured. Add one with `claude mcp add`.\n" + usage
+	}
+	connected, disabled := 0, 0
+	for _, st := range statuses {
+		switch st.Status {
+		case "connected":
+			connected++
+		case "disabled":
+			disabled++
+		}
+	}
+	return fmt.Sprintf("%s: %d connected, %d not connected, %d disabled. Use `/mcp` in the terminal for details.",
+		amount(len(statuses), "MCP server"), connected, len(statuses)-connected-disabled, disabled)
+}
+
+func (r *run) colorCommand(name string) string {
+	colors := []string{"red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan", "default"}
+	switch {
+	case name == "" && r.color == "":
+		r.color = "green"
+	case name == "":
+	case !slices.Contains(colors, name):
+		return fmt.Sprintf("%q isn't an available color. Options: %s", name, strings.Join(colors, ", "))
+	default:
+		r.color = name
+	}
+	return "Session color set to: " + r.color
 }
 
 // openMention reads what a prompt mentions as the Read tool would: it asks

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -32,9 +33,7 @@ func (r *run) init(context.Context) protocol.Init {
 	if r.sys.Getenv("ANTHROPIC_API_KEY") != "" {
 		ev.APIKeySource = "ANTHROPIC_API_KEY"
 	}
-	if r.settings.OutputStyle != "" {
-		ev.OutputStyle = r.settings.OutputStyle
-	}
+	ev.OutputStyle = r.outputStyle()
 	if r.dir != "" && !r.f.Bare && !r.f.Restricted && !r.f.SafeMode {
 		ev.MemoryPaths = &protocol.MemoryPaths{Auto: filepath.Join(filepath.Dir(r.session.Path()), "memory") + string(filepath.Separator)}
 	}
@@ -219,8 +218,19 @@ func (r *run) instructions() []protocol.InstructionsLoadedHook {
 	return out
 }
 
+// outputStyle is the style in force, whether there is one of that name or not.
+func (r *run) outputStyle() string {
+	if set := r.style.Load(); set != nil {
+		return *set
+	}
+	return cmp.Or(r.settings.OutputStyle, "default")
+}
+
 // effort is the level that hooks are told.
 func (r *run) effort() string {
+	if set := r.level.Load(); set != nil {
+		return *set
+	}
 	if r.f.Effort != "" {
 		return r.f.Effort
 	}

@@ -107,7 +107,10 @@ type Flags struct {
 	// Given holds the values of every flag on the command line by its long name without dashes ("allowedTools").
 	Given map[string][]string
 	// swallowed is the last word that a variadic flag took, for the hint beside a missing prompt.
-	swallowed     struct{ Option, Word string }
+	swallowed struct {
+		Option, Word string
+		First        bool
+	}
 	version, help bool
 }
 

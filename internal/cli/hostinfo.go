@@ -1,16 +1,16 @@
 package cli
 
 import (
-	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/control"
 	"github.com/claudeless/claudeless/internal/persona"
+	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/slash"
+	"github.com/claudeless/claudeless/simulator/task"
 )
 
 // session is what the host controls, in the words of internal/control.
@@ -26,7 +26,11 @@ func (h *host) session() control.Session {
 		Rewind: h.rewind(), ReadFile: h.readFile,
 		ContextUsage: h.contextUsage, Settings: h.settingsInForce, Usage: h.usage, Rules: h.rules,
 		Models: func() any { return map[string]any{"models": persona.Models()} },
-		Cost:   h.costText, Version: h.version(),
+		Cost:   h.costText, Version: h.version(), TaskOutput: h.taskOutput,
+		ApplySettings: h.applySettings,
+		ReloadSkills:  func() any { return map[string]any{"skills": h.skillCommands()} },
+		ReloadPlugins: h.reloadPlugins,
+		ReloadStyles:  func() any { return map[string]any{"available_output_styles": h.catalog.Styles()} },
 	}
 }
 
@@ -46,58 +50,27 @@ func (h *host) describe() control.Description {
 	if h.dir != "" {
 		d.UserOutputStylesDir = filepath.Join(h.dir, "output-styles")
 	}
-	if h.settings.OutputStyle != "" {
-		d.OutputStyle = h.settings.OutputStyle
-	}
+	d.OutputStyle = h.outputStyle()
 	if h.sys.Getenv("ANTHROPIC_API_KEY") != "" {
 		d.Account.APIKeySource = "ANTHROPIC_API_KEY"
 	}
-	custom := map[string]bool{}
-	for _, c := range h.catalog.Commands() {
-		custom[c.Name] = true
-		d.Commands = append(d.Commands, control.Command{Name: c.Name, Description: c.Description, ArgumentHint: c.Hint})
-	}
 	for _, name := range said.SlashCommands {
-		if !custom[name] {
-			d.Commands = append(d.Commands, control.Command{Name: name, Description: "Built-in command " + name, Builtin: true})
+		if c, ok := h.catalog.Command(name); ok {
+			listed := control.Command{Name: c.Name, Description: c.Description, ArgumentHint: c.Hint}
+			if short := c.Alias(); short != "" {
+				listed.Aliases = []string{short}
+			}
+			d.Commands = append(d.Commands, listed)
+		} else if b, ok := persona.BuiltinNamed(name); ok {
+			d.Commands = append(d.Commands, control.Command{
+				Name: b.Name, Description: b.Description, ArgumentHint: b.Hint, Aliases: b.Aliases, Builtin: true,
+			})
 		}
 	}
 	for _, a := range h.catalog.Agents() {
 		d.Agents = append(d.Agents, control.Agent{Name: a.Name, Description: a.Description, Model: a.Model})
 	}
 	return d
-}
-
-// contextUsage answers get_context_usage.
-func (h *host) contextUsage() any {
-	h.mu.Lock()
-	c := h.context
-	h.mu.Unlock()
-	type category struct {
-		ID     string `json:"id"`
-		Name   string `json:"name"`
-		Tokens int    `json:"tokens"`
-		Color  string `json:"color"`
-		Kind   string `json:"kind"`
-	}
-	categories := []category{}
-	for _, k := range c.Categories {
-		id := strings.ToLower(strings.ReplaceAll(k.Name, " ", "_"))
-		categories = append(categories, category{ID: id, Name: k.Name, Tokens: k.Tokens, Color: "inactive", Kind: k.Kind})
-	}
-	none := []any{}
-	return map[string]any{
-		"categories": categories, "totalTokens": c.TotalTokens, "maxTokens": c.MaxTokens, "rawMaxTokens": c.MaxTokens,
-		"percentage": c.Percentage, "gridRows": none, "model": c.Model, "memoryFiles": c.MemoryFiles, "mcpTools": c.MCPTools,
-		"mcpInstructions": none, "agents": c.Agents, "isAutoCompactEnabled": true, "autoCompactThreshold": c.MaxTokens * 9 / 10,
-		"autocompactSource": "auto", "apiUsage": nil,
-		"slashCommands": map[string]int{"totalCommands": len(persona.Init().SlashCommands), "includedCommands": 0, "tokens": 0},
-		"skills":        map[string]any{"totalSkills": len(c.Skills), "includedSkills": len(c.Skills), "tokens": 0, "skillFrontmatter": c.Skills},
-		"messageBreakdown": map[string]any{
-			"toolCallTokens": 0, "toolResultTokens": 0, "attachmentTokens": 0, "assistantMessageTokens": 0, "userMessageTokens": 0,
-			"redirectedContextTokens": 0, "unattributedTokens": 0, "toolCallsByType": none, "attachmentsByType": none,
-		},
-	}
 }
 
 // settingsInForce answers get_settings.
@@ -107,18 +80,15 @@ func (h *host) settingsInForce() any {
 	for _, layer := range h.settings.Layers {
 		sources = append(sources, map[string]any{"source": string(layer.Source)})
 	}
-	if h.settings.OutputStyle != "" {
-		effective["outputStyle"] = h.settings.OutputStyle
+	if style := h.outputStyle(); style != "default" {
+		effective["outputStyle"] = style
 	}
 	if h.settings.Model != "" {
 		effective["model"] = h.settings.Model
 	}
-	effort := h.f.Effort
-	if effort == "" {
-		effort = "medium"
-	}
+	effort := h.effort()
 	return map[string]any{
-		"effective": effective, "sources": sources, "served_settings_state": "none",
+		"effective": effective, "sources": sources, "served_settings_state": "ineligible",
 		"applied": map[string]any{
 			"model": h.model(), "effort": effort, "advisor": nil, "ultracode": false, "ultracodeAvailable": false,
 			"ultracodeRequested": false, "ultrathinkAvailable": false, "launchEnvLeftOwnFilesInPlace": false,
@@ -127,35 +97,29 @@ func (h *host) settingsInForce() any {
 	}
 }
 
-// spent is what the session has cost when the last result was shown.
-func (h *host) spent() (float64, map[string]protocol.ModelUsage) {
-	if last := h.last.Load(); last != nil {
-		return last.TotalCostUSD, last.ModelUsage
-	}
-	return 0, map[string]protocol.ModelUsage{}
-}
-
-// usage answers get_usage with the numbers of the last result.
+// usage answers get_usage with the numbers of the last turn that has ended.
 func (h *host) usage() any {
-	total, models := h.spent()
+	h.mu.Lock()
+	cost := h.cost
+	h.mu.Unlock()
+	models := map[string]protocol.ModelUsage{}
+	if last := h.last.Load(); last != nil {
+		models = last.ModelUsage
+	}
 	return map[string]any{
 		"session": map[string]any{
-			"total_cost_usd": total, "total_api_duration_ms": 0, "total_duration_ms": 0, "total_lines_added": 0,
-			"total_lines_removed": 0, "model_usage": models,
+			"total_cost_usd": cost.USD, "total_api_duration_ms": cost.APIMS, "total_duration_ms": cost.WallMS,
+			"total_lines_added": cost.Added, "total_lines_removed": cost.Removed, "model_usage": models,
 		},
 		"subscription_type": nil, "rate_limits_available": false, "rate_limits": nil, "behaviors": nil,
 	}
 }
 
+// costText answers get_session_cost as /cost does.
 func (h *host) costText() string {
-	total, models := h.spent()
-	var text strings.Builder
-	fmt.Fprintf(&text, "Total cost: $%.4f", total)
-	for _, name := range slices.Sorted(maps.Keys(models)) {
-		u := models[name]
-		fmt.Fprintf(&text, "\n%s: %d input, %d output ($%.4f)", name, u.InputTokens, u.OutputTokens, u.CostUSD)
-	}
-	return text.String()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.cost.Text()
 }
 
 // rules answers list_permission_rules.
@@ -172,4 +136,193 @@ func (h *host) rules() any {
 	return map[string]any{"state": map[string]any{
 		"rules": list, "workspaceDirectories": h.policy.Directories(), "originalCwd": h.cwd, "managedOnly": false,
 	}}
+}
+
+// applySettings takes the settings of a host that have an effect while a session
+// runs; the model is not among them.
+func (h *host) applySettings(style, effort *string) {
+	if style != nil {
+		h.style.Store(style)
+	}
+	if effort != nil {
+		h.level.Store(effort)
+	}
+}
+
+// reloadPlugins answers reload_plugins with what there is.
+func (h *host) reloadPlugins() any {
+	said := persona.Init()
+	h.catalog.Fill(&said)
+	d := h.describe()
+	type server struct {
+		Name   string `json:"name"`
+		Status string `json:"status"`
+	}
+	servers := []server{}
+	for _, st := range h.statuses() {
+		servers = append(servers, server{st.Name, st.Status})
+	}
+	return map[string]any{
+		"commands": d.Commands, "agents": d.Agents, "plugins": said.Plugins, "mcpServers": servers, "error_count": len(said.PluginErrors),
+	}
+}
+
+// taskOutput reads what a command in the background has written so far.
+func (h *host) taskOutput(id string) ([]byte, bool) {
+	if t, ok := h.tasks.Find(id); !ok || t.Kind != task.Bash {
+		return nil, false
+	}
+	data, err := h.tasks.Output(id)
+	return data, err == nil
+}
+
+// usageCategory is one kind of use as get_context_usage shows it.
+type usageCategory struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Tokens int    `json:"tokens"`
+	Color  string `json:"color"`
+	Kind   string `json:"kind"` // used, buffer, free
+}
+
+// usageSquare is one square of the picture of the context.
+type usageSquare struct {
+	Color      string  `json:"color"`
+	IsFilled   bool    `json:"isFilled"`
+	Category   string  `json:"categoryName"`
+	Tokens     int     `json:"tokens"`
+	Percentage int     `json:"percentage"`
+	Fullness   float64 `json:"squareFullness"` // 0 to 1
+}
+
+// contextUsage answers get_context_usage (spec: cli-contract 4.3).
+func (h *host) contextUsage() any {
+	h.mu.Lock()
+	c := h.sim.Context()
+	h.mu.Unlock()
+	categories := []usageCategory{}
+	for _, k := range c.Categories {
+		id := strings.ToLower(strings.ReplaceAll(k.Name, " ", "_"))
+		categories = append(categories, usageCategory{ID: id, Name: k.Name, Tokens: k.Tokens, Color: categoryColor(id), Kind: k.Kind})
+	}
+	type agent struct {
+		Type   string `json:"agentType"`
+		Source string `json:"source"`
+		Tokens int    `json:"tokens"`
+	}
+	agents := []agent{}
+	for _, a := range c.Agents {
+		agents = append(agents, agent{a.Name, a.Source, a.Tokens})
+	}
+	skills := 0
+	for _, s := range c.Skills {
+		skills += s.Tokens
+	}
+	var api *protocol.Usage
+	if last := h.last.Load(); last != nil {
+		api = &last.Usage
+	}
+	none := []any{}
+	return map[string]any{
+		"categories": categories, "totalTokens": c.TotalTokens, "maxTokens": c.MaxTokens, "rawMaxTokens": c.MaxTokens,
+		"percentage": c.Percentage, "gridRows": usageGrid(categories, c.MaxTokens), "model": c.Model, "memoryFiles": c.MemoryFiles,
+		"mcpTools": h.toolUse(c.MCPTools), "mcpInstructions": none, "agents": agents, "isAutoCompactEnabled": true,
+		"autoCompactThreshold": c.MaxTokens - slash.CompactBuffer, "autocompactSource": "model-default", "apiUsage": api,
+		"slashCommands": map[string]int{"totalCommands": len(c.Skills), "includedCommands": len(c.Skills), "tokens": 0},
+		"skills":        map[string]any{"totalSkills": len(c.Skills), "includedSkills": len(c.Skills), "tokens": skills, "skillFrontmatter": c.Skills},
+		"messageBreakdown": map[string]any{
+			"toolCallTokens": 0, "toolResultTokens": 0, "attachmentTokens": 0, "assistantMessageTokens": 0, "userMessageTokens": 0,
+			"redirectedContextTokens": 0, "unattributedTokens": 0, "toolCallsByType": none, "attachmentsByType": none,
+		},
+	}
+}
+
+// categoryColor is the color of the real CLI's theme for a category.
+func categoryColor(id string) string {
+	colors := map[string]string{
+		"system_prompt": "promptBorder", "custom_agents": "permission", "memory_files": "claude", "skills": "warning",
+		"messages": "purple_FOR_SUBAGENTS_ONLY", "free_space": "promptBorder",
+	}
+	if color, ok := colors[id]; ok {
+		return color
+	}
+	return "inactive"
+}
+
+// toolUse tells how much room the tools of servers take.
+func (h *host) toolUse(items []slash.Item) any {
+	type tool struct {
+		Name   string `json:"name"`
+		Server string `json:"serverName"`
+		Tokens int    `json:"tokens"`
+		Loaded bool   `json:"isLoaded"`
+	}
+	servers := map[string]mcp.ServerStatus{}
+	for _, st := range h.statuses() {
+		for _, t := range st.Tools {
+			servers[t.Name] = st
+		}
+	}
+	list := []tool{}
+	for _, i := range items {
+		st := servers[i.Name]
+		list = append(list, tool{i.Name, st.Name, i.Tokens, st.Config.AlwaysLoad})
+	}
+	return list
+}
+
+const usageRows, usageColumns = 10, 20
+
+// usageGrid draws the context: every category that is used has one square at
+// least, the buffer is at the end, and the rest is free.
+func usageGrid(categories []usageCategory, window int) [][]usageSquare {
+	const all = usageRows * usageColumns
+	perSquare := float64(max(1, window)) / all
+	squares := func(k usageCategory) []usageSquare {
+		exact := float64(k.Tokens) / perSquare
+		n := int(exact)
+		if float64(n) < exact && k.Kind != "free" {
+			n++
+		}
+		var out []usageSquare
+		for i := range n {
+			out = append(out, usageSquare{k.Color, true, k.Name, k.Tokens, k.Tokens * 100 / max(1, window), min(1, exact-float64(i))})
+		}
+		return out
+	}
+	var used, buffer []usageSquare
+	free := usageSquare{IsFilled: true, Fullness: 1}
+	for _, k := range categories {
+		switch k.Kind {
+		case "free":
+			free = usageSquare{k.Color, true, k.Name, k.Tokens, k.Tokens * 100 / max(1, window), 1}
+		case "buffer":
+			buffer = append(buffer, squares(k)...)
+		default:
+			used = append(used, squares(k)...)
+		}
+	}
+	line := used[:min(len(used), all)]
+	for len(line)+len(buffer) < all {
+		line = append(line, free)
+	}
+	line = append(line, buffer...)[:all]
+	var rows [][]usageSquare
+	for i := range usageRows {
+		rows = append(rows, line[i*usageColumns:(i+1)*usageColumns])
+	}
+	return rows
+}
+
+// skillCommands are the skills that reload_skills lists.
+func (h *host) skillCommands() []any {
+	list := []any{}
+	for _, c := range h.describe().Commands {
+		b, builtin := persona.BuiltinNamed(c.Name)
+		k, custom := h.catalog.Command(c.Name)
+		if custom && k.Skill || builtin && !custom && b.Skill {
+			list = append(list, c)
+		}
+	}
+	return list
 }

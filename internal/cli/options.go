@@ -89,7 +89,7 @@ func modelOptions(f *Flags) []option {
 		hidden("--max-turns <turns>", whole(&f.MaxTurns)),
 		opt("--max-budget-usd <amount>", "Most that the run may cost, in dollars", budget(&f.MaxBudgetUSD)),
 		hidden("--max-thinking-tokens <tokens>", whole(&f.MaxThinkingTokens)),
-		hidden("--task-budget <tokens>", whole(&f.TaskBudget)),
+		hidden("--task-budget <tokens>", positive("--task-budget", &f.TaskBudget)),
 		{Option: argv.Option{Flags: "--thinking <mode>", Hidden: true, Choices: []string{"enabled", "adaptive", "disabled"}, Set: text(&f.Thinking)}},
 		hidden("--thinking-display <display>", text(&f.ThinkingDisplay)),
 		opt("--system-prompt <prompt>", "System prompt in place of the default one", text(&f.SystemPrompt)),
@@ -108,7 +108,7 @@ func toolOptions(f *Flags) []option {
 		opt("--disallowedTools, --disallowed-tools <tools...>", "Tools to deny", split(&f.DisallowedTools)),
 		opt("--tools <tools...>", `Built-in tools there are: names, "default" or ""`, split(&f.Tools)),
 		opt("--permission-mode <mode>", "One of "+strings.Join(permissionModes(), ", "), permissionMode(&f.PermissionMode)),
-		opt("--permission-prompts <mode>", "Who answers permission questions: host or none", text(&f.PermissionPrompts)),
+		choice("--permission-prompts <target>", "Who answers permission questions", text(&f.PermissionPrompts), "host", "none"),
 		hidden("--permission-prompt-tool <tool>", text(&f.PermissionPromptTool)),
 		opt("--dangerously-skip-permissions", "Allow every tool call", on(&f.DangerouslySkipPermissions)),
 		opt("--allow-dangerously-skip-permissions", "Let the session switch to allowing every tool call", on(&f.AllowDangerouslySkipPermissions)),
@@ -222,6 +222,18 @@ func whole(target *int) func(string) error {
 			return errors.New("must be a number")
 		}
 		*target = int(n)
+		return nil
+	}
+}
+
+// positive is a whole number above 0.
+func positive(flag string, target *int) func(string) error {
+	return func(value string) error {
+		n, err := strconv.Atoi(strings.TrimSpace(value))
+		if err != nil || n <= 0 {
+			return errors.New(flag + " must be a positive integer")
+		}
+		*target = n
 		return nil
 	}
 }

@@ -83,6 +83,8 @@ func (r *run) see(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.Warning:
 		r.warn(ev.Text)
+	case *protocol.Verbatim:
+		fmt.Fprint(r.sys.Stderr, ev.Stderr)
 	case *protocol.Prompted:
 		r.engine.ObservePrompt(ev.Content.Plain())
 	case *protocol.ToolRan:
@@ -97,7 +99,9 @@ func (r *run) see(ev protocol.Event) {
 		r.debug.event(ev)
 	}
 	if r.checkpoints != nil {
-		r.checkpoints.See(ev)
+		if err := r.checkpoints.See(ev); err != nil {
+			r.warn("keeping a checkpoint: " + err.Error())
+		}
 	}
 	if r.journal != nil {
 		r.journal.Event(ev)

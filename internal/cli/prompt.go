@@ -49,8 +49,10 @@ func swallowedHint(f *Flags) string {
 	if f.HasPrompt || f.swallowed.Option == "" {
 		return ""
 	}
-	return fmt.Sprintf(`"%s" was read as a value of %s, not as a prompt (the flag takes every word up to the next flag: put the prompt first, or -- before it)`+"\n",
-		f.swallowed.Word, f.swallowed.Option)
+	if f.swallowed.First || !strings.ContainsAny(f.swallowed.Word, " \t\n") {
+		return ""
+	}
+	return fmt.Sprintf("%q was read as a value of %s, not as a prompt · put a prompt before %[2]s or after --\n", f.swallowed.Word, f.swallowed.Option)
 }
 
 // readStdin returns all of stdin, "" when it is a terminal or says nothing for too long. The goroutine that reads ends

@@ -35,8 +35,16 @@ func TestReadPrompt(t *testing.T) {
 		"blank stdin":               {args: "-p", stdin: " \n\t\n", err: whitespace},
 		"second positional dropped": {args: "-p one two", want: "one"},
 		"swallowed": {
-			args: "-p --allowedTools hi",
-			err:  `"hi" was read as a value of --allowedTools, not as a prompt (the flag takes every word up to the next flag: put the prompt first, or -- before it)` + "\n" + strings.TrimSpace(noInput),
+			args: "-p --add-dir /tmp hi\u00a0there", // "hi there" for a shell
+			err:  `"hi there" was read as a value of --add-dir, not as a prompt · put a prompt before --add-dir or after --` + "\n" + strings.TrimSpace(noInput),
+		},
+		"first value": {
+			args: "-p --allowedTools hi\u00a0there",
+			err:  strings.TrimSpace(noInput),
+		},
+		"one word": {
+			args: "-p --allowedTools Read hi",
+			err:  strings.TrimSpace(noInput),
 		},
 	}
 	for name, tt := range tests {

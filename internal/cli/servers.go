@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"strings"
@@ -101,6 +102,44 @@ func (r *run) elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer 
 		answer.Content = content
 	}
 	return answer
+}
+
+// strict refuses a run whose servers are not all there, if it is to.
+func (r *run) strict() error {
+	strict := r.f.StrictMCPConfig && r.sys.Getenv("CLAUDELESS_STRICT_MCP") != "report"
+	if !strict && !r.f.MCPRequire {
+		return nil
+	}
+	return r.failedServers()
+}
+
+// statuses are the servers that were tried.
+func (r *run) statuses() []mcp.ServerStatus {
+	if r.manager == nil {
+		return nil
+	}
+	return r.manager.Servers()
+}
+
+// failedServers is one line for each server that is not there.
+func (r *run) failedServers() error {
+	var lines []string
+	for _, e := range r.servers.Errors {
+		lines = append(lines, fmt.Sprintf("MCP server '%s' failed to start: %s", e.Name, e.Message))
+	}
+	for _, st := range r.statuses() {
+		if st.Status != "connected" && st.Status != "disabled" {
+			reason := st.Error
+			if reason == "" {
+				reason = "no answer in time"
+			}
+			lines = append(lines, fmt.Sprintf("MCP server '%s' failed to start: %s", st.Name, reason))
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return claudeErrorf("%s", strings.Join(lines, "\n"))
 }
 
 // setRoots tells the servers that the working directories are others now.

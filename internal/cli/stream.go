@@ -60,6 +60,7 @@ func (r *run) openPeer() error {
 		In: r.sys.Stdin, Out: r.sys.Stdout, NewID: r.clock.NewID, SessionID: r.sessionID,
 		Timestamp:       func() string { return r.clock.Now().UTC().Format("2006-01-02T15:04:05.000Z") },
 		AwaitInitialize: r.f.AwaitInitialize, Replay: r.f.ReplayUserMessages,
+		OneByOne: r.sys.Getenv("CLAUDELESS_MERGE_PROMPTS") == "0",
 	}
 	switch {
 	case on1(r.sys.Getenv("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS")):
@@ -70,7 +71,7 @@ func (r *run) openPeer() error {
 	r.firstID = r.session.ID()
 	r.peer = control.New(o)
 	if on1(r.sys.Getenv("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING")) {
-		r.checkpoints = &checkpoint.History{}
+		r.openCheckpoints()
 	}
 	// Servers inside the host can be reached only after it has introduced itself.
 	r.hosted = nil
@@ -84,6 +85,15 @@ func (r *run) openPeer() error {
 	}
 	r.servers.Servers = others
 	return nil
+}
+
+// openCheckpoints goes on with the copies of files of a resumed session.
+func (r *run) openCheckpoints() {
+	r.checkpoints = checkpoint.New(checkpoint.Options{
+		CWD: r.cwd, Dir: r.session.HistoryDir, Now: r.clock.Now,
+		Write: func(line json.RawMessage) error { return r.session.Record(&protocol.Custom{Line: line}) },
+	})
+	r.checkpoints.Load(r.session.FileHistory())
 }
 
 // sessionID is the id of the session as the host knows it.
@@ -147,10 +157,11 @@ type host struct {
 	started chan struct{} // closed when the servers have been started
 	failure error         // of starting; to be read after started
 
-	mu         sync.Mutex // guards sim, which initialize may replace, and what follows
-	introduced bool       // the host's own servers are connected
-	context    slash.Context
-	titles     []string // given by the host and not yet in the transcript
+	mu         sync.Mutex         // guards sim, which initialize may replace, and what follows
+	introduced bool               // the host's own servers are connected
+	plugged    []mcp.ServerConfig // servers of plugins that initialize named
+	cost       slash.Cost         // when the last turn had ended
+	titles     []string           // given by the host and not yet in the transcript
 }
 
 // launch starts the servers beside the reading of stdin; the first turn waits
@@ -274,9 +285,21 @@ func (h *host) initialize(_ context.Context, in control.Initialize, begun bool) 
 			return control.Description{}, err
 		}
 	}
+	if in.Skills != nil {
+		h.allowedSkills.Store(&in.Skills)
+	}
+	var plugins *bool
+	if len(in.Plugins) > 0 {
+		applied, err := h.addPlugins(in.Plugins, begun)
+		if err != nil {
+			return control.Description{}, err
+		}
+		plugins = &applied
+	}
 	d := h.describe()
 	d.HooksApplied = len(in.Hooks) > 0
 	d.MCPServersApplied = given(in.MCPServers)
+	d.PluginsApplied = plugins
 	return d, nil
 }
 
@@ -287,6 +310,9 @@ func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "nu
 // so in its status.
 func (h *host) connect(ctx context.Context, in control.Initialize) {
 	err := h.introduce(ctx, in.SDKMCPServers)
+	if err == nil {
+		err = h.connectPlugins(ctx)
+	}
 	if err == nil && given(in.MCPServers) {
 		_, err = h.setServers(ctx, in.MCPServers)
 	}
@@ -350,11 +376,11 @@ func (h *host) setServers(ctx context.Context, object json.RawMessage) (mcp.Chan
 	return all, nil
 }
 
-// measure notes how much of the context is in use; between turns only.
+// measure notes what the session has cost; between turns only.
 func (h *host) measure() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.context = h.sim.Context()
+	h.cost = h.sim.Cost()
 }
 
 // rename titles the session. The transcript gets the title between turns.
@@ -371,18 +397,18 @@ func (h *host) writeTitles() {
 	h.titles = nil
 	h.mu.Unlock()
 	for _, title := range titles {
-		line, err := protocol.Marshal(struct {
-			Type  string `json:"type"`
-			Title string `json:"customTitle"`
-			ID    string `json:"sessionId"`
-		}{"custom-title", title, h.sessionID()})
-		if err == nil {
-			err = h.run.session.Record(&protocol.Custom{Line: line})
-		}
-		if err != nil {
+		if err := h.writeTitle(title); err != nil {
 			h.warn("the title is not saved: " + err.Error())
 		}
 	}
+}
+
+func (r *run) writeTitle(title string) error {
+	line, err := protocol.Marshal(protocol.CustomTitleLine{Type: "custom-title", CustomTitle: title, SessionID: r.session.ID()})
+	if err != nil {
+		return err
+	}
+	return r.session.Record(&protocol.Custom{Line: line})
 }
 
 // stopTask ends a task in the background.
@@ -411,7 +437,7 @@ func (h *host) rewind() func(string, bool) (control.Rewind, error) {
 			do = h.checkpoints.Preview
 		}
 		c, err := do(uuid)
-		return control.Rewind{FilesChanged: c.Files, Insertions: c.Insertions, Deletions: c.Deletions}, err
+		return control.Rewind{FilesChanged: c.Files, Insertions: c.Insertions, Deletions: c.Deletions, SkippedLinks: c.Skipped}, err
 	}
 }
 

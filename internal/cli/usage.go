@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/claudeless/claudeless/internal/ordered"
 )
 
 // compatRust is the value of CLAUDELESS_COMPAT under which the habits of the older Rust tool are kept.
@@ -86,32 +88,65 @@ func checkAgents(_ *System, f *Flags) error {
 		return nil
 	}
 	const head = "Error: Invalid --agents configuration:\n"
-	var tree any
-	if err := json.Unmarshal([]byte(f.Agents), &tree); err != nil {
-		return claudeErrorf(head+"invalid JSON: %v", err)
+	if raw := json.RawMessage(f.Agents); !json.Valid(raw) {
+		return claudeErrorf(head+"invalid JSON: %v", json.Unmarshal(raw, new(any)))
 	}
-	agents, ok := tree.(map[string]any)
-	if !ok {
-		return claudeErrorf(head + "expected an object of agents by name")
+	agents, err := ordered.Parse(json.RawMessage(f.Agents))
+	if err != nil {
+		return claudeErrorf(head+"Invalid input: expected record, received %s", jsonType(json.RawMessage(f.Agents)))
 	}
 	var faults []string
-	for name, value := range agents {
-		agent, ok := value.(map[string]any)
-		if !ok {
-			faults = append(faults, name+": expected an object")
-			continue
-		}
-		for _, key := range []string{"description", "prompt"} {
-			if text, ok := agent[key].(string); !ok || text == "" {
-				faults = append(faults, name+"."+key+": expected a string that is not empty")
-			}
-		}
+	for _, a := range agents {
+		faults = append(faults, agentFaults(a)...)
 	}
 	if len(faults) == 0 {
 		return nil
 	}
-	slices.Sort(faults)
 	return claudeErrorf("%s%s", head, strings.Join(faults, "\n"))
+}
+
+// agentFaults words what is wrong with one agent as the real CLI does.
+func agentFaults(a ordered.Member) []string {
+	agent, err := ordered.Parse(a.Value)
+	if err != nil {
+		return []string{fmt.Sprintf("%s: Invalid input: expected object, received %s", a.Key, jsonType(a.Value))}
+	}
+	var faults []string
+	for _, key := range []struct{ name, kind, empty string }{
+		{"description", "string", "Description cannot be empty"},
+		{"tools", "array", ""},
+		{"prompt", "string", "Prompt cannot be empty"},
+		{"model", "string", "Model cannot be empty"},
+	} {
+		value := agent.Get(key.name)
+		switch got := jsonType(value); {
+		case value == nil && (key.name == "tools" || key.name == "model"):
+		case got != key.kind:
+			faults = append(faults, fmt.Sprintf("%s.%s: Invalid input: expected %s, received %s", a.Key, key.name, key.kind, got))
+		case key.empty != "" && string(value) == `""`:
+			faults = append(faults, fmt.Sprintf("%s.%s: %s", a.Key, key.name, key.empty))
+		}
+	}
+	return faults
+}
+
+// jsonType names the type of a value as JavaScript does; nil is undefined.
+func jsonType(raw json.RawMessage) string {
+	switch strings.TrimLeft(string(raw), " \t\r\n")[:min(1, len(raw))] {
+	case "":
+		return "undefined"
+	case "n":
+		return "null"
+	case "t", "f":
+		return "boolean"
+	case `"`:
+		return "string"
+	case "[":
+		return "array"
+	case "{":
+		return "object"
+	}
+	return "number"
 }
 
 func checkSchema(_ *System, f *Flags) error {
@@ -175,14 +210,16 @@ func appendFile(s *System, f *Flags, prompt *string, file, what string) error {
 	return nil
 }
 
+const knownBeta = "context-1m-2025-08-07"
+
 func warnFlags(s *System, f *Flags) {
 	efforts := []string{"low", "medium", "high", "xhigh", "max"}
-	if f.Effort != "" && !slices.Contains(efforts, f.Effort) {
-		fmt.Fprintf(s.Stderr, "Warning: unknown --effort level '%s', using the default. Levels are %s.\n", f.Effort, strings.Join(efforts, ", "))
+	if f.Effort != "" && !slices.Contains(efforts, strings.ToLower(f.Effort)) {
+		fmt.Fprintf(s.Stderr, "Warning: Unknown --effort value '%s' — ignoring it and using the default effort. Valid values: %s.\n", f.Effort, strings.Join(efforts, ", "))
 	}
 	for _, beta := range f.Betas {
-		if !strings.HasPrefix(beta, "context-1m-") {
-			fmt.Fprintf(s.Stderr, "Warning: --betas '%s' is not supported and is ignored.\n", beta)
+		if beta != knownBeta {
+			fmt.Fprintf(s.Stderr, "Warning: Beta header '%s' is not allowed. Only the following betas are supported: %s\n", beta, knownBeta)
 		}
 	}
 }

@@ -48,7 +48,7 @@ func TestUsageErrors(t *testing.T) {
 		{"-p hi --json-schema []", "Error: --json-schema must be a JSON object\n"},
 		{"-p hi --json-schema true", "Error: --json-schema must be a JSON object\n"},
 		{"-p hi --system-prompt-file nope.txt", "Error: System prompt file not found: DIR/nope.txt\n"},
-		{"-p hi --agents []", "Error: Invalid --agents configuration:\nexpected an object of agents by name\n"},
+		{"-p hi --agents []", "Error: Invalid --agents configuration:\nInvalid input: expected record, received array\n"},
 	}
 	for _, program := range []string{"/opt/bin/claude", "claudeless"} {
 		for _, tt := range tests {
@@ -68,8 +68,9 @@ func TestUsageErrors(t *testing.T) {
 }
 
 func words(line string) []string {
-	list := strings.Fields(line)
+	list := strings.FieldsFunc(line, func(r rune) bool { return r == ' ' })
 	for i := range list {
+		list[i] = strings.ReplaceAll(list[i], "\u00a0", " ")
 		if list[i] == "''" {
 			list[i] = ""
 		}

@@ -60,10 +60,13 @@ type run struct {
 	options      simulator.Options // of the session
 	sim          *simulator.Simulator
 
+	title, color  string                 // given by /rename and /color
+	style, level  atomic.Pointer[string] // output style and effort set since the start; nil = as at the start
 	catalog       *persona.Catalog
 	tasks         *task.Set
 	agents        *agent.Agents
-	forwardAgents atomic.Bool // show the texts of agents in the foreground
+	forwardAgents atomic.Bool              // show the texts of agents in the foreground
+	allowedSkills atomic.Pointer[[]string] // that the model may load; nil = all
 	scratch       struct {
 		once sync.Once
 		dir  string // for task output when nothing is kept; empty = not made
@@ -134,6 +137,9 @@ func (r *run) loadServers() error {
 		return claudeErrorf("Error: %v", broken)
 	}
 	r.servers = config
+	if err == nil && !r.f.StrictMCPConfig {
+		r.addPluginServers()
+	}
 	return err
 }
 
@@ -308,6 +314,9 @@ func (r *run) makeHooks() error {
 		for _, h := range r.settings.Hooks {
 			o.Settings = append(o.Settings, hook.Source{Name: string(h.Source), Raw: h.Raw})
 		}
+		for _, parts := range r.catalog.Parts() {
+			o.Settings = append(o.Settings, pluginHooks(parts))
+		}
 	}
 	runner, warnings := hook.New(o)
 	for _, w := range warnings {
@@ -345,6 +354,9 @@ func (r *run) makeSimulator() error {
 		ResponseDelay: r.responseDelay(), Partial: r.f.IncludePartialMessages, Replay: r.f.ReplayUserMessages,
 		Stream: r.scenario.Stream, Schema: schema, Compat: r.sys.Getenv("CLAUDELESS_COMPAT") == compatRust,
 		InOrder: r.clock.Repeatable(), Now: r.clock.Now, Sleep: r.clock.Sleep, NewID: r.clock.NewID, Rand: r.clock.Rand(),
+	}
+	if r.peer != nil {
+		r.options.Queue = simulator.Queue{Absorb: r.peer.Absorb, Waiting: r.peer.Waiting}
 	}
 	if use, message, ok := r.session.Deferred(); ok {
 		r.options.Deferred = &simulator.Deferred{Use: use, Message: message}
@@ -405,44 +417,6 @@ func (r *run) start(ctx context.Context) error {
 		return err
 	}
 	return r.registerTools(ctx)
-}
-
-// strict refuses a run whose servers are not all there, if it is to.
-func (r *run) strict() error {
-	strict := r.f.StrictMCPConfig && r.sys.Getenv("CLAUDELESS_STRICT_MCP") != "report"
-	if !strict && !r.f.MCPRequire {
-		return nil
-	}
-	return r.failedServers()
-}
-
-// statuses are the servers that were tried.
-func (r *run) statuses() []mcp.ServerStatus {
-	if r.manager == nil {
-		return nil
-	}
-	return r.manager.Servers()
-}
-
-// failedServers is one line for each server that is not there.
-func (r *run) failedServers() error {
-	var lines []string
-	for _, e := range r.servers.Errors {
-		lines = append(lines, fmt.Sprintf("MCP server '%s' failed to start: %s", e.Name, e.Message))
-	}
-	for _, st := range r.statuses() {
-		if st.Status != "connected" && st.Status != "disabled" {
-			reason := st.Error
-			if reason == "" {
-				reason = "no answer in time"
-			}
-			lines = append(lines, fmt.Sprintf("MCP server '%s' failed to start: %s", st.Name, reason))
-		}
-	}
-	if len(lines) == 0 {
-		return nil
-	}
-	return claudeErrorf("%s", strings.Join(lines, "\n"))
 }
 
 // close ends what start began and tells about what could not be written.

@@ -30,11 +30,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestConversations plays testdata/*.txtar: one behaviour of the protocol each.
 //
-// The comment says what is shown. The file "options" holds words: await-initialize, replay, states, host-states,
-// checkpoints. The file "conversation" is played line by line in a synctest bubble:
+// The comment says what is shown. The file "options" holds words: await-initialize, replay, one-by-one, states,
+// host-states, checkpoints. The file "conversation" is played line by line in a synctest bubble:
 //
 //	> LINE     the host sends a line
-//	>> N LINE  the same with a run of N "x" in the place of the word XXX
+//	>> N LINE  the same with a run of N "x" in the place of the word XXX, and a line break in that of NEXT
 //	wait D     the clock goes on by a duration
 //	eof        the host closes stdin
 //	deaf, hear the host stops and starts again to read stdout
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 //
 // Ids are counted: the first one made is id-1. Lines longer than 400 bytes are cut. The session is a fake whose turns
 // are told by their prompts: "say X" answers X; "hang" waits for an interrupt; "ask TOOL" and "ask-user TOOL" ask for
-// permission; "hook D" calls hook_0 with a time-out; "sleep D" takes its time; "flood N" writes N KiB; "fail" ends with an error.
+// permission; "hook D" calls hook_0 with a time-out; "sleep D" takes its time; "round D" the same, then takes in what waits; "flood N" writes N KiB; "fail" ends with an error.
 // With the flag -update the "<" and "=" lines are rewritten.
 func TestConversations(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
@@ -103,7 +103,7 @@ func converse(t *testing.T, options []string, script string) string {
 			if _, err := fmt.Sscan(count, &n); err != nil {
 				t.Fatal(err)
 			}
-			c.send(strings.ReplaceAll(text, "XXX", strings.Repeat("x", n)))
+			c.send(strings.NewReplacer("XXX", strings.Repeat("x", n), "NEXT", "\n").Replace(text))
 		case "wait":
 			d, err := time.ParseDuration(rest)
 			if err != nil {
@@ -223,6 +223,8 @@ func start(t *testing.T, options []string) *conversation {
 			o.AwaitInitialize = true
 		case "replay":
 			o.Replay = true
+		case "one-by-one":
+			o.OneByOne = true
 		case "states":
 			o.States = StatesOn
 		case "host-states":
@@ -289,6 +291,8 @@ func (f *fakeSession) session() Session {
 		Models:       func() any { return map[string]any{"models": []any{}} },
 		Cost:         func() string { return "Total cost: $0.0000" },
 		Version:      "2.1.329",
+		TaskOutput:   func(id string) ([]byte, bool) { return []byte("so far"), id == "t-1" },
+		ReloadSkills: func() any { return map[string]any{"skills": []any{}} },
 	}
 	if f.rewind {
 		s.Rewind = func(uuid string, _ bool) (Rewind, error) {
@@ -368,6 +372,13 @@ func (f *fakeSession) turn(ctx, interrupt context.Context, in protocol.UserMessa
 		case <-time.After(d):
 		case <-interrupt.Done():
 		}
+	case "round":
+		d, _ := time.ParseDuration(rest)
+		<-time.After(d)
+		for _, more := range f.peer.Absorb() {
+			result += " + " + more.Content.Plain()
+		}
+		result += fmt.Sprintf(", %d wait", f.peer.Waiting())
 	case "ask", "ask-user":
 		answer, err := f.peer.Ask(interrupt, protocol.PermissionRequest{
 			Use: protocol.ToolUse{ID: "toolu-1", Name: rest, Input: json.RawMessage(`{"a":1}`)}, RequiresUser: verb == "ask-user",

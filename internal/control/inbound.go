@@ -39,6 +39,7 @@ func inbound(subtype string) (handler, bool) {
 		"set_permission_mode":     {run: setPermissionMode},
 		"set_model":               {run: setModel},
 		"set_max_thinking_tokens": {run: setThinking},
+		"apply_flag_settings":     {run: applySettings},
 		"cancel_async_message":    {run: cancelMessage},
 		"stop_task":               {run: stopTask},
 		"end_session":             {run: endSession},
@@ -50,6 +51,12 @@ func inbound(subtype string) (handler, bool) {
 		"get_usage":               {run: describe(func(s Session) func() any { return s.Usage })},
 		"list_permission_rules":   {run: describe(func(s Session) func() any { return s.Rules })},
 		"list_models":             {run: describe(func(s Session) func() any { return s.Models })},
+		"reload_skills":           {run: describe(func(s Session) func() any { return s.ReloadSkills })},
+		"reload_plugins":          {run: describe(func(s Session) func() any { return s.ReloadPlugins })},
+		"reload_output_styles":    {run: describe(func(s Session) func() any { return s.ReloadStyles })},
+		"get_task_output":         {run: taskOutput},
+		"background_tasks":        {run: nothing},
+		"generate_session_title":  {run: noTitle},
 		"get_binary_version":      {run: binaryVersion},
 		"get_session_cost":        {run: cost},
 		"mcp_status":              {run: mcpStatus},
@@ -241,12 +248,13 @@ func (p *Peer) interrupt(f incoming) {
 	}
 	payload.StillQueued = uuids(p.queue.untouched())
 	payload.Cancelled = uuids(dropped)
-	p.respond(f.RequestID, answer{payload: payload}, nil)
 	for _, gone := range dropped {
 		p.lifecycle(gone, "cancelled")
 	}
+	p.respond(f.RequestID, answer{payload: payload}, nil)
 	if p.cut != nil {
-		p.cut()
+		p.current.cancelled = true
+		p.cut(nil)
 	}
 }
 

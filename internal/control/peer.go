@@ -33,6 +33,9 @@ type Options struct {
 	// Replay repeats a prompt that is dropped because its uuid was seen before
 	// (--replay-user-messages).
 	Replay bool
+	// OneByOne gives every prompt a turn of its own: none is joined with others
+	// that wait, and none becomes part of a running turn.
+	OneByOne bool
 	// States says whether session_state_changed is shown.
 	States StateEvents
 }
@@ -90,8 +93,10 @@ type Peer struct {
 	greeted  bool       // an initialize request has been answered
 	turns    int        // turns begun
 	current  *prompt
-	cut      context.CancelFunc // interrupts the current turn
-	lastSeen string             // last session state shown
+	cut      context.CancelCauseFunc // interrupts the current turn
+	bursting bool                    // whole lines wait to be looked at
+	calm     *sync.Cond              // bursting has ended
+	lastSeen string                  // last session state shown
 }
 
 // question is one request of ours.
@@ -123,10 +128,12 @@ func New(o Options) *Peer {
 	if o.Timestamp == nil {
 		o.Timestamp = func() string { return "" }
 	}
-	return &Peer{
+	p := &Peer{
 		o: o, out: newLines(o.Out), wake: make(chan struct{}, 1),
 		pending: map[string]*question{}, working: map[string]context.CancelFunc{},
 	}
+	p.calm = sync.NewCond(&p.mu)
+	return p
 }
 
 // Events is where the events of turns are written, each line in one call of

@@ -1,19 +1,68 @@
 package control
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// prompt is one user frame on its way to a turn.
+// prompt is one user frame on its way to a turn, or several that wait together.
 type prompt struct {
 	message  protocol.UserMessage
 	priority int
+	// alone says that the prompt came while nothing ran or waited: its turn begins
+	// at once, and what comes after it waits for another one.
+	alone bool
 	// interrupted says that the host interrupted before the turn had begun: the
 	// turn ends as soon as it has shown itself.
 	interrupted bool
+	// cancelled says that the prompt's turn was ended by the host.
+	cancelled bool
+}
+
+// plain tells whether a prompt may share a turn with others.
+func (in *prompt) plain() bool {
+	return !in.interrupted && !strings.HasPrefix(in.message.Content.Plain(), "/")
+}
+
+// joins tells whether a waiting prompt becomes part of the one before it.
+func (in *prompt) joins(next *prompt) bool {
+	return !in.alone && !next.alone && in.plain() && next.plain() && in.priority == next.priority &&
+		!in.message.NoQuery && !next.message.NoQuery && bytes.Equal(in.message.Origin, next.message.Origin)
+}
+
+// join makes the next prompt part of this one, whose id the last one gives.
+func (in *prompt) join(next *prompt) {
+	in.message.Content = joined(in.message.Content, next.message.Content)
+	in.message.UUIDs = append(in.message.UUIDs, next.message.UUIDs...)
+	if next.message.UUID != "" {
+		in.message.UUID = next.message.UUID
+	}
+}
+
+// joined puts one content below another. Blocks stay blocks.
+func joined(a, b protocol.Content) protocol.Content {
+	if a.Blocks == nil && b.Blocks == nil {
+		return protocol.Content{Text: a.Text + "\n" + b.Text}
+	}
+	blocks := append([]protocol.Block{}, blocksOf(a)...)
+	for i, block := range slices.Backward(blocks) {
+		if text, ok := block.(protocol.TextBlock); ok {
+			blocks[i] = protocol.Text(text.Text + "\n")
+			break
+		}
+	}
+	return protocol.Content{Blocks: append(blocks, blocksOf(b)...)}
+}
+
+func blocksOf(c protocol.Content) []protocol.Block {
+	if c.Blocks == nil {
+		return []protocol.Block{protocol.Text(c.Text)}
+	}
+	return c.Blocks
 }
 
 // queue holds the prompts that wait, in the order of their turns.
@@ -45,10 +94,28 @@ func (q *queue) known(uuid string) bool {
 	return known
 }
 
-func (q *queue) pop() *prompt {
+// pop takes the next prompt, with those behind it that share its turn.
+func (q *queue) pop(merge bool) *prompt {
 	in := q.waiting[0]
 	q.waiting = q.waiting[1:]
+	for merge && len(q.waiting) > 0 && in.joins(q.waiting[0]) {
+		in.join(q.waiting[0])
+		q.waiting = q.waiting[1:]
+	}
 	return in
+}
+
+// absorb takes the prompts that may become part of the running turn.
+func (q *queue) absorb() []*prompt {
+	var taken []*prompt
+	q.waiting = slices.DeleteFunc(q.waiting, func(in *prompt) bool {
+		fits := in.priority == 0 && in.plain()
+		if fits {
+			taken = append(taken, in)
+		}
+		return fits
+	})
+	return taken
 }
 
 // remove takes a prompt that has not begun out of the queue; nil = there is
@@ -124,6 +191,9 @@ func readPrompt(line []byte) (*prompt, error) {
 		Content: content, UUID: f.UUID, Origin: humanOrigin(f.Origin), NoQuery: f.ShouldQuery != nil && !*f.ShouldQuery,
 		Verbatim: f.Composed,
 	}}
+	if f.UUID != "" {
+		in.message.UUIDs = []string{f.UUID}
+	}
 	switch f.Priority {
 	case "now":
 		in.priority = 1

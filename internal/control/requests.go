@@ -31,14 +31,19 @@ func setPermissionMode(_ context.Context, p *Peer, request json.RawMessage) (ans
 	}, nil
 }
 
-// setModel tells about a change inside a conversation; before the first turn
-// there is nothing to tell (spec: cli-observed 5).
 func setModel(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
 	in := fields[struct {
 		Model string `json:"model"`
 	}](request)
+	p.changeModel(in.Model)
+	return answer{payload: map[string]any{"model": p.s.Model()}}, nil
+}
+
+// changeModel tells about a change inside a conversation; before the first turn
+// there is nothing to tell (spec: cli-observed 5).
+func (p *Peer) changeModel(name string) {
 	before := p.s.Model()
-	p.s.SetModel(in.Model)
+	p.s.SetModel(name)
 	now := p.s.Model()
 	p.mu.Lock()
 	begun := p.turns > 0
@@ -49,7 +54,30 @@ func setModel(_ context.Context, p *Peer, request json.RawMessage) (answer, erro
 			Content: protocol.Content{Text: "<local-command-stdout>Set model to `" + now + "`</local-command-stdout>"},
 		}})
 	}
-	return answer{payload: map[string]any{"model": now}}, nil
+}
+
+// applySettings takes what of the settings has an effect while a session runs:
+// model (null = the default one), output style and effort.
+func applySettings(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
+	in := fields[struct {
+		Settings map[string]json.RawMessage `json:"settings"`
+	}](request).Settings
+	text := func(key string) *string {
+		var value *string
+		_ = json.Unmarshal(in[key], &value) // else as if it were not there
+		return value
+	}
+	if _, given := in["model"]; given {
+		name := ""
+		if model := text("model"); model != nil {
+			name = *model
+		}
+		p.changeModel(name)
+	}
+	if p.s.ApplySettings != nil {
+		p.s.ApplySettings(text("outputStyle"), text("effortLevel"))
+	}
+	return answer{}, nil
 }
 
 func setThinking(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
@@ -71,7 +99,7 @@ func cancelMessage(_ context.Context, p *Peer, request json.RawMessage) (answer,
 	p.mu.Unlock()
 	a := answer{payload: map[string]any{"cancelled": gone != nil}}
 	if gone != nil {
-		a.after = []protocol.Event{lifecycleEvent(gone, "cancelled")}
+		a.after = lifecycleEvents(gone, "cancelled")
 	}
 	return a, nil
 }
@@ -138,7 +166,7 @@ func rewind(_ context.Context, p *Peer, request json.RawMessage) (answer, error)
 		return answer{payload: struct {
 			CanRewind    bool `json:"canRewind"`
 			SkippedLinks int  `json:"skippedLinks"`
-		}{CanRewind: true}}, nil
+		}{true, done.SkippedLinks}}, nil
 	}
 }
 
@@ -163,8 +191,9 @@ func readFile(_ context.Context, p *Peer, request json.RawMessage) (answer, erro
 		AbsPath   string `json:"absPath"`
 		Truncated bool   `json:"truncated,omitempty"`
 		Encoding  string `json:"encoding,omitempty"`
-		Lossy     bool   `json:"lossy,omitempty"`
-	}{AbsPath: abs}
+		Lossy     bool   `json:"lossy"`
+		Path      string `json:"requested_path"`
+	}{AbsPath: abs, Path: in.Path}
 	limit := in.MaxBytes
 	if limit <= 0 {
 		limit = readLimit
@@ -200,6 +229,34 @@ func cost(_ context.Context, p *Peer, _ json.RawMessage) (answer, error) {
 		return answer{}, unsupported("get_session_cost")
 	}
 	return answer{payload: map[string]any{"text": p.s.Cost()}}, nil
+}
+
+// nothing answers requests that have nothing to act on: no work of a turn is
+// ever in the foreground so long that it could be moved to the background.
+func nothing(context.Context, *Peer, json.RawMessage) (answer, error) {
+	return answer{payload: struct{}{}}, nil
+}
+
+// noTitle is the answer of a model that has no title to propose.
+func noTitle(context.Context, *Peer, json.RawMessage) (answer, error) {
+	return answer{payload: map[string]any{"title": nil}}, nil
+}
+
+func taskOutput(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
+	in := fields[struct {
+		ID string `json:"task_id"`
+	}](request)
+	if p.s.TaskOutput != nil {
+		if output, ok := p.s.TaskOutput(in.ID); ok {
+			cut := max(0, len(output)-readLimit)
+			return answer{payload: struct {
+				Output    string `json:"output"`
+				Total     int    `json:"total_bytes"`
+				Truncated bool   `json:"truncated"`
+			}{string(output[cut:]), len(output), cut > 0}}, nil
+		}
+	}
+	return answer{}, &HostError{Text: "get_task_output: no shell or Monitor task with that task_id in this session"}
 }
 
 func unsupported(subtype string) error {

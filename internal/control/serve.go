@@ -6,9 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 	"unicode/utf16"
 
+	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -92,14 +95,14 @@ func (p *Peer) take() (in *prompt, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	more = p.open && !p.ended
-	held := p.holds > 0 || p.greeting > 0 || p.o.AwaitInitialize && !p.greeted && more
+	held := p.bursting || p.holds > 0 || p.greeting > 0 || p.o.AwaitInitialize && !p.greeted && more
 	switch {
 	case held:
 	case p.s.First != nil && (p.greeted || len(p.queue.waiting) > 0 || !more):
 		in = &prompt{message: *p.s.First}
 		p.s.First, p.current = nil, in
 	case len(p.queue.waiting) > 0:
-		in = p.queue.pop()
+		in = p.queue.pop(!p.o.OneByOne)
 		p.current = in
 	}
 	return in, more || held || len(p.working) > 0
@@ -136,13 +139,14 @@ func (p *Peer) idle(ctx context.Context, deadline <-chan time.Time) (in *prompt,
 }
 
 func (p *Peer) turn(ctx context.Context, in *prompt) error {
-	interrupt, cut := context.WithCancel(ctx)
-	defer cut()
+	interrupt, cut := context.WithCancelCause(ctx)
+	defer cut(nil)
 	p.mu.Lock()
 	p.cut = cut
 	p.turns++
 	if in.interrupted {
-		cut()
+		in.cancelled = true
+		cut(nil)
 	}
 	p.mu.Unlock()
 	p.lifecycle(in, "started")
@@ -155,21 +159,61 @@ func (p *Peer) turn(ctx context.Context, in *prompt) error {
 		return err
 	}
 	p.state("idle")
-	p.lifecycle(in, "completed")
+	if in.cancelled {
+		p.lifecycle(in, "cancelled")
+	} else {
+		p.lifecycle(in, "completed")
+	}
 	return nil
 }
 
-// lifecycle tells about a prompt that has a uuid of the host's.
+// lifecycle tells about prompts that have a uuid of the host's.
 func (p *Peer) lifecycle(in *prompt, state string) {
-	if in.message.UUID != "" {
-		p.show(lifecycleEvent(in, state))
+	for _, ev := range lifecycleEvents(in, state) {
+		p.show(ev)
 	}
 }
 
-func lifecycleEvent(in *prompt, state string) protocol.Event {
-	return &protocol.Frame{Type: "command_lifecycle", Fields: []protocol.Field{
-		{Key: "command_uuid", Value: in.message.UUID}, {Key: "state", Value: state},
-	}}
+func lifecycleEvents(in *prompt, state string) []protocol.Event {
+	var events []protocol.Event
+	for _, id := range in.message.UUIDs {
+		events = append(events, &protocol.Frame{Type: "command_lifecycle", Fields: []protocol.Field{
+			{Key: "command_uuid", Value: id}, {Key: "state", Value: state},
+		}})
+	}
+	return events
+}
+
+// Absorb takes the prompts that become part of the running turn; see
+// simulator.Queue.
+func (p *Peer) Absorb() []protocol.UserMessage {
+	if p.o.OneByOne {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.bursting && p.open {
+		p.calm.Wait()
+	}
+	var messages []protocol.UserMessage
+	for _, in := range p.queue.absorb() {
+		messages = append(messages, in.message)
+	}
+	return messages
+}
+
+// Waiting counts the prompts of people that wait for a turn; see
+// simulator.Queue.
+func (p *Peer) Waiting() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for _, in := range p.queue.waiting {
+		if in.message.Origin != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // hangUp ends everything that waits for the host or works for it. After an
@@ -200,18 +244,34 @@ func (p *Peer) read() {
 	in := bufio.NewReaderSize(p.o.In, 64<<10)
 	for {
 		line, err := in.ReadBytes('\n')
+		p.burst(true)
 		if line = bytes.TrimSpace(line); len(line) > 0 {
 			if fault := p.receive(line); fault != nil {
 				p.fail(fault)
+				p.burst(false)
 				return
 			}
 		}
+		rest, _ := in.Peek(in.Buffered()) // what is there is there
+		p.burst(bytes.IndexByte(rest, '\n') >= 0)
 		if err != nil {
 			p.mu.Lock()
 			p.close()
 			p.mu.Unlock()
 			return
 		}
+	}
+}
+
+// burst notes whether whole lines are there that have not been looked at: lines
+// that came together are all known before the next turn begins.
+func (p *Peer) burst(on bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.bursting = on
+	if !on {
+		p.calm.Broadcast()
+		p.stir()
 	}
 }
 
@@ -266,9 +326,25 @@ func (p *Peer) enqueue(in *prompt) {
 	p.mu.Unlock()
 	p.lifecycle(in, "queued")
 	p.mu.Lock()
+	in.alone = p.current == nil && len(p.queue.waiting) == 0
 	p.queue.push(in)
+	if in.priority > 0 && p.current != nil && p.cut != nil {
+		p.supersede()
+	}
 	p.stir()
 	p.mu.Unlock()
+}
+
+// supersede ends the running turn for a prompt that is to be answered now; p.mu
+// is held.
+func (p *Peer) supersede() {
+	for _, id := range slices.Sorted(maps.Keys(p.pending)) {
+		if p.pending[id].kind != ofServer {
+			p.withdraw(id)
+		}
+	}
+	p.current.cancelled = true
+	p.cut(simulator.ErrSuperseded)
 }
 
 func (p *Peer) replay(in *prompt) {

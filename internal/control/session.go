@@ -42,20 +42,25 @@ type Session struct {
 
 	Model    func() string // the model in force, as the API names it
 	SetModel func(name string)
+	// ApplySettings takes the output style and the effort; nil = unchanged.
+	ApplySettings func(style, effort *string)
 	// SetThinking sets the thinking budget; nil = back to the default.
 	SetThinking func(tokens *int)
 	Rename      func(title string) error
 	StopTask    func(id string)
+	// TaskOutput returns what a shell command in the background has written.
+	TaskOutput func(id string) ([]byte, bool)
 	// Rewind restores the files of a prompt; see [Rewind].
 	Rewind func(promptUUID string, dryRun bool) (Rewind, error)
 	// ReadFile returns the contents of a file that tools may read.
 	ReadFile func(path string) (abs string, contents []byte, err error)
 
 	// The rest describes the session; the values are sent as they are.
-	ContextUsage, Settings, Usage, Rules func() any
-	Models                               func() any
-	Cost                                 func() string
-	Version                              string
+	ContextUsage, Settings, Usage, Rules      func() any
+	Models                                    func() any
+	ReloadSkills, ReloadPlugins, ReloadStyles func() any // what there is; nothing is read again
+	Cost                                      func() string
+	Version                                   string
 }
 
 // Background is work that goes on between turns. Its functions never run beside
@@ -76,6 +81,7 @@ type Background struct {
 type Rewind struct {
 	FilesChanged          []string
 	Insertions, Deletions int
+	SkippedLinks          int // files left alone because a link stands in their place
 }
 
 // Initialize is the host's first request (spec: cli-contract 4.2). Absent keys
@@ -115,7 +121,7 @@ type Description struct {
 	ClaudeCodeVersion     string    `json:"claude_code_version"`
 	PermissionMode        string    `json:"current_permission_mode"`
 	HooksApplied          bool      `json:"hooks_applied,omitempty"`
-	PluginsApplied        bool      `json:"plugins_applied,omitempty"`
+	PluginsApplied        *bool     `json:"plugins_applied,omitempty"` // nil = none were named
 	MCPServersApplied     bool      `json:"mcp_servers_applied,omitempty"`
 
 	OnFailureSupported  bool `json:"hook_on_failure_supported"`
@@ -141,7 +147,7 @@ type Command struct {
 	Description  string   `json:"description"`
 	ArgumentHint string   `json:"argumentHint"`
 	Aliases      []string `json:"aliases,omitempty"`
-	Builtin      bool     `json:"builtin"`
+	Builtin      bool     `json:"builtin,omitempty"`
 }
 
 // Agent is one kind of sub-agent.

@@ -4,7 +4,6 @@ package control
 // no counterpart in a simulated session.
 func accepted() []string {
 	return []string{
-		"apply_flag_settings", // nothing reads settings again after the start
 		"register_repo_root",  // only the interactive display shows roots
 		"seed_read_state",     // Edit and Write need no earlier Read here
 		"set_color",           // no display
@@ -17,15 +16,9 @@ func accepted() []string {
 // versions of the real CLI.
 func refused() map[string]string {
 	return map[string]string{
-		"background_tasks":                 "no work is moved to the background on request",
-		"get_task_output":                  "output of background work is read with the tool that started it",
 		"update_settings":                  "settings files are the user's; a test double does not write them",
-		"reload_plugins":                   "plugins are read at the start only",
-		"reload_skills":                    "skills are read at the start only",
-		"reload_output_styles":             "output styles are read at the start only",
 		"get_hooks_listing":                "the listing serves the interactive display",
 		"file_suggestions":                 "completion serves the interactive display",
-		"generate_session_title":           "needs a model beside the scripted one",
 		"side_question":                    "needs a model beside the scripted one",
 		"claim_session":                    "sessions are not handed between processes",
 		"set_mcp_permission_mode_override": "not seen in use; its effects are unknown",

@@ -32,6 +32,11 @@ func StreamJSON(w io.Writer, events Events) error {
 		if err != nil {
 			return err
 		}
+		if v, ok := ev.(*protocol.Verbatim); ok && len(v.Stdout) > 0 {
+			if _, err := w.Write(v.Stdout); err != nil {
+				return err
+			}
+		}
 		if !wire(ev) {
 			continue
 		}

@@ -31,6 +31,9 @@ type CatalogOptions struct {
 	Disabled bool
 }
 
+// pluginSource is the source of what plugins bring.
+const pluginSource = "plugin"
+
 // Agent is a kind of sub-agent.
 type Agent struct {
 	Name, Description, Prompt string
@@ -55,31 +58,34 @@ type Command struct {
 // Catalog is everything that a user can add to the CLI by files, and what it
 // brings itself. Safe for concurrent use.
 type Catalog struct {
-	commands []Command // fixed at creation, in the order shown
-	plugins  []protocol.Plugin
-	styles   []string
+	parts []Parts // of the plugins found at creation
 
-	mu     sync.Mutex
-	agents map[string]Agent
+	mu       sync.Mutex
+	commands []Command // in the order shown; replaced as a whole
+	plugins  []protocol.Plugin
+	faults   []protocol.PluginError
+	styles   []string
+	agents   map[string]Agent
 }
 
 // NewCatalog looks everything up. What cannot be read or makes no sense is left
 // out and named in the warnings.
 func NewCatalog(o CatalogOptions) (*Catalog, []string) {
-	c := &Catalog{agents: map[string]Agent{}, styles: []string{"default", "Explanatory", "Learning"}}
+	c := &Catalog{agents: map[string]Agent{}, styles: names(Styles(), func(s Style) string { return s.Name })}
 	for _, a := range builtinAgents() {
 		c.agents[a.Name] = a
 	}
 	l := &loader{c: c}
 	if o.Open != nil && !o.Disabled {
 		// Later sources win: a project's agent replaces a user's of that name.
-		for _, dir := range o.Plugins {
-			l.plugin(o.Open(dir), dir)
+		for i, dir := range o.Plugins {
+			l.plugin(o.Open(dir), dir, i)
 		}
 		l.source(o, o.UserDir, "userSettings")
 		l.source(o, o.ProjectDir, "projectSettings")
 	}
 	l.arrange()
+	c.parts = l.parts
 	if o.Agents != "" {
 		if err := c.DefineAgents(json.RawMessage(o.Agents), "flagSettings"); err != nil {
 			l.warnings = append(l.warnings, "--agents: "+err.Error())
@@ -143,33 +149,73 @@ func (c *Catalog) AgentNames() []string {
 
 // Commands lists custom commands and skills as init shows them: skills before
 // commands, the project's before the user's before those of plugins.
-func (c *Catalog) Commands() []Command { return c.commands }
+func (c *Catalog) Commands() []Command {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.commands
+}
 
 // Command returns the custom command or skill with a name.
 func (c *Catalog) Command(name string) (Command, bool) {
-	i := slices.IndexFunc(c.commands, func(k Command) bool { return k.Name == name })
+	commands := c.Commands()
+	i := slices.IndexFunc(commands, func(k Command) bool { return k.Name == name })
+	if i < 0 {
+		i = slices.IndexFunc(commands, func(k Command) bool { return name != "" && k.Alias() == name })
+	}
 	if i < 0 {
 		return Command{}, false
 	}
-	return c.commands[i], true
+	return commands[i], true
+}
+
+// Alias is the short name of a plugin's skill; empty = there is none.
+func (k Command) Alias() string {
+	if _, short, ok := strings.Cut(k.Name, ":"); ok && k.Skill && k.Source == pluginSource {
+		return short
+	}
+	return ""
+}
+
+// Counts tells how many plugins and skills were found.
+func (c *Catalog) Counts() (plugins, skills int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range c.commands {
+		if k.Skill {
+			skills++
+		}
+	}
+	return len(c.plugins), skills
 }
 
 // Styles lists the output styles there are, the CLI's own first.
-func (c *Catalog) Styles() []string { return c.styles }
+func (c *Catalog) Styles() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.styles)
+}
 
 // Fill puts what was found into an init event made by [Init].
 func (c *Catalog) Fill(ev *protocol.Init) {
-	var commands, skills []string
-	for _, k := range c.commands {
-		commands = append(commands, k.Name)
+	var commands, skills, plugged, pluggedSkills []string
+	for _, k := range c.Commands() {
+		into, skillsInto := &commands, &skills
+		if k.Source == pluginSource {
+			into, skillsInto = &plugged, &pluggedSkills
+		}
+		*into = append(*into, k.Name)
 		if k.Skill {
-			skills = append(skills, k.Name)
+			*skillsInto = append(*skillsInto, k.Name)
 		}
 	}
-	ev.SlashCommands = append(commands, ev.SlashCommands...)
-	ev.Skills = append(skills, ev.Skills...)
+	// Those of plugins follow the one built-in workflow.
+	ev.SlashCommands = slices.Concat(commands, ev.SlashCommands[:1], plugged, ev.SlashCommands[1:])
+	ev.Skills = slices.Concat(skills, ev.Skills[:1], pluggedSkills, ev.Skills[1:])
 	ev.Agents = c.AgentNames()
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	ev.Plugins = append(slices.Clone(c.plugins), ev.Plugins...)
+	ev.PluginErrors = slices.Clone(c.faults)
 }
 
 func names[T any](list []T, name func(T) string) []string {
@@ -198,15 +244,33 @@ type BuiltInSkill struct {
 
 // BuiltInSkills lists them with the tokens that /context shows.
 func BuiltInSkills() []BuiltInSkill {
-	return []BuiltInSkill{{"dataviz", 482}, {"update-config", 236}, {"keybindings-help", 83}, {"simplify", 60}}
+	return []BuiltInSkill{
+		{"dataviz", 482},
+		{"update-config", 236},
+		{"keybindings-help", 83},
+		{"code-review", 283},
+		{"simplify", 63},
+		{"fewer-permission-prompts", 64},
+		{"loop", 115},
+		{"claude-api", 390},
+		{"workflow-authoring", 84},
+		{"run", 123},
+		{"plugin-authoring", 92},
+		{"init", 22},
+		{"security-review", 30},
+	}
 }
 
 // loader reads the files of all sources.
 type loader struct {
 	c        *Catalog
+	commands []Command // found earlier
 	skills   []Command
 	files    []Command
+	parts    []Parts
 	warnings []string
+	// While a plugin is read: its directory and what stands before its names.
+	root, prefix string
 }
 
 // source reads the folders of one .claude directory.
@@ -214,21 +278,20 @@ func (l *loader) source(o CatalogOptions, dir, source string) {
 	if dir == "" {
 		return
 	}
-	l.folders(o.Open(dir), dir, source, "")
+	l.folders(o.Open(dir), dir, source)
 }
 
-// folders reads agents, commands, skills and output styles; prefix is
-// "plugin:" for those of a plugin.
-func (l *loader) folders(tree fs.FS, dir, source, prefix string) {
+// folders reads agents, commands, skills and output styles.
+func (l *loader) folders(tree fs.FS, dir, source string) {
 	for _, file := range l.walk(tree, "agents") {
-		l.agent(tree, file, source, prefix)
+		l.agent(tree, file, source)
 	}
 	for _, file := range l.walk(tree, "commands") {
-		l.command(tree, file, source, prefix)
+		l.command(tree, file, source)
 	}
 	entries, _ := fs.ReadDir(tree, "skills") // a folder that is not there holds none
 	for _, e := range entries {
-		l.skill(tree, e.Name(), dir, source, prefix)
+		l.skill(tree, e.Name(), dir, source)
 	}
 	for _, file := range l.walk(tree, "output-styles") {
 		doc, ok := l.read(tree, file)
@@ -254,7 +317,7 @@ func (l *loader) walk(tree fs.FS, folder string) []string {
 	return files
 }
 
-func (l *loader) agent(tree fs.FS, file, source, prefix string) {
+func (l *loader) agent(tree fs.FS, file, source string) {
 	doc, ok := l.read(tree, file)
 	if !ok {
 		return
@@ -264,22 +327,22 @@ func (l *loader) agent(tree fs.FS, file, source, prefix string) {
 		return // a note beside the agents
 	}
 	a := Agent{
-		Name: prefix + name, Description: doc.text("description"), Prompt: doc.body, Tools: doc.list("tools"),
+		Name: l.prefix + name, Description: doc.text("description"), Prompt: l.filled(doc.body), Tools: doc.list("tools"),
 		Disallowed: doc.list("disallowedTools"), Model: doc.text("model"), MaxTurns: doc.number("maxTurns"),
 		Background: doc.bool("background"), Source: source,
 	}
 	l.c.agents[a.Name] = a
 }
 
-func (l *loader) command(tree fs.FS, file, source, prefix string) {
+func (l *loader) command(tree fs.FS, file, source string) {
 	if doc, ok := l.read(tree, file); ok {
 		l.files = append(l.files, Command{
-			Name: prefix + base(file), Description: doc.description(), Hint: doc.text("argument-hint"), Body: doc.body, Source: source,
+			Name: l.prefix + base(file), Description: l.about(doc.description()), Hint: doc.text("argument-hint"), Body: l.filled(doc.body), Source: source,
 		})
 	}
 }
 
-func (l *loader) skill(tree fs.FS, folder, dir, source, prefix string) {
+func (l *loader) skill(tree fs.FS, folder, dir, source string) {
 	file := path.Join("skills", folder, "SKILL.md")
 	if _, err := fs.Stat(tree, file); err != nil {
 		return
@@ -289,32 +352,9 @@ func (l *loader) skill(tree fs.FS, folder, dir, source, prefix string) {
 		return
 	}
 	l.skills = append(l.skills, Command{
-		Name: prefix + folder, Description: doc.description(), Hint: doc.text("argument-hint"), Body: doc.body,
+		Name: l.prefix + folder, Description: l.about(doc.description()), Hint: doc.text("argument-hint"), Body: l.filled(doc.body),
 		Source: source, Skill: true, Dir: filepath.Join(dir, "skills", folder),
 	})
-}
-
-// plugin reads a plugin's directory.
-func (l *loader) plugin(tree fs.FS, dir string) {
-	p := protocol.Plugin{Name: filepath.Base(dir), Path: dir}
-	data, err := fs.ReadFile(tree, ".claude-plugin/plugin.json")
-	if err == nil {
-		var manifest struct {
-			Name    string `json:"name"`
-			Version string `json:"version"`
-		}
-		if err := json.Unmarshal(data, &manifest); err != nil {
-			l.warnings = append(l.warnings, fmt.Sprintf("plugin %s: %v", dir, err))
-			return
-		}
-		p.Name, p.Version = cmp.Or(manifest.Name, p.Name), manifest.Version
-	} else if _, err := fs.Stat(tree, "."); err != nil {
-		l.warnings = append(l.warnings, fmt.Sprintf("plugin %s: no such directory", dir))
-		return
-	}
-	p.Source = p.Name + "@inline"
-	l.c.plugins = append(l.c.plugins, p)
-	l.folders(tree, dir, "plugin", p.Name+":")
 }
 
 func (l *loader) read(tree fs.FS, file string) (document, bool) {
@@ -329,9 +369,9 @@ func (l *loader) read(tree fs.FS, file string) (document, bool) {
 // arrange puts skills before commands and, within these, the latest source
 // first; of two with one name the first counts.
 func (l *loader) arrange() {
-	rank := map[string]int{"projectSettings": 0, "userSettings": 1, "plugin": 2}
+	rank := map[string]int{"projectSettings": 0, "userSettings": 1, pluginSource: 2}
 	seen := map[string]bool{}
-	l.c.commands = slices.Concat(l.skills, l.files)
+	l.c.commands = slices.Concat(l.commands, l.skills, l.files)
 	slices.SortStableFunc(l.c.commands, func(a, b Command) int {
 		if a.Skill != b.Skill {
 			if a.Skill {

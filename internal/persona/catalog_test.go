@@ -1,8 +1,10 @@
 package persona
 
 import (
+	"encoding/json"
 	"io/fs"
-	"strings"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/fstest"
 
@@ -64,7 +66,8 @@ func TestCatalog(t *testing.T) {
 	if diff := cmp.Diff(want, ev.Agents); diff != "" {
 		t.Errorf("agents (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"cook", "deep", "shared", "testcmd", "mine", "demo:greet"}, ev.SlashCommands[:len(ev.SlashCommands)-builtin]); diff != "" {
+	more := len(ev.SlashCommands) - builtin
+	if diff := cmp.Diff([]string{"cook", "deep", "shared", "testcmd", "mine", "deep-research", "demo:greet"}, ev.SlashCommands[:more+1]); diff != "" {
 		t.Errorf("commands (-want +got):\n%s", diff)
 	}
 	if ev.Skills[0] != "cook" || ev.Skills[1] != "deep-research" {
@@ -73,7 +76,7 @@ func TestCatalog(t *testing.T) {
 	if diff := cmp.Diff(protocol.Plugin{Name: "demo", Path: "/plug", Source: "demo@inline", Version: "1.2.0"}, ev.Plugins[0]); diff != "" || len(ev.Plugins) != 4 {
 		t.Errorf("plugins %v\n%s", ev.Plugins, diff)
 	}
-	if diff := cmp.Diff([]string{"default", "Explanatory", "Learning", "Terse"}, c.Styles()); diff != "" {
+	if diff := cmp.Diff([]string{"default", "Proactive", "Concise", "Explanatory", "Learning", "Terse"}, c.Styles()); diff != "" {
 		t.Error(diff)
 	}
 	no := false
@@ -100,8 +103,8 @@ func TestCatalog(t *testing.T) {
 	if k, _ = c.Command("cook"); !k.Skill || k.Dir != "/user/skills/cook" || k.Description != "Cooks" {
 		t.Errorf("skill %+v", k)
 	}
-	if len(warnings) != 1 || !strings.HasPrefix(warnings[0], "plugin /bad: ") {
-		t.Errorf("warnings %q", warnings)
+	if len(warnings) > 0 || len(ev.PluginErrors) != 1 || ev.PluginErrors[0].Type != "manifest-parse-error" || ev.PluginErrors[0].Plugin != "inline[1]" {
+		t.Errorf("warnings %q, errors %+v", warnings, ev.PluginErrors)
 	}
 }
 
@@ -159,4 +162,57 @@ func FuzzParseDocument(f *testing.F) {
 		d := parseDocument([]byte(text))
 		_, _, _, _ = d.list("tools"), d.bool("background"), d.number("maxTurns"), d.description()
 	})
+}
+
+// Checklist row 44: a plugin's texts know its place; hooks and servers come from
+// its files or its manifest; initialize may bring more plugins, each once.
+func TestPlugins(t *testing.T) {
+	open := func(dir string) fs.FS {
+		return map[string]fstest.MapFS{
+			"/one": {
+				".claude-plugin/plugin.json": file(`{"name":"one"}`),
+				"commands/go.md":             file("---\nargument-hint: [where]\n---\nGo to ${CLAUDE_PLUGIN_ROOT}"),
+				"skills/sk/SKILL.md":         file("---\nname: sk\ndescription: Does it\n---\nDo it."),
+				"hooks/hooks.json":           file(`{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"${CLAUDE_PLUGIN_ROOT}/x"}]}]}}`),
+				".mcp.json":                  file(`{"s":{"command":"${CLAUDE_PLUGIN_ROOT}/server"}}`),
+			},
+			"/two": {".claude-plugin/plugin.json": file(`{"hooks":{"Stop":[]},"mcpServers":"./servers.json"}`), "servers.json": file(`{"mcpServers":{"t":{}}}`)},
+		}[dir]
+	}
+	c, _ := NewCatalog(CatalogOptions{Plugins: []string{"/one", "/none"}, Open: func(dir string) fs.FS {
+		if tree := open(dir); tree.(fstest.MapFS) != nil {
+			return tree
+		}
+		return os.DirFS(filepath.Join(t.TempDir(), dir))
+	}})
+	want := []Parts{{
+		Name: "one", Dir: "/one", Servers: json.RawMessage(`{"s":{"command":"/one/server"}}`),
+		Hooks: json.RawMessage(`{"Stop":[{"hooks":[{"type":"command","command":"/one/x"}]}]}`),
+	}}
+	if diff := cmp.Diff(want, c.Parts()); diff != "" {
+		t.Errorf("parts (-want +got):\n%s", diff)
+	}
+	if k, ok := c.Command("one:go"); !ok || k.Body != "Go to /one" || k.Hint != "where" {
+		t.Errorf("command %+v", k)
+	}
+	if k, ok := c.Command("sk"); !ok || k.Name != "one:sk" || k.Description != "(one) Does it" {
+		t.Errorf("skill %+v", k)
+	}
+	if c.HasPlugins("/one", "/two") || !c.HasPlugins() {
+		t.Error("a plugin that was not loaded is there")
+	}
+	more := c.AddPlugins(open, "/one", "/two")
+	want = []Parts{{Name: "two", Dir: "/two", Hooks: json.RawMessage(`{"Stop":[]}`), Servers: json.RawMessage(`{"t":{}}`)}}
+	if diff := cmp.Diff(want, more); diff != "" {
+		t.Errorf("parts added (-want +got):\n%s", diff)
+	}
+	ev := Init()
+	c.Fill(&ev)
+	if !c.HasPlugins("/one", "/two") || len(ev.Plugins) != 5 || len(c.Commands()) != 2 {
+		t.Errorf("plugins %v, commands %v", ev.Plugins, commandNames(c))
+	}
+	none := []protocol.PluginError{{Plugin: "inline[1]", Type: "path-not-found", Message: "Path not found: /none", Path: "/none"}}
+	if diff := cmp.Diff(none, ev.PluginErrors); diff != "" {
+		t.Errorf("errors (-want +got):\n%s", diff)
+	}
 }

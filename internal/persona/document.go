@@ -57,6 +57,8 @@ func (d document) text(key string) string {
 		return strconv.FormatInt(v, 10)
 	case float64:
 		return strconv.FormatFloat(v, 'f', -1, 64)
+	case []any: // [name] without quotes is a list
+		return strings.Join(d.list(key), ", ")
 	}
 	return ""
 }

@@ -18,10 +18,11 @@ type Model struct {
 func Models() []Model {
 	levels := []string{"low", "medium", "high", "xhigh", "max"}
 	return []Model{
-		{"default", "claude-opus-5-5", "Default (recommended)", "Opus, for complex work", true, levels, true, true, true, false},
-		{"sonnet", "claude-sonnet-5-5", "Sonnet", "Sonnet, for everyday work", true, levels, true, false, true, true},
-		{"haiku", "claude-haiku-5-5", "Haiku", "Haiku, for quick answers", true, levels, true, false, true, true},
-		{"opus", "claude-opus-5-5", "Opus", "Opus, for complex work", true, levels, true, true, true, false},
+		{"default", "claude-opus-5-5", "Default (recommended)", "Opus 5.5, for complex work", true, levels, true, true, true, false},
+		{"opus", "claude-opus-5-5", "Opus", "Opus 5.5, for complex work", true, levels, true, true, true, false},
+		{"fable", "claude-fable-5-2", "Fable", "Fable 5.2, for the hardest and longest work", true, levels, true, true, true, false},
+		{"sonnet", "claude-sonnet-5-5", "Sonnet", "Sonnet 5.5, for everyday work", true, levels, true, false, true, false},
+		{"haiku", "claude-haiku-5-5", "Haiku", "Haiku 5.5, for quick answers", true, levels, true, false, true, false},
 	}
 }
 

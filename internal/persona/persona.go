@@ -137,12 +137,12 @@ func WithMCP(builtin []string, tools []protocol.Tool) []string {
 // Init is the init event of a session before anything of a run is filled in.
 func Init() protocol.Init {
 	return protocol.Init{
-		SlashCommands:         []string{"deep-research", "dataviz", "update-config", "keybindings-help", "simplify", "clear", "compact", "context", "cost", "init", "review", "security-review"},
-		TerminalSlashCommands: []string{"doctor", "color", "focus"},
+		SlashCommands:         builtinNames(func(Builtin) bool { return true }),
+		TerminalSlashCommands: []string{"doctor", "color", "focus", "reload-plugins"},
 		ClaudeCodeVersion:     Version,
 		OutputStyle:           "default",
 		Agents:                []string{"claude", "Explore", "general-purpose", "Plan", "statusline-setup"},
-		Skills:                []string{"deep-research", "dataviz", "update-config", "keybindings-help", "simplify"},
+		Skills:                builtinNames(func(b Builtin) bool { return b.Skill }),
 		Plugins:               plugins(),
 		Capabilities:          capabilities(),
 		MCPServers:            []protocol.MCPServer{},

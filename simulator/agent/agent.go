@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/simulator"
@@ -65,10 +67,19 @@ type Options struct {
 	// PromptID is the id of the prompt that the session answers, for hooks; nil
 	// = unknown.
 	PromptID func() string
+	// SessionName is how other sessions would call this one; nil = "session".
+	SessionName func() string
+	// Now is the clock of ListAgents; nil = the zero time forever.
+	Now func() time.Time
 }
 
 // Agents runs the calls of the Agent tool. Safe for concurrent use.
-type Agents struct{ o Options }
+type Agents struct {
+	o Options
+
+	mu      sync.Mutex
+	workers []*worker // in the order of their start
+}
 
 var _ executor.Executor = (*Agents)(nil)
 
@@ -82,6 +93,12 @@ func New(o Options) *Agents {
 	}
 	if o.TranscriptPath == nil {
 		o.TranscriptPath = func(string) string { return "" }
+	}
+	if o.SessionName == nil {
+		o.SessionName = func() string { return "session" }
+	}
+	if o.Now == nil {
+		o.Now = func() time.Time { return time.Time{} }
 	}
 	return &Agents{o: o}
 }
@@ -98,12 +115,19 @@ type input struct {
 	SubagentType string `json:"subagent_type"`
 	Model        string `json:"model"`
 	Background   *bool  `json:"run_in_background"`
+	Name         string `json:"name"` // that messages are sent to
 }
 
-// Execute runs an Agent call to its end, or only starts the agent. Other calls
-// are [executor.ErrUnknownTool].
+// Execute runs an Agent call to its end, or only starts the agent; ListAgents
+// and SendMessage are about those that it started. Other calls are
+// [executor.ErrUnknownTool].
 func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (protocol.ToolResult, error) {
-	if !IsCall(call.Name) {
+	switch {
+	case call.Name == "ListAgents":
+		return a.list(), nil
+	case call.Name == "SendMessage":
+		return a.send(ctx, call), nil
+	case !IsCall(call.Name):
 		return protocol.ToolResult{}, executor.ErrUnknownTool
 	}
 	var in input
@@ -138,7 +162,11 @@ func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (protocol.T
 		Kind: task.Agent, ToolUseID: call.ID, Description: in.Description, AgentType: def.Name, Prompt: in.Prompt,
 		Depth: depth, ParentID: parent, Background: background(in, def, script),
 	})
-	w := &worker{a: a, t: t, def: def, in: in, script: script}
+	w := &worker{a: a, t: t, def: def, in: in, script: script, caller: call.ID, started: a.o.Now()}
+	a.mu.Lock()
+	w.runs = true
+	a.workers = append(a.workers, w)
+	a.mu.Unlock()
 	return w.start(ctx)
 }
 
@@ -164,8 +192,9 @@ func (w *worker) start(ctx context.Context) (protocol.ToolResult, error) {
 		w.a.o.Tasks.Go(ctx, w.t, w.run)
 		return w.launched(), nil
 	}
+	t := w.t
 	end := w.run(ctx)
-	w.t.End(end)
+	t.End(end)
 	if w.crash != nil {
 		return protocol.ToolResult{}, w.crash
 	}

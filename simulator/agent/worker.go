@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"time"
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/simulator"
@@ -24,6 +25,14 @@ type worker struct {
 	in     input
 	script *protocol.SubagentScript
 	model  string // canonical
+	caller string // the Agent call, whatever call it goes on for
+	sim    *simulator.Simulator
+
+	// Guarded by Agents.mu.
+	runs    bool
+	inbox   []string // messages that it has not read
+	status  task.Status
+	started time.Time
 
 	tools  tally
 	last   *protocol.Result      // the agent's last result; nil = none yet
@@ -38,12 +47,35 @@ func (w *worker) run(ctx context.Context) task.End {
 	w.hooks(ctx, protocol.SubagentStartHook{AgentID: w.t.ID, AgentType: w.t.AgentType})
 	sim, err := simulator.New(w.options())
 	if err != nil {
-		return w.failed(err.Error())
+		end := w.failed(err.Error())
+		w.finish(end)
+		return end
 	}
+	w.a.mu.Lock()
+	w.sim = sim
+	w.a.mu.Unlock()
 	w.say(w.in.Prompt)
-	prompt := protocol.UserMessage{Content: protocol.Content{Text: w.in.Prompt}}
+	return w.goOn(ctx, w.in.Prompt)
+}
+
+// goOn plays a prompt, and then what was sent to the agent meanwhile.
+func (w *worker) goOn(ctx context.Context, text string) task.End {
+	for {
+		end := w.converse(ctx, text)
+		message, more := w.finish(end)
+		if !more {
+			return end
+		}
+		w.heard(message)
+		text = message
+	}
+}
+
+// converse plays one prompt to the agent's answer.
+func (w *worker) converse(ctx context.Context, text string) task.End {
+	prompt := protocol.UserMessage{Content: protocol.Content{Text: text}}
 	for blocks := 0; ; blocks++ {
-		if err := w.turn(ctx, sim, prompt); err != nil {
+		if err := w.turn(ctx, w.sim, prompt); err != nil {
 			return w.failed(err.Error())
 		}
 		if ctx.Err() != nil {
@@ -90,7 +122,7 @@ func (w *worker) options() simulator.Options {
 	ref := protocol.AgentRef{ID: w.t.ID, Type: w.t.AgentType, Depth: w.t.Depth}
 	o.Executor = executor.Chain(o.Executor, marked(ref), executor.Hide(func(t protocol.Tool) bool { return !w.def.allowed(t) }))
 	o.Transcript, o.Hooks, o.Tasks, o.Schema, o.Rand = nil, nil, nil, nil, nil
-	o.TranscriptPath, o.Commands = nil, simulator.Commands{Disabled: true}
+	o.TranscriptPath, o.Commands, o.Queue = nil, simulator.Commands{Disabled: true}, simulator.Queue{}
 	o.Init = func(context.Context) protocol.Init { return protocol.Init{} }
 	o.SystemPrompt = w.def.Prompt
 	o.Resumed, o.Costs = false, nil
@@ -157,7 +189,7 @@ func (w *worker) show(ev protocol.Event) {
 // assistant shows one block. Texts of an agent that the caller waits for are
 // shown only to those who asked (spec: cli-contract 9.5).
 func (w *worker) assistant(ev *protocol.Assistant) {
-	parent := w.t.ToolUseID
+	parent := w.caller
 	ev.ParentToolUseID = &parent
 	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.t.ID, w.t.AgentType, w.t.Description
 	if ev.Final != nil && ev.Message.ID != w.saying {
@@ -188,7 +220,7 @@ func (w *worker) say(text string) {
 }
 
 func (w *worker) address(ev *protocol.User) {
-	parent := w.t.ToolUseID
+	parent := w.caller
 	ev.ParentToolUseID = &parent
 	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.t.ID, w.t.AgentType, w.t.Description
 }

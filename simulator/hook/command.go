@@ -26,7 +26,7 @@ const outputLimit = 10 << 20
 // from its exit status and output (spec: cli-contract 5.5).
 func (r *Runner) command(ctx context.Context, c *call, e *entry) answer {
 	p, err := proc.Start(ctx, proc.Options{
-		Command: proc.Command{Path: program(e)[0], Args: program(e)[1:], Env: r.environ(c), Dir: c.cwd},
+		Command: proc.Command{Path: program(e)[0], Args: program(e)[1:], Env: append(r.environ(c), e.environ...), Dir: c.cwd},
 		Grace:   time.Nanosecond, // stdin is closed at once: nothing to wait for before SIGTERM
 	})
 	if err != nil {

@@ -18,8 +18,9 @@ type entry struct {
 	config     protocol.HookConfig // zero for a callback
 	callback   string              // id; empty for a configured hook
 	timeout    time.Duration
-	mustAnswer bool // onFailure "block"
-	used       bool // ran before; guarded by Runner.mu
+	mustAnswer bool     // onFailure "block"
+	environ    []string // of the file, for a command
+	used       bool     // ran before; guarded by Runner.mu
 }
 
 // label is how a hook is named in front of its stderr.
@@ -76,6 +77,9 @@ func (r *Runner) load(s Source) []protocol.Warning {
 			entries, err := r.group(raw)
 			if err != nil {
 				warn(".%s[%d]: %v", event, i, err)
+			}
+			for _, e := range entries {
+				e.environ = s.Environ
 			}
 			r.entries[event] = append(r.entries[event], entries...)
 		}

@@ -58,8 +58,9 @@ type Options struct {
 
 // Source is the "hooks" object of one settings file.
 type Source struct {
-	Name string // for warnings
-	Raw  json.RawMessage
+	Name    string // for warnings
+	Raw     json.RawMessage
+	Environ []string // beside [Options.Environ], for commands of this file
 }
 
 // Input is one event.
@@ -116,6 +117,13 @@ func New(o Options) (*Runner, []protocol.Warning) {
 		warnings = append(warnings, r.load(s)...)
 	}
 	return r, warnings
+}
+
+// Add reads the hooks of one more file.
+func (r *Runner) Add(s Source) []protocol.Warning {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.load(s)
 }
 
 // Register adds callbacks of the host. Events that never reach the host

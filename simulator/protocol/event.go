@@ -28,6 +28,7 @@ type Init struct {
 	Agents                  []string         `json:"agents"`
 	Skills                  []string         `json:"skills"`
 	Plugins                 []Plugin         `json:"plugins"`
+	PluginErrors            []PluginError    `json:"plugin_errors,omitempty"`
 	Capabilities            []string         `json:"capabilities"`
 	MCPServerErrors         []MCPServerError `json:"mcp_server_errors,omitempty"`
 	AnalyticsDisabled       bool             `json:"analytics_disabled"`
@@ -67,6 +68,14 @@ type Plugin struct {
 	Path    string `json:"path"`
 	Source  string `json:"source"`
 	Version string `json:"version,omitempty"`
+}
+
+// PluginError is one plugin that was not loaded.
+type PluginError struct {
+	Plugin  string `json:"plugin"` // "inline[0]": the first that was given
+	Type    string `json:"type"`   // "path-not-found", "manifest-parse-error"
+	Message string `json:"message"`
+	Path    string `json:"path,omitempty"`
 }
 
 // MemoryPaths tells where memory files live.
@@ -144,9 +153,10 @@ type User struct {
 	IsReplay        *bool            `json:"isReplay,omitempty"`
 	IsSynthetic     bool             `json:"isSynthetic,omitempty"`
 	// RefusedMessageID is the refused reply of the model that this text follows.
-	RefusedMessageID string `json:"refused_message_id,omitempty"`
-	SubagentType     string `json:"subagent_type,omitempty"`
-	TaskDescription  string `json:"task_description,omitempty"`
+	RefusedMessageID string          `json:"refused_message_id,omitempty"`
+	SubagentType     string          `json:"subagent_type,omitempty"`
+	TaskDescription  string          `json:"task_description,omitempty"`
+	Origin           json.RawMessage `json:"origin,omitempty"` // of a replayed prompt
 
 	// SourceUUID is the uuid of the assistant event whose call this answers;
 	// for transcripts. Empty = no tool result.
@@ -276,6 +286,9 @@ type StreamEvent struct {
 	TTFTMS          *int    `json:"ttft_ms,omitempty"`
 	ThinkingDisplay string  `json:"thinking_display,omitempty"`
 	APIMessageID    string  `json:"api_message_id"`
+	// The prompts of the turn, with the first message_start only.
+	UserMessageUUID  string   `json:"user_message_uuid,omitempty"`
+	UserMessageUUIDs []string `json:"user_message_uuids,omitempty"`
 }
 
 // PermissionDenied is system/permission_denied: a call refused without asking

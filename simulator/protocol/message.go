@@ -7,6 +7,9 @@ type UserMessage struct {
 	Content Content
 	// UUID is the host's id for the prompt; empty = a fresh one is made.
 	UUID string
+	// UUIDs are the host's ids of all the prompts that became this one, in order;
+	// nil = UUID alone, if there is one.
+	UUIDs []string
 	// Origin is echoed on the result when its kind is "human"; nil = absent.
 	Origin json.RawMessage
 	// NoQuery appends the message without asking the model (host's

@@ -15,13 +15,23 @@ type Trace interface {
 
 // Prompted says that a prompt was taken and a turn begins. It precedes Init.
 type Prompted struct {
-	UUID           string // uuid of the prompt's transcript line
+	UUID           string   // uuid of the prompt's transcript line
+	Merged         []string // the host's ids of earlier prompts that became part of it
 	PromptID       string
 	Content        Content
 	Timestamp      string
 	PermissionMode PermissionMode
 	Source         string // "sdk" or "system"
 	Injected       bool   // text the CLI itself put in (hook feedback, reminders)
+}
+
+// Absorbed says that a prompt which came while the turn ran has become part of
+// it.
+type Absorbed struct {
+	UUID      string // of the prompt
+	Content   Content
+	Origin    json.RawMessage // nil = absent
+	Timestamp string
 }
 
 // Matched says which rule of the scenario answered a prompt.
@@ -65,6 +75,13 @@ type CLIRetry struct {
 // Warning is text for the user on stderr.
 type Warning struct{ Text string }
 
+// Verbatim is output that a scenario wants as it is: bytes for stdout, which the
+// stream of JSON lines alone writes, or text for stderr.
+type Verbatim struct {
+	Stdout []byte
+	Stderr string
+}
+
 // Unshown is an event that transcripts keep and stdout does not show: what a
 // sub-agent says when nobody asked to hear it.
 type Unshown struct{ Event Event }
@@ -77,6 +94,7 @@ type Spent struct{ Models map[string]ModelUsage }
 type Custom struct{ Line json.RawMessage }
 
 func (*Prompted) event() {}
+func (*Absorbed) event() {}
 func (*Matched) event()  {}
 func (*ToolRan) event()  {}
 func (*Attached) event() {}
@@ -85,9 +103,11 @@ func (*CLIRetry) event() {}
 func (*Warning) event()  {}
 func (*Custom) event()   {}
 func (*Unshown) event()  {}
+func (*Verbatim) event() {}
 func (*Spent) event()    {}
 
 func (*Prompted) trace() {}
+func (*Absorbed) trace() {}
 func (*Matched) trace()  {}
 func (*ToolRan) trace()  {}
 func (*Attached) trace() {}
@@ -96,4 +116,5 @@ func (*CLIRetry) trace() {}
 func (*Warning) trace()  {}
 func (*Custom) trace()   {}
 func (*Unshown) trace()  {}
+func (*Verbatim) trace() {}
 func (*Spent) trace()    {}

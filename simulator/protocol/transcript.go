@@ -34,6 +34,7 @@ type UserLine struct {
 	PermissionMode   PermissionMode `json:"permissionMode,omitempty"`
 	PromptSource     string         `json:"promptSource,omitempty"` // "sdk" or "system"
 	TurnOrigin       string         `json:"turnOrigin,omitempty"`   // "sdk" or "task_notification"
+	MergedUUIDs      []string       `json:"mergedSendUuids,omitempty"`
 
 	ToolUseResult           any           `json:"toolUseResult,omitempty"`
 	SourceToolAssistantUUID string        `json:"sourceToolAssistantUUID,omitempty"`
@@ -154,10 +155,26 @@ type LocalCommandLine struct {
 // QueueLine is queue-operation: a prompt entering or leaving the queue.
 type QueueLine struct {
 	Type      string  `json:"type"`      // "queue-operation"
-	Operation string  `json:"operation"` // "enqueue" or "dequeue"
+	Operation string  `json:"operation"` // "enqueue", "dequeue" or "remove"
 	Timestamp string  `json:"timestamp"`
 	SessionID string  `json:"sessionId"`
-	Content   *string `json:"content,omitempty"` // enqueue of a text prompt
+	Content   *string `json:"content,omitempty"` // of a text prompt that comes or is removed
+	// The rest belongs to "remove".
+	Reason      string `json:"reason,omitempty"` // "absorbed_mid_turn"
+	CommandUUID string `json:"commandUuid,omitempty"`
+	DeliveryID  string `json:"deliveryId,omitempty"`
+}
+
+// QueuedCommand is the attachment queued_command: a prompt that became part of
+// the turn that was running.
+type QueuedCommand struct {
+	Type       string          `json:"type"` // "queued_command"
+	Prompt     Content         `json:"prompt"`
+	SourceUUID string          `json:"source_uuid"`
+	DeliveryID string          `json:"delivery_id"`
+	Mode       string          `json:"commandMode"` // "prompt"
+	Origin     json.RawMessage `json:"origin,omitempty"`
+	Timestamp  string          `json:"timestamp"`
 }
 
 // LastPromptLine is last-prompt: what a list of sessions shows.

@@ -28,6 +28,8 @@ func (s *Session) Record(ev protocol.Event) error {
 	switch ev := ev.(type) {
 	case *protocol.Prompted:
 		return s.prompted(ev)
+	case *protocol.Absorbed:
+		return s.absorbed(ev)
 	case *protocol.Init:
 		return s.environment(ev)
 	case *protocol.Assistant:
@@ -104,6 +106,7 @@ func (s *Session) prompted(ev *protocol.Prompted) error {
 		return s.write(line)
 	}
 	line.PermissionMode, line.PromptSource, line.TurnOrigin = ev.PermissionMode, source, origin
+	line.MergedUUIDs = ev.Merged
 	s.rec.promptID, s.rec.prompt, s.rec.told = ev.PromptID, ev.Content.Plain(), ""
 	enqueue := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: line.Timestamp, SessionID: s.id}
 	dequeue := enqueue
@@ -112,6 +115,24 @@ func (s *Session) prompted(ev *protocol.Prompted) error {
 		enqueue.Content = &ev.Content.Text
 	}
 	return s.write(enqueue, dequeue, line)
+}
+
+// absorbed keeps a prompt that became part of the running turn.
+func (s *Session) absorbed(ev *protocol.Absorbed) error {
+	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: ev.Timestamp, SessionID: s.id}
+	if ev.Content.Blocks == nil {
+		in.Content = &ev.Content.Text
+	}
+	out := in
+	out.Operation, out.Reason, out.CommandUUID, out.DeliveryID = "remove", "absorbed_mid_turn", ev.UUID, s.opts.NewID()
+	line := protocol.AttachmentLine{
+		Envelope: s.envelope("", "", ev.Timestamp), Type: "attachment", RenderedRole: "user",
+		Attachment: protocol.QueuedCommand{
+			Type: "queued_command", Prompt: ev.Content, SourceUUID: ev.UUID, DeliveryID: out.DeliveryID, Mode: "prompt",
+			Origin: ev.Origin, Timestamp: ev.Timestamp,
+		},
+	}
+	return s.write(in, line, out)
 }
 
 func (s *Session) assistant(ev *protocol.Assistant) error {

@@ -37,6 +37,11 @@ func (s *Session) resume(path string) error {
 		s.pending = []byte("\n") // a line was cut off: end it
 	}
 	s.history = t.chain(leaf)
+	for _, e := range t.entries {
+		if strings.HasPrefix(e.kind, "file-history-") {
+			s.files = append(s.files, e.raw)
+		}
+	}
 	s.deferred = t.deferred
 	s.rec = recorder{leaf: map[string]string{"": leaf}, tools: t.tools, prompt: t.prompt, resumed: true}
 	if t.costs != nil {

@@ -7,6 +7,7 @@
 package session
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -73,7 +74,8 @@ func (e *InUseError) Error() string { return "Session ID " + e.ID + " is already
 type TitleError struct{ Value string }
 
 func (e *TitleError) Error() string {
-	return fmt.Sprintf("Error: --resume requires a valid session ID or session title when used with --print. Usage: claude -p --resume <session-id|title>. Provided value %q is not a UUID and does not match any session title.", e.Value)
+	return "Error: --resume requires a valid session ID or session title when used with --print. Usage: claude -p --resume <session-id|title>. Provided value " +
+		fmt.Sprintf("%q", e.Value) + " is not a UUID and does not match any session title."
 }
 
 // RefusedError says that the history cannot be cut as ResumeAt and DropsTurn
@@ -96,7 +98,8 @@ type Session struct {
 	source  string // session that was resumed; another one than id after a fork
 
 	history  []Message
-	deferred string // id of the call that was put off last
+	deferred string            // id of the call that was put off last
+	files    []json.RawMessage // lines about copies of files, of the resumed transcript
 	costs    map[string]protocol.ModelUsage
 	totals   protocol.CostStateLine
 	state    []byte
@@ -184,11 +187,36 @@ func (s *Session) ToolResultsDir() string { return filepath.Join(s.dir(), "tool-
 // dir holds what belongs to the session beside its transcript.
 func (s *Session) dir() string { return filepath.Join(filepath.Dir(s.path), s.id) }
 
+// HistoryDir returns where copies of the files that the session changes are
+// kept; empty = nothing is kept. Nobody made it yet.
+func (s *Session) HistoryDir() string {
+	if s.writer.off {
+		return ""
+	}
+	return s.historyOf(s.id)
+}
+
+// historyOf is the place of those copies of any session.
+func (s *Session) historyOf(id string) string {
+	return filepath.Join(s.opts.StateDir, "file-history", id)
+}
+
+// FileHistory returns the lines about copies of files that the resumed
+// transcript holds, and where these copies are; no lines = there are none.
+func (s *Session) FileHistory() (lines []json.RawMessage, dir string) {
+	return s.files, s.historyOf(s.source)
+}
+
 // Resumed reports whether the session goes on with an earlier conversation.
 func (s *Session) Resumed() bool { return s.resumed }
 
 // Title is the title that the resumed session had; empty = none.
 func (s *Session) Title() string { return s.title }
+
+// Lines tells how many lines of files the session has added and removed.
+func (s *Session) Lines() (added, removed int) {
+	return s.totals.TotalLinesAdded, s.totals.TotalLinesRemoved
+}
 
 // Costs returns the usage by model of the earlier runs. A transcript does not
 // keep what is known of the model itself: ContextWindow, MaxOutputTokens,
@@ -224,7 +252,7 @@ func (s *Session) Reset() string {
 	s.id = s.opts.NewID()
 	s.path = filepath.Join(filepath.Dir(s.path), s.id+".jsonl")
 	s.resumed, s.source = false, ""
-	s.history, s.costs, s.state, s.pending, s.deferred = nil, nil, nil, nil, ""
+	s.history, s.files, s.costs, s.state, s.pending, s.deferred = nil, nil, nil, nil, nil, ""
 	s.totals = protocol.CostStateLine{StartTime: s.opts.Now().UnixMilli()}
 	s.rec = recorder{}
 	return s.id

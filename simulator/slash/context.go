@@ -47,10 +47,12 @@ type Context struct {
 	Skills      []Item       `json:"skills"`
 }
 
+// CompactBuffer is the room that is kept free for a summary, in tokens.
+const CompactBuffer = 33_000
+
 const (
 	systemPromptTokens = 1000
 	emptyTokens        = 100 // of a conversation in which nothing was said
-	compactBuffer      = 33_000
 )
 
 // NewContext counts the context of a session: model, its context window, and
@@ -78,8 +80,8 @@ func NewContext(model string, window, messages int, l Loaded) Context {
 	used("Messages", emptyTokens+messages)
 	c.Categories = append(
 		c.Categories,
-		Category{"Autocompact buffer", compactBuffer, "buffer"},
-		Category{"Free space", max(0, window-compactBuffer-c.TotalTokens), "free"},
+		Category{"Autocompact buffer", CompactBuffer, "buffer"},
+		Category{"Free space", max(0, window-CompactBuffer-c.TotalTokens), "free"},
 	)
 	if window > 0 {
 		c.Percentage = c.TotalTokens * 100 / window
@@ -105,7 +107,7 @@ func orEmpty[T any](s []T) []T {
 // Text words the context's use as a table.
 func (c Context) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "## Context Usage\n\n**Model:** %s\n**Tokens:** %s / %s (%d%%)\n", c.Model, short(c.TotalTokens), short(c.MaxTokens), c.Percentage)
+	fmt.Fprintf(&b, "## Context Usage\n\n**Model:** %s  \n**Tokens:** %s / %s (%d%%)\n", c.Model, short(c.TotalTokens), short(c.MaxTokens), c.Percentage)
 	b.WriteString("\n### Estimated usage by category\n\n| Category | Tokens | Percentage |\n|----------|--------|------------|\n")
 	for _, k := range c.Categories {
 		fmt.Fprintf(&b, "| %s | %s | %.1f%% |\n", k.Name, short(k.Tokens), 100*float64(k.Tokens)/float64(max(1, c.MaxTokens)))

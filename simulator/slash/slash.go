@@ -113,9 +113,28 @@ func Words(args string) []string {
 	return words
 }
 
+// LocalTags is what a transcript keeps of a call that the CLI itself answers;
+// name is the command's own, whatever alias was typed.
+func (c Call) LocalTags(name string) string {
+	const gap = "\n            "
+	return "<command-name>/" + name + "</command-name>" + gap + "<command-message>" + name + "</command-message>" + gap +
+		"<command-args>" + c.Args + "</command-args>"
+}
+
+// Said is what a command of the CLI itself has done.
+type Said struct {
+	Text string
+	// Name is the command's own name; empty = as it was typed.
+	Name string
+	// Absent says that the CLI has no such command here: the result names none.
+	Absent bool
+	// Title is the new name of the session; empty = it keeps its own.
+	Title string
+}
+
 // Unavailable is what a command says that exists on a terminal only.
-func Unavailable(name string) string {
-	return "/" + name + " isn't available in this environment."
+func Unavailable(name string) Said {
+	return Said{Text: "/" + name + " isn't available in this environment.", Absent: true}
 }
 
 // Model is one model's line of /cost.
@@ -128,23 +147,53 @@ type Model struct {
 
 // Cost is what /cost tells.
 type Cost struct {
-	USD    float64
-	APIMS  int
-	WallMS int
-	Models []Model
+	USD            float64
+	APIMS, WallMS  int
+	Added, Removed int // lines of files
+	Requests       int // to the model
+	Models         []Model
 }
 
 // Text words the costs.
 func (c Cost) Text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Total cost:            $%.4f\n", c.USD)
-	fmt.Fprintf(&b, "Total duration (API):  %.1fs\n", float64(c.APIMS)/1000)
-	fmt.Fprintf(&b, "Total duration (wall): %.1fs", float64(c.WallMS)/1000)
+	fmt.Fprintf(&b, "Estimated cost:        $%.4f\n", c.USD)
+	fmt.Fprintf(&b, "Total duration (API):  %s\n", duration(c.APIMS))
+	fmt.Fprintf(&b, "Total duration (wall): %s\n", duration(c.WallMS))
+	fmt.Fprintf(&b, "Total code changes:    %s added, %s removed", count(c.Added, "line"), count(c.Removed, "line"))
 	if len(c.Models) > 0 {
 		b.WriteString("\nUsage by model:")
 	}
+	var cached, all int
 	for _, m := range c.Models {
 		fmt.Fprintf(&b, "\n%20s:  %d input, %d output, %d cache read, %d cache write ($%.4f)", m.Name, m.Input, m.Output, m.CacheRead, m.CacheNew, m.USD)
+		cached += m.CacheRead
+		all += m.CacheRead + m.CacheNew + m.Input
+	}
+	if c.Requests > 0 {
+		fmt.Fprintf(&b, "\nPrompt cache (main):   %s · %d%% of input tokens from cache · no misses", count(c.Requests, "request"), cached*100/max(1, all))
+		if cached == 0 {
+			b.WriteString(" · no prompt caching reported by the API")
+		}
 	}
 	return b.String()
+}
+
+// duration is a time in whole seconds, as "1h 2m 3s".
+func duration(ms int) string {
+	s := ms / 1000
+	switch {
+	case s >= 3600:
+		return fmt.Sprintf("%dh %dm %ds", s/3600, s/60%60, s%60)
+	case s >= 60:
+		return fmt.Sprintf("%dm %ds", s/60, s%60)
+	}
+	return fmt.Sprintf("%ds", s)
+}
+
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
 }

@@ -101,9 +101,14 @@ func TestContext(t *testing.T) {
 }
 
 func TestCost(t *testing.T) {
-	c := slash.Cost{USD: 0.0123, APIMS: 1500, WallMS: 2000, Models: []slash.Model{{Name: "claude-opus-5-5", Input: 10, Output: 5, USD: 0.0123}}}
-	want := "Total cost:            $0.0123\nTotal duration (API):  1.5s\nTotal duration (wall): 2.0s\nUsage by model:\n" +
-		"     claude-opus-5-5:  10 input, 5 output, 0 cache read, 0 cache write ($0.0123)"
+	c := slash.Cost{
+		USD: 0.0123, APIMS: 1500, WallMS: 3_723_000, Added: 1, Removed: 2, Requests: 1,
+		Models: []slash.Model{{Name: "claude-opus-5-5", Input: 10, Output: 5, USD: 0.0123}},
+	}
+	want := "Estimated cost:        $0.0123\nTotal duration (API):  1s\nTotal duration (wall): 1h 2m 3s\n" +
+		"Total code changes:    1 line added, 2 lines removed\nUsage by model:\n" +
+		"     claude-opus-5-5:  10 input, 5 output, 0 cache read, 0 cache write ($0.0123)\n" +
+		"Prompt cache (main):   1 request · 0% of input tokens from cache · no misses · no prompt caching reported by the API"
 	if diff := cmp.Diff(want, c.Text()); diff != "" {
 		t.Error(diff)
 	}

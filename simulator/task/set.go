@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -91,7 +92,11 @@ func New(o Options) *Set {
 // Start registers a task and queues the frames of its start. A command in the
 // foreground has no output file: its call tells what it wrote.
 func (s *Set) Start(i Info) *Task {
-	i.ID, i.RunID = s.newID(i.Kind), s.newRunID()
+	again := i.ID != ""
+	if !again {
+		i.ID = s.newID(i.Kind)
+	}
+	i.RunID = s.newRunID()
 	if dir := s.o.Dir(); dir != "" && (i.Background || i.Kind == Agent) {
 		i.OutputFile = filepath.Join(dir, i.ID+".output")
 	}
@@ -103,7 +108,7 @@ func (s *Set) Start(i Info) *Task {
 		starter, t.behind = true, true
 	}
 	s.tasks = append(s.tasks, t)
-	if i.Kind == Agent {
+	if i.Kind == Agent && !again {
 		s.spawned(t)
 	}
 	if i.Background {
@@ -399,7 +404,7 @@ func (s *Set) signal() {
 }
 
 func (s *Set) find(id string) *Task {
-	for _, t := range s.tasks {
+	for _, t := range slices.Backward(s.tasks) { // the last run of a task that goes on
 		if t.ID == id && id != "" {
 			return t
 		}

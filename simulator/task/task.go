@@ -41,7 +41,9 @@ type Info struct {
 	ParentID    string // task that started this one; empty = the main conversation
 	Background  bool   // the tool call does not wait for it
 
-	ID    string // set by Start: "a" and 16, or "b" and 8 characters
+	// ID is that of a task which goes on after its end; empty = Start makes one:
+	// "a" and 16, or "b" and 8 characters.
+	ID    string
 	RunID string // set by Start
 	// OutputFile receives what the task writes; set by Start, empty = nowhere.
 	OutputFile string

@@ -28,15 +28,15 @@ async def one_prompt(p):
     assert isinstance(r.total_cost_usd, float) and r.total_cost_usd > 0, r.total_cost_usd
 
 
-# Checklist rows 10 and 16: prompts as a stream, drained after the end of stdin.
+# Checklist rows 10, 16 and 65: prompts as a stream, drained after the end of stdin; what waits shares a turn.
 @check
 async def prompt_stream(p):
     async def prompts():
-        for text in ("say one", "say two", "say three"):
+        for text in ("take time", "say two", "say three"):
             yield {"type": "user", "message": {"role": "user", "content": text}, "parent_tool_use_id": None, "session_id": "x"}
 
     messages = [m async for m in query(prompt=prompts(), options=p.options())]
-    equal([m.result for m in messages if isinstance(m, ResultMessage)], ["one", "two", "three"])
+    equal([m.result for m in messages if isinstance(m, ResultMessage)], ["took it", "two\nsay three"])
 
 
 # Checklist row 15: several turns in one process, one session.

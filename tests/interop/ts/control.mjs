@@ -4,10 +4,24 @@
 // line and fails the program when it fails; stderr of the CLI must stay empty.
 
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
+import { randomUUID } from 'node:crypto';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { createSdkMcpServer, query, tool } from '@anthropic-ai/claude-agent-sdk';
+import { dirname, join } from 'node:path';
+import {
+  createSdkMcpServer,
+  deleteSession,
+  forkSession,
+  getSessionInfo,
+  getSessionMessages,
+  getSubagentMessages,
+  listSessions,
+  listSubagents,
+  query,
+  renameSession,
+  tagSession,
+  tool,
+} from '@anthropic-ai/claude-agent-sdk';
 import { z } from 'zod';
 
 class Place {
@@ -264,6 +278,134 @@ const checks = {
     const abortController = new AbortController();
     setTimeout(() => abortController.abort(), 300);
     await assert.rejects(all(query({ prompt: 'count slowly', options: p.options({ abortController }) })), /abort/i);
+  },
+  // Checklist row 65: prompts that wait share a turn and are all named; one that is to be answered now ends the turn.
+  async waiting(p) {
+    const talk = new Talk(p.options());
+    talk.send('take time', { uuid: randomUUID() });
+    const ids = [randomUUID(), randomUUID()];
+    await sleep(100);
+    talk.send('say two', { uuid: ids[0] });
+    talk.send('say three', { uuid: ids[1] });
+    assert.equal(resultOf(await talk.turn()).result, 'took it');
+    const shared = resultOf(await talk.turn());
+    assert.deepEqual([shared.result, shared.user_message_uuid, shared.user_message_uuids], ['two\nsay three', ids[1], ids]);
+    talk.send('count slowly');
+    await sleep(200);
+    talk.send('say now', { priority: 'now' });
+    assert.equal(resultOf(await talk.turn()).terminal_reason, 'aborted_streaming');
+    assert.equal(resultOf(await talk.turn()).result, 'now');
+    await talk.end();
+  },
+  // Checklist rows 35, 36 and 39: sessions as the SDK's functions read and write them.
+  async sessions(p) {
+    process.env.CLAUDE_CONFIG_DIR = join(p.dir, 'config');
+    const dir = p.dir;
+    const run = async (prompt, options) => resultOf(await all(query({ prompt, options: p.options(options) })));
+    const textsOfSession = async (id) =>
+      (await getSessionMessages(id, { dir })).map((m) => (typeof m.message.content === 'string' ? m.message.content : m.message.content.map((b) => b.text ?? b.type).join('')));
+    const { session_id: first } = await run('say one');
+    await run('say two', { resume: first });
+    assert.deepEqual(await textsOfSession(first), ['say one', 'one', 'say two', 'two']);
+    await renameSession(first, 'A name', { dir });
+    await tagSession(first, 'a tag', { dir });
+    const info = await getSessionInfo(first, { dir });
+    assert.deepEqual([info.customTitle, info.tag, info.cwd, info.firstPrompt], ['A name', 'a tag', dir, 'say one']);
+    assert.deepEqual((await listSessions({ dir, includeProgrammatic: true })).map((s) => s.sessionId), [first]);
+    const messages = await getSessionMessages(first, { dir });
+    const { sessionId: copy } = await forkSession(first, { dir, upToMessageId: messages[1].uuid, title: 'Copy' });
+    assert.equal((await run('say three', { resume: copy })).session_id, copy);
+    assert.deepEqual(await textsOfSession(copy), ['say one', 'one', 'say three', 'three']);
+    const cut = await run('say four', { resume: first, forkSession: true, resumeSessionAt: messages[1].uuid });
+    assert.deepEqual(await textsOfSession(cut.session_id), ['say one', 'one', 'say four', 'four']);
+    assert.equal((await run('say five', { continue: true })).session_id, cut.session_id);
+    await deleteSession(copy, { dir });
+    assert.ok(!(await listSessions({ dir, includeProgrammatic: true })).some((s) => s.sessionId === copy));
+    const agents = { greeter: { description: 'Greets', prompt: 'You greet.', background: false } };
+    const { session_id: delegated } = await run('delegate say hello inside', { agents, allowedTools: ['Agent'] });
+    const [agent] = await listSubagents(delegated, { dir });
+    const inside = await getSubagentMessages(delegated, agent, { dir });
+    assert.deepEqual(inside.map((m) => m.type), ['user', 'assistant']);
+  },
+  // Checklist row 68: checkpoints outlive the process and go with a fork.
+  async checkpoints(p) {
+    const file = join(p.dir, 'a.txt');
+    const options = { enableFileCheckpointing: true, permissionMode: 'acceptEdits' };
+    const ids = [randomUUID(), randomUUID()];
+    let talk = new Talk(p.options(options));
+    await talk.ask(`write ${file} one`, { uuid: ids[0] });
+    const { session_id: session } = resultOf(await talk.ask(`write ${file} two`, { uuid: ids[1] }));
+    await talk.end();
+    for (const forkSession of [false, true]) {
+      writeFileSync(file, 'by hand\n');
+      talk = new Talk(p.options({ ...options, resume: session, forkSession }));
+      const dry = await talk.query.rewindFiles(ids[1], { dryRun: true });
+      assert.deepEqual([dry.canRewind, dry.filesChanged, dry.insertions, dry.deletions], [true, [file], 1, 1]);
+      assert.deepEqual(await talk.query.rewindFiles(ids[1]), { canRewind: true, skippedLinks: 0 });
+      assert.equal(readFileSync(file, 'utf8'), 'one\n');
+      await talk.query.rewindFiles(ids[0]);
+      assert.ok(!existsSync(file));
+      await assert.rejects(talk.query.rewindFiles(randomUUID()), /No file checkpoint found for this message/);
+      await talk.end();
+    }
+  },
+  // Checklist rows 42 to 45, 49, 51 and 58: what a program brings along; plugins and servers go with initialize.
+  async surroundings(p) {
+    const plugin = join(p.dir, 'plug');
+    for (const [name, text] of Object.entries({
+      '.claude-plugin/plugin.json': '{"name":"demo","version":"1.0.0"}',
+      'commands/greet.md': 'say hello $ARGUMENTS',
+      'skills/cook/SKILL.md': '---\nname: cook\ndescription: Cooks\n---\nCook it.',
+    })) {
+      mkdirSync(dirname(join(plugin, name)), { recursive: true });
+      writeFileSync(join(plugin, name), text);
+    }
+    const agents = { one: { description: 'd', prompt: 'p' } };
+    for (const pluginDelivery of ['argv', 'initialize']) {
+      const q = query({ prompt: '/demo:greet Ada', options: p.options({ plugins: [{ type: 'local', path: plugin }], pluginDelivery, agents, tools: ['Bash'] }) });
+      const messages = await all(q);
+      const init = messages.find((m) => m.subtype === 'init');
+      assert.deepEqual([init.plugins[0].name, init.tools, init.agents.includes('one'), init.skills.includes('demo:cook')], ['demo', ['Bash'], true, true]);
+      assert.deepEqual(textsOf(messages), ['hello Ada']);
+    }
+    const schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
+    const counted = await all(query({ prompt: 'count as data', options: p.options({ outputFormat: { type: 'json_schema', schema } }) }));
+    assert.deepEqual(resultOf(counted).structured_output, { n: 7 });
+    const thought = await all(query({ prompt: 'think about 2 + 2', options: p.options({ includePartialMessages: true }) }));
+    const deltas = thought.filter((m) => m.type === 'stream_event' && m.event.type === 'content_block_delta').map((m) => m.event.delta);
+    assert.match(deltas.map((d) => d.thinking ?? '').join(''), /2 \+ 2/);
+    assert.equal(deltas.map((d) => d.text ?? '').join(''), 'It is 4.');
+  },
+  // Checklist rows 59 and 69: every method of a query.
+  async methods(p) {
+    writeFileSync(join(p.dir, 'a.txt'), 'text');
+    const talk = new Talk(p.options());
+    await talk.ask('say hi');
+    const q = talk.query;
+    assert.equal((await q.initializationResult()).output_style, 'default');
+    assert.equal((await q.reinitialize()).current_permission_mode, 'default');
+    assert.ok((await q.supportedCommands()).some((c) => c.name === 'usage' && c.aliases.includes('cost')));
+    assert.ok((await q.supportedModels()).every((m) => m.value && m.displayName));
+    assert.ok((await q.supportedAgents()).some((a) => a.name === 'Explore'));
+    assert.deepEqual(await q.mcpServerStatus(), []);
+    const usage = await q.getContextUsage();
+    assert.deepEqual([usage.gridRows.length, usage.categories[0].kind], [10, 'used']);
+    assert.equal((await q.readFile('a.txt')).contents, 'text');
+    assert.ok((await q.reloadPlugins()).commands.length > 40);
+    assert.ok((await q.reloadSkills()).skills.some((c) => c.name === 'verify'));
+    assert.ok((await q.reloadOutputStyles()).available_output_styles.includes('Concise'));
+    assert.equal((await q.accountInfo()).apiProvider, 'firstParty');
+    await q.seedReadState(join(p.dir, 'a.txt'), 1);
+    await q.setMaxThinkingTokens(1000);
+    await q.setMaxThinkingTokens(null);
+    await q.applyFlagSettings({ model: 'sonnet', outputStyle: 'Learning' });
+    const init = (await talk.ask('say on')).find((m) => m.subtype === 'init');
+    assert.deepEqual([init.model, init.output_style], ['claude-sonnet-5-5', 'Learning']);
+    await q.stopTask('nope');
+    await q.backgroundTasks();
+    await assert.rejects(q.reconnectMcpServer('nope'), /Server not found: nope/);
+    assert.deepEqual(await q.interrupt(), { still_queued: [] });
+    await talk.end();
   },
 };
 

@@ -1,0 +1,82 @@
+package checkpoint
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// store keeps versions of files by name: in a directory, or in memory.
+type store struct {
+	dir    string // where versions are; empty = memory
+	from   string // where those of the session that is resumed are; empty = nowhere
+	memory map[string][]byte
+}
+
+// backupName is the real CLI's name for a version of a file.
+func backupName(path string, version int) string {
+	sum := sha256.Sum256([]byte(path))
+	return fmt.Sprintf("%.8x@v%d", sum, version)
+}
+
+// move makes dir the place of the versions and copies those of another session
+// there, so that a fork does not need its source.
+func (s *store) move(dir string) error {
+	from := s.from
+	s.dir, s.from = dir, ""
+	if from == "" || from == dir {
+		return nil
+	}
+	entries, err := os.ReadDir(from)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(from, e.Name()))
+		if err == nil {
+			err = s.put(dir, e.Name(), data)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *store) put(dir, name string, content []byte) error {
+	if dir == "" {
+		s.memory[name] = content
+		return nil
+	}
+	s.dir = dir
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, name), content, 0o600)
+}
+
+// get returns a version; nil = the file did not exist then.
+func (s *store) get(name *string) ([]byte, error) {
+	if name == nil {
+		return nil, nil
+	}
+	if content, ok := s.memory[*name]; ok {
+		return content, nil
+	}
+	if filepath.Base(*name) != *name {
+		return nil, fmt.Errorf("%q is no name of a checkpoint", *name)
+	}
+	for _, dir := range []string{s.dir, s.from} {
+		if dir == "" {
+			continue
+		}
+		content, err := read(filepath.Join(dir, *name))
+		if content != nil || err != nil {
+			return content, err
+		}
+	}
+	return nil, fmt.Errorf("checkpoint %s is gone", *name)
+}

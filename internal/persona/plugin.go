@@ -1,0 +1,140 @@
+package persona
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Parts is what a plugin brings beside commands, skills and agents. The place
+// of the plugin is filled in.
+type Parts struct {
+	Name, Dir string
+	Hooks     json.RawMessage // an object by event, as in settings files; nil = none
+	Servers   json.RawMessage // an object by name, as in .mcp.json; nil = none
+}
+
+// rootVariable stands for a plugin's directory in its own files.
+const rootVariable = "${CLAUDE_PLUGIN_ROOT}"
+
+// manifest is .claude-plugin/plugin.json. Hooks and servers are objects, or
+// names of files that hold them.
+type manifest struct {
+	Name    string          `json:"name"`
+	Version string          `json:"version"`
+	Hooks   json.RawMessage `json:"hooks"`
+	Servers json.RawMessage `json:"mcpServers"`
+}
+
+// AddPlugins loads plugins beside those that are there; a directory that was
+// loaded before is left as it is. It returns what they bring beside what the
+// catalog itself holds.
+func (c *Catalog) AddPlugins(open func(dir string) fs.FS, dirs ...string) []Parts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l := &loader{c: c}
+	for _, dir := range dirs {
+		if !slices.ContainsFunc(c.plugins, func(p protocol.Plugin) bool { return p.Path == dir }) {
+			l.plugin(open(dir), dir, 0)
+		}
+	}
+	l.commands = c.commands
+	l.arrange()
+	return l.parts
+}
+
+// HasPlugins tells whether all of these directories are loaded.
+func (c *Catalog) HasPlugins(dirs ...string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !slices.ContainsFunc(dirs, func(dir string) bool {
+		return !slices.ContainsFunc(c.plugins, func(p protocol.Plugin) bool { return p.Path == dir })
+	})
+}
+
+// Parts are those of the plugins found at creation.
+func (c *Catalog) Parts() []Parts { return c.parts }
+
+// plugin reads the directory that was given as the nth one.
+func (l *loader) plugin(tree fs.FS, dir string, n int) {
+	fail := func(kind, message string) {
+		l.c.faults = append(l.c.faults, protocol.PluginError{
+			Plugin: "inline[" + strconv.Itoa(n) + "]", Type: kind, Message: message, Path: dir,
+		})
+	}
+	if _, err := fs.Stat(tree, "."); err != nil {
+		fail("path-not-found", "Path not found: "+dir)
+		return
+	}
+	m := manifest{Name: filepath.Base(dir)}
+	if data, err := fs.ReadFile(tree, ".claude-plugin/plugin.json"); err == nil {
+		if err := json.Unmarshal(data, &m); err != nil {
+			fail("manifest-parse-error", "Invalid JSON in "+filepath.Join(dir, ".claude-plugin/plugin.json")+": "+err.Error())
+			return
+		}
+		m.Name = cmp.Or(m.Name, filepath.Base(dir))
+	}
+	l.c.plugins = append(l.c.plugins, protocol.Plugin{Name: m.Name, Path: dir, Source: m.Name + "@inline", Version: m.Version})
+	l.parts = append(l.parts, Parts{
+		Name: m.Name, Dir: dir,
+		Hooks:   object(tree, dir, "hooks", m.Hooks, "hooks/hooks.json"),
+		Servers: object(tree, dir, "mcpServers", m.Servers, ".mcp.json"),
+	})
+	l.root, l.prefix = dir, m.Name+":"
+	l.folders(tree, dir, pluginSource)
+	l.root, l.prefix = "", ""
+}
+
+// object finds what a plugin declares under a key: the manifest's object, or
+// that of the file which the manifest names, else of the usual one. Nil = none.
+func object(tree fs.FS, dir, key string, declared json.RawMessage, file string) json.RawMessage {
+	if declared = bytes.TrimSpace(declared); len(declared) > 0 && declared[0] == '{' {
+		return rooted(declared, dir)
+	}
+	var name string
+	if json.Unmarshal(declared, &name) == nil && name != "" {
+		file = path.Clean(name)
+	}
+	data, err := fs.ReadFile(tree, file)
+	var outer map[string]json.RawMessage
+	if err != nil || json.Unmarshal(data, &outer) != nil {
+		return nil
+	}
+	if inner, ok := outer[key]; ok {
+		return rooted(inner, dir)
+	}
+	return rooted(data, dir)
+}
+
+// rooted fills in the plugin's directory inside JSON strings.
+func rooted(raw []byte, dir string) json.RawMessage {
+	quoted, err := protocol.Marshal(dir)
+	if err != nil {
+		return raw
+	}
+	return bytes.ReplaceAll(raw, []byte(rootVariable), quoted[1:len(quoted)-1])
+}
+
+// filled is a text of a plugin with its directory filled in.
+func (l *loader) filled(text string) string {
+	if l.root == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, rootVariable, l.root)
+}
+
+// about is a description as lists show it: that of a plugin names it.
+func (l *loader) about(text string) string {
+	if l.prefix == "" {
+		return text
+	}
+	return strings.TrimSpace("(" + strings.TrimSuffix(l.prefix, ":") + ") " + text)
+}

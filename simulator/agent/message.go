@@ -1,0 +1,182 @@
+package agent
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+// finish notes how a run of the agent ended, unless a message waits for it, which
+// it takes. What is sent after the end makes it go on in another run.
+func (w *worker) finish(end task.End) (message string, more bool) {
+	w.a.mu.Lock()
+	defer w.a.mu.Unlock()
+	if len(w.inbox) > 0 && end.Status == task.Completed {
+		message, w.inbox = w.inbox[0], w.inbox[1:]
+		return message, true
+	}
+	w.runs, w.status = false, end.Status
+	return "", false
+}
+
+// heard keeps a message in the agent's transcript; the caller's conversation
+// does not show it.
+func (w *worker) heard(message string) {
+	ev := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: message}}}
+	w.address(ev)
+	w.t.Post(&protocol.Unshown{Event: ev})
+}
+
+// name is what messages are sent to.
+func (w *worker) name() string {
+	if w.in.Name != "" {
+		return w.in.Name
+	}
+	return w.t.ID
+}
+
+// ref tells agents of one name apart.
+func (w *worker) ref() string {
+	sum := sha256.Sum256([]byte(w.t.ID))
+	return fmt.Sprintf("%.3x", sum)
+}
+
+// pin says which agent a message went to.
+type pin struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	Ref  string `json:"ref"`
+}
+
+// sent is the result of SendMessage; the last two keys are not for the model.
+type sent struct {
+	Success bool   `json:"success"`
+	Message string `json:"message"`
+	Resumed string `json:"resumedAgentId,omitempty"`
+	Pin     *pin   `json:"pin,omitempty"`
+	Revived string `json:"revivedAgentId,omitempty"`
+	Display string `json:"display,omitempty"`
+}
+
+func (s sent) result() protocol.ToolResult {
+	shown := s
+	shown.Revived, shown.Display = "", ""
+	text, err := protocol.Marshal(shown)
+	if err != nil {
+		return protocol.ErrorResult(err.Error())
+	}
+	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(string(text))}}, Output: s}
+}
+
+// send hands a message to an agent: one that runs reads it when it has answered,
+// another one goes on with it in the background.
+func (a *Agents) send(ctx context.Context, call protocol.ToolUse) protocol.ToolResult {
+	var in struct {
+		To      string `json:"to"`
+		Message string `json:"message"`
+	}
+	if err := json.Unmarshal(call.Input, &in); err != nil || in.To == "" {
+		return protocol.UsageError("InputValidationError: SendMessage failed due to the following issue:\nThe required parameter `to` is missing")
+	}
+	a.mu.Lock()
+	w := a.find(in.To)
+	if w == nil {
+		a.mu.Unlock()
+		return sent{
+			Message: "No agent named '" + in.To + "' is reachable.\nUse ListAgents to see everyone you can message.",
+			Display: "Not sent — no agent named '" + in.To + "' is reachable.",
+		}.result()
+	}
+	p := &pin{ID: w.t.ID, Name: w.name(), Ref: w.ref()}
+	if w.runs {
+		w.inbox = append(w.inbox, in.Message)
+		a.mu.Unlock()
+		return sent{Success: true, Pin: p, Message: "Message queued for delivery to " + p.Name + " at its next tool round. " +
+			"If it finishes first, it is resumed with the message and notifies again, so wait for that notification before resending."}.result()
+	}
+	w.runs = true
+	a.mu.Unlock()
+	w.resume(ctx, call.ID, in.Message)
+	name := p.Name
+	if name == w.t.ID {
+		name = name[:min(len(name), 7)]
+	}
+	return sent{Success: true, Message: "Resuming agent " + name, Resumed: w.t.ID, Revived: w.t.ID, Pin: p}.result()
+}
+
+// resume lets an agent that has ended go on, as another run of its task.
+func (w *worker) resume(ctx context.Context, call, message string) {
+	t := w.a.o.Tasks.Start(task.Info{
+		ID: w.t.ID, Kind: task.Agent, ToolUseID: call, Description: w.t.Description, AgentType: w.t.AgentType, Prompt: message,
+		Depth: w.t.Depth, ParentID: w.t.ParentID, Background: true,
+	})
+	w.a.mu.Lock()
+	w.t = t
+	w.a.mu.Unlock()
+	w.tools, w.totals, w.tokens, w.last = tally{}, protocol.Usage{}, 0, nil
+	w.a.o.Tasks.Go(ctx, t, func(ctx context.Context) task.End {
+		w.heard(message)
+		return w.goOn(ctx, message)
+	})
+}
+
+// find looks an agent up by its name or id, the last one first; a.mu is held.
+// "name [ref]" names it as lists do.
+func (a *Agents) find(to string) *worker {
+	name, ref, _ := strings.Cut(strings.TrimSuffix(to, "]"), " [")
+	for i := len(a.workers) - 1; i >= 0; i-- {
+		w := a.workers[i]
+		if (w.name() == name || w.t.ID == name) && (ref == "" || ref == w.ref()) && w.sim != nil {
+			return w
+		}
+	}
+	return nil
+}
+
+// list answers ListAgents.
+func (a *Agents) list() protocol.ToolResult {
+	type row struct {
+		Name   string `json:"name"`
+		Ref    string `json:"ref"`
+		ID     string `json:"id"`
+		Type   string `json:"type"`
+		Status string `json:"status"`
+	}
+	type section struct {
+		Kind  string `json:"kind"`
+		Total int    `json:"total"`
+		Rows  []row  `json:"rows"`
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var text strings.Builder
+	text.WriteString("This session is " + a.o.SessionName() +
+		" — the name other sessions use to message it (it is not listed below; a message to it would be a message to yourself).\n\n")
+	sections := []section{}
+	if len(a.workers) == 0 {
+		text.WriteString("No reachable agents — no other Claude session is running on this machine right now " +
+			"(peer messaging itself is available; a session appears here once it is started).")
+	} else {
+		s := section{Kind: "subagents", Total: len(a.workers)}
+		fmt.Fprintf(&text, "Subagents (%d):", s.Total)
+		for _, w := range a.workers {
+			r := row{w.name(), w.ref(), w.t.ID, w.t.AgentType, string(w.status)}
+			if w.runs {
+				r.Status = "running"
+			}
+			s.Rows = append(s.Rows, r)
+			fmt.Fprintf(&text, "\n  %s [%s]  ·  %s  ·  %s  ·  started %ds ago", r.Name, r.Ref, r.Type, r.Status, int(a.o.Now().Sub(w.started).Seconds()))
+		}
+		sections = append(sections, s)
+	}
+	return protocol.ToolResult{Content: protocol.Content{Text: text.String()}, Output: struct {
+		Listing  string    `json:"listing"`
+		Sections []section `json:"sections"`
+		Notes    []string  `json:"notes"`
+	}{text.String(), sections, []string{}}}
+}

@@ -1,0 +1,123 @@
+package simulator_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+func queued(text, id string) protocol.UserMessage {
+	return protocol.UserMessage{Content: protocol.Content{Text: text}, UUID: id}
+}
+
+// Prompts that come while tools run become part of the turn: repeated when the
+// host asks for that, followed through their life, named by the events; the
+// model is asked about those that a rule of the scenario answers (checklist row
+// 65).
+func TestAbsorb(t *testing.T) {
+	rounds := [][]protocol.UserMessage{{queued("two", "u-2"), queued("three", "")}, nil}
+	model := &fakeModel{replies: []scenarios.Reply{calls(`Read {}`), text("done"), text("two too"), {Unmatched: true}}}
+	var kept []string
+	s := newSimulator(t, simulator.Options{
+		Model: model, Replay: true, Transcript: transcriptFunc(func(ev protocol.Event) {
+			if a, ok := ev.(*protocol.Absorbed); ok {
+				kept = append(kept, a.Content.Plain())
+			}
+		}),
+		Queue: simulator.Queue{
+			Waiting: func() int { return 7 },
+			Absorb: func() []protocol.UserMessage {
+				next := rounds[0]
+				rounds = rounds[1:]
+				return next
+			},
+		},
+	})
+	var got []string
+	var result *protocol.Result
+	for ev, err := range s.Turn(t.Context(), queued("one", "u-1")) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch ev := ev.(type) {
+		case *protocol.Init:
+			got = append(got, fmt.Sprint("init ", ev.UserMessageUUIDs))
+		case *protocol.Assistant:
+			got = append(got, fmt.Sprint("assistant ", ev.UserMessageUUID, ev.UserMessageUUIDs))
+		case *protocol.User:
+			got = append(got, "user "+ev.Message.Content.Plain())
+		case *protocol.Frame:
+			got = append(got, fmt.Sprint(ev.Type, " ", ev.Fields[0].Value, " ", ev.Fields[1].Value))
+		case *protocol.Result:
+			result = ev
+		}
+	}
+	want := []string{
+		"init [u-1]", "user one", "assistant u-1[u-1]", "user ", "user two", "user three", "command_lifecycle u-2 started",
+		"assistant []", "assistant []", "command_lifecycle u-2 completed",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"two", "three"}, kept); diff != "" {
+		t.Errorf("in the transcript (-want +got):\n%s", diff)
+	}
+	if *result.Result != "two too" || result.NumTurns != 2 || *result.QueuedTurnCount != 7 || result.UserMessageUUID != "u-1" {
+		t.Errorf("result %+v", result)
+	}
+	if diff := cmp.Diff([]string{"u-1", "u-2"}, result.UserMessageUUIDs); diff != "" {
+		t.Errorf("prompts of the result (-want +got):\n%s", diff)
+	}
+	if asked := model.requests[2]; asked.Prompt != "two" || !asked.Added {
+		t.Errorf("the model was asked %+v", asked)
+	}
+}
+
+type transcriptFunc func(protocol.Event)
+
+func (f transcriptFunc) Record(ev protocol.Event) error {
+	f(ev)
+	return nil
+}
+
+// A prompt that is to be answered now ends the turn without a word to the model:
+// a reply has no text of an interrupt, calls are cut off (checklist row 65).
+func TestSuperseded(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		reply scenarios.Reply
+		want  []string
+	}{
+		{"streaming", text("one two three four"), []string{
+			"init", `assistant text "one two "`, "result error_during_execution error=true turns=1 aborted_streaming",
+		}},
+		{"tools", calls(`Slow {}`, `Write {}`), []string{
+			"init", "assistant tool_use Slow", "assistant tool_use Write",
+			fmt.Sprintf("user tool_result %q error=true", executor.Aborted().Content.Text),
+			fmt.Sprintf("user tool_result %q error=true", executor.Skipped().Content.Text),
+			"result success error=false turns=3 aborted_tools",
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSimulator(t, simulator.Options{
+					Model: &fakeModel{replies: []scenarios.Reply{c.reply}}, Stream: scenarios.Stream{TokensPerSecond: 1},
+				})
+				ctx, cancel := context.WithCancelCause(t.Context())
+				defer time.AfterFunc(2500*time.Millisecond, func() { cancel(simulator.ErrSuperseded) }).Stop()
+				if got, _ := turn(ctx, t, s, "hi"); !cmp.Equal(c.want, got) {
+					t.Errorf("events (-want +got):\n%s", cmp.Diff(c.want, got))
+				}
+			})
+		})
+	}
+}
