@@ -82,6 +82,7 @@ func (r *run) makeTasks() error {
 	r.agents = agent.New(agent.Options{
 		Tasks: r.tasks, Find: r.agentKind, Names: r.catalog.AgentNames, Model: r.agentModel, Session: r.agentSession,
 		ModelName:      r.aliased,
+		CWD:            r.cwd,
 		Shown:          func() bool { return r.forwardAgents.Load() },
 		PromptID:       func() string { return r.hookBase().PromptID },
 		TranscriptPath: r.agentTranscript, SessionName: r.sessionName, Now: r.clock.Now,

@@ -64,6 +64,8 @@ type Options struct {
 	// TranscriptPath tells where the transcript of an agent is, for hooks; nil =
 	// nowhere.
 	TranscriptPath func(id string) string
+	// CWD is taken away from the front of paths in progress; empty = nothing is.
+	CWD string
 	// PromptID is the id of the prompt that the session answers, for hooks; nil
 	// = unknown.
 	PromptID func() string

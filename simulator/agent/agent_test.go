@@ -196,7 +196,7 @@ func TestForeground(t *testing.T) {
 		got, results := s.play(t)
 		want := []string{
 			"init", "assistant Agent", "task_started d false 1", "reader: user sub",
-			"task_progress a Read", "reader: assistant Read", "reader: user result read", "(reader: assistant found)",
+			"task_progress Reading a Read", "reader: assistant Read", "reader: user result read", "(reader: assistant found)",
 			"task_updated", "task_notification completed found", "user result found", "assistant main", "result main turns=2",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -246,7 +246,10 @@ func TestResult(t *testing.T) {
 		}
 		want := map[string]any{
 			"status": "completed", "prompt": "sub", "agentType": "reader", "resolvedModel": "claude-haiku-5-5", "totalDurationMs": 1000.0,
-			"totalToolUseCount": 1.0, "toolsUsed": []any{"Read"}, "content": []any{map[string]any{"type": "text", "text": "found"}},
+			"totalToolUseCount": 1.0, "toolsUsed": []any{"Read"}, "harnessNoteCount": 1.0, "content": []any{
+				map[string]any{"type": "text", "text": "<tools-used-before-summary>Read</tools-used-before-summary>\n"},
+				map[string]any{"type": "text", "text": "found"},
+			},
 		}
 		for key, value := range want {
 			if diff := cmp.Diff(value, out[key]); diff != "" {
@@ -272,7 +275,7 @@ func TestBackground(t *testing.T) {
 		if diff := cmp.Diff(want, got[:5]); diff != "" {
 			t.Errorf("events (-want +got):\n%s", diff)
 		}
-		for _, line := range []string{"general-purpose: user sub", "general-purpose: assistant found"} {
+		for _, line := range []string{"(general-purpose: user sub)", "general-purpose: assistant found"} {
 			if !slices.Contains(got, line) {
 				t.Errorf("%q is missing in %q", line, got)
 			}
@@ -281,7 +284,7 @@ func TestBackground(t *testing.T) {
 			t.Errorf("the first turn waits: %q", got)
 		}
 		end := []string{
-			"task_updated", `task_notification completed Agent "d" completed`, "background_tasks_changed",
+			"task_updated", "task_notification completed found", "background_tasks_changed",
 			"init", "assistant told", "result told turns=1",
 		}
 		if diff := cmp.Diff(end, got[len(got)-6:]); diff != "" {
@@ -332,7 +335,7 @@ func TestNested(t *testing.T) {
 	got, results := s.play(t)
 	want := []string{
 		"init", "assistant Agent", "task_started outer false 1", "general-purpose: user sub",
-		"task_progress inner Agent", "general-purpose: assistant Agent", "task_started inner false 2", "general-purpose: user deep",
+		"task_progress inner Agent", "general-purpose: assistant Agent", "task_started inner false 2", "(general-purpose: user deep)",
 		"(general-purpose: assistant bottom)", "task_updated", "task_notification completed bottom",
 		"general-purpose: user result bottom", "(general-purpose: assistant up)", "task_updated", "task_notification completed up",
 		"user result up", "assistant main", "result main turns=2",
@@ -430,7 +433,7 @@ func TestInterrupt(t *testing.T) {
 		for ev := range s.Settle(t.Context(), time.Hour) {
 			rest = append(rest, brief(ev))
 		}
-		if !slices.Contains(rest, `task_notification completed Agent "bg" completed`) || !slices.Contains(rest, "result told turns=1") {
+		if !slices.Contains(rest, "task_notification completed found") || !slices.Contains(rest, "result told turns=1") {
 			t.Errorf("afterwards %q", rest)
 		}
 	})

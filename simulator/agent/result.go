@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -46,17 +48,37 @@ func (c *tally) count(ev *protocol.ToolRan) {
 	}
 }
 
-// activity is what a call is about, for task_progress.
-func activity(use protocol.ToolUse) string {
-	var in map[string]any
-	if json.Unmarshal(use.Input, &in) == nil {
-		for _, key := range []string{"description", "command", "file_path", "pattern", "prompt", "url", "query"} {
-			if text, ok := in[key].(string); ok && text != "" {
-				return text
-			}
-		}
+// activity is what a call is doing, for task_progress; cwd shortens paths.
+func activity(use protocol.ToolUse, cwd, otherwise string) string {
+	var in struct {
+		Description string `json:"description"`
+		Command     string `json:"command"`
+		Path        string `json:"file_path"`
+		Notebook    string `json:"notebook_path"`
+		URL         string `json:"url"`
 	}
-	return use.Name
+	if json.Unmarshal(use.Input, &in) != nil {
+		return otherwise
+	}
+	path := cmp.Or(in.Path, in.Notebook)
+	if short, ok := strings.CutPrefix(path, cwd+"/"); ok && cwd != "" {
+		path = short
+	}
+	switch use.Name {
+	case "Bash":
+		return "Running " + cmp.Or(in.Description, in.Command)
+	case "Read":
+		return "Reading " + path
+	case "Write":
+		return "Writing " + path
+	case "Edit", "NotebookEdit":
+		return "Editing " + path
+	case "Agent", "Task":
+		return in.Description
+	case "WebFetch":
+		return "Fetching " + in.URL
+	}
+	return otherwise
 }
 
 // output is the tool_use_result of a finished agent; nil lists are left out
@@ -89,9 +111,14 @@ func (w *worker) completed(end task.End) protocol.ToolResult {
 		return protocol.ErrorResult(end.Summary)
 	}
 	text := w.text()
+	content, notes := []protocol.Block{protocol.Text(text)}, 0
+	if len(w.tools.used) > 0 {
+		used := "<tools-used-before-summary>" + strings.Join(w.tools.used, ", ") + "</tools-used-before-summary>\n"
+		content, notes = append([]protocol.Block{protocol.Text(used)}, content...), 1
+	}
 	out := output{
-		Status: "completed", Prompt: w.in.Prompt, AgentID: w.t.ID, AgentType: w.t.AgentType, SectionHash: sectionHash,
-		Content: []protocol.Block{protocol.Text(text)}, Model: w.model, DurationMS: end.Usage.DurationMS,
+		NoteCount: notes, Status: "completed", Prompt: w.in.Prompt, AgentID: w.t.ID, AgentType: w.t.AgentType, SectionHash: sectionHash,
+		Content: content, Model: w.model, DurationMS: end.Usage.DurationMS,
 		Tokens: end.Usage.TotalTokens, ToolUseCount: w.tools.total, ToolsUsed: w.tools.used, Usage: w.totals, CanContinue: true,
 	}
 	if w.tools.total > 0 {

@@ -94,7 +94,11 @@ func (w *worker) converse(ctx context.Context, text string) task.End {
 	if w.last.IsError {
 		return w.failed(w.text())
 	}
-	return task.End{Status: task.Completed, Summary: w.summary(""), Usage: w.usage()}
+	end := task.End{Status: task.Completed, Summary: w.summary(""), Usage: w.usage()}
+	if w.t.Background {
+		end.Report = w.text()
+	}
+	return end
 }
 
 func (w *worker) failed(why string) task.End {
@@ -108,7 +112,7 @@ func (w *worker) summary(end string) string {
 	case end != "":
 		return `Agent "` + w.t.Description + `" ` + end
 	case w.t.Background:
-		return `Agent "` + w.t.Description + `" completed`
+		return `Agent "` + w.t.Description + `" finished`
 	default:
 		return w.text()
 	}
@@ -170,6 +174,9 @@ func (w *worker) show(ev protocol.Event) {
 			return
 		}
 		w.address(ev)
+		if _, failed := ev.ToolUseResult.(string); !failed { // the stream shows what went wrong only
+			ev.Kept, ev.ToolUseResult = ev.ToolUseResult, nil
+		}
 		w.t.Post(ev)
 	case *protocol.ToolRan:
 		w.tools.count(ev)
@@ -199,7 +206,7 @@ func (w *worker) assistant(ev *protocol.Assistant) {
 	if use, ok := ev.Message.Content[0].(protocol.ToolUse); ok {
 		u := *w.usage()
 		u.ToolUses++
-		w.t.Progress(activity(use), use.Name, u)
+		w.t.Progress(activity(use, w.a.o.CWD, w.t.Description), use.Name, u)
 		w.t.Post(ev)
 		return
 	}
@@ -216,6 +223,10 @@ func (w *worker) say(text string) {
 		Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}},
 	}
 	w.address(ev)
+	if w.t.Background || w.t.Depth > 1 {
+		w.t.Post(&protocol.Unshown{Event: ev})
+		return
+	}
 	w.t.Post(ev)
 }
 

@@ -158,6 +158,8 @@ type User struct {
 	TaskDescription  string          `json:"task_description,omitempty"`
 	Origin           json.RawMessage `json:"origin,omitempty"` // of a replayed prompt
 
+	// Kept is a tool's output that transcripts keep and the stream does not show.
+	Kept any `json:"-"`
 	// SourceUUID is the uuid of the assistant event whose call this answers;
 	// for transcripts. Empty = no tool result.
 	SourceUUID string `json:"-"`

@@ -2,6 +2,7 @@ package session
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -195,7 +196,7 @@ func (s *Session) user(ev *protocol.User) error {
 	line := protocol.UserLine{
 		Envelope: s.envelope(agentID, ev.UUID, ev.Timestamp), Type: "user", PromptID: s.rec.promptID,
 		Message: ev.Message, IsMeta: ev.IsSynthetic, RefusedMessageID: ev.RefusedMessageID,
-		ToolUseResult: ev.ToolUseResult, SourceToolAssistantUUID: ev.SourceUUID,
+		ToolUseResult: cmp.Or(ev.ToolUseResult, ev.Kept), SourceToolAssistantUUID: ev.SourceUUID,
 	}
 	if len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].PermissionDecision != nil {
 		d := ev.ToolResultMeta[0].PermissionDecision

@@ -63,6 +63,7 @@ const (
 type End struct {
 	Status  Status
 	Summary string
+	Report  string // what an agent that nobody waits for has to say; empty = nothing
 	Usage   *Usage // agents only
 }
 
@@ -222,8 +223,12 @@ func (t *Task) notification(e End) *protocol.System {
 		fields,
 		protocol.Field{Key: "status", Value: wireStatus(e.Status)},
 		protocol.Field{Key: "output_file", Value: t.OutputFile},
-		protocol.Field{Key: "summary", Value: e.Summary},
 	)
+	if e.Report != "" {
+		fields = append(fields, protocol.Field{Key: "summary", Value: e.Report}, protocol.Field{Key: "summary_is_report", Value: true})
+	} else {
+		fields = append(fields, protocol.Field{Key: "summary", Value: e.Summary})
+	}
 	if e.Usage != nil {
 		fields = append(fields, protocol.Field{Key: "usage", Value: *e.Usage})
 	}
@@ -255,7 +260,11 @@ func (t *Task) notice(e End) Notice {
 	if t.OutputFile != "" {
 		b.WriteString("<output-file>" + t.OutputFile + "</output-file>\n")
 	}
-	b.WriteString("<status>" + string(e.Status) + "</status>\n<summary>" + e.Summary + "</summary>\n</task-notification>")
+	b.WriteString("<status>" + string(e.Status) + "</status>\n<summary>" + e.Summary + "</summary>\n")
+	if e.Report != "" {
+		b.WriteString("<result>" + e.Report + "</result>\n")
+	}
+	b.WriteString("</task-notification>")
 	// Marshalling three strings cannot fail.
 	origin, _ := protocol.Marshal(struct {
 		Kind     string `json:"kind"`
