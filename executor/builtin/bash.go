@@ -80,12 +80,16 @@ func blockSleep(in bashInput) *protocol.ToolResult {
 	if n == 0 {
 		return nil
 	}
-	r := refuse("Blocked: sleep %d followed by: %s. Run what takes long with run_in_background, "+
-		"or wait for a condition instead of a time. A pause below 2 seconds is fine.", n, rest)
+	r := refuse("Blocked: sleep %d followed by: %s. To wait for a condition, use Monitor with an until-loop (e.g. `until <check>; do sleep 2; done`). "+
+		"To wait for a command you started, use run_in_background: true. Do not chain shorter sleeps to work around this block.", n, rest)
 	return &r
 }
 
-// sleepChain finds "sleep N; …" with N of 2 seconds or more.
+// longSleep is the shortest pause, in seconds, that is refused before another
+// command.
+const longSleep = 25
+
+// sleepChain finds "sleep N; …" with a long N.
 func sleepChain(in bashInput) (rest string, seconds int) {
 	if in.RunInBackground || !strings.HasPrefix(strings.TrimSpace(in.Command), "sleep ") {
 		return "", 0
@@ -95,7 +99,7 @@ func sleepChain(in bashInput) (rest string, seconds int) {
 		return "", 0
 	}
 	n, err := strconv.Atoi(script.Commands[0].Args[1])
-	if err != nil || n < 2 {
+	if err != nil || n < longSleep {
 		return "", 0
 	}
 	var texts []string

@@ -191,8 +191,9 @@ func TestBashLargeOutputWithoutStore(t *testing.T) {
 func TestBashSleepChains(t *testing.T) {
 	tools := newTools(t, Options{})
 	for command, blocked := range map[string]string{
-		"sleep 5; echo hi":               "sleep 5 followed by: echo hi.",
-		"sleep 2 && make | tail":         "sleep 2 followed by: make tail.",
+		"sleep 25; echo hi":              "sleep 25 followed by: echo hi. To wait for a condition, use Monitor ",
+		"sleep 40 && make | tail":        "sleep 40 followed by: make tail.",
+		"sleep 24; true":                 "",
 		"sleep 1; true":                  "",
 		"sleep 0.1 && true":              "",
 		"true; sleep 0":                  "",

@@ -248,7 +248,7 @@ type issue struct {
 
 // issues finds what is wrong with a value; nil stands for one that is not there.
 func (s schema) issues(path []any, raw json.RawMessage) []issue {
-	got, want := typeOf(raw), s.Type
+	got, want := ordered.TypeOf(raw), s.Type
 	if want == "integer" {
 		want = "number"
 	}
@@ -376,27 +376,6 @@ func dotted(path []any) string {
 		}
 	}
 	return b.String()
-}
-
-// typeOf names the type of a value as JavaScript does.
-func typeOf(raw json.RawMessage) string {
-	raw = bytes.TrimLeft(raw, " \t\r\n")
-	if len(raw) == 0 {
-		return "undefined"
-	}
-	switch raw[0] {
-	case 'n':
-		return "null"
-	case 't', 'f':
-		return "boolean"
-	case '"':
-		return "string"
-	case '[':
-		return "array"
-	case '{':
-		return "object"
-	}
-	return "number"
 }
 
 // number decodes any JSON number to an int, fractions cut and far values

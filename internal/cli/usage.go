@@ -93,7 +93,7 @@ func checkAgents(_ *System, f *Flags) error {
 	}
 	agents, err := ordered.Parse(json.RawMessage(f.Agents))
 	if err != nil {
-		return claudeErrorf(head+"Invalid input: expected record, received %s", jsonType(json.RawMessage(f.Agents)))
+		return claudeErrorf(head+"Invalid input: expected record, received %s", ordered.TypeOf(json.RawMessage(f.Agents)))
 	}
 	var faults []string
 	for _, a := range agents {
@@ -109,7 +109,7 @@ func checkAgents(_ *System, f *Flags) error {
 func agentFaults(a ordered.Member) []string {
 	agent, err := ordered.Parse(a.Value)
 	if err != nil {
-		return []string{fmt.Sprintf("%s: Invalid input: expected object, received %s", a.Key, jsonType(a.Value))}
+		return []string{fmt.Sprintf("%s: Invalid input: expected object, received %s", a.Key, ordered.TypeOf(a.Value))}
 	}
 	var faults []string
 	for _, key := range []struct{ name, kind, empty string }{
@@ -119,7 +119,7 @@ func agentFaults(a ordered.Member) []string {
 		{"model", "string", "Model cannot be empty"},
 	} {
 		value := agent.Get(key.name)
-		switch got := jsonType(value); {
+		switch got := ordered.TypeOf(value); {
 		case value == nil && (key.name == "tools" || key.name == "model"):
 		case got != key.kind:
 			faults = append(faults, fmt.Sprintf("%s.%s: Invalid input: expected %s, received %s", a.Key, key.name, key.kind, got))
@@ -128,25 +128,6 @@ func agentFaults(a ordered.Member) []string {
 		}
 	}
 	return faults
-}
-
-// jsonType names the type of a value as JavaScript does; nil is undefined.
-func jsonType(raw json.RawMessage) string {
-	switch strings.TrimLeft(string(raw), " \t\r\n")[:min(1, len(raw))] {
-	case "":
-		return "undefined"
-	case "n":
-		return "null"
-	case "t", "f":
-		return "boolean"
-	case `"`:
-		return "string"
-	case "[":
-		return "array"
-	case "{":
-		return "object"
-	}
-	return "number"
 }
 
 func checkSchema(_ *System, f *Flags) error {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"unicode/utf8"
 
+	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -22,20 +24,29 @@ func setPermissionMode(_ context.Context, p *Peer, request json.RawMessage) (ans
 	in := fields[struct {
 		Mode protocol.PermissionMode `json:"mode"`
 	}](request)
+	if in.Mode == "manual" {
+		in.Mode = protocol.ModeDefault
+	}
+	before := p.s.Policy.Mode()
 	if err := p.s.Policy.SetMode(in.Mode); err != nil {
 		return answer{}, err
 	}
-	return answer{
-		payload: map[string]any{"mode": in.Mode},
-		after:   []protocol.Event{simulator.ModeStatus(in.Mode)},
-	}, nil
+	a := answer{payload: map[string]any{"mode": in.Mode}}
+	if in.Mode != before {
+		a.after = []protocol.Event{simulator.ModeStatus(in.Mode)}
+	}
+	return a, nil
 }
 
 func setModel(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
 	in := fields[struct {
-		Model string `json:"model"`
+		Model json.RawMessage `json:"model"`
 	}](request)
-	p.changeModel(in.Model)
+	var name string
+	if in.Model != nil && json.Unmarshal(in.Model, &name) != nil {
+		return answer{}, &RefusalError{Code: "invalid_request", Text: "set_model: model must be a string"}
+	}
+	p.changeModel(name)
 	return answer{payload: map[string]any{"model": p.s.Model()}}, nil
 }
 
@@ -62,6 +73,11 @@ func applySettings(_ context.Context, p *Peer, request json.RawMessage) (answer,
 	in := fields[struct {
 		Settings map[string]json.RawMessage `json:"settings"`
 	}](request).Settings
+	if in == nil {
+		return answer{}, errors.New("apply_flag_settings requires `settings` to be an object, got " + ordered.TypeOf(fields[struct {
+			Settings json.RawMessage `json:"settings"`
+		}](request).Settings))
+	}
 	text := func(key string) *string {
 		var value *string
 		_ = json.Unmarshal(in[key], &value) // else as if it were not there
@@ -107,10 +123,13 @@ func cancelMessage(_ context.Context, p *Peer, request json.RawMessage) (answer,
 // stopTask answers alike for tasks that there are and that there are not.
 func stopTask(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
 	in := fields[struct {
-		ID string `json:"task_id"`
+		ID *string `json:"task_id"`
 	}](request)
+	if in.ID == nil {
+		return answer{}, errors.New("stop_task: task_id must be a string")
+	}
 	if p.s.StopTask != nil {
-		p.s.StopTask(in.ID)
+		p.s.StopTask(*in.ID)
 	}
 	return answer{payload: struct{}{}}, nil
 }

@@ -28,6 +28,16 @@ func TestObject(t *testing.T) {
 	}
 }
 
+func TestTypeOf(t *testing.T) {
+	for raw, want := range map[string]string{
+		"": "undefined", " null": "null", "true": "boolean", `"x"`: "string", "[1]": "array", "\n{}": "object", "-1": "number",
+	} {
+		if got := TypeOf(json.RawMessage(raw)); got != want {
+			t.Errorf("%q is %s, want %s", raw, got, want)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{`{}`, `{"a":1}`, `[]`, `{"a":{"b":[1,2,{"c":null}]}}`, `{"a":1} x`, `{"a"`, `null`, `{"a":1}{}`} {
 		f.Add(s)
