@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -161,13 +159,16 @@ func DisplayName(t protocol.Tool) string {
 	return t.Name
 }
 
+// spaced makes the tool's part of a canonical name readable, as the real CLI
+// does: get-sum_of_two is Get-Sum Of Two.
 func spaced(name string) string {
-	name = strings.NewReplacer("_", " ", "-", " ").Replace(name)
-	first, size := utf8.DecodeRuneInString(name)
-	if size == 0 || first == utf8.RuneError {
-		return name
+	b := []byte(strings.ReplaceAll(normalise(name), "_", " "))
+	for i, c := range b {
+		if (i == 0 || b[i-1] == ' ' || b[i-1] == '-') && 'a' <= c && c <= 'z' {
+			b[i] = c - 'a' + 'A'
+		}
 	}
-	return string(unicode.ToUpper(first)) + name[size:]
+	return string(b)
 }
 
 // normalise makes a part of a canonical name: every character outside

@@ -36,16 +36,25 @@ type Resources struct {
 // Resource is one entry of the lists: a resource and the raw name of its
 // server.
 type Resource struct {
-	URI         string `json:"uri"`
 	Name        string `json:"name"`
-	MIMEType    string `json:"mimeType,omitempty"`
+	URI         string `json:"uri"`
 	Description string `json:"description,omitempty"`
+	MIMEType    string `json:"mimeType,omitempty"`
 	Server      string `json:"server"`
 }
 
 // ResourceContents is the tool_use_result of a read.
 type ResourceContents struct {
 	Contents []ResourceContent `json:"contents"`
+}
+
+// codeNoResource is the code of a server that has no such resource.
+const codeNoResource = -32002
+
+// goneResource is what reading gives then: an answer, not an error.
+type goneResource struct {
+	Contents []ResourceContent `json:"contents"`
+	Error    string            `json:"error"`
 }
 
 // ResourceContent is one part of a resource. The text of a binary part says
@@ -177,6 +186,11 @@ func (r Resources) listed(server string, wanted func(mcp.Resource) bool) protoco
 
 func (r Resources) read(ctx context.Context, in resourceInput) protocol.ToolResult {
 	raw, err := r.Manager.ReadResource(ctx, in.Server, in.URI)
+	if rpc, ok := errors.AsType[*mcp.RPCError](err); ok && rpc.Code == codeNoResource {
+		gone := goneResource{Contents: []ResourceContent{}, Error: "Resource not found: " + in.URI + " — it may have been deleted or the URI is stale. " +
+			"Re-run ListMcpResourcesTool to refresh."}
+		return protocol.ToolResult{Content: protocol.Content{Text: gone.Error}, Output: gone}
+	}
 	if err != nil {
 		return r.failed(in.Server, err)
 	}

@@ -42,7 +42,7 @@ func connect(t *testing.T, modes ...string) *mcp.Manager {
 // filtered by server, with errors for unknown servers and for servers that are
 // not there.
 func TestResources(t *testing.T) {
-	const a = `{"uri":"file:///a.txt","name":"a","mimeType":"text/plain","server":"resources"}`
+	const a = `{"name":"a","uri":"file:///a.txt","mimeType":"text/plain","server":"resources"}`
 	r := executor.Resources{Manager: connect(t, "resources", "ok", "crash-at-start")}
 	tests := []struct {
 		name, tool, input string

@@ -25,6 +25,7 @@ type callResult struct {
 	Content           json.RawMessage `json:"content"`
 	StructuredContent json.RawMessage `json:"structuredContent"`
 	IsError           bool            `json:"isError"`
+	Meta              json.RawMessage `json:"_meta"`
 }
 
 // structuredOutput is tool_use_result where it is not the content itself.
@@ -32,6 +33,7 @@ type structuredOutput struct {
 	Content           any             `json:"content"`
 	StructuredContent json.RawMessage `json:"structuredContent,omitempty"`
 	ResourceLinks     []resourceLink  `json:"resourceLinks,omitempty"`
+	Meta              json.RawMessage `json:"_meta,omitempty"`
 }
 
 type resourceLink struct {
@@ -68,7 +70,7 @@ func (m *Manager) convert(tool protocol.Tool, result json.RawMessage) protocol.T
 		text := compact(structured)
 		out := protocol.ToolResult{
 			Content: protocol.Content{Text: text},
-			Output:  structuredOutput{Content: text, StructuredContent: structured, ResourceLinks: b.links},
+			Output:  structuredOutput{Content: text, StructuredContent: structured, ResourceLinks: b.links, Meta: optional(r.Meta)},
 		}
 		return m.limit(tool, out)
 	case len(b.all) == 0:
@@ -76,10 +78,10 @@ func (m *Manager) convert(tool protocol.Tool, result json.RawMessage) protocol.T
 			Content: protocol.Content{Text: fmt.Sprintf("(%s completed with no output)", tool.Name)},
 			Output:  []protocol.Block{},
 		}
-	case len(b.links) > 0:
+	case len(b.links) > 0 || optional(r.Meta) != nil:
 		out := protocol.ToolResult{
 			Content: protocol.Content{Blocks: b.all},
-			Output:  structuredOutput{Content: b.all, ResourceLinks: b.links},
+			Output:  structuredOutput{Content: b.all, ResourceLinks: b.links, Meta: optional(r.Meta)},
 		}
 		return m.limit(tool, out)
 	default:
@@ -191,7 +193,7 @@ func (b *blocks) add(item json.RawMessage) {
 	case c.Type == "image" && c.Data != "":
 		b.image(c.MIMEType, c.Data)
 	case c.Type == "audio" && c.Data != "":
-		b.binary("Audio", c.MIMEType, c.Data)
+		b.binary("Audio from "+b.server, c.MIMEType, c.Data)
 	case c.Type == "resource_link" && c.URI != "":
 		b.link(resourceLink{URI: c.URI, Name: c.Name, Description: c.Description})
 	case c.Type == "resource" && kindOf(c.Resource) == "object":

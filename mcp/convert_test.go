@@ -43,10 +43,14 @@ func TestConvert(t *testing.T) {
 		},
 		{
 			"audio", `{"content":[{"type":"audio","data":"aGk=","mimeType":"audio/wav"}]}`,
-			`[{"type":"text","text":"[Audio] Binary content (audio/wav, 2 bytes) saved to /b/s-audio/wav-2"}]`,
-			`[{"type":"text","text":"[Audio] Binary content (audio/wav, 2 bytes) saved to /b/s-audio/wav-2"}]`,
+			`[{"type":"text","text":"[Audio from s] Binary content (audio/wav, 2 bytes) saved to /b/s-audio/wav-2"}]`,
+			`[{"type":"text","text":"[Audio from s] Binary content (audio/wav, 2 bytes) saved to /b/s-audio/wav-2"}]`,
 		},
 		{"unknown kind, big number, no array", `{"content":{"type":"hologram","n":9007199254740993}}`, `[{"type":"text","text":"{\"type\":\"hologram\",\"n\":9007199254740993}"}]`, `[{"type":"text","text":"{\"type\":\"hologram\",\"n\":9007199254740993}"}]`},
+		{
+			"meta", `{"content":[{"type":"text","text":"x"}],"_meta":{"k":1}}`, `[{"type":"text","text":"x"}]`,
+			`{"content":[{"type":"text","text":"x"}],"_meta":{"k":1}}`,
+		},
 		{"nothing", `{}`, `"(mcp__s__t completed with no output)"`, `[]`},
 	}
 	m, err := New(Options{SaveBlob: func(server, mime string, data []byte) (string, error) {

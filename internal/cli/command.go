@@ -78,6 +78,15 @@ func (r *run) prompts() []mcp.Prompt {
 	return all
 }
 
+// usageOf names the arguments of a prompt.
+func usageOf(arguments []mcp.PromptArgument) string {
+	names := make([]string, len(arguments))
+	for i, a := range arguments {
+		names[i] = a.Name
+	}
+	return strings.Join(names, " ")
+}
+
 // promptText fills in an MCP prompt; words go to its arguments in their order,
 // the last one takes the rest.
 func (r *run) promptText(ctx context.Context, p mcp.Prompt, args string) (string, error) {
@@ -87,7 +96,7 @@ func (r *run) promptText(ctx context.Context, p mcp.Prompt, args string) (string
 		switch {
 		case i >= len(words):
 			if a.Required {
-				return "", fmt.Errorf("the prompt %s needs the argument %q", p.Name, a.Name)
+				return "", fmt.Errorf("Missing required argument: %s. Usage: /%s %s", a.Name, mcp.CanonicalName(p.Server, p.Name), usageOf(p.Arguments)) //nolint:staticcheck // shown as it stands
 			}
 		case i == len(p.Arguments)-1:
 			given[a.Name] = strings.Join(words[i:], " ")
