@@ -1,7 +1,9 @@
 package permission
 
 import (
+	"cmp"
 	"encoding/json"
+	"path/filepath"
 	"strings"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -27,8 +29,8 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 		return r
 	}
 	r.Description, _, _ = strings.Cut(tool.Description, "\n")
-	if own := ownDescription(use); own != "" {
-		r.Description = own
+	if about := p.about(use); about != "" {
+		r.Description = about
 	}
 	if tool.Server != "" {
 		r.DisplayName = tool.Title
@@ -40,16 +42,40 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 	return r
 }
 
-// ownDescription is what a command says of itself.
-func ownDescription(use protocol.ToolUse) string {
-	if use.Name != "Bash" {
-		return ""
-	}
+// about says in short what a call of a built-in tool is about: what a command
+// says of itself, a path, an address; empty = the tool's description must do.
+func (p *Policy) about(use protocol.ToolUse) string {
 	var input struct {
-		Description string `json:"description"`
+		Description  string `json:"description"`
+		Command      string `json:"command"`
+		FilePath     string `json:"file_path"`
+		NotebookPath string `json:"notebook_path"`
+		URL          string `json:"url"`
+		Query        string `json:"query"`
 	}
 	if json.Unmarshal(use.Input, &input) != nil {
 		return ""
 	}
-	return input.Description
+	switch use.Name {
+	case "Bash":
+		return cmp.Or(input.Description, input.Command)
+	case "Read", "Write", "Edit":
+		return p.shown(input.FilePath)
+	case "NotebookEdit":
+		return p.shown(input.NotebookPath)
+	case "WebFetch":
+		return input.URL
+	case "WebSearch":
+		return input.Query
+	}
+	return ""
+}
+
+// shown is a path as people see it: from the working directory where it lies
+// inside.
+func (p *Policy) shown(path string) string {
+	if rel, err := filepath.Rel(p.opts.CWD, p.abs(path)); path != "" && err == nil && filepath.IsLocal(rel) {
+		return rel
+	}
+	return path
 }

@@ -3,6 +3,7 @@ package permission_test
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 
@@ -159,13 +160,20 @@ func TestRequest(t *testing.T) {
 	}})
 	call := use("Write", "/w/a")
 	r := p.Request(call, p.Decide(call))
-	if r.DisplayName != "Write" || r.Description != "Writes a file." || r.DecisionReasonType != "workingDir" || len(r.Suggestions) != 2 {
+	if r.DisplayName != "Write" || r.Description != "/w/a" || r.DecisionReasonType != "workingDir" || len(r.Suggestions) != 2 {
 		t.Errorf("Write: %+v", r)
 	}
-	call = use("Bash", "touch a")
-	call.Input = json.RawMessage(`{"command":"touch a","description":"Make a file"}`)
-	if r = p.Request(call, p.Decide(call)); r.Description != "Make a file" {
-		t.Errorf("Bash is described as %q, want its own words", r.Description)
+	for input, want := range map[string]string{
+		`Bash {"command":"touch a","description":"Make a file"}`: "Make a file",
+		`Bash {"command":"touch a"}`:                             "touch a",
+		`Write {"file_path":"` + cwd + `/in/a.txt"}`:             "in/a.txt",
+		`Write {}`: "Writes a file.",
+	} {
+		name, raw, _ := strings.Cut(input, " ")
+		call = protocol.ToolUse{Name: name, Input: json.RawMessage(raw)}
+		if r = p.Request(call, p.Decide(call)); r.Description != want {
+			t.Errorf("%s is described as %q, want %q", input, r.Description, want)
+		}
 	}
 	call = use("mcp__s__t", "{}")
 	r = p.Request(call, p.Decide(call))

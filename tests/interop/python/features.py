@@ -146,7 +146,7 @@ async def permission_context(p):
         answered = await ask(client, "ask the user")
     name, data, context = asked[0]
     equal((name, data["content"]), ("Write", "x\n"))
-    assert context.tool_use_id and context.blocked_path and context.suggestions, context
+    assert context.tool_use_id and context.suggestions and "outside" in context.decision_reason, context
     assert tool_results(answered)[0].content.startswith('Your questions have been answered: "Which colour?"="Blue"'), answered
 
 
