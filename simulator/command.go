@@ -3,6 +3,7 @@ package simulator
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +17,12 @@ import (
 // Commands says what slash commands there are beside the local ones. The zero
 // value has none.
 type Commands struct {
-	Disabled bool // every prompt goes to the model as it is
+	// Disabled sends every prompt to the model as it is, but for the commands of
+	// the CLI itself, which are refused.
+	Disabled bool
+	// Known tells which names are commands of the CLI itself beside those of this
+	// package; nil = none.
+	Known func(name string) bool
 	// Expand finds a custom command, a skill or an MCP prompt; nil without an
 	// error = there is none of that name, and the prompt is plain text. An error
 	// is shown to the user.
@@ -37,6 +43,9 @@ type Commands struct {
 
 // local finds what a command of the CLI itself does; nil = it is none.
 func (t *turn) local(c slash.Call) func(slash.Call) (finish, error) {
+	if t.s.o.Commands.Disabled {
+		return t.refuse(c)
+	}
 	switch c.Name {
 	case "clear", "reset", "new":
 		return t.clear
@@ -55,9 +64,20 @@ func (t *turn) local(c slash.Call) func(slash.Call) (finish, error) {
 	return nil
 }
 
+// refuse is what a command of the CLI itself does where there are none; nil =
+// it is no such command.
+func (t *turn) refuse(c slash.Call) func(slash.Call) (finish, error) {
+	own := []string{"clear", "reset", "new", "compact", "context", "usage", "cost", "stats"}
+	known := t.s.o.Commands.Known
+	if !slices.Contains(own, c.Name) && (known == nil || !known(c.Name)) {
+		return nil
+	}
+	return func(c slash.Call) (finish, error) { return t.say(c, slash.Unavailable(c.Name), nil) }
+}
+
 // call reads the prompt as a slash command.
 func (t *turn) call() (slash.Call, bool) {
-	if t.s.o.Commands.Disabled || t.in.Source == sourceSystem || t.in.NoQuery || t.in.Verbatim {
+	if t.in.Source == sourceSystem || t.in.NoQuery || t.in.Verbatim {
 		return slash.Call{}, false
 	}
 	return slash.Parse(t.in.Content.Plain())
@@ -66,7 +86,7 @@ func (t *turn) call() (slash.Call, bool) {
 // expand finds the text behind a custom command. A non-nil finish ends the
 // turn with the reason why it cannot be had.
 func (t *turn) expand(c slash.Call) (x *slash.Expansion, failed func() (finish, error)) {
-	if t.s.o.Commands.Expand == nil {
+	if t.s.o.Commands.Expand == nil || t.s.o.Commands.Disabled {
 		return nil, nil
 	}
 	x, err := t.s.o.Commands.Expand(t.ctx, c.Name, c.Args)

@@ -153,7 +153,7 @@ func TestCustomCommands(t *testing.T) {
 	}{
 		{"custom", "/fix 7", "Fix the issue 7", commands()},
 		{"unknown", "/nosuch thing", "/nosuch thing", commands()},
-		{"disabled", "/clear", "/clear", simulator.Commands{Disabled: true}},
+		{"disabled", "/fix 7", "/fix 7", simulator.Commands{Disabled: true, Expand: commands().Expand}},
 		{"no commands", "/fix 7", "/fix 7", simulator.Commands{}},
 	}
 	for _, tt := range tests {

@@ -37,7 +37,7 @@ func priceOf(model string) price {
 	case strings.HasPrefix(model, "claude-haiku-4"):
 		return price{1, 5, 200_000, 32_000, "list"}
 	default:
-		return price{5, 25, 200_000, 32_000, "unknown"}
+		return price{4, 20, 1_000_000, 32_000, "unknown"}
 	}
 }
 

@@ -23,10 +23,17 @@ import (
 // commands are the session's slash commands.
 func (r *run) commands() simulator.Commands {
 	return simulator.Commands{
-		Disabled: r.f.DisableSlashCommands, Expand: r.expand, Run: r.local, Lines: r.session.Lines,
+		Disabled: r.f.DisableSlashCommands, Known: knownCommand, Expand: r.expand, Run: r.local, Lines: r.session.Lines,
 		Loaded: r.loaded, Reset: r.session.Reset,
 		CompactDelay: r.timeout(r.scenario.Timeouts.CompactDelayMS, "CLAUDELESS_COMPACT_DELAY_MS", 20*time.Millisecond),
 	}
+}
+
+// knownCommand tells whether a command is the CLI's own, on a terminal at
+// least.
+func knownCommand(name string) bool {
+	b, ok := persona.BuiltinNamed(name)
+	return ok && !b.Skill || slices.Contains(persona.Unavailable(), name)
 }
 
 // expand turns a custom command, a skill or an MCP prompt into text for the
