@@ -2,6 +2,7 @@ package item
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -46,7 +47,7 @@ func Inspect(cid string, data []byte) Inspection {
 	p, err := pickle.Read(data)
 	switch {
 	case err == nil:
-		in.Type, in.Repr = pickle.TypeName(p), pickle.Repr(p, shown)
+		in.Type, in.Repr = cmp.Or(pickle.TypeName(p), "object"), pickle.Repr(p, shown) // a class may have no name
 		in.Attributes = Attributes(p, 1)
 	case len(data) > 1 && data[0] == 0x80 && data[1] <= 5: // meant to be a pickle
 		in.Type, in.Error = "unknown", "deserialization_failed"

@@ -120,7 +120,7 @@ func TestEncode(t *testing.T) {
 }
 
 func FuzzInspect(f *testing.F) {
-	for _, seed := range []string{`{"a":[1,{"b":null}]}`, "\x80\x04K\x03.", "cbuiltins\nValueError\n(S'x'\ntR.", "\x00\xff"} {
+	for _, seed := range []string{`{"a":[1,{"b":null}]}`, "\x80\x04K\x03.", "cbuiltins\nValueError\n(S'x'\ntR.", "c\n\n(tR.", "\x00\xff"} {
 		f.Add([]byte(seed))
 	}
 	store := cas.New(cas.Options{})
