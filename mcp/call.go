@@ -14,6 +14,7 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/mcp/record"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -147,7 +148,7 @@ func (m *Manager) record(k toolCall, began time.Time, result json.RawMessage, er
 
 // arguments is a tool's input as it is sent: always an object.
 func arguments(input json.RawMessage) json.RawMessage {
-	if kindOf(input) == "object" && json.Valid(input) {
+	if ordered.TypeOf(input) == "object" && json.Valid(input) {
 		return input
 	}
 	return json.RawMessage(`{}`)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tailscale/hujson"
 
+	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -199,7 +200,7 @@ var errDocument = errors.New("not a configuration")
 func (l *loader) document(doc json.RawMessage, source string) (problem string, err error) {
 	var top map[string]json.RawMessage
 	if json.Unmarshal(doc, &top) != nil || top == nil {
-		return "Invalid input: expected object, received " + kindOf(doc), errDocument
+		return "Invalid input: expected object, received " + ordered.TypeOf(doc), errDocument
 	}
 	servers, claude := top["mcpServers"]
 	other, ours := top["servers"]
@@ -207,8 +208,8 @@ func (l *loader) document(doc json.RawMessage, source string) (problem string, e
 	case claude && ours:
 		return "mcpServers and servers cannot both be given", errDocument
 	case ours:
-		if kindOf(other) != "object" {
-			return "servers: Invalid input: expected record, received " + kindOf(other), errDocument
+		if ordered.TypeOf(other) != "object" {
+			return "servers: Invalid input: expected record, received " + ordered.TypeOf(other), errDocument
 		}
 		parse := codeEntry
 		if hasTransport(other) {
@@ -216,8 +217,8 @@ func (l *loader) document(doc json.RawMessage, source string) (problem string, e
 		}
 		l.entries(other, source, parse)
 		return "", nil
-	case kindOf(servers) != "object":
-		return "mcpServers: Invalid input: expected record, received " + kindOf(servers), errDocument
+	case ordered.TypeOf(servers) != "object":
+		return "mcpServers: Invalid input: expected record, received " + ordered.TypeOf(servers), errDocument
 	}
 	l.entries(servers, source, claudeEntry)
 	return "", nil
@@ -225,9 +226,9 @@ func (l *loader) document(doc json.RawMessage, source string) (problem string, e
 
 func hasTransport(servers json.RawMessage) bool {
 	entries, _ := members(servers)
-	return slices.ContainsFunc(entries, func(e member) bool {
+	return slices.ContainsFunc(entries, func(e ordered.Member) bool {
 		var m map[string]json.RawMessage
-		return json.Unmarshal(e.value, &m) == nil && m["transport"] != nil
+		return json.Unmarshal(e.Value, &m) == nil && m["transport"] != nil
 	})
 }
 
@@ -241,24 +242,24 @@ func (l *loader) entries(servers json.RawMessage, source string, parse func(*fie
 		return
 	}
 	for _, m := range all {
-		if source == "project" && slices.Contains(l.o.DisabledProject, m.name) {
+		if source == "project" && slices.Contains(l.o.DisabledProject, m.Key) {
 			continue
 		}
-		if slices.Contains(reserved[:], m.name) {
-			l.skip(m.name, &entryError{"reserved_name", fmt.Sprintf("Skipped — %q is a reserved MCP server name", m.name)})
+		if slices.Contains(reserved[:], m.Key) {
+			l.skip(m.Key, &entryError{"reserved_name", fmt.Sprintf("Skipped — %q is a reserved MCP server name", m.Key)})
 			continue
 		}
-		f := newFields(m.value)
+		f := newFields(m.Value)
 		cfg, problem := parse(f)
 		if problem == nil && len(f.problems) > 0 {
-			problem = &entryError{"invalid_config", fmt.Sprintf("Skipped — invalid MCP server config for %q: %s", m.name, strings.Join(f.problems, "; "))}
+			problem = &entryError{"invalid_config", fmt.Sprintf("Skipped — invalid MCP server config for %q: %s", m.Key, strings.Join(f.problems, "; "))}
 		}
 		if problem != nil {
-			problem.message = strings.ReplaceAll(problem.message, "%NAME%", m.name)
-			l.skip(m.name, problem)
+			problem.message = strings.ReplaceAll(problem.message, "%NAME%", m.Key)
+			l.skip(m.Key, problem)
 			continue
 		}
-		cfg.Name, cfg.Source = m.name, source
+		cfg.Name, cfg.Source = m.Key, source
 		if cfg.Type == typeSDK {
 			cfg.Source = typeSDK
 		}
@@ -288,56 +289,11 @@ func (l *loader) put(cfg ServerConfig) {
 	l.config.Servers = append(l.config.Servers, cfg)
 }
 
-type member struct {
-	name  string
-	value json.RawMessage
-}
-
-// members lists an object's members in file order; of equal names the last
-// value counts, in the place of the first.
-func members(object json.RawMessage) ([]member, error) {
-	dec := json.NewDecoder(bytes.NewReader(object))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+// members lists an object's members in file order, each name once.
+func members(object json.RawMessage) (ordered.Object, error) {
+	all, err := ordered.Parse(object)
+	if err != nil {
 		return nil, errDocument
 	}
-	var all []member
-	for dec.More() {
-		key, err := dec.Token()
-		if err != nil {
-			return nil, err
-		}
-		m := member{name: key.(string)}
-		if err := dec.Decode(&m.value); err != nil {
-			return nil, err
-		}
-		at := slices.IndexFunc(all, func(o member) bool { return o.name == m.name })
-		if at >= 0 {
-			all[at] = m
-			continue
-		}
-		all = append(all, m)
-	}
-	return all, nil
-}
-
-// kindOf is the JavaScript word for a JSON value.
-func kindOf(v json.RawMessage) string {
-	v = bytes.TrimSpace(v)
-	if len(v) == 0 {
-		return "undefined"
-	}
-	switch v[0] {
-	case '{':
-		return "object"
-	case '[':
-		return "array"
-	case '"':
-		return "string"
-	case 't', 'f':
-		return "boolean"
-	case 'n':
-		return "null"
-	default:
-		return "number"
-	}
+	return all.Distinct(), nil
 }

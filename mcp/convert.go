@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -196,7 +197,7 @@ func (b *blocks) add(item json.RawMessage) {
 		b.binary("Audio from "+b.server, c.MIMEType, c.Data)
 	case c.Type == "resource_link" && c.URI != "":
 		b.link(resourceLink{URI: c.URI, Name: c.Name, Description: c.Description})
-	case c.Type == "resource" && kindOf(c.Resource) == "object":
+	case c.Type == "resource" && ordered.TypeOf(c.Resource) == "object":
 		b.resource(c.Resource)
 	default:
 		b.text("%s", compact(item))

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/claudeless/claudeless/internal/ordered"
 )
 
 // entryError says why one entry is skipped.
@@ -23,7 +25,7 @@ type fields struct {
 
 func newFields(entry json.RawMessage) *fields {
 	f := &fields{seen: map[string]bool{}}
-	if kindOf(entry) != "object" {
+	if ordered.TypeOf(entry) != "object" {
 		f.problem("", "object", entry)
 		return f
 	}
@@ -34,7 +36,7 @@ func newFields(entry json.RawMessage) *fields {
 }
 
 func (f *fields) problem(field, want string, got json.RawMessage) {
-	text := fmt.Sprintf("expected %s, received %s", want, kindOf(got))
+	text := fmt.Sprintf("expected %s, received %s", want, ordered.TypeOf(got))
 	if field != "" {
 		text = field + ": " + text
 	}
@@ -47,7 +49,7 @@ func (f *fields) get(name, kind string) (json.RawMessage, bool) {
 	if !ok {
 		return nil, false
 	}
-	if k := kindOf(v); k != kind {
+	if k := ordered.TypeOf(v); k != kind {
 		want := kind
 		if kind == "object" {
 			want = "record"
@@ -98,7 +100,7 @@ func (f *fields) list(name string) []string {
 	_ = json.Unmarshal(raw, &elements) // its kind was checked
 	all := make([]string, len(elements))
 	for i, e := range elements {
-		if json.Unmarshal(e, &all[i]) != nil || kindOf(e) != "string" {
+		if json.Unmarshal(e, &all[i]) != nil || ordered.TypeOf(e) != "string" {
 			f.problem(fmt.Sprintf("%s.%d", name, i), "string", e)
 		}
 	}
@@ -114,10 +116,10 @@ func (f *fields) table(name string) map[string]string {
 	entries, _ := members(raw) // its kind was checked
 	for _, e := range entries {
 		var v string
-		if json.Unmarshal(e.value, &v) != nil || kindOf(e.value) != "string" {
-			f.problem(name+"."+e.name, "string", e.value)
+		if json.Unmarshal(e.Value, &v) != nil || ordered.TypeOf(e.Value) != "string" {
+			f.problem(name+"."+e.Key, "string", e.Value)
 		}
-		all[e.name] = v
+		all[e.Key] = v
 	}
 	return all
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/claudeless/claudeless/internal/ordered"
 )
 
 // Resource is a resource a server offers.
@@ -120,7 +122,7 @@ func pages(ctx context.Context, key string, page func(context.Context, wire.Pagi
 			return all, "", fmt.Errorf("reading the list of %s: %w", key, err)
 		}
 		if v := p[key]; v != nil && json.Unmarshal(v, &elements) != nil {
-			return all, fmt.Sprintf("the list of %s is %s, not an array", key, kindOf(v)), nil
+			return all, fmt.Sprintf("the list of %s is %s, not an array", key, ordered.TypeOf(v)), nil
 		}
 		all = append(all, elements...)
 		next := wire.Cursor("")

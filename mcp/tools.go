@@ -11,6 +11,7 @@ import (
 
 	wire "github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -118,8 +119,8 @@ func toolOf(cfg ServerConfig, info ServerInfo, r json.RawMessage) (t protocol.To
 	switch {
 	case d.Name == "":
 		return t, "a tool has no name"
-	case t.InputSchema != nil && kindOf(t.InputSchema) != "object":
-		return t, fmt.Sprintf("tool %q has %s as input schema", d.Name, kindOf(t.InputSchema))
+	case t.InputSchema != nil && ordered.TypeOf(t.InputSchema) != "object":
+		return t, fmt.Sprintf("tool %q has %s as input schema", d.Name, ordered.TypeOf(t.InputSchema))
 	case len(t.Name) > maxName:
 		return t, fmt.Sprintf("tool name %s is longer than %d characters", t.Name, maxName)
 	}

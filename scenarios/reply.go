@@ -13,7 +13,7 @@ type Request struct {
 	// Prompt is the text of a new prompt; used when Results is nil.
 	Prompt string
 	// Injected marks text that the CLI itself put in (Stop hook, schema
-	// reminder, "continue"): it is matched against the rules like a prompt
+	// reminder, the wish to go on): it is matched against the rules like a prompt
 	// but does not advance a turn sequence.
 	Injected bool
 	// Added marks a prompt that came while another one was being answered: only a

@@ -2,7 +2,6 @@ package simulator
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -100,12 +99,5 @@ func (t *turn) refused() (*finish, error) {
 	})
 }
 
-// family is the model's name for people: claude-opus-5-5 is Opus 5.5.
-func (t *turn) family() string {
-	id := Canonical(t.s.ModelName())
-	name, version, ok := strings.Cut(strings.TrimPrefix(id, "claude-"), "-")
-	if !ok || name == "" {
-		return id
-	}
-	return strings.ToUpper(name[:1]) + name[1:] + " " + strings.ReplaceAll(version, "-", ".")
-}
+// family is the model's name for people.
+func (t *turn) family() string { return DisplayName(Canonical(t.s.ModelName())) }

@@ -57,6 +57,16 @@ func Canonical(model string) string {
 	}
 }
 
+// DisplayName is a model as the CLI words it: "Opus 5.5" for claude-opus-5-5;
+// any other name stays as it is.
+func DisplayName(model string) string {
+	family, version, ok := strings.Cut(strings.TrimPrefix(model, "claude-"), "-")
+	if !ok || !strings.HasPrefix(model, "claude-") || strings.Trim(version, "0123456789-") != "" {
+		return model
+	}
+	return strings.ToUpper(family[:1]) + family[1:] + " " + strings.ReplaceAll(version, "-", ".")
+}
+
 // KnownModel tells whether the real CLI knows a model by this name; of the
 // others it warns.
 func KnownModel(name string) bool {

@@ -433,12 +433,13 @@ func TestPrepare(t *testing.T) {
 		{"unknown tool", "mcp__a__b", `{"content":"x "}`, ``},
 		{"no object", "Write", `"x"`, ``},
 	}
+	tools := newTools(t, Options{})
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			if tt.want == "" {
 				tt.want = tt.input
 			}
-			if diff := cmp.Diff(tt.want, string(Prepare(protocol.ToolUse{Name: tt.tool, Input: json.RawMessage(tt.input)}))); diff != "" {
+			if diff := cmp.Diff(tt.want, string(tools.Prepare(protocol.ToolUse{Name: tt.tool, Input: json.RawMessage(tt.input)}))); diff != "" {
 				t.Error(diff)
 			}
 		})

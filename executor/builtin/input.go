@@ -141,8 +141,8 @@ func appendString(b []byte, s string) []byte {
 // real CLI shows is filled in, and blanks at line ends are taken from what is
 // written to a file. Input that is not for one of these tools, or that is no
 // object, comes back as it is.
-func Prepare(call protocol.ToolUse) json.RawMessage {
-	b, ok := byName()[call.Name]
+func (t *Tools) Prepare(call protocol.ToolUse) json.RawMessage {
+	b, ok := t.registry[call.Name]
 	if !ok || b.prepare == nil {
 		return call.Input
 	}

@@ -215,7 +215,7 @@ func (r *run) fixedCommand(name string) string {
 			"or edit the files directly:\n  • .claude/agents/       (this project)\n  • ~/.claude/agents/     (all projects)\n\n" +
 			"Docs: https://code.claude.com/docs/en/sub-agents"
 	case "autocompact":
-		return "Auto-compact window for " + persona.DisplayName(simulator.Canonical(r.sim.ModelName())) + ": 1m tokens (default for this model)"
+		return "Auto-compact window for " + simulator.DisplayName(simulator.Canonical(r.sim.ModelName())) + ": 1m tokens (default for this model)"
 	case "config":
 		return "Usage: /config key=value [key=value ...]"
 	case "fast":
@@ -268,7 +268,7 @@ func (r *run) modelCommand(name string) string {
 
 // shownModel words a model as /model does.
 func (r *run) shownModel(name string) string {
-	shown := persona.DisplayName(simulator.Canonical(name))
+	shown := simulator.DisplayName(simulator.Canonical(name))
 	if name == "" || name == "default" || name == simulator.DefaultModel {
 		shown += " (default)"
 	}

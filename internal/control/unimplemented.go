@@ -5,7 +5,7 @@ package control
 func accepted() []string {
 	return []string{
 		"register_repo_root",  // only the interactive display shows roots
-		"seed_read_state",     // Edit and Write need no earlier Read here
+		"seed_read_state",     // only NotebookEdit needs an earlier Read, and a Read of this session
 		"set_color",           // no display
 		"set_has_subscribers", // events are written whether anybody reads or not
 	}

@@ -73,6 +73,22 @@ func (o Object) With(key string, value json.RawMessage) Object {
 	return append(o, Member{key, value})
 }
 
+// Distinct returns the object with each key once: the last value, in the place
+// of the first.
+func (o Object) Distinct() Object {
+	at := make(map[string]int, len(o))
+	var out Object
+	for _, m := range o {
+		if i, ok := at[m.Key]; ok {
+			out[i] = m
+			continue
+		}
+		at[m.Key] = len(out)
+		out = append(out, m)
+	}
+	return out
+}
+
 // UnmarshalJSON is [Parse]; null is an empty object.
 func (o *Object) UnmarshalJSON(raw []byte) error {
 	if bytes.Equal(raw, []byte("null")) {

@@ -28,6 +28,16 @@ func TestObject(t *testing.T) {
 	}
 }
 
+func TestDistinct(t *testing.T) {
+	o, err := Parse(json.RawMessage(`{"a":1,"b":2,"a":3}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := o.Distinct().MarshalJSON(); string(got) != `{"a":3,"b":2}` {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestTypeOf(t *testing.T) {
 	for raw, want := range map[string]string{
 		"": "undefined", " null": "null", "true": "boolean", `"x"`: "string", "[1]": "array", "\n{}": "object", "-1": "number",

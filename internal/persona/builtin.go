@@ -2,7 +2,6 @@ package persona
 
 import (
 	"slices"
-	"strings"
 )
 
 // Builtin is a slash command that the CLI brings itself.
@@ -102,16 +101,6 @@ func Unavailable() []string {
 		"statusline", "stickers", "tasks", "teleport", "terminal-setup", "theme", "undo", "upgrade", "vim", "voice", "web-setup",
 		"workflows",
 	}
-}
-
-// DisplayName is a model as the CLI words it: "Opus 5.5" for claude-opus-5-5;
-// any other name stays as it is.
-func DisplayName(model string) string {
-	family, version, ok := strings.Cut(strings.TrimPrefix(model, "claude-"), "-")
-	if !ok || !strings.HasPrefix(model, "claude-") || strings.Trim(version, "0123456789-") != "" {
-		return model
-	}
-	return strings.ToUpper(family[:1]) + family[1:] + " " + strings.ReplaceAll(version, "-", ".")
 }
 
 // Style is an output style that the CLI brings itself.

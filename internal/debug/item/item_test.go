@@ -127,7 +127,7 @@ func FuzzInspect(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		cid, err := store.Put(data)
 		if err != nil {
-			t.Skip()
+			t.Skip("too large for the store")
 		}
 		in := Inspect(cid, data)
 		if in.Type == "" || len(in.Repr) > 4*shown {

@@ -205,7 +205,7 @@ func FuzzPages(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		raw := json.RawMessage(text)
 		if !json.Valid(raw) {
-			t.Skip()
+			t.Skip("callers send JSON")
 		}
 		hub, err := debug.New(debug.Options{Now: time.Now, NewID: func() string { return "id" }})
 		if err != nil {
