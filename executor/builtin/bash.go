@@ -250,6 +250,10 @@ func (t *Tools) milliseconds(key string) int {
 	return max(n, 0)
 }
 
+// cwdFD is where a shell leaves the directory it ended in: above what commands
+// use by their own numbers, below what bash takes for process substitution.
+const cwdFD = 40
+
 // wrapper runs $1 as if it were the script and leaves the final directory in
 // the file $2. It is one line: messages of the shell count lines from it.
 const wrapper = `__claudeless_cwd=$2 __claudeless_cmd=$1; ` +
@@ -257,26 +261,15 @@ const wrapper = `__claudeless_cwd=$2 __claudeless_cmd=$1; ` +
 
 // shell runs a command and returns the directory it ended in, "" = not known.
 func (t *Tools) shell(ctx context.Context, command string, timeout time.Duration) (res proc.Result, cwd string, err error) {
-	scratch, err := t.temporary()
-	if err != nil {
-		return res, "", err
-	}
-	record, err := os.CreateTemp(scratch, "cwd-")
-	if err != nil {
-		return res, "", err
-	}
-	defer func() { _ = os.Remove(record.Name()) }() // Close removes what is left
-	record.Close()
 	dir := t.Dir()
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
 		dir = t.o.CWD // somebody removed it
 	}
-	o := proc.RunOptions{Command: t.command(dir), Combined: true, Limit: maxCaptured, Timeout: timeout}
-	if res, err = runShell(ctx, o, wrapper, "/bin/bash", command, record.Name()); err != nil {
+	o := proc.RunOptions{Command: t.command(dir), Combined: true, Limit: maxCaptured, Timeout: timeout, Aside: cwdFD}
+	if res, err = runShell(ctx, o, wrapper, "/bin/bash", command, fmt.Sprintf("/dev/fd/%d", cwdFD)); err != nil {
 		return res, "", err
 	}
-	data, _ := os.ReadFile(record.Name()) // empty when the command replaced the shell
-	return res, strings.TrimSuffix(string(data), "\n"), nil
+	return res, strings.TrimSuffix(string(res.Aside), "\n"), nil // empty when the command replaced the shell
 }
 
 // command is a shell to come, in a directory.

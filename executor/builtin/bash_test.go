@@ -209,26 +209,6 @@ func TestBashSleepChains(t *testing.T) {
 	}
 }
 
-func TestCloseRemovesTemporaryFiles(t *testing.T) {
-	tools := newTools(t, Options{})
-	call(t, tools, "Bash", in{"command": "true"})
-	scratch := tools.scratch
-	if _, err := os.Stat(scratch); scratch == "" || err != nil {
-		t.Fatalf("no private directory %q: %v", scratch, err)
-	}
-	for range 2 {
-		if err := tools.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := os.Stat(scratch); !os.IsNotExist(err) {
-		t.Errorf("%s is still there", scratch)
-	}
-	if r := call(t, tools, "Bash", in{"command": "true"}); !r.IsError {
-		t.Error("a command ran after Close")
-	}
-}
-
 // A command in the foreground is a task for hosts once it has run for 3 s, as
 // CLI 2.1.329 was seen to show it.
 func TestLongCommandIsShown(t *testing.T) {

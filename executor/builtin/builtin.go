@@ -9,10 +9,8 @@ package builtin
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -62,14 +60,12 @@ type Tools struct {
 	registry    map[string]tool
 	definitions func() []protocol.Tool // by name, made when first needed
 
-	mu      sync.Mutex
-	cwd     string            // where the shell is now
-	scratch string            // private temporary directory, "" = not made
-	seen    map[string]string // digest of the content that the model knows, by path
-	kept    int               // names given by newName
-	todos   []todo
-	tasks   []*entry
-	closed  bool
+	mu    sync.Mutex
+	cwd   string            // where the shell is now
+	seen  map[string]string // digest of the content that the model knows, by path
+	kept  int               // names given by newName
+	todos []todo
+	tasks []*entry
 }
 
 var _ executor.Executor = (*Tools)(nil)
@@ -92,20 +88,6 @@ func New(o Options) (*Tools, error) {
 	return &Tools{
 		o: o, registry: byName(), definitions: sync.OnceValue(definitions), cwd: o.CWD, seen: map[string]string{},
 	}, nil
-}
-
-// Close removes temporary files. It may be called more than once; calls that
-// still run fail.
-func (t *Tools) Close(context.Context) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.closed = true
-	if t.scratch == "" {
-		return nil
-	}
-	err := os.RemoveAll(t.scratch)
-	t.scratch = ""
-	return err
 }
 
 // Tools lists the tools that exist in this session by name, those that are
@@ -221,23 +203,6 @@ func (t *Tools) knows(path, content string) (read, current bool) {
 	defer t.mu.Unlock()
 	was, read := t.seen[path]
 	return read, was == string(sum[:])
-}
-
-// temporary returns the session's private directory.
-func (t *Tools) temporary() (string, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
-		return "", errors.New("the session is closed")
-	}
-	if t.scratch == "" {
-		dir, err := os.MkdirTemp("", "claudeless-")
-		if err != nil {
-			return "", err
-		}
-		t.scratch = dir
-	}
-	return t.scratch, nil
 }
 
 // newName names a kept result or a cell.

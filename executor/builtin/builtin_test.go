@@ -33,11 +33,6 @@ func newTools(t *testing.T, o Options) *Tools {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		if err := tools.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-	})
 	return tools
 }
 

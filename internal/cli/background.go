@@ -15,6 +15,7 @@ import (
 	"github.com/claudeless/claudeless/executor/builtin"
 	"github.com/claudeless/claudeless/internal/output"
 	"github.com/claudeless/claudeless/internal/persona"
+	"github.com/claudeless/claudeless/internal/proc"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/agent"
@@ -98,11 +99,11 @@ func (r *run) taskDir() string {
 		return filepath.Join(filepath.Dir(r.session.ToolResultsDir()), "tasks")
 	}
 	r.scratch.once.Do(func() {
-		dir, err := os.MkdirTemp("", "claudeless-tasks-")
+		dir, remove, err := proc.TempDir("claudeless-tasks-")
 		if err != nil {
 			return // tasks then write nowhere
 		}
-		r.scratch.dir = dir
+		r.scratch.dir, r.scratch.remove = dir, remove
 	})
 	return r.scratch.dir
 }
@@ -178,10 +179,10 @@ func (r *run) planFile() string {
 // closeTasks ends what still runs in the background.
 func (r *run) closeTasks() {
 	r.tasks.Close()
-	if r.scratch.dir == "" {
+	if r.scratch.remove == nil {
 		return
 	}
-	if err := os.RemoveAll(r.scratch.dir); err != nil {
+	if err := r.scratch.remove(); err != nil {
 		r.warn(err.Error())
 	}
 }

@@ -68,8 +68,9 @@ type run struct {
 	forwardAgents atomic.Bool              // show the texts of agents in the foreground
 	allowedSkills atomic.Pointer[[]string] // that the model may load; nil = all
 	scratch       struct {
-		once sync.Once
-		dir  string // for task output when nothing is kept; empty = not made
+		once   sync.Once
+		dir    string       // for task output when nothing is kept; empty = not made
+		remove func() error // nil = not made
 	}
 
 	peer        *control.Peer                 // the host; nil = there is none
@@ -436,9 +437,6 @@ func (r *run) close(ctx context.Context) {
 	}
 	if r.gate != nil {
 		r.gate.Close()
-	}
-	if err := r.tools.Close(ctx); err != nil {
-		r.warn(err.Error())
 	}
 	r.debug.close()
 	if r.journal != nil {

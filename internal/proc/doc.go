@@ -6,7 +6,7 @@
 // module that uses os/exec.
 //
 // A descendant that leaves the group (setsid) is out of reach. When this
-// program itself is killed, a guard in the group ends it; only a group whose
-// guard was not up yet, in the first instant, sees nothing but the end of its
-// input.
+// program itself is killed, a guard in the group ends it. Until the guard is
+// up, in the first half millisecond, what [Start] started sees nothing but the
+// end of its input; what [Run] started dies with this program (on Linux).
 package proc

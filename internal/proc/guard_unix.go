@@ -8,30 +8,40 @@ import (
 	"syscall"
 )
 
-// guardScript waits for the end of its input, which nobody writes to: it
-// comes when this program is gone. Then it gives the group the same steps as
-// [Process.Stop] and goes with it.
-const guardScript = `read -r _; sleep 0.5; trap "" TERM; kill -TERM 0; sleep 0.5; kill -KILL 0`
+// The scripts of guards wait for the end of their input, which nobody writes
+// to: it comes when this program is gone. That of a group then gives the group
+// the same steps as [Process.Stop] and goes with it; that of a directory
+// removes it.
+const (
+	groupScript = `read -r _; sleep 0.5; trap "" TERM; kill -TERM 0; sleep 0.5; kill -KILL 0`
+	dirScript   = `read -r _; rm -rf -- "$1"`
+)
 
-// guard is a shell in a child's group that ends the group when this program
-// is killed and cannot do it any more. Being a member it keeps the group's id
-// from being given to others. The zero guard guards nothing.
+// guard is a shell that does what is left to do when this program is killed
+// and cannot do it any more. The zero guard guards nothing.
 type guard struct {
 	shell *os.Process
 	hold  *os.File // its input; the system closes it with this program
 	ended chan struct{}
 }
 
-// watch starts a guard for a group whose leader was not waited for yet. A
-// system without a shell gets none: it only matters after a SIGKILL.
-func watch(pgid int) guard {
+// watch starts a guard in a group whose leader was not waited for yet. Being a
+// member it keeps the group's id from being given to others.
+func watch(pgid int) guard { return newGuard(pgid, groupScript) }
+
+// watchDir starts a guard of a directory, in a group of its own.
+func watchDir(dir string) guard { return newGuard(0, dirScript, dir) }
+
+// newGuard starts a guard in a group; 0 = a new one. A system without a shell
+// gets none: it only matters after a SIGKILL.
+func newGuard(pgid int, script string, args ...string) guard {
 	input, hold, err := os.Pipe()
 	if err != nil {
 		return guard{}
 	}
 	defer input.Close()
 	cmd := exec.Cmd{
-		Path: "/bin/sh", Args: []string{"sh", "-c", guardScript},
+		Path: "/bin/sh", Args: append([]string{"sh", "-c", script, "sh"}, args...),
 		Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/", Stdin: input,
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true, Pgid: pgid},
 	}

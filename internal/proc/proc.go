@@ -148,12 +148,29 @@ func (pp *pipes) toChild(stream *io.Reader) *os.File {
 }
 
 func (pp *pipes) fromChild(stream *io.Writer) *os.File {
-	r, w := pp.pair()
-	if pp.err == nil {
+	r, w := pp.fromChildTo()
+	if w != nil {
 		*stream = w
-		pp.child, pp.ours = append(pp.child, w), append(pp.ours, r)
 	}
 	return r
+}
+
+// aside gives a command the descriptor fd to write to; nil = there is none.
+func (pp *pipes) aside(cmd *exec.Cmd, fd int) *os.File {
+	const first = 3 // after the standard streams
+	if fd < first || !inheritsFiles {
+		return nil
+	}
+	r, w := pp.fromChildTo()
+	cmd.ExtraFiles = append(make([]*os.File, fd-first), w)
+	return r
+}
+
+func (pp *pipes) fromChildTo() (r, w *os.File) {
+	if r, w = pp.pair(); pp.err == nil {
+		pp.child, pp.ours = append(pp.child, w), append(pp.ours, r)
+	}
+	return r, w
 }
 
 func (pp *pipes) closeChildEnds() { closeAll(pp.child) }

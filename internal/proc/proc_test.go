@@ -8,9 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -45,17 +43,8 @@ func TestMain(m *testing.M) {
 		}
 		fmt.Println(p.Pid)
 		io.Copy(io.Discard, os.Stdin)
-	case "host": // of a command that holds the file FIFO open; shows its output
-		hold := Command{Path: "/bin/sh", Args: []string{"-c", os.Getenv("SCRIPT")}, Env: os.Environ()}
-		if os.Getenv("AS") == "server" {
-			p, err := Start(context.Background(), Options{Command: hold})
-			if err != nil {
-				panic(err)
-			}
-			io.Copy(os.Stdout, p.Stdout())
-		} else if _, err := Run(context.Background(), RunOptions{Command: hold, Tee: os.Stdout}); err != nil {
-			panic(err)
-		}
+	case "host":
+		host(os.Getenv("AS"), Command{Path: "/bin/sh", Args: []string{"-c", os.Getenv("SCRIPT")}, Env: os.Environ()})
 	case "flood":
 		for range 2048 {
 			fmt.Fprintln(os.Stderr, strings.Repeat("e", 1023))
@@ -233,6 +222,8 @@ func TestRun(t *testing.T) {
 		{"timeout", RunOptions{Command: sh("trap 'exit 143' TERM; echo on; sleep 301 & wait"), Timeout: 200 * time.Millisecond}, `"on\n" "" exit status 143 timed out`},
 		{"stubborn", RunOptions{Command: sh("trap '' TERM; sleep 301; sleep 301"), Timeout: 100 * time.Millisecond, KillAfter: 100 * time.Millisecond}, `"" "" signal: killed timed out`},
 		{"background", RunOptions{Command: sh("sleep 301 & echo gone")}, `"gone\n" "" exit status 0`},
+		{"aside", RunOptions{Command: sh("echo out; echo note >/dev/fd/40; exit 3"), Aside: 40}, `"out\n" "" exit status 3 note`},
+		{"nothing aside", RunOptions{Command: sh("exec echo out"), Aside: 40}, `"out\n" "" exit status 0`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -249,6 +240,9 @@ func TestRun(t *testing.T) {
 			if res.TimedOut {
 				got += " timed out"
 			}
+			if res.Aside != nil {
+				got += strings.TrimRight(" "+string(res.Aside), " \n")
+			}
 			if got != test.want {
 				t.Errorf("got  %s\nwant %s", got, test.want)
 			}
@@ -263,55 +257,6 @@ func TestRun(t *testing.T) {
 }
 
 // TestRunCancelled: the end of ctx ends the command and is the error.
-// TestKilled: when this program is killed, what it had started ends soon after, also what does not care for the end of
-// its input or for SIGTERM, and what was started by it in the background.
-func TestKilled(t *testing.T) {
-	const hold = `exec 9>"$FIFO"; echo ready; `
-	for name, script := range map[string]string{
-		"background": hold + `sleep 301 & sleep 301; echo`,
-		"stubborn":   hold + `trap "" TERM; sleep 301; sleep 301`,
-	} {
-		for _, as := range []string{"command", "server"} {
-			t.Run(as+" "+name, func(t *testing.T) {
-				t.Parallel()
-				fifo := filepath.Join(t.TempDir(), "held")
-				if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-					t.Skip(err)
-				}
-				held, err := os.OpenFile(fifo, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer held.Close()
-				c := child(t, "host")
-				host := exec.Command(c.Path)
-				host.Env = append(c.Env, "FIFO="+fifo, "SCRIPT="+script, "AS="+as, "PATH="+os.Getenv("PATH"))
-				host.Stderr = os.Stderr
-				out, err := host.StdoutPipe()
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := host.Start(); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
-					t.Fatal(err)
-				}
-				if err := host.Process.Kill(); err != nil {
-					t.Fatal(err)
-				}
-				_ = host.Wait() // killed
-				if err := held.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
-					t.Fatal(err)
-				}
-				if _, err := held.Read(make([]byte, 1)); err != io.EOF {
-					t.Errorf("somebody still holds the file: %v", err)
-				}
-			})
-		}
-	}
-}
-
 func TestRunCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(50*time.Millisecond, cancel)

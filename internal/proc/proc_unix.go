@@ -13,8 +13,11 @@ const (
 	sigKill = syscall.SIGKILL
 )
 
-// groupAttr puts the child at the head of a new process group. Pdeathsig is
-// left out on purpose: when this program is killed a server should see the
+// inheritsFiles says that a child can have more descriptors than three.
+const inheritsFiles = true
+
+// groupAttr puts the child at the head of a new process group. There is no
+// death signal on purpose: when this program is killed a server should see the
 // end of its input and clean up before the [guard] comes.
 func groupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 

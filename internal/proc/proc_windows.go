@@ -13,6 +13,9 @@ const (
 	sigKill = syscall.SIGKILL
 )
 
+// inheritsFiles says that a child can have more descriptors than three.
+const inheritsFiles = false
+
 func groupAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
@@ -44,9 +47,11 @@ func withExtensions(path string) []string {
 	return all
 }
 
-// guard stands for the watcher of a group; there are no groups here.
+// guard stands for what remains when this program is killed: nothing.
 type guard struct{}
 
 func watch(int) guard { return guard{} }
+
+func watchDir(string) guard { return guard{} }
 
 func (guard) end() {}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
+	"runtime"
 	"sync"
 	"time"
 )
@@ -26,16 +28,23 @@ type RunOptions struct {
 	Timeout time.Duration
 	// KillAfter is how long after SIGTERM the group is killed; 0 = 500 ms.
 	KillAfter time.Duration
+	// Aside is a descriptor, 3 or more, on which the command may leave a note
+	// apart from its output; 0 = none. Windows has none.
+	Aside int
 }
 
-const defaultRunLimit = 10 << 20
+const (
+	defaultRunLimit = 10 << 20
+	asideLimit      = 4 << 10 // what a pipe takes in one piece
+)
 
 // Result is what a command did.
 type Result struct {
 	Stdout, Stderr []byte
 	Truncated      bool // a stream was longer than Limit
 	Exit           Exit
-	TimedOut       bool // Timeout ended it
+	TimedOut       bool   // Timeout ended it
+	Aside          []byte // what was left there, at most 4 KB
 }
 
 // Run runs a command to its end. When Timeout or ctx ends first, the whole
@@ -63,9 +72,11 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 		errs = &capture{limit: limit}
 		stderr = pp.fromChild(&cmd.Stderr)
 	}
+	aside := pp.aside(cmd, o.Aside)
 	cmd.WaitDelay = sweepLimit // bounds the copying of Stdin after the exit
+	var done <-chan struct{}
 	if pp.err == nil {
-		pp.err = cmd.Start()
+		done, pp.err = follow(cmd)
 	}
 	pp.closeChildEnds()
 	if pp.err != nil {
@@ -80,15 +91,10 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 	}
 
 	var res Result
-	done := make(chan struct{})
-	go func() { // ends with the command
-		_ = cmd.Wait() // the state says more than the error
-		res.Exit = exitOf(cmd.ProcessState)
-		close(done)
-	}()
 	timedOut := o.supervise(ctx, cmd.Process.Pid, done)
 	endGroup(guard, cmd.Process.Pid)
 	<-done
+	res.Exit, res.Aside = exitOf(cmd.ProcessState), note(aside)
 	waitAtMost(&copies, sweepLimit)
 	pp.closeOurEnds()
 	copies.Wait()
@@ -102,6 +108,37 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 		return res, ctx.Err()
 	}
 	return res, nil
+}
+
+// follow starts a command that dies with this program, and waits for it; done
+// is closed at its end. The thread is held because a death signal comes at the
+// end of the thread that started the command, not of the program.
+func follow(cmd *exec.Cmd) (done <-chan struct{}, err error) {
+	dieWithParent(cmd.SysProcAttr)
+	started, ended := make(chan error, 1), make(chan struct{})
+	go func() { // ends with the command
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // the state says more than the error
+		}
+		close(ended)
+	}()
+	return ended, <-started
+}
+
+// note reads what an ended command left aside. The pipe may be open still, in
+// a process that left the group.
+func note(aside *os.File) []byte {
+	if aside == nil {
+		return nil
+	}
+	defer time.AfterFunc(sweepLimit, func() { aside.Close() }).Stop()
+	left := make([]byte, asideLimit)
+	n, _ := aside.Read(left) // an error means that there is nothing
+	return left[:n]
 }
 
 // supervise waits for the end of a command and hurries it along when its time

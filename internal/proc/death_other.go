@@ -1,0 +1,8 @@
+//go:build !linux
+
+package proc
+
+import "syscall"
+
+// dieWithParent does nothing: only Linux has death signals.
+func dieWithParent(*syscall.SysProcAttr) {}
