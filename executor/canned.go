@@ -102,7 +102,8 @@ func Aborted() protocol.ToolResult {
 	return protocol.ErrorResult("<error>Command was aborted before completion</error>")
 }
 
-// Skipped is the result of a call that never began because of another prompt.
+// Skipped is the result of a call that never began because of another prompt,
+// or because the host that had to be asked is gone.
 func Skipped() protocol.ToolResult {
 	const text = "The user doesn't want to take this action right now. STOP what you are doing and wait for the user to tell you how to proceed."
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, IsError: true, Output: text, NonExecutionKind: "cancelled"}

@@ -192,9 +192,12 @@ type Deferred struct {
 }
 
 // Deferred gives the turn that answers the call of [Options.Deferred], before
-// any prompt; false = there is none to answer.
+// any prompt, under a fresh id; false = there is none to answer.
 func (s *Simulator) Deferred() (protocol.UserMessage, bool) {
-	return protocol.UserMessage{Source: sourceDeferred}, s.o.Deferred != nil
+	if s.o.Deferred == nil {
+		return protocol.UserMessage{}, false
+	}
+	return protocol.UserMessage{Source: sourceDeferred, UUIDs: []string{s.o.NewID()}}, true
 }
 
 // sourceDeferred marks a turn without a prompt.
@@ -204,11 +207,8 @@ const sourceDeferred = "deferred"
 // with the model. A tool that is there no more ends the turn before its hooks.
 func (t *turn) answerDeferred() (finish, error) {
 	d := t.s.o.Deferred
-	t.promptID = t.s.o.NewID()
+	t.in.UUIDs = nil // nobody sent it: neither init nor the result names it
 	if err := t.sessionStart(); err != nil {
-		return finish{}, err
-	}
-	if err := t.init(""); err != nil {
 		return finish{}, err
 	}
 	tools, err := t.s.o.Executor.Tools(t.ctx)
@@ -218,7 +218,9 @@ func (t *turn) answerDeferred() (finish, error) {
 	at := slices.IndexFunc(tools, func(tool protocol.Tool) bool { return tool.Name == d.Use.Name })
 	if at < 0 {
 		const reason = "tool_deferred_unavailable"
-		return finish{subtype: "success", isError: true, terminal: reason, stop: reason, deferred: &d.Use, result: new(string)}, nil
+		text := d.Use.Name + " isn't available, so its deferred call didn't run. Reconnect the tool and resume, or resume with a prompt and " +
+			"CLAUDE_CODE_DROP_UNAVAILABLE_DEFERRED_TOOL=1 to drop the call and continue."
+		return finish{subtype: "success", isError: true, terminal: reason, stop: reason, deferred: &d.Use, result: &text}, nil
 	}
 	calls := []call{{use: d.Use, tool: tools[at], event: d.Message}}
 	results, end, err := t.toolRound(calls)
@@ -228,6 +230,10 @@ func (t *turn) answerDeferred() (finish, error) {
 	t.rounds++
 	if end, err = t.batchDone(calls, results); err != nil || end != nil {
 		return deref(end), err
+	}
+	t.users = 0 // the call belongs to the run that made it
+	if err := t.init(""); err != nil {
+		return finish{}, err
 	}
 	return t.converse(scenarios.Request{Results: results})
 }

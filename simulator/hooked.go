@@ -155,6 +155,9 @@ func (h *hooks) shown(out hook.Outcome) []protocol.Event {
 // running; nil lets it go on.
 func refusedByHook(use protocol.ToolUse, out hook.Outcome) *protocol.ToolResult {
 	switch {
+	case out.Gone:
+		r := executor.Skipped()
+		return &r
 	case out.NotExecuted != "":
 		r := protocol.ErrorResult(out.NotExecuted)
 		r.NonExecutionKind = "permission-rule"

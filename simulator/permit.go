@@ -124,6 +124,9 @@ func refused(use protocol.ToolUse, a protocol.PermissionAnswer) protocol.ToolRes
 		r.NonExecutionKind = "permission-rule"
 	}
 	r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: source(a, "user_reject")}
+	if a.Failure != "" {
+		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonType: "other"}
+	}
 	if a.Source == byHook {
 		r.Decision.ReasonType = byHook
 		r.Denied = &protocol.PermissionDenied{

@@ -55,6 +55,7 @@ type turn struct {
 	asked      bool          // the model has been asked at least once
 	apiTime    time.Duration // spent waiting for the model
 	firstAsked time.Time
+	firstInput *int // tokens of the turn's first request; nil = none was answered
 	firstToken time.Time
 
 	id          string           // uuid of the prompt; empty = not made yet
@@ -361,6 +362,9 @@ func (t *turn) closeSuccess(r *protocol.Result, end finish) {
 	if r.Result == nil {
 		r.Result = &t.lastText
 	}
+	if end.deferred != nil {
+		return
+	}
 	if t.asked {
 		r.APIErrorStatus = protocol.NullNow[int]()
 	}
@@ -376,6 +380,9 @@ func (t *turn) closeSuccess(r *protocol.Result, end finish) {
 		frame := ms(t.firstToken.Sub(t.started))
 		stream := ttft
 		r.TTFTMS, r.TTFTStreamMS, r.TimeToRequestMS, r.FirstContentFrameMS = &ttft, &stream, &toRequest, &frame
+		if r.UserMessageUUID != "" {
+			r.RequestSentWallMS, r.FirstInputTokens, r.FirstCacheReadTokens = t.firstAsked.UnixMilli(), t.firstInput, new(int)
+		}
 	}
 }
 

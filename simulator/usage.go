@@ -101,6 +101,9 @@ func (t *turn) spend(model string, u scenarios.Usage, thinking int) {
 	add(t.s.costs)
 	add(t.s.since)
 	t.s.requests++
+	if t.firstInput == nil {
+		t.firstInput = &u.InputTokens
+	}
 	t.s.said.Add(int64(u.InputTokens + u.OutputTokens))
 	t.usage.InputTokens += u.InputTokens
 	t.usage.OutputTokens += u.OutputTokens

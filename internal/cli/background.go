@@ -156,13 +156,26 @@ func (r *run) settled(ctx context.Context, prompts []protocol.UserMessage) outpu
 	return func(yield func(protocol.Event, error) bool) {
 		var turns []output.Events
 		for _, in := range prompts {
-			turns = append(turns, r.sim.Turn(ctx, in))
+			turns = append(turns, r.lifecycle(in, "started"), r.sim.Turn(ctx, in), r.lifecycle(in, "completed"))
 		}
 		for _, events := range append(turns, r.sim.Settle(ctx, r.bgWaitCeiling())) {
 			for ev, err := range events {
 				if !yield(ev, err) || err != nil {
 					return
 				}
+			}
+		}
+	}
+}
+
+// lifecycle tells how far the prompts are that have an id.
+func (r *run) lifecycle(in protocol.UserMessage, state string) output.Events {
+	return func(yield func(protocol.Event, error) bool) {
+		for _, id := range in.UUIDs {
+			frame := protocol.Lifecycle(id, state)
+			frame.UUID, frame.SessionID = r.clock.NewID(), r.session.ID()
+			if !yield(frame, nil) {
+				return
 			}
 		}
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -309,7 +310,7 @@ func (r *run) makeHooks() error {
 		MCPTool:        r.hookTool,
 	}
 	if r.peer != nil {
-		o.Callback = r.peer.Callback
+		o.Callback = hostHooks(r.peer)
 	}
 	if !r.settings.DisableAllHooks {
 		for _, h := range r.settings.Hooks {
@@ -455,3 +456,14 @@ func (r *run) hint(text string) {
 }
 
 func (r *run) warn(text string) { fmt.Fprintf(r.sys.Stderr, "claudeless: warning: %s\n", text) }
+
+// hostHooks runs the host's hooks.
+func hostHooks(p *control.Peer) hook.Callback {
+	return func(ctx context.Context, id string, input json.RawMessage, toolUseID string) (json.RawMessage, error) {
+		out, err := p.Callback(ctx, id, input, toolUseID)
+		if errors.Is(err, control.ErrClosed) {
+			err = fmt.Errorf("%w: %w", hook.ErrGone, err)
+		}
+		return out, err
+	}
+}

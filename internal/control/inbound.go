@@ -109,6 +109,11 @@ func (p *Peer) greet() {
 		if len(p.later) == 0 || p.greeting > 1 {
 			p.greeting--
 			p.greeted = true
+			for _, in := range p.queue.waiting {
+				if in.unannounced {
+					p.announce(in)
+				}
+			}
 			p.mu.Unlock()
 			p.stir()
 			return
@@ -318,7 +323,7 @@ func (p *Peer) complete(d Description) Description {
 	d.PermissionMode = string(p.s.Policy.Mode())
 	d.OnFailureSupported, d.AskOutranksHost = true, true
 	d.SessionState = "idle"
-	if p.current != nil {
+	if p.current != nil || p.first != nil {
 		d.SessionState = "running"
 	}
 	return d

@@ -54,6 +54,8 @@ func (p *Peer) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 	switch refused, failed := errors.AsType[*HostError](err); {
 	case failed:
 		return protocol.PermissionAnswer{Failure: "Tool permission request failed: Error: " + refused.Text}, nil
+	case errors.Is(err, errNotAsked):
+		return protocol.PermissionAnswer{Failure: "Tool permission request failed: AbortError: Stream closed"}, nil
 	case errors.Is(err, ErrClosed):
 		return protocol.PermissionAnswer{Failure: "Tool permission request failed: AbortError: Tool permission stream closed before response received"}, nil
 	case err != nil:
@@ -100,7 +102,8 @@ func ReadAnswer(raw json.RawMessage) protocol.PermissionAnswer {
 
 func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
-// Callback has the host run one of its hooks; see hook.Callback.
+// Callback has the host run one of its hooks; see hook.Callback. Once stdin has
+// ended the error is [ErrClosed].
 func (p *Peer) Callback(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error) {
 	return p.ask(ctx, struct {
 		Subtype    string          `json:"subtype"`

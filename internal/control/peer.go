@@ -54,6 +54,9 @@ const (
 // ErrClosed says that stdin ended before the host had answered.
 var ErrClosed = errors.New("stream closed before response received")
 
+// errNotAsked is the [ErrClosed] of a question that came too late to be asked.
+var errNotAsked = fmt.Errorf("nothing asked: %w", ErrClosed)
+
 // HostError is a host's answer that it could not do what it was asked.
 type HostError struct{ Text string }
 
@@ -92,6 +95,7 @@ type Peer struct {
 	later    []incoming // requests that came meanwhile
 	greeted  bool       // an initialize request has been answered
 	turns    int        // turns begun
+	first    *prompt    // Session.First until it is played
 	current  *prompt
 	cut      context.CancelCauseFunc // interrupts the current turn
 	bursting bool                    // whole lines wait to be looked at
@@ -161,7 +165,7 @@ func (p *Peer) ask(ctx context.Context, request any, of kind) (json.RawMessage, 
 	p.mu.Lock()
 	if !p.open {
 		p.mu.Unlock()
-		return nil, ErrClosed
+		return nil, errNotAsked
 	}
 	p.pending[id] = q
 	p.out.put(frame)
@@ -224,12 +228,14 @@ func (p *Peer) show(ev protocol.Event) {
 
 // state shows the session's state to hosts that want to know it.
 func (p *Peer) state(state string) {
-	if p.o.States == StatesOff {
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.lastSeen == state {
+	p.setState(state)
+}
+
+// setState is [Peer.state] for callers that hold p.mu.
+func (p *Peer) setState(state string) {
+	if p.o.States == StatesOff || p.lastSeen == state {
 		return
 	}
 	p.lastSeen = state

@@ -19,6 +19,11 @@ type prompt struct {
 	// interrupted says that the host interrupted before the turn had begun: the
 	// turn ends as soon as it has shown itself.
 	interrupted bool
+	// unannounced says that the prompt came during initialize, whose answer goes
+	// before everything about it.
+	unannounced bool
+	// begun says that the host was told already that it was started.
+	begun bool
 	// cancelled says that the prompt's turn was ended by the host.
 	cancelled bool
 }

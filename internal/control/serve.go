@@ -27,7 +27,12 @@ func (p *Peer) Serve(ctx context.Context, s Session) error {
 	p.mu.Unlock()
 	defer context.AfterFunc(life, func() { p.out.halt(context.Cause(life)) })()
 	go p.out.run() // ends with close, or with its writer
-	go p.read()    // ends with stdin
+	if s.First != nil {
+		p.first = &prompt{message: *s.First, begun: true}
+		p.state("running")
+		p.lifecycle(p.first, "started")
+	}
+	go p.read() // ends with stdin
 	err := p.play(life)
 	p.hangUp(err)
 	fail(err)
@@ -98,9 +103,9 @@ func (p *Peer) take() (in *prompt, more bool) {
 	held := p.bursting || p.holds > 0 || p.greeting > 0 || p.o.AwaitInitialize && !p.greeted && more
 	switch {
 	case held:
-	case p.s.First != nil && (p.greeted || len(p.queue.waiting) > 0 || !more):
-		in = &prompt{message: *p.s.First}
-		p.s.First, p.current = nil, in
+	case p.first != nil && (p.greeted || len(p.queue.waiting) > 0 || !more):
+		in = p.first
+		p.first, p.current = nil, in
 	case len(p.queue.waiting) > 0:
 		in = p.queue.pop(!p.o.OneByOne)
 		p.current = in
@@ -149,7 +154,9 @@ func (p *Peer) turn(ctx context.Context, in *prompt) error {
 		cut(nil)
 	}
 	p.mu.Unlock()
-	p.lifecycle(in, "started")
+	if !in.begun {
+		p.lifecycle(in, "started")
+	}
 	p.state("running")
 	err := p.s.Turn(ctx, interrupt, in.message)
 	p.mu.Lock()
@@ -158,11 +165,15 @@ func (p *Peer) turn(ctx context.Context, in *prompt) error {
 	if err != nil {
 		return err
 	}
-	p.state("idle")
 	if in.cancelled {
 		p.lifecycle(in, "cancelled")
 	} else {
 		p.lifecycle(in, "completed")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.queue.waiting) == 0 {
+		p.setState("idle")
 	}
 	return nil
 }
@@ -177,9 +188,7 @@ func (p *Peer) lifecycle(in *prompt, state string) {
 func lifecycleEvents(in *prompt, state string) []protocol.Event {
 	var events []protocol.Event
 	for _, id := range in.message.UUIDs {
-		events = append(events, &protocol.Frame{Type: "command_lifecycle", Fields: []protocol.Field{
-			{Key: "command_uuid", Value: id}, {Key: "state", Value: state},
-		}})
+		events = append(events, protocol.Lifecycle(id, state))
 	}
 	return events
 }
@@ -323,9 +332,11 @@ func (p *Peer) enqueue(in *prompt) {
 		}
 		return
 	}
-	p.mu.Unlock()
-	p.lifecycle(in, "queued")
-	p.mu.Lock()
+	if p.greeting > 0 {
+		in.unannounced = true
+	} else {
+		p.announce(in)
+	}
 	in.alone = p.current == nil && len(p.queue.waiting) == 0
 	p.queue.push(in)
 	if in.priority > 0 && p.current != nil && p.cut != nil {
@@ -333,6 +344,14 @@ func (p *Peer) enqueue(in *prompt) {
 	}
 	p.stir()
 	p.mu.Unlock()
+}
+
+// announce tells that a prompt was taken, which ends the idle state; p.mu is
+// held.
+func (p *Peer) announce(in *prompt) {
+	in.unannounced = false
+	p.setState("running")
+	p.lifecycle(in, "queued")
 }
 
 // supersede ends the running turn for a prompt that is to be answered now; p.mu

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -75,7 +76,7 @@ func TestCallbackAnswers(t *testing.T) {
 		},
 		{
 			name: "error response", event: bash, err: errors.New("boom"),
-			notices: []string{`"subtype":"informational","content":"PreToolUse: Hook callback hook_0 failed: the host reported an error","level":"warning","tag":"hook_callback_failed"`},
+			notices: []string{`"subtype":"informational","content":"PreToolUse: Hook callback hook_0 failed: the SDK host replied with an error or an invalid answer. Its answer was treated as empty.","level":"warning","tag":"hook_callback_failed"`},
 		},
 		{
 			name: "error response that must not be", event: bash, err: errors.New("boom"), onFailure: "block",
@@ -100,7 +101,7 @@ func TestCallbackAnswers(t *testing.T) {
 		{
 			name: "failure of another event that must not be", event: protocol.StopHook{}, err: errors.New("x"), onFailure: "block",
 			want:    decision{Block: true, Reason: "Stop hook failed", Texts: []string{"Stop hook feedback:\nStop hook failed"}},
-			notices: []string{`"subtype":"informational","content":"Stop: Hook callback hook_0 failed: the host reported an error","level":"warning","tag":"hook_callback_failed"`},
+			notices: []string{`"subtype":"informational","content":"Stop: Hook callback hook_0 failed: the SDK host replied with an error or an invalid answer. Its answer was treated as empty.","level":"warning","tag":"hook_callback_failed"`},
 		},
 	}
 	for _, tt := range tests {
@@ -148,6 +149,22 @@ func TestCallbackTimeout(t *testing.T) {
 			t.Errorf("default: waited %v, %+v", waited, got)
 		}
 	})
+}
+
+// Checklist row 53: once the host is gone, a call that it had to be asked about
+// must not run; other events go on.
+func TestCallbackHostGone(t *testing.T) {
+	h := &answering{err: fmt.Errorf("asking: %w", ErrGone)}
+	r := runner(t, `{}`, func(o *Options) { o.Callback = h.call })
+	for _, event := range []string{"PreToolUse", "Stop"} {
+		r.Register(event, []protocol.HookMatcher{{HookCallbackIDs: []string{"hook_0"}}})
+	}
+	for _, in := range []protocol.HookInput{bash, protocol.StopHook{}} {
+		got := r.Run(t.Context(), Input{Event: in})
+		if !got.Gone || !cmp.Equal(decided(got), decision{}) || got.Notices != nil {
+			t.Errorf("%T: %+v", in, got)
+		}
+	}
 }
 
 // Checklist row 22: several hooks on one event run at once and merge in order.

@@ -11,6 +11,7 @@ package hook
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -21,9 +22,13 @@ import (
 )
 
 // Callback asks the host to run one of its hooks and returns the output object
-// as sent. An error says that the host reported a failure. It must return soon
-// after ctx ends, which also means that the host is to be told to stop.
+// as sent. An error says that the host reported a failure, or with [ErrGone] in
+// it that there is no host any more. It must return soon after ctx ends, which
+// also means that the host is to be told to stop.
 type Callback func(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error)
+
+// ErrGone says that the host can answer no more.
+var ErrGone = errors.New("the host is gone")
 
 // Options configures a [Runner]. The zero value runs nothing.
 type Options struct {

@@ -45,6 +45,9 @@ type Outcome struct {
 	// NotExecuted is the tool result of a call that must not run because a
 	// PreToolUse hook gave no usable answer; empty = none.
 	NotExecuted string
+	// Gone: the host had to be asked and can answer no more. A tool call must not
+	// run; anything else goes on as if there were no hook.
+	Gone bool
 	// CrashError ends the session: a UserPromptSubmit callback that broke the
 	// contract; empty = none.
 	CrashError string
@@ -237,6 +240,10 @@ func keep(field *string, value string) {
 func (o *Outcome) faulty(c *call, a *answer) {
 	if a.fault == faultUnknown {
 		o.Notices = append(o.Notices, notSimulated(c, a.entry))
+		return
+	}
+	if a.fault == faultGone {
+		o.Gone = true
 		return
 	}
 	callback := a.entry.callback != ""

@@ -3,6 +3,7 @@ package hook
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
 	"time"
 
@@ -58,6 +59,7 @@ const (
 	faultMissing       // there is no such command
 	faultSilent        // no answer in time
 	faultInvalid       // an answer that breaks the contract; text in stderr
+	faultGone          // the host is gone
 	faultUnknown       // a kind of hook that is not simulated
 )
 
@@ -163,6 +165,8 @@ func (r *Runner) ask(ctx context.Context, c *call, e *entry) answer {
 	switch {
 	case err != nil && limited.Err() != nil:
 		return answer{outcome: cancelled, fault: faultSilent, timedOut: true}
+	case errors.Is(err, ErrGone):
+		return answer{outcome: cancelled, fault: faultGone}
 	case err != nil:
 		return answer{outcome: failed, fault: faultFailed}
 	}

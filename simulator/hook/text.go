@@ -75,7 +75,7 @@ type promptOutcome struct {
 
 // callbackFailed does not repeat what the host said, as the real CLI does not.
 func callbackFailed(c *call, a *answer) *protocol.System {
-	why := "the host reported an error"
+	why := "the SDK host replied with an error or an invalid answer. Its answer was treated as empty."
 	switch {
 	case a.timedOut:
 		why = "no answer in time"

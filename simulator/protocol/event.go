@@ -216,6 +216,9 @@ type Result struct {
 	ResultIndex            int                    `json:"result_index"`
 	UserMessageUUID        string                 `json:"user_message_uuid,omitempty"`
 	UserMessageUUIDs       []string               `json:"user_message_uuids,omitempty"`
+	RequestSentWallMS      int64                  `json:"request_sent_wall_ms,omitempty"` // unix time; with UserMessageUUID only, like the next two
+	FirstInputTokens       *int                   `json:"first_request_input_tokens,omitempty"`
+	FirstCacheReadTokens   *int                   `json:"first_request_cache_read_input_tokens,omitempty"`
 	StartupFailureReason   string                 `json:"startup_failure_reason,omitempty"`
 	InvalidConfigFile      *InvalidConfigFile     `json:"invalid_config_file,omitempty"`
 	CostUSD                *float64               `json:"cost_usd,omitempty"`                      // CLAUDELESS_COMPAT=claudeless-rs only
@@ -375,6 +378,13 @@ type Frame struct {
 	Fields    []Field
 	SessionID string // empty = left out
 	UUID      string // empty = left out
+}
+
+// Lifecycle tells how far a prompt or a put-off call is: queued, started,
+// completed or cancelled (spec: cli-contract 1.5). The ids of the frame itself
+// are left to whoever shows it.
+func Lifecycle(command, state string) *Frame {
+	return &Frame{Type: "command_lifecycle", Fields: []Field{{"command_uuid", command}, {"state", state}}}
 }
 
 // MarshalJSON writes the event as one object.
