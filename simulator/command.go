@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
@@ -94,29 +93,6 @@ func (t *turn) expand(c slash.Call) (x *slash.Expansion, failed func() (finish, 
 		return nil, func() (finish, error) { return t.say(c, slash.Said{Text: "Error: " + err.Error()}, nil) }
 	}
 	return x, nil
-}
-
-// expanded puts the text of a command into the conversation, unless a hook
-// refuses.
-func (t *turn) expanded(c slash.Call, x *slash.Expansion) (scenarios.Request, *finish, error) {
-	out, err := t.runHooks(protocol.UserPromptExpansionHook{
-		ExpansionType: x.Kind, CommandName: c.Name, CommandArgs: c.Args, CommandSource: x.Source, Prompt: t.in.Content.Plain(),
-	})
-	if err != nil {
-		return scenarios.Request{}, nil, err
-	}
-	if err := t.emitAll(out.Notices); err != nil {
-		return scenarios.Request{}, nil, err
-	}
-	if out.Block || out.StopTurn {
-		text := out.Reason
-		return scenarios.Request{}, &finish{subtype: "success", untouched: true, result: &text}, nil
-	}
-	err = t.emit(&protocol.Prompted{
-		UUID: t.s.o.NewID(), PromptID: t.promptID, Timestamp: t.timestamp(), Injected: true,
-		Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(x.Text)}},
-	})
-	return scenarios.Request{Prompt: x.Text}, nil, err
 }
 
 // say answers a command with text of the CLI's own: init and a message that no

@@ -221,7 +221,7 @@ func TestCommandHooks(t *testing.T) {
 		t.Errorf("events %q", got)
 	}
 	answers["UserPromptExpansion"] = `{"decision":"block","reason":"no fixes"}`
-	if got = shown(t, s, "/fix 8"); !strings.HasPrefix(got[len(got)-1], `result  turns=0 "`) {
+	if got = shown(t, s, "/fix 8"); !strings.HasPrefix(got[len(got)-1], `result custom turns=0 "UserPromptExpansion operation blocked by hook:`) {
 		t.Errorf("events %q", got)
 	}
 	runner.Close(t.Context())

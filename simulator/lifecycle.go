@@ -2,16 +2,18 @@ package simulator
 
 import (
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/slash"
 )
 
 // stopBlockCap is how many times in a row Stop hooks may keep a turn going
 // before it ends all the same (spec: cli-observed 11).
-const stopBlockCap = 9
+const stopBlockCap = 8
 
 // sourceCompact is the source of a session start that follows a compaction.
 const sourceCompact = "compact"
@@ -28,10 +30,10 @@ func (t *turn) hookBase(in protocol.HookInput) protocol.HookBase {
 	switch event {
 	case "SessionStart", "InstructionsLoaded", "Setup":
 		return base
-	case "PreCompact", "PostCompact":
+	case "PreCompact", "PostCompact", "MessageDisplay":
 		base.PromptID = t.promptID
 		return base
-	case "Stop", "PostToolBatch", "MessageDisplay": // the others precede the first request
+	case "Stop", "PostToolBatch": // the others precede the first request
 		base.Effort = t.s.o.effort()
 	}
 	base.PromptID, base.PermissionMode = t.promptID, t.s.o.Mode()
@@ -50,21 +52,28 @@ func (s *Simulator) sessionBase() protocol.HookBase {
 	return base
 }
 
-// runHooks runs the hooks of one event and yields what they show.
+// runHooks runs the hooks of one event and yields what they show and what
+// transcripts keep of them.
 func (t *turn) runHooks(in protocol.HookInput) (hook.Outcome, error) {
+	out, err := t.askHooks(in)
+	if err != nil {
+		return out, err
+	}
+	return out, t.emitAll(attached(out))
+}
+
+// askHooks runs the hooks of one event and yields what they show.
+func (t *turn) askHooks(in protocol.HookInput) (hook.Outcome, error) {
 	event, _ := in.HookEvent()
 	if t.s.o.Hooks == nil || !t.s.o.Hooks.Has(event) {
 		return hook.Outcome{}, nil
 	}
 	out := t.s.o.Hooks.Run(t.ctx, hook.Input{Base: t.hookBase(in), Event: in})
 	t.beside = append(t.beside, out.AdditionalContext...)
-	if t.s.o.HookEvents || event == "SessionStart" {
+	if t.s.o.HookEvents || event == "SessionStart" || event == "Setup" {
 		if err := t.emitAll(out.Frames); err != nil {
 			return out, err
 		}
-	}
-	if err := t.emitAll(attached(out)); err != nil {
-		return out, err
 	}
 	return out, t.ctx.Err()
 }
@@ -74,9 +83,8 @@ func attached(out hook.Outcome) []protocol.Event {
 	var events []protocol.Event
 	for _, a := range out.Attachments {
 		ev := &protocol.Attached{Attachment: a}
-		switch a.Type {
-		case "hook_additional_context", "hook_blocking_error", "hook_stopped_continuation":
-			ev.Role = "system"
+		if a.Rendered != "" {
+			ev.Role, ev.Rendered = "system", protocol.Reminder(a.Rendered)
 		}
 		events = append(events, ev)
 	}
@@ -137,28 +145,94 @@ func (t *turn) sessionStart() error {
 	return t.system("ui_invalidate", protocol.Field{Key: "event", Value: "ui.render"})
 }
 
-// submit runs the hooks of the prompt, before init. A non-nil finish refuses
-// the prompt; died says that not even init is shown.
-func (t *turn) submit() (out hook.Outcome, end *finish, died bool, err error) {
-	if t.in.Source == sourceSystem {
-		return out, nil, false, nil
+// submission is what the hooks of a prompt say together.
+type submission struct {
+	notices []protocol.Event // for after init
+	end     *finish          // not nil = the prompt is refused
+	died    bool             // not even init is shown
+}
+
+// submit runs the hooks of the prompt and of the command that it is, before
+// init, and yields the prompt's trace.
+func (t *turn) submit(c slash.Call, x *slash.Expansion) (s submission, err error) {
+	var out, expansion hook.Outcome
+	if t.in.Source != sourceSystem {
+		out, err = t.askHooks(protocol.UserPromptSubmitHook{Prompt: t.in.Content.Plain(), SessionTitle: t.s.o.Title})
 	}
-	out, err = t.runHooks(protocol.UserPromptSubmitHook{Prompt: t.in.Content.Plain(), SessionTitle: t.s.o.Title})
 	switch {
 	case err != nil:
-		return out, nil, false, err
+		return s, err
 	case out.CrashError != "":
-		return out, &finish{
+		s.end = &finish{
 			subtype: "error_during_execution", isError: true, untouched: true,
 			errors: []string{out.CrashError, "[session_crash] the session ended because of a hook"},
-		}, true, nil
-	case out.Block || out.StopTurn:
-		text := strings.Join(out.Texts, "\n")
-		return out, &finish{subtype: "success", untouched: true, result: &text}, false, nil
-	case out.Specific.SessionTitle != "":
-		return out, nil, false, t.system("session_title_changed", protocol.Field{Key: "title", Value: out.Specific.SessionTitle})
+		}
+		s.died = true
+		return s, t.prompted(false)
+	case keepsOut(out):
+		s.notices, s.end = out.Notices, refusal(out, "")
+		return s, t.turnAway(out, out.Block)
+	case x != nil:
+		expansion, err = t.askHooks(protocol.UserPromptExpansionHook{
+			ExpansionType: x.Kind, CommandName: c.Name, CommandArgs: c.Args, CommandSource: x.Source, Prompt: t.in.Content.Plain(),
+		})
+		if err != nil {
+			return s, err
+		}
+		if keepsOut(expansion) {
+			s.notices, s.end = expansion.Notices, refusal(expansion, "custom")
+			return s, t.turnAway(expansion, true)
+		}
 	}
-	return out, nil, false, nil
+	s.notices = append(expansion.Notices, out.Notices...)
+	return s, t.accept(x, append(attached(expansion), attached(out)...), out.Specific.SessionTitle)
+}
+
+// accept yields the trace of a prompt that hooks let pass, and of the text
+// behind it.
+func (t *turn) accept(x *slash.Expansion, kept []protocol.Event, title string) error {
+	if err := t.prompted(false); err != nil {
+		return err
+	}
+	if x != nil {
+		if err := t.added(protocol.Content{Blocks: []protocol.Block{protocol.Text(x.Text)}}); err != nil {
+			return err
+		}
+	}
+	if err := t.emitAll(kept); err != nil || title == "" {
+		return err
+	}
+	return t.system("session_title_changed", protocol.Field{Key: "title", Value: title})
+}
+
+// keepsOut reports whether hooks of a prompt keep it from the model.
+func keepsOut(out hook.Outcome) bool { return out.Block || out.StopTurn }
+
+// refusal is the end of a turn whose prompt hooks keep from the model.
+func refusal(out hook.Outcome, command string) *finish {
+	text := strings.Join(out.Texts, "\n")
+	return &finish{subtype: "success", untouched: true, result: &text, local: command}
+}
+
+// turnAway yields the trace of a prompt that hooks keep from the model; dropped
+// says that the prompt itself does not stay in the conversation.
+func (t *turn) turnAway(out hook.Outcome, dropped bool) error {
+	if err := t.prompted(dropped); err != nil {
+		return err
+	}
+	if !out.Block {
+		if err := t.added(protocol.Content{Text: strings.Join(out.Texts, "\n")}); err != nil {
+			return err
+		}
+	}
+	return t.emitAll(attached(out))
+}
+
+// added yields the trace of text that the CLI itself puts beside the prompt.
+func (t *turn) added(text protocol.Content) error {
+	return t.emit(&protocol.Prompted{
+		UUID: t.s.o.NewID(), PromptID: t.promptID, Timestamp: t.timestamp(), Injected: true, Content: text,
+	})
 }
 
 // batchDone runs the hooks that follow all calls of one message; end is set
@@ -201,24 +275,33 @@ func (t *turn) keepGoing() (feedback string, again bool, err error) {
 	case !out.Block && context == "":
 		return "", false, nil
 	}
-	if t.stopBlocks++; t.stopBlocks > t.s.o.stopCap() {
-		return "", false, t.stopCapped()
-	}
-	if !out.Block {
-		return context, true, nil
-	}
+	first := t.stopBlocks == 0
+	t.stopBlocks++
 	for _, text := range out.Texts {
 		if err := t.inject(text, true); err != nil {
 			return "", false, err
 		}
 	}
-	err = t.emit(t.stamp(hook.StopNotification()))
+	if t.stopBlocks > t.s.o.stopCap() {
+		if out.Block {
+			t.lastText = "" // the feedback is what was said last
+		}
+		return "", false, t.stopCapped()
+	}
+	if !out.Block {
+		return context, true, nil
+	}
+	if first {
+		err = t.emit(t.stamp(hook.StopNotification()))
+	}
 	return strings.Join(out.Texts, "\n"), true, err
 }
 
 // stopCapped says that Stop hooks are not listened to any more.
 func (t *turn) stopCapped() error {
-	const text = "Stop hooks have kept the turn going too often in a row; it ends now."
+	text := fmt.Sprintf("A hook blocked the turn from ending %d consecutive times—overriding and ending turn. "+
+		"For Stop/SubagentStop hooks, check stop_hook_active in the input and return success while it's true. "+
+		"Set CLAUDE_CODE_STOP_HOOK_BLOCK_CAP to raise this limit.", t.stopBlocks)
 	err := t.system("informational", protocol.Field{Key: "content", Value: text}, protocol.Field{Key: "level", Value: "warning"})
 	if err != nil {
 		return err

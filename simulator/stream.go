@@ -139,7 +139,7 @@ func (m *message) textBlock(i int, b protocol.TextBlock) error {
 			return err
 		}
 	}
-	if err := m.display(i, b.Text); err != nil {
+	if err := m.display(b.Text); err != nil {
 		return err
 	}
 	if err := m.assistant(b, nil); err != nil {
@@ -149,13 +149,15 @@ func (m *message) textBlock(i int, b protocol.TextBlock) error {
 	return m.close(i)
 }
 
-// display tells the hooks of MessageDisplay about a text, as a whole.
-func (m *message) display(i int, text string) error {
-	out, err := m.t.runHooks(protocol.MessageDisplayHook{TurnID: m.t.promptID, MessageID: m.id, Index: i, Final: true, Delta: text})
-	if err != nil {
-		return err
+// display tells the hooks of MessageDisplay about a text, as a whole. The ids
+// are made for them: no event has the same.
+func (m *message) display(text string) error {
+	t := m.t
+	if t.displayID == "" {
+		t.displayID = t.s.o.NewID()
 	}
-	return m.t.emitAll(out.Notices)
+	_, err := t.runHooks(protocol.MessageDisplayHook{TurnID: t.displayID, MessageID: t.s.o.NewID(), Final: true, Delta: text})
+	return err
 }
 
 func (m *message) thinkingBlock(i int, b protocol.ThinkingBlock) error {

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,6 +62,7 @@ type turn struct {
 	id          string           // uuid of the prompt; empty = not made yet
 	recorded    protocol.Content // the prompt as transcripts keep it
 	promptID    string
+	displayID   string   // of the turn, for hooks of MessageDisplay; empty = not made yet
 	beside      []string // what hooks and mentioned files told the model so far
 	stopBlocks  int      // Stop hooks that kept this turn going so far
 	prevented   bool     // a Stop hook has answered continue: false
@@ -129,19 +131,18 @@ func (t *turn) play() (finish, error) {
 	if command != nil {
 		t.recorded = protocol.Content{Text: call.Tags()}
 	}
-	id, err := t.take()
-	if err != nil {
+	if err := t.begin(); err != nil {
 		return finish{}, err
 	}
-	out, end, died, err := t.submit()
-	if err != nil || died {
-		return deref(end), err
+	sub, err := t.submit(call, command)
+	if err != nil || sub.died {
+		return deref(sub.end), err
 	}
-	if err := t.init(id); err != nil {
+	if err := t.init(t.uuid()); err != nil {
 		return finish{}, err
 	}
-	if err := t.emitAll(out.Notices); err != nil || end != nil {
-		return deref(end), err
+	if err := t.emitAll(sub.notices); err != nil || sub.end != nil {
+		return deref(sub.end), err
 	}
 	if t.in.NoQuery {
 		empty := ""
@@ -149,9 +150,7 @@ func (t *turn) play() (finish, error) {
 	}
 	req := scenarios.Request{Prompt: t.in.Content.Plain(), Injected: t.in.Source == sourceSystem, Notice: t.in.Source == sourceSystem}
 	if command != nil {
-		if req, end, err = t.expanded(call, command); err != nil || end != nil {
-			return deref(end), err
-		}
+		req = scenarios.Request{Prompt: command.Text}
 	}
 	if err := t.attach(req.Prompt); err != nil {
 		return finish{}, err
@@ -159,26 +158,31 @@ func (t *turn) play() (finish, error) {
 	return t.converse(req)
 }
 
-// take yields the prompt's trace and the session's start; it returns the uuid
+// take yields the session's start and the prompt's trace; it returns the uuid
 // of the prompt.
 func (t *turn) take() (string, error) {
-	id := t.uuid()
+	if err := t.begin(); err != nil {
+		return "", err
+	}
+	return t.uuid(), t.prompted(false)
+}
+
+// begin names the prompt and yields the session's start.
+func (t *turn) begin() error {
 	t.promptID = t.s.o.NewID()
 	t.s.mu.Lock()
 	t.s.promptID = t.promptID
 	t.s.mu.Unlock()
-	source := t.in.Source
-	if source == "" {
-		source = "sdk"
-	}
-	err := t.emit(&protocol.Prompted{
-		UUID: id, PromptID: t.promptID, Content: t.recorded, Timestamp: t.timestamp(), Merged: t.merged(),
-		PermissionMode: t.s.o.Mode(), Source: source,
+	return t.sessionStart()
+}
+
+// prompted yields the prompt's trace; refused says that a hook kept it out of
+// the conversation.
+func (t *turn) prompted(refused bool) error {
+	return t.emit(&protocol.Prompted{
+		UUID: t.uuid(), PromptID: t.promptID, Content: t.recorded, Timestamp: t.timestamp(), Merged: t.merged(),
+		PermissionMode: t.s.o.Mode(), Source: cmp.Or(t.in.Source, "sdk"), Refused: refused,
 	})
-	if err != nil {
-		return "", err
-	}
-	return id, t.sessionStart()
 }
 
 // uuid is that of the prompt: the host's, or a fresh one.

@@ -15,7 +15,7 @@ import (
 
 // stopBlockCap is how many times in a row SubagentStop hooks may keep an agent
 // going.
-const stopBlockCap = 9
+const stopBlockCap = 8
 
 // worker is one agent at work.
 type worker struct {

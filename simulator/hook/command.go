@@ -12,6 +12,9 @@ import (
 	"github.com/claudeless/claudeless/internal/proc"
 )
 
+// exitBlock is how a command refuses (spec: cli-contract 5.5).
+const exitBlock = 2
+
 // exitNotFound is what a shell answers for a command it cannot find.
 const exitNotFound = 127
 
@@ -94,7 +97,7 @@ func (a *answer) judge(event, label string, code int) {
 	case 0:
 		a.outcome = succeeded
 		a.read(event)
-	case 2:
+	case exitBlock:
 		a.outcome, a.blocked = failed, true
 		a.bare = strings.TrimSpace(a.stderr)
 		text := a.stderr

@@ -41,6 +41,9 @@ func (e *entry) label() string {
 	return c.Command
 }
 
+// shown is the label as transcripts write it, on one line.
+func (e *entry) shown() string { return strings.ReplaceAll(e.label(), "\n", "␤") }
+
 // identity is equal for hooks that would do the same; empty = never equal.
 func (e *entry) identity() string {
 	c := e.config

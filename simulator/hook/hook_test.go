@@ -472,29 +472,6 @@ func TestModelHooksAreReported(t *testing.T) {
 	}
 }
 
-func TestAttachments(t *testing.T) {
-	r := runner(t, `{"PreToolUse":[{"hooks":[
-		{"type":"command","command":"true"},
-		{"type":"command","command":"echo e >&2; exit 3"},
-		{"type":"command","command":"echo no >&2; exit 2"}]}]}`)
-	var got []string
-	for _, a := range r.Run(t.Context(), Input{Event: bash, ToolUseID: "toolu_1"}).Attachments {
-		raw, err := protocol.Marshal(a)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got = append(got, string(raw))
-	}
-	want := []string{
-		`{"type":"hook_success","hookName":"PreToolUse:Bash","content":"","stdout":"","stderr":"","exitCode":0,"command":"true","durationMs":0,"toolUseID":"toolu_1","hookEvent":"PreToolUse"}`,
-		`{"type":"hook_non_blocking_error","hookName":"PreToolUse:Bash","stdout":"","stderr":"Failed with non-blocking status code: e\n","exitCode":3,"command":"echo e >&2; exit 3","durationMs":0,"toolUseID":"toolu_1","hookEvent":"PreToolUse"}`,
-		`{"type":"hook_blocking_error","hookName":"PreToolUse:Bash","blockingError":{"blockingError":"[echo no >&2; exit 2]: no\n","command":"echo no >&2; exit 2"},"toolUseID":"toolu_1","hookEvent":"PreToolUse"}`,
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
 func TestStopNotification(t *testing.T) {
 	got := lines(t, []protocol.Event{StopNotification()})
 	want := []string{`"subtype":"notification","key":"stop-hook-error","text":"stop hook problem · ctrl+o to see","priority":"immediate"`}

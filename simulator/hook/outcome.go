@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"encoding/json"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -68,24 +69,38 @@ func merge(c *call, answers []answer) Outcome {
 	o := Outcome{Frames: frames(c, answers)}
 	for i := range answers {
 		a := &answers[i]
-		o.attach(c, a)
+		reason, bare, refused := a.refusal(c)
 		switch {
 		case a.detached:
-			continue
 		case a.fault != noFault:
+			o.attach(c, a)
 			o.faulty(c, a)
-			continue
-		case a.blocked && canBlock(c.event):
-			o.block(c, a, a.block, a.bare)
-			continue
+		case refused:
+			o.block(c, a, reason, bare)
+			o.add(c, a)
+		default:
+			o.attachAnswer(c, a)
+			o.add(c, a)
 		}
-		o.add(c, a)
+	}
+	if unseen(c.event) {
+		o.Notices, o.Attachments = nil, nil
 	}
 	return o
 }
 
-// block notes that a hook refused.
+// unseen names the events whose hooks leave no trace but their frames.
+func unseen(event string) bool {
+	return event == "MessageDisplay" || event == "PermissionRequest" || event == "InstructionsLoaded"
+}
+
+// block notes that a hook refused; bare is the reason as it was given, empty
+// when none was.
 func (o *Outcome) block(c *call, a *answer, reason, bare string) {
+	if !canBlock(c.event) {
+		o.attachIgnored(c, a, reason)
+		return
+	}
 	if !o.Block {
 		o.Reason = reason
 	}
@@ -95,18 +110,13 @@ func (o *Outcome) block(c *call, a *answer, reason, bare string) {
 	switch c.event {
 	case "PreToolUse", "PreModelSwitch":
 		o.Decision = "deny"
-	case "UserPromptSubmit":
-		o.Notices = append(o.Notices, promptBlocked(text, bare))
+	case "UserPromptSubmit", "UserPromptExpansion":
+		o.Notices = append(o.Notices, promptRefused(c, text, promptOutcome{"blocked_by_hook", false, bare}))
 	}
-	o.attachment(c, "hook_blocking_error", protocol.Field{Key: "blockingError", Value: blockingError{reason, a.entry.label()}})
+	o.attachBlock(c, a, reason)
 }
 
-type blockingError struct {
-	BlockingError string `json:"blockingError"`
-	Command       string `json:"command"`
-}
-
-// add takes one hook's output.
+// add takes one hook's output beside its refusal.
 func (o *Outcome) add(c *call, a *answer) {
 	out := a.output
 	if a.plain != "" && takesPlainText(c.event) {
@@ -116,53 +126,66 @@ func (o *Outcome) add(c *call, a *answer) {
 		return
 	}
 	if out.SystemMessage != "" {
-		o.Notices = append(o.Notices, notice(c.name+" says: "+out.SystemMessage))
+		o.message(c, out.SystemMessage)
 	}
 	if out.Continue != nil && !*out.Continue {
 		o.StopTurn = true
 		if o.StopReason == "" {
 			o.StopReason = out.StopReason
 		}
-		if c.event == "UserPromptSubmit" {
-			o.Texts = append(o.Texts, stoppedText(out.StopReason))
-			o.Notices = append(o.Notices, promptStopped(out.StopReason))
+		if ofPrompt(c.event) {
+			text := stoppedText(out.StopReason)
+			o.Texts = append(o.Texts, text)
+			o.Notices = append(o.Notices, promptRefused(c, text, promptOutcome{"stopped_by_hook", true, out.StopReason}))
 		}
-		o.attachment(c, "hook_stopped_continuation", protocol.Field{Key: "message", Value: out.StopReason})
 	}
 	s := out.Specific
 	if s == nil {
 		s = &protocol.HookSpecific{}
 	}
-	o.decide(c, a, s)
+	o.decide(c, out, s)
 	o.specific(c, s)
 }
 
-// decide takes the verdict of an output.
-func (o *Outcome) decide(c *call, a *answer, s *protocol.HookSpecific) {
-	out := a.output
-	reason := s.PermissionDecisionReason
-	if reason == "" {
-		reason = out.Reason
+// message takes what a hook says to the user. At the start of a session nobody
+// listens yet, and agents do not talk to users.
+func (o *Outcome) message(c *call, text string) {
+	switch c.event {
+	case "SessionStart", "SubagentStart", "SubagentStop":
+	default:
+		o.Notices = append(o.Notices, informational("notice", c.name+" says: "+text))
 	}
+	o.said(c, "hook_system_message", "content", text)
+}
+
+// refusal is the reason of a hook that refused: as users see it, and as it was
+// given, empty when none was.
+func (a *answer) refusal(c *call) (reason, bare string, refused bool) {
+	if a.blocked {
+		return a.block, a.bare, true
+	}
+	s := a.output.Specific
+	if s == nil {
+		s = &protocol.HookSpecific{}
+	}
+	if a.output.Async || a.output.Decision != "block" && (s.PermissionDecision != "deny" || !decides(c.event)) {
+		return "", "", false
+	}
+	bare = cmp.Or(s.PermissionDecisionReason, a.output.Reason)
+	return cmp.Or(bare, "Blocked by hook"), bare, true
+}
+
+// decides names the events whose hooks give a permission decision.
+func decides(event string) bool { return event == "PreToolUse" || event == "PreModelSwitch" }
+
+// decide takes the verdict of an output that does not refuse.
+func (o *Outcome) decide(c *call, out protocol.HookOutput, s *protocol.HookSpecific) {
 	decision := s.PermissionDecision
-	switch {
-	case c.event != "PreToolUse" && c.event != "PreModelSwitch":
-		decision = ""
-	case decision == "" && out.Decision == "approve":
+	if decision == "" && out.Decision == "approve" {
 		decision = "allow"
 	}
-	if decision == "deny" || out.Decision == "block" && canBlock(c.event) {
-		if reason == "" {
-			reason = "Blocked by hook"
-		}
-		o.block(c, a, reason, reason)
-		return
-	}
-	if rank(decision) > rank(o.Decision) {
-		o.Decision, o.Reason = decision, reason
-	}
-	if decision == "allow" {
-		o.attach1(c, "hook_permission_decision", protocol.Field{Key: "decision", Value: decision})
+	if decides(c.event) && rank(decision) > rank(o.Decision) {
+		o.Decision, o.Reason = decision, cmp.Or(s.PermissionDecisionReason, out.Reason)
 	}
 	if d := s.Decision; d != nil && c.event == "PermissionRequest" {
 		o.permission(protocol.PermissionAnswer{
@@ -198,7 +221,7 @@ func rank(decision string) int {
 func (o *Outcome) specific(c *call, s *protocol.HookSpecific) {
 	if s.AdditionalContext != "" {
 		o.AdditionalContext = append(o.AdditionalContext, s.AdditionalContext)
-		o.attachment(c, "hook_additional_context", protocol.Field{Key: "content", Value: []string{s.AdditionalContext}})
+		o.attachContext(c, s.AdditionalContext)
 	}
 	last(&o.UpdatedInput, given(s.UpdatedInput))
 	last(&o.UpdatedOutput, given(s.UpdatedToolOutput))

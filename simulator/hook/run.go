@@ -18,7 +18,7 @@ type call struct {
 	cwd       string
 	sessionID string
 	stdin     []byte
-	prompt    string // UserPromptSubmit only
+	prompt    string // of the events of a prompt
 }
 
 // answer is what one hook did.
@@ -108,7 +108,7 @@ func (r *Runner) newCall(in Input, event, subject string) *call {
 		event: event, name: event, toolUseID: in.ToolUseID, cwd: cwd,
 		sessionID: base.SessionID, stdin: inputJSON(base, in.Event),
 	}
-	if subject != "" {
+	if subject != "" && event != "UserPromptExpansion" {
 		c.name += ":" + subject
 	}
 	if c.toolUseID == "" {
@@ -117,7 +117,10 @@ func (r *Runner) newCall(in Input, event, subject string) *call {
 			c.toolUseID = "hook-" + c.toolUseID
 		}
 	}
-	if p, ok := in.Event.(protocol.UserPromptSubmitHook); ok {
+	switch p := in.Event.(type) {
+	case protocol.UserPromptSubmitHook:
+		c.prompt = p.Prompt
+	case protocol.UserPromptExpansionHook:
 		c.prompt = p.Prompt
 	}
 	return c
@@ -189,6 +192,9 @@ func (a *answer) read(event string) {
 	if err != nil {
 		a.outcome, a.fault = failed, faultInvalid
 		a.stderr = invalidOutput(object, err)
+		if _, read := errors.AsType[*choiceError](err); !read { // as if it had not run at all
+			a.stdout, a.exit = "", new(1)
+		}
 		return
 	}
 	a.output = out

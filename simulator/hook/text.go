@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -19,8 +18,8 @@ const (
 // blockText is how an event shows that a hook blocked (spec: cli-contract 5.3).
 func blockText(c *call, reason string) string {
 	switch c.event {
-	case "UserPromptSubmit":
-		return "UserPromptSubmit operation blocked by hook:\n" + reason + "\n\nOriginal prompt: " + c.prompt
+	case "UserPromptSubmit", "UserPromptExpansion":
+		return c.event + " operation blocked by hook:\n" + reason + "\n\nOriginal prompt: " + c.prompt
 	case "Stop", "SubagentStop":
 		return "Stop hook feedback:\n" + reason
 	case "TeammateIdle", "TaskCreated", "TaskCompleted":
@@ -39,25 +38,23 @@ func StopNotification() *protocol.System {
 	}}
 }
 
+// informational is an event that transcripts do not keep: an attachment says
+// the same.
 func informational(level, content string, more ...protocol.Field) *protocol.System {
 	fields := []protocol.Field{{Key: "content", Value: content}, {Key: "level", Value: level}}
-	return &protocol.System{Subtype: "informational", Fields: append(fields, more...)}
+	return &protocol.System{Subtype: "informational", Fields: append(fields, more...), Shown: true}
 }
 
-func notice(content string) *protocol.System { return informational("notice", content) }
-
-func promptBlocked(text, bare string) *protocol.System {
-	return informational("warning", text,
-		protocol.Field{Key: "prevent_continuation", Value: true},
-		protocol.Field{Key: "prompt_submit_outcome", Value: promptOutcome{"blocked_by_hook", false, bare}})
-}
-
-// promptStopped is the event of a prompt that a hook's continue:false keeps
-// from the model.
-func promptStopped(reason string) *protocol.System {
-	return informational("warning", stoppedText(reason),
-		protocol.Field{Key: "prevent_continuation", Value: true},
-		protocol.Field{Key: "prompt_submit_outcome", Value: promptOutcome{"stopped_by_hook", true, reason}})
+// promptRefused is the event of a prompt that a hook keeps from the model.
+// Hooks of its submission also tell what becomes of it.
+func promptRefused(c *call, text string, outcome promptOutcome) *protocol.System {
+	fields := []protocol.Field{{Key: "prevent_continuation", Value: true}}
+	if c.event == "UserPromptSubmit" {
+		fields = append(fields, protocol.Field{Key: "prompt_submit_outcome", Value: outcome})
+	}
+	ev := informational("warning", text, fields...)
+	ev.Shown = false // nothing else tells of it
+	return ev
 }
 
 func stoppedText(reason string) string {
@@ -133,9 +130,10 @@ func frames(c *call, answers []answer) []protocol.Event {
 	return append(started, ended...)
 }
 
-// printed is what the hook wrote; what is wrong with it is not of its making.
+// printed is what the hook wrote; what is wrong with the form of it is not of
+// its making.
 func (a *answer) printed() string {
-	if a.fault == faultInvalid {
+	if a.fault == faultInvalid && a.stdout != "" {
 		return a.stdout
 	}
 	return a.stdout + a.stderr
@@ -149,52 +147,4 @@ func invalidOutput(object json.RawMessage, err error) string {
 			"\n\nThe hook's output was: " + shown.String()
 	}
 	return "Failed to run: " + err.Error()
-}
-
-// attach notes for the transcript how a configured hook ended.
-func (o *Outcome) attach(c *call, a *answer) {
-	if a.entry.callback != "" || a.detached || a.fault == faultUnknown || a.blocked && canBlock(c.event) {
-		return
-	}
-	command := protocol.Field{Key: "command", Value: a.entry.label()}
-	took := protocol.Field{Key: "durationMs", Value: a.took.Milliseconds()}
-	code := 1
-	if a.exit != nil {
-		code = *a.exit
-	}
-	streams := func(stdout, stderr string) []protocol.Field {
-		return []protocol.Field{{Key: "stdout", Value: stdout}, {Key: "stderr", Value: stderr}, {Key: "exitCode", Value: code}, command, took}
-	}
-	switch a.outcome {
-	case succeeded:
-		content := ""
-		if takesPlainText(c.event) {
-			content = a.plain
-		}
-		o.attachment(c, "hook_success", append([]protocol.Field{{Key: "content", Value: content}}, streams(a.stdout, a.stderr)...)...)
-	case cancelled:
-		o.attachment(c, "hook_cancelled", command, took,
-			protocol.Field{Key: "timedOut", Value: a.timedOut},
-			protocol.Field{Key: "timeoutMs", Value: int64(a.entry.timeout / time.Millisecond)})
-	case failed:
-		stderr := a.stderr
-		if a.exit != nil {
-			if stderr == "" {
-				stderr = "No stderr output"
-			}
-			stderr = "Failed with non-blocking status code: " + stderr
-		}
-		o.attachment(c, "hook_non_blocking_error", streams(a.stdout, stderr)...)
-	}
-}
-
-// attachment adds one with the keys that nearly all kinds have.
-func (o *Outcome) attachment(c *call, kind string, fields ...protocol.Field) {
-	name := []protocol.Field{{Key: "hookName", Value: c.name}}
-	o.attach1(c, kind, append(name, fields...)...)
-}
-
-func (o *Outcome) attach1(c *call, kind string, fields ...protocol.Field) {
-	fields = append(fields, protocol.Field{Key: "toolUseID", Value: c.toolUseID}, protocol.Field{Key: "hookEvent", Value: c.event})
-	o.Attachments = append(o.Attachments, protocol.HookAttachment{Type: kind, Fields: fields})
 }

@@ -332,6 +332,7 @@ type System struct {
 	Fields    []Field
 	SessionID string
 	UUID      string
+	Shown     bool // on the stream only: transcripts do not keep it
 }
 
 // CompactMetadata tells of a compaction, in system/compact_boundary.

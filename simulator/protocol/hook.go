@@ -94,8 +94,9 @@ type HookPermission struct {
 // HookAttachment is what a transcript keeps of one hook: the value of an
 // attachment line's "attachment" key.
 type HookAttachment struct {
-	Type   string // hook_success, hook_blocking_error, hook_non_blocking_error, hook_cancelled, …
-	Fields []Field
+	Type     string // hook_success, hook_blocking_error, hook_non_blocking_error, hook_cancelled, …
+	Fields   []Field
+	Rendered string // how the model reads it; empty = it does not
 }
 
 // MarshalJSON writes the attachment as one object.

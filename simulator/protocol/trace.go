@@ -22,6 +22,7 @@ type Prompted struct {
 	Timestamp      string
 	PermissionMode PermissionMode
 	Source         string // "sdk" or "system"
+	Refused        bool   // a hook kept it out of the conversation
 	Injected       bool   // text the CLI itself put in (hook feedback, reminders)
 }
 
@@ -56,6 +57,7 @@ type ToolRan struct {
 type Attached struct {
 	Attachment any    // an object with a type
 	Role       string // of the message the model reads it in, "system" or "user"; empty = it does not
+	Rendered   string // the text it reads there; empty = not kept
 }
 
 // Unmet is an expectation of the scenario that the run did not fulfil.

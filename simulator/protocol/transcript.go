@@ -70,10 +70,19 @@ type AssistantLine struct {
 // Attachment is an object with a type.
 type AttachmentLine struct {
 	Envelope
-	Type         string `json:"type"` // "attachment"
-	Attachment   any    `json:"attachment"`
-	RenderedRole string `json:"renderedRole,omitempty"` // "system" or "user"
+	Type         string     `json:"type"` // "attachment"
+	Attachment   any        `json:"attachment"`
+	Rendered     []Rendered `json:"rendered,omitempty"`
+	RenderedRole string     `json:"renderedRole,omitempty"` // "system" or "user"
 }
+
+// Rendered is one text that the model reads of an attachment.
+type Rendered struct {
+	Content string `json:"content"`
+}
+
+// Reminder is text of the CLI's own as the model reads it.
+func Reminder(text string) string { return "<system-reminder>\n" + text + "\n</system-reminder>" }
 
 // APIErrorLine is system/api_error: a failed request that is tried again.
 type APIErrorLine struct {

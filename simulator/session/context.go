@@ -48,6 +48,15 @@ func (s *Session) attachment(role string, value any) protocol.AttachmentLine {
 	return protocol.AttachmentLine{Envelope: s.envelope("", "", ""), Type: "attachment", Attachment: value, RenderedRole: role}
 }
 
+// attached is the line of what the session's layers attach.
+func (s *Session) attached(ev *protocol.Attached) protocol.AttachmentLine {
+	line := s.attachment(ev.Role, ev.Attachment)
+	if ev.Rendered != "" {
+		line.Rendered = []protocol.Rendered{{Content: ev.Rendered}}
+	}
+	return line
+}
+
 // result writes the end of a turn: what limit ended it, what a list of
 // sessions shows, what the session cost.
 func (s *Session) result(ev *protocol.Result) error {
@@ -126,6 +135,9 @@ func (s *Session) system(ev *protocol.System) error {
 			protocol.AgentNameLine{Type: "agent-name", AgentName: title, SessionID: s.id},
 		)
 	case "informational":
+		if ev.Shown {
+			return nil
+		}
 		return s.write(protocol.InformationalLine{
 			Envelope: s.envelope("", ev.UUID, ""), Type: "system", Subtype: "informational",
 			Content: text(ev.Fields, "content"), Level: text(ev.Fields, "level"),

@@ -47,7 +47,7 @@ func (s *Session) Record(ev protocol.Event) error {
 		s.totals.TotalLinesAdded += added
 		s.totals.TotalLinesRemoved += removed
 	case *protocol.Attached:
-		return s.write(s.attachment(ev.Role, ev.Attachment))
+		return s.write(s.attached(ev))
 	case *protocol.System:
 		return s.system(ev)
 	case *protocol.Unshown:
@@ -102,8 +102,8 @@ func (s *Session) prompted(ev *protocol.Prompted) error {
 		Message: protocol.UserContent{Role: "user", Content: ev.Content},
 		IsMeta:  ev.Injected,
 	}
-	s.advance("", line.UUID)
 	if ev.Injected {
+		s.advance("", line.UUID)
 		return s.write(line)
 	}
 	line.PermissionMode, line.PromptSource, line.TurnOrigin = ev.PermissionMode, source, origin
@@ -115,6 +115,10 @@ func (s *Session) prompted(ev *protocol.Prompted) error {
 	if ev.Content.Blocks == nil {
 		enqueue.Content = &ev.Content.Text
 	}
+	if ev.Refused {
+		return s.write(enqueue, dequeue)
+	}
+	s.advance("", line.UUID)
 	return s.write(enqueue, dequeue, line)
 }
 

@@ -1,0 +1,98 @@
+package hook
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/google/go-cmp/cmp"
+)
+
+// What transcripts keep depends on the event (observed with 2.1.329): a refusal
+// that the user or the model is told in another way is not kept.
+func TestAttachments(t *testing.T) {
+	const (
+		block = `echo '{"decision":"block","reason":"r"}'`
+		stop  = `echo '{"continue":false}'`
+		tell  = `echo '{"systemMessage":"m"}'`
+	)
+	tests := []struct {
+		name, command string
+		event         protocol.HookInput
+		want          []string
+	}{
+		{"success", "echo out", bash, []string{
+			`{"type":"hook_success","hookName":"PreToolUse:Bash","toolUseID":"id","hookEvent":"PreToolUse","content":"out","stdout":"out\n","stderr":"","exitCode":0,"command":"echo out","durationMs":0}`,
+		}},
+		{"lines", "true\ntrue", bash, []string{
+			`{"type":"hook_success","hookName":"PreToolUse:Bash","toolUseID":"id","hookEvent":"PreToolUse","content":"","stdout":"","stderr":"","exitCode":0,"command":"true␤true","durationMs":0}`,
+		}},
+		{"error", "echo e >&2; exit 3", bash, []string{
+			`{"type":"hook_non_blocking_error","hookName":"PreToolUse:Bash","toolUseID":"id","hookEvent":"PreToolUse","stderr":"Failed with non-blocking status code: e","stdout":"","exitCode":3,"command":"echo e >&2; exit 3","durationMs":0}`,
+		}},
+		{"refused call", "exit 2", bash, nil},
+		{"stopped call", stop, bash, []string{
+			`{"type":"hook_success",…}`,
+			`{"type":"hook_stopped_continuation","message":"Execution stopped by hook","hookName":"PreToolUse:Bash","toolUseID":"id","hookEvent":"PreToolUse"}`,
+		}},
+		{"stopped after the call", stop, protocol.PostToolUseHook{ToolName: "Bash"}, []string{
+			`{"type":"hook_stopped_continuation","message":"Execution stopped by PostToolUse hook","hookName":"PostToolUse:Bash","toolUseID":"id","hookEvent":"PostToolUse"}`,
+		}},
+		{"feedback after the call", "exit 2", protocol.PostToolUseHook{ToolName: "Bash"}, []string{
+			`{"type":"hook_blocking_error","hookName":"PostToolUse:Bash","toolUseID":"id","hookEvent":"PostToolUse","blockingError":{"blockingError":"[exit 2]: No stderr output","command":"exit 2"}}`,
+		}},
+		{"refused batch", block, protocol.PostToolBatchHook{}, []string{
+			`{"type":"hook_stopped_continuation","message":"r","hookName":"PostToolBatch","toolUseID":"id","hookEvent":"PostToolBatch","accountMemoryBatch":false}`,
+		}},
+		{"message", tell, protocol.StopHook{}, []string{
+			`{"type":"hook_success",…}`,
+			`{"type":"hook_system_message","content":"m","hookName":"Stop","toolUseID":"id","hookEvent":"Stop"}`,
+		}},
+		{"end stopped", stop, protocol.SubagentStopHook{}, []string{
+			`{"type":"hook_stopped_continuation","message":"Stop hook prevented continuation","hookName":"Stop","toolUseID":"id","hookEvent":"SubagentStop"}`,
+			`{"type":"hook_success",…}`,
+		}},
+		{"end refused", "exit 2", protocol.StopHook{}, nil},
+		{"end refused by output", block, protocol.StopHook{}, []string{`{"type":"hook_blocking_error",…}`}},
+		{"prompt refused", block, protocol.UserPromptSubmitHook{}, nil},
+		{"prompt passed", tell, protocol.UserPromptSubmitHook{}, []string{
+			`{"type":"hook_system_message","content":"m","hookName":"UserPromptSubmit","toolUseID":"id","hookEvent":"UserPromptSubmit"}`,
+		}},
+		{"nothing to refuse", "exit 2", protocol.SessionStartHook{Source: "startup"}, []string{
+			`{"type":"hook_non_blocking_error","hookName":"SessionStart:startup","toolUseID":"id","hookEvent":"SessionStart","stderr":"[exit 2]: No stderr output","stdout":"","exitCode":2,"command":"exit 2"}`,
+		}},
+		{"context", `echo '{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"c"}}'`, protocol.SessionStartHook{Source: "startup"}, []string{
+			`{"type":"hook_success",…}`,
+			`{"type":"hook_additional_context","content":["c"],"hookName":"SessionStart","toolUseID":"SessionStart","hookEvent":"SessionStart"}`,
+		}},
+		{"display", tell, protocol.MessageDisplayHook{}, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			event, _ := tt.event.HookEvent()
+			command, err := json.Marshal(tt.command)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := runner(t, fmt.Sprintf(`{%q:[{"hooks":[{"type":"command","command":%s}]}]}`, event, command))
+			var got []string
+			for _, a := range r.Run(t.Context(), Input{Event: tt.event, ToolUseID: "id"}).Attachments {
+				raw, err := protocol.Marshal(a)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, string(raw))
+			}
+			for i, want := range tt.want { // … is for what another case shows
+				if head, ok := strings.CutSuffix(want, "…}"); ok && i < len(got) && strings.HasPrefix(got[i], head) {
+					got[i] = want
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
