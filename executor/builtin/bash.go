@@ -3,20 +3,19 @@ package builtin
 import (
 	"cmp"
 	"context"
-	"errors"
+	"encoding/base64"
 	"fmt"
-	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/claudeless/claudeless/executor"
-	"github.com/claudeless/claudeless/internal/proc"
-	"github.com/claudeless/claudeless/internal/shellcmd"
+	"github.com/claudeless/claudeless/executor/shell"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
 )
@@ -24,9 +23,12 @@ import (
 const (
 	defaultTimeoutMS = 120_000
 	maxTimeoutMS     = 600_000
-	maxOutput        = 30_000   // characters shown of a command's output
-	maxCaptured      = 64 << 20 // bytes kept of it
-	previewBytes     = 2000
+	// The same in the background.
+	defaultBehindMS = 600_000
+	maxBehindMS     = 7_200_000
+	maxOutput       = 30_000   // characters shown of a command's output
+	maxCaptured     = 64 << 20 // bytes kept of it
+	previewBytes    = 2000
 )
 
 type bashInput struct {
@@ -45,6 +47,8 @@ type bashOutput struct {
 	// CodeMeaning is set when a code other than 0 is no failure.
 	CodeMeaning   string `json:"returnCodeInterpretation,omitempty"`
 	TaskID        string `json:"backgroundTaskId,omitempty"`
+	TimedOutMS    int    `json:"timedOutAfterMs,omitempty"`
+	CWDHint       string `json:"backgroundCwdHint,omitempty"`
 	PersistedPath string `json:"persistedOutputPath,omitempty"`
 	PersistedSize int    `json:"persistedOutputSize,omitempty"`
 }
@@ -63,126 +67,41 @@ func bashTool() tool {
 		check: typedCheck(func(_ *Tools, in bashInput) *protocol.ToolResult { return blockSleep(in) }),
 		run: func(ctx context.Context, t *Tools, call protocol.ToolUse) protocol.ToolResult {
 			return typed(func(ctx context.Context, t *Tools, in bashInput) protocol.ToolResult {
-				if in.RunInBackground {
-					return t.background(ctx, call, in)
+				if refusal := blockSleep(in); refusal != nil {
+					return *refusal
 				}
-				shown := t.watch(call, in)
-				r := bash(ctx, t, in)
-				shown.end(ctx, r)
-				return r
+				r := &running{t: t, in: in, info: bashTask(call, in), limit: t.timeout(in)}
+				if in.RunInBackground {
+					return r.background(ctx)
+				}
+				return r.foreground(ctx)
 			})(ctx, t, call)
 		},
 	}
 }
 
 func blockSleep(in bashInput) *protocol.ToolResult {
-	rest, n := sleepChain(in)
-	if n == 0 {
+	if in.RunInBackground {
 		return nil
 	}
-	r := refuse("Blocked: sleep %d followed by: %s. To wait for a condition, use Monitor with an until-loop (e.g. `until <check>; do sleep 2; done`). "+
-		"To wait for a command you started, use run_in_background: true. Do not chain shorter sleeps to work around this block.", n, rest)
+	what := shell.LongPause(in.Command)
+	if what == "" {
+		return nil
+	}
+	r := refuse("Blocked: %s. To wait for a condition, use Monitor with an until-loop (e.g. `until <check>; do sleep 2; done`). "+
+		"To wait for a command you started, use run_in_background: true. Do not chain shorter sleeps to work around this block.", what)
 	return &r
 }
 
-// longSleep is the shortest pause, in seconds, that is refused before another
-// command.
-const longSleep = 25
-
-// sleepChain finds "sleep N; …" with a long N.
-func sleepChain(in bashInput) (rest string, seconds int) {
-	if in.RunInBackground || !strings.HasPrefix(strings.TrimSpace(in.Command), "sleep ") {
-		return "", 0
-	}
-	script, err := shellcmd.Parse(in.Command)
-	if err != nil || script.Opaque || len(script.Commands) < 2 || len(script.Commands[0].Args) != 2 {
-		return "", 0
-	}
-	n, err := strconv.Atoi(script.Commands[0].Args[1])
-	if err != nil || n < longSleep {
-		return "", 0
-	}
-	var texts []string
-	for _, c := range script.Commands[1:] {
-		texts = append(texts, c.Text)
-	}
-	return strings.Join(texts, " "), n
-}
-
-func bash(ctx context.Context, t *Tools, in bashInput) protocol.ToolResult {
-	if refusal := blockSleep(in); refusal != nil {
-		return *refusal
-	}
-	timeout := t.timeout(in)
-	res, cwd, err := t.shell(ctx, in.Command, timeout)
-	switch {
-	case ctx.Err() != nil:
-		return executor.Interrupted()
-	case err != nil:
-		return fail("The command could not be started: %v", err)
-	}
-	raw := string(res.Stdout)
-	output := trim(raw)
-	if res.TimedOut {
-		return fail("%s", joinLines("Exit code 143", "Command timed out after "+duration(timeout), cutAt(output, maxOutput)))
-	}
-	note := t.moveTo(cwd)
-	out := bashOutput{NoOutputExpected: silent(in.Command)}
-	if note != "" {
-		out.Stderr = "\n" + note
-	}
-	if res.Exit.Code != 0 {
-		if out.CodeMeaning = codeMeaning(in.Command, res.Exit.Code); out.CodeMeaning == "" {
-			return fail("%s", joinLines(fmt.Sprintf("Exit code %d", res.Exit.Code), cutAt(output, maxOutput), note))
-		}
-	}
-	shown := t.fit(output, raw, &out)
-	r := text(joinLines(shown, note), nil)
-	if r.Content.Text == "" {
-		r.Content.Text = "(Bash completed with no output)"
-	}
-	r.ExplicitOK, r.Output = true, out
-	return r
-}
-
-// showAfter is when a command in the foreground begins to be shown as a task.
-const showAfter = 3 * time.Second
-
-// watched is a command in the foreground that may become a task to show.
-type watched struct {
-	timer *time.Timer
-	once  sync.Once
+// running is a command that a call of Bash has started.
+type running struct {
+	t     *Tools
+	in    bashInput
 	info  task.Info
-	start func(task.Info) *task.Task
-	task  *task.Task // nil before it is shown
-}
-
-// watch begins to look at a command; end must be called. Nil = there is nobody
-// to show it to while it runs.
-func (t *Tools) watch(call protocol.ToolUse, in bashInput) *watched {
-	if t.o.Tasks == nil || !t.o.Tasks.Live() {
-		return nil
-	}
-	w := &watched{info: bashTask(call, in), start: t.o.Tasks.Start}
-	w.timer = time.AfterFunc(showAfter, w.show)
-	return w
-}
-
-func (w *watched) show() { w.once.Do(func() { w.task = w.start(w.info) }) }
-
-func (w *watched) end(ctx context.Context, r protocol.ToolResult) {
-	if w == nil || w.timer.Stop() {
-		return
-	}
-	w.show() // waits for the timer's, which is under way
-	end := task.End{Status: task.Completed, Summary: w.info.Description}
-	switch {
-	case ctx.Err() != nil:
-		end.Status = task.Killed
-	case r.IsError:
-		end.Status = task.Failed
-	}
-	w.task.End(end)
+	limit time.Duration
+	cmd   *shell.Command
+	done  <-chan struct{} // closed at the end of cmd
+	shown *task.Task      // nil = hosts do not see it as a task
 }
 
 // bashTask describes a command as a task.
@@ -194,51 +113,285 @@ func bashTask(call protocol.ToolUse, in bashInput) task.Info {
 	return info
 }
 
+// start begins the command where the shell is now. Its output goes where that
+// of a task does, since it may become one.
+func (r *running) start(ctx context.Context) (err error) {
+	output := ""
+	if r.t.o.Tasks != nil {
+		r.info.ID, output = r.t.o.Tasks.Reserve(task.Bash)
+	}
+	if r.cmd, err = r.t.shell.Start(ctx, r.in.Command, output); err != nil {
+		return err
+	}
+	r.done = r.cmd.Done()
+	return nil
+}
+
+// foreground runs the command and waits for it, though not for ever.
+func (r *running) foreground(ctx context.Context) protocol.ToolResult {
+	if err := r.start(ctx); err != nil {
+		if ctx.Err() != nil {
+			return executor.Interrupted()
+		}
+		return fail("The command could not be started: %v", err)
+	}
+	switch r.wait(ctx) {
+	case finished:
+		result := r.result(r.cmd.End(), bashOutput{})
+		r.close(task.Completed, result)
+		return result
+	case interrupted:
+		r.drop()
+		r.close(task.Killed, protocol.ToolResult{})
+		return executor.Interrupted()
+	default:
+		if r.mayLeave() {
+			return r.leave(ctx)
+		}
+		output := r.drop()
+		result := fail("%s", joinLines("Exit code 143", "Command timed out after "+duration(r.limit), cutAt(trim(output), maxOutput)))
+		r.close(task.Completed, result)
+		return result
+	}
+}
+
+// outcome is how the waiting for a command ended.
+type outcome int
+
+const (
+	finished outcome = iota
+	interrupted
+	timedOut
+)
+
+// showAfter is when a command in the foreground begins to be shown as a task.
+const showAfter = 3 * time.Second
+
+// wait waits for the end of the command, of its time or of ctx. Hosts that see
+// events as they come see a task while it lasts.
+func (r *running) wait(ctx context.Context) outcome {
+	limit, show := time.NewTimer(r.limit), time.NewTimer(showAfter)
+	defer limit.Stop()
+	defer show.Stop()
+	for {
+		select {
+		case <-r.done:
+			return finished
+		case <-ctx.Done():
+			return interrupted
+		case <-limit.C:
+			return timedOut
+		case <-show.C:
+			if r.t.o.Tasks != nil && r.t.o.Tasks.Live() {
+				r.shown = r.t.o.Tasks.Start(r.info)
+			}
+		}
+	}
+}
+
+// close ends the task that shows a command in the foreground.
+func (r *running) close(status task.Status, result protocol.ToolResult) {
+	if r.shown == nil {
+		return
+	}
+	if result.IsError {
+		status = task.Failed
+	}
+	r.shown.End(task.End{Status: status, Summary: r.info.Description})
+}
+
+// drop stops the command and returns what it has printed.
+func (r *running) drop() string {
+	r.cmd.Stop()
+	r.cmd.End()
+	defer r.cmd.Discard()
+	return r.cmd.Output(maxCaptured)
+}
+
+// result is what a command that ended with a code has to say; out holds what is
+// known already.
+func (r *running) result(code int, out bashOutput) protocol.ToolResult {
+	raw := r.cmd.Output(maxCaptured)
+	if out.TaskID == "" {
+		r.cmd.Discard()
+	} else {
+		r.cmd.Close()
+	}
+	output, note := trim(raw), ""
+	if out.TaskID == "" && r.cmd.Follow() {
+		note = "Shell cwd was reset to " + r.t.o.CWD
+		out.Stderr = "\n" + note
+	}
+	out.NoOutputExpected = shell.Silent(r.in.Command)
+	if code != 0 {
+		if out.CodeMeaning = shell.CodeMeaning(r.in.Command, code); out.CodeMeaning == "" {
+			return fail("%s", joinLines(fmt.Sprintf("Exit code %d", code), cutAt(output, maxOutput), note))
+		}
+	}
+	if m := dataImage.FindStringSubmatch(output); m != nil {
+		return imageResult(m[1], m[2], output, out)
+	}
+	where := ""
+	if out.TaskID != "" {
+		where = r.where("Command running in background with ID: "+out.TaskID+".", "")
+	}
+	shown := text(joinLines(r.t.fit(output, raw, &out), note, where), nil)
+	if shown.Content.Text == "" {
+		shown.Content.Text = "(Bash completed with no output)"
+	}
+	shown.ExplicitOK, shown.Output = true, out
+	return shown
+}
+
+// dataImage matches an output that is a picture.
+var dataImage = regexp.MustCompile(`^data:(image/[A-Za-z0-9.+_-]+);base64,([A-Za-z0-9+/=]+)$`)
+
+func imageResult(kind, encoded, output string, out bashOutput) protocol.ToolResult {
+	data, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || sizeOf(data) == nil {
+		return fail("Unable to resize image — image processing is unavailable and dimensions could not be read from the file header. " +
+			"Please convert the image to PNG, JPEG, GIF, or WebP.")
+	}
+	out.Stdout, out.IsImage = output, true
+	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Image(kind, encoded)}}, Output: out}
+}
+
+// mayLeave tells whether a command that takes too long goes on in the
+// background. One that begins with a pause has nothing to go on with.
+func (r *running) mayLeave() bool {
+	return r.t.o.Tasks != nil && r.t.env(noBackground) == "" && !shell.Pauses(r.in.Command)
+}
+
+// noBackground is the variable that keeps commands in the foreground.
+const noBackground = "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"
+
+// answerAfter is how long a call lasts at least whose command is moved to the
+// background: it may be the end of the command that it tells.
+const answerAfter = 2 * time.Second
+
+// leave moves the command to the background.
+func (r *running) leave(ctx context.Context) protocol.ToolResult {
+	if r.shown == nil {
+		r.info.Background = true
+		r.shown = r.t.o.Tasks.Start(r.info)
+	} else {
+		r.shown.Detach()
+	}
+	out := bashOutput{TaskID: r.info.ID}
+	if r.endsBefore(ctx, answerAfter-r.limit) {
+		code := r.cmd.End()
+		result, end := r.result(code, out), r.ended(code)
+		end.Told = true
+		r.shown.End(end)
+		return result
+	}
+	r.t.o.Tasks.Go(ctx, r.shown, func(ctx context.Context) task.End { return r.behind(ctx, defaultBehindMS*time.Millisecond) })
+	if ctx.Err() != nil {
+		return executor.Interrupted()
+	}
+	raw := r.cmd.Output(maxCaptured)
+	output, note := trim(raw), ""
+	if output == "" {
+		note = "No output had been read from it when it was moved. A program that buffers its output, or a pipe into one such as tail, " +
+			"can keep the output file empty until the command finishes. "
+	}
+	out.TimedOutMS = int(r.limit / time.Millisecond)
+	if shell.ChangesDirectory(r.in.Command) {
+		out.CWDHint = "Session cwd remains " + r.t.Dir() + "; directory changes made by the backgrounded command do not apply to subsequent commands."
+	}
+	moved := fmt.Sprintf("Command did not complete within its %.0fs timeout and was moved to the background (ID: %s).",
+		max(1, math.Round(r.limit.Seconds())), out.TaskID)
+	result := text(joinLines(r.t.fit(output, raw, &out), r.where(moved, "If it is still running after 10m in the background, it will be "+
+		"stopped and you will be notified. It is running now: do not start a second copy while it runs. If it is no longer needed, stop it with TaskStop. "+note),
+		out.CWDHint), nil)
+	result.ExplicitOK, result.Output = true, out
+	return result
+}
+
+// endsBefore tells whether the command ends within d.
+func (r *running) endsBefore(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-r.done:
+		return true
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	return false
+}
+
+// where says how to hear more of a command in the background.
+func (r *running) where(head, more string) string {
+	if r.shown.OutputFile != "" {
+		head += " Output is being written to: " + r.shown.OutputFile + "."
+	}
+	return head + " You will be notified when it completes. " + more + "To check interim output, use Read on that file path."
+}
+
 // background starts a command and does not wait for it. It begins where the
 // shell is now and leaves the shell there.
-func (t *Tools) background(ctx context.Context, call protocol.ToolUse, in bashInput) protocol.ToolResult {
-	if t.o.Tasks == nil {
+func (r *running) background(ctx context.Context) protocol.ToolResult {
+	if r.t.o.Tasks == nil {
 		return fail("There is no background in this session. Run the command in the foreground, or give the call a result in the scenario.")
 	}
-	info := bashTask(call, in)
-	info.Background = true
-	k := t.o.Tasks.Start(info)
-	dir := t.Dir()
-	t.o.Tasks.Go(ctx, k, func(ctx context.Context) task.End {
-		o := proc.RunOptions{Command: t.command(dir), Combined: true, Limit: 1, Tee: k}
-		res, err := runShell(ctx, o, in.Command, "/bin/bash")
-		if ctx.Err() != nil {
-			return task.End{Status: task.Killed, Summary: fmt.Sprintf("Background command %q was stopped", info.Description)}
+	r.info.Background = true
+	err := r.start(ctx)
+	r.shown = r.t.o.Tasks.Start(r.info)
+	r.t.o.Tasks.Go(ctx, r.shown, func(ctx context.Context) task.End {
+		if err != nil {
+			return task.End{Status: task.Failed, Summary: r.summary() + "could not be started: " + err.Error()}
 		}
-		return ended(info.Description, res, err)
+		return r.behind(ctx, r.limit)
 	})
-	where := ""
-	if k.OutputFile != "" {
-		where = " Output is being written to: " + k.OutputFile + "."
-	}
-	r := text("Command running in background with ID: "+k.ID+"."+where+
-		" You will be notified when it completes. To check interim output, use Read on that file path.", bashOutput{TaskID: k.ID})
-	r.ExplicitOK = true
-	return r
+	result := text(r.where("Command running in background with ID: "+r.shown.ID+".", ""), bashOutput{TaskID: r.shown.ID})
+	result.ExplicitOK = true
+	return result
 }
 
-func ended(name string, res proc.Result, err error) task.End {
-	head := fmt.Sprintf("Background command %q ", name)
-	switch {
-	case err != nil:
-		return task.End{Status: task.Failed, Summary: head + "could not be started: " + err.Error()}
-	case res.Exit.Code != 0:
-		return task.End{Status: task.Failed, Summary: fmt.Sprintf("%sfailed with exit code %d", head, res.Exit.Code)}
+// behind waits for a command in the background.
+func (r *running) behind(ctx context.Context, limit time.Duration) task.End {
+	defer r.cmd.Close()
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	end := task.End{Status: task.Killed, Summary: r.summary() + "was stopped"}
+	select {
+	case <-r.done:
+		return r.ended(r.cmd.End())
+	case <-ctx.Done():
+	case <-timer.C:
+		end.Summary += " after reaching its background time limit"
 	}
-	return task.End{Status: task.Completed, Summary: head + "completed (exit code 0)"}
+	r.cmd.Stop()
+	r.cmd.End()
+	_, _ = r.shown.Write([]byte("\n[killed]\n")) // it does not fail
+	return end
 }
 
+func (r *running) summary() string { return fmt.Sprintf("Background command %q ", r.info.Description) }
+
+// ended is the end of a task whose command has ended by itself.
+func (r *running) ended(code int) task.End {
+	_, _ = fmt.Fprintf(r.shown, "\n[exited with code %d]\n", code) // it does not fail
+	if code != 0 {
+		return task.End{Status: task.Failed, Summary: fmt.Sprintf("%sfailed with exit code %d", r.summary(), code)}
+	}
+	return task.End{Status: task.Completed, Summary: r.summary() + "completed (exit code 0)"}
+}
+
+// timeout is how long the command may run.
 func (t *Tools) timeout(in bashInput) time.Duration {
-	ms := cmp.Or(t.milliseconds("BASH_DEFAULT_TIMEOUT_MS"), defaultTimeoutMS)
+	ms, most := defaultBehindMS, maxBehindMS
+	if !in.RunInBackground {
+		ms = cmp.Or(t.milliseconds("BASH_DEFAULT_TIMEOUT_MS"), defaultTimeoutMS)
+		most = max(ms, cmp.Or(t.milliseconds("BASH_MAX_TIMEOUT_MS"), maxTimeoutMS))
+	}
 	if in.Timeout != nil && *in.Timeout > 0 {
 		ms = int(*in.Timeout)
 	}
-	most := cmp.Or(t.milliseconds("BASH_MAX_TIMEOUT_MS"), maxTimeoutMS)
 	return time.Duration(min(ms, most)) * time.Millisecond
 }
 
@@ -248,73 +401,6 @@ func (t *Tools) milliseconds(key string) int {
 		return 0
 	}
 	return max(n, 0)
-}
-
-// cwdFD is where a shell leaves the directory it ended in: above what commands
-// use by their own numbers, below what bash takes for process substitution.
-const cwdFD = 40
-
-// wrapper runs $1 as if it were the script and leaves the final directory in
-// the file $2. It is one line: messages of the shell count lines from it.
-const wrapper = `__claudeless_cwd=$2 __claudeless_cmd=$1; ` +
-	`trap 'pwd -P >"$__claudeless_cwd" 2>/dev/null' EXIT; set --; eval "$__claudeless_cmd"`
-
-// shell runs a command and returns the directory it ended in, "" = not known.
-func (t *Tools) shell(ctx context.Context, command string, timeout time.Duration) (res proc.Result, cwd string, err error) {
-	dir := t.Dir()
-	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		dir = t.o.CWD // somebody removed it
-	}
-	o := proc.RunOptions{Command: t.command(dir), Combined: true, Limit: maxCaptured, Timeout: timeout, Aside: cwdFD}
-	if res, err = runShell(ctx, o, wrapper, "/bin/bash", command, fmt.Sprintf("/dev/fd/%d", cwdFD)); err != nil {
-		return res, "", err
-	}
-	return res, strings.TrimSuffix(string(res.Aside), "\n"), nil // empty when the command replaced the shell
-}
-
-// command is a shell to come, in a directory.
-func (t *Tools) command(dir string) proc.Command {
-	return proc.Command{Env: append(slices.Clone(t.o.Environ), "CLAUDECODE=1", "GIT_EDITOR=true", "PWD="+dir), Dir: dir}
-}
-
-// runShell runs "sh -c script args…" with the first shell there is.
-func runShell(ctx context.Context, o proc.RunOptions, script string, args ...string) (res proc.Result, err error) {
-	for _, sh := range []string{"bash", "/bin/bash", "sh", "/bin/sh"} {
-		o.Path, o.Args = sh, append([]string{"-c", script}, args...)
-		if res, err = proc.Run(ctx, o); !errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-	}
-	return res, err
-}
-
-// moveTo takes over the directory a command ended in, if it is one of the
-// session's; else the shell is put back and the note says so.
-func (t *Tools) moveTo(dir string) (note string) {
-	if dir == "" {
-		return ""
-	}
-	for _, root := range append([]string{t.o.CWD}, t.o.AdditionalDirs...) {
-		for _, base := range []string{root, resolved(root)} {
-			if rel, err := filepath.Rel(base, dir); err == nil && filepath.IsLocal(rel) {
-				t.mu.Lock()
-				t.cwd = filepath.Join(root, rel)
-				t.mu.Unlock()
-				return ""
-			}
-		}
-	}
-	t.mu.Lock()
-	t.cwd = t.o.CWD
-	t.mu.Unlock()
-	return "Shell cwd was reset to " + t.o.CWD
-}
-
-func resolved(path string) string {
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		return target
-	}
-	return path
 }
 
 // fit sets Stdout and returns what the model sees of it: output that is too
@@ -381,42 +467,4 @@ func duration(d time.Duration) string {
 		return fmt.Sprintf("%dm %ds", s/60, s%60)
 	}
 	return fmt.Sprintf("%dh %dm %ds", s/3600, s/60%60, s%60)
-}
-
-// silent says that the command is not expected to print anything.
-func silent(command string) bool {
-	script, err := shellcmd.Parse(command)
-	if err != nil || len(script.Commands) == 0 {
-		return false
-	}
-	return !slices.ContainsFunc(script.Commands, func(c shellcmd.Command) bool {
-		switch c.Name() {
-		case "mv", "cp", "rm", "mkdir", "rmdir", "chmod", "chown", "chgrp", "touch", "ln", "cd", "export", "unset", "wait":
-			return false
-		}
-		return true
-	})
-}
-
-// codeMeaning explains codes that are answers and not failures: those of the
-// command that ran last.
-func codeMeaning(command string, code int) string {
-	if code != 1 || strings.ContainsAny(command, "`") || strings.Contains(command, "$(") || strings.Contains(command, "<(") {
-		return ""
-	}
-	script, err := shellcmd.Parse(command)
-	if err != nil || len(script.Commands) == 0 {
-		return ""
-	}
-	switch script.Commands[len(script.Commands)-1].Name() {
-	case "grep", "rg":
-		return "No matches found"
-	case "find":
-		return "Some directories were inaccessible"
-	case "diff":
-		return "Files differ"
-	case "test", "[":
-		return "Condition is false"
-	}
-	return ""
 }

@@ -2,11 +2,9 @@ package builtin
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -32,13 +30,16 @@ func TestBash(t *testing.T) {
 		{"failure without output", "exit 1", true, "Exit code 1"},
 		{"leading empty lines", `printf '\n  \n  a\n\nb \n\n'`, false, "  a\n\nb"},
 		{"several lines", "cat <<X\nheredoc\nX\necho $((1+1))", false, "heredoc\n2"},
-		{"signal", "kill -9 $$", true, "Exit code 137"},
+		{"signal to the shell", "kill -9 $$", true, "Exit code 1"},
+		{"SIGTERM to the shell", "kill -15 $$", true, "Exit code 144"},
+		{"signal to a program", "sh -c 'kill -9 $$' | cat; exit ${PIPESTATUS[0]}", true, "Exit code 137"},
+		{"set -e has no effect", "set -e; false; echo on", false, "on"},
 		{"not found", "nosuchcommand", true, "Exit code 127\n/bin/bash: line 1: nosuchcommand: command not found"},
 		{"positional parameters are empty", `echo "$#"`, false, "0"},
 		{"no input", "cat; echo end", false, "end"},
 		{"own trap", "trap 'echo bye' EXIT; echo hi", false, "hi\nbye"},
 		{"environment", `echo "$CLAUDECODE $MINE"`, false, "1 mine"},
-		{"left behind", "sleep 60 & echo done", false, "done"},
+		{"left behind", "cat <(sleep 60) & echo done", false, "done"},
 		{"grep without a hit", "echo a | grep b", false, "(Bash completed with no output)"},
 	}
 	tools := newTools(t, Options{Environ: append(os.Environ(), "MINE=mine")})
@@ -105,7 +106,7 @@ func TestTimeoutBounds(t *testing.T) {
 func TestBashCancelled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	r, err := newTools(t, Options{}).Execute(ctx, protocol.ToolUse{Name: "Bash", Input: []byte(`{"command":"sleep 30"}`)})
+	r, err := newTools(t, Options{}).Execute(ctx, protocol.ToolUse{Name: "Bash", Input: []byte(`{"command":"sleep 20"}`)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,8 +136,8 @@ func TestBashDirectory(t *testing.T) {
 	wantText(t, call(t, tools, "Read", in{"file_path": "a.txt"}), false, "1\tx")
 	run("(cd ..)", "(Bash completed with no output)")
 	run("pwd", dir+"/sub")
-	call(t, tools, "Bash", in{"command": "cd .. && exit 4"})
-	run("pwd", dir)
+	call(t, tools, "Bash", in{"command": "cd ..; false"})
+	run("pwd", dir+"/sub")
 	run("cd "+other+" && pwd", other)
 	run("pwd", other)
 	r := call(t, tools, "Bash", in{"command": "cd / && pwd"})
@@ -145,8 +146,11 @@ func TestBashDirectory(t *testing.T) {
 		t.Errorf("stderr = %q", got)
 	}
 	run("pwd", dir)
-	run("mkdir gone && cd gone && rmdir ../gone; echo x", "x")
-	run("echo still works", "still works")
+	run("mkdir gone && cd gone", "(Bash completed with no output)")
+	if err := os.Remove(filepath.Join(dir, "gone")); err != nil {
+		t.Fatal(err)
+	}
+	run("pwd", dir)
 }
 
 func TestBashSymlinkedDirectory(t *testing.T) {
@@ -195,6 +199,13 @@ func TestBashSleepChains(t *testing.T) {
 		"sleep 40 && make | tail":        "sleep 40 followed by: make tail.",
 		"sleep 24; true":                 "",
 		"sleep 1; true":                  "",
+		"sleep 30":                       "standalone sleep 30. To wait for a condition, use Monitor ",
+		"sleep 30; # later":              "standalone sleep 30.",
+		"sleep 25.5 & wait":              "sleep 25.5 followed by: wait.",
+		"sleep 20 10; true":              "",
+		`sleep "30"; true`:               "",
+		"(sleep 30; true)":               "",
+		"sleep 5; sleep 30":              "",
 		"sleep 0.1 && true":              "",
 		"true; sleep 0":                  "",
 		"for i in; do sleep 9; ls; done": "",
@@ -209,62 +220,132 @@ func TestBashSleepChains(t *testing.T) {
 	}
 }
 
+func TestClosedShellRunsNothing(t *testing.T) {
+	tools := newTools(t, Options{})
+	for range 2 {
+		tools.Close()
+	}
+	if r := call(t, tools, "Bash", in{"command": "true"}); !r.IsError {
+		t.Error("a command ran after Close")
+	}
+}
+
+// A command may print a picture.
+func TestBashImage(t *testing.T) {
+	const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+	r := call(t, newTools(t, Options{}), "Bash", in{"command": "echo 'data:image/png;base64," + pixel + "'"})
+	want := protocol.Content{Blocks: []protocol.Block{protocol.Image("image/png", pixel)}}
+	if diff := cmp.Diff(want, r.Content); diff != "" {
+		t.Errorf("content (-want +got):\n%s", diff)
+	}
+	wantOutput(t, r, `{"stdout":"data:image/png;base64,`+pixel+`","stderr":"","interrupted":false,"isImage":true,"noOutputExpected":false}`)
+	r = call(t, newTools(t, Options{}), "Bash", in{"command": "echo 'data:image/svg+xml;base64,aGk='"})
+	if !r.IsError || !strings.HasPrefix(r.Content.Text, "Unable to resize image") {
+		t.Errorf("not a picture: %+v", r)
+	}
+}
+
 // A command in the foreground is a task for hosts once it has run for 3 s, as
 // CLI 2.1.329 was seen to show it.
 func TestLongCommandIsShown(t *testing.T) {
 	tests := []struct {
-		name string
-		runs time.Duration
-		stop bool // the turn is interrupted
-		end  protocol.ToolResult
-		want []string
+		name  string
+		ends  time.Duration // 0 = never
+		limit time.Duration
+		want  outcome
+		shown bool
 	}{
-		{"short", showAfter - time.Millisecond, false, text("x", nil), nil},
-		{"long", showAfter + time.Second, false, text("x", nil), []string{"task_started false", "task_notification completed"}},
-		{"failed", showAfter + time.Second, false, fail("x"), []string{"task_started false", "task_notification failed"}},
-		{"interrupted", showAfter + time.Second, true, fail("x"), []string{"task_started false", "task_notification stopped"}},
+		{"short", showAfter - time.Millisecond, time.Minute, finished, false},
+		{"long", showAfter + time.Second, time.Minute, finished, true},
+		{"too long", 0, showAfter + time.Second, timedOut, true},
+		{"too long soon", 0, time.Second, timedOut, false},
+		{"stopped", 0, time.Hour, interrupted, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				tasks := task.New(task.Options{NewID: func() string { return "00000000-0000-4000-8000-000000000001" }})
-				tools := newTools(t, Options{Tasks: tasks})
-				ctx, cancel := context.WithCancel(t.Context())
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				defer cancel()
-				w := tools.watch(protocol.ToolUse{ID: "toolu_1"}, bashInput{Command: "sleep 4"})
-				time.Sleep(tt.runs)
-				if tt.stop {
-					cancel()
+				done := make(chan struct{})
+				if tt.ends > 0 {
+					time.AfterFunc(tt.ends, func() { close(done) })
 				}
-				w.end(ctx, tt.end)
-				var got []string
-				for _, ev := range tasks.Take(task.InTurn) {
-					raw, err := protocol.Marshal(ev)
-					if err != nil {
-						t.Fatal(err)
-					}
-					var frame struct {
-						Subtype      string
-						Backgrounded *bool `json:"is_backgrounded"`
-						Status       string
-						OutputFile   string `json:"output_file"`
-						Summary      string
-					}
-					if err := json.Unmarshal(raw, &frame); err != nil {
-						t.Fatal(err)
-					}
-					if frame.OutputFile != "" || frame.Status != "" && frame.Summary != "sleep 4" {
-						t.Errorf("frame %s", raw)
-					}
-					if frame.Backgrounded != nil {
-						frame.Status = strconv.FormatBool(*frame.Backgrounded)
-					}
-					got = append(got, frame.Subtype+" "+frame.Status)
+				r := &running{t: newTools(t, Options{Tasks: task.New(task.Options{NewID: func() string { return "00000000-0000-4000-8000-000000000001" }})}), limit: tt.limit, done: done}
+				if got := r.wait(ctx); got != tt.want {
+					t.Errorf("outcome %d, want %d", got, tt.want)
 				}
-				if diff := cmp.Diff(tt.want, got); diff != "" {
-					t.Errorf("frames (-want +got):\n%s", diff)
+				if (r.shown != nil) != tt.shown {
+					t.Errorf("shown as a task: %v", r.shown != nil)
 				}
 			})
+		})
+	}
+}
+
+// A command that takes too long goes on in the background, and what it prints
+// goes to the file where it went before.
+func TestBashMovesToBackground(t *testing.T) {
+	tasks := newTasks(t)
+	tools := newTools(t, Options{Tasks: tasks})
+	dir := t.TempDir()
+	gate := filepath.Join(dir, "gate")
+	r := call(t, tools, "Bash", in{
+		"command": "cd /; echo begun; until test -e " + gate + "; do read -rt 0.01 <> <(:); done; echo done", "timeout": 2000,
+	})
+	running := tasks.Running()
+	if len(running) != 1 {
+		t.Fatalf("%d tasks in the background: %+v", len(running), r)
+	}
+	id, output := running[0].ID, running[0].OutputFile
+	wantText(t, r, false, "begun\nCommand did not complete within its 2s timeout and was moved to the background (ID: "+id+
+		"). Output is being written to: "+output+". You will be notified when it completes. "+
+		"If it is still running after 10m in the background, it will be stopped and you will be notified. "+
+		"It is running now: do not start a second copy while it runs. If it is no longer needed, stop it with TaskStop. "+
+		"To check interim output, use Read on that file path.\nSession cwd remains "+tools.Dir()+
+		"; directory changes made by the backgrounded command do not apply to subsequent commands.")
+	wantOutput(t, r, `{"stdout":"begun","stderr":"","interrupted":false,"isImage":false,"noOutputExpected":false,"backgroundTaskId":"`+id+
+		`","timedOutAfterMs":2000,"backgroundCwdHint":"Session cwd remains `+tools.Dir()+
+		`; directory changes made by the backgrounded command do not apply to subsequent commands."}`)
+	writeFile(t, dir, "gate", "")
+	for tasks.Busy() {
+		<-tasks.Ready()
+	}
+	if got, want := fileText(t, output), "begun\ndone\n\n[exited with code 0]\n"; got != want {
+		t.Errorf("the file holds %q, want %q", got, want)
+	}
+	if n, ok := tasks.NextNotice(); !ok || !strings.Contains(n.Text, "<status>completed</status>") {
+		t.Errorf("notice %+v", n)
+	}
+}
+
+// The end of a command that comes right behind its time is told by its call.
+func TestBashEndsBeforeTheAnswer(t *testing.T) {
+	tasks := newTasks(t)
+	r := call(t, newTools(t, Options{Tasks: tasks}), "Bash", in{"command": "echo a; read -rt 0.3 <> <(:); echo b", "timeout": 100})
+	if !strings.HasPrefix(r.Content.Text, "a\nb\nCommand running in background with ID: ") {
+		t.Errorf("text %q", r.Content.Text)
+	}
+	if n, ok := tasks.NextNotice(); ok || len(tasks.Running()) > 0 {
+		t.Errorf("notice %+v", n)
+	}
+}
+
+// Of what the other commands do there is no second copy in the background.
+func TestBashIsStopped(t *testing.T) {
+	for name, tt := range map[string]struct {
+		command string
+		environ []string
+	}{
+		"begins with a pause": {"sleep 20; echo on", nil},
+		"no background":       {"true; sleep 20", []string{noBackground + "=1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tasks := newTasks(t)
+			tools := newTools(t, Options{Tasks: tasks, Environ: append(os.Environ(), tt.environ...)})
+			wantText(t, call(t, tools, "Bash", in{"command": tt.command, "timeout": 1000}), true, "Exit code 143\nCommand timed out after 1s")
+			if n := len(tasks.Running()); n > 0 {
+				t.Errorf("%d tasks run", n)
+			}
 		})
 	}
 }

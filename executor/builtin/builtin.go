@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/executor/shell"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
 )
@@ -60,8 +61,9 @@ type Tools struct {
 	registry    map[string]tool
 	definitions func() []protocol.Tool // by name, made when first needed
 
+	shell *shell.Shell
+
 	mu    sync.Mutex
-	cwd   string            // where the shell is now
 	seen  map[string]string // digest of the content that the model knows, by path
 	kept  int               // names given by newName
 	todos []todo
@@ -86,9 +88,16 @@ func New(o Options) (*Tools, error) {
 		o.Allowed = func(string) bool { return true }
 	}
 	return &Tools{
-		o: o, registry: byName(), definitions: sync.OnceValue(definitions), cwd: o.CWD, seen: map[string]string{},
+		o: o, registry: byName(), definitions: sync.OnceValue(definitions), seen: map[string]string{},
+		shell: shell.New(shell.Options{
+			CWD: o.CWD, Dirs: o.AdditionalDirs, Environ: append(slices.Clone(o.Environ), "CLAUDECODE=1", "GIT_EDITOR=true"),
+		}),
 	}, nil
 }
+
+// Close ends what commands have left behind. It may be called more than once;
+// commands that come later fail.
+func (t *Tools) Close() { t.shell.Close() }
 
 // Tools lists the tools that exist in this session by name, those that are
 // listed but not simulated included.
@@ -155,11 +164,7 @@ func (t *Tools) Tool(name string) (protocol.Tool, bool) {
 }
 
 // Dir is the directory the shell is in now: relative paths start from it.
-func (t *Tools) Dir() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.cwd
-}
+func (t *Tools) Dir() string { return t.shell.Dir() }
 
 // named is a path as results name it: as the call gave it, cleaned.
 func named(p string) string { return filepath.Clean(p) }

@@ -33,6 +33,7 @@ func newTools(t *testing.T, o Options) *Tools {
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(tools.Close)
 	return tools
 }
 

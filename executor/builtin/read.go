@@ -237,14 +237,20 @@ func readImage(path string, data []byte) protocol.ToolResult {
 			"This usually means a download saved an error/login page instead of the image. Use `file %q` to confirm, or read it as text "+
 			"with Bash (e.g. `head -c 500`).", data[:min(len(data), 8)], path)
 	}
-	if config, format, err := image.DecodeConfig(bytes.NewReader(data)); err == nil {
-		f.Type = "image/" + format
-		f.Dimensions = &dimensions{config.Width, config.Height, config.Width, config.Height}
-	}
+	f.Dimensions = sizeOf(data)
 	return protocol.ToolResult{
 		Content: protocol.Content{Blocks: []protocol.Block{protocol.Image(f.Type, f.Base64)}},
 		Output:  readOutput{"image", f},
 	}
+}
+
+// sizeOf is the size of a picture; nil = it cannot be told.
+func sizeOf(data []byte) *dimensions {
+	config, _, err := image.DecodeConfig(bytes.NewReader(data))
+	if err != nil {
+		return nil
+	}
+	return &dimensions{config.Width, config.Height, config.Width, config.Height}
 }
 
 func readPDF(path, name string, data []byte) protocol.ToolResult {

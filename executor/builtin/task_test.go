@@ -75,7 +75,7 @@ func TestBashInBackground(t *testing.T) {
 	if diff := cmp.Diff(want, frames(t, set, 5)); diff != "" {
 		t.Errorf("frames (-want +got):\n%s", diff)
 	}
-	if out, err := set.Output(id); string(out) != "bgdone\n" || err != nil {
+	if out, err := set.Output(id); string(out) != "bgdone\n\n[exited with code 3]\n" || err != nil {
 		t.Errorf("output %q, %v", out, err)
 	}
 	if _, ok := set.NextNotice(); !ok {

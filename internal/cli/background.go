@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -92,11 +93,14 @@ func (r *run) makeTasks() error {
 	return nil
 }
 
-// taskDir holds the output of tasks: beside the transcript, or in a directory
-// of its own when nothing is kept.
+// taskDir holds the output of tasks: below the temporary directory, one folder
+// for each user, project and session (observed with 2.1.329), or in a directory
+// that goes when nothing is to be kept.
 func (r *run) taskDir() string {
-	if r.dir != "" && !r.f.NoSessionPersistence {
-		return filepath.Join(filepath.Dir(r.session.ToolResultsDir()), "tasks")
+	if !r.f.NoSessionPersistence {
+		tmp := cmp.Or(r.sys.Getenv("CLAUDE_CODE_TMPDIR"), r.sys.Getenv("TMPDIR"), os.TempDir())
+		project := filepath.Base(filepath.Dir(r.session.Path()))
+		return filepath.Join(tmp, fmt.Sprintf("claude-%d", r.sys.UID), project, r.session.ID(), "tasks")
 	}
 	r.scratch.once.Do(func() {
 		dir, remove, err := proc.TempDir("claudeless-tasks-")

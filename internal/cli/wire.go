@@ -424,6 +424,7 @@ func (r *run) start(ctx context.Context) error {
 // close ends what start began and tells about what could not be written.
 func (r *run) close(ctx context.Context) {
 	r.closeTasks()
+	r.tools.Close()
 	r.sim.Close(ctx, "")
 	if r.manager != nil {
 		if err := r.manager.Close(ctx); err != nil {

@@ -27,6 +27,9 @@ func signalGroup(pgid int, sig syscall.Signal) bool {
 	return syscall.Kill(-pgid, sig) == nil
 }
 
+// groupAlive tells whether a group has members, zombies included.
+func groupAlive(pgid int) bool { return syscall.Kill(-pgid, 0) == nil }
+
 func signalExit(state *os.ProcessState) (Exit, bool) {
 	status, ok := state.Sys().(syscall.WaitStatus)
 	if !ok || !status.Signaled() {

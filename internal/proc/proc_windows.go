@@ -30,6 +30,9 @@ func signalGroup(pid int, _ syscall.Signal) bool {
 	return p.Kill() == nil
 }
 
+// groupAlive is false: there are no groups here.
+func groupAlive(int) bool { return false }
+
 func signalExit(*os.ProcessState) (Exit, bool) { return Exit{}, false }
 
 func executable(path string, info fs.FileInfo) bool {

@@ -94,7 +94,7 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 	timedOut := o.supervise(ctx, cmd.Process.Pid, done)
 	endGroup(guard, cmd.Process.Pid)
 	<-done
-	res.Exit, res.Aside = exitOf(cmd.ProcessState), note(aside)
+	res.Exit, res.Aside = exitOf(cmd.ProcessState), noteOf(aside)
 	waitAtMost(&copies, sweepLimit)
 	pp.closeOurEnds()
 	copies.Wait()
@@ -129,9 +129,9 @@ func follow(cmd *exec.Cmd) (done <-chan struct{}, err error) {
 	return ended, <-started
 }
 
-// note reads what an ended command left aside. The pipe may be open still, in
+// noteOf reads what an ended command left aside. The pipe may be open still, in
 // a process that left the group.
-func note(aside *os.File) []byte {
+func noteOf(aside *os.File) []byte {
 	if aside == nil {
 		return nil
 	}
@@ -157,14 +157,19 @@ func (o RunOptions) supervise(ctx context.Context, pid int, done <-chan struct{}
 		timedOut = true
 	case <-ctx.Done():
 	}
-	signalGroup(pid, sigTerm)
-	kill := time.NewTimer(orDefault(o.KillAfter, defaultGrace))
+	terminate(pid, done, orDefault(o.KillAfter, defaultGrace))
+	return timedOut
+}
+
+// terminate asks a group to end and gives it that long.
+func terminate(pgid int, done <-chan struct{}, grace time.Duration) {
+	signalGroup(pgid, sigTerm)
+	kill := time.NewTimer(grace)
 	defer kill.Stop()
 	select {
 	case <-done:
 	case <-kill.C:
 	}
-	return timedOut
 }
 
 // waitAtMost gives background holders of a pipe a moment to let go of it.

@@ -8,8 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -89,6 +87,21 @@ func New(o Options) *Set {
 	return &Set{o: o, ready: make(chan struct{}, 1), seen: make(chan struct{}), launching: map[string]bool{}, stats: protocol.SubagentStats{ByType: map[string]int{}}}
 }
 
+// Reserve gives a command that may become a task its id and output file;
+// [Set.Start] keeps them for a task with this id. No file = there are none.
+func (s *Set) Reserve(k Kind) (id, output string) {
+	id = s.newID(k)
+	return id, s.outputFile(id)
+}
+
+func (s *Set) outputFile(id string) string {
+	dir := s.o.Dir()
+	if dir == "" {
+		return ""
+	}
+	return filepath.Join(dir, id+".output")
+}
+
 // Start registers a task and queues the frames of its start. A command in the
 // foreground has no output file: its call tells what it wrote.
 func (s *Set) Start(i Info) *Task {
@@ -97,8 +110,8 @@ func (s *Set) Start(i Info) *Task {
 		i.ID = s.newID(i.Kind)
 	}
 	i.RunID = s.newRunID()
-	if dir := s.o.Dir(); dir != "" && (i.Background || i.Kind == Agent) {
-		i.OutputFile = filepath.Join(dir, i.ID+".output")
+	if i.Background || i.Kind == Agent {
+		i.OutputFile = s.outputFile(i.ID)
 	}
 	t := &Task{Info: i, set: s, behind: i.Background, started: s.o.Now()}
 	s.mu.Lock()
@@ -458,34 +471,4 @@ func (s *Set) changedFrame() *protocol.System {
 		}
 	}
 	return &protocol.System{Subtype: "background_tasks_changed", Fields: []protocol.Field{{Key: "tasks", Value: lines}}}
-}
-
-func (s *Set) newID(k Kind) string { return ID(k, s.o.NewID()) }
-
-// ID makes an id as the real CLI does from a uuid: a1a34411e849f1b0c for an
-// agent, bgxo6nxdd for a command.
-func ID(k Kind, uuid string) string {
-	hex := strings.ReplaceAll(uuid, "-", "")
-	if k == Agent {
-		return "a" + hex[:min(8, len(hex))] + pad(hex, 8)
-	}
-	n, err := strconv.ParseUint(pad(hex, 12), 16, 64)
-	if err != nil {
-		return "b" + pad(hex, 8)
-	}
-	return "b" + pad(strconv.FormatUint(n, 36), 8)
-}
-
-// newRunID is the start in milliseconds and a random part: 0mwprw21s-2e066cd9.
-func (s *Set) newRunID() string {
-	hex := strings.ReplaceAll(s.o.NewID(), "-", "")
-	return pad(strconv.FormatInt(max(0, s.o.Now().UnixMilli()), 36), 9) + "-" + hex[len(hex)-8:]
-}
-
-// pad makes text exactly n characters long: zeros in front, or its end.
-func pad(text string, n int) string {
-	if len(text) >= n {
-		return text[len(text)-n:]
-	}
-	return strings.Repeat("0", n-len(text)) + text
 }

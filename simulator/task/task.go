@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -65,6 +66,7 @@ type End struct {
 	Summary string
 	Report  string // what an agent that nobody waits for has to say; empty = nothing
 	Usage   *Usage // agents only
+	Told    bool   // the result of the call that started it tells the model
 }
 
 // Usage is what an agent has used so far.
@@ -131,6 +133,21 @@ func (t *Task) Progress(description, tool string, u Usage) {
 	)})
 }
 
+// Detach moves a task to the background: its call does not wait any longer.
+func (t *Task) Detach() {
+	s := t.set
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t.Background, t.OutputFile = true, s.outputFile(t.ID)
+	s.post(t, t.behind, s.changedFrame(), t.updated(struct {
+		Backgrounded bool `json:"is_backgrounded"`
+	}{true}))
+	t.behind = true
+	if t.ParentID == "" {
+		s.launching[t.ToolUseID] = true
+	}
+}
+
 // Took is the time since the task started.
 func (t *Task) Took() time.Duration { return t.set.o.Now().Sub(t.started) }
 
@@ -174,7 +191,10 @@ func (t *Task) End(e End) {
 	}
 	s.count(t, e.Status)
 	if t.Background || t.Kind == Agent {
-		s.post(t, t.behind, t.updated(e.Status))
+		s.post(t, t.behind, t.updated(struct {
+			Status  Status `json:"status"`
+			EndTime int64  `json:"end_time"`
+		}{e.Status, s.o.Now().UnixMilli()}))
 	}
 	s.post(t, t.behind, t.notification(e))
 	t.ended = true
@@ -185,7 +205,7 @@ func (t *Task) End(e End) {
 		return
 	}
 	s.post(t, t.behind, s.changedFrame())
-	if e.Status != Killed {
+	if t.killer == nobody && !e.Told {
 		s.notices = append(s.notices, t.notice(e))
 	}
 }
@@ -205,14 +225,9 @@ func (t *Task) startedFrame() *protocol.System {
 	return &protocol.System{Subtype: "task_started", Fields: fields}
 }
 
-func (t *Task) updated(status Status) *protocol.System {
+func (t *Task) updated(patch any) *protocol.System {
 	return &protocol.System{Subtype: "task_updated", Fields: []protocol.Field{
-		{Key: "task_id", Value: t.ID},
-		{Key: "run_id", Value: t.RunID},
-		{Key: "patch", Value: struct {
-			Status  Status `json:"status"`
-			EndTime int64  `json:"end_time"`
-		}{status, t.set.o.Now().UnixMilli()}},
+		{Key: "task_id", Value: t.ID}, {Key: "run_id", Value: t.RunID}, {Key: "patch", Value: patch},
 	}}
 }
 
@@ -279,4 +294,34 @@ func optional(key, value string) []protocol.Field {
 		return nil
 	}
 	return []protocol.Field{{Key: key, Value: value}}
+}
+
+func (s *Set) newID(k Kind) string { return ID(k, s.o.NewID()) }
+
+// ID makes an id as the real CLI does from a uuid: a1a34411e849f1b0c for an
+// agent, bgxo6nxdd for a command.
+func ID(k Kind, uuid string) string {
+	hex := strings.ReplaceAll(uuid, "-", "")
+	if k == Agent {
+		return "a" + hex[:min(8, len(hex))] + pad(hex, 8)
+	}
+	n, err := strconv.ParseUint(pad(hex, 12), 16, 64)
+	if err != nil {
+		return "b" + pad(hex, 8)
+	}
+	return "b" + pad(strconv.FormatUint(n, 36), 8)
+}
+
+// newRunID is the start in milliseconds and a random part: 0mwprw21s-2e066cd9.
+func (s *Set) newRunID() string {
+	hex := strings.ReplaceAll(s.o.NewID(), "-", "")
+	return pad(strconv.FormatInt(max(0, s.o.Now().UnixMilli()), 36), 9) + "-" + hex[len(hex)-8:]
+}
+
+// pad makes text exactly n characters long: zeros in front, or its end.
+func pad(text string, n int) string {
+	if len(text) >= n {
+		return text[len(text)-n:]
+	}
+	return strings.Repeat("0", n-len(text)) + text
 }

@@ -1,0 +1,230 @@
+// Package shell runs the commands of a session one after another: each begins
+// in the directory where the one before ended, and what one has started in the
+// background still runs for the next.
+//
+// Its one invariant: nothing that it started runs after [Shell.Close]. It knows
+// nothing of tools, results or time.
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/claudeless/claudeless/internal/proc"
+)
+
+// Options says where commands run. CWD is required.
+type Options struct {
+	CWD string // where the session began; absolute
+	// Dirs are directories that the shell may stay in beside CWD.
+	Dirs    []string
+	Environ []string // environment of the commands ("K=V"); PWD is added
+}
+
+// Shell is the shell of one session. Its methods may be called from many
+// goroutines.
+type Shell struct {
+	o Options
+
+	mu     sync.Mutex
+	dir    string // where the next command begins
+	left   []*proc.Job
+	closed bool
+}
+
+// New makes a shell. It starts nothing and touches no file.
+func New(o Options) *Shell { return &Shell{o: o, dir: o.CWD} }
+
+// Dir is the directory the shell is in now.
+func (s *Shell) Dir() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dir
+}
+
+// Close ends what commands have left behind. Commands that still run are their
+// callers' to stop. It may be called more than once; a closed shell starts
+// nothing.
+func (s *Shell) Close() {
+	s.mu.Lock()
+	left := s.left
+	s.left, s.closed = nil, true
+	s.mu.Unlock()
+	for _, j := range left {
+		j.Stop()
+	}
+}
+
+// Command is a command that runs or has ended. Its caller waits for Done or
+// stops it, and then calls End once and, if it wants no more of the output,
+// Discard.
+type Command struct {
+	shell  *Shell
+	job    *proc.Job
+	output *os.File
+	dir    string // where the command ended; "" = not known
+}
+
+// cwdFD is where a command leaves the directory it ended in: above what
+// commands use by their own numbers, below what bash takes for process
+// substitution.
+const cwdFD = 40
+
+// wrapper runs the text in $1 as if it were the script. Behind a text that
+// succeeds it leaves the directory in the file $2. It is one line: messages of
+// the shell count lines from it.
+const wrapper = `__claudeless_cwd=$2 __claudeless_cmd=$1; set --; ` +
+	`eval "$__claudeless_cmd" </dev/null && pwd -P >"$__claudeless_cwd"`
+
+// Start runs a command line in the shell's directory. What it prints goes to
+// the file output, which is made; empty = one that nobody else sees. ctx bounds
+// only the starting.
+func (s *Shell) Start(ctx context.Context, line, output string) (*Command, error) {
+	if s.isClosed() {
+		return nil, errors.New("the session is closed")
+	}
+	file, err := create(output)
+	if err != nil {
+		return nil, err
+	}
+	job, err := run(ctx, s.command(), line, file)
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return &Command{shell: s, job: job, output: file}, nil
+}
+
+func (s *Shell) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+// command is a shell to come, where the last one ended if that still exists.
+func (s *Shell) command() proc.Command {
+	dir := s.Dir()
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		dir = s.o.CWD
+	}
+	return proc.Command{Env: append(slices.Clone(s.o.Environ), "PWD="+dir), Dir: dir}
+}
+
+// run starts the wrapper with the first shell there is.
+func run(ctx context.Context, c proc.Command, line string, output *os.File) (job *proc.Job, err error) {
+	for _, sh := range []string{"bash", "/bin/bash", "sh", "/bin/sh"} {
+		c.Path, c.Args = sh, []string{"-c", wrapper, "/bin/bash", line, fmt.Sprintf("/dev/fd/%d", cwdFD)}
+		if job, err = proc.StartJob(ctx, proc.JobOptions{Command: c, Output: output, Aside: cwdFD}); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return job, err
+}
+
+// create makes a file for output that is only added to.
+func create(path string) (*os.File, error) {
+	if path == "" {
+		file, err := os.CreateTemp("", "claudeless-")
+		if err == nil {
+			_ = os.Remove(file.Name()) // who has it open keeps it
+		}
+		return file, err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_RDWR, 0o644)
+}
+
+// Done is closed when the command has ended.
+func (c *Command) Done() <-chan struct{} { return c.job.Done() }
+
+// Stop ends the command with all that it has started.
+func (c *Command) Stop() { c.job.Stop() }
+
+// Output is the first limit bytes of what the command has printed so far.
+func (c *Command) Output(limit int64) string {
+	data, _ := io.ReadAll(io.NewSectionReader(c.output, 0, limit)) // what can be read
+	return string(data)
+}
+
+// End waits for the end of the command and returns its exit code. What the
+// command has started lives on until the shell is closed.
+func (c *Command) End() int {
+	exit, note, left := c.job.Leave()
+	c.dir = strings.TrimSuffix(string(note), "\n") // empty: the command failed or replaced the shell
+	if left && !c.shell.keep(c.job) {
+		c.job.Stop()
+	}
+	return exitCode(exit)
+}
+
+// keep notes what a command has left behind; false = nobody would end it.
+func (s *Shell) keep(left *proc.Job) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.left = append(s.left, left)
+	return true
+}
+
+// Close closes the output, which stays where it is.
+func (c *Command) Close() { c.output.Close() }
+
+// Discard removes the output.
+func (c *Command) Discard() {
+	c.output.Close()
+	_ = os.Remove(c.output.Name()) // it may be gone
+}
+
+// exitCode is the code that the real CLI shows: a signal to the shell itself
+// is a 1, and SIGTERM a code of its own (observed with 2.1.329).
+func exitCode(e proc.Exit) int {
+	switch e.Signal {
+	case "":
+		return e.Code
+	case "terminated":
+		return 144
+	}
+	return 1
+}
+
+// Follow moves the shell to where the ended command was at last, if that is one
+// of its directories; else the shell goes back to where the session began, and
+// reset tells so. A command that failed moves nothing. It is for commands that
+// the session has waited for.
+func (c *Command) Follow() (reset bool) {
+	if c.dir == "" {
+		return false
+	}
+	s := c.shell
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, root := range append([]string{s.o.CWD}, s.o.Dirs...) {
+		for _, base := range []string{root, resolved(root)} {
+			if rel, err := filepath.Rel(base, c.dir); err == nil && filepath.IsLocal(rel) {
+				s.dir = filepath.Join(root, rel)
+				return false
+			}
+		}
+	}
+	s.dir = s.o.CWD
+	return true
+}
+
+func resolved(path string) string {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		return target
+	}
+	return path
+}

@@ -1,0 +1,95 @@
+package shell_test
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/claudeless/claudeless/executor/shell"
+)
+
+func start(t *testing.T, s *shell.Shell, line string) *shell.Command {
+	t.Helper()
+	c, err := s.Start(t.Context(), line, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func output(t *testing.T, s *shell.Shell, line string) string {
+	t.Helper()
+	c := start(t, s, line)
+	c.End()
+	defer c.Discard()
+	return c.Output(1 << 20)
+}
+
+// What a command has left behind runs while the shell is open, and still
+// prints where it did.
+func TestLeftBehind(t *testing.T) {
+	dir := t.TempDir()
+	s := shell.New(shell.Options{CWD: dir, Environ: os.Environ()})
+	defer s.Close()
+	kept := filepath.Join(dir, "out")
+	c, err := s.Start(t.Context(), "mkfifo go; { read x <go; echo late; } & echo $! now", kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code := c.End(); code != 0 {
+		t.Errorf("code %d", code)
+	}
+	pid, _, ok := strings.Cut(c.Output(100), " now\n")
+	if !ok {
+		t.Fatalf("printed %q", c.Output(100))
+	}
+	if got := output(t, s, "kill -0 "+pid+" && echo runs; echo >go; while kill -0 "+pid+" 2>/dev/null; do :; done; tail -n 1 out"); got != "runs\nlate\n" {
+		t.Errorf("the next command printed %q", got)
+	}
+	start(t, s, "{ exec 3>go; sleep 1000; } >/dev/null &").End()
+	held, err := os.Open(filepath.Join(dir, "go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	s.Close()
+	if _, err := io.ReadAll(held); err != nil { // ends with the last who holds the other end
+		t.Error(err)
+	}
+}
+
+func TestClose(t *testing.T) {
+	tmp := t.TempDir()
+	t.Setenv("TMPDIR", tmp)
+	s := shell.New(shell.Options{CWD: tmp, Environ: os.Environ()})
+	if got := output(t, s, "echo hi"); got != "hi\n" {
+		t.Errorf("printed %q", got)
+	}
+	for range 2 {
+		s.Close()
+	}
+	if left, err := os.ReadDir(tmp); len(left) > 0 || err != nil {
+		t.Errorf("left in the temporary directory: %v, %v", left, err)
+	}
+	if _, err := s.Start(t.Context(), "true", ""); err == nil {
+		t.Error("a command ran after Close")
+	}
+}
+
+// A running command belongs to its caller also when the shell is closed.
+func TestStop(t *testing.T) {
+	s := shell.New(shell.Options{CWD: t.TempDir(), Environ: os.Environ()})
+	c := start(t, s, "sleep 1000")
+	s.Close()
+	select {
+	case <-c.Done():
+		t.Error("ended by Close")
+	default:
+	}
+	c.Stop()
+	if code := c.End(); code != 144 {
+		t.Errorf("code %d", code)
+	}
+}
