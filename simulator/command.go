@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/simulator/hook"
+	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
 )
@@ -155,8 +156,8 @@ func (s *Simulator) Context() slash.Context {
 	if s.o.Commands.Loaded != nil {
 		loaded = s.o.Commands.Loaded()
 	}
-	model := Canonical(s.ModelName())
-	return slash.NewContext(model, priceOf(model).contextWindow, int(s.said.Load()), loaded)
+	name := s.resolved()
+	return slash.NewContext(name, model.Of(name).ContextWindow, int(s.said.Load()), loaded)
 }
 
 func (t *turn) cost(c slash.Call) (finish, error) {
@@ -310,7 +311,7 @@ func (t *turn) compacted(summary string) (finish, error) {
 			return finish{}, err
 		}
 	}
-	if _, err := t.runHooks(protocol.SessionStartHook{Source: sourceCompact, Model: Canonical(s.ModelName())}); err != nil {
+	if _, err := t.runHooks(protocol.SessionStartHook{Source: sourceCompact, Model: s.resolved()}); err != nil {
 		return finish{}, err
 	}
 	out, err := t.runHooks(protocol.PostCompactHook{Trigger: "manual", CompactSummary: summary})

@@ -3,6 +3,7 @@ package simulator
 import (
 	"strconv"
 
+	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -56,7 +57,7 @@ func (t *turn) overLimit(stop string) apiFailure {
 	api := apiFailure{connection: "max_output_tokens", class: "max_output_tokens", cut: "context_window"}
 	api.text = "API Error: The model has reached its context window limit."
 	if stop == "max_tokens" {
-		most := priceOf(Canonical(t.s.ModelName())).maxOutput
+		most := model.Of(t.s.resolved()).MaxOutput
 		api.cut = "output_limit"
 		api.text = "API Error: Claude's response exceeded the " + strconv.Itoa(most) + " output token maximum. To configure this behavior, " +
 			"set the CLAUDE_CODE_MAX_OUTPUT_TOKENS environment variable."
@@ -80,7 +81,7 @@ func (t *turn) afterRefusal() error {
 // refused ends a turn that was refused twice.
 func (t *turn) refused() (*finish, error) {
 	err := t.system("model_refusal_no_fallback",
-		protocol.Field{Key: "original_model", Value: Canonical(t.s.ModelName())},
+		protocol.Field{Key: "original_model", Value: t.s.resolved()},
 		protocol.Field{Key: "request_id", Value: t.requestID},
 		protocol.Field{Key: "api_refusal_category", Value: nil},
 		protocol.Field{Key: "api_refusal_explanation", Value: nil},
@@ -100,4 +101,4 @@ func (t *turn) refused() (*finish, error) {
 }
 
 // family is the model's name for people.
-func (t *turn) family() string { return DisplayName(Canonical(t.s.ModelName())) }
+func (t *turn) family() string { return model.Display(t.s.resolved()) }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -52,21 +53,21 @@ func (t *turn) fail(rule string, f *scenarios.Failure) (*finish, error) {
 	if err != nil || recovered {
 		return nil, err
 	}
-	if fallback := t.s.o.Fallback; api.status == 529 && fallback != "" && Canonical(fallback) != Canonical(t.s.ModelName()) {
+	if fallback := t.s.o.Fallback; api.status == 529 && fallback != "" && model.Resolve(fallback) != t.s.resolved() {
 		return nil, t.fallBack(fallback)
 	}
 	return t.giveUp(api)
 }
 
 // fallBack goes on with another model, which answers (spec: cli-observed 10).
-func (t *turn) fallBack(model string) error {
-	original := Canonical(t.s.ModelName())
-	t.s.SetModel(model)
+func (t *turn) fallBack(name string) error {
+	original := t.s.resolved()
+	t.s.SetModel(name)
 	return t.system("model_fallback",
 		protocol.Field{Key: "trigger", Value: "overloaded"},
 		protocol.Field{Key: "original_model", Value: original},
-		protocol.Field{Key: "fallback_model", Value: Canonical(model)},
-		protocol.Field{Key: "content", Value: original + " is overloaded; the session goes on with " + Canonical(model) + "."})
+		protocol.Field{Key: "fallback_model", Value: model.Resolve(name)},
+		protocol.Field{Key: "content", Value: original + " is overloaded; the session goes on with " + model.Resolve(name) + "."})
 }
 
 // overcome tells whether a failure that strikes a number of times has struck
@@ -165,7 +166,7 @@ func (t *turn) giveUp(api apiFailure) (*finish, error) {
 func (t *turn) partial(text string) error {
 	usage := estimate(t.in.Content.Plain(), []protocol.Block{protocol.Text(text)})
 	m := &message{
-		t: t, id: t.apiID("msg"), request: t.apiID("req"), model: Canonical(t.s.ModelName()),
+		t: t, id: t.apiID("msg"), request: t.apiID("req"), model: model.Wire(t.s.resolved()),
 		usage: usage, pace: t.pace(scenarios.Reply{}),
 	}
 	if err := m.start(); err != nil {
@@ -260,7 +261,7 @@ func (t *turn) describeStatus(status int, kind, message string) apiFailure {
 	case status == 403:
 		api.class, api.text = "authentication_failed", "Failed to authenticate. API Error: 403 "+message
 	case status == 404:
-		api.class, api.text = "model_not_found", fmt.Sprintf("There's an issue with the selected model (%s). It may not exist or you may not have access to it. Run --model to pick a different model.", Canonical(t.s.ModelName()))
+		api.class, api.text = "model_not_found", fmt.Sprintf("There's an issue with the selected model (%s). It may not exist or you may not have access to it. Run --model to pick a different model.", t.s.resolved())
 	case status == 413:
 		api.class, api.text, api.terminal = "invalid_request", "Request too large (max 32MB). Double press esc to go back and try with a smaller file.", "image_error"
 	case status == 429:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
 )
@@ -155,13 +156,14 @@ func (t *turn) message(req scenarios.Request, reply scenarios.Reply, tools []pro
 	if stop == "" {
 		stop = stopReasonOf(blocks)
 	}
+	name := t.s.resolved()
 	m := &message{
-		t: t, id: t.apiID("msg"), request: t.apiID("req"), model: Canonical(t.s.ModelName()),
+		t: t, id: t.apiID("msg"), request: t.apiID("req"), model: model.Wire(name),
 		usage: usage, stop: stop, index: index, pace: t.pace(reply),
 	}
 	t.stopReason, t.messageID, t.requestID = &stop, m.id, m.request
 	t.empty = !slices.ContainsFunc(blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
-	t.spend(m.model, usage, thinkingTokens(blocks))
+	t.spend(name, usage, thinkingTokens(blocks))
 	t.lastText = ""
 	for _, b := range slices.Backward(blocks) {
 		if text, ok := b.(protocol.TextBlock); ok {

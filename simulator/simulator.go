@@ -12,6 +12,7 @@ import (
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/hook"
+	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
 )
@@ -162,7 +163,7 @@ func New(o Options) (*Simulator, error) {
 		o.MaxRetries = 10
 	}
 	if o.ModelName == "" {
-		o.ModelName = DefaultModel
+		o.ModelName = model.Default
 	}
 	costs := map[string]protocol.ModelUsage{}
 	for model, m := range o.Costs {
@@ -171,11 +172,14 @@ func New(o Options) (*Simulator, error) {
 	return &Simulator{o: o, model: o.ModelName, costs: costs, since: map[string]protocol.ModelUsage{}, failed: map[string]int{}}, nil
 }
 
+// resolved is the full name of the model of requests to come.
+func (s *Simulator) resolved() string { return model.Resolve(s.ModelName()) }
+
 // SetModel changes the model of requests to come; empty = the default model.
 // It may be called while a turn runs.
 func (s *Simulator) SetModel(name string) {
 	if name == "" {
-		name = DefaultModel
+		name = model.Default
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -231,7 +235,7 @@ func (s *Simulator) vars(tools []protocol.Tool) scenarios.Vars {
 		}
 	}
 	return scenarios.Vars{
-		Model:          Canonical(s.ModelName()),
+		Model:          s.resolved(),
 		PermissionMode: string(s.o.Mode()),
 		SystemPrompt:   s.o.SystemPrompt,
 		Tools:          names,

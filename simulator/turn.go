@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
 )
@@ -201,7 +202,8 @@ func (t *turn) init(id string) error {
 	init := t.s.o.Init(t.ctx)
 	init.Type, init.Subtype = "system", "init"
 	init.SessionID, init.UUID = t.s.o.SessionID, t.s.o.NewID()
-	init.Model, init.PermissionMode = Canonical(t.s.ModelName()), t.s.o.Mode()
+	init.Model, init.PermissionMode = t.s.resolved(), t.s.o.Mode()
+	init.PerTurnEffortActive = model.Of(init.Model).Effort
 	init.UserMessageUUIDs = t.in.UUIDs
 	if err := t.emit(&init); err != nil || !t.s.o.Replay || t.in.Source == sourceDeferred {
 		return err

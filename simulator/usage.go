@@ -3,100 +3,33 @@ package simulator
 import (
 	"fmt"
 	"maps"
-	"strconv"
-	"strings"
 
 	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// DefaultModel is the model of a run that names none.
-const DefaultModel = "claude-opus-5-5"
-
-// price is a model's list price in dollars per million tokens, and its limits.
-type price struct {
-	in, out                  float64
-	contextWindow, maxOutput int
-	basis                    string
-}
-
-func priceOf(model string) price {
-	switch {
-	case strings.HasPrefix(model, "claude-opus-5"):
-		return price{4, 20, 1_000_000, 128_000, "list"}
-	case strings.HasPrefix(model, "claude-fable-5"):
-		return price{8, 40, 1_000_000, 128_000, "list"}
-	case strings.HasPrefix(model, "claude-sonnet-5"):
-		return price{2, 10, 1_000_000, 128_000, "list"}
-	case strings.HasPrefix(model, "claude-haiku-5"):
-		return price{0.1, 0.5, 200_000, 128_000, "list"}
-	case strings.HasPrefix(model, "claude-opus-4"):
-		return price{5, 25, 200_000, 32_000, "list"}
-	case strings.HasPrefix(model, "claude-sonnet-4"):
-		return price{3, 15, 200_000, 32_000, "list"}
-	case strings.HasPrefix(model, "claude-haiku-4"):
-		return price{1, 5, 200_000, 32_000, "list"}
-	default:
-		return price{4, 20, 1_000_000, 32_000, "unknown"}
-	}
-}
-
-// Canonical resolves the short model names; full and unknown names stay.
-func Canonical(model string) string {
-	switch model {
-	case "", "default", "opus":
-		return DefaultModel
-	case "sonnet":
-		return "claude-sonnet-5-5"
-	case "haiku":
-		return "claude-haiku-5-5"
-	case "fable":
-		return "claude-fable-5-2"
-	default:
-		return model
-	}
-}
-
-// DisplayName is a model as the CLI words it: "Opus 5.5" for claude-opus-5-5;
-// any other name stays as it is.
-func DisplayName(model string) string {
-	family, version, ok := strings.Cut(strings.TrimPrefix(model, "claude-"), "-")
-	if !ok || !strings.HasPrefix(model, "claude-") || strings.Trim(version, "0123456789-") != "" {
-		return model
-	}
-	return strings.ToUpper(family[:1]) + family[1:] + " " + strings.ReplaceAll(version, "-", ".")
-}
-
-// KnownModel tells whether the real CLI knows a model by this name; of the
-// others it warns.
-func KnownModel(name string) bool {
-	name, _, _ = strings.Cut(name, "[") // sonnet[1m]
-	for _, family := range []string{"claude-opus-", "claude-sonnet-", "claude-haiku-", "claude-3-"} {
-		if strings.Contains(Canonical(name), family) {
-			return true
-		}
-	}
-	return name == "opusplan" || name == "best"
-}
-
 // described adds what a model's costs of an earlier process do not keep.
-func described(model string, m protocol.ModelUsage) protocol.ModelUsage {
-	p := priceOf(model)
-	m.ContextWindow, m.MaxOutputTokens = p.contextWindow, p.maxOutput
-	m.CanonicalModel, m.Provider, m.CostBasis = model, "firstParty", p.basis
+func described(name string, m protocol.ModelUsage) protocol.ModelUsage {
+	f := model.Of(name)
+	m.ContextWindow, m.MaxOutputTokens = f.ContextWindow, f.MaxOutput
+	m.CanonicalModel, m.Provider, m.CostBasis = f.Name, "firstParty", "unknown"
+	if f.Listed {
+		m.CostBasis = "list"
+	}
 	return m
 }
 
 // spend adds one reply to the books of the session and of the turn.
-func (t *turn) spend(model string, u scenarios.Usage, thinking int) {
-	p := priceOf(model)
+func (t *turn) spend(name string, u scenarios.Usage, thinking int) {
+	f := model.Of(name)
 	add := func(books map[string]protocol.ModelUsage) {
-		m := described(model, books[model])
+		m := described(name, books[name])
 		m.InputTokens += u.InputTokens
 		m.OutputTokens += u.OutputTokens
 		m.ThinkingTokens += thinking
-		m.CostUSD += (float64(u.InputTokens)*p.in + float64(u.OutputTokens)*p.out) / 1e6
-		books[model] = m
+		m.CostUSD += (float64(u.InputTokens)*f.In + float64(u.OutputTokens)*f.Out) / 1e6
+		books[name] = m
 	}
 	add(t.s.costs)
 	add(t.s.since)
@@ -202,7 +135,7 @@ func (t *turn) overBudget() bool {
 }
 
 func (t *turn) budgetSpent() finish {
-	limit := strconv.FormatFloat(t.s.o.MaxBudgetUSD, 'f', -1, 64)
+	limit := protocol.Number(t.s.o.MaxBudgetUSD)
 	return finish{
 		subtype: "error_max_budget_usd", terminal: "budget_exhausted", isError: true,
 		errors: []string{"Reached maximum budget ($" + limit + ")"},

@@ -15,6 +15,7 @@ import (
 	"github.com/claudeless/claudeless/internal/persona"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
@@ -215,7 +216,7 @@ func (r *run) fixedCommand(name string) string {
 			"or edit the files directly:\n  • .claude/agents/       (this project)\n  • ~/.claude/agents/     (all projects)\n\n" +
 			"Docs: https://code.claude.com/docs/en/sub-agents"
 	case "autocompact":
-		return "Auto-compact window for " + simulator.DisplayName(simulator.Canonical(r.sim.ModelName())) + ": 1m tokens (default for this model)"
+		return "Auto-compact window for " + model.Display(model.Resolve(r.sim.ModelName())) + ": 1m tokens (default for this model)"
 	case "config":
 		return "Usage: /config key=value [key=value ...]"
 	case "fast":
@@ -259,7 +260,7 @@ func (r *run) modelCommand(name string) string {
 	}
 	r.sim.SetModel(name)
 	text := "Set model to `" + r.shownModel(name) + "` for this session only"
-	if full := simulator.Canonical(name); !strings.HasPrefix(full, "claude-") {
+	if full := model.Resolve(name); !strings.HasPrefix(full, "claude-") {
 		text += fmt.Sprintf("\nClaude Code doesn't recognize the model %q, so it assumes a context window of 1m tokens. "+
 			"Update Claude Code, or see https://code.claude.com/docs/en/model-config#correct-the-window-for-a-gateway-or-custom-model-id to set the window.", name)
 	}
@@ -268,8 +269,8 @@ func (r *run) modelCommand(name string) string {
 
 // shownModel words a model as /model does.
 func (r *run) shownModel(name string) string {
-	shown := simulator.DisplayName(simulator.Canonical(name))
-	if name == "" || name == "default" || name == simulator.DefaultModel {
+	shown := model.Display(model.Resolve(name))
+	if name == "" || name == "default" || name == model.Default {
 		shown += " (default)"
 	}
 	return shown

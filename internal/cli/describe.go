@@ -19,6 +19,7 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -73,7 +74,7 @@ func (r *run) toolOptions(resources bool) persona.ToolOptions {
 	return persona.ToolOptions{
 		Tools: r.f.Tools, Given: r.f.Has("tools"), Allowed: r.f.AllowedTools, Disallowed: r.disallowed(),
 		Bare: r.f.Bare, Host: r.f.PermissionPromptTool == "stdio", Schema: r.f.JSONSchema != "",
-		Resources: resources, NoTasks: r.sys.Getenv("CLAUDE_CODE_ENABLE_TASKS") == "0",
+		Resources: resources, Tasks: model.Of(model.Resolve(r.modelName())).Tasks, NoTasks: r.sys.Getenv("CLAUDE_CODE_ENABLE_TASKS") == "0",
 	}
 }
 
@@ -288,7 +289,7 @@ func (r *run) save(name string, data []byte) (string, error) {
 
 func (r *run) journalRun() journal.Run {
 	line := journal.Run{
-		Argv: r.sys.Args, CWD: r.cwd, Env: map[string]string{}, Model: simulator.Canonical(r.modelName()),
+		Argv: r.sys.Args, CWD: r.cwd, Env: map[string]string{}, Model: model.Resolve(r.modelName()),
 		PermissionMode: string(r.policy.Mode()), Scenario: r.f.Scenario, Settings: []string{},
 	}
 	for _, layer := range r.settings.Layers {

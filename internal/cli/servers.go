@@ -17,6 +17,7 @@ import (
 	"github.com/claudeless/claudeless/mcp/record"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -179,7 +180,7 @@ func (r *run) sampler() func(context.Context, string, json.RawMessage) (json.Raw
 		}
 		return protocol.Marshal(map[string]any{
 			"role": "assistant", "content": map[string]any{"type": "text", "text": answer.Text},
-			"model":      cmp.Or(answer.Model, simulator.Canonical(r.modelName())),
+			"model":      cmp.Or(answer.Model, model.Resolve(r.modelName())),
 			"stopReason": cmp.Or(answer.StopReason, "endTurn"),
 		})
 	}

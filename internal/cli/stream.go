@@ -14,7 +14,7 @@ import (
 	"github.com/claudeless/claudeless/internal/control"
 	"github.com/claudeless/claudeless/internal/output"
 	"github.com/claudeless/claudeless/mcp"
-	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
@@ -417,7 +417,7 @@ func (h *host) stopTask(id string) { h.tasks.Stop(id, task.ByUser) }
 func (h *host) model() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return simulator.Canonical(h.sim.ModelName())
+	return model.Resolve(h.sim.ModelName())
 }
 
 func (h *host) setModel(name string) {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/journal"
 	"github.com/claudeless/claudeless/internal/persona"
-	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/session"
 )
@@ -192,7 +192,7 @@ func (r *run) modelName() string {
 func (r *run) aliased(name string) string {
 	switch name {
 	case "", "default":
-		return cmp.Or(r.sys.Getenv("ANTHROPIC_DEFAULT_MODEL"), simulator.DefaultModel)
+		return cmp.Or(r.sys.Getenv("ANTHROPIC_DEFAULT_MODEL"), model.Default)
 	case "opus", "sonnet", "haiku":
 		return cmp.Or(r.sys.Getenv("ANTHROPIC_DEFAULT_"+strings.ToUpper(name)+"_MODEL"), name)
 	}
@@ -203,7 +203,7 @@ func (r *run) aliased(name string) string {
 // asked for (spec: cli-observed 1). Those of scenarios are made up at will.
 func (r *run) warnModel() {
 	name := r.modelName()
-	if simulator.KnownModel(name) || name == r.scenario.DefaultModel {
+	if model.Of(model.Resolve(name)).Known || name == r.scenario.DefaultModel {
 		return
 	}
 	note, err := protocol.Marshal(struct {

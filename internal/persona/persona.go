@@ -27,6 +27,7 @@ type ToolOptions struct {
 	Host       bool // a host answers permission questions (--permission-prompt-tool stdio)
 	Schema     bool // --json-schema
 	Resources  bool // an MCP server has resources
+	Tasks      bool // the model is offered the task list
 	// NoTasks is CLAUDE_CODE_ENABLE_TASKS=0: TodoWrite instead of the Task tools.
 	NoTasks bool
 }
@@ -41,7 +42,17 @@ func defaultTools() []string {
 
 // optionalTools are listed only when named.
 func optionalTools() []string {
-	return []string{"Glob", "Grep", "TaskCreate", "TaskGet", "TaskList", "TaskUpdate", "TodoWrite"}
+	return append([]string{"Glob", "Grep", "TodoWrite"}, taskTools()...)
+}
+
+func taskTools() []string { return []string{"TaskCreate", "TaskGet", "TaskList", "TaskUpdate"} }
+
+// taskList are the tools of the task list in force.
+func taskList(o ToolOptions) []string {
+	if o.NoTasks {
+		return []string{"TodoWrite"}
+	}
+	return taskTools()
 }
 
 // Tools lists the built-in tools as the init event does: alphabetically, Task
@@ -56,8 +67,9 @@ func Tools(o ToolOptions) []string {
 		}
 		for _, name := range o.Tools {
 			name = listed(name)
-			// TodoWrite gives way to the Task tools, which --tools does not name.
-			if slices.Contains(known, name) && (name != "TodoWrite" || o.NoTasks) {
+			// TodoWrite and the Task tools are never there together.
+			off := name == "TodoWrite" && !o.NoTasks || o.NoTasks && slices.Contains(taskTools(), name)
+			if slices.Contains(known, name) && !off {
 				list = append(list, name)
 			}
 		}
@@ -65,6 +77,9 @@ func Tools(o ToolOptions) []string {
 		list = []string{"Bash", "Edit", "Read"}
 	default:
 		list = append(defaultTools(), named(o)...)
+		if o.Tasks {
+			list = append(list, taskList(o)...)
+		}
 		if o.Host {
 			list = append(list, hostTools()...)
 		}
@@ -96,7 +111,7 @@ func named(o ToolOptions) []string {
 		name, _, _ := strings.Cut(rule, "(")
 		switch {
 		case name == "TodoWrite" && !o.NoTasks:
-			list = append(list, "TaskCreate", "TaskGet", "TaskList", "TaskUpdate")
+			list = append(list, taskTools()...)
 		case slices.Contains(optionalTools(), name):
 			list = append(list, name)
 		}
@@ -150,7 +165,6 @@ func Init() protocol.Init {
 		AdditionalDirectories:  []string{},
 		FastModeState:          "off",
 		FastModeDisabledReason: "sdk_opt_in_required",
-		PerTurnEffortActive:    true,
 		ViewMode:               "default",
 	}
 }

@@ -52,6 +52,17 @@ func TestTools(t *testing.T) {
 		},
 		{"--tools names a tool that needs a host (contract 3.3)", persona.ToolOptions{Given: true, Tools: []string{"Read", "AskUserQuestion"}}, "Read"},
 		{"the same with a host", persona.ToolOptions{Given: true, Tools: []string{"Read", "AskUserQuestion"}, Host: true}, "AskUserQuestion Read"},
+		{
+			"a model with a task list",
+			persona.ToolOptions{Tasks: true, Disallowed: []string{"TaskCreate"}},
+			"Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskGet TaskList TaskStop TaskUpdate ToolSearch WebFetch WebSearch Workflow Write",
+		},
+		{
+			"the same, tasks off",
+			persona.ToolOptions{Tasks: true, NoTasks: true},
+			"Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskStop TodoWrite ToolSearch WebFetch WebSearch Workflow Write",
+		},
+		{"tasks named while off", persona.ToolOptions{Given: true, Tools: []string{"TaskCreate", "Bash"}, NoTasks: true}, "Bash"},
 		{"tasks off", persona.ToolOptions{Given: true, Tools: []string{"TodoWrite"}, NoTasks: true}, "TodoWrite"},
 	}
 	for _, tt := range tests {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
 )
@@ -189,7 +190,7 @@ func background(in input, def Definition, script *protocol.SubagentScript) bool 
 
 // start runs the agent, or leaves it to its task.
 func (w *worker) start(ctx context.Context) (protocol.ToolResult, error) {
-	w.model = simulator.Canonical(w.modelName())
+	w.model = model.Resolve(w.modelName())
 	if w.t.Background {
 		w.a.o.Tasks.Go(ctx, w.t, w.run)
 		return w.launched(), nil

@@ -207,6 +207,15 @@ func decodeBlock[B Block](data []byte) (Block, error) {
 	return b, err
 }
 
+// Number writes a number as JSON and the real CLI do: 0.5, 1e-7.
+func Number(f float64) string {
+	out, err := Marshal(f)
+	if err != nil { // infinite, or none
+		return "null"
+	}
+	return string(out)
+}
+
 // Marshal is json.Marshal without HTML escaping: `<`, `>` and `&` stay as they
 // are, U+2028 and U+2029 are escaped, as the real CLI writes its frames.
 func Marshal(v any) ([]byte, error) {

@@ -1,0 +1,128 @@
+// Package model knows the models by name: what short names stand for, limits
+// and list prices.
+//
+// Its one invariant: every name has facts; a name that nobody knows has those
+// that the real CLI assumes. It must not know who asks a model, or for what.
+package model
+
+import (
+	"slices"
+	"strings"
+)
+
+// Default is the model of a run that names none.
+const Default = "claude-opus-5-5"
+
+// Facts are what the CLI knows about a model (observed with 2.1.329).
+type Facts struct {
+	// Name is the model without date, provider or variant; unknown models keep
+	// theirs.
+	Name string
+	// In and Out are dollars per million tokens.
+	In, Out                  float64
+	ContextWindow, MaxOutput int // tokens
+	// Known is unset for models that the CLI warns of.
+	Known bool
+	// Listed says that the prices are the model's own list prices.
+	Listed bool
+	// Effort says that the effort can change from turn to turn.
+	Effort bool
+	// Tasks says that the model is offered the tools of the task list.
+	Tasks bool
+}
+
+const window, million = 200_000, 1_000_000
+
+// known are the models of the CLI. A new generation needs no task list, its
+// newest models take an effort for each turn.
+func known() []Facts {
+	return []Facts{
+		{"claude-opus-5-5", 4, 20, million, 128_000, true, true, true, false},
+		{"claude-opus-5", 5, 25, million, 64_000, true, true, false, false},
+		{"claude-sonnet-5-5", 2, 10, million, 128_000, true, true, true, false},
+		{"claude-sonnet-5", 2, 10, million, 64_000, true, true, false, false},
+		{"claude-haiku-5-5", 0.1, 0.5, million, 128_000, true, true, true, false},
+		{"claude-fable-5-2", 8, 40, million, 128_000, true, true, true, false},
+		{"claude-fable-5", 10, 50, million, 64_000, true, true, false, false},
+		{"claude-opus-4-7", 5, 25, million, 64_000, true, true, false, true},
+		{"claude-opus-4-6", 5, 25, window, 64_000, true, true, false, true},
+		{"claude-opus-4-5", 5, 25, window, 32_000, true, true, false, true},
+		{"claude-sonnet-4-6", 3, 15, window, 32_000, true, true, false, true},
+		{"claude-sonnet-4-5", 3, 15, window, 32_000, true, true, false, true},
+		{"claude-sonnet-4-0", 3, 15, window, 32_000, true, true, false, true},
+		{"claude-haiku-4-5", 1, 5, window, 32_000, true, true, false, true},
+		{"claude-3-7-sonnet", 3, 15, window, 32_000, true, true, false, true},
+		{"claude-3-5-sonnet", 3, 15, window, 8192, true, true, false, true},
+		{"claude-3-5-haiku", 0.8, 4, window, 8192, true, true, false, true},
+		{"claude-3-opus", 4, 20, window, 4096, true, false, false, true},
+	}
+}
+
+// Of gives the facts of a model by its full name, with or without date,
+// provider and variant.
+func Of(name string) Facts {
+	base, long := strings.CutSuffix(name, "[1m]")
+	bare := Bare(base)
+	for _, f := range known() {
+		if f.Name == bare {
+			if long {
+				f.ContextWindow = million
+			}
+			return f
+		}
+	}
+	return Facts{Name: name, In: 4, Out: 20, ContextWindow: million, MaxOutput: 32_000}
+}
+
+// Bare is a name without provider, date and version of the deployment:
+// claude-sonnet-4-5 for us.anthropic.claude-sonnet-4-5-20250929-v1:0.
+func Bare(name string) string {
+	at := strings.LastIndex(strings.ToLower(name), "claude-")
+	if at < 0 {
+		return name
+	}
+	parts := strings.Split(strings.ToLower(name[at:]), "-")
+	parts = slices.DeleteFunc(parts, func(part string) bool {
+		return part == "latest" || len(part) == len("20250929") && strings.Trim(part, "0123456789") == "" ||
+			len(part) > 1 && part[0] == 'v' && strings.Trim(part[1:], "0123456789:") == ""
+	})
+	if joined := strings.Join(parts, "-"); joined != "claude-sonnet-4" {
+		return joined
+	}
+	return "claude-sonnet-4-0"
+}
+
+// Resolve is the model that a name given by a user stands for: short names in
+// any case, and models that a newer one has taken the place of. Other names
+// stay.
+func Resolve(name string) string {
+	switch strings.TrimSuffix(strings.ToLower(name), "[1m]") {
+	case "", "default", "opus", "best":
+		return Default
+	case "sonnet", "opusplan":
+		return "claude-sonnet-5-5"
+	case "haiku":
+		return "claude-haiku-5-5"
+	case "fable":
+		return "claude-fable-5-2"
+	}
+	switch Bare(strings.TrimSuffix(name, "[1m]")) {
+	case "claude-opus-4", "claude-opus-4-0", "claude-opus-4-1":
+		return Default
+	}
+	return name
+}
+
+// Wire is the name under which a resolved model is asked and answers: a
+// variant is a matter of the request.
+func Wire(resolved string) string { return strings.TrimSuffix(resolved, "[1m]") }
+
+// Display is a model as the CLI words it: "Opus 5.5" for claude-opus-5-5; any
+// other name stays as it is.
+func Display(name string) string {
+	family, version, ok := strings.Cut(strings.TrimPrefix(name, "claude-"), "-")
+	if !ok || !strings.HasPrefix(name, "claude-") || strings.Trim(version, "0123456789-") != "" {
+		return name
+	}
+	return strings.ToUpper(family[:1]) + family[1:] + " " + strings.ReplaceAll(version, "-", ".")
+}

@@ -1,0 +1,58 @@
+package model_test
+
+import (
+	"testing"
+
+	"github.com/claudeless/claudeless/simulator/model"
+	"github.com/google/go-cmp/cmp"
+)
+
+// Observed with 2.1.329: the names of init, of the API and of modelUsage.
+func TestNames(t *testing.T) {
+	tests := []struct{ given, resolved, wire, bare string }{
+		{"", "claude-opus-5-5", "claude-opus-5-5", "claude-opus-5-5"},
+		{"OPUS", "claude-opus-5-5", "claude-opus-5-5", "claude-opus-5-5"},
+		{"sonnet[1m]", "claude-sonnet-5-5", "claude-sonnet-5-5", "claude-sonnet-5-5"},
+		{"opusplan", "claude-sonnet-5-5", "claude-sonnet-5-5", "claude-sonnet-5-5"},
+		{"claude-opus-4-1-20250805", "claude-opus-5-5", "claude-opus-5-5", "claude-opus-5-5"},
+		{"claude-opus-4-20250514", "claude-opus-5-5", "claude-opus-5-5", "claude-opus-5-5"},
+		{"claude-opus-4-5-20251101", "claude-opus-4-5-20251101", "claude-opus-4-5-20251101", "claude-opus-4-5"},
+		{"claude-sonnet-4-5-20250929[1m]", "claude-sonnet-4-5-20250929[1m]", "claude-sonnet-4-5-20250929", "claude-sonnet-4-5"},
+		{"claude-sonnet-4-20250514", "claude-sonnet-4-20250514", "claude-sonnet-4-20250514", "claude-sonnet-4-0"},
+		{"claude-3-5-haiku-latest", "claude-3-5-haiku-latest", "claude-3-5-haiku-latest", "claude-3-5-haiku"},
+		{"anthropic/claude-sonnet-5", "anthropic/claude-sonnet-5", "anthropic/claude-sonnet-5", "claude-sonnet-5"},
+		{"us.anthropic.claude-sonnet-4-5-20250929-v1:0", "us.anthropic.claude-sonnet-4-5-20250929-v1:0", "us.anthropic.claude-sonnet-4-5-20250929-v1:0", "claude-sonnet-4-5"},
+		{"sonnet-4-5", "sonnet-4-5", "sonnet-4-5", "sonnet-4-5"},
+	}
+	for _, tt := range tests {
+		resolved := model.Resolve(tt.given)
+		got := []string{resolved, model.Wire(resolved), model.Of(resolved).Name}
+		if diff := cmp.Diff([]string{tt.resolved, tt.wire, tt.bare}, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", tt.given, diff)
+		}
+	}
+}
+
+func TestFacts(t *testing.T) {
+	tests := map[string]model.Facts{
+		"claude-haiku-5-5":               {"claude-haiku-5-5", 0.1, 0.5, 1_000_000, 128_000, true, true, true, false},
+		"claude-haiku-4-5-20251001":      {"claude-haiku-4-5", 1, 5, 200_000, 32_000, true, true, false, true},
+		"claude-sonnet-4-5-20250929[1m]": {"claude-sonnet-4-5", 3, 15, 1_000_000, 32_000, true, true, false, true},
+		"claude-3-opus-20240229":         {"claude-3-opus", 4, 20, 200_000, 4096, true, false, false, true},
+		"claude-haiku-5":                 {"claude-haiku-5", 4, 20, 1_000_000, 32_000, false, false, false, false},
+		"made-up":                        {"made-up", 4, 20, 1_000_000, 32_000, false, false, false, false},
+	}
+	for name, want := range tests {
+		if diff := cmp.Diff(want, model.Of(name)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestDisplay(t *testing.T) {
+	for name, want := range map[string]string{"claude-opus-5-5": "Opus 5.5", "claude-3-opus": "claude-3-opus", "made-up": "made-up"} {
+		if got := model.Display(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
