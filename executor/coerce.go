@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/internal/ordered"
 )
@@ -85,7 +86,7 @@ func (p property) types() (types []string, anything bool) {
 	return types, anything
 }
 
-var plainNumber = regexp.MustCompile(`^-?\d+(\.\d+)?$`)
+var plainNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-?\d+(\.\d+)?$`) })
 
 // read gives a text the type that is wanted; nil = it stays a text.
 func (p property) read(text string) json.RawMessage {
@@ -96,7 +97,7 @@ func (p property) read(text string) json.RawMessage {
 	wants := func(name string) bool { return anything || slices.Contains(types, name) }
 	fits := false
 	switch {
-	case plainNumber.MatchString(text):
+	case plainNumber().MatchString(text):
 		f, err := strconv.ParseFloat(text, 64)
 		fits = err == nil && (wants("number") || wants("integer") && f == math.Trunc(f))
 	case text == "true", text == "false":

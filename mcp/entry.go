@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/ordered"
@@ -217,10 +218,10 @@ func codeEntry(f *fields) (ServerConfig, *entryError) {
 	return cfg, nil
 }
 
-var managedName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+var managedName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]+$`) })
 
 // ValidName reports whether servers may be added under a name at run time.
-func ValidName(name string) bool { return managedName.MatchString(name) }
+func ValidName(name string) bool { return managedName().MatchString(name) }
 
 // managedEntry reads an entry of the servers dialect with transport, whose
 // unknown members are errors and whose values are taken literally.
@@ -250,13 +251,16 @@ func managedEntry(f *fields) (ServerConfig, *entryError) {
 }
 
 // variable is ${NAME}, ${NAME:-default} or an editor's ${env:NAME}.
-var variable = regexp.MustCompile(`\$\{((?:env:)?[A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`)
+var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{((?:env:)?[A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`) })
 
 // expand puts values for variables; what is unset and has no default stays as
 // it stands and is listed.
 func expand(text string, lookup func(string) (string, bool)) (expanded string, unset []string) {
-	expanded = variable.ReplaceAllStringFunc(text, func(whole string) string {
-		parts := variable.FindStringSubmatch(whole)
+	if !strings.Contains(text, "${") {
+		return text, nil
+	}
+	expanded = variable().ReplaceAllStringFunc(text, func(whole string) string {
+		parts := variable().FindStringSubmatch(whole)
 		name := strings.TrimPrefix(parts[1], "env:")
 		if v, ok := lookup(name); ok {
 			return v

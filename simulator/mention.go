@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -32,16 +33,16 @@ type Mentions struct {
 }
 
 var (
-	quotedMention = regexp.MustCompile(`(?:^|\s)@"([^"]+)"`)
-	plainMention  = regexp.MustCompile(`(?:^|\s)@([^\s"]*\w)`)
-	lineRange     = regexp.MustCompile(`#L(\d+)(?:-L?(\d+))?$`)
+	quotedMention = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s)@"([^"]+)"`) })
+	plainMention  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s)@([^\s"]*\w)`) })
+	lineRange     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`#L(\d+)(?:-L?(\d+))?$`) })
 )
 
 // mentionsIn lists what a text names with @, each once.
 func mentionsIn(text string) []Mention {
 	var list []Mention
 	seen := map[string]bool{}
-	for _, re := range []*regexp.Regexp{quotedMention, plainMention} {
+	for _, re := range []*regexp.Regexp{quotedMention(), plainMention()} {
 		for _, found := range re.FindAllStringSubmatch(text, -1) {
 			if !seen[found[1]] {
 				seen[found[1]] = true
@@ -53,7 +54,7 @@ func mentionsIn(text string) []Mention {
 }
 
 func readMention(s string) Mention {
-	found := lineRange.FindStringSubmatch(s)
+	found := lineRange().FindStringSubmatch(s)
 	if found == nil {
 		return Mention{Path: s}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -133,9 +134,14 @@ func appendStrings(b []byte, values []string) []byte {
 }
 
 func appendString(b []byte, s string) []byte {
+	if !strings.ContainsFunc(s, needsEscape) {
+		return append(append(append(b, '"'), s...), '"')
+	}
 	quoted, _ := protocol.Marshal(s) // a string cannot fail
 	return append(b, quoted...)
 }
+
+func needsEscape(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }
 
 // Prepare returns a call's input as it is shown and run: a default that the
 // real CLI shows is filled in, and blanks at line ends are taken from what is
@@ -172,7 +178,7 @@ func withReplaceAll(in *ordered.Object) bool {
 	return true
 }
 
-var lineEnds = regexp.MustCompile(`(?m)[^\S\r\n]+(\r?)$`)
+var lineEnds = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)[^\S\r\n]+(\r?)$`) })
 
 // withoutTrailing takes the blanks from the line ends of a text that goes into
 // a file; Markdown means something by them.
@@ -184,7 +190,7 @@ func withoutTrailing(in *ordered.Object, key string) bool {
 	if lower := strings.ToLower(path); strings.HasSuffix(lower, ".md") || strings.HasSuffix(lower, ".mdx") {
 		return false
 	}
-	clean := lineEnds.ReplaceAllString(text, "$1")
+	clean := lineEnds().ReplaceAllString(text, "$1")
 	if clean == text {
 		return false
 	}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -74,7 +75,7 @@ func (nb *notebook) withIDs() bool {
 	return major > 4 || major == 4 && minor >= 5
 }
 
-var cellNumber = regexp.MustCompile(`^(?:cell-)?(\d{1,9})$`)
+var cellNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:cell-)?(\d{1,9})$`) })
 
 // find returns the index of the cell with this id, or of "cell-N".
 func (nb *notebook) find(id string) (int, bool) {
@@ -83,7 +84,7 @@ func (nb *notebook) find(id string) (int, bool) {
 			return i, true
 		}
 	}
-	if m := cellNumber.FindStringSubmatch(id); m != nil {
+	if m := cellNumber().FindStringSubmatch(id); m != nil {
 		if n, err := strconv.Atoi(m[1]); err == nil && n < len(nb.cells) {
 			return n, true
 		}

@@ -18,6 +18,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf16"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -92,7 +93,7 @@ func unreadable(t *Tools, in readInput) *protocol.ToolResult {
 			"Use a skill for this file type if one is available, or a shell command or script that can read the format.", ext)
 		return &r
 	}
-	if deviceFile.MatchString(path) {
+	if deviceFile().MatchString(path) {
 		r := refuse("Cannot read '%s': this path names a device or process file that this tool does not read.", path)
 		return &r
 	}
@@ -100,7 +101,9 @@ func unreadable(t *Tools, in readInput) *protocol.ToolResult {
 }
 
 // deviceFile matches paths that never end, wait for somebody, or tell secrets.
-var deviceFile = regexp.MustCompile(`^/dev/(zero|u?random|full|stdin|stdout|stderr|tty|console|fd/\d+)$|^/proc/[^/]+/(fd/\d+|environ|mem|kmem)$`)
+var deviceFile = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^/dev/(zero|u?random|full|stdin|stdout|stderr|tty|console|fd/\d+)$|^/proc/[^/]+/(fd/\d+|environ|mem|kmem)$`)
+})
 
 // binaryFormats are the extensions of formats that Read leaves alone. PDF
 // files, images and notebooks are read in their own way.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/eval"
@@ -237,13 +238,13 @@ func (h *Hub) place(q Question) (*pause, *session, error) {
 }
 
 // assignment is "name := expression".
-var assignment = regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_]*)\s*:=(?s)(.*)$`)
+var assignment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*([A-Za-z_][A-Za-z0-9_]*)\s*:=(?s)(.*)$`) })
 
 // answer evaluates an expression here.
 func (h *Hub) answer(ctx context.Context, p *pause, expr string, a *Answer) {
 	name := ""
 	offset := 0
-	if m := assignment.FindStringSubmatchIndex(expr); m != nil {
+	if m := assignment().FindStringSubmatchIndex(expr); m != nil {
 		name, offset = expr[m[2]:m[3]], m[4]
 		expr = expr[m[4]:]
 	}

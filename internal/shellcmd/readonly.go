@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // ReadOnly says that the script changes no file and no state outside its own
@@ -156,11 +157,11 @@ func harmlessXargs(args []string) bool {
 	return true
 }
 
-var sedPrint = regexp.MustCompile(`^(\d+|\$)(,(\d+|\$))?p$`)
+var sedPrint = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\d+|\$)(,(\d+|\$))?p$`) })
 
 // printingSed allows `sed -n 10,20p FILE…` and nothing else.
 func printingSed(args []string) bool {
-	if len(args) < 2 || args[0] != "-n" || !sedPrint.MatchString(args[1]) {
+	if len(args) < 2 || args[0] != "-n" || !sedPrint().MatchString(args[1]) {
 		return false
 	}
 	return !slices.ContainsFunc(args[2:], func(a string) bool { return strings.HasPrefix(a, "-") })

@@ -5,14 +5,15 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
-var duration = regexp.MustCompile(`^\d+(\.\d+)?[smhd]?$`)
+var duration = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d+(\.\d+)?[smhd]?$`) })
 
 // Unwrapped is the command that a plain `timeout 5` runs, or the command
 // itself.
 func (c Command) Unwrapped() Command {
-	if len(c.Args) > 2 && c.Args[0] == "timeout" && duration.MatchString(c.Args[1]) {
+	if len(c.Args) > 2 && c.Args[0] == "timeout" && duration().MatchString(c.Args[1]) {
 		c.Args, c.Dynamic = c.Args[2:], c.Dynamic[2:]
 	}
 	return c
@@ -40,7 +41,7 @@ func (c Command) Programs() []string {
 			return out
 		}
 		args = args[1:]
-		for len(args) > 0 && (strings.HasPrefix(args[0], "-") || duration.MatchString(args[0]) || strings.Contains(args[0], "=")) {
+		for len(args) > 0 && (strings.HasPrefix(args[0], "-") || duration().MatchString(args[0]) || strings.Contains(args[0], "=")) {
 			args = args[1:]
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // bodyLimit bounds what is read of an HTTP hook's answer, in bytes.
@@ -46,12 +47,14 @@ func (r *Runner) post(ctx context.Context, c *call, e *entry) answer {
 	return a
 }
 
-var variable = regexp.MustCompile(`\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))`)
+var variable = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\$(?:\{([A-Za-z_][A-Za-z0-9_]*)\}|([A-Za-z_][A-Za-z0-9_]*))`)
+})
 
 // expandEnv replaces $NAME and ${NAME}. A name that is not allowed is empty.
 // Line ends and NUL are removed from values, they would end the header.
 func expandEnv(text string, allowed, environ []string) string {
-	return variable.ReplaceAllStringFunc(text, func(m string) string {
+	return variable().ReplaceAllStringFunc(text, func(m string) string {
 		name := strings.Trim(m, "${}")
 		if !slices.Contains(allowed, name) {
 			return ""

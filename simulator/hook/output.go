@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -96,13 +97,13 @@ func milliseconds(ms float64) time.Duration {
 	return time.Duration(min(ms, most) * float64(time.Millisecond))
 }
 
-var placeholder = regexp.MustCompile(`\$\{([A-Za-z0-9_.]+)\}`)
+var placeholder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{([A-Za-z0-9_.]+)\}`) })
 
 // expand copies a JSON tree and replaces placeholders in its strings.
 func expand(tree, values any) any {
 	switch t := tree.(type) {
 	case string:
-		return placeholder.ReplaceAllStringFunc(t, func(m string) string { return lookup(values, m[2:len(m)-1]) })
+		return placeholder().ReplaceAllStringFunc(t, func(m string) string { return lookup(values, m[2:len(m)-1]) })
 	case []any:
 		out := make([]any, len(t))
 		for i, v := range t {

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/internal/shellcmd"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -165,14 +166,14 @@ func editing(cmd shellcmd.Command) bool {
 	return true
 }
 
-var substitution = regexp.MustCompile(`^s/[^/]*/[^/]*/[gI0-9]*$`)
+var substitution = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^s/[^/]*/[^/]*/[gI0-9]*$`) })
 
 // plainSubstitution allows `sed s/a/b/ FILE…`, in place or not.
 func plainSubstitution(args []string) bool {
 	if len(args) > 0 && args[0] == "-i" {
 		args = args[1:]
 	}
-	return len(args) > 0 && substitution.MatchString(args[0])
+	return len(args) > 0 && substitution().MatchString(args[0])
 }
 
 // join makes one verdict of those on the parts.

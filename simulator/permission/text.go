@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/internal/shellcmd"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -290,7 +291,7 @@ func (c *call) suggestions() []protocol.PermissionUpdate {
 	}
 }
 
-var subcommand = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+var subcommand = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`) })
 
 // prefixRule suggests to allow what begins like the command line: two words
 // when the second looks like a subcommand and the first runs nothing else, or
@@ -304,7 +305,7 @@ func prefixRule(command string) protocol.PermissionUpdate {
 		return addRule("Bash", first+" *")
 	}
 	words := strings.Fields(text)
-	if len(words) > 1 && subcommand.MatchString(words[1]) && !runsOthers(words[0]) {
+	if len(words) > 1 && subcommand().MatchString(words[1]) && !runsOthers(words[0]) {
 		text = words[0] + " " + words[1] + " *"
 	}
 	return addRule("Bash", text)

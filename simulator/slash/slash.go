@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Call is a prompt that is a slash command: "/name args".
@@ -17,12 +18,15 @@ type Call struct {
 	Args string // the rest, without the space around it
 }
 
-var name = regexp.MustCompile(`^/([A-Za-z0-9][A-Za-z0-9_:.-]*)(?:\s+|$)`)
+var name = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/([A-Za-z0-9][A-Za-z0-9_:.-]*)(?:\s+|$)`) })
 
 // Parse reads a prompt; false = it is plain text. A path is no command.
 func Parse(prompt string) (Call, bool) {
 	prompt = strings.TrimSpace(prompt)
-	m := name.FindStringSubmatch(prompt)
+	if !strings.HasPrefix(prompt, "/") {
+		return Call{}, false
+	}
+	m := name().FindStringSubmatch(prompt)
 	if m == nil {
 		return Call{}, false
 	}
@@ -50,7 +54,7 @@ type Expansion struct {
 	Source string // where it was found: "projectSettings", "userSettings", "plugin", "mcp"; empty = unknown
 }
 
-var placeholder = regexp.MustCompile(`\$ARGUMENTS\[(\d+)\]|\$ARGUMENTS|\$(\d+)`)
+var placeholder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$ARGUMENTS\[(\d+)\]|\$ARGUMENTS|\$(\d+)`) })
 
 // Fill puts the arguments in the place of $ARGUMENTS, and single ones in that
 // of $1, $2, … and $ARGUMENTS[0], $ARGUMENTS[1], …. Arguments that the body
@@ -64,9 +68,9 @@ func Fill(body, args string) string {
 		}
 		return words[i]
 	}
-	out := placeholder.ReplaceAllStringFunc(body, func(p string) string {
+	out := placeholder().ReplaceAllStringFunc(body, func(p string) string {
 		used = true
-		m := placeholder.FindStringSubmatch(p)
+		m := placeholder().FindStringSubmatch(p)
 		switch {
 		case m[1] != "":
 			i, _ := strconv.Atoi(m[1]) // too large a number is no word either

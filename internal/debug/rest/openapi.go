@@ -3,9 +3,10 @@ package rest
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
-var pathParameter = regexp.MustCompile(`\{(\w+)\}`)
+var pathParameter = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{(\w+)\}`) })
 
 // openAPI describes the table of routes as an OpenAPI document.
 func openAPI(table []route) fields {
@@ -20,7 +21,7 @@ func openAPI(table []route) fields {
 			},
 		}
 		var parameters []fields
-		for _, m := range pathParameter.FindAllStringSubmatch(r.path, -1) {
+		for _, m := range pathParameter().FindAllStringSubmatch(r.path, -1) {
 			parameters = append(parameters, fields{"name": m[1], "in": "path", "required": true, "schema": fields{"type": "string"}})
 		}
 		if parameters != nil {
