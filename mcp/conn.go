@@ -180,7 +180,7 @@ func (c *conn) open(ctx, limit context.Context, version string) error {
 	}
 	ex := &exchange{}
 	c.greeting.Params.ClientInfo = wire.Implementation{
-		Name: "claude-code", Title: "Claude Code", Version: version,
+		Name: "claude-code", Title: "Claude Code", Version: version, Description: "Anthropic's agentic coding tool",
 		WebsiteURL: "https://claude.com/claude-code",
 	}
 	result, err := c.client.Initialize(context.WithValue(limit, exchangeKey{}, ex), c.greeting)

@@ -3,6 +3,7 @@ package simulator
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,10 +12,14 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
+// Check refuses calls that no tool can take; nil = one can.
+type Check func(ctx context.Context, use protocol.ToolUse) *protocol.ToolResult
+
 // Permission makes the layer that lets a call pass, refuses it, or asks. A nil
-// asker means that nobody can be asked: the question becomes a denial. Now dates
-// the events that need it and measures the calls.
-func Permission(p *permission.Policy, ask permission.Asker, now func() time.Time) executor.Middleware {
+// asker means that nobody can be asked: the question becomes a denial. Check
+// looks at inputs that the asked put in the place of the model's; now dates the
+// events that need it and measures the calls.
+func Permission(p *permission.Policy, ask permission.Asker, check Check, now func() time.Time) executor.Middleware {
 	var unchecked sync.Once
 	denial := func(use protocol.ToolUse, v permission.Verdict) protocol.ToolResult {
 		r := p.Denial(use, v)
@@ -33,7 +38,7 @@ func Permission(p *permission.Policy, ask permission.Asker, now func() time.Time
 		}
 		answer, err := ask.Ask(ctx, p.Request(use, v))
 		if err != nil {
-			return protocol.ToolResult{}, err
+			return protocol.ToolResult{}, &unansweredError{call: use.ID, err: err}
 		}
 		if answer.Undecided || !answer.Allow {
 			result := refused(use, answer)
@@ -44,7 +49,10 @@ func Permission(p *permission.Policy, ask permission.Asker, now func() time.Time
 			return result, nil
 		}
 		if answer.UpdatedInput != nil {
-			use.Input = answer.UpdatedInput
+			use.Input = p.Known(use.Name, answer.UpdatedInput)
+			if bad := check(ctx, use); bad != nil {
+				return badUpdate(use, *bad, answer.Before), nil
+			}
 		}
 		before := append(answer.Before, applyUpdates(p, answer.UpdatedPermissions)...)
 		decision := protocol.PermissionDecision{Decision: "accept", Source: source(answer, "user_temporary")}
@@ -56,6 +64,16 @@ func Permission(p *permission.Policy, ask permission.Asker, now func() time.Time
 		return result, err
 	})
 }
+
+// unansweredError says that a turn ended while somebody was asked about a call,
+// which counts as a denial.
+type unansweredError struct {
+	call string
+	err  error
+}
+
+func (e *unansweredError) Error() string { return "asking for permission: " + e.err.Error() }
+func (e *unansweredError) Unwrap() error { return e.err }
 
 // noClassifier is the reason code of calls that auto and plan mode would have
 // checked by a classifier; that there is none is said once a session.
@@ -123,9 +141,11 @@ func refused(use protocol.ToolUse, a protocol.PermissionAnswer) protocol.ToolRes
 	if r.NonExecutionKind == "" {
 		r.NonExecutionKind = "permission-rule"
 	}
-	r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: source(a, "user_reject")}
-	if a.Failure != "" {
+	switch {
+	case a.Failure != "":
 		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonType: "other"}
+	case !a.Interrupt || a.Source == byHook:
+		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: source(a, "user_reject")}
 	}
 	if a.Source == byHook {
 		r.Decision.ReasonType = byHook
@@ -134,6 +154,19 @@ func refused(use protocol.ToolUse, a protocol.PermissionAnswer) protocol.ToolRes
 		}
 	}
 	r.CountDenial = true
+	return r
+}
+
+// badUpdate is the result of a call for which the asked have sent an input that
+// its tool does not take.
+func badUpdate(use protocol.ToolUse, bad protocol.ToolResult, before []protocol.Event) protocol.ToolResult {
+	issue := strings.TrimSuffix(strings.TrimPrefix(bad.Content.Plain(), "<tool_use_error>InputValidationError: "), "</tool_use_error>")
+	r := protocol.UsageError("The permission handler returned updatedInput for " + use.Name + " that failed schema validation: " + issue +
+		"\nThis is a configuration issue in your canUseTool callback, PermissionRequest hook, or permission-prompt tool — " +
+		"updatedInput must satisfy the tool's input schema. The tool input from the model was valid.")
+	r.Output = "InputValidationError: permission handler updatedInput failed schema for " + use.Name
+	r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: "permission_updated_input_invalid"}
+	r.Before = before
 	return r
 }
 

@@ -164,7 +164,7 @@ func (t *turn) execute(ctx context.Context, i int, c call) ran {
 	r := ran{i: i, started: t.s.o.Now()}
 	r.result, r.err = t.answer(ctx, c)
 	r.took = t.s.o.Now().Sub(r.started)
-	if ctx.Err() != nil {
+	if ctx.Err() != nil && r.err == nil {
 		r.err = ctx.Err()
 	}
 	return r
@@ -185,13 +185,19 @@ func (t *turn) answer(ctx context.Context, c call) (protocol.ToolResult, error) 
 		return result, nil
 	case errors.Is(err, executor.ErrUnknownTool):
 		return protocol.UsageError("Error: No such tool available: " + c.use.Name), nil
-	case ctx.Err() != nil:
+	case ctx.Err() != nil && !asked(err):
 		return result, ctx.Err()
-	case crashes(err):
+	case ctx.Err() != nil, crashes(err):
 		return result, err
 	default:
 		return protocol.ErrorResult(err.Error()), nil
 	}
+}
+
+// asked tells whether a call ended while somebody was asked about it.
+func asked(err error) bool {
+	_, ok := errors.AsType[*unansweredError](err)
+	return ok
 }
 
 // crashes tells whether a sub-agent's script ends the process.
@@ -296,6 +302,8 @@ func (t *turn) rejectRest(calls []call, shown []bool, begun int, cause error) er
 			continue
 		}
 		result := executor.Interrupted()
+		unanswered, ok := errors.AsType[*unansweredError](cause)
+		result.CountDenial = ok && unanswered.call == c.use.ID && !superseded
 		switch {
 		case superseded && i < begun:
 			result = executor.Aborted()

@@ -59,7 +59,7 @@ var packageTable = []row{
 	{3, "simulator", "the loop: ask the model, run tools, yield events", "simulator/protocol simulator/model simulator/permission simulator/hook simulator/slash simulator/task scenarios executor"},
 	{4, "simulator/agent", "sub-agents: a call that is a conversation of its own", "simulator/protocol simulator/model scenarios executor simulator simulator/hook simulator/task"},
 	{4, "internal/output", "events → text, json, stream-json", "simulator/protocol"},
-	{4, "internal/control", "the SDK control protocol on stdin and stdout", "simulator/protocol internal/ordered simulator simulator/permission simulator/hook mcp"},
+	{4, "internal/control", "the SDK control protocol on stdin and stdout", "simulator/protocol internal/ordered simulator simulator/model simulator/permission simulator/hook mcp"},
 	{4, "internal/debug", "breakpoint hub; REST, page and MCP are three views of it", "simulator/protocol executor internal/match internal/eval internal/cas mcp internal/debug/item"},
 	{0, "fixtures/findings", "what is wrong with a value for its schema", ""},
 	{0, "fixtures/yamljson", "YAML as JSON with its positions kept", ""},

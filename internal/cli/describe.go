@@ -26,7 +26,7 @@ import (
 
 // init is the init event of a turn: what flags, settings and servers say now.
 func (r *run) init(context.Context) protocol.Init {
-	r.modelNoted.Do(r.warnModel)
+	r.warnModel()
 	ev := persona.Init()
 	ev.CWD, ev.OriginalCWD = r.cwd, r.cwd
 	ev.ClaudeCodeVersion = r.version()

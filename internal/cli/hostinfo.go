@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,7 +27,7 @@ func (h *host) session() control.Session {
 		Rewind: h.rewind(), ReadFile: h.readFile,
 		ContextUsage: h.contextUsage, Settings: h.settingsInForce, Usage: h.usage, Rules: h.rules,
 		Models: func() any { return map[string]any{"models": persona.Models()} },
-		Cost:   h.costText, Version: h.version(), TaskOutput: h.taskOutput,
+		Cost:   h.costText, Version: h.version(), BuildTime: persona.BuildTime, TaskOutput: h.taskOutput,
 		ApplySettings: h.applySettings,
 		ReloadSkills:  func() any { return map[string]any{"skills": h.skillCommands()} },
 		ReloadPlugins: h.reloadPlugins,
@@ -139,14 +140,33 @@ func (h *host) rules() any {
 }
 
 // applySettings takes the settings of a host that have an effect while a session
-// runs; the model is not among them.
-func (h *host) applySettings(style, effort *string) {
+// runs: model (null = the default one), output style and effort.
+func (h *host) applySettings(settings map[string]json.RawMessage) (wrong []string) {
+	text := func(key string) *string {
+		var value *string
+		if err := json.Unmarshal(settings[key], &value); settings[key] != nil && err != nil {
+			wrong = append(wrong, key)
+		}
+		return value
+	}
+	style, level, model := text("outputStyle"), text("effortLevel"), text("model")
+	if len(wrong) > 0 {
+		return wrong
+	}
 	if style != nil {
 		h.style.Store(style)
 	}
-	if effort != nil {
-		h.level.Store(effort)
+	if level != nil {
+		h.level.Store(level)
 	}
+	if settings["model"] != nil {
+		name := ""
+		if model != nil {
+			name = *model
+		}
+		h.setModel(name)
+	}
+	return nil
 }
 
 // reloadPlugins answers reload_plugins with what there is.

@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/claudeless/claudeless/internal/checkpoint"
 	"github.com/claudeless/claudeless/internal/control"
@@ -156,6 +159,7 @@ type host struct {
 	signals *signals
 	started chan struct{} // closed when the servers have been started
 	failure error         // of starting; to be read after started
+	joining atomic.Bool   // servers of the host may still be connecting
 
 	mu         sync.Mutex         // guards sim, which initialize may replace, and what follows
 	introduced bool               // the host's own servers are connected
@@ -167,9 +171,7 @@ type host struct {
 // launch starts the servers beside the reading of stdin; the first turn waits
 // for them.
 func (h *host) launch(ctx context.Context) error {
-	begun, cancel := context.WithCancel(ctx)
-	cancel()
-	if err := h.manager.Start(begun); err != nil && ctx.Err() == nil && !errors.Is(err, context.Canceled) {
+	if err := h.manager.Start(begun(ctx)); err != nil && ctx.Err() == nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	go func() { // ends when the servers have settled, or with ctx
@@ -179,6 +181,13 @@ func (h *host) launch(ctx context.Context) error {
 		}
 	}()
 	return nil
+}
+
+// begun is a context for what is only to be begun: who gets it waits for nothing.
+func begun(ctx context.Context) context.Context {
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	return ended
 }
 
 // ready waits for the servers; those of a host that has sent no initialize are
@@ -195,10 +204,13 @@ func (h *host) ready(ctx context.Context) error {
 	h.mu.Lock()
 	introduced := h.introduced
 	h.mu.Unlock()
-	if introduced {
-		return nil
+	if !introduced {
+		return h.introduce(ctx, nil)
 	}
-	return h.introduce(ctx, nil)
+	if h.joining.Swap(false) {
+		return h.manager.Settle(ctx)
+	}
+	return nil
 }
 
 // introduce connects the servers that live inside the host: those of
@@ -363,8 +375,13 @@ func (h *host) setServers(ctx context.Context, object json.RawMessage) (mcp.Chan
 	}
 	all := mcp.Change{Errors: map[string]string{}}
 	for _, source := range []string{"dynamic", "sdk"} {
-		change, err := h.manager.SetServers(ctx, source, bySource[source])
-		if err != nil {
+		limit := ctx
+		if source == "sdk" { // they are reached when the host has its answer
+			limit = begun(ctx)
+			h.joining.Store(true)
+		}
+		change, err := h.manager.SetServers(limit, source, bySource[source])
+		if err != nil && limit.Err() == nil {
 			return all, err
 		}
 		all.Added, all.Removed = append(all.Added, change.Added...), append(all.Removed, change.Removed...)
@@ -441,11 +458,18 @@ func (h *host) rewind() func(string, bool) (control.Rewind, error) {
 	}
 }
 
-// readFile reads a file relative to the working directory.
+// readFile reads a file that the Read tool could read without asking.
 func (h *host) readFile(path string) (string, []byte, error) {
-	abs, err := h.sys.abs(h.f, path)
+	abs := path
+	if !filepath.IsAbs(abs) {
+		abs = filepath.Join(h.cwd, abs)
+	}
+	input, err := protocol.Marshal(map[string]string{"file_path": abs})
 	if err != nil {
 		return "", nil, err
+	}
+	if h.policy.Decide(protocol.ToolUse{Type: "tool_use", Name: "Read", Input: input}).Behavior != permission.Allow {
+		return "", nil, fs.ErrPermission
 	}
 	data, err := os.ReadFile(abs)
 	return abs, data, err

@@ -199,13 +199,14 @@ func (r *run) aliased(name string) string {
 	return name
 }
 
-// warnModel says on stderr that the real CLI does not know the model that was
-// asked for (spec: cli-observed 1). Those of scenarios are made up at will.
+// warnModel says on stderr, once for each, that the real CLI does not know the
+// model in force (spec: cli-observed 1). Those of scenarios are made up at will.
 func (r *run) warnModel() {
-	name := r.modelName()
-	if model.Of(model.Resolve(name)).Known || name == r.scenario.DefaultModel {
+	name := r.sim.ModelName()
+	if model.Of(model.Resolve(name)).Known || name == r.scenario.DefaultModel || slices.Contains(r.modelsNoted, name) {
 		return
 	}
+	r.modelsNoted = append(r.modelsNoted, name)
 	note, err := protocol.Marshal(struct {
 		Model  string `json:"model"`
 		Source string `json:"query_source"`

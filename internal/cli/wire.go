@@ -78,7 +78,7 @@ type run struct {
 	hosted      []mcp.ServerConfig            // servers inside the host
 	checkpoints *checkpoint.History           // nil = files are not kept
 	shown       atomic.Pointer[protocol.Init] // the last init yielded
-	modelNoted  sync.Once                     // an unknown model has been warned of
+	modelsNoted []string                      // unknown models that have been warned of
 	firstID     string                        // of the session before that
 
 	journal  *journal.Journal // nil = no --capture
@@ -376,15 +376,16 @@ func (r *run) chain() (executor.Executor, func(context.Context, protocol.ToolUse
 	canned := r.canned()
 	hooks := simulator.HookOptions{Runner: r.hooks, Base: r.hookBase, Frames: r.f.IncludeHookEvents, Server: r.serverOf, Dir: r.tools.Dir}
 	ask := simulator.AskHooks(hooks, r.asker())
-	chain := executor.Chain(base,
-		simulator.Hooks(hooks), simulator.Permission(r.policy, ask, r.clock.Now), r.breakpoints(), executor.Canned(canned))
-	r.listed = chain.Tools
-	return chain, func(ctx context.Context, call protocol.ToolUse) *protocol.ToolResult {
+	check := func(ctx context.Context, call protocol.ToolUse) *protocol.ToolResult {
 		if canned.Answers(call) {
 			return nil
 		}
 		return r.check(ctx, call)
 	}
+	chain := executor.Chain(base,
+		simulator.Hooks(hooks), simulator.Permission(r.policy, ask, check, r.clock.Now), r.breakpoints(), executor.Canned(canned))
+	r.listed = chain.Tools
+	return chain, check
 }
 
 // check refuses calls that no tool of the session can take.

@@ -293,6 +293,17 @@ func (f *fakeSession) session() Session {
 		Version:      "2.1.329",
 		TaskOutput:   func(id string) ([]byte, bool) { return []byte("so far"), id == "t-1" },
 		ReloadSkills: func() any { return map[string]any{"skills": []any{}} },
+		ApplySettings: func(in map[string]json.RawMessage) []string {
+			var name *string
+			if json.Unmarshal(in["model"], &name) != nil {
+				return []string{"model"}
+			}
+			f.model = "model-1"
+			if name != nil {
+				f.model = *name
+			}
+			return nil
+		},
 	}
 	if f.rewind {
 		s.Rewind = func(uuid string, _ bool) (Rewind, error) {
@@ -355,7 +366,10 @@ func (f *fakeSession) setServers(ctx context.Context, raw json.RawMessage) (mcp.
 	for name := range names {
 		desired = append(desired, mcp.ServerConfig{Name: name, Type: "sdk"})
 	}
-	return f.servers.SetServers(ctx, "sdk", desired)
+	begun, cancel := context.WithCancel(ctx)
+	cancel()
+	change, _ := f.servers.SetServers(begun, "sdk", desired) // they connect after the answer
+	return change, nil
 }
 
 func (f *fakeSession) turn(ctx, interrupt context.Context, in protocol.UserMessage) error {

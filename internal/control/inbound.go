@@ -6,31 +6,36 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// RefusalError is an error answer with a code of its own.
-type RefusalError struct{ Code, Text string }
+// RefusalError is an error answer with a code of its own. Model is the one that
+// stays in force; empty = not told.
+type RefusalError struct{ Code, Text, Model string }
 
 func (e *RefusalError) Error() string { return e.Text }
 
 // answer is what a handler gives back: the payload of a success (nil = none)
-// and what is shown right after it. A greeting also tells what waits for the
-// host.
+// and what is shown right before and after it. A greeting also tells what waits
+// for the host.
 type answer struct {
-	payload  any
-	after    []protocol.Event
-	greeting bool
+	payload       any
+	before, after []protocol.Event
+	greeting      bool
+	then          func() // called when the answer is out; nil = nothing
 }
 
 // handler serves one subtype. A quick one runs on the reader, so that it is
 // answered before the next line is looked at; a slow one may wait for anything.
 type handler struct {
-	run  func(ctx context.Context, p *Peer, request json.RawMessage) (answer, error)
+	run  serveFunc
 	slow bool
 }
+
+type serveFunc func(ctx context.Context, p *Peer, in request) (answer, error)
 
 // inbound is every request that is served; those that are not are in
 // unimplemented.go.
@@ -46,21 +51,22 @@ func inbound(subtype string) (handler, bool) {
 		"rename_session":          {run: rename},
 		"rewind_files":            {run: rewind},
 		"read_file":               {run: readFile},
-		"get_context_usage":       {run: describe(func(s Session) func() any { return s.ContextUsage })},
+		"get_context_usage":       {run: checked(knownDetail, describe(func(s Session) func() any { return s.ContextUsage }))},
 		"get_settings":            {run: describe(func(s Session) func() any { return s.Settings })},
-		"get_usage":               {run: describe(func(s Session) func() any { return s.Usage })},
+		"get_usage":               {run: checked(skipBehaviors, describe(func(s Session) func() any { return s.Usage }))},
 		"list_permission_rules":   {run: describe(func(s Session) func() any { return s.Rules })},
 		"list_models":             {run: describe(func(s Session) func() any { return s.Models })},
 		"reload_skills":           {run: describe(func(s Session) func() any { return s.ReloadSkills })},
 		"reload_plugins":          {run: describe(func(s Session) func() any { return s.ReloadPlugins })},
 		"reload_output_styles":    {run: describe(func(s Session) func() any { return s.ReloadStyles })},
 		"get_task_output":         {run: taskOutput},
-		"background_tasks":        {run: nothing},
+		"background_tasks":        {run: background},
 		"generate_session_title":  {run: noTitle},
+		"set_has_subscribers":     {run: subscribers},
 		"get_binary_version":      {run: binaryVersion},
 		"get_session_cost":        {run: cost},
 		"mcp_status":              {run: mcpStatus},
-		"mcp_message":             {run: mcpMessage, slow: true},
+		"mcp_message":             {run: mcpMessage},
 		"mcp_reconnect":           {run: mcpReconnect, slow: true},
 		"mcp_toggle":              {run: mcpToggle, slow: true},
 		"mcp_set_servers":         {run: mcpSetServers, slow: true},
@@ -68,7 +74,7 @@ func inbound(subtype string) (handler, bool) {
 		"mcp_read_resource":       {run: mcpReadResource, slow: true},
 	}
 	for _, silent := range accepted() {
-		table[silent] = handler{run: func(context.Context, *Peer, json.RawMessage) (answer, error) { return answer{}, nil }}
+		table[silent] = handler{run: func(context.Context, *Peer, request) (answer, error) { return answer{}, nil }}
 	}
 	h, ok := table[subtype]
 	return h, ok
@@ -77,8 +83,7 @@ func inbound(subtype string) (handler, bool) {
 // serve answers one request of the host, at once or from a goroutine that ends
 // with its handler.
 func (p *Peer) serve(f incoming) {
-	name := fields[subtype](f.Request).Subtype
-	switch name {
+	switch fields[subtype](f.Request).Subtype {
 	case "interrupt":
 		p.interrupt(f)
 		return
@@ -89,7 +94,7 @@ func (p *Peer) serve(f incoming) {
 	if p.deferred(f) {
 		return
 	}
-	p.handle(f, name)
+	p.handle(f)
 }
 
 // deferred keeps a request that came while initialize is under way.
@@ -121,7 +126,7 @@ func (p *Peer) greet() {
 		f := p.later[0]
 		p.later = p.later[1:]
 		p.mu.Unlock()
-		p.handle(f, fields[subtype](f.Request).Subtype)
+		p.handle(f)
 	}
 }
 
@@ -129,25 +134,26 @@ type subtype struct {
 	Subtype string `json:"subtype"`
 }
 
-func (p *Peer) handle(f incoming, name string) {
-	h, ok := inbound(name)
+func (p *Peer) handle(f incoming) {
+	in := readRequest(f.Request)
+	h, ok := inbound(in.subtype)
 	switch {
 	case !ok:
-		p.respond(f.RequestID, answer{}, unsupported(name))
+		p.respond(f.RequestID, answer{}, unsupported(in.subtype))
 	case h.slow:
 		p.work(f, h.run, func() {})
 	default:
 		p.mu.Lock()
 		life := p.life
 		p.mu.Unlock()
-		a, err := h.run(life, p, f.Request)
+		a, err := h.run(life, p, in)
 		p.respond(f.RequestID, a, err)
 	}
 }
 
 // work runs a slow handler, answers and then goes on with then. A request that
 // the host has cancelled gets no answer.
-func (p *Peer) work(f incoming, run func(context.Context, *Peer, json.RawMessage) (answer, error), then func()) {
+func (p *Peer) work(f incoming, run serveFunc, then func()) {
 	id := string(f.RequestID)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,7 +164,7 @@ func (p *Peer) work(f incoming, run func(context.Context, *Peer, json.RawMessage
 	p.working[id] = cancel
 	p.handlers.Go(func() { // ends with its handler, which ctx ends
 		defer cancel()
-		a, err := run(ctx, p, f.Request)
+		a, err := run(ctx, p, readRequest(f.Request))
 		if ctx.Err() == nil {
 			p.respond(f.RequestID, a, err)
 		}
@@ -198,19 +204,26 @@ type failure struct {
 	RequestID json.RawMessage `json:"request_id,omitempty"`
 	Error     string          `json:"error"`
 	Code      string          `json:"error_code,omitempty"`
+	Model     string          `json:"model,omitempty"`
 }
 
 func (p *Peer) respond(id json.RawMessage, a answer, err error) {
+	if a.then != nil {
+		defer a.then()
+	}
 	if err != nil {
 		f := failure{Subtype: "error", RequestID: id, Error: err.Error()}
 		if mode, ok := errors.AsType[*permission.ModeError](err); ok {
 			f.Code = mode.Code
 		}
 		if refusal, ok := errors.AsType[*RefusalError](err); ok {
-			f.Code = refusal.Code
+			f.Code, f.Model = refusal.Code, refusal.Model
 		}
 		p.write(response{"control_response", f})
 		return
+	}
+	for _, ev := range a.before {
+		p.show(ev)
 	}
 	ok := success{Subtype: "success", RequestID: id, Response: a.payload}
 	if a.greeting {
@@ -263,6 +276,8 @@ func (p *Peer) interrupt(f incoming) {
 	}
 }
 
+var errNames = errors.New("initialize: sdkMcpServers and webSearchIsolationExemptMcpServers must be arrays of strings")
+
 // initialize holds requests other than interrupt back until it is answered, and
 // turns until the host's own servers are connected. It is answered as soon as
 // the first of them is spoken to: the host may want its answer before it serves.
@@ -271,14 +286,22 @@ func (p *Peer) initialize(f incoming) {
 	p.mu.Lock()
 	p.greeting++
 	p.holds++
-	begun, again := p.turns > 0 || p.current != nil, p.greeted
+	begun := p.turns > 0 || p.current != nil
+	again := begun || p.greeted || p.greeting > 1
 	p.mu.Unlock()
-	p.work(f, func(ctx context.Context, p *Peer, raw json.RawMessage) (answer, error) {
-		var in Initialize
-		_ = json.Unmarshal(raw, &in) // what fits is taken
+	p.work(f, func(ctx context.Context, p *Peer, sent request) (answer, error) {
+		in := fields[Initialize](sent.raw)
+		in.Title = strings.TrimSpace(in.Title)
+		if servers := sent.keys["sdkMcpServers"]; given(servers) && json.Unmarshal(servers, &in.SDKMCPServers) != nil {
+			p.connect(ctx, in, errNames, answered)
+			return answer{}, errNames
+		}
 		d, err := p.s.Initialize(ctx, in, begun)
 		p.connect(ctx, in, err, answered)
 		a := answer{payload: p.complete(d), greeting: true}
+		if in.Title != "" {
+			a.before = []protocol.Event{titleChanged(in.Title)}
+		}
 		if again {
 			a.after = []protocol.Event{&protocol.System{Subtype: "background_tasks_changed", Fields: []protocol.Field{{Key: "tasks", Value: []string{}}}}}
 		}
@@ -325,6 +348,11 @@ func (p *Peer) complete(d Description) Description {
 	d.SessionState = "idle"
 	if p.current != nil || p.first != nil {
 		d.SessionState = "running"
+	}
+	for _, q := range p.pending {
+		if q.kind == ofPermission {
+			d.SessionState = "requires_action"
+		}
 	}
 	return d
 }

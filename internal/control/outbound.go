@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -53,7 +54,7 @@ func (p *Peer) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 	p.state("running")
 	switch refused, failed := errors.AsType[*HostError](err); {
 	case failed:
-		return protocol.PermissionAnswer{Failure: "Tool permission request failed: Error: " + refused.Text}, nil
+		return protocol.PermissionAnswer{Failure: strings.TrimSuffix("Tool permission request failed: Error: "+refused.Text, ": ")}, nil
 	case errors.Is(err, errNotAsked):
 		return protocol.PermissionAnswer{Failure: "Tool permission request failed: AbortError: Stream closed"}, nil
 	case errors.Is(err, ErrClosed):
@@ -88,7 +89,9 @@ func ReadAnswer(raw json.RawMessage) protocol.PermissionAnswer {
 			if in.Input[0] != '{' {
 				return invalid
 			}
-			a.UpdatedInput = in.Input
+			if string(in.Input) != "{}" { // an empty one is none
+				a.UpdatedInput = in.Input
+			}
 		}
 		if given(in.Permissions) && json.Unmarshal(in.Permissions, &a.UpdatedPermissions) != nil {
 			return invalid

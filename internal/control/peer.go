@@ -92,6 +92,9 @@ type Peer struct {
 	// answered is closed when the initialize request that connects servers of the
 	// host has its answer: what they say is heard after it. Nil = there is none.
 	answered chan struct{}
+	// quiet keeps servers of the host from being spoken to until it is closed; nil
+	// = they may be.
+	quiet    chan struct{}
 	later    []incoming // requests that came meanwhile
 	greeted  bool       // an initialize request has been answered
 	turns    int        // turns begun
@@ -162,6 +165,11 @@ func (p *Peer) ask(ctx context.Context, request any, of kind) (json.RawMessage, 
 		return nil, err
 	}
 	q := &question{answer: make(chan reply, 1), frame: frame, kind: of}
+	if of == ofServer {
+		if err := p.unsilenced(ctx); err != nil {
+			return nil, err
+		}
+	}
 	p.mu.Lock()
 	if !p.open {
 		p.mu.Unlock()
@@ -189,6 +197,22 @@ func (p *Peer) ask(ctx context.Context, request any, of kind) (json.RawMessage, 
 		p.withdraw(id)
 		p.mu.Unlock()
 		return nil, ctx.Err()
+	}
+}
+
+// unsilenced waits until servers of the host may be spoken to.
+func (p *Peer) unsilenced(ctx context.Context) error {
+	p.mu.Lock()
+	quiet := p.quiet
+	p.mu.Unlock()
+	if quiet == nil {
+		return nil
+	}
+	select {
+	case <-quiet:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

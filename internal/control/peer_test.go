@@ -50,6 +50,7 @@ func TestReadAnswer(t *testing.T) {
 		{`{"behavior":"allow"}`, protocol.PermissionAnswer{Allow: true}},
 		{`{"behavior":"allow","updatedInput":null}`, protocol.PermissionAnswer{Allow: true}},
 		{`{"behavior":"allow","updatedInput":{"a":1}}`, protocol.PermissionAnswer{Allow: true, UpdatedInput: json.RawMessage(`{"a":1}`)}},
+		{`{"behavior":"allow","updatedInput":{}}`, protocol.PermissionAnswer{Allow: true}},
 		{`{"behavior":"allow","updatedInput":[1]}`, protocol.PermissionAnswer{Failure: invalid}},
 		{`{"behavior":"allow","updatedPermissions":[{"type":"setMode","mode":"plan"}]}`, protocol.PermissionAnswer{
 			Allow: true, UpdatedPermissions: []protocol.PermissionUpdate{{Type: "setMode", Mode: "plan"}},

@@ -2,116 +2,101 @@ package control
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"unicode/utf8"
+	"strconv"
+	"strings"
 
 	"github.com/claudeless/claudeless/internal/ordered"
-	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
+// request is one control request of the host.
+type request struct {
+	subtype string // as the real CLI words it: "undefined" without one
+	raw     json.RawMessage
+	keys    map[string]json.RawMessage
+}
+
+func readRequest(raw json.RawMessage) request {
+	r := request{raw: raw}
+	_ = json.Unmarshal(raw, &r.keys) // what is no object has no keys
+	r.subtype = scriptText(r.keys["subtype"])
+	return r
+}
+
+// text reads a key that must be a string.
+func (r request) text(key string) (string, error) {
+	value, ok := textIn(r.keys[key])
+	if !ok {
+		return "", r.wrong(key, "a string")
+	}
+	return value, nil
+}
+
+// flag reads a key that must be a boolean.
+func (r request) flag(key string) (bool, error) {
+	switch string(r.keys[key]) {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, r.wrong(key, "a boolean")
+}
+
+// has tells whether a key was sent, null included.
+func (r request) has(key string) bool { return r.keys[key] != nil }
+
+func (r request) wrong(key, want string) error {
+	return fmt.Errorf("%s: %s must be %s", r.subtype, key, want)
+}
+
 // fields reads the keys of a request; those of the wrong type count as absent.
-func fields[T any](request json.RawMessage) T {
+func fields[T any](raw json.RawMessage) T {
 	var in T
-	_ = json.Unmarshal(request, &in)
+	_ = json.Unmarshal(raw, &in)
 	return in
 }
 
-func setPermissionMode(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
-	in := fields[struct {
-		Mode protocol.PermissionMode `json:"mode"`
-	}](request)
-	if in.Mode == "manual" {
-		in.Mode = protocol.ModeDefault
+// textIn is the text of a JSON string; false = it is none.
+func textIn(raw json.RawMessage) (string, bool) {
+	var value *string
+	if json.Unmarshal(raw, &value) != nil || value == nil {
+		return "", false
 	}
-	before := p.s.Policy.Mode()
-	if err := p.s.Policy.SetMode(in.Mode); err != nil {
-		return answer{}, err
-	}
-	a := answer{payload: map[string]any{"mode": in.Mode}}
-	if in.Mode != before {
-		a.after = []protocol.Event{simulator.ModeStatus(in.Mode)}
-	}
-	return a, nil
+	return *value, true
 }
 
-func setModel(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
-	in := fields[struct {
-		Model json.RawMessage `json:"model"`
-	}](request)
-	var name string
-	if in.Model != nil && json.Unmarshal(in.Model, &name) != nil {
-		return answer{}, &RefusalError{Code: "invalid_request", Text: "set_model: model must be a string"}
+// scriptText is a JSON value as JavaScript puts it into a text.
+func scriptText(raw json.RawMessage) string {
+	if text, ok := textIn(raw); ok {
+		return text
 	}
-	p.changeModel(name)
-	return answer{payload: map[string]any{"model": p.s.Model()}}, nil
+	if ordered.TypeOf(raw) == "object" {
+		return "[object Object]"
+	}
+	if len(raw) == 0 {
+		return "undefined"
+	}
+	return string(raw)
 }
 
-// changeModel tells about a change inside a conversation; before the first turn
-// there is nothing to tell (spec: cli-observed 5).
-func (p *Peer) changeModel(name string) {
-	before := p.s.Model()
-	p.s.SetModel(name)
-	now := p.s.Model()
+// falsy tells whether JavaScript takes a JSON value for no.
+func falsy(raw json.RawMessage) bool {
+	switch string(raw) {
+	case "", "null", "false", `""`:
+		return true
+	}
+	n, err := strconv.ParseFloat(string(raw), 64)
+	return err == nil && n == 0
+}
+
+func cancelMessage(_ context.Context, p *Peer, in request) (answer, error) {
+	id, _ := textIn(in.keys["message_uuid"])
 	p.mu.Lock()
-	begun := p.turns > 0
-	p.mu.Unlock()
-	if begun && now != before {
-		p.replay(&prompt{message: protocol.UserMessage{
-			UUID:    p.o.NewID(),
-			Content: protocol.Content{Text: "<local-command-stdout>Set model to `" + now + "`</local-command-stdout>"},
-		}})
-	}
-}
-
-// applySettings takes what of the settings has an effect while a session runs:
-// model (null = the default one), output style and effort.
-func applySettings(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
-	in := fields[struct {
-		Settings map[string]json.RawMessage `json:"settings"`
-	}](request).Settings
-	if in == nil {
-		return answer{}, errors.New("apply_flag_settings requires `settings` to be an object, got " + ordered.TypeOf(fields[struct {
-			Settings json.RawMessage `json:"settings"`
-		}](request).Settings))
-	}
-	text := func(key string) *string {
-		var value *string
-		_ = json.Unmarshal(in[key], &value) // else as if it were not there
-		return value
-	}
-	if _, given := in["model"]; given {
-		name := ""
-		if model := text("model"); model != nil {
-			name = *model
-		}
-		p.changeModel(name)
-	}
-	if p.s.ApplySettings != nil {
-		p.s.ApplySettings(text("outputStyle"), text("effortLevel"))
-	}
-	return answer{}, nil
-}
-
-func setThinking(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
-	in := fields[struct {
-		Tokens *int `json:"max_thinking_tokens"`
-	}](request)
-	if p.s.SetThinking != nil {
-		p.s.SetThinking(in.Tokens)
-	}
-	return answer{}, nil
-}
-
-func cancelMessage(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
-	in := fields[struct {
-		UUID string `json:"message_uuid"`
-	}](request)
-	p.mu.Lock()
-	gone := p.queue.remove(in.UUID)
+	gone := p.queue.remove(id)
 	p.mu.Unlock()
 	a := answer{payload: map[string]any{"cancelled": gone != nil}}
 	if gone != nil {
@@ -121,22 +106,20 @@ func cancelMessage(_ context.Context, p *Peer, request json.RawMessage) (answer,
 }
 
 // stopTask answers alike for tasks that there are and that there are not.
-func stopTask(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
-	in := fields[struct {
-		ID *string `json:"task_id"`
-	}](request)
-	if in.ID == nil {
-		return answer{}, errors.New("stop_task: task_id must be a string")
+func stopTask(_ context.Context, p *Peer, in request) (answer, error) {
+	id, err := in.text("task_id")
+	if err != nil {
+		return answer{}, err
 	}
 	if p.s.StopTask != nil {
-		p.s.StopTask(*in.ID)
+		p.s.StopTask(id)
 	}
 	return answer{payload: struct{}{}}, nil
 }
 
 // endSession lets what was sent so far come to its end, as the end of stdin
 // does.
-func endSession(_ context.Context, p *Peer, _ json.RawMessage) (answer, error) {
+func endSession(_ context.Context, p *Peer, _ request) (answer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ended = true
@@ -144,37 +127,53 @@ func endSession(_ context.Context, p *Peer, _ json.RawMessage) (answer, error) {
 	return answer{}, nil
 }
 
-func rename(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
-	in := fields[struct {
-		Title string `json:"title"`
-	}](request)
-	switch {
-	case p.s.Rename == nil:
-		return answer{}, unsupported("rename_session")
-	case in.Title == "":
-		return answer{}, &HostError{Text: "A session title must not be empty"}
+// rename gives the session a title, on one line.
+func rename(_ context.Context, p *Peer, in request) (answer, error) {
+	if p.s.Rename == nil {
+		return answer{}, unsupported(in.subtype)
 	}
-	if err := p.s.Rename(in.Title); err != nil {
+	title, err := in.text("title")
+	if err != nil {
 		return answer{}, err
 	}
-	return answer{after: []protocol.Event{&protocol.System{
-		Subtype: "session_title_changed", Fields: []protocol.Field{{Key: "title", Value: in.Title}},
-	}}}, nil
+	title = oneLine(title)
+	source, session := in.keys["source"], in.keys["session_id"]
+	switch {
+	case source != nil && string(source) != `"remote"` && string(source) != `"host"`:
+		return answer{}, in.wrong("source", "'remote' or 'host'")
+	case title == "":
+		return answer{}, &HostError{Text: "title must be non-empty"}
+	case given(session) && scriptText(session) != p.o.SessionID():
+		return answer{}, &HostError{Text: "session_id is not the current session"}
+	}
+	if err := p.s.Rename(title); err != nil {
+		return answer{}, err
+	}
+	return answer{before: []protocol.Event{titleChanged(title)}}, nil
 }
 
-func rewind(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
-	in := fields[struct {
-		ID     string `json:"user_message_id"`
-		DryRun bool   `json:"dry_run"`
-	}](request)
+func oneLine(title string) string { return strings.Join(strings.Fields(title), " ") }
+
+func titleChanged(title string) *protocol.System {
+	return &protocol.System{Subtype: "session_title_changed", Fields: []protocol.Field{{Key: "title", Value: title}}}
+}
+
+func rewind(_ context.Context, p *Peer, in request) (answer, error) {
 	if p.s.Rewind == nil {
 		return answer{}, &HostError{Text: "File rewinding is not enabled."}
 	}
-	done, err := p.s.Rewind(in.ID, in.DryRun)
+	id, _ := textIn(in.keys["user_message_id"])
+	dryRun := !falsy(in.keys["dry_run"])
+	done, err := p.s.Rewind(id, dryRun)
 	switch {
+	case err != nil && dryRun:
+		return answer{payload: struct {
+			CanRewind bool   `json:"canRewind"`
+			Error     string `json:"error"`
+		}{false, err.Error()}}, nil
 	case err != nil:
 		return answer{}, err
-	case in.DryRun:
+	case dryRun:
 		return answer{payload: struct {
 			CanRewind    bool     `json:"canRewind"`
 			FilesChanged []string `json:"filesChanged"`
@@ -189,98 +188,40 @@ func rewind(_ context.Context, p *Peer, request json.RawMessage) (answer, error)
 	}
 }
 
-// readLimit is how much of a file is sent when the host sets no limit.
-const readLimit = 1 << 20
-
-func readFile(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
-	in := fields[struct {
-		Path     string `json:"path"`
-		MaxBytes int    `json:"max_bytes"`
-		Encoding string `json:"encoding"`
-	}](request)
-	if p.s.ReadFile == nil {
-		return answer{}, unsupported("read_file")
+// background moves work of the running turn to the background. No work of a
+// turn is in the foreground so long that it could be moved.
+func background(_ context.Context, _ *Peer, in request) (answer, error) {
+	if !in.has("tool_use_id") {
+		return answer{payload: struct{}{}}, nil
 	}
-	abs, data, err := p.s.ReadFile(in.Path)
-	if err != nil {
+	if _, err := in.text("tool_use_id"); err != nil {
 		return answer{}, err
 	}
-	out := struct {
-		Contents  string `json:"contents"`
-		AbsPath   string `json:"absPath"`
-		Truncated bool   `json:"truncated,omitempty"`
-		Encoding  string `json:"encoding,omitempty"`
-		Lossy     bool   `json:"lossy"`
-		Path      string `json:"requested_path"`
-	}{AbsPath: abs, Path: in.Path}
-	limit := in.MaxBytes
-	if limit <= 0 {
-		limit = readLimit
-	}
-	if out.Truncated = len(data) > limit; out.Truncated {
-		data = data[:limit]
-	}
-	if in.Encoding == "base64" {
-		out.Contents, out.Encoding = base64.StdEncoding.EncodeToString(data), "base64"
-	} else {
-		out.Contents, out.Lossy = string(data), !utf8.Valid(data)
-	}
-	return answer{payload: out}, nil
-}
-
-// describe makes the handler of a request that only wants to know something.
-func describe(of func(Session) func() any) func(context.Context, *Peer, json.RawMessage) (answer, error) {
-	return func(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
-		tell := of(p.s)
-		if tell == nil {
-			return answer{}, unsupported(fields[subtype](request).Subtype)
-		}
-		return answer{payload: tell()}, nil
-	}
-}
-
-func binaryVersion(_ context.Context, p *Peer, _ json.RawMessage) (answer, error) {
-	return answer{payload: map[string]any{"version": p.s.Version, "buildTime": ""}}, nil
-}
-
-func cost(_ context.Context, p *Peer, _ json.RawMessage) (answer, error) {
-	if p.s.Cost == nil {
-		return answer{}, unsupported("get_session_cost")
-	}
-	return answer{payload: map[string]any{"text": p.s.Cost()}}, nil
-}
-
-// nothing answers requests that have nothing to act on: no work of a turn is
-// ever in the foreground so long that it could be moved to the background.
-func nothing(context.Context, *Peer, json.RawMessage) (answer, error) {
-	return answer{payload: struct{}{}}, nil
+	return answer{payload: map[string]any{"backgrounded": false}}, nil
 }
 
 // noTitle is the answer of a model that has no title to propose.
-func noTitle(context.Context, *Peer, json.RawMessage) (answer, error) {
+func noTitle(_ context.Context, _ *Peer, in request) (answer, error) {
+	if _, err := in.text("description"); err != nil {
+		return answer{}, err
+	}
+	if in.has("persist") {
+		if _, err := in.flag("persist"); err != nil {
+			return answer{}, err
+		}
+	}
 	return answer{payload: map[string]any{"title": nil}}, nil
 }
 
-func taskOutput(_ context.Context, p *Peer, request json.RawMessage) (answer, error) {
-	in := fields[struct {
-		ID string `json:"task_id"`
-	}](request)
-	if p.s.TaskOutput != nil {
-		if output, ok := p.s.TaskOutput(in.ID); ok {
-			cut := max(0, len(output)-readLimit)
-			return answer{payload: struct {
-				Output    string `json:"output"`
-				Total     int    `json:"total_bytes"`
-				Truncated bool   `json:"truncated"`
-			}{string(output[cut:]), len(output), cut > 0}}, nil
-		}
+// subscribers says whether anybody watches; events are written either way.
+func subscribers(_ context.Context, _ *Peer, in request) (answer, error) {
+	switch string(in.keys["has_subscribers"]) {
+	case "true", "false", "null":
+		return answer{}, nil
 	}
-	return answer{}, &HostError{Text: "get_task_output: no shell or Monitor task with that task_id in this session"}
+	return answer{}, errors.New("Invalid set_has_subscribers: has_subscribers must be true, false or null") //nolint:staticcheck // the text hosts see
 }
 
 func unsupported(subtype string) error {
-	if subtype == "" {
-		subtype = "undefined"
-	}
 	return &RefusalError{Code: "unsupported_request", Text: fmt.Sprintf("Unsupported control request subtype: %s", subtype)}
 }

@@ -310,7 +310,7 @@ func (p *Peer) receive(line []byte) error {
 		}
 		p.enqueue(in)
 	case "control_request":
-		if len(f.Request) == 0 || string(f.Request) == "null" {
+		if falsy(f.Request) {
 			return inputErrorf("Error: Missing request on control_request")
 		}
 		p.serve(f)
@@ -394,19 +394,18 @@ func (p *Peer) settle(raw json.RawMessage) {
 		return
 	}
 	if r.Subtype == "error" {
-		q.answer <- reply{err: &HostError{Text: textOf(r.Error)}}
+		q.answer <- reply{err: &HostError{Text: hostText(r.Error)}}
 		return
 	}
 	q.answer <- reply{response: r.Response}
 }
 
-// textOf is a JSON string's text, or the JSON itself.
-func textOf(raw json.RawMessage) string {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return text
+// hostText words an error of the host; empty = it sent none.
+func hostText(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return ""
 	}
-	return string(raw)
+	return scriptText(raw)
 }
 
 func inputErrorf(format string, args ...any) error {

@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
+	"sync"
 
+	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/mcp"
 )
 
@@ -14,17 +17,16 @@ type serverStatus struct {
 	Status     string          `json:"status"`
 	ServerInfo *mcp.ServerInfo `json:"serverInfo,omitempty"`
 	Error      string          `json:"error,omitempty"`
-	Config     serverConfig    `json:"config"`
+	Config     *serverConfig   `json:"config,omitempty"` // nil = inside the host
 	Transport  string          `json:"transport"`
 	Scope      string          `json:"scope"`
 	Source     string          `json:"source"`
-	Tools      []serverTool    `json:"tools,omitempty"`
+	Tools      []serverTool    `json:"tools,omitzero"`
 }
 
 // serverConfig leaves out environment variables and headers: they hold secrets.
 type serverConfig struct {
 	Type    string   `json:"type"`
-	Name    string   `json:"name,omitempty"`
 	Command string   `json:"command,omitempty"`
 	Args    []string `json:"args,omitzero"` // of a process always, be it empty
 	URL     string   `json:"url,omitempty"`
@@ -42,14 +44,25 @@ type annotations struct {
 	OpenWorld   bool `json:"openWorld,omitempty"`
 }
 
-func mcpStatus(_ context.Context, p *Peer, _ json.RawMessage) (answer, error) {
+func mcpStatus(_ context.Context, p *Peer, _ request) (answer, error) {
 	list := []serverStatus{}
 	if p.s.Servers != nil {
+		introducing := p.introducing()
 		for _, st := range p.s.Servers.Servers() {
+			if introducing && st.Config.Type == "sdk" && st.Status == "pending" {
+				continue // not one of the session's before it is connected
+			}
 			list = append(list, describeServer(st))
 		}
 	}
 	return answer{payload: map[string]any{"mcpServers": list}}, nil
+}
+
+// introducing tells whether servers that initialize names are being connected.
+func (p *Peer) introducing() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.holds > 0
 }
 
 func describeServer(st mcp.ServerStatus) serverStatus {
@@ -57,24 +70,31 @@ func describeServer(st mcp.ServerStatus) serverStatus {
 	if kind == "" {
 		kind = "stdio"
 	}
-	out := serverStatus{
-		Name: st.Name, Status: st.Status, Transport: kind, Scope: st.Source, Source: st.Source,
-		Config: serverConfig{Type: kind, Command: st.Config.Command, Args: st.Config.Args, URL: st.Config.URL},
-	}
-	if kind == "stdio" && out.Config.Args == nil {
-		out.Config.Args = []string{}
-	}
-	if kind == "sdk" {
-		out.Config.Name, out.Scope = st.Name, "dynamic"
+	out := serverStatus{Name: st.Name, Status: st.Status, Transport: kind, Scope: st.Source, Source: st.Source}
+	switch {
+	case kind != "sdk":
+		out.Config = &serverConfig{Type: kind, Command: st.Config.Command, Args: st.Config.Args, URL: st.Config.URL}
+		if kind == "stdio" && out.Config.Args == nil {
+			out.Config.Args = []string{}
+		}
+	case st.Status == "failed":
+		out.Scope = "user"
+	default:
+		out.Scope = "dynamic"
 	}
 	if st.Status != "connected" {
-		out.Error = st.WireError
+		if kind != "sdk" {
+			out.Error = st.WireError
+		}
 		return out
 	}
 	info := st.Info
-	out.ServerInfo = &info
+	out.ServerInfo, out.Tools = &info, []serverTool{}
 	for _, t := range st.Tools {
-		tool := serverTool{Name: t.RawName, Description: t.Description}
+		tool := serverTool{Name: t.RawName}
+		if kind != "sdk" { // the host knows its own
+			tool.Description = t.Description
+		}
 		hints := fields[struct {
 			ReadOnly    bool `json:"readOnlyHint"`
 			Destructive bool `json:"destructiveHint"`
@@ -98,50 +118,60 @@ func (p *Peer) server(name string) (mcp.ServerStatus, error) {
 	return mcp.ServerStatus{}, &HostError{Text: "Server not found: " + name}
 }
 
-type aboutServer struct {
-	Name    string `json:"serverName"`
-	Enabled bool   `json:"enabled"`
-	URI     string `json:"uri"`
-}
-
-func mcpReconnect(ctx context.Context, p *Peer, request json.RawMessage) (answer, error) {
-	in := fields[aboutServer](request)
-	st, err := p.server(in.Name)
-	if err == nil && st.Config.Type == "sdk" {
-		err = &HostError{Text: "Cannot reconnect SDK server: " + in.Name}
-	}
-	if err == nil {
-		err = p.s.Servers.Reconnect(ctx, in.Name)
-	}
-	return answer{}, err
-}
-
-func mcpToggle(ctx context.Context, p *Peer, request json.RawMessage) (answer, error) {
-	in := fields[aboutServer](request)
-	_, err := p.server(in.Name)
-	switch {
-	case err != nil:
-	case in.Enabled:
-		// A server that does not come up shows so in its status.
-		if failed := p.s.Servers.Enable(ctx, in.Name); failed != nil && ctx.Err() != nil {
-			err = failed
-		}
-	default:
-		err = p.s.Servers.Disable(ctx, in.Name)
-	}
-	return answer{}, err
-}
-
-func mcpSetServers(ctx context.Context, p *Peer, request json.RawMessage) (answer, error) {
-	in := fields[struct {
-		Servers json.RawMessage `json:"servers"`
-	}](request)
-	if p.s.SetServers == nil {
-		return answer{}, unsupported("mcp_set_servers")
-	}
-	change, err := p.s.SetServers(ctx, in.Servers)
+func mcpReconnect(ctx context.Context, p *Peer, in request) (answer, error) {
+	name, err := in.text("serverName")
 	if err != nil {
 		return answer{}, err
+	}
+	st, err := p.server(name)
+	switch {
+	case err != nil:
+		return answer{}, err
+	case st.Status == "disabled":
+		return answer{}, &HostError{Text: "MCP server " + name + " is disabled — enable it (mcp_toggle) before reconnecting"}
+	case st.Config.Type == "sdk":
+		return answer{}, &HostError{Text: "SDK servers should be handled in print.ts"}
+	}
+	return answer{}, p.s.Servers.Reconnect(ctx, name)
+}
+
+func mcpToggle(ctx context.Context, p *Peer, in request) (answer, error) {
+	name, err := in.text("serverName")
+	if err != nil {
+		return answer{}, err
+	}
+	enabled, err := in.flag("enabled")
+	if err != nil {
+		return answer{}, err
+	}
+	st, err := p.server(name)
+	switch {
+	case err != nil:
+		return answer{}, err
+	case !enabled:
+		return answer{}, p.s.Servers.Disable(ctx, name)
+	}
+	if err = p.s.Servers.Enable(ctx, name); err != nil && st.Config.Type == "sdk" && ctx.Err() == nil {
+		err = &HostError{Text: "Connection failed"}
+	}
+	return answer{}, err
+}
+
+// mcpSetServers replaces the servers that the host may change. Those inside the
+// host are spoken to after the answer.
+func mcpSetServers(ctx context.Context, p *Peer, in request) (answer, error) {
+	if p.s.SetServers == nil {
+		return answer{}, unsupported(in.subtype)
+	}
+	servers := in.keys["servers"]
+	if !objects(servers) {
+		return answer{}, in.wrong("servers", "an object of config objects")
+	}
+	release := p.silence()
+	context.AfterFunc(ctx, release) // without an answer nobody is kept waiting
+	change, err := p.s.SetServers(ctx, servers)
+	if err != nil {
+		return answer{then: release}, err
 	}
 	out := struct {
 		Added   []string          `json:"added"`
@@ -151,50 +181,106 @@ func mcpSetServers(ctx context.Context, p *Peer, request json.RawMessage) (answe
 	if out.Errors == nil {
 		out.Errors = map[string]string{}
 	}
-	return answer{payload: out}, nil
+	return answer{payload: out, then: release}, nil
 }
 
-// mcpMessage passes on what a server inside the host sent by itself.
-func mcpMessage(ctx context.Context, p *Peer, request json.RawMessage) (answer, error) {
-	in := fields[struct {
-		Server  string          `json:"server_name"`
-		Message json.RawMessage `json:"message"`
-	}](request)
-	if _, err := p.server(in.Server); err != nil {
-		return answer{}, nil //nolint:nilerr // the real CLI takes messages of servers that it does not know in silence
+// objects tells whether a value is an object whose values are objects.
+func objects(raw json.RawMessage) bool {
+	var values map[string]json.RawMessage
+	if json.Unmarshal(raw, &values) != nil || values == nil {
+		return false
 	}
-	return answer{}, p.s.Servers.Deliver(ctx, in.Server, in.Message)
+	for _, value := range values {
+		if ordered.TypeOf(value) != "object" {
+			return false
+		}
+	}
+	return true
 }
 
-func mcpCall(ctx context.Context, p *Peer, request json.RawMessage) (answer, error) {
-	in := fields[struct {
-		Server    string          `json:"serverName"`
-		Tool      string          `json:"tool"`
-		Arguments json.RawMessage `json:"arguments"`
-	}](request)
-	if p.s.Servers == nil {
-		return answer{}, mcp.ErrUnknownServer
+// silence keeps servers inside the host from being spoken to until release is
+// called.
+func (p *Peer) silence() (release func()) {
+	quiet := make(chan struct{})
+	p.mu.Lock()
+	p.quiet = quiet
+	p.mu.Unlock()
+	return sync.OnceFunc(func() { close(quiet) })
+}
+
+// mcpMessage passes on what a server inside the host sent by itself. It is
+// acknowledged whatever becomes of it.
+func mcpMessage(_ context.Context, p *Peer, in request) (answer, error) {
+	server, _ := textIn(in.keys["server_name"])
+	message := in.keys["message"]
+	p.mu.Lock()
+	life := p.life
+	p.mu.Unlock()
+	if _, err := p.server(server); err == nil {
+		p.handlers.Go(func() { // ends with the message's answer, and with life
+			_ = p.s.Servers.Deliver(life, server, message) // the host is not told
+		})
 	}
-	name := in.Tool
-	if in.Server != "" {
-		name = mcp.CanonicalName(in.Server, in.Tool)
+	return answer{}, nil
+}
+
+func mcpCall(ctx context.Context, p *Peer, in request) (answer, error) {
+	tool, err := in.text("tool")
+	if err != nil {
+		return answer{}, err
 	}
-	result, err := p.s.Servers.CallRaw(ctx, mcp.CallRequest{Tool: name, Input: in.Arguments})
+	server, _, ok := strings.Cut(strings.TrimPrefix(tool, "mcp__"), "__")
+	if !ok || !strings.HasPrefix(tool, "mcp__") {
+		return answer{}, &HostError{Text: "Not a fully-qualified MCP tool name: " + tool}
+	}
+	st, found := p.canonical(server)
+	switch {
+	case found && st.Config.Type == "sdk":
+		return answer{}, &HostError{Text: "mcp_call does not support SDK MCP servers. SDK servers are caller-provided — invoke " + st.Name + " directly."}
+	case !found || st.Status != "connected":
+		return answer{}, &HostError{Text: "MCP server not connected: " + server}
+	}
+	result, err := p.s.Servers.CallRaw(ctx, mcp.CallRequest{Tool: tool, Input: in.keys["arguments"]})
 	if err != nil {
 		return answer{}, err
 	}
 	return answer{payload: result}, nil
 }
 
-func mcpReadResource(ctx context.Context, p *Peer, request json.RawMessage) (answer, error) {
-	in := fields[aboutServer](request)
-	if _, err := p.server(in.Name); err != nil {
+// canonical finds a server by its name in the names of tools.
+func (p *Peer) canonical(name string) (mcp.ServerStatus, bool) {
+	if p.s.Servers != nil {
+		for _, st := range p.s.Servers.Servers() {
+			if mcp.CanonicalName(st.Name, "") == mcp.CanonicalName(name, "") {
+				return st, true
+			}
+		}
+	}
+	return mcp.ServerStatus{}, false
+}
+
+func mcpReadResource(ctx context.Context, p *Peer, in request) (answer, error) {
+	name, err := in.text("serverName")
+	if err != nil {
 		return answer{}, err
 	}
-	result, err := p.s.Servers.ReadResource(ctx, in.Name, in.URI)
-	if errors.Is(err, mcp.ErrUnknownServer) {
-		err = &HostError{Text: "Server not found: " + in.Name}
+	uri, err := in.text("uri")
+	if err != nil {
+		return answer{}, err
 	}
+	if !strings.HasPrefix(uri, "ui://") {
+		return answer{}, errors.New("mcp_read_resource: uri must use the ui:// scheme")
+	}
+	st, err := p.server(name)
+	switch {
+	case err != nil:
+		return answer{}, err
+	case st.Config.Type == "sdk":
+		return answer{}, errors.New("mcp_read_resource does not support SDK MCP servers: the caller hosts them and can read them directly")
+	case st.Status == "disabled":
+		return answer{}, &HostError{Text: "MCP server " + name + " is disabled — enable it (mcp_toggle) before reading"}
+	}
+	result, err := p.s.Servers.ReadResource(ctx, name, uri)
 	if err != nil {
 		return answer{}, err
 	}

@@ -42,12 +42,11 @@ type Session struct {
 
 	Model    func() string // the model in force, as the API names it
 	SetModel func(name string)
-	// ApplySettings takes the output style and the effort; nil = unchanged.
-	ApplySettings func(style, effort *string)
-	// SetThinking sets the thinking budget; nil = back to the default.
-	SetThinking func(tokens *int)
-	Rename      func(title string) error
-	StopTask    func(id string)
+	// ApplySettings puts settings over those of --settings, key by key; null takes
+	// a key away. When some are invalid, it names them and changes nothing.
+	ApplySettings func(settings map[string]json.RawMessage) (wrong []string)
+	Rename        func(title string) error
+	StopTask      func(id string)
 	// TaskOutput returns what a shell command in the background has written.
 	TaskOutput func(id string) ([]byte, bool)
 	// Rewind restores the files of a prompt; see [Rewind].
@@ -60,7 +59,7 @@ type Session struct {
 	Models                                    func() any
 	ReloadSkills, ReloadPlugins, ReloadStyles func() any // what there is; nothing is read again
 	Cost                                      func() string
-	Version                                   string
+	Version, BuildTime                        string
 }
 
 // Background is work that goes on between turns. Its functions never run beside

@@ -4,10 +4,8 @@ package control
 // no counterpart in a simulated session.
 func accepted() []string {
 	return []string{
-		"register_repo_root",  // only the interactive display shows roots
-		"seed_read_state",     // only NotebookEdit needs an earlier Read, and a Read of this session
-		"set_color",           // no display
-		"set_has_subscribers", // events are written whether anybody reads or not
+		"register_repo_root", // only the interactive display shows roots
+		"seed_read_state",    // only NotebookEdit needs an earlier Read, and a Read of this session
 	}
 }
 
@@ -16,6 +14,7 @@ func accepted() []string {
 // versions of the real CLI.
 func refused() map[string]string {
 	return map[string]string{
+		"set_color":                        "the real CLI refuses it as well without a display",
 		"update_settings":                  "settings files are the user's; a test double does not write them",
 		"get_hooks_listing":                "the listing serves the interactive display",
 		"file_suggestions":                 "completion serves the interactive display",

@@ -229,10 +229,10 @@ func names[T any](list []T, name func(T) string) []string {
 func builtinAgents() []Agent {
 	return []Agent{
 		{Name: "claude", Description: "Catch-all agent for tasks that fit no other.", Source: "built-in"},
-		{Name: "Explore", Description: "Finds its way through a code base without changing it.", Source: "built-in", Disallowed: []string{"Agent", "Edit", "Write", "NotebookEdit", "ExitPlanMode"}},
+		{Name: "Explore", Description: "Finds its way through a code base without changing it.", Source: "built-in", Model: "inherit", Disallowed: []string{"Agent", "Edit", "Write", "NotebookEdit", "ExitPlanMode"}},
 		{Name: "general-purpose", Description: "Works on tasks of several steps.", Source: "built-in"},
-		{Name: "Plan", Description: "Plans an implementation without changing anything.", Source: "built-in", Disallowed: []string{"Agent", "Edit", "Write", "NotebookEdit", "ExitPlanMode"}},
-		{Name: "statusline-setup", Description: "Sets up the status line.", Source: "built-in", Tools: []string{"Read", "Edit"}},
+		{Name: "Plan", Description: "Plans an implementation without changing anything.", Source: "built-in", Model: "inherit", Disallowed: []string{"Agent", "Edit", "Write", "NotebookEdit", "ExitPlanMode"}},
+		{Name: "statusline-setup", Description: "Sets up the status line.", Source: "built-in", Model: "sonnet", Tools: []string{"Read", "Edit"}},
 	}
 }
 

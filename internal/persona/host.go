@@ -1,5 +1,8 @@
 package persona
 
+// BuildTime is when the simulated CLI was built.
+const BuildTime = "2026-11-19T16:23:05Z"
+
 // Model is one line of the models that a host can choose from.
 type Model struct {
 	Value            string   `json:"value"`

@@ -96,6 +96,7 @@ func Bare(name string) string {
 // any case, and models that a newer one has taken the place of. Other names
 // stay.
 func Resolve(name string) string {
+	name = strings.TrimSpace(name)
 	switch strings.TrimSuffix(strings.ToLower(name), "[1m]") {
 	case "", "default", "opus", "best":
 		return Default
@@ -109,6 +110,23 @@ func Resolve(name string) string {
 	switch Bare(strings.TrimSuffix(name, "[1m]")) {
 	case "claude-opus-4", "claude-opus-4-0", "claude-opus-4-1":
 		return Default
+	}
+	if base, long := strings.CutSuffix(name, "[1m]"); long && Of(base).Known && Of(base).ContextWindow == million {
+		return base // it is no variant
+	}
+	return name
+}
+
+// Asked is a name given by a user as it is shown beside the model that it
+// stands for; empty = the default one was asked for.
+func Asked(name string) string {
+	name = strings.TrimSpace(name)
+	lower := strings.ToLower(name)
+	switch strings.TrimSuffix(lower, "[1m]") {
+	case "", "default":
+		return ""
+	case "opus", "best", "sonnet", "opusplan", "haiku", "fable":
+		return lower
 	}
 	return name
 }

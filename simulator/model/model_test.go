@@ -13,6 +13,8 @@ func TestNames(t *testing.T) {
 		{"", "claude-opus-5-5", "claude-opus-5-5", "claude-opus-5-5"},
 		{"OPUS", "claude-opus-5-5", "claude-opus-5-5", "claude-opus-5-5"},
 		{"sonnet[1m]", "claude-sonnet-5-5", "claude-sonnet-5-5", "claude-sonnet-5-5"},
+		{" Sonnet ", "claude-sonnet-5-5", "claude-sonnet-5-5", "claude-sonnet-5-5"},
+		{"claude-opus-5-5[1m]", "claude-opus-5-5", "claude-opus-5-5", "claude-opus-5-5"},
 		{"opusplan", "claude-sonnet-5-5", "claude-sonnet-5-5", "claude-sonnet-5-5"},
 		{"claude-opus-4-1-20250805", "claude-opus-5-5", "claude-opus-5-5", "claude-opus-5-5"},
 		{"claude-opus-4-20250514", "claude-opus-5-5", "claude-opus-5-5", "claude-opus-5-5"},
@@ -53,6 +55,17 @@ func TestDisplay(t *testing.T) {
 	for name, want := range map[string]string{"claude-opus-5-5": "Opus 5.5", "claude-3-opus": "claude-3-opus", "made-up": "made-up"} {
 		if got := model.Display(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// Observed with 2.1.329: how a change of the model names what was asked for.
+func TestAsked(t *testing.T) {
+	for given, want := range map[string]string{
+		"": "", " default": "", "Sonnet": "sonnet", "opus[1m]": "opus[1m]", "claude-opus-4-1": "claude-opus-4-1", "nosuch": "nosuch",
+	} {
+		if got := model.Asked(given); got != want {
+			t.Errorf("%q: %q, want %q", given, got, want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package permission
 
 import (
 	"encoding/json"
+	"maps"
 	"net/url"
 	"strings"
 
@@ -140,4 +141,30 @@ func normalize(s string) string {
 		}
 		return '_'
 	}, s)
+}
+
+// Known leaves out the keys of an input that the tool does not have, if it is
+// one of the CLI's own.
+func (p *Policy) Known(tool string, input json.RawMessage) json.RawMessage {
+	if p.opts.Tool == nil {
+		return input
+	}
+	t, ok := p.opts.Tool(tool)
+	var schema struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	var keys map[string]json.RawMessage
+	if !ok || t.Server != "" || json.Unmarshal(t.InputSchema, &schema) != nil || json.Unmarshal(input, &keys) != nil {
+		return input
+	}
+	before := len(keys)
+	maps.DeleteFunc(keys, func(key string, _ json.RawMessage) bool { _, known := schema.Properties[key]; return !known })
+	if len(keys) == before {
+		return input
+	}
+	known, err := json.Marshal(keys)
+	if err != nil {
+		return input
+	}
+	return known
 }

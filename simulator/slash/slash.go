@@ -167,6 +167,8 @@ func (c Cost) Text() string {
 	fmt.Fprintf(&b, "Total code changes:    %s added, %s removed", count(c.Added, "line"), count(c.Removed, "line"))
 	if len(c.Models) > 0 {
 		b.WriteString("\nUsage by model:")
+	} else {
+		b.WriteString("\nUsage:                 0 input, 0 output, 0 cache read, 0 cache write")
 	}
 	var cached, all int
 	for _, m := range c.Models {

@@ -1,0 +1,129 @@
+package simulator_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// answering is an asker with one answer.
+type answering func(context.Context) (protocol.PermissionAnswer, error)
+
+func (a answering) Ask(ctx context.Context, _ protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
+	return a(ctx)
+}
+
+// echo is a tool that answers its input.
+type echo struct{}
+
+func (echo) Tools(context.Context) ([]protocol.Tool, error) { return nil, nil }
+
+func (echo) Execute(_ context.Context, use protocol.ToolUse) (protocol.ToolResult, error) {
+	return protocol.ToolResult{Content: protocol.Content{Text: string(use.Input)}}, nil
+}
+
+// What becomes of a call that somebody was asked about (observed with 2.1.329).
+func TestAnswers(t *testing.T) {
+	reject := func(source, reason string) *protocol.PermissionDecision {
+		return &protocol.PermissionDecision{Decision: "reject", Source: source, ReasonType: reason}
+	}
+	tests := []struct {
+		name     string
+		answer   protocol.PermissionAnswer
+		text     string // the beginning of the result's
+		decision *protocol.PermissionDecision
+		denial   bool
+	}{
+		{"allow", protocol.PermissionAnswer{Allow: true}, `{"command":"ls"}`, &protocol.PermissionDecision{Decision: "accept", Source: "user_temporary"}, false},
+		{
+			"keys that the tool does not have are left out",
+			protocol.PermissionAnswer{Allow: true, UpdatedInput: json.RawMessage(`{"command":"pwd","x":1}`)},
+			`{"command":"pwd"}`, &protocol.PermissionDecision{Decision: "accept", Source: "user_temporary"}, false,
+		},
+		{
+			"an input that the tool does not take",
+			protocol.PermissionAnswer{Allow: true, UpdatedInput: json.RawMessage(`{"command":5}`)},
+			"<tool_use_error>The permission handler returned updatedInput for Bash that failed schema validation: Bash failed due to the following issue:\nbad\nThis is a configuration issue",
+			reject("permission_updated_input_invalid", ""), false,
+		},
+		{"deny", protocol.PermissionAnswer{Message: "no"}, "no", reject("user_reject", ""), true},
+		{"failure", protocol.PermissionAnswer{Failure: "broken"}, "broken", reject("config", "other"), true},
+		{"deny and interrupt", protocol.PermissionAnswer{Message: "no", Interrupt: true}, "The user doesn't want to proceed", nil, true},
+	}
+	bash := protocol.Tool{Name: "Bash", InputSchema: json.RawMessage(`{"properties":{"command":{"type":"string"}}}`)}
+	policy, err := permission.New(permission.Options{CWD: "/w", Tool: func(string) (protocol.Tool, bool) { return bash, true }, HasAsker: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(_ context.Context, use protocol.ToolUse) *protocol.ToolResult {
+		if !strings.Contains(string(use.Input), "5") {
+			return nil
+		}
+		bad := protocol.UsageError("InputValidationError: Bash failed due to the following issue:\nbad")
+		return &bad
+	}
+	call := func(ctx context.Context, ask answering) (protocol.ToolResult, error) {
+		chain := executor.Chain(echo{}, simulator.Permission(policy, ask, check, time.Now))
+		return chain.Execute(ctx, protocol.ToolUse{ID: "toolu-1", Name: "Bash", Input: json.RawMessage(`{"command":"ls"}`)})
+	}
+	policyAsks(t, policy)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := call(t.Context(), func(context.Context) (protocol.PermissionAnswer, error) { return tt.answer, nil })
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.decision, got.Decision); diff != "" || !strings.HasPrefix(got.Content.Plain(), tt.text) || got.CountDenial != tt.denial {
+				t.Errorf("text %q, denial %v, decision (-want +got):\n%s", got.Content.Plain(), got.CountDenial, diff)
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err = call(ctx, func(ctx context.Context) (protocol.PermissionAnswer, error) {
+		cancel()
+		return protocol.PermissionAnswer{}, ctx.Err()
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("a turn that ends while it asks: %v", err)
+	}
+}
+
+// policyAsks makes sure that the calls of the test are asked about.
+func policyAsks(t *testing.T, p *permission.Policy) {
+	t.Helper()
+	p.Apply([]protocol.PermissionUpdate{{Type: "addRules", Behavior: "ask", Rules: []protocol.PermissionRule{{ToolName: "Bash"}}}})
+}
+
+// A call that is being asked about when the host interrupts counts as denied.
+func TestInterruptQuestion(t *testing.T) {
+	policy, err := permission.New(permission.Options{CWD: "/w", HasAsker: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	policyAsks(t, policy)
+	ctx, cancel := context.WithCancel(t.Context())
+	ask := answering(func(ctx context.Context) (protocol.PermissionAnswer, error) {
+		cancel()
+		<-ctx.Done()
+		return protocol.PermissionAnswer{}, ctx.Err()
+	})
+	s := newSimulator(t, simulator.Options{
+		Model:    &fakeModel{replies: []scenarios.Reply{calls(`Bash {"command":"ls"}`), text("after")}},
+		Executor: executor.Chain(echo{}, simulator.Permission(policy, ask, nil, time.Now)),
+	})
+	_, result := turn(ctx, t, s, "hi")
+	if len(result.PermissionDenials) != 1 || result.PermissionDenials[0].ToolName != "Bash" || result.TerminalReason != "aborted_tools" {
+		t.Errorf("%s, denials %+v", result.TerminalReason, result.PermissionDenials)
+	}
+}
