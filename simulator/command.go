@@ -112,16 +112,29 @@ func (t *turn) say(c slash.Call, said slash.Said, usage *slash.Context) (finish,
 			return finish{}, err
 		}
 	}
-	end, err := t.reply(c, said.Text, usage)
+	end, err := t.reply(c, said, usage)
 	if said.Absent {
 		end.local = ""
 	}
 	return end, err
 }
 
-func (t *turn) reply(c slash.Call, text string, usage *slash.Context) (finish, error) {
+func (t *turn) reply(c slash.Call, said slash.Said, usage *slash.Context) (finish, error) {
+	ev := t.output(slash.Call{Name: cmp.Or(said.Name, c.Name), Args: c.Args}, said.Text)
+	if usage != nil {
+		raw, err := protocol.Marshal(usage)
+		if err != nil {
+			return finish{}, err
+		}
+		ev.ContextUsage = raw
+	}
+	return finish{subtype: "success", untouched: true, result: &said.Text, local: localName(c.Name)}, t.emit(ev)
+}
+
+// output is what a command of the CLI itself says, as a message.
+func (t *turn) output(c slash.Call, text string) *protocol.Assistant {
 	stop := "end_turn"
-	ev := &protocol.Assistant{
+	return &protocol.Assistant{
 		Type: "assistant",
 		Message: protocol.AssistantMessage{
 			Diagnostics: protocol.NullNow[struct{}](), Container: protocol.NullNow[struct{}](), StopDetails: protocol.NullNow[struct{}](),
@@ -131,14 +144,6 @@ func (t *turn) reply(c slash.Call, text string, usage *slash.Context) (finish, e
 		SessionID: t.s.o.SessionID, UUID: t.s.o.NewID(), Timestamp: t.timestamp(),
 		LocalCommandSource: slash.Output(text), LocalCommandRun: &protocol.LocalCommand{Command: c.Name, Args: c.Args},
 	}
-	if usage != nil {
-		raw, err := protocol.Marshal(usage)
-		if err != nil {
-			return finish{}, err
-		}
-		ev.ContextUsage = raw
-	}
-	return finish{subtype: "success", untouched: true, result: &text, local: localName(c.Name)}, t.emit(ev)
 }
 
 // localName is a command's name as results write it.
@@ -185,6 +190,9 @@ func (s *Simulator) Cost() slash.Cost {
 func (t *turn) clear(c slash.Call) (finish, error) {
 	s := t.s
 	id := t.uuid()
+	if err := t.queued(); err != nil {
+		return finish{}, err
+	}
 	if s.o.Hooks != nil && s.begun {
 		s.o.Hooks.Run(t.ctx, hook.Input{Base: s.endBase(), Event: protocol.SessionEndHook{Reason: "clear"}})
 	}
@@ -211,8 +219,14 @@ func (t *turn) clear(c slash.Call) (finish, error) {
 		return finish{}, err
 	}
 	s.reset()
-	t.recorded = protocol.Content{Text: c.LocalTags(c.Name)}
-	if _, err := t.take(); err != nil {
+	if err := t.sessionStart(); err != nil {
+		return finish{}, err
+	}
+	t.recorded = protocol.Content{Text: c.LocalTags("clear")}
+	if err := t.emit(t.command()); err != nil {
+		return finish{}, err
+	}
+	if err := t.emit(&protocol.Unshown{Event: t.output(slash.Call{Name: "clear", Args: c.Args}, "")}); err != nil {
 		return finish{}, err
 	}
 	empty := ""
@@ -238,21 +252,23 @@ func (t *turn) compact(c slash.Call) (finish, error) {
 	if s.turnIndex == 0 && !s.o.Resumed {
 		return t.say(c, slash.Said{Text: "Not enough messages to compact."}, nil)
 	}
-	t.recorded = protocol.Content{Text: c.LocalTags(c.Name)}
-	id, err := t.take()
-	if err != nil {
+	if err := t.begin(); err != nil {
 		return finish{}, err
 	}
+	t.recorded = protocol.Content{Text: c.LocalTags(c.Name)}
 	began, before := s.o.Now(), s.Context().TotalTokens
 	refused, err := t.compacting(c)
 	if err != nil {
 		return finish{}, err
 	}
-	if err := t.init(id); err != nil {
+	if err := t.init(t.uuid()); err != nil {
 		return finish{}, err
 	}
 	if refused != "" {
-		return t.reply(c, "Compaction blocked by a hook: "+refused, nil)
+		if err := t.emit(t.command()); err != nil {
+			return finish{}, err
+		}
+		return t.reply(c, slash.Said{Text: "Compaction blocked by a hook: " + refused}, nil)
 	}
 	summary := "This conversation goes on from an earlier part that was compacted. Summary of that part: the user sent " +
 		plural(s.turnIndex, "prompt") + " and each was answered."
@@ -302,12 +318,12 @@ func (t *turn) compacting(c slash.Call) (refused string, err error) {
 func (t *turn) compacted(summary string) (finish, error) {
 	s := t.s
 	no, yes := false, true
-	messages := []*protocol.User{
-		{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: summary}}, IsSynthetic: true, IsReplay: &no},
-		{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: slash.Output("Compacted ")}}, IsReplay: &yes},
-	}
-	for _, m := range messages {
-		if err := t.emit(t.stamp(m)); err != nil {
+	shown := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: summary}}, IsSynthetic: true, IsReplay: &no}
+	said := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: slash.Output("Compacted ")}}, IsReplay: &yes}
+	t.stamp(shown)
+	t.stamp(said)
+	for _, ev := range []protocol.Event{&protocol.Compacted{Summary: shown, Command: t.command(), Output: said}, shown, said} {
+		if err := t.emit(ev); err != nil {
 			return finish{}, err
 		}
 	}

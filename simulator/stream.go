@@ -22,6 +22,7 @@ type message struct {
 	pace        pace
 	due         time.Time // of the chunk before; zero = there was none
 	calls       []call
+	place       protocol.MessageFinal // of the current block
 
 	text    strings.Builder // what of the open text block has been streamed
 	started bool            // message_start is out
@@ -33,7 +34,13 @@ func (m *message) stream(blocks []protocol.Block) error {
 	if err := m.start(); err != nil {
 		return err
 	}
+	for _, b := range blocks {
+		if use, is := b.(protocol.ToolUse); is {
+			m.place.Calls = append(m.place.Calls, use.Name)
+		}
+	}
 	for i, b := range blocks {
+		m.place.Index, m.place.Left, m.place.InputMS = i, len(blocks)-1-i, nil
 		if err := m.block(i, b); err != nil {
 			return err
 		}
@@ -191,6 +198,7 @@ func (m *message) thinkingBlock(i int, b protocol.ThinkingBlock) error {
 }
 
 func (m *message) toolBlock(i int, b protocol.ToolUse) error {
+	began := m.t.s.o.Now()
 	empty := b
 	empty.Input = json.RawMessage("{}")
 	if err := m.open(i, empty, ""); err != nil {
@@ -204,6 +212,8 @@ func (m *message) toolBlock(i int, b protocol.ToolUse) error {
 			return err
 		}
 	}
+	took := ms(m.t.s.o.Now().Sub(began))
+	m.place.InputMS = &took
 	var id string
 	err := m.assistant(b, func(ev *protocol.Assistant) {
 		id = ev.UUID
@@ -222,6 +232,8 @@ func (m *message) toolBlock(i int, b protocol.ToolUse) error {
 // assistant yields the complete block.
 func (m *message) assistant(b protocol.Block, more func(*protocol.Assistant)) error {
 	t := m.t
+	final := m.place
+	final.StopReason, final.Usage = m.stop, finalUsage(m.usage, 0)
 	ev := &protocol.Assistant{
 		Type: "assistant",
 		Message: protocol.AssistantMessage{
@@ -229,7 +241,7 @@ func (m *message) assistant(b protocol.Block, more func(*protocol.Assistant)) er
 			Content: []protocol.Block{b}, Usage: streamUsage(m.usage),
 		},
 		SessionID: t.s.o.SessionID, UUID: t.s.o.NewID(), Timestamp: t.timestamp(), RequestID: m.request,
-		Final: &protocol.MessageFinal{StopReason: m.stop, Usage: finalUsage(m.usage, 0)},
+		Final: &final,
 	}
 	if !t.named && len(t.in.UUIDs) > 0 {
 		t.named = true

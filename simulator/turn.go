@@ -159,17 +159,20 @@ func (t *turn) play() (finish, error) {
 	return t.converse(req)
 }
 
-// take yields the session's start and the prompt's trace; it returns the uuid
-// of the prompt.
+// take begins the turn of a command of the CLI itself; it returns the uuid of
+// the prompt.
 func (t *turn) take() (string, error) {
 	if err := t.begin(); err != nil {
 		return "", err
 	}
-	return t.uuid(), t.prompted(false)
+	return t.uuid(), t.emit(t.command())
 }
 
-// begin names the prompt and yields the session's start.
+// begin names the prompt and yields its coming and the session's start.
 func (t *turn) begin() error {
+	if err := t.queued(); err != nil {
+		return err
+	}
 	t.promptID = t.s.o.NewID()
 	t.s.mu.Lock()
 	t.s.promptID = t.promptID
@@ -177,13 +180,30 @@ func (t *turn) begin() error {
 	return t.sessionStart()
 }
 
+func (t *turn) queued() error {
+	return t.emit(&protocol.Queued{Content: t.in.Content, Timestamp: t.timestamp()})
+}
+
 // prompted yields the prompt's trace; refused says that a hook kept it out of
 // the conversation.
 func (t *turn) prompted(refused bool) error {
-	return t.emit(&protocol.Prompted{
-		UUID: t.uuid(), PromptID: t.promptID, Content: t.recorded, Timestamp: t.timestamp(), Merged: t.merged(),
-		PermissionMode: t.s.o.Mode(), Source: cmp.Or(t.in.Source, "sdk"), Refused: refused,
-	})
+	prompt := t.prompt()
+	prompt.Refused = refused
+	return t.emit(prompt)
+}
+
+// command is the trace of a prompt that is a command of the CLI itself.
+func (t *turn) command() *protocol.Prompted {
+	prompt := t.prompt()
+	prompt.Local = true
+	return prompt
+}
+
+func (t *turn) prompt() *protocol.Prompted {
+	return &protocol.Prompted{
+		UUID: t.uuid(), HostID: t.in.UUID, PromptID: t.promptID, Content: t.recorded, Timestamp: t.timestamp(), Merged: t.merged(),
+		PermissionMode: t.s.o.Mode(), Source: cmp.Or(t.in.Source, "sdk"),
+	}
 }
 
 // uuid is that of the prompt: the host's, or a fresh one.

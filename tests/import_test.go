@@ -45,7 +45,7 @@ var packageTable = []row{
 	{1, "simulator/settings", "settings files by source", "simulator/protocol internal/diag"},
 	{1, "scenarios", "load, validate, match: the scripted model", "simulator/protocol internal/match internal/diag internal/eval"},
 	{1, "simulator/permission", "modes and rules → allow, deny, ask", "simulator/protocol internal/match internal/shellcmd"},
-	{1, "simulator/session", "session ids, transcripts, resume, fork", "simulator/protocol"},
+	{1, "simulator/session", "session ids, transcripts, resume, fork", "simulator/protocol internal/ordered"},
 	{1, "simulator/hook", "run the hooks of an event and merge what they answer", "simulator/protocol internal/match internal/proc"},
 	{1, "mcp", "desired and live MCP servers: connect, call, reconnect, results as protocol types", "simulator/protocol internal/ordered internal/proc mcp/record mcp/internal/carrier mcp/internal/health mcp/internal/helper mcp/internal/trace"},
 	{1, "mcp/mcptest", "MCP servers that misbehave in one exact way each; for tests only", ""},

@@ -25,7 +25,7 @@ import (
 func (r *run) commands() simulator.Commands {
 	return simulator.Commands{
 		Disabled: r.f.DisableSlashCommands, Known: knownCommand, Expand: r.expand, Run: r.local, Lines: r.session.Lines,
-		Loaded: r.loaded, Reset: r.session.Reset,
+		Loaded: r.loaded, Reset: r.reset,
 		CompactDelay: r.timeout(r.scenario.Timeouts.CompactDelayMS, "CLAUDELESS_COMPACT_DELAY_MS", 20*time.Millisecond),
 	}
 }
@@ -326,7 +326,7 @@ func (r *run) renameCommand(title string) (text, told string) {
 		return "Couldn't generate a name: no conversation yet. Usage: /rename <name>", ""
 	}
 	r.title = title
-	if err := r.writeTitle(title); err != nil {
+	if err := r.session.Entitle(title); err != nil {
 		r.warn("the title is not saved: " + err.Error())
 	}
 	return "Session renamed to: " + title, title

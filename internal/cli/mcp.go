@@ -128,9 +128,12 @@ func (r *run) search(all executor.Executor) executor.Executor {
 			listed := persona.Tools(r.toolOptions(r.manager != nil && r.manager.HasResources()))
 			return slices.DeleteFunc(tools, func(t protocol.Tool) bool { return t.Server == "" && !slices.Contains(listed, t.Name) }), err
 		},
-		Deferred: func(t protocol.Tool) bool {
-			loaded := slices.ContainsFunc(r.servers.Servers, func(s mcp.ServerConfig) bool { return s.AlwaysLoad && s.Name == t.Server })
-			return executor.DeferredByDefault(t) && !loaded
-		},
+		Deferred: r.isDeferred,
 	})
+}
+
+// isDeferred tells the tools of which the model knows only the names.
+func (r *run) isDeferred(t protocol.Tool) bool {
+	loaded := slices.ContainsFunc(r.servers.Servers, func(s mcp.ServerConfig) bool { return s.AlwaysLoad && s.Name == t.Server })
+	return executor.DeferredByDefault(t) && !loaded
 }

@@ -414,18 +414,10 @@ func (h *host) writeTitles() {
 	h.titles = nil
 	h.mu.Unlock()
 	for _, title := range titles {
-		if err := h.writeTitle(title); err != nil {
+		if err := h.run.session.Entitle(title); err != nil {
 			h.warn("the title is not saved: " + err.Error())
 		}
 	}
-}
-
-func (r *run) writeTitle(title string) error {
-	line, err := protocol.Marshal(protocol.CustomTitleLine{Type: "custom-title", CustomTitle: title, SessionID: r.session.ID()})
-	if err != nil {
-		return err
-	}
-	return r.session.Record(&protocol.Custom{Line: line})
 }
 
 // stopTask ends a task in the background.

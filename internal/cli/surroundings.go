@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,29 +69,6 @@ func (r *run) entrypoint() string {
 		return e
 	}
 	return "sdk-cli"
-}
-
-// machine is what transcripts say of the surroundings, and the git branch.
-func (r *run) machine() (session.Machine, string) {
-	git := findCheckout(r.cwd)
-	m := session.Machine{
-		Platform: runtime.GOOS, Shell: "unknown", IsGitRepo: git.repo, IsWorktree: git.worktree, AdditionalDirs: r.addDirs(),
-	}
-	if shell := r.sys.Getenv("SHELL"); shell != "" {
-		m.Shell = filepath.Base(shell)
-	}
-	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
-		m.OSVersion = "Linux " + strings.TrimSpace(string(release))
-	}
-	return m, git.branch
-}
-
-// toldCWD is the working directory that transcripts name.
-func (r *run) toldCWD() string {
-	if dir := r.scenario.WorkingDirectory; dir != "" {
-		return dir
-	}
-	return r.cwd
 }
 
 func (r *run) addDirs() []string {

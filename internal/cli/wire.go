@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -160,26 +159,6 @@ func (r *run) openClock() error {
 	}
 	r.clock = clock.New(o)
 	return nil
-}
-
-func (r *run) openSession() error {
-	o := session.Options{
-		StateDir: r.dir, CWD: r.toldCWD(), Project: r.scenario.ProjectPath, ID: r.f.SessionID, DefaultID: r.scenario.SessionID, Resume: r.f.Resume, ResumeAt: r.f.ResumeSessionAt,
-		Continue: r.f.Continue, Fork: r.f.ForkSession, NoPersist: r.f.NoSessionPersistence || r.dir == "",
-		Version: r.version(), Entrypoint: r.entrypoint(), NewID: r.clock.NewID, Now: r.clock.Now,
-	}
-	o.Machine, o.GitBranch = r.machine()
-	o.Agent = r.f.Agent
-	if r.f.Has("resume-drops-turn") {
-		o.DropsTurn = &r.f.ResumeDropsTurn
-	}
-	if r.f.SessionMirror {
-		r.mirror = &mirror{}
-		o.OnLine = r.mirror.line
-	}
-	opened, err := session.Open(o)
-	r.session = opened
-	return sessionError(err)
 }
 
 func (r *run) makePolicy() error {
@@ -350,7 +329,7 @@ func (r *run) makeSimulator() error {
 		Hooks: r.hooks, HookEvents: r.f.IncludeHookEvents, Effort: r.effort(), StopBlockCap: r.number("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
 		SessionID: r.session.ID(), Resumed: r.session.Resumed(), Forked: r.f.ForkSession && r.session.Resumed(), Dir: r.tools.Dir,
 		Setup: r.setup(), AgentType: r.f.Agent, Instructions: r.instructions(), Init: r.init, ModelName: r.modelName(), Mode: r.policy.Mode,
-		SystemPrompt: r.f.SystemPrompt + r.f.AppendSystemPrompt, Costs: r.session.Costs(), Title: cmp.Or(r.f.SessionName, r.session.Title()), Fallback: r.f.FallbackModel,
+		SystemPrompt: r.f.SystemPrompt + r.f.AppendSystemPrompt, Costs: r.session.Costs(), Title: r.session.Title(), Fallback: r.f.FallbackModel,
 		Reduced:  r.f.Bare || r.f.SafeMode,
 		MaxTurns: r.f.MaxTurns, MaxBudgetUSD: r.f.MaxBudgetUSD, MaxRetries: r.retries(), RetryScale: r.retryScale(),
 		ResponseDelay: r.responseDelay(), Partial: r.f.IncludePartialMessages, Replay: r.f.ReplayUserMessages,
@@ -432,6 +411,7 @@ func (r *run) close(ctx context.Context) {
 			r.warn("ending the MCP servers: " + err.Error())
 		}
 	}
+	r.closeSession()
 	if r.script != nil {
 		for _, text := range r.script.Warnings() {
 			r.warn(text)

@@ -118,11 +118,16 @@ type Assistant struct {
 	Final *MessageFinal `json:"-"`
 }
 
-// MessageFinal is the end of a message as the API reports it last.
+// MessageFinal is the end of a message as the API reports it last, and the
+// place of a block in it.
 type MessageFinal struct {
 	StopReason   string
 	StopSequence *string
 	Usage        Usage
+	Index        int      // of the block
+	Left         int      // blocks after it
+	Calls        []string // names of the tools that the message calls
+	InputMS      *int     // how long the input of a call took to come; nil = no call
 }
 
 // LocalCommand is a slash command that ran without the model.

@@ -13,9 +13,16 @@ type Trace interface {
 	trace()
 }
 
+// Queued says that a prompt was taken. It precedes everything of the turn.
+type Queued struct {
+	Content   Content
+	Timestamp string
+}
+
 // Prompted says that a prompt was taken and a turn begins. It precedes Init.
 type Prompted struct {
 	UUID           string   // uuid of the prompt's transcript line
+	HostID         string   // that uuid if the host gave it
 	Merged         []string // the host's ids of earlier prompts that became part of it
 	PromptID       string
 	Content        Content
@@ -24,6 +31,7 @@ type Prompted struct {
 	Source         string // "sdk" or "system"
 	Refused        bool   // a hook kept it out of the conversation
 	Injected       bool   // text the CLI itself put in (hook feedback, reminders)
+	Local          bool   // a command of the CLI itself, which the model is not asked
 }
 
 // Absorbed says that a prompt which came while the turn ran has become part of
@@ -33,6 +41,14 @@ type Absorbed struct {
 	Content   Content
 	Origin    json.RawMessage // nil = absent
 	Timestamp string
+}
+
+// Compacted says what stands for the conversation so far, after its boundary
+// and before the events that show it.
+type Compacted struct {
+	Summary *User
+	Command *Prompted
+	Output  *User
 }
 
 // Matched says which rule of the scenario answered a prompt.
@@ -95,28 +111,32 @@ type Spent struct{ Models map[string]ModelUsage }
 // Custom is a line for the transcript only.
 type Custom struct{ Line json.RawMessage }
 
-func (*Prompted) event() {}
-func (*Absorbed) event() {}
-func (*Matched) event()  {}
-func (*ToolRan) event()  {}
-func (*Attached) event() {}
-func (*Unmet) event()    {}
-func (*CLIRetry) event() {}
-func (*Warning) event()  {}
-func (*Custom) event()   {}
-func (*Unshown) event()  {}
-func (*Verbatim) event() {}
-func (*Spent) event()    {}
+func (*Queued) event()    {}
+func (*Compacted) event() {}
+func (*Prompted) event()  {}
+func (*Absorbed) event()  {}
+func (*Matched) event()   {}
+func (*ToolRan) event()   {}
+func (*Attached) event()  {}
+func (*Unmet) event()     {}
+func (*CLIRetry) event()  {}
+func (*Warning) event()   {}
+func (*Custom) event()    {}
+func (*Unshown) event()   {}
+func (*Verbatim) event()  {}
+func (*Spent) event()     {}
 
-func (*Prompted) trace() {}
-func (*Absorbed) trace() {}
-func (*Matched) trace()  {}
-func (*ToolRan) trace()  {}
-func (*Attached) trace() {}
-func (*Unmet) trace()    {}
-func (*CLIRetry) trace() {}
-func (*Warning) trace()  {}
-func (*Custom) trace()   {}
-func (*Unshown) trace()  {}
-func (*Verbatim) trace() {}
-func (*Spent) trace()    {}
+func (*Queued) trace()    {}
+func (*Compacted) trace() {}
+func (*Prompted) trace()  {}
+func (*Absorbed) trace()  {}
+func (*Matched) trace()   {}
+func (*ToolRan) trace()   {}
+func (*Attached) trace()  {}
+func (*Unmet) trace()     {}
+func (*CLIRetry) trace()  {}
+func (*Warning) trace()   {}
+func (*Custom) trace()    {}
+func (*Unshown) trace()   {}
+func (*Verbatim) trace()  {}
+func (*Spent) trace()     {}

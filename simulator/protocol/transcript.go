@@ -3,42 +3,86 @@ package protocol
 import "encoding/json"
 
 // Envelope is what user, assistant, attachment and system lines of a
-// transcript share (spec: cli-contract 8.3).
+// transcript share (spec: cli-contract 8.3). Each kind of line has the three
+// parts in its own places, the order in which the real CLI writes the keys.
 type Envelope struct {
-	// ParentUUID is the line before this one in the conversation; nil at its
-	// start.
-	ParentUUID  *string `json:"parentUuid"`
-	IsSidechain bool    `json:"isSidechain"`
-	AgentID     string  `json:"agentId,omitempty"`
-	UUID        string  `json:"uuid"`
-	Timestamp   string  `json:"timestamp"`
-	UserType    string  `json:"userType"`   // "external"
-	Entrypoint  string  `json:"entrypoint"` // "sdk-cli", "sdk-py", "sdk-ts"
-	CWD         string  `json:"cwd"`
-	SessionID   string  `json:"sessionId"`
-	Version     string  `json:"version"`
-	GitBranch   string  `json:"gitBranch"`
+	Head
+	Stamp
+	Foot
 }
 
-// UserLine is a prompt, a tool result or injected text. Only prompts have
-// PromptSource, TurnOrigin and PermissionMode; only tool results have the last
-// three.
-type UserLine struct {
-	Envelope
-	Type     string      `json:"type"` // "user"
-	PromptID string      `json:"promptId,omitempty"`
-	Message  UserContent `json:"message"`
-	IsMeta   bool        `json:"isMeta,omitempty"`
-	// RefusedMessageID is the refused reply that an injected text follows.
-	RefusedMessageID string         `json:"refusedMessageId,omitempty"`
-	PermissionMode   PermissionMode `json:"permissionMode,omitempty"`
-	PromptSource     string         `json:"promptSource,omitempty"` // "sdk" or "system"
-	TurnOrigin       string         `json:"turnOrigin,omitempty"`   // "sdk" or "task_notification"
-	MergedUUIDs      []string       `json:"mergedSendUuids,omitempty"`
+// Head begins a line: its place in the conversation.
+type Head struct {
+	// ParentUUID is the line before this one in the conversation; nil at its
+	// start.
+	ParentUUID *string `json:"parentUuid"`
+	// LogicalParentUUID is the line before a compact boundary.
+	LogicalParentUUID string `json:"logicalParentUuid,omitempty"`
+	IsSidechain       bool   `json:"isSidechain"`
+	PromptID          string `json:"promptId,omitempty"` // user lines only
+	AgentID           string `json:"agentId,omitempty"`
+}
 
+// Stamp is the id of a line and its time.
+type Stamp struct {
+	UUID      string `json:"uuid"`
+	Timestamp string `json:"timestamp"`
+}
+
+// TimedStamp is a [Stamp] as system lines have it.
+type TimedStamp struct {
+	Timestamp string `json:"timestamp"`
+	UUID      string `json:"uuid"`
+}
+
+// Foot ends a line: what it was written in.
+type Foot struct {
+	UserType   string `json:"userType"`   // "external"
+	Entrypoint string `json:"entrypoint"` // "sdk-cli", "sdk-py", "sdk-ts"
+	CWD        string `json:"cwd"`
+	SessionID  string `json:"sessionId"`
+	Version    string `json:"version"`
+	GitBranch  string `json:"gitBranch"`
+}
+
+// UserLine is a prompt, a tool result or injected text.
+type UserLine struct {
+	Head
+	Type    string      `json:"type"` // "user"
+	Message UserContent `json:"message"`
+	IsMeta  bool        `json:"isMeta,omitempty"`
+	// OnlyShown and IsSummary mark the summary that stands for what was compacted.
+	OnlyShown bool `json:"isVisibleInTranscriptOnly,omitempty"`
+	IsSummary bool `json:"isCompactSummary,omitempty"`
+	Stamp
+	// RefusedMessageID is the refused reply that an injected text follows.
+	RefusedMessageID string `json:"refusedMessageId,omitempty"`
+
+	// Of a prompt.
+	ImageIDs       []int           `json:"imagePasteIds,omitempty"` // 1 for the first image, and so on
+	PermissionMode PermissionMode  `json:"permissionMode,omitempty"`
+	Origin         json.RawMessage `json:"origin,omitempty"`
+	PromptSource   string          `json:"promptSource,omitempty"` // "sdk" or "system"
+	TurnOrigin     string          `json:"turnOrigin,omitempty"`   // "sdk" or "task_notification"
+	TurnPosition   *TurnPosition   `json:"turnPosition,omitempty"`
+	// AttributionKey is the host's own id of the prompt; empty = it gave none.
+	AttributionKey string   `json:"turnAttributionKey,omitempty"`
+	MergedUUIDs    []string `json:"mergedSendUuids,omitempty"`
+
+	// Of a tool result.
 	ToolUseResult           any           `json:"toolUseResult,omitempty"`
+	Sandboxed               *bool         `json:"sandboxed,omitempty"` // of Bash commands that ran
+	ToolDenialKind          string        `json:"toolDenialKind,omitempty"`
+	ToolEndsTurn            bool          `json:"toolEndsTurn,omitempty"` // of StructuredOutput
 	SourceToolAssistantUUID string        `json:"sourceToolAssistantUUID,omitempty"`
 	PermissionDecision      *LineDecision `json:"permissionDecision,omitempty"`
+	Foot
+}
+
+// TurnPosition counts the prompts of a session from 1.
+type TurnPosition struct {
+	PromptIndex int `json:"promptIndex"`
+	TurnIndex   int `json:"turnIndex"`
 }
 
 // LineDecision is a [PermissionDecision] in the spelling of transcripts.
@@ -49,31 +93,77 @@ type LineDecision struct {
 }
 
 // AssistantLine is one block of a model message, with the stop reason and the
-// usage that the message ended with.
+// usage that the message ended with. A line that no model made (an API error)
+// is a [SyntheticLine].
 type AssistantLine struct {
-	Envelope
-	Type               string           `json:"type"` // "assistant"
-	Message            AssistantMessage `json:"message"`
-	RequestID          string           `json:"requestId,omitempty"`
-	MadeBy             string           `json:"madeBy"` // "model" or "other"
-	ThinkingDisplay    string           `json:"thinkingDisplay,omitempty"`
-	ThinkingDurationMS *int             `json:"thinkingDurationMs,omitempty"`
-	IsAbortedMidStream bool             `json:"isAbortedMidStream,omitempty"`
-	IsAPIErrorMessage  bool             `json:"isApiErrorMessage,omitempty"`
-	Error              string           `json:"error,omitempty"`
-	APIErrorStatus     int              `json:"apiErrorStatus,omitempty"`
-	APIErrorType       string           `json:"apiErrorType,omitempty"`
-	APIError           string           `json:"apiError,omitempty"`
+	Head
+	Message            LineMessage `json:"message"`
+	ThinkingDurationMS *int        `json:"thinkingDurationMs,omitempty"`
+	ThinkingDisplay    string      `json:"thinkingDisplay,omitempty"`
+	IsAbortedMidStream bool        `json:"isAbortedMidStream,omitempty"`
+	ToolInputStreamMS  *int        `json:"toolInputStreamMs,omitempty"`
+	APIBlockIndex      int         `json:"apiBlockIndex"`
+	RequestID          string      `json:"requestId,omitempty"`
+	RequestedModel     string      `json:"requestedModel,omitempty"`
+	PromptCache        string      `json:"promptCacheRequested,omitempty"` // "5m"
+	Attribution
+	Type string `json:"type"` // "assistant"
+	Stamp
+	Effort        string  `json:"effort,omitempty"` // empty = the model knows none
+	PerTurnEffort *string `json:"perTurnEffort"`
+	MadeBy        string  `json:"madeBy"` // "model"
+	Foot
+}
+
+// Attribution says on whose behalf the model wrote a line.
+type Attribution struct {
+	Agent     string `json:"attributionAgent,omitempty"`
+	MCPServer string `json:"attributionMcpServer,omitempty"`
+	MCPTool   string `json:"attributionMcpTool,omitempty"`
+}
+
+// LineMessage is an [AssistantMessage] as transcripts keep it.
+type LineMessage struct {
+	ID           string         `json:"id"`
+	Type         string         `json:"type"` // "message"
+	Role         string         `json:"role"` // "assistant"
+	Model        string         `json:"model"`
+	Content      []Block        `json:"content"`
+	StopReason   *string        `json:"stop_reason"`
+	StopSequence *string        `json:"stop_sequence"`
+	Usage        Usage          `json:"usage"`
+	StopDetails  Null[struct{}] `json:"stop_details"`
+}
+
+// SyntheticLine is an assistant line that the CLI itself made up.
+type SyntheticLine struct {
+	Head
+	Type string `json:"type"` // "assistant"
+	Stamp
+	Message           AssistantMessage `json:"message"`
+	RequestID         string           `json:"requestId,omitempty"`
+	Error             string           `json:"error,omitempty"`
+	IsAPIErrorMessage bool             `json:"isApiErrorMessage,omitempty"`
+	APIErrorStatus    int              `json:"apiErrorStatus,omitempty"`
+	APIErrorType      string           `json:"apiErrorType,omitempty"`
+	APIError          string           `json:"apiError,omitempty"`
+	PerTurnEffort     *string          `json:"perTurnEffort"`
+	NoToolCall        bool             `json:"failedResponseHadNoToolCall,omitempty"`
+	MadeBy            string           `json:"madeBy"` // "other"
+	Foot
 }
 
 // AttachmentLine is context that the CLI gave the model beside the prompt.
 // Attachment is an object with a type.
 type AttachmentLine struct {
-	Envelope
-	Type         string     `json:"type"` // "attachment"
-	Attachment   any        `json:"attachment"`
+	Head
+	Attachment any    `json:"attachment"`
+	Type       string `json:"type"` // "attachment"
+	Stamp
 	Rendered     []Rendered `json:"rendered,omitempty"`
 	RenderedRole string     `json:"renderedRole,omitempty"` // "system" or "user"
+	BesideResult bool       `json:"renderedBesideToolResult,omitempty"`
+	Foot
 }
 
 // Rendered is one text that the model reads of an attachment.
@@ -86,15 +176,17 @@ func Reminder(text string) string { return "<system-reminder>\n" + text + "\n</s
 
 // APIErrorLine is system/api_error: a failed request that is tried again.
 type APIErrorLine struct {
-	Envelope
+	Head
 	Type         string       `json:"type"`    // "system"
 	Subtype      string       `json:"subtype"` // "api_error"
 	Level        string       `json:"level"`   // "error"
 	Source       string       `json:"source"`  // "request_retry"
 	Error        RequestError `json:"error"`
-	RetryAttempt int          `json:"retryAttempt"`
 	RetryInMS    int          `json:"retryInMs"`
+	RetryAttempt int          `json:"retryAttempt"`
 	MaxRetries   int          `json:"maxRetries"`
+	TimedStamp
+	Foot
 }
 
 // RequestError describes a failed API request.
@@ -117,48 +209,55 @@ type ConnectionError struct {
 
 // InformationalLine is system/informational.
 type InformationalLine struct {
-	Envelope
-	Type              string `json:"type"`    // "system"
-	Subtype           string `json:"subtype"` // "informational"
-	Content           string `json:"content"`
+	Head
+	Type    string `json:"type"`    // "system"
+	Subtype string `json:"subtype"` // "informational"
+	Content string `json:"content"`
+	IsMeta  bool   `json:"isMeta"`
+	TimedStamp
 	Level             string `json:"level"`
-	IsMeta            bool   `json:"isMeta"`
 	PreventContinuing bool   `json:"preventContinuation,omitempty"`
+	Foot
 }
 
 // CompactLine is system/compact_boundary: what was said before it is no longer
 // in the conversation.
 type CompactLine struct {
-	Envelope
-	Type              string      `json:"type"`    // "system"
-	Subtype           string      `json:"subtype"` // "compact_boundary"
-	Content           string      `json:"content"`
-	Level             string      `json:"level"`
-	IsMeta            bool        `json:"isMeta"`
-	LogicalParentUUID string      `json:"logicalParentUuid"`
-	Metadata          LineCompact `json:"compactMetadata"`
+	Head
+	Type    string `json:"type"`    // "system"
+	Subtype string `json:"subtype"` // "compact_boundary"
+	Content string `json:"content"`
+	IsMeta  bool   `json:"isMeta"`
+	TimedStamp
+	Level    string      `json:"level"`
+	Metadata LineCompact `json:"compactMetadata"`
+	Foot
 }
 
-// LineCompact is a [CompactMetadata] in the spelling of transcripts.
+// LineCompact is a [CompactMetadata] in the spelling of transcripts. What
+// CoverStart tells is not known; it was false.
 type LineCompact struct {
 	Trigger    string `json:"trigger"`
 	PreTokens  int    `json:"preTokens"`
-	PostTokens int    `json:"postTokens"`
+	CoverStart bool   `json:"preCompactOrganizationsCoverStart"`
 	DurationMS int    `json:"durationMs"`
+	PostTokens int    `json:"postTokens"`
 	Dropped    int    `json:"cumulativeDroppedTokens"`
 }
 
 // LocalCommandLine is system/local_command: what a slash command said that ran
 // without the model.
 type LocalCommandLine struct {
-	Envelope
-	Type         string          `json:"type"`    // "system"
-	Subtype      string          `json:"subtype"` // "local_command"
-	Content      string          `json:"content"`
-	Level        string          `json:"level"`
+	Head
+	Type    string `json:"type"`    // "system"
+	Subtype string `json:"subtype"` // "local_command"
+	Content string `json:"content"`
+	Level   string `json:"level"`
+	TimedStamp
 	IsMeta       bool            `json:"isMeta"`
-	CommandRun   *LocalCommand   `json:"commandRun,omitempty"`
 	ContextUsage json.RawMessage `json:"contextUsage,omitempty"`
+	CommandRun   *LocalCommand   `json:"commandRun,omitempty"`
+	Foot
 }
 
 // QueueLine is queue-operation: a prompt entering or leaving the queue.
@@ -229,6 +328,14 @@ type AgentNameLine struct {
 	SessionID string `json:"sessionId"`
 }
 
+// LatchLine is atis-latch, which follows the first lines of a session and each
+// [LastPromptLine]. What it is for is not known; its value was always empty.
+type LatchLine struct {
+	Type      string `json:"type"` // "atis-latch"
+	ATIS      string `json:"atis"`
+	SessionID string `json:"sessionId"`
+}
+
 // CostStateLine is cost-state: the session's usage so far, read back when it
 // is resumed. Durations are in milliseconds, StartTime is Unix milliseconds.
 type CostStateLine struct {
@@ -238,23 +345,23 @@ type CostStateLine struct {
 	TotalAPIDuration               int                 `json:"totalAPIDuration"`
 	TotalAPIDurationWithoutRetries int                 `json:"totalAPIDurationWithoutRetries"`
 	TotalToolDuration              int                 `json:"totalToolDuration"`
-	TotalDuration                  int                 `json:"totalDuration"`
-	StartTime                      int64               `json:"startTime"`
 	TotalLinesAdded                int                 `json:"totalLinesAdded"`
 	TotalLinesRemoved              int                 `json:"totalLinesRemoved"`
-	HasUnknownModelCost            bool                `json:"hasUnknownModelCost"`
+	TotalDuration                  int                 `json:"totalDuration"`
+	StartTime                      int64               `json:"startTime"`
 	ModelUsage                     map[string]LineCost `json:"modelUsage"`
+	HasUnknownModelCost            bool                `json:"hasUnknownModelCost"`
 }
 
 // LineCost is the part of a [ModelUsage] that a transcript keeps.
 type LineCost struct {
 	InputTokens              int     `json:"inputTokens"`
 	OutputTokens             int     `json:"outputTokens"`
+	ThinkingTokens           int     `json:"thinkingTokens"`
 	CacheReadInputTokens     int     `json:"cacheReadInputTokens"`
 	CacheCreationInputTokens int     `json:"cacheCreationInputTokens"`
-	WebSearchRequests        int     `json:"webSearchRequests"`
-	CostUSD                  float64 `json:"costUSD"`
-	ThinkingTokens           int     `json:"thinkingTokens"`
 	CacheCreation5m          int     `json:"cacheCreationEphemeral5mInputTokens"`
 	CacheCreation1h          int     `json:"cacheCreationEphemeral1hInputTokens"`
+	WebSearchRequests        int     `json:"webSearchRequests"`
+	CostUSD                  float64 `json:"costUSD"`
 }

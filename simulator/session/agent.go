@@ -65,6 +65,21 @@ func (s *Session) writeAgent(id string, meta agent, line any) error {
 	return s.writer.lines(s.agentPath(id), line)
 }
 
+// agentSaid keeps a user line of a sub-agent. The first one is its prompt, a
+// string, after which it is told its surroundings.
+func (s *Session) agentSaid(id string, ev *protocol.User, line protocol.UserLine) error {
+	first := line.ParentUUID == nil
+	if blocks := line.Message.Content.Blocks; first && len(blocks) == 1 {
+		if text, is := blocks[0].(protocol.TextBlock); is {
+			line.Message = userText(text.Text)
+		}
+	}
+	if err := s.writeAgent(id, agentOfUser(ev), line); err != nil || !first {
+		return err
+	}
+	return s.writer.lines(s.agentPath(id), s.surroundingsOfAgent(id)...)
+}
+
 // writeMeta writes the .meta.json. A mirror sees it as a line of the
 // transcript (spec: cli-contract 8.5).
 func (s *Session) writeMeta(id string) error {

@@ -9,82 +9,59 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// object is an attachment.
-type object = map[string]any
-
-// environment writes what the model is told beside the first prompt. The
-// lines hang on the prompt but no message hangs on them.
-func (s *Session) environment(ev *protocol.Init) error {
-	if s.rec.listed || s.resumed || s.rec.leaf[""] == "" {
-		return nil
+// Attachments that say how a turn ended.
+type (
+	maxTurnsReached struct {
+		Type          string `json:"type"` // "max_turns_reached"
+		MaxTurns      int    `json:"maxTurns"`
+		TurnCount     int    `json:"turnCount"`
+		ExitCommitted bool   `json:"exitCommitted"`
 	}
-	s.rec.listed = true
-	dirs := s.opts.Machine.AdditionalDirs
-	if dirs == nil {
-		dirs = []string{}
+	deferredTool struct {
+		Type      string          `json:"type"` // deferredType
+		ToolUseID string          `json:"toolUseID"`
+		ToolName  string          `json:"toolName"`
+		ToolInput json.RawMessage `json:"toolInput"`
 	}
-	if s.opts.Agent != "" {
-		if err := s.write(protocol.AgentSettingLine{Type: "agent-setting", AgentSetting: s.opts.Agent, SessionID: s.id}); err != nil {
-			return err
-		}
-	}
-	m := s.opts.Machine
-	return s.write(
-		s.attachment("system", object{"type": "environment", "snapshot": object{
-			"workingDirectory": s.opts.CWD, "additionalWorkingDirectories": dirs, "isGitRepo": m.IsGitRepo,
-			"isWorktree": m.IsWorktree, "platform": m.Platform, "shell": m.Shell, "osVersion": m.OSVersion,
-		}}),
-		s.attachment("system", object{
-			"type":     "model",
-			"identity": object{"modelId": ev.Model, "marketingName": nil, "knowledgeCutoff": nil},
-			"text":     "You are powered by the model " + ev.Model + ".",
-		}),
-		s.attachment("system", object{"type": "date", "date": s.opts.Now().Format("2006-01-02")}),
-		s.attachment("", object{"type": "session_context", "context": object{}}),
-	)
-}
-
-func (s *Session) attachment(role string, value any) protocol.AttachmentLine {
-	return protocol.AttachmentLine{Envelope: s.envelope("", "", ""), Type: "attachment", Attachment: value, RenderedRole: role}
-}
+)
 
 // attached is the line of what the session's layers attach.
 func (s *Session) attached(ev *protocol.Attached) protocol.AttachmentLine {
-	line := s.attachment(ev.Role, ev.Attachment)
+	line := s.attachment("", ev.Role, ev.Attachment)
 	if ev.Rendered != "" {
 		line.Rendered = []protocol.Rendered{{Content: ev.Rendered}}
 	}
 	return line
 }
 
-// result writes the end of a turn: what limit ended it, what a list of
-// sessions shows, what the session cost.
+// result notes what the session cost and keeps what limit or hook ended the
+// turn.
 func (s *Session) result(ev *protocol.Result) error {
-	var lines []any
-	if limit, hit := maxTurns(ev); hit && s.rec.leaf[""] != "" {
-		lines = append(lines, s.attachment("", object{
-			"type": "max_turns_reached", "maxTurns": limit, "turnCount": ev.NumTurns, "exitCommitted": true,
-		}))
-	}
-	if d := ev.DeferredToolUse; d != nil {
-		lines = append(lines, s.attachment("", object{"type": deferredType, "toolUseID": d.ID, "toolName": d.Name, "toolInput": d.Input}))
-	}
-	if leaf := s.rec.leaf[""]; leaf != "" && leaf != s.rec.told {
-		lines = append(lines, s.lastPrompt())
-	}
 	s.totals.TotalCostUSD = ev.TotalCostUSD
 	s.totals.TotalAPIDuration += ev.DurationAPIMS
 	s.totals.TotalAPIDurationWithoutRetries += ev.DurationAPIMS
 	s.totals.TotalDuration += ev.DurationMS
-	costs := s.totals
-	costs.Type, costs.SessionID = "cost-state", s.id
-	costs.ModelUsage = make(map[string]protocol.LineCost, len(ev.ModelUsage))
-	costs.HasUnknownModelCost = false
+	s.totals.ModelUsage = make(map[string]protocol.LineCost, len(ev.ModelUsage))
+	s.totals.HasUnknownModelCost = false
 	for model, u := range ev.ModelUsage {
-		costs.ModelUsage[model] = costOf(u)
-		costs.HasUnknownModelCost = costs.HasUnknownModelCost || u.CostBasis == "unknown"
+		s.totals.ModelUsage[model] = costOf(u)
+		s.totals.HasUnknownModelCost = s.totals.HasUnknownModelCost || u.CostBasis == "unknown"
 	}
-	return s.write(append(lines, costs)...)
+	s.rec.spent = true
+	var lines []any
+	if limit, hit := maxTurns(ev); hit && s.rec.leaf[""] != "" {
+		lines = append(lines, s.attachment("", "", maxTurnsReached{"max_turns_reached", limit, ev.NumTurns, true}))
+	}
+	if d := ev.DeferredToolUse; d != nil {
+		lines = append(lines, s.attachment("", "", deferredTool{deferredType, d.ID, d.Name, d.Input}))
+	}
+	if !s.rec.closed && s.rec.leaf[""] != "" {
+		lines = append(lines, s.closing()...)
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return s.write(lines...)
 }
 
 func maxTurns(ev *protocol.Result) (limit int, hit bool) {
@@ -109,9 +86,11 @@ func (s *Session) retry(ev *protocol.CLIRetry) error {
 	} else {
 		failure.Formatted = strconv.Itoa(ev.Status) + " " + ev.Message
 	}
+	e := s.envelope("", "", "")
 	return s.write(protocol.APIErrorLine{
-		Envelope: s.envelope("", "", ""), Type: "system", Subtype: "api_error", Level: "error", Source: "request_retry",
+		Head: e.Head, Type: "system", Subtype: "api_error", Level: "error", Source: "request_retry",
 		Error: failure, RetryAttempt: ev.Attempt, RetryInMS: ev.RetryInMS, MaxRetries: ev.MaxRetries,
+		TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID}, Foot: e.Foot,
 	})
 }
 
@@ -129,22 +108,19 @@ func connectionCode(message string) string {
 func (s *Session) system(ev *protocol.System) error {
 	switch ev.Subtype {
 	case "session_title_changed":
-		title := text(ev.Fields, "title")
-		return s.write(
-			protocol.CustomTitleLine{Type: "custom-title", CustomTitle: title, SessionID: s.id},
-			protocol.AgentNameLine{Type: "agent-name", AgentName: title, SessionID: s.id},
-		)
+		return s.Entitle(text(ev.Fields, "title"))
 	case "informational":
 		if ev.Shown {
 			return nil
 		}
+		e := s.envelope("", ev.UUID, "")
 		return s.write(protocol.InformationalLine{
-			Envelope: s.envelope("", ev.UUID, ""), Type: "system", Subtype: "informational",
+			Head: e.Head, Type: "system", Subtype: "informational", TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID},
 			Content: text(ev.Fields, "content"), Level: text(ev.Fields, "level"),
-			PreventContinuing: field(ev.Fields, "prevent_continuation") == true,
+			PreventContinuing: field(ev.Fields, "prevent_continuation") == true, Foot: e.Foot,
 		})
 	case "compact_boundary":
-		return s.compacted(ev)
+		return s.bounded(ev)
 	case "task_started":
 		return s.agentStarted(ev)
 	case "task_notification":
@@ -153,28 +129,53 @@ func (s *Session) system(ev *protocol.System) error {
 	return nil
 }
 
-// compacted begins the conversation anew: the next message hangs on the
+// bounded begins the conversation anew: the next message hangs on the
 // boundary, which hangs on nothing.
-func (s *Session) compacted(ev *protocol.System) error {
+func (s *Session) bounded(ev *protocol.System) error {
 	before := s.rec.leaf[""]
 	meta, _ := field(ev.Fields, "compact_metadata").(protocol.CompactMetadata)
 	delete(s.rec.leaf, "")
-	line := protocol.CompactLine{
-		Envelope: s.envelope("", ev.UUID, ""), Type: "system", Subtype: "compact_boundary", Content: "Conversation compacted",
-		Level: "info", LogicalParentUUID: before, Metadata: protocol.LineCompact(meta),
+	e := s.envelope("", ev.UUID, "")
+	e.LogicalParentUUID = before
+	return s.write(protocol.CompactLine{
+		Head: e.Head, Type: "system", Subtype: "compact_boundary", Content: "Conversation compacted",
+		TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID}, Level: "info", Foot: e.Foot,
+		Metadata: protocol.LineCompact{
+			Trigger: meta.Trigger, PreTokens: meta.PreTokens, PostTokens: meta.PostTokens, DurationMS: meta.DurationMS, Dropped: meta.Dropped,
+		},
+	})
+}
+
+// compacted keeps what follows the boundary: the summary, the command that
+// asked for it, and what the model is told anew.
+func (s *Session) compacted(ev *protocol.Compacted) error {
+	e := s.envelope("", ev.Summary.UUID, ev.Summary.Timestamp)
+	e.PromptID = s.promptIDOf(ev.Command)
+	err := s.write(protocol.UserLine{
+		Head: e.Head, Type: "user", Message: ev.Summary.Message, OnlyShown: true, IsSummary: true, Stamp: e.Stamp,
+		TurnPosition: &protocol.TurnPosition{TurnIndex: s.rec.turns}, Foot: e.Foot,
+	})
+	if err != nil {
+		return err
 	}
-	s.advance("", line.UUID)
-	return s.write(line)
+	if err := s.command(ev.Command); err != nil {
+		return err
+	}
+	e = s.envelope("", ev.Output.UUID, ev.Output.Timestamp)
+	e.PromptID = ev.Command.PromptID
+	if err := s.write(protocol.UserLine{Head: e.Head, Type: "user", Message: ev.Output.Message, Stamp: e.Stamp, Foot: e.Foot}); err != nil {
+		return err
+	}
+	return s.relisted()
 }
 
 // localCommand writes what a command of the CLI itself has said.
 func (s *Session) localCommand(ev *protocol.Assistant) error {
-	line := protocol.LocalCommandLine{
-		Envelope: s.envelope("", ev.UUID, ev.Timestamp), Type: "system", Subtype: "local_command", Content: ev.LocalCommandSource,
-		Level: "info", CommandRun: ev.LocalCommandRun, ContextUsage: ev.ContextUsage,
-	}
-	s.advance("", line.UUID)
-	return s.write(line)
+	e := s.envelope("", ev.UUID, ev.Timestamp)
+	return s.write(protocol.LocalCommandLine{
+		Head: e.Head, Type: "system", Subtype: "local_command", Content: ev.LocalCommandSource, Level: "info",
+		TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID}, CommandRun: ev.LocalCommandRun, ContextUsage: ev.ContextUsage, Foot: e.Foot,
+	})
 }
 
 func field(fields []protocol.Field, key string) any {
@@ -211,7 +212,7 @@ func changedLines(r protocol.ToolResult) (added, removed int) {
 		return 0, 0
 	}
 	if out.Type == "create" && out.Content != "" {
-		added = strings.Count(strings.TrimSuffix(out.Content, "\n"), "\n") + 1
+		added = strings.Count(out.Content, "\n") + 1
 	}
 	for _, hunk := range out.StructuredPatch {
 		for _, line := range hunk.Lines {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -130,7 +131,7 @@ func TestDamagedTranscript(t *testing.T) {
 	}
 	_, after, _ := bytes.Cut(data, []byte("\"uuid\":\"cut\n"))
 	var l line
-	if err := json.Unmarshal(bytes.SplitN(after, []byte("\n"), 2)[0], &l); err != nil || l["type"] != "mode" {
+	if err := json.Unmarshal(bytes.SplitN(after, []byte("\n"), 2)[0], &l); err != nil || l["type"] != "queue-operation" {
 		t.Errorf("line after the damage: %v, %v", l, err)
 	}
 	history := w.mustOpen(t, session.Options{Resume: s.ID()}).History()
@@ -193,8 +194,15 @@ func TestSubagent(t *testing.T) {
 	}
 	dir := filepath.Join(filepath.Dir(s.Path()), s.ID(), "subagents")
 	lines := readLines(t, filepath.Join(dir, "agent-a1.jsonl"))
-	if len(lines) != 2 || lines[0]["parentUuid"] != nil || lines[1]["parentUuid"] != prompt || lines[0]["isSidechain"] != true || lines[1]["agentId"] != "a1" {
-		t.Errorf("lines %v", lines)
+	want := []string{
+		"user", "attachment:environment", "attachment:model", "attachment:session_context", "attachment:date",
+		"attachment:remote_session_change", "assistant",
+	}
+	if diff := cmp.Diff(want, kinds(lines)); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+	if said := messages(lines); said[0]["uuid"] != prompt || said[0]["parentUuid"] != nil || said[1]["uuid"] != reply || said[1]["agentId"] != "a1" {
+		t.Errorf("messages %v", said)
 	}
 	data, err := os.ReadFile(filepath.Join(dir, "agent-a1.meta.json"))
 	if err != nil {
@@ -204,11 +212,12 @@ func TestSubagent(t *testing.T) {
 	if err := json.Unmarshal(data, &meta); err != nil {
 		t.Fatal(err)
 	}
-	want := line{"agentType": "Explore", "isBuiltIn": true, "description": "look", "toolUseId": parent, "spawnDepth": 1.0, "finished": true}
-	if diff := cmp.Diff(want, meta); diff != "" {
+	wantMeta := line{"agentType": "Explore", "isBuiltIn": true, "description": "look", "toolUseId": parent, "spawnDepth": 1.0, "finished": true}
+	if diff := cmp.Diff(wantMeta, meta); diff != "" {
 		t.Errorf("meta (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"agent_metadata", "user", "assistant", "agent_metadata"}, mirrored); diff != "" {
+	attached := slices.Repeat([]string{"attachment"}, 5)
+	if diff := cmp.Diff(slices.Concat([]string{"agent_metadata", "user"}, attached, []string{"assistant", "agent_metadata"}), mirrored); diff != "" {
 		t.Errorf("mirrored (-want +got):\n%s", diff)
 	}
 	if got := len(readLines(t, s.Path())); got != main {
@@ -232,11 +241,14 @@ func TestCostState(t *testing.T) {
 		}
 	}
 	w.turn(t, s, "one")
-	w.turn(t, w.mustOpen(t, session.Options{Resume: s.ID()}), "two")
+	closed(t, s)
+	again := w.mustOpen(t, session.Options{Resume: s.ID()})
+	w.turn(t, again, "two")
+	closed(t, again)
 	lines := readLines(t, s.Path())
 	got := lines[len(lines)-1]
 	want := line{
-		"totalToolDuration": 40.0, "totalLinesAdded": 4.0, "totalLinesRemoved": 1.0, "totalDuration": 40.0,
+		"totalToolDuration": 40.0, "totalLinesAdded": 5.0, "totalLinesRemoved": 1.0, "totalDuration": 40.0,
 		"totalAPIDuration": 20.0, "totalCostUSD": 0.5, "startTime": float64(w.now.UnixMilli()), "hasUnknownModelCost": false,
 	}
 	for key, value := range want {

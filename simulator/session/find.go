@@ -16,7 +16,7 @@ func (o Options) find() (string, error) {
 		return o.findResume()
 	case o.Continue:
 		for _, c := range candidates(o.projectDir()) {
-			if t, err := readTranscript(c.path); err == nil && t.leaf != "" {
+			if t, err := readTranscript(c.path); err == nil && t.spoken {
 				return c.path, nil
 			}
 		}
@@ -33,13 +33,13 @@ func (o Options) findResume() (string, error) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(o.CWD, path)
 		}
-		if t, err := readTranscript(path); err != nil || t.leaf == "" {
+		if t, err := readTranscript(path); err != nil || !t.spoken {
 			return "", &NotFoundError{ID: o.Resume}
 		}
 		return path, nil
 	}
 	for _, c := range candidates(o.projectDir()) {
-		if t, err := readTranscript(c.path); err == nil && t.leaf != "" && strings.EqualFold(t.title, strings.TrimSpace(o.Resume)) {
+		if t, err := readTranscript(c.path); err == nil && t.spoken && strings.EqualFold(t.title, strings.TrimSpace(o.Resume)) {
 			return c.path, nil
 		}
 	}
@@ -57,7 +57,7 @@ func (o Options) findID(id string) (string, error) {
 		paths = append(paths, filepath.Join(projects, e.Name(), name))
 	}
 	for _, path := range paths {
-		if t, err := readTranscript(path); err == nil && t.leaf != "" {
+		if t, err := readTranscript(path); err == nil && t.spoken {
 			return path, nil
 		}
 	}

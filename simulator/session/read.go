@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -13,7 +14,8 @@ import (
 // left out.
 type transcript struct {
 	entries   []entry
-	leaf      string // uuid of the last message; empty = no conversation
+	leaf      string // uuid of the last line of the conversation
+	spoken    bool   // there is a conversation
 	sessionID string // of the last line that has one
 	title     string
 	tools     []string
@@ -21,6 +23,8 @@ type transcript struct {
 	costs     *protocol.CostStateLine // last one; nil = none
 	ended     bool                    // the file ends in a newline, or is empty
 	deferred  string                  // id of the call that was put off last
+	turns     int                     // prompts, as the lines count them
+	listed    bool                    // the model was told its surroundings
 }
 
 // entry is one line.
@@ -31,12 +35,18 @@ type entry struct {
 	parent string
 	side   bool // of a sub-agent
 	prompt bool // a user line that is not a tool result nor injected
+
+	result  bool   // a tool result
+	message string // the API's id of the message
 }
 
-// message tells whether the entry belongs to the main conversation.
-func (e entry) message() bool {
+// said tells whether the entry is a message of the main conversation.
+func (e entry) said() bool {
 	return (e.kind == "user" || e.kind == "assistant") && e.uuid != "" && !e.side
 }
+
+// inside tells whether lines may hang on the entry.
+func (e entry) inside() bool { return e.uuid != "" && !e.side }
 
 func readTranscript(path string) (*transcript, error) {
 	data, err := os.ReadFile(path)
@@ -79,14 +89,26 @@ func (t *transcript) add(line []byte, keys map[string]json.RawMessage) {
 			Content protocol.Content `json:"content"`
 		}
 		read(keys, "message", &message)
-		e.prompt = !result && !meta && !e.side && !hasToolResult(message.Content)
+		e.result = hasToolResult(message.Content)
+		e.prompt = !result && !meta && !e.side && !e.result
+		t.count(e, keys)
+	case "assistant":
+		var message struct {
+			ID string `json:"id"`
+		}
+		read(keys, "message", &message)
+		e.message = message.ID
 	case "attachment":
 		var a struct {
 			Type      string `json:"type"`
 			ToolUseID string `json:"toolUseID"`
 		}
-		if read(keys, "attachment", &a); a.Type == deferredType {
+		read(keys, "attachment", &a)
+		switch a.Type {
+		case deferredType:
 			t.deferred = a.ToolUseID
+		case "environment":
+			t.listed = true
 		}
 	case "custom-title":
 		read(keys, "customTitle", &t.title)
@@ -100,10 +122,22 @@ func (t *transcript) add(line []byte, keys map[string]json.RawMessage) {
 			t.costs = &costs
 		}
 	}
-	if e.message() {
+	t.spoken = t.spoken || e.said()
+	if e.inside() {
 		t.leaf = e.uuid
 	}
 	t.entries = append(t.entries, e)
+}
+
+// count counts the prompts: those that have a number, or all.
+func (t *transcript) count(e entry, keys map[string]json.RawMessage) {
+	var at protocol.TurnPosition
+	switch read(keys, "turnPosition", &at); {
+	case at.TurnIndex > 0:
+		t.turns = at.TurnIndex
+	case e.prompt && keys["promptSource"] != nil:
+		t.turns++
+	}
 }
 
 // read takes a key's value if it is there and has the type.
@@ -121,24 +155,41 @@ func hasToolResult(c protocol.Content) bool {
 	})
 }
 
-// chain returns the messages from the start of the conversation to leaf,
-// following the parents; a parent that is missing or met before ends the walk.
-func (t *transcript) chain(leaf string) []Message {
+// branch returns the lines of the conversation that ends with leaf, in the
+// order of the file: those that a walk over the parents meets, the results of
+// calls made beside one that it meets, and what is known of files. A parent that
+// is missing or met before ends the walk.
+func (t *transcript) branch(leaf string) []entry {
 	byID := make(map[string]entry, len(t.entries))
 	for _, e := range t.entries {
 		if e.uuid != "" {
 			byID[e.uuid] = e
 		}
 	}
-	var out []Message
+	met := map[string]bool{}
+	answered := map[string]bool{} // messages, by their API id
 	for at := leaf; at != ""; {
 		e, found := byID[at]
-		if !found {
+		if !found || met[at] {
 			break
 		}
-		delete(byID, at)
+		met[at] = true
+		if e.result {
+			answered[byID[e.parent].message] = true
+		}
 		at = e.parent
-		if !e.message() {
+	}
+	return slices.DeleteFunc(slices.Clone(t.entries), func(e entry) bool {
+		beside := e.result && met[e.parent] && answered[byID[e.parent].message]
+		return !met[e.uuid] && !beside && !strings.HasPrefix(e.kind, "file-history-")
+	})
+}
+
+// chain returns the messages of the conversation that ends with leaf.
+func (t *transcript) chain(leaf string) []Message {
+	var out []Message
+	for _, e := range t.branch(leaf) {
+		if !e.said() {
 			continue
 		}
 		var line struct {
@@ -150,6 +201,5 @@ func (t *transcript) chain(leaf string) []Message {
 			out = append(out, Message{UUID: e.uuid, Role: e.kind, Content: line.Message.Content})
 		}
 	}
-	slices.Reverse(out)
 	return out
 }

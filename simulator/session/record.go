@@ -12,14 +12,19 @@ import (
 
 // recorder is what the lines written so far leave behind.
 type recorder struct {
-	leaf     map[string]string // last message by agent; "" = the main conversation
+	leaf     map[string]string // last line by agent; "" = the main conversation
 	agents   map[string]*agent
 	tools    []string
 	prompt   string // text of the last prompt
 	promptID string
+	turns    int    // prompts so far
 	told     string // leaf that the last last-prompt line names
-	listed   bool   // the environment attachments are written
-	resumed  bool   // the first line is still to come, and a mode line before it
+
+	opened bool // the lines at the head of the file are written
+	closed bool // a last-prompt line was written by this process
+	listed bool // the model was told its surroundings
+	asked  bool // what the model is told with the first request is still to come
+	spent  bool // something happened whose costs no line tells
 }
 
 // Record appends the lines that an event gives. Call it before the event is
@@ -27,12 +32,14 @@ type recorder struct {
 // nothing more is written.
 func (s *Session) Record(ev protocol.Event) error {
 	switch ev := ev.(type) {
+	case *protocol.Queued:
+		return s.queued(ev)
 	case *protocol.Prompted:
 		return s.prompted(ev)
 	case *protocol.Absorbed:
 		return s.absorbed(ev)
 	case *protocol.Init:
-		return s.environment(ev)
+		return s.context()
 	case *protocol.Assistant:
 		return s.assistant(ev)
 	case *protocol.User:
@@ -46,6 +53,8 @@ func (s *Session) Record(ev protocol.Event) error {
 		added, removed := changedLines(ev.Result)
 		s.totals.TotalLinesAdded += added
 		s.totals.TotalLinesRemoved += removed
+	case *protocol.Compacted:
+		return s.compacted(ev)
 	case *protocol.Attached:
 		return s.write(s.attached(ev))
 	case *protocol.System:
@@ -61,65 +70,112 @@ func (s *Session) Record(ev protocol.Event) error {
 	return nil
 }
 
-// write appends lines to the session's own transcript.
+// write appends lines to the session's own transcript: at its head what it
+// begins with, and before the first line of a fork's conversation that of its
+// source.
 func (s *Session) write(lines ...any) error {
-	if s.pending != nil {
-		data := s.pending
-		s.pending = nil
-		if err := s.copied(data); err != nil {
-			return err
-		}
+	if err := s.open(); err != nil {
+		return err
 	}
-	if s.rec.resumed {
-		s.rec.resumed = false
-		lines = slices.Insert(lines, 0, any(protocol.ModeLine{Type: "mode", Mode: "normal", SessionID: s.id}))
+	if err := s.flush(); err != nil {
+		return err
+	}
+	data := s.pending
+	s.pending = nil
+	if err := s.writer.copied(s.path, data); err != nil {
+		return err
 	}
 	return s.writer.lines(s.path, lines...)
 }
 
-func (s *Session) copied(data []byte) error {
-	if err := s.writer.bytes(s.path, data); err != nil {
-		return err
+// flush writes the lines that wait for others.
+func (s *Session) flush() error {
+	held := s.held
+	s.held = nil
+	return s.writer.lines(s.path, held...)
+}
+
+// queued keeps that a prompt came and was taken, once there is more to keep.
+func (s *Session) queued(ev *protocol.Queued) error {
+	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: s.at(ev.Timestamp), SessionID: s.id}
+	out := in
+	out.Operation = "dequeue"
+	if ev.Content.Blocks == nil {
+		in.Content = &ev.Content.Text
 	}
-	for line := range bytes.Lines(data) {
-		if line = bytes.TrimSuffix(line, []byte("\n")); len(line) > 0 && s.writer.onLine != nil && !s.writer.off {
-			s.writer.onLine(s.path, line)
-		}
-	}
+	s.held = append(s.held, in, out)
 	return nil
 }
 
 func (s *Session) prompted(ev *protocol.Prompted) error {
-	source, origin := ev.Source, "sdk"
-	if source == "" {
-		source = "sdk"
+	switch {
+	case ev.Local:
+		return s.command(ev)
+	case ev.Refused:
+		s.rec.promptID = ev.PromptID
+		return nil
 	}
-	if source == "system" {
-		origin = "task_notification"
-	}
+	e := s.envelope("", ev.UUID, ev.Timestamp)
+	e.PromptID = s.promptIDOf(ev)
 	line := protocol.UserLine{
-		Envelope: s.envelope("", ev.UUID, ev.Timestamp), Type: "user", PromptID: ev.PromptID,
-		Message: protocol.UserContent{Role: "user", Content: ev.Content},
-		IsMeta:  ev.Injected,
+		Head: e.Head, Stamp: e.Stamp, Foot: e.Foot, Type: "user",
+		Message: protocol.UserContent{Role: "user", Content: ev.Content}, IsMeta: ev.Injected,
 	}
 	if ev.Injected {
-		s.advance("", line.UUID)
 		return s.write(line)
 	}
-	line.PermissionMode, line.PromptSource, line.TurnOrigin = ev.PermissionMode, source, origin
-	line.MergedUUIDs = ev.Merged
-	s.rec.promptID, s.rec.prompt, s.rec.told = ev.PromptID, ev.Content.Plain(), ""
-	enqueue := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: line.Timestamp, SessionID: s.id}
-	dequeue := enqueue
-	dequeue.Operation = "dequeue"
-	if ev.Content.Blocks == nil {
-		enqueue.Content = &ev.Content.Text
+	s.rec.prompt = ev.Content.Plain()
+	s.rec.turns++
+	line.PermissionMode, line.PromptSource, line.TurnOrigin = ev.PermissionMode, cmp.Or(ev.Source, "sdk"), "sdk"
+	if ev.Source == "system" {
+		line.TurnOrigin = "task_notification"
 	}
-	if ev.Refused {
-		return s.write(enqueue, dequeue)
+	line.TurnPosition = &protocol.TurnPosition{TurnIndex: s.rec.turns}
+	line.AttributionKey, line.MergedUUIDs, line.ImageIDs = ev.HostID, ev.Merged, imageIDs(ev.Content)
+	if err := s.write(line); err != nil {
+		return err
 	}
-	s.advance("", line.UUID)
-	return s.write(enqueue, dequeue, line)
+	return s.environment()
+}
+
+// promptIDOf notes which prompt the lines to come belong to.
+func (s *Session) promptIDOf(ev *protocol.Prompted) string {
+	if !ev.Injected {
+		s.rec.promptID = ev.PromptID
+	}
+	return ev.PromptID
+}
+
+// imageIDs numbers the images of a prompt.
+func imageIDs(c protocol.Content) (ids []int) {
+	for _, b := range c.Blocks {
+		if _, is := b.(protocol.ImageBlock); is {
+			ids = append(ids, len(ids)+1)
+		}
+	}
+	return ids
+}
+
+// caveat precedes the slash commands that the CLI itself runs.
+const caveat = "<local-command-caveat>The command below was run directly in Claude Code, not sent to you as a request, and its " +
+	"output goes straight to the user. It's recorded here as context for later messages.</local-command-caveat>"
+
+// command keeps a slash command of the CLI itself, which is no prompt.
+func (s *Session) command(ev *protocol.Prompted) error {
+	var lines []any
+	for _, text := range []protocol.UserLine{
+		{Message: userText(caveat), IsMeta: true}, {Message: protocol.UserContent{Role: "user", Content: ev.Content}},
+	} {
+		e := s.envelope("", "", ev.Timestamp)
+		text.Head, text.Stamp, text.Foot, text.Type = e.Head, e.Stamp, e.Foot, "user"
+		text.PromptID = s.promptIDOf(ev)
+		lines = append(lines, text)
+	}
+	return s.write(lines...)
+}
+
+func userText(text string) protocol.UserContent {
+	return protocol.UserContent{Role: "user", Content: protocol.Content{Text: text}}
 }
 
 // absorbed keeps a prompt that became part of the running turn.
@@ -130,13 +186,10 @@ func (s *Session) absorbed(ev *protocol.Absorbed) error {
 	}
 	out := in
 	out.Operation, out.Reason, out.CommandUUID, out.DeliveryID = "remove", "absorbed_mid_turn", ev.UUID, s.opts.NewID()
-	line := protocol.AttachmentLine{
-		Envelope: s.envelope("", "", ev.Timestamp), Type: "attachment", RenderedRole: "user",
-		Attachment: protocol.QueuedCommand{
-			Type: "queued_command", Prompt: ev.Content, SourceUUID: ev.UUID, DeliveryID: out.DeliveryID, Mode: "prompt",
-			Origin: ev.Origin, Timestamp: ev.Timestamp,
-		},
-	}
+	line := s.attachment("", "user", protocol.QueuedCommand{
+		Type: "queued_command", Prompt: ev.Content, SourceUUID: ev.UUID, DeliveryID: out.DeliveryID, Mode: "prompt",
+		Origin: ev.Origin, Timestamp: ev.Timestamp,
+	})
 	return s.write(in, line, out)
 }
 
@@ -145,96 +198,136 @@ func (s *Session) assistant(ev *protocol.Assistant) error {
 		return s.localCommand(ev)
 	}
 	agentID := s.agentOf(ev.ParentToolUseID, ev.AgentID)
-	line := protocol.AssistantLine{
-		Envelope: s.envelope(agentID, ev.UUID, ev.Timestamp), Type: "assistant",
-		Message: ev.Message, RequestID: ev.RequestID, MadeBy: "model",
-		ThinkingDisplay: ev.ThinkingDisplay, ThinkingDurationMS: ev.ThinkingDurationMS,
-		IsAbortedMidStream: ev.Aborted, IsAPIErrorMessage: ev.IsAPIErrorMessage, Error: ev.Error,
-		APIErrorStatus: ev.APIErrorStatus, APIErrorType: ev.APIErrorType, APIError: ev.APIError,
-	}
-	if ev.Message.Model == "<synthetic>" {
-		line.MadeBy = "other"
-	}
-	if ev.Final != nil {
-		if ev.Final.StopReason != "" {
-			line.Message.StopReason = &ev.Final.StopReason
-		}
-		line.Message.StopSequence = ev.Final.StopSequence
-		line.Message.Usage = ev.Final.Usage
-	}
-	s.advance(agentID, line.UUID)
+	line := s.assistantLine(agentID, ev)
 	if agentID != "" {
 		return s.writeAgent(agentID, agentOfAssistant(ev), line)
 	}
 	var lines []any
-	if s.newTools(ev.Message.Content) {
-		lines = append(lines, protocol.ToolsUsedLine{Type: "tools-used", Tools: slices.Clone(s.rec.tools), SessionID: s.id})
+	if s.newTools(ev) {
+		lines = append(lines, s.toolsUsed())
 	}
 	lines = append(lines, line)
-	if s.rec.told == "" {
-		lines = append(lines, s.lastPrompt())
+	if !s.rec.closed && (ev.Final == nil || ev.Final.Left == 0) {
+		lines = append(lines, s.closing()...)
 	}
 	return s.write(lines...)
 }
 
-func (s *Session) newTools(blocks []protocol.Block) bool {
+func (s *Session) assistantLine(agentID string, ev *protocol.Assistant) any {
+	e := s.envelope(agentID, ev.UUID, ev.Timestamp)
+	if ev.Message.Model == "<synthetic>" {
+		return protocol.SyntheticLine{
+			Head: e.Head, Type: "assistant", Stamp: e.Stamp, Message: ev.Message, RequestID: ev.RequestID, Error: ev.Error,
+			IsAPIErrorMessage: ev.IsAPIErrorMessage, APIErrorStatus: ev.APIErrorStatus, APIErrorType: ev.APIErrorType, APIError: ev.APIError,
+			PerTurnEffort: s.turnEffort(), NoToolCall: ev.IsAPIErrorMessage, MadeBy: "other", Foot: e.Foot,
+		}
+	}
+	m := ev.Message
+	line := protocol.AssistantLine{
+		Head: e.Head,
+		Message: protocol.LineMessage{
+			ID: m.ID, Type: m.Type, Role: m.Role, Model: m.Model, Content: m.Content,
+			StopReason: m.StopReason, StopSequence: m.StopSequence, Usage: m.Usage, StopDetails: protocol.NullNow[struct{}](),
+		},
+		ThinkingDurationMS: ev.ThinkingDurationMS, ThinkingDisplay: ev.ThinkingDisplay, IsAbortedMidStream: ev.Aborted,
+		RequestID: ev.RequestID, RequestedModel: m.Model, PromptCache: "5m",
+		Attribution: protocol.Attribution{Agent: ev.SubagentType},
+		Type:        "assistant", Stamp: e.Stamp, PerTurnEffort: s.turnEffort(), MadeBy: "model", Foot: e.Foot,
+	}
+	if line.PerTurnEffort != nil {
+		line.Effort = *line.PerTurnEffort
+	}
+	if f := ev.Final; f != nil {
+		if f.StopReason != "" {
+			line.Message.StopReason = &f.StopReason
+		}
+		line.Message.StopSequence, line.Message.Usage = f.StopSequence, f.Usage
+		line.APIBlockIndex, line.ToolInputStreamMS = f.Index, f.InputMS
+	}
+	return line
+}
+
+// turnEffort is the level of the model's effort; nil = it has none.
+func (s *Session) turnEffort() *string {
+	if s.opts.Effort == nil {
+		return nil
+	}
+	if level := s.opts.Effort(); level != "" {
+		return &level
+	}
+	return nil
+}
+
+// newTools notes the tools that a message calls, with its first block.
+func (s *Session) newTools(ev *protocol.Assistant) bool {
 	before := len(s.rec.tools)
-	for _, b := range blocks {
-		if use, is := b.(protocol.ToolUse); is && !slices.Contains(s.rec.tools, use.Name) {
-			s.rec.tools = append(s.rec.tools, use.Name)
+	var calls []string
+	if ev.Final != nil {
+		calls = ev.Final.Calls
+	}
+	for _, name := range calls {
+		if !slices.Contains(s.rec.tools, name) {
+			s.rec.tools = append(s.rec.tools, name)
 		}
 	}
 	return len(s.rec.tools) > before
 }
 
-func (s *Session) lastPrompt() protocol.LastPromptLine {
-	s.rec.told = s.rec.leaf[""]
-	return protocol.LastPromptLine{Type: "last-prompt", LastPrompt: s.rec.prompt, LeafUUID: s.rec.told, SessionID: s.id}
-}
-
 func (s *Session) user(ev *protocol.User) error {
-	if ev.IsReplay != nil && *ev.IsReplay {
-		return nil // the prompt has its line, and local output is none
+	if ev.IsReplay != nil {
+		return nil // what it repeats has its line
 	}
 	agentID := s.agentOf(ev.ParentToolUseID, ev.AgentID)
+	e := s.envelope(agentID, ev.UUID, ev.Timestamp)
+	e.PromptID = s.rec.promptID
+	if ev.SourceUUID != "" {
+		e.ParentUUID = &ev.SourceUUID
+	}
 	line := protocol.UserLine{
-		Envelope: s.envelope(agentID, ev.UUID, ev.Timestamp), Type: "user", PromptID: s.rec.promptID,
-		Message: ev.Message, IsMeta: ev.IsSynthetic, RefusedMessageID: ev.RefusedMessageID,
-		ToolUseResult: cmp.Or(ev.ToolUseResult, ev.Kept), SourceToolAssistantUUID: ev.SourceUUID,
+		Head: e.Head, Type: "user", Message: ev.Message, IsMeta: ev.IsSynthetic, Stamp: e.Stamp, RefusedMessageID: ev.RefusedMessageID,
+		ToolUseResult: cmp.Or(ev.ToolUseResult, ev.Kept), SourceToolAssistantUUID: ev.SourceUUID, Foot: e.Foot,
 	}
-	if len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].PermissionDecision != nil {
-		d := ev.ToolResultMeta[0].PermissionDecision
-		line.PermissionDecision = &protocol.LineDecision{Decision: d.Decision, Source: d.Source, ReasonType: d.ReasonType}
+	if len(ev.ToolResultMeta) > 0 {
+		meta := ev.ToolResultMeta[0]
+		line.ToolDenialKind = meta.NonExecutionKind
+		if d := meta.PermissionDecision; d != nil {
+			line.PermissionDecision = &protocol.LineDecision{Decision: d.Decision, Source: d.Source, ReasonType: d.ReasonType}
+		}
 	}
-	s.advance(agentID, line.UUID)
 	if agentID != "" {
-		return s.writeAgent(agentID, agentOfUser(ev), line)
+		return s.agentSaid(agentID, ev, line)
 	}
 	return s.write(line)
 }
 
-// envelope starts a line that follows the agent's last message.
+// envelope begins a line that follows the agent's last one and is what the
+// next one follows.
 func (s *Session) envelope(agentID, uuid, timestamp string) protocol.Envelope {
 	if uuid == "" {
 		uuid = s.opts.NewID()
 	}
-	if timestamp == "" {
-		timestamp = s.opts.Now().UTC().Format("2006-01-02T15:04:05.000Z")
-	}
 	e := protocol.Envelope{
-		IsSidechain: agentID != "", AgentID: agentID, UUID: uuid, Timestamp: timestamp, UserType: "external",
-		Entrypoint: s.opts.Entrypoint, CWD: s.opts.CWD, SessionID: s.id, Version: s.opts.Version, GitBranch: s.opts.GitBranch,
+		Head:  protocol.Head{IsSidechain: agentID != "", AgentID: agentID},
+		Stamp: protocol.Stamp{UUID: uuid, Timestamp: s.at(timestamp)},
+		Foot: protocol.Foot{
+			UserType: "external", Entrypoint: s.opts.Entrypoint, CWD: s.opts.CWD, SessionID: s.id,
+			Version: s.opts.Version, GitBranch: s.opts.GitBranch,
+		},
 	}
 	if leaf := s.rec.leaf[agentID]; leaf != "" {
 		e.ParentUUID = &leaf
 	}
-	return e
-}
-
-// advance makes a message the one that the next line follows.
-func (s *Session) advance(agentID, uuid string) {
 	if s.rec.leaf == nil {
 		s.rec.leaf = map[string]string{}
 	}
 	s.rec.leaf[agentID] = uuid
+	return e
+}
+
+// at is the time of a line: that of its event, else now.
+func (s *Session) at(timestamp string) string {
+	if timestamp != "" {
+		return timestamp
+	}
+	return s.opts.Now().UTC().Format("2006-01-02T15:04:05.000Z")
 }

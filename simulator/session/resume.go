@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -28,14 +29,13 @@ func (s *Session) resume(path string) error {
 		leaf = s.opts.ResumeAt
 	}
 	s.resumed, s.id, s.path, s.title = true, s.source, path, t.title
-	if s.opts.Fork {
+	if s.opts.Fork && s.opts.ID != s.source {
 		if err := s.fresh(); err != nil {
 			return err
 		}
-		s.pending = t.copyAs(s.id)
-	} else if !t.ended {
-		s.pending = []byte("\n") // a line was cut off: end it
+		s.forked, s.pending = true, t.copyAs(s.id, leaf, s.opts.NewID())
 	}
+	s.cutOff = !s.forked && !t.ended
 	s.history = t.chain(leaf)
 	for _, e := range t.entries {
 		if strings.HasPrefix(e.kind, "file-history-") {
@@ -43,7 +43,7 @@ func (s *Session) resume(path string) error {
 		}
 	}
 	s.deferred = t.deferred
-	s.rec = recorder{leaf: map[string]string{"": leaf}, tools: t.tools, prompt: t.prompt, resumed: true}
+	s.rec = recorder{leaf: map[string]string{"": leaf}, tools: t.tools, prompt: t.prompt, turns: t.turns, listed: t.listed}
 	if t.costs != nil {
 		s.totals = *t.costs
 		s.costs = make(map[string]protocol.ModelUsage, len(t.costs.ModelUsage))
@@ -66,7 +66,7 @@ func (e cutError) Error() string { return string(e) }
 // comes next must have that uuid; empty = there must be none. What the session
 // cost is kept: it was spent.
 func (t *transcript) cut(at string, drops *string) error {
-	last := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == at && e.message() })
+	last := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == at && e.said() })
 	if last < 0 {
 		return cutError("No message found with message.uuid of: " + at)
 	}
@@ -90,34 +90,38 @@ func orNone(uuid string) string {
 	return uuid
 }
 
-// copyAs returns the lines for the transcript of a fork: the same uuids under
-// another session id.
-func (t *transcript) copyAs(id string) []byte {
+// copyAs returns the lines of the conversation up to leaf for the transcript of
+// a fork: the same uuids under another session id, all of one prompt id.
+func (t *transcript) copyAs(id, leaf, promptID string) []byte {
 	var out bytes.Buffer
-	for _, e := range t.entries {
-		var keys struct {
-			SessionID string `json:"sessionId"`
-		}
-		var line bytes.Buffer
-		if json.Compact(&line, e.raw) != nil {
+	for _, e := range t.branch(leaf) {
+		line, err := ordered.Parse(e.raw)
+		if err != nil {
 			continue
 		}
-		raw := line.Bytes()
-		if json.Unmarshal(raw, &keys) == nil && keys.SessionID != "" {
-			// Quotes inside JSON strings are escaped, so this finds keys only.
-			raw = bytes.ReplaceAll(raw, key("sessionId", keys.SessionID), key("sessionId", id))
+		source := line.Get("sessionId")
+		if source != nil {
+			line = line.With("sessionId", quoted(id))
 		}
-		out.Write(append(raw, '\n'))
+		if line.Get("promptId") != nil {
+			line = line.With("promptId", quoted(promptID))
+		}
+		if e.kind == "assistant" && source != nil && line.Get("requestId") != nil {
+			line = line.With("requestSessionId", source)
+		}
+		if raw, err := protocol.Marshal(line); err == nil {
+			out.Write(append(raw, '\n'))
+		}
 	}
 	return out.Bytes()
 }
 
-func key(name, value string) []byte {
-	quoted, err := protocol.Marshal(value)
+func quoted(s string) json.RawMessage {
+	raw, err := protocol.Marshal(s)
 	if err != nil {
-		return nil
+		return json.RawMessage("null")
 	}
-	return append([]byte(`"`+name+`":`), quoted...)
+	return raw
 }
 
 func usageOf(c protocol.LineCost) protocol.ModelUsage {

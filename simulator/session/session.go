@@ -40,7 +40,12 @@ type Options struct {
 	Entrypoint string // empty = sdk-cli
 	GitBranch  string
 	Agent      string // --agent; empty = none
+	Title      string // --name; empty = none
 	Machine    Machine
+	// Surroundings tells what the model has right now; nil = nothing is known.
+	Surroundings func() Surroundings
+	// Effort is the model's level right now; nil, or empty = it has none.
+	Effort func() string
 
 	NewID func() string    // uuid v4; required
 	Now   func() time.Time // required
@@ -94,7 +99,10 @@ type Session struct {
 	id      string
 	path    string
 	resumed bool
-	title   string // of the session that was resumed
+	forked  bool   // resumed under an id of its own
+	cleared bool   // begun by /clear
+	title   string // empty = none
+	named   bool   // this process gave the title
 	source  string // session that was resumed; another one than id after a fork
 
 	history  []Message
@@ -104,7 +112,10 @@ type Session struct {
 	totals   protocol.CostStateLine
 	state    []byte
 
+	closed  bool   // by [Session.Close]
+	cutOff  bool   // the transcript ends within a line
 	pending []byte // history to be copied before the first line of a fork
+	held    []any  // lines that wait for the next ones
 	writer  writer
 	rec     recorder
 }
@@ -149,6 +160,9 @@ func Open(o Options) (*Session, error) {
 		}
 	} else if err := s.fresh(); err != nil {
 		return nil, err
+	}
+	if o.Title != "" {
+		s.title, s.named = o.Title, true
 	}
 	if s.totals.StartTime == 0 {
 		s.totals.StartTime = o.Now().UnixMilli()
@@ -210,7 +224,7 @@ func (s *Session) FileHistory() (lines []json.RawMessage, dir string) {
 // Resumed reports whether the session goes on with an earlier conversation.
 func (s *Session) Resumed() bool { return s.resumed }
 
-// Title is the title that the resumed session had; empty = none.
+// Title is the title that the session has; empty = none.
 func (s *Session) Title() string { return s.title }
 
 // Lines tells how many lines of files the session has added and removed.
@@ -245,15 +259,16 @@ func (s *Session) Deferred() (use protocol.ToolUse, message string, ok bool) {
 	return use, "", false
 }
 
-// Reset starts a new conversation under a fresh id, as /clear does, and
-// returns the id.
-func (s *Session) Reset() string {
+// Reset ends the conversation and starts a new one under a fresh id, as /clear
+// does, and returns the id.
+func (s *Session) Reset() (string, error) {
+	err := s.ended()
 	s.opts.ID = ""
 	s.id = s.opts.NewID()
 	s.path = filepath.Join(filepath.Dir(s.path), s.id+".jsonl")
-	s.resumed, s.source = false, ""
-	s.history, s.files, s.costs, s.state, s.pending, s.deferred = nil, nil, nil, nil, nil, ""
+	s.resumed, s.forked, s.cleared, s.source, s.cutOff = false, false, true, "", false
+	s.history, s.files, s.costs, s.state, s.pending, s.held, s.deferred = nil, nil, nil, nil, nil, nil, ""
 	s.totals = protocol.CostStateLine{StartTime: s.opts.Now().UnixMilli()}
 	s.rec = recorder{}
-	return s.id
+	return s.id, err
 }

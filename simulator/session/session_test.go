@@ -69,11 +69,16 @@ func (w *world) turn(t *testing.T, s *session.Session, prompt string, blocks ...
 	const at = "2026-01-02T03:04:05.000Z"
 	ids := []string{w.id()}
 	events := []protocol.Event{
+		&protocol.Queued{Content: protocol.Content{Text: prompt}, Timestamp: at},
 		&protocol.Prompted{UUID: ids[0], PromptID: "p-" + prompt, Content: protocol.Content{Text: prompt}, Timestamp: at, PermissionMode: "default"},
 		&protocol.Init{Type: "system", Subtype: "init", Model: "claude-opus-5-5"},
 	}
 	stop := "end_turn"
 	for _, b := range append(blocks, protocol.Text("answer to "+prompt)) {
+		var calls []string
+		if use, is := b.(protocol.ToolUse); is {
+			calls = []string{use.Name}
+		}
 		if result, is := b.(protocol.ToolResultBlock); is {
 			source := ids[len(ids)-1]
 			ids = append(ids, w.id())
@@ -88,7 +93,7 @@ func (w *world) turn(t *testing.T, s *session.Session, prompt string, blocks ...
 		events = append(events, &protocol.Assistant{
 			Type: "assistant", UUID: ids[len(ids)-1], Timestamp: at, RequestID: "req_1",
 			Message: protocol.AssistantMessage{ID: "msg_1", Type: "message", Role: "assistant", Model: "claude-opus-5-5", Content: []protocol.Block{b}, Usage: protocol.Usage{OutputTokens: 1}},
-			Final:   &protocol.MessageFinal{StopReason: stop, Usage: protocol.Usage{InputTokens: 3, OutputTokens: 7}},
+			Final:   &protocol.MessageFinal{StopReason: stop, Calls: calls, Usage: protocol.Usage{InputTokens: 3, OutputTokens: 7}},
 		})
 	}
 	events = append(events, &protocol.Result{
@@ -101,6 +106,16 @@ func (w *world) turn(t *testing.T, s *session.Session, prompt string, blocks ...
 		}
 	}
 	return ids
+}
+
+// closed ends the sessions, as processes end.
+func closed(t *testing.T, sessions ...*session.Session) {
+	t.Helper()
+	for _, s := range sessions {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 }
 
 type line = map[string]any
@@ -163,7 +178,16 @@ func answer(id string) protocol.ToolResultBlock {
 // string prompt as a string.
 func TestTranscript(t *testing.T) {
 	w := newWorld(t)
-	s := w.mustOpen(t, session.Options{GitBranch: "main"})
+	s := w.mustOpen(t, session.Options{
+		GitBranch: "main", Effort: func() string { return "low" },
+		Surroundings: func() session.Surroundings {
+			return session.Surroundings{
+				Model: "claude-opus-5-5", ModelName: "Opus 5.5", Deferred: []string{"WebFetch"},
+				Agents: []session.Listed{{Name: "Explore", Text: "- Explore: looks", BuiltIn: true}, {Name: "mine", Text: "- mine: works"}},
+				Skills: []session.Listed{{Name: "loop", Text: "- loop"}, {Name: "run", Text: "- run"}},
+			}
+		},
+	})
 	if want := filepath.Join(w.state, "projects", session.Slug(w.cwd), s.ID()+".jsonl"); s.Path() != want {
 		t.Errorf("path %s, want %s", s.Path(), want)
 	}
@@ -172,6 +196,7 @@ func TestTranscript(t *testing.T) {
 	}
 	ids := w.turn(t, s, "one", call("toolu_1"), answer("toolu_1"))
 	ids = append(ids, w.turn(t, s, "two")...)
+	closed(t, s, s)
 
 	info, err := os.Stat(s.Path())
 	if err != nil || info.Mode().Perm() != 0o600 {
@@ -179,31 +204,45 @@ func TestTranscript(t *testing.T) {
 	}
 	lines := readLines(t, s.Path())
 	want := []string{
-		"queue-operation:enqueue", "queue-operation:dequeue", "user",
-		"attachment:environment", "attachment:model", "attachment:date", "attachment:session_context",
-		"tools-used", "assistant", "last-prompt", "user", "assistant", "last-prompt", "cost-state",
-		"queue-operation:enqueue", "queue-operation:dequeue", "user", "assistant", "last-prompt", "cost-state",
+		"queue-operation:enqueue", "queue-operation:dequeue", "user", "attachment:environment", "attachment:model",
+		"attachment:deferred_tools_delta", "attachment:agent_listing_delta", "attachment:skill_listing", "atis-latch",
+		"attachment:session_context", "attachment:date", "attachment:remote_session_change",
+		"tools-used", "assistant", "last-prompt", "atis-latch", "user", "assistant",
+		"queue-operation:enqueue", "queue-operation:dequeue", "user", "assistant", "last-prompt", "atis-latch", "cost-state",
 	}
 	if diff := cmp.Diff(want, kinds(lines)); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
 	var parent any
-	for i, l := range messages(lines) {
-		if l["uuid"] != ids[i] || l["parentUuid"] != parent {
-			t.Errorf("message %d: uuid %v after %v, want %s after %v", i, l["uuid"], l["parentUuid"], ids[i], parent)
+	for i, l := range lines {
+		if l["uuid"] != nil && l["parentUuid"] != parent {
+			t.Errorf("line %d: %v after %v, want it after %v", i, l["uuid"], l["parentUuid"], parent)
 		}
-		parent = l["uuid"]
+		if l["uuid"] != nil {
+			parent = l["uuid"]
+		}
+	}
+	for i, l := range messages(lines) {
+		if l["uuid"] != ids[i] {
+			t.Errorf("message %d: uuid %v, want %s", i, l["uuid"], ids[i])
+		}
 		if l["sessionId"] != s.ID() || l["cwd"] != w.cwd || l["gitBranch"] != "main" || l["version"] != "2.1.329" || l["isSidechain"] != false {
 			t.Errorf("message %d: envelope %v", i, l)
 		}
 	}
-	prompt := messages(lines)[0]
+	prompt, position := messages(lines)[0], line{"promptIndex": 0.0, "turnIndex": 2.0}
+	if diff := cmp.Diff(position, messages(lines)[4]["turnPosition"]); diff != "" {
+		t.Errorf("position of the second prompt (-want +got):\n%s", diff)
+	}
 	if diff := cmp.Diff(line{"role": "user", "content": "one"}, prompt["message"]); diff != "" {
 		t.Errorf("prompt (-want +got):\n%s", diff)
 	}
 	first := messages(lines)[1]["message"].(line)
 	if first["stop_reason"] != "end_turn" || first["usage"].(line)["output_tokens"] != 7.0 {
 		t.Errorf("assistant line without the final values: %v", first)
+	}
+	if l := messages(lines)[1]; l["effort"] != "low" || l["requestedModel"] != "claude-opus-5-5" {
+		t.Errorf("assistant line: %v", l)
 	}
 	result := messages(lines)[2]
 	if result["sourceToolAssistantUUID"] != ids[1] || !cmp.Equal(result["toolUseResult"], any(line{"stdout": "x"})) ||
@@ -235,7 +274,10 @@ func TestLineShapes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	w.turn(t, w.mustOpen(t, session.Options{Resume: s.ID()}), "two")
+	closed(t, s)
+	again := w.mustOpen(t, session.Options{Resume: s.ID()})
+	w.turn(t, again, "two")
+	closed(t, again)
 
 	data, err := os.ReadFile("testdata/transcript_lines.json")
 	if err != nil {
@@ -304,6 +346,7 @@ func TestResume(t *testing.T) {
 	if err := s.SetScenarioState([]byte(`{"n":1}`)); err != nil {
 		t.Fatal(err)
 	}
+	closed(t, s)
 	last := ids[len(ids)-1]
 	for name, o := range map[string]session.Options{
 		"id":                {Resume: s.ID()},
@@ -335,6 +378,7 @@ func TestResume(t *testing.T) {
 				t.Errorf("prompt %v follows %v, want %s", prompt["uuid"], prompt["parentUuid"], last)
 			}
 			last = next[1]
+			closed(t, r)
 		})
 	}
 	if got := kinds(readLines(t, s.Path())); slices.Index(got, "mode") < 0 || strings.Count(strings.Join(got, " "), "attachment:environment") != 1 {
@@ -350,6 +394,7 @@ func TestContinue(t *testing.T) {
 	older, newer := w.mustOpen(t, session.Options{}), w.mustOpen(t, session.Options{})
 	w.turn(t, newer, "newer")
 	w.turn(t, older, "older")
+	closed(t, newer, older)
 	if err := os.Chtimes(older.Path(), w.now, w.now); err != nil {
 		t.Fatal(err)
 	}
@@ -371,6 +416,9 @@ func TestOpenErrors(t *testing.T) {
 	s := w.mustOpen(t, session.Options{})
 	ids := w.turn(t, s, "one")
 	w.turn(t, s, "two")
+	second := w.mustOpen(t, session.Options{})
+	w.turn(t, second, "three")
+	closed(t, s, second)
 	missing := w.id()
 	none, other := "", w.id()
 	tests := []struct {
@@ -382,7 +430,7 @@ func TestOpenErrors(t *testing.T) {
 		{"unknown path", session.Options{Resume: "/nosuch.jsonl"}, "No conversation found with session ID: /nosuch.jsonl"},
 		{"unknown title", session.Options{Resume: "no such"}, "Error: --resume requires a valid session ID or session title when used with --print. "},
 		{"in use", session.Options{ID: s.ID()}, "Session ID " + s.ID() + " is already in use."},
-		{"fork into one in use", session.Options{Resume: s.ID(), Fork: true, ID: s.ID()}, "Session ID " + s.ID() + " is already in use."},
+		{"fork into one in use", session.Options{Resume: s.ID(), Fork: true, ID: second.ID()}, "Session ID " + second.ID() + " is already in use."},
 		{"unknown message", session.Options{Resume: s.ID(), ResumeAt: missing}, "No message found with message.uuid of: " + missing},
 		// Row 37.
 		{"drops another turn", session.Options{Resume: s.ID(), ResumeAt: ids[1], DropsTurn: &other}, "Resume rejected by --resume-drops-turn: "},
@@ -422,6 +470,7 @@ func TestFork(t *testing.T) {
 	s := w.mustOpen(t, session.Options{})
 	one := w.turn(t, s, "one")
 	two := w.turn(t, s, "two")
+	closed(t, s)
 	if err := s.SetScenarioState([]byte(`{"n":2}`)); err != nil {
 		t.Fatal(err)
 	}
@@ -457,9 +506,15 @@ func TestFork(t *testing.T) {
 			}
 			var prompts []string
 			var parent any
-			for _, l := range messages(readLines(t, f.Path())) {
-				if l["sessionId"] != f.ID() || l["parentUuid"] != parent {
-					t.Errorf("line %v: session %v after %v, want %v", l["uuid"], l["sessionId"], l["parentUuid"], parent)
+			for _, l := range readLines(t, f.Path()) {
+				if l["sessionId"] != f.ID() {
+					t.Errorf("line %v: session %v", l["uuid"], l["sessionId"])
+				}
+				if l["uuid"] == nil {
+					continue
+				}
+				if l["parentUuid"] != parent {
+					t.Errorf("line %v follows %v, want %v", l["uuid"], l["parentUuid"], parent)
 				}
 				parent = l["uuid"]
 				if l["type"] == "user" {
@@ -511,16 +566,19 @@ func TestReset(t *testing.T) {
 	s := w.mustOpen(t, session.Options{})
 	w.turn(t, s, "one")
 	old, oldPath := s.ID(), s.Path()
-	before := len(readLines(t, oldPath))
-	if id := s.Reset(); id == old || s.ID() != id || s.Path() == oldPath { // row 47
-		t.Errorf("id %s after %s", id, old)
+	if id, err := s.Reset(); err != nil || id == old || s.ID() != id || s.Path() == oldPath { // row 47
+		t.Errorf("id %s after %s, %v", id, old, err)
+	}
+	before := readLines(t, oldPath)
+	if last := before[len(before)-1]; last["type"] != "cost-state" {
+		t.Errorf("the old transcript ends with %v", last)
 	}
 	w.turn(t, s, "two")
-	if lines := readLines(t, s.Path()); messages(lines)[0]["parentUuid"] != nil || len(messages(lines)) != 2 {
+	if lines := readLines(t, s.Path()); messages(lines)[0]["parentUuid"] != nil || len(messages(lines)) != 2 || lines[0]["type"] != "mode" {
 		t.Errorf("new transcript %q", kinds(lines))
 	}
-	if after := len(readLines(t, oldPath)); after != before {
-		t.Errorf("old transcript grew from %d to %d lines", before, after)
+	if after := readLines(t, oldPath); len(after) != len(before) {
+		t.Errorf("old transcript grew from %d to %d lines", len(before), len(after))
 	}
 }
 

@@ -80,11 +80,13 @@ func TestCompactedTranscript(t *testing.T) {
 	before := w.turn(t, s, "before")
 	boundary, summary, cost := w.id(), w.id(), w.id()
 	yes, no := true, false
+	shown := &protocol.User{UUID: summary, IsSynthetic: true, IsReplay: &no, Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: "summary"}}}
+	said := &protocol.User{UUID: w.id(), IsReplay: &yes, Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: "Compacted"}}}
 	record(
 		t, s,
 		&protocol.System{Subtype: "compact_boundary", UUID: boundary, Fields: fields("compact_metadata", protocol.CompactMetadata{Trigger: "manual", PreTokens: 7})},
-		&protocol.User{UUID: summary, IsSynthetic: true, IsReplay: &no, Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: "summary"}}},
-		&protocol.User{UUID: w.id(), IsReplay: &yes, Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: "Compacted"}}},
+		&protocol.Compacted{Summary: shown, Command: &protocol.Prompted{Local: true, Content: protocol.Content{Text: "/compact"}}, Output: said},
+		shown, said,
 		&protocol.Assistant{
 			UUID: cost, LocalCommandSource: "<local-command-stdout>$0</local-command-stdout>", LocalCommandRun: &protocol.LocalCommand{Command: "cost"},
 		},
@@ -99,20 +101,23 @@ func TestCompactedTranscript(t *testing.T) {
 	if b := found[boundary]; b["parentUuid"] != nil || b["logicalParentUuid"] != before[len(before)-1] || b["compactMetadata"].(map[string]any)["preTokens"] != 7.0 {
 		t.Errorf("boundary %v", b)
 	}
-	if l := found[summary]; l["parentUuid"] != boundary {
+	if l := found[summary]; l["parentUuid"] != boundary || l["isCompactSummary"] != true {
 		t.Errorf("summary %v", l)
 	}
-	if l := found[cost]; l["parentUuid"] != summary || l["subtype"] != "local_command" || l["commandRun"].(map[string]any)["command"] != "cost" {
+	if l := found[cost]; l["subtype"] != "local_command" || l["commandRun"].(map[string]any)["command"] != "cost" {
 		t.Errorf("local command %v", l)
 	}
 	if l := found[after[0]]; l["parentUuid"] != cost {
 		t.Errorf("next prompt %v", l)
 	}
+	closed(t, s)
 	var texts []string
 	for _, m := range w.mustOpen(t, session.Options{Resume: s.ID()}).History() {
-		texts = append(texts, m.Content.Plain())
+		if text := m.Content.Plain(); !strings.HasPrefix(text, "<local-command-caveat>") {
+			texts = append(texts, text)
+		}
 	}
-	if diff := cmp.Diff([]string{"summary", "after", "answer to after"}, texts); diff != "" {
+	if diff := cmp.Diff([]string{"summary", "/compact", "Compacted", "after", "answer to after"}, texts); diff != "" {
 		t.Errorf("what a resumed session knows (-want +got):\n%s", diff)
 	}
 }

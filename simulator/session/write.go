@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -42,13 +43,27 @@ func (w *writer) lines(path string, values ...any) error {
 	return nil
 }
 
+// copied appends lines that are text already.
+func (w *writer) copied(path string, data []byte) error {
+	if len(data) == 0 {
+		return nil
+	}
+	if err := w.bytes(path, data); err != nil || w.onLine == nil || w.off {
+		return err
+	}
+	for line := range bytes.Lines(data) {
+		w.onLine(path, bytes.TrimSuffix(line, []byte("\n")))
+	}
+	return nil
+}
+
 // bytes appends in one write, so that lines of several processes do not mix.
 func (w *writer) bytes(path string, data []byte) error {
 	if w.off {
 		return nil
 	}
 	if dir := filepath.Dir(path); dir != w.made {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return w.failed(err)
 		}
 		w.made = dir
@@ -73,7 +88,7 @@ func (w *writer) replace(path string, data []byte) error {
 		return nil
 	}
 	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return w.failed(err)
 	}
 	f, err := os.CreateTemp(dir, filepath.Base(path)+".*") // mode 0600

@@ -1,0 +1,206 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/claudeless/claudeless/internal/output"
+	"github.com/claudeless/claudeless/internal/persona"
+	"github.com/claudeless/claudeless/simulator/model"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/session"
+)
+
+func (r *run) openSession() error {
+	o := session.Options{
+		StateDir: r.dir, CWD: r.toldCWD(), Project: r.scenario.ProjectPath, ID: r.f.SessionID, DefaultID: r.scenario.SessionID, Resume: r.f.Resume, ResumeAt: r.f.ResumeSessionAt,
+		Continue: r.f.Continue, Fork: r.f.ForkSession, NoPersist: r.f.NoSessionPersistence || r.dir == "",
+		Version: r.version(), Entrypoint: r.entrypoint(), NewID: r.clock.NewID, Now: r.clock.Now,
+	}
+	o.Machine, o.GitBranch = r.machine()
+	o.Agent, o.Title, o.Surroundings, o.Effort = r.f.Agent, r.f.SessionName, r.surroundings, r.modelEffort
+	if r.f.Has("resume-drops-turn") {
+		o.DropsTurn = &r.f.ResumeDropsTurn
+	}
+	if r.f.SessionMirror {
+		r.mirror = &mirror{}
+		o.OnLine = r.mirror.line
+	}
+	opened, err := session.Open(o)
+	r.session = opened
+	return sessionError(err)
+}
+
+// closeSession writes the end of the transcript, which --session-mirror shows
+// after the last result.
+func (r *run) closeSession() {
+	if err := r.session.Close(); err != nil {
+		r.warn("the session is not saved: " + err.Error())
+	}
+	if r.mirror == nil || r.f.OutputFormat != "stream-json" {
+		return
+	}
+	w := r.sys.Stdout
+	if r.peer != nil {
+		w = r.peer.Events()
+	}
+	// Nobody may be left to read it.
+	_ = output.StreamJSON(w, func(yield func(protocol.Event, error) bool) {
+		for _, frame := range r.mirror.take() {
+			if !yield(frame, nil) {
+				return
+			}
+		}
+	})
+}
+
+// reset begins a new conversation and returns its id.
+func (r *run) reset() string {
+	id, err := r.session.Reset()
+	if err != nil {
+		r.warn("the session is not saved: " + err.Error())
+	}
+	return id
+}
+
+// surroundings is what the model is told beside the first prompt.
+func (r *run) surroundings() session.Surroundings {
+	name := model.Resolve(r.sim.ModelName())
+	now := session.Surroundings{Model: name, Deferred: r.deferredTools()}
+	if shown := model.Display(name); shown != name {
+		now.ModelName = shown
+	}
+	listed := persona.Tools(r.toolOptions(false))
+	if slices.Contains(listed, "Task") {
+		for _, a := range r.catalog.Agents() {
+			now.Agents = append(now.Agents, session.Listed{
+				Name: a.Name, Text: "- " + a.Name + ": " + a.Description + " (Tools: " + toolsOf(a) + ")", BuiltIn: a.Source == "built-in",
+			})
+		}
+	}
+	if slices.Contains(listed, "Skill") {
+		for _, k := range persona.BuiltInSkills() {
+			now.Skills = append(now.Skills, session.Listed{Name: k.Name, Text: "- " + k.Name, BuiltIn: true})
+		}
+		for _, k := range r.catalog.Commands() {
+			if k.Skill {
+				now.Skills = append(now.Skills, session.Listed{Name: k.Name, Text: "- " + k.Name + ": " + k.Description})
+			}
+		}
+	}
+	return now
+}
+
+// toolsOf words the tools of an agent.
+func toolsOf(a persona.Agent) string {
+	switch {
+	case a.Tools != nil:
+		return strings.Join(a.Tools, ", ")
+	case len(a.Disallowed) > 0:
+		return "All tools except " + strings.Join(a.Disallowed, ", ")
+	}
+	return "*"
+}
+
+// deferredTools names the tools that the model has to search for. Of two that a
+// search finds it is not told.
+func (r *run) deferredTools() []string {
+	tools, err := r.listed(context.Background())
+	if err != nil {
+		return nil
+	}
+	exists := persona.Tools(r.toolOptions(false))
+	names := []string{}
+	for _, t := range tools {
+		untold := t.Name == "ListAgents" || t.Name == "ScheduleWakeup"
+		if r.isDeferred(t) && !untold && (t.Server != "" || slices.Contains(exists, t.Name)) {
+			names = append(names, t.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// modelEffort is the level of the model's effort; empty = it knows none.
+func (r *run) modelEffort() string {
+	if !model.Of(model.Resolve(r.sim.ModelName())).Effort {
+		return ""
+	}
+	return r.effort()
+}
+
+// machine is what transcripts say of the surroundings, and the git branch.
+func (r *run) machine() (session.Machine, string) {
+	git := findCheckout(r.cwd)
+	m := session.Machine{
+		Platform: runtime.GOOS, Shell: "unknown", IsGitRepo: git.repo, IsWorktree: git.worktree, AdditionalDirs: r.addDirs(),
+	}
+	if shell := r.sys.Getenv("SHELL"); shell != "" {
+		m.Shell = filepath.Base(shell)
+	}
+	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		m.OSVersion = "Linux " + strings.TrimSpace(string(release))
+	}
+	return m, cmp.Or(git.branch, "HEAD")
+}
+
+// toldCWD is the working directory that transcripts name.
+func (r *run) toldCWD() string {
+	if dir := r.scenario.WorkingDirectory; dir != "" {
+		return dir
+	}
+	return r.cwd
+}
+
+// mirror repeats every transcript line on stdout (--session-mirror; spec:
+// cli-contract 8.5). Lines are written to disk before the event that made them
+// is yielded, so taking them just before each event puts all lines of a turn
+// before its result.
+type mirror struct {
+	mu    sync.Mutex
+	files []*mirrored // in the order of their first line
+}
+
+// mirrored are the lines of one file that were not shown yet.
+type mirrored struct {
+	path    string
+	entries []json.RawMessage
+}
+
+// line takes note of a line that was written to the file at path.
+func (m *mirror) line(path string, line []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	entry := json.RawMessage(bytes.Clone(line))
+	if n := len(m.files); n > 0 && m.files[n-1].path == path {
+		m.files[n-1].entries = append(m.files[n-1].entries, entry)
+		return
+	}
+	m.files = append(m.files, &mirrored{path: path, entries: []json.RawMessage{entry}})
+}
+
+// take returns the frames of all lines since the last call. A nil mirror has
+// none.
+func (m *mirror) take() []protocol.Event {
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var frames []protocol.Event
+	for _, f := range m.files {
+		frames = append(frames, &protocol.Frame{Type: "transcript_mirror", Fields: []protocol.Field{
+			{Key: "filePath", Value: f.path}, {Key: "entries", Value: f.entries},
+		}})
+	}
+	m.files = nil
+	return frames
+}
