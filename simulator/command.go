@@ -96,6 +96,28 @@ func (t *turn) expand(c slash.Call) (x *slash.Expansion, failed func() (finish, 
 	return x, nil
 }
 
+// blankText is what the CLI says to a prompt without a text.
+const blankText = "Blank prompt — the message was only whitespace, so nothing was sent to the model."
+
+// blank tells whether a prompt is white space only. The empty one is not.
+func blank(in protocol.Content) bool {
+	return in.Blocks == nil && in.Text != "" && strings.TrimSpace(in.Text) == ""
+}
+
+// refuseBlank answers a blank prompt without the model.
+func (t *turn) refuseBlank() (finish, error) {
+	id, err := t.take()
+	if err != nil {
+		return finish{}, err
+	}
+	if err := t.init(id); err != nil {
+		return finish{}, err
+	}
+	text := blankText
+	return finish{subtype: "success", untouched: true, result: &text}, t.system("informational",
+		protocol.Field{Key: "content", Value: text}, protocol.Field{Key: "level", Value: "warning"})
+}
+
 // say answers a command with text of the CLI's own: init and a message that no
 // model wrote.
 func (t *turn) say(c slash.Call, said slash.Said, usage *slash.Context) (finish, error) {

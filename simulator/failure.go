@@ -22,6 +22,7 @@ type apiFailure struct {
 	text       string
 	terminal   string        // empty = api_error
 	limit      int           // retries at the most; 0 = the session's
+	silent     int           // how often it is asked again at once, without telling
 	after      time.Duration // retry-after; 0 = back off
 	message    string
 	stop       string // stop_reason; empty = stop_sequence
@@ -53,21 +54,55 @@ func (t *turn) fail(rule string, f *scenarios.Failure) (*finish, error) {
 	if err != nil || recovered {
 		return nil, err
 	}
-	if fallback := t.s.o.Fallback; api.status == 529 && fallback != "" && model.Resolve(fallback) != t.s.resolved() {
-		return nil, t.fallBack(fallback)
+	if trigger := api.fallback(); trigger != "" && t.s.o.Fallback != "" && model.Resolve(t.s.o.Fallback) != t.s.resolved() {
+		return nil, t.fallBack(trigger)
+	}
+	if api.terminal == "prompt_too_long" && t.s.leaf != "" {
+		if err := t.compactInVain(); err != nil {
+			return nil, err
+		}
 	}
 	return t.giveUp(api)
 }
 
+// fallback is why another model is asked; empty = no other model would help.
+func (api apiFailure) fallback() string {
+	switch {
+	case api.status == 529:
+		return "overloaded"
+	case api.status >= 500:
+		return "server_error"
+	case api.status == 404:
+		return "model_not_found"
+	default:
+		return ""
+	}
+}
+
 // fallBack goes on with another model, which answers (spec: cli-observed 10).
-func (t *turn) fallBack(name string) error {
-	original := t.s.resolved()
-	t.s.SetModel(name)
+func (t *turn) fallBack(trigger string) error {
+	original, name := t.s.resolved(), model.Resolve(t.s.o.Fallback)
+	t.s.SetModel(t.s.o.Fallback)
+	content := fmt.Sprintf("Switched to %s due to high demand for %s", model.Display(name), model.Display(original))
+	if trigger == "model_not_found" {
+		content = fmt.Sprintf("Switched to %s because %s is not available", model.Display(name), model.Display(original))
+	}
 	return t.system("model_fallback",
-		protocol.Field{Key: "trigger", Value: "overloaded"},
+		protocol.Field{Key: "trigger", Value: trigger},
 		protocol.Field{Key: "original_model", Value: original},
-		protocol.Field{Key: "fallback_model", Value: model.Resolve(name)},
-		protocol.Field{Key: "content", Value: original + " is overloaded; the session goes on with " + model.Resolve(name) + "."})
+		protocol.Field{Key: "fallback_model", Value: name},
+		protocol.Field{Key: "content", Value: content})
+}
+
+// compactInVain shows that a conversation too long for the model cannot be
+// summed up either.
+func (t *turn) compactInVain() error {
+	err := t.system("status", protocol.Field{Key: "status", Value: "compacting"}, protocol.Field{Key: "compact_output_chars", Value: 0})
+	if err != nil {
+		return err
+	}
+	return t.system("status",
+		protocol.Field{Key: "status", Value: nil}, protocol.Field{Key: "compact_result", Value: "failed"}, protocol.Field{Key: "compact_error", Value: "exhausted"})
 }
 
 // overcome tells whether a failure that strikes a number of times has struck
@@ -76,10 +111,17 @@ func (s *Simulator) overcome(rule string, f *scenarios.Failure) bool {
 	return f.Times > 0 && s.failed[rule] >= f.Times
 }
 
-// retry asks again as often as the CLI would and tells whether the request
-// went through in the end.
+// retry asks again as often as the CLI would, and tells whether the request
+// went through in the end. What a lesser request may mend is tried first, at
+// once and without a word (spec: cli-observed 9).
 func (t *turn) retry(f *scenarios.Failure, api apiFailure, rule string) (bool, error) {
 	t.s.failed[rule]++
+	for range api.silent {
+		if t.s.overcome(rule, f) {
+			return true, nil
+		}
+		t.s.failed[rule]++
+	}
 	retries := max(0, t.s.o.MaxRetries)
 	tries := retries
 	if api.retryClass == "" {
@@ -150,6 +192,7 @@ func (t *turn) giveUp(api apiFailure) (*finish, error) {
 	if api.cut != "" {
 		ev.APIErrorParams = map[string]string{"cut": api.cut}
 	}
+	t.name(ev)
 	if err := t.emit(ev); err != nil {
 		return nil, err
 	}
@@ -166,7 +209,7 @@ func (t *turn) giveUp(api apiFailure) (*finish, error) {
 func (t *turn) partial(text string) error {
 	usage := estimate(t.in.Content.Plain(), []protocol.Block{protocol.Text(text)})
 	m := &message{
-		t: t, id: t.apiID("msg"), request: t.apiID("req"), model: model.Wire(t.s.resolved()),
+		t: t, id: t.apiID("msg"), request: t.apiID("req"), name: t.s.resolved(), model: model.Wire(t.s.resolved()),
 		usage: usage, pace: t.pace(scenarios.Reply{}),
 	}
 	if err := m.start(); err != nil {
@@ -180,13 +223,11 @@ func (t *turn) partial(text string) error {
 			return err
 		}
 		m.text.WriteString(chunk)
-		if err := m.delta(0, object{{"type", "text_delta"}, {"text", chunk}}, ""); err != nil {
+		if err := m.delta(0, "text", chunk, ""); err != nil {
 			return err
 		}
 	}
-	err := m.abort()
-	t.current = nil
-	return err
+	return m.abort()
 }
 
 const (
@@ -248,33 +289,82 @@ func (t *turn) describeStatus(status int, kind, message string) apiFailure {
 	api := apiFailure{status: status, kind: kind, message: message}
 	lower := strings.ToLower(message)
 	switch {
-	case status == 400 && strings.Contains(lower, "credit balance"):
-		api.class, api.text = "billing_error", "Credit balance is too low"
-	case status == 400 && strings.Contains(lower, "prompt is too long"):
-		api.class, api.text, api.terminal = "invalid_request", "Prompt is too long", "prompt_too_long"
 	case status == 400:
-		api.class, api.text = "unknown", "API Error: 400 "+message
+		t.describeRefused(&api, lower)
 	case status == 401 && strings.Contains(lower, "x-api-key"):
 		api.class, api.retryClass, api.text = "authentication_failed", "authentication_failed", "Invalid API key · Fix external API key"
 	case status == 401:
 		api.class, api.retryClass, api.text = "authentication_failed", "authentication_failed", "Failed to authenticate. API Error: 401 "+message
+	case status == 403 && strings.Contains(lower, "not allowed for this organization"):
+		api.class = "oauth_org_not_allowed"
+		api.text = "Your organization has disabled Claude subscription access for Claude Code · Use an Anthropic API key instead, or ask your admin to enable access"
 	case status == 403:
 		api.class, api.text = "authentication_failed", "Failed to authenticate. API Error: 403 "+message
 	case status == 404:
-		api.class, api.text = "model_not_found", fmt.Sprintf("There's an issue with the selected model (%s). It may not exist or you may not have access to it. Run --model to pick a different model.", t.s.resolved())
+		api.class, api.silent = "model_not_found", 1
+		api.text = fmt.Sprintf("There's an issue with the selected model (%s). It may not exist or you may not have access to it. Run --model to pick a different model.", t.s.resolved())
 	case status == 413:
-		api.class, api.text, api.terminal = "invalid_request", "Request too large (max 32MB). Double press esc to go back and try with a smaller file.", "image_error"
+		api.class, api.terminal = "invalid_request", "image_error"
+		api.text = "Request too large (max 32MB). Accumulated images and attachments in the conversation pushed the request over the limit. Remove older images or compact the conversation."
 	case status == 429:
 		api.class, api.retryClass, api.text = "rate_limit", "rate_limit", "API Error: Request rejected (429) · "+message
 	case status == 529:
-		api.class, api.retryClass, api.text, api.limit = "server_error", "overloaded", busyText, 2
+		api.class, api.retryClass, api.text, api.limit = "server_error", "overloaded", busyText, overloadLimit
+		if t.s.o.MaxRetries < overloadLimit {
+			api.text = serverText(status, message)
+		}
 	case status >= 500:
-		api.class, api.retryClass = "server_error", "server_error"
-		api.text = fmt.Sprintf("API Error: %d %s. This is a server-side issue, usually temporary — try again in a moment.", status, strings.TrimSuffix(message, "."))
+		api.class, api.retryClass, api.text = "server_error", "server_error", serverText(status, message)
+	case status == 408, status == 409:
+		api.class, api.retryClass, api.text = "unknown", "server_error", fmt.Sprintf("API Error: %d %s", status, message)
 	default:
-		api.class, api.text = "unknown", fmt.Sprintf("API Error: %d %s", status, message)
+		api.class, api.text, api.silent = "unknown", fmt.Sprintf("API Error: %d %s", status, message), silentTries
 	}
 	return api
+}
+
+const (
+	// overloadLimit is how many retries a 529 gets at the most.
+	overloadLimit = 2
+	// silentTries is how often a refused request is made again at once, each time
+	// with less of what is optional in it.
+	silentTries = 5
+)
+
+func serverText(status int, message string) string {
+	return fmt.Sprintf("API Error: %d %s. This is a server-side issue, usually temporary — try again in a moment.", status, strings.TrimSuffix(message, "."))
+}
+
+// describeRefused is a 400: some the CLI knows by their message.
+func (t *turn) describeRefused(api *apiFailure, lower string) {
+	known := []struct{ part, class, connection, terminal, text string }{
+		{"credit balance", "billing_error", "", "", "Credit balance is too low"},
+		{"prompt is too long", "invalid_request", "", "prompt_too_long", t.tooLongText()},
+		{"exceed context limit", "invalid_request", "", "prompt_too_long", t.tooLongText()},
+		{"image exceeds", "invalid_request", "", "image_error", "Image was too large. Try resizing the image or using a different approach."},
+		{"pdf specified was not valid", "invalid_request", "", "image_error", "The PDF file was not valid. Try converting it to text first (e.g., pdftotext)."},
+		{"`tool_use` ids were found without `tool_result`", "invalid_request", "tool_history_mismatch", "", "API Error: 400 due to tool use concurrency issues."},
+		{
+			"organization has been disabled", "invalid_request", "org_disabled_credential", "",
+			"Your ANTHROPIC_API_KEY belongs to a disabled organization · Update or unset the environment variable",
+		},
+	}
+	for _, k := range known {
+		if strings.Contains(lower, k.part) {
+			api.class, api.connection, api.terminal, api.text = k.class, k.connection, k.terminal, k.text
+			return
+		}
+	}
+	api.class, api.text, api.silent = "unknown", "API Error: 400 "+api.message, silentTries
+}
+
+// tooLongText depends on whether there is anything to compact.
+func (t *turn) tooLongText() string {
+	if t.s.leaf != "" {
+		return "Prompt is too long"
+	}
+	return "Prompt is too long · this conversation is a single exchange and cannot be compacted — the request size comes mostly from " +
+		"system prompt, tool definitions, or attachments."
 }
 
 // kindOf is the error type the API gives for a status.

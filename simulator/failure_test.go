@@ -34,7 +34,31 @@ func TestFailuresAsTheRealCLIShowsThem(t *testing.T) {
 			Error: "billing_error", Kind: "invalid_request_error", Status: 400, Text: "Credit balance is too low", Terminal: "api_error",
 		}},
 		{"too long", scenarios.Failure{Type: scenarios.FailPromptTooLong}, shown{
-			Error: "invalid_request", Kind: "invalid_request_error", Status: 400, Text: "Prompt is too long", Terminal: "prompt_too_long",
+			Error: "invalid_request", Kind: "invalid_request_error", Status: 400, Text: "Prompt is too long · this conversation is a single exchange", Terminal: "prompt_too_long",
+		}},
+		{"context limit", scenarios.Failure{Type: scenarios.FailAPIError, Status: 400, Message: "input length and `max_tokens` exceed context limit: 2 > 1"}, shown{
+			Error: "invalid_request", Kind: "invalid_request_error", Status: 400, Text: "Prompt is too long · ", Terminal: "prompt_too_long",
+		}},
+		{"image", scenarios.Failure{Type: scenarios.FailAPIError, Status: 400, Message: "messages.0: image exceeds 5 MB maximum"}, shown{
+			Error: "invalid_request", Kind: "invalid_request_error", Status: 400, Text: "Image was too large.", Terminal: "image_error",
+		}},
+		{"PDF", scenarios.Failure{Type: scenarios.FailAPIError, Status: 400, Message: "The PDF specified was not valid."}, shown{
+			Error: "invalid_request", Kind: "invalid_request_error", Status: 400, Text: "The PDF file was not valid.", Terminal: "image_error",
+		}},
+		{"history", scenarios.Failure{Type: scenarios.FailAPIError, Status: 400, Message: "`tool_use` ids were found without `tool_result` blocks"}, shown{
+			Error: "invalid_request", Kind: "invalid_request_error", Status: 400, Connection: "tool_history_mismatch",
+			Text: "API Error: 400 due to tool use concurrency issues.", Terminal: "api_error",
+		}},
+		{"disabled", scenarios.Failure{Type: scenarios.FailAPIError, Status: 400, Message: "This organization has been disabled."}, shown{
+			Error: "invalid_request", Kind: "invalid_request_error", Status: 400, Connection: "org_disabled_credential",
+			Text: "Your ANTHROPIC_API_KEY belongs to a disabled organization", Terminal: "api_error",
+		}},
+		{"409", scenarios.Failure{Type: scenarios.FailAPIError, Status: 409, Message: "c"}, shown{
+			Error: "unknown", Kind: "api_error", Status: 409, Text: "API Error: 409 c", Terminal: "api_error",
+			Retries: []string{"api_retry 1/2 server_error", "api_retry 2/2 server_error"},
+		}},
+		{"403 of an organization", scenarios.Failure{Type: scenarios.FailAPIError, Status: 403, Message: "OAuth is not allowed for this organization."}, shown{
+			Error: "oauth_org_not_allowed", Kind: "permission_error", Status: 403, Text: "Your organization has disabled Claude subscription access", Terminal: "api_error",
 		}},
 		{"401", scenarios.Failure{Type: scenarios.FailAuthError, Message: "bad key"}, shown{
 			Error: "authentication_failed", Kind: "authentication_error", Status: 401, Text: "Failed to authenticate. API Error: 401 bad key", Terminal: "api_error",
@@ -130,6 +154,11 @@ func TestFailureThatEnds(t *testing.T) {
 		t.Errorf("retried (-want +got):\n%s", diff)
 	}
 	s = newSimulator(t, simulator.Options{Model: &fakeModel{replies: failing(400)}})
+	got, _ = turn(t.Context(), t, s, "hi")
+	if diff := cmp.Diff([]string{"init", `assistant text "back"`, "result success error=false turns=1 completed"}, got); diff != "" {
+		t.Errorf("mended in silence (-want +got):\n%s", diff)
+	}
+	s = newSimulator(t, simulator.Options{Model: &fakeModel{replies: failing(403)}})
 	var ends []string
 	for range 3 {
 		got, _ = turn(t.Context(), t, s, "hi")

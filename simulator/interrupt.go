@@ -10,7 +10,8 @@ import (
 func (t *turn) interrupted() (finish, error) {
 	superseded := errors.Is(context.Cause(t.ctx), ErrSuperseded)
 	t.ctx = context.WithoutCancel(t.ctx)
-	if open := t.current; open != nil {
+	open := t.current
+	if open != nil {
 		if err := open.abort(); err != nil {
 			return finish{}, err
 		}
@@ -26,10 +27,18 @@ func (t *turn) interrupted() (finish, error) {
 			return finish{}, err
 		}
 	}
-	t.stopReason = nil
+	if open != nil {
+		if err := open.abandon(); err != nil {
+			return finish{}, err
+		}
+	}
+	stop := "null"
+	if t.stopReason != nil {
+		stop = *t.stopReason
+	}
 	return finish{
 		subtype: "error_during_execution", terminal: "aborted_streaming", isError: true,
-		errors: []string{"[ede_diagnostic] result_type=user last_content_type=n/a stop_reason=null"},
+		errors: []string{"[ede_diagnostic] result_type=user last_content_type=n/a stop_reason=" + stop},
 	}, nil
 }
 

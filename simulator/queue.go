@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -16,6 +17,9 @@ type Queue struct {
 	// Waiting counts the prompts of people that wait for a turn; nil = 0.
 	Waiting func() int
 }
+
+// noContent stands for the empty prompt when it is repeated.
+const noContent = "(no content)"
 
 // ErrSuperseded as the cause of a turn's end says that another prompt is to be
 // answered at once: the turn ends without telling the model of an interrupt.
@@ -67,15 +71,30 @@ func (t *turn) absorb() error {
 // absorbed tells transcripts about a prompt and, if asked to, repeats it.
 func (t *turn) absorbed(in protocol.UserMessage, id string) error {
 	err := t.emit(&protocol.Absorbed{UUID: id, Content: in.Content, Origin: in.Origin, Timestamp: t.timestamp()})
-	if err != nil || !t.s.o.Replay {
+	if err != nil {
 		return err
 	}
 	return t.replay(in, id)
 }
 
-// replay repeats a prompt of the host.
+// Repeats tells whether a host that wants its prompts repeated sees this one
+// again: what no person wrote, what answers a call and what is blank are not.
+func Repeats(in protocol.UserMessage) bool {
+	return !in.Synthetic && !blank(in.Content) && !slices.ContainsFunc(in.Content.Blocks, func(b protocol.Block) bool {
+		_, answer := b.(protocol.ToolResultBlock)
+		return answer
+	})
+}
+
+// replay repeats a prompt of the host, if asked to.
 func (t *turn) replay(in protocol.UserMessage, id string) error {
+	if !t.s.o.Replay || !Repeats(in) {
+		return nil
+	}
 	yes := true
+	if in.Content.Blocks == nil && in.Content.Text == "" {
+		in.Content.Text = noContent
+	}
 	return t.emit(&protocol.User{
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: in.Content}, Origin: in.Origin,
 		SessionID: t.s.o.SessionID, UUID: id, Timestamp: t.timestamp(), IsReplay: &yes,
@@ -91,10 +110,16 @@ func (t *turn) unanswered() (text string, ok bool) {
 	return text, true
 }
 
+// Completed tells whether hosts hear that the prompts of a turn are completed;
+// else it ended before its time, and they were cancelled.
+func Completed(r *protocol.Result) bool {
+	return (!r.IsError || r.TerminalReason == "max_turns") && !strings.HasPrefix(r.TerminalReason, "aborted")
+}
+
 // settle tells what has become of the absorbed prompts.
-func (t *turn) settle(end finish) error {
+func (t *turn) settle(r *protocol.Result) error {
 	state := "completed"
-	if strings.HasPrefix(end.terminal, "aborted") {
+	if !Completed(r) {
 		state = "cancelled"
 	}
 	for _, id := range t.taken {
@@ -115,9 +140,16 @@ func (t *turn) merged() []string {
 }
 
 func (t *turn) lifecycle(id, state string) error {
-	return t.emit(t.stamp(&protocol.Frame{Type: "command_lifecycle", Fields: []protocol.Field{
-		{Key: "command_uuid", Value: id}, {Key: "state", Value: state},
-	}}))
+	return t.emit(t.stamp(protocol.Lifecycle(id, state)))
+}
+
+// name names the prompts of the turn on its first assistant event.
+func (t *turn) name(ev *protocol.Assistant) {
+	if t.named || len(t.in.UUIDs) == 0 {
+		return
+	}
+	t.named = true
+	ev.UserMessageUUID, ev.UserMessageUUIDs = t.names()
 }
 
 // names gives what names the prompts of the turn as events do: the turn's own, or

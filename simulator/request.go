@@ -70,8 +70,11 @@ func (t *turn) request(req scenarios.Request) ([]call, *finish, error) {
 	}
 	t.more = reply.More
 	calls, err := t.message(req, reply, tools)
+	if err != nil {
+		return nil, nil, err
+	}
 	t.apiTime += t.s.o.Now().Sub(asked)
-	return calls, nil, err
+	return calls, nil, nil
 }
 
 // frame puts a frame of the scenario on the program's own output.
@@ -158,12 +161,11 @@ func (t *turn) message(req scenarios.Request, reply scenarios.Reply, tools []pro
 	}
 	name := t.s.resolved()
 	m := &message{
-		t: t, id: t.apiID("msg"), request: t.apiID("req"), model: model.Wire(name),
-		usage: usage, stop: stop, index: index, pace: t.pace(reply),
+		t: t, id: t.apiID("msg"), request: t.apiID("req"), name: name, model: model.Wire(name),
+		usage: usage, thinking: thinkingTokens(blocks), stop: stop, index: index, pace: t.pace(reply),
 	}
-	t.stopReason, t.messageID, t.requestID = &stop, m.id, m.request
+	t.latest, t.messageID, t.requestID = m, m.id, m.request
 	t.empty = !slices.ContainsFunc(blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
-	t.spend(name, usage, thinkingTokens(blocks))
 	t.lastText = ""
 	for _, b := range slices.Backward(blocks) {
 		if text, ok := b.(protocol.TextBlock); ok {

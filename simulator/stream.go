@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/scenarios"
@@ -15,8 +16,10 @@ import (
 type message struct {
 	t           *turn
 	id, request string
-	model       string
+	name        string // of the model, as the books have it
+	model       string // as the API has it
 	usage       scenarios.Usage
+	thinking    int // tokens of it that are reasoning
 	stop        string
 	index       *executor.Index
 	pace        pace
@@ -24,8 +27,11 @@ type message struct {
 	calls       []call
 	place       protocol.MessageFinal // of the current block
 
-	text    strings.Builder // what of the open text block has been streamed
-	started bool            // message_start is out
+	text     strings.Builder // what of the open text block has been streamed
+	started  bool            // message_start is out
+	received int             // characters of all blocks that have been streamed, but for signatures
+	at       int             // the open block; -1 = none
+	shown    int             // assistant events so far
 }
 
 // stream yields the message block by block in the order of the real CLI: the
@@ -49,7 +55,7 @@ func (m *message) stream(blocks []protocol.Block) error {
 }
 
 func (m *message) start() error {
-	m.t.current = m
+	m.t.current, m.at = m, -1
 	if err := m.t.sleep(m.pace.ttft); err != nil {
 		return err
 	}
@@ -77,13 +83,15 @@ func (m *message) start() error {
 	if !m.t.namedBegin && len(m.t.in.UUIDs) > 0 {
 		m.t.namedBegin = true
 		ev.UserMessageUUID, ev.UserMessageUUIDs = m.t.names()
+		ev.OwedRows = &[]string{}
 	}
 	return m.t.emit(ev)
 }
 
 // end yields the end of the message; stop is its stop reason.
 func (m *message) end(stop string) error {
-	m.t.current = nil
+	m.t.current, m.t.stopReason = nil, &stop
+	m.t.spend(m.name, m.usage, m.thinking)
 	if !m.t.s.o.Partial {
 		return nil
 	}
@@ -93,13 +101,9 @@ func (m *message) end(stop string) error {
 		{"cache_read_input_tokens", 0},
 		{"output_tokens", m.usage.OutputTokens},
 	}
-	var reason any
-	if stop != "" {
-		reason = stop
-	}
 	err := m.event(object{
 		{"type", "message_delta"},
-		{"delta", object{{"stop_reason", reason}, {"stop_sequence", nil}}},
+		{"delta", object{{"stop_reason", stop}, {"stop_sequence", nil}}},
 		{"usage", usage},
 	}, "")
 	if err != nil {
@@ -142,7 +146,7 @@ func (m *message) textBlock(i int, b protocol.TextBlock) error {
 			return err
 		}
 		m.text.WriteString(chunk)
-		if err := m.delta(i, object{{"type", "text_delta"}, {"text", chunk}}, ""); err != nil {
+		if err := m.delta(i, "text", chunk, ""); err != nil {
 			return err
 		}
 	}
@@ -176,11 +180,11 @@ func (m *message) thinkingBlock(i int, b protocol.ThinkingBlock) error {
 		if err := m.keepPace(chunk); err != nil {
 			return err
 		}
-		if err := m.delta(i, object{{"type", "thinking_delta"}, {"thinking", chunk}}, "updates"); err != nil {
+		if err := m.delta(i, "thinking", chunk, "updates"); err != nil {
 			return err
 		}
 	}
-	if err := m.delta(i, object{{"type", "signature_delta"}, {"signature", b.Signature}}, "updates"); err != nil {
+	if err := m.delta(i, "signature", b.Signature, "updates"); err != nil {
 		return err
 	}
 	n := tokens(len(b.Thinking))
@@ -208,7 +212,7 @@ func (m *message) toolBlock(i int, b protocol.ToolUse) error {
 		if err := m.keepPace(chunk); err != nil {
 			return err
 		}
-		if err := m.delta(i, object{{"type", "input_json_delta"}, {"partial_json", chunk}}, ""); err != nil {
+		if err := m.delta(i, "partial_json", chunk, ""); err != nil {
 			return err
 		}
 	}
@@ -243,36 +247,82 @@ func (m *message) assistant(b protocol.Block, more func(*protocol.Assistant)) er
 		SessionID: t.s.o.SessionID, UUID: t.s.o.NewID(), Timestamp: t.timestamp(), RequestID: m.request,
 		Final: &final,
 	}
-	if !t.named && len(t.in.UUIDs) > 0 {
-		t.named = true
-		ev.UserMessageUUID, ev.UserMessageUUIDs = t.names()
-	}
+	t.name(ev)
 	if more != nil {
 		more(ev)
 	}
+	m.shown++
 	return t.emit(ev)
 }
 
-// abort yields what an interrupt leaves of a message: the text so far, and in
-// partial mode the end of its stream.
+// abort yields what an interrupt leaves of a message: the text so far. What has
+// come of it is paid for, at a token for three characters.
 func (m *message) abort() error {
+	m.t.current = nil
+	if m.started {
+		m.t.spend(m.name, scenarios.Usage{
+			InputTokens: m.usage.InputTokens, OutputTokens: max(min(1, m.usage.OutputTokens), (m.received+1)/3),
+		}, 0)
+	}
 	if m.text.Len() == 0 {
-		m.t.current = nil
 		return nil
 	}
 	m.stop = ""
 	return m.assistant(protocol.Text(m.text.String()), func(ev *protocol.Assistant) { ev.Aborted = true })
 }
 
+// abandon yields, in partial mode, the end of an aborted message's stream.
+func (m *message) abandon() error {
+	if !m.started || !m.t.s.o.Partial {
+		return nil
+	}
+	if m.at >= 0 {
+		if err := m.close(m.at); err != nil {
+			return err
+		}
+	}
+	err := m.event(object{
+		{"type", "message_delta"},
+		{"context_management", nil},
+		{"delta", object{{"container", nil}, {"stop_details", nil}, {"stop_reason", nil}, {"stop_sequence", nil}}},
+		{"usage", object{
+			{"output_tokens_details", protocol.OutputDetails{}},
+			{"cache_creation_input_tokens", 0},
+			{"cache_read_input_tokens", 0},
+			{"input_tokens", m.usage.InputTokens},
+			{"iterations", []string{}},
+			{"output_tokens", min(1, m.usage.OutputTokens)},
+			{"server_tool_use", protocol.ServerToolUse{}},
+			{"fallback_credit", nil},
+		}},
+	}, "")
+	if err != nil {
+		return err
+	}
+	stop := m.streamed(object{{"type", "message_stop"}}, "")
+	stop.AbandonedBlocks = &protocol.AbandonedBlocks{APIMessageID: m.id, FromBlockIndex: m.shown}
+	return m.t.emit(stop)
+}
+
 func (m *message) open(i int, b protocol.Block, display string) error {
+	m.at = i
 	return m.event(object{{"type", "content_block_start"}, {"index", i}, {"content_block", b}}, display)
 }
 
-func (m *message) delta(i int, delta object, display string) error {
-	return m.event(object{{"type", "content_block_delta"}, {"index", i}, {"delta", delta}}, display)
+// delta yields a piece of a block; key is where it stands.
+func (m *message) delta(i int, key, chunk, display string) error {
+	kind := key + "_delta"
+	if key == "partial_json" {
+		kind = "input_json_delta"
+	}
+	if key != "signature" {
+		m.received += utf8.RuneCountInString(chunk)
+	}
+	return m.event(object{{"type", "content_block_delta"}, {"index", i}, {"delta", object{{"type", kind}, {key, chunk}}}}, display)
 }
 
 func (m *message) close(i int) error {
+	m.at = -1
 	return m.event(object{{"type", "content_block_stop"}, {"index", i}}, "")
 }
 
@@ -280,10 +330,14 @@ func (m *message) event(ev object, display string) error {
 	if !m.t.s.o.Partial {
 		return nil
 	}
-	return m.t.emit(&protocol.StreamEvent{
+	return m.t.emit(m.streamed(ev, display))
+}
+
+func (m *message) streamed(ev object, display string) *protocol.StreamEvent {
+	return &protocol.StreamEvent{
 		Type: "stream_event", Event: ev, SessionID: m.t.s.o.SessionID, UUID: m.t.s.o.NewID(),
 		APIMessageID: m.id, ThinkingDisplay: display,
-	})
+	}
 }
 
 // object is a JSON object with its keys in order.

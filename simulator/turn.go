@@ -76,6 +76,7 @@ type turn struct {
 	structured  structuredState
 	left        bool     // the consumer has left the loop
 	current     *message // the message being streamed; nil between messages
+	latest      *message // the last one that was begun
 	inTools     bool     // calls are running or have been refused
 	more        bool     // the last reply has another step after it
 	named       bool     // an assistant event has named the prompts
@@ -118,6 +119,9 @@ func (t *turn) play() (finish, error) {
 		return t.answerDeferred()
 	}
 	t.recorded = t.in.Content
+	if blank(t.in.Content) {
+		return t.refuseBlank()
+	}
 	var command *slash.Expansion
 	call, isCall := t.call()
 	if isCall {
@@ -225,7 +229,7 @@ func (t *turn) init(id string) error {
 	init.Model, init.PermissionMode = t.s.resolved(), t.s.o.Mode()
 	init.PerTurnEffortActive = model.Of(init.Model).Effort
 	init.UserMessageUUIDs = t.in.UUIDs
-	if err := t.emit(&init); err != nil || !t.s.o.Replay || t.in.Source == sourceDeferred {
+	if err := t.emit(&init); err != nil || t.in.Source == sourceDeferred {
 		return err
 	}
 	return t.replay(t.in, id)
@@ -244,6 +248,7 @@ func (t *turn) converse(req scenarios.Request) (finish, error) {
 		if t.overBudget() {
 			return t.budgetSpent(), nil
 		}
+		t.count()
 		next, end, err := t.after(calls)
 		if err != nil || end != nil {
 			return deref(end), err
@@ -331,9 +336,6 @@ func (t *turn) injected(text string, synthetic bool) *protocol.User {
 
 // close yields the result.
 func (t *turn) close(end finish) error {
-	if err := t.settle(end); err != nil {
-		return err
-	}
 	s := t.s
 	r := &protocol.Result{
 		Type: "result", Subtype: end.subtype, IsError: end.isError,
@@ -346,7 +348,7 @@ func (t *turn) close(end finish) error {
 		FastModeState:     "off", FastModeDisabledReason: "sdk_opt_in_required",
 		SubagentStats: s.subagents(),
 		SafetyStops:   &t.safetyStops, QueuedTurnCount: new(int),
-		ResultIndex: s.resultIndex, Errors: end.errors, Origin: t.in.Origin,
+		ResultIndex: s.resultIndex, Errors: end.errors, Origin: t.origin(),
 		StructuredOutput: end.structured, LocalCommand: end.local,
 	}
 	s.apiTime += t.apiTime
@@ -370,7 +372,18 @@ func (t *turn) close(end finish) error {
 	since := s.takeSince()
 	r.ModelUsageSince = &since
 	s.resultIndex++
+	if err := t.settle(r); err != nil {
+		return err
+	}
 	return t.emit(r)
+}
+
+// origin is where the turn's prompt came from, as its result says it.
+func (t *turn) origin() json.RawMessage {
+	if t.in.Synthetic {
+		return json.RawMessage(`{"kind":"unclassified"}`)
+	}
+	return t.in.Origin
 }
 
 // numTurns counts the user events of the turn and the prompt itself; a turn
@@ -406,7 +419,7 @@ func (t *turn) closeSuccess(r *protocol.Result, end finish) {
 		frame := ms(t.firstToken.Sub(t.started))
 		stream := ttft
 		r.TTFTMS, r.TTFTStreamMS, r.TimeToRequestMS, r.FirstContentFrameMS = &ttft, &stream, &toRequest, &frame
-		if r.UserMessageUUID != "" {
+		if t.in.UUID != "" {
 			r.RequestSentWallMS, r.FirstInputTokens, r.FirstCacheReadTokens = t.firstAsked.UnixMilli(), t.firstInput, new(int)
 		}
 	}

@@ -352,7 +352,72 @@ func TestInterruptStreaming(t *testing.T) {
 		if result.StopReason != nil {
 			t.Errorf("stop reason %q", *result.StopReason)
 		}
+		if u := result.Usage; u.InputTokens != 0 || u.OutputTokens != 0 {
+			t.Errorf("usage of the turn: %+v", u)
+		}
+		if u := result.ModelUsage["claude-opus-5-5"]; u.InputTokens != 1 || u.OutputTokens != 3 { // "one two ": a token for three characters
+			t.Errorf("usage of the session: %+v", u)
+		}
 	})
+}
+
+// In partial mode the stream of an interrupted message is closed after all.
+func TestInterruptPartial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSimulator(t, simulator.Options{
+			Model:  &fakeModel{replies: []scenarios.Reply{text("one two three four")}},
+			Stream: scenarios.Stream{TokensPerSecond: 1}, Partial: true,
+		})
+		for _, tt := range []struct {
+			after time.Duration
+			from  int // the first block that is abandoned
+			want  []string
+		}{
+			{2500 * time.Millisecond, 1, []string{
+				"message_start", "content_block_start", "content_block_delta", "content_block_delta", "assistant", "user",
+				"content_block_stop", "message_delta", "message_stop", "result",
+			}},
+			{500 * time.Millisecond, 0, []string{
+				"message_start", "content_block_start", "user", "content_block_stop", "message_delta", "message_stop", "result",
+			}},
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), tt.after)
+			var got []string
+			var last *protocol.StreamEvent
+			for ev := range s.Turn(ctx, protocol.UserMessage{Content: protocol.Content{Text: "hi"}}) {
+				switch ev := ev.(type) {
+				case *protocol.StreamEvent:
+					last = ev
+					got = append(got, streamKind(t, ev))
+				case *protocol.Assistant, *protocol.User, *protocol.Result:
+					got = append(got, strings.Fields(brief(ev))[0])
+				}
+			}
+			cancel()
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("after %s (-want +got):\n%s", tt.after, diff)
+			}
+			if diff := cmp.Diff(&protocol.AbandonedBlocks{APIMessageID: last.APIMessageID, FromBlockIndex: tt.from}, last.AbandonedBlocks); diff != "" {
+				t.Errorf("after %s (-want +got):\n%s", tt.after, diff)
+			}
+		}
+	})
+}
+
+// streamKind is the type of a raw API event.
+func streamKind(t *testing.T, ev *protocol.StreamEvent) string {
+	t.Helper()
+	raw, err := protocol.Marshal(ev.Event)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kind struct {
+		Type string `json:"type"`
+	}
+	if err := json.Unmarshal(raw, &kind); err != nil {
+		t.Fatal(err)
+	}
+	return kind.Type
 }
 
 // A consumer that leaves ends the tools it does not wait for.

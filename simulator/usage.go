@@ -20,7 +20,7 @@ func described(name string, m protocol.ModelUsage) protocol.ModelUsage {
 	return m
 }
 
-// spend adds one reply to the books of the session and of the turn.
+// spend adds one reply, or what came of it, to the books of the session.
 func (t *turn) spend(name string, u scenarios.Usage, thinking int) {
 	f := model.Of(name)
 	add := func(books map[string]protocol.ModelUsage) {
@@ -28,7 +28,7 @@ func (t *turn) spend(name string, u scenarios.Usage, thinking int) {
 		m.InputTokens += u.InputTokens
 		m.OutputTokens += u.OutputTokens
 		m.ThinkingTokens += thinking
-		m.CostUSD += (float64(u.InputTokens)*f.In + float64(u.OutputTokens)*f.Out) / 1e6
+		m.CostUSD += f.Cost(u.InputTokens, u.OutputTokens)
 		books[name] = m
 	}
 	add(t.s.costs)
@@ -38,9 +38,18 @@ func (t *turn) spend(name string, u scenarios.Usage, thinking int) {
 		t.firstInput = &u.InputTokens
 	}
 	t.s.said.Add(int64(u.InputTokens + u.OutputTokens))
-	t.usage.InputTokens += u.InputTokens
-	t.usage.OutputTokens += u.OutputTokens
-	t.thinking += thinking
+}
+
+// count adds the last reply to the usage of the turn. One that was interrupted
+// or exceeded the budget is not part of it.
+func (t *turn) count() {
+	if t.latest == nil {
+		return
+	}
+	t.usage.InputTokens += t.latest.usage.InputTokens
+	t.usage.OutputTokens += t.latest.usage.OutputTokens
+	t.thinking += t.latest.thinking
+	t.latest = nil
 }
 
 func (s *Simulator) totalCost() float64 {

@@ -17,6 +17,7 @@ import (
 	"github.com/claudeless/claudeless/internal/control"
 	"github.com/claudeless/claudeless/internal/output"
 	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -244,18 +245,19 @@ func unique(servers []mcp.ServerConfig) []mcp.ServerConfig {
 }
 
 // turn plays one prompt. SIGINT ends it with its result and the run after it.
-func (h *host) turn(ctx, interrupt context.Context, in protocol.UserMessage) error {
+func (h *host) turn(ctx, interrupt context.Context, in protocol.UserMessage) (completed bool, err error) {
 	turnCtx, cancel := context.WithCancel(interrupt)
 	defer cancel()
 	h.signals.interrupt.Store(&cancel)
 	h.writeTitles()
-	err := output.StreamJSON(h.peer.Events(), h.watch(ctx, h.sim.Turn(turnCtx, in)))
+	err = output.StreamJSON(h.peer.Events(), h.watch(ctx, h.sim.Turn(turnCtx, in)))
 	h.writeTitles()
 	h.measure()
 	if h.signals.interrupt.Swap(nil) == nil && err == nil {
-		return errInterrupted
+		return false, errInterrupted
 	}
-	return err
+	last := h.last.Load()
+	return last != nil && simulator.Completed(last), err
 }
 
 func (h *host) background() *control.Background {

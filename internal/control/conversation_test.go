@@ -43,7 +43,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 //
 // Ids are counted: the first one made is id-1. Lines longer than 400 bytes are cut. The session is a fake whose turns
 // are told by their prompts: "say X" answers X; "hang" waits for an interrupt; "ask TOOL" and "ask-user TOOL" ask for
-// permission; "hook D" calls hook_0 with a time-out; "sleep D" takes its time; "round D" the same, then takes in what waits; "flood N" writes N KiB; "fail" ends with an error.
+// permission; "hook D" calls hook_0 with a time-out; "sleep D" takes its time; "round D" the same, then takes in what waits; "flood N" writes N KiB; "fail" ends with an error, "give-up" with a result that is one.
 // With the flag -update the "<" and "=" lines are rewritten.
 func TestConversations(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
@@ -372,7 +372,7 @@ func (f *fakeSession) setServers(ctx context.Context, raw json.RawMessage) (mcp.
 	return change, nil
 }
 
-func (f *fakeSession) turn(ctx, interrupt context.Context, in protocol.UserMessage) error {
+func (f *fakeSession) turn(ctx, interrupt context.Context, in protocol.UserMessage) (completed bool, err error) {
 	show := func(format string, args ...any) { fmt.Fprintf(f.peer.Events(), format+"\n", args...) }
 	show(`{"type":"system","subtype":"init"}`)
 	verb, rest, _ := strings.Cut(in.Content.Plain(), " ")
@@ -415,21 +415,24 @@ func (f *fakeSession) turn(ctx, interrupt context.Context, in protocol.UserMessa
 		fmt.Sscan(rest, &n)
 		for range n {
 			if _, err := fmt.Fprintf(f.peer.Events(), "{%s}\n", strings.Repeat("x", 1024)); err != nil {
-				return err
+				return false, err
 			}
 		}
 	case "fail":
-		return errors.New(rest)
+		return false, errors.New(rest)
+	case "give-up":
+		show(`{"type":"result","is_error":true}`)
+		return false, nil
 	}
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return false, context.Cause(ctx)
 	}
 	if interrupt.Err() != nil {
 		show(`{"type":"user","text":"[Request interrupted by user]"}`)
 		show(`{"type":"result","is_error":true}`)
-		return nil
+		return true, nil
 	}
 	raw, err := protocol.Marshal(result)
 	show(`{"type":"result","result":%s}`, raw)
-	return err
+	return true, err
 }

@@ -30,7 +30,8 @@ type Options struct {
 	// AwaitInitialize holds the first prompt back until initialize was answered
 	// or stdin has ended (--await-initialize).
 	AwaitInitialize bool
-	// Replay repeats a prompt that is dropped because its uuid was seen before
+	// Replay repeats prompts that have no turn of their own: those dropped because
+	// their uuid was seen before, and those that share the turn of a later one
 	// (--replay-user-messages).
 	Replay bool
 	// OneByOne gives every prompt a turn of its own: none is joined with others

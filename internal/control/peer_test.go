@@ -161,7 +161,7 @@ func FuzzReceive(f *testing.F) {
 		s.peer = New(Options{In: strings.NewReader(strings.ReplaceAll(string(line), "\n", " ")), Out: io.Discard, NewID: func() string { return "id" }})
 		session := s.session()
 		session.Servers, session.SetServers, session.Connect = nil, nil, nil
-		session.Turn = func(context.Context, context.Context, protocol.UserMessage) error { return nil }
+		session.Turn = func(context.Context, context.Context, protocol.UserMessage) (bool, error) { return true, nil }
 		if err := s.peer.Serve(t.Context(), session); err != nil {
 			if _, documented := errors.AsType[*InputError](err); !documented {
 				t.Errorf("%v", err)

@@ -26,6 +26,8 @@ type prompt struct {
 	begun bool
 	// cancelled says that the prompt's turn was ended by the host.
 	cancelled bool
+	// parts are the prompts with a uuid that this one is made of, as they came.
+	parts []protocol.UserMessage
 }
 
 // plain tells whether a prompt may share a turn with others.
@@ -36,13 +38,15 @@ func (in *prompt) plain() bool {
 // joins tells whether a waiting prompt becomes part of the one before it.
 func (in *prompt) joins(next *prompt) bool {
 	return !in.alone && !next.alone && in.plain() && next.plain() && in.priority == next.priority &&
-		!in.message.NoQuery && !next.message.NoQuery && bytes.Equal(in.message.Origin, next.message.Origin)
+		!in.message.NoQuery && !next.message.NoQuery && in.message.Synthetic == next.message.Synthetic &&
+		bytes.Equal(in.message.Origin, next.message.Origin)
 }
 
 // join makes the next prompt part of this one, whose id the last one gives.
 func (in *prompt) join(next *prompt) {
 	in.message.Content = joined(in.message.Content, next.message.Content)
 	in.message.UUIDs = append(in.message.UUIDs, next.message.UUIDs...)
+	in.parts = append(in.parts, next.parts...)
 	if next.message.UUID != "" {
 		in.message.UUID = next.message.UUID
 	}
@@ -97,6 +101,11 @@ func (q *queue) known(uuid string) bool {
 	known := q.seen[uuid]
 	q.seen[uuid] = true
 	return known
+}
+
+// waits tells whether a prompt with this uuid has not begun.
+func (q *queue) waits(uuid string) bool {
+	return slices.ContainsFunc(q.waiting, func(in *prompt) bool { return in.message.UUID == uuid })
 }
 
 // pop takes the next prompt, with those behind it that share its turn.
@@ -174,10 +183,11 @@ type userFrame struct {
 	Priority    string          `json:"priority"`
 	ShouldQuery *bool           `json:"shouldQuery"`
 	Composed    bool            `json:"client_composed"`
+	Synthetic   bool            `json:"isSynthetic"`
 }
 
-// readPrompt turns a user frame into a prompt. Keys of the wrong type count as
-// absent.
+// readPrompt turns a user frame into a prompt; nil = its content is none, and
+// the frame is passed over. Other keys of the wrong type count as absent.
 func readPrompt(line []byte) (*prompt, error) {
 	var f userFrame
 	_ = json.Unmarshal(line, &f) // the line is valid JSON; what fits is taken
@@ -190,14 +200,17 @@ func readPrompt(line []byte) (*prompt, error) {
 	if role != "user" {
 		return nil, inputErrorf("Error: Expected message role 'user', got '%v'", role)
 	}
-	var content protocol.Content
-	_ = content.UnmarshalJSON(f.Message.Content) // else an empty prompt
+	content, ok := readContent(f.Message.Content)
+	if !ok {
+		return nil, nil
+	}
 	in := &prompt{message: protocol.UserMessage{
 		Content: content, UUID: f.UUID, Origin: humanOrigin(f.Origin), NoQuery: f.ShouldQuery != nil && !*f.ShouldQuery,
-		Verbatim: f.Composed,
+		Verbatim: f.Composed, Synthetic: f.Synthetic,
 	}}
 	if f.UUID != "" {
 		in.message.UUIDs = []string{f.UUID}
+		in.parts = []protocol.UserMessage{in.message}
 	}
 	switch f.Priority {
 	case "now":
@@ -206,6 +219,18 @@ func readPrompt(line []byte) (*prompt, error) {
 		in.priority = -1
 	}
 	return in, nil
+}
+
+// readContent takes a text or a list of objects; none at all is the empty text.
+func readContent(raw json.RawMessage) (content protocol.Content, ok bool) {
+	if !given(raw) {
+		return content, true
+	}
+	var blocks []map[string]json.RawMessage
+	if raw[0] == '[' && (json.Unmarshal(raw, &blocks) != nil || slices.ContainsFunc(blocks, func(b map[string]json.RawMessage) bool { return b == nil })) {
+		return content, false
+	}
+	return content, content.UnmarshalJSON(raw) == nil
 }
 
 // humanOrigin keeps the one origin that a host may claim (spec: cli-contract 2).

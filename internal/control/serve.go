@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"time"
 	"unicode/utf16"
@@ -154,18 +155,21 @@ func (p *Peer) turn(ctx context.Context, in *prompt) error {
 		cut(nil)
 	}
 	p.mu.Unlock()
+	for _, part := range in.parts[:max(0, len(in.parts)-1)] {
+		p.replay(part)
+	}
 	if !in.begun {
 		p.lifecycle(in, "started")
 	}
 	p.state("running")
-	err := p.s.Turn(ctx, interrupt, in.message)
+	completed, err := p.s.Turn(ctx, interrupt, in.message)
 	p.mu.Lock()
 	p.current, p.cut = nil, nil
 	p.mu.Unlock()
 	if err != nil {
 		return err
 	}
-	if in.cancelled {
+	if in.cancelled || !completed {
 		p.lifecycle(in, "cancelled")
 	} else {
 		p.lifecycle(in, "completed")
@@ -248,14 +252,20 @@ func (p *Peer) close() {
 	p.stir()
 }
 
+// byteOrderMark may begin stdin; it is no part of the first line.
+const byteOrderMark = "\ufeff"
+
 // read takes lines of any length until stdin ends.
 func (p *Peer) read() {
 	in := bufio.NewReaderSize(p.o.In, 64<<10)
+	if mark, _ := in.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
+		_, _ = in.Discard(len(mark)) // what was peeked at is there
+	}
 	for {
 		line, err := in.ReadBytes('\n')
 		p.burst(true)
-		if line = bytes.TrimSpace(line); len(line) > 0 {
-			if fault := p.receive(line); fault != nil {
+		if len(bytes.TrimSpace(line)) > 0 {
+			if fault := p.receive(bytes.TrimSuffix(line, []byte("\n"))); fault != nil {
 				p.fail(fault)
 				p.burst(false)
 				return
@@ -296,7 +306,7 @@ type incoming struct {
 // receive takes one line. An error ends the process.
 func (p *Peer) receive(line []byte) error {
 	if !json.Valid(line) {
-		return inputErrorf("Error parsing streaming input line (type=unknown, %d chars): SyntaxError", len(utf16.Encode([]rune(string(line)))))
+		return inputErrorf("Error parsing streaming input line (type=%s, %d chars): SyntaxError", typeOf(line), len(utf16.Encode([]rune(string(line)))))
 	}
 	var f incoming
 	if json.Unmarshal(line, &f) != nil {
@@ -305,7 +315,7 @@ func (p *Peer) receive(line []byte) error {
 	switch f.Type {
 	case "user":
 		in, err := readPrompt(line)
-		if err != nil {
+		if err != nil || in == nil {
 			return err
 		}
 		p.enqueue(in)
@@ -322,13 +332,25 @@ func (p *Peer) receive(line []byte) error {
 	return nil
 }
 
-// enqueue takes a prompt, unless one with its uuid was taken before.
+var typeKey = regexp.MustCompile(`"type"\s*:\s*"(\w+)"`)
+
+// typeOf is what a broken line seems to be.
+func typeOf(line []byte) string {
+	if found := typeKey.FindSubmatch(line); found != nil {
+		return string(found[1])
+	}
+	return "unknown"
+}
+
+// enqueue takes a prompt, unless one with its uuid was taken before: that is
+// only repeated, and only if it does not wait any more.
 func (p *Peer) enqueue(in *prompt) {
 	p.mu.Lock()
 	if p.queue.known(in.message.UUID) {
+		waits := p.queue.waits(in.message.UUID)
 		p.mu.Unlock()
-		if p.o.Replay {
-			p.replay(in)
+		if !waits {
+			p.replay(in.message)
 		}
 		return
 	}
@@ -366,11 +388,16 @@ func (p *Peer) supersede() {
 	p.cut(simulator.ErrSuperseded)
 }
 
-func (p *Peer) replay(in *prompt) {
+// replay repeats a prompt that has no turn of its own. Such an event tells no
+// time.
+func (p *Peer) replay(in protocol.UserMessage) {
+	if !p.o.Replay || !simulator.Repeats(in) {
+		return
+	}
 	yes := true
-	p.show(&protocol.User{
-		Type: "user", Message: protocol.UserContent{Role: "user", Content: in.message.Content},
-		UUID: in.message.UUID, IsReplay: &yes,
+	p.write(&protocol.User{
+		Type: "user", Message: protocol.UserContent{Role: "user", Content: in.Content},
+		SessionID: p.o.SessionID(), UUID: in.UUID, IsReplay: &yes,
 	})
 }
 

@@ -16,8 +16,9 @@ import (
 type Session struct {
 	// Turn plays one prompt and writes its events to [Peer.Events]. When
 	// interrupt ends, the turn still ends with its result; when ctx ends, it is
-	// given up. It is called from one goroutine. An error ends the process.
-	Turn func(ctx, interrupt context.Context, in protocol.UserMessage) error
+	// given up. It is called from one goroutine. Completed is what
+	// [simulator.Completed] says of its result. An error ends the process.
+	Turn func(ctx, interrupt context.Context, in protocol.UserMessage) (completed bool, err error)
 	// First is played before the host's prompts: once initialize is answered, and
 	// without one as soon as a prompt comes or stdin ends. Nil = nothing.
 	First *protocol.UserMessage

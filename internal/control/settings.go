@@ -80,10 +80,11 @@ func (p *Peer) modelChanged(before, asked string) {
 	if asked != "" && asked != now {
 		shown = asked + " (" + now + ")"
 	}
-	p.replay(&prompt{message: protocol.UserMessage{
-		UUID:    p.o.NewID(),
-		Content: protocol.Content{Text: "<local-command-stdout>Set model to `" + strings.ReplaceAll(shown, "`", "") + "`</local-command-stdout>"},
-	}})
+	yes, text := true, "<local-command-stdout>Set model to `"+strings.ReplaceAll(shown, "`", "")+"`</local-command-stdout>"
+	p.show(&protocol.User{
+		Type: "user", Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: text}},
+		UUID: p.o.NewID(), IsReplay: &yes,
+	})
 }
 
 // applySettings puts settings over those of --settings for the rest of the

@@ -74,7 +74,7 @@ func TestStreamJSONLeavesTracesOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `{"type":"system","subtype":"status","status":"a","session_id":"S","uuid":"U"}
-{"type":"user","message":{"role":"user","content":"<a>\u2028ü&"},"parent_tool_use_id":null,"session_id":"","uuid":"","timestamp":""}
+{"type":"user","message":{"role":"user","content":"<a>\u2028ü&"},"parent_tool_use_id":null,"session_id":"","uuid":""}
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("stdout (-want +got):\n%s", diff)

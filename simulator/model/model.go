@@ -74,6 +74,12 @@ func Of(name string) Facts {
 	return Facts{Name: name, In: 4, Out: 20, ContextWindow: million, MaxOutput: 32_000}
 }
 
+// Cost is the price of a reply in dollars, summed in the order in which the
+// real CLI does: the digits of a float64 depend on it.
+func (f Facts) Cost(inputTokens, outputTokens int) float64 {
+	return float64(inputTokens)/million*f.In + float64(outputTokens)/million*f.Out
+}
+
 // Bare is a name without provider, date and version of the deployment:
 // claude-sonnet-4-5 for us.anthropic.claude-sonnet-4-5-20250929-v1:0.
 func Bare(name string) string {

@@ -69,3 +69,10 @@ func TestAsked(t *testing.T) {
 		}
 	}
 }
+
+// The sum is that of CLI 2.1.329 to the last digit.
+func TestCost(t *testing.T) {
+	if got := model.Of("claude-opus-5-5").Cost(10, 5); got != 0.00014000000000000001 {
+		t.Errorf("got %v", got)
+	}
+}

@@ -15,6 +15,8 @@ type Block interface{ block() }
 type TextBlock struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
+	// CacheControl is a host's; nil = none.
+	CacheControl json.RawMessage `json:"cache_control,omitempty"`
 }
 
 // ThinkingBlock is the model's reasoning; Signature is opaque and never empty

@@ -152,7 +152,7 @@ type User struct {
 	AgentID         string           `json:"agent_id,omitempty"`
 	SessionID       string           `json:"session_id"`
 	UUID            string           `json:"uuid"`
-	Timestamp       string           `json:"timestamp"`
+	Timestamp       string           `json:"timestamp,omitempty"`
 	ToolUseResult   any              `json:"tool_use_result,omitempty"`
 	ToolResultMeta  []ToolResultMeta `json:"tool_result_meta,omitempty"`
 	IsReplay        *bool            `json:"isReplay,omitempty"`
@@ -217,13 +217,13 @@ type Result struct {
 	TTFTStreamMS           *int                   `json:"ttft_stream_ms,omitempty"`
 	TimeToRequestMS        *int                   `json:"time_to_request_ms,omitempty"`
 	FirstContentFrameMS    *int                   `json:"first_content_frame_ms,omitempty"`
-	QueuedTurnCount        *int                   `json:"queued_turn_count,omitempty"`
-	ResultIndex            int                    `json:"result_index"`
 	UserMessageUUID        string                 `json:"user_message_uuid,omitempty"`
 	UserMessageUUIDs       []string               `json:"user_message_uuids,omitempty"`
 	RequestSentWallMS      int64                  `json:"request_sent_wall_ms,omitempty"` // unix time; with UserMessageUUID only, like the next two
 	FirstInputTokens       *int                   `json:"first_request_input_tokens,omitempty"`
 	FirstCacheReadTokens   *int                   `json:"first_request_cache_read_input_tokens,omitempty"`
+	QueuedTurnCount        *int                   `json:"queued_turn_count,omitempty"`
+	ResultIndex            int                    `json:"result_index"`
 	StartupFailureReason   string                 `json:"startup_failure_reason,omitempty"`
 	InvalidConfigFile      *InvalidConfigFile     `json:"invalid_config_file,omitempty"`
 	CostUSD                *float64               `json:"cost_usd,omitempty"`                      // CLAUDELESS_COMPAT=claudeless-rs only
@@ -299,6 +299,16 @@ type StreamEvent struct {
 	// The prompts of the turn, with the first message_start only.
 	UserMessageUUID  string   `json:"user_message_uuid,omitempty"`
 	UserMessageUUIDs []string `json:"user_message_uuids,omitempty"`
+	// OwedRows goes with them, and was always seen empty; nil = absent.
+	OwedRows *[]string `json:"owed_rows,omitempty"`
+	// With the message_stop of an interrupted message only.
+	AbandonedBlocks *AbandonedBlocks `json:"abandoned_blocks,omitempty"`
+}
+
+// AbandonedBlocks tells which blocks of a message will never be complete.
+type AbandonedBlocks struct {
+	APIMessageID   string `json:"api_message_id"`
+	FromBlockIndex int    `json:"from_block_index"`
 }
 
 // PermissionDenied is system/permission_denied: a call refused without asking
@@ -372,7 +382,7 @@ func (s *System) uuidFirst() bool {
 		"task_started", "task_progress", "task_updated", "task_notification":
 		return true
 	case "status":
-		return len(s.Fields) > 1 // with permissionMode
+		return slices.ContainsFunc(s.Fields, func(f Field) bool { return f.Key == "permissionMode" })
 	}
 	return false
 }
@@ -401,6 +411,9 @@ func (f *Frame) MarshalJSON() ([]byte, error) {
 	}
 	if f.UUID != "" {
 		tail = append(tail, Field{"uuid", f.UUID})
+	}
+	if f.Type == "command_lifecycle" {
+		slices.Reverse(tail)
 	}
 	return marshalFields([]Field{{"type", f.Type}}, f.Fields, tail)
 }

@@ -18,6 +18,8 @@ type UserMessage struct {
 	// Verbatim delivers the text as it stands: it is no slash command, and its
 	// mentions of files are plain text (host's client_composed).
 	Verbatim bool
+	// Synthetic says that no person wrote the prompt (host's isSynthetic).
+	Synthetic bool
 	// Source tells where the prompt came from: "sdk" (default), "system", or
 	// "deferred" when there is none and a deferred call is answered instead.
 	Source string
