@@ -30,7 +30,7 @@ func (r *run) init(context.Context) protocol.Init {
 	ev := persona.Init()
 	ev.CWD, ev.OriginalCWD = r.cwd, r.cwd
 	ev.ClaudeCodeVersion = r.version()
-	ev.AdditionalDirectories = append(ev.AdditionalDirectories, r.addDirs()...)
+	ev.AdditionalDirectories = append(ev.AdditionalDirectories, paths(r.policy.Added())...)
 	ev.APIKeySource = "none"
 	if r.sys.Getenv("ANTHROPIC_API_KEY") != "" {
 		ev.APIKeySource = "ANTHROPIC_API_KEY"

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,7 +27,7 @@ func (h *host) session() control.Session {
 		ContextUsage: h.contextUsage, Settings: h.settingsInForce, Usage: h.usage, Rules: h.rules,
 		Models: func() any { return map[string]any{"models": persona.Models()} },
 		Cost:   h.costText, Version: h.version(), BuildTime: persona.BuildTime, TaskOutput: h.taskOutput,
-		ApplySettings: h.applySettings,
+		ApplySettings: h.applySettings, UpdateSettings: h.updateSettings,
 		ReloadSkills:  func() any { return map[string]any{"skills": h.skillCommands()} },
 		ReloadPlugins: h.reloadPlugins,
 		ReloadStyles:  func() any { return map[string]any{"available_output_styles": h.catalog.Styles()} },
@@ -74,30 +73,6 @@ func (h *host) describe() control.Description {
 	return d
 }
 
-// settingsInForce answers get_settings.
-func (h *host) settingsInForce() any {
-	effective := map[string]any{}
-	sources := []any{}
-	for _, layer := range h.settings.Layers {
-		sources = append(sources, map[string]any{"source": string(layer.Source)})
-	}
-	if style := h.outputStyle(); style != "default" {
-		effective["outputStyle"] = style
-	}
-	if h.settings.Model != "" {
-		effective["model"] = h.settings.Model
-	}
-	effort := h.effort()
-	return map[string]any{
-		"effective": effective, "sources": sources, "served_settings_state": "ineligible",
-		"applied": map[string]any{
-			"model": h.model(), "effort": effort, "advisor": nil, "ultracode": false, "ultracodeAvailable": false,
-			"ultracodeRequested": false, "ultrathinkAvailable": false, "launchEnvLeftOwnFilesInPlace": false,
-			"outsideBlocksCountLaunchFoldersOnly": false, "outsideFileToolReadsBlocked": false, "outsideFileToolWritesBlocked": false,
-		},
-	}
-}
-
 // usage answers get_usage with the numbers of the last turn that has ended.
 func (h *host) usage() any {
 	h.mu.Lock()
@@ -121,52 +96,6 @@ func (h *host) costText() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.cost.Text()
-}
-
-// rules answers list_permission_rules.
-func (h *host) rules() any {
-	type rule struct {
-		Source   string `json:"source"`
-		Behavior string `json:"behavior"`
-		Rule     string `json:"rule"`
-	}
-	list := []rule{}
-	for _, r := range h.policy.Rules() {
-		list = append(list, rule{r.Source, r.Behavior, r.Text})
-	}
-	return map[string]any{"state": map[string]any{
-		"rules": list, "workspaceDirectories": h.policy.Directories(), "originalCwd": h.cwd, "managedOnly": false,
-	}}
-}
-
-// applySettings takes the settings of a host that have an effect while a session
-// runs: model (null = the default one), output style and effort.
-func (h *host) applySettings(settings map[string]json.RawMessage) (wrong []string) {
-	text := func(key string) *string {
-		var value *string
-		if err := json.Unmarshal(settings[key], &value); settings[key] != nil && err != nil {
-			wrong = append(wrong, key)
-		}
-		return value
-	}
-	style, level, model := text("outputStyle"), text("effortLevel"), text("model")
-	if len(wrong) > 0 {
-		return wrong
-	}
-	if style != nil {
-		h.style.Store(style)
-	}
-	if level != nil {
-		h.level.Store(level)
-	}
-	if settings["model"] != nil {
-		name := ""
-		if model != nil {
-			name = *model
-		}
-		h.setModel(name)
-	}
-	return nil
 }
 
 // reloadPlugins answers reload_plugins with what there is.

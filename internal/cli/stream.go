@@ -167,6 +167,7 @@ type host struct {
 	plugged    []mcp.ServerConfig // servers of plugins that initialize named
 	cost       slash.Cost         // when the last turn had ended
 	titles     []string           // given by the host and not yet in the transcript
+	live       live
 }
 
 // launch starts the servers beside the reading of stdin; the first turn waits
@@ -291,8 +292,8 @@ func (h *host) initialize(_ context.Context, in control.Initialize, begun bool) 
 	if in.ForwardSubagent {
 		h.forwardAgents.Store(true)
 	}
-	for event, matchers := range in.Hooks {
-		h.hooks.Register(event, matchers)
+	if in.Hooks != nil {
+		h.hooks.Callbacks(in.Hooks)
 	}
 	if in.Title != "" {
 		if err := h.rename(in.Title); err != nil {

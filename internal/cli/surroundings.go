@@ -17,6 +17,7 @@ import (
 	"github.com/claudeless/claudeless/internal/journal"
 	"github.com/claudeless/claudeless/internal/persona"
 	"github.com/claudeless/claudeless/simulator/model"
+	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/session"
 )
@@ -71,14 +72,28 @@ func (r *run) entrypoint() string {
 	return "sdk-cli"
 }
 
-func (r *run) addDirs() []string {
-	dirs := append([]string{}, r.settings.Permissions.AdditionalDirectories...)
+// workspace lists the working directories beside the first at start.
+func (r *run) workspace() []permission.Directory {
+	var dirs []permission.Directory
+	for _, d := range r.settings.Permissions.AdditionalDirectories {
+		dirs = append(dirs, permission.Directory{Path: d, Source: fromSettings})
+	}
 	for _, d := range r.f.AddDirs {
 		if abs, err := r.sys.abs(r.f, d); err == nil && isDir(abs) {
-			dirs = append(dirs, abs)
+			dirs = append(dirs, permission.Directory{Path: abs, Source: "cliArg"})
 		}
 	}
 	return dirs
+}
+
+func (r *run) addDirs() []string { return paths(r.workspace()) }
+
+func paths(dirs []permission.Directory) []string {
+	list := []string{}
+	for _, d := range dirs {
+		list = append(list, d.Path)
+	}
+	return list
 }
 
 func isDir(path string) bool {

@@ -102,7 +102,7 @@ func assemble(s *System, f *Flags) (*run, error) {
 	return r, nil
 }
 
-func (r *run) loadSettings() error {
+func (r *run) settingsOptions() settings.Options {
 	o := settings.Options{StateDir: r.dir, GlobalFile: r.store().File, CWD: r.cwd, FlagValue: strings.Join(r.f.Settings, "")}
 	if r.f.Has("setting-sources") {
 		o.Sources = append([]string{}, r.f.SettingSources...)
@@ -110,7 +110,11 @@ func (r *run) loadSettings() error {
 	if r.f.ManagedSettings != "" {
 		o.Managed = []byte(r.f.ManagedSettings)
 	}
-	loaded, err := settings.Load(o)
+	return o
+}
+
+func (r *run) loadSettings() error {
+	loaded, err := settings.Load(r.settingsOptions())
 	if err != nil {
 		return claudeErrorf("Error: %v", err)
 	}
@@ -162,10 +166,7 @@ func (r *run) openClock() error {
 }
 
 func (r *run) makePolicy() error {
-	var rules []permission.Rule
-	for _, rule := range r.settings.Permissions.Rules {
-		rules = append(rules, permission.Rule{Behavior: rule.Behavior, Source: string(rule.Source), Text: rule.Text, Root: rule.Root})
-	}
+	rules := policyRules(r.settings, "")
 	for _, text := range r.f.AllowedTools {
 		rules = append(rules, permission.Rule{Behavior: permission.BehaviorAllow, Source: "cliArg", Text: text})
 	}
@@ -178,7 +179,7 @@ func (r *run) makePolicy() error {
 	}
 	canned := r.canned()
 	r.policy, err = permission.New(permission.Options{
-		Mode: mode, CWD: r.cwd, AdditionalDirs: r.addDirs(), Home: r.sys.Getenv("HOME"), Rules: rules,
+		Mode: mode, CWD: r.cwd, AdditionalDirs: r.workspace(), Home: r.sys.Getenv("HOME"), Rules: rules,
 		AutoApprove:   func(tool string) bool { return canned.Tools[tool].AutoApprove || r.answered(tool) },
 		NoPrompts:     r.f.PermissionPrompts == "none",
 		Tool:          r.tool,

@@ -45,6 +45,7 @@ func inbound(subtype string) (handler, bool) {
 		"set_model":               {run: setModel},
 		"set_max_thinking_tokens": {run: setThinking},
 		"apply_flag_settings":     {run: applySettings},
+		"update_settings":         {run: updateSettings},
 		"cancel_async_message":    {run: cancelMessage},
 		"stop_task":               {run: stopTask},
 		"end_session":             {run: endSession},

@@ -46,8 +46,11 @@ type Session struct {
 	// ApplySettings puts settings over those of --settings, key by key; null takes
 	// a key away. When some are invalid, it names them and changes nothing.
 	ApplySettings func(settings map[string]json.RawMessage) (wrong []string)
-	Rename        func(title string) error
-	StopTask      func(id string)
+	// UpdateSettings writes settings to the file of a source, "localSettings" or
+	// "userSettings".
+	UpdateSettings func(source string, settings map[string]string) error
+	Rename         func(title string) error
+	StopTask       func(id string)
 	// TaskOutput returns what a shell command in the background has written.
 	TaskOutput func(id string) ([]byte, bool)
 	// Rewind restores the files of a prompt; see [Rewind].

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -118,6 +120,42 @@ func (r request) settings() (map[string]json.RawMessage, error) {
 		kind = "an array"
 	}
 	return nil, fmt.Errorf("%s requires `settings` to be an object, got %s", r.subtype, kind)
+}
+
+// updateSettings writes settings to a file: an output style to the project's
+// local one, the default effort of the model in force to the user's.
+func updateSettings(_ context.Context, p *Peer, in request) (answer, error) {
+	settings, err := in.settings()
+	if err != nil {
+		return answer{}, err
+	}
+	if p.s.UpdateSettings == nil {
+		return answer{}, unsupported(in.subtype)
+	}
+	source := scriptText(in.keys["source"])
+	key, ok := map[string]string{"localSettings": "outputStyle", "userSettings": "effortLevel"}[source]
+	switch {
+	case !ok:
+		return answer{}, fmt.Errorf("%s: unsupported source %s", in.subtype, source)
+	case len(settings) == 0:
+		return answer{}, fmt.Errorf("%s requires at least one key", in.subtype)
+	}
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		if name != key {
+			return answer{}, fmt.Errorf("%s keys not allowed: %s", in.subtype, name)
+		}
+	}
+	value, ok := textIn(settings[key])
+	switch {
+	case !ok:
+		return answer{}, fmt.Errorf("%s values must be strings (deletion is not supported): %s", in.subtype, key)
+	case key == "effortLevel" && !slices.Contains([]string{"low", "medium", "high", "xhigh", "max"}, value):
+		return answer{}, fmt.Errorf("%s: effortLevel must be one of low, medium, high, xhigh, max", in.subtype)
+	}
+	if err := p.s.UpdateSettings(source, map[string]string{key: value}); err != nil {
+		return answer{}, err
+	}
+	return answer{payload: struct{}{}}, nil
 }
 
 // setThinking takes a thinking budget and how thinking is shown. Neither has an

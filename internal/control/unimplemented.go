@@ -15,7 +15,6 @@ func accepted() []string {
 func refused() map[string]string {
 	return map[string]string{
 		"set_color":                        "the real CLI refuses it as well without a display",
-		"update_settings":                  "settings files are the user's; a test double does not write them",
 		"get_hooks_listing":                "the listing serves the interactive display",
 		"file_suggestions":                 "completion serves the interactive display",
 		"side_question":                    "needs a model beside the scripted one",

@@ -273,3 +273,31 @@ func TestPermissionRequest(t *testing.T) {
 		})
 	}
 }
+
+// A set of callbacks takes the place of the one before, hooks of a file that of
+// the same source; the others stay (observed with 2.1.329).
+func TestReplace(t *testing.T) {
+	h := &answering{reply: `{}`}
+	r := runner(t, `{}`, func(o *Options) {
+		o.Callback = h.call
+		o.Settings = []Source{
+			{Name: "flagSettings", Raw: json.RawMessage(`{"Stop":[{"hooks":[{"type":"command","command":"a"}]}]}`)},
+			{Name: "userSettings", Raw: json.RawMessage(`{"Stop":[{"hooks":[{"type":"command","command":"b"}]}]}`)},
+		}
+	})
+	labels := func() (list []string) {
+		for _, e := range r.entries["Stop"] {
+			list = append(list, e.label()+e.source+e.callback)
+		}
+		return list
+	}
+	stop := func(id string) map[string][]protocol.HookMatcher {
+		return map[string][]protocol.HookMatcher{"Stop": {{HookCallbackIDs: []string{id}}}}
+	}
+	r.Callbacks(stop("h1"))
+	r.Callbacks(stop("h2"))
+	r.Replace(Source{Name: "flagSettings", Raw: json.RawMessage(`{"Stop":[{"hooks":[{"type":"command","command":"c"}]}]}`)})
+	if diff := cmp.Diff([]string{"buserSettings", "callbackh2", "cflagSettings"}, labels()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

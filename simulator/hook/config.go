@@ -19,6 +19,7 @@ type entry struct {
 	callback   string              // id; empty for a configured hook
 	timeout    time.Duration
 	mustAnswer bool     // onFailure "block"
+	source     string   // of the file; empty for a callback
 	environ    []string // of the file, for a command
 	used       bool     // ran before; guarded by Runner.mu
 }
@@ -82,7 +83,7 @@ func (r *Runner) load(s Source) []protocol.Warning {
 				warn(".%s[%d]: %v", event, i, err)
 			}
 			for _, e := range entries {
-				e.environ = s.Environ
+				e.source, e.environ = s.Name, s.Environ
 			}
 			r.entries[event] = append(r.entries[event], entries...)
 		}

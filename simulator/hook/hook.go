@@ -131,6 +131,32 @@ func (r *Runner) Add(s Source) []protocol.Warning {
 	return r.load(s)
 }
 
+// Replace puts the hooks of a file in the place of those of the same name.
+func (r *Runner) Replace(s Source) []protocol.Warning {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.remove(func(e *entry) bool { return e.callback == "" && e.source == s.Name })
+	return r.load(s)
+}
+
+// Callbacks puts callbacks of the host, by event, in the place of those that it
+// has registered before.
+func (r *Runner) Callbacks(matchers map[string][]protocol.HookMatcher) {
+	r.mu.Lock()
+	r.remove(func(e *entry) bool { return e.callback != "" })
+	r.mu.Unlock()
+	for _, event := range sortedKeys(matchers) {
+		r.Register(event, matchers[event])
+	}
+}
+
+// remove takes hooks away; r.mu is held.
+func (r *Runner) remove(which func(*entry) bool) {
+	for event, entries := range r.entries {
+		r.entries[event] = slices.DeleteFunc(slices.Clone(entries), which)
+	}
+}
+
 // Register adds callbacks of the host. Events that never reach the host
 // (SessionStart, SessionEnd, Setup, InstructionsLoaded) are accepted and stay
 // without effect, as in the real CLI. A matcher that is no valid expression

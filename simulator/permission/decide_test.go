@@ -164,6 +164,7 @@ func TestDenialTexts(t *testing.T) {
 			"touch in '/work/project/made' needs approval. The path is inside the working directories for this session ('/work/project'), and Claude Code asks before a shell command creates, changes or removes files there.", "",
 		},
 		{"plan", permission.Options{Mode: protocol.ModePlan}, nil, use("Write", "/w/a"), "Cannot write to /w/a while in plan mode.", "mode"},
+		{"Bash as a whole", permission.Options{}, []string{"deny Bash(echo:*)", "deny Bash"}, use("Bash", "echo hi"), "Permission to use Bash has been denied.", "rule"},
 		{"Bash rule", permission.Options{}, []string{"deny Bash(echo:*)"}, use("Bash", "echo hi"), "Permission to use Bash with command echo hi has been denied.", "subcommandResults"},
 		{"Bash rule in a pipeline", permission.Options{}, []string{"deny Bash(wc:*)"}, use("Bash", "ls | wc -l"), "Permission to use Bash with command wc -l has been denied.", "subcommandResults"},
 		{"MCP rule", permission.Options{}, []string{"deny mcp__s"}, use("mcp__s__t", "{}"), "Permission to use mcp__s__t has been denied.", "rule"},

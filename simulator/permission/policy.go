@@ -32,12 +32,18 @@ type Rule struct {
 	Root string
 }
 
+// Directory is a working directory and where it came from.
+type Directory struct {
+	Path   string `json:"path"`
+	Source string `json:"source"` // "cliArg", "localSettings" for all settings, "session", …
+}
+
 // Options configures a [Policy]. The zero value asks for everything that the
 // CLI does not allow by itself.
 type Options struct {
 	Mode           protocol.PermissionMode // empty = default
 	CWD            string                  // absolute
-	AdditionalDirs []string                // further working directories, absolute or relative to CWD
+	AdditionalDirs []Directory             // further working directories, absolute or relative to CWD
 	Home           string                  // what ~/ in path patterns means; empty = such patterns match nothing
 	Rules          []Rule
 	// AutoApprove names tools that a scenario lets run whatever modes and rules
@@ -76,7 +82,8 @@ type Policy struct {
 	mu    sync.Mutex
 	mode  protocol.PermissionMode
 	rules []rule
-	dirs  []string // working directories, absolute and clean; the first is CWD
+	dirs  []string          // working directories, absolute and clean; the first is CWD
+	roots map[string]string // source by directory
 }
 
 // New returns a policy. Rules that do not parse are left out and reported by
@@ -92,10 +99,10 @@ func New(o Options) (*Policy, error) {
 	}
 	o.AdditionalDirs = slices.Clone(o.AdditionalDirs)
 	o.BypassAllowed = o.BypassAllowed || mode == protocol.ModeBypass
-	p := &Policy{opts: o, mode: mode}
+	p := &Policy{opts: o, mode: mode, roots: map[string]string{}}
 	p.dirs = append(p.dirs, p.abs(o.CWD))
 	for _, d := range o.AdditionalDirs {
-		p.dirs = append(p.dirs, p.abs(d))
+		p.addDirectory(d)
 	}
 	for _, r := range o.Rules {
 		parsed, err := parseRule(r)
@@ -128,6 +135,17 @@ func (p *Policy) Directories() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.dirs)
+}
+
+// Added returns the working directories beside CWD.
+func (p *Policy) Added() []Directory {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	added := []Directory{}
+	for _, dir := range p.dirs[1:] {
+		added = append(added, Directory{dir, p.roots[dir]})
+	}
+	return added
 }
 
 // Asker asks someone outside for a verdict. An error means that this program

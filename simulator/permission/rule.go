@@ -93,6 +93,16 @@ func parseRule(r Rule) (rule, error) {
 	return out, nil
 }
 
+// Parts takes a rule apart, with its tool's own name; one that does not parse is
+// all name.
+func (r Rule) Parts() protocol.PermissionRule {
+	parsed, err := parseRule(r)
+	if err != nil {
+		return protocol.PermissionRule{ToolName: r.Text}
+	}
+	return protocol.PermissionRule{ToolName: parsed.tool, RuleContent: parsed.content}
+}
+
 // FormatRule writes a rule as text; [Options.Rules] reads it back.
 func FormatRule(r protocol.PermissionRule) string {
 	if r.RuleContent == "" {

@@ -108,6 +108,11 @@ func (c *call) denyCommand() Verdict {
 		if r.Behavior != BehaviorDeny || !r.covers(c) {
 			continue
 		}
+		if r.content == "" { // the tool as a whole
+			v := c.deny("rule", "Permission to use "+c.use.Name+" has been denied.")
+			v.DenyRule = true
+			return v
+		}
 		if r.matches(c) || c.parseErr != nil || c.script.Obstacle.Kind != shellcmd.NoObstacle && c.script.Obstacle.Kind != shellcmd.Background ||
 			single && slices.Contains(c.script.Commands[0].Programs(), r.content) {
 			reasonType = "rule"

@@ -44,9 +44,7 @@ func (p *Policy) apply(updates []protocol.PermissionUpdate) (modeChanged bool) {
 			}
 		case "addDirectories":
 			for _, d := range u.Directories {
-				if dir := p.abs(d); !slices.Contains(p.dirs, dir) {
-					p.dirs = append(p.dirs, dir)
-				}
+				p.addDirectory(Directory{d, destination(u)})
 			}
 		case "removeDirectories":
 			p.dirs = slices.DeleteFunc(p.dirs, func(dir string) bool {
@@ -55,6 +53,40 @@ func (p *Policy) apply(updates []protocol.PermissionUpdate) (modeChanged bool) {
 		}
 	}
 	return p.mode != before
+}
+
+func (p *Policy) addDirectory(d Directory) {
+	if dir := p.abs(d.Path); !slices.Contains(p.dirs, dir) {
+		p.dirs = append(p.dirs, dir)
+		p.roots[dir] = d.Source
+	}
+}
+
+// Replace puts rules in the place of those of a source. Rules that do not parse
+// are left out.
+func (p *Policy) Replace(source string, rules []Rule) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rules = slices.DeleteFunc(p.rules, func(r rule) bool { return r.Source == source })
+	for _, r := range rules {
+		if parsed, err := parseRule(r); err == nil {
+			p.rules = append(p.rules, parsed)
+		}
+	}
+}
+
+// ReplaceDirectories puts working directories in the place of those of a source.
+func (p *Policy) ReplaceDirectories(source string, dirs []string) {
+	var gone []string
+	for _, d := range p.Added() {
+		if d.Source == source {
+			gone = append(gone, d.Path)
+		}
+	}
+	p.Apply([]protocol.PermissionUpdate{
+		{Type: "removeDirectories", Directories: gone},
+		{Type: "addDirectories", Directories: dirs, Destination: source},
+	})
 }
 
 func destination(u protocol.PermissionUpdate) string {

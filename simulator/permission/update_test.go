@@ -136,7 +136,7 @@ func TestApply(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", s.name, got, s.want)
 		}
 	}
-	p = policy(t, permission.Options{Mode: protocol.ModeAcceptEdits, AdditionalDirs: []string{"../beside"}})
+	p = policy(t, permission.Options{Mode: protocol.ModeAcceptEdits, AdditionalDirs: []permission.Directory{{Path: "../beside"}}})
 	p.Apply([]protocol.PermissionUpdate{{Type: "addDirectories", Directories: []string{"/w"}}})
 	if diff := cmp.Diff([]string{cwd, "/work/beside", "/w"}, p.Directories()); diff != "" {
 		t.Errorf("directories (-want +got):\n%s", diff)
@@ -199,4 +199,24 @@ func TestConcurrentUse(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// A source's rules and directories are replaced as a whole.
+func TestReplace(t *testing.T) {
+	p := policy(t, permission.Options{
+		Rules:          []permission.Rule{{Behavior: "deny", Source: "flagSettings", Text: "Bash"}, {Behavior: "allow", Source: "cliArg", Text: "Task(Explore)"}},
+		AdditionalDirs: []permission.Directory{{Path: "/a", Source: "cliArg"}, {Path: "/b", Source: "localSettings"}},
+	})
+	p.Replace("flagSettings", []permission.Rule{{Behavior: "ask", Source: "flagSettings", Text: "Write(*)"}, {Behavior: "ask", Source: "flagSettings", Text: "Bash("}})
+	p.ReplaceDirectories("localSettings", []string{"/c"})
+	var rules []string
+	for _, r := range p.Rules() {
+		rules = append(rules, r.Behavior+" "+r.Source+" "+permission.FormatRule(r.Parts()))
+	}
+	if diff := cmp.Diff([]string{"allow cliArg Agent(Explore)", "ask flagSettings Write"}, rules); diff != "" {
+		t.Errorf("rules (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]permission.Directory{{Path: "/a", Source: "cliArg"}, {Path: "/c", Source: "localSettings"}}, p.Added()); diff != "" {
+		t.Errorf("directories (-want +got):\n%s", diff)
+	}
 }

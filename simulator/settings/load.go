@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // Load reads and merges. The only error is a [*NotFoundError].
@@ -24,7 +26,7 @@ func Load(o Options) (Settings, error) {
 	for _, f := range o.files() {
 		s.addFile(o, f)
 	}
-	if o.FlagValue != "" {
+	if o.FlagValue != "" || len(o.Host) > 0 {
 		layer, err := o.flagLayer()
 		if err != nil {
 			return Settings{}, err
@@ -72,9 +74,36 @@ func (s *Settings) addFile(o Options, file Layer) {
 	s.add(file)
 }
 
-// flagLayer reads --settings: text that parses as JSON is taken as such,
-// everything else is a path.
+// flagLayer is --settings with the settings of the host merged into it.
 func (o Options) flagLayer() (Layer, error) {
+	layer := Layer{Source: Flag, Root: o.CWD, Raw: json.RawMessage("{}")}
+	if o.FlagValue != "" {
+		var err error
+		if layer, err = o.flagFile(); err != nil || len(o.Host) == 0 {
+			return layer, err
+		}
+	}
+	var tree map[string]any
+	if json.Unmarshal(layer.Raw, &tree) != nil || tree == nil {
+		tree = map[string]any{}
+	}
+	for key, raw := range o.Host {
+		var value any
+		if err := json.Unmarshal(raw, &value); err == nil {
+			mergeInto(tree, map[string]any{key: value})
+		}
+	}
+	merged, err := protocol.Marshal(tree)
+	if err != nil {
+		return Layer{}, err
+	}
+	layer.Raw = merged
+	return layer, nil
+}
+
+// flagFile reads --settings: text that parses as JSON is taken as such,
+// everything else is a path.
+func (o Options) flagFile() (Layer, error) {
 	layer := Layer{Source: Flag, Root: o.CWD}
 	if value := []byte(o.FlagValue); json.Valid(value) {
 		layer.Raw = value

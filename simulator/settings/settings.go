@@ -30,7 +30,10 @@ type Options struct {
 	// all, empty = none. Flag and managed settings are always read.
 	Sources   []string
 	FlagValue string // --settings: JSON text or the path of a file; empty = none
-	Managed   []byte // managed settings as JSON; nil = none
+	// Host holds settings that came later, by key, to be merged into those of
+	// --settings; both are of one source.
+	Host    map[string]json.RawMessage
+	Managed []byte // managed settings as JSON; nil = none
 	// GlobalFile is .claude.json, for the trust of a folder; empty = in StateDir.
 	GlobalFile string
 	// ReadFile reads a file; nil = os.ReadFile.

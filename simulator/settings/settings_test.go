@@ -1,6 +1,7 @@
 package settings_test
 
 import (
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -226,6 +227,41 @@ func TestRealFiles(t *testing.T) {
 	s, err := settings.Load(settings.Options{StateDir: dir, CWD: dir})
 	if err != nil || s.Model != "m" || len(s.Warnings) != 1 {
 		t.Errorf("model %q, warnings %q, %v", s.Model, s.Warnings, err)
+	}
+}
+
+// Settings of a host: over those of --settings key by key, of the same source
+// (observed with 2.1.329).
+func TestHost(t *testing.T) {
+	object := func(text string) (keys map[string]json.RawMessage) {
+		if err := json.Unmarshal([]byte(text), &keys); err != nil {
+			t.Fatal(err)
+		}
+		return keys
+	}
+	host := settings.Overlay(nil, object(`{"env":{"B":"2"},"model":"opus","a":{"b":1}}`))
+	host = settings.Overlay(host, object(`{"permissions":{"deny":["Read"]},"model":null,"a":{"c":2}}`))
+	s := load(t, settings.Options{FlagValue: `{"env":{"A":"1"},"model":"haiku","permissions":{"allow":["Edit"]}}`, Host: host}, nil)
+	want := map[string]any{
+		"env": map[string]any{"A": "1", "B": "2"}, "model": "haiku", "a": map[string]any{"c": 2.0},
+		"permissions": map[string]any{"allow": []any{"Edit"}, "deny": []any{"Read"}},
+	}
+	if diff := cmp.Diff(want, s.Merged()); diff != "" || len(s.Layers) != 1 || s.Layers[0].Source != settings.Flag {
+		t.Errorf("%d layers, merged (-want +got):\n%s", len(s.Layers), diff)
+	}
+	if s = load(t, settings.Options{Host: object(`{"outputStyle":"x"}`)}, nil); s.OutputStyle != "x" {
+		t.Errorf("without --settings: %q", s.OutputStyle)
+	}
+	for text, wrong := range map[string][]string{
+		`{"model":null,"nosuch":5,"hooks":7,"effortLevel":"zz","permissions":{"allow":[5],"defaultMode":"manual"}}`: nil,
+		`{"model":5,"env":7}`:                       {"env", "model"},
+		`{"permissions":{"defaultMode":"zz"}}`:      {"permissions"},
+		`{"permissions":{"deny":null}}`:             {"permissions"},
+		`{"permissions":[],"cleanupPeriodDays":""}`: {"cleanupPeriodDays", "permissions"},
+	} {
+		if diff := cmp.Diff(wrong, settings.Invalid(object(text))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
+		}
 	}
 }
 
