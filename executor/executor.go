@@ -8,6 +8,8 @@ package executor
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -49,4 +51,28 @@ type layer struct {
 
 func (l *layer) Execute(ctx context.Context, call protocol.ToolUse) (protocol.ToolResult, error) {
 	return l.f(ctx, call, l.Executor)
+}
+
+// Unknown is the result of a call of a tool that the session does not have;
+// names are those that it has.
+func Unknown(name string, names []string) protocol.ToolResult {
+	text := "Error: No such tool available: " + name
+	same := func(other string) bool { return strings.EqualFold(other, name) }
+	switch i := slices.IndexFunc(names, same); {
+	case i >= 0:
+		text += ". Tool names are case-sensitive: call " + names[i] + " instead."
+	case name == "Brief", name == "SendUserMessage":
+		text += ". " + name + " is not enabled in this session — write your message as normal assistant text instead."
+	case name == listResources, name == readResource, name == readResourceDir:
+		text += ". " + name + " is not among the tools available here. Continue with the tools you have."
+	case slices.Contains(disabledTools(), name):
+		text += ". " + name + " is disabled for this session, in subagents as well as here."
+	}
+	return protocol.UsageError(text)
+}
+
+// disabledTools are those that the real CLI knows of and has in none of the
+// sessions that are simulated.
+func disabledTools() []string {
+	return []string{"Artifact", "DesignSync", "LSP", "PushNotification", "RemoteTrigger"}
 }

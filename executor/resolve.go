@@ -104,8 +104,8 @@ func (x *Index) cut(written string) (server, tool string, ok bool) {
 	return server, tool, ok && server != "" && tool != ""
 }
 
-// Meta names an MCP call for display; false for every other tool. An MCP tool
-// that is not in the list has a display name only.
+// Meta names a call for display; false for a tool whose name is shown as it is.
+// A tool that is not in the list has a display name only.
 func (x *Index) Meta(use protocol.ToolUse) (protocol.ToolUseMeta, bool) {
 	if t, ok := x.canonical[use.Name]; ok {
 		if t.Server == "" && t.RawName == "" {
@@ -115,11 +115,15 @@ func (x *Index) Meta(use protocol.ToolUse) (protocol.ToolUseMeta, bool) {
 			ID: use.ID, DisplayName: DisplayName(t), ServerDisplayName: t.ServerTitle, ToolName: t.RawName,
 		}, true
 	}
-	rest, ok := strings.CutPrefix(use.Name, mcpPrefix)
-	if !ok {
+	name := use.Name
+	if rest, ok := strings.CutPrefix(name, mcpPrefix); ok {
+		name = x.toolPart(rest)
+	}
+	shown := spaced(name)
+	if shown == use.Name {
 		return protocol.ToolUseMeta{}, false
 	}
-	return protocol.ToolUseMeta{ID: use.ID, DisplayName: spaced(x.toolPart(rest))}, true
+	return protocol.ToolUseMeta{ID: use.ID, DisplayName: shown}, true
 }
 
 // toolPart cuts the server off "server__tool". Server names may hold "__", so

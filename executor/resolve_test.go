@@ -91,6 +91,7 @@ func TestMeta(t *testing.T) {
 		{"mcp__x", protocol.ToolUseMeta{ID: "1", DisplayName: "X"}, true},
 		{"Bash", protocol.ToolUseMeta{}, false},
 		{"Nosuch", protocol.ToolUseMeta{}, false},
+		{"bash", protocol.ToolUseMeta{ID: "1", DisplayName: "Bash"}, true},
 	}
 	index := executor.NewIndex(exampleTools())
 	for _, tt := range tests {

@@ -184,7 +184,7 @@ func (t *turn) answer(ctx context.Context, c call) (protocol.ToolResult, error) 
 	case err == nil:
 		return result, nil
 	case errors.Is(err, executor.ErrUnknownTool):
-		return protocol.UsageError("Error: No such tool available: " + c.use.Name), nil
+		return executor.Unknown(c.use.Name, nil), nil
 	case ctx.Err() != nil && !asked(err):
 		return result, ctx.Err()
 	case ctx.Err() != nil, crashes(err):

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/claudeless/claudeless/executor"
@@ -228,7 +229,7 @@ func (r *running) result(code int, out bashOutput) protocol.ToolResult {
 			return fail("%s", joinLines(fmt.Sprintf("Exit code %d", code), cutAt(output, maxOutput), note))
 		}
 	}
-	if m := dataImage.FindStringSubmatch(output); m != nil {
+	if m := dataImage().FindStringSubmatch(output); m != nil {
 		return imageResult(m[1], m[2], output, out)
 	}
 	where := ""
@@ -240,11 +241,24 @@ func (r *running) result(code int, out bashOutput) protocol.ToolResult {
 		shown.Content.Text = "(Bash completed with no output)"
 	}
 	shown.ExplicitOK, shown.Output = true, out
+	if file := shell.Shows(r.in.Command); file != "" {
+		r.t.sawWhole(file, raw)
+	}
 	return shown
 }
 
+// sawWhole notes that a command has shown a file, if that is what it printed.
+func (t *Tools) sawWhole(file, printed string) {
+	path := t.path(file)
+	if data, err := readRegular(path); err == nil && len(data) <= maxOutput && string(data) == printed {
+		t.know(path, printed)
+	}
+}
+
 // dataImage matches an output that is a picture.
-var dataImage = regexp.MustCompile(`^data:(image/[A-Za-z0-9.+_-]+);base64,([A-Za-z0-9+/=]+)$`)
+var dataImage = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^data:(image/[A-Za-z0-9.+_-]+);base64,([A-Za-z0-9+/=]+)$`)
+})
 
 func imageResult(kind, encoded, output string, out bashOutput) protocol.ToolResult {
 	data, err := base64.StdEncoding.DecodeString(encoded)

@@ -64,8 +64,8 @@ type Tools struct {
 	shell *shell.Shell
 
 	mu    sync.Mutex
-	seen  map[string]string // digest of the content that the model knows, by path
-	kept  int               // names given by newName
+	seen  map[string]sight // of files, by path
+	kept  int              // names given by newName
 	todos []todo
 	tasks []*entry
 }
@@ -88,7 +88,7 @@ func New(o Options) (*Tools, error) {
 		o.Allowed = func(string) bool { return true }
 	}
 	return &Tools{
-		o: o, registry: byName(), definitions: sync.OnceValue(definitions), seen: map[string]string{},
+		o: o, registry: byName(), definitions: sync.OnceValue(definitions), seen: map[string]sight{},
 		shell: shell.New(shell.Options{
 			CWD: o.CWD, Dirs: o.AdditionalDirs, Environ: append(slices.Clone(o.Environ), "CLAUDECODE=1", "GIT_EDITOR=true"),
 		}),
@@ -115,7 +115,7 @@ func (t *Tools) Tools(context.Context) ([]protocol.Tool, error) {
 // exist in this session, and bad input. Nil = the call may go on, also when
 // the tool is none of ours.
 func (t *Tools) Check(_ context.Context, call protocol.ToolUse) *protocol.ToolResult {
-	b, ok := t.registry[call.Name]
+	b, ok := t.registry[canonical(call.Name)]
 	if !ok {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (t *Tools) Check(_ context.Context, call protocol.ToolUse) *protocol.ToolRe
 }
 
 func (t *Tools) admit(b tool, call protocol.ToolUse) *protocol.ToolResult {
-	if !t.o.Allowed(call.Name) {
+	if !t.o.Allowed(b.name) {
 		r := protocol.UsageError(fmt.Sprintf(
 			"Error: No such tool available: %s. %[1]s is disabled for this session, in subagents as well as here.", call.Name))
 		return &r
@@ -140,7 +140,7 @@ func (t *Tools) admit(b tool, call protocol.ToolUse) *protocol.ToolResult {
 // Execute runs one call. A tool that is none of ours is
 // [executor.ErrUnknownTool].
 func (t *Tools) Execute(ctx context.Context, call protocol.ToolUse) (protocol.ToolResult, error) {
-	b, ok := t.registry[call.Name]
+	b, ok := t.registry[canonical(call.Name)]
 	if !ok {
 		return protocol.ToolResult{}, executor.ErrUnknownTool
 	}
@@ -155,6 +155,7 @@ func (t *Tools) Execute(ctx context.Context, call protocol.ToolUse) (protocol.To
 
 // Tool returns the tool with this name if it exists in this session.
 func (t *Tools) Tool(name string) (protocol.Tool, bool) {
+	name = canonical(name)
 	tools := t.definitions()
 	i, ok := slices.BinarySearchFunc(tools, name, func(d protocol.Tool, name string) int { return strings.Compare(d.Name, name) })
 	if !ok || !t.o.Allowed(name) {
@@ -192,22 +193,30 @@ func (t *Tools) env(key string) string {
 	return ""
 }
 
-// know notes that the model has the current content of a file.
-func (t *Tools) know(path, content string) {
-	sum := sha256.Sum256([]byte(content))
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.seen[path] = string(sum[:])
+// sight is what the session last saw of a file.
+type sight struct {
+	digest [sha256.Size]byte
+	shown  bool // the model has all of it
 }
 
-// knows tells whether the model has read a file, and whether that is still
-// what the file holds.
-func (t *Tools) knows(path, content string) (read, current bool) {
-	sum := sha256.Sum256([]byte(content))
+// know notes that the model has the current content of a file.
+func (t *Tools) know(path, content string) { t.saw(path, content, true) }
+
+// saw notes the current content of a file.
+func (t *Tools) saw(path, content string, shown bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.seen[path] = sight{sha256.Sum256([]byte(content)), shown}
+}
+
+// knows tells whether the session has seen a file, whether what it saw is still
+// what the file holds, and whether the model has that.
+func (t *Tools) knows(path, content string) (read, current, shown bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	was, read := t.seen[path]
-	return read, was == string(sum[:])
+	current = read && was.digest == sha256.Sum256([]byte(content))
+	return read, current, current && was.shown
 }
 
 // newName names a kept result or a cell.

@@ -61,7 +61,9 @@ func editTool() tool {
 type plannedEdit struct {
 	path, before, after string
 	old                 string // the text that is replaced, as it stands in the file
-	read, current       bool   // what the model knows of the file
+	created             bool   // there was no file
+	read, current       bool   // the session has seen the file, and it is as it was
+	shown               bool   // the model has all of it
 	crlf                bool   // the file's lines end with \r\n; before and after have \n
 }
 
@@ -89,11 +91,11 @@ func edit(_ context.Context, t *Tools, in editInput) protocol.ToolResult {
 	if in.ReplaceAll {
 		message = "The file " + name + " has been updated. All occurrences were successfully replaced."
 	}
+	t.saw(p.path, content, p.created || p.shown)
 	switch {
-	case in.OldString == "" && p.before == "", p.read && p.current:
-		t.know(p.path, content)
+	case p.created || p.shown:
 		return text(message+fileIsKnown, out)
-	case p.read:
+	case p.read && !p.current:
 		message += " (note: the file had been modified on disk since you last read it — the edit applied cleanly, but the file " +
 			"contains other changes not in your context. Read it before edits that depend on surrounding content.)"
 		out.StaleRecovered = true
@@ -115,19 +117,24 @@ func (t *Tools) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	data, err := readRegular(p.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && in.OldString == "":
-		p.after = in.NewString
+		p.after, p.created = in.NewString, true
 		return p, nil
 	case errors.Is(err, fs.ErrNotExist):
 		return no("File does not exist. Note: your current working directory is %s.", t.Dir())
+	case errors.Is(err, errDirectory):
+		r := protocol.UsageError("Error calling tool (Edit): " + errDirectory.Error() + ", read")
+		return p, &r
 	case err != nil:
 		return no("%s", describe(err, "open", p.path))
+	case foreign(data) != "":
+		return no("File %s %s", foreign(data), notWritten)
 	case in.OldString == "" && strings.TrimSpace(string(data)) != "":
 		return no("Cannot create new file - file already exists.")
 	case strings.HasSuffix(p.path, ".ipynb"):
 		return no("File is a Jupyter Notebook. Use the NotebookEdit to edit this file.")
 	}
 	p.before = string(data)
-	p.read, p.current = t.knows(p.path, p.before)
+	p.read, p.current, p.shown = t.knows(p.path, p.before)
 	if n := strings.Count(p.before, "\r\n"); n > 0 && n == strings.Count(p.before, "\n") {
 		p.crlf = true
 		for _, s := range []*string{&p.before, &in.OldString, &in.NewString} {

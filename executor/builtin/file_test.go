@@ -41,7 +41,7 @@ func TestReadText(t *testing.T) {
 		{"byte-order mark", in{"file_path": "bom.txt"}, false, "1\ta"},
 		{"utf-16", in{"file_path": "utf16.txt"}, false, "1\tab"},
 		{"similar", in{"file_path": "five.tx"}, true, "File does not exist. Note: your current working directory is " + dir + ". Did you mean five.txt?"},
-		{"NUL", in{"file_path": "nul"}, false, "1\ta\x00" + nulNote},
+		{"NUL", in{"file_path": "nul"}, false, "1\ta\x00" + "\n\n[This file " + nulBytes + refusedLater},
 		{"offset only", in{"file_path": "five.txt", "offset": 4}, false, "4\t4\n5\t5"},
 		{"crlf", in{"file_path": "crlf.txt"}, false, "1\ta\n2\tb\n3\t"},
 		{"empty", in{"file_path": "empty.txt"}, false, "<system-reminder>Warning: the file exists but the contents are empty.</system-reminder>"},
@@ -193,7 +193,8 @@ func TestNotebookEditRefusals(t *testing.T) {
 		{in{"notebook_path": "no.ipynb", "new_source": "x", "cell_id": "a"}, "File has not been read yet. Read it first before writing to it."},
 		{in{"notebook_path": "gone.ipynb", "new_source": "x", "cell_id": "a"}, "Notebook file does not exist."},
 		{in{"notebook_path": "changed.ipynb", "new_source": "x", "cell_id": "a"}, modifiedSince},
-		{in{"notebook_path": "n.ipynb", "new_source": "x", "cell_id": "cell-2"}, `Cell with ID "cell-2" not found in notebook.`},
+		{in{"notebook_path": "n.ipynb", "new_source": "x", "cell_id": "cell-2"}, `Cell with index 2 does not exist in notebook.`},
+		{in{"notebook_path": "n.ipynb", "new_source": "x", "cell_id": "nosuch"}, `Cell with ID "nosuch" not found in notebook.`},
 	} {
 		if diff := cmp.Diff(refuse("%s", tt.want), call(t, tools, "NotebookEdit", tt.input)); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", tt.input, diff)
@@ -355,4 +356,71 @@ func FuzzEdit(f *testing.F) {
 			t.Fatalf("edit of %q gives %q, want %q", before, after, want)
 		}
 	})
+}
+
+// What the session has seen of a file and what the model has of it are two
+// things (observed with 2.1.329).
+func TestEditTellsWhatIsKnown(t *testing.T) {
+	read, part, cat := in{"file_path": "a.txt"}, in{"file_path": "a.txt", "limit": 1}, in{"command": "cat a.txt"}
+	edit, write := in{"file_path": "a.txt", "old_string": "one", "new_string": "1"}, in{"file_path": "a.txt", "content": "x"}
+	change := in{"command": "echo more >>a.txt"}
+	const known, plain, stale, refused = fileIsKnown, "", " (note: the file had been modified on disk", "<tool_use_error>" + modifiedSince
+	for _, tt := range []struct {
+		name   string
+		before []in
+		last   in
+		want   string // what the result ends or goes on with
+	}{
+		{"not read", nil, edit, plain},
+		{"read", []in{read}, edit, known},
+		{"read in part", []in{part}, edit, plain},
+		{"shown by a command", []in{cat}, edit, known},
+		{"changed", []in{read, change}, edit, stale},
+		{"changed, to be overwritten", []in{read, change}, write, refused},
+		{"changed and edited, then overwritten", []in{read, change, edit}, write, known},
+		{"edited without reading, then overwritten", []in{edit}, write, known},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			writeFile(t, dir, "a.txt", "one\ntwo\n")
+			tools := newTools(t, Options{CWD: dir})
+			do := func(input in) protocol.ToolResult {
+				switch {
+				case input["command"] != nil:
+					return call(t, tools, "Bash", input)
+				case input["content"] != nil:
+					use := protocol.ToolUse{Name: "Write", Input: []byte(`{"file_path":"a.txt","content":"x"}`)}
+					if r := tools.Check(t.Context(), use); r != nil {
+						return *r
+					}
+					return call(t, tools, "Write", input)
+				case input["old_string"] != nil:
+					return call(t, tools, "Edit", input)
+				}
+				return call(t, tools, "Read", input)
+			}
+			for _, input := range tt.before {
+				do(input)
+			}
+			got := strings.TrimPrefix(do(tt.last).Content.Text, updated("a.txt"))
+			if tt.want == plain && got != "" || !strings.HasPrefix(got, tt.want) {
+				t.Errorf("text goes on %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// Texts in an encoding that Edit and Write would destroy stay as they are.
+func TestForeignEncodings(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, dir, "latin", "caf\xe9\n")
+	writeFile(t, dir, "nul", "a\x00\n")
+	tools := newTools(t, Options{CWD: dir})
+	for name, why := range map[string]string{"latin": legacyBytes, "nul": nulBytes} {
+		wantText(t, call(t, tools, "Write", in{"file_path": name, "content": "x"}), true, "File "+why+" "+notWritten)
+		wantText(t, call(t, tools, "Edit", in{"file_path": name, "old_string": "a", "new_string": "b"}), true,
+			"<tool_use_error>File "+why+" "+notWritten+"</tool_use_error>")
+	}
+	wantText(t, call(t, tools, "Read", in{"file_path": "latin"}), false,
+		"1\tcaf\xe9\n2\t\n\n[This file "+legacyBytes+" Its undecodable bytes show above as U+FFFD."+refusedLater)
 }

@@ -171,7 +171,7 @@ func withReplaceAll(in *ordered.Object) bool {
 			return false
 		}
 	}
-	if in.Get("replace_all") != nil {
+	if in.Get("replace_all") != nil || len(*in) != 3 {
 		return false
 	}
 	*in = append(ordered.Object{{Key: "replace_all", Value: json.RawMessage("false")}}, *in...)

@@ -242,7 +242,7 @@ func (t *Tools) planNotebook(in *notebookEditInput) (plannedNotebook, *protocol.
 		return no("Cell type is required when using edit_mode=insert.")
 	}
 	data, err := readRegular(p.path)
-	if read, current := t.knows(p.path, string(data)); !read {
+	if read, current, _ := t.knows(p.path, string(data)); !read {
 		return no("File has not been read yet. Read it first before writing to it.")
 	} else if err == nil && !current {
 		return no(modifiedSince)
@@ -304,6 +304,9 @@ func (nb *notebook) edit(in notebookEditInput, newID func() string) (notebookEdi
 	}
 	if !found {
 		r := refuse("Cell with ID \"%s\" not found in notebook.", in.CellID)
+		if m := cellNumber().FindStringSubmatch(in.CellID); m != nil {
+			r = refuse("Cell with index %s does not exist in notebook.", m[1])
+		}
 		return out, &r
 	}
 	if in.EditMode == "insert" {
@@ -327,11 +330,11 @@ func (nb *notebook) edit(in notebookEditInput, newID func() string) (notebookEdi
 		return out, nil
 	}
 	*cell = cell.With("source", quote(in.NewSource))
+	if textOf(cell.Get("cell_type")) == "code" { // what it was, not what it becomes
+		*cell = cell.With("execution_count", json.RawMessage("null")).With("outputs", json.RawMessage("[]"))
+	}
 	if in.CellType != "" {
 		*cell = cell.With("cell_type", quote(in.CellType))
-	}
-	if textOf(cell.Get("cell_type")) == "code" {
-		*cell = cell.With("execution_count", json.RawMessage("null")).With("outputs", json.RawMessage("[]"))
 	}
 	return out, nil
 }

@@ -20,6 +20,7 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -102,7 +103,7 @@ func unreadable(t *Tools, in readInput) *protocol.ToolResult {
 
 // deviceFile matches paths that never end, wait for somebody, or tell secrets.
 var deviceFile = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^/dev/(zero|u?random|full|stdin|stdout|stderr|tty|console|fd/\d+)$|^/proc/[^/]+/(fd/\d+|environ|mem|kmem)$`)
+	return regexp.MustCompile(`^/dev/(zero|u?random|full|stdin|stdout|stderr|tty|console|fd/\d+)$|^/proc/[^/]+/(fd/\d+|environ|mem|kmem|status|cmdline|maps)$`)
 })
 
 // binaryFormats are the extensions of formats that Read leaves alone. PDF
@@ -146,14 +147,16 @@ func read(_ context.Context, t *Tools, in readInput) protocol.ToolResult {
 	case ".pdf":
 		return readPDF(path, named(in.FilePath), data)
 	}
-	if in.Offset == nil && in.Limit == nil && !in.AllowLarge && len(data) > maxWholeFile {
+	if in.Limit == nil && !in.AllowLarge && len(data) > maxWholeFile {
 		return fail("File content (%s) exceeds maximum allowed size (%s). Use offset and limit parameters to read specific portions "+
 			"of the file, or search for specific content instead of reading the whole file. To read it anyway, up to what still fits "+
 			"in your context, call Read again with allow_large: true — only if you genuinely need all of it or the user asked for "+
 			"the whole file.", size(len(data)), size(maxWholeFile))
 	}
-	t.know(path, string(data))
-	return readText(named(in.FilePath), decodeText(data), in)
+	r := readText(named(in.FilePath), decodeText(data), in)
+	file := r.Output.(readOutput).File.(textFile)
+	t.saw(path, string(data), file.NumLines == file.TotalLines)
+	return r
 }
 
 // Open reads a file as the Read tool does, whether or not the session has that
@@ -197,17 +200,39 @@ func readText(path, content string, in readInput) protocol.ToolResult {
 		b.WriteByte('\t')
 		b.WriteString(l)
 	}
-	if strings.ContainsRune(content[:min(len(content), binaryProbe)], 0) {
-		b.WriteString(nulNote)
+	switch {
+	case strings.ContainsRune(content[:min(len(content), binaryProbe)], 0):
+		b.WriteString("\n\n[This file " + nulBytes + refusedLater)
+	case !utf8.ValidString(content):
+		b.WriteString("\n\n[This file " + legacyBytes + " Its undecodable bytes show above as U+FFFD." + refusedLater)
 	}
 	return text(b.String(), out)
 }
 
 const (
 	binaryProbe = 8 << 10 // bytes of a file that are searched for NUL
-	nulNote     = "\n\n[This file has NUL bytes in its first 8 KB: binary data, UTF-16/UTF-32 without a byte-order mark, or text with embedded " +
-		"NULs. Edit and Write will refuse it: change it with a shell command that keeps its encoding, or ask the user whether to convert it to UTF-8.]"
+
+	nulBytes     = "has NUL bytes in its first 8 KB: binary data, UTF-16/UTF-32 without a byte-order mark, or text with embedded NULs."
+	legacyBytes  = "is not valid UTF-8: it uses a legacy encoding such as Windows-1252, Shift-JIS or GBK, or it is binary."
+	refusedLater = " Edit and Write will refuse it: change it with a shell command that keeps its encoding, or ask the user whether to convert it to UTF-8.]"
+	notWritten   = "These tools write UTF-8 (or UTF-16LE behind its byte-order mark) and never convert a file's encoding on their own, so nothing " +
+		"was written. If the file is text, make the change with a shell command that reads and writes it in its own encoding (iconv, or PowerShell " +
+		"Get-Content/Set-Content -Encoding), or ask the user whether to convert it to UTF-8 first. To replace the whole file with new UTF-8 text " +
+		"anyway, delete it first, then Write it."
 )
+
+// foreign says why a file's content is none that Edit and Write may replace;
+// empty = they may.
+func foreign(data []byte) string {
+	content := decodeText(data)
+	switch {
+	case strings.ContainsRune(content[:min(len(content), binaryProbe)], 0):
+		return nulBytes
+	case !utf8.ValidString(content):
+		return legacyBytes
+	}
+	return ""
+}
 
 // decodeText reads a text with a byte-order mark, which is dropped.
 func decodeText(data []byte) string {

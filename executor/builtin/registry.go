@@ -75,6 +75,15 @@ func byName() map[string]tool {
 	return m
 }
 
+// canonical is the name of a tool that calls may name as older clients did.
+func canonical(name string) string {
+	switch name {
+	case "KillShell", "KillBash":
+		return "TaskStop"
+	}
+	return name
+}
+
 func definitions() []protocol.Tool {
 	tools := all()
 	out := make([]protocol.Tool, len(tools))
@@ -256,7 +265,7 @@ func (t *Tools) running(in stopInput) (task.Info, *protocol.ToolResult) {
 	}
 	id := cmp.Or(in.TaskID, in.ShellID)
 	if id == "" {
-		return no("InputValidationError: Missing required parameter: task_id")
+		return no("Missing required parameter: task_id")
 	}
 	if t.o.Tasks == nil {
 		return no("No task found with ID: %s", id)

@@ -87,6 +87,10 @@ func TestTaskStop(t *testing.T) {
 	set := newTasks(t)
 	tools := newTools(t, Options{Tasks: set})
 	id := call(t, tools, "Bash", in{"command": "sleep 100", "run_in_background": true, "description": "wait"}).Output.(bashOutput).TaskID
+	if r := tools.Check(t.Context(), protocol.ToolUse{Name: "KillShell", Input: []byte("{}")}); r == nil ||
+		r.Content.Text != "<tool_use_error>Missing required parameter: task_id</tool_use_error>" {
+		t.Errorf("KillShell without a task: %+v", r)
+	}
 	r := call(t, tools, "TaskStop", in{"task_id": id})
 	if r.IsError || r.Content.Text != "Successfully stopped task: "+id+" (sleep 100)" {
 		t.Errorf("result %+v", r)

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/internal/textdiff"
@@ -45,11 +46,15 @@ func writeTool() tool {
 		check: typedCheck(func(t *Tools, in writeInput) *protocol.ToolResult {
 			path := t.path(in.FilePath)
 			old, err := readRegular(path)
+			if errors.Is(err, syscall.ENOTDIR) {
+				r := protocol.UsageError("Error calling tool (Write): ENOTDIR: not a directory, stat '" + path + "'")
+				return &r
+			}
 			if errors.Is(err, errDirectory) {
 				r := refuse("%s is a directory, not a file. To create a file inside it, include the file name in file_path.", path)
 				return &r
 			}
-			if read, current := t.knows(path, string(old)); err == nil && read && !current {
+			if read, current, _ := t.knows(path, string(old)); err == nil && read && !current {
 				r := refuse(modifiedSince)
 				return &r
 			}
@@ -64,6 +69,9 @@ func write(_ context.Context, t *Tools, in writeInput) protocol.ToolResult {
 	old, err := readRegular(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fail("%s", describe(err, "open", path))
+	}
+	if why := foreign(old); why != "" {
+		return fail("File %s %s", why, notWritten)
 	}
 	created := err != nil
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -62,6 +62,20 @@ func Silent(command string) bool {
 	})
 }
 
+// Shows names the file that the command shows as it is, "cat FILE"; empty = it
+// does something else.
+func Shows(command string) string {
+	script, err := shellcmd.Parse(command)
+	if err != nil || script.Opaque || len(script.Commands) != 1 || len(script.Redirects) > 0 {
+		return ""
+	}
+	args := script.Commands[0].Args
+	if len(args) != 2 || args[0] != "cat" || strings.HasPrefix(args[1], "-") {
+		return ""
+	}
+	return args[1]
+}
+
 // ChangesDirectory tells whether the shell may be elsewhere after the command.
 func ChangesDirectory(command string) bool {
 	script, err := shellcmd.Parse(command)

@@ -56,6 +56,25 @@ func (r *run) environ() []string {
 	return append(env, "CLAUDE_CODE_ENTRYPOINT="+r.entrypoint())
 }
 
+// shellEnviron is the environment of the commands that the model runs: they can
+// tell who runs them (observed with 2.1.329).
+func (r *run) shellEnviron() []string {
+	env := append(r.environ(),
+		"AI_AGENT=claude-code_"+strings.ReplaceAll(r.version(), ".", "-")+"_agent",
+		"CLAUDE_CODE_CHILD_SESSION=1",
+		"CLAUDE_CODE_SESSION_ATTENDED=0",
+		"CLAUDE_CODE_SESSION_ID="+r.session.ID(),
+		"CLAUDE_EFFORT="+r.effort(),
+		"CLAUDE_PID="+strconv.Itoa(os.Getpid()),
+		"COREPACK_ENABLE_AUTO_PIN=0",
+		"NoDefaultCurrentDirectoryInExePath=1",
+	)
+	if exe, err := r.sys.Executable(); err == nil {
+		env = append(env, "CLAUDE_CODE_EXECPATH="+exe)
+	}
+	return env
+}
+
 func (r *run) version() string {
 	for _, v := range []string{r.f.ClaudeVersion, r.sys.Getenv("CLAUDELESS_CLAUDE_VERSION"), r.scenario.ClaudeVersion} {
 		if v != "" {

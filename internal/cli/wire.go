@@ -222,7 +222,7 @@ func (r *run) makeTools() error {
 	var err error
 	r.tools, err = builtin.New(builtin.Options{
 		CWD: r.cwd, AdditionalDirs: r.addDirs(), OutputDir: r.session.ToolResultsDir(),
-		Environ: append(r.environ(), "CLAUDE_CODE_SESSION_ID="+r.session.ID()),
+		Environ: r.shellEnviron(),
 		Now:     r.clock.Now, NewID: r.clock.NewID, Allowed: r.exists, Answers: r.answers(),
 		Tasks: r.tasks, Skill: r.skill, Mode: r.policy.Mode, SetMode: r.policy.SetMode, PlanFile: r.planFile,
 	})
@@ -376,7 +376,11 @@ func (r *run) check(ctx context.Context, call protocol.ToolUse) *protocol.ToolRe
 	if _, known := r.tool(call.Name); known {
 		return nil
 	}
-	unknown := protocol.UsageError("Error: No such tool available: " + call.Name)
+	names := persona.Tools(r.toolOptions(r.manager != nil && r.manager.HasResources()))
+	if i := slices.Index(names, "Task"); i >= 0 {
+		names[i] = "Agent" // as calls name it
+	}
+	unknown := executor.Unknown(call.Name, names)
 	return &unknown
 }
 

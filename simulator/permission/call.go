@@ -42,8 +42,8 @@ func kindOf(tool string) kind {
 		return kindSkill
 	case "AskUserQuestion", "ExitPlanMode":
 		return kindUser
-	case "StructuredOutput", "TodoWrite", "ToolSearch", "TaskStop", "TaskOutput", "TaskCreate", "TaskGet",
-		"TaskList", "TaskUpdate", "BashOutput", "KillShell", "EnterPlanMode", "ListMcpResourcesTool",
+	case "StructuredOutput", "TodoWrite", "ToolSearch", "TaskStop", "KillShell", "KillBash", "TaskOutput", "TaskCreate", "TaskGet",
+		"TaskList", "TaskUpdate", "BashOutput", "EnterPlanMode", "ListMcpResourcesTool",
 		"ReadMcpResourceTool", "ReadMcpResourceDirTool", "ListAgents", "SendMessage", "CronList", "CronCreate",
 		"CronDelete", "ScheduleWakeup", "ReportFindings", "EnterWorktree", "ExitWorktree":
 		return kindFree
