@@ -30,14 +30,15 @@ func (r *run) init(context.Context) protocol.Init {
 	ev := persona.Init()
 	ev.CWD, ev.OriginalCWD = r.cwd, r.cwd
 	ev.ClaudeCodeVersion = r.version()
-	ev.AdditionalDirectories = append(ev.AdditionalDirectories, paths(r.policy.Added())...)
+	ev.AdditionalDirectories = append(ev.AdditionalDirectories, r.shownDirs(r.policy.Added())...)
 	ev.APIKeySource = "none"
 	if r.sys.Getenv("ANTHROPIC_API_KEY") != "" {
 		ev.APIKeySource = "ANTHROPIC_API_KEY"
 	}
 	ev.OutputStyle = r.outputStyle()
-	if r.dir != "" && !r.f.Bare && !r.f.Restricted && !r.f.SafeMode {
-		ev.MemoryPaths = &protocol.MemoryPaths{Auto: filepath.Join(filepath.Dir(r.session.Path()), "memory") + string(filepath.Separator)}
+	if r.dir != "" && !r.f.Bare && !r.f.Restricted && !r.f.SafeMode && !r.settings.NoMemory {
+		dir := cmp.Or(r.settings.MemoryDir, filepath.Join(filepath.Dir(r.session.Path()), "memory"))
+		ev.MemoryPaths = &protocol.MemoryPaths{Auto: filepath.Clean(dir) + string(filepath.Separator)}
 	}
 	if !r.f.Bare && !r.f.Restricted {
 		ev.MessagingSocketPath = r.socketPath()

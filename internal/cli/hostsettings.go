@@ -78,7 +78,7 @@ func (h *host) applySettings(in map[string]json.RawMessage) (wrong []string) {
 	}
 	if in["permissions"] != nil {
 		h.policy.Replace(string(settings.Flag), policyRules(now, settings.Flag))
-		h.policy.ReplaceDirectories(fromSettings, now.Permissions.AdditionalDirectories)
+		h.policy.ReplaceDirectories(fromSettings, h.found(now.Permissions.Directories))
 	}
 	if in["hooks"] != nil && !now.DisableAllHooks {
 		h.hooks.Replace(hook.Source{Name: string(settings.Flag), Raw: hooksOf(now, settings.Flag)})

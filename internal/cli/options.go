@@ -283,10 +283,11 @@ func camelCase(kebab string) string {
 func sources(target *[]string) func(string) error {
 	return func(value string) error {
 		*target = nil
+		if value == "" {
+			return nil
+		}
 		for name := range strings.SplitSeq(value, ",") {
-			if name = strings.TrimSpace(name); name != "" {
-				*target = append(*target, name)
-			}
+			*target = append(*target, strings.TrimSpace(name))
 		}
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/executor"
@@ -19,6 +20,7 @@ import (
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/settings"
 )
 
 // scenarioServers is the scenario's [mcp.servers] as a --mcp-config value; ""
@@ -53,6 +55,30 @@ func (r *run) scenarioServers() (string, error) {
 	}
 	out.WriteString("}}")
 	return out.String(), nil
+}
+
+// dropServers leaves out the servers that the settings forbid. Those of the
+// command line are told of (observed with 2.1.329).
+func (r *run) dropServers() {
+	var blocked []string
+	r.servers.Servers = slices.DeleteFunc(r.servers.Servers, func(c mcp.ServerConfig) bool {
+		s := settings.Server{Name: c.Name, URL: c.URL}
+		if c.Command != "" {
+			s.Command = append([]string{c.Command}, c.Args...)
+		}
+		drop := c.Type != "sdk" && (r.settings.DeniedServers.Denies(s) || !r.settings.AllowedServers.Allows(s))
+		if drop && c.Source == "dynamic" {
+			blocked = append(blocked, c.Name)
+		}
+		return drop
+	})
+	if len(blocked) > 0 {
+		noun := "server"
+		if len(blocked) > 1 {
+			noun = "servers"
+		}
+		fmt.Fprintf(r.sys.Stderr, "Warning: MCP %s blocked by enterprise policy: %s\n", noun, strings.Join(blocked, ", "))
+	}
 }
 
 // besideScenario makes a path of the scenario file absolute; a bare name of the

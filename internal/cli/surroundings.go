@@ -20,6 +20,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/session"
+	"github.com/claudeless/claudeless/simulator/settings"
 )
 
 // locate finds the working and the state directory (design: state directory).
@@ -49,9 +50,6 @@ func (r *run) environ() []string {
 		if bin, err := r.sys.Executable(); err == nil {
 			env = append(env, "CLAUDELESS_BIN="+bin)
 		}
-	}
-	for name, value := range r.settings.Env {
-		env = append(env, name+"="+value)
 	}
 	return append(env, "CLAUDE_CODE_ENTRYPOINT="+r.entrypoint())
 }
@@ -91,15 +89,59 @@ func (r *run) entrypoint() string {
 	return "sdk-cli"
 }
 
-// workspace lists the working directories beside the first at start.
+// workspace lists the working directories beside the first at start: those of
+// the settings, then those of the flags, as far as there are any.
 func (r *run) workspace() []permission.Directory {
 	var dirs []permission.Directory
-	for _, d := range r.settings.Permissions.AdditionalDirectories {
+	for _, d := range r.found(r.settings.Permissions.Directories) {
 		dirs = append(dirs, permission.Directory{Path: d, Source: fromSettings})
 	}
 	for _, d := range r.f.AddDirs {
-		if abs, err := r.sys.abs(r.f, d); err == nil && isDir(abs) {
+		if abs, ok := r.directory(d); ok && !slices.ContainsFunc(dirs, func(d permission.Directory) bool { return d.Path == abs }) {
 			dirs = append(dirs, permission.Directory{Path: abs, Source: "cliArg"})
+		}
+	}
+	return dirs
+}
+
+// found are the directories of the settings that there are.
+func (r *run) found(given []settings.Directory) []string {
+	var dirs []string
+	for _, d := range given {
+		if abs, ok := r.directory(d.Path); ok && !slices.Contains(dirs, abs) {
+			dirs = append(dirs, abs)
+		}
+	}
+	return dirs
+}
+
+// directory makes the path of a directory absolute and tells whether there is
+// one.
+func (r *run) directory(path string) (string, bool) {
+	if rest, found := strings.CutPrefix(path, "~/"); found {
+		path = filepath.Join(r.sys.Getenv("HOME"), rest)
+	}
+	abs, err := r.sys.abs(r.f, path)
+	return abs, err == nil && isDir(abs)
+}
+
+// shownDirs are the working directories that init names: what only the project's
+// files add is not news, nor is what lies inside it.
+func (r *run) shownDirs(added []permission.Directory) []string {
+	var own, others []settings.Directory
+	for _, d := range r.settings.Permissions.Directories {
+		if d.Source == settings.Project || d.Source == settings.Local {
+			own = append(own, d)
+		} else {
+			others = append(others, d)
+		}
+	}
+	hidden, told := r.found(own), r.found(others)
+	var dirs []string
+	for _, d := range added {
+		fromProject := d.Source == fromSettings && slices.Contains(hidden, d.Path) && !slices.Contains(told, d.Path)
+		if !fromProject && !strings.HasPrefix(d.Path+"/", r.cwd+"/") {
+			dirs = append(dirs, d.Path)
 		}
 	}
 	return dirs

@@ -14,9 +14,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -151,6 +153,31 @@ func (s *System) Getenv(key string) string {
 		}
 	}
 	return ""
+}
+
+// with is the same process with more in its environment.
+func (s *System) with(env map[string]string) *System {
+	if len(env) == 0 {
+		return s
+	}
+	out := *s
+	out.Environ = slices.Clone(s.Environ)
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		out.Environ = append(out.Environ, name+"="+env[name])
+	}
+	return &out
+}
+
+// managedDir is where the machine's own settings are; CLAUDELESS_MANAGED_DIR
+// names another place.
+func (s *System) managedDir() string {
+	if dir := s.Getenv("CLAUDELESS_MANAGED_DIR"); dir != "" {
+		return dir
+	}
+	if runtime.GOOS == "darwin" {
+		return "/Library/Application Support/ClaudeCode"
+	}
+	return "/etc/claude-code"
 }
 
 // workdir is the absolute working directory of the run: --cwd, or that of the process.

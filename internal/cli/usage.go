@@ -154,8 +154,15 @@ func checkFormats(s *System, f *Flags) error {
 }
 
 func checkPrivileges(s *System, f *Flags) error {
-	bypass := f.DangerouslySkipPermissions || f.PermissionMode == "bypassPermissions"
-	if bypass && s.UID == 0 && s.Getenv("IS_SANDBOX") != "1" {
+	if f.DangerouslySkipPermissions || f.PermissionMode == "bypassPermissions" {
+		return s.checkBypass()
+	}
+	return nil
+}
+
+// checkBypass refuses to let everything run as the superuser.
+func (s *System) checkBypass() error {
+	if s.UID == 0 && s.Getenv("IS_SANDBOX") != "1" {
 		return claudeErrorf("--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons")
 	}
 	return nil

@@ -103,7 +103,9 @@ func assemble(s *System, f *Flags) (*run, error) {
 }
 
 func (r *run) settingsOptions() settings.Options {
-	o := settings.Options{StateDir: r.dir, GlobalFile: r.store().File, CWD: r.cwd, FlagValue: strings.Join(r.f.Settings, "")}
+	o := settings.Options{
+		StateDir: r.dir, GlobalFile: r.store().File, CWD: r.cwd, FlagValue: strings.Join(r.f.Settings, ""), ManagedDir: r.sys.managedDir(),
+	}
 	if r.f.Has("setting-sources") {
 		o.Sources = append([]string{}, r.f.SettingSources...)
 	}
@@ -115,12 +117,22 @@ func (r *run) settingsOptions() settings.Options {
 
 func (r *run) loadSettings() error {
 	loaded, err := settings.Load(r.settingsOptions())
+	if managed, ok := errors.AsType[*settings.ManagedError](err); ok {
+		return claudeErrorf("%v", managed)
+	}
 	if err != nil {
 		return claudeErrorf("Error: %v", err)
 	}
 	r.settings = loaded
+	if len(loaded.ManagedFaults) > 0 {
+		fmt.Fprintln(r.sys.Stderr, "Managed settings contain invalid entries (remaining valid policies are still enforced):\n"+strings.Join(loaded.ManagedFaults, "\n"))
+	}
 	if loaded.TrustWarning != "" {
 		fmt.Fprintln(r.sys.Stderr, loaded.TrustWarning)
+	}
+	r.sys = r.sys.with(loaded.Env)
+	if r.f.PermissionMode == "" && r.scenario.PermissionMode == "" && r.mode() == string(protocol.ModeBypass) {
+		return r.sys.checkBypass()
 	}
 	return nil
 }
@@ -145,6 +157,7 @@ func (r *run) loadServers() error {
 	if err == nil && !r.f.StrictMCPConfig {
 		r.addPluginServers()
 	}
+	r.dropServers()
 	return err
 }
 
@@ -167,7 +180,7 @@ func (r *run) openClock() error {
 
 func (r *run) makePolicy() error {
 	rules := policyRules(r.settings, "")
-	for _, text := range r.f.AllowedTools {
+	for _, text := range r.allowedTools() {
 		rules = append(rules, permission.Rule{Behavior: permission.BehaviorAllow, Source: "cliArg", Text: text})
 	}
 	for _, text := range r.f.DisallowedTools {
@@ -188,6 +201,8 @@ func (r *run) makePolicy() error {
 		Dir:           func() string { return r.tools.Dir() },
 		HasAsker:      r.f.PermissionPromptTool != "",
 		BypassAllowed: r.f.DangerouslySkipPermissions || r.f.AllowDangerouslySkipPermissions,
+		NoBypass:      r.settings.Permissions.DisableBypass,
+		NoAuto:        r.settings.Permissions.DisableAuto,
 		OnDirectories: r.setRoots,
 	})
 	if err != nil {
@@ -199,8 +214,27 @@ func (r *run) makePolicy() error {
 	return nil
 }
 
-// mode is the permission mode at start: flag, scenario, settings.
+// allowedTools are the rules of --allowedTools, as far as the machine lets them
+// count.
+func (r *run) allowedTools() []string {
+	if r.settings.Permissions.ManagedOnly {
+		return nil
+	}
+	return r.f.AllowedTools
+}
+
+// mode is the permission mode at start, unless the settings forbid it.
 func (r *run) mode() string {
+	mode, forbidden := r.wantedMode(), r.settings.Permissions
+	if parsed, err := permission.ParseMode(mode); err == nil &&
+		(parsed == protocol.ModeBypass && forbidden.DisableBypass || parsed == protocol.ModeAuto && forbidden.DisableAuto) {
+		return string(protocol.ModeDefault)
+	}
+	return mode
+}
+
+// wantedMode is the mode that is asked for: flag, scenario, settings.
+func (r *run) wantedMode() string {
 	switch {
 	case r.f.DangerouslySkipPermissions:
 		return string(protocol.ModeBypass)
@@ -292,10 +326,10 @@ func (r *run) makeHooks() error {
 	if r.peer != nil {
 		o.Callback = hostHooks(r.peer)
 	}
+	for _, h := range r.settings.Hooks {
+		o.Settings = append(o.Settings, hook.Source{Name: string(h.Source), Raw: h.Raw})
+	}
 	if !r.settings.DisableAllHooks {
-		for _, h := range r.settings.Hooks {
-			o.Settings = append(o.Settings, hook.Source{Name: string(h.Source), Raw: h.Raw})
-		}
 		for _, parts := range r.catalog.Parts() {
 			o.Settings = append(o.Settings, pluginHooks(parts))
 		}

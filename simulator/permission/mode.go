@@ -10,7 +10,7 @@ import (
 // ModeError says why a mode cannot be set. Its text and code are what
 // set_permission_mode answers (spec: cli-contract 4.3).
 type ModeError struct {
-	Code    string // "invalid_mode" or "bypass_not_launched"
+	Code    string // such as "invalid_mode", "bypass_not_launched"
 	Message string
 }
 
@@ -54,10 +54,17 @@ func (p *Policy) SetMode(m protocol.PermissionMode) error {
 func (p *Policy) setMode(m protocol.PermissionMode) error {
 	switch m {
 	case protocol.ModeBypass:
+		if p.opts.NoBypass {
+			return &ModeError{Code: "bypass_disabled", Message: "Cannot set permission mode to bypassPermissions because it is disabled by settings or configuration"}
+		}
 		if !p.opts.BypassAllowed {
 			return &ModeError{Code: "bypass_not_launched", Message: "Cannot set permission mode to bypassPermissions because the session was not launched with --dangerously-skip-permissions"}
 		}
-	case protocol.ModeDefault, protocol.ModeAcceptEdits, protocol.ModeAuto, protocol.ModeDontAsk, protocol.ModePlan:
+	case protocol.ModeAuto:
+		if p.opts.NoAuto {
+			return &ModeError{Code: "auto_mode_settings", Message: "Cannot set permission mode to auto: auto mode disabled by settings"}
+		}
+	case protocol.ModeDefault, protocol.ModeAcceptEdits, protocol.ModeDontAsk, protocol.ModePlan:
 	default:
 		return &ModeError{Code: "invalid_mode", Message: "Cannot set permission mode: must be one of acceptEdits, auto, bypassPermissions, default, dontAsk, plan"}
 	}

@@ -68,6 +68,8 @@ type Options struct {
 	// BypassAllowed lets SetMode switch to bypassPermissions. It is implied when
 	// the session starts in that mode.
 	BypassAllowed bool
+	// NoBypass and NoAuto say that the settings forbid these modes.
+	NoBypass, NoAuto bool
 	// OnDirectories hears of the working directories, CWD first, when an update
 	// changed them; nil = nobody does.
 	OnDirectories func(dirs []string)

@@ -10,14 +10,19 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Load reads and merges. The only error is a [*NotFoundError].
+// Load reads and merges. The error is a [*FlagError] or a [*ManagedError].
 func Load(o Options) (Settings, error) {
 	if o.ReadFile == nil {
 		o.ReadFile = os.ReadFile
+	}
+	if o.Glob == nil {
+		o.Glob = filepath.Glob
 	}
 	if o.GlobalFile == "" {
 		o.GlobalFile = filepath.Join(o.StateDir, ".claude.json")
@@ -33,9 +38,10 @@ func Load(o Options) (Settings, error) {
 		}
 		s.add(layer)
 	}
-	if len(bytes.TrimSpace(o.Managed)) > 0 {
-		s.add(Layer{Source: Managed, Root: o.CWD, Raw: o.Managed})
+	if err := s.addManaged(o); err != nil {
+		return Settings{}, err
 	}
+	s.dropUnmanaged()
 	s.dropUntrusted(o)
 	return s, nil
 }
@@ -101,51 +107,84 @@ func (o Options) flagLayer() (Layer, error) {
 	return layer, nil
 }
 
-// flagFile reads --settings: text that parses as JSON is taken as such,
+// flagFile reads --settings: text that is a JSON object is taken as such,
 // everything else is a path.
 func (o Options) flagFile() (Layer, error) {
 	layer := Layer{Source: Flag, Root: o.CWD}
-	if value := []byte(o.FlagValue); json.Valid(value) {
-		layer.Raw = value
+	value := strings.TrimSpace(o.FlagValue)
+	if strings.HasPrefix(value, "{") && strings.HasSuffix(value, "}") {
+		if !json.Valid([]byte(value)) {
+			return Layer{}, &FlagError{"Invalid JSON provided to --settings"}
+		}
+		layer.Raw = []byte(value)
 		return layer, nil
 	}
 	path := o.FlagValue
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(o.CWD, path)
 	}
+	path = filepath.Clean(path)
 	raw, err := o.ReadFile(path)
-	if err != nil {
-		return Layer{}, &NotFoundError{Path: filepath.Clean(path)}
+	switch {
+	case errors.Is(err, syscall.EISDIR):
+		return Layer{}, &FlagError{"Cannot use settings file (EISDIR: illegal operation on a directory, read): " + path}
+	case err != nil:
+		return Layer{}, &FlagError{"Settings file not found: " + path}
 	}
 	layer.Path, layer.Raw = path, raw
 	return layer, nil
 }
 
-// add merges one layer over the ones before it.
+// add merges one layer over the ones before it, unless something is wrong with
+// it.
 func (s *Settings) add(layer Layer) {
 	layer.Raw = bytes.TrimPrefix(bytes.TrimSpace(layer.Raw), []byte("\xef\xbb\xbf"))
-	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(layer.Raw, &keys); err != nil {
+	var file map[string]any
+	if err := json.Unmarshal(layer.Raw, &file); err != nil {
 		s.warn(layer, err)
 		return
 	}
-	if keys == nil {
+	if file == nil {
 		s.warn(layer, errors.New("settings are not a JSON object"))
 		return
 	}
+	if bad := invalid(file); len(bad) > 0 {
+		s.warn(layer, fmt.Errorf("left out for the value of %s", strings.Join(bad, ", ")))
+		return
+	}
+	s.merge(layer)
+}
+
+// merge takes over what a layer says that is known to be well formed.
+func (s *Settings) merge(layer Layer) {
+	d := decoder{settings: s, layer: layer}
+	if err := json.Unmarshal(layer.Raw, &d.keys); err != nil {
+		s.warn(layer, err)
+		return
+	}
 	s.Layers = append(s.Layers, layer)
-	d := decoder{settings: s, layer: layer, keys: keys}
 	decode(d, "model", &s.Model)
 	decode(d, "outputStyle", &s.OutputStyle)
+	decode(d, "agent", &s.Agent)
+	decode(d, "autoMemoryDirectory", &s.MemoryDir)
 	decode(d, "disableAllHooks", &s.DisableAllHooks)
 	decode(d, "enableAllProjectMcpServers", &s.EnableAllProjectMCPServers)
+	if _, found := d.keys["availableModels"]; found {
+		s.AvailableModels = d.strings(append([]string{}, s.AvailableModels...), "availableModels")
+	}
 	s.EnabledMCPJSONServers = d.strings(s.EnabledMCPJSONServers, "enabledMcpjsonServers")
 	s.DisabledMCPJSONServers = d.strings(s.DisabledMCPJSONServers, "disabledMcpjsonServers")
+	s.AllowedServers = s.AllowedServers.with(d.keys["allowedMcpServers"])
+	s.DeniedServers = s.DeniedServers.with(d.keys["deniedMcpServers"])
+	memory := !s.NoMemory
+	decode(d, "autoMemoryEnabled", &memory)
+	s.NoMemory = !memory
+	d.disables("disableAutoMode", &s.Permissions.DisableAuto)
 	d.env()
-	if raw, found := keys["hooks"]; found {
+	if raw, found := d.keys["hooks"]; found {
 		s.Hooks = append(s.Hooks, Hooks{Source: layer.Source, Raw: raw})
 	}
-	if raw, found := keys["permissions"]; found {
+	if raw, found := d.keys["permissions"]; found {
 		s.addPermissions(layer, raw)
 	}
 }
@@ -163,8 +202,18 @@ func (s *Settings) addPermissions(layer Layer, raw json.RawMessage) {
 		}
 	}
 	decode(d, "defaultMode", &s.Permissions.DefaultMode)
-	s.Permissions.AdditionalDirectories = d.strings(s.Permissions.AdditionalDirectories, "additionalDirectories")
+	// What a checkout brings along gives nobody a free hand.
+	if _, found := d.keys["defaultMode"]; found && (layer.Source == Project || layer.Source == Local) && freeHand(s.Permissions.DefaultMode) {
+		s.Permissions.DefaultMode = ""
+	}
+	for _, path := range d.strings(nil, "additionalDirectories") {
+		s.Permissions.Directories = append(s.Permissions.Directories, Directory{Path: path, Source: layer.Source})
+	}
+	d.disables("disableBypassPermissionsMode", &s.Permissions.DisableBypass)
+	d.disables("disableAutoMode", &s.Permissions.DisableAuto)
 }
+
+func freeHand(mode string) bool { return mode == "bypassPermissions" || mode == "auto" }
 
 func (s *Settings) warn(layer Layer, err error) {
 	name := layer.Path
@@ -174,7 +223,7 @@ func (s *Settings) warn(layer Layer, err error) {
 	s.Warnings = append(s.Warnings, fmt.Sprintf("%s: %v", name, err))
 }
 
-// decoder reads the known keys of one layer; a value of the wrong type is
+// decoder reads the known keys of one layer; an entry of the wrong type is
 // reported and left out.
 type decoder struct {
 	settings *Settings
@@ -211,6 +260,13 @@ func (d decoder) strings(have []string, key string) []string {
 		}
 	}
 	return have
+}
+
+// disables reads a key of which the only value is "disable".
+func (d decoder) disables(key string, into *bool) {
+	var value string
+	decode(d, key, &value)
+	*into = *into || value == "disable"
 }
 
 func (d decoder) env() {

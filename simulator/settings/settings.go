@@ -1,14 +1,12 @@
 // Package settings reads settings.json files by source and merges them.
 //
-// Its one invariant: a faulty file never ends a run, it is left out and
-// reported; only a --settings value that names no file is an error. It must
-// not know what the settings are used for.
+// Its one invariant: a faulty file of the user's or the project's never ends a
+// run, it is left out and reported; errors are a --settings value that names
+// no file, and managed settings that are no JSON. It must not know what the
+// settings are used for.
 package settings
 
-import (
-	"encoding/json"
-	"strings"
-)
+import "encoding/json"
 
 // Source says where a setting came from, in the spelling of the SDKs.
 type Source string
@@ -32,12 +30,19 @@ type Options struct {
 	FlagValue string // --settings: JSON text or the path of a file; empty = none
 	// Host holds settings that came later, by key, to be merged into those of
 	// --settings; both are of one source.
-	Host    map[string]json.RawMessage
-	Managed []byte // managed settings as JSON; nil = none
+	Host map[string]json.RawMessage
+	// Managed are the settings that a host imposes, as JSON; nil = none. Of them
+	// only what restricts a session counts.
+	Managed []byte
+	// ManagedDir holds the machine's managed-settings.json and the parts in
+	// managed-settings.d; empty = none.
+	ManagedDir string
 	// GlobalFile is .claude.json, for the trust of a folder; empty = in StateDir.
 	GlobalFile string
 	// ReadFile reads a file; nil = os.ReadFile.
 	ReadFile func(path string) ([]byte, error)
+	// Glob lists the files that match a pattern, sorted; nil = filepath.Glob.
+	Glob func(pattern string) ([]string, error)
 }
 
 // Layer is the settings of one source as they were read.
@@ -58,9 +63,20 @@ type Rule struct {
 
 // Permissions is the merged permissions table.
 type Permissions struct {
-	Rules                 []Rule // allow, deny, ask of each layer, in rising precedence
-	DefaultMode           string // empty = not set
-	AdditionalDirectories []string
+	Rules []Rule // allow, deny, ask of each layer, in rising precedence
+	// DefaultMode is empty when it is not set, or asks for what a file of the
+	// project cannot give: bypassPermissions, auto.
+	DefaultMode   string
+	Directories   []Directory
+	DisableBypass bool // no bypassPermissions, whoever asks for it
+	DisableAuto   bool
+	ManagedOnly   bool // rules count only from managed settings
+}
+
+// Directory is a further working directory, as written.
+type Directory struct {
+	Path   string
+	Source Source
 }
 
 // Hooks is the hooks table of one source, as written.
@@ -76,13 +92,23 @@ type Settings struct {
 	Model       string
 	OutputStyle string
 	Env         map[string]string
-	Hooks       []Hooks // rising precedence
+	Hooks       []Hooks // rising precedence; without those that do not count
+	Agent       string  // that the session plays
+	// AvailableModels are the models that may be used beside the default one;
+	// nil = all.
+	AvailableModels []string
+	MemoryDir       string // where memories are kept; empty = the usual place
+	NoMemory        bool
 
-	DisableAllHooks            bool
+	DisableAllHooks            bool // those of managed settings stay
+	AllowedServers             *ServerList
+	DeniedServers              *ServerList
 	EnableAllProjectMCPServers bool
 	EnabledMCPJSONServers      []string
 	DisabledMCPJSONServers     []string
 
+	// ManagedFaults are lines for stderr about managed settings.
+	ManagedFaults []string
 	// Warnings are faulty files and keys; the real CLI is silent about them.
 	Warnings []string
 	// TrustWarning is for stderr: allow rules of the project were left out
@@ -90,30 +116,16 @@ type Settings struct {
 	TrustWarning string
 }
 
-// NotFoundError says that --settings is neither JSON nor the path of a file.
-type NotFoundError struct{ Path string } // absolute
+// FlagError says, in the real CLI's words, why the value of --settings is of no
+// use.
+type FlagError struct{ text string }
 
-func (e *NotFoundError) Error() string { return "Settings file not found: " + e.Path }
+func (e *FlagError) Error() string { return e.text }
 
-// SourceError says that --setting-sources names a source that is none.
-type SourceError struct{ Name string }
+// ManagedError says that a file of managed settings cannot be read, which ends
+// a run before it starts.
+type ManagedError struct{ Path string }
 
-func (e *SourceError) Error() string {
-	return "Invalid setting source: " + e.Name + ". Valid options are: user, project, local"
-}
-
-// ParseSources reads the value of --setting-sources. The empty value means no
-// source at all, which is an empty list, not nil. The error is a [*SourceError].
-func ParseSources(value string) ([]string, error) {
-	out := []string{}
-	for name := range strings.SplitSeq(value, ",") {
-		switch name = strings.TrimSpace(name); name {
-		case "":
-		case "user", "project", "local":
-			out = append(out, name)
-		default:
-			return nil, &SourceError{Name: name}
-		}
-	}
-	return out, nil
+func (e *ManagedError) Error() string {
+	return e.Path + ": Managed settings document could not be parsed as a JSON object; none of its settings are in effect. Fix or remove it."
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -60,7 +61,7 @@ func TestPrecedence(t *testing.T) {
 		{"order of the value does not matter", settings.Options{Sources: []string{"project", "user"}}, "project", []settings.Source{settings.User, settings.Project}},
 		{"flag text", settings.Options{FlagValue: `{"outputStyle":"text"}`}, "text", []settings.Source{settings.User, settings.Project, settings.Local, settings.Flag}},
 		{"flag file", settings.Options{FlagValue: "../../elsewhere/flag.json", Sources: []string{}}, "flag", []settings.Source{settings.Flag}},
-		{"managed", settings.Options{FlagValue: `{"outputStyle":"text"}`, Managed: []byte(`{"outputStyle":"boss"}`)}, "boss", []settings.Source{settings.User, settings.Project, settings.Local, settings.Flag, settings.Managed}},
+		{"managed", settings.Options{FlagValue: `{"outputStyle":"text"}`, Managed: []byte(`{"outputStyle":"boss"}`)}, "text", []settings.Source{settings.User, settings.Project, settings.Local, settings.Flag, settings.Managed}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -87,7 +88,7 @@ func TestParts(t *testing.T) {
 			"hooks": {"Stop":[]}, "enabledMcpjsonServers":["a"], "disabledMcpjsonServers":["x"]}`,
 		cwd + "/.claude/settings.local.json": `{
 			"permissions": {"allow":["Write"],"defaultMode":"acceptEdits","additionalDirectories":["/b","/a"]},
-			"hooks": {"PreToolUse":[]}, "disableAllHooks": true, "enabledMcpjsonServers":["b","a"], "enableAllProjectMcpServers": true}`,
+			"hooks": {"PreToolUse":[]}, "enabledMcpjsonServers":["b","a"], "enableAllProjectMcpServers": true}`,
 	})
 	want := settings.Permissions{
 		Rules: []settings.Rule{
@@ -96,15 +97,16 @@ func TestParts(t *testing.T) {
 			{Behavior: "ask", Text: "WebFetch", Source: settings.User, Root: state},
 			{Behavior: "allow", Text: "Write", Source: settings.Local, Root: cwd},
 		},
-		DefaultMode: "acceptEdits", AdditionalDirectories: []string{"/a", "/b"},
+		DefaultMode: "acceptEdits",
+		Directories: []settings.Directory{{Path: "/a", Source: settings.User}, {Path: "/b", Source: settings.Local}, {Path: "/a", Source: settings.Local}},
 	}
 	if diff := cmp.Diff(want, s.Permissions); diff != "" {
 		t.Errorf("permissions (-want +got):\n%s", diff)
 	}
 	// Row 61: hooks of all sources, in order, as written.
 	hooks := []settings.Hooks{{Source: settings.User, Raw: []byte(`{"Stop":[]}`)}, {Source: settings.Local, Raw: []byte(`{"PreToolUse":[]}`)}}
-	if diff := cmp.Diff(hooks, s.Hooks); diff != "" || !s.DisableAllHooks {
-		t.Errorf("disableAllHooks %v, hooks (-want +got):\n%s", s.DisableAllHooks, diff)
+	if diff := cmp.Diff(hooks, s.Hooks); diff != "" {
+		t.Errorf("hooks (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([][]string{{"a", "b"}, {"x"}}, [][]string{s.EnabledMCPJSONServers, s.DisabledMCPJSONServers}); diff != "" || !s.EnableAllProjectMCPServers {
 		t.Errorf("MCP servers (-want +got):\n%s", diff)
@@ -114,21 +116,34 @@ func TestParts(t *testing.T) {
 		"allow": []any{"Read", "Write"}, "deny": []any{"Bash(rm *)"}, "ask": []any{"WebFetch"},
 		"defaultMode": "acceptEdits", "additionalDirectories": []any{"/a", "/b"},
 	}
-	if diff := cmp.Diff(wantMerged, merged["permissions"]); diff != "" || merged["disableAllHooks"] != true {
+	if diff := cmp.Diff(wantMerged, merged["permissions"]); diff != "" {
 		t.Errorf("merged (-want +got):\n%s", diff)
 	}
 }
 
-// Faulty files and keys are left out; the caller learns of them.
+// A file with a fault in a key that is known is left out as a whole, a rule
+// that is no text by itself; keys that are not known are no fault.
 func TestFaultyFiles(t *testing.T) {
 	tests := []struct{ name, text, warning, model string }{
 		{"no JSON", `{"model":`, "settings.json: ", ""},
 		{"no object", `[1]`, "settings.json: ", ""},
 		{"null", `null`, "not a JSON object", ""},
-		{"wrong type", `{"model":1,"outputStyle":"x"}`, "model: ", ""},
+		{"wrong type", `{"model":"m","outputStyle":5}`, "left out for the value of outputStyle", ""},
+		{"two", `{"model":"m","verbose":"x","env":[]}`, "env, verbose", ""},
 		{"wrong rule", `{"model":"m","permissions":{"allow":[1]}}`, "allow: 1 is not a string", "m"},
-		{"wrong permissions", `{"model":"m","permissions":[]}`, "permissions: ", "m"},
+		{"wrong permissions", `{"model":"m","permissions":[]}`, "value of permissions", ""},
+		{"wrong mode", `{"model":"m","permissions":{"defaultMode":"x"}}`, "value of permissions", ""},
 		{"wrong variable", `{"model":"m","env":{"A":{}}}`, "env.A is not a string", "m"},
+		{"wrong event", `{"model":"m","hooks":{"Stop":"x"}}`, "value of hooks", ""},
+		{"wrong hook", `{"model":"m","hooks":{"Stop":[{"hooks":[{"type":"command"}]}]}}`, "value of hooks", ""},
+		{"wrong timeout", `{"model":"m","hooks":{"Stop":[{"hooks":[{"type":"command","command":"x","timeout":-1}]}]}}`, "value of hooks", ""},
+		{"other event", `{"model":"m","hooks":{"Zzz":5}}`, "", "m"},
+		{"forgiven", `{"model":"m","theme":5,"effortLevel":[],"allowedMcpServers":"x","zzz":1}`, "", "m"},
+		{"days", `{"model":"m","cleanupPeriodDays":0}`, "cleanupPeriodDays", ""},
+		{"status line", `{"model":"m","statusLine":{"type":"command"}}`, "statusLine", ""},
+		{"null", `{"model":"m","enableAllProjectMcpServers":null,"channelsEnabled":null}`, "", "m"},
+		{"share", `{"model":"m","feedbackSurveyRate":2}`, "feedbackSurveyRate", ""},
+		{"plugins", `{"model":"m","enabledPlugins":{"a@b":["x"],"c@d":true},"attribution":false}`, "", "m"},
 		{"byte order mark", "\ufeff" + `{"model":"m"}`, "", "m"},
 	}
 	for _, tt := range tests {
@@ -144,25 +159,55 @@ func TestFaultyFiles(t *testing.T) {
 	}
 }
 
-// Observed: a --settings value that does not parse is taken as a path.
-func TestFlagNotFound(t *testing.T) {
-	for value, path := range map[string]string{`{"model":`: cwd + `/{"model":`, "nosuch.json": cwd + "/nosuch.json", "/x/../y.json": "/y.json"} {
-		_, err := settings.Load(settings.Options{StateDir: state, CWD: cwd, FlagValue: value, ReadFile: reader(nil)})
-		if _, ok := errors.AsType[*settings.NotFoundError](err); !ok || err.Error() != "Settings file not found: "+path {
+// What is no JSON object is taken as a path.
+func TestFlagValue(t *testing.T) {
+	read := func(path string) ([]byte, error) {
+		if path == "/tmp" {
+			return nil, &fs.PathError{Op: "read", Path: path, Err: syscall.EISDIR}
+		}
+		return nil, fs.ErrNotExist
+	}
+	for value, want := range map[string]string{
+		`{"model":`:           "Settings file not found: " + cwd + `/{"model":`,
+		"nosuch.json":         "Settings file not found: " + cwd + "/nosuch.json",
+		"/x/../y.json":        "Settings file not found: /y.json",
+		"[1]":                 "Settings file not found: " + cwd + "/[1]",
+		"/tmp":                "Cannot use settings file (EISDIR: illegal operation on a directory, read): /tmp",
+		` {/**/"model":"m"} `: "Invalid JSON provided to --settings",
+	} {
+		_, err := settings.Load(settings.Options{StateDir: state, CWD: cwd, FlagValue: value, ReadFile: read})
+		if _, ok := errors.AsType[*settings.FlagError](err); !ok || err.Error() != want {
 			t.Errorf("%s: %v", value, err)
 		}
 	}
 }
 
-func TestParseSources(t *testing.T) {
-	for value, want := range map[string][]string{"": {}, "user,project": {"user", "project"}, " local ": {"local"}} {
-		if got, err := settings.ParseSources(value); err != nil || !cmp.Equal(got, want) || got == nil {
-			t.Errorf("%q: %v, %v", value, got, err)
-		}
+// Files that come with a checkout give nobody a free hand, nor does what they
+// displace; the flag does.
+func TestFreeHand(t *testing.T) {
+	mode := func(m string) string { return `{"permissions":{"defaultMode":"` + m + `"}}` }
+	tests := []struct{ user, project, local, flag, want string }{
+		{user: "plan", project: "bypassPermissions"},
+		{user: "plan", local: "auto"},
+		{user: "bypassPermissions", project: "plan", want: "plan"},
+		{project: "dontAsk", want: "dontAsk"},
+		{user: "auto", want: "auto"},
+		{project: "auto", flag: "bypassPermissions", want: "bypassPermissions"},
 	}
-	_, err := settings.ParseSources("user,bogus")
-	if err == nil || err.Error() != "Invalid setting source: bogus. Valid options are: user, project, local" {
-		t.Errorf("bogus: %v", err)
+	for _, tt := range tests {
+		files := map[string]string{}
+		for path, m := range map[string]string{state + "/settings.json": tt.user, cwd + "/.claude/settings.json": tt.project, cwd + "/.claude/settings.local.json": tt.local} {
+			if m != "" {
+				files[path] = mode(m)
+			}
+		}
+		o := settings.Options{}
+		if tt.flag != "" {
+			o.FlagValue = mode(tt.flag)
+		}
+		if got := load(t, o, files).Permissions.DefaultMode; got != tt.want {
+			t.Errorf("%+v: %q", tt, got)
+		}
 	}
 }
 

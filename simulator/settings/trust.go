@@ -8,55 +8,28 @@ import (
 	"strings"
 )
 
-// dropUntrusted removes what the project's file allows (rules, directories,
-// bypassPermissions) unless the folder, or one above it, is trusted (spec:
-// cli-contract 6.1).
+// dropUntrusted removes what the project's file allows (rules, directories)
+// unless the folder, or one above it, is trusted (spec: cli-contract 6.1).
 func (s *Settings) dropUntrusted(o Options) {
-	fromProject := func(r Rule) bool { return r.Source == Project && r.Behavior == "allow" }
 	p := &s.Permissions
-	dirs, bypass := s.grants()
-	if !bypass && len(dirs) == 0 && !slices.ContainsFunc(p.Rules, fromProject) || o.trusted() {
+	rule := func(r Rule) bool { return r.Source == Project && r.Behavior == "allow" }
+	dir := func(d Directory) bool { return d.Source == Project }
+	if !slices.ContainsFunc(p.Rules, rule) && !slices.ContainsFunc(p.Directories, dir) || o.trusted() {
 		return
 	}
-	before := len(p.Rules)
-	p.Rules = slices.DeleteFunc(p.Rules, fromProject)
-	p.AdditionalDirectories = slices.DeleteFunc(p.AdditionalDirectories, func(dir string) bool { return slices.Contains(dirs, dir) })
-	if bypass {
-		p.DefaultMode = ""
-	}
+	rules, dirs := len(p.Rules), len(p.Directories)
+	p.Rules = slices.DeleteFunc(p.Rules, rule)
+	p.Directories = slices.DeleteFunc(p.Directories, dir)
 	var lines []string
 	for _, ignored := range []struct {
 		n   int
 		key string
-	}{{before - len(p.Rules), "allow"}, {len(dirs), "additionalDirectories"}} {
+	}{{rules - len(p.Rules), "allow"}, {dirs - len(p.Directories), "additionalDirectories"}} {
 		if ignored.n > 0 {
 			lines = append(lines, o.untrusted(ignored.n, ignored.key))
 		}
 	}
 	s.TrustWarning = strings.Join(lines, "\n")
-}
-
-// grants are the directories that the project's file adds, and whether the
-// mode in force is its bypassPermissions.
-func (s *Settings) grants() (dirs []string, bypass bool) {
-	for _, layer := range s.Layers {
-		var file struct {
-			Permissions struct {
-				Mode string   `json:"defaultMode"`
-				Dirs []string `json:"additionalDirectories"`
-			} `json:"permissions"`
-		}
-		if json.Unmarshal(layer.Raw, &file) != nil {
-			continue // reported where it was read
-		}
-		if layer.Source == Project {
-			dirs = file.Permissions.Dirs
-		}
-		if file.Permissions.Mode != "" {
-			bypass = layer.Source == Project && file.Permissions.Mode == "bypassPermissions"
-		}
-	}
-	return dirs, bypass
 }
 
 func (o Options) untrusted(n int, key string) string {

@@ -1,0 +1,97 @@
+package settings
+
+import (
+	"bytes"
+	"encoding/json"
+	"path/filepath"
+	"slices"
+)
+
+// addManaged adds what the machine and the host impose, which wins over
+// everything else. Single faults of theirs are told and passed over (observed
+// with 2.1.329).
+func (s *Settings) addManaged(o Options) error {
+	if o.ManagedDir != "" {
+		parts, err := o.Glob(filepath.Join(o.ManagedDir, "managed-settings.d", "*.json"))
+		if err != nil {
+			return &ManagedError{o.ManagedDir}
+		}
+		for _, path := range append([]string{filepath.Join(o.ManagedDir, "managed-settings.json")}, parts...) {
+			raw, err := o.ReadFile(path)
+			if err != nil {
+				continue // there is none
+			}
+			if !s.impose(Layer{Source: Managed, Path: path, Root: o.CWD, Raw: raw}, path, func(string) bool { return true }) {
+				return &ManagedError{path}
+			}
+		}
+	}
+	if len(bytes.TrimSpace(o.Managed)) > 0 && !s.impose(Layer{Source: Managed, Root: o.CWD, Raw: o.Managed}, "parent managed settings", restricts) {
+		s.Warnings = append(s.Warnings, "managed settings: not a JSON object")
+	}
+	return nil
+}
+
+// impose merges a layer of managed settings, of which the keys count that are
+// well formed and wanted. It tells whether the layer is a JSON object.
+func (s *Settings) impose(layer Layer, name string, wanted func(key string) bool) bool {
+	var file map[string]any
+	if err := json.Unmarshal(layer.Raw, &file); err != nil || file == nil {
+		return false
+	}
+	bad := invalid(file)
+	for _, key := range bad {
+		s.ManagedFaults = append(s.ManagedFaults, name+" ("+key+"): Failed schema validation. This field was ignored.")
+	}
+	for key, value := range file {
+		if slices.Contains(bad, key) || !wanted(key) {
+			delete(file, key)
+		} else if permissions, ok := value.(map[string]any); ok && !wanted("permissions.defaultMode") {
+			delete(permissions, "defaultMode")
+		}
+	}
+	raw, err := json.Marshal(file)
+	if err != nil {
+		return false
+	}
+	layer.Raw = raw
+	s.merge(layer)
+	return true
+}
+
+// restricts tells whether a key of a host's managed settings counts: what takes
+// something away does, what the user may choose does not.
+func restricts(key string) bool {
+	switch key {
+	case "allowManagedHooksOnly", "allowManagedMcpServersOnly", "allowManagedPermissionRulesOnly", "allowedMcpServers", "availableModels",
+		"deniedMcpServers", "disableAllHooks", "disableAutoMode", "env", "permissions", "sandbox":
+		return true
+	}
+	return false
+}
+
+// dropUnmanaged leaves out the rules and hooks that managed settings do not
+// let count. Switching all hooks off is for the user's own; managed settings
+// that do so mean all.
+func (s *Settings) dropUnmanaged() {
+	hooksOnly, all := false, false
+	for _, layer := range s.Layers {
+		var file struct {
+			HooksOnly  bool `json:"allowManagedHooksOnly"`
+			RulesOnly  bool `json:"allowManagedPermissionRulesOnly"`
+			DisableAll bool `json:"disableAllHooks"`
+		}
+		if layer.Source != Managed || json.Unmarshal(layer.Raw, &file) != nil {
+			continue
+		}
+		hooksOnly, all = hooksOnly || file.HooksOnly, all || file.DisableAll
+		s.Permissions.ManagedOnly = s.Permissions.ManagedOnly || file.RulesOnly
+	}
+	s.Hooks = slices.DeleteFunc(s.Hooks, func(h Hooks) bool {
+		return all || (hooksOnly || s.DisableAllHooks) && h.Source != Managed
+	})
+	s.DisableAllHooks = s.DisableAllHooks || hooksOnly
+	if s.Permissions.ManagedOnly {
+		s.Permissions.Rules = slices.DeleteFunc(s.Permissions.Rules, func(r Rule) bool { return r.Source != Managed })
+	}
+}

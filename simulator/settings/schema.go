@@ -1,0 +1,216 @@
+package settings
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+)
+
+// check tells whether a JSON value is one that a key may have.
+type check func(v any) bool
+
+// invalid names the keys of a file whose values the CLI does not take, in the
+// order of its schema, as far as that is known. One such key is enough to leave
+// the whole file out; keys it does not know are no fault (observed with
+// 2.1.329).
+func invalid(file map[string]any) []string {
+	var bad []string
+	for key, valid := range known() {
+		if v, found := file[key]; found && !valid(v) {
+			bad = append(bad, key)
+		}
+	}
+	slices.SortFunc(bad, func(a, b string) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b)) })
+	return bad
+}
+
+// rank is the place of a key in the order in which the CLI tells of faults.
+func rank(key string) int {
+	first := []string{
+		"apiKeyHelper", "awsCredentialExport", "awsAuthRefresh", "cleanupPeriodDays", "env", "attribution", "includeCoAuthoredBy",
+		"permissions", "model", "enableAllProjectMcpServers", "enabledMcpjsonServers", "disabledMcpjsonServers", "disableAllHooks",
+		"statusLine", "enabledPlugins", "outputStyle", "language", "sandbox", "alwaysThinkingEnabled",
+	}
+	if i := slices.Index(first, key); i >= 0 {
+		return i
+	}
+	return len(first)
+}
+
+// known are the keys that have to have a certain form. Those whose faults are
+// forgiven (theme, viewMode, effortLevel, the lists of MCP servers …) are not
+// among them.
+func known() map[string]check {
+	checks := map[string]check{
+		"$schema":                 isText,
+		"attribution":             anyOf(isBool, object(map[string]check{"commit": isText, "pr": isText})),
+		"autoMode":                object(map[string]check{"allow": listOf(isText), "soft_deny": listOf(isText), "environment": listOf(isText)}),
+		"autoUpdatesChannel":      oneOf("latest", "stable"),
+		"blockedMarketplaces":     orNull(listOf(isObject)),
+		"cleanupPeriodDays":       isPositiveInteger,
+		"defaultShell":            oneOf("bash", "powershell"),
+		"disableAutoMode":         orNull(oneOf("disable")),
+		"enabledPlugins":          mapOf(anyOf(isBool, listOf(isText))),
+		"feedbackSurveyRate":      isShare,
+		"fileSuggestion":          required(object(map[string]check{"type": oneOf("command"), "command": isText}), "type", "command"),
+		"forceLoginOrgUUID":       anyOf(isText, listOf(isText)),
+		"modelOverrides":          mapOf(isText),
+		"pluginConfigs":           mapOf(isObject),
+		"remote":                  object(map[string]check{"defaultEnvironmentId": isText}),
+		"spinnerVerbs":            required(object(map[string]check{"mode": oneOf("append", "replace"), "verbs": listOf(isText)}), "mode", "verbs"),
+		"statusLine":              required(object(map[string]check{"type": oneOf("command"), "command": isText}), "type", "command"),
+		"strictKnownMarketplaces": orNull(listOf(isObject)),
+		"tui":                     oneOf("default", "fullscreen"),
+		"worktree":                object(map[string]check{"symlinkDirectories": listOf(isText), "sparsePaths": listOf(isText)}),
+		"hooks":                   validHooks,
+		"permissions": object(map[string]check{
+			"allow": isList, "deny": isList, "ask": isList, "additionalDirectories": listOf(isText),
+			"defaultMode":                  oneOf("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "manual", "plan"),
+			"disableBypassPermissionsMode": oneOf("disable"), "disableAutoMode": oneOf("disable"),
+		}),
+		"sandbox": object(map[string]check{
+			"enabled": isBool, "failIfUnavailable": isBool, "autoAllowBashIfSandboxed": isBool, "network": isObject, "filesystem": isObject,
+			"excludedCommands": listOf(isText),
+		}),
+	}
+	set := func(c check, names ...string) {
+		for _, name := range names {
+			checks[name] = c
+		}
+	}
+	set(isText, "advisorModel", "agent", "apiKeyHelper", "autoMemoryDirectory", "awsAuthRefresh", "awsCredentialExport", "gcpAuthRefresh",
+		"language", "minimumVersion", "model", "otelHeadersHelper", "outputStyle", "plansDirectory", "pluginTrustMessage", "proxyAuthHelper")
+	set(isBool, "agentPushNotifEnabled", "alwaysThinkingEnabled", "autoCompactEnabled", "autoMemoryEnabled", "autoScrollEnabled",
+		"disableAllHooks", "disableClaudeAiConnectors", "disableRemoteControl", "fastMode", "fileCheckpointingEnabled", "includeCoAuthoredBy",
+		"includeGitInstructions", "prefersReducedMotion", "promptSuggestionEnabled", "respectGitignore", "showClearContextOnPlanAccept",
+		"showThinkingSummaries", "spinnerTipsEnabled", "syntaxHighlightingDisabled", "terminalTitleFromRename", "verbose",
+		"wslInheritsWindowsSettings")
+	set(orNull(isBool), "allowManagedHooksOnly", "allowManagedMcpServersOnly", "allowManagedPermissionRulesOnly", "channelsEnabled",
+		"disableSkillShellExecution", "enableAllProjectMcpServers", "fastModePerSessionOptIn", "skipAutoPermissionPrompt",
+		"skipDangerousModePermissionPrompt", "skipWebFetchPreflight", "useAutoModeDuringPlan")
+	set(listOf(isText), "allowedHttpHookUrls", "availableModels", "claudeMdExcludes", "companyAnnouncements", "httpHookAllowedEnvVars")
+	set(anyOf(isName, listOf(isText)), "disabledMcpjsonServers", "enabledMcpjsonServers")
+	set(isObject, "env", "skillOverrides", "voice")
+	return checks
+}
+
+func isText(v any) bool   { _, ok := v.(string); return ok }
+func isName(v any) bool   { return isText(v) && v != "" }
+func isBool(v any) bool   { _, ok := v.(bool); return ok }
+func isList(v any) bool   { _, ok := v.([]any); return ok }
+func isObject(v any) bool { _, ok := v.(map[string]any); return ok }
+
+func isPositiveInteger(v any) bool {
+	n, ok := v.(float64)
+	return ok && n > 0 && n == math.Trunc(n)
+}
+
+func isShare(v any) bool {
+	n, ok := v.(float64)
+	return ok && n >= 0 && n <= 1
+}
+
+func orNull(c check) check { return func(v any) bool { return v == nil || c(v) } }
+
+func oneOf(texts ...string) check {
+	return func(v any) bool { text, ok := v.(string); return ok && slices.Contains(texts, text) }
+}
+
+func anyOf(checks ...check) check {
+	return func(v any) bool { return slices.ContainsFunc(checks, func(c check) bool { return c(v) }) }
+}
+
+func listOf(c check) check {
+	return func(v any) bool {
+		list, ok := v.([]any)
+		return ok && !slices.ContainsFunc(list, func(v any) bool { return !c(v) })
+	}
+}
+
+func mapOf(c check) check {
+	return func(v any) bool {
+		object, ok := v.(map[string]any)
+		for _, value := range object {
+			ok = ok && c(value)
+		}
+		return ok
+	}
+}
+
+// object checks the fields it names where they are there.
+func object(fields map[string]check) check {
+	return func(v any) bool {
+		object, ok := v.(map[string]any)
+		for key, valid := range fields {
+			if value, found := object[key]; found && !valid(value) {
+				return false
+			}
+		}
+		return ok
+	}
+}
+
+// required wants the named fields to be there.
+func required(c check, keys ...string) check {
+	return func(v any) bool {
+		object, ok := v.(map[string]any)
+		for _, key := range keys {
+			_, found := object[key]
+			ok = ok && found
+		}
+		return ok && c(v)
+	}
+}
+
+// validHooks checks the hooks of the events there are; anything else under
+// "hooks" is passed over.
+func validHooks(v any) bool {
+	events, _ := v.(map[string]any)
+	hook := required(object(map[string]check{
+		"type": oneOf("command", "prompt", "agent", "http", "mcp_tool"), "command": isText, "prompt": isText, "url": isText,
+		"server": isText, "tool": isText, "timeout": func(v any) bool { n, ok := v.(float64); return ok && n > 0 },
+	}), "type")
+	complete := func(v any) bool {
+		if !hook(v) {
+			return false
+		}
+		fields := v.(map[string]any)
+		for _, key := range hookFields(fields["type"].(string)) {
+			if _, found := fields[key]; !found {
+				return false
+			}
+		}
+		return true
+	}
+	groups := listOf(required(object(map[string]check{"matcher": isText, "hooks": listOf(complete)}), "hooks"))
+	for event, value := range events {
+		if isHookEvent(event) && !groups(value) {
+			return false
+		}
+	}
+	return true
+}
+
+// hookFields are the fields that a hook of a type cannot do without.
+func hookFields(kind string) []string {
+	switch kind {
+	case "command":
+		return []string{"command"}
+	case "http":
+		return []string{"url"}
+	case "mcp_tool":
+		return []string{"server", "tool"}
+	default:
+		return []string{"prompt"}
+	}
+}
+
+// isHookEvent names the events of contract 5.2.
+func isHookEvent(name string) bool {
+	const events = " PreToolUse PostToolUse PostToolUseFailure PostToolBatch PermissionRequest PermissionDenied UserPromptSubmit" +
+		" UserPromptExpansion Stop StopFailure SubagentStart SubagentStop Notification PreCompact PostCompact SessionStart SessionEnd" +
+		" Setup PreModelSwitch PostModelSwitch TeammateIdle TaskCreated TaskCompleted Elicitation ElicitationResult ConfigChange" +
+		" InstructionsLoaded WorktreeCreate WorktreeRemove CwdChanged FileChanged DirectoryAdded MessageDisplay "
+	return strings.Contains(events, " "+name+" ")
+}
