@@ -279,7 +279,9 @@ func (t *turn) compact(c slash.Call) (finish, error) {
 	}
 	t.recorded = protocol.Content{Text: c.LocalTags(c.Name)}
 	began, before := s.o.Now(), s.Context().TotalTokens
-	refused, err := t.compacting(c)
+	summary := "This conversation goes on from an earlier part that was compacted. Summary of that part: the user sent " +
+		plural(s.turnIndex, "prompt") + " and each was answered."
+	reports, refused, err := t.compacting(c, summary)
 	if err != nil {
 		return finish{}, err
 	}
@@ -292,8 +294,6 @@ func (t *turn) compact(c slash.Call) (finish, error) {
 		}
 		return t.reply(c, slash.Said{Text: "Compaction blocked by a hook: " + refused}, nil)
 	}
-	summary := "This conversation goes on from an earlier part that was compacted. Summary of that part: the user sent " +
-		plural(s.turnIndex, "prompt") + " and each was answered."
 	after := tokens(len(summary))
 	err = t.system(
 		"compact_boundary",
@@ -306,13 +306,14 @@ func (t *turn) compact(c slash.Call) (finish, error) {
 		return finish{}, err
 	}
 	s.said.Store(int64(after))
-	return t.compacted(summary)
+	return t.compacted(summary, reports)
 }
 
-// compacting shows the work of a compaction; a hook's refusal is its reason.
-func (t *turn) compacting(c slash.Call) (refused string, err error) {
+// compacting shows the work of a compaction and runs its hooks, of which it
+// returns how they went; a hook's refusal is its reason.
+func (t *turn) compacting(c slash.Call, summary string) (reports []string, refused string, err error) {
 	if err := t.system("status", protocol.Field{Key: "status", Value: "compacting"}); err != nil {
-		return "", err
+		return nil, "", err
 	}
 	in := protocol.PreCompactHook{Trigger: "manual"}
 	if c.Args != "" {
@@ -320,44 +321,47 @@ func (t *turn) compacting(c slash.Call) (refused string, err error) {
 	}
 	out, err := t.runHooks(in)
 	if err != nil {
-		return "", err
+		return nil, "", err
 	}
 	if err := t.emitAll(out.Notices); err != nil {
-		return "", err
+		return nil, "", err
 	}
 	done := []protocol.Field{{Key: "status", Value: nil}, {Key: "compact_result", Value: "success"}}
 	if out.Block {
 		done = []protocol.Field{{Key: "status", Value: nil}, {Key: "compact_result", Value: "failed"}, {Key: "compact_error", Value: out.Reason}}
-		return out.Reason, t.system("status", done...)
+		return nil, out.Reason, t.system("status", done...)
 	}
 	if err := t.sleep(t.s.o.Commands.CompactDelay); err != nil {
-		return "", err
+		return nil, "", err
 	}
-	return "", t.system("status", done...)
+	if _, err := t.runHooks(protocol.SessionStartHook{Source: sourceCompact, Model: t.s.resolved()}); err != nil {
+		return nil, "", err
+	}
+	after, err := t.runHooks(protocol.PostCompactHook{Trigger: "manual", CompactSummary: summary})
+	if err != nil {
+		return nil, "", err
+	}
+	if err := t.emitAll(after.Notices); err != nil {
+		return nil, "", err
+	}
+	return append(out.Reports, after.Reports...), "", t.system("status", done...)
 }
 
 // compacted shows what stands in the conversation's place.
-func (t *turn) compacted(summary string) (finish, error) {
-	s := t.s
+func (t *turn) compacted(summary string, reports []string) (finish, error) {
 	no, yes := false, true
+	said := slash.Output("Compacted " + strings.Join(reports, "\n"))
 	shown := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: summary}}, IsSynthetic: true, IsReplay: &no}
-	said := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: slash.Output("Compacted ")}}, IsReplay: &yes}
+	told := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: said}}, IsReplay: &yes}
 	t.stamp(shown)
-	t.stamp(said)
-	for _, ev := range []protocol.Event{&protocol.Compacted{Summary: shown, Command: t.command(), Output: said}, shown, said} {
+	t.stamp(told)
+	for _, ev := range []protocol.Event{&protocol.Compacted{Summary: shown, Command: t.command(), Output: told}, shown, told} {
 		if err := t.emit(ev); err != nil {
 			return finish{}, err
 		}
 	}
-	if _, err := t.runHooks(protocol.SessionStartHook{Source: sourceCompact, Model: s.resolved()}); err != nil {
-		return finish{}, err
-	}
-	out, err := t.runHooks(protocol.PostCompactHook{Trigger: "manual", CompactSummary: summary})
-	if err != nil {
-		return finish{}, err
-	}
 	empty := ""
-	return finish{subtype: "success", untouched: true, result: &empty, local: "compact"}, t.emitAll(out.Notices)
+	return finish{subtype: "success", untouched: true, result: &empty, local: "compact"}, nil
 }
 
 func plural(n int, noun string) string {

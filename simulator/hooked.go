@@ -20,6 +20,10 @@ type HookOptions struct {
 	Frames bool
 	// Server names the MCP server of a tool; nil, or a nil result = none.
 	Server func(tool string) *protocol.ServerRef
+	// Rewrite gives the content of a built-in tool's result from the output that a
+	// hook puts in its place; false = the output is not of the tool's form, or
+	// nothing is known of it, and the result stays. Nil = always false.
+	Rewrite func(tool string, output json.RawMessage) (protocol.Content, bool)
 	// Dir is the directory the shell is in right now; nil = it stays.
 	Dir func() string
 }
@@ -33,6 +37,9 @@ func Hooks(o HookOptions) executor.Middleware {
 	if o.Server == nil {
 		o.Server = func(string) *protocol.ServerRef { return nil }
 	}
+	if o.Rewrite == nil {
+		o.Rewrite = func(string, json.RawMessage) (protocol.Content, bool) { return protocol.Content{}, false }
+	}
 	if o.Dir == nil {
 		o.Dir = func() string { return "" }
 	}
@@ -44,7 +51,7 @@ type hooks struct{ o HookOptions }
 
 func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor.Executor) (protocol.ToolResult, error) {
 	before := h.run(ctx, use, protocol.PreToolUseHook{
-		ToolName: use.Name, ToolInput: use.Input, ToolUseID: use.ID, MCPServer: h.o.Server(use.Name),
+		ToolName: hookName(use.Name), ToolInput: use.Input, ToolUseID: use.ID, MCPServer: h.o.Server(use.Name),
 	})
 	if err := ctx.Err(); err != nil {
 		return protocol.ToolResult{}, err
@@ -90,7 +97,7 @@ func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *protoco
 	took := ms(result.Took)
 	if result.IsError {
 		in = protocol.PostToolUseFailureHook{
-			ToolName: use.Name, ToolInput: use.Input, ToolUseID: use.ID, Error: result.Content.Plain(), DurationMS: &took,
+			ToolName: hookName(use.Name), ToolInput: use.Input, ToolUseID: use.ID, Error: result.Content.Plain(), DurationMS: &took,
 			MCPServer: h.o.Server(use.Name),
 		}
 	} else {
@@ -99,15 +106,12 @@ func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *protoco
 			response = result.Content
 		}
 		in = protocol.PostToolUseHook{
-			ToolName: use.Name, ToolInput: use.Input, ToolUseID: use.ID, ToolResponse: response, DurationMS: &took,
+			ToolName: hookName(use.Name), ToolInput: use.Input, ToolUseID: use.ID, ToolResponse: response, DurationMS: &took,
 			MCPServer: h.o.Server(use.Name),
 		}
 	}
 	out := h.run(ctx, use, in)
-	if out.UpdatedOutput != nil {
-		result.Content = contentOf(out.UpdatedOutput)
-		result.Output = out.UpdatedOutput
-	}
+	h.rewrite(use, result, out)
 	result.Context = append(result.Context, out.AdditionalContext...)
 	if h.o.Frames {
 		result.Before = append(result.Before, out.Frames...)
@@ -115,6 +119,25 @@ func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *protoco
 	result.After = append(append(result.After, attached(out)...), out.Notices...)
 	if out.StopTurn && !result.IsError && result.Stop == nil {
 		result.Stop = &protocol.StopTurn{TerminalReason: "hook_stopped"}
+	}
+}
+
+// rewrite puts what a hook gives in place of a tool's result. Outputs of MCP
+// tools may be anything.
+func (h *hooks) rewrite(use protocol.ToolUse, result *protocol.ToolResult, out hook.Outcome) {
+	output, ours := out.UpdatedOutput, h.o.Server(use.Name) == nil
+	if !ours && out.Specific.UpdatedMCPToolOutput != nil {
+		output = out.Specific.UpdatedMCPToolOutput
+	}
+	if output == nil {
+		return
+	}
+	content, ok := contentOf(output), true
+	if ours {
+		content, ok = h.o.Rewrite(use.Name, output)
+	}
+	if ok {
+		result.Content, result.Output = content, output
 	}
 }
 
@@ -141,6 +164,15 @@ func (h *hooks) run(ctx context.Context, use protocol.ToolUse, in protocol.HookI
 		base.AgentID, base.AgentType = use.Agent.ID, use.Agent.Type
 	}
 	return h.o.Runner.Run(ctx, hook.Input{Base: base, Event: in, ToolUseID: use.ID})
+}
+
+// hookName is what hooks of a call are told its tool is: that of the agents has
+// one name there.
+func hookName(tool string) string {
+	if tool == "Task" {
+		return "Agent"
+	}
+	return tool
 }
 
 func (h *hooks) shown(out hook.Outcome) []protocol.Event {
@@ -226,7 +258,7 @@ func (a *racingAsker) Ask(ctx context.Context, r protocol.PermissionRequest) (pr
 	byHook := make(chan hook.Outcome, 1)
 	go func() { // ends with its hooks, which ctx ends
 		byHook <- a.hooks.run(ctx, r.Use, protocol.PermissionRequestHook{
-			ToolName: r.Use.Name, ToolInput: r.Use.Input, Suggestions: forHooks(r.Suggestions), MCPServer: r.Server,
+			ToolName: hookName(r.Use.Name), ToolInput: r.Use.Input, Suggestions: forHooks(r.Suggestions), MCPServer: r.Server,
 		})
 	}()
 	if a.ask == nil {

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -37,6 +38,12 @@ func (t *turn) hookBase(in protocol.HookInput) protocol.HookBase {
 		base.Effort = t.s.o.effort()
 	}
 	base.PromptID, base.PermissionMode = t.promptID, t.s.o.Mode()
+	if agent := t.s.o.Agent; agent != nil {
+		base.AgentID, base.AgentType = agent.ID, agent.Type
+	}
+	if t.s.o.PromptID != nil {
+		base.PromptID = t.s.o.PromptID()
+	}
 	return base
 }
 
@@ -65,7 +72,7 @@ func (t *turn) runHooks(in protocol.HookInput) (hook.Outcome, error) {
 // askHooks runs the hooks of one event and yields what they show.
 func (t *turn) askHooks(in protocol.HookInput) (hook.Outcome, error) {
 	event, _ := in.HookEvent()
-	if t.s.o.Hooks == nil || !t.s.o.Hooks.Has(event) {
+	if t.s.o.Hooks == nil || !t.s.o.Hooks.Has(event) || t.s.o.Agent != nil && event != "PostToolBatch" {
 		return hook.Outcome{}, nil
 	}
 	out := t.s.o.Hooks.Run(t.ctx, hook.Input{Base: t.hookBase(in), Event: in})
@@ -134,7 +141,7 @@ func (t *turn) sessionStart() error {
 			return err
 		}
 	}
-	if title := t.s.o.Title; title != "" {
+	if title := cmp.Or(out.Specific.SessionTitle, t.s.o.Title); title != "" {
 		if err := t.system("session_title_changed", protocol.Field{Key: "title", Value: title}); err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -101,11 +102,12 @@ func hooked(use protocol.ToolUse, v permission.Verdict) permission.Verdict {
 		v.Decision = protocol.PermissionDecision{Decision: "accept", Source: "hook", ReasonType: "hook"}
 	case h.Decision == "ask" && v.Behavior != permission.Deny:
 		v.Behavior = permission.Ask
+		message := cmp.Or(h.Reason, "Hook PreToolUse:"+use.Name+" asked for confirmation for this tool")
 		v.Reason, v.ReasonType = h.Reason, "hook"
-		v.Message, v.CountDenial, v.NonExecutionKind = h.Reason, true, "user-rejected"
+		v.Message, v.CountDenial, v.NonExecutionKind = message, true, "user-rejected"
 		v.Decision = protocol.PermissionDecision{Decision: "reject", Source: "config"}
 		v.Event = &protocol.PermissionDenied{
-			ToolName: use.Name, ToolUseID: use.ID, DecisionReasonType: "hook", DecisionReason: h.Reason, Message: h.Reason,
+			ToolName: use.Name, ToolUseID: use.ID, DecisionReasonType: "hook", DecisionReason: h.Reason, Message: message,
 		}
 	}
 	return v

@@ -48,7 +48,7 @@ type Options struct {
 	// nil = none. [Simulator.Close] closes them.
 	Hooks        *hook.Runner
 	HookEvents   bool   // show hook_started and hook_response
-	StopBlockCap int    // blocks of Stop hooks in a row; 0 = 9
+	StopBlockCap int    // blocks of Stop hooks in a row; 0 = 8
 	Effort       string // level that hooks are told; empty = none
 
 	// Tasks is the work beside and behind tool calls; nil = there is none. The
@@ -62,6 +62,10 @@ type Options struct {
 	Forked    bool   // Resumed under an id of its own
 	Setup     string // trigger of Setup hooks before the session starts; empty = none
 	AgentType string // the agent that the session itself is; empty = none
+	// Agent says whose conversation it is, for hooks; nil = the session's own.
+	Agent *protocol.AgentRef
+	// PromptID names the prompt that an agent works for; nil = its own.
+	PromptID func() string
 	// Instructions are the memory files that were read, for hooks.
 	Instructions []protocol.InstructionsLoadedHook
 	// Dir is the directory the shell is in right now, for hooks; nil = where the

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -236,10 +237,7 @@ func (r *running) result(code int, out bashOutput) protocol.ToolResult {
 	if out.TaskID != "" {
 		where = r.where("Command running in background with ID: "+out.TaskID+".", "")
 	}
-	shown := text(joinLines(r.t.fit(output, raw, &out), note, where), nil)
-	if shown.Content.Text == "" {
-		shown.Content.Text = "(Bash completed with no output)"
-	}
+	shown := text(cmp.Or(joinLines(r.t.fit(output, raw, &out), note, where), noOutput), nil)
 	shown.ExplicitOK, shown.Output = true, out
 	if file := shell.Shows(r.in.Command); file != "" {
 		r.t.sawWhole(file, raw)
@@ -253,6 +251,23 @@ func (t *Tools) sawWhole(file, printed string) {
 	if data, err := readRegular(path); err == nil && len(data) <= maxOutput && string(data) == printed {
 		t.know(path, printed)
 	}
+}
+
+// noOutput stands for the output of a command that wrote nothing.
+const noOutput = "(Bash completed with no output)"
+
+// Rewrite is what the model reads of an output that somebody else puts in place
+// of a tool's own; false = it is not of the tool's form, or the tool has none
+// that is known. Bash has.
+func Rewrite(tool string, output json.RawMessage) (protocol.Content, bool) {
+	var out struct {
+		Stdout, Stderr *string
+		Interrupted    *bool
+	}
+	if tool != "Bash" || json.Unmarshal(output, &out) != nil || out.Stdout == nil || out.Stderr == nil || out.Interrupted == nil {
+		return protocol.Content{}, false
+	}
+	return protocol.Content{Text: cmp.Or(joinLines(*out.Stdout, *out.Stderr), noOutput)}, true
 }
 
 // dataImage matches an output that is a picture.

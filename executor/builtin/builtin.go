@@ -31,6 +31,8 @@ type Options struct {
 	AdditionalDirs []string
 	// Environ is the environment of commands ("K=V").
 	Environ []string
+	// Script is shell code that runs before each command, in its shell; nil = none.
+	Script func() string
 	// OutputDir keeps results that are too large to show; it is made when
 	// needed. Empty = such results are cut.
 	OutputDir string
@@ -90,7 +92,7 @@ func New(o Options) (*Tools, error) {
 	return &Tools{
 		o: o, registry: byName(), definitions: sync.OnceValue(definitions), seen: map[string]sight{},
 		shell: shell.New(shell.Options{
-			CWD: o.CWD, Dirs: o.AdditionalDirs, Environ: append(slices.Clone(o.Environ), "CLAUDECODE=1", "GIT_EDITOR=true"),
+			CWD: o.CWD, Dirs: o.AdditionalDirs, Environ: append(slices.Clone(o.Environ), "CLAUDECODE=1", "GIT_EDITOR=true"), Script: o.Script,
 		}),
 	}, nil
 }

@@ -27,6 +27,9 @@ type Options struct {
 	// Dirs are directories that the shell may stay in beside CWD.
 	Dirs    []string
 	Environ []string // environment of the commands ("K=V"); PWD is added
+	// Script is shell code that runs before each command, in its shell: where it
+	// fails, the command does not run. Nil = none.
+	Script func() string
 }
 
 // Shell is the shell of one session. Its methods may be called from many
@@ -78,11 +81,11 @@ type Command struct {
 // substitution.
 const cwdFD = 40
 
-// wrapper runs the text in $1 as if it were the script. Behind a text that
+// wrapper runs the texts in $3 and $1 as if they were the script. Behind a text that
 // succeeds it leaves the directory in the file $2. It is one line: messages of
 // the shell count lines from it.
-const wrapper = `__claudeless_cwd=$2 __claudeless_cmd=$1; set --; ` +
-	`eval "$__claudeless_cmd" </dev/null && pwd -P >"$__claudeless_cwd"`
+const wrapper = `__claudeless_cwd=$2 __claudeless_cmd=$1 __claudeless_pre=$3; set --; ` +
+	`eval "$__claudeless_pre" && eval "$__claudeless_cmd" </dev/null && pwd -P >"$__claudeless_cwd"`
 
 // Start runs a command line in the shell's directory. What it prints goes to
 // the file output, which is made; empty = one that nobody else sees. ctx bounds
@@ -95,7 +98,11 @@ func (s *Shell) Start(ctx context.Context, line, output string) (*Command, error
 	if err != nil {
 		return nil, err
 	}
-	job, err := run(ctx, s.command(), line, file)
+	script := ""
+	if s.o.Script != nil {
+		script = s.o.Script()
+	}
+	job, err := run(ctx, s.command(), file, line, fmt.Sprintf("/dev/fd/%d", cwdFD), script)
 	if err != nil {
 		file.Close()
 		return nil, err
@@ -119,9 +126,9 @@ func (s *Shell) command() proc.Command {
 }
 
 // run starts the wrapper with the first shell there is.
-func run(ctx context.Context, c proc.Command, line string, output *os.File) (job *proc.Job, err error) {
+func run(ctx context.Context, c proc.Command, output *os.File, args ...string) (job *proc.Job, err error) {
 	for _, sh := range []string{"bash", "/bin/bash", "sh", "/bin/sh"} {
-		c.Path, c.Args = sh, []string{"-c", wrapper, "/bin/bash", line, fmt.Sprintf("/dev/fd/%d", cwdFD)}
+		c.Path, c.Args = sh, append([]string{"-c", wrapper, "/bin/bash"}, args...)
 		if job, err = proc.StartJob(ctx, proc.JobOptions{Command: c, Output: output, Aside: cwdFD}); !errors.Is(err, fs.ErrNotExist) {
 			break
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/claudeless/claudeless/internal/persona"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -63,7 +64,18 @@ func (r *run) skill(name, args string) (string, error) {
 	case allowed != nil && !slices.Contains(*allowed, k.Name) && !slices.Contains(*allowed, name):
 		return "", fmt.Errorf("Skill %s is not in this session's skills allowlist", name) //nolint:staticcheck // the text users see
 	}
+	r.skillHooks(k)
 	return commandText(k, args), nil
+}
+
+// skillHooks puts the hooks of a skill in force when it is first used.
+func (r *run) skillHooks(k persona.Command) {
+	if _, known := r.hooked.LoadOrStore(k.Name, true); known || k.Hooks == nil || r.settings.DisableAllHooks {
+		return
+	}
+	for _, w := range r.hooks.Add(hook.Source{Name: "skill " + k.Name, Raw: k.Hooks, Skill: true}) {
+		r.hint(w.Text)
+	}
 }
 
 func commandText(k persona.Command, args string) string {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -63,6 +64,7 @@ type run struct {
 	title, color  string                 // given by /rename and /color
 	style, level  atomic.Pointer[string] // output style and effort set since the start; nil = as at the start
 	catalog       *persona.Catalog
+	hooked        sync.Map // names of the skills whose hooks are in force
 	tasks         *task.Set
 	agents        *agent.Agents
 	forwardAgents atomic.Bool              // show the texts of agents in the foreground
@@ -256,8 +258,8 @@ func (r *run) makeTools() error {
 	var err error
 	r.tools, err = builtin.New(builtin.Options{
 		CWD: r.cwd, AdditionalDirs: r.addDirs(), OutputDir: r.session.ToolResultsDir(),
-		Environ: r.shellEnviron(),
-		Now:     r.clock.Now, NewID: r.clock.NewID, Allowed: r.exists, Answers: r.answers(),
+		Environ: r.shellEnviron(), Script: func() string { return r.hooks.Script() },
+		Now: r.clock.Now, NewID: r.clock.NewID, Allowed: r.exists, Answers: r.answers(),
 		Tasks: r.tasks, Skill: r.skill, Mode: r.policy.Mode, SetMode: r.policy.SetMode, PlanFile: r.planFile,
 	})
 	return err
@@ -321,7 +323,7 @@ func (r *run) makeHooks() error {
 		Environ: r.environ(), PID: os.Getpid(),
 		Entrypoint: r.entrypoint(), NewID: r.clock.NewID, Now: r.clock.Now,
 		DefaultTimeout: r.timeout(r.scenario.Timeouts.HookTimeoutMS, "CLAUDELESS_HOOK_TIMEOUT_MS", 0),
-		MCPTool:        r.hookTool,
+		MCPTool:        r.hookTool, MatchRule: r.policy.Covers, EnvDir: filepath.Join(r.dir, "session-env", r.session.ID()),
 	}
 	if r.peer != nil {
 		o.Callback = hostHooks(r.peer)
@@ -388,7 +390,7 @@ func (r *run) chain() (executor.Executor, func(context.Context, protocol.ToolUse
 	base = append(base, r.serverTools()...)
 	base = append(base, r.search(append(slices.Clone(base), r.tools)), r.tools)
 	canned := r.canned()
-	hooks := simulator.HookOptions{Runner: r.hooks, Base: r.hookBase, Frames: r.f.IncludeHookEvents, Server: r.serverOf, Dir: r.tools.Dir}
+	hooks := simulator.HookOptions{Runner: r.hooks, Base: r.hookBase, Frames: r.f.IncludeHookEvents, Server: r.serverOf, Dir: r.tools.Dir, Rewrite: builtin.Rewrite}
 	ask := simulator.AskHooks(hooks, r.asker())
 	check := func(ctx context.Context, call protocol.ToolUse) *protocol.ToolResult {
 		if canned.Answers(call) {

@@ -53,6 +53,8 @@ type Command struct {
 	Source      string
 	Skill       bool
 	Dir         string // of a skill; empty = a command
+	// Hooks are in force from its first use on, as in settings files; nil = none.
+	Hooks json.RawMessage
 }
 
 // Catalog is everything that a user can add to the CLI by files, and what it
@@ -353,7 +355,7 @@ func (l *loader) skill(tree fs.FS, folder, dir, source string) {
 	}
 	l.skills = append(l.skills, Command{
 		Name: l.prefix + folder, Description: l.about(doc.description()), Hint: doc.text("argument-hint"), Body: l.filled(doc.body),
-		Source: source, Skill: true, Dir: filepath.Join(dir, "skills", folder),
+		Source: source, Skill: true, Dir: filepath.Join(dir, "skills", folder), Hooks: doc.object("hooks"),
 	})
 }
 

@@ -1,6 +1,7 @@
 package persona
 
 import (
+	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -101,6 +102,19 @@ func (d document) bool(key string) *bool {
 		return nil
 	}
 	return &b
+}
+
+// object is a table as JSON; nil = absent or none.
+func (d document) object(key string) json.RawMessage {
+	table, ok := d.front[key].(map[string]any)
+	if !ok {
+		return nil
+	}
+	raw, err := json.Marshal(table)
+	if err != nil {
+		return nil
+	}
+	return raw
 }
 
 // description is that of the front matter, else the first line of the body.

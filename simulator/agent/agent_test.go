@@ -493,7 +493,7 @@ func TestHooks(t *testing.T) {
 	if diff := cmp.Diff(want, inputs); diff != "" {
 		t.Errorf("hooks (-want +got):\n%s", diff)
 	}
-	if got[3] != "reader: user sub" || !strings.HasPrefix(got[5], "reader: user ") || !strings.Contains(got[5], "more") {
+	if got[3] != "reader: user sub" || !strings.HasPrefix(got[5], "(reader: user ") || !strings.Contains(got[5], "more") {
 		t.Errorf("events %q", got)
 	}
 	runner.Close(t.Context())

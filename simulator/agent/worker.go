@@ -44,7 +44,7 @@ type worker struct {
 
 // run is the whole life of the agent but the frames of its task.
 func (w *worker) run(ctx context.Context) task.End {
-	w.hooks(ctx, protocol.SubagentStartHook{AgentID: w.t.ID, AgentType: w.t.AgentType})
+	w.hooks(ctx, protocol.SubagentStartHook{AgentType: w.t.AgentType})
 	sim, err := simulator.New(w.options())
 	if err != nil {
 		end := w.failed(err.Error())
@@ -85,7 +85,7 @@ func (w *worker) converse(ctx context.Context, text string) task.End {
 		if !again {
 			break
 		}
-		w.say(feedback)
+		w.told(feedback)
 		prompt = protocol.UserMessage{Content: protocol.Content{Text: feedback}, Source: "system"}
 	}
 	if text := w.text(); text != "" {
@@ -125,8 +125,10 @@ func (w *worker) options() simulator.Options {
 	o.ModelName = w.model
 	ref := protocol.AgentRef{ID: w.t.ID, Type: w.t.AgentType, Depth: w.t.Depth}
 	o.Executor = executor.Chain(o.Executor, marked(ref), executor.Hide(func(t protocol.Tool) bool { return !w.def.allowed(t) }))
-	o.Transcript, o.Hooks, o.Tasks, o.Schema, o.Rand = nil, nil, nil, nil, nil
-	o.TranscriptPath, o.Commands, o.Queue = nil, simulator.Commands{Disabled: true}, simulator.Queue{}
+	o.Transcript, o.Tasks, o.Schema, o.Rand = nil, nil, nil, nil
+	o.Agent = &ref
+	o.Commands, o.Queue = simulator.Commands{Disabled: true}, simulator.Queue{}
+	o.PromptID = w.a.o.PromptID
 	o.Init = func(context.Context) protocol.Init { return protocol.Init{} }
 	o.SystemPrompt = w.def.Prompt
 	o.Resumed, o.Costs = false, nil
@@ -219,15 +221,22 @@ func (w *worker) assistant(ev *protocol.Assistant) {
 
 // say shows a prompt of the agent.
 func (w *worker) say(text string) {
+	if w.t.Background || w.t.Depth > 1 {
+		w.told(text)
+		return
+	}
+	w.t.Post(w.prompt(text))
+}
+
+// told keeps a prompt of the agent that only its transcript shows.
+func (w *worker) told(text string) { w.t.Post(&protocol.Unshown{Event: w.prompt(text)}) }
+
+func (w *worker) prompt(text string) *protocol.User {
 	ev := &protocol.User{
 		Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}},
 	}
 	w.address(ev)
-	if w.t.Background || w.t.Depth > 1 {
-		w.t.Post(&protocol.Unshown{Event: ev})
-		return
-	}
-	w.t.Post(ev)
+	return ev
 }
 
 func (w *worker) address(ev *protocol.User) {
@@ -239,8 +248,8 @@ func (w *worker) address(ev *protocol.User) {
 // stop runs the SubagentStop hooks; their block goes on with the feedback.
 func (w *worker) stop(ctx context.Context, blocks int) (feedback string, again bool) {
 	out := w.hooks(ctx, protocol.SubagentStopHook{
-		StopHookActive: blocks > 0, AgentID: w.t.ID, AgentTranscriptPath: w.a.o.TranscriptPath(w.t.ID),
-		AgentType: w.t.AgentType, LastAssistantMessage: w.text(),
+		AgentType: w.t.AgentType, StopHookActive: blocks > 0, AgentTranscriptPath: w.a.o.TranscriptPath(w.t.ID),
+		LastAssistantMessage: w.text(),
 	})
 	if !out.Block || blocks >= stopBlockCap {
 		return "", false
@@ -255,7 +264,7 @@ func (w *worker) hooks(ctx context.Context, in protocol.HookInput) hook.Outcome 
 		return hook.Outcome{}
 	}
 	w.t.Settle(ctx)
-	base := protocol.HookBase{SessionID: o.SessionID, PromptID: w.a.o.PromptID()}
+	base := protocol.HookBase{SessionID: o.SessionID, PromptID: w.a.o.PromptID(), AgentID: w.t.ID, AgentType: w.t.AgentType}
 	if o.Dir != nil {
 		base.CWD = o.Dir()
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,11 +26,12 @@ const drainLimit = 100 * time.Millisecond
 // outputLimit bounds what is kept of a command's standard output, in bytes.
 const outputLimit = 10 << 20
 
-// command runs a command hook: the input on its standard input, the verdict
-// from its exit status and output (spec: cli-contract 5.5).
-func (r *Runner) command(ctx context.Context, c *call, e *entry) answer {
+// command runs a command hook, at its place among those of the event: the input
+// on its standard input, the verdict from its exit status and output (spec:
+// cli-contract 5.5).
+func (r *Runner) command(ctx context.Context, c *call, e *entry, place int) answer {
 	p, err := proc.Start(ctx, proc.Options{
-		Command: proc.Command{Path: program(e)[0], Args: program(e)[1:], Env: append(r.environ(c), e.environ...), Dir: c.cwd},
+		Command: proc.Command{Path: program(e)[0], Args: program(e)[1:], Env: r.environ(c, e, place), Dir: c.cwd},
 		Grace:   time.Nanosecond, // stdin is closed at once: nothing to wait for before SIGTERM
 	})
 	if err != nil {
@@ -149,28 +151,30 @@ func program(e *entry) []string {
 		return append([]string{c.Command}, c.Args...)
 	case c.Shell == "powershell":
 		return []string{"pwsh", "-NoProfile", "-NonInteractive", "-Command", c.Command}
-	case c.Shell == "bash":
-		return []string{"bash", "-c", c.Command}
 	}
 	return []string{"/bin/sh", "-c", c.Command}
 }
 
 // environ is the environment of a command; the last of equal names counts.
-func (r *Runner) environ(c *call) []string {
-	env := append(make([]string, 0, len(r.o.Environ)+6), r.o.Environ...)
-	env = append(env,
+func (r *Runner) environ(c *call, e *entry, place int) []string {
+	env := append(slices.Clone(r.o.Environ),
 		"CLAUDE_PROJECT_DIR="+r.o.ProjectDir,
 		"CLAUDECODE=1",
+		"CLAUDE_CODE_CHILD_SESSION=1",
 		"CLAUDE_CODE_SESSION_ID="+c.sessionID,
+		"CLAUDE_CODE_SESSION_ATTENDED=0",
 		"CLAUDE_CODE_ENTRYPOINT="+r.o.Entrypoint,
 	)
 	if r.o.PID != 0 {
 		env = append(env, "CLAUDE_PID="+strconv.Itoa(r.o.PID))
 	}
-	if c.event == "SessionStart" && r.o.EnvFile != "" {
-		env = append(env, "CLAUDE_ENV_FILE="+r.o.EnvFile)
+	if c.effort != "" {
+		env = append(env, "CLAUDE_EFFORT="+c.effort)
 	}
-	return env
+	if file := r.envFile(c, place); file != "" {
+		env = append(env, "CLAUDE_ENV_FILE="+file)
+	}
+	return append(env, e.environ...)
 }
 
 // watched is a command's standard output as it comes in.

@@ -21,6 +21,7 @@ type entry struct {
 	mustAnswer bool     // onFailure "block"
 	source     string   // of the file; empty for a callback
 	environ    []string // of the file, for a command
+	once       bool     // it runs once a session; settings files cannot ask for it
 	used       bool     // ran before; guarded by Runner.mu
 }
 
@@ -44,6 +45,18 @@ func (e *entry) label() string {
 
 // shown is the label as transcripts write it, on one line.
 func (e *entry) shown() string { return strings.ReplaceAll(e.label(), "\n", "␤") }
+
+// matches compares the matcher with what the event is about; events about
+// nothing in particular match whatever it says. The agent tool has two names.
+func (e *entry) matches(event, subject string) bool {
+	switch {
+	case subject == "" && !strings.Contains(event, "Tool"):
+		return true
+	case subject == "Agent" && e.match("Task"):
+		return true
+	}
+	return e.match(subject)
+}
 
 // identity is equal for hooks that would do the same; empty = never equal.
 func (e *entry) identity() string {
@@ -83,7 +96,7 @@ func (r *Runner) load(s Source) []protocol.Warning {
 				warn(".%s[%d]: %v", event, i, err)
 			}
 			for _, e := range entries {
-				e.source, e.environ = s.Name, s.Environ
+				e.source, e.environ, e.once = s.Name, s.Environ, s.Skill && e.config.Once
 			}
 			r.entries[event] = append(r.entries[event], entries...)
 		}

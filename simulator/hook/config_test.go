@@ -90,30 +90,31 @@ func TestSettingsOrder(t *testing.T) {
 	}
 }
 
-func TestRuleMatches(t *testing.T) {
+// Matchers count only where an event is about something; the agent tool has two
+// names (observed with 2.1.329).
+func TestMatches(t *testing.T) {
 	tests := []struct {
-		rule, tool, input string
-		want              bool
+		matcher, event, subject string
+		want                    bool
 	}{
-		{"Bash", "Bash", `{}`, true},
-		{"Bash", "Read", `{}`, false},
-		{"Bash()", "Bash", `{}`, true},
-		{"Bash(*)", "Bash", `{}`, true},
-		{"Bash(git *)", "Bash", `{"command":"git push"}`, true},
-		{"Bash(git *)", "Bash", `{"command":"git"}`, true},
-		{"Bash(git:*)", "Bash", `{"command":"git push"}`, true},
-		{"Bash(git *)", "Bash", `{"command":"gitk"}`, false},
-		{"Bash(git *)", "Bash", `{"command":"a/git push"}`, false},
-		{"Bash(ls)", "Bash", `{"command":"ls -l"}`, false},
-		{"Edit(*.ts)", "Edit", `{"file_path":"/w/a.ts"}`, true},
-		{"Edit(*.ts)", "Edit", `{"file_path":"/w/a.go"}`, false},
-		{"Edit(src/*)", "Edit", `{"file_path":"/w/src/a.go"}`, true},
-		{"Edit(src/*)", "Edit", `nonsense`, false},
+		{"nothing", "Stop", "", true},
+		{"nothing", "UserPromptSubmit", "", true},
+		{"nothing", "SessionStart", "startup", false},
+		{"resume|startup", "SessionStart", "startup", true},
+		{"nothing", "PreToolUse", "Bash", false},
+		{"nothing", "PreToolUse", "", false},
+		{"Task", "PreToolUse", "Agent", true},
+		{"^Task$", "PostToolUse", "Agent", true},
+		{"Agent", "PreToolUse", "Agent", true},
+		{"Agent", "PreToolUse", "Task", false},
 	}
 	for _, tt := range tests {
-		use := protocol.ToolUse{Name: tt.tool, Input: json.RawMessage(tt.input)}
-		if got := ruleMatches(tt.rule, use); got != tt.want {
-			t.Errorf("%s of %s %s = %v", tt.rule, tt.tool, tt.input, got)
+		match, err := compileMatcher(&tt.matcher)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := (&entry{match: match}).matches(tt.event, tt.subject); got != tt.want {
+			t.Errorf("%q of %s:%s = %v", tt.matcher, tt.event, tt.subject, got)
 		}
 	}
 }

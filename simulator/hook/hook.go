@@ -44,7 +44,9 @@ type Options struct {
 	Environ        []string // environment of commands, and of allowed header variables
 	PID            int      // CLAUDE_PID; 0 = not set
 	Entrypoint     string   // CLAUDE_CODE_ENTRYPOINT; empty = "sdk-cli"
-	EnvFile        string   // CLAUDE_ENV_FILE of SessionStart hooks; empty = not set
+	// EnvDir keeps the files of CLAUDE_ENV_FILE, which is set for the events whose
+	// hooks may prepare the shell; it is made when needed. Empty = not set.
+	EnvDir string
 
 	Callback Callback     // nil = registered callbacks are skipped
 	HTTP     *http.Client // nil = a client that follows no redirect
@@ -52,7 +54,7 @@ type Options struct {
 	// such hooks fail without blocking.
 	MCPTool func(ctx context.Context, server, tool string, input json.RawMessage) (string, error)
 	// MatchRule decides the "if" key of a hook: a permission rule against a
-	// call. nil = tool name and a wildcard match on the call's main argument.
+	// call. nil = the rule is the tool's name.
 	MatchRule func(rule string, use protocol.ToolUse) bool
 
 	NewID func() string    // nil = ""
@@ -66,6 +68,8 @@ type Source struct {
 	Name    string // for warnings
 	Raw     json.RawMessage
 	Environ []string // beside [Options.Environ], for commands of this file
+	// Skill says that these are the hooks of a skill, which may ask to run once.
+	Skill bool
 }
 
 // Input is one event.
@@ -113,7 +117,7 @@ func New(o Options) (*Runner, []protocol.Warning) {
 		o.HTTP = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	}
 	if o.MatchRule == nil {
-		o.MatchRule = ruleMatches
+		o.MatchRule = func(rule string, use protocol.ToolUse) bool { return rule == use.Name }
 	}
 	o.Environ = slices.Clone(o.Environ)
 	r := &Runner{o: o, quit: make(chan struct{}), entries: map[string][]*entry{}}
@@ -235,7 +239,7 @@ func (r *Runner) choose(event, subject string, in Input) []*entry {
 	seen := map[string]bool{}
 	for _, e := range r.entries[event] {
 		switch key := e.identity(); {
-		case !e.match(subject), e.config.Once && e.used, !r.applies(e, in.Event):
+		case !e.matches(event, subject), e.once && e.used, !r.applies(e, in.Event):
 		case e.callback != "" && r.o.Callback == nil:
 		case key != "" && seen[key]:
 		default:

@@ -267,7 +267,7 @@ func TestFrames(t *testing.T) {
 func TestCommandSurroundings(t *testing.T) {
 	dir := t.TempDir()
 	r := runner(t, command("SessionStart", `cat; env | grep ^CLAUDE | sort; pwd`), func(o *Options) {
-		o.CWD, o.ProjectDir, o.PID, o.EnvFile = dir, "/proj", 42, "/env"
+		o.CWD, o.ProjectDir, o.PID, o.EnvDir = dir, "/proj", 42, filepath.Join(dir, "env")
 		o.Environ = append(o.Environ, "CLAUDECODE=old", "CLAUDE_PROJECT_DIR=old")
 	})
 	got := r.Run(t.Context(), Input{Event: protocol.SessionStartHook{Source: "startup"}})
@@ -276,9 +276,11 @@ func TestCommandSurroundings(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{`{"session_id":"s-1","transcript_path":"/t/s-1.jsonl","cwd":"` + dir + `","hook_event_name":"SessionStart","source":"startup"}CLAUDECODE=1
+CLAUDE_CODE_CHILD_SESSION=1
 CLAUDE_CODE_ENTRYPOINT=sdk-cli
+CLAUDE_CODE_SESSION_ATTENDED=0
 CLAUDE_CODE_SESSION_ID=s-1
-CLAUDE_ENV_FILE=/env
+CLAUDE_ENV_FILE=` + dir + `/env/sessionstart-hook-0.sh
 CLAUDE_PID=42
 CLAUDE_PROJECT_DIR=/proj
 ` + resolved + "\n"}
@@ -291,7 +293,7 @@ func TestCommandForms(t *testing.T) {
 	tests := []struct{ name, config, want string }{
 		{"args", `{"type":"command","command":"printf","args":["%s","a b"]}`, "a b"},
 		{"empty args", `{"type":"command","command":"pwd","args":[]}`, "\n"},
-		{"bash", `{"type":"command","command":"echo ${BASH_VERSION:+yes}","shell":"bash"}`, "yes\n"},
+		{"bash", `{"type":"command","command":"echo $0","shell":"bash"}`, "/bin/sh\n"}, // one shell for all (observed with 2.1.329)
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -345,17 +347,26 @@ func TestInterrupt(t *testing.T) {
 }
 
 func TestOnceIfAndDuplicates(t *testing.T) {
-	r := runner(t, `{"UserPromptSubmit":[{"hooks":[
+	const hooks = `{"UserPromptSubmit":[{"hooks":[
 		{"type":"command","command":"echo first","once":true},
 		{"type":"command","command":"echo always"},
 		{"type":"command","command":"echo always"},
-		{"type":"command","command":"echo never","if":"Bash"}]}]}`)
-	var got [][]string
-	for range 2 {
-		got = append(got, r.Run(t.Context(), Input{Event: protocol.UserPromptSubmitHook{Prompt: "hi"}}).AdditionalContext)
-	}
-	if diff := cmp.Diff([][]string{{"first\n", "always\n"}, {"always\n"}}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+		{"type":"command","command":"echo never","if":"Bash"}]}]}`
+	for name, want := range map[string][][]string{ // only those of a skill can ask to run once
+		"settings": {{"first\n", "always\n"}, {"first\n", "always\n"}},
+		"skill":    {{"first\n", "always\n"}, {"always\n"}},
+	} {
+		r := runner(t, `{}`)
+		if w := r.Add(Source{Name: name, Raw: json.RawMessage(hooks), Skill: name == "skill"}); w != nil {
+			t.Fatal(w)
+		}
+		var got [][]string
+		for range 2 {
+			got = append(got, r.Run(t.Context(), Input{Event: protocol.UserPromptSubmitHook{Prompt: "hi"}}).AdditionalContext)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package hook
 import (
 	"cmp"
 	"encoding/json"
+	"strings"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -60,6 +61,8 @@ type Outcome struct {
 	// Notices are informational events, shown always: system messages, hooks
 	// that failed, the block of a prompt.
 	Notices []protocol.Event
+	// Reports say how each configured hook around a compaction went.
+	Reports []string
 	// Attachments are for the transcript, in order.
 	Attachments []protocol.HookAttachment
 }
@@ -69,6 +72,7 @@ func merge(c *call, answers []answer) Outcome {
 	o := Outcome{Frames: frames(c, answers)}
 	for i := range answers {
 		a := &answers[i]
+		o.report(c, a)
 		reason, bare, refused := a.refusal(c)
 		switch {
 		case a.detached:
@@ -89,6 +93,21 @@ func merge(c *call, answers []answer) Outcome {
 	return o
 }
 
+// report notes how a hook around a compaction went.
+func (o *Outcome) report(c *call, a *answer) {
+	if c.event != "PreCompact" && c.event != "PostCompact" || a.entry.callback != "" || a.detached {
+		return
+	}
+	text, said := c.event+" ["+a.entry.label()+"] completed successfully", strings.TrimSpace(a.stdout)
+	if a.outcome != succeeded {
+		text, said = c.event+" ["+a.entry.label()+"] failed", strings.TrimSpace(a.stderr)
+	}
+	if said != "" {
+		text += ": " + said
+	}
+	o.Reports = append(o.Reports, text)
+}
+
 // unseen names the events whose hooks leave no trace but their frames.
 func unseen(event string) bool {
 	return event == "MessageDisplay" || event == "PermissionRequest" || event == "InstructionsLoaded"
@@ -106,6 +125,9 @@ func (o *Outcome) block(c *call, a *answer, reason, bare string) {
 	}
 	o.Block = true
 	text := blockText(c, reason)
+	if s := a.output.Specific; s != nil && s.SuppressOriginalPrompt && ofPrompt(c.event) {
+		text, _, _ = strings.Cut(text, originalPrompt)
+	}
 	o.Texts = append(o.Texts, text)
 	switch c.event {
 	case "PreToolUse", "PreModelSwitch":
@@ -225,7 +247,7 @@ func (o *Outcome) specific(c *call, s *protocol.HookSpecific) {
 	}
 	last(&o.UpdatedInput, given(s.UpdatedInput))
 	last(&o.UpdatedOutput, given(s.UpdatedToolOutput))
-	last(&o.UpdatedOutput, given(s.UpdatedMCPToolOutput))
+	last(&o.Specific.UpdatedMCPToolOutput, given(s.UpdatedMCPToolOutput))
 	last(&o.Specific.Content, given(s.Content))
 	keep(&o.Specific.ClassifierContext, s.ClassifierContext)
 	keep(&o.Specific.SessionTitle, s.SessionTitle)

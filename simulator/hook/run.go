@@ -19,6 +19,7 @@ type call struct {
 	sessionID string
 	stdin     []byte
 	prompt    string // of the events of a prompt
+	effort    string // empty = the event has none
 }
 
 // answer is what one hook did.
@@ -73,6 +74,7 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 		return Outcome{}
 	}
 	c := r.newCall(in, event, subject)
+	r.forgetEnv(event)
 	answers := make([]answer, len(chosen))
 	var wg sync.WaitGroup
 	for i, e := range chosen {
@@ -82,7 +84,7 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 		}
 		wg.Go(func() { // ends with its hook, which its timeout and ctx end
 			started := r.o.Now()
-			answers[i] = r.runOne(ctx, c, e)
+			answers[i] = r.runOne(ctx, c, e, i)
 			answers[i].entry, answers[i].id = e, id
 			answers[i].took = r.o.Now().Sub(started)
 		})
@@ -108,7 +110,10 @@ func (r *Runner) newCall(in Input, event, subject string) *call {
 		event: event, name: event, toolUseID: in.ToolUseID, cwd: cwd,
 		sessionID: base.SessionID, stdin: inputJSON(base, in.Event),
 	}
-	if subject != "" && event != "UserPromptExpansion" {
+	if base.Effort != nil {
+		c.effort = base.Effort.Level
+	}
+	if subject != "" && event != "UserPromptExpansion" && event != "SubagentStop" {
 		c.name += ":" + subject
 	}
 	if c.toolUseID == "" {
@@ -146,12 +151,12 @@ func inputJSON(base protocol.HookBase, event protocol.HookInput) []byte {
 	return append(append(head[:len(head)-1], ','), own[1:]...)
 }
 
-func (r *Runner) runOne(ctx context.Context, c *call, e *entry) answer {
+func (r *Runner) runOne(ctx context.Context, c *call, e *entry, place int) answer {
 	switch {
 	case e.callback != "":
 		return r.ask(ctx, c, e)
 	case e.config.Type == "command":
-		return r.command(ctx, c, e)
+		return r.command(ctx, c, e, place)
 	case e.config.Type == "http":
 		return r.post(ctx, c, e)
 	case e.config.Type == "mcp_tool":

@@ -15,11 +15,14 @@ const (
 	unexpectedError = "PreToolUse hook failed with an unexpected error. The tool call was not executed; it can be made again."
 )
 
+// originalPrompt stands between the reason of a refusal and the prompt.
+const originalPrompt = "\n\nOriginal prompt: "
+
 // blockText is how an event shows that a hook blocked (spec: cli-contract 5.3).
 func blockText(c *call, reason string) string {
 	switch c.event {
 	case "UserPromptSubmit", "UserPromptExpansion":
-		return c.event + " operation blocked by hook:\n" + reason + "\n\nOriginal prompt: " + c.prompt
+		return c.event + " operation blocked by hook:\n" + reason + originalPrompt + c.prompt
 	case "Stop", "SubagentStop":
 		return "Stop hook feedback:\n" + reason
 	case "TeammateIdle", "TaskCreated", "TaskCompleted":

@@ -171,6 +171,24 @@ func (r *rule) matches(c *call) bool {
 	}
 }
 
+// Covers tells whether a rule, as settings write it, is about the call; a shell
+// command is judged part by part. A faulty rule is about nothing, and one that
+// names a type of agent is about no call (observed with 2.1.329).
+func (p *Policy) Covers(text string, use protocol.ToolUse) bool {
+	r, err := parseRule(Rule{Text: text, Behavior: BehaviorDeny})
+	if err != nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var tool protocol.Tool
+	if p.opts.Tool != nil {
+		tool, _ = p.opts.Tool(use.Name) // a stranger has its name only
+	}
+	c := p.inspect(use, tool)
+	return (c.kind != kindAgent || r.content == "") && r.forbids(c)
+}
+
 // matchDomain reads "domain:example.com"; a leading "*." takes subdomains.
 func matchDomain(content, host string) bool {
 	want, found := strings.CutPrefix(content, "domain:")

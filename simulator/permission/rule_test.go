@@ -105,6 +105,31 @@ func TestRuleForServer(t *testing.T) {
 	}
 }
 
+// Conditions of hooks are rules about any part of a call.
+func TestCovers(t *testing.T) {
+	p := policy(t, permission.Options{CWD: cwd})
+	tests := []struct {
+		rule string
+		use  protocol.ToolUse
+		want bool
+	}{
+		{"Bash", use("Bash", "make"), true},
+		{"Bash", use("Read", cwd+"/a"), false},
+		{"Bash(ls *)", use("Bash", "make && ls x"), true},
+		{"Bash(cp *)", use("Bash", "make && ls x"), false},
+		{"Read(*.txt)", use("Read", cwd+"/a.txt"), true},
+		{"Read(*.txt)", use("Read", cwd+"/a.go"), false},
+		{"Agent", use("Agent", "general-purpose"), true},
+		{"Agent(general-purpose)", use("Agent", "general-purpose"), false},
+		{"Bash(", use("Bash", "make"), false},
+	}
+	for _, tt := range tests {
+		if got := p.Covers(tt.rule, tt.use); got != tt.want {
+			t.Errorf("%s for %s %s: %v", tt.rule, tt.use.Name, tt.use.Input, got)
+		}
+	}
+}
+
 // A pattern with one leading slash is relative to the settings it stands in.
 func TestRuleRoot(t *testing.T) {
 	p, err := permission.New(permission.Options{CWD: cwd, Rules: []permission.Rule{

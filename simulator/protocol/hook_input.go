@@ -153,18 +153,18 @@ type StopFailureHook struct {
 	LastAssistantMessage string `json:"last_assistant_message,omitempty"`
 }
 
-// SubagentStartHook precedes a sub-agent's first request.
+// SubagentStartHook precedes a sub-agent's first request. Which agent it is,
+// [HookBase] says.
 type SubagentStartHook struct {
-	AgentID   string `json:"agent_id"`
-	AgentType string `json:"agent_type"`
+	AgentType string `json:"-"`
 }
 
-// SubagentStopHook precedes the end of a sub-agent.
+// SubagentStopHook precedes the end of a sub-agent. Which agent it is,
+// [HookBase] says.
 type SubagentStopHook struct {
+	AgentType            string                   `json:"-"`
 	StopHookActive       bool                     `json:"stop_hook_active"`
-	AgentID              string                   `json:"agent_id"`
 	AgentTranscriptPath  string                   `json:"agent_transcript_path"`
-	AgentType            string                   `json:"agent_type"`
 	LastAssistantMessage string                   `json:"last_assistant_message,omitempty"`
 	BackgroundTasks      HookList[BackgroundTask] `json:"background_tasks"`
 	SessionCrons         HookList[SessionCron]    `json:"session_crons"`
