@@ -237,6 +237,9 @@ const (
 	busyText    = "API Error: Repeated 529 Overloaded errors. The API is at capacity — this is usually temporary. Try again in a moment."
 )
 
+// FailureText puts a scripted failure into the words of the real CLI.
+func (s *Simulator) FailureText(f *scenarios.Failure) string { return (&turn{s: s}).describe(f).text }
+
 // describe puts a scripted failure into the words of the real CLI.
 func (t *turn) describe(f *scenarios.Failure) apiFailure {
 	switch f.Type {

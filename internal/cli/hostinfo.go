@@ -1,13 +1,20 @@
 package cli
 
 import (
+	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/claudeless/claudeless/internal/control"
 	"github.com/claudeless/claudeless/internal/persona"
 	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/hook"
+	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
 	"github.com/claudeless/claudeless/simulator/task"
@@ -27,7 +34,8 @@ func (h *host) session() control.Session {
 		ContextUsage: h.contextUsage, Settings: h.settingsInForce, Usage: h.usage, Rules: h.rules,
 		Models: func() any { return map[string]any{"models": persona.Models()} },
 		Cost:   h.costText, Version: h.version(), BuildTime: persona.BuildTime, TaskOutput: h.taskOutput,
-		ApplySettings: h.applySettings, UpdateSettings: h.updateSettings,
+		ApplySettings: h.applySettings, UpdateSettings: h.updateSettings, SideQuestion: h.sideQuestion, RegisterRoot: h.registerRoot,
+		Hooks:         h.hooksListing,
 		ReloadSkills:  func() any { return map[string]any{"skills": h.skillCommands()} },
 		ReloadPlugins: h.reloadPlugins,
 		ReloadStyles:  func() any { return map[string]any{"available_output_styles": h.catalog.Styles()} },
@@ -274,4 +282,91 @@ func (h *host) skillCommands() []any {
 		}
 	}
 	return list
+}
+
+// readFile reads a file that the Read tool could read without asking.
+func (h *host) readFile(path string) (string, []byte, error) {
+	abs := path
+	if !filepath.IsAbs(abs) {
+		abs = filepath.Join(h.cwd, abs)
+	}
+	input, err := protocol.Marshal(map[string]string{"file_path": abs})
+	if err != nil {
+		return "", nil, err
+	}
+	if h.policy.Decide(protocol.ToolUse{Type: "tool_use", Name: "Read", Input: input}).Behavior != permission.Allow {
+		return "", nil, fs.ErrPermission
+	}
+	data, err := os.ReadFile(abs)
+	return abs, data, err
+}
+
+// sideQuestion has the scripted model answer beside the conversation, of which
+// it takes no note.
+func (h *host) sideQuestion(ctx context.Context, question string) (control.Aside, error) {
+	reply, err := h.engine.Subagent(nil).Next(ctx, scenarios.Request{Prompt: question})
+	if err == nil {
+		err = h.clock.Sleep(ctx, time.Duration(reply.DelayMS)*time.Millisecond)
+	}
+	if err != nil {
+		return control.Aside{}, err
+	}
+	if reply.Failure != nil {
+		text := strings.TrimPrefix(h.sim.FailureText(reply.Failure), "API Error: ")
+		return control.Aside{Text: "(API error: " + text + ")", Synthetic: true}, nil
+	}
+	var said strings.Builder
+	for _, block := range reply.Blocks {
+		switch block := block.(type) {
+		case protocol.TextBlock:
+			said.WriteString(block.Text)
+		case protocol.ToolUse:
+			return control.Aside{Text: "(The model tried to call " + block.Name +
+				" instead of answering directly. Try rephrasing or ask in the main conversation.)", Synthetic: true}, nil
+		}
+	}
+	return control.Aside{Text: said.String()}, nil
+}
+
+// registerRoot makes a directory below the working directory, or below one of
+// --add-dir, a working directory of its own (texts: 2.1.329).
+func (h *host) registerRoot(given string) (string, error) {
+	refuse := func(text string) (string, error) { return "", errors.New("register_repo_root: " + text) }
+	path := given
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(h.cwd, path)
+	}
+	dir, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return refuse("target path could not be resolved")
+	}
+	below := h.cwd != dir && strings.HasPrefix(dir, h.cwd+string(filepath.Separator))
+	for _, d := range h.policy.Added() {
+		if d.Path == dir {
+			return refuse(given + " is already a registered working directory")
+		}
+		below = below || d.Source == "cliArg" && strings.HasPrefix(dir, d.Path+string(filepath.Separator))
+	}
+	switch {
+	case dir == h.cwd:
+		return refuse(given + " is the session's working directory, which is already registered; pass the cloned repo's own directory instead")
+	case !below:
+		return refuse(given + " is not a subdirectory of the session's working directory or of a launch-time --add-dir root that still leads where it first did")
+	case !isDir(dir):
+		return refuse(given + " is not a directory")
+	}
+	h.policy.Apply([]protocol.PermissionUpdate{{Type: "addDirectories", Directories: []string{dir}, Destination: "session"}})
+	return dir, nil
+}
+
+// hooksListing answers get_hooks_listing.
+func (h *host) hooksListing() any {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.inForce()
+	var sources []hook.Source
+	for _, s := range now.Hooks {
+		sources = append(sources, hook.Source{Name: string(s.Source), Raw: s.Raw})
+	}
+	return hook.List(sources, hook.Policy{AllDisabled: now.DisableAllHooks})
 }

@@ -153,7 +153,7 @@ func (h *host) updateSettings(source string, in map[string]string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(path, append(b.Bytes(), '\n'), 0o600); err != nil {
+	if err := os.WriteFile(path, append(b.Bytes(), '\n'), 0o644); err != nil {
 		return err
 	}
 	h.mu.Lock()

@@ -4,10 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -451,21 +448,4 @@ func (h *host) rewind() func(string, bool) (control.Rewind, error) {
 		c, err := do(uuid)
 		return control.Rewind{FilesChanged: c.Files, Insertions: c.Insertions, Deletions: c.Deletions, SkippedLinks: c.Skipped}, err
 	}
-}
-
-// readFile reads a file that the Read tool could read without asking.
-func (h *host) readFile(path string) (string, []byte, error) {
-	abs := path
-	if !filepath.IsAbs(abs) {
-		abs = filepath.Join(h.cwd, abs)
-	}
-	input, err := protocol.Marshal(map[string]string{"file_path": abs})
-	if err != nil {
-		return "", nil, err
-	}
-	if h.policy.Decide(protocol.ToolUse{Type: "tool_use", Name: "Read", Input: input}).Behavior != permission.Allow {
-		return "", nil, fs.ErrPermission
-	}
-	data, err := os.ReadFile(abs)
-	return abs, data, err
 }

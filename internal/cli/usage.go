@@ -154,7 +154,7 @@ func checkFormats(s *System, f *Flags) error {
 }
 
 func checkPrivileges(s *System, f *Flags) error {
-	if f.DangerouslySkipPermissions || f.PermissionMode == "bypassPermissions" {
+	if f.DangerouslySkipPermissions || f.AllowDangerouslySkipPermissions || f.PermissionMode == "bypassPermissions" {
 		return s.checkBypass()
 	}
 	return nil

@@ -131,6 +131,7 @@ func TestRootMayNotSkipPermissions(t *testing.T) {
 		want      string
 	}{
 		{"-p hi --dangerously-skip-permissions", "", 0, refusal},
+		{"-p hi --allow-dangerously-skip-permissions", "", 0, refusal},
 		{"-p hi --permission-mode bypassPermissions", "", 0, refusal},
 		{"-p hi --permission-mode bypass-permissions", "", 0, refusal},
 		{"-p hi --dangerously-skip-permissions", "IS_SANDBOX=0", 0, refusal},

@@ -293,6 +293,14 @@ func (f *fakeSession) session() Session {
 		Version:      "2.1.329",
 		TaskOutput:   func(id string) ([]byte, bool) { return []byte("so far"), id == "t-1" },
 		ReloadSkills: func() any { return map[string]any{"skills": []any{}} },
+		SideQuestion: func(_ context.Context, question string) (Aside, error) { return Aside{Text: "about " + question}, nil },
+		RegisterRoot: func(dir string) (string, error) {
+			if dir == "no" {
+				return "", errors.New("register_repo_root: no is not a directory")
+			}
+			return "/w/" + dir, nil
+		},
+		UpdateSettings: func(string, map[string]string) error { return nil },
 		ApplySettings: func(in map[string]json.RawMessage) []string {
 			var name *string
 			if json.Unmarshal(in["model"], &name) != nil {

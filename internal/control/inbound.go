@@ -46,33 +46,41 @@ func inbound(subtype string) (handler, bool) {
 		"set_max_thinking_tokens": {run: setThinking},
 		"apply_flag_settings":     {run: applySettings},
 		"update_settings":         {run: updateSettings},
-		"cancel_async_message":    {run: cancelMessage},
-		"stop_task":               {run: stopTask},
-		"end_session":             {run: endSession},
-		"rename_session":          {run: rename},
-		"rewind_files":            {run: rewind},
-		"read_file":               {run: readFile},
-		"get_context_usage":       {run: checked(knownDetail, describe(func(s Session) func() any { return s.ContextUsage }))},
-		"get_settings":            {run: describe(func(s Session) func() any { return s.Settings })},
-		"get_usage":               {run: checked(skipBehaviors, describe(func(s Session) func() any { return s.Usage }))},
-		"list_permission_rules":   {run: describe(func(s Session) func() any { return s.Rules })},
-		"list_models":             {run: describe(func(s Session) func() any { return s.Models })},
-		"reload_skills":           {run: describe(func(s Session) func() any { return s.ReloadSkills })},
-		"reload_plugins":          {run: describe(func(s Session) func() any { return s.ReloadPlugins })},
-		"reload_output_styles":    {run: describe(func(s Session) func() any { return s.ReloadStyles })},
-		"get_task_output":         {run: taskOutput},
-		"background_tasks":        {run: background},
-		"generate_session_title":  {run: noTitle},
-		"set_has_subscribers":     {run: subscribers},
-		"get_binary_version":      {run: binaryVersion},
-		"get_session_cost":        {run: cost},
-		"mcp_status":              {run: mcpStatus},
-		"mcp_message":             {run: mcpMessage},
-		"mcp_reconnect":           {run: mcpReconnect, slow: true},
-		"mcp_toggle":              {run: mcpToggle, slow: true},
-		"mcp_set_servers":         {run: mcpSetServers, slow: true},
-		"mcp_call":                {run: mcpCall, slow: true},
-		"mcp_read_resource":       {run: mcpReadResource, slow: true},
+		"side_question":           {run: sideQuestion, slow: true},
+		"register_repo_root":      {run: registerRoot},
+		"claim_session":           {run: claim},
+		"submit_feedback":         {run: feedback},
+		"get_hooks_listing":       {run: describe(func(s Session) func() any { return s.Hooks })},
+
+		"set_mcp_permission_mode_override": {run: overrideMode},
+
+		"cancel_async_message":   {run: cancelMessage},
+		"stop_task":              {run: stopTask},
+		"end_session":            {run: endSession},
+		"rename_session":         {run: rename},
+		"rewind_files":           {run: rewind},
+		"read_file":              {run: readFile},
+		"get_context_usage":      {run: checked(knownDetail, describe(func(s Session) func() any { return s.ContextUsage }))},
+		"get_settings":           {run: describe(func(s Session) func() any { return s.Settings })},
+		"get_usage":              {run: checked(skipBehaviors, describe(func(s Session) func() any { return s.Usage }))},
+		"list_permission_rules":  {run: describe(func(s Session) func() any { return s.Rules })},
+		"list_models":            {run: describe(func(s Session) func() any { return s.Models })},
+		"reload_skills":          {run: describe(func(s Session) func() any { return s.ReloadSkills })},
+		"reload_plugins":         {run: describe(func(s Session) func() any { return s.ReloadPlugins })},
+		"reload_output_styles":   {run: describe(func(s Session) func() any { return s.ReloadStyles })},
+		"get_task_output":        {run: taskOutput},
+		"background_tasks":       {run: background},
+		"generate_session_title": {run: noTitle},
+		"set_has_subscribers":    {run: subscribers},
+		"get_binary_version":     {run: binaryVersion},
+		"get_session_cost":       {run: cost},
+		"mcp_status":             {run: mcpStatus},
+		"mcp_message":            {run: mcpMessage},
+		"mcp_reconnect":          {run: mcpReconnect, slow: true},
+		"mcp_toggle":             {run: mcpToggle, slow: true},
+		"mcp_set_servers":        {run: mcpSetServers, slow: true},
+		"mcp_call":               {run: mcpCall, slow: true},
+		"mcp_read_resource":      {run: mcpReadResource, slow: true},
 	}
 	for _, silent := range accepted() {
 		table[silent] = handler{run: func(context.Context, *Peer, request) (answer, error) { return answer{}, nil }}
@@ -136,7 +144,7 @@ type subtype struct {
 }
 
 func (p *Peer) handle(f incoming) {
-	in := readRequest(f.Request)
+	in := readRequest(f)
 	h, ok := inbound(in.subtype)
 	switch {
 	case !ok:
@@ -165,7 +173,7 @@ func (p *Peer) work(f incoming, run serveFunc, then func()) {
 	p.working[id] = cancel
 	p.handlers.Go(func() { // ends with its handler, which ctx ends
 		defer cancel()
-		a, err := run(ctx, p, readRequest(f.Request))
+		a, err := run(ctx, p, readRequest(f))
 		if ctx.Err() == nil {
 			p.respond(f.RequestID, a, err)
 		}

@@ -9,19 +9,21 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // request is one control request of the host.
 type request struct {
+	id      json.RawMessage
 	subtype string // as the real CLI words it: "undefined" without one
 	raw     json.RawMessage
 	keys    map[string]json.RawMessage
 }
 
-func readRequest(raw json.RawMessage) request {
-	r := request{raw: raw}
-	_ = json.Unmarshal(raw, &r.keys) // what is no object has no keys
+func readRequest(f incoming) request {
+	r := request{id: f.RequestID, raw: f.Request}
+	_ = json.Unmarshal(f.Request, &r.keys) // what is no object has no keys
 	r.subtype = scriptText(r.keys["subtype"])
 	return r
 }
@@ -152,7 +154,12 @@ func rename(_ context.Context, p *Peer, in request) (answer, error) {
 	return answer{before: []protocol.Event{titleChanged(title)}}, nil
 }
 
-func oneLine(title string) string { return strings.Join(strings.Fields(title), " ") }
+// oneLine is a title without line breaks, cut to the length that fits.
+func oneLine(title string) string {
+	const longest = 200
+	runes := []rune(strings.Join(strings.Fields(title), " "))
+	return string(runes[:min(len(runes), longest)])
+}
 
 func titleChanged(title string) *protocol.System {
 	return &protocol.System{Subtype: "session_title_changed", Fields: []protocol.Field{{Key: "title", Value: title}}}
@@ -224,4 +231,76 @@ func subscribers(_ context.Context, _ *Peer, in request) (answer, error) {
 
 func unsupported(subtype string) error {
 	return &RefusalError{Code: "unsupported_request", Text: fmt.Sprintf("Unsupported control request subtype: %s", subtype)}
+}
+
+// sideQuestion asks the model something beside the conversation.
+func sideQuestion(ctx context.Context, p *Peer, in request) (answer, error) {
+	if p.s.SideQuestion == nil {
+		return answer{}, unsupported(in.subtype)
+	}
+	question, err := in.text("question")
+	if err != nil {
+		return answer{}, err
+	}
+	p.show(&protocol.System{Subtype: "control_request_progress", Fields: []protocol.Field{
+		{Key: "request_id", Value: in.id}, {Key: "status", Value: "started"},
+	}})
+	said, err := p.s.SideQuestion(ctx, question)
+	return answer{payload: said}, err
+}
+
+// overrideMode takes a permission mode for one server's tools. The two that may
+// be set decide as the session's own modes do.
+func overrideMode(_ context.Context, p *Peer, in request) (answer, error) {
+	name, err := in.text("serverName")
+	if err != nil {
+		return answer{}, err
+	}
+	raw := in.keys["mode"]
+	mode, _ := textIn(raw)
+	switch string(raw) {
+	case "null", `"default"`, `"auto"`:
+	default:
+		if _, err := permission.ParseMode(mode); err != nil || mode == "" {
+			return answer{}, errors.New("Cannot set permission mode: must be one of acceptEdits, auto, bypassPermissions, default, dontAsk, plan") //nolint:staticcheck // the text hosts see
+		}
+		return answer{}, &HostError{Text: "Permission mode override over the control channel is tighten-only ('default', 'auto', or null); rejected '" + mode + "'"}
+	}
+	if _, err := p.server(name); err == nil {
+		return answer{}, nil
+	}
+	warning := "MCP server '" + name + "' is not yet known; override stored but will not apply until a server with that exact name connects."
+	if mode == "" {
+		warning = "MCP server '" + name + "' is not known; its stored override was cleared."
+	}
+	return answer{payload: map[string]any{"warning": warning}}, nil
+}
+
+// registerRoot adds a working directory below those of the launch.
+func registerRoot(_ context.Context, p *Peer, in request) (answer, error) {
+	if p.s.RegisterRoot == nil {
+		return answer{}, unsupported(in.subtype)
+	}
+	given, ok := textIn(in.keys["directory"])
+	if !ok {
+		return answer{}, errors.New(in.subtype + ": target path could not be resolved")
+	}
+	dir, err := p.s.RegisterRoot(given)
+	if err != nil {
+		return answer{}, err
+	}
+	return answer{payload: map[string]any{"directory": dir}}, nil
+}
+
+// claim is refused: a session that waits to be claimed is one of another kind.
+func claim(context.Context, *Peer, request) (answer, error) {
+	return answer{}, errors.New("not_a_spare: claim_session is only accepted by a process started with --await-claim that has not been claimed yet")
+}
+
+// feedback goes nowhere: nothing leaves the machine.
+func feedback(context.Context, *Peer, request) (answer, error) {
+	return answer{payload: struct {
+		ID     json.RawMessage `json:"feedback_id"`
+		Reason string          `json:"unavailable_reason"`
+	}{json.RawMessage("null"), "/feedback has been disabled via the CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC environment variable"}}, nil
 }

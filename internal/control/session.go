@@ -51,6 +51,11 @@ type Session struct {
 	UpdateSettings func(source string, settings map[string]string) error
 	Rename         func(title string) error
 	StopTask       func(id string)
+	// SideQuestion asks the model something beside the conversation.
+	SideQuestion func(ctx context.Context, question string) (Aside, error)
+	// RegisterRoot adds a working directory and returns its absolute path; an
+	// error is the answer as it stands.
+	RegisterRoot func(directory string) (abs string, err error)
 	// TaskOutput returns what a shell command in the background has written.
 	TaskOutput func(id string) ([]byte, bool)
 	// Rewind restores the files of a prompt; see [Rewind].
@@ -60,7 +65,7 @@ type Session struct {
 
 	// The rest describes the session; the values are sent as they are.
 	ContextUsage, Settings, Usage, Rules      func() any
-	Models                                    func() any
+	Models, Hooks                             func() any
 	ReloadSkills, ReloadPlugins, ReloadStyles func() any // what there is; nothing is read again
 	Cost                                      func() string
 	Version, BuildTime                        string
@@ -78,6 +83,12 @@ type Background struct {
 	Notice func() (protocol.UserMessage, bool)
 	// Ceiling is how long work may go on when no more prompts will come.
 	Ceiling time.Duration
+}
+
+// Aside is what the model says to a side question.
+type Aside struct {
+	Text      string `json:"response"`
+	Synthetic bool   `json:"synthetic"` // it is the CLI that says it
 }
 
 // Rewind is the outcome of restoring files, or of a rehearsal of it.

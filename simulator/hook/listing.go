@@ -1,0 +1,208 @@
+package hook
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Listing is what a host is told about hooks of settings files (SDK type
+// SDKControlGetHooksListingResponse).
+type Listing struct {
+	Events  []ListedEvent  `json:"events"`
+	Hooks   []ListedHook   `json:"hooks"`
+	Catalog []CatalogEvent `json:"eventCatalog"`
+	Policy  Policy         `json:"policy"`
+}
+
+// CatalogEvent is an event that hooks can be for.
+type CatalogEvent struct {
+	Name            string `json:"name"`
+	Summary         string `json:"summary"`
+	SupportsMatcher bool   `json:"supportsMatcher"`
+}
+
+// ListedEvent is an event that has hooks.
+type ListedEvent struct {
+	CatalogEvent
+	Count int `json:"hookCount"`
+}
+
+// ListedHook is one hook.
+type ListedHook struct {
+	Event         string    `json:"event"`
+	Matcher       string    `json:"matcher"` // empty = none
+	Source        string    `json:"source"`
+	SourceLabel   string    `json:"sourceLabel"`
+	Type          string    `json:"type"`
+	DisplayText   string    `json:"displayText"`
+	CommandText   string    `json:"commandText"`
+	ContentLabel  string    `json:"contentLabel"`
+	Condition     string    `json:"condition,omitempty"`
+	Timeout       float64   `json:"timeout,omitempty"` // seconds
+	StatusMessage string    `json:"statusMessage,omitempty"`
+	Once          bool      `json:"runsOnce,omitempty"`
+	Background    bool      `json:"runsInBackground,omitempty"`
+	Disabled      bool      `json:"disabled,omitempty"`
+	Editable      *Editable `json:"editable,omitempty"` // nil = not of a file of the user's
+}
+
+// Editable is a hook as its file has it, without the values of headers.
+type Editable struct {
+	Matcher  string          `json:"matcher"`
+	Config   json.RawMessage `json:"config"`
+	Redacted bool            `json:"headersRedacted,omitempty"`
+}
+
+// Policy says what keeps hooks from running.
+type Policy struct {
+	DisabledByPolicy bool `json:"disabledByPolicy"`
+	ManagedOnly      bool `json:"managedOnly"`
+	PluginOnly       bool `json:"pluginOnly"`
+	AllDisabled      bool `json:"allDisabled"`
+	PolicyHooks      int  `json:"policyHookCount"`
+}
+
+// List tells about the hooks of settings files, which are in rising precedence:
+// events in the order of a session's life, matchers by the first file that has
+// them (observed with 2.1.329). Faulty files and unknown events are left out.
+func List(sources []Source, p Policy) Listing {
+	l := Listing{Events: []ListedEvent{}, Hooks: []ListedHook{}, Catalog: catalog(), Policy: p}
+	for _, event := range l.Catalog {
+		rows := listed(event.Name, sources)
+		matched := func(h ListedHook) bool { return h.Matcher != "" }
+		for i := range rows {
+			rows[i].Disabled = p.AllDisabled
+			if rows[i].Source == "policySettings" {
+				l.Policy.PolicyHooks++
+			}
+		}
+		if len(rows) > 0 {
+			event.SupportsMatcher = event.SupportsMatcher || slices.ContainsFunc(rows, matched)
+			l.Events = append(l.Events, ListedEvent{event, len(rows)})
+			l.Hooks = append(l.Hooks, rows...)
+		}
+	}
+	return l
+}
+
+func listed(event string, sources []Source) []ListedHook {
+	var rows []ListedHook
+	first := map[string]int{} // file by matcher
+	for i, s := range sources {
+		var groups map[string][]struct {
+			Matcher string            `json:"matcher"`
+			Hooks   []json.RawMessage `json:"hooks"`
+		}
+		_ = json.Unmarshal(s.Raw, &groups) // what fits is listed
+		for _, g := range groups[event] {
+			if _, seen := first[g.Matcher]; !seen {
+				first[g.Matcher] = i
+			}
+			for _, raw := range g.Hooks {
+				rows = append(rows, row(event, g.Matcher, s.Name, raw))
+			}
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b ListedHook) int {
+		return cmp.Or(first[a.Matcher]-first[b.Matcher], strings.Compare(a.Matcher, b.Matcher))
+	})
+	return rows
+}
+
+func row(event, matcher, source string, raw json.RawMessage) ListedHook {
+	var c protocol.HookConfig
+	_ = json.Unmarshal(raw, &c) // what fits is shown
+	text := (&entry{config: c}).label()
+	h := ListedHook{
+		Event: event, Matcher: matcher, Source: source, SourceLabel: source, Type: c.Type,
+		DisplayText: strings.ReplaceAll(cmp.Or(c.StatusMessage, text), "\n", "␤"), CommandText: text,
+		ContentLabel: "Prompt", Condition: c.If, Timeout: c.Timeout, StatusMessage: c.StatusMessage,
+		Once: c.Once, Background: c.Async || c.AsyncRewake,
+	}
+	switch c.Type {
+	case "command":
+		h.ContentLabel = "Command"
+	case "http":
+		h.ContentLabel = "URL"
+	case "mcp_tool":
+		h.ContentLabel = "MCP tool"
+	}
+	switch source {
+	case "userSettings":
+		h.SourceLabel = "User settings (~/.claude/settings.json)"
+	case "projectSettings":
+		h.SourceLabel = "Project settings (.claude/settings.json)"
+	case "localSettings":
+		h.SourceLabel = "Local settings (.claude/settings.local.json)"
+	case "flagSettings":
+		h.SourceLabel = "Startup settings (--settings option)"
+		return h
+	default:
+		return h
+	}
+	h.Editable = &Editable{Matcher: matcher, Config: raw}
+	if len(c.Headers) > 0 {
+		h.Editable.Config, h.Editable.Redacted = redacted(raw), true
+	}
+	return h
+}
+
+// redacted blanks the values of headers.
+func redacted(raw json.RawMessage) json.RawMessage {
+	var config map[string]any
+	if json.Unmarshal(raw, &config) != nil {
+		return nil
+	}
+	if headers, ok := config["headers"].(map[string]any); ok {
+		for name := range headers {
+			headers[name] = ""
+		}
+	}
+	out, err := protocol.Marshal(config)
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+func catalog() []CatalogEvent {
+	return []CatalogEvent{
+		{"PreToolUse", "Before tool execution", true},
+		{"PostToolUse", "After tool execution", true},
+		{"PostToolUseFailure", "After tool execution fails", true},
+		{"PostToolBatch", "After a batch of tool calls resolves", false},
+		{"PermissionDenied", "After auto mode denies a tool call", true},
+		{"Notification", "When notifications are sent", true},
+		{"UserPromptSubmit", "When the user submits a prompt", false},
+		{"UserPromptExpansion", "When a user-typed slash command expands into a prompt", true},
+		{"SessionStart", "When a new session is started", true},
+		{"Stop", "Right before Claude concludes its response", false},
+		{"StopFailure", "When the turn ends due to an API error", true},
+		{"SubagentStart", "When a subagent (Agent tool call) is started", true},
+		{"SubagentStop", "Right before a subagent (Agent tool call) concludes its response", true},
+		{"PreCompact", "Before conversation compaction", true},
+		{"PostCompact", "After conversation compaction", true},
+		{"PreModelSwitch", "Before a requested model switch (/model, model picker, set_model)", true},
+		{"PostModelSwitch", "After the session model changes (any cause)", true},
+		{"SessionEnd", "When a session is ending", true},
+		{"PermissionRequest", "When a permission dialog is displayed", true},
+		{"Setup", "Repo setup hooks for init and maintenance", true},
+		{"TeammateIdle", "When a teammate is about to go idle", false},
+		{"TaskCreated", "When a task is being created", false},
+		{"TaskCompleted", "When a task is being marked as completed", false},
+		{"Elicitation", "When an MCP server requests user input (elicitation)", true},
+		{"ElicitationResult", "After a user responds to an MCP elicitation", true},
+		{"ConfigChange", "When configuration files change during a session", true},
+		{"InstructionsLoaded", "When an instruction file (CLAUDE.md or rule) is loaded", true},
+		{"WorktreeCreate", "Create an isolated worktree for VCS-agnostic isolation", false},
+		{"WorktreeRemove", "Remove a previously created worktree", false},
+		{"CwdChanged", "After the working directory changes", false},
+		{"FileChanged", "When a watched file changes", true},
+		{"DirectoryAdded", "After a working directory is added mid-session", true},
+		{"MessageDisplay", "While assistant message text is displayed", false},
+	}
+}
