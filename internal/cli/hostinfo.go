@@ -355,7 +355,7 @@ func (h *host) registerRoot(given string) (string, error) {
 	case !isDir(dir):
 		return refuse(given + " is not a directory")
 	}
-	h.policy.Apply([]protocol.PermissionUpdate{{Type: "addDirectories", Directories: []string{dir}, Destination: "session"}})
+	h.policy.Apply([]protocol.PermissionUpdate{{Type: "addDirectories", Directories: []string{dir}, Destination: fromSession}})
 	return dir, nil
 }
 

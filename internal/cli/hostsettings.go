@@ -99,6 +99,9 @@ func effortLevels() []string { return []string{"low", "medium", "high", "xhigh",
 // all settings.
 const fromSettings = "localSettings"
 
+// fromSession is the source of directories that hosts add.
+const fromSession = "session"
+
 // policyRules are the rules of one source, or of all when it is empty.
 func policyRules(s settings.Settings, source settings.Source) []permission.Rule {
 	var rules []permission.Rule

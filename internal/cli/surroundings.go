@@ -126,7 +126,7 @@ func (r *run) directory(path string) (string, bool) {
 }
 
 // shownDirs are the working directories that init names: what only the project's
-// files add is not news, nor is what lies inside it.
+// files add is not news, nor is what lies inside it unless the host added it.
 func (r *run) shownDirs(added []permission.Directory) []string {
 	var own, others []settings.Directory
 	for _, d := range r.settings.Permissions.Directories {
@@ -140,7 +140,7 @@ func (r *run) shownDirs(added []permission.Directory) []string {
 	var dirs []string
 	for _, d := range added {
 		fromProject := d.Source == fromSettings && slices.Contains(hidden, d.Path) && !slices.Contains(told, d.Path)
-		if !fromProject && !strings.HasPrefix(d.Path+"/", r.cwd+"/") {
+		if !fromProject && (d.Source == fromSession || !strings.HasPrefix(d.Path+"/", r.cwd+"/")) {
 			dirs = append(dirs, d.Path)
 		}
 	}
