@@ -64,11 +64,17 @@ func Unknown(name string, names []string) protocol.ToolResult {
 	case name == "Brief", name == "SendUserMessage":
 		text += ". " + name + " is not enabled in this session — write your message as normal assistant text instead."
 	case name == listResources, name == readResource, name == readResourceDir:
-		text += ". " + name + " is not among the tools available here. Continue with the tools you have."
+		return Missing(name)
 	case slices.Contains(disabledTools(), name):
 		text += ". " + name + " is disabled for this session, in subagents as well as here."
 	}
 	return protocol.UsageError(text)
+}
+
+// Missing is the result of a call of a tool that others may have.
+func Missing(name string) protocol.ToolResult {
+	return protocol.UsageError("Error: No such tool available: " + name + ". " + name +
+		" is not among the tools available here. Continue with the tools you have.")
 }
 
 // disabledTools are those that the real CLI knows of and has in none of the

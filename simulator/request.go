@@ -18,9 +18,10 @@ import (
 
 // call is one tool call of a message with the event that showed it.
 type call struct {
-	use   protocol.ToolUse
-	tool  protocol.Tool // zero when nobody has it
-	event string        // uuid of the assistant event
+	use   protocol.ToolUse // under the name of the tool that runs
+	tool  protocol.Tool    // zero when nobody has it
+	event string           // uuid of the assistant event
+	alias string           // the name that the model wrote if another tool runs
 }
 
 // request asks the model once and yields its message. It returns the tool calls

@@ -228,8 +228,12 @@ func (m *message) toolBlock(i int, b protocol.ToolUse) error {
 	if err != nil {
 		return err
 	}
-	tool, _ := m.index.Tool(b.Name)
-	m.calls = append(m.calls, call{use: b, tool: tool, event: id})
+	c := call{use: b, event: id}
+	if name, ok := m.t.s.o.Aliases[b.Name]; ok {
+		c.use.Name, c.alias = name, b.Name
+	}
+	c.tool, _ = m.index.Tool(c.use.Name)
+	m.calls = append(m.calls, c)
 	return m.close(i)
 }
 

@@ -171,6 +171,9 @@ func (t *turn) execute(ctx context.Context, i int, c call) ran {
 }
 
 func (t *turn) answer(ctx context.Context, c call) (protocol.ToolResult, error) {
+	if c.alias != "" && c.tool.Name == "" {
+		return executor.Missing(c.alias), nil
+	}
 	if c.use.Name == structuredTool && t.s.o.Schema != nil {
 		return t.structured.check(t.s.o.Schema, c.use), nil
 	}

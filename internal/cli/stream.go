@@ -336,7 +336,7 @@ func (h *host) connect(ctx context.Context, in control.Initialize) {
 // configure applies what is otherwise given by flags and makes the simulator
 // anew.
 func (h *host) configure(in control.Initialize) error {
-	if in.SystemPrompt == nil && in.AppendSystemPrompt == "" && in.JSONSchema == nil {
+	if in.SystemPrompt == nil && in.AppendSystemPrompt == "" && in.JSONSchema == nil && in.ToolAliases == nil {
 		return nil
 	}
 	h.mu.Lock()
@@ -350,6 +350,7 @@ func (h *host) configure(in control.Initialize) error {
 	if given(in.JSONSchema) {
 		h.f.JSONSchema = string(in.JSONSchema)
 	}
+	h.aliases = in.ToolAliases
 	model := h.sim.ModelName()
 	if err := h.makeSimulator(); err != nil {
 		return err

@@ -68,6 +68,7 @@ type run struct {
 	tasks         *task.Set
 	agents        *agent.Agents
 	forwardAgents atomic.Bool              // show the texts of agents in the foreground
+	aliases       map[string]string        // tools that the host wants in the place of others
 	allowedSkills atomic.Pointer[[]string] // that the model may load; nil = all
 	scratch       struct {
 		once   sync.Once
@@ -361,7 +362,7 @@ func (r *run) makeSimulator() error {
 	}
 	chain, check := r.chain()
 	r.options = simulator.Options{
-		Model: model, Executor: chain, Check: check, Prepare: r.tools.Prepare, ReadOnly: r.readOnly, Transcript: r.session,
+		Model: model, Executor: chain, Check: check, Prepare: r.tools.Prepare, Aliases: r.aliases, ReadOnly: r.readOnly, Transcript: r.session,
 		Tasks: r.tasks, Commands: r.commands(), Mentions: simulator.Mentions{Open: r.openMention, Read: r.readResources}, TranscriptPath: r.session.Path,
 		Hooks: r.hooks, HookEvents: r.f.IncludeHookEvents, Effort: r.effort(), StopBlockCap: r.number("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
 		SessionID: r.session.ID(), Resumed: r.session.Resumed(), Forked: r.f.ForkSession && r.session.Resumed(), Dir: r.tools.Dir,

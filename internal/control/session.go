@@ -107,7 +107,8 @@ type Initialize struct {
 	JSONSchema         json.RawMessage                   `json:"jsonSchema"`
 	SystemPrompt       []string                          `json:"systemPrompt"`
 	AppendSystemPrompt string                            `json:"appendSystemPrompt"`
-	Agents             json.RawMessage                   `json:"agents"` // an object by name
+	Agents             json.RawMessage                   `json:"agents"`      // an object by name
+	ToolAliases        map[string]string                 `json:"toolAliases"` // by the name that the model writes
 	Title              string                            `json:"title"`
 	Skills             []string                          `json:"skills"` // nil = all
 	ForwardSubagent    bool                              `json:"forwardSubagentText"`
