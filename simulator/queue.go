@@ -28,8 +28,8 @@ var ErrSuperseded = errors.New("another prompt is to be answered now")
 // absorb makes prompts that came during the tool round part of the turn: the
 // model reads them with the results, and they get no result of their own.
 func (t *turn) absorb() error {
-	if t.s.o.Queue.Absorb == nil {
-		return nil
+	if err := t.absorbNotices(); err != nil || t.s.o.Queue.Absorb == nil {
+		return err
 	}
 	var taken []protocol.UserMessage
 	for _, in := range t.s.o.Queue.Absorb() {
@@ -64,6 +64,24 @@ func (t *turn) absorb() error {
 		}
 		t.in.UUIDs = append(t.in.UUIDs, in.UUID)
 		t.taken = append(t.taken, in.UUID)
+	}
+	return nil
+}
+
+// absorbNotices tells the model of background work that has ended by now: no
+// turn of its own follows. In an ordered set nobody knows yet.
+func (t *turn) absorbNotices() error {
+	tasks := t.s.o.Tasks
+	if tasks == nil || !tasks.Live() {
+		return nil
+	}
+	for n, ok := tasks.NextNotice(); ok; n, ok = tasks.NextNotice() {
+		err := t.emit(&protocol.Absorbed{
+			UUID: t.s.o.NewID(), Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Notice: true, Timestamp: t.timestamp(),
+		})
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -40,6 +40,7 @@ type Absorbed struct {
 	UUID      string // of the prompt
 	Content   Content
 	Origin    json.RawMessage // nil = absent
+	Notice    bool            // no prompt, but news of the background
 	Timestamp string
 }
 

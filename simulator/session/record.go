@@ -186,8 +186,12 @@ func (s *Session) absorbed(ev *protocol.Absorbed) error {
 	}
 	out := in
 	out.Operation, out.Reason, out.CommandUUID, out.DeliveryID = "remove", "absorbed_mid_turn", ev.UUID, s.opts.NewID()
+	mode := "prompt"
+	if ev.Notice {
+		mode = "task-notification"
+	}
 	line := s.attachment("", "user", protocol.QueuedCommand{
-		Type: "queued_command", Prompt: ev.Content, SourceUUID: ev.UUID, DeliveryID: out.DeliveryID, Mode: "prompt",
+		Type: "queued_command", Prompt: ev.Content, SourceUUID: ev.UUID, DeliveryID: out.DeliveryID, Mode: mode,
 		Origin: ev.Origin, Timestamp: ev.Timestamp,
 	})
 	return s.write(in, line, out)
