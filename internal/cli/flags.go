@@ -34,7 +34,7 @@ type Flags struct {
 	ResumeSessionAt      string
 	ResumeDropsTurn      string
 	ForkSession          bool
-	SessionID            string // canonical lower case after check
+	SessionID            string
 	SessionMirror        bool
 	NoSessionPersistence bool
 	SessionName          string

@@ -178,7 +178,7 @@ func TestSDKCommandLines(t *testing.T) {
 				PermissionPromptTool: "stdio", PermissionMode: "default", AllowDangerouslySkipPermissions: true, PermissionPrompts: "host", AddDirs: []string{"/a"},
 				MCPConfig: []string{`{"mcpServers":{}}`}, PluginDirsNoMCP: []string{"/p"}, Thinking: "disabled", Effort: "max", Agent: "x", Debug: true, DebugFile: "/tmp/d",
 				ProjectConfigRoot: "/r", AwaitInitialize: true, InitializeFields: "a,b", ManagedSettings: "{}", ManagedSettingsInInitialize: true, AwaitClaim: true,
-				NoSessionPersistence: true, SessionID: "0f0e0d0c-0000-4000-8000-000000000000", Settings: []string{"s.json"},
+				NoSessionPersistence: true, SessionID: "0F0E0D0C-0000-4000-8000-000000000000", Settings: []string{"s.json"},
 			},
 		},
 	}
@@ -200,7 +200,7 @@ func TestSDKCommandLines(t *testing.T) {
 
 // Checklist row 3: empty values count as given.
 func TestEmptyValues(t *testing.T) {
-	f := mustParse(t, "-p", "--tools", "", "--setting-sources=", "--system-prompt", "", "--resume-drops-turn=")
+	f := mustParse(t, "-p", "--tools", "", "--setting-sources=", "--system-prompt", "", "--resume=S", "--resume-session-at=M", "--resume-drops-turn=")
 	for _, name := range []string{"tools", "setting-sources", "system-prompt", "resume-drops-turn"} {
 		if !f.Has(name) {
 			t.Errorf("--%s was not noted as given", name)

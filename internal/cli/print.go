@@ -190,19 +190,19 @@ func signalByName(name string) (syscall.Signal, bool) {
 }
 
 // refuse ends a run that could not be assembled. A session that cannot be
-// resumed and a broken configuration file have, in the JSON formats, a result
-// without a run beside their text on stderr (spec: cli-observed 8).
+// resumed and a broken configuration file have, in stream-json, a result without
+// a run beside their text on stderr (spec: cli-observed 8).
 func (r *run) refuse(err error) error {
 	result := &protocol.Result{
 		Type: "result", Subtype: "error_during_execution", IsError: true,
 		Usage: simulator.NoUsage(), ModelUsage: map[string]protocol.ModelUsage{}, PermissionDenials: []protocol.PermissionDenial{},
 		Errors: []string{err.Error()},
 	}
-	if missing, ok := errors.AsType[*session.NotFoundError](err); ok {
+	if missing, ok := errors.AsType[*session.NotFoundError](err); ok && missing.ID == r.f.Resume {
 		result.SessionID = missing.ID
 	} else if cut, ok := errors.AsType[*session.RefusedError](err); ok {
 		result.SessionID = cut.SessionID
-	} else if _, ok := errors.AsType[*session.TitleError](err); ok {
+	} else if unresolved(err) {
 		result.SessionID = r.clock.NewID()
 	} else if broken, ok := errors.AsType[*configError](err); ok {
 		result.SessionID, result.StartupFailureReason = r.clock.NewID(), "config_file_invalid"
@@ -211,13 +211,21 @@ func (r *run) refuse(err error) error {
 		return err
 	}
 	result.UUID = r.clock.NewID()
-	if r.f.OutputFormat != "text" {
+	if r.f.OutputFormat == "stream-json" {
 		events := func(yield func(protocol.Event, error) bool) { yield(result, nil) }
 		if err := r.encoder()(r.sys.Stdout, events); err != nil {
 			return err
 		}
 	}
 	return claudeErrorf("%s", err.Error())
+}
+
+// unresolved tells that --resume is the id of no session.
+func unresolved(err error) bool {
+	_, path := errors.AsType[*session.NotFoundError](err)
+	_, title := errors.AsType[*session.TitleError](err)
+	_, several := errors.AsType[*session.SeveralError](err)
+	return path || title || several
 }
 
 // signals turns signals into the ends of a run: SIGINT interrupts the turn if

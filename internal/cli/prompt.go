@@ -22,6 +22,9 @@ func readPrompt(ctx context.Context, s *System, f *Flags) (string, error) {
 	switch {
 	case err != nil:
 		return "", err
+	case prompt == "" && (f.Continue || f.Resume != ""):
+		return "", claudeErrorf("Error: No deferred tool marker found in the resumed session. Either the session was not deferred, the marker is " +
+			"stale (tool already ran), or it exceeds the tail-scan window. Provide a prompt to continue the conversation.")
 	case prompt == "":
 		return "", claudeErrorf("%sError: Input must be provided either through stdin or as a prompt argument when using --print", swallowedHint(f))
 	case strings.TrimSpace(prompt) == "":

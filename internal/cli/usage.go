@@ -40,22 +40,32 @@ func isUUID(text string) bool {
 }
 
 func checkSession(_ *System, f *Flags) error {
-	if f.Has("session-id") {
+	f.SessionName = title(f.SessionName)
+	if f.SessionID != "" {
 		switch {
 		case (f.Continue || f.Has("resume")) && !f.ForkSession:
 			return claudeErrorf("Error: --session-id with --continue or --resume also needs --fork-session.")
 		case !isUUID(f.SessionID):
 			return claudeErrorf("Error: Invalid session ID. Must be a valid UUID.")
 		}
-		f.SessionID = strings.ToLower(f.SessionID)
 	}
 	switch {
 	case f.Has("resume") && f.Resume == "":
 		return errResumeNeedsID()
 	case f.Has("resume-session-at") && !f.Has("resume"):
 		return claudeErrorf("Error: --resume-session-at requires --resume")
+	case f.Has("resume-drops-turn") && f.ResumeSessionAt == "":
+		return claudeErrorf("Error: --resume-drops-turn requires --resume-session-at")
 	}
 	return nil
+}
+
+// title is a session's name as it is kept: without white space around it, and
+// not too long.
+func title(name string) string {
+	const most = 200
+	runes := []rune(strings.TrimSpace(name))
+	return string(runes[:min(len(runes), most)])
 }
 
 // errResumeNeedsID is also the answer to a --resume value that is neither an id nor the title of a session.

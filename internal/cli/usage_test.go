@@ -40,7 +40,6 @@ func TestUsageErrors(t *testing.T) {
 		{"-p hi --replay-user-messages", "Error: --replay-user-messages requires both --input-format=stream-json and --output-format=stream-json.\n"},
 		{"-p hi --replay-user-messages --output-format stream-json --verbose", "Error: --replay-user-messages requires both --input-format=stream-json and --output-format=stream-json.\n"},
 		{"-p hi --session-id nope", "Error: Invalid session ID. Must be a valid UUID.\n"},
-		{"-p hi --session-id ''", "Error: Invalid session ID. Must be a valid UUID.\n"},
 		{"-p hi -c --session-id " + uuid, "Error: --session-id with --continue or --resume also needs --fork-session.\n"},
 		{"-p hi --resume x --session-id " + uuid, "Error: --session-id with --continue or --resume also needs --fork-session.\n"},
 		{"-p hi --resume-session-at x", "Error: --resume-session-at requires --resume\n"},

@@ -27,23 +27,40 @@ func (o Options) find() (string, error) {
 func (o Options) findResume() (string, error) {
 	switch {
 	case isID(o.Resume):
-		return o.findID(strings.ToLower(o.Resume))
+		return o.findID(o.Resume)
 	case strings.HasSuffix(o.Resume, ".jsonl"):
 		path := o.Resume
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(o.CWD, path)
 		}
 		if t, err := readTranscript(path); err != nil || !t.spoken {
-			return "", &NotFoundError{ID: o.Resume}
+			return "", &NotFoundError{ID: o.NewID()}
 		}
 		return path, nil
 	}
+	return o.findTitle()
+}
+
+// findTitle looks for the one session of the working directory with a title.
+func (o Options) findTitle() (string, error) {
+	var named []candidate
 	for _, c := range candidates(o.projectDir()) {
-		if t, err := readTranscript(c.path); err == nil && t.spoken && strings.EqualFold(t.title, strings.TrimSpace(o.Resume)) {
-			return c.path, nil
+		if t, err := readTranscript(c.path); err == nil && t.spoken && strings.EqualFold(cmp.Or(t.title, t.aiTitle), strings.TrimSpace(o.Resume)) {
+			named = append(named, c)
 		}
 	}
-	return "", &TitleError{Value: o.Resume}
+	switch len(named) {
+	case 0:
+		return "", &TitleError{Value: o.Resume}
+	case 1:
+		return named[0].path, nil
+	}
+	several := &SeveralError{Title: o.Resume}
+	for _, c := range named {
+		several.Sessions = append(several.Sessions, strings.TrimSuffix(filepath.Base(c.path), ".jsonl")+
+			"  (modified "+c.changed.UTC().Format("2006-01-02T15:04:05.000Z")+")")
+	}
+	return "", several
 }
 
 // findID looks in the folder of the working directory first, then in all

@@ -18,6 +18,7 @@ type transcript struct {
 	spoken    bool   // there is a conversation
 	sessionID string // of the last line that has one
 	title     string
+	aiTitle   string
 	tools     []string
 	prompt    string                  // of the last last-prompt line
 	costs     *protocol.CostStateLine // last one; nil = none
@@ -112,6 +113,8 @@ func (t *transcript) add(line []byte, keys map[string]json.RawMessage) {
 		}
 	case "custom-title":
 		read(keys, "customTitle", &t.title)
+	case "ai-title":
+		read(keys, "aiTitle", &t.aiTitle)
 	case "last-prompt":
 		read(keys, "lastPrompt", &t.prompt)
 	case "tools-used":

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -65,7 +66,7 @@ type Machine struct {
 }
 
 // NotFoundError says that --resume names no conversation. Its text is the real
-// CLI's.
+// CLI's, which has an id of its own for a path.
 type NotFoundError struct{ ID string }
 
 func (e *NotFoundError) Error() string { return "No conversation found with session ID: " + e.ID }
@@ -81,6 +82,17 @@ type TitleError struct{ Value string }
 func (e *TitleError) Error() string {
 	return "Error: --resume requires a valid session ID or session title when used with --print. Usage: claude -p --resume <session-id|title>. Provided value " +
 		fmt.Sprintf("%q", e.Value) + " is not a UUID and does not match any session title."
+}
+
+// SeveralError says that --resume is the title of several sessions.
+type SeveralError struct {
+	Title    string
+	Sessions []string // ids with the times of their last changes, newest first
+}
+
+func (e *SeveralError) Error() string {
+	return fmt.Sprintf("Error: --resume %q matches %d sessions. Pass one of these session IDs to disambiguate:\n  %s",
+		e.Title, len(e.Sessions), strings.Join(e.Sessions, "\n  "))
 }
 
 // RefusedError says that the history cannot be cut as ResumeAt and DropsTurn
@@ -129,7 +141,7 @@ type Message struct {
 
 // Open finds or makes the session that o describes. Nothing is written before
 // the first [Session.Record]. Errors: [*NotFoundError], [*InUseError],
-// [*TitleError], [*RefusedError], or what reading a transcript gave.
+// [*TitleError], [*SeveralError], [*RefusedError], or what reading a transcript gave.
 func Open(o Options) (*Session, error) {
 	if o.NewID == nil || o.Now == nil {
 		return nil, errors.New("session: NewID and Now are required")

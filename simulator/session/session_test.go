@@ -427,7 +427,7 @@ func TestOpenErrors(t *testing.T) {
 		want string
 	}{
 		{"unknown id", session.Options{Resume: missing}, "No conversation found with session ID: " + missing},
-		{"unknown path", session.Options{Resume: "/nosuch.jsonl"}, "No conversation found with session ID: /nosuch.jsonl"},
+		{"unknown path", session.Options{Resume: "/nosuch.jsonl"}, "No conversation found with session ID: 00000000-0000-4000-8000-"},
 		{"unknown title", session.Options{Resume: "no such"}, "Error: --resume requires a valid session ID or session title when used with --print. "},
 		{"in use", session.Options{ID: s.ID()}, "Session ID " + s.ID() + " is already in use."},
 		{"fork into one in use", session.Options{Resume: s.ID(), Fork: true, ID: second.ID()}, "Session ID " + second.ID() + " is already in use."},
