@@ -206,7 +206,7 @@ func (t *turn) command() *protocol.Prompted {
 func (t *turn) prompt() *protocol.Prompted {
 	return &protocol.Prompted{
 		UUID: t.uuid(), HostID: t.in.UUID, PromptID: t.promptID, Content: t.recorded, Timestamp: t.timestamp(), Merged: t.merged(),
-		PermissionMode: t.s.o.Mode(), Source: cmp.Or(t.in.Source, "sdk"),
+		PermissionMode: t.s.o.Mode(), Source: cmp.Or(t.in.Source, "sdk"), Origin: t.in.Origin,
 	}
 }
 

@@ -29,9 +29,10 @@ type Prompted struct {
 	Timestamp      string
 	PermissionMode PermissionMode
 	Source         string // "sdk" or "system"
-	Refused        bool   // a hook kept it out of the conversation
-	Injected       bool   // text the CLI itself put in (hook feedback, reminders)
-	Local          bool   // a command of the CLI itself, which the model is not asked
+	Origin         json.RawMessage
+	Refused        bool // a hook kept it out of the conversation
+	Injected       bool // text the CLI itself put in (hook feedback, reminders)
+	Local          bool // a command of the CLI itself, which the model is not asked
 }
 
 // Absorbed says that a prompt which came while the turn ran has become part of

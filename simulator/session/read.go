@@ -206,3 +206,14 @@ func (t *transcript) chain(leaf string) []Message {
 	}
 	return out
 }
+
+// firstPrompt is the first prompt of the conversation that ends with leaf, as
+// lists of sessions show it.
+func (t *transcript) firstPrompt(leaf string) string {
+	for _, m := range t.chain(leaf) {
+		if text := firstLine(m.Content); m.Role == "user" && text != "" && text[0] != '<' {
+			return text
+		}
+	}
+	return ""
+}

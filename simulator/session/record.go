@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -15,7 +16,8 @@ type recorder struct {
 	leaf     map[string]string // last line by agent; "" = the main conversation
 	agents   map[string]*agent
 	tools    []string
-	prompt   string // text of the last prompt
+	typed    string // the prompt as it came
+	prompt   string // text of the last prompt, as lists of sessions show it
 	promptID string
 	turns    int    // prompts so far
 	told     string // leaf that the last last-prompt line names
@@ -104,6 +106,7 @@ func (s *Session) queued(ev *protocol.Queued) error {
 		in.Content = &ev.Content.Text
 	}
 	s.held = append(s.held, in, out)
+	s.rec.typed = firstLine(ev.Content)
 	return nil
 }
 
@@ -124,11 +127,14 @@ func (s *Session) prompted(ev *protocol.Prompted) error {
 	if ev.Injected {
 		return s.write(line)
 	}
-	s.rec.prompt = ev.Content.Plain()
+	s.lastPrompt(ev)
 	s.rec.turns++
 	line.PermissionMode, line.PromptSource, line.TurnOrigin = ev.PermissionMode, cmp.Or(ev.Source, "sdk"), "sdk"
 	if ev.Source == "system" {
 		line.TurnOrigin = "task_notification"
+	}
+	if ev.Source == "system" {
+		line.Origin = ev.Origin
 	}
 	line.TurnPosition = &protocol.TurnPosition{TurnIndex: s.rec.turns}
 	line.AttributionKey, line.MergedUUIDs, line.ImageIDs = ev.HostID, ev.Merged, imageIDs(ev.Content)
@@ -136,6 +142,38 @@ func (s *Session) prompted(ev *protocol.Prompted) error {
 		return err
 	}
 	return s.environment()
+}
+
+// lastPrompt notes what lists of sessions show. A fork begins with the first
+// prompt of its source.
+func (s *Session) lastPrompt(ev *protocol.Prompted) {
+	text := s.rec.typed
+	s.rec.typed = ""
+	if text == "" {
+		text = firstLine(ev.Content)
+	}
+	inherited := s.forked && !s.rec.closed && s.rec.prompt != ""
+	if text != "" && !inherited && ev.Source != "system" {
+		s.rec.prompt = text
+	}
+}
+
+// firstLine is a prompt as lists of sessions show it: its first text, in one
+// line, cut when it is long.
+func firstLine(c protocol.Content) string {
+	const most = 200
+	text := c.Text
+	for _, b := range c.Blocks {
+		if first, is := b.(protocol.TextBlock); is {
+			text = first.Text
+			break
+		}
+	}
+	line := []rune(strings.TrimSpace(strings.ReplaceAll(text, "\n", " ")))
+	if len(line) > most {
+		return strings.TrimSpace(string(line[:most])) + "…"
+	}
+	return string(line)
 }
 
 // promptIDOf notes which prompt the lines to come belong to.

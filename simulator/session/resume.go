@@ -44,6 +44,9 @@ func (s *Session) resume(path string) error {
 	}
 	s.deferred = t.deferred
 	s.rec = recorder{leaf: map[string]string{"": leaf}, tools: t.tools, prompt: t.prompt, turns: t.turns, listed: t.listed}
+	if s.forked {
+		s.rec.prompt = t.firstPrompt(leaf)
+	}
 	if t.costs != nil {
 		s.totals = *t.costs
 		s.costs = make(map[string]protocol.ModelUsage, len(t.costs.ModelUsage))

@@ -524,6 +524,9 @@ func TestFork(t *testing.T) {
 			if diff := cmp.Diff(tt.want, prompts); diff != "" {
 				t.Errorf("prompts (-want +got):\n%s", diff)
 			}
+			if last := lastPrompt(t, f); last != "one" {
+				t.Errorf("the fork is shown as %q", last)
+			}
 			// The fork can be resumed itself, with the state it ended with.
 			if again := w.mustOpen(t, session.Options{Resume: f.ID()}); string(again.ScenarioState()) != `{"n":3}` || len(again.History()) != 2*len(tt.want) {
 				t.Errorf("state %s, %d messages", again.ScenarioState(), len(again.History()))
@@ -536,6 +539,38 @@ func TestFork(t *testing.T) {
 	}
 	if r := w.mustOpen(t, session.Options{Resume: s.ID()}); string(r.ScenarioState()) != `{"n":2}` {
 		t.Errorf("the source's state is %s", r.ScenarioState())
+	}
+}
+
+// lastPrompt is what lists of sessions show of one.
+func lastPrompt(t *testing.T, s *session.Session) (last any) {
+	t.Helper()
+	for _, l := range readLines(t, s.Path()) {
+		if l["type"] == "last-prompt" {
+			last = l["lastPrompt"]
+		}
+	}
+	return last
+}
+
+// A list of sessions shows the first text of the last prompt, in one line; not
+// what the CLI itself has said, and a command as it was typed.
+func TestLastPrompt(t *testing.T) {
+	long := strings.Repeat("x", 250)
+	blocks := protocol.Content{Blocks: []protocol.Block{protocol.Image("image/png", "AA=="), protocol.Text("a\nb "), protocol.Text("c")}}
+	for want, events := range map[string][]protocol.Event{
+		"a b":                          {&protocol.Prompted{Content: blocks}},
+		strings.Repeat("x", 200) + "…": {&protocol.Prompted{Content: protocol.Content{Text: long}}},
+		"/do it":                       {&protocol.Queued{Content: protocol.Content{Text: "/do it"}}, &protocol.Prompted{Content: protocol.Content{Text: "<tags>"}}},
+		"first":                        {&protocol.Prompted{Content: protocol.Content{Text: "first"}}, &protocol.Prompted{Content: protocol.Content{Text: "ended"}, Source: "system"}},
+	} {
+		w := newWorld(t)
+		s := w.mustOpen(t, session.Options{})
+		record(t, s, events...)
+		closed(t, s)
+		if got := lastPrompt(t, s); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 
