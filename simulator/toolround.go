@@ -261,7 +261,7 @@ func (t *turn) toolEvent(c call, res protocol.ToolResult) *protocol.User {
 		Type:      "user",
 		Message:   protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{block}}},
 		SessionID: t.s.o.SessionID, UUID: t.s.o.NewID(), Timestamp: t.timestamp(),
-		ToolUseResult: output, SourceUUID: c.event,
+		ToolUseResult: output, SourceUUID: c.event, Tool: c.use.Name,
 	}
 	if res.Decision != nil || res.NonExecutionKind != "" {
 		ev.ToolResultMeta = []protocol.ToolResultMeta{{ID: c.use.ID, NonExecutionKind: res.NonExecutionKind, PermissionDecision: res.Decision}}

@@ -4,8 +4,8 @@
 //
 // Its one invariant: only files that the session's own editing tools changed
 // are ever written. It reads events and must not know where they come from;
-// what shell commands change it sees at the next prompt, in files that it
-// tracks already, as the real CLI does.
+// what shell commands and sub-agents change it sees at the next prompt, in files
+// that it tracks already, as the real CLI does.
 package checkpoint
 
 import (
@@ -132,7 +132,7 @@ func (h *History) See(ev protocol.Event) error {
 	defer h.mu.Unlock()
 	switch ev := ev.(type) {
 	case *protocol.Prompted:
-		if !ev.Injected {
+		if !ev.Injected && !ev.Local && !ev.Refused {
 			return h.prompted(ev.UUID)
 		}
 	case *protocol.Assistant:
@@ -142,6 +142,9 @@ func (h *History) See(ev protocol.Event) error {
 			}
 		}
 	case *protocol.ToolRan:
+		if ev.Use.Agent != nil {
+			return nil // what sub-agents change stays
+		}
 		if path, before, edits := edited(ev); edits {
 			return h.changed(ev.Use.ID, path, before)
 		}

@@ -56,6 +56,8 @@ func TestRewind(t *testing.T) {
 	edit(t, h, "Write", b, "new\n")
 	edit(t, h, "NotebookEdit", n, "{1}")
 	see(t, h, &protocol.ToolRan{Use: protocol.ToolUse{Name: "Write"}, Result: protocol.ErrorResult("no")})
+	see(t, h, &protocol.ToolRan{Use: protocol.ToolUse{Name: "Write", Agent: &protocol.AgentRef{}}, Result: protocol.ToolResult{Output: map[string]any{"filePath": filepath.Join(dir, "by an agent")}}})
+	see(t, h, &protocol.Prompted{UUID: "command", Local: true})
 	see(t, h, &protocol.ToolRan{Use: protocol.ToolUse{Name: "Bash"}, Result: protocol.ToolResult{Output: map[string]string{"filePath": a}}})
 
 	preview, err := h.Preview("u-2")
@@ -88,7 +90,7 @@ func TestRewind(t *testing.T) {
 	if got := content(t, a); got != "before any prompt\n" {
 		t.Errorf("u-1: %q", got)
 	}
-	for _, unknown := range []string{"", "injected", "u-9"} {
+	for _, unknown := range []string{"", "injected", "command", "u-9"} {
 		if _, err := h.Rewind(unknown); !errors.Is(err, ErrUnknown) {
 			t.Errorf("%q: %v", unknown, err)
 		}

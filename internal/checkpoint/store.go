@@ -52,10 +52,10 @@ func (s *store) put(dir, name string, content []byte) error {
 		return nil
 	}
 	s.dir = dir
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, name), content, 0o600)
+	return os.WriteFile(filepath.Join(dir, name), content, 0o644)
 }
 
 // get returns a version; nil = the file did not exist then.

@@ -177,7 +177,7 @@ func (w *worker) show(ev protocol.Event) {
 		}
 		w.address(ev)
 		if _, failed := ev.ToolUseResult.(string); !failed { // the stream shows what went wrong only
-			ev.Kept, ev.ToolUseResult = ev.ToolUseResult, nil
+			ev.ToolUseResult = nil
 		}
 		w.t.Post(ev)
 	case *protocol.ToolRan:

@@ -163,8 +163,8 @@ type User struct {
 	TaskDescription  string          `json:"task_description,omitempty"`
 	Origin           json.RawMessage `json:"origin,omitempty"` // of a replayed prompt
 
-	// Kept is a tool's output that transcripts keep and the stream does not show.
-	Kept any `json:"-"`
+	// Tool is the tool that this is a result of; for transcripts. Empty = none.
+	Tool string `json:"-"`
 	// SourceUUID is the uuid of the assistant event whose call this answers;
 	// for transcripts. Empty = no tool result.
 	SourceUUID string `json:"-"`

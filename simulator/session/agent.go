@@ -89,7 +89,7 @@ func (s *Session) writeMeta(id string) error {
 		return err
 	}
 	path := s.agentPath(id)
-	if err := s.writer.replace(path[:len(path)-len(".jsonl")]+".meta.json", data); err != nil {
+	if err := s.writer.replace(path[:len(path)-len(".jsonl")]+".meta.json", data, 0o644); err != nil {
 		return err
 	}
 	if s.writer.onLine == nil || s.writer.off {

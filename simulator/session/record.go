@@ -327,8 +327,13 @@ func (s *Session) user(ev *protocol.User) error {
 	}
 	line := protocol.UserLine{
 		Head: e.Head, Type: "user", Message: ev.Message, IsMeta: ev.IsSynthetic, Stamp: e.Stamp, RefusedMessageID: ev.RefusedMessageID,
-		ToolUseResult: cmp.Or(ev.ToolUseResult, ev.Kept), SourceToolAssistantUUID: ev.SourceUUID, Foot: e.Foot,
+		ToolUseResult: ev.ToolUseResult, SourceToolAssistantUUID: ev.SourceUUID, Foot: e.Foot,
 	}
+	ran := len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind == ""
+	if ran && ev.Tool == "Bash" {
+		line.Sandboxed = new(bool)
+	}
+	line.ToolEndsTurn = ran && ev.Tool == "StructuredOutput"
 	if len(ev.ToolResultMeta) > 0 {
 		meta := ev.ToolResultMeta[0]
 		line.ToolDenialKind = meta.NonExecutionKind

@@ -26,7 +26,7 @@ func (s *Session) ScenarioState() []byte {
 // session, here or by [Session.Record].
 func (s *Session) SetScenarioState(state []byte) error {
 	s.state = bytes.Clone(state)
-	return s.writer.replace(s.statePath(s.id), state)
+	return s.writer.replace(s.statePath(s.id), state, 0o600)
 }
 
 func (s *Session) statePath(id string) string {

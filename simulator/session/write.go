@@ -83,7 +83,7 @@ func (w *writer) bytes(path string, data []byte) error {
 }
 
 // replace writes a whole file in one step.
-func (w *writer) replace(path string, data []byte) error {
+func (w *writer) replace(path string, data []byte, mode os.FileMode) error {
 	if w.off {
 		return nil
 	}
@@ -91,11 +91,14 @@ func (w *writer) replace(path string, data []byte) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return w.failed(err)
 	}
-	f, err := os.CreateTemp(dir, filepath.Base(path)+".*") // mode 0600
+	f, err := os.CreateTemp(dir, filepath.Base(path)+".*")
 	if err != nil {
 		return w.failed(err)
 	}
 	_, err = f.Write(data)
+	if modeErr := f.Chmod(mode); err == nil {
+		err = modeErr
+	}
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
 	}
