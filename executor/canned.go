@@ -109,6 +109,15 @@ func Skipped() protocol.ToolResult {
 	return protocol.ToolResult{Content: protocol.Content{Text: text}, IsError: true, Output: text, NonExecutionKind: "cancelled"}
 }
 
+// Stopped is the result of a call that an interrupt ended while it ran: that of
+// one that was refused, put right.
+func Stopped() protocol.ToolResult {
+	r := Interrupted()
+	r.Content.Text += " Correction to the text above: this call was stopped while running, not refused before it ran. " +
+		"What it had done by then stays done; look before doing it again. The instruction to stop and wait still stands."
+	return r
+}
+
 // Interrupted is the result of a call that ended because its context did
 // (spec: cli-contract 4.4).
 func Interrupted() protocol.ToolResult {

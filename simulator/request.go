@@ -27,6 +27,7 @@ type call struct {
 // request asks the model once and yields its message. It returns the tool calls
 // to run, or how the turn ends instead.
 func (t *turn) request(req scenarios.Request) ([]call, *finish, error) {
+	t.count()
 	if err := t.drain(task.InTurn); err != nil {
 		return nil, nil, err
 	}
@@ -165,7 +166,7 @@ func (t *turn) message(req scenarios.Request, reply scenarios.Reply, tools []pro
 		t: t, id: t.apiID("msg"), request: t.apiID("req"), name: name, model: model.Wire(name),
 		usage: usage, thinking: thinkingTokens(blocks), stop: stop, index: index, pace: t.pace(reply),
 	}
-	t.latest, t.messageID, t.requestID = m, m.id, m.request
+	t.messageID, t.requestID = m.id, m.request
 	t.empty = !slices.ContainsFunc(blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
 	t.lastText = ""
 	for _, b := range slices.Backward(blocks) {

@@ -108,11 +108,13 @@ type Options struct {
 	// ResponseDelay is waited before every prompt's first reply.
 	ResponseDelay time.Duration
 
-	Partial bool             // yield stream events and request statuses
-	Replay  bool             // yield the prompt back (isReplay)
-	Stream  scenarios.Stream // pace of partial messages
-	Schema  *Schema          // --json-schema; nil = none
-	Compat  bool             // add the cost_usd key of the older tool
+	Partial bool // yield stream events and request statuses
+	Replay  bool // yield the prompt back (isReplay)
+	// ThinkingDisplay is how reasoning is marked as shown; "" = updates.
+	ThinkingDisplay string
+	Stream          scenarios.Stream // pace of partial messages
+	Schema          *Schema          // --json-schema; nil = none
+	Compat          bool             // add the cost_usd key of the older tool
 	// InOrder shows results of parallel calls in call order instead of
 	// completion order, which makes runs repeatable byte by byte.
 	InOrder bool

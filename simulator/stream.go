@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 	"time"
@@ -78,7 +79,7 @@ func (m *message) start() error {
 			{"stop_sequence", nil},
 			{"usage", streamUsage(m.usage)},
 		}}},
-		SessionID: m.t.s.o.SessionID, UUID: m.t.s.o.NewID(), APIMessageID: m.id, TTFTMS: &ttft, ThinkingDisplay: "updates",
+		SessionID: m.t.s.o.SessionID, UUID: m.t.s.o.NewID(), APIMessageID: m.id, TTFTMS: &ttft, ThinkingDisplay: m.t.s.o.thinkingDisplay(),
 	}
 	if !m.t.namedBegin && len(m.t.in.UUIDs) > 0 {
 		m.t.namedBegin = true
@@ -90,7 +91,7 @@ func (m *message) start() error {
 
 // end yields the end of the message; stop is its stop reason.
 func (m *message) end(stop string) error {
-	m.t.current, m.t.stopReason = nil, &stop
+	m.t.current, m.t.latest, m.t.stopReason = nil, m, &stop
 	m.t.spend(m.name, m.usage, m.thinking)
 	if !m.t.s.o.Partial {
 		return nil
@@ -172,33 +173,46 @@ func (m *message) display(text string) error {
 }
 
 func (m *message) thinkingBlock(i int, b protocol.ThinkingBlock) error {
-	began := m.t.s.o.Now()
-	if err := m.open(i, protocol.ThinkingBlock{Type: "thinking"}, "updates"); err != nil {
+	began, display := m.t.s.o.Now(), m.t.s.o.thinkingDisplay()
+	if err := m.open(i, protocol.ThinkingBlock{Type: "thinking"}, display); err != nil {
 		return err
 	}
-	for _, chunk := range m.pace.split(b.Thinking) {
+	thought := 0
+	for _, chunk := range m.thoughts(b.Thinking) {
 		if err := m.keepPace(chunk); err != nil {
 			return err
 		}
-		if err := m.delta(i, "thinking", chunk, "updates"); err != nil {
+		n := tokens(len(chunk))
+		thought += n
+		err := m.t.system("thinking_tokens", protocol.Field{Key: "estimated_tokens", Value: thought}, protocol.Field{Key: "estimated_tokens_delta", Value: n})
+		if err != nil {
+			return err
+		}
+		if err := m.delta(i, "thinking", chunk, display); err != nil {
 			return err
 		}
 	}
-	if err := m.delta(i, "signature", b.Signature, "updates"); err != nil {
-		return err
-	}
-	n := tokens(len(b.Thinking))
-	err := m.t.system("thinking_tokens", protocol.Field{Key: "estimated_tokens", Value: n}, protocol.Field{Key: "estimated_tokens_delta", Value: n})
-	if err != nil {
+	if err := m.delta(i, "signature", b.Signature, ""); err != nil {
 		return err
 	}
 	took := ms(m.t.s.o.Now().Sub(began))
 	if err := m.assistant(b, func(ev *protocol.Assistant) {
-		ev.ThinkingDurationMS, ev.ThinkingDisplay = &took, "updates"
+		ev.ThinkingDurationMS, ev.ThinkingDisplay = &took, display
 	}); err != nil {
 		return err
 	}
 	return m.close(i)
+}
+
+func (o Options) thinkingDisplay() string { return cmp.Or(o.ThinkingDisplay, "updates") }
+
+// thoughts are the pieces in which reasoning comes: those of its pace where it
+// can be seen, else one. Each is announced by its tokens.
+func (m *message) thoughts(text string) []string {
+	if m.t.s.o.Partial || m.pace.perTok > 0 {
+		return m.pace.split(text)
+	}
+	return []string{text}
 }
 
 func (m *message) toolBlock(i int, b protocol.ToolUse) error {

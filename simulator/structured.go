@@ -63,7 +63,7 @@ func (st *structuredState) done() *finish {
 		return &finish{subtype: "success", terminal: "completed", structured: compact(st.value), result: &text, stop: "tool_use"}
 	case st.failures >= structuredTries:
 		return &finish{
-			subtype: "error_max_structured_output_retries", terminal: "structured_output_retry_exhausted", isError: true, stop: "tool_use",
+			subtype: "error_max_structured_output_retries", terminal: "structured_output_retry_exhausted", isError: true, exhausted: true, stop: "tool_use",
 			errors: []string{fmt.Sprintf("Failed to provide valid structured output after %d attempts — last StructuredOutput error: %s", structuredTries, st.last)},
 		}
 	default:

@@ -306,12 +306,15 @@ func (t *turn) rejectRest(calls []call, shown []bool, begun int, cause error) er
 		}
 		result := executor.Interrupted()
 		unanswered, ok := errors.AsType[*unansweredError](cause)
-		result.CountDenial = ok && unanswered.call == c.use.ID && !superseded
+		waits := ok && unanswered.call == c.use.ID // for an answer to whether it may run
+		result.CountDenial = waits && !superseded
 		switch {
 		case superseded && i < begun:
 			result = executor.Aborted()
 		case superseded:
 			result = executor.Skipped()
+		case i < begun && !waits:
+			result = executor.Stopped()
 		}
 		if err := t.show(c, ran{i: i, result: result, started: t.s.o.Now()}); err != nil {
 			return err

@@ -76,7 +76,7 @@ type turn struct {
 	structured  structuredState
 	left        bool     // the consumer has left the loop
 	current     *message // the message being streamed; nil between messages
-	latest      *message // the last one that was begun
+	latest      *message // the last one, if it is not part of the turn's usage yet
 	inTools     bool     // calls are running or have been refused
 	more        bool     // the last reply has another step after it
 	named       bool     // an assistant event has named the prompts
@@ -97,6 +97,7 @@ type finish struct {
 	result     *string // nil = the last assistant text
 	stop       string  // stop_reason; empty = the last reply's
 	untouched  bool    // the model loop never ran
+	exhausted  bool    // the last reply is one too many: it is no part of the turn's usage
 	local      string  // the slash command that ran; empty = none
 }
 
@@ -248,7 +249,6 @@ func (t *turn) converse(req scenarios.Request) (finish, error) {
 		if t.overBudget() {
 			return t.budgetSpent(), nil
 		}
-		t.count()
 		next, end, err := t.after(calls)
 		if err != nil || end != nil {
 			return deref(end), err
@@ -336,6 +336,9 @@ func (t *turn) injected(text string, synthetic bool) *protocol.User {
 
 // close yields the result.
 func (t *turn) close(end finish) error {
+	if !end.exhausted {
+		t.count()
+	}
 	s := t.s
 	r := &protocol.Result{
 		Type: "result", Subtype: end.subtype, IsError: end.isError,

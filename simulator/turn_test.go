@@ -316,9 +316,10 @@ func TestInterruptTool(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
 		got, result := turn(ctx, t, s, "hi")
+		stopped := fmt.Sprintf("user tool_result %q error=true", executor.Stopped().Content.Text)
 		rejected := fmt.Sprintf("user tool_result %q error=true", executor.Interrupted().Content.Text)
 		want := []string{
-			"init", "assistant tool_use Slow", "assistant tool_use Write", rejected, rejected,
+			"init", "assistant tool_use Slow", "assistant tool_use Write", stopped, rejected,
 			`user text "[Request interrupted by user for tool use]"`, "result error_during_execution error=true turns=4 aborted_tools",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

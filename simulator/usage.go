@@ -40,8 +40,9 @@ func (t *turn) spend(name string, u scenarios.Usage, thinking int) {
 	t.s.said.Add(int64(u.InputTokens + u.OutputTokens))
 }
 
-// count adds the last reply to the usage of the turn. One that was interrupted
-// or exceeded the budget is not part of it.
+// count adds the last reply to the usage of the turn, once another is asked for
+// or the turn is over. One that was interrupted or exhausts a limit is not part
+// of it.
 func (t *turn) count() {
 	if t.latest == nil {
 		return
@@ -146,7 +147,7 @@ func (t *turn) overBudget() bool {
 func (t *turn) budgetSpent() finish {
 	limit := protocol.Number(t.s.o.MaxBudgetUSD)
 	return finish{
-		subtype: "error_max_budget_usd", terminal: "budget_exhausted", isError: true,
+		subtype: "error_max_budget_usd", terminal: "budget_exhausted", isError: true, exhausted: true,
 		errors: []string{"Reached maximum budget ($" + limit + ")"},
 	}
 }

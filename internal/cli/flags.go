@@ -178,3 +178,12 @@ func grammar(options []option) []argv.Option {
 	}
 	return plain
 }
+
+// thinkingDisplay is how events of reasoning are marked: of what the flag may say,
+// one thing shows.
+func (f *Flags) thinkingDisplay() string {
+	if f.ThinkingDisplay == "summarized" {
+		return f.ThinkingDisplay
+	}
+	return ""
+}

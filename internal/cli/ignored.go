@@ -54,7 +54,7 @@ func flagLimits() map[string]string {
 		"managed-settings-in-initialize":         "accepted: managed settings of initialize are not read",
 		"max-thinking-tokens":                    "accepted: the scenario decides what the model thinks",
 		"thinking":                               "accepted: the scenario decides what the model thinks",
-		"thinking-display":                       "accepted: thinking is shown as the scenario has it",
+		"thinking-display":                       "partial: summarized marks the events; thinking is shown as the scenario has it",
 		"bare":                                   "partial: the short tool list; settings, commands and agents are still looked for",
 		"safe-mode":                              "partial: init says so; customisations are still loaded",
 		"restricted":                             "partial: init says so",

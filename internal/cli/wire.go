@@ -370,7 +370,7 @@ func (r *run) makeSimulator() error {
 		SystemPrompt: r.f.SystemPrompt + r.f.AppendSystemPrompt, Costs: r.session.Costs(), Title: r.session.Title(), Fallback: r.f.FallbackModel,
 		Reduced:  r.f.Bare || r.f.SafeMode,
 		MaxTurns: r.f.MaxTurns, MaxBudgetUSD: r.f.MaxBudgetUSD, MaxRetries: r.retries(), RetryScale: r.retryScale(),
-		ResponseDelay: r.responseDelay(), Partial: r.f.IncludePartialMessages, Replay: r.f.ReplayUserMessages,
+		ResponseDelay: r.responseDelay(), Partial: r.f.IncludePartialMessages, Replay: r.f.ReplayUserMessages, ThinkingDisplay: r.f.thinkingDisplay(),
 		Stream: r.scenario.Stream, Schema: schema, Compat: r.sys.Getenv("CLAUDELESS_COMPAT") == compatRust,
 		InOrder: r.clock.Repeatable(), Now: r.clock.Now, Sleep: r.clock.Sleep, NewID: r.clock.NewID, Rand: r.clock.Rand(),
 	}

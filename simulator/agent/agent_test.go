@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -166,7 +167,11 @@ func brief(ev protocol.Event) string {
 	case *protocol.User:
 		line := from(ev.ParentToolUseID, ev.SubagentType) + "user "
 		if r, ok := ev.Message.Content.Blocks[0].(protocol.ToolResultBlock); ok {
-			text, _, _ := strings.Cut(r.Content.Plain(), "\n")
+			text := r.Content.Plain()
+			if _, report, ok := strings.Cut(text, "The report follows:\n  "); ok {
+				text = report
+			}
+			text, _, _ = strings.Cut(text, "\n")
 			return line + "result " + text
 		}
 		return line + ev.Message.Content.Plain()
@@ -314,6 +319,47 @@ func TestBackgroundBesideASlowAnswer(t *testing.T) {
 	})
 }
 
+// What the caller's model reads of an agent: what is noted, the report, each line
+// of both indented, and what the agent has used. Its tokens are those of its last
+// message (observed with 2.1.329).
+func TestHandBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		last := say("one\ntwo")
+		last.Usage = &scenarios.Usage{InputTokens: 10, OutputTokens: 5}
+		s := newSession(t, script{"go": {call("Agent", foreground), say("main")}, "sub": {call("Read", `{"file_path":"a"}`), last}}, false, nil)
+		var got, progress string
+		for ev := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {
+			switch ev := ev.(type) {
+			case *protocol.User:
+				if r, ok := ev.Message.Content.Blocks[0].(protocol.ToolResultBlock); ok && ev.ParentToolUseID == nil {
+					got = r.Content.Plain()
+				}
+			case *protocol.System:
+				if ev.Subtype == "task_progress" {
+					raw, err := ev.MarshalJSON()
+					if err != nil {
+						t.Fatal(err)
+					}
+					progress = string(raw)
+				}
+			}
+		}
+		notes, rest, _ := strings.Cut(got, "[Subagent hand-back] ")
+		_, report, _ := strings.Cut(rest, "The report follows:\n")
+		if want := "  <tools-used-before-summary>Read</tools-used-before-summary>\n  \n"; notes != want {
+			t.Errorf("notes %q, want %q", notes, want)
+		}
+		want := `^  one\n  two\nagentId: (\w+) \(use SendMessage with to: '\w+', summary: '<5-10 word recap>' to continue this agent\)\n` +
+			`<usage>subagent_tokens: 15\ntool_uses: 1\nduration_ms: \d+</usage>$`
+		if !regexp.MustCompile(want).MatchString(report) {
+			t.Errorf("report %q", report)
+		}
+		if !strings.Contains(progress, `"total_tokens":5`) { // one token of the prompt, 17 bytes of the call at four a token
+			t.Errorf("progress %s", progress)
+		}
+	})
+}
+
 // The script of a call decides about an agent: its kind, what it says, whether
 // the call waits.
 func TestScripted(t *testing.T) {
@@ -423,7 +469,7 @@ func TestInterrupt(t *testing.T) {
 				lines = append(lines, brief(ev))
 			}
 		}
-		if !slices.Contains(lines, `task_notification stopped Agent "fg" was stopped`) {
+		if !slices.Contains(lines, "task_notification stopped fg") || slices.ContainsFunc(lines, func(line string) bool { return strings.HasPrefix(line, "general-purpose: user result") }) {
 			t.Errorf("events %q", lines)
 		}
 		if !s.Busy() {

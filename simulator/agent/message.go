@@ -118,7 +118,7 @@ func (w *worker) resume(ctx context.Context, call, message string) {
 	w.a.mu.Lock()
 	w.t = t
 	w.a.mu.Unlock()
-	w.tools, w.totals, w.tokens, w.last = tally{}, protocol.Usage{}, 0, nil
+	w.tools, w.final, w.last = tally{}, protocol.Usage{}, nil
 	w.a.o.Tasks.Go(ctx, t, func(ctx context.Context) task.End {
 		w.heard(message)
 		return w.goOn(ctx, message)

@@ -36,9 +36,9 @@ type worker struct {
 
 	tools  tally
 	last   *protocol.Result      // the agent's last result; nil = none yet
-	totals protocol.Usage        // of all its turns
-	tokens int                   // of all its messages so far
-	saying string                // id of the message that was counted last
+	final  protocol.Usage        // of its last message
+	saying string                // id of that message
+	length int                   // of its blocks so far, in bytes
 	crash  *simulator.CrashError // the scenario ends the process
 }
 
@@ -79,7 +79,7 @@ func (w *worker) converse(ctx context.Context, text string) task.End {
 			return w.failed(err.Error())
 		}
 		if ctx.Err() != nil {
-			return task.End{Status: task.Killed, Summary: w.summary("was stopped"), Usage: w.usage()}
+			return w.stopped()
 		}
 		feedback, again := w.stop(ctx, blocks)
 		if !again {
@@ -99,6 +99,15 @@ func (w *worker) converse(ctx context.Context, text string) task.End {
 		end.Report = w.text()
 	}
 	return end
+}
+
+// stopped is the end of an agent by somebody else; of one that the caller waited
+// for nothing is told.
+func (w *worker) stopped() task.End {
+	if !w.t.Background {
+		return task.End{Status: task.Killed, Summary: w.t.Description}
+	}
+	return task.End{Status: task.Killed, Summary: w.summary("was stopped"), Usage: w.usage()}
 }
 
 func (w *worker) failed(why string) task.End {
@@ -155,6 +164,9 @@ func (w *worker) turn(ctx context.Context, sim *simulator.Simulator, prompt prot
 			}
 			return err
 		}
+		if _, answer := ev.(*protocol.User); answer && ctx.Err() != nil {
+			continue // the caller is told of its own call only
+		}
 		w.show(ev)
 		if _, ok := ev.(*protocol.Assistant); ok {
 			w.t.Settle(ctx) // a call is shown before its hooks and questions
@@ -172,7 +184,7 @@ func (w *worker) show(ev protocol.Event) {
 	case *protocol.Assistant:
 		w.assistant(ev)
 	case *protocol.User:
-		if ev.IsSynthetic {
+		if ev.IsSynthetic || ev.SourceUUID == "" { // only what answers its calls is shown
 			return
 		}
 		w.address(ev)
@@ -188,9 +200,12 @@ func (w *worker) show(ev protocol.Event) {
 		w.t.Post(ev)
 	case *protocol.Result:
 		w.last = ev
-		w.totals = plus(w.totals, ev.Usage)
 		w.t.Post(&protocol.Spent{Models: *ev.ModelUsageSince})
-	case *protocol.Matched, *protocol.Warning, *protocol.APIRetry, *protocol.System:
+	case *protocol.System:
+		if ev.Subtype != "thinking_tokens" {
+			w.t.Post(ev)
+		}
+	case *protocol.Matched, *protocol.Warning, *protocol.APIRetry:
 		w.t.Post(ev)
 	}
 }
@@ -201,13 +216,15 @@ func (w *worker) assistant(ev *protocol.Assistant) {
 	parent := w.caller
 	ev.ParentToolUseID = &parent
 	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.t.ID, w.t.AgentType, w.t.Description
+	ev.ThinkingDisplay, ev.ThinkingDurationMS = "", nil
 	if ev.Final != nil && ev.Message.ID != w.saying {
-		w.saying = ev.Message.ID
-		w.tokens += ev.Final.Usage.InputTokens + ev.Final.Usage.OutputTokens
+		w.saying, w.final, w.length = ev.Message.ID, ev.Final.Usage, 0
 	}
+	w.length += length(ev.Message.Content[0])
 	if use, ok := ev.Message.Content[0].(protocol.ToolUse); ok {
 		u := *w.usage()
 		u.ToolUses++
+		u.TotalTokens = w.final.InputTokens + w.length/4 // its end is still to come
 		w.t.Progress(activity(use, w.a.o.CWD, w.t.Description), use.Name, u)
 		w.t.Post(ev)
 		return
@@ -217,6 +234,20 @@ func (w *worker) assistant(ev *protocol.Assistant) {
 		return
 	}
 	w.t.Post(&protocol.Unshown{Event: ev})
+}
+
+// length is that of what a block says.
+func length(b protocol.Block) int {
+	switch b := b.(type) {
+	case protocol.TextBlock:
+		return len(b.Text)
+	case protocol.ThinkingBlock:
+		return len(b.Thinking)
+	case protocol.ToolUse:
+		return len(b.Input)
+	default:
+		return 0
+	}
 }
 
 // say shows a prompt of the agent.
