@@ -20,7 +20,7 @@ func bare(b *testing.B) *client.Client {
 	if err != nil {
 		b.Fatal(err)
 	}
-	c := client.NewClient(transport.NewStdio(self, []string{"MCPTEST_MODE=ok"}), client.WithProtocolVersion(protocolVersion))
+	c := client.NewClient(transport.NewStdio(self, []string{"MCPTEST_MODE=ok"}), client.WithProtocolVersion(ProtocolVersion))
 	if err := c.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}

@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// protocolVersion is asked for; servers may answer with an older one. A
+	// ProtocolVersion of MCP is asked for; servers may answer with an older one. A
 	// newer one would be probed for with a request that some servers ignore,
 	// some die of and some answer with nonsense.
-	protocolVersion = "2025-11-25"
+	ProtocolVersion = "2025-11-25"
 	cancelLimit     = 5 * time.Second
 	// A server that says nothing to the probe is taken for an older one after
 	// this time or share of the time to connect.
@@ -139,7 +139,7 @@ func newConn(s *server, inner transport.Interface, debug *trace.Log, e era) *con
 	}
 	options := []client.ClientOption{client.WithClientCapabilities(capabilities)}
 	if e == eraLegacy {
-		options = append(options, client.WithProtocolVersion(protocolVersion))
+		options = append(options, client.WithProtocolVersion(ProtocolVersion))
 	} else {
 		patience := time.Duration(float64(s.connectTimeout()) * probeShare)
 		options = append(options, client.WithDiscoverTimeout(min(patience, probeLimit)),

@@ -283,7 +283,7 @@ func (h *host) initialize(_ context.Context, in control.Initialize, begun bool) 
 	}
 	if given(in.Agents) {
 		if err := h.catalog.DefineAgents(in.Agents, "flagSettings"); err != nil {
-			return control.Description{}, err
+			h.hint(err.Error()) // one that is none leaves out all
 		}
 	}
 	if in.ForwardSubagent {
@@ -309,8 +309,11 @@ func (h *host) initialize(_ context.Context, in control.Initialize, begun bool) 
 		plugins = &applied
 	}
 	d := h.describe()
-	d.HooksApplied = len(in.Hooks) > 0
-	d.MCPServersApplied = given(in.MCPServers)
+	d.HooksApplied = in.Hooks != nil
+	if given(in.MCPServers) {
+		applied := h.f.AwaitInitialize
+		d.MCPServersApplied = &applied
+	}
 	d.PluginsApplied = plugins
 	return d, nil
 }
@@ -325,7 +328,7 @@ func (h *host) connect(ctx context.Context, in control.Initialize) {
 	if err == nil {
 		err = h.connectPlugins(ctx)
 	}
-	if err == nil && given(in.MCPServers) {
+	if err == nil && h.f.AwaitInitialize && given(in.MCPServers) {
 		_, err = h.setServers(ctx, in.MCPServers)
 	}
 	if err != nil && ctx.Err() == nil {

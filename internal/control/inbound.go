@@ -285,7 +285,42 @@ func (p *Peer) interrupt(f incoming) {
 	}
 }
 
-var errNames = errors.New("initialize: sdkMcpServers and webSearchIsolationExemptMcpServers must be arrays of strings")
+// malformed says what is wrong with the keys of initialize that have to have a
+// certain form; those of other keys are passed over when they have not.
+func malformed(sent request, in *Initialize) error {
+	if servers := sent.keys["sdkMcpServers"]; given(servers) && json.Unmarshal(servers, &in.SDKMCPServers) != nil {
+		return errors.New("initialize: sdkMcpServers and webSearchIsolationExemptMcpServers must be arrays of strings")
+	}
+	hooks := sent.keys["hooks"]
+	if !given(hooks) {
+		return nil
+	}
+	bad := errors.New("initialize: hooks must map hook events to arrays of matchers carrying hookCallbackIds arrays and string matchers")
+	var events map[string]*[]struct {
+		Matcher *string   `json:"matcher"`
+		IDs     *[]string `json:"hookCallbackIds"`
+	}
+	if json.Unmarshal(hooks, &events) != nil {
+		return bad
+	}
+	for _, matchers := range events {
+		if matchers == nil {
+			return bad
+		}
+		for _, m := range *matchers {
+			if m.IDs == nil {
+				return bad
+			}
+		}
+	}
+	return nil
+}
+
+// connected tells whether a server is connected.
+func (p *Peer) connected(name string) bool {
+	st, err := p.server(name)
+	return err == nil && st.Status == "connected"
+}
 
 // initialize holds requests other than interrupt back until it is answered, and
 // turns until the host's own servers are connected. It is answered as soon as
@@ -301,12 +336,14 @@ func (p *Peer) initialize(f incoming) {
 	p.work(f, func(ctx context.Context, p *Peer, sent request) (answer, error) {
 		in := fields[Initialize](sent.raw)
 		in.Title = strings.TrimSpace(in.Title)
-		if servers := sent.keys["sdkMcpServers"]; given(servers) && json.Unmarshal(servers, &in.SDKMCPServers) != nil {
-			p.connect(ctx, in, errNames, answered)
-			return answer{}, errNames
+		if fault := malformed(sent, &in); fault != nil {
+			p.connect(ctx, in, fault, answered)
+			return answer{}, fault
 		}
+		parked := p.manifests.park(sent, in.SDKMCPServers, p.connected)
 		d, err := p.s.Initialize(ctx, in, begun)
 		p.connect(ctx, in, err, answered)
+		d.ManifestsParked = parked
 		a := answer{payload: p.complete(d), greeting: true}
 		if in.Title != "" {
 			a.before = []protocol.Event{titleChanged(in.Title)}

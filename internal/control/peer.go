@@ -75,6 +75,8 @@ type Peer struct {
 	o   Options
 	out *lines
 
+	manifests manifests
+
 	wake     chan struct{} // cap 1: something that Serve waits for has changed
 	handlers sync.WaitGroup
 

@@ -229,3 +229,41 @@ func TestInitializeIsAnsweredFirst(t *testing.T) {
 		}
 	}
 }
+
+// What becomes of handshakes that a host says it has had, and what is answered
+// from them (observed with 2.1.329).
+func TestManifests(t *testing.T) {
+	hello := `{"protocolVersion":"2025-11-25","serverInfo":{"name":"s","version":"1"}}`
+	in := readRequest(incoming{Request: json.RawMessage(`{"subtype":"initialize","sdkMcpServerManifests":{
+		"good":{"initializeResult":` + hello + `,"toolsListResult":{"tools":[]}}, "bare":{"initializeResult":` + hello + `},
+		"here":{"initializeResult":` + hello + `}, "old":{"initializeResult":{"protocolVersion":"2024-11-05"}}, "bad":5, "worse":{"initializeResult":{}}}}`)})
+	var m manifests
+	got := m.park(in, []string{"good", "bare", "here", "old", "bad", "worse", "none"}, func(name string) bool { return name == "here" })
+	want := map[string]string{
+		"good": "parked", "bare": "parked", "here": "already_connected", "old": "protocol_version_mismatch", "bad": "malformed", "worse": "malformed",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, ask := range []struct{ server, method, answer string }{
+		{"good", "initialize", `{"jsonrpc":"2.0","id":7,"result":` + hello + `}`},
+		{"good", "notifications/initialized", ""},
+		{"good", "tools/list", `{"jsonrpc":"2.0","id":7,"result":{"tools":[]}}`},
+		{"good", "tools/list", "asked"},
+		{"bare", "tools/list", "asked"},
+		{"bare", "initialize", "asked"},
+		{"old", "initialize", "asked"},
+	} {
+		raw, ok := m.answer(ask.server, json.RawMessage(`{"id":7,"method":"`+ask.method+`"}`))
+		text := string(raw)
+		if !ok {
+			text = "asked"
+		}
+		if text != ask.answer {
+			t.Errorf("%s of %s: %s, want %s", ask.method, ask.server, text, ask.answer)
+		}
+	}
+	if whole := m.park(readRequest(incoming{Request: json.RawMessage(`{"sdkMcpServerManifests":5}`)}), []string{"s"}, func(string) bool { return false }); whole["s"] != "malformed" {
+		t.Errorf("no object: %v", whole)
+	}
+}

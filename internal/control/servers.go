@@ -286,3 +286,88 @@ func mcpReadResource(ctx context.Context, p *Peer, in request) (answer, error) {
 	}
 	return answer{payload: result}, nil
 }
+
+// manifests are handshakes that a host has had with its own servers already:
+// what is asked in them is answered from here, once (spec: the SDK type
+// SDKControlInitializeRequest).
+type manifests struct {
+	mu   sync.Mutex
+	kept map[string]manifest
+}
+
+type manifest struct {
+	Hello json.RawMessage `json:"initializeResult"`
+	Tools json.RawMessage `json:"toolsListResult"` // nil = the server is asked
+}
+
+// park keeps the handshakes of servers that are not connected yet, and tells
+// what became of each. Nil = the request brought none.
+func (m *manifests) park(in request, names []string, connected func(name string) bool) map[string]string {
+	raw := in.keys["sdkMcpServerManifests"]
+	if !given(raw) || len(names) == 0 {
+		return nil
+	}
+	var entries map[string]json.RawMessage
+	whole := json.Unmarshal(raw, &entries) == nil
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.kept = map[string]manifest{}
+	became := map[string]string{}
+	for _, name := range names {
+		entry, sent := entries[name]
+		if whole && !sent {
+			continue
+		}
+		one := fields[manifest](entry)
+		hello := fields[struct {
+			Version *string `json:"protocolVersion"`
+		}](one.Hello)
+		switch {
+		case !objects(entry) || hello.Version == nil:
+			became[name] = "malformed"
+		case connected(name):
+			became[name] = "already_connected"
+		case *hello.Version != mcp.ProtocolVersion:
+			became[name] = "protocol_version_mismatch"
+		default:
+			became[name] = "parked"
+			m.kept[name] = one
+		}
+	}
+	return became
+}
+
+// answer gives the answer to a message of a handshake; false = the server is to
+// be asked.
+func (m *manifests) answer(server string, message json.RawMessage) (json.RawMessage, bool) {
+	in := fields[struct {
+		ID     json.RawMessage `json:"id"`
+		Method string          `json:"method"`
+	}](message)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	one, ok := m.kept[server]
+	if !ok {
+		return nil, false
+	}
+	var result json.RawMessage
+	switch in.Method {
+	case "initialize":
+		result = one.Hello
+	case "notifications/initialized":
+		return nil, true
+	case "tools/list":
+		delete(m.kept, server)
+		result = one.Tools
+	}
+	if result == nil {
+		delete(m.kept, server)
+		return nil, false
+	}
+	answer, err := json.Marshal(struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Result  json.RawMessage `json:"result"`
+	}{"2.0", in.ID, result})
+	return answer, err == nil
+}

@@ -136,8 +136,11 @@ type Description struct {
 	ClaudeCodeVersion     string    `json:"claude_code_version"`
 	PermissionMode        string    `json:"current_permission_mode"`
 	HooksApplied          bool      `json:"hooks_applied,omitempty"`
-	PluginsApplied        *bool     `json:"plugins_applied,omitempty"` // nil = none were named
-	MCPServersApplied     bool      `json:"mcp_servers_applied,omitempty"`
+	PluginsApplied        *bool     `json:"plugins_applied,omitempty"`     // nil = none were named
+	MCPServersApplied     *bool     `json:"mcp_servers_applied,omitempty"` // nil = none were named
+
+	// ManifestsParked tells what became of the handshakes that the host has had.
+	ManifestsParked map[string]string `json:"sdk_mcp_manifests_parked,omitempty"`
 
 	OnFailureSupported  bool `json:"hook_on_failure_supported"`
 	HooksKept           int  `json:"hooks_when_unanswered_kept"`
