@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -72,7 +73,7 @@ func (m *Manager) Call(ctx context.Context, c CallRequest) (protocol.ToolResult,
 	if err != nil {
 		res = errorResult(errorText(err))
 	} else {
-		res = m.convert(tool, result)
+		res = m.convert(tool, c.ToolUseID, result)
 	}
 	res.Server = tool.Server
 	return res, nil
@@ -95,7 +96,7 @@ func errorText(err error) string {
 	if errors.Is(err, context.Canceled) {
 		return "The tool call was cancelled"
 	}
-	return err.Error()
+	return cmp.Or(err.Error(), "Command failed with no output")
 }
 
 func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.RawMessage, error) {

@@ -2,9 +2,12 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -13,12 +16,17 @@ import (
 )
 
 const (
-	// persistAbove is the length from which a result is kept in a file and
-	// shown in part.
-	persistAbove = 100_000
-	previewBytes = 2000
+	// persistAbove is the number of characters above which a result is kept in
+	// a file and shown in part, refuseAbove that above which it is not shown at
+	// all (observed with 2.1.329).
+	persistAbove = 50_000
+	refuseAbove  = 400_000
+	previewRunes = 2000
 	bytesPerWord = 4 // the usual estimate of bytes in a token
 	warnAbove    = 10_000
+	// Of an error above errorAbove characters errorShown are shown.
+	errorAbove = 11_000
+	errorShown = 10_000
 )
 
 // callResult is a tools/call result; unknown members are left where they are.
@@ -27,6 +35,7 @@ type callResult struct {
 	StructuredContent json.RawMessage `json:"structuredContent"`
 	IsError           bool            `json:"isError"`
 	Meta              json.RawMessage `json:"_meta"`
+	ToolResult        json.RawMessage `json:"toolResult"` // of servers before protocol 2024-11-05
 }
 
 // structuredOutput is tool_use_result where it is not the content itself.
@@ -41,59 +50,100 @@ type resourceLink struct {
 	URI         string `json:"uri"`
 	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
+	MIMEType    string `json:"mimeType,omitempty"`
 }
 
-// convert turns a result into what the model and the stream see of it.
-func (m *Manager) convert(tool protocol.Tool, result json.RawMessage) protocol.ToolResult {
+// convert turns the result of a call into what the model and the stream see of
+// it.
+func (m *Manager) convert(tool protocol.Tool, useID string, result json.RawMessage) protocol.ToolResult {
 	var r callResult
 	if err := json.Unmarshal(result, &r); err != nil {
 		return errorResult(fmt.Sprintf("MCP server %q tool %q: the result cannot be read: %v", tool.Server, tool.RawName, err))
 	}
+	if old := optional(r.ToolResult); old != nil && r.Content == nil {
+		text := plainOrJSON(old)
+		return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: text}
+	}
 	var items []json.RawMessage
-	if optional(r.Content) != nil && json.Unmarshal(r.Content, &items) != nil {
-		items = []json.RawMessage{r.Content} // one block, or nonsense: shown as JSON
+	switch kind := ordered.TypeOf(r.Content); kind {
+	case "array":
+		_ = json.Unmarshal(r.Content, &items) // of a message that was valid
+	case "undefined":
+	default:
+		return errorResult(malformed(tool.Server, kind))
 	}
 	b := blocks{m: m, server: tool.Server}
 	for _, item := range items {
 		b.add(item)
 	}
-	switch structured := optional(r.StructuredContent); {
-	case r.IsError:
-		text := b.plain()
-		if text == "" && structured != nil {
-			text = compact(structured)
-		}
-		if text == "" {
-			text = "Unknown error"
-		}
-		return errorResult(text)
-	case structured != nil:
-		text := compact(structured)
-		out := protocol.ToolResult{
-			Content: protocol.Content{Text: text},
-			Output:  structuredOutput{Content: text, StructuredContent: structured, ResourceLinks: b.links, Meta: optional(r.Meta)},
-		}
-		return m.limit(tool, out)
-	case len(b.all) == 0:
-		return protocol.ToolResult{
-			Content: protocol.Content{Text: fmt.Sprintf("(%s completed with no output)", tool.Name)},
-			Output:  []protocol.Block{},
-		}
-	case len(b.links) > 0 || optional(r.Meta) != nil:
-		out := protocol.ToolResult{
-			Content: protocol.Content{Blocks: b.all},
-			Output:  structuredOutput{Content: b.all, ResourceLinks: b.links, Meta: optional(r.Meta)},
-		}
-		return m.limit(tool, out)
-	default:
-		return m.limit(tool, protocol.ToolResult{Content: protocol.Content{Blocks: b.all}, Output: b.all})
+	if r.IsError {
+		return b.failure(optional(r.StructuredContent))
 	}
+	return m.limit(tool, useID, b.success(tool.Name, optional(r.StructuredContent), optional(r.Meta)))
 }
 
+// failure is a result with isError.
+func (b *blocks) failure(structured json.RawMessage) protocol.ToolResult {
+	text := b.plain()
+	if text == "" && structured != nil {
+		text = compact(structured)
+	}
+	return errorResult(cmp.Or(text, "Unknown error"))
+}
+
+// success is any other result, in full.
+func (b *blocks) success(tool string, structured, meta json.RawMessage) protocol.ToolResult {
+	nothing := protocol.Content{Text: fmt.Sprintf("(%s completed with no output)", tool)}
+	r := protocol.ToolResult{Content: protocol.Content{Blocks: b.all}, Output: b.all}
+	switch {
+	case structured != nil:
+		text := compact(structured)
+		r.Content = protocol.Content{Text: text}
+		r.Output = structuredOutput{Content: text, StructuredContent: structured, ResourceLinks: b.links, Meta: meta}
+	case len(b.all) == 0:
+		return protocol.ToolResult{Content: nothing, Output: []protocol.Block{}}
+	case len(b.links) > 0 || meta != nil:
+		r.Output = structuredOutput{Content: b.all, ResourceLinks: b.links, Meta: meta}
+	}
+	if structured == nil && !hasImage(b.all) && b.plain() == "" {
+		r.Content = nothing
+	}
+	return r
+}
+
+// malformed is how the real CLI refuses a result whose content is no array.
+func malformed(server, kind string) string {
+	return fmt.Sprintf(`MCP server %q returned a malformed result that failed schema validation: Invalid result for tools/call: [
+  {
+    "expected": "array",
+    "code": "invalid_type",
+    "path": [
+      "content"
+    ],
+    "message": "Invalid input: expected array, received %s"
+  }
+]`, server, kind)
+}
+
+// errorResult is a failure; the middle of a long text is left out.
 func errorResult(text string) protocol.ToolResult {
+	if runes := []rune(text); len(runes) > errorAbove {
+		const half = errorShown / 2
+		text = fmt.Sprintf("%s\n\n... [%d characters truncated] ...\n\n%s",
+			string(runes[:half]), len(runes)-errorShown, string(runes[len(runes)-half:]))
+	}
 	r := protocol.ErrorResult(text)
 	r.Output = "Error: " + text
 	return r
+}
+
+// plainOrJSON is a string itself, and anything else as JSON.
+func plainOrJSON(v json.RawMessage) string {
+	var text string
+	if json.Unmarshal(v, &text) != nil {
+		return compact(v)
+	}
+	return text
 }
 
 // compact is JSON without white space, numbers and order as they were.
@@ -105,54 +155,120 @@ func compact(v json.RawMessage) string {
 	return b.String()
 }
 
-// limit replaces a result that is too long to show. A token limit that was set
-// gives an error text; else long results become a preview.
-func (m *Manager) limit(tool protocol.Tool, r protocol.ToolResult) protocol.ToolResult {
+// limit replaces a result that is too long to show: by the path of the file
+// that has all of it when it is beyond the limit of tokens, else by a preview.
+// What holds an image is shown.
+func (m *Manager) limit(tool protocol.Tool, useID string, r protocol.ToolResult) protocol.ToolResult {
 	text := r.Content.Plain()
 	if tokens := len(text) / bytesPerWord; tokens > warnAbove {
 		m.debug.Log(tool.Server).Printf("result of %s is large: about %d tokens", tool.RawName, tokens)
 	}
-	tooManyTokens := m.o.MaxOutputTokens > 0 && len(text) > m.o.MaxOutputTokens*bytesPerWord
-	if !tooManyTokens && len(text) <= persistAbove {
+	length := utf8.RuneCountInString(text)
+	most := refuseAbove
+	if m.o.MaxOutputTokens > 0 {
+		most = m.o.MaxOutputTokens * bytesPerWord
+	}
+	switch {
+	case m.o.SaveText == nil && m.o.MaxOutputTokens == 0:
+		return r
+	case length > most:
+		return m.refuse(tool, r)
+	case length <= persistAbove || hasImage(r.Content.Blocks):
 		return r
 	}
-	path := ""
-	if m.o.SaveText != nil {
-		var err error
-		if path, err = m.o.SaveText(tool.Name, text); err != nil {
-			path = ""
-		}
+	name := useID + ".txt"
+	if r.Content.Blocks != nil {
+		text, name = indented(r.Content.Blocks), useID+".json"
 	}
-	if tooManyTokens {
-		r.Content = protocol.Content{Text: tooLongText(text, path)}
-		r.Output = r.Content.Text
-		return r
-	}
-	if path != "" {
+	if path := m.saveText(tool, name, text); path != "" {
 		r.Content = protocol.Content{Text: previewText(text, path)}
 	}
 	return r
 }
 
-func tooLongText(text, path string) string {
-	out := fmt.Sprintf("Error: result (%d characters", utf8.RuneCountInString(text))
-	if lines := strings.Count(text, "\n") + 1; lines > 1 {
-		out += fmt.Sprintf(" across %d lines", lines)
+// refuse puts the path of a file in place of a result.
+func (m *Manager) refuse(tool protocol.Tool, r protocol.ToolResult) protocol.ToolResult {
+	text, single := r.Content.Text, len(r.Content.Blocks) == 1
+	switch {
+	case single:
+		text = r.Content.Plain()
+	case r.Content.Blocks != nil:
+		text = indented(r.Content.Blocks)
 	}
-	out += ") exceeds maximum allowed tokens."
-	if path != "" {
-		out += fmt.Sprintf(" Output has been saved to %s.\nRead the parts you need from that file, or ask the tool for less.", path)
+	size := grouped(utf8.RuneCountInString(text)) + " characters"
+	if lines := strings.Count(text, "\n") + 1; single && lines == 1 {
+		size += " across 1 line"
+	} else if single {
+		size += " across " + grouped(lines) + " lines"
 	}
-	return out
+	refusal := "Error: result (" + size + ") exceeds maximum allowed tokens."
+	if path := m.saveText(tool, "", text); path != "" {
+		refusal += " Output has been saved to " + path + ".\n" + howToRead(single)
+	}
+	r.Content = protocol.Content{Text: refusal}
+	if o, ok := r.Output.(structuredOutput); ok {
+		o.Content = refusal
+		r.Output = o
+	} else {
+		r.Output = refusal
+	}
+	return r
+}
+
+func howToRead(plain bool) string {
+	if plain {
+		return "Format: Plain text\nRead all of the file in parts before you say anything about it, or say which part you have read.\n"
+	}
+	return "Format: JSON\nUse jq to take what you need from it. Say which part you have read if it was not all.\n"
+}
+
+// saveText keeps a text; "" = it is not kept.
+func (m *Manager) saveText(tool protocol.Tool, name, text string) string {
+	if m.o.SaveText == nil {
+		return ""
+	}
+	path, err := m.o.SaveText(tool, name, text)
+	if err != nil {
+		return ""
+	}
+	return path
+}
+
+func hasImage(all []protocol.Block) bool {
+	return slices.ContainsFunc(all, func(b protocol.Block) bool {
+		_, is := b.(protocol.ImageBlock)
+		return is
+	})
+}
+
+// indented is how the real CLI writes content to a file.
+func indented(all []protocol.Block) string {
+	var b bytes.Buffer
+	raw, err := protocol.Marshal(all)
+	if err != nil || json.Indent(&b, raw, "", "  ") != nil {
+		return protocol.Content{Blocks: all}.Plain()
+	}
+	return b.String()
+}
+
+// grouped writes a number with commas: 600,000.
+func grouped(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }
 
 func previewText(text, path string) string {
-	cut := previewBytes
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
+	runes := []rune(text)
+	size := strings.TrimSuffix(strconv.FormatFloat(float64(len(runes))/1024, 'f', 1, 64), ".0")
+	shown := string(runes[:min(previewRunes, len(runes))])
+	if i := strings.LastIndexByte(shown, '\n'); i > len(shown)/2 {
+		shown = shown[:i]
 	}
-	return fmt.Sprintf("<persisted-output>\nOutput too large (%.1fKB). Full output saved to: %s\n\nPreview (first 2KB):\n%s\n...\n</persisted-output>",
-		float64(len(text))/1024, path, text[:cut])
+	return fmt.Sprintf("<persisted-output>\nOutput too large (%sKB). Full output saved to: %s\n\nPreview (first 2KB):\n%s\n...\n</persisted-output>",
+		size, path, shown)
 }
 
 // blocks collects content items as blocks of a tool result.
@@ -196,7 +312,7 @@ func (b *blocks) add(item json.RawMessage) {
 	case c.Type == "audio" && c.Data != "":
 		b.binary("Audio from "+b.server, c.MIMEType, c.Data)
 	case c.Type == "resource_link" && c.URI != "":
-		b.link(resourceLink{URI: c.URI, Name: c.Name, Description: c.Description})
+		b.link(resourceLink{URI: c.URI, Name: c.Name, Description: c.Description, MIMEType: c.MIMEType})
 	case c.Type == "resource" && ordered.TypeOf(c.Resource) == "object":
 		b.resource(c.Resource)
 	default:
@@ -218,7 +334,7 @@ func (b *blocks) image(mime, data string) {
 	switch mime {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":
 	default:
-		b.binary("Image", mime, data)
+		b.binary("Image from "+b.server, mime, data)
 		return
 	}
 	b.all = append(b.all, protocol.Image(mime, data))

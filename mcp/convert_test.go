@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	std "cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -46,11 +47,23 @@ func TestConvert(t *testing.T) {
 			`[{"type":"text","text":"[Audio from s] Binary content (audio/wav, 2 bytes) saved to /b/s-audio/wav-2"}]`,
 			`[{"type":"text","text":"[Audio from s] Binary content (audio/wav, 2 bytes) saved to /b/s-audio/wav-2"}]`,
 		},
-		{"unknown kind, big number, no array", `{"content":{"type":"hologram","n":9007199254740993}}`, `[{"type":"text","text":"{\"type\":\"hologram\",\"n\":9007199254740993}"}]`, `[{"type":"text","text":"{\"type\":\"hologram\",\"n\":9007199254740993}"}]`},
+		{"unknown kind, big number", `{"content":[{"type":"hologram","n":9007199254740993}]}`, `[{"type":"text","text":"{\"type\":\"hologram\",\"n\":9007199254740993}"}]`, `[{"type":"text","text":"{\"type\":\"hologram\",\"n\":9007199254740993}"}]`},
 		{
 			"meta", `{"content":[{"type":"text","text":"x"}],"_meta":{"k":1}}`, `[{"type":"text","text":"x"}]`,
 			`{"content":[{"type":"text","text":"x"}],"_meta":{"k":1}}`,
 		},
+		{
+			"type of a link", `{"content":[{"type":"resource_link","uri":"u:","name":"l","mimeType":"text/x"}]}`,
+			`[{"type":"text","text":"[Resource link: l] u:"}]`,
+			`{"content":[{"type":"text","text":"[Resource link: l] u:"}],"resourceLinks":[{"uri":"u:","name":"l","mimeType":"text/x"}]}`,
+		},
+		{
+			"image no model takes", `{"content":[{"type":"image","data":"aGk=","mimeType":"image/svg+xml"}]}`,
+			`[{"type":"text","text":"[Image from s] Binary content (image/svg+xml, 2 bytes) saved to /b/s-image/svg+xml-2"}]`,
+			`[{"type":"text","text":"[Image from s] Binary content (image/svg+xml, 2 bytes) saved to /b/s-image/svg+xml-2"}]`,
+		},
+		{"empty text", `{"content":[{"type":"text","text":""}]}`, `"(mcp__s__t completed with no output)"`, `[{"type":"text","text":""}]`},
+		{"toolResult of old servers", `{"toolResult":"old"}`, `"old"`, `"old"`},
 		{"nothing", `{}`, `"(mcp__s__t completed with no output)"`, `[]`},
 	}
 	m, err := New(Options{SaveBlob: func(server, mime string, data []byte) (string, error) {
@@ -61,7 +74,7 @@ func TestConvert(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got := m.convert(protocol.Tool{Name: "mcp__s__t", Server: "s", RawName: "t"}, json.RawMessage(test.result))
+			got := m.convert(protocol.Tool{Name: "mcp__s__t", Server: "s", RawName: "t"}, "toolu_1", json.RawMessage(test.result))
 			content, _ := protocol.Marshal(got.Content)
 			output, _ := protocol.Marshal(got.Output)
 			if diff := cmp.Diff(test.content, string(content)); diff != "" {
@@ -74,32 +87,72 @@ func TestConvert(t *testing.T) {
 	}
 }
 
-// TestLongResults: 50 KB pass, 200 KB become a preview, a set token limit
-// gives the error text without is_error (S26).
+// TestMalformedContent: the text is that of the real CLI.
+func TestMalformedContent(t *testing.T) {
+	m, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for content, kind := range map[string]string{`"x"`: "string", `null`: "null", `{"type":"text","text":"x"}`: "object"} {
+		got := m.convert(protocol.Tool{Server: "s"}, "", json.RawMessage(`{"content":`+content+`}`))
+		want := "MCP server \"s\" returned a malformed result that failed schema validation: Invalid result for tools/call: [\n" +
+			"  {\n    \"expected\": \"array\",\n    \"code\": \"invalid_type\",\n    \"path\": [\n      \"content\"\n    ],\n" +
+			"    \"message\": \"Invalid input: expected array, received " + kind + "\"\n  }\n]"
+		if diff := cmp.Diff(want, got.Content.Text); diff != "" || !got.IsError {
+			t.Errorf("%s: %s", content, diff)
+		}
+	}
+}
+
+// TestLongResults: 50,000 characters pass, more become a preview of what was
+// kept, still more or a set token limit give the error text without is_error
+// (S26).
 func TestLongResults(t *testing.T) {
+	const block, image = `{"type":"text","text":"%s"}`, `{"type":"image","data":"aGk=","mimeType":"image/png"}`
+	one := func(n int) string { return `{"content":[` + fmt.Sprintf(block, strings.Repeat("x", n)) + `]}` }
 	tests := []struct {
-		name      string
-		size, max int
-		want      string
+		name, result string
+		max          int
+		want, kept   string
 	}{
-		{"50 KB", 50 << 10, 0, "[{"},
-		{"200 KB", 200 << 10, 0, `"\u003cpersisted-output\u003e\nOutput too large (200.0KB). Full output saved to: /kept`},
-		{"token limit", 50 << 10, 1000, `"Error: result (51200 characters) exceeds maximum allowed tokens. Output has been saved to /kept`},
+		{"whole", one(50_000), 0, `[{"type":"text","text":"xxx`, ""},
+		{"preview", one(50_001), 0, `"<persisted-output>\nOutput too large (48.9KB). Full output saved to: /kept/toolu_1.json\n\nPreview (first 2KB):\n[\n  {\n    \"type\": \"text\",\n    \"text\": \"xxx`, "[\n  {\n    \"type\": \"text\",\n    \"text\": \"xxx"},
+		{"structured preview", `{"content":[],"structuredContent":{"a":"` + strings.Repeat("x", 51_192) + `"}}`, 0, `"<persisted-output>\nOutput too large (50KB). Full output saved to: /kept/toolu_1.txt\n\nPreview (first 2KB):\n{\"a\":\"xxx`, `{"a":"xxx`},
+		{"image", `{"content":[` + fmt.Sprintf(block, strings.Repeat("x", 60_000)) + "," + image + `]}`, 0, `[{"type":"text","text":"xxx`, ""},
+		{"too long", one(410_000), 0, `"Error: result (410,000 characters across 1 line) exceeds maximum allowed tokens. Output has been saved to /kept/t.txt.\nFormat: Plain text\n`, "xxx"},
+		{"token limit", `{"content":[` + fmt.Sprintf(block, strings.Repeat(`xxx\n`, 2000)) + `]}`, 1000, `"Error: result (8,000 characters across 2,001 lines) exceeds maximum allowed tokens. Output has been saved to /kept/t.txt.\nFormat: Plain text\n`, "xxx\n"},
+		{"token limit, two blocks", `{"content":[` + fmt.Sprintf(block, strings.Repeat("x", 5000)) + `,` + fmt.Sprintf(block, "y") + `]}`, 1000, `"Error: result (5,091 characters) exceeds maximum allowed tokens. Output has been saved to /kept/t.txt.\nFormat: JSON\n`, "[\n  {\n"},
 	}
 	for _, test := range tests {
 		var debug logBuffer
-		m, err := New(Options{Debug: &debug, MaxOutputTokens: test.max, SaveText: func(string, string) (string, error) { return "/kept", nil }})
+		kept := ""
+		m, err := New(Options{Debug: &debug, MaxOutputTokens: test.max, SaveText: func(tool protocol.Tool, name, text string) (string, error) {
+			kept = text
+			return "/kept/" + std.Or(name, tool.RawName+".txt"), nil
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		result, _ := json.Marshal(map[string]any{"content": []any{map[string]any{"type": "text", "text": strings.Repeat("x", test.size)}}})
-		got := m.convert(protocol.Tool{Name: "mcp__s__t", Server: "s", RawName: "t"}, result)
-		if want := fmt.Sprintf("[mcp] s: result of t is large: about %d tokens\n", test.size/4); debug.String() != want {
+		got := m.convert(protocol.Tool{Name: "mcp__s__t", Server: "s", RawName: "t"}, "toolu_1", json.RawMessage(test.result))
+		content, _ := protocol.Marshal(got.Content)
+		if !strings.HasPrefix(string(content), test.want) || got.IsError {
+			t.Errorf("%s: got %.300s\nwant %.300s", test.name, content, test.want)
+		}
+		if !strings.HasPrefix(kept, test.kept) || (kept == "") != (test.kept == "") {
+			t.Errorf("%s: kept %.100q, want %q", test.name, kept, test.kept)
+		}
+		if large := strings.Contains(debug.String(), "[mcp] s: result of t is large: about "); large != (len(test.result) > 40_100) {
 			t.Errorf("%s: the debug log has %q", test.name, debug.String())
 		}
-		content, _ := json.Marshal(got.Content)
-		if !strings.HasPrefix(string(content), test.want) || got.IsError {
-			t.Errorf("%s: %.200s", test.name, content)
+	}
+}
+
+// TestLongErrors: the middle of a long error is left out.
+func TestLongErrors(t *testing.T) {
+	for n, want := range map[int]int{11_000: 11_000, 120_000: 10_041} {
+		got := errorResult(strings.Repeat("e", n))
+		if text := got.Content.Text; len(text) != want || n > want && !strings.Contains(text, "\n\n... [110000 characters truncated] ...\n\n") {
+			t.Errorf("%d characters became %d: %.100s", n, len(text), text)
 		}
 	}
 }

@@ -78,10 +78,12 @@ type Options struct {
 	Elicit func(ctx context.Context, r ElicitRequest) ElicitAnswer
 	// SaveBlob keeps binary results and returns the path; nil = not kept.
 	SaveBlob func(server, mime string, data []byte) (path string, err error)
-	// SaveText keeps a result too long to show and returns the path; nil =
-	// long results are shown whole.
-	SaveText func(tool, text string) (path string, err error)
-	// MaxOutputTokens is MAX_MCP_OUTPUT_TOKENS; 0 = 25000.
+	// SaveText keeps a result too long to show in a file of that name, empty =
+	// one made for the tool, and returns the path; nil = long results are shown
+	// whole.
+	SaveText func(tool protocol.Tool, name, text string) (path string, err error)
+	// MaxOutputTokens is MAX_MCP_OUTPUT_TOKENS; 0 = the real CLI's limit, as far
+	// as it goes without counting tokens.
 	MaxOutputTokens int
 	// SDK carries one JSON-RPC message to a server of type "sdk" and returns
 	// its answer (nil for notifications); nil = such servers fail.

@@ -277,14 +277,23 @@ func (r *run) saveBlob(server, mediaType string, data []byte) (string, error) {
 	if known, err := mime.ExtensionsByType(mediaType); err == nil && len(known) > 0 {
 		ext = known[0]
 	}
-	id := strings.ReplaceAll(r.clock.NewID(), "-", "")[:6]
-	slug := strings.TrimSuffix(strings.TrimPrefix(mcp.CanonicalName(server, ""), "mcp__"), "__")
-	name := fmt.Sprintf("mcp-%s-blob-%d-%s%s", slug, r.clock.Now().UnixMilli(), id, ext)
-	return r.save(name, data)
+	return r.save(r.resultName(server, "blob", ext), data)
 }
 
-func (r *run) saveText(tool, text string) (string, error) {
-	return r.save(fmt.Sprintf("mcp-%s-%d.txt", tool, r.clock.Now().UnixMilli()), []byte(text))
+// saveText keeps a text result in a file of that name; empty = as blobs are
+// named.
+func (r *run) saveText(tool protocol.Tool, name, text string) (string, error) {
+	if name == "" {
+		name = r.resultName(tool.Server, tool.RawName, ".txt")
+	}
+	return r.save(name, []byte(text))
+}
+
+// resultName names a file for what a server's tool gave.
+func (r *run) resultName(server, what, ext string) string {
+	names := strings.Replace(strings.TrimPrefix(mcp.CanonicalName(server, what), "mcp__"), "__", "-", 1)
+	id := strings.ReplaceAll(r.clock.NewID(), "-", "")[:6]
+	return fmt.Sprintf("mcp-%s-%d-%s%s", names, r.clock.Now().UnixMilli(), id, ext)
 }
 
 func (r *run) save(name string, data []byte) (string, error) {
