@@ -18,7 +18,9 @@ type MCP struct {
 }
 
 // Tools lists the tools of all connected servers.
-func (m MCP) Tools(context.Context) ([]protocol.Tool, error) { return m.Manager.Tools(), nil }
+func (m MCP) Tools(ctx context.Context) ([]protocol.Tool, error) {
+	return m.Manager.FreshTools(ctx), nil
+}
 
 // Execute runs one call. A name that no server has, or whose server has failed
 // or is switched off, is [ErrUnknownTool].

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/mcp"
@@ -28,9 +27,10 @@ const noResources = "No resources found. MCP servers may still provide tools eve
 // belongs to the caller.
 type Resources struct {
 	Manager *mcp.Manager
-	// SaveBlob keeps the bytes of a binary resource and returns the path; nil =
-	// they are not kept, and the model reads only how many there were.
-	SaveBlob func(server, mime string, data []byte) (path string, err error)
+	// SaveBlob keeps the bytes of a binary resource, the index-th of what was
+	// read, and returns the path; nil = they are not kept, and the model reads
+	// only how many there were.
+	SaveBlob func(index int, mime string, data []byte) (path string, err error)
 }
 
 // Resource is one entry of the lists: a resource and the raw name of its
@@ -62,6 +62,7 @@ type goneResource struct {
 type ResourceContent struct {
 	URI      string `json:"uri"`
 	MIMEType string `json:"mimeType,omitempty"`
+	SavedTo  string `json:"blobSavedTo,omitempty"` // of bytes
 	Text     string `json:"text"`
 }
 
@@ -154,34 +155,28 @@ func invalidInput(tool string, problems []string) *protocol.ToolResult {
 }
 
 func (r Resources) list(_ context.Context, in resourceInput) protocol.ToolResult {
-	return r.listed(in.Server, func(mcp.Resource) bool { return true })
-}
-
-func (r Resources) dir(_ context.Context, in resourceInput) protocol.ToolResult {
-	if st := r.server(in.Server); st != nil && st.State != mcp.StateConnected {
-		return protocol.ErrorResult(fmt.Sprintf("Server %q is not connected", in.Server))
-	}
-	dir := strings.TrimSuffix(in.URI, "/") + "/"
-	return r.listed(in.Server, func(res mcp.Resource) bool { return strings.HasPrefix(res.URI, dir) })
-}
-
-// listed is the list of the resources of a server, or of all when its name is
-// empty.
-func (r Resources) listed(server string, wanted func(mcp.Resource) bool) protocol.ToolResult {
-	all, err := r.Manager.Resources(server)
+	all, err := r.Manager.Resources(in.Server)
 	if err != nil {
-		return r.failed(server, err)
+		return r.failed(in.Server, err)
 	}
 	list := []Resource{}
 	for _, res := range all {
-		if wanted(res) {
-			list = append(list, Resource{URI: res.URI, Name: res.Name, MIMEType: res.MIMEType, Description: res.Description, Server: res.Server})
-		}
+		list = append(list, Resource{URI: res.URI, Name: res.Name, MIMEType: res.MIMEType, Description: res.Description, Server: res.Server})
 	}
 	if len(list) == 0 {
 		return protocol.ToolResult{Content: protocol.Content{Text: noResources}, Output: list}
 	}
 	return structured(list)
+}
+
+// noDir is all that the tool for directories says (observed with 2.1.329).
+const noDir = "Directory listing is not enabled in this build."
+
+func (r Resources) dir(context.Context, resourceInput) protocol.ToolResult {
+	return protocol.ToolResult{Content: protocol.Content{Text: noDir}, Output: struct {
+		Resources []Resource `json:"resources"`
+		Error     string     `json:"error"`
+	}{[]Resource{}, noDir}}
 }
 
 func (r Resources) read(ctx context.Context, in resourceInput) protocol.ToolResult {
@@ -213,32 +208,34 @@ func (r Resources) decode(server string, raw json.RawMessage) (out ResourceConte
 		return out, fmt.Errorf("reading the resource: %w", err)
 	}
 	out.Contents = []ResourceContent{}
-	for _, c := range result.Contents {
+	for i, c := range result.Contents {
 		if c.Blob != nil {
-			c.Text = r.blobText(server, c.MIMEType, *c.Blob)
+			c.SavedTo, c.Text = r.blob(i, c.MIMEType, *c.Blob)
+			c.Text = fmt.Sprintf("[Resource from %s at %s] ", server, c.URI) + c.Text
 		}
 		out.Contents = append(out.Contents, c.ResourceContent)
 	}
 	return out, nil
 }
 
-func (r Resources) blobText(server, mime, blob string) string {
+// blob puts bytes away and says where; an empty path is nowhere.
+func (r Resources) blob(index int, mime, blob string) (path, text string) {
 	data, err := base64.StdEncoding.DecodeString(blob)
 	if err != nil {
-		return fmt.Sprintf("[Binary content that is not base64: %v]", err)
+		return "", fmt.Sprintf("Binary content that is not base64: %v", err)
 	}
 	if mime == "" {
 		mime = "application/octet-stream"
 	}
-	note := fmt.Sprintf("[Binary content (%s, %d bytes)]", mime, len(data))
+	text = fmt.Sprintf("Binary content (%s, %d bytes)", mime, len(data))
 	if r.SaveBlob == nil {
-		return note
+		return "", text
 	}
-	path, err := r.SaveBlob(server, mime, data)
+	path, err = r.SaveBlob(index, mime, data)
 	if err != nil {
-		return fmt.Sprintf("[Binary content (%s, %d bytes) could not be saved: %v]", mime, len(data), err)
+		return "", fmt.Sprintf("%s could not be saved: %v", text, err)
 	}
-	return fmt.Sprintf("[Binary content (%s, %d bytes) saved to %s]", mime, len(data), path)
+	return path, text + " saved to " + path
 }
 
 // failed words an error of the manager for the model.
@@ -254,14 +251,6 @@ func (r Resources) failed(server string, err error) protocol.ToolResult {
 		return protocol.ErrorResult(fmt.Sprintf("Server %q is not connected", server))
 	}
 	return protocol.ErrorResult(err.Error())
-}
-
-func (r Resources) server(name string) *mcp.ServerStatus {
-	all := r.Manager.Servers()
-	if i := slices.IndexFunc(all, func(st mcp.ServerStatus) bool { return st.Name == name }); i >= 0 {
-		return &all[i]
-	}
-	return nil
 }
 
 // structured is a result whose text is its structure as JSON.

@@ -74,10 +74,10 @@ func TestResources(t *testing.T) {
 			name: "no uri", tool: "ReadMcpResourceTool", input: `{"server":5}`, isError: true, output: `"InputValidationError: ReadMcpResourceTool failed due to the following issues:\nThe required parameter ` + "`uri` is missing\\nThe parameter `server` type is expected as `string`" + `"`,
 			want: "<tool_use_error>InputValidationError: ReadMcpResourceTool failed due to the following issues:\nThe required parameter `uri` is missing\nThe parameter `server` type is expected as `string`</tool_use_error>",
 		},
-		{name: "dir", tool: "ReadMcpResourceDirTool", input: `{"server":"resources","uri":"file://"}`, want: `[` + a + `]`, output: `[` + a + `]`},
 		{
-			name: "dir without", tool: "ReadMcpResourceDirTool", input: `{"server":"resources","uri":"file:///a"}`, output: `[]`,
-			want: "No resources found. MCP servers may still provide tools even if they have no resources.",
+			name: "dir", tool: "ReadMcpResourceDirTool", input: `{"server":"resources","uri":"file://"}`,
+			want:   "Directory listing is not enabled in this build.",
+			output: `{"resources":[],"error":"Directory listing is not enabled in this build."}`,
 		},
 	}
 	for _, tt := range tests {

@@ -136,16 +136,18 @@ func (s *server) elicit(ctx context.Context, params json.RawMessage) (any, error
 	var p struct {
 		Message string          `json:"message"`
 		Schema  json.RawMessage `json:"requestedSchema"`
+		URL     string          `json:"url"`
+		ID      string          `json:"elicitationId"`
 	}
 	if err := json.Unmarshal(params, &p); err != nil {
 		return nil, &RPCError{Code: codeInvalidParams, Message: "Invalid params"}
 	}
 	answer := ElicitAnswer{}
 	if s.m.o.Elicit != nil {
-		answer = s.m.o.Elicit(ctx, ElicitRequest{Server: s.cfg.Name, Message: p.Message, Schema: p.Schema, Params: params})
+		answer = s.m.o.Elicit(ctx, ElicitRequest{Server: s.cfg.Name, Message: p.Message, Schema: p.Schema, URL: p.URL, ID: p.ID, Params: params})
 	}
 	out := map[string]any{"action": cmp.Or(answer.Action, "cancel")}
-	if answer.Action == "accept" {
+	if answer.Action == "accept" && p.URL == "" {
 		out["content"] = withDefaults(answer.Content, p.Schema)
 	}
 	return out, nil

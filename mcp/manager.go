@@ -95,6 +95,8 @@ type ElicitRequest struct {
 	Server  string
 	Message string
 	Schema  json.RawMessage // requestedSchema; nil = none
+	// URL is where the user is sent in place of a form; empty = a form.
+	URL, ID string
 	Params  json.RawMessage // all parameters as they came
 }
 

@@ -8,11 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/claudeless/claudeless/mcp/mcptest"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // TestCallMisbehaving has a row for every fault a call can meet (rows of the
@@ -314,6 +317,9 @@ func TestListChanged(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	m := one(t, "list-changed", "MCPTEST_COUNT=1000", "MCPTEST_LOG="+log)
 	call(t, m, "echo", `{}`)
+	if tools := m.FreshTools(t.Context()); !slices.ContainsFunc(tools, func(tool protocol.Tool) bool { return tool.RawName == "extra" }) {
+		t.Errorf("extra is not listed: %v", tools)
+	}
 	if got := call(t, m, "extra", `{"text":"new"}`); got != `[{"type":"text","text":"echo: new"}]` {
 		t.Errorf("got %s", got)
 	}

@@ -259,15 +259,29 @@ func (m *Manager) freshTool(ctx context.Context, name string) (protocol.Tool, er
 	if err == nil {
 		return t, nil
 	}
-	limit, stop := context.WithTimeout(ctx, listWait)
+	m.waitFresh(ctx, listWait)
+	return m.Resolve(name)
+}
+
+// FreshTools is [Manager.Tools] after a short wait for lists that servers said
+// have changed.
+func (m *Manager) FreshTools(ctx context.Context) []protocol.Tool {
+	m.waitFresh(ctx, freshWait)
+	return m.Tools()
+}
+
+func (m *Manager) waitFresh(ctx context.Context, most time.Duration) {
+	limit, stop := context.WithTimeout(ctx, most)
 	defer stop()
 	for _, s := range m.all() {
 		s.waitFresh(limit)
 	}
-	return m.Resolve(name)
 }
 
-const listWait = 2 * time.Second
+const (
+	listWait  = 2 * time.Second
+	freshWait = 300 * time.Millisecond
+)
 
 // waitFresh waits until a connected server's lists are up to date.
 func (s *server) waitFresh(ctx context.Context) {

@@ -25,7 +25,7 @@ type Commands struct {
 	Known func(name string) bool
 	// Expand finds a custom command, a skill or an MCP prompt; nil without an
 	// error = there is none of that name, and the prompt is plain text. An error
-	// is shown to the user.
+	// is shown to the user as the failure of the command that comes with it.
 	Expand func(ctx context.Context, name, args string) (*slash.Expansion, error)
 	// Run answers a command of the CLI itself beside those of this package; nil, or
 	// a nil answer = there is none of that name.
@@ -91,7 +91,8 @@ func (t *turn) expand(c slash.Call) (x *slash.Expansion, failed func() (finish, 
 	}
 	x, err := t.s.o.Commands.Expand(t.ctx, c.Name, c.Args)
 	if err != nil {
-		return nil, func() (finish, error) { return t.say(c, slash.Said{Text: "Error: " + err.Error()}, nil) }
+		said := slash.Said{Text: err.Error(), Name: x.Name, Result: x.Source, Failed: true}
+		return nil, func() (finish, error) { return t.say(c, said, nil) }
 	}
 	return x, nil
 }
@@ -143,6 +144,10 @@ func (t *turn) say(c slash.Call, said slash.Said, usage *slash.Context) (finish,
 
 func (t *turn) reply(c slash.Call, said slash.Said, usage *slash.Context) (finish, error) {
 	ev := t.output(slash.Call{Name: cmp.Or(said.Name, c.Name), Args: c.Args}, said.Text)
+	if said.Failed {
+		ev.LocalCommandSource = slash.Complaint(said.Text)
+		ev.LocalCommandOutcome = &protocol.LocalOutcome{Kind: "failed"}
+	}
 	if usage != nil {
 		raw, err := protocol.Marshal(usage)
 		if err != nil {
@@ -150,7 +155,7 @@ func (t *turn) reply(c slash.Call, said slash.Said, usage *slash.Context) (finis
 		}
 		ev.ContextUsage = raw
 	}
-	return finish{subtype: "success", untouched: true, result: &said.Text, local: localName(c.Name)}, t.emit(ev)
+	return finish{subtype: "success", untouched: true, result: &said.Text, local: localName(cmp.Or(said.Result, c.Name))}, t.emit(ev)
 }
 
 // output is what a command of the CLI itself says, as a message.

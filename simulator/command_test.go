@@ -81,7 +81,7 @@ func commands() simulator.Commands {
 			case "fix":
 				return &slash.Expansion{Text: "Fix the issue " + args, Kind: "slash_command", Source: "projectSettings"}, nil
 			case "mcp__s__p":
-				return nil, errors.New("the server is gone")
+				return &slash.Expansion{Name: "s:p (MCP)", Source: "mcp"}, errors.New("Error: the server is gone")
 			}
 			return nil, nil
 		},
@@ -102,6 +102,24 @@ func TestClear(t *testing.T) {
 	}
 }
 
+// A prompt of an MCP server that fails is told from what commands say (observed
+// with 2.1.329).
+func TestFailedPrompt(t *testing.T) {
+	s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Commands: commands()})
+	for ev, err := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "/mcp__s__p x"}}) {
+		said, ok := ev.(*protocol.Assistant)
+		if err != nil || !ok {
+			continue
+		}
+		want := []any{"<local-command-stderr>Error: the server is gone</local-command-stderr>", &protocol.LocalOutcome{Kind: "failed"}, &protocol.LocalCommand{Command: "s:p (MCP)", Args: "x"}}
+		if diff := cmp.Diff(want, []any{said.LocalCommandSource, said.LocalCommandOutcome, said.LocalCommandRun}); diff != "" {
+			t.Error(diff)
+		}
+		return
+	}
+	t.Error("nothing was said")
+}
+
 // Goldens slash-context; cli-contract 9.6: local commands ask no model.
 func TestLocalCommands(t *testing.T) {
 	tests := map[string][]string{
@@ -111,7 +129,7 @@ func TestLocalCommands(t *testing.T) {
 		"/name new name": {"init in S", "session_title_changed in S", "assistant <synthetic> named", `result name turns=0 "named" in S`},
 		"/compact":       {"init in S", "assistant <synthetic> Not enough messages to compact.", `result compact turns=0 "Not enough messages to compact." in S`},
 		"/mcp__s__p x": {
-			"init in S", "assistant <synthetic> Error: the server is gone", `result mcp__s__p turns=0 "Error: the server is gone" in S`,
+			"init in S", "assistant <synthetic> Error: the server is gone", `result mcp turns=0 "Error: the server is gone" in S`,
 		},
 	}
 	for prompt, want := range tests {

@@ -47,7 +47,7 @@ func (r *run) expand(ctx context.Context, name, args string) (*slash.Expansion, 
 	for _, p := range r.prompts() {
 		if mcp.CanonicalName(p.Server, p.Name) == name {
 			text, err := r.promptText(ctx, p, args)
-			return &slash.Expansion{Text: text, Kind: "mcp_prompt", Source: "mcp"}, err
+			return &slash.Expansion{Text: text, Kind: "mcp_prompt", Name: p.Server + ":" + p.Name + " (MCP)", Source: "mcp"}, err
 		}
 	}
 	return nil, nil
@@ -116,7 +116,7 @@ func (r *run) promptText(ctx context.Context, p mcp.Prompt, args string) (string
 		switch {
 		case i >= len(words):
 			if a.Required {
-				return "", fmt.Errorf("Missing required argument: %s. Usage: /%s %s", a.Name, mcp.CanonicalName(p.Server, p.Name), usageOf(p.Arguments)) //nolint:staticcheck // shown as it stands
+				return "", fmt.Errorf("Error: Missing required argument: %s. Usage: /%s %s", a.Name, mcp.CanonicalName(p.Server, p.Name), usageOf(p.Arguments))
 			}
 		case i == len(p.Arguments)-1:
 			given[a.Name] = strings.Join(words[i:], " ")
@@ -126,7 +126,7 @@ func (r *run) promptText(ctx context.Context, p mcp.Prompt, args string) (string
 	}
 	raw, err := r.manager.GetPrompt(ctx, p.Server, p.Name, given)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("%s: %w", errorName(err), err)
 	}
 	var result struct {
 		Messages []struct {
@@ -148,6 +148,14 @@ func (r *run) promptText(ctx context.Context, p mcp.Prompt, args string) (string
 		}
 	}
 	return strings.Join(texts, "\n"), nil
+}
+
+// errorName is the class of an error as the real CLI names it.
+func errorName(err error) string {
+	if _, answered := errors.AsType[*mcp.RPCError](err); answered {
+		return "ProtocolError"
+	}
+	return "SdkError"
 }
 
 // loaded is what takes up room in the context beside the conversation.

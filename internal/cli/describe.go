@@ -273,12 +273,22 @@ func (r *run) hookTool(ctx context.Context, server, tool string, input json.RawM
 
 // saveBlob keeps a binary result of an MCP server beside the transcript.
 func (r *run) saveBlob(server, mediaType string, data []byte) (string, error) {
-	ext := ".bin"
-	if known, err := mime.ExtensionsByType(mediaType); err == nil && len(known) > 0 {
-		ext = known[0]
-	}
-	return r.save(r.resultName(server, "blob", ext), data)
+	return r.save(r.resultName(server, "blob", extensionOf(mediaType)), data)
 }
+
+// saveResource keeps a binary part of a resource there too.
+func (r *run) saveResource(index int, mediaType string, data []byte) (string, error) {
+	return r.save(fmt.Sprintf("mcp-resource-%d-%d-%s%s", r.clock.Now().UnixMilli(), index, r.shortID(), extensionOf(mediaType)), data)
+}
+
+func extensionOf(mediaType string) string {
+	if known, err := mime.ExtensionsByType(mediaType); err == nil && len(known) > 0 {
+		return known[0]
+	}
+	return ".bin"
+}
+
+func (r *run) shortID() string { return strings.ReplaceAll(r.clock.NewID(), "-", "")[:6] }
 
 // saveText keeps a text result in a file of that name; empty = as blobs are
 // named.
@@ -292,8 +302,7 @@ func (r *run) saveText(tool protocol.Tool, name, text string) (string, error) {
 // resultName names a file for what a server's tool gave.
 func (r *run) resultName(server, what, ext string) string {
 	names := strings.Replace(strings.TrimPrefix(mcp.CanonicalName(server, what), "mcp__"), "__", "-", 1)
-	id := strings.ReplaceAll(r.clock.NewID(), "-", "")[:6]
-	return fmt.Sprintf("mcp-%s-%d-%s%s", names, r.clock.Now().UnixMilli(), id, ext)
+	return fmt.Sprintf("mcp-%s-%d-%s%s", names, r.clock.Now().UnixMilli(), r.shortID(), ext)
 }
 
 func (r *run) save(name string, data []byte) (string, error) {

@@ -100,7 +100,7 @@ func (r *run) serverTools() executor.Composite {
 	}
 	return executor.Composite{
 		executor.Hide(r.hidden)(executor.MCP{Manager: r.manager}),
-		executor.Hide(func(t protocol.Tool) bool { return slices.Contains(r.f.DisallowedTools, t.Name) })(executor.Resources{Manager: r.manager, SaveBlob: r.saveBlob}),
+		executor.Hide(func(t protocol.Tool) bool { return slices.Contains(r.f.DisallowedTools, t.Name) })(executor.Resources{Manager: r.manager, SaveBlob: r.saveResource}),
 	}
 }
 

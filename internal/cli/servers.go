@@ -100,7 +100,7 @@ func (r *run) readResources(ctx context.Context, prompt string) []simulator.Ment
 		return nil
 	}
 	var all []simulator.Mentioned
-	for _, m := range (executor.Resources{Manager: r.manager, SaveBlob: r.saveBlob}).Mentions(ctx, prompt) {
+	for _, m := range (executor.Resources{Manager: r.manager, SaveBlob: r.saveResource}).Mentions(ctx, prompt) {
 		attachment := map[string]any{"type": "mcp_resource", "server": m.Server, "uri": m.URI, "name": m.Name, "content": m.Content}
 		if m.Description != "" {
 			attachment["description"] = m.Description
@@ -115,7 +115,7 @@ func (r *run) readResources(ctx context.Context, prompt string) []simulator.Ment
 func (r *run) elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
 	scripted := r.scenario.MCP.Elicitation
 	if scripted == nil && r.peer != nil {
-		action, content := r.peer.Elicit(ctx, control.Question{Server: q.Server, Message: q.Message, Mode: "form", Schema: q.Schema})
+		action, content := r.peer.Elicit(ctx, control.Question{Server: q.Server, Message: q.Message, Schema: q.Schema, URL: q.URL, ID: q.ID})
 		return mcp.ElicitAnswer{Action: action, Content: content}
 	}
 	if scripted == nil {

@@ -416,7 +416,9 @@ func (f *fakeSession) turn(ctx, interrupt context.Context, in protocol.UserMessa
 		raw, err := f.peer.Callback(limited, "hook_0", json.RawMessage(`{"hook_event_name":"Stop"}`), "toolu-1")
 		result = fmt.Sprintf("%s %v", raw, err)
 	case "elicit":
-		action, content := f.peer.Elicit(interrupt, Question{Server: "s", Message: rest, Mode: "form"})
+		q := Question{Server: "s", Message: rest}
+		_ = json.Unmarshal([]byte(rest), &q) // plain text is the message
+		action, content := f.peer.Elicit(interrupt, q)
 		result = action + " " + string(content)
 	case "flood":
 		var n int

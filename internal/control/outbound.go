@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -148,8 +149,11 @@ func (p *Peer) Message(ctx context.Context, server string, message json.RawMessa
 type Question struct {
 	Server  string          `json:"mcp_server_name"`
 	Message string          `json:"message"`
-	Mode    string          `json:"mode,omitempty"`
+	Mode    string          `json:"mode"` // set by Elicit: url with a URL, else form
 	Schema  json.RawMessage `json:"requested_schema,omitempty"`
+	Order   []string        `json:"property_order,omitzero"` // set by Elicit from Schema
+	URL     string          `json:"url,omitempty"`
+	ID      string          `json:"elicitation_id,omitempty"` // of a URL
 }
 
 // Elicit hands an MCP server's question to the host. A host that cannot answer
@@ -161,6 +165,11 @@ func (p *Peer) Elicit(ctx context.Context, q Question) (action string, content j
 	if !greeted { // a host that does not speak the control protocol never answers
 		return "cancel", nil
 	}
+	q.Mode = "form"
+	if q.URL != "" {
+		q.Mode = "url"
+	}
+	q.Order = propertyOrder(q.Schema)
 	raw, err := p.ask(ctx, struct {
 		Subtype string `json:"subtype"`
 		Question
@@ -177,4 +186,22 @@ func (p *Peer) Elicit(ctx context.Context, q Question) (action string, content j
 		return a.Action, a.Content
 	}
 	return "cancel", nil
+}
+
+// propertyOrder lists the properties of a schema as they stand in it; nil = it
+// has none.
+func propertyOrder(schema json.RawMessage) []string {
+	s, err := ordered.Parse(schema)
+	if err != nil {
+		return nil
+	}
+	properties, err := ordered.Parse(s.Get("properties"))
+	if err != nil {
+		return nil
+	}
+	names := make([]string, len(properties))
+	for i, p := range properties {
+		names[i] = p.Key
+	}
+	return names
 }

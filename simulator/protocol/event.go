@@ -110,8 +110,10 @@ type Assistant struct {
 	TaskDescription    string            `json:"task_description,omitempty"`
 	ContextUsage       json.RawMessage   `json:"context_usage,omitempty"`
 	LocalCommandRun    *LocalCommand     `json:"local_command_run,omitempty"`
-	UserMessageUUID    string            `json:"user_message_uuid,omitempty"`
-	UserMessageUUIDs   []string          `json:"user_message_uuids,omitempty"`
+	// LocalCommandOutcome is set when the command failed.
+	LocalCommandOutcome *LocalOutcome `json:"local_command_outcome,omitempty"`
+	UserMessageUUID     string        `json:"user_message_uuid,omitempty"`
+	UserMessageUUIDs    []string      `json:"user_message_uuids,omitempty"`
 
 	// Final is what the transcript keeps and the stream does not show: the
 	// message's real stop reason and usage. Nil on synthetic messages.
@@ -134,6 +136,11 @@ type MessageFinal struct {
 type LocalCommand struct {
 	Command string `json:"command"`
 	Args    string `json:"args"`
+}
+
+// LocalOutcome is how a slash command ended.
+type LocalOutcome struct {
+	Kind string `json:"kind"` // "failed"
 }
 
 // ToolUseMeta names an MCP call for display.

@@ -46,11 +46,17 @@ func (c Call) Tags() string {
 // Output is what a local command printed, as users' messages hold it.
 func Output(text string) string { return "<local-command-stdout>" + text + "</local-command-stdout>" }
 
+// Complaint is [Output] of a command that failed.
+func Complaint(text string) string {
+	return "<local-command-stderr>" + text + "</local-command-stderr>"
+}
+
 // Expansion is what a custom command, a skill or an MCP prompt says to the
 // model in place of the call.
 type Expansion struct {
 	Text   string
 	Kind   string // "slash_command" or "mcp_prompt"
+	Name   string // what the command calls itself where it fails; empty = as it was typed
 	Source string // where it was found: "projectSettings", "userSettings", "plugin", "mcp"; empty = unknown
 }
 
@@ -134,6 +140,10 @@ type Said struct {
 	Absent bool
 	// Title is the new name of the session; empty = it keeps its own.
 	Title string
+	// Failed is a command that could not do what it was asked for; Text says why.
+	Failed bool
+	// Result is what the result names the command; empty = as it was typed.
+	Result string
 }
 
 // Unavailable is what a command says that exists on a terminal only.
