@@ -160,14 +160,8 @@ func (t *turn) reply(c slash.Call, said slash.Said, usage *slash.Context) (finis
 
 // output is what a command of the CLI itself says, as a message.
 func (t *turn) output(c slash.Call, text string) *protocol.Assistant {
-	stop := "end_turn"
 	return &protocol.Assistant{
-		Type: "assistant",
-		Message: protocol.AssistantMessage{
-			Diagnostics: protocol.NullNow[struct{}](), Container: protocol.NullNow[struct{}](), StopDetails: protocol.NullNow[struct{}](),
-			ID: t.s.o.NewID(), Type: "message", Role: "assistant", Model: "<synthetic>", StopReason: &stop,
-			Content: []protocol.Block{protocol.Text(text)}, Usage: syntheticUsage(),
-		},
+		Type: "assistant", Message: protocol.Synthetic(t.s.o.NewID(), text, "end_turn"),
 		SessionID: t.s.o.SessionID, UUID: t.s.o.NewID(), Timestamp: t.timestamp(),
 		LocalCommandSource: slash.Output(text), LocalCommandRun: &protocol.LocalCommand{Command: c.Name, Args: c.Args},
 	}

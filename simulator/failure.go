@@ -174,15 +174,11 @@ func (t *turn) backoff(n int, after time.Duration) time.Duration {
 func (t *turn) giveUp(api apiFailure) (*finish, error) {
 	stop, sequence := cmp.Or(api.stop, "stop_sequence"), ""
 	ev := &protocol.Assistant{
-		Type: "assistant",
-		Message: protocol.AssistantMessage{
-			Diagnostics: protocol.NullNow[struct{}](), Container: protocol.NullNow[struct{}](), StopDetails: protocol.NullNow[struct{}](),
-			ID: t.s.o.NewID(), Type: "message", Role: "assistant", Model: "<synthetic>",
-			Content: []protocol.Block{protocol.Text(api.text)}, StopReason: &stop, StopSequence: &sequence, Usage: syntheticUsage(),
-		},
+		Type: "assistant", Message: protocol.Synthetic(t.s.o.NewID(), api.text, stop),
 		SessionID: t.s.o.SessionID, UUID: t.s.o.NewID(), Timestamp: t.timestamp(),
 		Error: api.class, IsAPIErrorMessage: true, APIErrorStatus: api.status, APIErrorType: api.kind, APIError: api.connection,
 	}
+	ev.Message.StopSequence = &sequence
 	if api.status != 0 {
 		ev.RequestID = t.apiID("req")
 	}

@@ -121,18 +121,6 @@ func finalUsage(u scenarios.Usage, thinking int) protocol.Usage {
 	}
 }
 
-// syntheticUsage is the usage of a message no model wrote.
-func syntheticUsage() protocol.Usage {
-	return protocol.Usage{
-		OutputTokensDetails: protocol.NullNow[protocol.OutputDetails](),
-		ServerToolUse:       &protocol.ServerToolUse{},
-		InferenceGeo:        protocol.NullNow[string](),
-		Iterations:          protocol.NullNow[[]struct{}](),
-		Speed:               protocol.NullNow[string](),
-		FallbackCredit:      protocol.NullNow[struct{}](),
-	}
-}
-
 // NoUsage is the usage of a result without a run.
 func NoUsage() protocol.Usage { return finalUsage(scenarios.Usage{}, 0) }
 

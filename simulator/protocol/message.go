@@ -42,6 +42,22 @@ type AssistantMessage struct {
 	ContextManagement *struct{}      `json:"context_management"`
 }
 
+// Synthetic is a message that no model wrote.
+func Synthetic(id, text, stop string) AssistantMessage {
+	return AssistantMessage{
+		Diagnostics: NullNow[struct{}](), Container: NullNow[struct{}](), StopDetails: NullNow[struct{}](),
+		ID: id, Type: "message", Role: "assistant", Model: "<synthetic>", Content: []Block{Text(text)}, StopReason: &stop,
+		Usage: Usage{
+			OutputTokensDetails: NullNow[OutputDetails](),
+			ServerToolUse:       &ServerToolUse{},
+			InferenceGeo:        NullNow[string](),
+			Iterations:          NullNow[[]struct{}](),
+			Speed:               NullNow[string](),
+			FallbackCredit:      NullNow[struct{}](),
+		},
+	}
+}
+
 // Usage counts tokens. Pointer and Null fields are present only in the forms
 // that have them: a streamed message has none of them, a result all, a
 // synthetic message all but with null values.

@@ -143,11 +143,11 @@ type SyntheticLine struct {
 	Message           AssistantMessage `json:"message"`
 	RequestID         string           `json:"requestId,omitempty"`
 	Error             string           `json:"error,omitempty"`
-	IsAPIErrorMessage bool             `json:"isApiErrorMessage,omitempty"`
+	IsAPIErrorMessage bool             `json:"isApiErrorMessage"`
 	APIErrorStatus    int              `json:"apiErrorStatus,omitempty"`
 	APIErrorType      string           `json:"apiErrorType,omitempty"`
 	APIError          string           `json:"apiError,omitempty"`
-	PerTurnEffort     *string          `json:"perTurnEffort"`
+	PerTurnEffort     *string          `json:"perTurnEffort,omitempty"`
 	NoToolCall        bool             `json:"failedResponseHadNoToolCall,omitempty"`
 	MadeBy            string           `json:"madeBy"` // "other"
 	Foot

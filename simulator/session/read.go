@@ -38,6 +38,7 @@ type entry struct {
 	prompt bool // a user line that is not a tool result nor injected
 
 	result  bool   // a tool result
+	last    bool   // that ends its turn
 	message string // the API's id of the message
 }
 
@@ -91,6 +92,7 @@ func (t *transcript) add(line []byte, keys map[string]json.RawMessage) {
 		}
 		read(keys, "message", &message)
 		e.result = hasToolResult(message.Content)
+		read(keys, "toolEndsTurn", &e.last)
 		e.prompt = !result && !meta && !e.side && !e.result
 		t.count(e, keys)
 	case "assistant":
@@ -205,6 +207,13 @@ func (t *transcript) chain(leaf string) []Message {
 		}
 	}
 	return out
+}
+
+// endsMute tells whether the conversation ends with a line that the model was
+// still to answer.
+func (t *transcript) endsMute(leaf string) bool {
+	i := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == leaf })
+	return i >= 0 && t.entries[i].kind == "user" && !t.entries[i].last
 }
 
 // firstPrompt is the first prompt of the conversation that ends with leaf, as

@@ -118,6 +118,7 @@ func (s *Session) prompted(ev *protocol.Prompted) error {
 		s.rec.promptID = ev.PromptID
 		return nil
 	}
+	mended := s.mended(ev.PromptID)
 	e := s.envelope("", ev.UUID, ev.Timestamp)
 	e.PromptID = s.promptIDOf(ev)
 	line := protocol.UserLine{
@@ -125,7 +126,7 @@ func (s *Session) prompted(ev *protocol.Prompted) error {
 		Message: protocol.UserContent{Role: "user", Content: ev.Content}, IsMeta: ev.Injected,
 	}
 	if ev.Injected {
-		return s.write(line)
+		return s.write(append(mended, line)...)
 	}
 	s.lastPrompt(ev)
 	s.rec.turns++
@@ -138,7 +139,7 @@ func (s *Session) prompted(ev *protocol.Prompted) error {
 	}
 	line.TurnPosition = &protocol.TurnPosition{TurnIndex: s.rec.turns}
 	line.AttributionKey, line.MergedUUIDs, line.ImageIDs = ev.HostID, ev.Merged, imageIDs(ev.Content)
-	if err := s.write(line); err != nil {
+	if err := s.write(append(mended, line)...); err != nil {
 		return err
 	}
 	return s.environment()

@@ -43,6 +43,10 @@ func (s *Session) resume(path string) error {
 		}
 	}
 	s.deferred = t.deferred
+	if s.deferred == "" {
+		s.lost = unanswered(s.history)
+	}
+	s.mute = t.endsMute(leaf)
 	s.rec = recorder{leaf: map[string]string{"": leaf}, tools: t.tools, prompt: t.prompt, turns: t.turns, listed: t.listed}
 	if s.forked {
 		s.rec.prompt = t.firstPrompt(leaf)
@@ -55,6 +59,51 @@ func (s *Session) resume(path string) error {
 		}
 	}
 	return nil
+}
+
+// lostCall is a call whose result an earlier process did not come to keep.
+type lostCall struct{ id, message string }
+
+// unanswered finds the calls without a result.
+func unanswered(history []Message) (calls []lostCall) {
+	for _, m := range history {
+		for _, b := range m.Content.Blocks {
+			switch b := b.(type) {
+			case protocol.ToolUse:
+				calls = append(calls, lostCall{b.ID, m.UUID})
+			case protocol.ToolResultBlock:
+				calls = slices.DeleteFunc(calls, func(c lostCall) bool { return c.id == b.ToolUseID })
+			}
+		}
+	}
+	return calls
+}
+
+const lostText = "[Tool call interrupted: the session ended before this call's result was recorded, so its outcome is unknown. " +
+	"Check whether it took effect before relying on it or running it again.]"
+
+// mended are the lines that complete the conversation of an earlier process
+// before the next prompt: results of lost calls, and an answer that is none
+// where it ends with something the model was still to answer.
+func (s *Session) mended(promptID string) []any {
+	var lines []any
+	for _, c := range s.lost {
+		e := s.envelope("", "", "")
+		e.PromptID, e.ParentUUID = promptID, &c.message
+		result := protocol.ToolResultBlock{Type: "tool_result", ToolUseID: c.id, Content: protocol.Content{Text: lostText}, IsError: new(true)}
+		lines = append(lines, protocol.UserLine{
+			Head: e.Head, Type: "user", Stamp: e.Stamp, ToolUseResult: lostText, ToolDenialKind: "interrupted", SourceToolAssistantUUID: c.message,
+			Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{result}}}, Foot: e.Foot,
+		})
+	}
+	if len(lines) > 0 || s.mute {
+		e, sequence := s.envelope("", "", ""), ""
+		message := protocol.Synthetic(s.opts.NewID(), "No response requested.", "stop_sequence")
+		message.StopSequence = &sequence
+		lines = append(lines, protocol.SyntheticLine{Head: e.Head, Type: "assistant", Stamp: e.Stamp, Message: message, MadeBy: "other", Foot: e.Foot})
+	}
+	s.lost, s.mute = nil, false
+	return lines
 }
 
 func (s *Session) refuse(err error) error {

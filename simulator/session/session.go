@@ -119,6 +119,8 @@ type Session struct {
 
 	history  []Message
 	deferred string            // id of the call that was put off last
+	lost     []lostCall        // at the end of the history
+	mute     bool              // the history ends without an answer
 	files    []json.RawMessage // lines about copies of files, of the resumed transcript
 	costs    map[string]protocol.ModelUsage
 	totals   protocol.CostStateLine

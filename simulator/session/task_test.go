@@ -72,6 +72,35 @@ func TestNestedSubagent(t *testing.T) {
 	}
 }
 
+// A process that was killed leaves a call without a result; the next one says
+// so before its prompt.
+func TestLostCall(t *testing.T) {
+	w := newWorld(t)
+	s := w.mustOpen(t, session.Options{})
+	use := w.id()
+	record(
+		t, s,
+		&protocol.Prompted{UUID: w.id(), Content: protocol.Content{Text: "one"}},
+		&protocol.Assistant{UUID: use, Message: protocol.AssistantMessage{ID: "m", Role: "assistant", Content: []protocol.Block{call("toolu_1")}}},
+	)
+	for range 2 { // the second process finds nothing to mend
+		next := w.mustOpen(t, session.Options{Resume: s.ID()})
+		w.turn(t, next, "two")
+		closed(t, next)
+	}
+	said := messages(readLines(t, s.Path()))
+	if got := len(said); got != 2+2+2*2 {
+		t.Fatalf("%d messages: %v", got, said)
+	}
+	if l := said[2]; l["parentUuid"] != use || l["sourceToolAssistantUUID"] != use || l["toolDenialKind"] != "interrupted" || l["promptId"] != "p-two" {
+		t.Errorf("result %v", l)
+	}
+	answer := said[3]["message"].(line)["content"].([]any)[0].(line)["text"]
+	if said[3]["parentUuid"] != said[2]["uuid"] || answer != "No response requested." || said[4]["parentUuid"] != said[3]["uuid"] {
+		t.Errorf("answer %v, then %v", said[3], said[4])
+	}
+}
+
 // Checklist row 67: after /compact the conversation begins at the boundary, and
 // what a local command said is a system line.
 func TestCompactedTranscript(t *testing.T) {
