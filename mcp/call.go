@@ -228,12 +228,12 @@ func (c *conn) call(ctx context.Context, k toolCall) (json.RawMessage, error) {
 		const behind = 1024
 		l.queue = make(chan Progress, behind)
 	}
-	token, unlisten := c.listen(l)
+	req := callRequest(k)
+	numbered, unlisten := c.listen(l, req.Params.Meta)
 	defer unlisten()
 
-	req := callRequest(k, token)
 	send := func() (json.RawMessage, error) {
-		return raw(ctx, `{"content":[]}`, func(ctx context.Context) error {
+		return raw(context.WithValue(ctx, numberedKey{}, numbered), `{"content":[]}`, func(ctx context.Context) error {
 			_, err := c.client.CallTool(ctx, req)
 			return err
 		})
@@ -269,11 +269,11 @@ func brokeOff(err error) bool {
 	return errors.As(err, &unreachable) && (errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF))
 }
 
-func callRequest(k toolCall, token int64) wire.CallToolRequest {
+func callRequest(k toolCall) wire.CallToolRequest {
 	var req wire.CallToolRequest
 	req.Params.Name = k.tool.RawName
 	req.Params.Arguments = arguments(k.req.Input)
-	req.Params.Meta = &wire.Meta{ProgressToken: token}
+	req.Params.Meta = &wire.Meta{}
 	if k.req.ToolUseID != "" {
 		req.Params.Meta.AdditionalFields = map[string]any{"claudecode/toolUseId": k.req.ToolUseID}
 	}
@@ -336,7 +336,7 @@ func (c *conn) progress(params map[string]any) {
 }
 
 // progressToken reads a token back; some servers make a string of it. 0 is
-// none of ours.
+// none of a call.
 func progressToken(v any) int64 {
 	switch v := v.(type) {
 	case float64:
@@ -352,15 +352,26 @@ func progressToken(v any) int64 {
 	}
 }
 
-// listen registers a progress listener under a new token.
-func (c *conn) listen(l *listener) (token int64, unlisten func()) {
-	token = c.tokens.Add(1)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.listeners[token] = l
-	return token, func() {
+// numberedKey is for a function that hears the id of a request before it is
+// sent.
+type numberedKey struct{}
+
+// listen registers a progress listener under the id that the request gets. It
+// is the token as well, as in the real CLI, and goes into the request's meta.
+func (c *conn) listen(l *listener, meta *wire.Meta) (numbered func(id int64), unlisten func()) {
+	var tokens []int64 // a request may be sent again
+	numbered = func(id int64) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		delete(c.listeners, token)
+		meta.ProgressToken = id
+		tokens = append(tokens, id)
+		c.listeners[id] = l
+	}
+	return numbered, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for _, token := range tokens {
+			delete(c.listeners, token)
+		}
 	}
 }

@@ -64,7 +64,6 @@ type conn struct {
 	kick             chan struct{}
 	changes, current atomic.Int64
 
-	tokens    atomic.Int64
 	mu        sync.Mutex
 	listeners map[int64]*listener // by progress token
 

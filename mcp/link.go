@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -97,6 +98,12 @@ func (l *link) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*
 	}
 	id := req.ID.Value().(int64) - 1
 	req.ID = wire.NewRequestId(id)
+	if numbered, ok := ctx.Value(numberedKey{}).(func(int64)); ok {
+		numbered(id)
+		if fields, ok := req.Params.(map[string]json.RawMessage); ok { // written already
+			fields["_meta"] = withToken(fields["_meta"], id)
+		}
+	}
 	l.debug.Message("->", req.Method, idText(req.ID))
 	l.track(id)
 	resp, err := l.inner.SendRequest(ctx, req)
@@ -133,6 +140,18 @@ func (l *link) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*
 		}
 	}
 	return resp, nil
+}
+
+// withToken puts a progress token into a request's meta.
+func withToken(raw json.RawMessage, token int64) json.RawMessage {
+	meta := map[string]json.RawMessage{}
+	_ = json.Unmarshal(raw, &meta) // what is none is replaced
+	meta["progressToken"] = strconv.AppendInt(nil, token, 10)
+	out, err := json.Marshal(meta)
+	if err != nil { // all of it was JSON
+		return raw
+	}
+	return out
 }
 
 // discovered checks the answer to the probe: some servers answer everything
