@@ -272,7 +272,7 @@ func TestCheckLetsGoodCallsPass(t *testing.T) {
 
 func TestNotSimulated(t *testing.T) {
 	tools := newTools(t, Options{})
-	for _, name := range []string{"Agent", "Task", "CronCreate", "Monitor", "Workflow", "WebFetch", "WebSearch"} {
+	for _, name := range []string{"Agent", "Task", "CronCreate", "Workflow", "WebFetch", "WebSearch"} {
 		input := in{"anything": 1}
 		switch name {
 		case "Agent", "Task":

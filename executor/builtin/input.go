@@ -209,7 +209,11 @@ func (s schema) validate(call protocol.ToolUse) *protocol.ToolResult {
 		r := protocol.UsageError(fmt.Sprintf("InputValidationError: %s failed: the input is not valid JSON", call.Name))
 		return &r
 	}
-	found := s.issues([]any{}, raw)
+	return invalid(call.Name, s.issues([]any{}, raw))
+}
+
+// invalid is the result for an input with issues; nil without any.
+func invalid(name string, found []issue) *protocol.ToolResult {
 	if len(found) == 0 {
 		return nil
 	}
@@ -221,7 +225,7 @@ func (s schema) validate(call protocol.ToolUse) *protocol.ToolResult {
 		if len(lines) > 1 {
 			noun = "issues"
 		}
-		text = fmt.Sprintf("%s failed due to the following %s:\n%s", call.Name, noun, strings.Join(lines, "\n"))
+		text = fmt.Sprintf("%s failed due to the following %s:\n%s", name, noun, strings.Join(lines, "\n"))
 	}
 	r := protocol.UsageError("InputValidationError: " + text)
 	r.Output = "InputValidationError: " + string(list)

@@ -44,7 +44,7 @@ func all() []tool {
 		globTool(),
 		grepTool(),
 		notSimulated("ListAgents"),
-		notSimulated("Monitor"),
+		monitorTool(),
 		notebookEditTool(),
 		readTool(),
 		notSimulated("ReportFindings"),

@@ -116,6 +116,25 @@ func (s *Shell) isClosed() bool {
 	return s.closed
 }
 
+// Stream runs a command line to its end, beside the shell: it begins where the
+// shell is and moves nothing. What it prints goes to w as it comes, and what it
+// says of errors is returned. The end of ctx ends it with all it has started.
+func (s *Shell) Stream(ctx context.Context, line string, w io.Writer) (code int, errs string, err error) {
+	const most = 1 << 20 // of what it says of errors
+	o := proc.RunOptions{Command: s.command(), Tee: w, Limit: most}
+	var res proc.Result
+	for _, sh := range shells() {
+		o.Path, o.Args = sh, []string{"-c", line}
+		if res, err = proc.Run(ctx, o); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	return exitCode(res.Exit), string(res.Stderr), err
+}
+
+// shells are tried in this order.
+func shells() []string { return []string{"bash", "/bin/bash", "sh", "/bin/sh"} }
+
 // command is a shell to come, where the last one ended if that still exists.
 func (s *Shell) command() proc.Command {
 	dir := s.Dir()
@@ -127,7 +146,7 @@ func (s *Shell) command() proc.Command {
 
 // run starts the wrapper with the first shell there is.
 func run(ctx context.Context, c proc.Command, output *os.File, args ...string) (job *proc.Job, err error) {
-	for _, sh := range []string{"bash", "/bin/bash", "sh", "/bin/sh"} {
+	for _, sh := range shells() {
 		c.Path, c.Args = sh, append([]string{"-c", wrapper, "/bin/bash"}, args...)
 		if job, err = proc.StartJob(ctx, proc.JobOptions{Command: c, Output: output, Aside: cwdFD}); !errors.Is(err, fs.ErrNotExist) {
 			break

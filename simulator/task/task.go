@@ -66,7 +66,8 @@ type End struct {
 	Summary string
 	Report  string // what an agent that nobody waits for has to say; empty = nothing
 	Usage   *Usage // agents only
-	Told    bool   // the result of the call that started it tells the model
+	Told    bool   // the model knows from elsewhere
+	Event   string // the last event, told with the end; empty = none
 }
 
 // Usage is what an agent has used so far.
@@ -210,6 +211,23 @@ func (t *Task) End(e End) {
 	}
 }
 
+// Event tells the model of something that the task has seen, while it goes on.
+func (t *Task) Event(text string) {
+	s := t.set
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t.ended {
+		return
+	}
+	s.notices = append(s.notices, Notice{Text: t.event(text), Origin: origin("")})
+	s.signal()
+}
+
+func (t *Task) event(text string) string {
+	return "<task-notification>\n<task-id>" + t.ID + "</task-id>\n<summary>Monitor event: \"" + t.Description +
+		"\"</summary>\n<event>" + text + "</event>\n</task-notification>"
+}
+
 func (t *Task) startedFrame() *protocol.System {
 	fields := []protocol.Field{{Key: "task_id", Value: t.ID}, {Key: "run_id", Value: t.RunID}}
 	fields = append(fields, optional("tool_use_id", t.ToolUseID)...)
@@ -259,7 +277,7 @@ func wireStatus(s Status) string {
 	return string(s)
 }
 
-// Notice is an end that the model is to be told in a turn of its own.
+// Notice is news of a task that the model is to be told: its end mostly.
 type Notice struct {
 	Text string // what the model reads
 	// Origin is the result's "origin".
@@ -268,6 +286,9 @@ type Notice struct {
 
 func (t *Task) notice(e End) Notice {
 	var b strings.Builder
+	if e.Event != "" {
+		b.WriteString(t.event(e.Event) + "\n")
+	}
 	b.WriteString("<task-notification>\n<task-id>" + t.ID + "</task-id>\n")
 	if t.ToolUseID != "" {
 		b.WriteString("<tool-use-id>" + t.ToolUseID + "</tool-use-id>\n")
@@ -280,13 +301,17 @@ func (t *Task) notice(e End) Notice {
 		b.WriteString("<result>" + e.Report + "</result>\n")
 	}
 	b.WriteString("</task-notification>")
-	// Marshalling three strings cannot fail.
-	origin, _ := protocol.Marshal(struct {
+	return Notice{Text: b.String(), Origin: origin(t.RunID)}
+}
+
+// origin is that of the turn about a run; about none when that goes on.
+func origin(runID string) json.RawMessage {
+	raw, _ := protocol.Marshal(struct { // strings cannot fail
 		Kind     string `json:"kind"`
 		Producer string `json:"producer"`
-		RunID    string `json:"runId"`
-	}{"task-notification", "session-task", t.RunID})
-	return Notice{Text: b.String(), Origin: origin}
+		RunID    string `json:"runId,omitempty"`
+	}{"task-notification", "session-task", runID})
+	return raw
 }
 
 func optional(key, value string) []protocol.Field {
