@@ -82,10 +82,11 @@ func (s *Session) write(lines ...any) error {
 	if err := s.flush(); err != nil {
 		return err
 	}
-	data := s.pending
-	s.pending = nil
-	if err := s.writer.copied(s.path, data); err != nil {
-		return err
+	if copied := s.pending; copied != nil {
+		s.pending = nil
+		if err := s.writer.copied(s.path, copied(cmp.Or(s.rec.promptID, s.opts.NewID()))); err != nil {
+			return err
+		}
 	}
 	return s.writer.lines(s.path, lines...)
 }

@@ -33,7 +33,7 @@ func (s *Session) resume(path string) error {
 		if err := s.fresh(); err != nil {
 			return err
 		}
-		s.forked, s.pending = true, t.copyAs(s.id, leaf, s.opts.NewID())
+		s.forked, s.pending = true, func(promptID string) []byte { return t.copyAs(s.id, leaf, promptID) }
 	}
 	s.cutOff = !s.forked && !t.ended
 	s.history = t.chain(leaf)

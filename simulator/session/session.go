@@ -126,10 +126,12 @@ type Session struct {
 	totals   protocol.CostStateLine
 	state    []byte
 
-	closed  bool   // by [Session.Close]
-	cutOff  bool   // the transcript ends within a line
-	pending []byte // history to be copied before the first line of a fork
-	held    []any  // lines that wait for the next ones
+	closed bool // by [Session.Close]
+	cutOff bool // the transcript ends within a line
+	// pending gives the history to be copied before the first line of a fork, under
+	// the id of its first prompt; nil = nothing.
+	pending func(promptID string) []byte
+	held    []any // lines that wait for the next ones
 	writer  writer
 	rec     recorder
 }

@@ -518,6 +518,9 @@ func TestFork(t *testing.T) {
 				}
 				parent = l["uuid"]
 				if l["type"] == "user" {
+					if l["promptId"] != "p-three" {
+						t.Errorf("prompt id of the copy: %v", l)
+					}
 					prompts = append(prompts, l["message"].(line)["content"].(string))
 				}
 			}
