@@ -100,7 +100,7 @@ type Options struct {
 	// Costs are the session's costs so far, by model.
 	Costs map[string]protocol.ModelUsage
 
-	MaxTurns     int     // tool rounds per prompt; 0 = no limit
+	MaxTurns     int     // tool rounds per prompt; 0 = no limit, below it the first is the last
 	MaxBudgetUSD float64 // cost of the session; 0 = no limit
 	MaxRetries   int     // of failed requests; negative = none, 0 = 10
 	// RetryScale stretches the waits between retries; 0 = do not wait.

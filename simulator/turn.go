@@ -273,7 +273,7 @@ func (t *turn) after(calls []call) (*scenarios.Request, *finish, error) {
 	if end, err := t.batchDone(calls, results); err != nil || end != nil {
 		return nil, end, err
 	}
-	if t.rounds++; t.s.o.MaxTurns > 0 && t.rounds >= t.s.o.MaxTurns {
+	if t.rounds++; t.s.o.MaxTurns != 0 && t.rounds >= t.s.o.MaxTurns {
 		spent := t.turnsSpent()
 		return nil, &spent, nil
 	}

@@ -44,7 +44,7 @@ type Flags struct {
 	FallbackModel      string
 	Effort             string
 	Betas              []string
-	MaxTurns           int // 0 and less: no limit
+	MaxTurns           int // 0 = no limit, below it the first is the last
 	MaxBudgetUSD       float64
 	MaxThinkingTokens  int
 	Thinking           string

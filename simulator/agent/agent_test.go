@@ -423,7 +423,7 @@ func TestRefusals(t *testing.T) {
 func TestToolsOfADefinition(t *testing.T) {
 	s := newSession(t, script{"go": {call("Agent", foreground), say("main")}, "sub": {call("Write", `{}`), say("no")}}, false, nil)
 	got, _ := s.play(t)
-	if !slices.Contains(got, "reader: user result <tool_use_error>Error: No such tool available: Write</tool_use_error>") {
+	if !slices.Contains(got, "reader: user result <tool_use_error>Error: No such tool available: Write. Write is not among the tools available here. Continue with the tools you have.</tool_use_error>") {
 		t.Errorf("events %q", got)
 	}
 }

@@ -31,7 +31,8 @@ type toolStats struct {
 
 func (c *tally) count(ev *protocol.ToolRan) {
 	c.total++
-	if !slices.Contains(c.used, ev.Use.Name) {
+	undecided := ev.Result.IsError && ev.Result.Decision == nil && ev.Result.NonExecutionKind == "" // a call of nothing
+	if !undecided && !slices.Contains(c.used, ev.Use.Name) {
 		c.used = append(c.used, ev.Use.Name)
 	}
 	switch ev.Use.Name {

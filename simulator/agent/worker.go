@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -133,7 +134,7 @@ func (w *worker) options() simulator.Options {
 	o.Model = w.a.o.Model(w.script)
 	o.ModelName = w.model
 	ref := protocol.AgentRef{ID: w.t.ID, Type: w.t.AgentType, Depth: w.t.Depth}
-	o.Executor = executor.Chain(o.Executor, marked(ref), executor.Hide(func(t protocol.Tool) bool { return !w.def.allowed(t) }))
+	o.Executor = executor.Chain(o.Executor, marked(ref), missing(o.Executor), executor.Hide(func(t protocol.Tool) bool { return !w.def.allowed(t) }))
 	o.Transcript, o.Tasks, o.Schema, o.Rand = nil, nil, nil, nil
 	o.Agent = &ref
 	o.Commands, o.Queue = simulator.Commands{Disabled: true}, simulator.Queue{}
@@ -151,6 +152,22 @@ func marked(ref protocol.AgentRef) executor.Middleware {
 	return executor.Func(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (protocol.ToolResult, error) {
 		call.Agent = &ref
 		return next.Execute(ctx, call)
+	})
+}
+
+// missing says of tools that the session has and the agent may not call that
+// they are not among its own.
+func missing(session executor.Executor) executor.Middleware {
+	return executor.Func(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (protocol.ToolResult, error) {
+		result, err := next.Execute(ctx, call)
+		if !errors.Is(err, executor.ErrUnknownTool) {
+			return result, err
+		}
+		tools, listErr := session.Tools(ctx)
+		if listErr != nil || !slices.ContainsFunc(tools, func(t protocol.Tool) bool { return t.Name == call.Name }) {
+			return result, err
+		}
+		return executor.Missing(call.Name), nil
 	})
 }
 
