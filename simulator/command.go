@@ -37,6 +37,11 @@ type Commands struct {
 	// Reset starts a new conversation for /clear and returns its session id;
 	// nil = the id stays.
 	Reset func() string
+	// Own tells whether the user has a command of this name, which then stands in
+	// the place of the CLI's; nil = there are none.
+	Own func(name string) bool
+	// Grant lets the rules count until the next call; nil = nobody cares.
+	Grant func(rules []string)
 	// CompactDelay is how long /compact takes.
 	CompactDelay time.Duration
 }
@@ -45,6 +50,9 @@ type Commands struct {
 func (t *turn) local(c slash.Call) func(slash.Call) (finish, error) {
 	if t.s.o.Commands.Disabled {
 		return t.refuse(c)
+	}
+	if own := t.s.o.Commands.Own; own != nil && own(c.Name) {
+		return nil
 	}
 	switch c.Name {
 	case "clear", "reset", "new":
@@ -95,6 +103,30 @@ func (t *turn) expand(c slash.Call) (x *slash.Expansion, failed func() (finish, 
 		return nil, func() (finish, error) { return t.say(c, said, nil) }
 	}
 	return x, nil
+}
+
+// under lets the turn run as its command wants it: what it may do unasked, and
+// on which model. The function that is returned ends that.
+func (t *turn) under(x *slash.Expansion) (undo func()) {
+	grant := t.s.o.Commands.Grant
+	if grant == nil {
+		grant = func([]string) {}
+	}
+	if x == nil {
+		return func() { grant(nil) }
+	}
+	grant(x.Tools)
+	before := t.s.ModelName()
+	if x.Model != "" && x.Model != "inherit" {
+		t.s.SetModel(x.Model)
+	}
+	during := t.s.ModelName()
+	return func() {
+		grant(nil)
+		if t.s.ModelName() == during { // nobody has set another one
+			t.s.SetModel(before)
+		}
+	}
 }
 
 // blankText is what the CLI says to a prompt without a text.

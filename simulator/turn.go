@@ -134,6 +134,7 @@ func (t *turn) play() (finish, error) {
 			return failed()
 		}
 	}
+	defer t.under(command)()
 	if command != nil {
 		t.recorded = protocol.Content{Text: call.Tags()}
 	}

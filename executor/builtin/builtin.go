@@ -43,9 +43,11 @@ type Options struct {
 	// Tasks keeps commands in the background; nil = there are none. The caller
 	// closes it.
 	Tasks *task.Set
-	// Skill returns the text of a skill, or why it cannot be had; nil = there are
-	// none.
-	Skill func(name, args string) (text string, err error)
+	// Skill loads a skill, or says why it cannot be had; nil = there are none.
+	Skill func(name, args string) (Skill, error)
+	// CheckSkill says why a skill cannot be had before anybody is asked for
+	// permission; nil = there is nothing to say.
+	CheckSkill func(name string) error
 	// Mode and SetMode are the permission mode, for the tools that begin and end
 	// planning; nil = it stays as it is.
 	Mode    func() protocol.PermissionMode

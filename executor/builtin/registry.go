@@ -298,6 +298,13 @@ func taskStop(_ context.Context, t *Tools, in stopInput) protocol.ToolResult {
 	}{message, info.ID, info.Kind, info.Command})
 }
 
+// Skill is a loaded skill: what the model reads, and what it may do unasked from
+// there on.
+type Skill struct {
+	Text  string
+	Tools []string
+}
+
 type skillInput struct {
 	Skill string `json:"skill"`
 	Args  string `json:"args"`
@@ -309,25 +316,36 @@ func skillTool() tool {
 		description: "Loads a skill: instructions for a kind of work.",
 		input:       schema{Type: "object", Open: true, Props: []prop{req("skill", str("Name of the skill")), opt("args", str("Arguments"))}},
 		run:         typed(skill),
+		check: typedCheck(func(t *Tools, in skillInput) *protocol.ToolResult {
+			if t.o.CheckSkill == nil {
+				return nil
+			}
+			if err := t.o.CheckSkill(in.Skill); err != nil {
+				r := refuse("%v", err)
+				return &r
+			}
+			return nil
+		}),
 	}
 }
 
 // skill answers with a line and puts the skill's text into the conversation
 // behind it.
 func skill(_ context.Context, t *Tools, in skillInput) protocol.ToolResult {
-	body, err := "", errors.New("Unknown skill: "+in.Skill)
+	loaded, err := Skill{}, errors.New("Unknown skill: "+in.Skill)
 	if t.o.Skill != nil {
-		body, err = t.o.Skill(in.Skill, in.Args)
+		loaded, err = t.o.Skill(in.Skill, in.Args)
 	}
 	if err != nil {
 		return refuse("%v", err)
 	}
 	r := text("Launching skill: "+in.Skill, struct {
-		Success bool   `json:"success"`
-		Name    string `json:"commandName"`
-	}{true, in.Skill})
+		Success bool     `json:"success"`
+		Name    string   `json:"commandName"`
+		Tools   []string `json:"allowedTools,omitempty"`
+	}{true, in.Skill, loaded.Tools})
 	r.After = append(r.After, &protocol.User{
-		Message:     protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(body)}}},
+		Message:     protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(loaded.Text)}}},
 		IsSynthetic: true,
 	})
 	return r

@@ -144,11 +144,16 @@ func TestPlanModeSwitches(t *testing.T) {
 }
 
 func TestSkill(t *testing.T) {
-	tools := newTools(t, Options{Skill: func(name, args string) (string, error) {
+	tools := newTools(t, Options{Skill: func(name, args string) (Skill, error) {
 		if name != "known" {
-			return "", errors.New("Unknown skill: " + name)
+			return Skill{}, errors.New("Unknown skill: " + name)
 		}
-		return "do " + args, nil
+		return Skill{Text: "do " + args, Tools: []string{"Write"}}, nil
+	}, CheckSkill: func(name string) error {
+		if name == "reserved" {
+			return errors.New("not for you")
+		}
+		return nil
 	}})
 	r := call(t, tools, "Skill", in{"skill": "known", "args": "it"})
 	if r.IsError || r.Content.Text != "Launching skill: known" || len(r.After) != 1 {
@@ -156,6 +161,15 @@ func TestSkill(t *testing.T) {
 	}
 	if u := r.After[0].(*protocol.User); u.Message.Content.Plain() != "do it" || !u.IsSynthetic {
 		t.Errorf("after %+v", u)
+	}
+	if text, err := protocol.Marshal(r.Output); err != nil || string(text) != `{"success":true,"commandName":"known","allowedTools":["Write"]}` {
+		t.Errorf("output %s, %v", text, err)
+	}
+	for name, refused := range map[string]bool{"reserved": true, "known": false} {
+		raw, _ := protocol.Marshal(in{"skill": name})
+		if r := tools.Check(context.Background(), protocol.ToolUse{Name: "Skill", Input: raw}); (r != nil) != refused {
+			t.Errorf("check of %s: %+v", name, r)
+		}
 	}
 	if r = call(t, tools, "Skill", in{"skill": "nosuch"}); r.Content.Text != "<tool_use_error>Unknown skill: nosuch</tool_use_error>" {
 		t.Errorf("result %+v", r)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -21,6 +22,7 @@ import (
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/agent"
 	"github.com/claudeless/claudeless/simulator/hook"
+	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
 )
@@ -52,9 +54,12 @@ func (r *run) loadCatalog() error {
 	return r.asAgent()
 }
 
-// asAgent makes the session that of --agent: its prompt and model, where flags
-// do not give others.
+// asAgent makes the session that of --agent, or of an agent that the settings
+// name: its prompt, model and tools, where flags do not give others.
 func (r *run) asAgent() error {
+	if _, ok := r.catalog.Agent(r.settings.Agent); ok && r.f.Agent == "" {
+		r.f.Agent = r.settings.Agent
+	}
 	if r.f.Agent == "" {
 		return nil
 	}
@@ -68,7 +73,90 @@ func (r *run) asAgent() error {
 	if r.f.Model == "" && a.Model != "inherit" {
 		r.f.Model = a.Model
 	}
+	r.agentHides = toolNames(a.Disallowed)
+	if a.Tools == nil || slices.Contains(a.Tools, "*") {
+		return nil
+	}
+	tools := toolNames(a.Tools)
+	if r.f.Has("tools") && !slices.Equal(r.f.Tools, []string{"default"}) {
+		tools = slices.DeleteFunc(tools, func(name string) bool { return !slices.Contains(r.f.Tools, name) })
+	}
+	r.f.Tools, r.f.Given["tools"] = tools, a.Tools
 	return nil
+}
+
+// toolNames are the tools that rules such as Bash(git *) are about.
+func toolNames(rules []string) []string {
+	names := make([]string, len(rules))
+	for i, rule := range rules {
+		names[i], _, _ = strings.Cut(rule, "(")
+	}
+	return names
+}
+
+// commandModel is the model that a command wants; empty = none.
+func (r *run) commandModel(k persona.Command) string {
+	if k.Model == "" {
+		return ""
+	}
+	return r.aliased(k.Model)
+}
+
+// grant lets what a command or a skill allows run unasked.
+func (r *run) grant(rules []string) {
+	var granted []permission.Rule
+	for _, text := range rules {
+		granted = append(granted, permission.Rule{Behavior: permission.BehaviorAllow, Source: "command", Text: text})
+	}
+	r.policy.Replace("command", granted)
+}
+
+// command finds a custom command or a skill as the Skill tool names it.
+func (r *run) command(name string) (persona.Command, bool) {
+	return r.catalog.Command(strings.TrimPrefix(name, "/"))
+}
+
+// skill is what the Skill tool loads.
+func (r *run) skill(name, args string) (builtin.Skill, error) {
+	if err := r.checkSkill(name); err != nil {
+		return builtin.Skill{}, err
+	}
+	k, _ := r.command(name)
+	r.grant(k.Tools)
+	r.skillHooks(k)
+	return builtin.Skill{Text: commandText(k, args), Tools: k.Tools}, nil
+}
+
+// checkSkill says, in the words that users see, why the model cannot load a
+// skill.
+func (r *run) checkSkill(name string) error {
+	name = strings.TrimPrefix(name, "/")
+	k, ok := r.command(name)
+	allowed := r.allowedSkills.Load()
+	reserved := " Ask the user to run /" + name + " themselves — it cannot be invoked via the Skill tool."
+	switch {
+	case !ok && slices.Contains(persona.Unavailable(), name):
+		return errors.New(name + " is a UI command, not a skill." + reserved)
+	case !ok && knownCommand(name):
+		return errors.New(name + " is a built-in CLI command, not a skill." + reserved)
+	case !ok:
+		return errors.New("Unknown skill: " + name)
+	case k.NoModel:
+		return errors.New("Skill " + name + " cannot be used with Skill tool due to disable-model-invocation." + reserved)
+	case allowed != nil && !slices.Contains(*allowed, k.Name) && !slices.Contains(*allowed, name):
+		return fmt.Errorf("Skill %s is not in this session's skills allowlist", name) //nolint:staticcheck // the text users see
+	}
+	return nil
+}
+
+// skillHooks puts the hooks of a skill in force when it is first used.
+func (r *run) skillHooks(k persona.Command) {
+	if _, known := r.hooked.LoadOrStore(k.Name, true); known || k.Hooks == nil || r.settings.DisableAllHooks {
+		return
+	}
+	for _, w := range r.hooks.Add(hook.Source{Name: "skill " + k.Name, Raw: k.Hooks, Skill: true}) {
+		r.hint(w.Text)
+	}
 }
 
 // reads tells whether --setting-sources leaves a source.

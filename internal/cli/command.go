@@ -15,7 +15,6 @@ import (
 	"github.com/claudeless/claudeless/internal/persona"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator"
-	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -26,7 +25,8 @@ import (
 func (r *run) commands() simulator.Commands {
 	return simulator.Commands{
 		Disabled: r.f.DisableSlashCommands, Known: knownCommand, Expand: r.expand, Run: r.local, Lines: r.session.Lines,
-		Loaded: r.loaded, Reset: r.reset,
+		Loaded: r.loaded, Reset: r.reset, Grant: r.grant,
+		Own:          func(name string) bool { k, ok := r.catalog.Command(name); return ok && !k.NoUser },
 		CompactDelay: r.timeout(r.scenario.Timeouts.CompactDelayMS, "CLAUDELESS_COMPACT_DELAY_MS", 20*time.Millisecond),
 	}
 }
@@ -42,7 +42,7 @@ func knownCommand(name string) bool {
 // model.
 func (r *run) expand(ctx context.Context, name, args string) (*slash.Expansion, error) {
 	if k, ok := r.catalog.Command(name); ok {
-		return &slash.Expansion{Text: commandText(k, args), Kind: "slash_command", Source: k.Source}, nil
+		return &slash.Expansion{Text: commandText(k, args), Kind: "slash_command", Source: k.Source, Tools: k.Tools, Model: r.commandModel(k)}, nil
 	}
 	for _, p := range r.prompts() {
 		if mcp.CanonicalName(p.Server, p.Name) == name {
@@ -51,31 +51,6 @@ func (r *run) expand(ctx context.Context, name, args string) (*slash.Expansion, 
 		}
 	}
 	return nil, nil
-}
-
-// skill is what the Skill tool loads.
-func (r *run) skill(name, args string) (string, error) {
-	name = strings.TrimPrefix(name, "/")
-	k, ok := r.catalog.Command(name)
-	allowed := r.allowedSkills.Load()
-	switch {
-	case !ok:
-		return "", errors.New("Unknown skill: " + name)
-	case allowed != nil && !slices.Contains(*allowed, k.Name) && !slices.Contains(*allowed, name):
-		return "", fmt.Errorf("Skill %s is not in this session's skills allowlist", name) //nolint:staticcheck // the text users see
-	}
-	r.skillHooks(k)
-	return commandText(k, args), nil
-}
-
-// skillHooks puts the hooks of a skill in force when it is first used.
-func (r *run) skillHooks(k persona.Command) {
-	if _, known := r.hooked.LoadOrStore(k.Name, true); known || k.Hooks == nil || r.settings.DisableAllHooks {
-		return
-	}
-	for _, w := range r.hooks.Add(hook.Source{Name: "skill " + k.Name, Raw: k.Hooks, Skill: true}) {
-		r.hint(w.Text)
-	}
 }
 
 func commandText(k persona.Command, args string) string {
@@ -190,6 +165,9 @@ func (r *run) loaded() slash.Loaded {
 // local answers the slash commands of the CLI itself that need more than the
 // conversation; nil = it is none of them. Texts are the real CLI's.
 func (r *run) local(_ context.Context, c slash.Call) *slash.Said {
+	if k, ok := r.catalog.Command(c.Name); ok && k.NoUser {
+		return &slash.Said{Text: fmt.Sprintf("This skill can only be invoked by Claude, not directly by users. Ask Claude to use the %q skill for you.", k.Name)}
+	}
 	if slices.Contains(persona.Unavailable(), c.Name) {
 		said := slash.Unavailable(c.Name)
 		return &said

@@ -56,7 +56,7 @@ func (r *run) init(context.Context) protocol.Init {
 	if r.f.OutputFormat != "stream-json" { // nobody listens who could be woken
 		ev.Capabilities = slices.DeleteFunc(ev.Capabilities, func(c string) bool { return c == "lifecycle_wakeup_source_v1" })
 	}
-	ev.Tools = persona.WithMCP(persona.Tools(r.toolOptions(resources)), tools)
+	ev.Tools = persona.WithMCP(r.ownTools(resources), tools)
 	r.catalog.Fill(&ev)
 	for _, p := range r.prompts() {
 		ev.SlashCommands = append(ev.SlashCommands, mcp.CanonicalName(p.Server, p.Name))
@@ -78,6 +78,15 @@ func (r *run) toolOptions(resources bool) persona.ToolOptions {
 		Bare: r.f.Bare, Host: r.f.PermissionPromptTool == "stdio", Schema: r.f.JSONSchema != "",
 		Resources: resources, Tasks: model.Of(model.Resolve(r.modelName())).Tasks, NoTasks: r.sys.Getenv("CLAUDE_CODE_ENABLE_TASKS") == "0",
 	}
+}
+
+// ownTools lists the built-in tools that init names. What the agent of the
+// session is without goes; nothing comes in its place.
+func (r *run) ownTools(resources bool) []string {
+	o := r.toolOptions(resources)
+	all := persona.Tools(o)
+	o.Disallowed = slices.Concat(o.Disallowed, r.agentHides)
+	return slices.DeleteFunc(persona.Tools(o), func(name string) bool { return !slices.Contains(all, name) })
 }
 
 // hidden tells whether an MCP tool is taken away for good.

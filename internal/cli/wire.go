@@ -61,6 +61,7 @@ type run struct {
 	options      simulator.Options // of the session
 	sim          *simulator.Simulator
 
+	agentHides    []string               // tools that the agent of the session is without
 	title, color  string                 // given by /rename and /color
 	style, level  atomic.Pointer[string] // output style and effort set since the start; nil = as at the start
 	catalog       *persona.Catalog
@@ -207,6 +208,7 @@ func (r *run) makePolicy() error {
 		NoBypass:      r.settings.Permissions.DisableBypass,
 		NoAuto:        r.settings.Permissions.DisableAuto,
 		OnDirectories: r.setRoots,
+		AskSkill:      func(name string) bool { k, ok := r.command(name); return ok && len(k.Tools) > 0 },
 	})
 	if err != nil {
 		return err
@@ -261,7 +263,7 @@ func (r *run) makeTools() error {
 		CWD: r.cwd, AdditionalDirs: r.addDirs(), OutputDir: r.session.ToolResultsDir(),
 		Environ: r.shellEnviron(), Script: func() string { return r.hooks.Script() },
 		Now: r.clock.Now, NewID: r.clock.NewID, Allowed: r.exists, Answers: r.answers(),
-		Tasks: r.tasks, Skill: r.skill, Mode: r.policy.Mode, SetMode: r.policy.SetMode, PlanFile: r.planFile,
+		Tasks: r.tasks, Skill: r.skill, CheckSkill: r.checkSkill, Mode: r.policy.Mode, SetMode: r.policy.SetMode, PlanFile: r.planFile,
 	})
 	return err
 }
@@ -270,7 +272,7 @@ func (r *run) makeTools() error {
 // takes tools away.
 func (r *run) exists(name string) bool {
 	same := func(other string) bool { return other == name || agent.IsCall(other) && agent.IsCall(name) }
-	if slices.ContainsFunc(r.disallowed(), same) {
+	if slices.ContainsFunc(r.disallowed(), same) || slices.ContainsFunc(r.agentHides, same) {
 		return false
 	}
 	if !r.f.Has("tools") || slices.Equal(r.f.Tools, []string{"default"}) {

@@ -53,6 +53,13 @@ type Command struct {
 	Source      string
 	Skill       bool
 	Dir         string // of a skill; empty = a command
+	// Title is the other name that a skill's front matter gives it.
+	Title string
+	Tools []string // what it may do unasked
+	Model string   // that answers it; empty = that of the session
+	// NoModel keeps it from the model, NoUser from the user.
+	NoModel, NoUser bool
+	Described       bool // its front matter says what it is for
 	// Hooks are in force from its first use on, as in settings files; nil = none.
 	Hooks json.RawMessage
 }
@@ -162,7 +169,7 @@ func (c *Catalog) Command(name string) (Command, bool) {
 	commands := c.Commands()
 	i := slices.IndexFunc(commands, func(k Command) bool { return k.Name == name })
 	if i < 0 {
-		i = slices.IndexFunc(commands, func(k Command) bool { return name != "" && k.Alias() == name })
+		i = slices.IndexFunc(commands, func(k Command) bool { return name != "" && (k.Alias() == name || k.Title == name) })
 	}
 	if i < 0 {
 		return Command{}, false
@@ -205,8 +212,11 @@ func (c *Catalog) Fill(ev *protocol.Init) {
 		if k.Source == pluginSource {
 			into, skillsInto = &plugged, &pluggedSkills
 		}
+		if k.NoUser {
+			continue
+		}
 		*into = append(*into, k.Name)
-		if k.Skill {
+		if k.Skill && k.Described {
 			*skillsInto = append(*skillsInto, k.Name)
 		}
 	}
@@ -338,9 +348,9 @@ func (l *loader) agent(tree fs.FS, file, source string) {
 
 func (l *loader) command(tree fs.FS, file, source string) {
 	if doc, ok := l.read(tree, file); ok {
-		l.files = append(l.files, Command{
-			Name: l.prefix + base(file), Description: l.about(doc.description()), Hint: doc.text("argument-hint"), Body: l.filled(doc.body), Source: source,
-		})
+		folder, _ := strings.CutPrefix(path.Dir(file), "commands")
+		space := strings.ReplaceAll(strings.TrimPrefix(folder+"/", "/"), "/", ":")
+		l.files = append(l.files, l.described(doc, Command{Name: l.prefix + space + base(file), Source: source}))
 	}
 }
 
@@ -353,10 +363,23 @@ func (l *loader) skill(tree fs.FS, folder, dir, source string) {
 	if !ok {
 		return
 	}
-	l.skills = append(l.skills, Command{
-		Name: l.prefix + folder, Description: l.about(doc.description()), Hint: doc.text("argument-hint"), Body: l.filled(doc.body),
-		Source: source, Skill: true, Dir: filepath.Join(dir, "skills", folder), Hooks: doc.object("hooks"),
-	})
+	if len(doc.list("paths")) > 0 {
+		return // for work on such files only
+	}
+	l.skills = append(l.skills, l.described(doc, Command{
+		Name: l.prefix + folder, Source: source, Skill: true, Dir: filepath.Join(dir, "skills", folder), Title: doc.text("name"),
+		Hooks: doc.object("hooks"),
+	}))
+}
+
+// described adds what a file says of its command or skill.
+func (l *loader) described(doc document, k Command) Command {
+	k.Description, k.Hint, k.Body = l.about(doc.description()), doc.text("argument-hint"), l.filled(doc.body)
+	k.Described = doc.text("description") != ""
+	k.Tools, k.Model = doc.list("allowed-tools"), doc.text("model")
+	noModel, user := doc.bool("disable-model-invocation"), doc.bool("user-invocable")
+	k.NoModel, k.NoUser = noModel != nil && *noModel, user != nil && !*user
+	return k
 }
 
 func (l *loader) read(tree fs.FS, file string) (document, bool) {

@@ -67,7 +67,7 @@ func TestCatalog(t *testing.T) {
 		t.Errorf("agents (-want +got):\n%s", diff)
 	}
 	more := len(ev.SlashCommands) - builtin
-	if diff := cmp.Diff([]string{"cook", "deep", "shared", "testcmd", "mine", "deep-research", "demo:greet"}, ev.SlashCommands[:more+1]); diff != "" {
+	if diff := cmp.Diff([]string{"cook", "dir:deep", "shared", "testcmd", "mine", "deep-research", "demo:greet"}, ev.SlashCommands[:more+1]); diff != "" {
 		t.Errorf("commands (-want +got):\n%s", diff)
 	}
 	if ev.Skills[0] != "cook" || ev.Skills[1] != "deep-research" {
@@ -94,7 +94,7 @@ func TestCatalog(t *testing.T) {
 		t.Errorf("--agents: %+v", a)
 	}
 	k, _ := c.Command("testcmd")
-	if diff := cmp.Diff(Command{Name: "testcmd", Description: "Tests", Hint: "[n]", Body: "Run test $1", Source: "projectSettings"}, k); diff != "" {
+	if diff := cmp.Diff(Command{Name: "testcmd", Description: "Tests", Hint: "[n]", Body: "Run test $1", Source: "projectSettings", Described: true}, k); diff != "" {
 		t.Errorf("command (-want +got):\n%s", diff)
 	}
 	if k, _ = c.Command("shared"); k.Body != "of the project" {

@@ -109,6 +109,10 @@ func (p *Policy) byKind(c *call) Verdict {
 		}
 	case kindAgent, kindFree:
 		return c.allow("")
+	case kindSkill:
+		if p.opts.AskSkill == nil || !p.opts.AskSkill(c.subject) {
+			return c.allow("")
+		}
 	default:
 	}
 	return c.ask(c.requested(), "", "")

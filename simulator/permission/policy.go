@@ -68,6 +68,9 @@ type Options struct {
 	// BypassAllowed lets SetMode switch to bypassPermissions. It is implied when
 	// the session starts in that mode.
 	BypassAllowed bool
+	// AskSkill tells whether loading a skill needs permission, because it brings
+	// some; nil = none does.
+	AskSkill func(name string) bool
 	// NoBypass and NoAuto say that the settings forbid these modes.
 	NoBypass, NoAuto bool
 	// OnDirectories hears of the working directories, CWD first, when an update

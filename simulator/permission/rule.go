@@ -131,6 +131,8 @@ func (r *rule) covers(c *call) bool {
 	switch {
 	case r.toolRE != nil:
 		return r.toolRE.MatchString(c.name)
+	case c.kind == kindWrite && r.content != "" && r.Behavior == BehaviorAllow && r.tool != "Edit":
+		return false // paths to write are allowed by Edit rules only
 	case r.tool == c.name:
 		return true
 	case r.content == "":
@@ -209,7 +211,7 @@ func matchDomain(content, host string) bool {
 func matchSkill(content, name string) bool {
 	for _, suffix := range []string{":*", " *"} {
 		if base, found := strings.CutSuffix(content, suffix); found {
-			return name == base || strings.HasPrefix(name, base+":") || strings.HasPrefix(name, base+" ")
+			return strings.HasPrefix(name, base)
 		}
 	}
 	return strings.TrimPrefix(content, "/") == strings.TrimPrefix(name, "/")

@@ -55,7 +55,7 @@ func TestRuleMatches(t *testing.T) {
 		{"WebFetch(domain:example.com)", []protocol.ToolUse{use("WebFetch", "https://Example.com/x"), use("WebFetch", "http://example.com:8080")}, []protocol.ToolUse{use("WebFetch", "https://a.example.com"), use("WebFetch", "https://example.com.evil")}},
 		{"WebFetch(domain:*.example.com)", []protocol.ToolUse{use("WebFetch", "https://a.example.com")}, []protocol.ToolUse{use("WebFetch", "https://example.com")}},
 		{"Skill(pdf)", []protocol.ToolUse{use("Skill", "pdf")}, []protocol.ToolUse{use("Skill", "pdfs")}},
-		{"Skill(pdf:*)", []protocol.ToolUse{use("Skill", "pdf:read"), use("Skill", "pdf")}, []protocol.ToolUse{use("Skill", "pdfs")}},
+		{"Skill(pdf:*)", []protocol.ToolUse{use("Skill", "pdf:read"), use("Skill", "pdf"), use("Skill", "pdfs")}, []protocol.ToolUse{use("Skill", "apdf")}},
 
 		{"Edit(src/**)", []protocol.ToolUse{use("Edit", cwd+"/src/a/b.go"), use("Write", cwd+"/src/a"), use("Write", "src/a")}, []protocol.ToolUse{use("Write", cwd+"/other"), use("Write", "/src/a")}},
 		{"Edit(*.go)", []protocol.ToolUse{use("Write", cwd+"/a.go"), use("Write", cwd+"/x/y/a.go")}, []protocol.ToolUse{use("Write", cwd+"/a.god")}},
@@ -64,12 +64,12 @@ func TestRuleMatches(t *testing.T) {
 		{"Edit(~/notes/**)", []protocol.ToolUse{use("Write", "/home/me/notes/a"), use("Write", "~/notes/a")}, []protocol.ToolUse{use("Write", "/home/me/a")}},
 		{"Edit(a/**/z)", []protocol.ToolUse{use("Write", cwd+"/a/z"), use("Write", cwd+"/a/b/c/z")}, []protocol.ToolUse{use("Write", cwd+"/a/zz")}},
 		{"Edit(f[0-9]?.txt)", []protocol.ToolUse{use("Write", cwd+"/f1x.txt")}, []protocol.ToolUse{use("Write", cwd+"/fax.txt")}},
-		{"Write(a)", []protocol.ToolUse{use("Write", cwd+"/a")}, []protocol.ToolUse{use("Edit", cwd+"/a")}},
+		{"Write(a)", nil, []protocol.ToolUse{use("Write", cwd+"/a"), use("Edit", cwd+"/a")}},
 		{"Read(//etc/**)", []protocol.ToolUse{use("Read", "/etc/hosts"), use("Grep", "/etc/x")}, []protocol.ToolUse{use("Read", "/etcetera"), use("Write", "/etc/hosts")}},
 		{"Edit(//etc/**)", []protocol.ToolUse{use("Read", "/etc/hosts")}, nil},
 	}
 	for _, tt := range tests {
-		p := policy(t, permission.Options{Home: "/home/me"}, "allow "+tt.rule)
+		p := policy(t, permission.Options{Home: "/home/me", AskSkill: func(string) bool { return true }}, "allow "+tt.rule)
 		for _, u := range tt.yes {
 			if got := outcome(p.Decide(u)); got != "allow rule" && (u.Name != "Bash" || got != "allow subcommandResults") {
 				t.Errorf("%s on %s %s: got %q, want it allowed", tt.rule, u.Name, u.Input, got)

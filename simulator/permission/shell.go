@@ -27,7 +27,7 @@ func matchCommand(content, text string, kind textKind) bool {
 		return true
 	}
 	if kind == wholeText {
-		return false
+		return content == text+":*" || content == text+" *"
 	}
 	if prefix, found := strings.CutSuffix(content, ":*"); found {
 		return text == prefix || strings.HasPrefix(text, prefix+" ")

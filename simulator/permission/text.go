@@ -76,7 +76,7 @@ func (c *call) denyByRule() Verdict {
 	case "Read", "Write", "Edit", "MultiEdit", "NotebookEdit":
 		return Verdict{
 			Behavior: Deny, ToolError: true, DenyRule: true, CountDenial: true,
-			Decision: protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonType: "rule"},
+			Decision: protocol.PermissionDecision{Decision: "reject", Source: c.refuser(), ReasonType: "rule"},
 			Message:  "File is in a directory that is denied by your permission settings.",
 		}
 	}
@@ -89,14 +89,31 @@ func (c *call) denyByRule() Verdict {
 	default:
 	}
 	message := "Permission to " + what + " has been denied."
+	if c.kind == kindSkill {
+		message = "Skill execution blocked by permission rules"
+	}
 	if c.kind == kindFetch && c.domain != "" && slices.ContainsFunc(c.policy.rules, func(r rule) bool {
 		return r.Behavior == BehaviorDeny && r.content != "" && r.forbids(c)
 	}) {
 		message = c.use.Name + " denied access to domain:" + c.domain + "."
 	}
 	v := c.deny("rule", message)
-	v.DenyRule = true
+	v.DenyRule, v.Decision.Source = true, c.refuser()
 	return v
+}
+
+// refuser is the source of a denial: a rule in a file of the user's own is a
+// refusal of the user's.
+func (c *call) refuser() string {
+	for _, r := range c.policy.rules {
+		if r.Behavior == BehaviorDeny && r.forbids(c) {
+			if r.Source == "userSettings" || r.Source == "localSettings" {
+				return "user_reject"
+			}
+			break
+		}
+	}
+	return "config"
 }
 
 // denyCommand refuses a command line: for its own text, or for one of its
@@ -125,6 +142,9 @@ func (c *call) denyCommand() Verdict {
 	}
 	v := c.deny(reasonType, "Permission to use "+c.use.Name+" with command "+command+" has been denied.")
 	v.DenyRule = true
+	if reasonType == "rule" {
+		v.Decision.Source = c.refuser()
+	}
 	return v
 }
 
@@ -239,6 +259,8 @@ func (c *call) requested() string {
 		what = "read from " + c.path
 	case kindWrite:
 		what = "write to " + c.path
+	case kindSkill:
+		return "Execute skill: " + c.subject + ". The user can add the allow rule Skill(" + c.subject + ") to .claude/settings.local.json to let it run without asking."
 	default:
 	}
 	return "Claude requested permissions to " + what + ", but you haven't granted it yet."
