@@ -192,8 +192,6 @@ func refusedByHook(use protocol.ToolUse, out hook.Outcome) *protocol.ToolResult 
 		return &r
 	case out.NotExecuted != "":
 		r := protocol.ErrorResult(out.NotExecuted)
-		r.NonExecutionKind = "permission-rule"
-		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: "hook", ReasonType: "hook"}
 		return &r
 	case out.Block || out.Decision == "deny":
 		r := protocol.ErrorResult(strings.Join(out.Texts, "\n"))

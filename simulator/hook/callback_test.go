@@ -56,6 +56,8 @@ func TestCallbackInput(t *testing.T) {
 func TestCallbackAnswers(t *testing.T) {
 	prompt := protocol.UserPromptSubmitHook{Prompt: "hi"}
 	wrong := `{"hookSpecificOutput":{"hookEventName":"SessionStart"}}`
+	const failedHook = "[callback]: failed; blocking because onFailure is \"block\"\nHook callback hook_0 failed: the SDK host replied with an error or an invalid answer."
+	const asEmpty = `"subtype":"informational","content":"PreToolUse: Hook callback hook_0 failed: the SDK host replied with an error or an invalid answer. Its answer was treated as empty.","level":"warning","tag":"hook_callback_failed"`
 	full := "{\n  \"hookSpecificOutput\": {\n    \"hookEventName\": \"SessionStart\"\n  }\n}"
 	tests := []struct {
 		name      string
@@ -76,20 +78,38 @@ func TestCallbackAnswers(t *testing.T) {
 		},
 		{
 			name: "error response", event: bash, err: errors.New("boom"),
-			notices: []string{`"subtype":"informational","content":"PreToolUse: Hook callback hook_0 failed: the SDK host replied with an error or an invalid answer. Its answer was treated as empty.","level":"warning","tag":"hook_callback_failed"`},
+			notices: []string{asEmpty},
 		},
 		{
 			name: "error response that must not be", event: bash, err: errors.New("boom"), onFailure: "block",
-			want: decision{NotExecuted: unexpectedError},
+			want: decision{
+				Block: true, Decision: "deny", Reason: failedHook,
+				Texts: []string{"PreToolUse:Bash hook error: " + failedHook},
+			},
+			notices: []string{`"subtype":"informational","content":"PreToolUse: Hook callback hook_0 failed: the SDK host replied with an error or an invalid answer. onFailure is \"block\", so this failure counts as a block.","level":"warning","tag":"hook_callback_failed"`},
 		},
 		{name: "wrong name, PreToolUse", event: bash, reply: wrong, want: decision{NotExecuted: unexpectedError}},
 		{
 			name: "wrong name, UserPromptSubmit", event: prompt, reply: wrong,
 			want: decision{CrashError: "Hook returned incorrect event name: expected 'UserPromptSubmit' but got 'SessionStart'. Full stdout: " + full},
 		},
-		{name: "no name", event: bash, reply: `{"hookSpecificOutput":{}}`, want: decision{NotExecuted: unexpectedError}},
-		{name: "unknown decision", event: bash, reply: `{"decision":"maybe"}`, want: decision{NotExecuted: unexpectedError}},
-		{name: "not an object", event: bash, reply: `[1]`, want: decision{NotExecuted: unexpectedError}},
+		{name: "no name", event: bash, reply: `{"hookSpecificOutput":{}}`, notices: []string{asEmpty}},
+		{name: "unknown name", event: bash, reply: `{"hookSpecificOutput":{"hookEventName":"Nope"}}`, notices: []string{asEmpty}},
+		{name: "unknown decision", event: bash, reply: `{"decision":"maybe"}`, notices: []string{asEmpty}},
+		{name: "not an object", event: bash, reply: `[1]`, notices: []string{asEmpty}},
+		{name: "wrong name, PostToolUse", event: protocol.PostToolUseHook{}, reply: wrong},
+		{
+			name: "wrong name, Stop", event: protocol.StopHook{}, reply: `{"hookSpecificOutput":{"hookEventName":"Setup"}}`,
+			notices: []string{`"subtype":"informational","content":"Stop hook failed: Hook returned incorrect event name: expected 'Stop' but got 'Setup'. Full stdout: {\n  \"hookSpecificOutput\": {\n    \"hookEventName\": \"Setup\"\n  }\n}","level":"warning"`},
+		},
+		{
+			name: "prompt that must be seen", event: prompt, err: errors.New("boom"), onFailure: "block",
+			want: decision{Block: true, Reason: failedHook, Texts: []string{"UserPromptSubmit operation blocked by hook:\n" + failedHook}},
+			notices: []string{
+				`"subtype":"informational","content":"UserPromptSubmit: Hook callback hook_0 failed: the SDK host replied with an error or an invalid answer. onFailure is \"block\", so this failure counts as a block.","level":"warning","tag":"hook_callback_failed"`,
+				`"subtype":"informational","content":"UserPromptSubmit operation blocked by hook:\n[callback]: failed; blocking because onFailure is \"block\"\nHook callback hook_0 failed: the SDK host replied with an error or an invalid answer.","level":"warning","prevent_continuation":true,"prompt_submit_outcome":{"kind":"no_verdict","prompt_kept":false,"no_verdict_kind":"hook_failed","reason":"[callback]: failed; blocking because onFailure is \"block\""}`,
+			},
+		},
 		{
 			name: "system message", event: bash, reply: `{"systemMessage":"hey"}`,
 			notices: []string{`"subtype":"informational","content":"PreToolUse:Bash says: hey","level":"notice"`},
@@ -99,8 +119,7 @@ func TestCallbackAnswers(t *testing.T) {
 			want: decision{Block: true, Reason: "more", Texts: []string{"Stop hook feedback:\nmore"}},
 		},
 		{
-			name: "failure of another event that must not be", event: protocol.StopHook{}, err: errors.New("x"), onFailure: "block",
-			want:    decision{Block: true, Reason: "Stop hook failed", Texts: []string{"Stop hook feedback:\nStop hook failed"}},
+			name: "failure at the end, which cannot be refused that way", event: protocol.StopHook{}, err: errors.New("x"), onFailure: "block",
 			notices: []string{`"subtype":"informational","content":"Stop: Hook callback hook_0 failed: the SDK host replied with an error or an invalid answer. Its answer was treated as empty.","level":"warning","tag":"hook_callback_failed"`},
 		},
 	}
@@ -223,13 +242,73 @@ func TestEventsAreApart(t *testing.T) {
 		Event:     protocol.PostToolUseFailureHook{ToolName: "Bash", ToolInput: json.RawMessage(`{}`), ToolUseID: "t", Error: "Exit code 1"},
 		ToolUseID: "t",
 	})
+	// The host hears nothing of what comes before it or after it.
 	r.Run(t.Context(), Input{Event: protocol.SessionStartHook{Source: "startup"}})
+	r.Run(t.Context(), Input{Event: protocol.SetupHook{Trigger: "init"}})
+	r.Run(t.Context(), Input{Event: protocol.InstructionsLoadedHook{LoadReason: "session_start"}})
+	r.Run(t.Context(), Input{Event: protocol.SessionEndHook{Reason: "other"}})
 	if len(h.calls) != 1 || !strings.HasPrefix(h.calls[0], "PostToolUseFailure t ") || !strings.HasSuffix(h.calls[0], `"tool_name":"Bash","tool_input":{},"tool_use_id":"t","error":"Exit code 1","is_interrupt":false}`) {
 		t.Errorf("calls %q", h.calls)
 	}
-	for event, want := range map[string]bool{"PostToolUse": true, "SessionStart": false, "Setup": false, "Stop": false} {
-		if r.Has(event) != want {
-			t.Errorf("Has(%s) = %v", event, !want)
+	r.Run(t.Context(), Input{Event: protocol.SessionEndHook{Reason: "clear"}})
+	r.Run(t.Context(), Input{Event: protocol.SessionStartHook{Source: "compact"}})
+	if len(h.calls) != 3 {
+		t.Errorf("calls %q", h.calls)
+	}
+}
+
+// A host that does not answer in time: without it nothing is begun, and what
+// would end does (observed with 2.1.329).
+func TestCallbackSilent(t *testing.T) {
+	tests := []struct {
+		event   protocol.HookInput
+		want    decision
+		notices []string
+	}{
+		{event: bash, want: decision{NotExecuted: notInTime}},
+		{event: protocol.PostToolUseHook{ToolName: "Bash"}},
+		{
+			event: protocol.UserPromptSubmitHook{Prompt: "hi"},
+			want: decision{
+				Block: true, Reason: "UserPromptSubmit hook callback timed out after 1ms",
+				Texts: []string{"UserPromptSubmit operation blocked by hook:\nUserPromptSubmit hook callback timed out after 1ms"},
+			},
+			notices: []string{`"subtype":"informational","content":"UserPromptSubmit operation blocked by hook:\nUserPromptSubmit hook callback timed out after 1ms","level":"warning","prevent_continuation":true,"prompt_submit_outcome":{"kind":"no_verdict","prompt_kept":false,"no_verdict_kind":"callback_timed_out"}`},
+		},
+		{
+			event:   protocol.StopHook{},
+			notices: []string{`"subtype":"informational","content":"Stop says: The app driving this session didn't respond, so this turn ended without it.","level":"notice"`},
+		},
+	}
+	for _, tt := range tests {
+		event, _ := tt.event.HookEvent()
+		r := runner(t, `{}`, func(o *Options) {
+			o.Callback = func(ctx context.Context, _ string, _ json.RawMessage, _ string) (json.RawMessage, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+		})
+		r.Register(event, []protocol.HookMatcher{{HookCallbackIDs: []string{"hook_0"}, Timeout: 0.001, OnFailure: "block"}})
+		got := r.Run(t.Context(), Input{Event: tt.event})
+		if diff := cmp.Diff(tt.want, decided(got)); diff != "" {
+			t.Errorf("%s: decision (-want +got):\n%s", event, diff)
+		}
+		if diff := cmp.Diff(tt.notices, lines(t, got.Notices)); diff != "" {
+			t.Errorf("%s: notices (-want +got):\n%s", event, diff)
+		}
+	}
+}
+
+// A command whose failure is a refusal says how it failed.
+func TestCommandMustAnswer(t *testing.T) {
+	for cmd, want := range map[string]string{
+		"echo out; echo err >&2; exit 1": "failed; blocking because onFailure is \"block\"\nerr",
+		"sleep 5":                        "timed out; blocking because onFailure is \"block\"",
+	} {
+		r := runner(t, `{"PreToolUse":[{"hooks":[{"type":"command","command":"`+cmd+`","onFailure":"block","timeout":0.3}]}]}`)
+		got := r.Run(t.Context(), Input{Event: bash})
+		if want = "[" + cmd + "]: " + want; got.Reason != want || got.Decision != "deny" || len(got.Notices) > 0 {
+			t.Errorf("%s: %q, %v", cmd, got.Reason, got.Notices)
 		}
 	}
 }

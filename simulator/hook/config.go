@@ -43,6 +43,10 @@ func (e *entry) label() string {
 	return c.Command
 }
 
+// mustBlock reports whether a failure of the hook is a refusal. The end of a
+// conversation cannot be refused that way (observed with 2.1.329).
+func (e *entry) mustBlock(event string) bool { return e.mustAnswer && !ends(event) }
+
 // shown is the label as transcripts write it, on one line.
 func (e *entry) shown() string { return strings.ReplaceAll(e.label(), "\n", "␤") }
 

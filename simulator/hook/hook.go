@@ -161,14 +161,10 @@ func (r *Runner) remove(which func(*entry) bool) {
 	}
 }
 
-// Register adds callbacks of the host. Events that never reach the host
-// (SessionStart, SessionEnd, Setup, InstructionsLoaded) are accepted and stay
-// without effect, as in the real CLI. A matcher that is no valid expression
+// Register adds callbacks of the host. Hooks of Setup, and those around the
+// session as a whole, are not asked of it ([neverToHost]). A matcher that is no valid expression
 // matches nothing.
 func (r *Runner) Register(event string, matchers []protocol.HookMatcher) {
-	if neverToHost(event) {
-		return
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, m := range matchers {
@@ -184,12 +180,19 @@ func (r *Runner) Register(event string, matchers []protocol.HookMatcher) {
 	}
 }
 
-// neverToHost names the events whose callbacks are not called (spec:
-// cli-contract 5.1).
-func neverToHost(event string) bool {
-	switch event {
-	case "SessionStart", "SessionEnd", "Setup", "InstructionsLoaded":
+// neverToHost tells which events call no callbacks: those before and after what
+// the host takes part in (spec: cli-contract 5.1). It hears of a conversation
+// that is cleared or compacted (observed with 2.1.329).
+func neverToHost(in protocol.HookInput) bool {
+	switch in := in.(type) {
+	case protocol.SessionStartHook:
+		return in.Source != "clear" && in.Source != "compact"
+	case protocol.SessionEndHook:
+		return in.Reason != "clear"
+	case protocol.SetupHook:
 		return true
+	case protocol.InstructionsLoadedHook:
+		return in.LoadReason == "session_start"
 	}
 	return false
 }
@@ -240,7 +243,7 @@ func (r *Runner) choose(event, subject string, in Input) []*entry {
 	for _, e := range r.entries[event] {
 		switch key := e.identity(); {
 		case !e.matches(event, subject), e.once && e.used, !r.applies(e, in.Event):
-		case e.callback != "" && r.o.Callback == nil:
+		case e.callback != "" && (r.o.Callback == nil || neverToHost(in.Event)):
 		case key != "" && seen[key]:
 		default:
 			seen[key] = true

@@ -88,7 +88,7 @@ func merge(c *call, answers []answer) Outcome {
 		}
 	}
 	if unseen(c.event) {
-		o.Notices, o.Attachments = nil, nil
+		o.Attachments = nil
 	}
 	return o
 }
@@ -108,7 +108,8 @@ func (o *Outcome) report(c *call, a *answer) {
 	o.Reports = append(o.Reports, text)
 }
 
-// unseen names the events whose hooks leave no trace but their frames.
+// unseen names the events whose hooks leave no trace but their frames and
+// failures.
 func unseen(event string) bool {
 	return event == "MessageDisplay" || event == "PermissionRequest" || event == "InstructionsLoaded"
 }
@@ -120,20 +121,21 @@ func (o *Outcome) block(c *call, a *answer, reason, bare string) {
 		o.attachIgnored(c, a, reason)
 		return
 	}
+	if ofPrompt(c.event) {
+		more := originalPrompt + c.prompt
+		if s := a.output.Specific; s != nil && s.SuppressOriginalPrompt {
+			more = ""
+		}
+		o.refusePrompt(c, reason, more, promptOutcome{Kind: "blocked_by_hook", Reason: bare})
+		return
+	}
 	if !o.Block {
 		o.Reason = reason
 	}
 	o.Block = true
-	text := blockText(c, reason)
-	if s := a.output.Specific; s != nil && s.SuppressOriginalPrompt && ofPrompt(c.event) {
-		text, _, _ = strings.Cut(text, originalPrompt)
-	}
-	o.Texts = append(o.Texts, text)
-	switch c.event {
-	case "PreToolUse", "PreModelSwitch":
+	o.Texts = append(o.Texts, blockText(c, reason))
+	if decides(c.event) {
 		o.Decision = "deny"
-	case "UserPromptSubmit", "UserPromptExpansion":
-		o.Notices = append(o.Notices, promptRefused(c, text, promptOutcome{"blocked_by_hook", false, bare}))
 	}
 	o.attachBlock(c, a, reason)
 }
@@ -158,7 +160,7 @@ func (o *Outcome) add(c *call, a *answer) {
 		if ofPrompt(c.event) {
 			text := stoppedText(out.StopReason)
 			o.Texts = append(o.Texts, text)
-			o.Notices = append(o.Notices, promptRefused(c, text, promptOutcome{"stopped_by_hook", true, out.StopReason}))
+			o.Notices = append(o.Notices, promptRefused(c, text, promptOutcome{Kind: "stopped_by_hook", Kept: true, Reason: out.StopReason}))
 		}
 	}
 	s := out.Specific
@@ -172,8 +174,8 @@ func (o *Outcome) add(c *call, a *answer) {
 // message takes what a hook says to the user. At the start of a session nobody
 // listens yet, and agents do not talk to users.
 func (o *Outcome) message(c *call, text string) {
-	switch c.event {
-	case "SessionStart", "SubagentStart", "SubagentStop":
+	switch {
+	case unseen(c.event), c.event == "SessionStart", c.event == "SubagentStart", c.event == "SubagentStop":
 	default:
 		o.Notices = append(o.Notices, informational("notice", c.name+" says: "+text))
 	}
@@ -277,45 +279,6 @@ func last(field *json.RawMessage, value json.RawMessage) {
 
 func keep(field *string, value string) {
 	if value != "" {
-		*field = value
-	}
-}
-
-// faulty takes a hook that gave no verdict (spec: cli-contract 5.1 and 5.5).
-func (o *Outcome) faulty(c *call, a *answer) {
-	if a.fault == faultUnknown {
-		o.Notices = append(o.Notices, notSimulated(c, a.entry))
-		return
-	}
-	if a.fault == faultGone {
-		o.Gone = true
-		return
-	}
-	callback := a.entry.callback != ""
-	o.Failed = o.Failed || !callback && !a.timedOut
-	tool := c.event == "PreToolUse"
-	switch {
-	case tool && callback && a.fault == faultSilent:
-		o.refuse(notInTime)
-	case tool && callback && a.fault == faultInvalid, tool && a.entry.mustAnswer:
-		o.refuse(unexpectedError)
-	case callback && a.fault == faultInvalid && c.event == "UserPromptSubmit":
-		keepFirst(&o.CrashError, a.stderr)
-	case callback:
-		o.Notices = append(o.Notices, callbackFailed(c, a))
-	case tool && (a.fault == faultSilent || a.fault == faultMissing || a.fault == faultInvalid || a.killed):
-		o.Notices = append(o.Notices, noVerdict(c, a))
-	}
-	if a.entry.mustAnswer && !tool && o.CrashError == "" && canBlock(c.event) {
-		o.block(c, a, c.event+" hook failed", c.event+" hook failed")
-	}
-}
-
-// refuse keeps a call from running.
-func (o *Outcome) refuse(text string) { keepFirst(&o.NotExecuted, text) }
-
-func keepFirst(field *string, value string) {
-	if *field == "" {
 		*field = value
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,8 +23,28 @@ func (e *choiceError) Error() string {
 	return "Unknown hook " + e.name + " type: " + e.value + ". Valid types are: " + strings.Join(e.valid, ", ")
 }
 
-// options are the valid values, quoted.
-func (e *choiceError) options() string { return `"` + strings.Join(e.valid, `"|"`) + `"` }
+// eventError is an answer that is for another event.
+type eventError struct{ want, got, full string }
+
+func (e *eventError) Error() string {
+	return fmt.Sprintf("Hook returned incorrect event name: expected '%s' but got '%s'. Full stdout: %s", e.want, e.got, e.full)
+}
+
+// expects says what would have been valid; of event names only the first.
+func (e *choiceError) expects() string {
+	if e.name == "event" {
+		return `expected one of "` + strings.Join(e.valid[:6], `" | "`) + `" | …`
+	}
+	return `Invalid option: expected one of "` + strings.Join(e.valid, `"|"`) + `"`
+}
+
+// specificEvents are the events whose hooks have keys of their own.
+var specificEvents = [...]string{
+	"PreToolUse", "UserPromptSubmit", "UserPromptExpansion", "SessionStart", "Setup", "PreModelSwitch", "PostModelSwitch",
+	"SubagentStart", "SubagentStop", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "Stop", "Notification",
+	"PermissionRequest", "PermissionDenied", "Elicitation", "ElicitationResult", "CwdChanged", "FileChanged",
+	"WorktreeCreate", "MessageDisplay",
+}
 
 // asObject reports whether text is a JSON object.
 func asObject(text string) (json.RawMessage, bool) {
@@ -55,14 +76,14 @@ func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error)
 		return out, nil
 	}
 	if got := out.Specific.HookEventName; got != event {
-		if got == "" {
-			got = "undefined"
+		if !slices.Contains(specificEvents[:], got) {
+			return protocol.HookOutput{}, &choiceError{"hookSpecificOutput.hookEventName", "event", got, specificEvents[:]}
 		}
 		var full bytes.Buffer
 		if err := json.Indent(&full, raw, "", "  "); err != nil {
 			return protocol.HookOutput{}, err
 		}
-		return protocol.HookOutput{}, fmt.Errorf("Hook returned incorrect event name: expected '%s' but got '%s'. Full stdout: %s", event, got, &full) //nolint:staticcheck // text of the real CLI
+		return protocol.HookOutput{}, &eventError{event, got, full.String()}
 	}
 	return out, checkSpecific(out.Specific)
 }

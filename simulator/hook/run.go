@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strconv"
 	"sync"
 	"time"
 
@@ -123,6 +124,8 @@ func (r *Runner) newCall(in Input, event, subject string) *call {
 		}
 	}
 	switch p := in.Event.(type) {
+	case protocol.MessageDisplayHook:
+		c.toolUseID = p.MessageID + "-" + strconv.Itoa(p.Index)
 	case protocol.UserPromptSubmitHook:
 		c.prompt = p.Prompt
 	case protocol.UserPromptExpansionHook:
@@ -179,8 +182,11 @@ func (r *Runner) ask(ctx context.Context, c *call, e *entry) answer {
 		return answer{outcome: failed, fault: faultFailed}
 	}
 	out, err := parseOutput(c.event, raw)
-	if err != nil {
-		return answer{outcome: failed, fault: faultInvalid, stderr: err.Error()}
+	switch wrong, is := errors.AsType[*eventError](err); {
+	case is:
+		return answer{outcome: failed, fault: faultInvalid, stderr: wrong.Error()}
+	case err != nil:
+		return answer{outcome: failed, fault: faultFailed}
 	}
 	return answer{outcome: succeeded, output: out}
 }

@@ -11,8 +11,8 @@ import (
 
 // Tool results of calls that a PreToolUse hook's silence or nonsense stopped.
 const (
-	notInTime       = "PreToolUse hook did not respond before its timeout (host client may be unreachable). The tool call was not executed; it can be made again."
-	unexpectedError = "PreToolUse hook failed with an unexpected error. The tool call was not executed; it can be made again."
+	notInTime       = "PreToolUse hook did not respond before its timeout (host client may be unreachable). The tool call was not executed; other configured hooks may not have completed."
+	unexpectedError = "PreToolUse hook failed with an unexpected error. The tool call was not executed; other configured hooks may not have completed."
 )
 
 // originalPrompt stands between the reason of a refusal and the prompt.
@@ -21,8 +21,6 @@ const originalPrompt = "\n\nOriginal prompt: "
 // blockText is how an event shows that a hook blocked (spec: cli-contract 5.3).
 func blockText(c *call, reason string) string {
 	switch c.event {
-	case "UserPromptSubmit", "UserPromptExpansion":
-		return c.event + " operation blocked by hook:\n" + reason + originalPrompt + c.prompt
 	case "Stop", "SubagentStop":
 		return "Stop hook feedback:\n" + reason
 	case "TeammateIdle", "TaskCreated", "TaskCompleted":
@@ -67,22 +65,29 @@ func stoppedText(reason string) string {
 	return "Operation stopped by hook: " + reason
 }
 
+// promptOutcome says what became of a prompt: blocked_by_hook, stopped_by_hook
+// or no_verdict.
 type promptOutcome struct {
-	Kind       string `json:"kind"`
-	PromptKept bool   `json:"prompt_kept"`
-	Reason     string `json:"reason,omitempty"`
+	Kind      string `json:"kind"`
+	Kept      bool   `json:"prompt_kept"`
+	NoVerdict string `json:"no_verdict_kind,omitempty"`
+	Reason    string `json:"reason,omitempty"`
 }
 
-// callbackFailed does not repeat what the host said, as the real CLI does not.
+// badAnswer is what is said of a callback that failed; it does not repeat what
+// the host said, as the real CLI does not.
+const badAnswer = "the SDK host replied with an error or an invalid answer."
+
+// hostSilent is said when the host is asked whether a turn may end and does not
+// answer.
+const hostSilent = "The app driving this session didn't respond, so this turn ended without it."
+
 func callbackFailed(c *call, a *answer) *protocol.System {
-	why := "the SDK host replied with an error or an invalid answer. Its answer was treated as empty."
-	switch {
-	case a.timedOut:
-		why = "no answer in time"
-	case a.fault == faultInvalid:
-		why = a.stderr
+	so := "Its answer was treated as empty."
+	if a.entry.mustBlock(c.event) {
+		so = `onFailure is "block", so this failure counts as a block.`
 	}
-	return informational("warning", fmt.Sprintf("%s: Hook callback %s failed: %s", c.event, a.entry.callback, why),
+	return informational("warning", fmt.Sprintf("%s: Hook callback %s failed: %s %s", c.event, a.entry.callback, badAnswer, so),
 		protocol.Field{Key: "tag", Value: "hook_callback_failed"})
 }
 
@@ -146,7 +151,7 @@ func (a *answer) printed() string {
 func invalidOutput(object json.RawMessage, err error) string {
 	var shown bytes.Buffer
 	if bad, ok := errors.AsType[*choiceError](err); ok && json.Indent(&shown, object, "", "  ") == nil {
-		return "Hook JSON output validation failed — " + bad.key + ": Invalid option: expected one of " + bad.options() +
+		return "Hook JSON output validation failed — " + bad.key + ": " + bad.expects() +
 			"\n\nThe hook's output was: " + shown.String()
 	}
 	return "Failed to run: " + err.Error()
