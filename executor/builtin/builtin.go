@@ -31,6 +31,10 @@ type Options struct {
 	AdditionalDirs []string
 	// Environ is the environment of commands ("K=V").
 	Environ []string
+	// Announce runs the hooks of a task's creation or completion. A feedback keeps
+	// it from happening; the events are shown before the result. Nil = there are
+	// none.
+	Announce func(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event)
 	// Script is shell code that runs before each command, in its shell; nil = none.
 	Script func() string
 	// OutputDir keeps results that are too large to show; it is made when

@@ -97,22 +97,45 @@ type taskCreateInput struct {
 	Metadata    map[string]json.RawMessage `json:"metadata"`
 }
 
-func taskCreate(_ context.Context, t *Tools, in taskCreateInput) protocol.ToolResult {
+func taskCreate(ctx context.Context, t *Tools, in taskCreateInput) protocol.ToolResult {
 	t.mu.Lock()
-	defer t.mu.Unlock()
 	k := &entry{
 		ID: strconv.Itoa(len(t.tasks) + 1), Subject: in.Subject, Description: in.Description, Status: "pending",
 		Blocks: []string{}, BlockedBy: []string{}, activeForm: in.ActiveForm, metadata: in.Metadata,
 	}
 	t.tasks = append(t.tasks, k)
+	t.mu.Unlock()
+	feedback, shown := t.announce(ctx, protocol.TaskCreatedHook{HookTask: k.told()})
+	if feedback != "" {
+		t.mu.Lock()
+		k.deleted = true
+		t.mu.Unlock()
+		r := fail("%s", strings.TrimSpace(feedback))
+		r.Before = shown
+		return r
+	}
 	type created struct {
 		ID          string `json:"id"`
 		Subject     string `json:"subject"`
 		Description string `json:"description"`
 	}
-	return text(fmt.Sprintf("Task #%s created successfully: %s", k.ID, k.Subject), struct {
+	r := text(fmt.Sprintf("Task #%s created successfully: %s", k.ID, k.Subject), struct {
 		Task created `json:"task"`
 	}{created{k.ID, k.Subject, k.Description}})
+	r.Before = shown
+	return r
+}
+
+// told is what hooks are told of a task.
+func (k *entry) told() protocol.HookTask {
+	return protocol.HookTask{TaskID: k.ID, TaskSubject: k.Subject, TaskDescription: k.Description}
+}
+
+func (t *Tools) announce(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event) {
+	if t.o.Announce == nil {
+		return "", nil
+	}
+	return t.o.Announce(ctx, in)
 }
 
 func taskGetTool() tool {
@@ -240,7 +263,32 @@ type taskUpdateOutput struct {
 	StatusChange  *statusChange `json:"statusChange,omitempty"`
 }
 
-func taskUpdate(_ context.Context, t *Tools, in taskUpdateInput) protocol.ToolResult {
+func taskUpdate(ctx context.Context, t *Tools, in taskUpdateInput) protocol.ToolResult {
+	feedback, shown := t.completing(ctx, in)
+	if feedback != "" {
+		r := text(feedback, taskUpdateOutput{TaskID: in.TaskID, UpdatedFields: []string{}, Error: feedback})
+		r.Before = shown
+		return r
+	}
+	r := t.update(in)
+	r.Before = shown
+	return r
+}
+
+// completing runs the hooks of a task that is about to be completed.
+func (t *Tools) completing(ctx context.Context, in taskUpdateInput) (feedback string, shown []protocol.Event) {
+	t.mu.Lock()
+	k := t.task(in.TaskID)
+	if k == nil || in.Status == nil || *in.Status != "completed" || k.Status == *in.Status {
+		t.mu.Unlock()
+		return "", nil
+	}
+	told := k.told()
+	t.mu.Unlock()
+	return t.announce(ctx, protocol.TaskCompletedHook{HookTask: told})
+}
+
+func (t *Tools) update(in taskUpdateInput) protocol.ToolResult {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	out := taskUpdateOutput{TaskID: in.TaskID, UpdatedFields: []string{}}

@@ -20,6 +20,7 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -207,6 +208,18 @@ func (r *run) hookBase() protocol.HookBase {
 		base.PromptID = r.sim.PromptID()
 	}
 	return base
+}
+
+// announce runs the hooks of a tool's own events, which are told of the prompt
+// only; a refusal is its feedback.
+func (r *run) announce(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event) {
+	base := r.hookBase()
+	base.PermissionMode, base.Effort = "", nil
+	out := r.hooks.Run(ctx, hook.Input{Base: base, Event: in})
+	if r.f.IncludeHookEvents {
+		shown = out.Frames
+	}
+	return strings.Join(out.Texts, "\n"), shown
 }
 
 // setup is the trigger of Setup hooks; empty = they are not run.

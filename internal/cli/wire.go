@@ -261,7 +261,7 @@ func (r *run) makeTools() error {
 	var err error
 	r.tools, err = builtin.New(builtin.Options{
 		CWD: r.cwd, AdditionalDirs: r.addDirs(), OutputDir: r.session.ToolResultsDir(),
-		Environ: r.shellEnviron(), Script: func() string { return r.hooks.Script() },
+		Environ: r.shellEnviron(), Script: func() string { return r.hooks.Script() }, Announce: r.announce,
 		Now: r.clock.Now, NewID: r.clock.NewID, Allowed: r.exists, Answers: r.answers(),
 		Tasks: r.tasks, Skill: r.skill, CheckSkill: r.checkSkill, Mode: r.policy.Mode, SetMode: r.policy.SetMode, PlanFile: r.planFile,
 	})
