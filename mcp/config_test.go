@@ -35,7 +35,7 @@ func TestEntries(t *testing.T) {
 			errors: []protocol.MCPServerError{
 				{Name: "workspace", Type: "reserved_name", Message: `Skipped — "workspace" is a reserved MCP server name`},
 				{Name: "u", Type: "url_missing_type", Message: `MCP server "u" has a "url" but no "type"; add "type": "http" (or "sse" / "ws") to this entry`},
-				{Name: "k", Type: "unknown_type", Message: `Skipped — unknown MCP server type "carrier-pigeon" for "k"`},
+				{Name: "k", Type: "unknown_type", Message: `Skipped — unknown MCP server type "carrier-pigeon" for server "k"`},
 				{Name: "n", Type: "invalid_config", Message: `Skipped — invalid MCP server config for "n": expected object, received number`},
 				{Name: "m", Type: "invalid_config", Message: `Skipped — invalid MCP server config for "m": command: expected string, received undefined`},
 				{Name: "a", Type: "invalid_config", Message: `Skipped — invalid MCP server config for "a": args.0: expected string, received number; env.K: expected string, received number`},

@@ -152,7 +152,7 @@ func claudeEntry(f *fields) (ServerConfig, *entryError) {
 	}
 	cfg := ServerConfig{Type: f.text("type")}
 	if len(f.problems) == 0 && !knownType(&cfg.Type) {
-		return cfg, &entryError{"unknown_type", fmt.Sprintf(`Skipped — unknown MCP server type %q for "%%NAME%%"`, cfg.Type)}
+		return cfg, &entryError{"unknown_type", fmt.Sprintf(`Skipped — unknown MCP server type %q for server "%%NAME%%"`, cfg.Type)}
 	}
 	f.common(&cfg)
 	const ignoredBelow = time.Second
@@ -212,7 +212,7 @@ func codeEntry(f *fields) (ServerConfig, *entryError) {
 	}
 	cfg.OrSSE = cfg.Type == typeHTTP // this dialect's http is either
 	if len(f.problems) == 0 && !knownType(&cfg.Type) {
-		return cfg, &entryError{"unknown_type", fmt.Sprintf(`Skipped — unknown MCP server type %q for "%%NAME%%"`, cfg.Type)}
+		return cfg, &entryError{"unknown_type", fmt.Sprintf(`Skipped — unknown MCP server type %q for server "%%NAME%%"`, cfg.Type)}
 	}
 	f.common(&cfg)
 	return cfg, nil

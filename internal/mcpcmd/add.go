@@ -116,7 +116,7 @@ func checkNew(o *Options, name, scope string) error {
 
 func checkScope(scope string) error {
 	if !slices.Contains([]string{scopeLocal, scopeUser, scopeProject}, scope) {
-		return errorf("Invalid scope: %s. Must be one of: local, user, project", scope)
+		return errorf("Invalid scope: %s. Must be one of: local, user, project, dynamic, enterprise, claudeai, managed, agent", scope)
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func (f *addFlags) addStdio(o *Options, name string, command []string) error {
 	if err := keep(o, f.scope, name, entry.compact()); err != nil {
 		return err
 	}
-	fmt.Fprintf(o.Stdout, "Added stdio MCP server %s with command: %s to %s config\n", name, strings.Join(command, " "), f.scope)
+	fmt.Fprintf(o.Stdout, "Added stdio MCP server %s with command: %s to %s config\n", name, command[0]+" "+strings.Join(command[1:], " "), f.scope)
 	modified(o, f.scope)
 	return nil
 }
@@ -231,11 +231,16 @@ func keep(o *Options, scope, name string, entry json.RawMessage) error {
 
 // modified tells which file was written.
 func modified(o *Options, scope string) {
-	project := ""
+	fmt.Fprintf(o.Stdout, "File modified: %s\n", place(o, scope))
+}
+
+// place is where a scope is kept.
+func place(o *Options, scope string) string {
+	path := o.Store.path(scope)
 	if scope == scopeLocal {
-		project = " [project: " + o.Store.CWD + "]"
+		path += " [project: " + o.Store.CWD + "]"
 	}
-	fmt.Fprintf(o.Stdout, "File modified: %s%s\n", o.Store.path(scope), project)
+	return path
 }
 
 // mask stands for values that are not shown.

@@ -139,11 +139,11 @@ func TestConfigure(t *testing.T) {
 		{words: []string{"remove", "nope"}, stderr: `No MCP server named "nope". Configured servers: fs, j, k`, fails: true},
 		{
 			words: []string{"remove", "fs"}, fails: true,
-			stderr: "MCP server \"fs\" exists in multiple scopes:\n  - Local config (private to you in this project) ($HOME/.claude.json)\n" +
+			stderr: "MCP server \"fs\" exists in multiple scopes:\n  - Local config (private to you in this project) ($HOME/.claude.json [project: $PROJECT])\n" +
 				"  - User config (available in all your projects) ($HOME/.claude.json)\n\nTo remove from a specific scope, use:\n" +
-				"  claude mcp remove \"fs\" -s local\n  claude mcp remove \"fs\" -s user",
+				"  claude mcp remove fs -s local\n  claude mcp remove fs -s user",
 		},
-		{words: []string{"remove", "fs", "-s", "local"}, stdout: "Removed MCP server \"fs\" from local config\nFile modified: $HOME/.claude.json [project: $PROJECT]\n"},
+		{words: []string{"remove", "fs", "-s", "local"}, stdout: "Removed MCP server fs from local config\nFile modified: $HOME/.claude.json [project: $PROJECT]\n"},
 		{words: []string{"remove", "fs", "-s", "local"}, stderr: "No project-local MCP server found with name: fs", fails: true},
 		{words: []string{"remove", "fs"}, stdout: "Removed MCP server \"fs\" from user config\nFile modified: $HOME/.claude.json\n"},
 		{words: []string{"remove", "fs", "-s", "user"}, stderr: "No user-scoped MCP server found with name: fs", fails: true},
@@ -159,7 +159,7 @@ func TestRefused(t *testing.T) {
 		{words: []string{"add", "x", "npx", "-y", "y"}, stderr: "error: unknown option '-y'", fails: true},
 		{words: []string{"add"}, stderr: "error: missing required argument 'name'", fails: true},
 		{words: []string{"add", "x"}, stderr: "error: missing required argument 'commandOrUrl'", fails: true},
-		{words: []string{"add", "x", "y", "-s", "global"}, stderr: "Invalid scope: global. Must be one of: local, user, project", fails: true},
+		{words: []string{"add", "x", "y", "-s", "global"}, stderr: "Invalid scope: global. Must be one of: local, user, project, dynamic, enterprise, claudeai, managed, agent", fails: true},
 		{words: []string{"add", "x", "y", "-t", "ws"}, stderr: "Invalid transport type: ws. Must be one of: stdio, sse, http", fails: true},
 		{words: []string{"add", "x", "y", "-e", "A"}, stderr: "Invalid environment variable format: A, environment variables should be added as: -e KEY1=value1 -e KEY2=value2", fails: true},
 		{words: []string{"add", "x", "y", "-t", "http", "-H", "A"}, stderr: `Invalid header format: "A". Expected format: "Header-Name: value"`, fails: true},
@@ -168,7 +168,7 @@ func TestRefused(t *testing.T) {
 		{words: []string{"add-json", "x", `{"command":`}, stderr: "Invalid configuration: unexpected end of JSON input", fails: true},
 		{words: []string{"add-json", "x", `[]`}, stderr: "Invalid configuration: not an object", fails: true},
 		{words: []string{"add-json", "x", `{"type":"http"}`}, stderr: `Invalid configuration: invalid MCP server config for "x": url: expected string, received undefined`, fails: true},
-		{words: []string{"remove", "x", "-s", "z"}, stderr: "Invalid scope: z. Must be one of: local, user, project", fails: true},
+		{words: []string{"remove", "x", "-s", "z"}, stderr: "Invalid scope: z. Must be one of: local, user, project, dynamic, enterprise, claudeai, managed, agent", fails: true},
 		{words: []string{"frobnicate"}, stderr: "error: unknown command 'frobnicate'", fails: true},
 		{words: []string{"serve"}, stderr: `internal: the command "mcp serve" of claude is not simulated`, fails: true},
 	})

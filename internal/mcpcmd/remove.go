@@ -20,7 +20,7 @@ func remove(_ context.Context, o *Options, words []string) error {
 	}
 	name := found[0]
 	if scope != "" {
-		return removeFrom(o, scope, name)
+		return removeFrom(o, scope, name, name)
 	}
 	var scopes []string
 	for _, s := range []string{scopeLocal, scopeProject, scopeUser} {
@@ -36,21 +36,22 @@ func remove(_ context.Context, o *Options, words []string) error {
 	case 0:
 		return unknownServer(o, name)
 	case 1:
-		return removeFrom(o, scopes[0], name)
+		return removeFrom(o, scopes[0], name, `"`+name+`"`)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "MCP server %q exists in multiple scopes:\n", name)
 	for _, s := range scopes {
-		fmt.Fprintf(&b, "  - %s (%s)\n", scopeLabel(s), o.Store.path(s))
+		fmt.Fprintf(&b, "  - %s (%s)\n", scopeLabel(s), place(o, s))
 	}
 	b.WriteString("\nTo remove from a specific scope, use:\n")
 	for _, s := range scopes {
-		fmt.Fprintf(&b, "  claude mcp remove %q -s %s\n", name, s)
+		fmt.Fprintf(&b, "  claude mcp remove %s -s %s\n", name, s)
 	}
 	return errorf("%s", strings.TrimSuffix(b.String(), "\n"))
 }
 
-func removeFrom(o *Options, scope, name string) error {
+// removeFrom takes a server out of a scope; shown is the name as it is reported.
+func removeFrom(o *Options, scope, name, shown string) error {
 	if err := checkScope(scope); err != nil {
 		return err
 	}
@@ -69,7 +70,7 @@ func removeFrom(o *Options, scope, name string) error {
 	if err := o.Store.put(scope, name, nil); err != nil {
 		return err
 	}
-	fmt.Fprintf(o.Stdout, "Removed MCP server %q from %s config\n", name, scope)
+	fmt.Fprintf(o.Stdout, "Removed MCP server %s from %s config\n", shown, scope)
 	modified(o, scope)
 	return nil
 }

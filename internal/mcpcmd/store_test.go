@@ -36,7 +36,7 @@ func TestStoreKeepsTheRest(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.steps([]step{
-		{words: []string{"add", "a", "x"}, stdout: "Added stdio MCP server a with command: x to local config\nFile modified: $HOME/.claude.json [project: $PROJECT]\n"},
+		{words: []string{"add", "a", "x"}, stdout: "Added stdio MCP server a with command: x  to local config\nFile modified: $HOME/.claude.json [project: $PROJECT]\n"},
 		{words: []string{"remove", "a"}, stdout: "Removed MCP server \"a\" from local config\nFile modified: $HOME/.claude.json [project: $PROJECT]\n"},
 	})
 	after, err := os.ReadFile(b.o.Store.File)
