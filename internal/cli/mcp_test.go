@@ -30,7 +30,7 @@ func TestMCPCommand(t *testing.T) {
 		{"claude", "mcp frobnicate", "", "error: unknown command 'frobnicate'\n", 1},
 		{"claude", "mcp status", "", "error: unknown command 'status'\n", 1},
 		{"claude", "mcp add x npx -y", "", "error: unknown option '-y'\n", 1},
-		{"claude", "mcp add -s user x npx", "Added stdio MCP server x with command: npx to user config\n", "", 0},
+		{"claude", "mcp add -s user x npx", "Added stdio MCP server x with command: npx  to user config\n", "", 0},
 		{"claudeless", "mcp call x", "", "claudeless: error: ", 1},
 		{"claudeless", "mcp add x", "", "error: missing required argument 'commandOrUrl'\n", 1},
 		{"claude", "mcp serve", "", "claudeless: error: the command \"mcp serve\" of claude is not simulated\n", 1},
