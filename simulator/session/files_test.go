@@ -309,3 +309,18 @@ func FuzzReadTranscript(f *testing.F) {
 		}
 	})
 }
+
+// appendLine adds a line as another program would.
+func appendLine(t *testing.T, path, line string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = f.WriteString(line + "\n")
+	}
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -47,8 +47,15 @@ func (e entry) said() bool {
 	return (e.kind == "user" || e.kind == "assistant") && e.uuid != "" && !e.side
 }
 
-// inside tells whether lines may hang on the entry.
-func (e entry) inside() bool { return e.uuid != "" && !e.side }
+// inside tells whether lines may hang on the entry. Others have ids as well:
+// the SDKs give them to the titles and tags that they write.
+func (e entry) inside() bool {
+	switch e.kind {
+	case "user", "assistant", "attachment", "system":
+		return e.uuid != "" && !e.side
+	}
+	return false
+}
 
 func readTranscript(path string) (*transcript, error) {
 	data, err := os.ReadFile(path)

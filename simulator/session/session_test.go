@@ -347,6 +347,7 @@ func TestResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed(t, s)
+	appendLine(t, s.Path(), `{"type":"tag","tag":"t","sessionId":"`+s.ID()+`","uuid":"6f0b2f9e-0000-4000-8000-00000000000d"}`) // as the SDKs do
 	last := ids[len(ids)-1]
 	for name, o := range map[string]session.Options{
 		"id":                {Resume: s.ID()},

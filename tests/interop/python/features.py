@@ -166,7 +166,7 @@ async def interrupts(p):
         return PermissionResultAllow()
 
     async with ClaudeSDKClient(p.options(can_use_tool=slow)) as client:
-        await client.query("run sleep 30")
+        await client.query("run sleep 20")
         await anyio.sleep(0.5)
         with anyio.fail_after(10):
             await client.interrupt()
