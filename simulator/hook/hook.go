@@ -147,10 +147,10 @@ func (r *Runner) Replace(s Source) []protocol.Warning {
 // has registered before.
 func (r *Runner) Callbacks(matchers map[string][]protocol.HookMatcher) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.remove(func(e *entry) bool { return e.callback != "" })
-	r.mu.Unlock()
 	for _, event := range sortedKeys(matchers) {
-		r.Register(event, matchers[event])
+		r.register(event, matchers[event])
 	}
 }
 
@@ -162,11 +162,16 @@ func (r *Runner) remove(which func(*entry) bool) {
 }
 
 // Register adds callbacks of the host. Hooks of Setup, and those around the
-// session as a whole, are not asked of it ([neverToHost]). A matcher that is no valid expression
-// matches nothing.
+// session as a whole, are not asked of it ([neverToHost]). A matcher that is no
+// valid expression matches nothing.
 func (r *Runner) Register(event string, matchers []protocol.HookMatcher) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.register(event, matchers)
+}
+
+// register is [Runner.Register]; r.mu is held.
+func (r *Runner) register(event string, matchers []protocol.HookMatcher) {
 	for _, m := range matchers {
 		match, err := compileMatcher(m.Matcher)
 		if err != nil {
