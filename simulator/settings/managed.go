@@ -3,6 +3,7 @@ package settings
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"path/filepath"
 	"slices"
 )
@@ -43,12 +44,9 @@ func (s *Settings) impose(layer Layer, name string, wanted func(key string) bool
 	for _, key := range bad {
 		s.ManagedFaults = append(s.ManagedFaults, name+" ("+key+"): Failed schema validation. This field was ignored.")
 	}
-	for key, value := range file {
-		if slices.Contains(bad, key) || !wanted(key) {
-			delete(file, key)
-		} else if permissions, ok := value.(map[string]any); ok && !wanted("permissions.defaultMode") {
-			delete(permissions, "defaultMode")
-		}
+	maps.DeleteFunc(file, func(key string, _ any) bool { return slices.Contains(bad, key) || !wanted(key) })
+	if permissions, ok := file["permissions"].(map[string]any); ok && !wanted("permissions.defaultMode") {
+		delete(permissions, "defaultMode")
 	}
 	raw, err := json.Marshal(file)
 	if err != nil {

@@ -44,12 +44,12 @@ func TestManagedFiles(t *testing.T) {
 // What a host imposes restricts; what the user may choose it does not choose.
 func TestManagedByHost(t *testing.T) {
 	s := load(t, settings.Options{Managed: []byte(`{
-		"model":"m","hooks":{"Stop":[]},"env":{"A":"1"},"permissions":{"deny":["Bash"],"defaultMode":"plan","disableAutoMode":"disable"},
+		"model":"m","hooks":{"Stop":[]},"env":{"A":"1","defaultMode":"2"},"permissions":{"deny":["Bash"],"defaultMode":"plan","disableAutoMode":"disable"},
 		"availableModels":["haiku"],"agent":5}`)}, nil)
 	if s.Model != "" || len(s.Hooks) > 0 || s.Permissions.DefaultMode != "" {
 		t.Errorf("model %q, hooks %v, mode %q", s.Model, s.Hooks, s.Permissions.DefaultMode)
 	}
-	if len(s.Permissions.Rules) != 1 || !s.Permissions.DisableAuto || s.Env["A"] != "1" || !cmp.Equal(s.AvailableModels, []string{"haiku"}) {
+	if len(s.Permissions.Rules) != 1 || !s.Permissions.DisableAuto || !cmp.Equal(s.Env, map[string]string{"A": "1", "defaultMode": "2"}) || !cmp.Equal(s.AvailableModels, []string{"haiku"}) {
 		t.Errorf("permissions %+v, env %v, models %v", s.Permissions, s.Env, s.AvailableModels)
 	}
 	if diff := cmp.Diff([]string{"parent managed settings (agent): Failed schema validation. This field was ignored."}, s.ManagedFaults); diff != "" {
