@@ -314,11 +314,11 @@ func (r *running) leave(ctx context.Context) protocol.ToolResult {
 		r.shown.End(end)
 		return result
 	}
+	raw := r.cmd.Output(maxCaptured) // the task closes it
 	r.t.o.Tasks.Go(ctx, r.shown, func(ctx context.Context) task.End { return r.behind(ctx, defaultBehindMS*time.Millisecond) })
 	if ctx.Err() != nil {
 		return executor.Interrupted()
 	}
-	raw := r.cmd.Output(maxCaptured)
 	output, note := trim(raw), ""
 	if output == "" {
 		note = "No output had been read from it when it was moved. A program that buffers its output, or a pipe into one such as tail, " +
