@@ -138,7 +138,6 @@ func (h *host) updateSettings(source string, in map[string]string) error {
 	}
 	if style, ok := in["outputStyle"]; ok {
 		file = file.With("outputStyle", quoted(style))
-		h.style.Store(&style)
 	}
 	if level, ok := in["effortLevel"]; ok && level != "max" {
 		if file, err = withEffort(file, h.model(), level); err != nil {
@@ -158,6 +157,9 @@ func (h *host) updateSettings(source string, in map[string]string) error {
 	}
 	if err := os.WriteFile(path, append(b.Bytes(), '\n'), 0o644); err != nil {
 		return err
+	}
+	if style, ok := in["outputStyle"]; ok {
+		h.style.Store(&style)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
