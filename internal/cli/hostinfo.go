@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -296,6 +297,10 @@ func (h *host) readFile(path string) (string, []byte, error) {
 	}
 	if h.policy.Decide(protocol.ToolUse{Type: "tool_use", Name: "Read", Input: input}).Behavior != permission.Allow {
 		return "", nil, fs.ErrPermission
+	}
+	// Requests are read behind this one: what may never end is not opened.
+	if info, err := os.Stat(abs); err != nil || !info.Mode().IsRegular() {
+		return "", nil, cmp.Or(err, fs.ErrInvalid)
 	}
 	data, err := os.ReadFile(abs)
 	return abs, data, err
