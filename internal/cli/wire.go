@@ -328,6 +328,9 @@ func (r *run) makeHooks() error {
 		DefaultTimeout: r.timeout(r.scenario.Timeouts.HookTimeoutMS, "CLAUDELESS_HOOK_TIMEOUT_MS", 0),
 		MCPTool:        r.hookTool, MatchRule: r.policy.Covers, EnvDir: filepath.Join(r.dir, "session-env", r.session.ID()),
 	}
+	if r.clock.Repeatable() {
+		o.ProgressEvery = -1
+	}
 	if r.peer != nil {
 		o.Callback = hostHooks(r.peer)
 	}

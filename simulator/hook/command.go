@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/proc"
@@ -48,32 +49,30 @@ func (r *Runner) command(ctx context.Context, c *call, e *entry, place int) answ
 	if e.config.Async || e.config.AsyncRewake {
 		return r.detach(ctx, p, out, timer)
 	}
-	select {
-	case <-p.Done():
-		timer.Stop()
-	case limit := <-out.async:
-		if limit > 0 {
-			timer.Reset(limit)
-		}
+	progress, how := r.await(ctx, p, out, timer)
+	switch how {
+	case letGo:
 		return r.detach(ctx, p, out, timer)
-	case <-timer.C:
+	case tooLate:
 		p.Stop(ctx)
 		<-out.ended
 		return answer{
 			outcome: cancelled, fault: faultSilent, timedOut: true, exit: new(1),
-			stdout: out.text.String(), stderr: p.StderrTail(),
+			stdout: out.so(), stderr: p.StderrTail(), progress: progress,
 		}
-	case <-ctx.Done():
+	case calledOff:
 		timer.Stop()
 		p.Stop(context.WithoutCancel(ctx)) // it may clean up
 		<-out.ended
-		return answer{outcome: cancelled, stdout: out.text.String(), stderr: p.StderrTail()}
+		return answer{outcome: cancelled, stdout: out.so(), stderr: p.StderrTail(), progress: progress}
+	case itself:
+		timer.Stop()
 	}
 	out.wait(drainLimit)
-	a := answer{stderr: p.StderrTail()}
+	a := answer{stderr: p.StderrTail(), progress: progress}
 	p.Stop(ctx) // what the command left behind ends with it
 	<-out.ended
-	a.stdout = out.text.String()
+	a.stdout = out.so()
 	select {
 	case <-out.async: // it asked and ended before it was let go
 		return answer{outcome: succeeded, detached: true}
@@ -90,6 +89,47 @@ func (r *Runner) command(ctx context.Context, c *call, e *entry, place int) answ
 	}
 	a.judge(c.event, e.label(), exit.Code)
 	return a
+}
+
+// ending is how the wait for a command ended.
+type ending int
+
+const (
+	itself ending = iota
+	letGo         // it goes on by itself
+	tooLate
+	calledOff
+)
+
+// await waits for the command and notes what it prints meanwhile.
+func (r *Runner) await(ctx context.Context, p *proc.Process, out *watched, timer *time.Timer) ([]soFar, ending) {
+	var look <-chan time.Time
+	if r.o.ProgressEvery > 0 {
+		tick := time.NewTicker(r.o.ProgressEvery)
+		defer tick.Stop()
+		look = tick.C
+	}
+	var progress []soFar
+	var last soFar
+	for {
+		select {
+		case <-p.Done():
+			return progress, itself
+		case limit := <-out.async:
+			if limit > 0 {
+				timer.Reset(limit)
+			}
+			return nil, letGo
+		case <-timer.C:
+			return progress, tooLate
+		case <-ctx.Done():
+			return progress, calledOff
+		case <-look:
+			if now := (soFar{out.so(), p.StderrTail()}); now != last {
+				progress, last = append(progress, now), now
+			}
+		}
+	}
 }
 
 // judge reads the verdict of an exit status.
@@ -180,8 +220,25 @@ func (r *Runner) environ(c *call, e *entry, place int) []string {
 // watched is a command's standard output as it comes in.
 type watched struct {
 	async chan time.Duration // its first line asked to be let go, for so long; 0 = unsaid
-	ended chan struct{}      // closed at the end; text may be read after it
-	text  strings.Builder
+	ended chan struct{}      // closed at the end
+
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// so is what has come so far.
+func (w *watched) so() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.text.String()
+}
+
+// add keeps what has come, within the limit, and returns all of it.
+func (w *watched) add(piece []byte) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.text.Write(piece[:min(len(piece), outputLimit-w.text.Len())])
+	return w.text.String()
 }
 
 // watch reads until r ends, which the process's Stop brings about.
@@ -193,9 +250,9 @@ func watch(r io.Reader) *watched {
 		first := true
 		for {
 			n, err := r.Read(buf)
-			w.text.Write(buf[:min(n, outputLimit-w.text.Len())])
+			all := w.add(buf[:n])
 			if first {
-				line, _, whole := strings.Cut(w.text.String(), "\n")
+				line, _, whole := strings.Cut(all, "\n")
 				limit, async := isAsync(line)
 				if async {
 					w.async <- limit

@@ -61,6 +61,9 @@ type Options struct {
 	Now   func() time.Time // nil = durations are 0
 	// DefaultTimeout bounds hooks that set none; 0 = 600 s.
 	DefaultTimeout time.Duration
+	// ProgressEvery is how often a look is taken at what a command has printed,
+	// for its frames; 0 = 1 s, negative = never.
+	ProgressEvery time.Duration
 }
 
 // Source is the "hooks" object of one settings file.
@@ -100,6 +103,9 @@ type Runner struct {
 func New(o Options) (*Runner, []protocol.Warning) {
 	if o.DefaultTimeout <= 0 {
 		o.DefaultTimeout = 600 * time.Second
+	}
+	if o.ProgressEvery == 0 {
+		o.ProgressEvery = time.Second
 	}
 	if o.ProjectDir == "" {
 		o.ProjectDir = o.CWD

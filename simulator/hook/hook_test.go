@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -224,6 +225,17 @@ func TestCommandVerdicts(t *testing.T) {
 				t.Errorf("notices (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Checklist row 61: what a command has printed so far is shown from time to
+// time, once each.
+func TestProgress(t *testing.T) {
+	r := runner(t, command("Stop", "echo one; sleep 0.3; echo two >&2"), func(o *Options) { o.ProgressEvery = time.Millisecond })
+	got := lines(t, r.Run(t.Context(), Input{Event: protocol.StopHook{}}).Frames)
+	want := `"subtype":"hook_progress","hook_id":"id-2","hook_name":"Stop","hook_event":"Stop","stdout":"one\n","stderr":"","output":"one\n"`
+	if n := slices.Index(got, want); n != 1 || slices.Index(got[n+1:], want) >= 0 {
+		t.Errorf("frames %q", got)
 	}
 }
 

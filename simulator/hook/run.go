@@ -35,7 +35,8 @@ type answer struct {
 	block, bare    string
 	blocked        bool
 	stdout, stderr string
-	exit           *int // nil = it did not end by itself
+	progress       []soFar // what it had printed meanwhile
+	exit           *int    // nil = it did not end by itself
 	outcome        outcome
 	fault          fault
 	timedOut       bool
@@ -43,6 +44,9 @@ type answer struct {
 	detached       bool // still running; says nothing
 	took           time.Duration
 }
+
+// soFar is what a command has printed at some time.
+type soFar struct{ stdout, stderr string }
 
 type outcome string
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -117,7 +118,7 @@ func frames(c *call, answers []answer) []protocol.Event {
 	if c.event == "SessionEnd" {
 		return nil
 	}
-	var started, ended []protocol.Event
+	var started, between, ended []protocol.Event
 	for i := range answers {
 		a := &answers[i]
 		if a.entry.callback != "" || a.detached || a.fault == faultUnknown {
@@ -125,6 +126,12 @@ func frames(c *call, answers []answer) []protocol.Event {
 		}
 		head := []protocol.Field{{Key: "hook_id", Value: a.id}, {Key: "hook_name", Value: c.name}, {Key: "hook_event", Value: c.event}}
 		started = append(started, &protocol.System{Subtype: "hook_started", Fields: head})
+		for _, p := range a.progress {
+			between = append(between, &protocol.System{Subtype: "hook_progress", Fields: append(head[:len(head):len(head)],
+				protocol.Field{Key: "stdout", Value: p.stdout},
+				protocol.Field{Key: "stderr", Value: p.stderr},
+				protocol.Field{Key: "output", Value: p.stdout + p.stderr})})
+		}
 		fields := append(head[:len(head):len(head)],
 			protocol.Field{Key: "output", Value: a.printed()},
 			protocol.Field{Key: "stdout", Value: a.stdout},
@@ -135,7 +142,7 @@ func frames(c *call, answers []answer) []protocol.Event {
 		fields = append(fields, protocol.Field{Key: "outcome", Value: a.outcome})
 		ended = append(ended, &protocol.System{Subtype: "hook_response", Fields: fields})
 	}
-	return append(started, ended...)
+	return slices.Concat(started, between, ended)
 }
 
 // printed is what the hook wrote; what is wrong with the form of it is not of
