@@ -184,6 +184,18 @@ func (s *Simulator) backgroundTasks() protocol.HookList[protocol.BackgroundTask]
 	return list
 }
 
+// sessionCrons lists the scheduled prompts of the session, for Stop hooks.
+func (s *Simulator) sessionCrons() protocol.HookList[protocol.SessionCron] {
+	if s.o.Tasks == nil {
+		return nil
+	}
+	var list protocol.HookList[protocol.SessionCron]
+	for _, j := range s.o.Tasks.Scheduled() {
+		list = append(list, protocol.SessionCron{ID: j.ID, Schedule: j.Cron.Expr(), Recurring: j.Recurring, Prompt: j.Prompt})
+	}
+	return list
+}
+
 // Deferred is a tool call that a PreToolUse hook put off in an earlier run of
 // the session, so that somebody could be asked meanwhile.
 type Deferred struct {

@@ -265,7 +265,10 @@ func (t *turn) batchDone(calls []call, results []scenarios.Result) (end *finish,
 // keepGoing runs the Stop hooks. A block puts its feedback into the
 // conversation, and the model is asked again with the returned text.
 func (t *turn) keepGoing() (feedback string, again bool, err error) {
-	out, err := t.runHooks(protocol.StopHook{StopHookActive: t.stopBlocks > 0, LastAssistantMessage: t.lastText, BackgroundTasks: t.s.backgroundTasks()})
+	out, err := t.runHooks(protocol.StopHook{
+		StopHookActive: t.stopBlocks > 0, LastAssistantMessage: t.lastText,
+		BackgroundTasks: t.s.backgroundTasks(), SessionCrons: t.s.sessionCrons(),
+	})
 	if err != nil {
 		return "", false, err
 	}

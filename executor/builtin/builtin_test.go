@@ -227,6 +227,29 @@ func TestInputValidation(t *testing.T) {
 			`[{"code":"invalid_value","values":["code","markdown"],"path":["cell_type"],"message":"Invalid option: expected one of \"code\"|\"markdown\""}]`,
 		},
 		{
+			"address", "WebFetch", `{"url":"nope","prompt":"p"}`, "",
+			`[{"code":"invalid_format","format":"url","path":["url"],"message":"Invalid URL"}]`,
+		},
+		{
+			"below zero", "WebFetch", `{"url":"https://a.b","prompt":"p","offset":-1}`, "",
+			`[{"origin":"number","code":"too_small","minimum":0,"inclusive":true,"path":["offset"],"message":"Too small: expected number to be >=0"}]`,
+		},
+		{
+			"short text", "WebSearch", `{"query":"a"}`, "",
+			`[{"origin":"string","code":"too_small","minimum":2,"inclusive":true,"path":["query"],"message":"Too small: expected string to have >=2 characters"}]`,
+		},
+		{
+			"too many", "ReportFindings", `{"findings":[` + strings.Repeat(`{"file":"a","summary":"s","failure_scenario":"f"},`, 32) +
+				`{"file":"a","summary":"s","failure_scenario":"f"}]}`, "",
+			`[{"origin":"array","code":"too_big","maximum":32,"inclusive":true,"path":["findings"],"message":"Too big: expected array to have <=32 items"}]`,
+		},
+		{
+			"others beside", "ReportFindings", `{"findings":[{"file":"a","summary":"s","line":1.5,"category":"` + strings.Repeat("x", 41) + `"}]}`,
+			"ReportFindings failed due to the following issues:\nThe required parameter `findings[0].failure_scenario` is missing\n" +
+				"The parameter `findings[0].line` type is expected as `int` but provided as `number`\n" +
+				"The parameter `findings[0].category` is invalid: Too big: expected string to have <=40 characters", "",
+		},
+		{
 			"too few", "AskUserQuestion", `{"questions":[]}`, "",
 			`[{"origin":"array","code":"too_small","minimum":1,"inclusive":true,"path":["questions"],"message":"Too small: expected array to have >=1 items"}]`,
 		},
@@ -272,15 +295,15 @@ func TestCheckLetsGoodCallsPass(t *testing.T) {
 
 func TestNotSimulated(t *testing.T) {
 	tools := newTools(t, Options{})
-	for _, name := range []string{"Agent", "Task", "CronCreate", "Workflow", "WebFetch", "WebSearch"} {
+	for _, name := range []string{"Agent", "Task", "Workflow", "WebFetch", "WebSearch"} {
 		input := in{"anything": 1}
 		switch name {
 		case "Agent", "Task":
 			input = in{"description": "d", "prompt": "p"}
 		case "WebFetch":
-			input = in{"url": "http://x", "prompt": "p"}
+			input = in{"url": "http://x.y", "prompt": "p"}
 		case "WebSearch":
-			input = in{"query": "q"}
+			input = in{"query": "qq"}
 		}
 		r := call(t, tools, name, input)
 		if !r.IsError || !strings.HasPrefix(r.Content.Text, name+" ") || !strings.Contains(r.Content.Text, "tool_execution.tools."+name) {

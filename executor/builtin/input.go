@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf16"
 
 	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -24,8 +26,10 @@ type schema struct {
 	Items *schema // of an array
 	Props []prop  // of an object, in the order shown
 	Open  bool    // an object that may have other keys
-	Min   int     // least number of items
-	Max   int     // most items; 0 = no limit
+	Min   int     // least number of items or characters
+	Max   int     // most items or characters; 0 = no limit
+	From0 bool    // a number that is not below 0
+	URL   bool    // a text that is an address
 }
 
 type prop struct {
@@ -79,13 +83,24 @@ func (s schema) appendJSON(b []byte) []byte {
 		key("items")
 		b = s.Items.appendJSON(b)
 	}
-	if s.Min > 0 {
-		key("minItems")
-		b = strconv.AppendInt(b, int64(s.Min), 10)
+	bound := func(name string, n int) {
+		if n > 0 {
+			key(name)
+			b = strconv.AppendInt(b, int64(n), 10)
+		}
 	}
-	if s.Max > 0 {
-		key("maxItems")
-		b = strconv.AppendInt(b, int64(s.Max), 10)
+	unit := "Length"
+	if s.Type == "array" {
+		unit = "Items"
+	}
+	bound("min"+unit, s.Min)
+	bound("max"+unit, s.Max)
+	if s.From0 {
+		key("minimum")
+		b = append(b, '0')
+	}
+	if s.URL {
+		text("format", "uri")
 	}
 	if s.Type == "object" {
 		key("properties")
@@ -245,7 +260,7 @@ type issue struct {
 	Format    string   `json:"format,omitempty"`
 	Origin    string   `json:"origin,omitempty"`
 	Code      string   `json:"code"`
-	Minimum   int      `json:"minimum,omitempty"`
+	Minimum   *int     `json:"minimum,omitempty"`
 	Maximum   int      `json:"maximum,omitempty"`
 	Inclusive bool     `json:"inclusive,omitempty"`
 	Values    []string `json:"values,omitempty"`
@@ -255,6 +270,22 @@ type issue struct {
 
 	received string // of invalid_type
 }
+
+// MarshalJSON puts the code of a bad format in front of it.
+func (i issue) MarshalJSON() ([]byte, error) {
+	type plain issue
+	if i.Code != badFormat {
+		return protocol.Marshal(plain(i))
+	}
+	return protocol.Marshal(struct {
+		Code    string `json:"code"`
+		Format  string `json:"format"`
+		Path    []any  `json:"path"`
+		Message string `json:"message"`
+	}{i.Code, i.Format, i.Path, i.Message})
+}
+
+const badFormat = "invalid_format"
 
 // issues finds what is wrong with a value; nil stands for one that is not there.
 func (s schema) issues(path []any, raw json.RawMessage) []issue {
@@ -272,6 +303,10 @@ func (s schema) issues(path []any, raw json.RawMessage) []issue {
 		}}
 	case s.Type == "integer" && !whole(raw):
 		return []issue{wrongType("int", "safeint", got, path)}
+	case got == "number" && s.From0 && strings.HasPrefix(string(bytes.TrimSpace(raw)), "-"):
+		return []issue{tooSmall("number", 0, path)}
+	case got == "string":
+		return s.textIssues(path, textOf(raw))
 	case got == "array":
 		return s.itemIssues(path, raw)
 	case got == "object":
@@ -302,18 +337,64 @@ func (s schema) itemIssues(path []any, raw json.RawMessage) []issue {
 		}
 	}
 	if len(items) < s.Min {
-		found = append(found, issue{
-			Origin: "array", Code: "too_small", Minimum: s.Min, Inclusive: true, Path: path,
-			Message: fmt.Sprintf("Too small: expected array to have >=%d items", s.Min),
-		})
+		found = append(found, tooSmall("array", s.Min, path))
 	}
 	if s.Max > 0 && len(items) > s.Max {
-		found = append(found, issue{
-			Origin: "array", Code: "too_big", Maximum: s.Max, Inclusive: true, Path: path,
-			Message: fmt.Sprintf("Too big: expected array to have <=%d items", s.Max),
-		})
+		found = append(found, tooBig("array", s.Max, path))
 	}
 	return found
+}
+
+func (s schema) textIssues(path []any, value string) []issue {
+	var found []issue
+	if n := len(utf16.Encode([]rune(value))); n < s.Min {
+		found = append(found, tooSmall("string", s.Min, path))
+	} else if s.Max > 0 && n > s.Max {
+		found = append(found, tooBig("string", s.Max, path))
+	}
+	if s.URL && !isURL(value) {
+		found = append(found, issue{Format: "url", Code: badFormat, Path: path, Message: "Invalid URL"})
+	}
+	return found
+}
+
+// isURL tells whether a text is an address with a scheme, and with a host where
+// the web needs one.
+func isURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && u.Scheme != "" && (u.Host != "" || u.Scheme != "http" && u.Scheme != "https")
+}
+
+// tooSmall and tooBig are a number, a text or a list beyond its bounds.
+func tooSmall(origin string, least int, path []any) issue {
+	return issue{
+		Origin: origin, Code: "too_small", Minimum: &least, Inclusive: true, Path: path,
+		Message: fmt.Sprintf("Too small: expected %s >=%d%s", expectedTo(origin), least, unitOf(origin)),
+	}
+}
+
+func tooBig(origin string, most int, path []any) issue {
+	return issue{
+		Origin: origin, Code: "too_big", Maximum: most, Inclusive: true, Path: path,
+		Message: fmt.Sprintf("Too big: expected %s <=%d%s", expectedTo(origin), most, unitOf(origin)),
+	}
+}
+
+func expectedTo(origin string) string {
+	if origin == "number" {
+		return "number to be"
+	}
+	return origin + " to have"
+}
+
+func unitOf(origin string) string {
+	switch origin {
+	case "string":
+		return " characters"
+	case "array":
+		return " items"
+	}
+	return ""
 }
 
 func (s schema) propIssues(path []any, raw json.RawMessage) []issue {
@@ -350,9 +431,10 @@ func (s schema) propIssues(path []any, raw json.RawMessage) []issue {
 func at(path []any, step any) []any { return append(slices.Clone(path), step) }
 
 // sentences words the issues that the model can act on at once: what is
-// missing, what is too much, what has the wrong type. Others have none.
+// missing, what is too much, what has the wrong type. Others are told only
+// beside those.
 func sentences(found []issue) []string {
-	var missing, extra, wrong []string
+	var missing, extra, wrong, others []string
 	for _, i := range found {
 		switch {
 		case i.Code == "unrecognized_keys":
@@ -365,9 +447,14 @@ func sentences(found []issue) []string {
 			wrong = append(wrong, fmt.Sprintf("The input is expected as `%s` but provided as `%s`", i.Expected, i.received))
 		case i.Code == "invalid_type":
 			wrong = append(wrong, fmt.Sprintf("The parameter `%s` type is expected as `%s` but provided as `%s`", dotted(i.Path), i.Expected, i.received))
+		case len(i.Path) > 0:
+			others = append(others, fmt.Sprintf("The parameter `%s` is invalid: %s", dotted(i.Path), i.Message))
 		}
 	}
 	lines := slices.Concat(missing, extra, wrong)
+	if len(lines) > 0 {
+		lines = append(lines, others...)
+	}
 	return lines[:min(len(lines), maxIssues)]
 }
 

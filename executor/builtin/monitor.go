@@ -62,10 +62,7 @@ func (in monitorInput) issues() []issue {
 	path := []any{"timeout_ms"}
 	switch ms := in.TimeoutMS; {
 	case ms != nil && *ms < minMonitorMS:
-		return []issue{{
-			Origin: "number", Code: "too_small", Minimum: minMonitorMS, Inclusive: true, Path: path,
-			Message: fmt.Sprintf("Too small: expected number to be >=%d", minMonitorMS),
-		}}
+		return []issue{tooSmall("number", minMonitorMS, path)}
 	case ms != nil && *ms > maxMonitorMS:
 		return []issue{{
 			Origin: "number", Code: "too_big", Maximum: maxMonitorMS, Inclusive: true, Path: path,

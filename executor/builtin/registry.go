@@ -33,9 +33,9 @@ func all() []tool {
 		agentTool("Agent"),
 		askUserQuestionTool(),
 		bashTool(),
-		notSimulated("CronCreate"),
-		notSimulated("CronDelete"),
-		notSimulated("CronList"),
+		cronCreateTool(),
+		cronDeleteTool(),
+		cronListTool(),
 		editTool(),
 		enterPlanModeTool(),
 		notSimulated("EnterWorktree"),
@@ -47,8 +47,8 @@ func all() []tool {
 		monitorTool(),
 		notebookEditTool(),
 		readTool(),
-		notSimulated("ReportFindings"),
-		notSimulated("ScheduleWakeup"),
+		reportFindingsTool(),
+		scheduleWakeupTool(),
 		notSimulated("SendMessage"),
 		skillTool(),
 		agentTool("Task"),
@@ -154,36 +154,6 @@ func notSimulated(name string) tool {
 
 func needsResult(name, why string) protocol.ToolResult {
 	return fail("%s %s. Give the call a result in the scenario: `result = \"…\"` on the tool call, or `[tool_execution.tools.%[1]s] result = \"…\"`.", name, why)
-}
-
-func webFetchTool() tool {
-	return tool{
-		name: "WebFetch", readOnly: true,
-		description: "Fetches a page and answers a question about it. Needs a canned result: nothing here reaches the network.",
-		input: object(
-			req("url", str("Address of the page")),
-			req("prompt", str("What to find out about the page")),
-			opt("offset", num("Where in a long page to start")),
-		),
-		run: offline,
-	}
-}
-
-func webSearchTool() tool {
-	return tool{
-		name: "WebSearch", readOnly: true,
-		description: "Searches the web. Needs a canned result: nothing here reaches the network.",
-		input: object(
-			req("query", str("What to search for")),
-			opt("allowed_domains", list("Only results from these domains", str(""))),
-			opt("blocked_domains", list("No results from these domains", str(""))),
-		),
-		run: offline,
-	}
-}
-
-func offline(_ context.Context, _ *Tools, call protocol.ToolUse) protocol.ToolResult {
-	return needsResult(call.Name, "does not reach the network here")
 }
 
 // Shape gives a canned text the structure a real result of the tool has, where

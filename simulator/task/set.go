@@ -66,6 +66,7 @@ type Set struct {
 	// launching holds the ids of calls that have started a background task and
 	// whose result is not shown yet.
 	launching map[string]bool
+	scheduled []Job
 	closed    bool
 	stats     protocol.SubagentStats
 }

@@ -1,0 +1,175 @@
+package builtin
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+// newScheduler makes tools in a directory at a fixed time; ids count from
+// 00000001.
+func newScheduler(t *testing.T, dir string) *Tools {
+	t.Helper()
+	n := 0
+	now := func() time.Time { return time.Date(2026, 11, 21, 11, 29, 21, 0, time.UTC) }
+	set := task.New(task.Options{NewID: func() string { n++; return fmt.Sprintf("%08x-0000-4000-8000-000000000000", n) }, Now: now})
+	t.Cleanup(set.Close)
+	return newTools(t, Options{CWD: dir, Tasks: set, Now: now, Environ: []string{"CLAUDE_CODE_SESSION_ID=s-1"}})
+}
+
+// Texts observed with 2.1.329.
+func TestCrons(t *testing.T) {
+	tools := newScheduler(t, t.TempDir())
+	r := call(t, tools, "CronList", in{})
+	wantText(t, r, false, "No scheduled jobs.")
+	wantOutput(t, r, `{"jobs":[]}`)
+
+	r = call(t, tools, "CronCreate", in{"cron": "0 9 * * 1-5", "prompt": strings.Repeat("y", 81)})
+	wantText(t, r, false, "Scheduled recurring job 00000001 (Weekdays at 9:00 AM). Next run: Nov 23 9:00am. "+
+		"Session-only (not written to disk, dies when Claude exits). Auto-expires after 7 days. Use CronDelete to cancel sooner.")
+	r = call(t, tools, "CronCreate", in{"cron": "7 9 * * *", "prompt": "one\ntwo", "recurring": false})
+	wantText(t, r, false, "Scheduled one-shot task 00000002 (Every day at 9:07 AM). Next run: Nov 22 9:07am. "+
+		"Session-only (not written to disk, dies when Claude exits). It will fire once then auto-delete.")
+	wantOutput(t, r, `{"id":"00000002","humanSchedule":"Every day at 9:07 AM","recurring":false,"durable":false,"nextFireAt":1795338420000}`)
+
+	wantText(t, call(t, tools, "CronList", in{}), false,
+		"00000001 — Weekdays at 9:00 AM (recurring) [session-only], next run Nov 23 9:00am: "+strings.Repeat("y", 79)+"…\n"+
+			"00000002 — Every day at 9:07 AM (one-shot) [session-only], next run Nov 22 9:07am: one…")
+	r = call(t, tools, "CronDelete", in{"id": "00000001"})
+	wantText(t, r, false, "Cancelled job 00000001.")
+	wantOutput(t, r, `{"id":"00000001"}`)
+	wantOutput(t, call(t, tools, "CronList", in{}),
+		`{"jobs":[{"id":"00000002","cron":"7 9 * * *","humanSchedule":"Every day at 9:07 AM","prompt":"one\ntwo","durable":false,"nextFireAt":1795338420000}]}`)
+}
+
+func TestCronRefusals(t *testing.T) {
+	tools := newScheduler(t, t.TempDir())
+	refused := func(name string, input in, want string) {
+		t.Helper()
+		r := call(t, tools, name, input)
+		wantText(t, r, true, "<tool_use_error>"+want+"</tool_use_error>")
+		wantOutput(t, r, `"Error: `+want+`"`)
+	}
+	refused("CronCreate", in{"cron": "99 * * * *", "prompt": "x"}, "Invalid cron expression '99 * * * *'. Expected 5 fields: M H DoM Mon DoW.")
+	refused("CronCreate", in{"cron": "0 9 31 2 *", "prompt": "x"}, "Cron expression '0 9 31 2 *' does not match any calendar date in the next year.")
+	refused("CronDelete", in{"id": "nope"}, "No scheduled job with id 'nope'")
+	for range maxJobs {
+		call(t, tools, "CronCreate", in{"cron": "* * * * *", "prompt": "x"})
+	}
+	refused("CronCreate", in{"cron": "* * * * *", "prompt": "x"}, "Too many scheduled jobs (max 50). Cancel one first.")
+}
+
+// A durable job is in a file, from which later sessions have it.
+func TestDurableCrons(t *testing.T) {
+	dir := t.TempDir()
+	r := call(t, newScheduler(t, dir), "CronCreate", in{"cron": "7 9 * * *", "prompt": "a < b", "durable": true})
+	wantText(t, r, false, "Scheduled recurring job 00000001 (Every day at 9:07 AM). Next run: Nov 22 9:07am. "+
+		"Persisted to .claude/scheduled_tasks.json. Auto-expires after 7 days. Use CronDelete to cancel sooner.")
+	file := filepath.Join(dir, ".claude", "scheduled_tasks.json")
+	want := fmt.Sprintf(`{
+  "tasks": [
+    {
+      "id": "00000001",
+      "cron": "7 9 * * *",
+      "prompt": "a < b",
+      "createdAt": 1795260561000,
+      "recurring": true,
+      "createdBySessionId": "s-1",
+      "createdInProject": %q,
+      "createdUnderSignIn": "none"
+    }
+  ]
+}
+`, dir)
+	if diff := cmp.Diff(want, fileText(t, file)); diff != "" {
+		t.Errorf("file (-want +got):\n%s", diff)
+	}
+	later := newScheduler(t, dir)
+	r = call(t, later, "CronList", in{})
+	wantText(t, r, false, "00000001 — Every day at 9:07 AM (recurring), next run Nov 22 9:07am: a < b")
+	call(t, later, "CronDelete", in{"id": "00000001"})
+	if diff := cmp.Diff("{\n  \"tasks\": []\n}\n", fileText(t, file)); diff != "" {
+		t.Errorf("file (-want +got):\n%s", diff)
+	}
+	if err := os.WriteFile(file, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantText(t, call(t, later, "CronList", in{}), false, "No scheduled jobs.")
+}
+
+// Texts observed with 2.1.329.
+func TestScheduleWakeup(t *testing.T) {
+	const rest = " If you owe the user a status update this tick, write it now as ordinary response text; then end the turn — " +
+		"the harness re-invokes you when the wakeup fires or a task-notification arrives."
+	for _, tt := range []struct {
+		delay     any
+		text, out string
+	}{
+		{10, "11:31:00 (in 99s) (clamped to 60s from your requested value).", `{"scheduledFor":1795260660000,"clampedDelaySeconds":60,"wasClamped":true}`},
+		{5000, "12:29:00 (in 3579s) (clamped to 3600s from your requested value).", `{"scheduledFor":1795264140000,"clampedDelaySeconds":3600,"wasClamped":true}`},
+		{90.5, "11:31:00 (in 99s).", `{"scheduledFor":1795260660000,"clampedDelaySeconds":91,"wasClamped":false}`},
+		{120, "11:32:00 (in 159s).", `{"scheduledFor":1795260720000,"clampedDelaySeconds":120,"wasClamped":false}`},
+	} {
+		tools := newScheduler(t, t.TempDir())
+		call(t, tools, "ScheduleWakeup", in{"delaySeconds": 100, "reason": "", "prompt": "first"}) // the next one takes its place
+		r := call(t, tools, "ScheduleWakeup", in{"delaySeconds": tt.delay, "reason": "r", "prompt": "p", "noop": true})
+		wantText(t, r, false, "Next wakeup scheduled for "+tt.text+rest)
+		wantOutput(t, r, tt.out)
+		if jobs := tools.jobs(); len(jobs) != 1 || jobs[0].Prompt != "p" {
+			t.Errorf("scheduled: %+v", jobs)
+		}
+		r = call(t, tools, "ScheduleWakeup", in{"stop": true})
+		wantOutput(t, r, `{"scheduledFor":0,"clampedDelaySeconds":0,"wasClamped":false,"stopped":true,"cancelledWakeups":1}`)
+		r = call(t, tools, "ScheduleWakeup", in{"stop": true})
+		wantOutput(t, r, `{"scheduledFor":0,"clampedDelaySeconds":0,"wasClamped":false,"stopped":true,"cancelledWakeups":0}`)
+	}
+	tools := newScheduler(t, t.TempDir())
+	wantText(t, call(t, tools, "ScheduleWakeup", in{"delaySeconds": 100}), true, "`delaySeconds` and `reason` are required when `stop` is not true.")
+	wantText(t, call(t, tools, "ScheduleWakeup", in{"delaySeconds": 100, "reason": "r"}), true, "`prompt` is required when `stop` is not true.")
+}
+
+func TestReportFindings(t *testing.T) {
+	tools := newTools(t, Options{})
+	r := call(t, tools, "ReportFindings", `{"findings":[]}`)
+	wantText(t, r, false, "No findings reported.")
+	wantOutput(t, r, `{"count":0,"findings":[]}`)
+	r = call(t, tools, "ReportFindings", `{"level":"low","findings":[{"failure_scenario":"f","summary":"s","line":0,"file":"a.go","verdict":"CONFIRMED"}]}`)
+	wantText(t, r, false, "1 finding reported.")
+	wantOutput(t, r, `{"count":1,"level":"low","findings":[{"file":"a.go","line":0,"summary":"s","failure_scenario":"f","verdict":"CONFIRMED"}]}`)
+}
+
+func TestWebRefusals(t *testing.T) {
+	tools := newTools(t, Options{})
+	for _, tt := range []struct {
+		name  string
+		input in
+		want  string
+	}{
+		{"WebFetch", in{"url": "http://localhost/x", "prompt": "p"}, "WebFetch cannot fetch localhost or other hostnames without a dot. To reach a local server, use Bash with curl instead."},
+		{"WebFetch", in{"url": "http://user:pw@example.com/x", "prompt": "p"}, "Invalid URL"},
+	} {
+		wantText(t, call(t, tools, tt.name, tt.input), true, tt.want)
+	}
+	const long = `"message": "URL is longer than 2000 characters"`
+	if r := check(t, tools, "WebFetch", `{"prompt":"p","url":"https://e.com/`+strings.Repeat("x", longestURL)+`"}`); r == nil || !strings.Contains(r.Content.Text, long) {
+		t.Errorf("%+v, want %s", r, long)
+	}
+	const both = "Error: Cannot specify both allowed_domains and blocked_domains in the same request"
+	if r := check(t, tools, "WebSearch", `{"query":"abc","allowed_domains":["a.b"],"blocked_domains":["c.d"]}`); r == nil || r.Output != "Error: "+both {
+		t.Errorf("%+v, want %q", r, both)
+	}
+}
+
+func check(t *testing.T, tools *Tools, name, input string) *protocol.ToolResult {
+	t.Helper()
+	return tools.Check(t.Context(), protocol.ToolUse{ID: "toolu_1", Name: name, Input: json.RawMessage(input)})
+}

@@ -1,0 +1,196 @@
+package task
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Cron is a schedule in five fields: minute, hour, day of the month, month, day of
+// the week. Its words and its grammar were observed with 2.1.329.
+type Cron struct {
+	expr   string
+	fields [5]uint64 // bit n: the value n is in
+}
+
+// cronRanges are the least and the greatest value of each field; 7 is a
+// Sunday too.
+func cronRanges() [5][2]int { return [5][2]int{{0, 59}, {0, 23}, {1, 31}, {1, 12}, {0, 7}} }
+
+const (
+	cronMinute = iota
+	cronHour
+	cronDay
+	cronMonth
+	cronWeekday
+)
+
+// ParseCron reads an expression of five fields, each a list of values, ranges,
+// and steps of a range or of "*".
+func ParseCron(expr string) (Cron, bool) {
+	words := strings.Fields(expr)
+	c := Cron{expr: expr}
+	if len(words) != len(c.fields) {
+		return Cron{}, false
+	}
+	for i, r := range cronRanges() {
+		for part := range strings.SplitSeq(words[i], ",") {
+			bits, ok := cronPart(part, r[0], r[1])
+			if !ok {
+				return Cron{}, false
+			}
+			c.fields[i] |= bits
+		}
+	}
+	const sunday, alsoSunday = 1 << 0, 1 << 7
+	if c.fields[cronWeekday]&alsoSunday != 0 {
+		c.fields[cronWeekday] = c.fields[cronWeekday]&^alsoSunday | sunday
+	}
+	return c, true
+}
+
+// cronPart is the values of one part of a list.
+func cronPart(part string, low, high int) (uint64, bool) {
+	span, steps, stepped := strings.Cut(part, "/")
+	step := 1
+	if stepped {
+		var ok bool
+		if step, ok = cronNumber(steps); !ok || step == 0 {
+			return 0, false
+		}
+	}
+	from, to := low, high
+	if span != "*" {
+		first, last, ranged := strings.Cut(span, "-")
+		if stepped && !ranged {
+			return 0, false
+		}
+		if !ranged {
+			last = first
+		}
+		var ok1, ok2 bool
+		from, ok1 = cronNumber(first)
+		to, ok2 = cronNumber(last)
+		if !ok1 || !ok2 || from < low || to > high || from > to {
+			return 0, false
+		}
+	}
+	var bits uint64
+	for v := from; v <= to; v += step {
+		bits |= 1 << v
+	}
+	return bits, true
+}
+
+// cronNumber reads a number of a few digits.
+func cronNumber(s string) (int, bool) {
+	if s == "" || len(s) > 4 || strings.Trim(s, "0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.Atoi(s)
+	return n, err == nil
+}
+
+// Next is the first time after t that the schedule names; false = there is none
+// within a year.
+func (c Cron) Next(t time.Time) (time.Time, bool) {
+	end := t.AddDate(1, 0, 1)
+	t = time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute()+1, 0, 0, t.Location())
+	for t.Before(end) {
+		switch {
+		case !c.on(cronMonth, int(t.Month())) || !c.onDay(t):
+			t = time.Date(t.Year(), t.Month(), t.Day()+1, 0, 0, 0, 0, t.Location())
+		case !c.on(cronHour, t.Hour()):
+			t = t.Add(time.Hour - time.Duration(t.Minute())*time.Minute)
+		case !c.on(cronMinute, t.Minute()):
+			t = t.Add(time.Minute)
+		default:
+			return t, true
+		}
+	}
+	return time.Time{}, false
+}
+
+func (c Cron) on(field, value int) bool { return c.fields[field]>>value&1 == 1 }
+
+// onDay tells whether the schedule names this day: where it limits both, the
+// day of the month or the day of the week is enough.
+func (c Cron) onDay(t time.Time) bool {
+	const everyDay, everyWeekday = 1<<32 - 2, 1<<7 - 1
+	day, weekday := c.on(cronDay, t.Day()), c.on(cronWeekday, int(t.Weekday()))
+	if c.fields[cronDay] != everyDay && c.fields[cronWeekday] != everyWeekday {
+		return day || weekday
+	}
+	return day && weekday
+}
+
+// Expr is the schedule as it was written.
+func (c Cron) Expr() string { return c.expr }
+
+// String words the common schedules; others stay as they are written.
+func (c Cron) String() string {
+	words := strings.Fields(c.expr)
+	if len(words) != len(c.fields) {
+		return c.expr
+	}
+	minute, hour, weekday := words[cronMinute], words[cronHour], words[cronWeekday]
+	if words[cronDay] != "*" || words[cronMonth] != "*" {
+		return c.expr
+	}
+	m, fixed := cronNumber(minute)
+	switch h, daily := cronNumber(hour); {
+	case hour == "*" && weekday == "*" && minute == "*":
+		return "Every minute"
+	case hour == "*" && weekday == "*" && !fixed:
+		if n, ok := everyN(minute); ok {
+			return every(n, "minute")
+		}
+	case hour == "*" && weekday == "*":
+		return "Every hour" + atMinute(m)
+	case fixed && !daily && weekday == "*":
+		if n, ok := everyN(hour); ok {
+			return every(n, "hour") + atMinute(m)
+		}
+	case fixed && daily:
+		if days := cronDays(weekday); days != "" {
+			return days + " at " + time.Date(0, 1, 1, h, m, 0, 0, time.UTC).Format("3:04 PM")
+		}
+	}
+	return c.expr
+}
+
+// everyN is the step of a field that is nothing but one.
+func everyN(field string) (int, bool) {
+	step, ok := strings.CutPrefix(field, "*/")
+	if !ok {
+		return 0, false
+	}
+	return cronNumber(step)
+}
+
+func every(n int, unit string) string {
+	if n == 1 {
+		return "Every " + unit
+	}
+	return fmt.Sprintf("Every %d %ss", n, unit)
+}
+
+func atMinute(m int) string {
+	if m == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" at :%02d", m)
+}
+
+func cronDays(weekday string) string {
+	switch {
+	case weekday == "*":
+		return "Every day"
+	case weekday == "1-5":
+		return "Weekdays"
+	case len(weekday) == 1 && weekday >= "0" && weekday <= "7":
+		return "Every " + time.Weekday((weekday[0]-'0')%7).String()
+	}
+	return ""
+}
