@@ -37,7 +37,7 @@ func Permission(p *permission.Policy, ask permission.Asker, check Check, now fun
 		case v.Behavior == permission.Deny || ask == nil:
 			return denial(use, v), nil
 		}
-		answer, err := ask.Ask(ctx, p.Request(use, v))
+		answer, err := ask.Ask(ctx, question(p, use, v))
 		if err != nil {
 			return protocol.ToolResult{}, &unansweredError{call: use.ID, err: err}
 		}
@@ -64,6 +64,16 @@ func Permission(p *permission.Policy, ask permission.Asker, check Check, now fun
 		result.Before = append(before, result.Before...)
 		return result, err
 	})
+}
+
+// question is what the asked are shown. An MCP tool has its own name there, in
+// words, and not its title (observed with 2.1.329).
+func question(p *permission.Policy, use protocol.ToolUse, v permission.Verdict) protocol.PermissionRequest {
+	r := p.Request(use, v)
+	if r.Server != nil {
+		r.DisplayName = executor.DisplayName(protocol.Tool{RawName: r.DisplayName})
+	}
+	return r
 }
 
 // unansweredError says that a turn ended while somebody was asked about a call,

@@ -99,6 +99,32 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
+// An MCP tool is asked about under its own name, in words.
+func TestQuestionNamesTool(t *testing.T) {
+	policy, err := permission.New(permission.Options{CWD: "/w", HasAsker: true, Tool: func(name string) (protocol.Tool, bool) {
+		return protocol.Tool{Name: name, Server: "s", RawName: "make_it", Title: "A title"}, true
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked protocol.PermissionRequest
+	chain := executor.Chain(echo{}, simulator.Permission(policy, noting{&asked}, nil, time.Now))
+	if _, err := chain.Execute(t.Context(), protocol.ToolUse{Name: "mcp__s__make_it", Input: json.RawMessage("{}")}); err != nil {
+		t.Fatal(err)
+	}
+	if asked.DisplayName != "Make It" {
+		t.Errorf("got %q", asked.DisplayName)
+	}
+}
+
+// noting allows everything and keeps the last question.
+type noting struct{ asked *protocol.PermissionRequest }
+
+func (n noting) Ask(_ context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
+	*n.asked = r
+	return protocol.PermissionAnswer{Allow: true}, nil
+}
+
 // policyAsks makes sure that the calls of the test are asked about.
 func policyAsks(t *testing.T, p *permission.Policy) {
 	t.Helper()

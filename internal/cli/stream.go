@@ -159,7 +159,7 @@ type host struct {
 	failure error         // of starting; to be read after started
 	joining atomic.Bool   // servers of the host may still be connecting
 
-	mu         sync.Mutex         // guards sim, which initialize may replace, and what follows
+	mu         sync.Mutex         // held while initialize replaces sim; guards what follows
 	introduced bool               // the host's own servers are connected
 	plugged    []mcp.ServerConfig // servers of plugins that initialize named
 	cost       slash.Cost         // when the last turn had ended

@@ -24,6 +24,7 @@ type canUseTool struct {
 	Approvable         *bool                       `json:"classifier_approvable,omitempty"`
 	SuppressRule       bool                        `json:"suppress_always_allow_rule,omitempty"`
 	Server             *protocol.ServerRef         `json:"mcp_server,omitempty"`
+	ServerAskOnly      *bool                       `json:"server_policy_ask_only,omitempty"` // nil = not told
 	RequiresUser       bool                        `json:"requires_user_interaction,omitempty"`
 	ToolUseID          string                      `json:"tool_use_id"`
 	AgentID            string                      `json:"agent_id,omitempty"` // a sub-agent's call
@@ -35,7 +36,7 @@ func (p *Peer) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 	q := canUseTool{
 		Subtype: "can_use_tool", ToolName: r.Use.Name, DisplayName: r.DisplayName, Input: r.Use.Input, Description: r.Description,
 		Suggestions: r.Suggestions, BlockedPath: r.BlockedPath, DecisionReason: r.DecisionReason,
-		DecisionReasonType: r.DecisionReasonType, Server: r.Server, RequiresUser: r.RequiresUser, ToolUseID: r.Use.ID,
+		DecisionReasonType: r.DecisionReasonType, Server: r.Server, ServerAskOnly: r.ServerAskOnly, RequiresUser: r.RequiresUser, ToolUseID: r.Use.ID,
 	}
 	if r.Use.Agent != nil {
 		q.AgentID = r.Use.Agent.ID

@@ -195,8 +195,8 @@ func rewind(_ context.Context, p *Peer, in request) (answer, error) {
 	}
 }
 
-// background moves work of the running turn to the background. No work of a
-// turn is in the foreground so long that it could be moved.
+// background is to move work of the running turn to the background. Nothing is
+// moved: commands go there only when their time is over.
 func background(_ context.Context, _ *Peer, in request) (answer, error) {
 	if !in.has("tool_use_id") {
 		return answer{payload: struct{}{}}, nil
@@ -249,8 +249,8 @@ func sideQuestion(ctx context.Context, p *Peer, in request) (answer, error) {
 	return answer{payload: said}, err
 }
 
-// overrideMode takes a permission mode for one server's tools. The two that may
-// be set decide as the session's own modes do.
+// overrideMode takes a permission mode for one server's tools and keeps none:
+// where those are asked about anyhow it would change nothing.
 func overrideMode(_ context.Context, p *Peer, in request) (answer, error) {
 	name, err := in.text("serverName")
 	if err != nil {

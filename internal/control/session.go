@@ -114,7 +114,6 @@ type Initialize struct {
 	ForwardSubagent    bool                              `json:"forwardSubagentText"`
 	Plugins            []json.RawMessage                 `json:"plugins"`
 	MCPServers         json.RawMessage                   `json:"mcpServers"`
-	ManagedSettings    json.RawMessage                   `json:"managedSettings"`
 }
 
 // SDKServer is what a host says about one of its own servers.

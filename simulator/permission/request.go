@@ -33,11 +33,15 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 		r.Description = about
 	}
 	if tool.Server != "" {
-		r.DisplayName = tool.Title
-		if r.DisplayName == "" {
-			r.DisplayName = tool.RawName
-		}
+		r.DisplayName = tool.RawName
 		r.Server = &protocol.ServerRef{Name: tool.Server, Source: tool.ServerSource}
+		planning := p.Mode() == protocol.ModePlan
+		if planning || v.AskRule { // nothing that is proposed would change it
+			r.Suggestions = nil
+		}
+		if !planning {
+			r.ServerAskOnly = new(!v.AskRule)
+		}
 	}
 	return r
 }

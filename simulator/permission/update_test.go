@@ -182,6 +182,30 @@ func TestRequest(t *testing.T) {
 	}
 }
 
+// What a question about an MCP tool says of the rules (observed with 2.1.329).
+func TestServerAskOnly(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		mode        protocol.PermissionMode
+		rules       []string
+		want        *bool
+		suggestions int
+	}{
+		{"no rule", protocol.ModeDefault, nil, new(true), 1},
+		{"an ask rule", protocol.ModeDefault, []string{"ask mcp__s__t"}, new(false), 0},
+		{"plan mode", protocol.ModePlan, nil, nil, 0},
+	} {
+		p := policy(t, permission.Options{Mode: tt.mode, HasAsker: true, Tool: func(name string) (protocol.Tool, bool) {
+			return protocol.Tool{Name: name, Server: "s", RawName: "t"}, true
+		}}, tt.rules...)
+		call := use("mcp__s__t", "{}")
+		r := p.Request(call, p.Decide(call))
+		if diff := cmp.Diff(tt.want, r.ServerAskOnly); diff != "" || len(r.Suggestions) != tt.suggestions {
+			t.Errorf("%s: %d suggestions, (-want +got):\n%s", tt.name, len(r.Suggestions), diff)
+		}
+	}
+}
+
 // Calls are decided while the host changes the mode.
 func TestConcurrentUse(t *testing.T) {
 	p := policy(t, permission.Options{})

@@ -117,7 +117,10 @@ type PermissionRequest struct {
 	DecisionReason     string
 	DecisionReasonType string
 	Server             *ServerRef
-	RequiresUser       bool // requires_user_interaction
+	// ServerAskOnly is server_policy_ask_only of MCP tools: no rule wants the
+	// question. Nil = not told.
+	ServerAskOnly *bool
+	RequiresUser  bool // requires_user_interaction
 }
 
 // ServerRef names an MCP server and where its entry came from.
