@@ -10,6 +10,7 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
+	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/simulator"
 )
 
@@ -18,7 +19,7 @@ import (
 func compileSchema(text string) (*jsonschema.Schema, error) {
 	schema, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
-		return nil, claudeErrorf("Error: --json-schema is not valid JSON: %v", err)
+		return nil, claudeErrorf("Error: --json-schema is not valid JSON: %v", ordered.SyntaxError([]byte(text)))
 	}
 	if _, ok := schema.(map[string]any); !ok {
 		return nil, claudeErrorf("Error: --json-schema must be a JSON object")

@@ -48,6 +48,10 @@ func TestUsageErrors(t *testing.T) {
 		{"-p hi --json-schema true", "Error: --json-schema must be a JSON object\n"},
 		{"-p hi --system-prompt-file nope.txt", "Error: System prompt file not found: DIR/nope.txt\n"},
 		{"-p hi --agents []", "Error: Invalid --agents configuration:\nInvalid input: expected record, received array\n"},
+		{`-p hi --agents {`, "Error: Invalid --agents configuration:\ninvalid JSON: JSON Parse error: Expected '}'\n"},
+		{"-p hi --agents null", "Error: --agents file not found: DIR/null (a value that is not a JSON object is read as a file path)\n"},
+		{`-p hi --json-schema {`, "Error: --json-schema is not valid JSON: JSON Parse error: Expected '}'\n"},
+		{`-p hi --json-schema ./s.json`, "Error: --json-schema is not valid JSON: JSON Parse error: Unexpected token '.'\n"},
 	}
 	for _, program := range []string{"/opt/bin/claude", "claudeless"} {
 		for _, tt := range tests {
@@ -80,14 +84,8 @@ func words(line string) []string {
 // Texts of which only the beginning was recorded.
 func TestUsageErrorsByPrefix(t *testing.T) {
 	for args, want := range map[string]string{
-		`-p hi --json-schema {`:                   "Error: --json-schema is not valid JSON: ",
-		`-p hi --json-schema ''`:                  "Error: --json-schema is not valid JSON: ",
-		`-p hi --json-schema schema.json`:         "Error: --json-schema is not valid JSON: ",
-		`-p hi --json-schema {"type":"nope"}`:     "Error: --json-schema is not a valid JSON Schema: ",
-		`-p hi --json-schema {"$ref":"file:///"}`: "Error: --json-schema is not a valid JSON Schema: ",
-		`-p hi --agents {`:                        "Error: Invalid --agents configuration:\ninvalid JSON: ",
-		`-p hi --agents {"a":{"prompt":"x"}}`:     "Error: Invalid --agents configuration:\na.description: ",
-		`-p hi --resume`:                          "Error: --resume requires a valid session ID or session title when used with --print. ",
+		`-p hi --agents {"a":{"prompt":"x"}}`: "Error: Invalid --agents configuration:\na.description: ",
+		`-p hi --resume`:                      "Error: --resume requires a valid session ID or session title when used with --print. ",
 	} {
 		s, stdout, stderr := fakeSystem(t, words(args)...)
 		code := Run(context.Background(), s)
@@ -97,12 +95,71 @@ func TestUsageErrorsByPrefix(t *testing.T) {
 	}
 }
 
+// The keys of an agent, in the order of the real CLI (observed with 2.1.329).
+func TestAgentFaults(t *testing.T) {
+	const head = `{"x":{"description":"d","prompt":"p",`
+	for raw, want := range map[string]string{
+		`{"x":{"description":3,"prompt":3,"tools":3,"disallowedTools":3,"model":3,"effort":[],"permissionMode":3,"mcpServers":3,"hooks":3,` +
+			`"maxTurns":"x","skills":3,"initialPrompt":3,"memory":3,"background":3,"isolation":3,"color":3}}`: `x.description: Invalid input: expected string, received number
+x.tools: Invalid input: expected array, received number
+x.disallowedTools: Invalid input: expected array, received number
+x.prompt: Invalid input: expected string, received number
+x.model: Invalid input: expected string, received number
+x.effort: Invalid input
+x.permissionMode: Invalid option: expected one of "acceptEdits"|"auto"|"bypassPermissions"|"default"|"dontAsk"|"plan"
+x.mcpServers: Invalid input: expected array, received number
+x.hooks: Invalid input: expected record, received number
+x.maxTurns: Invalid input: expected number, received string
+x.skills: Invalid input: expected array, received number
+x.initialPrompt: Invalid input: expected string, received number
+x.memory: Invalid option: expected one of "user"|"project"|"local"
+x.background: Invalid input: expected boolean, received number
+x.isolation: Invalid option: expected one of "worktree"|"remote"`,
+		`{"x":null}`:                                `x: Invalid input: expected object, received null`,
+		`{"x":{"description":"","prompt":""}}`:      `x.description: Description cannot be empty`,
+		head + `"tools":["a",3]}}`:                  `x.tools.1: Invalid input: expected string, received number`,
+		head + `"model":" "}}`:                      `x.model: Model cannot be empty`,
+		head + `"maxTurns":1.5}}`:                   `x.maxTurns: Invalid input: expected int, received number`,
+		head + `"maxTurns":0}}`:                     `x.maxTurns: Too small: expected number to be >0`,
+		head + `"effort":3.5}}`:                     `x.effort: Invalid input`,
+		head + `"effort":-1}}`:                      ``,
+		head + `"effort":"max","color":"wibble"}}`:  ``,
+		head + `"permissionMode":"manual","z":[]}}`: ``,
+	} {
+		if diff := cmp.Diff(want, strings.Join(agentsFaults([]byte(raw)), "\n")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", raw, diff)
+		}
+	}
+}
+
+// A value of --agents that is no object is the name of a file.
+func TestAgentsFile(t *testing.T) {
+	dir := t.TempDir()
+	for content, want := range map[string]string{
+		`{"x":{"description":"d","prompt":"p"}}`: "",
+		`[]`:                                     "Error: Invalid --agents configuration:\nInvalid input: expected record, received array\n(read from " + dir + "/a.json)",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, "a.json"), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, _, _ := fakeSystem(t)
+		f := &Flags{Agents: filepath.Join(dir, "a.json")}
+		got := ""
+		if err := checkAgents(s, f); err != nil {
+			got = err.Error()
+		}
+		if diff := cmp.Diff(want, got); diff != "" || f.Agents != content {
+			t.Errorf("agents %s (-want +got):\n%s", f.Agents, diff)
+		}
+	}
+}
+
 // What looks wrong and is accepted without a word.
 func TestAccepted(t *testing.T) {
 	for _, args := range []string{
 		"-p hi --max-turns 0", "-p hi --max-turns -1", "-p hi --add-dir /does/not/exist", "-p hi --fork-session",
 		"-p hi --model m --fallback-model m", "-p hi --allowedTools=NoSuchTool", "-p hi --permission-prompt-tool nope",
-		"-p hi --setting-sources=", "-p hi --json-schema {}", `-p hi --agents {"a":{"description":"d","prompt":"p"}}`, "-p hi --agents ''",
+		"-p hi --setting-sources=", "-p hi --json-schema {}", `-p hi --agents {"a":{"description":"d","prompt":"p"}}`, "-p hi --agents ''", "-p hi --json-schema ''",
 		"-p hi -c --fork-session --session-id 0F0E0D0C-0000-4000-8000-000000000000", "-p hi --effort xhigh", "-p hi --resume-session-at x -r y",
 	} {
 		mustParse(t, words(args)...)

@@ -48,6 +48,26 @@ func TestTypeOf(t *testing.T) {
 	}
 }
 
+func TestSyntaxError(t *testing.T) {
+	for text, want := range map[string]string{
+		"{": "Expected '}'", " ": "Unexpected EOF", `{"a"`: "Expected ':' before value in object property definition", `{"a":`: "Unexpected EOF",
+		`{"a":1`: "Expected '}'", `{"a":1,`: "Property name must be a string literal", `{"a":1,}`: "Property name must be a string literal",
+		`{"a":}`: "Unexpected token '}'", "[1": "Expected ']'", "[1,": "Unexpected EOF", "[1,]": "Unexpected comma at the end of array expression",
+		"nope": `Unexpected identifier "nope"`, `"abc`: "Unterminated string", "\"a\tb\"": "Unterminated string",
+		"'a'": "Single quotes (') are not allowed in JSON", `{"a":1} x`: "Unable to parse JSON string", "01": "Unable to parse JSON string",
+		"-": "Invalid number", "1.": "Invalid digits after decimal point", "1e": "Unable to parse JSON string", ".5": "Unexpected token '.'",
+		`"\x"`: "Invalid escape character x", "{a:1}": "Expected '}'", "{,}": "Expected '}'", `{"a":#}`: "Unrecognized token '#'",
+		`{"a":"\u12"}`: `"\u12"}" is not a valid unicode escape`, `[{"a":[true,1.5e3,"\u00e4\n"]},]`: "Unexpected comma at the end of array expression",
+	} {
+		if err := SyntaxError([]byte(text)); err == nil || err.Error() != "JSON Parse error: "+want {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	if err := SyntaxError([]byte(` {"a":[1,null]} `)); err != nil {
+		t.Error(err)
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{`{}`, `{"a":1}`, `[]`, `{"a":{"b":[1,2,{"c":null}]}}`, `{"a":1} x`, `{"a"`, `null`, `{"a":1}{}`} {
 		f.Add(s)
