@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 
@@ -10,7 +11,6 @@ import (
 
 const (
 	structuredTool  = "StructuredOutput"
-	structuredTries = 5
 	structuredNudge = "[structured-output-enforce] You MUST call the StructuredOutput tool to complete this request. Call this tool now."
 )
 
@@ -19,6 +19,7 @@ type Schema struct {
 	// Validate returns nil for a fitting value, else an error whose text is a
 	// path and what it must be: "/n: must be number".
 	Validate func(value json.RawMessage) error
+	Tries    int // answers that do not fit before the turn fails; 0 = five
 }
 
 // structuredState follows the StructuredOutput calls of one turn (spec:
@@ -56,15 +57,19 @@ func (st *structuredState) check(schema *Schema, use protocol.ToolUse) protocol.
 }
 
 // done ends the turn once there is an output or too many were refused.
-func (st *structuredState) done() *finish {
+func (st *structuredState) done(schema *Schema) *finish {
+	if schema == nil {
+		return nil
+	}
+	tries := cmp.Or(schema.Tries, 5)
 	switch {
 	case st.value != nil:
 		text := string(compact(st.value))
 		return &finish{subtype: "success", terminal: "completed", structured: compact(st.value), result: &text, stop: "tool_use"}
-	case st.failures >= structuredTries:
+	case st.failures >= tries:
 		return &finish{
 			subtype: "error_max_structured_output_retries", terminal: "structured_output_retry_exhausted", isError: true, exhausted: true, stop: "tool_use",
-			errors: []string{fmt.Sprintf("Failed to provide valid structured output after %d attempts — last StructuredOutput error: %s", structuredTries, st.last)},
+			errors: []string{fmt.Sprintf("Failed to provide valid structured output after %d attempts — last StructuredOutput error: %s", tries, st.last)},
 		}
 	default:
 		return nil

@@ -52,7 +52,7 @@ func (t *turn) toolRound(calls []call) ([]scenarios.Result, *finish, error) {
 		start = end
 	}
 	t.inTools = false
-	return results, t.structured.done(), nil
+	return results, t.structured.done(t.s.o.Schema), nil
 }
 
 func (t *turn) readOnly(c call) bool {

@@ -76,7 +76,8 @@ func initStatus(status string) string {
 func (r *run) toolOptions(resources bool) persona.ToolOptions {
 	return persona.ToolOptions{
 		Tools: r.f.Tools, Given: r.f.Has("tools"), Allowed: r.f.AllowedTools, Disallowed: r.disallowed(),
-		Bare: r.f.Bare, Host: r.f.PermissionPromptTool == "stdio", Schema: r.f.JSONSchema != "",
+		Bare: r.f.Bare, Host: r.f.PermissionPromptTool == "stdio",
+		Schema: r.f.Has("json-schema"), HostSchema: r.f.JSONSchema != "" && !r.f.Has("json-schema"),
 		Resources: resources, Tasks: model.Of(model.Resolve(r.modelName())).Tasks, NoTasks: r.sys.Getenv("CLAUDE_CODE_ENABLE_TASKS") == "0",
 	}
 }

@@ -3,6 +3,11 @@ package cli
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -24,23 +29,127 @@ func compileSchema(text string) (*jsonschema.Schema, error) {
 	if _, ok := schema.(map[string]any); !ok {
 		return nil, claudeErrorf("Error: --json-schema must be a JSON object")
 	}
-	compiler := jsonschema.NewCompiler()
-	compiler.UseLoader(jsonschema.SchemeURLLoader{}) // no file and no network for a $ref
-	const url = "mem:///schema.json"
-	var compiled *jsonschema.Schema
-	if err = compiler.AddResource(url, schema); err == nil {
-		compiled, err = compiler.Compile(url)
-	}
+	compiled, err := compileDraft7(schema)
 	if err != nil {
-		reason := strings.ReplaceAll(err.Error(), url, "schema")
-		return nil, claudeErrorf("Error: --json-schema is not a valid JSON Schema: %s", strings.Join(strings.Fields(reason), " "))
+		return nil, claudeErrorf("Error: --json-schema is not a valid JSON Schema: %v", err)
 	}
 	return compiled, nil
 }
 
+// compileDraft7 compiles as the real CLI's validator does: it knows draft 7
+// alone, and a keyword that it does not know is an error.
+func compileDraft7(schema any) (*jsonschema.Schema, error) {
+	const url = "mem:///schema.json"
+	if err := checkDialect(schema); err != nil {
+		return nil, err
+	}
+	compiler := jsonschema.NewCompiler()
+	compiler.DefaultDraft(jsonschema.Draft7)
+	compiler.UseLoader(jsonschema.SchemeURLLoader{}) // no file and no network for a $ref
+	if err := compiler.AddResource(url, schema); err != nil {
+		return nil, err
+	}
+	compiled, err := compiler.Compile(url)
+	if err == nil {
+		return compiled, checkKeywords(schema)
+	}
+	if invalid, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
+		return nil, schemaError(invalid.Err, "data")
+	}
+	var ref string
+	if missing, ok := errors.AsType[*jsonschema.JSONPointerNotFoundError](err); ok {
+		ref = strings.TrimPrefix(missing.URL, url)
+	} else if away, ok := errors.AsType[*jsonschema.LoadURLError](err); ok {
+		ref = away.URL
+	} else {
+		return nil, errors.New(strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), url, "schema")), " "))
+	}
+	return nil, fmt.Errorf("can't resolve reference %s from id #", ref)
+}
+
+func checkDialect(schema any) error {
+	object, _ := schema.(map[string]any)
+	dialect, ok := object["$schema"]
+	if !ok {
+		return nil
+	}
+	name, ok := dialect.(string)
+	if !ok {
+		return errors.New("$schema must be a string")
+	}
+	if strings.TrimSuffix(name, "#") != "http://json-schema.org/draft-07/schema" {
+		return fmt.Errorf("no schema with key or ref %q", name)
+	}
+	return nil
+}
+
+// Keywords by what stands under them: nothing to look into, a schema, a list of
+// schemas, schemas by name. Items and dependencies are more than one of these.
+const (
+	plainKeywords = " $schema $id $ref $comment title description default examples deprecated readOnly writeOnly type nullable const enum format" +
+		" maximum minimum exclusiveMaximum exclusiveMinimum multipleOf maxLength minLength pattern contentMediaType contentEncoding" +
+		" maxItems minItems uniqueItems maxProperties minProperties required "
+	schemaKeywords = " not if then else propertyNames additionalProperties additionalItems items contains "
+	listKeywords   = " anyOf oneOf allOf items "
+	namedKeywords  = " properties patternProperties dependencies definitions $defs "
+)
+
+// checkKeywords finds the first keyword, in the order of names, that the real
+// CLI's validator refuses in its strict mode.
+func checkKeywords(schema any) error {
+	object, ok := schema.(map[string]any)
+	if !ok {
+		return nil
+	}
+	known := func(list, key string) bool { return strings.Contains(list, " "+key+" ") }
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		if key == "id" {
+			return errors.New(`NOT SUPPORTED: keyword "id", use "$id" for schema ID`)
+		}
+		if !known(plainKeywords+schemaKeywords+listKeywords+namedKeywords, key) {
+			return fmt.Errorf("strict mode: unknown keyword: %q", key)
+		}
+		var below []any
+		switch value := object[key].(type) {
+		case []any:
+			if known(listKeywords, key) {
+				below = value
+			}
+		case map[string]any:
+			if known(schemaKeywords, key) {
+				below = []any{value}
+			} else if known(namedKeywords, key) {
+				for _, name := range slices.Sorted(maps.Keys(value)) {
+					below = append(below, value[name])
+				}
+			}
+		}
+		for _, schema := range below {
+			if err := checkKeywords(schema); err != nil {
+				return err
+			}
+		}
+	}
+	return checkTogether(object)
+}
+
+// checkTogether checks keywords that mean nothing without another.
+func checkTogether(object map[string]any) error {
+	has := func(key string) bool { _, ok := object[key]; return ok }
+	switch _, tuple := object["items"].([]any); {
+	case has("if") && !has("then") && !has("else"):
+		return errors.New(`strict mode: "if" without "then" and "else" is ignored`)
+	case has("nullable") && !has("type"):
+		return errors.New(`"nullable" cannot be used without "type"`)
+	case has("additionalItems") && !tuple:
+		return errors.New(`strict mode: "additionalItems" is ignored when "items" is not an array of schemas`)
+	}
+	return nil
+}
+
 // outputSchema is the schema of --json-schema for the simulator; an empty text
-// is none.
-func outputSchema(text string) (*simulator.Schema, error) {
+// is none. Tries may be 0.
+func outputSchema(text string, tries int) (*simulator.Schema, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -48,55 +157,147 @@ func outputSchema(text string) (*simulator.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &simulator.Schema{Validate: func(value json.RawMessage) error {
+	return &simulator.Schema{Tries: tries, Validate: func(value json.RawMessage) error {
 		instance, err := jsonschema.UnmarshalJSON(strings.NewReader(string(value)))
 		if err != nil {
 			return err
 		}
-		return schemaError(compiled.Validate(instance))
+		return schemaError(compiled.Validate(instance), "")
 	}}, nil
 }
 
-// schemaError puts a validation error as path and demand: "/n: must be number".
-func schemaError(err error) error {
+// schemaError puts a validation error as paths and demands: "/n: must be
+// number", or "data/n must be number" below a root that has a name. They stand
+// in the order of their places in the value.
+func schemaError(err error, root string) error {
 	invalid, ok := errors.AsType[*jsonschema.ValidationError](err)
 	if !ok {
 		return err
 	}
-	printer := message.NewPrinter(language.English)
-	var lines []string
-	var walk func(e *jsonschema.ValidationError)
-	walk = func(e *jsonschema.ValidationError) {
-		if len(e.Causes) == 0 {
-			at := "/" + strings.Join(e.InstanceLocation, "/")
-			if len(e.InstanceLocation) == 0 {
-				at = "root"
-			}
-			lines = append(lines, at+": "+demand(e.ErrorKind, printer))
-		}
-		for _, cause := range e.Causes {
-			walk(cause)
-		}
-	}
-	walk(invalid)
-	return errors.New(strings.Join(lines, ", "))
+	w := wording{root: root, printer: message.NewPrinter(language.English)}
+	w.walk(invalid)
+	return errors.New(strings.Join(w.lines, ", "))
 }
 
-// demand words what a value must be as the real CLI's validator does, for the
-// kinds its users meet; the rest keeps the library's words.
-func demand(k jsonschema.ErrorKind, printer *message.Printer) string {
+type wording struct {
+	root    string // of a schema that is no schema; empty for a value
+	printer *message.Printer
+	lines   []string
+}
+
+// walk words what lies below an error, then the error itself where it demands
+// something of its own.
+func (w *wording) walk(e *jsonschema.ValidationError) {
+	slices.SortStableFunc(e.Causes, func(a, b *jsonschema.ValidationError) int {
+		return slices.Compare(a.InstanceLocation, b.InstanceLocation)
+	})
+	for _, cause := range e.Causes {
+		w.walk(cause)
+	}
+	for _, text := range w.demands(e) {
+		at := strings.Join(append([]string{w.root}, e.InstanceLocation...), "/")
+		switch {
+		case w.root != "":
+			at += " "
+		case at == "":
+			at = "root: "
+		default:
+			at += ": "
+		}
+		w.lines = append(w.lines, at+text)
+	}
+}
+
+// demands words what a value must be as the real CLI's validator does. To a
+// fault of a value, unlike one of a schema, it adds what it got or allows.
+func (w *wording) demands(e *jsonschema.ValidationError) []string {
+	added := func(format string, value any) string {
+		text, err := json.Marshal(value)
+		if w.root != "" || err != nil {
+			return ""
+		}
+		return fmt.Sprintf(format, text)
+	}
+	switch k := e.ErrorKind.(type) {
+	case *kind.Enum:
+		return []string{"must be equal to one of the allowed values" + added(": %s", k.Want)}
+	case *kind.Const:
+		return []string{"must be equal to constant" + added(": %s", k.Want)}
+	case *kind.Required:
+		var list []string
+		for _, name := range k.Missing {
+			list = append(list, "must have required property '"+name+"'")
+		}
+		return list
+	case *kind.AdditionalProperties:
+		var list []string
+		for _, name := range slices.Sorted(slices.Values(k.Properties)) {
+			list = append(list, "must NOT have additional properties ('"+name+"' is not allowed)")
+		}
+		return list
+	case *kind.UniqueItems:
+		low, high := min(k.Duplicates[0], k.Duplicates[1]), max(k.Duplicates[0], k.Duplicates[1])
+		if w.root == "" {
+			low, high = high, low
+		}
+		return []string{fmt.Sprintf("must NOT have duplicate items (items ## %d and %d are identical)", low, high)}
+	case *kind.MinLength:
+		return []string{fmt.Sprintf("must NOT have fewer than %d characters", k.Want) + added(" (got %s)", k.Got)}
+	case *kind.MaxLength:
+		return []string{fmt.Sprintf("must NOT have more than %d characters", k.Want) + added(" (got %s)", k.Got)}
+	case *kind.MinItems:
+		return []string{fmt.Sprintf("must NOT have fewer than %d items", k.Want) + added(" (got %s)", k.Got)}
+	case *kind.MaxItems:
+		return []string{fmt.Sprintf("must NOT have more than %d items", k.Want) + added(" (got %s)", k.Got)}
+	case *kind.MinProperties:
+		return []string{fmt.Sprintf("must NOT have fewer than %d properties", k.Want) + added(" (got %s)", k.Got)}
+	case *kind.MaxProperties:
+		return []string{fmt.Sprintf("must NOT have more than %d properties", k.Want) + added(" (got %s)", k.Got)}
+	}
+	if text := demand(e.ErrorKind); text != "" {
+		return []string{text}
+	}
+	if len(e.Causes) > 0 {
+		return nil
+	}
+	return []string{e.ErrorKind.LocalizedString(w.printer)}
+}
+
+// demand words the kinds that are said the same of a value and of a schema.
+func demand(k jsonschema.ErrorKind) string {
 	switch k := k.(type) {
 	case *kind.Type:
-		return "must be " + strings.Join(k.Want, " or ")
-	case *kind.Required:
-		return "must have required property '" + strings.Join(k.Missing, "', '") + "'"
-	case *kind.AdditionalProperties:
-		return "must NOT have additional properties"
-	case *kind.Enum:
-		return "must be equal to one of the allowed values"
-	case *kind.Const:
-		return "must be equal to constant"
+		// The order of the schema is lost here; null is the one that is usually written last.
+		want := slices.DeleteFunc(slices.Clone(k.Want), func(name string) bool { return name == "null" })
+		return "must be " + strings.Join(append(want, k.Want[:len(k.Want)-len(want)]...), ",")
+	case *kind.Minimum:
+		return "must be >= " + number(k.Want)
+	case *kind.Maximum:
+		return "must be <= " + number(k.Want)
+	case *kind.ExclusiveMinimum:
+		return "must be > " + number(k.Want)
+	case *kind.ExclusiveMaximum:
+		return "must be < " + number(k.Want)
+	case *kind.MultipleOf:
+		return "must be multiple of " + number(k.Want)
+	case *kind.Pattern:
+		return fmt.Sprintf(`must match pattern "%s"`, k.Want)
+	case *kind.AnyOf:
+		return "must match a schema in anyOf"
+	case *kind.OneOf:
+		return "must match exactly one schema in oneOf"
+	case *kind.Not:
+		return "must NOT be valid"
+	case *kind.Contains:
+		return "must contain at least 1 valid item(s)"
+	case *kind.PropertyNames:
+		return "property name must be valid"
 	default:
-		return k.LocalizedString(printer)
+		return ""
 	}
+}
+
+func number(r *big.Rat) string {
+	f, _ := r.Float64()
+	return strconv.FormatFloat(f, 'g', -1, 64)
 }

@@ -350,7 +350,7 @@ func (h *host) configure(in control.Initialize) error {
 	if in.AppendSystemPrompt != "" {
 		h.f.AppendSystemPrompt = in.AppendSystemPrompt
 	}
-	if given(in.JSONSchema) {
+	if _, err := compileSchema(string(in.JSONSchema)); err == nil { // else it is as if there were none
 		h.f.JSONSchema = string(in.JSONSchema)
 	}
 	h.aliases = in.ToolAliases

@@ -357,7 +357,7 @@ func (r *run) makeSimulator() error {
 			r.warn("the state of the scenario was not restored: " + err.Error())
 		}
 	}
-	schema, err := outputSchema(r.f.JSONSchema)
+	schema, err := outputSchema(r.f.JSONSchema, r.number("MAX_STRUCTURED_OUTPUT_RETRIES"))
 	if err != nil {
 		return err
 	}

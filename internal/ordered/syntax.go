@@ -3,7 +3,6 @@ package ordered
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"unicode"
@@ -20,10 +19,15 @@ func SyntaxError(raw []byte) error {
 	s := scanner{rest: raw}
 	err := s.value()
 	if err == nil {
-		err = errors.New("Unable to parse JSON string")
+		err = fault("Unable to parse JSON string")
 	}
 	return fmt.Errorf("JSON Parse error: %w", err)
 }
+
+// fault is one of the other program's messages, capitals and all.
+type fault string
+
+func (f fault) Error() string { return string(f) }
 
 // scanner walks over a text up to its first fault.
 type scanner struct{ rest []byte }
@@ -49,7 +53,7 @@ func (s *scanner) take(c byte) bool {
 func (s *scanner) value() error {
 	switch c := s.peek(); {
 	case len(s.rest) == 0:
-		return errors.New("Unexpected EOF")
+		return fault("Unexpected EOF")
 	case s.take('{'):
 		return s.object()
 	case s.take('['):
@@ -57,11 +61,11 @@ func (s *scanner) value() error {
 	case s.take('"'):
 		return s.text()
 	case c == '\'':
-		return errors.New("Single quotes (') are not allowed in JSON")
+		return fault("Single quotes (') are not allowed in JSON")
 	case c == '-' || '0' <= c && c <= '9':
 		return s.number()
 	case strings.IndexByte("]},:.()", c) >= 0:
-		return fmt.Errorf("Unexpected token '%c'", c)
+		return fault(fmt.Sprintf("Unexpected token '%c'", c))
 	}
 	return s.word()
 }
@@ -71,17 +75,17 @@ func (s *scanner) object() error {
 		return nil
 	}
 	if s.peek() != '"' {
-		return errors.New("Expected '}'")
+		return fault("Expected '}'")
 	}
 	for {
 		if !s.take('"') {
-			return errors.New("Property name must be a string literal")
+			return fault("Property name must be a string literal")
 		}
 		if err := s.text(); err != nil {
 			return err
 		}
 		if !s.take(':') {
-			return errors.New("Expected ':' before value in object property definition")
+			return fault("Expected ':' before value in object property definition")
 		}
 		if err := s.value(); err != nil {
 			return err
@@ -90,7 +94,7 @@ func (s *scanner) object() error {
 			return nil
 		}
 		if !s.take(',') {
-			return errors.New("Expected '}'")
+			return fault("Expected '}'")
 		}
 	}
 }
@@ -107,10 +111,10 @@ func (s *scanner) array() error {
 			return nil
 		}
 		if !s.take(',') {
-			return errors.New("Expected ']'")
+			return fault("Expected ']'")
 		}
 		if s.peek() == ']' {
-			return errors.New("Unexpected comma at the end of array expression")
+			return fault("Unexpected comma at the end of array expression")
 		}
 	}
 }
@@ -123,7 +127,7 @@ func (s *scanner) text() error {
 			s.rest = s.rest[i+1:]
 			return nil
 		case c < ' ':
-			return errUnterminated
+			return unterminated
 		case c == '\\':
 			i++
 			if err := escape(s.rest[i:]); err != nil {
@@ -131,25 +135,25 @@ func (s *scanner) text() error {
 			}
 		}
 	}
-	return errUnterminated
+	return unterminated
 }
 
-var errUnterminated = errors.New("Unterminated string")
+const unterminated = fault("Unterminated string")
 
 // escape checks what follows a backslash.
 func escape(rest []byte) error {
 	switch {
 	case len(rest) == 0:
-		return errUnterminated
+		return unterminated
 	case strings.IndexByte(`"\/bfnrt`, rest[0]) >= 0:
 		return nil
 	case rest[0] != 'u':
 		c, _ := utf8.DecodeRune(rest)
-		return fmt.Errorf("Invalid escape character %c", c)
+		return fault(fmt.Sprintf("Invalid escape character %c", c))
 	}
 	digits := rest[1:min(5, len(rest))]
 	if len(digits) < 4 || len(bytes.Trim(digits, "0123456789abcdefABCDEF")) > 0 {
-		return fmt.Errorf(`"\u%s" is not a valid unicode escape`, digits)
+		return fault(fmt.Sprintf(`"\u%s" is not a valid unicode escape`, digits))
 	}
 	return nil
 }
@@ -159,13 +163,13 @@ func (s *scanner) number() error {
 	whole := s.digits()
 	switch {
 	case whole == "":
-		return errors.New("Invalid number")
+		return fault("Invalid number")
 	case len(whole) > 1 && whole[0] == '0':
-		return errors.New("Unable to parse JSON string")
+		return fault("Unable to parse JSON string")
 	case len(s.rest) > 0 && s.rest[0] == '.':
 		s.rest = s.rest[1:]
 		if s.digits() == "" {
-			return errors.New("Invalid digits after decimal point")
+			return fault("Invalid digits after decimal point")
 		}
 	}
 	if len(s.rest) > 1 && (s.rest[0] == 'e' || s.rest[0] == 'E') {
@@ -195,8 +199,8 @@ func (s *scanner) word() error {
 		return nil
 	case "":
 		c, _ := utf8.DecodeRune(s.rest)
-		return fmt.Errorf("Unrecognized token '%c'", c)
+		return fault(fmt.Sprintf("Unrecognized token '%c'", c))
 	default:
-		return fmt.Errorf("Unexpected identifier %q", word)
+		return fault(fmt.Sprintf("Unexpected identifier %q", word))
 	}
 }

@@ -26,6 +26,7 @@ type ToolOptions struct {
 	Bare       bool
 	Host       bool // a host answers permission questions (--permission-prompt-tool stdio)
 	Schema     bool // --json-schema
+	HostSchema bool // a schema that the host gave later; its tool is the last of the list
 	Resources  bool // an MCP server has resources
 	Tasks      bool // the model is offered the task list
 	// NoTasks is CLAUDE_CODE_ENABLE_TASKS=0: TodoWrite instead of the Task tools.
@@ -99,7 +100,11 @@ func Tools(o ToolOptions) []string {
 	}
 	list = slices.DeleteFunc(list, out)
 	slices.SortFunc(list, byName)
-	return slices.Compact(list)
+	list = slices.Compact(list)
+	if o.HostSchema && !out("StructuredOutput") {
+		list = append(list, "StructuredOutput")
+	}
+	return list
 }
 
 func hostTools() []string { return []string{"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"} }

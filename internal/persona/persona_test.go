@@ -40,6 +40,7 @@ func TestTools(t *testing.T) {
 			persona.ToolOptions{Schema: true},
 			"Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill StructuredOutput TaskStop ToolSearch WebFetch WebSearch Workflow Write",
 		},
+		{"a schema that the host gave later", persona.ToolOptions{Given: true, Tools: []string{"Read", "Write"}, HostSchema: true}, "Read Write StructuredOutput"},
 		{
 			"a server has resources",
 			persona.ToolOptions{Resources: true},
