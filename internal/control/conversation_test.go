@@ -43,7 +43,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 //
 // Ids are counted: the first one made is id-1. Lines longer than 400 bytes are cut. The session is a fake whose turns
 // are told by their prompts: "say X" answers X; "hang" waits for an interrupt; "ask TOOL" and "ask-user TOOL" ask for
-// permission; "hook D" calls hook_0 with a time-out; "sleep D" takes its time; "round D" the same, then takes in what waits; "flood N" writes N KiB; "fail" ends with an error, "give-up" with a result that is one.
+// permission; "hook D" calls hook_0 with a time-out; "message S" sends one to a server; "sleep D" takes its time; "round D" the same, then takes in what waits; "flood N" writes N KiB; "fail" ends with an error, "give-up" with a result that is one.
 // With the flag -update the "<" and "=" lines are rewritten.
 func TestConversations(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
@@ -374,6 +374,9 @@ func (f *fakeSession) setServers(ctx context.Context, raw json.RawMessage) (mcp.
 	for name := range names {
 		desired = append(desired, mcp.ServerConfig{Name: name, Type: "sdk"})
 	}
+	if names["slow"] != nil {
+		<-time.After(time.Second)
+	}
 	begun, cancel := context.WithCancel(ctx)
 	cancel()
 	change, _ := f.servers.SetServers(begun, "sdk", desired) // they connect after the answer
@@ -414,6 +417,9 @@ func (f *fakeSession) turn(ctx, interrupt context.Context, in protocol.UserMessa
 		limited, cancel := context.WithTimeout(interrupt, d)
 		defer cancel()
 		raw, err := f.peer.Callback(limited, "hook_0", json.RawMessage(`{"hook_event_name":"Stop"}`), "toolu-1")
+		result = fmt.Sprintf("%s %v", raw, err)
+	case "message":
+		raw, err := f.peer.Message(interrupt, rest, json.RawMessage(`{"jsonrpc":"2.0","id":7,"method":"m"}`))
 		result = fmt.Sprintf("%s %v", raw, err)
 	case "elicit":
 		q := Question{Server: "s", Message: rest}

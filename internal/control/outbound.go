@@ -124,6 +124,9 @@ func (p *Peer) Message(ctx context.Context, server string, message json.RawMessa
 	if known, ok := p.manifests.answer(server, message); ok {
 		return known, nil
 	}
+	if err := p.unsilenced(ctx, server); err != nil {
+		return nil, err
+	}
 	raw, err := p.ask(ctx, struct {
 		Subtype string          `json:"subtype"`
 		Server  string          `json:"server_name"`

@@ -95,7 +95,7 @@ type Peer struct {
 	// answered is closed when the initialize request that connects servers of the
 	// host has its answer: what they say is heard after it. Nil = there is none.
 	answered chan struct{}
-	// quiet keeps servers of the host from being spoken to until it is closed; nil
+	// quiet keeps servers of the host from being connected until it is closed; nil
 	// = they may be.
 	quiet    chan struct{}
 	later    []incoming // requests that came meanwhile
@@ -168,11 +168,6 @@ func (p *Peer) ask(ctx context.Context, request any, of kind) (json.RawMessage, 
 		return nil, err
 	}
 	q := &question{answer: make(chan reply, 1), frame: frame, kind: of}
-	if of == ofServer {
-		if err := p.unsilenced(ctx); err != nil {
-			return nil, err
-		}
-	}
 	p.mu.Lock()
 	if !p.open {
 		p.mu.Unlock()
@@ -203,13 +198,14 @@ func (p *Peer) ask(ctx context.Context, request any, of kind) (json.RawMessage, 
 	}
 }
 
-// unsilenced waits until servers of the host may be spoken to.
-func (p *Peer) unsilenced(ctx context.Context) error {
+// unsilenced waits until a server of the host may be spoken to. Those that are
+// connected already may be at any time: a turn goes on meanwhile.
+func (p *Peer) unsilenced(ctx context.Context, server string) error {
 	p.mu.Lock()
 	quiet := p.quiet
 	p.mu.Unlock()
-	if quiet == nil {
-		return nil
+	if quiet == nil || p.connected(server) {
+		return ctx.Err()
 	}
 	select {
 	case <-quiet:

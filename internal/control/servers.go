@@ -198,7 +198,7 @@ func objects(raw json.RawMessage) bool {
 	return true
 }
 
-// silence keeps servers inside the host from being spoken to until release is
+// silence keeps servers inside the host from being connected until release is
 // called.
 func (p *Peer) silence() (release func()) {
 	quiet := make(chan struct{})
