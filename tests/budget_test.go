@@ -29,7 +29,7 @@ const (
 var packageFiles = map[string]int{ // constant: only read
 	"internal/cli":     27, // one command, one file; and the one place that wires everything
 	"simulator":        19, // one layer or lifecycle point of the turn a file; apart they would share the turn's state
-	"executor/builtin": 17, // one tool or family of tools a file
+	"executor/builtin": 18, // one tool or family of tools a file
 	"fixtures":         22, // one act, backend or face of a fixture a file
 	"scenarios":        16, // one step from text to reply a file
 }

@@ -221,7 +221,7 @@ func (r *running) result(code int, out bashOutput) protocol.ToolResult {
 	}
 	output, note := trim(raw), ""
 	if out.TaskID == "" && r.cmd.Follow() {
-		note = "Shell cwd was reset to " + r.t.o.CWD
+		note = "Shell cwd was reset to " + r.t.Dir()
 		out.Stderr = "\n" + note
 	}
 	out.NoOutputExpected = shell.Silent(r.in.Command)

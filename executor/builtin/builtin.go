@@ -74,6 +74,7 @@ type Tools struct {
 	mu    sync.Mutex
 	seen  map[string]sight // of files, by path
 	kept  int              // names given by newName
+	tree  *worktree        // that the session is in; nil = none
 	todos []todo
 	tasks []*entry
 }
@@ -122,7 +123,7 @@ func (t *Tools) Tools(context.Context) ([]protocol.Tool, error) {
 // Check refuses calls that never reach permission checks: tools that do not
 // exist in this session, and bad input. Nil = the call may go on, also when
 // the tool is none of ours.
-func (t *Tools) Check(_ context.Context, call protocol.ToolUse) *protocol.ToolResult {
+func (t *Tools) Check(ctx context.Context, call protocol.ToolUse) *protocol.ToolResult {
 	b, ok := t.registry[canonical(call.Name)]
 	if !ok {
 		return nil
@@ -133,7 +134,7 @@ func (t *Tools) Check(_ context.Context, call protocol.ToolUse) *protocol.ToolRe
 	if b.check == nil {
 		return nil
 	}
-	return b.check(t, call.Input)
+	return b.check(ctx, t, call.Input)
 }
 
 func (t *Tools) admit(b tool, call protocol.ToolUse) *protocol.ToolResult {

@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -50,6 +51,9 @@ func editTool() tool {
 			return withReplaceAll(in) || trimmed
 		},
 		check: typedCheck(func(t *Tools, in editInput) *protocol.ToolResult {
+			if r := t.shared(t.path(in.FilePath)); r != nil {
+				return r
+			}
 			_, refusal := t.planEdit(in)
 			return refusal
 		}),
@@ -220,4 +224,19 @@ func curled(old, text string) string {
 		}
 	}
 	return b.String()
+}
+
+// withReplaceAll fills in the default of a complete Edit call, at the front as
+// the CLI shows it.
+func withReplaceAll(in *ordered.Object) bool {
+	for _, key := range []string{"file_path", "old_string", "new_string"} {
+		if in.Get(key) == nil {
+			return false
+		}
+	}
+	if in.Get("replace_all") != nil || len(*in) != 3 {
+		return false
+	}
+	*in = append(ordered.Object{{Key: "replace_all", Value: json.RawMessage("false")}}, *in...)
+	return true
 }

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"math"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode/utf16"
 
 	"github.com/claudeless/claudeless/internal/ordered"
@@ -178,41 +176,6 @@ func (t *Tools) Prepare(call protocol.ToolUse) json.RawMessage {
 	return out
 }
 
-// withReplaceAll fills in the default of a complete Edit call, at the front as
-// the CLI shows it.
-func withReplaceAll(in *ordered.Object) bool {
-	for _, key := range []string{"file_path", "old_string", "new_string"} {
-		if in.Get(key) == nil {
-			return false
-		}
-	}
-	if in.Get("replace_all") != nil || len(*in) != 3 {
-		return false
-	}
-	*in = append(ordered.Object{{Key: "replace_all", Value: json.RawMessage("false")}}, *in...)
-	return true
-}
-
-var lineEnds = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)[^\S\r\n]+(\r?)$`) })
-
-// withoutTrailing takes the blanks from the line ends of a text that goes into
-// a file; Markdown means something by them.
-func withoutTrailing(in *ordered.Object, key string) bool {
-	var path, text string
-	if json.Unmarshal(in.Get("file_path"), &path) != nil || json.Unmarshal(in.Get(key), &text) != nil {
-		return false
-	}
-	if lower := strings.ToLower(path); strings.HasSuffix(lower, ".md") || strings.HasSuffix(lower, ".mdx") {
-		return false
-	}
-	clean := lineEnds().ReplaceAllString(text, "$1")
-	if clean == text {
-		return false
-	}
-	*in = (*in).With(key, quote(clean))
-	return true
-}
-
 // validate returns the result for a bad input, nil for a good one. The model
 // reads sentences, hosts the list that the validator of the real CLI makes.
 func (s schema) validate(call protocol.ToolUse) *protocol.ToolResult {
@@ -269,23 +232,37 @@ type issue struct {
 	Message   string   `json:"message"`
 
 	received string // of invalid_type
+	order    order
 }
 
-// MarshalJSON puts the code of a bad format in front of it.
+// MarshalJSON keeps the order of keys of the kinds that have one of their own.
 func (i issue) MarshalJSON() ([]byte, error) {
 	type plain issue
-	if i.Code != badFormat {
-		return protocol.Marshal(plain(i))
+	switch i.order {
+	case formatBehindCode:
+		return protocol.Marshal(struct {
+			Code    string `json:"code"`
+			Format  string `json:"format"`
+			Path    []any  `json:"path"`
+			Message string `json:"message"`
+		}{i.Code, i.Format, i.Path, i.Message})
+	case messageBeforePath:
+		return protocol.Marshal(struct {
+			Code    string `json:"code"`
+			Message string `json:"message"`
+			Path    []any  `json:"path"`
+		}{i.Code, i.Message, i.Path})
 	}
-	return protocol.Marshal(struct {
-		Code    string `json:"code"`
-		Format  string `json:"format"`
-		Path    []any  `json:"path"`
-		Message string `json:"message"`
-	}{i.Code, i.Format, i.Path, i.Message})
+	return protocol.Marshal(plain(i))
 }
 
-const badFormat = "invalid_format"
+// order is how an issue's keys are ordered; 0 = as its fields.
+type order int
+
+const (
+	formatBehindCode order = iota + 1
+	messageBeforePath
+)
 
 // issues finds what is wrong with a value; nil stands for one that is not there.
 func (s schema) issues(path []any, raw json.RawMessage) []issue {
@@ -353,7 +330,7 @@ func (s schema) textIssues(path []any, value string) []issue {
 		found = append(found, tooBig("string", s.Max, path))
 	}
 	if s.URL && !isURL(value) {
-		found = append(found, issue{Format: "url", Code: badFormat, Path: path, Message: "Invalid URL"})
+		found = append(found, issue{Format: "url", Code: "invalid_format", Path: path, Message: "Invalid URL", order: formatBehindCode})
 	}
 	return found
 }

@@ -21,7 +21,7 @@ type tool struct {
 	run               func(context.Context, *Tools, protocol.ToolUse) protocol.ToolResult
 	// check finds out before permissions are asked whether a well-formed call
 	// is impossible; nil = never.
-	check func(*Tools, json.RawMessage) *protocol.ToolResult
+	check func(context.Context, *Tools, json.RawMessage) *protocol.ToolResult
 	// prepare changes an input before anybody sees it and reports whether it
 	// did; nil = never.
 	prepare func(*ordered.Object) bool
@@ -38,9 +38,9 @@ func all() []tool {
 		cronListTool(),
 		editTool(),
 		enterPlanModeTool(),
-		notSimulated("EnterWorktree"),
+		enterWorktreeTool(),
 		exitPlanModeTool(),
-		notSimulated("ExitWorktree"),
+		exitWorktreeTool(),
 		globTool(),
 		grepTool(),
 		notSimulated("ListAgents"),
@@ -111,8 +111,8 @@ func typed[In any](f func(context.Context, *Tools, In) protocol.ToolResult) func
 }
 
 // typedCheck is typed for check functions.
-func typedCheck[In any](f func(*Tools, In) *protocol.ToolResult) func(*Tools, json.RawMessage) *protocol.ToolResult {
-	return func(t *Tools, raw json.RawMessage) *protocol.ToolResult {
+func typedCheck[In any](f func(*Tools, In) *protocol.ToolResult) func(context.Context, *Tools, json.RawMessage) *protocol.ToolResult {
+	return func(_ context.Context, t *Tools, raw json.RawMessage) *protocol.ToolResult {
 		in, err := decode[In](raw)
 		if err != nil {
 			return nil // validation has the words for it

@@ -2,10 +2,14 @@ package builtin
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
 	"syscall"
 
 	"github.com/claudeless/claudeless/internal/ordered"
@@ -45,6 +49,9 @@ func writeTool() tool {
 		prepare: func(in *ordered.Object) bool { return withoutTrailing(in, "content") },
 		check: typedCheck(func(t *Tools, in writeInput) *protocol.ToolResult {
 			path := t.path(in.FilePath)
+			if r := t.shared(path); r != nil {
+				return r
+			}
 			old, err := readRegular(path)
 			if errors.Is(err, syscall.ENOTDIR) {
 				r := protocol.UsageError("Error calling tool (Write): ENOTDIR: not a directory, stat '" + path + "'")
@@ -138,4 +145,24 @@ func describe(err error, op, path string) string {
 		return err.Error() + ", " + op + " '" + path + "'"
 	}
 	return code + ", " + op + " '" + path + "'"
+}
+
+var lineEnds = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)[^\S\r\n]+(\r?)$`) })
+
+// withoutTrailing takes the blanks from the line ends of a text that goes into
+// a file; Markdown means something by them.
+func withoutTrailing(in *ordered.Object, key string) bool {
+	var path, text string
+	if json.Unmarshal(in.Get("file_path"), &path) != nil || json.Unmarshal(in.Get(key), &text) != nil {
+		return false
+	}
+	if lower := strings.ToLower(path); strings.HasSuffix(lower, ".md") || strings.HasSuffix(lower, ".mdx") {
+		return false
+	}
+	clean := lineEnds().ReplaceAllString(text, "$1")
+	if clean == text {
+		return false
+	}
+	*in = (*in).With(key, quote(clean))
+	return true
 }

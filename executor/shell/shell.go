@@ -38,19 +38,28 @@ type Shell struct {
 	o Options
 
 	mu     sync.Mutex
+	root   string // where the shell goes back to
 	dir    string // where the next command begins
 	left   []*proc.Job
 	closed bool
 }
 
 // New makes a shell. It starts nothing and touches no file.
-func New(o Options) *Shell { return &Shell{o: o, dir: o.CWD} }
+func New(o Options) *Shell { return &Shell{o: o, root: o.CWD, dir: o.CWD} }
 
 // Dir is the directory the shell is in now.
 func (s *Shell) Dir() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.dir
+}
+
+// Enter moves the shell into dir, and makes root the directory that it stays in
+// from there on.
+func (s *Shell) Enter(root, dir string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.root, s.dir = root, dir
 }
 
 // Close ends what commands have left behind. Commands that still run are their
@@ -132,14 +141,28 @@ func (s *Shell) Stream(ctx context.Context, line string, w io.Writer) (code int,
 	return exitCode(res.Exit), string(res.Stderr), err
 }
 
+// Git runs git in a directory, beside the shell, and returns what it prints. The
+// error of a git that fails is what it says.
+func (s *Shell) Git(ctx context.Context, dir string, args ...string) (string, error) {
+	res, err := proc.Run(ctx, proc.RunOptions{
+		Command: proc.Command{Path: "git", Args: args, Dir: dir, Env: append(slices.Clone(s.o.Environ), "PWD="+dir)},
+	})
+	if err == nil && exitCode(res.Exit) != 0 {
+		err = fmt.Errorf("git: %s", strings.TrimSpace(string(res.Stderr)))
+	}
+	return string(res.Stdout), err
+}
+
 // shells are tried in this order.
 func shells() []string { return []string{"bash", "/bin/bash", "sh", "/bin/sh"} }
 
 // command is a shell to come, where the last one ended if that still exists.
 func (s *Shell) command() proc.Command {
-	dir := s.Dir()
+	s.mu.Lock()
+	dir, root := s.dir, s.root
+	s.mu.Unlock()
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		dir = s.o.CWD
+		dir = root
 	}
 	return proc.Command{Env: append(slices.Clone(s.o.Environ), "PWD="+dir), Dir: dir}
 }
@@ -226,8 +249,7 @@ func exitCode(e proc.Exit) int {
 }
 
 // Follow moves the shell to where the ended command was at last, if that is one
-// of its directories; else the shell goes back to where the session began, and
-// reset tells so. A command that failed moves nothing. It is for commands that
+// of its directories; else the shell goes back to its root, and reset tells so. A command that failed moves nothing. It is for commands that
 // the session has waited for.
 func (c *Command) Follow() (reset bool) {
 	if c.dir == "" {
@@ -236,7 +258,7 @@ func (c *Command) Follow() (reset bool) {
 	s := c.shell
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, root := range append([]string{s.o.CWD}, s.o.Dirs...) {
+	for _, root := range append([]string{s.root}, s.o.Dirs...) {
 		for _, base := range []string{root, resolved(root)} {
 			if rel, err := filepath.Rel(base, c.dir); err == nil && filepath.IsLocal(rel) {
 				s.dir = filepath.Join(root, rel)
@@ -244,7 +266,7 @@ func (c *Command) Follow() (reset bool) {
 			}
 		}
 	}
-	s.dir = s.o.CWD
+	s.dir = s.root
 	return true
 }
 

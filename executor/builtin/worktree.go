@@ -1,0 +1,399 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// worktree is the git work tree that the session has moved into.
+type worktree struct {
+	top    string // of the repository it belongs to
+	path   string
+	branch string // "" = none
+	base   string // the commit that work in it is counted from
+	former string // where the session was before
+	owned  bool   // made or taken up by name: it may be removed
+}
+
+func (t *Tools) inWorktree() (worktree, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.tree == nil {
+		return worktree{}, false
+	}
+	return *t.tree, true
+}
+
+// shared refuses a change of a file of the repository that is not in the work
+// tree the session is in; nil = it may be made.
+func (t *Tools) shared(path string) *protocol.ToolResult {
+	w, inside := t.inWorktree()
+	if !inside || within(w.path, path) || !within(w.top, path) {
+		return nil
+	}
+	r := refuse("This session is isolated in the worktree %s. Edit the worktree copy of this file instead of the shared-checkout path.", w.path)
+	return &r
+}
+
+func within(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// move goes into a work tree and notes it.
+func (t *Tools) move(w worktree) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.shell.Enter(w.path, w.path)
+	t.tree = &w
+}
+
+type enterInput struct {
+	Name *string `json:"name"`
+	Path *string `json:"path"`
+}
+
+func enterWorktreeTool() tool {
+	return tool{
+		name:        "EnterWorktree",
+		description: "Moves the session into a git work tree, a new one or one that exists.",
+		input:       object(opt("name", str("Name of the new work tree")), opt("path", str("A work tree that exists"))),
+		check: typedCheck(func(t *Tools, in enterInput) *protocol.ToolResult {
+			if r := invalid("EnterWorktree", in.issues()); r != nil {
+				return r
+			}
+			if _, inside := t.inWorktree(); inside && in.Path == nil {
+				r := refuse("Already in a worktree session. Pass `path` to switch into another existing worktree, or use ExitWorktree to leave this one before creating a new worktree.")
+				return &r
+			}
+			return nil
+		}),
+		run: typed(enterWorktree),
+	}
+}
+
+// maxTreeName is how many characters a name may have.
+const maxTreeName = 64
+
+var treeSegment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\w.-]+$`) })
+
+func (in enterInput) issues() []issue {
+	bad := func(format string, args ...any) []issue {
+		return []issue{{Code: "custom", Path: []any{"name"}, Message: fmt.Sprintf("Invalid worktree name"+format, args...), order: messageBeforePath}}
+	}
+	switch {
+	case in.Name == nil:
+		return nil
+	case in.Path != nil:
+		return []issue{{Code: "custom", Path: []any{}, Message: "Provide at most one of `name` or `path`, not both."}}
+	case len(*in.Name) > maxTreeName:
+		return bad(": must be %d characters or fewer (got %d)", maxTreeName, len(*in.Name))
+	}
+	for segment := range strings.SplitSeq(*in.Name, "/") {
+		switch {
+		case segment == "." || segment == "..":
+			return bad(` "%s": must not contain "." or ".." path segments`, *in.Name)
+		case !treeSegment().MatchString(segment):
+			return bad(` "%s": each "/"-separated segment must be non-empty and contain only letters, digits, dots, underscores, and dashes`, *in.Name)
+		}
+	}
+	return nil
+}
+
+func enterWorktree(ctx context.Context, t *Tools, in enterInput) protocol.ToolResult {
+	top, err := t.git(ctx, t.Dir(), "rev-parse", "--show-toplevel")
+	now, inside := t.inWorktree()
+	if inside {
+		top = now.top
+	}
+	switch {
+	case err != nil && in.Path != nil:
+		return fail("Cannot enter an existing worktree: the current directory is not in a git repository.")
+	case err != nil:
+		return fail("Cannot create a worktree: not in a git repository and no WorktreeCreate hooks are configured. " +
+			"Configure WorktreeCreate/WorktreeRemove hooks in settings.json to use worktree isolation with other VCS systems.")
+	}
+	w := worktree{top: top, former: t.Dir()}
+	if inside {
+		w.former = now.former
+	}
+	head, refusal := "", (*protocol.ToolResult)(nil)
+	if in.Path != nil {
+		head, refusal = "Entered worktree at", t.findTree(ctx, &w, *in.Path)
+	} else {
+		name := t.newTreeName()
+		if in.Name != nil {
+			name = *in.Name
+		}
+		head, refusal = t.makeTree(ctx, &w, name)
+	}
+	if refusal != nil {
+		return *refusal
+	}
+	t.move(w)
+	message := head + " " + w.String() + "."
+	if strings.HasPrefix(head, "Resumed") {
+		message += " A worktree with this name already existed and was resumed as-is — it may carry an earlier session’s commits. " +
+			"Pass a different name if you wanted a fresh worktree."
+	}
+	message += " The session is now working in the worktree. Use ExitWorktree to leave mid-session, or exit the session to be prompted."
+	return text(message, struct {
+		Path    string `json:"worktreePath"`
+		Branch  string `json:"worktreeBranch,omitempty"`
+		Message string `json:"message"`
+	}{w.path, w.branch, message})
+}
+
+// String names a work tree: “path” on branch “name”.
+func (w worktree) String() string {
+	if w.branch == "" {
+		return "“" + w.path + "”"
+	}
+	return "“" + w.path + "” on branch “" + w.branch + "”"
+}
+
+// treesDir is where the work trees of a repository are that have names.
+func treesDir(top string) string { return filepath.Join(top, ".claude", "worktrees") }
+
+// newTreeName makes a name for a work tree that has none.
+func (t *Tools) newTreeName() string {
+	words := [3][]string{
+		{"quiet", "amber", "brisk", "gentle", "lucid", "mellow", "nimble", "sunny"},
+		{"drifting", "humming", "leaping", "musing", "roaming", "singing", "waving", "winding"},
+		{"babbage", "curie", "euler", "hopper", "kepler", "lovelace", "noether", "turing"},
+	}
+	n, _ := strconv.ParseUint(t.newName()[:8], 16, 32) // not a number: the first words
+	name := make([]string, len(words))
+	for i, list := range words {
+		name[i] = list[n%uint64(len(list))]
+		n /= uint64(len(list))
+	}
+	return strings.Join(name, "-")
+}
+
+// makeTree makes the work tree of a name, or takes up the one that has it.
+func (t *Tools) makeTree(ctx context.Context, w *worktree, name string) (head string, refusal *protocol.ToolResult) {
+	no := func(format string, args ...any) (string, *protocol.ToolResult) {
+		r := fail(format, args...)
+		return "", &r
+	}
+	name = strings.ReplaceAll(name, "/", "+")
+	w.path, w.branch, w.owned = filepath.Join(treesDir(w.top), name), "worktree-"+name, true
+	from := "HEAD"
+	if remote, err := t.git(ctx, w.top, "rev-parse", "--abbrev-ref", "origin/HEAD"); err == nil {
+		from = remote
+	}
+	var err error
+	if w.base, err = t.git(ctx, w.top, "rev-parse", "--verify", "--quiet", from+"^{commit}"); err != nil {
+		return no("Failed to resolve base branch %q: git rev-parse returned no commit for %[1]s (for example in a new repository, or on a branch without "+
+			"a commit yet), so Claude Code has nothing to base a worktree on. It may also be that the git that Claude Code runs (which may not be "+
+			"the one in your shell) is not working. Running git status in this repository may show more.", from)
+	}
+	if trees := t.trees(ctx, w.top); slices.ContainsFunc(trees, func(o worktree) bool { return o.path == w.path }) {
+		w.branch, _ = t.git(ctx, w.path, "branch", "--show-current")
+		return "Resumed worktree at", nil
+	}
+	if _, err := t.git(ctx, w.top, "worktree", "add", "--quiet", "-B", w.branch, w.path, w.base); err != nil {
+		return no("Failed to create worktree: %v", err)
+	}
+	if _, err := t.git(ctx, w.top, "worktree", "lock", "--reason", "claude session "+name, w.path); err != nil {
+		return no("Failed to create worktree: %v", err)
+	}
+	return "Created worktree at", nil
+}
+
+// findTree finds the work tree that a path names.
+func (t *Tools) findTree(ctx context.Context, w *worktree, path string) *protocol.ToolResult {
+	no := func(format string, args ...any) *protocol.ToolResult {
+		r := fail("Cannot enter worktree: "+format, args...)
+		return &r
+	}
+	path = t.path(path)
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return no("%s: ENOENT: no such file or directory, realpath '%[1]s'", path)
+	}
+	_, inside := t.inWorktree()
+	trees := t.trees(ctx, w.top)
+	i := slices.IndexFunc(trees, func(o worktree) bool { return o.path == target })
+	managed := treesDir(w.top)
+	switch {
+	case i == 0:
+		return no("%s is the main working tree, not a linked worktree.", target)
+	case target == t.Dir():
+		return no("%s is the current working directory.", target)
+	case inside && !isDir(managed):
+		return no("%s does not exist, so %s cannot be a worktree managed by Claude Code.", managed, target)
+	case i < 0 || inside && !within(managed, target):
+		return no("%s is not a registered worktree of %s. Run 'git -C %[2]s worktree list' to see registered worktrees.", target, w.top)
+	}
+	w.path, w.branch = target, trees[i].branch
+	return nil
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// trees lists the work trees of a repository, the main one first.
+func (t *Tools) trees(ctx context.Context, top string) []worktree {
+	list, err := t.git(ctx, top, "worktree", "list", "--porcelain")
+	if err != nil {
+		return nil
+	}
+	var out []worktree
+	for line := range strings.SplitSeq(list, "\n") {
+		if path, ok := strings.CutPrefix(line, "worktree "); ok {
+			out = append(out, worktree{path: filepath.FromSlash(path)})
+		} else if branch, ok := strings.CutPrefix(line, "branch refs/heads/"); ok && len(out) > 0 {
+			out[len(out)-1].branch = branch
+		}
+	}
+	return out
+}
+
+// git runs git in a directory; what it prints comes without the last line end.
+func (t *Tools) git(ctx context.Context, dir string, args ...string) (string, error) {
+	out, err := t.shell.Git(ctx, dir, args...)
+	return strings.TrimRight(out, "\r\n"), err
+}
+
+type exitInput struct {
+	Action  string `json:"action"`
+	Discard bool   `json:"discard_changes"`
+}
+
+func exitWorktreeTool() tool {
+	return tool{
+		name:        "ExitWorktree",
+		description: "Moves the session back to where it was before EnterWorktree.",
+		input: object(
+			req("action", str("What becomes of the work tree", "keep", "remove")),
+			opt("discard_changes", boolean("Remove it even if work in it is lost")),
+		),
+		check: func(ctx context.Context, t *Tools, raw json.RawMessage) *protocol.ToolResult {
+			in, err := decode[exitInput](raw)
+			if err != nil {
+				return nil // validation has the words for it
+			}
+			_, _, refusal := t.leaving(ctx, in)
+			return refusal
+		},
+		run: typed(exitWorktree),
+	}
+}
+
+// undone is work in a work tree that would be lost with it.
+type undone struct{ files, commits int }
+
+// leaving finds the work tree to leave and the work in it, or says why it
+// cannot be left so.
+func (t *Tools) leaving(ctx context.Context, in exitInput) (worktree, undone, *protocol.ToolResult) {
+	w, inside := t.inWorktree()
+	no := func(format string, args ...any) (worktree, undone, *protocol.ToolResult) {
+		r := refuse(format, args...)
+		return w, undone{}, &r
+	}
+	switch {
+	case !inside:
+		return no("No-op: there is no active EnterWorktree session to exit. This tool only operates on worktrees created by EnterWorktree in the current " +
+			"session — it will not touch worktrees created manually or in a previous session. No filesystem changes were made.")
+	case in.Action != "remove":
+		return w, undone{}, nil
+	case !w.owned:
+		return no("This session is not the owner of the worktree at “%s” — it either entered a pre-existing worktree via EnterWorktree({path}) or resumed into "+
+			"a checkout whose liveness lock another running Claude Code session still holds — so this tool will not remove it. Use action: \"keep\" to "+
+			"return to “%s”. If no other session is using it, remove it yourself with `git worktree remove`; while a live session's lock is present, git "+
+			"will refuse and name the owner.", w.path, w.former)
+	}
+	var u undone
+	if status, err := t.git(ctx, w.path, "status", "--porcelain"); err == nil && status != "" {
+		u.files = strings.Count(status, "\n") + 1
+	}
+	if count, err := t.git(ctx, w.path, "rev-list", "--count", w.base+"..HEAD"); err == nil {
+		u.commits, _ = strconv.Atoi(count) // git counts in digits
+	}
+	if u != (undone{}) && !in.Discard {
+		commits := counted(u.commits, "commit")
+		if commits != "" {
+			commits += " on “" + w.branch + "”"
+		}
+		return no("Worktree has %s. Removing will discard this work permanently. Confirm with the user, then re-invoke with discard_changes: true — "+
+			"or use action: \"keep\" to preserve the worktree.", both(counted(u.files, "uncommitted file"), commits))
+	}
+	return w, u, nil
+}
+
+// counted words a number of things; none of them are "".
+func counted(n int, what string) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func both(a, b string) string {
+	if a != "" && b != "" {
+		return a + " and " + b
+	}
+	return a + b
+}
+
+type exitOutput struct {
+	Action   string `json:"action"`
+	Original string `json:"originalCwd"`
+	Path     string `json:"worktreePath"`
+	Branch   string `json:"worktreeBranch,omitempty"`
+	Files    *int   `json:"discardedFiles,omitempty"`
+	Commits  *int   `json:"discardedCommits,omitempty"`
+	Restored string `json:"restoredCwd"`
+	Missing  bool   `json:"originalCwdMissing"`
+	Message  string `json:"message"`
+}
+
+func exitWorktree(ctx context.Context, t *Tools, in exitInput) protocol.ToolResult {
+	w, lost, refusal := t.leaving(ctx, in)
+	if refusal != nil {
+		return *refusal
+	}
+	out := exitOutput{Action: in.Action, Original: w.former, Path: w.path, Branch: w.branch, Restored: w.former}
+	if !isDir(w.former) {
+		out.Restored, out.Missing = t.o.CWD, true
+	}
+	if in.Action == "remove" {
+		if _, err := t.git(ctx, w.top, "worktree", "remove", "--force", "--force", w.path); err != nil {
+			return fail("Failed to remove worktree: %v", err)
+		}
+		_, _ = t.git(ctx, w.top, "branch", "-D", w.branch) // git may refuse; the branch stays then
+		out.Files, out.Commits = &lost.files, &lost.commits
+		out.Message = "Exited and removed worktree at “" + w.path + "”."
+		if what := both(counted(lost.commits, "commit"), counted(lost.files, "uncommitted file")); what != "" {
+			out.Message += " Discarded " + what + "."
+		}
+	} else {
+		if w.owned {
+			_, _ = t.git(ctx, w.top, "worktree", "unlock", w.path) // it may be unlocked
+		}
+		out.Message = "Exited worktree. Your work is preserved at " + w.String() + "."
+	}
+	out.Message += " Session is now back in “" + out.Restored + "”."
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.shell.Enter(t.o.CWD, out.Restored)
+	t.tree = nil
+	return text(out.Message, out)
+}
