@@ -191,7 +191,12 @@ func background(in input, def Definition, script *protocol.SubagentScript) bool 
 // start runs the agent, or leaves it to its task.
 func (w *worker) start(ctx context.Context) (protocol.ToolResult, error) {
 	w.model = model.Resolve(w.modelName())
+	w.hooks(ctx, protocol.SubagentStartHook{AgentType: w.t.AgentType})
 	if w.t.Background {
+		if ctx.Err() != nil { // interrupted before it began
+			w.t.End(w.stopped())
+			return executor.Interrupted(), ctx.Err()
+		}
 		w.a.o.Tasks.Go(ctx, w.t, w.run)
 		return w.launched(), nil
 	}

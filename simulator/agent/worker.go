@@ -43,9 +43,9 @@ type worker struct {
 	crash  *simulator.CrashError // the scenario ends the process
 }
 
-// run is the whole life of the agent but the frames of its task.
+// run is the whole life of the agent but the frames of its task and what hooks
+// say to its start.
 func (w *worker) run(ctx context.Context) task.End {
-	w.hooks(ctx, protocol.SubagentStartHook{AgentType: w.t.AgentType})
 	sim, err := simulator.New(w.options())
 	if err != nil {
 		end := w.failed(err.Error())
