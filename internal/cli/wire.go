@@ -412,6 +412,9 @@ func (r *run) chain() (executor.Executor, func(context.Context, protocol.ToolUse
 
 // check refuses calls that no tool of the session can take.
 func (r *run) check(ctx context.Context, call protocol.ToolUse) *protocol.ToolResult {
+	if refused := r.policy.Refuses(call); refused != nil {
+		return refused
+	}
 	if refused := r.tools.Check(ctx, call); refused != nil {
 		return refused
 	}

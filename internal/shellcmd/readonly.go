@@ -83,25 +83,18 @@ func onlyReads(name string) bool {
 // readsWith decides about commands whose arguments matter; all of them are
 // literal.
 func readsWith(name string, args []string) bool {
+	if short, long := harmfulOptions(name); long != nil {
+		return !hasOption(args, short, long...)
+	}
 	switch name {
 	case "find":
 		return !anyOf(args, "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls", "-fprint", "-fprint0", "-fprintf")
-	case "fd":
-		return !hasOption(args, "xX", "--exec", "--exec-batch")
-	case "rg":
-		return !hasOption(args, "", "--pre", "--hostname-bin")
-	case "sort":
-		return !hasOption(args, "oT", "--output", "--compress-program", "--temporary-directory")
 	case "uniq":
 		return operands(args) == 0
-	case "tree":
-		return !hasOption(args, "oR", "--output")
 	case "date":
 		return readsDate(args)
-	case "base64":
-		return !hasOption(args, "o", "--output")
-	case "file":
-		return !hasOption(args, "C", "--compile")
+	case "history":
+		return len(args) == 0 || len(args) == 1 && duration().MatchString(args[0])
 	case "printf":
 		return len(args) == 0 || !strings.HasPrefix(args[0], "-v")
 	case "hostname":
@@ -124,6 +117,30 @@ func readsWith(name string, args []string) bool {
 		return len(args) == 1 && (args[0] == "--version" || name == "node" && args[0] == "-v")
 	}
 	return false
+}
+
+// harmfulOptions are the options with which a command does more than read; nil =
+// it is none of those that only options make harmful.
+func harmfulOptions(name string) (short string, long []string) {
+	switch name {
+	case "fd":
+		return "xX", []string{"--exec", "--exec-batch"}
+	case "rg":
+		return "", []string{"--pre", "--hostname-bin"}
+	case "sort":
+		return "oT", []string{"--output", "--compress-program", "--temporary-directory"}
+	case "tree":
+		return "oR", []string{"--output"}
+	case "base64":
+		return "o", []string{"--output"}
+	case "file":
+		return "C", []string{"--compile"}
+	case "man":
+		return "PH", []string{"--pager", "--html", "--browser"}
+	case "ss":
+		return "KD", []string{"--kill", "--diag"}
+	}
+	return "", nil
 }
 
 // readsDate refuses what sets the clock: an operand that is neither a format

@@ -1,6 +1,7 @@
 package shellcmd
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -107,6 +108,9 @@ func TestReadOnly(t *testing.T) {
 		{"X=1", true},
 		{"git diff HEAD~1", true},
 		{"docker ps -a", true},
+		{"history 5", true},
+		{"man -k x", true},
+		{"ss -tlnp", true},
 
 		{"", false},
 		{"touch made", false},
@@ -159,6 +163,10 @@ func TestReadOnly(t *testing.T) {
 		{"timeout -s KILL 5 ls", false},
 		{"exit 1", false},
 		{"env", false},
+		{"history -c", false},
+		{"man -P x ls", false},
+		{"ss -K", false},
+		{"nohup ls", false},
 		{"git --no-pager log", false},
 	}
 	for _, tt := range tests {
@@ -194,13 +202,16 @@ func FuzzParse(f *testing.F) {
 // What runs inside of programs that run others.
 func TestPrograms(t *testing.T) {
 	tests := []struct {
-		in   string
-		want []string
+		in      string
+		want    []string
+		wrapped string
 	}{
-		{"rm x", []string{"rm x"}},
-		{"A=1 /bin/rm x", []string{"rm x"}},
-		{"sudo -n timeout 5s rm x", []string{"sudo -n timeout 5s rm x", "timeout 5s rm x", "rm x"}},
-		{"env -i FOO=1 npm test", []string{"env -i FOO=1 npm test", "npm test"}},
+		{"rm x", []string{"rm x"}, "rm x"},
+		{"A=1 /bin/rm x", []string{"rm x"}, "/bin/rm x"},
+		{"sudo -n timeout 5s rm x", []string{"sudo -n timeout 5s rm x", "timeout 5s rm x", "rm x"}, "sudo -n timeout 5s rm x"},
+		{"env -i FOO=1 npm test", []string{"env -i FOO=1 npm test", "npm test"}, "npm test"},
+		{"nohup nice -n 5 ls", []string{"nohup nice -n 5 ls", "nice -n 5 ls", "ls"}, "ls"},
+		{"nohup", []string{"nohup"}, "nohup"},
 	}
 	for _, tt := range tests {
 		s, err := Parse(tt.in)
@@ -209,6 +220,9 @@ func TestPrograms(t *testing.T) {
 		}
 		if diff := cmp.Diff(tt.want, s.Commands[0].Programs()); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", tt.in, diff)
+		}
+		if got := strings.Join(s.Commands[0].Wrapped().Args, " "); got != tt.wrapped {
+			t.Errorf("%q: wrapped is %q, want %q", tt.in, got, tt.wrapped)
 		}
 	}
 }

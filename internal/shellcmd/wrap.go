@@ -19,6 +19,32 @@ func (c Command) Unwrapped() Command {
 	return c
 }
 
+// Wrapped is the command that is left when the programs that only run it, and
+// their options, are taken off.
+func (c Command) Wrapped() Command {
+	for len(c.Args) > 0 {
+		rest := c.Args
+		switch c.Args[0] {
+		case "timeout", "nohup", "nice", "env", "command", "stdbuf":
+			rest = afterOptions(c.Args[1:])
+		}
+		if len(rest) == 0 || len(rest) == len(c.Args) {
+			break
+		}
+		c.Args, c.Dynamic = rest, c.Dynamic[len(c.Dynamic)-len(rest):]
+	}
+	return c
+}
+
+// afterOptions leaves out what a program that runs another takes for itself:
+// options, durations, variables.
+func afterOptions(args []string) []string {
+	for len(args) > 0 && (strings.HasPrefix(args[0], "-") || duration().MatchString(args[0]) || strings.Contains(args[0], "=")) {
+		args = args[1:]
+	}
+	return args
+}
+
 // Harmless says that the variables set in front of the command cannot change
 // what it does.
 func (c Command) Harmless() bool {
@@ -40,10 +66,7 @@ func (c Command) Programs() []string {
 		default:
 			return out
 		}
-		args = args[1:]
-		for len(args) > 0 && (strings.HasPrefix(args[0], "-") || duration().MatchString(args[0]) || strings.Contains(args[0], "=")) {
-			args = args[1:]
-		}
+		args = afterOptions(args[1:])
 	}
 	return out
 }

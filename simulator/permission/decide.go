@@ -35,8 +35,8 @@ func (p *Policy) Decide(use protocol.ToolUse) Verdict {
 
 // decide is the order of precedence (spec: cli-contract 6.1).
 func (p *Policy) decide(c *call) Verdict {
-	if p.anyRule(BehaviorDeny, c) || c.kind == kindShell && c.deniedPath() {
-		return c.denyByRule()
+	if v := p.forbidden(c); v != nil {
+		return *v
 	}
 	if p.anyRule(BehaviorAsk, c) {
 		v := c.ask(c.requested(), "rule", "")
@@ -61,6 +61,36 @@ func (p *Policy) decide(c *call) Verdict {
 		return c.allowByRule()
 	}
 	return p.byKind(c)
+}
+
+// forbidden is the refusal of a deny rule; nil = no rule refuses.
+func (p *Policy) forbidden(c *call) *Verdict {
+	if p.anyRule(BehaviorDeny, c) {
+		v := c.denyByRule()
+		return &v
+	}
+	switch c.kind {
+	case kindShell:
+		return c.deniedPath()
+	case kindWrite:
+		return c.unreadable()
+	default:
+		return nil
+	}
+}
+
+// Refuses is the result of a file that deny rules refuse before its tool looks
+// at the input; nil = it is left to [Policy.Decide].
+func (p *Policy) Refuses(use protocol.ToolUse) *protocol.ToolResult {
+	if k := kindOf(canonicalName(use.Name)); k != kindRead && k != kindWrite {
+		return nil
+	}
+	v := p.Decide(use)
+	if v.Behavior != Deny || !v.DenyRule || !v.ToolError {
+		return nil
+	}
+	r := p.Denial(use, v)
+	return &r
 }
 
 // safety asks about what no allow rule reaches: files that configure what

@@ -86,6 +86,9 @@ func (r *rule) matchesPath(c *call) bool {
 // it names; one without an inner slash matches at every depth.
 func compileGlob(pattern string) (*regexp.Regexp, error) {
 	pattern = strings.TrimPrefix(strings.TrimPrefix(pattern, "~"), "./")
+	if base := strings.TrimSuffix(pattern, "/**"); strings.Trim(base, "/") != "" {
+		pattern = base // a directory itself is among what is below it
+	}
 	anchored := strings.Contains(strings.TrimSuffix(pattern, "/"), "/")
 	pattern = strings.Trim(pattern, "/")
 	var b strings.Builder

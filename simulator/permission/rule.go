@@ -45,7 +45,7 @@ func ParseRules(value string) []string {
 	return out
 }
 
-// parseRule reads "Tool", "Tool()", "Tool(*)" or "Tool(content)". Parentheses
+// parseRule reads "Tool", "Tool(*)" or "Tool(content)". Parentheses
 // and backslashes inside the content may be escaped by a backslash.
 func parseRule(r Rule) (rule, error) {
 	fail := func(why string) (rule, error) {
@@ -57,10 +57,12 @@ func parseRule(r Rule) (rule, error) {
 		return fail(fmt.Sprintf("unknown behavior %q", r.Behavior))
 	}
 	out := rule{Rule: r}
-	text := strings.TrimSpace(r.Text)
-	name, content, found := strings.Cut(text, "(")
+	name, content, found := strings.Cut(r.Text, "(")
 	if found {
 		body, closed := strings.CutSuffix(content, ")")
+		if body == "" {
+			return fail("nothing in the parentheses")
+		}
 		if escapes := len(body) - len(strings.TrimRight(body, `\`)); !closed || escapes%2 == 1 {
 			return fail("missing closing parenthesis")
 		}
@@ -130,7 +132,8 @@ func canonicalName(tool string) string {
 func (r *rule) covers(c *call) bool {
 	switch {
 	case r.toolRE != nil:
-		return r.toolRE.MatchString(c.name)
+		// What is allowed is named, but for the tools of servers.
+		return (strings.HasPrefix(r.tool, "mcp__") || r.Behavior != BehaviorAllow) && r.toolRE.MatchString(c.name)
 	case c.kind == kindWrite && r.content != "" && r.Behavior == BehaviorAllow && r.tool != "Edit":
 		return false // paths to write are allowed by Edit rules only
 	case r.tool == c.name:

@@ -38,12 +38,18 @@ func TestRuleMatches(t *testing.T) {
 		no   []protocol.ToolUse
 	}{
 		{"Bash", []protocol.ToolUse{use("Bash", "make")}, []protocol.ToolUse{use("Write", cwd+"/a")}},
-		{"Bash()", []protocol.ToolUse{use("Bash", "make")}, nil},
 		{"Bash(*)", []protocol.ToolUse{use("Bash", "make")}, nil},
 		{"Bash(npm run *)", []protocol.ToolUse{use("Bash", "npm run a b"), use("Bash", "npm run")}, []protocol.ToolUse{use("Bash", "npm running"), use("Bash", "npm install")}},
 		{"Bash(npm:*)", []protocol.ToolUse{use("Bash", "npm run a"), use("Bash", "npm")}, []protocol.ToolUse{use("Bash", "npmx")}},
 		{"Bash(make all)", []protocol.ToolUse{use("Bash", "make all"), use("Bash", " make all ")}, []protocol.ToolUse{use("Bash", "make all x"), use("Bash", "make")}},
 		{"Bash(git * main)", []protocol.ToolUse{use("Bash", "git merge main")}, []protocol.ToolUse{use("Bash", "git merge dev"), use("Bash", "git merge main; make")}},
+		{"Bash( make:* )", nil, []protocol.ToolUse{use("Bash", "make")}},
+		{"Bash(make *)", []protocol.ToolUse{
+			use("Bash", "nohup make x"), use("Bash", "command -p make x"), use("Bash", "nice -n 5 make"), use("Bash", `"make"  x`),
+			use("Bash", "timeout -k 1 5 make"), use("Bash", "stdbuf -o0 make"),
+		}, []protocol.ToolUse{use("Bash", "env make x"), use("Bash", "sudo make x")}},
+		{"*", nil, []protocol.ToolUse{use("Bash", "make"), use("Write", cwd+"/a"), use("mcp__s__a", "{}")}},
+		{"W*", nil, []protocol.ToolUse{use("Write", cwd+"/a"), use("WebFetch", "https://example.com")}},
 		{`Bash(make \(a\))`, nil, []protocol.ToolUse{use("Bash", "make a")}},
 
 		{"mcp__s", []protocol.ToolUse{use("mcp__s__a", "{}")}, []protocol.ToolUse{use("mcp__sx__a", "{}")}},
@@ -66,7 +72,14 @@ func TestRuleMatches(t *testing.T) {
 		{"Edit(f[0-9]?.txt)", []protocol.ToolUse{use("Write", cwd+"/f1x.txt")}, []protocol.ToolUse{use("Write", cwd+"/fax.txt")}},
 		{"Write(a)", nil, []protocol.ToolUse{use("Write", cwd+"/a"), use("Edit", cwd+"/a")}},
 		{"Read(//etc/**)", []protocol.ToolUse{use("Read", "/etc/hosts"), use("Grep", "/etc/x")}, []protocol.ToolUse{use("Read", "/etcetera"), use("Write", "/etc/hosts")}},
-		{"Edit(//etc/**)", []protocol.ToolUse{use("Read", "/etc/hosts")}, nil},
+		{"Edit(//etc/**)", []protocol.ToolUse{use("Read", "/etc/hosts")}, []protocol.ToolUse{use("Bash", "cat /etc/hosts")}},
+
+		// What rules about paths open to commands.
+		{"Read(//etc/**)", []protocol.ToolUse{
+			use("Bash", "cat /etc/hosts"), use("Bash", "ls /etc"), use("Bash", "cd /etc && ls"), use("Bash", "cat < /etc/hosts"), use("Bash", "cat /etc/hosts | wc -l"),
+		}, []protocol.ToolUse{use("Bash", "cat /etc/hosts /usr/x"), use("Bash", "cp /etc/hosts q")}},
+		{"Edit(src/**)", []protocol.ToolUse{use("Bash", "echo x > src/a"), use("Bash", "ls > src/a")}, []protocol.ToolUse{use("Bash", "make > src/a"), use("Bash", "touch src/a"), use("Bash", "echo x > a")}},
+		{"Edit(//tmp/q/**)", []protocol.ToolUse{use("Bash", "echo x > /tmp/q/a")}, []protocol.ToolUse{use("Bash", "cat /tmp/q/a")}},
 	}
 	for _, tt := range tests {
 		p := policy(t, permission.Options{Home: "/home/me", AskSkill: func(string) bool { return true }}, "allow "+tt.rule)
@@ -147,7 +160,7 @@ func TestRuleRoot(t *testing.T) {
 }
 
 func TestBadRulesAreLeftOut(t *testing.T) {
-	bad := []string{"", "(x)", "Bash(", "Bash(x", `Bash(x\)`, "Ba sh", "mcp__s__t(x)", "Edit([z-a])"}
+	bad := []string{"", "(x)", "Bash(", "Bash(x", `Bash(x\)`, "Ba sh", "mcp__s__t(x)", "Edit([z-a])", "Bash()", " Bash(x)", "Bash(x) "}
 	for _, text := range bad {
 		p, err := permission.New(permission.Options{CWD: cwd, Rules: []permission.Rule{{Behavior: permission.BehaviorAllow, Text: text}}})
 		if err != nil {

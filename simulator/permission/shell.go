@@ -22,12 +22,12 @@ const (
 // matchCommand matches one content of a Bash rule: "npm run *" and "npm:*" are
 // prefixes, other stars stand for any text, all else is the exact text.
 func matchCommand(content, text string, kind textKind) bool {
-	content, text = strings.TrimSpace(content), strings.TrimSpace(text)
+	text = strings.TrimSpace(text)
 	if content == text {
 		return true
 	}
 	if kind == wholeText {
-		return content == text+":*" || content == text+" *"
+		return content == text+":*"
 	}
 	if prefix, found := strings.CutSuffix(content, ":*"); found {
 		return text == prefix || strings.HasPrefix(text, prefix+" ")
@@ -141,15 +141,21 @@ func (p *Policy) part(c *call, cmd shellcmd.Command) part {
 		out.allowed = true
 	case p.editsAllowed() && (editing(cmd) || onlyRedirects(cmd)):
 		out.allowed, out.byMode = true, true
+	case onlyRedirects(cmd) && c.redirections() == nil:
+		out.allowed = true
 	case p.editsAllowed() && cmd.Name() == "sed":
-		out.about = &question{
-			message: "sed command requires approval (contains potentially dangerous operations)", reasonType: "other",
-			reason: "sed command contains operations that require explicit approval (e.g., write commands, execute commands)",
-		}
+		out.about = sedQuestion()
 	default:
 		out.about = inside
 	}
 	return out
+}
+
+func sedQuestion() *question {
+	return &question{
+		message: "sed command requires approval (contains potentially dangerous operations)", reasonType: "other",
+		reason: "sed command contains operations that require explicit approval (e.g., write commands, execute commands)",
+	}
 }
 
 // editing tells whether acceptEdits allows the command as it is written.
@@ -240,20 +246,27 @@ func onlyRedirects(cmd shellcmd.Command) bool {
 // it names it in full.
 func (p *Policy) allowedByRule(c *call, cmd shellcmd.Command) (exact, match bool) {
 	texts := []string{cmd.Text}
-	if cmd.Harmless() {
-		texts = append(texts, strings.Join(cmd.Unwrapped().Args, " "))
-	}
 	if len(cmd.Args) > 1 && cmd.Args[0] == "xargs" {
 		texts = append(texts, strings.Join(cmd.Args[1:], " "))
+	}
+	inner, respelled := cmd.Wrapped(), ""
+	wrappers := cmd.Args[:len(cmd.Args)-len(inner.Args)]
+	switch text := strings.Join(inner.Args, " "); {
+	case !cmd.Harmless() || slices.Contains(wrappers, "env"):
+	case len(wrappers) > 0 || len(cmd.Assigns) > 0:
+		texts = append(texts, text)
+	default:
+		respelled = text // without quotes and double spaces: for patterns only
 	}
 	for _, r := range p.rules {
 		if r.Behavior != BehaviorAllow || !r.covers(c) {
 			continue
 		}
 		for _, text := range texts {
-			exact = exact || strings.TrimSpace(r.content) == text
+			exact = exact || r.content == text
 			match = match || matchCommand(r.content, text, onePart)
 		}
+		match = match || strings.Contains(r.content, "*") && matchCommand(r.content, respelled, onePart)
 	}
 	return exact, match
 }

@@ -56,6 +56,8 @@ func TestShellQuestions(t *testing.T) {
 		{"grep a $HOME/f", "grep in '/home/me/f' was blocked. For security, Claude Code may only search for patterns in files from the allowed working directories for this session: '/work/project'.", "", "Bash(grep a *); Read(//home/me/**)", "/home/me/f"},
 		{"cat < /etc/hosts", "Input redirection from '/etc/hosts' was blocked. For security, Claude Code may only read files in the allowed working directories for this session: '/work/project'.", "", "Bash(cat < /etc/hosts); Read(//etc/**)", "/etc/hosts"},
 		{"npm test", approval, "other", "Bash(npm test *)", ""},
+		{"nohup touch x", "touch in '/work/project/x'" + inside, "", "Bash(nohup touch x); dir /work/project; mode acceptEdits", "/work/project/x"},
+		{"env A=1 touch x", "touch in '/work/project/x'" + inside, "", "Bash(env A=1 touch x); dir /work/project; mode acceptEdits", "/work/project/x"},
 		{"python3 f.py", approval, "other", "Bash(python3 f.py)", ""},
 		{"sudo rm x", approval, "other", "Bash(sudo rm x)", ""},
 		{"FOO=1 npm test", approval, "other", "Bash(FOO=1 npm test)", ""},
@@ -94,6 +96,60 @@ func TestShellQuestions(t *testing.T) {
 		got := []string{v.Message, v.ReasonType, offered(v), v.BlockedPath}
 		if diff := cmp.Diff([]string{tt.want, tt.reason, tt.offers, tt.blocked}, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.command, diff)
+		}
+	}
+}
+
+// What a deny rule for reading refuses: commands that read the path, also after
+// a cd, and changes by the file tools.
+func TestReadDenied(t *testing.T) {
+	const file = "<tool_use_error>File is covered by a Read deny rule in your permission settings and cannot be "
+	denied := func(command string) string {
+		return "Permission to use Bash with command " + command + " has been denied."
+	}
+	after := func(command, path string) string {
+		return command + " from '" + cwd + "/" + path + "' was blocked by a deny rule."
+	}
+	tests := []struct {
+		use  protocol.ToolUse
+		want string // the result; empty = the call runs
+	}{
+		{use("Bash", "ls d"), denied("ls d")},
+		{use("Bash", "ls d/"), denied("ls d/")},
+		{use("Bash", "ls x/d"), denied("ls x/d")},
+		{use("Bash", "cat d/b.txt"), denied("cat d/b.txt")},
+		{use("Bash", "cd d"), denied("cd d")},
+		{use("Bash", "cd d && pwd"), denied("cd d && pwd")},
+		{use("Bash", "cd d && ls"), after("ls", "d")},
+		{use("Bash", "cd d && cat b.txt"), after("cat", "d/b.txt")},
+		{use("Bash", "cd src; ls ../d"), after("ls", "d")},
+		{use("Bash", "cp .env q"), denied("cp .env q")},
+		{use("Bash", "mv .env q"), denied("mv .env q")},
+		{use("Bash", "sed -i s/a/b/ .env"), denied("sed -i s/a/b/ .env")},
+		{use("Bash", "nohup cat .env"), denied("nohup cat .env")},
+		{use("Bash", "cat a && cat < .env"), denied("cat a && cat < .env")},
+		{use("Bash", "echo hi | cat .env"), denied("cat .env")},
+		{use("Bash", "cp a d/k"), ""},
+		{use("Bash", "touch .env"), ""},
+		{use("Bash", "echo x > .env"), ""},
+		{use("Bash", "ls src"), ""},
+		{use("Write", cwd+"/.env"), file + "written.</tool_use_error>"},
+		{use("Edit", cwd+"/d/b.txt"), file + "edited.</tool_use_error>"},
+		{use("Grep", cwd+"/d"), "Permission to read " + cwd + "/d has been denied."},
+		{use("Write", cwd+"/a"), ""},
+	}
+	for _, tt := range tests {
+		p := policy(t, permission.Options{}, "deny Read(d/**)", "deny Read(.env)", "allow Bash", "allow Write", "allow Edit", "allow Grep")
+		v, got := p.Decide(tt.use), ""
+		if v.Behavior != permission.Allow {
+			got = p.Denial(tt.use, v).Content.Text
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s %s (-want +got):\n%s", tt.use.Name, tt.use.Input, diff)
+		}
+		early := p.Refuses(tt.use)
+		if (early != nil) != strings.HasPrefix(tt.want, "<tool_use_error>") {
+			t.Errorf("%s %s: refused before its tool looks: %v", tt.use.Name, tt.use.Input, early)
 		}
 	}
 }

@@ -61,7 +61,7 @@ func (c *call) redirections() *question {
 		path := c.expand(r.Target)
 		switch {
 		case r.Op == "<":
-			if abs := c.policy.callPath(path); !c.policy.inside(abs) && path != "/dev/null" {
+			if abs := c.policy.callPath(path); !c.policy.open("Read", abs) && path != "/dev/null" {
 				return c.reading("Input redirection from '"+abs+"' was blocked.", "read files in", abs)
 			}
 		case !r.Writes:
@@ -74,7 +74,7 @@ func (c *call) redirections() *question {
 				return q
 			}
 			inside := c.policy.inside(abs)
-			if inside && c.policy.editsAllowed() {
+			if inside && c.policy.editsAllowed() || c.policy.byRule(BehaviorAllow, "Edit", abs) {
 				continue
 			}
 			return c.writing("Output redirection to '"+abs+"'", abs, inside, false)
@@ -87,7 +87,7 @@ func (c *call) redirections() *question {
 // whatever the rules say, inside only when nothing allows the command. Both
 // are nil when no path is in question.
 func (c *call) paths(cmd shellcmd.Command) (outside, inside *question) {
-	inner := cmd.Unwrapped()
+	inner := cmd.Wrapped()
 	name := inner.Name()
 	verb := readingVerb(name)
 	switch {
@@ -98,7 +98,7 @@ func (c *call) paths(cmd shellcmd.Command) (outside, inside *question) {
 	}
 	if verb != "" {
 		for _, path := range c.operands(inner) {
-			if abs := c.policy.callPath(path); !c.policy.inside(abs) {
+			if abs := c.policy.callPath(path); !c.policy.open("Read", abs) {
 				return c.reading(name+" in '"+abs+"' was blocked.", verb, abs), nil
 			}
 		}
@@ -135,18 +135,29 @@ func (c *call) changes(inner shellcmd.Command) (outside, inside *question) {
 		}
 	}
 	for _, path := range paths {
-		if !c.policy.inside(strings.TrimSuffix(path, "/")) {
+		if !c.policy.open("Edit", strings.TrimSuffix(path, "/")) {
 			return c.writing(name+" in '"+path+"'", path, false, true), nil
 		}
 	}
 	if len(paths) == 0 || c.policy.editsAllowed() {
 		return nil, nil
 	}
-	return nil, c.writing(name+" in '"+paths[0]+"'", paths[0], true, true)
+	for _, path := range paths {
+		if !c.policy.byRule(BehaviorAllow, "Edit", strings.TrimSuffix(path, "/")) {
+			return nil, c.writing(name+" in '"+path+"'", path, true, true)
+		}
+	}
+	if name == "sed" {
+		return nil, sedQuestion()
+	}
+	return nil, nil
 }
 
 // operands are the arguments that name files, with the home directory put in.
 func (c *call) operands(cmd shellcmd.Command) []string {
+	if len(cmd.Args) == 0 {
+		return nil
+	}
 	args := cmd.Args[1:]
 	skip := 0 // leading operands that are no paths: patterns, programs
 	switch cmd.Name() {
@@ -345,32 +356,95 @@ func acceptEdits() protocol.PermissionUpdate {
 	return protocol.PermissionUpdate{Type: "setMode", Mode: protocol.ModeAcceptEdits, Destination: "session"}
 }
 
-// deniedPath tells whether a command or a redirection reaches a path that a
-// deny rule for reading or for editing is about.
-func (c *call) deniedPath() bool {
-	denied := func(tool, path string) bool {
-		file := &call{policy: c.policy, name: tool, kind: kindOf(tool), path: c.policy.callPath(path)}
-		return slices.ContainsFunc(c.policy.rules, func(r rule) bool {
-			return r.Behavior == BehaviorDeny && r.content != "" && r.matches(file)
-		})
+// byRule tells whether a rule of this behavior that names paths is about what
+// the tool would do with the path.
+func (p *Policy) byRule(behavior, tool, path string) bool {
+	file := &call{policy: p, name: tool, kind: kindOf(tool), path: path}
+	return slices.ContainsFunc(p.rules, func(r rule) bool {
+		return r.Behavior == behavior && r.tool == tool && r.content != "" && r.matches(file)
+	})
+}
+
+// open tells whether commands may do to a path what the tool does: it lies in a
+// working directory, or a rule allows it.
+func (p *Policy) open(tool, path string) bool {
+	return p.inside(path) || p.byRule(BehaviorAllow, tool, path)
+}
+
+// reached are the paths that a command reads and those that it changes.
+func (c *call) reached(cmd shellcmd.Command) (read, changed []string) {
+	paths := c.operands(cmd)
+	switch name := cmd.Name(); {
+	case name == "cp" || name == "mv":
+		return paths[:max(0, len(paths)-1)], paths
+	case name == "sed":
+		return paths, paths
+	case isFileCommand(name) || name == "tee":
+		return nil, paths
+	case readingVerb(name) == "":
+		return nil, nil
+	case len(paths) == 0 && (name == "ls" || name == "find"):
+		return []string{"."}, nil
+	}
+	return paths, nil
+}
+
+// deniedPath refuses a command line that reaches a path which a deny rule for
+// reading or for editing is about; nil = it reaches none. After a cd, paths are
+// looked up where it goes, too, and that refusal comes first.
+func (c *call) deniedPath() *Verdict {
+	var refused *Verdict
+	moved := ""
+	denied := func(tool string) func(string) bool {
+		return func(path string) bool { return c.policy.byRule(BehaviorDeny, tool, c.policy.callPath(path)) }
 	}
 	for _, cmd := range c.script.Commands {
-		inner := cmd.Unwrapped()
-		tool := ""
-		switch name := inner.Name(); {
-		case isFileCommand(name) || name == "tee":
-			tool = "Edit"
-		case readingVerb(name) != "":
-			tool = "Read"
+		inner := cmd.Wrapped()
+		read, changed := c.reached(inner)
+		if v := c.deniedAfter(moved, inner.Name(), read); v != nil {
+			return v
 		}
-		if tool != "" && slices.ContainsFunc(c.operands(inner), func(path string) bool { return denied(tool, path) }) {
-			return true
+		if inner.Name() == "cd" && len(read) == 1 {
+			moved = c.policy.callPath(read[0])
 		}
 		for _, r := range cmd.Redirects {
-			if r.Writes && denied("Edit", r.Target) || r.Op == "<" && denied("Read", r.Target) {
-				return true
+			switch {
+			case r.Writes:
+				changed = append(changed, r.Target)
+			case r.Op == "<":
+				read = append(read, r.Target)
 			}
 		}
+		if refused == nil && (slices.ContainsFunc(read, denied("Read")) || slices.ContainsFunc(changed, denied("Edit"))) {
+			v := c.denyText("subcommandResults", c.partOf(cmd))
+			refused = &v
+		}
 	}
-	return false
+	return refused
+}
+
+// deniedAfter refuses a command that reads below the directory which a cd has
+// gone to; empty = there was none.
+func (c *call) deniedAfter(dir, name string, read []string) *Verdict {
+	if dir == "" {
+		return nil
+	}
+	for _, path := range read {
+		if abs := c.policy.from(dir, path); c.policy.byRule(BehaviorDeny, "Read", abs) {
+			v := c.deny("rule", name+" from '"+abs+"' was blocked by a deny rule.")
+			v.DenyRule, v.Decision.Source = true, c.policy.refuser(func(r rule) bool {
+				return r.matches(&call{policy: c.policy, name: "Read", kind: kindRead, path: abs})
+			})
+			return &v
+		}
+	}
+	return nil
+}
+
+// partOf is what a refusal names: of a pipeline its part.
+func (c *call) partOf(cmd shellcmd.Command) string {
+	if c.script.Pipeline {
+		return cmd.Text
+	}
+	return c.command
 }

@@ -69,16 +69,37 @@ func (c *call) deny(reasonType, message string) Verdict {
 	}
 }
 
-// denyByRule refuses for a deny rule. The file tools see it as an error of
-// their input: no event.
+// denyFile refuses a file: its tool takes it for an error of its input, without
+// an event.
+func (c *call) denyFile(message, source string) Verdict {
+	return Verdict{
+		Behavior: Deny, ToolError: true, DenyRule: true, CountDenial: true,
+		Decision: protocol.PermissionDecision{Decision: "reject", Source: source, ReasonType: "rule"},
+		Message:  message,
+	}
+}
+
+// unreadable refuses to change a file that a deny rule keeps from being read;
+// nil = none does.
+func (c *call) unreadable() *Verdict {
+	if c.kind != kindWrite || c.name == "NotebookEdit" || !c.policy.byRule(BehaviorDeny, "Read", c.path) {
+		return nil
+	}
+	done := "edited"
+	if c.name == "Write" {
+		done = "written"
+	}
+	v := c.denyFile("File is covered by a Read deny rule in your permission settings and cannot be "+done+".", c.policy.refuser(func(r rule) bool {
+		return r.matches(&call{policy: c.policy, name: "Read", kind: kindRead, path: c.path})
+	}))
+	return &v
+}
+
+// denyByRule refuses for a deny rule.
 func (c *call) denyByRule() Verdict {
 	switch c.name {
 	case "Read", "Write", "Edit", "MultiEdit", "NotebookEdit":
-		return Verdict{
-			Behavior: Deny, ToolError: true, DenyRule: true, CountDenial: true,
-			Decision: protocol.PermissionDecision{Decision: "reject", Source: c.refuser(), ReasonType: "rule"},
-			Message:  "File is in a directory that is denied by your permission settings.",
-		}
+		return c.denyFile("File is in a directory that is denied by your permission settings.", c.refuser())
 	}
 	what := "use " + c.use.Name
 	switch c.kind {
@@ -105,8 +126,12 @@ func (c *call) denyByRule() Verdict {
 // refuser is the source of a denial: a rule in a file of the user's own is a
 // refusal of the user's.
 func (c *call) refuser() string {
-	for _, r := range c.policy.rules {
-		if r.Behavior == BehaviorDeny && r.forbids(c) {
+	return c.policy.refuser(func(r rule) bool { return r.forbids(c) })
+}
+
+func (p *Policy) refuser(about func(rule) bool) string {
+	for _, r := range p.rules {
+		if r.Behavior == BehaviorDeny && about(r) {
 			if r.Source == "userSettings" || r.Source == "localSettings" {
 				return "user_reject"
 			}
@@ -140,11 +165,16 @@ func (c *call) denyCommand() Verdict {
 			}
 		}
 	}
-	v := c.deny(reasonType, "Permission to use "+c.use.Name+" with command "+command+" has been denied.")
-	v.DenyRule = true
+	v := c.denyText(reasonType, command)
 	if reasonType == "rule" {
 		v.Decision.Source = c.refuser()
 	}
+	return v
+}
+
+func (c *call) denyText(reasonType, command string) Verdict {
+	v := c.deny(reasonType, "Permission to use "+c.use.Name+" with command "+command+" has been denied.")
+	v.DenyRule = true
 	return v
 }
 
