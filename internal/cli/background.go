@@ -172,6 +172,7 @@ func (r *run) makeTasks() error {
 	r.agents = agent.New(agent.Options{
 		Tasks: r.tasks, Find: r.agentKind, Names: r.catalog.AgentNames, Model: r.agentModel, Session: r.agentSession,
 		ModelName:      r.aliased,
+		Denied:         r.policy.DeniedAgent,
 		CWD:            r.cwd,
 		Shown:          func() bool { return r.forwardAgents.Load() },
 		PromptID:       func() string { return r.hookBase().PromptID },

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -271,7 +272,10 @@ func (r *run) makeTools() error {
 // exists tells whether a built-in tool is left over from --tools and what
 // takes tools away.
 func (r *run) exists(name string) bool {
-	same := func(other string) bool { return other == name || agent.IsCall(other) && agent.IsCall(name) }
+	same := func(other string) bool {
+		match, _ := path.Match(other, name) // deny rules may be patterns; a bad one matches nothing
+		return match || agent.IsCall(other) && agent.IsCall(name)
+	}
 	if slices.ContainsFunc(r.disallowed(), same) || slices.ContainsFunc(r.agentHides, same) {
 		return false
 	}

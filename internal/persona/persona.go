@@ -7,6 +7,7 @@ package persona
 
 import (
 	"cmp"
+	"path"
 	"slices"
 	"strings"
 
@@ -92,7 +93,10 @@ func Tools(o ToolOptions) []string {
 		list = append(list, "ListMcpResourcesTool", "ReadMcpResourceDirTool", "ReadMcpResourceTool")
 	}
 	out := func(name string) bool {
-		return slices.ContainsFunc(o.Disallowed, func(d string) bool { return listed(d) == name })
+		return slices.ContainsFunc(o.Disallowed, func(d string) bool {
+			match, _ := path.Match(listed(d), name) // a bad pattern matches nothing
+			return match
+		})
 	}
 	if out("Bash") && slices.Contains(list, "Bash") {
 		// Without a shell there is nothing to monitor, and searching is by tools.

@@ -51,6 +51,8 @@ func TestTools(t *testing.T) {
 			persona.ToolOptions{Disallowed: []string{"Bash", "Agent", "Write(x)"}},
 			"CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree Glob Grep ListAgents NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskStop ToolSearch WebFetch WebSearch Workflow Write",
 		},
+		{"disallowed by patterns", persona.ToolOptions{Disallowed: []string{"W*", "[", "*e*", "Cron*"}}, "Task Bash Edit Monitor Skill TaskStop"},
+		{"all disallowed", persona.ToolOptions{Disallowed: []string{"*"}}, ""},
 		{"--tools names a tool that needs a host (contract 3.3)", persona.ToolOptions{Given: true, Tools: []string{"Read", "AskUserQuestion"}}, "Read"},
 		{"the same with a host", persona.ToolOptions{Given: true, Tools: []string{"Read", "AskUserQuestion"}, Host: true}, "AskUserQuestion Read"},
 		{

@@ -59,6 +59,9 @@ type Options struct {
 	// ModelName puts the name that the environment has for a model in its place;
 	// nil = names stay.
 	ModelName func(name string) string
+	// Denied is the rule that keeps agents of a type from starting, and its
+	// source, empty = none does; nil = every type may start.
+	Denied func(name string) (rule, source string)
 	// Shown tells whether texts of agents that the caller waits for are shown
 	// on stdout; nil = they are not.
 	Shown func() bool
@@ -88,6 +91,9 @@ var _ executor.Executor = (*Agents)(nil)
 
 // New makes the executor of Agent calls. It starts nothing.
 func New(o Options) *Agents {
+	if o.Denied == nil {
+		o.Denied = func(string) (rule, source string) { return "", "" }
+	}
 	if o.PromptID == nil {
 		o.PromptID = func() string { return "" }
 	}
@@ -151,6 +157,9 @@ func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (protocol.T
 	def, ok := a.o.Find(name)
 	if !ok {
 		return protocol.ErrorResult(fmt.Sprintf("Agent type '%s' not found. Available agents: %s", name, strings.Join(a.o.Names(), ", "))), nil
+	}
+	if rule, source := a.o.Denied(def.Name); rule != "" {
+		return protocol.ErrorResult(fmt.Sprintf("Agent type '%s' has been denied by permission rule '%s' from %s.", def.Name, rule, source)), nil
 	}
 	depth, parent := 1, ""
 	if call.Agent != nil {

@@ -92,6 +92,7 @@ func newSession(t *testing.T, s script, shown bool, change func(*simulator.Optio
 	var options simulator.Options
 	kinds := map[string]agent.Definition{
 		"general-purpose": {Name: "general-purpose"},
+		"banned":          {Name: "banned"},
 		"reader":          {Name: "reader", Tools: []string{"Read(*)"}, Model: "haiku", Background: new(bool)},
 	}
 	agents := agent.New(agent.Options{
@@ -105,6 +106,12 @@ func newSession(t *testing.T, s script, shown bool, change func(*simulator.Optio
 		},
 		Session: func() simulator.Options { return options },
 		Shown:   func() bool { return shown },
+		Denied: func(name string) (rule, source string) {
+			if name == "banned" {
+				rule, source = "Agent(banned)", "userSettings"
+			}
+			return rule, source
+		},
 	})
 	callers := make(chan string, 10)
 	options = simulator.Options{
@@ -407,6 +414,7 @@ func TestDepthLimit(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	tests := []struct{ name, input, want string }{
 		{"unknown kind", `{"description":"d","prompt":"p","subagent_type":"nosuch"}`, "user result Agent type 'nosuch' not found. Available agents: general-purpose, reader"},
+		{"denied kind", `{"description":"d","prompt":"p","subagent_type":"banned"}`, "user result Agent type 'banned' has been denied by permission rule 'Agent(banned)' from userSettings."},
 		{"bad input", `{"prompt":7}`, "user result <tool_use_error>InputValidationError: Agent failed due to the following issue:"},
 	}
 	for _, tt := range tests {

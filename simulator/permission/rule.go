@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -15,6 +16,10 @@ type rule struct {
 	toolRE  *regexp.Regexp // set when tool holds a *
 	content string         // without the parentheses; empty = the whole tool
 	glob    *regexp.Regexp // set when content is a path pattern
+	// value is set when content may be "param:value": a deny or ask rule is about
+	// calls with this input, a star in its value stands for any text.
+	param string
+	value *regexp.Regexp
 }
 
 // ParseRules splits the value of --allowedTools or --disallowedTools: rules
@@ -78,21 +83,71 @@ func parseRule(r Rule) (rule, error) {
 	if out.content != "" && strings.HasPrefix(name, "mcp__") {
 		return fail("rules for MCP tools take nothing in parentheses")
 	}
+	var err error
 	if strings.Contains(name, "*") {
-		re, err := regexp.Compile(`^` + strings.ReplaceAll(regexp.QuoteMeta(out.tool), `\*`, `.*`) + `$`)
-		if err != nil {
+		if out.toolRE, err = compileStars(out.tool); err != nil {
 			return fail(err.Error())
 		}
-		out.toolRE = re
+	}
+	if key, value, found := strings.Cut(out.content, ":"); found && r.Behavior != BehaviorAllow && key != subjectOf(out.tool) {
+		out.param = key
+		if out.value, err = compileStars(value); err != nil {
+			return fail(err.Error())
+		}
 	}
 	if kind := kindOf(out.tool); out.content != "" && (kind == kindRead || kind == kindWrite) {
-		glob, err := compileGlob(out.content)
-		if err != nil {
+		if out.glob, err = compileGlob(out.content); err != nil {
 			return fail(err.Error())
 		}
-		out.glob = glob
 	}
 	return out, nil
+}
+
+// compileStars makes an expression of a text in which stars stand for any text.
+func compileStars(text string) (*regexp.Regexp, error) {
+	return regexp.Compile(`(?s)^` + strings.ReplaceAll(regexp.QuoteMeta(text), `\*`, `.*`) + `$`)
+}
+
+// subjectOf names the parameter that the rules of a tool are about anyway: it
+// is not matched by name (observed with 2.1.329).
+func subjectOf(tool string) string {
+	switch tool {
+	case "Bash":
+		return "command"
+	case "Read", "Write", "Edit":
+		return "file_path"
+	case "NotebookEdit":
+		return "notebook_path"
+	case "Glob", "Grep":
+		return "path"
+	case "WebFetch":
+		return "url"
+	case "WebSearch":
+		return "query"
+	case "Skill":
+		return "skill"
+	}
+	return ""
+}
+
+// hasParam tells whether the rule is about a parameter that the call has.
+func (r *rule) hasParam(c *call) bool {
+	if r.value == nil || r.tool != c.name {
+		return false
+	}
+	var params map[string]json.RawMessage
+	if json.Unmarshal(c.use.Input, &params) != nil {
+		return false
+	}
+	raw, given := params[r.param]
+	if !given {
+		return false
+	}
+	text := string(raw)
+	if json.Unmarshal(raw, &text) != nil {
+		text = string(raw) // a number or a boolean
+	}
+	return r.value.MatchString(text)
 }
 
 // Parts takes a rule apart, with its tool's own name; one that does not parse is
@@ -167,8 +222,6 @@ func (r *rule) matches(c *call) bool {
 		return r.matchesPath(c)
 	case kindFetch:
 		return matchDomain(r.content, c.domain)
-	case kindAgent:
-		return r.content == c.subject
 	case kindSkill:
 		return matchSkill(r.content, c.subject)
 	default:
@@ -178,7 +231,7 @@ func (r *rule) matches(c *call) bool {
 
 // Covers tells whether a rule, as settings write it, is about the call; a shell
 // command is judged part by part. A faulty rule is about nothing, and one that
-// names a type of agent is about no call (observed with 2.1.329).
+// names a type of agent is about no call: see [Policy.DeniedAgent].
 func (p *Policy) Covers(text string, use protocol.ToolUse) bool {
 	r, err := parseRule(Rule{Text: text, Behavior: BehaviorDeny})
 	if err != nil {
@@ -191,7 +244,21 @@ func (p *Policy) Covers(text string, use protocol.ToolUse) bool {
 		tool, _ = p.opts.Tool(use.Name) // a stranger has its name only
 	}
 	c := p.inspect(use, tool)
-	return (c.kind != kindAgent || r.content == "") && r.forbids(c)
+	return r.forbids(c)
+}
+
+// DeniedAgent is the deny rule that keeps agents of a type from starting, and
+// its source; empty = none does. The call itself is permitted (observed with
+// 2.1.329).
+func (p *Policy) DeniedAgent(name string) (text, source string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.rules {
+		if r.Behavior == BehaviorDeny && r.tool == "Agent" && r.content == name {
+			return FormatRule(protocol.PermissionRule{ToolName: r.tool, RuleContent: name}), r.Source
+		}
+	}
+	return "", ""
 }
 
 // matchDomain reads "domain:example.com"; a leading "*." takes subdomains.

@@ -94,12 +94,56 @@ func TestRuleMatches(t *testing.T) {
 			}
 		}
 	}
-	for _, rule := range []string{"Agent(Explore)", "Task(Explore)", "Agent", "Task"} {
+	for _, rule := range []string{"Agent", "Task"} {
 		p := policy(t, permission.Options{}, "deny "+rule)
 		for _, name := range []string{"Agent", "Task"} {
 			if got := outcome(p.Decide(use(name, "Explore"))); got != "deny rule" {
 				t.Errorf("%s on %s: %q", rule, name, got)
 			}
+		}
+	}
+}
+
+// Rules that name a type of agent permit the call: the agent does not start.
+func TestDeniedAgent(t *testing.T) {
+	for _, rule := range []string{"Agent(Explore)", "Task(Explore)"} {
+		p := policy(t, permission.Options{}, "ask "+rule, "deny "+rule)
+		if got := outcome(p.Decide(use("Agent", "Explore"))); got != "allow" {
+			t.Errorf("%s: the call is %q", rule, got)
+		}
+		if text, source := p.DeniedAgent("Explore"); text != "Agent(Explore)" || source != "cliArg" {
+			t.Errorf("%s: denied by %q from %q", rule, text, source)
+		}
+		if text, _ := p.DeniedAgent("Plan"); text != "" {
+			t.Errorf("%s denies another type: %q", rule, text)
+		}
+	}
+}
+
+// Deny and ask rules may name a parameter and its value.
+func TestParamRules(t *testing.T) {
+	tests := []struct {
+		rule string
+		use  protocol.ToolUse
+		want string // outcome and message
+	}{
+		{"deny Bash(run_in_background:true)", use("Bash", `{"command":"ls","run_in_background":true}`), "deny rule: Permission to use Bash with run_in_background:true has been denied."},
+		{"deny Bash(run_in_background:true)", use("Bash", "ls"), "allow subcommandResults: "},
+		{"deny Bash(timeout:*)", use("Bash", `{"command":"ls","timeout":5000}`), "deny rule: Permission to use Bash with timeout:* has been denied."},
+		{"deny Bash(description:x)", use("Bash", `{"command":"ls","description":"xx"}`), "allow subcommandResults: "},
+		{"deny Bash(command:ls*)", use("Bash", "ls"), "allow subcommandResults: "},
+		{"deny Agent(model:opus)", use("Agent", `{"subagent_type":"Explore","model":"opus"}`), "deny rule: Permission to use Agent with model:opus has been denied."},
+		{"deny Write(content:x*)", use("Write", `{"file_path":"a","content":"xy"}`), "deny rule: Permission to use Write with content:x* has been denied."},
+		{"deny Edit(replace_all:true)", use("Write", `{"file_path":"a","replace_all":true}`), "ask: Claude requested permissions to write to " + cwd + "/a, but you haven't granted it yet."},
+		{"deny Read(limit:5)", use("Read", `{"file_path":"a","limit":5}`), "deny rule: Permission to use Read with limit:5 has been denied."},
+		{"deny Read(file_path:*)", use("Read", `{"file_path":"a"}`), "allow mode: "},
+		{"ask Bash(run_in_background:true)", use("Bash", `{"command":"ls","run_in_background":true}`), "ask rule: Claude requested permissions to use Bash, but you haven't granted it yet."},
+		{"allow Bash(run_in_background:true)", use("Bash", `{"command":"make","run_in_background":true}`), "ask other: This command requires approval"},
+	}
+	for _, tt := range tests {
+		v := policy(t, permission.Options{}, tt.rule).Decide(tt.use)
+		if diff := cmp.Diff(tt.want, outcome(v)+": "+v.Message); diff != "" {
+			t.Errorf("%s on %s (-want +got):\n%s", tt.rule, tt.use.Input, diff)
 		}
 	}
 }

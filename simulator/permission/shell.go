@@ -46,7 +46,7 @@ func matchCommand(content, text string, kind textKind) bool {
 // forbids tells whether a deny or ask rule is about any part of the command,
 // with or without the variables and wrappers set in front of it.
 func (r *rule) forbids(c *call) bool {
-	if r.matches(c) {
+	if r.matches(c) || r.hasParam(c) {
 		return true
 	}
 	if c.kind != kindShell || !r.covers(c) {

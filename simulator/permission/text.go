@@ -97,6 +97,13 @@ func (c *call) unreadable() *Verdict {
 
 // denyByRule refuses for a deny rule.
 func (c *call) denyByRule() Verdict {
+	for _, r := range c.policy.rules {
+		if r.Behavior == BehaviorDeny && r.hasParam(c) {
+			v := c.deny("rule", "Permission to use "+c.use.Name+" with "+r.content+" has been denied.")
+			v.DenyRule, v.Decision.Source = true, c.refuser()
+			return v
+		}
+	}
 	switch c.name {
 	case "Read", "Write", "Edit", "MultiEdit", "NotebookEdit":
 		return c.denyFile("File is in a directory that is denied by your permission settings.", c.refuser())
