@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"mime"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -20,8 +21,10 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/agent"
 	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/model"
+	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -89,6 +92,37 @@ func (r *run) ownTools(resources bool) []string {
 	all := persona.Tools(o)
 	o.Disallowed = slices.Concat(o.Disallowed, r.agentHides)
 	return slices.DeleteFunc(persona.Tools(o), func(name string) bool { return !slices.Contains(all, name) })
+}
+
+// exists tells whether a built-in tool is left over from --tools and what
+// takes tools away.
+func (r *run) exists(name string) bool {
+	same := func(other string) bool {
+		match, _ := path.Match(other, name) // deny rules may be patterns; a bad one matches nothing
+		return match || agent.IsCall(other) && agent.IsCall(name)
+	}
+	if slices.ContainsFunc(r.disallowed(), same) || slices.ContainsFunc(r.agentHides, same) {
+		return false
+	}
+	if !r.f.Has("tools") || slices.Equal(r.f.Tools, []string{"default"}) {
+		return true
+	}
+	return slices.ContainsFunc(r.f.Tools, same)
+}
+
+// disallowed are the tools that --disallowedTools and deny rules take away as a
+// whole.
+func (r *run) disallowed() []string {
+	rules := slices.Clone(r.f.DisallowedTools)
+	for _, rule := range r.settings.Permissions.Rules {
+		if rule.Behavior == permission.BehaviorDeny {
+			rules = append(rules, rule.Text)
+		}
+	}
+	for i, rule := range rules {
+		rules[i] = strings.TrimSuffix(strings.TrimSuffix(rule, "(*)"), "()")
+	}
+	return rules
 }
 
 // hidden tells whether an MCP tool is taken away for good.

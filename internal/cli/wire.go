@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -267,37 +266,6 @@ func (r *run) makeTools() error {
 		Tasks: r.tasks, Skill: r.skill, CheckSkill: r.checkSkill, Mode: r.policy.Mode, SetMode: r.policy.SetMode, PlanFile: r.planFile,
 	})
 	return err
-}
-
-// exists tells whether a built-in tool is left over from --tools and what
-// takes tools away.
-func (r *run) exists(name string) bool {
-	same := func(other string) bool {
-		match, _ := path.Match(other, name) // deny rules may be patterns; a bad one matches nothing
-		return match || agent.IsCall(other) && agent.IsCall(name)
-	}
-	if slices.ContainsFunc(r.disallowed(), same) || slices.ContainsFunc(r.agentHides, same) {
-		return false
-	}
-	if !r.f.Has("tools") || slices.Equal(r.f.Tools, []string{"default"}) {
-		return true
-	}
-	return slices.ContainsFunc(r.f.Tools, same)
-}
-
-// disallowed are the tools that --disallowedTools and deny rules take away as a
-// whole.
-func (r *run) disallowed() []string {
-	rules := slices.Clone(r.f.DisallowedTools)
-	for _, rule := range r.settings.Permissions.Rules {
-		if rule.Behavior == permission.BehaviorDeny {
-			rules = append(rules, rule.Text)
-		}
-	}
-	for i, rule := range rules {
-		rules[i] = strings.TrimSuffix(strings.TrimSuffix(rule, "(*)"), "()")
-	}
-	return rules
 }
 
 func (r *run) makeManager() error {
