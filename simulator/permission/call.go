@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/url"
+	"path"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/shellcmd"
@@ -67,6 +68,7 @@ type call struct {
 	parseErr error
 	path     string // absolute
 	domain   string
+	page     string // path of the address to fetch
 	subject  string // agent type, skill name
 }
 
@@ -101,7 +103,7 @@ func (p *Policy) inspect(use protocol.ToolUse, tool protocol.Tool) *call {
 		c.path = p.callPath(path)
 	case kindFetch:
 		if u, err := url.Parse(firstString(in.URL)); err == nil {
-			c.domain = u.Hostname()
+			c.domain, c.page = u.Hostname(), path.Join("/", u.Path)
 		}
 	case kindAgent:
 		c.subject = firstString(in.SubagentType)
@@ -110,6 +112,34 @@ func (p *Policy) inspect(use protocol.ToolUse, tool protocol.Tool) *call {
 	default: // the name is all that matters
 	}
 	return c
+}
+
+// documentation tells whether the page to fetch is one that needs no
+// permission (observed with 2.1.329).
+func (c *call) documentation() bool {
+	switch strings.ToLower(c.domain) {
+	case "github.com":
+		return under("/anthropics", c.page)
+	case "huggingface.co", "vercel.com":
+		return under("/docs", c.page)
+	case "agentskills.io", "angular.io", "asp.net", "blazor.net", "bun.sh", "cloud.google.com", "code.claude.com",
+		"cypress.io", "d3js.org", "dev.mysql.com", "devcenter.heroku.com", "developer.android.com",
+		"developer.apple.com", "developer.mozilla.org", "doc.rust-lang.org", "docs.aws.amazon.com",
+		"docs.djangoproject.com", "docs.flutter.dev", "docs.netlify.com", "docs.oracle.com", "docs.python.org",
+		"docs.spring.io", "docs.swift.org", "docs.unity.com", "docs.unrealengine.com", "dotnet.microsoft.com",
+		"en.cppreference.com", "expressjs.com", "fastapi.tiangolo.com", "flask.palletsprojects.com",
+		"getbootstrap.com", "git-scm.com", "gradle.org", "graphql.org", "hibernate.org", "httpd.apache.org",
+		"jestjs.io", "jquery.com", "jupyter.org", "keras.io", "kotlinlang.org", "kubernetes.io", "laravel.com",
+		"learn.microsoft.com", "matplotlib.org", "maven.apache.org", "modelcontextprotocol.io", "nextjs.org",
+		"nginx.org", "nodejs.org", "numpy.org", "pandas.pydata.org", "platform.claude.com", "prisma.io",
+		"pytorch.org", "react.dev", "reactnative.dev", "reactrouter.com", "redis.io", "redux.js.org",
+		"requests.readthedocs.io", "ruby-doc.org", "scikit-learn.org", "selenium.dev", "spark.apache.org",
+		"symfony.com", "tailwindcss.com", "threejs.org", "tomcat.apache.org", "vuejs.org", "webpack.js.org",
+		"www.ansible.com", "www.docker.com", "www.mongodb.com", "www.php.net", "www.postgresql.org",
+		"www.sqlite.org", "www.tensorflow.org", "www.terraform.io", "www.typescriptlang.org":
+		return true
+	}
+	return false
 }
 
 func firstString(values ...any) string {

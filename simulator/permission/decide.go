@@ -139,6 +139,10 @@ func (p *Policy) byKind(c *call) Verdict {
 		}
 	case kindAgent, kindFree:
 		return c.allow("")
+	case kindFetch:
+		if c.documentation() {
+			return c.allow("other")
+		}
 	case kindSkill:
 		if p.opts.AskSkill == nil || !p.opts.AskSkill(c.subject) {
 			return c.allow("")
