@@ -51,7 +51,7 @@ type hooks struct{ o HookOptions }
 
 func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor.Executor) (protocol.ToolResult, error) {
 	before := h.run(ctx, use, protocol.PreToolUseHook{
-		ToolName: hookName(use.Name), ToolInput: use.Input, ToolUseID: use.ID, MCPServer: h.o.Server(use.Name),
+		ToolName: hookName(use.Name), ToolInput: use.Observed(), ToolUseID: use.ID, MCPServer: h.o.Server(use.Name),
 	})
 	if err := ctx.Err(); err != nil {
 		return protocol.ToolResult{}, err
@@ -67,7 +67,7 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 		return *answer, nil
 	}
 	if before.UpdatedInput != nil {
-		use.Input = before.UpdatedInput
+		use = withInput(use, before.UpdatedInput)
 	}
 	if before.Decision == "allow" || before.Decision == "ask" {
 		use.Hook = &protocol.HookVerdict{Decision: before.Decision, Reason: before.Reason}
@@ -97,7 +97,7 @@ func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *protoco
 	took := ms(result.Took)
 	if result.IsError {
 		in = protocol.PostToolUseFailureHook{
-			ToolName: hookName(use.Name), ToolInput: use.Input, ToolUseID: use.ID, Error: result.Content.Plain(), DurationMS: &took,
+			ToolName: hookName(use.Name), ToolInput: use.Observed(), ToolUseID: use.ID, Error: result.Content.Plain(), DurationMS: &took,
 			MCPServer: h.o.Server(use.Name),
 		}
 	} else {
@@ -106,7 +106,7 @@ func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *protoco
 			response = result.Content
 		}
 		in = protocol.PostToolUseHook{
-			ToolName: hookName(use.Name), ToolInput: use.Input, ToolUseID: use.ID, ToolResponse: response, DurationMS: &took,
+			ToolName: hookName(use.Name), ToolInput: use.Observed(), ToolUseID: use.ID, ToolResponse: response, DurationMS: &took,
 			MCPServer: h.o.Server(use.Name),
 		}
 	}

@@ -248,7 +248,7 @@ func (t *turn) batchDone(calls []call, results []scenarios.Result) (end *finish,
 	in := protocol.PostToolBatchHook{}
 	for i, c := range calls {
 		in.ToolCalls = append(in.ToolCalls, protocol.HookToolCall{
-			ToolName: c.use.Name, ToolInput: c.use.Input, ToolUseID: c.use.ID, ToolResponse: results[i].Content,
+			ToolName: c.use.Name, ToolInput: c.use.Observed(), ToolUseID: c.use.ID, ToolResponse: results[i].Content,
 		})
 	}
 	out, err := t.runHooks(in)

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -50,7 +51,7 @@ func Permission(p *permission.Policy, ask permission.Asker, check Check, now fun
 			return result, nil
 		}
 		if answer.UpdatedInput != nil {
-			use.Input = p.Known(use.Name, answer.UpdatedInput)
+			use = withInput(use, p.Known(use.Name, answer.UpdatedInput))
 			if bad := check(ctx, use); bad != nil {
 				return badUpdate(use, *bad, answer.Before), nil
 			}
@@ -74,6 +75,31 @@ func question(p *permission.Policy, use protocol.ToolUse, v permission.Verdict) 
 		r.DisplayName = executor.DisplayName(protocol.Tool{RawName: r.DisplayName})
 	}
 	return r
+}
+
+// withInput is the call with an input that a hook or a host has put in the place
+// of the model's. They were shown the whole path of a file: one that comes back
+// as it was shown stays as the model wrote it (observed with 2.1.329).
+func withInput(use protocol.ToolUse, input json.RawMessage) protocol.ToolUse {
+	const key = "file_path"
+	written, seen, given := keysOf(use.Input), keysOf(use.Seen), keysOf(input)
+	use.Input, use.Seen = input, nil
+	if path := seen[key]; len(path) > 0 && bytes.Equal(path, given[key]) {
+		given[key] = written[key]
+		if kept, err := json.Marshal(given); err == nil {
+			use.Input, use.Seen = kept, input
+		}
+	}
+	return use
+}
+
+// keysOf is nil for what is no object.
+func keysOf(raw json.RawMessage) map[string]json.RawMessage {
+	var keys map[string]json.RawMessage
+	if json.Unmarshal(raw, &keys) != nil {
+		return nil
+	}
+	return keys
 }
 
 // unansweredError says that a turn ended while somebody was asked about a call,

@@ -125,6 +125,36 @@ func (n noting) Ask(_ context.Context, r protocol.PermissionRequest) (protocol.P
 	return protocol.PermissionAnswer{Allow: true}, nil
 }
 
+// A path that an asker was shown in full stays as the model wrote it, whatever
+// else of the input is changed (observed with 2.1.329).
+func TestShownPath(t *testing.T) {
+	policy, err := permission.New(permission.Options{CWD: "/w", HasAsker: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for answered, want := range map[string]string{
+		`null`:                               `{"file_path":"a"}`,
+		`{"file_path":"/w/a","content":"x"}`: `{"content":"x","file_path":"a"}`,
+		`{"file_path":"/w/b"}`:               `{"file_path":"/w/b"}`,
+		`{"content":"x"}`:                    `{"content":"x"}`,
+	} {
+		ask := answering(func(context.Context) (protocol.PermissionAnswer, error) {
+			answer := protocol.PermissionAnswer{Allow: true}
+			if answered != "null" {
+				answer.UpdatedInput = json.RawMessage(answered)
+			}
+			return answer, nil
+		})
+		check := func(context.Context, protocol.ToolUse) *protocol.ToolResult { return nil }
+		got, err := executor.Chain(echo{}, simulator.Permission(policy, ask, check, time.Now)).Execute(t.Context(), protocol.ToolUse{
+			Name: "Write", Input: json.RawMessage(`{"file_path":"a"}`), Seen: json.RawMessage(`{"file_path":"/w/a"}`),
+		})
+		if err != nil || got.Content.Plain() != want {
+			t.Errorf("after %s the tool gets %s, want %s (%v)", answered, got.Content.Plain(), want, err)
+		}
+	}
+}
+
 // policyAsks makes sure that the calls of the test are asked about.
 func policyAsks(t *testing.T, p *permission.Policy) {
 	t.Helper()

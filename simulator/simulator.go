@@ -39,6 +39,9 @@ type Options struct {
 	Check func(ctx context.Context, call protocol.ToolUse) *protocol.ToolResult
 	// Prepare returns the input that a call is shown and run with; nil = its own.
 	Prepare func(call protocol.ToolUse) json.RawMessage
+	// Observed returns the input that hooks and hosts see of a call that is about
+	// to run; nil = the call's own.
+	Observed func(call protocol.ToolUse) json.RawMessage
 	// Aliases are the tools that run in the place of others, by the name that the
 	// model writes; the name of an alias is not looked up again.
 	Aliases map[string]string

@@ -69,6 +69,9 @@ func (t *turn) batch(calls []call, start, end int, show func(ran) error) (*proto
 	done := make(chan ran, end-start)
 	var wg sync.WaitGroup
 	for i := start; i < end; i++ {
+		if t.s.o.Observed != nil {
+			calls[i].use.Seen = t.s.o.Observed(calls[i].use)
+		}
 		wg.Go(func() { done <- t.execute(ctx, i, calls[i]) }) // ends with its call, which ends with ctx
 	}
 	defer wg.Wait()
@@ -229,7 +232,7 @@ func (t *turn) show(c call, r ran) error {
 		}
 	}
 	if res.CountDenial {
-		t.denials = append(t.denials, protocol.PermissionDenial{ToolName: c.use.Name, ToolUseID: c.use.ID, ToolInput: c.use.Input})
+		t.denials = append(t.denials, protocol.PermissionDenial{ToolName: c.use.Name, ToolUseID: c.use.ID, ToolInput: c.use.Observed()})
 	}
 	if err := t.emit(&protocol.ToolRan{Use: c.use, Result: res, Started: r.started, Duration: r.took}); err != nil {
 		return err

@@ -3,20 +3,23 @@ package builtin
 import (
 	"context"
 	"encoding/json"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 type question struct {
-	Question string `json:"question"`
-	Options  []struct {
-		Label string `json:"label"`
-	} `json:"options"`
+	Question    string   `json:"question"`
+	Options     []option `json:"options"`
+	MultiSelect bool     `json:"multiSelect"`
+}
+
+type option struct {
+	Label string `json:"label"`
 }
 
 func askUserQuestionTool() tool {
@@ -36,6 +39,7 @@ func askUserQuestionTool() tool {
 			}}}),
 			opt("answers", schema{Type: "object", Desc: "Answers by question, filled in by the host", Open: true}),
 			opt("annotations", schema{Type: "object", Desc: "Remarks by question, filled in by the host", Open: true}),
+			opt("response", str("What the user said in the place of answers, filled in by the host")),
 			opt("metadata", schema{Type: "object", Desc: "Where the question comes from", Open: true}),
 		),
 		run: typed(askUserQuestion),
@@ -43,74 +47,103 @@ func askUserQuestionTool() tool {
 }
 
 type askInput struct {
-	Questions json.RawMessage            `json:"questions"`
-	Answers   map[string]json.RawMessage `json:"answers"`
+	Questions   json.RawMessage       `json:"questions"`
+	Answers     ordered.Object        `json:"answers"`
+	Annotations map[string]annotation `json:"annotations"`
+	Response    string                `json:"response"`
 }
 
-// answers keeps the order in which the questions were asked.
-type answers []struct{ question, answer string }
+// annotation is what the user has left beside an answer.
+type annotation struct {
+	Preview string `json:"preview,omitempty"`
+	Notes   string `json:"notes,omitempty"`
+}
 
-func (as answers) MarshalJSON() ([]byte, error) {
-	var b strings.Builder
-	b.WriteByte('{')
-	for i, a := range as {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.Write(quote(a.question))
-		b.WriteByte(':')
-		b.Write(quote(a.answer))
-	}
-	b.WriteByte('}')
-	return []byte(b.String()), nil
+type askOutput struct {
+	Questions   json.RawMessage       `json:"questions"`
+	Answers     ordered.Object        `json:"answers"`
+	Annotations map[string]annotation `json:"annotations,omitempty"`
+	Response    string                `json:"response,omitempty"`
 }
 
 // askUserQuestion answers from the call (where a host has put the user's
-// answers), else from the scenario, else with the first option.
+// answers), else from the scenario. A question that neither answers stays
+// without an answer (observed with 2.1.329).
 func askUserQuestion(_ context.Context, t *Tools, in askInput) protocol.ToolResult {
 	questions, err := decode[[]question](in.Questions)
 	if err != nil {
 		return refuse("InputValidationError: AskUserQuestion failed due to the following issue:\n%v", err)
 	}
-	given := make(map[string]string, len(in.Answers))
-	for q, raw := range in.Answers {
-		given[q] = answerText(raw)
-	}
-	var as answers
-	for _, q := range questions {
-		answer, ok := given[q.Question]
-		delete(given, q.Question)
-		if !ok && len(in.Answers) == 0 {
-			if answer, ok = t.o.Answers[q.Question]; !ok && len(q.Options) > 0 {
-				answer, ok = q.Options[0].Label, true
+	out := askOutput{Questions: in.Questions, Answers: in.Answers, Annotations: in.Annotations, Response: in.Response}
+	if len(out.Answers) == 0 {
+		out.Answers = ordered.Object{}
+		for _, q := range questions {
+			if answer, ok := t.o.Answers[q.Question]; ok {
+				out.Answers = out.Answers.With(q.Question, quote(answer))
 			}
 		}
-		if ok {
-			as = append(as, struct{ question, answer string }{q.Question, answer})
-		}
 	}
-	for _, q := range slices.Sorted(maps.Keys(given)) {
-		as = append(as, struct{ question, answer string }{q, given[q]})
-	}
-	var pairs []string
-	for _, a := range as {
-		pairs = append(pairs, `"`+a.question+`"="`+a.answer+`"`)
-	}
-	return text("Your questions have been answered: "+strings.Join(pairs, ", ")+". You can now continue with these answers in mind.", struct {
-		Questions json.RawMessage `json:"questions"`
-		Answers   answers         `json:"answers"`
-	}{in.Questions, as})
+	return text(out.told(questions), out)
 }
 
-// answerText reads one answer: a text, or several of a multi-select question.
+// told is what the model reads: a reply in the place of all answers, or the
+// answers, which are the user's own words unless each of them is an option.
+func (o askOutput) told(questions []question) string {
+	if o.Response != "" {
+		return "The user responded: " + o.Response
+	}
+	var pairs []string
+	chosen := true
+	for _, q := range questions {
+		answer := answerText(o.Answers.Get(q.Question))
+		if answer == "" {
+			continue
+		}
+		pair, beside := `"`+q.Question+`"="`+answer+`"`, o.Annotations[q.Question]
+		if beside.Preview != "" {
+			pair += " selected preview:\n" + beside.Preview
+		}
+		if beside.Notes != "" {
+			pair += " notes: " + beside.Notes
+		}
+		pairs = append(pairs, pair)
+		chosen = chosen && beside.Notes == "" && q.offers(answer)
+	}
+	switch all := strings.Join(pairs, ", "); {
+	case all == "":
+		return "The user did not answer the questions."
+	case chosen:
+		return "Your questions have been answered: " + all + ". You can now continue with these answers in mind."
+	default:
+		return "The user answered: " + all +
+			". Read the answers carefully — they may request clarification, changes, or that you not proceed — and follow what they actually say."
+	}
+}
+
+// offers tells whether the answer is one of the options, or a list of some
+// where several may be chosen.
+func (q question) offers(answer string) bool {
+	parts := []string{answer}
+	if q.MultiSelect {
+		parts = strings.Split(answer, ", ")
+	}
+	for _, part := range parts {
+		if !slices.ContainsFunc(q.Options, func(o option) bool { return o.Label == part }) {
+			return false
+		}
+	}
+	return true
+}
+
+// answerText reads one answer: a text, or several.
 func answerText(raw json.RawMessage) string {
 	var s string
-	if json.Unmarshal(raw, &s) == nil {
+	if len(raw) == 0 || json.Unmarshal(raw, &s) == nil {
 		return s
 	}
 	var several []string
 	if json.Unmarshal(raw, &several) == nil {
-		return strings.Join(several, ", ")
+		return strings.Join(several, ",")
 	}
 	return string(raw)
 }
@@ -139,6 +172,13 @@ func exitPlanModeTool() tool {
 			opt("plan", str("The plan")),
 			opt("allowedPrompts", list("Commands the plan needs", schema{Type: "object", Open: true})),
 		}},
+		check: func(_ context.Context, t *Tools, _ json.RawMessage) *protocol.ToolResult {
+			if t.o.Mode == nil || t.o.Mode() == protocol.ModePlan {
+				return nil
+			}
+			r := refuse("You are not in plan mode. To enter plan mode, call the EnterPlanMode tool first. If your plan was already approved, continue with implementation.")
+			return &r
+		},
 		run: typed(exitPlanMode),
 	}
 }
@@ -148,10 +188,11 @@ func exitPlanModeTool() tool {
 // its answer stays.
 func exitPlanMode(_ context.Context, t *Tools, in struct{ Plan *string }) protocol.ToolResult {
 	plan, path := t.plan(in.Plan)
-	message := "User has approved your plan. You can now start coding. Start with updating your todo list if applicable"
+	message := "User has approved exiting plan mode. You can now proceed."
 	if plan != nil {
+		message = "User has approved your plan. You can now start coding. Start with updating your todo list if applicable"
 		if path != "" {
-			message += "\n\nYour plan has been saved to: " + path
+			message += "\n\nYour plan has been saved to: " + path + "\nYou can refer back to it if needed during implementation."
 		}
 		message += "\n\n## Approved Plan:\n" + *plan
 	}
@@ -166,7 +207,8 @@ func exitPlanMode(_ context.Context, t *Tools, in struct{ Plan *string }) protoc
 	return r
 }
 
-// plan returns the plan, nil = there is none, and the file that holds it.
+// plan returns the plan, nil = there is none, and the file that holds it or
+// would.
 func (t *Tools) plan(given *string) (plan *string, path string) {
 	if t.o.PlanFile != nil {
 		path = t.o.PlanFile()
@@ -182,7 +224,7 @@ func (t *Tools) plan(given *string) (plan *string, path string) {
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, ""
+		return nil, path
 	}
 	kept := string(data)
 	return &kept, path

@@ -9,6 +9,7 @@ package builtin
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/executor/shell"
+	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
 )
@@ -190,6 +192,31 @@ func (t *Tools) path(p string) string {
 		return filepath.Clean(p)
 	}
 	return filepath.Join(t.Dir(), p)
+}
+
+// Observed returns a call's input as hooks and hosts see it: the path of a file
+// to read, write or edit is absolute there. Nil = the input itself.
+func (t *Tools) Observed(call protocol.ToolUse) json.RawMessage {
+	switch call.Name {
+	case "Read", "Write", "Edit":
+	default:
+		return nil
+	}
+	const key = "file_path"
+	in, err := ordered.Parse(call.Input)
+	var path string
+	if err != nil || json.Unmarshal(in.Get(key), &path) != nil || path == "" {
+		return nil
+	}
+	whole := t.path(path)
+	if whole == path {
+		return nil
+	}
+	out, err := in.With(key, quote(whole)).MarshalJSON()
+	if err != nil {
+		return nil
+	}
+	return out
 }
 
 // env reads a variable of the session's environment; the last one counts.

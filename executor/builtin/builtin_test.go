@@ -439,6 +439,26 @@ func FuzzExecute(f *testing.F) {
 	})
 }
 
+// What hooks and hosts were seen to be told of calls (2.1.329).
+func TestObserved(t *testing.T) {
+	tools := newTools(t, Options{CWD: "/w", Environ: []string{"HOME=/home/u"}})
+	tests := []struct{ tool, input, want string }{
+		{"Write", `{"file_path":"a","content":"x"}`, `{"file_path":"/w/a","content":"x"}`},
+		{"Write", `{"file_path":"~/a","content":"x"}`, `{"file_path":"/home/u/a","content":"x"}`},
+		{"Edit", `{"file_path":"/w/b/../a"}`, `{"file_path":"/w/a"}`},
+		{"Read", `{"file_path":"../a"}`, `{"file_path":"/a"}`},
+		{"Read", `{"file_path":"/a"}`, ""},
+		{"Read", `{"file_path":5}`, ""},
+		{"NotebookEdit", `{"notebook_path":"a.ipynb"}`, ""},
+		{"Glob", `{"path":"a"}`, ""},
+	}
+	for _, tt := range tests {
+		if got := string(tools.Observed(protocol.ToolUse{Name: tt.tool, Input: json.RawMessage(tt.input)})); got != tt.want {
+			t.Errorf("%s %s: %s, want %s", tt.tool, tt.input, got, tt.want)
+		}
+	}
+}
+
 // What CLI 2.1.329 was seen to show of calls before it runs them.
 func TestPrepare(t *testing.T) {
 	tests := []struct{ name, tool, input, want string }{

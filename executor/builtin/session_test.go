@@ -1,6 +1,13 @@
 package builtin
 
-import "testing"
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
 
 func TestTodoWrite(t *testing.T) {
 	const done = "Todos have been modified successfully. Ensure that you continue to use the todo list to track your progress. " +
@@ -60,16 +67,36 @@ func TestTasks(t *testing.T) {
 func TestAskUserQuestion(t *testing.T) {
 	const questions = `[{"question":"Colour?","header":"C","options":[{"label":"red","description":""},{"label":"blue","description":""}],"multiSelect":false},` +
 		`{"question":"Also?","header":"A","options":[{"label":"x","description":""},{"label":"y","description":""}],"multiSelect":true}]`
+	const (
+		chosen  = "Your questions have been answered: %s. You can now continue with these answers in mind."
+		own     = "The user answered: %s. Read the answers carefully — they may request clarification, changes, or that you not proceed — and follow what they actually say."
+		silence = "The user did not answer the questions."
+	)
 	tests := []struct {
 		name, answers string
 		scenario      map[string]string
-		text, output  string
+		format, text  string
+		output        string // the answers, and what stands behind them
 	}{
-		{"first option", "", nil, `"Colour?"="red", "Also?"="x"`, `{"Colour?":"red","Also?":"x"}`},
-		{"scenario", "", map[string]string{"Also?": "z"}, `"Colour?"="red", "Also?"="z"`, `{"Colour?":"red","Also?":"z"}`},
-		{"call", `{"Also?":["x","y"],"Colour?":"blue"}`, map[string]string{"Colour?": "z"}, `"Colour?"="blue", "Also?"="x, y"`, `{"Colour?":"blue","Also?":"x, y"}`},
-		{"call answers one", `{"Colour?":"blue"}`, nil, `"Colour?"="blue"`, `{"Colour?":"blue"}`},
-		{"call answers more", `{"Colour?":"blue","Z":"1","B":"2"}`, nil, `"Colour?"="blue", "B"="2", "Z"="1"`, `{"Colour?":"blue","B":"2","Z":"1"}`},
+		{"nobody", "", nil, silence, "", `{}`},
+		{"empty", `{"Colour?":""}`, nil, silence, "", `{"Colour?":""}`},
+		{"another question", `{"Z":"1"}`, nil, silence, "", `{"Z":"1"}`},
+		{"scenario", "", map[string]string{"Also?": "y"}, chosen, `"Also?"="y"`, `{"Also?":"y"}`},
+		{"call", `{"Also?":"x, y","Colour?":"blue"}`, map[string]string{"Colour?": "z"}, chosen, `"Colour?"="blue", "Also?"="x, y"`, `{"Also?":"x, y","Colour?":"blue"}`},
+		{"call answers one", `{"Colour?":"blue"}`, map[string]string{"Also?": "x"}, chosen, `"Colour?"="blue"`, `{"Colour?":"blue"}`},
+		{"call answers more", `{"Colour?":"blue","Z":"1"}`, nil, chosen, `"Colour?"="blue"`, `{"Colour?":"blue","Z":"1"}`},
+		{"own words", `{"Colour?":"Blue"}`, nil, own, `"Colour?"="Blue"`, `{"Colour?":"Blue"}`},
+		{"own words beside an option", `{"Also?":"x, z"}`, nil, own, `"Also?"="x, z"`, `{"Also?":"x, z"}`},
+		{"list", `{"Colour?":["red","blue"]}`, nil, own, `"Colour?"="red,blue"`, `{"Colour?":["red","blue"]}`},
+		{
+			"preview", `{"Colour?":"red"},"annotations":{"Colour?":{"preview":"p"}}`, nil, chosen, "\"Colour?\"=\"red\" selected preview:\np",
+			`{"Colour?":"red"},"annotations":{"Colour?":{"preview":"p"}}`,
+		},
+		{
+			"notes", `{"Colour?":"red"},"annotations":{"Colour?":{"notes":"n"}}`, nil, own, `"Colour?"="red" notes: n`,
+			`{"Colour?":"red"},"annotations":{"Colour?":{"notes":"n"}}`,
+		},
+		{"response", `{"Colour?":"red"},"response":"hm"`, nil, "The user responded: %s", "hm", `{"Colour?":"red"},"response":"hm"`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -78,18 +105,40 @@ func TestAskUserQuestion(t *testing.T) {
 				input += `,"answers":` + tt.answers
 			}
 			r := call(t, newTools(t, Options{Answers: tt.scenario}), "AskUserQuestion", input+"}")
-			wantText(t, r, false, "Your questions have been answered: "+tt.text+". You can now continue with these answers in mind.")
+			want := tt.format
+			if tt.text != "" {
+				want = fmt.Sprintf(tt.format, tt.text)
+			}
+			wantText(t, r, false, want)
 			wantOutput(t, r, `{"questions":`+questions+`,"answers":`+tt.output+`}`)
 		})
 	}
 }
 
 func TestPlanMode(t *testing.T) {
-	tools := newTools(t, Options{})
-	r := call(t, tools, "ExitPlanMode", `{}`)
-	wantOutput(t, r, `{"plan":null,"isAgent":false}`)
-	r = call(t, tools, "ExitPlanMode", `{"plan":"do it"}`)
-	wantOutput(t, r, `{"plan":"do it","isAgent":false}`)
-	r = call(t, tools, "EnterPlanMode", `{}`)
+	mode := protocol.ModeDefault
+	file := filepath.Join(t.TempDir(), "plan.md")
+	tools := newTools(t, Options{
+		Mode:     func() protocol.PermissionMode { return mode },
+		SetMode:  func(m protocol.PermissionMode) error { mode = m; return nil },
+		PlanFile: func() string { return file },
+	})
+	leave := func(input string) protocol.ToolUse {
+		return protocol.ToolUse{Name: "ExitPlanMode", Input: []byte(input)}
+	}
+	if r := tools.Check(t.Context(), leave(`{}`)); r == nil || !strings.Contains(r.Content.Text, "You are not in plan mode.") {
+		t.Errorf("outside of plan mode: %+v", r)
+	}
+	r := call(t, tools, "EnterPlanMode", `{}`)
 	wantOutput(t, r, `{"message":"`+r.Content.Text+`"}`)
+	if r := tools.Check(t.Context(), leave(`{}`)); r != nil {
+		t.Errorf("in plan mode: %+v", r)
+	}
+	r = call(t, tools, "ExitPlanMode", `{}`)
+	wantText(t, r, false, "User has approved exiting plan mode. You can now proceed.")
+	wantOutput(t, r, `{"plan":null,"isAgent":false,"filePath":"`+file+`"}`)
+	r = call(t, tools, "ExitPlanMode", `{"plan":"do it"}`)
+	wantText(t, r, false, "User has approved your plan. You can now start coding. Start with updating your todo list if applicable\n\n"+
+		"Your plan has been saved to: "+file+"\nYou can refer back to it if needed during implementation.\n\n## Approved Plan:\ndo it")
+	wantOutput(t, r, `{"plan":"do it","isAgent":false,"filePath":"`+file+`"}`)
 }

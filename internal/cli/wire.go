@@ -339,7 +339,7 @@ func (r *run) makeSimulator() error {
 	}
 	chain, check := r.chain()
 	r.options = simulator.Options{
-		Model: model, Executor: chain, Check: check, Prepare: r.tools.Prepare, Aliases: r.aliases, ReadOnly: r.readOnly, Transcript: r.session,
+		Model: model, Executor: chain, Check: check, Prepare: r.tools.Prepare, Observed: r.tools.Observed, Aliases: r.aliases, ReadOnly: r.readOnly, Transcript: r.session,
 		Tasks: r.tasks, Commands: r.commands(), Mentions: simulator.Mentions{Open: r.openMention, Read: r.readResources}, TranscriptPath: r.session.Path,
 		Hooks: r.hooks, HookEvents: r.f.IncludeHookEvents, Effort: r.effort(), StopBlockCap: r.number("CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
 		SessionID: r.session.ID(), Resumed: r.session.Resumed(), Forked: r.f.ForkSession && r.session.Resumed(), Dir: r.tools.Dir,

@@ -11,6 +11,7 @@ import (
 
 // Request is the question that an Ask puts to an [Asker].
 func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionRequest {
+	use.Input = use.Observed()
 	r := protocol.PermissionRequest{
 		Use:                use,
 		DisplayName:        use.Name,
@@ -28,9 +29,9 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 	if !found {
 		return r
 	}
-	r.Description, _, _ = strings.Cut(tool.Description, "\n")
-	if about := p.about(use); about != "" {
-		r.Description = about
+	if kindOf(use.Name) != kindUser { // a question to the user speaks for itself
+		r.Description, _, _ = strings.Cut(tool.Description, "\n")
+		r.Description = cmp.Or(p.about(use), r.Description)
 	}
 	if tool.Server != "" {
 		r.DisplayName = tool.RawName
@@ -62,24 +63,41 @@ func (p *Policy) about(use protocol.ToolUse) string {
 	}
 	switch use.Name {
 	case "Bash":
-		return cmp.Or(input.Description, input.Command)
+		return cmp.Or(input.Description, shortened(input.Command))
 	case "Read", "Write", "Edit":
 		return p.shown(input.FilePath)
 	case "NotebookEdit":
 		return p.shown(input.NotebookPath)
 	case "WebFetch":
-		return input.URL
+		return shortened(input.URL)
 	case "WebSearch":
-		return input.Query
+		return shortened(input.Query)
 	}
 	return ""
 }
 
+// shortened keeps the first 50 characters of what a description quotes, the last
+// of them an ellipsis when there is more.
+func shortened(s string) string {
+	const most = 50
+	if runes := []rune(s); len(runes) > most {
+		return string(runes[:most-1]) + "…"
+	}
+	return s
+}
+
 // shown is a path as people see it: from the working directory where it lies
-// inside.
+// inside, else from the home directory.
 func (p *Policy) shown(path string) string {
-	if rel, err := filepath.Rel(p.opts.CWD, p.abs(path)); path != "" && err == nil && filepath.IsLocal(rel) {
+	if path == "" {
+		return ""
+	}
+	abs, home := p.abs(path), p.opts.Home
+	if rel, err := filepath.Rel(p.opts.CWD, abs); err == nil && filepath.IsLocal(rel) {
 		return rel
+	}
+	if home != "" && under(home, abs) && abs != home {
+		return "~" + strings.TrimPrefix(abs, strings.TrimSuffix(home, "/"))
 	}
 	return path
 }

@@ -322,7 +322,6 @@ func tooDangerous() string {
 
 // suggestions are the updates that a host may hand back to be asked less.
 func (c *call) suggestions() []protocol.PermissionUpdate {
-	mode := protocol.PermissionUpdate{Type: "setMode", Mode: protocol.ModeAcceptEdits, Destination: "session"}
 	outside := !c.policy.inside(c.path)
 	dir := filepath.Dir(c.path)
 	switch c.kind {
@@ -339,10 +338,14 @@ func (c *call) suggestions() []protocol.PermissionUpdate {
 		u.Destination = "session"
 		return []protocol.PermissionUpdate{u}
 	case kindWrite:
-		if outside {
-			return []protocol.PermissionUpdate{mode, {Type: "addDirectories", Directories: []string{dir}, Destination: "session"}}
+		if c.policy.mode == protocol.ModePlan {
+			return nil // planning ends first
 		}
-		return []protocol.PermissionUpdate{mode}
+		updates := append([]protocol.PermissionUpdate{}, c.editSuggestion()...)
+		if outside {
+			updates = append(updates, protocol.PermissionUpdate{Type: "addDirectories", Directories: []string{dir}, Destination: "session"})
+		}
+		return updates
 	case kindFetch:
 		if c.domain == "" {
 			return nil

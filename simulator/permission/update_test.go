@@ -150,11 +150,14 @@ func TestApply(t *testing.T) {
 // The fields of can_use_tool (row 23).
 func TestRequest(t *testing.T) {
 	tools := map[string]protocol.Tool{
-		"Bash":      {Name: "Bash", Description: "Runs a command."},
-		"Write":     {Name: "Write", Description: "Writes a file.\nMore."},
-		"mcp__s__t": {Name: "mcp__s__t", Server: "s", ServerSource: "dynamic", RawName: "t"},
+		"Bash":     {Name: "Bash", Description: "Runs a command."},
+		"Write":    {Name: "Write", Description: "Writes a file.\nMore."},
+		"WebFetch": {Name: "WebFetch", Description: "Fetches a page."},
+
+		"AskUserQuestion": {Name: "AskUserQuestion", Description: "Asks the user."},
+		"mcp__s__t":       {Name: "mcp__s__t", Server: "s", ServerSource: "dynamic", RawName: "t"},
 	}
-	p := policy(t, permission.Options{HasAsker: true, Tool: func(name string) (protocol.Tool, bool) {
+	p := policy(t, permission.Options{HasAsker: true, Home: "/home/u", Tool: func(name string) (protocol.Tool, bool) {
 		tool, found := tools[name]
 		return tool, found
 	}})
@@ -164,16 +167,25 @@ func TestRequest(t *testing.T) {
 		t.Errorf("Write: %+v", r)
 	}
 	for input, want := range map[string]string{
-		`Bash {"command":"touch a","description":"Make a file"}`: "Make a file",
-		`Bash {"command":"touch a"}`:                             "touch a",
-		`Write {"file_path":"` + cwd + `/in/a.txt"}`:             "in/a.txt",
-		`Write {}`: "Writes a file.",
+		`Bash {"command":"touch a","description":"Make a file"}`:       "Make a file",
+		`Bash {"command":"touch a"}`:                                   "touch a",
+		`Bash {"command":"touch ` + strings.Repeat("a", 44) + `"}`:     "touch " + strings.Repeat("a", 44),
+		`Bash {"command":"touch ` + strings.Repeat("a", 45) + `"}`:     "touch " + strings.Repeat("a", 43) + "…",
+		`WebFetch {"url":"https://x/` + strings.Repeat("ä", 80) + `"}`: "https://x/" + strings.Repeat("ä", 39) + "…",
+		`Write {"file_path":"` + cwd + `/in/a.txt"}`:                   "in/a.txt",
+		`Write {"file_path":"/home/u/.bashrc"}`:                        "~/.bashrc",
+		`Write {}`:                                                     "Writes a file.",
+		`AskUserQuestion {"questions":[]}`:                             "",
 	} {
 		name, raw, _ := strings.Cut(input, " ")
 		call = protocol.ToolUse{Name: name, Input: json.RawMessage(raw)}
 		if r = p.Request(call, p.Decide(call)); r.Description != want {
 			t.Errorf("%s is described as %q, want %q", input, r.Description, want)
 		}
+	}
+	call = protocol.ToolUse{Name: "Write", Input: json.RawMessage(`{"file_path":"a"}`), Seen: json.RawMessage(`{"file_path":"/w/a"}`)}
+	if r = p.Request(call, p.Decide(call)); string(r.Use.Input) != string(call.Seen) {
+		t.Errorf("a host sees %s, want %s", r.Use.Input, call.Seen)
 	}
 	call = use("mcp__s__t", "{}")
 	r = p.Request(call, p.Decide(call))
@@ -242,5 +254,29 @@ func TestReplace(t *testing.T) {
 	}
 	if diff := cmp.Diff([]permission.Directory{{Path: "/a", Source: "cliArg"}, {Path: "/c", Source: "localSettings"}}, p.Added()); diff != "" {
 		t.Errorf("directories (-want +got):\n%s", diff)
+	}
+}
+
+// What a question about a file suggests depends on the mode (observed with
+// 2.1.329).
+func TestSuggestionsByMode(t *testing.T) {
+	mode := protocol.PermissionUpdate{Type: "setMode", Mode: protocol.ModeAcceptEdits, Destination: "session"}
+	dir := protocol.PermissionUpdate{Type: "addDirectories", Directories: []string{"/w"}, Destination: "session"}
+	tests := []struct {
+		mode            protocol.PermissionMode
+		inside, outside []protocol.PermissionUpdate
+	}{
+		{protocol.ModeDefault, []protocol.PermissionUpdate{mode}, []protocol.PermissionUpdate{mode, dir}},
+		{protocol.ModeAcceptEdits, []protocol.PermissionUpdate{}, []protocol.PermissionUpdate{dir}},
+		{protocol.ModePlan, nil, nil},
+	}
+	for _, tt := range tests {
+		p := policy(t, permission.Options{HasAsker: true, Mode: tt.mode})
+		if diff := cmp.Diff(tt.inside, p.Decide(use("Write", cwd+"/.git/config")).Suggestions); diff != "" {
+			t.Errorf("%s, inside (-want +got):\n%s", tt.mode, diff)
+		}
+		if diff := cmp.Diff(tt.outside, p.Decide(use("Write", "/w/a")).Suggestions); diff != "" {
+			t.Errorf("%s, outside (-want +got):\n%s", tt.mode, diff)
+		}
 	}
 }

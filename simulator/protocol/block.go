@@ -47,6 +47,17 @@ type ToolUse struct {
 	// Siblings is how many other calls the same message makes. It never crosses
 	// the process boundary.
 	Siblings int `json:"-"`
+	// Seen is the input as hooks and hosts see it: a file's path is absolute
+	// there; nil = as it is. It never crosses the process boundary.
+	Seen json.RawMessage `json:"-"`
+}
+
+// Observed is the input as hooks and hosts see it.
+func (u ToolUse) Observed() json.RawMessage {
+	if u.Seen != nil {
+		return u.Seen
+	}
+	return u.Input
 }
 
 // AgentRef names a running sub-agent.
