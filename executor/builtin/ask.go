@@ -74,7 +74,7 @@ func askUserQuestion(_ context.Context, t *Tools, in askInput) protocol.ToolResu
 	if err != nil {
 		return refuse("InputValidationError: AskUserQuestion failed due to the following issue:\n%v", err)
 	}
-	out := askOutput{Questions: in.Questions, Answers: in.Answers, Annotations: in.Annotations, Response: in.Response}
+	out := askOutput(in)
 	if len(out.Answers) == 0 {
 		out.Answers = ordered.Object{}
 		for _, q := range questions {

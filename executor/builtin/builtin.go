@@ -54,6 +54,9 @@ type Options struct {
 	// CheckSkill says why a skill cannot be had before anybody is asked for
 	// permission; nil = there is nothing to say.
 	CheckSkill func(name string) error
+	// Readable tells whether a file may be read without a question. One that may
+	// not is not written or edited either before it has been read. Nil = all may.
+	Readable func(path string) bool
 	// Mode and SetMode are the permission mode, for the tools that begin and end
 	// planning; nil = it stays as it is.
 	Mode    func() protocol.PermissionMode
@@ -94,6 +97,9 @@ func New(o Options) (*Tools, error) {
 	o.Answers = maps.Clone(o.Answers)
 	if o.Now == nil {
 		o.Now = func() time.Time { return time.Time{} }
+	}
+	if o.Readable == nil {
+		o.Readable = func(string) bool { return true }
 	}
 	if o.Allowed == nil {
 		o.Allowed = func(string) bool { return true }

@@ -119,6 +119,8 @@ func (t *Tools) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 		return no("No changes to make: old_string and new_string are exactly the same.")
 	}
 	data, err := readRegular(p.path)
+	p.before = string(data)
+	p.read, p.current, p.shown = t.knows(p.path, p.before)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && in.OldString == "":
 		p.after, p.created = in.NewString, true
@@ -136,11 +138,10 @@ func (t *Tools) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 		return no("Cannot create new file - file already exists.")
 	case strings.HasSuffix(p.path, ".ipynb"):
 		return no("File is a Jupyter Notebook. Use the NotebookEdit to edit this file.")
+	case !p.read && !t.o.Readable(p.path):
+		return no(notRead)
 	}
-	p.before = string(data)
-	p.read, p.current, p.shown = t.knows(p.path, p.before)
-	if n := strings.Count(p.before, "\r\n"); n > 0 && n == strings.Count(p.before, "\n") {
-		p.crlf = true
+	if p.crlf = endsInCRLF(p.before); p.crlf {
 		for _, s := range []*string{&p.before, &in.OldString, &in.NewString} {
 			*s = strings.ReplaceAll(*s, "\r\n", "\n")
 		}
@@ -162,6 +163,12 @@ func (t *Tools) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	}
 	p.after = in.apply(p.before)
 	return p, nil
+}
+
+// endsInCRLF tells whether every line of a text that has any ends with \r\n.
+func endsInCRLF(s string) bool {
+	n := strings.Count(s, "\r\n")
+	return n > 0 && n == strings.Count(s, "\n")
 }
 
 // apply replaces the text, which is there.

@@ -424,3 +424,28 @@ func TestForeignEncodings(t *testing.T) {
 	wantText(t, call(t, tools, "Read", in{"file_path": "latin"}), false,
 		"1\tcaf\xe9\n2\t\n\n[This file "+legacyBytes+" Its undecodable bytes show above as U+FFFD."+refusedLater)
 }
+
+// A file that may not be read unasked is changed only when it has been read
+// (observed with 2.1.329).
+func TestUnreadOutside(t *testing.T) {
+	dir, outside := t.TempDir(), t.TempDir()
+	path := writeFile(t, outside, "a.txt", "one\n")
+	tools := newTools(t, Options{CWD: dir, Readable: func(path string) bool { return strings.HasPrefix(path, dir) }})
+	const notYet = "<tool_use_error>File has not been read yet. Read it first before writing to it.</tool_use_error>"
+	calls := []protocol.ToolUse{
+		{Name: "Write", Input: []byte(`{"file_path":"` + path + `","content":"two\n"}`)},
+		{Name: "Edit", Input: []byte(`{"file_path":"` + path + `","old_string":"none","new_string":"two"}`)},
+	}
+	for _, use := range calls {
+		if r := tools.Check(t.Context(), use); r == nil || r.Content.Plain() != notYet {
+			t.Errorf("%s: %+v", use.Name, r)
+		}
+	}
+	if r := tools.Check(t.Context(), protocol.ToolUse{Name: "Write", Input: []byte(`{"file_path":"` + outside + `/new","content":""}`)}); r != nil {
+		t.Errorf("a new file: %+v", r)
+	}
+	call(t, tools, "Read", `{"file_path":"`+path+`"}`)
+	if r := tools.Check(t.Context(), calls[0]); r != nil {
+		t.Errorf("once it is read: %+v", r)
+	}
+}

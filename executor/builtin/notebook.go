@@ -243,7 +243,7 @@ func (t *Tools) planNotebook(in *notebookEditInput) (plannedNotebook, *protocol.
 	}
 	data, err := readRegular(p.path)
 	if read, current, _ := t.knows(p.path, string(data)); !read {
-		return no("File has not been read yet. Read it first before writing to it.")
+		return no(notRead)
 	} else if err == nil && !current {
 		return no(modifiedSince)
 	}

@@ -21,6 +21,7 @@ const (
 	contextLines = 3
 	fileIsKnown  = " (file state is current in your context — no need to Read it back)"
 
+	notRead       = "File has not been read yet. Read it first before writing to it."
 	modifiedSince = "File has been modified since read, either by the user or by a linter. Read it again before attempting to write it."
 )
 
@@ -61,7 +62,13 @@ func writeTool() tool {
 				r := refuse("%s is a directory, not a file. To create a file inside it, include the file name in file_path.", path)
 				return &r
 			}
-			if read, current, _ := t.knows(path, string(old)); err == nil && read && !current {
+			read, current, _ := t.knows(path, string(old))
+			switch {
+			case err != nil:
+			case !read && !t.o.Readable(path):
+				r := refuse(notRead)
+				return &r
+			case read && !current:
 				r := refuse(modifiedSince)
 				return &r
 			}

@@ -263,7 +263,8 @@ func (r *run) makeTools() error {
 		CWD: r.cwd, AdditionalDirs: r.addDirs(), OutputDir: r.session.ToolResultsDir(),
 		Environ: r.shellEnviron(), Script: func() string { return r.hooks.Script() }, Announce: r.announce,
 		Now: r.clock.Now, NewID: r.clock.NewID, Allowed: r.exists, Answers: r.answers(),
-		Tasks: r.tasks, Skill: r.skill, CheckSkill: r.checkSkill, Mode: r.policy.Mode, SetMode: r.policy.SetMode, PlanFile: r.planFile,
+		Tasks: r.tasks, Skill: r.skill, CheckSkill: r.checkSkill,
+		Mode: r.policy.Mode, SetMode: r.policy.SetMode, PlanFile: r.planFile, Readable: r.policy.Readable,
 	})
 	return err
 }

@@ -29,7 +29,7 @@ const (
 	Braces                           // {a,b}
 	EscapedSpace                     // a\ b
 	OpenHeredoc                      // << EOF, whose text is expanded
-	HeredocRedirect                  // << with > FILE
+	HeredocRedirect                  // << with > FILE behind it
 	Evaluates                        // eval and its like; Text = the command
 )
 
@@ -72,19 +72,19 @@ func (r *reader) obstacle(node syntax.Node) Obstacle {
 }
 
 func statementObstacle(s *syntax.Stmt) Obstacle {
-	heredoc, open, writes := false, false, false
+	heredoc, open, writesAfter := false, false, false
 	for _, redir := range s.Redirs {
 		switch redir.Op {
 		case syntax.Hdoc, syntax.DashHdoc:
 			heredoc = true
 			open = open || len(redir.Word.Parts) == 1 && isLit(redir.Word.Parts[0])
 		case syntax.RdrOut, syntax.AppOut, syntax.RdrClob, syntax.AppClob, syntax.RdrAll, syntax.AppAll:
-			writes = true
+			writesAfter = writesAfter || heredoc
 		default:
 		}
 	}
 	switch {
-	case heredoc && writes:
+	case writesAfter:
 		return Obstacle{Kind: HeredocRedirect}
 	case open:
 		return Obstacle{Kind: OpenHeredoc}

@@ -3,6 +3,7 @@ package permission
 import (
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -27,6 +28,24 @@ func (p *Policy) from(dir, path string) string {
 		path = filepath.Join(dir, path)
 	}
 	return filepath.Clean(path)
+}
+
+// Readable tells whether a file may be read because of where it lies: inside, or
+// where a rule about paths allows it. What a mode or a rule about the whole tool
+// allows does not count, but for bypassPermissions (observed with 2.1.329).
+func (p *Policy) Readable(path string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	abs := p.callPath(path)
+	if p.mode == protocol.ModeBypass || p.inside(abs) {
+		return true
+	}
+	return slices.ContainsFunc([]string{"Read", "Edit"}, func(tool string) bool {
+		file := &call{policy: p, name: tool, kind: kindOf(tool), path: abs}
+		return slices.ContainsFunc(p.rules, func(r rule) bool {
+			return r.Behavior == BehaviorAllow && r.content != "" && r.matches(file)
+		})
+	})
 }
 
 // inside tells whether the path lies in a working directory. Symbolic links

@@ -77,6 +77,20 @@ type question struct {
 	suggestions []protocol.PermissionUpdate
 }
 
+// reads are the rules that let the command read where it does; nil = the
+// question is not about that.
+func (q *question) reads() []protocol.PermissionRule {
+	if q == nil {
+		return nil
+	}
+	for _, u := range q.suggestions {
+		if len(u.Rules) > 0 && u.Rules[0].ToolName == "Read" {
+			return u.Rules
+		}
+	}
+	return nil
+}
+
 func (c *call) put(q question) Verdict {
 	v := c.ask(q.message, q.reasonType, q.reason)
 	v.BlockedPath, v.Suggestions, v.Safety = q.blocked, q.suggestions, q.safety
@@ -117,6 +131,7 @@ type part struct {
 	allowed bool
 	byMode  bool      // nothing but the mode allows it
 	byRule  bool      // an allow rule that names this very command
+	moved   bool      // it changes files wherever a cd beside it leads
 	about   *question // what is asked when it is not allowed; nil = for approval, no more
 }
 
@@ -127,6 +142,10 @@ func (p *Policy) part(c *call, cmd shellcmd.Command) part {
 	inner := cmd.Unwrapped()
 	if q := formQuestion(inner); q != nil {
 		out.about = q
+		return out
+	}
+	if q := c.movedWrite(inner); q != nil {
+		out.about, out.moved = q, true
 		return out
 	}
 	outside, inside := c.paths(cmd)
@@ -209,20 +228,26 @@ func (c *call) join(parts []part) Verdict {
 
 // several asks about the parts of a longer command line.
 func several(refused []part) question {
-	texts := make([]string, len(refused))
+	texts, moved := make([]string, len(refused)), false
 	var out []protocol.PermissionUpdate
 	rules := protocol.PermissionUpdate{}
 	for i, x := range refused {
 		texts[i] = x.cmd.Text
+		moved = moved || x.moved
 		if x.about != nil && len(refused) == 1 {
 			out = append(out, x.about.suggestions...)
 			continue
 		}
 		rule := prefixRule(x.cmd.Text)
+		if reads := x.about.reads(); reads != nil {
+			rule.Rules = reads
+		}
 		rule.Rules = append(rules.Rules, rule.Rules...)
 		rules = rule
 	}
-	if len(rules.Rules) > 0 {
+	if moved {
+		out = nil
+	} else if len(rules.Rules) > 0 {
 		out = append(out, rules)
 	}
 	what := "The following part requires approval: "

@@ -40,6 +40,7 @@ func TestShellQuestions(t *testing.T) {
 		inside   = " needs approval. The path is inside the working directories for this session ('/work/project'), and Claude Code asks before a shell command creates, changes or removes files there."
 		outside  = " needs approval. The path is outside the working directories for this session ('/work/project'). Allowing runs the command as written."
 		approval = "This command requires approval"
+		cdWrite  = "Commands that change directories and perform write operations require explicit approval to ensure paths are evaluated correctly. For security, Claude Code cannot automatically determine the final working directory when 'cd' is used in compound commands."
 	)
 	tests := []struct {
 		command string
@@ -63,6 +64,12 @@ func TestShellQuestions(t *testing.T) {
 		{"FOO=1 npm test", approval, "other", "Bash(FOO=1 npm test)", ""},
 		{"time ls", approval, "other", "Bash(time ls)", ""},
 		{"git commit -m \"$(cat <<'E'\nmsg\nE\n)\"", approval, "other", "Bash(git commit *)", ""},
+		{"cat > x <<'E'\nhi\nE", "Output redirection to '/work/project/x'" + inside, "", "Bash(cat > *); dir /work/project", "/work/project/x"},
+		{"cat > x <<E\nhi\nE", "Heredoc with unquoted delimiter undergoes shell expansion", "other", "", ""},
+		{"cd a && touch x", cdWrite, "other", "Bash(cd a *); mode acceptEdits", ""},
+		{"cd /tmp && touch x", "This Bash command contains multiple operations. The following parts require approval: cd /tmp, touch x", "subcommandResults", "none", ""},
+		{"mkdir q && cd q && touch z", "This Bash command contains multiple operations. The following parts require approval: mkdir q, touch z", "subcommandResults", "none", ""},
+		{"cd /tmp/d && python3 -c 1", "This Bash command contains multiple operations. The following parts require approval: cd /tmp/d, python3 -c 1", "subcommandResults", "Read(//tmp/**); Bash(python3 -c 1)", ""},
 		{"ls && touch x", "touch in '/work/project/x'" + inside, "", "Bash(ls && touch x); dir /work/project; mode acceptEdits", "/work/project/x"},
 		{"touch x; npm test", "This Bash command contains multiple operations. The following parts require approval: touch x, npm test", "subcommandResults", "Bash(touch x *); Bash(npm test *)", ""},
 		{"ls | xargs rm", "This Bash command contains multiple operations. The following part requires approval: xargs rm", "subcommandResults", "Bash(xargs rm)", ""},

@@ -12,7 +12,7 @@ import (
 // moves asks about command lines that change the directory and then do what a
 // directory matters for.
 func (c *call) moves() *question {
-	cds, git, redirected, writer := 0, false, writes(c.script.Redirects), false
+	cds, git, redirected := 0, false, writes(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
 		name := cmd.Unwrapped().Name()
 		switch name {
@@ -22,10 +22,7 @@ func (c *call) moves() *question {
 			git = true
 		}
 		redirected = redirected || writes(cmd.Redirects)
-		writer = writer || isFileCommand(name)
 	}
-	const resolution = " - manual approval required to prevent path resolution bypass"
-	const ensure = " require explicit approval to ensure paths are evaluated correctly. For security, Claude Code cannot automatically determine the final working directory when 'cd' is used in compound commands."
 	switch {
 	case cds == 0:
 	case cds > 1:
@@ -34,20 +31,33 @@ func (c *call) moves() *question {
 		return other("This command changes directory before running a version-control command, which can pick up untrusted hooks or repository configuration from the target directory. Approve only if you trust it.")
 	case redirected:
 		return &question{
-			message: "Commands that change directories and write via output redirection" + ensure, reasonType: "other",
-			reason: "Compound command contains cd with output redirection" + resolution,
+			message: "Commands that change directories and write via output redirection" + ensurePaths, reasonType: "other",
+			reason: "Compound command contains cd with output redirection" + pathResolution,
 		}
-	case writer:
-		q := &question{
-			message: "Commands that change directories and perform write operations" + ensure, reasonType: "other",
-			reason: "Compound command contains cd with write operation" + resolution, suggestions: []protocol.PermissionUpdate{},
-		}
-		if !c.policy.editsAllowed() {
-			q.suggestions = append(q.suggestions, prefixRule(c.command), acceptEdits())
-		}
-		return q
 	}
 	return nil
+}
+
+const (
+	pathResolution = " - manual approval required to prevent path resolution bypass"
+	ensurePaths    = " require explicit approval to ensure paths are evaluated correctly. For security, Claude Code cannot automatically determine the final working directory when 'cd' is used in compound commands."
+)
+
+// movedWrite asks about a command that changes files in a command line that
+// also changes the directory; nil = it is none.
+func (c *call) movedWrite(inner shellcmd.Command) *question {
+	moves := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool { return cmd.Unwrapped().Name() == "cd" })
+	if !moves || !isFileCommand(inner.Name()) {
+		return nil
+	}
+	q := &question{
+		message: "Commands that change directories and perform write operations" + ensurePaths, reasonType: "other",
+		reason: "Compound command contains cd with write operation" + pathResolution, suggestions: []protocol.PermissionUpdate{},
+	}
+	if !c.policy.editsAllowed() {
+		q.suggestions = append(q.suggestions, prefixRule(c.command), acceptEdits())
+	}
+	return q
 }
 
 // redirections asks about the files that the command line is sent to or read

@@ -364,7 +364,7 @@ var subcommand = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompil
 // when the second looks like a subcommand and the first runs nothing else, or
 // the command line itself.
 func prefixRule(command string) protocol.PermissionUpdate {
-	text, _, _ := strings.Cut(strings.TrimSpace(command), " <<")
+	text, _, heredoc := strings.Cut(strings.TrimSpace(command), " <<")
 	if name, rest, found := strings.Cut(text, " "); found && strings.HasPrefix(name, "NODE_ENV=") {
 		text = rest
 	}
@@ -372,6 +372,9 @@ func prefixRule(command string) protocol.PermissionUpdate {
 		return addRule("Bash", first+" *")
 	}
 	words := strings.Fields(text)
+	if heredoc && len(words) > 2 {
+		return addRule("Bash", words[0]+" "+words[1]+" *")
+	}
 	if len(words) > 1 && subcommand().MatchString(words[1]) && !runsOthers(words[0]) {
 		text = words[0] + " " + words[1] + " *"
 	}

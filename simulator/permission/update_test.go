@@ -280,3 +280,21 @@ func TestSuggestionsByMode(t *testing.T) {
 		}
 	}
 }
+
+func TestReadable(t *testing.T) {
+	rules := []permission.Rule{
+		{Behavior: "allow", Text: "Write"},
+		{Behavior: "allow", Text: "Read"},
+		{Behavior: "allow", Text: "Edit(//e/**)"},
+		{Behavior: "allow", Text: "Read(//r/**)"},
+	}
+	p := policy(t, permission.Options{Mode: protocol.ModePlan, Rules: rules, AdditionalDirs: []permission.Directory{{Path: "/d"}}})
+	for path, want := range map[string]bool{"a": true, cwd + "/a": true, "/d/a": true, "/e/a": true, "/r/a": true, "/w/a": false} {
+		if got := p.Readable(path); got != want {
+			t.Errorf("%s: %v, want %v", path, got, want)
+		}
+	}
+	if p = policy(t, permission.Options{Mode: protocol.ModeBypass}); !p.Readable("/w/a") {
+		t.Error("bypassPermissions does not read everything")
+	}
+}
