@@ -158,7 +158,9 @@ func enterPlanModeTool() tool {
 			r := text(message, struct {
 				Message string `json:"message"`
 			}{message})
-			r.Before = t.switchMode(protocol.ModePlan)
+			if t.o.Mode == nil || t.o.Mode() != protocol.ModePlan {
+				r.Before = t.switchMode(protocol.ModePlan)
+			}
 			return r
 		},
 	}

@@ -118,9 +118,19 @@ func TestPlanModeSwitches(t *testing.T) {
 		Mode: func() protocol.PermissionMode { return mode }, PlanFile: func() string { return file },
 		SetMode: func(m protocol.PermissionMode) error { mode = m; return nil },
 	})
+	exit := protocol.ToolUse{Name: "ExitPlanMode", Input: []byte(`{}`)}
+	if r := tools.Check(t.Context(), exit); r == nil || !strings.HasPrefix(r.Content.Text, "<tool_use_error>You are not in plan mode. ") {
+		t.Errorf("before planning: %+v", r)
+	}
 	r := call(t, tools, "EnterPlanMode", in{})
 	if mode != protocol.ModePlan || len(r.Before) != 1 {
 		t.Fatalf("mode %s, %+v", mode, r)
+	}
+	if r = call(t, tools, "EnterPlanMode", in{}); len(r.Before) != 0 {
+		t.Errorf("a mode that is in force is announced: %+v", r)
+	}
+	if r := tools.Check(t.Context(), exit); r != nil {
+		t.Errorf("while planning: %+v", r)
 	}
 	r = call(t, tools, "ExitPlanMode", in{"plan": "1. think"})
 	data, err := protocol.Marshal(r.Before[0])

@@ -55,7 +55,9 @@ func (p *Policy) decide(c *call) Verdict {
 		return c.put(*q)
 	}
 	if p.mode == protocol.ModePlan && c.kind == kindWrite {
-		return c.ask("Cannot write to "+c.path+" while in plan mode.", "mode", "")
+		v := c.ask("Cannot write to "+c.path+" while in plan mode.", "mode", "")
+		v.Suggestions = nil // nothing short of leaving the mode would help
+		return v
 	}
 	if p.anyRule(BehaviorAllow, c) {
 		return c.allowByRule()

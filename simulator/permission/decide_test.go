@@ -201,6 +201,10 @@ func TestDenialTexts(t *testing.T) {
 			}
 		})
 	}
+	planning := policy(t, permission.Options{Mode: protocol.ModePlan})
+	if v := planning.Decide(use("Write", "/w/a")); v.Behavior != permission.Ask || v.Suggestions != nil {
+		t.Errorf("plan mode: %+v, want a question without suggestions", v)
+	}
 	p := policy(t, permission.Options{Mode: protocol.ModeDontAsk})
 	text := p.Decide(use("Write", "/w/a")).Message
 	if !strings.HasPrefix(text, "Permission to use Write has been denied because Claude Code is running in don't ask mode. ") {
