@@ -104,7 +104,9 @@ func parseRule(r Rule) (rule, error) {
 }
 
 // compileStars makes an expression of a text in which stars stand for any text.
+// Bytes that are no UTF-8 are what JSON makes of them.
 func compileStars(text string) (*regexp.Regexp, error) {
+	text = strings.ToValidUTF8(text, "\uFFFD")
 	return regexp.Compile(`(?s)^` + strings.ReplaceAll(regexp.QuoteMeta(text), `\*`, `.*`) + `$`)
 }
 

@@ -222,6 +222,7 @@ func FuzzRules(f *testing.F) {
 	} {
 		f.Add(seed, "git status && rm x")
 	}
+	f.Add("Bash(a:*)", ":\xa1") // no UTF-8
 	f.Fuzz(func(t *testing.T, value, text string) {
 		o := permission.Options{CWD: cwd, Home: "/home/me"}
 		for _, r := range permission.ParseRules(value) {
