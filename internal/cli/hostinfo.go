@@ -317,7 +317,9 @@ func (h *host) sideQuestion(ctx context.Context, question string) (control.Aside
 		return control.Aside{}, err
 	}
 	if reply.Failure != nil {
+		h.mu.Lock() // initialize may make another simulator
 		text := strings.TrimPrefix(h.sim.FailureText(reply.Failure), "API Error: ")
+		h.mu.Unlock()
 		return control.Aside{Text: "(API error: " + text + ")", Synthetic: true}, nil
 	}
 	var said strings.Builder

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/internal/persona"
 	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -51,7 +52,7 @@ func (h *host) applySettings(in map[string]json.RawMessage) (wrong []string) {
 	if wrong = settings.Invalid(in); len(wrong) > 0 {
 		return wrong
 	}
-	if raw := in["effortLevel"]; raw != nil && !slices.Contains(effortLevels(), stringIn(raw)) {
+	if raw := in["effortLevel"]; raw != nil && !slices.Contains(persona.EffortLevels(), stringIn(raw)) {
 		in["effortLevel"] = json.RawMessage("null")
 	}
 	h.mu.Lock()
@@ -92,8 +93,6 @@ func stringIn(raw json.RawMessage) string {
 	_ = json.Unmarshal(raw, &value) // else the zero value
 	return value
 }
-
-func effortLevels() []string { return []string{"low", "medium", "high", "xhigh", "max"} }
 
 // fromSettings is what the real CLI names as the source of the directories of
 // all settings.

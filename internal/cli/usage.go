@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/internal/persona"
 )
 
 // compatRust is the value of CLAUDELESS_COMPAT under which the habits of the older Rust tool are kept.
@@ -227,7 +228,7 @@ func optionFault(options ...string) func(json.RawMessage) string {
 func effortFault(value json.RawMessage) string {
 	var name string
 	var amount int
-	if json.Unmarshal(value, &name) == nil && slices.Contains(efforts(), name) || json.Unmarshal(value, &amount) == nil && ordered.TypeOf(value) == "number" {
+	if json.Unmarshal(value, &name) == nil && slices.Contains(persona.EffortLevels(), name) || json.Unmarshal(value, &amount) == nil && ordered.TypeOf(value) == "number" {
 		return ""
 	}
 	return ": Invalid input"
@@ -317,11 +318,9 @@ func appendFile(s *System, f *Flags, prompt *string, file, what string) error {
 
 const knownBeta = "context-1m-2025-08-07"
 
-func efforts() []string { return []string{"low", "medium", "high", "xhigh", "max"} }
-
 func warnFlags(s *System, f *Flags) {
-	if f.Effort != "" && !slices.Contains(efforts(), strings.ToLower(f.Effort)) {
-		fmt.Fprintf(s.Stderr, "Warning: Unknown --effort value '%s' — ignoring it and using the default effort. Valid values: %s.\n", f.Effort, strings.Join(efforts(), ", "))
+	if f.Effort != "" && !slices.Contains(persona.EffortLevels(), strings.ToLower(f.Effort)) {
+		fmt.Fprintf(s.Stderr, "Warning: Unknown --effort value '%s' — ignoring it and using the default effort. Valid values: %s.\n", f.Effort, strings.Join(persona.EffortLevels(), ", "))
 	}
 	for _, beta := range f.Betas {
 		if beta != knownBeta {

@@ -17,9 +17,12 @@ type Model struct {
 	ThinkingOff      bool     `json:"supportsThinkingOff"`
 }
 
+// EffortLevels are the efforts that a model can be asked for, lowest first.
+func EffortLevels() []string { return []string{"low", "medium", "high", "xhigh", "max"} }
+
 // Models lists the models in the order of the real CLI's picker.
 func Models() []Model {
-	levels := []string{"low", "medium", "high", "xhigh", "max"}
+	levels := EffortLevels()
 	return []Model{
 		{"default", "claude-opus-5-5", "Default (recommended)", "Opus 5.5, for complex work", true, levels, true, true, true, false},
 		{"opus", "claude-opus-5-5", "Opus", "Opus 5.5, for complex work", true, levels, true, true, true, false},
