@@ -45,7 +45,8 @@ var packageTable = []row{
 	{1, "simulator/settings", "settings files by source", "simulator/protocol internal/diag"},
 	{1, "scenarios", "load, validate, match: the scripted model", "simulator/protocol internal/match internal/diag internal/eval"},
 	{1, "simulator/permission", "modes and rules → allow, deny, ask", "simulator/protocol internal/match internal/shellcmd"},
-	{1, "simulator/session", "session ids, transcripts, resume, fork", "simulator/protocol internal/ordered"},
+	{1, "simulator/outputschema", "the schema of --json-schema, in the words of the real CLI's validator", "internal/ordered"},
+	{1, "simulator/transcript", "session ids, transcripts, resume, fork", "simulator/protocol internal/ordered"},
 	{1, "simulator/hook", "run the hooks of an event and merge what they answer", "simulator/protocol internal/match internal/proc"},
 	{1, "mcp", "desired and live MCP servers: connect, call, reconnect, results as protocol types", "simulator/protocol internal/ordered internal/proc mcp/record mcp/internal/carrier mcp/internal/health mcp/internal/helper mcp/internal/trace"},
 	{1, "mcp/mcptest", "MCP servers that misbehave in one exact way each; for tests only", ""},
@@ -93,12 +94,12 @@ var thirdParty = map[string]string{
 	"github.com/bmatcuk/doublestar/v4":         "executor/builtin simulator/permission",
 	"github.com/expr-lang/expr":                "internal/eval",
 	"github.com/goccy/go-yaml":                 "fixtures/yamljson internal/persona",
-	"github.com/google/uuid":                   "internal/cli internal/clock scenarios simulator/session",
-	"github.com/mark3labs/mcp-go":              "mcp mcp/internal/carrier fixtures/clone fixtures internal/debug/mcpface",                   // the last two: as a peer in tests
-	"github.com/santhosh-tekuri/jsonschema/v6": "fixtures fixtures/findings executor/builtin internal/cli scenarios internal/debug/mcpface", // the last two: in tests
+	"github.com/google/uuid":                   "internal/cli internal/clock scenarios simulator/transcript",
+	"github.com/mark3labs/mcp-go":              "mcp mcp/internal/carrier fixtures/clone fixtures internal/debug/mcpface",                             // the last two: as a peer in tests
+	"github.com/santhosh-tekuri/jsonschema/v6": "fixtures fixtures/findings executor/builtin simulator/outputschema scenarios internal/debug/mcpface", // the last two: in tests
 	"github.com/tailscale/hujson":              "mcp",
-	"golang.org/x/sys":                         "internal/proc executor/builtin internal/journal simulator/session",
-	"golang.org/x/text":                        "internal/cli",
+	"golang.org/x/sys":                         "internal/proc executor/builtin internal/journal simulator/transcript",
+	"golang.org/x/text":                        "simulator/outputschema",
 	"golang.org/x/term":                        "internal/cli",
 	"mvdan.cc/sh/v3":                           "internal/shellcmd",
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/output"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/protocol"
-	"github.com/claudeless/claudeless/simulator/session"
+	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
 // runPrint is the claude face: one prompt in, its events out in the chosen
@@ -198,9 +198,9 @@ func (r *run) refuse(err error) error {
 		Usage: simulator.NoUsage(), ModelUsage: map[string]protocol.ModelUsage{}, PermissionDenials: []protocol.PermissionDenial{},
 		Errors: []string{err.Error()},
 	}
-	if missing, ok := errors.AsType[*session.NotFoundError](err); ok && missing.ID == r.f.Resume {
+	if missing, ok := errors.AsType[*transcript.NotFoundError](err); ok && missing.ID == r.f.Resume {
 		result.SessionID = missing.ID
-	} else if cut, ok := errors.AsType[*session.RefusedError](err); ok {
+	} else if cut, ok := errors.AsType[*transcript.RefusedError](err); ok {
 		result.SessionID = cut.SessionID
 	} else if unresolved(err) {
 		result.SessionID = r.clock.NewID()
@@ -222,9 +222,9 @@ func (r *run) refuse(err error) error {
 
 // unresolved tells that --resume is the id of no session.
 func unresolved(err error) bool {
-	_, path := errors.AsType[*session.NotFoundError](err)
-	_, title := errors.AsType[*session.TitleError](err)
-	_, several := errors.AsType[*session.SeveralError](err)
+	_, path := errors.AsType[*transcript.NotFoundError](err)
+	_, title := errors.AsType[*transcript.TitleError](err)
+	_, several := errors.AsType[*transcript.SeveralError](err)
 	return path || title || several
 }
 

@@ -19,8 +19,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
-	"github.com/claudeless/claudeless/simulator/session"
 	"github.com/claudeless/claudeless/simulator/settings"
+	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
 // locate finds the working and the state directory (design: state directory).
@@ -318,7 +318,7 @@ func (r *run) socketPath() string {
 // sessionError puts the errors of a session that cannot be opened in the real
 // CLI's words; a missing conversation keeps its type, because it has a result.
 func sessionError(err error) error {
-	if used, ok := errors.AsType[*session.InUseError](err); ok {
+	if used, ok := errors.AsType[*transcript.InUseError](err); ok {
 		return claudeErrorf("Error: %v", used)
 	}
 	return err

@@ -16,11 +16,11 @@ import (
 	"github.com/claudeless/claudeless/internal/persona"
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
-	"github.com/claudeless/claudeless/simulator/session"
+	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
 func (r *run) openSession() error {
-	o := session.Options{
+	o := transcript.Options{
 		StateDir: r.dir, CWD: r.toldCWD(), Project: r.scenario.ProjectPath, ID: r.f.SessionID, DefaultID: r.scenario.SessionID, Resume: r.f.Resume, ResumeAt: r.f.ResumeSessionAt,
 		Continue: r.f.Continue, Fork: r.f.ForkSession, NoPersist: r.f.NoSessionPersistence || r.dir == "",
 		Version: r.version(), Entrypoint: r.entrypoint(), NewID: r.clock.NewID, Now: r.clock.Now,
@@ -34,7 +34,7 @@ func (r *run) openSession() error {
 		r.mirror = &mirror{}
 		o.OnLine = r.mirror.line
 	}
-	opened, err := session.Open(o)
+	opened, err := transcript.Open(o)
 	r.session = opened
 	return sessionError(err)
 }
@@ -72,27 +72,27 @@ func (r *run) reset() string {
 }
 
 // surroundings is what the model is told beside the first prompt.
-func (r *run) surroundings() session.Surroundings {
+func (r *run) surroundings() transcript.Surroundings {
 	name := model.Resolve(r.sim.ModelName())
-	now := session.Surroundings{Model: name, Deferred: r.deferredTools()}
+	now := transcript.Surroundings{Model: name, Deferred: r.deferredTools()}
 	if shown := model.Display(name); shown != name {
 		now.ModelName = shown
 	}
 	listed := persona.Tools(r.toolOptions(false))
 	if slices.Contains(listed, "Task") {
 		for _, a := range r.catalog.Agents() {
-			now.Agents = append(now.Agents, session.Listed{
+			now.Agents = append(now.Agents, transcript.Listed{
 				Name: a.Name, Text: "- " + a.Name + ": " + a.Description + " (Tools: " + toolsOf(a) + ")", BuiltIn: a.Source == "built-in",
 			})
 		}
 	}
 	if slices.Contains(listed, "Skill") {
 		for _, k := range persona.BuiltInSkills() {
-			now.Skills = append(now.Skills, session.Listed{Name: k.Name, Text: "- " + k.Name, BuiltIn: true})
+			now.Skills = append(now.Skills, transcript.Listed{Name: k.Name, Text: "- " + k.Name, BuiltIn: true})
 		}
 		for _, k := range r.catalog.Commands() {
 			if k.Skill {
-				now.Skills = append(now.Skills, session.Listed{Name: k.Name, Text: "- " + k.Name + ": " + k.Description})
+				now.Skills = append(now.Skills, transcript.Listed{Name: k.Name, Text: "- " + k.Name + ": " + k.Description})
 			}
 		}
 	}
@@ -138,9 +138,9 @@ func (r *run) modelEffort() string {
 }
 
 // machine is what transcripts say of the surroundings, and the git branch.
-func (r *run) machine() (session.Machine, string) {
+func (r *run) machine() (transcript.Machine, string) {
 	git := findCheckout(r.cwd)
-	m := session.Machine{
+	m := transcript.Machine{
 		Platform: runtime.GOOS, Shell: "unknown", IsGitRepo: git.repo, IsWorktree: git.worktree, AdditionalDirs: r.addDirs(),
 	}
 	if shell := r.sys.Getenv("SHELL"); shell != "" {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/internal/persona"
+	"github.com/claudeless/claudeless/simulator/outputschema"
 )
 
 // compatRust is the value of CLAUDELESS_COMPAT under which the habits of the older Rust tool are kept.
@@ -254,6 +255,15 @@ func checkSchema(_ *System, f *Flags) error {
 	}
 	_, err := compileSchema(f.JSONSchema)
 	return err
+}
+
+// compileSchema compiles the text of --json-schema.
+func compileSchema(text string) (*outputschema.Schema, error) {
+	compiled, err := outputschema.Compile(text)
+	if err != nil {
+		return nil, claudeErrorf("Error: %v", err)
+	}
+	return compiled, nil
 }
 
 func checkFormats(s *System, f *Flags) error {

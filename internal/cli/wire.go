@@ -31,9 +31,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
-	"github.com/claudeless/claudeless/simulator/session"
 	"github.com/claudeless/claudeless/simulator/settings"
 	"github.com/claudeless/claudeless/simulator/task"
+	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
 // run is one assembled session: everything that a turn needs, connected.
@@ -47,7 +47,7 @@ type run struct {
 	scenarioPath string // the file's path; empty = not from a file
 	settings     settings.Settings
 	clock        *clock.Source
-	session      *session.Session
+	session      *transcript.Transcript
 	servers      mcp.Config
 	manager      *mcp.Manager // nil = no servers
 	tools        *builtin.Tools
@@ -330,7 +330,7 @@ func (r *run) makeSimulator() error {
 			r.warn("the state of the scenario was not restored: " + err.Error())
 		}
 	}
-	schema, err := outputSchema(r.f.JSONSchema, r.number("MAX_STRUCTURED_OUTPUT_RETRIES"))
+	schema, err := r.outputSchema()
 	if err != nil {
 		return err
 	}
@@ -360,6 +360,18 @@ func (r *run) makeSimulator() error {
 	}
 	r.sim, err = simulator.New(r.options)
 	return err
+}
+
+// outputSchema is the schema of --json-schema; nil = none.
+func (r *run) outputSchema() (*simulator.Schema, error) {
+	if r.f.JSONSchema == "" {
+		return nil, nil
+	}
+	compiled, err := compileSchema(r.f.JSONSchema)
+	if err != nil {
+		return nil, err
+	}
+	return &simulator.Schema{Validate: compiled.Validate, Tries: r.number("MAX_STRUCTURED_OUTPUT_RETRIES")}, nil
 }
 
 // chain is the one place where the layers around the tools are put in order:

@@ -1,4 +1,4 @@
-package session_test
+package transcript_test
 
 import (
 	"bufio"
@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
-	"github.com/claudeless/claudeless/simulator/session"
+	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
 // world is a state directory, a working directory and a source of ids.
@@ -44,16 +44,16 @@ func (w *world) id() string {
 	return fmt.Sprintf("00000000-0000-4000-8000-%012d", w.n)
 }
 
-func (w *world) open(o session.Options) (*session.Session, error) {
+func (w *world) open(o transcript.Options) (*transcript.Transcript, error) {
 	o.StateDir = w.state
 	if o.CWD == "" {
 		o.CWD = w.cwd
 	}
 	o.NewID, o.Now = w.id, func() time.Time { return w.now }
-	return session.Open(o)
+	return transcript.Open(o)
 }
 
-func (w *world) mustOpen(t *testing.T, o session.Options) *session.Session {
+func (w *world) mustOpen(t *testing.T, o transcript.Options) *transcript.Transcript {
 	t.Helper()
 	s, err := w.open(o)
 	if err != nil {
@@ -64,7 +64,7 @@ func (w *world) mustOpen(t *testing.T, o session.Options) *session.Session {
 
 // turn records a prompt, the answers and a result, and returns the uuids of
 // the messages.
-func (w *world) turn(t *testing.T, s *session.Session, prompt string, blocks ...protocol.Block) []string {
+func (w *world) turn(t *testing.T, s *transcript.Transcript, prompt string, blocks ...protocol.Block) []string {
 	t.Helper()
 	const at = "2026-01-02T03:04:05.000Z"
 	ids := []string{w.id()}
@@ -109,7 +109,7 @@ func (w *world) turn(t *testing.T, s *session.Session, prompt string, blocks ...
 }
 
 // closed ends the sessions, as processes end.
-func closed(t *testing.T, sessions ...*session.Session) {
+func closed(t *testing.T, sessions ...*transcript.Transcript) {
 	t.Helper()
 	for _, s := range sessions {
 		if err := s.Close(); err != nil {
@@ -178,17 +178,17 @@ func answer(id string) protocol.ToolResultBlock {
 // string prompt as a string.
 func TestTranscript(t *testing.T) {
 	w := newWorld(t)
-	s := w.mustOpen(t, session.Options{
+	s := w.mustOpen(t, transcript.Options{
 		GitBranch: "main", Effort: func() string { return "low" },
-		Surroundings: func() session.Surroundings {
-			return session.Surroundings{
+		Surroundings: func() transcript.Surroundings {
+			return transcript.Surroundings{
 				Model: "claude-opus-5-5", ModelName: "Opus 5.5", Deferred: []string{"WebFetch"},
-				Agents: []session.Listed{{Name: "Explore", Text: "- Explore: looks", BuiltIn: true}, {Name: "mine", Text: "- mine: works"}},
-				Skills: []session.Listed{{Name: "loop", Text: "- loop"}, {Name: "run", Text: "- run"}},
+				Agents: []transcript.Listed{{Name: "Explore", Text: "- Explore: looks", BuiltIn: true}, {Name: "mine", Text: "- mine: works"}},
+				Skills: []transcript.Listed{{Name: "loop", Text: "- loop"}, {Name: "run", Text: "- run"}},
 			}
 		},
 	})
-	if want := filepath.Join(w.state, "projects", session.Slug(w.cwd), s.ID()+".jsonl"); s.Path() != want {
+	if want := filepath.Join(w.state, "projects", transcript.Slug(w.cwd), s.ID()+".jsonl"); s.Path() != want {
 		t.Errorf("path %s, want %s", s.Path(), want)
 	}
 	if _, err := os.Stat(w.state); err == nil {
@@ -255,7 +255,7 @@ func TestTranscript(t *testing.T) {
 // (testdata/transcript_lines.json), none is missing and none unknown.
 func TestLineShapes(t *testing.T) {
 	w := newWorld(t)
-	s := w.mustOpen(t, session.Options{})
+	s := w.mustOpen(t, transcript.Options{})
 	w.turn(t, s, "one", protocol.ThinkingBlock{Type: "thinking", Thinking: "hm", Signature: "s"}, call("toolu_1"), answer("toolu_1"))
 	for _, ev := range []protocol.Event{
 		&protocol.CLIRetry{Status: 529, Message: "Overloaded", RetryInMS: 500, Attempt: 1, MaxRetries: 10},
@@ -275,7 +275,7 @@ func TestLineShapes(t *testing.T) {
 		}
 	}
 	closed(t, s)
-	again := w.mustOpen(t, session.Options{Resume: s.ID()})
+	again := w.mustOpen(t, transcript.Options{Resume: s.ID()})
 	w.turn(t, again, "two")
 	closed(t, again)
 
@@ -338,7 +338,7 @@ func compareShape(t *testing.T, at string, shape, got line) {
 // id stays, the file is appended to, the chain and the costs go on.
 func TestResume(t *testing.T) {
 	w := newWorld(t)
-	s := w.mustOpen(t, session.Options{})
+	s := w.mustOpen(t, transcript.Options{})
 	ids := w.turn(t, s, "one")
 	if err := s.Record(&protocol.System{Subtype: "session_title_changed", Fields: []protocol.Field{{Key: "title", Value: "My Title"}}}); err != nil {
 		t.Fatal(err)
@@ -349,7 +349,7 @@ func TestResume(t *testing.T) {
 	closed(t, s)
 	appendLine(t, s.Path(), `{"type":"tag","tag":"t","sessionId":"`+s.ID()+`","uuid":"6f0b2f9e-0000-4000-8000-00000000000d"}`) // as the SDKs do
 	last := ids[len(ids)-1]
-	for name, o := range map[string]session.Options{
+	for name, o := range map[string]transcript.Options{
 		"id":                {Resume: s.ID()},
 		"upper case":        {Resume: strings.ToUpper(s.ID())},
 		"another directory": {Resume: s.ID(), CWD: t.TempDir()},
@@ -389,24 +389,27 @@ func TestResume(t *testing.T) {
 
 func TestContinue(t *testing.T) {
 	w := newWorld(t)
-	if s := w.mustOpen(t, session.Options{Continue: true}); s.Resumed() || s.Costs() != nil {
+	if s := w.mustOpen(t, transcript.Options{Continue: true}); s.Resumed() || s.Costs() != nil {
 		t.Error("nothing to continue, yet resumed")
 	}
-	older, newer := w.mustOpen(t, session.Options{}), w.mustOpen(t, session.Options{})
+	older, newer := w.mustOpen(t, transcript.Options{}), w.mustOpen(t, transcript.Options{})
 	w.turn(t, newer, "newer")
 	w.turn(t, older, "older")
 	closed(t, newer, older)
-	if err := os.Chtimes(older.Path(), w.now, w.now); err != nil {
-		t.Fatal(err)
+	for i, s := range []*transcript.Transcript{older, newer} {
+		at := w.now.Add(time.Duration(i) * time.Hour)
+		if err := os.Chtimes(s.Path(), at, at); err != nil {
+			t.Fatal(err)
+		}
 	}
 	empty := filepath.Join(filepath.Dir(newer.Path()), w.id()+".jsonl")
 	if err := os.WriteFile(empty, []byte("garbage\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if s := w.mustOpen(t, session.Options{Continue: true}); s.ID() != newer.ID() {
+	if s := w.mustOpen(t, transcript.Options{Continue: true}); s.ID() != newer.ID() {
 		t.Errorf("continued %s, want %s", s.ID(), newer.ID())
 	}
-	if s := w.mustOpen(t, session.Options{Continue: true, CWD: t.TempDir()}); s.Resumed() {
+	if s := w.mustOpen(t, transcript.Options{Continue: true, CWD: t.TempDir()}); s.Resumed() {
 		t.Error("continued a session of another directory")
 	}
 }
@@ -414,29 +417,29 @@ func TestContinue(t *testing.T) {
 // Row 36, golden resume-missing: the refusals and their words.
 func TestOpenErrors(t *testing.T) {
 	w := newWorld(t)
-	s := w.mustOpen(t, session.Options{})
+	s := w.mustOpen(t, transcript.Options{})
 	ids := w.turn(t, s, "one")
 	w.turn(t, s, "two")
-	second := w.mustOpen(t, session.Options{})
+	second := w.mustOpen(t, transcript.Options{})
 	w.turn(t, second, "three")
 	closed(t, s, second)
 	missing := w.id()
 	none, other := "", w.id()
 	tests := []struct {
 		name string
-		o    session.Options
+		o    transcript.Options
 		want string
 	}{
-		{"unknown id", session.Options{Resume: missing}, "No conversation found with session ID: " + missing},
-		{"unknown path", session.Options{Resume: "/nosuch.jsonl"}, "No conversation found with session ID: 00000000-0000-4000-8000-"},
-		{"unknown title", session.Options{Resume: "no such"}, "Error: --resume requires a valid session ID or session title when used with --print. "},
-		{"in use", session.Options{ID: s.ID()}, "Session ID " + s.ID() + " is already in use."},
-		{"fork into one in use", session.Options{Resume: s.ID(), Fork: true, ID: second.ID()}, "Session ID " + second.ID() + " is already in use."},
-		{"unknown message", session.Options{Resume: s.ID(), ResumeAt: missing}, "No message found with message.uuid of: " + missing},
+		{"unknown id", transcript.Options{Resume: missing}, "No conversation found with session ID: " + missing},
+		{"unknown path", transcript.Options{Resume: "/nosuch.jsonl"}, "No conversation found with session ID: 00000000-0000-4000-8000-"},
+		{"unknown title", transcript.Options{Resume: "no such"}, "Error: --resume requires a valid session ID or session title when used with --print. "},
+		{"in use", transcript.Options{ID: s.ID()}, "Session ID " + s.ID() + " is already in use."},
+		{"fork into one in use", transcript.Options{Resume: s.ID(), Fork: true, ID: second.ID()}, "Session ID " + second.ID() + " is already in use."},
+		{"unknown message", transcript.Options{Resume: s.ID(), ResumeAt: missing}, "No message found with message.uuid of: " + missing},
 		// Row 37.
-		{"drops another turn", session.Options{Resume: s.ID(), ResumeAt: ids[1], DropsTurn: &other}, "Resume rejected by --resume-drops-turn: "},
-		{"drops none", session.Options{Resume: s.ID(), ResumeAt: ids[1], DropsTurn: &none}, "Resume rejected by --resume-drops-turn: "},
-		{"path in place of an id", session.Options{Resume: "../../etc/passwd"}, "Error: --resume requires a valid session ID"},
+		{"drops another turn", transcript.Options{Resume: s.ID(), ResumeAt: ids[1], DropsTurn: &other}, "Resume rejected by --resume-drops-turn: "},
+		{"drops none", transcript.Options{Resume: s.ID(), ResumeAt: ids[1], DropsTurn: &none}, "Resume rejected by --resume-drops-turn: "},
+		{"path in place of an id", transcript.Options{Resume: "../../etc/passwd"}, "Error: --resume requires a valid session ID"},
 	}
 	before := readLines(t, s.Path())
 	for _, tt := range tests {
@@ -449,16 +452,16 @@ func TestOpenErrors(t *testing.T) {
 	if diff := cmp.Diff(before, readLines(t, s.Path())); diff != "" {
 		t.Errorf("a refusal wrote:\n%s", diff)
 	}
-	_, err := w.open(session.Options{Resume: s.ID(), ResumeAt: missing})
-	if refused, ok := errors.AsType[*session.RefusedError](err); !ok || refused.SessionID != s.ID() {
+	_, err := w.open(transcript.Options{Resume: s.ID(), ResumeAt: missing})
+	if refused, ok := errors.AsType[*transcript.RefusedError](err); !ok || refused.SessionID != s.ID() {
 		t.Errorf("%#v", err)
 	}
 	// The id of a scenario may be used again.
-	again := w.mustOpen(t, session.Options{DefaultID: s.ID()})
+	again := w.mustOpen(t, transcript.Options{DefaultID: s.ID()})
 	if again.ID() != s.ID() || again.Resumed() {
 		t.Errorf("id %s, resumed %v", again.ID(), again.Resumed())
 	}
-	if _, err := session.Open(session.Options{}); err == nil {
+	if _, err := transcript.Open(transcript.Options{}); err == nil {
 		t.Error("Open without NewID and Now")
 	}
 }
@@ -468,7 +471,7 @@ func TestOpenErrors(t *testing.T) {
 // prompts are one and three).
 func TestFork(t *testing.T) {
 	w := newWorld(t)
-	s := w.mustOpen(t, session.Options{})
+	s := w.mustOpen(t, transcript.Options{})
 	one := w.turn(t, s, "one")
 	two := w.turn(t, s, "two")
 	closed(t, s)
@@ -481,12 +484,12 @@ func TestFork(t *testing.T) {
 	}
 	tests := []struct {
 		name string
-		o    session.Options
+		o    transcript.Options
 		want []string
 	}{
-		{"whole", session.Options{}, []string{"one", "two", "three"}},
-		{"own id", session.Options{ID: "11111111-1111-4111-8111-111111111111"}, []string{"one", "two", "three"}},
-		{"cut", session.Options{ResumeAt: one[1], DropsTurn: &two[0]}, []string{"one", "three"}},
+		{"whole", transcript.Options{}, []string{"one", "two", "three"}},
+		{"own id", transcript.Options{ID: "11111111-1111-4111-8111-111111111111"}, []string{"one", "two", "three"}},
+		{"cut", transcript.Options{ResumeAt: one[1], DropsTurn: &two[0]}, []string{"one", "three"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -532,7 +535,7 @@ func TestFork(t *testing.T) {
 				t.Errorf("the fork is shown as %q", last)
 			}
 			// The fork can be resumed itself, with the state it ended with.
-			if again := w.mustOpen(t, session.Options{Resume: f.ID()}); string(again.ScenarioState()) != `{"n":3}` || len(again.History()) != 2*len(tt.want) {
+			if again := w.mustOpen(t, transcript.Options{Resume: f.ID()}); string(again.ScenarioState()) != `{"n":3}` || len(again.History()) != 2*len(tt.want) {
 				t.Errorf("state %s, %d messages", again.ScenarioState(), len(again.History()))
 			}
 		})
@@ -541,13 +544,13 @@ func TestFork(t *testing.T) {
 	if err != nil || !bytes.Equal(source, after) {
 		t.Errorf("the source has changed, %v", err)
 	}
-	if r := w.mustOpen(t, session.Options{Resume: s.ID()}); string(r.ScenarioState()) != `{"n":2}` {
+	if r := w.mustOpen(t, transcript.Options{Resume: s.ID()}); string(r.ScenarioState()) != `{"n":2}` {
 		t.Errorf("the source's state is %s", r.ScenarioState())
 	}
 }
 
 // lastPrompt is what lists of sessions show of one.
-func lastPrompt(t *testing.T, s *session.Session) (last any) {
+func lastPrompt(t *testing.T, s *transcript.Transcript) (last any) {
 	t.Helper()
 	for _, l := range readLines(t, s.Path()) {
 		if l["type"] == "last-prompt" {
@@ -569,7 +572,7 @@ func TestLastPrompt(t *testing.T) {
 		"first":                        {&protocol.Prompted{Content: protocol.Content{Text: "first"}}, &protocol.Prompted{Content: protocol.Content{Text: "ended"}, Source: "system"}},
 	} {
 		w := newWorld(t)
-		s := w.mustOpen(t, session.Options{})
+		s := w.mustOpen(t, transcript.Options{})
 		record(t, s, events...)
 		closed(t, s)
 		if got := lastPrompt(t, s); got != want {
@@ -581,16 +584,16 @@ func TestLastPrompt(t *testing.T) {
 // Without --fork-session the cut makes a branch in the same file.
 func TestResumeAtWithoutFork(t *testing.T) {
 	w := newWorld(t)
-	s := w.mustOpen(t, session.Options{})
+	s := w.mustOpen(t, transcript.Options{})
 	one := w.turn(t, s, "one")
 	w.turn(t, s, "two")
-	r := w.mustOpen(t, session.Options{Resume: s.ID(), ResumeAt: one[1]})
+	r := w.mustOpen(t, transcript.Options{Resume: s.ID(), ResumeAt: one[1]})
 	if len(r.History()) != 2 {
 		t.Errorf("history %+v", r.History())
 	}
 	w.turn(t, r, "three")
 	var got []string
-	for _, m := range w.mustOpen(t, session.Options{Resume: s.ID()}).History() {
+	for _, m := range w.mustOpen(t, transcript.Options{Resume: s.ID()}).History() {
 		if m.Role == "user" {
 			got = append(got, m.Content.Text)
 		}
@@ -602,7 +605,7 @@ func TestResumeAtWithoutFork(t *testing.T) {
 
 func TestReset(t *testing.T) {
 	w := newWorld(t)
-	s := w.mustOpen(t, session.Options{})
+	s := w.mustOpen(t, transcript.Options{})
 	w.turn(t, s, "one")
 	old, oldPath := s.ID(), s.Path()
 	if id, err := s.Reset(); err != nil || id == old || s.ID() != id || s.Path() == oldPath { // row 47
@@ -623,7 +626,7 @@ func TestReset(t *testing.T) {
 
 func TestNoPersistence(t *testing.T) {
 	w := newWorld(t)
-	s := w.mustOpen(t, session.Options{NoPersist: true, OnLine: func(string, []byte) { t.Error("a line") }})
+	s := w.mustOpen(t, transcript.Options{NoPersist: true, OnLine: func(string, []byte) { t.Error("a line") }})
 	w.turn(t, s, "one")
 	if err := s.SetScenarioState([]byte(`{}`)); err != nil || string(s.ScenarioState()) != `{}` {
 		t.Errorf("scenario state %s, %v", s.ScenarioState(), err)

@@ -1,4 +1,4 @@
-package session_test
+package transcript_test
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
-	"github.com/claudeless/claudeless/simulator/session"
+	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
 // Contract 8.2. The hashes were computed with the SDK's own rule: h*31+c over
@@ -29,7 +29,7 @@ func TestSlug(t *testing.T) {
 		long:                           strings.NewReplacer("_", "-", "/", "-").Replace(long)[:200] + "-xxtjjt",
 	}
 	for path, want := range tests {
-		if got := session.Slug(path); got != want {
+		if got := transcript.Slug(path); got != want {
 			t.Errorf("%s: got %s, want %s", path, got, want)
 		}
 	}
@@ -42,9 +42,9 @@ func TestSymbolicLinkToProject(t *testing.T) {
 	if err := os.Symlink(w.cwd, link); err != nil {
 		t.Fatal(err)
 	}
-	s := w.mustOpen(t, session.Options{CWD: link})
-	if got := filepath.Base(filepath.Dir(s.Path())); got != session.Slug(w.cwd) {
-		t.Errorf("folder %s, want %s", got, session.Slug(w.cwd))
+	s := w.mustOpen(t, transcript.Options{CWD: link})
+	if got := filepath.Base(filepath.Dir(s.Path())); got != transcript.Slug(w.cwd) {
+		t.Errorf("folder %s, want %s", got, transcript.Slug(w.cwd))
 	}
 	if s.ToolResultsDir() != filepath.Join(filepath.Dir(s.Path()), s.ID(), "tool-results") {
 		t.Errorf("tool results in %s", s.ToolResultsDir())
@@ -57,7 +57,7 @@ func TestWriteFailure(t *testing.T) {
 	if err := os.WriteFile(w.state, nil, 0o600); err != nil { // a file where a folder should be
 		t.Fatal(err)
 	}
-	s := w.mustOpen(t, session.Options{})
+	s := w.mustOpen(t, transcript.Options{})
 	prompt := &protocol.Prompted{UUID: w.id(), Content: protocol.Content{Text: "x"}}
 	if err := s.Record(prompt); err == nil || !strings.HasPrefix(err.Error(), "saving the session: ") {
 		t.Errorf("first failure: %v", err)
@@ -73,14 +73,14 @@ func TestWriteFailure(t *testing.T) {
 // Two runs that go on with one session at once do not mix their lines.
 func TestConcurrentAppend(t *testing.T) {
 	w := newWorld(t)
-	first := w.mustOpen(t, session.Options{})
+	first := w.mustOpen(t, transcript.Options{})
 	w.turn(t, first, "one")
 	const runs, prompts = 6, 40
-	worlds, sessions := make([]world, runs), make([]*session.Session, runs)
+	worlds, sessions := make([]world, runs), make([]*transcript.Transcript, runs)
 	for i := range runs {
 		worlds[i] = *w
 		worlds[i].n = 1000 * (i + 1)
-		sessions[i] = worlds[i].mustOpen(t, session.Options{Resume: first.ID()})
+		sessions[i] = worlds[i].mustOpen(t, transcript.Options{Resume: first.ID()})
 	}
 	var wg sync.WaitGroup
 	for i, s := range sessions {
@@ -111,7 +111,7 @@ func TestConcurrentAppend(t *testing.T) {
 // lines that are no JSON are passed over.
 func TestDamagedTranscript(t *testing.T) {
 	w := newWorld(t)
-	s := w.mustOpen(t, session.Options{})
+	s := w.mustOpen(t, transcript.Options{})
 	ids := w.turn(t, s, "one")
 	f, err := os.OpenFile(s.Path(), os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -123,7 +123,7 @@ func TestDamagedTranscript(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	r := w.mustOpen(t, session.Options{Resume: s.ID()})
+	r := w.mustOpen(t, transcript.Options{Resume: s.ID()})
 	next := w.turn(t, r, "two")
 	data, err := os.ReadFile(s.Path())
 	if err != nil {
@@ -134,7 +134,7 @@ func TestDamagedTranscript(t *testing.T) {
 	if err := json.Unmarshal(bytes.SplitN(after, []byte("\n"), 2)[0], &l); err != nil || l["type"] != "queue-operation" {
 		t.Errorf("line after the damage: %v, %v", l, err)
 	}
-	history := w.mustOpen(t, session.Options{Resume: s.ID()}).History()
+	history := w.mustOpen(t, transcript.Options{Resume: s.ID()}).History()
 	var got []string
 	for _, m := range history {
 		got = append(got, m.UUID)
@@ -147,10 +147,10 @@ func TestDamagedTranscript(t *testing.T) {
 // Row 38: a mirror sees every line that is written, under its file.
 func TestOnLine(t *testing.T) {
 	w := newWorld(t)
-	source := w.mustOpen(t, session.Options{})
+	source := w.mustOpen(t, transcript.Options{})
 	w.turn(t, source, "one")
 	seen := map[string][]byte{}
-	s := w.mustOpen(t, session.Options{Resume: source.ID(), Fork: true, OnLine: func(path string, line []byte) {
+	s := w.mustOpen(t, transcript.Options{Resume: source.ID(), Fork: true, OnLine: func(path string, line []byte) {
 		seen[path] = append(append(seen[path], line...), '\n')
 	}})
 	w.turn(t, s, "two")
@@ -164,7 +164,7 @@ func TestOnLine(t *testing.T) {
 func TestSubagent(t *testing.T) {
 	w := newWorld(t)
 	var mirrored []string
-	s := w.mustOpen(t, session.Options{OnLine: func(path string, line []byte) {
+	s := w.mustOpen(t, transcript.Options{OnLine: func(path string, line []byte) {
 		if strings.Contains(path, "subagents") {
 			var l struct{ Type string }
 			if err := json.Unmarshal(line, &l); err != nil {
@@ -228,7 +228,7 @@ func TestSubagent(t *testing.T) {
 // cost-state counts what the session's tools did.
 func TestCostState(t *testing.T) {
 	w := newWorld(t)
-	s := w.mustOpen(t, session.Options{})
+	s := w.mustOpen(t, transcript.Options{})
 	patch := map[string]any{"structuredPatch": []any{map[string]any{"lines": []string{" a", "-b", "+c", "+d"}}}}
 	created := map[string]any{"type": "create", "content": "a\nb\n", "structuredPatch": []any{}}
 	for _, ev := range []protocol.Event{
@@ -242,7 +242,7 @@ func TestCostState(t *testing.T) {
 	}
 	w.turn(t, s, "one")
 	closed(t, s)
-	again := w.mustOpen(t, session.Options{Resume: s.ID()})
+	again := w.mustOpen(t, transcript.Options{Resume: s.ID()})
 	w.turn(t, again, "two")
 	closed(t, again)
 	lines := readLines(t, s.Path())
@@ -261,7 +261,7 @@ func TestCostState(t *testing.T) {
 // A line of the simulator's own is kept as it is, in one line.
 func TestCustomLine(t *testing.T) {
 	w := newWorld(t)
-	s := w.mustOpen(t, session.Options{})
+	s := w.mustOpen(t, transcript.Options{})
 	for _, text := range []string{"{\n \"type\": \"tag\",\n \"tag\": \"x\"}", "no JSON"} {
 		if err := s.Record(&protocol.Custom{Line: json.RawMessage(text)}); err != nil {
 			t.Fatal(err)
@@ -280,7 +280,7 @@ func FuzzReadTranscript(f *testing.F) {
 	f.Add([]byte(`{"type":"user","uuid":"a"}` + "\n" + `{"type":"tools-used","tools":[1]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		dir := t.TempDir()
-		path := filepath.Join(dir, "projects", session.Slug(dir), id+".jsonl")
+		path := filepath.Join(dir, "projects", transcript.Slug(dir), id+".jsonl")
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -289,7 +289,7 @@ func FuzzReadTranscript(f *testing.F) {
 		}
 		w := &world{state: dir, cwd: dir}
 		for _, fork := range []bool{false, true} {
-			s, err := w.open(session.Options{Resume: id, Fork: fork})
+			s, err := w.open(transcript.Options{Resume: id, Fork: fork})
 			if err != nil {
 				continue
 			}
@@ -299,7 +299,7 @@ func FuzzReadTranscript(f *testing.F) {
 			if err := s.Record(&protocol.Prompted{UUID: w.id(), Content: protocol.Content{Text: "x"}}); err != nil {
 				t.Fatal(err)
 			}
-			again, err := w.open(session.Options{Resume: s.ID()})
+			again, err := w.open(transcript.Options{Resume: s.ID()})
 			if err != nil {
 				t.Fatal(err)
 			}

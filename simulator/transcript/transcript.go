@@ -1,10 +1,10 @@
-// Package session keeps the files of one conversation: ids, transcripts
+// Package transcript keeps the files of one conversation: ids, transcripts
 // (JSONL), resume, fork, and the scenario's own state beside them.
 //
 // Its one invariant: a line of a transcript is one append of one write, and
 // the line of an event has the event's own uuid. It must not know who made the
 // events, nor how the state directory was chosen.
-package session
+package transcript
 
 import (
 	"encoding/json"
@@ -104,9 +104,9 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.Message }
 
-// Session is an open session. Record, SetScenarioState and Reset are for one
+// Transcript is that of an open session. Record, SetScenarioState and Reset are for one
 // goroutine at a time.
-type Session struct {
+type Transcript struct {
 	opts    Options
 	id      string
 	path    string
@@ -126,7 +126,7 @@ type Session struct {
 	totals   protocol.CostStateLine
 	state    []byte
 
-	closed bool // by [Session.Close]
+	closed bool // by [Transcript.Close]
 	cutOff bool // the transcript ends within a line
 	// pending gives the history to be copied before the first line of a fork, under
 	// the id of its first prompt; nil = nothing.
@@ -144,9 +144,9 @@ type Message struct {
 }
 
 // Open finds or makes the session that o describes. Nothing is written before
-// the first [Session.Record]. Errors: [*NotFoundError], [*InUseError],
+// the first [Transcript.Record]. Errors: [*NotFoundError], [*InUseError],
 // [*TitleError], [*SeveralError], [*RefusedError], or what reading a transcript gave.
-func Open(o Options) (*Session, error) {
+func Open(o Options) (*Transcript, error) {
 	if o.NewID == nil || o.Now == nil {
 		return nil, errors.New("session: NewID and Now are required")
 	}
@@ -164,7 +164,7 @@ func Open(o Options) (*Session, error) {
 			*dir = path
 		}
 	}
-	s := &Session{opts: o}
+	s := &Transcript{opts: o}
 	s.writer = writer{off: o.NoPersist, onLine: o.OnLine}
 	path, err := o.find()
 	if err != nil {
@@ -187,7 +187,7 @@ func Open(o Options) (*Session, error) {
 }
 
 // fresh starts a session of its own.
-func (s *Session) fresh() error {
+func (s *Transcript) fresh() error {
 	s.id = s.opts.ID
 	if s.id == "" && !s.opts.Fork {
 		s.id = s.opts.DefaultID
@@ -205,21 +205,21 @@ func (s *Session) fresh() error {
 }
 
 // ID returns the session id.
-func (s *Session) ID() string { return s.id }
+func (s *Transcript) ID() string { return s.id }
 
 // Path returns the transcript's path, whether or not it exists yet.
-func (s *Session) Path() string { return s.path }
+func (s *Transcript) Path() string { return s.path }
 
 // ToolResultsDir returns where large tool results are saved; nobody made it
 // yet.
-func (s *Session) ToolResultsDir() string { return filepath.Join(s.dir(), "tool-results") }
+func (s *Transcript) ToolResultsDir() string { return filepath.Join(s.dir(), "tool-results") }
 
 // dir holds what belongs to the session beside its transcript.
-func (s *Session) dir() string { return filepath.Join(filepath.Dir(s.path), s.id) }
+func (s *Transcript) dir() string { return filepath.Join(filepath.Dir(s.path), s.id) }
 
 // HistoryDir returns where copies of the files that the session changes are
 // kept; empty = nothing is kept. Nobody made it yet.
-func (s *Session) HistoryDir() string {
+func (s *Transcript) HistoryDir() string {
 	if s.writer.off {
 		return ""
 	}
@@ -227,42 +227,42 @@ func (s *Session) HistoryDir() string {
 }
 
 // historyOf is the place of those copies of any session.
-func (s *Session) historyOf(id string) string {
+func (s *Transcript) historyOf(id string) string {
 	return filepath.Join(s.opts.StateDir, "file-history", id)
 }
 
 // FileHistory returns the lines about copies of files that the resumed
 // transcript holds, and where these copies are; no lines = there are none.
-func (s *Session) FileHistory() (lines []json.RawMessage, dir string) {
+func (s *Transcript) FileHistory() (lines []json.RawMessage, dir string) {
 	return s.files, s.historyOf(s.source)
 }
 
 // Resumed reports whether the session goes on with an earlier conversation.
-func (s *Session) Resumed() bool { return s.resumed }
+func (s *Transcript) Resumed() bool { return s.resumed }
 
 // Title is the title that the session has; empty = none.
-func (s *Session) Title() string { return s.title }
+func (s *Transcript) Title() string { return s.title }
 
 // Lines tells how many lines of files the session has added and removed.
-func (s *Session) Lines() (added, removed int) {
+func (s *Transcript) Lines() (added, removed int) {
 	return s.totals.TotalLinesAdded, s.totals.TotalLinesRemoved
 }
 
 // Costs returns the usage by model of the earlier runs. A transcript does not
 // keep what is known of the model itself: ContextWindow, MaxOutputTokens,
 // CanonicalModel, Provider and CostBasis are empty.
-func (s *Session) Costs() map[string]protocol.ModelUsage { return maps.Clone(s.costs) }
+func (s *Transcript) Costs() map[string]protocol.ModelUsage { return maps.Clone(s.costs) }
 
 // History returns the messages of the conversation that is gone on with,
 // oldest first; nil in a fresh session. The caller must not change it.
-func (s *Session) History() []Message { return s.history }
+func (s *Transcript) History() []Message { return s.history }
 
 // deferredType marks the attachment that names a deferred call.
 const deferredType = "hook_deferred_tool"
 
 // Deferred returns the call that a hook put off at the end of the history, and
 // the uuid of the message that made it; false = the history ends otherwise.
-func (s *Session) Deferred() (use protocol.ToolUse, message string, ok bool) {
+func (s *Transcript) Deferred() (use protocol.ToolUse, message string, ok bool) {
 	if s.deferred == "" || len(s.history) == 0 {
 		return use, "", false
 	}
@@ -277,7 +277,7 @@ func (s *Session) Deferred() (use protocol.ToolUse, message string, ok bool) {
 
 // Reset ends the conversation and starts a new one under a fresh id, as /clear
 // does, and returns the id.
-func (s *Session) Reset() (string, error) {
+func (s *Transcript) Reset() (string, error) {
 	err := s.ended()
 	s.opts.ID = ""
 	s.id = s.opts.NewID()

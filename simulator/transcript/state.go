@@ -1,4 +1,4 @@
-package session
+package transcript
 
 import (
 	"bytes"
@@ -6,10 +6,10 @@ import (
 	"path/filepath"
 )
 
-// ScenarioState returns what [Session.SetScenarioState] last kept for this
+// ScenarioState returns what [Transcript.SetScenarioState] last kept for this
 // session, by this process or an earlier one; nil = nothing. A fork starts with
 // the state of its source. The caller must not change it.
-func (s *Session) ScenarioState() []byte {
+func (s *Transcript) ScenarioState() []byte {
 	if s.state == nil && s.resumed {
 		for _, id := range []string{s.id, s.source} {
 			if data, err := os.ReadFile(s.statePath(id)); err == nil {
@@ -23,12 +23,12 @@ func (s *Session) ScenarioState() []byte {
 
 // SetScenarioState keeps the scenario's state beside the transcripts, so that
 // a resumed session goes on with it. A failure to write is returned once per
-// session, here or by [Session.Record].
-func (s *Session) SetScenarioState(state []byte) error {
+// session, here or by [Transcript.Record].
+func (s *Transcript) SetScenarioState(state []byte) error {
 	s.state = bytes.Clone(state)
 	return s.writer.replace(s.statePath(s.id), state, 0o600)
 }
 
-func (s *Session) statePath(id string) string {
+func (s *Transcript) statePath(id string) string {
 	return filepath.Join(s.opts.StateDir, "claudeless", id+".json")
 }

@@ -1,4 +1,4 @@
-package session
+package transcript
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 )
 
 // resume goes on with the transcript at path, or with a copy of it.
-func (s *Session) resume(path string) error {
+func (s *Transcript) resume(path string) error {
 	t, err := readTranscript(path)
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ const lostText = "[Tool call interrupted: the session ended before this call's r
 // mended are the lines that complete the conversation of an earlier process
 // before the next prompt: results of lost calls, and an answer that is none
 // where it ends with something the model was still to answer.
-func (s *Session) mended(promptID string) []any {
+func (s *Transcript) mended(promptID string) []any {
 	var lines []any
 	for _, c := range s.lost {
 		e := s.envelope("", "", "")
@@ -106,7 +106,7 @@ func (s *Session) mended(promptID string) []any {
 	return lines
 }
 
-func (s *Session) refuse(err error) error {
+func (s *Transcript) refuse(err error) error {
 	return &RefusedError{SessionID: s.source, Message: err.Error()}
 }
 
@@ -117,7 +117,7 @@ func (e cutError) Error() string { return string(e) }
 // cut keeps the lines up to the one with uuid at. With drops, the prompt that
 // comes next must have that uuid; empty = there must be none. What the session
 // cost is kept: it was spent.
-func (t *transcript) cut(at string, drops *string) error {
+func (t *parsed) cut(at string, drops *string) error {
 	last := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == at && e.said() })
 	if last < 0 {
 		return cutError("No message found with message.uuid of: " + at)
@@ -144,7 +144,7 @@ func orNone(uuid string) string {
 
 // copyAs returns the lines of the conversation up to leaf for the transcript of
 // a fork: the same uuids under another session id, all of one prompt id.
-func (t *transcript) copyAs(id, leaf, promptID string) []byte {
+func (t *parsed) copyAs(id, leaf, promptID string) []byte {
 	var out bytes.Buffer
 	for _, e := range t.branch(leaf) {
 		line, err := ordered.Parse(e.raw)

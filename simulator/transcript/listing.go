@@ -1,4 +1,4 @@
-package session
+package transcript
 
 import (
 	"crypto/sha256"
@@ -98,7 +98,7 @@ type (
 	}
 )
 
-func (s *Session) surroundings() Surroundings {
+func (s *Transcript) surroundings() Surroundings {
 	if s.opts.Surroundings == nil {
 		return Surroundings{}
 	}
@@ -107,7 +107,7 @@ func (s *Session) surroundings() Surroundings {
 
 // environment tells the model its surroundings with the first prompt of a
 // conversation.
-func (s *Session) environment() error {
+func (s *Transcript) environment() error {
 	if s.rec.listed {
 		return nil
 	}
@@ -118,7 +118,7 @@ func (s *Session) environment() error {
 }
 
 // context tells the model the rest, with the first request.
-func (s *Session) context() error {
+func (s *Transcript) context() error {
 	if !s.rec.asked {
 		return nil
 	}
@@ -131,14 +131,14 @@ func (s *Session) context() error {
 }
 
 // relisted tells the model its surroundings again, after a compaction.
-func (s *Session) relisted() error {
+func (s *Transcript) relisted() error {
 	s.rec.listed, s.rec.asked = true, true
 	now := s.surroundings()
 	return s.write(append(s.lists("", now, false), s.place("", now)...)...)
 }
 
 // surroundingsOfAgent is what a sub-agent is told with its prompt.
-func (s *Session) surroundingsOfAgent(id string) []any {
+func (s *Transcript) surroundingsOfAgent(id string) []any {
 	now := s.surroundings()
 	now.Agents = nil
 	lists := s.lists(id, Surroundings{Deferred: now.Deferred}, false)
@@ -148,7 +148,7 @@ func (s *Session) surroundingsOfAgent(id string) []any {
 }
 
 // place says where the agent is and what model it has.
-func (s *Session) place(agentID string, now Surroundings) []any {
+func (s *Transcript) place(agentID string, now Surroundings) []any {
 	m := s.opts.Machine
 	dirs := append([]string{}, m.AdditionalDirs...)
 	told := model{Type: "model", Identity: identity{ModelID: now.Model}, Text: "You are powered by the model " + now.Model + "."}
@@ -167,7 +167,7 @@ func (s *Session) place(agentID string, now Surroundings) []any {
 
 // lists says what tools, agents and skills there are; of the servers still to
 // come only at the start.
-func (s *Session) lists(agentID string, now Surroundings, start bool) []any {
+func (s *Transcript) lists(agentID string, now Surroundings, start bool) []any {
 	var lines []any
 	if now.Deferred != nil {
 		tools := deferredTools{
@@ -207,7 +207,7 @@ func (s *Session) lists(agentID string, now Surroundings, start bool) []any {
 
 // rest is what the first request adds: the state of the repository is not
 // looked at.
-func (s *Session) rest(agentID string, now Surroundings) []any {
+func (s *Transcript) rest(agentID string, now Surroundings) []any {
 	author := now.ModelName
 	if author == "" {
 		author = now.Model
@@ -224,7 +224,7 @@ func (s *Session) rest(agentID string, now Surroundings) []any {
 	return append(lines, change)
 }
 
-func (s *Session) attachment(agentID, role string, value any) protocol.AttachmentLine {
+func (s *Transcript) attachment(agentID, role string, value any) protocol.AttachmentLine {
 	e := s.envelope(agentID, "", "")
 	return protocol.AttachmentLine{Head: e.Head, Attachment: value, Type: "attachment", Stamp: e.Stamp, RenderedRole: role, Foot: e.Foot}
 }

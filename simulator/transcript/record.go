@@ -1,4 +1,4 @@
-package session
+package transcript
 
 import (
 	"bytes"
@@ -32,7 +32,7 @@ type recorder struct {
 // Record appends the lines that an event gives. Call it before the event is
 // shown. The first failure to write is returned, later ones are not: after it
 // nothing more is written.
-func (s *Session) Record(ev protocol.Event) error {
+func (s *Transcript) Record(ev protocol.Event) error {
 	switch ev := ev.(type) {
 	case *protocol.Queued:
 		return s.queued(ev)
@@ -75,7 +75,7 @@ func (s *Session) Record(ev protocol.Event) error {
 // write appends lines to the session's own transcript: at its head what it
 // begins with, and before the first line of a fork's conversation that of its
 // source.
-func (s *Session) write(lines ...any) error {
+func (s *Transcript) write(lines ...any) error {
 	if err := s.open(); err != nil {
 		return err
 	}
@@ -92,14 +92,14 @@ func (s *Session) write(lines ...any) error {
 }
 
 // flush writes the lines that wait for others.
-func (s *Session) flush() error {
+func (s *Transcript) flush() error {
 	held := s.held
 	s.held = nil
 	return s.writer.lines(s.path, held...)
 }
 
 // queued keeps that a prompt came and was taken, once there is more to keep.
-func (s *Session) queued(ev *protocol.Queued) error {
+func (s *Transcript) queued(ev *protocol.Queued) error {
 	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: s.at(ev.Timestamp), SessionID: s.id}
 	out := in
 	out.Operation = "dequeue"
@@ -111,7 +111,7 @@ func (s *Session) queued(ev *protocol.Queued) error {
 	return nil
 }
 
-func (s *Session) prompted(ev *protocol.Prompted) error {
+func (s *Transcript) prompted(ev *protocol.Prompted) error {
 	switch {
 	case ev.Local:
 		return s.command(ev)
@@ -148,7 +148,7 @@ func (s *Session) prompted(ev *protocol.Prompted) error {
 
 // lastPrompt notes what lists of sessions show. A fork begins with the first
 // prompt of its source.
-func (s *Session) lastPrompt(ev *protocol.Prompted) {
+func (s *Transcript) lastPrompt(ev *protocol.Prompted) {
 	text := s.rec.typed
 	s.rec.typed = ""
 	if text == "" {
@@ -179,7 +179,7 @@ func firstLine(c protocol.Content) string {
 }
 
 // promptIDOf notes which prompt the lines to come belong to.
-func (s *Session) promptIDOf(ev *protocol.Prompted) string {
+func (s *Transcript) promptIDOf(ev *protocol.Prompted) string {
 	if !ev.Injected {
 		s.rec.promptID = ev.PromptID
 	}
@@ -201,7 +201,7 @@ const caveat = "<local-command-caveat>The command below was run directly in Clau
 	"output goes straight to the user. It's recorded here as context for later messages.</local-command-caveat>"
 
 // command keeps a slash command of the CLI itself, which is no prompt.
-func (s *Session) command(ev *protocol.Prompted) error {
+func (s *Transcript) command(ev *protocol.Prompted) error {
 	var lines []any
 	for _, text := range []protocol.UserLine{
 		{Message: userText(caveat), IsMeta: true}, {Message: protocol.UserContent{Role: "user", Content: ev.Content}},
@@ -219,7 +219,7 @@ func userText(text string) protocol.UserContent {
 }
 
 // absorbed keeps a prompt that became part of the running turn.
-func (s *Session) absorbed(ev *protocol.Absorbed) error {
+func (s *Transcript) absorbed(ev *protocol.Absorbed) error {
 	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: ev.Timestamp, SessionID: s.id}
 	if ev.Content.Blocks == nil {
 		in.Content = &ev.Content.Text
@@ -237,7 +237,7 @@ func (s *Session) absorbed(ev *protocol.Absorbed) error {
 	return s.write(in, line, out)
 }
 
-func (s *Session) assistant(ev *protocol.Assistant) error {
+func (s *Transcript) assistant(ev *protocol.Assistant) error {
 	if ev.LocalCommandRun != nil {
 		return s.localCommand(ev)
 	}
@@ -257,7 +257,7 @@ func (s *Session) assistant(ev *protocol.Assistant) error {
 	return s.write(lines...)
 }
 
-func (s *Session) assistantLine(agentID string, ev *protocol.Assistant) any {
+func (s *Transcript) assistantLine(agentID string, ev *protocol.Assistant) any {
 	e := s.envelope(agentID, ev.UUID, ev.Timestamp)
 	if ev.Message.Model == "<synthetic>" {
 		return protocol.SyntheticLine{
@@ -292,7 +292,7 @@ func (s *Session) assistantLine(agentID string, ev *protocol.Assistant) any {
 }
 
 // turnEffort is the level of the model's effort; nil = it has none.
-func (s *Session) turnEffort() *string {
+func (s *Transcript) turnEffort() *string {
 	if s.opts.Effort == nil {
 		return nil
 	}
@@ -303,7 +303,7 @@ func (s *Session) turnEffort() *string {
 }
 
 // newTools notes the tools that a message calls, with its first block.
-func (s *Session) newTools(ev *protocol.Assistant) bool {
+func (s *Transcript) newTools(ev *protocol.Assistant) bool {
 	before := len(s.rec.tools)
 	var calls []string
 	if ev.Final != nil {
@@ -317,7 +317,7 @@ func (s *Session) newTools(ev *protocol.Assistant) bool {
 	return len(s.rec.tools) > before
 }
 
-func (s *Session) user(ev *protocol.User) error {
+func (s *Transcript) user(ev *protocol.User) error {
 	if ev.IsReplay != nil {
 		return nil // what it repeats has its line
 	}
@@ -351,7 +351,7 @@ func (s *Session) user(ev *protocol.User) error {
 
 // envelope begins a line that follows the agent's last one and is what the
 // next one follows.
-func (s *Session) envelope(agentID, uuid, timestamp string) protocol.Envelope {
+func (s *Transcript) envelope(agentID, uuid, timestamp string) protocol.Envelope {
 	if uuid == "" {
 		uuid = s.opts.NewID()
 	}
@@ -374,7 +374,7 @@ func (s *Session) envelope(agentID, uuid, timestamp string) protocol.Envelope {
 }
 
 // at is the time of a line: that of its event, else now.
-func (s *Session) at(timestamp string) string {
+func (s *Transcript) at(timestamp string) string {
 	if timestamp != "" {
 		return timestamp
 	}

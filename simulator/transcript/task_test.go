@@ -1,4 +1,4 @@
-package session_test
+package transcript_test
 
 import (
 	"os"
@@ -9,10 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
-	"github.com/claudeless/claudeless/simulator/session"
+	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-func record(t *testing.T, s *session.Session, events ...protocol.Event) {
+func record(t *testing.T, s *transcript.Transcript, events ...protocol.Event) {
 	t.Helper()
 	for _, ev := range events {
 		if err := s.Record(ev); err != nil {
@@ -33,7 +33,7 @@ func fields(pairs ...any) []protocol.Field {
 // stdout does not show. A command in the background has no transcript.
 func TestNestedSubagent(t *testing.T) {
 	w := newWorld(t)
-	s := w.mustOpen(t, session.Options{})
+	s := w.mustOpen(t, transcript.Options{})
 	w.turn(t, s, "hi")
 	parent := "toolu_1"
 	record(
@@ -76,7 +76,7 @@ func TestNestedSubagent(t *testing.T) {
 // so before its prompt.
 func TestLostCall(t *testing.T) {
 	w := newWorld(t)
-	s := w.mustOpen(t, session.Options{})
+	s := w.mustOpen(t, transcript.Options{})
 	use := w.id()
 	record(
 		t, s,
@@ -84,7 +84,7 @@ func TestLostCall(t *testing.T) {
 		&protocol.Assistant{UUID: use, Message: protocol.AssistantMessage{ID: "m", Role: "assistant", Content: []protocol.Block{call("toolu_1")}}},
 	)
 	for range 2 { // the second process finds nothing to mend
-		next := w.mustOpen(t, session.Options{Resume: s.ID()})
+		next := w.mustOpen(t, transcript.Options{Resume: s.ID()})
 		w.turn(t, next, "two")
 		closed(t, next)
 	}
@@ -105,7 +105,7 @@ func TestLostCall(t *testing.T) {
 // what a local command said is a system line.
 func TestCompactedTranscript(t *testing.T) {
 	w := newWorld(t)
-	s := w.mustOpen(t, session.Options{})
+	s := w.mustOpen(t, transcript.Options{})
 	before := w.turn(t, s, "before")
 	boundary, summary, cost := w.id(), w.id(), w.id()
 	yes, no := true, false
@@ -141,7 +141,7 @@ func TestCompactedTranscript(t *testing.T) {
 	}
 	closed(t, s)
 	var texts []string
-	for _, m := range w.mustOpen(t, session.Options{Resume: s.ID()}).History() {
+	for _, m := range w.mustOpen(t, transcript.Options{Resume: s.ID()}).History() {
 		if text := m.Content.Plain(); !strings.HasPrefix(text, "<local-command-caveat>") {
 			texts = append(texts, text)
 		}

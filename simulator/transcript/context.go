@@ -1,4 +1,4 @@
-package session
+package transcript
 
 import (
 	"encoding/json"
@@ -26,7 +26,7 @@ type (
 )
 
 // attached is the line of what the session's layers attach.
-func (s *Session) attached(ev *protocol.Attached) protocol.AttachmentLine {
+func (s *Transcript) attached(ev *protocol.Attached) protocol.AttachmentLine {
 	line := s.attachment("", ev.Role, ev.Attachment)
 	if ev.Rendered != "" {
 		line.Rendered = []protocol.Rendered{{Content: ev.Rendered}}
@@ -36,7 +36,7 @@ func (s *Session) attached(ev *protocol.Attached) protocol.AttachmentLine {
 
 // result notes what the session cost and keeps what limit or hook ended the
 // turn.
-func (s *Session) result(ev *protocol.Result) error {
+func (s *Transcript) result(ev *protocol.Result) error {
 	s.totals.TotalCostUSD = ev.TotalCostUSD
 	s.totals.TotalAPIDuration += ev.DurationAPIMS
 	s.totals.TotalAPIDurationWithoutRetries += ev.DurationAPIMS
@@ -76,7 +76,7 @@ func maxTurns(ev *protocol.Result) (limit int, hit bool) {
 	return 0, true
 }
 
-func (s *Session) retry(ev *protocol.CLIRetry) error {
+func (s *Transcript) retry(ev *protocol.CLIRetry) error {
 	if s.rec.leaf[""] == "" {
 		return nil
 	}
@@ -105,7 +105,7 @@ func connectionCode(message string) string {
 }
 
 // system writes the system events that a transcript keeps.
-func (s *Session) system(ev *protocol.System) error {
+func (s *Transcript) system(ev *protocol.System) error {
 	switch ev.Subtype {
 	case "session_title_changed":
 		return s.Entitle(text(ev.Fields, "title"))
@@ -131,7 +131,7 @@ func (s *Session) system(ev *protocol.System) error {
 
 // bounded begins the conversation anew: the next message hangs on the
 // boundary, which hangs on nothing.
-func (s *Session) bounded(ev *protocol.System) error {
+func (s *Transcript) bounded(ev *protocol.System) error {
 	before := s.rec.leaf[""]
 	meta, _ := field(ev.Fields, "compact_metadata").(protocol.CompactMetadata)
 	delete(s.rec.leaf, "")
@@ -148,7 +148,7 @@ func (s *Session) bounded(ev *protocol.System) error {
 
 // compacted keeps what follows the boundary: the summary, the command that
 // asked for it, and what the model is told anew.
-func (s *Session) compacted(ev *protocol.Compacted) error {
+func (s *Transcript) compacted(ev *protocol.Compacted) error {
 	e := s.envelope("", ev.Summary.UUID, ev.Summary.Timestamp)
 	e.PromptID = s.promptIDOf(ev.Command)
 	err := s.write(protocol.UserLine{
@@ -170,7 +170,7 @@ func (s *Session) compacted(ev *protocol.Compacted) error {
 }
 
 // localCommand writes what a command of the CLI itself has said.
-func (s *Session) localCommand(ev *protocol.Assistant) error {
+func (s *Transcript) localCommand(ev *protocol.Assistant) error {
 	e := s.envelope("", ev.UUID, ev.Timestamp)
 	return s.write(protocol.LocalCommandLine{
 		Head: e.Head, Type: "system", Subtype: "local_command", Content: ev.LocalCommandSource, Level: "info",

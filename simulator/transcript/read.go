@@ -1,4 +1,4 @@
-package session
+package transcript
 
 import (
 	"bytes"
@@ -10,9 +10,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// transcript is what a file of lines says. Lines that are no JSON objects are
+// parsed is what a file of lines says. Lines that are no JSON objects are
 // left out.
-type transcript struct {
+type parsed struct {
 	entries   []entry
 	leaf      string // uuid of the last line of the conversation
 	spoken    bool   // there is a conversation
@@ -57,7 +57,7 @@ func (e entry) inside() bool {
 	return false
 }
 
-func readTranscript(path string) (*transcript, error) {
+func readTranscript(path string) (*parsed, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -69,8 +69,8 @@ func readTranscript(path string) (*transcript, error) {
 	return t, nil
 }
 
-func parseTranscript(data []byte) *transcript {
-	t := &transcript{ended: len(data) == 0 || data[len(data)-1] == '\n'}
+func parseTranscript(data []byte) *parsed {
+	t := &parsed{ended: len(data) == 0 || data[len(data)-1] == '\n'}
 	for line := range bytes.SplitSeq(data, []byte("\n")) {
 		line = bytes.TrimSpace(line)
 		var keys map[string]json.RawMessage
@@ -82,7 +82,7 @@ func parseTranscript(data []byte) *transcript {
 	return t
 }
 
-func (t *transcript) add(line []byte, keys map[string]json.RawMessage) {
+func (t *parsed) add(line []byte, keys map[string]json.RawMessage) {
 	e := entry{raw: line}
 	read(keys, "type", &e.kind)
 	read(keys, "uuid", &e.uuid)
@@ -142,7 +142,7 @@ func (t *transcript) add(line []byte, keys map[string]json.RawMessage) {
 }
 
 // count counts the prompts: those that have a number, or all.
-func (t *transcript) count(e entry, keys map[string]json.RawMessage) {
+func (t *parsed) count(e entry, keys map[string]json.RawMessage) {
 	var at protocol.TurnPosition
 	switch read(keys, "turnPosition", &at); {
 	case at.TurnIndex > 0:
@@ -171,7 +171,7 @@ func hasToolResult(c protocol.Content) bool {
 // order of the file: those that a walk over the parents meets, the results of
 // calls made beside one that it meets, and what is known of files. A parent that
 // is missing or met before ends the walk.
-func (t *transcript) branch(leaf string) []entry {
+func (t *parsed) branch(leaf string) []entry {
 	byID := make(map[string]entry, len(t.entries))
 	for _, e := range t.entries {
 		if e.uuid != "" {
@@ -198,7 +198,7 @@ func (t *transcript) branch(leaf string) []entry {
 }
 
 // chain returns the messages of the conversation that ends with leaf.
-func (t *transcript) chain(leaf string) []Message {
+func (t *parsed) chain(leaf string) []Message {
 	var out []Message
 	for _, e := range t.branch(leaf) {
 		if !e.said() {
@@ -218,14 +218,14 @@ func (t *transcript) chain(leaf string) []Message {
 
 // endsMute tells whether the conversation ends with a line that the model was
 // still to answer.
-func (t *transcript) endsMute(leaf string) bool {
+func (t *parsed) endsMute(leaf string) bool {
 	i := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == leaf })
 	return i >= 0 && t.entries[i].kind == "user" && !t.entries[i].last
 }
 
 // firstPrompt is the first prompt of the conversation that ends with leaf, as
 // lists of sessions show it.
-func (t *transcript) firstPrompt(leaf string) string {
+func (t *parsed) firstPrompt(leaf string) string {
 	for _, m := range t.chain(leaf) {
 		if text := firstLine(m.Content); m.Role == "user" && text != "" && text[0] != '<' {
 			return text

@@ -1,6 +1,13 @@
-package cli
+// Package outputschema holds the schema of --json-schema: whether it is one, and
+// what a value that does not fit it is told.
+//
+// Its one invariant: both verdicts are in the words of the real CLI's validator,
+// in the order of their places. It must not know where the schema came from, nor
+// what follows from a value that does not fit.
+package outputschema
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,24 +23,36 @@ import (
 	"golang.org/x/text/message"
 
 	"github.com/claudeless/claudeless/internal/ordered"
-	"github.com/claudeless/claudeless/simulator"
 )
 
-// compileSchema compiles the text of --json-schema; errors are in the real
-// CLI's words.
-func compileSchema(text string) (*jsonschema.Schema, error) {
+// Schema is the compiled schema of an output. It is made by [Compile].
+type Schema struct{ compiled *jsonschema.Schema }
+
+// Compile reads the text of --json-schema. What is wrong with it is said in the
+// real CLI's words.
+func Compile(text string) (*Schema, error) {
 	schema, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	if err != nil {
-		return nil, claudeErrorf("Error: --json-schema is not valid JSON: %v", ordered.SyntaxError([]byte(text)))
+		return nil, fmt.Errorf("--json-schema is not valid JSON: %w", ordered.SyntaxError([]byte(text)))
 	}
 	if _, ok := schema.(map[string]any); !ok {
-		return nil, claudeErrorf("Error: --json-schema must be a JSON object")
+		return nil, errors.New("--json-schema must be a JSON object")
 	}
 	compiled, err := compileDraft7(schema)
 	if err != nil {
-		return nil, claudeErrorf("Error: --json-schema is not a valid JSON Schema: %v", err)
+		return nil, fmt.Errorf("--json-schema is not a valid JSON Schema: %w", err)
 	}
-	return compiled, nil
+	return &Schema{compiled: compiled}, nil
+}
+
+// Validate returns nil for a fitting value, else an error whose text is paths and
+// what must be there: "/n: must be number".
+func (s *Schema) Validate(value json.RawMessage) error {
+	instance, err := jsonschema.UnmarshalJSON(bytes.NewReader(value))
+	if err != nil {
+		return err
+	}
+	return schemaError(s.compiled.Validate(instance), "")
 }
 
 // compileDraft7 compiles as the real CLI's validator does: it knows draft 7
@@ -145,25 +164,6 @@ func checkTogether(object map[string]any) error {
 		return errors.New(`strict mode: "additionalItems" is ignored when "items" is not an array of schemas`)
 	}
 	return nil
-}
-
-// outputSchema is the schema of --json-schema for the simulator; an empty text
-// is none. Tries may be 0.
-func outputSchema(text string, tries int) (*simulator.Schema, error) {
-	if text == "" {
-		return nil, nil
-	}
-	compiled, err := compileSchema(text)
-	if err != nil {
-		return nil, err
-	}
-	return &simulator.Schema{Tries: tries, Validate: func(value json.RawMessage) error {
-		instance, err := jsonschema.UnmarshalJSON(strings.NewReader(string(value)))
-		if err != nil {
-			return err
-		}
-		return schemaError(compiled.Validate(instance), "")
-	}}, nil
 }
 
 // schemaError puts a validation error as paths and demands: "/n: must be

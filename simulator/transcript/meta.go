@@ -1,4 +1,4 @@
-package session
+package transcript
 
 import (
 	"slices"
@@ -7,7 +7,7 @@ import (
 )
 
 // open writes, once, what a process begins its part of a transcript with.
-func (s *Session) open() error {
+func (s *Transcript) open() error {
 	if s.rec.opened {
 		return nil
 	}
@@ -38,7 +38,7 @@ func (s *Session) open() error {
 
 // closing is what a list of sessions shows of the conversation so far. What a
 // process begins a file with stands there again.
-func (s *Session) closing() []any {
+func (s *Transcript) closing() []any {
 	s.rec.closed, s.rec.told = true, s.rec.leaf[""]
 	lines := []any{protocol.LastPromptLine{Type: "last-prompt", LastPrompt: s.rec.prompt, LeafUUID: s.rec.told, SessionID: s.id}}
 	appended := s.resumed && !s.forked
@@ -56,7 +56,7 @@ func (s *Session) closing() []any {
 
 // Close writes what the conversation has come to and what it cost, if there
 // was one. Nothing may be recorded after it; to close again does nothing.
-func (s *Session) Close() error {
+func (s *Transcript) Close() error {
 	if !s.rec.opened || s.closed {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (s *Session) Close() error {
 }
 
 // ended writes what the conversation cost.
-func (s *Session) ended() error {
+func (s *Transcript) ended() error {
 	if !s.rec.opened {
 		return nil
 	}
@@ -86,7 +86,7 @@ func (s *Session) ended() error {
 }
 
 // Entitle names the session. A name that it has already changes nothing.
-func (s *Session) Entitle(title string) error {
+func (s *Transcript) Entitle(title string) error {
 	if title == s.title {
 		return nil
 	}
@@ -97,7 +97,7 @@ func (s *Session) Entitle(title string) error {
 	return s.write(s.titles()...)
 }
 
-func (s *Session) titles() []any {
+func (s *Transcript) titles() []any {
 	if s.title == "" {
 		return nil
 	}
@@ -107,21 +107,21 @@ func (s *Session) titles() []any {
 	}
 }
 
-func (s *Session) agentSetting() []any {
+func (s *Transcript) agentSetting() []any {
 	if s.opts.Agent == "" {
 		return nil
 	}
 	return []any{protocol.AgentSettingLine{Type: "agent-setting", AgentSetting: s.opts.Agent, SessionID: s.id}}
 }
 
-func (s *Session) mode() protocol.ModeLine {
+func (s *Transcript) mode() protocol.ModeLine {
 	return protocol.ModeLine{Type: "mode", Mode: "normal", SessionID: s.id}
 }
 
-func (s *Session) latch() protocol.LatchLine {
+func (s *Transcript) latch() protocol.LatchLine {
 	return protocol.LatchLine{Type: "atis-latch", SessionID: s.id}
 }
 
-func (s *Session) toolsUsed() protocol.ToolsUsedLine {
+func (s *Transcript) toolsUsed() protocol.ToolsUsedLine {
 	return protocol.ToolsUsedLine{Type: "tools-used", Tools: slices.Clone(s.rec.tools), SessionID: s.id}
 }

@@ -1,4 +1,4 @@
-package session
+package transcript
 
 import (
 	"path/filepath"
@@ -18,7 +18,7 @@ type agent struct {
 }
 
 // agentOf names the sub-agent that an event belongs to; empty = none.
-func (s *Session) agentOf(parent *string, id string) string {
+func (s *Transcript) agentOf(parent *string, id string) string {
 	switch {
 	case parent == nil:
 		return ""
@@ -46,13 +46,13 @@ func newAgent(kind, description, toolUseID string) agent {
 }
 
 // agentPath is the transcript of a sub-agent (spec: cli-contract 8.2).
-func (s *Session) agentPath(id string) string {
+func (s *Transcript) agentPath(id string) string {
 	return filepath.Join(s.dir(), "subagents", "agent-"+filepath.Base(id)+".jsonl")
 }
 
 // writeAgent appends a line to a sub-agent's transcript, and makes its
 // .meta.json with the first one.
-func (s *Session) writeAgent(id string, meta agent, line any) error {
+func (s *Transcript) writeAgent(id string, meta agent, line any) error {
 	if s.rec.agents[id] == nil {
 		if s.rec.agents == nil {
 			s.rec.agents = map[string]*agent{}
@@ -67,7 +67,7 @@ func (s *Session) writeAgent(id string, meta agent, line any) error {
 
 // agentSaid keeps a user line of a sub-agent. The first one is its prompt, a
 // string, after which it is told its surroundings.
-func (s *Session) agentSaid(id string, ev *protocol.User, line protocol.UserLine) error {
+func (s *Transcript) agentSaid(id string, ev *protocol.User, line protocol.UserLine) error {
 	first := line.ParentUUID == nil
 	if blocks := line.Message.Content.Blocks; first && len(blocks) == 1 {
 		if text, is := blocks[0].(protocol.TextBlock); is {
@@ -82,7 +82,7 @@ func (s *Session) agentSaid(id string, ev *protocol.User, line protocol.UserLine
 
 // writeMeta writes the .meta.json. A mirror sees it as a line of the
 // transcript (spec: cli-contract 8.5).
-func (s *Session) writeMeta(id string) error {
+func (s *Transcript) writeMeta(id string) error {
 	meta := s.rec.agents[id]
 	data, err := protocol.Marshal(meta)
 	if err != nil {
@@ -107,7 +107,7 @@ func (s *Session) writeMeta(id string) error {
 }
 
 // agentStarted makes the .meta.json of a sub-agent.
-func (s *Session) agentStarted(ev *protocol.System) error {
+func (s *Transcript) agentStarted(ev *protocol.System) error {
 	depth, isAgent := field(ev.Fields, "spawn_depth").(int)
 	if !isAgent {
 		return nil // another kind of task
@@ -123,7 +123,7 @@ func (s *Session) agentStarted(ev *protocol.System) error {
 }
 
 // agentEnded notes that a sub-agent is done.
-func (s *Session) agentEnded(ev *protocol.System) error {
+func (s *Transcript) agentEnded(ev *protocol.System) error {
 	id := text(ev.Fields, "task_id")
 	meta := s.rec.agents[id]
 	if meta == nil || meta.Finished {
