@@ -2,8 +2,7 @@
 // a line: what tests assert on (--capture FILE, CLAUDELESS_CAPTURE).
 //
 // Every line goes out in one append, so that many processes may share a file.
-// Secrets are replaced before anything is written: values of variables whose
-// names look secret, and texts that look like keys or bearer tokens. The
+// Secrets are replaced before anything is written, as package redact finds them. The
 // package reads events and decides nothing.
 package journal
 
@@ -13,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/redact"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -28,7 +28,7 @@ type Options struct {
 // Journal writes lines. All methods may be called from many goroutines.
 type Journal struct {
 	o      Options
-	redact redactor
+	redact *redact.Redactor
 
 	mu  sync.Mutex // one line at a time
 	err error
@@ -50,11 +50,14 @@ type Run struct {
 
 // New makes a journal and writes nothing yet.
 func New(o Options) *Journal {
-	return &Journal{o: o, redact: newRedactor(o.Environ)}
+	return &Journal{o: o, redact: redact.New(redact.Options{Environ: o.Environ})}
 }
 
 // Start writes the first line.
-func (j *Journal) Start(r Run) { j.line("run", r) }
+func (j *Journal) Start(r Run) {
+	r.Argv = j.redact.Args(r.Argv)
+	j.line("run", r)
+}
 
 // Err is the first error of writing; later lines are dropped after it.
 func (j *Journal) Err() error {
@@ -194,7 +197,7 @@ func (j *Journal) line(kind string, v any) {
 		var body []byte
 		if body, err = protocol.Marshal(v); err == nil {
 			line := append(append(head[:len(head)-1], ','), body[1:]...)
-			_, err = j.o.W.Write(append(j.redact.apply(line), '\n'))
+			_, err = j.o.W.Write(append(j.redact.JSON(line), '\n'))
 		}
 	}
 	j.err = err

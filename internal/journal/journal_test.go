@@ -53,7 +53,7 @@ func TestLines(t *testing.T) {
 ` + head + `"type":"permission","tool":"mcp__s__t","tool_use_id":"T","decision":"accept","source":"config","reason_type":"rule"}
 ` + head + `"type":"breakpoint","tool":"mcp__s__t","tool_use_id":"T","phase":"before","action":"modify","breakpoint":"s.toml:9","input":{"token":"[redacted]"}}
 ` + head + `"type":"breakpoint","tool":"mcp__s__t","tool_use_id":"T","phase":"after","action":"fail","pause_id":"P"}
-` + head + `"type":"tool","tool":"mcp__s__t","tool_use_id":"T","server":"s","input":{"api_key":"[redacted]","n":1,"h":"[redacted]"},"result":"ok [redacted]","is_error":false,"executed":true,"ms":1.5}
+` + head + `"type":"tool","tool":"mcp__s__t","tool_use_id":"T","server":"s","input":{"api_key":"[redacted]","n":1,"h":"Bearer [redacted]"},"result":"ok [redacted]","is_error":false,"executed":true,"ms":1.5}
 ` + head + `"type":"result","subtype":"success","is_error":false,"result":"done","num_turns":2,"total_cost_usd":0,"permission_denials":[]}
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {

@@ -11,10 +11,14 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/claudeless/claudeless/internal/redact"
 )
 
 // Sink is one writer for the logs of many servers. A nil sink drops all.
 type Sink struct {
+	redact *redact.Redactor
+
 	mu sync.Mutex
 	w  io.Writer
 }
@@ -24,7 +28,7 @@ func NewSink(w io.Writer) *Sink {
 	if w == nil {
 		return nil
 	}
-	return &Sink{w: w}
+	return &Sink{redact: redact.New(redact.Options{}), w: w}
 }
 
 // Log is the log of one server. A nil log drops all.
@@ -84,8 +88,8 @@ func (l *Log) Printf(format string, args ...any) {
 	fmt.Fprintf(l.sink.w, "[mcp] %s: %s\n", l.server, line)
 }
 
-// Redact hides the values to be hidden; short ones are too common to be
-// secrets. A nil log hides nothing.
+// Redact hides the values to be hidden, of which short ones are too common to
+// be secrets, and what looks like a secret. A nil log hides nothing.
 func (l *Log) Redact(text string) string {
 	const tooShort = 4
 	if l == nil {
@@ -98,7 +102,7 @@ func (l *Log) Redact(text string) string {
 			text = strings.ReplaceAll(text, s, "***")
 		}
 	}
-	return text
+	return l.sink.redact.String(text)
 }
 
 // Stderr is a writer, for one goroutine, whose lines go to the log; it is nil

@@ -1,0 +1,147 @@
+package redact
+
+import (
+	"encoding/base64"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// nameLooksSecret says of the name of a variable, key or parameter that its
+// value is a credential.
+func nameLooksSecret(name string) bool {
+	name = strings.ToLower(strings.NewReplacer("_", "", "-", "", ".", "").Replace(name))
+	if slices.Contains(harmlessNames[:], name) {
+		return false
+	}
+	for _, part := range secretParts {
+		if strings.Contains(name, part) {
+			return !countOfTokens(name)
+		}
+	}
+	return name == "auth" || name == "cookie" || name == "setcookie"
+}
+
+var secretParts = [...]string{
+	"token", "secret", "passw", "passphrase", "credential", "apikey", "privatekey", "accesskey", "authorization",
+}
+
+// harmlessNames hold such a word and no secret.
+var harmlessNames = [...]string{
+	"tokenurl", "tokentype", "secretname", "passwordfield", "credentialsfile", "continuationtoken", "nextpagetoken", "pagetoken",
+	"progresstoken", "authorizationurl", "authorizationendpoint", "tokenendpoint", "tokens",
+}
+
+// countOfTokens tells the tokens that models count from those that open doors.
+func countOfTokens(name string) bool {
+	return strings.HasSuffix(name, "tokens") || strings.HasPrefix(name, "tokens") || strings.HasSuffix(name, "tokenspersecond")
+}
+
+// known finds values that are known to be secret, in every form in which they
+// may stand in a text.
+type known struct {
+	words *needles
+	forms []form
+}
+
+// form is one form of a known value.
+type form struct {
+	kind string
+	run  bool // found inside a base64 text: the whole text is secret
+}
+
+func newKnown(environ, values []string) known {
+	k := known{words: newNeedles(false)}
+	for _, kv := range environ {
+		if name, value, _ := strings.Cut(kv, "="); nameLooksSecret(name) {
+			k.add(value, kindOf(name))
+		}
+	}
+	for _, v := range values {
+		k.add(v, "VALUE")
+	}
+	return k
+}
+
+// kindOf makes a kind of the name of a variable.
+func kindOf(name string) string {
+	var b strings.Builder
+	for _, r := range strings.ToUpper(name) {
+		if r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
+			b.WriteRune(r)
+		} else {
+			b.WriteByte('_')
+		}
+	}
+	return strings.Trim(b.String(), "_")
+}
+
+func (k *known) add(value, kind string) {
+	if len(value) < shortest || isPlaceholder(value) {
+		return
+	}
+	for _, plain := range []string{value, url.QueryEscape(value), url.PathEscape(value)} {
+		k.form(plain, form{kind: kind})
+	}
+	const enough = 8 // bytes below which an encoded part would be found by chance
+	if len(value) < enough {
+		return
+	}
+	for _, enc := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		for shift := range 3 {
+			k.form(inside(enc, value, shift), form{kind: kind, run: true})
+		}
+	}
+}
+
+func (k *known) form(text string, f form) {
+	if k.words.has(text) {
+		return
+	}
+	k.words.add(text, len(k.forms))
+	k.forms = append(k.forms, f)
+}
+
+// inside is what of value stays the same wherever it stands in a base64 text,
+// shift bytes behind a boundary of three.
+func inside(enc *base64.Encoding, value string, shift int) string {
+	text := enc.EncodeToString([]byte(strings.Repeat("x", shift) + value))
+	first := []int{0, 2, 3}[shift]        // characters that the bytes before share
+	whole := (shift + len(value)) * 8 / 6 // characters that no byte behind shares
+	return text[first:min(whole, len(text))]
+}
+
+func (k *known) find(s string) []Finding {
+	var found []Finding
+	k.words.each(s, func(n, start, end int) {
+		f := k.forms[n]
+		if f.run {
+			start, end = run(s, start, end)
+		}
+		found = append(found, Finding{Kind: f.kind, Start: start, End: end, Sure: true})
+	})
+	return found
+}
+
+// run widens a place to the base64 text around it.
+func run(s string, start, end int) (from, to int) {
+	for start > 0 && isBase64(s[start-1]) {
+		start--
+	}
+	for end < len(s) && (isBase64(s[end]) || s[end] == '=') {
+		end++
+	}
+	return start, end
+}
+
+func isBase64(b byte) bool {
+	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '+' || b == '/' || b == '-' || b == '_'
+}
+
+// isPlaceholder says of a value that it stands for a secret and is none.
+func isPlaceholder(v string) bool {
+	if v == "" || v[0] == '$' || v[0] == '<' || strings.HasPrefix(v, "{{") || strings.HasPrefix(v, "REDACTED_") || strings.HasPrefix(v, "[redacted") {
+		return true
+	}
+	return strings.Trim(v, string(v[0])) == "" || strings.Trim(v, "*.xX") == ""
+}

@@ -1,0 +1,81 @@
+package redact
+
+import "slices"
+
+// needles finds many words in a text in one pass. Words are of three bytes or
+// more.
+type needles struct {
+	fold   bool              // ASCII letters are the same in either case; words are in lower case
+	first  [1 << 10]uint64   // a bit per hash of three bytes: most of a text is passed by here
+	bundle map[uint32][]word // by their first three bytes
+}
+
+// word is one of the words and the number it was given.
+type word struct {
+	text string
+	n    int
+}
+
+func newNeedles(fold bool) *needles { return &needles{fold: fold, bundle: map[uint32][]word{}} }
+
+func (d *needles) add(text string, n int) {
+	key := triple(text)
+	h := hash(key)
+	d.first[h>>6] |= 1 << (h & 63)
+	d.bundle[key] = append(d.bundle[key], word{text, n})
+}
+
+func (d *needles) has(text string) bool {
+	return slices.ContainsFunc(d.bundle[triple(text)], func(w word) bool { return w.text == text })
+}
+
+// triple is the first three bytes of a word, as a number.
+func triple(text string) uint32 {
+	return uint32(text[0])<<16 | uint32(text[1])<<8 | uint32(text[2])
+}
+
+func hash(key uint32) uint32 { return key * 0x9E3779B1 >> 16 }
+
+// each calls found for each word in s, with its number and place.
+func (d *needles) each(s string, found func(n, start, end int)) {
+	key := uint32(0)
+	for i := range len(s) {
+		b := s[i]
+		if d.fold {
+			b = lower(b)
+		}
+		key = (key<<8 | uint32(b)) & 0xFFFFFF
+		h := hash(key)
+		if d.first[h>>6]&(1<<(h&63)) == 0 || i < 2 {
+			continue
+		}
+		for _, w := range d.bundle[key] {
+			if d.at(s[i-2:], w.text) {
+				found(w.n, i-2, i-2+len(w.text))
+			}
+		}
+	}
+}
+
+func (d *needles) at(s, word string) bool {
+	if len(s) < len(word) {
+		return false
+	}
+	for i := 3; i < len(word); i++ {
+		b := s[i]
+		if d.fold {
+			b = lower(b)
+		}
+		if b != word[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func lower(b byte) byte {
+	if 'A' <= b && b <= 'Z' {
+		return b | 0x20
+	}
+	return b
+}

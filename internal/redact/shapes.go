@@ -1,0 +1,245 @@
+package redact
+
+//go:generate sh -c "go mod download github.com/zricethezav/gitleaks/v8@v8.30.1 && go run ./rules $(go env GOMODCACHE)/github.com/zricethezav/gitleaks/v8@v8.30.1/config/gitleaks.toml"
+
+import (
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// rule is one shape of secrets. Its expression is tried near its keywords only.
+type rule struct {
+	id       string
+	expr     string
+	keywords string  // in lower case, between bars
+	entropy  float64 // bits a character that the secret must have; 0 = any
+	group    int     // the secret's group; 0 = the first that matched, or all
+	guess    bool    // by the name beside a value; see Finding.Sure
+}
+
+// ours are the shapes that the maintained rules take more strictly than a
+// record may, and those they do not have.
+var ours = [...]rule{
+	{id: "anthropic-key", expr: `\bsk-ant-[A-Za-z0-9_-]{6,}`, keywords: "sk-ant-"},
+	{id: "secret-key", expr: `\bsk-[A-Za-z0-9_-]{8,}`, keywords: "sk-"},
+	{id: "github-token", expr: `\b(?:gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{20,})`, keywords: "ghp_|gho_|ghu_|ghs_|ghr_|github_pat_"},
+	{id: "gitlab-token", expr: `\bgl(?:pat|ptt|rt|dt|soat|ffct|imt|cbt)-[A-Za-z0-9_-]{16,}`, keywords: "glpat-|glptt-|glrt-|gldt-|glsoat-|glffct-|glimt-|glcbt-"},
+	{id: "slack-token", expr: `\bxox[abeoprs]-[A-Za-z0-9-]{8,}`, keywords: "xox"},
+	{id: "aws-access-key", expr: `\b(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}\b`, keywords: "akia|asia|abia|acca"},
+	{id: "google-key", expr: `\bAIza[A-Za-z0-9_-]{30,}`, keywords: "aiza"},
+	{id: "jwt", expr: `\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*`, keywords: "eyj"},
+	{id: "private-key", expr: `-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----(?s:.*?)(?:-----END[ A-Z0-9_-]{0,100}-----|\z)`, keywords: "-----begin"},
+	{id: "url-password", expr: `\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s/:@"'<>` + "`" + `]*:([^\s/@"'<>` + "`" + `]+)@`, keywords: "://"},
+	{id: "url-token", expr: `[?&;#](?i:[a-z0-9_.-]*(?:token|secret|passw(?:or)?d|api[_-]?key|access[_-]?key|credential|signature)|sig|key|auth|code)=([^\s&#"'<>;` + "`" + `]{4,})`, keywords: "token=|secret=|passwd=|password=|api_key=|apikey=|api-key=|access_key=|accesskey=|credential=|signature=|sig=|key=|auth=|code="},
+	{id: "bearer", expr: `(?i)\bbearer\s+([A-Za-z0-9._~+/-]{8,}=*)`, keywords: "bearer"},
+	{id: "authorization-header", expr: `(?i)\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:bearer|basic|token|digest|apikey)\s+([^\s"'\\,;]{6,})`, keywords: "authorization"},
+	{id: "key-header", expr: `(?i)\b(?:x-[a-z-]*(?:key|token|secret)|api-key|private-token|cookie|set-cookie)["']?:\s*["']?([^\s"'\\,]{6,})`, keywords: "-key|-token|-secret|api-key|cookie"},
+	{id: "flag-value", expr: `(?i)(?:^|[\s"'\[,])--?(?:[a-z0-9]+-)*(?:token|secret|password|passwd|passphrase|api-?key|access-?key|credentials?|auth)(?:=|\s+|"\s*,\s*")["']?([^\s"'\\-][^\s"'\\]{3,})`, keywords: "token|secret|passw|passphrase|api-key|apikey|access-key|accesskey|credential|-auth"},
+	{id: "user-password", expr: `(?:^|[\s"'])(?:-u|--user|--proxy-user)(?:=|\s+|\s*)["']?[^\s:"'/=$-][^\s:"'/]*:([^\s"'@/]{3,})`, keywords: " -u|--user|--proxy-user"},
+	{id: "assignment", expr: `\b(?:[A-Z0-9]+_)*(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIALS?|SECRET_?KEY)["']?\s*[:=]\s*["']?([^\s"'\\` + "`" + `;,&|]{6,})`, keywords: "token|secret|passw|passphrase|key|credential", guess: true},
+	{id: "password", expr: `(?i)(?:password|passwd|passphrase|client_?secret|api_?key|auth_?token|access_?token|refresh_?token|secret_?key)["']?\s*(?::|=|:=|=>)\s*["']([^\s"'\\]{6,})["']`, keywords: "passw|passphrase|secret|key|token", guess: true},
+}
+
+// shapes finds secrets by how they look. Expressions are compiled when their
+// keywords are first seen.
+type shapes struct {
+	rules  []rule
+	words  *needles
+	byWord []int   // the rule of each word
+	reach  []reach // by rule
+
+	mu    sync.Mutex
+	exprs []*regexp.Regexp // by rule; nil = not compiled yet
+	guess *guesses
+}
+
+func newShapes() *shapes {
+	s := &shapes{rules: slices.Concat(ours[:], maintained[:]), words: newNeedles(true)}
+	for i, r := range s.rules {
+		s.reach = append(s.reach, r.reach())
+		for word := range strings.SplitSeq(r.keywords, "|") {
+			for _, part := range spelledOut(word) {
+				s.words.add(part, len(s.byWord))
+				s.byWord = append(s.byWord, i)
+			}
+		}
+	}
+	s.exprs = make([]*regexp.Regexp, len(s.rules))
+	return s
+}
+
+// spelledOut is a keyword as words of three bytes or more: the few shorter ones
+// with every byte that may stand beside them. "s." (early tokens of Vault) is
+// left out: it is in every line of code.
+func spelledOut(keyword string) []string {
+	const digits, letters = "0123456789", "abcdefghijklmnopqrstuvwxyz"
+	if len(keyword) >= 3 {
+		return []string{keyword}
+	}
+	var words []string
+	switch keyword {
+	case "q~":
+		for _, c := range digits {
+			words = append(words, string(c)+keyword)
+		}
+	case "ey":
+		for _, c := range letters + digits {
+			words = append(words, keyword+string(c))
+		}
+	case "sk":
+		for _, c := range digits + "abcdef" {
+			words = append(words, keyword+string(c))
+		}
+	}
+	return words
+}
+
+// reach is how far around a keyword an expression is tried.
+type reach struct{ before, behind int }
+
+// Most rules are about a word with a value beside it (the maintained ones begin
+// alike); in the others the keyword is a part of the secret.
+var (
+	besideName = reach{before: 80, behind: 240}
+	inSecret   = reach{before: 80, behind: 600}
+	block      = reach{before: 0, behind: math.MaxInt32}
+)
+
+const nameFirst = `(?i)[\w.-]{0,50}?(?:`
+
+func (r rule) reach() reach {
+	switch {
+	case strings.HasPrefix(r.keywords, "-----"):
+		return block
+	case r.guess || strings.HasPrefix(r.expr, nameFirst):
+		return besideName
+	}
+	return inSecret
+}
+
+func (s *shapes) find(text string) []Finding {
+	spans := map[int][][2]int{} // by rule, in order, none touching the next
+	s.words.each(text, func(word, start, end int) {
+		n := s.byWord[word]
+		reach := s.reach[n]
+		if reach == besideName && !assigned(text[end:]) {
+			return
+		}
+		from, to := max(start-reach.before, 0), min(end+reach.behind, len(text))
+		if list := spans[n]; len(list) > 0 && from <= list[len(list)-1][1] {
+			list[len(list)-1][1] = max(to, list[len(list)-1][1])
+			return
+		}
+		spans[n] = append(spans[n], [2]int{from, to})
+	})
+	var found []Finding
+	for _, n := range slices.Sorted(maps.Keys(spans)) {
+		for _, span := range spans[n] {
+			found = append(found, s.in(text, n, span)...)
+		}
+	}
+	return found
+}
+
+// assigned says whether what follows a name may be a sign of assignment, as the
+// maintained rules have it: the rest of the name, quotes, the sign.
+func assigned(rest string) bool {
+	const longest = 24
+	for i := range min(len(rest), longest) {
+		switch c := rest[i]; {
+		case strings.IndexByte("=>:|?,", c) >= 0:
+			return true
+		case c != '.' && c != '-' && c != '_' && c != '\'' && c != '"' && c > ' ' && !isBase64(c):
+			return false
+		}
+	}
+	return false
+}
+
+// in applies a rule to a part of the text.
+func (s *shapes) in(text string, n int, span [2]int) []Finding {
+	r, part := s.rules[n], text[span[0]:span[1]]
+	var found []Finding
+	for _, m := range s.compiled(n).FindAllStringSubmatchIndex(part, -1) {
+		if m[1] == len(part) && span[1] < len(text) { // the part may have cut it
+			const more = 64 << 10
+			return s.in(text, n, [2]int{span[0], min(span[1]+more, len(text))})
+		}
+		start, end := r.secret(m)
+		secret := part[start:end]
+		if isPlaceholder(secret) || r.entropy > 0 && entropy(secret) < r.entropy {
+			continue
+		}
+		if r.guess && s.harmless(r, part[m[0]:m[1]], secret) {
+			continue
+		}
+		found = append(found, Finding{Kind: kindOf(r.id), Start: span[0] + start, End: span[0] + end, Sure: !r.guess})
+	}
+	return found
+}
+
+// secret is the place of the secret in a match.
+func (r rule) secret(m []int) (start, end int) {
+	if r.group > 0 {
+		return m[2*r.group], m[2*r.group+1]
+	}
+	for i := 2; i+1 < len(m); i += 2 {
+		if m[i] >= 0 && m[i] < m[i+1] {
+			return m[i], m[i+1]
+		}
+	}
+	return m[0], m[1]
+}
+
+func (s *shapes) compiled(n int) *regexp.Regexp {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.exprs[n] == nil {
+		s.exprs[n] = regexp.MustCompile(s.rules[n].expr)
+	}
+	return s.exprs[n]
+}
+
+// guesses tells the words beside which a value is no secret.
+type guesses struct {
+	match *regexp.Regexp
+	words []string
+}
+
+// harmless says of a guess that it is none: a reference, a call, a word.
+func (s *shapes) harmless(r rule, match, secret string) bool {
+	if strings.ContainsAny(secret, "(){}[]<>$") || !strings.ContainsAny(secret, "0123456789") && r.id != "password" {
+		return true
+	}
+	if r.id != "generic-api-key" {
+		return false
+	}
+	s.mu.Lock()
+	if s.guess == nil {
+		s.guess = &guesses{match: regexp.MustCompile(harmlessMatch), words: strings.Fields(harmlessWords)}
+	}
+	g := s.guess
+	s.mu.Unlock()
+	folded := strings.ToLower(secret)
+	return g.match.MatchString(match) || slices.ContainsFunc(g.words, func(w string) bool { return strings.Contains(folded, w) })
+}
+
+// entropy is Shannon's, in bits a byte.
+func entropy(s string) float64 {
+	var count [256]int
+	for i := range len(s) {
+		count[s[i]]++
+	}
+	sum := 0.0
+	for _, n := range count {
+		if n > 0 {
+			p := float64(n) / float64(len(s))
+			sum -= p * math.Log2(p)
+		}
+	}
+	return sum
+}
