@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/cli"
+	"github.com/claudeless/claudeless/internal/flags"
 )
 
 // TestPackageDocs wants one package comment per package, in one file, that
@@ -237,7 +237,7 @@ func firstLine(s string) string {
 func TestFlagTable(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| flag | state | remarks |\n|---|---|---|\n")
-	for _, f := range cli.FlagTable() {
+	for _, f := range flags.Table() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", f.Flag, f.Status, f.Note)
 	}
 	replaceSection(t, "docs/compatibility.md", "<!-- flags:begin -->\n", "<!-- flags:end -->", b.String())

@@ -29,6 +29,8 @@ var packageTable = []row{
 	{0, "internal/eval", "the one expression language, bounded in time and memory", ""},
 	{0, "internal/shellcmd", "what a shell command line would run: its simple commands, prefixes, redirections", ""},
 	{0, "internal/argv", "a command line read the way commander.js reads it", ""},
+	{0, "internal/process", "the process: arguments, environment, streams, clock, signals; the words of errors", "internal/argv internal/diag"},
+	{1, "internal/flags", "the grammar of claude's command line, read and checked", "internal/argv internal/ordered internal/persona internal/process simulator/outputschema"},
 	{0, "internal/clock", "time, ids and randomness of a run: real, or repeatable from a seed", ""},
 	{0, "internal/ordered", "JSON objects whose keys keep their order", ""},
 	{0, "internal/textdiff", "two texts compared line by line, as hunks", ""},
@@ -84,7 +86,7 @@ var packageTable = []row{
 	{5, "internal/cli", "the command line: grammar, one file per command, wiring, exit codes", "*"},
 	{6, "cmd/claudeless", "main: one statement", "internal/cli"},
 	{6, "tests/interop", "programs of the Agent SDKs and of the older breakpoint protocol, against the binary", ""},
-	{6, "tests", "the binary from outside, and the rules of the tree", "internal/cli"},
+	{6, "tests", "the binary from outside, and the rules of the tree", "internal/cli internal/flags"},
 }
 
 // thirdParty says where each foreign module may be imported, and why only
@@ -96,13 +98,13 @@ var thirdParty = map[string]string{
 	"github.com/bmatcuk/doublestar/v4":         "executor/builtin simulator/permission",
 	"github.com/expr-lang/expr":                "internal/eval",
 	"github.com/goccy/go-yaml":                 "fixtures/yamljson internal/persona",
-	"github.com/google/uuid":                   "internal/cli internal/clock scenarios simulator/transcript",
+	"github.com/google/uuid":                   "internal/process internal/clock scenarios simulator/transcript",
 	"github.com/mark3labs/mcp-go":              "mcp mcp/internal/carrier fixtures/clone fixtures internal/debug/mcpface",                             // the last two: as a peer in tests
 	"github.com/santhosh-tekuri/jsonschema/v6": "fixtures fixtures/findings executor/builtin simulator/outputschema scenarios internal/debug/mcpface", // the last two: in tests
 	"github.com/tailscale/hujson":              "mcp",
 	"golang.org/x/sys":                         "internal/proc executor/builtin internal/journal simulator/transcript",
 	"golang.org/x/text":                        "simulator/outputschema",
-	"golang.org/x/term":                        "internal/cli",
+	"golang.org/x/term":                        "internal/process",
 	"mvdan.cc/sh/v3":                           "internal/shellcmd",
 }
 
@@ -119,7 +121,7 @@ var testOnly = []string{
 var never = []struct{ from, to, why string }{
 	{"scenarios", "net", "the scripted model reaches nothing"},
 	{"scenarios", "net/http", "the scripted model reaches nothing"},
-	{"simulator", "os", "process state enters in internal/cli"},
+	{"simulator", "os", "process state enters in internal/process"},
 	{"simulator", "net/http", "the loop reaches nothing but its executor"},
 	{"simulator/protocol", "os", "types only"},
 	{"executor", "os", "running is the work of the executors behind it"},

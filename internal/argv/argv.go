@@ -52,12 +52,14 @@ type Result struct {
 	// Given holds the values of every option that occurred, in order, by its Name; "" where Set got "".
 	Given map[string][]string
 	Help  bool // -h or --help occurred
-	// Swallowed is the last word that a variadic option took although it stood alone; its Option is "" if there is none.
-	// First says that it was the first of its option, which needs one.
-	Swallowed struct {
-		Option, Word string
-		First        bool
-	}
+	// Swallowed is the last word that a variadic option took although it stood alone.
+	Swallowed Swallowed
+}
+
+// Swallowed is a word that an option took which may have been meant for something else. Option is "" if there is none.
+type Swallowed struct {
+	Option, Word string
+	First        bool // it was the first of its option, which needs one
 }
 
 // Parse reads args, which do not include the program's name. The first bad value or missing argument ends it; an unknown
@@ -195,7 +197,7 @@ func (p *parser) cluster(s *spec, rest string) error {
 
 func (p *parser) swallow(s *spec, word string, first bool) {
 	if s.variadic {
-		p.result.Swallowed.Option, p.result.Swallowed.Word, p.result.Swallowed.First = "--"+s.option.Name(), word, first
+		p.result.Swallowed = Swallowed{Option: "--" + s.option.Name(), Word: word, First: first}
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/claudeless/claudeless/internal/output"
 	"github.com/claudeless/claudeless/internal/persona"
 	"github.com/claudeless/claudeless/internal/proc"
+	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/agent"
@@ -40,7 +41,7 @@ func (r *run) loadCatalog() error {
 		o.ProjectDir = filepath.Join(cmp.Or(r.f.ProjectConfigRoot, r.cwd), ".claude")
 	}
 	for _, dir := range slices.Concat(r.f.PluginDirs, r.f.PluginDirsNoMCP) {
-		abs, err := r.sys.abs(r.f, dir)
+		abs, err := r.f.Abs(r.sys, dir)
 		if err != nil {
 			return err
 		}
@@ -83,6 +84,11 @@ func (r *run) asAgent() error {
 	}
 	r.f.Tools, r.f.Given["tools"] = tools, a.Tools
 	return nil
+}
+
+// agentNotFound is the error of an --agent that no source of agents knows.
+func agentNotFound(name string, available []string) error {
+	return process.Verbatimf("--agent '%s' not found. Available agents: %s", name, strings.Join(available, ", "))
 }
 
 // toolNames are the tools that rules such as Bash(git *) are about.
@@ -341,7 +347,7 @@ func (h *host) addPlugins(in []json.RawMessage, begun bool) (applied bool, err e
 		if json.Unmarshal(raw, &p) != nil || p.Path == "" {
 			continue
 		}
-		abs, err := h.sys.abs(h.f, p.Path)
+		abs, err := h.f.Abs(h.sys, p.Path)
 		if err != nil {
 			return false, err
 		}
@@ -396,7 +402,7 @@ func (r *run) addPluginServers() {
 // bringsServers tells whether a plugin was given with its servers.
 func (r *run) bringsServers(dir string) bool {
 	return slices.ContainsFunc(r.f.PluginDirs, func(given string) bool {
-		abs, err := r.sys.abs(r.f, given)
+		abs, err := r.f.Abs(r.sys, given)
 		return err == nil && abs == dir
 	})
 }

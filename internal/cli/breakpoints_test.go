@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/process"
 )
 
 // Scripted breakpoints stand around those of a debugger: it is shown what they
@@ -61,7 +62,7 @@ result = "{{ result }}e"
 			t.Errorf("%d %s", status, body)
 		}
 	}
-	if code := <-done; code != exitOK || strings.TrimSpace(stdout.String()) != "made upe, abcde" || stderr.Len() > 0 {
+	if code := <-done; code != process.ExitOK || strings.TrimSpace(stdout.String()) != "made upe, abcde" || stderr.Len() > 0 {
 		t.Errorf("exit %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 	if _, body := ask(t, "GET", url+"/api/calls", ""); strings.Contains(body, "skipped") || !strings.Contains(body, `"total_count":1`) {

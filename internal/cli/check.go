@@ -12,6 +12,8 @@ import (
 
 	"github.com/claudeless/claudeless/fixtures"
 	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/internal/flags"
+	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/scenarios"
 )
@@ -36,7 +38,7 @@ type checkedFile struct {
 }
 
 // Run prints a line on stdout for each good file and the diagnostics on stderr, or the report.
-func (c *checkCmd) Run(s *System) error {
+func (c *checkCmd) Run(s *process.System) error {
 	report := checkReport{OK: true}
 	for _, name := range c.Files {
 		file := checkFile(s, name)
@@ -58,12 +60,12 @@ func (c *checkCmd) Run(s *System) error {
 		}
 	}
 	if !report.OK {
-		return &exitError{code: exitFailed}
+		return &process.ExitError{Code: process.ExitFailed}
 	}
 	return nil
 }
 
-func checkFile(s *System, name string) checkedFile {
+func checkFile(s *process.System, name string) checkedFile {
 	file := checkedFile{File: name, Kind: "scenario", Diagnostics: diag.List{}}
 	src, err := os.ReadFile(name)
 	if err == nil {
@@ -127,8 +129,8 @@ func fileKind(keys []string) string {
 }
 
 // checkMCP reads name as the value of --mcp-config.
-func checkMCP(s *System, name string, index *diag.Index) diag.List {
-	path, err := s.abs(&Flags{}, name)
+func checkMCP(s *process.System, name string, index *diag.Index) diag.List {
+	path, err := new(flags.Flags).Abs(s, name)
 	if err != nil {
 		return faults(name, err)
 	}

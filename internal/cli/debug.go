@@ -23,6 +23,7 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/proxy"
 	"github.com/claudeless/claudeless/internal/debug/rest"
 	"github.com/claudeless/claudeless/internal/proc"
+	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/internal/serve"
 	"github.com/claudeless/claudeless/mcp"
 )
@@ -54,7 +55,7 @@ type debugServeCmd struct {
 const settleTime = 3 * time.Second
 
 // Run serves until a signal.
-func (c *debugServeCmd) Run(ctx context.Context, s *System) (err error) {
+func (c *debugServeCmd) Run(ctx context.Context, s *process.System) (err error) {
 	hub, err := debug.New(debug.Options{Now: s.Now, NewID: s.NewID, PauseTimeout: c.PauseTimeout, OnTimeout: debug.Policy(c.OnTimeout)})
 	if err != nil {
 		return err
@@ -68,7 +69,7 @@ func (c *debugServeCmd) Run(ctx context.Context, s *System) (err error) {
 	if o.Token, err = c.token(s); err != nil {
 		return err
 	}
-	ctx, stop := stopOnSignal(ctx, s)
+	ctx, stop := s.UntilSignal(ctx)
 	defer stop()
 	if servers != nil {
 		settled := make(chan struct{})
@@ -104,7 +105,7 @@ func (c *debugServeCmd) Run(ctx context.Context, s *System) (err error) {
 }
 
 // stdio is the MCP face on the standard streams; after their end HTTP goes on.
-func (c *debugServeCmd) stdio(ctx context.Context, s *System, face *mcpface.Server) {
+func (c *debugServeCmd) stdio(ctx context.Context, s *process.System, face *mcpface.Server) {
 	if err := face.ServeStdio(ctx, s.Stdin, s.Stdout); err != nil && ctx.Err() == nil {
 		fmt.Fprintf(s.Stderr, "claudeless debug: mcp on stdio: %v\n", err)
 	}
@@ -124,7 +125,7 @@ func (c *debugServeCmd) fronts(face *mcpface.Server, o page.Options) http.Handle
 }
 
 // serve listens on the port asked for, or near it when none was.
-func (c *debugServeCmd) serve(ctx context.Context, s *System, h http.Handler) error {
+func (c *debugServeCmd) serve(ctx context.Context, s *process.System, h http.Handler) error {
 	o := serve.Options{PortFile: c.PortFile, Listening: func(a net.Addr) {
 		fmt.Fprintf(s.Stderr, "claudeless debug: http://%s\n", a)
 	}}
@@ -145,7 +146,7 @@ func (c *debugServeCmd) serve(ctx context.Context, s *System, h http.Handler) er
 }
 
 // token makes a fresh token and writes it where only its owner reads it.
-func (c *debugServeCmd) token(s *System) (string, error) {
+func (c *debugServeCmd) token(s *process.System) (string, error) {
 	if c.TokenFile == "" {
 		return "", nil
 	}
@@ -160,7 +161,7 @@ func (c *debugServeCmd) token(s *System) (string, error) {
 }
 
 // external makes the manager of external servers; nil = none were asked for.
-func (c *debugServeCmd) external(s *System, hub *debug.Hub) (*external.Manager, error) {
+func (c *debugServeCmd) external(s *process.System, hub *debug.Hub) (*external.Manager, error) {
 	if !c.MCPClients && c.MCPClientsConfig == "" && len(c.MCPClient) == 0 {
 		return nil, nil //nolint:nilnil // documented: none
 	}
@@ -184,7 +185,7 @@ func (c *debugServeCmd) external(s *System, hub *debug.Hub) (*external.Manager, 
 
 // configured reads the file of servers. That the default one is missing is
 // fine, unless a variable names it.
-func (c *debugServeCmd) configured(s *System) ([]mcp.ServerConfig, error) {
+func (c *debugServeCmd) configured(s *process.System) ([]mcp.ServerConfig, error) {
 	file, must := c.MCPClientsConfig, true
 	if file == "" {
 		if !c.MCPClients {
@@ -216,13 +217,13 @@ type debuggerFlags struct {
 	OnLost   string `enum:"fail,continue" default:"fail" help:"What becomes of a paused call when the debugger goes away: ${enum}."`
 }
 
-func (d debuggerFlags) connect(s *System, kind debug.Client) (*client.Client, error) {
+func (d debuggerFlags) connect(s *process.System, kind debug.Client) (*client.Client, error) {
 	return newDebugger(s, d.Debugger, client.Options{Client: kind, OnLost: debug.Policy(d.OnLost)})
 }
 
 // newDebugger makes the client of a debugger. Its token comes from the
 // environment, where other programs of the user do not see it.
-func newDebugger(s *System, url string, o client.Options) (*client.Client, error) {
+func newDebugger(s *process.System, url string, o client.Options) (*client.Client, error) {
 	o.URL, o.Token = url, s.Getenv("CLAUDELESS_DEBUGGER_TOKEN")
 	return client.New(o)
 }
@@ -232,13 +233,13 @@ type debugHookCmd struct {
 }
 
 // Run handles the hook event on stdin.
-func (c *debugHookCmd) Run(ctx context.Context, s *System) error {
+func (c *debugHookCmd) Run(ctx context.Context, s *process.System) error {
 	gate, err := c.connect(s, debug.ClientHook)
 	if err != nil {
 		return err
 	}
 	defer gate.Close()
-	ctx, stop := stopOnSignal(ctx, s)
+	ctx, stop := s.UntilSignal(ctx)
 	defer stop()
 	return hookcmd.Run(ctx, gate, s.Stdin, s.Stdout)
 }
@@ -250,13 +251,13 @@ type debugProxyCmd struct {
 }
 
 // Run passes messages until the end of stdin.
-func (c *debugProxyCmd) Run(ctx context.Context, s *System) error {
+func (c *debugProxyCmd) Run(ctx context.Context, s *process.System) error {
 	gate, err := c.connect(s, debug.ClientProxy)
 	if err != nil {
 		return err
 	}
 	defer gate.Close()
-	ctx, stop := stopOnSignal(ctx, s)
+	ctx, stop := s.UntilSignal(ctx)
 	defer stop()
 	return proxy.Run(ctx, proxy.Options{
 		Gate: gate, Name: c.Server, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr,

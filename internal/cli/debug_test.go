@@ -20,6 +20,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/process"
 )
 
 // lockedBuffer is a stream that is read while the program runs.
@@ -43,11 +44,11 @@ func (b *lockedBuffer) String() string {
 // startDebugger runs claudeless debug until the test ends.
 func startDebugger(t *testing.T, environ []string, words ...string) (url string, stderr *lockedBuffer) {
 	t.Helper()
-	return runDebugger(t, func(s *System) { s.Environ = environ }, words...)
+	return runDebugger(t, func(s *process.System) { s.Environ = environ }, words...)
 }
 
 // runDebugger is startDebugger in a process that is changed before.
-func runDebugger(t *testing.T, change func(*System), words ...string) (url string, stderr *lockedBuffer) {
+func runDebugger(t *testing.T, change func(*process.System), words ...string) (url string, stderr *lockedBuffer) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "port")
 	s, _, _ := fakeSystem(t, append([]string{"debug", "--port-file", file}, words...)...)
@@ -63,7 +64,7 @@ func runDebugger(t *testing.T, change func(*System), words ...string) (url strin
 		cancel()
 		select {
 		case code := <-ended:
-			if code != exitOK {
+			if code != process.ExitOK {
 				t.Errorf("exit code %d: %s", code, stderr)
 			}
 		case <-time.After(5 * time.Second):
@@ -206,7 +207,7 @@ type stdioStreams struct {
 	ended chan struct{} // closed when the debugger saw the end of in
 }
 
-func (s *stdioStreams) attach(sys *System) {
+func (s *stdioStreams) attach(sys *process.System) {
 	inRead, inWrite := io.Pipe()
 	outRead, outWrite := io.Pipe()
 	s.in, s.out, s.ended = inWrite, bufio.NewScanner(outRead), make(chan struct{})
@@ -294,7 +295,7 @@ func TestDebugLeavesStdio(t *testing.T) {
 			words = append(words, "--mcp-sse")
 		}
 		var stdout lockedBuffer
-		url, _ := runDebugger(t, func(s *System) { s.Stdin, s.Stdout = untouchable{t}, &stdout }, words...)
+		url, _ := runDebugger(t, func(s *process.System) { s.Stdin, s.Stdout = untouchable{t}, &stdout }, words...)
 		if sse {
 			both(t, overHTTP(t, url), url, "http")
 			if line := sseEndpoint(t, url); !strings.HasPrefix(line, "data: /mcp/messages") {
@@ -381,7 +382,7 @@ func TestDebugPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	s, stdout, stderr := fakeSystem(t, "debug", "--port", port)
-	if code := Run(t.Context(), s); code != exitFailed || stdout.Len() > 0 || !strings.Contains(stderr.String(), port) {
+	if code := Run(t.Context(), s); code != process.ExitFailed || stdout.Len() > 0 || !strings.Contains(stderr.String(), port) {
 		t.Errorf("%d, stderr %q", code, stderr)
 	}
 }
@@ -445,7 +446,7 @@ func TestDebugExternalFlags(t *testing.T) {
 		{[]string{"--on-timeout", "explode"}, "explode"},
 	} {
 		s, stdout, stderr := fakeSystem(t, append([]string{"debug", "--port", "0"}, tt.words...)...)
-		if code := Run(t.Context(), s); code != exitFailed || stdout.Len() > 0 || !strings.Contains(stderr.String(), tt.want) {
+		if code := Run(t.Context(), s); code != process.ExitFailed || stdout.Len() > 0 || !strings.Contains(stderr.String(), tt.want) {
 			t.Errorf("%q: %d, stderr %q, want %q", tt.words, code, stderr, tt.want)
 		}
 	}
@@ -470,7 +471,7 @@ func TestDebugToken(t *testing.T) {
 	s, _, stderr := fakeSystem(t, "debug", "hook", "--debugger", url)
 	s.Stdin = strings.NewReader(`{"hook_event_name":"PreToolUse","tool_name":"Bash"}`)
 	s.Environ = []string{"CLAUDELESS_DEBUGGER_TOKEN=" + strings.TrimSpace(string(data))}
-	if code := Run(t.Context(), s); code != exitOK {
+	if code := Run(t.Context(), s); code != process.ExitOK {
 		t.Errorf("hook with the token: %d %s", code, stderr)
 	}
 }
@@ -486,7 +487,7 @@ func TestDebugHook(t *testing.T) {
 		return code, stdout.String(), stderr.String()
 	}
 	const pre = `{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Bash","tool_input":{"command":"ls"},"tool_use_id":"tu"}`
-	if code, out, errs := hook(pre); code != exitOK || out != "" || errs != "" {
+	if code, out, errs := hook(pre); code != process.ExitOK || out != "" || errs != "" {
 		t.Errorf("without a breakpoint: %d %q %q", code, out, errs)
 	}
 	ask(t, "POST", url+"/api/breakpoints", `{"function_name":"Bash","after_behavior":"go"}`)
@@ -514,7 +515,7 @@ func TestDebugHook(t *testing.T) {
 	}
 	s, stdout, stderr := fakeSystem(t, "debug", "hook", "--debugger", "http://127.0.0.1:1")
 	s.Stdin = strings.NewReader(pre)
-	if code := Run(t.Context(), s); code == exitOK || code == 2 || stdout.Len() > 0 || !strings.Contains(stderr.String(), "http://127.0.0.1:1") {
+	if code := Run(t.Context(), s); code == process.ExitOK || code == 2 || stdout.Len() > 0 || !strings.Contains(stderr.String(), "http://127.0.0.1:1") {
 		t.Errorf("debugger missing: %d %q %q", code, stdout, stderr)
 	}
 }
@@ -532,7 +533,7 @@ func TestDebugProxyWords(t *testing.T) {
 		t.Errorf("%+v", c.Proxy)
 	}
 	s, _, stderr := fakeSystem(t, "debug", "proxy", "--server", "t", "--debugger", "http://127.0.0.1:1", "--", "/nosuch/server")
-	if code := Run(t.Context(), s); code != exitFailed || !strings.Contains(stderr.String(), "/nosuch/server") {
+	if code := Run(t.Context(), s); code != process.ExitFailed || !strings.Contains(stderr.String(), "/nosuch/server") {
 		t.Errorf("%d %q", code, stderr)
 	}
 }

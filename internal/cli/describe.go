@@ -18,6 +18,7 @@ import (
 	"github.com/claudeless/claudeless/executor/builtin"
 	"github.com/claudeless/claudeless/internal/journal"
 	"github.com/claudeless/claudeless/internal/persona"
+	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator"
@@ -164,7 +165,7 @@ func (r *run) loadScenario() error {
 // slash is one of the library; an empty path = none at all.
 func (r *run) findScenario() (path string, library bool, err error) {
 	if name := r.f.Scenario; name != "" {
-		path, err = r.sys.abs(r.f, name)
+		path, err = r.f.Abs(r.sys, name)
 		if err != nil {
 			return "", false, err
 		}
@@ -193,7 +194,7 @@ func (r *run) model() (simulator.Model, error) {
 	}
 	failure := scenarios.FailureByName(r.f.Failure)
 	if failure == nil {
-		return nil, hinted(fmt.Sprintf("--failure: there is no failure %q", r.f.Failure),
+		return nil, process.Hinted(fmt.Sprintf("--failure: there is no failure %q", r.f.Failure),
 			"one of network-unreachable, connection-timeout, auth-error, rate-limit, out-of-credits, partial-response, malformed-json, "+
 				"overloaded, server-error, api-error, prompt-too-long, hang, crash")
 	}

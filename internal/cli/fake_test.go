@@ -7,14 +7,16 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/claudeless/claudeless/internal/process"
 )
 
 // fakeSystem is a process without a terminal, without an environment, in a fresh directory, run by an ordinary user.
-func fakeSystem(t *testing.T, args ...string) (s *System, stdout, stderr *bytes.Buffer) {
+func fakeSystem(t *testing.T, args ...string) (s *process.System, stdout, stderr *bytes.Buffer) {
 	t.Helper()
 	dir := t.TempDir()
 	stdout, stderr = new(bytes.Buffer), new(bytes.Buffer)
-	return &System{
+	return &process.System{
 		Args:       append([]string{"/usr/bin/claudeless"}, args...),
 		Stdin:      strings.NewReader(""),
 		Stdout:     stdout,
@@ -34,21 +36,4 @@ type untouchable struct{ t *testing.T }
 func (u untouchable) Read([]byte) (int, error) {
 	u.t.Error("stdin was read")
 	return 0, io.EOF
-}
-
-// mustParse reads a command line that has no faults.
-func mustParse(t *testing.T, args ...string) *Flags {
-	t.Helper()
-	s, _, stderr := fakeSystem(t, args...)
-	f, err := parseFlags(s, args)
-	if err == nil {
-		err = checkFlags(s, f)
-	}
-	if err != nil {
-		t.Fatalf("%q: %v", args, err)
-	}
-	if stderr.Len() > 0 {
-		t.Errorf("%q: stderr %q", args, stderr)
-	}
-	return f
 }

@@ -7,14 +7,13 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/claudeless/claudeless/fixtures"
 	"github.com/claudeless/claudeless/fixtures/clone"
 	"github.com/claudeless/claudeless/fixtures/wire"
 	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/internal/serve"
 )
 
@@ -38,7 +37,7 @@ type fixtureServeCmd struct {
 }
 
 // Run serves until the end of stdin or a signal.
-func (c *fixtureServeCmd) Run(ctx context.Context, s *System) error {
+func (c *fixtureServeCmd) Run(ctx context.Context, s *process.System) error {
 	fx, err := fixtures.Open(c.Fixture)
 	if err != nil {
 		return fmt.Errorf("loading a fixture: %w", err)
@@ -50,7 +49,7 @@ func (c *fixtureServeCmd) Run(ctx context.Context, s *System) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := stopOnSignal(ctx, s)
+	ctx, stop := s.UntilSignal(ctx)
 	defer stop()
 	if c.Watch {
 		watched := make(chan struct{})
@@ -59,12 +58,12 @@ func (c *fixtureServeCmd) Run(ctx context.Context, s *System) error {
 	}
 	err = c.serve(ctx, s, srv)
 	if crash := new(wire.CrashError); errors.As(err, &crash) {
-		err = &exitError{code: crash.Status}
+		err = &process.ExitError{Code: crash.Status}
 	}
 	return errors.Join(err, srv.Close())
 }
 
-func (c *fixtureServeCmd) serve(ctx context.Context, s *System, srv *fixtures.Server) error {
+func (c *fixtureServeCmd) serve(ctx context.Context, s *process.System, srv *fixtures.Server) error {
 	enabled, all := srv.Enabled()
 	say := func(where string) {
 		if c.Verbose {
@@ -84,34 +83,12 @@ func (c *fixtureServeCmd) serve(ctx context.Context, s *System, srv *fixtures.Se
 	})
 }
 
-// stopOnSignal ends the context at a signal that asks the process to end.
-func stopOnSignal(ctx context.Context, s *System) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
-	signals := make(chan os.Signal, 1)
-	notify := s.Notify
-	if notify == nil {
-		notify = func(c chan<- os.Signal, which ...os.Signal) func() {
-			signal.Notify(c, which...)
-			return func() { signal.Stop(c) }
-		}
-	}
-	release := notify(signals, syscall.SIGTERM, os.Interrupt, syscall.SIGHUP)
-	go func() { // ends with ctx
-		select {
-		case <-signals:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() { release(); cancel() }
-}
-
 type fixtureCheckCmd struct {
 	Files []string `arg:"" name:"file" help:"Fixtures to check."`
 }
 
 // Run reports on all files; any error in one of them fails.
-func (c *fixtureCheckCmd) Run(s *System) error {
+func (c *fixtureCheckCmd) Run(s *process.System) error {
 	var all diag.List
 	for _, name := range c.Files {
 		all = append(all, fixtures.Check(name)...)
@@ -126,7 +103,7 @@ func (c *fixtureCheckCmd) Run(s *System) error {
 type fixtureListCmd struct{}
 
 // Run prints one line for each fixture of the library.
-func (c *fixtureListCmd) Run(s *System) error {
+func (c *fixtureListCmd) Run(s *process.System) error {
 	entries, err := fixtures.Library()
 	if err != nil {
 		return err
@@ -146,7 +123,7 @@ type fixtureCloneCmd struct {
 }
 
 // Run asks the server and writes the file.
-func (c *fixtureCloneCmd) Run(ctx context.Context, s *System) error {
+func (c *fixtureCloneCmd) Run(ctx context.Context, s *process.System) error {
 	command := c.Command
 	if len(command) > 0 && command[0] == "--" {
 		command = command[1:]

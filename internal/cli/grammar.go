@@ -6,10 +6,12 @@ import (
 	"slices"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/claudeless/claudeless/internal/process"
 )
 
 // runner is a command: it gets the words after the command's name.
-type runner func(ctx context.Context, s *System, words []string) error
+type runner func(ctx context.Context, s *process.System, words []string) error
 
 type commandEntry struct {
 	name, usage, help string
@@ -36,31 +38,27 @@ func realCommands() []string {
 }
 
 // command finds the command that a first word selects; nil means that the word is a prompt or a flag.
-func command(s *System, word string) runner {
+func command(s *process.System, word string) runner {
 	for _, c := range commandTable() {
-		if c.name == word && (c.inClaude || !s.asClaude() || s.ownChild()) {
+		if c.name == word && (c.inClaude || !s.AsClaude() || s.OwnChild()) {
 			return c.run
 		}
 	}
-	if s.asClaude() && slices.Contains(realCommands(), word) {
-		return func(context.Context, *System, []string) error {
+	if s.AsClaude() && slices.Contains(realCommands(), word) {
+		return func(context.Context, *process.System, []string) error {
 			return errors.New(`the command "` + word + `" of claude is not simulated`)
 		}
 	}
 	return nil
 }
 
-// ownChild reports whether a run of ours started this process: ${CLAUDELESS_BIN} of a server configuration may well be
-// called claude.
-func (s *System) ownChild() bool { return s.Getenv("CLAUDELESS_BIN") != "" }
-
-// kongCommand runs the Run method of a kong struct. The methods may take a context.Context and a *System.
+// kongCommand runs the Run method of a kong struct. The methods may take a context.Context and a *process.System.
 func kongCommand[C any](name string) runner {
-	return func(ctx context.Context, s *System, words []string) error {
+	return func(ctx context.Context, s *process.System, words []string) error {
 		var c C
 		exited := false
 		parser, err := kong.New(&c,
-			kong.Name(s.name()+" "+name),
+			kong.Name(s.Name()+" "+name),
 			kong.Writers(s.Stdout, s.Stderr),
 			kong.Exit(func(int) { exited = true }),
 			kong.BindTo(ctx, (*context.Context)(nil)),
@@ -74,7 +72,7 @@ func kongCommand[C any](name string) runner {
 		case exited: // --help; kong would have ended the process here
 			return nil
 		case err != nil:
-			return hinted(err.Error(), "see "+s.name()+" "+name+" --help")
+			return process.Hinted(err.Error(), "see "+s.Name()+" "+name+" --help")
 		}
 		return parsed.Run()
 	}

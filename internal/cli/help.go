@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/claudeless/claudeless/internal/flags"
+	"github.com/claudeless/claudeless/internal/process"
 )
 
 // simulatedVersion is the release of claude whose behaviour is reproduced.
@@ -12,12 +15,12 @@ const simulatedVersion = "2.1.329"
 // version of claudeless itself; releases set it with -ldflags "-X …/internal/cli.version=X.Y.Z".
 var version = "0.1.0"
 
-func printVersion(s *System, f *Flags) error {
+func printVersion(s *process.System, f *flags.Flags) error {
 	line := simulatedVersion + " (Claude Code)"
 	switch {
 	case f.ClaudeVersion != "":
 		line = f.ClaudeVersion + " (Claude Code)"
-	case !s.asClaude():
+	case !s.AsClaude():
 		line = fmt.Sprintf("%s (Claude Code; simulated by claudeless %s)", simulatedVersion, version)
 	}
 	_, err := fmt.Fprintln(s.Stdout, line)
@@ -25,42 +28,33 @@ func printVersion(s *System, f *Flags) error {
 }
 
 // printHelp has the structure of the real CLI's help: usage, description, arguments, options, commands.
-func printHelp(s *System) error {
+func printHelp(s *process.System) error {
 	var b strings.Builder
-	f := &Flags{}
-	fmt.Fprintf(&b, "Usage: %s [options] [command] [prompt]\n\n", s.name())
+	options, own := flags.Lines()
+	fmt.Fprintf(&b, "Usage: %s [options] [command] [prompt]\n\n", s.Name())
 	b.WriteString("A test double for Claude Code: the same command line and protocol, with a scripted model.\n" +
 		"Without a terminal on stdout, or with -p, it answers the prompt and exits.\n\n")
 	b.WriteString("Arguments:\n")
 	helpLine(&b, "prompt", "What to ask; may also come from stdin, or both")
 	b.WriteString("\nOptions:\n")
-	for _, o := range claudeOptions(f) {
-		if o.help != "" {
-			helpLine(&b, o.Flags, o.help+choicesNote(o.Choices))
-		}
+	for _, o := range options {
+		helpLine(&b, o.Flags, o.Help)
 	}
 	helpLine(&b, "-h, --help", "Print this help and exit")
-	if !s.asClaude() {
+	if !s.AsClaude() {
 		b.WriteString("\nOptions of claudeless:\n")
-		for _, o := range ownOptions(f) {
-			helpLine(&b, o.Flags, o.help+" (or "+o.env+")")
+		for _, o := range own {
+			helpLine(&b, o.Flags, o.Help)
 		}
 	}
 	b.WriteString("\nCommands:\n")
 	for _, c := range commandTable() {
-		if !s.asClaude() || c.inClaude {
+		if !s.AsClaude() || c.inClaude {
 			helpLine(&b, c.usage, c.help)
 		}
 	}
 	_, err := io.WriteString(s.Stdout, b.String())
 	return err
-}
-
-func choicesNote(choices []string) string {
-	if len(choices) == 0 {
-		return ""
-	}
-	return ` (choices: "` + strings.Join(choices, `", "`) + `")`
 }
 
 // helpLine keeps the descriptions in one column; a name too long for its own gets a line.

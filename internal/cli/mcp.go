@@ -3,62 +3,55 @@ package cli
 import (
 	"context"
 	"errors"
-	"io"
 	"path/filepath"
 	"slices"
 	"syscall"
 
 	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/internal/flags"
 	"github.com/claudeless/claudeless/internal/mcpcmd"
 	"github.com/claudeless/claudeless/internal/persona"
+	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // runMCP is the command mcp.
-func runMCP(ctx context.Context, s *System, words []string) error {
-	ctx, signals := watchSignals(ctx, s)
-	defer signals.stop()
-	r := &run{sys: s, f: &Flags{}, scenario: &scenarios.Scenario{}}
+func runMCP(ctx context.Context, s *process.System, words []string) error {
+	ctx, signals := s.Watch(ctx)
+	defer signals.Stop()
+	r := &run{sys: s, f: &flags.Flags{}, scenario: &scenarios.Scenario{}}
 	for _, step := range []func() error{r.locate, r.loadSettings} {
 		if err := step(); err != nil {
 			return err
 		}
 	}
 	err := mcpcmd.Run(ctx, mcpcmd.Options{
-		Name: s.name(), Store: r.store(), Own: !s.asClaude(), Approved: r.approved, DisabledProject: r.settings.DisabledMCPJSONServers,
+		Name: s.Name(), Store: r.store(), Own: !s.AsClaude(), Approved: r.approved, DisabledProject: r.settings.DisabledMCPJSONServers,
 		Client: mcp.Options{
 			ClientVersion: r.version(), Environ: r.environ(), CWD: r.cwd, SessionID: s.NewID(),
 			ConnectTimeout: r.millis("MCP_TIMEOUT", 0), ToolTimeout: r.toolTimeout(),
 			LocalBatch: r.number("MCP_SERVER_CONNECTION_BATCH_SIZE"), RemoteBatch: r.number("MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE"),
 		},
-		Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Progress: s.progress(),
+		Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Progress: s.Progress(),
 	}, words)
 	var verbatim *mcpcmd.Error
 	var usage *mcpcmd.UsageError
 	switch {
 	case ctx.Err() != nil:
-		if sig, ok := errors.AsType[*signalError](context.Cause(ctx)); ok && sig.signal == syscall.SIGINT {
-			return &exitError{code: 128 + int(syscall.SIGINT)} // a turn that is interrupted is no failure, this is
+		if sig, ok := errors.AsType[*process.SignalError](context.Cause(ctx)); ok && sig.Signal == syscall.SIGINT {
+			return &process.ExitError{Code: 128 + int(syscall.SIGINT)} // a turn that is interrupted is no failure, this is
 		}
-		return orSignal(ctx, ctx.Err())
+		return process.OrSignal(ctx, ctx.Err())
 	case errors.As(err, &verbatim) && verbatim.Text == "":
-		return &exitError{code: exitFailed}
+		return &process.ExitError{Code: process.ExitFailed}
 	case errors.As(err, &verbatim):
-		return claudeErrorf("%s", verbatim.Text)
+		return process.Verbatimf("%s", verbatim.Text)
 	case errors.As(err, &usage):
-		return hinted(usage.Text, usage.Hint)
+		return process.Hinted(usage.Text, usage.Hint)
 	}
 	return err
-}
-
-// progress is where a passing line about what is being waited for may be shown; nil = nowhere.
-func (s *System) progress() io.Writer {
-	if s.StderrIsTTY {
-		return s.Stderr
-	}
-	return nil
 }
 
 // store is where the command mcp keeps servers: beside the settings if a variable says where those are, else where the

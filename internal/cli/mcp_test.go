@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/internal/flags"
 )
 
 // surfaces "Usage errors", cli-observed 6: exit codes, streams and the face of
@@ -79,7 +81,7 @@ func TestRunScopes(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(home, ".claude.json"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for flags, want := range map[string][]string{
+	for line, want := range map[string][]string{
 		"":                             {"user", "local"},
 		"--strict-mcp-config":          nil,
 		"--bare":                       nil,
@@ -88,9 +90,9 @@ func TestRunScopes(t *testing.T) {
 		"--setting-sources=local":      {"local"},
 		"--setting-sources user,local": {"user", "local"},
 	} {
-		s, _, _ := fakeSystem(t, append([]string{"-p", "hi"}, strings.Fields(flags)...)...)
+		s, _, _ := fakeSystem(t, append([]string{"-p", "hi"}, strings.Fields(line)...)...)
 		s.Environ = []string{"HOME=" + home}
-		f, err := parseFlags(s, s.Args[1:])
+		f, err := flags.Parse(s, s.Args[1:])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -100,7 +102,7 @@ func TestRunScopes(t *testing.T) {
 			got = append(got, scope.Source)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%q: scopes (-want +got):\n%s", flags, diff)
+			t.Errorf("%q: scopes (-want +got):\n%s", line, diff)
 		}
 	}
 }

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"sync/atomic"
 	"syscall"
 
+	"github.com/claudeless/claudeless/internal/flags"
 	"github.com/claudeless/claudeless/internal/output"
+	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/transcript"
@@ -17,9 +17,9 @@ import (
 
 // runPrint is the claude face: one prompt in, its events out in the chosen
 // format, the exit code from the last result.
-func runPrint(ctx context.Context, s *System, f *Flags) error {
-	ctx, signals := watchSignals(ctx, s)
-	defer signals.stop()
+func runPrint(ctx context.Context, s *process.System, f *flags.Flags) error {
+	ctx, signals := s.Watch(ctx)
+	defer signals.Stop()
 	r, err := assemble(s, f)
 	if err != nil {
 		return r.refuse(err)
@@ -30,11 +30,11 @@ func runPrint(ctx context.Context, s *System, f *Flags) error {
 	}
 	defer func() { r.close(context.WithoutCancel(ctx)) }()
 	if err := r.start(ctx); err != nil {
-		return orSignal(ctx, err)
+		return process.OrSignal(ctx, err)
 	}
 	turnCtx, interrupt := context.WithCancel(ctx)
 	defer interrupt()
-	signals.interrupt.Store(&interrupt)
+	signals.Interrupts(interrupt)
 	err = r.encoder()(s.Stdout, r.watch(ctx, r.settled(turnCtx, prompts)))
 	return r.outcome(ctx, turnCtx, err)
 }
@@ -144,9 +144,9 @@ func (r *run) outcome(ctx, turnCtx context.Context, err error) error {
 	case errors.Is(err, syscall.EPIPE), errors.Is(err, io.ErrClosedPipe):
 		return nil
 	case err != nil:
-		return orSignal(ctx, err)
+		return process.OrSignal(ctx, err)
 	case turnCtx.Err() != nil:
-		return orSignal(ctx, nil)
+		return process.OrSignal(ctx, nil)
 	}
 	unmet := r.engine.Unmet()
 	for _, line := range unmet {
@@ -154,9 +154,9 @@ func (r *run) outcome(ctx, turnCtx context.Context, err error) error {
 	}
 	switch {
 	case len(unmet) > 0 && r.f.Expect:
-		return &exitError{code: exitExpect}
+		return &process.ExitError{Code: process.ExitExpect}
 	case failed(r.last.Load()):
-		return &exitError{code: exitFailed}
+		return &process.ExitError{Code: process.ExitFailed}
 	default:
 		return nil
 	}
@@ -167,7 +167,7 @@ func failed(last *protocol.Result) bool { return last != nil && last.IsError }
 // crash ends the process as the scenario asks. A signal is sent to ourselves.
 func (r *run) crash(c *simulator.CrashError) error {
 	if c.Signal == "" {
-		return &exitError{code: c.ExitCode}
+		return &process.ExitError{Code: c.ExitCode}
 	}
 	sig, ok := signalByName(c.Signal)
 	if !ok {
@@ -177,7 +177,7 @@ func (r *run) crash(c *simulator.CrashError) error {
 	if err := r.sys.Kill(sig); err != nil {
 		return err
 	}
-	return &exitError{code: 128 + int(sig)}
+	return &process.ExitError{Code: 128 + int(sig)}
 }
 
 func signalByName(name string) (syscall.Signal, bool) {
@@ -217,7 +217,7 @@ func (r *run) refuse(err error) error {
 			return err
 		}
 	}
-	return claudeErrorf("%s", err.Error())
+	return process.Verbatimf("%s", err.Error())
 }
 
 // unresolved tells that --resume is the id of no session.
@@ -226,49 +226,4 @@ func unresolved(err error) bool {
 	_, title := errors.AsType[*transcript.TitleError](err)
 	_, several := errors.AsType[*transcript.SeveralError](err)
 	return path || title || several
-}
-
-// signals turns signals into the ends of a run: SIGINT interrupts the turn if
-// there is one, everything else ends the run with its own exit code.
-type signals struct {
-	interrupt atomic.Pointer[context.CancelFunc]
-	stop      func()
-}
-
-// watchSignals relays signals until stop is called. The goroutine ends with it.
-func watchSignals(ctx context.Context, s *System) (context.Context, *signals) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	w := &signals{}
-	if s.Notify == nil {
-		w.stop = func() { cancel(nil) }
-		return ctx, w
-	}
-	arrived := make(chan os.Signal, 4)
-	done := make(chan struct{})
-	unsubscribe := s.Notify(arrived, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	go func() { // ends when done is closed
-		for {
-			select {
-			case <-done:
-				return
-			case sig := <-arrived:
-				interrupt := w.interrupt.Swap(nil)
-				if sig == syscall.SIGINT && interrupt != nil {
-					(*interrupt)()
-					continue
-				}
-				cancel(&signalError{signal: sig})
-			}
-		}
-	}()
-	w.stop = func() { unsubscribe(); close(done); cancel(nil) }
-	return ctx, w
-}
-
-// orSignal prefers the signal that ended ctx to the error it led to.
-func orSignal(ctx context.Context, err error) error {
-	if sig, ok := errors.AsType[*signalError](context.Cause(ctx)); ok {
-		return sig
-	}
-	return err
 }

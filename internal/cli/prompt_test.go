@@ -8,6 +8,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/claudeless/claudeless/internal/flags"
+	"github.com/claudeless/claudeless/internal/process"
 )
 
 func TestReadPrompt(t *testing.T) {
@@ -54,7 +57,7 @@ func TestReadPrompt(t *testing.T) {
 			if tt.tty {
 				s.Stdin = untouchable{t}
 			}
-			f, err := parseFlags(s, words(tt.args))
+			f, err := flags.Parse(s, words(tt.args))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,7 +82,7 @@ func TestSilentStdinIsWaitedForThreeSeconds(t *testing.T) {
 		r, w := io.Pipe()
 		s.Stdin = r
 		start := time.Now()
-		got, err := readPrompt(context.Background(), s, &Flags{Prompt: "hi", HasPrompt: true})
+		got, err := readPrompt(context.Background(), s, &flags.Flags{Prompt: "hi", HasPrompt: true})
 		if waited := time.Since(start); waited != 3*time.Second {
 			t.Errorf("waited %v", waited)
 		}
@@ -105,7 +108,7 @@ func TestSlowStdinIsReadToItsEnd(t *testing.T) {
 			io.WriteString(w, "data")
 			w.Close()
 		}()
-		got, err := readPrompt(context.Background(), s, &Flags{Prompt: "hi", HasPrompt: true})
+		got, err := readPrompt(context.Background(), s, &flags.Flags{Prompt: "hi", HasPrompt: true})
 		if got != "hi\nslow data" || err != nil || stderr.Len() > 0 {
 			t.Errorf("prompt %q, error %v, stderr %q", got, err, stderr)
 		}
@@ -121,10 +124,10 @@ func TestInterruptWhileReadingStdin(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		go func() {
 			time.Sleep(time.Second)
-			cancel(&signalError{signal: syscall.SIGINT})
+			cancel(&process.SignalError{Signal: syscall.SIGINT})
 		}()
-		_, err := readPrompt(ctx, s, &Flags{})
-		if code := exit(s.Stderr, err); code != 0 || stdout.Len()+stderr.Len() > 0 {
+		_, err := readPrompt(ctx, s, &flags.Flags{})
+		if code := process.Exit(s.Stderr, err); code != 0 || stdout.Len()+stderr.Len() > 0 {
 			t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 		}
 		w.Close()

@@ -14,6 +14,7 @@ import (
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/internal/cas"
 	"github.com/claudeless/claudeless/internal/control"
+	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/mcp/record"
 	"github.com/claudeless/claudeless/scenarios"
@@ -166,7 +167,7 @@ func (r *run) failedServers() error {
 	if len(lines) == 0 {
 		return nil
 	}
-	return claudeErrorf("%s", strings.Join(lines, "\n"))
+	return process.Verbatimf("%s", strings.Join(lines, "\n"))
 }
 
 // setRoots tells the servers that the working directories are others now.

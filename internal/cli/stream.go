@@ -12,10 +12,13 @@ import (
 
 	"github.com/claudeless/claudeless/internal/checkpoint"
 	"github.com/claudeless/claudeless/internal/control"
+	"github.com/claudeless/claudeless/internal/flags"
 	"github.com/claudeless/claudeless/internal/output"
+	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/model"
+	"github.com/claudeless/claudeless/simulator/outputschema"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
@@ -27,9 +30,9 @@ var errInterrupted = errors.New("interrupted")
 
 // runStream is the claude face for SDK hosts: prompts and requests come as
 // frames on stdin until it ends.
-func runStream(ctx context.Context, s *System, f *Flags) error {
-	ctx, signals := watchSignals(ctx, s)
-	defer signals.stop()
+func runStream(ctx context.Context, s *process.System, f *flags.Flags) error {
+	ctx, signals := s.Watch(ctx)
+	defer signals.Stop()
 	r, err := assemble(s, f)
 	if err != nil {
 		return r.refuse(err)
@@ -44,7 +47,7 @@ func runStream(ctx context.Context, s *System, f *Flags) error {
 	<-h.started
 	h.writeTitles()
 	if bad, ok := errors.AsType[*control.InputError](err); ok {
-		return claudeErrorf("%s", bad.Text)
+		return process.Verbatimf("%s", bad.Text)
 	}
 	if errors.Is(err, errInterrupted) {
 		return nil
@@ -64,14 +67,14 @@ func (r *run) openPeer() error {
 		OneByOne: r.sys.Getenv("CLAUDELESS_MERGE_PROMPTS") == "0",
 	}
 	switch {
-	case on1(r.sys.Getenv("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS")):
+	case process.On(r.sys.Getenv("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS")):
 		o.States = control.StatesOn
-	case on1(r.sys.Getenv("CLAUDE_CODE_SDK_READS_SESSION_STATE")):
+	case process.On(r.sys.Getenv("CLAUDE_CODE_SDK_READS_SESSION_STATE")):
 		o.States = control.StatesHostOnly
 	}
 	r.firstID = r.session.ID()
 	r.peer = control.New(o)
-	if on1(r.sys.Getenv("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING")) {
+	if process.On(r.sys.Getenv("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING")) {
 		r.openCheckpoints()
 	}
 	// Servers inside the host can be reached only after it has introduced itself.
@@ -104,9 +107,6 @@ func (r *run) sessionID() string {
 	}
 	return r.firstID
 }
-
-// on1 tells whether a variable switches something on.
-func on1(value string) bool { return value != "" && value != "0" && value != "false" }
 
 // asker is who answers permission questions: the host, a tool of an MCP
 // server, or, when nil, nobody.
@@ -154,7 +154,7 @@ func (p promptTool) Ask(ctx context.Context, q protocol.PermissionRequest) (prot
 // host is a run that is driven over the control protocol.
 type host struct {
 	*run
-	signals *signals
+	signals *process.Signals
 	started chan struct{} // closed when the servers have been started
 	failure error         // of starting; to be read after started
 	joining atomic.Bool   // servers of the host may still be connecting
@@ -246,12 +246,12 @@ func unique(servers []mcp.ServerConfig) []mcp.ServerConfig {
 func (h *host) turn(ctx, interrupt context.Context, in protocol.UserMessage) (completed bool, err error) {
 	turnCtx, cancel := context.WithCancel(interrupt)
 	defer cancel()
-	h.signals.interrupt.Store(&cancel)
+	h.signals.Interrupts(cancel)
 	h.writeTitles()
 	err = output.StreamJSON(h.peer.Events(), h.watch(ctx, h.sim.Turn(turnCtx, in)))
 	h.writeTitles()
 	h.measure()
-	if h.signals.interrupt.Swap(nil) == nil && err == nil {
+	if h.signals.Interrupted() && err == nil {
 		return false, errInterrupted
 	}
 	last := h.last.Load()
@@ -350,7 +350,7 @@ func (h *host) configure(in control.Initialize) error {
 	if in.AppendSystemPrompt != "" {
 		h.f.AppendSystemPrompt = in.AppendSystemPrompt
 	}
-	if _, err := compileSchema(string(in.JSONSchema)); err == nil { // else it is as if there were none
+	if _, err := outputschema.Compile(string(in.JSONSchema)); err == nil { // else it is as if there were none
 		h.f.JSONSchema = string(in.JSONSchema)
 	}
 	h.aliases = in.ToolAliases

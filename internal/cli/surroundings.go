@@ -16,6 +16,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/journal"
 	"github.com/claudeless/claudeless/internal/persona"
+	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -25,14 +26,14 @@ import (
 
 // locate finds the working and the state directory (design: state directory).
 func (r *run) locate() error {
-	cwd, err := r.sys.workdir(r.f)
+	cwd, err := r.f.Dir(r.sys)
 	if err != nil {
 		return err
 	}
 	r.cwd = cwd
 	for _, name := range []string{"CLAUDELESS_CONFIG_DIR", "CLAUDELESS_STATE_DIR", "CLAUDE_CONFIG_DIR"} {
 		if dir := r.sys.Getenv(name); dir != "" {
-			r.dir, err = r.sys.abs(r.f, dir)
+			r.dir, err = r.f.Abs(r.sys, dir)
 			return err
 		}
 	}
@@ -121,7 +122,7 @@ func (r *run) directory(path string) (string, bool) {
 	if rest, found := strings.CutPrefix(path, "~/"); found {
 		path = filepath.Join(r.sys.Getenv("HOME"), rest)
 	}
-	abs, err := r.sys.abs(r.f, path)
+	abs, err := r.f.Abs(r.sys, path)
 	return abs, err == nil && isDir(abs)
 }
 
@@ -319,7 +320,7 @@ func (r *run) socketPath() string {
 // CLI's words; a missing conversation keeps its type, because it has a result.
 func sessionError(err error) error {
 	if used, ok := errors.AsType[*transcript.InUseError](err); ok {
-		return claudeErrorf("Error: %v", used)
+		return process.Verbatimf("Error: %v", used)
 	}
 	return err
 }
@@ -329,7 +330,7 @@ func (r *run) openJournal() error {
 	if path == "" {
 		return nil
 	}
-	path, err := r.sys.abs(r.f, path)
+	path, err := r.f.Abs(r.sys, path)
 	if err != nil {
 		return err
 	}
@@ -378,7 +379,7 @@ func (r *run) openDebug() error {
 }
 
 func (r *run) openLog(path string) (*os.File, error) {
-	path, err := r.sys.abs(r.f, path)
+	path, err := r.f.Abs(r.sys, path)
 	if err != nil {
 		return nil, err
 	}

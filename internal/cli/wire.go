@@ -21,14 +21,17 @@ import (
 	"github.com/claudeless/claudeless/internal/control"
 	"github.com/claudeless/claudeless/internal/debug/client"
 	"github.com/claudeless/claudeless/internal/debug/script"
+	"github.com/claudeless/claudeless/internal/flags"
 	"github.com/claudeless/claudeless/internal/journal"
 	"github.com/claudeless/claudeless/internal/mcpcmd"
 	"github.com/claudeless/claudeless/internal/persona"
+	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/agent"
 	"github.com/claudeless/claudeless/simulator/hook"
+	"github.com/claudeless/claudeless/simulator/outputschema"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/settings"
@@ -38,8 +41,8 @@ import (
 
 // run is one assembled session: everything that a turn needs, connected.
 type run struct {
-	sys *System
-	f   *Flags
+	sys *process.System
+	f   *flags.Flags
 	cwd string
 	dir string // state directory; empty = none, nothing is kept
 
@@ -92,7 +95,7 @@ type run struct {
 
 // assemble builds a session in the order in which its parts depend on each
 // other. It starts no process; [run.start] does.
-func assemble(s *System, f *Flags) (*run, error) {
+func assemble(s *process.System, f *flags.Flags) (*run, error) {
 	r := &run{sys: s, f: f}
 	steps := []func() error{
 		r.locate, r.loadScenario, r.openClock, r.checkConfig, r.loadSettings, r.loadCatalog, r.loadServers, r.openSession, r.openPeer,
@@ -108,7 +111,7 @@ func assemble(s *System, f *Flags) (*run, error) {
 
 func (r *run) settingsOptions() settings.Options {
 	o := settings.Options{
-		StateDir: r.dir, GlobalFile: r.store().File, CWD: r.cwd, FlagValue: strings.Join(r.f.Settings, ""), ManagedDir: r.sys.managedDir(),
+		StateDir: r.dir, GlobalFile: r.store().File, CWD: r.cwd, FlagValue: strings.Join(r.f.Settings, ""), ManagedDir: r.sys.ManagedDir(),
 	}
 	if r.f.Has("setting-sources") {
 		o.Sources = append([]string{}, r.f.SettingSources...)
@@ -122,10 +125,10 @@ func (r *run) settingsOptions() settings.Options {
 func (r *run) loadSettings() error {
 	loaded, err := settings.Load(r.settingsOptions())
 	if managed, ok := errors.AsType[*settings.ManagedError](err); ok {
-		return claudeErrorf("%v", managed)
+		return process.Verbatimf("%v", managed)
 	}
 	if err != nil {
-		return claudeErrorf("Error: %v", err)
+		return process.Verbatimf("Error: %v", err)
 	}
 	r.settings = loaded
 	if len(loaded.ManagedFaults) > 0 {
@@ -134,9 +137,9 @@ func (r *run) loadSettings() error {
 	if loaded.TrustWarning != "" {
 		fmt.Fprintln(r.sys.Stderr, loaded.TrustWarning)
 	}
-	r.sys = r.sys.with(loaded.Env)
+	r.sys = r.sys.With(loaded.Env)
 	if r.f.PermissionMode == "" && r.scenario.PermissionMode == "" && r.mode() == string(protocol.ModeBypass) {
-		return r.sys.checkBypass()
+		return r.sys.MayBypass()
 	}
 	return nil
 }
@@ -155,7 +158,7 @@ func (r *run) loadServers() error {
 		NoProject: !r.reads("project"), DisabledProject: r.settings.DisabledMCPJSONServers, Disabled: r.store().Disabled(),
 	})
 	if broken, ok := errors.AsType[*mcp.ConfigError](err); ok {
-		return claudeErrorf("Error: %v", broken)
+		return process.Verbatimf("Error: %v", broken)
 	}
 	r.servers = config
 	if err == nil && !r.f.StrictMCPConfig {
@@ -330,7 +333,7 @@ func (r *run) makeSimulator() error {
 			r.warn("the state of the scenario was not restored: " + err.Error())
 		}
 	}
-	schema, err := r.outputSchema()
+	schema, err := schemaOf(r.f.JSONSchema, r.number("MAX_STRUCTURED_OUTPUT_RETRIES"))
 	if err != nil {
 		return err
 	}
@@ -348,8 +351,8 @@ func (r *run) makeSimulator() error {
 		SystemPrompt: r.f.SystemPrompt + r.f.AppendSystemPrompt, Costs: r.session.Costs(), Title: r.session.Title(), Fallback: r.f.FallbackModel,
 		Reduced:  r.f.Bare || r.f.SafeMode,
 		MaxTurns: r.f.MaxTurns, MaxBudgetUSD: r.f.MaxBudgetUSD, MaxRetries: r.retries(), RetryScale: r.retryScale(),
-		ResponseDelay: r.responseDelay(), Partial: r.f.IncludePartialMessages, Replay: r.f.ReplayUserMessages, ThinkingDisplay: r.f.thinkingDisplay(),
-		Stream: r.scenario.Stream, Schema: schema, Compat: r.sys.Getenv("CLAUDELESS_COMPAT") == compatRust,
+		ResponseDelay: r.responseDelay(), Partial: r.f.IncludePartialMessages, Replay: r.f.ReplayUserMessages, ThinkingDisplay: thinkingDisplay(r.f.ThinkingDisplay),
+		Stream: r.scenario.Stream, Schema: schema, Compat: r.sys.Getenv("CLAUDELESS_COMPAT") == flags.CompatRust,
 		InOrder: r.clock.Repeatable(), Now: r.clock.Now, Sleep: r.clock.Sleep, NewID: r.clock.NewID, Rand: r.clock.Rand(),
 	}
 	if r.peer != nil {
@@ -362,16 +365,24 @@ func (r *run) makeSimulator() error {
 	return err
 }
 
-// outputSchema is the schema of --json-schema; nil = none.
-func (r *run) outputSchema() (*simulator.Schema, error) {
-	if r.f.JSONSchema == "" {
+// schemaOf is the schema of --json-schema for the simulator; an empty text is none. Tries may be 0.
+func schemaOf(text string, tries int) (*simulator.Schema, error) {
+	if text == "" {
 		return nil, nil
 	}
-	compiled, err := compileSchema(r.f.JSONSchema)
+	compiled, err := outputschema.Compile(text)
 	if err != nil {
-		return nil, err
+		return nil, process.Verbatimf("Error: %v", err)
 	}
-	return &simulator.Schema{Validate: compiled.Validate, Tries: r.number("MAX_STRUCTURED_OUTPUT_RETRIES")}, nil
+	return &simulator.Schema{Tries: tries, Validate: compiled.Validate}, nil
+}
+
+// thinkingDisplay is how events of reasoning are marked: of what the flag may say, one thing shows.
+func thinkingDisplay(given string) string {
+	if given == "summarized" {
+		return given
+	}
+	return ""
 }
 
 // chain is the one place where the layers around the tools are put in order:
@@ -426,7 +437,7 @@ func (r *run) tool(name string) (protocol.Tool, bool) {
 // --mcp-require (design: decisions).
 func (r *run) start(ctx context.Context) error {
 	if r.manager != nil {
-		if err := mcpcmd.Start(ctx, r.manager, r.sys.progress()); err != nil {
+		if err := mcpcmd.Start(ctx, r.manager, r.sys.Progress()); err != nil {
 			return err
 		}
 	}
@@ -467,7 +478,7 @@ func (r *run) close(ctx context.Context) {
 // hint warns of settings that are passed over, of which the real CLI says
 // nothing (spec: cli-observed 1).
 func (r *run) hint(text string) {
-	if !r.sys.asClaude() {
+	if !r.sys.AsClaude() {
 		r.warn(text)
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package flags
 
 import (
 	"errors"
@@ -32,6 +32,30 @@ func hidden(flags string, set func(string) error) option {
 
 func own(flags, env, help string, set func(string) error) option {
 	return option{Option: argv.Option{Flags: flags, Set: set}, help: help, env: env}
+}
+
+// Line is a flag as --help shows it.
+type Line struct{ Flags, Help string }
+
+// Lines are what --help names, of the real CLI's flags and of ours.
+func Lines() (claude, own []Line) {
+	f := &Flags{}
+	for _, o := range claudeOptions(f) {
+		if o.help != "" {
+			claude = append(claude, Line{o.Flags, o.help + choicesNote(o.Choices)})
+		}
+	}
+	for _, o := range ownOptions(f) {
+		own = append(own, Line{o.Flags, o.help + " (or " + o.env + ")"})
+	}
+	return claude, own
+}
+
+func choicesNote(choices []string) string {
+	if len(choices) == 0 {
+		return ""
+	}
+	return ` (choices: "` + strings.Join(choices, `", "`) + `")`
 }
 
 // errVersion leaves the parser when -v is met: nothing after it matters.

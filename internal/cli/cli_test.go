@@ -1,18 +1,11 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"os"
+	"slices"
 	"strings"
-	"syscall"
 	"testing"
-
-	"github.com/claudeless/claudeless/internal/argv"
-	"github.com/claudeless/claudeless/internal/diag"
 )
 
 // Checklist row 1: -v prints a version that starts with X.Y.Z and does not touch stdin.
@@ -105,49 +98,6 @@ func TestMCPAlonePrintsHelpOnStderr(t *testing.T) {
 	}
 }
 
-func TestExit(t *testing.T) {
-	for name, tt := range map[string]struct {
-		err  error
-		code int
-		text string
-	}{
-		"nothing":       {nil, 0, ""},
-		"ours":          {errors.New("it broke"), 1, "claudeless: error: it broke\n"},
-		"hint":          {fmt.Errorf("loading: %w", hinted("it broke", "fix it")), 1, "claudeless: error: loading: it broke\nhint: fix it\n"},
-		"usage":         {&argv.Error{Text: "error: x"}, 1, "error: x\n"},
-		"real words":    {claudeErrorf("Error: %d", 7), 1, "Error: 7\n"},
-		"diagnostics":   {diag.List{{Pos: diag.Position{File: "f", Line: 1, Col: 2}, Message: "bad"}}, 1, "f:1:2: bad\n"},
-		"code":          {&exitError{code: exitExpect}, 3, ""},
-		"code and text": {&exitError{code: exitExpect, err: errors.New("missed")}, 3, "claudeless: error: missed\n"},
-		"interrupt":     {&signalError{syscall.SIGINT}, 0, ""},
-		"terminate":     {fmt.Errorf("reading: %w", &signalError{syscall.SIGTERM}), 143, ""},
-		"hang up":       {&signalError{syscall.SIGHUP}, 129, ""},
-	} {
-		var w bytes.Buffer
-		if code := exit(&w, tt.err); code != tt.code || w.String() != tt.text {
-			t.Errorf("%s: exit code %d, text %q; want %d, %q", name, code, w.String(), tt.code, tt.text)
-		}
-	}
-}
-
-func TestFlagTable(t *testing.T) {
-	limits := flagLimits()
-	for _, o := range claudeOptions(&Flags{}) {
-		if _, ok := limits[o.Name()]; !ok && o.Set == nil {
-			t.Errorf("--%s has no effect and is not listed", o.Name())
-		}
-		delete(limits, o.Name())
-	}
-	for name := range limits {
-		t.Errorf("--%s is listed and no flag", name)
-	}
-	for _, row := range FlagTable() {
-		if (row.Status == "full") != (row.Note == "") || row.Status != "full" && row.Status != "partial" && row.Status != "accepted" {
-			t.Errorf("bad row %+v", row)
-		}
-	}
-}
-
 func TestFileKind(t *testing.T) {
 	for keys, want := range map[string]string{
 		"":                       "scenario",
@@ -203,23 +153,47 @@ func TestCheckMCPConfigs(t *testing.T) {
 	}
 }
 
-func TestGetenvTakesTheLast(t *testing.T) {
-	s := &System{Environ: []string{"A=1", "AB=2", "A=3=4", "BROKEN"}}
-	if s.Getenv("A") != "3=4" || s.Getenv("BROKEN") != "" || s.Getenv("C") != "" {
-		t.Errorf("A=%q BROKEN=%q C=%q", s.Getenv("A"), s.Getenv("BROKEN"), s.Getenv("C"))
-	}
-}
+// The flags of the real CLI: those of its --help and those that it takes without naming them.
+const (
+	namedFlags = `--add-dir --agent --agents --allow-dangerously-skip-permissions --allowedTools --allowed-tools
+		--append-system-prompt --autocompact --ax-screen-reader --bg --background --bare --betas --brief --chrome --cloud -c
+		--continue --dangerously-skip-permissions -d --debug --debug-file --desktop --disable-slash-commands
+		--disallowedTools --disallowed-tools --effort --environment --exclude-dynamic-system-prompt-sections
+		--fallback-model --file --fork-session --forward-subagent-text --from-pr -h --help --ide --include-hook-events
+		--include-partial-messages --input-format --json-schema --max-budget-usd --mcp-config --model -n --name --no-chrome
+		--no-session-persistence --output-format --permission-mode --permission-prompts --plugin-dir --plugin-url -p
+		--print --prompt-suggestions --remote-control --remote-control-session-name-prefix --replay-user-messages
+		--restricted -r --resume --safe-mode --session-id --setting-sources --settings --strict-mcp-config
+		--system-prompt --system-prompt-snapshot --teleport --tmux --tools --verbose -v --version -w --worktree`
+	silentFlags = `--max-turns --permission-prompt-tool --system-prompt-file --append-system-prompt-file
+		--max-thinking-tokens --thinking --task-budget --debug-to-stderr --init --resume-session-at --resume-drops-turn
+		--session-mirror --await-initialize --await-claim --initialize-fields --managed-settings
+		--managed-settings-in-initialize --plugin-dir-no-mcp --channels --project-config-root --thinking-display`
+	ownFlags = `--scenario --failure --capture --expect --mcp-debug --mcp-require --debugger --cwd --claude-version`
+)
 
-// BenchmarkStart is what every run pays before it does anything.
-func BenchmarkStart(b *testing.B) {
-	s := &System{Args: []string{"claudeless", "-p", "hi", "--output-format", "json", "--model=x"}, Stdout: io.Discard, Stderr: io.Discard, UID: 1}
-	for b.Loop() {
-		f, err := parseFlags(s, s.Args[1:])
-		if err == nil {
-			err = checkFlags(s, f)
+func TestHelpNamesWhatTheRealHelpNames(t *testing.T) {
+	for _, program := range []string{"claude", "claudeless"} {
+		s, stdout, stderr := fakeSystem(t, "--frobnicate", "--help")
+		s.Args[0] = program
+		if code := Run(context.Background(), s); code != 0 || stderr.Len() > 0 {
+			t.Fatalf("exit code %d, stderr %q", code, stderr)
 		}
-		if err != nil {
-			b.Fatal(err)
+		words := strings.FieldsFunc(stdout.String(), func(r rune) bool { return r == ' ' || r == ',' || r == '\n' })
+		for flag := range strings.FieldsSeq(namedFlags) {
+			if !slices.Contains(words, flag) {
+				t.Errorf("help of %s lacks %s", program, flag)
+			}
+		}
+		for flag := range strings.FieldsSeq(silentFlags) {
+			if slices.Contains(words, flag) {
+				t.Errorf("help of %s names %s", program, flag)
+			}
+		}
+		for flag := range strings.FieldsSeq(ownFlags) {
+			if slices.Contains(words, flag) != (program == "claudeless") {
+				t.Errorf("help of %s on %s is wrong", program, flag)
+			}
 		}
 	}
 }

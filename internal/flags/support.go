@@ -1,21 +1,21 @@
-package cli
+package flags
 
 import "strings"
 
-// FlagSupport says how much of a flag of the real CLI works here.
-type FlagSupport struct {
+// Support says how much of a flag of the real CLI works here.
+type Support struct {
 	Flag   string // as help shows it
 	Status string // full, partial or accepted (read and checked, without effect)
 	Note   string // what is missing, or why; "" for full
 }
 
-// FlagTable lists every flag of the real CLI in the order of its groups. docs/compatibility.md is made from it.
-func FlagTable() []FlagSupport {
-	limits := flagLimits()
-	var table []FlagSupport
+// Table lists every flag of the real CLI in the order of its groups. docs/compatibility.md is made from it.
+func Table() []Support {
+	less := limits()
+	var table []Support
 	for _, o := range claudeOptions(&Flags{}) {
-		row := FlagSupport{Flag: o.Flags, Status: "full"}
-		if limit, ok := limits[o.Name()]; ok {
+		row := Support{Flag: o.Flags, Status: "full"}
+		if limit, ok := less[o.Name()]; ok {
 			row.Status, row.Note, _ = strings.Cut(limit, ": ")
 		}
 		table = append(table, row)
@@ -23,8 +23,8 @@ func FlagTable() []FlagSupport {
 	return table
 }
 
-// flagLimits holds every flag that does less here than in the real CLI: "status: note" by its long name.
-func flagLimits() map[string]string {
+// limits holds every flag that does less here than in the real CLI: "status: note" by its long name.
+func limits() map[string]string {
 	const (
 		outside = "accepted: belongs to a feature outside the process that is not simulated"
 		debug   = "partial: lines in the real CLI's form with texts of our own; the categories are not told apart"

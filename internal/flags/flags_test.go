@@ -1,7 +1,6 @@
-package cli
+package flags
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -54,12 +53,12 @@ func TestEveryFlagInBothForms(t *testing.T) {
 				continue
 			}
 			t.Run(part, func(t *testing.T) {
-				s, _, _ := fakeSystem(t)
-				apart, err := parseFlags(s, []string{part, sample(o)})
+				s, _ := fakeSystem(t)
+				apart, err := Parse(s, []string{part, sample(o)})
 				if err != nil {
 					t.Fatal(err)
 				}
-				joined, err := parseFlags(s, []string{part + "=" + sample(o)})
+				joined, err := Parse(s, []string{part + "=" + sample(o)})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -69,7 +68,7 @@ func TestEveryFlagInBothForms(t *testing.T) {
 				if !apart.Has(o.Name()) {
 					t.Errorf("%s was not noted as given", o.Name())
 				}
-				if o.Set != nil && cmp.Equal(apart, &Flags{OutputFormat: "text", InputFormat: "text"}, ignoreGiven) {
+				if o.Set != nil && cmp.Equal(apart, &Flags{OutputFlags: OutputFlags{OutputFormat: "text", InputFormat: "text"}}, ignoreGiven) {
 					t.Error("the value went nowhere")
 				}
 			})
@@ -81,7 +80,7 @@ func TestEveryFlagInBothForms(t *testing.T) {
 func TestEveryFlagIsKnown(t *testing.T) {
 	parse := func(t *testing.T, name, flag string) error {
 		t.Helper()
-		s, _, _ := fakeSystem(t)
+		s, _ := fakeSystem(t)
 		s.Args[0] = name
 		words := []string{flag}
 		for _, o := range append(claudeOptions(&Flags{}), ownOptions(&Flags{})...) {
@@ -89,7 +88,7 @@ func TestEveryFlagIsKnown(t *testing.T) {
 				words = append(words, sample(o))
 			}
 		}
-		_, err := parseFlags(s, words)
+		_, err := Parse(s, words)
 		return err
 	}
 	for flag := range strings.FieldsSeq(namedFlags + " " + silentFlags) {
@@ -109,32 +108,6 @@ func TestEveryFlagIsKnown(t *testing.T) {
 	}
 }
 
-func TestHelpNamesWhatTheRealHelpNames(t *testing.T) {
-	for _, program := range []string{"claude", "claudeless"} {
-		s, stdout, stderr := fakeSystem(t, "--frobnicate", "--help")
-		s.Args[0] = program
-		if code := Run(context.Background(), s); code != 0 || stderr.Len() > 0 {
-			t.Fatalf("exit code %d, stderr %q", code, stderr)
-		}
-		words := strings.FieldsFunc(stdout.String(), func(r rune) bool { return r == ' ' || r == ',' || r == '\n' })
-		for flag := range strings.FieldsSeq(namedFlags) {
-			if !slices.Contains(words, flag) {
-				t.Errorf("help of %s lacks %s", program, flag)
-			}
-		}
-		for flag := range strings.FieldsSeq(silentFlags) {
-			if slices.Contains(words, flag) {
-				t.Errorf("help of %s names %s", program, flag)
-			}
-		}
-		for flag := range strings.FieldsSeq(ownFlags) {
-			if slices.Contains(words, flag) != (program == "claudeless") {
-				t.Errorf("help of %s on %s is wrong", program, flag)
-			}
-		}
-	}
-}
-
 // Checklist row 2: the command lines of both SDKs, as they send them, without -p.
 func TestSDKCommandLines(t *testing.T) {
 	tests := map[string]struct {
@@ -143,7 +116,7 @@ func TestSDKCommandLines(t *testing.T) {
 	}{
 		"python, plain query": {
 			args: []string{"--output-format", "stream-json", "--verbose", "--system-prompt", "", "--input-format", "stream-json"},
-			want: Flags{Verbose: true},
+			want: Flags{OutputFlags: OutputFlags{Verbose: true}},
 		},
 		"python, everything": {
 			args: []string{
@@ -156,12 +129,13 @@ func TestSDKCommandLines(t *testing.T) {
 				"--effort", "high", "--json-schema", `{"type":"object"}`, "--input-format", "stream-json",
 			},
 			want: Flags{
-				Verbose: true, AppendSystemPrompt: "A", AllowedTools: []string{"Read", "Bash(git log:*)"}, DisallowedTools: []string{"Write"}, MaxTurns: 3,
-				MaxBudgetUSD: 0.5, TaskBudget: 9, Model: "sonnet", FallbackModel: "haiku", Betas: []string{"context-1m-2025-08-07"}, PermissionPromptTool: "stdio",
-				PermissionMode: "acceptEdits", Continue: true, Resume: "abc", Settings: []string{`{"a":1}`}, AddDirs: []string{"/a", "/b"},
-				MCPConfig: []string{`{"mcpServers":{}}`}, IncludePartialMessages: true, IncludeHookEvents: true, StrictMCPConfig: true, ForkSession: true,
-				ResumeSessionAt: "M", SessionMirror: true, SettingSources: []string{"user", "project"}, PluginDirs: []string{"/p", "/q"}, MaxThinkingTokens: 100,
-				ThinkingDisplay: "omitted", Effort: "high", JSONSchema: `{"type":"object"}`,
+				OutputFlags:      OutputFlags{Verbose: true, IncludePartialMessages: true, IncludeHookEvents: true, JSONSchema: `{"type":"object"}`},
+				PromptFlags:      PromptFlags{AppendSystemPrompt: "A"},
+				ToolFlags:        ToolFlags{AllowedTools: []string{"Read", "Bash(git log:*)"}, DisallowedTools: []string{"Write"}, PermissionPromptTool: "stdio", PermissionMode: "acceptEdits"},
+				ModelFlags:       ModelFlags{MaxTurns: 3, MaxBudgetUSD: 0.5, TaskBudget: 9, Model: "sonnet", FallbackModel: "haiku", Betas: []string{"context-1m-2025-08-07"}, MaxThinkingTokens: 100, ThinkingDisplay: "omitted", Effort: "high"},
+				SessionFlags:     SessionFlags{Continue: true, Resume: "abc", ForkSession: true, ResumeSessionAt: "M", SessionMirror: true},
+				SurroundingFlags: SurroundingFlags{Settings: []string{`{"a":1}`}, AddDirs: []string{"/a", "/b"}, MCPConfig: []string{`{"mcpServers":{}}`}, StrictMCPConfig: true, SettingSources: []string{"user", "project"}},
+				CustomFlags:      CustomFlags{PluginDirs: []string{"/p", "/q"}},
 			},
 		},
 		"typescript": {
@@ -174,11 +148,14 @@ func TestSDKCommandLines(t *testing.T) {
 				"--no-session-persistence", "--session-id=0F0E0D0C-0000-4000-8000-000000000000", "--settings", "s.json",
 			},
 			want: Flags{
-				Verbose: true, AllowedTools: []string{"a", "b", "Skill(x)"}, MaxTurns: 2, MaxBudgetUSD: 1, DisallowedTools: []string{"c"}, Model: "m",
-				PermissionPromptTool: "stdio", PermissionMode: "default", AllowDangerouslySkipPermissions: true, PermissionPrompts: "host", AddDirs: []string{"/a"},
-				MCPConfig: []string{`{"mcpServers":{}}`}, PluginDirsNoMCP: []string{"/p"}, Thinking: "disabled", Effort: "max", Agent: "x", Debug: true, DebugFile: "/tmp/d",
-				ProjectConfigRoot: "/r", AwaitInitialize: true, InitializeFields: "a,b", ManagedSettings: "{}", ManagedSettingsInInitialize: true, AwaitClaim: true,
-				NoSessionPersistence: true, SessionID: "0F0E0D0C-0000-4000-8000-000000000000", Settings: []string{"s.json"},
+				OutputFlags:      OutputFlags{Verbose: true},
+				ToolFlags:        ToolFlags{AllowedTools: []string{"a", "b", "Skill(x)"}, DisallowedTools: []string{"c"}, PermissionPromptTool: "stdio", PermissionMode: "default", AllowDangerouslySkipPermissions: true, PermissionPrompts: "host"},
+				ModelFlags:       ModelFlags{MaxTurns: 2, MaxBudgetUSD: 1, Model: "m", Thinking: "disabled", Effort: "max"},
+				SurroundingFlags: SurroundingFlags{AddDirs: []string{"/a"}, MCPConfig: []string{`{"mcpServers":{}}`}, ProjectConfigRoot: "/r", ManagedSettings: "{}", Settings: []string{"s.json"}},
+				CustomFlags:      CustomFlags{PluginDirsNoMCP: []string{"/p"}, Agent: "x"},
+				DebugFlags:       DebugFlags{Debug: true, DebugFile: "/tmp/d"},
+				HostFlags:        HostFlags{AwaitInitialize: true, InitializeFields: "a,b", ManagedSettingsInInitialize: true, AwaitClaim: true},
+				SessionFlags:     SessionFlags{NoSessionPersistence: true, SessionID: "0F0E0D0C-0000-4000-8000-000000000000"},
 			},
 		},
 	}
@@ -188,11 +165,6 @@ func TestSDKCommandLines(t *testing.T) {
 			got := mustParse(t, tt.args...)
 			if diff := cmp.Diff(&tt.want, got, ignoreGiven); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
-			}
-			s, _, _ := fakeSystem(t)
-			s.StdoutIsTTY = true
-			if !printMode(s, got) {
-				t.Error("not print mode")
 			}
 		})
 	}
@@ -266,22 +238,26 @@ func TestPermissionModeSpellings(t *testing.T) {
 }
 
 func TestOwnFlagsFromTheEnvironment(t *testing.T) {
-	s, _, _ := fakeSystem(t)
+	s, _ := fakeSystem(t)
 	s.Args[0] = "claude"
 	s.Environ = []string{
 		"CLAUDELESS_SCENARIO=old.toml", "CLAUDELESS_SCENARIO=s.toml", "CLAUDELESS_FAILURE=rate-limit", "CLAUDELESS_MCP_DEBUG=1", "CLAUDELESS_MCP_REQUIRE=0",
 		"CLAUDELESS_EXPECT=false", "CLAUDELESS_CWD=",
 	}
-	f, err := parseFlags(s, []string{"-p", "hi"})
+	f, err := Parse(s, []string{"-p", "hi"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &Flags{Print: true, Prompt: "hi", HasPrompt: true, OutputFormat: "text", InputFormat: "text", Scenario: "s.toml", Failure: "rate-limit", MCPDebug: true}
+	want := &Flags{
+		Prompt: "hi", HasPrompt: true,
+		OutputFlags: OutputFlags{Print: true, OutputFormat: "text", InputFormat: "text"},
+		OwnFlags:    OwnFlags{Scenario: "s.toml", Failure: "rate-limit", MCPDebug: true},
+	}
 	if diff := cmp.Diff(want, f, ignoreGiven); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	s.Args[0] = "claudeless"
-	f, err = parseFlags(s, []string{"-p", "hi", "--scenario", "mine.toml"})
+	f, err = Parse(s, []string{"-p", "hi", "--scenario", "mine.toml"})
 	if err != nil || f.Scenario != "mine.toml" {
 		t.Errorf("scenario %q, error %v; the command line wins", f.Scenario, err)
 	}
@@ -293,8 +269,8 @@ func FuzzFlags(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
-		s, _, _ := fakeSystem(t)
-		flags, err := parseFlags(s, strings.Split(line, "\n"))
+		s, _ := fakeSystem(t)
+		flags, err := Parse(s, strings.Split(line, "\n"))
 		if err == nil && (flags.OutputFormat == "" || flags.InputFormat == "") {
 			t.Errorf("no format: %+v", flags)
 		}
@@ -302,4 +278,22 @@ func FuzzFlags(f *testing.F) {
 			t.Errorf("budget %v", flags.MaxBudgetUSD)
 		}
 	})
+}
+
+func TestFlagTable(t *testing.T) {
+	less := limits()
+	for _, o := range claudeOptions(&Flags{}) {
+		if _, ok := less[o.Name()]; !ok && o.Set == nil {
+			t.Errorf("--%s has no effect and is not listed", o.Name())
+		}
+		delete(less, o.Name())
+	}
+	for name := range less {
+		t.Errorf("--%s is listed and no flag", name)
+	}
+	for _, row := range Table() {
+		if (row.Status == "full") != (row.Note == "") || row.Status != "full" && row.Status != "partial" && row.Status != "accepted" {
+			t.Errorf("bad row %+v", row)
+		}
+	}
 }

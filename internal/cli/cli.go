@@ -1,0 +1,69 @@
+// Package cli is the binary: it reads the command line, has the parts built that do the work, connects them to the process
+// and turns the outcome into texts and an exit code.
+//
+// It has two grammars. The claude face is read by internal/flags, because clients match on the exact error texts and on
+// commander's treatment of variadic and optional values, which kong does not offer, and because building a kong parser
+// costs more than a whole short run may. Our own commands (grammar.go) are kong structs.
+//
+// Nothing imports the package but package main.
+package cli
+
+import (
+	"context"
+	"slices"
+
+	"github.com/claudeless/claudeless/internal/flags"
+	"github.com/claudeless/claudeless/internal/process"
+)
+
+// Main runs the program on the real process and returns its exit code.
+func Main() int { return Run(context.Background(), process.Real()) }
+
+// Run is the whole program. It returns the exit code after everything it started has ended, except a read from Stdin that
+// never comes back.
+func Run(ctx context.Context, s *process.System) int {
+	return process.Exit(s.Stderr, dispatch(ctx, s))
+}
+
+func dispatch(ctx context.Context, s *process.System) error {
+	var words []string
+	if len(s.Args) > 1 {
+		words = s.Args[1:]
+	}
+	if len(words) > 0 && !asksPrint(words) {
+		if run := command(s, words[0]); run != nil {
+			return run(ctx, s, words[1:])
+		}
+	}
+	f, err := flags.Parse(s, words)
+	switch {
+	case err != nil:
+		return err
+	case f.Version:
+		return printVersion(s, f)
+	case f.Help:
+		return printHelp(s)
+	case !printMode(s, f):
+		return process.Hinted("interactive terminal mode is not simulated", `give a prompt with -p: `+s.Name()+` -p "…"`)
+	}
+	if err := f.Check(s); err != nil {
+		return err
+	}
+	if f.InputFormat == "stream-json" {
+		return runStream(ctx, s, f)
+	}
+	return runPrint(ctx, s, f)
+}
+
+// asksPrint reports whether -p stands among the words before "--": then even a command's name is a prompt.
+func asksPrint(words []string) bool {
+	if end := slices.Index(words, "--"); end >= 0 {
+		words = words[:end]
+	}
+	return slices.Contains(words, "-p") || slices.Contains(words, "--print")
+}
+
+// printMode holds where the real CLI answers and exits: asked to, or not on a terminal.
+func printMode(s *process.System, f *flags.Flags) bool {
+	return f.Print || !s.StdoutIsTTY || f.InputFormat == "stream-json"
+}

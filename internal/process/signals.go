@@ -1,0 +1,81 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync/atomic"
+	"syscall"
+)
+
+// Signals turns signals into the ends of a run: SIGINT interrupts the turn if there is one, everything else ends the run
+// with its own exit code.
+type Signals struct {
+	interrupt atomic.Pointer[context.CancelFunc]
+	stop      func()
+}
+
+// Watch relays signals until [Signals.Stop]. The context ends with a [SignalError] as its cause.
+func (s *System) Watch(ctx context.Context) (context.Context, *Signals) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	w := &Signals{}
+	if s.Notify == nil {
+		w.stop = func() { cancel(nil) }
+		return ctx, w
+	}
+	arrived := make(chan os.Signal, 4)
+	done := make(chan struct{})
+	unsubscribe := s.Notify(arrived, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	go func() { // ends when done is closed
+		for {
+			select {
+			case <-done:
+				return
+			case sig := <-arrived:
+				interrupt := w.interrupt.Swap(nil)
+				if sig == syscall.SIGINT && interrupt != nil {
+					(*interrupt)()
+					continue
+				}
+				cancel(&SignalError{Signal: sig})
+			}
+		}
+	}()
+	w.stop = func() { unsubscribe(); close(done); cancel(nil) }
+	return ctx, w
+}
+
+// Stop ends the relaying and the context of [System.Watch].
+func (w *Signals) Stop() { w.stop() }
+
+// Interrupts has the next SIGINT call cancel instead of ending the run.
+func (w *Signals) Interrupts(cancel context.CancelFunc) { w.interrupt.Store(&cancel) }
+
+// Interrupted tells whether that has happened; from here on a SIGINT ends the run again.
+func (w *Signals) Interrupted() bool { return w.interrupt.Swap(nil) == nil }
+
+// OrSignal prefers the signal that ended ctx to the error it led to.
+func OrSignal(ctx context.Context, err error) error {
+	if sig, ok := errors.AsType[*SignalError](context.Cause(ctx)); ok {
+		return sig
+	}
+	return err
+}
+
+// UntilSignal ends the context at a signal that asks the process to end, without an error of its own.
+func (s *System) UntilSignal(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	if s.Notify == nil {
+		return ctx, cancel
+	}
+	signals := make(chan os.Signal, 1)
+	release := s.Notify(signals, syscall.SIGTERM, os.Interrupt, syscall.SIGHUP)
+	go func() { // ends with ctx
+		select {
+		case <-signals:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { release(); cancel() }
+}

@@ -1,0 +1,66 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"time"
+)
+
+const (
+	stdinLimit = 10 << 20
+	// stdinPatience is how long a pipe may stay silent before the run goes on without it.
+	stdinPatience = 3 * time.Second
+)
+
+// ReadStdin returns all of stdin, "" when it is a terminal or says nothing for too long. The goroutine that reads ends
+// with its read; on a pipe that stays open that is the end of the process.
+func (s *System) ReadStdin(ctx context.Context) (string, error) {
+	if s.StdinIsTTY || s.Stdin == nil {
+		return "", nil
+	}
+	in := &stdinReader{r: s.Stdin, started: make(chan struct{}), done: make(chan error, 1)}
+	go in.read()
+	patience := time.NewTimer(stdinPatience)
+	defer patience.Stop()
+	for started := in.started; ; {
+		select {
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		case <-started:
+			started = nil
+			patience.Stop()
+		case <-patience.C:
+			fmt.Fprintln(s.Stderr, "Warning: no stdin data received in 3s, proceeding without it. "+
+				"If piping from a slow command, redirect stdin explicitly: < /dev/null to skip, or wait longer.")
+			return "", nil
+		case err := <-in.done:
+			return in.all.String(), err
+		}
+	}
+}
+
+// stdinReader reads to the end in a goroutine of its own. all may be looked at once done has spoken.
+type stdinReader struct {
+	r       io.Reader
+	started chan struct{} // closed at the first byte
+	done    chan error
+	all     bytes.Buffer
+}
+
+func (in *stdinReader) read() {
+	first := make([]byte, 1)
+	n, _ := io.ReadFull(in.r, first)
+	if n == 0 { // a stdin that cannot be read at all, closed by the caller say, is an empty one
+		in.done <- nil
+		return
+	}
+	close(in.started)
+	in.all.Write(first)
+	_, err := in.all.ReadFrom(io.LimitReader(in.r, stdinLimit))
+	if err == nil && in.all.Len() > stdinLimit {
+		err = Verbatimf("Error: piped stdin input exceeds 10MB. Pass large content as a file path in your prompt instead.")
+	}
+	in.done <- err
+}
