@@ -45,7 +45,8 @@ var packageTable = []row{
 	{1, "internal/checkpoint", "what files were when each prompt came, to put them back", "simulator/protocol internal/textdiff"},
 	{2, "internal/debug/item", "values as the older breakpoint clients send them", "internal/cas internal/debug/pickle"},
 	{1, "internal/journal", "the capture file: one redacted JSON line per thing received or done", "simulator/protocol internal/redact"},
-	{1, "internal/persona", "what the simulated CLI says about itself in init", "simulator/protocol"},
+	{1, "internal/persona", "the lists and constants that the simulated CLI says about itself", "simulator/protocol"},
+	{1, "internal/catalog", "agents, commands, skills, styles and plugins found on disk", "simulator/protocol internal/persona"},
 	{1, "simulator/settings", "settings files by source", "simulator/protocol internal/diag"},
 	{1, "scenarios", "load, validate, match: the scripted model", "simulator/protocol internal/match internal/diag internal/eval"},
 	{1, "simulator/permission", "modes and rules → allow, deny, ask", "simulator/protocol internal/match internal/shellcmd"},
@@ -97,7 +98,7 @@ var thirdParty = map[string]string{
 	"github.com/BurntSushi/toml":               "scenarios fixtures fixtures/clone internal/redact/rules",
 	"github.com/bmatcuk/doublestar/v4":         "executor/builtin simulator/permission",
 	"github.com/expr-lang/expr":                "internal/eval",
-	"github.com/goccy/go-yaml":                 "fixtures/yamljson internal/persona",
+	"github.com/goccy/go-yaml":                 "fixtures/yamljson internal/catalog",
 	"github.com/google/uuid":                   "internal/process internal/clock scenarios simulator/transcript",
 	"github.com/mark3labs/mcp-go":              "mcp mcp/internal/carrier fixtures/clone fixtures internal/debug/mcpface",                             // the last two: as a peer in tests
 	"github.com/santhosh-tekuri/jsonschema/v6": "fixtures fixtures/findings executor/builtin simulator/outputschema scenarios internal/debug/mcpface", // the last two: in tests

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/executor/builtin"
+	"github.com/claudeless/claudeless/internal/catalog"
 	"github.com/claudeless/claudeless/internal/output"
 	"github.com/claudeless/claudeless/internal/persona"
 	"github.com/claudeless/claudeless/internal/proc"
@@ -30,7 +31,7 @@ import (
 
 // loadCatalog finds agents, commands, skills, styles and plugins.
 func (r *run) loadCatalog() error {
-	o := persona.CatalogOptions{
+	o := catalog.Options{
 		Agents: r.f.Agents, Disabled: r.f.Bare || r.f.SafeMode || r.f.Restricted,
 		Open: func(dir string) fs.FS { return os.DirFS(dir) },
 	}
@@ -48,7 +49,7 @@ func (r *run) loadCatalog() error {
 		o.Plugins = append(o.Plugins, abs)
 	}
 	var warnings []string
-	r.catalog, warnings = persona.NewCatalog(o)
+	r.catalog, warnings = catalog.New(o)
 	for _, w := range warnings {
 		r.warn(w)
 	}
@@ -101,7 +102,7 @@ func toolNames(rules []string) []string {
 }
 
 // commandModel is the model that a command wants; empty = none.
-func (r *run) commandModel(k persona.Command) string {
+func (r *run) commandModel(k catalog.Command) string {
 	if k.Model == "" {
 		return ""
 	}
@@ -118,7 +119,7 @@ func (r *run) grant(rules []string) {
 }
 
 // command finds a custom command or a skill as the Skill tool names it.
-func (r *run) command(name string) (persona.Command, bool) {
+func (r *run) command(name string) (catalog.Command, bool) {
 	return r.catalog.Command(strings.TrimPrefix(name, "/"))
 }
 
@@ -156,7 +157,7 @@ func (r *run) checkSkill(name string) error {
 }
 
 // skillHooks puts the hooks of a skill in force when it is first used.
-func (r *run) skillHooks(k persona.Command) {
+func (r *run) skillHooks(k catalog.Command) {
 	if _, known := r.hooked.LoadOrStore(k.Name, true); known || k.Hooks == nil || r.settings.DisableAllHooks {
 		return
 	}
@@ -302,17 +303,17 @@ func (r *run) closeTasks() {
 // pluginSource is the source of a plugin's servers.
 const pluginSource = "plugin"
 
-func pluginEnv(parts persona.Parts) string { return "CLAUDE_PLUGIN_ROOT=" + parts.Dir }
+func pluginEnv(parts catalog.Parts) string { return "CLAUDE_PLUGIN_ROOT=" + parts.Dir }
 
 // pluginHooks are the hooks of a plugin, which find its directory in their
 // environment.
-func pluginHooks(parts persona.Parts) hook.Source {
+func pluginHooks(parts catalog.Parts) hook.Source {
 	return hook.Source{Name: "plugin " + parts.Name, Raw: parts.Hooks, Environ: []string{pluginEnv(parts)}}
 }
 
 // pluginServers are the servers of a plugin, under names of their own. What
 // cannot be read is left out.
-func (r *run) pluginServers(parts persona.Parts) []mcp.ServerConfig {
+func (r *run) pluginServers(parts catalog.Parts) []mcp.ServerConfig {
 	if parts.Servers == nil {
 		return nil
 	}

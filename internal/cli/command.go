@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/catalog"
 	"github.com/claudeless/claudeless/internal/persona"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator"
@@ -53,7 +54,7 @@ func (r *run) expand(ctx context.Context, name, args string) (*slash.Expansion, 
 	return nil, nil
 }
 
-func commandText(k persona.Command, args string) string {
+func commandText(k catalog.Command, args string) string {
 	text := slash.Fill(k.Body, args)
 	if k.Skill {
 		text = "Base directory for this skill: " + k.Dir + "\n\n" + text

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/claudeless/claudeless/internal/catalog"
 	"github.com/claudeless/claudeless/internal/output"
 	"github.com/claudeless/claudeless/internal/persona"
 	"github.com/claudeless/claudeless/simulator/model"
@@ -100,7 +101,7 @@ func (r *run) surroundings() transcript.Surroundings {
 }
 
 // toolsOf words the tools of an agent.
-func toolsOf(a persona.Agent) string {
+func toolsOf(a catalog.Agent) string {
 	switch {
 	case a.Tools != nil:
 		return strings.Join(a.Tools, ", ")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/executor/builtin"
+	"github.com/claudeless/claudeless/internal/catalog"
 	"github.com/claudeless/claudeless/internal/checkpoint"
 	"github.com/claudeless/claudeless/internal/clock"
 	"github.com/claudeless/claudeless/internal/control"
@@ -67,7 +68,7 @@ type run struct {
 	agentHides    []string               // tools that the agent of the session is without
 	title, color  string                 // given by /rename and /color
 	style, level  atomic.Pointer[string] // output style and effort set since the start; nil = as at the start
-	catalog       *persona.Catalog
+	catalog       *catalog.Catalog
 	hooked        sync.Map // names of the skills whose hooks are in force
 	tasks         *task.Set
 	agents        *agent.Agents

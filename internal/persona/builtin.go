@@ -116,3 +116,28 @@ func Styles() []Style {
 		{"Learning", "Claude pauses and asks you to write small pieces of code for hands-on practice"},
 	}
 }
+
+// BuiltInSkill is a skill of the CLI's own that is always in the context.
+type BuiltInSkill struct {
+	Name   string
+	Tokens int
+}
+
+// BuiltInSkills lists them with the tokens that /context shows.
+func BuiltInSkills() []BuiltInSkill {
+	return []BuiltInSkill{
+		{"dataviz", 482},
+		{"update-config", 236},
+		{"keybindings-help", 83},
+		{"code-review", 283},
+		{"simplify", 63},
+		{"fewer-permission-prompts", 64},
+		{"loop", 115},
+		{"claude-api", 390},
+		{"workflow-authoring", 84},
+		{"run", 123},
+		{"plugin-authoring", 92},
+		{"init", 22},
+		{"security-review", 30},
+	}
+}

@@ -1,4 +1,9 @@
-package persona
+// Package catalog is everything that a user can add to the CLI by files, beside what it brings itself: agents, slash
+// commands, skills, output styles and plugins.
+//
+// Its one invariant: what cannot be read or makes no sense is left out and named, and never keeps the rest from being
+// found. It reads file trees that it is given and does not know what a session does with what is in them.
+package catalog
 
 import (
 	"cmp"
@@ -11,12 +16,13 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/claudeless/claudeless/internal/persona"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// CatalogOptions says where agents, commands, skills, styles and plugins are
+// Options says where agents, commands, skills, styles and plugins are
 // looked for. The zero value finds the built-in ones only.
-type CatalogOptions struct {
+type Options struct {
 	// UserDir is the state directory and ProjectDir the project's .claude;
 	// empty = not looked at.
 	UserDir, ProjectDir string
@@ -77,10 +83,10 @@ type Catalog struct {
 	agents   map[string]Agent
 }
 
-// NewCatalog looks everything up. What cannot be read or makes no sense is left
+// New looks everything up. What cannot be read or makes no sense is left
 // out and named in the warnings.
-func NewCatalog(o CatalogOptions) (*Catalog, []string) {
-	c := &Catalog{agents: map[string]Agent{}, styles: names(Styles(), func(s Style) string { return s.Name })}
+func New(o Options) (*Catalog, []string) {
+	c := &Catalog{agents: map[string]Agent{}, styles: names(persona.Styles(), func(s persona.Style) string { return s.Name })}
 	for _, a := range builtinAgents() {
 		c.agents[a.Name] = a
 	}
@@ -204,7 +210,7 @@ func (c *Catalog) Styles() []string {
 	return slices.Clone(c.styles)
 }
 
-// Fill puts what was found into an init event made by [Init].
+// Fill puts what was found into an init event made by [persona.Init].
 func (c *Catalog) Fill(ev *protocol.Init) {
 	var commands, skills, plugged, pluggedSkills []string
 	for _, k := range c.Commands() {
@@ -248,31 +254,6 @@ func builtinAgents() []Agent {
 	}
 }
 
-// BuiltInSkill is a skill of the CLI's own that is always in the context.
-type BuiltInSkill struct {
-	Name   string
-	Tokens int
-}
-
-// BuiltInSkills lists them with the tokens that /context shows.
-func BuiltInSkills() []BuiltInSkill {
-	return []BuiltInSkill{
-		{"dataviz", 482},
-		{"update-config", 236},
-		{"keybindings-help", 83},
-		{"code-review", 283},
-		{"simplify", 63},
-		{"fewer-permission-prompts", 64},
-		{"loop", 115},
-		{"claude-api", 390},
-		{"workflow-authoring", 84},
-		{"run", 123},
-		{"plugin-authoring", 92},
-		{"init", 22},
-		{"security-review", 30},
-	}
-}
-
 // loader reads the files of all sources.
 type loader struct {
 	c        *Catalog
@@ -286,7 +267,7 @@ type loader struct {
 }
 
 // source reads the folders of one .claude directory.
-func (l *loader) source(o CatalogOptions, dir, source string) {
+func (l *loader) source(o Options, dir, source string) {
 	if dir == "" {
 		return
 	}

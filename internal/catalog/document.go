@@ -1,4 +1,4 @@
-package persona
+package catalog
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package persona
+package catalog
 
 import (
 	"encoding/json"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claudeless/claudeless/internal/persona"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -55,11 +56,11 @@ func commandNames(c *Catalog) []string {
 // Checklist rows 42, 43 and 44: agents, commands, skills and plugins on disk
 // and what init shows of them.
 func TestCatalog(t *testing.T) {
-	c, warnings := NewCatalog(CatalogOptions{
+	c, warnings := New(Options{
 		UserDir: "/user", ProjectDir: "/p/.claude", Plugins: []string{"/plug", "/bad"}, Open: disk(),
 		Agents: `{"flagged":{"description":"d","prompt":"p","tools":["Read"],"background":true}}`,
 	})
-	ev := Init()
+	ev := persona.Init()
 	builtin := len(ev.SlashCommands)
 	c.Fill(&ev)
 	want := []string{"claude", "demo:helper", "Explore", "flagged", "fs-test-agent", "general-purpose", "Plan", "reviewer", "statusline-setup"}
@@ -110,17 +111,17 @@ func TestCatalog(t *testing.T) {
 
 // Checklist row 43: --setting-sources user leaves the project's commands out.
 func TestCatalogBySource(t *testing.T) {
-	c, _ := NewCatalog(CatalogOptions{UserDir: "/user", Open: disk()})
+	c, _ := New(Options{UserDir: "/user", Open: disk()})
 	if diff := cmp.Diff([]string{"cook", "mine", "shared"}, commandNames(c)); diff != "" {
 		t.Error(diff)
 	}
-	if c, _ = NewCatalog(CatalogOptions{UserDir: "/user", ProjectDir: "/p/.claude", Open: disk(), Disabled: true}); len(c.Commands()) != 0 || len(c.Agents()) != 5 {
+	if c, _ = New(Options{UserDir: "/user", ProjectDir: "/p/.claude", Open: disk(), Disabled: true}); len(c.Commands()) != 0 || len(c.Agents()) != 5 {
 		t.Errorf("disabled: %v", commandNames(c))
 	}
 }
 
 func TestDefineAgents(t *testing.T) {
-	c, _ := NewCatalog(CatalogOptions{})
+	c, _ := New(Options{})
 	if err := c.DefineAgents([]byte(`{"greeter":{"description":"d","prompt":"p","maxTurns":2}}`), "sdk"); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +180,7 @@ func TestPlugins(t *testing.T) {
 			"/two": {".claude-plugin/plugin.json": file(`{"hooks":{"Stop":[]},"mcpServers":"./servers.json"}`), "servers.json": file(`{"mcpServers":{"t":{}}}`)},
 		}[dir]
 	}
-	c, _ := NewCatalog(CatalogOptions{Plugins: []string{"/one", "/none"}, Open: func(dir string) fs.FS {
+	c, _ := New(Options{Plugins: []string{"/one", "/none"}, Open: func(dir string) fs.FS {
 		if tree := open(dir); tree.(fstest.MapFS) != nil {
 			return tree
 		}
@@ -206,7 +207,7 @@ func TestPlugins(t *testing.T) {
 	if diff := cmp.Diff(want, more); diff != "" {
 		t.Errorf("parts added (-want +got):\n%s", diff)
 	}
-	ev := Init()
+	ev := persona.Init()
 	c.Fill(&ev)
 	if !c.HasPlugins("/one", "/two") || len(ev.Plugins) != 5 || len(c.Commands()) != 2 {
 		t.Errorf("plugins %v, commands %v", ev.Plugins, commandNames(c))
