@@ -288,7 +288,7 @@ func mcpReadResource(ctx context.Context, p *Peer, in request) (answer, error) {
 }
 
 // manifests are handshakes that a host has had with its own servers already:
-// what is asked in them is answered from here, once (spec: the SDK type
+// what is asked in them is answered from here, once (the SDK's type
 // SDKControlInitializeRequest).
 type manifests struct {
 	mu   sync.Mutex
