@@ -3,7 +3,7 @@ GOFUMPT  = go run mvdan.cc/gofumpt@v0.12.0
 LINT     = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 DEADCODE = go run golang.org/x/tools/cmd/deadcode@v0.52.0
 FUZZTIME ?= 10000x
-POLICY   = '^Test(Imports|PackageTable|Budgets|PackageDocs|NoState|DocumentSizes|MakeTargets|Links|NamedFiles|NothingLocal)$$'
+POLICY   = '^Test(Imports|PackageTable|Budgets|PackageDocs|NoState|DocumentSizes|MakeTargets|Links|NamedFiles|NothingLocal|Citations|Structure)$$'
 
 .PHONY: help build test race lint fmt update docs fuzz bench policy determinism generated interop conformance e2e ci
 

@@ -10,14 +10,14 @@ import (
 
 // encoded finds what is a secret only once it has been decoded: base64 texts
 // and words with percent escapes.
-func (r *Redactor) encoded(s string, shapes *shapes) []Finding {
+func encoded(s string, known known, shapes *shapes) []Finding {
 	var found []Finding
 	for _, w := range encodedWords(s) {
 		plain, ok := decode(s[w[0]:w[1]])
 		if !ok {
 			continue
 		}
-		for _, f := range append(r.known.find(plain), shapes.find(plain)...) {
+		for _, f := range append(known.find(plain), shapes.find(plain)...) {
 			if f.Sure {
 				found = append(found, Finding{Kind: f.Kind, Start: w[0], End: w[1], Sure: true})
 				break

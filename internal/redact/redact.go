@@ -12,7 +12,6 @@
 package redact
 
 import (
-	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -48,15 +47,6 @@ type Redactor struct {
 	shapes *shapes // made on first use: a run that records nothing does not pay
 }
 
-// Finding is one secret in a text.
-type Finding struct {
-	Kind       string // upper-case words, as in placeholders
-	Start, End int    // bytes of the text
-	// Sure is set where nothing but a secret looks so, or where the value is
-	// known; the other findings are guesses from the name beside a value.
-	Sure bool
-}
-
 // New makes a redactor.
 func New(o Options) *Redactor {
 	r := &Redactor{label: o.Label, known: newKnown(o.Environ, o.Values)}
@@ -87,11 +77,8 @@ func (r *Redactor) Find(s string) []Finding {
 	}
 	shapes := r.shapes
 	r.mu.Unlock()
-	return merge(slices.Concat(r.known.find(s), shapes.find(s), r.encoded(s, shapes)))
+	return merge(slices.Concat(r.known.find(s), shapes.find(s), encoded(s, r.known, shapes)))
 }
-
-// shortest is the length from which a text can hold a secret.
-const shortest = 6
 
 func (r *Redactor) text(s string) string {
 	found := r.Find(s)
@@ -109,23 +96,45 @@ func (r *Redactor) text(s string) string {
 	return b.String()
 }
 
-// merge orders findings and joins those that overlap: the first one's name, a
-// sure one's before a guess.
-func merge(found []Finding) []Finding {
-	slices.SortStableFunc(found, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(b.End, a.End))
-	})
-	out := found[:0]
-	for _, f := range found {
-		last := len(out) - 1
-		if last < 0 || f.Start >= out[last].End {
-			out = append(out, f)
+// JSON hides the secrets in the strings of a JSON text, keys included, and the
+// whole value of a string whose key looks like that of a credential. Everything
+// else stays byte for byte; what is no JSON comes back as a text would.
+func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
+	if !json.Valid(raw) {
+		return json.RawMessage(r.text(string(raw)))
+	}
+	var out []byte // nil = nothing is hidden so far
+	done := 0      // what of raw is in out
+	secret := false
+	for i := 0; i < len(raw); {
+		if raw[i] != '"' {
+			if raw[i] != ':' && raw[i] > ' ' {
+				secret = false
+			}
+			i++
 			continue
 		}
-		if f.Sure && !out[last].Sure {
-			out[last].Kind, out[last].Sure = f.Kind, true
+		end := stringEnd(raw, i)
+		key := isKey(raw[end:])
+		text := decoded(raw[i:end])
+		hidden := r.value(text, secret && !key)
+		if hidden != text {
+			out = append(append(out, raw[done:i]...), quote(hidden)...)
+			done = end
 		}
-		out[last].End = max(out[last].End, f.End)
+		secret = key && (nameLooksSecret(text) || text == "apiKeyHelper")
+		i = end
 	}
-	return out
+	if out == nil {
+		return raw
+	}
+	return append(out, raw[done:]...)
+}
+
+// value hides what is secret in a string of JSON.
+func (r *Redactor) value(text string, whole bool) string {
+	if whole && text != "" && !isPlaceholder(text) {
+		return r.label.For("VALUE", text)
+	}
+	return r.String(text)
 }

@@ -1,0 +1,335 @@
+package tests
+
+import (
+	"cmp"
+	"go/ast"
+	"go/token"
+	"go/types"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Structure: who owns what, measured on the type-checked tree. A figure over
+// its limit is a reason to find the missing noun; limits only ever shrink.
+const (
+	maxFields       = 79  // of a struct that is no wire or file format
+	maxFuncFields   = 26  // of a struct
+	allFuncFields   = 230 // of the tree
+	methodValues    = 225 // methods handed along as values
+	cliMethodValues = 123
+	maxMethods      = 156 // of one type
+	maxTypeFiles    = 14  // over which the methods of one type are spread
+	maxKnot         = 23  // files of a package that need each other in a circle
+	maxBackArrows   = 27  // percent of the arrows between files, in the best order found
+	maxNolint       = 42
+)
+
+func TestStructure(t *testing.T) {
+	var fields, funcs, methods, spread, knots, values []figure
+	sumFuncs, sumValues, back, arrows, nolint := 0, 0, 0, 0, 0
+	for _, p := range typedPackages(t) {
+		for _, s := range structsOf(p) {
+			if !s.format {
+				fields = append(fields, figure{s.fields, s.where})
+			}
+			funcs = append(funcs, figure{s.funcs, s.where})
+			sumFuncs += s.funcs
+		}
+		for _, m := range methodsOf(p) {
+			methods = append(methods, figure{m.n, m.where})
+			spread = append(spread, figure{m.files, m.where})
+		}
+		n := methodValuesOf(p)
+		values = append(values, figure{n, p.path})
+		sumValues += n
+		g := fileGraph(p)
+		knots = append(knots, figure{g.knot(), p.path})
+		b, a := g.back()
+		back, arrows = back+b, arrows+a
+		nolint += nolints(p)
+	}
+	limit(t, "fields of a struct", fields, maxFields)
+	limit(t, "func fields of a struct", funcs, maxFuncFields)
+	limit(t, "methods of a type", methods, maxMethods)
+	limit(t, "files that hold one type's methods", spread, maxTypeFiles)
+	limit(t, "files in a knot", knots, maxKnot)
+	total(t, "func fields", sumFuncs, allFuncFields)
+	total(t, "method values handed along", sumValues, methodValues)
+	for _, v := range values {
+		if v.where == "internal/cli" {
+			total(t, "method values handed along in internal/cli", v.n, cliMethodValues)
+		}
+	}
+	total(t, "percent of back arrows", back*100/max(arrows, 1), maxBackArrows)
+	total(t, "nolint", nolint, maxNolint)
+	top(t, "method values", values)
+	top(t, "knots", knots)
+	top(t, "fields", fields)
+	top(t, "methods", methods)
+}
+
+// total holds one figure of the whole tree to its budget.
+func total(t *testing.T, what string, n, budget int) {
+	t.Helper()
+	t.Logf("%s: %d (budget %d)", what, n, budget)
+	if n > budget {
+		t.Errorf("%s: %d, budget %d", what, n, budget)
+	}
+}
+
+// top logs the largest figures: where to look first.
+func top(t *testing.T, what string, figures []figure) {
+	t.Helper()
+	slices.SortStableFunc(figures, func(a, b figure) int { return cmp.Compare(b.n, a.n) })
+	for _, f := range figures[:min(8, len(figures))] {
+		t.Logf("  %s: %d %s", what, f.n, f.where)
+	}
+}
+
+// structType is one struct of the tree, measured.
+type structType struct {
+	where         string
+	fields, funcs int
+	format        bool // its fields are named by tags: a wire or file format
+}
+
+func structsOf(p typed) []structType {
+	var all []structType
+	for _, f := range p.files {
+		if ast.IsGenerated(f) {
+			continue
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			spec, ok := n.(*ast.TypeSpec)
+			if !ok {
+				return true
+			}
+			def, ok := p.info.Defs[spec.Name]
+			if !ok {
+				return true
+			}
+			st, ok := def.Type().Underlying().(*types.Struct)
+			if _, literal := spec.Type.(*ast.StructType); !ok || !literal {
+				return true
+			}
+			s := structType{where: p.path + "." + spec.Name.Name, fields: st.NumFields()}
+			tagged := 0
+			for i := range st.NumFields() {
+				if _, ok := st.Field(i).Type().Underlying().(*types.Signature); ok {
+					s.funcs++
+				}
+				if tag := reflect.StructTag(st.Tag(i)); tag != "" {
+					tagged++
+				}
+			}
+			s.format = tagged*2 > s.fields
+			all = append(all, s)
+			return true
+		})
+	}
+	return all
+}
+
+type typeMethods struct {
+	where    string
+	n, files int
+}
+
+func methodsOf(p typed) []typeMethods {
+	n, files := map[string]int{}, map[string]map[string]bool{}
+	for _, f := range p.files {
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || fn.Recv == nil {
+				continue
+			}
+			name := receiver(fn)
+			n[name]++
+			if files[name] == nil {
+				files[name] = map[string]bool{}
+			}
+			files[name][p.file(fn.Pos())] = true
+		}
+	}
+	var all []typeMethods
+	for _, name := range slices.Sorted(maps.Keys(n)) {
+		all = append(all, typeMethods{p.path + "." + name, n[name], len(files[name])})
+	}
+	return all
+}
+
+func receiver(fn *ast.FuncDecl) string {
+	t := fn.Recv.List[0].Type
+	if star, ok := t.(*ast.StarExpr); ok {
+		t = star.X
+	}
+	if index, ok := t.(*ast.IndexExpr); ok {
+		t = index.X
+	}
+	if id, ok := t.(*ast.Ident); ok {
+		return id.Name
+	}
+	return "?"
+}
+
+// methodValuesOf counts methods that are not called where they are named.
+func methodValuesOf(p typed) int {
+	n := 0
+	for _, f := range p.files {
+		called := map[ast.Expr]bool{}
+		ast.Inspect(f, func(node ast.Node) bool {
+			if call, ok := node.(*ast.CallExpr); ok {
+				called[ast.Unparen(call.Fun)] = true
+			}
+			return true
+		})
+		for sel, s := range p.info.Selections {
+			if s.Kind() == types.MethodVal && !called[sel] && f.FileStart <= sel.Pos() && sel.Pos() < f.FileEnd {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func nolints(p typed) int {
+	n := 0
+	for _, f := range p.files {
+		for _, g := range f.Comments {
+			for _, c := range g.List {
+				if strings.HasPrefix(c.Text, "//nolint") {
+					n++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// graph of files: which file uses what another one declares.
+type fileArrows map[string]map[string]bool
+
+func fileGraph(p typed) fileArrows {
+	g := fileArrows{}
+	for _, f := range p.files {
+		g[p.file(f.Pos())] = map[string]bool{}
+	}
+	use := func(pos token.Pos, obj types.Object) {
+		if obj == nil || obj.Pkg() != p.pkg || !obj.Pos().IsValid() {
+			return
+		}
+		from, to := p.file(pos), p.file(obj.Pos())
+		if from != to {
+			g[from][to] = true
+		}
+	}
+	for id, obj := range p.info.Uses {
+		use(id.Pos(), obj)
+	}
+	return g
+}
+
+// knot is the size of the largest set of files that need each other.
+func (g fileArrows) knot() int {
+	largest := 0
+	for _, c := range g.components() {
+		largest = max(largest, len(c))
+	}
+	return largest
+}
+
+// components are the strongly connected components, by Tarjan.
+func (g fileArrows) components() [][]string {
+	var (
+		out      [][]string
+		stack    []string
+		index    = map[string]int{}
+		low      = map[string]int{}
+		on       = map[string]bool{}
+		nextFile func(v string)
+	)
+	nextFile = func(v string) {
+		index[v] = len(index) + 1
+		low[v] = index[v]
+		stack = append(stack, v)
+		on[v] = true
+		for _, w := range slices.Sorted(maps.Keys(g[v])) {
+			if index[w] == 0 {
+				nextFile(w)
+				low[v] = min(low[v], low[w])
+			} else if on[w] {
+				low[v] = min(low[v], index[w])
+			}
+		}
+		if low[v] != index[v] {
+			return
+		}
+		i := slices.Index(stack, v)
+		for _, w := range stack[i:] {
+			on[w] = false
+		}
+		out = append(out, slices.Clone(stack[i:]))
+		stack = stack[:i]
+	}
+	for _, v := range slices.Sorted(maps.Keys(g)) {
+		if index[v] == 0 {
+			nextFile(v)
+		}
+	}
+	return out
+}
+
+// back counts the arrows that run back up in the best order of the files that
+// local search finds, and all arrows.
+func (g fileArrows) back() (back, arrows int) {
+	order := slices.Sorted(maps.Keys(g))
+	for _, to := range g {
+		arrows += len(to)
+	}
+	for better := true; better; {
+		better = false
+		for i := range order {
+			if at := g.best(order, i); at != i {
+				v := order[i]
+				order = slices.Insert(slices.Delete(order, i, i+1), at, v)
+				better = true
+			}
+		}
+	}
+	place := map[string]int{}
+	for i, v := range order {
+		place[v] = i
+	}
+	for from, to := range g {
+		for v := range to {
+			if place[v] < place[from] {
+				back++
+			}
+		}
+	}
+	return back, arrows
+}
+
+// best is the place at which file i of the order has the fewest back arrows.
+func (g fileArrows) best(order []string, i int) int {
+	v, best, at := order[i], 0, i
+	for _, dir := range []int{-1, 1} {
+		gain := 0
+		for j := i + dir; j >= 0 && j < len(order); j += dir {
+			w := order[j]
+			switch { // v passes w
+			case g[v][w] && !g[w][v]:
+				gain -= dir
+			case g[w][v] && !g[v][w]:
+				gain += dir
+			}
+			if gain > best {
+				best, at = gain, j
+			}
+		}
+	}
+	return at
+}

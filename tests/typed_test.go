@@ -1,0 +1,99 @@
+package tests
+
+import (
+	"encoding/json"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// typed is one type-checked package of the tree, without its tests.
+type typed struct {
+	path  string // from the root
+	fset  *token.FileSet
+	files []*ast.File
+	info  *types.Info
+	pkg   *types.Package
+}
+
+// file is the name of the file that a position is in.
+func (p typed) file(pos token.Pos) string { return filepath.Base(p.fset.Position(pos).Filename) }
+
+// listed is what `go list` says of a package.
+type listed struct {
+	ImportPath, Dir, Export string
+	GoFiles                 []string
+}
+
+// typedPackages type-checks every package of the tree against the export data
+// that the build cache holds.
+func typedPackages(t *testing.T) []typed {
+	t.Helper()
+	exports := map[string]string{}
+	var ours []listed
+	for _, p := range goList(t) {
+		exports[p.ImportPath] = p.Export
+		if p.ImportPath == module || strings.HasPrefix(p.ImportPath, module+"/") {
+			ours = append(ours, p)
+		}
+	}
+	fset := token.NewFileSet()
+	imp := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	var all []typed
+	for _, p := range ours {
+		all = append(all, check(t, fset, imp, p))
+	}
+	return all
+}
+
+func goList(t *testing.T) []listed {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles", "./...")
+	cmd.Dir = root
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []listed
+	for dec := json.NewDecoder(strings.NewReader(string(out))); ; {
+		var p listed
+		if err := dec.Decode(&p); err == io.EOF {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+func check(t *testing.T, fset *token.FileSet, imp types.Importer, p listed) typed {
+	t.Helper()
+	rel := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
+	out := typed{path: rel, fset: fset, info: &types.Info{
+		Defs: map[*ast.Ident]types.Object{}, Uses: map[*ast.Ident]types.Object{}, Selections: map[*ast.SelectorExpr]*types.Selection{}, Types: map[ast.Expr]types.TypeAndValue{},
+	}}
+	for _, name := range p.GoFiles {
+		f, err := parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution|parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.files = append(out.files, f)
+	}
+	conf := types.Config{Importer: imp}
+	pkg, err := conf.Check(p.ImportPath, fset, out.files, out.info)
+	if err != nil {
+		t.Fatal(fmt.Errorf("checking %s: %w", p.ImportPath, err))
+	}
+	out.pkg = pkg
+	return out
+}
