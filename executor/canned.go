@@ -51,17 +51,17 @@ func (t CannedTool) refuses() bool { return t.Error != nil && !t.AutoApprove }
 // call's own result, else the tool's result, else what Mode says. A delay of
 // the call comes before all of these (spec: scenario-format 1).
 func Canned(o CannedOptions) Middleware {
-	return Func(func(ctx context.Context, call protocol.ToolUse, next Executor) (protocol.ToolResult, error) {
+	return Func(func(ctx context.Context, call protocol.ToolUse, next Executor) (Result, error) {
 		var script protocol.CallScript
 		if call.Script != nil {
 			script = *call.Script
 		}
 		if !wait(ctx, script.DelayMS) {
-			return Interrupted(), nil
+			return Plain(Interrupted()), nil
 		}
 		tool := o.Tools[call.Name]
 		if tool.refuses() {
-			return protocol.ErrorResult("Permission denied: " + *tool.Error), nil
+			return failed("Permission denied: " + *tool.Error), nil
 		}
 		text := script.Result
 		if text == nil {
@@ -69,13 +69,13 @@ func Canned(o CannedOptions) Middleware {
 		}
 		switch {
 		case text != nil && script.IsError:
-			return protocol.ErrorResult(*text), nil
+			return failed(*text), nil
 		case text != nil && o.Shape != nil:
-			return o.Shape(call, *text), nil
+			return Plain(o.Shape(call, *text)), nil
 		case text != nil:
-			return protocol.ToolResult{Content: protocol.Content{Text: *text}}, nil
+			return Plain(protocol.ToolResult{Content: protocol.Content{Text: *text}}), nil
 		case o.Mode == Mock:
-			return protocol.ErrorResult(fmt.Sprintf("No mock result configured for tool '%s'", call.Name)), nil
+			return failed(fmt.Sprintf("No mock result configured for tool '%s'", call.Name)), nil
 		}
 		return next.Execute(ctx, call)
 	})

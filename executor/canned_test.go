@@ -21,9 +21,9 @@ type fakeTools struct {
 
 func (f *fakeTools) Tools(context.Context) ([]protocol.Tool, error) { return f.tools, f.err }
 
-func (f *fakeTools) Execute(_ context.Context, call protocol.ToolUse) (protocol.ToolResult, error) {
+func (f *fakeTools) Execute(_ context.Context, call protocol.ToolUse) (executor.Result, error) {
 	f.calls++
-	return text("ran " + call.Name), f.err
+	return executor.Plain(text("ran " + call.Name)), f.err
 }
 
 func text(s string) protocol.ToolResult {
@@ -71,7 +71,7 @@ func TestCanned(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.want, got); diff != "" {
+			if diff := cmp.Diff(tt.want, got.ToolResult); diff != "" {
 				t.Errorf("result (-want +got):\n%s", diff)
 			}
 			if base.calls != tt.calls {
@@ -115,7 +115,7 @@ func TestCannedDelay(t *testing.T) {
 		if err != nil || base.calls != 0 {
 			t.Fatalf("err %v, %d calls; want an interrupted result and none", err, base.calls)
 		}
-		if diff := cmp.Diff(executor.Interrupted(), got); diff != "" {
+		if diff := cmp.Diff(executor.Interrupted(), got.ToolResult); diff != "" {
 			t.Errorf("result (-want +got):\n%s", diff)
 		}
 	})

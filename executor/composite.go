@@ -33,12 +33,12 @@ func (c Composite) Tools(ctx context.Context) ([]protocol.Tool, error) {
 
 // Execute runs the call with the first member that knows it; none knowing it
 // is [ErrUnknownTool].
-func (c Composite) Execute(ctx context.Context, call protocol.ToolUse) (protocol.ToolResult, error) {
+func (c Composite) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	for _, member := range c {
 		result, err := member.Execute(ctx, call)
 		if !errors.Is(err, ErrUnknownTool) {
 			return result, err
 		}
 	}
-	return protocol.ToolResult{}, ErrUnknownTool
+	return Result{}, ErrUnknownTool
 }

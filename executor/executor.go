@@ -1,6 +1,6 @@
 // Package executor runs one tool call: MCP servers first, then built-in tools.
 //
-// Its one invariant: a tool that fails is a [protocol.ToolResult] with IsError;
+// Its one invariant: a tool that fails is a [Result] with IsError;
 // a Go error means that this program failed (or, as [ErrUnknownTool], that
 // somebody else should try). It knows nothing of scenarios, turns or output.
 package executor
@@ -24,7 +24,7 @@ type Executor interface {
 	Tools(ctx context.Context) ([]protocol.Tool, error)
 	// Execute runs one call by its canonical name. When ctx ends the call is
 	// cancelled and the result says so.
-	Execute(ctx context.Context, call protocol.ToolUse) (protocol.ToolResult, error)
+	Execute(ctx context.Context, call protocol.ToolUse) (Result, error)
 }
 
 // Middleware wraps an executor: permission, hooks, breakpoints, faults. It may
@@ -40,16 +40,16 @@ func Chain(base Executor, layers ...Middleware) Executor {
 }
 
 // Func makes a middleware from a function around Execute; Tools passes through.
-func Func(f func(ctx context.Context, call protocol.ToolUse, next Executor) (protocol.ToolResult, error)) Middleware {
+func Func(f func(ctx context.Context, call protocol.ToolUse, next Executor) (Result, error)) Middleware {
 	return func(next Executor) Executor { return &layer{Executor: next, f: f} }
 }
 
 type layer struct {
 	Executor
-	f func(context.Context, protocol.ToolUse, Executor) (protocol.ToolResult, error)
+	f func(context.Context, protocol.ToolUse, Executor) (Result, error)
 }
 
-func (l *layer) Execute(ctx context.Context, call protocol.ToolUse) (protocol.ToolResult, error) {
+func (l *layer) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	return l.f(ctx, call, l.Executor)
 }
 

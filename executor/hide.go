@@ -23,13 +23,13 @@ func (h *hiding) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	return slices.DeleteFunc(slices.Clone(tools), h.hidden), err
 }
 
-func (h *hiding) Execute(ctx context.Context, call protocol.ToolUse) (protocol.ToolResult, error) {
+func (h *hiding) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	tools, err := h.Tools(ctx)
 	if err != nil {
-		return protocol.ToolResult{}, err
+		return Result{}, err
 	}
 	if !slices.ContainsFunc(tools, func(t protocol.Tool) bool { return t.Name == call.Name }) {
-		return protocol.ToolResult{}, ErrUnknownTool
+		return Result{}, ErrUnknownTool
 	}
 	return h.next.Execute(ctx, call)
 }

@@ -24,7 +24,7 @@ func (m MCP) Tools(ctx context.Context) ([]protocol.Tool, error) {
 
 // Execute runs one call. A name that no server has, or whose server has failed
 // or is switched off, is [ErrUnknownTool].
-func (m MCP) Execute(ctx context.Context, call protocol.ToolUse) (protocol.ToolResult, error) {
+func (m MCP) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	req := mcp.CallRequest{Tool: call.Name, ToolUseID: call.ID, Input: call.Input}
 	if m.OnProgress != nil {
 		req.OnProgress = func(p mcp.Progress) { m.OnProgress(call, p) }
@@ -32,11 +32,11 @@ func (m MCP) Execute(ctx context.Context, call protocol.ToolUse) (protocol.ToolR
 	result, err := m.Manager.Call(ctx, req)
 	switch {
 	case err == nil:
-		return result, nil
+		return Plain(result), nil
 	case errors.Is(err, mcp.ErrNotConnected) && m.listed(call.Name):
-		return protocol.ErrorResult(err.Error()), nil
+		return failed(err.Error()), nil
 	default:
-		return protocol.ToolResult{}, ErrUnknownTool
+		return Result{}, ErrUnknownTool
 	}
 }
 

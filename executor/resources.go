@@ -90,18 +90,18 @@ func ResourceTools() []protocol.Tool {
 }
 
 // Execute runs one of the three tools; others are [ErrUnknownTool].
-func (r Resources) Execute(ctx context.Context, call protocol.ToolUse) (protocol.ToolResult, error) {
+func (r Resources) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	run := map[string]func(context.Context, resourceInput) protocol.ToolResult{
 		listResources: r.list, readResource: r.read, readResourceDir: r.dir,
 	}[call.Name]
 	if run == nil || !r.Manager.HasResources() {
-		return protocol.ToolResult{}, ErrUnknownTool
+		return Result{}, ErrUnknownTool
 	}
 	in, refused := decodeResourceInput(call)
 	if refused != nil {
-		return *refused, nil
+		return Plain(*refused), nil
 	}
-	return run(ctx, in), nil
+	return Plain(run(ctx, in)), nil
 }
 
 type resourceInput struct {

@@ -60,17 +60,17 @@ func (s ToolSearch) Tools(context.Context) ([]protocol.Tool, error) {
 }
 
 // Execute runs a search; other tools are [ErrUnknownTool].
-func (s ToolSearch) Execute(ctx context.Context, call protocol.ToolUse) (protocol.ToolResult, error) {
+func (s ToolSearch) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	if call.Name != toolSearch {
-		return protocol.ToolResult{}, ErrUnknownTool
+		return Result{}, ErrUnknownTool
 	}
 	query, limit, refused := decodeSearch(call)
 	if refused != nil {
-		return *refused, nil
+		return Plain(*refused), nil
 	}
 	all, err := s.Catalogue(ctx)
 	if err != nil {
-		return protocol.ToolResult{}, fmt.Errorf("listing tools: %w", err)
+		return Result{}, fmt.Errorf("listing tools: %w", err)
 	}
 	isDeferred := s.Deferred
 	if isDeferred == nil {
@@ -78,7 +78,7 @@ func (s ToolSearch) Execute(ctx context.Context, call protocol.ToolUse) (protoco
 	}
 	deferred := slices.DeleteFunc(slices.Clone(all), func(t protocol.Tool) bool { return !isDeferred(t) })
 	matches := search(query, limit, all, deferred)
-	return searchResult(SearchOutput{Matches: matches, Query: query, Total: len(deferred)}), nil
+	return Plain(searchResult(SearchOutput{Matches: matches, Query: query, Total: len(deferred)})), nil
 }
 
 func decodeSearch(call protocol.ToolUse) (query string, limit int, refused *protocol.ToolResult) {

@@ -98,7 +98,7 @@ func (t *turn) drain(p task.Phase) error {
 		if spent, ok := ev.(*protocol.Spent); ok {
 			t.s.charge(spent.Models)
 		}
-		if ran, ok := ev.(*protocol.ToolRan); ok && ran.Result.CountDenial { // a sub-agent's
+		if ran, ok := ev.(*protocol.ToolRan); ok && ran.CountDenial { // a sub-agent's
 			t.denials = append(t.denials, protocol.PermissionDenial{ToolName: ran.Use.Name, ToolUseID: ran.Use.ID, ToolInput: ran.Use.Input})
 		}
 		if err := t.emit(t.stamp(ev)); err != nil {

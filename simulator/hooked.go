@@ -49,12 +49,12 @@ func Hooks(o HookOptions) executor.Middleware {
 
 type hooks struct{ o HookOptions }
 
-func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor.Executor) (protocol.ToolResult, error) {
+func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 	before := h.run(ctx, use, protocol.PreToolUseHook{
 		ToolName: hookName(use.Name), ToolInput: use.Observed(), ToolUseID: use.ID, MCPServer: h.o.Server(use.Name),
 	})
 	if err := ctx.Err(); err != nil {
-		return protocol.ToolResult{}, err
+		return executor.Result{}, err
 	}
 	shown := h.shown(before)
 	if before.Decision == "defer" && use.Siblings > 0 {
@@ -86,13 +86,13 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 		h.moved(ctx, use, &result, protocol.CwdChangedHook{OldCWD: dir, NewCWD: now})
 	}
 	if before.StopTurn && result.Stop == nil {
-		result.Stop = &protocol.StopTurn{TerminalReason: "hook_stopped"}
+		result.Stop = &executor.StopTurn{TerminalReason: "hook_stopped"}
 	}
 	return result, nil
 }
 
 // after runs PostToolUse, or PostToolUseFailure when the tool failed.
-func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *protocol.ToolResult) {
+func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *executor.Result) {
 	var in protocol.HookInput
 	took := ms(result.Took)
 	if result.IsError {
@@ -118,13 +118,13 @@ func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *protoco
 	}
 	result.After = append(append(result.After, attached(out)...), out.Notices...)
 	if out.StopTurn && !result.IsError && result.Stop == nil {
-		result.Stop = &protocol.StopTurn{TerminalReason: "hook_stopped"}
+		result.Stop = &executor.StopTurn{TerminalReason: "hook_stopped"}
 	}
 }
 
 // rewrite puts what a hook gives in place of a tool's result. Outputs of MCP
 // tools may be anything.
-func (h *hooks) rewrite(use protocol.ToolUse, result *protocol.ToolResult, out hook.Outcome) {
+func (h *hooks) rewrite(use protocol.ToolUse, result *executor.Result, out hook.Outcome) {
 	output, ours := out.UpdatedOutput, h.o.Server(use.Name) == nil
 	if !ours && out.Specific.UpdatedMCPToolOutput != nil {
 		output = out.Specific.UpdatedMCPToolOutput
@@ -142,7 +142,7 @@ func (h *hooks) rewrite(use protocol.ToolUse, result *protocol.ToolResult, out h
 }
 
 // moved runs the hooks of a change of directory.
-func (h *hooks) moved(ctx context.Context, use protocol.ToolUse, result *protocol.ToolResult, in protocol.CwdChangedHook) {
+func (h *hooks) moved(ctx context.Context, use protocol.ToolUse, result *executor.Result, in protocol.CwdChangedHook) {
 	if event, _ := in.HookEvent(); !h.o.Runner.Has(event) {
 		return
 	}
@@ -185,26 +185,26 @@ func (h *hooks) shown(out hook.Outcome) []protocol.Event {
 
 // refusedByHook is the result of a call that a PreToolUse hook keeps from
 // running; nil lets it go on.
-func refusedByHook(use protocol.ToolUse, out hook.Outcome) *protocol.ToolResult {
+func refusedByHook(use protocol.ToolUse, out hook.Outcome) *executor.Result {
 	switch {
 	case out.Gone:
-		r := executor.Skipped()
+		r := executor.Plain(executor.Skipped())
 		return &r
 	case out.NotExecuted != "":
-		r := protocol.ErrorResult(out.NotExecuted)
+		r := failed(out.NotExecuted)
 		return &r
 	case out.Block || out.Decision == "deny":
-		r := protocol.ErrorResult(strings.Join(out.Texts, "\n"))
+		r := failed(strings.Join(out.Texts, "\n"))
 		r.NonExecutionKind = "permission-rule"
 		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: "hook", ReasonType: "hook"}
 		r.CountDenial = true
 		if out.StopTurn {
-			r.Stop = &protocol.StopTurn{TerminalReason: "hook_stopped"}
+			r.Stop = &executor.StopTurn{TerminalReason: "hook_stopped"}
 		}
 		return &r
 	case out.Decision == "defer":
 		deferred := use
-		return &protocol.ToolResult{Stop: &protocol.StopTurn{TerminalReason: "tool_deferred", StopReason: "tool_deferred", Deferred: &deferred}}
+		return &executor.Result{Trace: executor.Trace{Stop: &executor.StopTurn{TerminalReason: "tool_deferred", StopReason: "tool_deferred", Deferred: &deferred}}}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -258,7 +259,7 @@ func (t *turn) batchDone(calls []call, results []scenarios.Result) (end *finish,
 	if err := t.emitAll(out.Notices); err != nil || !out.Block && !out.StopTurn {
 		return nil, err
 	}
-	stopped, err := t.stopped(protocol.StopTurn{TerminalReason: "hook_stopped"})
+	stopped, err := t.stopped(executor.StopTurn{TerminalReason: "hook_stopped"})
 	return &stopped, err
 }
 

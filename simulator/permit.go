@@ -15,7 +15,7 @@ import (
 )
 
 // Check refuses calls that no tool can take; nil = one can.
-type Check func(ctx context.Context, use protocol.ToolUse) *protocol.ToolResult
+type Check func(ctx context.Context, use protocol.ToolUse) *executor.Result
 
 // Permission makes the layer that lets a call pass, refuses it, or asks. A nil
 // asker means that nobody can be asked: the question becomes a denial. Check
@@ -23,29 +23,29 @@ type Check func(ctx context.Context, use protocol.ToolUse) *protocol.ToolResult
 // events that need it and measures the calls.
 func Permission(p *permission.Policy, ask permission.Asker, check Check, now func() time.Time) executor.Middleware {
 	var unchecked sync.Once
-	denial := func(use protocol.ToolUse, v permission.Verdict) protocol.ToolResult {
-		r := p.Denial(use, v)
+	denial := func(v permission.Verdict) executor.Result {
+		r := Denial(v)
 		if r.Denied != nil && r.Denied.DecisionReasonCode == noClassifier {
 			unchecked.Do(func() { r.Before = append(r.Before, classifierMissing(now)) })
 		}
 		return r
 	}
-	return executor.Func(func(ctx context.Context, use protocol.ToolUse, next executor.Executor) (protocol.ToolResult, error) {
+	return executor.Func(func(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 		v := hooked(use, p.Decide(use))
 		switch {
 		case v.Behavior == permission.Allow:
 			return accepted(ctx, use, next, v.Decision, now)
 		case v.Behavior == permission.Deny || ask == nil:
-			return denial(use, v), nil
+			return denial(v), nil
 		}
 		answer, err := ask.Ask(ctx, question(p, use, v))
 		if err != nil {
-			return protocol.ToolResult{}, &unansweredError{call: use.ID, err: err}
+			return executor.Result{}, &unansweredError{call: use.ID, err: err}
 		}
 		if answer.Undecided || !answer.Allow {
 			result := refused(use, answer)
 			if answer.Undecided {
-				result = denial(use, v)
+				result = denial(v)
 			}
 			result.Before = append(answer.Before, result.Before...)
 			return result, nil
@@ -65,6 +65,12 @@ func Permission(p *permission.Policy, ask permission.Asker, check Check, now fun
 		result.Before = append(before, result.Before...)
 		return result, err
 	})
+}
+
+// Denial is the result of a call that a verdict keeps from running.
+func Denial(v permission.Verdict) executor.Result {
+	r, event := v.Denial()
+	return executor.Result{ToolResult: r, Trace: executor.Trace{Denied: event, CountDenial: v.CountDenial}}
 }
 
 // question is what the asked are shown. An MCP tool has its own name there, in
@@ -153,7 +159,7 @@ func hooked(use protocol.ToolUse, v permission.Verdict) permission.Verdict {
 // call never got as far as a decision or a layer below has noted its own.
 func accepted(
 	ctx context.Context, use protocol.ToolUse, next executor.Executor, d protocol.PermissionDecision, now func() time.Time,
-) (protocol.ToolResult, error) {
+) (executor.Result, error) {
 	began := now()
 	result, err := next.Execute(ctx, use)
 	result.Took = now().Sub(began)
@@ -165,16 +171,16 @@ func accepted(
 
 // refused is the result of a call that somebody said no to (spec: cli-contract
 // 6.3).
-func refused(use protocol.ToolUse, a protocol.PermissionAnswer) protocol.ToolResult {
-	var r protocol.ToolResult
+func refused(use protocol.ToolUse, a protocol.PermissionAnswer) executor.Result {
+	var r executor.Result
 	switch {
 	case a.Failure != "":
-		r = protocol.ErrorResult(a.Failure)
+		r = failed(a.Failure)
 	case a.Interrupt:
-		r = executor.Interrupted()
-		r.Stop = &protocol.StopTurn{TerminalReason: "aborted_tools", Interrupted: true}
+		r = executor.Plain(executor.Interrupted())
+		r.Stop = &executor.StopTurn{TerminalReason: "aborted_tools", Interrupted: true}
 	default:
-		r = protocol.ErrorResult(a.Message)
+		r = failed(a.Message)
 	}
 	if r.NonExecutionKind == "" {
 		r.NonExecutionKind = "permission-rule"
@@ -195,13 +201,16 @@ func refused(use protocol.ToolUse, a protocol.PermissionAnswer) protocol.ToolRes
 	return r
 }
 
+// failed is a tool error whose text is shown as it is.
+func failed(text string) executor.Result { return executor.Plain(protocol.ErrorResult(text)) }
+
 // badUpdate is the result of a call for which the asked have sent an input that
 // its tool does not take.
-func badUpdate(use protocol.ToolUse, bad protocol.ToolResult, before []protocol.Event) protocol.ToolResult {
+func badUpdate(use protocol.ToolUse, bad executor.Result, before []protocol.Event) executor.Result {
 	issue := strings.TrimSuffix(strings.TrimPrefix(bad.Content.Plain(), "<tool_use_error>InputValidationError: "), "</tool_use_error>")
-	r := protocol.UsageError("The permission handler returned updatedInput for " + use.Name + " that failed schema validation: " + issue +
+	r := executor.Plain(protocol.UsageError("The permission handler returned updatedInput for " + use.Name + " that failed schema validation: " + issue +
 		"\nThis is a configuration issue in your canUseTool callback, PermissionRequest hook, or permission-prompt tool — " +
-		"updatedInput must satisfy the tool's input schema. The tool input from the model was valid.")
+		"updatedInput must satisfy the tool's input schema. The tool input from the model was valid."))
 	r.Output = "InputValidationError: permission handler updatedInput failed schema for " + use.Name
 	r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: "permission_updated_input_invalid"}
 	r.Before = before

@@ -29,8 +29,8 @@ type echo struct{}
 
 func (echo) Tools(context.Context) ([]protocol.Tool, error) { return nil, nil }
 
-func (echo) Execute(_ context.Context, use protocol.ToolUse) (protocol.ToolResult, error) {
-	return protocol.ToolResult{Content: protocol.Content{Text: string(use.Input)}}, nil
+func (echo) Execute(_ context.Context, use protocol.ToolUse) (executor.Result, error) {
+	return executor.Plain(protocol.ToolResult{Content: protocol.Content{Text: string(use.Input)}}), nil
 }
 
 // What becomes of a call that somebody was asked about (observed with 2.1.329).
@@ -66,14 +66,14 @@ func TestAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check := func(_ context.Context, use protocol.ToolUse) *protocol.ToolResult {
+	check := func(_ context.Context, use protocol.ToolUse) *executor.Result {
 		if !strings.Contains(string(use.Input), "5") {
 			return nil
 		}
-		bad := protocol.UsageError("InputValidationError: Bash failed due to the following issue:\nbad")
+		bad := executor.Plain(protocol.UsageError("InputValidationError: Bash failed due to the following issue:\nbad"))
 		return &bad
 	}
-	call := func(ctx context.Context, ask answering) (protocol.ToolResult, error) {
+	call := func(ctx context.Context, ask answering) (executor.Result, error) {
 		chain := executor.Chain(echo{}, simulator.Permission(policy, ask, check, time.Now))
 		return chain.Execute(ctx, protocol.ToolUse{ID: "toolu-1", Name: "Bash", Input: json.RawMessage(`{"command":"ls"}`)})
 	}
@@ -145,7 +145,7 @@ func TestShownPath(t *testing.T) {
 			}
 			return answer, nil
 		})
-		check := func(context.Context, protocol.ToolUse) *protocol.ToolResult { return nil }
+		check := func(context.Context, protocol.ToolUse) *executor.Result { return nil }
 		got, err := executor.Chain(echo{}, simulator.Permission(policy, ask, check, time.Now)).Execute(t.Context(), protocol.ToolUse{
 			Name: "Write", Input: json.RawMessage(`{"file_path":"a"}`), Seen: json.RawMessage(`{"file_path":"/w/a"}`),
 		})

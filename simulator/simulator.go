@@ -36,7 +36,7 @@ type Options struct {
 	Executor executor.Executor
 	// Check refuses calls before hooks and permission see them: unknown tools,
 	// bad input. Nil, or a nil result, lets the call pass.
-	Check func(ctx context.Context, call protocol.ToolUse) *protocol.ToolResult
+	Check func(ctx context.Context, call protocol.ToolUse) *executor.Result
 	// Prepare returns the input that a call is shown and run with; nil = its own.
 	Prepare func(call protocol.ToolUse) json.RawMessage
 	// Observed returns the input that hooks and hosts see of a call that is about

@@ -16,7 +16,7 @@ import (
 // ran is a call with its result.
 type ran struct {
 	i       int
-	result  protocol.ToolResult
+	result  executor.Result
 	started time.Time
 	took    time.Duration
 	err     error
@@ -39,7 +39,7 @@ func (t *turn) toolRound(calls []call) ([]scenarios.Result, *finish, error) {
 		}
 		stop, err := t.batch(calls, start, end, func(r ran) error {
 			shown[r.i] = true
-			results[r.i] = scenarioResult(calls[r.i].use, r.result)
+			results[r.i] = scenarioResult(calls[r.i].use, r.result.ToolResult)
 			return t.show(calls[r.i], r)
 		})
 		if err != nil {
@@ -64,7 +64,7 @@ func (t *turn) readOnly(c call) bool {
 
 // batch runs calls[start:end] at once and shows each as it ends, or in call
 // order when the run must be repeatable.
-func (t *turn) batch(calls []call, start, end int, show func(ran) error) (*protocol.StopTurn, error) {
+func (t *turn) batch(calls []call, start, end int, show func(ran) error) (*executor.StopTurn, error) {
 	ctx, cancel := context.WithCancel(t.ctx)
 	done := make(chan ran, end-start)
 	var wg sync.WaitGroup
@@ -78,7 +78,7 @@ func (t *turn) batch(calls []call, start, end int, show func(ran) error) (*proto
 	defer cancel()
 	alive := newHeartbeat(calls[start:end])
 	defer alive.ticker.Stop()
-	var stop *protocol.StopTurn
+	var stop *executor.StopTurn
 	for left := end - start; left > 0; {
 		ready, err := t.ready(done, left, alive)
 		if err != nil {
@@ -173,12 +173,12 @@ func (t *turn) execute(ctx context.Context, i int, c call) ran {
 	return r
 }
 
-func (t *turn) answer(ctx context.Context, c call) (protocol.ToolResult, error) {
+func (t *turn) answer(ctx context.Context, c call) (executor.Result, error) {
 	if c.alias != "" && c.tool.Name == "" {
-		return executor.Missing(c.alias), nil
+		return executor.Plain(executor.Missing(c.alias)), nil
 	}
 	if c.use.Name == structuredTool && t.s.o.Schema != nil {
-		return t.structured.check(t.s.o.Schema, c.use), nil
+		return executor.Plain(t.structured.check(t.s.o.Schema, c.use)), nil
 	}
 	if t.s.o.Check != nil {
 		if refused := t.s.o.Check(ctx, c.use); refused != nil {
@@ -190,13 +190,13 @@ func (t *turn) answer(ctx context.Context, c call) (protocol.ToolResult, error) 
 	case err == nil:
 		return result, nil
 	case errors.Is(err, executor.ErrUnknownTool):
-		return executor.Unknown(c.use.Name, nil), nil
+		return executor.Plain(executor.Unknown(c.use.Name, nil)), nil
 	case ctx.Err() != nil && !asked(err):
 		return result, ctx.Err()
 	case ctx.Err() != nil, crashes(err):
 		return result, err
 	default:
-		return protocol.ErrorResult(err.Error()), nil
+		return failed(err.Error()), nil
 	}
 }
 
@@ -234,10 +234,13 @@ func (t *turn) show(c call, r ran) error {
 	if res.CountDenial {
 		t.denials = append(t.denials, protocol.PermissionDenial{ToolName: c.use.Name, ToolUseID: c.use.ID, ToolInput: c.use.Observed()})
 	}
-	if err := t.emit(&protocol.ToolRan{Use: c.use, Result: res, Started: r.started, Duration: r.took}); err != nil {
+	err := t.emit(&protocol.ToolRan{
+		Use: c.use, Result: res.ToolResult, Breakpoints: res.Breakpoints, CountDenial: res.CountDenial, Started: r.started, Duration: r.took,
+	})
+	if err != nil {
 		return err
 	}
-	if err := t.emit(t.toolEvent(c, res)); err != nil {
+	if err := t.emit(t.toolEvent(c, res.ToolResult)); err != nil {
 		return err
 	}
 	if t.s.o.Tasks != nil {
@@ -307,17 +310,17 @@ func (t *turn) rejectRest(calls []call, shown []bool, begun int, cause error) er
 		if shown[i] {
 			continue
 		}
-		result := executor.Interrupted()
+		result := executor.Plain(executor.Interrupted())
 		unanswered, ok := errors.AsType[*unansweredError](cause)
 		waits := ok && unanswered.call == c.use.ID // for an answer to whether it may run
 		result.CountDenial = waits && !superseded
 		switch {
 		case superseded && i < begun:
-			result = executor.Aborted()
+			result.ToolResult = executor.Aborted()
 		case superseded:
-			result = executor.Skipped()
+			result.ToolResult = executor.Skipped()
 		case i < begun && !waits:
-			result = executor.Stopped()
+			result.ToolResult = executor.Stopped()
 		}
 		if err := t.show(c, ran{i: i, result: result, started: t.s.o.Now()}); err != nil {
 			return err
@@ -327,7 +330,7 @@ func (t *turn) rejectRest(calls []call, shown []bool, begun int, cause error) er
 }
 
 // stopped ends the turn as a tool layer asked.
-func (t *turn) stopped(stop protocol.StopTurn) (finish, error) {
+func (t *turn) stopped(stop executor.StopTurn) (finish, error) {
 	if stop.Interrupted {
 		return t.abortedTools()
 	}

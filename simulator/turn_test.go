@@ -64,30 +64,30 @@ func (f fakeTools) Tools(context.Context) ([]protocol.Tool, error) {
 	}, nil
 }
 
-func (f fakeTools) Execute(ctx context.Context, call protocol.ToolUse) (protocol.ToolResult, error) {
+func (f fakeTools) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
 	switch call.Name {
 	case "Read", "mcp__my_server__echo":
 	case "Slow":
 		if err := simulator.Sleep(ctx, time.Second); err != nil {
-			return protocol.ToolResult{}, err
+			return executor.Result{}, err
 		}
 	case "Write":
 		if err := simulator.Sleep(ctx, 100*time.Millisecond); err != nil {
-			return protocol.ToolResult{}, err
+			return executor.Result{}, err
 		}
 	case "mcp__my_server__long":
 		if err := simulator.Sleep(ctx, 65*time.Second); err != nil {
-			return protocol.ToolResult{}, err
+			return executor.Result{}, err
 		}
 	case "Fail":
-		return protocol.ErrorResult("it failed"), nil
+		return executor.Plain(protocol.ErrorResult("it failed")), nil
 	default:
-		return protocol.ToolResult{}, executor.ErrUnknownTool
+		return executor.Result{}, executor.ErrUnknownTool
 	}
 	if f.log != nil {
 		f.log <- call.Name
 	}
-	return protocol.ToolResult{Content: protocol.Content{Text: call.Name + " ran"}}, nil
+	return executor.Plain(protocol.ToolResult{Content: protocol.Content{Text: call.Name + " ran"}}), nil
 }
 
 func newSimulator(t *testing.T, o simulator.Options) *simulator.Simulator {

@@ -77,7 +77,7 @@ var packageTable = []row{
 	{4, "internal/debug/client", "the hub over HTTP, for callers in other processes", "simulator/protocol internal/debug internal/debug/rest"},
 	{4, "internal/debug/external", "the external MCP servers that the debugger manages", "simulator/protocol internal/cas internal/debug mcp"},
 	{4, "internal/debug/hookcmd", "the hub as a command hook of any agent CLI", "simulator/protocol internal/debug"},
-	{4, "internal/debug/mcpface", "the hub as an MCP server", "simulator/protocol fixtures/wire internal/debug internal/debug/external"},
+	{4, "internal/debug/mcpface", "the hub as an MCP server", "simulator/protocol executor fixtures/wire internal/debug internal/debug/external"},
 	{4, "internal/debug/page", "the hub as web pages", "internal/debug"},
 	{4, "internal/debug/proxy", "the hub between any MCP client and a server", "simulator/protocol internal/proc internal/debug mcp"},
 	{4, "internal/debug/rest", "the hub over HTTP", "internal/match internal/serve internal/debug internal/debug/external internal/debug/item"},

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -153,11 +154,11 @@ func enterPlanModeTool() tool {
 		name:        "EnterPlanMode",
 		description: "Begins planning: nothing is written until the plan is accepted.",
 		input:       object(),
-		run: func(_ context.Context, t *Tools, _ protocol.ToolUse) protocol.ToolResult {
+		run: func(_ context.Context, t *Tools, _ protocol.ToolUse) executor.Result {
 			const message = "Entered plan mode. You should now focus on exploring the codebase and designing an implementation approach."
-			r := text(message, struct {
+			r := executor.Plain(text(message, struct {
 				Message string `json:"message"`
-			}{message})
+			}{message}))
 			if t.o.Mode == nil || t.o.Mode() != protocol.ModePlan {
 				r.Before = t.switchMode(protocol.ModePlan)
 			}
@@ -181,14 +182,14 @@ func exitPlanModeTool() tool {
 			r := refuse("You are not in plan mode. To enter plan mode, call the EnterPlanMode tool first. If your plan was already approved, continue with implementation.")
 			return &r
 		},
-		run: typed(exitPlanMode),
+		run: traced(exitPlanMode),
 	}
 }
 
 // exitPlanMode ends planning. The plan is that of the call, which is kept in
 // the plan file, else what the file holds. A mode that a host has chosen with
 // its answer stays.
-func exitPlanMode(_ context.Context, t *Tools, in struct{ Plan *string }) protocol.ToolResult {
+func exitPlanMode(_ context.Context, t *Tools, in struct{ Plan *string }) executor.Result {
 	plan, path := t.plan(in.Plan)
 	message := "User has approved exiting plan mode. You can now proceed."
 	if plan != nil {
@@ -198,11 +199,11 @@ func exitPlanMode(_ context.Context, t *Tools, in struct{ Plan *string }) protoc
 		}
 		message += "\n\n## Approved Plan:\n" + *plan
 	}
-	r := text(message, struct {
+	r := executor.Plain(text(message, struct {
 		Plan     *string `json:"plan"`
 		IsAgent  bool    `json:"isAgent"`
 		FilePath string  `json:"filePath,omitempty"`
-	}{plan, false, path})
+	}{plan, false, path}))
 	if t.o.Mode != nil && t.o.Mode() == protocol.ModePlan {
 		r.Before = t.switchMode(protocol.ModeDefault)
 	}

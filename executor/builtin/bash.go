@@ -67,7 +67,7 @@ func bashTool() tool {
 			opt("dangerouslyDisableSandbox", boolean("Run outside the sandbox; there is none here")),
 		),
 		check: typedCheck(func(_ *Tools, in bashInput) *protocol.ToolResult { return blockSleep(in) }),
-		run: func(ctx context.Context, t *Tools, call protocol.ToolUse) protocol.ToolResult {
+		run: func(ctx context.Context, t *Tools, call protocol.ToolUse) executor.Result {
 			return typed(func(ctx context.Context, t *Tools, in bashInput) protocol.ToolResult {
 				if refusal := blockSleep(in); refusal != nil {
 					return *refusal

@@ -110,7 +110,7 @@ func TestBashCancelled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(executor.Interrupted(), r); diff != "" {
+	if diff := cmp.Diff(executor.Interrupted(), r.ToolResult); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
 }

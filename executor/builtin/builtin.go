@@ -156,16 +156,16 @@ func (t *Tools) admit(b tool, call protocol.ToolUse) *protocol.ToolResult {
 
 // Execute runs one call. A tool that is none of ours is
 // [executor.ErrUnknownTool].
-func (t *Tools) Execute(ctx context.Context, call protocol.ToolUse) (protocol.ToolResult, error) {
+func (t *Tools) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
 	b, ok := t.registry[canonical(call.Name)]
 	if !ok {
-		return protocol.ToolResult{}, executor.ErrUnknownTool
+		return executor.Result{}, executor.ErrUnknownTool
 	}
 	if r := t.admit(b, call); r != nil {
-		return *r, nil
+		return executor.Plain(*r), nil
 	}
 	if ctx.Err() != nil {
-		return executor.Interrupted(), nil
+		return executor.Plain(executor.Interrupted()), nil
 	}
 	return b.run(ctx, t, call), nil
 }

@@ -59,7 +59,7 @@ func fileText(t *testing.T, path string) string {
 }
 
 // call runs a tool; input is JSON or a value to marshal.
-func call(t *testing.T, tools *Tools, name string, input any) protocol.ToolResult {
+func call(t *testing.T, tools *Tools, name string, input any) executor.Result {
 	t.Helper()
 	raw, ok := input.(string)
 	if !ok {
@@ -78,7 +78,7 @@ func call(t *testing.T, tools *Tools, name string, input any) protocol.ToolResul
 
 type in map[string]any
 
-func wantText(t *testing.T, r protocol.ToolResult, isError bool, want string) {
+func wantText(t *testing.T, r executor.Result, isError bool, want string) {
 	t.Helper()
 	if diff := cmp.Diff(want, r.Content.Plain()); diff != "" {
 		t.Errorf("text (-want +got):\n%s", diff)
@@ -88,7 +88,7 @@ func wantText(t *testing.T, r protocol.ToolResult, isError bool, want string) {
 	}
 }
 
-func wantOutput(t *testing.T, r protocol.ToolResult, want string) {
+func wantOutput(t *testing.T, r executor.Result, want string) {
 	t.Helper()
 	got, err := protocol.Marshal(r.Output)
 	if err != nil {
@@ -124,7 +124,7 @@ func TestUnknownTool(t *testing.T) {
 func TestDisabledTool(t *testing.T) {
 	tools := newTools(t, Options{Allowed: func(name string) bool { return name != "Bash" }})
 	want := protocol.UsageError("Error: No such tool available: Bash. Bash is disabled for this session, in subagents as well as here.")
-	if diff := cmp.Diff(want, call(t, tools, "Bash", in{"command": "true"})); diff != "" {
+	if diff := cmp.Diff(want, call(t, tools, "Bash", in{"command": "true"}).ToolResult); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
 	if r := tools.Check(t.Context(), protocol.ToolUse{Name: "Bash"}); r == nil {
@@ -352,14 +352,14 @@ func TestReadOnlyList(t *testing.T) {
 
 func TestShape(t *testing.T) {
 	r := Shape(protocol.ToolUse{Name: "Bash"}, "out")
-	wantOutput(t, r, `{"stdout":"out","stderr":"","interrupted":false,"isImage":false,"noOutputExpected":false}`)
+	wantOutput(t, executor.Plain(r), `{"stdout":"out","stderr":"","interrupted":false,"isImage":false,"noOutputExpected":false}`)
 	if !r.ExplicitOK {
 		t.Error("a canned Bash success lacks is_error:false")
 	}
 	r = Shape(protocol.ToolUse{Name: "WebFetch", Input: json.RawMessage(`{"url":"http://x","prompt":"p"}`)}, "page")
-	wantOutput(t, r, `{"bytes":4,"code":200,"codeText":"OK","result":"page","durationMs":0,"url":"http://x"}`)
+	wantOutput(t, executor.Plain(r), `{"bytes":4,"code":200,"codeText":"OK","result":"page","durationMs":0,"url":"http://x"}`)
 	r = Shape(protocol.ToolUse{Name: "WebSearch", Input: json.RawMessage(`{"query":"q"}`)}, "hit")
-	wantOutput(t, r, `{"query":"q","results":["hit"],"durationSeconds":0}`)
+	wantOutput(t, executor.Plain(r), `{"query":"q","results":["hit"],"durationSeconds":0}`)
 	if r := Shape(protocol.ToolUse{Name: "Read"}, "x"); r.Output != nil || r.ExplicitOK {
 		t.Errorf("Read: %+v, want the text alone", r)
 	}
@@ -374,7 +374,7 @@ func TestCancelledCall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(executor.Interrupted(), r); diff != "" {
+		if diff := cmp.Diff(executor.Interrupted(), r.ToolResult); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -196,7 +196,7 @@ func TestNotebookEditRefusals(t *testing.T) {
 		{in{"notebook_path": "n.ipynb", "new_source": "x", "cell_id": "cell-2"}, `Cell with index 2 does not exist in notebook.`},
 		{in{"notebook_path": "n.ipynb", "new_source": "x", "cell_id": "nosuch"}, `Cell with ID "nosuch" not found in notebook.`},
 	} {
-		if diff := cmp.Diff(refuse("%s", tt.want), call(t, tools, "NotebookEdit", tt.input)); diff != "" {
+		if diff := cmp.Diff(refuse("%s", tt.want), call(t, tools, "NotebookEdit", tt.input).ToolResult); diff != "" {
 			t.Errorf("%v (-want +got):\n%s", tt.input, diff)
 		}
 	}
@@ -276,7 +276,7 @@ func TestEdit(t *testing.T) {
 			call(t, tools, "Read", in{"file_path": path})
 			r := call(t, tools, "Edit", tt.input)
 			if tt.refusal != "" {
-				if diff := cmp.Diff(refuse("%s", tt.refusal), r); diff != "" {
+				if diff := cmp.Diff(refuse("%s", tt.refusal), r.ToolResult); diff != "" {
 					t.Errorf("result (-want +got):\n%s", diff)
 				}
 				raw, _ := protocol.Marshal(tt.input)
@@ -317,7 +317,7 @@ func TestEditNewFile(t *testing.T) {
 		t.Errorf("patch (-want +got):\n%s", diff)
 	}
 	r = call(t, tools, "Edit", in{"file_path": "nosuch", "old_string": "a", "new_string": "b"})
-	if diff := cmp.Diff(refuse("File does not exist. Note: your current working directory is %s.", dir), r); diff != "" {
+	if diff := cmp.Diff(refuse("File does not exist. Note: your current working directory is %s.", dir), r.ToolResult); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)
 	}
 }
@@ -387,17 +387,17 @@ func TestEditTellsWhatIsKnown(t *testing.T) {
 			do := func(input in) protocol.ToolResult {
 				switch {
 				case input["command"] != nil:
-					return call(t, tools, "Bash", input)
+					return call(t, tools, "Bash", input).ToolResult
 				case input["content"] != nil:
 					use := protocol.ToolUse{Name: "Write", Input: []byte(`{"file_path":"a.txt","content":"x"}`)}
 					if r := tools.Check(t.Context(), use); r != nil {
 						return *r
 					}
-					return call(t, tools, "Write", input)
+					return call(t, tools, "Write", input).ToolResult
 				case input["old_string"] != nil:
-					return call(t, tools, "Edit", input)
+					return call(t, tools, "Edit", input).ToolResult
 				}
-				return call(t, tools, "Read", input)
+				return call(t, tools, "Read", input).ToolResult
 			}
 			for _, input := range tt.before {
 				do(input)

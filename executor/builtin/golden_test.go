@@ -129,7 +129,7 @@ func TestGoldens(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				block, toolUse := shown(t, call.use.ID, r)
+				block, toolUse := shown(t, call.use.ID, r.ToolResult)
 				hide := func(raw json.RawMessage) string {
 					s := varying.ReplaceAllString(string(raw), `"durationMs":0`)
 					if path != "" {

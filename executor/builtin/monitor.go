@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
 )
@@ -49,7 +50,7 @@ func monitorTool() tool {
 			opt("ws", schema{Type: "object", Desc: "A WebSocket in a command's place", Open: true}),
 		),
 		check: typedCheck(func(_ *Tools, in monitorInput) *protocol.ToolResult { return invalid("Monitor", in.issues()) }),
-		run: func(ctx context.Context, t *Tools, call protocol.ToolUse) protocol.ToolResult {
+		run: func(ctx context.Context, t *Tools, call protocol.ToolUse) executor.Result {
 			return typed(func(ctx context.Context, t *Tools, in monitorInput) protocol.ToolResult {
 				return monitor(ctx, t, call, in)
 			})(ctx, t, call)

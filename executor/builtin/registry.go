@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/internal/shellcmd"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -18,7 +19,7 @@ type tool struct {
 	name, description string
 	readOnly          bool
 	input             schema
-	run               func(context.Context, *Tools, protocol.ToolUse) protocol.ToolResult
+	run               func(context.Context, *Tools, protocol.ToolUse) executor.Result
 	// check finds out before permissions are asked whether a well-formed call
 	// is impossible; nil = never.
 	check func(context.Context, *Tools, json.RawMessage) *protocol.ToolResult
@@ -100,13 +101,25 @@ func (t tool) definition() protocol.Tool {
 }
 
 // typed makes the run function of a tool from one that takes the decoded input.
-func typed[In any](f func(context.Context, *Tools, In) protocol.ToolResult) func(context.Context, *Tools, protocol.ToolUse) protocol.ToolResult {
-	return func(ctx context.Context, t *Tools, call protocol.ToolUse) protocol.ToolResult {
+func typed[In any](f func(context.Context, *Tools, In) protocol.ToolResult) func(context.Context, *Tools, protocol.ToolUse) executor.Result {
+	return traced(func(ctx context.Context, t *Tools, in In) executor.Result { return executor.Plain(f(ctx, t, in)) })
+}
+
+// traced is typed for tools that show more than their result.
+func traced[In any](f func(context.Context, *Tools, In) executor.Result) func(context.Context, *Tools, protocol.ToolUse) executor.Result {
+	return func(ctx context.Context, t *Tools, call protocol.ToolUse) executor.Result {
 		in, err := decode[In](call.Input)
 		if err != nil {
-			return refuse("InputValidationError: %s failed due to the following issue:\n%v", call.Name, err)
+			return executor.Plain(refuse("InputValidationError: %s failed due to the following issue:\n%v", call.Name, err))
 		}
 		return f(ctx, t, in)
+	}
+}
+
+// plain makes the run function of a tool from one that takes the call as it is.
+func plain(f func(context.Context, *Tools, protocol.ToolUse) protocol.ToolResult) func(context.Context, *Tools, protocol.ToolUse) executor.Result {
+	return func(ctx context.Context, t *Tools, call protocol.ToolUse) executor.Result {
+		return executor.Plain(f(ctx, t, call))
 	}
 }
 
@@ -146,9 +159,9 @@ func notSimulated(name string) tool {
 		name:        name,
 		description: "Listed for completeness; not simulated. Give calls a canned result.",
 		input:       schema{Type: "object", Open: true},
-		run: func(_ context.Context, _ *Tools, call protocol.ToolUse) protocol.ToolResult {
+		run: plain(func(_ context.Context, _ *Tools, call protocol.ToolUse) protocol.ToolResult {
 			return needsResult(call.Name, "is not simulated")
-		},
+		}),
 	}
 }
 
@@ -203,9 +216,9 @@ func agentTool(name string) tool {
 			opt("mode", str("The permission mode of the agent")),
 			opt("isolation", str("Where the agent works")),
 		),
-		run: func(_ context.Context, _ *Tools, call protocol.ToolUse) protocol.ToolResult {
+		run: plain(func(_ context.Context, _ *Tools, call protocol.ToolUse) protocol.ToolResult {
 			return needsResult(call.Name, "has no agents in this session")
-		},
+		}),
 	}
 }
 
@@ -285,7 +298,7 @@ func skillTool() tool {
 		name:        "Skill",
 		description: "Loads a skill: instructions for a kind of work.",
 		input:       schema{Type: "object", Open: true, Props: []prop{req("skill", str("Name of the skill")), opt("args", str("Arguments"))}},
-		run:         typed(skill),
+		run:         traced(skill),
 		check: typedCheck(func(t *Tools, in skillInput) *protocol.ToolResult {
 			if t.o.CheckSkill == nil {
 				return nil
@@ -301,19 +314,19 @@ func skillTool() tool {
 
 // skill answers with a line and puts the skill's text into the conversation
 // behind it.
-func skill(_ context.Context, t *Tools, in skillInput) protocol.ToolResult {
+func skill(_ context.Context, t *Tools, in skillInput) executor.Result {
 	loaded, err := Skill{}, errors.New("Unknown skill: "+in.Skill)
 	if t.o.Skill != nil {
 		loaded, err = t.o.Skill(in.Skill, in.Args)
 	}
 	if err != nil {
-		return refuse("%v", err)
+		return executor.Plain(refuse("%v", err))
 	}
-	r := text("Launching skill: "+in.Skill, struct {
+	r := executor.Plain(text("Launching skill: "+in.Skill, struct {
 		Success bool     `json:"success"`
 		Name    string   `json:"commandName"`
 		Tools   []string `json:"allowedTools,omitempty"`
-	}{true, in.Skill, loaded.Tools})
+	}{true, in.Skill, loaded.Tools}))
 	r.After = append(r.After, &protocol.User{
 		Message:     protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(loaded.Text)}}},
 		IsSynthetic: true,

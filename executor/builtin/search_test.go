@@ -86,7 +86,7 @@ func TestSearchRefusals(t *testing.T) {
 		{"Grep", in{"pattern": "("}, "regex parse error: error parsing regexp: missing closing ): `(`"},
 		{"Grep", in{"pattern": "x", "type": "cobol"}, "unrecognized file type: cobol"},
 	} {
-		if diff := cmp.Diff(refuse("%s", tt.want), call(t, tools, tt.tool, tt.input)); diff != "" {
+		if diff := cmp.Diff(refuse("%s", tt.want), call(t, tools, tt.tool, tt.input).ToolResult); diff != "" {
 			t.Errorf("%s %v (-want +got):\n%s", tt.tool, tt.input, diff)
 		}
 	}

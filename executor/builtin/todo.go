@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -86,7 +87,7 @@ func taskCreateTool() tool {
 			opt("activeForm", str("The title worded as being done")),
 			opt("metadata", schema{Type: "object", Desc: "Anything to keep with the task", Open: true}),
 		),
-		run: typed(taskCreate),
+		run: traced(taskCreate),
 	}
 }
 
@@ -97,7 +98,7 @@ type taskCreateInput struct {
 	Metadata    map[string]json.RawMessage `json:"metadata"`
 }
 
-func taskCreate(ctx context.Context, t *Tools, in taskCreateInput) protocol.ToolResult {
+func taskCreate(ctx context.Context, t *Tools, in taskCreateInput) executor.Result {
 	t.mu.Lock()
 	k := &entry{
 		ID: strconv.Itoa(len(t.tasks) + 1), Subject: in.Subject, Description: in.Description, Status: "pending",
@@ -110,7 +111,7 @@ func taskCreate(ctx context.Context, t *Tools, in taskCreateInput) protocol.Tool
 		t.mu.Lock()
 		k.deleted = true
 		t.mu.Unlock()
-		r := fail("%s", strings.TrimSpace(feedback))
+		r := executor.Plain(fail("%s", strings.TrimSpace(feedback)))
 		r.Before = shown
 		return r
 	}
@@ -119,9 +120,9 @@ func taskCreate(ctx context.Context, t *Tools, in taskCreateInput) protocol.Tool
 		Subject     string `json:"subject"`
 		Description string `json:"description"`
 	}
-	r := text(fmt.Sprintf("Task #%s created successfully: %s", k.ID, k.Subject), struct {
+	r := executor.Plain(text(fmt.Sprintf("Task #%s created successfully: %s", k.ID, k.Subject), struct {
 		Task created `json:"task"`
-	}{created{k.ID, k.Subject, k.Description}})
+	}{created{k.ID, k.Subject, k.Description}}))
 	r.Before = shown
 	return r
 }
@@ -234,7 +235,7 @@ func taskUpdateTool() tool {
 			opt("addBlockedBy", list("Tasks this one waits for", str(""))),
 			opt("metadata", schema{Type: "object", Desc: "Keys to set; null removes one", Open: true}),
 		),
-		run: typed(taskUpdate),
+		run: traced(taskUpdate),
 	}
 }
 
@@ -263,14 +264,14 @@ type taskUpdateOutput struct {
 	StatusChange  *statusChange `json:"statusChange,omitempty"`
 }
 
-func taskUpdate(ctx context.Context, t *Tools, in taskUpdateInput) protocol.ToolResult {
+func taskUpdate(ctx context.Context, t *Tools, in taskUpdateInput) executor.Result {
 	feedback, shown := t.completing(ctx, in)
 	if feedback != "" {
-		r := text(feedback, taskUpdateOutput{TaskID: in.TaskID, UpdatedFields: []string{}, Error: feedback})
+		r := executor.Plain(text(feedback, taskUpdateOutput{TaskID: in.TaskID, UpdatedFields: []string{}, Error: feedback}))
 		r.Before = shown
 		return r
 	}
-	r := t.update(in)
+	r := executor.Plain(t.update(in))
 	r.Before = shown
 	return r
 }

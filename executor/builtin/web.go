@@ -31,7 +31,7 @@ func webFetchTool() tool {
 			}
 			return invalid("WebFetch", []issue{{Code: "custom", Path: []any{"url"}, Message: "URL is longer than 2000 characters"}})
 		}),
-		run: func(_ context.Context, _ *Tools, call protocol.ToolUse) protocol.ToolResult {
+		run: plain(func(_ context.Context, _ *Tools, call protocol.ToolUse) protocol.ToolResult {
 			in, _ := decode[fetchInput](call.Input) // it is valid
 			u, err := url.Parse(in.URL)
 			switch {
@@ -41,7 +41,7 @@ func webFetchTool() tool {
 				return fail("WebFetch cannot fetch localhost or other hostnames without a dot. To reach a local server, use Bash with curl instead.")
 			}
 			return needsResult(call.Name, "does not reach the network here")
-		},
+		}),
 	}
 }
 
@@ -66,8 +66,8 @@ func webSearchTool() tool {
 			r := refuse("Error: Cannot specify both allowed_domains and blocked_domains in the same request")
 			return &r
 		}),
-		run: func(_ context.Context, _ *Tools, call protocol.ToolUse) protocol.ToolResult {
+		run: plain(func(_ context.Context, _ *Tools, call protocol.ToolUse) protocol.ToolResult {
 			return needsResult(call.Name, "does not reach the network here")
-		},
+		}),
 	}
 }

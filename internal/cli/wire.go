@@ -388,14 +388,14 @@ func thinkingDisplay(given string) string {
 
 // chain is the one place where the layers around the tools are put in order:
 // hooks(permission(breakpoint(canned(composite)))).
-func (r *run) chain() (executor.Executor, func(context.Context, protocol.ToolUse) *protocol.ToolResult) {
+func (r *run) chain() (executor.Executor, func(context.Context, protocol.ToolUse) *executor.Result) {
 	base := executor.Composite{r.agents}
 	base = append(base, r.serverTools()...)
 	base = append(base, r.search(append(slices.Clone(base), r.tools)), r.tools)
 	canned := r.canned()
 	hooks := simulator.HookOptions{Runner: r.hooks, Base: r.hookBase, Frames: r.f.IncludeHookEvents, Server: r.serverOf, Dir: r.tools.Dir, Rewrite: builtin.Rewrite}
 	ask := simulator.AskHooks(hooks, r.asker())
-	check := func(ctx context.Context, call protocol.ToolUse) *protocol.ToolResult {
+	check := func(ctx context.Context, call protocol.ToolUse) *executor.Result {
 		if canned.Answers(call) {
 			return nil
 		}
@@ -408,12 +408,14 @@ func (r *run) chain() (executor.Executor, func(context.Context, protocol.ToolUse
 }
 
 // check refuses calls that no tool of the session can take.
-func (r *run) check(ctx context.Context, call protocol.ToolUse) *protocol.ToolResult {
-	if refused := r.policy.Refuses(call); refused != nil {
-		return refused
+func (r *run) check(ctx context.Context, call protocol.ToolUse) *executor.Result {
+	if v, refused := r.policy.Refuses(call); refused {
+		denied := simulator.Denial(v)
+		return &denied
 	}
 	if refused := r.tools.Check(ctx, call); refused != nil {
-		return refused
+		refused := executor.Plain(*refused)
+		return &refused
 	}
 	if _, known := r.tool(call.Name); known {
 		return nil
@@ -422,7 +424,7 @@ func (r *run) check(ctx context.Context, call protocol.ToolUse) *protocol.ToolRe
 	if i := slices.Index(names, "Task"); i >= 0 {
 		names[i] = "Agent" // as calls name it
 	}
-	unknown := executor.Unknown(call.Name, names)
+	unknown := executor.Plain(executor.Unknown(call.Name, names))
 	return &unknown
 }
 

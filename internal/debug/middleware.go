@@ -47,7 +47,7 @@ func (o MiddlewareOptions) shape(use protocol.ToolUse, text string) protocol.Too
 // result is kept. What was decided is in the result's Breakpoints, around what
 // the layers further in have put there.
 func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
-	return executor.Func(func(ctx context.Context, use protocol.ToolUse, next executor.Executor) (protocol.ToolResult, error) {
+	return executor.Func(func(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 		c := Call{Tool: use.Name, Input: use.Input, ToolUseID: use.ID, Client: ClientRun, PID: o.PID, Started: o.Started}
 		if o.Session != nil {
 			c.Session = o.Session()
@@ -91,15 +91,17 @@ func told(phase Phase, d Decision) []protocol.BreakpointDecision {
 	return []protocol.BreakpointDecision{b}
 }
 
-func gateFailed(ctx context.Context, err error) protocol.ToolResult {
+func gateFailed(ctx context.Context, err error) executor.Result {
 	if ctx.Err() != nil {
-		return protocol.ErrorResult("The tool call was cancelled while it was paused")
+		return failed("The tool call was cancelled while it was paused")
 	}
-	return protocol.ErrorResult("debugger: " + err.Error())
+	return failed("debugger: " + err.Error())
 }
 
+func failed(text string) executor.Result { return executor.Plain(protocol.ErrorResult(text)) }
+
 // carryOut runs a call as it was decided.
-func (o MiddlewareOptions) carryOut(ctx context.Context, use protocol.ToolUse, d Decision, next executor.Executor) (protocol.ToolResult, error) {
+func (o MiddlewareOptions) carryOut(ctx context.Context, use protocol.ToolUse, d Decision, next executor.Executor) (executor.Result, error) {
 	asked := use
 	switch d.Action {
 	case ActionModify:
@@ -107,16 +109,16 @@ func (o MiddlewareOptions) carryOut(ctx context.Context, use protocol.ToolUse, d
 	case ActionReplace:
 		use.Name = d.Tool
 	case ActionSkip:
-		return o.shape(use, Text(d.Result)), nil
+		return executor.Plain(o.shape(use, Text(d.Result))), nil
 	case ActionRaise:
-		return protocol.ErrorResult(d.Message), nil
+		return failed(d.Message), nil
 	case ActionAbandon:
-		return protocol.ErrorResult("debugger: the pause was abandoned"), nil
+		return failed("debugger: the pause was abandoned"), nil
 	default: // it runs as it is
 	}
 	result, err := next.Execute(ctx, use)
 	if d.Action == ActionReplace && errors.Is(err, executor.ErrUnknownTool) {
-		return protocol.ErrorResult(fmt.Sprintf("debugger: there is no tool %s to run instead", use.Name)), nil
+		return failed(fmt.Sprintf("debugger: there is no tool %s to run instead", use.Name)), nil
 	}
 	if use.Name != asked.Name && err == nil && !result.IsError {
 		result = o.reshape(asked, result)
@@ -125,7 +127,7 @@ func (o MiddlewareOptions) carryOut(ctx context.Context, use protocol.ToolUse, d
 }
 
 // reshape gives a result that is not the tool's own its structure.
-func (o MiddlewareOptions) reshape(use protocol.ToolUse, r protocol.ToolResult) protocol.ToolResult {
+func (o MiddlewareOptions) reshape(use protocol.ToolUse, r executor.Result) executor.Result {
 	r.Output, r.ExplicitOK = nil, false
 	if text, ok := plain(r.Content); ok {
 		shaped := o.shape(use, text)
@@ -135,7 +137,7 @@ func (o MiddlewareOptions) reshape(use protocol.ToolUse, r protocol.ToolResult) 
 }
 
 // outcome is a result as the hub takes it.
-func outcome(r protocol.ToolResult, err error) (Outcome, error) {
+func outcome(r executor.Result, err error) (Outcome, error) {
 	if err != nil {
 		return Outcome{Failed: true, Error: err.Error()}, nil
 	}
@@ -171,7 +173,7 @@ func plain(c protocol.Content) (text string, ok bool) {
 }
 
 // revise changes a result as it was decided after the call.
-func (o MiddlewareOptions) revise(use protocol.ToolUse, r protocol.ToolResult, d Decision) protocol.ToolResult {
+func (o MiddlewareOptions) revise(use protocol.ToolUse, r executor.Result, d Decision) executor.Result {
 	switch d.Action {
 	case ActionModify:
 		r.Content, r.IsError = NewContent(d.Result), false

@@ -17,17 +17,17 @@ type fakeTools struct{ ran []string }
 
 func (f *fakeTools) Tools(context.Context) ([]protocol.Tool, error) { return nil, nil }
 
-func (f *fakeTools) Execute(_ context.Context, use protocol.ToolUse) (protocol.ToolResult, error) {
+func (f *fakeTools) Execute(_ context.Context, use protocol.ToolUse) (executor.Result, error) {
 	f.ran = append(f.ran, use.Name+string(use.Input))
 	switch use.Name {
 	case "fail":
-		return protocol.ErrorResult("it failed"), nil
+		return executor.Plain(protocol.ErrorResult("it failed")), nil
 	case "blocks":
-		return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text("a"), protocol.Image("image/png", "eA==")}}}, nil
+		return executor.Plain(protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text("a"), protocol.Image("image/png", "eA==")}}}), nil
 	case "echo", "loud":
-		return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(use.Name + string(use.Input))}}}, nil
+		return executor.Plain(protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(use.Name + string(use.Input))}}}), nil
 	}
-	return protocol.ToolResult{}, executor.ErrUnknownTool
+	return executor.Result{}, executor.ErrUnknownTool
 }
 
 // fakeGate decides as it is told and notes what it hears.
@@ -150,7 +150,7 @@ func TestMiddlewareCancelled(t *testing.T) {
 	set(t, h, BreakpointChange{Name: "echo"})
 	ctx, cancel := context.WithCancel(t.Context())
 	sub := h.Subscribe(0)
-	done := make(chan protocol.ToolResult)
+	done := make(chan executor.Result)
 	go func() {
 		got, err := executor.Chain(&fakeTools{}, Middleware(h, MiddlewareOptions{})).Execute(ctx, protocol.ToolUse{Name: "echo"})
 		if err != nil {

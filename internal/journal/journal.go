@@ -164,7 +164,7 @@ func (j *Journal) tool(ev *protocol.ToolRan) {
 		})
 	}
 	executed := ev.Result.NonExecutionKind == ""
-	for _, b := range ev.Result.Breakpoints {
+	for _, b := range ev.Breakpoints {
 		if b.Phase == "before" && (b.Action == "skip" || b.Action == "fail") {
 			executed = false
 		}

@@ -35,10 +35,10 @@ func TestLines(t *testing.T) {
 		Result: protocol.ToolResult{
 			Content: protocol.Content{Text: "ok sk-ant-12345678"}, Server: "s",
 			Decision: &protocol.PermissionDecision{Decision: "accept", Source: "config", ReasonType: "rule"},
-			Breakpoints: []protocol.BreakpointDecision{
-				{Phase: "before", Action: "modify", Breakpoint: "s.toml:9", Input: json.RawMessage(`{"token":"abc"}`)},
-				{Phase: "after", Action: "fail", Pause: "P"},
-			},
+		},
+		Breakpoints: []protocol.BreakpointDecision{
+			{Phase: "before", Action: "modify", Breakpoint: "s.toml:9", Input: json.RawMessage(`{"token":"abc"}`)},
+			{Phase: "after", Action: "fail", Pause: "P"},
 		},
 		Duration: 1500 * time.Microsecond,
 	})

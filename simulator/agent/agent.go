@@ -130,18 +130,18 @@ type input struct {
 // Execute runs an Agent call to its end, or only starts the agent; ListAgents
 // and SendMessage are about those that it started. Other calls are
 // [executor.ErrUnknownTool].
-func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (protocol.ToolResult, error) {
+func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
 	switch {
 	case call.Name == "ListAgents":
-		return a.list(), nil
+		return executor.Plain(a.list()), nil
 	case call.Name == "SendMessage":
-		return a.send(ctx, call), nil
+		return executor.Plain(a.send(ctx, call)), nil
 	case !IsCall(call.Name):
-		return protocol.ToolResult{}, executor.ErrUnknownTool
+		return executor.Result{}, executor.ErrUnknownTool
 	}
 	var in input
 	if err := json.Unmarshal(call.Input, &in); err != nil {
-		return protocol.UsageError(fmt.Sprintf("InputValidationError: %s failed due to the following issue:\n%v", call.Name, err)), nil
+		return executor.Plain(protocol.UsageError(fmt.Sprintf("InputValidationError: %s failed due to the following issue:\n%v", call.Name, err))), nil
 	}
 	var script *protocol.SubagentScript
 	if call.Script != nil {
@@ -156,10 +156,10 @@ func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (protocol.T
 	}
 	def, ok := a.o.Find(name)
 	if !ok {
-		return protocol.ErrorResult(fmt.Sprintf("Agent type '%s' not found. Available agents: %s", name, strings.Join(a.o.Names(), ", "))), nil
+		return failed(fmt.Sprintf("Agent type '%s' not found. Available agents: %s", name, strings.Join(a.o.Names(), ", "))), nil
 	}
 	if rule, source := a.o.Denied(def.Name); rule != "" {
-		return protocol.ErrorResult(fmt.Sprintf("Agent type '%s' has been denied by permission rule '%s' from %s.", def.Name, rule, source)), nil
+		return failed(fmt.Sprintf("Agent type '%s' has been denied by permission rule '%s' from %s.", def.Name, rule, source)), nil
 	}
 	depth, parent := 1, ""
 	if call.Agent != nil {
@@ -168,7 +168,7 @@ func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (protocol.T
 	a.o.Tasks.Request(in.Background)
 	if depth > MaxDepth {
 		a.o.Tasks.Refuse()
-		return protocol.ErrorResult(fmt.Sprintf("Agents may start agents to a depth of %d; this one would be deeper.", MaxDepth)), nil
+		return failed(fmt.Sprintf("Agents may start agents to a depth of %d; this one would be deeper.", MaxDepth)), nil
 	}
 	t := a.o.Tasks.Start(task.Info{
 		Kind: task.Agent, ToolUseID: call.ID, Description: in.Description, AgentType: def.Name, Prompt: in.Prompt,
@@ -181,6 +181,9 @@ func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (protocol.T
 	a.mu.Unlock()
 	return w.start(ctx)
 }
+
+// failed is a tool error whose text is shown as it is.
+func failed(text string) executor.Result { return executor.Plain(protocol.ErrorResult(text)) }
 
 // background decides whether the call waits: its input, the scenario, the kind
 // of agent, and in the end it does not (spec: cli-contract 9.5).
@@ -198,27 +201,27 @@ func background(in input, def Definition, script *protocol.SubagentScript) bool 
 }
 
 // start runs the agent, or leaves it to its task.
-func (w *worker) start(ctx context.Context) (protocol.ToolResult, error) {
+func (w *worker) start(ctx context.Context) (executor.Result, error) {
 	w.model = model.Resolve(w.modelName())
 	w.hooks(ctx, protocol.SubagentStartHook{AgentType: w.t.AgentType})
 	if w.t.Background {
 		if ctx.Err() != nil { // interrupted before it began
 			w.t.End(w.stopped())
-			return executor.Interrupted(), ctx.Err()
+			return executor.Plain(executor.Interrupted()), ctx.Err()
 		}
 		w.a.o.Tasks.Go(ctx, w.t, w.run)
-		return w.launched(), nil
+		return executor.Plain(w.launched()), nil
 	}
 	t := w.t
 	end := w.run(ctx)
 	t.End(end)
 	if w.crash != nil {
-		return protocol.ToolResult{}, w.crash
+		return executor.Result{}, w.crash
 	}
 	if ctx.Err() != nil {
-		return executor.Interrupted(), ctx.Err()
+		return executor.Plain(executor.Interrupted()), ctx.Err()
 	}
-	return w.completed(end), nil
+	return executor.Plain(w.completed(end)), nil
 }
 
 func (w *worker) modelName() string {

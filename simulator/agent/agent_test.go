@@ -65,15 +65,15 @@ func (f *tools) Tools(context.Context) ([]protocol.Tool, error) {
 	return []protocol.Tool{{Name: "Agent"}, {Name: "Read", ReadOnly: true}, {Name: "Write"}}, nil
 }
 
-func (f *tools) Execute(ctx context.Context, use protocol.ToolUse) (protocol.ToolResult, error) {
+func (f *tools) Execute(ctx context.Context, use protocol.ToolUse) (executor.Result, error) {
 	if use.Name != "Read" {
-		return protocol.ToolResult{}, executor.ErrUnknownTool
+		return executor.Result{}, executor.ErrUnknownTool
 	}
 	f.callers <- use.Agent.Type
 	if err := simulator.Sleep(ctx, time.Second); err != nil {
-		return protocol.ToolResult{}, err
+		return executor.Result{}, err
 	}
-	return protocol.ToolResult{Content: protocol.Content{Text: "read"}}, nil
+	return executor.Plain(protocol.ToolResult{Content: protocol.Content{Text: "read"}}), nil
 }
 
 // session is a main conversation with agents.

@@ -149,7 +149,7 @@ func (w *worker) options() simulator.Options {
 
 // marked tells the layers around the tools whose call it is.
 func marked(ref protocol.AgentRef) executor.Middleware {
-	return executor.Func(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (protocol.ToolResult, error) {
+	return executor.Func(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 		call.Agent = &ref
 		return next.Execute(ctx, call)
 	})
@@ -158,7 +158,7 @@ func marked(ref protocol.AgentRef) executor.Middleware {
 // missing says of tools that the session has and the agent may not call that
 // they are not among its own.
 func missing(session executor.Executor) executor.Middleware {
-	return executor.Func(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (protocol.ToolResult, error) {
+	return executor.Func(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 		result, err := next.Execute(ctx, call)
 		if !errors.Is(err, executor.ErrUnknownTool) {
 			return result, err
@@ -167,7 +167,7 @@ func missing(session executor.Executor) executor.Middleware {
 		if listErr != nil || !slices.ContainsFunc(tools, func(t protocol.Tool) bool { return t.Name == call.Name }) {
 			return result, err
 		}
-		return executor.Missing(call.Name), nil
+		return executor.Plain(executor.Missing(call.Name)), nil
 	})
 }
 

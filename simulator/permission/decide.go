@@ -81,18 +81,14 @@ func (p *Policy) forbidden(c *call) *Verdict {
 	}
 }
 
-// Refuses is the result of a file that deny rules refuse before its tool looks
-// at the input; nil = it is left to [Policy.Decide].
-func (p *Policy) Refuses(use protocol.ToolUse) *protocol.ToolResult {
+// Refuses gives the verdict on a file that deny rules refuse before its tool
+// looks at the input; false = it is left to [Policy.Decide].
+func (p *Policy) Refuses(use protocol.ToolUse) (Verdict, bool) {
 	if k := kindOf(canonicalName(use.Name)); k != kindRead && k != kindWrite {
-		return nil
+		return Verdict{}, false
 	}
 	v := p.Decide(use)
-	if v.Behavior != Deny || !v.DenyRule || !v.ToolError {
-		return nil
-	}
-	r := p.Denial(use, v)
-	return &r
+	return v, v.Behavior == Deny && v.DenyRule && v.ToolError
 }
 
 // safety asks about what no allow rule reaches: files that configure what

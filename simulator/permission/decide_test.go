@@ -182,22 +182,23 @@ func TestDenialTexts(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			p := policy(t, tt.o, tt.rules...)
-			r := p.Denial(tt.use, p.Decide(tt.use))
+			v := p.Decide(tt.use)
+			r, denied := v.Denial()
 			if diff := cmp.Diff(tt.want, r.Content.Text); diff != "" || !r.IsError {
 				t.Errorf("text (-want +got):\n%s\nIsError %v", diff, r.IsError)
 			}
 			event := "none"
-			if r.Denied != nil {
-				event = r.Denied.DecisionReasonType
-				if r.Denied.Message != r.Content.Text {
-					t.Errorf("event says %q", r.Denied.Message)
+			if denied != nil {
+				event = denied.DecisionReasonType
+				if denied.Message != r.Content.Text {
+					t.Errorf("event says %q", denied.Message)
 				}
 			}
 			if event != tt.event {
 				t.Errorf("event %q, want %q", event, tt.event)
 			}
-			if !r.CountDenial || r.Decision == nil {
-				t.Errorf("CountDenial %v, Decision %v", r.CountDenial, r.Decision)
+			if !v.CountDenial || r.Decision == nil {
+				t.Errorf("CountDenial %v, Decision %v", v.CountDenial, r.Decision)
 			}
 		})
 	}

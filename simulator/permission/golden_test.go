@@ -83,14 +83,14 @@ func shown(t *testing.T, p *permission.Policy, use protocol.ToolUse) display {
 	meta := protocol.ToolResultMeta{PermissionDecision: &v.Decision}
 	var out display
 	if v.Behavior != permission.Allow {
-		r := p.Denial(use, v)
+		r, denied := v.Denial()
 		out.Refused = r.Content.Text
 		meta.NonExecutionKind, meta.PermissionDecision = r.NonExecutionKind, r.Decision
-		if r.Denied != nil {
-			out.Event = tree(t, r.Denied)
+		if denied != nil {
+			out.Event = tree(t, denied)
 		}
-		if !r.IsError || !r.CountDenial {
-			t.Errorf("%s: IsError %v, CountDenial %v; want both", use.Name, r.IsError, r.CountDenial)
+		if !r.IsError || !v.CountDenial {
+			t.Errorf("%s: IsError %v, CountDenial %v; want both", use.Name, r.IsError, v.CountDenial)
 		}
 	}
 	out.Meta = tree(t, meta)

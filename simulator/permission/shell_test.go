@@ -149,13 +149,14 @@ func TestReadDenied(t *testing.T) {
 		p := policy(t, permission.Options{}, "deny Read(d/**)", "deny Read(.env)", "allow Bash", "allow Write", "allow Edit", "allow Grep")
 		v, got := p.Decide(tt.use), ""
 		if v.Behavior != permission.Allow {
-			got = p.Denial(tt.use, v).Content.Text
+			r, _ := v.Denial()
+			got = r.Content.Text
 		}
 		if diff := cmp.Diff(tt.want, got); diff != "" {
 			t.Errorf("%s %s (-want +got):\n%s", tt.use.Name, tt.use.Input, diff)
 		}
-		early := p.Refuses(tt.use)
-		if (early != nil) != strings.HasPrefix(tt.want, "<tool_use_error>") {
+		early, refused := p.Refuses(tt.use)
+		if refused != strings.HasPrefix(tt.want, "<tool_use_error>") {
 			t.Errorf("%s %s: refused before its tool looks: %v", tt.use.Name, tt.use.Input, early)
 		}
 	}

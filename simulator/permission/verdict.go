@@ -44,23 +44,19 @@ type Verdict struct {
 }
 
 // Denial is the result of a call that a Deny refuses, or of an Ask when nobody
-// can be asked.
-func (p *Policy) Denial(use protocol.ToolUse, v Verdict) protocol.ToolResult {
+// can be asked, and the event to show before it; nil = none.
+func (v Verdict) Denial() (protocol.ToolResult, *protocol.PermissionDenied) {
+	var r protocol.ToolResult
+	event := v.Event
 	if v.ToolError {
-		r := protocol.UsageError(v.Message)
+		r, event = protocol.UsageError(v.Message), nil
 		r.Output = "Error: " + v.Message
-		r.CountDenial = v.CountDenial
-		if v.Decision != (protocol.PermissionDecision{}) {
-			r.Decision = &v.Decision
-		}
-		return r
+	} else {
+		r = protocol.ErrorResult(v.Message)
+		r.NonExecutionKind = v.NonExecutionKind
 	}
-	r := protocol.ErrorResult(v.Message)
-	r.NonExecutionKind = v.NonExecutionKind
-	r.Denied = v.Event
-	r.CountDenial = v.CountDenial
 	if v.Decision != (protocol.PermissionDecision{}) {
 		r.Decision = &v.Decision
 	}
-	return r
+	return r, event
 }

@@ -1,9 +1,6 @@
 package protocol
 
-import (
-	"encoding/json"
-	"time"
-)
+import "encoding/json"
 
 // Tool is one callable tool.
 type Tool struct {
@@ -37,26 +34,10 @@ type ToolResult struct {
 	Output any
 	// Server is the raw name of the MCP server that answered; empty = none.
 	Server string
-	// Took is how long the tool itself ran, questions and hooks not counted.
-	Took time.Duration
 
-	// What the layers around the tool decided.
-	Decision         *PermissionDecision  // nil = permission checks were not reached
-	NonExecutionKind string               // "" = the tool ran
-	Breakpoints      []BreakpointDecision // where the call was stopped, in order of time
-	Denied           *PermissionDenied    // event to show before the result; nil = none
-	CountDenial      bool                 // add to result.permission_denials
-	Context          []string             // texts that hooks give the model beside the result
-	Before, After    []Event              // other events to show around the result
-	Stop             *StopTurn            // non-nil ends the turn after this result
-}
-
-// StopTurn tells why a tool layer ends the turn.
-type StopTurn struct {
-	TerminalReason string   // "hook_stopped", "aborted_tools", "completed", …
-	StopReason     string   // empty = "tool_use"
-	Interrupted    bool     // result is error_during_execution
-	Deferred       *ToolUse // the call that was deferred (PreToolUse "defer")
+	// How the call was permitted, as tool_result_meta shows it.
+	Decision         *PermissionDecision // nil = permission checks were not reached
+	NonExecutionKind string              // "" = the tool ran
 }
 
 // ErrorResult is a tool error whose text is shown as it is.

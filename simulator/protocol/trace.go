@@ -64,10 +64,12 @@ type Matched struct {
 // ToolRan says how one call went, after its result was made and before the
 // user event that shows it.
 type ToolRan struct {
-	Use      ToolUse
-	Result   ToolResult
-	Started  time.Time
-	Duration time.Duration
+	Use         ToolUse
+	Result      ToolResult
+	Breakpoints []BreakpointDecision // where the call was stopped, in order of time
+	CountDenial bool                 // it belongs into result.permission_denials
+	Started     time.Time
+	Duration    time.Duration
 }
 
 // Attached is something beside the messages that transcripts keep: a file that

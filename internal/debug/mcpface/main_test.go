@@ -17,6 +17,7 @@ import (
 	"github.com/mark3labs/mcp-go/mcp"
 	"go.uber.org/goleak"
 
+	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/internal/debug"
 	"github.com/claudeless/claudeless/internal/debug/external"
 	"github.com/claudeless/claudeless/internal/debug/mcpface"
@@ -212,9 +213,9 @@ func expect(t *testing.T, got object, want string) {
 }
 
 // run makes a call as an agent does; the result comes when it is over.
-func (f *face) run(t *testing.T, tool, input string) <-chan protocol.ToolResult {
+func (f *face) run(t *testing.T, tool, input string) <-chan executor.Result {
 	t.Helper()
-	done := make(chan protocol.ToolResult, 1)
+	done := make(chan executor.Result, 1)
 	agent := debug.Middleware(f.hub, debug.MiddlewareOptions{
 		Session: func() string { return "agent-1" },
 		Site:    func(protocol.ToolUse) json.RawMessage { return json.RawMessage(`{"turn":3}`) },
@@ -222,7 +223,7 @@ func (f *face) run(t *testing.T, tool, input string) <-chan protocol.ToolResult 
 	go func() {
 		r, err := agent.Execute(context.Background(), protocol.ToolUse{ID: "toolu_1", Name: tool, Input: json.RawMessage(input)})
 		if err != nil {
-			r = protocol.ErrorResult(err.Error())
+			r = executor.Plain(protocol.ErrorResult(err.Error()))
 		}
 		done <- r
 	}()
@@ -230,7 +231,7 @@ func (f *face) run(t *testing.T, tool, input string) <-chan protocol.ToolResult 
 }
 
 // stopped runs a call and returns the id of its pause.
-func (f *face) stopped(t *testing.T, tool, input string) (string, <-chan protocol.ToolResult) {
+func (f *face) stopped(t *testing.T, tool, input string) (string, <-chan executor.Result) {
 	t.Helper()
 	done := f.run(t, tool, input)
 	return f.pause(t, 1)[0], done
@@ -258,7 +259,7 @@ func (f *face) pause(t *testing.T, n int) []string {
 	}
 }
 
-func result(t *testing.T, done <-chan protocol.ToolResult) (text string, failed bool) {
+func result(t *testing.T, done <-chan executor.Result) (text string, failed bool) {
 	t.Helper()
 	select {
 	case r := <-done:
@@ -274,11 +275,11 @@ type echo struct{}
 
 func (echo) Tools(context.Context) ([]protocol.Tool, error) { return nil, nil }
 
-func (echo) Execute(_ context.Context, use protocol.ToolUse) (protocol.ToolResult, error) {
+func (echo) Execute(_ context.Context, use protocol.ToolUse) (executor.Result, error) {
 	if use.Name == "fails" {
-		return protocol.ErrorResult("it broke"), nil
+		return executor.Plain(protocol.ErrorResult("it broke")), nil
 	}
-	return protocol.ToolResult{Content: protocol.Content{Text: use.Name + " " + string(use.Input)}}, nil
+	return executor.Plain(protocol.ToolResult{Content: protocol.Content{Text: use.Name + " " + string(use.Input)}}), nil
 }
 
 func (f *face) register(t *testing.T, schemas map[string]string) {

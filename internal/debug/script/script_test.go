@@ -23,15 +23,15 @@ type fakeTools struct{}
 
 func (fakeTools) Tools(context.Context) ([]protocol.Tool, error) { return nil, nil }
 
-func (fakeTools) Execute(_ context.Context, use protocol.ToolUse) (protocol.ToolResult, error) {
+func (fakeTools) Execute(_ context.Context, use protocol.ToolUse) (executor.Result, error) {
 	if use.Name == "nosuch" {
-		return protocol.ToolResult{}, executor.ErrUnknownTool
+		return executor.Result{}, executor.ErrUnknownTool
 	}
 	text := use.Name + string(use.Input)
 	if use.Name == "fail" {
-		return protocol.ErrorResult(text), nil
+		return executor.Plain(protocol.ErrorResult(text)), nil
 	}
-	return protocol.ToolResult{Content: protocol.Content{Text: text}}, nil
+	return executor.Plain(protocol.ToolResult{Content: protocol.Content{Text: text}}), nil
 }
 
 // newGate makes a gate from the breakpoints of a scenario file.
