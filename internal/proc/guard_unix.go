@@ -5,16 +5,18 @@ package proc
 import (
 	"os"
 	"os/exec"
+	"strconv"
 	"syscall"
 )
 
 // The scripts of guards wait for the end of their input, which nobody writes
-// to: it comes when this program is gone. That of a group then gives the group
-// the same steps as [Process.Stop] and goes with it; that of a directory
+// to: it comes when this program is gone. That of a group, inside or outside of
+// it, then gives the group the same steps as [Process.Stop]; that of a directory
 // removes it.
 const (
-	groupScript = `read -r _; sleep 0.5; trap "" TERM; kill -TERM 0; sleep 0.5; kill -KILL 0`
-	dirScript   = `read -r _; rm -rf -- "$1"`
+	groupScript   = `read -r _; sleep 0.5; trap "" TERM; kill -TERM 0; sleep 0.5; kill -KILL 0`
+	outsideScript = `read -r _; sleep 0.5; kill -s TERM -- "-$1"; sleep 0.5; kill -s KILL -- "-$1"`
+	dirScript     = `read -r _; rm -rf -- "$1"`
 )
 
 // guard is a shell that does what is left to do when this program is killed
@@ -28,6 +30,11 @@ type guard struct {
 // watch starts a guard in a group whose leader was not waited for yet. Being a
 // member it keeps the group's id from being given to others.
 func watch(pgid int) guard { return newGuard(pgid, groupScript) }
+
+// watchOver starts a guard of a group that is no member of it, so that what is
+// left of the group shows. It is for as long as the leader was not waited for,
+// and a moment longer.
+func watchOver(pgid int) guard { return newGuard(0, outsideScript, strconv.Itoa(pgid)) }
 
 // watchDir starts a guard of a directory, in a group of its own.
 func watchDir(dir string) guard { return newGuard(0, dirScript, dir) }

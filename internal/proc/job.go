@@ -51,7 +51,7 @@ func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
 		return nil, fmt.Errorf("starting %s: %w", o.Path, pp.err)
 	}
 	j.pid = cmd.Process.Pid
-	j.guard = watch(j.pid)
+	j.guard = watchOver(j.pid)
 	return j, nil
 }
 
@@ -77,9 +77,10 @@ func (j *Job) Leave() (exit Exit, note []byte, left bool) {
 		j.aside.Close()
 		j.aside = nil
 	}
-	j.guard.end() // it is of the group itself
+	outside := j.guard
 	if left = groupAlive(j.pid); left {
 		j.guard = watch(j.pid)
 	}
+	outside.end() // not before there is another one
 	return exitOf(j.state()), note, left
 }

@@ -27,6 +27,12 @@ func host(as string, hold Command) {
 		}
 	case "command":
 		_, err = Run(context.Background(), RunOptions{Command: hold, Tee: os.Stdout})
+	case "job", "left job":
+		var j *Job
+		if j, err = StartJob(context.Background(), JobOptions{Command: hold, Output: os.Stdout}); err == nil && as == "left job" {
+			_, _, _ = j.Leave()
+			fmt.Println("left")
+		}
 	case "unguarded": // a command whose guard is not up yet
 		var cmd *exec.Cmd
 		if cmd, err = hold.build(); err == nil {
@@ -73,14 +79,17 @@ func killHost(t *testing.T, env ...string) (line string) {
 // TestKilled: when this program is killed, what it had started ends soon after, also what does not care for the end of
 // its input or for SIGTERM, and what was started by it in the background.
 func TestKilled(t *testing.T) {
-	const hold = `exec 9>"$FIFO"; echo ready; `
-	const background, stubborn = hold + `sleep 301 & sleep 301; echo`, hold + `trap "" TERM; sleep 301; sleep 301`
+	const hold, ready = `exec 9>"$FIFO"; `, `echo ready; `
+	const background, stubborn = hold + `sleep 301 & ` + ready + `sleep 301; echo`, hold + `trap "" TERM; ` + ready + `sleep 301; sleep 301`
 	tests := []struct{ name, as, script string }{
 		{"command with background", "command", background},
 		{"server with background", "server", background},
 		{"stubborn command", "command", stubborn},
 		{"stubborn server", "server", stubborn},
-		{"command without a guard", "unguarded", hold + `exec sleep 301`},
+		{"job with background", "job", background},
+		{"stubborn job", "job", stubborn},
+		{"job that left something", "left job", hold + `sleep 301 & (trap "" TERM; sleep 301; sleep 301) & `},
+		{"command without a guard", "unguarded", hold + ready + `exec sleep 301`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -277,10 +277,11 @@ func (p *Process) waitFor(ctx context.Context, d time.Duration) bool {
 	return false
 }
 
-// endGroup takes the guard of a group away and kills what is left of it.
+// endGroup kills what is left of a group. The guard goes with it and not before:
+// this program may be killed at any moment.
 func endGroup(g guard, pgid int) {
-	g.end()
 	killGroup(pgid)
+	g.end()
 }
 
 // killGroup kills what is left of a group and waits, within sweepLimit, until
