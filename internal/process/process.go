@@ -6,8 +6,10 @@
 package process
 
 import (
+	"bytes"
 	"fmt"
 	"io"
+	"log"
 	"maps"
 	"os"
 	"os/signal"
@@ -47,6 +49,7 @@ type System struct {
 // process; ignoring the signal instead would pass on to the programs we start.
 func Real() *System {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	log.SetOutput(libraryLog{os.Stderr})
 	return &System{
 		Args:        os.Args,
 		Environ:     os.Environ(),
@@ -148,3 +151,15 @@ func (s *System) MayBypass() error {
 
 // On tells whether the value of a variable switches something on.
 func On(value string) bool { return value != "" && value != "0" && value != "false" }
+
+// libraryLog is where the standard library logs to by itself: what net/http says of
+// MCP servers that answer what nobody asked is no business of the user's.
+type libraryLog struct{ w io.Writer }
+
+// Write implements io.Writer for one line at a time.
+func (l libraryLog) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte("Unsolicited response received on idle HTTP channel")) {
+		return len(line), nil
+	}
+	return l.w.Write(line)
+}
