@@ -127,8 +127,8 @@ func newConn(s *server, inner transport.Interface, debug *trace.Log, e era) *con
 	capabilities := wire.ClientCapabilities{
 		Roots: &struct {
 			ListChanged bool `json:"listChanged,omitempty"`
-		}{},
-		Elicitation: &wire.ElicitationCapability{},
+		}{ListChanged: true},
+		Elicitation: &wire.ElicitationCapability{Form: &struct{}{}, URL: &struct{}{}},
 	}
 	if s.m.o.Sample != nil {
 		capabilities.Sampling = &wire.SamplingCapability{}

@@ -17,10 +17,10 @@ import (
 
 const (
 	// persistAbove is the number of characters above which a result is kept in
-	// a file and shown in part, refuseAbove that above which it is not shown at
-	// all (observed with 2.1.329).
+	// a file and shown in part; refuseTokens is the number of tokens above which
+	// it is not shown at all (observed with 2.1.329, which has them counted).
 	persistAbove = 50_000
-	refuseAbove  = 400_000
+	refuseTokens = 25_000
 	previewRunes = 2000
 	bytesPerWord = 4 // the usual estimate of bytes in a token
 	warnAbove    = 10_000
@@ -164,10 +164,7 @@ func (m *Manager) limit(tool protocol.Tool, useID string, r protocol.ToolResult)
 		m.debug.Log(tool.Server).Printf("result of %s is large: about %d tokens", tool.RawName, tokens)
 	}
 	length := utf8.RuneCountInString(text)
-	most := refuseAbove
-	if m.o.MaxOutputTokens > 0 {
-		most = m.o.MaxOutputTokens * bytesPerWord
-	}
+	most := bytesPerWord * cmp.Or(m.o.MaxOutputTokens, refuseTokens)
 	switch {
 	case m.o.SaveText == nil && m.o.MaxOutputTokens == 0:
 		return r

@@ -213,23 +213,38 @@ func TestRouting(t *testing.T) {
 	}
 }
 
-// TestSetServers: unchanged entries keep their process, others come and go;
-// toggling stops and starts (M16, M17).
+// TestSetServers: configured servers stay; unchanged entries keep their process,
+// others come and go; a configured one that is set becomes one of the set
+// (observed with 2.1.329); toggling stops and starts (M16, M17).
 func TestSetServers(t *testing.T) {
-	m := start(t, Options{Servers: []ServerConfig{config(t, "a", "ok"), config(t, "b", "ok")}})
+	m := start(t, Options{Servers: []ServerConfig{config(t, "a", "ok"), config(t, "b", "ok"), config(t, "c", "ok")}})
 	before := m.Servers()
-	change, err := m.SetServers(t.Context(), "dynamic", []ServerConfig{config(t, "b", "ok"), config(t, "c", "ok"), config(t, "d", "crash-at-start")})
-	if err != nil {
-		t.Fatal(err)
+	crash := config(t, "d", "crash-at-start")
+	for i, step := range []struct {
+		desired []ServerConfig
+		want    Change
+	}{
+		{[]ServerConfig{config(t, "b", "ok"), crash}, Change{Added: []string{"b", "d"}, Errors: map[string]string{"d": "exit status 3: fatal: boom"}}},
+		{[]ServerConfig{config(t, "b", "ok"), config(t, "c", "ok", "X=1")}, Change{Added: []string{"c"}, Removed: []string{"d"}, Errors: map[string]string{}}},
+		{[]ServerConfig{config(t, "b", "ok")}, Change{Removed: []string{"c"}, Errors: map[string]string{}}},
+	} {
+		change, err := m.SetServers(t.Context(), "dynamic", step.desired)
+		if diff := cmp.Diff(step.want, change); diff != "" || err != nil {
+			t.Errorf("step %d: %s %v", i, diff, err)
+		}
 	}
-	want := Change{Added: []string{"c", "d"}, Removed: []string{"a"}, Errors: map[string]string{"d": "exit status 3: fatal: boom"}}
-	if diff := cmp.Diff(want, change); diff != "" {
-		t.Error(diff)
+	now := m.Servers()
+	if len(now) != 2 || now[0].Name != "a" || now[0].PID != before[0].PID || now[1].Name != "b" || now[1].PID != before[1].PID {
+		t.Errorf("a or b was restarted or is gone: %+v", now)
 	}
-	if now := m.Servers(); now[0].Name != "b" || now[0].PID != before[1].PID {
-		t.Errorf("b was restarted: %d, was %d", now[0].PID, before[1].PID)
+	assertGone(t, before[2].PID)
+	if change, err := m.SetServers(t.Context(), "dynamic", nil); err != nil || len(m.Servers()) != 1 || len(change.Removed) != 1 {
+		t.Errorf("%+v, %v", change, err)
 	}
-	assertGone(t, before[0].PID)
+	if _, err := m.SetServers(t.Context(), "dynamic", []ServerConfig{config(t, "b", "ok")}); err != nil {
+		t.Error(err)
+	}
+	before = []ServerStatus{{}, m.Servers()[1]}
 
 	if err := m.Disable(t.Context(), "b"); err != nil {
 		t.Fatal(err)
@@ -240,7 +255,7 @@ func TestSetServers(t *testing.T) {
 	if err := m.Enable(t.Context(), "b"); err != nil {
 		t.Fatal(err)
 	}
-	if st := m.Servers()[0]; st.State != StateConnected || st.PID == before[1].PID {
+	if st := m.Servers()[1]; st.State != StateConnected || st.PID == before[1].PID {
 		t.Errorf("got %s, pid %d", st.State, st.PID)
 	}
 }
@@ -249,7 +264,10 @@ func TestSetServers(t *testing.T) {
 // keeps its process; one whose value changed does not (M16).
 func TestSameAfterExpansion(t *testing.T) {
 	spelled := func(value string) []ServerConfig { return []ServerConfig{config(t, "s", "ok", "X="+value)} }
-	m := start(t, Options{Servers: spelled("${A}"), Environ: append(os.Environ(), "A=1")})
+	m := start(t, Options{Environ: append(os.Environ(), "A=1")})
+	if _, err := m.SetServers(t.Context(), "dynamic", spelled("${A}")); err != nil {
+		t.Fatal(err)
+	}
 	pid := m.Servers()[0].PID
 	for _, value := range []string{"1", "${NOPE:-1}", "${A}"} {
 		change, err := m.SetServers(t.Context(), "dynamic", spelled(value))

@@ -5,10 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"maps"
-	"mime"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -76,6 +75,7 @@ func (s *server) dialStdio(ctx context.Context, cfg ServerConfig, debug *trace.L
 		Repair: func(line []byte) []byte { return c.link.repairNullID(line) },
 		OnEnd:  func() { c.lose() },
 		OnJunk: func(first string) { debug.Printf("not a message, skipped: %s", first) },
+		OnLong: func(id []byte, why *carrier.TooLongError) { c.link.tooLong(id, why) },
 	})
 	pipes := transport.NewIO(filter, stdin{p.Stdin()}, nil)
 	transport.WithCommandLogger(silent)(pipes) // it would write to standard error
@@ -158,8 +158,8 @@ func (m *Manager) environ(cfg ServerConfig) []string {
 	env := slices.DeleteFunc(slices.Clone(m.o.Environ), func(kv string) bool {
 		return strings.HasPrefix(kv, "OTEL_")
 	})
-	if !slices.ContainsFunc(env, func(kv string) bool { return strings.HasPrefix(kv, "CLAUDE_CODE_ENTRYPOINT=") }) {
-		env = append(env, "CLAUDE_CODE_ENTRYPOINT=sdk-cli")
+	if _, ok := lastOf(env, entrypointVar); !ok {
+		env = append(env, entrypointVar+"="+defaultEntrypoint)
 	}
 	env = append(env, "CLAUDECODE=1", "CLAUDE_PROJECT_DIR="+m.o.CWD, "CLAUDE_CODE_SESSION_ID="+m.o.SessionID)
 	for _, k := range sortedKeys(cfg.Env) {
@@ -169,10 +169,32 @@ func (m *Manager) environ(cfg ServerConfig) []string {
 }
 
 const (
-	// deleteLimit bounds the DELETE that ends a session.
-	deleteLimit   = time.Second
-	versionHeader = "Mcp-Protocol-Version"
+	entrypointVar     = "CLAUDE_CODE_ENTRYPOINT"
+	defaultEntrypoint = "sdk-cli"
 )
+
+// lastOf is the value of a variable; of equal names the last counts.
+func lastOf(env []string, name string) (value string, ok bool) {
+	for _, kv := range env {
+		if key, v, _ := strings.Cut(kv, "="); key == name {
+			value, ok = v, true
+		}
+	}
+	return value, ok
+}
+
+// userAgent is how remote servers are told who asks (observed with 2.1.329).
+func (m *Manager) userAgent() string {
+	entrypoint, _ := lastOf(m.o.Environ, entrypointVar)
+	about := cmp.Or(entrypoint, defaultEntrypoint)
+	if sdk, _ := lastOf(m.o.Environ, "CLAUDE_AGENT_SDK_VERSION"); sdk != "" {
+		about += ", agent-sdk/" + sdk
+	}
+	return "claude-code/" + m.o.ClientVersion + " (" + about + ")"
+}
+
+// deleteLimit bounds the DELETE that ends a session.
+const deleteLimit = time.Second
 
 // dialHTTP puts a client on a streamable HTTP endpoint, in the older era with a
 // standing GET stream for what the server sends by itself.
@@ -214,6 +236,12 @@ func (s *server) dialSSE(life, limit context.Context, cfg ServerConfig, debug *t
 	opened := make(chan struct{})
 	t, err := carrier.OpenSSE(life, limit, carrier.SSEOptions{
 		URL: cfg.URL, Client: &http.Client{Transport: trip}, Limit: trip.limit,
+		OnLong: func(id []byte, why *carrier.TooLongError) {
+			<-opened
+			if c != nil {
+				c.link.tooLong(id, why)
+			}
+		},
 		Lose: func() {
 			trip.base.CloseIdleConnections()
 			<-opened
@@ -243,7 +271,7 @@ func (s *server) roundTripper(ctx context.Context, cfg ServerConfig, debug *trac
 	dialer := net.Dialer{Timeout: s.connectTimeout() / 4}
 	t := &roundTripper{
 		base:  &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 16},
-		limit: orDefault(cfg.MaxLineBytes, defaultMaxLine), headers: cfg.Headers,
+		limit: orDefault(cfg.MaxLineBytes, defaultMaxLine), headers: cfg.Headers, agent: s.m.userAgent(),
 	}
 	if u, err := url.Parse(cfg.URL); err == nil { // else there is nobody to send to
 		t.origin = originOf(u)
@@ -313,8 +341,10 @@ type roundTripper struct {
 	base   *http.Transport
 	limit  int
 	origin string // of the server: headers go nowhere else
+	agent  string // User-Agent
 	// standing says that GET opens the optional standing stream, which waits
 	// for ready. Version is set before ready is closed, after the handshake.
+	// Without it GET opens a stream whose reader bounds it.
 	standing bool
 	ready    chan struct{}
 	version  string
@@ -360,8 +390,11 @@ func (t *roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	t.status.Store(int32(resp.StatusCode)) //nolint:gosec // three digits
-	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	resp.Body = &boundedBody{ReadCloser: resp.Body, limit: t.limit, events: media == "text/event-stream", stop: stop}
+	limit := t.limit
+	if req.Method == http.MethodGet && !t.standing {
+		limit = math.MaxInt // who reads the stream bounds it
+	}
+	carrier.Bound(ctx, resp, limit, stop)
 	if !unauthorized(resp) {
 		t.accepted.Store(true)
 		return resp, nil
@@ -384,7 +417,12 @@ func originOf(u *url.URL) string { return u.Scheme + "://" + u.Host }
 func (t *roundTripper) send(ctx context.Context, req *http.Request, headers map[string]string) (*http.Response, error) {
 	req = req.Clone(ctx)
 	if t.standing && req.Method == http.MethodGet && t.version != "" {
-		req.Header.Set(versionHeader, t.version)
+		req.Header.Set(carrier.VersionHeader, t.version)
+	}
+	req.Header.Set("User-Agent", t.agent)
+	req.Header.Set("Accept-Encoding", "identity")
+	if req.Method == http.MethodGet {
+		req.Header.Del("Content-Type")
 	}
 	if originOf(req.URL) == t.origin { // a redirect to somebody else does not carry secrets there
 		for k, v := range headers {
@@ -422,49 +460,6 @@ func (t *roundTripper) sendAgain(ctx context.Context, req *http.Request, refusal
 		again.Body = body
 	}
 	return t.send(ctx, again, headers)
-}
-
-// boundedBody fails when a message has more than limit bytes: the whole body,
-// or in a stream of events what comes before an empty line.
-type boundedBody struct {
-	io.ReadCloser
-	limit  int
-	events bool
-	stop   context.CancelFunc
-
-	run    int  // bytes of the message so far
-	inLine bool // the line has something in it
-}
-
-func (b *boundedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	b.run += n
-	if b.events {
-		b.split(p[:n])
-	}
-	if b.run > b.limit {
-		return 0, fmt.Errorf("message longer than %d bytes", b.limit)
-	}
-	return n, err
-}
-
-// split starts the count again behind the last empty line of p.
-func (b *boundedBody) split(p []byte) {
-	for i, c := range p {
-		switch {
-		case c == '\n' && !b.inLine:
-			b.run = len(p) - i - 1
-		case c == '\n':
-			b.inLine = false
-		case c != '\r':
-			b.inLine = true
-		}
-	}
-}
-
-func (b *boundedBody) Close() error {
-	defer b.stop()
-	return b.ReadCloser.Close()
 }
 
 // transient reports whether a first connect to a remote server is worth

@@ -345,7 +345,9 @@ func (f *fakeSSE) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case m.Method == "initialize":
 		reply(m.ID, `{"protocolVersion":"2024-11-05","capabilities":{"tools":{}},"serverInfo":{"name":"e","version":"1"}}`)
 	case m.Method == "tools/list":
-		reply(m.ID, `{"tools":[{"name":"echo"},{"name":"drop"},{"name":"ask"}]}`)
+		reply(m.ID, `{"tools":[{"name":"echo"},{"name":"drop"},{"name":"ask"},{"name":"big"}]}`)
+	case m.Method == "tools/call" && m.Params.Name == "big":
+		reply(m.ID, `{"content":[{"type":"text","text":"`+strings.Repeat("b", 3000)+`"}]}`)
 	case m.Method == "tools/call" && m.Params.Name == "drop":
 		f.out <- ""
 	case m.Method == "tools/call" && m.Params.Name == "ask":

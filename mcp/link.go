@@ -14,6 +14,7 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
 
+	"github.com/claudeless/claudeless/mcp/internal/carrier"
 	"github.com/claudeless/claudeless/mcp/internal/trace"
 )
 
@@ -63,7 +64,7 @@ type link struct {
 	inFlight atomic.Int64
 
 	mu      sync.Mutex
-	pending map[int64]bool // ids that wait for an answer
+	pending map[int64]error // ids that wait for an answer, with what is wrong with it
 }
 
 // exchange travels in a request's context and brings the raw answer back.
@@ -90,9 +91,7 @@ func (l *link) SetProtocolVersion(version string) {
 // SendRequest sends one request and waits for its answer. Ids count from 0, as
 // the real CLI's do.
 func (l *link) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
-	if p, ok := req.Params.(wire.PaginatedParams); ok && p.Cursor == "" && p.Meta == nil {
-		req.Params = nil
-	}
+	req.Params = asSent(req.Params)
 	if l.onlyModern && req.Method == string(wire.MethodInitialize) {
 		return nil, errLegacyServer
 	}
@@ -106,8 +105,10 @@ func (l *link) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*
 	}
 	l.debug.Message("->", req.Method, idText(req.ID))
 	l.track(id)
-	resp, err := l.inner.SendRequest(ctx, req)
-	l.untrack(id)
+	resp, err := l.inner.SendRequest(carrier.OnTooLong(ctx, func(why error) { l.fail(id, why) }), req)
+	if why := l.untrack(id); why != nil {
+		err = why
+	}
 	switch {
 	case err != nil:
 		if ctx.Err() != nil && req.Method != string(wire.MethodInitialize) {
@@ -140,6 +141,28 @@ func (l *link) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*
 		}
 	}
 	return resp, nil
+}
+
+// asSent writes parameters as the real CLI does: lists are asked for without
+// any, prompts always with arguments.
+func asSent(params any) any {
+	switch p := params.(type) {
+	case wire.PaginatedParams:
+		if p.Cursor == "" && p.Meta == nil {
+			return nil
+		}
+	case wire.GetPromptParams:
+		if len(p.Arguments) == 0 {
+			return promptParams{GetPromptParams: p, Arguments: map[string]string{}}
+		}
+	}
+	return params
+}
+
+// promptParams are parameters of prompts/get whose arguments are never left out.
+type promptParams struct {
+	wire.GetPromptParams
+	Arguments map[string]string `json:"arguments"`
 }
 
 // withToken puts a progress token into a request's meta.
@@ -183,16 +206,35 @@ func (l *link) track(id int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.pending == nil {
-		l.pending = map[int64]bool{}
+		l.pending = map[int64]error{}
 	}
-	l.pending[id] = true
+	l.pending[id] = nil
 }
 
-func (l *link) untrack(id int64) {
+func (l *link) untrack(id int64) (why error) {
 	l.inFlight.Add(-1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	why = l.pending[id]
 	delete(l.pending, id)
+	return why
+}
+
+// fail says what is wrong with the answer to a request, which is then its
+// outcome.
+func (l *link) fail(id int64, why error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, waits := l.pending[id]; waits {
+		l.pending[id] = why
+	}
+}
+
+// tooLong is fail for an answer that a carrier did not keep.
+func (l *link) tooLong(id []byte, why error) {
+	if n, err := strconv.ParseInt(strings.Trim(string(id), `"`), 10, 64); err == nil {
+		l.fail(n, why)
+	}
 }
 
 // onlyPending returns the id of the one request under way; ok is false when

@@ -307,10 +307,14 @@ func (m *Manager) Close(_ context.Context) error {
 func (m *Manager) Servers() []ServerStatus {
 	m.mu.Lock()
 	servers := slices.Clone(m.servers)
+	given := make([]string, len(servers))
+	for i, s := range servers {
+		given[i] = s.given
+	}
 	m.mu.Unlock()
 	all := make([]ServerStatus, 0, len(servers))
-	for _, s := range servers {
-		all = append(all, s.status())
+	for i, s := range servers {
+		all = append(all, s.status(given[i]))
 	}
 	return all
 }
@@ -413,9 +417,11 @@ type Change struct {
 	Errors         map[string]string // servers that did not connect, with the reason
 }
 
-// SetServers makes the servers of one source be exactly desired. Servers whose
-// configuration, after expansion, is the same stay as they are, process and
-// all. It waits for the new ones as Start does.
+// SetServers makes the servers that were given by a source, and those of an SDK
+// host if that is the source, be exactly desired. Configured servers stay, but
+// for those of a desired name: they become, for good, servers of the source.
+// Servers whose configuration, after expansion, is the same stay as they are,
+// process and all. It waits for the new ones as Start does.
 func (m *Manager) SetServers(ctx context.Context, source string, desired []ServerConfig) (Change, error) {
 	change := Change{Errors: map[string]string{}}
 	m.mu.Lock()
@@ -424,20 +430,33 @@ func (m *Manager) SetServers(ctx context.Context, source string, desired []Serve
 		return change, ErrClosed
 	}
 	var kept, gone, fresh []*server
+	known := map[string]bool{} // kept, of the source
 	for _, s := range m.servers {
-		if s.cfg.Source != source || slices.ContainsFunc(desired, func(c ServerConfig) bool { return m.same(s.cfg, c) }) {
+		own := s.given == source || source == typeSDK && s.cfg.Source == typeSDK
+		i := slices.IndexFunc(desired, func(c ServerConfig) bool { return c.Name == s.cfg.Name })
+		switch {
+		case i < 0 && !own:
 			kept = append(kept, s)
-			continue
+		case i >= 0 && m.same(s.cfg, desired[i]):
+			kept, known[s.cfg.Name] = append(kept, s), true
+			if !own {
+				s.given = source
+				change.Added = append(change.Added, s.cfg.Name)
+			}
+		default:
+			gone = append(gone, s)
+			if own {
+				change.Removed = append(change.Removed, s.cfg.Name)
+			}
 		}
-		gone = append(gone, s)
-		change.Removed = append(change.Removed, s.cfg.Name)
 	}
 	for _, cfg := range desired {
-		if slices.ContainsFunc(kept, func(s *server) bool { return s.cfg.Name == cfg.Name }) {
+		if known[cfg.Name] {
 			continue
 		}
 		cfg.Source = source
 		s := newServer(m, cfg)
+		s.given = source
 		kept, fresh = append(kept, s), append(fresh, s)
 		change.Added = append(change.Added, cfg.Name)
 	}
@@ -450,15 +469,20 @@ func (m *Manager) SetServers(ctx context.Context, source string, desired []Serve
 		m.launch(ctx, s)
 	}
 	m.mu.Unlock()
+	return change, m.await(ctx, fresh, change.Errors)
+}
+
+// await waits for servers and notes why some did not connect.
+func (m *Manager) await(ctx context.Context, fresh []*server, errs map[string]string) error {
 	if err := m.settle(ctx, fresh); err != nil {
-		return change, err
+		return err
 	}
 	for _, s := range fresh {
 		if st, _ := s.look(); st.state != StateConnected && st.state != StateDisabled {
-			change.Errors[s.cfg.Name] = cmp.Or(st.err, "still connecting")
+			errs[s.cfg.Name] = cmp.Or(st.err, "still connecting")
 		}
 	}
-	return change, nil
+	return nil
 }
 
 // same reports whether two entries of one name mean the same server now.

@@ -20,6 +20,7 @@ import (
 type server struct {
 	m      *Manager
 	cfg    ServerConfig // fixed: a changed entry is a new server
+	given  string       // the source it was given by SetServers; "" = it was configured; of Manager.mu
 	orders chan order
 	cancel context.CancelFunc // ends run
 	done   chan struct{}      // closed when run has ended and all is shut down
@@ -445,11 +446,11 @@ func (l *life) take(r refreshed) {
 
 const refreshPause = 100 * time.Millisecond
 
-// status renders a server for Manager.Servers.
-func (s *server) status() ServerStatus {
+// status renders a server, which was given by a source, for Manager.Servers.
+func (s *server) status(given string) ServerStatus {
 	st, _ := s.look()
 	out := ServerStatus{
-		Name: s.cfg.Name, State: st.state, Status: st.state.Wire(), Source: s.cfg.Source, Config: s.cfg,
+		Name: s.cfg.Name, State: st.state, Status: st.state.Wire(), Source: cmp.Or(given, s.cfg.Source), Config: s.cfg,
 		Info: st.hello.ServerInfo, ProtocolVersion: st.hello.ProtocolVersion,
 		Capabilities: st.hello.Capabilities, Instructions: st.hello.Instructions,
 		Error: st.err, WireError: st.wireErr, Attempt: st.attempt,

@@ -187,7 +187,7 @@ func TestWire(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	m := one(t, "ok", "MCPTEST_LOG="+log)
 	call(t, m, "echo", ``)
-	want := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"claude-code","version":"","title":"Claude Code","description":"Anthropic's agentic coding tool","websiteUrl":"https://claude.com/claude-code"},"capabilities":{"roots":{},"elicitation":{}}}}
+	want := `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"claude-code","version":"","title":"Claude Code","description":"Anthropic's agentic coding tool","websiteUrl":"https://claude.com/claude-code"},"capabilities":{"roots":{"listChanged":true},"elicitation":{"form":{},"url":{}}}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":1,"method":"tools/list"}
 {"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{},"_meta":{"claudecode/toolUseId":"toolu_1","progressToken":2}}}
@@ -463,7 +463,7 @@ func heapAbove(f func()) int {
 // standard error before the first message, and a burst of changed lists all
 // stay below 64 MB above idle (M42).
 func TestFloodMemory(t *testing.T) {
-	for mode, warning := range map[string]string{"no-newline-flood": "longer than", "flood-call": "", "stderr-flood": "", "list-changed": "", "bigline": ""} {
+	for mode, warning := range map[string]string{"no-newline-flood": "the message of the server is 209715200 bytes", "flood-call": "", "stderr-flood": "", "list-changed": "", "bigline": ""} {
 		t.Run(mode, func(t *testing.T) {
 			var m *Manager
 			var got string

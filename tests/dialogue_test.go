@@ -241,7 +241,10 @@ func TestHostServers(t *testing.T) {
 		{`{"subtype":"mcp_toggle","serverName":"s","enabled":false}`, `null`, map[string]string{"s": "disabled", "bad": "failed"}},
 		{`{"subtype":"mcp_toggle","serverName":"s","enabled":true}`, `null`, map[string]string{"s": "connected", "bad": "failed"}},
 		{`{"subtype":"mcp_call","tool":"mcp__s__echo","arguments":{"text":"hey"}}`, `{"content":[{"text":"echo: hey","type":"text"}]}`, nil},
-		{`{"subtype":"mcp_set_servers","servers":{"t":{"command":"mcpsrv"}}}`, `{"added":["t"],"errors":{},"removed":["s","bad"]}`, map[string]string{"t": "connected"}},
+		{`{"subtype":"mcp_set_servers","servers":{"t":{"command":"mcpsrv"}}}`, `{"added":["t"],"errors":{},"removed":[]}`, map[string]string{"s": "connected", "bad": "failed", "t": "connected"}},
+		// Servers of the command line stay, unless one of that name takes their place.
+		{`{"subtype":"mcp_set_servers","servers":{"bad":{"command":"mcpsrv"}}}`, `{"added":["bad"],"errors":{},"removed":["t"]}`, map[string]string{"s": "connected", "bad": "connected"}},
+		{`{"subtype":"mcp_set_servers","servers":{}}`, `{"added":[],"errors":{},"removed":["bad"]}`, map[string]string{"s": "connected"}},
 	}
 	for _, step := range steps {
 		if got := compact(at(d.request(step.request), "response")); got != step.answer {

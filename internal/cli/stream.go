@@ -362,8 +362,8 @@ func (h *host) configure(in control.Initialize) error {
 	return nil
 }
 
-// setServers replaces the servers that came with --mcp-config or later from
-// the host.
+// setServers replaces the servers that came from the host; those of --mcp-config
+// stay.
 func (h *host) setServers(ctx context.Context, object json.RawMessage) (mcp.Change, error) {
 	value, err := protocol.Marshal(map[string]json.RawMessage{"mcpServers": object})
 	if err != nil {

@@ -24,10 +24,14 @@ type FilterOptions struct {
 	Repair func(line []byte) []byte // may rewrite an object
 	OnEnd  func()                   // called once, at the end of input
 	OnJunk func(first string)       // called for the first few lines dropped
+	// OnLong is told of an answer beyond Limit before an error takes its place;
+	// nil = nobody cares.
+	OnLong func(id []byte, why *TooLongError)
 }
 
 // Filter hands on the lines of a server that are JSON objects and drops
-// the rest: prose, blank lines, messages longer than limit. A batch becomes
+// the rest: prose, blank lines, messages longer than limit. In place of an
+// answer that is too long comes an error with its id. A batch becomes
 // its elements, one a line. A last line without newline gets one. Memory stays
 // near the limit.
 type Filter struct {
@@ -71,8 +75,8 @@ func (f *Filter) fill() {
 			defer f.o.OnEnd()
 		}
 	}
-	if tooLong {
-		f.drop(fmt.Sprintf("message longer than %d bytes", f.o.Limit))
+	if tooLong != nil {
+		f.ready = f.refuse(tooLong)
 		return
 	}
 	trimmed := bytes.TrimSpace(line)
@@ -114,17 +118,52 @@ func (f *Filter) batch(line []byte) []byte {
 	return out
 }
 
-// readLine returns the next line, which is good until the one after it. Of a
-// line that is too long nothing is kept.
-func (f *Filter) readLine() (line []byte, tooLong bool, err error) {
+// long is a line beyond the limit as it passes by.
+type long struct {
+	size int64
+	head envelope
+}
+
+func (l *long) write(p []byte) {
+	l.size += int64(len(p))
+	l.head.write(p)
+}
+
+// refuse gives the error in place of a line that is too long.
+func (f *Filter) refuse(l *long) []byte {
+	why := &TooLongError{Size: l.size, Limit: f.o.Limit}
+	id := l.head.answers()
+	if id == nil || !json.Valid(id) {
+		f.drop(why.Error())
+		return nil
+	}
+	if f.o.OnLong != nil {
+		f.o.OnLong(id, why)
+	}
+	return answerInstead(id, why)
+}
+
+// answerInstead is the error that stands for an answer that is not kept.
+func answerInstead(id []byte, why error) []byte {
+	const internalError = -32603
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`+"\n", id, internalError, why.Error())
+}
+
+// readLine returns the next line, which is good until the one after it, or
+// what was seen of one that is too long.
+func (f *Filter) readLine() (line []byte, tooLong *long, err error) {
 	const kept = 1 << 20 // larger room is given back
 	line = f.line[:0]
 	for {
 		part, err := f.src.ReadSlice('\n')
-		if !tooLong && len(line)+len(part) > f.o.Limit {
-			tooLong, line = true, nil
+		if tooLong == nil && len(line)+len(part) > f.o.Limit {
+			tooLong = &long{}
+			tooLong.write(line)
+			line = nil
 		}
-		if !tooLong {
+		if tooLong != nil {
+			tooLong.write(bytes.TrimSuffix(part, []byte{'\n'}))
+		} else {
 			line = append(f.room(line, len(part)), part...)
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {

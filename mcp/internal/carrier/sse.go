@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"sync"
 
 	"github.com/mark3labs/mcp-go/client/transport"
@@ -22,6 +21,8 @@ type SSEOptions struct {
 	Client *http.Client
 	Limit  int    // of one event, in bytes
 	Lose   func() // called once, when the stream has ended; nil = nobody cares
+	// OnLong is as that of [FilterOptions].
+	OnLong func(id []byte, why *TooLongError)
 }
 
 // StatusError is an answer to the GET that is no stream.
@@ -38,6 +39,7 @@ type SSE struct {
 	stop     context.CancelFunc // ends the stream
 
 	mu       sync.Mutex
+	version  string // of the protocol; empty before the handshake
 	closed   bool
 	pending  map[string]chan *transport.JSONRPCResponse
 	notified func(wire.JSONRPCNotification)
@@ -85,55 +87,40 @@ func (t *SSE) read(ctx context.Context, opened chan<- error) {
 		opened <- &StatusError{Code: resp.StatusCode}
 		return
 	}
-	in := bufio.NewReader(resp.Body)
+	in := eventReader{in: bufio.NewReader(PlainEvents(resp.Body)), limit: t.o.Limit}
 	for {
-		name, data, err := nextEvent(in, t.o.Limit)
+		ev, err := in.next()
 		switch {
 		case err != nil:
 			if t.endpoint == nil {
 				opened <- errors.New("the event stream ended before it named an endpoint")
 			}
 			return
-		case name == "endpoint" && t.endpoint == nil:
-			endpoint, err := req.URL.Parse(data)
+		case ev.long != nil:
+			t.refuse(ctx, ev)
+		case ev.name == "endpoint" && t.endpoint == nil:
+			endpoint, err := req.URL.Parse(ev.data)
 			if err != nil || endpoint.Host != req.URL.Host || endpoint.Scheme != req.URL.Scheme {
-				opened <- fmt.Errorf("endpoint %q is not of the same server", data)
+				opened <- fmt.Errorf("endpoint %q is not of the same server", ev.data)
 				return
 			}
 			t.endpoint = endpoint
 			opened <- nil
-		case name == "" || name == "message":
-			t.receive(ctx, []byte(data))
+		case ev.name == "" || ev.name == "message":
+			t.receive(ctx, []byte(ev.data))
 		}
 	}
 }
 
-// nextEvent reads one event: several data lines are joined by newlines,
-// comments and fields without meaning here are skipped.
-func nextEvent(in *bufio.Reader, limit int) (name, data string, err error) {
-	var lines []string
-	size := 0
-	for {
-		line, err := in.ReadString('\n')
-		if err != nil {
-			return "", "", err // an event that is not complete does not count
-		}
-		if size += len(line); size > limit {
-			return "", "", fmt.Errorf("event longer than %d bytes", limit)
-		}
-		line = strings.TrimRight(line, "\r\n")
-		if line == "" && len(lines) > 0 {
-			return name, strings.Join(lines, "\n"), nil
-		}
-		field, value, _ := strings.Cut(line, ":")
-		value = strings.TrimPrefix(value, " ")
-		switch field {
-		case "event":
-			name = value
-		case "data":
-			lines = append(lines, value)
-		}
+// refuse gives whoever waits for an answer that is too long an error.
+func (t *SSE) refuse(ctx context.Context, ev event) {
+	if ev.id == nil || !json.Valid(ev.id) {
+		return
 	}
+	if t.o.OnLong != nil {
+		t.o.OnLong(ev.id, ev.long)
+	}
+	t.receive(ctx, answerInstead(ev.id, ev.long))
 }
 
 // receive hands one message to whom it is for.
@@ -198,6 +185,10 @@ func (t *SSE) post(ctx context.Context, message any) error {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	if version := t.protocolVersion(); version != "" {
+		req.Header.Set(VersionHeader, version)
+	}
 	resp, err := t.o.Client.Do(req)
 	if err != nil {
 		return err
@@ -207,6 +198,22 @@ func (t *SSE) post(ctx context.Context, message any) error {
 		return fmt.Errorf("HTTP %d from the message endpoint", resp.StatusCode)
 	}
 	return nil
+}
+
+// VersionHeader names the version of the protocol after the handshake.
+const VersionHeader = "Mcp-Protocol-Version"
+
+// SetProtocolVersion says what the handshake agreed on.
+func (t *SSE) SetProtocolVersion(version string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.version = version
+}
+
+func (t *SSE) protocolVersion() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.version
 }
 
 // Start does nothing: an open stream is what a SSE begins with.

@@ -1,0 +1,100 @@
+package carrier
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// TooLongError is a message beyond the limit. It was not kept.
+type TooLongError struct {
+	Size  int64 // bytes
+	More  bool  // reading stopped at Size
+	Limit int   // bytes
+}
+
+func (e *TooLongError) Error() string {
+	size := "is"
+	if e.More {
+		size = "has more than"
+	}
+	return fmt.Sprintf("the message of the server %s %d bytes, at most %d are taken (maxLineBytes of its entry)", size, e.Size, e.Limit)
+}
+
+// envelope finds the id of a message that is not kept, as it streams by.
+type envelope struct {
+	id     []byte // as it is written; nil = there is none
+	method bool   // it is no answer
+
+	depth         int
+	quoted, slash bool // inside a string, behind a backslash in it
+	value         bool // behind the colon of a member of the message itself
+	key           []byte
+}
+
+// longestID bounds what is kept of keys and of the id.
+const longestID = 64
+
+func (e *envelope) write(p []byte) {
+	for _, c := range p {
+		if e.quoted {
+			e.inString(c)
+		} else {
+			e.outside(c)
+		}
+	}
+}
+
+func (e *envelope) inString(c byte) {
+	e.keep(c)
+	switch {
+	case e.slash:
+		e.slash = false
+	case c == '\\':
+		e.slash = true
+	case c == '"':
+		e.quoted = false
+		e.method = e.method || e.depth == 1 && !e.value && string(e.key) == `"method"`
+	}
+}
+
+func (e *envelope) outside(c byte) {
+	switch c {
+	case '"':
+		e.quoted = true
+		if e.depth == 1 && !e.value {
+			e.key = e.key[:0]
+		}
+		e.keep(c)
+	case '{', '[':
+		e.depth++
+	case '}', ']':
+		e.depth--
+	case ':', ',':
+		if e.depth == 1 {
+			e.value = c == ':'
+		}
+	case ' ', '\t', '\r', '\n':
+	default:
+		e.keep(c)
+	}
+}
+
+// keep adds c to the key, or to the id, that is being read.
+func (e *envelope) keep(c byte) {
+	switch {
+	case e.depth != 1:
+	case !e.value && len(e.key) < longestID:
+		e.key = append(e.key, c)
+	case e.value && string(e.key) == `"id"` && len(e.id) < longestID:
+		e.id = append(e.id, c)
+	}
+}
+
+// answers returns the id of the request that the message answers; nil = it
+// answers none.
+func (e *envelope) answers() []byte {
+	if e.method || bytes.Equal(e.id, []byte("null")) {
+		return nil
+	}
+	return e.id
+}
