@@ -17,7 +17,7 @@ const (
 	maxFunctionLines    = 70
 	maxFileLines        = 500
 	maxPackageFiles     = 12
-	maxFanOut           = 8 // imports from this module; internal/cli wires everything and has none
+	maxFanOut           = 8 // imports from this module
 	maxParams           = 5
 	maxInterfaceMethods = 3
 	maxDepth            = 9 // packages on the longest import path
@@ -27,11 +27,17 @@ const (
 // packageFiles are the packages that have more files, and why: each file of
 // theirs is one thing of a kind that the package exists to hold together.
 var packageFiles = map[string]int{ // constant: only read
-	"internal/cli":     23, // one command, one file; and the one place that wires everything
+	"internal/cli":     20, // one command, one file; and the one place that wires everything
 	"simulator":        19, // one layer or lifecycle point of the turn a file; apart they would share the turn's state
 	"executor/builtin": 18, // one tool or family of tools a file
 	"fixtures":         22, // one act, backend or face of a fixture a file
 	"scenarios":        16, // one step from text to reply a file
+}
+
+// wide are the packages that import more, and why.
+var wide = map[string]int{ // constant: only read
+	"internal/cli":    43, // it has everything built
+	"internal/launch": 14, // all precedence, of whatever there is
 }
 
 // figure is one measured thing, for the report and the limit.
@@ -192,7 +198,7 @@ func graph(t *testing.T) (fanOut, depth []figure) {
 		return n + 1
 	}
 	for _, pkg := range sortedKeys(imports) {
-		if pkg != "internal/cli" {
+		if len(imports[pkg]) > wide[pkg] {
 			fanOut = append(fanOut, figure{len(imports[pkg]), pkg})
 		}
 		depth = append(depth, figure{longest(pkg, nil), pkg})

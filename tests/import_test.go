@@ -84,6 +84,7 @@ var packageTable = []row{
 	{4, "internal/debug/script", "the hub played by a scenario", "simulator/protocol scenarios executor internal/cas internal/debug"},
 	{4, "internal/mcpcmd", "claudeless mcp: configure servers, look at them, call them", "simulator/protocol internal/argv mcp"},
 	{6, "tests/interop/mcp", "public MCP servers, against the binary", ""},
+	{4, "internal/launch", "what a run is: flags, environment, settings and scenario become one plan", "simulator/protocol simulator/model simulator/permission simulator/settings simulator/transcript scenarios mcp internal/catalog internal/clock internal/flags internal/journal internal/mcpcmd internal/persona internal/process"},
 	{5, "internal/cli", "the command line: grammar, one file per command, wiring, exit codes", "*"},
 	{6, "cmd/claudeless", "main: one statement", "internal/cli"},
 	{6, "tests/interop", "programs of the Agent SDKs and of the older breakpoint protocol, against the binary", ""},

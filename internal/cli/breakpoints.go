@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"os"
 	"slices"
 
 	"github.com/claudeless/claudeless/executor"
@@ -21,7 +20,7 @@ func (r *run) breakpoints() executor.Middleware {
 	var layers []executor.Middleware
 	for _, gate := range r.gates() {
 		layers = append(layers, debug.Middleware(gate, debug.MiddlewareOptions{
-			Session: r.session.ID, PID: os.Getpid(), Started: float64(r.sys.Now().UnixMicro()) / 1e6, Site: callSite, Shape: builtin.Shape,
+			Session: r.session.ID, PID: r.PID, Started: float64(r.Started.UnixMicro()) / 1e6, Site: callSite, Shape: builtin.Shape,
 		}))
 	}
 	return func(next executor.Executor) executor.Executor {
@@ -77,17 +76,17 @@ func callSite(call protocol.ToolUse) json.RawMessage {
 // makeGates makes the client of the debugger that --debugger names, and the
 // one that the scenario's breakpoints play.
 func (r *run) makeGates() error {
-	if len(r.scenario.Breakpoints) > 0 {
-		gate, err := script.New(script.Options{Breakpoints: r.scenario.Breakpoints, Now: r.clock.Now, Resolve: r.canonical})
+	if len(r.Scenario.Breakpoints) > 0 {
+		gate, err := script.New(script.Options{Breakpoints: r.Scenario.Breakpoints, Now: r.Clock.Now, Resolve: r.canonical})
 		if err != nil {
 			return err
 		}
 		r.script = gate
 	}
-	if r.f.Debugger == "" {
+	if r.Records.DebuggerURL == "" {
 		return nil
 	}
-	gate, err := newDebugger(r.sys, r.f.Debugger, client.Options{Client: debug.ClientRun})
+	gate, err := client.New(client.Options{Client: debug.ClientRun, URL: r.Records.DebuggerURL, Token: r.Records.DebuggerToken})
 	r.gate = gate
 	return err
 }

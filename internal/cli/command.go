@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/claudeless/claudeless/internal/catalog"
 	"github.com/claudeless/claudeless/internal/persona"
@@ -25,10 +24,10 @@ import (
 // commands are the session's slash commands.
 func (r *run) commands() simulator.Commands {
 	return simulator.Commands{
-		Disabled: r.f.DisableSlashCommands, Known: knownCommand, Expand: r.expand, Run: r.local, Lines: r.session.Lines,
+		Disabled: r.Custom.NoCommands, Known: knownCommand, Expand: r.expand, Run: r.local, Lines: r.session.Lines,
 		Loaded: r.loaded, Reset: r.reset, Grant: r.grant,
-		Own:          func(name string) bool { k, ok := r.catalog.Command(name); return ok && !k.NoUser },
-		CompactDelay: r.timeout(r.scenario.Timeouts.CompactDelayMS, "CLAUDELESS_COMPACT_DELAY_MS", 20*time.Millisecond),
+		Own:          func(name string) bool { k, ok := r.Catalog.Command(name); return ok && !k.NoUser },
+		CompactDelay: r.Limits.CompactDelay,
 	}
 }
 
@@ -42,7 +41,7 @@ func knownCommand(name string) bool {
 // expand turns a custom command, a skill or an MCP prompt into text for the
 // model.
 func (r *run) expand(ctx context.Context, name, args string) (*slash.Expansion, error) {
-	if k, ok := r.catalog.Command(name); ok {
+	if k, ok := r.Catalog.Command(name); ok {
 		return &slash.Expansion{Text: commandText(k, args), Kind: "slash_command", Source: k.Source, Tools: k.Tools, Model: r.commandModel(k)}, nil
 	}
 	for _, p := range r.prompts() {
@@ -143,12 +142,12 @@ func (r *run) loaded() slash.Loaded {
 			l.MCPTools = append(l.MCPTools, slash.Item{Name: t.Name, Source: t.Server, Tokens: tokens(t.Name + t.Description + string(t.InputSchema))})
 		}
 	}
-	for _, a := range r.catalog.Agents() {
+	for _, a := range r.Catalog.Agents() {
 		if a.Source != "built-in" {
 			l.Agents = append(l.Agents, slash.Item{Name: a.Name, Source: a.Source, Tokens: tokens(a.Name + a.Description)})
 		}
 	}
-	for _, k := range r.catalog.Commands() {
+	for _, k := range r.Catalog.Commands() {
 		if k.Skill {
 			l.Skills = append(l.Skills, slash.Item{Name: k.Name, Source: k.Source, Tokens: tokens(k.Name + k.Description)})
 		}
@@ -156,8 +155,8 @@ func (r *run) loaded() slash.Loaded {
 	for _, k := range persona.BuiltInSkills() {
 		l.Skills = append(l.Skills, slash.Item{Name: k.Name, Source: "built-in", Tokens: k.Tokens})
 	}
-	path := filepath.Join(r.cwd, "CLAUDE.md")
-	if data, err := os.ReadFile(path); err == nil && r.reads("project") {
+	path := filepath.Join(r.CWD, "CLAUDE.md")
+	if data, err := os.ReadFile(path); err == nil && r.Settings.Reads("project") {
 		l.MemoryFiles = append(l.MemoryFiles, slash.MemoryFile{Path: path, Type: "Project", Tokens: tokens(string(data))})
 	}
 	return l
@@ -166,7 +165,7 @@ func (r *run) loaded() slash.Loaded {
 // local answers the slash commands of the CLI itself that need more than the
 // conversation; nil = it is none of them. Texts are the real CLI's.
 func (r *run) local(_ context.Context, c slash.Call) *slash.Said {
-	if k, ok := r.catalog.Command(c.Name); ok && k.NoUser {
+	if k, ok := r.Catalog.Command(c.Name); ok && k.NoUser {
 		return &slash.Said{Text: fmt.Sprintf("This skill can only be invoked by Claude, not directly by users. Ask Claude to use the %q skill for you.", k.Name)}
 	}
 	if slices.Contains(persona.Unavailable(), c.Name) {
@@ -229,11 +228,11 @@ func (r *run) fixedCommand(name string) string {
 	case "workflow-launch-exec":
 		return "workflow-launch-exec: no pending launch handoff for this invocation (expected when a restored session replays the dispatch turn); nothing executed."
 	case "reload-plugins":
-		plugins, skills := r.catalog.Counts()
+		plugins, skills := r.Catalog.Counts()
 		return fmt.Sprintf("Reloaded: %s · %s · %s · 0 hooks · 0 plugin LSP servers",
-			amount(plugins, "plugin"), amount(skills, "skill"), amount(len(r.catalog.Agents()), "agent"))
+			amount(plugins, "plugin"), amount(skills, "skill"), amount(len(r.Catalog.Agents()), "agent"))
 	case "reload-skills":
-		_, skills := r.catalog.Counts()
+		_, skills := r.Catalog.Counts()
 		return fmt.Sprintf("Reloaded skills: %s available (none added or removed).", amount(skills+len(persona.BuiltInSkills()), "skill"))
 	case "list-agents":
 		return "This session: " + r.sessionName() + " (the name other sessions use to message it)\n\n" +
@@ -293,7 +292,7 @@ func (r *run) effortCommand(level string) string {
 
 func (r *run) styleCommand(name string) string {
 	current := r.outputStyle()
-	styles := r.catalog.Styles()
+	styles := r.Catalog.Styles()
 	switch {
 	case name != "" && !slices.Contains(styles, name):
 		return fmt.Sprintf("Unknown output style %q. Available styles: %s", name, strings.Join(styles, ", "))
@@ -335,7 +334,7 @@ func (r *run) renameCommand(title string) (text, told string) {
 func (r *run) sessionName() string {
 	name := r.title
 	if name == "" {
-		name = r.f.SessionName
+		name = r.Custom.Title
 	}
 	id := r.session.ID()
 	if name == "" {
@@ -392,10 +391,10 @@ func (r *run) colorCommand(name string) string {
 func (r *run) openMention(ctx context.Context, m simulator.Mention) (simulator.Mentioned, bool) {
 	path := m.Path
 	if rest, ok := strings.CutPrefix(path, "~/"); ok {
-		path = filepath.Join(r.sys.Getenv("HOME"), rest)
+		path = filepath.Join(r.Home, rest)
 	}
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(r.cwd, path)
+		path = filepath.Join(r.CWD, path)
 	}
 	path = filepath.Clean(path)
 	raw, err := protocol.Marshal(map[string]string{"file_path": path})
@@ -407,7 +406,7 @@ func (r *run) openMention(ctx context.Context, m simulator.Mention) (simulator.M
 	if err != nil || r.policy.Decide(use).Behavior == permission.Deny {
 		return simulator.Mentioned{}, false
 	}
-	shown, err := filepath.Rel(r.cwd, path)
+	shown, err := filepath.Rel(r.CWD, path)
 	if err != nil {
 		shown = path
 	}

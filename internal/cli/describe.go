@@ -10,15 +10,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"runtime/debug"
 	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/executor/builtin"
-	"github.com/claudeless/claudeless/internal/journal"
 	"github.com/claudeless/claudeless/internal/persona"
-	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator"
@@ -33,19 +30,16 @@ import (
 func (r *run) init(context.Context) protocol.Init {
 	r.warnModel()
 	ev := persona.Init()
-	ev.CWD, ev.OriginalCWD = r.cwd, r.cwd
-	ev.ClaudeCodeVersion = r.version()
+	ev.CWD, ev.OriginalCWD = r.CWD, r.CWD
+	ev.ClaudeCodeVersion = r.Version
 	ev.AdditionalDirectories = append(ev.AdditionalDirectories, r.shownDirs(r.policy.Added())...)
-	ev.APIKeySource = "none"
-	if r.sys.Getenv("ANTHROPIC_API_KEY") != "" {
-		ev.APIKeySource = "ANTHROPIC_API_KEY"
-	}
+	ev.APIKeySource = r.APIKeySource
 	ev.OutputStyle = r.outputStyle()
-	if r.dir != "" && !r.f.Bare && !r.f.Restricted && !r.f.SafeMode && !r.settings.NoMemory {
-		dir := cmp.Or(r.settings.MemoryDir, filepath.Join(filepath.Dir(r.session.Path()), "memory"))
+	if r.State != "" && !r.Custom.Bare && !r.Custom.Restricted && !r.Custom.SafeMode && !r.Settings.NoMemory {
+		dir := cmp.Or(r.Settings.MemoryDir, filepath.Join(filepath.Dir(r.session.Path()), "memory"))
 		ev.MemoryPaths = &protocol.MemoryPaths{Auto: filepath.Clean(dir) + string(filepath.Separator)}
 	}
-	if !r.f.Bare && !r.f.Restricted {
+	if !r.Custom.Bare && !r.Custom.Restricted {
 		ev.MessagingSocketPath = r.socketPath()
 	}
 	resources := false
@@ -57,12 +51,12 @@ func (r *run) init(context.Context) protocol.Init {
 			ev.MCPServers = append(ev.MCPServers, protocol.MCPServer{Name: st.Name, Status: initStatus(st.Status), Source: st.Source})
 		}
 	}
-	ev.MCPServerErrors = r.servers.Errors
-	if r.f.OutputFormat != "stream-json" { // nobody listens who could be woken
+	ev.MCPServerErrors = r.Servers.Errors
+	if r.Output.Format != "stream-json" { // nobody listens who could be woken
 		ev.Capabilities = slices.DeleteFunc(ev.Capabilities, func(c string) bool { return c == "lifecycle_wakeup_source_v1" })
 	}
 	ev.Tools = persona.WithMCP(r.ownTools(resources), tools)
-	r.catalog.Fill(&ev)
+	r.Catalog.Fill(&ev)
 	for _, p := range r.prompts() {
 		ev.SlashCommands = append(ev.SlashCommands, mcp.CanonicalName(p.Server, p.Name))
 	}
@@ -79,10 +73,10 @@ func initStatus(status string) string {
 
 func (r *run) toolOptions(resources bool) persona.ToolOptions {
 	return persona.ToolOptions{
-		Tools: r.f.Tools, Given: r.f.Has("tools"), Allowed: r.f.AllowedTools, Disallowed: r.disallowed(),
-		Bare: r.f.Bare, Host: r.f.PermissionPromptTool == "stdio",
-		Schema: r.f.Has("json-schema"), HostSchema: r.f.JSONSchema != "" && !r.f.Has("json-schema"),
-		Resources: resources, Tasks: model.Of(model.Resolve(r.modelName())).Tasks, NoTasks: r.sys.Getenv("CLAUDE_CODE_ENABLE_TASKS") == "0",
+		Tools: r.Tools.Named, Given: r.Tools.Given, Allowed: r.Tools.Allowed, Disallowed: r.disallowed(),
+		Bare: r.Custom.Bare, Host: r.Permission.PromptTool == "stdio",
+		Schema: r.Prompt.SchemaFlag, HostSchema: r.Prompt.Schema != "" && !r.Prompt.SchemaFlag,
+		Resources: resources, Tasks: model.Of(model.Resolve(r.Model.Name)).Tasks, NoTasks: r.Tools.NoTasks,
 	}
 }
 
@@ -91,7 +85,7 @@ func (r *run) toolOptions(resources bool) persona.ToolOptions {
 func (r *run) ownTools(resources bool) []string {
 	o := r.toolOptions(resources)
 	all := persona.Tools(o)
-	o.Disallowed = slices.Concat(o.Disallowed, r.agentHides)
+	o.Disallowed = slices.Concat(o.Disallowed, r.Tools.Hidden)
 	return slices.DeleteFunc(persona.Tools(o), func(name string) bool { return !slices.Contains(all, name) })
 }
 
@@ -102,20 +96,20 @@ func (r *run) exists(name string) bool {
 		match, _ := path.Match(other, name) // deny rules may be patterns; a bad one matches nothing
 		return match || agent.IsCall(other) && agent.IsCall(name)
 	}
-	if slices.ContainsFunc(r.disallowed(), same) || slices.ContainsFunc(r.agentHides, same) {
+	if slices.ContainsFunc(r.disallowed(), same) || slices.ContainsFunc(r.Tools.Hidden, same) {
 		return false
 	}
-	if !r.f.Has("tools") || slices.Equal(r.f.Tools, []string{"default"}) {
+	if r.Tools.Default() {
 		return true
 	}
-	return slices.ContainsFunc(r.f.Tools, same)
+	return slices.ContainsFunc(r.Tools.Named, same)
 }
 
 // disallowed are the tools that --disallowedTools and deny rules take away as a
 // whole.
 func (r *run) disallowed() []string {
-	rules := slices.Clone(r.f.DisallowedTools)
-	for _, rule := range r.settings.Permissions.Rules {
+	rules := slices.Clone(r.Tools.Disallowed)
+	for _, rule := range r.Settings.Permissions.Rules {
 		if rule.Behavior == permission.BehaviorDeny {
 			rules = append(rules, rule.Text)
 		}
@@ -137,68 +131,12 @@ func (r *run) hidden(t protocol.Tool) bool {
 	return false
 }
 
-// loadFile loads a scenario. What that allocates stays, so that collecting
-// garbage halfway only costs time: a fifth of it for thousands of rules.
-func loadFile(path string) (*scenarios.Scenario, error) {
-	defer debug.SetGCPercent(debug.SetGCPercent(400))
-	return scenarios.Load(path, scenarios.LoadOptions{})
-}
-
-func (r *run) loadScenario() error {
-	path, library, err := r.findScenario()
-	switch {
-	case err != nil:
-		return err
-	case library:
-		r.scenario, err = scenarios.LoadLibrary(path)
-	case path == "":
-		r.scenario = scenarios.Greeting()
-	default:
-		r.scenarioPath = path
-		r.scenario, err = loadFile(path)
-	}
-	return err
-}
-
-// findScenario looks for the scenario: flag or variable, then claudeless.toml
-// in the working and in the state directory. A name that is no file and has no
-// slash is one of the library; an empty path = none at all.
-func (r *run) findScenario() (path string, library bool, err error) {
-	if name := r.f.Scenario; name != "" {
-		path, err = r.f.Abs(r.sys, name)
-		if err != nil {
-			return "", false, err
-		}
-		if _, err := os.Stat(path); err != nil && !strings.ContainsAny(name, `/\`) {
-			return name, true, nil
-		}
-		return path, false, nil
-	}
-	for _, place := range []string{r.cwd, r.dir} {
-		path := filepath.Join(place, "claudeless.toml")
-		if _, err := os.Stat(path); place != "" && err == nil {
-			return path, false, nil
-		}
-	}
-	return "", false, nil
-}
-
-func (r *run) engineOptions() scenarios.EngineOptions {
-	return scenarios.EngineOptions{Env: r.sys.Environ, Args: r.sys.Args[1:], CWD: r.cwd}
-}
-
 // model is the scripted model, or one that fails as --failure says.
-func (r *run) model() (simulator.Model, error) {
-	if r.f.Failure == "" {
-		return r.engine, nil
+func (r *run) model() simulator.Model {
+	if r.Scenario.Failure == nil {
+		return r.engine
 	}
-	failure := scenarios.FailureByName(r.f.Failure)
-	if failure == nil {
-		return nil, process.Hinted(fmt.Sprintf("--failure: there is no failure %q", r.f.Failure),
-			"one of network-unreachable, connection-timeout, auth-error, rate-limit, out-of-credits, partial-response, malformed-json, "+
-				"overloaded, server-error, api-error, prompt-too-long, hang, crash")
-	}
-	return failing{failure: failure}, nil
+	return failing{failure: r.Scenario.Failure}
 }
 
 // failing is a model whose every reply is the same failure.
@@ -210,7 +148,7 @@ func (m failing) Next(context.Context, scenarios.Request) (scenarios.Reply, erro
 
 // canned is what the scenario says about results of tools.
 func (r *run) canned() executor.CannedOptions {
-	te := r.scenario.ToolExecution
+	te := r.Scenario.ToolExecution
 	o := executor.CannedOptions{Tools: map[string]executor.CannedTool{}, Shape: builtin.Shape}
 	if te == nil {
 		return o
@@ -227,11 +165,11 @@ func (r *run) canned() executor.CannedOptions {
 // answered tells whether the scenario answers a question to the user that no
 // host can be asked.
 func (r *run) answered(tool string) bool {
-	return tool == "AskUserQuestion" && r.f.PermissionPromptTool == "" && len(r.answers()) > 0
+	return tool == "AskUserQuestion" && r.Permission.PromptTool == "" && len(r.answers()) > 0
 }
 
 func (r *run) answers() map[string]string {
-	if te := r.scenario.ToolExecution; te != nil {
+	if te := r.Scenario.ToolExecution; te != nil {
 		return te.Tools["AskUserQuestion"].Answers
 	}
 	return nil
@@ -252,38 +190,10 @@ func (r *run) announce(ctx context.Context, in protocol.HookInput) (feedback str
 	base := r.hookBase()
 	base.PermissionMode, base.Effort = "", nil
 	out := r.hooks.Run(ctx, hook.Input{Base: base, Event: in})
-	if r.f.IncludeHookEvents {
+	if r.Output.HookEvents {
 		shown = out.Frames
 	}
 	return strings.Join(out.Texts, "\n"), shown
-}
-
-// setup is the trigger of Setup hooks; empty = they are not run.
-func (r *run) setup() string {
-	switch {
-	case r.f.InitSetup:
-		return "init"
-	case r.f.Maintenance:
-		return "maintenance"
-	}
-	return ""
-}
-
-// instructions are the memory files of the session, as hooks are told of them.
-func (r *run) instructions() []protocol.InstructionsLoadedHook {
-	files := []struct{ path, kind, source string }{
-		{filepath.Join(r.dir, "CLAUDE.md"), "User", "user"},
-		{filepath.Join(r.cwd, "CLAUDE.md"), "Project", "project"},
-		{filepath.Join(r.cwd, ".claude", "CLAUDE.md"), "Project", "project"},
-		{filepath.Join(r.cwd, "CLAUDE.local.md"), "Local", "local"},
-	}
-	var out []protocol.InstructionsLoadedHook
-	for _, f := range files {
-		if info, err := os.Stat(f.path); err == nil && info.Mode().IsRegular() && r.reads(f.source) {
-			out = append(out, protocol.InstructionsLoadedHook{FilePath: f.path, MemoryType: f.kind, LoadReason: "session_start"})
-		}
-	}
-	return out
 }
 
 // outputStyle is the style in force, whether there is one of that name or not.
@@ -291,7 +201,7 @@ func (r *run) outputStyle() string {
 	if set := r.style.Load(); set != nil {
 		return *set
 	}
-	return cmp.Or(r.settings.OutputStyle, "default")
+	return cmp.Or(r.Settings.OutputStyle, "default")
 }
 
 // effort is the level that hooks are told.
@@ -299,10 +209,7 @@ func (r *run) effort() string {
 	if set := r.level.Load(); set != nil {
 		return *set
 	}
-	if r.f.Effort != "" {
-		return r.f.Effort
-	}
-	return "medium"
+	return r.Model.Effort
 }
 
 // serverOf names the MCP server of a tool; nil = none.
@@ -336,7 +243,7 @@ func (r *run) saveBlob(server, mediaType string, data []byte) (string, error) {
 
 // saveResource keeps a binary part of a resource there too.
 func (r *run) saveResource(index int, mediaType string, data []byte) (string, error) {
-	return r.save(fmt.Sprintf("mcp-resource-%d-%d-%s%s", r.clock.Now().UnixMilli(), index, r.shortID(), extensionOf(mediaType)), data)
+	return r.save(fmt.Sprintf("mcp-resource-%d-%d-%s%s", r.Clock.Now().UnixMilli(), index, r.shortID(), extensionOf(mediaType)), data)
 }
 
 func extensionOf(mediaType string) string {
@@ -346,7 +253,7 @@ func extensionOf(mediaType string) string {
 	return ".bin"
 }
 
-func (r *run) shortID() string { return strings.ReplaceAll(r.clock.NewID(), "-", "")[:6] }
+func (r *run) shortID() string { return strings.ReplaceAll(r.Clock.NewID(), "-", "")[:6] }
 
 // saveText keeps a text result in a file of that name; empty = as blobs are
 // named.
@@ -360,7 +267,7 @@ func (r *run) saveText(tool protocol.Tool, name, text string) (string, error) {
 // resultName names a file for what a server's tool gave.
 func (r *run) resultName(server, what, ext string) string {
 	names := strings.Replace(strings.TrimPrefix(mcp.CanonicalName(server, what), "mcp__"), "__", "-", 1)
-	return fmt.Sprintf("mcp-%s-%d-%s%s", names, r.clock.Now().UnixMilli(), r.shortID(), ext)
+	return fmt.Sprintf("mcp-%s-%d-%s%s", names, r.Clock.Now().UnixMilli(), r.shortID(), ext)
 }
 
 func (r *run) save(name string, data []byte) (string, error) {
@@ -370,38 +277,4 @@ func (r *run) save(name string, data []byte) (string, error) {
 	}
 	path := filepath.Join(dir, name)
 	return path, os.WriteFile(path, data, 0o600)
-}
-
-func (r *run) journalRun() journal.Run {
-	line := journal.Run{
-		Argv: r.sys.Args, CWD: r.cwd, Env: map[string]string{}, Model: model.Resolve(r.modelName()),
-		PermissionMode: string(r.policy.Mode()), Scenario: r.f.Scenario, Settings: []string{},
-	}
-	for _, layer := range r.settings.Layers {
-		line.Settings = append(line.Settings, string(layer.Source))
-	}
-	for _, name := range journalEnv() {
-		if value := r.sys.Getenv(name); value != "" {
-			line.Env[name] = value
-		}
-	}
-	if r.f.Has("system-prompt") || r.f.Has("system-prompt-file") {
-		line.SystemPrompt = &r.f.SystemPrompt
-	}
-	if r.f.AppendSystemPrompt != "" {
-		line.AppendPrompt = &r.f.AppendSystemPrompt
-	}
-	for _, server := range r.servers.Servers {
-		line.MCPServers = append(line.MCPServers, server.Name)
-	}
-	return line
-}
-
-// journalEnv are the variables whose values a test wants to see.
-func journalEnv() []string {
-	return []string{
-		"ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CONFIG_DIR",
-		"CLAUDE_CODE_MAX_RETRIES", "CLAUDELESS_SCENARIO", "CLAUDELESS_STRICT_MCP", "CLAUDELESS_COMPAT", "HOME", "PWD",
-		"MCP_TIMEOUT", "MCP_TOOL_TIMEOUT", "MAX_THINKING_TOKENS",
-	}
 }

@@ -34,37 +34,34 @@ func (h *host) session() control.Session {
 		Rewind: h.rewind(), ReadFile: h.readFile,
 		ContextUsage: h.contextUsage, Settings: h.settingsInForce, Usage: h.usage, Rules: h.rules,
 		Models: func() any { return map[string]any{"models": persona.Models()} },
-		Cost:   h.costText, Version: h.version(), BuildTime: persona.BuildTime, TaskOutput: h.taskOutput,
+		Cost:   h.costText, Version: h.Version, BuildTime: persona.BuildTime, TaskOutput: h.taskOutput,
 		ApplySettings: h.applySettings, UpdateSettings: h.updateSettings, SideQuestion: h.sideQuestion, RegisterRoot: h.registerRoot,
 		Hooks:         h.hooksListing,
 		ReloadSkills:  func() any { return map[string]any{"skills": h.skillCommands()} },
 		ReloadPlugins: h.reloadPlugins,
-		ReloadStyles:  func() any { return map[string]any{"available_output_styles": h.catalog.Styles()} },
+		ReloadStyles:  func() any { return map[string]any{"available_output_styles": h.Catalog.Styles()} },
 	}
 }
 
 // describe answers initialize (spec: cli-contract 4.2).
 func (h *host) describe() control.Description {
 	said := persona.Init()
-	h.catalog.Fill(&said)
+	h.Catalog.Fill(&said)
 	d := control.Description{
 		Commands: []control.Command{}, Agents: []control.Agent{},
-		OutputStyle: said.OutputStyle, AvailableOutputStyles: h.catalog.Styles(),
-		Models: persona.Models(), PID: os.Getpid(), ClaudeCodeVersion: h.version(),
-		Account:           control.Account{TokenSource: "none", APIKeySource: "none", APIProvider: "firstParty"},
+		OutputStyle: said.OutputStyle, AvailableOutputStyles: h.Catalog.Styles(),
+		Models: persona.Models(), PID: h.PID, ClaudeCodeVersion: h.Version,
+		Account:           control.Account{TokenSource: "none", APIKeySource: h.APIKeySource, APIProvider: "firstParty"},
 		FeedbackMode:      control.Kind{Kind: "disabled"},
 		AnalyticsDisabled: true, FastModeState: said.FastModeState, FastModeDisabledReason: said.FastModeDisabledReason,
 		Capabilities: persona.HostCapabilities(),
 	}
-	if h.dir != "" {
-		d.UserOutputStylesDir = filepath.Join(h.dir, "output-styles")
+	if h.State != "" {
+		d.UserOutputStylesDir = filepath.Join(h.State, "output-styles")
 	}
 	d.OutputStyle = h.outputStyle()
-	if h.sys.Getenv("ANTHROPIC_API_KEY") != "" {
-		d.Account.APIKeySource = "ANTHROPIC_API_KEY"
-	}
 	for _, name := range said.SlashCommands {
-		if c, ok := h.catalog.Command(name); ok {
+		if c, ok := h.Catalog.Command(name); ok {
 			listed := control.Command{Name: c.Name, Description: c.Description, ArgumentHint: c.Hint}
 			if short := c.Alias(); short != "" {
 				listed.Aliases = []string{short}
@@ -76,7 +73,7 @@ func (h *host) describe() control.Description {
 			})
 		}
 	}
-	for _, a := range h.catalog.Agents() {
+	for _, a := range h.Catalog.Agents() {
 		d.Agents = append(d.Agents, control.Agent{Name: a.Name, Description: a.Description, Model: a.Model})
 	}
 	return d
@@ -110,7 +107,7 @@ func (h *host) costText() string {
 // reloadPlugins answers reload_plugins with what there is.
 func (h *host) reloadPlugins() any {
 	said := persona.Init()
-	h.catalog.Fill(&said)
+	h.Catalog.Fill(&said)
 	d := h.describe()
 	type server struct {
 		Name   string `json:"name"`
@@ -277,7 +274,7 @@ func (h *host) skillCommands() []any {
 	list := []any{}
 	for _, c := range h.describe().Commands {
 		b, builtin := persona.BuiltinNamed(c.Name)
-		k, custom := h.catalog.Command(c.Name)
+		k, custom := h.Catalog.Command(c.Name)
 		if custom && k.Skill || builtin && !custom && b.Skill {
 			list = append(list, c)
 		}
@@ -289,7 +286,7 @@ func (h *host) skillCommands() []any {
 func (h *host) readFile(path string) (string, []byte, error) {
 	abs := path
 	if !filepath.IsAbs(abs) {
-		abs = filepath.Join(h.cwd, abs)
+		abs = filepath.Join(h.CWD, abs)
 	}
 	input, err := protocol.Marshal(map[string]string{"file_path": abs})
 	if err != nil {
@@ -311,7 +308,7 @@ func (h *host) readFile(path string) (string, []byte, error) {
 func (h *host) sideQuestion(ctx context.Context, question string) (control.Aside, error) {
 	reply, err := h.engine.Subagent(nil).Next(ctx, scenarios.Request{Prompt: question})
 	if err == nil {
-		err = h.clock.Sleep(ctx, time.Duration(reply.DelayMS)*time.Millisecond)
+		err = h.Clock.Sleep(ctx, time.Duration(reply.DelayMS)*time.Millisecond)
 	}
 	if err != nil {
 		return control.Aside{}, err
@@ -341,13 +338,13 @@ func (h *host) registerRoot(given string) (string, error) {
 	refuse := func(text string) (string, error) { return "", errors.New("register_repo_root: " + text) }
 	path := given
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(h.cwd, path)
+		path = filepath.Join(h.CWD, path)
 	}
 	dir, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return refuse("target path could not be resolved")
 	}
-	below := h.cwd != dir && strings.HasPrefix(dir, h.cwd+string(filepath.Separator))
+	below := h.CWD != dir && strings.HasPrefix(dir, h.CWD+string(filepath.Separator))
 	for _, d := range h.policy.Added() {
 		if d.Path == dir {
 			return refuse(given + " is already a registered working directory")
@@ -355,7 +352,7 @@ func (h *host) registerRoot(given string) (string, error) {
 		below = below || d.Source == "cliArg" && strings.HasPrefix(dir, d.Path+string(filepath.Separator))
 	}
 	switch {
-	case dir == h.cwd:
+	case dir == h.CWD:
 		return refuse(given + " is the session's working directory, which is already registered; pass the cloned repo's own directory instead")
 	case !below:
 		return refuse(given + " is not a subdirectory of the session's working directory or of a launch-time --add-dir root that still leads where it first did")

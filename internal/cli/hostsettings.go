@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/launch"
 	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/internal/persona"
 	"github.com/claudeless/claudeless/simulator/hook"
@@ -32,12 +33,12 @@ func (h *host) inForce() *settings.Settings {
 	if h.live.since != nil {
 		return h.live.since
 	}
-	return &h.settings
+	return &h.Settings.Settings
 }
 
 // reread reads all settings again; h.mu is held.
 func (h *host) reread() error {
-	o := h.settingsOptions()
+	o := h.Settings.Options
 	o.Host = h.live.host
 	loaded, err := settings.Load(o)
 	if err == nil {
@@ -78,8 +79,8 @@ func (h *host) applySettings(in map[string]json.RawMessage) (wrong []string) {
 		}
 	}
 	if in["permissions"] != nil {
-		h.policy.Replace(string(settings.Flag), policyRules(now, settings.Flag))
-		h.policy.ReplaceDirectories(fromSettings, h.found(now.Permissions.Directories))
+		h.policy.Replace(string(settings.Flag), launch.Rules(now, settings.Flag))
+		h.policy.ReplaceDirectories(launch.FromSettings, h.Found(now.Permissions.Directories))
 	}
 	if in["hooks"] != nil && !now.DisableAllHooks {
 		h.hooks.Replace(hook.Source{Name: string(settings.Flag), Raw: hooksOf(now, settings.Flag)})
@@ -94,23 +95,8 @@ func stringIn(raw json.RawMessage) string {
 	return value
 }
 
-// fromSettings is what the real CLI names as the source of the directories of
-// all settings.
-const fromSettings = "localSettings"
-
 // fromSession is the source of directories that hosts add.
 const fromSession = "session"
-
-// policyRules are the rules of one source, or of all when it is empty.
-func policyRules(s settings.Settings, source settings.Source) []permission.Rule {
-	var rules []permission.Rule
-	for _, r := range s.Permissions.Rules {
-		if source == "" || r.Source == source {
-			rules = append(rules, permission.Rule{Behavior: r.Behavior, Source: string(r.Source), Text: r.Text, Root: r.Root})
-		}
-	}
-	return rules
-}
 
 func hooksOf(s settings.Settings, source settings.Source) json.RawMessage {
 	for _, h := range s.Hooks {
@@ -124,11 +110,11 @@ func hooksOf(s settings.Settings, source settings.Source) json.RawMessage {
 // updateSettings writes settings to the user's or the project's own file, and
 // lets an output style count at once.
 func (h *host) updateSettings(source string, in map[string]string) error {
-	path, name := filepath.Join(h.cwd, ".claude", "settings.local.json"), "local"
+	path, name := filepath.Join(h.CWD, ".claude", "settings.local.json"), "local"
 	if source == string(settings.User) {
-		path, name = filepath.Join(h.dir, "settings.json"), "user"
+		path, name = filepath.Join(h.State, "settings.json"), "user"
 	}
-	if !h.reads(name) || h.dir == "" {
+	if !h.Settings.Reads(name) || h.State == "" {
 		return fmt.Errorf("update_settings: the %s source is disabled for this session (--setting-sources)", source)
 	}
 	file, err := readObject(path)
@@ -264,7 +250,7 @@ func (h *host) rules() any {
 			slices.Index(sources, a.Source)-slices.Index(sources, b.Source))
 	})
 	return map[string]any{"state": map[string]any{
-		"rules": list, "workspaceDirectories": h.policy.Added(), "originalCwd": h.cwd, "managedOnly": false,
+		"rules": list, "workspaceDirectories": h.policy.Added(), "originalCwd": h.CWD, "managedOnly": false,
 	}}
 }
 

@@ -3,17 +3,15 @@ package cli
 import (
 	"context"
 	"errors"
-	"path/filepath"
 	"slices"
 	"syscall"
 
 	"github.com/claudeless/claudeless/executor"
-	"github.com/claudeless/claudeless/internal/flags"
+	"github.com/claudeless/claudeless/internal/launch"
 	"github.com/claudeless/claudeless/internal/mcpcmd"
 	"github.com/claudeless/claudeless/internal/persona"
 	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/mcp"
-	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -21,19 +19,14 @@ import (
 func runMCP(ctx context.Context, s *process.System, words []string) error {
 	ctx, signals := s.Watch(ctx)
 	defer signals.Stop()
-	r := &run{sys: s, f: &flags.Flags{}, scenario: &scenarios.Scenario{}}
-	for _, step := range []func() error{r.locate, r.loadSettings} {
-		if err := step(); err != nil {
-			return err
-		}
+	plan, err := launch.Resolve(s, nil)
+	if err != nil {
+		return err
 	}
-	err := mcpcmd.Run(ctx, mcpcmd.Options{
-		Name: s.Name(), Store: r.store(), Own: !s.AsClaude(), Approved: r.approved, DisabledProject: r.settings.DisabledMCPJSONServers,
-		Client: mcp.Options{
-			ClientVersion: r.version(), Environ: r.environ(), CWD: r.cwd, SessionID: s.NewID(),
-			ConnectTimeout: r.millis("MCP_TIMEOUT", 0), ToolTimeout: r.toolTimeout(),
-			LocalBatch: r.number("MCP_SERVER_CONNECTION_BATCH_SIZE"), RemoteBatch: r.number("MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE"),
-		},
+	client := plan.Servers.Client
+	client.SessionID = s.NewID()
+	err = mcpcmd.Run(ctx, mcpcmd.Options{
+		Name: s.Name(), Store: plan.Store, Own: !s.AsClaude(), Approved: plan.Settings.Approved, DisabledProject: plan.Settings.DisabledMCPJSONServers, Client: client,
 		Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Progress: s.Progress(),
 	}, words)
 	var verbatim *mcpcmd.Error
@@ -54,38 +47,6 @@ func runMCP(ctx context.Context, s *process.System, words []string) error {
 	return err
 }
 
-// store is where the command mcp keeps servers: beside the settings if a variable says where those are, else where the
-// real CLI has them (spec: cli-observed 6).
-func (r *run) store() mcpcmd.Store {
-	const file = ".claude.json"
-	home := r.sys.Getenv("HOME")
-	store := mcpcmd.Store{CWD: r.cwd}
-	switch {
-	case r.dir != "" && r.dir != filepath.Join(home, ".claudeless"):
-		store.File = filepath.Join(r.dir, file)
-	case home != "":
-		store.File = filepath.Join(home, file)
-	}
-	return store
-}
-
-// approved tells whether the settings approve a server of .mcp.json.
-func (r *run) approved(server string) bool {
-	return r.settings.EnableAllProjectMCPServers || slices.Contains(r.settings.EnabledMCPJSONServers, server)
-}
-
-// scopes are the servers of user and local scope that a run starts.
-func (r *run) scopes() []mcp.Scope {
-	if r.f.StrictMCPConfig || r.f.Bare {
-		return nil
-	}
-	all, err := r.store().Scopes()
-	if err != nil {
-		r.warn("MCP servers of user and local scope are left out: " + err.Error())
-	}
-	return slices.DeleteFunc(all, func(s mcp.Scope) bool { return !r.reads(s.Source) })
-}
-
 // serverTools are the tools of the servers and those for their resources, which --tools does not take away.
 func (r *run) serverTools() executor.Composite {
 	if r.manager == nil {
@@ -93,7 +54,7 @@ func (r *run) serverTools() executor.Composite {
 	}
 	return executor.Composite{
 		executor.Hide(r.hidden)(executor.MCP{Manager: r.manager}),
-		executor.Hide(func(t protocol.Tool) bool { return slices.Contains(r.f.DisallowedTools, t.Name) })(executor.Resources{Manager: r.manager, SaveBlob: r.saveResource}),
+		executor.Hide(func(t protocol.Tool) bool { return slices.Contains(r.Tools.Disallowed, t.Name) })(executor.Resources{Manager: r.manager, SaveBlob: r.saveResource}),
 	}
 }
 
@@ -107,7 +68,7 @@ func (r *run) serverTool(name string) (protocol.Tool, bool) {
 	}
 	for _, t := range executor.ResourceTools() {
 		if t.Name == name && r.manager.HasResources() {
-			return t, !slices.Contains(r.f.DisallowedTools, name)
+			return t, !slices.Contains(r.Tools.Disallowed, name)
 		}
 	}
 	return protocol.Tool{}, false
@@ -127,6 +88,6 @@ func (r *run) search(all executor.Executor) executor.Executor {
 
 // isDeferred tells the tools of which the model knows only the names.
 func (r *run) isDeferred(t protocol.Tool) bool {
-	loaded := slices.ContainsFunc(r.servers.Servers, func(s mcp.ServerConfig) bool { return s.AlwaysLoad && s.Name == t.Server })
+	loaded := slices.ContainsFunc(r.Servers.Configs, func(s mcp.ServerConfig) bool { return s.AlwaysLoad && s.Name == t.Server })
 	return executor.DeferredByDefault(t) && !loaded
 }

@@ -8,10 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-
-	"github.com/claudeless/claudeless/internal/flags"
 )
 
 // surfaces "Usage errors", cli-observed 6: exit codes, streams and the face of
@@ -68,41 +64,6 @@ func TestMCPFile(t *testing.T) {
 		}
 		if _, err := os.Stat(filepath.Join(dir, want)); err != nil {
 			t.Errorf("%s: %v", variable, err)
-		}
-	}
-}
-
-// M3: a run starts the servers of user and local scope, unless it is told to
-// leave them out.
-func TestRunScopes(t *testing.T) {
-	home := t.TempDir()
-	project := t.TempDir()
-	text := `{"mcpServers":{"u":{"command":"x"}},"projects":{"` + project + `":{"mcpServers":{"l":{"command":"x"}}},"/other":{"mcpServers":{"o":{"command":"x"}}}}}`
-	if err := os.WriteFile(filepath.Join(home, ".claude.json"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for line, want := range map[string][]string{
-		"":                             {"user", "local"},
-		"--strict-mcp-config":          nil,
-		"--bare":                       nil,
-		"--setting-sources=":           nil,
-		"--setting-sources=user":       {"user"},
-		"--setting-sources=local":      {"local"},
-		"--setting-sources user,local": {"user", "local"},
-	} {
-		s, _, _ := fakeSystem(t, append([]string{"-p", "hi"}, strings.Fields(line)...)...)
-		s.Environ = []string{"HOME=" + home}
-		f, err := flags.Parse(s, s.Args[1:])
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := &run{sys: s, f: f, cwd: project, dir: filepath.Join(home, ".claudeless")}
-		var got []string
-		for _, scope := range r.scopes() {
-			got = append(got, scope.Source)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%q: scopes (-want +got):\n%s", line, diff)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/claudeless/claudeless/internal/flags"
+	"github.com/claudeless/claudeless/internal/launch"
 	"github.com/claudeless/claudeless/internal/output"
 	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/simulator"
@@ -24,11 +25,11 @@ func runPrint(ctx context.Context, s *process.System, f *flags.Flags) error {
 	if err != nil {
 		return r.refuse(err)
 	}
-	prompts, err := r.turns(ctx)
+	defer func() { r.close(context.WithoutCancel(ctx)) }()
+	prompts, err := r.turns(ctx, f)
 	if err != nil {
 		return err
 	}
-	defer func() { r.close(context.WithoutCancel(ctx)) }()
 	if err := r.start(ctx); err != nil {
 		return process.OrSignal(ctx, err)
 	}
@@ -41,13 +42,13 @@ func runPrint(ctx context.Context, s *process.System, f *flags.Flags) error {
 
 // turns are the prompts of the run: first the call that an earlier run put off,
 // which makes the prompt optional.
-func (r *run) turns(ctx context.Context) ([]protocol.UserMessage, error) {
+func (r *run) turns(ctx context.Context, f *flags.Flags) ([]protocol.UserMessage, error) {
 	deferred, ok := r.sim.Deferred()
 	if !ok {
-		prompt, err := readPrompt(ctx, r.sys, r.f)
+		prompt, err := readPrompt(ctx, r.sys, f)
 		return []protocol.UserMessage{{Content: protocol.Content{Text: prompt}}}, err
 	}
-	prompt, err := promptText(ctx, r.sys, r.f)
+	prompt, err := promptText(ctx, r.sys, f)
 	if err != nil || prompt == "" {
 		return []protocol.UserMessage{deferred}, err
 	}
@@ -122,14 +123,14 @@ func (r *run) keepScenario() {
 
 func (r *run) encoder() output.Encoder {
 	switch {
-	case r.f.OutputFormat == "stream-json":
+	case r.Output.Format == "stream-json":
 		return output.StreamJSON
-	case r.f.OutputFormat == "json" && r.f.Verbose:
+	case r.Output.Format == "json" && r.Output.Verbose:
 		return output.JSONVerbose
-	case r.f.OutputFormat == "json":
+	case r.Output.Format == "json":
 		return output.JSON
 	default:
-		return output.Text(output.Limits{MaxTurns: r.f.MaxTurns, MaxBudgetUSD: r.f.MaxBudgetUSD})
+		return output.Text(output.Limits{MaxTurns: r.Limits.MaxTurns, MaxBudgetUSD: r.Limits.MaxBudgetUSD})
 	}
 }
 
@@ -153,7 +154,7 @@ func (r *run) outcome(ctx, turnCtx context.Context, err error) error {
 		fmt.Fprintln(r.sys.Stderr, line)
 	}
 	switch {
-	case len(unmet) > 0 && r.f.Expect:
+	case len(unmet) > 0 && r.Output.Expect:
 		return &process.ExitError{Code: process.ExitExpect}
 	case failed(r.last.Load()):
 		return &process.ExitError{Code: process.ExitFailed}
@@ -198,20 +199,20 @@ func (r *run) refuse(err error) error {
 		Usage: simulator.NoUsage(), ModelUsage: map[string]protocol.ModelUsage{}, PermissionDenials: []protocol.PermissionDenial{},
 		Errors: []string{err.Error()},
 	}
-	if missing, ok := errors.AsType[*transcript.NotFoundError](err); ok && missing.ID == r.f.Resume {
+	if missing, ok := errors.AsType[*transcript.NotFoundError](err); ok && missing.ID == r.Transcript.Resume {
 		result.SessionID = missing.ID
 	} else if cut, ok := errors.AsType[*transcript.RefusedError](err); ok {
 		result.SessionID = cut.SessionID
 	} else if unresolved(err) {
-		result.SessionID = r.clock.NewID()
-	} else if broken, ok := errors.AsType[*configError](err); ok {
-		result.SessionID, result.StartupFailureReason = r.clock.NewID(), "config_file_invalid"
-		result.InvalidConfigFile = &protocol.InvalidConfigFile{Path: broken.path, IsGlobal: true}
+		result.SessionID = r.Clock.NewID()
+	} else if broken, ok := errors.AsType[*launch.ConfigError](err); ok {
+		result.SessionID, result.StartupFailureReason = r.Clock.NewID(), "config_file_invalid"
+		result.InvalidConfigFile = &protocol.InvalidConfigFile{Path: broken.Path, IsGlobal: true}
 	} else {
 		return err
 	}
-	result.UUID = r.clock.NewID()
-	if r.f.OutputFormat == "stream-json" {
+	result.UUID = r.Clock.NewID()
+	if r.Output.Format == "stream-json" {
 		events := func(yield func(protocol.Event, error) bool) { yield(result, nil) }
 		if err := r.encoder()(r.sys.Stdout, events); err != nil {
 			return err

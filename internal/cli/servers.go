@@ -1,14 +1,10 @@
 package cli
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/executor"
@@ -21,79 +17,7 @@ import (
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
-	"github.com/claudeless/claudeless/simulator/settings"
 )
-
-// scenarioServers is the scenario's [mcp.servers] as a --mcp-config value; ""
-// when there are none. A fixture is served by this very binary.
-func (r *run) scenarioServers() (string, error) {
-	names := r.scenario.MCP.ServerNames()
-	if len(names) == 0 {
-		return "", nil
-	}
-	var out bytes.Buffer
-	out.WriteString(`{"mcpServers":{`)
-	for i, name := range names {
-		entry := map[string]any{}
-		maps.Copy(entry, r.scenario.MCP.Servers[name])
-		if fixture, ok := entry["fixture"].(string); ok {
-			delete(entry, "fixture")
-			entry["command"] = "${CLAUDELESS_BIN}"
-			entry["args"] = []string{"fixture", "serve", r.besideScenario(fixture)}
-		}
-		key, err := protocol.Marshal(name)
-		if err != nil {
-			return "", err
-		}
-		value, err := protocol.Marshal(entry)
-		if err != nil {
-			return "", err
-		}
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		out.Write(append(append(key, ':'), value...))
-	}
-	out.WriteString("}}")
-	return out.String(), nil
-}
-
-// dropServers leaves out the servers that the settings forbid. Those of the
-// command line are told of (observed with 2.1.329).
-func (r *run) dropServers() {
-	var blocked []string
-	r.servers.Servers = slices.DeleteFunc(r.servers.Servers, func(c mcp.ServerConfig) bool {
-		s := settings.Server{Name: c.Name, URL: c.URL}
-		if c.Command != "" {
-			s.Command = append([]string{c.Command}, c.Args...)
-		}
-		drop := c.Type != "sdk" && (r.settings.DeniedServers.Denies(s) || !r.settings.AllowedServers.Allows(s))
-		if drop && c.Source == "dynamic" {
-			blocked = append(blocked, c.Name)
-		}
-		return drop
-	})
-	if len(blocked) > 0 {
-		noun := "server"
-		if len(blocked) > 1 {
-			noun = "servers"
-		}
-		fmt.Fprintf(r.sys.Stderr, "Warning: MCP %s blocked by enterprise policy: %s\n", noun, strings.Join(blocked, ", "))
-	}
-}
-
-// besideScenario makes a path of the scenario file absolute; a bare name of the
-// fixture library stays.
-func (r *run) besideScenario(path string) string {
-	if filepath.IsAbs(path) || filepath.Base(path) == path && filepath.Ext(path) == "" {
-		return path
-	}
-	dir := filepath.Dir(r.scenarioPath)
-	if !filepath.IsAbs(dir) {
-		dir = filepath.Join(r.cwd, dir)
-	}
-	return filepath.Join(dir, path)
-}
 
 // readResources reads the resources of servers that a prompt mentions.
 func (r *run) readResources(ctx context.Context, prompt string) []simulator.Mentioned {
@@ -114,7 +38,7 @@ func (r *run) readResources(ctx context.Context, prompt string) []simulator.Ment
 // elicit answers what a server asks the user: as the scenario says, else as
 // the host says, else as the real CLI does in print mode, by cancelling.
 func (r *run) elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
-	scripted := r.scenario.MCP.Elicitation
+	scripted := r.Scenario.MCP.Elicitation
 	if scripted == nil && r.peer != nil {
 		action, content := r.peer.Elicit(ctx, control.Question{Server: q.Server, Message: q.Message, Schema: q.Schema, URL: q.URL, ID: q.ID})
 		return mcp.ElicitAnswer{Action: action, Content: content}
@@ -134,8 +58,7 @@ func (r *run) elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer 
 
 // strict refuses a run whose servers are not all there, if it is to.
 func (r *run) strict() error {
-	strict := r.f.StrictMCPConfig && r.sys.Getenv("CLAUDELESS_STRICT_MCP") != "report"
-	if !strict && !r.f.MCPRequire {
+	if !r.Servers.Required {
 		return nil
 	}
 	return r.failedServers()
@@ -152,7 +75,7 @@ func (r *run) statuses() []mcp.ServerStatus {
 // failedServers is one line for each server that is not there.
 func (r *run) failedServers() error {
 	var lines []string
-	for _, e := range r.servers.Errors {
+	for _, e := range r.Servers.Errors {
 		lines = append(lines, fmt.Sprintf("MCP server '%s' failed to start: %s", e.Name, e.Message))
 	}
 	for _, st := range r.statuses() {
@@ -179,7 +102,7 @@ func (r *run) setRoots(dirs []string) {
 
 // sampler answers what servers ask the model as the scenario says; nil = it says nothing.
 func (r *run) sampler() func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
-	sampler := scenarios.NewSampler(r.scenario, r.engineOptions())
+	sampler := scenarios.NewSampler(r.Scenario.Scenario, r.Scenario.Engine)
 	if sampler == nil {
 		return nil
 	}
@@ -207,7 +130,7 @@ func (r *run) sampler() func(context.Context, string, json.RawMessage) (json.Raw
 		}
 		return protocol.Marshal(map[string]any{
 			"role": "assistant", "content": map[string]any{"type": "text", "text": answer.Text},
-			"model":      cmp.Or(answer.Model, model.Resolve(r.modelName())),
+			"model":      cmp.Or(answer.Model, model.Resolve(r.Model.Name)),
 			"stopReason": cmp.Or(answer.StopReason, "endTurn"),
 		})
 	}
@@ -238,11 +161,11 @@ func sampleText(content json.RawMessage) string {
 
 // callLog keeps what is asked of servers, for --capture; nil = nobody looks.
 func (r *run) callLog() *record.Log {
-	if r.f.Capture == "" {
+	if r.Records.Capture == "" {
 		return nil
 	}
 	store := cas.New(cas.Options{MaxBytes: 64 << 20}) // what is there is written at once
-	return record.New(record.Options{Store: store, Max: 1, Now: r.clock.Now, Observe: func(c record.Call) {
+	return record.New(record.Options{Store: store, Max: 1, Now: r.Clock.Now, Observe: func(c record.Call) {
 		if r.journal == nil {
 			return
 		}

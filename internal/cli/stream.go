@@ -57,44 +57,33 @@ func runStream(ctx context.Context, s *process.System, f *flags.Flags) error {
 
 // openPeer prepares the connection to the host; nothing is read yet.
 func (r *run) openPeer() error {
-	if r.f.InputFormat != "stream-json" {
+	if !r.Host.Present {
 		return nil
 	}
 	o := control.Options{
-		In: r.sys.Stdin, Out: r.sys.Stdout, NewID: r.clock.NewID, SessionID: r.sessionID,
-		Timestamp:       func() string { return r.clock.Now().UTC().Format("2006-01-02T15:04:05.000Z") },
-		AwaitInitialize: r.f.AwaitInitialize, Replay: r.f.ReplayUserMessages,
-		OneByOne: r.sys.Getenv("CLAUDELESS_MERGE_PROMPTS") == "0",
+		In: r.sys.Stdin, Out: r.sys.Stdout, NewID: r.Clock.NewID, SessionID: r.sessionID,
+		Timestamp:       func() string { return r.Clock.Now().UTC().Format("2006-01-02T15:04:05.000Z") },
+		AwaitInitialize: r.Host.AwaitInitialize, Replay: r.Output.Replay,
+		OneByOne: r.Host.OneByOne,
 	}
 	switch {
-	case process.On(r.sys.Getenv("CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS")):
+	case r.Host.States:
 		o.States = control.StatesOn
-	case process.On(r.sys.Getenv("CLAUDE_CODE_SDK_READS_SESSION_STATE")):
+	case r.Host.StatesToHost:
 		o.States = control.StatesHostOnly
 	}
 	r.firstID = r.session.ID()
 	r.peer = control.New(o)
-	if process.On(r.sys.Getenv("CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING")) {
+	if r.Host.Checkpoints {
 		r.openCheckpoints()
 	}
-	// Servers inside the host can be reached only after it has introduced itself.
-	r.hosted = nil
-	others := r.servers.Servers[:0:0]
-	for _, server := range r.servers.Servers {
-		if server.Type == "sdk" {
-			r.hosted = append(r.hosted, server)
-			continue
-		}
-		others = append(others, server)
-	}
-	r.servers.Servers = others
 	return nil
 }
 
 // openCheckpoints goes on with the copies of files of a resumed session.
 func (r *run) openCheckpoints() {
 	r.checkpoints = checkpoint.New(checkpoint.Options{
-		CWD: r.cwd, Dir: r.session.HistoryDir, Now: r.clock.Now,
+		CWD: r.CWD, Dir: r.session.HistoryDir, Now: r.Clock.Now,
 		Write: func(line json.RawMessage) error { return r.session.Record(&protocol.Custom{Line: line}) },
 	})
 	r.checkpoints.Load(r.session.FileHistory())
@@ -111,7 +100,7 @@ func (r *run) sessionID() string {
 // asker is who answers permission questions: the host, a tool of an MCP
 // server, or, when nil, nobody.
 func (r *run) asker() permission.Asker {
-	switch name := r.f.PermissionPromptTool; {
+	switch name := r.Permission.PromptTool; {
 	case name == "":
 		return nil
 	case name != "stdio":
@@ -218,7 +207,7 @@ func (h *host) introduce(ctx context.Context, names []string) error {
 	h.mu.Lock()
 	h.introduced = true
 	h.mu.Unlock()
-	servers := slices.Clone(h.hosted)
+	servers := slices.Clone(h.Servers.Hosted)
 	for _, name := range names {
 		servers = append(servers, mcp.ServerConfig{Name: name, Type: "sdk"})
 	}
@@ -269,7 +258,7 @@ func (h *host) background() *control.Background {
 			return output.StreamJSON(h.peer.Events(), h.watch(ctx, h.sim.Idle(until)))
 		},
 		Notice:  func() (protocol.UserMessage, bool) { return h.sim.Notice() },
-		Ceiling: h.bgWaitCeiling(),
+		Ceiling: h.Limits.BackgroundCeiling,
 	}
 }
 
@@ -282,7 +271,7 @@ func (h *host) initialize(_ context.Context, in control.Initialize, begun bool) 
 		}
 	}
 	if given(in.Agents) {
-		if err := h.catalog.DefineAgents(in.Agents, "flagSettings"); err != nil {
+		if err := h.Catalog.DefineAgents(in.Agents, "flagSettings"); err != nil {
 			h.hint(err.Error()) // one that is none leaves out all
 		}
 	}
@@ -302,16 +291,13 @@ func (h *host) initialize(_ context.Context, in control.Initialize, begun bool) 
 	}
 	var plugins *bool
 	if len(in.Plugins) > 0 {
-		applied, err := h.addPlugins(in.Plugins, begun)
-		if err != nil {
-			return control.Description{}, err
-		}
+		applied := h.addPlugins(in.Plugins, begun)
 		plugins = &applied
 	}
 	d := h.describe()
 	d.HooksApplied = in.Hooks != nil
 	if given(in.MCPServers) {
-		applied := h.f.AwaitInitialize
+		applied := h.Host.AwaitInitialize
 		d.MCPServersApplied = &applied
 	}
 	d.PluginsApplied = plugins
@@ -328,7 +314,7 @@ func (h *host) connect(ctx context.Context, in control.Initialize) {
 	if err == nil {
 		err = h.connectPlugins(ctx)
 	}
-	if err == nil && h.f.AwaitInitialize && given(in.MCPServers) {
+	if err == nil && h.Host.AwaitInitialize && given(in.MCPServers) {
 		_, err = h.setServers(ctx, in.MCPServers)
 	}
 	if err != nil && ctx.Err() == nil {
@@ -345,13 +331,13 @@ func (h *host) configure(in control.Initialize) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if in.SystemPrompt != nil {
-		h.f.SystemPrompt = strings.Join(in.SystemPrompt, "\n")
+		h.Prompt.System = strings.Join(in.SystemPrompt, "\n")
 	}
 	if in.AppendSystemPrompt != "" {
-		h.f.AppendSystemPrompt = in.AppendSystemPrompt
+		h.Prompt.Append = in.AppendSystemPrompt
 	}
 	if _, err := outputschema.Compile(string(in.JSONSchema)); err == nil { // else it is as if there were none
-		h.f.JSONSchema = string(in.JSONSchema)
+		h.Prompt.Schema = string(in.JSONSchema)
 	}
 	h.aliases = in.ToolAliases
 	model := h.sim.ModelName()
@@ -369,7 +355,7 @@ func (h *host) setServers(ctx context.Context, object json.RawMessage) (mcp.Chan
 	if err != nil {
 		return mcp.Change{}, err
 	}
-	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(value)}, CWD: h.cwd, Environ: h.environ(), ValuesOnly: true})
+	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(value)}, CWD: h.CWD, Environ: h.Environ, ValuesOnly: true})
 	if err != nil {
 		return mcp.Change{}, err
 	}
@@ -436,7 +422,7 @@ func (h *host) model() string {
 func (h *host) setModel(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.sim.SetModel(h.aliased(name))
+	h.sim.SetModel(h.Model.Aliases.Name(name))
 }
 
 // rewind is nil unless the host asked for checkpoints.

@@ -2,12 +2,8 @@ package cli
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
-	"os"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -21,17 +17,9 @@ import (
 )
 
 func (r *run) openSession() error {
-	o := transcript.Options{
-		StateDir: r.dir, CWD: r.toldCWD(), Project: r.scenario.ProjectPath, ID: r.f.SessionID, DefaultID: r.scenario.SessionID, Resume: r.f.Resume, ResumeAt: r.f.ResumeSessionAt,
-		Continue: r.f.Continue, Fork: r.f.ForkSession, NoPersist: r.f.NoSessionPersistence || r.dir == "",
-		Version: r.version(), Entrypoint: r.entrypoint(), NewID: r.clock.NewID, Now: r.clock.Now,
-	}
-	o.Machine, o.GitBranch = r.machine()
-	o.Agent, o.Title, o.Surroundings, o.Effort = r.f.Agent, r.f.SessionName, r.surroundings, r.modelEffort
-	if r.f.Has("resume-drops-turn") {
-		o.DropsTurn = &r.f.ResumeDropsTurn
-	}
-	if r.f.SessionMirror {
+	o := r.Transcript
+	o.Surroundings, o.Effort = r.surroundings, r.modelEffort
+	if r.Output.Mirror {
 		r.mirror = &mirror{}
 		o.OnLine = r.mirror.line
 	}
@@ -46,7 +34,7 @@ func (r *run) closeSession() {
 	if err := r.session.Close(); err != nil {
 		r.warn("the session is not saved: " + err.Error())
 	}
-	if r.mirror == nil || r.f.OutputFormat != "stream-json" {
+	if r.mirror == nil || r.Output.Format != "stream-json" {
 		return
 	}
 	w := r.sys.Stdout
@@ -81,7 +69,7 @@ func (r *run) surroundings() transcript.Surroundings {
 	}
 	listed := persona.Tools(r.toolOptions(false))
 	if slices.Contains(listed, "Task") {
-		for _, a := range r.catalog.Agents() {
+		for _, a := range r.Catalog.Agents() {
 			now.Agents = append(now.Agents, transcript.Listed{
 				Name: a.Name, Text: "- " + a.Name + ": " + a.Description + " (Tools: " + toolsOf(a) + ")", BuiltIn: a.Source == "built-in",
 			})
@@ -91,7 +79,7 @@ func (r *run) surroundings() transcript.Surroundings {
 		for _, k := range persona.BuiltInSkills() {
 			now.Skills = append(now.Skills, transcript.Listed{Name: k.Name, Text: "- " + k.Name, BuiltIn: true})
 		}
-		for _, k := range r.catalog.Commands() {
+		for _, k := range r.Catalog.Commands() {
 			if k.Skill {
 				now.Skills = append(now.Skills, transcript.Listed{Name: k.Name, Text: "- " + k.Name + ": " + k.Description})
 			}
@@ -136,29 +124,6 @@ func (r *run) modelEffort() string {
 		return ""
 	}
 	return r.effort()
-}
-
-// machine is what transcripts say of the surroundings, and the git branch.
-func (r *run) machine() (transcript.Machine, string) {
-	git := findCheckout(r.cwd)
-	m := transcript.Machine{
-		Platform: runtime.GOOS, Shell: "unknown", IsGitRepo: git.repo, IsWorktree: git.worktree, AdditionalDirs: r.addDirs(),
-	}
-	if shell := r.sys.Getenv("SHELL"); shell != "" {
-		m.Shell = filepath.Base(shell)
-	}
-	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
-		m.OSVersion = "Linux " + strings.TrimSpace(string(release))
-	}
-	return m, cmp.Or(git.branch, "HEAD")
-}
-
-// toldCWD is the working directory that transcripts name.
-func (r *run) toldCWD() string {
-	if dir := r.scenario.WorkingDirectory; dir != "" {
-		return dir
-	}
-	return r.cwd
 }
 
 // mirror repeats every transcript line on stdout (--session-mirror; spec:

@@ -1,0 +1,113 @@
+package launch
+
+import (
+	"slices"
+
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/settings"
+)
+
+// FromSettings is what the real CLI names as the source of the directories of all settings.
+const FromSettings = "localSettings"
+
+// Default tells whether the tools are those that there are by default.
+func (t Tools) Default() bool { return !t.Given || slices.Equal(t.Named, []string{"default"}) }
+
+func (r *resolver) tools() Tools {
+	t := r.p.Tools
+	t.Allowed, t.Disallowed, t.NoTasks = r.f.AllowedTools, r.f.DisallowedTools, r.sys.Getenv("CLAUDE_CODE_ENABLE_TASKS") == "0"
+	return t
+}
+
+func (r *resolver) permission() error {
+	rules := Rules(r.p.Settings.Settings, "")
+	if !r.p.Settings.Permissions.ManagedOnly { // else the machine does not let them count
+		for _, text := range r.f.AllowedTools {
+			rules = append(rules, permission.Rule{Behavior: permission.BehaviorAllow, Source: "cliArg", Text: text})
+		}
+	}
+	for _, text := range r.f.DisallowedTools {
+		rules = append(rules, permission.Rule{Behavior: permission.BehaviorDeny, Source: "cliArg", Text: text})
+	}
+	mode, err := permission.ParseMode(r.mode())
+	r.p.Permission = Permission{
+		Mode: mode, Rules: rules, Directories: r.workspace(), NoPrompts: r.f.PermissionPrompts == "none", PromptTool: r.f.PermissionPromptTool,
+		BypassAllowed: r.f.DangerouslySkipPermissions || r.f.AllowDangerouslySkipPermissions,
+	}
+	return err
+}
+
+// mode is the permission mode at start, unless the settings forbid it.
+func (r *resolver) mode() string {
+	mode, forbidden := r.wantedMode(), r.p.Settings.Permissions
+	if parsed, err := permission.ParseMode(mode); err == nil &&
+		(parsed == protocol.ModeBypass && forbidden.DisableBypass || parsed == protocol.ModeAuto && forbidden.DisableAuto) {
+		return string(protocol.ModeDefault)
+	}
+	return mode
+}
+
+// wantedMode is the mode that is asked for: flag, scenario, settings.
+func (r *resolver) wantedMode() string {
+	fromSettings := r.p.Settings.Permissions.DefaultMode
+	switch {
+	case r.f.DangerouslySkipPermissions:
+		return string(protocol.ModeBypass)
+	case r.f.PermissionMode != "":
+		return r.f.PermissionMode
+	case r.p.Scenario.PermissionMode != "":
+		return r.p.Scenario.PermissionMode
+	case fromSettings != "":
+		if _, err := permission.ParseMode(fromSettings); err == nil {
+			return fromSettings
+		}
+	}
+	return string(protocol.ModeDefault)
+}
+
+// workspace lists the working directories beside the first at start: those of the settings, then those of the flags, as
+// far as there are any.
+func (r *resolver) workspace() []permission.Directory {
+	var dirs []permission.Directory
+	for _, d := range r.p.Found(r.p.Settings.Permissions.Directories) {
+		dirs = append(dirs, permission.Directory{Path: d, Source: FromSettings})
+	}
+	for _, d := range r.f.AddDirs {
+		if abs, ok := r.p.Directory(d); ok && !slices.ContainsFunc(dirs, func(d permission.Directory) bool { return d.Path == abs }) {
+			dirs = append(dirs, permission.Directory{Path: abs, Source: "cliArg"})
+		}
+	}
+	return dirs
+}
+
+// Found are the directories of settings that there are.
+func (p Places) Found(given []settings.Directory) []string {
+	var dirs []string
+	for _, d := range given {
+		if abs, ok := p.Directory(d.Path); ok && !slices.Contains(dirs, abs) {
+			dirs = append(dirs, abs)
+		}
+	}
+	return dirs
+}
+
+// Rules are the rules of one source of settings, or of all when it is empty.
+func Rules(s settings.Settings, source settings.Source) []permission.Rule {
+	var rules []permission.Rule
+	for _, r := range s.Permissions.Rules {
+		if source == "" || r.Source == source {
+			rules = append(rules, permission.Rule{Behavior: r.Behavior, Source: string(r.Source), Text: r.Text, Root: r.Root})
+		}
+	}
+	return rules
+}
+
+// Paths are those of Directories, never nil.
+func (p Permission) Paths() []string {
+	list := []string{}
+	for _, d := range p.Directories {
+		list = append(list, d.Path)
+	}
+	return list
+}
