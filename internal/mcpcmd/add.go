@@ -13,45 +13,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// scopeFlag is the option -s of add, add-json and remove.
-func scopeFlag(to *string) argv.Option {
-	return argv.Option{Flags: "-s, --scope <scope>", Set: func(v string) error { *to = v; return nil }}
-}
-
-func collect(to *[]string) func(string) error {
-	return func(v string) error { *to = append(*to, v); return nil }
-}
-
-// operands reads a command line and wants so many words at least.
-func operands(o *Options, command string, options []argv.Option, words []string, names ...string) (found []string, help bool, err error) {
-	result, err := argv.Parse(options, words)
-	if err != nil {
-		return nil, false, err
-	}
-	if result.Help {
-		commandHelp(o, command, options)
-		return nil, true, nil
-	}
-	if len(result.Operands) < len(names) {
-		return nil, false, errorf("error: missing required argument '%s'", names[len(result.Operands)])
-	}
-	return result.Operands, false, nil
-}
-
-func commandHelp(o *Options, name string, options []argv.Option) {
-	for _, c := range commands() {
-		if c.name == name {
-			fmt.Fprintf(o.Stdout, "Usage: %s mcp %s\n\n%s.\n\nOptions:\n", o.Name, c.usage, c.help)
-		}
-	}
-	for _, option := range options {
-		if !option.Hidden {
-			fmt.Fprintf(o.Stdout, "  %s\n", option.Flags)
-		}
-	}
-	fmt.Fprintln(o.Stdout, "  -h, --help")
-}
-
 // addFlags is the command line of add, read.
 type addFlags struct {
 	scope, transport       string

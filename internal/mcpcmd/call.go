@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -79,14 +78,6 @@ func progressText(p mcp.Progress) string {
 		text += " " + p.Message
 	}
 	return text
-}
-
-// callError tells a server's answer from the ways in which there is none.
-func callError(err error) error {
-	if rpc, ok := errors.AsType[*mcp.RPCError](err); ok {
-		return fmt.Errorf("the server answered with error %d: %s", rpc.Code, rpc.Message)
-	}
-	return err
 }
 
 // blockText is a content block for people: text as it stands, the size of

@@ -171,3 +171,11 @@ func printJSON(w io.Writer, v any) error {
 	_, err = fmt.Fprintf(w, "%s\n", text)
 	return err
 }
+
+// callError tells a server's answer from the ways in which there is none.
+func callError(err error) error {
+	if rpc, ok := errors.AsType[*mcp.RPCError](err); ok {
+		return fmt.Errorf("the server answered with error %d: %s", rpc.Code, rpc.Message)
+	}
+	return err
+}

@@ -12,22 +12,6 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// configured are the servers of all scopes, merged.
-func (o *Options) configured() (mcp.Config, error) {
-	return o.load(nil, mcp.ConfigOptions{})
-}
-
-// load reads the configuration; values are further --mcp-config values.
-func (o *Options) load(values []string, c mcp.ConfigOptions) (mcp.Config, error) {
-	scopes, err := o.Store.Scopes()
-	if err != nil && !c.ValuesOnly {
-		return mcp.Config{}, err
-	}
-	c.Disabled = o.Store.Disabled()
-	c.Values, c.CWD, c.Environ, c.Scopes, c.DisabledProject = values, o.Store.CWD, o.Client.Environ, scopes, o.DisabledProject
-	return mcp.LoadConfigs(c)
-}
-
 // jsonFlag is --json, of our own face only.
 func (o *Options) jsonFlag(to *bool) []argv.Option {
 	if !o.Own {

@@ -21,59 +21,23 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// Options are the surroundings of the command. Name, Stdin, Stdout and Stderr
-// are required.
-type Options struct {
-	Name  string // the program's name, for help
-	Store Store
-	// Own adds the commands and flags that the real CLI does not have.
-	Own bool
-	// Approved says which servers of .mcp.json the settings approve; nil = none.
-	Approved func(name string) bool
-	// DisabledProject names servers of .mcp.json that are left out.
-	DisabledProject []string
-	// Manager makes the manager for some servers; nil = mcp.New with no other
-	// options.
-	Manager        func(mcp.Options) (*mcp.Manager, error)
-	Client         mcp.Options // what every manager gets, Servers apart
-	Stdin          io.Reader
-	Stdout, Stderr io.Writer
-	Progress       io.Writer // gets the progress line; nil = there is none
-}
+// runner is what runs a command.
+type runner func(ctx context.Context, o *Options, words []string) error
 
-// Error ends the command with exit code 1. Text is printed as it stands; empty
-// = all there is to say was said.
-type Error struct{ Text string }
-
-func (e *Error) Error() string { return e.Text }
-
-func errorf(format string, args ...any) error { return &Error{Text: fmt.Sprintf(format, args...)} }
-
-// UsageError is a command line that our own commands do not understand.
-type UsageError struct{ Text, Hint string }
-
-func (e *UsageError) Error() string { return e.Text }
-
-type command struct {
-	name, usage, help string
-	own               bool // the real CLI does not have it
-	run               func(ctx context.Context, o *Options, words []string) error
-}
-
-func commands() []command {
-	return []command{
-		{name: "add", usage: "add [options] <name> <commandOrUrl> [args...]", help: "Add a server", run: add},
-		{name: "add-json", usage: "add-json [options] <name> <json>", help: "Add a server given as JSON", run: addJSON},
-		{name: "get", usage: "get <name>", help: "Show a configured server", run: get},
-		{name: "list", usage: "list", help: "List configured servers and check them", run: list},
-		{name: "remove", usage: "remove [options] <name>", help: "Remove a server", run: remove},
-		{name: "status", usage: "status [server...]", help: "Connect and say what each server is", own: true, run: own[statusCmd]("status")},
-		{name: "tools", usage: "tools [server...]", help: "List tools", own: true, run: own[toolsCmd]("tools")},
-		{name: "call", usage: "call <server> <tool> [json]", help: "Call a tool", own: true, run: own[callCmd]("call")},
-		{name: "resources", usage: "resources [server...]", help: "List resources and their templates", own: true, run: own[resourcesCmd]("resources")},
-		{name: "read", usage: "read <server> <uri>", help: "Read a resource", own: true, run: own[readCmd]("read")},
-		{name: "prompts", usage: "prompts [server...]", help: "List prompts", own: true, run: own[promptsCmd]("prompts")},
-		{name: "get-prompt", usage: "get-prompt <server> <name> [key=value...]", help: "Fill in a prompt", own: true, run: own[getPromptCmd]("get-prompt")},
+func runners() map[string]runner {
+	return map[string]runner{
+		"add":        add,
+		"add-json":   addJSON,
+		"get":        get,
+		"list":       list,
+		"remove":     remove,
+		"status":     own[statusCmd]("status"),
+		"tools":      own[toolsCmd]("tools"),
+		"call":       own[callCmd]("call"),
+		"resources":  own[resourcesCmd]("resources"),
+		"read":       own[readCmd]("read"),
+		"prompts":    own[promptsCmd]("prompts"),
+		"get-prompt": own[getPromptCmd]("get-prompt"),
 	}
 }
 
@@ -96,7 +60,7 @@ func Run(ctx context.Context, o Options, words []string) error {
 	}
 	for _, c := range commands() {
 		if c.name == words[0] && (o.Own || !c.own) {
-			return c.run(ctx, &o, words[1:])
+			return runners()[c.name](ctx, &o, words[1:])
 		}
 	}
 	if slices.Contains(strings.Fields("add-from-claude-desktop login logout reset-project-choices serve"), words[0]) {
@@ -116,7 +80,7 @@ func help(w io.Writer, o *Options) {
 }
 
 // own runs a kong struct, whose Run takes a context.Context and an *Options.
-func own[C any](name string) func(context.Context, *Options, []string) error {
+func own[C any](name string) runner {
 	return func(ctx context.Context, o *Options, words []string) error {
 		var c C
 		exited := false
