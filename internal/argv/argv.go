@@ -204,7 +204,8 @@ func (p *parser) swallow(s *spec, word string, first bool) {
 func (p *parser) set(s *spec, value string) error {
 	o := s.option
 	p.result.Given[o.Name()] = append(p.result.Given[o.Name()], value)
-	if len(o.Choices) > 0 && !slices.Contains(o.Choices, value) {
+	preset := value == "" && s.kind == optionalValue
+	if len(o.Choices) > 0 && !preset && !slices.Contains(o.Choices, value) {
 		return invalid(o, value, "Allowed choices are "+strings.Join(o.Choices, ", ")+".")
 	}
 	if o.Set == nil {

@@ -197,3 +197,42 @@ func TestHelpNamesWhatTheRealHelpNames(t *testing.T) {
 		}
 	}
 }
+
+// An SDK reads the choices of an option out of --help, and refuses every other value (F2).
+func TestHelpNamesChoices(t *testing.T) {
+	s, stdout, _ := fakeSystem(t, "--help")
+	s.Args[0] = "claude"
+	Run(context.Background(), s)
+	text := strings.Join(strings.Fields(stdout.String()), " ")
+	for _, want := range []string{
+		`(choices: "acceptEdits", "auto", "bypassPermissions", "manual", "dontAsk", "plan")`, `(choices: "text", "json", "stream-json")`,
+		`(choices: "text", "stream-json")`, `(choices: "host", "none", default: "host")`, `(choices: "on", "off")`,
+		`(choices: "true", "false", "1", "0", "yes", "no", "on", "off", preset: "true")`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("help lacks %s", want)
+		}
+	}
+}
+
+// What hosts ask of claude at their start (F4).
+func TestProbes(t *testing.T) {
+	for args, want := range map[string]string{
+		"auth status --json": `"loggedIn": true`, "auth status": `"configDirectory": "/h/.claudeless"`, "auth status --text": "API key: ANTHROPIC_API_KEY",
+		"doctor": "No installation issues found.", "plugin list": "No plugins installed.", "plugins list --json": "[]\n",
+		"update": "Claude Code is up to date (2.1.329)", "upgrade": "Current version: 2.1.329",
+	} {
+		s, stdout, stderr := fakeSystem(t, words(args)...)
+		s.Args[0], s.Environ = "claude", []string{"HOME=/h"}
+		if code := Run(context.Background(), s); code != 0 || stderr.Len() > 0 || !strings.Contains(stdout.String(), want) {
+			t.Errorf("%s: exit code %d, stdout %q, stderr %q, want %q", args, code, stdout, stderr, want)
+		}
+	}
+	for _, args := range []string{"auth login", "auth", "plugin install x"} {
+		s, _, stderr := fakeSystem(t, words(args)...)
+		s.Args[0] = "claude"
+		if code := Run(context.Background(), s); code != 1 || !strings.Contains(stderr.String(), "is not simulated") {
+			t.Errorf("%s: exit code %d, stderr %q", args, code, stderr)
+		}
+	}
+}

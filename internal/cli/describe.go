@@ -46,7 +46,7 @@ func (r *run) init(context.Context) protocol.Init {
 	var tools []protocol.Tool
 	if r.manager != nil {
 		resources = r.manager.HasResources()
-		tools = slices.DeleteFunc(r.manager.Tools(), func(t protocol.Tool) bool { return r.hidden(t) })
+		tools = slices.DeleteFunc(r.manager.Tools(), func(t protocol.Tool) bool { return r.hidden(t) || t.Name == r.Permission.PromptTool })
 		for _, st := range r.manager.Servers() {
 			ev.MCPServers = append(ev.MCPServers, protocol.MCPServer{Name: st.Name, Status: initStatus(st.Status), Source: st.Source})
 		}
@@ -59,6 +59,9 @@ func (r *run) init(context.Context) protocol.Init {
 	r.Catalog.Fill(&ev)
 	for _, p := range r.prompts() {
 		ev.SlashCommands = append(ev.SlashCommands, mcp.CanonicalName(p.Server, p.Name))
+	}
+	if r.Custom.NoCommands {
+		ev.SlashCommands, ev.Skills, ev.TerminalSlashCommands = []string{}, []string{}, nil
 	}
 	return ev
 }
@@ -74,7 +77,7 @@ func initStatus(status string) string {
 func (r *run) toolOptions(resources bool) persona.ToolOptions {
 	return persona.ToolOptions{
 		Tools: r.Tools.Named, Given: r.Tools.Given, Allowed: r.Tools.Allowed, Disallowed: r.disallowed(),
-		Bare: r.Custom.Bare, Host: r.Permission.PromptTool == "stdio",
+		Bare: r.Custom.Bare, Host: r.Permission.PromptTool != "", NoSkills: r.Custom.NoCommands,
 		Schema: r.Prompt.SchemaFlag, HostSchema: r.Prompt.Schema != "" && !r.Prompt.SchemaFlag,
 		Resources: resources, Tasks: model.Of(model.Resolve(r.Model.Name)).Tasks, NoTasks: r.Tools.NoTasks,
 	}
@@ -95,6 +98,9 @@ func (r *run) exists(name string) bool {
 	same := func(other string) bool {
 		match, _ := path.Match(other, name) // deny rules may be patterns; a bad one matches nothing
 		return match || agent.IsCall(other) && agent.IsCall(name)
+	}
+	if name == "Skill" && r.Custom.NoCommands {
+		return false
 	}
 	if slices.ContainsFunc(r.disallowed(), same) || slices.ContainsFunc(r.Tools.Hidden, same) {
 		return false

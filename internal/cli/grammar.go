@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"github.com/alecthomas/kong"
@@ -29,14 +28,6 @@ func commandTable() []commandEntry {
 	}
 }
 
-// realCommands are the words that the real CLI takes for a command and that have no counterpart here.
-func realCommands() []string {
-	return []string{
-		"agents", "attach", "auth", "auto-mode", "doctor", "gateway", "import", "install", "logs", "plugin", "plugins",
-		"purge", "respawn", "rm", "setup-token", "stop", "kill", "ultrareview", "update", "upgrade",
-	}
-}
-
 // command finds the command that a first word selects; nil means that the word is a prompt or a flag.
 func command(s *process.System, word string) runner {
 	for _, c := range commandTable() {
@@ -44,12 +35,13 @@ func command(s *process.System, word string) runner {
 			return c.run
 		}
 	}
-	if s.AsClaude() && slices.Contains(realCommands(), word) {
-		return func(context.Context, *process.System, []string) error {
-			return errors.New(`the command "` + word + `" of claude is not simulated`)
-		}
+	if !s.AsClaude() {
+		return nil
 	}
-	return nil
+	if slices.Contains(realCommands(), word) {
+		return func(context.Context, *process.System, []string) error { return notSimulated(word) }
+	}
+	return probes()[word]
 }
 
 // kongCommand runs the Run method of a kong struct. The methods may take a context.Context and a *process.System.

@@ -80,6 +80,7 @@ type ModelFlags struct {
 	Thinking          string
 	ThinkingDisplay   string
 	TaskBudget        int
+	Autocompact       string // auto, or a number of tokens
 }
 
 // PromptFlags are the system prompt; [Flags.Check] puts the texts of the files into the prompts.

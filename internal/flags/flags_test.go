@@ -37,6 +37,8 @@ func sample(o option) string {
 		return o.Choices[len(o.Choices)-1]
 	case strings.Contains(o.Flags, "--permission-mode"):
 		return "plan"
+	case strings.Contains(o.Flags, "--autocompact"):
+		return "500k"
 	}
 	return "7"
 }

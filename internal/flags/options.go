@@ -13,8 +13,10 @@ import (
 // option is one line of the claude grammar. A nil Set marks a flag that is accepted and has no field of its own.
 type option struct {
 	argv.Option
-	help string // "" = not in --help
-	env  string // the variable that stands in for one of our own flags
+	help  string   // "" = not in --help
+	env   string   // the variable that stands in for one of our own flags
+	shown []string // choices that --help names and that Set checks
+	note  string   // what --help says behind the choices
 }
 
 // opt is a flag that --help shows, hidden one that only clients know, own one that the real CLI does not have.
@@ -42,7 +44,7 @@ func Lines() (claude, own []Line) {
 	f := &Flags{}
 	for _, o := range claudeOptions(f) {
 		if o.help != "" {
-			claude = append(claude, Line{o.Flags, o.help + choicesNote(o.Choices)})
+			claude = append(claude, Line{o.Flags, o.help + choicesNote(o)})
 		}
 	}
 	for _, o := range ownOptions(f) {
@@ -51,11 +53,17 @@ func Lines() (claude, own []Line) {
 	return claude, own
 }
 
-func choicesNote(choices []string) string {
+// choicesNote names the choices in commander's form, in which hosts look for them.
+func choicesNote(o option) string {
+	choices := slices.Concat(o.Choices, o.shown)
 	if len(choices) == 0 {
 		return ""
 	}
-	return ` (choices: "` + strings.Join(choices, `", "`) + `")`
+	note := ` (choices: "` + strings.Join(choices, `", "`) + `"`
+	if o.note != "" {
+		note += ", " + o.note
+	}
+	return note + ")"
 }
 
 // errVersion leaves the parser when -v is met: nothing after it matters.
@@ -83,7 +91,7 @@ func outputOptions(f *Flags) []option {
 		hidden("-d2e, --debug-to-stderr", on(&f.DebugToStderr)),
 		opt("--ax-screen-reader", "Output for screen readers", nil),
 		opt("--brief", "Shorter answers", nil),
-		opt("--prompt-suggestions", "Suggest the next prompt", nil),
+		{Option: argv.Option{Flags: "--prompt-suggestions [value]", Choices: []string{"true", "false", "1", "0", "yes", "no", "on", "off"}}, help: "Suggest the next prompt", note: `preset: "true"`},
 	}
 }
 
@@ -120,9 +128,9 @@ func modelOptions(f *Flags) []option {
 		hidden("--system-prompt-file <file>", text(&f.SystemPromptFile)),
 		opt("--append-system-prompt <prompt>", "Text to add to the system prompt", text(&f.AppendSystemPrompt)),
 		hidden("--append-system-prompt-file <file>", text(&f.AppendPromptFile)),
-		opt("--system-prompt-snapshot <file>", "File with a recorded system prompt", nil),
+		choice("--system-prompt-snapshot <on|off>", "Whether the system prompt is recorded once per conversation", nil, "on", "off"),
 		opt("--exclude-dynamic-system-prompt-sections", "Leave machine-specific parts out of the system prompt", nil),
-		opt("--autocompact <tokens>", "When to compact the conversation", nil),
+		opt("--autocompact <auto|tokens>", "When to compact the conversation", window(&f.Autocompact)),
 	}
 }
 
@@ -131,8 +139,8 @@ func toolOptions(f *Flags) []option {
 		opt("--allowedTools, --allowed-tools <tools...>", `Tools to allow, e.g. "Bash(git:*) Edit"`, split(&f.AllowedTools)),
 		opt("--disallowedTools, --disallowed-tools <tools...>", "Tools to deny", split(&f.DisallowedTools)),
 		opt("--tools <tools...>", `Built-in tools there are: names, "default" or ""`, split(&f.Tools)),
-		opt("--permission-mode <mode>", "One of "+strings.Join(permissionModes(), ", "), permissionMode(&f.PermissionMode)),
-		choice("--permission-prompts <target>", "Who answers permission questions", text(&f.PermissionPrompts), "host", "none"),
+		{Option: argv.Option{Flags: "--permission-mode <mode>", Set: permissionMode(&f.PermissionMode)}, help: "Permission mode of the session", shown: permissionModes()},
+		{Option: argv.Option{Flags: "--permission-prompts <target>", Set: text(&f.PermissionPrompts), Choices: []string{"host", "none"}}, help: "Who answers permission questions", note: `default: "host"`},
 		hidden("--permission-prompt-tool <tool>", text(&f.PermissionPromptTool)),
 		opt("--dangerously-skip-permissions", "Allow every tool call", on(&f.DangerouslySkipPermissions)),
 		opt("--allow-dangerously-skip-permissions", "Let the session switch to allowing every tool call", on(&f.AllowDangerouslySkipPermissions)),
@@ -147,7 +155,7 @@ func surroundingOptions(f *Flags) []option {
 		opt("--settings <file-or-json>", "More settings: a JSON file or a JSON text", last(&f.Settings)),
 		opt("--setting-sources <sources>", "Settings to load: user, project, local", sources(&f.SettingSources)),
 		opt("--agent <agent>", "Agent of the session", text(&f.Agent)),
-		opt("--agents <json>", "Agents as a JSON object", text(&f.Agents)),
+		opt("--agents <json-or-file>", "Agents as a JSON object, or the file that holds one", text(&f.Agents)),
 		opt("--plugin-dir <path>", "Directory of a plugin; may be repeated", list(&f.PluginDirs)),
 		opt("--plugin-url <url>", "Address of a plugin", nil),
 		opt("--disable-slash-commands", "No slash commands", on(&f.DisableSlashCommands)),
@@ -159,7 +167,7 @@ func surroundingOptions(f *Flags) []option {
 		opt("--chrome", "Connect to the browser", nil),
 		opt("--no-chrome", "Do not connect to the browser", nil),
 		opt("-w, --worktree [name]", "Work in a git worktree of its own", nil),
-		opt("--tmux [style]", "Open a tmux session for the worktree", nil),
+		opt("--tmux", "Open a tmux session for the worktree", nil),
 	}
 }
 
@@ -167,9 +175,9 @@ func surroundingOptions(f *Flags) []option {
 func remoteOptions() []option {
 	return []option{
 		opt("--bg, --background", "Run in the background", nil),
-		opt("--cloud [description]", "Run in the cloud", nil),
+		opt("--cloud [description|session_id|url]", "Run in the cloud", nil),
 		opt("--desktop", "Open in the desktop application", nil),
-		opt("--environment <id>", "Environment of a cloud session", nil),
+		opt("--environment <environment_id>", "Environment of a cloud session", nil),
 		opt("--remote-control [name]", "Let the session be controlled from elsewhere", nil),
 		opt("--remote-control-session-name-prefix <prefix>", "Prefix of the names of such sessions", nil),
 		opt("--teleport [session]", "Take over a cloud session", nil),
@@ -271,6 +279,29 @@ func budget(target *float64) func(string) error {
 		*target = n
 		return nil
 	}
+}
+
+// window is the size at which a conversation is compacted: auto, or a number of tokens, in thousands if it is small.
+func window(target *string) func(string) error {
+	return func(value string) error {
+		if !isWindow(value) {
+			return errors.New("It must be 'auto', or at least 100k (e.g. 500k, 200000, or 200 as shorthand)") //nolint:staticcheck // the text users see
+		}
+		*target = value
+		return nil
+	}
+}
+
+func isWindow(value string) bool {
+	digits := strings.TrimRight(strings.ToLower(value), "km")
+	n, err := strconv.ParseFloat(digits, 64)
+	switch unit := strings.ToLower(value)[len(digits):]; {
+	case unit == "m":
+		n *= 1e6
+	case unit == "k", n <= 1000:
+		n *= 1e3
+	}
+	return value == "auto" || err == nil && n >= 100_000
 }
 
 func permissionModes() []string {

@@ -25,7 +25,8 @@ type ToolOptions struct {
 	Allowed    []string
 	Disallowed []string
 	Bare       bool
-	Host       bool // a host answers permission questions (--permission-prompt-tool stdio)
+	Host       bool // somebody answers permission questions (--permission-prompt-tool)
+	NoSkills   bool // --disable-slash-commands
 	Schema     bool // --json-schema
 	HostSchema bool // a schema that the host gave later; its tool is the last of the list
 	Resources  bool // an MCP server has resources
@@ -93,6 +94,9 @@ func Tools(o ToolOptions) []string {
 		list = append(list, "ListMcpResourcesTool", "ReadMcpResourceDirTool", "ReadMcpResourceTool")
 	}
 	out := func(name string) bool {
+		if name == "Skill" && o.NoSkills {
+			return true
+		}
 		return slices.ContainsFunc(o.Disallowed, func(d string) bool {
 			match, _ := path.Match(listed(d), name) // a bad pattern matches nothing
 			return match
@@ -121,6 +125,8 @@ func named(o ToolOptions) []string {
 		switch {
 		case name == "TodoWrite" && !o.NoTasks:
 			list = append(list, taskTools()...)
+		case name == "Glob" || name == "Grep": // they come together
+			list = append(list, "Glob", "Grep")
 		case slices.Contains(optionalTools(), name):
 			list = append(list, name)
 		}
