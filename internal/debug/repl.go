@@ -113,6 +113,17 @@ func (h *Hub) openSession(p *pause) *session {
 	return s
 }
 
+// IsSessionID reports whether a text has the form of a session's id, whether or
+// not there is such a session: a process id, a dash and Unix seconds.
+func IsSessionID(id string) bool {
+	pid, at, ok := strings.Cut(id, "-")
+	if _, err := strconv.ParseUint(pid, 10, 63); err != nil || !ok {
+		return false
+	}
+	_, err := strconv.ParseFloat(at, 64)
+	return err == nil
+}
+
 // Session returns one session.
 func (h *Hub) Session(id string) (Session, error) {
 	h.mu.Lock()

@@ -3,6 +3,7 @@ package mcpface
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/claudeless/claudeless/internal/debug"
 )
@@ -106,6 +107,11 @@ func (s *Server) change(c debug.BreakpointChange, of func(debug.Breakpoint) debu
 
 func setReplacement(_ context.Context, s *Server, a arguments) (any, error) {
 	name, tool := a.text("function_name"), a.text("replacement_function")
+	// Here a missing breakpoint is told before schemas are compared; the routes of
+	// the older clients have it the other way round.
+	if !slices.ContainsFunc(s.o.Hub.Breakpoints(), func(b debug.Breakpoint) bool { return b.Name == name }) {
+		return nil, &debug.Error{Code: debug.CodeBreakpointNotFound, Detail: fields{"function_name": name}}
+	}
 	if err := s.o.Hub.SetReplacement(name, tool); err != nil {
 		return nil, err
 	}

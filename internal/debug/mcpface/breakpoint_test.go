@@ -55,6 +55,7 @@ func TestBreakpoints(t *testing.T) {
 		"S30 other schema":          {add, {replace, `{"function_name":"A","replacement_function":"C"}`, `{"error":"signature_mismatch"}`}},
 		"S31 no schemas":            {{"breakpoint_add", `{"function_name":"X"}`, `{}`}, {replace, `{"function_name":"X","replacement_function":"Y"}`, `{"error":"signature_mismatch"}`}},
 		"S32 no breakpoint":         {{replace, `{"function_name":"A","replacement_function":"B"}`, `{"error":"breakpoint_not_found"}`}},
+		"S32 nor schemas":           {{replace, `{"function_name":"nope","replacement_function":"other"}`, `{"error":"breakpoint_not_found","function_name":"nope"}`}, {replace, `{"function_name":"A","replacement_function":""}`, `{"error":"breakpoint_not_found"}`}},
 		"S33 default":               {{"breakpoint_get_default_behavior", "", `{"behavior":"stop"}`}},
 		"S34 default go":            {{"breakpoint_set_default_behavior", `{"behavior":"go"}`, `{"status":"ok","behavior":"go"}`}, {"breakpoint_get_default_behavior", "", `{"behavior":"go"}`}},
 		"S35 default exception":     {{"breakpoint_set_default_behavior", `{"behavior":"exception"}`, `{"behavior":"exception"}`}},

@@ -25,7 +25,7 @@ func pauseTools() []tool {
 		{name: "breakpoint_repl_eval", doc: "Evaluate an expression at a paused call. Names: tool, phase, input, result, error, session, call, vars; \"name := expression\" sets vars.name.", run: evaluate, params: []param{
 			{name: "pause_id", kind: text, required: true, doc: "the paused call"},
 			{name: "expression", kind: text, required: true, doc: "in the expression language; for older clients in their own"},
-			{name: "session_id", kind: text, doc: "of an earlier evaluation at this pause; a new one is made without"},
+			{name: "session_id", kind: text, wrong: debug.CodeInvalidSession, doc: "of an earlier evaluation at this pause; a new one is made without"},
 			{name: "timeout_s", kind: number, doc: "seconds to wait for the value; default 35, a little more than older clients give themselves"},
 		}},
 		{
@@ -91,6 +91,9 @@ const longestWait = time.Hour
 
 func evaluate(_ context.Context, s *Server, a arguments) (any, error) {
 	q := debug.Question{PauseID: a.text("pause_id"), Session: a.text("session_id"), Expr: a.text("expression")}
+	if q.Session != "" && !debug.IsSessionID(q.Session) {
+		return nil, &debug.Error{Code: debug.CodeInvalidSession, Message: "no session has such an id", Detail: fields{"session_id": q.Session}}
+	}
 	if t := a.number("timeout_s"); t != nil {
 		if *t <= 0 {
 			return nil, &debug.Error{

@@ -201,8 +201,11 @@ func TestPausedCallIsShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect(t, eval("1", ""), `{"error":"session_closed"}`)
-	session = "nope"
+	session = "7-1795225672.572335" // as ids are written, but of nobody
 	expect(t, eval("1", ""), `{"error":"session_not_found"}`)
+	for _, none := range []string{`"nope"`, `"7-"`, `"-1.5"`, `7`, `{}`} {
+		expect(t, ask(t, c, "breakpoint_repl_eval", `{"pause_id":"`+id+`","session_id":`+none+`,"expression":"1"}`), `{"error":"invalid_session_id"}`)
+	}
 
 	ask(t, c, "breakpoint_continue", `{"pause_id":"`+id+`"}`)
 	after := f.pause(t, 1)[0]

@@ -2,6 +2,7 @@ package mcpface
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -40,6 +41,7 @@ type param struct {
 	doc      string
 	required bool
 	enum     []string // told, not checked: the hub knows more spellings
+	wrong    string   // code of a value of another type; empty = invalid_arguments
 }
 
 // MarshalJSON writes the tool as tools/list shows it.
@@ -124,7 +126,7 @@ func (t tool) check(raw json.RawMessage) (arguments, error) {
 			continue
 		case !p.takes(v):
 			return nil, &debug.Error{
-				Code: debug.CodeInvalidArguments, Message: fmt.Sprintf("%s must be of type %s", p.name, p.kind),
+				Code: cmp.Or(p.wrong, debug.CodeInvalidArguments), Message: fmt.Sprintf("%s must be of type %s", p.name, p.kind),
 				Detail: map[string]any{"parameter": p.name},
 			}
 		}

@@ -52,7 +52,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	p := &proxy{o: o, child: child, calls: map[string]*call{}, lists: map[string]bool{}, tools: map[string]string{}}
+	p := &proxy{o: o, child: child, calls: map[string]*call{}, lists: map[string]bool{}, tools: map[string]tool{}}
 	calls, stopCalls := context.WithCancel(ctx)
 	defer stopCalls()
 
@@ -97,10 +97,16 @@ type proxy struct {
 	out sync.Mutex // held while a message is written to the client
 
 	mu    sync.Mutex
-	ended bool              // no new handlers
-	calls map[string]*call  // by request id as written
-	lists map[string]bool   // ids of tools/list requests
-	tools map[string]string // canonical name → the server's own
+	ended bool             // no new handlers
+	calls map[string]*call // by request id as written
+	lists map[string]bool  // ids of tools/list requests
+	tools map[string]tool  // by canonical name
+}
+
+// tool is what the server's list says of one.
+type tool struct {
+	name   string // the server's own
+	output outputSchema
 }
 
 // call is a tool call under way.
@@ -218,8 +224,9 @@ func (p *proxy) handle(ctx context.Context, c *call, m message, line []byte) {
 		p.forward(ctx, c, m, line)
 		return
 	}
+	name := mcp.CanonicalName(p.o.Name, in.Name)
 	id, d, err := p.o.Gate.Before(ctx, debug.Call{
-		Tool: mcp.CanonicalName(p.o.Name, in.Name), Input: in.Arguments, ToolUseID: in.Meta.ToolUseID,
+		Tool: name, Input: in.Arguments, ToolUseID: in.Meta.ToolUseID,
 		Client: debug.ClientProxy, PID: p.o.PID, Started: p.o.Started,
 	})
 	if ctx.Err() != nil {
@@ -229,7 +236,12 @@ func (p *proxy) handle(ctx context.Context, c *call, m message, line []byte) {
 		p.reply(m.ID, errorResult("debugger: "+err.Error()))
 		return
 	}
-	answer := p.carryOut(ctx, c, m, line, d)
+	var answer json.RawMessage
+	if d.Action == debug.ActionSkip {
+		answer = encode(m.ID, p.shape(name, d.Result, protocol.Content{Text: debug.Text(d.Result)}))
+	} else {
+		answer = p.carryOut(ctx, c, m, line, d)
+	}
 	o := outcomeOf(answer)
 	if answer == nil {
 		o = debug.Outcome{Failed: true, Error: "cancelled"}
@@ -242,7 +254,7 @@ func (p *proxy) handle(ctx context.Context, c *call, m message, line []byte) {
 	case d.Action == debug.ActionRaise:
 		p.reply(m.ID, errorResult(d.Message))
 	case d.Action == debug.ActionModify:
-		p.reply(m.ID, toolResult{Content: debug.NewContent(d.Result)})
+		p.reply(m.ID, p.shape(name, d.Result, debug.NewContent(d.Result)))
 	}
 }
 
@@ -255,13 +267,11 @@ type params struct {
 	} `json:"_meta"`
 }
 
-// carryOut runs a call as it was decided and returns the answer for the
+// carryOut runs a call that is not skipped as it was decided and returns the answer for the
 // client; nil = there is none.
 func (p *proxy) carryOut(ctx context.Context, c *call, m message, line []byte, d debug.Decision) json.RawMessage {
 	var err error
 	switch d.Action {
-	case debug.ActionSkip:
-		return encode(m.ID, toolResult{Content: protocol.Content{Text: debug.Text(d.Result)}})
 	case debug.ActionRaise:
 		return encode(m.ID, errorResult(d.Message))
 	case debug.ActionModify:
@@ -283,12 +293,20 @@ func (p *proxy) carryOut(ctx context.Context, c *call, m message, line []byte, d
 	return p.exchange(ctx, c, m, line)
 }
 
+// shape makes the result of a tool that a decision made up.
+func (p *proxy) shape(canonical string, value json.RawMessage, c protocol.Content) toolResult {
+	p.mu.Lock()
+	schema := p.tools[canonical].output
+	p.mu.Unlock()
+	return schema.shape(value, c)
+}
+
 // rawName is the server's own name of a tool.
 func (p *proxy) rawName(canonical string) (string, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if name, ok := p.tools[canonical]; ok {
-		return name, true
+	if t, ok := p.tools[canonical]; ok {
+		return t.name, true
 	}
 	return strings.CutPrefix(canonical, mcp.CanonicalName(p.o.Name, ""))
 }
@@ -363,6 +381,8 @@ func (p *proxy) register(ctx context.Context, result json.RawMessage) {
 			Title       string          `json:"title"`
 			Description string          `json:"description"`
 			InputSchema json.RawMessage `json:"inputSchema"`
+
+			OutputSchema json.RawMessage `json:"outputSchema"`
 		} `json:"tools"`
 	}
 	if json.Unmarshal(result, &list) != nil {
@@ -372,7 +392,7 @@ func (p *proxy) register(ctx context.Context, result json.RawMessage) {
 	p.mu.Lock()
 	for _, t := range list.Tools {
 		name := mcp.CanonicalName(p.o.Name, t.Name)
-		p.tools[name] = t.Name
+		p.tools[name] = tool{name: t.Name, output: outputSchemaOf(t.OutputSchema)}
 		tools = append(tools, protocol.Tool{
 			Name: name, Title: t.Title, Description: t.Description, InputSchema: t.InputSchema, Server: p.o.Name, RawName: t.Name,
 		})

@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/claudeless/claudeless/internal/cas"
 	"github.com/claudeless/claudeless/internal/debug"
 	"github.com/claudeless/claudeless/internal/proc"
 	"github.com/claudeless/claudeless/mcp/mcptest"
@@ -21,6 +22,10 @@ import (
 
 // TestMain makes the test binary a server when MCPTEST_MODE says so.
 func TestMain(m *testing.M) {
+	if os.Getenv("MCPTEST_MODE") == "schemas" {
+		serveSchemas(os.Stdin, os.Stdout)
+		return
+	}
 	if mode := os.Getenv("MCPTEST_MODE"); mode != "" {
 		os.Exit(mcptest.Serve(mcptest.Options{Mode: mode, In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 	}
@@ -159,7 +164,7 @@ func TestProxy(t *testing.T) {
 	}{
 		{"continue", debug.Resume{}, debug.Resume{}, fmt.Sprintf(echoed, "hi")},
 		{"modify", debug.Resume{ModifiedArgs: &[]json.RawMessage{raw(`{"text":"other"}`)}}, debug.Resume{}, fmt.Sprintf(echoed, "other")},
-		{"skip", debug.Resume{Action: "skip", FakeResult: raw(`{"a":1}`)}, debug.Resume{}, `{"content":[{"type":"text","text":"{\"a\":1}"}]}`},
+		{"skip", debug.Resume{Action: "skip", FakeResult: raw(`{"a":1}`)}, debug.Resume{}, `{"content":[{"type":"text","text":"{\"a\":1}"}],"structuredContent":{"a":1}}`},
 		{"raise", debug.Resume{Action: "raise", ExceptionMessage: "no"}, debug.Resume{}, `{"content":[{"type":"text","text":"no"}],"isError":true}`},
 		{"replace", debug.Resume{ReplacementFunction: "t/fail"}, debug.Resume{}, `{"content":[{"text":"it failed","type":"text"}],"isError":true}`},
 		{"replace by a tool of another server", debug.Resume{ReplacementFunction: "u/x"}, debug.Resume{}, `{"content":[{"type":"text","text":"debugger: server t has no tool mcp__u__x to run instead"}],"isError":true}`},
@@ -185,6 +190,87 @@ func TestProxy(t *testing.T) {
 		s.resume(s.paused().PauseID, tt.after)
 		result(tt.want)
 	}
+}
+
+// serveSchemas is a server whose tools declare what they return: an object, or
+// a text that is wrapped in one.
+func serveSchemas(in io.Reader, out io.Writer) {
+	answers := map[string]string{
+		"initialize": `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}`,
+		"tools/list": `{"tools":[{"name":"object","inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"n":{"type":"integer"},"m":{}}}},` +
+			`{"name":"wrapped","inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"result":{"type":"string"}},"required":["result"]}},` +
+			`{"name":"free","inputSchema":{"type":"object"}}]}`,
+		"tools/call": `{"content":[{"type":"text","text":"{\"n\":1}"}],"structuredContent":{"n":1}}`,
+	}
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		var m message
+		if json.Unmarshal(lines.Bytes(), &m) == nil && len(m.ID) > 0 {
+			fmt.Fprintf(out, `{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", m.ID, answers[m.Method])
+		}
+	}
+}
+
+// A tool that declares a schema of its results keeps to it whatever is decided:
+// clients refuse a result without structuredContent.
+func TestStructured(t *testing.T) {
+	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
+	text := func(s string) string {
+		quoted, _ := json.Marshal(s)
+		return `"content":[{"text":` + string(quoted) + `,"type":"text"}]`
+	}
+	const refused = "debugger: the schema of the tool's results needs a JSON object, and this is none: "
+	for name, c := range map[string]struct {
+		tool  string
+		value string
+		want  string
+	}{
+		"object":                  {"object", `{"n":12345678901234567890}`, `{` + text(`{"n":12345678901234567890}`) + `,"structuredContent":{"n":12345678901234567890}}`},
+		"text of an object":       {"object", `"{\"n\":2}"`, `{` + text(`{"n":2}`) + `,"structuredContent":{"n":2}}`},
+		"blocks of an object":     {"object", `[{"type":"text","text":"{\"n\":2}"}]`, `{` + text(`{"n":2}`) + `,"structuredContent":{"n":2}}`},
+		"no object":               {"object", `"two"`, `{` + text(refused+"two") + `,"isError":true}`},
+		"wrapped text":            {"wrapped", `"two"`, `{` + text("two") + `,"structuredContent":{"result":"two"}}`},
+		"wrapped number":          {"wrapped", `2`, `{` + text("2") + `,"structuredContent":{"result":"2"}}`},
+		"wrapped already":         {"wrapped", `{"result":"x"}`, `{` + text(`{"result":"x"}`) + `,"structuredContent":{"result":"x"}}`},
+		"object in a text":        {"wrapped", `{"n":1}`, `{` + text(`{"n":1}`) + `,"structuredContent":{"result":"{\"n\":1}"}}`},
+		"object without a schema": {"free", `{"n":3}`, `{` + text(`{"n":3}`) + `,"structuredContent":{"n":3}}`},
+		"text without a schema":   {"free", `"two"`, `{` + text("two") + `}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSession(t, "schemas")
+			s.send(`{"jsonrpc":"2.0","id":"l","method":"tools/list"}`)
+			s.next()
+			s.breakOn("*")
+			if _, err := s.hub.SetDefault("both"); err != nil { // stop on errors as well
+				t.Fatal(err)
+			}
+			check := func(phase string) {
+				t.Helper()
+				var m struct{ Result json.RawMessage }
+				if line := s.next(); json.Unmarshal([]byte(line), &m) != nil || !equal(m.Result, raw(c.want)) {
+					t.Errorf("%s: %s\nwant %s", phase, line, c.want)
+				}
+			}
+			value := c.value
+			s.call(1, c.tool, `{}`)
+			s.resume(s.paused().PauseID, debug.Resume{Action: "skip", FakeResult: raw(value)})
+			s.resume(s.paused().PauseID, debug.Resume{})
+			if strings.HasPrefix(value, "[") { // made up, a list is its JSON
+				s.next()
+			} else {
+				check("skip")
+			}
+			s.call(2, c.tool, `{}`)
+			s.resume(s.paused().PauseID, debug.Resume{})
+			s.resume(s.paused().PauseID, debug.Resume{ModifiedResult: raw(value)})
+			check("modify")
+		})
+	}
+}
+
+func equal(a, b json.RawMessage) bool {
+	x, errA := cas.Canonical(a)
+	y, errB := cas.Canonical(b)
+	return errA == nil && errB == nil && string(x) == string(y)
 }
 
 // A call that the client gives up while it is stopped is never run and never

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -11,8 +12,9 @@ import (
 
 // toolResult is a result made here.
 type toolResult struct {
-	Content protocol.Content
-	IsError bool
+	Content    protocol.Content
+	Structured json.RawMessage // an object; nil = none
+	IsError    bool
 }
 
 func errorResult(text string) toolResult {
@@ -26,6 +28,9 @@ func encode(id json.RawMessage, r toolResult) json.RawMessage {
 		content = []protocol.Block{protocol.Text(r.Content.Text)}
 	}
 	result := map[string]any{"content": content}
+	if r.Structured != nil {
+		result["structuredContent"] = r.Structured
+	}
 	if r.IsError {
 		result["isError"] = true
 	}
@@ -35,6 +40,66 @@ func encode(id json.RawMessage, r toolResult) json.RawMessage {
 	}
 	return line
 }
+
+// outputSchema is what counts here of the schema of a tool's results.
+type outputSchema struct {
+	declared bool
+	// wrapped is the schema of the one property "result", in which servers put
+	// what is no object; nil = there are others.
+	wrapped *struct{ Type any }
+}
+
+func outputSchemaOf(raw json.RawMessage) outputSchema {
+	var in struct {
+		Properties map[string]*struct{ Type any }
+	}
+	if json.Unmarshal(raw, &in) != nil || !isObject(raw) {
+		return outputSchema{}
+	}
+	s := outputSchema{declared: true}
+	if len(in.Properties) == 1 {
+		s.wrapped = in.Properties["result"]
+	}
+	return s
+}
+
+// shape makes the result of a decision: its value in the form of content, and as
+// structuredContent when it is an object or the tool declares that its results
+// are. Clients refuse results of such tools that have none.
+func (s outputSchema) shape(value json.RawMessage, c protocol.Content) toolResult {
+	r := toolResult{Content: c}
+	plain := json.RawMessage(c.Plain())
+	switch {
+	case s.wrapped != nil:
+		r.Structured = s.wrap(value, c)
+	case isObject(value):
+		r.Structured = value
+	case s.declared && isObject(plain) && json.Valid(plain):
+		r.Structured = plain
+	case s.declared:
+		return errorResult("debugger: the schema of the tool's results needs a JSON object, and this is none: " + c.Plain())
+	}
+	return r
+}
+
+// wrap puts a value into the object of a wrapping schema, unless it is that.
+func (s outputSchema) wrap(value json.RawMessage, c protocol.Content) json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(value, &members) == nil && len(members) == 1 && members["result"] != nil {
+		return value
+	}
+	var inner any = value
+	if s.wrapped.Type == "string" || len(value) == 0 {
+		inner = c.Plain()
+	}
+	wrapped, err := protocol.Marshal(map[string]any{"result": inner})
+	if err != nil {
+		return nil
+	}
+	return wrapped
+}
+
+func isObject(v json.RawMessage) bool { return bytes.HasPrefix(bytes.TrimSpace(v), []byte("{")) }
 
 // rewrite changes one member of a request's params and leaves the others.
 func rewrite(line []byte, key string, value json.RawMessage) ([]byte, error) {
