@@ -253,6 +253,20 @@ func (h *Hub) dropCall(k *call) {
 	}
 }
 
+// Running lists the calls that have begun and are not paused, the oldest first.
+// Older clients may never tell how theirs went.
+func (h *Hub) Running() []CallData {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := []CallData{}
+	for _, id := range h.callOrder {
+		if k, ok := h.calls[id]; ok && k.pause == nil {
+			all = append(all, k.data)
+		}
+	}
+	return all
+}
+
 // examine finds the first rule or else breakpoint whose condition holds for a
 // call in a phase, and whether it stops the call; nil = none. Conditions run
 // without the lock held.

@@ -115,6 +115,9 @@ func New(o Options) (*Hub, error) {
 // Store is where the hub keeps values.
 func (h *Hub) Store() *cas.Store { return h.store }
 
+// Now is the time of the hub's clock.
+func (h *Hub) Now() time.Time { return h.o.Now() }
+
 // Close abandons all pauses, stops all timers and ends all subscriptions. It
 // may be called more than once; the hub refuses new calls afterwards.
 func (h *Hub) Close() {

@@ -80,8 +80,12 @@ func Keep(store *cas.Store, it Item) error {
 	return err
 }
 
-// bytes are those that the CID is about.
+// bytes are those that the CID is about. Those of an item without a format that
+// are named by their text are that text.
 func (it Item) bytes() ([]byte, error) {
+	if it.Format == "" && cas.CID([]byte(*it.Data)) == it.CID {
+		it.Format = JSON
+	}
 	if it.Format == JSON {
 		if !json.Valid([]byte(*it.Data)) {
 			return nil, &Error{Code: "invalid_json", Message: "data is not JSON"}

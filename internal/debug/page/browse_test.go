@@ -77,6 +77,11 @@ func filled(t *testing.T) (hub *debug.Hub, ids map[string]string) {
 	if ids["session"], err = hub.StartSession(p.PauseID); err != nil {
 		t.Fatal(err)
 	}
+	running := foreign("running", `{}`)
+	if err := json.Unmarshal([]byte(`[{"cid":"inside","client_ref":8}]`), &running.Foreign.Args); err != nil {
+		t.Fatal(err)
+	}
+	start("running", running)
 	second := start("own", debug.Call{Tool: "paused", Client: debug.ClientRun, Session: "s 1"})
 	a, err := hub.Evaluate(t.Context(), debug.Question{PauseID: second.PauseID, Expr: `"` + hostile + `"`})
 	if err != nil {
@@ -94,6 +99,8 @@ func TestPages(t *testing.T) {
 		"/com-errors":                                {"Communication errors", html.EscapeString(hostile), "GET /api/poll/x · status 500"},
 		"/com-errors?search=nosuch":                  {"No failure of communication"},
 		"/objects":                                   {"the file", "result of", "input of", "/object/"},
+		"/objects?search=running":                    {"&lt;cid:inside missing&gt;", "/call/" + ids["running"]},
+		"/call/" + ids["running"]:                    {"running", "inside"},
 		"/objects?search=read":                       {"the file"},
 		"/repls":                                     {"REPL Sessions", ids["session"], "active"},
 		"/repls?status=closed":                       {"No REPL session", `<option selected>closed`},

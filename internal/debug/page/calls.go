@@ -151,6 +151,11 @@ func (b *browser) call(r *http.Request) (shown, error) {
 			return b.stack(p), nil
 		}
 	}
+	for _, d := range b.hub.Running() {
+		if d.CallID == id {
+			return b.record(debug.Record{CallData: d, Status: "running"}), nil
+		}
+	}
 	return shown{}, missingError("No call " + id + " is kept.")
 }
 

@@ -84,7 +84,7 @@ func (s snapshot) of(d debug.CallData, at float64) snapshot {
 	return s
 }
 
-// snapshots are those of all calls, the oldest first.
+// snapshots are those of all calls, over or not, the oldest first.
 func (b *browser) snapshots() []snapshot {
 	var all []snapshot
 	for _, rec := range b.records() {
@@ -94,6 +94,9 @@ func (b *browser) snapshots() []snapshot {
 		if p.CallData.Phase == debug.Before {
 			all = append(all, argumentsOf(p.CallData)...)
 		}
+	}
+	for _, d := range b.hub.Running() {
+		all = append(all, argumentsOf(d)...)
 	}
 	slices.SortStableFunc(all, func(a, b snapshot) int { return cmp.Compare(a.At, b.At) })
 	return all

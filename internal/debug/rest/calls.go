@@ -1,9 +1,9 @@
 package rest
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -36,23 +36,6 @@ func (a *api) callRoutes() []route {
 	}
 }
 
-// signature is a text; JavaScript clients send a number of parameters. What
-// counts as false in their languages is none.
-type signature string
-
-func (s *signature) UnmarshalJSON(data []byte) error {
-	var text string
-	if json.Unmarshal(data, &text) == nil {
-		*s = signature(text)
-		return nil
-	}
-	*s = signature(data)
-	if text := string(data); text == "0" || text == "false" || text == "null" {
-		*s = ""
-	}
-	return nil
-}
-
 func (a *api) registerFunction(r *http.Request) (any, error) {
 	var in struct {
 		Name      string          `json:"function_name"`
@@ -67,15 +50,16 @@ func (a *api) registerFunction(r *http.Request) (any, error) {
 	if err := read(r, &in); err != nil {
 		return nil, err
 	}
-	f := debug.Function{Name: in.Name, Signature: string(in.Signature), Metadata: in.Metadata, Alias: in.Alias}
-	if in.CID != "" {
-		it := item.Item{CID: in.CID, ClientRef: in.Ref, Data: in.Data, Format: in.Format}
+	it := item.Item{CID: in.CID, ClientRef: in.Ref, Data: in.Data, Format: in.Format}
+	if it.CID != "" {
 		if err := keep(a.Hub, it); err != nil {
 			return nil, err
 		}
-		if len(f.Metadata) == 0 {
-			f.Metadata = item.Pretty(a.Hub.Store(), it)
-		}
+	}
+	f := debug.Function{Name: in.Name, Signature: string(in.Signature), Alias: in.Alias}
+	var err error
+	if f.Metadata, err = a.metadata(it, in.Metadata); err != nil {
+		return nil, err
 	}
 	if err := a.Hub.RegisterFunction(f); err != nil {
 		return nil, err
@@ -83,26 +67,17 @@ func (a *api) registerFunction(r *http.Request) (any, error) {
 	return ok("function_name", in.Name, "signature", in.Signature), nil
 }
 
-// keep stores an item where missing bytes are no reason to refuse.
-func keep(h *debug.Hub, it item.Item) error {
-	err := item.Keep(h.Store(), it)
-	if e, ok := errors.AsType[*item.Error](err); ok && e.Code == "cid_not_found" {
-		return nil
-	}
-	return err
-}
-
 type startRequest struct {
-	MethodName string               `json:"method_name"`
-	Target     *item.Item           `json:"target"`
-	Args       []item.Item          `json:"args"`
-	Kwargs     map[string]item.Item `json:"kwargs"`
-	CallSite   json.RawMessage      `json:"call_site"`
-	Signature  signature            `json:"signature"`
-	PID        *int                 `json:"process_pid"`
-	Started    *float64             `json:"process_start_time"`
-	Preferred  item.Format          `json:"preferred_format"`
-	PageURL    string               `json:"page_url"`
+	MethodName string                `json:"method_name"`
+	Target     *item.Item            `json:"target"`
+	Args       []item.Item           `json:"args"`
+	Kwargs     map[string]*item.Item `json:"kwargs"`
+	CallSite   json.RawMessage       `json:"call_site"`
+	Signature  signature             `json:"signature"`
+	PID        *int                  `json:"process_pid"`
+	Started    *float64              `json:"process_start_time"`
+	Preferred  item.Format           `json:"preferred_format"`
+	PageURL    string                `json:"page_url"`
 
 	// Members of our own callers.
 	Client    debug.Client    `json:"client"`
@@ -110,6 +85,9 @@ type startRequest struct {
 	SessionID string          `json:"session_id"`
 	ToolUseID string          `json:"tool_use_id"`
 }
+
+// processKey names the process that a request comes from.
+func processKey(in startRequest) string { return fmt.Sprintf("%.6f+%d", *in.Started, *in.PID) }
 
 func (a *api) startCall(r *http.Request) (any, error) {
 	var in startRequest
@@ -163,31 +141,29 @@ func (a *api) foreign(in startRequest) (*debug.Foreign, error) {
 	if !in.Preferred.Valid() {
 		return nil, &debug.Error{Code: "invalid_preferred_format", Message: fmt.Sprintf("unknown preferred_format %q", in.Preferred)}
 	}
-	all := append([]item.Item{}, in.Args...)
-	if in.Target != nil {
-		all = append(all, *in.Target)
+	var all []*item.Item
+	for i := range in.Args {
+		all = append(all, &in.Args[i])
 	}
-	for _, it := range in.Kwargs {
+	if in.Target != nil {
+		all = append(all, in.Target)
+	}
+	for name, it := range in.Kwargs {
+		if it == nil { // null, which takeAll refuses
+			it = &item.Item{}
+			in.Kwargs[name] = it
+		}
 		all = append(all, it)
 	}
-	var missing []string
-	for _, it := range all {
-		err := item.Keep(a.Hub.Store(), it)
-		if e, ok := errors.AsType[*item.Error](err); ok && e.Code == "cid_not_found" {
-			missing = append(missing, it.CID)
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
+	if err := a.takeAll(processKey(in), all); err != nil {
+		return nil, err
 	}
-	if len(missing) > 0 {
-		return nil, &statusError{http.StatusBadRequest, &debug.Error{
-			Code: "cid_not_found", Message: "send these values again with their data", Detail: fields{"missing_cids": missing},
-		}}
+	kwargs := map[string]item.Item{}
+	for name, it := range in.Kwargs {
+		kwargs[name] = *it
 	}
 	return &debug.Foreign{
-		Target: in.Target, Args: in.Args, Kwargs: in.Kwargs, Signature: string(in.Signature), PageURL: in.PageURL, Preferred: in.Preferred,
+		Target: in.Target, Args: in.Args, Kwargs: kwargs, Signature: string(in.Signature), PageURL: in.PageURL, Preferred: in.Preferred,
 	}, nil
 }
 
@@ -332,8 +308,10 @@ func (a *api) event(r *http.Request) (any, error) {
 		Exception    json.RawMessage   `json:"exception"`
 		ResultCID    string            `json:"result_cid"`
 		ResultData   *string           `json:"result_data"`
+		ResultFormat item.Format       `json:"result_serialization_format"`
 		ErrorCID     string            `json:"exception_cid"`
 		ErrorData    *string           `json:"exception_data"`
+		ErrorFormat  item.Format       `json:"exception_serialization_format"`
 		EventID      string            `json:"event_id"`
 	}
 	if err := read(r, &in); err != nil {
@@ -346,23 +324,18 @@ func (a *api) event(r *http.Request) (any, error) {
 	if name == "" {
 		return nil, &debug.Error{Code: debug.CodeMissingParameter, Message: "method_name required", Detail: fields{"parameter": "method_name"}}
 	}
-	rec := debug.Record{Status: in.Status, ResultCID: in.ResultCID, ErrorCID: in.ErrorCID}
-	if rec.Status == "" {
-		rec.Status = "success"
-	}
+	rec := debug.Record{Status: cmp.Or(in.Status, "success"), ResultCID: in.ResultCID, ErrorCID: in.ErrorCID}
 	rec.CallID, rec.MethodName, rec.Signature, rec.CallSite, rec.PageURL = in.EventID, name, string(in.Signature), in.CallSite, in.PageURL
-	rec.PrettyArgs, rec.PrettyKwargs, rec.PrettyResult, rec.Exception = in.PrettyArgs, in.PrettyKwargs, in.PrettyResult, in.Exception
-	if in.PID != nil && in.Started != nil {
-		rec.PID, rec.ProcessStart = *in.PID, *in.Started
-		rec.ProcessKey = fmt.Sprintf("%.6f+%d", *in.Started, *in.PID)
+	rec.PrettyArgs, rec.PrettyKwargs = in.PrettyArgs, in.PrettyKwargs
+	var err error
+	if rec.Result, rec.PrettyResult, err = a.kept(item.Item{CID: in.ResultCID, Data: in.ResultData, Format: in.ResultFormat}, in.PrettyResult); err != nil {
+		return nil, err
 	}
-	for _, it := range []item.Item{{CID: in.ResultCID, Data: in.ResultData}, {CID: in.ErrorCID, Data: in.ErrorData}} {
-		if it.CID == "" {
-			continue
-		}
-		if err := keep(a.Hub, it); err != nil {
-			return nil, err
-		}
+	if rec.ErrorItem, rec.Exception, err = a.kept(item.Item{CID: in.ErrorCID, Data: in.ErrorData, Format: in.ErrorFormat}, in.Exception); err != nil {
+		return nil, err
+	}
+	if in.PID != nil && in.Started != nil {
+		rec.PID, rec.ProcessStart, rec.ProcessKey = *in.PID, *in.Started, processKey(in.startRequest)
 	}
 	a.Hub.AddRecord(rec)
 	return ok(), nil

@@ -2,8 +2,9 @@
 // system, stricter, its client for JavaScript, and what was added to them.
 //
 // Its one invariant: a refused request changes nothing and is answered by a
-// JSON object with an error code. It holds no state of its own; it must not
-// know the page or MCP, which are mounted beside it.
+// JSON object with an error code. Of its own it remembers no more than which
+// values it asked for again; it must not know the page or MCP, which are mounted
+// beside it.
 package rest
 
 import (
@@ -66,7 +67,10 @@ func Handler(o Options) http.Handler {
 	return a.authorise(mux)
 }
 
-type api struct{ Options }
+type api struct {
+	Options
+	asked asked
+}
 
 // route is one row of the API: what a request is answered with.
 type route struct {

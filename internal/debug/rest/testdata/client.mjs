@@ -58,7 +58,9 @@ const cases = {
     assert.equal(await debugCall(add, 3, 4), 7);
     assert.equal(sentTo("/api/functions").length, 1);
     const { functions, function_signatures: signatures, function_metadata: about } = await rest("GET", "/api/functions");
-    assert.deepEqual([functions, signatures.add, about.add], [["add"], "1", { name: "add", signature: 1, source: String(add) }]);
+    const { name, signature, source, client_ref: ref, registered_at: at } = about.add;
+    assert.deepEqual([functions, signatures.add, name, signature, source, typeof ref], [["add"], "1", "add", 1, String(add), "number"]);
+    assert.ok(at > 1e9 && about.add.summary.includes("function add"));
     const call = await lastCall("add");
     assert.deepEqual([call.pretty_args, call.pretty_result, call.status], [[3, 4], 7, "success"]);
     assert.equal(call.process_pid, process.pid);

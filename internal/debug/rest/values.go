@@ -1,0 +1,167 @@
+package rest
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/item"
+)
+
+// keep stores an item where missing bytes are no reason to refuse.
+func keep(h *debug.Hub, it item.Item) error {
+	err := item.Keep(h.Store(), it)
+	if e, ok := errors.AsType[*item.Error](err); ok && e.Code == "cid_not_found" {
+		return nil
+	}
+	return err
+}
+
+// kept stores one of the items that are sent flat, by their members, and returns
+// how it is shown; nil = there is none, or shown when its bytes are not there.
+func (a *api) kept(it item.Item, shown json.RawMessage) (*item.Item, json.RawMessage, error) {
+	if it.CID == "" {
+		return nil, shown, nil
+	}
+	if err := keep(a.Hub, it); err != nil {
+		return nil, nil, err
+	}
+	it.Data = nil // the store has it
+	if _, err := a.Hub.Value(it.CID); err == nil || len(shown) == 0 {
+		shown = item.Pretty(a.Hub.Store(), it)
+	}
+	return &it, shown, nil
+}
+
+// metadata is what is known of a registered function, always an object: what its
+// value tells or else what was given, with the number it has in its process.
+func (a *api) metadata(it item.Item, given json.RawMessage) (json.RawMessage, error) {
+	var ref any
+	if json.Unmarshal(it.ClientRef, &ref) != nil {
+		ref = nil
+	}
+	var m map[string]any
+	if _, err := a.Hub.Value(it.CID); err == nil {
+		m = described(a.Hub, it)
+	} else if json.Unmarshal(given, &m) == nil && m != nil && ref == nil {
+		return given, nil
+	}
+	if ref != nil {
+		if m == nil {
+			m = map[string]any{}
+		}
+		setDefault(m, "client_ref", ref)
+		setDefault(m, "registered_at", float64(a.Hub.Now().UnixMicro())/1e6)
+	}
+	if m == nil {
+		return nil, nil
+	}
+	return json.Marshal(m)
+}
+
+// described is a function's value: what stands for one that cannot be pickled, or
+// a summary beside the members it has.
+func described(h *debug.Hub, it item.Item) map[string]any {
+	var m map[string]any
+	if json.Unmarshal(item.Pretty(h.Store(), it), &m) != nil || m == nil {
+		m = map[string]any{}
+	}
+	if _, placeholder := m["__cideldill_placeholder__"]; placeholder {
+		return m
+	}
+	setDefault(m, "summary", item.Text(h.Store(), it))
+	setDefault(m, "object_name", nil)
+	setDefault(m, "object_path", nil)
+	return m
+}
+
+func setDefault(m map[string]any, key string, value any) {
+	if _, ok := m[key]; !ok {
+		m[key] = value
+	}
+}
+
+// maxAsked bounds the values that are remembered as asked for.
+const maxAsked = 10_000
+
+// asked are the values that clients were told to send again. Some write an
+// object anew for that, and not always in the same bytes; such a value is taken
+// under the name of the bytes that came.
+type asked struct {
+	mu    sync.Mutex
+	known map[string]struct{} // process and CID
+	order []string
+}
+
+func (a *asked) add(process, cid string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	key := process + " " + cid
+	if _, ok := a.known[key]; ok {
+		return
+	}
+	if a.known == nil {
+		a.known = map[string]struct{}{}
+	}
+	a.known[key] = struct{}{}
+	a.order = append(a.order, key)
+	if len(a.order) > maxAsked {
+		delete(a.known, a.order[0])
+		a.order = a.order[1:]
+	}
+}
+
+func (a *asked) has(process, cid string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, ok := a.known[process+" "+cid]
+	return ok
+}
+
+// takeAll keeps the values of a call, under their right names; those whose bytes
+// must be sent again are named all at once.
+func (a *api) takeAll(process string, items []*item.Item) error {
+	var missing []string
+	for _, it := range items {
+		err := item.Keep(a.Hub.Store(), *it)
+		e, ok := errors.AsType[*item.Error](err)
+		switch {
+		case ok && e.Code == "cid_not_found":
+			missing = append(missing, it.CID)
+			a.asked.add(process, it.CID)
+			continue
+		case ok && e.Code == "cid_mismatch" && a.asked.has(process, it.CID):
+			it.CID = e.Expected
+			err = item.Keep(a.Hub.Store(), *it)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if len(missing) > 0 {
+		return &statusError{http.StatusBadRequest, &debug.Error{
+			Code: "cid_not_found", Message: "send these values again with their data", Detail: fields{"missing_cids": missing},
+		}}
+	}
+	return nil
+}
+
+// signature is a text; JavaScript clients send a number of parameters. What
+// counts as false in their languages is none.
+type signature string
+
+func (s *signature) UnmarshalJSON(data []byte) error {
+	var text string
+	if json.Unmarshal(data, &text) == nil {
+		*s = signature(text)
+		return nil
+	}
+	*s = signature(strings.TrimSpace(string(data)))
+	if *s == "0" || *s == "false" || *s == "null" {
+		*s = ""
+	}
+	return nil
+}
