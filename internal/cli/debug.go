@@ -89,7 +89,7 @@ func (c *debugServeCmd) Run(ctx context.Context, s *process.System) (err error) 
 		case <-timer.C:
 		}
 	}
-	face, err := mcpface.New(mcpface.Options{Hub: hub, External: servers, Now: s.Now, NewID: s.NewID, Version: version})
+	face, err := mcpface.New(mcpface.Options{Hub: hub, External: servers, NewID: s.NewID, Version: version})
 	if err != nil {
 		return err
 	}

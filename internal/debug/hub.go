@@ -46,8 +46,10 @@ const (
 	maxCalls            = 10_000 // begun and not completed
 	maxPauses           = 10_000 // open at once
 	maxClosedPauses     = 16_384 // whose decision is remembered
+	maxDecidedBytes     = 128 << 20
 	maxSessions         = 1000
 	maxTranscript       = 1000
+	maxTranscriptBytes  = 32 << 20 // over all sessions
 	maxComErrors        = 500
 )
 
@@ -71,8 +73,10 @@ type Hub struct {
 	openOrder   []*pause            // oldest first
 	decided     map[string]Decision // of closed pauses
 	decidedIDs  []string            // oldest first
+	decidedSize int                 // bytes
 	sessions    map[string]*session
 	sessionIDs  []string // oldest first
+	transcripts int      // bytes of all sessions' transcripts
 	lastSession time.Time
 	evals       map[string]*relayed // questions to older clients, by eval id
 	records     records

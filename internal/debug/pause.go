@@ -193,12 +193,7 @@ func (h *Hub) settle(p *pause, d Decision) bool {
 	stopTimer(&p.lease)
 	stopTimer(&p.expiry)
 	p.decision = d
-	h.decided[p.id] = d
-	h.decidedIDs = append(h.decidedIDs, p.id)
-	for len(h.decidedIDs) > maxClosedPauses {
-		delete(h.decided, h.decidedIDs[0])
-		h.decidedIDs = h.decidedIDs[1:]
-	}
+	h.remember(p.id, d)
 	if p.phase == Before {
 		p.call.action = d.Action
 		if d.Action == ActionModify && d.Input != nil {
@@ -216,6 +211,21 @@ func (h *Hub) settle(p *pause, d Decision) bool {
 	h.publish(Event{Kind: EventResumed, PauseID: p.id, MethodName: p.data.MethodName, Action: string(d.Action)})
 	return true
 }
+
+// remember keeps the decision about a pause for its caller, which may ask late;
+// of too many the oldest are forgotten. h.mu is held.
+func (h *Hub) remember(pauseID string, d Decision) {
+	h.decided[pauseID] = d
+	h.decidedIDs = append(h.decidedIDs, pauseID)
+	h.decidedSize += d.size()
+	for n := len(h.decidedIDs); n > maxClosedPauses || n > 1 && h.decidedSize > maxDecidedBytes; n-- {
+		h.decidedSize -= h.decided[h.decidedIDs[0]].size()
+		delete(h.decided, h.decidedIDs[0])
+		h.decidedIDs = h.decidedIDs[1:]
+	}
+}
+
+func (d Decision) size() int { return len(d.Input) + len(d.Result) + len(d.Message) + len(d.Wire) }
 
 func stopTimer(t **time.Timer) {
 	if *t != nil {

@@ -46,19 +46,40 @@ const DefaultLimit = 100
 // ones are found by their CID.
 const maxInRecord = 64 << 10
 
-// records keeps the newest max records.
+// maxRecordBytes bounds the values in all records.
+const maxRecordBytes = 64 << 20
+
+// records keeps the newest max records, fewer when their values are large.
 type records struct {
 	max   int
 	total int
+	size  int // of the values in list
 	list  []*Record
 }
 
 func (r *records) add(rec *Record) {
 	r.total++
 	r.list = append(r.list, rec)
+	for r.size += rec.size(); r.size > maxRecordBytes && len(r.list) > 1; r.list = r.list[1:] {
+		r.size -= r.list[0].size()
+		r.list[0] = nil
+	}
 	if len(r.list) > r.max+r.max/4 { // cut off rarely, in one go
+		for _, old := range r.list[:len(r.list)-r.max] {
+			r.size -= old.size()
+		}
 		r.list = slices.Clone(r.list[len(r.list)-r.max:])
 	}
+}
+
+// size is that of the values in a record, which nobody changes any more.
+func (rec *Record) size() int {
+	n := len(rec.Input) + len(rec.PrettyTarget) + len(rec.PrettyKwargs) + len(rec.PrettyResult) + len(rec.Exception) +
+		len(rec.CallSite) + len(rec.Error) + len(rec.Traceback)
+	for _, a := range rec.PrettyArgs {
+		n += len(a)
+	}
+	return n
 }
 
 // newest are the records that are kept.

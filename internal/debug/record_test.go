@@ -357,3 +357,51 @@ func TestSlowObserver(t *testing.T) {
 		t.Errorf("dropped %d", got)
 	}
 }
+
+// What is kept of the past is bounded by its bytes too: records, decisions and
+// transcripts give up the oldest, the newest stays.
+func TestBytesKept(t *testing.T) {
+	h := newHub(t)
+	value := json.RawMessage(`"` + strings.Repeat("x", maxInRecord-2) + `"`)
+	for range 2000 {
+		h.AddRecord(Record{CallData: CallData{MethodName: "T", Input: value}})
+	}
+	kept := len(value) * 2000
+	all, err := h.Calls("", new(5000))
+	if n := len(all.Calls); err != nil || n*len(value) > maxRecordBytes || n*len(value) < maxRecordBytes/2 || all.Total != 2000 || h.Status().DroppedCalls != 2000-n {
+		t.Errorf("%d records of %d bytes are kept (%d at first), %v", n, len(value), kept, err)
+	}
+
+	h.mu.Lock()
+	for i := range 5000 {
+		h.remember(fmt.Sprint(i), Decision{Result: value})
+	}
+	_, newest := h.decided["4999"]
+	if len(h.decided)*len(value) > maxDecidedBytes || len(h.decided) != len(h.decidedIDs) || !newest {
+		t.Errorf("%d decisions are kept, the newest: %v", len(h.decided), newest)
+	}
+	h.remember("huge", Decision{Result: json.RawMessage(strings.Repeat("x", maxDecidedBytes+1))})
+	if _, ok := h.decided["huge"]; !ok || len(h.decided) != 1 {
+		t.Errorf("of a huge decision and %d others it is kept: %v", len(h.decided)-1, ok)
+	}
+	h.mu.Unlock()
+
+	for i := range 2 {
+		if err := h.SetBreakpoint(BreakpointChange{Name: "T"}); err != nil {
+			t.Fatal(err)
+		}
+		b := start(t, h, "T", `{}`)
+		id, err := h.StartSession(b.PauseID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.mu.Lock()
+		for range 400 {
+			h.write(h.sessions[id], Entry{Output: string(value)})
+		}
+		if h.transcripts > maxTranscriptBytes || len(h.sessions[id].Transcript) != 400 {
+			t.Errorf("session %d: %d entries, %d bytes in all", i, len(h.sessions[id].Transcript), h.transcripts)
+		}
+		h.mu.Unlock()
+	}
+}

@@ -105,6 +105,7 @@ func (h *Hub) openSession(p *pause) *session {
 	h.sessions[s.ID] = s
 	h.sessionIDs = append(h.sessionIDs, s.ID)
 	if len(h.sessionIDs) > maxSessions {
+		h.forget(h.sessions[h.sessionIDs[0]], len(h.sessions[h.sessionIDs[0]].Transcript))
 		delete(h.sessions, h.sessionIDs[0])
 		h.sessionIDs = h.sessionIDs[1:]
 	}
@@ -214,15 +215,43 @@ func (h *Hub) Evaluate(ctx context.Context, q Question) (Answer, error) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s.Transcript = append(s.Transcript, Entry{
+	h.write(s, Entry{
 		Index: len(s.Transcript), Input: q.Expr, Output: a.Output, Stdout: a.Stdout, IsError: a.IsError,
 		ResultCID: a.ResultCID, Timestamp: seconds(h.o.Now()),
 	})
-	if n := len(s.Transcript) - maxTranscript; n > 0 {
-		s.Transcript = slices.Clone(s.Transcript[n:])
-	}
 	return a, nil
 }
+
+// write adds to a session's transcript. Of too much the oldest is given up: its
+// own, and what other sessions hold when all together hold too much. h.mu is
+// held.
+func (h *Hub) write(s *session, e Entry) {
+	if h.sessions[s.ID] != s {
+		return
+	}
+	s.Transcript = append(s.Transcript, e)
+	h.transcripts += e.size()
+	if len(s.Transcript) > maxTranscript {
+		h.forget(s, 1)
+	}
+	for _, id := range h.sessionIDs {
+		if h.transcripts <= maxTranscriptBytes {
+			break
+		}
+		old := h.sessions[id]
+		h.forget(old, len(old.Transcript))
+	}
+}
+
+// forget gives up the oldest n entries of a session; h.mu is held.
+func (h *Hub) forget(s *session, n int) {
+	for _, e := range s.Transcript[:n] {
+		h.transcripts -= e.size()
+	}
+	s.Transcript = slices.Clone(s.Transcript[n:])
+}
+
+func (e Entry) size() int { return len(e.Input) + len(e.Output) + len(e.Stdout) }
 
 // place finds the pause and the session of a question.
 func (h *Hub) place(q Question) (*pause, *session, error) {

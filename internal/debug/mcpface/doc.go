@@ -19,6 +19,12 @@
 //
 // Host and Origin are left to the server, see package serve.
 //
+// A session over streamable HTTP ends after half an hour without a request or an
+// open stream, and its next request is told so. What waits for clients that do
+// not come is bounded over all sessions; how many notifications a session missed
+// for that is in the _meta of its next tool result, as
+// claudeless/missedNotifications.
+//
 // # Answers
 //
 // The result of a tool is one text that holds a JSON object. An error has the

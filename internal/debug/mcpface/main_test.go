@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 		if err != nil {
 			panic(err)
 		}
-		s, err := mcpface.New(mcpface.Options{Hub: hub, Now: time.Now, NewID: newIDs("x")})
+		s, err := mcpface.New(mcpface.Options{Hub: hub, NewID: newIDs("x")})
 		if err != nil {
 			panic(err)
 		}
@@ -71,9 +71,6 @@ func newFace(t *testing.T, o mcpface.Options) *face {
 		o.Hub = hub
 	}
 	o.NewID = newIDs("session-")
-	if o.Now == nil {
-		o.Now = time.Now
-	}
 	s, err := mcpface.New(o)
 	if err != nil {
 		t.Fatal(err)

@@ -8,20 +8,18 @@ import (
 	"io"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/claudeless/claudeless/fixtures/wire"
 	"github.com/claudeless/claudeless/internal/debug"
 	"github.com/claudeless/claudeless/internal/debug/external"
 )
 
-// Options configure a Server. Hub, Now and NewID must be set.
+// Options configure a Server. Hub and NewID must be set.
 type Options struct {
 	Hub      *debug.Hub
 	External *external.Manager // nil = the external_ tools answer with an error
-	Now      func() time.Time
-	NewID    func() string // a fresh id of visible ASCII
-	Version  string        // serverInfo.version; empty = "0"
+	NewID    func() string     // a fresh id of visible ASCII
+	Version  string            // serverInfo.version; empty = "0"
 }
 
 // Server answers any number of clients at once. All methods may be called from
@@ -38,15 +36,17 @@ type Server struct {
 
 // New makes a server; it starts nothing. From here on events wait for Run.
 func New(o Options) (*Server, error) {
-	if o.Hub == nil || o.Now == nil || o.NewID == nil {
-		return nil, errors.New("mcpface: Hub, Now and NewID must be set")
+	if o.Hub == nil || o.NewID == nil {
+		return nil, errors.New("mcpface: Hub and NewID must be set")
 	}
 	if o.Version == "" {
 		o.Version = "0"
 	}
 	s := &Server{o: o, conns: map[string]*conn{}}
 	s.tools = slices.Concat(breakpointTools(), pauseTools(), externalTools())
-	s.http = wire.NewHTTP(wire.HTTPOptions{Server: s, NewID: o.NewID, Versions: versions()})
+	s.http = wire.NewHTTP(wire.HTTPOptions{
+		Server: s, NewID: o.NewID, Versions: versions(), Idle: idleTime, MaxSessions: maxSessions, MaxKept: maxKept,
+	})
 	s.sub = o.Hub.Subscribe(eventQueue)
 	return s, nil
 }
@@ -58,8 +58,10 @@ func versions() []string { return []string{"2025-11-25", "2025-06-18", "2025-03-
 const eventQueue = 4096
 
 // Run sends the hub's events since New to all clients until ctx ends or the hub
-// closes. It can be called once; without it there are no notifications.
+// closes, and then ends the sessions over HTTP. It can be called once; without it
+// there are no notifications.
 func (s *Server) Run(ctx context.Context) {
+	defer s.http.Close()
 	defer s.sub.Close()
 	for {
 		select {
@@ -84,9 +86,13 @@ func (s *Server) broadcast(e debug.Event) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	message, err := wire.Notification("notifications/breakpoint/"+string(e.Kind), params)
+	if err != nil {
+		return // cannot be: texts and numbers can be encoded
+	}
 	for _, c := range s.conns {
 		if c.ready {
-			c.session.Notify("notifications/breakpoint/"+string(e.Kind), params) //nolint:errcheck // texts and numbers can be encoded
+			c.session.Send(message)
 		}
 	}
 }
@@ -99,7 +105,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 
 // Open begins a connection; the transports call it.
 func (s *Server) Open(session *wire.Session) wire.Handler {
-	c := &conn{server: s, session: session, seen: s.o.Now()}
+	c := &conn{server: s, session: session}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conns[session.ID] = c
@@ -113,8 +119,6 @@ type conn struct {
 
 	greeted bool // initialize was answered, or is about to be
 	ready   bool // the answer has arrived, so notifications may follow
-	busy    int  // HTTP requests of it that are running
-	seen    time.Time
 }
 
 // Closed ends the connection.
@@ -152,7 +156,7 @@ func (c *conn) Handle(ctx context.Context, call *wire.Call) (any, error) {
 	case "tools/list":
 		return map[string]any{"tools": s.tools}, nil
 	case "tools/call":
-		return s.callTool(ctx, call.Params)
+		return c.callTool(ctx, call.Params)
 	case "resources/list":
 		return map[string]any{"resources": s.resources()}, nil
 	case "resources/templates/list":

@@ -155,7 +155,8 @@ func (p param) takes(v json.RawMessage) bool {
 }
 
 // callTool answers tools/call.
-func (s *Server) callTool(ctx context.Context, params json.RawMessage) (any, error) {
+func (c *conn) callTool(ctx context.Context, params json.RawMessage) (any, error) {
+	s := c.server
 	var in struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"`
@@ -165,19 +166,19 @@ func (s *Server) callTool(ctx context.Context, params json.RawMessage) (any, err
 	}
 	i := slices.IndexFunc(s.tools, func(t tool) bool { return t.name == in.Name })
 	if i < 0 {
-		return answer(nil, &debug.Error{
+		return c.answer(nil, &debug.Error{
 			Code: "unknown_tool", Message: fmt.Sprintf("there is no tool %q", in.Name), Detail: map[string]any{"tool": in.Name},
 		})
 	}
 	args, err := s.tools[i].check(in.Arguments)
 	if err != nil {
-		return answer(nil, err)
+		return c.answer(nil, err)
 	}
 	out, err := s.tools[i].run(ctx, s, args)
 	if later, ok := out.(wire.Later); ok && err == nil {
-		return wire.Later(func(ctx context.Context) (any, error) { return answer(later(ctx)) }), nil
+		return wire.Later(func(ctx context.Context) (any, error) { return c.answer(later(ctx)) }), nil
 	}
-	return answer(out, err)
+	return c.answer(out, err)
 }
 
 // fields is the body of most answers.
@@ -190,6 +191,13 @@ type failure struct{ body any }
 type content struct {
 	Content [1]block `json:"content"`
 	IsError bool     `json:"isError"`
+	Meta    *meta    `json:"_meta,omitempty"`
+}
+
+// meta tells a client of notifications that it will not get: it did not come for
+// them, and there were too many.
+type meta struct {
+	Missed int `json:"claudeless/missedNotifications"`
 }
 
 type block struct {
@@ -198,17 +206,20 @@ type block struct {
 }
 
 // answer is a tool's result: one text of JSON.
-func answer(out any, err error) (any, error) {
-	c := content{Content: [1]block{{Type: "text"}}}
+func (c *conn) answer(out any, err error) (any, error) {
+	r := content{Content: [1]block{{Type: "text"}}}
+	if n := c.session.Dropped(); n > 0 {
+		r.Meta = &meta{n}
+	}
 	if f, ok := out.(failure); ok {
-		out, c.IsError = f.body, true
+		out, r.IsError = f.body, true
 	}
 	if err != nil {
-		out, c.IsError = refusal(err), true
+		out, r.IsError = refusal(err), true
 	}
 	body, err := wire.Marshal(out)
-	c.Content[0].Text = string(body)
-	return c, err
+	r.Content[0].Text = string(body)
+	return r, err
 }
 
 // refusal is an error as the body of an answer.

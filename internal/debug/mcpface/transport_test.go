@@ -2,13 +2,15 @@ package mcpface_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
-	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -238,48 +240,127 @@ func TestSSEEndpoint(t *testing.T) {
 	}
 }
 
+// quick sends one message over streamable HTTP without a network.
+func quick(t *testing.T, f *face, session, message string) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(message))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json")
+	if session != "" {
+		r.Header.Set("Mcp-Session-Id", session)
+	}
+	w := httptest.NewRecorder()
+	f.Handler().ServeHTTP(w, r)
+	return w
+}
+
+// begin is the id of a new session whose initialize was read.
+func begin(t *testing.T, f *face) string {
+	t.Helper()
+	id := quick(t, f, "", `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`).Header().Get("Mcp-Session-Id")
+	quick(t, f, id, `{"jsonrpc":"2.0","method":"notifications/initialized"}`)
+	return id
+}
+
+const ping = `{"jsonrpc":"2.0","id":2,"method":"ping"}`
+
 // TestIdleSessions: a client over streamable HTTP that went without a word is
-// forgotten after half an hour, one that listens is not.
+// forgotten after half an hour, whether or not another one comes, and told so;
+// one that listens is not.
 func TestIdleSessions(t *testing.T) {
-	var now atomic.Int64
-	f := newFace(t, mcpface.Options{Now: func() time.Time { return time.Unix(now.Load(), 0) }})
-	url := f.listen(t)
-	post := func(session, body string) (status int, id string) {
-		t.Helper()
-		req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, url+"/mcp", strings.NewReader(body))
-		req.Header.Set("Content-Type", "application/json")
-		if session != "" {
-			req.Header.Set("Mcp-Session-Id", session)
+	synctest.Test(t, func(t *testing.T) {
+		f := newFace(t, mcpface.Options{})
+		gone, listens := begin(t, f), begin(t, f)
+		ctx, cancel := context.WithCancel(t.Context())
+		get := httptest.NewRequestWithContext(ctx, http.MethodGet, "/mcp", http.NoBody)
+		get.Header.Set("Mcp-Session-Id", listens)
+		followed := make(chan struct{})
+		go func() { defer close(followed); f.Handler().ServeHTTP(httptest.NewRecorder(), get) }()
+		time.Sleep(29 * time.Minute)
+		if w := quick(t, f, gone, ping); w.Code != http.StatusOK {
+			t.Fatalf("ping within the time: %d", w.Code)
 		}
-		r, err := http.DefaultClient.Do(req)
-		if err != nil {
+		time.Sleep(30*time.Minute + time.Second)
+		w := quick(t, f, gone, ping)
+		if w.Code != http.StatusNotFound || !strings.Contains(w.Body.String(), "no request came within 30m0s") {
+			t.Errorf("ping of a session that was idle: %d %s", w.Code, w.Body)
+		}
+		if w := quick(t, f, listens, ping); w.Code != http.StatusOK {
+			t.Errorf("ping of a session that listens: %d", w.Code)
+		}
+		cancel()
+		<-followed
+	})
+}
+
+// TestMemory: sessions that nobody listens to keep no more than the bound over
+// all of them, whatever happens; what they missed is told once, in the next
+// answer.
+func TestMemory(t *testing.T) {
+	f := newFace(t, mcpface.Options{})
+	ids := make([]string, 400)
+	for i := range ids {
+		ids[i] = begin(t, f)
+	}
+	list := `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"breakpoint_list_paused"}}`
+	name := strings.Repeat("n", 100)
+	const events = 2000
+	listens := begin(t, f)
+	ctx, cancel := context.WithCancel(t.Context())
+	get := httptest.NewRequestWithContext(ctx, http.MethodGet, "/mcp", http.NoBody)
+	get.Header.Set("Mcp-Session-Id", listens)
+	came := make(chan struct{}, events)
+	followed := make(chan struct{})
+	go func() {
+		defer close(followed)
+		f.Handler().ServeHTTP(&counter{httptest.NewRecorder(), came}, get)
+	}()
+	for range events {
+		f.hub.AddRecord(debug.Record{CallData: debug.CallData{MethodName: name}})
+		select {
+		case <-came: // so the others have been told too, or are about to be
+		case <-time.After(30 * time.Second):
+			t.Fatal("no event within 30 s")
+		}
+	}
+	cancel()
+	<-followed
+	missed := func(id string) int {
+		var in struct {
+			Result struct {
+				Meta struct {
+					Missed int `json:"claudeless/missedNotifications"`
+				} `json:"_meta"`
+			}
+		}
+		if err := json.Unmarshal(quick(t, f, id, list).Body.Bytes(), &in); err != nil {
 			t.Fatal(err)
 		}
-		defer r.Body.Close()
-		if _, err := io.Copy(io.Discard, r.Body); err != nil {
-			t.Fatal(err)
+		return in.Result.Meta.Missed
+	}
+	// 400 sessions with 2,000 events of some 250 bytes would be 200 MB.
+	for _, id := range ids {
+		if n := missed(id); n < events/2 || n > events {
+			t.Fatalf("a session missed %d of %d events", n, events)
 		}
-		return r.StatusCode, r.Header.Get("Mcp-Session-Id")
+		if n := missed(id); n > 1 {
+			t.Fatalf("what was missed is told twice: %d", n)
+		}
 	}
-	const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`
-	const ping = `{"jsonrpc":"2.0","id":2,"method":"ping"}`
-	_, gone := post("", initialize)
-	listening := dialHTTP(t, url)
-	notes := listen(listening)
-	result(t, f.run(t, "A", `{}`))
-	take(t, notes, 1) // so its standing stream is there
-	if status, _ := post(gone, ping); status != http.StatusOK {
-		t.Fatalf("ping: %d", status)
+	if n := missed(listens); n != 0 {
+		t.Errorf("a session that listened missed %d", n)
 	}
-	now.Store(29 * 60)
-	post("", initialize)
-	if status, _ := post(gone, ping); status != http.StatusOK {
-		t.Fatalf("ping within the time: %d", status)
+}
+
+// counter tells of each event that it is given.
+type counter struct {
+	*httptest.ResponseRecorder
+	came chan<- struct{}
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	for range bytes.Count(p, []byte("data:")) {
+		c.came <- struct{}{}
 	}
-	now.Store(2 * 3600)
-	post("", initialize)
-	if status, _ := post(gone, ping); status != http.StatusNotFound {
-		t.Errorf("ping of a session that was idle: %d", status)
-	}
-	expect(t, ask(t, listening, "breakpoint_list_paused", ""), `{"paused":[]}`)
+	return len(p), nil
 }
