@@ -47,6 +47,7 @@ type debugServeCmd struct {
 	MCPClientsConfig string        `name:"mcp-clients-config" placeholder:"FILE" help:"Connect the external MCP servers of this file."`
 	MCPClient        []string      `name:"mcp-client" sep:"none" placeholder:"NAME:VALUE" help:"Connect this external MCP server: a command, or the URL of an SSE endpoint."`
 	TokenFile        string        `placeholder:"FILE" help:"Write a new token there and demand it of every request."`
+	AllowOrigin      []string      `name:"allow-origin" sep:"none" placeholder:"ORIGIN" help:"Let pages of this origin use the JavaScript client, such as http://localhost:3000; the port may be *."`
 	MCP              bool          `name:"mcp" help:"Be an MCP server on stdin and stdout beside HTTP."`
 	MCPSSE           bool          `name:"mcp-sse" help:"Be an MCP server at /mcp (streamable HTTP) and /mcp/sse."`
 }
@@ -66,7 +67,8 @@ func (c *debugServeCmd) Run(ctx context.Context, s *process.System) (err error) 
 		return err
 	}
 	o := rest.Options{Hub: hub, External: servers}
-	if o.Token, err = c.token(s); err != nil {
+	access, err := c.access(s)
+	if err != nil {
 		return err
 	}
 	ctx, stop := s.UntilSignal(ctx)
@@ -101,7 +103,7 @@ func (c *debugServeCmd) Run(ctx context.Context, s *process.System) (err error) 
 		tasks.Go(func() { c.stdio(ctx, s, face) }) // ends with ctx or stdin
 	}
 	o.Other = c.fronts(face, page.Options{Hub: hub, Servers: servers != nil})
-	return c.serve(ctx, s, rest.Handler(o))
+	return c.serve(ctx, s, access, rest.Handler(o))
 }
 
 // stdio is the MCP face on the standard streams; after their end HTTP goes on.
@@ -124,9 +126,17 @@ func (c *debugServeCmd) fronts(face *mcpface.Server, o page.Options) http.Handle
 	return mux
 }
 
+const tokenCookie = "claudeless_debug_token"
+
+// access lets in the debugger's own pages, what is no page, and what was asked for.
+func (c *debugServeCmd) access(s *process.System) (serve.Access, error) {
+	token, err := writeToken(s, c.TokenFile)
+	return serve.Access{Own: true, Origins: c.AllowOrigin, Token: token, Browser: tokenCookie}, err
+}
+
 // serve listens on the port asked for, or near it when none was.
-func (c *debugServeCmd) serve(ctx context.Context, s *process.System, h http.Handler) error {
-	o := serve.Options{PortFile: c.PortFile, Listening: func(a net.Addr) {
+func (c *debugServeCmd) serve(ctx context.Context, s *process.System, a serve.Access, h http.Handler) error {
+	o := serve.Options{PortFile: c.PortFile, Access: a, Listening: func(a net.Addr) {
 		fmt.Fprintf(s.Stderr, "claudeless debug: http://%s\n", a)
 	}}
 	port := defaultDebugPort
@@ -145,16 +155,17 @@ func (c *debugServeCmd) serve(ctx context.Context, s *process.System, h http.Han
 	return serve.Serve(ctx, ln, h, o)
 }
 
-// token makes a fresh token and writes it where only its owner reads it.
-func (c *debugServeCmd) token(s *process.System) (string, error) {
-	if c.TokenFile == "" {
+// writeToken makes a fresh token and writes it where only its owner reads it;
+// empty = no file was named.
+func writeToken(s *process.System, file string) (string, error) {
+	if file == "" {
 		return "", nil
 	}
 	token := strings.ReplaceAll(s.NewID()+s.NewID(), "-", "")
-	if err := os.Remove(c.TokenFile); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", fmt.Errorf("writing the token: %w", err)
 	}
-	if err := os.WriteFile(c.TokenFile, []byte(token+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
 		return "", fmt.Errorf("writing the token: %w", err)
 	}
 	return token, nil

@@ -26,14 +26,17 @@ type FixtureCmd struct {
 }
 
 type fixtureServeCmd struct {
-	Fixture  string   `arg:"" help:"File, or name of a fixture of the library."`
-	HTTP     *string  `name:"http" placeholder:"ADDR" help:"Serve streamable HTTP on this address instead of stdio; 127.0.0.1:0 takes any port."`
-	PortFile string   `placeholder:"FILE" help:"Write the port of --http there."`
-	Enable   []string `placeholder:"GLOB" sep:"none" help:"Switch on tools that the file has off (name or alias)."`
-	Disable  []string `placeholder:"GLOB" sep:"none" help:"Switch tools off (name or alias)."`
-	Timeout  int      `placeholder:"MS" help:"Limit of calls of tools without a limit of their own."`
-	Watch    bool     `help:"Load the file again when it changes."`
-	Verbose  bool     `help:"Say on stderr what is served."`
+	Fixture  string  `arg:"" help:"File, or name of a fixture of the library."`
+	HTTP     *string `name:"http" placeholder:"ADDR" help:"Serve streamable HTTP on this address instead of stdio; 127.0.0.1:0 takes any port."`
+	PortFile string  `placeholder:"FILE" help:"Write the port of --http there."`
+
+	TokenFile string `placeholder:"FILE" help:"Write a new token there and demand it of every request over HTTP; needed where other machines reach the address."`
+
+	Enable  []string `placeholder:"GLOB" sep:"none" help:"Switch on tools that the file has off (name or alias)."`
+	Disable []string `placeholder:"GLOB" sep:"none" help:"Switch tools off (name or alias)."`
+	Timeout int      `placeholder:"MS" help:"Limit of calls of tools without a limit of their own."`
+	Watch   bool     `help:"Load the file again when it changes."`
+	Verbose bool     `help:"Say on stderr what is served."`
 }
 
 // Run serves until the end of stdin or a signal.
@@ -74,13 +77,21 @@ func (c *fixtureServeCmd) serve(ctx context.Context, s *process.System, srv *fix
 		say("stdio")
 		return srv.ServeStdio(ctx, s.Stdin, s.Stdout)
 	}
-	return srv.ServeHTTP(ctx, serve.Options{
-		Addr: *c.HTTP, PortFile: c.PortFile,
+	token, err := writeToken(s, c.TokenFile)
+	if err != nil {
+		return err
+	}
+	err = srv.ServeHTTP(ctx, serve.Options{
+		Addr: *c.HTTP, PortFile: c.PortFile, Access: serve.Access{Token: token},
 		Listening: func(a net.Addr) {
 			fmt.Fprintf(s.Stdout, "http://%s/mcp\n", a)
 			say("http://" + a.String() + "/mcp")
 		},
 	})
+	if errors.Is(err, serve.ErrNoToken) {
+		err = fmt.Errorf("%w; --token-file FILE makes one", err)
+	}
+	return err
 }
 
 type fixtureCheckCmd struct {

@@ -1,5 +1,6 @@
 // Package serve runs an HTTP handler on a local address: it listens, announces
-// the port, refuses foreign Host and Origin headers and stops gracefully.
+// the port, decides who may ask, cuts requests that do not come and stops
+// gracefully.
 //
 // Its one invariant: nothing is announced before the port accepts connections,
 // and Run returns only after the listener is closed. It knows nothing of what
@@ -7,6 +8,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +16,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -29,16 +30,26 @@ type Options struct {
 	// Grace bounds how long Run waits for running requests after its context
 	// ended; 0 means 500 ms. Connections still open then are cut.
 	Grace time.Duration
+	// Access says who may ask.
+	Access Access
+	// BodyTime is how long the body of a request may take, and a second more for
+	// each 64 KiB of it; 0 means 30 s.
+	BodyTime time.Duration
 	// Listening, unless nil, is called with the bound address before the first
 	// request is accepted.
 	Listening func(net.Addr)
 }
 
-// Listen opens the TCP listener of o and announces it. The caller owns the
-// listener; Serve closes it.
+const defaultBodyTime = 30 * time.Second
+
+// Listen opens the TCP listener of o and announces it, unless that would let in
+// whom o.Access does not know. The caller owns the listener; Serve closes it.
 func Listen(ctx context.Context, o Options) (net.Listener, error) {
 	addr, err := localAddr(o.Addr)
 	if err != nil {
+		return nil, err
+	}
+	if err := o.Access.Check(addr); err != nil {
 		return nil, err
 	}
 	var lc net.ListenConfig
@@ -57,12 +68,15 @@ func Listen(ctx context.Context, o Options) (net.Listener, error) {
 	return ln, nil
 }
 
-// Serve answers requests on ln with h, behind Guard, until ctx ends. It then
+// Serve answers requests on ln with h, as o.Access lets it, until ctx ends. It then
 // gives running requests the grace period, cuts the rest and returns nil.
 // Contexts of requests end as soon as ctx does.
 func Serve(ctx context.Context, ln net.Listener, h http.Handler, o Options) error {
+	if err := o.Access.Check(ln.Addr().String()); err != nil {
+		return errors.Join(err, ln.Close())
+	}
 	srv := &http.Server{
-		Handler:           Guard(h),
+		Handler:           timed(guard{Access: o.Access, next: h, open: !loopback(ln.Addr().String())}, cmp.Or(o.BodyTime, defaultBodyTime)),
 		ReadHeaderTimeout: 10 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
@@ -102,51 +116,6 @@ func Run(ctx context.Context, h http.Handler, o Options) error {
 		return err
 	}
 	return Serve(ctx, ln, h, o)
-}
-
-// Guard refuses with 403, on every path, a request whose Host or Origin is not
-// this machine: a page in a browser must not reach the server by DNS
-// rebinding. A request without Origin is fine.
-func Guard(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !localHost(r.Host) {
-			http.Error(w, "forbidden: host is not local", http.StatusForbidden)
-			return
-		}
-		if origin := r.Header.Get("Origin"); origin != "" && !localOrigin(origin) {
-			http.Error(w, "forbidden: origin is not local", http.StatusForbidden)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
-func localOrigin(origin string) bool {
-	for _, scheme := range []string{"http://", "https://"} {
-		if host, ok := strings.CutPrefix(origin, scheme); ok {
-			return localHost(host)
-		}
-	}
-	return false
-}
-
-// localHost reports whether host, with or without a port, names this machine.
-func localHost(host string) bool {
-	name := host
-	if h, port, err := net.SplitHostPort(host); err == nil {
-		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return false
-		}
-		name = h
-		if strings.HasPrefix(host, "[") {
-			name = "[" + h + "]"
-		}
-	}
-	switch strings.ToLower(name) {
-	case "localhost", "127.0.0.1", "[::1]":
-		return true
-	}
-	return false
 }
 
 func localAddr(addr string) (string, error) {

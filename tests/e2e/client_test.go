@@ -50,9 +50,10 @@ func (d *debugger) resume(pause object, decision object) {
 }
 
 // TestScriptedPage: the JavaScript client in a page of another origin of this
-// machine: with and without waiting, with an expression at the pause.
+// machine that was let in: with and without waiting, with an expression at the
+// pause.
 func TestScriptedPage(t *testing.T) {
-	d := startDebugger(t)
+	d := startDebugger(t, "--allow-origin", "http://127.0.0.1:*")
 	s := servePage(t, d)
 	p := &page{newTab(t), t}
 	p.do(chromedp.Navigate(s.URL + "/app"))
@@ -101,6 +102,26 @@ func TestForeignPage(t *testing.T) {
 	p.wait(`window.sent`)
 	if got := d.rest("GET", "/api/behavior", nil)["behavior"]; got != "stop" {
 		t.Errorf("a foreign page set the behavior to %v", got)
+	}
+}
+
+// TestNeighbourPage: a page of another server on this machine, which was not let
+// in, gets neither the client nor an answer, and changes nothing.
+func TestNeighbourPage(t *testing.T) {
+	d := startDebugger(t)
+	s := servePage(t, d)
+	p := &page{newTab(t), t}
+	p.do(chromedp.Navigate(s.URL + "/"))
+	p.wait(`window.state === "refused"`)
+	eval[any](p, `Promise.allSettled([
+		fetch("`+d.url+`/api/paused"),
+		fetch("`+d.url+`/api/breakpoints", { method: "POST", body: '{"function_name":"x"}' }),
+		fetch("`+d.url+`/api/breakpoints", { method: "POST", mode: "no-cors", body: '{"function_name":"x"}' }),
+		fetch("`+d.url+`/mcp", { method: "POST", mode: "no-cors", body: "{}" }),
+	]).then((all) => (window.got = all.map((r) => r.value?.type ?? "refused").join())), 0`)
+	p.wait(`window.got === "refused,refused,opaque,opaque"`)
+	if got := d.rest("GET", "/api/breakpoints", nil)["breakpoints"].([]any); len(got) != 0 {
+		t.Errorf("a page of another server set %v", got)
 	}
 }
 

@@ -36,9 +36,16 @@ func newHub(tb testing.TB) *debug.Hub {
 }
 
 // debugger serves a hub; stop ends it as a kill would.
-func debugger(tb testing.TB, o rest.Options) (url string, stop func()) {
+func debugger(tb testing.TB, o rest.Options, token ...string) (url string, stop func()) {
 	tb.Helper()
-	s := httptest.NewServer(rest.Handler(o))
+	h := rest.Handler(o)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(token) > 0 && r.Header.Get("Authorization") != "Bearer "+token[0] {
+			http.Error(w, `{"error":"unauthorized"}`, http.StatusUnauthorized)
+			return
+		}
+		h.ServeHTTP(w, r)
+	}))
 	stop = sync.OnceFunc(func() {
 		s.Listener.Close()
 		s.CloseClientConnections()
@@ -78,7 +85,7 @@ func TestNew(t *testing.T) {
 
 func TestRegister(t *testing.T) {
 	h := newHub(t)
-	url, _ := debugger(t, rest.Options{Hub: h, Token: "secret"})
+	url, _ := debugger(t, rest.Options{Hub: h}, "secret")
 	tool := protocol.Tool{Name: "mcp__t__echo", Server: "t", RawName: "echo", Description: "d", InputSchema: json.RawMessage(`{"type": "object"}`)}
 	if err := newClient(t, Options{URL: url, Token: "secret"}).Register(t.Context(), []protocol.Tool{tool, {Name: "Bash"}}); err != nil {
 		t.Fatal(err)

@@ -9,7 +9,6 @@ package rest
 
 import (
 	"bytes"
-	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,6 +20,7 @@ import (
 	"github.com/claudeless/claudeless/internal/debug"
 	"github.com/claudeless/claudeless/internal/debug/external"
 	"github.com/claudeless/claudeless/internal/debug/item"
+	"github.com/claudeless/claudeless/internal/serve"
 )
 
 // Options configure a Handler. Hub must be set.
@@ -29,17 +29,15 @@ type Options struct {
 	External *external.Manager // nil = /api/mcp-* answer 503
 	// Other answers every path that is not of this package; nil = 404.
 	Other http.Handler
-	// Token, unless empty, is demanded of every request: as bearer token, or
-	// as the cookie that a request with ?token= is given.
-	Token string
 	// MaxBody bounds a request's body; 0 = 96 MiB.
 	MaxBody int64
 }
 
 const defaultMaxBody = 96 << 20
 
-// Handler answers the routes. Host and Origin are left to the server, see
-// package serve.
+// Handler answers the routes. Who may ask is left to the server, see package
+// serve; of the origins it lets in, other ones than its own may call the routes of
+// the older clients only.
 func Handler(o Options) http.Handler {
 	if o.MaxBody == 0 {
 		o.MaxBody = defaultMaxBody
@@ -64,7 +62,7 @@ func Handler(o Options) http.Handler {
 	if o.Other != nil {
 		mux.Handle("/", o.Other)
 	}
-	return a.authorise(mux)
+	return mux
 }
 
 type api struct {
@@ -75,8 +73,8 @@ type api struct {
 // route is one row of the API: what a request is answered with.
 type route struct {
 	method, path, summary string
-	// client routes are called by older clients out of web pages, which other
-	// local origins may serve.
+	// client routes are called by older clients out of web pages, which the other
+	// origins that are let in serve.
 	client bool
 	answer func(r *http.Request) (any, error)
 	// stream, unless nil, answers in place of answer.
@@ -92,8 +90,8 @@ func (a *api) serve(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if rt.client {
 			allowOrigin(w, r)
-		} else if foreignForm(r) {
-			write(w, http.StatusForbidden, map[string]any{"error": "forbidden", "message": "another origin must send JSON"})
+		} else if !serve.OwnOrigin(r) {
+			serve.Refuse(w, http.StatusForbidden, "forbidden", "this route is for the debugger's own pages")
 			return
 		}
 		if rt.stream != nil {
@@ -110,8 +108,8 @@ func (a *api) serve(rt route) http.HandlerFunc {
 	}
 }
 
-// preflight lets pages of other local origins call a client route; the server
-// has refused all other origins.
+// preflight lets pages of other origins call a client route; the server has
+// refused those that are not let in.
 func preflight(w http.ResponseWriter, r *http.Request) {
 	allowOrigin(w, r)
 	w.Header().Set("Access-Control-Allow-Methods", "GET, POST, PUT, PATCH, DELETE, OPTIONS")
@@ -144,42 +142,6 @@ func unknown(w http.ResponseWriter, r *http.Request, mux *http.ServeMux) {
 	write(w, http.StatusMethodNotAllowed, fields{"error": "method_not_allowed", "message": "this path takes " + strings.Join(allowed, ", "), "allowed": allowed})
 }
 
-// foreignForm reports whether a page of another origin sent what it may send
-// without asking first.
-func foreignForm(r *http.Request) bool {
-	origin := r.Header.Get("Origin")
-	if origin == "" || r.Method == http.MethodGet || r.Method == http.MethodDelete {
-		return false
-	}
-	_, host, _ := strings.Cut(origin, "://")
-	return host != r.Host && !strings.HasPrefix(r.Header.Get("Content-Type"), "application/json")
-}
-
-const tokenCookie = "claudeless_debug_token"
-
-// authorise demands the token, if there is one.
-func (a *api) authorise(next http.Handler) http.Handler {
-	if a.Token == "" {
-		return next
-	}
-	right := func(s string) bool { return subtle.ConstantTimeCompare([]byte(s), []byte(a.Token)) == 1 }
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if token := r.URL.Query().Get("token"); right(token) {
-			http.SetCookie(w, &http.Cookie{Name: tokenCookie, Value: token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
-			next.ServeHTTP(w, r)
-			return
-		}
-		bearer, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-		cookie, err := r.Cookie(tokenCookie)
-		if !right(bearer) && (err != nil || !right(cookie.Value)) && r.Method != http.MethodOptions {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			write(w, http.StatusUnauthorized, map[string]any{"error": "unauthorized", "message": "send the debugger's token as bearer token"})
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
-}
-
 // fields is the body of most answers.
 type fields map[string]any
 
@@ -197,6 +159,9 @@ func read(r *http.Request, v any) error {
 	if err != nil {
 		if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return &statusError{http.StatusRequestEntityTooLarge, &debug.Error{Code: "payload_too_large", Message: fmt.Sprintf("the body is over %d bytes", tooLarge.Limit)}}
+		}
+		if _, ok := errors.AsType[*serve.SlowBodyError](err); ok {
+			return &statusError{http.StatusRequestTimeout, &debug.Error{Code: "request_timeout", Message: err.Error()}}
 		}
 		return &debug.Error{Code: "invalid_payload", Message: err.Error()}
 	}

@@ -51,13 +51,13 @@ func newHub(tb testing.TB) *debug.Hub {
 	return h
 }
 
-// newServer serves a hub as the binary does.
-func newServer(tb testing.TB, o Options) *httptest.Server {
+// newServer serves a hub as the binary does; pages of the origins may ask.
+func newServer(tb testing.TB, o Options, origins ...string) *httptest.Server {
 	tb.Helper()
 	if o.Hub == nil {
 		o.Hub = newHub(tb)
 	}
-	s := httptest.NewServer(serve.Guard(Handler(o)))
+	s := httptest.NewServer(serve.Guard(serve.Access{Own: true, Origins: origins}, Handler(o)))
 	tb.Cleanup(func() {
 		s.CloseClientConnections()
 		s.Close()
@@ -286,8 +286,12 @@ func TestRelay(t *testing.T) {
 	}
 }
 
+// TestGuards: what pages may do: the debugger's own everything, those that were
+// let in what the JavaScript client does, all others nothing.
 func TestGuards(t *testing.T) {
-	url := newServer(t, Options{}).URL
+	const page, neighbour = "http://localhost:3000", "http://localhost:4000"
+	url := newServer(t, Options{}, page).URL
+	form := []string{"Origin", page, "Content-Type", "text/plain"}
 	tests := []struct {
 		name, method, path string
 		header             []string
@@ -299,10 +303,15 @@ func TestGuards(t *testing.T) {
 		{"foreign host", "GET", "/api/paused", []string{"Host", "evil.example"}, "", 403, ""},
 		{"foreign origin", "POST", "/api/call/start", []string{"Origin", "http://evil.example"}, "{}", 403, ""},
 		{"foreign origin asks first", "OPTIONS", "/api/call/start", []string{"Origin", "http://evil.example"}, "", 403, ""},
-		{"page of this machine asks first", "OPTIONS", "/api/call/start", []string{"Origin", "http://localhost:3000"}, "", 204, "http://localhost:3000"},
-		{"page of this machine calls", "GET", "/api/poll/x", []string{"Origin", "http://localhost:3000"}, "", 200, "http://localhost:3000"},
-		{"control routes are not for it", "OPTIONS", "/api/behavior", []string{"Origin", "http://localhost:3000"}, "", 204, ""},
-		{"nor by a form", "POST", "/api/behavior", []string{"Origin", "http://localhost:3000", "Content-Type", "text/plain"}, `{"behavior":"go"}`, 403, ""},
+		{"another server's page reads", "GET", "/api/paused", []string{"Origin", neighbour}, "", 403, ""},
+		{"it sets a breakpoint", "POST", "/api/breakpoints", []string{"Origin", neighbour, "Content-Type", "text/plain"}, `{"function_name":"x"}`, 403, ""},
+		{"it asks first", "OPTIONS", "/api/breakpoints", []string{"Origin", neighbour}, "", 403, ""},
+		{"it shows a picture", "GET", "/api/poll-repl/x", []string{"Sec-Fetch-Site", "same-site"}, "", 403, ""},
+		{"page that was let in asks first", "OPTIONS", "/api/call/start", []string{"Origin", page}, "", 204, page},
+		{"it calls", "GET", "/api/poll/x", []string{"Origin", page}, "", 200, page},
+		{"control routes are not for it", "OPTIONS", "/api/behavior", []string{"Origin", page}, "", 204, ""},
+		{"nor by a form", "POST", "/api/behavior", form, `{"behavior":"go"}`, 403, ""},
+		{"nor to read", "GET", "/api/calls", []string{"Origin", page}, "", 403, ""},
 		{"our own page", "POST", "/api/behavior", []string{"Origin", url, "Content-Type", "application/json"}, `{"behavior":"go"}`, 200, ""},
 		{"too large", "POST", "/api/functions", nil, `{"x":"` + strings.Repeat("x", 200) + `"}`, 200, ""},
 	}
@@ -315,27 +324,6 @@ func TestGuards(t *testing.T) {
 		status, body, header := request(t, tt.method, base+tt.path, tt.body, tt.header...)
 		if status != tt.status || header.Get("Access-Control-Allow-Origin") != tt.allow {
 			t.Errorf("%s: %d, allows %q: %s", tt.name, status, header.Get("Access-Control-Allow-Origin"), body)
-		}
-	}
-}
-
-func TestToken(t *testing.T) {
-	url := newServer(t, Options{Token: "secret"}).URL
-	for _, tt := range []struct {
-		query, auth, cookie string
-		status              int
-	}{
-		{"", "", "", 401},
-		{"", "Bearer wrong", "", 401},
-		{"", "Bearer secret", "", 200},
-		{"?token=secret", "", "", 200},
-		{"?token=wrong", "", "", 401},
-		{"", "", tokenCookie + "=secret", 200},
-		{"", "", tokenCookie + "=x", 401},
-	} {
-		status, _, _ := request(t, "GET", url+"/api/status"+tt.query, "", "Authorization", tt.auth, "Cookie", tt.cookie)
-		if status != tt.status {
-			t.Errorf("%+v: %d", tt, status)
 		}
 	}
 }

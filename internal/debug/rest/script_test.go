@@ -9,9 +9,9 @@ import (
 )
 
 // TestScript: the JavaScript client is a module that knows its debugger, for
-// pages of this machine and for no others.
+// pages that were let in and for no others.
 func TestScript(t *testing.T) {
-	url := newServer(t, Options{}).URL
+	url := newServer(t, Options{}, "http://localhost:3000").URL
 	get := func(header ...string) (int, string, http.Header) {
 		t.Helper()
 		status, body, h := request(t, "GET", url+"/api/debug-client.js", "", header...)
@@ -32,7 +32,7 @@ func TestScript(t *testing.T) {
 	if _, body, _ := get("Host", "localhost:77"); !strings.Contains(body, `SERVER_URL = "http://localhost:77"`) {
 		t.Error("another address of the same debugger is not used")
 	}
-	for _, foreign := range [][]string{{"Origin", "http://evil.example"}, {"Host", "evil.example"}} {
+	for _, foreign := range [][]string{{"Origin", "http://evil.example"}, {"Origin", "http://localhost:4000"}, {"Host", "evil.example"}} {
 		if status, body, h := get(foreign...); status != 403 || strings.Contains(body, "SERVER_URL") || h.Get("Access-Control-Allow-Origin") != "" {
 			t.Errorf("%v: %d, %d bytes", foreign, status, len(body))
 		}
