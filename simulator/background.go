@@ -17,11 +17,11 @@ import (
 // It must not overlap a turn.
 func (s *Simulator) Idle(ctx context.Context) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
-		tasks := s.o.Tasks
+		tasks := s.main.Tasks
 		if tasks == nil {
 			return
 		}
-		t := &turn{s: s, ctx: ctx, yield: yield, started: s.o.Now()}
+		t := &turn{s: s, ctx: ctx, yield: yield, started: s.o.Clock.Now()}
 		for t.drain(task.BetweenTurns) == nil && !tasks.Pending() && tasks.Busy() {
 			tasks.Advance()
 			select {
@@ -41,17 +41,17 @@ func (s *Simulator) Idle(ctx context.Context) iter.Seq2[protocol.Event, error] {
 // Notice takes the prompt of the extra turn that tells the model about ended
 // background work; false = there is none.
 func (s *Simulator) Notice() (protocol.UserMessage, bool) {
-	if s.o.Tasks == nil {
+	if s.main.Tasks == nil {
 		return protocol.UserMessage{}, false
 	}
-	n, ok := s.o.Tasks.NextNotice()
+	n, ok := s.main.Tasks.NextNotice()
 	return protocol.UserMessage{Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Source: sourceSystem}, ok
 }
 
 // Busy tells whether background work runs or the model is still to be told of
 // its end.
 func (s *Simulator) Busy() bool {
-	return s.o.Tasks != nil && (s.o.Tasks.Busy() || s.o.Tasks.Pending())
+	return s.main.Tasks != nil && (s.main.Tasks.Busy() || s.main.Tasks.Pending())
 }
 
 // Settle waits for background work as the real CLI does before it exits: it
@@ -86,14 +86,14 @@ const sourceSystem = "system"
 
 // drain yields what tasks have queued.
 func (t *turn) drain(p task.Phase) error {
-	if t.s.o.Tasks == nil {
+	if t.s.main.Tasks == nil {
 		return nil
 	}
-	events := t.s.o.Tasks.Take(p)
+	events := t.s.main.Tasks.Take(p)
 	if len(events) == 0 {
 		return nil
 	}
-	defer t.s.o.Tasks.Shown()
+	defer t.s.main.Tasks.Shown()
 	for _, ev := range events {
 		if spent, ok := ev.(*protocol.Spent); ok {
 			t.s.charge(spent.Models)
@@ -111,12 +111,12 @@ func (t *turn) drain(p task.Phase) error {
 
 // wait sleeps, and shows meanwhile what tasks have to show.
 func (t *turn) wait(d time.Duration) error {
-	if t.s.o.Tasks == nil || !t.s.o.Tasks.Live() || !t.s.o.Tasks.Busy() {
-		return t.s.o.Sleep(t.ctx, d)
+	if t.s.main.Tasks == nil || !t.s.main.Tasks.Live() || !t.s.main.Tasks.Busy() {
+		return t.s.o.Clock.Sleep(t.ctx, d)
 	}
 	ctx, cancel := context.WithCancel(t.ctx)
 	slept := make(chan error, 1)
-	go func() { slept <- t.s.o.Sleep(ctx, d) }() // ends with the sleep, which cancel ends
+	go func() { slept <- t.s.o.Clock.Sleep(ctx, d) }() // ends with the sleep, which cancel ends
 	for {
 		select {
 		case err := <-slept:
@@ -151,28 +151,28 @@ func (s *Simulator) charge(models map[string]protocol.ModelUsage) {
 
 // news is the channel that tells of queued events; nil = never.
 func (t *turn) news() <-chan struct{} {
-	if t.s.o.Tasks == nil || !t.s.o.Tasks.Live() {
+	if t.s.main.Tasks == nil || !t.s.main.Tasks.Live() {
 		return nil
 	}
-	return t.s.o.Tasks.Ready()
+	return t.s.main.Tasks.Ready()
 }
 
 // subagents counts the sub-agents of the session for a result.
 func (s *Simulator) subagents() *protocol.SubagentStats {
-	if s.o.Tasks == nil {
+	if s.main.Tasks == nil {
 		return &protocol.SubagentStats{ByType: map[string]int{}}
 	}
-	stats := s.o.Tasks.Stats()
+	stats := s.main.Tasks.Stats()
 	return &stats
 }
 
 // backgroundTasks lists what still runs, for Stop hooks.
 func (s *Simulator) backgroundTasks() protocol.HookList[protocol.BackgroundTask] {
-	if s.o.Tasks == nil {
+	if s.main.Tasks == nil {
 		return nil
 	}
 	var list protocol.HookList[protocol.BackgroundTask]
-	for _, i := range s.o.Tasks.Running() {
+	for _, i := range s.main.Tasks.Running() {
 		kind := "shell"
 		if i.Kind == task.Agent {
 			kind = "subagent"
@@ -186,11 +186,11 @@ func (s *Simulator) backgroundTasks() protocol.HookList[protocol.BackgroundTask]
 
 // sessionCrons lists the scheduled prompts of the session, for Stop hooks.
 func (s *Simulator) sessionCrons() protocol.HookList[protocol.SessionCron] {
-	if s.o.Tasks == nil {
+	if s.main.Tasks == nil {
 		return nil
 	}
 	var list protocol.HookList[protocol.SessionCron]
-	for _, j := range s.o.Tasks.Scheduled() {
+	for _, j := range s.main.Tasks.Scheduled() {
 		list = append(list, protocol.SessionCron{ID: j.ID, Schedule: j.Cron.Expr(), Recurring: j.Recurring, Prompt: j.Prompt})
 	}
 	return list
@@ -206,10 +206,10 @@ type Deferred struct {
 // Deferred gives the turn that answers the call of [Options.Deferred], before
 // any prompt, under a fresh id; false = there is none to answer.
 func (s *Simulator) Deferred() (protocol.UserMessage, bool) {
-	if s.o.Deferred == nil {
+	if s.main.Deferred == nil {
 		return protocol.UserMessage{}, false
 	}
-	return protocol.UserMessage{Source: sourceDeferred, UUIDs: []string{s.o.NewID()}}, true
+	return protocol.UserMessage{Source: sourceDeferred, UUIDs: []string{s.o.Clock.NewID()}}, true
 }
 
 // sourceDeferred marks a turn without a prompt.
@@ -218,12 +218,12 @@ const sourceDeferred = "deferred"
 // answerDeferred runs the call that was put off, hooks included, and goes on
 // with the model. A tool that is there no more ends the turn before its hooks.
 func (t *turn) answerDeferred() (finish, error) {
-	d := t.s.o.Deferred
+	d := t.s.main.Deferred
 	t.in.UUIDs = nil // nobody sent it: neither init nor the result names it
 	if err := t.sessionStart(); err != nil {
 		return finish{}, err
 	}
-	tools, err := t.s.o.Executor.Tools(t.ctx)
+	tools, err := t.s.o.Tools.Tools(t.ctx)
 	if err != nil {
 		return finish{}, err
 	}

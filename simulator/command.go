@@ -3,10 +3,8 @@ package simulator
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/model"
@@ -14,46 +12,67 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// Commands says what slash commands there are beside the local ones. The zero
-// value has none.
-type Commands struct {
-	// Disabled sends every prompt to the model as it is, but for the commands of
-	// the CLI itself, which are refused.
-	Disabled bool
-	// Known tells which names are commands of the CLI itself beside those of this
-	// package; nil = none.
-	Known func(name string) bool
-	// Expand finds a custom command, a skill or an MCP prompt; nil without an
-	// error = there is none of that name, and the prompt is plain text. An error
-	// is shown to the user as the failure of the command that comes with it.
-	Expand func(ctx context.Context, name, args string) (*slash.Expansion, error)
-	// Run answers a command of the CLI itself beside those of this package; nil, or
-	// a nil answer = there is none of that name.
-	Run func(ctx context.Context, c slash.Call) *slash.Said
-	// Lines tells how many lines of files were added and removed; nil = none.
-	Lines func() (added, removed int)
-	// Loaded tells /context what the session has loaded; nil = nothing.
-	Loaded func() slash.Loaded
-	// Reset starts a new conversation for /clear and returns its session id;
-	// nil = the id stays.
-	Reset func() string
-	// Own tells whether the user has a command of this name, which then stands in
-	// the place of the CLI's; nil = there are none.
-	Own func(name string) bool
-	// Grant lets the rules count until the next call; nil = nobody cares.
-	Grant func(rules []string)
-	// CompactDelay is how long /compact takes.
-	CompactDelay time.Duration
+// Commands are the slash commands of a session beside those that a conversation
+// answers itself ([OwnCommand]).
+type Commands interface {
+	// Find returns the command of a name. One that is found comes before the
+	// conversation's own of that name; false = there is none.
+	Find(name string) (Command, bool)
+	// Loaded tells /context what the session has loaded.
+	Loaded() slash.Loaded
+	// Grant lets permission rules count until the next call.
+	Grant(rules []string)
 }
 
-// local finds what a command of the CLI itself does; nil = it is none.
-func (t *turn) local(c slash.Call) func(slash.Call) (finish, error) {
-	if t.s.o.Commands.Disabled {
-		return t.refuse(c)
+// Command is one slash command.
+type Command interface {
+	// Run answers the command, or gives the text that the model reads in its
+	// place; nil and nil = it is none after all.
+	Run(ctx context.Context, c slash.Call) (*slash.Said, *slash.Expansion)
+}
+
+// OwnCommand tells whether a conversation answers a command itself: those are
+// about its messages and what they cost.
+func OwnCommand(name string) bool {
+	switch name {
+	case "clear", "reset", "new", "compact", "context", "usage", "cost", "stats":
+		return true
 	}
-	if own := t.s.o.Commands.Own; own != nil && own(c.Name) {
-		return nil
+	return false
+}
+
+// noCommands are those of a session without any.
+type noCommands struct{}
+
+func (noCommands) Find(string) (Command, bool) { return nil, false }
+func (noCommands) Loaded() slash.Loaded        { return slash.Loaded{} }
+func (noCommands) Grant([]string)              {}
+
+// agentCommands are those of an agent, which may not run what is the session's.
+type agentCommands struct{ noCommands }
+
+func (agentCommands) Find(name string) (Command, bool) { return Unavailable{}, OwnCommand(name) }
+
+// Unavailable is a command that there is elsewhere only.
+type Unavailable struct{}
+
+// Run says so.
+func (Unavailable) Run(_ context.Context, c slash.Call) (*slash.Said, *slash.Expansion) {
+	said := slash.Unavailable(c.Name)
+	return &said, nil
+}
+
+// find runs a command of the session.
+func (t *turn) find(c slash.Call) (*slash.Said, *slash.Expansion) {
+	command, ok := t.s.commands.Find(c.Name)
+	if !ok {
+		return nil, nil
 	}
+	return command.Run(t.ctx, c)
+}
+
+// own is what a command of the conversation itself does; nil = it is none.
+func (t *turn) own(c slash.Call) func(slash.Call) (finish, error) {
 	switch c.Name {
 	case "clear", "reset", "new":
 		return t.clear
@@ -64,23 +83,7 @@ func (t *turn) local(c slash.Call) func(slash.Call) (finish, error) {
 	case "usage", "cost", "stats":
 		return t.cost
 	}
-	if t.s.o.Commands.Run != nil {
-		if said := t.s.o.Commands.Run(t.ctx, c); said != nil {
-			return func(c slash.Call) (finish, error) { return t.say(c, *said, nil) }
-		}
-	}
 	return nil
-}
-
-// refuse is what a command of the CLI itself does where there are none; nil =
-// it is no such command.
-func (t *turn) refuse(c slash.Call) func(slash.Call) (finish, error) {
-	own := []string{"clear", "reset", "new", "compact", "context", "usage", "cost", "stats"}
-	known := t.s.o.Commands.Known
-	if !slices.Contains(own, c.Name) && (known == nil || !known(c.Name)) {
-		return nil
-	}
-	return func(c slash.Call) (finish, error) { return t.say(c, slash.Unavailable(c.Name), nil) }
 }
 
 // call reads the prompt as a slash command.
@@ -91,40 +94,23 @@ func (t *turn) call() (slash.Call, bool) {
 	return slash.Parse(t.in.Content.Plain())
 }
 
-// expand finds the text behind a custom command. A non-nil finish ends the
-// turn with the reason why it cannot be had.
-func (t *turn) expand(c slash.Call) (x *slash.Expansion, failed func() (finish, error)) {
-	if t.s.o.Commands.Expand == nil || t.s.o.Commands.Disabled {
-		return nil, nil
-	}
-	x, err := t.s.o.Commands.Expand(t.ctx, c.Name, c.Args)
-	if err != nil {
-		said := slash.Said{Text: err.Error(), Name: x.Name, Result: x.Source, Failed: true}
-		return nil, func() (finish, error) { return t.say(c, said, nil) }
-	}
-	return x, nil
-}
-
 // under lets the turn run as its command wants it: what it may do unasked, and
 // on which model. The function that is returned ends that.
 func (t *turn) under(x *slash.Expansion) (undo func()) {
-	grant := t.s.o.Commands.Grant
-	if grant == nil {
-		grant = func([]string) {}
-	}
+	commands := t.s.commands
 	if x == nil {
-		return func() { grant(nil) }
+		return func() { commands.Grant(nil) }
 	}
-	grant(x.Tools)
-	before := t.s.ModelName()
+	commands.Grant(x.Tools)
+	before := t.s.o.Live.Model()
 	if x.Model != "" && x.Model != "inherit" {
-		t.s.SetModel(x.Model)
+		t.s.o.Live.SetModel(x.Model)
 	}
-	during := t.s.ModelName()
+	during := t.s.o.Live.Model()
 	return func() {
-		grant(nil)
-		if t.s.ModelName() == during { // nobody has set another one
-			t.s.SetModel(before)
+		commands.Grant(nil)
+		if t.s.o.Live.Model() == during { // nobody has set another one
+			t.s.o.Live.SetModel(before)
 		}
 	}
 }
@@ -193,8 +179,8 @@ func (t *turn) reply(c slash.Call, said slash.Said, usage *slash.Context) (finis
 // output is what a command of the CLI itself says, as a message.
 func (t *turn) output(c slash.Call, text string) *protocol.Assistant {
 	return &protocol.Assistant{
-		Type: "assistant", Message: protocol.Synthetic(t.s.o.NewID(), text, "end_turn"),
-		SessionID: t.s.o.SessionID, UUID: t.s.o.NewID(), Timestamp: t.timestamp(),
+		Type: "assistant", Message: protocol.Synthetic(t.s.o.Clock.NewID(), text, "end_turn"),
+		SessionID: t.s.o.Live.SessionID(), UUID: t.s.o.Clock.NewID(), Timestamp: t.timestamp(),
 		LocalCommandSource: slash.Output(text), LocalCommandRun: &protocol.LocalCommand{Command: c.Name, Args: c.Args},
 	}
 }
@@ -210,12 +196,8 @@ func (t *turn) context(c slash.Call) (finish, error) {
 // Context is how much of the model's context the session uses. It may be
 // called while a turn runs.
 func (s *Simulator) Context() slash.Context {
-	var loaded slash.Loaded
-	if s.o.Commands.Loaded != nil {
-		loaded = s.o.Commands.Loaded()
-	}
 	name := s.resolved()
-	return slash.NewContext(name, model.Of(name).ContextWindow, int(s.said.Load()), loaded)
+	return slash.NewContext(name, model.Of(name).ContextWindow, int(s.said.Load()), s.commands.Loaded())
 }
 
 func (t *turn) cost(c slash.Call) (finish, error) {
@@ -226,8 +208,8 @@ func (t *turn) cost(c slash.Call) (finish, error) {
 // runs.
 func (s *Simulator) Cost() slash.Cost {
 	cost := slash.Cost{USD: s.totalCost(), APIMS: ms(s.apiTime), WallMS: ms(s.wallTime), Requests: s.requests}
-	if lines := s.o.Commands.Lines; lines != nil {
-		cost.Added, cost.Removed = lines()
+	if s.main.Transcript != nil {
+		cost.Added, cost.Removed = s.main.Transcript.Lines()
 	}
 	for _, name := range sortedKeys(s.costs) {
 		m := s.costs[name]
@@ -249,7 +231,7 @@ func (t *turn) clear(c slash.Call) (finish, error) {
 	if s.o.Hooks != nil && s.begun {
 		s.o.Hooks.Run(t.ctx, hook.Input{Base: s.endBase(), Event: protocol.SessionEndHook{Reason: "clear"}})
 	}
-	conversation := s.o.NewID()
+	conversation := s.o.Clock.NewID()
 	err := t.emit(&protocol.Frame{
 		Type: "conversation_reset",
 		Fields: []protocol.Field{
@@ -259,19 +241,21 @@ func (t *turn) clear(c slash.Call) (finish, error) {
 			{Key: "user_message_uuid", Value: id},
 			{Key: "timestamp", Value: t.timestamp()},
 		},
-		SessionID: s.o.SessionID,
+		SessionID: s.o.Live.SessionID(),
 	})
 	if err != nil {
 		return finish{}, err
 	}
 	none := []protocol.Field{{Key: "tasks", Value: []string{}}}
-	if s.o.Tasks != nil {
-		s.o.Tasks.Clear()
+	if s.main.Tasks != nil {
+		s.main.Tasks.Clear()
 	}
 	if err := t.system("background_tasks_changed", none...); err != nil {
 		return finish{}, err
 	}
-	s.reset()
+	if err := t.reset(); err != nil {
+		return finish{}, err
+	}
 	if err := t.sessionStart(); err != nil {
 		return finish{}, err
 	}
@@ -287,29 +271,36 @@ func (t *turn) clear(c slash.Call) (finish, error) {
 }
 
 // reset forgets the conversation so far, its costs included.
-func (s *Simulator) reset() {
-	if s.o.Commands.Reset != nil {
-		s.o.SessionID = s.o.Commands.Reset()
-	}
-	s.o.Resumed, s.begun, s.started = false, false, "clear"
+func (t *turn) reset() error {
+	s := t.s
+	s.resumed, s.begun, s.started = false, false, "clear"
 	s.turnIndex, s.exhausted = 0, false
 	s.said.Store(0)
 	clear(s.costs)
 	clear(s.since)
+	if s.main.Transcript == nil {
+		return nil
+	}
+	id, err := s.main.Transcript.Reset()
+	s.o.Live.Begin(id, s.main.Transcript.Path())
+	if err == nil {
+		return nil
+	}
+	return t.emit(&protocol.Warning{Text: "the session is not saved: " + err.Error()})
 }
 
 // compact replaces the conversation by a summary of it (spec: cli-contract
 // 9.6).
 func (t *turn) compact(c slash.Call) (finish, error) {
 	s := t.s
-	if s.turnIndex == 0 && !s.o.Resumed {
+	if s.turnIndex == 0 && !s.resumed {
 		return t.say(c, slash.Said{Text: "Not enough messages to compact."}, nil)
 	}
 	if err := t.begin(); err != nil {
 		return finish{}, err
 	}
 	t.recorded = protocol.Content{Text: c.LocalTags(c.Name)}
-	began, before := s.o.Now(), s.Context().TotalTokens
+	began, before := s.o.Clock.Now(), s.Context().TotalTokens
 	summary := "This conversation goes on from an earlier part that was compacted. Summary of that part: the user sent " +
 		plural(s.turnIndex, "prompt") + " and each was answered."
 	reports, refused, err := t.compacting(c, summary)
@@ -329,7 +320,7 @@ func (t *turn) compact(c slash.Call) (finish, error) {
 	err = t.system(
 		"compact_boundary",
 		protocol.Field{Key: "compact_metadata", Value: protocol.CompactMetadata{
-			Trigger: "manual", PreTokens: before, PostTokens: after, DurationMS: ms(s.o.Now().Sub(began)), Dropped: max(0, before-after),
+			Trigger: "manual", PreTokens: before, PostTokens: after, DurationMS: ms(s.o.Clock.Now().Sub(began)), Dropped: max(0, before-after),
 		}},
 		protocol.Field{Key: "logical_parent_uuid", Value: s.leaf},
 	)
@@ -362,7 +353,7 @@ func (t *turn) compacting(c slash.Call, summary string) (reports []string, refus
 		done = []protocol.Field{{Key: "status", Value: nil}, {Key: "compact_result", Value: "failed"}, {Key: "compact_error", Value: out.Reason}}
 		return nil, out.Reason, t.system("status", done...)
 	}
-	if err := t.sleep(t.s.o.Commands.CompactDelay); err != nil {
+	if err := t.sleep(t.s.o.Show.CompactDelay); err != nil {
 		return nil, "", err
 	}
 	if _, err := t.runHooks(protocol.SessionStartHook{Source: sourceCompact, Model: t.s.resolved()}); err != nil {

@@ -3,7 +3,6 @@ package simulator_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -63,35 +62,50 @@ func shown(t *testing.T, s *simulator.Simulator, prompt string) []string {
 	return lines
 }
 
-func commands() simulator.Commands {
-	return simulator.Commands{
-		Run: func(_ context.Context, c slash.Call) *slash.Said {
-			switch c.Name {
-			case "help":
-				said := slash.Unavailable(c.Name)
-				return &said
-			case "name":
-				return &slash.Said{Name: "rename", Text: "named", Title: c.Args}
-			}
-			return nil
-		},
-		Reset: func() string { return "NEW" }, CompactDelay: time.Second,
-		Expand: func(_ context.Context, name, args string) (*slash.Expansion, error) {
-			switch name {
-			case "fix":
-				return &slash.Expansion{Text: "Fix the issue " + args, Kind: "slash_command", Source: "projectSettings"}, nil
-			case "mcp__s__p":
-				return &slash.Expansion{Name: "s:p (MCP)", Source: "mcp"}, errors.New("Error: the server is gone")
-			}
-			return nil, nil
-		},
+// commands are those of a session; a new conversation is called NEW.
+func commands() *simulator.Main {
+	return &simulator.Main{Commands: fakeCommands{}, Transcript: transcriptFunc(func(protocol.Event) {})}
+}
+
+type fakeCommands struct{}
+
+func (fakeCommands) Loaded() slash.Loaded { return slash.Loaded{} }
+func (fakeCommands) Grant([]string)       {}
+
+func (fakeCommands) Find(name string) (simulator.Command, bool) {
+	switch name {
+	case "help":
+		return simulator.Unavailable{}, true
+	case "name":
+		return saying(func(c slash.Call) *slash.Said { return &slash.Said{Name: "rename", Text: "named", Title: c.Args} }), true
+	case "mcp__s__p":
+		return saying(func(slash.Call) *slash.Said {
+			return &slash.Said{Name: "s:p (MCP)", Result: "mcp", Text: "Error: the server is gone", Failed: true}
+		}), true
+	case "fix":
+		return fix{}, true
 	}
+	return nil, false
+}
+
+// saying is a command that answers.
+type saying func(slash.Call) *slash.Said
+
+func (f saying) Run(_ context.Context, c slash.Call) (*slash.Said, *slash.Expansion) {
+	return f(c), nil
+}
+
+// fix is a custom command.
+type fix struct{}
+
+func (fix) Run(_ context.Context, c slash.Call) (*slash.Said, *slash.Expansion) {
+	return nil, &slash.Expansion{Text: "Fix the issue " + c.Args, Kind: "slash_command", Source: "projectSettings"}
 }
 
 // Golden slash-clear, checklist row 47: the reset and the tasks of the old
 // conversation, then init and result of the new one.
 func TestClear(t *testing.T) {
-	s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{text("hi")}}, Commands: commands()})
+	s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{text("hi")}}, Main: commands()})
 	shown(t, s, "hello")
 	want := []string{"conversation_reset clear in S", "background_tasks_changed [] in S", "init in NEW", `result clear turns=0 "" in NEW`}
 	if diff := cmp.Diff(want, shown(t, s, "/clear")); diff != "" {
@@ -105,7 +119,7 @@ func TestClear(t *testing.T) {
 // A prompt of an MCP server that fails is told from what commands say (observed
 // with 2.1.329).
 func TestFailedPrompt(t *testing.T) {
-	s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Commands: commands()})
+	s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Main: commands()})
 	for ev, err := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "/mcp__s__p x"}}) {
 		said, ok := ev.(*protocol.Assistant)
 		if err != nil || !ok {
@@ -134,7 +148,7 @@ func TestLocalCommands(t *testing.T) {
 	}
 	for prompt, want := range tests {
 		model := &fakeModel{}
-		s := newSimulator(t, simulator.Options{Model: model, Commands: commands()})
+		s := newSimulator(t, simulator.Options{Model: model, Main: commands()})
 		if diff := cmp.Diff(want, shown(t, s, prompt)); diff != "" || len(model.requests) > 0 {
 			t.Errorf("%s: %d requests; events (-want +got):\n%s", prompt, len(model.requests), diff)
 		}
@@ -144,7 +158,7 @@ func TestLocalCommands(t *testing.T) {
 // Checklist row 67: the frames of /compact.
 func TestCompact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Commands: commands()})
+		s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Main: commands(), Show: simulator.Show{CompactDelay: time.Second}})
 		shown(t, s, "hello")
 		before, began := s.Context().TotalTokens, time.Now()
 		want := []string{
@@ -167,17 +181,16 @@ func TestCompact(t *testing.T) {
 func TestCustomCommands(t *testing.T) {
 	tests := []struct {
 		name, prompt, asked string
-		o                   simulator.Commands
+		o                   *simulator.Main
 	}{
 		{"custom", "/fix 7", "Fix the issue 7", commands()},
 		{"unknown", "/nosuch thing", "/nosuch thing", commands()},
-		{"disabled", "/fix 7", "/fix 7", simulator.Commands{Disabled: true, Expand: commands().Expand}},
-		{"no commands", "/fix 7", "/fix 7", simulator.Commands{}},
+		{"no commands", "/fix 7", "/fix 7", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			model := &fakeModel{}
-			s := newSimulator(t, simulator.Options{Model: model, Commands: tt.o})
+			s := newSimulator(t, simulator.Options{Model: model, Main: tt.o})
 			var prompts []string
 			for ev := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: tt.prompt}}) {
 				if p, ok := ev.(*protocol.Prompted); ok {
@@ -221,7 +234,7 @@ func TestCommandHooks(t *testing.T) {
 	for _, event := range []string{"UserPromptExpansion", "UserPromptSubmit", "PreCompact", "PostCompact"} {
 		runner.Register(event, []protocol.HookMatcher{{HookCallbackIDs: []string{event}}})
 	}
-	s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Commands: commands(), Hooks: runner})
+	s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Main: commands(), Hooks: runner})
 	for _, prompt := range []string{"/fix 7", "/compact", "/clear", "hello"} {
 		shown(t, s, prompt)
 	}
@@ -249,7 +262,7 @@ func TestCommandHooks(t *testing.T) {
 // the prompt.
 func TestSystemPrompt(t *testing.T) {
 	model := &fakeModel{}
-	s := newSimulator(t, simulator.Options{Model: model, Commands: commands()})
+	s := newSimulator(t, simulator.Options{Model: model, Main: commands()})
 	origin := json.RawMessage(`{"kind":"task-notification"}`)
 	for ev := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "/clear"}, Source: "system", Origin: origin}) {
 		if r, ok := ev.(*protocol.Result); ok && string(r.Origin) != string(origin) {
@@ -272,5 +285,30 @@ func TestNoBackground(t *testing.T) {
 	}
 	for ev := range s.Settle(t.Context(), time.Hour) {
 		t.Errorf("%T", ev)
+	}
+}
+
+// An agent has no commands: those of the conversation are the session's, and
+// others are prompts.
+func TestCommandsOfAgents(t *testing.T) {
+	live := &simulator.Live{}
+	live.Begin("S", "")
+	model := &fakeModel{}
+	s, err := simulator.New(simulator.Options{
+		Model: model, Tools: simulator.Unchecked(fakeTools{}), Clock: &fakeClock{}, Live: live.Agent("haiku"), Agent: &protocol.AgentRef{ID: "a"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := append(shown(t, s, "/clear"), shown(t, s, "/fix 7")...)
+	want := []string{
+		"init in S", "assistant <synthetic> /clear isn't available in this environment.", `result  turns=0 "/clear isn't available in this environment." in S`,
+		"init in S", "assistant claude-haiku-5-5 done", `result  turns=1 "done" in S`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if len(model.requests) != 1 || model.requests[0].Prompt != "/fix 7" {
+		t.Errorf("requests %+v", model.requests)
 	}
 }

@@ -54,7 +54,7 @@ func (t *turn) fail(rule string, f *scenarios.Failure) (*finish, error) {
 	if err != nil || recovered {
 		return nil, err
 	}
-	if trigger := api.fallback(); trigger != "" && t.s.o.Fallback != "" && model.Resolve(t.s.o.Fallback) != t.s.resolved() {
+	if trigger := api.fallback(); trigger != "" && t.s.o.Limits.Fallback != "" && model.Resolve(t.s.o.Limits.Fallback) != t.s.resolved() {
 		return nil, t.fallBack(trigger)
 	}
 	if api.terminal == "prompt_too_long" && t.s.leaf != "" {
@@ -81,8 +81,8 @@ func (api apiFailure) fallback() string {
 
 // fallBack goes on with another model, which answers (spec: cli-observed 10).
 func (t *turn) fallBack(trigger string) error {
-	original, name := t.s.resolved(), model.Resolve(t.s.o.Fallback)
-	t.s.SetModel(t.s.o.Fallback)
+	original, name := t.s.resolved(), model.Resolve(t.s.o.Limits.Fallback)
+	t.s.o.Live.SetModel(t.s.o.Limits.Fallback)
 	content := fmt.Sprintf("Switched to %s due to high demand for %s", model.Display(name), model.Display(original))
 	if trigger == "model_not_found" {
 		content = fmt.Sprintf("Switched to %s because %s is not available", model.Display(name), model.Display(original))
@@ -122,7 +122,7 @@ func (t *turn) retry(f *scenarios.Failure, api apiFailure, rule string) (bool, e
 		}
 		t.s.failed[rule]++
 	}
-	retries := max(0, t.s.o.MaxRetries)
+	retries := max(0, t.s.o.Limits.Retries)
 	tries := retries
 	if api.retryClass == "" {
 		tries = 0
@@ -134,7 +134,7 @@ func (t *turn) retry(f *scenarios.Failure, api apiFailure, rule string) (bool, e
 		wait := t.backoff(attempt, api.after)
 		ev := &protocol.APIRetry{
 			Type: "system", Subtype: "api_retry", Attempt: attempt, MaxRetries: retries,
-			RetryDelayMS: ms(wait), Error: api.retryClass, SessionID: t.s.o.SessionID, UUID: t.s.o.NewID(),
+			RetryDelayMS: ms(wait), Error: api.retryClass, SessionID: t.s.o.Live.SessionID(), UUID: t.s.o.Clock.NewID(),
 		}
 		if api.status != 0 {
 			ev.ErrorStatus = &api.status
@@ -146,7 +146,7 @@ func (t *turn) retry(f *scenarios.Failure, api apiFailure, rule string) (bool, e
 		if err := t.emit(trace); err != nil {
 			return false, err
 		}
-		if err := t.sleep(time.Duration(float64(wait) * t.s.o.RetryScale)); err != nil {
+		if err := t.sleep(time.Duration(float64(wait) * t.s.o.Limits.RetryScale)); err != nil {
 			return false, err
 		}
 		if t.s.overcome(rule, f) {
@@ -174,8 +174,8 @@ func (t *turn) backoff(n int, after time.Duration) time.Duration {
 func (t *turn) giveUp(api apiFailure) (*finish, error) {
 	stop, sequence := cmp.Or(api.stop, "stop_sequence"), ""
 	ev := &protocol.Assistant{
-		Type: "assistant", Message: protocol.Synthetic(t.s.o.NewID(), api.text, stop),
-		SessionID: t.s.o.SessionID, UUID: t.s.o.NewID(), Timestamp: t.timestamp(),
+		Type: "assistant", Message: protocol.Synthetic(t.s.o.Clock.NewID(), api.text, stop),
+		SessionID: t.s.o.Live.SessionID(), UUID: t.s.o.Clock.NewID(), Timestamp: t.timestamp(),
 		Error: api.class, IsAPIErrorMessage: true, APIErrorStatus: api.status, APIErrorType: api.kind, APIError: api.connection,
 	}
 	ev.Message.StopSequence = &sequence
@@ -309,7 +309,7 @@ func (t *turn) describeStatus(status int, kind, message string) apiFailure {
 		api.class, api.retryClass, api.text = "rate_limit", "rate_limit", "API Error: Request rejected (429) · "+message
 	case status == 529:
 		api.class, api.retryClass, api.text, api.limit = "server_error", "overloaded", busyText, overloadLimit
-		if t.s.o.MaxRetries < overloadLimit {
+		if t.s.o.Limits.Retries < overloadLimit {
 			api.text = serverText(status, message)
 		}
 	case status >= 500:

@@ -100,7 +100,7 @@ func TestFailuresAsTheRealCLIShowsThem(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{{Failure: &tt.failure}}}, MaxRetries: 2})
+			s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{{Failure: &tt.failure}}}, Limits: simulator.Limits{Retries: 2}})
 			var got shown
 			for ev, err := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "hi"}}) {
 				if err != nil {
@@ -175,7 +175,7 @@ func TestFailureThatEnds(t *testing.T) {
 func TestRetryDelays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		delays := func(f scenarios.Failure, scale float64) (shown []int, waited time.Duration) {
-			s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{{Failure: &f}}}, MaxRetries: 4, RetryScale: scale})
+			s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{{Failure: &f}}}, Limits: simulator.Limits{Retries: 4, RetryScale: scale}})
 			began := time.Now()
 			for ev := range s.Turn(t.Context(), protocol.UserMessage{}) {
 				if r, ok := ev.(*protocol.APIRetry); ok {

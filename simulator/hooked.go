@@ -11,47 +11,69 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// HookOptions configures [Hooks].
+// HookOptions configures [Hooks]. Runner is required, of a nil interface nothing
+// is known.
 type HookOptions struct {
 	Runner *hook.Runner
-	// Base gives the common part of the inputs; nil = empty.
-	Base func() protocol.HookBase
-	// Frames shows hook_started and hook_response (--include-hook-events).
-	Frames bool
-	// Server names the MCP server of a tool; nil, or a nil result = none.
-	Server func(tool string) *protocol.ServerRef
+	Live   *Live // nil = nothing of the session is told
+	Here   Here
+	Tools  HookedTools
+	Frames bool // show hook_started and hook_response (--include-hook-events)
+}
+
+// HookedTools is what the hooks of a call need to know of its tool.
+type HookedTools interface {
+	// Server names the MCP server of a tool; nil = none.
+	Server(tool string) *protocol.ServerRef
 	// Rewrite gives the content of a built-in tool's result from the output that a
 	// hook puts in its place; false = the output is not of the tool's form, or
-	// nothing is known of it, and the result stays. Nil = always false.
-	Rewrite func(tool string, output json.RawMessage) (protocol.Content, bool)
-	// Dir is the directory the shell is in right now; nil = it stays.
-	Dir func() string
+	// nothing is known of it, and the result stays.
+	Rewrite(tool string, output json.RawMessage) (protocol.Content, bool)
+}
+
+// strangers are tools of which nothing is known.
+type strangers struct{}
+
+func (strangers) Server(string) *protocol.ServerRef { return nil }
+
+func (strangers) Rewrite(string, json.RawMessage) (protocol.Content, bool) {
+	return protocol.Content{}, false
 }
 
 // Hooks makes the layer that runs the hooks around every tool call (spec:
 // cli-contract 5.3 and 5.4).
 func Hooks(o HookOptions) executor.Middleware {
-	if o.Base == nil {
-		o.Base = func() protocol.HookBase { return protocol.HookBase{} }
-	}
-	if o.Server == nil {
-		o.Server = func(string) *protocol.ServerRef { return nil }
-	}
-	if o.Rewrite == nil {
-		o.Rewrite = func(string, json.RawMessage) (protocol.Content, bool) { return protocol.Content{}, false }
-	}
-	if o.Dir == nil {
-		o.Dir = func() string { return "" }
-	}
-	h := &hooks{o}
+	h := newHooks(o)
 	return executor.Func(h.execute)
 }
 
 type hooks struct{ o HookOptions }
 
+func newHooks(o HookOptions) *hooks {
+	if o.Live == nil {
+		o.Live = &Live{}
+	}
+	if o.Here == nil {
+		o.Here = somewhere{}
+	}
+	if o.Tools == nil {
+		o.Tools = strangers{}
+	}
+	return &hooks{o}
+}
+
+// base is the common part of the inputs.
+func (h *hooks) base() protocol.HookBase {
+	now := h.o.Live.Now()
+	return protocol.HookBase{
+		SessionID: now.SessionID, TranscriptPath: now.Transcript, PromptID: now.PromptID,
+		CWD: h.o.Here.Dir(), PermissionMode: h.o.Here.Mode(), Effort: h.o.Live.effort(),
+	}
+}
+
 func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 	before := h.run(ctx, use, protocol.PreToolUseHook{
-		ToolName: hookName(use.Name), ToolInput: use.Observed(), ToolUseID: use.ID, MCPServer: h.o.Server(use.Name),
+		ToolName: hookName(use.Name), ToolInput: use.Observed(), ToolUseID: use.ID, MCPServer: h.o.Tools.Server(use.Name),
 	})
 	if err := ctx.Err(); err != nil {
 		return executor.Result{}, err
@@ -72,7 +94,7 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 	if before.Decision == "allow" || before.Decision == "ask" {
 		use.Hook = &protocol.HookVerdict{Decision: before.Decision, Reason: before.Reason}
 	}
-	dir := h.o.Dir()
+	dir := h.o.Here.Dir()
 	result, err := next.Execute(ctx, use)
 	if err != nil {
 		return result, err
@@ -82,7 +104,7 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 	if result.NonExecutionKind == "" {
 		h.after(ctx, use, &result)
 	}
-	if now := h.o.Dir(); now != dir {
+	if now := h.o.Here.Dir(); now != dir {
 		h.moved(ctx, use, &result, protocol.CwdChangedHook{OldCWD: dir, NewCWD: now})
 	}
 	if before.StopTurn && result.Stop == nil {
@@ -98,7 +120,7 @@ func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *executo
 	if result.IsError {
 		in = protocol.PostToolUseFailureHook{
 			ToolName: hookName(use.Name), ToolInput: use.Observed(), ToolUseID: use.ID, Error: result.Content.Plain(), DurationMS: &took,
-			MCPServer: h.o.Server(use.Name),
+			MCPServer: h.o.Tools.Server(use.Name),
 		}
 	} else {
 		response := result.Output
@@ -107,7 +129,7 @@ func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *executo
 		}
 		in = protocol.PostToolUseHook{
 			ToolName: hookName(use.Name), ToolInput: use.Observed(), ToolUseID: use.ID, ToolResponse: response, DurationMS: &took,
-			MCPServer: h.o.Server(use.Name),
+			MCPServer: h.o.Tools.Server(use.Name),
 		}
 	}
 	out := h.run(ctx, use, in)
@@ -125,7 +147,7 @@ func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *executo
 // rewrite puts what a hook gives in place of a tool's result. Outputs of MCP
 // tools may be anything.
 func (h *hooks) rewrite(use protocol.ToolUse, result *executor.Result, out hook.Outcome) {
-	output, ours := out.UpdatedOutput, h.o.Server(use.Name) == nil
+	output, ours := out.UpdatedOutput, h.o.Tools.Server(use.Name) == nil
 	if !ours && out.Specific.UpdatedMCPToolOutput != nil {
 		output = out.Specific.UpdatedMCPToolOutput
 	}
@@ -134,7 +156,7 @@ func (h *hooks) rewrite(use protocol.ToolUse, result *executor.Result, out hook.
 	}
 	content, ok := contentOf(output), true
 	if ours {
-		content, ok = h.o.Rewrite(use.Name, output)
+		content, ok = h.o.Tools.Rewrite(use.Name, output)
 	}
 	if ok {
 		result.Content, result.Output = content, output
@@ -146,7 +168,7 @@ func (h *hooks) moved(ctx context.Context, use protocol.ToolUse, result *executo
 	if event, _ := in.HookEvent(); !h.o.Runner.Has(event) {
 		return
 	}
-	base := h.o.Base()
+	base := h.base()
 	base.PermissionMode, base.Effort = "", nil
 	out := h.o.Runner.Run(ctx, hook.Input{Base: base, Event: in, ToolUseID: use.ID})
 	if h.o.Frames {
@@ -159,7 +181,7 @@ func (h *hooks) run(ctx context.Context, use protocol.ToolUse, in protocol.HookI
 	if event, _ := in.HookEvent(); !h.o.Runner.Has(event) {
 		return hook.Outcome{}
 	}
-	base := h.o.Base()
+	base := h.base()
 	if use.Agent != nil {
 		base.AgentID, base.AgentType = use.Agent.ID, use.Agent.Type
 	}
@@ -236,7 +258,7 @@ func contentOf(raw json.RawMessage) protocol.Content {
 // 5.4). A nil asker leaves the hooks alone; without a verdict of theirs the
 // answer is the zero one with Undecided set.
 func AskHooks(o HookOptions, ask permission.Asker) permission.Asker {
-	return &racingAsker{hooks: &hooks{o}, ask: ask}
+	return &racingAsker{hooks: newHooks(o), ask: ask}
 }
 
 type racingAsker struct {

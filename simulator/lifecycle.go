@@ -36,28 +36,19 @@ func (t *turn) hookBase(in protocol.HookInput) protocol.HookBase {
 		base.PromptID = t.promptID
 		return base
 	case "Stop", "PostToolBatch": // the others precede the first request
-		base.Effort = t.s.o.effort()
+		base.Effort = t.s.o.Live.effort()
 	}
-	base.PromptID, base.PermissionMode = t.promptID, t.s.o.Mode()
+	base.PromptID, base.PermissionMode = t.promptID, t.s.o.Here.Mode()
 	if agent := t.s.o.Agent; agent != nil {
-		base.AgentID, base.AgentType = agent.ID, agent.Type
-	}
-	if t.s.o.PromptID != nil {
-		base.PromptID = t.s.o.PromptID()
+		base.AgentID, base.AgentType, base.PromptID = agent.ID, agent.Type, t.s.o.Live.Now().PromptID
 	}
 	return base
 }
 
 // sessionBase names the session of right now: /clear changes it.
 func (s *Simulator) sessionBase() protocol.HookBase {
-	base := protocol.HookBase{SessionID: s.o.SessionID}
-	if s.o.TranscriptPath != nil {
-		base.TranscriptPath = s.o.TranscriptPath()
-	}
-	if s.o.Dir != nil {
-		base.CWD = s.o.Dir()
-	}
-	return base
+	now := s.o.Live.Now()
+	return protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.Transcript, CWD: s.o.Here.Dir()}
 }
 
 // runHooks runs the hooks of one event and yields what they show and what
@@ -78,7 +69,7 @@ func (t *turn) askHooks(in protocol.HookInput) (hook.Outcome, error) {
 	}
 	out := t.s.o.Hooks.Run(t.ctx, hook.Input{Base: t.hookBase(in), Event: in})
 	t.beside = append(t.beside, out.AdditionalContext...)
-	if t.s.o.HookEvents || event == "SessionStart" || event == "Setup" {
+	if t.s.o.Show.Hooks || event == "SessionStart" || event == "Setup" {
 		if err := t.emitAll(out.Frames); err != nil {
 			return out, err
 		}
@@ -118,36 +109,36 @@ func (t *turn) sessionStart() error {
 	source := t.s.started
 	switch {
 	case source != "":
-	case t.s.o.Forked:
+	case t.s.main.Start.Forked:
 		source = "fork"
-	case t.s.o.Resumed:
+	case t.s.resumed:
 		source = "resume"
 	default:
 		source = "startup"
 	}
-	if t.s.o.Setup != "" {
-		if _, err := t.runHooks(protocol.SetupHook{Trigger: t.s.o.Setup}); err != nil {
+	if t.s.main.Start.Setup != "" {
+		if _, err := t.runHooks(protocol.SetupHook{Trigger: t.s.main.Start.Setup}); err != nil {
 			return err
 		}
 	}
-	out, err := t.runHooks(protocol.SessionStartHook{Source: source, AgentType: t.s.o.AgentType, SessionTitle: t.s.o.Title})
+	out, err := t.runHooks(protocol.SessionStartHook{Source: source, AgentType: t.s.main.Start.Agent, SessionTitle: t.s.main.Start.Title})
 	if err != nil {
 		return err
 	}
 	if err := t.emitAll(out.Notices); err != nil {
 		return err
 	}
-	for _, file := range t.s.o.Instructions {
+	for _, file := range t.s.main.Start.Instructions {
 		if _, err := t.runHooks(file); err != nil {
 			return err
 		}
 	}
-	if title := cmp.Or(out.Specific.SessionTitle, t.s.o.Title); title != "" {
+	if title := cmp.Or(out.Specific.SessionTitle, t.s.main.Start.Title); title != "" {
 		if err := t.system("session_title_changed", protocol.Field{Key: "title", Value: title}); err != nil {
 			return err
 		}
 	}
-	if !t.s.o.Reduced {
+	if !t.s.main.Start.Reduced {
 		return nil
 	}
 	return t.system("ui_invalidate", protocol.Field{Key: "event", Value: "ui.render"})
@@ -165,7 +156,7 @@ type submission struct {
 func (t *turn) submit(c slash.Call, x *slash.Expansion) (s submission, err error) {
 	var out, expansion hook.Outcome
 	if t.in.Source != sourceSystem {
-		out, err = t.askHooks(protocol.UserPromptSubmitHook{Prompt: t.in.Content.Plain(), SessionTitle: t.s.o.Title})
+		out, err = t.askHooks(protocol.UserPromptSubmitHook{Prompt: t.in.Content.Plain(), SessionTitle: t.s.main.Start.Title})
 	}
 	switch {
 	case err != nil:
@@ -239,7 +230,7 @@ func (t *turn) turnAway(out hook.Outcome, dropped bool) error {
 // added yields the trace of text that the CLI itself puts beside the prompt.
 func (t *turn) added(text protocol.Content) error {
 	return t.emit(&protocol.Prompted{
-		UUID: t.s.o.NewID(), PromptID: t.promptID, Timestamp: t.timestamp(), Injected: true, Content: text,
+		UUID: t.s.o.Clock.NewID(), PromptID: t.promptID, Timestamp: t.timestamp(), Injected: true, Content: text,
 	})
 }
 
@@ -293,7 +284,7 @@ func (t *turn) keepGoing() (feedback string, again bool, err error) {
 			return "", false, err
 		}
 	}
-	if t.stopBlocks > t.s.o.stopCap() {
+	if t.stopBlocks > t.s.o.Limits.stopBlocks() {
 		if out.Block {
 			t.lastText = "" // the feedback is what was said last
 		}
@@ -327,21 +318,22 @@ func (t *turn) stopCapped() error {
 // endBase is the common part of SessionEnd inputs.
 func (s *Simulator) endBase() protocol.HookBase {
 	base := s.sessionBase()
-	base.PromptID = s.PromptID()
+	base.PromptID = s.o.Live.Now().PromptID
 	return base
 }
 
 // effort is the level that hooks are told; nil = none.
-func (o Options) effort() *protocol.HookEffort {
-	if o.Effort == "" {
+func (l *Live) effort() *protocol.HookEffort {
+	level := l.Now().Effort
+	if level == "" {
 		return nil
 	}
-	return &protocol.HookEffort{Level: o.Effort}
+	return &protocol.HookEffort{Level: level}
 }
 
-func (o Options) stopCap() int {
-	if o.StopBlockCap > 0 {
-		return o.StopBlockCap
+func (l Limits) stopBlocks() int {
+	if l.StopBlocks > 0 {
+		return l.StopBlocks
 	}
 	return stopBlockCap
 }

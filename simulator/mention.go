@@ -22,14 +22,13 @@ type Mentioned struct {
 	Text       string         // what the model reads
 }
 
-// Mentions are functions behind @ in prompts. The zero value has none.
-type Mentions struct {
+// Mentions is what stands behind @ in prompts.
+type Mentions interface {
 	// Open reads a mentioned file or directory; false = it is none, or may not be
 	// read, and the mention is plain text.
-	Open func(ctx context.Context, m Mention) (Mentioned, bool)
-	// Read reads what else a text mentions, the resources of MCP servers; nil =
-	// nothing else is looked for.
-	Read func(ctx context.Context, text string) []Mentioned
+	Open(ctx context.Context, m Mention) (Mentioned, bool)
+	// Read reads what else a text mentions, the resources of MCP servers.
+	Read(ctx context.Context, text string) []Mentioned
 }
 
 var (
@@ -68,22 +67,17 @@ func readMention(s string) Mention {
 
 // attach puts the files and resources that the prompt mentions beside it.
 func (t *turn) attach(text string) error {
-	open, read := t.s.o.Mentions.Open, t.s.o.Mentions.Read
-	if t.in.Verbatim || t.in.Source == sourceSystem || !strings.Contains(text, "@") {
+	mentions := t.s.main.Mentions
+	if mentions == nil || t.in.Verbatim || t.in.Source == sourceSystem || !strings.Contains(text, "@") {
 		return nil
 	}
 	var all []Mentioned
-	if open != nil {
-		for _, m := range mentionsIn(text) {
-			if found, ok := open(t.ctx, m); ok {
-				all = append(all, found)
-			}
+	for _, m := range mentionsIn(text) {
+		if found, ok := mentions.Open(t.ctx, m); ok {
+			all = append(all, found)
 		}
 	}
-	if read != nil {
-		all = append(all, read(t.ctx, text)...)
-	}
-	for _, found := range all {
+	for _, found := range append(all, mentions.Read(t.ctx, text)...) {
 		t.beside = append(t.beside, found.Text)
 		if err := t.emit(&protocol.Attached{Attachment: found.Attachment, Role: "user"}); err != nil {
 			return err

@@ -14,19 +14,33 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Check refuses calls that no tool can take; nil = one can.
-type Check func(ctx context.Context, use protocol.ToolUse) *executor.Result
+// PermitOptions configures [Permission]. Policy and Clock are required.
+type PermitOptions struct {
+	Policy *permission.Policy
+	// Ask is who is asked; nil = nobody can be, and the question becomes a denial.
+	Ask permission.Asker
+	// Tools look at inputs that the asked put in the place of the model's; nil =
+	// any input will do.
+	Tools Checker
+	Clock Clock
+}
 
-// Permission makes the layer that lets a call pass, refuses it, or asks. A nil
-// asker means that nobody can be asked: the question becomes a denial. Check
-// looks at inputs that the asked put in the place of the model's; now dates the
-// events that need it and measures the calls.
-func Permission(p *permission.Policy, ask permission.Asker, check Check, now func() time.Time) executor.Middleware {
-	var unchecked sync.Once
+// Checker looks at calls that are about to run.
+type Checker interface {
+	Ready(ctx context.Context, call protocol.ToolUse) Ready
+}
+
+// Permission makes the layer that lets a call pass, refuses it, or asks.
+func Permission(o PermitOptions) executor.Middleware {
+	p, ask, now := o.Policy, o.Ask, o.Clock.Now
+	if o.Tools == nil {
+		o.Tools = unchecked{}
+	}
+	var warned sync.Once
 	denial := func(v permission.Verdict) executor.Result {
 		r := Denial(v)
 		if r.Denied != nil && r.Denied.DecisionReasonCode == noClassifier {
-			unchecked.Do(func() { r.Before = append(r.Before, classifierMissing(now)) })
+			warned.Do(func() { r.Before = append(r.Before, classifierMissing(now)) })
 		}
 		return r
 	}
@@ -52,7 +66,7 @@ func Permission(p *permission.Policy, ask permission.Asker, check Check, now fun
 		}
 		if answer.UpdatedInput != nil {
 			use = withInput(use, p.Known(use.Name, answer.UpdatedInput))
-			if bad := check(ctx, use); bad != nil {
+			if bad := o.Tools.Ready(ctx, use).Refused; bad != nil {
 				return badUpdate(use, *bad, answer.Before), nil
 			}
 		}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -31,6 +30,17 @@ func (echo) Tools(context.Context) ([]protocol.Tool, error) { return nil, nil }
 
 func (echo) Execute(_ context.Context, use protocol.ToolUse) (executor.Result, error) {
 	return executor.Plain(protocol.ToolResult{Content: protocol.Content{Text: string(use.Input)}}), nil
+}
+
+// noFives refuses inputs with a five.
+type noFives struct{}
+
+func (noFives) Ready(_ context.Context, use protocol.ToolUse) simulator.Ready {
+	if !strings.Contains(string(use.Input), "5") {
+		return simulator.Ready{}
+	}
+	bad := executor.Plain(protocol.UsageError("InputValidationError: Bash failed due to the following issue:\nbad"))
+	return simulator.Ready{Refused: &bad}
 }
 
 // What becomes of a call that somebody was asked about (observed with 2.1.329).
@@ -66,15 +76,8 @@ func TestAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	check := func(_ context.Context, use protocol.ToolUse) *executor.Result {
-		if !strings.Contains(string(use.Input), "5") {
-			return nil
-		}
-		bad := executor.Plain(protocol.UsageError("InputValidationError: Bash failed due to the following issue:\nbad"))
-		return &bad
-	}
 	call := func(ctx context.Context, ask answering) (executor.Result, error) {
-		chain := executor.Chain(echo{}, simulator.Permission(policy, ask, check, time.Now))
+		chain := executor.Chain(echo{}, simulator.Permission(simulator.PermitOptions{Policy: policy, Ask: ask, Tools: noFives{}, Clock: &fakeClock{}}))
 		return chain.Execute(ctx, protocol.ToolUse{ID: "toolu-1", Name: "Bash", Input: json.RawMessage(`{"command":"ls"}`)})
 	}
 	policyAsks(t, policy)
@@ -108,7 +111,7 @@ func TestQuestionNamesTool(t *testing.T) {
 		t.Fatal(err)
 	}
 	var asked protocol.PermissionRequest
-	chain := executor.Chain(echo{}, simulator.Permission(policy, noting{&asked}, nil, time.Now))
+	chain := executor.Chain(echo{}, simulator.Permission(simulator.PermitOptions{Policy: policy, Ask: noting{&asked}, Clock: &fakeClock{}}))
 	if _, err := chain.Execute(t.Context(), protocol.ToolUse{Name: "mcp__s__make_it", Input: json.RawMessage("{}")}); err != nil {
 		t.Fatal(err)
 	}
@@ -145,8 +148,7 @@ func TestShownPath(t *testing.T) {
 			}
 			return answer, nil
 		})
-		check := func(context.Context, protocol.ToolUse) *executor.Result { return nil }
-		got, err := executor.Chain(echo{}, simulator.Permission(policy, ask, check, time.Now)).Execute(t.Context(), protocol.ToolUse{
+		got, err := executor.Chain(echo{}, simulator.Permission(simulator.PermitOptions{Policy: policy, Ask: ask, Clock: &fakeClock{}})).Execute(t.Context(), protocol.ToolUse{
 			Name: "Write", Input: json.RawMessage(`{"file_path":"a"}`), Seen: json.RawMessage(`{"file_path":"/w/a"}`),
 		})
 		if err != nil || got.Content.Plain() != want {
@@ -175,8 +177,8 @@ func TestInterruptQuestion(t *testing.T) {
 		return protocol.PermissionAnswer{}, ctx.Err()
 	})
 	s := newSimulator(t, simulator.Options{
-		Model:    &fakeModel{replies: []scenarios.Reply{calls(`Bash {"command":"ls"}`), text("after")}},
-		Executor: executor.Chain(echo{}, simulator.Permission(policy, ask, nil, time.Now)),
+		Model: &fakeModel{replies: []scenarios.Reply{calls(`Bash {"command":"ls"}`), text("after")}},
+		Tools: simulator.Unchecked(executor.Chain(echo{}, simulator.Permission(simulator.PermitOptions{Policy: policy, Ask: ask, Clock: &fakeClock{}}))),
 	})
 	_, result := turn(ctx, t, s, "hi")
 	if len(result.PermissionDenials) != 1 || result.PermissionDenials[0].ToolName != "Bash" || result.TerminalReason != "aborted_tools" {

@@ -8,16 +8,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Queue is what a turn knows of the prompts that wait behind it. The zero value
-// has none.
-type Queue struct {
-	// Absorb takes the prompts that are to become part of the running turn; it is
-	// called between tool rounds. Nil = prompts wait for a turn of their own.
-	Absorb func() []protocol.UserMessage
-	// Waiting counts the prompts of people that wait for a turn; nil = 0.
-	Waiting func() int
-}
-
 // noContent stands for the empty prompt when it is repeated.
 const noContent = "(no content)"
 
@@ -28,11 +18,11 @@ var ErrSuperseded = errors.New("another prompt is to be answered now")
 // absorb makes prompts that came during the tool round part of the turn: the
 // model reads them with the results, and they get no result of their own.
 func (t *turn) absorb() error {
-	if err := t.absorbNotices(); err != nil || t.s.o.Queue.Absorb == nil {
+	if err := t.absorbNotices(); err != nil || t.s.main.Prompts == nil {
 		return err
 	}
 	var taken []protocol.UserMessage
-	for _, in := range t.s.o.Queue.Absorb() {
+	for _, in := range t.s.main.Prompts.Absorb() {
 		out, err := t.runHooks(protocol.UserPromptSubmitHook{Prompt: in.Content.Plain()})
 		if err != nil {
 			return err
@@ -48,7 +38,7 @@ func (t *turn) absorb() error {
 	for _, in := range taken {
 		id := in.UUID
 		if id == "" {
-			id = t.s.o.NewID()
+			id = t.s.o.Clock.NewID()
 		}
 		if err := t.absorbed(in, id); err != nil {
 			return err
@@ -71,13 +61,13 @@ func (t *turn) absorb() error {
 // absorbNotices tells the model of background work that has ended by now: no
 // turn of its own follows. In an ordered set nobody knows yet.
 func (t *turn) absorbNotices() error {
-	tasks := t.s.o.Tasks
+	tasks := t.s.main.Tasks
 	if tasks == nil || !tasks.Live() {
 		return nil
 	}
 	for n, ok := tasks.NextNotice(); ok; n, ok = tasks.NextNotice() {
 		err := t.emit(&protocol.Absorbed{
-			UUID: t.s.o.NewID(), Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Notice: true, Timestamp: t.timestamp(),
+			UUID: t.s.o.Clock.NewID(), Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Notice: true, Timestamp: t.timestamp(),
 		})
 		if err != nil {
 			return err
@@ -106,7 +96,7 @@ func Repeats(in protocol.UserMessage) bool {
 
 // replay repeats a prompt of the host, if asked to.
 func (t *turn) replay(in protocol.UserMessage, id string) error {
-	if !t.s.o.Replay || !Repeats(in) {
+	if !t.s.o.Show.Replay || !Repeats(in) {
 		return nil
 	}
 	yes := true
@@ -115,7 +105,7 @@ func (t *turn) replay(in protocol.UserMessage, id string) error {
 	}
 	return t.emit(&protocol.User{
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: in.Content}, Origin: in.Origin,
-		SessionID: t.s.o.SessionID, UUID: id, Timestamp: t.timestamp(), IsReplay: &yes,
+		SessionID: t.s.o.Live.SessionID(), UUID: id, Timestamp: t.timestamp(), IsReplay: &yes,
 	})
 }
 

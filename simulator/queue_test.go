@@ -24,22 +24,17 @@ func queued(text, id string) protocol.UserMessage {
 // model is asked about those that a rule of the scenario answers (checklist row
 // 65).
 func TestAbsorb(t *testing.T) {
-	rounds := [][]protocol.UserMessage{{queued("two", "u-2"), queued("three", "")}, nil}
+	rounds := queue{{queued("two", "u-2"), queued("three", "")}, nil}
 	model := &fakeModel{replies: []scenarios.Reply{calls(`Read {}`), text("done"), text("two too"), {Unmatched: true}}}
 	var kept []string
 	s := newSimulator(t, simulator.Options{
-		Model: model, Replay: true, Transcript: transcriptFunc(func(ev protocol.Event) {
-			if a, ok := ev.(*protocol.Absorbed); ok {
-				kept = append(kept, a.Content.Plain())
-			}
-		}),
-		Queue: simulator.Queue{
-			Waiting: func() int { return 7 },
-			Absorb: func() []protocol.UserMessage {
-				next := rounds[0]
-				rounds = rounds[1:]
-				return next
-			},
+		Model: model, Show: simulator.Show{Replay: true}, Main: &simulator.Main{
+			Transcript: transcriptFunc(func(ev protocol.Event) {
+				if a, ok := ev.(*protocol.Absorbed); ok {
+					kept = append(kept, a.Content.Plain())
+				}
+			}),
+			Prompts: &rounds,
 		},
 	})
 	var got []string
@@ -82,7 +77,23 @@ func TestAbsorb(t *testing.T) {
 	}
 }
 
+// queue has the prompts that each round of tools absorbs, and seven more.
+type queue [][]protocol.UserMessage
+
+func (q *queue) Waiting() int { return 7 }
+
+func (q *queue) Absorb() []protocol.UserMessage {
+	next := (*q)[0]
+	*q = (*q)[1:]
+	return next
+}
+
+// transcriptFunc hears events; a new conversation is called NEW.
 type transcriptFunc func(protocol.Event)
+
+func (transcriptFunc) Reset() (string, error)      { return "NEW", nil }
+func (transcriptFunc) Path() string                { return "" }
+func (transcriptFunc) Lines() (added, removed int) { return 0, 0 }
 
 func (f transcriptFunc) Record(ev protocol.Event) error {
 	f(ev)
@@ -110,7 +121,7 @@ func TestSuperseded(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSimulator(t, simulator.Options{
-					Model: &fakeModel{replies: []scenarios.Reply{c.reply}}, Stream: scenarios.Stream{TokensPerSecond: 1},
+					Model: &fakeModel{replies: []scenarios.Reply{c.reply}}, Show: simulator.Show{Stream: scenarios.Stream{TokensPerSecond: 1}},
 				})
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer time.AfterFunc(2500*time.Millisecond, func() { cancel(simulator.ErrSuperseded) }).Stop()

@@ -22,6 +22,10 @@ type call struct {
 	tool  protocol.Tool    // zero when nobody has it
 	event string           // uuid of the assistant event
 	alias string           // the name that the model wrote if another tool runs
+	// readOnly says that the call may run beside its neighbours, whatever its
+	// tool says.
+	readOnly bool
+	refused  *executor.Result // in the place of a run; nil = it may run
 }
 
 // request asks the model once and yields its message. It returns the tool calls
@@ -31,13 +35,13 @@ func (t *turn) request(req scenarios.Request) ([]call, *finish, error) {
 	if err := t.drain(task.InTurn); err != nil {
 		return nil, nil, err
 	}
-	tools, err := t.s.o.Executor.Tools(t.ctx)
+	tools, err := t.s.o.Tools.Tools(t.ctx)
 	if err != nil {
 		return nil, nil, err
 	}
 	req.Vars = t.s.vars(tools)
 	req.Vars.Context = t.beside
-	asked := t.s.o.Now()
+	asked := t.s.o.Clock.Now()
 	if !t.asked {
 		t.firstAsked = asked
 	}
@@ -65,7 +69,7 @@ func (t *turn) request(req scenarios.Request) ([]call, *finish, error) {
 	}
 	if f := reply.Failure; f != nil && !t.s.overcome(reply.Rule.Name, f) {
 		end, err := t.fail(reply.Rule.Name, f)
-		t.apiTime += t.s.o.Now().Sub(asked)
+		t.apiTime += t.s.o.Clock.Now().Sub(asked)
 		if err != nil || end != nil {
 			return nil, end, err
 		}
@@ -75,7 +79,7 @@ func (t *turn) request(req scenarios.Request) ([]call, *finish, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	t.apiTime += t.s.o.Now().Sub(asked)
+	t.apiTime += t.s.o.Clock.Now().Sub(asked)
 	return calls, nil, nil
 }
 
@@ -97,7 +101,7 @@ func (t *turn) frame(f scenarios.Frame) error {
 	}
 	body := strings.TrimRight(string(f.JSON), " \n\t")
 	body = body[:len(body)-1]
-	for _, id := range []struct{ key, value string }{{"session_id", t.s.o.SessionID}, {"uuid", t.s.o.NewID()}} {
+	for _, id := range []struct{ key, value string }{{"session_id", t.s.o.Live.SessionID()}, {"uuid", t.s.o.Clock.NewID()}} {
 		if _, given := keys[id.key]; !given {
 			body += fmt.Sprintf(",%q:%q", id.key, id.value)
 		}
@@ -107,7 +111,7 @@ func (t *turn) frame(f scenarios.Frame) error {
 
 // requesting shows that the model is asked.
 func (t *turn) requesting() error {
-	if !t.s.o.Partial {
+	if !t.s.o.Show.Partial {
 		return nil
 	}
 	fields := []protocol.Field{{Key: "status", Value: "requesting"}}
@@ -133,14 +137,14 @@ func (t *turn) matched(req scenarios.Request, reply scenarios.Reply) (*finish, e
 func (t *turn) delayOf(req scenarios.Request, reply scenarios.Reply) time.Duration {
 	d := time.Duration(reply.DelayMS) * time.Millisecond
 	if req.Results == nil {
-		d += t.s.o.ResponseDelay
+		d += t.s.o.Show.ResponseDelay
 	}
 	return d
 }
 
 // message yields one message of the model, a block an event.
 func (t *turn) message(req scenarios.Request, reply scenarios.Reply, tools []protocol.Tool) ([]call, error) {
-	blocks := t.structured.add(t.s.o.Schema, reply)
+	blocks := t.structured.add(t.s.main.Schema, reply)
 	if len(blocks) == 0 {
 		blocks = []protocol.Block{protocol.Text("")}
 	}
@@ -195,8 +199,8 @@ func (t *turn) resolve(use protocol.ToolUse, index *executor.Index) protocol.Too
 	if tool, ok := index.Tool(use.Name); ok {
 		use.Input = executor.Coerce(use.Input, tool.InputSchema)
 	}
-	if t.s.o.Prepare != nil {
-		use.Input = t.s.o.Prepare(use)
+	if input := t.s.o.Tools.Prepare(use).Input; input != nil {
+		use.Input = input
 	}
 	return use
 }
@@ -233,5 +237,5 @@ func promptText(req scenarios.Request) string {
 
 // system yields a system event of the given subtype.
 func (t *turn) system(subtype string, fields ...protocol.Field) error {
-	return t.emit(&protocol.System{Subtype: subtype, Fields: fields, SessionID: t.s.o.SessionID, UUID: t.s.o.NewID()})
+	return t.emit(&protocol.System{Subtype: subtype, Fields: fields, SessionID: t.s.o.Live.SessionID(), UUID: t.s.o.Clock.NewID()})
 }

@@ -61,10 +61,10 @@ func (m *message) start() error {
 		return err
 	}
 	if m.t.firstToken.IsZero() {
-		m.t.firstToken = m.t.s.o.Now()
+		m.t.firstToken = m.t.s.o.Clock.Now()
 	}
 	m.started = true
-	if !m.t.s.o.Partial {
+	if !m.t.s.o.Show.Partial {
 		return nil
 	}
 	ttft := ms(m.pace.ttft)
@@ -79,7 +79,7 @@ func (m *message) start() error {
 			{"stop_sequence", nil},
 			{"usage", streamUsage(m.usage)},
 		}}},
-		SessionID: m.t.s.o.SessionID, UUID: m.t.s.o.NewID(), APIMessageID: m.id, TTFTMS: &ttft, ThinkingDisplay: m.t.s.o.thinkingDisplay(),
+		SessionID: m.t.s.o.Live.SessionID(), UUID: m.t.s.o.Clock.NewID(), APIMessageID: m.id, TTFTMS: &ttft, ThinkingDisplay: m.t.s.o.Show.thinking(),
 	}
 	if !m.t.namedBegin && len(m.t.in.UUIDs) > 0 {
 		m.t.namedBegin = true
@@ -93,7 +93,7 @@ func (m *message) start() error {
 func (m *message) end(stop string) error {
 	m.t.current, m.t.latest, m.t.stopReason = nil, m, &stop
 	m.t.spend(m.name, m.usage, m.thinking)
-	if !m.t.s.o.Partial {
+	if !m.t.s.o.Show.Partial {
 		return nil
 	}
 	usage := object{
@@ -130,7 +130,7 @@ func (m *message) block(i int, b protocol.Block) error {
 // keepPace waits for a chunk's turn. What an earlier chunk was late is made up
 // for, so that the delays of a busy machine do not add up.
 func (m *message) keepPace(chunk string) error {
-	wait, now := m.pace.wait(chunk), m.t.s.o.Now()
+	wait, now := m.pace.wait(chunk), m.t.s.o.Clock.Now()
 	if m.due.IsZero() || now.Sub(m.due) > time.Second { // the host has kept us waiting
 		m.due = now
 	}
@@ -166,14 +166,14 @@ func (m *message) textBlock(i int, b protocol.TextBlock) error {
 func (m *message) display(text string) error {
 	t := m.t
 	if t.displayID == "" {
-		t.displayID = t.s.o.NewID()
+		t.displayID = t.s.o.Clock.NewID()
 	}
-	_, err := t.runHooks(protocol.MessageDisplayHook{TurnID: t.displayID, MessageID: t.s.o.NewID(), Final: true, Delta: text})
+	_, err := t.runHooks(protocol.MessageDisplayHook{TurnID: t.displayID, MessageID: t.s.o.Clock.NewID(), Final: true, Delta: text})
 	return err
 }
 
 func (m *message) thinkingBlock(i int, b protocol.ThinkingBlock) error {
-	began, display := m.t.s.o.Now(), m.t.s.o.thinkingDisplay()
+	began, display := m.t.s.o.Clock.Now(), m.t.s.o.Show.thinking()
 	if err := m.open(i, protocol.ThinkingBlock{Type: "thinking"}, display); err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (m *message) thinkingBlock(i int, b protocol.ThinkingBlock) error {
 	if err := m.delta(i, "signature", b.Signature, ""); err != nil {
 		return err
 	}
-	took := ms(m.t.s.o.Now().Sub(began))
+	took := ms(m.t.s.o.Clock.Now().Sub(began))
 	if err := m.assistant(b, func(ev *protocol.Assistant) {
 		ev.ThinkingDurationMS, ev.ThinkingDisplay = &took, display
 	}); err != nil {
@@ -204,19 +204,19 @@ func (m *message) thinkingBlock(i int, b protocol.ThinkingBlock) error {
 	return m.close(i)
 }
 
-func (o Options) thinkingDisplay() string { return cmp.Or(o.ThinkingDisplay, "updates") }
+func (s Show) thinking() string { return cmp.Or(s.Thinking, "updates") }
 
 // thoughts are the pieces in which reasoning comes: those of its pace where it
 // can be seen, else one. Each is announced by its tokens.
 func (m *message) thoughts(text string) []string {
-	if m.t.s.o.Partial || m.pace.perTok > 0 {
+	if m.t.s.o.Show.Partial || m.pace.perTok > 0 {
 		return m.pace.split(text)
 	}
 	return []string{text}
 }
 
 func (m *message) toolBlock(i int, b protocol.ToolUse) error {
-	began := m.t.s.o.Now()
+	began := m.t.s.o.Clock.Now()
 	empty := b
 	empty.Input = json.RawMessage("{}")
 	if err := m.open(i, empty, ""); err != nil {
@@ -230,7 +230,7 @@ func (m *message) toolBlock(i int, b protocol.ToolUse) error {
 			return err
 		}
 	}
-	took := ms(m.t.s.o.Now().Sub(began))
+	took := ms(m.t.s.o.Clock.Now().Sub(began))
 	m.place.InputMS = &took
 	var id string
 	err := m.assistant(b, func(ev *protocol.Assistant) {
@@ -242,9 +242,10 @@ func (m *message) toolBlock(i int, b protocol.ToolUse) error {
 	if err != nil {
 		return err
 	}
-	c := call{use: b, event: id}
-	if name, ok := m.t.s.o.Aliases[b.Name]; ok {
-		c.use.Name, c.alias = name, b.Name
+	prepared := m.t.s.o.Tools.Prepare(b)
+	c := call{use: b, event: id, readOnly: prepared.ReadOnly}
+	if prepared.Runs != "" {
+		c.use.Name, c.alias = prepared.Runs, b.Name
 	}
 	c.tool, _ = m.index.Tool(c.use.Name)
 	m.calls = append(m.calls, c)
@@ -262,7 +263,7 @@ func (m *message) assistant(b protocol.Block, more func(*protocol.Assistant)) er
 			ID: m.id, Type: "message", Role: "assistant", Model: m.model,
 			Content: []protocol.Block{b}, Usage: streamUsage(m.usage),
 		},
-		SessionID: t.s.o.SessionID, UUID: t.s.o.NewID(), Timestamp: t.timestamp(), RequestID: m.request,
+		SessionID: t.s.o.Live.SessionID(), UUID: t.s.o.Clock.NewID(), Timestamp: t.timestamp(), RequestID: m.request,
 		Final: &final,
 	}
 	t.name(ev)
@@ -291,7 +292,7 @@ func (m *message) abort() error {
 
 // abandon yields, in partial mode, the end of an aborted message's stream.
 func (m *message) abandon() error {
-	if !m.started || !m.t.s.o.Partial {
+	if !m.started || !m.t.s.o.Show.Partial {
 		return nil
 	}
 	if m.at >= 0 {
@@ -345,7 +346,7 @@ func (m *message) close(i int) error {
 }
 
 func (m *message) event(ev object, display string) error {
-	if !m.t.s.o.Partial {
+	if !m.t.s.o.Show.Partial {
 		return nil
 	}
 	return m.t.emit(m.streamed(ev, display))
@@ -353,7 +354,7 @@ func (m *message) event(ev object, display string) error {
 
 func (m *message) streamed(ev object, display string) *protocol.StreamEvent {
 	return &protocol.StreamEvent{
-		Type: "stream_event", Event: ev, SessionID: m.t.s.o.SessionID, UUID: m.t.s.o.NewID(),
+		Type: "stream_event", Event: ev, SessionID: m.t.s.o.Live.SessionID(), UUID: m.t.s.o.Clock.NewID(),
 		APIMessageID: m.id, ThinkingDisplay: display,
 	}
 }
@@ -394,7 +395,7 @@ type pace struct {
 }
 
 func (t *turn) pace(reply scenarios.Reply) pace {
-	st := t.s.o.Stream
+	st := t.s.o.Show.Stream
 	if reply.Stream != nil {
 		st = *reply.Stream
 	}

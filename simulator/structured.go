@@ -14,14 +14,6 @@ const (
 	structuredNudge = "[structured-output-enforce] You MUST call the StructuredOutput tool to complete this request. Call this tool now."
 )
 
-// Schema is the output schema of --json-schema.
-type Schema struct {
-	// Validate returns nil for a fitting value, else an error whose text is a
-	// path and what it must be: "/n: must be number".
-	Validate func(value json.RawMessage) error
-	Tries    int // answers that do not fit before the turn fails; 0 = five
-}
-
 // structuredState follows the StructuredOutput calls of one turn (spec:
 // cli-contract 9.1).
 type structuredState struct {
@@ -33,7 +25,7 @@ type structuredState struct {
 
 // add returns the reply's blocks, with the scripted structured output as one
 // more tool call.
-func (st *structuredState) add(schema *Schema, reply scenarios.Reply) []protocol.Block {
+func (st *structuredState) add(schema Schema, reply scenarios.Reply) []protocol.Block {
 	if schema == nil || reply.StructuredOutput == nil {
 		return reply.Blocks
 	}
@@ -42,7 +34,7 @@ func (st *structuredState) add(schema *Schema, reply scenarios.Reply) []protocol
 }
 
 // check validates one call.
-func (st *structuredState) check(schema *Schema, use protocol.ToolUse) protocol.ToolResult {
+func (st *structuredState) check(schema Schema, use protocol.ToolUse) protocol.ToolResult {
 	accept := &protocol.PermissionDecision{Decision: "accept", Source: "config"}
 	if err := schema.Validate(use.Input); err != nil {
 		st.failures++
@@ -57,11 +49,11 @@ func (st *structuredState) check(schema *Schema, use protocol.ToolUse) protocol.
 }
 
 // done ends the turn once there is an output or too many were refused.
-func (st *structuredState) done(schema *Schema) *finish {
+func (st *structuredState) done(schema Schema, tries int) *finish {
 	if schema == nil {
 		return nil
 	}
-	tries := cmp.Or(schema.Tries, 5)
+	tries = cmp.Or(tries, 5)
 	switch {
 	case st.value != nil:
 		text := string(compact(st.value))
@@ -77,7 +69,7 @@ func (st *structuredState) done(schema *Schema) *finish {
 }
 
 // reminder is the one text that asks for a structured output not yet given.
-func (st *structuredState) reminder(schema *Schema) (string, bool) {
+func (st *structuredState) reminder(schema Schema) (string, bool) {
 	if schema == nil || st.nudged || st.value != nil {
 		return "", false
 	}

@@ -34,7 +34,7 @@ func (t *turn) toolRound(calls []call) ([]scenarios.Result, *finish, error) {
 	}
 	for start := 0; start < len(calls); {
 		end := start + 1
-		for t.readOnly(calls[start]) && end < len(calls) && t.readOnly(calls[end]) {
+		for calls[start].beside() && end < len(calls) && calls[end].beside() {
 			end++
 		}
 		stop, err := t.batch(calls, start, end, func(r ran) error {
@@ -52,15 +52,11 @@ func (t *turn) toolRound(calls []call) ([]scenarios.Result, *finish, error) {
 		start = end
 	}
 	t.inTools = false
-	return results, t.structured.done(t.s.o.Schema), nil
+	return results, t.structured.done(t.s.main.Schema, t.s.o.Limits.SchemaTries), nil
 }
 
-func (t *turn) readOnly(c call) bool {
-	if t.s.o.ReadOnly != nil {
-		return c.tool.ReadOnly || t.s.o.ReadOnly(c.use)
-	}
-	return c.tool.ReadOnly
-}
+// beside tells whether the call may run while its neighbours do.
+func (c call) beside() bool { return c.readOnly || c.tool.ReadOnly }
 
 // batch runs calls[start:end] at once and shows each as it ends, or in call
 // order when the run must be repeatable.
@@ -69,9 +65,8 @@ func (t *turn) batch(calls []call, start, end int, show func(ran) error) (*execu
 	done := make(chan ran, end-start)
 	var wg sync.WaitGroup
 	for i := start; i < end; i++ {
-		if t.s.o.Observed != nil {
-			calls[i].use.Seen = t.s.o.Observed(calls[i].use)
-		}
+		ready := t.s.o.Tools.Ready(ctx, calls[i].use)
+		calls[i].use.Seen, calls[i].refused = ready.Seen, ready.Refused
 		wg.Go(func() { done <- t.execute(ctx, i, calls[i]) }) // ends with its call, which ends with ctx
 	}
 	defer wg.Wait()
@@ -114,7 +109,7 @@ func (t *turn) ready(done <-chan ran, left int, alive *heartbeat) ([]ran, error)
 	}
 	batch := []ran{first}
 	var late <-chan time.Time
-	if !t.s.o.InOrder {
+	if !t.s.o.Show.InOrder {
 		timer := time.NewTimer(together)
 		defer timer.Stop()
 		late = timer.C
@@ -164,9 +159,9 @@ func (t *turn) first(done <-chan ran, alive *heartbeat) (ran, error) {
 // execute runs one call through the chain. Err is set only when the turn was
 // interrupted.
 func (t *turn) execute(ctx context.Context, i int, c call) ran {
-	r := ran{i: i, started: t.s.o.Now()}
+	r := ran{i: i, started: t.s.o.Clock.Now()}
 	r.result, r.err = t.answer(ctx, c)
-	r.took = t.s.o.Now().Sub(r.started)
+	r.took = t.s.o.Clock.Now().Sub(r.started)
 	if ctx.Err() != nil && r.err == nil {
 		r.err = ctx.Err()
 	}
@@ -177,15 +172,13 @@ func (t *turn) answer(ctx context.Context, c call) (executor.Result, error) {
 	if c.alias != "" && c.tool.Name == "" {
 		return executor.Plain(executor.Missing(c.alias)), nil
 	}
-	if c.use.Name == structuredTool && t.s.o.Schema != nil {
-		return executor.Plain(t.structured.check(t.s.o.Schema, c.use)), nil
+	if c.use.Name == structuredTool && t.s.main.Schema != nil {
+		return executor.Plain(t.structured.check(t.s.main.Schema, c.use)), nil
 	}
-	if t.s.o.Check != nil {
-		if refused := t.s.o.Check(ctx, c.use); refused != nil {
-			return *refused, nil
-		}
+	if c.refused != nil {
+		return *c.refused, nil
 	}
-	result, err := t.s.o.Executor.Execute(ctx, c.use)
+	result, err := t.s.o.Tools.Execute(ctx, c.use)
 	switch {
 	case err == nil:
 		return result, nil
@@ -226,7 +219,7 @@ func (t *turn) show(c call, r ran) error {
 		return nil // a deferred call has no result
 	}
 	if d := res.Denied; d != nil {
-		d.Type, d.Subtype, d.UUID, d.SessionID = "system", "permission_denied", t.s.o.NewID(), t.s.o.SessionID
+		d.Type, d.Subtype, d.UUID, d.SessionID = "system", "permission_denied", t.s.o.Clock.NewID(), t.s.o.Live.SessionID()
 		if err := t.emit(d); err != nil {
 			return err
 		}
@@ -243,8 +236,8 @@ func (t *turn) show(c call, r ran) error {
 	if err := t.emit(t.toolEvent(c, res.ToolResult)); err != nil {
 		return err
 	}
-	if t.s.o.Tasks != nil {
-		t.s.o.Tasks.Launched(c.use.ID)
+	if t.s.main.Tasks != nil {
+		t.s.main.Tasks.Launched(c.use.ID)
 	}
 	return t.emitAll(res.After)
 }
@@ -266,7 +259,7 @@ func (t *turn) toolEvent(c call, res protocol.ToolResult) *protocol.User {
 	ev := &protocol.User{
 		Type:      "user",
 		Message:   protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{block}}},
-		SessionID: t.s.o.SessionID, UUID: t.s.o.NewID(), Timestamp: t.timestamp(),
+		SessionID: t.s.o.Live.SessionID(), UUID: t.s.o.Clock.NewID(), Timestamp: t.timestamp(),
 		ToolUseResult: output, SourceUUID: c.event, Tool: c.use.Name,
 	}
 	if res.Decision != nil || res.NonExecutionKind != "" {
@@ -280,19 +273,19 @@ func (t *turn) stamp(ev protocol.Event) protocol.Event {
 	switch ev := ev.(type) {
 	case *protocol.System:
 		if ev.UUID == "" {
-			ev.SessionID, ev.UUID = t.s.o.SessionID, t.s.o.NewID()
+			ev.SessionID, ev.UUID = t.s.o.Live.SessionID(), t.s.o.Clock.NewID()
 		}
 	case *protocol.Frame:
 		if ev.UUID == "" {
-			ev.SessionID, ev.UUID = t.s.o.SessionID, t.s.o.NewID()
+			ev.SessionID, ev.UUID = t.s.o.Live.SessionID(), t.s.o.Clock.NewID()
 		}
 	case *protocol.User:
 		if ev.UUID == "" {
-			ev.Type, ev.UUID, ev.Timestamp = "user", t.s.o.NewID(), t.timestamp()
+			ev.Type, ev.UUID, ev.Timestamp = "user", t.s.o.Clock.NewID(), t.timestamp()
 		}
-		ev.SessionID = t.s.o.SessionID
+		ev.SessionID = t.s.o.Live.SessionID()
 	case *protocol.Assistant:
-		ev.SessionID = t.s.o.SessionID
+		ev.SessionID = t.s.o.Live.SessionID()
 	case *protocol.Unshown:
 		t.stamp(ev.Event)
 	}
@@ -322,7 +315,7 @@ func (t *turn) rejectRest(calls []call, shown []bool, begun int, cause error) er
 		case i < begun && !waits:
 			result.ToolResult = executor.Stopped()
 		}
-		if err := t.show(c, ran{i: i, result: result, started: t.s.o.Now()}); err != nil {
+		if err := t.show(c, ran{i: i, result: result, started: t.s.o.Clock.Now()}); err != nil {
 			return err
 		}
 	}

@@ -26,7 +26,7 @@ var errStopped = errors.New("the consumer stopped")
 // a failure of this program. Turns of one simulator must not overlap.
 func (s *Simulator) Turn(ctx context.Context, in protocol.UserMessage) iter.Seq2[protocol.Event, error] {
 	return func(yield func(protocol.Event, error) bool) {
-		t := &turn{s: s, ctx: ctx, yield: yield, in: in, started: s.o.Now()}
+		t := &turn{s: s, ctx: ctx, yield: yield, in: in, started: s.o.Clock.Now()}
 		if in.UUIDs == nil && in.UUID != "" {
 			t.in.UUIDs = []string{in.UUID}
 		}
@@ -126,13 +126,14 @@ func (t *turn) play() (finish, error) {
 	var command *slash.Expansion
 	call, isCall := t.call()
 	if isCall {
-		if run := t.local(call); run != nil {
+		said, expansion := t.find(call)
+		if said != nil {
+			return t.say(call, *said, nil)
+		}
+		if run := t.own(call); run != nil && expansion == nil {
 			return run(call)
 		}
-		var failed func() (finish, error)
-		if command, failed = t.expand(call); failed != nil {
-			return failed()
-		}
+		command = expansion
 	}
 	defer t.under(command)()
 	if command != nil {
@@ -179,10 +180,8 @@ func (t *turn) begin() error {
 	if err := t.queued(); err != nil {
 		return err
 	}
-	t.promptID = t.s.o.NewID()
-	t.s.mu.Lock()
-	t.s.promptID = t.promptID
-	t.s.mu.Unlock()
+	t.promptID = t.s.o.Clock.NewID()
+	t.s.o.Live.prompt(t.promptID)
 	return t.sessionStart()
 }
 
@@ -208,7 +207,7 @@ func (t *turn) command() *protocol.Prompted {
 func (t *turn) prompt() *protocol.Prompted {
 	return &protocol.Prompted{
 		UUID: t.uuid(), HostID: t.in.UUID, PromptID: t.promptID, Content: t.recorded, Timestamp: t.timestamp(), Merged: t.merged(),
-		PermissionMode: t.s.o.Mode(), Source: cmp.Or(t.in.Source, "sdk"), Origin: t.in.Origin,
+		PermissionMode: t.s.o.Here.Mode(), Source: cmp.Or(t.in.Source, "sdk"), Origin: t.in.Origin,
 	}
 }
 
@@ -218,17 +217,20 @@ func (t *turn) uuid() string {
 		t.id = t.in.UUID
 	}
 	if t.id == "" {
-		t.id = t.s.o.NewID()
+		t.id = t.s.o.Clock.NewID()
 	}
 	return t.id
 }
 
 // init yields the init event and, if asked to, the prompt itself.
 func (t *turn) init(id string) error {
-	init := t.s.o.Init(t.ctx)
+	var init protocol.Init
+	if t.s.main.Init != nil {
+		init = t.s.main.Init(t.ctx)
+	}
 	init.Type, init.Subtype = "system", "init"
-	init.SessionID, init.UUID = t.s.o.SessionID, t.s.o.NewID()
-	init.Model, init.PermissionMode = t.s.resolved(), t.s.o.Mode()
+	init.SessionID, init.UUID = t.s.o.Live.SessionID(), t.s.o.Clock.NewID()
+	init.Model, init.PermissionMode = t.s.resolved(), t.s.o.Here.Mode()
 	init.PerTurnEffortActive = model.Of(init.Model).Effort
 	init.UserMessageUUIDs = t.in.UUIDs
 	if err := t.emit(&init); err != nil || t.in.Source == sourceDeferred {
@@ -274,7 +276,7 @@ func (t *turn) after(calls []call) (*scenarios.Request, *finish, error) {
 	if end, err := t.batchDone(calls, results); err != nil || end != nil {
 		return nil, end, err
 	}
-	if t.rounds++; t.s.o.MaxTurns != 0 && t.rounds >= t.s.o.MaxTurns {
+	if t.rounds++; t.s.o.Limits.Turns != 0 && t.rounds >= t.s.o.Limits.Turns {
 		spent := t.turnsSpent()
 		return nil, &spent, nil
 	}
@@ -316,7 +318,7 @@ func (t *turn) ended() finish {
 // goOn tells whether the CLI itself asks the model again although it has
 // nothing more to run: for a structured output, or because of a Stop hook.
 func (t *turn) goOn() (text string, again bool, err error) {
-	if text, again = t.structured.reminder(t.s.o.Schema); again {
+	if text, again = t.structured.reminder(t.s.main.Schema); again {
 		return text, true, t.inject(text, true)
 	}
 	return t.keepGoing()
@@ -331,7 +333,7 @@ func (t *turn) injected(text string, synthetic bool) *protocol.User {
 	content := protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}
 	return &protocol.User{
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: content},
-		SessionID: t.s.o.SessionID, UUID: t.s.o.NewID(), Timestamp: t.timestamp(), IsSynthetic: synthetic,
+		SessionID: t.s.o.Live.SessionID(), UUID: t.s.o.Clock.NewID(), Timestamp: t.timestamp(), IsSynthetic: synthetic,
 	}
 }
 
@@ -343,8 +345,8 @@ func (t *turn) close(end finish) error {
 	s := t.s
 	r := &protocol.Result{
 		Type: "result", Subtype: end.subtype, IsError: end.isError,
-		DurationMS: ms(s.o.Now().Sub(t.started)), DurationAPIMS: ms(t.apiTime),
-		SessionID: s.o.SessionID, UUID: s.o.NewID(), NumTurns: t.numTurns(end),
+		DurationMS: ms(s.o.Clock.Now().Sub(t.started)), DurationAPIMS: ms(t.apiTime),
+		SessionID: s.o.Live.SessionID(), UUID: s.o.Clock.NewID(), NumTurns: t.numTurns(end),
 		StopReason: t.stopReason, TotalCostUSD: s.totalCost(),
 		Usage: finalUsage(t.usage, t.thinking), ModelUsage: s.modelUsage(),
 		PermissionDenials: append([]protocol.PermissionDenial{}, t.denials...),
@@ -356,10 +358,10 @@ func (t *turn) close(end finish) error {
 		StructuredOutput: end.structured, LocalCommand: end.local,
 	}
 	s.apiTime += t.apiTime
-	s.wallTime += s.o.Now().Sub(t.started)
+	s.wallTime += s.o.Clock.Now().Sub(t.started)
 	r.UserMessageUUID, r.UserMessageUUIDs = t.names()
-	if s.o.Queue.Waiting != nil {
-		*r.QueuedTurnCount = s.o.Queue.Waiting()
+	if s.main.Prompts != nil {
+		*r.QueuedTurnCount = s.main.Prompts.Waiting()
 	}
 	if end.stop != "" {
 		r.StopReason = &end.stop
@@ -370,7 +372,7 @@ func (t *turn) close(end finish) error {
 	if end.subtype == "success" {
 		t.closeSuccess(r, end)
 	}
-	if s.o.Compat {
+	if s.o.Show.Compat {
 		r.CostUSD = &r.TotalCostUSD
 	}
 	since := s.takeSince()
@@ -437,7 +439,7 @@ func (t *turn) emit(ev protocol.Event) error {
 	if a, ok := ev.(*protocol.Assistant); ok && a.ParentToolUseID == nil {
 		t.s.leaf = a.UUID
 	}
-	if tr := t.s.o.Transcript; tr != nil && !t.s.warned {
+	if tr := t.s.main.Transcript; tr != nil && !t.s.warned {
 		if err := tr.Record(ev); err != nil {
 			t.s.warned = true
 			if err := t.emit(&protocol.Warning{Text: "the session is not saved: " + err.Error()}); err != nil {
@@ -462,11 +464,11 @@ func (t *turn) sleep(d time.Duration) error {
 // timestampFormat is that of all timestamps on the stream.
 const timestampFormat = "2006-01-02T15:04:05.000Z"
 
-func (t *turn) timestamp() string { return t.s.o.Now().UTC().Format(timestampFormat) }
+func (t *turn) timestamp() string { return t.s.o.Clock.Now().UTC().Format(timestampFormat) }
 
 // apiID makes an id as the API writes them: msg_01…, toolu_01…, req_01….
 func (t *turn) apiID(prefix string) string {
-	return prefix + "_01" + strings.ReplaceAll(t.s.o.NewID(), "-", "")[:22]
+	return prefix + "_01" + strings.ReplaceAll(t.s.o.Clock.NewID(), "-", "")[:22]
 }
 
 func ms(d time.Duration) int { return int(d / time.Millisecond) }

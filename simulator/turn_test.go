@@ -90,17 +90,27 @@ func (f fakeTools) Execute(ctx context.Context, call protocol.ToolUse) (executor
 	return executor.Plain(protocol.ToolResult{Content: protocol.Content{Text: call.Name + " ran"}}), nil
 }
 
+// fakeClock has the time of the test and ids that count.
+type fakeClock struct{ ids int }
+
+func (*fakeClock) Now() time.Time                                   { return time.Now() }
+func (*fakeClock) Sleep(ctx context.Context, d time.Duration) error { return simulator.Sleep(ctx, d) }
+
+func (c *fakeClock) NewID() string {
+	c.ids++
+	return fmt.Sprintf("%08d-0000-4000-8000-000000000000", c.ids)
+}
+
 func newSimulator(t *testing.T, o simulator.Options) *simulator.Simulator {
 	t.Helper()
-	n := 0
-	o.NewID = func() string { n++; return fmt.Sprintf("%08d-0000-4000-8000-000000000000", n) }
-	o.SessionID = "S"
-	o.Init = func(context.Context) protocol.Init { return protocol.Init{} }
-	if o.Executor == nil {
-		o.Executor = fakeTools{}
+	o.Clock, o.Live = &fakeClock{}, &simulator.Live{}
+	o.Live.Begin("S", "")
+	if o.Main == nil {
+		o.Main = &simulator.Main{}
 	}
-	if o.Now == nil {
-		o.Now = time.Now
+	o.Main.Init = func(context.Context) protocol.Init { return protocol.Init{} }
+	if o.Tools == nil {
+		o.Tools = simulator.Unchecked(fakeTools{})
 	}
 	s, err := simulator.New(o)
 	if err != nil {
@@ -188,7 +198,7 @@ func TestOrderOfEvents(t *testing.T) {
 			"init", "assistant tool_use Slow", "assistant tool_use Read", `user tool_result "Read ran" error=false`,
 			`user tool_result "Slow ran" error=false`, `assistant text "done"`, "result success error=false turns=3 completed",
 		}},
-		{"in call order when repeatable", simulator.Options{InOrder: true}, []scenarios.Reply{calls(`Slow {}`, `Read {}`), text("done")}, []string{
+		{"in call order when repeatable", simulator.Options{Show: simulator.Show{InOrder: true}}, []scenarios.Reply{calls(`Slow {}`, `Read {}`), text("done")}, []string{
 			"init", "assistant tool_use Slow", "assistant tool_use Read", `user tool_result "Slow ran" error=false`,
 			`user tool_result "Read ran" error=false`, `assistant text "done"`, "result success error=false turns=3 completed",
 		}},
@@ -204,7 +214,7 @@ func TestOrderOfEvents(t *testing.T) {
 		{"thinking", simulator.Options{}, []scenarios.Reply{{Blocks: []protocol.Block{protocol.ThinkingBlock{Thinking: "hm"}, protocol.Text("x")}}}, []string{
 			"init", "thinking_tokens", "assistant thinking", `assistant text "x"`, "result success error=false turns=1 completed",
 		}},
-		{"partial messages", simulator.Options{Partial: true}, []scenarios.Reply{
+		{"partial messages", simulator.Options{Show: simulator.Show{Partial: true}}, []scenarios.Reply{
 			{Blocks: []protocol.Block{protocol.Text("word"), protocol.ToolUse{Name: "Read", Input: json.RawMessage(`{"a":1}`)}}},
 			text("done"),
 		}, []string{
@@ -252,7 +262,7 @@ func TestWritingCallsRunInOrder(t *testing.T) {
 
 func TestMaxTurns(t *testing.T) {
 	model := &fakeModel{replies: []scenarios.Reply{calls(`Read {}`)}}
-	got, result := turn(t.Context(), t, newSimulator(t, simulator.Options{Model: model, MaxTurns: 2}), "loop")
+	got, result := turn(t.Context(), t, newSimulator(t, simulator.Options{Model: model, Limits: simulator.Limits{Turns: 2}}), "loop")
 	want := []string{
 		"init", "assistant tool_use Read", `user tool_result "Read ran" error=false`,
 		"assistant tool_use Read", `user tool_result "Read ran" error=false`, "result error_max_turns error=true turns=3 max_turns",
@@ -271,7 +281,7 @@ func TestMaxBudget(t *testing.T) {
 	reply := calls(`Read {}`)
 	reply.Usage = &scenarios.Usage{InputTokens: 1_000_000, OutputTokens: 100_000}
 	model := &fakeModel{replies: []scenarios.Reply{reply}}
-	s := newSimulator(t, simulator.Options{Model: model, MaxBudgetUSD: 0.5})
+	s := newSimulator(t, simulator.Options{Model: model, Limits: simulator.Limits{BudgetUSD: 0.5}})
 	got, result := turn(t.Context(), t, s, "loop")
 	want := []string{"init", "assistant tool_use Read", "result error_max_budget_usd error=true turns=1 budget_exhausted"}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -290,7 +300,7 @@ func TestUsageAndCostAddUp(t *testing.T) {
 	first.Usage, last.Usage = &scenarios.Usage{InputTokens: 10, OutputTokens: 5}, &scenarios.Usage{InputTokens: 20, OutputTokens: 7}
 	s := newSimulator(t, simulator.Options{
 		Model: &fakeModel{replies: []scenarios.Reply{first, last}},
-		Costs: map[string]protocol.ModelUsage{"claude-opus-5-5": {InputTokens: 1000, CostUSD: 1}},
+		Main:  &simulator.Main{Costs: map[string]protocol.ModelUsage{"claude-opus-5-5": {InputTokens: 1000, CostUSD: 1}}},
 	})
 	_, r := turn(t.Context(), t, s, "hi")
 	if r.Usage.InputTokens != 30 || r.Usage.OutputTokens != 12 {
@@ -337,8 +347,8 @@ func TestInterruptTool(t *testing.T) {
 func TestInterruptStreaming(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulator(t, simulator.Options{
-			Model:  &fakeModel{replies: []scenarios.Reply{text("one two three four")}},
-			Stream: scenarios.Stream{TokensPerSecond: 1},
+			Model: &fakeModel{replies: []scenarios.Reply{text("one two three four")}},
+			Show:  simulator.Show{Stream: scenarios.Stream{TokensPerSecond: 1}},
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 		defer cancel()
@@ -366,8 +376,8 @@ func TestInterruptStreaming(t *testing.T) {
 func TestInterruptPartial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulator(t, simulator.Options{
-			Model:  &fakeModel{replies: []scenarios.Reply{text("one two three four")}},
-			Stream: scenarios.Stream{TokensPerSecond: 1}, Partial: true,
+			Model: &fakeModel{replies: []scenarios.Reply{text("one two three four")}},
+			Show:  simulator.Show{Stream: scenarios.Stream{TokensPerSecond: 1}, Partial: true},
 		})
 		for _, tt := range []struct {
 			after time.Duration
@@ -448,12 +458,12 @@ func TestCrashComesOutAsAnError(t *testing.T) {
 	}
 }
 
-type failingTranscript struct{}
+type failingTranscript struct{ transcriptFunc }
 
 func (failingTranscript) Record(protocol.Event) error { return errors.New("no space left on device") }
 
 func TestTranscriptThatFailsIsOneWarning(t *testing.T) {
-	s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Transcript: failingTranscript{}})
+	s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Main: &simulator.Main{Transcript: failingTranscript{}}})
 	warnings := 0
 	last := ""
 	for ev, err := range s.Turn(t.Context(), protocol.UserMessage{}) {

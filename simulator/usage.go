@@ -127,13 +127,13 @@ func NoUsage() protocol.Usage { return finalUsage(scenarios.Usage{}, 0) }
 // overBudget tells whether the session has spent more than it may; from then
 // on no request is made any more (spec: cli-observed 3).
 func (t *turn) overBudget() bool {
-	limit := t.s.o.MaxBudgetUSD
+	limit := t.s.o.Limits.BudgetUSD
 	t.s.exhausted = limit > 0 && t.s.totalCost() >= limit
 	return t.s.exhausted
 }
 
 func (t *turn) budgetSpent() finish {
-	limit := protocol.Number(t.s.o.MaxBudgetUSD)
+	limit := protocol.Number(t.s.o.Limits.BudgetUSD)
 	return finish{
 		subtype: "error_max_budget_usd", terminal: "budget_exhausted", isError: true, exhausted: true,
 		errors: []string{"Reached maximum budget ($" + limit + ")"},
@@ -143,6 +143,6 @@ func (t *turn) budgetSpent() finish {
 func (t *turn) turnsSpent() finish {
 	return finish{
 		subtype: "error_max_turns", terminal: "max_turns", isError: true,
-		errors: []string{fmt.Sprintf("Reached maximum number of turns (%d)", t.s.o.MaxTurns)},
+		errors: []string{fmt.Sprintf("Reached maximum number of turns (%d)", t.s.o.Limits.Turns)},
 	}
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/claudeless/claudeless/internal/persona"
 	"github.com/claudeless/claudeless/internal/proc"
 	"github.com/claudeless/claudeless/mcp"
-	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/agent"
 	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/permission"
@@ -94,15 +93,7 @@ func (r *run) makeTasks() error {
 	r.tasks = task.New(task.Options{
 		NewID: r.Clock.NewID, Now: r.Clock.Now, Dir: r.taskDir, Ordered: r.Clock.Repeatable(),
 	})
-	r.agents = agent.New(agent.Options{
-		Tasks: r.tasks, Find: r.agentKind, Names: r.Catalog.AgentNames, Model: r.agentModel, Session: r.agentSession,
-		ModelName:      r.Model.Aliases.Name,
-		Denied:         r.policy.DeniedAgent,
-		CWD:            r.CWD,
-		Shown:          func() bool { return r.forwardAgents.Load() },
-		PromptID:       func() string { return r.hookBase().PromptID },
-		TranscriptPath: r.agentTranscript, SessionName: r.sessionName, Now: r.Clock.Now,
-	})
+	r.agents = agent.New(agent.Options{Tasks: r.tasks, Kinds: family{r}, Models: performers{r}, Session: family{r}, CWD: r.CWD})
 	r.forwardAgents.Store(r.Output.AgentText)
 	return nil
 }
@@ -123,33 +114,6 @@ func (r *run) taskDir() string {
 		r.scratch.dir, r.scratch.remove = dir, remove
 	})
 	return r.scratch.dir
-}
-
-func (r *run) agentKind(name string) (agent.Definition, bool) {
-	a, ok := r.Catalog.Agent(name)
-	return agent.Definition{
-		Name: a.Name, Description: a.Description, Prompt: a.Prompt, Tools: a.Tools, Disallowed: a.Disallowed,
-		Model: a.Model, MaxTurns: a.MaxTurns, Background: a.Background,
-	}, ok
-}
-
-func (r *run) agentModel(script *protocol.SubagentScript) simulator.Model {
-	if r.Scenario.Failure != nil {
-		return r.options.Model
-	}
-	return r.engine.Subagent(script)
-}
-
-// agentSession is how the session runs right now.
-func (r *run) agentSession() simulator.Options {
-	o := r.options
-	o.Deferred, o.Mentions = nil, simulator.Mentions{}
-	o.SessionID, o.ModelName = r.session.ID(), r.sim.ModelName()
-	return o
-}
-
-func (r *run) agentTranscript(id string) string {
-	return filepath.Join(strings.TrimSuffix(r.session.Path(), ".jsonl"), "subagents", "agent-"+id+".jsonl")
 }
 
 // readOnly tells which calls run beside their neighbours. Agents do, unless

@@ -21,36 +21,11 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// commands are the session's slash commands.
-func (r *run) commands() simulator.Commands {
-	return simulator.Commands{
-		Disabled: r.Custom.NoCommands, Known: knownCommand, Expand: r.expand, Run: r.local, Lines: r.session.Lines,
-		Loaded: r.loaded, Reset: r.reset, Grant: r.grant,
-		Own:          func(name string) bool { k, ok := r.Catalog.Command(name); return ok && !k.NoUser },
-		CompactDelay: r.Limits.CompactDelay,
-	}
-}
-
 // knownCommand tells whether a command is the CLI's own, on a terminal at
 // least.
 func knownCommand(name string) bool {
 	b, ok := persona.BuiltinNamed(name)
 	return ok && !b.Skill || slices.Contains(persona.Unavailable(), name)
-}
-
-// expand turns a custom command, a skill or an MCP prompt into text for the
-// model.
-func (r *run) expand(ctx context.Context, name, args string) (*slash.Expansion, error) {
-	if k, ok := r.Catalog.Command(name); ok {
-		return &slash.Expansion{Text: commandText(k, args), Kind: "slash_command", Source: k.Source, Tools: k.Tools, Model: r.commandModel(k)}, nil
-	}
-	for _, p := range r.prompts() {
-		if mcp.CanonicalName(p.Server, p.Name) == name {
-			text, err := r.promptText(ctx, p, args)
-			return &slash.Expansion{Text: text, Kind: "mcp_prompt", Name: p.Server + ":" + p.Name + " (MCP)", Source: "mcp"}, err
-		}
-	}
-	return nil, nil
 }
 
 func commandText(k catalog.Command, args string) string {
@@ -163,40 +138,29 @@ func (r *run) loaded() slash.Loaded {
 }
 
 // local answers the slash commands of the CLI itself that need more than the
-// conversation; nil = it is none of them. Texts are the real CLI's.
-func (r *run) local(_ context.Context, c slash.Call) *slash.Said {
-	if k, ok := r.Catalog.Command(c.Name); ok && k.NoUser {
-		return &slash.Said{Text: fmt.Sprintf("This skill can only be invoked by Claude, not directly by users. Ask Claude to use the %q skill for you.", k.Name)}
-	}
-	if slices.Contains(persona.Unavailable(), c.Name) {
-		said := slash.Unavailable(c.Name)
-		return &said
-	}
-	b, ok := persona.BuiltinNamed(c.Name)
-	if !ok || b.Skill {
-		return nil
-	}
-	said := slash.Said{Name: b.Name}
-	switch b.Name {
+// conversation; nil = it becomes a prompt. Texts are the real CLI's.
+func (r *run) local(name, args string) *slash.Said {
+	said := slash.Said{Name: name}
+	switch name {
 	case "model":
-		said.Text = r.modelCommand(c.Args)
+		said.Text = r.modelCommand(args)
 	case "effort":
-		said.Text = r.effortCommand(c.Args)
+		said.Text = r.effortCommand(args)
 	case "output-style":
-		said.Text = r.styleCommand(c.Args)
+		said.Text = r.styleCommand(args)
 	case "rename":
-		said.Text, said.Title = r.renameCommand(c.Args)
+		said.Text, said.Title = r.renameCommand(args)
 	case "mcp":
-		said.Text = r.mcpCommand(c.Args)
+		said.Text = r.mcpCommand(args)
 	case "color":
-		said.Text = r.colorCommand(c.Args)
+		said.Text = r.colorCommand(args)
 	case "goal":
-		if c.Args != "" {
+		if args != "" {
 			return nil // it becomes a prompt for the model
 		}
 		said.Text = "No goal set. Usage: `/goal <condition>`"
 	default:
-		said.Text = r.fixedCommand(b.Name)
+		said.Text = r.fixedCommand(name)
 	}
 	if said.Text == "" {
 		return nil
@@ -214,7 +178,7 @@ func (r *run) fixedCommand(name string) string {
 			"or edit the files directly:\n  • .claude/agents/       (this project)\n  • ~/.claude/agents/     (all projects)\n\n" +
 			"Docs: https://code.claude.com/docs/en/sub-agents"
 	case "autocompact":
-		return "Auto-compact window for " + model.Display(model.Resolve(r.sim.ModelName())) + ": 1m tokens (default for this model)"
+		return "Auto-compact window for " + model.Display(model.Resolve(r.current.Model())) + ": 1m tokens (default for this model)"
 	case "config":
 		return "Usage: /config key=value [key=value ...]"
 	case "fast":
@@ -250,13 +214,13 @@ func amount(n int, noun string) string {
 
 func (r *run) modelCommand(name string) string {
 	if name == "" {
-		return "Current model: `" + r.shownModel(r.sim.ModelName()) + "`\n" +
+		return "Current model: `" + r.shownModel(r.current.Model()) + "`\n" +
 			"Usage: /model <name>. Available: sonnet, opus, haiku, fable, best, sonnet[1m], opus[1m], fable[1m], opusplan, default, or a full model ID."
 	}
 	if name == "default" {
 		name = ""
 	}
-	r.sim.SetModel(name)
+	r.current.SetModel(name)
 	text := "Set model to `" + r.shownModel(name) + "` for this session only"
 	if full := model.Resolve(name); !strings.HasPrefix(full, "claude-") {
 		text += fmt.Sprintf("\nClaude Code doesn't recognize the model %q, so it assumes a context window of 1m tokens. "+
@@ -282,7 +246,7 @@ func (r *run) effortCommand(level string) string {
 	case !slices.Contains(strings.Split(options, ", ")[:6], level):
 		return "Unknown option: " + level + ". Options: " + options
 	}
-	r.level.Store(&level)
+	r.current.SetEffort(level)
 	text := "Set effort level to " + level + " (this session only)"
 	if level == "high" {
 		text += ": Comprehensive implementation with extensive testing and documentation"

@@ -183,10 +183,7 @@ func (r *run) answers() map[string]string {
 
 // hookBase is the common part of the inputs of hooks around tools.
 func (r *run) hookBase() protocol.HookBase {
-	base := protocol.HookBase{SessionID: r.session.ID(), TranscriptPath: r.session.Path(), PermissionMode: r.policy.Mode(), Effort: &protocol.HookEffort{Level: r.effort()}, CWD: r.tools.Dir()}
-	if r.sim != nil {
-		base.PromptID = r.sim.PromptID()
-	}
+	base := protocol.HookBase{SessionID: r.session.ID(), TranscriptPath: r.session.Path(), PermissionMode: r.policy.Mode(), Effort: &protocol.HookEffort{Level: r.effort()}, CWD: r.tools.Dir(), PromptID: r.current.Now().PromptID}
 	return base
 }
 
@@ -211,12 +208,7 @@ func (r *run) outputStyle() string {
 }
 
 // effort is the level that hooks are told.
-func (r *run) effort() string {
-	if set := r.level.Load(); set != nil {
-		return *set
-	}
-	return r.Model.Effort
-}
+func (r *run) effort() string { return r.current.Now().Effort }
 
 // serverOf names the MCP server of a tool; nil = none.
 func (r *run) serverOf(tool string) *protocol.ServerRef {

@@ -73,10 +73,7 @@ func (h *host) applySettings(in map[string]json.RawMessage) (wrong []string) {
 		h.style.Store(&style)
 	}
 	if in["effortLevel"] != nil {
-		h.level.Store(nil)
-		if level := stringIn(in["effortLevel"]); level != "" {
-			h.level.Store(&level)
-		}
+		h.current.SetEffort(cmp.Or(stringIn(in["effortLevel"]), h.Model.Effort))
 	}
 	if in["permissions"] != nil {
 		h.policy.Replace(string(settings.Flag), launch.Rules(now, settings.Flag))

@@ -340,12 +340,7 @@ func (h *host) configure(in control.Initialize) error {
 		h.Prompt.Schema = string(in.JSONSchema)
 	}
 	h.aliases = in.ToolAliases
-	model := h.sim.ModelName()
-	if err := h.makeSimulator(); err != nil {
-		return err
-	}
-	h.sim.SetModel(model)
-	return nil
+	return h.makeSimulator()
 }
 
 // setServers replaces the servers that came from the host; those of --mcp-config
@@ -416,13 +411,13 @@ func (h *host) stopTask(id string) { h.tasks.Stop(id, task.ByUser) }
 func (h *host) model() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return model.Resolve(h.sim.ModelName())
+	return model.Resolve(h.current.Model())
 }
 
 func (h *host) setModel(name string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.sim.SetModel(h.Model.Aliases.Name(name))
+	h.current.SetModel(h.Model.Aliases.Name(name))
 }
 
 // rewind is nil unless the host asked for checkpoints.

@@ -86,7 +86,7 @@ func resolveLinks(path string) string {
 // warnModel says on stderr, once for each, that the real CLI does not know the
 // model in force (spec: cli-observed 1). Those of scenarios are made up at will.
 func (r *run) warnModel() {
-	name := r.sim.ModelName()
+	name := r.current.Model()
 	if model.Of(model.Resolve(name)).Known || name == r.Scenario.DefaultModel || slices.Contains(r.modelsNoted, name) {
 		return
 	}

@@ -51,18 +51,9 @@ func (r *run) closeSession() {
 	})
 }
 
-// reset begins a new conversation and returns its id.
-func (r *run) reset() string {
-	id, err := r.session.Reset()
-	if err != nil {
-		r.warn("the session is not saved: " + err.Error())
-	}
-	return id
-}
-
 // surroundings is what the model is told beside the first prompt.
 func (r *run) surroundings() transcript.Surroundings {
-	name := model.Resolve(r.sim.ModelName())
+	name := model.Resolve(r.current.Model())
 	now := transcript.Surroundings{Model: name, Deferred: r.deferredTools()}
 	if shown := model.Display(name); shown != name {
 		now.ModelName = shown
@@ -120,7 +111,7 @@ func (r *run) deferredTools() []string {
 
 // modelEffort is the level of the model's effort; empty = it knows none.
 func (r *run) modelEffort() string {
-	if !model.Of(model.Resolve(r.sim.ModelName())).Effort {
+	if !model.Of(model.Resolve(r.current.Model())).Effort {
 		return ""
 	}
 	return r.effort()

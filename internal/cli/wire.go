@@ -50,11 +50,12 @@ type run struct {
 	script  *script.Gate   // nil = the scenario has no breakpoints
 	listed  func(context.Context) ([]protocol.Tool, error)
 	engine  *scenarios.Engine
+	current *simulator.Live
 	options simulator.Options // of the session
 	sim     *simulator.Simulator
 
 	title, color  string                 // given by /rename and /color
-	style, level  atomic.Pointer[string] // output style and effort set since the start; nil = as at the start
+	style         atomic.Pointer[string] // output style set since the start; nil = as at the start
 	hooked        sync.Map               // names of the skills whose hooks are in force
 	tasks         *task.Set
 	agents        *agent.Agents
@@ -83,12 +84,12 @@ type run struct {
 // other. It starts no process; [run.start] does.
 func assemble(s *process.System, f *flags.Flags) (*run, error) {
 	plan, err := launch.Resolve(s, f)
-	r := &run{sys: s, Plan: plan}
+	r := &run{sys: s, Plan: plan, current: &simulator.Live{}}
 	if err != nil {
 		return r, err
 	}
 	steps := []func() error{
-		r.openSession, r.openPeer,
+		r.openSession, r.begin, r.openPeer,
 		r.makePolicy, r.makeTasks, r.makeTools, r.makeManager, r.makeHooks, r.makeGates, r.makeSimulator, r.openJournal, r.openDebug,
 	}
 	for _, step := range steps {
@@ -191,36 +192,55 @@ func (r *run) makeSimulator() error {
 			r.warn("the state of the scenario was not restored: " + err.Error())
 		}
 	}
-	schema, err := schemaOf(r.Prompt.Schema, r.Prompt.SchemaTries)
+	schema, err := schemaOf(r.Prompt.Schema)
 	if err != nil {
 		return err
 	}
-	chain, check := r.chain()
 	r.options = simulator.Options{
-		Model: r.model(), Executor: chain, Check: check, Prepare: r.tools.Prepare, Observed: r.tools.Observed, Aliases: r.aliases, ReadOnly: r.readOnly, Transcript: r.session,
-		Tasks: r.tasks, Commands: r.commands(), Mentions: simulator.Mentions{Open: r.openMention, Read: r.readResources}, TranscriptPath: r.session.Path,
-		Hooks: r.hooks, HookEvents: r.Output.HookEvents, Effort: r.effort(), StopBlockCap: r.Limits.StopBlockCap,
-		SessionID: r.session.ID(), Resumed: r.session.Resumed(), Forked: r.Transcript.Fork && r.session.Resumed(), Dir: r.tools.Dir,
-		Setup: r.Custom.Setup, AgentType: r.Custom.Agent, Instructions: r.Custom.Instructions, Init: r.init, ModelName: r.Model.Name, Mode: r.policy.Mode,
-		SystemPrompt: r.Prompt.System + r.Prompt.Append, Costs: r.session.Costs(), Title: r.session.Title(), Fallback: r.Model.Fallback,
-		Reduced:  r.Custom.Reduced(),
-		MaxTurns: r.Limits.MaxTurns, MaxBudgetUSD: r.Limits.MaxBudgetUSD, MaxRetries: r.Limits.MaxRetries, RetryScale: r.Limits.RetryScale,
-		ResponseDelay: r.Limits.ResponseDelay, Partial: r.Output.Partial, Replay: r.Output.Replay, ThinkingDisplay: r.Output.ThinkingDisplay,
-		Stream: r.Scenario.Stream, Schema: schema, Compat: r.Compat,
-		InOrder: r.Clock.Repeatable(), Now: r.Clock.Now, Sleep: r.Clock.Sleep, NewID: r.Clock.NewID, Rand: r.Clock.Rand(),
+		Model: r.model(), Tools: r.chain(), Hooks: r.hooks, Clock: r.Clock, Rand: r.Clock.Rand(), Live: r.current, Here: place{r},
+		System: r.Prompt.System + r.Prompt.Append, Limits: r.limits(), Show: r.show(),
+		Main: &simulator.Main{
+			Start: simulator.Start{
+				Resumed: r.session.Resumed(), Forked: r.Transcript.Fork && r.session.Resumed(), Setup: r.Custom.Setup, Agent: r.Custom.Agent,
+				Title: r.session.Title(), Reduced: r.Custom.Reduced(), Instructions: r.Custom.Instructions,
+			},
+			Init: r.init, Transcript: r.session, Tasks: r.tasks, Commands: commands{r}, Mentions: mentions{r}, Schema: schema, Costs: r.session.Costs(),
+		},
 	}
 	if r.peer != nil {
-		r.options.Queue = simulator.Queue{Absorb: r.peer.Absorb, Waiting: r.peer.Waiting}
+		r.options.Main.Prompts = r.peer
 	}
 	if use, message, ok := r.session.Deferred(); ok {
-		r.options.Deferred = &simulator.Deferred{Use: use, Message: message}
+		r.options.Main.Deferred = &simulator.Deferred{Use: use, Message: message}
 	}
 	r.sim, err = simulator.New(r.options)
 	return err
 }
 
-// schemaOf is the schema of --json-schema for the simulator; an empty text is none. Tries may be 0.
-func schemaOf(text string, tries int) (*simulator.Schema, error) {
+// begin notes how the session starts.
+func (r *run) begin() error {
+	r.current.Begin(r.session.ID(), r.session.Path())
+	r.current.SetModel(r.Model.Name)
+	r.current.SetEffort(r.Model.Effort)
+	return nil
+}
+
+func (r *run) limits() simulator.Limits {
+	return simulator.Limits{
+		Turns: r.Limits.MaxTurns, BudgetUSD: r.Limits.MaxBudgetUSD, Retries: r.Limits.MaxRetries, RetryScale: r.Limits.RetryScale,
+		Fallback: r.Model.Fallback, StopBlocks: r.Limits.StopBlockCap, SchemaTries: r.Prompt.SchemaTries,
+	}
+}
+
+func (r *run) show() simulator.Show {
+	return simulator.Show{
+		Partial: r.Output.Partial, Replay: r.Output.Replay, Hooks: r.Output.HookEvents, Compat: r.Compat, InOrder: r.Clock.Repeatable(),
+		Thinking: r.Output.ThinkingDisplay, Stream: r.Scenario.Stream, ResponseDelay: r.Limits.ResponseDelay, CompactDelay: r.Limits.CompactDelay,
+	}
+}
+
+// schemaOf is the schema of --json-schema; an empty text is none.
+func schemaOf(text string) (simulator.Schema, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -228,28 +248,21 @@ func schemaOf(text string, tries int) (*simulator.Schema, error) {
 	if err != nil {
 		return nil, process.Verbatimf("Error: %v", err)
 	}
-	return &simulator.Schema{Tries: tries, Validate: compiled.Validate}, nil
+	return compiled, nil
 }
 
 // chain is the one place where the layers around the tools are put in order:
 // hooks(permission(breakpoint(canned(composite)))).
-func (r *run) chain() (executor.Executor, func(context.Context, protocol.ToolUse) *executor.Result) {
+func (r *run) chain() simulator.Tools {
 	base := executor.Composite{r.agents}
 	base = append(base, r.serverTools()...)
 	base = append(base, r.search(append(slices.Clone(base), r.tools)), r.tools)
-	canned := r.canned()
-	hooks := simulator.HookOptions{Runner: r.hooks, Base: r.hookBase, Frames: r.Output.HookEvents, Server: r.serverOf, Dir: r.tools.Dir, Rewrite: builtin.Rewrite}
-	ask := simulator.AskHooks(hooks, r.asker())
-	check := func(ctx context.Context, call protocol.ToolUse) *executor.Result {
-		if canned.Answers(call) {
-			return nil
-		}
-		return r.check(ctx, call)
-	}
-	chain := executor.Chain(base,
-		simulator.Hooks(hooks), simulator.Permission(r.policy, ask, check, r.Clock.Now), r.breakpoints(), executor.Canned(canned))
-	r.listed = chain.Tools
-	return chain, check
+	tools := toolbox{r: r, canned: r.canned()}
+	hooks := simulator.HookOptions{Runner: r.hooks, Live: r.current, Here: place{r}, Tools: tools, Frames: r.Output.HookEvents}
+	permit := simulator.PermitOptions{Policy: r.policy, Ask: simulator.AskHooks(hooks, r.asker()), Tools: tools, Clock: r.Clock}
+	tools.Executor = executor.Chain(base, simulator.Hooks(hooks), simulator.Permission(permit), r.breakpoints(), executor.Canned(tools.canned))
+	r.listed = tools.Tools
+	return tools
 }
 
 // check refuses calls that no tool of the session can take.

@@ -41,42 +41,46 @@ type Definition struct {
 	Background *bool
 }
 
-// Options configures [New]. Everything but ModelName, Shown, TranscriptPath and
-// HookEvents is required.
+// Kinds are the kinds of agents that there are.
+type Kinds interface {
+	Find(name string) (Definition, bool)
+	// Names lists them, for messages.
+	Names() []string
+	// Denied is the rule that keeps agents of a kind from starting, and its
+	// source; empty = none does.
+	Denied(name string) (rule, source string)
+}
+
+// Models make what agents are played by.
+type Models interface {
+	// Script is the model of one agent: what the call scripts, or rules that have
+	// seen no prompt yet.
+	Script(script *protocol.SubagentScript) simulator.Model
+	// Name is what the environment has in the place of a model's name.
+	Name(name string) string
+}
+
+// Session is the session that agents belong to.
+type Session interface {
+	// Options are those of its own conversation, as it runs right now.
+	Options() simulator.Options
+	// Name is how other sessions would call it.
+	Name() string
+	// Shown tells whether texts of agents that the caller waits for are shown on
+	// stdout.
+	Shown() bool
+	// Transcript tells where the transcript of an agent is, for hooks.
+	Transcript(id string) string
+}
+
+// Options configures [New]. Everything but CWD is required.
 type Options struct {
-	Tasks *task.Set
-	// Find returns the kind of agent with a name.
-	Find func(name string) (Definition, bool)
-	// Names lists the kinds there are, for messages.
-	Names func() []string
-	// Model makes the model of one agent: what the call scripts, or rules that
-	// have seen no prompt yet.
-	Model func(script *protocol.SubagentScript) simulator.Model
-	// Session gives the options of the main conversation. Those that make it a
-	// session (hooks, transcript, partial messages, limits, …) are left out for
-	// agents.
-	Session func() simulator.Options
-	// ModelName puts the name that the environment has for a model in its place;
-	// nil = names stay.
-	ModelName func(name string) string
-	// Denied is the rule that keeps agents of a type from starting, and its
-	// source, empty = none does; nil = every type may start.
-	Denied func(name string) (rule, source string)
-	// Shown tells whether texts of agents that the caller waits for are shown
-	// on stdout; nil = they are not.
-	Shown func() bool
-	// TranscriptPath tells where the transcript of an agent is, for hooks; nil =
-	// nowhere.
-	TranscriptPath func(id string) string
+	Tasks   *task.Set
+	Kinds   Kinds
+	Models  Models
+	Session Session
 	// CWD is taken away from the front of paths in progress; empty = nothing is.
 	CWD string
-	// PromptID is the id of the prompt that the session answers, for hooks; nil
-	// = unknown.
-	PromptID func() string
-	// SessionName is how other sessions would call this one; nil = "session".
-	SessionName func() string
-	// Now is the clock of ListAgents; nil = the zero time forever.
-	Now func() time.Time
 }
 
 // Agents runs the calls of the Agent tool. Safe for concurrent use.
@@ -90,27 +94,7 @@ type Agents struct {
 var _ executor.Executor = (*Agents)(nil)
 
 // New makes the executor of Agent calls. It starts nothing.
-func New(o Options) *Agents {
-	if o.Denied == nil {
-		o.Denied = func(string) (rule, source string) { return "", "" }
-	}
-	if o.PromptID == nil {
-		o.PromptID = func() string { return "" }
-	}
-	if o.Shown == nil {
-		o.Shown = func() bool { return false }
-	}
-	if o.TranscriptPath == nil {
-		o.TranscriptPath = func(string) string { return "" }
-	}
-	if o.SessionName == nil {
-		o.SessionName = func() string { return "session" }
-	}
-	if o.Now == nil {
-		o.Now = func() time.Time { return time.Time{} }
-	}
-	return &Agents{o: o}
-}
+func New(o Options) *Agents { return &Agents{o: o} }
 
 // IsCall tells whether a tool name is that of the Agent tool: it has two.
 func IsCall(name string) bool { return name == "Agent" || name == "Task" }
@@ -154,11 +138,11 @@ func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.R
 	if name == "" {
 		name = "general-purpose"
 	}
-	def, ok := a.o.Find(name)
+	def, ok := a.o.Kinds.Find(name)
 	if !ok {
-		return failed(fmt.Sprintf("Agent type '%s' not found. Available agents: %s", name, strings.Join(a.o.Names(), ", "))), nil
+		return failed(fmt.Sprintf("Agent type '%s' not found. Available agents: %s", name, strings.Join(a.o.Kinds.Names(), ", "))), nil
 	}
-	if rule, source := a.o.Denied(def.Name); rule != "" {
+	if rule, source := a.o.Kinds.Denied(def.Name); rule != "" {
 		return failed(fmt.Sprintf("Agent type '%s' has been denied by permission rule '%s' from %s.", def.Name, rule, source)), nil
 	}
 	depth, parent := 1, ""
@@ -174,7 +158,7 @@ func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.R
 		Kind: task.Agent, ToolUseID: call.ID, Description: in.Description, AgentType: def.Name, Prompt: in.Prompt,
 		Depth: depth, ParentID: parent, Background: background(in, def, script),
 	})
-	w := &worker{a: a, t: t, def: def, in: in, script: script, caller: call.ID, started: a.o.Now()}
+	w := &worker{a: a, t: t, def: def, in: in, script: script, caller: call.ID, started: a.now()}
 	a.mu.Lock()
 	w.runs = true
 	a.workers = append(a.workers, w)
@@ -226,16 +210,14 @@ func (w *worker) start(ctx context.Context) (executor.Result, error) {
 
 func (w *worker) modelName() string {
 	for _, name := range []string{w.in.Model, w.def.Model} {
-		switch {
-		case name == "", name == "inherit":
-		case w.a.o.ModelName == nil:
-			return name
-		default:
-			return w.a.o.ModelName(name)
+		if name != "" && name != "inherit" {
+			return w.a.o.Models.Name(name)
 		}
 	}
-	return w.a.o.Session().ModelName
+	return w.a.o.Session.Options().Live.Model()
 }
+
+func (a *Agents) now() time.Time { return a.o.Session.Options().Clock.Now() }
 
 // allowed tells whether the agent's definition leaves it a tool. Rules such as
 // Bash(git *) name their tool, mcp__server all tools of a server.

@@ -83,46 +83,79 @@ type session struct {
 	callers chan string
 }
 
-func newSession(t *testing.T, s script, shown bool, change func(*simulator.Options)) *session {
-	t.Helper()
-	var n atomic.Int64
-	newID := func() string { return fmt.Sprintf("%08d-0000-4000-8000-%012d", n.Load(), n.Add(1)) }
-	tasks := task.New(task.Options{NewID: newID, Now: time.Now})
-	t.Cleanup(tasks.Close)
-	var options simulator.Options
-	kinds := map[string]agent.Definition{
+// fakeClock has the time of the test and ids that count.
+type fakeClock struct{ n atomic.Int64 }
+
+func (*fakeClock) Now() time.Time                                   { return time.Now() }
+func (*fakeClock) Sleep(ctx context.Context, d time.Duration) error { return simulator.Sleep(ctx, d) }
+
+func (c *fakeClock) NewID() string {
+	return fmt.Sprintf("%08d-0000-4000-8000-%012d", c.n.Load(), c.n.Add(1))
+}
+
+// kinds are those of the tests: one of them is banned.
+type kinds struct{}
+
+func (kinds) Find(name string) (agent.Definition, bool) {
+	d, ok := map[string]agent.Definition{
 		"general-purpose": {Name: "general-purpose"},
 		"banned":          {Name: "banned"},
 		"reader":          {Name: "reader", Tools: []string{"Read(*)"}, Model: "haiku", Background: new(bool)},
+	}[name]
+	return d, ok
+}
+
+func (kinds) Names() []string { return []string{"general-purpose", "reader"} }
+
+func (kinds) Denied(name string) (rule, source string) {
+	if name == "banned" {
+		rule, source = "Agent(banned)", "userSettings"
 	}
-	agents := agent.New(agent.Options{
-		Tasks: tasks, Names: func() []string { return []string{"general-purpose", "reader"} },
-		Find: func(name string) (agent.Definition, bool) { d, ok := kinds[name]; return d, ok },
-		Model: func(p *protocol.SubagentScript) simulator.Model {
-			if p != nil {
-				return &model{s: p.Steps.(script)}
-			}
-			return &model{s: s}
-		},
-		Session: func() simulator.Options { return options },
-		Shown:   func() bool { return shown },
-		Denied: func(name string) (rule, source string) {
-			if name == "banned" {
-				rule, source = "Agent(banned)", "userSettings"
-			}
-			return rule, source
-		},
-	})
+	return rule, source
+}
+
+// around is the session of the agents, and who plays them.
+type around struct {
+	options simulator.Options
+	shown   bool
+}
+
+func (a *around) Options() simulator.Options { return a.options }
+func (a *around) Name() string               { return "session" }
+func (a *around) Shown() bool                { return a.shown }
+func (a *around) Transcript(string) string   { return "" }
+
+// players play agents by their script, if the call has none of its own.
+type players struct{ s script }
+
+func (players) Name(name string) string { return name }
+
+func (p players) Script(own *protocol.SubagentScript) simulator.Model {
+	if own != nil {
+		return &model{s: own.Steps.(script)}
+	}
+	return &model{s: p.s}
+}
+
+func newSession(t *testing.T, s script, shown bool, change func(*simulator.Options)) *session {
+	t.Helper()
+	clock := &fakeClock{}
+	tasks := task.New(task.Options{NewID: clock.NewID, Now: time.Now})
+	t.Cleanup(tasks.Close)
+	around := &around{shown: shown}
+	agents := agent.New(agent.Options{Tasks: tasks, Kinds: kinds{}, Models: players{s}, Session: around})
 	callers := make(chan string, 10)
-	options = simulator.Options{
-		Model: &model{s: s}, Executor: executor.Composite{agents, &tools{callers}}, Tasks: tasks, SessionID: "S",
-		Init: func(context.Context) protocol.Init { return protocol.Init{} }, NewID: newID, Now: time.Now,
-		Mode: func() protocol.PermissionMode { return protocol.ModeDefault },
+	live := &simulator.Live{}
+	live.Begin("S", "")
+	options := &around.options
+	*options = simulator.Options{
+		Model: &model{s: s}, Tools: simulator.Unchecked(executor.Composite{agents, &tools{callers}}), Clock: clock, Live: live,
+		Main: &simulator.Main{Tasks: tasks, Init: func(context.Context) protocol.Init { return protocol.Init{} }},
 	}
 	if change != nil {
-		change(&options)
+		change(options)
 	}
-	sim, err := simulator.New(options)
+	sim, err := simulator.New(*options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -551,4 +584,17 @@ func TestHooks(t *testing.T) {
 		t.Errorf("events %q", got)
 	}
 	runner.Close(t.Context())
+}
+
+// What the session's start shows is not shown again for its agents.
+func TestStartIsTheSessions(t *testing.T) {
+	s := newSession(t, script{"go": {call("Agent", foreground), say("main")}, "sub": {say("found")}}, false, func(o *simulator.Options) {
+		o.Main.Start = simulator.Start{Title: "T", Reduced: true}
+	})
+	got, _ := s.play(t)
+	for _, kind := range []string{"session_title_changed", "ui_invalidate"} {
+		if n := len(slices.DeleteFunc(slices.Clone(got), func(line string) bool { return line != kind })); n != 1 {
+			t.Errorf("%d times %s in %q", n, kind, got)
+		}
+	}
 }

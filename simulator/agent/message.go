@@ -155,7 +155,7 @@ func (a *Agents) list() protocol.ToolResult {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var text strings.Builder
-	text.WriteString("This session is " + a.o.SessionName() +
+	text.WriteString("This session is " + a.o.Session.Name() +
 		" — the name other sessions use to message it (it is not listed below; a message to it would be a message to yourself).\n\n")
 	sections := []section{}
 	if len(a.workers) == 0 {
@@ -170,7 +170,7 @@ func (a *Agents) list() protocol.ToolResult {
 				r.Status = "running"
 			}
 			s.Rows = append(s.Rows, r)
-			fmt.Fprintf(&text, "\n  %s [%s]  ·  %s  ·  %s  ·  started %ds ago", r.Name, r.Ref, r.Type, r.Status, int(a.o.Now().Sub(w.started).Seconds()))
+			fmt.Fprintf(&text, "\n  %s [%s]  ·  %s  ·  %s  ·  started %ds ago", r.Name, r.Ref, r.Type, r.Status, int(a.now().Sub(w.started).Seconds()))
 		}
 		sections = append(sections, s)
 	}

@@ -128,23 +128,29 @@ func (w *worker) summary(end string) string {
 	}
 }
 
-// options are those of the main conversation without what makes it one.
+// options are what the agent shares with its session, and what is its own.
 func (w *worker) options() simulator.Options {
-	o := w.a.o.Session()
-	o.Model = w.a.o.Model(w.script)
-	o.ModelName = w.model
+	s := w.a.o.Session.Options()
 	ref := protocol.AgentRef{ID: w.t.ID, Type: w.t.AgentType, Depth: w.t.Depth}
-	o.Executor = executor.Chain(o.Executor, marked(ref), missing(o.Executor), executor.Hide(func(t protocol.Tool) bool { return !w.def.allowed(t) }))
-	o.Transcript, o.Tasks, o.Schema, o.Rand = nil, nil, nil, nil
-	o.Agent = &ref
-	o.Commands, o.Queue = simulator.Commands{Disabled: true}, simulator.Queue{}
-	o.PromptID = w.a.o.PromptID
-	o.Init = func(context.Context) protocol.Init { return protocol.Init{} }
-	o.SystemPrompt = w.def.Prompt
-	o.Resumed, o.Costs = false, nil
-	o.MaxTurns, o.MaxBudgetUSD, o.ResponseDelay = w.def.MaxTurns, 0, 0
-	o.Partial, o.Replay, o.Compat = false, false, false
-	return o
+	chain := executor.Chain(s.Tools, marked(ref), missing(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.def.allowed(t) }))
+	return simulator.Options{
+		Model: w.a.o.Models.Script(w.script), Tools: toolbox{chain, s.Tools}, Hooks: s.Hooks, Clock: s.Clock,
+		Live: s.Live.Agent(w.model), Here: s.Here, System: w.def.Prompt, Agent: &ref,
+		Limits: simulator.Limits{Turns: w.def.MaxTurns, Retries: s.Limits.Retries, RetryScale: s.Limits.RetryScale, Fallback: s.Limits.Fallback},
+		Show:   simulator.Show{Hooks: s.Show.Hooks, InOrder: s.Show.InOrder, Thinking: s.Show.Thinking, Stream: s.Show.Stream},
+	}
+}
+
+// toolbox has an agent's tools, of whose calls the session's know.
+type toolbox struct {
+	executor.Executor
+	known simulator.Tools
+}
+
+func (t toolbox) Prepare(call protocol.ToolUse) simulator.Prepared { return t.known.Prepare(call) }
+
+func (t toolbox) Ready(ctx context.Context, call protocol.ToolUse) simulator.Ready {
+	return t.known.Ready(ctx, call)
 }
 
 // marked tells the layers around the tools whose call it is.
@@ -246,7 +252,7 @@ func (w *worker) assistant(ev *protocol.Assistant) {
 		w.t.Post(ev)
 		return
 	}
-	if w.t.Behind() || w.a.o.Shown() {
+	if w.t.Behind() || w.a.o.Session.Shown() {
 		w.t.Post(ev)
 		return
 	}
@@ -296,7 +302,7 @@ func (w *worker) address(ev *protocol.User) {
 // stop runs the SubagentStop hooks; their block goes on with the feedback.
 func (w *worker) stop(ctx context.Context, blocks int) (feedback string, again bool) {
 	out := w.hooks(ctx, protocol.SubagentStopHook{
-		AgentType: w.t.AgentType, StopHookActive: blocks > 0, AgentTranscriptPath: w.a.o.TranscriptPath(w.t.ID),
+		AgentType: w.t.AgentType, StopHookActive: blocks > 0, AgentTranscriptPath: w.a.o.Session.Transcript(w.t.ID),
 		LastAssistantMessage: w.text(),
 	})
 	if !out.Block || blocks >= stopBlockCap {
@@ -306,29 +312,29 @@ func (w *worker) stop(ctx context.Context, blocks int) (feedback string, again b
 }
 
 func (w *worker) hooks(ctx context.Context, in protocol.HookInput) hook.Outcome {
-	o := w.a.o.Session()
+	o := w.a.o.Session.Options()
 	event, _ := in.HookEvent()
 	if o.Hooks == nil || !o.Hooks.Has(event) {
 		return hook.Outcome{}
 	}
 	w.t.Settle(ctx)
-	base := protocol.HookBase{SessionID: o.SessionID, PromptID: w.a.o.PromptID(), AgentID: w.t.ID, AgentType: w.t.AgentType}
-	if o.Dir != nil {
-		base.CWD = o.Dir()
+	now := o.Live.Now()
+	base := protocol.HookBase{
+		SessionID: now.SessionID, TranscriptPath: now.Transcript, PromptID: now.PromptID, AgentID: w.t.ID, AgentType: w.t.AgentType,
+	}
+	if o.Here != nil {
+		base.CWD = o.Here.Dir()
 	}
 	if event == "SubagentStop" {
-		if o.Mode != nil {
-			base.PermissionMode = o.Mode()
+		if o.Here != nil {
+			base.PermissionMode = o.Here.Mode()
 		}
-		if o.Effort != "" {
-			base.Effort = &protocol.HookEffort{Level: o.Effort}
+		if now.Effort != "" {
+			base.Effort = &protocol.HookEffort{Level: now.Effort}
 		}
-	}
-	if o.TranscriptPath != nil {
-		base.TranscriptPath = o.TranscriptPath()
 	}
 	out := o.Hooks.Run(ctx, hook.Input{Base: base, Event: in})
-	if o.HookEvents {
+	if o.Show.Hooks {
 		w.t.Post(out.Frames...)
 	}
 	w.t.Post(out.Notices...)

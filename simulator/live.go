@@ -1,0 +1,81 @@
+package simulator
+
+import (
+	"sync"
+
+	"github.com/claudeless/claudeless/simulator/model"
+)
+
+// Live is what changes while a session runs, whoever changes it. The zero value
+// is a session without an id on the default model. Safe for concurrent use.
+type Live struct {
+	session *Live // nil = this is the session's; else that of an agent, which has only its model for itself
+
+	mu  sync.Mutex
+	now Now
+}
+
+// Now is what is so at one moment; empty = unknown or none.
+type Now struct {
+	SessionID  string
+	Transcript string // path
+	PromptID   string // of the running or the last prompt
+	Model      string // as given or set; empty = the default model
+	Effort     string // level
+	Style      string // of the output
+	Title      string
+}
+
+// Now is everything at once.
+func (l *Live) Now() Now {
+	l.mu.Lock()
+	now := l.now
+	l.mu.Unlock()
+	if l.session != nil {
+		own := now.Model
+		now = l.session.Now()
+		now.Model = own
+	}
+	return now
+}
+
+// Agent is the same session for one of its agents, which has a model of its own.
+func (l *Live) Agent(model string) *Live { return &Live{session: l, now: Now{Model: model}} }
+
+// SessionID is the id of the conversation, which /clear changes.
+func (l *Live) SessionID() string { return l.Now().SessionID }
+
+// Begin says that a conversation has begun: its id and where its transcript is.
+func (l *Live) Begin(id, transcript string) {
+	l.set(func(n *Now) { n.SessionID, n.Transcript = id, transcript })
+}
+
+// Model is the model of the next request, as given or set.
+func (l *Live) Model() string {
+	if name := l.Now().Model; name != "" {
+		return name
+	}
+	return model.Default
+}
+
+// SetModel changes the model of requests to come; empty = the default model.
+func (l *Live) SetModel(name string) { l.set(func(n *Now) { n.Model = name }) }
+
+// SetEffort changes the level that hooks and transcripts are told.
+func (l *Live) SetEffort(level string) { l.set(func(n *Now) { n.Effort = level }) }
+
+// SetStyle changes the output style.
+func (l *Live) SetStyle(name string) { l.set(func(n *Now) { n.Style = name }) }
+
+// SetTitle names the session.
+func (l *Live) SetTitle(title string) { l.set(func(n *Now) { n.Title = title }) }
+
+// prompt names the prompt that is answered now; an agent answers that of its
+// session.
+func (l *Live) prompt(id string) { l.set(func(n *Now) { n.PromptID = id }) }
+
+func (l *Live) set(change func(*Now)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change(&l.now)
+}

@@ -1,0 +1,226 @@
+package simulator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/hook"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+// Model answers requests; the scenario engine is the one of every run, tests
+// have their own. Called from one goroutine at a time.
+type Model interface {
+	Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error)
+}
+
+// Clock gives time, waiting and ids (uuid v4); [Sleep] is how real time waits.
+// Safe for concurrent use.
+type Clock interface {
+	Now() time.Time
+	Sleep(ctx context.Context, d time.Duration) error
+	NewID() string
+}
+
+// Here is where a conversation stands right now, asked each time it is told.
+// Safe for concurrent use.
+type Here interface {
+	// Dir is the directory the shell is in; empty = where the session began.
+	Dir() string
+	Mode() protocol.PermissionMode
+}
+
+// Options says how a conversation runs. Model, Tools, Clock and Live are
+// required; everything else has a working zero value.
+type Options struct {
+	Model Model
+	Tools Tools
+	// Hooks of the turn itself (those around tools are a layer of Tools); nil =
+	// none. [Simulator.Close] closes them.
+	Hooks *hook.Runner
+	Clock Clock
+	Rand  *rand.Rand // jitter; nil = no jitter
+	// Live is what changes while the conversation runs. Its session has an id.
+	Live *Live
+	Here Here // nil = the default mode, where the session began
+	// System is the system prompt, which scenario expressions may ask for.
+	System string
+	Limits Limits
+	Show   Show
+	// Agent says whose conversation it is, for hooks; nil = the session's own.
+	Agent *protocol.AgentRef
+	// Main is what the session's own conversation has and that of an agent has
+	// not; nil = it is an agent's.
+	Main *Main
+}
+
+// Limits bound a conversation, and say what is done before one is reached. The
+// zero value is the real CLI's, without waits.
+type Limits struct {
+	Turns     int     // tool rounds per prompt; 0 = no limit, below it the first is the last
+	BudgetUSD float64 // cost of the session; 0 = no limit
+	Retries   int     // of failed requests; negative = none, 0 = 10
+	// RetryScale stretches the waits between retries; 0 = do not wait.
+	RetryScale float64
+	// Fallback is the model to go on with when the other is overloaded; empty =
+	// none.
+	Fallback    string
+	StopBlocks  int // blocks of Stop hooks in a row; 0 = 8
+	SchemaTries int // answers that do not fit Main.Schema before the turn fails; 0 = 5
+}
+
+// Show says what of a conversation is shown, and at which pace.
+type Show struct {
+	Partial bool // yield stream events and request statuses
+	Replay  bool // yield the prompt back (isReplay)
+	Hooks   bool // yield hook_started and hook_response
+	Compat  bool // add the cost_usd key of the older tool
+	// InOrder shows results of parallel calls in call order instead of
+	// completion order, which makes runs repeatable byte by byte.
+	InOrder       bool
+	Thinking      string           // how reasoning is marked as shown; empty = updates
+	Stream        scenarios.Stream // pace of partial messages
+	ResponseDelay time.Duration    // waited before every prompt's first reply
+	CompactDelay  time.Duration    // how long /compact takes
+}
+
+// Main is what makes a conversation that of the session. Init is required;
+// nil interfaces are absent.
+type Main struct {
+	Start Start
+	// Init gives the init event of a turn without its ids, model and mode.
+	Init       func(ctx context.Context) protocol.Init
+	Transcript Transcript
+	// Tasks is the work beside and behind tool calls; nil = there is none. The
+	// caller closes it.
+	Tasks    *task.Set
+	Prompts  Prompts
+	Commands Commands
+	Mentions Mentions
+	Schema   Schema
+	Costs    map[string]protocol.ModelUsage // of the session so far, by model
+	Deferred *Deferred                      // the call that [Simulator.Deferred] answers; nil = none
+}
+
+// Start is how the session came to be. The zero value is a fresh one.
+type Start struct {
+	Resumed bool
+	Forked  bool   // Resumed under an id of its own
+	Setup   string // trigger of Setup hooks before the session starts; empty = none
+	Agent   string // the agent that the session itself is; empty = none
+	Title   string // the session's name at its start; empty = none
+	// Reduced says that customisations are switched off, which hosts with a
+	// screen are told (--bare, --safe-mode).
+	Reduced bool
+	// Instructions are the memory files that were read, for hooks.
+	Instructions []protocol.InstructionsLoadedHook
+}
+
+// Transcript keeps events beyond the run. Its first error becomes a warning,
+// never a failed run.
+type Transcript interface {
+	// Record is called for every event before it is yielded.
+	Record(ev protocol.Event) error
+	// Reset begins a new conversation, for /clear, and returns its id.
+	Reset() (id string, err error)
+	// Path is where the transcript of the conversation is.
+	Path() string
+	// Lines tells how many lines of files were added and removed.
+	Lines() (added, removed int)
+}
+
+// Prompts is what waits while a turn runs.
+type Prompts interface {
+	// Absorb takes the prompts that are to become part of the running turn; it is
+	// called between tool rounds.
+	Absorb() []protocol.UserMessage
+	// Waiting counts the prompts of people that wait for a turn.
+	Waiting() int
+}
+
+// Schema is what a structured output has to fit (--json-schema).
+type Schema interface {
+	// Validate returns nil for a fitting value, else an error whose text is paths
+	// and what must be there: "/n: must be number".
+	Validate(value json.RawMessage) error
+}
+
+// Tools are what a conversation calls, and what is known of a call before it is
+// run. Safe for concurrent use.
+type Tools interface {
+	executor.Executor
+	// Prepare looks at a call as the model has written it.
+	Prepare(call protocol.ToolUse) Prepared
+	// Ready looks at a call that is about to run, before hooks and permission see
+	// it.
+	Ready(ctx context.Context, call protocol.ToolUse) Ready
+}
+
+// Prepared is what a call becomes before it is shown.
+type Prepared struct {
+	Input json.RawMessage // that the call is shown and run with; nil = its own
+	// Runs is the tool that runs in the place of the one that is written; empty =
+	// that one.
+	Runs     string
+	ReadOnly bool // it may run beside its neighbours, whatever its tool says
+}
+
+// Ready is what there is to say of a call right before it runs.
+type Ready struct {
+	Seen    json.RawMessage  // the input that hooks and hosts see; nil = the call's own
+	Refused *executor.Result // in the place of a run: an unknown tool, a bad input; nil = it may run
+}
+
+// Unchecked makes tools of an executor about whose calls nothing is known.
+func Unchecked(x executor.Executor) Tools { return unchecked{x} }
+
+type unchecked struct{ executor.Executor }
+
+func (unchecked) Prepare(protocol.ToolUse) Prepared             { return Prepared{} }
+func (unchecked) Ready(context.Context, protocol.ToolUse) Ready { return Ready{} }
+
+// somewhere is a place of which nothing is known.
+type somewhere struct{}
+
+func (somewhere) Dir() string                   { return "" }
+func (somewhere) Mode() protocol.PermissionMode { return protocol.ModeDefault }
+
+// filled checks the options and gives what is left out its default.
+func (o Options) filled() (Options, error) {
+	switch {
+	case o.Model == nil, o.Tools == nil, o.Clock == nil, o.Live == nil:
+		return o, errors.New("simulator: Model, Tools, Clock and Live are required")
+	case o.Live.SessionID() == "":
+		return o, errors.New("simulator: Live has no session")
+	case o.Main != nil && o.Main.Init == nil:
+		return o, errors.New("simulator: Main.Init is required")
+	}
+	if o.Here == nil {
+		o.Here = somewhere{}
+	}
+	if o.Limits.Retries == 0 {
+		o.Limits.Retries = 10
+	}
+	return o, nil
+}
+
+// Sleep waits for d or until ctx ends, whose error it then returns.
+func Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}
