@@ -281,8 +281,8 @@ func (t *turn) reset() error {
 	if s.main.Transcript == nil {
 		return nil
 	}
-	id, err := s.main.Transcript.Reset()
-	s.o.Live.Begin(id, s.main.Transcript.Path())
+	id, path, err := s.main.Transcript.Reset()
+	s.o.Live.Begin(id, path)
 	if err == nil {
 		return nil
 	}

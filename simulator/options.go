@@ -127,10 +127,9 @@ type Start struct {
 type Transcript interface {
 	// Record is called for every event before it is yielded.
 	Record(ev protocol.Event) error
-	// Reset begins a new conversation, for /clear, and returns its id.
-	Reset() (id string, err error)
-	// Path is where the transcript of the conversation is.
-	Path() string
+	// Reset begins a new conversation, for /clear, and returns its id and where
+	// its transcript is.
+	Reset() (id, path string, err error)
 	// Lines tells how many lines of files were added and removed.
 	Lines() (added, removed int)
 }

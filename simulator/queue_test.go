@@ -91,9 +91,8 @@ func (q *queue) Absorb() []protocol.UserMessage {
 // transcriptFunc hears events; a new conversation is called NEW.
 type transcriptFunc func(protocol.Event)
 
-func (transcriptFunc) Reset() (string, error)      { return "NEW", nil }
-func (transcriptFunc) Path() string                { return "" }
-func (transcriptFunc) Lines() (added, removed int) { return 0, 0 }
+func (transcriptFunc) Reset() (id, path string, err error) { return "NEW", "", nil }
+func (transcriptFunc) Lines() (added, removed int)         { return 0, 0 }
 
 func (f transcriptFunc) Record(ev protocol.Event) error {
 	f(ev)

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/executor/builtin"
@@ -158,10 +156,6 @@ type family struct{ r *run }
 func (f family) Options() simulator.Options { return f.r.options }
 func (f family) Name() string               { return f.r.sessionName() }
 func (f family) Shown() bool                { return f.r.forwardAgents.Load() }
-
-func (f family) Transcript(id string) string {
-	return filepath.Join(strings.TrimSuffix(f.r.session.Path(), ".jsonl"), "subagents", "agent-"+id+".jsonl")
-}
 
 func (f family) Find(name string) (agent.Definition, bool) {
 	a, ok := f.r.Catalog.Agent(name)

@@ -69,8 +69,6 @@ type Session interface {
 	// Shown tells whether texts of agents that the caller waits for are shown on
 	// stdout.
 	Shown() bool
-	// Transcript tells where the transcript of an agent is, for hooks.
-	Transcript(id string) string
 }
 
 // Options configures [New]. Everything but CWD is required.

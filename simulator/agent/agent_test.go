@@ -123,7 +123,6 @@ type around struct {
 func (a *around) Options() simulator.Options { return a.options }
 func (a *around) Name() string               { return "session" }
 func (a *around) Shown() bool                { return a.shown }
-func (a *around) Transcript(string) string   { return "" }
 
 // players play agents by their script, if the call has none of its own.
 type players struct{ s script }

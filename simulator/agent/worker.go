@@ -302,13 +302,22 @@ func (w *worker) address(ev *protocol.User) {
 // stop runs the SubagentStop hooks; their block goes on with the feedback.
 func (w *worker) stop(ctx context.Context, blocks int) (feedback string, again bool) {
 	out := w.hooks(ctx, protocol.SubagentStopHook{
-		AgentType: w.t.AgentType, StopHookActive: blocks > 0, AgentTranscriptPath: w.a.o.Session.Transcript(w.t.ID),
+		AgentType: w.t.AgentType, StopHookActive: blocks > 0, AgentTranscriptPath: w.transcript(),
 		LastAssistantMessage: w.text(),
 	})
 	if !out.Block || blocks >= stopBlockCap {
 		return "", false
 	}
 	return strings.Join(out.Texts, "\n"), true
+}
+
+// transcript is where the session keeps what the agent says.
+func (w *worker) transcript() string {
+	path, kept := strings.CutSuffix(w.a.o.Session.Options().Live.Now().Transcript, ".jsonl")
+	if !kept {
+		return ""
+	}
+	return path + "/subagents/agent-" + w.t.ID + ".jsonl"
 }
 
 func (w *worker) hooks(ctx context.Context, in protocol.HookInput) hook.Outcome {

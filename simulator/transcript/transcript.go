@@ -276,9 +276,9 @@ func (s *Transcript) Deferred() (use protocol.ToolUse, message string, ok bool) 
 }
 
 // Reset ends the conversation and starts a new one under a fresh id, as /clear
-// does, and returns the id.
-func (s *Transcript) Reset() (string, error) {
-	err := s.ended()
+// does, and returns the id and where its transcript is.
+func (s *Transcript) Reset() (id, path string, err error) {
+	err = s.ended()
 	s.opts.ID = ""
 	s.id = s.opts.NewID()
 	s.path = filepath.Join(filepath.Dir(s.path), s.id+".jsonl")
@@ -286,5 +286,5 @@ func (s *Transcript) Reset() (string, error) {
 	s.history, s.files, s.costs, s.state, s.pending, s.held, s.deferred = nil, nil, nil, nil, nil, nil, ""
 	s.totals = protocol.CostStateLine{StartTime: s.opts.Now().UnixMilli()}
 	s.rec = recorder{}
-	return s.id, err
+	return s.id, s.path, err
 }

@@ -608,7 +608,7 @@ func TestReset(t *testing.T) {
 	s := w.mustOpen(t, transcript.Options{})
 	w.turn(t, s, "one")
 	old, oldPath := s.ID(), s.Path()
-	if id, err := s.Reset(); err != nil || id == old || s.ID() != id || s.Path() == oldPath { // row 47
+	if id, path, err := s.Reset(); err != nil || id == old || s.ID() != id || s.Path() != path || path == oldPath { // row 47
 		t.Errorf("id %s after %s, %v", id, old, err)
 	}
 	before := readLines(t, oldPath)
