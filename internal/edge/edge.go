@@ -16,23 +16,21 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/journal"
+	"github.com/claudeless/claudeless/internal/process"
 )
 
 // Options configures an [Edge].
 type Options struct {
 	// Journal gets the lines; nil = nothing is noted.
 	Journal *journal.Journal
-	// Now is the clock.
-	Now func() time.Time
-	// Started is when the process began.
-	Started time.Time
-	// Stderr is where faults write; nil = nowhere.
-	Stderr io.Writer
+	// System is the process; it is required.
+	System *process.System
 }
 
 // Edge watches one process. All methods may be called from many goroutines.
 type Edge struct {
-	o Options
+	o       Options
+	started time.Time
 
 	mu        sync.Mutex
 	asked     map[string]question // control requests of ours
@@ -60,7 +58,9 @@ const (
 )
 
 // New makes an edge.
-func New(o Options) *Edge { return &Edge{o: o, asked: map[string]question{}} }
+func New(o Options) *Edge {
+	return &Edge{o: o, started: o.System.Now(), asked: map[string]question{}}
+}
 
 func (e *Edge) note(b journal.Body) {
 	if e.o.Journal != nil {
@@ -68,8 +68,8 @@ func (e *Edge) note(b journal.Body) {
 	}
 }
 
-// Stdin watches what is read from r.
-func (e *Edge) Stdin(r io.Reader) io.Reader {
+// stdin watches what is read from r.
+func (e *Edge) stdin(r io.Reader) io.Reader {
 	if r == nil || e.o.Journal == nil {
 		return r
 	}
@@ -133,8 +133,8 @@ func (e *Edge) answer(line []byte) {
 		return // not seen here, so nothing is certain
 	case q.answered:
 		e.note(journal.Host{What: "answered_twice", RequestID: id, Subtype: q.subtype})
-	case !q.withdrawn.IsZero() && e.o.Now().Sub(q.withdrawn) > late:
-		ms := float64(e.o.Now().Sub(q.withdrawn)) / float64(time.Millisecond)
+	case !q.withdrawn.IsZero() && e.o.System.Now().Sub(q.withdrawn) > late:
+		ms := float64(e.o.System.Now().Sub(q.withdrawn)) / float64(time.Millisecond)
 		e.note(journal.Host{What: "answered_late", RequestID: id, Subtype: q.subtype, MS: ms})
 	}
 	q.answered = true
@@ -180,8 +180,8 @@ func decides(subtype string) bool {
 	return subtype == "can_use_tool" || subtype == "hook_callback" || subtype == "elicitation"
 }
 
-// Stdout watches what is written to w, and spoils it.
-func (e *Edge) Stdout(w io.Writer) io.Writer {
+// stdout watches what is written to w, and spoils it.
+func (e *Edge) stdout(w io.Writer) io.Writer {
 	out := &writer{e: e, w: w}
 	e.out = &spoiled{e: e, w: out}
 	return e.out
@@ -242,33 +242,48 @@ func (e *Edge) sent(line []byte) {
 		e.asked[frame.RequestID] = question{subtype: frame.Request.Subtype}
 	case "control_cancel_request":
 		q := e.asked[frame.RequestID]
-		q.withdrawn = e.o.Now()
+		q.withdrawn = e.o.System.Now()
 		e.asked[frame.RequestID] = q
 	}
 }
 
-// Notify relays signals as the function it is given does, and notes them.
-func (e *Edge) Notify(relay func(chan<- os.Signal, ...os.Signal) func()) func(chan<- os.Signal, ...os.Signal) func() {
-	if relay == nil {
-		return nil
+// System is the process as it looks from inside of the edge.
+func (e *Edge) System() *process.System {
+	s := *e.o.System
+	s.Stdin, s.Stdout = e.stdin(s.Stdin), e.stdout(s.Stdout)
+	if s.Notify != nil {
+		s.Notify = e.notify
 	}
-	return func(to chan<- os.Signal, signals ...os.Signal) func() {
-		from, done := make(chan os.Signal, 4), make(chan struct{})
-		stop := relay(from, signals...)
-		go func() { // ends when done is closed
-			for {
-				select {
-				case <-done:
-					return
-				case sig := <-from:
-					if e.signalled(sig) {
-						to <- sig
-					}
+	s.Kill = e.kill
+	return &s
+}
+
+// notify relays signals as the process does, and notes them.
+func (e *Edge) notify(to chan<- os.Signal, signals ...os.Signal) func() {
+	from, done := make(chan os.Signal, 4), make(chan struct{})
+	stop := e.o.System.Notify(from, signals...)
+	go func() { // ends when done is closed
+		for {
+			select {
+			case <-done:
+				return
+			case sig := <-from:
+				if e.signalled(sig) {
+					to <- sig
 				}
 			}
-		}()
-		return func() { stop(); close(done) }
-	}
+		}
+	}()
+	return func() { stop(); close(done) }
+}
+
+// kill notes that the process is about to die of a signal of its own.
+func (e *Edge) kill(sig syscall.Signal) error {
+	e.mu.Lock()
+	e.signal = signalName(sig)
+	e.mu.Unlock()
+	e.End(128+int(sig), "")
+	return e.o.System.Kill(sig)
 }
 
 // signalled notes a signal; false = a fault keeps it from having an effect.
@@ -282,14 +297,6 @@ func (e *Edge) signalled(sig os.Signal) bool {
 	return !ignored
 }
 
-// Kill notes that the process is about to die of a signal of its own.
-func (e *Edge) Kill(sig os.Signal, code int) {
-	e.mu.Lock()
-	e.signal = signalName(sig)
-	e.mu.Unlock()
-	e.End(code, "")
-}
-
 // End notes the end of the process; refused is what was said of a command line
 // that was refused. It returns the code to exit with.
 func (e *Edge) End(code int, refused string) int {
@@ -300,7 +307,7 @@ func (e *Edge) End(code int, refused string) int {
 		return code
 	}
 	e.ended = true
-	x := journal.Exit{Code: code, Refused: refused, MS: float64(e.o.Now().Sub(e.o.Started)) / float64(time.Millisecond)}
+	x := journal.Exit{Code: code, Refused: refused, MS: float64(e.o.System.Now().Sub(e.started)) / float64(time.Millisecond)}
 	if code > 128 {
 		x.Signal = e.signal
 	}

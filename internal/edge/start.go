@@ -9,14 +9,15 @@ import (
 
 	"github.com/claudeless/claudeless/internal/diag"
 	"github.com/claudeless/claudeless/internal/journal"
+	"github.com/claudeless/claudeless/internal/process"
 )
 
 // Describe is the first line of a process: how it was started.
-func Describe(args, environ []string, getwd func() (string, error)) journal.Start {
-	line := journal.Start{Argv: args, PPID: os.Getppid(), Secrets: secrets(args, environ)}
-	line.CWD, _ = getwd() // a directory that is gone has no name
+func Describe(s *process.System) journal.Start {
+	line := journal.Start{Argv: s.Args, PPID: os.Getppid(), Secrets: secrets(s.Args, s.Environ)}
+	line.CWD, _ = s.Getwd() // a directory that is gone has no name
 	line.Parent = nameOf(line.PPID)
-	for _, kv := range environ {
+	for _, kv := range s.Environ {
 		name, value, _ := strings.Cut(kv, "=")
 		switch {
 		case value == "":

@@ -92,8 +92,7 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	}
 	report, err := harness.Run(ctx, harness.Options{
 		Command: afterDashes(c.Command), Setup: setup, Capture: c.Capture, Reports: c.reports(s), Guard: guard,
-		FreshHome: c.FreshHome, EnvFor: c.EnvFor,
-		Environ: s.Environ, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Terminal: s.StdinIsTTY, Now: s.Now, Notify: s.Notify,
+		FreshHome: c.FreshHome, EnvFor: c.EnvFor, System: s,
 	})
 	if report == nil {
 		return err

@@ -12,7 +12,7 @@ import (
 func (r *run) environ() []string {
 	bin := r.bin()
 	set := map[string]string{
-		"PATH":               bin + string(filepath.ListSeparator) + pathOf(r.Environ),
+		"PATH":               bin + string(filepath.ListSeparator) + pathOf(r.System.Environ),
 		"CLAUDE_CONFIG_DIR":  r.Setup.Config,
 		"ANTHROPIC_BASE_URL": r.api.url, "ANTHROPIC_BEDROCK_BASE_URL": r.api.url, "ANTHROPIC_VERTEX_BASE_URL": r.api.url,
 		"ANTHROPIC_API_KEY": canary(),
@@ -29,7 +29,7 @@ func (r *run) environ() []string {
 		set[variableOf(host)] = filepath.Join(bin, "claude")
 	}
 	var env []string
-	for _, kv := range r.Environ {
+	for _, kv := range r.System.Environ {
 		name, _, _ := strings.Cut(kv, "=")
 		if _, ours := set[name]; !ours && !slices.Contains(withheld(), name) {
 			env = append(env, kv)

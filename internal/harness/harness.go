@@ -11,7 +11,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,10 +19,11 @@ import (
 
 	"github.com/claudeless/claudeless/internal/journal"
 	"github.com/claudeless/claudeless/internal/proc"
+	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/internal/verdict"
 )
 
-// Options say what to run and how. Command, Self, Environ and Now are required.
+// Options say what to run and how. Command, Setup.Self and System are required.
 type Options struct {
 	Command []string
 	// Setup is what claude is to be; where processes write to is filled in.
@@ -38,13 +38,8 @@ type Options struct {
 	// EnvFor are hosts, or variables, that are told where claude is.
 	EnvFor []string
 
-	Environ        []string
-	Stdin          io.Reader
-	Stdout, Stderr io.Writer
-	Terminal       bool // Stdin is one
-	Now            func() time.Time
-	// Notify relays signals to a channel until the function it returns is called.
-	Notify func(c chan<- os.Signal, signals ...os.Signal) (stop func())
+	// System is this process: its streams and signals are those of the command.
+	System *process.System
 }
 
 // Reports are the files of a verdict; empty = not written.
@@ -71,10 +66,10 @@ func Run(ctx context.Context, o Options) (*verdict.Report, error) {
 		return nil, err
 	}
 	defer r.close()
-	began := o.Now()
+	began := o.System.Now()
 	result := verdict.Command{Argv: o.Command}
 	exit, left, err := r.command(ctx)
-	result.Code, result.Signal, result.MS = exit.Code, exit.Signal, float64(o.Now().Sub(began).Microseconds())/1000
+	result.Code, result.Signal, result.MS = exit.Code, exit.Signal, float64(o.System.Now().Sub(began).Microseconds())/1000
 	report, judgeErr := r.judge(left)
 	if report == nil {
 		return nil, errors.Join(err, judgeErr)
@@ -84,9 +79,9 @@ func Run(ctx context.Context, o Options) (*verdict.Report, error) {
 		report.Verdict = "failed"
 	}
 	if err != nil {
-		fmt.Fprintf(o.Stderr, "claudeless: error: %v\n", err)
+		fmt.Fprintf(o.System.Stderr, "claudeless: error: %v\n", err)
 	}
-	return report, errors.Join(judgeErr, o.Reports.Write(report, o.Stderr))
+	return report, errors.Join(judgeErr, o.Reports.Write(report, o.System.Stderr))
 }
 
 // run is one command under way.
@@ -139,7 +134,7 @@ func (r *run) files() error {
 			return fmt.Errorf("opening the journal: %w", err)
 		}
 	}
-	return MakeShims(r.bin(), r.Setup, pathOf(r.Environ))
+	return MakeShims(r.bin(), r.Setup, pathOf(r.System.Environ))
 }
 
 func (r *run) bin() string { return filepath.Join(r.dir, "bin") }
@@ -155,7 +150,7 @@ func (r *run) close() {
 func (r *run) command(ctx context.Context) (exit proc.Exit, left []leftover, err error) {
 	a, err := proc.Attach(ctx, proc.AttachOptions{
 		Command: proc.Command{Path: r.Command[0], Args: r.Command[1:], Env: r.environ()},
-		Stdin:   r.Stdin, Stdout: r.Stdout, Stderr: r.Stderr, Terminal: r.Terminal,
+		Stdin:   r.System.Stdin, Stdout: r.System.Stdout, Stderr: r.System.Stderr, Terminal: r.System.StdinIsTTY,
 	})
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -178,11 +173,11 @@ func (r *run) command(ctx context.Context) (exit proc.Exit, left []leftover, err
 // relay passes signals on to the command until the function it returns is called.
 // The second of a kind is the last that is asked politely.
 func (r *run) relay(a *proc.Attached) (stop func()) {
-	if r.Notify == nil {
+	if r.System.Notify == nil {
 		return func() {}
 	}
 	signals, done := make(chan os.Signal, 8), make(chan struct{})
-	unsubscribe := r.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	unsubscribe := r.System.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 	go func() { // ends when done is closed
 		seen := map[os.Signal]int{}
 		for {
@@ -233,7 +228,7 @@ func (r *run) record(lines []journal.Body) error {
 	if err != nil {
 		return fmt.Errorf("writing the verdict into the journal: %w", err)
 	}
-	j := journal.New(journal.Options{W: file, Now: r.Now, PID: os.Getpid(), Environ: r.Environ})
+	j := journal.New(journal.Options{W: file, Now: r.System.Now, PID: r.System.PID, Environ: r.System.Environ})
 	for _, line := range lines {
 		j.Write(line)
 	}

@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"syscall"
 
 	"github.com/claudeless/claudeless/internal/argv"
 	"github.com/claudeless/claudeless/internal/edge"
@@ -17,24 +16,18 @@ import (
 // it returns is the same process seen through it, and end turns the outcome into
 // the exit code.
 func Witness(s *process.System) (watched *process.System, end func(error) int) {
-	o := edge.Options{Now: s.Now, Started: s.Now(), Stderr: s.Stderr}
+	o := edge.Options{System: s}
 	var file io.Closer
 	if path := captureOf(s); path != "" {
 		if opened, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil { // else the run says so
 			file = opened
 			o.Journal = journal.New(journal.Options{W: opened, Now: s.Now, PID: s.PID, Environ: s.Environ})
-			o.Journal.Write(edge.Describe(s.Args, s.Environ, s.Getwd))
+			o.Journal.Write(edge.Describe(s))
 		}
 	}
 	e := edge.New(o)
 	e.Arm(edge.FaultByName(s.Getenv("CLAUDELESS_FAILURE")))
-	out := *s
-	out.Stdin, out.Stdout, out.Notify = e.Stdin(s.Stdin), e.Stdout(s.Stdout), e.Notify(s.Notify)
-	out.Kill = func(sig syscall.Signal) error {
-		e.Kill(sig, 128+int(sig))
-		return s.Kill(sig)
-	}
-	return &out, func(err error) int {
+	return e.System(), func(err error) int {
 		code := e.End(process.Exit(s.Stderr, err), refusal(err))
 		if file != nil {
 			_ = file.Close() // what is in it is in it

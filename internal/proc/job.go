@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"syscall"
 	"time"
 )
@@ -105,8 +106,8 @@ type Attached struct {
 	pid      int
 	guard    guard
 	done     <-chan struct{}
-	state    func() *os.ProcessState // valid after done
-	terminal *os.File                // nil = none was handed over
+	cmd      *exec.Cmd // its state is valid after done
+	terminal *os.File  // nil = none was handed over
 }
 
 // Attach starts a command in a group of its own. ctx bounds only the starting.
@@ -122,7 +123,7 @@ func Attach(ctx context.Context, o AttachOptions) (*Attached, error) {
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = o.Stdin, o.Stdout, o.Stderr
 	cmd.WaitDelay = sweepLimit
-	a := &Attached{state: func() *os.ProcessState { return cmd.ProcessState }}
+	a := &Attached{cmd: cmd}
 	if in, ok := o.Stdin.(*os.File); ok && o.Terminal {
 		a.terminal = in
 		toForeground(cmd.SysProcAttr, in)
@@ -144,7 +145,7 @@ func (a *Attached) Done() <-chan struct{} { return a.done }
 // Exit waits for the end of the command and tells how it ended.
 func (a *Attached) Exit() Exit {
 	<-a.done
-	return exitOf(a.state())
+	return exitOf(a.cmd.ProcessState)
 }
 
 // Signal sends a signal to the command and its group.

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// GitHub writes the report as workflow commands, which become annotations at the
+// annotations writes the report as workflow commands, which become annotations at the
 // lines of the scenario.
-func (r *Report) GitHub(w io.Writer) error {
+func (r *Report) annotations(w io.Writer) error {
 	var b strings.Builder
 	for _, x := range r.Expectations {
 		if !x.Met {
@@ -42,8 +42,8 @@ func property(s string) string {
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
 }
 
-// Summary writes the report as Markdown, for the summary of a workflow step.
-func (r *Report) Summary(w io.Writer) error {
+// markdown writes the report as Markdown, for the summary of a workflow step.
+func (r *Report) markdown(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "### claudeless: %s\n\n", r.Verdict)
 	if len(r.Expectations) > 0 {

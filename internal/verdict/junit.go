@@ -36,9 +36,9 @@ type junitText struct {
 	Text string `xml:",chardata"`
 }
 
-// JUnit writes the report as one suite: a test case for each expectation, and one
+// junit writes the report as one suite: a test case for each expectation, and one
 // for each finding of level error.
-func (r *Report) JUnit(w io.Writer) error {
+func (r *Report) junit(w io.Writer) error {
 	s := junitSuite{Name: "claudeless"}
 	for _, x := range r.Expectations {
 		c := junitCase{Name: x.Text, Class: "expect", File: x.File, Line: x.Line}

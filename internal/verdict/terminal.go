@@ -1,17 +1,50 @@
 package verdict
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 )
 
+// Format is a form of the report.
+type Format int
+
+// The formats: lines for people, workflow commands of GitHub, Markdown for the
+// summary of a step, JUnit, and JSON.
+const (
+	Lines Format = iota
+	Annotations
+	Markdown
+	JUnit
+	JSON
+)
+
+// Write writes the report.
+func (r *Report) Write(w io.Writer, as Format) error {
+	switch as {
+	case Annotations:
+		return r.annotations(w)
+	case Markdown:
+		return r.markdown(w)
+	case JUnit:
+		return r.junit(w)
+	case JSON:
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(r)
+	default:
+		return r.terminal(w)
+	}
+}
+
 // prefix begins every line of the report on stderr.
 const prefix = "claudeless: verdict: "
 
-// Terminal writes the report for people: one line for each thing that is wrong,
+// terminal writes the report for people: one line for each thing that is wrong,
 // what to do about it below, and a last line that sums up.
-func (r *Report) Terminal(w io.Writer) error {
+func (r *Report) terminal(w io.Writer) error {
 	var b strings.Builder
 	line := func(format string, args ...any) { b.WriteString(prefix + fmt.Sprintf(format, args...) + "\n") }
 	unmet := 0
