@@ -34,9 +34,7 @@ func (m MCP) Execute(ctx context.Context, call protocol.ToolUse) (Result, error)
 	case err == nil:
 		return Plain(result), nil
 	case errors.Is(err, mcp.ErrNotConnected) && m.listed(call.Name):
-		gone := failed(err.Error())
-		gone.Unknown = true
-		return gone, nil
+		return failed(err.Error()), nil
 	default:
 		return Result{}, ErrUnknownTool
 	}

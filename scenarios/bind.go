@@ -21,9 +21,7 @@ func (p *Pattern) BindValue(v diag.Value, b *diag.Binding) {
 		return
 	}
 	type plain Pattern
-	if !b.Into(v, (*plain)(p)) {
-		return
-	}
+	b.Into(v, (*plain)(p))
 	var keys []string
 	switch p.Type {
 	case PatternExact, PatternContains:
@@ -32,9 +30,11 @@ func (p *Pattern) BindValue(v diag.Value, b *diag.Binding) {
 		keys = []string{"pattern"}
 	case PatternAll, PatternAnyOf:
 		keys = []string{"patterns"}
+	case PatternAny:
 	default:
+		return // told
 	}
-	checkKeys(v, b, "a pattern of type `"+string(p.Type)+"`", keys, nil)
+	checkKeys(v, b, "a pattern of type `"+string(p.Type)+"`", tagged{required: keys, others: []string{"text", "pattern", "patterns"}})
 }
 
 // bindNot reads the one type whose `pattern` is a pattern.
@@ -141,6 +141,16 @@ func (k *Block) BindValue(v diag.Value, b *diag.Binding) {
 			ToolCall
 		}
 		b.Into(v, &t)
+	}
+}
+
+// BindValue reads a pace and checks that a token comes at all.
+func (s *Stream) BindValue(v diag.Value, b *diag.Binding) {
+	type plain Stream
+	b.Into(v, (*plain)(s))
+	const slowest = 0.001
+	if at, _ := v.Field("tokens_per_second"); s.TokensPerSecond > 0 && s.TokensPerSecond < slowest {
+		b.Errorf(at, "`tokens_per_second` must be 0, for as fast as possible, or at least %v", slowest)
 	}
 }
 

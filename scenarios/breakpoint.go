@@ -130,6 +130,7 @@ func (k *Breakpoint) Place() string {
 // the names at the pause, see [eval.Breakpoint].
 func (k *Breakpoint) Fill(ctx context.Context, names map[string]any) (Breakpoint, error) {
 	filled := *k
+	ctx = eval.Together(ctx)
 	s := &scope{lib: k.lib, src: k.source, groups: atBreakpoint, vars: names}
 	var err error
 	if filled.Input, err = s.json(ctx, k.Input); err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/internal/eval"
 	"github.com/claudeless/claudeless/internal/match"
 )
 
@@ -35,9 +36,8 @@ type Engine struct {
 	counts  map[int]int // matches by rule
 	active  *sequence   // nil = no turn is expected
 	running *response   // nil = nothing to go on with
-	seen    Seen
-	missed  []Judged // results that a call's `expect` did not match
-	script  *hit     // answers the first prompt of a sub-agent; nil = the rules do
+	seen    recorder
+	script  *hit // answers the first prompt of a sub-agent; nil = the rules do
 	agents  agents
 }
 
@@ -71,6 +71,7 @@ func (e *Engine) Next(ctx context.Context, r Request) (Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return Reply{}, err
 	}
+	ctx = eval.Together(ctx)
 	if r.Results != nil {
 		return e.resume(ctx, r)
 	}

@@ -12,9 +12,9 @@ type Failure struct {
 	// Type says what happens and which of the other keys it has.
 	Type FailureType `toml:"type,required" enum:"network_unreachable,connection_timeout,auth_error,rate_limit,out_of_credits,partial_response,malformed_json,overloaded,server_error,api_error,prompt_too_long,hang,crash"`
 	// AfterMS is when a `connection_timeout` strikes.
-	AfterMS int `toml:"after_ms" min:"0"`
+	AfterMS int `toml:"after_ms" min:"0" max:"31536000000"`
 	// RetryAfter is the wait, in seconds, that `rate_limit` asks for.
-	RetryAfter int `toml:"retry_after" min:"0"`
+	RetryAfter int `toml:"retry_after" min:"0" max:"31536000"`
 	// Message of `auth_error` and `api_error`.
 	Message string `toml:"message"`
 	// PartialText is what comes through before `partial_response` breaks off.
@@ -84,18 +84,20 @@ func (t FailureType) keysOf() (required, optional []string) {
 // others.
 func (f *Failure) BindValue(v diag.Value, b *diag.Binding) {
 	type plain Failure
-	if !b.Into(v, (*plain)(f)) {
-		return
+	b.Into(v, (*plain)(f))
+	if FailureByName(string(f.Type)) == nil {
+		return // told
 	}
 	required, optional := f.Type.keysOf()
-	checkKeys(v, b, "a failure of type `"+string(f.Type)+"`", required, optional)
+	checkKeys(v, b, "a failure of type `"+string(f.Type)+"`", tagged{required, optional, []string{
+		"after_ms", "retry_after", "message", "partial_text", "raw", "status", "error_type", "times", "exit_code", "signal",
+	}})
 	switch f.Type {
 	case FailServerError:
 		if f.Status == 0 {
 			f.Status = 500
 		}
-		if f.Status < 500 {
-			status, _ := v.Field("status")
+		if status, _ := v.Field("status"); f.Status < 500 {
 			b.Errorf(status, "`status` of a server_error must be 500 to 599; other statuses are an `api_error`")
 		}
 	case FailCrash:
@@ -110,12 +112,18 @@ func (f *Failure) BindValue(v diag.Value, b *diag.Binding) {
 	}
 }
 
+// tagged are the keys of a table beside `type`, which says what it has.
+type tagged struct {
+	required, optional []string
+	others             []string // of any type
+}
+
 // checkKeys reports keys of a tagged table that its type needs or does not
-// have. It is for keys that some type of the table has.
-func checkKeys(v diag.Value, b *diag.Binding, what string, required, optional []string) {
+// have. Keys that no type has were reported before.
+func checkKeys(v diag.Value, b *diag.Binding, what string, t tagged) {
+	known := slices.Concat(t.required, t.optional)
 	for _, f := range v.Fields() {
-		if f.Key != "type" && !slices.Contains(required, f.Key) && !slices.Contains(optional, f.Key) {
-			known := append(slices.Clone(required), optional...)
+		if f.Key != "type" && slices.Contains(t.others, f.Key) && !slices.Contains(known, f.Key) {
 			hint := "it has no keys beside `type`"
 			if len(known) > 0 {
 				hint = "its keys are " + strings.Join(known, ", ")
@@ -123,7 +131,7 @@ func checkKeys(v diag.Value, b *diag.Binding, what string, required, optional []
 			b.KeyHintf(f, hint, "unknown key `%s` in %s", f.Key, what)
 		}
 	}
-	for _, key := range required {
+	for _, key := range t.required {
 		if _, ok := v.Field(key); !ok {
 			b.Errorf(v, "missing key `%s` in %s", key, what)
 		}

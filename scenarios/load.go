@@ -128,6 +128,10 @@ func (l *loader) bind(path string, src []byte, s *Scenario) (*diag.Index, bool) 
 		l.list = append(l.list, ix.Bind(s)...)
 		return ix, true
 	}
+	if ix.Refused() {
+		l.list = append(l.list, *d)
+		return ix, false
+	}
 	// The index takes only what is plain; the decoder has the last word.
 	var tree map[string]any
 	if _, err := toml.Decode(string(src), &tree); err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -354,5 +355,43 @@ func writeFile(t *testing.T, path string, data []byte) {
 	t.Helper()
 	if err := os.WriteFile(path, data, 0o644); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// Files that nest deeper than anybody does are refused before they cost more
+// memory than their size suggests, in every way to nest.
+func TestNesting(t *testing.T) {
+	for name, src := range map[string]string{
+		"inline tables":   "a = " + strings.Repeat("{a=", 5000) + "1" + strings.Repeat("}", 5000),
+		"arrays":          "a = " + strings.Repeat("[", 5000) + strings.Repeat("]", 5000),
+		"dotted key":      strings.Repeat("a.", 5000) + "a = 1",
+		"header":          "[" + strings.Repeat("a.", 5000) + "a]\nb = 1",
+		"tables":          "[[" + strings.Repeat("a.", 5000) + "a]]\nb = 1",
+		"mixed":           "[" + strings.Repeat("a.", 60) + "a]\n" + strings.Repeat("a.", 30) + "a = [[[[[[[[[[[[[[[[[[{a = 1}]]]]]]]]]]]]]]]]]]",
+		"after a mistake": "b = nonsense\na = " + strings.Repeat("{a=", 5000) + "1" + strings.Repeat("}", 5000),
+		"in a mistake":    "b = [ nonsense,\n" + strings.Repeat("{a=", 5000) + "1" + strings.Repeat("}", 5000) + "]",
+		"not":             "[[responses]]\npattern = " + strings.Repeat(`{type="not",pattern=`, 400) + `{type="any"}` + strings.Repeat("}", 400),
+		"not, dotted":     "[[responses]]\n" + strings.Repeat("pattern.", 2000) + `type = "not"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := Parse("s.toml", []byte(src), LoadOptions{})
+			runtime.ReadMemStats(&after)
+			if err == nil || !strings.Contains(err.Error(), "nested too deep: at most 100 levels") {
+				t.Errorf("got %.200v", err)
+			}
+			if used := after.TotalAlloc - before.TotalAlloc; used > 8<<20 {
+				t.Errorf("%d bytes of source cost %d MB", len(src), used>>20)
+			}
+		})
+	}
+	json := `{"responses":[{"pattern":` + strings.Repeat(`{"type":"not","pattern":`, 5000) + `{"type":"any"}` + strings.Repeat("}", 5000) + `}]}`
+	if _, err := Parse("s.json", []byte(json), LoadOptions{}); err == nil {
+		t.Error("5000 levels of JSON pass")
+	}
+	deep := "[[responses]]\npattern = " + strings.Repeat(`{type="not",pattern=`, 90) + `{type="any"}` + strings.Repeat("}", 90)
+	if _, err := Parse("s.toml", []byte(deep), LoadOptions{}); err != nil {
+		t.Errorf("90 levels: %v", err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/claudeless/claudeless/internal/diag"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -108,7 +107,7 @@ type response struct {
 
 // expectedResult is what one call of the last reply should give.
 type expectedResult struct {
-	at      diag.Position
+	at      string
 	tool    string
 	pattern *Pattern // nil = anything
 }
@@ -257,7 +256,7 @@ func (r *response) block(ctx context.Context, b *Block, newID func() string) (pr
 		if use.ID == "" && newID != nil {
 			use.ID = newID()
 		}
-		r.expected = append(r.expected, expectedResult{at: b.at, tool: b.Tool, pattern: b.Expect})
+		r.expected = append(r.expected, expectedResult{at: b.at.String(), tool: b.Tool, pattern: b.Expect})
 		return use, err
 	}
 }

@@ -11,9 +11,7 @@ import (
 // BindValue reads an answer and checks that it has either a text or an error.
 func (a *Sampling) BindValue(v diag.Value, b *diag.Binding) {
 	type plain Sampling
-	if !b.Into(v, (*plain)(a)) {
-		return
-	}
+	b.Into(v, (*plain)(a))
 	_, text := v.Field("text")
 	failure, refused := v.Field("error")
 	switch {

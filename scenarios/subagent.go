@@ -3,7 +3,6 @@ package scenarios
 import (
 	"context"
 	"maps"
-	"slices"
 	"sync"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -41,14 +40,14 @@ func (e *Engine) Subagent(s *protocol.SubagentScript) *Engine {
 	return sub
 }
 
-// Misses are the results that a call's `expect` did not match, those of
+// misses are the results that a call's `expect` did not match, those of
 // sub-agents after our own.
-func (e *Engine) Misses() []Judged {
-	misses := slices.Clone(e.missed)
+func (e *Engine) misses() []string {
+	misses := append([]string(nil), e.seen.misses...)
 	e.agents.mu.Lock()
 	defer e.agents.mu.Unlock()
 	for _, sub := range e.agents.list {
-		misses = append(misses, sub.Misses()...)
+		misses = append(misses, sub.misses()...)
 	}
 	return misses
 }

@@ -89,11 +89,11 @@ func (t *turn) frame(f scenarios.Frame) error {
 	case f.Stderr != "":
 		return t.emit(&protocol.Verbatim{Stderr: f.Stderr})
 	case f.JSON == nil:
-		line := strings.Repeat(f.Line, max(1, f.Times))
+		line := &protocol.Verbatim{Stdout: []byte(f.Line), Times: f.Times}
 		if !f.Cut {
-			line += "\n"
+			line.End = []byte("\n")
 		}
-		return t.emit(&protocol.Verbatim{Stdout: []byte(line)})
+		return t.emit(line)
 	}
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(f.JSON, &keys); err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/internal/cas"
 	"github.com/claudeless/claudeless/internal/control"
-	"github.com/claudeless/claudeless/internal/journal"
 	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/mcp/record"
@@ -177,6 +176,6 @@ func (r *run) callLog() *record.Log {
 			return value
 		}
 		c.Input, c.Result = whole(c.Input, c.InputCID), whole(c.Result, c.ResultCID)
-		r.journal.Write(journal.MCPCall(c))
+		r.journal.Call(c)
 	}})
 }

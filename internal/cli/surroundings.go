@@ -128,9 +128,9 @@ func (r *run) openJournal() error {
 		r.warn("opening --capture: " + err.Error())
 		return nil
 	}
-	r.captured.Closer = file
+	r.captured = file
 	r.journal = journal.New(journal.Options{W: file, Now: r.Clock.Now, PID: r.PID, SessionID: r.session.ID(), Environ: r.Environ})
-	r.journal.Write(r.Records.Run)
+	r.journal.Start(r.Records.Run)
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -74,7 +75,7 @@ type run struct {
 	firstID     string                        // of the session before that
 
 	journal  *journal.Journal // nil = no --capture
-	captured captured
+	captured io.Closer
 	debug    *debugLog                       // nil = no --debug
 	last     atomic.Pointer[protocol.Result] // the last result yielded
 }

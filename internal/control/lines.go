@@ -25,11 +25,17 @@ type lines struct {
 
 	mu      sync.Mutex
 	change  *sync.Cond // of what follows
-	waiting [][]byte
+	waiting []entry
 	size    int // bytes waiting or being written
 	closed  bool
 	halted  error // why turns may no longer write; nil = they may
 	err     error // of w, or why writing was given up; nothing is written after it
+}
+
+// entry is a line, or a function that writes one.
+type entry struct {
+	line  []byte
+	write func(w io.Writer) error // nil = line counts
 }
 
 func newLines(w io.Writer) *lines {
@@ -42,13 +48,18 @@ func newLines(w io.Writer) *lines {
 func (l *lines) run() {
 	defer close(l.done)
 	for {
-		line, ok := l.next()
+		e, ok := l.next()
 		if !ok {
 			return
 		}
-		_, err := l.w.Write(line)
+		var err error
+		if e.write != nil {
+			err = e.write(l.w)
+		} else {
+			_, err = l.w.Write(e.line)
+		}
 		l.mu.Lock()
-		l.size -= len(line)
+		l.size -= len(e.line)
 		if err != nil && l.err == nil {
 			l.err = err
 		}
@@ -57,48 +68,58 @@ func (l *lines) run() {
 	}
 }
 
-func (l *lines) next() ([]byte, bool) {
+func (l *lines) next() (entry, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.waiting) == 0 && !l.closed && l.err == nil {
 		l.change.Wait()
 	}
 	if len(l.waiting) == 0 || l.err != nil {
-		return nil, false
+		return entry{}, false
 	}
-	line := l.waiting[0]
+	e := l.waiting[0]
 	l.waiting = l.waiting[1:]
-	return line, true
+	return e, true
 }
 
 // put adds a line; it does not wait.
 func (l *lines) put(line []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.add(append(line, '\n'))
+	l.add(entry{line: append(line, '\n')})
 }
 
-func (l *lines) add(line []byte) {
+func (l *lines) add(e entry) {
 	if l.err != nil {
 		return
 	}
-	l.waiting = append(l.waiting, line)
-	l.size += len(line)
+	l.waiting = append(l.waiting, e)
+	l.size += len(e.line)
 	l.change.Broadcast()
 }
 
 // Write adds a line that has its newline; it waits while too much is waiting.
 func (l *lines) Write(line []byte) (int, error) {
+	if err := l.addCalmly(entry{line: append([]byte(nil), line...)}); err != nil {
+		return 0, err
+	}
+	return len(line), nil
+}
+
+// Grouped adds what f writes, once its turn has come.
+func (l *lines) Grouped(f func(w io.Writer) error) error { return l.addCalmly(entry{write: f}) }
+
+func (l *lines) addCalmly(e entry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for l.size > backlog && l.err == nil && l.halted == nil {
 		l.change.Wait()
 	}
 	if err := cmp.Or(l.err, l.halted); err != nil {
-		return 0, err
+		return err
 	}
-	l.add(append([]byte(nil), line...))
-	return len(line), nil
+	l.add(e)
+	return nil
 }
 
 // halt makes every Write fail with err, those that wait as well.

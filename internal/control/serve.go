@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"regexp"
 	"slices"
@@ -262,8 +264,13 @@ func (p *Peer) read() {
 		_, _ = in.Discard(len(mark)) // what was peeked at is there
 	}
 	for {
-		line, err := in.ReadBytes('\n')
+		line, err := readLine(in)
 		p.burst(true)
+		if err != nil && !errors.Is(err, io.EOF) {
+			p.fail(err)
+			p.burst(false)
+			return
+		}
 		if len(bytes.TrimSpace(line)) > 0 {
 			if fault := p.receive(bytes.TrimSuffix(line, []byte("\n"))); fault != nil {
 				p.fail(fault)
@@ -279,6 +286,29 @@ func (p *Peer) read() {
 			p.mu.Unlock()
 			return
 		}
+	}
+}
+
+// longestLine bounds a line of stdin (observed with 2.1.329).
+const longestLine = 256 << 20
+
+// readLine reads a line with its end. The pieces are joined once it is known to
+// fit: stdin may go on for ever without a newline.
+func readLine(in *bufio.Reader) ([]byte, error) {
+	var pieces [][]byte
+	size := 0
+	for {
+		piece, err := in.ReadSlice('\n')
+		if size += len(piece); size > longestLine {
+			return nil, inputErrorf("Error: stream-json input carried over 256M characters with no newline. Every message must be one line of JSON that ends with a newline.")
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			if err != nil {
+				err = io.EOF // the end, however it came
+			}
+			return slices.Concat(append(pieces, piece)...), err
+		}
+		pieces = append(pieces, bytes.Clone(piece))
 	}
 }
 

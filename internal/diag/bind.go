@@ -205,11 +205,13 @@ func (b *Binding) checkRange(v Value, f *field) {
 	case err != nil || math.IsNaN(n):
 		b.report(int(v.off), "", "`%s` must be a finite number", f.name)
 	case f.min != nil && n < *f.min:
-		b.report(int(v.off), "", "`%s` must be at least %v", f.name, *f.min)
+		b.report(int(v.off), "", "`%s` must be at least %s", f.name, plainNumber(*f.min))
 	case f.max != nil && n > *f.max:
-		b.report(int(v.off), "", "`%s` must be at most %v", f.name, *f.max)
+		b.report(int(v.off), "", "`%s` must be at most %s", f.name, plainNumber(*f.max))
 	}
 }
+
+func plainNumber(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
 func (b *Binding) unknown(f *Field, p *plan) {
 	names := make([]string, len(p.fields))
@@ -230,6 +232,16 @@ func MeantHint(name string, candidates []string) string {
 		return "did you mean `" + near + "`?"
 	}
 	return ""
+}
+
+// NameHint is [MeantHint], or else the candidates where they are few; "" for no
+// name.
+func NameHint(name string, candidates []string) string {
+	const few = 20
+	if hint := MeantHint(name, candidates); hint != "" || name == "" || len(candidates) == 0 || len(candidates) > few {
+		return hint
+	}
+	return "known names here: " + strings.Join(candidates, ", ")
 }
 
 func (b *Binding) scalar(v Value, dst reflect.Value, key string) {

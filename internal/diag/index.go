@@ -44,6 +44,7 @@ type Index struct {
 type problem struct {
 	off     int
 	message string
+	final   bool // no parser is to be asked
 }
 
 func newIndex(file string, src []byte) *Index {
@@ -72,6 +73,7 @@ func IndexTOML(file string, src []byte) *Index {
 	ix := newIndex(file, src)
 	s := &tomlScanner{src: ix.src, root: &table{header: true}}
 	s.scan()
+	s.suspect()
 	ix.root, ix.problem = Value{Kind: Table, table: s.root}, s.problem
 	return ix
 }
@@ -99,6 +101,10 @@ func (ix *Index) Doubt() *Diagnostic {
 	d.Message = ix.problem.message
 	return &d
 }
+
+// Refused tells that the doubt is not for the parser of the format to judge: the
+// file asks for too much.
+func (ix *Index) Refused() bool { return ix.problem != nil && ix.problem.final }
 
 // Pos returns where path stands: a key for the fields of tables, the value for
 // elements of arrays (an element of [[a]] stands at its header). A path that

@@ -5,8 +5,11 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth bounds how deep arrays and inline tables may be nested.
+// maxDepth bounds how deep arrays and tables may be nested: what parsers and
+// patterns need grows faster than the text.
 const maxDepth = 100
+
+const tooDeep = "nested too deep: at most 100 levels"
 
 // tomlScanner reads TOML 1.0 in one pass. It accepts only what is certainly
 // valid and reports everything else as a problem, after which it goes on with
@@ -17,7 +20,8 @@ type tomlScanner struct {
 	root    *table
 	cur     *table // the table of the last header
 	problem *problem
-	depth   int
+	depth   int // of arrays, inline tables and parts of keys
+	base    int // parts of the last header
 
 	// Tables and their first fields are cut from chunks: big files have tens
 	// of thousands of small tables.
@@ -73,6 +77,40 @@ func (s *tomlScanner) doubt(off int, message string) bool {
 		s.problem = &problem{off: off, message: message}
 	}
 	return false
+}
+
+// deeper goes one level down; false = that is too deep, which no other problem
+// stands before.
+func (s *tomlScanner) deeper() bool {
+	if s.depth++; s.base+s.depth <= maxDepth {
+		return true
+	}
+	if s.problem == nil || !s.problem.final {
+		s.problem = &problem{off: s.pos, message: tooDeep, final: true}
+	}
+	return false
+}
+
+// suspect refuses a text that is doubted and that looks nested too deep to be
+// given to the parser of the format: strings count too.
+func (s *tomlScanner) suspect() {
+	const most = 5 * maxDepth
+	if s.problem == nil || s.problem.final {
+		return
+	}
+	depth := 0
+	for i := range len(s.src) {
+		switch s.src[i] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth = max(0, depth-1)
+		}
+		if depth > most {
+			s.problem = &problem{off: i, message: tooDeep, final: true}
+			return
+		}
+	}
 }
 
 func (s *tomlScanner) peek() byte {
@@ -146,9 +184,14 @@ func (s *tomlScanner) header() bool {
 		s.pos++
 	}
 	t := s.root
+	s.base = 0
 	for {
 		s.skipSpace()
 		off := s.pos
+		if s.base++; s.base > maxDepth {
+			s.base = maxDepth
+			return s.deeper() && s.doubt(off, tooDeep)
+		}
 		key, ok := s.key()
 		if !ok {
 			return false
@@ -247,6 +290,8 @@ func (s *tomlScanner) appendTable(t *table, key string, off, start int) *table {
 
 // keyValue reads a.b = value into t.
 func (s *tomlScanner) keyValue(t *table) bool {
+	depth := s.depth
+	defer func() { s.depth = depth }()
 	for {
 		s.skipSpace()
 		off := s.pos
@@ -258,6 +303,9 @@ func (s *tomlScanner) keyValue(t *table) bool {
 		switch s.peek() {
 		case '.':
 			s.pos++
+			if !s.deeper() {
+				return false
+			}
 			if t = s.dotted(t, key, off); t == nil {
 				return false
 			}

@@ -160,11 +160,10 @@ func (s *tomlScanner) closing(quote byte) string {
 }
 
 func (s *tomlScanner) array() ([]Value, bool) {
-	if s.depth >= maxDepth {
-		return nil, s.doubt(s.pos, "nested too deep")
-	}
-	s.depth++
 	defer func() { s.depth-- }()
+	if !s.deeper() {
+		return nil, false
+	}
 	open := s.pos
 	s.pos++
 	items := []Value{}
@@ -197,11 +196,10 @@ func (s *tomlScanner) array() ([]Value, bool) {
 
 func (s *tomlScanner) inline() (*table, bool) {
 	t := s.newTable()
-	if s.depth >= maxDepth {
-		return t, s.doubt(s.pos, "nested too deep")
-	}
-	s.depth++
 	defer func() { s.depth-- }()
+	if !s.deeper() {
+		return t, false
+	}
 	s.pos++
 	s.skipSpace()
 	if s.peek() == '}' {

@@ -1,8 +1,11 @@
 package eval
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"reflect"
+	"sync/atomic"
 
 	"github.com/expr-lang/expr/ast"
 )
@@ -14,12 +17,34 @@ const (
 	maxSteps  = 1_000_000
 	maxBytes  = 32 << 20
 	maxString = 1 << 20 // one string that repeat, replace, join or toJSON makes
+	maxText   = 8 << 20 // what the expressions of one template write
+	maxTotal  = 64 << 20
 )
 
 var (
 	errSteps = errors.New("the expression takes too many steps")
 	errBytes = errors.New("the expression needs too much memory")
+	errText  = fmt.Errorf("what the template writes is longer than %d bytes", maxText)
+	errTotal = fmt.Errorf("what all templates write together is longer than %d bytes", maxTotal)
 )
+
+type totalKey struct{}
+
+// Together returns a context in which all templates together write no more than
+// a fixed number of bytes: those of one answer, say.
+func Together(ctx context.Context) context.Context {
+	left := new(atomic.Int64)
+	left.Store(maxTotal)
+	return context.WithValue(ctx, totalKey{}, left)
+}
+
+// spend takes n bytes from the total of ctx, if it has one.
+func spend(ctx context.Context, n int) error {
+	if left, ok := ctx.Value(totalKey{}).(*atomic.Int64); ok && left.Add(-int64(n)) < 0 {
+		return errTotal
+	}
+	return nil
+}
 
 // Names that only patched expressions have.
 const (
@@ -28,6 +53,8 @@ const (
 	chargeName = "__charge"
 	stringName = "__string"
 	deepName   = "__deep"
+	mathName   = "__math"
+	intsName   = "__ints"
 )
 
 // budget is what one run may still use.
@@ -109,14 +136,38 @@ func (l *limits) Visit(node *ast.Node) {
 		}
 	case *ast.BinaryNode:
 		switch n.Operator {
-		case "+":
-			pay(node)
+		case "+", "-", "*":
+			l.exact(node, n)
 		case "==", "!=", "in", "not in":
 			if !isScalar(n.Left.Type()) && !isScalar(n.Right.Type()) {
 				n.Left, n.Right = deep(n.Left), deep(n.Right)
 			}
 		}
 	}
+}
+
+// exact makes + - * of integers fail where the result does not fit, and lets the
+// rest of what + makes be paid for.
+func (l *limits) exact(node *ast.Node, n *ast.BinaryNode) {
+	left, right := n.Left.Type(), n.Right.Type()
+	if !mayBeInt(left) || !mayBeInt(right) {
+		if n.Operator == "+" {
+			pay(node)
+		}
+		return
+	}
+	name := mathName
+	if isScalar(left) && isScalar(right) {
+		name = intsName
+	}
+	ast.Patch(node, call(name, &ast.StringNode{Value: n.Operator}, n.Left, n.Right))
+	if name == mathName {
+		pay(node)
+	}
+}
+
+func mayBeInt(t reflect.Type) bool {
+	return t == nil || t.Kind() == reflect.Int || t.Kind() == reflect.Interface
 }
 
 // pay wraps a node so that its value is charged; numbers and booleans are free.

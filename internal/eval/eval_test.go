@@ -2,6 +2,8 @@ package eval
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -76,17 +78,26 @@ func TestRun(t *testing.T) {
 
 func TestCompileErrors(t *testing.T) {
 	env := NewEnv(testNames).WithKeys("match", []string{"city"})
+	callable := known("f()", 0, "f", env)
 	for src, want := range map[string]Error{
-		`n > promt`:         {Message: "unknown name promt", Offset: 4, Name: "promt", Known: env.Names()},
-		`match.town == "x"`: {Message: "`match` has no `town`", Offset: 6, Name: "town", Known: []string{"city"}},
-		`__budget`:          {Message: "unknown name __budget", Name: "__budget", Known: env.Names()},
-		`$env`:              {Message: "unknown name $env", Name: "$env", Known: env.Names()},
-		`now()`:             {Message: "unknown name now", Name: "now", Known: env.Names()},
-		`results[0].txt`:    {Message: "unknown field txt", Offset: 11, Name: "txt", Known: env.fields},
-		`session.name`:      {Message: "unknown field name", Offset: 8, Name: "name", Known: env.fields},
-		`  `:                {Message: "the expression is empty"},
-		`n + "x"`:           {Message: "invalid operation: + (mismatched types int and string)", Offset: 2},
-		`n ==`:              {Message: "unexpected token EOF", Offset: 3},
+		`n > promt`:             {Message: "unknown name promt", Offset: 4, Name: "promt", Known: env.Names()},
+		`match.town == "x"`:     {Message: "`match` has no `town`", Offset: 6, Name: "town", Known: []string{"city"}},
+		`__budget`:              {Message: "unknown name __budget", Name: "__budget", Known: env.Names()},
+		`$env`:                  {Message: "unknown name $env", Name: "$env", Known: env.Names()},
+		`now()`:                 {Message: "unknown name now", Name: "now", Known: callable},
+		`uper(prompt)`:          {Message: "unknown name uper", Name: "uper", Known: callable},
+		`prompt = "x"`:          {Message: `unexpected token Operator("=")`, Offset: 7, Hint: "equality is written `==`"},
+		`prompt === "x"`:        {Message: `unexpected token Operator("=")`, Offset: 9, Hint: "equality is written `==`"},
+		`prompt =~ "x"`:         {Message: `unexpected token Operator("=")`, Offset: 7, Hint: "a regular expression is written `x matches \"…\"`"},
+		`prompt.contains("x")`:  {Message: "type string has no method contains", Offset: 7, Hint: "it is written between its operands: `x contains \"…\"`"},
+		`prompt.upper()`:        {Message: "type string has no method upper", Offset: 7, Hint: "it is a function: `upper(x)`"},
+		`contains(prompt, "x")`: {Message: `unexpected token Operator("contains")`, Hint: "it is written between its operands: `x contains \"…\"`"},
+		`"x" in prompt`:         {Message: "invalid operation: in (mismatched types string and string)", Offset: 4, Hint: "that a text is a part of another one is written `x contains \"…\"`"},
+		`results[0].txt`:        {Message: "unknown field txt", Offset: 11, Name: "txt", Known: env.fields},
+		`session.name`:          {Message: "unknown field name", Offset: 8, Name: "name", Known: env.fields},
+		`  `:                    {Message: "the expression is empty"},
+		`n + "x"`:               {Message: "invalid operation: + (mismatched types int and string)", Offset: 2},
+		`n ==`:                  {Message: "unexpected token EOF", Offset: 3},
 	} {
 		t.Run(src, func(t *testing.T) {
 			_, err := Compile(src, env)
@@ -101,6 +112,80 @@ func TestCompileErrors(t *testing.T) {
 	}
 	if _, err := CompileBool(`n + 1`, env); err == nil {
 		t.Error("a number passes as a condition")
+	}
+}
+
+// Every mistake of a template, and every unknown name of an expression, is told.
+func TestAllFaults(t *testing.T) {
+	_, err := ParseTemplate("é {{ nope + also(n) + n }} {{ n }} {{ 1 + }} {{ let a = 1; a + b }} {{ filter(tools, # == c) + d }} {{", NewEnv(testNames))
+	var got []string
+	for _, e := range Faults(err) {
+		got = append(got, fmt.Sprintf("%d %s", e.Offset, e.Message))
+	}
+	want := []string{"5 unknown name nope", "12 unknown name also", "41 unexpected token EOF", "63 unknown name b", "90 unknown name c", "95 unknown name d", "100 `{{` without `}}`"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Integers that do not fit are errors, not other numbers.
+func TestOverflow(t *testing.T) {
+	env := NewEnv(testNames)
+	for src, want := range map[string]string{
+		`9223372036854775807 + 1`:        "9223372036854775807 + 1 is out of the range of integers",
+		`n + 9223372036854775807`:        "3 + 9223372036854775807 is out of the range of integers",
+		`-9223372036854775807 - n`:       "-9223372036854775807 - 3 is out of the range of integers",
+		`4611686018427387904 * 2`:        "4611686018427387904 * 2 is out of the range of integers",
+		`reduce(1..70, #acc * 2, 1)`:     "4611686018427387904 * 2 is out of the range of integers",
+		`list[1] + 9223372036854775807`:  "1 + 9223372036854775807 is out of the range of integers",
+		`9223372036854775806 + 1`:        "9223372036854775807",
+		`-9223372036854775807 - 1`:       "-9223372036854775808",
+		`n * -3 + list[2] * 2 - list[1]`: "-6",
+		`list[1] + 0.5`:                  "1.5",
+		`x.k + "w"`:                      "vw",
+		`x.k + n`:                        `invalid operation: string + int`,
+	} {
+		p, err := Compile(src, env)
+		if err != nil {
+			t.Errorf("%s: %v", src, err)
+			continue
+		}
+		v, err := p.Run(t.Context(), testVars)
+		got := fmt.Sprint(v)
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: got %s, want %s", src, got, want)
+		}
+	}
+}
+
+// What templates write is bounded by text and, where it is asked for, together.
+func TestTemplateTotal(t *testing.T) {
+	env := NewEnv(testNames)
+	parse := func(n int) *Template {
+		tpl, err := ParseTemplate(strings.Repeat(`{{ repeat("a", 900000) }}`, n), env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tpl
+	}
+	long, short := parse(2000), parse(8)
+	if _, err := long.Text(t.Context(), testVars); !errors.Is(err, errText) {
+		t.Errorf("a long text: %v", err)
+	}
+	ctx := Together(t.Context())
+	var err error
+	texts := 0
+	for ; err == nil && texts < 100; texts++ {
+		_, err = short.Text(ctx, testVars)
+	}
+	if !errors.Is(err, errTotal) || texts < 9 {
+		t.Errorf("%d texts: %v", texts, err)
+	}
+	if _, err := short.Text(t.Context(), testVars); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -3,9 +3,11 @@ package eval
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/vm/runtime"
 )
 
 // functions replaces built-in functions that read the clock or can make more
@@ -19,6 +21,9 @@ func functions() []expr.Option {
 		expr.Function("repeat", repeat, new(func(string, int) string)),
 		expr.Function("join", join, new(func(any) string), new(func(any, string) string)),
 		expr.Function("replace", replace, new(func(string, string, string) string), new(func(string, string, string, int) string)),
+		// One type each: of several the checker forgets names that are not known.
+		expr.Function(intsName, calculate, new(func(any, string, int, int) int)),
+		expr.Function(mathName, calculate, new(func(any, string, any, any) any)),
 		expr.Function(tickName, tick, new(func(any) any)),
 		expr.Function(chargeName, charge, new(func(any, any) any)),
 		expr.Function(stringName, charge, new(func(any, string) string)),
@@ -31,6 +36,43 @@ func tick(args ...any) (any, error) { return nil, args[0].(*budget).step(1) }
 func charge(args ...any) (any, error) { return args[1], args[0].(*budget).use(args[1]) }
 
 func deepen(args ...any) (any, error) { return args[1], args[0].(*budget).walk(args[1]) }
+
+// calculate is + - * of what may be integers.
+func calculate(args ...any) (any, error) {
+	op, a, b := args[1].(string), args[2], args[3]
+	x, xIsInt := a.(int)
+	y, yIsInt := b.(int)
+	if xIsInt && yIsInt {
+		return calculateInts(op, x, y)
+	}
+	switch op {
+	case "+":
+		return runtime.Add(a, b), nil
+	case "-":
+		return runtime.Subtract(a, b), nil
+	}
+	return runtime.Multiply(a, b), nil
+}
+
+func calculateInts(op string, x, y int) (int, error) {
+	var z int
+	var fits bool
+	switch op {
+	case "+":
+		z = x + y
+		fits = (z > x) == (y > 0)
+	case "-":
+		z = x - y
+		fits = (z < x) == (y > 0)
+	default:
+		z = x * y
+		fits = x == 0 || z/x == y && (x != -1 || y != math.MinInt)
+	}
+	if !fits {
+		return 0, fmt.Errorf("%d %s %d is out of the range of integers", x, op, y)
+	}
+	return z, nil
+}
 
 func toJSON(args ...any) (any, error) {
 	b, err := AppendJSON(nil, args[0])

@@ -10,10 +10,14 @@ import (
 )
 
 // names checks what the type checker does not: names that are not for users,
-// and keys of maps whose keys are known.
+// and keys of maps whose keys are known. It collects the names that are used,
+// of which the type checker tells the first only, or none inside the calls of
+// some functions.
 type names struct {
-	env *Env
-	err error
+	env   *Env
+	err   error
+	used  []*ast.IdentifierNode
+	local map[string]bool // what the expression declares
 }
 
 func (c *names) Visit(node *ast.Node) {
@@ -21,7 +25,13 @@ func (c *names) Visit(node *ast.Node) {
 		return
 	}
 	switch n := (*node).(type) {
+	case *ast.VariableDeclaratorNode:
+		if c.local == nil {
+			c.local = map[string]bool{}
+		}
+		c.local[n.Name] = true
 	case *ast.IdentifierNode:
+		c.used = append(c.used, n)
 		if strings.HasPrefix(n.Value, "__") || n.Value == "$env" {
 			c.err = &Error{Message: "unknown name " + n.Value, Offset: n.Location().From, Name: n.Value, Known: c.env.Names()}
 		}

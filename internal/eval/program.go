@@ -15,22 +15,56 @@ import (
 // maxSource bounds the length of an expression in bytes.
 const maxSource = 16 << 10
 
-// Error is an expression that cannot be compiled.
+// Error is something wrong with an expression.
 type Error struct {
 	Message string
 	Offset  int    // in characters from the beginning of the source
 	Name    string // the name that is not known; "" = something else is wrong
 	// Known are the names that could stand in its place.
 	Known []string
+	// Hint says what to write instead; "" = nothing certain.
+	Hint string
 }
 
 func (e *Error) Error() string { return e.Message }
+
+// Errors is all that is wrong with an expression or a template.
+type Errors []*Error
+
+// Error joins the messages.
+func (l Errors) Error() string {
+	texts := make([]string, len(l))
+	for i, e := range l {
+		texts[i] = e.Message
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap gives the single errors.
+func (l Errors) Unwrap() []error {
+	all := make([]error, len(l))
+	for i, e := range l {
+		all[i] = e
+	}
+	return all
+}
+
+// Faults takes an error of this package apart; nil when it is none.
+func Faults(err error) []*Error {
+	if list, ok := errors.AsType[Errors](err); ok {
+		return list
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return []*Error{e}
+	}
+	return nil
+}
 
 // Program is a compiled expression. It is immutable.
 type Program struct{ vm *vm.Program }
 
 // Compile compiles an expression over the names of env. The error is an
-// [*Error].
+// [*Error], or [Errors] when several names are not known.
 func Compile(src string, env *Env) (*Program, error) { return compile(src, env, expr.AsAny()) }
 
 // CompileBool compiles a condition: its value must be a boolean.
@@ -49,31 +83,10 @@ func compile(src string, env *Env, as expr.Option) (*Program, error) {
 	if check.err != nil {
 		return nil, check.err
 	}
-	if err != nil {
-		return nil, compileError(err, env)
+	if all := check.unknown(src); len(all) > 0 || err != nil {
+		return nil, together(all, compileError(src, err, env))
 	}
 	return &Program{vm: p}, nil
-}
-
-// compileError turns an error of expr into one with an offset.
-func compileError(err error, env *Env) *Error {
-	fe, ok := errors.AsType[*file.Error](err)
-	if !ok {
-		return &Error{Message: err.Error()}
-	}
-	message, _, _ := strings.Cut(fe.Message, "\n")
-	e := &Error{Message: message, Offset: fe.From}
-	if name, ok := strings.CutPrefix(fe.Message, "unknown name "); ok {
-		e.Name, e.Known = name, env.Names()
-	}
-	_, field, ok := strings.Cut(message, " has no field ")
-	if !ok {
-		field, ok = strings.CutPrefix(message, "unknown field ")
-	}
-	if ok {
-		e.Message, e.Name, e.Known = "unknown field "+field, field, env.fields
-	}
-	return e
 }
 
 // Run evaluates the expression. vars has a value for every name of the Env it

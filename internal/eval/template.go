@@ -2,7 +2,6 @@ package eval
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"unicode/utf8"
 )
@@ -22,17 +21,15 @@ type part struct {
 func HasTemplate(s string) bool { return strings.Contains(s, "{{") }
 
 // ParseTemplate compiles the expressions of src over the names of env. The
-// error is an [*Error] with its offset in src.
+// error is [Errors], one for each mistake, with their offsets in src.
 func ParseTemplate(src string, env *Env) (*Template, error) {
 	t := &Template{}
+	var wrong Errors
 	rest, at := src, 0 // at is the offset of rest, in bytes
 	for {
 		open := strings.Index(rest, "{{")
 		if open < 0 {
-			if rest != "" || len(t.parts) == 0 {
-				t.parts = append(t.parts, part{text: rest})
-			}
-			return t, nil
+			break
 		}
 		if open > 0 {
 			t.parts = append(t.parts, part{text: rest[:open]})
@@ -40,19 +37,25 @@ func ParseTemplate(src string, env *Env) (*Template, error) {
 		body := rest[open+2:]
 		size := closing(body)
 		if size < 0 {
-			return nil, &Error{Message: "`{{` without `}}`", Offset: utf8.RuneCountInString(src[:at+open])}
+			wrong = append(wrong, &Error{Message: "`{{` without `}}`", Offset: utf8.RuneCountInString(src[:at+open])})
+			return nil, wrong
 		}
 		p, err := Compile(body[:size], env)
-		if err != nil {
-			if e, ok := errors.AsType[*Error](err); ok {
-				e.Offset += utf8.RuneCountInString(src[:at+open+2])
-			}
-			return nil, err
+		for _, e := range Faults(err) {
+			e.Offset += utf8.RuneCountInString(src[:at+open+2])
+			wrong = append(wrong, e)
 		}
 		t.parts = append(t.parts, part{program: p})
 		at += open + 2 + size + 2
 		rest = src[at:]
 	}
+	if wrong != nil {
+		return nil, wrong
+	}
+	if rest != "" || len(t.parts) == 0 {
+		t.parts = append(t.parts, part{text: rest})
+	}
+	return t, nil
 }
 
 // closing finds the "}}" that ends an expression: not one in a string or one
@@ -86,7 +89,11 @@ func closing(s string) int {
 // else gives its value with its type, every other one a string.
 func (t *Template) Eval(ctx context.Context, vars map[string]any) (any, error) {
 	if len(t.parts) == 1 && t.parts[0].program != nil {
-		return t.parts[0].program.Run(ctx, vars)
+		v, err := t.parts[0].program.Run(ctx, vars)
+		if s, ok := v.(string); ok && err == nil {
+			err = spend(ctx, len(s))
+		}
+		return v, err
 	}
 	return t.Text(ctx, vars)
 }
@@ -106,6 +113,12 @@ func (t *Template) Text(ctx context.Context, vars map[string]any) (string, error
 		}
 		s, err := Text(v)
 		if err != nil {
+			return "", err
+		}
+		if b.Len()+len(s) > maxText {
+			return "", errText
+		}
+		if err := spend(ctx, len(s)); err != nil {
 			return "", err
 		}
 		b.WriteString(s)

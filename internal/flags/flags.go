@@ -151,8 +151,6 @@ type OwnFlags struct {
 	MCPDebug      bool
 	MCPRequire    bool
 	ClaudeVersion string
-	Defer         bool // expectations are judged by others
-	Strict        bool
 	Expect        bool
 	Debugger      string
 	CWD           string

@@ -59,8 +59,9 @@ func number(sys *process.System, name string) int {
 
 // millis reads a duration in milliseconds from the environment.
 func millis(sys *process.System, name string, otherwise time.Duration) time.Duration {
+	const year = 365 * 24 * time.Hour // more could overflow
 	if n := number(sys, name); n > 0 {
-		return time.Duration(n) * time.Millisecond
+		return time.Duration(min(n, int(year/time.Millisecond))) * time.Millisecond
 	}
 	return otherwise
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/journal"
-	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
@@ -31,8 +30,7 @@ func (r *resolver) records() error {
 func (r *resolver) journalRun() journal.Run {
 	line := journal.Run{
 		Argv: r.sys.Args, CWD: r.p.CWD, Env: map[string]string{}, Model: model.Resolve(r.p.Model.Name),
-		PermissionMode: string(r.p.Permission.Mode), Scenario: r.p.Scenario.Name, ScenarioFile: r.p.Scenario.Path,
-		InputFormat: r.f.InputFormat, SkipsPermissions: r.f.DangerouslySkipPermissions && !process.On(r.sys.Getenv("IS_SANDBOX")), Settings: []string{},
+		PermissionMode: string(r.p.Permission.Mode), Scenario: r.p.Scenario.Name, Settings: []string{},
 	}
 	for _, layer := range r.p.Settings.Layers {
 		line.Settings = append(line.Settings, string(layer.Source))
@@ -72,6 +70,9 @@ func (r *resolver) transcript() error {
 		Continue: f.Continue, Fork: f.ForkSession, NoPersist: f.NoSessionPersistence || r.p.State == "",
 		Version: r.p.Version, Entrypoint: r.p.Entrypoint, NewID: r.p.Clock.NewID, Now: r.p.Clock.Now,
 		Agent: r.p.Custom.Agent, Title: f.SessionName,
+	}
+	if r.p.State == "" && !f.NoSessionPersistence {
+		r.warn("HOME is not set: the session is not saved (set HOME or CLAUDELESS_CONFIG_DIR)")
 	}
 	o.Machine, o.GitBranch = r.machine()
 	if f.Has("resume-drops-turn") {

@@ -7,8 +7,10 @@
 package output
 
 import (
+	"bytes"
 	"io"
 	"iter"
+	"slices"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -32,8 +34,8 @@ func StreamJSON(w io.Writer, events Events) error {
 		if err != nil {
 			return err
 		}
-		if v, ok := ev.(*protocol.Verbatim); ok && len(v.Stdout) > 0 {
-			if _, err := w.Write(v.Stdout); err != nil {
+		if v, ok := ev.(*protocol.Verbatim); ok {
+			if err := verbatim(w, v); err != nil {
 				return err
 			}
 		}
@@ -49,6 +51,43 @@ func StreamJSON(w io.Writer, events Events) error {
 		}
 	}
 	return nil
+}
+
+// grouper is a writer that others write to as well: what f writes stays together.
+type grouper interface {
+	Grouped(f func(w io.Writer) error) error
+}
+
+// verbatim writes what a scenario wants on stdout. What repeats is never held as a
+// whole.
+func verbatim(w io.Writer, v *protocol.Verbatim) error {
+	if len(v.Stdout)+len(v.End) == 0 {
+		return nil
+	}
+	if v.Times <= 1 {
+		_, err := w.Write(slices.Concat(v.Stdout, v.End))
+		return err
+	}
+	write := func(w io.Writer) error { return repeat(w, v) }
+	if g, ok := w.(grouper); ok {
+		return g.Grouped(write)
+	}
+	return write(w)
+}
+
+func repeat(w io.Writer, v *protocol.Verbatim) error {
+	const piece = 64 << 10
+	if len(v.Stdout) > 0 {
+		each := min(v.Times, max(1, piece/len(v.Stdout)))
+		block := bytes.Repeat(v.Stdout, each)
+		for left := v.Times; left > 0; left -= each {
+			if _, err := w.Write(block[:min(each, left)*len(v.Stdout)]); err != nil {
+				return err
+			}
+		}
+	}
+	_, err := w.Write(v.End)
+	return err
 }
 
 // JSON writes the last result as one line, and nothing when there was none.

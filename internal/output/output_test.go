@@ -2,6 +2,7 @@ package output_test
 
 import (
 	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -139,5 +140,45 @@ func TestErrorOfTheWriterEndsTheLoop(t *testing.T) {
 		if err := encode(closedPipe{}, events); err == nil || seen != 1 {
 			t.Errorf("%s: error %v after %d events", name, err, seen)
 		}
+	}
+}
+
+// counter notes how much it was given, in what pieces, and where groups are.
+type counter struct {
+	bytes, largest int
+	groups         []int
+	last           byte
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.bytes += len(p)
+	c.largest = max(c.largest, len(p))
+	if len(p) > 0 {
+		c.last = p[len(p)-1]
+	}
+	return len(p), nil
+}
+
+func (c *counter) Grouped(f func(io.Writer) error) error {
+	before := c.bytes
+	err := f(c)
+	c.groups = append(c.groups, c.bytes-before)
+	return err
+}
+
+// A line that repeats is written in pieces that stay together, and held nowhere.
+func TestRepeatedLine(t *testing.T) {
+	const times = 100_000_000
+	w := &counter{}
+	err := output.StreamJSON(w, stream(
+		&protocol.Verbatim{Stdout: []byte("0123456789"), Times: times, End: []byte("\n")},
+		&protocol.Verbatim{Stdout: []byte("once"), End: []byte("\n")},
+		&protocol.Verbatim{Stdout: []byte("ab"), Times: 3},
+	))
+	if err != nil || w.bytes != 10*times+1+5+6 || w.last != 'b' || w.largest > 64<<10 {
+		t.Errorf("%d bytes, pieces of up to %d, %v", w.bytes, w.largest, err)
+	}
+	if diff := cmp.Diff([]int{10*times + 1, 6}, w.groups); diff != "" {
+		t.Error(diff)
 	}
 }

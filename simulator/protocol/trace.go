@@ -68,7 +68,6 @@ type ToolRan struct {
 	Result      ToolResult
 	Breakpoints []BreakpointDecision // where the call was stopped, in order of time
 	CountDenial bool                 // it belongs into result.permission_denials
-	RanWith     json.RawMessage      // the input after hooks and the host; nil = as given
 	Started     time.Time
 	Duration    time.Duration
 }
@@ -102,6 +101,8 @@ type Warning struct{ Text string }
 // stream of JSON lines alone writes, or text for stderr.
 type Verbatim struct {
 	Stdout []byte
+	Times  int    // of Stdout; 0 = once
+	End    []byte // behind the last of them
 	Stderr string
 }
 

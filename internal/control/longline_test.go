@@ -1,0 +1,70 @@
+package control
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// endless is a line without an end.
+type endless struct{ read int }
+
+func (e *endless) Read(p []byte) (int, error) {
+	clear(p)
+	e.read += len(p)
+	return len(p), nil
+}
+
+// TestLongLine: a line of stdin that goes on for ever ends the run, in the words
+// of the real CLI and with no more memory than the limit; shorter ones are whole.
+func TestLongLine(t *testing.T) {
+	in := bufio.NewReaderSize(strings.NewReader("a\n"+strings.Repeat("b", 1<<20)+"\n\nc"), 64<<10)
+	for _, want := range []int{2, 1<<20 + 1, 1, 1} {
+		line, err := readLine(in)
+		if len(line) != want || err != nil && (want != 1 || !errors.Is(err, io.EOF)) {
+			t.Errorf("%d bytes, %v, want %d", len(line), err, want)
+		}
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	source := &endless{}
+	line, err := readLine(bufio.NewReaderSize(source, 64<<10))
+	runtime.ReadMemStats(&after)
+	if fault := new(InputError); !errors.As(err, &fault) || !strings.HasPrefix(fault.Text, "Error: stream-json input carried over 256M characters with no newline.") || line != nil {
+		t.Errorf("%d bytes, %v", len(line), err)
+	}
+	if source.read > longestLine+128<<10 {
+		t.Errorf("%d bytes were read", source.read)
+	}
+	if used := after.TotalAlloc - before.TotalAlloc; used > longestLine+longestLine/8 {
+		t.Errorf("%d MB were taken", used>>20)
+	}
+}
+
+// TestGrouped: what a group writes is not mixed with lines of others.
+func TestGrouped(t *testing.T) {
+	var out bytes.Buffer
+	l := newLines(&out)
+	go l.run()
+	l.put([]byte("one"))
+	err := l.Grouped(func(w io.Writer) error {
+		for range 3 {
+			l.put([]byte("later"))
+			if _, err := io.WriteString(w, "x"); err != nil {
+				return err
+			}
+		}
+		_, err := io.WriteString(w, "\n")
+		return err
+	})
+	if err := errors.Join(err, l.close(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	if got := out.String(); got != "one\nxxx\nlater\nlater\nlater\n" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,120 @@
+package eval
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/expr-lang/expr/builtin"
+	"github.com/expr-lang/expr/file"
+)
+
+// together is the names that are not known and another fault, nil = none.
+func together(all Errors, other *Error) error {
+	if other != nil && !slices.ContainsFunc(all, func(e *Error) bool { return e.Offset == other.Offset }) {
+		all = append(all, other)
+		slices.SortStableFunc(all, func(a, b *Error) int { return a.Offset - b.Offset })
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	return all
+}
+
+// compileError turns an error of expr into one with an offset and a hint.
+func compileError(src string, err error, env *Env) *Error {
+	if err == nil {
+		return nil
+	}
+	fe, ok := errors.AsType[*file.Error](err)
+	if !ok {
+		return &Error{Message: err.Error()}
+	}
+	message, _, _ := strings.Cut(fe.Message, "\n")
+	e := &Error{Message: message, Offset: fe.From}
+	if name, ok := strings.CutPrefix(fe.Message, "unknown name "); ok {
+		e.Name, e.Known = name, known(src, fe.From, name, env)
+	}
+	_, field, ok := strings.Cut(message, " has no field ")
+	if !ok {
+		field, ok = strings.CutPrefix(message, "unknown field ")
+	}
+	if ok {
+		e.Message, e.Name, e.Known = "unknown field "+field, field, env.fields
+	}
+	e.Hint = hint(src, e)
+	return e
+}
+
+// known are the names that could stand for one that is not: functions where it
+// is called.
+func known(src string, offset int, name string, env *Env) []string {
+	rest := []rune(src)
+	if offset += len([]rune(name)); offset > len(rest) {
+		return env.Names()
+	}
+	if !strings.HasPrefix(strings.TrimSpace(string(rest[offset:])), "(") {
+		return env.Names()
+	}
+	return functionNames()
+}
+
+// functionNames are the functions that expressions have, sorted.
+func functionNames() []string {
+	all := slices.DeleteFunc(slices.Clone(builtin.Names), func(n string) bool { return !isFunction(n) })
+	slices.Sort(all)
+	return all
+}
+
+func isFunction(name string) bool {
+	_, ok := builtin.Index[name]
+	return ok && name != "now" && name != "timezone"
+}
+
+// operators are written between their operands, where other languages have
+// functions and methods.
+var operators = []string{"contains", "startsWith", "endsWith", "matches"} // constant: only read
+
+// hint knows what people write who come from other languages.
+func hint(src string, e *Error) string {
+	runes := []rune(src)
+	at := func(offset int) string {
+		if offset < 0 || offset >= len(runes) {
+			return ""
+		}
+		return string(runes[offset:])
+	}
+	_, method, isMethod := strings.Cut(e.Message, " has no method ")
+	switch {
+	case strings.HasPrefix(at(e.Offset), "=~"):
+		return "a regular expression is written `x matches \"…\"`"
+	case strings.HasPrefix(at(e.Offset-2), "==="), strings.HasPrefix(at(e.Offset), "=") && e.Message == `unexpected token Operator("=")`:
+		return "equality is written `==`"
+	case isMethod && slices.Contains(operators, method):
+		return "it is written between its operands: `x " + method + " \"…\"`"
+	case isMethod && slices.Contains(builtin.Names, method):
+		return "it is a function: `" + method + "(x)`"
+	case isMethod || e.Name == "length":
+		return "there are no methods; the length is `len(x)`, the functions are those of expr-lang.org"
+	case strings.HasPrefix(e.Message, "unexpected token Operator(") && slices.ContainsFunc(operators, func(o string) bool { return strings.HasPrefix(at(e.Offset), o+"(") }):
+		name, _, _ := strings.Cut(at(e.Offset), "(")
+		return "it is written between its operands: `x " + name + " \"…\"`"
+	case strings.HasPrefix(e.Message, "invalid operation: in (mismatched types string and string)"):
+		return "that a text is a part of another one is written `x contains \"…\"`"
+	}
+	return ""
+}
+
+// unknown are the names that an expression uses and nobody has.
+func (c *names) unknown(src string) Errors {
+	var all Errors
+	for _, id := range c.used {
+		if _, ok := c.env.types[id.Value]; ok || c.local[id.Value] || isFunction(id.Value) {
+			continue
+		}
+		at := id.Location().From
+		all = append(all, &Error{Message: "unknown name " + id.Value, Offset: at, Name: id.Value, Known: known(src, at, id.Value, c.env)})
+	}
+	slices.SortStableFunc(all, func(a, b *Error) int { return a.Offset - b.Offset })
+	return all
+}
