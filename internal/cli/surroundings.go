@@ -68,19 +68,56 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
+// maxLinks bounds how many links that lead nowhere are followed in a row.
+const maxLinks = 40
+
 // resolveLinks follows the symbolic links of an absolute path as far as it
-// exists.
-func resolveLinks(path string) string {
+// exists, those that lead nowhere included: what is written through them comes
+// into being there.
+func resolveLinks(path string) string { return followLinks(path, maxLinks) }
+
+func followLinks(path string, most int) string {
 	rest := ""
 	for dir := path; ; dir = filepath.Dir(dir) {
 		if target, err := filepath.EvalSymlinks(dir); err == nil {
 			return filepath.Join(target, rest)
+		}
+		if to, err := os.Readlink(dir); err == nil && most > 0 {
+			if !filepath.IsAbs(to) {
+				to = filepath.Join(followLinks(filepath.Dir(dir), most-1), to)
+			}
+			return followLinks(filepath.Join(to, rest), most-1)
 		}
 		if dir == filepath.Dir(dir) {
 			return path
 		}
 		rest = filepath.Join(filepath.Base(dir), rest)
 	}
+}
+
+// matchFiles finds what an absolute pattern of the shell matches, and a little
+// more: dot files, and any character where the pattern lists some.
+func matchFiles(pattern string) []string {
+	var b strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		switch end := strings.IndexByte(pattern[min(i+2, len(pattern)):], ']'); {
+		case pattern[i] == '\\' && i+1 < len(pattern):
+			b.WriteString(pattern[i : i+2])
+			i++
+		case pattern[i] == '[' && end >= 0:
+			b.WriteByte('?')
+			i += 2 + end
+		case pattern[i] == '[' || pattern[i] == ']':
+			b.WriteString(`\` + pattern[i:i+1])
+		default:
+			b.WriteByte(pattern[i])
+		}
+	}
+	found, err := filepath.Glob(b.String())
+	if err != nil {
+		return nil // no pattern that Glob reads is malformed
+	}
+	return found
 }
 
 // warnModel says on stderr, once for each, that the real CLI does not know the

@@ -110,6 +110,7 @@ func (r *run) makePolicy() error {
 		Tool:          r.tool,
 		Resolve:       resolveLinks,
 		IsDir:         isDir,
+		Glob:          matchFiles,
 		Dir:           func() string { return r.tools.Dir() },
 		HasAsker:      r.Permission.PromptTool != "",
 		BypassAllowed: r.Permission.BypassAllowed,

@@ -31,6 +31,12 @@ const (
 	OpenHeredoc                      // << EOF, whose text is expanded
 	HeredocRedirect                  // << with > FILE behind it
 	Evaluates                        // eval and its like; Text = the command
+	ArithmeticTest                   // [[ a -eq b ]]; Text = "[[ ... -eq ..."
+	SubscriptTest                    // test -v a[x]; Text = "test -v"
+	List                             // a=(x y)
+	Subscript                        // a[x]=y
+	CountingLoop                     // for ((…))
+	DescriptorVariable               // {a[x]}<file
 )
 
 // Obstacle is the first thing in a script that keeps it from being judged by
@@ -53,6 +59,14 @@ func (r *reader) obstacle(node syntax.Node) Obstacle {
 		return Obstacle{Kind: Function}
 	case *syntax.CaseClause:
 		return Obstacle{Kind: Case}
+	case *syntax.CStyleLoop:
+		return Obstacle{Kind: CountingLoop}
+	case *syntax.TestClause:
+		return testObstacle(n.X)
+	case *syntax.Assign:
+		return assignObstacle(n)
+	case *syntax.Redirect:
+		return r.descriptor(n)
 	case *syntax.LetClause:
 		return Obstacle{Kind: Evaluates, Text: "let"}
 	case *syntax.ProcSubst:
@@ -119,7 +133,7 @@ func (r *reader) variable(n *syntax.ParamExp) Obstacle {
 	switch {
 	case !n.Short:
 		return Obstacle{Kind: BracedVariable}
-	case n.Param.Value == "HOME":
+	case n.Param.Value == "HOME" && !r.setsHome:
 		return Obstacle{}
 	case r.assigned[n.Param.Value]:
 		return Obstacle{Kind: AssignedVariable}
@@ -157,6 +171,8 @@ func (r *reader) call(n *syntax.CallExpr) Obstacle {
 	switch name := n.Args[0].Lit(); name {
 	case "eval", "exec", "source", ".", "alias", "trap", "hash", "unalias":
 		return Obstacle{Kind: Evaluates, Text: name}
+	case "test", "[":
+		return testWords(n.Args)
 	}
 	return Obstacle{}
 }

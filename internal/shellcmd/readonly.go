@@ -23,23 +23,15 @@ func (s Script) ReadOnly() bool {
 
 // ReadOnly says that this command is known to only read.
 func (c Command) ReadOnly() bool {
-	if writes(c.Redirects) {
-		return false
-	}
-	if len(c.Args) == 0 {
-		return !slices.ContainsFunc(c.Assigns, steersShell)
-	}
-	if c.Timed || c.Dynamic[0] || !c.Harmless() {
+	if writes(c.Redirects) || len(c.Args) == 0 || c.Timed || c.Words[0].Dynamic || !c.Harmless() {
 		return false
 	}
 	c = c.Unwrapped()
 	if onlyReads(c.Args[0]) {
 		return true
 	}
-	if slices.Contains(c.Dynamic, true) {
-		// An expansion may become an option that these commands write with;
-		// only quoted globs for find and plain paths are common, and those are
-		// static.
+	if slices.ContainsFunc(c.Words, func(w Word) bool { return w.Dynamic }) {
+		// An expansion may become an option that these commands write with.
 		return false
 	}
 	return readsWith(c.Args[0], c.Args[1:])
@@ -47,15 +39,6 @@ func (c Command) ReadOnly() bool {
 
 func writes(rs []Redirect) bool {
 	return slices.ContainsFunc(rs, func(r Redirect) bool { return r.Writes })
-}
-
-// steersShell names variables that change what later commands do.
-func steersShell(name string) bool {
-	switch name {
-	case "PATH", "IFS", "ENV", "BASH_ENV", "SHELLOPTS", "PROMPT_COMMAND", "PS4", "CDPATH", "GLOBIGNORE":
-		return true
-	}
-	return strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "DYLD_")
 }
 
 func harmlessVariable(name string) bool {
@@ -67,14 +50,14 @@ func harmlessVariable(name string) bool {
 }
 
 // onlyReads names the commands that cannot write whatever their arguments are.
+// What test evaluates is an obstacle of the script.
 func onlyReads(name string) bool {
 	switch name {
-	case "ls", "cat", "echo", "pwd", "head", "tail", "wc", "grep", "egrep", "fgrep", "true", "false", ":",
-		"test", "[", "which", "type", "cd", "stat", "du", "df", "cut", "tr", "nl", "tac", "rev", "paste",
-		"comm", "cmp", "diff", "basename", "dirname", "realpath", "readlink", "seq", "sleep", "whoami", "id",
-		"groups", "uname", "uptime", "nproc", "free", "arch", "locale", "cal", "expr", "numfmt", "tput", "tsort",
-		"md5sum", "sha1sum", "sha256sum", "hexdump", "od", "strings", "fold", "fmt", "expand", "unexpand",
-		"column", "jq", "ps", "pr", "lsof", "netstat", "help":
+	case "ls", "cat", "echo", "pwd", "head", "tail", "wc", "true", "false", "test", "[", "which", "type", "cd", "stat",
+		"du", "df", "cut", "tr", "nl", "tac", "rev", "paste", "comm", "cmp", "diff", "basename", "dirname", "realpath",
+		"readlink", "seq", "sleep", "whoami", "id", "groups", "uname", "uptime", "nproc", "free", "arch", "locale",
+		"cal", "expr", "numfmt", "tsort", "md5sum", "sha1sum", "sha256sum", "hexdump", "od", "strings", "fold", "fmt",
+		"expand", "unexpand", "column", "pr", "pgrep":
 		return true
 	}
 	return false
@@ -83,28 +66,20 @@ func onlyReads(name string) bool {
 // readsWith decides about commands whose arguments matter; all of them are
 // literal.
 func readsWith(name string, args []string) bool {
-	if short, long := harmfulOptions(name); long != nil {
-		return !hasOption(args, short, long...)
+	if g, ok := grammarOf(name); ok {
+		return g.takes(args)
 	}
 	switch name {
 	case "find":
-		return !anyOf(args, "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls", "-fprint", "-fprint0", "-fprintf")
-	case "uniq":
-		return operands(args) == 0
-	case "date":
-		return readsDate(args)
+		return !anyOf(args, "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls", "-fprint", "-fprint0", "-fprintf", "-files0-from")
+	case "jq":
+		return !hasOption(args, "fL", "--from-file", "--library-path", "--rawfile", "--slurpfile", "--argfile", "--run-tests")
 	case "history":
 		return len(args) == 0 || len(args) == 1 && duration().MatchString(args[0])
 	case "printf":
-		return len(args) == 0 || !strings.HasPrefix(args[0], "-v")
-	case "hostname":
-		return len(args) == 0 || len(args) == 1 && slices.Contains([]string{"-f", "-s", "-i", "-I", "-d"}, args[0])
-	case "ifconfig":
-		return len(args) == 0
-	case "command":
-		return len(args) > 0 && onlyReads(args[0])
-	case "builtin":
-		return len(args) > 0 && args[0] == "cd"
+		return len(args) > 0 && !strings.HasPrefix(args[0], "-v")
+	case "command", "builtin":
+		return len(args) > 0 && args[0] != "cd" && onlyReads(args[0])
 	case "xargs":
 		return harmlessXargs(args)
 	case "docker":
@@ -119,98 +94,74 @@ func readsWith(name string, args []string) bool {
 	return false
 }
 
-// harmfulOptions are the options with which a command does more than read; nil =
-// it is none of those that only options make harmful.
-func harmfulOptions(name string) (short string, long []string) {
-	switch name {
-	case "fd":
-		return "xX", []string{"--exec", "--exec-batch"}
-	case "rg":
-		return "", []string{"--pre", "--hostname-bin"}
-	case "sort":
-		return "oT", []string{"--output", "--compress-program", "--temporary-directory"}
-	case "tree":
-		return "oR", []string{"--output"}
-	case "base64":
-		return "o", []string{"--output"}
-	case "file":
-		return "C", []string{"--compile"}
-	case "man":
-		return "PH", []string{"--pager", "--html", "--browser"}
-	case "ss":
-		return "KD", []string{"--kill", "--diag"}
-	}
-	return "", nil
-}
-
-// readsDate refuses what sets the clock: an operand that is neither a format
-// nor the value of -d.
-func readsDate(args []string) bool {
-	for i := 0; i < len(args); i++ {
-		switch a := args[i]; {
-		case a == "-d" || a == "-r":
-			i++
-		case hasOption([]string{a}, "s", "--set"), a == "", a[0] != '-' && a[0] != '+':
-			return false
-		}
-	}
-	return true
-}
-
 // harmlessXargs allows xargs without a command, or with one that only shows
 // what it is given.
 func harmlessXargs(args []string) bool {
-	for i := 0; i < len(args); i++ {
-		switch a := args[i]; a {
-		case "-n", "-P", "-L", "-d":
-			i++
-		case "-0", "-r", "-t", "-x":
-		case "echo", "printf", "wc", "grep", "head", "tail":
-			return true
-		default:
-			return false
-		}
+	g := grammar{flags: "0rtx", valued: "nPLdI", stops: true}
+	rest, ok := g.operands(args)
+	if !ok || len(rest) == 0 {
+		return ok
 	}
-	return true
+	switch rest[0] {
+	case "echo", "printf", "wc", "head", "tail":
+		return rest[0] != "printf" || readsWith(rest[0], rest[1:])
+	case "grep":
+		return readsWith(rest[0], rest[1:])
+	}
+	return false
 }
 
-var sedPrint = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\d+|\$)(,(\d+|\$))?p$`) })
+var sedPrint = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\d+(,\d+)?)?p(;(\d+(,\d+)?)?p)*$`) })
 
-// printingSed allows `sed -n 10,20p FILE…` and nothing else.
+// printingSed allows `sed -n 10,20p FILE…` and a substitution of what comes in.
 func printingSed(args []string) bool {
-	if len(args) < 2 || args[0] != "-n" || !sedPrint().MatchString(args[1]) {
+	g := grammar{flags: "nErz", long: " quiet silent regexp-extended null-data "}
+	rest, ok := g.operands(args)
+	if !ok || len(rest) == 0 {
 		return false
 	}
-	return !slices.ContainsFunc(args[2:], func(a string) bool { return strings.HasPrefix(a, "-") })
+	silent := slices.ContainsFunc(args, func(a string) bool {
+		return a == "--quiet" || a == "--silent" || len(a) > 1 && a[0] == '-' && a[1] != '-' && strings.Contains(a, "n")
+	})
+	return silent && sedPrint().MatchString(rest[0])
 }
 
-// gitReads allows the subcommands that look and never touch the repository.
+// gitReads allows the subcommands that look and never touch the repository, and
+// of their options those that are known.
 func gitReads(args []string) bool {
 	if len(args) == 0 {
 		return false
 	}
 	sub, rest := args[0], args[1:]
-	if hasOption(rest, "", "--output", "--ext-diff", "--open-files-in-pager", "--upload-pack", "--exec") {
-		return false
-	}
 	switch sub {
-	case "status", "log", "diff", "show", "blame", "shortlog", "describe", "rev-parse", "rev-list", "ls-files",
-		"cat-file", "merge-base", "for-each-ref", "ls-remote":
-		return true
-	case "grep":
-		return !hasOption(rest, "O")
-	case "branch":
-		return only(rest, "-a", "-r", "-v", "-vv", "--all", "--remotes", "--list", "--show-current", "--verbose", "--no-color")
-	case "tag":
-		return len(rest) == 0 || rest[0] == "-l" || rest[0] == "--list"
-	case "remote":
-		return only(rest, "-v", "--verbose") || rest[0] == "get-url"
-	case "stash", "worktree":
-		return len(rest) > 0 && (rest[0] == "list" || sub == "stash" && rest[0] == "show")
-	case "reflog":
-		return len(rest) == 0 || rest[0] == "show"
-	case "config":
-		return len(rest) > 0 && slices.Contains([]string{"--get", "--get-all"}, rest[0])
+	case "stash", "worktree", "config", "reflog":
+		return gitInner(sub, rest)
+	}
+	g, ok := gitGrammar(sub)
+	if (sub == "branch" || sub == "tag") && anyOf(rest, "-l", "--list") {
+		g.most = 0 // what a name would be made of is a pattern
+	}
+	return ok && g.takes(rest)
+}
+
+// gitInner allows the subcommands of subcommands that only look.
+func gitInner(sub string, args []string) bool {
+	inner := ""
+	if len(args) > 0 {
+		inner = args[0]
+		args = args[1:]
+	}
+	diff, _ := gitGrammar("diff")
+	log, _ := gitGrammar("log")
+	switch {
+	case sub == "stash" && inner == "list", sub == "reflog" && (inner == "" || inner == "show"):
+		return log.takes(args)
+	case sub == "stash" && inner == "show":
+		return diff.takes(args)
+	case sub == "worktree" && inner == "list":
+		return only(args, "--porcelain", "-v", "--verbose", "-z")
+	case sub == "config" && inner == "--get":
+		return grammar{}.takes(args)
 	}
 	return false
 }
@@ -224,15 +175,13 @@ func only(args []string, names ...string) bool {
 }
 
 // hasOption looks for a short option letter, also inside a cluster, or a long
-// option, also abbreviated or with a value.
+// option, also abbreviated or with a value; what stands behind -- counts, too,
+// because that may itself be a value.
 func hasOption(args []string, short string, long ...string) bool {
 	for _, a := range args {
-		if a == "--" {
-			return false
-		}
 		if strings.HasPrefix(a, "--") {
 			name, _, _ := strings.Cut(a, "=")
-			if slices.ContainsFunc(long, func(l string) bool { return len(name) > 3 && strings.HasPrefix(l, name) }) {
+			if slices.ContainsFunc(long, func(l string) bool { return len(name) > 2 && strings.HasPrefix(l, name) }) {
 				return true
 			}
 			continue
@@ -242,14 +191,4 @@ func hasOption(args []string, short string, long ...string) bool {
 		}
 	}
 	return false
-}
-
-func operands(args []string) int {
-	n := 0
-	for _, a := range args {
-		if a == "" || a[0] != '-' {
-			n++
-		}
-	}
-	return n
 }

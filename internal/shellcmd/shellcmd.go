@@ -45,8 +45,8 @@ type Command struct {
 	// Assigns are the names set in front of the command (NAME=value).
 	Assigns   []string
 	Redirects []Redirect
-	// Dynamic[i] says that Args[i] holds an expansion or an unquoted glob.
-	Dynamic []bool
+	// Words tells of each argument what is known before it runs.
+	Words []Word
 	// Timed says that the command stands behind the word time.
 	Timed bool
 }
@@ -57,8 +57,10 @@ type Redirect struct {
 	Target string // file name, descriptor or here-string
 	// Writes says that a file other than /dev/null may be written.
 	Writes bool
-	// Dynamic says that Target holds an expansion or an unquoted glob.
-	Dynamic bool
+	// Reads says that a file may be read.
+	Reads bool
+	// Word tells what is known of the target before it runs.
+	Word Word
 }
 
 // Name is the program's name as written; empty = none.
@@ -69,18 +71,27 @@ func (c Command) Name() string {
 	return c.Args[0]
 }
 
-// Parse reads cmd as Bash. An error means that the text is no complete script.
+// Parse reads cmd as Bash. An error means that the text is no complete script;
+// the script then holds what stands before the mistake, which Bash runs.
 func Parse(cmd string) (Script, error) {
 	if len(cmd) > maxLength {
 		return Script{}, fmt.Errorf("command is longer than %d bytes", maxLength)
 	}
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(cmd), "")
-	if err != nil {
-		return Script{}, err
+	r := reader{source: cmd, assigned: map[string]bool{}, setsHome: namesHome(cmd)}
+	for stmt, err := range syntax.NewParser(syntax.Variant(syntax.LangBash)).StmtsSeq(strings.NewReader(cmd)) {
+		if err != nil {
+			return r.script, err
+		}
+		syntax.Walk(stmt, r.visit)
 	}
-	r := reader{source: cmd, assigned: map[string]bool{}}
-	syntax.Walk(file, r.visit)
 	return r.script, nil
+}
+
+// namesHome tells whether a script may give HOME another value: it has the name
+// in places other than $HOME and ${HOME}.
+func namesHome(cmd string) bool {
+	uses := strings.Count(cmd, "$HOME") + strings.Count(cmd, "${HOME}")
+	return strings.Count(cmd, "HOME") > uses || strings.Contains(cmd, "HOME+") || strings.Contains(cmd, "HOME[")
 }
 
 // stateful are the expansions that do more than expand.
@@ -91,6 +102,7 @@ type reader struct {
 	script   Script
 	parents  []syntax.Node
 	assigned map[string]bool // variables that the script sets
+	setsHome bool            // one of them may be HOME
 }
 
 // visit is called with every node before what it holds, and with nil after.
@@ -112,11 +124,16 @@ func (r *reader) visit(node syntax.Node) bool {
 		r.statement(n)
 	case *syntax.DeclClause:
 		r.declaration(n)
-	case *syntax.FuncDecl, *syntax.CoprocClause, *syntax.LetClause, *syntax.ArithmCmd, *syntax.TestDecl:
+	case *syntax.FuncDecl, *syntax.CoprocClause, *syntax.LetClause, *syntax.ArithmCmd, *syntax.TestDecl, *syntax.ForClause:
 		r.script.Opaque = true
+	case *syntax.TestClause:
+		r.script.Opaque = r.script.Opaque || !judgedTest(n)
+	case *syntax.Assign:
+		r.script.Opaque = r.script.Opaque || n.Index != nil || n.Array != nil
 	case *syntax.ParamExp:
 		// ${x:=v} sets a variable, ${x@P} runs what the variable holds.
-		if n.Exp != nil && slices.Contains(stateful[:], n.Exp.Op) {
+		// Subscripts and slices are arithmetic, which evaluates what names hold.
+		if n.Exp != nil && slices.Contains(stateful[:], n.Exp.Op) || n.Index != nil || n.Slice != nil || n.Excl {
 			r.script.Opaque = true
 		}
 	}
@@ -129,7 +146,7 @@ func (r *reader) declaration(n *syntax.DeclClause) {
 	r.script.Opaque = true
 	c := Command{Text: r.text(n)}
 	for word := range strings.FieldsSeq(c.Text) {
-		c.Args, c.Dynamic = append(c.Args, word), append(c.Dynamic, false)
+		c.Args, c.Words = append(c.Args, word), append(c.Words, Word{})
 	}
 	r.script.Commands = append(r.script.Commands, c)
 }
@@ -169,9 +186,9 @@ func (r *reader) statement(s *syntax.Stmt) {
 		parts = append(parts, r.text(a))
 	}
 	for _, w := range call.Args {
-		text, dynamic := r.word(w)
+		text, known := r.word(w)
 		c.Args = append(c.Args, text)
-		c.Dynamic = append(c.Dynamic, dynamic)
+		c.Words = append(c.Words, known)
 		parts = append(parts, r.text(w))
 	}
 	c.Text = strings.Join(parts, " ")
@@ -180,23 +197,28 @@ func (r *reader) statement(s *syntax.Stmt) {
 
 func (r *reader) redirect(n *syntax.Redirect) Redirect {
 	out := Redirect{Op: n.Op.String()}
-	dynamic := false
 	if n.Word != nil {
-		out.Target, dynamic = r.word(n.Word)
-		out.Dynamic = dynamic
+		out.Target, out.Word = r.word(n.Word)
 	}
 	switch n.Op {
-	case syntax.RdrIn, syntax.DplIn, syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
+	case syntax.RdrIn:
+		out.Reads = true
+	case syntax.DplIn:
+		out.Reads = out.Word.Dynamic || !isDescriptor(out.Target)
+	case syntax.Hdoc, syntax.DashHdoc, syntax.WordHdoc:
 	case syntax.DplOut:
-		out.Writes = dynamic || !isDescriptor(out.Target)
+		out.Writes = out.Word.Dynamic || !isDescriptor(out.Target)
+	case syntax.RdrInOut:
+		out.Reads, out.Writes = true, true
 	default:
-		out.Writes = dynamic || out.Target != "/dev/null"
+		out.Writes = out.Word.Dynamic || out.Target != "/dev/null"
 	}
 	return out
 }
 
 func isDescriptor(s string) bool {
-	return s == "-" || s != "" && strings.Trim(s, "0123456789") == ""
+	s = strings.TrimSuffix(s, "-") // <&3- closes it, too
+	return strings.Trim(s, "0123456789") == ""
 }
 
 func (r *reader) text(n syntax.Node) string {
@@ -205,76 +227,4 @@ func (r *reader) text(n syntax.Node) string {
 		return ""
 	}
 	return r.source[from:to]
-}
-
-// word returns the word without its quoting, or, when it is dynamic, as it was
-// written.
-func (r *reader) word(w *syntax.Word) (text string, dynamic bool) {
-	var b strings.Builder
-	for _, part := range w.Parts {
-		if !literal(&b, part) {
-			return r.text(w), true
-		}
-	}
-	return b.String(), false
-}
-
-func literal(b *strings.Builder, part syntax.WordPart) bool {
-	switch p := part.(type) {
-	case *syntax.Lit:
-		return unescape(b, p.Value)
-	case *syntax.SglQuoted:
-		if p.Dollar && strings.Contains(p.Value, `\`) {
-			return false
-		}
-		b.WriteString(p.Value)
-		return true
-	case *syntax.DblQuoted:
-		for _, inner := range p.Parts {
-			lit, ok := inner.(*syntax.Lit)
-			if !ok {
-				return false
-			}
-			quoted(b, lit.Value)
-		}
-		return true
-	default:
-		return false
-	}
-}
-
-// unescape writes an unquoted literal; false = it holds a glob, a brace
-// expansion or a tilde, so that it may become other words.
-func unescape(b *strings.Builder, s string) bool {
-	for i := 0; i < len(s); i++ {
-		switch s[i] {
-		case '\\':
-			if i++; i < len(s) && s[i] != '\n' {
-				b.WriteByte(s[i])
-			}
-		case '*', '?', '[', '{', '~':
-			// A lone bracket is the test command, a later tilde a letter.
-			if s != "[" && s != "{" && (s[i] != '~' || i == 0) {
-				return false
-			}
-			b.WriteByte(s[i])
-		default:
-			b.WriteByte(s[i])
-		}
-	}
-	return true
-}
-
-// quoted writes a literal from inside double quotes, where a backslash only
-// escapes a few characters.
-func quoted(b *strings.Builder, s string) {
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\\' && i+1 < len(s) && strings.IndexByte("$`\"\\\n", s[i+1]) >= 0 {
-			i++
-			if s[i] == '\n' {
-				continue
-			}
-		}
-		b.WriteByte(s[i])
-	}
 }

@@ -6,43 +6,129 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 var duration = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d+(\.\d+)?[smhd]?$`) })
+
+// wrapper says how a program that runs another is called.
+type wrapper struct {
+	valued   string // letters of options whose value is the next word
+	long     string // their long names, between spaces
+	operands int    // words of its own in front of the program
+	assigns  bool   // takes NAME=value in front of the program
+}
+
+// wrapperOf describes the programs that only run another.
+func wrapperOf(name string) (w wrapper, ok bool) {
+	switch name {
+	case "timeout":
+		return wrapper{valued: "sk", long: " signal kill-after ", operands: 1}, true
+	case "env":
+		return wrapper{valued: "uCa", long: " unset chdir argv0 ", assigns: true}, true
+	case "nice":
+		return wrapper{valued: "n", long: " adjustment "}, true
+	case "ionice":
+		return wrapper{valued: "cnpPu", long: " class classdata "}, true
+	case "stdbuf":
+		return wrapper{valued: "ioe", long: " input output error "}, true
+	case "sudo":
+		return wrapper{valued: "ugpCDhRrtTU", long: " user group prompt chdir host chroot role type other-user command-timeout close-from ", assigns: true}, true
+	case "doas":
+		return wrapper{valued: "uC"}, true
+	case "xargs":
+		return wrapper{valued: "InPLdEas", long: " replace max-args max-procs max-lines delimiter eof arg-file max-chars process-slot-var "}, true
+	case "exec":
+		return wrapper{valued: "a"}, true
+	case "time":
+		return wrapper{valued: "fo", long: " format output "}, true
+	case "watch":
+		return wrapper{valued: "nq", long: " interval equexit "}, true
+	case "flock":
+		return wrapper{valued: "wE", long: " timeout wait conflict-exit-code ", operands: 1}, true
+	case "taskset", "chrt":
+		return wrapper{valued: "TPD", operands: 1}, true
+	case "strace", "ltrace":
+		return wrapper{valued: "oesEpuabIOPSU"}, true
+	case "nohup", "setsid", "command", "builtin", "busybox", "toybox", "unbuffer", "chronic", "caffeinate", "!":
+		return wrapper{}, true
+	}
+	return wrapper{}, false
+}
+
+// after leaves out what the wrapper takes for itself. An option that it does
+// not know stands alone.
+func (w wrapper) after(args []string) []string {
+	own := w.operands
+	for len(args) > 0 {
+		switch a := args[0]; {
+		case a == "--":
+			args = args[1:]
+			return args[min(own, len(args)):]
+		case strings.HasPrefix(a, "--"):
+			args = args[1:]
+			if len(args) > 0 && strings.Contains(w.long, " "+a[2:]+" ") {
+				args = args[1:]
+			}
+		case len(a) > 1 && a[0] == '-':
+			args = args[1:]
+			if i := strings.IndexAny(a[1:], w.valued); i >= 0 && i+2 == len(a) && len(args) > 0 {
+				args = args[1:]
+			}
+		case w.assigns && strings.Contains(a, "="):
+			args = args[1:]
+		case own > 0:
+			own, args = own-1, args[1:]
+		default:
+			return args
+		}
+	}
+	return nil
+}
 
 // Unwrapped is the command that a plain `timeout 5` runs, or the command
 // itself.
 func (c Command) Unwrapped() Command {
 	if len(c.Args) > 2 && c.Args[0] == "timeout" && duration().MatchString(c.Args[1]) {
-		c.Args, c.Dynamic = c.Args[2:], c.Dynamic[2:]
+		c.Args, c.Words = c.Args[2:], c.Words[2:]
 	}
 	return c
 }
 
 // Wrapped is the command that is left when the programs that only run it, and
-// their options, are taken off.
+// their options, are taken off. Programs that change who runs it stay.
 func (c Command) Wrapped() Command {
 	for len(c.Args) > 0 {
-		rest := c.Args
 		switch c.Args[0] {
-		case "timeout", "nohup", "nice", "env", "command", "stdbuf":
-			rest = afterOptions(c.Args[1:])
+		case "timeout", "nohup", "nice", "env", "command", "stdbuf", "setsid", "ionice":
+		default:
+			return c
 		}
-		if len(rest) == 0 || len(rest) == len(c.Args) {
-			break
+		w, _ := wrapperOf(c.Args[0])
+		rest := w.after(c.Args[1:])
+		if len(rest) == 0 {
+			return c
 		}
-		c.Args, c.Dynamic = rest, c.Dynamic[len(c.Dynamic)-len(rest):]
+		c.Args, c.Words = rest, c.Words[len(c.Words)-len(rest):]
 	}
 	return c
 }
 
-// afterOptions leaves out what a program that runs another takes for itself:
-// options, durations, variables.
-func afterOptions(args []string) []string {
-	for len(args) > 0 && (strings.HasPrefix(args[0], "-") || duration().MatchString(args[0]) || strings.Contains(args[0], "=")) {
-		args = args[1:]
+// Innermost is Wrapped that also looks into xargs, sudo and all others.
+func (c Command) Innermost() Command {
+	for len(c.Args) > 0 {
+		w, ok := wrapperOf(path.Base(c.Args[0]))
+		if !ok {
+			return c
+		}
+		rest := w.after(c.Args[1:])
+		if len(rest) == 0 {
+			return c
+		}
+		c.Args, c.Words = rest, c.Words[len(c.Words)-len(rest):]
 	}
-	return args
+	return c
 }
 
 // Harmless says that the variables set in front of the command cannot change
@@ -54,19 +140,92 @@ func (c Command) Harmless() bool {
 // Programs are the command lines that the command stands for when the
 // programs that only run others, and their options, are taken off: those of
 // `sudo timeout 5 rm x` are `timeout 5 rm x` and `rm x`. The program stands
-// without its directory.
+// without its directory; braces are resolved.
 func (c Command) Programs() []string {
-	args := slices.Clone(c.Args)
+	args := c.fields()
 	var out []string
 	for len(args) > 0 {
 		args[0] = path.Base(args[0])
 		out = append(out, strings.Join(args, " "))
-		switch args[0] {
-		case "timeout", "time", "nice", "nohup", "env", "sudo", "xargs", "stdbuf", "command", "builtin", "doas", "ionice", "setsid":
-		default:
+		w, ok := wrapperOf(args[0])
+		if !ok {
 			return out
 		}
-		args = afterOptions(args[1:])
+		args = w.after(args[1:])
 	}
 	return out
+}
+
+// fields are the arguments with the braces that can be resolved resolved, so
+// that {rm,x} is two of them.
+func (c Command) fields() []string {
+	var out []string
+	for i, a := range c.Args {
+		known := c.Words[i]
+		if !known.Dynamic || len(known.Paths) == 0 || slices.ContainsFunc(known.Paths, func(p Path) bool { return p.Home || p.Glob != "" }) {
+			out = append(out, a)
+			continue
+		}
+		for _, p := range known.Paths {
+			out = append(out, p.Name)
+		}
+	}
+	return out
+}
+
+// Nested is the script that the command hands to another shell, as eval, bash -c
+// find -exec do; ok = there is one, known = its text is. Expansions in a text
+// that is not known stand as they were written.
+func (c Command) Nested() (script string, known, ok bool) {
+	inner := c.Innermost()
+	if len(inner.Args) == 0 {
+		return "", true, false
+	}
+	dynamic := func(words []Word) bool {
+		return slices.ContainsFunc(words, func(w Word) bool { return w.Dynamic && w.Paths == nil })
+	}
+	switch path.Base(inner.Args[0]) {
+	case "eval":
+		return strings.Join(inner.Args[1:], " "), !dynamic(inner.Words), true
+	case "bash", "sh", "dash", "zsh", "ksh", "ash":
+		for i, a := range inner.Args[1:] {
+			if strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") && strings.Contains(a, "c") && i+2 < len(inner.Args) {
+				return strings.Trim(inner.Args[i+2], `"`), !inner.Words[i+2].Dynamic, true
+			}
+		}
+		return "", false, len(inner.Args) == 1 // what it reads from its input
+	case "trap":
+		return inner.Args[min(1, len(inner.Args)-1)], !dynamic(inner.Words), len(inner.Args) > 1
+	case "find":
+		return foundScript(inner)
+	}
+	return "", true, false
+}
+
+// foundScript is what find runs for each file.
+func foundScript(c Command) (script string, known, ok bool) {
+	var lines []string
+	for i, a := range c.Args {
+		switch a {
+		case "-exec", "-execdir", "-ok", "-okdir":
+			line := c.Args[i+1:]
+			if end := slices.IndexFunc(line, func(w string) bool { return w == ";" || w == "+" }); end >= 0 {
+				line = line[:end]
+			}
+			quoted := make([]string, len(line))
+			for j, w := range line {
+				if c.Words[i+1+j].Dynamic { // resolved before find sees it
+					quoted[j] = w
+					continue
+				}
+				q, err := syntax.Quote(w, syntax.LangBash)
+				if err != nil {
+					return "", false, true
+				}
+				quoted[j] = q
+			}
+			lines = append(lines, strings.Join(quoted, " "))
+		}
+	}
+	return strings.Join(lines, "\n"), true, len(lines) > 0
 }

@@ -18,7 +18,7 @@ const (
 	kindAsk   kind = iota // nothing known: ask
 	kindFree              // never asks
 	kindUser              // is itself a question to the user
-	kindShell             // Bash
+	kindShell             // Bash, and Monitor, which runs a command, too
 	kindRead              // reads the file system
 	kindWrite             // writes one file
 	kindFetch             // WebFetch
@@ -29,7 +29,7 @@ const (
 // kindOf maps canonical tool names to kinds.
 func kindOf(tool string) kind {
 	switch tool {
-	case "Bash":
+	case "Bash", "Monitor":
 		return kindShell
 	case "Read", "Glob", "Grep", "LS", "NotebookRead":
 		return kindRead

@@ -32,7 +32,7 @@ func policy(t *testing.T, o permission.Options, rules ...string) *permission.Pol
 // use makes a call: the input is a JSON object, or for Bash the command and
 // for the file tools the path.
 func use(tool, input string) protocol.ToolUse {
-	if !strings.HasPrefix(input, "{") {
+	if !strings.HasPrefix(input, `{"`) && input != "{}" {
 		key := "file_path"
 		switch tool {
 		case "Bash":

@@ -20,6 +20,18 @@ func (p *Policy) callPath(path string) string {
 	return p.from(p.opts.Dir(), path)
 }
 
+// reached is where a path of a command line leads: the shell follows a link
+// before it steps back over it, so that what lies behind it is meant.
+func (p *Policy) reached(path string) string {
+	abs := p.callPath(path)
+	if stepsBack(path) {
+		if walked := p.walked(path); p.resolve(walked) != p.resolve(abs) {
+			return walked
+		}
+	}
+	return abs
+}
+
 func (p *Policy) from(dir, path string) string {
 	if rest, found := strings.CutPrefix(path, "~/"); found && p.opts.Home != "" {
 		path = filepath.Join(p.opts.Home, rest)

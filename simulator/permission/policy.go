@@ -9,7 +9,9 @@ package permission
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -56,6 +58,9 @@ type Options struct {
 	// Resolve follows the symbolic links of an absolute path as far as it
 	// exists; nil = paths are compared as written.
 	Resolve func(path string) string
+	// Glob finds what an absolute pattern of the shell matches; what it finds
+	// beyond that does no harm. Nil = nobody can tell what globs stand for.
+	Glob func(pattern string) []string
 	// Dir is the directory that relative paths of calls start from, which a
 	// shell may have changed; nil = CWD.
 	Dir func() string
@@ -92,7 +97,7 @@ type Policy struct {
 }
 
 // New returns a policy. Rules that do not parse are left out and reported by
-// [Policy.Warnings]; the error is an unknown mode.
+// [Policy.Warnings], as are those without effect; the error is an unknown mode.
 func New(o Options) (*Policy, error) {
 	mode := o.Mode
 	if mode == "" {
@@ -115,13 +120,18 @@ func New(o Options) (*Policy, error) {
 			p.warnings = append(p.warnings, err.Error())
 			continue
 		}
+		if parsed.idle() {
+			p.warnings = append(p.warnings, fmt.Sprintf("permission rule %q (%s): has no effect: paths to write are the matter of Edit rules, write Edit(%s)",
+				r.Text, r.Source, parsed.content))
+		}
 		p.rules = append(p.rules, parsed)
 	}
 	p.opts.Rules = nil
 	return p, nil
 }
 
-// Warnings tells which rules were left out and why, in their order.
+// Warnings tells which rules were left out or have no effect, and why, in their
+// order.
 func (p *Policy) Warnings() []string { return slices.Clone(p.warnings) }
 
 // Rules returns the rules in force, in order, those of this session included.
@@ -157,4 +167,69 @@ func (p *Policy) Added() []Directory {
 // failed, not that the answer was no.
 type Asker interface {
 	Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error)
+}
+
+// ModeError says why a mode cannot be set. Its text and code are what
+// set_permission_mode answers (spec: cli-contract 4.3).
+type ModeError struct {
+	Code    string // such as "invalid_mode", "bypass_not_launched"
+	Message string
+}
+
+func (e *ModeError) Error() string { return e.Message }
+
+// ParseMode reads a mode in the real spelling (acceptEdits) or in kebab-case
+// (accept-edits). "manual" and, from older scenarios, "delegate" mean default.
+func ParseMode(s string) (protocol.PermissionMode, error) {
+	switch strings.ToLower(strings.ReplaceAll(s, "-", "")) {
+	case "default", "manual", "delegate":
+		return protocol.ModeDefault, nil
+	case "acceptedits":
+		return protocol.ModeAcceptEdits, nil
+	case "auto":
+		return protocol.ModeAuto, nil
+	case "bypasspermissions":
+		return protocol.ModeBypass, nil
+	case "dontask":
+		return protocol.ModeDontAsk, nil
+	case "plan":
+		return protocol.ModePlan, nil
+	}
+	return "", fmt.Errorf("unknown permission mode %q", s)
+}
+
+// Mode returns the mode in force.
+func (p *Policy) Mode() protocol.PermissionMode {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.mode
+}
+
+// SetMode switches the mode. m must be in the real spelling; the error is a
+// [*ModeError] and leaves the mode as it was.
+func (p *Policy) SetMode(m protocol.PermissionMode) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.setMode(m)
+}
+
+func (p *Policy) setMode(m protocol.PermissionMode) error {
+	switch m {
+	case protocol.ModeBypass:
+		if p.opts.NoBypass {
+			return &ModeError{Code: "bypass_disabled", Message: "Cannot set permission mode to bypassPermissions because it is disabled by settings or configuration"}
+		}
+		if !p.opts.BypassAllowed {
+			return &ModeError{Code: "bypass_not_launched", Message: "Cannot set permission mode to bypassPermissions because the session was not launched with --dangerously-skip-permissions"}
+		}
+	case protocol.ModeAuto:
+		if p.opts.NoAuto {
+			return &ModeError{Code: "auto_mode_settings", Message: "Cannot set permission mode to auto: auto mode disabled by settings"}
+		}
+	case protocol.ModeDefault, protocol.ModeAcceptEdits, protocol.ModeDontAsk, protocol.ModePlan:
+	default:
+		return &ModeError{Code: "invalid_mode", Message: "Cannot set permission mode: must be one of acceptEdits, auto, bypassPermissions, default, dontAsk, plan"}
+	}
+	p.mode = m
+	return nil
 }

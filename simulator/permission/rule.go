@@ -114,7 +114,7 @@ func compileStars(text string) (*regexp.Regexp, error) {
 // is not matched by name (observed with 2.1.329).
 func subjectOf(tool string) string {
 	switch tool {
-	case "Bash":
+	case "Bash", "Monitor":
 		return "command"
 	case "Read", "Write", "Edit":
 		return "file_path"
@@ -185,14 +185,24 @@ func canonicalName(tool string) string {
 	return tool
 }
 
+// idle tells whether a deny or ask rule has no effect: it is about the paths of a
+// tool whose paths rules of Edit decide (observed with 2.1.329).
+func (r *rule) idle() bool {
+	return r.Behavior != BehaviorAllow && r.glob != nil && r.value == nil && (r.tool == "Write" || r.tool == "MultiEdit")
+}
+
 // covers tells whether the rule is about the tool of the call at all.
 func (r *rule) covers(c *call) bool {
 	switch {
 	case r.toolRE != nil:
 		// What is allowed is named, but for the tools of servers.
 		return (strings.HasPrefix(r.tool, "mcp__") || r.Behavior != BehaviorAllow) && r.toolRE.MatchString(c.name)
-	case c.kind == kindWrite && r.content != "" && r.Behavior == BehaviorAllow && r.tool != "Edit":
-		return false // paths to write are allowed by Edit rules only
+	case c.kind == kindWrite && r.content != "" && r.Behavior == BehaviorAllow && r.tool != "Edit", r.idle():
+		return false // paths to write are the matter of Edit rules only
+	case c.name == "Monitor" && (r.tool == "Monitor" || r.tool == "Bash"):
+		// What is forbidden to Bash is forbidden here; what is allowed to it is when
+		// the rule names the command (observed with 2.1.329).
+		return r.Behavior != BehaviorAllow || (r.tool == "Monitor") == (r.content == "")
 	case r.tool == c.name:
 		return true
 	case r.content == "":

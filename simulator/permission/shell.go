@@ -52,8 +52,8 @@ func (r *rule) forbids(c *call) bool {
 	if c.kind != kindShell || !r.covers(c) {
 		return false
 	}
-	if c.parseErr != nil {
-		return matchCommand(r.content, c.command, onePart)
+	if c.parseErr != nil && matchCommand(r.content, c.command, onePart) {
+		return true
 	}
 	return slices.ContainsFunc(c.script.Commands, func(part shellcmd.Command) bool {
 		return r.forbidsPart(part)
@@ -114,15 +114,20 @@ func (p *Policy) shell(c *call) Verdict {
 		return c.put(*q)
 	}
 	parts := make([]part, 0, len(c.script.Commands))
-	for _, cmd := range c.script.Commands {
-		parts = append(parts, p.part(c, cmd))
+	for i := range c.script.Commands {
+		parts = append(parts, p.part(c, i))
 	}
 	return c.join(parts)
 }
 
 // harmless tells whether each command by itself would be allowed.
 func (p *Policy) harmless(c *call) bool {
-	return !slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool { return !p.part(c, cmd).allowed })
+	for i := range c.script.Commands {
+		if !p.part(c, i).allowed {
+			return false
+		}
+	}
+	return true
 }
 
 // part is the verdict on one simple command.
@@ -135,9 +140,10 @@ type part struct {
 	about   *question // what is asked when it is not allowed; nil = for approval, no more
 }
 
-// part decides one simple command: by its form, by its paths, by rule, as
+// part decides the simple command at i: by its form, by its paths, by rule, as
 // read-only, or as a file command that the mode allows.
-func (p *Policy) part(c *call, cmd shellcmd.Command) part {
+func (p *Policy) part(c *call, i int) part {
+	cmd := c.script.Commands[i]
 	out := part{cmd: cmd}
 	inner := cmd.Unwrapped()
 	if q := formQuestion(inner); q != nil {
@@ -157,7 +163,7 @@ func (p *Policy) part(c *call, cmd shellcmd.Command) part {
 	case match:
 		out.allowed, out.byRule = true, exact
 	case cmd.ReadOnly():
-		out.allowed = true
+		out.allowed = !readsGiven(cmd) || c.script.Listed(i)
 	case p.editsAllowed() && (editing(cmd) || onlyRedirects(cmd)):
 		out.allowed, out.byMode = true, true
 	case onlyRedirects(cmd) && c.redirections() == nil:
@@ -170,6 +176,19 @@ func (p *Policy) part(c *call, cmd shellcmd.Command) part {
 	return out
 }
 
+// readsGiven tells whether the command shows files whose names it is given by
+// another.
+func readsGiven(cmd shellcmd.Command) bool {
+	if cmd.Unwrapped().Name() != "xargs" {
+		return false
+	}
+	switch cmd.Innermost().Name() {
+	case "", "xargs", "echo", "printf":
+		return false
+	}
+	return true
+}
+
 func sedQuestion() *question {
 	return &question{
 		message: "sed command requires approval (contains potentially dangerous operations)", reasonType: "other",
@@ -179,7 +198,7 @@ func sedQuestion() *question {
 
 // editing tells whether acceptEdits allows the command as it is written.
 func editing(cmd shellcmd.Command) bool {
-	if len(cmd.Assigns) > 0 || cmd.Timed || !isFileCommand(cmd.Name()) || slices.Contains(cmd.Dynamic, true) {
+	if len(cmd.Assigns) > 0 || cmd.Timed || !isFileCommand(cmd.Name()) || slices.ContainsFunc(cmd.Words, func(w shellcmd.Word) bool { return w.Dynamic }) {
 		return false
 	}
 	switch cmd.Name() {
@@ -198,7 +217,8 @@ func plainSubstitution(args []string) bool {
 	if len(args) > 0 && args[0] == "-i" {
 		args = args[1:]
 	}
-	return len(args) > 0 && substitution().MatchString(args[0])
+	return len(args) > 0 && substitution().MatchString(args[0]) &&
+		!slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "-") })
 }
 
 // join makes one verdict of those on the parts.
@@ -210,6 +230,8 @@ func (c *call) join(parts []part) Verdict {
 		}
 	}
 	switch {
+	case len(refused) == 0 && c.script.Opaque:
+		return c.put(*other(needsApproval))
 	case len(refused) == 0 && len(parts) == 1 && parts[0].byRule:
 		return c.allowByRule()
 	case len(refused) == 0 && len(parts) == 1 && parts[0].byMode && c.policy.mode == protocol.ModeAuto:

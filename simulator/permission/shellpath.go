@@ -68,29 +68,42 @@ func (c *call) redirections() *question {
 		redirects = append(redirects, cmd.Redirects...)
 	}
 	for _, r := range redirects {
-		path := c.expand(r.Target)
-		switch {
-		case r.Op == "<":
-			if abs := c.policy.callPath(path); !c.policy.open("Read", abs) && path != "/dev/null" {
-				return c.reading("Input redirection from '"+abs+"' was blocked.", "read files in", abs)
-			}
-		case !r.Writes:
-		case r.Dynamic:
+		if !r.Writes && !r.Reads || r.Target == "/dev/null" {
+			continue
+		}
+		op := c.operand(r.Target, r.Word)
+		if r.Writes && r.Word.Dynamic && (!op.known || op.glob || len(op.paths) != 1) {
 			return other("Shell expansion syntax in paths requires manual approval")
-		default:
-			abs := c.policy.callPath(path)
-			if q := c.sensitive(abs); q != nil {
-				q.suggestions = []protocol.PermissionUpdate{c.addDirectory(abs)}
+		}
+		if q := c.unclearPath(op); q != nil {
+			return q
+		}
+		for _, path := range op.paths {
+			if q := c.redirection(r, c.policy.reached(path)); q != nil {
 				return q
 			}
-			inside := c.policy.inside(abs)
-			if inside && c.policy.editsAllowed() || c.policy.byRule(BehaviorAllow, "Edit", abs) {
-				continue
-			}
-			return c.writing("Output redirection to '"+abs+"'", abs, inside, false)
 		}
 	}
 	return nil
+}
+
+// redirection asks about one file that is read or written.
+func (c *call) redirection(r shellcmd.Redirect, abs string) *question {
+	if r.Reads && !c.policy.open("Read", abs) {
+		return c.reading("Input redirection from '"+abs+"' was blocked.", "read files in", abs)
+	}
+	if !r.Writes {
+		return nil
+	}
+	if q := c.sensitive(abs); q != nil {
+		q.suggestions = []protocol.PermissionUpdate{c.addDirectory(abs)}
+		return q
+	}
+	inside := c.policy.inside(abs)
+	if inside && c.policy.editsAllowed() || c.policy.byRule(BehaviorAllow, "Edit", abs) {
+		return nil
+	}
+	return c.writing("Output redirection to '"+abs+"'", abs, inside, false)
 }
 
 // paths looks at the paths that a command reads or writes: outside is asked
@@ -101,15 +114,20 @@ func (c *call) paths(cmd shellcmd.Command) (outside, inside *question) {
 	name := inner.Name()
 	verb := readingVerb(name)
 	switch {
-	case name == "git" && (len(inner.Args) < 2 || inner.Args[1] != "diff"):
+	case name == "git" && (len(inner.Args) < 2 || inner.Args[1] != "diff" && !slices.Contains(inner.Args, "--no-index")):
 		verb = ""
 	case name == "sed" && cmd.ReadOnly():
 		verb = "edit files in"
 	}
 	if verb != "" {
-		for _, path := range c.operands(inner) {
-			if abs := c.policy.callPath(path); !c.policy.open("Read", abs) {
-				return c.reading(name+" in '"+abs+"' was blocked.", verb, abs), nil
+		for _, op := range c.operands(inner) {
+			if q := c.unclearPath(op); q != nil {
+				return q, nil
+			}
+			for _, path := range op.paths {
+				if abs := c.policy.reached(path); !c.policy.open("Read", abs) {
+					return c.reading(name+" in '"+abs+"' was blocked.", verb, abs), nil
+				}
 			}
 		}
 	}
@@ -122,21 +140,16 @@ func (c *call) paths(cmd shellcmd.Command) (outside, inside *question) {
 // changes looks at the paths of a command that creates, changes or removes
 // files.
 func (c *call) changes(inner shellcmd.Command) (outside, inside *question) {
-	name, paths := inner.Name(), c.operands(inner)
-	if q := c.dangerous(name, paths); q != nil {
+	name, ops := inner.Name(), c.operands(inner)
+	if q := c.dangerous(name, ops, []string{c.policy.callPath("")}); q != nil {
 		return q, nil
 	}
-	if len(inner.Args) > 1 && (name == "cp" || name == "mv") && strings.HasPrefix(inner.Args[1], "-") {
+	if (name == "cp" || name == "mv") && slices.ContainsFunc(inner.Args[1:], func(a string) bool { return strings.HasPrefix(a, "-") }) {
 		return c.flagged(name), nil
 	}
-	for i, path := range paths {
-		if strings.ContainsAny(path, "*?[") {
-			return c.globbed(path), nil
-		}
-		paths[i] = c.policy.callPath(path)
-		if strings.HasSuffix(path, "/") && paths[i] != "/" {
-			paths[i] += "/"
-		}
+	paths, q := c.targets(ops)
+	if q != nil {
+		return q, nil
 	}
 	for _, path := range paths {
 		if q := c.sensitive(strings.TrimSuffix(path, "/")); q != nil {
@@ -163,57 +176,26 @@ func (c *call) changes(inner shellcmd.Command) (outside, inside *question) {
 	return nil, nil
 }
 
-// operands are the arguments that name files, with the home directory put in.
-func (c *call) operands(cmd shellcmd.Command) []string {
-	if len(cmd.Args) == 0 {
-		return nil
-	}
-	args := cmd.Args[1:]
-	skip := 0 // leading operands that are no paths: patterns, programs
-	switch cmd.Name() {
-	case "grep", "egrep", "fgrep", "rg", "jq", "git":
-		skip = 1
-	case "sed":
-		if !slices.Contains(args, "-e") {
-			skip = 1
-		} else if i := slices.Index(args, "-e"); i+1 < len(args) {
-			args = slices.Delete(slices.Clone(args), i, i+2)
+// targets are the files that operands of a command which changes them name; a
+// slash at the end stays. The question is about one that is not known.
+func (c *call) targets(ops []operand) ([]string, *question) {
+	var paths []string
+	for _, op := range ops {
+		if op.glob {
+			return nil, c.globbed(op.text)
 		}
-	case "tr":
-		return nil
-	case "cd":
-		if len(args) == 0 {
-			return []string{c.policy.opts.Home}
+		if q := c.unclearPath(op); q != nil {
+			return nil, q
 		}
-	}
-	var out []string
-	for _, arg := range args {
-		if strings.HasPrefix(arg, "-") {
-			if cmd.Name() == "find" && len(out) > 0 {
-				break
+		for _, path := range op.paths {
+			abs := c.policy.reached(path)
+			if strings.HasSuffix(path, "/") && abs != "/" {
+				abs += "/"
 			}
-			continue
-		}
-		if skip > 0 {
-			skip--
-			continue
-		}
-		out = append(out, c.expand(arg))
-	}
-	return out
-}
-
-// expand puts the home directory in and takes the quotes of a word that holds
-// it away.
-func (c *call) expand(word string) string {
-	home := c.policy.opts.Home
-	bare := strings.Trim(word, `"`)
-	for _, prefix := range []string{"$HOME", "~"} {
-		if rest, found := strings.CutPrefix(bare, prefix); found && (rest == "" || rest[0] == '/') && home != "" {
-			return home + rest
+			paths = append(paths, abs)
 		}
 	}
-	return word
+	return paths, nil
 }
 
 // readingVerb says what the command does to the files it is given, as its
@@ -259,6 +241,7 @@ func readingVerb(name string) string {
 		{"unexpand", "convert tabs in files from"},
 		{"tsort", "sort files from"},
 		{"git", "access files with git from"},
+		{"man", "read manual page files from"},
 	}
 	for _, v := range verbs {
 		if v[0] == name {
@@ -320,26 +303,6 @@ func (c *call) flagged(name string) *question {
 	return q
 }
 
-// dangerous asks about the removal of a root, of what stands right below it
-// and of the home directory.
-func (c *call) dangerous(name string, paths []string) *question {
-	if name != "rm" && name != "rmdir" {
-		return nil
-	}
-	for _, path := range paths {
-		abs := c.policy.callPath(path)
-		if filepath.Dir(abs) != "/" && abs != c.policy.opts.Home {
-			continue
-		}
-		return &question{
-			message:    "Dangerous " + name + " operation detected: '" + abs + "'\n\nThis command would remove a critical system directory. This requires explicit approval and cannot be auto-allowed by permission rules.",
-			reasonType: "safetyCheck", reason: "Dangerous " + name + " operation on critical path: " + abs,
-			safety: protocol.SafetyDangerous, suggestions: []protocol.PermissionUpdate{},
-		}
-	}
-	return nil
-}
-
 // directoryOf is the directory that a suggestion about the path names: the
 // path itself when it is one.
 func (c *call) directoryOf(path string) string {
@@ -379,76 +342,6 @@ func (p *Policy) byRule(behavior, tool, path string) bool {
 // working directory, or a rule allows it.
 func (p *Policy) open(tool, path string) bool {
 	return p.inside(path) || p.byRule(BehaviorAllow, tool, path)
-}
-
-// reached are the paths that a command reads and those that it changes.
-func (c *call) reached(cmd shellcmd.Command) (read, changed []string) {
-	paths := c.operands(cmd)
-	switch name := cmd.Name(); {
-	case name == "cp" || name == "mv":
-		return paths[:max(0, len(paths)-1)], paths
-	case name == "sed":
-		return paths, paths
-	case isFileCommand(name) || name == "tee":
-		return nil, paths
-	case readingVerb(name) == "":
-		return nil, nil
-	case len(paths) == 0 && (name == "ls" || name == "find"):
-		return []string{"."}, nil
-	}
-	return paths, nil
-}
-
-// deniedPath refuses a command line that reaches a path which a deny rule for
-// reading or for editing is about; nil = it reaches none. After a cd, paths are
-// looked up where it goes, too, and that refusal comes first.
-func (c *call) deniedPath() *Verdict {
-	var refused *Verdict
-	moved := ""
-	denied := func(tool string) func(string) bool {
-		return func(path string) bool { return c.policy.byRule(BehaviorDeny, tool, c.policy.callPath(path)) }
-	}
-	for _, cmd := range c.script.Commands {
-		inner := cmd.Wrapped()
-		read, changed := c.reached(inner)
-		if v := c.deniedAfter(moved, inner.Name(), read); v != nil {
-			return v
-		}
-		if inner.Name() == "cd" && len(read) == 1 {
-			moved = c.policy.callPath(read[0])
-		}
-		for _, r := range cmd.Redirects {
-			switch {
-			case r.Writes:
-				changed = append(changed, r.Target)
-			case r.Op == "<":
-				read = append(read, r.Target)
-			}
-		}
-		if refused == nil && (slices.ContainsFunc(read, denied("Read")) || slices.ContainsFunc(changed, denied("Edit"))) {
-			v := c.denyText("subcommandResults", c.partOf(cmd))
-			refused = &v
-		}
-	}
-	return refused
-}
-
-// deniedAfter refuses a command that reads below the directory which a cd has
-// gone to; empty = there was none.
-func (c *call) deniedAfter(dir, name string, read []string) *Verdict {
-	if dir == "" {
-		return nil
-	}
-	for _, path := range read {
-		if abs := c.policy.from(dir, path); c.policy.byRule(BehaviorDeny, "Read", abs) {
-			v := c.deny("rule", name+" from '"+abs+"' was blocked by a deny rule.")
-			v.DenyRule, v.Decision.Source = true, c.policy.refuser(func(r rule) bool {
-				return r.matches(&call{policy: c.policy, name: "Read", kind: kindRead, path: abs})
-			})
-			return &v
-		}
-	}
-	return nil
 }
 
 // partOf is what a refusal names: of a pipeline its part.

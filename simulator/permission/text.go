@@ -180,7 +180,7 @@ func (c *call) denyCommand() Verdict {
 }
 
 func (c *call) denyText(reasonType, command string) Verdict {
-	v := c.deny(reasonType, "Permission to use "+c.use.Name+" with command "+command+" has been denied.")
+	v := c.deny(reasonType, "Permission to use Bash with command "+command+" has been denied.")
 	v.DenyRule = true
 	return v
 }
@@ -232,6 +232,14 @@ func obstacleQuestion(o shellcmd.Obstacle, harmless bool) *question {
 		unknown = "Heredoc with unquoted delimiter undergoes shell expansion"
 	case shellcmd.Arithmetic:
 		unknown = "Arithmetic expansion references variable or non-literal: " + o.Text
+	case shellcmd.ArithmeticTest:
+		unknown = "'" + o.Text + "' operand is non-numeric — `[[` arithmetically evaluates identifiers/subscripts (may run $(cmd))"
+	case shellcmd.SubscriptTest:
+		unknown = "'" + o.Text + "' operand contains array subscript or runtime-determined value — bash evaluates $(cmd) in subscripts"
+	case shellcmd.Subscript:
+		unknown = "This command can't be checked before it runs"
+	case shellcmd.DescriptorVariable:
+		unknown = "Redirect uses {a[…]} fd-variable assignment — modifies shell variable as side effect"
 	case shellcmd.Evaluates:
 		unknown = "'" + o.Text + "' evaluates arguments as shell code"
 	default:
@@ -247,6 +255,10 @@ func obstacleName(k shellcmd.ObstacleKind) string {
 		return "A group in braces or double parentheses"
 	case shellcmd.Function:
 		return "A function definition"
+	case shellcmd.List:
+		return "A list of values"
+	case shellcmd.CountingLoop:
+		return "A counting for loop"
 	case shellcmd.Case:
 		return "A case statement"
 	case shellcmd.Nested:

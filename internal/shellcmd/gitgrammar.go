@@ -1,0 +1,49 @@
+package shellcmd
+
+// gitGrammar is what is known of the options of a subcommand of git.
+func gitGrammar(sub string) (g grammar, ok bool) {
+	const (
+		diffs = " stat numstat shortstat summary name-only name-status color no-color word-diff patch no-patch minimal patience " +
+			"histogram diff-filter no-ext-diff no-textconv ignore-all-space ignore-space-change ignore-blank-lines full-index binary abbrev " +
+			"inter-hunk-context no-renames find-renames find-copies exit-code quiet check ws-error-highlight dirstat "
+		commits = " oneline graph all decorate no-decorate abbrev-commit no-abbrev-commit reverse merges no-merges first-parent " +
+			"follow date format pretty topo-order date-order author-date-order left-right no-walk cherry-pick branches tags remotes " +
+			"relative-date source full-history simplify-merges ancestry-path "
+		limits = " max-count skip since until after before author committer grep "
+	)
+	switch sub {
+	case "status":
+		return grammar{flags: "sbv", long: " short porcelain branch untracked-files ignored verbose column no-column no-renames show-stash ahead-behind long "}, true
+	case "log", "show", "shortlog":
+		return grammar{flags: "pqsneMC", valued: "n", digits: true, long: diffs + commits + limits + " summary numbered email group "}, true
+	case "diff":
+		return grammar{flags: "pMCRq", long: diffs + " cached staged no-index merge-base "}, true
+	case "blame":
+		return grammar{flags: "wCMlsepbtfn", long: " porcelain line-porcelain show-name show-number show-email date color-lines color-by-age "}, true
+	case "ls-files":
+		return grammar{flags: "ocmdsiutzkv", long: " others cached modified deleted stage ignored unmerged killed error-unmatch full-name exclude-standard directory abbrev exclude "}, true
+	case "rev-parse":
+		return grammar{long: " show-toplevel abbrev-ref git-dir git-common-dir verify quiet is-inside-work-tree is-inside-git-dir is-bare-repository symbolic-full-name symbolic show-prefix show-cdup absolute-git-dir "}, true
+	case "rev-list":
+		return grammar{digits: true, long: " count all" + commits + limits}, true
+	case "describe":
+		return grammar{long: " tags always dirty long abbrev contains match exclude exact-match first-parent "}, true
+	case "cat-file":
+		return grammar{flags: "ptse", long: " batch-check "}, true
+	case "merge-base":
+		return grammar{long: " is-ancestor all octopus independent fork-point "}, true
+	case "for-each-ref":
+		return grammar{long: " sort count "}, true
+	case "ls-remote": // a name may be a command line: ext::…
+		return grammar{flags: "htq", most: -1, long: " heads tags branches refs quiet exit-code get-url symref sort "}, true
+	case "grep":
+		return grammar{flags: "nilwEFcvhHPGqLopW", long: " cached untracked no-index recurse-submodules line-number ignore-case files-with-matches name-only count word-regexp all-match and or not "}, true
+	case "branch":
+		return grammar{flags: "arv", most: -1, long: " all remotes list show-current verbose no-color column merged no-merged sort "}, true
+	case "tag":
+		return grammar{flags: "l", most: -1, long: " list sort "}, true
+	case "remote":
+		return grammar{flags: "v", most: -1, long: " verbose "}, true
+	}
+	return grammar{}, false
+}

@@ -1,0 +1,36 @@
+package shellcmd
+
+import "slices"
+
+// Listed tells whether the names that the command at i takes from its input, as
+// xargs does, come from one that lists files it was itself told to look at:
+// find, ls and their like, perhaps through filters that leave lines out. All
+// else may name any file.
+func (s Script) Listed(i int) bool {
+	for i--; i >= 0 && s.Pipeline; i-- {
+		c := s.Commands[i].Unwrapped()
+		switch c.Name() {
+		case "ls", "fd":
+			return true
+		case "find":
+			return !anyOf(c.Args, "-printf", "-fprintf")
+		case "git":
+			return len(c.Args) > 1 && c.Args[1] == "ls-files"
+		case "rg", "grep":
+			if hasOption(c.Args[1:], "lL", "--files-with-matches", "--files-without-match") {
+				return true
+			}
+			g, _ := grammarOf("grep")
+			if rest, ok := g.operands(c.Args[1:]); !ok || len(rest) != 1 || hasOption(c.Args[1:], "ef", "--regexp", "--file") {
+				return false
+			}
+		case "sort", "uniq", "head", "tail":
+			if slices.ContainsFunc(c.Args[1:], func(a string) bool { return a != "" && a[0] != '-' && !isNumber(a) }) {
+				return false
+			}
+		default:
+			return false
+		}
+	}
+	return false
+}

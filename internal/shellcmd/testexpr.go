@@ -1,0 +1,126 @@
+package shellcmd
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Bash evaluates some operands of [[ and test as arithmetic, and arithmetic runs
+// the commands that it finds in subscripts: [[ 'a[$(date)]' -eq 1 ]].
+
+// judgedTest tells whether all words of a [[ clause are known and none of them
+// is evaluated.
+func judgedTest(n *syntax.TestClause) bool {
+	if testObstacle(n.X).Kind != NoObstacle {
+		return false
+	}
+	known := true
+	syntax.Walk(n.X, func(node syntax.Node) bool {
+		switch node.(type) {
+		case *syntax.ParamExp, *syntax.CmdSubst, *syntax.ArithmExp, *syntax.ProcSubst:
+			known = false
+		}
+		return known
+	})
+	return known
+}
+
+// testObstacle looks for an operand of [[ that is evaluated.
+func testObstacle(x syntax.TestExpr) Obstacle {
+	switch x := x.(type) {
+	case *syntax.ParenTest:
+		return testObstacle(x.X)
+	case *syntax.UnaryTest:
+		if x.Op == syntax.TsVarSet || x.Op == syntax.TsRefVar {
+			if w, ok := x.X.(*syntax.Word); !ok || !variableName(w) {
+				return Obstacle{Kind: SubscriptTest, Text: "[[ " + x.Op.String()}
+			}
+			return Obstacle{}
+		}
+		return testObstacle(x.X)
+	case *syntax.BinaryTest:
+		switch x.Op {
+		case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
+			if !numeral(x.X) || !numeral(x.Y) {
+				return Obstacle{Kind: ArithmeticTest, Text: "[[ ... " + x.Op.String() + " ..."}
+			}
+			return Obstacle{}
+		default:
+			if o := testObstacle(x.X); o.Kind != NoObstacle {
+				return o
+			}
+			return testObstacle(x.Y)
+		}
+	default:
+		return Obstacle{}
+	}
+}
+
+func numeral(x syntax.TestExpr) bool {
+	w, ok := x.(*syntax.Word)
+	return ok && isNumber(bare(w))
+}
+
+// isNumber takes what evaluates to itself.
+func isNumber(s string) bool {
+	s = strings.TrimPrefix(s, "-")
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
+
+// bare is a word of literal text without its quoting; empty = it is none.
+func bare(w *syntax.Word) string {
+	var b strings.Builder
+	for _, part := range w.Parts {
+		if !literal(&b, part) {
+			return ""
+		}
+	}
+	return b.String()
+}
+
+func variableName(w *syntax.Word) bool { return syntax.ValidName(bare(w)) }
+
+// testWords looks at the words of test and [, which evaluate less but are read
+// as if they did.
+func testWords(args []*syntax.Word) Obstacle {
+	name := bare(args[0])
+	shown := name
+	if name == "[" {
+		shown = "[["
+	}
+	for i, w := range args {
+		switch op := bare(w); op {
+		case "-v", "-R":
+			if i+1 < len(args) && i > 0 && bare(args[i+1]) != "]" && !variableName(args[i+1]) {
+				return Obstacle{Kind: SubscriptTest, Text: shown + " " + op}
+			}
+		case "-eq", "-ne", "-lt", "-le", "-gt", "-ge":
+			if i > 1 && i+1 < len(args) && (!isNumber(bare(args[i-1])) || !isNumber(bare(args[i+1]))) {
+				return Obstacle{Kind: ArithmeticTest, Text: shown + " ... " + op + " ..."}
+			}
+		}
+	}
+	return Obstacle{}
+}
+
+// assignObstacle looks for lists and subscripts.
+func assignObstacle(n *syntax.Assign) Obstacle {
+	switch {
+	case n.Array != nil:
+		return Obstacle{Kind: List}
+	case n.Index != nil:
+		return Obstacle{Kind: Subscript}
+	}
+	return Obstacle{}
+}
+
+// descriptor looks for {a[x]}<file: Bash evaluates the subscript of a variable
+// that takes a descriptor, which the parser takes for a word of its own.
+func (r *reader) descriptor(n *syntax.Redirect) Obstacle {
+	at := min(int(n.OpPos.Offset()), len(r.source))
+	if before := r.source[:at]; strings.HasSuffix(before, "]}") || n.N != nil && strings.ContainsAny(n.N.Value, "{[") {
+		return Obstacle{Kind: DescriptorVariable}
+	}
+	return Obstacle{}
+}
