@@ -86,6 +86,7 @@ type call struct {
 	foreign  *Foreign
 	vars     map[string]any // of evaluations at its pauses
 	sessions []string
+	original json.RawMessage // input before it was changed; nil = it was not
 	// action is what was decided before the call; empty = it was not stopped.
 	action Action
 	record *Record // once it is over

@@ -2,8 +2,11 @@ package debug
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"time"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // Pause is a call that waits for a decision.
@@ -197,6 +200,7 @@ func (h *Hub) settle(p *pause, d Decision) bool {
 	if p.phase == Before {
 		p.call.action = d.Action
 		if d.Action == ActionModify && d.Input != nil {
+			p.call.original = p.call.data.Input
 			p.call.data.Input, p.call.data.PrettyKwargs = d.Input, d.Input
 		}
 		if d.Action == ActionAbandon {
@@ -205,6 +209,7 @@ func (h *Hub) settle(p *pause, d Decision) bool {
 	}
 	if p.phase == After {
 		p.call.record.AfterAction = d.Action
+		p.call.record.FinalResult = shorten(d.final(), "")
 	}
 	h.closeSessions(p)
 	close(p.done)
@@ -223,6 +228,20 @@ func (h *Hub) remember(pauseID string, d Decision) {
 		delete(h.decided, h.decidedIDs[0])
 		h.decidedIDs = h.decidedIDs[1:]
 	}
+}
+
+// final is what the agent is given in place of its call's result; nil = that.
+func (d Decision) final() json.RawMessage {
+	switch d.Action {
+	case ActionModify:
+		return d.Result
+	case ActionRaise:
+		if text, err := protocol.Marshal(d.Message); err == nil {
+			return text
+		}
+	default: // it stays
+	}
+	return nil
 }
 
 func (d Decision) size() int { return len(d.Input) + len(d.Result) + len(d.Message) + len(d.Wire) }

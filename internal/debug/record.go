@@ -28,6 +28,10 @@ type Record struct {
 	Error       string     `json:"exception_message,omitempty"`
 	Traceback   string     `json:"exception_traceback,omitempty"`
 	Sessions    []string   `json:"repl_sessions,omitempty"`
+	// OriginalInput is what the agent asked for, when the input was changed, and
+	// FinalResult what it was given, when the result was: a failure is its text.
+	OriginalInput json.RawMessage `json:"original_input,omitempty"`
+	FinalResult   json.RawMessage `json:"final_result,omitempty"`
 
 	hit []string // breakpoints on the call when it was over
 }
@@ -74,7 +78,7 @@ func (r *records) add(rec *Record) {
 
 // size is that of the values in a record, which nobody changes any more.
 func (rec *Record) size() int {
-	n := len(rec.Input) + len(rec.PrettyTarget) + len(rec.PrettyKwargs) + len(rec.PrettyResult) + len(rec.Exception) +
+	n := len(rec.Input) + len(rec.OriginalInput) + len(rec.PrettyTarget) + len(rec.PrettyKwargs) + len(rec.PrettyResult) + len(rec.Exception) +
 		len(rec.CallSite) + len(rec.Error) + len(rec.Traceback)
 	for _, a := range rec.PrettyArgs {
 		n += len(a)
@@ -125,7 +129,7 @@ func (h *Hub) record(k *call, r result) {
 	rec := &Record{
 		CallData: k.data, Status: "success", Action: k.action, CompletedAt: seconds(h.o.Now()),
 		Result: r.ResultItem, ResultCID: r.cid, ErrorItem: r.ErrorItem,
-		ErrorType: r.ErrorType, Error: r.Error, Traceback: r.Traceback, Sessions: k.sessions,
+		ErrorType: r.ErrorType, Error: r.Error, Traceback: r.Traceback, Sessions: k.sessions, OriginalInput: shorten(k.original, ""),
 	}
 	if r.Failed {
 		rec.Status = "exception"

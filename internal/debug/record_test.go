@@ -405,3 +405,36 @@ func TestBytesKept(t *testing.T) {
 		h.mu.Unlock()
 	}
 }
+
+// A record tells what was asked for beside what ran, and what the agent was given
+// beside what the tool gave.
+func TestChangedValues(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, after   Resume
+		original, final string
+	}{
+		"unchanged": {Resume{}, Resume{}, "", ""},
+		"both":      {Resume{ModifiedKwargs: &map[string]json.RawMessage{"n": json.RawMessage("2")}}, Resume{ModifiedResult: json.RawMessage(`"b"`)}, `{"n":1}`, `"b"`},
+		"failed":    {Resume{}, Resume{Action: "raise", ExceptionMessage: "no"}, "", `"no"`},
+	} {
+		h := newHub(t)
+		if err := h.SetBreakpoint(BreakpointChange{Name: "T"}); err != nil {
+			t.Fatal(err)
+		}
+		b := start(t, h, "T", `{"n":1}`)
+		if err := h.Resume(t.Context(), b.PauseID, c.before); err != nil {
+			t.Fatal(err)
+		}
+		after, err := h.Complete(t.Context(), Completion{CallID: b.CallID, Outcome: Outcome{Result: json.RawMessage(`"a"`)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := h.Resume(t.Context(), after, c.after); err != nil {
+			t.Fatal(err)
+		}
+		all, err := h.Calls("", nil)
+		if err != nil || string(all.Calls[0].OriginalInput) != c.original || string(all.Calls[0].FinalResult) != c.final {
+			t.Errorf("%s: %s, %s, %v", name, all.Calls[0].OriginalInput, all.Calls[0].FinalResult, err)
+		}
+	}
+}

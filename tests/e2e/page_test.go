@@ -83,6 +83,12 @@ func TestEditedRun(t *testing.T) {
 	p.wait(`document.querySelector("#history [data-field=status]")?.textContent === "success, modify"`)
 	p.click("#history summary")
 	p.wait(`document.querySelector("#history dl").innerText.includes("echo two")`)
+	// What was changed is shown with what it was.
+	p.wait(`[...document.querySelectorAll("#history dl del")].map(e => e.textContent.trim()).join("|") === '"command": "echo one",|"description": "Say one"|two'`)
+	p.wait(`[...document.querySelectorAll("#history dl ins")].map(e => e.textContent.trim()).join("|") === '"command": "echo two",|"timeout": 12345|three'`)
+	if got := p.text(`#history [data-field="after"]`); got != "result changed" {
+		t.Errorf("after the call: %q", got)
+	}
 	p.wait(`document.title === "claudeless debug" && !document.querySelector("[data-pause-id]")`)
 }
 
@@ -279,6 +285,56 @@ func TestSettings(t *testing.T) {
 	if eval[bool](p, `!document.querySelector("#servers").hidden`) {
 		t.Error("there is a list of servers without servers")
 	}
+}
+
+// TestNewcomer: a page to which no agent has come says how one does, with the
+// address it was loaded from; that goes once one has. Choices are told in words,
+// a mistake at the field that has it.
+func TestNewcomer(t *testing.T) {
+	d := startDebugger(t)
+	d.mistakes = true
+	p := d.open(1100, 900)
+	p.wait(`document.querySelector("#state").textContent === "live"`)
+	for _, want := range []string{"--debugger " + d.url, `debug hook --debugger ` + d.url, `"--debugger", "` + d.url + `"`, "PostToolUseFailure"} {
+		if got := p.text("#attach"); !strings.Contains(got, want) {
+			t.Errorf("no %s in %s", want, got)
+		}
+	}
+	if words := eval[string](p, `[...document.querySelectorAll("option")].map(o => o.textContent).join()`); strings.Contains(words, "yield") || strings.Contains(words, "exception") {
+		t.Errorf("choices: %s", words)
+	}
+	if got := eval[int](p, `document.querySelectorAll("header nav a").length`); got != 0 {
+		t.Errorf("%d pages in the main navigation", got)
+	}
+	for _, c := range []struct{ field, name, when, want string }{
+		{"when", "Bash", "input.path startsWith", "Column"},
+		{"function_name", "mcp__[", "true", "invalid_pattern"},
+	} {
+		p.replace(`#add [name="function_name"]`, c.name)
+		p.replace(`#add [name="when"]`, c.when)
+		p.click("#add button")
+		at := `#add [name="` + c.field + `"]`
+		p.wait(`document.querySelector(` + quote(at) + `).closest("label").nextElementSibling?.textContent.includes(` + quote(c.want) + `)`)
+		if eval[bool](p, `document.querySelectorAll("#add [aria-invalid=true]").length !== 1 || document.activeElement !== document.querySelector(`+quote(at)+`) || !document.querySelector("#notice").hidden`) {
+			t.Errorf("%s: the mistake is told elsewhere", c.field)
+		}
+	}
+	p.replace(`#add [name="function_name"]`, "mcp__t__*")
+	p.click("#add button")
+	p.wait(`document.querySelector("#breakpoints .list h3")?.textContent === "mcp__t__*" && !document.querySelector("#add .error")`)
+	p.do(chromedp.SendKeys(chromedp.CSS(`.breakpoint [data-field="when"]`), "nosuch >"+kb.Enter))
+	p.wait(`document.querySelector('.breakpoint [data-field="when"]').closest("label").nextElementSibling.textContent.startsWith("Column")`)
+	if got := eval[string](p, `getComputedStyle(document.querySelector('#add [name="function_name"]')).fontFamily`); !strings.Contains(got, "monospace") {
+		t.Errorf("font %s", got)
+	}
+	id := d.call("mcp__t__echo", object{"text": "hi"})
+	p.wait(`document.querySelector(` + quote(in(id, "h3")) + `) && !document.querySelector("#attach").checkVisibility()`)
+	if got := eval[string](p, `getComputedStyle(document.querySelector(`+quote(in(id, "textarea"))+`)).fontFamily`); !strings.Contains(got, "monospace") {
+		t.Errorf("font of the editor %s", got)
+	}
+	d.rest("POST", "/api/paused/"+id+"/continue", object{"action": "skip"})
+	d.rest("POST", "/api/call/event", object{"method_name": "T", "process_pid": 1, "process_start_time": 1})
+	p.wait(`document.querySelector("#attach").checkVisibility() && !document.querySelector("#attach").open`)
 }
 
 // TestServers: external servers appear with their health.

@@ -20,7 +20,7 @@ const isObject = (v) => typeof v === "object" && v !== null && !Array.isArray(v)
 async function api(method, path, body) {
   const r = await fetch(path, { method, body, headers: body === undefined ? {} : { "Content-Type": "application/json" } });
   const answer = read(await r.text());
-  if (!r.ok) throw new Error(answer.message ? `${answer.message} (${answer.error})` : String(answer.error));
+  if (!r.ok) throw Object.assign(new Error(answer.message ? `${answer.message} (${answer.error})` : String(answer.error)), { answer });
   return answer;
 }
 const post = (path, body) => api("POST", path, typeof body === "string" ? body : JSON.stringify(body));
@@ -35,6 +35,26 @@ function complain(card, message) {
   const p = field(card, "error");
   p.hidden = !message;
   p.textContent = message ?? "";
+}
+
+// tell says below a control what is wrong with it, and shows where.
+function tell(control, error) {
+  const label = control.closest("label");
+  let p = label.nextElementSibling?.matches(".error") ? label.nextElementSibling : undefined;
+  control.setAttribute("aria-invalid", Boolean(error));
+  if (!error) {
+    if (p && !p.dataset.field) p.remove();
+    return;
+  }
+  if (!p || p.dataset.field) {
+    p = document.createElement("p");
+    p.className = "error";
+    p.setAttribute("role", "alert");
+    label.after(p);
+  }
+  const column = error.answer?.column;
+  p.textContent = column ? `Column ${column}: ${error.message}` : error.message;
+  if (column && control === document.activeElement) control.setSelectionRange(column - 1, column - 1);
 }
 
 // reconcile makes the cards of a list those of items: cards of items that are
@@ -69,7 +89,7 @@ let functions = { functions: [], function_signatures: {}, function_metadata: {} 
 // --- paused calls
 
 const foreign = (data) => data.evaluator === "client";
-const inputOf = (data) => (foreign(data) ? { args: data.pretty_args, kwargs: data.pretty_kwargs } : (data.input ?? {}));
+const inputOf = (data) => (foreign(data) ? { args: data.pretty_args, kwargs: data.pretty_kwargs } : (data.input ?? data.pretty_kwargs ?? {}));
 // A text is shown as it is, anything else as JSON.
 const plain = (v) => (v === undefined ? "" : typeof v === "string" && !v.startsWith(mark) ? v : show(v));
 
@@ -344,9 +364,7 @@ function makeBreakpoint({ name }) {
     replacement: (v) => post(named(name, "/replacement"), { replacement_function: v }),
   };
   card.addEventListener("change", async (e) => {
-    const failed = await send[e.target.dataset.field](e.target.value).then(() => undefined, (error) => error.message);
-    e.target.setAttribute("aria-invalid", failed !== undefined);
-    complain(card, failed);
+    tell(e.target, await send[e.target.dataset.field](e.target.value).then(() => undefined, (error) => error));
   });
   action(card, "remove").addEventListener("click", () => api("DELETE", named(name)).catch(notice));
   return card;
@@ -356,7 +374,7 @@ function updateBreakpoint(card, b) {
     const control = field(card, name);
     if (control !== document.activeElement && control.getAttribute("aria-invalid") !== "true") control.value = b[name];
   }
-  if (b.error) complain(card, `The condition failed: ${b.error}`);
+  complain(card, b.error && `The condition failed: ${b.error}`);
 }
 
 // --- servers
@@ -387,32 +405,74 @@ function updateServer(card, s) {
 // --- history
 
 const clock = (seconds) => new Date(seconds * 1000).toLocaleTimeString();
+const short = (text, n) => (text.length > n ? `${text.slice(0, n)}…` : text);
 function makeCall(call) {
   const card = clone("call");
   field(card, "tool").textContent = call.method_name;
-  const badge = field(card, "status");
-  badge.textContent = call.action && call.action !== "continue" ? `${call.status}, ${call.action}` : call.status;
-  badge.classList.add(call.status === "success" ? "good" : "bad");
   field(card, "at").textContent = `${clock(call.completed_at)}, ${Math.max(0, (call.completed_at - call.started_at) * 1000).toFixed(0)} ms`;
-  card.addEventListener("toggle", () => {
-    const facts = field(card, "facts");
-    if (facts.childElementCount) return;
-    for (const [title, value] of [
-      ["input", inputOf(call)], ["result", call.pretty_result], ["error", call.exception ?? call.exception_message],
-      ["session", call.session_id], ["server", call.server], ["call site", call.call_site], ["call", call.call_id],
-    ]) {
-      if (value === undefined || value === "") continue;
-      const dt = document.createElement("dt"), dd = document.createElement("dd");
-      dt.textContent = title;
-      dd.textContent = plain(value);
-      facts.append(dt, dd);
-    }
-    const more = document.createElement("a");
-    more.href = `call/${encodeURIComponent(call.call_id)}`;
-    more.textContent = "all about this call";
-    facts.append(more);
-  });
+  field(card, "preview").textContent = short(show(inputOf(call), 0), 300);
+  card.addEventListener("toggle", () => facts(card, card.call));
   return card;
+}
+function updateCall(card, call) {
+  card.call = call;
+  const badge = field(card, "status"), failed = call.status !== "success";
+  const status = call.status === "exception" ? "failed" : call.status;
+  badge.textContent = call.action && call.action !== "continue" ? `${status}, ${call.action}` : status;
+  badge.classList.toggle("good", !failed);
+  badge.classList.toggle("bad", failed);
+  field(card, "after").textContent = { modify: "result changed", raise: "failed afterwards" }[call.after_action] ?? "";
+  if (card.open) facts(card, call);
+}
+
+// facts fills in what is told of a call once it is opened. Of what was changed
+// both forms are there.
+function facts(card, call) {
+  const list = field(card, "facts");
+  list.replaceChildren();
+  for (const [title, value, changed] of [
+    ["input", call.original_input ?? inputOf(call), call.original_input && inputOf(call)],
+    ["result", call.pretty_result, call.final_result], ["error", call.exception ?? call.exception_message],
+    ["session", call.session_id], ["server", call.server], ["call site", call.call_site], ["call", call.call_id],
+  ]) {
+    if ((value === undefined || value === "") && changed === undefined) continue;
+    const dt = document.createElement("dt"), dd = document.createElement("dd");
+    dt.textContent = changed === undefined ? title : `${title}, before and after it was changed`;
+    if (changed === undefined) dd.textContent = plain(value);
+    else dd.append(...diff(plain(value).split("\n"), plain(changed).split("\n")));
+    list.append(dt, dd);
+  }
+  const more = document.createElement("a");
+  more.href = `call/${encodeURIComponent(call.call_id)}`;
+  more.textContent = "all about this call";
+  list.append(more);
+}
+
+// diff shows lines that went and lines that came around those that stayed: what
+// both begin and end with stays, what is between is compared line by line.
+function diff(before, after) {
+  const line = (kind, text) => Object.assign(document.createElement(kind), { textContent: text });
+  const out = [];
+  let head = 0, tail = 0;
+  while (head < before.length && before[head] === after[head]) head++;
+  while (tail < Math.min(before.length, after.length) - head && before.at(-1 - tail) === after.at(-1 - tail)) tail++;
+  const a = before.slice(head, before.length - tail), b = after.slice(head, after.length - tail);
+  const stay = (text) => out.push(line("div", text));
+  before.slice(0, head).forEach(stay);
+  // Longest common sequences of what is left, unless that is too much.
+  const common = a.length * b.length < 250_000 ? a.map(() => new Uint16Array(b.length + 1)) : [];
+  common.push(new Uint16Array(b.length + 1));
+  if (common.length > 1) for (let i = a.length - 1; i >= 0; i--) for (let k = b.length - 1; k >= 0; k--) common[i][k] = a[i] === b[k] ? common[i + 1][k + 1] + 1 : Math.max(common[i + 1][k], common[i][k + 1]);
+  let i = 0, k = 0;
+  while (common.length > 1 && i < a.length && k < b.length) {
+    if (a[i] === b[k]) { stay(a[i]); i++; k++; }
+    else if (common[i + 1][k] >= common[i][k + 1]) out.push(line("del", a[i++]));
+    else out.push(line("ins", b[k++]));
+  }
+  a.slice(i).forEach((text) => out.push(line("del", text)));
+  b.slice(k).forEach((text) => out.push(line("ins", text)));
+  before.slice(before.length - tail).forEach(stay);
+  return out;
 }
 
 // --- what keeps it all up to date
@@ -437,6 +497,7 @@ const load = {
   },
   async functions() {
     functions = await api("GET", "/api/functions");
+    attached(functions.functions.length > 0);
     one("#tools").replaceChildren(...functions.functions.map((name) => new Option(name)));
   },
   async servers() {
@@ -448,10 +509,20 @@ const load = {
   async history() {
     const only = one("#filter").value.trim();
     const { calls, total_count } = await api("GET", `/api/calls?limit=100&function_name=${encodeURIComponent(only)}`);
-    reconcile("history", calls.reverse(), { key: (c) => c.call_id, make: makeCall });
+    reconcile("history", calls.reverse(), { key: (c) => c.call_id, make: makeCall, update: updateCall });
+    attached(total_count > 0);
     if (total_count > calls.length) one('[data-count="history"]').textContent = `newest ${calls.length} of ${total_count}`;
   },
 };
+
+// attached folds up how to attach an agent once one has come.
+function attached(yes) {
+  const how = one("#attach");
+  if (yes && !how.dataset.folded) {
+    how.open = false;
+    how.dataset.folded = true;
+  }
+}
 
 // refresh asks for a part again, one request at a time: what is asked for
 // meanwhile is done once, afterwards.
@@ -483,7 +554,7 @@ function follow() {
   events.onopen = () => { state("live", false); notice(); all(); };
   events.onerror = () => state("The debugger does not answer.", true);
   events.addEventListener("execution_paused", refresh.paused);
-  events.addEventListener("execution_resumed", refresh.paused);
+  events.addEventListener("execution_resumed", () => { refresh.paused(); refresh.history(); });
   events.addEventListener("call_completed", refresh.history);
   events.addEventListener("missed", all);
   events.addEventListener("changed", (e) => refresh[JSON.parse(e.data).topic]?.());
@@ -493,10 +564,16 @@ one("#default").addEventListener("change", (e) => post("/api/behavior", { behavi
 one("#filter").addEventListener("input", refresh.history);
 one("#add").addEventListener("submit", async (e) => {
   e.preventDefault();
-  const form = e.target;
-  const body = Object.fromEntries(new FormData(form));
-  await post("/api/breakpoints", body).then(() => { form.reset(); notice(); form.elements.function_name.focus(); }, notice);
+  const form = e.target, { function_name: name, when } = form.elements;
+  const error = await post("/api/breakpoints", Object.fromEntries(new FormData(form))).then(() => undefined, (failed) => failed);
+  const code = error?.answer?.error;
+  const wrong = code === "invalid_condition" ? when : ["missing_parameter", "invalid_pattern"].includes(code) ? name : undefined;
+  for (const control of [name, when]) tell(control, control === wrong ? error : undefined);
+  notice(wrong ? undefined : error);
+  if (!error) form.reset();
+  (wrong ?? name).focus();
 });
+for (const pre of document.querySelectorAll("[data-attach]")) pre.textContent = pre.textContent.replaceAll("URL", location.origin);
 setInterval(age, 1000);
 setInterval(() => document.hidden || refresh.servers(), 5000);
 all();
