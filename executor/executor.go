@@ -68,12 +68,18 @@ func Unknown(name string, names []string) protocol.ToolResult {
 	case slices.Contains(disabledTools(), name):
 		text += ". " + name + " is disabled for this session, in subagents as well as here."
 	}
-	return protocol.UsageError(text)
+	return absent(text)
+}
+
+func absent(text string) protocol.ToolResult {
+	r := protocol.UsageError(text)
+	r.Unknown = true
+	return r
 }
 
 // Missing is the result of a call of a tool that others may have.
 func Missing(name string) protocol.ToolResult {
-	return protocol.UsageError("Error: No such tool available: " + name + ". " + name +
+	return absent("Error: No such tool available: " + name + ". " + name +
 		" is not among the tools available here. Continue with the tools you have.")
 }
 

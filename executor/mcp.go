@@ -34,7 +34,9 @@ func (m MCP) Execute(ctx context.Context, call protocol.ToolUse) (Result, error)
 	case err == nil:
 		return Plain(result), nil
 	case errors.Is(err, mcp.ErrNotConnected) && m.listed(call.Name):
-		return failed(err.Error()), nil
+		gone := failed(err.Error())
+		gone.Unknown = true
+		return gone, nil
 	default:
 		return Result{}, ErrUnknownTool
 	}

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -18,6 +19,7 @@ type Result struct {
 type Trace struct {
 	// Took is how long the tool itself ran, questions and hooks not counted.
 	Took          time.Duration
+	RanWith       json.RawMessage               // the input after hooks and the host had their say; nil = as given
 	Breakpoints   []protocol.BreakpointDecision // where the call was stopped, in order of time
 	Denied        *protocol.PermissionDenied    // event to show before the result; nil = none
 	CountDenial   bool                          // add to result.permission_denials

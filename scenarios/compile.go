@@ -82,7 +82,7 @@ func (c *compiler) scenario(s *Scenario) {
 	})
 	c.in("expect", func() {
 		for i := range s.Expect {
-			c.in(i, func() { c.expectation(&s.Expect[i]) })
+			c.in(i, func() { c.expectation(s, &s.Expect[i]) })
 		}
 	})
 }
@@ -425,13 +425,30 @@ func (c *compiler) has(key string) (ok bool) {
 	return ok
 }
 
-func (c *compiler) expectation(e *Expectation) {
+func (c *compiler) expectation(s *Scenario, e *Expectation) {
 	e.at = c.src.ix.Pos(c.path)
-	if e.Tool == "" && e.Prompt == nil && !c.has("tool") && !c.has("prompt") {
-		c.errorf("an expectation needs `tool` or `prompt`")
+	kinds := []string{}
+	for _, k := range []struct {
+		name string
+		is   bool
+	}{
+		{"tool", e.Tool != ""},
+		{"prompt", e.Prompt != nil},
+		{"mcp", e.MCP != nil},
+		{"request", e.Request != nil},
+		{"exit", e.Exit != nil},
+		{"rule", e.Rule != nil},
+		{"unused", e.Unused != ""},
+	} {
+		if k.is {
+			kinds = append(kinds, k.name)
+		}
 	}
-	if e.Tool != "" && e.Prompt != nil {
-		c.in("prompt", func() { c.errorf("an expectation has either `tool` or `prompt`") })
+	switch {
+	case len(kinds) == 0 && !c.has("tool") && !c.has("prompt"):
+		c.errorf("an expectation needs `tool` or `prompt`")
+	case len(kinds) > 1:
+		c.in(kinds[1], func() { c.errorf("an expectation has either `%s` or `%s`", kinds[0], kinds[1]) })
 	}
 	if e.Input != nil && e.Tool == "" {
 		c.in("input", func() { c.errorf("`input` needs `tool`") })
@@ -442,6 +459,15 @@ func (c *compiler) expectation(e *Expectation) {
 	if e.Prompt != nil {
 		e.prompt = c.pattern(e.Prompt, "prompt")
 	}
+	if e.Rule != nil && !c.isRule(s, *e.Rule) {
+		c.in("rule", func() { c.errorf("no rule begins in line %d", *e.Rule) })
+	}
+	if e.MCP != nil {
+		c.in("mcp", func() { c.glob("server", e.MCP.Server); c.glob("tool", e.MCP.Tool) })
+	}
+	if e.Request != nil {
+		c.in("request", func() { c.glob("model", e.Request.Model) })
+	}
 	for _, form := range toolForms(e.Tool) {
 		t, err := match.Glob(form)
 		if err != nil {
@@ -449,5 +475,26 @@ func (c *compiler) expectation(e *Expectation) {
 			break
 		}
 		e.tools = append(e.tools, t)
+	}
+}
+
+// isRule tells whether a rule of the file, or one of its turns, begins in a line.
+func (c *compiler) isRule(s *Scenario, line int) bool {
+	for i, r := range s.Responses {
+		if c.src.ix.Pos(diag.Path{"responses", i}).Line == line {
+			return true
+		}
+		for t := range r.Turns {
+			if c.src.ix.Pos(diag.Path{"responses", i, "turns", t}).Line == line {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (c *compiler) glob(key, text string) {
+	if _, err := match.Glob(text); err != nil {
+		c.in(key, func() { c.errorf("%v", err) })
 	}
 }

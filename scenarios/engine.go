@@ -36,8 +36,9 @@ type Engine struct {
 	counts  map[int]int // matches by rule
 	active  *sequence   // nil = no turn is expected
 	running *response   // nil = nothing to go on with
-	seen    recorder
-	script  *hit // answers the first prompt of a sub-agent; nil = the rules do
+	seen    Seen
+	missed  []Judged // results that a call's `expect` did not match
+	script  *hit     // answers the first prompt of a sub-agent; nil = the rules do
 	agents  agents
 }
 

@@ -4,16 +4,24 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/diag"
 	"github.com/claudeless/claudeless/internal/match"
 )
 
-// recorder remembers what a run did, for its expectations.
-type recorder struct {
-	calls   []observedCall
-	prompts []string
-	misses  []string // results that a call's `expect` did not match
+// Seen is what a run did, as its expectations look at it. The zero value is a run
+// that did nothing. It is for one goroutine at a time.
+type Seen struct {
+	calls    []observedCall
+	prompts  []string
+	servers  []observedCall // calls of MCP servers; name is "server/tool"
+	requests []RequestSeen
+	exits    []int
+	rules    []RuleRef
 }
 
 type observedCall struct {
@@ -21,44 +29,101 @@ type observedCall struct {
 	input any
 }
 
-// ObserveCall records a tool call of the run, by its canonical name.
-func (e *Engine) ObserveCall(name string, input json.RawMessage) {
-	dec := json.NewDecoder(bytes.NewReader(input))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		v = nil
-	}
-	e.seen.calls = append(e.seen.calls, observedCall{name: name, input: v})
+// RequestSeen is a request to the model's API.
+type RequestSeen struct {
+	Model string
+	// Retries is how often it was made again.
+	Retries int
+	// AfterMS is when it came, from the beginning of the run.
+	AfterMS float64
 }
 
+// Call records a tool call, by its canonical name.
+func (s *Seen) Call(name string, input json.RawMessage) {
+	s.calls = append(s.calls, observedCall{name: name, input: numbers(input)})
+}
+
+// Prompt records a prompt.
+func (s *Seen) Prompt(text string) { s.prompts = append(s.prompts, text) }
+
+// ServerCall records what an MCP server was asked, by the server's name in the
+// configuration and its own name of the tool.
+func (s *Seen) ServerCall(server, tool string) {
+	s.servers = append(s.servers, observedCall{name: server + "/" + tool})
+}
+
+// Request records a request to the model.
+func (s *Seen) Request(r RequestSeen) { s.requests = append(s.requests, r) }
+
+// Exit records the exit code of a process.
+func (s *Seen) Exit(code int) { s.exits = append(s.exits, code) }
+
+// Rule records that a rule has answered.
+func (s *Seen) Rule(r RuleRef) { s.rules = append(s.rules, r) }
+
+// ObserveCall records a tool call of the run, by its canonical name.
+func (e *Engine) ObserveCall(name string, input json.RawMessage) { e.seen.Call(name, input) }
+
 // ObservePrompt records a prompt of the run.
-func (e *Engine) ObservePrompt(text string) { e.seen.prompts = append(e.seen.prompts, text) }
+func (e *Engine) ObservePrompt(text string) { e.seen.Prompt(text) }
+
+// Seen is what the run of the engine has done so far; what the engine cannot see
+// itself may be added to it.
+func (e *Engine) Seen() *Seen { return &e.seen }
 
 // Unmet says which expectations the run so far does not fulfil: results that
 // did not match their call's `expect`, then the [[expect]] blocks in file
 // order. Each is one line, with its place where that is known.
 func (e *Engine) Unmet() []string {
-	unmet := e.misses()
-	for i := range e.s.Expect {
-		x := &e.s.Expect[i]
-		if what := e.check(x); what != "" {
-			unmet = append(unmet, placed(x.at.String(), what))
+	var unmet []string
+	for _, j := range append(e.Misses(), e.s.Judge(&e.seen)...) {
+		if !j.Met {
+			unmet = append(unmet, j.String())
 		}
 	}
 	return unmet
 }
 
-func placed(at, what string) string {
-	if at == "" {
-		return what
-	}
-	return at + ": " + what
+// Judged is one expectation and what came of it.
+type Judged struct {
+	At   diag.Position // zero = unknown
+	Text string        // what is expected: "expected a call of Bash to happen"
+	Met  bool
+	Got  string // what happened instead; empty when it is met
 }
 
-// check says what is wrong with one expectation; "" = nothing.
-func (e *Engine) check(x *Expectation) string {
-	hits := e.hits(x)
+// String is the line that reports an unmet expectation.
+func (j Judged) String() string {
+	text := j.Text
+	if j.Got != "" {
+		text += ", but " + j.Got
+	}
+	if at := j.At.String(); at != "" {
+		return at + ": " + text
+	}
+	return text
+}
+
+// Judge holds what a run did against the [[expect]] blocks, in file order.
+func (s *Scenario) Judge(seen *Seen) []Judged {
+	judged := make([]Judged, 0, len(s.Expect))
+	for i := range s.Expect {
+		x := &s.Expect[i]
+		j := Judged{At: x.at}
+		if x.Unused != "" {
+			judged = append(judged, s.unused(x, seen)...)
+			continue
+		}
+		j.Text, j.Got = s.check(x, seen)
+		j.Met = j.Got == ""
+		judged = append(judged, j)
+	}
+	return judged
+}
+
+// check words one expectation and what is wrong with it; "" = nothing.
+func (s *Scenario) check(x *Expectation, seen *Seen) (text, got string) {
+	hits := x.hits(seen)
 	low, high := 1, -1
 	switch {
 	case x.Never:
@@ -66,52 +131,149 @@ func (e *Engine) check(x *Expectation) string {
 	case x.Times != nil:
 		low, high = x.Times.Min, x.Times.Max
 	}
+	text = fmt.Sprintf("expected %s %s", x.subject(), bounds(low, high))
 	if len(hits) < low || (high >= 0 && len(hits) > high) {
-		return fmt.Sprintf("expected %s %s, but it happened %s", x.subject(), bounds(low, high), count(len(hits))) + e.almost(x, len(hits))
+		return text, "it happened " + count(len(hits)) + x.almost(seen, len(hits))
+	}
+	if got := x.Request.exceeded(hits, seen); got != "" {
+		return text, got
 	}
 	if x.Order == nil || x.Tool == "" || len(hits) == 0 {
-		return ""
+		return text, ""
 	}
-	for i := range e.s.Expect {
-		other := &e.s.Expect[i]
+	for i := range s.Expect {
+		other := &s.Expect[i]
 		if other.Order == nil || *other.Order >= *x.Order || other.Tool == "" {
 			continue
 		}
-		if earlier := e.hits(other); len(earlier) > 0 && earlier[0] > hits[0] {
-			return fmt.Sprintf("expected %s after %s, but it came before", x.subject(), other.subject())
+		if earlier := other.hits(seen); len(earlier) > 0 && earlier[0] > hits[0] {
+			return fmt.Sprintf("expected %s after %s", x.subject(), other.subject()), "it came before"
 		}
 	}
-	return ""
+	return text, ""
 }
 
-// hits are the positions of the calls or prompts that x speaks of.
-func (e *Engine) hits(x *Expectation) []int {
-	var hits []int
-	if x.Tool == "" {
-		for i, p := range e.seen.prompts {
-			if _, ok := x.prompt.Match(p); ok {
-				hits = append(hits, i)
-			}
-		}
-		return hits
+// ExpectsTool tells whether an expectation speaks of a tool, by its canonical
+// name.
+func (s *Scenario) ExpectsTool(name string) bool {
+	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Tool != "" && x.names(name) })
+}
+
+// Turns are the places of a rule's turns, in their order.
+func (s *Scenario) Turns(rule int) []diag.Position {
+	if rule < 0 || rule >= len(s.Responses) {
+		return nil
 	}
-	for i, c := range e.seen.calls {
-		if !x.names(c.name) {
-			continue
+	r := &s.Responses[rule]
+	turns := make([]diag.Position, len(r.Turns))
+	for i := range turns {
+		turns[i] = r.source.ix.Pos(diag.Path{"responses", r.index, "turns", i})
+	}
+	return turns
+}
+
+// unused judges every rule of the scenario: each should have answered.
+func (s *Scenario) unused(x *Expectation, seen *Seen) []Judged {
+	var judged []Judged
+	for i := range s.Responses {
+		rule := &s.Responses[i]
+		at := rule.source.ix.Pos(diag.Path{"responses", rule.index})
+		j := Judged{At: at, Text: fmt.Sprintf("expected the rule %s (%s) to answer a prompt", ruleName(i), rule.Pattern.String())}
+		j.Met = slices.ContainsFunc(seen.rules, func(r RuleRef) bool { return r.Line == at.Line && sameFile(r.File, at.File) })
+		switch {
+		case j.Met:
+		case x.Unused == "warn":
+			j.Met, j.Got = true, "it answered none"
+		default:
+			j.Got = "it answered none"
 		}
-		if _, ok := match.Subset(x.input(), c.input); ok || x.Input == nil {
+		judged = append(judged, j)
+	}
+	return judged
+}
+
+// sameFile compares names of files of which one may be relative.
+func sameFile(a, b string) bool { return a == b || filepath.Base(a) == filepath.Base(b) }
+
+// hits are the positions of what x speaks of among things of its kind.
+func (x *Expectation) hits(seen *Seen) []int {
+	switch {
+	case x.Prompt != nil:
+		return where(seen.prompts, func(p string) bool { _, ok := x.prompt.Match(p); return ok })
+	case x.MCP != nil:
+		return where(seen.servers, x.MCP.names)
+	case x.Request != nil:
+		return where(seen.requests, func(r RequestSeen) bool { return x.Request.Model == "" || globMatches(x.Request.Model, r.Model) })
+	case x.Exit != nil:
+		return where(seen.exits, func(code int) bool { return code == *x.Exit })
+	case x.Rule != nil:
+		return where(seen.rules, func(r RuleRef) bool { return r.Line == *x.Rule && sameFile(r.File, x.at.File) })
+	}
+	return where(seen.calls, func(c observedCall) bool {
+		if !x.names(c.name) {
+			return false
+		}
+		_, ok := match.Subset(x.input(), c.input)
+		return ok || x.Input == nil
+	})
+}
+
+func where[T any](list []T, is func(T) bool) []int {
+	var hits []int
+	for i, v := range list {
+		if is(v) {
 			hits = append(hits, i)
 		}
 	}
 	return hits
 }
 
-// almost tells how the input of a call to the right tool differs.
-func (e *Engine) almost(x *Expectation, hits int) string {
-	if x.Input == nil || x.Never || hits > 0 {
+// names tells whether the expectation speaks of a call, "server/tool".
+func (m *ExpectMCP) names(c observedCall) bool {
+	server, tool, _ := strings.Cut(c.name, "/")
+	return globMatches(m.Server, server) && (m.Tool == "" || globMatches(m.Tool, tool))
+}
+
+// globMatches is for globs that were checked when the scenario was compiled.
+func globMatches(glob, text string) bool {
+	g, err := match.Glob(glob)
+	if err != nil {
+		return false
+	}
+	_, ok := g.Match(text)
+	return ok
+}
+
+// exceeded says which limit the requests do not keep; "" = none.
+func (r *ExpectRequest) exceeded(hits []int, seen *Seen) string {
+	if r == nil {
 		return ""
 	}
-	for _, c := range e.seen.calls {
+	for n, i := range hits {
+		q := seen.requests[i]
+		if r.MaxRetries != nil && q.Retries > *r.MaxRetries {
+			return fmt.Sprintf("one for %s was retried %s", q.Model, count(q.Retries))
+		}
+		if n == 0 && r.WithinMS > 0 && q.AfterMS > float64(r.WithinMS) {
+			return fmt.Sprintf("the first came after %.0f ms", q.AfterMS)
+		}
+	}
+	return ""
+}
+
+// almost tells how the input of a call to the right tool differs, or what there
+// was instead.
+func (x *Expectation) almost(seen *Seen, hits int) string {
+	if x.Never || hits > 0 {
+		return ""
+	}
+	if x.Exit != nil && len(seen.exits) > 0 {
+		return "; the exit codes were " + strings.Trim(fmt.Sprint(seen.exits), "[]")
+	}
+	if x.Input == nil {
+		return ""
+	}
+	for _, c := range seen.calls {
 		if x.names(c.name) {
 			diff, _ := match.Subset(x.input(), c.input)
 			return "; in a call of " + c.name + " " + diff
@@ -120,8 +282,9 @@ func (e *Engine) almost(x *Expectation, hits int) string {
 	return ""
 }
 
-func (x *Expectation) input() any {
-	dec := json.NewDecoder(bytes.NewReader(x.Input))
+// numbers decodes JSON with its numbers as they are written; nil = it is none.
+func numbers(raw json.RawMessage) any {
+	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	var v any
 	if err := dec.Decode(&v); err != nil {
@@ -129,6 +292,8 @@ func (x *Expectation) input() any {
 	}
 	return v
 }
+
+func (x *Expectation) input() any { return numbers(x.Input) }
 
 // names tells whether the expectation speaks of the tool.
 func (x *Expectation) names(tool string) bool {
@@ -171,8 +336,21 @@ func isWord(c byte) bool {
 }
 
 func (x *Expectation) subject() string {
-	if x.Tool == "" {
+	switch {
+	case x.Prompt != nil:
 		return "a prompt that matches " + x.Prompt.String()
+	case x.MCP != nil && x.MCP.Tool == "":
+		return "a call of the MCP server " + x.MCP.Server
+	case x.MCP != nil:
+		return "a call of the MCP tool " + x.MCP.Server + "/" + x.MCP.Tool
+	case x.Request != nil && x.Request.Model == "":
+		return "a request to the model"
+	case x.Request != nil:
+		return "a request to the model " + x.Request.Model
+	case x.Exit != nil:
+		return "a process that exits with " + strconv.Itoa(*x.Exit)
+	case x.Rule != nil:
+		return "a match of the rule in line " + strconv.Itoa(*x.Rule)
 	}
 	if x.Input != nil {
 		return "a call of " + x.Tool + " with " + string(x.Input)
@@ -215,8 +393,10 @@ func (e *Engine) checkResult(c expectedResult, r Result) {
 		return
 	}
 	if _, ok := t.Match(r.Text); !ok {
-		e.seen.misses = append(e.seen.misses, placed(c.at, fmt.Sprintf("expected the result of %s to match %s: %s; the result is %s",
-			c.tool, c.pattern, t.Explain(r.Text), clip(r.Text))))
+		e.missed = append(e.missed, Judged{
+			At:   c.at,
+			Text: fmt.Sprintf("expected the result of %s to match %s: %s; the result is %s", c.tool, c.pattern, t.Explain(r.Text), clip(r.Text)),
+		})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"github.com/claudeless/claudeless/internal/diag"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -107,7 +108,7 @@ type response struct {
 
 // expectedResult is what one call of the last reply should give.
 type expectedResult struct {
-	at      string
+	at      diag.Position
 	tool    string
 	pattern *Pattern // nil = anything
 }
@@ -256,7 +257,7 @@ func (r *response) block(ctx context.Context, b *Block, newID func() string) (pr
 		if use.ID == "" && newID != nil {
 			use.ID = newID()
 		}
-		r.expected = append(r.expected, expectedResult{at: b.at.String(), tool: b.Tool, pattern: b.Expect})
+		r.expected = append(r.expected, expectedResult{at: b.at, tool: b.Tool, pattern: b.Expect})
 		return use, err
 	}
 }

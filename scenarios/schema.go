@@ -384,7 +384,9 @@ type Timeouts struct {
 	ResponseDelayMS *int `toml:"response_delay_ms" min:"0" max:"31536000000" default:"0"`
 }
 
-// Expectation states what the run must have done. It needs `tool` or `prompt`.
+// Expectation states what the run must have done. It has one of `tool`, `prompt`,
+// `mcp`, `request`, `exit`, `rule` and `unused`. Under `claudeless exec` the run is
+// the whole command with all its processes, else one process.
 type Expectation struct {
 	// Tool is the name, or a glob, of tools that must have been called.
 	Tool string `toml:"tool"`
@@ -398,12 +400,42 @@ type Expectation struct {
 	Order *int `toml:"order"`
 	// Prompt is a pattern that a prompt must have matched.
 	Prompt *Pattern `toml:"prompt"`
+	// MCP is a call that an MCP server must have got.
+	MCP *ExpectMCP `toml:"mcp"`
+	// Request is a request to the model that must have been made.
+	Request *ExpectRequest `toml:"request"`
+	// Exit is the exit code that a claude process must have ended with.
+	Exit *int `toml:"exit" min:"0" max:"255"`
+	// Rule is the line of this file on which a rule begins that must have answered.
+	Rule *int `toml:"rule" min:"1"`
+	// Unused says what rules are that have answered no prompt: `warn` mentions them,
+	// `error` makes each an unmet expectation.
+	Unused string `toml:"unused" enum:"warn,error"`
 	// Never turns the expectation round: it must not have happened.
 	Never bool `toml:"never"`
 
 	at     diag.Position
 	prompt match.Text
 	tools  []match.Text
+}
+
+// ExpectMCP is a call of an MCP server.
+type ExpectMCP struct {
+	// Server is its name in the configuration, or a glob.
+	Server string `toml:"server,required"`
+	// Tool is the server's own name of the tool, or a glob; absent = any.
+	Tool string `toml:"tool"`
+}
+
+// ExpectRequest is a request to the model, in either lane.
+type ExpectRequest struct {
+	// Model is its full name, or a glob; absent = any.
+	Model string `toml:"model"`
+	// MaxRetries is how often such a request may at most be made again.
+	MaxRetries *int `toml:"max_retries" min:"0"`
+	// WithinMS is when the first must at the latest have come, from the beginning of
+	// the run.
+	WithinMS int `toml:"within_ms" min:"1"`
 }
 
 // Times is a number of calls.

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -40,14 +41,14 @@ func (e *Engine) Subagent(s *protocol.SubagentScript) *Engine {
 	return sub
 }
 
-// misses are the results that a call's `expect` did not match, those of
+// Misses are the results that a call's `expect` did not match, those of
 // sub-agents after our own.
-func (e *Engine) misses() []string {
-	misses := append([]string(nil), e.seen.misses...)
+func (e *Engine) Misses() []Judged {
+	misses := slices.Clone(e.missed)
 	e.agents.mu.Lock()
 	defer e.agents.mu.Unlock()
 	for _, sub := range e.agents.list {
-		misses = append(misses, sub.misses()...)
+		misses = append(misses, sub.Misses()...)
 	}
 	return misses
 }

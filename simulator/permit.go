@@ -177,6 +177,9 @@ func accepted(
 	began := now()
 	result, err := next.Execute(ctx, use)
 	result.Took = now().Sub(began)
+	if result.RanWith == nil {
+		result.RanWith = use.Input
+	}
 	if d != (protocol.PermissionDecision{}) && result.Decision == nil {
 		result.Decision = &d
 	}

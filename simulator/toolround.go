@@ -229,7 +229,7 @@ func (t *turn) show(c call, r ran) error {
 		t.denials = append(t.denials, protocol.PermissionDenial{ToolName: c.use.Name, ToolUseID: c.use.ID, ToolInput: c.use.Observed()})
 	}
 	err := t.emit(&protocol.ToolRan{
-		Use: c.use, Result: res.ToolResult, Breakpoints: res.Breakpoints, CountDenial: res.CountDenial, Started: r.started, Duration: r.took,
+		Use: c.use, Result: res.ToolResult, Breakpoints: res.Breakpoints, CountDenial: res.CountDenial, RanWith: res.RanWith, Started: r.started, Duration: r.took,
 	})
 	if err != nil {
 		return err

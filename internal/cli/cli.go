@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/claudeless/claudeless/internal/flags"
+	"github.com/claudeless/claudeless/internal/harness"
 	"github.com/claudeless/claudeless/internal/process"
 )
 
@@ -22,7 +23,16 @@ func Main() int { return Run(context.Background(), process.Real()) }
 // Run is the whole program. It returns the exit code after everything it started has ended, except a read from Stdin that
 // never comes back.
 func Run(ctx context.Context, s *process.System) int {
-	return process.Exit(s.Stderr, dispatch(ctx, s))
+	if !playsClaude(s) {
+		return process.Exit(s.Stderr, dispatch(ctx, s))
+	}
+	s, end := harness.Witness(s)
+	return end(dispatch(ctx, s))
+}
+
+// playsClaude tells a process of claude from a command of our own.
+func playsClaude(s *process.System) bool {
+	return len(s.Args) < 2 || asksPrint(s.Args[1:]) || s.AsClaude() && !s.OwnChild() || command(s, s.Args[1]) == nil
 }
 
 func dispatch(ctx context.Context, s *process.System) error {

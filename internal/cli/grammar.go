@@ -6,6 +6,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/claudeless/claudeless/internal/execcmd"
 	"github.com/claudeless/claudeless/internal/process"
 )
 
@@ -24,6 +25,9 @@ func commandTable() []commandEntry {
 		{name: "check", usage: "check FILE…", help: "Validate scenarios, fixtures and MCP configurations", run: kongCommand[checkCmd]("check")},
 		{name: "fixture", usage: "fixture serve|check|clone|list", help: "Serve an MCP server that is a TOML file", run: kongCommand[FixtureCmd]("fixture")},
 		{name: "debug", usage: "debug [serve|hook|proxy]", help: "Stop, look at and change tool calls", run: kongCommand[debugCmd]("debug")},
+		{name: "exec", usage: "exec [-s FILE] -- CMD…", help: "Run your command with the double in the place of claude, and judge it", run: kongCommand[execcmd.Exec]("exec")},
+		{name: "verify", usage: "verify JOURNAL…", help: "Judge journals that were written earlier", run: kongCommand[execcmd.Verify]("verify")},
+		{name: "shim", usage: "shim DIR -s FILE", help: "Make a directory with a claude in it, for PATH", run: kongCommand[execcmd.Shim]("shim")},
 		{name: "mcp", usage: "mcp add|get|list|remove|call|…", help: "Configure and look at MCP servers", inClaude: true, run: runMCP},
 	}
 }

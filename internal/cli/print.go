@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/claudeless/claudeless/internal/flags"
+	"github.com/claudeless/claudeless/internal/journal"
 	"github.com/claudeless/claudeless/internal/launch"
 	"github.com/claudeless/claudeless/internal/output"
 	"github.com/claudeless/claudeless/internal/process"
@@ -95,6 +96,7 @@ func (r *run) see(ev protocol.Event) {
 	case *protocol.Result:
 		r.last.Store(ev)
 		r.keepScenario()
+		r.tellScript()
 	}
 	if r.debug != nil {
 		r.debug.event(ev)
@@ -107,6 +109,25 @@ func (r *run) see(ev protocol.Event) {
 	if r.journal != nil {
 		r.journal.Event(ev)
 	}
+}
+
+// captured is the file of the journal.
+type captured struct {
+	io.Closer
+	missed int // results that did not fit and are in it
+}
+
+// tellScript writes into the journal what the script of the turn expected and did
+// not get.
+func (r *run) tellScript() {
+	if r.journal == nil {
+		return
+	}
+	missed := r.engine.Misses()
+	for _, m := range missed[min(r.captured.missed, len(missed)):] {
+		r.journal.Write(journal.Expectation{File: m.At.File, Line: m.At.Line, Text: m.Text, Got: m.Got})
+	}
+	r.captured.missed = len(missed)
 }
 
 // keepScenario saves counts and turn sequences for the session's next process,
@@ -149,7 +170,7 @@ func (r *run) outcome(ctx, turnCtx context.Context, err error) error {
 	case turnCtx.Err() != nil:
 		return process.OrSignal(ctx, nil)
 	}
-	unmet := r.engine.Unmet()
+	unmet := r.unmet()
 	for _, line := range unmet {
 		fmt.Fprintln(r.sys.Stderr, line)
 	}
@@ -161,6 +182,15 @@ func (r *run) outcome(ctx, turnCtx context.Context, err error) error {
 	default:
 		return nil
 	}
+}
+
+// unmet are the expectations that this process can judge itself; none where
+// others judge the whole run.
+func (r *run) unmet() []string {
+	if r.Output.Defer {
+		return nil
+	}
+	return r.engine.Unmet()
 }
 
 func failed(last *protocol.Result) bool { return last != nil && last.IsError }

@@ -10,6 +10,7 @@ import (
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/internal/cas"
 	"github.com/claudeless/claudeless/internal/control"
+	"github.com/claudeless/claudeless/internal/journal"
 	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/mcp/record"
@@ -176,6 +177,6 @@ func (r *run) callLog() *record.Log {
 			return value
 		}
 		c.Input, c.Result = whole(c.Input, c.InputCID), whole(c.Result, c.ResultCID)
-		r.journal.Call(c)
+		r.journal.Write(journal.MCPCall(c))
 	}})
 }

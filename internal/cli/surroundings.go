@@ -165,9 +165,9 @@ func (r *run) openJournal() error {
 		r.warn("opening --capture: " + err.Error())
 		return nil
 	}
-	r.captured = file
+	r.captured.Closer = file
 	r.journal = journal.New(journal.Options{W: file, Now: r.Clock.Now, PID: r.PID, SessionID: r.session.ID(), Environ: r.Environ})
-	r.journal.Start(r.Records.Run)
+	r.journal.Write(r.Records.Run)
 	return nil
 }
 

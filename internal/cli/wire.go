@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -75,7 +74,7 @@ type run struct {
 	firstID     string                        // of the session before that
 
 	journal  *journal.Journal // nil = no --capture
-	captured io.Closer
+	captured captured
 	debug    *debugLog                       // nil = no --debug
 	last     atomic.Pointer[protocol.Result] // the last result yielded
 }

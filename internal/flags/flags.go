@@ -151,6 +151,8 @@ type OwnFlags struct {
 	MCPDebug      bool
 	MCPRequire    bool
 	ClaudeVersion string
+	Defer         bool // expectations are judged by others
+	Strict        bool
 	Expect        bool
 	Debugger      string
 	CWD           string

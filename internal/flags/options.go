@@ -204,12 +204,21 @@ func ownOptions(f *Flags) []option {
 		own("--scenario <file>", "CLAUDELESS_SCENARIO", "Scenario that plays the model: a file or a name of the library", text(&f.Scenario)),
 		own("--failure <mode>", "CLAUDELESS_FAILURE", "Fail every request in this way, e.g. rate-limit", text(&f.Failure)),
 		own("--capture <file>", "CLAUDELESS_CAPTURE", "Write what the run did to this file, one JSON object a line", text(&f.Capture)),
-		own("--expect", "CLAUDELESS_EXPECT", "Exit with 3 when an expectation of the scenario was missed", on(&f.Expect)),
+		own("--expect", "CLAUDELESS_EXPECT", "Exit with 3 when an expectation of the scenario was missed", expect(f)),
+		own("--strict", "CLAUDELESS_STRICT", "Exit with 6 when the set-up would pass for a wrong reason", on(&f.Strict)),
 		own("--mcp-debug", "CLAUDELESS_MCP_DEBUG", "Trace the messages of MCP servers on stderr", on(&f.MCPDebug)),
 		own("--mcp-require", "CLAUDELESS_MCP_REQUIRE", "End the run when an MCP server fails to start", on(&f.MCPRequire)),
 		own("--debugger <url>", "CLAUDELESS_DEBUGGER", "Breakpoint server that every tool call goes through", text(&f.Debugger)),
 		own("--cwd <dir>", "CLAUDELESS_CWD", "Working directory of the run", text(&f.CWD)),
 		own("--claude-version <version>", "CLAUDELESS_CLAUDE_VERSION", "Version of claude to report", text(&f.ClaudeVersion)),
+	}
+}
+
+// expect switches the judging on; "defer" leaves it to whoever reads the journal.
+func expect(f *Flags) func(string) error {
+	return func(value string) error {
+		f.Expect, f.Defer = value != "defer", value == "defer"
+		return nil
 	}
 }
 

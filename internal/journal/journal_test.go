@@ -21,15 +21,12 @@ func fixedNow() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
 func TestLines(t *testing.T) {
 	var out strings.Builder
 	j := journal.New(journal.Options{W: &out, Now: fixedNow, PID: 42, SessionID: "S", Environ: []string{"MY_TOKEN=hunter22hunter", "USER=somebody"}})
-	j.Start(journal.Run{Argv: []string{"claude", "-p", "hunter22hunter"}, CWD: "/w", Env: map[string]string{"A": "b"}, Settings: []string{}, Model: "m", PermissionMode: "default"})
+	j.Write(journal.Run{Argv: []string{"claude", "-p", "hunter22hunter"}, CWD: "/w", Env: map[string]string{"A": "b"}, Settings: []string{}, Model: "m", PermissionMode: "default"})
 	j.Event(&protocol.Prompted{UUID: "U", Content: protocol.Content{Text: "hi somebody"}})
 	j.Event(&protocol.Attached{Attachment: map[string]any{"type": "mcp_resource", "uri": "a:b", "content": "hunter22hunter"}, Role: "user"})
 	j.Event(&protocol.Matched{Rule: "responses[2]", File: "s.toml", Line: 7})
 	j.Event(&protocol.Init{})
-	j.Call(struct {
-		Server string `json:"server"`
-		Error  string `json:"error"`
-	}{"s", "no hunter22hunter"})
+	j.Write(journal.MCPCall{Source: "mcp_client", Server: "s", Tool: "mcp__s__t", RawTool: "t", Error: "no hunter22hunter"})
 	j.Event(&protocol.ToolRan{
 		Use: protocol.ToolUse{ID: "T", Name: "mcp__s__t", Input: json.RawMessage(`{"api_key":"abc","n":1,"h":"Bearer abcdefghij"}`)},
 		Result: protocol.ToolResult{
@@ -49,7 +46,7 @@ func TestLines(t *testing.T) {
 ` + head + `"type":"prompt","uuid":"U","prompt":"hi somebody"}
 ` + head + `"type":"attachment","attachment":{"content":"[redacted]","type":"mcp_resource","uri":"a:b"}}
 ` + head + `"type":"match","rule":"responses[2]","file":"s.toml","line":7}
-` + head + `"type":"mcp_call","server":"s","error":"no [redacted]"}
+` + head + `"type":"mcp_call","source":"mcp_client","server":"s","tool":"mcp__s__t","original_name":"t","error":"no [redacted]","duration_ms":0}
 ` + head + `"type":"permission","tool":"mcp__s__t","tool_use_id":"T","decision":"accept","source":"config","reason_type":"rule"}
 ` + head + `"type":"breakpoint","tool":"mcp__s__t","tool_use_id":"T","phase":"before","action":"modify","breakpoint":"s.toml:9","input":{"token":"[redacted]"}}
 ` + head + `"type":"breakpoint","tool":"mcp__s__t","tool_use_id":"T","phase":"after","action":"fail","pause_id":"P"}

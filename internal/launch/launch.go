@@ -38,7 +38,7 @@ func (r *resolver) shown() error {
 	f := r.f
 	r.p.Output = Output{
 		Format: f.OutputFormat, Verbose: f.Verbose, Partial: f.IncludePartialMessages, Replay: f.ReplayUserMessages,
-		HookEvents: f.IncludeHookEvents, AgentText: f.ForwardSubagentText, Expect: f.Expect, Mirror: f.SessionMirror,
+		HookEvents: f.IncludeHookEvents, AgentText: f.ForwardSubagentText, Expect: f.Expect, Defer: f.Defer, Mirror: f.SessionMirror,
 	}
 	if f.ThinkingDisplay == "summarized" { // of what the flag may say, one thing shows
 		r.p.Output.ThinkingDisplay = f.ThinkingDisplay

@@ -163,6 +163,7 @@ type Output struct {
 	AgentText       bool   // the texts of sub-agents that are waited for
 	ThinkingDisplay string // how events of reasoning are marked; empty = not
 	Expect          bool   // an expectation of the scenario that was missed is an exit code
+	Defer           bool   // they are judged by others
 	Mirror          bool   // the lines of the transcript
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/journal"
+	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
@@ -30,7 +31,8 @@ func (r *resolver) records() error {
 func (r *resolver) journalRun() journal.Run {
 	line := journal.Run{
 		Argv: r.sys.Args, CWD: r.p.CWD, Env: map[string]string{}, Model: model.Resolve(r.p.Model.Name),
-		PermissionMode: string(r.p.Permission.Mode), Scenario: r.p.Scenario.Name, Settings: []string{},
+		PermissionMode: string(r.p.Permission.Mode), Scenario: r.p.Scenario.Name, ScenarioFile: r.p.Scenario.Path,
+		InputFormat: r.f.InputFormat, SkipsPermissions: r.f.DangerouslySkipPermissions && !process.On(r.sys.Getenv("IS_SANDBOX")), Settings: []string{},
 	}
 	for _, layer := range r.p.Settings.Layers {
 		line.Settings = append(line.Settings, string(layer.Source))

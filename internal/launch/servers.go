@@ -24,7 +24,7 @@ const PluginSource = "plugin"
 // client is how servers are reached; what is only for sessions comes with them.
 func (r *resolver) client() mcp.Options {
 	return mcp.Options{
-		ClientVersion: r.p.Version, Environ: r.p.Environ, CWD: r.p.CWD, ConnectTimeout: millis(r.sys, "MCP_TIMEOUT", 0), ToolTimeout: r.toolTimeout(),
+		ClientVersion: r.p.Version, Environ: r.marked(), CWD: r.p.CWD, ConnectTimeout: millis(r.sys, "MCP_TIMEOUT", 0), ToolTimeout: r.toolTimeout(),
 		LocalBatch: number(r.sys, "MCP_SERVER_CONNECTION_BATCH_SIZE"), RemoteBatch: number(r.sys, "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE"),
 	}
 }
@@ -49,7 +49,7 @@ func (r *resolver) servers() error {
 	if err != nil {
 		return err
 	}
-	values := r.f.MCPConfig
+	values := r.givenServers()
 	if scripted != "" {
 		values = append([]string{scripted}, values...)
 	}
@@ -196,4 +196,21 @@ func (p *Plan) PluginServers(parts catalog.Parts) []mcp.ServerConfig {
 		s.Env = env
 	}
 	return config.Servers
+}
+
+// marked is the environment of MCP servers: in a run of many processes it says what they are.
+func (r *resolver) marked() []string {
+	if r.sys.Getenv("CLAUDELESS_RUN") == "" {
+		return r.p.Environ
+	}
+	return append(slices.Clone(r.p.Environ), "CLAUDELESS_PART=mcp")
+}
+
+// givenServers are the values of --mcp-config, after those that a shim hands over.
+func (r *resolver) givenServers() []string {
+	more := r.sys.Getenv("CLAUDELESS_MCP_CONFIG")
+	if more == "" {
+		return r.f.MCPConfig
+	}
+	return append(strings.Split(more, "\n"), r.f.MCPConfig...)
 }

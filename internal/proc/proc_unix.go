@@ -5,7 +5,10 @@ package proc
 import (
 	"io/fs"
 	"os"
+	"os/signal"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 const (
@@ -43,3 +46,17 @@ func executable(_ string, info fs.FileInfo) bool {
 }
 
 func withExtensions(path string) []string { return []string{path} }
+
+// toForeground has the child's group take the terminal when it starts: ^C goes to
+// it alone, and it may read.
+func toForeground(attr *syscall.SysProcAttr, terminal *os.File) {
+	attr.Foreground, attr.Ctty = true, int(terminal.Fd())
+}
+
+// takeForeground gives the terminal back to this program's group.
+func takeForeground(terminal *os.File) {
+	signal.Ignore(syscall.SIGTTOU) // whoever asks from the background would be stopped
+	defer signal.Reset(syscall.SIGTTOU)
+	// Without a terminal any more there is nothing to take.
+	_ = unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCSPGRP, syscall.Getpgrp())
+}

@@ -60,3 +60,8 @@ func watchOver(int) guard { return guard{} }
 func watchDir(string) guard { return guard{} }
 
 func (guard) end() {}
+
+// Terminals have no foreground here.
+func toForeground(*syscall.SysProcAttr, *os.File) {}
+
+func takeForeground(*os.File) {}

@@ -38,6 +38,7 @@ type ToolResult struct {
 	// How the call was permitted, as tool_result_meta shows it.
 	Decision         *PermissionDecision // nil = permission checks were not reached
 	NonExecutionKind string              // "" = the tool ran
+	Unknown          bool                // there is no such tool, or its server is gone
 }
 
 // ErrorResult is a tool error whose text is shown as it is.

@@ -68,6 +68,7 @@ type ToolRan struct {
 	Result      ToolResult
 	Breakpoints []BreakpointDecision // where the call was stopped, in order of time
 	CountDenial bool                 // it belongs into result.permission_denials
+	RanWith     json.RawMessage      // the input after hooks and the host; nil = as given
 	Started     time.Time
 	Duration    time.Duration
 }

@@ -1,0 +1,145 @@
+// Package execcmd is the commands around a program under test: exec, shim, verify.
+// Each turns its flags into the options of one domain package.
+//
+// Its one invariant: nothing is decided here; a command is its flags and one call.
+package execcmd
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/harness"
+	"github.com/claudeless/claudeless/internal/process"
+)
+
+// Reports say where a verdict goes beside stderr.
+type Reports struct {
+	JUnit  string `name:"junit" placeholder:"FILE" help:"Write the verdict as JUnit XML."`
+	GitHub bool   `name:"github" help:"Write annotations for GitHub on stderr, and the summary of the step."`
+	JSON   string `name:"json" placeholder:"FILE" help:"Write the verdict as JSON."`
+}
+
+func (f *Reports) reports(s *process.System) harness.Reports {
+	r := harness.Reports{JUnit: f.JUnit, JSON: f.JSON, GitHub: f.GitHub}
+	if f.GitHub {
+		r.Summary = s.Getenv("GITHUB_STEP_SUMMARY")
+	}
+	return r
+}
+
+// Setup say what claude is to be.
+type Setup struct {
+	Scenario  string   `short:"s" placeholder:"FILE" help:"Scenario that plays the model: a file or a name of the library."`
+	MCPConfig []string `name:"mcp-config" sep:"none" placeholder:"FILE" help:"MCP servers that every claude gets as well: a file, or JSON."`
+	Capture   string   `placeholder:"FILE" help:"Keep the journal of all processes there."`
+	Strict    bool     `help:"Fail on set-ups that would pass for a wrong reason (the default)."`
+	Lenient   bool     `help:"Do not."`
+}
+
+// setup makes the paths absolute, because claude is started in other directories.
+func (f *Setup) setup(s *process.System) (harness.Setup, error) {
+	dir, err := s.Getwd()
+	if err != nil {
+		return harness.Setup{}, fmt.Errorf("finding the working directory: %w", err)
+	}
+	self, err := s.Executable()
+	if err != nil {
+		return harness.Setup{}, fmt.Errorf("finding this binary: %w", err)
+	}
+	out := harness.Setup{Self: self, Scenario: absolute(dir, f.Scenario), Lenient: f.Lenient}
+	for _, c := range f.MCPConfig {
+		out.MCPConfig = append(out.MCPConfig, absolute(dir, c))
+	}
+	return out, nil
+}
+
+// absolute makes the name of a file absolute; what is no file is a name of the
+// library, or JSON.
+func absolute(dir, name string) string {
+	if name == "" || filepath.IsAbs(name) || strings.HasPrefix(strings.TrimSpace(name), "{") {
+		return name
+	}
+	path := filepath.Join(dir, name)
+	if _, err := os.Stat(path); err != nil && !strings.ContainsAny(name, `/\`) && filepath.Ext(name) == "" {
+		return name
+	}
+	return path
+}
+
+// Exec runs a command with the double in the place of claude.
+type Exec struct {
+	Setup   `embed:""`
+	Reports `embed:""`
+
+	Guard     string   `default:"path" placeholder:"off|path|strict" help:"How the command is kept from a real claude."`
+	FreshHome bool     `help:"Give the command an empty home directory."`
+	EnvFor    []string `placeholder:"HOST" help:"Tell a host that looks for claude by a variable where it is: its name, or that of the variable."`
+	Command   []string `arg:"" optional:"" passthrough:"" help:"After --: the command and its arguments."`
+}
+
+// Run runs the command to its end and exits with the verdict.
+func (c *Exec) Run(ctx context.Context, s *process.System) error {
+	guard, err := harness.ParseGuard(c.Guard)
+	if err != nil {
+		return err
+	}
+	setup, err := c.setup(s)
+	if err != nil {
+		return err
+	}
+	report, err := harness.Run(ctx, harness.Options{
+		Command: afterDashes(c.Command), Setup: setup, Capture: c.Capture, Reports: c.reports(s), Guard: guard,
+		FreshHome: c.FreshHome, EnvFor: c.EnvFor, System: s,
+	})
+	if report == nil {
+		return err
+	}
+	if code := report.ExitCode(); code != 0 {
+		return &process.ExitError{Code: code, Err: err}
+	}
+	return err
+}
+
+func afterDashes(words []string) []string {
+	if len(words) > 0 && words[0] == "--" {
+		return words[1:]
+	}
+	return words
+}
+
+// Shim makes the directory alone, for those who set PATH themselves.
+type Shim struct {
+	Dir   string `arg:"" help:"Directory to make; it goes first on PATH."`
+	Setup `embed:""`
+}
+
+// Run makes it and prints the line that a shell needs.
+func (c *Shim) Run(s *process.System) error {
+	setup, err := c.setup(s)
+	if err != nil {
+		return err
+	}
+	wd, err := s.Getwd()
+	if err != nil {
+		return err
+	}
+	dir := c.Dir
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(wd, dir)
+	}
+	setup.Config, setup.Journal = filepath.Join(dir, ".claudeless", "config"), filepath.Join(dir, "journal.jsonl")
+	if c.Capture != "" {
+		setup.Journal = absolute(wd, "./"+c.Capture)
+		if filepath.IsAbs(c.Capture) {
+			setup.Journal = c.Capture
+		}
+	}
+	if err := harness.MakeShims(dir, setup, s.Getenv("PATH")); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.Stdout, "export PATH='%s':\"$PATH\"\n", strings.ReplaceAll(dir, "'", `'\''`))
+	return err
+}

@@ -1,0 +1,171 @@
+package journal
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"time"
+)
+
+// Head is what every line begins with.
+type Head struct {
+	// Time at which the line was written (RFC 3339, UTC).
+	Time string `json:"time"`
+	// PID is the process that wrote it.
+	PID int `json:"pid"`
+	// SessionID is empty before there is a session.
+	SessionID string `json:"session_id"`
+	// Type says which line it is.
+	Type string `json:"type"`
+}
+
+// Line is one of these; the keys here are the values of `type`.
+type Line struct {
+	// Start is the first line of a process that was started as claude.
+	Start *Start `json:"start"`
+	// Run says how the session of a process was set up.
+	Run *Run `json:"run"`
+	// Host is something that the program around claude did.
+	Host *Host `json:"host"`
+	// Prompt is a prompt that a turn begins with.
+	Prompt *Prompt `json:"prompt"`
+	// Attachment is something beside the messages.
+	Attachment *Attachment `json:"attachment"`
+	// Match says which rule answered.
+	Match *Match `json:"match"`
+	// Model is a part of what the model said.
+	Model *Model `json:"model"`
+	// Permission is what was decided about a call.
+	Permission *Permission `json:"permission"`
+	// Breakpoint is what was decided at a breakpoint.
+	Breakpoint *Breakpoint `json:"breakpoint"`
+	// Tool is a call of a tool and what came of it.
+	Tool *Tool `json:"tool"`
+	// MCPCall is what an MCP server was asked.
+	MCPCall *MCPCall `json:"mcp_call"`
+	// Retry is a failed request that is made again.
+	Retry *Retry `json:"retry"`
+	// Warning is a text for the user.
+	Warning *Warning `json:"warning"`
+	// Result is the end of a prompt.
+	Result *Result `json:"result"`
+	// Unplayed is a step that the turn did not come to.
+	Unplayed *Unplayed `json:"unplayed"`
+	// Gate is a step that waited at a gate.
+	Gate *Gate `json:"gate"`
+	// Exit is the last line of a process that ended in order.
+	Exit *Exit `json:"exit"`
+	// Expectation is what the scenario expects, as it was judged.
+	Expectation *Expectation `json:"expectation"`
+	// Finding is something that is wrong with the run.
+	Finding *Finding `json:"finding"`
+}
+
+// Entry is one line as it was read.
+type Entry struct {
+	Head
+	// When is Time; zero = it could not be read.
+	When time.Time
+	Line
+}
+
+// maxLine bounds a line: a tool's result may be long.
+const maxLine = 256 << 20
+
+// ErrTorn says that a line is not whole: its writer died, or the file is none of
+// ours.
+var ErrTorn = errors.New("not a whole line of a journal")
+
+// Read yields the lines of a journal in their order. A line that cannot be read
+// is an error beside a zero entry, and reading goes on after it. Lines of types
+// that are not known here have a head only.
+func Read(r io.Reader) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		lines := bufio.NewScanner(r)
+		lines.Buffer(make([]byte, 0, 64<<10), maxLine)
+		for n := 1; lines.Scan(); n++ {
+			if len(lines.Bytes()) == 0 {
+				continue
+			}
+			e, err := parse(lines.Bytes())
+			if err != nil {
+				err = fmt.Errorf("line %d: %w", n, err)
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+		if err := lines.Err(); err != nil {
+			yield(Entry{}, fmt.Errorf("reading a journal: %w", err))
+		}
+	}
+}
+
+func parse(line []byte) (Entry, error) {
+	var e Entry
+	if json.Unmarshal(line, &e.Head) != nil || e.Type == "" {
+		return Entry{}, ErrTorn
+	}
+	e.When, _ = time.Parse(time.RFC3339Nano, e.Time) // zero is what is left to do
+	body := e.body()
+	if body == nil {
+		return e, nil
+	}
+	if err := json.Unmarshal(line, body); err != nil {
+		return Entry{}, fmt.Errorf("a line of type %s: %w", e.Type, err)
+	}
+	return e, nil
+}
+
+// body makes room for what a line of its type holds; nil = an unknown type.
+func (e *Entry) body() any {
+	switch e.Type {
+	case "start":
+		return alloc(&e.Start)
+	case "run":
+		return alloc(&e.Run)
+	case "host":
+		return alloc(&e.Host)
+	case "prompt":
+		return alloc(&e.Prompt)
+	case "attachment":
+		return alloc(&e.Attachment)
+	case "match":
+		return alloc(&e.Match)
+	case "model":
+		return alloc(&e.Model)
+	case "permission":
+		return alloc(&e.Permission)
+	case "breakpoint":
+		return alloc(&e.Breakpoint)
+	case "tool":
+		return alloc(&e.Tool)
+	case "mcp_call":
+		return alloc(&e.MCPCall)
+	case "retry":
+		return alloc(&e.Retry)
+	case "warning":
+		return alloc(&e.Warning)
+	case "result":
+		return alloc(&e.Result)
+	case "unplayed":
+		return alloc(&e.Unplayed)
+	case "gate":
+		return alloc(&e.Gate)
+	case "exit":
+		return alloc(&e.Exit)
+	case "expectation":
+		return alloc(&e.Expectation)
+	case "finding":
+		return alloc(&e.Finding)
+	}
+	return nil
+}
+
+func alloc[T any](p **T) *T {
+	*p = new(T)
+	return *p
+}

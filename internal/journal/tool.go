@@ -1,0 +1,131 @@
+package journal
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Permission is what was decided about a call before it ran.
+type Permission struct {
+	// Tool is the canonical name.
+	Tool string `json:"tool"`
+	// ToolUseID is the call's id.
+	ToolUseID string `json:"tool_use_id"`
+	// Decision is `accept` or `reject`.
+	Decision string `json:"decision"`
+	// Source says who decided: `config`, `hook`, or a user's answer.
+	Source string `json:"source"`
+	// ReasonType says why: `rule`, `mode`, `hook`…
+	ReasonType string `json:"reason_type,omitempty"`
+}
+
+// Breakpoint is what was decided about a call at a breakpoint.
+type Breakpoint struct {
+	// Tool is the canonical name.
+	Tool string `json:"tool"`
+	// ToolUseID is the call's id.
+	ToolUseID string `json:"tool_use_id"`
+	// Phase is `before` or `after` the call.
+	Phase string `json:"phase"`
+	// Action is `continue`, `modify`, `skip`, `fail` or `replace`.
+	Action string `json:"action"`
+	// Breakpoint says which one.
+	Breakpoint string `json:"breakpoint,omitempty"`
+	// PauseID is that of the pause at a debugger.
+	PauseID string `json:"pause_id,omitempty"`
+	// Input is the new input of `modify`.
+	Input json.RawMessage `json:"input,omitempty"`
+	// Replacement is the tool of `replace`.
+	Replacement string `json:"replacement,omitempty"`
+}
+
+// Tool is a call of a tool and what came of it.
+type Tool struct {
+	// Tool is the canonical name.
+	Tool string `json:"tool"`
+	// ToolUseID is the call's id.
+	ToolUseID string `json:"tool_use_id"`
+	// Server is the MCP server that answered.
+	Server string `json:"server,omitempty"`
+	// Input is the input that the model gave.
+	Input json.RawMessage `json:"input"`
+	// RanWith is the input that hooks, the host or a breakpoint made of it.
+	RanWith json.RawMessage `json:"ran_with,omitempty"`
+	// Result is what the model sees, as text.
+	Result string `json:"result"`
+	// Blocks are the parts of the result when it is more than text.
+	Blocks json.RawMessage `json:"blocks,omitempty"`
+	// IsError says that the call failed.
+	IsError bool `json:"is_error"`
+	// Unknown says that there is no such tool, or that its server is gone.
+	Unknown bool `json:"unknown,omitempty"`
+	// Executed says that the tool ran.
+	Executed bool `json:"executed"`
+	// MS is how long the call took, questions and hooks included.
+	MS float64 `json:"ms"`
+}
+
+// MCPCall is what a server was asked and what it answered.
+type MCPCall struct {
+	// Source is `mcp_client`.
+	Source string `json:"source"`
+	// Server is its name in the configuration.
+	Server string `json:"server"`
+	// Tool is the canonical name.
+	Tool string `json:"tool"`
+	// RawTool is the server's own name for it.
+	RawTool string `json:"original_name"`
+	// ToolUseID is the call's id.
+	ToolUseID string `json:"tool_use_id,omitempty"`
+	// Input is the JSON that was sent.
+	Input json.RawMessage `json:"input,omitempty"`
+	// InputCID is its SHA-512.
+	InputCID string `json:"input_cid,omitempty"`
+	// Result is the JSON that came.
+	Result json.RawMessage `json:"result,omitempty"`
+	// ResultCID is its SHA-512.
+	ResultCID string `json:"result_cid,omitempty"`
+	// Error says why there is no result.
+	Error string `json:"error,omitempty"`
+	// ErrorCode is that of JSON-RPC.
+	ErrorCode int `json:"error_code,omitempty"`
+	// StartedAt is when the call was made.
+	StartedAt time.Time `json:"started_at,omitzero"`
+	// DurationMS is how long the server took.
+	DurationMS int64 `json:"duration_ms"`
+}
+
+func (Permission) kind() string { return "permission" }
+func (Breakpoint) kind() string { return "breakpoint" }
+func (Tool) kind() string       { return "tool" }
+func (MCPCall) kind() string    { return "mcp_call" }
+
+// tool writes the lines of a call: what was decided about it, then the call.
+func (j *Journal) tool(ev *protocol.ToolRan) {
+	if d := ev.Result.Decision; d != nil {
+		j.Write(Permission{Tool: ev.Use.Name, ToolUseID: ev.Use.ID, Decision: d.Decision, Source: d.Source, ReasonType: d.ReasonType})
+	}
+	l := Tool{
+		Tool: ev.Use.Name, ToolUseID: ev.Use.ID, Server: ev.Result.Server, Input: ev.Use.Input, Result: ev.Result.Content.Plain(),
+		IsError: ev.Result.IsError, Executed: ev.Result.NonExecutionKind == "", MS: float64(ev.Duration) / float64(time.Millisecond),
+	}
+	for _, b := range ev.Breakpoints {
+		if b.Phase == "before" && (b.Action == "skip" || b.Action == "fail") {
+			l.Executed = false
+		}
+		j.Write(Breakpoint{
+			Tool: ev.Use.Name, ToolUseID: ev.Use.ID, Phase: b.Phase, Action: b.Action, Breakpoint: b.Breakpoint, PauseID: b.Pause,
+			Input: b.Input, Replacement: b.Replacement,
+		})
+	}
+	if ran := ev.RanWith; ran != nil && !bytes.Equal(ran, ev.Use.Input) {
+		l.RanWith = ran
+	}
+	blocks, err := blocksOf(ev.Result.Content)
+	j.fail(err)
+	l.Blocks = blocks
+	j.Write(l)
+}

@@ -1,0 +1,67 @@
+package verdict
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// annotations writes the report as workflow commands, which become annotations at the
+// lines of the scenario.
+func (r *Report) annotations(w io.Writer) error {
+	var b strings.Builder
+	for _, x := range r.Expectations {
+		if !x.Met {
+			annotate(&b, levelError, x.File, x.Line, x.Text+but(x.Got))
+		}
+	}
+	for _, f := range r.Findings {
+		text := f.ID + ": " + f.Text
+		if f.Advice != "" {
+			text += "\n" + f.Advice
+		}
+		annotate(&b, f.Level, f.File, f.Line, text)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func annotate(b *strings.Builder, level, file string, line int, text string) {
+	b.WriteString("::" + map[string]string{levelError: "error", levelWarn: "warning", levelInfo: "notice"}[level])
+	switch {
+	case file != "" && line > 0:
+		fmt.Fprintf(b, " file=%s,line=%d", property(file), line)
+	case file != "":
+		fmt.Fprintf(b, " file=%s", property(file))
+	}
+	data := strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+	b.WriteString("::" + data.Replace(text) + "\n")
+}
+
+func property(s string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A", ":", "%3A", ",", "%2C").Replace(s)
+}
+
+// markdown writes the report as Markdown, for the summary of a workflow step.
+func (r *Report) markdown(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "### claudeless: %s\n\n", r.Verdict)
+	if len(r.Expectations) > 0 {
+		b.WriteString("| expectation | met | |\n|---|---|---|\n")
+		for _, x := range r.Expectations {
+			met := "yes"
+			if !x.Met {
+				met = "**no**"
+			}
+			fmt.Fprintf(&b, "| %s%s | %s | %s |\n", at(x.File, x.Line), cell(x.Text), met, cell(x.Got))
+		}
+		b.WriteString("\n")
+	}
+	for _, f := range r.Findings {
+		fmt.Fprintf(&b, "- **%s %s**: %s\n", f.Level, f.ID, cell(f.Text))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func cell(s string) string { return strings.NewReplacer("|", `\|`, "\n", " ").Replace(s) }

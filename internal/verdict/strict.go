@@ -1,0 +1,180 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/internal/journal"
+)
+
+// strictness finds set-ups with which a test would be green for a wrong reason.
+func strictness(in Input, runs []*process) ([]Finding, []Unmatched) {
+	var found []Finding
+	var unmatched []Unmatched
+	for _, p := range runs {
+		found = append(found, p.setUp()...)
+		more, prompts := p.prompts()
+		found, unmatched = append(found, more...), append(unmatched, prompts...)
+		found = append(found, p.calls(in)...)
+	}
+	return append(found, unplayed(in)...), unmatched
+}
+
+// setUp is S01, S07 and S08: what was wrong before the first prompt.
+func (p *process) setUp() []Finding {
+	var found []Finding
+	if p.setup != nil && p.setup.Scenario == "" && p.setup.ScenarioFile == "" {
+		found = append(found, p.finding("S01", levelError, "no scenario was given: claude only greeted",
+			"name one with -s FILE, --scenario FILE or CLAUDELESS_SCENARIO"))
+	}
+	if p.start == nil {
+		return found
+	}
+	for _, name := range p.start.Unknown {
+		found = append(found, p.finding("S07", levelError, "unknown variable "+name, "the variables are listed in the README"))
+	}
+	if p.start.Meant != "" {
+		found = append(found, p.finding("S08", levelError, fmt.Sprintf("%q was taken for a prompt", p.Argv[1]),
+			"did you mean the command "+p.start.Meant+"?"))
+	}
+	return found
+}
+
+// prompts is S02: those that no rule answers.
+func (p *process) prompts() ([]Finding, []Unmatched) {
+	var found []Finding
+	var unmatched []Unmatched
+	injected := ""
+	for _, e := range p.entries {
+		if e.Prompt != nil && e.Prompt.Injected {
+			injected = e.Prompt.Prompt
+		}
+		m := e.Match
+		if m == nil || m.Rule != "" || m.Prompt == injected && injected != "" {
+			continue
+		}
+		f := p.finding("S02", levelError, fmt.Sprintf("no rule matches the prompt %s", quoted(m.Prompt)), "add a rule, or a default_response")
+		if len(m.Nearest) > 0 {
+			f.Advice = strings.Join(m.Nearest, "\n")
+		}
+		found = append(found, f)
+		nearest := m.Nearest
+		if nearest == nil {
+			nearest = []string{}
+		}
+		unmatched = append(unmatched, Unmatched{Prompt: m.Prompt, Nearest: nearest})
+	}
+	return found, unmatched
+}
+
+func quoted(s string) string {
+	const most = 100
+	if r := []rune(s); len(r) > most {
+		return fmt.Sprintf("%q…", string(r[:most]))
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+// calls is S03 and S04: scripted calls that cannot have run.
+func (p *process) calls(in Input) []Finding {
+	var found []Finding
+	denied := map[string]bool{}
+	for _, e := range p.entries {
+		if d := e.Permission; d != nil && d.Decision == "reject" && d.Source == "config" && d.ReasonType != "rule" && d.ReasonType != "hook" {
+			denied[d.ToolUseID] = true
+		}
+		t := e.Tool
+		switch {
+		case t == nil:
+		case t.Unknown && !in.names(t.Tool):
+			found = append(found, p.finding("S03", levelError, "the script calls the tool "+t.Tool+", which does not exist here",
+				"check its name and its server; `[[expect]] tool = …` says that it is meant so"))
+		case denied[t.ToolUseID] && !in.names(t.Tool):
+			found = append(found, p.finding("S04", levelError, "the scripted call of "+t.Tool+" was denied by permission",
+				"allow it with --allowedTools, deny it with a rule, or expect it with `[[expect]] tool = …`"))
+		}
+	}
+	return found
+}
+
+// names tells whether an expectation speaks of a tool.
+func (in *Input) names(tool string) bool { return in.Scenario != nil && in.Scenario.ExpectsTool(tool) }
+
+// unplayed is S05: turns and steps that the run did not come to.
+func unplayed(in Input) []Finding {
+	var found []Finding
+	open := map[string]*sequence{} // by session
+	injected := map[string]string{}
+	var order []string
+	for _, e := range in.Entries {
+		switch {
+		case e.Unplayed != nil:
+			found = append(found, Finding{
+				ID: "S05", Level: levelError, Text: "a step of the script was not played: " + e.Unplayed.Text, File: e.Unplayed.File, Line: e.Unplayed.Line,
+				Advice: "let the run go on, or take the step out", Time: e.Time, PID: e.PID,
+			})
+		case e.Prompt != nil && e.Prompt.Injected:
+			injected[e.SessionID] = e.Prompt.Prompt
+		case e.Match != nil && e.Match.Prompt != injected[e.SessionID]:
+			if open[e.SessionID] == nil {
+				order = append(order, e.SessionID)
+			}
+			before := open[e.SessionID]
+			after := before.next(in, e.Match)
+			if before != nil && (after == nil || after.rule != before.rule || after.at == 0) {
+				found = append(found, before.missed(e)...)
+			}
+			open[e.SessionID] = after
+		}
+	}
+	for _, session := range slices.Compact(order) {
+		if s := open[session]; s != nil {
+			found = append(found, s.missed(journal.Entry{Head: s.head})...)
+		}
+	}
+	return found
+}
+
+// sequence is a rule whose turns are being played.
+type sequence struct {
+	rule int
+	at   int // the next turn
+	all  []diag.Position
+	head journal.Head
+}
+
+// next is the sequence after a match; nil = there is none.
+func (s *sequence) next(in Input, m *journal.Match) *sequence {
+	if in.Scenario == nil {
+		return nil
+	}
+	var rule, turn int
+	if n, _ := fmt.Sscanf(m.Rule, "responses[%d].turns[%d]", &rule, &turn); n == 2 {
+		return newSequence(in, rule, turn+1)
+	}
+	if n, _ := fmt.Sscanf(m.Rule, "responses[%d]", &rule); n == 1 {
+		return newSequence(in, rule, 0)
+	}
+	return nil
+}
+
+func newSequence(in Input, rule, at int) *sequence {
+	turns := in.Scenario.Turns(rule)
+	if at >= len(turns) {
+		return nil
+	}
+	return &sequence{rule: rule, at: at, all: turns}
+}
+
+// missed are the turns that were still to come.
+func (s *sequence) missed(e journal.Entry) []Finding {
+	if s.at >= len(s.all) {
+		return nil
+	}
+	return []Finding{placed(Finding{
+		ID: "S05", Level: levelError, Text: fmt.Sprintf("responses[%d].turns[%d] was not played", s.rule, s.at),
+		Advice: "send the prompt that it expects, in the same session, or take it out", Time: e.Time, PID: e.PID,
+	}, s.all[s.at])}
+}

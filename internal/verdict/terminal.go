@@ -1,0 +1,101 @@
+package verdict
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Format is a form of the report.
+type Format int
+
+// The formats: lines for people, workflow commands of GitHub, Markdown for the
+// summary of a step, JUnit, and JSON.
+const (
+	Lines Format = iota
+	Annotations
+	Markdown
+	JUnit
+	JSON
+)
+
+// Write writes the report.
+func (r *Report) Write(w io.Writer, as Format) error {
+	switch as {
+	case Annotations:
+		return r.annotations(w)
+	case Markdown:
+		return r.markdown(w)
+	case JUnit:
+		return r.junit(w)
+	case JSON:
+		enc := json.NewEncoder(w)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		return enc.Encode(r)
+	default:
+		return r.terminal(w)
+	}
+}
+
+// prefix begins every line of the report on stderr.
+const prefix = "claudeless: verdict: "
+
+// terminal writes the report for people: one line for each thing that is wrong,
+// what to do about it below, and a last line that sums up.
+func (r *Report) terminal(w io.Writer) error {
+	var b strings.Builder
+	line := func(format string, args ...any) { b.WriteString(prefix + fmt.Sprintf(format, args...) + "\n") }
+	unmet := 0
+	for _, x := range r.Expectations {
+		switch {
+		case !x.Met:
+			unmet++
+			line("%sunmet: %s%s", at(x.File, x.Line), x.Text, but(x.Got))
+		case x.Got != "":
+			line("%snote: %s%s", at(x.File, x.Line), x.Text, but(x.Got))
+		}
+	}
+	errors := 0
+	for _, f := range r.Findings {
+		if f.Level == levelError {
+			errors++
+		}
+		line("%s%s %s: %s%s", at(f.File, f.Line), f.Level, f.ID, f.Text, processID(f.PID))
+		for advice := range strings.Lines(f.Advice) {
+			line("  %s", strings.TrimRight(advice, "\n"))
+		}
+	}
+	if r.Guard != "" {
+		line("guard: %s", r.Guard)
+	}
+	line("%s: %s, %s met, %s", r.Verdict, count(len(r.Runs), "run")+" of claude",
+		fmt.Sprintf("%d of %s", len(r.Expectations)-unmet, count(len(r.Expectations), "expectation")), count(errors, "error"))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func at(file string, line int) string {
+	switch {
+	case file == "":
+		return ""
+	case line == 0:
+		return file + ": "
+	}
+	return fmt.Sprintf("%s:%d: ", file, line)
+}
+
+func but(got string) string {
+	if got == "" {
+		return ""
+	}
+	return ", but " + got
+}
+
+func processID(pid int) string {
+	if pid == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (process %d)", pid)
+}

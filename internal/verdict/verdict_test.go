@@ -1,0 +1,154 @@
+package verdict_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/internal/journal"
+	"github.com/claudeless/claudeless/internal/verdict"
+)
+
+// judge judges lines of a journal; a line without them gets a time, a pid and a
+// session of its own.
+func judge(t *testing.T, lines string) verdict.Report {
+	t.Helper()
+	var in verdict.Input
+	for e, err := range journal.Read(strings.NewReader(complete(lines))) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Entries = append(in.Entries, e)
+	}
+	return verdict.Judge(in)
+}
+
+func complete(lines string) string {
+	var out strings.Builder
+	for line := range strings.Lines(lines) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		head := ""
+		for _, key := range []string{`"time":"2026-01-02T03:04:05Z"`, `"pid":1`, `"session_id":"S"`} {
+			name, _, _ := strings.Cut(key, ":")
+			if !strings.Contains(line, name+":") {
+				head += key + ","
+			}
+		}
+		out.WriteString("{" + head + line[1:] + "\n")
+	}
+	return out.String()
+}
+
+// ids are the findings with their levels.
+func ids(r verdict.Report) []string {
+	list := []string{}
+	for _, f := range r.Findings {
+		list = append(list, f.ID+" "+f.Level)
+	}
+	return list
+}
+
+const setup = `{"type":"start","argv":["claude","-p"],"cwd":"/w","ppid":9}
+{"type":"run","argv":["claude","-p"],"cwd":"/w","env":{},"settings":[],"scenario":"s","scenario_file":"","model":"m","permission_mode":"default","input_format":"stream-json"}
+`
+
+const turn = `{"type":"prompt","uuid":"U","prompt":"hi"}
+{"type":"match","rule":"default_response","prompt":"hi"}
+{"type":"result","subtype":"success","is_error":false,"num_turns":1,"total_cost_usd":0,"permission_denials":[]}
+`
+
+const closed = `{"type":"host","what":"stdin_closed","results":1}
+{"type":"exit","code":0,"ms":3}
+`
+
+// Every finding about the caller has a caller that makes it and one that behaves.
+func TestConduct(t *testing.T) {
+	const failed = `{"type":"result","subtype":"success","is_error":true,"num_turns":1,"total_cost_usd":0,"permission_denials":[],"api_error_status":529}` + "\n" + `{"type":"exit","code":1,"ms":3}` + "\n"
+	forbidden := strings.ReplaceAll(failed, "529", "401")
+	again := func(n int, ending string) string {
+		var b strings.Builder
+		for i := range n {
+			pid := `"pid":` + strings.Repeat("1", i+1) + `,`
+			for line := range strings.Lines(setup + `{"type":"prompt","uuid":"U","prompt":"hi"}` + "\n" + ending) {
+				b.WriteString("{" + pid + `"session_id":"` + pid[6:] + `",` + line[1:])
+			}
+		}
+		return b.String()
+	}
+	other := func(text, session string) string {
+		return strings.ReplaceAll(text, `{"type"`, `{"pid":2,"session_id":"`+session+`","type"`)
+	}
+	hook := func(attachment string) string {
+		return setup + turn + `{"type":"attachment","attachment":` + attachment + "}\n" + closed
+	}
+	for _, tt := range []struct {
+		name, lines string
+		want        []string
+	}{
+		{"a caller that behaves", setup + turn + closed, nil},
+		{"C01 stdout closed early", setup + `{"type":"host","what":"stdout_closed"}` + "\n" + closed, []string{"C01 error"}},
+		{"C01 stdout closed after the result", setup + turn + `{"type":"host","what":"stdout_closed","results":1}` + "\n" + closed, nil},
+		{"C01 stdout not read", setup + turn + `{"type":"host","what":"stdout_blocked"}` + "\n" + closed, []string{"C01 error"}},
+		{"C02 unanswered", setup + turn + `{"type":"host","what":"request_unanswered","request_id":"r","subtype":"can_use_tool"}` + "\n" + closed, []string{"C02 error"}},
+		{"C02 twice", setup + turn + `{"type":"host","what":"answered_twice","request_id":"r","subtype":"can_use_tool"}` + "\n" + closed, []string{"C02 error"}},
+		{"C02 late", setup + turn + `{"type":"host","what":"answered_late","request_id":"r","subtype":"can_use_tool","ms":6000}` + "\n" + closed, []string{"C02 error"}},
+		{"C03 initialize after the first message", setup + turn + `{"type":"host","what":"late_initialize"}` + "\n" + closed, []string{"C03 warn"}},
+		{"C04 C05 killed with stdin open", setup + turn, []string{"C04 warn", "C05 warn"}},
+		{
+			"C04 terminated with stdin open", setup + turn + `{"type":"host","what":"signal","signal":"SIGTERM","stdin_open":true,"results":1}` + "\n" + `{"type":"exit","code":143,"signal":"SIGTERM","ms":3}`,
+			[]string{"C04 warn"},
+		},
+		{"C05 killed after stdin was closed", setup + turn + `{"type":"host","what":"stdin_closed","results":1}` + "\n", []string{"C05 warn"}},
+		{"C05 no time after SIGTERM", setup + turn + `{"type":"host","what":"stdin_closed","results":1}` + "\n" + `{"type":"host","what":"signal","signal":"SIGTERM"}`, []string{"C05 warn"}},
+		{"C05 terminated in order", setup + turn + `{"type":"host","what":"stdin_closed"}` + "\n" + `{"type":"host","what":"signal","signal":"SIGTERM"}` + "\n" + `{"type":"exit","code":143,"signal":"SIGTERM","ms":3}`, nil},
+		{"C07 a storm", again(12, failed), []string{"C07 error"}},
+		{"C07 three tries", again(3, failed), nil},
+		{"C07 what cannot succeed", again(5, forbidden), []string{"C07 error"}},
+		{"C07 what cannot succeed, tried again once", again(2, forbidden), nil},
+		{"C08 a flag that is not there", `{"type":"start","argv":["claude","--x"],"cwd":"/w","ppid":9}` + "\n" + `{"type":"exit","code":1,"refused":"error: unknown option '--x'","ms":1}`, []string{"C08 error"}},
+		{"C08 the version is asked for", `{"type":"start","argv":["claude","--version"],"cwd":"/w","ppid":9}` + "\n" + `{"type":"exit","code":0,"ms":1}`, nil},
+		{"C09 a secret in argv", strings.Replace(setup, `"ppid":9`, `"ppid":9,"secrets":["argv[2]"]`, 1) + turn + closed, []string{"C09 error"}},
+		{"C10 no sandbox", strings.Replace(setup, `"env"`, `"skips_permissions":true,"env"`, 1) + turn + closed, []string{"C10 info"}},
+		{
+			"C11 one session, two processes", setup + strings.Join(strings.SplitAfter(turn, "\n")[:2], "") + other(setup+turn, "S") + strings.SplitAfter(turn, "\n")[2] + other(closed, "S") + closed,
+			[]string{"C11 error"},
+		},
+		{"C11 one session, one after the other", setup + turn + other(setup+turn, "S") + closed + other(closed, "S"), nil},
+		{"C13 inside another session", strings.Replace(setup, `"ppid":9`, `"ppid":9,"leaks":["CLAUDECODE"]`, 1) + turn + closed, []string{"C13 warn"}},
+		{"C16 a slow hook", hook(`{"type":"hook_cancelled","hookName":"PreToolUse:Bash","hookEvent":"PreToolUse"}`), []string{"C16 warn"}},
+		{"C16 a hook that fails", hook(`{"type":"hook_non_blocking_error","hookName":"PreToolUse:Bash","hookEvent":"PreToolUse","exitCode":1}`), []string{"C16 warn"}},
+		{"C16 a hook that fails where nothing can be blocked", hook(`{"type":"hook_non_blocking_error","hookName":"SessionEnd","hookEvent":"SessionEnd","exitCode":1}`), nil},
+		{"C16 a hook that blocks", hook(`{"type":"hook_blocking_error","hookName":"PreToolUse:Bash","hookEvent":"PreToolUse"}`), nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.want == nil {
+				tt.want = []string{}
+			}
+			if diff := cmp.Diff(tt.want, ids(judge(t, tt.lines))); diff != "" {
+				t.Errorf("findings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func BenchmarkJudge(b *testing.B) {
+	var text strings.Builder
+	const lines = 100_000
+	for range lines / 7 {
+		text.WriteString(complete(setup + turn + closed))
+	}
+	in := text.String()
+	b.SetBytes(int64(len(in)))
+	for b.Loop() {
+		var v verdict.Input
+		for e := range journal.Read(strings.NewReader(in)) {
+			v.Entries = append(v.Entries, e)
+		}
+		verdict.Judge(v)
+	}
+	b.ReportMetric(float64(b.N)*lines/b.Elapsed().Seconds(), "lines/s")
+}
