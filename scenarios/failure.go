@@ -26,8 +26,8 @@ type Failure struct {
 	Status int `toml:"status" min:"400" max:"599"`
 	// ErrorType is the API's name for an `api_error`; default by status.
 	ErrorType string `toml:"error_type"`
-	// Times is how many requests an `api_error` strikes before they go
-	// through; absent (0) = all of them.
+	// Times is how many requests are struck before they go through, of every
+	// type that an API brings about; absent (0) = all of them.
 	Times int `toml:"times" min:"1"`
 	// ExitCode of a `crash`; default 1, or by the signal.
 	ExitCode int `toml:"exit_code" min:"0" max:"255"`
@@ -60,17 +60,19 @@ const (
 func (t FailureType) keysOf() (required, optional []string) {
 	switch t {
 	case FailConnectionTimeout:
-		return []string{"after_ms"}, nil
+		return []string{"after_ms"}, []string{"times"}
 	case FailAuthError:
-		return []string{"message"}, nil
+		return []string{"message"}, []string{"times"}
 	case FailRateLimit:
-		return []string{"retry_after"}, nil
+		return []string{"retry_after"}, []string{"times"}
+	case FailNetworkUnreachable, FailOutOfCredits, FailOverloaded, FailPromptTooLong:
+		return nil, []string{"times"}
 	case FailPartialResponse:
 		return []string{"partial_text"}, nil
 	case FailMalformedJSON:
 		return []string{"raw"}, nil
 	case FailServerError:
-		return nil, []string{"status", "message"}
+		return nil, []string{"status", "message", "times"}
 	case FailAPIError:
 		return []string{"status"}, []string{"error_type", "message", "times"}
 	case FailCrash:
