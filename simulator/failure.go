@@ -1,14 +1,11 @@
 package simulator
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/claudeless/claudeless/scenarios"
-	"github.com/claudeless/claudeless/simulator/model"
-	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // apiFailure is a scripted failure in the words of the real CLI (spec:
@@ -30,41 +27,6 @@ type apiFailure struct {
 	cut        string // what a reply ran against: output_limit, context_window
 }
 
-// fail plays a failure: the retries that the real CLI makes, then its last
-// words. Nil, nil means that a retry went through and the reply follows.
-func (t *turn) fail(rule string, f *scenarios.Failure) (*finish, error) {
-	switch f.Type {
-	case scenarios.FailHang:
-		<-t.ctx.Done()
-		return nil, t.ctx.Err()
-	case scenarios.FailCrash:
-		return nil, &CrashError{ExitCode: max(1, f.ExitCode), Signal: f.Signal}
-	case scenarios.FailPartialResponse:
-		if err := t.partial(f.PartialText); err != nil {
-			return nil, err
-		}
-	case scenarios.FailConnectionTimeout:
-		if err := t.sleep(time.Duration(f.AfterMS) * time.Millisecond); err != nil {
-			return nil, err
-		}
-	default: // nothing comes before the failure
-	}
-	api := t.describe(f)
-	recovered, err := t.retry(f, api, rule)
-	if err != nil || recovered {
-		return nil, err
-	}
-	if trigger := api.fallback(); trigger != "" && t.s.o.Limits.Fallback != "" && model.Resolve(t.s.o.Limits.Fallback) != t.s.resolved() {
-		return nil, t.fallBack(trigger)
-	}
-	if api.terminal == "prompt_too_long" && t.s.leaf != "" {
-		if err := t.compactInVain(); err != nil {
-			return nil, err
-		}
-	}
-	return t.giveUp(api)
-}
-
 // fallback is why another model is asked; empty = no other model would help.
 func (api apiFailure) fallback() string {
 	switch {
@@ -79,153 +41,6 @@ func (api apiFailure) fallback() string {
 	}
 }
 
-// fallBack goes on with another model, which answers (spec: cli-observed 10).
-func (t *turn) fallBack(trigger string) error {
-	original, name := t.s.resolved(), model.Resolve(t.s.o.Limits.Fallback)
-	t.s.o.Live.SetModel(t.s.o.Limits.Fallback)
-	content := fmt.Sprintf("Switched to %s due to high demand for %s", model.Display(name), model.Display(original))
-	if trigger == "model_not_found" {
-		content = fmt.Sprintf("Switched to %s because %s is not available", model.Display(name), model.Display(original))
-	}
-	return t.system("model_fallback",
-		protocol.Field{Key: "trigger", Value: trigger},
-		protocol.Field{Key: "original_model", Value: original},
-		protocol.Field{Key: "fallback_model", Value: name},
-		protocol.Field{Key: "content", Value: content})
-}
-
-// compactInVain shows that a conversation too long for the model cannot be
-// summed up either.
-func (t *turn) compactInVain() error {
-	err := t.system("status", protocol.Field{Key: "status", Value: "compacting"}, protocol.Field{Key: "compact_output_chars", Value: 0})
-	if err != nil {
-		return err
-	}
-	return t.system("status",
-		protocol.Field{Key: "status", Value: nil}, protocol.Field{Key: "compact_result", Value: "failed"}, protocol.Field{Key: "compact_error", Value: "exhausted"})
-}
-
-// overcome tells whether a failure that strikes a number of times has struck
-// often enough.
-func (s *Simulator) overcome(rule string, f *scenarios.Failure) bool {
-	return f.Times > 0 && s.failed[rule] >= f.Times
-}
-
-// retry asks again as often as the CLI would, and tells whether the request
-// went through in the end. What a lesser request may mend is tried first, at
-// once and without a word (spec: cli-observed 9).
-func (t *turn) retry(f *scenarios.Failure, api apiFailure, rule string) (bool, error) {
-	t.s.failed[rule]++
-	for range api.silent {
-		if t.s.overcome(rule, f) {
-			return true, nil
-		}
-		t.s.failed[rule]++
-	}
-	retries := max(0, t.s.o.Limits.Retries)
-	tries := retries
-	if api.retryClass == "" {
-		tries = 0
-	}
-	if api.limit > 0 {
-		tries = min(tries, api.limit)
-	}
-	for attempt := 1; attempt <= tries; attempt++ {
-		wait := t.backoff(attempt, api.after)
-		ev := &protocol.APIRetry{
-			Type: "system", Subtype: "api_retry", Attempt: attempt, MaxRetries: retries,
-			RetryDelayMS: ms(wait), Error: api.retryClass, SessionID: t.s.o.Live.SessionID(), UUID: t.s.o.Clock.NewID(),
-		}
-		if api.status != 0 {
-			ev.ErrorStatus = &api.status
-		}
-		if err := t.emit(ev); err != nil {
-			return false, err
-		}
-		trace := &protocol.CLIRetry{Status: api.status, Message: api.message, RetryInMS: ms(wait), Attempt: attempt, MaxRetries: retries}
-		if err := t.emit(trace); err != nil {
-			return false, err
-		}
-		if err := t.sleep(time.Duration(float64(wait) * t.s.o.Limits.RetryScale)); err != nil {
-			return false, err
-		}
-		if t.s.overcome(rule, f) {
-			return true, nil
-		}
-		t.s.failed[rule]++
-	}
-	return false, nil
-}
-
-// backoff is the wait before retry n: 0.5 s doubling, up to a quarter more by
-// chance, at most 35 s; a retry-after wins.
-func (t *turn) backoff(n int, after time.Duration) time.Duration {
-	if after > 0 {
-		return after
-	}
-	d := min(500*time.Millisecond<<min(n-1, 10), 32*time.Second)
-	if t.s.o.Rand != nil {
-		d += time.Duration(float64(d) * 0.25 * t.s.o.Rand.Float64())
-	}
-	return d
-}
-
-// giveUp yields the synthetic message that stands for the failed reply.
-func (t *turn) giveUp(api apiFailure) (*finish, error) {
-	stop, sequence := cmp.Or(api.stop, "stop_sequence"), ""
-	ev := &protocol.Assistant{
-		Type: "assistant", Message: protocol.Synthetic(t.s.o.Clock.NewID(), api.text, stop),
-		SessionID: t.s.o.Live.SessionID(), UUID: t.s.o.Clock.NewID(), Timestamp: t.timestamp(),
-		Error: api.class, IsAPIErrorMessage: true, APIErrorStatus: api.status, APIErrorType: api.kind, APIError: api.connection,
-	}
-	ev.Message.StopSequence = &sequence
-	if api.status != 0 {
-		ev.RequestID = t.apiID("req")
-	}
-	if api.refused != "" {
-		ev.RequestID, ev.RefusedMessageID = t.requestID, api.refused
-	}
-	if api.cut != "" {
-		ev.APIErrorParams = map[string]string{"cut": api.cut}
-	}
-	t.name(ev)
-	if err := t.emit(ev); err != nil {
-		return nil, err
-	}
-	t.lastText = api.text
-	terminal := api.terminal
-	if terminal == "" {
-		terminal = "api_error"
-	}
-	return &finish{subtype: "success", terminal: terminal, isError: true, stop: stop, api: &api}, nil
-}
-
-// partial streams the beginning of a reply whose connection is then cut: what
-// had arrived is kept, as after an interrupt.
-func (t *turn) partial(text string) error {
-	usage := estimate(t.in.Content.Plain(), []protocol.Block{protocol.Text(text)})
-	m := &message{
-		t: t, id: t.apiID("msg"), request: t.apiID("req"), name: t.s.resolved(), model: model.Wire(t.s.resolved()),
-		usage: usage, pace: t.pace(scenarios.Reply{}),
-	}
-	if err := m.start(); err != nil {
-		return err
-	}
-	if err := m.open(0, protocol.Text(""), ""); err != nil {
-		return err
-	}
-	for _, chunk := range m.pace.split(text) {
-		if err := t.sleep(m.pace.wait(chunk)); err != nil {
-			return err
-		}
-		m.text.WriteString(chunk)
-		if err := m.delta(0, "text", chunk, ""); err != nil {
-			return err
-		}
-	}
-	return m.abort()
-}
-
 const (
 	refusedText = "API Error: Connection refused — a firewall or proxy may be blocking it (ECONNREFUSED)"
 	droppedText = "API Error: Connection dropped (ECONNRESET). The response ended before it was complete; check the network and try again."
@@ -234,10 +49,10 @@ const (
 )
 
 // FailureText puts a scripted failure into the words of the real CLI.
-func (s *Simulator) FailureText(f *scenarios.Failure) string { return (&turn{s: s}).describe(f).text }
+func (s *Simulator) FailureText(f *scenarios.Failure) string { return s.describe(f).text }
 
 // describe puts a scripted failure into the words of the real CLI.
-func (t *turn) describe(f *scenarios.Failure) apiFailure {
+func (s *Simulator) describe(f *scenarios.Failure) apiFailure {
 	switch f.Type {
 	case scenarios.FailNetworkUnreachable:
 		return socket(refusedText)
@@ -248,21 +63,21 @@ func (t *turn) describe(f *scenarios.Failure) apiFailure {
 	case scenarios.FailMalformedJSON:
 		return apiFailure{connection: "connection_failed", class: "unknown", text: "API Error: the response is not valid JSON: " + f.Raw, message: f.Raw}
 	case scenarios.FailAuthError:
-		return t.describeStatus(401, "authentication_error", f.Message)
+		return s.describeStatus(401, "authentication_error", f.Message)
 	case scenarios.FailRateLimit:
-		api := t.describeStatus(429, "rate_limit_error", fmt.Sprintf("Rate limited. Retry after %d seconds.", f.RetryAfter))
+		api := s.describeStatus(429, "rate_limit_error", fmt.Sprintf("Rate limited. Retry after %d seconds.", f.RetryAfter))
 		api.after = time.Duration(f.RetryAfter) * time.Second
 		return api
 	case scenarios.FailOutOfCredits:
-		return t.describeStatus(400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API.")
+		return s.describeStatus(400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API.")
 	case scenarios.FailOverloaded:
-		return t.describeStatus(529, "overloaded_error", "Overloaded")
+		return s.describeStatus(529, "overloaded_error", "Overloaded")
 	case scenarios.FailPromptTooLong:
-		return t.describeStatus(400, "invalid_request_error", "prompt is too long")
+		return s.describeStatus(400, "invalid_request_error", "prompt is too long")
 	case scenarios.FailServerError:
-		return t.describeStatus(f.Status, "", f.Message)
+		return s.describeStatus(f.Status, "", f.Message)
 	default:
-		return t.describeStatus(f.Status, f.ErrorType, f.Message)
+		return s.describeStatus(f.Status, f.ErrorType, f.Message)
 	}
 }
 
@@ -272,7 +87,7 @@ func socket(text string) apiFailure {
 
 // describeStatus is a failure the API answers with an HTTP status. An empty
 // kind is the one the API uses for that status, an empty message likewise.
-func (t *turn) describeStatus(status int, kind, message string) apiFailure {
+func (s *Simulator) describeStatus(status int, kind, message string) apiFailure {
 	if status == 0 {
 		status = 500
 	}
@@ -289,7 +104,7 @@ func (t *turn) describeStatus(status int, kind, message string) apiFailure {
 	lower := strings.ToLower(message)
 	switch {
 	case status == 400:
-		t.describeRefused(&api, lower)
+		s.describeRefused(&api, lower)
 	case status == 401 && strings.Contains(lower, "x-api-key"):
 		api.class, api.retryClass, api.text = "authentication_failed", "authentication_failed", "Invalid API key · Fix external API key"
 	case status == 401:
@@ -301,7 +116,7 @@ func (t *turn) describeStatus(status int, kind, message string) apiFailure {
 		api.class, api.text = "authentication_failed", "Failed to authenticate. API Error: 403 "+message
 	case status == 404:
 		api.class, api.silent = "model_not_found", 1
-		api.text = fmt.Sprintf("There's an issue with the selected model (%s). It may not exist or you may not have access to it. Run --model to pick a different model.", t.s.resolved())
+		api.text = fmt.Sprintf("There's an issue with the selected model (%s). It may not exist or you may not have access to it. Run --model to pick a different model.", s.resolved())
 	case status == 413:
 		api.class, api.terminal = "invalid_request", "image_error"
 		api.text = "Request too large (max 32MB). Accumulated images and attachments in the conversation pushed the request over the limit. Remove older images or compact the conversation."
@@ -309,7 +124,7 @@ func (t *turn) describeStatus(status int, kind, message string) apiFailure {
 		api.class, api.retryClass, api.text = "rate_limit", "rate_limit", "API Error: Request rejected (429) · "+message
 	case status == 529:
 		api.class, api.retryClass, api.text, api.limit = "server_error", "overloaded", busyText, overloadLimit
-		if t.s.o.Limits.Retries < overloadLimit {
+		if s.o.Limits.Retries < overloadLimit {
 			api.text = serverText(status, message)
 		}
 	case status >= 500:
@@ -335,11 +150,11 @@ func serverText(status int, message string) string {
 }
 
 // describeRefused is a 400: some the CLI knows by their message.
-func (t *turn) describeRefused(api *apiFailure, lower string) {
+func (s *Simulator) describeRefused(api *apiFailure, lower string) {
 	known := []struct{ part, class, connection, terminal, text string }{
 		{"credit balance", "billing_error", "", "", "Credit balance is too low"},
-		{"prompt is too long", "invalid_request", "", "prompt_too_long", t.tooLongText()},
-		{"exceed context limit", "invalid_request", "", "prompt_too_long", t.tooLongText()},
+		{"prompt is too long", "invalid_request", "", "prompt_too_long", s.tooLongText()},
+		{"exceed context limit", "invalid_request", "", "prompt_too_long", s.tooLongText()},
 		{"image exceeds", "invalid_request", "", "image_error", "Image was too large. Try resizing the image or using a different approach."},
 		{"pdf specified was not valid", "invalid_request", "", "image_error", "The PDF file was not valid. Try converting it to text first (e.g., pdftotext)."},
 		{"`tool_use` ids were found without `tool_result`", "invalid_request", "tool_history_mismatch", "", "API Error: 400 due to tool use concurrency issues."},
@@ -358,8 +173,8 @@ func (t *turn) describeRefused(api *apiFailure, lower string) {
 }
 
 // tooLongText depends on whether there is anything to compact.
-func (t *turn) tooLongText() string {
-	if t.s.leaf != "" {
+func (s *Simulator) tooLongText() string {
+	if s.past.leaf != "" {
 		return "Prompt is too long"
 	}
 	return "Prompt is too long · this conversation is a single exchange and cannot be compacted — the request size comes mostly from " +
@@ -386,4 +201,10 @@ func kindOf(status int) string {
 	default:
 		return "api_error"
 	}
+}
+
+// overcome tells whether a failure that strikes a number of times has struck
+// often enough.
+func (s *Simulator) overcome(rule string, f *scenarios.Failure) bool {
+	return f.Times > 0 && s.past.failed[rule] >= f.Times
 }

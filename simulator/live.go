@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/claudeless/claudeless/simulator/model"
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // Live is what changes while a session runs, whoever changes it. The zero value
@@ -78,4 +79,13 @@ func (l *Live) set(change func(*Now)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	change(&l.now)
+}
+
+// effort is the level that hooks are told; nil = none.
+func (l *Live) effort() *protocol.HookEffort {
+	level := l.Now().Effort
+	if level == "" {
+		return nil
+	}
+	return &protocol.HookEffort{Level: level}
 }

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/slash"
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
@@ -90,6 +92,8 @@ type Show struct {
 	CompactDelay  time.Duration    // how long /compact takes
 }
 
+func (s Show) thinking() string { return cmp.Or(s.Thinking, "updates") }
+
 // Main is what makes a conversation that of the session. Init is required;
 // nil interfaces are absent.
 type Main struct {
@@ -148,6 +152,84 @@ type Schema interface {
 	// Validate returns nil for a fitting value, else an error whose text is paths
 	// and what must be there: "/n: must be number".
 	Validate(value json.RawMessage) error
+}
+
+// Commands are the slash commands of a session beside those that a conversation
+// answers itself ([OwnCommand]).
+type Commands interface {
+	// Find returns the command of a name. One that is found comes before the
+	// conversation's own of that name; false = there is none.
+	Find(name string) (Command, bool)
+	// Loaded tells /context what the session has loaded.
+	Loaded() slash.Loaded
+	// Grant lets permission rules count until the next call.
+	Grant(rules []string)
+}
+
+// Command is one slash command.
+type Command interface {
+	// Run answers the command, or gives the text that the model reads in its
+	// place; nil and nil = it is none after all.
+	Run(ctx context.Context, c slash.Call) (*slash.Said, *slash.Expansion)
+}
+
+// OwnCommand tells whether a conversation answers a command itself: those are
+// about its messages and what they cost.
+func OwnCommand(name string) bool {
+	switch name {
+	case "clear", "reset", "new", "compact", "context", "usage", "cost", "stats":
+		return true
+	}
+	return false
+}
+
+// noCommands are those of a session without any.
+type noCommands struct{}
+
+func (noCommands) Find(string) (Command, bool) { return nil, false }
+func (noCommands) Loaded() slash.Loaded        { return slash.Loaded{} }
+func (noCommands) Grant([]string)              {}
+
+// agentCommands are those of an agent, which may not run what is the session's.
+type agentCommands struct{ noCommands }
+
+func (agentCommands) Find(name string) (Command, bool) { return Unavailable{}, OwnCommand(name) }
+
+// Unavailable is a command that there is elsewhere only.
+type Unavailable struct{}
+
+// Run says so.
+func (Unavailable) Run(_ context.Context, c slash.Call) (*slash.Said, *slash.Expansion) {
+	said := slash.Unavailable(c.Name)
+	return &said, nil
+}
+
+// Deferred is a tool call that a PreToolUse hook put off in an earlier run of
+// the session, so that somebody could be asked meanwhile.
+type Deferred struct {
+	Use     protocol.ToolUse
+	Message string // uuid of the message that made the call
+}
+
+// Mention is a file that a prompt names with @.
+type Mention struct {
+	Path         string // as written, without quotes
+	First, Lines int    // the part that is asked for: #L3-5 is 3 and 3; 0 = all of it
+}
+
+// Mentioned is what a mention is replaced by for the model.
+type Mentioned struct {
+	Attachment map[string]any // as transcripts keep it
+	Text       string         // what the model reads
+}
+
+// Mentions is what stands behind @ in prompts.
+type Mentions interface {
+	// Open reads a mentioned file or directory; false = it is none, or may not be
+	// read, and the mention is plain text.
+	Open(ctx context.Context, m Mention) (Mentioned, bool)
+	// Read reads what else a text mentions, the resources of MCP servers.
+	Read(ctx context.Context, text string) []Mentioned
 }
 
 // Tools are what a conversation calls, and what is known of a call before it is

@@ -10,13 +10,14 @@
 package simulator
 
 import (
+	"context"
 	"encoding/json"
-	"sync/atomic"
-	"time"
 
 	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/slash"
 )
 
 // Simulator runs the turns of one conversation, one at a time.
@@ -25,23 +26,20 @@ type Simulator struct {
 	main     Main     // of o; the zero one of an agent
 	commands Commands // of main, never nil
 
-	said atomic.Int64 // tokens of the conversation so far
+	books books
+	past  past
+}
 
-	// Owned by the running turn.
-	costs       map[string]protocol.ModelUsage
-	since       map[string]protocol.ModelUsage
-	resultIndex int
-	turnIndex   int
-	failed      map[string]int // how often each rule's failure has struck
-	exhausted   bool           // the budget is used up
-	begun       bool           // SessionStart has been told
-	resumed     bool           // the conversation is that of an earlier process
-	started     string         // source of SessionStart; empty = startup or resume
-	leaf        string         // uuid of the conversation's last message of the model
-	requests    int            // replies of the model
-	apiTime     time.Duration
-	wallTime    time.Duration
-	warned      bool // a transcript write has failed
+// past is what a conversation has behind it. It belongs to the running turn.
+type past struct {
+	turns   int
+	results int
+	failed  map[string]int // how often each rule's failure has struck
+	begun   bool           // SessionStart has been told
+	resumed bool           // the conversation is that of an earlier process
+	started string         // source of SessionStart; empty = startup or resume
+	leaf    string         // uuid of the last message of the model
+	warned  bool           // a transcript write has failed
 }
 
 // New checks the options and makes a simulator. It starts nothing.
@@ -50,22 +48,27 @@ func New(o Options) (*Simulator, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Simulator{o: o, commands: agentCommands{}, costs: map[string]protocol.ModelUsage{}, since: map[string]protocol.ModelUsage{}, failed: map[string]int{}}
+	s := &Simulator{o: o, commands: agentCommands{}, past: past{failed: map[string]int{}}}
 	if o.Main != nil {
 		s.main, s.commands = *o.Main, o.Main.Commands
 	}
 	if s.commands == nil {
 		s.commands = noCommands{}
 	}
-	s.resumed = s.main.Start.Resumed
-	for model, m := range s.main.Costs {
-		s.costs[model] = described(model, m)
-	}
+	s.past.resumed = s.main.Start.Resumed
+	s.books.open(s.main.Costs)
 	return s, nil
 }
 
 // resolved is the full name of the model of requests to come.
 func (s *Simulator) resolved() string { return model.Resolve(s.o.Live.Model()) }
+
+const (
+	// sourceSystem marks a prompt that no user wrote.
+	sourceSystem = "system"
+	// sourceDeferred marks a turn without a prompt.
+	sourceDeferred = "deferred"
+)
 
 // CrashError ends the process as the scenario says; it comes out of a turn as its
 // error, after everything already yielded.
@@ -92,6 +95,67 @@ func (s *Simulator) vars(tools []protocol.Tool) scenarios.Vars {
 		SystemPrompt:   s.o.System,
 		Tools:          names,
 		Schemas:        schemas,
-		Session:        scenarios.Session{ID: s.o.Live.SessionID(), Resumed: s.resumed}, // the model counts turns: they go on in the next process
+		Session:        scenarios.Session{ID: s.o.Live.SessionID(), Resumed: s.past.resumed}, // the model counts turns: they go on in the next process
 	}
+}
+
+// Context is how much of the model's context the session uses. It may be
+// called while a turn runs.
+func (s *Simulator) Context() slash.Context {
+	name := s.resolved()
+	return slash.NewContext(name, model.Of(name).ContextWindow, int(s.books.said.Load()), s.commands.Loaded())
+}
+
+// Cost is what the session has cost so far. It must not be called while a turn
+// runs.
+func (s *Simulator) Cost() slash.Cost {
+	cost := slash.Cost{USD: s.books.total(), APIMS: ms(s.books.apiTime), WallMS: ms(s.books.wallTime), Requests: s.books.requests}
+	if s.main.Transcript != nil {
+		cost.Added, cost.Removed = s.main.Transcript.Lines()
+	}
+	for _, name := range sortedKeys(s.books.costs) {
+		m := s.books.costs[name]
+		cost.Models = append(cost.Models, slash.Model{
+			Name: name, Input: m.InputTokens, Output: m.OutputTokens, CacheRead: m.CacheReadInputTokens,
+			CacheNew: m.CacheCreationInputTokens, USD: m.CostUSD,
+		})
+	}
+	return cost
+}
+
+// Deferred gives the turn that answers the call of [Options.Deferred], before
+// any prompt, under a fresh id; false = there is none to answer.
+func (s *Simulator) Deferred() (protocol.UserMessage, bool) {
+	if s.main.Deferred == nil {
+		return protocol.UserMessage{}, false
+	}
+	return protocol.UserMessage{Source: sourceDeferred, UUIDs: []string{s.o.Clock.NewID()}}, true
+}
+
+// sessionBase names the session of right now: /clear changes it.
+func (s *Simulator) sessionBase() protocol.HookBase {
+	now := s.o.Live.Now()
+	return protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.Transcript, CWD: s.o.Here.Dir()}
+}
+
+// endBase is the common part of SessionEnd inputs.
+func (s *Simulator) endBase() protocol.HookBase {
+	base := s.sessionBase()
+	base.PromptID = s.o.Live.Now().PromptID
+	return base
+}
+
+// Close runs the SessionEnd hooks of a session that has had a turn. Reason is
+// that of the hook's input; empty = "other".
+func (s *Simulator) Close(ctx context.Context, reason string) {
+	if s.o.Hooks == nil {
+		return
+	}
+	if reason == "" {
+		reason = "other"
+	}
+	if s.past.begun {
+		s.o.Hooks.Run(ctx, hook.Input{Base: s.endBase(), Event: protocol.SessionEndHook{Reason: reason}})
+	}
+	s.o.Hooks.Close(ctx)
 }

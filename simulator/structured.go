@@ -14,9 +14,11 @@ const (
 	structuredNudge = "[structured-output-enforce] You MUST call the StructuredOutput tool to complete this request. Call this tool now."
 )
 
-// structuredState follows the StructuredOutput calls of one turn (spec:
+// structured follows the StructuredOutput calls of one turn (spec:
 // cli-contract 9.1).
-type structuredState struct {
+type structured struct {
+	schema   Schema          // nil = none is asked for
+	tries    int             // that may fail; 0 = 5
 	value    json.RawMessage // the accepted output
 	last     string          // last validation error
 	failures int
@@ -25,8 +27,8 @@ type structuredState struct {
 
 // add returns the reply's blocks, with the scripted structured output as one
 // more tool call.
-func (st *structuredState) add(schema Schema, reply scenarios.Reply) []protocol.Block {
-	if schema == nil || reply.StructuredOutput == nil {
+func (st *structured) add(reply scenarios.Reply) []protocol.Block {
+	if st.schema == nil || reply.StructuredOutput == nil {
 		return reply.Blocks
 	}
 	use := protocol.ToolUse{Type: "tool_use", Name: structuredTool, Input: reply.StructuredOutput}
@@ -34,9 +36,9 @@ func (st *structuredState) add(schema Schema, reply scenarios.Reply) []protocol.
 }
 
 // check validates one call.
-func (st *structuredState) check(schema Schema, use protocol.ToolUse) protocol.ToolResult {
+func (st *structured) check(use protocol.ToolUse) protocol.ToolResult {
 	accept := &protocol.PermissionDecision{Decision: "accept", Source: "config"}
-	if err := schema.Validate(use.Input); err != nil {
+	if err := st.schema.Validate(use.Input); err != nil {
 		st.failures++
 		st.last = "Output does not match required schema: " + err.Error()
 		r := protocol.ErrorResult(st.last)
@@ -49,17 +51,17 @@ func (st *structuredState) check(schema Schema, use protocol.ToolUse) protocol.T
 }
 
 // done ends the turn once there is an output or too many were refused.
-func (st *structuredState) done(schema Schema, tries int) *finish {
-	if schema == nil {
+func (st *structured) done() error {
+	if st.schema == nil {
 		return nil
 	}
-	tries = cmp.Or(tries, 5)
+	tries := cmp.Or(st.tries, 5)
 	switch {
 	case st.value != nil:
 		text := string(compact(st.value))
-		return &finish{subtype: "success", terminal: "completed", structured: compact(st.value), result: &text, stop: "tool_use"}
+		return &ended{subtype: "success", terminal: "completed", structured: compact(st.value), result: &text, stop: "tool_use"}
 	case st.failures >= tries:
-		return &finish{
+		return &ended{
 			subtype: "error_max_structured_output_retries", terminal: "structured_output_retry_exhausted", isError: true, exhausted: true, stop: "tool_use",
 			errors: []string{fmt.Sprintf("Failed to provide valid structured output after %d attempts — last StructuredOutput error: %s", tries, st.last)},
 		}
@@ -69,8 +71,8 @@ func (st *structuredState) done(schema Schema, tries int) *finish {
 }
 
 // reminder is the one text that asks for a structured output not yet given.
-func (st *structuredState) reminder(schema Schema) (string, bool) {
-	if schema == nil || st.nudged || st.value != nil {
+func (st *structured) reminder() (string, bool) {
+	if st.schema == nil || st.nudged || st.value != nil {
 		return "", false
 	}
 	st.nudged = true

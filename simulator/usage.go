@@ -1,13 +1,95 @@
 package simulator
 
 import (
-	"fmt"
 	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
 
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
+
+// books are what a session has cost so far.
+type books struct {
+	said atomic.Int64 // tokens of the conversation
+
+	// Owned by the running turn.
+	costs     map[string]protocol.ModelUsage // by model
+	since     map[string]protocol.ModelUsage // the last result
+	requests  int                            // replies of the model
+	apiTime   time.Duration
+	wallTime  time.Duration
+	exhausted bool // the budget is used up
+}
+
+// open begins the books with what an earlier process has spent.
+func (b *books) open(costs map[string]protocol.ModelUsage) {
+	b.costs, b.since = map[string]protocol.ModelUsage{}, map[string]protocol.ModelUsage{}
+	for model, m := range costs {
+		b.costs[model] = described(model, m)
+	}
+}
+
+// reset forgets everything but the time spent.
+func (b *books) reset() {
+	b.said.Store(0)
+	clear(b.costs)
+	clear(b.since)
+	b.exhausted = false
+}
+
+// enter adds one reply, or what came of it.
+func (b *books) enter(name string, u scenarios.Usage, thinking int) {
+	f := model.Of(name)
+	for _, costs := range []map[string]protocol.ModelUsage{b.costs, b.since} {
+		m := described(name, costs[name])
+		m.InputTokens += u.InputTokens
+		m.OutputTokens += u.OutputTokens
+		m.ThinkingTokens += thinking
+		m.CostUSD += f.Cost(u.InputTokens, u.OutputTokens)
+		costs[name] = m
+	}
+	b.requests++
+	b.said.Add(int64(u.InputTokens + u.OutputTokens))
+}
+
+// charge adds what a sub-agent has used.
+func (b *books) charge(models map[string]protocol.ModelUsage) {
+	for _, model := range sortedKeys(models) {
+		u := models[model]
+		for _, costs := range []map[string]protocol.ModelUsage{b.costs, b.since} {
+			m := costs[model]
+			m.InputTokens += u.InputTokens
+			m.OutputTokens += u.OutputTokens
+			m.ThinkingTokens += u.ThinkingTokens
+			m.CostUSD += u.CostUSD
+			m.ContextWindow, m.MaxOutputTokens = u.ContextWindow, u.MaxOutputTokens
+			m.CanonicalModel, m.Provider, m.CostBasis = u.CanonicalModel, u.Provider, u.CostBasis
+			costs[model] = m
+		}
+	}
+}
+
+func (b *books) total() float64 {
+	var sum float64
+	for _, model := range sortedKeys(b.costs) {
+		sum += b.costs[model].CostUSD
+	}
+	return sum
+}
+
+func (b *books) byModel() map[string]protocol.ModelUsage { return maps.Clone(b.costs) }
+
+// takeSince returns the costs since the last result and starts them anew.
+func (b *books) takeSince() map[string]protocol.ModelUsage {
+	since := b.since
+	b.since = map[string]protocol.ModelUsage{}
+	return since
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // described adds what a model's costs of an earlier process do not keep.
 func described(name string, m protocol.ModelUsage) protocol.ModelUsage {
@@ -19,56 +101,6 @@ func described(name string, m protocol.ModelUsage) protocol.ModelUsage {
 	}
 	return m
 }
-
-// spend adds one reply, or what came of it, to the books of the session.
-func (t *turn) spend(name string, u scenarios.Usage, thinking int) {
-	f := model.Of(name)
-	add := func(books map[string]protocol.ModelUsage) {
-		m := described(name, books[name])
-		m.InputTokens += u.InputTokens
-		m.OutputTokens += u.OutputTokens
-		m.ThinkingTokens += thinking
-		m.CostUSD += f.Cost(u.InputTokens, u.OutputTokens)
-		books[name] = m
-	}
-	add(t.s.costs)
-	add(t.s.since)
-	t.s.requests++
-	if t.firstInput == nil {
-		t.firstInput = &u.InputTokens
-	}
-	t.s.said.Add(int64(u.InputTokens + u.OutputTokens))
-}
-
-// count adds the last reply to the usage of the turn, once another is asked for
-// or the turn is over. One that was interrupted or exhausts a limit is not part
-// of it.
-func (t *turn) count() {
-	if t.latest == nil {
-		return
-	}
-	t.usage.InputTokens += t.latest.usage.InputTokens
-	t.usage.OutputTokens += t.latest.usage.OutputTokens
-	t.thinking += t.latest.thinking
-	t.latest = nil
-}
-
-func (s *Simulator) totalCost() float64 {
-	var sum float64
-	for _, model := range sortedKeys(s.costs) {
-		sum += s.costs[model].CostUSD
-	}
-	return sum
-}
-
-// takeSince returns the costs since the last result and starts them anew.
-func (s *Simulator) takeSince() map[string]protocol.ModelUsage {
-	since := s.since
-	s.since = map[string]protocol.ModelUsage{}
-	return since
-}
-
-func (s *Simulator) modelUsage() map[string]protocol.ModelUsage { return maps.Clone(s.costs) }
 
 // estimate counts tokens where the scenario does not: four bytes a token.
 func estimate(prompt string, blocks []protocol.Block) scenarios.Usage {
@@ -124,25 +156,4 @@ func finalUsage(u scenarios.Usage, thinking int) protocol.Usage {
 // NoUsage is the usage of a result without a run.
 func NoUsage() protocol.Usage { return finalUsage(scenarios.Usage{}, 0) }
 
-// overBudget tells whether the session has spent more than it may; from then
-// on no request is made any more (spec: cli-observed 3).
-func (t *turn) overBudget() bool {
-	limit := t.s.o.Limits.BudgetUSD
-	t.s.exhausted = limit > 0 && t.s.totalCost() >= limit
-	return t.s.exhausted
-}
-
-func (t *turn) budgetSpent() finish {
-	limit := protocol.Number(t.s.o.Limits.BudgetUSD)
-	return finish{
-		subtype: "error_max_budget_usd", terminal: "budget_exhausted", isError: true, exhausted: true,
-		errors: []string{"Reached maximum budget ($" + limit + ")"},
-	}
-}
-
-func (t *turn) turnsSpent() finish {
-	return finish{
-		subtype: "error_max_turns", terminal: "max_turns", isError: true,
-		errors: []string{fmt.Sprintf("Reached maximum number of turns (%d)", t.s.o.Limits.Turns)},
-	}
-}
+func ms(d time.Duration) int { return int(d / time.Millisecond) }

@@ -14,6 +14,12 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
+// round runs the calls of a message and shows what comes of them.
+type round struct {
+	*stage
+	inTools bool // calls are running or have been refused
+}
+
 // ran is a call with its result.
 type ran struct {
 	i       int
@@ -23,11 +29,11 @@ type ran struct {
 	err     error
 }
 
-// toolRound runs the calls of one message as the real CLI does: read-only
+// run runs the calls of one message as the real CLI does: read-only
 // neighbours in parallel, all others one after another in order; a failed call
 // does not stop its siblings (spec: cli-observed 2). Results are in call order.
-func (t *turn) toolRound(calls []call) ([]scenarios.Result, *finish, error) {
-	t.inTools = true
+func (d *round) run(ctx context.Context, calls []call) ([]scenarios.Result, error) {
+	d.inTools = true
 	results := make([]scenarios.Result, len(calls))
 	shown := make([]bool, len(calls))
 	for i := range calls {
@@ -38,22 +44,21 @@ func (t *turn) toolRound(calls []call) ([]scenarios.Result, *finish, error) {
 		for calls[start].beside() && end < len(calls) && calls[end].beside() {
 			end++
 		}
-		stop, err := t.batch(calls, start, end, func(r ran) error {
+		stop, err := d.batch(ctx, calls, start, end, func(r ran) error {
 			shown[r.i] = true
 			results[r.i] = scenarioResult(calls[r.i].use, r.result.ToolResult)
-			return t.show(calls[r.i], r)
+			return d.show(calls[r.i], r)
 		})
 		if err != nil {
-			return nil, nil, t.rejectRest(calls, shown, end, err)
+			return nil, d.rejectRest(ctx, calls, shown, end, err)
 		}
 		if stop != nil {
-			end, err := t.stopped(*stop)
-			return nil, &end, err
+			return nil, d.stopped(*stop)
 		}
 		start = end
 	}
-	t.inTools = false
-	return results, t.structured.done(t.s.main.Schema, t.s.o.Limits.SchemaTries), nil
+	d.inTools = false
+	return results, d.structured.done()
 }
 
 // beside tells whether the call may run while its neighbours do.
@@ -61,14 +66,14 @@ func (c call) beside() bool { return c.readOnly || c.tool.ReadOnly }
 
 // batch runs calls[start:end] at once and shows each as it ends, or in call
 // order when the run must be repeatable.
-func (t *turn) batch(calls []call, start, end int, show func(ran) error) (*executor.StopTurn, error) {
-	ctx, cancel := context.WithCancel(t.ctx)
+func (d *round) batch(ctx context.Context, calls []call, start, end int, show func(ran) error) (*executor.StopTurn, error) {
+	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan ran, end-start)
 	var wg sync.WaitGroup
 	for i := start; i < end; i++ {
-		ready := t.s.o.Tools.Ready(ctx, calls[i].use)
+		ready := d.s.o.Tools.Ready(ctx, calls[i].use)
 		calls[i].use.Seen, calls[i].refused = ready.Seen, ready.Refused
-		wg.Go(func() { done <- t.execute(ctx, i, calls[i]) }) // ends with its call, which ends with ctx
+		wg.Go(func() { done <- d.execute(ctx, i, calls[i]) }) // ends with its call, which ends with ctx
 	}
 	defer wg.Wait()
 	defer cancel()
@@ -76,7 +81,7 @@ func (t *turn) batch(calls []call, start, end int, show func(ran) error) (*execu
 	defer alive.ticker.Stop()
 	var stop *executor.StopTurn
 	for left := end - start; left > 0; {
-		ready, err := t.ready(done, left, alive)
+		ready, err := d.ready(done, left, alive)
 		if err != nil {
 			return nil, err
 		}
@@ -103,14 +108,14 @@ const together = time.Millisecond
 // ready waits for the next calls to end: those that end at once are in call
 // order, so that quick calls do not swap by chance. A repeatable run waits for
 // all of them.
-func (t *turn) ready(done <-chan ran, left int, alive *heartbeat) ([]ran, error) {
-	first, err := t.first(done, alive)
+func (d *round) ready(done <-chan ran, left int, alive *heartbeat) ([]ran, error) {
+	first, err := d.first(done, alive)
 	if err != nil {
 		return nil, err
 	}
 	batch := []ran{first}
 	var late <-chan time.Time
-	if !t.s.o.Show.InOrder {
+	if !d.s.o.Show.InOrder {
 		timer := time.NewTimer(together)
 		defer timer.Stop()
 		late = timer.C
@@ -120,13 +125,13 @@ func (t *turn) ready(done <-chan ran, left int, alive *heartbeat) ([]ran, error)
 		case r := <-done:
 			batch = append(batch, r)
 			continue
-		case <-t.news():
-			if err := t.drain(task.InTurn); err != nil {
+		case <-d.behind.news():
+			if err := d.behind.drain(task.InTurn); err != nil {
 				return nil, err
 			}
 			continue
 		case <-alive.ticker.C:
-			if err := t.beat(alive); err != nil {
+			if err := d.beat(alive); err != nil {
 				return nil, err
 			}
 			continue
@@ -140,17 +145,17 @@ func (t *turn) ready(done <-chan ran, left int, alive *heartbeat) ([]ran, error)
 
 // first waits for one call to end and shows what tasks say meanwhile, and that
 // the calls still run.
-func (t *turn) first(done <-chan ran, alive *heartbeat) (ran, error) {
+func (d *round) first(done <-chan ran, alive *heartbeat) (ran, error) {
 	for {
 		select {
 		case r := <-done:
 			return r, nil
 		case <-alive.ticker.C:
-			if err := t.beat(alive); err != nil {
+			if err := d.beat(alive); err != nil {
 				return ran{}, err
 			}
-		case <-t.news():
-			if err := t.drain(task.InTurn); err != nil {
+		case <-d.behind.news():
+			if err := d.behind.drain(task.InTurn); err != nil {
 				return ran{}, err
 			}
 		}
@@ -159,27 +164,27 @@ func (t *turn) first(done <-chan ran, alive *heartbeat) (ran, error) {
 
 // execute runs one call through the chain. Err is set only when the turn was
 // interrupted.
-func (t *turn) execute(ctx context.Context, i int, c call) ran {
-	r := ran{i: i, started: t.s.o.Clock.Now()}
-	r.result, r.err = t.answer(ctx, c)
-	r.took = t.s.o.Clock.Now().Sub(r.started)
+func (d *round) execute(ctx context.Context, i int, c call) ran {
+	r := ran{i: i, started: d.s.o.Clock.Now()}
+	r.result, r.err = d.answer(ctx, c)
+	r.took = d.s.o.Clock.Now().Sub(r.started)
 	if ctx.Err() != nil && r.err == nil {
 		r.err = ctx.Err()
 	}
 	return r
 }
 
-func (t *turn) answer(ctx context.Context, c call) (executor.Result, error) {
+func (d *round) answer(ctx context.Context, c call) (executor.Result, error) {
 	if c.alias != "" && c.tool.Name == "" {
 		return executor.Plain(executor.Missing(c.alias)), nil
 	}
-	if c.use.Name == structuredTool && t.s.main.Schema != nil {
-		return executor.Plain(t.structured.check(t.s.main.Schema, c.use)), nil
+	if c.use.Name == structuredTool && d.s.main.Schema != nil {
+		return executor.Plain(d.structured.check(c.use)), nil
 	}
 	if c.refused != nil {
 		return *c.refused, nil
 	}
-	result, err := t.s.o.Tools.Execute(ctx, c.use)
+	result, err := d.s.o.Tools.Execute(ctx, c.use)
 	switch {
 	case err == nil:
 		return result, nil
@@ -207,44 +212,44 @@ func crashes(err error) bool {
 }
 
 // show yields everything about one finished call.
-func (t *turn) show(c call, r ran) error {
+func (d *round) show(c call, r ran) error {
 	res := r.result
-	if err := t.drain(task.InTurn); err != nil {
+	if err := d.behind.drain(task.InTurn); err != nil {
 		return err
 	}
-	if err := t.emitAll(res.Before); err != nil {
+	if err := d.out.all(res.Before); err != nil {
 		return err
 	}
-	t.beside = append(t.beside, res.Context...)
+	d.prompts.beside = append(d.prompts.beside, res.Context...)
 	if res.Stop != nil && res.Stop.Deferred != nil {
 		return nil // a deferred call has no result
 	}
-	if d := res.Denied; d != nil {
-		d.Type, d.Subtype, d.UUID, d.SessionID = "system", "permission_denied", t.s.o.Clock.NewID(), t.s.o.Live.SessionID()
-		if err := t.emit(d); err != nil {
+	if no := res.Denied; no != nil {
+		no.Type, no.Subtype, no.UUID, no.SessionID = "system", "permission_denied", d.s.o.Clock.NewID(), d.s.o.Live.SessionID()
+		if err := d.out.emit(no); err != nil {
 			return err
 		}
 	}
 	if res.CountDenial {
-		t.denials = append(t.denials, protocol.PermissionDenial{ToolName: c.use.Name, ToolUseID: c.use.ID, ToolInput: c.use.Observed()})
+		d.ledger.deny(c.use, c.use.Observed())
 	}
-	err := t.emit(&protocol.ToolRan{
+	err := d.out.emit(&protocol.ToolRan{
 		Use: c.use, Result: res.ToolResult, Breakpoints: res.Breakpoints, CountDenial: res.CountDenial, RanWith: res.RanWith, Started: r.started, Duration: r.took,
 	})
 	if err != nil {
 		return err
 	}
-	if err := t.emit(t.toolEvent(c, res.ToolResult)); err != nil {
+	if err := d.out.emit(d.toolEvent(c, res.ToolResult)); err != nil {
 		return err
 	}
-	if t.s.main.Tasks != nil {
-		t.s.main.Tasks.Launched(c.use.ID)
+	if d.s.main.Tasks != nil {
+		d.s.main.Tasks.Launched(c.use.ID)
 	}
-	return t.emitAll(res.After)
+	return d.out.all(res.After)
 }
 
 // toolEvent is the user event that shows a result.
-func (t *turn) toolEvent(c call, res protocol.ToolResult) *protocol.User {
+func (d *round) toolEvent(c call, res protocol.ToolResult) *protocol.User {
 	block := protocol.ToolResultBlock{ToolUseID: c.use.ID, Type: "tool_result", Content: res.Content}
 	if res.IsError || res.ExplicitOK {
 		block.IsError = &res.IsError
@@ -260,7 +265,7 @@ func (t *turn) toolEvent(c call, res protocol.ToolResult) *protocol.User {
 	ev := &protocol.User{
 		Type:      "user",
 		Message:   protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{block}}},
-		SessionID: t.s.o.Live.SessionID(), UUID: t.s.o.Clock.NewID(), Timestamp: t.timestamp(),
+		SessionID: d.s.o.Live.SessionID(), UUID: d.s.o.Clock.NewID(), Timestamp: d.out.timestamp(),
 		ToolUseResult: output, SourceUUID: c.event, Tool: c.use.Name,
 	}
 	if res.Decision != nil || res.NonExecutionKind != "" {
@@ -269,37 +274,13 @@ func (t *turn) toolEvent(c call, res protocol.ToolResult) *protocol.User {
 	return ev
 }
 
-// stamp gives an event made by a tool layer its ids.
-func (t *turn) stamp(ev protocol.Event) protocol.Event {
-	switch ev := ev.(type) {
-	case *protocol.System:
-		if ev.UUID == "" {
-			ev.SessionID, ev.UUID = t.s.o.Live.SessionID(), t.s.o.Clock.NewID()
-		}
-	case *protocol.Frame:
-		if ev.UUID == "" {
-			ev.SessionID, ev.UUID = t.s.o.Live.SessionID(), t.s.o.Clock.NewID()
-		}
-	case *protocol.User:
-		if ev.UUID == "" {
-			ev.Type, ev.UUID, ev.Timestamp = "user", t.s.o.Clock.NewID(), t.timestamp()
-		}
-		ev.SessionID = t.s.o.Live.SessionID()
-	case *protocol.Assistant:
-		ev.SessionID = t.s.o.Live.SessionID()
-	case *protocol.Unshown:
-		t.stamp(ev.Event)
-	}
-	return ev
-}
-
 // rejectRest answers the calls that an interrupt left without a result; those
 // from begun on had not started.
-func (t *turn) rejectRest(calls []call, shown []bool, begun int, cause error) error {
-	if t.ctx.Err() == nil {
+func (d *round) rejectRest(ctx context.Context, calls []call, shown []bool, begun int, cause error) error {
+	if ctx.Err() == nil || errors.Is(cause, errStopped) {
 		return cause
 	}
-	superseded := errors.Is(context.Cause(t.ctx), ErrSuperseded)
+	superseded := errors.Is(context.Cause(ctx), ErrSuperseded)
 	for i, c := range calls {
 		if shown[i] {
 			continue
@@ -316,7 +297,7 @@ func (t *turn) rejectRest(calls []call, shown []bool, begun int, cause error) er
 		case i < begun && !waits:
 			result.ToolResult = executor.Stopped()
 		}
-		if err := t.show(c, ran{i: i, result: result, started: t.s.o.Clock.Now()}); err != nil {
+		if err := d.show(c, ran{i: i, result: result, started: d.s.o.Clock.Now()}); err != nil {
 			return err
 		}
 	}
@@ -324,16 +305,44 @@ func (t *turn) rejectRest(calls []call, shown []bool, begun int, cause error) er
 }
 
 // stopped ends the turn as a tool layer asked.
-func (t *turn) stopped(stop executor.StopTurn) (finish, error) {
+func (d *round) stopped(stop executor.StopTurn) error {
 	if stop.Interrupted {
-		return t.abortedTools()
+		return d.aborted()
 	}
 	empty := ""
-	end := finish{subtype: "success", terminal: stop.TerminalReason, stop: stop.StopReason, deferred: stop.Deferred, result: &empty}
+	end := &ended{subtype: "success", terminal: stop.TerminalReason, stop: stop.StopReason, deferred: stop.Deferred, result: &empty}
 	if end.stop == "" {
 		end.stop = "tool_use"
 	}
-	return end, nil
+	return end
+}
+
+// aborted ends a turn whose tool was interrupted or refused for good; the
+// refused calls have had their results.
+func (d *round) aborted() error {
+	end := &ended{
+		subtype: "error_during_execution", terminal: "aborted_tools", isError: true, stop: "tool_use",
+		errors: []string{"[ede_diagnostic] result_type=user last_content_type=n/a stop_reason=tool_use"},
+	}
+	return end.after(d.out.inject("[Request interrupted by user for tool use]", false))
+}
+
+// done runs the hooks that follow all calls of one message.
+func (d *round) done(ctx context.Context, calls []call, results []scenarios.Result) error {
+	in := protocol.PostToolBatchHook{}
+	for i, c := range calls {
+		in.ToolCalls = append(in.ToolCalls, protocol.HookToolCall{
+			ToolName: c.use.Name, ToolInput: c.use.Observed(), ToolUseID: c.use.ID, ToolResponse: results[i].Content,
+		})
+	}
+	out, err := d.hooks.run(ctx, in)
+	if err != nil {
+		return err
+	}
+	if err := d.out.all(out.Notices); err != nil || !out.Block && !out.StopTurn {
+		return err
+	}
+	return d.stopped(executor.StopTurn{TerminalReason: "hook_stopped"})
 }
 
 func scenarioResult(use protocol.ToolUse, r protocol.ToolResult) scenarios.Result {
@@ -373,10 +382,10 @@ func (h *heartbeat) over(id string) {
 }
 
 // beat yields a sign of life for every call that still runs.
-func (t *turn) beat(h *heartbeat) error {
+func (d *round) beat(h *heartbeat) error {
 	h.beats++
 	for _, c := range h.calls {
-		err := t.emit(t.stamp(&protocol.Frame{Type: "tool_progress", Fields: []protocol.Field{
+		err := d.out.emit(d.out.stamp(&protocol.Frame{Type: "tool_progress", Fields: []protocol.Field{
 			{Key: "tool_use_id", Value: fmt.Sprintf("%s-heartbeat-%d", c.use.ID, h.beats-1)},
 			{Key: "tool_name", Value: c.use.Name},
 			{Key: "parent_tool_use_id", Value: c.use.ID},

@@ -1,0 +1,229 @@
+package simulator
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/hook"
+	"github.com/claudeless/claudeless/simulator/model"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// stopBlockCap is how many times in a row Stop hooks may keep a turn going
+// before it ends all the same (spec: cli-observed 11).
+const stopBlockCap = 8
+
+// cutCap is how many times in a turn the model is asked to go on after a reply
+// that was cut short.
+const cutCap = 3
+
+// What the CLI itself says to the model then, as it was seen to say it.
+const (
+	goOnText = "Output token limit hit. Resume directly — no apology, no recap of what you were doing. Pick up mid-thought if that is where " +
+		"the cut happened. Break remaining work into smaller pieces."
+	retryText = "Your response above was stopped by a safety classifier — this is not a tool or API error. The rest of it was withheld, and " +
+		"tool calls in it that had not finished did not run. Do not produce that content again, even reworded."
+	emptyText = "[Your previous response had no visible output. Please continue and produce a user-visible response.]"
+)
+
+// again asks the model again although its reply has nothing to run: one that was
+// cut short, prompts that wait for an answer, an output that is missing, hooks
+// that keep the turn from ending.
+type again struct {
+	*stage
+	x *exchange
+
+	cuts        int  // replies cut short so far
+	safetyStops int  // refusals so far
+	prodded     bool // an empty reply was asked about
+	blocks      int  // Stop hooks that kept this turn going so far
+	prevented   bool // a Stop hook has answered continue: false
+}
+
+// answered finds out what follows a reply that has nothing to run: the next
+// request, or nil when the turn is over.
+func (a *again) answered(ctx context.Context) (*scenarios.Request, error) {
+	text, err := a.cutShort()
+	if err != nil {
+		return nil, err
+	}
+	if a.x.last.more {
+		return &scenarios.Request{Results: []scenarios.Result{}}, nil
+	}
+	if text == "" {
+		if prompt, ok := a.prompts.next(); ok {
+			return &scenarios.Request{Prompt: prompt, Added: true}, nil
+		}
+		goesOn := false
+		if text, goesOn, err = a.goOn(ctx); err != nil || !goesOn {
+			return nil, err
+		}
+	}
+	return &scenarios.Request{Prompt: text, Injected: true}, nil
+}
+
+// over is how a turn ends that has nothing more to do.
+func (a *again) over() *ended {
+	if a.prevented {
+		return &ended{subtype: "success", terminal: "stop_hook_prevented"}
+	}
+	return &ended{subtype: "success", terminal: "completed"}
+}
+
+// goOn tells whether the CLI itself asks the model again although it has
+// nothing more to run: for a structured output, or because of a Stop hook.
+func (a *again) goOn(ctx context.Context) (text string, again bool, err error) {
+	if text, again = a.structured.reminder(); again {
+		return text, true, a.out.inject(text, true)
+	}
+	return a.stopHooks(ctx)
+}
+
+// cutShort finds out whether the last reply, which has nothing to run, ended
+// before its time. At the token limit or at the end of the context the CLI asks
+// for the rest, after a refusal it tries once more; when that does not help, the
+// turn ends. An empty reply is asked about once, and only if the scenario has
+// another step for the answer: as a last word it is what a rule without a
+// response says.
+func (a *again) cutShort() (text string, err error) {
+	if a.x.last.stop == nil {
+		return "", nil
+	}
+	switch stop := *a.x.last.stop; stop {
+	case "max_tokens", "model_context_window_exceeded":
+		if a.cuts++; a.cuts > cutCap {
+			return "", a.x.giveUp(a.overLimit(stop))
+		}
+		return goOnText, a.out.inject(goOnText, true)
+	case "refusal":
+		if a.safetyStops++; a.safetyStops > 1 {
+			return "", a.refused()
+		}
+		return retryText, a.afterRefusal()
+	case "end_turn":
+		if a.x.last.more && a.x.last.empty && !a.prodded {
+			a.prodded = true
+			return emptyText, a.out.inject(emptyText, true)
+		}
+	}
+	return "", nil
+}
+
+// overLimit words the end of a turn whose replies never fit.
+func (a *again) overLimit(stop string) apiFailure {
+	api := apiFailure{connection: "max_output_tokens", class: "max_output_tokens", cut: "context_window"}
+	api.text = "API Error: The model has reached its context window limit."
+	if stop == "max_tokens" {
+		most := model.Of(a.s.resolved()).MaxOutput
+		api.cut = "output_limit"
+		api.text = "API Error: Claude's response exceeded the " + strconv.Itoa(most) + " output token maximum. To configure this behavior, " +
+			"set the CLAUDE_CODE_MAX_OUTPUT_TOKENS environment variable."
+	}
+	return api
+}
+
+// afterRefusal yields the notice of a refusal and the text that tries again.
+func (a *again) afterRefusal() error {
+	err := a.out.inform(a.family()+"'s safeguards stopped the response above · continuing once with that noted", "notice")
+	if err != nil {
+		return err
+	}
+	text := a.out.injected(retryText, true)
+	text.RefusedMessageID = a.x.last.message
+	return a.out.emit(text)
+}
+
+// refused ends a turn that was refused twice.
+func (a *again) refused() error {
+	err := a.out.system("model_refusal_no_fallback",
+		protocol.Field{Key: "original_model", Value: a.s.resolved()},
+		protocol.Field{Key: "request_id", Value: a.x.last.request},
+		protocol.Field{Key: "api_refusal_category", Value: nil},
+		protocol.Field{Key: "api_refusal_explanation", Value: nil},
+		protocol.Field{Key: "refused_user_message_uuid", Value: a.prompts.uuid()},
+		protocol.Field{Key: "content", Value: ""})
+	if err != nil {
+		return err
+	}
+	family := a.family()
+	return a.x.giveUp(apiFailure{
+		class: "invalid_request", stop: "refusal", refused: a.x.last.message,
+		text: "API Error: " + family + "'s safeguards flagged this message (https://www.anthropic.com/legal/aup). This sometimes happens with " +
+			"safe, normal conversations. Claude Code can't respond to this message with " + family + ".\n\nTry rephrasing the request in a " +
+			"new session or change your model.\n\nLearn more: https://support.claude.com/en/articles/8106465\n\nRequest ID: " + a.x.last.request +
+			"\n\nMessage ID: " + a.x.last.message,
+	})
+}
+
+// family is the model's name for people.
+func (a *again) family() string { return model.Display(a.s.resolved()) }
+
+// stopHooks runs the Stop hooks. A block puts its feedback into the
+// conversation, and the model is asked again with the returned text.
+func (a *again) stopHooks(ctx context.Context) (feedback string, again bool, err error) {
+	out, err := a.hooks.run(ctx, protocol.StopHook{
+		StopHookActive: a.blocks > 0, LastAssistantMessage: a.x.last.text,
+		BackgroundTasks: a.behind.backgroundTasks(), SessionCrons: a.behind.sessionCrons(),
+	})
+	if err != nil {
+		return "", false, err
+	}
+	if err := a.out.all(out.Notices); err != nil {
+		return "", false, err
+	}
+	context := strings.Join(out.AdditionalContext, "\n")
+	switch {
+	case out.StopTurn:
+		a.prevented = true
+		return "", false, nil
+	case out.Failed && !out.Block:
+		return "", false, a.out.emit(a.out.stamp(hook.StopNotification()))
+	case !out.Block && context == "":
+		return "", false, nil
+	}
+	first := a.blocks == 0
+	a.blocks++
+	for _, text := range out.Texts {
+		if err := a.out.inject(text, true); err != nil {
+			return "", false, err
+		}
+	}
+	if a.blocks > a.s.o.Limits.stopBlocks() {
+		if out.Block {
+			a.x.last.text = "" // the feedback is what was said last
+		}
+		return "", false, a.stopCapped()
+	}
+	if !out.Block {
+		return context, true, nil
+	}
+	if first {
+		err = a.out.emit(a.out.stamp(hook.StopNotification()))
+	}
+	return strings.Join(out.Texts, "\n"), true, err
+}
+
+// stopCapped says that Stop hooks are not listened to any more.
+func (a *again) stopCapped() error {
+	text := fmt.Sprintf("A hook blocked the turn from ending %d consecutive times—overriding and ending turn. "+
+		"For Stop/SubagentStop hooks, check stop_hook_active in the input and return success while it's true. "+
+		"Set CLAUDE_CODE_STOP_HOOK_BLOCK_CAP to raise this limit.", a.blocks)
+	if err := a.out.inform(text, "warning"); err != nil {
+		return err
+	}
+	return a.out.system("notification",
+		protocol.Field{Key: "key", Value: "stop-hook-block-cap"},
+		protocol.Field{Key: "text", Value: text},
+		protocol.Field{Key: "priority", Value: "high"},
+		protocol.Field{Key: "color", Value: "warning"})
+}
+
+func (l Limits) stopBlocks() int {
+	if l.StopBlocks > 0 {
+		return l.StopBlocks
+	}
+	return stopBlockCap
+}

@@ -1,0 +1,432 @@
+package simulator
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/model"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+// exchange asks the model and yields what it answers, be it a failure.
+type exchange struct {
+	*stage
+	current *message // the message being streamed; nil between messages
+	last    answer
+}
+
+// answer is what is known of the last reply.
+type answer struct {
+	text    string  // its last text; empty when it ends with a call
+	stop    *string // nil = there was none
+	message string  // its id
+	request string  // that of its request
+	empty   bool    // it said nothing at all
+	more    bool    // another step comes after it
+}
+
+// note takes down a reply that is about to be streamed.
+func (a *answer) note(h head, blocks []protocol.Block) {
+	a.message, a.request, a.text = h.id, h.request, ""
+	a.empty = !slices.ContainsFunc(blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
+	if _, ok := blocks[len(blocks)-1].(protocol.ToolUse); ok {
+		return
+	}
+	for _, b := range slices.Backward(blocks) {
+		if text, ok := b.(protocol.TextBlock); ok {
+			a.text = text.Text
+			return
+		}
+	}
+}
+
+// request asks the model once and yields its message. It returns the tool calls
+// to run; the error may be how the turn [ended] instead.
+func (x *exchange) request(ctx context.Context, req scenarios.Request) ([]call, error) {
+	x.ledger.count()
+	if err := x.behind.drain(task.InTurn); err != nil {
+		return nil, err
+	}
+	tools, err := x.s.o.Tools.Tools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	req.Vars = x.s.vars(tools)
+	req.Vars.Context = x.prompts.beside
+	asked := x.s.o.Clock.Now()
+	x.ledger.ask(asked)
+	reply, err := x.s.o.Model.Next(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	if req.Added && reply.Unmatched { // the model has read it and says nothing of it
+		return nil, nil
+	}
+	if err := x.before(ctx, req, reply); err != nil {
+		return nil, err
+	}
+	if f := reply.Failure; f != nil && !x.s.overcome(reply.Rule.Name, f) {
+		err := x.fail(ctx, reply.Rule.Name, f)
+		x.ledger.apiTime += x.s.o.Clock.Now().Sub(asked)
+		if err != nil {
+			return nil, err
+		}
+	}
+	x.last.more = reply.More
+	calls, err := x.message(ctx, req, reply, tools)
+	if err != nil {
+		return nil, err
+	}
+	x.ledger.apiTime += x.s.o.Clock.Now().Sub(asked)
+	return calls, nil
+}
+
+// before is what comes between a request and the first of its reply.
+func (x *exchange) before(ctx context.Context, req scenarios.Request, reply scenarios.Reply) error {
+	if err := x.requesting(); err != nil {
+		return err
+	}
+	if err := x.matched(req, reply); err != nil {
+		return err
+	}
+	if err := x.behind.sleep(ctx, x.delayOf(req, reply)); err != nil {
+		return err
+	}
+	for _, f := range reply.Frames {
+		if err := x.frame(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// frame puts a frame of the scenario on the program's own output.
+func (x *exchange) frame(f scenarios.Frame) error {
+	switch {
+	case f.Stderr != "":
+		return x.out.emit(&protocol.Verbatim{Stderr: f.Stderr})
+	case f.JSON == nil:
+		line := &protocol.Verbatim{Stdout: []byte(f.Line), Times: f.Times}
+		if !f.Cut {
+			line.End = []byte("\n")
+		}
+		return x.out.emit(line)
+	}
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(f.JSON, &keys); err != nil {
+		return fmt.Errorf("a frame of the scenario: %w", err)
+	}
+	body := strings.TrimRight(string(f.JSON), " \n\t")
+	body = body[:len(body)-1]
+	for _, id := range []struct{ key, value string }{{"session_id", x.s.o.Live.SessionID()}, {"uuid", x.s.o.Clock.NewID()}} {
+		if _, given := keys[id.key]; !given {
+			body += fmt.Sprintf(",%q:%q", id.key, id.value)
+		}
+	}
+	return x.out.emit(&protocol.Verbatim{Stdout: []byte(body + "}\n")})
+}
+
+// requesting shows that the model is asked.
+func (x *exchange) requesting() error {
+	if !x.s.o.Show.Partial {
+		return nil
+	}
+	fields := []protocol.Field{{Key: "status", Value: "requesting"}}
+	if len(x.prompts.in.UUIDs) > 0 {
+		fields = append(fields, protocol.Field{Key: "user_message_uuids", Value: slices.Clone(x.prompts.in.UUIDs)})
+	}
+	return x.out.system("status", fields...)
+}
+
+// matched tells the trace which rule answered, and ends the turn when the
+// scenario says that a prompt without a rule is an error.
+func (x *exchange) matched(req scenarios.Request, reply scenarios.Reply) error {
+	if req.Results != nil {
+		return nil
+	}
+	err := x.out.emit(&protocol.Matched{Prompt: req.Prompt, Rule: reply.Rule.Name, File: reply.Rule.File, Line: reply.Rule.Line})
+	if err != nil || !reply.Unmatched || len(reply.NearMisses) == 0 {
+		return err
+	}
+	return &ended{subtype: "error_during_execution", isError: true, errors: reply.NearMisses}
+}
+
+func (x *exchange) delayOf(req scenarios.Request, reply scenarios.Reply) time.Duration {
+	d := time.Duration(reply.DelayMS) * time.Millisecond
+	if req.Results == nil {
+		d += x.s.o.Show.ResponseDelay
+	}
+	return d
+}
+
+// message yields one message of the model, a block an event.
+func (x *exchange) message(ctx context.Context, req scenarios.Request, reply scenarios.Reply, tools []protocol.Tool) ([]call, error) {
+	blocks := x.structured.add(reply)
+	if len(blocks) == 0 {
+		blocks = []protocol.Block{protocol.Text("")}
+	}
+	index := executor.NewIndex(tools)
+	for i, b := range blocks {
+		switch b := b.(type) {
+		case protocol.ToolUse:
+			blocks[i] = x.resolve(b, index)
+		case protocol.ThinkingBlock:
+			blocks[i] = signed(b)
+		}
+	}
+	usage := estimate(promptText(req), blocks)
+	if reply.Usage != nil {
+		usage = *reply.Usage
+	}
+	m := x.begin(spent{usage, thinkingTokens(blocks)}, reply.Stream)
+	m.index, m.stop = index, cmp.Or(reply.StopReason, stopReasonOf(blocks))
+	x.last.note(m.head, blocks)
+	if err := m.stream(ctx, blocks); err != nil {
+		return nil, err
+	}
+	x.current, x.last.stop = nil, &m.stop
+	return m.calls, nil
+}
+
+// begin makes the message that is streamed from now on.
+func (x *exchange) begin(sp spent, pace *scenarios.Stream) *message {
+	if pace == nil {
+		pace = &x.s.o.Show.Stream
+	}
+	name := x.s.resolved()
+	x.current = &message{
+		stage: x.stage, pace: newPace(*pace, x.s.o.Rand),
+		head: head{id: x.out.apiID("msg"), request: x.out.apiID("req"), name: name, model: model.Wire(name), spent: sp},
+	}
+	return x.current
+}
+
+// resolve gives a call its canonical name, an id and a complete input.
+func (x *exchange) resolve(use protocol.ToolUse, index *executor.Index) protocol.ToolUse {
+	use.Type = "tool_use"
+	use.Name = index.Canonical(use.Name)
+	if use.ID == "" {
+		use.ID = x.out.apiID("toolu")
+	}
+	if len(use.Input) == 0 {
+		use.Input = json.RawMessage("{}")
+	}
+	if tool, ok := index.Tool(use.Name); ok {
+		use.Input = executor.Coerce(use.Input, tool.InputSchema)
+	}
+	if input := x.s.o.Tools.Prepare(use).Input; input != nil {
+		use.Input = input
+	}
+	return use
+}
+
+// signed fills in a thinking block's opaque signature.
+func signed(b protocol.ThinkingBlock) protocol.ThinkingBlock {
+	b.Type = "thinking"
+	if b.Signature == "" {
+		sum := sha256.Sum256([]byte(b.Thinking))
+		b.Signature = base64.StdEncoding.EncodeToString(sum[:])
+	}
+	return b
+}
+
+func stopReasonOf(blocks []protocol.Block) string {
+	for _, b := range blocks {
+		if _, ok := b.(protocol.ToolUse); ok {
+			return "tool_use"
+		}
+	}
+	return "end_turn"
+}
+
+func promptText(req scenarios.Request) string {
+	if req.Results == nil {
+		return req.Prompt
+	}
+	texts := make([]string, len(req.Results))
+	for i, r := range req.Results {
+		texts[i] = r.Text
+	}
+	return strings.Join(texts, "\n")
+}
+
+// fail plays a failure: the retries that the real CLI makes, then its last
+// words. Nil means that a retry went through and the reply follows.
+func (x *exchange) fail(ctx context.Context, rule string, f *scenarios.Failure) error {
+	switch f.Type {
+	case scenarios.FailHang:
+		<-ctx.Done()
+		return ctx.Err()
+	case scenarios.FailCrash:
+		return &CrashError{ExitCode: max(1, f.ExitCode), Signal: f.Signal}
+	case scenarios.FailPartialResponse:
+		if err := x.partial(ctx, f.PartialText); err != nil {
+			return err
+		}
+	case scenarios.FailConnectionTimeout:
+		if err := x.behind.sleep(ctx, time.Duration(f.AfterMS)*time.Millisecond); err != nil {
+			return err
+		}
+	default: // nothing comes before the failure
+	}
+	api := x.s.describe(f)
+	recovered, err := x.retry(ctx, f, api, rule)
+	if err != nil || recovered {
+		return err
+	}
+	if trigger := api.fallback(); trigger != "" && x.s.o.Limits.Fallback != "" && model.Resolve(x.s.o.Limits.Fallback) != x.s.resolved() {
+		return x.fallBack(trigger)
+	}
+	if api.terminal == "prompt_too_long" && x.s.past.leaf != "" {
+		if err := x.compactInVain(); err != nil {
+			return err
+		}
+	}
+	return x.giveUp(api)
+}
+
+// fallBack goes on with another model, which answers (spec: cli-observed 10).
+func (x *exchange) fallBack(trigger string) error {
+	original, name := x.s.resolved(), model.Resolve(x.s.o.Limits.Fallback)
+	x.s.o.Live.SetModel(x.s.o.Limits.Fallback)
+	content := fmt.Sprintf("Switched to %s due to high demand for %s", model.Display(name), model.Display(original))
+	if trigger == "model_not_found" {
+		content = fmt.Sprintf("Switched to %s because %s is not available", model.Display(name), model.Display(original))
+	}
+	return x.out.system("model_fallback",
+		protocol.Field{Key: "trigger", Value: trigger},
+		protocol.Field{Key: "original_model", Value: original},
+		protocol.Field{Key: "fallback_model", Value: name},
+		protocol.Field{Key: "content", Value: content})
+}
+
+// compactInVain shows that a conversation too long for the model cannot be
+// summed up either.
+func (x *exchange) compactInVain() error {
+	err := x.out.system("status", protocol.Field{Key: "status", Value: "compacting"}, protocol.Field{Key: "compact_output_chars", Value: 0})
+	if err != nil {
+		return err
+	}
+	return x.out.system("status",
+		protocol.Field{Key: "status", Value: nil}, protocol.Field{Key: "compact_result", Value: "failed"}, protocol.Field{Key: "compact_error", Value: "exhausted"})
+}
+
+// retry asks again as often as the CLI would, and tells whether the request
+// went through in the end. What a lesser request may mend is tried first, at
+// once and without a word (spec: cli-observed 9).
+func (x *exchange) retry(ctx context.Context, f *scenarios.Failure, api apiFailure, rule string) (bool, error) {
+	x.s.past.failed[rule]++
+	for range api.silent {
+		if x.s.overcome(rule, f) {
+			return true, nil
+		}
+		x.s.past.failed[rule]++
+	}
+	retries := max(0, x.s.o.Limits.Retries)
+	tries := retries
+	if api.retryClass == "" {
+		tries = 0
+	}
+	if api.limit > 0 {
+		tries = min(tries, api.limit)
+	}
+	for attempt := 1; attempt <= tries; attempt++ {
+		wait := x.backoff(attempt, api.after)
+		ev := &protocol.APIRetry{
+			Type: "system", Subtype: "api_retry", Attempt: attempt, MaxRetries: retries,
+			RetryDelayMS: ms(wait), Error: api.retryClass, SessionID: x.s.o.Live.SessionID(), UUID: x.s.o.Clock.NewID(),
+		}
+		if api.status != 0 {
+			ev.ErrorStatus = &api.status
+		}
+		if err := x.out.emit(ev); err != nil {
+			return false, err
+		}
+		trace := &protocol.CLIRetry{Status: api.status, Message: api.message, RetryInMS: ms(wait), Attempt: attempt, MaxRetries: retries}
+		if err := x.out.emit(trace); err != nil {
+			return false, err
+		}
+		if err := x.behind.sleep(ctx, time.Duration(float64(wait)*x.s.o.Limits.RetryScale)); err != nil {
+			return false, err
+		}
+		if x.s.overcome(rule, f) {
+			return true, nil
+		}
+		x.s.past.failed[rule]++
+	}
+	return false, nil
+}
+
+// backoff is the wait before retry n: 0.5 s doubling, up to a quarter more by
+// chance, at most 35 s; a retry-after wins.
+func (x *exchange) backoff(n int, after time.Duration) time.Duration {
+	if after > 0 {
+		return after
+	}
+	d := min(500*time.Millisecond<<min(n-1, 10), 32*time.Second)
+	if x.s.o.Rand != nil {
+		d += time.Duration(float64(d) * 0.25 * x.s.o.Rand.Float64())
+	}
+	return d
+}
+
+// giveUp yields the synthetic message that stands for the failed reply, and ends
+// the turn.
+func (x *exchange) giveUp(api apiFailure) error {
+	stop, sequence := cmp.Or(api.stop, "stop_sequence"), ""
+	ev := &protocol.Assistant{
+		Type: "assistant", Message: protocol.Synthetic(x.s.o.Clock.NewID(), api.text, stop),
+		SessionID: x.s.o.Live.SessionID(), UUID: x.s.o.Clock.NewID(), Timestamp: x.out.timestamp(),
+		Error: api.class, IsAPIErrorMessage: true, APIErrorStatus: api.status, APIErrorType: api.kind, APIError: api.connection,
+	}
+	ev.Message.StopSequence = &sequence
+	if api.status != 0 {
+		ev.RequestID = x.out.apiID("req")
+	}
+	if api.refused != "" {
+		ev.RequestID, ev.RefusedMessageID = x.last.request, api.refused
+	}
+	if api.cut != "" {
+		ev.APIErrorParams = map[string]string{"cut": api.cut}
+	}
+	x.prompts.label(ev)
+	if err := x.out.emit(ev); err != nil {
+		return err
+	}
+	x.last.text = api.text
+	return &ended{subtype: "success", terminal: cmp.Or(api.terminal, "api_error"), isError: true, stop: stop, api: &reported{api.status, api.kind, api.connection}}
+}
+
+// partial streams the beginning of a reply whose connection is then cut: what
+// had arrived is kept, as after an interrupt.
+func (x *exchange) partial(ctx context.Context, text string) error {
+	usage := estimate(x.prompts.in.Content.Plain(), []protocol.Block{protocol.Text(text)})
+	m := x.begin(spent{usage: usage}, nil)
+	if err := m.start(ctx); err != nil {
+		return err
+	}
+	if err := m.open(0, protocol.Text(""), ""); err != nil {
+		return err
+	}
+	for _, chunk := range m.pace.split(text) {
+		if err := x.behind.sleep(ctx, m.pace.wait(chunk)); err != nil {
+			return err
+		}
+		m.text.WriteString(chunk)
+		if err := m.delta(0, "text", chunk, ""); err != nil {
+			return err
+		}
+	}
+	x.current = nil
+	return m.abort()
+}

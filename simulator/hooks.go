@@ -1,0 +1,289 @@
+package simulator
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"github.com/claudeless/claudeless/simulator/hook"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/slash"
+)
+
+// sourceCompact is the source of a session start that follows a compaction.
+const sourceCompact = "compact"
+
+// points are the moments of a turn at which hooks run; those around tool calls
+// are a layer of the tools.
+type points struct {
+	s       *Simulator
+	out     *out
+	prompts *prompts
+	display string // id of the turn, for hooks of MessageDisplay; empty = not made yet
+}
+
+// base is the common part of hook inputs for events of this turn: what
+// precedes the prompt has no id of it, what is not about the model's work has
+// no mode, and the effort is told where the model has worked.
+func (p *points) base(in protocol.HookInput) protocol.HookBase {
+	base := p.s.sessionBase()
+	event, subject := in.HookEvent()
+	if subject == sourceCompact {
+		event = "PreCompact"
+	}
+	switch event {
+	case "SessionStart", "InstructionsLoaded", "Setup":
+		return base
+	case "PreCompact", "PostCompact", "MessageDisplay":
+		base.PromptID = p.prompts.promptID
+		return base
+	case "Stop", "PostToolBatch": // the others precede the first request
+		base.Effort = p.s.o.Live.effort()
+	}
+	base.PromptID, base.PermissionMode = p.prompts.promptID, p.s.o.Here.Mode()
+	if agent := p.s.o.Agent; agent != nil {
+		base.AgentID, base.AgentType, base.PromptID = agent.ID, agent.Type, p.s.o.Live.Now().PromptID
+	}
+	return base
+}
+
+// run runs the hooks of one event and yields what they show and what
+// transcripts keep of them.
+func (p *points) run(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
+	out, err := p.ask(ctx, in)
+	if err != nil {
+		return out, err
+	}
+	return out, p.out.all(attached(out))
+}
+
+// ask runs the hooks of one event and yields what they show.
+func (p *points) ask(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
+	event, _ := in.HookEvent()
+	if p.s.o.Hooks == nil || !p.s.o.Hooks.Has(event) || p.s.o.Agent != nil && event != "PostToolBatch" {
+		return hook.Outcome{}, nil
+	}
+	out := p.s.o.Hooks.Run(ctx, hook.Input{Base: p.base(in), Event: in})
+	p.prompts.beside = append(p.prompts.beside, out.AdditionalContext...)
+	if p.s.o.Show.Hooks || event == "SessionStart" || event == "Setup" {
+		if err := p.out.all(out.Frames); err != nil {
+			return out, err
+		}
+	}
+	return out, ctx.Err()
+}
+
+// attached is what transcripts keep of hooks.
+func attached(out hook.Outcome) []protocol.Event {
+	var events []protocol.Event
+	for _, a := range out.Attachments {
+		ev := &protocol.Attached{Attachment: a}
+		if a.Rendered != "" {
+			ev.Role, ev.Rendered = "system", protocol.Reminder(a.Rendered)
+		}
+		events = append(events, ev)
+	}
+	return events
+}
+
+// displayed tells the hooks of MessageDisplay about a text, as a whole. The ids
+// are made for them: no event has the same.
+func (p *points) displayed(ctx context.Context, text string) error {
+	if p.display == "" {
+		p.display = p.s.o.Clock.NewID()
+	}
+	_, err := p.run(ctx, protocol.MessageDisplayHook{TurnID: p.display, MessageID: p.s.o.Clock.NewID(), Final: true, Delta: text})
+	return err
+}
+
+// take begins the turn of a command of the CLI itself; it returns the uuid of
+// the prompt.
+func (p *points) take(ctx context.Context) (string, error) {
+	if err := p.begin(ctx); err != nil {
+		return "", err
+	}
+	return p.prompts.uuid(), p.out.emit(p.prompts.command())
+}
+
+// begin names the prompt and yields its coming and the session's start.
+func (p *points) begin(ctx context.Context) error {
+	if err := p.prompts.queued(); err != nil {
+		return err
+	}
+	p.prompts.promptID = p.s.o.Clock.NewID()
+	p.s.o.Live.prompt(p.prompts.promptID)
+	return p.sessionStart(ctx)
+}
+
+// sessionStart runs the hooks that come before the session's first turn. They
+// never block.
+func (p *points) sessionStart(ctx context.Context) error {
+	if p.s.past.begun {
+		return nil
+	}
+	p.s.past.begun = true
+	source := p.s.past.started
+	switch {
+	case source != "":
+	case p.s.main.Start.Forked:
+		source = "fork"
+	case p.s.past.resumed:
+		source = "resume"
+	default:
+		source = "startup"
+	}
+	if p.s.main.Start.Setup != "" {
+		if _, err := p.run(ctx, protocol.SetupHook{Trigger: p.s.main.Start.Setup}); err != nil {
+			return err
+		}
+	}
+	out, err := p.run(ctx, protocol.SessionStartHook{Source: source, AgentType: p.s.main.Start.Agent, SessionTitle: p.s.main.Start.Title})
+	if err != nil {
+		return err
+	}
+	if err := p.out.all(out.Notices); err != nil {
+		return err
+	}
+	for _, file := range p.s.main.Start.Instructions {
+		if _, err := p.run(ctx, file); err != nil {
+			return err
+		}
+	}
+	if title := cmp.Or(out.Specific.SessionTitle, p.s.main.Start.Title); title != "" {
+		if err := p.out.titled(title); err != nil {
+			return err
+		}
+	}
+	if !p.s.main.Start.Reduced {
+		return nil
+	}
+	return p.out.system("ui_invalidate", protocol.Field{Key: "event", Value: "ui.render"})
+}
+
+// submission is what the hooks of a prompt say together.
+type submission struct {
+	notices []protocol.Event // for after init
+	end     *ended           // not nil = the prompt is refused
+}
+
+// submit runs the hooks of the prompt and of the command that it is, before
+// init, and yields the prompt's trace. A hook that ends the session ends the
+// turn at once: not even init is shown.
+func (p *points) submit(ctx context.Context, c slash.Call, x *slash.Expansion) (s submission, err error) {
+	var out, expansion hook.Outcome
+	if p.prompts.in.Source != sourceSystem {
+		out, err = p.ask(ctx, protocol.UserPromptSubmitHook{Prompt: p.prompts.in.Content.Plain(), SessionTitle: p.s.main.Start.Title})
+	}
+	switch {
+	case err != nil:
+		return s, err
+	case out.CrashError != "":
+		died := &ended{
+			subtype: "error_during_execution", isError: true, untouched: true,
+			errors: []string{out.CrashError, "[session_crash] the session ended because of a hook"},
+		}
+		return s, died.after(p.prompts.prompted(false))
+	case keepsOut(out):
+		s.notices, s.end = out.Notices, refusal(out, "")
+		return s, p.turnAway(out, out.Block)
+	case x != nil:
+		expansion, err = p.ask(ctx, protocol.UserPromptExpansionHook{
+			ExpansionType: x.Kind, CommandName: c.Name, CommandArgs: c.Args, CommandSource: x.Source, Prompt: p.prompts.in.Content.Plain(),
+		})
+		if err != nil {
+			return s, err
+		}
+		if keepsOut(expansion) {
+			s.notices, s.end = expansion.Notices, refusal(expansion, "custom")
+			return s, p.turnAway(expansion, true)
+		}
+	}
+	s.notices = append(expansion.Notices, out.Notices...)
+	return s, p.accept(x, append(attached(expansion), attached(out)...), out.Specific.SessionTitle)
+}
+
+// accept yields the trace of a prompt that hooks let pass, and of the text
+// behind it.
+func (p *points) accept(x *slash.Expansion, kept []protocol.Event, title string) error {
+	if err := p.prompts.prompted(false); err != nil {
+		return err
+	}
+	if x != nil {
+		if err := p.added(protocol.Content{Blocks: []protocol.Block{protocol.Text(x.Text)}}); err != nil {
+			return err
+		}
+	}
+	if err := p.out.all(kept); err != nil || title == "" {
+		return err
+	}
+	return p.out.titled(title)
+}
+
+// keepsOut reports whether hooks of a prompt keep it from the model.
+func keepsOut(out hook.Outcome) bool { return out.Block || out.StopTurn }
+
+// refusal is the end of a turn whose prompt hooks keep from the model.
+func refusal(out hook.Outcome, command string) *ended {
+	end := unasked(strings.Join(out.Texts, "\n"))
+	end.local = command
+	return end
+}
+
+// turnAway yields the trace of a prompt that hooks keep from the model; dropped
+// says that the prompt itself does not stay in the conversation.
+func (p *points) turnAway(out hook.Outcome, dropped bool) error {
+	if err := p.prompts.prompted(dropped); err != nil {
+		return err
+	}
+	if !out.Block {
+		if err := p.added(protocol.Content{Text: strings.Join(out.Texts, "\n")}); err != nil {
+			return err
+		}
+	}
+	return p.out.all(attached(out))
+}
+
+// added yields the trace of text that the CLI itself puts beside the prompt.
+func (p *points) added(text protocol.Content) error {
+	return p.out.emit(&protocol.Prompted{
+		UUID: p.s.o.Clock.NewID(), PromptID: p.prompts.promptID, Timestamp: p.out.timestamp(), Injected: true, Content: text,
+	})
+}
+
+// absorb makes prompts that came during the tool round part of the turn: the
+// model reads them with the results, and they get no result of their own.
+func (p *points) absorb(ctx context.Context) error {
+	if p.s.main.Prompts == nil {
+		return nil
+	}
+	var taken []protocol.UserMessage
+	for _, in := range p.s.main.Prompts.Absorb() {
+		out, err := p.run(ctx, protocol.UserPromptSubmitHook{Prompt: in.Content.Plain()})
+		if err != nil {
+			return err
+		}
+		if err := p.out.all(out.Notices); err != nil {
+			return err
+		}
+		if out.Block || out.StopTurn || out.CrashError != "" {
+			continue
+		}
+		taken = append(taken, in)
+	}
+	for _, in := range taken {
+		id := in.UUID
+		if id == "" {
+			id = p.s.o.Clock.NewID()
+		}
+		if err := p.prompts.absorbed(in, id); err != nil {
+			return err
+		}
+		p.prompts.waiting = append(p.prompts.waiting, in.Content.Plain())
+	}
+	for _, in := range taken {
+		if err := p.prompts.take(in); err != nil {
+			return err
+		}
+	}
+	return nil
+}

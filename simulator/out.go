@@ -1,0 +1,130 @@
+package simulator
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// errStopped unwinds a turn whose consumer has left the loop.
+var errStopped = errors.New("the consumer stopped")
+
+// out is the way to the consumer of a turn, by way of the transcript. It alone
+// calls yield: one who has left is never called again, whatever the turn goes on
+// to do, and what nobody has seen is not recorded either.
+type out struct {
+	s     *Simulator
+	yield func(protocol.Event, error) bool
+	left  bool
+	users int // top-level user events so far
+}
+
+// emit records an event and hands it over; the only error is errStopped.
+func (o *out) emit(ev protocol.Event) error {
+	if o.left {
+		return errStopped
+	}
+	if u, ok := ev.(*protocol.User); ok && u.ParentToolUseID == nil && u.IsReplay == nil {
+		o.users++
+	}
+	if a, ok := ev.(*protocol.Assistant); ok && a.ParentToolUseID == nil {
+		o.s.past.leaf = a.UUID
+	}
+	if tr := o.s.main.Transcript; tr != nil && !o.s.past.warned {
+		if err := tr.Record(ev); err != nil {
+			o.s.past.warned = true
+			if err := o.unsaved(err); err != nil {
+				return err
+			}
+		}
+	}
+	o.left = !o.yield(ev, nil)
+	if o.left {
+		return errStopped
+	}
+	return nil
+}
+
+// fail hands over the error that the turn ends with.
+func (o *out) fail(err error) {
+	if !o.left && !errors.Is(err, errStopped) {
+		o.left = true
+		o.yield(nil, err)
+	}
+}
+
+// all stamps events that others have made, and emits them.
+func (o *out) all(events []protocol.Event) error {
+	for _, ev := range events {
+		if err := o.emit(o.stamp(ev)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unsaved warns that the transcript cannot be written.
+func (o *out) unsaved(err error) error {
+	return o.emit(&protocol.Warning{Text: "the session is not saved: " + err.Error()})
+}
+
+// system yields a system event of the given subtype.
+func (o *out) system(subtype string, fields ...protocol.Field) error {
+	return o.emit(&protocol.System{Subtype: subtype, Fields: fields, SessionID: o.s.o.Live.SessionID(), UUID: o.s.o.Clock.NewID()})
+}
+
+// inform yields a line of the CLI itself.
+func (o *out) inform(content, level string) error {
+	return o.system("informational", protocol.Field{Key: "content", Value: content}, protocol.Field{Key: "level", Value: level})
+}
+
+// titled says that the session has a name.
+func (o *out) titled(title string) error {
+	return o.system("session_title_changed", protocol.Field{Key: "title", Value: title})
+}
+
+// inject yields text that the CLI itself puts into the conversation.
+func (o *out) inject(text string, synthetic bool) error { return o.emit(o.injected(text, synthetic)) }
+
+func (o *out) injected(text string, synthetic bool) *protocol.User {
+	content := protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}
+	return &protocol.User{
+		Type: "user", Message: protocol.UserContent{Role: "user", Content: content},
+		SessionID: o.s.o.Live.SessionID(), UUID: o.s.o.Clock.NewID(), Timestamp: o.timestamp(), IsSynthetic: synthetic,
+	}
+}
+
+// stamp gives an event made by others its ids.
+func (o *out) stamp(ev protocol.Event) protocol.Event {
+	switch ev := ev.(type) {
+	case *protocol.System:
+		if ev.UUID == "" {
+			ev.SessionID, ev.UUID = o.s.o.Live.SessionID(), o.s.o.Clock.NewID()
+		}
+	case *protocol.Frame:
+		if ev.UUID == "" {
+			ev.SessionID, ev.UUID = o.s.o.Live.SessionID(), o.s.o.Clock.NewID()
+		}
+	case *protocol.User:
+		if ev.UUID == "" {
+			ev.Type, ev.UUID, ev.Timestamp = "user", o.s.o.Clock.NewID(), o.timestamp()
+		}
+		ev.SessionID = o.s.o.Live.SessionID()
+	case *protocol.Assistant:
+		ev.SessionID = o.s.o.Live.SessionID()
+	case *protocol.Unshown:
+		o.stamp(ev.Event)
+	}
+	return ev
+}
+
+// timestampFormat is that of all timestamps on the stream.
+const timestampFormat = "2006-01-02T15:04:05.000Z"
+
+func (o *out) timestamp() string { return o.s.o.Clock.Now().UTC().Format(timestampFormat) }
+
+// apiID makes an id as the API writes them: msg_01…, toolu_01…, req_01….
+func (o *out) apiID(prefix string) string {
+	return prefix + "_01" + strings.ReplaceAll(o.s.o.Clock.NewID(), "-", "")[:22]
+}
