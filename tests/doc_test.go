@@ -71,7 +71,7 @@ func treeFiles(t *testing.T) []string {
 			return err
 		}
 		if d.IsDir() {
-			if name := d.Name(); name == "testdata" || name == "bin" || (strings.HasPrefix(name, ".") && rel != "." && name != ".ci") {
+			if name := d.Name(); name == "testdata" || name == "bin" || name == "node_modules" || strings.HasPrefix(name, "dist") || (strings.HasPrefix(name, ".") && rel != "." && name != ".ci") {
 				return filepath.SkipDir
 			}
 			if _, err := os.Stat(filepath.Join(path, "go.mod")); err == nil && rel != "." {

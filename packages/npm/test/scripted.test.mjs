@@ -1,0 +1,129 @@
+// scriptedClaude, as tests use it. `npm test` wants CLAUDELESS_BIN or a platform package.
+import assert from "node:assert/strict";
+import { execFile, spawn } from "node:child_process";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import { call, fail, scriptedClaude } from "../dist/index.js";
+import { assertAsked, assertCalledTool } from "../dist/node-test.js";
+import { matchers } from "../dist/matchers.js";
+
+const run = promisify(execFile);
+
+/** Asks claude and gives its stdout. */
+async function ask(claude, ...args) {
+  const child = run(claude.path, ["-p", ...args], { env: { ...process.env, ...claude.env } });
+  child.child.stdin.end();
+  const { stdout } = await child;
+  return stdout.trim();
+}
+
+/** A claude that is verified and closed at the end of `body`. */
+async function using(claude, body) {
+  try {
+    await body(claude);
+    await claude.assertComplete();
+  } finally {
+    claude.close();
+  }
+}
+
+test("a script", async () => {
+  const claude = await scriptedClaude([call("Bash", { command: "echo one" }), "Parser bug."]);
+  assert.equal(await ask(claude, "triage", "--allowedTools", "Bash"), "Parser bug.");
+  assertAsked(claude, "triage");
+  assertCalledTool(claude, "Bash", { command: "echo one" });
+  assert.deepEqual(claude.tools, [{ name: "Bash", input: { command: "echo one" } }]);
+  assert.equal((await matchers.toBeComplete(claude)).pass, true);
+  await claude[Symbol.asyncDispose]();
+  assert.equal(claude.calls[0].prompt, "triage");
+});
+
+test("rules, and failures that pass", async () => {
+  await using(await scriptedClaude(), async (claude) => {
+    claude.on("triage", "Parser bug.").on(/deploy \w+/i, fail("overloaded", { times: 2 }), "Done.");
+    assert.equal(await ask(claude, "please triage"), "Parser bug.");
+    assert.equal(await ask(claude, "DEPLOY api"), "Done.");
+  });
+});
+
+test("nothing was asked", async () => {
+  await assert.rejects(using(await scriptedClaude(["hi"]), () => {}), /problem/);
+});
+
+test("a second prompt has no rule", async () => {
+  const claude = await scriptedClaude(["hi"]);
+  await ask(claude, "first");
+  await ask(claude, "again").catch(() => {});
+  await assert.rejects(claude[Symbol.asyncDispose](), /again/);
+});
+
+test("a problem points at the test", async () => {
+  const claude = await scriptedClaude();
+  claude.on("never asked", "x");
+  await assert.rejects(claude[Symbol.asyncDispose](), /scripted\.test\.mjs:\d+: /);
+});
+
+test("no step", async () => {
+  for (const [step, says] of [
+    [5, /a step is a string/],
+    [{ tool: "Bash" }, /call\("Bash"/],
+    [call, /did you mean call/],
+    [["a", 5], /texts and calls only/],
+    [[call("Bash"), "late"], /stands behind a call/],
+  ]) {
+    await assert.rejects(scriptedClaude([step]), says);
+  }
+});
+
+test("a file, and one with mistakes", async () => {
+  const dir = mkdtempSync(join(tmpdir(), "claudeless-test-"));
+  const file = join(dir, "s.toml");
+  writeFileSync(file, '[[responses]]\npattern = { type = "any" }\nresponse = "from a file"\n');
+  await using(await scriptedClaude(undefined, { file }), async (claude) => {
+    assert.equal(await ask(claude, "x"), "from a file");
+    assert.throws(() => claude.on("y", "z"), /second scenario/);
+  });
+  writeFileSync(file, "[[responses]]\npatern = 5\n");
+  await assert.rejects(scriptedClaude(undefined, { file }), /s\.toml:2/);
+});
+
+test("an answer that waits", async () => {
+  await using(await scriptedClaude(), async (claude) => {
+    claude.on("slow", "at last");
+    const held = claude.hold("slow");
+    const child = spawn(claude.path, ["-p", "slow"], { env: { ...process.env, ...claude.env }, stdio: ["ignore", "pipe", "inherit"] });
+    let out = "";
+    child.stdout.on("data", (d) => (out += d));
+    const ended = new Promise((resolve) => child.on("close", resolve));
+    await held.reached();
+    assert.equal(out, "");
+    await held.release();
+    await ended;
+    assert.equal(out, "at last\n");
+  });
+});
+
+test("the Messages API", async () => {
+  await using(await scriptedClaude(), async (claude) => {
+    claude.on("hello", "hi there");
+    const answer = await fetch(`${claude.baseURL}/v1/messages`, {
+      method: "POST",
+      headers: { "x-api-key": "x", "anthropic-version": "2023-06-01", "content-type": "application/json" },
+      body: JSON.stringify({ model: "claude-sonnet-4-5", max_tokens: 100, messages: [{ role: "user", content: "hello" }] }),
+    });
+    assert.equal((await answer.json()).content[0].text, "hi there");
+  });
+});
+
+test("the Agent SDK", async (t) => {
+  const sdk = await import("@anthropic-ai/claude-agent-sdk").catch(() => undefined);
+  if (!sdk) return t.skip("@anthropic-ai/claude-agent-sdk is not installed");
+  await using(await scriptedClaude([call("Bash", { command: "echo hi" }), "Parser bug."]), async (claude) => {
+    let result;
+    for await (const m of sdk.query({ prompt: "triage", options: claude.options({ allowedTools: ["Bash"] }) })) if (m.type === "result") result = m.result;
+    assert.equal(result, "Parser bug.");
+  });
+});

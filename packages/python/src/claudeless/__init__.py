@@ -1,0 +1,20 @@
+"""A scripted claude for tests: the same events as the real one, no tokens.
+
+    from claudeless import ScriptedClaude, call, fail
+
+    async with ScriptedClaude([call("Bash", command="git log -1"), "Parser bug."]) as claude:
+        async for message in query(prompt="triage", options=claude.options(allowed_tools=["Bash"])):
+            ...
+    assert claude.calls[0].prompt == "triage"
+
+A step is a text, a `call`, a list (one message), or a `fail`. Leaving the block
+fails the test when a step was not played, a prompt had no rule, or the caller
+treated claude in a way that breaks with the real one.
+"""
+
+from ._journal import Call
+from ._scripted import Hold, ScriptedClaude
+from ._steps import Failure, Step, ToolCall, call, fail
+
+__all__ = ["Call", "Failure", "Hold", "ScriptedClaude", "Step", "ToolCall", "call", "fail"]
+__version__ = "0.1.0"

@@ -1,0 +1,389 @@
+"""ScriptedClaude: a scenario in a private directory, and its verdict at the end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Mapping, Sequence
+
+from . import _binary, _journal, _steps
+from ._journal import Call
+from ._steps import Rule, Step
+
+LANES = ("fake", "real")
+
+
+class ScriptedClaude:
+    """A claude that says what a script says.
+
+    `script` answers one prompt, whichever process asks; `on` adds rules for
+    prompts. `file` is a scenario instead, with everything that TOML can say.
+
+    Use it as a context manager, sync or async. Leaving the block raises
+    AssertionError for steps that were not played, prompts without a rule, unmet
+    expectations and conduct that breaks with the real claude; `strict=False`
+    keeps to expectations and conduct.
+
+    `lane="real"` runs the real claude (CLAUDE_BIN, or on PATH) against the same
+    script as the Messages API: no tokens, no key.
+    """
+
+    def __init__(
+        self,
+        script: Sequence[Step] | str | None = None,
+        *,
+        file: str | os.PathLike[str] | None = None,
+        strict: bool = True,
+        lane: str = "fake",
+        seed: int | None = None,
+    ) -> None:
+        if lane not in LANES:
+            raise ValueError(f"lane is {lane!r}, not one of {', '.join(LANES)}")
+        if script is not None and file is not None:
+            raise TypeError("ScriptedClaude takes a script or a file, not both")
+        self._strict = strict
+        self._lane = lane
+        self._seed = seed
+        self._rules: list[Rule] = []
+        self._file = Path(file).resolve() if file is not None else None
+        self._places: dict[int, tuple[str, int]] = {}
+        self._dir: Path | None = None
+        self._server: subprocess.Popen[bytes] | None = None
+        self._url: str | None = None
+        self._holds = 0
+        self._place = _caller()
+        if script is not None:
+            steps = [script] if isinstance(script, str) else script
+            self._rules.append(Rule(_steps.pattern_of(None), _steps.messages(steps), True, self._place))
+
+    # Script.
+
+    def on(self, prompt: str | re.Pattern[str], *steps: Step) -> ScriptedClaude:
+        """A prompt that contains this text (or matches this expression) is answered by these steps."""
+        self._no_file("on")
+        if not steps:
+            raise TypeError("on: what does the model answer? Give it a step")
+        self._rules.append(Rule(_steps.pattern_of(prompt), _steps.messages(steps), False, _caller()))
+        self._write()
+        return self
+
+    def hold(self, prompt: str | None = None) -> Hold:
+        """Makes the answer to a prompt wait: the one of `on(prompt)`, or of the script.
+        `.reached()` waits until it was asked, `.release()` lets it go on."""
+        self._no_file("hold")
+        pattern = _steps.pattern_of(prompt)
+        for rule in self._rules:
+            if rule.pattern == pattern and rule.steps:
+                self._holds += 1
+                gate = f"hold-{self._holds}"
+                rule.steps[0]["gate"] = gate
+                self._write()
+                return Hold(self, gate)
+        known = ", ".join(r.pattern for r in self._rules) or "none"
+        raise LookupError(f"hold: no rule for {prompt!r}; write its on(…) first (there are: {known})")
+
+    # Surroundings.
+
+    @property
+    def directory(self) -> Path:
+        """The private directory; it goes with the block."""
+        if self._dir is None:
+            self._open()
+        assert self._dir is not None
+        return self._dir
+
+    @property
+    def path(self) -> str:
+        """The program that is claude in this block."""
+        return str(self.directory / "bin" / ("claude.exe" if sys.platform == "win32" else "claude"))
+
+    @property
+    def toml(self) -> str:
+        """The scenario, to be kept as a file once a script grows."""
+        if self._file:
+            return self._file.read_text(encoding="utf-8")
+        text, self._places = _steps.scenario(self._rules, strict=self._strict, seed=self._seed)
+        return text
+
+    @property
+    def env(self) -> dict[str, str]:
+        """Variables for a program that starts claude: `{**os.environ, **claude.env}`."""
+        d = self.directory
+        env = {
+            "PATH": str(d / "bin") + os.pathsep + os.environ.get("PATH", os.defpath),
+            "CLAUDE_CONFIG_DIR": str(d / "config"),
+            "ANTHROPIC_API_KEY": "claudeless-canary-" + d.name,
+            "ANTHROPIC_BASE_URL": self._url or "http://127.0.0.1:9",  # nobody listens there
+            "CLAUDELESS_CAPTURE": str(self._journal),
+            "CLAUDELESS_SCENARIO": str(self._scenario),
+            "CLAUDELESS_EXPECT": "defer",
+            "CLAUDELESS_RUN": str(d / "run"),
+        }
+        if self._strict:
+            env["CLAUDELESS_STRICT"] = "1"
+        if self._lane == "real":
+            env |= {
+                "ANTHROPIC_BASE_URL": self.base_url,
+                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+                "DISABLE_AUTOUPDATER": "1",
+                "DISABLE_TELEMETRY": "1",
+                "DISABLE_ERROR_REPORTING": "1",
+            }
+            for name in ("CLAUDELESS_CAPTURE", "CLAUDELESS_SCENARIO", "CLAUDELESS_EXPECT", "CLAUDELESS_STRICT"):
+                env.pop(name, None)
+        return env
+
+    @property
+    def base_url(self) -> str:
+        """The script as the Messages API, for the Anthropic SDK. It never ends in /v1."""
+        if self._url is None:
+            self._url = self._serve()
+        return self._url
+
+    def options(self, **options: Any) -> Any:
+        """`ClaudeAgentOptions` of the Agent SDK with claude in place; what is given goes on to it."""
+        try:
+            from claude_agent_sdk import ClaudeAgentOptions
+        except ImportError:
+            raise RuntimeError("options() needs the Agent SDK: pip install claude-agent-sdk") from None
+        given: Mapping[str, str] = options.pop("env", None) or {}
+        return ClaudeAgentOptions(cli_path=self.path, env={**self.env, **given}, **options)
+
+    # What happened.
+
+    @property
+    def calls(self) -> list[Call]:
+        """The prompts that were asked, in order."""
+        return _journal.calls(self._journal)
+
+    @property
+    def tools(self) -> list[tuple[str, dict[str, Any]]]:
+        """The tools that ran, with their input, in order."""
+        return _journal.tools(self._journal)
+
+    def verdict(self) -> dict[str, Any]:
+        """The verdict so far, as `claudeless verify --json` gives it."""
+        report = self.directory / "verdict.json"
+        command = [_binary.find(), "verify", str(self._journal), "-s", str(self._scenario), "--json", str(report)]
+        if not self._strict:
+            command.append("--lenient")
+        self._journal.touch()
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        try:
+            verdict: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            raise RuntimeError(f"claudeless verify failed: {done.stderr.strip()}") from None
+        return verdict
+
+    def assert_complete(self) -> None:
+        """Raises AssertionError with all that is wrong so far."""
+        if problems := self._problems():
+            raise AssertionError("\n".join([f"claudeless: {len(problems)} problem{'s' if len(problems) > 1 else ''}", *problems]))
+
+    # Life.
+
+    def __enter__(self) -> ScriptedClaude:
+        self._open()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            if kind is None:
+                self.assert_complete()
+        finally:
+            self.close()
+
+    async def __aenter__(self) -> ScriptedClaude:
+        return await asyncio.to_thread(self.__enter__)
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await asyncio.to_thread(self.__exit__, kind, error, trace)
+
+    def close(self) -> None:
+        """Ends the server and removes the directory. `calls` and `tools` can still be read."""
+        if self._server is not None:
+            self._server.terminate()
+            self._server.wait(timeout=10)
+            self._server = None
+        if self._dir is not None:
+            self._keep()
+            shutil.rmtree(self._dir, ignore_errors=True)
+
+    # Inside.
+
+    def _open(self) -> None:
+        if self._dir is not None:
+            return
+        binary = _binary.find()
+        claude = binary if self._lane == "fake" else real_claude()
+        self._dir = Path(tempfile.mkdtemp(prefix="claudeless-"))
+        for name in ("bin", "config", "run"):
+            (self._dir / name).mkdir()
+        link = self._dir / "bin" / ("claude.exe" if sys.platform == "win32" else "claude")
+        if sys.platform == "win32":
+            shutil.copy(claude, link)
+        else:
+            link.symlink_to(claude)
+        if self._file:
+            self._check(binary)
+        self._write()
+
+    @property
+    def _journal(self) -> Path:
+        return self._kept_journal if self._dir is None or not self._dir.exists() else self._dir / "journal.jsonl"
+
+    _kept_journal = Path(os.devnull)
+
+    def _keep(self) -> None:
+        """Puts the journal aside, because tests look at `calls` after the block."""
+        assert self._dir is not None
+        journal = self._dir / "journal.jsonl"
+        if journal.exists():
+            fd, name = tempfile.mkstemp(prefix="claudeless-", suffix=".jsonl")
+            os.close(fd)
+            shutil.copyfile(journal, name)
+            self._kept_journal = Path(name)
+            import weakref
+
+            weakref.finalize(self, _unlink, name)
+
+    @property
+    def _scenario(self) -> Path:
+        return self._file or self.directory / "scenario.toml"
+
+    def _no_file(self, what: str) -> None:
+        if self._file:
+            raise TypeError(f"{what}: the script of this test is the file {self._file}; a second scenario in one test is not possible")
+
+    def _write(self) -> None:
+        if self._dir is None or self._file:
+            return
+        beside = self._dir / "scenario.toml.new"
+        beside.write_text(self.toml, encoding="utf-8")
+        beside.replace(self._dir / "scenario.toml")
+
+    def _check(self, binary: str) -> None:
+        done = subprocess.run([binary, "check", str(self._file)], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise ScenarioError((done.stdout + done.stderr).strip())
+
+    def _serve(self) -> str:
+        port_file = self.directory / "port"
+        self._server = subprocess.Popen(
+            [_binary.find(), "serve", str(self._scenario), "--port-file", str(port_file), "--capture", str(self._journal)],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        )
+        assert self._server.stderr is not None
+        said = []
+        for line in self._server.stderr:
+            said.append(line.decode(errors="replace"))
+            if found := re.search(r"listening on (http://\S+)", said[-1]):
+                threading.Thread(target=self._server.stderr.read, daemon=True).start()
+                return found.group(1) + "/t/" + secrets.token_hex(4)
+        raise RuntimeError("claudeless serve did not start: " + "".join(said).strip())
+
+    def _problems(self) -> list[str]:
+        verdict = self.verdict()
+        problems = [
+            self._at(x) + x["text"] + (f": {x['got']}" if x.get("got") else "") for x in verdict["expectations"] if not x["met"]
+        ]
+        for f in verdict["findings"]:
+            if f["level"] == "error":
+                problems.append(self._at(f) + f"{f['text']} [{f['id']}]" + (f"\n    {f['advice']}" if f.get("advice") else ""))
+        for u in verdict["unmatched"]:
+            if u.get("nearest") and not any(u["prompt"] in p for p in problems):
+                problems.append(f"no rule for the prompt {u['prompt']!r}\n    " + "\n    ".join(u["nearest"]))
+        return problems + self._asked_again()
+
+    def _asked_again(self) -> list[str]:
+        """A script given as a list answers one prompt, whichever process asks."""
+        asked: dict[int, list[str]] = {}
+        for entry in _journal.entries(self._journal):
+            if entry.get("type") == "match" and entry.get("file") == str(self._scenario):
+                asked.setdefault(entry.get("line", 0), []).append(entry.get("prompt", ""))
+        text = self.toml.splitlines() if not self._file else []
+        return [
+            f"{self._place_of(line)}the script answers one prompt, and there was another: {prompt!r}"
+            for line, prompts in asked.items()
+            if any("max_matches = 1" in near for near in text[line - 1 : line + 2])
+            for prompt in prompts[1:]
+        ]
+
+    def _at(self, found: Mapping[str, Any]) -> str:
+        """Where a finding stands: the line of the test that wrote the rule, or that of the file."""
+        file, line = found.get("file") or "", found.get("line") or 0
+        if not file:
+            return ""
+        if not self._file and Path(file).name == "scenario.toml":
+            return self._place_of(line)
+        return f"{file}:{line}: "
+
+    def _place_of(self, line: int) -> str:
+        file, number = self._places.get(line) or self._place
+        return f"{os.path.relpath(file) if file else 'script'}:{number}: "
+
+
+class ScenarioError(AssertionError):
+    """A scenario with mistakes; the text shows them as `claudeless check` does."""
+
+
+class Hold:
+    """An answer that waits."""
+
+    def __init__(self, claude: ScriptedClaude, gate: str) -> None:
+        self._claude, self._gate = claude, gate
+
+    def reached(self, timeout: float = 30.0) -> bool:
+        """Waits until the answer was asked for; raises TimeoutError when it was not in time (seconds)."""
+        done = self._gates("wait", "--timeout", f"{int(timeout * 1000)}ms")
+        if done.returncode != 0:
+            raise TimeoutError(f"nobody asked for the answer within {timeout:g} s: {done.stderr.strip()}")
+        return True
+
+    def release(self) -> None:
+        """Lets the answer go out, now or when it is asked for."""
+        done = self._gates("release")
+        if done.returncode != 0:
+            raise RuntimeError(f"releasing the answer: {done.stderr.strip()}")
+
+    def _gates(self, verb: str, *more: str) -> subprocess.CompletedProcess[str]:
+        command = [_binary.find(), "gates", verb, self._gate, *more]
+        return subprocess.run(command, env={**os.environ, **self._claude.env}, capture_output=True, text=True, check=False)
+
+
+def real_claude() -> str:
+    """The real claude: CLAUDE_BIN, or the one on PATH."""
+    found = os.environ.get("CLAUDE_BIN") or shutil.which("claude")
+    if not found:
+        raise RealClaudeNotFound("lane='real' needs a real claude: name it in CLAUDE_BIN, or put it on PATH")
+    return os.path.realpath(found)
+
+
+class RealClaudeNotFound(RuntimeError):
+    """No real claude on this machine."""
+
+
+def _caller() -> tuple[str, int]:
+    """The file and line outside of this package that called it."""
+    frame = sys._getframe(1)
+    here = os.path.dirname(__file__)
+    while frame and os.path.dirname(frame.f_code.co_filename) == here and frame.f_back:
+        frame = frame.f_back
+    return (frame.f_code.co_filename, frame.f_lineno)
+
+
+def _unlink(name: str) -> None:
+    try:
+        os.unlink(name)
+    except OSError:
+        pass

@@ -1,0 +1,122 @@
+"""The pytest plugin: fixtures `claude` and `claude_session`, marker `claudeless`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any, Generator, Iterator
+
+import pytest
+
+from ._scripted import LANES, ScenarioError, ScriptedClaude
+
+VARIABLES_OF_SESSIONS = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN")
+
+
+FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if call.when == "call":
+        item.stash[FAILED] = report.failed
+    return report
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "claudeless(scenario, lane='fake'|'real'|'both', strict=True): the `claude` fixture plays this file; with 'both' the test "
+        "runs twice, the second time with the real claude where there is one",
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test with lane='both' runs twice."""
+    marker = metafunc.definition.get_closest_marker("claudeless")
+    if marker and marker.kwargs.get("lane") == "both" and "_claudeless_lane" in metafunc.fixturenames:
+        metafunc.parametrize("_claudeless_lane", list(LANES), indirect=True)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Scenarios with mistakes fail before anything runs."""
+    seen: dict[Path, str | None] = {}
+    for item in items:
+        marker = item.get_closest_marker("claudeless")
+        if not marker or not marker.args:
+            continue
+        file = scenario_of(item, marker)
+        if file not in seen:
+            seen[file] = mistakes(file)
+        if seen[file]:
+            raise pytest.UsageError(f"{item.nodeid}: the scenario of this test has mistakes\n{seen[file]}")
+
+
+def mistakes(file: Path) -> str | None:
+    if not file.exists():
+        return f"{file} is not there"
+    claude = ScriptedClaude(file=file)
+    try:
+        claude._open()
+    except ScenarioError as error:
+        return str(error)
+    finally:
+        claude.close()
+    return None
+
+
+def scenario_of(item: pytest.Item, marker: pytest.Mark) -> Path:
+    return Path(item.path.parent, str(marker.args[0]))
+
+
+@pytest.fixture
+def _claudeless_lane(request: pytest.FixtureRequest) -> str:
+    lane: str = getattr(request, "param", "")
+    if not lane:
+        marker = request.node.get_closest_marker("claudeless")
+        lane = (marker.kwargs.get("lane") if marker else None) or "fake"
+    if lane not in LANES:
+        raise pytest.UsageError(f"{request.node.nodeid}: lane is {lane!r}, not one of {', '.join((*LANES, 'both'))}")
+    if lane == "real" and not (os.environ.get("CLAUDE_BIN") or shutil.which("claude")):
+        pytest.skip("there is no real claude here: name it in CLAUDE_BIN, or put it on PATH")
+    return lane
+
+
+@pytest.fixture
+def claude(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, _claudeless_lane: str) -> Iterator[ScriptedClaude]:
+    """A claude for this test, first on PATH and in the environment; the test says `claude.on(…)`."""
+    marker = request.node.get_closest_marker("claudeless")
+    options: dict[str, Any] = {"lane": _claudeless_lane}
+    if marker:
+        options["strict"] = marker.kwargs.get("strict", True)
+        if marker.args:
+            options["file"] = scenario_of(request.node, marker)
+    scripted = ScriptedClaude(**options).__enter__()
+    try:
+        for name in VARIABLES_OF_SESSIONS:
+            monkeypatch.delenv(name, raising=False)
+        for name, value in scripted.env.items():
+            monkeypatch.setenv(name, value)
+        yield scripted
+        if not request.node.stash.get(FAILED, False):  # what a failed test left undone says nothing new
+            scripted.assert_complete()
+    finally:
+        scripted.close()
+
+
+@pytest.fixture(scope="session")
+def claude_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ScriptedClaude]:
+    """One claude for all tests of the session (of one worker): for programs that are started once. It is judged at the end."""
+    scripted = ScriptedClaude()
+    saved = dict(os.environ)
+    with scripted:
+        for name in VARIABLES_OF_SESSIONS:
+            os.environ.pop(name, None)
+        os.environ.update(scripted.env)
+        try:
+            yield scripted
+        finally:
+            os.environ.clear()
+            os.environ.update(saved)

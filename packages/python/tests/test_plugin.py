@@ -1,0 +1,110 @@
+"""The pytest plugin, in runs of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+
+def test_fixture(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import subprocess
+        from claudeless import call, fail
+
+        def test_cli(claude):
+            claude.on("triage", call("Bash", command="echo 1"), "Parser bug.")
+            claude.on("deploy", fail("overloaded", times=2), "Done.")
+            for prompt, want in (("triage", "Parser bug."), ("deploy", "Done.")):
+                out = subprocess.run(["claude", "-p", prompt, "--allowedTools", "Bash"], check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+                assert out.stdout.strip() == want
+        """
+    )
+    pytester.runpytest_subprocess("-q").assert_outcomes(passed=1)
+
+
+def test_failure_of_the_verdict(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        def test_unused(claude):
+            claude.on("triage", "Parser bug.")
+        """
+    )
+    result = pytester.runpytest_subprocess("-q")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*test_failure_of_the_verdict.py:2*"])
+
+
+def test_failing_test_is_not_judged_as_well(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        def test_broken(claude):
+            claude.on("triage", "Parser bug.")
+            assert False, "mine"
+        """
+    )
+    pytester.runpytest_subprocess("-q").assert_outcomes(failed=1)
+
+
+def test_marker(pytester: pytest.Pytester) -> None:
+    pytester.makefile(".toml", s='[[responses]]\npattern = { type = "any" }\nresponse = "from a file"\n')
+    pytester.makepyfile(
+        """
+        import subprocess, pytest
+
+        @pytest.mark.claudeless("s.toml", lane="both")
+        def test_file(claude):
+            out = subprocess.run(["claude", "-p", "x"], check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+            assert out.stdout == "from a file\\n"
+        """
+    )
+    pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider").assert_outcomes(passed=1, skipped=1)
+
+
+def test_mistakes_fail_at_collection(pytester: pytest.Pytester) -> None:
+    pytester.makefile(".toml", s="[[responses]]\npatern = 5\n")
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.claudeless("s.toml")
+        def test_file(claude): ...
+        """
+    )
+    result = pytester.runpytest_subprocess("-q")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert "s.toml:2" in result.stderr.str() + result.stdout.str()
+
+
+def test_session(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import subprocess
+
+        def test_one(claude_session):
+            claude_session.on("one", "1")
+            assert subprocess.run(["claude", "-p", "one"], capture_output=True, text=True, stdin=subprocess.DEVNULL).stdout == "1\\n"
+
+        def test_two(claude_session):
+            assert [c.prompt for c in claude_session.calls] == ["one"]
+        """
+    )
+    pytester.runpytest_subprocess("-q").assert_outcomes(passed=2)
+
+
+def test_parallel(pytester: pytest.Pytester) -> None:
+    pytest.importorskip("xdist")
+    pytester.makepyfile(
+        """
+        import subprocess, pytest
+
+        @pytest.mark.parametrize("n", range(24))
+        def test_many(claude, n):
+            claude.on(f"number {n}.", f"answer {n}")
+            out = subprocess.run(["claude", "-p", f"number {n}."], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+            assert out.stdout == f"answer {n}\\n"
+            assert [c.prompt for c in claude.calls] == [f"number {n}."]
+        """
+    )
+    pytester.runpytest_subprocess("-q", "-n", "4").assert_outcomes(passed=24)
