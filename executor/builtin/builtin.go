@@ -57,6 +57,9 @@ type Options struct {
 	// Readable tells whether a file may be read without a question. One that may
 	// not is not written or edited either before it has been read. Nil = all may.
 	Readable func(path string) bool
+	// Hidden tells whether a deny rule keeps a file from being read: searches pass
+	// it over. Nil = none is.
+	Hidden func(path string) bool
 	// Mode and SetMode are the permission mode, for the tools that begin and end
 	// planning; nil = it stays as it is.
 	Mode    func() protocol.PermissionMode

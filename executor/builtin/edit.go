@@ -83,13 +83,13 @@ func edit(_ context.Context, t *Tools, in editInput) protocol.ToolResult {
 	if err := os.MkdirAll(filepath.Dir(p.path), 0o755); err != nil {
 		return fail("%s", describe(err, "mkdir", filepath.Dir(p.path)))
 	}
-	if err := os.WriteFile(p.path, []byte(content), 0o644); err != nil {
+	if err := store(p.path, []byte(content)); err != nil {
 		return fail("%s", describe(err, "open", p.path))
 	}
 	name := named(in.FilePath)
 	out := editOutput{
 		FilePath: name, OldString: p.old, NewString: in.NewString, OriginalFile: p.before,
-		StructuredPatch: textdiff.Hunks(p.before, p.after, contextLines), ReplaceAll: in.ReplaceAll,
+		StructuredPatch: patch(p.before, p.after), ReplaceAll: in.ReplaceAll,
 	}
 	message := updated(name)
 	if in.ReplaceAll {

@@ -36,7 +36,7 @@ type globOutput struct {
 func globTool() tool {
 	return tool{
 		name: "Glob", readOnly: true,
-		description: "Finds files by a pattern such as **/*.go; the newest come first.",
+		description: "Finds files by a pattern such as **/*.go; the oldest come first.",
 		input: object(
 			req("pattern", str("The pattern; without a slash it is looked for at every depth")),
 			opt("path", str("Directory to look in (default the working directory)")),
@@ -65,6 +65,23 @@ func (t *Tools) directory(path string) (string, *protocol.ToolResult) {
 	return dir, &r
 }
 
+// hidden tells whether searches pass a file over.
+func (t *Tools) hidden(path string) bool { return t.o.Hidden != nil && t.o.Hidden(path) }
+
+// rejected is the result of a search that its pattern keeps from beginning.
+func rejected(format string, args ...any) protocol.ToolResult {
+	return fail("Search failed — ripgrep rejected the pattern, glob, or file type without searching:\nrg: "+format, args...)
+}
+
+// badGlob words what is wrong with a pattern of file names.
+func badGlob(pattern string) protocol.ToolResult {
+	why := "unclosed character class; missing ']'"
+	if strings.Count(pattern, "{") > strings.Count(pattern, "}") {
+		why = "unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)"
+	}
+	return rejected("error parsing glob '%s': %s", pattern, why)
+}
+
 func glob(ctx context.Context, t *Tools, in globInput) protocol.ToolResult {
 	start := t.o.Now()
 	root, refusal := t.directory(in.Path)
@@ -83,7 +100,7 @@ func glob(ctx context.Context, t *Tools, in globInput) protocol.ToolResult {
 		pattern = strings.TrimPrefix(pattern, "./")
 	}
 	if !doublestar.ValidatePattern(pattern) {
-		return fail("Invalid glob pattern: %s", in.Pattern)
+		return badGlob(in.Pattern)
 	}
 	found, err := globFiles(ctx, root, pattern)
 	switch {
@@ -92,7 +109,9 @@ func glob(ctx context.Context, t *Tools, in globInput) protocol.ToolResult {
 	case err != nil:
 		return fail("%v", err)
 	}
+	found = slices.DeleteFunc(found, func(f dated) bool { return t.hidden(filepath.Join(root, filepath.FromSlash(f.name))) })
 	found.sort()
+	slices.Reverse(found)
 	out := globOutput{
 		Filenames: []string{}, TotalMatches: len(found), CountIsComplete: true,
 		Truncated: len(found) > maxGlobbed, DurationMS: t.o.Now().Sub(start).Milliseconds(),

@@ -3,14 +3,18 @@ package builtin
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -75,8 +79,7 @@ func grepTool() tool {
 			opt("multiline", boolean("A match may span lines, and . matches newlines")),
 		),
 		check: typedCheck(func(t *Tools, in grepInput) *protocol.ToolResult {
-			_, refusal := t.newGrep(in)
-			return refusal
+			return t.searchable(in)
 		}),
 		run: typed(grep),
 	}
@@ -90,19 +93,26 @@ type search struct {
 	re      *regexp.Regexp
 	filters []string
 	name    func(path string) string // path as shown
+	hidden  func(path string) bool   // passed over
+}
+
+// searchable refuses to search what is not there.
+func (t *Tools) searchable(in grepInput) *protocol.ToolResult {
+	if _, err := os.Stat(t.path(in.Path)); err != nil {
+		r := refuse("Path does not exist: %s. Note: your current working directory is %s.", in.Path, t.Dir())
+		return &r
+	}
+	return nil
 }
 
 func (t *Tools) newGrep(in grepInput) (*search, *protocol.ToolResult) {
-	s := &search{grepInput: in, root: t.path(in.Path), name: t.relative}
-	no := func(format string, args ...any) (*search, *protocol.ToolResult) {
-		r := refuse(format, args...)
-		return nil, &r
+	if refusal := t.searchable(in); refusal != nil {
+		return nil, refusal
 	}
-	info, err := os.Stat(s.root)
-	if err != nil {
-		return no("Path does not exist: %s. Note: your current working directory is %s.", in.Path, t.Dir())
+	s := &search{grepInput: in, root: t.path(in.Path), name: t.relative, hidden: t.hidden}
+	if info, err := os.Stat(s.root); err == nil {
+		s.single = !info.IsDir()
 	}
-	s.single = !info.IsDir()
 	flags := ""
 	if in.IgnoreCase {
 		flags += "i"
@@ -114,17 +124,48 @@ func (t *Tools) newGrep(in grepInput) (*search, *protocol.ToolResult) {
 	if flags != "" {
 		pattern = "(?" + flags + ")" + pattern
 	}
+	var err error
 	if s.re, err = regexp.Compile(pattern); err != nil {
-		return no("regex parse error: %v", err)
+		r := rejected("regex parse error:\n    (?:%s)\nerror: %s", in.Pattern, regexFault(err))
+		return nil, &r
+	}
+	for _, g := range globs(in.Glob) {
+		if !doublestar.ValidatePattern(strings.TrimPrefix(g, "!")) {
+			r := badGlob(g)
+			return nil, &r
+		}
 	}
 	if in.Type != "" {
 		patterns := fileType(in.Type)
 		if patterns == nil {
-			return no("unrecognized file type: %s", in.Type)
+			r := rejected("unrecognized file type: %s", in.Type)
+			return nil, &r
 		}
 		s.filters = append(s.filters, "{"+strings.Join(patterns, ",")+"}")
 	}
 	return s, nil
+}
+
+// regexFault words the common mistakes as ripgrep does.
+func regexFault(err error) string {
+	var fault *syntax.Error
+	if !errors.As(err, &fault) {
+		return err.Error()
+	}
+	switch fault.Code {
+	case syntax.ErrMissingParen:
+		return "unclosed group"
+	case syntax.ErrUnexpectedParen:
+		return "unopened group"
+	case syntax.ErrMissingBracket:
+		return "unclosed character class"
+	case syntax.ErrInvalidCharRange:
+		return "invalid character class range, the start must be <= the end"
+	case syntax.ErrMissingRepeatArgument:
+		return "repetition operator missing expression"
+	default:
+		return fault.Code.String()
+	}
 }
 
 func grep(ctx context.Context, t *Tools, in grepInput) protocol.ToolResult {
@@ -171,11 +212,11 @@ func (s *search) run(ctx context.Context) ([]matches, error) {
 		case err != nil:
 			return nil // what cannot be read does not match
 		case d.IsDir():
-			if path != s.root && isRepository(d.Name()) {
+			if path != s.root && (isRepository(d.Name()) || s.hidden(path)) {
 				return fs.SkipDir
 			}
 			return nil
-		case path != s.root && (!d.Type().IsRegular() || !s.wants(path)):
+		case path != s.root && (!d.Type().IsRegular() || !s.wants(path) || s.hidden(path)):
 			return nil
 		}
 		if m, ok := s.file(path); ok {

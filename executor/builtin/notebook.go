@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -274,7 +273,7 @@ func editNotebook(_ context.Context, t *Tools, in notebookEditInput) protocol.To
 	if err != nil {
 		return fail("%v", err)
 	}
-	if err := os.WriteFile(p.path, updated, 0o644); err != nil {
+	if err := store(p.path, updated); err != nil {
 		return fail("%s", describe(err, "open", p.path))
 	}
 	t.know(p.path, string(updated))

@@ -28,12 +28,12 @@ func tree(t *testing.T, names ...string) string {
 func TestGlob(t *testing.T) {
 	dir := tree(t, "z.go", "sub/a.go", "sub/deep/m.go", "sub/x.txt", ".hidden/h.go", ".git/g.go")
 	tests := []struct{ pattern, path, want string }{
-		{"**/*.go", "", "z.go\nsub/a.go\nsub/deep/m.go\n.hidden/h.go"},
-		{"*.go", "", "z.go\nsub/a.go\nsub/deep/m.go\n.hidden/h.go"},
+		{"**/*.go", "", ".hidden/h.go\nsub/deep/m.go\nsub/a.go\nz.go"},
+		{"*.go", "", ".hidden/h.go\nsub/deep/m.go\nsub/a.go\nz.go"},
 		{"sub/*.go", "", "sub/a.go"},
 		{"./sub/*.go", "", "sub/a.go"},
 		{"**/*.{txt,md}", "", "sub/x.txt"},
-		{"*.go", "sub", "sub/a.go\nsub/deep/m.go"},
+		{"*.go", "sub", "sub/deep/m.go\nsub/a.go"},
 		{"deep/*", "sub", "sub/deep/m.go"},
 		{filepath.Join(dir, "sub", "*.go"), "", "sub/a.go"},
 		{".git/*", "", ".git/g.go"},
@@ -83,15 +83,46 @@ func TestSearchRefusals(t *testing.T) {
 		{"Glob", in{"pattern": "*", "path": "nosuch"}, "Directory does not exist: nosuch. Note: your current working directory is " + dir + "."},
 		{"Glob", in{"pattern": "*", "path": "a.go"}, "Path is not a directory: a.go"},
 		{"Grep", in{"pattern": "x", "path": "nosuch"}, "Path does not exist: nosuch. Note: your current working directory is " + dir + "."},
-		{"Grep", in{"pattern": "("}, "regex parse error: error parsing regexp: missing closing ): `(`"},
-		{"Grep", in{"pattern": "x", "type": "cobol"}, "unrecognized file type: cobol"},
 	} {
 		if diff := cmp.Diff(refuse("%s", tt.want), call(t, tools, tt.tool, tt.input).ToolResult); diff != "" {
 			t.Errorf("%s %v (-want +got):\n%s", tt.tool, tt.input, diff)
 		}
 	}
-	if r := call(t, tools, "Glob", in{"pattern": "a/[x"}); !r.IsError {
-		t.Errorf("bad pattern: %+v", r)
+	const rejected = "Search failed — ripgrep rejected the pattern, glob, or file type without searching:\nrg: "
+	for _, tt := range []struct {
+		tool  string
+		input in
+		want  string
+	}{
+		{"Glob", in{"pattern": "a/[x"}, "error parsing glob 'a/[x': unclosed character class; missing ']'"},
+		{"Glob", in{"pattern": "{a,b"}, "error parsing glob '{a,b': unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)"},
+		{"Grep", in{"pattern": "x", "glob": "["}, "error parsing glob '[': unclosed character class; missing ']'"},
+		{"Grep", in{"pattern": "("}, "regex parse error:\n    (?:()\nerror: unclosed group"},
+		{"Grep", in{"pattern": "[z-a]"}, "regex parse error:\n    (?:[z-a])\nerror: invalid character class range, the start must be <= the end"},
+		{"Grep", in{"pattern": "x", "type": "cobol"}, "unrecognized file type: cobol"},
+	} {
+		wantText(t, call(t, tools, tt.tool, tt.input), true, rejected+tt.want)
+	}
+}
+
+// Searches pass over what a deny rule keeps from being read.
+func TestSearchHidden(t *testing.T) {
+	dir := tree(t, "a.txt", ".env", "secret/b.txt")
+	for _, name := range []string{"a.txt", ".env", "secret/b.txt"} {
+		writeFile(t, dir, name, "needle\n")
+	}
+	tools := newTools(t, Options{CWD: dir, Hidden: func(path string) bool {
+		return filepath.Base(path) == ".env" || strings.Contains(path, "/secret")
+	}})
+	for _, mode := range []string{"content", "files_with_matches", "count"} {
+		if got := call(t, tools, "Grep", in{"pattern": "needle", "output_mode": mode}).Content.Text; strings.Contains(got, ".env") || strings.Contains(got, "secret") || !strings.Contains(got, "a.txt") {
+			t.Errorf("Grep %s: %q", mode, got)
+		}
+	}
+	for _, pattern := range []string{"*", "**/*", ".env", "secret/*", filepath.Join(dir, "secret", "*")} {
+		if got := call(t, tools, "Glob", in{"pattern": pattern}).Content.Text; strings.Contains(got, ".env") || strings.Contains(got, "secret") {
+			t.Errorf("Glob %s: %q", pattern, got)
+		}
 	}
 }
 

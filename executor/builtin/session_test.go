@@ -27,8 +27,8 @@ func TestTasks(t *testing.T) {
 		{"TaskCreate", `{"subject":"one","description":"first"}`, "Task #1 created successfully: one", `{"task":{"id":"1","subject":"one","description":"first"}}`},
 		{"TaskCreate", `{"subject":"two","description":"","metadata":{"k":1}}`, "Task #2 created successfully: two", `{"task":{"id":"2","subject":"two","description":""}}`},
 		{
-			"TaskUpdate", `{"taskId":"2","addBlockedBy":["1","2","9"],"owner":"me"}`, "Updated task #2 owner, blocks",
-			`{"success":true,"taskId":"2","updatedFields":["owner","blocks"]}`,
+			"TaskUpdate", `{"taskId":"2","addBlockedBy":["1","2","9"],"owner":"me"}`, "Updated task #2 owner, blockedBy",
+			`{"success":true,"taskId":"2","updatedFields":["owner","blockedBy"]}`,
 		},
 		{
 			"TaskList", `{}`, "#1 [pending] one\n#2 [pending] two (me) [blocked by #1]",

@@ -310,9 +310,7 @@ func (t *Tools) update(in taskUpdateInput) protocol.ToolResult {
 	set("activeForm", &k.activeForm, in.ActiveForm)
 	set("owner", &k.Owner, in.Owner)
 	set("status", &k.Status, in.Status)
-	if t.link(k, in) {
-		out.UpdatedFields = append(out.UpdatedFields, "blocks")
-	}
+	out.UpdatedFields = append(out.UpdatedFields, t.link(k, in)...)
 	if len(in.Metadata) > 0 {
 		k.merge(in.Metadata)
 		out.UpdatedFields = append(out.UpdatedFields, "metadata")
@@ -325,22 +323,24 @@ func (t *Tools) update(in taskUpdateInput) protocol.ToolResult {
 	return text(fmt.Sprintf("Updated task #%s %s", k.ID, strings.Join(out.UpdatedFields, ", ")), out)
 }
 
-// link adds dependencies on both sides; unknown tasks and the task itself are
-// left out. t.mu is held.
-func (t *Tools) link(k *entry, in taskUpdateInput) (changed bool) {
-	add := func(first, second *entry) {
+// link adds dependencies on both sides and names those that are new to k; unknown
+// tasks and the task itself are left out. t.mu is held.
+func (t *Tools) link(k *entry, in taskUpdateInput) (changed []string) {
+	add := func(name string, first, second *entry) {
 		if first == nil || second == nil || first == second || slices.Contains(first.Blocks, second.ID) {
 			return
 		}
 		first.Blocks = append(first.Blocks, second.ID)
 		second.BlockedBy = append(second.BlockedBy, first.ID)
-		changed = true
+		if !slices.Contains(changed, name) {
+			changed = append(changed, name)
+		}
 	}
 	for _, id := range in.AddBlocks {
-		add(k, t.task(id))
+		add("blocks", k, t.task(id))
 	}
 	for _, id := range in.AddBlockedBy {
-		add(t.task(id), k)
+		add("blockedBy", t.task(id), k)
 	}
 	return changed
 }

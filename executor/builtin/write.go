@@ -91,7 +91,7 @@ func write(_ context.Context, t *Tools, in writeInput) protocol.ToolResult {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fail("%s", describe(err, "mkdir", filepath.Dir(path)))
 	}
-	if err := os.WriteFile(path, []byte(in.Content), 0o644); err != nil {
+	if err := store(path, []byte(in.Content)); err != nil {
 		return fail("%s", describe(err, "open", path))
 	}
 	t.know(path, in.Content)
@@ -102,8 +102,60 @@ func write(_ context.Context, t *Tools, in writeInput) protocol.ToolResult {
 	}
 	original := string(old)
 	out.Type, out.OriginalFile = "update", &original
-	out.StructuredPatch = textdiff.Hunks(original, in.Content, contextLines)
+	out.StructuredPatch = patch(original, in.Content)
 	return text(updated(name)+fileIsKnown, out)
+}
+
+// store writes a file. One that is there keeps its old content until the new one
+// is on disk; it is then another file, with the same mode, behind the same
+// symbolic links, and its hard links stay with the old content (as 2.1.329 does).
+func store(path string, content []byte) error {
+	old, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = os.WriteFile(path, content, 0o644); err != nil {
+			_ = os.Remove(path) // half a file helps nobody
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	info, err := old.Stat()
+	_ = old.Close() // nothing was written
+	if err != nil {
+		return err
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return err
+	}
+	beside, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil { // its directory takes no new files
+		return os.WriteFile(path, content, 0o644)
+	}
+	_, err = beside.Write(content)
+	if err = errors.Join(err, beside.Chmod(info.Mode().Perm()), beside.Close()); err == nil {
+		err = os.Rename(beside.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(beside.Name()) // the error of writing is what counts
+	}
+	return err
+}
+
+// patch is the difference that results show: tabs in front of a line are two
+// blanks each there.
+func patch(before, after string) []textdiff.Hunk {
+	return textdiff.Hunks(untabbed(before), untabbed(after), contextLines)
+}
+
+func untabbed(text string) string {
+	var b strings.Builder
+	for line := range strings.SplitAfterSeq(text, "\n") {
+		rest := strings.TrimLeft(line, "\t")
+		b.WriteString(strings.Repeat("  ", len(line)-len(rest)))
+		b.WriteString(rest)
+	}
+	return b.String()
 }
 
 func updated(path string) string { return "The file " + path + " has been updated successfully." }

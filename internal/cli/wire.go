@@ -134,7 +134,7 @@ func (r *run) makeTools() error {
 		Environ: r.shellEnviron(), Script: func() string { return r.hooks.Script() }, Announce: r.announce,
 		Now: r.Clock.Now, NewID: r.Clock.NewID, Allowed: r.exists, Answers: r.answers(),
 		Tasks: r.tasks, Skill: r.skill, CheckSkill: r.checkSkill,
-		Mode: r.policy.Mode, SetMode: r.policy.SetMode, PlanFile: r.planFile, Readable: r.policy.Readable,
+		Mode: r.policy.Mode, SetMode: r.policy.SetMode, PlanFile: r.planFile, Readable: r.policy.Readable, Hidden: r.policy.Hidden,
 	})
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/url"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/shellcmd"
@@ -83,6 +84,7 @@ func (p *Policy) inspect(use protocol.ToolUse, tool protocol.Tool) *call {
 		FilePath     any `json:"file_path"`
 		NotebookPath any `json:"notebook_path"`
 		Path         any `json:"path"`
+		Pattern      any `json:"pattern"`
 		URL          any `json:"url"`
 		SubagentType any `json:"subagent_type"`
 		Skill        any `json:"skill"`
@@ -100,6 +102,9 @@ func (p *Policy) inspect(use protocol.ToolUse, tool protocol.Tool) *call {
 	case kindRead, kindWrite:
 		path := firstString(in.FilePath, in.NotebookPath, in.Path)
 		c.complete = path != "" || c.name == "Glob" || c.name == "Grep" || c.name == "LS"
+		if pattern := firstString(in.Pattern); c.name == "Glob" && filepath.IsAbs(pattern) {
+			path, _ = filepath.Split(pattern[:strings.IndexAny(pattern+"*", "*?[{\\")])
+		}
 		c.path = p.callPath(path)
 	case kindFetch:
 		if u, err := url.Parse(firstString(in.URL)); err == nil {

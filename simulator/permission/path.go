@@ -60,6 +60,13 @@ func (p *Policy) Readable(path string) bool {
 	})
 }
 
+// Hidden tells whether a deny rule keeps a file from being read.
+func (p *Policy) Hidden(path string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.namesPaths(BehaviorDeny) && p.byRule(BehaviorDeny, "Read", p.callPath(path))
+}
+
 // inside tells whether the path lies in a working directory. Symbolic links
 // are followed on both sides when Options.Resolve is there.
 func (p *Policy) inside(path string) bool {

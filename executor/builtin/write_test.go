@@ -1,0 +1,54 @@
+package builtin
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// What is written over is replaced in one step: the old content is whole until
+// the new one is, modes and symbolic links stay, hard links keep the old content.
+func TestWriteReplaces(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	writeFile(t, dir, "file", "old\n")
+	if err := os.Chmod(file, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Link(file, filepath.Join(dir, "hard")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("file", filepath.Join(dir, "soft")); err != nil {
+		t.Fatal(err)
+	}
+	tools := newTools(t, Options{CWD: dir})
+	call(t, tools, "Read", in{"file_path": filepath.Join(dir, "soft")})
+	if r := call(t, tools, "Write", in{"file_path": filepath.Join(dir, "soft"), "content": "new\n"}); r.IsError {
+		t.Fatalf("Write: %+v", r)
+	}
+	for name, want := range map[string]string{"file": "new\n", "soft": "new\n", "hard": "old\n"} {
+		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, want)
+		}
+	}
+	info, err := os.Lstat(filepath.Join(dir, "soft"))
+	if err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("soft is no link any more: %v, %v", info, err)
+	}
+	if info, err = os.Stat(file); err != nil || info.Mode().Perm() != 0o750 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != 3 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+// Tabs in front of a line are two blanks each in structuredPatch, and only there.
+func TestPatchTabs(t *testing.T) {
+	hunks := patch("a\n\tx\n", "a\n\t\ty\tz\n")
+	if len(hunks) != 1 || !slices.Equal(hunks[0].Lines, []string{" a", "-  x", "+    y\tz"}) {
+		t.Errorf("hunks %+v", hunks)
+	}
+}
