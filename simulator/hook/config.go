@@ -186,14 +186,14 @@ func (r *Runner) timeout(seconds float64) time.Duration {
 }
 
 // compileMatcher follows the rule of the real CLI (spec: cli-contract 5.1):
-// nothing, "" and "*" match all; letters, digits, "_" and "|" are exact
-// alternatives; anything else is an unanchored regular expression.
+// nothing, "" and "*" match all; letters, digits, "_" with "|" or commas between
+// them are exact alternatives; anything else is an unanchored regular expression.
 func compileMatcher(text *string) (func(subject string) bool, error) {
 	switch {
 	case text == nil || *text == "" || *text == "*":
 		return func(string) bool { return true }, nil
 	case strings.IndexFunc(*text, notPlain) < 0:
-		names := strings.Split(*text, "|")
+		names := strings.FieldsFunc(*text, func(c rune) bool { return c == '|' || c == ',' || c == ' ' })
 		return func(subject string) bool { return slices.Contains(names, subject) }, nil
 	}
 	re, err := regexp.Compile(*text)
@@ -204,6 +204,6 @@ func compileMatcher(text *string) (func(subject string) bool, error) {
 }
 
 func notPlain(c rune) bool {
-	plain := c == '_' || c == '|' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+	plain := c == '_' || c == '|' || c == ',' || c == ' ' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 	return !plain
 }

@@ -66,7 +66,7 @@ func (c *call) redirected(to reach, redirects []shellcmd.Redirect) reach {
 // reading or for editing is about; nil = it reaches none. After a cd, paths are
 // looked up where it goes, too, and that refusal comes first.
 func (c *call) deniedPath() *Verdict {
-	if !c.policy.namesPaths(BehaviorDeny) {
+	if !c.policy.deniesPaths() {
 		return nil
 	}
 	var refused *Verdict
@@ -134,11 +134,10 @@ func (c *call) deniedAfter(places []string, name string, read []operand) *Verdic
 	return nil
 }
 
-// namesPaths tells whether there is a rule of this behavior about paths to read
-// or to edit.
-func (p *Policy) namesPaths(behavior string) bool {
+// deniesPaths tells whether there is a deny rule about paths to read or to edit.
+func (p *Policy) deniesPaths() bool {
 	return slices.ContainsFunc(p.rules, func(r rule) bool {
-		return r.Behavior == behavior && r.content != "" && (r.tool == "Read" || r.tool == "Edit")
+		return r.Behavior == BehaviorDeny && r.content != "" && (r.tool == "Read" || r.tool == "Edit")
 	})
 }
 
@@ -153,7 +152,7 @@ func (p *Policy) namesCommands(c *call) bool {
 // cannot be read that far: neither a mode nor an allow rule answers for it. Nil =
 // all of it is clear, or no rule forbids a part of what the tool can do.
 func (c *call) veiled() *question {
-	commands, paths := c.policy.namesCommands(c), c.policy.namesPaths(BehaviorDeny)
+	commands, paths := c.policy.namesCommands(c), c.policy.deniesPaths()
 	if c.kind != kindShell || !commands && !paths {
 		return nil
 	}
@@ -217,7 +216,7 @@ func (c *call) nested(depth int) []*call {
 // forbiddenInside refuses a command line for a script that it hands to another
 // shell.
 func (p *Policy) forbiddenInside(c *call) *Verdict {
-	if c.kind != kindShell || !p.namesCommands(c) && !p.namesPaths(BehaviorDeny) {
+	if c.kind != kindShell || !p.namesCommands(c) && !p.deniesPaths() {
 		return nil
 	}
 	for _, inner := range c.nested(maxNested) {

@@ -64,7 +64,7 @@ func (p *Policy) Readable(path string) bool {
 func (p *Policy) Hidden(path string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.namesPaths(BehaviorDeny) && p.byRule(BehaviorDeny, "Read", p.callPath(path))
+	return p.deniesPaths() && p.byRule(BehaviorDeny, "Read", p.callPath(path))
 }
 
 // inside tells whether the path lies in a working directory. Symbolic links
