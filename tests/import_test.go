@@ -90,6 +90,7 @@ var packageTable = []row{
 	{3, "internal/harness", "a command with the double in the place of claude: shims, guard, verdict", "internal/argv internal/edge internal/journal internal/proc internal/process internal/serve internal/verdict"},
 	{4, "internal/execcmd", "the commands around a program under test: exec, shim, verify", "internal/harness internal/process internal/verdict"},
 	{5, "internal/cli", "the command line: grammar, one file per command, wiring, exit codes", "*"},
+	{6, "simtest", "a scripted claude for Go tests: the test binary plays it", "internal/cli internal/harness internal/journal internal/verdict"},
 	{6, "cmd/claudeless", "main: one statement", "internal/cli"},
 	{6, "tests/interop", "programs of the Agent SDKs and of the older breakpoint protocol, against the binary", ""},
 	{6, "tests", "the binary from outside, and the rules of the tree", "internal/cli internal/flags"},

@@ -5,7 +5,7 @@
 // commander's treatment of variadic and optional values, which kong does not offer, and because building a kong parser
 // costs more than a whole short run may. Our own commands (grammar.go) are kong structs.
 //
-// Nothing imports the package but package main.
+// Nothing imports the package but package main, and simtest for test binaries.
 package cli
 
 import (

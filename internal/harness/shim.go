@@ -33,12 +33,14 @@ type Setup struct {
 	Real string
 	// BaseURL is the API that the real one is given.
 	BaseURL string
+	// Extra are further variables for claude, as "K=V".
+	Extra []string
 }
 
 // variables are set for claude whatever its caller has; defaults only where the
 // caller has none.
 func (s Setup) variables() (forced, defaults []string) {
-	forced = []string{"CLAUDELESS_CAPTURE=" + s.Journal, "CLAUDELESS_EXPECT=defer"}
+	forced = append([]string{"CLAUDELESS_CAPTURE=" + s.Journal, "CLAUDELESS_EXPECT=defer"}, s.Extra...)
 	if s.Scenario != "" {
 		forced = append(forced, "CLAUDELESS_SCENARIO="+s.Scenario)
 	}
@@ -96,7 +98,7 @@ func (s Setup) script(target string) string {
 	}
 	for _, kv := range defaults {
 		name, value, _ := strings.Cut(kv, "=")
-		fmt.Fprintf(&b, "export %s=\"${%s:-\"%s\"}\"\n", name, name, quote(value))
+		fmt.Fprintf(&b, "[ -n \"${%s-}\" ] || export %s=%s\n", name, name, quote(value))
 	}
 	if s.Real == "" {
 		fmt.Fprintf(&b, "exec %s \"$@\"\n", quote(target))

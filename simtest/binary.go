@@ -1,0 +1,16 @@
+package simtest
+
+import (
+	"os"
+
+	"github.com/claudeless/claudeless/internal/cli"
+)
+
+// playClaude is the variable that makes a test binary claude.
+const playClaude = "CLAUDELESS_SIMTEST"
+
+func init() { //nolint:gochecknoinits // it is what makes importing the package enough
+	if os.Getenv(playClaude) != "" {
+		os.Exit(cli.Main())
+	}
+}

@@ -1,0 +1,151 @@
+package simtest_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/simtest"
+)
+
+func ask(t *testing.T, c *simtest.Claude, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(c.Path, append([]string{"-p"}, args...)...)
+	cmd.Env = c.Env()
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func TestNew(t *testing.T) {
+	claude := simtest.New(t, simtest.Call("Bash", map[string]any{"command": "echo one"}), "Parser bug.")
+	out, err := exec.Command("claude", "-p", "triage", "--allowedTools", "Bash").Output()
+	if err != nil || string(out) != "Parser bug.\n" {
+		t.Fatalf("%q, %v", out, err)
+	}
+	want := []simtest.Tool{{Name: "Bash", Input: json.RawMessage(`{"command":"echo one"}`)}}
+	if diff := cmp.Diff(want, claude.Tools()); diff != "" {
+		t.Errorf("tools (-want +got):\n%s", diff)
+	}
+	if prompts := claude.Prompts(); len(prompts) != 1 || prompts[0].Text != "triage" {
+		t.Errorf("prompts: %v", prompts)
+	}
+	if home := os.Getenv("HOME"); home == "" || !strings.HasPrefix(claude.Path, filepath.Dir(home)) {
+		t.Errorf("HOME is %s", home)
+	}
+}
+
+func TestParallel(t *testing.T) {
+	for _, name := range []string{"a", "b", "c", "d"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := os.Getenv("PATH")
+			claude := simtest.New(t, "I am "+name)
+			if got := os.Getenv("PATH"); got != path {
+				t.Errorf("PATH was set in a parallel test")
+			}
+			if got := ask(t, claude, "who?"); got != "I am "+name {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+func TestOn(t *testing.T) {
+	t.Parallel()
+	claude := simtest.New(t).On("triage", "Parser bug.").On(regexp.MustCompile(`deploy \w+`), simtest.Fail("overloaded").Times(2), "Done.")
+	if got := ask(t, claude, "please triage"); got != "Parser bug." {
+		t.Error(got)
+	}
+	if got := ask(t, claude, "deploy api"); got != "Done." {
+		t.Error(got)
+	}
+}
+
+// The shim needs nothing of its environment.
+func TestBareEnvironment(t *testing.T) {
+	t.Parallel()
+	claude := simtest.New(t, "hi")
+	cmd := exec.Command(claude.Path, "-p", "x")
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	cmd.Dir = t.TempDir()
+	if out, err := cmd.Output(); err != nil || string(out) != "hi\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+	if left, err := os.ReadDir(cmd.Dir); err != nil || len(left) > 0 {
+		t.Errorf("it left %v in its directory, %v", left, err)
+	}
+}
+
+func TestFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "s.toml")
+	if err := os.WriteFile(file, []byte("[[responses]]\npattern = { type = \"any\" }\nresponse = \"from a file\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := ask(t, simtest.File(t, file), "x"); got != "from a file" {
+		t.Error(got)
+	}
+}
+
+// fake is a test whose failures are looked at.
+type fake struct {
+	testing.TB
+	errors  []string
+	cleanup []func()
+}
+
+func (f *fake) Helper()           {}
+func (f *fake) Failed() bool      { return false }
+func (f *fake) Error(args ...any) { f.errors = append(f.errors, args[0].(string)) }
+func (f *fake) Cleanup(c func())  { f.cleanup = append(f.cleanup, c) }
+
+func (f *fake) end() []string {
+	for i := len(f.cleanup) - 1; i >= 0; i-- {
+		f.cleanup[i]()
+	}
+	return f.errors
+}
+
+// Every way in which a test may go wrong unseen fails it, with the line.
+func TestVerdict(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		body func(f *fake)
+		want string
+	}{
+		{"a rule that nobody asked for", func(f *fake) { simtest.New(f).On("never", "x") }, `^simtest_test\.go:\d+: `},
+		{"a script that nobody asked for", func(f *fake) { simtest.New(f, "x") }, `^simtest_test\.go:\d+: `},
+		{"a second prompt", func(f *fake) {
+			claude := simtest.New(f, "x")
+			ask(t, claude, "first")
+			ask(t, claude, "again")
+		}, `^simtest_test\.go:\d+: .*"again"`},
+		{"a prompt without a rule", func(f *fake) {
+			claude := simtest.New(f).On("triage", "x")
+			ask(t, claude, "triage")
+			cmd := exec.Command(claude.Path, "-p", "Triage")
+			cmd.Env = claude.Env()
+			_ = cmd.Run() // it exits with 6
+		}, `Triage`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := &fake{TB: t}
+			c.body(f)
+			errors := f.end()
+			if len(errors) == 0 || !regexp.MustCompile(c.want).MatchString(errors[0]) {
+				t.Errorf("the test says %q, want %s", errors, c.want)
+			}
+		})
+	}
+}
