@@ -123,7 +123,7 @@ func (s *Simulator) Cost() slash.Cost {
 	return cost
 }
 
-// Deferred gives the turn that answers the call of [Options.Deferred], before
+// Deferred gives the turn that answers the call of [Main.Deferred], before
 // any prompt, under a fresh id; false = there is none to answer.
 func (s *Simulator) Deferred() (protocol.UserMessage, bool) {
 	if s.main.Deferred == nil {

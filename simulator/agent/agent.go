@@ -188,7 +188,9 @@ func (w *worker) start(ctx context.Context) (executor.Result, error) {
 	w.hooks(ctx, protocol.SubagentStartHook{AgentType: w.t.AgentType})
 	if w.t.Background {
 		if ctx.Err() != nil { // interrupted before it began
-			w.t.End(w.stopped())
+			end := w.stopped()
+			w.finish(end)
+			w.t.End(end)
 			return executor.Plain(executor.Interrupted()), ctx.Err()
 		}
 		w.a.o.Tasks.Go(ctx, w.t, w.run)

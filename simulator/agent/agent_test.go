@@ -399,6 +399,34 @@ func TestHandBack(t *testing.T) {
 	})
 }
 
+// An agent can be written to as soon as the call that started it has returned,
+// and until it is gone: in a repeatable run it begins only between turns.
+func TestMessageBeforeTheStart(t *testing.T) {
+	clock := &fakeClock{}
+	tasks := task.New(task.Options{NewID: clock.NewID, Now: time.Now, Ordered: true})
+	around := &around{}
+	around.options = simulator.Options{Tools: simulator.Unchecked(&tools{}), Clock: clock, Live: &simulator.Live{}}
+	around.options.Live.Begin("S", "")
+	agents := agent.New(agent.Options{Tasks: tasks, Kinds: kinds{}, Models: players{}, Session: around})
+	run := func(ctx context.Context, name, input string) string {
+		r, _ := agents.Execute(ctx, protocol.ToolUse{ID: name, Name: name, Input: json.RawMessage(input)}) // an interrupt is no result
+		return r.Content.Plain()
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	run(gone, "Agent", `{"description":"d","prompt":"p","name":"eve"}`)
+	run(t.Context(), "Agent", `{"description":"d","prompt":"p","name":"bob"}`)
+	for _, tt := range []struct{ to, want string }{{"bob", `"success":true,"message":"Message queued`}, {"eve", `"success":false,"message":"No agent named 'eve'`}} {
+		if got := run(t.Context(), "SendMessage", `{"to":"`+tt.to+`","message":"more"}`); !strings.Contains(got, tt.want) {
+			t.Errorf("to %s: %s", tt.to, got)
+		}
+	}
+	if list := run(t.Context(), "ListAgents", `{}`); strings.Count(list, "running") != 1 {
+		t.Errorf("list %s", list)
+	}
+	tasks.Close()
+}
+
 // The script of a call decides about an agent: its kind, what it says, whether
 // the call waits.
 func TestScripted(t *testing.T) {

@@ -126,12 +126,13 @@ func (w *worker) resume(ctx context.Context, call, message string) {
 }
 
 // find looks an agent up by its name or id, the last one first; a.mu is held.
-// "name [ref]" names it as lists do.
+// "name [ref]" names it as lists do. One that runs may not have begun yet; one
+// that never did cannot go on.
 func (a *Agents) find(to string) *worker {
 	name, ref, _ := strings.Cut(strings.TrimSuffix(to, "]"), " [")
 	for i := len(a.workers) - 1; i >= 0; i-- {
 		w := a.workers[i]
-		if (w.name() == name || w.t.ID == name) && (ref == "" || ref == w.ref()) && w.sim != nil {
+		if (w.name() == name || w.t.ID == name) && (ref == "" || ref == w.ref()) && (w.runs || w.sim != nil) {
 			return w
 		}
 	}

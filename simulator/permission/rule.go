@@ -219,7 +219,7 @@ func (r *rule) covers(c *call) bool {
 }
 
 // matches tells whether the rule decides the call. Bash content is matched
-// part by part elsewhere: see [rule.matchesCommand].
+// part by part elsewhere: see [rule.forbids].
 func (r *rule) matches(c *call) bool {
 	if !r.covers(c) {
 		return false
