@@ -2,10 +2,13 @@ package scenarios
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/claudeless/claudeless/internal/diag"
 )
 
 // nearest is how many rules [Engine.Explain] names.
@@ -38,6 +41,32 @@ func (e *Engine) Explain(r Request) []string {
 		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
 	return lines
+}
+
+// Unplayed says which step of the response to the last prompt is still to come,
+// and where it stands; ok is false when there is none, or when the script itself
+// ended it by a failure.
+func (e *Engine) Unplayed(ctx context.Context) (text string, at diag.Position, ok bool) {
+	r := e.running
+	if r == nil || r.failed || r.hit.failure != nil || r.hit.ref.Name == "" {
+		return "", diag.Position{}, false
+	}
+	if more, err := r.more(ctx); err != nil || !more {
+		return "", diag.Position{}, false
+	}
+	at = diag.Position{File: r.hit.ref.File, Line: r.hit.ref.Line}
+	if r.at >= len(r.steps) {
+		return r.hit.ref.Name + ": the message after the last results", at, true
+	}
+	if r.hit.response != nil && len(r.hit.response.Steps) > 0 && r.hit.rule >= 0 {
+		rule := &e.s.Responses[r.hit.rule]
+		path := diag.Path{"responses", rule.index}
+		if r.hit.turn >= 0 {
+			path = append(path, "turns", r.hit.turn)
+		}
+		at = rule.source.ix.Pos(append(path, "response", "steps", r.at))
+	}
+	return fmt.Sprintf("%s: step %d of %d", r.hit.ref.Name, r.at+1, len(r.steps)), at, true
 }
 
 // why is the reason that a rule did not answer.

@@ -104,6 +104,7 @@ type response struct {
 	at       int              // the next step
 	expected []expectedResult // of the calls of the last reply, in call order
 	waits    bool             // for results
+	failed   bool             // as scripted: nothing has to follow
 }
 
 // expectedResult is what one call of the last reply should give.
@@ -159,6 +160,7 @@ func (r *response) next(ctx context.Context, newID func() string) (Reply, error)
 	}
 	r.waits = len(r.expected) > 0
 	if step.Failure != nil {
+		r.failed = true
 		if reply.Failure, err = r.hit.scope.failure(ctx, step.Failure); err != nil {
 			return Reply{}, err
 		}

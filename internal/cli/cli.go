@@ -26,7 +26,7 @@ func Run(ctx context.Context, s *process.System) int {
 	if !playsClaude(s) {
 		return process.Exit(s.Stderr, dispatch(ctx, s))
 	}
-	s, end := harness.Witness(s)
+	s, end := harness.Witness(s, commandNames())
 	return end(dispatch(ctx, s))
 }
 

@@ -32,6 +32,15 @@ func commandTable() []commandEntry {
 	}
 }
 
+// commandNames are the words of commands of our own.
+func commandNames() []string {
+	var names []string
+	for _, c := range commandTable() {
+		names = append(names, c.name)
+	}
+	return names
+}
+
 // command finds the command that a first word selects; nil means that the word is a prompt or a flag.
 func command(s *process.System, word string) runner {
 	for _, c := range commandTable() {

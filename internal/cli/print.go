@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"syscall"
 
 	"github.com/claudeless/claudeless/internal/flags"
@@ -12,6 +13,7 @@ import (
 	"github.com/claudeless/claudeless/internal/launch"
 	"github.com/claudeless/claudeless/internal/output"
 	"github.com/claudeless/claudeless/internal/process"
+	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/transcript"
@@ -67,7 +69,7 @@ func (r *run) watch(ctx context.Context, events output.Events) output.Events {
 				return
 			}
 			if err == nil {
-				r.see(ev)
+				r.see(ctx, ev)
 			}
 			for _, frame := range r.mirror.take() {
 				if !yield(frame, nil) {
@@ -81,12 +83,16 @@ func (r *run) watch(ctx context.Context, events output.Events) output.Events {
 	}
 }
 
-func (r *run) see(ev protocol.Event) {
+func (r *run) see(ctx context.Context, ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.Warning:
 		r.warn(ev.Text)
 	case *protocol.Verbatim:
 		fmt.Fprint(r.sys.Stderr, ev.Stderr)
+	case *protocol.Matched:
+		if ev.Rule == "" && r.journal != nil {
+			ev.Nearest = r.engine.Explain(scenarios.Request{Prompt: ev.Prompt})
+		}
 	case *protocol.Prompted:
 		r.engine.ObservePrompt(ev.Content.Plain())
 	case *protocol.ToolRan:
@@ -96,7 +102,7 @@ func (r *run) see(ev protocol.Event) {
 	case *protocol.Result:
 		r.last.Store(ev)
 		r.keepScenario()
-		r.tellScript()
+		r.tellScript(ctx)
 	}
 	if r.debug != nil {
 		r.debug.event(ev)
@@ -119,7 +125,7 @@ type captured struct {
 
 // tellScript writes into the journal what the script of the turn expected and did
 // not get.
-func (r *run) tellScript() {
+func (r *run) tellScript(ctx context.Context) {
 	if r.journal == nil {
 		return
 	}
@@ -128,6 +134,13 @@ func (r *run) tellScript() {
 		r.journal.Write(journal.Expectation{File: m.At.File, Line: m.At.Line, Text: m.Text, Got: m.Got})
 	}
 	r.captured.missed = len(missed)
+	last := r.last.Load()
+	if last.Subtype == "error_during_execution" || strings.HasPrefix(last.TerminalReason, "aborted") || last.DeferredToolUse != nil {
+		return // somebody wanted the turn to end there
+	}
+	if text, at, ok := r.engine.Unplayed(context.WithoutCancel(ctx)); ok {
+		r.journal.Write(journal.Unplayed{Text: text, File: at.File, Line: at.Line})
+	}
 }
 
 // keepScenario saves counts and turn sequences for the session's next process,

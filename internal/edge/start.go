@@ -12,11 +12,12 @@ import (
 	"github.com/claudeless/claudeless/internal/process"
 )
 
-// Describe is the first line of a process: how it was started.
-func Describe(s *process.System) journal.Start {
+// Describe is the first line of a process: how it was started. Commands are the
+// words that are commands of our own.
+func Describe(s *process.System, commands []string) journal.Start {
 	line := journal.Start{Argv: s.Args, PPID: os.Getppid(), Secrets: secrets(s.Args, s.Environ)}
 	line.CWD, _ = s.Getwd() // a directory that is gone has no name
-	line.Parent = nameOf(line.PPID)
+	line.Parent, line.Meant = nameOf(line.PPID), meant(s, commands)
 	for _, kv := range s.Environ {
 		name, value, _ := strings.Cut(kv, "=")
 		switch {
@@ -35,6 +36,18 @@ func Describe(s *process.System) journal.Start {
 	slices.Sort(line.Leaks)
 	slices.Sort(line.Unknown)
 	return line
+}
+
+// meant is the command that the first argument nearly is; empty = it is a prompt
+// for all that can be seen.
+func meant(s *process.System, commands []string) string {
+	if s.AsClaude() || len(s.Args) < 2 || slices.Contains(s.Args, "-p") || slices.Contains(s.Args, "--print") {
+		return ""
+	}
+	if word := s.Args[1]; !strings.HasPrefix(word, "-") && !strings.Contains(word, " ") {
+		return diag.Nearest(word, commands)
+	}
+	return ""
 }
 
 // inherited are variables that the real CLI gives to what it starts, and that

@@ -1,39 +1,107 @@
 package harness
 
 import (
+	"cmp"
 	"errors"
-	"io"
+	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/argv"
 	"github.com/claudeless/claudeless/internal/edge"
 	"github.com/claudeless/claudeless/internal/journal"
+	"github.com/claudeless/claudeless/internal/proc"
 	"github.com/claudeless/claudeless/internal/process"
+	"github.com/claudeless/claudeless/internal/verdict"
 )
 
 // Witness has the edge of a process that runs as claude watched: the system that
 // it returns is the same process seen through it, and end turns the outcome into
-// the exit code.
-func Witness(s *process.System) (watched *process.System, end func(error) int) {
-	o := edge.Options{System: s}
-	var file io.Closer
-	if path := captureOf(s); path != "" {
-		if opened, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil { // else the run says so
-			file = opened
-			o.Journal = journal.New(journal.Options{W: opened, Now: s.Now, PID: s.PID, Environ: s.Environ})
-			o.Journal.Write(edge.Describe(s))
+// the exit code. Commands are the words that are commands of our own.
+func Witness(s *process.System, commands []string) (watched *process.System, end func(error) int) {
+	w := &witness{sys: s, path: captureOf(s), strict: strictOf(s)}
+	w.open(commands)
+	o := edge.Options{System: w.sys, Journal: w.journal}
+	w.edge = edge.New(o)
+	w.edge.Arm(edge.FaultByName(s.Getenv("CLAUDELESS_FAILURE")))
+	return w.edge.System(), w.end
+}
+
+// witness is one process that is watched.
+type witness struct {
+	sys     *process.System
+	path    string // of the journal; empty = there is none
+	strict  bool   // the process judges its own set-up
+	edge    *edge.Edge
+	file    *os.File
+	journal *journal.Journal // nil = none
+	remove  func() error     // of a journal that nobody has asked for; nil = it stays
+}
+
+// open begins the journal. A strict process needs one, if only for itself. What
+// cannot be opened the run will complain of.
+func (w *witness) open(commands []string) {
+	if w.path == "" && w.strict {
+		dir, remove, err := proc.TempDir("claudeless-strict-")
+		if err != nil {
+			w.strict = false
+			return
 		}
+		w.path, w.remove = filepath.Join(dir, "journal.jsonl"), remove
+		w.sys = w.sys.With(map[string]string{"CLAUDELESS_CAPTURE": w.path})
 	}
-	e := edge.New(o)
-	e.Arm(edge.FaultByName(s.Getenv("CLAUDELESS_FAILURE")))
-	return e.System(), func(err error) int {
-		code := e.End(process.Exit(s.Stderr, err), refusal(err))
-		if file != nil {
-			_ = file.Close() // what is in it is in it
-		}
-		return code
+	if w.path == "" {
+		return
 	}
+	var err error
+	if w.file, err = os.OpenFile(w.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
+		return
+	}
+	w.journal = journal.New(journal.Options{W: w.file, Now: w.sys.Now, PID: w.sys.PID, Environ: w.sys.Environ})
+	w.journal.Write(edge.Describe(w.sys, commands))
+}
+
+// end writes the last lines and returns the exit code.
+func (w *witness) end(err error) int {
+	code := w.edge.End(process.Exit(w.sys.Stderr, err), refusal(err))
+	if w.journal != nil && w.strict {
+		code = cmp.Or(code, w.judge())
+	}
+	if w.file != nil {
+		_ = w.file.Close() // what is in it is in it
+	}
+	if w.remove != nil {
+		_ = w.remove() // a guard removes it later
+	}
+	return code
+}
+
+// judge holds the set-up of this one process against the rules of --strict, one
+// line on stderr for each that is broken.
+func (w *witness) judge() int {
+	var in verdict.Input
+	if err := in.ReadFiles([]string{w.path}, ""); err != nil {
+		fmt.Fprintf(w.sys.Stderr, "claudeless: error: --strict: %v\n", err)
+		return verdict.ExitStrict
+	}
+	in.Entries = slices.DeleteFunc(in.Entries, func(e journal.Entry) bool { return e.PID != w.sys.PID })
+	report := verdict.Judge(in)
+	code := 0
+	for _, f := range report.Strict() {
+		w.journal.Write(f.Record())
+		fmt.Fprintf(w.sys.Stderr, "claudeless: strict: %s\n", f)
+		code = verdict.ExitStrict
+	}
+	return code
+}
+
+// strictOf tells whether a process is to judge its own set-up: it was asked to, and
+// nobody else will.
+func strictOf(s *process.System) bool {
+	asked := process.On(s.Getenv("CLAUDELESS_STRICT")) || !s.AsClaude() && slices.Contains(s.Args, "--strict")
+	return asked && s.Getenv("CLAUDELESS_EXPECT") != "defer"
 }
 
 // refusal is what the real CLI says to a command line that it does not take; empty = it took it.
@@ -51,8 +119,8 @@ func refusal(err error) string {
 	return ""
 }
 
-// capture is the journal that the command line or the environment asks for. It is looked for before the line is read,
-// because a line that is refused is news, too.
+// captureOf is the journal that the command line or the environment asks for. It is
+// looked for before the line is read, because a line that is refused is news, too.
 func captureOf(s *process.System) string {
 	path := s.Getenv("CLAUDELESS_CAPTURE")
 	if s.AsClaude() {

@@ -90,7 +90,7 @@ func (j *Journal) Event(ev protocol.Event) {
 	case *protocol.Attached:
 		j.Write(Attachment{ev.Attachment})
 	case *protocol.Matched:
-		j.Write(Match{Rule: ev.Rule, File: ev.File, Line: ev.Line, Prompt: ev.Prompt})
+		j.Write(Match{Rule: ev.Rule, File: ev.File, Line: ev.Line, Prompt: ev.Prompt, Nearest: ev.Nearest})
 	case *protocol.Assistant:
 		l, err := modelLine(ev)
 		j.fail(err)

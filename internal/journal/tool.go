@@ -110,7 +110,7 @@ func (j *Journal) tool(ev *protocol.ToolRan) {
 	}
 	l := Tool{
 		Tool: ev.Use.Name, ToolUseID: ev.Use.ID, Server: ev.Result.Server, Input: ev.Use.Input, Result: ev.Result.Content.Plain(),
-		IsError: ev.Result.IsError, Executed: ev.Result.NonExecutionKind == "", MS: float64(ev.Duration) / float64(time.Millisecond),
+		IsError: ev.Result.IsError, Unknown: ev.Result.Unknown, Executed: ev.Result.NonExecutionKind == "" && !ev.Result.Unknown, MS: float64(ev.Duration) / float64(time.Millisecond),
 	}
 	for _, b := range ev.Breakpoints {
 		if b.Phase == "before" && (b.Action == "skip" || b.Action == "fail") {

@@ -53,7 +53,7 @@ func (r *Report) markdown(w io.Writer) error {
 			if !x.Met {
 				met = "**no**"
 			}
-			fmt.Fprintf(&b, "| %s%s | %s | %s |\n", at(x.File, x.Line), cell(x.Text), met, cell(x.Got))
+			fmt.Fprintf(&b, "| %s%s | %s | %s |\n", place(x.File, x.Line), cell(x.Text), met, cell(x.Got))
 		}
 		b.WriteString("\n")
 	}

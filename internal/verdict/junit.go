@@ -43,7 +43,7 @@ func (r *Report) junit(w io.Writer) error {
 	for _, x := range r.Expectations {
 		c := junitCase{Name: x.Text, Class: "expect", File: x.File, Line: x.Line}
 		if !x.Met {
-			c.Failure = &junitFailure{Message: x.Text + but(x.Got), Type: "expectation", Text: at(x.File, x.Line) + x.Text + but(x.Got)}
+			c.Failure = &junitFailure{Message: x.Text + but(x.Got), Type: "expectation", Text: place(x.File, x.Line) + x.Text + but(x.Got)}
 			c.SystemOut = &junitText{r.digest()}
 		}
 		s.Cases = append(s.Cases, c)
@@ -54,7 +54,7 @@ func (r *Report) junit(w io.Writer) error {
 		}
 		s.Cases = append(s.Cases, junitCase{
 			Name: f.ID + ": " + f.Text, Class: "finding", File: f.File, Line: f.Line,
-			Failure:   &junitFailure{Message: f.Text, Type: f.ID, Text: at(f.File, f.Line) + f.Text + processID(f.PID) + "\n" + f.Advice},
+			Failure:   &junitFailure{Message: f.Text, Type: f.ID, Text: place(f.File, f.Line) + f.Text + processID(f.PID) + "\n" + f.Advice},
 			SystemOut: &junitText{r.digest()},
 		})
 	}

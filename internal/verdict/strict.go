@@ -121,12 +121,11 @@ func unplayed(in Input) []Finding {
 			if open[e.SessionID] == nil {
 				order = append(order, e.SessionID)
 			}
-			before := open[e.SessionID]
-			after := before.next(in, e.Match)
-			if before != nil && (after == nil || after.rule != before.rule || after.at == 0) {
+			rule, turn := placeOf(e.Match.Rule)
+			if before := open[e.SessionID]; before != nil && (rule != before.rule || turn != before.at) {
 				found = append(found, before.missed(e)...)
 			}
-			open[e.SessionID] = after
+			open[e.SessionID] = in.sequence(rule, turn+1)
 		}
 	}
 	for _, session := range slices.Compact(order) {
@@ -145,22 +144,23 @@ type sequence struct {
 	head journal.Head
 }
 
-// next is the sequence after a match; nil = there is none.
-func (s *sequence) next(in Input, m *journal.Match) *sequence {
+// placeOf reads the name of a rule: -1 for a rule that is none of the responses,
+// and for the turn of a rule's own response.
+func placeOf(name string) (rule, turn int) {
+	if n, _ := fmt.Sscanf(name, "responses[%d].turns[%d]", &rule, &turn); n == 2 {
+		return rule, turn
+	}
+	if n, _ := fmt.Sscanf(name, "responses[%d]", &rule); n == 1 {
+		return rule, -1
+	}
+	return -1, -1
+}
+
+// sequence is what is still to come of a rule's turns; nil = nothing.
+func (in *Input) sequence(rule, at int) *sequence {
 	if in.Scenario == nil {
 		return nil
 	}
-	var rule, turn int
-	if n, _ := fmt.Sscanf(m.Rule, "responses[%d].turns[%d]", &rule, &turn); n == 2 {
-		return newSequence(in, rule, turn+1)
-	}
-	if n, _ := fmt.Sscanf(m.Rule, "responses[%d]", &rule); n == 1 {
-		return newSequence(in, rule, 0)
-	}
-	return nil
-}
-
-func newSequence(in Input, rule, at int) *sequence {
 	turns := in.Scenario.Turns(rule)
 	if at >= len(turns) {
 		return nil

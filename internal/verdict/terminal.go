@@ -52,9 +52,9 @@ func (r *Report) terminal(w io.Writer) error {
 		switch {
 		case !x.Met:
 			unmet++
-			line("%sunmet: %s%s", at(x.File, x.Line), x.Text, but(x.Got))
+			line("%sunmet: %s%s", place(x.File, x.Line), x.Text, but(x.Got))
 		case x.Got != "":
-			line("%snote: %s%s", at(x.File, x.Line), x.Text, but(x.Got))
+			line("%snote: %s%s", place(x.File, x.Line), x.Text, but(x.Got))
 		}
 	}
 	errors := 0
@@ -62,7 +62,7 @@ func (r *Report) terminal(w io.Writer) error {
 		if f.Level == levelError {
 			errors++
 		}
-		line("%s%s %s: %s%s", at(f.File, f.Line), f.Level, f.ID, f.Text, processID(f.PID))
+		line("%s%s %s: %s%s", place(f.File, f.Line), f.Level, f.ID, f.Text, processID(f.PID))
 		for advice := range strings.Lines(f.Advice) {
 			line("  %s", strings.TrimRight(advice, "\n"))
 		}
@@ -76,7 +76,7 @@ func (r *Report) terminal(w io.Writer) error {
 	return err
 }
 
-func at(file string, line int) string {
+func place(file string, line int) string {
 	switch {
 	case file == "":
 		return ""

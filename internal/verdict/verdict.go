@@ -10,6 +10,7 @@ package verdict
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/claudeless/claudeless/internal/diag"
 	"github.com/claudeless/claudeless/internal/journal"
@@ -159,6 +160,36 @@ func (r *Report) ExitCode() int {
 	return 0
 }
 
+// Strict are the findings about the set-up, unmet expectations among them.
+func (r *Report) Strict() []Finding {
+	var found []Finding
+	for _, x := range r.Expectations {
+		if !x.Met {
+			found = append(found, Finding{ID: "S06", Level: levelError, Text: x.Text + but(x.Got), File: x.File, Line: x.Line})
+		}
+	}
+	for _, f := range r.Findings {
+		if f.ID[0] == 'S' && f.Level == levelError {
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+// Record is the finding as a line of the journal.
+func (f Finding) Record() journal.Finding {
+	return journal.Finding{ID: f.ID, Level: f.Level, Text: f.Text, Advice: f.Advice, File: f.File, Line: f.Line, Time: f.Time, Process: f.PID}
+}
+
+// String is the finding in one line.
+func (f Finding) String() string {
+	advice, _, _ := strings.Cut(f.Advice, "\n")
+	if advice != "" {
+		advice = " (" + advice + ")"
+	}
+	return place(f.File, f.Line) + f.ID + ": " + f.Text + advice
+}
+
 // Lines are the verdict as lines of the journal.
 func (r *Report) Lines() []journal.Body {
 	var lines []journal.Body
@@ -166,9 +197,7 @@ func (r *Report) Lines() []journal.Body {
 		lines = append(lines, journal.Expectation(x))
 	}
 	for _, f := range r.Findings {
-		lines = append(lines, journal.Finding{
-			ID: f.ID, Level: f.Level, Text: f.Text, Advice: f.Advice, File: f.File, Line: f.Line, Time: f.Time, Process: f.PID,
-		})
+		lines = append(lines, f.Record())
 	}
 	return lines
 }

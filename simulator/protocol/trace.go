@@ -55,10 +55,11 @@ type Compacted struct {
 
 // Matched says which rule of the scenario answered a prompt.
 type Matched struct {
-	Prompt string
-	Rule   string // e.g. "responses[2]", "responses[2].turns[0]", "default_response", "" = none
-	File   string // "" = none
-	Line   int
+	Prompt  string
+	Rule    string // e.g. "responses[2]", "responses[2].turns[0]", "default_response", "" = none
+	File    string // "" = none
+	Line    int
+	Nearest []string // the rules that come nearest to a prompt that none answers; nil = not asked for
 }
 
 // ToolRan says how one call went, after its result was made and before the
