@@ -92,6 +92,9 @@ func (e *Engine) Next(ctx context.Context, r Request) (Reply, error) {
 	if err != nil {
 		return Reply{}, fmt.Errorf("%s: %w", h.ref.Name, err)
 	}
+	if h.rule >= 0 && h.turn < 0 && reply.Fault == "" {
+		reply.Fault = e.s.Responses[h.rule].Fault
+	}
 	reply.Unmatched = h.ref.Name == "" || h.ref.Name == defaultName
 	if h.ref.Name == "" && e.s.Unmatched == "error" {
 		reply.NearMisses = e.Explain(r)

@@ -74,6 +74,8 @@ type Reply struct {
 	// Failure happens instead of the message; when it is overcome (Times),
 	// the rest of the reply follows. Nil = none.
 	Failure *Failure
+	// Fault spoils the output from here on; empty = it goes on as it did.
+	Fault string
 	// Frames go out before the message, after templates.
 	Frames []Frame
 	// StructuredOutput is the scripted answer to a JSON schema; nil = none.
@@ -147,6 +149,7 @@ func (r *response) next(ctx context.Context, newID func() string) (Reply, error)
 		reply.Blocks = emptyText()
 		return reply, r.finish(ctx, &reply, nil)
 	}
+	reply.Fault = step.Fault
 	reply.StopReason, reply.Usage, reply.DelayMS, reply.Stream = step.StopReason, step.Usage, step.DelayMS, step.Stream
 	if err := r.blocks(ctx, &reply, step, newID); err != nil {
 		return Reply{}, err

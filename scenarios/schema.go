@@ -35,6 +35,9 @@ type Scenario struct {
 	Responses []Rule `toml:"responses"`
 	// ToolExecution says how tool calls are run.
 	ToolExecution *ToolExecution `toml:"tool_execution"`
+	// Fault spoils the program's output from the beginning on, as the real CLI has done to its
+	// callers; `claudeless exec --faults all` tries them one by one.
+	Fault string `toml:"fault" enum:"hang-after-result,lying-success,stdout-stall,no-result,json-array,silent-json,late-result,giant-line,split-utf8,u2028,crlf,key-order-shuffled,sigterm-ignored,stderr-flood,half-last-line,duplicate-result,exit-code-wrong,stall-mid-stream,529-storm,ping-silence,tool-json-truncated,usage-in-start-only"`
 	// Stream is the pace of partial messages.
 	Stream Stream `toml:"stream"`
 	// MCP adds MCP servers.
@@ -96,6 +99,9 @@ type Rule struct {
 	Response *Response `toml:"response" schema:"string|Response"`
 	// Failure happens instead of the response.
 	Failure *Failure `toml:"failure"`
+	// Fault spoils the program's output from this rule on, as the real CLI has done to its
+	// callers; `claudeless exec --faults all` tries them one by one.
+	Fault string `toml:"fault" enum:"hang-after-result,lying-success,stdout-stall,no-result,json-array,silent-json,late-result,giant-line,split-utf8,u2028,crlf,key-order-shuffled,sigterm-ignored,stderr-flood,half-last-line,duplicate-result,exit-code-wrong,stall-mid-stream,529-storm,ping-silence,tool-json-truncated,usage-in-start-only"`
 	// MaxMatches is how often the rule may match in a session; 0 = never,
 	// absent = always.
 	MaxMatches *int `toml:"max_matches" min:"0"`
@@ -207,6 +213,9 @@ type Step struct {
 	StopReason string `toml:"stop_reason"`
 	// Failure happens instead of the message.
 	Failure *Failure `toml:"failure"`
+	// Fault spoils the program's output from this message on, as the real CLI has done to its
+	// callers; `claudeless exec --faults all` tries them one by one.
+	Fault string `toml:"fault" enum:"hang-after-result,lying-success,stdout-stall,no-result,json-array,silent-json,late-result,giant-line,split-utf8,u2028,crlf,key-order-shuffled,sigterm-ignored,stderr-flood,half-last-line,duplicate-result,exit-code-wrong,stall-mid-stream,529-storm,ping-silence,tool-json-truncated,usage-in-start-only"`
 	// Stream is the pace of this message.
 	Stream *Stream `toml:"stream"`
 	// StructuredOutput answers `--json-schema`.

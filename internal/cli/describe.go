@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"mime"
 	"os"
 	"path"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/executor/builtin"
+	"github.com/claudeless/claudeless/internal/edge"
 	"github.com/claudeless/claudeless/internal/persona"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/scenarios"
@@ -139,10 +141,28 @@ func (r *run) hidden(t protocol.Tool) bool {
 
 // model is the scripted model, or one that fails as --failure says.
 func (r *run) model() simulator.Model {
-	if r.Scenario.Failure == nil {
-		return r.engine
+	failure := r.Scenario.Failure
+	if name := edge.ArmOutput(r.sys.Stdout, r.Scenario.Fault); name != "" && failure == nil {
+		failure = scenarios.FailureByName(name)
 	}
-	return failing{failure: r.Scenario.Failure}
+	if failure == nil {
+		return arming{Engine: r.engine, stdout: r.sys.Stdout}
+	}
+	return failing{failure: failure}
+}
+
+// arming is the scripted model; its replies may want the output spoiled.
+type arming struct {
+	*scenarios.Engine
+	stdout io.Writer
+}
+
+func (m arming) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
+	reply, err := m.Engine.Next(ctx, r)
+	if name := edge.ArmOutput(m.stdout, reply.Fault); name != "" && reply.Failure == nil {
+		reply.Failure = scenarios.FailureByName(name)
+	}
+	return reply, err
 }
 
 // failing is a model whose every reply is the same failure.

@@ -39,8 +39,9 @@ type Edge struct {
 	stdinOver bool
 	ended     bool
 	signal    string
-	fault     *Fault // nil = none
-	out       *spoiled
+	fault     *Fault        // nil = none
+	over      chan struct{} // closed when a signal ends the process
+	dying     bool
 }
 
 // question is a control request of ours: open, withdrawn or answered.
@@ -55,11 +56,13 @@ const (
 	blocked = time.Second
 	// late is how long after its withdrawal an answer may still be on its way.
 	late = 5 * time.Second
+	// told is how long a signal takes to be known everywhere.
+	told = 20 * time.Millisecond
 )
 
 // New makes an edge.
 func New(o Options) *Edge {
-	return &Edge{o: o, started: o.System.Now(), asked: map[string]question{}}
+	return &Edge{o: o, started: o.System.Now(), asked: map[string]question{}, over: make(chan struct{})}
 }
 
 func (e *Edge) note(b journal.Body) {
@@ -182,9 +185,7 @@ func decides(subtype string) bool {
 
 // stdout watches what is written to w, and spoils it.
 func (e *Edge) stdout(w io.Writer) io.Writer {
-	out := &writer{e: e, w: w}
-	e.out = &spoiled{e: e, w: out}
-	return e.out
+	return &spoiled{e: e, w: &writer{e: e, w: w}}
 }
 
 type writer struct {
@@ -218,7 +219,16 @@ func (e *Edge) written() int {
 	return e.results
 }
 
-func isResult(line []byte) bool { return bytes.HasPrefix(line, []byte(`{"type":"result"`)) }
+// isResult tells a result from other lines. Its type is not its first key.
+func isResult(line []byte) bool {
+	if !bytes.Contains(line, []byte(`"type":"result"`)) {
+		return false
+	}
+	var frame struct {
+		Type string `json:"type"`
+	}
+	return json.Unmarshal(line, &frame) == nil && frame.Type == "result"
+}
 
 // sent looks at a line of ours before it goes out.
 func (e *Edge) sent(line []byte) {
@@ -292,6 +302,10 @@ func (e *Edge) signalled(sig os.Signal) bool {
 	e.signal = signalName(sig)
 	line := journal.Host{What: "signal", Signal: e.signal, StdinOpen: !e.stdinOver, Results: e.results}
 	ignored := sig == syscall.SIGTERM && e.fault != nil && e.fault.Do.IgnoreSIGTERM
+	if !ignored && !e.dying {
+		e.dying = true
+		time.AfterFunc(told, func() { close(e.over) })
+	}
 	e.mu.Unlock()
 	e.note(line)
 	return !ignored

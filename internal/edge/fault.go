@@ -42,14 +42,14 @@ type Spoil struct {
 	Array           bool    `json:"array"`        // one JSON array in place of lines
 	CRLF            bool    `json:"crlf"`
 	ReverseKeys     bool    `json:"reverse_keys"`
-	Insert          string  `json:"insert"`        // text of a line before the result
-	InsertTimes     int     `json:"insert_times"`  // that often; 0 = once
-	Pieces          bool    `json:"pieces"`        // writes are cut inside of characters
-	StderrBytes     int     `json:"stderr_bytes"`  // written before the result
-	Lie             string  `json:"lie"`           // text of the result, which calls itself a success
-	ExitCode        *int    `json:"exit_code"`     // in place of the real one
-	Failure         string  `json:"failure"`       // of every request, as --failure names it
-	FailureTimes    int     `json:"failure_times"` // as often as that; 0 = always
+	Insert          string  `json:"insert"`       // text of a line before the result
+	InsertTimes     int     `json:"insert_times"` // that often; 0 = once
+	Pieces          bool    `json:"pieces"`       // writes are cut inside of characters
+	StderrBytes     int     `json:"stderr_bytes"` // written before the result
+	Lie             string  `json:"lie"`          // text of the result, which calls itself a success
+	ExitCode        *int    `json:"exit_code"`    // in place of the real one
+	Failure         string  `json:"failure"`      // of every request, as --failure names it
+	ZeroUsage       bool    `json:"zero_usage"`   // the result has no output tokens
 }
 
 //go:embed faults
@@ -96,6 +96,20 @@ func (e *Edge) Arm(f *Fault) {
 	e.fault = f
 }
 
+// ArmOutput arms the fault of that name at an output that an edge has made, and
+// returns the failure of the model that belongs to it, as --failure names it. An
+// unknown name and another output are left alone.
+func ArmOutput(stdout io.Writer, name string) (failure string) {
+	f := FaultByName(name)
+	if f == nil {
+		return ""
+	}
+	if s, ok := stdout.(*spoiled); ok {
+		s.e.Arm(f)
+	}
+	return f.Do.Failure
+}
+
 func (e *Edge) armed() *Spoil {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -104,19 +118,3 @@ func (e *Edge) armed() *Spoil {
 	}
 	return &e.fault.Do
 }
-
-// spoiled is stdout as a fault has it; the writer behind it is a watched one.
-type spoiled struct {
-	e *Edge
-	w io.Writer
-}
-
-func (s *spoiled) Write(p []byte) (int, error) {
-	if do := s.e.armed(); do == nil {
-		return s.w.Write(p)
-	}
-	return s.w.Write(p)
-}
-
-// finish holds back the end of the process where the fault wants it.
-func (e *Edge) finish(code int) int { return code }

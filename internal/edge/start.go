@@ -29,8 +29,6 @@ func Describe(s *process.System, commands []string) journal.Start {
 				name += ", did you mean " + near + "?"
 			}
 			line.Unknown = append(line.Unknown, name)
-		case name == "CLAUDELESS_FAILURE" && FaultByName(value) != nil:
-			line.Fault = value
 		}
 	}
 	slices.Sort(line.Leaks)

@@ -21,11 +21,12 @@ import (
 // it returns is the same process seen through it, and end turns the outcome into
 // the exit code. Commands are the words that are commands of our own.
 func Witness(s *process.System, commands []string) (watched *process.System, end func(error) int) {
+	fault, s := faultOf(s)
 	w := &witness{sys: s, path: captureOf(s), strict: strictOf(s)}
-	w.open(commands)
+	w.open(commands, fault)
 	o := edge.Options{System: w.sys, Journal: w.journal}
 	w.edge = edge.New(o)
-	w.edge.Arm(edge.FaultByName(s.Getenv("CLAUDELESS_FAILURE")))
+	w.edge.Arm(fault)
 	return w.edge.System(), w.end
 }
 
@@ -42,7 +43,7 @@ type witness struct {
 
 // open begins the journal. A strict process needs one, if only for itself. What
 // cannot be opened the run will complain of.
-func (w *witness) open(commands []string) {
+func (w *witness) open(commands []string, fault *edge.Fault) {
 	if w.path == "" && w.strict {
 		dir, remove, err := proc.TempDir("claudeless-strict-")
 		if err != nil {
@@ -60,7 +61,11 @@ func (w *witness) open(commands []string) {
 		return
 	}
 	w.journal = journal.New(journal.Options{W: w.file, Now: w.sys.Now, PID: w.sys.PID, Environ: w.sys.Environ})
-	w.journal.Write(edge.Describe(w.sys, commands))
+	line := edge.Describe(w.sys, commands)
+	if fault != nil {
+		line.Fault = fault.Name
+	}
+	w.journal.Write(line)
 }
 
 // end writes the last lines and returns the exit code.
@@ -103,6 +108,35 @@ func strictOf(s *process.System) bool {
 	asked := process.On(s.Getenv("CLAUDELESS_STRICT")) || !s.AsClaude() && slices.Contains(s.Args, "--strict")
 	return asked && s.Getenv("CLAUDELESS_EXPECT") != "defer"
 }
+
+// faultOf is the fault that the command line or the environment asks for, nil =
+// none. The system that it returns asks for the failure of the model that belongs
+// to the fault, if any.
+func faultOf(s *process.System) (*edge.Fault, *process.System) {
+	name, at := s.Getenv(failureVariable), -1
+	for i, word := range s.Args {
+		if value, found := strings.CutPrefix(word, "--failure="); found {
+			name, at = value, i
+		} else if word == "--failure" && i+1 < len(s.Args) {
+			name, at = s.Args[i+1], i
+		}
+	}
+	fault := edge.FaultByName(name)
+	if fault == nil {
+		return nil, s
+	}
+	s = s.With(map[string]string{failureVariable: fault.Do.Failure})
+	if at > 0 && !s.AsClaude() {
+		end := at + 1
+		if s.Args[at] == "--failure" {
+			end++
+		}
+		s.Args = slices.Concat(s.Args[:at], s.Args[end:])
+	}
+	return fault, s
+}
+
+const failureVariable = "CLAUDELESS_FAILURE"
 
 // refusal is what the real CLI says to a command line that it does not take; empty = it took it.
 func refusal(err error) string {
