@@ -87,8 +87,9 @@ func TestFaults(t *testing.T) {
 		var out bytes.Buffer
 		e := edge.New(edge.Options{System: system("", &out)})
 		e.Arm(f)
+		s := e.System()
 		for line := range strings.Lines(run) {
-			if _, err := io.WriteString(e.System().Stdout, line); err != nil {
+			if _, err := io.WriteString(s.Stdout, line); err != nil {
 				t.Fatal(err)
 			}
 		}

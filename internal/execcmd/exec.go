@@ -75,6 +75,7 @@ type Exec struct {
 	Reports `embed:""`
 
 	Guard     string   `default:"path" placeholder:"off|path|strict" help:"How the command is kept from a real claude."`
+	Faults    []string `placeholder:"NAME,…|all" help:"Run the command once for each of these faults of claude, and say how it came through."`
 	FreshHome bool     `help:"Give the command an empty home directory."`
 	EnvFor    []string `placeholder:"HOST" help:"Tell a host that looks for claude by a variable where it is: its name, or that of the variable."`
 	Command   []string `arg:"" optional:"" passthrough:"" help:"After --: the command and its arguments."`
@@ -90,9 +91,13 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return err
 	}
-	report, err := harness.Run(ctx, harness.Options{
+	run := harness.Run
+	if len(c.Faults) > 0 {
+		run = harness.TryFaults
+	}
+	report, err := run(ctx, harness.Options{
 		Command: afterDashes(c.Command), Setup: setup, Capture: c.Capture, Reports: c.reports(s), Guard: guard,
-		FreshHome: c.FreshHome, EnvFor: c.EnvFor, System: s,
+		FreshHome: c.FreshHome, EnvFor: c.EnvFor, Faults: c.Faults, System: s,
 	})
 	if report == nil {
 		return err

@@ -38,6 +38,10 @@ type Options struct {
 	// EnvFor are hosts, or variables, that are told where claude is.
 	EnvFor []string
 
+	// Faults are tried one by one, a run of the command each; empty = it is run once,
+	// without any.
+	Faults []string
+
 	// System is this process: its streams and signals are those of the command.
 	System *process.System
 }

@@ -28,6 +28,8 @@ type Setup struct {
 	Run string
 	// Lenient switches off what --strict switches on.
 	Lenient bool
+	// Fault spoils what claude does; empty = nothing does.
+	Fault string
 	// Real is the real claude, to be run in the place of the double; empty = the
 	// double.
 	Real string
@@ -49,6 +51,9 @@ func (s Setup) variables() (forced, defaults []string) {
 	}
 	if !s.Lenient {
 		forced = append(forced, "CLAUDELESS_STRICT=1")
+	}
+	if s.Fault != "" {
+		forced = append(forced, "CLAUDELESS_FAILURE="+s.Fault)
 	}
 	if len(s.MCPConfig) > 0 && s.Real == "" {
 		forced = append(forced, "CLAUDELESS_MCP_CONFIG="+strings.Join(s.MCPConfig, "\n"))

@@ -192,3 +192,6 @@ func (a *Attached) Hurry(grace time.Duration) {
 		signalGroup(a.pid, sigKill)
 	}
 }
+
+// Kill ends the command and its group at once.
+func (a *Attached) Kill() { signalGroup(a.pid, sigKill) }

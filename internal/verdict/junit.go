@@ -58,6 +58,13 @@ func (r *Report) junit(w io.Writer) error {
 			SystemOut: &junitText{r.digest()},
 		})
 	}
+	for _, f := range r.Faults {
+		c := junitCase{Name: f.Name, Class: "fault"}
+		if !f.Clean() {
+			c.Failure = &junitFailure{Message: f.Name + ": " + f.Outcome, Type: f.Outcome, Text: f.Bug + "\n" + f.Advice}
+		}
+		s.Cases = append(s.Cases, c)
+	}
 	if c := r.Command; c != nil {
 		s.Time = fmt.Sprintf("%.3f", c.MS/1000)
 		if c.Code != 0 {

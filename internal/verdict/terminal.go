@@ -67,6 +67,12 @@ func (r *Report) terminal(w io.Writer) error {
 			line("  %s", strings.TrimRight(advice, "\n"))
 		}
 	}
+	for _, f := range r.Faults {
+		line("%-20s %-9s exit %3d %7.1f s", f.Name, f.Outcome, f.Code, f.MS/1000)
+		if !f.Clean() {
+			line("  %s: %s", f.Bug, f.Advice)
+		}
+	}
 	if r.Guard != "" {
 		line("guard: %s", r.Guard)
 	}

@@ -42,6 +42,8 @@ type Report struct {
 	Runs         []Run         `json:"runs"`
 	// Guard says which protection was active; empty = none was needed.
 	Guard string `json:"guard,omitempty"`
+	// Faults are the rows of --faults; nil = none was tried.
+	Faults []Fault `json:"faults,omitempty"`
 	// Command is how the command ended; nil = there was none.
 	Command *Command `json:"command,omitempty"`
 }
@@ -80,6 +82,22 @@ type Command struct {
 	Signal string   `json:"signal,omitempty"`
 	MS     float64  `json:"ms"`
 }
+
+// Fault is how the command came through a fault of the catalogue.
+type Fault struct {
+	Name string `json:"name"`
+	// Outcome is "survived" (it ended well, and rightly so), "failed" (it said that it
+	// could not do its work), "hung", "crashed" or "lied" (it ended well, but what it was
+	// after never came).
+	Outcome string  `json:"outcome"`
+	Code    int     `json:"code"`
+	MS      float64 `json:"ms"`
+	Bug     string  `json:"bug"`
+	Advice  string  `json:"advice"`
+}
+
+// Clean tells whether a caller may come through a fault like that.
+func (f Fault) Clean() bool { return f.Outcome == "survived" || f.Outcome == "failed" }
 
 // The levels of findings.
 const (
@@ -148,6 +166,9 @@ func (r *Report) ExitCode() int {
 	}
 	if slices.ContainsFunc(r.Expectations, func(x Expectation) bool { return !x.Met }) {
 		return ExitExpect
+	}
+	if slices.ContainsFunc(r.Faults, func(f Fault) bool { return !f.Clean() }) {
+		return ExitConduct
 	}
 	for _, kind := range []struct {
 		prefix byte

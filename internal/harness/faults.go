@@ -1,0 +1,182 @@
+package harness
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/edge"
+	"github.com/claudeless/claudeless/internal/proc"
+	"github.com/claudeless/claudeless/internal/verdict"
+)
+
+const (
+	// patience is how long a command may take under a fault beyond the time that it
+	// takes without one; at most is the limit for both together.
+	patience = 12 * time.Second
+	atMost   = 18 * time.Second
+	// sideBySide is how many faults are tried at once.
+	sideBySide = 4
+)
+
+// TryFaults runs the command once without a fault, and then once under each. It is
+// not shown what the command prints.
+func TryFaults(ctx context.Context, o Options) (*verdict.Report, error) {
+	faults, err := chosen(o.Faults)
+	if err != nil {
+		return nil, err
+	}
+	report := &verdict.Report{Verdict: "ok", Findings: []verdict.Finding{}, Expectations: []verdict.Expectation{}, Unmatched: []verdict.Unmatched{}, Runs: []verdict.Run{}}
+	plain := o.try(ctx, edge.Fault{Truth: "success"}, atMost)
+	if plain.err != nil {
+		return nil, plain.err
+	}
+	report.Command = &verdict.Command{Argv: o.Command, Code: plain.row.Code, MS: plain.row.MS}
+	if plain.row.Outcome != "survived" {
+		report.Verdict = "failed"
+		report.Findings = append(report.Findings, verdict.Finding{
+			ID: "F01", Level: "error", Text: fmt.Sprintf("without any fault the command %s with exit code %d", plain.row.Outcome, plain.row.Code),
+			Advice: "make it pass first:\n" + plain.said,
+		})
+		if report.Command.Code == 0 {
+			report.Command.Code = verdict.ExitConduct
+		}
+		return report, o.Reports.Write(report, o.System.Stderr)
+	}
+	limit := min(atMost, time.Duration(plain.row.MS*float64(time.Millisecond))+patience)
+	report.Faults = make([]verdict.Fault, len(faults))
+	var wg sync.WaitGroup
+	turns := make(chan struct{}, sideBySide)
+	for i, f := range faults {
+		turns <- struct{}{}
+		wg.Go(func() {
+			report.Faults[i] = o.try(ctx, f, limit).row
+			<-turns
+		})
+	}
+	wg.Wait()
+	if report.ExitCode() != 0 {
+		report.Verdict = "failed"
+	}
+	return report, o.Reports.Write(report, o.System.Stderr)
+}
+
+// chosen are the faults with these names; "all" is the catalogue.
+func chosen(names []string) ([]edge.Fault, error) {
+	all, err := edge.Faults()
+	if err != nil || slices.Contains(names, "all") {
+		return all, err
+	}
+	var list []edge.Fault
+	for _, name := range names {
+		f := edge.FaultByName(name)
+		if f == nil {
+			var known []string
+			for _, f := range all {
+				known = append(known, f.Name)
+			}
+			return nil, fmt.Errorf("--faults: there is no fault %q; there are %s", name, strings.Join(known, ", "))
+		}
+		list = append(list, *f)
+	}
+	return list, nil
+}
+
+// tried is how one run ended.
+type tried struct {
+	row  verdict.Fault
+	said string // on stderr
+	err  error  // of the preparation
+}
+
+// try runs the command under a fault, at most for limit.
+func (o Options) try(ctx context.Context, f edge.Fault, limit time.Duration) tried {
+	t := tried{row: verdict.Fault{Name: f.Name, Bug: f.Bug, Advice: f.Caller}}
+	o.Setup.Fault, o.Capture = f.Name, ""
+	r, err := prepare(ctx, o)
+	if err != nil {
+		t.err = err
+		return t
+	}
+	defer r.close()
+	var out tail
+	began := o.System.Now()
+	a, err := proc.Attach(ctx, proc.AttachOptions{
+		Command: proc.Command{Path: o.Command[0], Args: o.Command[1:], Env: r.environ()}, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out,
+	})
+	if err != nil {
+		t.err = err
+		return t
+	}
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	select {
+	case <-a.Done():
+	case <-late.C:
+		t.row.Outcome = "hung"
+		a.Kill()
+	case <-ctx.Done():
+		t.err = errors.Join(t.err, ctx.Err())
+		a.Kill()
+	}
+	left := leftovers(r.Setup.Run)
+	finish(left, 0)
+	exit := a.Exit()
+	a.Stop(0)
+	t.row.Code, t.row.MS, t.said = exit.Code, float64(o.System.Now().Sub(began).Microseconds())/1000, out.String()
+	if t.row.Outcome == "" {
+		t.row.Outcome = outcome(f, exit, t.said)
+	}
+	return t
+}
+
+// outcome says how a command came through a fault that it has outlived.
+func outcome(f edge.Fault, exit proc.Exit, said string) string {
+	switch {
+	case exit.Signal != "" || exit.Code >= 128 || crashed(said):
+		return "crashed"
+	case exit.Code != 0:
+		return "failed"
+	case f.Truth == "failure":
+		return "lied"
+	}
+	return "survived"
+}
+
+// crashed tells from what was printed that nobody caught an error.
+func crashed(said string) bool {
+	for _, sign := range []string{"Traceback (most recent call last)", "\nNode.js v", "panic: ", "goroutine 1 [", "Unhandled promise rejection", "thread 'main' panicked"} {
+		if strings.Contains(said, sign) {
+			return true
+		}
+	}
+	return false
+}
+
+// tail keeps the last of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	kept bytes.Buffer
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	const most = 64 << 10
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept.Write(p)
+	if over := t.kept.Len() - most; over > 0 {
+		t.kept.Next(over)
+	}
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.kept.String()
+}
