@@ -85,7 +85,7 @@ var packageTable = []row{
 	{4, "internal/mcpcmd", "claudeless mcp: configure servers, look at them, call them", "simulator/protocol internal/argv mcp"},
 	{6, "tests/interop/mcp", "public MCP servers, against the binary", ""},
 	{4, "internal/launch", "what a run is: flags, environment, settings and scenario become one plan", "simulator/protocol simulator/model simulator/permission simulator/settings simulator/transcript scenarios mcp internal/catalog internal/clock internal/flags internal/journal internal/mcpcmd internal/persona internal/process"},
-	{2, "internal/edge", "the streams, signals and end of a process: watched, and spoiled by faults", "internal/diag internal/journal internal/process"},
+	{2, "internal/edge", "the streams, signals and end of a process: watched, and spoiled by faults", "internal/diag internal/journal internal/ordered internal/process"},
 	{2, "internal/verdict", "expectations, conduct and strictness judged over a journal; the reports", "internal/diag internal/journal scenarios"},
 	{3, "internal/harness", "a command with the double in the place of claude: shims, guard, verdict", "internal/argv internal/edge internal/journal internal/proc internal/process internal/serve internal/verdict"},
 	{4, "internal/execcmd", "the commands around a program under test: exec, shim, verify", "internal/harness internal/process internal/verdict"},
