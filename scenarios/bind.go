@@ -100,12 +100,17 @@ func (f *Frame) BindValue(v diag.Value, b *diag.Binding) {
 	if n != 1 {
 		b.Errorf(v, "a frame has one of `json`, `line` and `stderr`")
 	}
+	if at, ok := v.Field("json"); ok && !typed(f.JSON) {
+		b.Errorf(at, "`json` must be an object with a `type`")
+	}
+}
+
+// typed tells whether raw is an object with a `type`.
+func typed(raw json.RawMessage) bool {
 	var object struct {
 		Type string `json:"type"`
 	}
-	if at, ok := v.Field("json"); ok && (json.Unmarshal(f.JSON, &object) != nil || object.Type == "") {
-		b.Errorf(at, "`json` must be an object with a `type`")
-	}
+	return json.Unmarshal(raw, &object) == nil && object.Type != ""
 }
 
 // BindValue reads the keys that the block's type has.
@@ -133,11 +138,22 @@ func (k *Block) BindValue(v diag.Value, b *diag.Binding) {
 		}
 		b.Into(v, &t)
 		k.Type, k.ToolCall = t.Type, t.ToolCall
+	case BlockRaw:
+		var t struct {
+			Type BlockType       `toml:"type"`
+			JSON json.RawMessage `toml:"json,required"`
+		}
+		b.Into(v, &t)
+		k.Type, k.JSON = t.Type, t.JSON
+		if at, ok := v.Field("json"); ok && !typed(t.JSON) {
+			b.Errorf(at, "`json` must be an object with a `type`")
+		}
 	default:
 		var t struct {
-			Type BlockType `toml:"type,required" enum:"text,thinking,tool_use"`
-			Text string    `toml:"text"`
-			Also string    `toml:"thinking"`
+			Type BlockType       `toml:"type,required" enum:"text,thinking,tool_use,raw"`
+			Text string          `toml:"text"`
+			Also string          `toml:"thinking"`
+			JSON json.RawMessage `toml:"json"`
 			ToolCall
 		}
 		b.Into(v, &t)
@@ -215,3 +231,15 @@ func (m *MCP) BindValue(v diag.Value, b *diag.Binding) {
 
 // ServerNames lists the names of the servers in file order.
 func (m *MCP) ServerNames() []string { return append([]string(nil), m.names...) }
+
+// normalUUID returns a UUID in lower case with hyphens.
+func normalUUID(s string) (string, bool) {
+	hex := strings.ToLower(s)
+	if len(s) == 36 && s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' {
+		hex = strings.ReplaceAll(hex, "-", "")
+	}
+	if len(hex) != 32 || strings.Trim(hex, "0123456789abcdef") != "" {
+		return s, false
+	}
+	return hex[:8] + "-" + hex[8:12] + "-" + hex[12:16] + "-" + hex[16:20] + "-" + hex[20:], true
+}

@@ -136,18 +136,6 @@ func permissionMode(s string) (string, bool) {
 	return s, false
 }
 
-// normalUUID returns a UUID in lower case with hyphens.
-func normalUUID(s string) (string, bool) {
-	hex := strings.ToLower(s)
-	if len(s) == 36 && s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' {
-		hex = strings.ReplaceAll(hex, "-", "")
-	}
-	if len(hex) != 32 || strings.Trim(hex, "0123456789abcdef") != "" {
-		return s, false
-	}
-	return hex[:8] + "-" + hex[8:12] + "-" + hex[12:16] + "-" + hex[16:20] + "-" + hex[20:], true
-}
-
 func (c *compiler) rule(r *Rule, i int) {
 	r.compiledRule = compiledRule{source: c.src, index: i, match: c.pattern(&r.Pattern, "pattern")}
 	r.groups = groupsOf(r.match.GroupNames())
@@ -240,6 +228,7 @@ func (c *compiler) step(s *Step) {
 			c.in(i, func() {
 				c.in("text", func() { c.template(b.Text) })
 				c.in("thinking", func() { c.template(b.Thinking) })
+				c.in("json", func() { c.data(b.JSON) })
 				c.call(&b.ToolCall)
 			})
 		}

@@ -49,7 +49,12 @@
 // and the results), turn (the number of the prompt in the session, from 1),
 // tools, model,
 // permission_mode, system_prompt, cwd, env, args, session (id, resumed, turn)
-// and schemas (input schema by tool name). A string that is exactly one
+// and schemas (input schema by tool name), and of the request itself attempt
+// (from 1); behind claudeless serve also max_tokens, stream, betas, headers
+// (lower case, credentials redacted), agent (id of the sub-agent that asks),
+// attachments (types of images and documents in the prompt), tool_choice,
+// thinking, output_config, metadata; system is another name of system_prompt. A
+// string that is exactly one
 // template becomes the value with its type; in longer text, what is no string
 // is written as compact JSON.
 package scenarios

@@ -3,7 +3,9 @@ package scenarios
 import (
 	"embed"
 	"fmt"
+	"os"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/diag"
@@ -39,6 +41,15 @@ func LoadLibrary(name string) (*Scenario, error) {
 		return nil, diag.List{{Pos: diag.Position{File: name}, Message: fmt.Sprintf("there is no scenario file %q and none of this name in the library", name), Hint: hint}}
 	}
 	return Parse(file, src, LoadOptions{ReadFile: libraryFiles.ReadFile})
+}
+
+// Open loads the scenario that a command line names: a file, or when there is none
+// and the name has no slash, one of the library.
+func Open(name string) (*Scenario, error) {
+	if _, err := os.Stat(name); err == nil || strings.ContainsRune(name, filepath.Separator) {
+		return Load(name, LoadOptions{})
+	}
+	return LoadLibrary(name)
 }
 
 // Greeting is the scenario of a run without one: every prompt is answered by a

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -262,11 +263,19 @@ func (e *Engine) vars(r Request) map[string]any {
 			schemas[name] = decode(raw)
 		}
 	}
-	return map[string]any{
+	vars := map[string]any{
 		"prompt": r.Prompt, "match": map[any]any{}, "turn": session.Turn, "context": v.Context, "tools": v.Tools, "model": v.Model,
-		"permission_mode": v.PermissionMode, "system_prompt": v.SystemPrompt, "cwd": e.o.CWD, "env": e.env,
+		"permission_mode": v.PermissionMode, "system_prompt": v.SystemPrompt, "cwd": cmp.Or(v.CWD, e.o.CWD), "env": e.env,
 		"args": e.o.Args, "session": map[string]any{"id": session.ID, "resumed": session.Resumed, "turn": session.Turn}, "schemas": schemas, "results": []resultVar(nil),
 	}
+	for _, name := range callNames() {
+		if e.s.library.mentioned[name] {
+			v.Call.vars(vars)
+			break
+		}
+	}
+	vars["system"] = v.SystemPrompt
+	return vars
 }
 
 func ruleName(i int) string { return "responses[" + strconv.Itoa(i) + "]" }

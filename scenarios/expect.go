@@ -320,6 +320,26 @@ func toolForms(name string) []string {
 	return []string{name, "mcp__*__" + name}
 }
 
+// CanonicalTool is the name that a tool has in a conversation when a scenario
+// writes it as server/tool; other names stay.
+func CanonicalTool(name string) string {
+	if server, tool, ok := strings.Cut(name, "/"); ok {
+		return "mcp__" + wordName(server) + "__" + wordName(tool)
+	}
+	return name
+}
+
+// wordName is a name with everything else than word characters and hyphens
+// replaced.
+func wordName(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < 0x80 && (isWord(byte(r)) || r == '-') {
+			return r
+		}
+		return '_'
+	}, s)
+}
+
 // normalName is the part of a canonical name that a server or tool name
 // becomes. Glob characters stay.
 func normalName(s string) string {

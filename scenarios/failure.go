@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,7 +11,7 @@ import (
 // Failure is what goes wrong with a request to the model.
 type Failure struct {
 	// Type says what happens and which of the other keys it has.
-	Type FailureType `toml:"type,required" enum:"network_unreachable,connection_timeout,auth_error,rate_limit,out_of_credits,partial_response,malformed_json,overloaded,server_error,api_error,prompt_too_long,hang,crash"`
+	Type FailureType `toml:"type,required" enum:"network_unreachable,connection_timeout,auth_error,rate_limit,out_of_credits,partial_response,malformed_json,overloaded,server_error,api_error,prompt_too_long,hang,crash,spend_limit,stream_fault"`
 	// AfterMS is when a `connection_timeout` strikes.
 	AfterMS int `toml:"after_ms" min:"0" max:"31536000000"`
 	// RetryAfter is the wait, in seconds, that `rate_limit` asks for.
@@ -19,6 +20,14 @@ type Failure struct {
 	Message string `toml:"message"`
 	// PartialText is what comes through before `partial_response` breaks off.
 	PartialText string `toml:"partial_text"`
+	// Cut says how the connection of a `partial_response` ends: `reset` (RST),
+	// `close` (FIN in the middle of the body), `error` (an error event), `silence`
+	// (it stays open and nothing comes), `end` (the body ends properly, too soon).
+	// The CLI face shows all of them alike.
+	Cut string `toml:"cut" enum:"reset,close,error,silence,end" default:"reset"`
+	// Fault is what a `stream_fault` does to a streamed message that is otherwise
+	// as scripted. The CLI face plays the message without it.
+	Fault string `toml:"fault" enum:"ping-silence,delta-after-stop,two-message-starts,tool-json-truncated,usage-in-start-only,empty-content,stall-mid-stream"`
 	// Raw is the body that `malformed_json` sends.
 	Raw string `toml:"raw"`
 	// Status is the HTTP status of `server_error` (500 to 599, default 500) and
@@ -53,6 +62,8 @@ const (
 	FailPromptTooLong      FailureType = "prompt_too_long"
 	FailHang               FailureType = "hang"
 	FailCrash              FailureType = "crash"
+	FailSpendLimit         FailureType = "spend_limit"
+	FailStreamFault        FailureType = "stream_fault"
 )
 
 // keysOf lists the keys of each failure type beside `type`; those in the first
@@ -68,7 +79,9 @@ func (t FailureType) keysOf() (required, optional []string) {
 	case FailNetworkUnreachable, FailOutOfCredits, FailOverloaded, FailPromptTooLong:
 		return nil, []string{"times"}
 	case FailPartialResponse:
-		return []string{"partial_text"}, nil
+		return []string{"partial_text"}, []string{"cut"}
+	case FailStreamFault:
+		return []string{"fault"}, nil
 	case FailMalformedJSON:
 		return []string{"raw"}, nil
 	case FailServerError:
@@ -160,9 +173,84 @@ func FailureByName(name string) *Failure {
 		f.Status = 500
 	case FailCrash:
 		f.ExitCode = 1
-	case FailNetworkUnreachable, FailOutOfCredits, FailOverloaded, FailPromptTooLong, FailHang:
+	case FailNetworkUnreachable, FailOutOfCredits, FailOverloaded, FailPromptTooLong, FailHang, FailSpendLimit:
 	default:
 		return nil
 	}
 	return f
+}
+
+// APIError is how the API answers a request that fails.
+type APIError struct {
+	Status        int    // HTTP; 0 = there is no answer
+	Type, Message string // of the body's error
+}
+
+// APIError is the failure as the API answers it: what both faces say. The status
+// is 0 for failures of the connection, of the body and of the process.
+func (f *Failure) APIError() APIError {
+	switch f.Type {
+	case FailNetworkUnreachable, FailConnectionTimeout, FailPartialResponse, FailMalformedJSON, FailHang, FailCrash, FailStreamFault:
+		return APIError{}
+	case FailAuthError:
+		return apiError(401, "authentication_error", f.Message)
+	case FailRateLimit:
+		return apiError(429, "rate_limit_error", fmt.Sprintf("Rate limited. Retry after %d seconds.", f.RetryAfter))
+	case FailSpendLimit:
+		return apiError(429, "rate_limit_error", "The spend limit of this workspace has been reached.")
+	case FailOutOfCredits:
+		return apiError(400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API.")
+	case FailOverloaded:
+		return apiError(529, "overloaded_error", "Overloaded")
+	case FailPromptTooLong:
+		return apiError(400, "invalid_request_error", "prompt is too long")
+	case FailServerError:
+		return apiError(f.Status, "", f.Message)
+	default:
+		return apiError(f.Status, f.ErrorType, f.Message)
+	}
+}
+
+// apiError fills in what the API says for a status: an empty kind, an empty
+// message.
+func apiError(status int, kind, message string) APIError {
+	if status == 0 {
+		status = 500
+	}
+	if kind == "" {
+		kind = APIErrorType(status)
+	}
+	switch {
+	case message == "" && kind == "api_error":
+		message = "Internal server error"
+	case message == "":
+		message = strings.ReplaceAll(strings.TrimSuffix(kind, "_error"), "_", " ")
+	}
+	return APIError{Status: status, Type: kind, Message: message}
+}
+
+// APIErrorType is the error type that the API gives for a status.
+func APIErrorType(status int) string {
+	switch status {
+	case 400:
+		return "invalid_request_error"
+	case 401:
+		return "authentication_error"
+	case 402:
+		return "billing_error"
+	case 403:
+		return "permission_error"
+	case 404:
+		return "not_found_error"
+	case 413:
+		return "request_too_large"
+	case 429:
+		return "rate_limit_error"
+	case 504:
+		return "timeout_error"
+	case 529:
+		return "overloaded_error"
+	default:
+		return "api_error"
+	}
 }

@@ -49,10 +49,25 @@ type Vars struct {
 	Model          string
 	PermissionMode string
 	SystemPrompt   string
+	CWD            string                     // "" = the engine's
 	Tools          []string                   // canonical names
 	Context        []string                   // texts beside the prompt and results of this turn
 	Schemas        map[string]json.RawMessage // canonical name → input schema
 	Session        Session
+	Call           Call
+}
+
+// Call is what expressions see of the request itself, in its JSON form where it
+// has one. The CLI face leaves all but Attempt at zero.
+type Call struct {
+	MaxTokens                                    int
+	Stream                                       bool
+	Attempt                                      int    // from 1; 0 stands for 1
+	Agent                                        string // id of the sub-agent that asks; "" = the main conversation
+	Betas                                        []string
+	Headers                                      map[string]string // lower case, credentials redacted
+	Attachments                                  []string          // types of the images and documents of the prompt
+	ToolChoice, Thinking, OutputConfig, Metadata json.RawMessage
 }
 
 // Session is `session` in expressions.
@@ -257,6 +272,9 @@ func (r *response) block(ctx context.Context, b *Block, newID func() string) (pr
 	case BlockThinking:
 		text, err := sc.text(ctx, b.Thinking)
 		return protocol.ThinkingBlock{Type: "thinking", Thinking: text}, err
+	case BlockRaw:
+		raw, err := sc.json(ctx, b.JSON)
+		return protocol.RawBlock{JSON: raw}, err
 	default:
 		use, err := r.tool(ctx, &b.ToolCall)
 		if use.ID == "" && newID != nil {

@@ -40,6 +40,8 @@ type Scenario struct {
 	Fault string `toml:"fault" enum:"hang-after-result,lying-success,stdout-stall,no-result,json-array,silent-json,late-result,giant-line,split-utf8,u2028,crlf,key-order-shuffled,sigterm-ignored,stderr-flood,half-last-line,duplicate-result,exit-code-wrong,stall-mid-stream,529-storm,ping-silence,tool-json-truncated,usage-in-start-only"`
 	// Stream is the pace of partial messages.
 	Stream Stream `toml:"stream"`
+	// API is what only the Messages API face has (claudeless serve).
+	API API `toml:"api"`
 	// MCP adds MCP servers.
 	MCP MCP `toml:"mcp"`
 	// Breakpoints stop tool calls and decide about them, as somebody at the
@@ -224,13 +226,15 @@ type Step struct {
 
 // Block is one part of a message.
 type Block struct {
-	// Type says which of the other keys count: `text`, `thinking`, or
+	// Type says which of the other keys count: `text`, `thinking`, `raw`, or
 	// `tool_use` with the keys of a tool call.
-	Type BlockType `toml:"type,required" enum:"text,thinking,tool_use"`
+	Type BlockType `toml:"type,required" enum:"text,thinking,tool_use,raw"`
 	// Text of a `text` block.
 	Text string `toml:"text"`
 	// Thinking of a `thinking` block.
 	Thinking string `toml:"thinking"`
+	// JSON of a `raw` block: any other block of the API, an object with a `type`.
+	JSON json.RawMessage `toml:"json"`
 
 	ToolCall `toml:",inline"`
 }
@@ -243,6 +247,7 @@ const (
 	BlockText     BlockType = "text"
 	BlockThinking BlockType = "thinking"
 	BlockToolUse  BlockType = "tool_use"
+	BlockRaw      BlockType = "raw"
 )
 
 // ToolCall is one call of a tool.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"maps"
+	"slices"
 	"strconv"
 )
 
@@ -158,4 +160,34 @@ func (e *Engine) fingerprint(rule int) string {
 	h := fnv.New64a()
 	fmt.Fprint(h, e.s.Responses[rule].Pattern.String())
 	return strconv.FormatUint(h.Sum64(), 16)
+}
+
+// Fork copies the engine: both go on from here, and neither sees what the other
+// is asked afterwards. What was observed so far, and the sub-agents made, stay
+// with the original. An engine that is only forked, and asked nothing, may be forked by many goroutines.
+func (e *Engine) Fork() *Engine {
+	n := &Engine{
+		s: e.s, o: e.o, env: e.env, turns: e.turns, counts: maps.Clone(e.counts), active: e.active, script: e.script,
+		missed: slices.Clip(e.missed),
+	}
+	if e.running != nil {
+		run := *e.running
+		h := *run.hit
+		h.scope = h.scope.fork()
+		run.hit = &h
+		n.running = &run
+	}
+	if e.script != nil {
+		h := *e.script
+		h.scope = h.scope.fork()
+		n.script = &h
+	}
+	return n
+}
+
+// fork copies a scope, so that evaluating in one does not show in the other.
+func (s *scope) fork() *scope {
+	n := *s
+	n.vars, n.results = maps.Clone(s.vars), slices.Clip(s.results)
+	return &n
 }

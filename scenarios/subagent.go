@@ -90,3 +90,29 @@ func (r *response) tool(ctx context.Context, c *ToolCall) (protocol.ToolUse, err
 	}
 	return use, err
 }
+
+// ScriptsAgents tells whether some call of the scenario scripts the agent that it
+// starts.
+func (s *Scenario) ScriptsAgents() bool {
+	if s.DefaultResponse.scriptsAgents() {
+		return true
+	}
+	for i := range s.Responses {
+		if s.Responses[i].Response.scriptsAgents() {
+			return true
+		}
+		for t := range s.Responses[i].Turns {
+			if s.Responses[i].Turns[t].Response.scriptsAgents() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (r *Response) scriptsAgents() bool {
+	scripts := func(c ToolCall) bool { return c.Subagent != nil && len(c.Subagent.Steps) > 0 }
+	return r != nil && (slices.ContainsFunc(r.ToolCalls, scripts) || slices.ContainsFunc(r.Steps, func(s Step) bool {
+		return slices.ContainsFunc(s.ToolCalls, scripts) || slices.ContainsFunc(s.Blocks, func(b Block) bool { return scripts(b.ToolCall) })
+	}))
+}

@@ -21,6 +21,7 @@ type library struct {
 	envs       map[string]*eval.Env // by capture groups
 	schemas    bool                 // something mentions `schemas`
 	results    bool                 // something mentions `results`
+	mentioned  map[string]bool      // of the names that cost time or change from request to request
 }
 
 // snippet is a piece of expression language in its surroundings.
@@ -32,7 +33,7 @@ type snippet struct {
 func newLibrary() *library {
 	return &library{
 		conditions: map[snippet]*eval.Program{}, templates: map[snippet]*eval.Template{},
-		files: map[string]json.RawMessage{}, envs: map[string]*eval.Env{},
+		files: map[string]json.RawMessage{}, envs: map[string]*eval.Env{}, mentioned: map[string]bool{},
 	}
 }
 
@@ -40,6 +41,40 @@ func newLibrary() *library {
 func (l *library) mention(src string) {
 	l.schemas = l.schemas || strings.Contains(src, "schemas")
 	l.results = l.results || strings.Contains(src, "results")
+	for _, name := range requestNames() {
+		if !l.mentioned[name] && strings.Contains(src, name) {
+			l.mentioned[name] = true
+		}
+	}
+}
+
+// requestNames are the names that may differ between two requests with the same
+// history.
+func requestNames() []string {
+	return append(callNames(), "model", "system", "tools", "schemas", "context", "permission_mode", "session", "cwd")
+}
+
+// callNames are the names under which expressions see a [Call].
+func callNames() []string {
+	return []string{
+		"max_tokens", "stream", "attempt", "agent", "betas", "headers", "attachments", "tool_choice", "thinking", "output_config", "metadata",
+	}
+}
+
+// Mentions tells whether an expression of the scenario may look at a name, one of
+// those that can differ between requests with the same history: model, system,
+// tools, schemas, context, permission_mode, session, cwd and those of [Call].
+func (s *Scenario) Mentions(name string) bool { return s.library != nil && s.library.mentioned[name] }
+
+// vars are the call as expressions see it.
+func (c Call) vars(into map[string]any) {
+	into["max_tokens"], into["stream"], into["attempt"], into["agent"] = c.MaxTokens, c.Stream, max(1, c.Attempt), c.Agent
+	into["betas"], into["headers"], into["attachments"] = c.Betas, c.Headers, c.Attachments
+	for name, raw := range map[string]json.RawMessage{
+		"tool_choice": c.ToolChoice, "thinking": c.Thinking, "output_config": c.OutputConfig, "metadata": c.Metadata,
+	} {
+		into[name] = decode(raw)
+	}
 }
 
 // resultVar is one element of `results`.
@@ -65,6 +100,8 @@ func (l *library) env(groups string) *eval.Env {
 		"prompt": "", "match": map[any]any{}, "results": []resultVar{}, "context": []string{}, "turn": 0, "tools": []string{}, "model": "",
 		"permission_mode": "", "system_prompt": "", "cwd": "", "env": map[string]string{}, "args": []string{},
 		"session": eval.Object{"id": "", "resumed": false, "turn": 0}, "schemas": map[string]any{},
+		"system": "", "max_tokens": 0, "stream": false, "attempt": 0, "agent": "", "betas": []string{}, "headers": map[string]string{},
+		"attachments": []string{}, "tool_choice": any(nil), "thinking": any(nil), "output_config": any(nil), "metadata": any(nil),
 	}).WithKeys("match", strings.Fields(groups))
 	l.envs[groups] = e
 	return e

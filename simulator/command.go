@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
@@ -227,7 +228,7 @@ func (k *local) compact(ctx context.Context, c slash.Call) error {
 		}
 		return k.reply(c, slash.Said{Text: "Compaction blocked by a hook: " + refused}, nil)
 	}
-	after := tokens(len(summary))
+	after := scenarios.Tokens(len(summary))
 	err = k.out.system(
 		"compact_boundary",
 		protocol.Field{Key: "compact_metadata", Value: protocol.CompactMetadata{

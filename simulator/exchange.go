@@ -3,8 +3,6 @@ package simulator
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -181,15 +179,15 @@ func (x *exchange) message(ctx context.Context, req scenarios.Request, reply sce
 		case protocol.ToolUse:
 			blocks[i] = x.resolve(b, index)
 		case protocol.ThinkingBlock:
-			blocks[i] = signed(b)
+			blocks[i] = scenarios.Signed(b)
 		}
 	}
-	usage := estimate(promptText(req), blocks)
+	usage := scenarios.Estimate(req, blocks)
 	if reply.Usage != nil {
 		usage = *reply.Usage
 	}
-	m := x.begin(spent{usage, thinkingTokens(blocks)}, reply.Stream)
-	m.index, m.stop = index, cmp.Or(reply.StopReason, stopReasonOf(blocks))
+	m := x.begin(spent{usage, scenarios.ThinkingTokens(blocks)}, reply.Stream)
+	m.index, m.stop = index, cmp.Or(reply.StopReason, scenarios.StopReason(blocks))
 	x.last.note(m.head, blocks)
 	if err := m.stream(ctx, blocks); err != nil {
 		return nil, err
@@ -230,36 +228,6 @@ func (x *exchange) resolve(use protocol.ToolUse, index *executor.Index) protocol
 	return use
 }
 
-// signed fills in a thinking block's opaque signature.
-func signed(b protocol.ThinkingBlock) protocol.ThinkingBlock {
-	b.Type = "thinking"
-	if b.Signature == "" {
-		sum := sha256.Sum256([]byte(b.Thinking))
-		b.Signature = base64.StdEncoding.EncodeToString(sum[:])
-	}
-	return b
-}
-
-func stopReasonOf(blocks []protocol.Block) string {
-	for _, b := range blocks {
-		if _, ok := b.(protocol.ToolUse); ok {
-			return "tool_use"
-		}
-	}
-	return "end_turn"
-}
-
-func promptText(req scenarios.Request) string {
-	if req.Results == nil {
-		return req.Prompt
-	}
-	texts := make([]string, len(req.Results))
-	for i, r := range req.Results {
-		texts[i] = r.Text
-	}
-	return strings.Join(texts, "\n")
-}
-
 // fail plays a failure: the retries that the real CLI makes, then its last
 // words. Nil means that a retry went through and the reply follows.
 func (x *exchange) fail(ctx context.Context, rule string, f *scenarios.Failure) error {
@@ -267,6 +235,8 @@ func (x *exchange) fail(ctx context.Context, rule string, f *scenarios.Failure) 
 	case scenarios.FailHang:
 		<-ctx.Done()
 		return ctx.Err()
+	case scenarios.FailStreamFault: // of the wire, which this face does not have
+		return nil
 	case scenarios.FailCrash:
 		return &CrashError{ExitCode: max(1, f.ExitCode), Signal: f.Signal}
 	case scenarios.FailPartialResponse:
@@ -410,7 +380,7 @@ func (x *exchange) giveUp(api apiFailure) error {
 // partial streams the beginning of a reply whose connection is then cut: what
 // had arrived is kept, as after an interrupt.
 func (x *exchange) partial(ctx context.Context, text string) error {
-	usage := estimate(x.prompts.in.Content.Plain(), []protocol.Block{protocol.Text(text)})
+	usage := scenarios.Estimate(scenarios.Request{Prompt: x.prompts.in.Content.Plain()}, []protocol.Block{protocol.Text(text)})
 	m := x.begin(spent{usage: usage}, nil)
 	if err := m.start(ctx); err != nil {
 		return err
@@ -418,7 +388,7 @@ func (x *exchange) partial(ctx context.Context, text string) error {
 	if err := m.open(0, protocol.Text(""), ""); err != nil {
 		return err
 	}
-	for _, chunk := range m.pace.split(text) {
+	for _, chunk := range m.pace.Split(text) {
 		if err := x.behind.sleep(ctx, m.pace.wait(chunk)); err != nil {
 			return err
 		}

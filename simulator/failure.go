@@ -62,22 +62,10 @@ func (s *Simulator) describe(f *scenarios.Failure) apiFailure {
 		return socket(droppedText)
 	case scenarios.FailMalformedJSON:
 		return apiFailure{connection: "connection_failed", class: "unknown", text: "API Error: the response is not valid JSON: " + f.Raw, message: f.Raw}
-	case scenarios.FailAuthError:
-		return s.describeStatus(401, "authentication_error", f.Message)
-	case scenarios.FailRateLimit:
-		api := s.describeStatus(429, "rate_limit_error", fmt.Sprintf("Rate limited. Retry after %d seconds.", f.RetryAfter))
+	default:
+		api := s.describeStatus(f.APIError())
 		api.after = time.Duration(f.RetryAfter) * time.Second
 		return api
-	case scenarios.FailOutOfCredits:
-		return s.describeStatus(400, "invalid_request_error", "Your credit balance is too low to access the Anthropic API.")
-	case scenarios.FailOverloaded:
-		return s.describeStatus(529, "overloaded_error", "Overloaded")
-	case scenarios.FailPromptTooLong:
-		return s.describeStatus(400, "invalid_request_error", "prompt is too long")
-	case scenarios.FailServerError:
-		return s.describeStatus(f.Status, "", f.Message)
-	default:
-		return s.describeStatus(f.Status, f.ErrorType, f.Message)
 	}
 }
 
@@ -85,22 +73,10 @@ func socket(text string) apiFailure {
 	return apiFailure{connection: "connection_failed", class: "server_error", retryClass: "unknown", text: text, message: "Connection error."}
 }
 
-// describeStatus is a failure the API answers with an HTTP status. An empty
-// kind is the one the API uses for that status, an empty message likewise.
-func (s *Simulator) describeStatus(status int, kind, message string) apiFailure {
-	if status == 0 {
-		status = 500
-	}
-	if kind == "" {
-		kind = kindOf(status)
-	}
-	switch {
-	case message == "" && kind == "api_error":
-		message = "Internal server error"
-	case message == "":
-		message = strings.ReplaceAll(strings.TrimSuffix(kind, "_error"), "_", " ")
-	}
-	api := apiFailure{status: status, kind: kind, message: message}
+// describeStatus is a failure the API answers with an HTTP status.
+func (s *Simulator) describeStatus(e scenarios.APIError) apiFailure {
+	status, message := e.Status, e.Message
+	api := apiFailure{status: status, kind: e.Type, message: message}
 	lower := strings.ToLower(message)
 	switch {
 	case status == 400:
@@ -179,28 +155,6 @@ func (s *Simulator) tooLongText() string {
 	}
 	return "Prompt is too long · this conversation is a single exchange and cannot be compacted — the request size comes mostly from " +
 		"system prompt, tool definitions, or attachments."
-}
-
-// kindOf is the error type the API gives for a status.
-func kindOf(status int) string {
-	switch status {
-	case 400:
-		return "invalid_request_error"
-	case 401:
-		return "authentication_error"
-	case 403:
-		return "permission_error"
-	case 404:
-		return "not_found_error"
-	case 413:
-		return "request_too_large"
-	case 429:
-		return "rate_limit_error"
-	case 529:
-		return "overloaded_error"
-	default:
-		return "api_error"
-	}
 }
 
 // overcome tells whether a failure that strikes a number of times has struck

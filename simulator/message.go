@@ -72,7 +72,7 @@ func (m *message) stream(ctx context.Context, blocks []protocol.Block) error {
 
 func (m *message) start(ctx context.Context) error {
 	m.at = -1
-	if err := m.behind.sleep(ctx, m.pace.ttft); err != nil {
+	if err := m.behind.sleep(ctx, m.pace.ttft()); err != nil {
 		return err
 	}
 	m.ledger.heard()
@@ -80,7 +80,7 @@ func (m *message) start(ctx context.Context) error {
 	if !m.s.o.Show.Partial {
 		return nil
 	}
-	ttft := ms(m.pace.ttft)
+	ttft := ms(m.pace.ttft())
 	ev := &protocol.StreamEvent{
 		Type: "stream_event", Event: object{{"type", "message_start"}, {"message", object{
 			{"id", m.id},
@@ -151,7 +151,7 @@ func (m *message) textBlock(ctx context.Context, i int, b protocol.TextBlock) er
 	if err := m.open(i, protocol.Text(""), ""); err != nil {
 		return err
 	}
-	for _, chunk := range m.pace.split(b.Text) {
+	for _, chunk := range m.pace.Split(b.Text) {
 		if err := m.keepPace(ctx, chunk); err != nil {
 			return err
 		}
@@ -180,7 +180,7 @@ func (m *message) thinkingBlock(ctx context.Context, i int, b protocol.ThinkingB
 		if err := m.keepPace(ctx, chunk); err != nil {
 			return err
 		}
-		n := tokens(len(chunk))
+		n := scenarios.Tokens(len(chunk))
 		thought += n
 		err := m.out.system("thinking_tokens", protocol.Field{Key: "estimated_tokens", Value: thought}, protocol.Field{Key: "estimated_tokens_delta", Value: n})
 		if err != nil {
@@ -205,8 +205,8 @@ func (m *message) thinkingBlock(ctx context.Context, i int, b protocol.ThinkingB
 // thoughts are the pieces in which reasoning comes: those of its pace where it
 // can be seen, else one. Each is announced by its tokens.
 func (m *message) thoughts(text string) []string {
-	if m.s.o.Show.Partial || m.pace.perTok > 0 {
-		return m.pace.split(text)
+	if m.s.o.Show.Partial || m.pace.TokensPerSecond > 0 {
+		return m.pace.Split(text)
 	}
 	return []string{text}
 }

@@ -32,7 +32,13 @@ func (st *structured) add(reply scenarios.Reply) []protocol.Block {
 		return reply.Blocks
 	}
 	use := protocol.ToolUse{Type: "tool_use", Name: structuredTool, Input: reply.StructuredOutput}
-	return append(reply.Blocks[:len(reply.Blocks):len(reply.Blocks)], use)
+	blocks := reply.Blocks[:len(reply.Blocks):len(reply.Blocks)]
+	if len(blocks) == 1 { // a message is not empty that has a call
+		if text, ok := blocks[0].(protocol.TextBlock); ok && text.Text == "" {
+			blocks = nil
+		}
+	}
+	return append(blocks, use)
 }
 
 // check validates one call.

@@ -102,34 +102,6 @@ func described(name string, m protocol.ModelUsage) protocol.ModelUsage {
 	return m
 }
 
-// estimate counts tokens where the scenario does not: four bytes a token.
-func estimate(prompt string, blocks []protocol.Block) scenarios.Usage {
-	out := 0
-	for _, b := range blocks {
-		switch b := b.(type) {
-		case protocol.TextBlock:
-			out += len(b.Text)
-		case protocol.ThinkingBlock:
-			out += len(b.Thinking)
-		case protocol.ToolUse:
-			out += len(b.Name) + len(b.Input)
-		}
-	}
-	return scenarios.Usage{InputTokens: tokens(len(prompt)), OutputTokens: tokens(out)}
-}
-
-func thinkingTokens(blocks []protocol.Block) int {
-	n := 0
-	for _, b := range blocks {
-		if th, ok := b.(protocol.ThinkingBlock); ok {
-			n += tokens(len(th.Thinking))
-		}
-	}
-	return n
-}
-
-func tokens(bytes int) int { return max(1, (bytes+3)/4) }
-
 // streamUsage is the usage on assistant events: what message_start reports,
 // before the output is known.
 func streamUsage(u scenarios.Usage) protocol.Usage {

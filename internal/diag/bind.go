@@ -237,7 +237,7 @@ func MeantHint(name string, candidates []string) string {
 // NameHint is [MeantHint], or else the candidates where they are few; "" for no
 // name.
 func NameHint(name string, candidates []string) string {
-	const few = 20
+	const few = 30
 	if hint := MeantHint(name, candidates); hint != "" || name == "" || len(candidates) == 0 || len(candidates) > few {
 		return hint
 	}

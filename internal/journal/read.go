@@ -58,6 +58,10 @@ type Line struct {
 	Gate *Gate `json:"gate"`
 	// Exit is the last line of a process that ended in order.
 	Exit *Exit `json:"exit"`
+	// Request is one of the Messages API face that was part of a conversation.
+	Request *Request `json:"request"`
+	// SideRequest is one of that face beside the conversations.
+	SideRequest *SideRequest `json:"side_request"`
 	// Expectation is what the scenario expects, as it was judged.
 	Expectation *Expectation `json:"expectation"`
 	// Finding is something that is wrong with the run.

@@ -39,6 +39,8 @@ type System struct {
 	StderrIsTTY    bool
 	UID            int // -1 where there is none
 	PID            int
+	// Parent is the id of the process that started this one, now; nil = nobody did.
+	Parent func() int
 	// Kill makes this very process die of a signal; it returns only if that failed.
 	Kill func(sig syscall.Signal) error
 	// Notify relays signals to c until the returned function is called; nil = there are none.
@@ -65,6 +67,7 @@ func Real() *System {
 		StderrIsTTY: term.IsTerminal(int(os.Stderr.Fd())),
 		UID:         os.Getuid(),
 		PID:         os.Getpid(),
+		Parent:      os.Getppid,
 		Kill:        die,
 		Notify: func(c chan<- os.Signal, signals ...os.Signal) func() {
 			signal.Notify(c, signals...)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 // Signals turns signals into the ends of a run: SIGINT interrupts the turn if there is one, everything else ends the run
@@ -78,4 +79,28 @@ func (s *System) UntilSignal(ctx context.Context) (context.Context, func()) {
 		}
 	}()
 	return ctx, func() { release(); cancel() }
+}
+
+// UntilOrphan ends the context soon after the process that started this one has ended: a server of a test outlives no
+// test.
+func (s *System) UntilOrphan(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	if s.Parent == nil {
+		return ctx, cancel
+	}
+	parent := s.Parent()
+	go func() { // ends with ctx
+		const pause = 500 * time.Millisecond
+		ticker := time.NewTicker(pause)
+		defer ticker.Stop()
+		for s.Parent() == parent {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+		}
+		cancel()
+	}()
+	return ctx, cancel
 }

@@ -21,6 +21,9 @@ type Access struct {
 	Token string
 	// Browser names that cookie; empty = there is none.
 	Browser string
+	// Header names one more header that may hold the token, for clients that send
+	// a key of their own; empty = there is none.
+	Header string
 	// Own refuses the pages of all other origins, those of other servers on this
 	// machine too, but for Origins.
 	Own bool
@@ -45,6 +48,12 @@ func (a Access) Check(addr string) error {
 		wrong = append(wrong, fmt.Errorf("other machines reach %s: %w", addr, ErrNoToken))
 	}
 	return errors.Join(wrong...)
+}
+
+// Loopback reports whether only this machine reaches an address of [Options].
+func Loopback(addr string) bool {
+	addr, err := localAddr(addr)
+	return err == nil && loopback(addr)
 }
 
 // loopback reports whether only this machine reaches an address.
@@ -141,6 +150,9 @@ func (g guard) known(w http.ResponseWriter, r *http.Request) bool {
 	}
 	right := func(s string) bool { return subtle.ConstantTimeCompare([]byte(s), []byte(g.Token)) == 1 }
 	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok && right(bearer) {
+		return true
+	}
+	if g.Header != "" && right(r.Header.Get(g.Header)) {
 		return true
 	}
 	if g.Browser == "" {

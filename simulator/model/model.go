@@ -74,6 +74,9 @@ func Of(name string) Facts {
 	return Facts{Name: name, In: 4, Out: 20, ContextWindow: million, MaxOutput: 32_000}
 }
 
+// Known lists the models of the CLI, the newest first.
+func Known() []Facts { return known() }
+
 // Cost is the price of a reply in dollars, summed in the order in which the
 // real CLI does: the digits of a float64 depend on it.
 func (f Facts) Cost(inputTokens, outputTokens int) float64 {

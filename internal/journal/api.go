@@ -1,0 +1,71 @@
+package journal
+
+import "encoding/json"
+
+// Request is a request of the Messages API face that was part of a conversation,
+// or was refused.
+type Request struct {
+	// Namespace of the request; empty = the nameless one.
+	Namespace string `json:"namespace"`
+	// Session and Agent name the conversation, where the client says it.
+	Session string `json:"session,omitempty"`
+	Agent   string `json:"agent,omitempty"`
+	// Attempt counts how often this very history was sent, from 1; it is 1 as well where
+	// nobody looked.
+	Attempt int    `json:"attempt"`
+	Path    string `json:"path"`
+	Model   string `json:"model,omitempty"`
+	Stream  bool   `json:"stream"`
+	// Betas are those of anthropic-beta.
+	Betas []string `json:"betas,omitempty"`
+	// Tools are the names of those offered.
+	Tools []string `json:"tools,omitempty"`
+	// Messages is the history as it was understood: prompt, results, context,
+	// added, injected, notice and answer.
+	Messages []string `json:"messages,omitempty"`
+	// Calls are those whose results came with the request, the first time.
+	Calls []Called `json:"calls,omitempty"`
+	// Prompt is the text that was answered, when it was one.
+	Prompt string `json:"prompt,omitempty"`
+	// Rule that answered, with its place.
+	Rule string `json:"rule,omitempty"`
+	File string `json:"file,omitempty"`
+	Line int    `json:"line,omitempty"`
+	// Status of HTTP; 0 = the connection ended without one.
+	Status int `json:"status"`
+	// Error is the message of a refusal or a failure.
+	Error string `json:"error,omitempty"`
+	// MS is how long the request took, pauses of the scenario included.
+	MS float64 `json:"ms"`
+	// UnknownKeys of the body that no earlier request of the namespace had.
+	UnknownKeys []string `json:"unknown_keys,omitempty"`
+	// Findings are what is odd about the request.
+	Findings []string `json:"findings,omitempty"`
+}
+
+// Called is a tool call that the client has run.
+type Called struct {
+	Tool      string          `json:"tool"`
+	ToolUseID string          `json:"tool_use_id"`
+	Input     json.RawMessage `json:"input"`
+	Result    string          `json:"result"`
+	IsError   bool            `json:"is_error"`
+}
+
+// SideRequest is a request that a client makes beside the conversation, and every
+// one to another endpoint.
+type SideRequest struct {
+	Namespace string `json:"namespace"`
+	Session   string `json:"session,omitempty"`
+	// Kind is title, compact, probe, other, count_tokens, models, telemetry or hello.
+	Kind  string `json:"kind"`
+	Path  string `json:"path"`
+	Model string `json:"model,omitempty"`
+	// Unclassified says that nobody knows the request: clients have changed.
+	Unclassified bool    `json:"unclassified,omitempty"`
+	Status       int     `json:"status"`
+	MS           float64 `json:"ms"`
+}
+
+func (Request) kind() string     { return "request" }
+func (SideRequest) kind() string { return "side_request" }

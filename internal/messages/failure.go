@@ -1,0 +1,158 @@
+package messages
+
+import (
+	"bytes"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// fail plays the failure of an answer.
+func (x *exchange) fail(f *fold, m *message, id string) {
+	fail := f.final.answer.reply.Failure
+	x.headers(id)
+	x.line.Error = string(fail.Type)
+	switch fail.Type {
+	case scenarios.FailHang:
+		<-x.r.Context().Done()
+		x.gone()
+	case scenarios.FailConnectionTimeout:
+		_ = x.s.o.Clock.Sleep(x.r.Context(), time.Duration(fail.AfterMS)*time.Millisecond) // a client that is gone is cut all the same
+		x.cut(reset)
+	case scenarios.FailNetworkUnreachable, scenarios.FailCrash:
+		x.cut(reset)
+	case scenarios.FailMalformedJSON:
+		x.malformed(f.r.stream, fail.Raw)
+	case scenarios.FailPartialResponse:
+		x.partial(f, m, fail)
+	case scenarios.FailStreamFault:
+		s := m.play(f.pace(), x.s.o.Scenario.API.Pad, f.key())
+		silent := s.fault(fail.Fault)
+		if f.r.stream && x.stream(s) && silent {
+			<-x.r.Context().Done()
+			x.gone()
+		} else if !f.r.stream {
+			x.send(f.r, s, m)
+		}
+	default:
+		x.answerFailure(fail, id)
+	}
+}
+
+// answerFailure sends a failure that has a status.
+func (x *exchange) answerFailure(fail *scenarios.Failure, id string) {
+	e, h, code := fail.APIError(), x.w.Header(), ""
+	x.line.Error = e.Message
+	switch fail.Type {
+	case scenarios.FailRateLimit:
+		h.Set("Retry-After", strconv.Itoa(fail.RetryAfter))
+		reset := x.began.UTC().Add(time.Duration(fail.RetryAfter) * time.Second).Format(time.RFC3339)
+		h.Set("Anthropic-Ratelimit-Requests-Remaining", "0")
+		h.Set("Anthropic-Ratelimit-Requests-Reset", reset)
+	case scenarios.FailSpendLimit:
+		code = "enforced_spend_limit_reached"
+	case scenarios.FailAuthError, scenarios.FailOutOfCredits, scenarios.FailPromptTooLong:
+		if !x.claudeCode() || fail.Type != scenarios.FailAuthError { // it asks again after a 401, as the CLI face does
+			h.Set("X-Should-Retry", "false")
+		}
+	default:
+	}
+	x.json(e.Status, errorOf(e, code, id))
+}
+
+// malformed sends a body, or an event, that is no JSON.
+func (x *exchange) malformed(streamed bool, raw string) {
+	if !streamed {
+		x.bytes(http.StatusOK, []byte(raw))
+		return
+	}
+	x.stream(&script{events: []event{{name: "message_start", data: []byte(raw)}}})
+}
+
+// partial sends the beginning of an answer and breaks off.
+func (x *exchange) partial(f *fold, whole *message, fail *scenarios.Failure) {
+	m := *whole
+	m.blocks = []protocol.Block{protocol.Text(fail.PartialText)}
+	if !f.r.stream {
+		x.halfBody(&m, fail.Cut)
+		return
+	}
+	s := m.play(f.pace(), x.s.o.Scenario.API.Pad, f.key())
+	s.events = s.events[:len(s.events)-3] // block, message and stream stay open
+	if fail.Cut == "error" {
+		x.lastEvent(s)
+	}
+	if x.stream(s) {
+		x.breakOff(fail.Cut)
+	}
+}
+
+// lastEvent puts an error at the end of the events.
+func (x *exchange) lastEvent(s *script) {
+	e := scenarios.APIError{Status: 529, Message: "Overloaded"}
+	s.add("error", errorOf(e, "", x.w.Header().Get("Request-Id")))
+}
+
+// breakOff ends an answer that was begun.
+func (x *exchange) breakOff(how string) {
+	switch how {
+	case "error", "end":
+	case "silence":
+		<-x.r.Context().Done()
+		x.gone()
+	case "close":
+		x.cut(finish)
+	default:
+		x.cut(reset)
+	}
+}
+
+// halfBody sends half of an answer that is not streamed.
+func (x *exchange) halfBody(m *message, how string) {
+	body, err := protocol.Marshal(m.wire(m.blocks))
+	if err != nil || how == "error" {
+		e := scenarios.APIError{Status: http.StatusInternalServerError, Message: "Internal server error"}
+		x.json(e.Status, errorOf(e, "", x.w.Header().Get("Request-Id")))
+		return
+	}
+	before, _, _ := bytes.Cut(body, []byte(`"stop_reason"`))
+	if how == "end" {
+		x.bytes(http.StatusOK, before)
+		return
+	}
+	h := x.w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	x.status = http.StatusOK
+	x.w.WriteHeader(http.StatusOK)
+	if _, err := x.w.Write(before); err == nil {
+		out := bytes.Buffer{}
+		x.flush(http.NewResponseController(x.w), &out)
+	}
+	x.breakOff(how)
+}
+
+// ending is how a connection is given up.
+type ending int
+
+const (
+	finish ending = iota // FIN
+	reset                // RST
+)
+
+// cut gives the connection up.
+func (x *exchange) cut(how ending) {
+	conn, _, err := http.NewResponseController(x.w).Hijack()
+	if err != nil { // no connection of our own: the server gives it up
+		x.end()
+		panic(http.ErrAbortHandler)
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok && how == reset {
+		_ = tcp.SetLinger(0)
+	}
+	_ = conn.Close()
+}
