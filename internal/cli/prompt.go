@@ -6,6 +6,8 @@ import (
 
 	"github.com/claudeless/claudeless/internal/flags"
 	"github.com/claudeless/claudeless/internal/process"
+	"github.com/claudeless/claudeless/internal/session"
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // readPrompt returns the prompt of a text run: the word of the command line, what stdin holds, or both with a newline
@@ -38,4 +40,19 @@ func promptText(ctx context.Context, s *process.System, f *flags.Flags) (string,
 		return f.Prompt, nil
 	}
 	return f.Prompt + "\n" + piped, nil
+}
+
+// prompts are those of the run: first the call that an earlier run put off,
+// which makes the prompt optional.
+func prompts(ctx context.Context, sys *process.System, f *flags.Flags, s *session.Session) ([]protocol.UserMessage, error) {
+	deferred, ok := s.Deferred()
+	if !ok {
+		prompt, err := readPrompt(ctx, sys, f)
+		return []protocol.UserMessage{{Content: protocol.Content{Text: prompt}}}, err
+	}
+	prompt, err := promptText(ctx, sys, f)
+	if err != nil || prompt == "" {
+		return []protocol.UserMessage{deferred}, err
+	}
+	return []protocol.UserMessage{deferred, {Content: protocol.Content{Text: prompt}}}, nil
 }

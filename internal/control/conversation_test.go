@@ -16,12 +16,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/claudeless/claudeless/mcp"
-	"github.com/claudeless/claudeless/simulator/permission"
-	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 	"go.uber.org/goleak"
+
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected lines of the conversations")
@@ -422,10 +423,13 @@ func (f *fakeSession) turn(ctx, interrupt context.Context, in protocol.UserMessa
 		raw, err := f.peer.Message(interrupt, rest, json.RawMessage(`{"jsonrpc":"2.0","id":7,"method":"m"}`))
 		result = fmt.Sprintf("%s %v", raw, err)
 	case "elicit":
-		q := Question{Server: "s", Message: rest}
+		q := elicitation{Server: "s", Message: rest}
 		_ = json.Unmarshal([]byte(rest), &q) // plain text is the message
-		action, content := f.peer.Elicit(interrupt, q)
-		result = action + " " + string(content)
+		a := f.peer.Elicit(interrupt, mcp.ElicitRequest{Server: q.Server, Message: q.Message, Schema: q.Schema, URL: q.URL, ID: q.ID})
+		if a.Action == "" {
+			a.Action = "cancel"
+		}
+		result = a.Action + " " + string(a.Content)
 	case "flood":
 		var n int
 		fmt.Sscan(rest, &n)

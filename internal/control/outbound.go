@@ -4,9 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator/hook"
+	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -64,58 +68,24 @@ func (p *Peer) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 	case err != nil:
 		return protocol.PermissionAnswer{}, err
 	}
-	return ReadAnswer(raw), nil
-}
-
-// ReadAnswer reads a verdict as a host or a permission tool writes it. A
-// malformed one is an answer with Failure set, and an allow without an input
-// keeps the original.
-func ReadAnswer(raw json.RawMessage) protocol.PermissionAnswer {
-	var in struct {
-		Behavior    string          `json:"behavior"`
-		Input       json.RawMessage `json:"updatedInput"`
-		Permissions json.RawMessage `json:"updatedPermissions"`
-		Message     *string         `json:"message"`
-		Interrupt   bool            `json:"interrupt"`
-	}
-	invalid := protocol.PermissionAnswer{
-		Failure: "The canUseTool callback returned an invalid permission result. Expected behavior allow (updatedInput an object) or deny (with a message).",
-	}
-	if json.Unmarshal(raw, &in) != nil {
-		return invalid
-	}
-	switch {
-	case in.Behavior == "allow":
-		a := protocol.PermissionAnswer{Allow: true}
-		if given(in.Input) {
-			if in.Input[0] != '{' {
-				return invalid
-			}
-			if string(in.Input) != "{}" { // an empty one is none
-				a.UpdatedInput = in.Input
-			}
-		}
-		if given(in.Permissions) && json.Unmarshal(in.Permissions, &a.UpdatedPermissions) != nil {
-			return invalid
-		}
-		return a
-	case in.Behavior == "deny" && in.Message != nil:
-		return protocol.PermissionAnswer{Message: *in.Message, Interrupt: in.Interrupt}
-	}
-	return invalid
+	return permission.ReadAnswer(raw), nil
 }
 
 func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
 
 // Callback has the host run one of its hooks; see hook.Callback. Once stdin has
-// ended the error is [ErrClosed].
+// ended the error is [ErrClosed] and [hook.ErrGone].
 func (p *Peer) Callback(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error) {
-	return p.ask(ctx, struct {
+	out, err := p.ask(ctx, struct {
 		Subtype    string          `json:"subtype"`
 		CallbackID string          `json:"callback_id"`
 		Input      json.RawMessage `json:"input"`
 		ToolUseID  string          `json:"tool_use_id,omitempty"`
 	}{"hook_callback", callbackID, input, toolUseID}, ofTurn)
+	if errors.Is(err, ErrClosed) {
+		err = fmt.Errorf("%w: %w", hook.ErrGone, err)
+	}
+	return out, err
 }
 
 // Message carries a JSON-RPC message to an MCP server inside the host and
@@ -149,37 +119,35 @@ func (p *Peer) Message(ctx context.Context, server string, message json.RawMessa
 	return answer, nil
 }
 
-// Question is what an MCP server asks the user (spec: cli-contract 4.5).
-type Question struct {
+// elicitation is what an MCP server asks the user (spec: cli-contract 4.5).
+type elicitation struct {
+	Subtype string          `json:"subtype"` // "elicitation"
 	Server  string          `json:"mcp_server_name"`
 	Message string          `json:"message"`
-	Mode    string          `json:"mode"` // set by Elicit: url with a URL, else form
+	Mode    string          `json:"mode"` // url with a URL, else form
 	Schema  json.RawMessage `json:"requested_schema,omitempty"`
-	Order   []string        `json:"property_order,omitzero"` // set by Elicit from Schema
+	Order   []string        `json:"property_order,omitzero"` // of Schema
 	URL     string          `json:"url,omitempty"`
 	ID      string          `json:"elicitation_id,omitempty"` // of a URL
 }
 
-// Elicit hands an MCP server's question to the host. A host that cannot answer
-// cancels it.
-func (p *Peer) Elicit(ctx context.Context, q Question) (action string, content json.RawMessage) {
+// Elicit hands an MCP server's question to the host. A host that cannot answer cancels it.
+func (p *Peer) Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
 	p.mu.Lock()
 	greeted := p.greeted
 	p.mu.Unlock()
 	if !greeted { // a host that does not speak the control protocol never answers
-		return "cancel", nil
+		return mcp.ElicitAnswer{}
 	}
-	q.Mode = "form"
+	ask := elicitation{
+		Subtype: "elicitation", Server: q.Server, Message: q.Message, Mode: "form", Schema: q.Schema, Order: propertyOrder(q.Schema), URL: q.URL, ID: q.ID,
+	}
 	if q.URL != "" {
-		q.Mode = "url"
+		ask.Mode = "url"
 	}
-	q.Order = propertyOrder(q.Schema)
-	raw, err := p.ask(ctx, struct {
-		Subtype string `json:"subtype"`
-		Question
-	}{"elicitation", q}, ofTurn)
+	raw, err := p.ask(ctx, ask, ofTurn)
 	if err != nil {
-		return "cancel", nil
+		return mcp.ElicitAnswer{}
 	}
 	a := fields[struct {
 		Action  string          `json:"action"`
@@ -187,9 +155,9 @@ func (p *Peer) Elicit(ctx context.Context, q Question) (action string, content j
 	}](raw)
 	switch a.Action {
 	case "accept", "decline":
-		return a.Action, a.Content
+		return mcp.ElicitAnswer{Action: a.Action, Content: a.Content}
 	}
-	return "cancel", nil
+	return mcp.ElicitAnswer{}
 }
 
 // propertyOrder lists the properties of a schema as they stand in it; nil = it

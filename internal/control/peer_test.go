@@ -11,9 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
-	"github.com/google/go-cmp/cmp"
 )
 
 // Checklist rows 59, 60 and 69: every request of the specification has one of
@@ -64,7 +65,7 @@ func TestReadAnswer(t *testing.T) {
 		{`nonsense`, protocol.PermissionAnswer{Failure: invalid}},
 	}
 	for _, tt := range tests {
-		got := ReadAnswer(json.RawMessage(tt.raw))
+		got := permission.ReadAnswer(json.RawMessage(tt.raw))
 		if strings.HasPrefix(got.Failure, invalid) {
 			got.Failure = invalid
 		}

@@ -34,7 +34,7 @@ func (r *resolver) locate() error {
 		return err
 	}
 	r.p.CWD, r.p.UID, r.p.PID, r.p.Started = cwd, r.sys.UID, r.sys.PID, r.sys.Now()
-	r.p.AsClaude = r.sys.AsClaude()
+	r.p.AsClaude, r.p.Stdout, r.p.Stderr, r.p.Progress = r.sys.AsClaude(), r.sys.Stdout, r.sys.Stderr, r.sys.Progress()
 	if exe, err := r.sys.Executable(); err == nil {
 		r.p.Executable = exe
 	}

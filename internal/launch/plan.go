@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/catalog"
@@ -22,8 +23,11 @@ import (
 type Plan struct {
 	Places
 	Identity
-	Environ []string // of the programs that are started
-	Clock   *clock.Source
+	Environ  []string // of the programs that are started
+	Clock    *clock.Source
+	Stdout   io.Writer // for faults that spoil it
+	Stderr   io.Writer // for warnings
+	Progress io.Writer // for a passing line about what is being waited for; nil = nowhere
 
 	Scenario   Scenario
 	Settings   Settings

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +20,9 @@ import (
 func (s Settings) Reads(source string) bool {
 	return s.Options.Sources == nil || slices.Contains(s.Options.Sources, source)
 }
+
+// Style is the output style that they name, whether there is one of that name or not.
+func (s Settings) Style() string { return cmp.Or(s.OutputStyle, "default") }
 
 // Approved tells whether the settings approve a server of .mcp.json.
 func (s Settings) Approved(server string) bool {

@@ -203,3 +203,43 @@ func parseUpdate(u protocol.PermissionUpdate) []rule {
 	}
 	return out
 }
+
+// ReadAnswer reads a verdict as a host or a permission tool writes it. A
+// malformed one is an answer with Failure set, and an allow without an input
+// keeps the original.
+func ReadAnswer(raw json.RawMessage) protocol.PermissionAnswer {
+	var in struct {
+		Behavior    string          `json:"behavior"`
+		Input       json.RawMessage `json:"updatedInput"`
+		Permissions json.RawMessage `json:"updatedPermissions"`
+		Message     *string         `json:"message"`
+		Interrupt   bool            `json:"interrupt"`
+	}
+	invalid := protocol.PermissionAnswer{
+		Failure: "The canUseTool callback returned an invalid permission result. Expected behavior allow (updatedInput an object) or deny (with a message).",
+	}
+	if json.Unmarshal(raw, &in) != nil {
+		return invalid
+	}
+	switch {
+	case in.Behavior == "allow":
+		a := protocol.PermissionAnswer{Allow: true}
+		if isGiven(in.Input) {
+			if in.Input[0] != '{' {
+				return invalid
+			}
+			if string(in.Input) != "{}" { // an empty one is none
+				a.UpdatedInput = in.Input
+			}
+		}
+		if isGiven(in.Permissions) && json.Unmarshal(in.Permissions, &a.UpdatedPermissions) != nil {
+			return invalid
+		}
+		return a
+	case in.Behavior == "deny" && in.Message != nil:
+		return protocol.PermissionAnswer{Message: *in.Message, Interrupt: in.Interrupt}
+	}
+	return invalid
+}
+
+func isGiven(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }

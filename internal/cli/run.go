@@ -1,0 +1,218 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+
+	"github.com/claudeless/claudeless/internal/control"
+	"github.com/claudeless/claudeless/internal/flags"
+	"github.com/claudeless/claudeless/internal/host"
+	"github.com/claudeless/claudeless/internal/launch"
+	"github.com/claudeless/claudeless/internal/output"
+	"github.com/claudeless/claudeless/internal/process"
+	"github.com/claudeless/claudeless/internal/session"
+	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/transcript"
+)
+
+// runPrint is the claude face: prompts in, their events out in the chosen format, the exit code from the last result.
+func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
+	ctx, signals := sys.Watch(ctx)
+	defer signals.Stop()
+	plan, s, err := open(sys, f, nil)
+	if err != nil {
+		return refuse(sys, plan, err)
+	}
+	defer func() { closeSession(context.WithoutCancel(ctx), s, sys.Stdout) }()
+	prompts, err := prompts(ctx, sys, f, s)
+	if err != nil {
+		return err
+	}
+	if err := s.Start(ctx); err != nil {
+		return process.OrSignal(ctx, err)
+	}
+	turns, interrupt := context.WithCancel(ctx)
+	defer interrupt()
+	signals.Interrupts(interrupt)
+	err = encoder(plan)(sys.Stdout, s.Play(turns, prompts))
+	return outcome(ctx, turns, ending{sys, s, err})
+}
+
+// runStream is the claude face for SDK hosts: prompts and requests come as frames on stdin until it ends.
+func runStream(ctx context.Context, sys *process.System, f *flags.Flags) error {
+	ctx, signals := sys.Watch(ctx)
+	defer signals.Stop()
+	var peer *control.Peer
+	plan, s, err := open(sys, f, func(p *launch.Plan, id func() string) session.Host {
+		peer = control.New(peerOptions(sys, p, id))
+		return peer
+	})
+	if err != nil {
+		return refuse(sys, plan, err)
+	}
+	defer func() { closeSession(context.WithoutCancel(ctx), s, peer.Events()) }()
+	err = host.New(s, peer, signals).Serve(ctx)
+	if bad, ok := errors.AsType[*control.InputError](err); ok {
+		return process.Verbatimf("%s", bad.Text)
+	}
+	if errors.Is(err, host.ErrInterrupted) {
+		return nil
+	}
+	return outcome(ctx, ctx, ending{sys, s, err})
+}
+
+// open resolves a command line and builds its session. Meet makes who stands behind it, who is told the session's id; nil =
+// nobody.
+func open(sys *process.System, f *flags.Flags, meet func(plan *launch.Plan, id func() string) session.Host) (*launch.Plan, *session.Session, error) {
+	plan, err := launch.Resolve(sys, f)
+	if err != nil {
+		return &plan, nil, err
+	}
+	var s *session.Session
+	var h session.Host
+	if meet != nil {
+		h = meet(&plan, func() string { return s.ID() })
+	}
+	s, err = session.Open(plan, h)
+	return &plan, s, err
+}
+
+func peerOptions(sys *process.System, plan *launch.Plan, id func() string) control.Options {
+	o := control.Options{
+		In: sys.Stdin, Out: sys.Stdout, NewID: plan.Clock.NewID, SessionID: id,
+		Timestamp:       func() string { return plan.Clock.Now().UTC().Format("2006-01-02T15:04:05.000Z") },
+		AwaitInitialize: plan.Host.AwaitInitialize, Replay: plan.Output.Replay, OneByOne: plan.Host.OneByOne,
+	}
+	switch {
+	case plan.Host.States:
+		o.States = control.StatesOn
+	case plan.Host.StatesToHost:
+		o.States = control.StatesHostOnly
+	}
+	return o
+}
+
+// closeSession ends a session; the end of its transcript is shown after the last result.
+func closeSession(ctx context.Context, s *session.Session, w io.Writer) {
+	s.Close(ctx)
+	if s.Plan().Output.Format == "stream-json" {
+		_ = output.StreamJSON(w, s.Rest()) // nobody may be left to read it
+	}
+}
+
+func encoder(plan *launch.Plan) output.Encoder {
+	switch {
+	case plan.Output.Format == "stream-json":
+		return output.StreamJSON
+	case plan.Output.Format == "json" && plan.Output.Verbose:
+		return output.JSONVerbose
+	case plan.Output.Format == "json":
+		return output.JSON
+	default:
+		return output.Text(output.Limits{MaxTurns: plan.Limits.MaxTurns, MaxBudgetUSD: plan.Limits.MaxBudgetUSD})
+	}
+}
+
+// ending is how a session came to its end.
+type ending struct {
+	sys *process.System
+	s   *session.Session
+	err error
+}
+
+// outcome turns the end of a run into an exit code: a closed stdout and an interrupt are normal ends, else the last result
+// decides (spec: cli-observed 2 and 10).
+func outcome(ctx, turns context.Context, e ending) error {
+	crashed, isCrash := errors.AsType[*simulator.CrashError](e.err)
+	switch {
+	case isCrash:
+		return crash(context.WithoutCancel(ctx), e.sys, e.s, crashed)
+	case errors.Is(e.err, syscall.EPIPE), errors.Is(e.err, io.ErrClosedPipe):
+		return nil
+	case e.err != nil:
+		return process.OrSignal(ctx, e.err)
+	case turns.Err() != nil:
+		return process.OrSignal(ctx, nil)
+	}
+	unmet := e.s.Unmet()
+	for _, line := range unmet {
+		fmt.Fprintln(e.sys.Stderr, line)
+	}
+	last := e.s.Last()
+	switch {
+	case len(unmet) > 0 && e.s.Plan().Output.Expect:
+		return &process.ExitError{Code: process.ExitExpect}
+	case last != nil && last.IsError:
+		return &process.ExitError{Code: process.ExitFailed}
+	default:
+		return nil
+	}
+}
+
+// crash ends the process as the scenario asks. A signal is sent to ourselves.
+func crash(ctx context.Context, sys *process.System, s *session.Session, c *simulator.CrashError) error {
+	if c.Signal == "" {
+		return &process.ExitError{Code: c.ExitCode}
+	}
+	sig, ok := signalByName(c.Signal)
+	if !ok {
+		return fmt.Errorf("the scenario crashes with an unknown signal %q", c.Signal)
+	}
+	s.Close(ctx)
+	if err := sys.Kill(sig); err != nil {
+		return err
+	}
+	return &process.ExitError{Code: 128 + int(sig)}
+}
+
+func signalByName(name string) (syscall.Signal, bool) {
+	known := map[string]syscall.Signal{
+		"SIGABRT": syscall.SIGABRT, "SIGHUP": syscall.SIGHUP, "SIGINT": syscall.SIGINT, "SIGKILL": syscall.SIGKILL,
+		"SIGQUIT": syscall.SIGQUIT, "SIGSEGV": syscall.SIGSEGV, "SIGTERM": syscall.SIGTERM, "SIGBUS": syscall.SIGBUS, "SIGPIPE": syscall.SIGPIPE,
+	}
+	sig, ok := known[name]
+	return sig, ok
+}
+
+// refuse ends a run that could not be assembled. A session that cannot be
+// resumed and a broken configuration file have, in stream-json, a result without
+// a run beside their text on stderr (spec: cli-observed 8).
+func refuse(sys *process.System, plan *launch.Plan, err error) error {
+	result := &protocol.Result{
+		Type: "result", Subtype: "error_during_execution", IsError: true,
+		Usage: simulator.NoUsage(), ModelUsage: map[string]protocol.ModelUsage{}, PermissionDenials: []protocol.PermissionDenial{},
+		Errors: []string{err.Error()},
+	}
+	if missing, ok := errors.AsType[*transcript.NotFoundError](err); ok && missing.ID == plan.Transcript.Resume {
+		result.SessionID = missing.ID
+	} else if cut, ok := errors.AsType[*transcript.RefusedError](err); ok {
+		result.SessionID = cut.SessionID
+	} else if unresolved(err) {
+		result.SessionID = plan.Clock.NewID()
+	} else if broken, ok := errors.AsType[*launch.ConfigError](err); ok {
+		result.SessionID, result.StartupFailureReason = plan.Clock.NewID(), "config_file_invalid"
+		result.InvalidConfigFile = &protocol.InvalidConfigFile{Path: broken.Path, IsGlobal: true}
+	} else {
+		return err
+	}
+	result.UUID = plan.Clock.NewID()
+	if plan.Output.Format == "stream-json" {
+		events := func(yield func(protocol.Event, error) bool) { yield(result, nil) }
+		if err := encoder(plan)(sys.Stdout, events); err != nil {
+			return err
+		}
+	}
+	return process.Verbatimf("%s", err.Error())
+}
+
+// unresolved tells that --resume is the id of no session.
+func unresolved(err error) bool {
+	_, path := errors.AsType[*transcript.NotFoundError](err)
+	_, title := errors.AsType[*transcript.TitleError](err)
+	_, several := errors.AsType[*transcript.SeveralError](err)
+	return path || title || several
+}

@@ -1,0 +1,161 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/claudeless/claudeless/internal/edge"
+	"github.com/claudeless/claudeless/internal/launch"
+	"github.com/claudeless/claudeless/internal/proc"
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/agent"
+	"github.com/claudeless/claudeless/simulator/command"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+// background is what goes on beside the conversation: tasks, and the agents among them.
+type background struct {
+	tasks   *task.Set
+	agents  *agent.Agents
+	plan    launch.Plan
+	policy  *policy
+	records *recorder
+	live    *simulator.Live
+	shown   atomic.Bool       // texts of agents that are waited for
+	options simulator.Options // of the session's own conversation; set before its first turn
+	scratch scratch
+}
+
+// scratch is a directory that goes with the run.
+type scratch struct {
+	once   sync.Once
+	dir    string       // empty = not made
+	remove func() error // nil = not made
+}
+
+// newBackground prepares agents and tasks. It starts nothing.
+func newBackground(plan launch.Plan, live *simulator.Live, p *policy) *background {
+	b := &background{plan: plan, policy: p, records: p.records, live: live}
+	b.tasks = task.New(task.Options{NewID: plan.Clock.NewID, Now: plan.Clock.Now, Dir: b.dir, Ordered: plan.Clock.Repeatable()})
+	b.agents = agent.New(agent.Options{Tasks: b.tasks, Kinds: b, Models: players{plan, p.records.engine}, Session: b, CWD: plan.CWD})
+	b.shown.Store(plan.Output.AgentText)
+	return b
+}
+
+// dir holds the output of tasks: below the temporary directory, one folder for each user, project and session (observed with
+// 2.1.329), or in a directory that goes when nothing is to be kept.
+func (b *background) dir() string {
+	if b.plan.TaskTemp != "" {
+		project := filepath.Base(filepath.Dir(b.records.transcript.Path()))
+		return filepath.Join(b.plan.TaskTemp, fmt.Sprintf("claude-%d", b.plan.UID), project, b.records.ID(), "tasks")
+	}
+	b.scratch.once.Do(func() {
+		dir, remove, err := proc.TempDir("claudeless-tasks-")
+		if err != nil {
+			return // tasks then write nowhere
+		}
+		b.scratch.dir, b.scratch.remove = dir, remove
+	})
+	return b.scratch.dir
+}
+
+// planFile is where the session keeps its plan; empty = nowhere.
+func (b *background) planFile() string {
+	if b.plan.Transcript.NoPersist {
+		return ""
+	}
+	return filepath.Join(b.plan.State, "plans", b.records.ID()+".md")
+}
+
+// close ends what still runs.
+func (b *background) close() {
+	b.tasks.Close()
+	if b.scratch.remove == nil {
+		return
+	}
+	if err := b.scratch.remove(); err != nil {
+		b.records.warn(err.Error())
+	}
+}
+
+// Options are those of the session's own conversation.
+func (b *background) Options() simulator.Options { return b.options }
+
+// Name is how other sessions would call this one.
+func (b *background) Name() string { return command.SessionName(b.live.Now().Title, b.records.ID()) }
+
+// Shown tells whether texts of agents that are waited for are shown.
+func (b *background) Shown() bool { return b.shown.Load() }
+
+// Find returns the kind of agent with a name.
+func (b *background) Find(name string) (agent.Definition, bool) {
+	a, ok := b.plan.Catalog.Agent(name)
+	return agent.Definition{
+		Name: a.Name, Description: a.Description, Prompt: a.Prompt, Tools: a.Tools, Disallowed: a.Disallowed,
+		Model: a.Model, MaxTurns: a.MaxTurns, Background: a.Background,
+	}, ok
+}
+
+// Names lists the kinds there are.
+func (b *background) Names() []string { return b.plan.Catalog.AgentNames() }
+
+// Denied is the rule that keeps agents of a kind from starting.
+func (b *background) Denied(name string) (rule, source string) { return b.policy.DeniedAgent(name) }
+
+// players are the models of the session and of its agents.
+type players struct {
+	plan   launch.Plan
+	engine *scenarios.Engine
+}
+
+// own is the model of the session: the scripted one, or one that fails as --failure says.
+func (p players) own() simulator.Model {
+	failure := p.plan.Scenario.Failure
+	if name := edge.ArmOutput(p.plan.Stdout, p.plan.Scenario.Fault); name != "" && failure == nil {
+		failure = scenarios.FailureByName(name)
+	}
+	if failure == nil {
+		return arming{Engine: p.engine, stdout: p.plan.Stdout}
+	}
+	return failing{failure: failure}
+}
+
+// arming is the scripted model; its replies may want the output spoiled.
+type arming struct {
+	*scenarios.Engine
+	stdout io.Writer
+}
+
+// Next is the engine's reply.
+func (m arming) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
+	reply, err := m.Engine.Next(ctx, r)
+	if name := edge.ArmOutput(m.stdout, reply.Fault); name != "" && reply.Failure == nil {
+		reply.Failure = scenarios.FailureByName(name)
+	}
+	return reply, err
+}
+
+// Script is the model of one agent.
+func (p players) Script(script *protocol.SubagentScript) simulator.Model {
+	if p.plan.Scenario.Failure != nil {
+		return p.own()
+	}
+	return p.engine.Subagent(script)
+}
+
+// Name is what the environment has in the place of a model's name.
+func (p players) Name(name string) string { return p.plan.Model.Aliases.Name(name) }
+
+// failing is a model whose every reply is the same failure.
+type failing struct{ failure *scenarios.Failure }
+
+// Next fails.
+func (m failing) Next(context.Context, scenarios.Request) (scenarios.Reply, error) {
+	return scenarios.Reply{Failure: m.failure, Rule: scenarios.RuleRef{Name: "--failure"}}, nil
+}

@@ -1,0 +1,309 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/executor/builtin"
+	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/client"
+	"github.com/claudeless/claudeless/internal/debug/script"
+	"github.com/claudeless/claudeless/internal/launch"
+	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/agent"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// toolbox is the tools of the session, with what is known of their calls and what happens around each.
+type toolbox struct {
+	executor.Executor // the chain
+	builtin           *builtin.Tools
+	servers           *servers
+	policy            *policy
+	inventory         *inventory
+	gates             gates
+	aliases           map[string]string // tools that the host wants in the place of others
+	inOrder           bool              // agents run one after another, for a run that is to be repeatable
+}
+
+// toolParts is what the toolbox is made of.
+type toolParts struct {
+	host    Host
+	live    *simulator.Live
+	hooks   *hooks
+	library *library
+	work    *background
+}
+
+// fill makes the built-in tools and the chain.
+func (t *toolbox) fill(plan launch.Plan, p toolParts, v *servers, pol *policy) error {
+	t.servers, t.policy, t.inventory, t.inOrder = v, pol, v.inventory, plan.Clock.Repeatable()
+	var err error
+	t.builtin, err = builtin.New(builtin.Options{
+		CWD: plan.CWD, AdditionalDirs: plan.Permission.Paths(), OutputDir: v.records.transcript.ToolResultsDir(),
+		Environ: shellEnviron(plan, v.records.ID()), Script: p.hooks.Script, Announce: p.hooks.announce,
+		Now: plan.Clock.Now, NewID: plan.Clock.NewID, Allowed: t.inventory.exists, Answers: pol.answers,
+		Tasks: p.work.tasks, Skill: p.library.skill, CheckSkill: p.library.check,
+		Mode: pol.Mode, SetMode: pol.SetMode, PlanFile: p.work.planFile, Readable: pol.Readable, Hidden: pol.Hidden,
+	})
+	if err != nil {
+		return err
+	}
+	if t.gates, err = newGates(plan, t); err != nil {
+		return err
+	}
+	t.chain(plan, p)
+	return nil
+}
+
+// chain is the one place where the layers around the tools are put in order:
+// hooks(permission(breakpoint(canned(composite)))).
+func (t *toolbox) chain(plan launch.Plan, p toolParts) {
+	base := executor.Composite{p.work.agents}
+	base = append(base, t.servers.tools()...)
+	base = append(base, t.search(append(slices.Clone(base), t.builtin)), t.builtin)
+	around := simulator.HookOptions{Runner: p.hooks.Runner, Live: p.live, Here: t, Tools: t, Frames: plan.Output.HookEvents}
+	permit := simulator.PermitOptions{Policy: t.policy.Policy, Ask: simulator.AskHooks(around, t.policy.asker(p.host)), Tools: t, Clock: plan.Clock}
+	t.Executor = executor.Chain(base,
+		simulator.Hooks(around), simulator.Permission(permit), t.gates.layer(plan, t.servers.records), executor.Canned(t.policy.canned))
+}
+
+// shellEnviron is the environment of the commands that the model runs: they can tell who runs them (observed with 2.1.329).
+func shellEnviron(plan launch.Plan, id string) []string {
+	env := append(slices.Clone(plan.Environ),
+		"AI_AGENT=claude-code_"+strings.ReplaceAll(plan.Version, ".", "-")+"_agent",
+		"CLAUDE_CODE_CHILD_SESSION=1",
+		"CLAUDE_CODE_SESSION_ATTENDED=0",
+		"CLAUDE_CODE_SESSION_ID="+id,
+		"CLAUDE_EFFORT="+plan.Model.Effort,
+		"CLAUDE_PID="+strconv.Itoa(plan.PID),
+		"COREPACK_ENABLE_AUTO_PIN=0",
+		"NoDefaultCurrentDirectoryInExePath=1",
+	)
+	if plan.Executable != "" {
+		env = append(env, "CLAUDE_CODE_EXECPATH="+plan.Executable)
+	}
+	return env
+}
+
+// Dir is the directory the shell is in.
+func (t *toolbox) Dir() string { return t.builtin.Dir() }
+
+// Mode is the permission mode.
+func (t *toolbox) Mode() protocol.PermissionMode { return t.policy.Mode() }
+
+// Prepare looks at a call as the model has written it. The name of an alias is not looked up again. Agents run beside their
+// neighbours, calls that take the hits of a breakpoint do not.
+func (t *toolbox) Prepare(call protocol.ToolUse) simulator.Prepared {
+	p := simulator.Prepared{Input: t.builtin.Prepare(call), Runs: t.aliases[call.Name]}
+	if p.Runs != "" {
+		call.Name = p.Runs
+	}
+	p.ReadOnly = !t.gates.counts(call.Name) && (builtin.ReadOnlyCall(call) || agent.IsCall(call.Name) && !t.inOrder)
+	return p
+}
+
+// Ready looks at a call that is about to run. What is answered without a tool is not checked.
+func (t *toolbox) Ready(ctx context.Context, call protocol.ToolUse) simulator.Ready {
+	ready := simulator.Ready{Seen: t.builtin.Observed(call)}
+	if !t.policy.canned.Answers(call) {
+		ready.Refused = t.check(ctx, call)
+	}
+	return ready
+}
+
+// Server names the MCP server of a tool; nil = none.
+func (t *toolbox) Server(tool string) *protocol.ServerRef {
+	if def, ok := t.Tool(tool); ok && def.Server != "" {
+		return &protocol.ServerRef{Name: def.Server, Source: def.ServerSource}
+	}
+	return nil
+}
+
+// Rewrite gives the content of a built-in tool's result.
+func (t *toolbox) Rewrite(tool string, output json.RawMessage) (protocol.Content, bool) {
+	return builtin.Rewrite(tool, output)
+}
+
+// Tool finds a tool by its canonical name.
+func (t *toolbox) Tool(name string) (protocol.Tool, bool) {
+	if def, ok := t.servers.tool(name); ok {
+		return def, true
+	}
+	return t.builtin.Tool(name)
+}
+
+// check refuses calls that no tool of the session can take.
+func (t *toolbox) check(ctx context.Context, call protocol.ToolUse) *executor.Result {
+	if v, refused := t.policy.Refuses(call); refused {
+		denied := simulator.Denial(v)
+		return &denied
+	}
+	if refused := t.builtin.Check(ctx, call); refused != nil {
+		refused := executor.Plain(*refused)
+		return &refused
+	}
+	if _, known := t.Tool(call.Name); known {
+		return nil
+	}
+	names := t.inventory.all(t.servers.hasResources())
+	if i := slices.Index(names, "Task"); i >= 0 {
+		names[i] = "Agent" // as calls name it
+	}
+	unknown := executor.Plain(executor.Unknown(call.Name, names))
+	return &unknown
+}
+
+// search is the tool ToolSearch over the tools that init lists.
+func (t *toolbox) search(all executor.Executor) executor.Executor {
+	return executor.Hide(func(def protocol.Tool) bool { return !t.inventory.exists(def.Name) })(executor.ToolSearch{
+		Catalogue: func(ctx context.Context) ([]protocol.Tool, error) {
+			tools, err := all.Tools(ctx)
+			listed := t.inventory.all(t.servers.hasResources())
+			return slices.DeleteFunc(tools, func(def protocol.Tool) bool { return def.Server == "" && !slices.Contains(listed, def.Name) }), err
+		},
+		Deferred: t.servers.isDeferred,
+	})
+}
+
+// deferred names the tools that the model has to search for. Of two that a search finds it is not told.
+func (t *toolbox) deferred(ctx context.Context) []string {
+	tools, err := t.Tools(ctx)
+	if err != nil {
+		return nil
+	}
+	exists := t.inventory.all(false)
+	names := []string{}
+	for _, def := range tools {
+		untold := def.Name == "ListAgents" || def.Name == "ScheduleWakeup"
+		if t.servers.isDeferred(def) && !untold && (def.Server != "" || slices.Contains(exists, def.Name)) {
+			names = append(names, def.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// gates are those that decide about calls: the scenario's breakpoints, and further in those of a debugger, so that somebody
+// who watches sees what the scripted ones made of a call and decides about its result first.
+type gates struct {
+	script   *script.Gate   // nil = the scenario has no breakpoints
+	debugger *client.Client // nil = no --debugger
+}
+
+func newGates(plan launch.Plan, t *toolbox) (gates, error) {
+	var g gates
+	var err error
+	if len(plan.Scenario.Breakpoints) > 0 {
+		g.script, err = script.New(script.Options{Breakpoints: plan.Scenario.Breakpoints, Now: plan.Clock.Now, Resolve: t.canonical})
+	}
+	if err == nil && plan.Records.DebuggerURL != "" {
+		g.debugger, err = client.New(client.Options{Client: debug.ClientRun, URL: plan.Records.DebuggerURL, Token: plan.Records.DebuggerToken})
+	}
+	return g, err
+}
+
+// all are the gates there are, the outermost first.
+func (g gates) all() []debug.Gate {
+	var all []debug.Gate
+	if g.script != nil {
+		all = append(all, g.script)
+	}
+	if g.debugger != nil {
+		all = append(all, g.debugger)
+	}
+	return all
+}
+
+// counts tells whether calls of a tool take the hits of a breakpoint.
+func (g gates) counts(tool string) bool { return g.script != nil && g.script.Counts(tool) }
+
+// layer is the middleware that stops calls.
+func (g gates) layer(plan launch.Plan, r *recorder) executor.Middleware {
+	var layers []executor.Middleware
+	for _, gate := range g.all() {
+		layers = append(layers, debug.Middleware(gate, debug.MiddlewareOptions{
+			Session: r.ID, PID: plan.PID, Started: float64(plan.Started.UnixMicro()) / 1e6, Site: callSite, Shape: builtin.Shape,
+		}))
+	}
+	return func(next executor.Executor) executor.Executor {
+		next = executor.Chain(next, layers...)
+		if g.script != nil {
+			next = counted{next, g.script}
+		}
+		return next
+	}
+}
+
+// register makes the tools known to those who decide about calls, which also shows that a debugger is there before anything
+// runs.
+func (g gates) register(ctx context.Context, tools executor.Executor) error {
+	all := g.all()
+	if len(all) == 0 {
+		return nil
+	}
+	listed, err := tools.Tools(ctx)
+	if err != nil {
+		return err
+	}
+	for _, gate := range all {
+		if err := gate.Register(ctx, listed); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g gates) close(r *recorder) {
+	if g.script != nil {
+		for _, text := range g.script.Warnings() {
+			r.warn(text)
+		}
+		g.script.Close()
+	}
+	if g.debugger != nil {
+		g.debugger.Close()
+	}
+}
+
+// canonical is the canonical name of a tool of the session.
+func (t *toolbox) canonical(ctx context.Context, name string) string {
+	tools, err := t.Tools(ctx)
+	if err != nil {
+		return name
+	}
+	return executor.NewIndex(tools).Canonical(name)
+}
+
+// counted lets calls that take the hits of a breakpoint run one after another,
+// so that it is the first of them that it stops.
+type counted struct {
+	executor.Executor
+	script *script.Gate
+}
+
+// Tools are the tools with fewer of them read-only.
+func (c counted) Tools(ctx context.Context) ([]protocol.Tool, error) {
+	tools, err := c.Executor.Tools(ctx)
+	tools = slices.Clone(tools)
+	for i := range tools {
+		tools[i].ReadOnly = tools[i].ReadOnly && !c.script.Counts(tools[i].Name)
+	}
+	return tools, err
+}
+
+// callSite tells a debugger of the sub-agent that makes a call; nil = none does.
+func callSite(call protocol.ToolUse) json.RawMessage {
+	if call.Agent == nil {
+		return nil
+	}
+	raw, err := protocol.Marshal(map[string]any{"agent": call.Agent.Type, "agent_id": call.Agent.ID, "depth": call.Agent.Depth})
+	if err != nil {
+		return nil
+	}
+	return raw
+}

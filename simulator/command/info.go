@@ -1,0 +1,78 @@
+package command
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/persona"
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator/model"
+)
+
+// fixed is what commands say that change nothing; empty = the command is
+// a prompt for the model.
+func fixed(o Options, name string) string {
+	switch name {
+	case "agents":
+		return "The /agents wizard has been removed.\n\n" +
+			"Ask Claude to create or update subagents for you (e.g. \"create a code-reviewer subagent that ...\"),\n" +
+			"or edit the files directly:\n  • .claude/agents/       (this project)\n  • ~/.claude/agents/     (all projects)\n\n" +
+			"Docs: https://code.claude.com/docs/en/sub-agents"
+	case "autocompact":
+		return "Auto-compact window for " + model.Display(model.Resolve(o.Live.Model())) + ": 1m tokens (default for this model)"
+	case "config":
+		return "Usage: /config key=value [key=value ...]"
+	case "fast":
+		return "Fast mode unavailable: Fast mode is not available in the Agent SDK"
+	case "focus":
+		return "/focus isn't available here yet"
+	case "heapdump", "auto-mode-setup":
+		return "/" + name + " isn't available in this environment."
+	case "__remote-workflow":
+		return "remote-workflow: error[not-remote-session]: this command only runs inside a remote (CCR) session (CLAUDE_CODE_REMOTE is not set). Use the Workflow tool locally."
+	case "workflow-launch-exec":
+		return "workflow-launch-exec: no pending launch handoff for this invocation (expected when a restored session replays the dispatch turn); nothing executed."
+	case "reload-plugins":
+		plugins, skills := o.Catalog.Counts()
+		return fmt.Sprintf("Reloaded: %s · %s · %s · 0 hooks · 0 plugin LSP servers",
+			amount(plugins, "plugin"), amount(skills, "skill"), amount(len(o.Catalog.Agents()), "agent"))
+	case "reload-skills":
+		_, skills := o.Catalog.Counts()
+		return fmt.Sprintf("Reloaded skills: %s available (none added or removed).", amount(skills+len(persona.BuiltInSkills()), "skill"))
+	case "list-agents":
+		return "This session: " + SessionName(o.Live.Now().Title, o.Session.ID()) + " (the name other sessions use to message it)\n\n" +
+			"No subagents, teammates or other Claude sessions — no other session is running on this machine right now; peer messaging itself is available."
+	}
+	return ""
+}
+
+func servers(o Options, args string) string {
+	const usage = "Usage: /mcp [reconnect|enable|disable [<server>|all]]. With no server name, applies to all."
+	var statuses []mcp.ServerStatus
+	if o.Servers != nil {
+		statuses = o.Servers.Servers()
+	}
+	words := strings.Fields(args)
+	if len(words) > 1 && words[1] != "all" {
+		for _, st := range statuses {
+			if st.Name == words[1] {
+				return usage
+			}
+		}
+		return fmt.Sprintf("There's no MCP server named %q. Run `/mcp` in the terminal to see configured servers.", words[1])
+	}
+	if len(statuses) == 0 {
+		return "No MCP servers are configured. Add one with `claude mcp add`.\n" + usage
+	}
+	connected, disabled := 0, 0
+	for _, st := range statuses {
+		switch st.Status {
+		case "connected":
+			connected++
+		case "disabled":
+			disabled++
+		}
+	}
+	return fmt.Sprintf("%s: %d connected, %d not connected, %d disabled. Use `/mcp` in the terminal for details.",
+		amount(len(statuses), "MCP server"), connected, len(statuses)-connected-disabled, disabled)
+}

@@ -1,0 +1,51 @@
+package command
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/simulator/model"
+)
+
+func chooseModel(o Options, name string) string {
+	if name == "" {
+		return "Current model: `" + shownModel(o.Live.Model()) + "`\n" +
+			"Usage: /model <name>. Available: sonnet, opus, haiku, fable, best, sonnet[1m], opus[1m], fable[1m], opusplan, default, or a full model ID."
+	}
+	if name == "default" {
+		name = ""
+	}
+	o.Live.SetModel(name)
+	text := "Set model to `" + shownModel(name) + "` for this session only"
+	if full := model.Resolve(name); !strings.HasPrefix(full, "claude-") {
+		text += fmt.Sprintf("\nClaude Code doesn't recognize the model %q, so it assumes a context window of 1m tokens. "+
+			"Update Claude Code, or see https://code.claude.com/docs/en/model-config#correct-the-window-for-a-gateway-or-custom-model-id to set the window.", name)
+	}
+	return text
+}
+
+// shownModel words a model as /model does.
+func shownModel(name string) string {
+	shown := model.Display(model.Resolve(name))
+	if name == "" || name == "default" || name == model.Default {
+		shown += " (default)"
+	}
+	return shown
+}
+
+func chooseEffort(o Options, level string) string {
+	const options = "low, medium, high, xhigh, max, auto, ultracode [on|off]"
+	switch {
+	case level == "":
+		return "Usage: /effort <low|medium|high|xhigh|max|auto|ultracode [on|off]>"
+	case !slices.Contains(strings.Split(options, ", ")[:6], level):
+		return "Unknown option: " + level + ". Options: " + options
+	}
+	o.Live.SetEffort(level)
+	text := "Set effort level to " + level + " (this session only)"
+	if level == "high" {
+		text += ": Comprehensive implementation with extensive testing and documentation"
+	}
+	return text
+}

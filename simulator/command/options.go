@@ -1,0 +1,62 @@
+// Package command is the slash commands of a session beside those that a conversation answers itself: the CLI's own, custom
+// commands and skills, and the prompts of MCP servers.
+//
+// Its one invariant: a command says something or gives the model a text, and what it changes it changes through what it was
+// given. It knows nothing of hosts and flags.
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+
+	"github.com/claudeless/claudeless/internal/catalog"
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Options is what commands are about. Everything but Servers is required.
+type Options struct {
+	Live    *simulator.Live
+	Catalog *catalog.Catalog
+	Servers Servers // nil = the session has none
+	Rules   Rules
+	Session Session
+	Models  Models
+	Memory  string // memory file of the project; empty = it is not read
+	Off     bool   // there are no commands (--disable-slash-commands)
+}
+
+// Servers are the MCP servers of a session.
+type Servers interface {
+	Servers() []mcp.ServerStatus
+	Tools() []protocol.Tool
+	// GetPrompt fills in a prompt of a server.
+	GetPrompt(ctx context.Context, server, name string, arguments map[string]string) (json.RawMessage, error)
+}
+
+// Rules are the permission rules that commands bring.
+type Rules interface {
+	// Grant lets rules count until the next call.
+	Grant(rules []string)
+}
+
+// Session is the session that is named.
+type Session interface {
+	ID() string
+	Entitle(title string)
+}
+
+// Models are the names of models.
+type Models interface {
+	// Name is what the environment has in the place of a model's name.
+	Name(name string) string
+}
+
+func amount(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + noun + "s"
+}

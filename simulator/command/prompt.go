@@ -1,0 +1,101 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator/slash"
+)
+
+// prompt is a prompt of an MCP server.
+type prompt struct {
+	p       mcp.Prompt
+	servers Servers
+}
+
+// prompts lists the prompts of all connected servers.
+func prompts(servers Servers) []mcp.Prompt {
+	if servers == nil {
+		return nil
+	}
+	var all []mcp.Prompt
+	for _, st := range servers.Servers() {
+		all = append(all, st.Prompts...)
+	}
+	return all
+}
+
+// Run has the server fill the prompt in.
+func (c prompt) Run(ctx context.Context, call slash.Call) (*slash.Said, *slash.Expansion) {
+	text, err := c.text(ctx, call.Args)
+	name := c.p.Server + ":" + c.p.Name + " (MCP)"
+	if err != nil {
+		return &slash.Said{Text: err.Error(), Name: name, Result: "mcp", Failed: true}, nil
+	}
+	return nil, &slash.Expansion{Text: text, Kind: "mcp_prompt", Name: name, Source: "mcp"}
+}
+
+// text fills the prompt in; words go to its arguments in their order,
+// the last one takes the rest.
+func (c prompt) text(ctx context.Context, args string) (string, error) {
+	words := slash.Words(args)
+	given := map[string]string{}
+	for i, a := range c.p.Arguments {
+		switch {
+		case i >= len(words):
+			if a.Required {
+				text := "Error: Missing required argument: " + a.Name + ". Usage: /" + mcp.CanonicalName(c.p.Server, c.p.Name) + " " + usage(c.p.Arguments)
+				return "", errors.New(text)
+			}
+		case i == len(c.p.Arguments)-1:
+			given[a.Name] = strings.Join(words[i:], " ")
+		default:
+			given[a.Name] = words[i]
+		}
+	}
+	raw, err := c.servers.GetPrompt(ctx, c.p.Server, c.p.Name, given)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", errorName(err), err)
+	}
+	var result struct {
+		Messages []struct {
+			Content struct {
+				Text     string `json:"text"`
+				Resource struct {
+					Text string `json:"text"`
+				} `json:"resource"`
+			} `json:"content"`
+		} `json:"messages"`
+	}
+	if err := json.Unmarshal(raw, &result); err != nil {
+		return "", fmt.Errorf("reading the prompt %s: %w", c.p.Name, err)
+	}
+	var texts []string
+	for _, m := range result.Messages {
+		if text := m.Content.Text + m.Content.Resource.Text; text != "" {
+			texts = append(texts, text)
+		}
+	}
+	return strings.Join(texts, "\n"), nil
+}
+
+// usage names the arguments of a prompt.
+func usage(arguments []mcp.PromptArgument) string {
+	names := make([]string, len(arguments))
+	for i, a := range arguments {
+		names[i] = a.Name
+	}
+	return strings.Join(names, " ")
+}
+
+// errorName is the class of an error as the real CLI names it.
+func errorName(err error) string {
+	if _, answered := errors.AsType[*mcp.RPCError](err); answered {
+		return "ProtocolError"
+	}
+	return "SdkError"
+}

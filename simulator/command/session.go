@@ -1,0 +1,65 @@
+package command
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/persona"
+)
+
+func chooseStyle(o Options, name string) string {
+	current := o.Live.Now().Style
+	styles := o.Catalog.Styles()
+	switch {
+	case name != "" && !slices.Contains(styles, name):
+		return fmt.Sprintf("Unknown output style %q. Available styles: %s", name, strings.Join(styles, ", "))
+	case name != "":
+		o.Live.SetStyle(name)
+		return "Output style set to " + name
+	}
+	about := map[string]string{}
+	for _, s := range persona.Styles() {
+		about[s.Name] = s.Description
+	}
+	var b strings.Builder
+	b.WriteString("Output style: " + current + "\n\nAvailable styles:")
+	for _, s := range styles {
+		b.WriteString("\n- " + s)
+		if s == current {
+			b.WriteString(" (current)")
+		}
+		if about[s] != "" {
+			b.WriteString(": " + about[s])
+		}
+	}
+	return b.String() + "\n\nUsage: /output-style <style>"
+}
+
+// rename gives the session a name; the caller tells the host about it.
+func rename(o Options, title string) (text, told string) {
+	if title == "" {
+		return "Couldn't generate a name: no conversation yet. Usage: /rename <name>", ""
+	}
+	o.Live.SetTitle(title)
+	o.Session.Entitle(title)
+	return "Session renamed to: " + title, title
+}
+
+// SessionName is how other sessions would call one.
+func SessionName(title, id string) string {
+	return fmt.Sprintf("%s [%.6s]", cmp.Or(title, "session"), strings.ReplaceAll(id, "-", ""))
+}
+
+// paint takes a color for the prompt bar, or the one that comes first.
+func paint(now, name string) (text, color string) {
+	colors := []string{"red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan", "default"}
+	switch {
+	case name == "":
+		name = cmp.Or(now, "green")
+	case !slices.Contains(colors, name):
+		return fmt.Sprintf("%q isn't an available color. Options: %s", name, strings.Join(colors, ", ")), now
+	}
+	return "Session color set to: " + name, name
+}

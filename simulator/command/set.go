@@ -1,0 +1,100 @@
+package command
+
+import (
+	"context"
+	"slices"
+
+	"github.com/claudeless/claudeless/internal/persona"
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/slash"
+)
+
+// Set is the commands of one session; it is a [simulator.Commands].
+type Set struct {
+	o     Options
+	color string // of the prompt bar; empty = none was given
+}
+
+// New makes the commands of a session.
+func New(o Options) *Set { return &Set{o: o} }
+
+// Find finds a command: a custom one or a skill, one of the CLI itself, or an MCP prompt.
+func (s *Set) Find(name string) (simulator.Command, bool) {
+	k, isCustom := s.o.Catalog.Command(name)
+	switch {
+	case s.o.Off:
+		return simulator.Unavailable{}, simulator.OwnCommand(name) || Known(name)
+	case isCustom && !k.NoUser:
+		return custom{k, s.o.Models}, true
+	case simulator.OwnCommand(name):
+		return nil, false
+	case isCustom:
+		return modelsOnly(k.Name), true
+	case slices.Contains(persona.Unavailable(), name):
+		return simulator.Unavailable{}, true
+	}
+	if b, ok := persona.BuiltinNamed(name); ok && !b.Skill {
+		return builtin{s, b.Name}, true
+	}
+	for _, p := range prompts(s.o.Servers) {
+		if mcp.CanonicalName(p.Server, p.Name) == name {
+			return prompt{p, s.o.Servers}, true
+		}
+	}
+	return nil, false
+}
+
+// Loaded tells /context what takes up room beside the conversation.
+func (s *Set) Loaded() slash.Loaded { return loaded(s.o) }
+
+// Grant lets rules count until the next call.
+func (s *Set) Grant(rules []string) { s.o.Rules.Grant(rules) }
+
+// Known tells whether a command is the CLI's own, on a terminal at least.
+func Known(name string) bool {
+	b, ok := persona.BuiltinNamed(name)
+	return ok && !b.Skill || slices.Contains(persona.Unavailable(), name)
+}
+
+// builtin is a command of the CLI itself.
+type builtin struct {
+	s    *Set
+	name string
+}
+
+// Run answers the command; nil = it becomes a prompt for the model. Texts are the real CLI's.
+func (c builtin) Run(_ context.Context, call slash.Call) (*slash.Said, *slash.Expansion) {
+	said, o := slash.Said{Name: c.name}, c.s.o
+	switch c.name {
+	case "model":
+		said.Text = chooseModel(o, call.Args)
+	case "effort":
+		said.Text = chooseEffort(o, call.Args)
+	case "output-style":
+		said.Text = chooseStyle(o, call.Args)
+	case "rename":
+		said.Text, said.Title = rename(o, call.Args)
+	case "mcp":
+		said.Text = servers(o, call.Args)
+	case "color":
+		said.Text = c.s.paint(call.Args)
+	case "goal":
+		if call.Args == "" {
+			said.Text = "No goal set. Usage: `/goal <condition>`"
+		}
+	default:
+		said.Text = fixed(o, c.name)
+	}
+	if said.Text == "" {
+		return nil, nil
+	}
+	return &said, nil
+}
+
+// paint takes a color for the prompt bar.
+func (s *Set) paint(name string) string {
+	text, color := paint(s.color, name)
+	s.color = color
+	return text
+}
