@@ -1,8 +1,6 @@
 package transcript
 
 import (
-	"path/filepath"
-
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -17,8 +15,15 @@ type agent struct {
 	Parent      string `json:"parentAgentId,omitempty"`
 }
 
+// agents keeps what sub-agents say, each in a file of its own.
+type agents struct {
+	th      *thread
+	listing *listing
+	meta    map[string]*agent
+}
+
 // agentOf names the sub-agent that an event belongs to; empty = none.
-func (s *Transcript) agentOf(parent *string, id string) string {
+func agentOf(parent *string, id string) string {
 	switch {
 	case parent == nil:
 		return ""
@@ -45,54 +50,49 @@ func newAgent(kind, description, toolUseID string) agent {
 	return a
 }
 
-// agentPath is the transcript of a sub-agent (spec: cli-contract 8.2).
-func (s *Transcript) agentPath(id string) string {
-	return filepath.Join(s.dir(), "subagents", "agent-"+filepath.Base(id)+".jsonl")
-}
-
-// writeAgent appends a line to a sub-agent's transcript, and makes its
+// write appends a line to a sub-agent's transcript, and makes its
 // .meta.json with the first one.
-func (s *Transcript) writeAgent(id string, meta agent, line any) error {
-	if s.rec.agents[id] == nil {
-		if s.rec.agents == nil {
-			s.rec.agents = map[string]*agent{}
+func (a *agents) write(id string, meta agent, line any) error {
+	if a.meta[id] == nil {
+		if a.meta == nil {
+			a.meta = map[string]*agent{}
 		}
-		s.rec.agents[id] = &meta
-		if err := s.writeMeta(id); err != nil {
+		a.meta[id] = &meta
+		if err := a.writeMeta(id); err != nil {
 			return err
 		}
 	}
-	return s.writer.lines(s.agentPath(id), line)
+	return a.th.writer.lines(a.th.agentPath(id), line)
 }
 
-// agentSaid keeps a user line of a sub-agent. The first one is its prompt, a
+// said keeps a user line of a sub-agent. The first one is its prompt, a
 // string, after which it is told its surroundings.
-func (s *Transcript) agentSaid(id string, ev *protocol.User, line protocol.UserLine) error {
+func (a *agents) said(id string, ev *protocol.User, line protocol.UserLine) error {
 	first := line.ParentUUID == nil
 	if blocks := line.Message.Content.Blocks; first && len(blocks) == 1 {
 		if text, is := blocks[0].(protocol.TextBlock); is {
 			line.Message = userText(text.Text)
 		}
 	}
-	if err := s.writeAgent(id, agentOfUser(ev), line); err != nil || !first {
+	if err := a.write(id, agentOfUser(ev), line); err != nil || !first {
 		return err
 	}
-	return s.writer.lines(s.agentPath(id), s.surroundingsOfAgent(id)...)
+	return a.th.writer.lines(a.th.agentPath(id), a.listing.ofAgent(id)...)
 }
 
 // writeMeta writes the .meta.json. A mirror sees it as a line of the
 // transcript (spec: cli-contract 8.5).
-func (s *Transcript) writeMeta(id string) error {
-	meta := s.rec.agents[id]
+func (a *agents) writeMeta(id string) error {
+	meta := a.meta[id]
 	data, err := protocol.Marshal(meta)
 	if err != nil {
 		return err
 	}
-	path := s.agentPath(id)
-	if err := s.writer.replace(path[:len(path)-len(".jsonl")]+".meta.json", data, 0o644); err != nil {
+	path := a.th.agentPath(id)
+	if err := a.th.writer.replace(path[:len(path)-len(".jsonl")]+".meta.json", data, 0o644); err != nil {
 		return err
 	}
-	if s.writer.onLine == nil || s.writer.off {
+	if a.th.writer.onLine == nil || a.th.writer.off {
 		return nil
 	}
 	entry, err := protocol.Marshal(struct {
@@ -102,12 +102,12 @@ func (s *Transcript) writeMeta(id string) error {
 	if err != nil {
 		return err
 	}
-	s.writer.onLine(path, entry)
+	a.th.writer.onLine(path, entry)
 	return nil
 }
 
-// agentStarted makes the .meta.json of a sub-agent.
-func (s *Transcript) agentStarted(ev *protocol.System) error {
+// started makes the .meta.json of a sub-agent.
+func (a *agents) started(ev *protocol.System) error {
 	depth, isAgent := field(ev.Fields, "spawn_depth").(int)
 	if !isAgent {
 		return nil // another kind of task
@@ -115,20 +115,38 @@ func (s *Transcript) agentStarted(ev *protocol.System) error {
 	id := text(ev.Fields, "task_id")
 	meta := newAgent(text(ev.Fields, "subagent_type"), text(ev.Fields, "description"), text(ev.Fields, "tool_use_id"))
 	meta.SpawnDepth, meta.Parent = depth, text(ev.Fields, "parent_task_id")
-	if s.rec.agents == nil {
-		s.rec.agents = map[string]*agent{}
+	if a.meta == nil {
+		a.meta = map[string]*agent{}
 	}
-	s.rec.agents[id] = &meta
-	return s.writeMeta(id)
+	a.meta[id] = &meta
+	return a.writeMeta(id)
 }
 
-// agentEnded notes that a sub-agent is done.
-func (s *Transcript) agentEnded(ev *protocol.System) error {
+// ended notes that a sub-agent is done.
+func (a *agents) ended(ev *protocol.System) error {
 	id := text(ev.Fields, "task_id")
-	meta := s.rec.agents[id]
+	meta := a.meta[id]
 	if meta == nil || meta.Finished {
 		return nil
 	}
 	meta.Finished = true
-	return s.writeMeta(id)
+	return a.writeMeta(id)
+}
+
+func userText(text string) protocol.UserContent {
+	return protocol.UserContent{Role: "user", Content: protocol.Content{Text: text}}
+}
+
+func field(fields []protocol.Field, key string) any {
+	for _, f := range fields {
+		if f.Key == key {
+			return f.Value
+		}
+	}
+	return nil
+}
+
+func text(fields []protocol.Field, key string) string {
+	value, _ := field(fields, key).(string)
+	return value
 }

@@ -4,25 +4,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
-
-	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Surroundings is what the model is told beside the first prompt. Lists that
-// are nil are left out of transcripts.
-type Surroundings struct {
-	Model     string
-	ModelName string   // as people call it; empty = unknown
-	Deferred  []string // tools of which the model knows only the names
-	Agents    []Listed // of the tool Agent
-	Skills    []Listed // of the tool Skill
-}
-
-// Listed is an agent or a skill as the model is told of it.
-type Listed struct {
-	Name    string
-	Text    string // "- name: what it is for"
-	BuiltIn bool
+// listing tells the model its [Surroundings].
+type listing struct {
+	th     *thread
+	pen    *pen
+	listed bool // the model was told its surroundings
+	asked  bool // what the model is told with the first request is still to come
 }
 
 // The attachments of transcripts that stand for [Surroundings].
@@ -98,58 +87,58 @@ type (
 	}
 )
 
-func (s *Transcript) surroundings() Surroundings {
-	if s.opts.Surroundings == nil {
+func (l *listing) surroundings() Surroundings {
+	if l.th.opts.Surroundings == nil {
 		return Surroundings{}
 	}
-	return s.opts.Surroundings()
+	return l.th.opts.Surroundings()
 }
 
 // environment tells the model its surroundings with the first prompt of a
 // conversation.
-func (s *Transcript) environment() error {
-	if s.rec.listed {
+func (l *listing) environment() error {
+	if l.listed {
 		return nil
 	}
-	s.rec.listed, s.rec.asked = true, true
-	now := s.surroundings()
-	lines := append(s.place("", now), s.lists("", now, true)...)
-	return s.write(lines...)
+	l.listed, l.asked = true, true
+	now := l.surroundings()
+	lines := append(l.place("", now), l.lists("", now, true)...)
+	return l.pen.write(lines...)
 }
 
 // context tells the model the rest, with the first request.
-func (s *Transcript) context() error {
-	if !s.rec.asked {
+func (l *listing) context() error {
+	if !l.asked {
 		return nil
 	}
-	s.rec.asked = false
+	l.asked = false
 	var lines []any
-	if !s.resumed {
-		lines = append(lines, s.latch())
+	if !l.th.resumed {
+		lines = append(lines, l.th.latch())
 	}
-	return s.write(append(lines, s.rest("", s.surroundings())...)...)
+	return l.pen.write(append(lines, l.rest("", l.surroundings())...)...)
 }
 
 // relisted tells the model its surroundings again, after a compaction.
-func (s *Transcript) relisted() error {
-	s.rec.listed, s.rec.asked = true, true
-	now := s.surroundings()
-	return s.write(append(s.lists("", now, false), s.place("", now)...)...)
+func (l *listing) relisted() error {
+	l.listed, l.asked = true, true
+	now := l.surroundings()
+	return l.pen.write(append(l.lists("", now, false), l.place("", now)...)...)
 }
 
-// surroundingsOfAgent is what a sub-agent is told with its prompt.
-func (s *Transcript) surroundingsOfAgent(id string) []any {
-	now := s.surroundings()
+// ofAgent is what a sub-agent is told with its prompt.
+func (l *listing) ofAgent(id string) []any {
+	now := l.surroundings()
 	now.Agents = nil
-	lists := s.lists(id, Surroundings{Deferred: now.Deferred}, false)
-	lists = append(lists, s.place(id, now)...)
-	lists = append(lists, s.lists(id, Surroundings{Skills: now.Skills}, false)...)
-	return append(lists, s.rest(id, now)...)
+	lists := l.lists(id, Surroundings{Deferred: now.Deferred}, false)
+	lists = append(lists, l.place(id, now)...)
+	lists = append(lists, l.lists(id, Surroundings{Skills: now.Skills}, false)...)
+	return append(lists, l.rest(id, now)...)
 }
 
 // place says where the agent is and what model it has.
-func (s *Transcript) place(agentID string, now Surroundings) []any {
-	m := s.opts.Machine
+func (l *listing) place(agentID string, now Surroundings) []any {
+	m := l.th.opts.Machine
 	dirs := append([]string{}, m.AdditionalDirs...)
 	told := model{Type: "model", Identity: identity{ModelID: now.Model}, Text: "You are powered by the model " + now.Model + "."}
 	if now.ModelName != "" {
@@ -157,17 +146,17 @@ func (s *Transcript) place(agentID string, now Surroundings) []any {
 		told.Text = "You are powered by the model named " + now.ModelName + ". The exact model ID is " + now.Model + "."
 	}
 	return []any{
-		s.attachment(agentID, "system", environment{"environment", snapshot{
-			WorkingDirectory: s.opts.CWD, IsWorktree: m.IsWorktree, IsGitRepo: m.IsGitRepo, AdditionalDirs: dirs,
+		l.th.attachment(agentID, "system", environment{"environment", snapshot{
+			WorkingDirectory: l.th.opts.CWD, IsWorktree: m.IsWorktree, IsGitRepo: m.IsGitRepo, AdditionalDirs: dirs,
 			Platform: m.Platform, Shell: m.Shell, OSVersion: m.OSVersion,
 		}}),
-		s.attachment(agentID, "system", told),
+		l.th.attachment(agentID, "system", told),
 	}
 }
 
 // lists says what tools, agents and skills there are; of the servers still to
 // come only at the start.
-func (s *Transcript) lists(agentID string, now Surroundings, start bool) []any {
+func (l *listing) lists(agentID string, now Surroundings, start bool) []any {
 	var lines []any
 	if now.Deferred != nil {
 		tools := deferredTools{
@@ -177,7 +166,7 @@ func (s *Transcript) lists(agentID string, now Surroundings, start bool) []any {
 		if start {
 			tools.Pending, tools.NeedsAuth, tools.Failed = &[]string{}, &[]string{}, &[]string{}
 		}
-		lines = append(lines, s.attachment(agentID, "system", tools))
+		lines = append(lines, l.th.attachment(agentID, "system", tools))
 	}
 	if now.Agents != nil {
 		agents := agentListing{
@@ -189,7 +178,7 @@ func (s *Transcript) lists(agentID string, now Surroundings, start bool) []any {
 				agents.BuiltIn = append(agents.BuiltIn, a.Name)
 			}
 		}
-		lines = append(lines, s.attachment(agentID, "system", agents))
+		lines = append(lines, l.th.attachment(agentID, "system", agents))
 	}
 	if now.Skills != nil {
 		skills := skillListing{Type: "skill_listing", Count: len(now.Skills), IsInitial: true}
@@ -200,31 +189,26 @@ func (s *Transcript) lists(agentID string, now Surroundings, start bool) []any {
 			skills.Digests = append(skills.Digests, hex.EncodeToString(sum[:8]))
 		}
 		skills.Content = strings.Join(texts, "\n")
-		lines = append(lines, s.attachment(agentID, "system", skills))
+		lines = append(lines, l.th.attachment(agentID, "system", skills))
 	}
 	return lines
 }
 
 // rest is what the first request adds: the state of the repository is not
 // looked at.
-func (s *Transcript) rest(agentID string, now Surroundings) []any {
+func (l *listing) rest(agentID string, now Surroundings) []any {
 	author := now.ModelName
 	if author == "" {
 		author = now.Model
 	}
 	lines := []any{
-		s.attachment(agentID, "", sessionContext{"session_context", map[string]string{}}),
-		s.attachment(agentID, "system", date{"date", s.opts.Now().Format("2006-01-02")}),
+		l.th.attachment(agentID, "", sessionContext{"session_context", map[string]string{}}),
+		l.th.attachment(agentID, "system", date{"date", l.th.opts.Now().Format("2006-01-02")}),
 	}
-	change := s.attachment(agentID, "user", sessionChange{
+	change := l.th.attachment(agentID, "user", sessionChange{
 		Type: "remote_session_change", Commit: "Co-Authored-By: Claude " + author + " <noreply@anthropic.com>",
 		PR: "🤖 Generated with [Claude Code](https://claude.com/claude-code)",
 	})
 	change.BesideResult = true
 	return append(lines, change)
-}
-
-func (s *Transcript) attachment(agentID, role string, value any) protocol.AttachmentLine {
-	e := s.envelope(agentID, "", "")
-	return protocol.AttachmentLine{Head: e.Head, Attachment: value, Type: "attachment", Stamp: e.Stamp, RenderedRole: role, Foot: e.Foot}
 }

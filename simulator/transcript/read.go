@@ -7,8 +7,19 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
+
+// Message is one message of a conversation as a transcript keeps it.
+type Message struct {
+	UUID    string
+	Role    string // "user" or "assistant"
+	Content protocol.Content
+}
+
+// deferredType marks the attachment that names a deferred call.
+const deferredType = "hook_deferred_tool"
 
 // parsed is what a file of lines says. Lines that are no JSON objects are
 // left out.
@@ -232,4 +243,88 @@ func (t *parsed) firstPrompt(leaf string) string {
 		}
 	}
 	return ""
+}
+
+type cutError string
+
+func (e cutError) Error() string { return string(e) }
+
+// cut keeps the lines up to the one with uuid at. With drops, the prompt that
+// comes next must have that uuid; empty = there must be none. What the session
+// cost is kept: it was spent.
+func (t *parsed) cut(at string, drops *string) error {
+	last := slices.IndexFunc(t.entries, func(e entry) bool { return e.uuid == at && e.said() })
+	if last < 0 {
+		return cutError("No message found with message.uuid of: " + at)
+	}
+	if drops != nil {
+		next := ""
+		if i := slices.IndexFunc(t.entries[last+1:], func(e entry) bool { return e.prompt }); i >= 0 {
+			next = t.entries[last+1+i].uuid
+		}
+		if next != *drops {
+			return cutError("Resume rejected by --resume-drops-turn: the prompt after " + at + " is " + orNone(next) + ", not " + orNone(*drops) + ".")
+		}
+	}
+	t.entries = t.entries[:last+1]
+	return nil
+}
+
+func orNone(uuid string) string {
+	if uuid == "" {
+		return "none"
+	}
+	return uuid
+}
+
+// copyAs returns the lines of the conversation up to leaf for the transcript of
+// a fork: the same uuids under another session id, all of one prompt id.
+func (t *parsed) copyAs(id, leaf, promptID string) []byte {
+	var out bytes.Buffer
+	for _, e := range t.branch(leaf) {
+		line, err := ordered.Parse(e.raw)
+		if err != nil {
+			continue
+		}
+		source := line.Get("sessionId")
+		if source != nil {
+			line = line.With("sessionId", quoted(id))
+		}
+		if line.Get("promptId") != nil {
+			line = line.With("promptId", quoted(promptID))
+		}
+		if e.kind == "assistant" && source != nil && line.Get("requestId") != nil {
+			line = line.With("requestSessionId", source)
+		}
+		if raw, err := protocol.Marshal(line); err == nil {
+			out.Write(append(raw, '\n'))
+		}
+	}
+	return out.Bytes()
+}
+
+func quoted(s string) json.RawMessage {
+	raw, err := protocol.Marshal(s)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return raw
+}
+
+// firstLine is a prompt as lists of sessions show it: its first text, in one
+// line, cut when it is long.
+func firstLine(c protocol.Content) string {
+	const most = 200
+	text := c.Text
+	for _, b := range c.Blocks {
+		if first, is := b.(protocol.TextBlock); is {
+			text = first.Text
+			break
+		}
+	}
+	line := []rune(strings.TrimSpace(strings.ReplaceAll(text, "\n", " ")))
+	if len(line) > most {
+		return strings.TrimSpace(string(line[:most])) + "…"
+	}
+	return string(line)
 }

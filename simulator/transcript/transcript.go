@@ -7,140 +7,27 @@
 package transcript
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Options says which session to open and how to write it. The zero value with
-// StateDir, CWD, NewID and Now is a fresh session.
-type Options struct {
-	StateDir string // holds projects/ and claudeless/
-	CWD      string // absolute; symbolic links are resolved here
-	Project  string // the directory that names the project folder; empty = CWD
-	ID       string // --session-id; a conversation that exists is an error
-	// DefaultID is the id of a fresh session without ID; empty = NewID(). If it
-	// exists its transcript is appended to.
-	DefaultID string
-
-	Resume    string  // --resume: session id, path of a .jsonl file, or title
-	ResumeAt  string  // --resume-session-at: uuid of the last line to keep
-	DropsTurn *string // --resume-drops-turn: uuid of the prompt after ResumeAt; nil = not given
-	Continue  bool    // --continue: the most recent session of CWD, or a fresh one
-	Fork      bool    // --fork-session: go on in a copy under a new id
-	NoPersist bool    // --no-session-persistence: write nothing
-
-	Version    string // of the simulated CLI; empty = 2.1.329
-	Entrypoint string // empty = sdk-cli
-	GitBranch  string
-	Agent      string // --agent; empty = none
-	Title      string // --name; empty = none
-	Machine    Machine
-	// Surroundings tells what the model has right now; nil = nothing is known.
-	Surroundings func() Surroundings
-	// Effort is the model's level right now; nil, or empty = it has none.
-	Effort func() string
-
-	NewID func() string    // uuid v4; required
-	Now   func() time.Time // required
-	// OnLine is told every line after it was written, in order and without its
-	// newline (--session-mirror); nil = nobody. Not called with NoPersist.
-	OnLine func(path string, line []byte)
-}
-
-// Machine is what the environment attachment of a transcript tells.
-type Machine struct {
-	Platform       string // "linux"
-	OSVersion      string
-	Shell          string
-	IsGitRepo      bool
-	IsWorktree     bool // a linked one
-	AdditionalDirs []string
-}
-
-// NotFoundError says that --resume names no conversation. Its text is the real
-// CLI's, which has an id of its own for a path.
-type NotFoundError struct{ ID string }
-
-func (e *NotFoundError) Error() string { return "No conversation found with session ID: " + e.ID }
-
-// InUseError says that --session-id names a conversation that exists.
-type InUseError struct{ ID string }
-
-func (e *InUseError) Error() string { return "Session ID " + e.ID + " is already in use." }
-
-// TitleError says that --resume is neither a session id nor a known title.
-type TitleError struct{ Value string }
-
-func (e *TitleError) Error() string {
-	return "Error: --resume requires a valid session ID or session title when used with --print. Usage: claude -p --resume <session-id|title>. Provided value " +
-		fmt.Sprintf("%q", e.Value) + " is not a UUID and does not match any session title."
-}
-
-// SeveralError says that --resume is the title of several sessions.
-type SeveralError struct {
-	Title    string
-	Sessions []string // ids with the times of their last changes, newest first
-}
-
-func (e *SeveralError) Error() string {
-	return fmt.Sprintf("Error: --resume %q matches %d sessions. Pass one of these session IDs to disambiguate:\n  %s",
-		e.Title, len(e.Sessions), strings.Join(e.Sessions, "\n  "))
-}
-
-// RefusedError says that the history cannot be cut as ResumeAt and DropsTurn
-// demand.
-type RefusedError struct {
-	SessionID string // of the session that was to be resumed
-	Message   string
-}
-
-func (e *RefusedError) Error() string { return e.Message }
-
 // Transcript is that of an open session. Record, SetScenarioState and Reset are for one
 // goroutine at a time.
 type Transcript struct {
-	opts    Options
-	id      string
-	path    string
-	resumed bool
-	forked  bool   // resumed under an id of its own
-	cleared bool   // begun by /clear
-	title   string // empty = none
-	named   bool   // this process gave the title
-	source  string // session that was resumed; another one than id after a fork
-
+	th       *thread
+	rec      *recorder
 	history  []Message
-	deferred string            // id of the call that was put off last
-	lost     []lostCall        // at the end of the history
-	mute     bool              // the history ends without an answer
 	files    []json.RawMessage // lines about copies of files, of the resumed transcript
-	costs    map[string]protocol.ModelUsage
-	totals   protocol.CostStateLine
+	deferred string            // id of the call that was put off last
 	state    []byte
-
-	closed bool // by [Transcript.Close]
-	cutOff bool // the transcript ends within a line
-	// pending gives the history to be copied before the first line of a fork, under
-	// the id of its first prompt; nil = nothing.
-	pending func(promptID string) []byte
-	held    []any // lines that wait for the next ones
-	writer  writer
-	rec     recorder
-}
-
-// Message is one message of a conversation as a transcript keeps it.
-type Message struct {
-	UUID    string
-	Role    string // "user" or "assistant"
-	Content protocol.Content
+	closed   bool // by [Transcript.Close]
 }
 
 // Open finds or makes the session that o describes. Nothing is written before
@@ -164,8 +51,8 @@ func Open(o Options) (*Transcript, error) {
 			*dir = path
 		}
 	}
-	s := &Transcript{opts: o}
-	s.writer = writer{off: o.NoPersist, onLine: o.OnLine}
+	th := &thread{opts: o, writer: writer{off: o.NoPersist, onLine: o.OnLine}}
+	s := &Transcript{th: th, rec: newRecorder(th)}
 	path, err := o.find()
 	if err != nil {
 		return nil, err
@@ -174,91 +61,159 @@ func Open(o Options) (*Transcript, error) {
 		if err := s.resume(path); err != nil {
 			return nil, err
 		}
-	} else if err := s.fresh(); err != nil {
+	} else if err := s.th.fresh(); err != nil {
 		return nil, err
 	}
 	if o.Title != "" {
-		s.title, s.named = o.Title, true
+		s.rec.labels.title, s.rec.labels.named = o.Title, true
 	}
-	if s.totals.StartTime == 0 {
-		s.totals.StartTime = o.Now().UnixMilli()
+	if totals := &s.rec.costs.totals; totals.StartTime == 0 {
+		totals.StartTime = o.Now().UnixMilli()
 	}
 	return s, nil
 }
 
 // fresh starts a session of its own.
-func (s *Transcript) fresh() error {
-	s.id = s.opts.ID
-	if s.id == "" && !s.opts.Fork {
-		s.id = s.opts.DefaultID
+func (th *thread) fresh() error {
+	th.id = th.opts.ID
+	if th.id == "" && !th.opts.Fork {
+		th.id = th.opts.DefaultID
 	}
-	if s.id == "" {
-		s.id = s.opts.NewID()
+	if th.id == "" {
+		th.id = th.opts.NewID()
 	}
-	s.path = filepath.Join(s.opts.projectDir(), s.id+".jsonl")
-	if s.opts.ID != "" {
-		if _, err := os.Stat(s.path); err == nil {
-			return &InUseError{ID: s.id}
+	th.path = filepath.Join(th.opts.projectDir(), th.id+".jsonl")
+	if th.opts.ID != "" {
+		if _, err := os.Stat(th.path); err == nil {
+			return &InUseError{ID: th.id}
 		}
 	}
 	return nil
 }
 
+// RefusedError says that the history cannot be cut as ResumeAt and DropsTurn
+// demand.
+type RefusedError struct {
+	SessionID string // of the session that was to be resumed
+	Message   string
+}
+
+func (e *RefusedError) Error() string { return e.Message }
+
+// resume goes on with the transcript at path, or with a copy of it.
+func (s *Transcript) resume(path string) error {
+	t, err := readTranscript(path)
+	if err != nil {
+		return err
+	}
+	s.th.source = strings.TrimSuffix(filepath.Base(path), ".jsonl")
+	if !isID(s.th.source) && t.sessionID != "" {
+		s.th.source = t.sessionID
+	}
+	leaf := t.leaf
+	if s.th.opts.ResumeAt != "" {
+		if err := t.cut(s.th.opts.ResumeAt, s.th.opts.DropsTurn); err != nil {
+			return &RefusedError{SessionID: s.th.source, Message: err.Error()}
+		}
+		leaf = s.th.opts.ResumeAt
+	}
+	th, rec := s.th, s.rec
+	th.resumed, th.id, th.path = true, th.source, path
+	if th.opts.Fork && th.opts.ID != th.source {
+		if err := th.fresh(); err != nil {
+			return err
+		}
+		th.forked, rec.pen.pending = true, func(promptID string) []byte { return t.copyAs(th.id, leaf, promptID) }
+	}
+	rec.pen.cutOff = !th.forked && !t.ended
+	s.history, s.deferred = t.chain(leaf), t.deferred
+	for _, e := range t.entries {
+		if strings.HasPrefix(e.kind, "file-history-") {
+			s.files = append(s.files, e.raw)
+		}
+	}
+	if s.deferred == "" {
+		rec.lost = unanswered(s.history)
+	}
+	rec.mute, rec.turns, rec.listing.listed = t.endsMute(leaf), t.turns, t.listed
+	th.leaf = map[string]string{"": leaf}
+	rec.labels.title, rec.labels.tools, rec.labels.prompt = t.title, t.tools, t.prompt
+	if th.forked {
+		rec.labels.prompt = t.firstPrompt(leaf)
+	}
+	if t.costs != nil {
+		rec.costs.take(*t.costs)
+	}
+	return nil
+}
+
+// Record appends the lines that an event gives. Call it before the event is
+// shown. The first failure to write is returned, later ones are not: after it
+// nothing more is written.
+func (s *Transcript) Record(ev protocol.Event) error { return s.rec.record(ev) }
+
+// Entitle names the session. A name that it has already changes nothing.
+func (s *Transcript) Entitle(title string) error { return s.rec.entitle(title) }
+
+// Close writes what the conversation has come to and what it cost, if there
+// was one. Nothing may be recorded after it; to close again does nothing.
+func (s *Transcript) Close() error {
+	if !s.rec.pen.opened || s.closed {
+		return nil
+	}
+	s.closed = true
+	return s.rec.close()
+}
+
 // ID returns the session id.
-func (s *Transcript) ID() string { return s.id }
+func (s *Transcript) ID() string { return s.th.id }
 
 // Path returns the transcript's path, whether or not it exists yet.
-func (s *Transcript) Path() string { return s.path }
+func (s *Transcript) Path() string { return s.th.path }
 
 // ToolResultsDir returns where large tool results are saved; nobody made it
 // yet.
-func (s *Transcript) ToolResultsDir() string { return filepath.Join(s.dir(), "tool-results") }
-
-// dir holds what belongs to the session beside its transcript.
-func (s *Transcript) dir() string { return filepath.Join(filepath.Dir(s.path), s.id) }
+func (s *Transcript) ToolResultsDir() string { return filepath.Join(s.th.dir(), "tool-results") }
 
 // HistoryDir returns where copies of the files that the session changes are
 // kept; empty = nothing is kept. Nobody made it yet.
 func (s *Transcript) HistoryDir() string {
-	if s.writer.off {
+	if s.th.writer.off {
 		return ""
 	}
-	return s.historyOf(s.id)
+	return s.historyOf(s.th.id)
 }
 
 // historyOf is the place of those copies of any session.
 func (s *Transcript) historyOf(id string) string {
-	return filepath.Join(s.opts.StateDir, "file-history", id)
+	return filepath.Join(s.th.opts.StateDir, "file-history", id)
 }
 
 // FileHistory returns the lines about copies of files that the resumed
 // transcript holds, and where these copies are; no lines = there are none.
 func (s *Transcript) FileHistory() (lines []json.RawMessage, dir string) {
-	return s.files, s.historyOf(s.source)
+	return s.files, s.historyOf(s.th.source)
 }
 
 // Resumed reports whether the session goes on with an earlier conversation.
-func (s *Transcript) Resumed() bool { return s.resumed }
+func (s *Transcript) Resumed() bool { return s.th.resumed }
 
 // Title is the title that the session has; empty = none.
-func (s *Transcript) Title() string { return s.title }
+func (s *Transcript) Title() string { return s.rec.labels.title }
 
 // Lines tells how many lines of files the session has added and removed.
 func (s *Transcript) Lines() (added, removed int) {
-	return s.totals.TotalLinesAdded, s.totals.TotalLinesRemoved
+	return s.rec.costs.totals.TotalLinesAdded, s.rec.costs.totals.TotalLinesRemoved
 }
 
 // Costs returns the usage by model of the earlier runs. A transcript does not
 // keep what is known of the model itself: ContextWindow, MaxOutputTokens,
 // CanonicalModel, Provider and CostBasis are empty.
-func (s *Transcript) Costs() map[string]protocol.ModelUsage { return maps.Clone(s.costs) }
+func (s *Transcript) Costs() map[string]protocol.ModelUsage { return maps.Clone(s.rec.costs.before) }
 
 // History returns the messages of the conversation that is gone on with,
 // oldest first; nil in a fresh session. The caller must not change it.
 func (s *Transcript) History() []Message { return s.history }
-
-// deferredType marks the attachment that names a deferred call.
-const deferredType = "hook_deferred_tool"
 
 // Deferred returns the call that a hook put off at the end of the history, and
 // the uuid of the message that made it; false = the history ends otherwise.
@@ -275,16 +230,44 @@ func (s *Transcript) Deferred() (use protocol.ToolUse, message string, ok bool) 
 	return use, "", false
 }
 
+// ScenarioState returns what [Transcript.SetScenarioState] last kept for this
+// session, by this process or an earlier one; nil = nothing. A fork starts with
+// the state of its source. The caller must not change it.
+func (s *Transcript) ScenarioState() []byte {
+	if s.state == nil && s.th.resumed {
+		for _, id := range []string{s.th.id, s.th.source} {
+			if data, err := os.ReadFile(s.statePath(id)); err == nil {
+				s.state = data
+				break
+			}
+		}
+	}
+	return s.state
+}
+
+// SetScenarioState keeps the scenario's state beside the transcripts, so that
+// a resumed session goes on with it. A failure to write is returned once per
+// session, here or by [Transcript.Record].
+func (s *Transcript) SetScenarioState(state []byte) error {
+	s.state = bytes.Clone(state)
+	return s.th.writer.replace(s.statePath(s.th.id), state, 0o600)
+}
+
+func (s *Transcript) statePath(id string) string {
+	return filepath.Join(s.th.opts.StateDir, "claudeless", id+".json")
+}
+
 // Reset ends the conversation and starts a new one under a fresh id, as /clear
 // does, and returns the id and where its transcript is.
 func (s *Transcript) Reset() (id, path string, err error) {
-	err = s.ended()
-	s.opts.ID = ""
-	s.id = s.opts.NewID()
-	s.path = filepath.Join(filepath.Dir(s.path), s.id+".jsonl")
-	s.resumed, s.forked, s.cleared, s.source, s.cutOff = false, false, true, "", false
-	s.history, s.files, s.costs, s.state, s.pending, s.held, s.deferred = nil, nil, nil, nil, nil, nil, ""
-	s.totals = protocol.CostStateLine{StartTime: s.opts.Now().UnixMilli()}
-	s.rec = recorder{}
-	return s.id, s.path, err
+	err = s.rec.ended()
+	before, named := s.th, s.rec.labels
+	before.opts.ID = ""
+	s.th = &thread{opts: before.opts, id: before.opts.NewID(), cleared: true, writer: before.writer}
+	s.th.path = filepath.Join(filepath.Dir(before.path), s.th.id+".jsonl")
+	s.rec = newRecorder(s.th)
+	s.rec.labels.title, s.rec.labels.named = named.title, named.named
+	s.rec.costs.totals.StartTime = before.opts.Now().UnixMilli()
+	s.history, s.files, s.state, s.deferred = nil, nil, nil, ""
+	return s.th.id, s.th.path, err
 }

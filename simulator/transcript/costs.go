@@ -1,0 +1,108 @@
+package transcript
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// costs are what the session came to: of this process and those before.
+type costs struct {
+	totals protocol.CostStateLine
+	before map[string]protocol.ModelUsage // by model, of earlier processes
+}
+
+// take goes on with what an earlier process has noted.
+func (c *costs) take(line protocol.CostStateLine) {
+	c.totals = line
+	c.before = make(map[string]protocol.ModelUsage, len(line.ModelUsage))
+	for model, u := range line.ModelUsage {
+		c.before[model] = usageOf(u)
+	}
+}
+
+// ran adds what a call has changed and how long it took.
+func (c *costs) ran(ev *protocol.ToolRan) {
+	c.totals.TotalToolDuration += int(ev.Duration / time.Millisecond)
+	added, removed := changedLines(ev.Result)
+	c.totals.TotalLinesAdded += added
+	c.totals.TotalLinesRemoved += removed
+}
+
+// turn adds what a turn has come to.
+func (c *costs) turn(ev *protocol.Result) {
+	c.totals.TotalCostUSD = ev.TotalCostUSD
+	c.totals.TotalAPIDuration += ev.DurationAPIMS
+	c.totals.TotalAPIDurationWithoutRetries += ev.DurationAPIMS
+	c.totals.TotalDuration += ev.DurationMS
+	c.totals.ModelUsage = make(map[string]protocol.LineCost, len(ev.ModelUsage))
+	c.totals.HasUnknownModelCost = false
+	for model, u := range ev.ModelUsage {
+		c.totals.ModelUsage[model] = costOf(u)
+		c.totals.HasUnknownModelCost = c.totals.HasUnknownModelCost || u.CostBasis == "unknown"
+	}
+}
+
+// line is what the conversation cost.
+func (c *costs) line(id string) protocol.CostStateLine {
+	line := c.totals
+	line.Type, line.SessionID = "cost-state", id
+	if line.ModelUsage == nil {
+		line.ModelUsage = map[string]protocol.LineCost{}
+	}
+	return line
+}
+
+// changedLines counts the lines that an edit added and removed.
+func changedLines(r protocol.ToolResult) (added, removed int) {
+	if r.IsError || r.Output == nil {
+		return 0, 0
+	}
+	raw, err := protocol.Marshal(r.Output)
+	if err != nil {
+		return 0, 0
+	}
+	var out struct {
+		Type            string `json:"type"`
+		Content         string `json:"content"`
+		StructuredPatch []struct {
+			Lines []string `json:"lines"`
+		} `json:"structuredPatch"`
+	}
+	if json.Unmarshal(raw, &out) != nil || !strings.Contains(string(raw), `"structuredPatch"`) {
+		return 0, 0
+	}
+	if out.Type == "create" && out.Content != "" {
+		added = strings.Count(out.Content, "\n") + 1
+	}
+	for _, hunk := range out.StructuredPatch {
+		for _, line := range hunk.Lines {
+			if strings.HasPrefix(line, "+") {
+				added++
+			} else if strings.HasPrefix(line, "-") {
+				removed++
+			}
+		}
+	}
+	return added, removed
+}
+
+func usageOf(c protocol.LineCost) protocol.ModelUsage {
+	return protocol.ModelUsage{
+		InputTokens: c.InputTokens, OutputTokens: c.OutputTokens,
+		CacheReadInputTokens: c.CacheReadInputTokens, CacheCreationInputTokens: c.CacheCreationInputTokens,
+		WebSearchRequests: c.WebSearchRequests, CostUSD: c.CostUSD, ThinkingTokens: c.ThinkingTokens,
+		CacheCreation5m: c.CacheCreation5m, CacheCreation1h: c.CacheCreation1h,
+	}
+}
+
+func costOf(u protocol.ModelUsage) protocol.LineCost {
+	return protocol.LineCost{
+		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
+		CacheReadInputTokens: u.CacheReadInputTokens, CacheCreationInputTokens: u.CacheCreationInputTokens,
+		WebSearchRequests: u.WebSearchRequests, CostUSD: u.CostUSD, ThinkingTokens: u.ThinkingTokens,
+		CacheCreation5m: u.CacheCreation5m, CacheCreation1h: u.CacheCreation1h,
+	}
+}

@@ -1,0 +1,113 @@
+package transcript
+
+import (
+	"slices"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// labels are the lines by which lists of sessions know a conversation: titles,
+// the last prompt, the tools that were used.
+type labels struct {
+	th     *thread
+	title  string // empty = none
+	named  bool   // this process gave the title
+	tools  []string
+	typed  string // the prompt as it came
+	prompt string // text of the last prompt, as lists of sessions show it
+	told   string // leaf that the last last-prompt line names
+	listed bool   // a last-prompt line was written by this process
+}
+
+// opening is what a process begins its part of a transcript with.
+func (l *labels) opening() []any {
+	var lines []any
+	if l.named || l.th.forked || l.th.cleared {
+		lines = append(lines, l.titles()...)
+	}
+	if !l.th.resumed {
+		lines = append(lines, l.agentSetting()...)
+	}
+	if l.th.forked || l.th.cleared {
+		lines = append(lines, l.mode())
+	}
+	if l.th.forked {
+		lines = append(lines, l.th.latch())
+	}
+	if l.th.resumed && len(l.tools) > 0 {
+		lines = append(lines, l.toolsUsed())
+	}
+	return lines
+}
+
+// closing is what a list of sessions shows of the conversation so far. What a
+// process begins a file with stands there again.
+func (l *labels) closing() []any {
+	l.listed, l.told = true, l.th.leaf[""]
+	lines := []any{protocol.LastPromptLine{Type: "last-prompt", LastPrompt: l.prompt, LeafUUID: l.told, SessionID: l.th.id}}
+	appended := l.th.resumed && !l.th.forked
+	if !appended {
+		lines = append(append(lines, l.titles()...), l.agentSetting()...)
+	}
+	if l.th.resumed || l.th.cleared {
+		lines = append(lines, l.mode())
+	}
+	if !appended {
+		lines = append(lines, l.th.latch())
+	}
+	return lines
+}
+
+func (l *labels) titles() []any {
+	if l.title == "" {
+		return nil
+	}
+	return []any{
+		protocol.CustomTitleLine{Type: "custom-title", CustomTitle: l.title, SessionID: l.th.id},
+		protocol.AgentNameLine{Type: "agent-name", AgentName: l.title, SessionID: l.th.id},
+	}
+}
+
+func (l *labels) agentSetting() []any {
+	if l.th.opts.Agent == "" {
+		return nil
+	}
+	return []any{protocol.AgentSettingLine{Type: "agent-setting", AgentSetting: l.th.opts.Agent, SessionID: l.th.id}}
+}
+
+func (l *labels) mode() protocol.ModeLine {
+	return protocol.ModeLine{Type: "mode", Mode: "normal", SessionID: l.th.id}
+}
+
+func (l *labels) toolsUsed() protocol.ToolsUsedLine {
+	return protocol.ToolsUsedLine{Type: "tools-used", Tools: slices.Clone(l.tools), SessionID: l.th.id}
+}
+
+// lastPrompt notes what lists of sessions show. A fork begins with the first
+// prompt of its source.
+func (l *labels) lastPrompt(ev *protocol.Prompted) {
+	text := l.typed
+	l.typed = ""
+	if text == "" {
+		text = firstLine(ev.Content)
+	}
+	inherited := l.th.forked && !l.listed && l.prompt != ""
+	if text != "" && !inherited && ev.Source != "system" {
+		l.prompt = text
+	}
+}
+
+// newTools notes the tools that a message calls, with its first block.
+func (l *labels) newTools(ev *protocol.Assistant) bool {
+	before := len(l.tools)
+	var calls []string
+	if ev.Final != nil {
+		calls = ev.Final.Calls
+	}
+	for _, name := range calls {
+		if !slices.Contains(l.tools, name) {
+			l.tools = append(l.tools, name)
+		}
+	}
+	return len(l.tools) > before
+}

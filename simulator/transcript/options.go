@@ -1,0 +1,249 @@
+package transcript
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf16"
+)
+
+// Options says which session to open and how to write it. The zero value with
+// StateDir, CWD, NewID and Now is a fresh session.
+type Options struct {
+	StateDir string // holds projects/ and claudeless/
+	CWD      string // absolute; symbolic links are resolved here
+	Project  string // the directory that names the project folder; empty = CWD
+	ID       string // --session-id; a conversation that exists is an error
+	// DefaultID is the id of a fresh session without ID; empty = NewID(). If it
+	// exists its transcript is appended to.
+	DefaultID string
+
+	Resume    string  // --resume: session id, path of a .jsonl file, or title
+	ResumeAt  string  // --resume-session-at: uuid of the last line to keep
+	DropsTurn *string // --resume-drops-turn: uuid of the prompt after ResumeAt; nil = not given
+	Continue  bool    // --continue: the most recent session of CWD, or a fresh one
+	Fork      bool    // --fork-session: go on in a copy under a new id
+	NoPersist bool    // --no-session-persistence: write nothing
+
+	Version    string // of the simulated CLI; empty = 2.1.329
+	Entrypoint string // empty = sdk-cli
+	GitBranch  string
+	Agent      string // --agent; empty = none
+	Title      string // --name; empty = none
+	Machine    Machine
+	// Surroundings tells what the model has right now; nil = nothing is known.
+	Surroundings func() Surroundings
+	// Effort is the model's level right now; nil, or empty = it has none.
+	Effort func() string
+
+	NewID func() string    // uuid v4; required
+	Now   func() time.Time // required
+	// OnLine is told every line after it was written, in order and without its
+	// newline (--session-mirror); nil = nobody. Not called with NoPersist.
+	OnLine func(path string, line []byte)
+}
+
+// Machine is what the environment attachment of a transcript tells.
+type Machine struct {
+	Platform       string // "linux"
+	OSVersion      string
+	Shell          string
+	IsGitRepo      bool
+	IsWorktree     bool // a linked one
+	AdditionalDirs []string
+}
+
+// Surroundings is what the model is told beside the first prompt. Lists that
+// are nil are left out of transcripts.
+type Surroundings struct {
+	Model     string
+	ModelName string   // as people call it; empty = unknown
+	Deferred  []string // tools of which the model knows only the names
+	Agents    []Listed // of the tool Agent
+	Skills    []Listed // of the tool Skill
+}
+
+// Listed is an agent or a skill as the model is told of it.
+type Listed struct {
+	Name    string
+	Text    string // "- name: what it is for"
+	BuiltIn bool
+}
+
+// NotFoundError says that --resume names no conversation. Its text is the real
+// CLI's, which has an id of its own for a path.
+type NotFoundError struct{ ID string }
+
+func (e *NotFoundError) Error() string { return "No conversation found with session ID: " + e.ID }
+
+// InUseError says that --session-id names a conversation that exists.
+type InUseError struct{ ID string }
+
+func (e *InUseError) Error() string { return "Session ID " + e.ID + " is already in use." }
+
+// TitleError says that --resume is neither a session id nor a known title.
+type TitleError struct{ Value string }
+
+func (e *TitleError) Error() string {
+	return "Error: --resume requires a valid session ID or session title when used with --print. Usage: claude -p --resume <session-id|title>. Provided value " +
+		fmt.Sprintf("%q", e.Value) + " is not a UUID and does not match any session title."
+}
+
+// SeveralError says that --resume is the title of several sessions.
+type SeveralError struct {
+	Title    string
+	Sessions []string // ids with the times of their last changes, newest first
+}
+
+func (e *SeveralError) Error() string {
+	return fmt.Sprintf("Error: --resume %q matches %d sessions. Pass one of these session IDs to disambiguate:\n  %s",
+		e.Title, len(e.Sessions), strings.Join(e.Sessions, "\n  "))
+}
+
+// find returns the transcript to go on with; empty = none, start afresh.
+func (o Options) find() (string, error) {
+	switch {
+	case o.Resume != "":
+		return o.findResume()
+	case o.Continue:
+		for _, c := range candidates(o.projectDir()) {
+			if t, err := readTranscript(c.path); err == nil && t.spoken {
+				return c.path, nil
+			}
+		}
+	}
+	return "", nil
+}
+
+func (o Options) findResume() (string, error) {
+	switch {
+	case isID(o.Resume):
+		return o.findID(o.Resume)
+	case strings.HasSuffix(o.Resume, ".jsonl"):
+		path := o.Resume
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(o.CWD, path)
+		}
+		if t, err := readTranscript(path); err != nil || !t.spoken {
+			return "", &NotFoundError{ID: o.NewID()}
+		}
+		return path, nil
+	}
+	return o.findTitle()
+}
+
+// findTitle looks for the one session of the working directory with a title.
+func (o Options) findTitle() (string, error) {
+	var named []candidate
+	for _, c := range candidates(o.projectDir()) {
+		if t, err := readTranscript(c.path); err == nil && t.spoken && strings.EqualFold(cmp.Or(t.title, t.aiTitle), strings.TrimSpace(o.Resume)) {
+			named = append(named, c)
+		}
+	}
+	switch len(named) {
+	case 0:
+		return "", &TitleError{Value: o.Resume}
+	case 1:
+		return named[0].path, nil
+	}
+	several := &SeveralError{Title: o.Resume}
+	for _, c := range named {
+		several.Sessions = append(several.Sessions, strings.TrimSuffix(filepath.Base(c.path), ".jsonl")+
+			"  (modified "+c.changed.UTC().Format("2006-01-02T15:04:05.000Z")+")")
+	}
+	return "", several
+}
+
+// findID looks in the folder of the working directory first, then in all
+// others: a session can be resumed from anywhere.
+func (o Options) findID(id string) (string, error) {
+	name := id + ".jsonl"
+	paths := []string{filepath.Join(o.projectDir(), name)}
+	projects := filepath.Join(o.StateDir, "projects")
+	entries, _ := os.ReadDir(projects) // an unreadable folder holds no session
+	for _, e := range entries {
+		paths = append(paths, filepath.Join(projects, e.Name(), name))
+	}
+	for _, path := range paths {
+		if t, err := readTranscript(path); err == nil && t.spoken {
+			return path, nil
+		}
+	}
+	return "", &NotFoundError{ID: o.Resume}
+}
+
+type candidate struct {
+	path    string
+	changed time.Time
+}
+
+// candidates lists the transcripts of a folder, last changed first.
+func candidates(dir string) []candidate {
+	entries, _ := os.ReadDir(dir) // a folder that is not there holds no session
+	var out []candidate
+	for _, e := range entries {
+		if !isID(strings.TrimSuffix(e.Name(), ".jsonl")) || filepath.Ext(e.Name()) != ".jsonl" {
+			continue
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+			out = append(out, candidate{filepath.Join(dir, e.Name()), info.ModTime()})
+		}
+	}
+	slices.SortFunc(out, func(a, b candidate) int {
+		return cmp.Or(b.changed.Compare(a.changed), cmp.Compare(a.path, b.path))
+	})
+	return out
+}
+
+// slugLimit is the length that a project folder's name is cut at.
+const slugLimit = 200
+
+// Slug names the project folder of a directory, given with its symbolic links
+// resolved: every UTF-16 unit outside [a-zA-Z0-9] becomes a dash. A longer name
+// is cut and ends in a hash of the whole path (spec: cli-contract 8.2).
+func Slug(realpath string) string {
+	var b strings.Builder
+	var hash int32
+	for _, unit := range utf16.Encode([]rune(realpath)) {
+		hash = hash*31 + int32(unit)
+		switch {
+		case unit >= 'a' && unit <= 'z', unit >= 'A' && unit <= 'Z', unit >= '0' && unit <= '9':
+			b.WriteByte(byte(unit))
+		default:
+			b.WriteByte('-')
+		}
+	}
+	if b.Len() <= slugLimit {
+		return b.String()
+	}
+	magnitude := int64(hash)
+	if magnitude < 0 {
+		magnitude = -magnitude
+	}
+	return b.String()[:slugLimit] + "-" + strconv.FormatInt(magnitude, 36)
+}
+
+// isID tells whether s has the form of a session id, a uuid.
+func isID(s string) bool {
+	if len(s) != 36 {
+		return false
+	}
+	for i, c := range []byte(s) {
+		dash := i == 8 || i == 13 || i == 18 || i == 23
+		hex := c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
+		if dash && c != '-' || !dash && !hex {
+			return false
+		}
+	}
+	return true
+}
+
+// projectDir holds the transcripts of a project.
+func (o Options) projectDir() string {
+	return filepath.Join(o.StateDir, "projects", Slug(o.Project))
+}

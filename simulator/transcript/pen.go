@@ -1,0 +1,55 @@
+package transcript
+
+import "cmp"
+
+// pen writes the lines of the conversation itself, in their order.
+type pen struct {
+	th     *thread
+	labels *labels
+	opened bool  // the lines at the head of the file are written
+	cutOff bool  // the transcript ends within a line
+	held   []any // lines that wait for the next ones
+	// pending gives the history to be copied before the first line of a fork, under
+	// the id of its first prompt; nil = nothing.
+	pending func(promptID string) []byte
+}
+
+// write appends lines to the session's own transcript: at its head what it
+// begins with, and before the first line of a fork's conversation that of its
+// source.
+func (p *pen) write(lines ...any) error {
+	if err := p.open(); err != nil {
+		return err
+	}
+	if err := p.flush(); err != nil {
+		return err
+	}
+	if copied := p.pending; copied != nil {
+		p.pending = nil
+		if err := p.th.writer.copied(p.th.path, copied(cmp.Or(p.th.promptID, p.th.opts.NewID()))); err != nil {
+			return err
+		}
+	}
+	return p.th.writer.lines(p.th.path, lines...)
+}
+
+// flush writes the lines that wait for others.
+func (p *pen) flush() error {
+	held := p.held
+	p.held = nil
+	return p.th.writer.lines(p.th.path, held...)
+}
+
+// open writes, once, what a process begins its part of a transcript with.
+func (p *pen) open() error {
+	if p.opened {
+		return nil
+	}
+	p.opened = true
+	if p.cutOff {
+		if err := p.th.writer.bytes(p.th.path, []byte("\n")); err != nil {
+			return err
+		}
+	}
+	return p.th.writer.lines(p.th.path, p.labels.opening()...)
+}

@@ -1,0 +1,83 @@
+package transcript
+
+import (
+	"path/filepath"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// thread is one conversation as its file has it: whose it is, where it came
+// from, and what its next line hangs on.
+type thread struct {
+	opts    Options
+	id      string
+	path    string
+	source  string // session that was resumed; another one than id after a fork
+	resumed bool
+	forked  bool // resumed under an id of its own
+	cleared bool // begun by /clear
+
+	leaf     map[string]string // last line by agent; "" = the main conversation
+	promptID string            // of the prompt that the lines to come belong to
+	writer   writer
+}
+
+// begun tells whether the main conversation has a line.
+func (th *thread) begun() bool { return th.leaf[""] != "" }
+
+// dir holds what belongs to the session beside its transcript.
+func (th *thread) dir() string { return filepath.Join(filepath.Dir(th.path), th.id) }
+
+// agentPath is the transcript of a sub-agent (spec: cli-contract 8.2).
+func (th *thread) agentPath(id string) string {
+	return filepath.Join(th.dir(), "subagents", "agent-"+filepath.Base(id)+".jsonl")
+}
+
+// promptOf notes which prompt the lines to come belong to.
+func (th *thread) promptOf(ev *protocol.Prompted) string {
+	if !ev.Injected {
+		th.promptID = ev.PromptID
+	}
+	return ev.PromptID
+}
+
+// envelope begins a line that follows the agent's last one and is what the
+// next one follows.
+func (th *thread) envelope(agentID, uuid, timestamp string) protocol.Envelope {
+	if uuid == "" {
+		uuid = th.opts.NewID()
+	}
+	e := protocol.Envelope{
+		Head:  protocol.Head{IsSidechain: agentID != "", AgentID: agentID},
+		Stamp: protocol.Stamp{UUID: uuid, Timestamp: th.at(timestamp)},
+		Foot: protocol.Foot{
+			UserType: "external", Entrypoint: th.opts.Entrypoint, CWD: th.opts.CWD, SessionID: th.id,
+			Version: th.opts.Version, GitBranch: th.opts.GitBranch,
+		},
+	}
+	if leaf := th.leaf[agentID]; leaf != "" {
+		e.ParentUUID = &leaf
+	}
+	if th.leaf == nil {
+		th.leaf = map[string]string{}
+	}
+	th.leaf[agentID] = uuid
+	return e
+}
+
+// at is the time of a line: that of its event, else now.
+func (th *thread) at(timestamp string) string {
+	if timestamp != "" {
+		return timestamp
+	}
+	return th.opts.Now().UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+func (th *thread) attachment(agentID, role string, value any) protocol.AttachmentLine {
+	e := th.envelope(agentID, "", "")
+	return protocol.AttachmentLine{Head: e.Head, Attachment: value, Type: "attachment", Stamp: e.Stamp, RenderedRole: role, Foot: e.Foot}
+}
+
+func (th *thread) latch() protocol.LatchLine {
+	return protocol.LatchLine{Type: "atis-latch", SessionID: th.id}
+}
