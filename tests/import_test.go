@@ -89,6 +89,8 @@ var packageTable = []row{
 	{2, "internal/verdict", "expectations, conduct and strictness judged over a journal; the reports", "internal/diag internal/journal scenarios"},
 	{3, "internal/harness", "a command with the double in the place of claude: shims, guard, verdict", "internal/argv internal/edge internal/journal internal/proc internal/process internal/serve internal/verdict"},
 	{4, "internal/execcmd", "the commands around a program under test: exec, shim, verify", "internal/harness internal/process internal/verdict"},
+	{0, "docs/schema", "the JSON Schemas of the file formats, embedded", ""},
+	{1, "internal/guide", "what the program tells of itself: help, manual page, completions, schemas, first files", "docs/schema internal/process"},
 	{6, "simtest", "a scripted claude for Go tests: the test binary plays it", "internal/cli internal/harness internal/journal internal/verdict"},
 	{3, "internal/launch", "what a run is: flags, environment, settings and scenario become one plan", "internal/catalog internal/clock internal/flags internal/journal internal/mcpcmd internal/persona internal/process mcp scenarios simulator/model simulator/permission simulator/protocol simulator/settings simulator/transcript"},
 	{4, "simulator/command", "the slash commands of a session, a family a file", "internal/catalog internal/persona mcp simulator simulator/model simulator/protocol simulator/slash"},

@@ -7,6 +7,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/claudeless/claudeless/internal/execcmd"
+	"github.com/claudeless/claudeless/internal/guide"
 	"github.com/claudeless/claudeless/internal/process"
 )
 
@@ -29,6 +30,12 @@ func commandTable() []commandEntry {
 		{name: "exec", usage: "exec [-s FILE] -- CMD…", help: "Run your command with the double in the place of claude, and judge it", run: kongCommand[execcmd.Exec]("exec")},
 		{name: "verify", usage: "verify JOURNAL…", help: "Judge journals that were written earlier", run: kongCommand[execcmd.Verify]("verify")},
 		{name: "shim", usage: "shim DIR -s FILE", help: "Make a directory with a claude in it, for PATH", run: kongCommand[execcmd.Shim]("shim")},
+		{name: "init", usage: "init [DIR]", help: "Write a scenario, an MCP server and a CI job that run", run: kongCommand[guide.Init]("init")},
+		{name: "schema", usage: "schema scenario|fixture", help: "Print the JSON Schema of a file format", run: kongCommand[guide.Schema]("schema")},
+		{name: "version", usage: "version [--json]", help: "Say who this is", run: kongCommand[versionCmd]("version")},
+		{name: "completion", usage: "completion bash|zsh|fish", help: "Print the completions of a shell", run: runCompletion},
+		{name: "man", usage: "man", help: "Print the manual page", run: runMan},
+		{name: "help", usage: "help [claude-flags|COMMAND]", help: "Print help", run: runHelp},
 		{name: "mcp", usage: "mcp add|get|list|remove|call|…", help: "Configure and look at MCP servers", inClaude: true, run: runMCP},
 	}
 }

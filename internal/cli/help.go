@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/flags"
+	"github.com/claudeless/claudeless/internal/guide"
 	"github.com/claudeless/claudeless/internal/process"
 )
 
@@ -20,49 +22,97 @@ func printVersion(s *process.System, f *flags.Flags) error {
 	switch {
 	case f.ClaudeVersion != "":
 		line = f.ClaudeVersion + " (Claude Code)"
-	case !s.AsClaude():
+	case !s.AsClaude() || s.Getenv("CLAUDELESS_IDENTIFY") == "1":
 		line = fmt.Sprintf("%s (Claude Code; simulated by claudeless %s)", simulatedVersion, version)
 	}
 	_, err := fmt.Fprintln(s.Stdout, line)
 	return err
 }
 
-// printHelp has the structure of the real CLI's help: usage, description, arguments, options, commands.
-func printHelp(s *process.System) error {
-	var b strings.Builder
+// versionCmd is `claudeless version`.
+type versionCmd struct {
+	JSON bool `name:"json" help:"Print one JSON object."`
+}
+
+// Run says who this is.
+func (c *versionCmd) Run(s *process.System) error {
+	who := guide.Identify(s, version, simulatedVersion)
+	line := who.Line()
+	if c.JSON {
+		var err error
+		if line, err = who.JSON(); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(s.Stdout, line)
+	return err
+}
+
+// program is what there is to tell of the command line.
+func program(s *process.System) *guide.Program {
+	p := &guide.Program{Name: s.Name()}
+	for _, c := range commandTable() {
+		p.Commands = append(p.Commands, guide.Entry{Usage: c.usage, Help: c.help})
+	}
 	options, own := flags.Lines()
+	for _, o := range options {
+		p.Claude = append(p.Claude, guide.Entry{Usage: o.Flags, Help: o.Help})
+	}
+	for _, o := range own {
+		p.Own = append(p.Own, guide.Entry{Usage: o.Flags, Help: o.Help})
+	}
+	return p
+}
+
+// printHelp has the structure of the real CLI's help where this is claude: usage, description, arguments, options,
+// commands. Under its own name the program begins with what somebody new needs.
+func printHelp(s *process.System) error {
+	p := program(s)
+	if !s.AsClaude() {
+		return p.Short(s.Stdout)
+	}
+	var b strings.Builder
 	fmt.Fprintf(&b, "Usage: %s [options] [command] [prompt]\n\n", s.Name())
 	b.WriteString("A test double for Claude Code: the same command line and protocol, with a scripted model.\n" +
 		"Without a terminal on stdout, or with -p, it answers the prompt and exits.\n\n")
 	b.WriteString("Arguments:\n")
-	helpLine(&b, "prompt", "What to ask; may also come from stdin, or both")
+	guide.Line(&b, guide.Entry{Usage: "prompt", Help: "What to ask; may also come from stdin, or both"})
 	b.WriteString("\nOptions:\n")
-	for _, o := range options {
-		helpLine(&b, o.Flags, o.Help)
+	for _, o := range p.Claude {
+		guide.Line(&b, o)
 	}
-	helpLine(&b, "-h, --help", "Print this help and exit")
-	if !s.AsClaude() {
-		b.WriteString("\nOptions of claudeless:\n")
-		for _, o := range own {
-			helpLine(&b, o.Flags, o.Help)
-		}
-	}
+	guide.Line(&b, guide.Entry{Usage: "-h, --help", Help: "Print this help and exit"})
 	b.WriteString("\nCommands:\n")
 	for _, c := range commandTable() {
-		if !s.AsClaude() || c.inClaude {
-			helpLine(&b, c.usage, c.help)
+		if c.inClaude {
+			guide.Line(&b, guide.Entry{Usage: c.usage, Help: c.help})
 		}
 	}
 	_, err := io.WriteString(s.Stdout, b.String())
 	return err
 }
 
-// helpLine keeps the descriptions in one column; a name too long for its own gets a line.
-func helpLine(b *strings.Builder, name, help string) {
-	const width = 44
-	if len(name) > width {
-		fmt.Fprintf(b, "  %s\n  %-*s  %s\n", name, width, "", help)
-		return
+// runHelp is `claudeless help [claude-flags|COMMAND]`.
+func runHelp(ctx context.Context, s *process.System, words []string) error {
+	switch {
+	case len(words) == 0:
+		return printHelp(s)
+	case words[0] == "claude-flags":
+		return program(s).Flags(s.Stdout)
 	}
-	fmt.Fprintf(b, "  %-*s  %s\n", width, name, help)
+	if run := command(s, words[0]); run != nil {
+		return run(ctx, s, []string{"--help"})
+	}
+	return process.Hinted(fmt.Sprintf("there is no help for %q", words[0]), "claudeless help, claudeless help claude-flags, claudeless help COMMAND")
+}
+
+func runMan(_ context.Context, s *process.System, _ []string) error {
+	return program(s).Man(s.Stdout, version)
+}
+
+func runCompletion(_ context.Context, s *process.System, words []string) error {
+	if len(words) != 1 {
+		return process.Hinted("completion wants the name of a shell", strings.Join(guide.Shells(), ", "))
+	}
+	return program(s).Completion(s.Stdout, words[0])
 }
