@@ -70,13 +70,13 @@ func (r *resolver) transcript() error {
 		StateDir: r.p.State, CWD: cmp.Or(r.p.Scenario.WorkingDirectory, r.p.CWD), Project: r.p.Scenario.ProjectPath,
 		ID: f.SessionID, DefaultID: r.p.Scenario.SessionID, Resume: f.Resume, ResumeAt: f.ResumeSessionAt,
 		Continue: f.Continue, Fork: f.ForkSession, NoPersist: f.NoSessionPersistence || r.p.State == "",
-		Version: r.p.Version, Entrypoint: r.p.Entrypoint, NewID: r.p.Clock.NewID, Now: r.p.Clock.Now,
+		Version: r.p.Version, Entrypoint: r.p.Entrypoint, Clock: r.p.Clock,
 		Agent: r.p.Custom.Agent, Title: f.SessionName,
 	}
 	if r.p.State == "" && !f.NoSessionPersistence {
 		r.warn("HOME is not set: the session is not saved (set HOME or CLAUDELESS_CONFIG_DIR)")
 	}
-	o.Machine, o.GitBranch = r.machine()
+	o.Machine = r.machine()
 	if f.Has("resume-drops-turn") {
 		o.DropsTurn = &f.ResumeDropsTurn
 	}
@@ -84,11 +84,12 @@ func (r *resolver) transcript() error {
 	return nil
 }
 
-// machine is what transcripts say of the surroundings, and the git branch.
-func (r *resolver) machine() (transcript.Machine, string) {
+// machine is what transcripts say of the surroundings.
+func (r *resolver) machine() transcript.Machine {
 	git := findCheckout(r.p.CWD)
 	m := transcript.Machine{
 		Platform: runtime.GOOS, Shell: "unknown", IsGitRepo: git.repo, IsWorktree: git.worktree, AdditionalDirs: r.p.Permission.Paths(),
+		GitBranch: cmp.Or(git.branch, "HEAD"),
 	}
 	if shell := r.sys.Getenv("SHELL"); shell != "" {
 		m.Shell = filepath.Base(shell)
@@ -96,5 +97,5 @@ func (r *resolver) machine() (transcript.Machine, string) {
 	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		m.OSVersion = "Linux " + strings.TrimSpace(string(release))
 	}
-	return m, cmp.Or(git.branch, "HEAD")
+	return m
 }

@@ -39,17 +39,11 @@ type recorder struct {
 	clock       *clock.Source
 }
 
-// teller knows what the model is told beside the conversation.
-type teller interface {
-	Surroundings() transcript.Surroundings
-	Effort() string
-}
-
 // openRecords opens the transcript, and the scenario where the session left it.
-func openRecords(plan launch.Plan, t teller) (*recorder, error) {
+func openRecords(plan launch.Plan, t transcript.Teller) (*recorder, error) {
 	r := &recorder{stderr: plan.Stderr, quiet: plan.AsClaude, clock: plan.Clock}
 	o := plan.Transcript
-	o.Surroundings, o.Effort = t.Surroundings, t.Effort
+	o.Teller = t
 	if plan.Output.Mirror {
 		r.mirror = &mirror{}
 		o.OnLine = r.mirror.line

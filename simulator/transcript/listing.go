@@ -88,10 +88,10 @@ type (
 )
 
 func (l *listing) surroundings() Surroundings {
-	if l.th.opts.Surroundings == nil {
+	if l.th.opts.Teller == nil {
 		return Surroundings{}
 	}
-	return l.th.opts.Surroundings()
+	return l.th.opts.Teller.Surroundings()
 }
 
 // environment tells the model its surroundings with the first prompt of a
@@ -203,7 +203,7 @@ func (l *listing) rest(agentID string, now Surroundings) []any {
 	}
 	lines := []any{
 		l.th.attachment(agentID, "", sessionContext{"session_context", map[string]string{}}),
-		l.th.attachment(agentID, "system", date{"date", l.th.opts.Now().Format("2006-01-02")}),
+		l.th.attachment(agentID, "system", date{"date", l.th.opts.Clock.Now().Format("2006-01-02")}),
 	}
 	change := l.th.attachment(agentID, "user", sessionChange{
 		Type: "remote_session_change", Commit: "Co-Authored-By: Claude " + author + " <noreply@anthropic.com>",

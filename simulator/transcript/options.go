@@ -13,13 +13,13 @@ import (
 )
 
 // Options says which session to open and how to write it. The zero value with
-// StateDir, CWD, NewID and Now is a fresh session.
+// StateDir, CWD and Clock is a fresh session.
 type Options struct {
 	StateDir string // holds projects/ and claudeless/
 	CWD      string // absolute; symbolic links are resolved here
 	Project  string // the directory that names the project folder; empty = CWD
 	ID       string // --session-id; a conversation that exists is an error
-	// DefaultID is the id of a fresh session without ID; empty = NewID(). If it
+	// DefaultID is the id of a fresh session without ID; empty = a new one. If it
 	// exists its transcript is appended to.
 	DefaultID string
 
@@ -32,26 +32,34 @@ type Options struct {
 
 	Version    string // of the simulated CLI; empty = 2.1.329
 	Entrypoint string // empty = sdk-cli
-	GitBranch  string
 	Agent      string // --agent; empty = none
 	Title      string // --name; empty = none
 	Machine    Machine
-	// Surroundings tells what the model has right now; nil = nothing is known.
-	Surroundings func() Surroundings
-	// Effort is the model's level right now; nil, or empty = it has none.
-	Effort func() string
-
-	NewID func() string    // uuid v4; required
-	Now   func() time.Time // required
+	Teller     Teller // nil = nothing is known of the model
+	Clock      Clock  // required
 	// OnLine is told every line after it was written, in order and without its
 	// newline (--session-mirror); nil = nobody. Not called with NoPersist.
 	OnLine func(path string, line []byte)
+}
+
+// Clock gives time and ids (uuid v4).
+type Clock interface {
+	Now() time.Time
+	NewID() string
+}
+
+// Teller tells what the model has right now.
+type Teller interface {
+	Surroundings() Surroundings
+	// Effort is its level; empty = it has none.
+	Effort() string
 }
 
 // Machine is what the environment attachment of a transcript tells.
 type Machine struct {
 	Platform       string // "linux"
 	OSVersion      string
+	GitBranch      string
 	Shell          string
 	IsGitRepo      bool
 	IsWorktree     bool // a linked one
@@ -130,7 +138,7 @@ func (o Options) findResume() (string, error) {
 			path = filepath.Join(o.CWD, path)
 		}
 		if t, err := readTranscript(path); err != nil || !t.spoken {
-			return "", &NotFoundError{ID: o.NewID()}
+			return "", &NotFoundError{ID: o.Clock.NewID()}
 		}
 		return path, nil
 	}

@@ -26,7 +26,7 @@ func (p *pen) write(lines ...any) error {
 	}
 	if copied := p.pending; copied != nil {
 		p.pending = nil
-		if err := p.th.writer.copied(p.th.path, copied(cmp.Or(p.th.promptID, p.th.opts.NewID()))); err != nil {
+		if err := p.th.writer.copied(p.th.path, copied(cmp.Or(p.th.promptID, p.th.opts.Clock.NewID()))); err != nil {
 			return err
 		}
 	}

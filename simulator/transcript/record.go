@@ -153,7 +153,7 @@ func (r *recorder) absorbed(ev *protocol.Absorbed) error {
 		in.Content = &ev.Content.Text
 	}
 	out := in
-	out.Operation, out.Reason, out.CommandUUID, out.DeliveryID = "remove", "absorbed_mid_turn", ev.UUID, r.th.opts.NewID()
+	out.Operation, out.Reason, out.CommandUUID, out.DeliveryID = "remove", "absorbed_mid_turn", ev.UUID, r.th.opts.Clock.NewID()
 	mode := "prompt"
 	if ev.Notice {
 		mode = "task-notification"
@@ -221,10 +221,10 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 
 // turnEffort is the level of the model's effort; nil = it has none.
 func (r *recorder) turnEffort() *string {
-	if r.th.opts.Effort == nil {
+	if r.th.opts.Teller == nil {
 		return nil
 	}
-	if level := r.th.opts.Effort(); level != "" {
+	if level := r.th.opts.Teller.Effort(); level != "" {
 		return &level
 	}
 	return nil
@@ -332,7 +332,7 @@ func (r *recorder) mended(promptID string) []any {
 	}
 	if len(lines) > 0 || r.mute {
 		e, sequence := r.th.envelope("", "", ""), ""
-		message := protocol.Synthetic(r.th.opts.NewID(), "No response requested.", "stop_sequence")
+		message := protocol.Synthetic(r.th.opts.Clock.NewID(), "No response requested.", "stop_sequence")
 		message.StopSequence = &sequence
 		lines = append(lines, protocol.SyntheticLine{Head: e.Head, Type: "assistant", Stamp: e.Stamp, Message: message, MadeBy: "other", Foot: e.Foot})
 	}

@@ -45,14 +45,14 @@ func (th *thread) promptOf(ev *protocol.Prompted) string {
 // next one follows.
 func (th *thread) envelope(agentID, uuid, timestamp string) protocol.Envelope {
 	if uuid == "" {
-		uuid = th.opts.NewID()
+		uuid = th.opts.Clock.NewID()
 	}
 	e := protocol.Envelope{
 		Head:  protocol.Head{IsSidechain: agentID != "", AgentID: agentID},
 		Stamp: protocol.Stamp{UUID: uuid, Timestamp: th.at(timestamp)},
 		Foot: protocol.Foot{
 			UserType: "external", Entrypoint: th.opts.Entrypoint, CWD: th.opts.CWD, SessionID: th.id,
-			Version: th.opts.Version, GitBranch: th.opts.GitBranch,
+			Version: th.opts.Version, GitBranch: th.opts.Machine.GitBranch,
 		},
 	}
 	if leaf := th.leaf[agentID]; leaf != "" {
@@ -70,7 +70,7 @@ func (th *thread) at(timestamp string) string {
 	if timestamp != "" {
 		return timestamp
 	}
-	return th.opts.Now().UTC().Format("2006-01-02T15:04:05.000Z")
+	return th.opts.Clock.Now().UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
 func (th *thread) attachment(agentID, role string, value any) protocol.AttachmentLine {

@@ -34,8 +34,8 @@ type Transcript struct {
 // the first [Transcript.Record]. Errors: [*NotFoundError], [*InUseError],
 // [*TitleError], [*SeveralError], [*RefusedError], or what reading a transcript gave.
 func Open(o Options) (*Transcript, error) {
-	if o.NewID == nil || o.Now == nil {
-		return nil, errors.New("session: NewID and Now are required")
+	if o.Clock == nil {
+		return nil, errors.New("transcript: Clock is required")
 	}
 	if o.Version == "" {
 		o.Version = "2.1.329"
@@ -68,7 +68,7 @@ func Open(o Options) (*Transcript, error) {
 		s.rec.labels.title, s.rec.labels.named = o.Title, true
 	}
 	if totals := &s.rec.costs.totals; totals.StartTime == 0 {
-		totals.StartTime = o.Now().UnixMilli()
+		totals.StartTime = o.Clock.Now().UnixMilli()
 	}
 	return s, nil
 }
@@ -80,7 +80,7 @@ func (th *thread) fresh() error {
 		th.id = th.opts.DefaultID
 	}
 	if th.id == "" {
-		th.id = th.opts.NewID()
+		th.id = th.opts.Clock.NewID()
 	}
 	th.path = filepath.Join(th.opts.projectDir(), th.id+".jsonl")
 	if th.opts.ID != "" {
@@ -263,11 +263,11 @@ func (s *Transcript) Reset() (id, path string, err error) {
 	err = s.rec.ended()
 	before, named := s.th, s.rec.labels
 	before.opts.ID = ""
-	s.th = &thread{opts: before.opts, id: before.opts.NewID(), cleared: true, writer: before.writer}
+	s.th = &thread{opts: before.opts, id: before.opts.Clock.NewID(), cleared: true, writer: before.writer}
 	s.th.path = filepath.Join(filepath.Dir(before.path), s.th.id+".jsonl")
 	s.rec = newRecorder(s.th)
 	s.rec.labels.title, s.rec.labels.named = named.title, named.named
-	s.rec.costs.totals.StartTime = before.opts.Now().UnixMilli()
+	s.rec.costs.totals.StartTime = before.opts.Clock.Now().UnixMilli()
 	s.history, s.files, s.state, s.deferred = nil, nil, nil, ""
 	return s.th.id, s.th.path, err
 }

@@ -44,12 +44,15 @@ func (w *world) id() string {
 	return fmt.Sprintf("00000000-0000-4000-8000-%012d", w.n)
 }
 
+func (w *world) NewID() string  { return w.id() }
+func (w *world) Now() time.Time { return w.now }
+
 func (w *world) open(o transcript.Options) (*transcript.Transcript, error) {
 	o.StateDir = w.state
 	if o.CWD == "" {
 		o.CWD = w.cwd
 	}
-	o.NewID, o.Now = w.id, func() time.Time { return w.now }
+	o.Clock = w
 	return transcript.Open(o)
 }
 
@@ -174,18 +177,22 @@ func answer(id string) protocol.ToolResultBlock {
 	return protocol.ToolResultBlock{ToolUseID: id, Type: "tool_result", Content: protocol.Content{Text: "x"}}
 }
 
+// told are the surroundings of a model with low effort.
+type told transcript.Surroundings
+
+func (t told) Surroundings() transcript.Surroundings { return transcript.Surroundings(t) }
+func (told) Effort() string                          { return "low" }
+
 // Row 35: path, mode, order of the lines, the chain, uuids of the stream, a
 // string prompt as a string.
 func TestTranscript(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{
-		GitBranch: "main", Effort: func() string { return "low" },
-		Surroundings: func() transcript.Surroundings {
-			return transcript.Surroundings{
-				Model: "claude-opus-5-5", ModelName: "Opus 5.5", Deferred: []string{"WebFetch"},
-				Agents: []transcript.Listed{{Name: "Explore", Text: "- Explore: looks", BuiltIn: true}, {Name: "mine", Text: "- mine: works"}},
-				Skills: []transcript.Listed{{Name: "loop", Text: "- loop"}, {Name: "run", Text: "- run"}},
-			}
+		Machine: transcript.Machine{GitBranch: "main"},
+		Teller: told{
+			Model: "claude-opus-5-5", ModelName: "Opus 5.5", Deferred: []string{"WebFetch"},
+			Agents: []transcript.Listed{{Name: "Explore", Text: "- Explore: looks", BuiltIn: true}, {Name: "mine", Text: "- mine: works"}},
+			Skills: []transcript.Listed{{Name: "loop", Text: "- loop"}, {Name: "run", Text: "- run"}},
 		},
 	})
 	if want := filepath.Join(w.state, "projects", transcript.Slug(w.cwd), s.ID()+".jsonl"); s.Path() != want {
@@ -462,7 +469,7 @@ func TestOpenErrors(t *testing.T) {
 		t.Errorf("id %s, resumed %v", again.ID(), again.Resumed())
 	}
 	if _, err := transcript.Open(transcript.Options{}); err == nil {
-		t.Error("Open without NewID and Now")
+		t.Error("Open without a clock")
 	}
 }
 
