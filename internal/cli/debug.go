@@ -66,7 +66,6 @@ func (c *debugServeCmd) Run(ctx context.Context, s *process.System) (err error) 
 	if err != nil {
 		return err
 	}
-	o := rest.Options{Hub: hub, External: servers}
 	access, err := c.access(s)
 	if err != nil {
 		return err
@@ -102,7 +101,7 @@ func (c *debugServeCmd) Run(ctx context.Context, s *process.System) (err error) 
 	if c.MCP {
 		tasks.Go(func() { c.stdio(ctx, s, face) }) // ends with ctx or stdin
 	}
-	o.Other = c.fronts(face, page.Options{Hub: hub, Servers: servers != nil})
+	o := rest.Options{Hub: hub, External: servers, Other: c.fronts(face, page.Options{Servers: servers != nil})}
 	return c.serve(ctx, s, access, rest.Handler(o))
 }
 

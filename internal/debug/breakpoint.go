@@ -8,7 +8,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/eval"
 	"github.com/claudeless/claudeless/internal/match"
-	"github.com/claudeless/claudeless/mcp"
 )
 
 // Behavior says when a breakpoint stops calls.
@@ -92,6 +91,15 @@ type breakpoint struct {
 	when *eval.Program // nil = always
 }
 
+// points are the breakpoints and rules that calls may hit.
+type points struct {
+	*core
+	tools       *registry
+	breakpoints []*breakpoint
+	rules       []*rule // before all breakpoints
+	behavior    Behavior
+}
+
 // BreakpointChange is what SetBreakpoint changes; nil fields stay as they are,
 // or as in a new breakpoint: yield, yield, no condition.
 type BreakpointChange struct {
@@ -101,7 +109,7 @@ type BreakpointChange struct {
 
 // SetBreakpoint makes a breakpoint or changes one. Everything is checked
 // before anything is changed.
-func (h *Hub) SetBreakpoint(c BreakpointChange) error {
+func (p *points) SetBreakpoint(c BreakpointChange) error {
 	if c.Name == "" {
 		return refuse(CodeMissingParameter, "function_name required", "parameter", "function_name")
 	}
@@ -126,14 +134,14 @@ func (h *Hub) SetBreakpoint(c BreakpointChange) error {
 		}
 		n.When = *c.When
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	old := h.breakpoint(c.Name)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old := p.breakpoint(c.Name)
 	switch {
-	case old == nil && len(h.breakpoints) >= maxBreakpoints:
+	case old == nil && len(p.breakpoints) >= maxBreakpoints:
 		return refuse(CodeLimit, "too many breakpoints")
 	case old == nil:
-		h.breakpoints = append(h.breakpoints, &n)
+		p.breakpoints = append(p.breakpoints, &n)
 	default:
 		if c.Before != nil {
 			old.Before = n.Before
@@ -145,7 +153,7 @@ func (h *Hub) SetBreakpoint(c BreakpointChange) error {
 			old.When, old.when, old.ConditionError = n.When, n.when, ""
 		}
 	}
-	h.publish(Event{Kind: EventChanged, Topic: TopicBreakpoints})
+	p.publish(Event{Kind: EventChanged, Topic: TopicBreakpoints})
 	return nil
 }
 
@@ -173,7 +181,7 @@ func badCondition(err error) error {
 }
 
 // ChangeBreakpoint is SetBreakpoint for one that must exist.
-func (h *Hub) ChangeBreakpoint(c BreakpointChange) error {
+func (p *points) ChangeBreakpoint(c BreakpointChange) error {
 	if c.Name == "" {
 		return refuse(CodeMissingParameter, "function_name required", "parameter", "function_name")
 	}
@@ -187,88 +195,88 @@ func (h *Hub) ChangeBreakpoint(c BreakpointChange) error {
 			}
 		}
 	}
-	h.mu.Lock()
-	known := h.breakpoint(c.Name) != nil
-	h.mu.Unlock()
+	p.mu.Lock()
+	known := p.breakpoint(c.Name) != nil
+	p.mu.Unlock()
 	if !known {
 		return refuse(CodeBreakpointNotFound, "", "function_name", c.Name)
 	}
-	return h.SetBreakpoint(c)
+	return p.SetBreakpoint(c)
 }
 
 // RemoveBreakpoint removes a breakpoint with all its settings. Removing what
 // is not there is fine.
-func (h *Hub) RemoveBreakpoint(name string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	n := len(h.breakpoints)
-	h.breakpoints = slices.DeleteFunc(h.breakpoints, func(b *breakpoint) bool { return b.Name == name })
-	if len(h.breakpoints) != n {
-		h.publish(Event{Kind: EventChanged, Topic: TopicBreakpoints})
+func (p *points) RemoveBreakpoint(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.breakpoints)
+	p.breakpoints = slices.DeleteFunc(p.breakpoints, func(b *breakpoint) bool { return b.Name == name })
+	if len(p.breakpoints) != n {
+		p.publish(Event{Kind: EventChanged, Topic: TopicBreakpoints})
 	}
 }
 
 // SetReplacement makes another tool run in place of a breakpoint's calls that
 // are not stopped. Both tools must be registered with the same schema. Empty,
 // or the breakpoint's own name, clears it.
-func (h *Hub) SetReplacement(name, tool string) error {
+func (p *points) SetReplacement(name, tool string) error {
 	if name == "" {
 		return refuse(CodeMissingParameter, "function_name required", "parameter", "function_name")
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if tool == name {
 		tool = ""
 	}
 	if tool != "" {
-		a, b := h.functions[h.canonical(name)].Signature, h.functions[h.canonical(tool)].Signature
+		a, b := p.tools.functions[p.tools.canonical(name)].Signature, p.tools.functions[p.tools.canonical(tool)].Signature
 		if a == "" || a != b {
 			return refuse(CodeSignatureMismatch, "a replacement needs the same schema",
 				"function_name", name, "replacement_function", tool)
 		}
 	}
-	b := h.breakpoint(name)
+	b := p.breakpoint(name)
 	if b == nil {
 		return refuse(CodeBreakpointNotFound, "", "function_name", name)
 	}
 	b.Replacement = tool
-	h.publish(Event{Kind: EventChanged, Topic: TopicBreakpoints})
+	p.publish(Event{Kind: EventChanged, Topic: TopicBreakpoints})
 	return nil
 }
 
 // Breakpoints lists all breakpoints in the order of their making.
-func (h *Hub) Breakpoints() []Breakpoint {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	all := make([]Breakpoint, 0, len(h.breakpoints))
-	for _, b := range h.breakpoints {
+func (p *points) Breakpoints() []Breakpoint {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := make([]Breakpoint, 0, len(p.breakpoints))
+	for _, b := range p.breakpoints {
 		all = append(all, b.Breakpoint)
 	}
 	return all
 }
 
 // Default is the behaviour that Yield stands for; at first it is Stop.
-func (h *Hub) Default() Behavior {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.behavior
+func (p *points) Default() Behavior {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.behavior
 }
 
 // SetDefault changes the behaviour that Yield stands for and returns it.
-func (h *Hub) SetDefault(word string) (Behavior, error) {
+func (p *points) SetDefault(word string) (Behavior, error) {
 	b, err := parseBehavior(word, scopeDefault)
 	if err != nil {
 		return "", err
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.behavior = b
-	h.publish(Event{Kind: EventChanged, Topic: TopicBehavior})
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.behavior = b
+	p.publish(Event{Kind: EventChanged, Topic: TopicBehavior})
 	return b, nil
 }
 
-func (h *Hub) breakpoint(name string) *breakpoint {
-	for _, b := range h.breakpoints {
+func (p *points) breakpoint(name string) *breakpoint {
+	for _, b := range p.breakpoints {
 		if b.Name == name {
 			return b
 		}
@@ -276,31 +284,17 @@ func (h *Hub) breakpoint(name string) *breakpoint {
 	return nil
 }
 
-// canonical is the canonical name of a tool written in any way; h.mu is held.
-func (h *Hub) canonical(name string) string {
-	if _, ok := h.functions[name]; ok {
-		return name
-	}
-	if c, ok := h.aliases[name]; ok {
-		return c
-	}
-	if server, tool, ok := strings.Cut(name, "/"); ok && server != "" && tool != "" {
-		return mcp.CanonicalName(server, tool)
-	}
-	return name
-}
-
 // hits lists the breakpoints on a tool, the most exact first: by its name, as
-// "server/tool", by pattern. h.mu is held.
-func (h *Hub) hits(tool string) []*breakpoint {
-	if len(h.breakpoints) == 0 {
+// "server/tool", by pattern. p.mu is held.
+func (p *points) hits(tool string) []*breakpoint {
+	if len(p.breakpoints) == 0 {
 		return nil
 	}
-	alias := h.functions[tool].Alias
+	alias := p.tools.functions[tool].Alias
 	var exact, aliased, globs []*breakpoint
-	for _, b := range h.breakpoints {
+	for _, b := range p.breakpoints {
 		switch {
-		case !h.fits(b.Name, b.glob, tool, alias):
+		case !p.fits(b.Name, b.glob, tool, alias):
 		case b.Name == tool:
 			exact = append(exact, b)
 		case b.glob == nil:
@@ -312,10 +306,10 @@ func (h *Hub) hits(tool string) []*breakpoint {
 	return slices.Concat(exact, aliased, globs)
 }
 
-// fits tells whether a name, or the pattern it is, means a tool; h.mu is held.
-func (h *Hub) fits(name string, glob *match.Text, tool, alias string) bool {
+// fits tells whether a name, or the pattern it is, means a tool; p.mu is held.
+func (p *points) fits(name string, glob *match.Text, tool, alias string) bool {
 	if glob == nil {
-		return name == tool || h.canonical(name) == tool
+		return name == tool || p.tools.canonical(name) == tool
 	}
 	return name == tool || matches(glob, tool) || alias != "" && matches(glob, alias)
 }
@@ -364,7 +358,7 @@ type rule struct {
 }
 
 // AddRule adds a rule, which stays as long as the hub.
-func (h *Hub) AddRule(r Rule) error {
+func (p *points) AddRule(r Rule) error {
 	n := &rule{Rule: r, counted: r.Most >= 0}
 	for _, name := range r.Tools {
 		glob, err := parseGlob(name)
@@ -379,47 +373,47 @@ func (h *Hub) AddRule(r Rule) error {
 			return badCondition(err)
 		}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.rules) >= maxBreakpoints {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.rules) >= maxBreakpoints {
 		return refuse(CodeLimit, "too many rules")
 	}
-	h.rules = append(h.rules, n)
+	p.rules = append(p.rules, n)
 	return nil
 }
 
 // Rules lists the rules as they are now: Most is how many pauses are left.
-func (h *Hub) Rules() []Rule {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	all := make([]Rule, 0, len(h.rules))
-	for _, r := range h.rules {
+func (p *points) Rules() []Rule {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := make([]Rule, 0, len(p.rules))
+	for _, r := range p.rules {
 		all = append(all, r.Rule)
 	}
 	return all
 }
 
 // Counts tells whether a rule that ends after some pauses is about a tool.
-func (h *Hub) Counts(tool string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.ContainsFunc(h.rules, func(r *rule) bool { return r.counted && h.means(r, tool) })
+func (p *points) Counts(tool string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.rules, func(r *rule) bool { return r.counted && p.means(r, tool) })
 }
 
 // rule finds the first rule that stops a call in a phase and takes one of its
 // pauses; nil = none. Conditions run without the lock held.
-func (h *Hub) rule(ctx context.Context, k *call, phase Phase, r *result) *rule {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (p *points) rule(ctx context.Context, k *call, phase Phase, r *Outcome) *rule {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	tool := k.data.MethodName
-	for _, n := range h.rules {
-		if n.Phase != phase || n.Most == 0 || !h.means(n, tool) {
+	for _, n := range p.rules {
+		if n.Phase != phase || n.Most == 0 || !p.means(n, tool) {
 			continue
 		}
 		if n.when != nil {
-			h.mu.Unlock()
-			ok, err := h.holds(ctx, n.when, k, phase, r)
-			h.mu.Lock()
+			p.mu.Unlock()
+			ok, err := p.holds(ctx, n.when, k, phase, r)
+			p.mu.Lock()
 			if err != nil {
 				n.ConditionError = err.Error()
 			}
@@ -435,12 +429,52 @@ func (h *Hub) rule(ctx context.Context, k *call, phase Phase, r *result) *rule {
 	return nil
 }
 
-// means tells whether a rule is about a tool; h.mu is held.
-func (h *Hub) means(r *rule, tool string) bool {
+// means tells whether a rule is about a tool; p.mu is held.
+func (p *points) means(r *rule, tool string) bool {
 	for i, name := range r.Tools {
-		if h.fits(name, r.globs[i], tool, h.functions[tool].Alias) {
+		if p.fits(name, r.globs[i], tool, p.tools.functions[tool].Alias) {
 			return true
 		}
 	}
 	return false
+}
+
+// examine finds the first rule or else breakpoint whose condition holds for a
+// call in a phase, and whether it stops the call; nil = none. Conditions run
+// without the lock held.
+func (p *points) examine(ctx context.Context, k *call, phase Phase, r *Outcome) (hit *breakpoint, stopped bool) {
+	if n := p.rule(ctx, k, phase, r); n != nil {
+		return &breakpoint{Breakpoint: Breakpoint{Name: n.Name}}, true
+	}
+	p.mu.Lock()
+	hits := p.hits(k.data.MethodName)
+	for i, b := range hits {
+		b := *b
+		hits[i] = &b
+	}
+	fallback := p.behavior
+	p.mu.Unlock()
+	failed := r != nil && r.Failed
+	for _, b := range hits {
+		if b.when != nil {
+			ok, err := p.holds(ctx, b.when, k, phase, r)
+			if err != nil {
+				p.conditionFailed(b.Name, err)
+			}
+			if !ok {
+				continue
+			}
+		}
+		return b, b.stops(phase, failed, fallback)
+	}
+	return nil, false
+}
+
+// conditionFailed makes a breakpoint show why its condition could not be run.
+func (p *points) conditionFailed(name string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if b := p.breakpoint(name); b != nil {
+		b.ConditionError = err.Error()
+	}
 }

@@ -11,9 +11,12 @@
 //
 // A caller is what runs tool calls. It asks a [Gate] before and after each of
 // them; [Middleware] does so around an executor. [Hub] is the gate within the
-// process, package client the one over HTTP. The older clients' routes use
-// [Hub.Start], [Hub.Wait] and [Hub.Complete], which Before and After are made
-// of.
+// process, package client the one over HTTP. Before and After are made of
+// [Hub.Start], [Hub.Wait] and [Hub.Complete].
+//
+// What may be done to a call and how that is written is its [Caller]'s matter: the
+// hub has the one of our callers, package compat that of the older clients, whose
+// values ([Values]) and expressions ([Evaluator]) are theirs too.
 //
 // # Fronts
 //
@@ -24,15 +27,14 @@
 //	scripts      Rules, AddRule, Names
 //	tools        Functions, RegisterFunction
 //	pauses       Paused, Pause, Resume
-//	values       Evaluate, StartSession, Session, Sessions, CloseSession, Inspect, Value
-//	records      Calls, History, Status, ComErrors
+//	values       Evaluate, StartSession, Session, Sessions, CloseSession, Value
+//	records      Calls, History, Status
 //	events       Subscribe
 //
-// The packages below: item and pickle (values of the older clients), rest (all
-// routes but the page and MCP, and /api/events), external (other MCP servers),
-// client (the gate over HTTP), hookcmd and proxy (callers that are programs of
-// their own), script (the gate within a process, decided by a scenario), mcpface
-// and page (fronts).
+// The packages below: compat (the older clients, their routes and pages), rest (all
+// other routes, and /api/events), external (other MCP servers), client (the gate
+// over HTTP), hookcmd and proxy (callers that are programs of their own), script
+// (the gate within a process, decided by a scenario), mcpface and page (fronts).
 //
 // Refusals are *[Error] with a code of the wire. Events are delivered through
 // bounded queues: an observer that does not keep up loses events, learns how

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/cas"
+	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -23,6 +24,13 @@ type Function struct {
 	Metadata json.RawMessage
 }
 
+// registry knows what can be called.
+type registry struct {
+	*core
+	functions map[string]Function
+	aliases   map[string]string // "server/tool" → canonical name
+}
+
 // toolMetadata is what is told of a tool.
 type toolMetadata struct {
 	Server      string          `json:"server,omitempty"`
@@ -32,7 +40,7 @@ type toolMetadata struct {
 }
 
 // Register makes tools known, with their schemas; it sets no breakpoints.
-func (h *Hub) Register(_ context.Context, tools []protocol.Tool) error {
+func (r *registry) Register(_ context.Context, tools []protocol.Tool) error {
 	for _, t := range tools {
 		f := Function{Name: t.Name, Signature: string(t.InputSchema)}
 		if t.Server != "" {
@@ -44,7 +52,7 @@ func (h *Hub) Register(_ context.Context, tools []protocol.Tool) error {
 			return refuse(CodeInvalidPayload, err.Error(), "function_name", t.Name)
 		}
 		f.Metadata = raw
-		if err := h.RegisterFunction(f); err != nil {
+		if err := r.RegisterFunction(f); err != nil {
 			return err
 		}
 	}
@@ -52,7 +60,7 @@ func (h *Hub) Register(_ context.Context, tools []protocol.Tool) error {
 }
 
 // RegisterFunction makes one function known, or replaces what is known of it.
-func (h *Hub) RegisterFunction(f Function) error {
+func (r *registry) RegisterFunction(f Function) error {
 	if f.Name == "" {
 		return refuse(CodeMissingParameter, "function_name required", "parameter", "function_name")
 	}
@@ -61,36 +69,50 @@ func (h *Hub) RegisterFunction(f Function) error {
 			f.Signature = string(canonical)
 		}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if _, known := h.functions[f.Name]; !known && len(h.functions) >= maxFunctions {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, known := r.functions[f.Name]; !known && len(r.functions) >= maxFunctions {
 		return refuse(CodeLimit, "too many functions")
 	}
-	h.functions[f.Name] = f
+	r.functions[f.Name] = f
 	if f.Alias != "" {
-		h.aliases[f.Alias] = f.Name
+		r.aliases[f.Alias] = f.Name
 	}
-	h.publish(Event{Kind: EventChanged, Topic: TopicFunctions})
+	r.publish(Event{Kind: EventChanged, Topic: TopicFunctions})
 	return nil
 }
 
 // SetSignature changes no more of a function than its signature.
-func (h *Hub) SetSignature(name, signature string) error {
-	h.mu.Lock()
-	f := h.functions[name]
-	h.mu.Unlock()
+func (r *registry) SetSignature(name, signature string) error {
+	r.mu.Lock()
+	f := r.functions[name]
+	r.mu.Unlock()
 	f.Name, f.Signature = name, signature
-	return h.RegisterFunction(f)
+	return r.RegisterFunction(f)
 }
 
 // Functions lists everything known, sorted by name.
-func (h *Hub) Functions() []Function {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	all := make([]Function, 0, len(h.functions))
-	for _, f := range h.functions {
+func (r *registry) Functions() []Function {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]Function, 0, len(r.functions))
+	for _, f := range r.functions {
 		all = append(all, f)
 	}
 	slices.SortFunc(all, func(a, b Function) int { return strings.Compare(a.Name, b.Name) })
 	return all
+}
+
+// canonical is the canonical name of a tool written in any way; r.mu is held.
+func (r *registry) canonical(name string) string {
+	if _, ok := r.functions[name]; ok {
+		return name
+	}
+	if c, ok := r.aliases[name]; ok {
+		return c
+	}
+	if server, tool, ok := strings.Cut(name, "/"); ok && server != "" && tool != "" {
+		return mcp.CanonicalName(server, tool)
+	}
+	return name
 }

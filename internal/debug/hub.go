@@ -29,59 +29,47 @@ type Options struct {
 	// never.
 	PauseTimeout time.Duration
 	OnTimeout    Policy
-	// Lease is how long a pause outlives the last sign of life of a caller of
-	// ours; 0 = 8 s. ForeignLease is the same for the older clients, which do
-	// not promise to ask often; 0 = 5 min, counted from their first question, and
-	// after a call from the beginning of the pause.
-	Lease, ForeignLease time.Duration
-	MaxRecords          int // call records kept; 0 = 10000
+	// Lease is how long a pause outlives the last sign of life of its caller; 0 =
+	// 8 s.
+	Lease      time.Duration
+	MaxRecords int // call records kept; 0 = 10000
 }
 
 const (
-	defaultLease        = 8 * time.Second
-	defaultForeignLease = 5 * time.Minute
-	defaultRecords      = 10_000
-	maxBreakpoints      = 1000
-	maxFunctions        = 10_000
-	maxCalls            = 10_000 // begun and not completed
-	maxPauses           = 10_000 // open at once
-	maxClosedPauses     = 16_384 // whose decision is remembered
-	maxDecidedBytes     = 128 << 20
-	maxSessions         = 1000
-	maxTranscript       = 1000
-	maxTranscriptBytes  = 32 << 20 // over all sessions
-	maxComErrors        = 500
+	defaultLease       = 8 * time.Second
+	defaultRecords     = 10_000
+	maxBreakpoints     = 1000
+	maxFunctions       = 10_000
+	maxCalls           = 10_000 // begun and not completed
+	maxPauses          = 10_000 // open at once
+	maxClosedPauses    = 16_384 // whose decision is remembered
+	maxDecidedBytes    = 128 << 20
+	maxSessions        = 1000
+	maxTranscript      = 1000
+	maxTranscriptBytes = 32 << 20 // over all sessions
 )
 
-// Hub holds all state of the debugger. Make it with New; it starts nothing.
+// Hub holds all state of the debugger, in parts that own theirs under one lock.
+// Make it with New; it starts nothing.
 type Hub struct {
+	*core
+	*registry
+	*points
+	*records
+	*sessions
+	calls  calls
+	pauses pauses
+}
+
+// core is what all parts share. Everything of theirs is guarded by mu.
+type core struct {
 	o     Options
 	store *cas.Store
 
-	mu          sync.Mutex
-	closed      bool
-	seq         int // of call ids
-	breakpoints []*breakpoint
-	rules       []*rule // before all breakpoints
-	behavior    Behavior
-	functions   map[string]Function
-	aliases     map[string]string // "server/tool" → canonical name
-	calls       map[string]*call
-	callOrder   []string           // ids of calls, oldest first; some may be gone
-	byToolUse   map[toolUse]string // call ids
-	open        map[string]*pause
-	openOrder   []*pause            // oldest first
-	decided     map[string]Decision // of closed pauses
-	decidedIDs  []string            // oldest first
-	decidedSize int                 // bytes
-	sessions    map[string]*session
-	sessionIDs  []string // oldest first
-	transcripts int      // bytes of all sessions' transcripts
-	lastSession time.Time
-	evals       map[string]*relayed // questions to older clients, by eval id
-	records     records
-	comErrors   []ComError
-	observers   map[*Subscription]struct{}
+	mu        sync.Mutex
+	closed    bool
+	seq       int // of call ids
+	observers map[*Subscription]struct{}
 }
 
 // New makes a hub. Its timers end with Close.
@@ -100,27 +88,31 @@ func New(o Options) (*Hub, error) {
 		return nil, fmt.Errorf("pause timeout %s is negative", o.PauseTimeout)
 	}
 	o.Lease = cmp.Or(o.Lease, defaultLease)
-	o.ForeignLease = cmp.Or(o.ForeignLease, defaultForeignLease)
 	o.MaxRecords = cmp.Or(o.MaxRecords, defaultRecords)
 	store := o.Store
 	if store == nil {
 		store = cas.New(cas.Options{})
 	}
+	c := &core{o: o, store: store, observers: map[*Subscription]struct{}{}}
+	tools := &registry{core: c, functions: map[string]Function{}, aliases: map[string]string{}}
+	at := &points{core: c, tools: tools, behavior: Stop}
 	return &Hub{
-		o: o, store: store, behavior: Stop,
-		functions: map[string]Function{}, aliases: map[string]string{},
-		calls: map[string]*call{}, byToolUse: map[toolUse]string{},
-		open: map[string]*pause{}, decided: map[string]Decision{},
-		sessions: map[string]*session{}, evals: map[string]*relayed{},
-		records: records{max: o.MaxRecords}, observers: map[*Subscription]struct{}{},
+		core: c, registry: tools, points: at,
+		records:  &records{core: c, points: at, max: o.MaxRecords},
+		sessions: &sessions{core: c, byID: map[string]*session{}},
+		calls:    calls{byID: map[string]*call{}, byToolUse: map[toolUse]string{}},
+		pauses:   pauses{open: map[string]*pause{}, decided: map[string]Decision{}},
 	}, nil
 }
 
 // Store is where the hub keeps values.
-func (h *Hub) Store() *cas.Store { return h.store }
+func (c *core) Store() *cas.Store { return c.store }
+
+// NewID is a fresh UUID.
+func (c *core) NewID() string { return c.o.NewID() }
 
 // Now is the time of the hub's clock.
-func (h *Hub) Now() time.Time { return h.o.Now() }
+func (c *core) Now() time.Time { return c.o.Now() }
 
 // Close abandons all pauses, stops all timers and ends all subscriptions. It
 // may be called more than once; the hub refuses new calls afterwards.
@@ -128,8 +120,8 @@ func (h *Hub) Close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.closed = true
-	for len(h.openOrder) > 0 {
-		h.settle(h.openOrder[0], Decision{Action: ActionAbandon})
+	for len(h.pauses.order) > 0 {
+		h.settle(h.pauses.order[0], Decision{Action: ActionAbandon})
 	}
 	for s := range h.observers {
 		h.unsubscribe(s)
@@ -192,6 +184,24 @@ func refuse(code, message string, detail ...any) *Error {
 // seconds is the older system's form of a time.
 func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
+// Value returns the bytes of a stored value, which must not be changed.
+func (c *core) Value(cid string) ([]byte, error) {
+	if !cas.IsCID(cid) {
+		return nil, refuse(CodeCIDNotFound, "this is no cid", "cid", cid)
+	}
+	data, ok := c.store.Get(cid)
+	if !ok {
+		return nil, refuse(CodeCIDNotFound, "", "cid", cid)
+	}
+	return data, nil
+}
+
+// callID makes the id of a call that begins now; c.mu is held.
+func (c *core) callID(now float64) string {
+	c.seq++
+	return fmt.Sprintf("%.6f-%03d", now, c.seq)
+}
+
 // Status counts what there is.
 type Status struct {
 	Breakpoints   int       `json:"breakpoints"`
@@ -210,12 +220,130 @@ func (h *Hub) Status() Status {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := Status{
-		Breakpoints: len(h.breakpoints), Paused: len(h.open), TotalCalls: h.records.total,
-		DroppedCalls: h.records.total - len(h.records.list), Functions: len(h.functions),
-		Behavior: h.behavior, ActiveCalls: len(h.calls), Store: h.store.Stats(),
+		Breakpoints: len(h.breakpoints), Paused: len(h.pauses.open), TotalCalls: h.total,
+		DroppedCalls: h.total - len(h.list), Functions: len(h.functions),
+		Behavior: h.behavior, ActiveCalls: len(h.calls.byID), Store: h.store.Stats(),
 	}
 	for o := range h.observers {
 		s.EventsDropped += o.lost
 	}
 	return s
+}
+
+// Kind is what an Event is about.
+type Kind string
+
+// The kinds of events.
+const (
+	EventPaused    Kind = "execution_paused"
+	EventResumed   Kind = "execution_resumed"
+	EventCompleted Kind = "call_completed"
+	EventChanged   Kind = "changed" // what is configured; Topic says what
+)
+
+// Topics of EventChanged.
+const (
+	TopicBreakpoints = "breakpoints"
+	TopicBehavior    = "behavior"
+	TopicFunctions   = "functions"
+	TopicServers     = "servers"
+	TopicErrors      = "com_errors"
+)
+
+// Event is one change of the hub. Which fields are set depends on Kind.
+type Event struct {
+	Kind       Kind
+	PauseID    string  // paused, resumed
+	CallID     string  // completed
+	MethodName string  // all but changed
+	Reason     string  // paused: "breakpoint" or "exception"
+	PausedAt   float64 // paused: Unix seconds
+	Action     string  // resumed
+	Status     string  // completed: "success" or "exception"
+	Topic      string  // changed
+	// Missed counts the events dropped just before this one because the
+	// observer was slow.
+	Missed int
+}
+
+// Params are the parameters of the event's notification.
+func (e Event) Params() map[string]any {
+	switch e.Kind {
+	case EventPaused:
+		return map[string]any{"pause_id": e.PauseID, "method_name": e.MethodName, "pause_reason": e.Reason, "paused_at": e.PausedAt}
+	case EventResumed:
+		return map[string]any{"pause_id": e.PauseID, "method_name": e.MethodName, "action": e.Action}
+	case EventCompleted:
+		return map[string]any{"call_id": e.CallID, "method_name": e.MethodName, "status": e.Status}
+	default:
+		return map[string]any{"topic": e.Topic}
+	}
+}
+
+// Subscription receives the events from its making on, in order.
+type Subscription struct {
+	// C gives the events; it is closed by Close and when the hub closes.
+	C   <-chan Event
+	c   chan Event
+	hub *core
+
+	missed, lost int // under hub.mu: since the last event that fitted; altogether
+}
+
+const defaultQueue = 256
+
+// Subscribe adds an observer. Of its events at most queue wait for it (0 =
+// 256); what comes beyond that is dropped and counted. Reading the hub's state
+// while handling an event is fine.
+func (c *core) Subscribe(queue int) *Subscription {
+	if queue <= 0 {
+		queue = defaultQueue
+	}
+	s := &Subscription{c: make(chan Event, queue), hub: c}
+	s.C = s.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		close(s.c)
+		return s
+	}
+	c.observers[s] = struct{}{}
+	return s
+}
+
+// Close ends the subscription; closing it again does nothing.
+func (s *Subscription) Close() {
+	s.hub.mu.Lock()
+	defer s.hub.mu.Unlock()
+	s.hub.unsubscribe(s)
+}
+
+func (c *core) unsubscribe(s *Subscription) {
+	if _, ok := c.observers[s]; ok {
+		delete(c.observers, s)
+		close(s.c)
+	}
+}
+
+// Announce tells all observers that something outside of the hub changed, such
+// as the external servers.
+func (c *core) Announce(topic string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.publish(Event{Kind: EventChanged, Topic: topic})
+}
+
+// publish hands e to all observers without waiting for any; c.mu is held,
+// which keeps the events in order.
+func (c *core) publish(e Event) {
+	for s := range c.observers {
+		e.Missed = s.missed
+		select {
+		case s.c <- e:
+			s.missed = 0
+		default:
+			s.missed++
+			s.lost++
+		}
+	}
 }

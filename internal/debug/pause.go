@@ -1,6 +1,7 @@
 package debug
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -24,7 +25,7 @@ type pause struct {
 	phase Phase
 	data  CallData
 	at    time.Time
-	o     *result // how the call went; nil before it ran
+	o     *Outcome // how the call went; nil before it ran
 
 	done     chan struct{} // closed when decided
 	decision Decision
@@ -32,29 +33,36 @@ type pause struct {
 	lease    *time.Timer // nil = does not run
 	expiry   *time.Timer // nil = no limit
 	sessions []string
-	queue    []*relayed // questions for the older client to take
 }
 
-// pause begins a pause; h.mu is held.
-func (h *Hub) pause(k *call, phase Phase, breakpoint string, r *result) *pause {
+// pauses are the open ones, and what was decided about those that are over.
+type pauses struct {
+	open       map[string]*pause
+	order      []*pause            // oldest first
+	decided    map[string]Decision // of closed pauses
+	decidedIDs []string            // oldest first
+	size       int                 // bytes of decided
+}
+
+// begin begins a pause; h.mu is held.
+func (h *Hub) begin(k *call, phase Phase, breakpoint string, r *Outcome) *pause {
 	p := &pause{
 		id: h.o.NewID(), call: k, phase: phase, data: k.data, at: h.o.Now(), o: r,
 		done: make(chan struct{}),
 	}
-	p.data.Phase, p.data.Reason, p.data.Breakpoint = phase, "breakpoint", breakpoint
-	p.data.Capabilities = capabilities(k.client, phase)
+	p.data.Halt = Halt{Phase: phase, Reason: "breakpoint", Breakpoint: breakpoint, Capabilities: k.caller.Can(phase)}
 	if r != nil {
-		p.data.PrettyResult, p.data.Exception = r.pretty, r.exception
+		p.data.PrettyResult, p.data.Exception = r.Result, r.Exception
 		if r.Failed {
 			p.data.Reason = "exception"
 		}
 	}
 	k.pause = p
-	h.open[p.id] = p
-	h.openOrder = append(h.openOrder, p)
-	// The older clients take their time before a call only; what they do not
-	// ask about after it they never will.
-	if k.client != ClientForeign || r != nil {
+	h.pauses.open[p.id] = p
+	h.pauses.order = append(h.pauses.order, p)
+	// A caller with a lease of its own may take its time before a call only; what
+	// it does not ask about after it, it never will.
+	if k.lease == 0 || r != nil {
 		h.startLease(p)
 	}
 	if h.o.PauseTimeout > 0 && h.o.OnTimeout != PolicyWait {
@@ -70,8 +78,8 @@ func (h *Hub) pause(k *call, phase Phase, breakpoint string, r *result) *pause {
 func (h *Hub) Paused() []Pause {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	all := make([]Pause, 0, len(h.openOrder))
-	for _, p := range h.openOrder {
+	all := make([]Pause, 0, len(h.pauses.order))
+	for _, p := range h.pauses.order {
 		all = append(all, p.view())
 	}
 	return all
@@ -94,10 +102,10 @@ func (p *pause) view() Pause {
 
 // find returns an open pause; h.mu is held.
 func (h *Hub) find(id string) (*pause, error) {
-	if p, ok := h.open[id]; ok {
+	if p, ok := h.pauses.open[id]; ok {
 		return p, nil
 	}
-	if _, ok := h.decided[id]; ok {
+	if _, ok := h.pauses.decided[id]; ok {
 		return nil, refuse(CodePauseResumed, "the call was resumed already", "pause_id", id)
 	}
 	return nil, refuse(CodePauseNotFound, "", "pause_id", id)
@@ -108,9 +116,9 @@ func (h *Hub) find(id string) (*pause, error) {
 // somebody waits the lease does not run.
 func (h *Hub) Wait(ctx context.Context, pauseID string) (d Decision, decided bool, err error) {
 	h.mu.Lock()
-	p, ok := h.open[pauseID]
+	p, ok := h.pauses.open[pauseID]
 	if !ok {
-		d, ok := h.decided[pauseID]
+		d, ok := h.pauses.decided[pauseID]
 		h.mu.Unlock()
 		if !ok {
 			return Decision{}, false, refuse(CodePauseNotFound, "", "pause_id", pauseID)
@@ -143,10 +151,7 @@ func (h *Hub) Wait(ctx context.Context, pauseID string) (d Decision, decided boo
 // startLease begins a pause's lease anew; h.mu is held.
 func (h *Hub) startLease(p *pause) {
 	stopTimer(&p.lease)
-	d := h.o.Lease
-	if p.call.client == ClientForeign {
-		d = h.o.ForeignLease
-	}
+	d := cmp.Or(p.call.lease, h.o.Lease)
 	var mine *time.Timer
 	mine = time.AfterFunc(d, func() { // stopped when the pause ends
 		h.mu.Lock()
@@ -162,7 +167,7 @@ func (h *Hub) startLease(p *pause) {
 func (h *Hub) Abandon(pauseID string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if p, ok := h.open[pauseID]; ok {
+	if p, ok := h.pauses.open[pauseID]; ok {
 		h.settle(p, Decision{Action: ActionAbandon})
 	}
 }
@@ -187,46 +192,51 @@ func (h *Hub) expire(p *pause) {
 // settle decides about a pause and ends it; of several decisions the first
 // counts. It reports whether this one did. h.mu is held.
 func (h *Hub) settle(p *pause, d Decision) bool {
-	if _, ok := h.open[p.id]; !ok {
+	if _, ok := h.pauses.open[p.id]; !ok {
 		return false
 	}
 	p.call.pause = nil
-	delete(h.open, p.id)
-	h.openOrder = slices.DeleteFunc(h.openOrder, func(o *pause) bool { return o == p })
+	delete(h.pauses.open, p.id)
+	h.pauses.order = slices.DeleteFunc(h.pauses.order, func(o *pause) bool { return o == p })
 	stopTimer(&p.lease)
 	stopTimer(&p.expiry)
+	if d.Wire == nil {
+		if wire, err := p.call.caller.Encode(d); err == nil { // what nobody wished can be written
+			d.Wire = wire
+		}
+	}
 	p.decision = d
-	h.remember(p.id, d)
+	h.pauses.remember(p.id, d)
 	if p.phase == Before {
 		p.call.action = d.Action
 		if d.Action == ActionModify && d.Input != nil {
-			p.call.original = p.call.data.Input
-			p.call.data.Input, p.call.data.PrettyKwargs = d.Input, d.Input
+			p.call.original = p.call.data.Input()
+			p.call.data.Values = Input{d.Input, d.InputCID}
 		}
 		if d.Action == ActionAbandon {
-			h.dropCall(p.call)
+			h.calls.drop(p.call)
 		}
 	}
 	if p.phase == After {
 		p.call.record.AfterAction = d.Action
-		p.call.record.FinalResult = shorten(d.final(), "")
+		p.call.record.FinalResult = Shorten(d.final(), "")
 	}
-	h.closeSessions(p)
+	h.closeAll(p.sessions)
 	close(p.done)
 	h.publish(Event{Kind: EventResumed, PauseID: p.id, MethodName: p.data.MethodName, Action: string(d.Action)})
 	return true
 }
 
 // remember keeps the decision about a pause for its caller, which may ask late;
-// of too many the oldest are forgotten. h.mu is held.
-func (h *Hub) remember(pauseID string, d Decision) {
-	h.decided[pauseID] = d
-	h.decidedIDs = append(h.decidedIDs, pauseID)
-	h.decidedSize += d.size()
-	for n := len(h.decidedIDs); n > maxClosedPauses || n > 1 && h.decidedSize > maxDecidedBytes; n-- {
-		h.decidedSize -= h.decided[h.decidedIDs[0]].size()
-		delete(h.decided, h.decidedIDs[0])
-		h.decidedIDs = h.decidedIDs[1:]
+// of too many the oldest are forgotten.
+func (p *pauses) remember(id string, d Decision) {
+	p.decided[id] = d
+	p.decidedIDs = append(p.decidedIDs, id)
+	p.size += d.size()
+	for n := len(p.decidedIDs); n > maxClosedPauses || n > 1 && p.size > maxDecidedBytes; n-- {
+		p.size -= p.decided[p.decidedIDs[0]].size()
+		delete(p.decided, p.decidedIDs[0])
+		p.decidedIDs = p.decidedIDs[1:]
 	}
 }
 

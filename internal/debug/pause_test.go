@@ -39,8 +39,8 @@ func TestPaused(t *testing.T) {
 	}
 	d := got.CallData
 	if d.MethodName != "mcp__t__echo" || d.Reason != "breakpoint" || d.Phase != Before || d.ProcessKey != "1.500000+7" ||
-		string(d.Input) != `{"text":"hi"}` || string(d.PrettyKwargs) != `{"text":"hi"}` || string(d.CallSite) != `{"scenario":"a.toml","line":3}` ||
-		d.Signature != `{"properties":{"text":{"type":"string"}},"type":"object"}` || d.InputCID == "" {
+		string(d.Input()) != `{"text":"hi"}` || string(d.CallSite) != `{"scenario":"a.toml","line":3}` ||
+		d.Signature != `{"properties":{"text":{"type":"string"}},"type":"object"}` || d.Values.(Input).CID == "" {
 		t.Errorf("call data %+v", d)
 	}
 }
@@ -91,6 +91,10 @@ func TestResume(t *testing.T) {
 		if err != nil || !decided {
 			t.Errorf("%s: decided %v, %v", tt.name, decided, err)
 		}
+		if d.Wire == nil || (d.InputCID == "") != (d.Input == nil) {
+			t.Errorf("%s: written as %s, input %q", tt.name, d.Wire, d.InputCID)
+		}
+		d.Wire, d.InputCID = nil, ""
 		if diff := cmp.Diff(tt.want, d); diff != "" {
 			t.Errorf("%s: %s", tt.name, diff)
 		}
@@ -114,8 +118,8 @@ func TestModifiedInputIsRecorded(t *testing.T) {
 		t.Fatalf("%+v, %v", calls, err)
 	}
 	rec := calls.Calls[0]
-	if data, err := h.Value(rec.InputCID); err != nil || string(data) != `{"command":"pwd"}` || string(rec.Input) != `{ "command": "pwd" }` {
-		t.Errorf("input %s, by CID %s, %v", rec.Input, data, err)
+	if data, err := h.Value(rec.Values.(Input).CID); err != nil || string(data) != `{"command":"pwd"}` || string(rec.Input()) != `{ "command": "pwd" }` {
+		t.Errorf("input %s, by CID %s, %v", rec.Input(), data, err)
 	}
 }
 
@@ -218,17 +222,12 @@ func TestPauseEnds(t *testing.T) {
 		{"continue", func(o *Options) { o.PauseTimeout, o.OnTimeout = 2*time.Second, PolicyContinue }, ClientRun, ActionContinue, 2 * time.Second},
 		{"fail", func(o *Options) { o.PauseTimeout, o.OnTimeout = 3*time.Second, PolicyFail }, ClientRun, ActionRaise, 3 * time.Second},
 		{"wait", func(o *Options) { o.PauseTimeout = time.Second }, ClientRun, ActionAbandon, 8 * time.Second},
-		{"fail, an older client", func(o *Options) { o.PauseTimeout, o.OnTimeout = 3*time.Second, PolicyFail }, ClientForeign, ActionRaise, 3 * time.Second},
 	}
 	for _, tt := range tests {
 		synctest.Test(t, func(t *testing.T) {
 			h := newHub(t, tt.o)
 			set(t, h, BreakpointChange{Name: "Bash"})
-			c := Call{Tool: "Bash", Client: tt.client}
-			if tt.client == ClientForeign {
-				c.Foreign = &Foreign{}
-			}
-			b, err := h.Start(t.Context(), c)
+			b, err := h.Start(t.Context(), Call{Tool: "Bash", Client: tt.client})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -266,66 +265,6 @@ func TestLeaseIsRenewed(t *testing.T) {
 		sub := h.Subscribe(0)
 		if e := <-sub.C; e.Action != string(ActionAbandon) || time.Since(began) != 8*time.Second {
 			t.Errorf("%+v after %s", e, time.Since(began))
-		}
-	})
-}
-
-// An older client is not asked to ask: its lease begins with its first poll.
-func TestForeignLease(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHub(t)
-		set(t, h, BreakpointChange{Name: "f"})
-		b, err := h.Start(t.Context(), Call{Tool: "f", Foreign: &Foreign{}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(24 * time.Hour) // of the test's own clock
-		if len(h.Paused()) != 1 {
-			t.Error("the pause ended without a poll")
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if _, decided, err := h.Wait(ctx, b.PauseID); decided || err != nil {
-			t.Errorf("decided %v, %v", decided, err)
-		}
-		time.Sleep(5*time.Minute + time.Second)
-		if len(h.Paused()) != 0 {
-			t.Error("the pause outlived its client")
-		}
-	})
-}
-
-// After a call an older client asks at once or never; and one that goes on
-// before a decision takes its pause with it.
-func TestForeignPauseEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHub(t)
-		set(t, h, BreakpointChange{Name: "f"})
-		for _, failed := range []bool{false, true} {
-			if _, err := h.SetDefault(map[bool]string{false: "stop", true: "stop_exception"}[failed]); err != nil {
-				t.Fatal(err)
-			}
-			b, err := h.Start(t.Context(), Call{Tool: "f", Foreign: &Foreign{}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			after, err := h.Complete(t.Context(), Completion{CallID: b.CallID, Outcome: Outcome{Failed: failed}})
-			if err != nil || after == "" {
-				t.Fatalf("%q, %v", after, err)
-			}
-			if open := h.Paused(); len(open) != 1 || open[0].ID != after {
-				t.Errorf("failed %v: paused %+v", failed, open)
-			}
-			if d, _, err := h.Wait(t.Context(), b.PauseID); err != nil || d.Action != ActionAbandon {
-				t.Errorf("failed %v: %+v, %v", failed, d, err)
-			}
-			time.Sleep(5*time.Minute + time.Second) // of the test's own clock
-			if len(h.Paused()) != 0 {
-				t.Errorf("failed %v: the pause stays", failed)
-			}
-		}
-		if s := h.Status(); s.ActiveCalls != 0 || s.TotalCalls != 2 {
-			t.Errorf("%+v", s)
 		}
 	})
 }

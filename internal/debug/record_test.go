@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -56,13 +55,13 @@ func TestCalls(t *testing.T) {
 		t.Fatalf("%d of %d, truncated %v, %v", len(all.Calls), all.Total, all.Truncated, err)
 	}
 	last := all.Calls[99] // B5: the newest are kept; S57
-	if string(last.Input) != `{"n":149}` || last.Status != "exception" || string(last.Exception) != `"OSError: boom"` || last.Error != "boom" {
+	if string(last.Input()) != `{"n":149}` || last.Status != "exception" || string(last.Exception) != `"OSError: boom"` || last.Error != "boom" {
 		t.Errorf("last %+v", last)
 	}
 	if got, err := h.Calls("", new(1000)); err != nil || len(got.Calls) != 150 || got.Truncated { // S54 S60
 		t.Errorf("%d, %v", len(got.Calls), err)
 	}
-	if got, err := h.Calls("Read", new(2)); err != nil || len(got.Calls) != 2 || got.Total != 50 || string(got.Calls[1].Input) != `{"n":147}` { // S55 S56
+	if got, err := h.Calls("Read", new(2)); err != nil || len(got.Calls) != 2 || got.Total != 50 || string(got.Calls[1].Input()) != `{"n":147}` { // S55 S56
 		t.Errorf("%+v, %v", got, err)
 	}
 	for _, n := range []int{0, -1} { // S61
@@ -71,7 +70,7 @@ func TestCalls(t *testing.T) {
 		}
 	}
 	for range 300 {
-		h.AddRecord(Record{CallData: CallData{MethodName: "more"}, Status: "success"})
+		h.AddRecord(Record{CallData: CallData{MethodName: "more"}, Ending: Ending{Status: "success"}})
 	}
 	if got, err := h.Calls("", new(1000)); err != nil || len(got.Calls) != 200 || got.Total != 450 || h.Status().DroppedCalls == 0 {
 		t.Errorf("%d of %d, %v", len(got.Calls), got.Total, err)
@@ -98,46 +97,6 @@ func TestHistory(t *testing.T) {
 	}
 	if got := h.History("B*", 1); len(got) != 1 {
 		t.Errorf("limit 1: %d", len(got))
-	}
-}
-
-func TestInspect(t *testing.T) {
-	h := newHub(t)
-	put := func(data string) string {
-		cid, err := h.Store().Put([]byte(data))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return cid
-	}
-	deep := put(`{"a":{"b":{"c":{"d":1}}},"list":[1,"x"]}`)
-	got, err := h.Inspect(deep) // S71
-	want := map[string]any{
-		"a": map[string]any{"b": map[string]any{"c": "<object>"}}, "list": map[string]any{"0": json.Number("1"), "1": "x"},
-	}
-	if err != nil || got.Type != "object" || cmp.Diff(want, got.Attributes) != "" {
-		t.Errorf("%+v, %v", got, err)
-	}
-	many, err := h.Inspect(put("[" + strings.Repeat("0,", 200) + "0]"))
-	if err != nil || len(many.Attributes) != 101 || many.Attributes["…"] != "101 more" {
-		t.Errorf("%d members, %v", len(many.Attributes), err)
-	}
-	for _, cid := range []string{"", "xyz", strings.Repeat("0", 128)} { // S72
-		if _, err := h.Inspect(cid); code(err) != CodeCIDNotFound {
-			t.Errorf("%q: %v", cid, err)
-		}
-	}
-	for data, want := range map[string][2]string{ // S73: what is no JSON; S74: what does not decode
-		"\x00\x01\xff":              {"bytes", ""},
-		"\x80\x04K\x03.":            {"int", ""},
-		"cdatetime\ndate\n(I1\ntR.": {"datetime.date", ""},
-		"\x80\x04broken":            {"unknown", "deserialization_failed"},
-		"{broken":                   {"unknown", "deserialization_failed"},
-	} {
-		got, err := h.Inspect(put(data))
-		if err != nil || got.Type != want[0] || got.Error != want[1] || got.Repr == "" || got.Size != len(data) {
-			t.Errorf("%q: %+v, %v", data, got, err)
-		}
 	}
 }
 
@@ -314,29 +273,6 @@ func TestObserverReadsState(t *testing.T) {
 	}
 }
 
-// S69: without a limit of its own an evaluation by an older client ends a little
-// after the 30 s that the client gives itself (B13), and is not asked later.
-func TestRelayTimeout(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := newHub(t)
-		set(t, h, BreakpointChange{Name: "f"})
-		b, err := h.Start(t.Context(), Call{Tool: "f", Foreign: &Foreign{}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		began := time.Now()
-		if _, err := h.Evaluate(t.Context(), Question{PauseID: b.PauseID, Expr: "1"}); code(err) != CodeEvalTimeout {
-			t.Errorf("%v", err)
-		}
-		if took := time.Since(began); took != 35*time.Second {
-			t.Errorf("took %s", took)
-		}
-		if q := h.NextQuestion(b.PauseID); q != nil {
-			t.Errorf("still asked: %+v", q)
-		}
-	})
-}
-
 // S103: an observer that does not read loses events and delays nobody.
 func TestSlowObserver(t *testing.T) {
 	h := newHub(t)
@@ -364,7 +300,7 @@ func TestBytesKept(t *testing.T) {
 	h := newHub(t)
 	value := json.RawMessage(`"` + strings.Repeat("x", maxInRecord-2) + `"`)
 	for range 2000 {
-		h.AddRecord(Record{CallData: CallData{MethodName: "T", Input: value}})
+		h.AddRecord(Record{CallData: CallData{MethodName: "T", Values: Input{JSON: value}}})
 	}
 	kept := len(value) * 2000
 	all, err := h.Calls("", new(5000))
@@ -374,15 +310,15 @@ func TestBytesKept(t *testing.T) {
 
 	h.mu.Lock()
 	for i := range 5000 {
-		h.remember(fmt.Sprint(i), Decision{Result: value})
+		h.pauses.remember(fmt.Sprint(i), Decision{Result: value})
 	}
-	_, newest := h.decided["4999"]
-	if len(h.decided)*len(value) > maxDecidedBytes || len(h.decided) != len(h.decidedIDs) || !newest {
-		t.Errorf("%d decisions are kept, the newest: %v", len(h.decided), newest)
+	_, newest := h.pauses.decided["4999"]
+	if len(h.pauses.decided)*len(value) > maxDecidedBytes || len(h.pauses.decided) != len(h.pauses.decidedIDs) || !newest {
+		t.Errorf("%d decisions are kept, the newest: %v", len(h.pauses.decided), newest)
 	}
-	h.remember("huge", Decision{Result: json.RawMessage(strings.Repeat("x", maxDecidedBytes+1))})
-	if _, ok := h.decided["huge"]; !ok || len(h.decided) != 1 {
-		t.Errorf("of a huge decision and %d others it is kept: %v", len(h.decided)-1, ok)
+	h.pauses.remember("huge", Decision{Result: json.RawMessage(strings.Repeat("x", maxDecidedBytes+1))})
+	if _, ok := h.pauses.decided["huge"]; !ok || len(h.pauses.decided) != 1 {
+		t.Errorf("of a huge decision and %d others it is kept: %v", len(h.pauses.decided)-1, ok)
 	}
 	h.mu.Unlock()
 
@@ -397,10 +333,10 @@ func TestBytesKept(t *testing.T) {
 		}
 		h.mu.Lock()
 		for range 400 {
-			h.write(h.sessions[id], Entry{Output: string(value)})
+			h.write(h.byID[id], Entry{Output: string(value)})
 		}
-		if h.transcripts > maxTranscriptBytes || len(h.sessions[id].Transcript) != 400 {
-			t.Errorf("session %d: %d entries, %d bytes in all", i, len(h.sessions[id].Transcript), h.transcripts)
+		if h.sessions.bytes > maxTranscriptBytes || len(h.byID[id].Transcript) != 400 {
+			t.Errorf("session %d: %d entries, %d bytes in all", i, len(h.byID[id].Transcript), h.sessions.bytes)
 		}
 		h.mu.Unlock()
 	}

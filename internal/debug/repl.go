@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/eval"
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // evalTimeout bounds an evaluation that names no limit. It is above the 30 s
@@ -41,38 +42,6 @@ type Answer struct {
 	ResultCID string `json:"result_cid"` // empty = not kept
 }
 
-// Session is the evaluations somebody made at one pause.
-type Session struct {
-	ID           string          `json:"session_id"`
-	PauseID      string          `json:"pause_id"`
-	PID          int             `json:"pid"`
-	StartedAt    float64         `json:"started_at"`
-	ClosedAt     *float64        `json:"closed_at"`
-	FunctionName string          `json:"function_name"`
-	CallID       string          `json:"call_id"`
-	ProcessKey   string          `json:"process_key"`
-	Args         any             `json:"args"`
-	Kwargs       any             `json:"kwargs"`
-	PrettyArgs   any             `json:"pretty_args"`
-	PrettyKwargs json.RawMessage `json:"pretty_kwargs"`
-	Signature    string          `json:"signature"`
-	Evaluator    string          `json:"evaluator"` // local, client
-	Transcript   []Entry         `json:"transcript"`
-}
-
-// Entry is one evaluation of a session.
-type Entry struct {
-	Index     int     `json:"index"`
-	Input     string  `json:"input"`
-	Output    string  `json:"output"`
-	Stdout    string  `json:"stdout"`
-	IsError   bool    `json:"is_error"`
-	ResultCID string  `json:"result_cid"`
-	Timestamp float64 `json:"timestamp"`
-}
-
-type session struct{ Session }
-
 // StartSession opens a session at a pause and returns its id.
 func (h *Hub) StartSession(pauseID string) (string, error) {
 	if pauseID == "" {
@@ -85,107 +54,6 @@ func (h *Hub) StartSession(pauseID string) (string, error) {
 		return "", err
 	}
 	return h.openSession(p).ID, nil
-}
-
-// openSession makes a session; its id holds the time, so no two are begun in
-// one microsecond. h.mu is held.
-func (h *Hub) openSession(p *pause) *session {
-	now := h.o.Now().Truncate(time.Microsecond)
-	if !now.After(h.lastSession) {
-		now = h.lastSession.Add(time.Microsecond)
-	}
-	h.lastSession = now
-	d := p.data
-	s := &session{Session{
-		ID: fmt.Sprintf("%d-%.6f", d.PID, seconds(now)), PauseID: p.id, PID: d.PID, StartedAt: seconds(now),
-		FunctionName: d.MethodName, CallID: d.CallID, ProcessKey: d.ProcessKey, Args: d.Args, Kwargs: d.Kwargs,
-		PrettyArgs: d.PrettyArgs, PrettyKwargs: d.PrettyKwargs, Signature: d.Signature, Evaluator: d.Evaluator,
-		Transcript: []Entry{},
-	}}
-	h.sessions[s.ID] = s
-	h.sessionIDs = append(h.sessionIDs, s.ID)
-	if len(h.sessionIDs) > maxSessions {
-		h.forget(h.sessions[h.sessionIDs[0]], len(h.sessions[h.sessionIDs[0]].Transcript))
-		delete(h.sessions, h.sessionIDs[0])
-		h.sessionIDs = h.sessionIDs[1:]
-	}
-	p.sessions = append(p.sessions, s.ID)
-	p.call.sessions = append(p.call.sessions, s.ID)
-	return s
-}
-
-// IsSessionID reports whether a text has the form of a session's id, whether or
-// not there is such a session: a process id, a dash and Unix seconds.
-func IsSessionID(id string) bool {
-	pid, at, ok := strings.Cut(id, "-")
-	if _, err := strconv.ParseUint(pid, 10, 63); err != nil || !ok {
-		return false
-	}
-	_, err := strconv.ParseFloat(at, 64)
-	return err == nil
-}
-
-// Session returns one session.
-func (h *Hub) Session(id string) (Session, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s, ok := h.sessions[id]
-	if !ok {
-		return Session{}, refuse(CodeSessionNotFound, "", "session_id", id)
-	}
-	return s.view(), nil
-}
-
-func (s *session) view() Session {
-	v := s.Session
-	v.Transcript = slices.Clone(s.Transcript)
-	return v
-}
-
-// Sessions lists all sessions that are remembered, the oldest first.
-func (h *Hub) Sessions() []Session {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	all := make([]Session, 0, len(h.sessionIDs))
-	for _, id := range h.sessionIDs {
-		all = append(all, h.sessions[id].view())
-	}
-	return all
-}
-
-// CloseSession ends a session; closing it again is fine.
-func (h *Hub) CloseSession(id string) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	s, ok := h.sessions[id]
-	if !ok {
-		return refuse(CodeSessionNotFound, "", "session_id", id)
-	}
-	h.closeSession(s)
-	return nil
-}
-
-// closeSession ends a session and whatever waits in it; h.mu is held.
-func (h *Hub) closeSession(s *session) {
-	if s.ClosedAt != nil {
-		return
-	}
-	now := seconds(h.o.Now())
-	s.ClosedAt = &now
-	for _, q := range h.evals {
-		if q.session == s {
-			h.drop(q)
-			close(q.gone)
-		}
-	}
-}
-
-func (h *Hub) closeSessions(p *pause) {
-	for _, id := range p.sessions {
-		if s, ok := h.sessions[id]; ok {
-			h.closeSession(s)
-		}
-	}
 }
 
 // Evaluate runs one expression at a pause: here for callers of ours, in the
@@ -205,8 +73,9 @@ func (h *Hub) Evaluate(ctx context.Context, q Question) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, q.Timeout)
 	defer cancel()
 	a := Answer{SessionID: s.ID}
-	if p.call.client == ClientForeign {
-		a, err = h.relay(ctx, p, s, q)
+	if e, ok := p.call.caller.(Evaluator); ok {
+		a, err = e.Evaluate(ctx, Asked{PauseID: p.id, SessionID: s.ID, Expr: q.Expr, Gone: s.gone})
+		a.SessionID, err = s.ID, unanswered(ctx, s, q, err)
 	} else {
 		h.answer(ctx, p, q.Expr, &a)
 	}
@@ -222,36 +91,21 @@ func (h *Hub) Evaluate(ctx context.Context, q Question) (Answer, error) {
 	return a, nil
 }
 
-// write adds to a session's transcript. Of too much the oldest is given up: its
-// own, and what other sessions hold when all together hold too much. h.mu is
-// held.
-func (h *Hub) write(s *session, e Entry) {
-	if h.sessions[s.ID] != s {
-		return
+// unanswered tells why a caller did not evaluate.
+func unanswered(ctx context.Context, s *session, q Question, err error) error {
+	if err == nil {
+		return nil
 	}
-	s.Transcript = append(s.Transcript, e)
-	h.transcripts += e.size()
-	if len(s.Transcript) > maxTranscript {
-		h.forget(s, 1)
+	select {
+	case <-s.gone:
+		return refuse(CodeSessionClosed, "the call was resumed or the session closed", "session_id", s.ID)
+	default:
 	}
-	for _, id := range h.sessionIDs {
-		if h.transcripts <= maxTranscriptBytes {
-			break
-		}
-		old := h.sessions[id]
-		h.forget(old, len(old.Transcript))
+	if ctx.Err() != nil {
+		return refuse(CodeEvalTimeout, "the client did not answer within "+q.Timeout.String())
 	}
+	return err
 }
-
-// forget gives up the oldest n entries of a session; h.mu is held.
-func (h *Hub) forget(s *session, n int) {
-	for _, e := range s.Transcript[:n] {
-		h.transcripts -= e.size()
-	}
-	s.Transcript = slices.Clone(s.Transcript[n:])
-}
-
-func (e Entry) size() int { return len(e.Input) + len(e.Output) + len(e.Stdout) }
 
 // place finds the pause and the session of a question.
 func (h *Hub) place(q Question) (*pause, *session, error) {
@@ -264,7 +118,7 @@ func (h *Hub) place(q Question) (*pause, *session, error) {
 		}
 		return p, h.openSession(p), nil
 	}
-	s, ok := h.sessions[q.Session]
+	s, ok := h.byID[q.Session]
 	switch {
 	case !ok:
 		return nil, nil, refuse(CodeSessionNotFound, "", "session_id", q.Session)
@@ -338,12 +192,12 @@ func (h *Hub) run(ctx context.Context, p *pause, expr string) (any, error) {
 }
 
 // holds runs a condition; one that fails does not hold.
-func (h *Hub) holds(ctx context.Context, when *eval.Program, k *call, phase Phase, r *result) (bool, error) {
-	h.mu.Lock()
+func (c *core) holds(ctx context.Context, when *eval.Program, k *call, phase Phase, r *Outcome) (bool, error) {
+	c.mu.Lock()
 	data := k.data
-	h.mu.Unlock()
+	c.mu.Unlock()
 	// Its steps are bounded; that the caller is gone does not change its value.
-	ok, err := when.Bool(context.WithoutCancel(ctx), h.names(k, data, phase, r))
+	ok, err := when.Bool(context.WithoutCancel(ctx), c.names(k, data, phase, r))
 	return err == nil && ok, err
 }
 
@@ -359,29 +213,22 @@ func (h *Hub) Names(pauseID string) (map[string]any, error) {
 }
 
 // names are the values an expression sees.
-func (h *Hub) names(k *call, d CallData, phase Phase, r *result) map[string]any {
-	h.mu.Lock()
+func (c *core) names(k *call, d CallData, phase Phase, r *Outcome) map[string]any {
+	c.mu.Lock()
 	vars := maps.Clone(k.vars)
-	h.mu.Unlock()
+	c.mu.Unlock()
 	m := map[string]any{
 		"tool": d.MethodName, "phase": string(phase), "session": d.SessionID, "vars": vars,
-		"input": decode(d.Input), "result": nil, "error": nil,
+		"input": decode(d.Input()), "result": nil, "error": nil,
 		"call": map[string]any{
 			"id": d.CallID, "client": string(d.Client), "tool_use_id": d.ToolUseID, "started_at": d.StartedAt,
 			"site": decode(d.CallSite), "breakpoint": d.Breakpoint,
 		},
 	}
-	if k.foreign != nil {
-		args := make([]any, 0, len(d.PrettyArgs))
-		for _, a := range d.PrettyArgs {
-			args = append(args, decode(a))
-		}
-		m["input"] = map[string]any{"args": args, "kwargs": decode(d.PrettyKwargs)}
-	}
 	if r != nil {
-		m["result"] = decode(r.pretty)
+		m["result"] = decode(r.Result)
 		if r.Failed {
-			m["error"] = decode(r.exception)
+			m["error"] = decode(r.Exception)
 		}
 	}
 	return m
@@ -420,3 +267,191 @@ func numbers(v any) any {
 	}
 	return v
 }
+
+// Session is the evaluations somebody made at one pause.
+type Session struct {
+	ID           string   `json:"session_id"`
+	PauseID      string   `json:"pause_id"`
+	PID          int      `json:"pid"`
+	StartedAt    float64  `json:"started_at"`
+	ClosedAt     *float64 `json:"closed_at"`
+	FunctionName string   `json:"function_name"`
+	CallID       string   `json:"call_id"`
+	ProcessKey   string   `json:"process_key"`
+	Signature    string   `json:"signature"`
+	Evaluator    string   `json:"evaluator"` // local, client
+	Transcript   []Entry  `json:"transcript"`
+	Values       Values   `json:"-"` // of the call
+}
+
+// MarshalJSON writes the call's arguments among the other members.
+func (s Session) MarshalJSON() ([]byte, error) {
+	raw, err := protocol.Marshal(s.Values)
+	if err != nil {
+		return nil, err
+	}
+	var arguments struct {
+		Args   json.RawMessage `json:"args"`
+		Kwargs json.RawMessage `json:"kwargs"`
+		Pretty json.RawMessage `json:"pretty_args"`
+		Named  json.RawMessage `json:"pretty_kwargs"`
+	}
+	if err := json.Unmarshal(raw, &arguments); err != nil {
+		return nil, err
+	}
+	type bare Session
+	return join(bare(s), arguments)
+}
+
+// Entry is one evaluation of a session.
+type Entry struct {
+	Index     int     `json:"index"`
+	Input     string  `json:"input"`
+	Output    string  `json:"output"`
+	Stdout    string  `json:"stdout"`
+	IsError   bool    `json:"is_error"`
+	ResultCID string  `json:"result_cid"`
+	Timestamp float64 `json:"timestamp"`
+}
+
+type session struct {
+	Session
+	gone chan struct{} // closed when it ends
+}
+
+// sessions are the newest ones.
+type sessions struct {
+	*core
+	byID  map[string]*session
+	ids   []string // oldest first
+	last  time.Time
+	bytes int // of all transcripts
+}
+
+// openSession makes a session; its id holds the time, so no two are begun in
+// one microsecond. l.mu is held.
+func (l *sessions) openSession(p *pause) *session {
+	now := l.o.Now().Truncate(time.Microsecond)
+	if !now.After(l.last) {
+		now = l.last.Add(time.Microsecond)
+	}
+	l.last = now
+	d := p.data
+	s := &session{gone: make(chan struct{}), Session: Session{
+		ID: fmt.Sprintf("%d-%.6f", d.PID, seconds(now)), PauseID: p.id, PID: d.PID, StartedAt: seconds(now),
+		FunctionName: d.MethodName, CallID: d.CallID, ProcessKey: d.ProcessKey, Signature: d.Signature, Evaluator: d.Evaluator,
+		Transcript: []Entry{}, Values: d.values(),
+	}}
+	l.byID[s.ID] = s
+	l.ids = append(l.ids, s.ID)
+	if len(l.ids) > maxSessions {
+		old := l.byID[l.ids[0]]
+		l.forget(old, len(old.Transcript))
+		delete(l.byID, old.ID)
+		l.ids = l.ids[1:]
+	}
+	p.sessions = append(p.sessions, s.ID)
+	p.call.sessions = append(p.call.sessions, s.ID)
+	return s
+}
+
+// IsSessionID reports whether a text has the form of a session's id, whether or
+// not there is such a session: a process id, a dash and Unix seconds.
+func IsSessionID(id string) bool {
+	pid, at, ok := strings.Cut(id, "-")
+	if _, err := strconv.ParseUint(pid, 10, 63); err != nil || !ok {
+		return false
+	}
+	_, err := strconv.ParseFloat(at, 64)
+	return err == nil
+}
+
+// Session returns one session.
+func (l *sessions) Session(id string) (Session, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s, ok := l.byID[id]
+	if !ok {
+		return Session{}, refuse(CodeSessionNotFound, "", "session_id", id)
+	}
+	return s.view(), nil
+}
+
+func (s *session) view() Session {
+	v := s.Session
+	v.Transcript = slices.Clone(s.Transcript)
+	return v
+}
+
+// Sessions lists all sessions that are remembered, the oldest first.
+func (l *sessions) Sessions() []Session {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make([]Session, 0, len(l.ids))
+	for _, id := range l.ids {
+		all = append(all, l.byID[id].view())
+	}
+	return all
+}
+
+// CloseSession ends a session; closing it again is fine.
+func (l *sessions) CloseSession(id string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s, ok := l.byID[id]
+	if !ok {
+		return refuse(CodeSessionNotFound, "", "session_id", id)
+	}
+	l.closeSession(s)
+	return nil
+}
+
+// closeSession ends a session and whatever waits in it; l.mu is held.
+func (l *sessions) closeSession(s *session) {
+	if s.ClosedAt != nil {
+		return
+	}
+	now := seconds(l.o.Now())
+	s.ClosedAt = &now
+	close(s.gone)
+}
+
+// closeAll ends the sessions of a pause; l.mu is held.
+func (l *sessions) closeAll(ids []string) {
+	for _, id := range ids {
+		if s, ok := l.byID[id]; ok {
+			l.closeSession(s)
+		}
+	}
+}
+
+// write adds to a session's transcript. Of too much the oldest is given up: its
+// own, and what other sessions hold when all together hold too much. l.mu is
+// held.
+func (l *sessions) write(s *session, e Entry) {
+	if l.byID[s.ID] != s {
+		return
+	}
+	s.Transcript = append(s.Transcript, e)
+	l.bytes += e.size()
+	if len(s.Transcript) > maxTranscript {
+		l.forget(s, 1)
+	}
+	for _, id := range l.ids {
+		if l.bytes <= maxTranscriptBytes {
+			break
+		}
+		old := l.byID[id]
+		l.forget(old, len(old.Transcript))
+	}
+}
+
+// forget gives up the oldest n entries of a session; l.mu is held.
+func (l *sessions) forget(s *session, n int) {
+	for _, e := range s.Transcript[:n] {
+		l.bytes -= e.size()
+	}
+	s.Transcript = slices.Clone(s.Transcript[n:])
+}
+
+func (e Entry) size() int { return len(e.Input) + len(e.Output) + len(e.Stdout) }

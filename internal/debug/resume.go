@@ -5,10 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strings"
 
-	"github.com/claudeless/claudeless/internal/cas"
-	"github.com/claudeless/claudeless/internal/debug/item"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -38,8 +35,13 @@ type Decision struct {
 	// Pause is the id of the pause that this ended, and Breakpoint what had
 	// stopped the call, as far as the gate tells. Both empty = it was not stopped.
 	Pause, Breakpoint string
-	// Wire is the decision in the form of the older clients; nil for ours.
+	// Wire is the decision as its caller reads it.
 	Wire json.RawMessage
+	// Wish is what a front asked for, while the decision is encoded; nil = the hub
+	// decided by itself.
+	Wish *Resume
+	// InputCID names Input in the store; empty = not known.
+	InputCID string
 }
 
 // Resume is a decision as a front gives it. The zero value lets the call go on.
@@ -57,30 +59,14 @@ type Resume struct {
 	ModifiedInputExpr  string          `json:"modified_input_expr"`
 	ModifiedResultExpr string          `json:"modified_result_expr"`
 	FakeResult         json.RawMessage `json:"fake_result"`
-	// FakeResultData, FakeResultCID and FakeResultFormat are passed on to
-	// older clients as they are.
-	FakeResultData   *string         `json:"fake_result_data"`
-	FakeResultCID    string          `json:"fake_result_cid"`
-	FakeResultFormat item.Format     `json:"fake_result_serialization_format"`
-	Exception        json.RawMessage `json:"exception"`
-	ExceptionType    string          `json:"exception_type"`
-	ExceptionMessage string          `json:"exception_message"`
+	Exception          json.RawMessage `json:"exception"`
+	ExceptionType      string          `json:"exception_type"`
+	ExceptionMessage   string          `json:"exception_message"`
 	// ReplacementFunction wins over Action.
 	ReplacementFunction string `json:"replacement_function"`
-}
-
-// capabilities are the actions a kind of caller can carry out.
-func capabilities(c Client, phase Phase) []Action {
-	switch {
-	case c == ClientForeign && phase == After:
-		return []Action{ActionContinue}
-	case phase == After:
-		return []Action{ActionContinue, ActionModify, ActionRaise}
-	case c == ClientHook:
-		return []Action{ActionContinue, ActionModify, ActionSkip, ActionRaise}
-	default:
-		return []Action{ActionContinue, ActionModify, ActionSkip, ActionRaise, ActionReplace}
-	}
+	// More is the whole request as it came, for callers that know more members;
+	// nil = there are none.
+	More json.RawMessage `json:"-"`
 }
 
 // Resume decides about a paused call. The first decision counts; a later one
@@ -96,20 +82,10 @@ func (h *Hub) Resume(ctx context.Context, pauseID string, r Resume) error {
 	if err != nil {
 		return err
 	}
-	cid := ""
-	if d.Action == ActionModify && d.Input != nil {
-		var canonical []byte
-		if cid, canonical, err = h.store.PutJSON(d.Input); canonical == nil {
-			return refuse(CodeInvalidArguments, err.Error())
-		}
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.settle(p, d) {
 		return refuse(CodePauseResumed, "the call was resumed already", "pause_id", pauseID)
-	}
-	if cid != "" {
-		p.call.data.InputCID = cid
 	}
 	return nil
 }
@@ -120,26 +96,34 @@ func (h *Hub) decide(ctx context.Context, p *pause, r Resume) (Decision, error) 
 	if err != nil {
 		return Decision{}, err
 	}
-	d := Decision{Action: action}
-	if p.call.client == ClientForeign {
-		return h.decideForeign(p, d, r)
+	d := Decision{Action: action, Wish: &r}
+	if _, ok := p.call.caller.(Evaluator); ok && action == ActionModify && r.ModifiedInputExpr != "" {
+		return d, refuse(CodeUnsupportedAction, "expressions of this call are evaluated by its client")
 	}
 	switch action {
 	case ActionModify:
-		err = h.modification(ctx, p, &d, r)
+		if p.call.ours() {
+			err = h.modification(ctx, p, &d, r)
+		}
 	case ActionSkip:
 		d.Result = r.FakeResult
-		if r.ModifiedResultExpr != "" {
+		if r.ModifiedResultExpr != "" && p.call.ours() {
 			d.Result, err = h.value(ctx, p, r.ModifiedResultExpr)
 		}
 	case ActionRaise:
 		d.Type, d.Message = r.ExceptionType, r.failure()
 	case ActionReplace:
-		h.mu.Lock()
-		d.Tool = h.canonical(r.ReplacementFunction)
-		h.mu.Unlock()
+		if d.Tool = r.ReplacementFunction; p.call.ours() {
+			h.mu.Lock()
+			d.Tool = h.canonical(d.Tool)
+			h.mu.Unlock()
+		}
 	default: // nothing beside the action
 	}
+	if err == nil {
+		d.Wire, err = p.call.caller.Encode(d)
+	}
+	d.Wish = nil
 	return d, err
 }
 
@@ -204,6 +188,11 @@ func (h *Hub) modification(ctx context.Context, p *pause, d *Decision, r Resume)
 	if !bytes.HasPrefix(bytes.TrimSpace(d.Input), []byte("{")) {
 		return refuse(CodeInvalidArguments, "the input of a tool is a JSON object")
 	}
+	cid, canonical, err := h.store.PutJSON(d.Input)
+	if canonical == nil {
+		return refuse(CodeInvalidArguments, err.Error())
+	}
+	d.InputCID = cid // an input too large to keep has one all the same
 	return nil
 }
 
@@ -223,105 +212,4 @@ func (r Resume) failure() string {
 		return r.ExceptionType
 	}
 	return "the call was failed by the debugger"
-}
-
-// wireAction is an action as older clients read it.
-type wireAction struct {
-	Action         Action                `json:"action"`
-	ModifiedArgs   *[]item.Item          `json:"modified_args,omitempty"`
-	ModifiedKwargs *map[string]item.Item `json:"modified_kwargs,omitempty"`
-	FakeResult     json.RawMessage       `json:"fake_result,omitempty"`
-	FakeData       *string               `json:"fake_result_data,omitempty"`
-	FakeCID        string                `json:"fake_result_cid,omitempty"`
-	FakeFormat     item.Format           `json:"fake_result_serialization_format,omitempty"`
-	Type           string                `json:"exception_type,omitempty"`
-	Message        string                `json:"exception_message,omitempty"`
-	Function       string                `json:"function_name,omitempty"`
-}
-
-// decideForeign writes new values in the client's own format. A made-up result
-// goes as plain JSON, which every client takes as it is.
-func (h *Hub) decideForeign(p *pause, d Decision, r Resume) (Decision, error) {
-	w := wireAction{Action: d.Action}
-	switch d.Action {
-	case ActionModify:
-		if r.ModifiedInputExpr != "" {
-			return d, refuse(CodeUnsupportedAction, "expressions of this call are evaluated by its client")
-		}
-		if err := w.arguments(r, p.call.foreign.Preferred); err != nil {
-			return d, err
-		}
-	case ActionSkip:
-		w.FakeResult, w.FakeData, w.FakeCID, w.FakeFormat = r.FakeResult, r.FakeResultData, r.FakeResultCID, r.FakeResultFormat
-		if !present(w.FakeResult) && w.FakeData == nil && w.FakeCID == "" {
-			w.FakeResult = json.RawMessage("null")
-		}
-	case ActionRaise:
-		w.Type, w.Message = r.ExceptionType, r.failure()
-		if w.Type == "" {
-			w.Type = "Exception"
-		}
-		d.Type, d.Message = w.Type, w.Message
-	case ActionReplace:
-		w.Function = r.ReplacementFunction
-		d.Tool = w.Function
-	default: // nothing beside the action
-	}
-	var err error
-	d.Wire, err = protocol.Marshal(w)
-	return d, err
-}
-
-func (w *wireAction) arguments(r Resume, f item.Format) error {
-	one := func(name string, v json.RawMessage) (item.Item, error) {
-		it, err := item.Encode(v, f)
-		if err != nil {
-			return it, refuse(CodeInvalidArguments, strings.TrimSpace(name+" "+err.Error()))
-		}
-		return it, nil
-	}
-	if r.ModifiedArgs != nil {
-		args := []item.Item{}
-		for _, v := range *r.ModifiedArgs {
-			it, err := one("", v)
-			if err != nil {
-				return err
-			}
-			args = append(args, it)
-		}
-		w.ModifiedArgs = &args
-	}
-	if r.ModifiedKwargs != nil {
-		kwargs := map[string]item.Item{}
-		for name, v := range *r.ModifiedKwargs {
-			it, err := one(name, v)
-			if err != nil {
-				return err
-			}
-			kwargs[name] = it
-		}
-		w.ModifiedKwargs = &kwargs
-	}
-	return nil
-}
-
-// Inspect describes a stored value.
-func (h *Hub) Inspect(cid string) (item.Inspection, error) {
-	data, err := h.Value(cid)
-	if err != nil {
-		return item.Inspection{}, err
-	}
-	return item.Inspect(cid, data), nil
-}
-
-// Value returns the bytes of a stored value, which must not be changed.
-func (h *Hub) Value(cid string) ([]byte, error) {
-	if !cas.IsCID(cid) {
-		return nil, refuse(CodeCIDNotFound, "this is no cid", "cid", cid)
-	}
-	data, ok := h.store.Get(cid)
-	if !ok {
-		return nil, refuse(CodeCIDNotFound, "", "cid", cid)
-	}
-	return data, nil
 }

@@ -326,9 +326,9 @@ func (m *Manager) Call(ctx context.Context, name string, arguments json.RawMessa
 	if len(arguments) == 0 {
 		arguments = json.RawMessage("{}")
 	}
-	rec := debug.Record{Source: "mcp_client", Server: server, Status: "success"}
-	rec.MethodName, rec.Client, rec.Input, rec.PrettyKwargs = name, debug.ClientExternal, arguments, arguments
-	rec.InputCID, _, _ = m.hub.Store().PutJSON(arguments)
+	rec := debug.Record{Ending: debug.Ending{Source: "mcp_client", Server: server, Status: "success"}}
+	cid, _, _ := m.hub.Store().PutJSON(arguments)
+	rec.MethodName, rec.Client, rec.Values = name, debug.ClientExternal, debug.Input{JSON: arguments, CID: cid}
 	rec.StartedAt = float64(m.now().UnixMicro()) / 1e6
 	result, err := m.call(ctx, server, tool, arguments)
 	if err != nil {

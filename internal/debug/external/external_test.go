@@ -256,7 +256,7 @@ func TestCall(t *testing.T) {
 		t.Fatalf("%+v, %v", calls, err)
 	}
 	rec := calls.Calls[0] // C41 C42 C43 C44 C115
-	if rec.Source != "mcp_client" || rec.Server != "a" || rec.MethodName != "a/echo" || string(rec.Input) != `{"text":"hü\u2028"}` || rec.Status != "success" {
+	if rec.Source != "mcp_client" || rec.Server != "a" || rec.MethodName != "a/echo" || string(rec.Input()) != `{"text":"hü\u2028"}` || rec.Status != "success" {
 		t.Errorf("%+v", rec)
 	}
 	if data, err := hub.Value(rec.ResultCID); err != nil || string(data) != string(result) { // C40 C116

@@ -7,6 +7,7 @@ import (
 
 	"github.com/claudeless/claudeless/fixtures/wire"
 	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/compat/item"
 )
 
 func pauseTools() []tool {
@@ -106,9 +107,14 @@ func evaluate(_ context.Context, s *Server, a arguments) (any, error) {
 }
 
 func inspect(_ context.Context, s *Server, a arguments) (any, error) {
-	in, err := s.o.Hub.Inspect(a.text("cid"))
-	if err == nil && in.Error != "" {
+	cid := a.text("cid")
+	data, err := s.o.Hub.Value(cid)
+	if err != nil {
+		return nil, err
+	}
+	in := item.Inspect(cid, data)
+	if in.Error != "" {
 		return failure{in}, nil
 	}
-	return in, err
+	return in, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/compat"
 	"github.com/claudeless/claudeless/internal/debug/mcpface"
 )
 
@@ -222,7 +223,8 @@ func TestOlderClient(t *testing.T) {
 	f := newFace(t, mcpface.Options{})
 	c, other := f.dialStdio(t), f.dialHTTP(t)
 	ask(t, c, "breakpoint_add", `{"function_name":"add"}`)
-	begun, err := f.hub.Start(t.Context(), debug.Call{Tool: "add", PID: 7, Started: 1, Foreign: &debug.Foreign{Signature: "(a, b)"}})
+	older := compat.New(compat.Options{Hub: f.hub})
+	begun, err := f.hub.Start(t.Context(), older.Call(debug.Call{Tool: "add", PID: 7, Started: 1, Signature: "(a, b)"}, compat.CallData{}))
 	if err != nil || begun.PauseID == "" {
 		t.Fatalf("%+v, %v", begun, err)
 	}
@@ -231,13 +233,13 @@ func TestOlderClient(t *testing.T) {
 	}
 	expect(t, ask1("never", `,"timeout_s":0.05`), `{"error":"eval_timeout"}`)
 	expect(t, ask1(" ", ""), `{"error":"missing_expression"}`) // S66: before the client is asked
-	if q := f.hub.NextQuestion(begun.PauseID); q != nil {
+	if q := older.NextQuestion(begun.PauseID); q != nil {
 		t.Errorf("the client is asked %+v", q)
 	}
 	answers := make(chan object, 2)
-	question := func() *debug.RelayQuestion {
+	question := func() *compat.Question {
 		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); runtime.Gosched() {
-			if q := f.hub.NextQuestion(begun.PauseID); q != nil {
+			if q := older.NextQuestion(begun.PauseID); q != nil {
 				return q
 			}
 		}
@@ -249,7 +251,7 @@ func TestOlderClient(t *testing.T) {
 	if q.Expr != "2 + 2" {
 		t.Fatalf("asked %q: a question that timed out is still there", q.Expr)
 	}
-	err = f.hub.DeliverAnswer(debug.RelayAnswer{EvalID: q.EvalID, SessionID: q.SessionID, PauseID: q.PauseID, Result: "4", Stdout: "hi\n"})
+	err = older.DeliverAnswer(compat.Answer{EvalID: q.EvalID, SessionID: q.SessionID, PauseID: q.PauseID, Result: "4", Stdout: "hi\n"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +268,7 @@ func TestOlderClient(t *testing.T) {
 		`"action":"skip","fake_result":{"a":1}`:             `{"action":"skip","fake_result":{"a":1}}`,
 		`"action":"raise","exception_type":"KeyError"`:      `{"action":"raise","exception_type":"KeyError","exception_message":"KeyError"}`,
 	} {
-		begun, err := f.hub.Start(t.Context(), debug.Call{Tool: "add", PID: 7, Started: 1, Foreign: &debug.Foreign{Preferred: "dill"}})
+		begun, err := f.hub.Start(t.Context(), older.Call(debug.Call{Tool: "add", PID: 7, Started: 1}, compat.CallData{Preferred: "dill"}))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/claudeless/claudeless/fixtures/wire"
 	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/compat"
 )
 
 const (
@@ -72,9 +73,12 @@ func (s *Server) inspectPrompt(id string) (any, error) {
 		return nil, protocolError(err)
 	}
 	d := p.CallData
-	parts := []section{{"Input", d.PrettyKwargs}}
-	if len(d.PrettyArgs) > 0 {
-		parts = append(parts, section{"Positional arguments", d.PrettyArgs})
+	parts := []section{{"Input", d.Input()}}
+	if older, ok := d.Values.(*compat.CallData); ok {
+		parts = []section{{"Input", older.PrettyKwargs}}
+		if len(older.PrettyArgs) > 0 {
+			parts = append(parts, section{"Positional arguments", older.PrettyArgs})
+		}
 	}
 	if d.PrettyResult != nil {
 		parts = append(parts, section{"Result", d.PrettyResult})

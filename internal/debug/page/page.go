@@ -1,17 +1,16 @@
-// Package page is the hub for people: one live web page and the older system's
-// pages about calls, values and evaluations. All is embedded, without a build
-// step.
+// Package page is the hub for people: one live web page. All is embedded, without
+// a build step.
 //
 // Its one invariant: a page reaches nothing but its own origin, which its
 // Content-Security-Policy enforces, and shows what the hub holds, never a file
-// that a client names. The live page is an ordinary client of the routes of
-// package rest, /api/events above all, and must be served beside them; the
-// others are written here from the hub and change nothing.
+// that a client names. It is an ordinary client of the routes of package rest,
+// /api/events above all, and must be served beside them; what it links to is in
+// package compat.
 //
 // # Mounting
 //
-// [Handler] answers / and the pages below it, and 404 to everything else, so it
-// can be what answers the paths that no other front has. Host and Origin are
+// [Handler] answers / and the files of the page, and 404 to everything else, so
+// it can be what answers the paths that no other front has. Host and Origin are
 // left to the server, see package serve.
 package page
 
@@ -19,17 +18,13 @@ import (
 	"bytes"
 	"embed"
 	"net/http"
-
-	"github.com/claudeless/claudeless/internal/debug"
 )
 
-//go:embed page.html page.css page.js browse.html browse.js
+//go:embed page.html page.css page.js
 var files embed.FS
 
 // Options configure a Handler. The zero value works.
 type Options struct {
-	// Hub is what the pages beside the live one show; nil = there are none.
-	Hub *debug.Hub
 	// Servers says that the external servers' routes are there; without it the
 	// page has no list of servers.
 	Servers bool
@@ -38,29 +33,30 @@ type Options struct {
 const (
 	policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; " +
 		"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-	html = "text/html; charset=utf-8"
+)
+
+// The types of what pages are made of.
+const (
+	HTML   = "text/html; charset=utf-8"
+	Script = "text/javascript; charset=utf-8"
 )
 
 // Handler answers the paths of the pages.
 func Handler(o Options) http.Handler {
 	mux := http.NewServeMux()
 	for path, f := range map[string]struct{ name, kind string }{
-		"/{$}":       {"page.html", html},
-		"/page.css":  {"page.css", "text/css; charset=utf-8"},
-		"/page.js":   {"page.js", "text/javascript; charset=utf-8"},
-		"/browse.js": {"browse.js", "text/javascript; charset=utf-8"},
+		"/{$}":      {"page.html", HTML},
+		"/page.css": {"page.css", "text/css; charset=utf-8"},
+		"/page.js":  {"page.js", Script},
 	} {
 		body := read(f.name)
 		if !o.Servers {
 			body = bytes.Replace(body, []byte(`<section id="servers"`), []byte(`<section hidden id="servers"`), 1)
 		}
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
-			head(w, f.kind)
+			Head(w, f.kind)
 			w.Write(body) //nolint:errcheck // the client went away
 		})
-	}
-	if o.Hub != nil {
-		browse(mux, o.Hub)
 	}
 	return mux
 }
@@ -73,7 +69,9 @@ func read(name string) []byte {
 	return body
 }
 
-func head(w http.ResponseWriter, kind string) {
+// Head sets the headers of a page or a file of one, which reaches its own origin
+// alone.
+func Head(w http.ResponseWriter, kind string) {
 	h := w.Header()
 	h.Set("Content-Type", kind)
 	h.Set("Cache-Control", "no-cache")

@@ -19,7 +19,7 @@ func get(o page.Options, method, path string) *httptest.ResponseRecorder {
 // TestFiles: what is answered, and that none of it can reach another origin.
 func TestFiles(t *testing.T) {
 	for path, kind := range map[string]string{
-		"/": "text/html; charset=utf-8", "/page.css": "text/css; charset=utf-8", "/page.js": "text/javascript; charset=utf-8", "/browse.js": "text/javascript; charset=utf-8",
+		"/": "text/html; charset=utf-8", "/page.css": "text/css; charset=utf-8", "/page.js": "text/javascript; charset=utf-8",
 	} {
 		w := get(page.Options{}, http.MethodGet, path)
 		if w.Code != http.StatusOK || w.Header().Get("Content-Type") != kind || w.Header().Get("X-Content-Type-Options") != "nosniff" {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/compat"
 )
 
 // controlRoutes are for people and programs that debug.
@@ -32,9 +33,6 @@ func (a *api) controlRoutes() []route {
 		{method: "POST", path: "/api/paused/{id}/continue", summary: "Decide about a paused call", answer: a.resume},
 		{method: "GET", path: "/api/calls", summary: "List the newest calls", answer: a.calls},
 		{method: "GET", path: "/api/cid/{cid}", client: true, summary: "Get the bytes of a value", stream: a.value},
-		{method: "GET", path: "/api/com-errors", summary: "List failures of communication", answer: func(*http.Request) (any, error) {
-			return fields{"errors": append([]debug.ComError{}, a.Hub.ComErrors()...)}, nil
-		}},
 		{method: "GET", path: "/api/status", summary: "Count everything", answer: func(*http.Request) (any, error) { return a.Hub.Status(), nil }},
 		{method: "GET", path: "/api/events", summary: "Follow all changes as server-sent events", stream: a.events},
 	}
@@ -69,11 +67,11 @@ func (a *api) breakpoints(*http.Request) (any, error) {
 
 func (a *api) setBreakpoint(r *http.Request) (any, error) {
 	var in struct {
-		Name      string    `json:"function_name"`
-		Before    *string   `json:"behavior"`
-		After     *string   `json:"after_behavior"`
-		When      *string   `json:"when"`
-		Signature signature `json:"signature"`
+		Name      string           `json:"function_name"`
+		Before    *string          `json:"behavior"`
+		After     *string          `json:"after_behavior"`
+		When      *string          `json:"when"`
+		Signature compat.Signature `json:"signature"`
 	}
 	if err := read(r, &in); err != nil {
 		return nil, err
@@ -212,13 +210,19 @@ func (a *api) setDefault(r *http.Request) (any, error) {
 }
 
 func (a *api) resume(r *http.Request) (any, error) {
-	var in debug.Resume
-	if err := read(r, &in); err != nil {
+	var body json.RawMessage
+	if err := read(r, &body); err != nil {
 		return nil, err
+	}
+	in := debug.Resume{More: body}
+	if len(body) > 0 {
+		if err := json.Unmarshal(body, &in); err != nil {
+			return nil, readable(err)
+		}
 	}
 	id := r.PathValue("id")
 	if err := a.Hub.Resume(r.Context(), id, in); err != nil {
-		return nil, err
+		return nil, readable(err)
 	}
 	return ok("pause_id", id), nil
 }

@@ -2,9 +2,8 @@
 // system, stricter, its client for JavaScript, and what was added to them.
 //
 // Its one invariant: a refused request changes nothing and is answered by a
-// JSON object with an error code. Of its own it remembers no more than which
-// values it asked for again; it must not know the page or MCP, which are mounted
-// beside it.
+// JSON object with an error code. It holds no state of its own; it must not
+// know the live page or MCP, which are mounted beside it.
 package rest
 
 import (
@@ -15,11 +14,13 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/compat"
+	"github.com/claudeless/claudeless/internal/debug/compat/item"
 	"github.com/claudeless/claudeless/internal/debug/external"
-	"github.com/claudeless/claudeless/internal/debug/item"
 	"github.com/claudeless/claudeless/internal/serve"
 )
 
@@ -27,7 +28,8 @@ import (
 type Options struct {
 	Hub      *debug.Hub
 	External *external.Manager // nil = /api/mcp-* answer 503
-	// Other answers every path that is not of this package; nil = 404.
+	// Other answers every path that is neither of this package nor an older
+	// page; nil = 404.
 	Other http.Handler
 	// MaxBody bounds a request's body; 0 = 96 MiB.
 	MaxBody int64
@@ -42,7 +44,7 @@ func Handler(o Options) http.Handler {
 	if o.MaxBody == 0 {
 		o.MaxBody = defaultMaxBody
 	}
-	a := &api{Options: o}
+	a := &api{o, compat.New(compat.Options{Hub: o.Hub})}
 	mux := http.NewServeMux()
 	table := a.routes()
 	open := map[string]bool{}
@@ -59,15 +61,16 @@ func Handler(o Options) http.Handler {
 	}
 	mux.HandleFunc("OPTIONS /api/", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, r *http.Request) { unknown(w, r, mux) })
-	if o.Other != nil {
-		mux.Handle("/", o.Other)
+	if o.Other == nil {
+		o.Other = http.NotFoundHandler()
 	}
+	mux.Handle("/", a.older.Pages(o.Other))
 	return mux
 }
 
 type api struct {
 	Options
-	asked asked
+	older *compat.Clients
 }
 
 // route is one row of the API: what a request is answered with.
@@ -83,7 +86,7 @@ type route struct {
 
 // routes is the table of contents.
 func (a *api) routes() []route {
-	return append(append(a.callRoutes(), a.controlRoutes()...), append(a.replRoutes(), a.serverRoutes()...)...)
+	return slices.Concat(a.callRoutes(), a.olderRoutes(), a.controlRoutes(), a.replRoutes(), a.serverRoutes())
 }
 
 func (a *api) serve(rt route) http.HandlerFunc {
@@ -168,17 +171,18 @@ func read(r *http.Request, v any) error {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return nil
 	}
-	err = json.Unmarshal(data, v)
+	return readable(json.Unmarshal(data, v))
+}
+
+// readable makes a refusal of what is wrong with JSON, and leaves other errors.
+func readable(err error) error {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return &debug.Error{Code: "invalid_json", Message: fmt.Sprintf("%v at byte %d", err, syntax.Offset)}
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return &debug.Error{Code: "invalid_payload", Message: fmt.Sprintf("%s has the wrong type, %s", orBody(wrong.Field), wrong.Value), Detail: fields{"parameter": wrong.Field}}
 	}
-	if err != nil {
-		return &debug.Error{Code: "invalid_payload", Message: err.Error()}
-	}
-	return nil
+	return err
 }
 
 func orBody(field string) string {
@@ -227,6 +231,9 @@ func writeError(w http.ResponseWriter, err error) {
 		status, body = http.StatusBadRequest, fields{"error": e.Code, "message": e.Message}
 		if e.Expected != "" {
 			body["expected_cid"], body["provided_cid"] = e.Expected, e.Provided
+		}
+		if e.Missing != nil {
+			body["missing_cids"] = e.Missing
 		}
 	}
 	if e, ok := errors.AsType[*statusError](err); ok {

@@ -24,6 +24,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/compat"
 	"github.com/claudeless/claudeless/internal/match"
 	"github.com/claudeless/claudeless/internal/serve"
 	"github.com/claudeless/claudeless/mcp/mcptest"
@@ -233,7 +234,7 @@ func TestRelay(t *testing.T) {
 		}()
 		return answer, s.ID
 	}
-	next := func() (q debug.RelayQuestion) {
+	next := func() (q compat.Question) {
 		for q.EvalID == "" {
 			_, data, _ := request(t, "GET", url+"/api/poll-repl/id-1", "")
 			if err := json.Unmarshal(data, &q); err != nil {
@@ -247,7 +248,7 @@ func TestRelay(t *testing.T) {
 	if q.Expr != "2 + 2" || q.SessionID != session || q.PauseID != "id-1" {
 		t.Errorf("question %+v", q)
 	}
-	reply := func(q debug.RelayQuestion, more string) int {
+	reply := func(q compat.Question, more string) int {
 		status, _, _ := request(t, "POST", url+"/api/call/repl-result", fmt.Sprintf(`{"eval_id":%q,"session_id":%q,"pause_id":%q,%s}`, q.EvalID, q.SessionID, q.PauseID, more))
 		return status
 	}

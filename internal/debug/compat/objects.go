@@ -1,4 +1,4 @@
-package page
+package compat
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/compat/item"
 )
 
 // snapshot is a value at one moment, in one place of a call.
@@ -30,16 +31,17 @@ type snapshot struct {
 // snapshotsOf are the values of a call.
 func snapshotsOf(rec debug.Record) []snapshot {
 	all := argumentsOf(rec.CallData)
+	more := endingOf(rec)
 	end := snapshot{Role: "result", CID: rec.ResultCID, Pretty: rec.PrettyResult}
-	if rec.Result != nil {
-		end.ref = string(rec.Result.ClientRef)
+	if more.Result != nil {
+		end.ref = string(more.Result.ClientRef)
 	}
 	if end.CID != "" {
 		all = append(all, end.of(rec.CallData, rec.CompletedAt))
 	}
 	end = snapshot{Role: "exception", CID: rec.ErrorCID, Pretty: rec.Exception}
-	if rec.ErrorItem != nil {
-		end.ref = string(rec.ErrorItem.ClientRef)
+	if more.ErrorItem != nil {
+		end.ref = string(more.ErrorItem.ClientRef)
 	}
 	if end.CID != "" {
 		all = append(all, end.of(rec.CallData, rec.CompletedAt))
@@ -50,26 +52,27 @@ func snapshotsOf(rec debug.Record) []snapshot {
 func argumentsOf(d debug.CallData) []snapshot {
 	var all []snapshot
 	add := func(s snapshot) { all = append(all, s.of(d, d.StartedAt)) }
-	if d.Target != nil {
-		add(snapshot{Role: "target", CID: d.Target.CID, ref: string(d.Target.ClientRef), Pretty: d.PrettyTarget})
+	v := dataOf(d.Values)
+	if v.Target != nil {
+		add(snapshot{Role: "target", CID: v.Target.CID, ref: string(v.Target.ClientRef), Pretty: v.PrettyTarget})
 	}
-	for i, a := range d.Args {
+	for i, a := range v.Args {
 		s := snapshot{Role: "arg", Name: strconv.Itoa(i), CID: a.CID, ref: string(a.ClientRef)}
-		if i < len(d.PrettyArgs) {
-			s.Pretty = d.PrettyArgs[i]
+		if i < len(v.PrettyArgs) {
+			s.Pretty = v.PrettyArgs[i]
 		}
 		add(s)
 	}
 	var pretty map[string]json.RawMessage
-	if json.Unmarshal(d.PrettyKwargs, &pretty) != nil {
+	if json.Unmarshal(v.PrettyKwargs, &pretty) != nil {
 		pretty = nil
 	}
-	for _, name := range slices.Sorted(maps.Keys(d.Kwargs)) {
-		it := d.Kwargs[name]
+	for _, name := range slices.Sorted(maps.Keys(v.Kwargs)) {
+		it := v.Kwargs[name]
 		add(snapshot{Role: "kwarg", Name: name, CID: it.CID, ref: string(it.ClientRef), Pretty: pretty[name]})
 	}
-	if d.InputCID != "" {
-		add(snapshot{Role: "input", CID: d.InputCID, Pretty: d.Input})
+	if in, ok := d.Values.(debug.Input); ok && in.CID != "" {
+		add(snapshot{Role: "input", CID: in.CID, Pretty: in.JSON})
 	}
 	return all
 }
@@ -151,9 +154,9 @@ func (b *browser) object(r *http.Request) (shown, error) {
 	if len(found) > 0 {
 		cid = found[0].CID
 	}
-	value, err := b.hub.Inspect(cid)
+	bytes, err := b.hub.Value(cid)
 	if err == nil {
-		data.Value = value
+		data.Value = item.Inspect(cid, bytes)
 	} else if len(found) == 0 {
 		return shown{}, missingError("No object " + ref + " is kept.")
 	}

@@ -1,19 +1,18 @@
-package rest
+package compat
 
 import (
 	"encoding/json"
 	"errors"
-	"net/http"
 	"strings"
 	"sync"
 
 	"github.com/claudeless/claudeless/internal/debug"
-	"github.com/claudeless/claudeless/internal/debug/item"
+	"github.com/claudeless/claudeless/internal/debug/compat/item"
 )
 
 // keep stores an item where missing bytes are no reason to refuse.
-func keep(h *debug.Hub, it item.Item) error {
-	err := item.Keep(h.Store(), it)
+func (c *Clients) keep(it item.Item) error {
+	err := item.Keep(c.hub.Store(), it)
 	if e, ok := errors.AsType[*item.Error](err); ok && e.Code == "cid_not_found" {
 		return nil
 	}
@@ -22,30 +21,30 @@ func keep(h *debug.Hub, it item.Item) error {
 
 // kept stores one of the items that are sent flat, by their members, and returns
 // how it is shown; nil = there is none, or shown when its bytes are not there.
-func (a *api) kept(it item.Item, shown json.RawMessage) (*item.Item, json.RawMessage, error) {
+func (c *Clients) kept(it item.Item, shown json.RawMessage) (*item.Item, json.RawMessage, error) {
 	if it.CID == "" {
 		return nil, shown, nil
 	}
-	if err := keep(a.Hub, it); err != nil {
+	if err := c.keep(it); err != nil {
 		return nil, nil, err
 	}
 	it.Data = nil // the store has it
-	if _, err := a.Hub.Value(it.CID); err == nil || len(shown) == 0 {
-		shown = item.Pretty(a.Hub.Store(), it)
+	if _, err := c.hub.Value(it.CID); err == nil || len(shown) == 0 {
+		shown = item.Pretty(c.hub.Store(), it)
 	}
 	return &it, shown, nil
 }
 
 // metadata is what is known of a registered function, always an object: what its
 // value tells or else what was given, with the number it has in its process.
-func (a *api) metadata(it item.Item, given json.RawMessage) (json.RawMessage, error) {
+func (c *Clients) metadata(it item.Item, given json.RawMessage) (json.RawMessage, error) {
 	var ref any
 	if json.Unmarshal(it.ClientRef, &ref) != nil {
 		ref = nil
 	}
 	var m map[string]any
-	if _, err := a.Hub.Value(it.CID); err == nil {
-		m = described(a.Hub, it)
+	if _, err := c.hub.Value(it.CID); err == nil {
+		m = described(c.hub, it)
 	} else if json.Unmarshal(given, &m) == nil && m != nil && ref == nil {
 		return given, nil
 	}
@@ -54,7 +53,7 @@ func (a *api) metadata(it item.Item, given json.RawMessage) (json.RawMessage, er
 			m = map[string]any{}
 		}
 		setDefault(m, "client_ref", ref)
-		setDefault(m, "registered_at", float64(a.Hub.Now().UnixMicro())/1e6)
+		setDefault(m, "registered_at", float64(c.hub.Now().UnixMicro())/1e6)
 	}
 	if m == nil {
 		return nil, nil
@@ -123,43 +122,42 @@ func (a *asked) has(process, cid string) bool {
 
 // takeAll keeps the values of a call, under their right names; those whose bytes
 // must be sent again are named all at once.
-func (a *api) takeAll(process string, items []*item.Item) error {
+func (c *Clients) takeAll(process string, items []*item.Item) error {
 	var missing []string
 	for _, it := range items {
-		err := item.Keep(a.Hub.Store(), *it)
+		err := item.Keep(c.hub.Store(), *it)
 		e, ok := errors.AsType[*item.Error](err)
 		switch {
 		case ok && e.Code == "cid_not_found":
 			missing = append(missing, it.CID)
-			a.asked.add(process, it.CID)
+			c.asked.add(process, it.CID)
 			continue
-		case ok && e.Code == "cid_mismatch" && a.asked.has(process, it.CID):
+		case ok && e.Code == "cid_mismatch" && c.asked.has(process, it.CID):
 			it.CID = e.Expected
-			err = item.Keep(a.Hub.Store(), *it)
+			err = item.Keep(c.hub.Store(), *it)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if len(missing) > 0 {
-		return &statusError{http.StatusBadRequest, &debug.Error{
-			Code: "cid_not_found", Message: "send these values again with their data", Detail: fields{"missing_cids": missing},
-		}}
+		return &item.Error{Code: "cid_not_found", Message: "send these values again with their data", Missing: missing}
 	}
 	return nil
 }
 
-// signature is a text; JavaScript clients send a number of parameters. What
+// Signature is a text; JavaScript clients send a number of parameters. What
 // counts as false in their languages is none.
-type signature string
+type Signature string
 
-func (s *signature) UnmarshalJSON(data []byte) error {
+// UnmarshalJSON takes anything.
+func (s *Signature) UnmarshalJSON(data []byte) error {
 	var text string
 	if json.Unmarshal(data, &text) == nil {
-		*s = signature(text)
+		*s = Signature(text)
 		return nil
 	}
-	*s = signature(strings.TrimSpace(string(data)))
+	*s = Signature(strings.TrimSpace(string(data)))
 	if *s == "0" || *s == "false" || *s == "null" {
 		*s = ""
 	}

@@ -1,4 +1,4 @@
-package rest
+package compat
 
 import (
 	"bytes"
@@ -9,16 +9,21 @@ import (
 	"time"
 )
 
-//go:embed debug-client.js
+//go:embed debug-client.js browse.html browse.js
 var files embed.FS
 
-// script is the older JavaScript client, with the address that it was asked for
-// as that of its debugger.
-func (a *api) script(w http.ResponseWriter, r *http.Request) {
-	body, err := files.ReadFile("debug-client.js")
+func file(name string) []byte {
+	body, err := files.ReadFile(name)
 	if err != nil {
 		panic(err) // it is embedded
 	}
+	return body
+}
+
+// script is the older JavaScript client, with the address that it was asked for
+// as that of its debugger.
+func script(w http.ResponseWriter, r *http.Request) {
+	body := file("debug-client.js")
 	address := fmt.Sprintf("const SERVER_URL = %q;", "http://"+r.Host) // a host of this machine
 	body = bytes.Replace(body, []byte(`const SERVER_URL = "";`), []byte(address), 1)
 	h := w.Header()

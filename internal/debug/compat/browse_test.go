@@ -1,4 +1,4 @@
-package page_test
+package compat_test
 
 import (
 	"encoding/json"
@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/compat"
 	"github.com/claudeless/claudeless/internal/debug/page"
 )
 
@@ -21,7 +22,7 @@ const hostile = `<script>alert(1)</script>`
 // filled is a hub in which everything happened once: a call of an agent, one of
 // a program with a call inside, a failed one, a paused one with a session, and
 // a report. It returns the ids of the pause, of the session and of the calls.
-func filled(t *testing.T) (hub *debug.Hub, ids map[string]string) {
+func filled(t *testing.T) (older *compat.Clients, ids map[string]string) {
 	t.Helper()
 	n, now := 0, time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)
 	hub, err := debug.New(debug.Options{
@@ -32,6 +33,7 @@ func filled(t *testing.T) (hub *debug.Hub, ids map[string]string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(hub.Close)
+	older = compat.New(compat.Options{Hub: hub})
 	ids = map[string]string{}
 	start := func(name string, c debug.Call) debug.Begun {
 		t.Helper()
@@ -60,41 +62,37 @@ func filled(t *testing.T) (hub *debug.Hub, ids map[string]string) {
 	complete("agent", debug.Outcome{Result: json.RawMessage(`"the file"`)})
 
 	const site = `{"stack_trace":[{"filename":"/home/a.py","lineno":3,"function":"main","code_context":"outer(<1>)"},{"filename":"/home/a.py","lineno":9,"function":"<module>"}]}`
-	foreign := func(name, site string) debug.Call {
-		return debug.Call{Tool: name, PID: 9, Started: 1.25, Site: json.RawMessage(site), Foreign: &debug.Foreign{Signature: "(a)", PageURL: "http://localhost/p"}}
+	foreign := func(name, site, args string) debug.Call {
+		d := compat.CallData{PageURL: "http://localhost/p"}
+		if err := json.Unmarshal([]byte(args), &d.Args); err != nil {
+			t.Fatal(err)
+		}
+		return older.Call(debug.Call{Tool: name, PID: 9, Started: 1.25, Site: json.RawMessage(site), Signature: "(a)"}, d)
 	}
-	start("outer", foreign("outer", site))
-	inner := foreign("inner", `{}`)
-	if err := json.Unmarshal([]byte(`[{"cid":"nosuch","client_ref":7}]`), &inner.Foreign.Args); err != nil {
-		t.Fatal(err)
-	}
-	start("inner", inner)
-	complete("inner", debug.Outcome{Failed: true, Error: "broke " + hostile, ErrorType: "ValueError", Traceback: "Traceback\n  line"})
+	start("outer", foreign("outer", site, `[]`))
+	start("inner", foreign("inner", `{}`, `[{"cid":"nosuch","client_ref":7}]`))
+	complete("inner", debug.Outcome{Failed: true, Error: "broke " + hostile, ErrorType: "ValueError", More: compat.Ending{Traceback: "Traceback\n  line"}})
 	complete("outer", debug.Outcome{Result: json.RawMessage(`{"x":1}`)})
 
-	p := start("paused", foreign("paused", site))
+	p := start("paused", foreign("paused", site, `[]`))
 	ids["pause"] = p.PauseID
 	if ids["session"], err = hub.StartSession(p.PauseID); err != nil {
 		t.Fatal(err)
 	}
-	running := foreign("running", `{}`)
-	if err := json.Unmarshal([]byte(`[{"cid":"inside","client_ref":8}]`), &running.Foreign.Args); err != nil {
-		t.Fatal(err)
-	}
-	start("running", running)
+	start("running", foreign("running", `{}`, `[{"cid":"inside","client_ref":8}]`))
 	second := start("own", debug.Call{Tool: "paused", Client: debug.ClientRun, Session: "s 1"})
 	a, err := hub.Evaluate(t.Context(), debug.Question{PauseID: second.PauseID, Expr: `"` + hostile + `"`})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ids["own session"] = a.SessionID
-	hub.ReportComError(json.RawMessage(`{"summary":"` + hostile + `","method":"GET","path":"/api/poll/x","status_code":500,"process_pid":"odd"}`))
-	return hub, ids
+	older.ReportComError(json.RawMessage(`{"summary":"` + hostile + `","method":"GET","path":"/api/poll/x","status_code":500,"process_pid":"odd"}`))
+	return older, ids
 }
 
 // TestPages: what each page shows, and what is not there.
 func TestPages(t *testing.T) {
-	hub, ids := filled(t)
+	older, ids := filled(t)
 	for path, want := range map[string][]string{
 		"/com-errors":                                {"Communication errors", html.EscapeString(hostile), "GET /api/poll/x · status 500"},
 		"/com-errors?search=nosuch":                  {"No failure of communication"},
@@ -135,7 +133,7 @@ func TestPages(t *testing.T) {
 		"/object/1.250000+9:7":                       {"Where it was", "arg 0", "inner", "&lt;cid:nosuch missing&gt;"},
 		"/object/other":                              {"404"},
 	} {
-		status, body := 200, visit(t, hub, path)
+		status, body := 200, visit(t, older, path)
 		if want[0] == "404" {
 			status, want = 404, want[1:]
 		}
@@ -150,9 +148,10 @@ func TestPages(t *testing.T) {
 	}
 }
 
-func visit(t *testing.T, hub *debug.Hub, path string) *httptest.ResponseRecorder {
+func visit(t *testing.T, older *compat.Clients, path string) *httptest.ResponseRecorder {
 	t.Helper()
-	w := get(page.Options{Hub: hub}, http.MethodGet, path)
+	w := httptest.NewRecorder()
+	older.Pages(page.Handler(page.Options{})).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 	if strings.Contains(w.Body.String(), hostile) {
 		t.Errorf("%s runs what a caller sent", path)
 	}
@@ -168,13 +167,13 @@ func visit(t *testing.T, hub *debug.Hub, path string) *httptest.ResponseRecorder
 // TestLinks follows every link of every page: each leads to a page that is
 // there.
 func TestLinks(t *testing.T) {
-	hub, _ := filled(t)
+	older, _ := filled(t)
 	seen := map[string]bool{"/call-tree": true}
 	next := []string{"/call-tree"}
 	for len(next) > 0 {
 		path := next[0]
 		next = next[1:]
-		w := visit(t, hub, path)
+		w := visit(t, older, path)
 		if w.Code != 200 {
 			t.Errorf("%s: %d", path, w.Code)
 		}
@@ -195,15 +194,6 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// Without a hub there is the live page alone.
-func TestNoHub(t *testing.T) {
-	for _, path := range []string{"/objects", "/call-tree", "/docs"} {
-		if w := get(page.Options{}, http.MethodGet, path); w.Code != 404 {
-			t.Errorf("%s: %d", path, w.Code)
-		}
-	}
-}
-
 // FuzzPages: whatever callers send, the pages about it are there.
 func FuzzPages(f *testing.F) {
 	for _, seed := range []string{`{}`, `[]`, `7`, `"x"`, `null`, `{"stack_trace":[{"filename":1,"lineno":{}}]}`, `{"stack_trace":[null,{"lineno":"3"}]}`, `{"summary":"s","timestamp":1e300}`, `{"Summary":[],"__truncated__":"x"}`} {
@@ -219,13 +209,18 @@ func FuzzPages(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer hub.Close()
-		hub.AddRecord(debug.Record{Status: text, ResultCID: text, CallData: debug.CallData{
-			MethodName: text, CallID: "c", CallSite: raw, PrettyArgs: []json.RawMessage{raw}, PrettyKwargs: raw, PrettyResult: raw, Exception: raw, Input: raw, InputCID: text,
-			ProcessKey: text, PageURL: text, StartedAt: float64(len(text)) * 1e9,
-		}})
-		hub.ReportComError(raw)
-		h, process := page.Handler(page.Options{Hub: hub}), url.PathEscape(text)
-		for _, path := range []string{"/com-errors", "/objects", "/object/" + process, "/call-tree", "/call-tree/" + process, "/call/c", "/frame/c/0", "/com-errors?search=" + url.QueryEscape(text)} {
+		older := compat.New(compat.Options{Hub: hub})
+		for id, v := range map[string]debug.Values{
+			"c": debug.Input{JSON: raw, CID: text}, "o": &compat.CallData{PrettyArgs: []json.RawMessage{raw}, PrettyKwargs: raw, PageURL: text},
+		} {
+			hub.AddRecord(debug.Record{Ending: debug.Ending{Status: text, ResultCID: text}, CallData: debug.CallData{
+				MethodName: text, CallID: id, CallSite: raw, PrettyResult: raw, Exception: raw, Values: v,
+				Process: debug.Process{ProcessKey: text}, StartedAt: float64(len(text)) * 1e9,
+			}})
+		}
+		older.ReportComError(raw)
+		h, process := older.Pages(http.NotFoundHandler()), url.PathEscape(text)
+		for _, path := range []string{"/com-errors", "/objects", "/object/" + process, "/call-tree", "/call-tree/" + process, "/call/c", "/call/o", "/frame/c/0", "/com-errors?search=" + url.QueryEscape(text)} {
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 			if w.Code >= 500 {

@@ -1,4 +1,4 @@
-package page
+package compat
 
 import (
 	"bytes"
@@ -15,11 +15,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/page"
 )
 
 // browser writes the pages that show what the hub holds at the moment.
 type browser struct {
 	hub   *debug.Hub
+	older *Clients
 	pages *template.Template
 }
 
@@ -44,13 +46,17 @@ type missingError string
 
 func (n missingError) Error() string { return string(n) }
 
-// browse adds the pages to mux.
-func browse(mux *http.ServeMux, hub *debug.Hub) {
-	b := &browser{hub: hub}
+// Pages answers the paths of the older debugger's pages, of all callers, and
+// leaves all others to next. They show what the hub holds at the moment and
+// change nothing; what callers send is text in them, never part of them. They
+// must be served beside the live page, whose style they have.
+func (c *Clients) Pages(next http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	b := &browser{hub: c.hub, older: c}
 	b.pages = template.Must(template.New("").Funcs(template.FuncMap{
 		"arguments": arguments, "clock": clock, "indent": indent, "json": pretty, "lasted": lasted, "name": shortName,
-		"path": url.PathEscape, "short": short,
-	}).Parse(string(read("browse.html"))))
+		"path": url.PathEscape, "short": short, "data": dataOf, "named": named, "ours": ours,
+	}).Parse(string(file("browse.html"))))
 	for path, f := range map[string]func(*http.Request) (shown, error){
 		"/com-errors":                         b.comErrors,
 		"/objects":                            b.objects,
@@ -69,6 +75,41 @@ func browse(mux *http.ServeMux, hub *debug.Hub) {
 	} {
 		mux.HandleFunc("GET "+path, b.serve(f))
 	}
+	mux.HandleFunc("GET /browse.js", func(w http.ResponseWriter, _ *http.Request) {
+		page.Head(w, page.Script)
+		w.Write(file("browse.js")) //nolint:errcheck // the client went away
+	})
+	mux.Handle("/", next)
+	return mux
+}
+
+// dataOf are the values of an older client's call; those of other calls are
+// empty.
+func dataOf(v debug.Values) *CallData {
+	if d, ok := v.(*CallData); ok {
+		return d
+	}
+	return &CallData{}
+}
+
+// ours reports whether values are an input that is known.
+func ours(v debug.Values) bool {
+	in, ok := v.(debug.Input)
+	return ok && in.JSON != nil
+}
+
+// named are the arguments that have names.
+func named(v debug.Values) json.RawMessage {
+	if in, ok := v.(debug.Input); ok {
+		return in.JSON
+	}
+	return dataOf(v).PrettyKwargs
+}
+
+// endingOf is what an older client told of the end of a call.
+func endingOf(rec debug.Record) Ending {
+	e, _ := rec.More.(Ending)
+	return e
 }
 
 // still is a page that is always the same.
@@ -98,7 +139,7 @@ func (b *browser) serve(f func(*http.Request) (shown, error)) http.HandlerFunc {
 			http.Error(w, "writing the page: "+err.Error(), http.StatusInternalServerError)
 			return
 		}
-		head(w, html)
+		page.Head(w, page.HTML)
 		w.WriteHeader(status)
 		w.Write(buf.Bytes()) //nolint:errcheck // the client went away
 	}
@@ -138,7 +179,7 @@ type comError struct {
 
 func (b *browser) comErrors(r *http.Request) (shown, error) {
 	var all []comError
-	for _, raw := range slices.Backward(b.hub.ComErrors()) {
+	for _, raw := range slices.Backward(b.older.ComErrors()) {
 		e := comError{Raw: raw}
 		if err := json.Unmarshal(raw, &e); e.Summary == "" { // what has the wrong type is seen in Raw
 			e.Summary = "a report without a summary"
@@ -280,18 +321,18 @@ func cut(s string, size int) string {
 // arguments writes those of a call as a language would. Values of Python come as
 // texts of their representation.
 func arguments(d debug.CallData) string {
-	show := line
-	if d.Preferred == "dill" {
+	show, v := line, dataOf(d.Values)
+	if v.Preferred == "dill" {
 		show = short
 	}
 	var all []string
-	for _, a := range d.PrettyArgs {
+	for _, a := range v.PrettyArgs {
 		all = append(all, show(a))
 	}
-	var named map[string]json.RawMessage
-	if json.Unmarshal(d.PrettyKwargs, &named) == nil {
-		for _, name := range slices.Sorted(maps.Keys(named)) {
-			all = append(all, name+"="+show(named[name]))
+	var members map[string]json.RawMessage
+	if json.Unmarshal(named(d.Values), &members) == nil {
+		for _, name := range slices.Sorted(maps.Keys(members)) {
+			all = append(all, name+"="+show(members[name]))
 		}
 	}
 	return "(" + strings.Join(all, ", ") + ")"

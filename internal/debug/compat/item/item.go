@@ -15,7 +15,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/cas"
-	"github.com/claudeless/claudeless/internal/debug/pickle"
+	"github.com/claudeless/claudeless/internal/debug/compat/pickle"
 )
 
 // Format is how the bytes of an item are to be read.
@@ -46,7 +46,8 @@ type Item struct {
 type Error struct {
 	Code               string
 	Message            string
-	Expected, Provided string // of cid_mismatch: CIDs of the bytes and of the item
+	Expected, Provided string   // of cid_mismatch: CIDs of the bytes and of the item
+	Missing            []string // of cid_not_found: all values of a request that are
 }
 
 func (e *Error) Error() string { return e.Code + ": " + e.Message }

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/claudeless/claudeless/internal/debug/pickle"
+	"github.com/claudeless/claudeless/internal/debug/compat/pickle"
 )
 
 // Bounds of what an inspection shows.

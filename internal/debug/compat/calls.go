@@ -1,4 +1,4 @@
-package page
+package compat
 
 import (
 	"cmp"
@@ -40,8 +40,8 @@ func processOf(d debug.CallData) string {
 // processName names the process of a call for people.
 func processName(d debug.CallData) string {
 	switch {
-	case d.PID == 0 && d.PageURL != "":
-		return "JS " + d.PageURL
+	case d.PID == 0 && dataOf(d.Values).PageURL != "":
+		return "JS " + dataOf(d.Values).PageURL
 	case d.PID != 0 && d.SessionID != "":
 		return fmt.Sprintf("%d, session %s", d.PID, d.SessionID)
 	case d.PID != 0:
@@ -153,7 +153,7 @@ func (b *browser) call(r *http.Request) (shown, error) {
 	}
 	for _, d := range b.hub.Running() {
 		if d.CallID == id {
-			return b.record(debug.Record{CallData: d, Status: "running"}), nil
+			return b.record(debug.Record{CallData: d, Ending: debug.Ending{Status: "running"}}), nil
 		}
 	}
 	return shown{}, missingError("No call " + id + " is kept.")
@@ -164,9 +164,10 @@ func (b *browser) record(rec debug.Record) shown {
 	return shown{name: "call", Title: rec.MethodName, Data: struct {
 		debug.Record
 		Process, ProcessName string
+		Traceback            string
 		Snapshots            []snapshot
 		Site                 site
-	}{rec, processOf(rec.CallData), processName(rec.CallData), snapshotsOf(rec), siteOf(rec.CallID, rec.CallSite)}}
+	}{rec, processOf(rec.CallData), processName(rec.CallData), endingOf(rec).Traceback, snapshotsOf(rec), siteOf(rec.CallID, rec.CallSite)}}
 }
 
 // frame is one entry of a call site's stack, as the client sent it.

@@ -1,0 +1,149 @@
+package debug
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Client is the kind of a caller, for people.
+type Client string
+
+// The callers of ours; those of the older debugger have none.
+const (
+	ClientRun      Client = "claudeless"
+	ClientHook     Client = "hook"
+	ClientProxy    Client = "proxy"
+	ClientExternal Client = "mcp_client" // calls made through the hub itself
+)
+
+// Caller is what may be done to the calls of a caller, and how it is told.
+type Caller interface {
+	// Can lists the actions that the caller carries out on one side of a call.
+	Can(Phase) []Action
+	// Encode writes a decision as the caller reads it. A refusal is an *[Error]:
+	// then the decision is not made.
+	Encode(Decision) (json.RawMessage, error)
+}
+
+// Evaluator is a caller that evaluates expressions itself, in its own language.
+type Evaluator interface {
+	// Evaluate returns what an expression gave, or an error when ctx ends or
+	// Gone is closed first.
+	Evaluate(ctx context.Context, a Asked) (Answer, error)
+}
+
+// Asked is an expression that an [Evaluator] is to evaluate.
+type Asked struct {
+	PauseID, SessionID, Expr string
+	Gone                     <-chan struct{} // closed when the session ends
+}
+
+// native is a caller of ours.
+type native Client
+
+// Can tells hooks, which cannot run another tool, from the others.
+func (n native) Can(phase Phase) []Action {
+	switch {
+	case phase == After:
+		return []Action{ActionContinue, ActionModify, ActionRaise}
+	case Client(n) == ClientHook:
+		return []Action{ActionContinue, ActionModify, ActionSkip, ActionRaise}
+	default:
+		return []Action{ActionContinue, ActionModify, ActionSkip, ActionRaise, ActionReplace}
+	}
+}
+
+// Encode writes what package client reads.
+func (n native) Encode(d Decision) (json.RawMessage, error) {
+	w := struct {
+		Action  Action          `json:"action"`
+		Input   json.RawMessage `json:"modified_input,omitempty"`
+		Result  json.RawMessage `json:"modified_result,omitempty"`
+		Fake    json.RawMessage `json:"fake_result,omitempty"`
+		Type    *string         `json:"exception_type,omitempty"`
+		Message *string         `json:"exception_message,omitempty"`
+		Tool    string          `json:"function_name,omitempty"`
+	}{Action: d.Action, Tool: d.Tool}
+	switch d.Action {
+	case ActionModify:
+		if w.Input = d.Input; d.Input == nil {
+			w.Result = orNull(d.Result)
+		}
+	case ActionSkip:
+		w.Fake = orNull(d.Result)
+	case ActionRaise:
+		w.Type, w.Message = &d.Type, &d.Message
+	default: // nothing beside the action and the tool
+	}
+	return protocol.Marshal(w)
+}
+
+func orNull(v json.RawMessage) json.RawMessage {
+	if len(v) == 0 {
+		return json.RawMessage("null")
+	}
+	return v
+}
+
+// Call is a tool call that is about to run.
+type Call struct {
+	Tool      string          // canonical name
+	Input     json.RawMessage // a JSON object
+	Session   string          // of the agent; empty = unknown
+	ToolUseID string          // empty = unknown
+	Client    Client
+	Site      json.RawMessage // where the call comes from; nil = unknown
+	PID       int             // of the caller's process; 0 = unknown
+	Started   float64         // of the caller's process, Unix seconds
+	Signature string          // empty = that of the registered function
+	Other     *Other          // nil = a caller of ours
+}
+
+// Other is what a caller that is none of ours brings along.
+type Other struct {
+	// Caller must be set; it may be an Evaluator too.
+	Caller Caller
+	// Values take the place of the call's Input.
+	Values Values
+	// Lease is that of its pauses; 0 = Options.Lease. One before a call begins
+	// with the caller's first question.
+	Lease time.Duration
+}
+
+// Begun is the hub's answer to a call about to run.
+type Begun struct {
+	CallID string
+	// PauseID is set when the call is stopped: the decision is got from Wait.
+	PauseID string
+	// Decision is ActionContinue or ActionReplace when the call is not stopped.
+	Decision Decision
+}
+
+// Outcome is how a call went.
+type Outcome struct {
+	Failed bool
+	// Result is what the tool gave: a string for a plain text, else the
+	// content as JSON. nil = null.
+	Result json.RawMessage
+	// ResultCID names a result whose bytes are in the store already, in another
+	// form; empty = the hub keeps Result.
+	ResultCID string
+	// Error and ErrorType tell why a failed call failed, and Exception how that is
+	// shown; nil = by those two. ErrorCID names it in the store; empty = it is not
+	// there.
+	Error, ErrorType string
+	Exception        json.RawMessage
+	ErrorCID         string
+	// More are further members of the record; nil = none.
+	More json.Marshaler
+}
+
+// Completion is an outcome and the call it is of, by its id or by the agent's
+// session and tool use.
+type Completion struct {
+	CallID, Session, ToolUseID string
+	Outcome
+}

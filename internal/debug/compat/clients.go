@@ -1,0 +1,241 @@
+package compat
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/compat/item"
+)
+
+// Options configure Clients. Hub must be set.
+type Options struct {
+	Hub *debug.Hub
+	// Lease is how long a pause outlives the last question of its client, which
+	// does not promise to ask often; 0 = 5 min.
+	Lease time.Duration
+}
+
+const defaultLease = 5 * time.Minute
+
+// Clients are all older clients of a hub. Its methods may be called from many
+// goroutines.
+type Clients struct {
+	hub   *debug.Hub
+	lease time.Duration
+	asked asked
+	relay relay
+
+	mu        sync.Mutex
+	comErrors []ComError
+}
+
+// New makes the clients of a hub; it starts nothing.
+func New(o Options) *Clients {
+	return &Clients{hub: o.Hub, lease: cmp.Or(o.Lease, defaultLease), relay: relay{evals: map[string]*relayed{}, queues: map[string][]*relayed{}}}
+}
+
+// request is what clients send of a call.
+type request struct {
+	MethodName string                `json:"method_name"`
+	Target     *item.Item            `json:"target"`
+	Args       []item.Item           `json:"args"`
+	Kwargs     map[string]*item.Item `json:"kwargs"`
+	CallSite   json.RawMessage       `json:"call_site"`
+	Signature  Signature             `json:"signature"`
+	PID        *int                  `json:"process_pid"`
+	Started    *float64              `json:"process_start_time"`
+	Preferred  item.Format           `json:"preferred_format"`
+	PageURL    string                `json:"page_url"`
+}
+
+// process is where a request comes from; none = the client does not tell.
+func (in request) process() debug.Process {
+	if in.PID == nil || in.Started == nil {
+		return debug.Process{}
+	}
+	return debug.NewProcess(*in.PID, *in.Started)
+}
+
+// items are all values of a request.
+func (in request) items() []*item.Item {
+	var all []*item.Item
+	for i := range in.Args {
+		all = append(all, &in.Args[i])
+	}
+	if in.Target != nil {
+		all = append(all, in.Target)
+	}
+	for name, it := range in.Kwargs {
+		if it == nil { // null, which is refused
+			it = &item.Item{}
+			in.Kwargs[name] = it
+		}
+		all = append(all, it)
+	}
+	return all
+}
+
+// Start tells the hub of the call of a request to /api/call/start.
+func (c *Clients) Start(ctx context.Context, body json.RawMessage) (debug.Begun, error) {
+	var in request
+	if err := decode(body, &in); err != nil {
+		return debug.Begun{}, err
+	}
+	if in.PID == nil || in.Started == nil {
+		return debug.Begun{}, &debug.Error{Code: "missing_process_identity", Message: "process_pid and process_start_time required"}
+	}
+	in.Preferred = cmp.Or(in.Preferred, item.Dill)
+	if !in.Preferred.Valid() {
+		return debug.Begun{}, &debug.Error{Code: "invalid_preferred_format", Message: fmt.Sprintf("unknown preferred_format %q", in.Preferred)}
+	}
+	if err := c.takeAll(in.process().ProcessKey, in.items()); err != nil {
+		return debug.Begun{}, err
+	}
+	data := CallData{Target: in.Target, Args: in.Args, PageURL: in.PageURL, Preferred: in.Preferred, Kwargs: map[string]item.Item{}}
+	for name, it := range in.Kwargs {
+		data.Kwargs[name] = *it
+	}
+	return c.hub.Start(ctx, c.Call(debug.Call{
+		Tool: in.MethodName, Site: in.CallSite, PID: *in.PID, Started: *in.Started, Signature: string(in.Signature),
+	}, data))
+}
+
+// Call makes c one of an older client with these values, whose bytes are in the
+// hub's store already.
+func (c *Clients) Call(call debug.Call, d CallData) debug.Call {
+	call.Other = &debug.Other{Caller: caller{c, d.Preferred}, Values: display(c.hub, d), Lease: c.lease}
+	return call
+}
+
+// caller is what an older client carries out.
+type caller struct {
+	*Clients
+	format item.Format // in which new values are written
+}
+
+// Can tells that results are not changed: the clients do not look at them again.
+func (caller) Can(phase debug.Phase) []debug.Action {
+	if phase == debug.After {
+		return []debug.Action{debug.ActionContinue}
+	}
+	return []debug.Action{debug.ActionContinue, debug.ActionModify, debug.ActionSkip, debug.ActionRaise, debug.ActionReplace}
+}
+
+// Outcome adds to an outcome the values that a request to /api/call/complete
+// sends of it.
+func (c *Clients) Outcome(body json.RawMessage, o *debug.Outcome) error {
+	var in struct {
+		flat
+		Traceback string `json:"exception_traceback"`
+	}
+	if err := decode(body, &in); err != nil {
+		return err
+	}
+	e, err := c.ending(in.flat, &o.Result, &o.Exception)
+	if err != nil {
+		return err
+	}
+	o.ResultCID, o.ErrorCID, o.Failed = in.ResultCID, in.ErrorCID, o.Failed || in.ErrorCID != ""
+	if e.Traceback = in.Traceback; e != (Ending{}) {
+		o.More = e
+	}
+	return nil
+}
+
+// event records what was no call.
+func (c *Clients) event(_ context.Context, r Request) (any, error) {
+	var in struct {
+		request
+		flat
+		EventType    string            `json:"event_type"`
+		Status       string            `json:"status"`
+		PrettyArgs   []json.RawMessage `json:"pretty_args"`
+		PrettyKwargs json.RawMessage   `json:"pretty_kwargs"`
+		PrettyResult json.RawMessage   `json:"pretty_result"`
+		Exception    json.RawMessage   `json:"exception"`
+		EventID      string            `json:"event_id"`
+	}
+	if err := decode(r.Body, &in); err != nil {
+		return nil, err
+	}
+	name := cmp.Or(in.MethodName, in.EventType)
+	if name == "" {
+		return nil, missing("method_name")
+	}
+	more, err := c.ending(in.flat, &in.PrettyResult, &in.Exception)
+	if err != nil {
+		return nil, err
+	}
+	rec := debug.Record{CallData: debug.CallData{
+		CallID: in.EventID, MethodName: name, Signature: string(in.Signature), CallSite: in.CallSite, Process: in.process(),
+		PrettyResult: in.PrettyResult, Exception: in.Exception,
+		Values: &CallData{PageURL: in.PageURL, PrettyArgs: in.PrettyArgs, PrettyKwargs: in.PrettyKwargs},
+	}, Ending: debug.Ending{Status: cmp.Or(in.Status, "success"), ResultCID: in.ResultCID, ErrorCID: in.ErrorCID}}
+	if more != (Ending{}) {
+		rec.More = more
+	}
+	c.hub.AddRecord(rec)
+	return ok(), nil
+}
+
+// register makes a function known, of any caller.
+func (c *Clients) register(_ context.Context, r Request) (any, error) {
+	var in struct {
+		Name      string          `json:"function_name"`
+		Signature Signature       `json:"signature"`
+		Ref       json.RawMessage `json:"function_client_ref"`
+		CID       string          `json:"function_cid"`
+		Data      *string         `json:"function_data"`
+		Format    item.Format     `json:"function_serialization_format"`
+		Metadata  json.RawMessage `json:"function_metadata"`
+		Alias     string          `json:"alias"` // "server/tool" of an MCP tool
+	}
+	if err := decode(r.Body, &in); err != nil {
+		return nil, err
+	}
+	it := item.Item{CID: in.CID, ClientRef: in.Ref, Data: in.Data, Format: in.Format}
+	if it.CID != "" {
+		if err := c.keep(it); err != nil {
+			return nil, err
+		}
+	}
+	f := debug.Function{Name: in.Name, Signature: string(in.Signature), Alias: in.Alias}
+	var err error
+	if f.Metadata, err = c.metadata(it, in.Metadata); err != nil {
+		return nil, err
+	}
+	if err := c.hub.RegisterFunction(f); err != nil {
+		return nil, err
+	}
+	return ok("function_name", in.Name, "signature", in.Signature), nil
+}
+
+// ComError is a failure of communication that a client reported, as it sent
+// it.
+type ComError = json.RawMessage
+
+const maxComErrors = 500
+
+// ReportComError keeps a client's report; the newest 500 are kept.
+func (c *Clients) ReportComError(e ComError) {
+	c.mu.Lock()
+	c.comErrors = append(c.comErrors, debug.Shorten(e, ""))
+	if n := len(c.comErrors) - maxComErrors; n > 0 {
+		c.comErrors = slices.Clone(c.comErrors[n:])
+	}
+	c.mu.Unlock()
+	c.hub.Announce(debug.TopicErrors)
+}
+
+// ComErrors are the clients' reports, the oldest first.
+func (c *Clients) ComErrors() []ComError {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return append([]ComError{}, c.comErrors...)
+}

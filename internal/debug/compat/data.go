@@ -1,0 +1,141 @@
+package compat
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/compat/item"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// CallData are the values of an older client's call: items, and how they are
+// shown. Their bytes are in the hub's store.
+type CallData struct {
+	Target       *item.Item           `json:"target,omitempty"`
+	Args         []item.Item          `json:"args"`
+	Kwargs       map[string]item.Item `json:"kwargs"`
+	PrettyTarget json.RawMessage      `json:"pretty_target,omitempty"`
+	PrettyArgs   []json.RawMessage    `json:"pretty_args"`
+	PrettyKwargs json.RawMessage      `json:"pretty_kwargs"` // an object; nil = {}
+	PageURL      string               `json:"page_url,omitempty"`
+	Preferred    item.Format          `json:"preferred_format,omitempty"` // what new values are written in
+}
+
+// display completes values by how their items are shown.
+func display(h *debug.Hub, d CallData) *CallData {
+	if d.Target != nil {
+		d.PrettyTarget = item.Pretty(h.Store(), *d.Target)
+	}
+	for _, a := range d.Args {
+		d.PrettyArgs = append(d.PrettyArgs, item.Pretty(h.Store(), a))
+	}
+	pretty := map[string]json.RawMessage{}
+	for name, v := range d.Kwargs {
+		pretty[name] = item.Pretty(h.Store(), v)
+	}
+	if raw, err := protocol.Marshal(pretty); err == nil { // it is all JSON
+		d.PrettyKwargs = raw
+	}
+	return &d
+}
+
+// Input are the arguments as people see them.
+func (d *CallData) Input() json.RawMessage {
+	raw, err := protocol.Marshal(struct {
+		Args   []json.RawMessage `json:"args"`
+		Kwargs json.RawMessage   `json:"kwargs"`
+	}{orEmpty(d.PrettyArgs), d.kwargs()})
+	if err != nil {
+		return nil // cannot be: they are JSON
+	}
+	return raw
+}
+
+func (d *CallData) kwargs() json.RawMessage {
+	if d.PrettyKwargs == nil {
+		return json.RawMessage("{}")
+	}
+	return d.PrettyKwargs
+}
+
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// Short leaves the bytes to the store, and what is too large to show.
+func (d *CallData) Short() debug.Values {
+	bare := func(it item.Item) item.Item {
+		it.Data = nil
+		return it
+	}
+	s := *d
+	s.Args, s.PrettyArgs, s.Kwargs = make([]item.Item, len(d.Args)), slices.Clone(d.PrettyArgs), make(map[string]item.Item, len(d.Kwargs))
+	s.PrettyKwargs = debug.Shorten(d.PrettyKwargs, "")
+	if d.Target != nil {
+		it := bare(*d.Target)
+		s.Target, s.PrettyTarget = &it, debug.Shorten(d.PrettyTarget, it.CID)
+	}
+	for i, it := range d.Args {
+		s.Args[i] = bare(it)
+		if i < len(s.PrettyArgs) {
+			s.PrettyArgs[i] = debug.Shorten(s.PrettyArgs[i], it.CID)
+		}
+	}
+	for name, it := range d.Kwargs {
+		s.Kwargs[name] = bare(it)
+	}
+	return &s
+}
+
+// MarshalJSON writes lists and objects where there is nothing, too.
+func (d *CallData) MarshalJSON() ([]byte, error) {
+	type bare CallData
+	b := bare(*d)
+	b.Args, b.PrettyArgs, b.PrettyKwargs = orEmpty(d.Args), orEmpty(d.PrettyArgs), d.kwargs()
+	if b.Kwargs == nil {
+		b.Kwargs = map[string]item.Item{}
+	}
+	return protocol.Marshal(b)
+}
+
+// Ending is what older clients send of how a call ended, beside what all do.
+type Ending struct {
+	Result    *item.Item `json:"result,omitempty"`
+	ErrorItem *item.Item `json:"exception_item,omitempty"`
+	Traceback string     `json:"exception_traceback,omitempty"`
+}
+
+// MarshalJSON writes the members of a record.
+func (e Ending) MarshalJSON() ([]byte, error) {
+	type bare Ending
+	return protocol.Marshal(bare(e))
+}
+
+// Size is how many bytes it keeps.
+func (e Ending) Size() int { return len(e.Traceback) }
+
+// flat are the items that are sent by their members.
+type flat struct {
+	ResultCID    string          `json:"result_cid"`
+	ResultRef    json.RawMessage `json:"result_client_ref"`
+	ResultData   *string         `json:"result_data"`
+	ResultFormat item.Format     `json:"result_serialization_format"`
+	ErrorCID     string          `json:"exception_cid"`
+	ErrorRef     json.RawMessage `json:"exception_client_ref"`
+	ErrorData    *string         `json:"exception_data"`
+	ErrorFormat  item.Format     `json:"exception_serialization_format"`
+}
+
+// ending keeps the items of a request and sets how they are shown.
+func (c *Clients) ending(in flat, result, exception *json.RawMessage) (e Ending, err error) {
+	e.Result, *result, err = c.kept(item.Item{CID: in.ResultCID, ClientRef: in.ResultRef, Data: in.ResultData, Format: in.ResultFormat}, *result)
+	if err != nil {
+		return e, err
+	}
+	e.ErrorItem, *exception, err = c.kept(item.Item{CID: in.ErrorCID, ClientRef: in.ErrorRef, Data: in.ErrorData, Format: in.ErrorFormat}, *exception)
+	return e, err
+}

@@ -1,0 +1,92 @@
+package compat
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/compat/item"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// action is a decision as older clients read it.
+type action struct {
+	Action         debug.Action          `json:"action"`
+	ModifiedArgs   *[]item.Item          `json:"modified_args,omitempty"`
+	ModifiedKwargs *map[string]item.Item `json:"modified_kwargs,omitempty"`
+	fake
+	Type     string  `json:"exception_type,omitempty"`
+	Message  *string `json:"exception_message,omitempty"`
+	Function string  `json:"function_name,omitempty"`
+}
+
+// fake is a made-up result: a JSON value, or an item that is passed on as it is.
+type fake struct {
+	Value  json.RawMessage `json:"fake_result,omitempty"`
+	Data   *string         `json:"fake_result_data,omitempty"`
+	CID    string          `json:"fake_result_cid,omitempty"`
+	Format item.Format     `json:"fake_result_serialization_format,omitempty"`
+}
+
+// Encode writes new values in the client's own format. A made-up result goes as
+// plain JSON, which every client takes as it is.
+func (c caller) Encode(d debug.Decision) (json.RawMessage, error) {
+	w := action{Action: d.Action, Function: d.Tool}
+	switch d.Action {
+	case debug.ActionModify:
+		if d.Wish != nil {
+			if err := w.arguments(*d.Wish, c.format); err != nil {
+				return nil, err
+			}
+		}
+	case debug.ActionSkip:
+		if d.Wish != nil && d.Wish.More != nil {
+			if err := json.Unmarshal(d.Wish.More, &w.fake); err != nil {
+				return nil, err
+			}
+		}
+		w.Value = d.Result
+		if len(bytes.TrimSpace(w.Value)) == 0 && w.Data == nil && w.CID == "" {
+			w.Value = json.RawMessage("null")
+		}
+	case debug.ActionRaise:
+		w.Type, w.Message = cmp.Or(d.Type, "Exception"), &d.Message
+	default: // nothing beside the action
+	}
+	return protocol.Marshal(w)
+}
+
+func (w *action) arguments(r debug.Resume, f item.Format) error {
+	one := func(name string, v json.RawMessage) (item.Item, error) {
+		it, err := item.Encode(v, f)
+		if err != nil {
+			return it, &debug.Error{Code: debug.CodeInvalidArguments, Message: strings.TrimSpace(name + " " + err.Error())}
+		}
+		return it, nil
+	}
+	if r.ModifiedArgs != nil {
+		args := []item.Item{}
+		for _, v := range *r.ModifiedArgs {
+			it, err := one("", v)
+			if err != nil {
+				return err
+			}
+			args = append(args, it)
+		}
+		w.ModifiedArgs = &args
+	}
+	if r.ModifiedKwargs != nil {
+		kwargs := map[string]item.Item{}
+		for name, v := range *r.ModifiedKwargs {
+			it, err := one(name, v)
+			if err != nil {
+				return err
+			}
+			kwargs[name] = it
+		}
+		w.ModifiedKwargs = &kwargs
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package compat
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/compat/item"
+)
+
+// Question is an expression that an older client is to evaluate.
+type Question struct {
+	EvalID    string `json:"eval_id"`
+	SessionID string `json:"session_id"`
+	PauseID   string `json:"pause_id"`
+	Expr      string `json:"expr"`
+}
+
+// Answer is what it gave.
+type Answer struct {
+	EvalID    string          `json:"eval_id"`
+	SessionID string          `json:"session_id"`
+	PauseID   string          `json:"pause_id"`
+	Result    string          `json:"result"`
+	Stdout    string          `json:"stdout"`
+	Error     json.RawMessage `json:"error"` // a string, an object, or null
+	CID       string          `json:"result_cid"`
+	Data      *string         `json:"result_data"`
+	Format    item.Format     `json:"result_serialization_format"`
+}
+
+// failure is the text of an error: as it is, or "name: message" of an object.
+func (r Answer) failure() string {
+	var text string
+	if json.Unmarshal(r.Error, &text) == nil {
+		return text
+	}
+	var e struct{ Name, Message string }
+	if json.Unmarshal(r.Error, &e) == nil && e.Message != "" {
+		return strings.TrimPrefix(e.Name+": "+e.Message, ": ")
+	}
+	return string(r.Error)
+}
+
+// relay holds the questions that clients have not answered.
+type relay struct {
+	mu     sync.Mutex
+	evals  map[string]*relayed   // by eval id
+	queues map[string][]*relayed // not taken yet, by pause
+}
+
+type relayed struct {
+	Question
+	answer chan debug.Answer // takes one
+}
+
+// Evaluate lets the client of a paused call evaluate and waits for it.
+func (c caller) Evaluate(ctx context.Context, a debug.Asked) (debug.Answer, error) {
+	r := &relayed{
+		Question: Question{EvalID: c.hub.NewID(), SessionID: a.SessionID, PauseID: a.PauseID, Expr: a.Expr},
+		answer:   make(chan debug.Answer, 1),
+	}
+	l := &c.relay
+	l.mu.Lock()
+	l.evals[r.EvalID] = r
+	l.queues[a.PauseID] = append(l.queues[a.PauseID], r)
+	l.mu.Unlock()
+	select {
+	case answer := <-r.answer:
+		return answer, nil
+	case <-a.Gone:
+	case <-ctx.Done():
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drop(r)
+	return debug.Answer{}, context.Canceled
+}
+
+// drop forgets a question; l.mu is held.
+func (l *relay) drop(r *relayed) {
+	delete(l.evals, r.EvalID)
+	left := slices.DeleteFunc(l.queues[r.PauseID], func(o *relayed) bool { return o == r })
+	if l.queues[r.PauseID] = left; len(left) == 0 {
+		delete(l.queues, r.PauseID)
+	}
+}
+
+// NextQuestion gives a client the next expression to evaluate at its pause; nil =
+// there is none.
+func (c *Clients) NextQuestion(pauseID string) *Question {
+	l := &c.relay
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	queue := l.queues[pauseID]
+	if len(queue) == 0 {
+		return nil
+	}
+	if l.queues[pauseID] = queue[1:]; len(queue) == 1 {
+		delete(l.queues, pauseID)
+	}
+	return &queue[0].Question
+}
+
+// DeliverAnswer takes what a client evaluated.
+func (c *Clients) DeliverAnswer(r Answer) error {
+	if r.EvalID == "" || r.SessionID == "" || r.PauseID == "" {
+		return &debug.Error{Code: "missing_fields", Message: "eval_id, session_id and pause_id required"}
+	}
+	a := debug.Answer{SessionID: r.SessionID, Output: r.Result, Stdout: r.Stdout, ResultCID: r.CID}
+	if r.CID != "" && r.Data != nil {
+		it := item.Item{CID: r.CID, Data: r.Data, Format: r.Format}
+		if err := item.Keep(c.hub.Store(), it); err != nil {
+			a.ResultCID = ""
+		} else if r.Result == "" { // JavaScript clients send no text
+			a.Output = item.Text(c.hub.Store(), it)
+		}
+	}
+	if text := string(r.Error); text != "" && text != "null" {
+		a.IsError, a.Output = true, r.failure()
+	}
+	s, err := c.hub.Session(r.SessionID)
+	if err != nil {
+		return err
+	}
+	if s.ClosedAt != nil {
+		return &debug.Error{Code: debug.CodeSessionClosed, Detail: fields{"session_id": r.SessionID}}
+	}
+	l := &c.relay
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	q, ok := l.evals[r.EvalID]
+	if !ok || q.SessionID != r.SessionID {
+		return &debug.Error{Code: debug.CodeEvalNotFound, Detail: fields{"eval_id": r.EvalID}}
+	}
+	l.drop(q)
+	q.answer <- a
+	return nil
+}

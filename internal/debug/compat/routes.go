@@ -1,0 +1,86 @@
+package compat
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/claudeless/claudeless/internal/debug"
+)
+
+// Route is one of the older clients' routes.
+type Route struct {
+	Method, Path, Summary string
+	// Client routes are called out of the clients' pages; others are for people.
+	Client bool
+	Answer func(ctx context.Context, r Request) (any, error)
+	// Stream, unless nil, answers in place of Answer.
+	Stream http.HandlerFunc
+}
+
+// Request is what of a request counts: its body, JSON or empty, and the {id} of
+// its path.
+type Request struct {
+	Body json.RawMessage
+	ID   string
+}
+
+// Routes are those that no other caller has, or has in their form.
+func (c *Clients) Routes() []Route {
+	return []Route{
+		{Method: "POST", Path: "/api/functions", Client: true, Summary: "Register a function", Answer: c.register},
+		{Method: "POST", Path: "/api/call/event", Client: true, Summary: "Record something that was no call", Answer: c.event},
+		{Method: "POST", Path: "/api/report-com-error", Client: true, Summary: "Report a failure of communication", Answer: c.report},
+		{Method: "GET", Path: "/api/com-errors", Summary: "List failures of communication", Answer: func(context.Context, Request) (any, error) {
+			return fields{"errors": c.ComErrors()}, nil
+		}},
+		{Method: "GET", Path: "/api/poll-repl/{id}", Client: true, Summary: "Ask for an expression to evaluate", Answer: func(_ context.Context, r Request) (any, error) {
+			if q := c.NextQuestion(r.ID); q != nil {
+				return q, nil
+			}
+			return fields{"eval_id": nil}, nil
+		}},
+		{Method: "POST", Path: "/api/call/repl-result", Client: true, Summary: "Answer an expression", Answer: c.answer},
+		{Method: "GET", Path: "/api/debug-client.js", Client: true, Summary: "Get the client for JavaScript, as a module", Stream: script},
+	}
+}
+
+func (c *Clients) report(_ context.Context, r Request) (any, error) {
+	if len(r.Body) == 0 || r.Body[0] != '{' {
+		return nil, &debug.Error{Code: "invalid_payload", Message: "a report is an object"}
+	}
+	c.ReportComError(r.Body)
+	return ok(), nil
+}
+
+func (c *Clients) answer(_ context.Context, r Request) (any, error) {
+	var in Answer
+	if err := decode(r.Body, &in); err != nil {
+		return nil, err
+	}
+	return ok(), c.DeliverAnswer(in)
+}
+
+// decode reads a body; an empty one leaves v as it is.
+func decode(body json.RawMessage, v any) error {
+	if len(body) == 0 {
+		return nil
+	}
+	return json.Unmarshal(body, v)
+}
+
+// fields is the body of most answers.
+type fields map[string]any
+
+func ok(more ...any) fields {
+	f := fields{"status": "ok"}
+	for i := 0; i+1 < len(more); i += 2 {
+		f[fmt.Sprint(more[i])] = more[i+1]
+	}
+	return f
+}
+
+func missing(parameter string) error {
+	return &debug.Error{Code: debug.CodeMissingParameter, Message: parameter + " required", Detail: fields{"parameter": parameter}}
+}
