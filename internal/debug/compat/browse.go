@@ -57,27 +57,26 @@ func (c *Clients) Pages(next http.Handler) http.Handler {
 		"arguments": arguments, "clock": clock, "indent": indent, "json": pretty, "lasted": lasted, "name": shortName,
 		"path": url.PathEscape, "short": short, "data": dataOf, "named": named, "ours": ours,
 	}).Parse(string(file("browse.html"))))
-	for path, f := range map[string]func(*http.Request) (shown, error){
-		"/com-errors":                         b.comErrors,
-		"/objects":                            b.objects,
-		"/object/{ref}":                       b.object,
-		"/repls":                              b.sessions,
-		"/repl/{id}":                          b.session,
+	for path, f := range map[string]func(*browser, *http.Request) (shown, error){
+		"/com-errors":                         (*browser).comErrors,
+		"/objects":                            (*browser).objects,
+		"/object/{ref}":                       (*browser).object,
+		"/repls":                              (*browser).sessions,
+		"/repl/{id}":                          (*browser).session,
 		"/repl-help":                          still("repl-help", "REPL help"),
-		"/call-tree":                          b.processes,
-		"/call-tree/{process}":                b.callTree,
-		"/call/{id}":                          b.call,
-		"/callstack/{id}":                     b.callStack,
-		"/frame/{id}/{index}":                 b.frame,
-		"/breakpoint/{name}/history":          b.history,
-		"/breakpoint/{name}/history/{record}": b.execution,
+		"/call-tree":                          (*browser).processes,
+		"/call-tree/{process}":                (*browser).callTree,
+		"/call/{id}":                          (*browser).call,
+		"/callstack/{id}":                     (*browser).callStack,
+		"/frame/{id}/{index}":                 (*browser).frame,
+		"/breakpoint/{name}/history":          (*browser).history,
+		"/breakpoint/{name}/history/{record}": (*browser).execution,
 		"/docs":                               still("docs", "API"),
 	} {
 		mux.HandleFunc("GET "+path, b.serve(f))
 	}
 	mux.HandleFunc("GET /browse.js", func(w http.ResponseWriter, _ *http.Request) {
-		page.Head(w, page.Script)
-		w.Write(file("browse.js")) //nolint:errcheck // the client went away
+		page.Write(w, http.StatusOK, page.Script, file("browse.js"))
 	})
 	mux.Handle("/", next)
 	return mux
@@ -113,14 +112,14 @@ func endingOf(rec debug.Record) Ending {
 }
 
 // still is a page that is always the same.
-func still(name, title string) func(*http.Request) (shown, error) {
-	return func(*http.Request) (shown, error) { return shown{name: name, Title: title}, nil }
+func still(name, title string) func(*browser, *http.Request) (shown, error) {
+	return func(*browser, *http.Request) (shown, error) { return shown{name: name, Title: title}, nil }
 }
 
-func (b *browser) serve(f func(*http.Request) (shown, error)) http.HandlerFunc {
+func (b *browser) serve(f func(*browser, *http.Request) (shown, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		status := http.StatusOK
-		p, err := f(r)
+		p, err := f(b, r)
 		if err != nil {
 			status = http.StatusNotFound
 			p = shown{name: "not-found", Title: "Not found", Data: err.Error()}
@@ -139,9 +138,7 @@ func (b *browser) serve(f func(*http.Request) (shown, error)) http.HandlerFunc {
 			http.Error(w, "writing the page: "+err.Error(), http.StatusInternalServerError)
 			return
 		}
-		page.Head(w, page.HTML)
-		w.WriteHeader(status)
-		w.Write(buf.Bytes()) //nolint:errcheck // the client went away
+		page.Write(w, status, page.HTML, buf.Bytes())
 	}
 }
 

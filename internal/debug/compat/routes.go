@@ -14,7 +14,7 @@ type Route struct {
 	Method, Path, Summary string
 	// Client routes are called out of the clients' pages; others are for people.
 	Client bool
-	Answer func(ctx context.Context, r Request) (any, error)
+	Answer func(c *Clients, ctx context.Context, r Request) (any, error)
 	// Stream, unless nil, answers in place of Answer.
 	Stream http.HandlerFunc
 }
@@ -27,21 +27,21 @@ type Request struct {
 }
 
 // Routes are those that no other caller has, or has in their form.
-func (c *Clients) Routes() []Route {
+func Routes() []Route {
 	return []Route{
-		{Method: "POST", Path: "/api/functions", Client: true, Summary: "Register a function", Answer: c.register},
-		{Method: "POST", Path: "/api/call/event", Client: true, Summary: "Record something that was no call", Answer: c.event},
-		{Method: "POST", Path: "/api/report-com-error", Client: true, Summary: "Report a failure of communication", Answer: c.report},
-		{Method: "GET", Path: "/api/com-errors", Summary: "List failures of communication", Answer: func(context.Context, Request) (any, error) {
+		{Method: "POST", Path: "/api/functions", Client: true, Summary: "Register a function", Answer: (*Clients).register},
+		{Method: "POST", Path: "/api/call/event", Client: true, Summary: "Record something that was no call", Answer: (*Clients).event},
+		{Method: "POST", Path: "/api/report-com-error", Client: true, Summary: "Report a failure of communication", Answer: (*Clients).report},
+		{Method: "GET", Path: "/api/com-errors", Summary: "List failures of communication", Answer: func(c *Clients, _ context.Context, _ Request) (any, error) {
 			return fields{"errors": c.ComErrors()}, nil
 		}},
-		{Method: "GET", Path: "/api/poll-repl/{id}", Client: true, Summary: "Ask for an expression to evaluate", Answer: func(_ context.Context, r Request) (any, error) {
+		{Method: "GET", Path: "/api/poll-repl/{id}", Client: true, Summary: "Ask for an expression to evaluate", Answer: func(c *Clients, _ context.Context, r Request) (any, error) {
 			if q := c.NextQuestion(r.ID); q != nil {
 				return q, nil
 			}
 			return fields{"eval_id": nil}, nil
 		}},
-		{Method: "POST", Path: "/api/call/repl-result", Client: true, Summary: "Answer an expression", Answer: c.answer},
+		{Method: "POST", Path: "/api/call/repl-result", Client: true, Summary: "Answer an expression", Answer: (*Clients).answer},
 		{Method: "GET", Path: "/api/debug-client.js", Client: true, Summary: "Get the client for JavaScript, as a module", Stream: script},
 	}
 }

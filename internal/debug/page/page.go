@@ -54,8 +54,7 @@ func Handler(o Options) http.Handler {
 			body = bytes.Replace(body, []byte(`<section id="servers"`), []byte(`<section hidden id="servers"`), 1)
 		}
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) {
-			Head(w, f.kind)
-			w.Write(body) //nolint:errcheck // the client went away
+			Write(w, http.StatusOK, f.kind, body)
 		})
 	}
 	return mux
@@ -69,13 +68,14 @@ func read(name string) []byte {
 	return body
 }
 
-// Head sets the headers of a page or a file of one, which reaches its own origin
-// alone.
-func Head(w http.ResponseWriter, kind string) {
+// Write answers with a page or a file of one, which reaches its own origin alone.
+func Write(w http.ResponseWriter, status int, kind string, body []byte) {
 	h := w.Header()
 	h.Set("Content-Type", kind)
 	h.Set("Cache-Control", "no-cache")
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
+	w.WriteHeader(status)
+	w.Write(body) //nolint:errcheck // the client went away
 }

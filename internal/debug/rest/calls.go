@@ -20,27 +20,30 @@ const (
 )
 
 // callRoutes are what all programs under debug call.
-func (a *api) callRoutes() []route {
+func callRoutes() []route {
 	return []route{
-		{method: "POST", path: "/api/call/start", client: true, summary: "Tell of a call about to run", answer: a.startCall},
-		{method: "GET", path: "/api/poll/{id}", client: true, summary: "Ask for the decision about a paused call; ?wait=25s waits for it", answer: a.poll},
-		{method: "DELETE", path: "/api/poll/{id}", client: true, summary: "Give up a paused call", answer: a.abandon},
-		{method: "POST", path: "/api/call/complete", client: true, summary: "Tell how a call went", answer: a.completeCall},
+		{method: "POST", path: "/api/call/start", client: true, summary: "Tell of a call about to run", answer: (*api).startCall},
+		{method: "GET", path: "/api/poll/{id}", client: true, summary: "Ask for the decision about a paused call; ?wait=25s waits for it", answer: (*api).poll},
+		{method: "DELETE", path: "/api/poll/{id}", client: true, summary: "Give up a paused call", answer: (*api).abandon},
+		{method: "POST", path: "/api/call/complete", client: true, summary: "Tell how a call went", answer: (*api).completeCall},
 	}
 }
 
 // olderRoutes are those of package compat.
-func (a *api) olderRoutes() []route {
+func olderRoutes() []route {
 	var table []route
-	for _, r := range a.older.Routes() {
-		row := route{method: r.Method, path: r.Path, summary: r.Summary, client: r.Client, stream: r.Stream}
+	for _, r := range compat.Routes() {
+		row := route{method: r.Method, path: r.Path, summary: r.Summary, client: r.Client}
+		if r.Stream != nil {
+			row.stream = func(_ *api, w http.ResponseWriter, req *http.Request) { r.Stream(w, req) }
+		}
 		if r.Answer != nil {
-			row.answer = func(req *http.Request) (any, error) {
+			row.answer = func(a *api, req *http.Request) (any, error) {
 				var body json.RawMessage
 				if err := read(req, &body); err != nil {
 					return nil, err
 				}
-				out, err := r.Answer(req.Context(), compat.Request{Body: body, ID: req.PathValue("id")})
+				out, err := r.Answer(a.older, req.Context(), compat.Request{Body: body, ID: req.PathValue("id")})
 				return out, readable(err)
 			}
 		}

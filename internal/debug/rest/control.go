@@ -13,28 +13,28 @@ import (
 )
 
 // controlRoutes are for people and programs that debug.
-func (a *api) controlRoutes() []route {
+func controlRoutes() []route {
 	return []route{
-		{method: "GET", path: "/api/breakpoints", client: true, summary: "List breakpoints", answer: a.breakpoints},
-		{method: "POST", path: "/api/breakpoints", client: true, summary: "Set a breakpoint", answer: a.setBreakpoint},
-		{method: "DELETE", path: "/api/breakpoints/{name}", summary: "Remove a breakpoint", answer: a.removeBreakpoint},
-		{method: "POST", path: "/api/breakpoints/{name}/behavior", summary: "Set when a breakpoint stops before a call", answer: a.setBefore},
-		{method: "POST", path: "/api/breakpoints/{name}/after_behavior", summary: "Set when a breakpoint stops after a call", answer: a.setAfter},
-		{method: "POST", path: "/api/breakpoints/{name}/replacement", summary: "Set the tool that runs instead", answer: a.setReplacement},
-		{method: "GET", path: "/api/breakpoints/{name}/history", summary: "List the calls a breakpoint was on", answer: a.history},
-		{method: "GET", path: "/api/functions", summary: "List what can be called", answer: a.functions},
-		{method: "GET", path: "/api/behavior", summary: "Tell the default behavior", answer: func(*http.Request) (any, error) {
+		{method: "GET", path: "/api/breakpoints", client: true, summary: "List breakpoints", answer: (*api).breakpoints},
+		{method: "POST", path: "/api/breakpoints", client: true, summary: "Set a breakpoint", answer: (*api).setBreakpoint},
+		{method: "DELETE", path: "/api/breakpoints/{name}", summary: "Remove a breakpoint", answer: (*api).removeBreakpoint},
+		{method: "POST", path: "/api/breakpoints/{name}/behavior", summary: "Set when a breakpoint stops before a call", answer: (*api).setBefore},
+		{method: "POST", path: "/api/breakpoints/{name}/after_behavior", summary: "Set when a breakpoint stops after a call", answer: (*api).setAfter},
+		{method: "POST", path: "/api/breakpoints/{name}/replacement", summary: "Set the tool that runs instead", answer: (*api).setReplacement},
+		{method: "GET", path: "/api/breakpoints/{name}/history", summary: "List the calls a breakpoint was on", answer: (*api).history},
+		{method: "GET", path: "/api/functions", summary: "List what can be called", answer: (*api).functions},
+		{method: "GET", path: "/api/behavior", summary: "Tell the default behavior", answer: func(a *api, _ *http.Request) (any, error) {
 			return fields{"behavior": a.Hub.Default()}, nil
 		}},
-		{method: "POST", path: "/api/behavior", summary: "Set the default behavior", answer: a.setDefault},
-		{method: "GET", path: "/api/paused", client: true, summary: "List paused calls", answer: func(*http.Request) (any, error) {
+		{method: "POST", path: "/api/behavior", summary: "Set the default behavior", answer: (*api).setDefault},
+		{method: "GET", path: "/api/paused", client: true, summary: "List paused calls", answer: func(a *api, _ *http.Request) (any, error) {
 			return fields{"paused": a.Hub.Paused()}, nil
 		}},
-		{method: "POST", path: "/api/paused/{id}/continue", summary: "Decide about a paused call", answer: a.resume},
-		{method: "GET", path: "/api/calls", summary: "List the newest calls", answer: a.calls},
-		{method: "GET", path: "/api/cid/{cid}", client: true, summary: "Get the bytes of a value", stream: a.value},
-		{method: "GET", path: "/api/status", summary: "Count everything", answer: func(*http.Request) (any, error) { return a.Hub.Status(), nil }},
-		{method: "GET", path: "/api/events", summary: "Follow all changes as server-sent events", stream: a.events},
+		{method: "POST", path: "/api/paused/{id}/continue", summary: "Decide about a paused call", answer: (*api).resume},
+		{method: "GET", path: "/api/calls", summary: "List the newest calls", answer: (*api).calls},
+		{method: "GET", path: "/api/cid/{cid}", client: true, summary: "Get the bytes of a value", stream: (*api).value},
+		{method: "GET", path: "/api/status", summary: "Count everything", answer: func(a *api, _ *http.Request) (any, error) { return a.Hub.Status(), nil }},
+		{method: "GET", path: "/api/events", summary: "Follow all changes as server-sent events", stream: (*api).events},
 	}
 }
 

@@ -12,13 +12,13 @@ import (
 )
 
 // replRoutes evaluate expressions at paused calls.
-func (a *api) replRoutes() []route {
+func replRoutes() []route {
 	return []route{
-		{method: "POST", path: "/api/repl/start", summary: "Open an evaluation session at a paused call", answer: a.startSession},
-		{method: "GET", path: "/api/repl/sessions", summary: "List evaluation sessions", answer: a.sessions},
-		{method: "GET", path: "/api/repl/{id}", summary: "Get an evaluation session with its transcript", answer: a.session},
-		{method: "POST", path: "/api/repl/{id}/eval", summary: "Evaluate an expression", answer: a.evaluate},
-		{method: "POST", path: "/api/repl/{id}/close", summary: "Close an evaluation session", answer: a.closeSession},
+		{method: "POST", path: "/api/repl/start", summary: "Open an evaluation session at a paused call", answer: (*api).startSession},
+		{method: "GET", path: "/api/repl/sessions", summary: "List evaluation sessions", answer: (*api).sessions},
+		{method: "GET", path: "/api/repl/{id}", summary: "Get an evaluation session with its transcript", answer: (*api).session},
+		{method: "POST", path: "/api/repl/{id}/eval", summary: "Evaluate an expression", answer: (*api).evaluate},
+		{method: "POST", path: "/api/repl/{id}/close", summary: "Close an evaluation session", answer: (*api).closeSession},
 	}
 }
 

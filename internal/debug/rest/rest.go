@@ -79,14 +79,14 @@ type route struct {
 	// client routes are called by older clients out of web pages, which the other
 	// origins that are let in serve.
 	client bool
-	answer func(r *http.Request) (any, error)
+	answer func(a *api, r *http.Request) (any, error)
 	// stream, unless nil, answers in place of answer.
-	stream http.HandlerFunc
+	stream func(a *api, w http.ResponseWriter, r *http.Request)
 }
 
 // routes is the table of contents.
 func (a *api) routes() []route {
-	return slices.Concat(a.callRoutes(), a.olderRoutes(), a.controlRoutes(), a.replRoutes(), a.serverRoutes())
+	return slices.Concat(callRoutes(), olderRoutes(), controlRoutes(), replRoutes(), serverRoutes(a.External))
 }
 
 func (a *api) serve(rt route) http.HandlerFunc {
@@ -98,11 +98,11 @@ func (a *api) serve(rt route) http.HandlerFunc {
 			return
 		}
 		if rt.stream != nil {
-			rt.stream(w, r)
+			rt.stream(a, w, r)
 			return
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, a.MaxBody)
-		out, err := rt.answer(r)
+		out, err := rt.answer(a, r)
 		if err != nil {
 			writeError(w, err)
 			return

@@ -5,25 +5,26 @@ import (
 	"net/http"
 
 	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/external"
 )
 
 const codeNoServers = "mcp_clients_unavailable"
 
 // serverRoutes manage external MCP servers.
-func (a *api) serverRoutes() []route {
+func serverRoutes(external *external.Manager) []route {
 	table := []route{
-		{method: "GET", path: "/api/mcp-clients", summary: "List external servers", answer: a.clients},
-		{method: "POST", path: "/api/mcp-clients/connect", summary: "Add an external server", answer: a.connect},
-		{method: "POST", path: "/api/mcp-clients/{name}/disconnect", summary: "Disconnect an external server", answer: a.disconnect},
-		{method: "POST", path: "/api/mcp-clients/{name}/reconnect", summary: "Connect an external server again", answer: a.reconnect},
-		{method: "GET", path: "/api/mcp-tools", summary: "List external tools", answer: a.tools},
-		{method: "POST", path: "/api/mcp-tools/call", summary: "Call an external tool", answer: a.callTool},
-		{method: "GET", path: "/api/mcp-resources", summary: "List external resources", answer: a.resources},
-		{method: "POST", path: "/api/mcp-resources/read", summary: "Read an external resource", answer: a.readResource},
+		{method: "GET", path: "/api/mcp-clients", summary: "List external servers", answer: (*api).clients},
+		{method: "POST", path: "/api/mcp-clients/connect", summary: "Add an external server", answer: (*api).connect},
+		{method: "POST", path: "/api/mcp-clients/{name}/disconnect", summary: "Disconnect an external server", answer: (*api).disconnect},
+		{method: "POST", path: "/api/mcp-clients/{name}/reconnect", summary: "Connect an external server again", answer: (*api).reconnect},
+		{method: "GET", path: "/api/mcp-tools", summary: "List external tools", answer: (*api).tools},
+		{method: "POST", path: "/api/mcp-tools/call", summary: "Call an external tool", answer: (*api).callTool},
+		{method: "GET", path: "/api/mcp-resources", summary: "List external resources", answer: (*api).resources},
+		{method: "POST", path: "/api/mcp-resources/read", summary: "Read an external resource", answer: (*api).readResource},
 	}
-	if a.External == nil {
+	if external == nil {
 		for i := range table {
-			table[i].answer = func(*http.Request) (any, error) {
+			table[i].answer = func(*api, *http.Request) (any, error) {
 				return nil, &debug.Error{Code: codeNoServers, Message: "start the debugger with --mcp-clients to use external servers"}
 			}
 		}
