@@ -85,7 +85,7 @@ func peerOptions(sys *process.System, plan *launch.Plan, id func() string) contr
 	o := control.Options{
 		In: sys.Stdin, Out: sys.Stdout, NewID: plan.Clock.NewID, SessionID: id,
 		Timestamp:       func() string { return plan.Clock.Now().UTC().Format("2006-01-02T15:04:05.000Z") },
-		AwaitInitialize: plan.Host.AwaitInitialize, Replay: plan.Output.Replay, OneByOne: plan.Host.OneByOne,
+		AwaitInitialize: plan.Host.AwaitInitialize, Ceiling: plan.Limits.BackgroundCeiling, Replay: plan.Output.Replay, OneByOne: plan.Host.OneByOne,
 	}
 	switch {
 	case plan.Host.States:

@@ -238,6 +238,7 @@ func start(t *testing.T, options []string) *conversation {
 			t.Fatalf("unknown option %q", option)
 		}
 	}
+	o.Ceiling = time.Minute
 	s.peer = New(o)
 	var err error
 	if s.policy, err = permission.New(permission.Options{CWD: "/w"}); err != nil {
@@ -252,7 +253,7 @@ func start(t *testing.T, options []string) *conversation {
 	ctx, cancel := context.WithCancel(t.Context())
 	c.cancel = cancel
 	go func() { // ends with Serve
-		err := s.peer.Serve(ctx, s.session())
+		err := s.peer.Serve(ctx, s)
 		if closed := s.servers.Close(context.WithoutCancel(ctx)); closed != nil {
 			t.Error(closed)
 		}
@@ -274,81 +275,102 @@ type fakeSession struct {
 	noticed    bool
 }
 
-func (f *fakeSession) session() Session {
-	s := Session{
-		Turn: f.turn, Ready: func(context.Context) error { return nil }, Initialize: f.initialize, Connect: f.connect,
-		Policy: f.policy, Servers: f.servers, SetServers: f.setServers,
-		Model: func() string { return f.model },
-		SetModel: func(name string) {
-			if f.model = name; name == "" {
-				f.model = "model-1"
-			}
-		},
-		Rename:       func(string) error { return nil },
-		ReadFile:     func(path string) (string, []byte, error) { return "/w/" + path, []byte("text of " + path), nil },
-		ContextUsage: func() any { return map[string]int{"totalTokens": 1} },
-		Settings:     func() any { return map[string]any{"effective": map[string]any{}} },
-		Rules:        func() any { return map[string]any{"state": map[string]any{}} },
-		Models:       func() any { return map[string]any{"models": []any{}} },
-		Cost:         func() string { return "Total cost: $0.0000" },
-		Version:      "2.1.329",
-		TaskOutput:   func(id string) ([]byte, bool) { return []byte("so far"), id == "t-1" },
-		ReloadSkills: func() any { return map[string]any{"skills": []any{}} },
-		SideQuestion: func(_ context.Context, question string) (Aside, error) { return Aside{Text: "about " + question}, nil },
-		RegisterRoot: func(dir string) (string, error) {
-			if dir == "no" {
-				return "", errors.New("register_repo_root: no is not a directory")
-			}
-			return "/w/" + dir, nil
-		},
-		UpdateSettings: func(string, map[string]string) error { return nil },
-		ApplySettings: func(in map[string]json.RawMessage) []string {
-			var name *string
-			if json.Unmarshal(in["model"], &name) != nil {
-				return []string{"model"}
-			}
-			f.model = "model-1"
-			if name != nil {
-				f.model = *name
-			}
-			return nil
-		},
+// Its answers to requests.
+
+func (f *fakeSession) First() *protocol.UserMessage { return nil }
+func (f *fakeSession) Ready(context.Context) error  { return nil }
+
+func (f *fakeSession) Busy() bool { return f.background != nil && !f.noticed }
+
+func (f *fakeSession) Idle(_, until context.Context) error {
+	select {
+	case <-f.background:
+	case <-until.Done():
 	}
-	if f.rewind {
-		s.Rewind = func(uuid string, _ bool) (Rewind, error) {
-			if uuid != "u-1" {
-				return Rewind{}, errors.New("No file checkpoint found for this message.")
-			}
-			return Rewind{FilesChanged: []string{"/w/a"}, Insertions: 1}, nil
-		}
-	}
-	if f.background != nil {
-		s.Background = &Background{
-			Busy: func() bool { return !f.noticed },
-			Idle: func(_, until context.Context) error {
-				select {
-				case <-f.background:
-				case <-until.Done():
-				}
-				return nil
-			},
-			Notice: func() (protocol.UserMessage, bool) {
-				select {
-				case <-f.background:
-					f.noticed = true
-					return protocol.UserMessage{Content: protocol.Content{Text: "say the work is done"}}, true
-				default:
-					return protocol.UserMessage{}, false
-				}
-			},
-			Ceiling: time.Minute,
-		}
-	}
-	return s
+	return nil
 }
 
-func (f *fakeSession) initialize(_ context.Context, in Initialize, begun bool) (Description, error) {
-	if begun {
+func (f *fakeSession) Notice() (protocol.UserMessage, bool) {
+	select {
+	case <-f.background:
+		f.noticed = true
+		return protocol.UserMessage{Content: protocol.Content{Text: "say the work is done"}}, true
+	default:
+		return protocol.UserMessage{}, false
+	}
+}
+
+func (f *fakeSession) Policy() *permission.Policy { return f.policy }
+func (f *fakeSession) Servers() *mcp.Manager      { return f.servers }
+func (f *fakeSession) Model() string              { return f.model }
+func (f *fakeSession) Rename(string)              {}
+func (f *fakeSession) StopTask(string)            {}
+
+func (f *fakeSession) SetModel(name string) {
+	if f.model = name; name == "" {
+		f.model = "model-1"
+	}
+}
+
+func (f *fakeSession) ReadFile(path string) (string, []byte, error) {
+	return "/w/" + path, []byte("text of " + path), nil
+}
+
+func (f *fakeSession) Tell(subtype string) (any, bool) {
+	reply, ok := map[string]any{
+		"get_context_usage":     map[string]int{"totalTokens": 1},
+		"get_settings":          map[string]any{"effective": map[string]any{}},
+		"list_permission_rules": map[string]any{"state": map[string]any{}},
+		"list_models":           map[string]any{"models": []any{}},
+		"get_session_cost":      map[string]any{"text": "Total cost: $0.0000"},
+		"reload_skills":         map[string]any{"skills": []any{}},
+	}[subtype]
+	return reply, ok
+}
+
+func (f *fakeSession) Build() (version, built string) { return "2.1.329", "" }
+
+func (f *fakeSession) TaskOutput(id string) ([]byte, bool) { return []byte("so far"), id == "t-1" }
+
+func (f *fakeSession) SideQuestion(_ context.Context, question string) (Aside, error) {
+	return Aside{Text: "about " + question}, nil
+}
+
+func (f *fakeSession) RegisterRoot(dir string) (string, error) {
+	if dir == "no" {
+		return "", errors.New("register_repo_root: no is not a directory")
+	}
+	return "/w/" + dir, nil
+}
+
+func (f *fakeSession) UpdateSettings(string, map[string]string) error { return nil }
+
+func (f *fakeSession) ApplySettings(in map[string]json.RawMessage) []string {
+	var name *string
+	if json.Unmarshal(in["model"], &name) != nil {
+		return []string{"model"}
+	}
+	f.model = "model-1"
+	if name != nil {
+		f.model = *name
+	}
+	return nil
+}
+
+func (f *fakeSession) Preview(uuid string) (Rewind, error) { return f.Rewind(uuid) }
+
+func (f *fakeSession) Rewind(uuid string) (Rewind, error) {
+	switch {
+	case !f.rewind:
+		return Rewind{}, ErrNoRewind
+	case uuid != "u-1":
+		return Rewind{}, errors.New("No file checkpoint found for this message.")
+	}
+	return Rewind{FilesChanged: []string{"/w/a"}, Insertions: 1}, nil
+}
+
+func (f *fakeSession) Initialize(_ context.Context, in Initialize) (Description, error) {
+	if in.Begun {
 		return Description{OutputStyle: "again"}, nil
 	}
 	var agents []Agent
@@ -358,7 +380,10 @@ func (f *fakeSession) initialize(_ context.Context, in Initialize, begun bool) (
 	return Description{OutputStyle: "default", HooksApplied: in.Hooks != nil, Agents: agents}, nil
 }
 
-func (f *fakeSession) connect(ctx context.Context, in Initialize) {
+func (f *fakeSession) Connect(ctx context.Context, in Initialize) {
+	if f.servers == nil {
+		return
+	}
 	var desired []mcp.ServerConfig
 	for _, name := range in.SDKMCPServers {
 		desired = append(desired, mcp.ServerConfig{Name: name, Type: "sdk"})
@@ -366,7 +391,7 @@ func (f *fakeSession) connect(ctx context.Context, in Initialize) {
 	_, _ = f.servers.SetServers(ctx, "sdk", desired) // a server that fails shows so
 }
 
-func (f *fakeSession) setServers(ctx context.Context, raw json.RawMessage) (mcp.Change, error) {
+func (f *fakeSession) SetServers(ctx context.Context, raw json.RawMessage) (mcp.Change, error) {
 	var names map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &names); err != nil {
 		return mcp.Change{}, err
@@ -381,10 +406,11 @@ func (f *fakeSession) setServers(ctx context.Context, raw json.RawMessage) (mcp.
 	begun, cancel := context.WithCancel(ctx)
 	cancel()
 	change, _ := f.servers.SetServers(begun, "sdk", desired) // they connect after the answer
+	change.Errors = nil                                      // none is still an object for the host
 	return change, nil
 }
 
-func (f *fakeSession) turn(ctx, interrupt context.Context, in protocol.UserMessage) (completed bool, err error) {
+func (f *fakeSession) Turn(ctx, interrupt context.Context, in protocol.UserMessage) (completed bool, err error) {
 	show := func(format string, args ...any) { fmt.Fprintf(f.peer.Events(), format+"\n", args...) }
 	show(`{"type":"system","subtype":"init"}`)
 	verb, rest, _ := strings.Cut(in.Content.Plain(), " ")

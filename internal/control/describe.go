@@ -10,15 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// describe makes the handler of a request that only wants to know something.
-func describe(of func(Session) func() any) serveFunc {
-	return func(_ context.Context, p *Peer, in request) (answer, error) {
-		tell := of(p.s)
-		if tell == nil {
-			return answer{}, unsupported(in.subtype)
-		}
-		return answer{payload: tell()}, nil
+// tell answers a request that only wants to know something.
+func tell(_ context.Context, p *Peer, in request) (answer, error) {
+	reply, ok := p.s.Tell(in.subtype)
+	if !ok {
+		return answer{}, unsupported(in.subtype)
 	}
+	return answer{payload: reply}, nil
 }
 
 // checked puts a check of the request's keys before a handler.
@@ -48,18 +46,12 @@ func skipBehaviors(in request) error {
 }
 
 func binaryVersion(_ context.Context, p *Peer, _ request) (answer, error) {
+	version, built := p.s.Build()
 	return answer{payload: struct {
 		Version          string `json:"version"`
 		BuildTime        string `json:"buildTime"`
 		OldestDesktopSDK string `json:"oldestDesktopSdk"`
-	}{p.s.Version, p.s.BuildTime, "0.3.280"}}, nil
-}
-
-func cost(_ context.Context, p *Peer, in request) (answer, error) {
-	if p.s.Cost == nil {
-		return answer{}, unsupported(in.subtype)
-	}
-	return answer{payload: map[string]any{"text": p.s.Cost()}}, nil
+	}{version, built, "0.3.280"}}, nil
 }
 
 // tail is how much of a task's output is sent: its end.
@@ -70,11 +62,7 @@ func taskOutput(_ context.Context, p *Peer, in request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	var output []byte
-	known := false
-	if p.s.TaskOutput != nil {
-		output, known = p.s.TaskOutput(id)
-	}
+	output, known := p.s.TaskOutput(id)
 	switch {
 	case known:
 	case shellTask(id):
@@ -103,9 +91,6 @@ const readLimit = 1 << 20
 // readFile sends the contents of a file. Whatever keeps it from being read is
 // told alike.
 func readFile(_ context.Context, p *Peer, in request) (answer, error) {
-	if p.s.ReadFile == nil {
-		return answer{}, unsupported(in.subtype)
-	}
 	path, _ := textIn(in.keys["path"])
 	abs, data, err := p.s.ReadFile(path)
 	if err != nil {

@@ -50,7 +50,7 @@ func inbound(subtype string) (handler, bool) {
 		"register_repo_root":      {run: registerRoot},
 		"claim_session":           {run: claim},
 		"submit_feedback":         {run: feedback},
-		"get_hooks_listing":       {run: describe(func(s Session) func() any { return s.Hooks })},
+		"get_hooks_listing":       {run: tell},
 
 		"set_mcp_permission_mode_override": {run: overrideMode},
 
@@ -60,20 +60,20 @@ func inbound(subtype string) (handler, bool) {
 		"rename_session":         {run: rename},
 		"rewind_files":           {run: rewind},
 		"read_file":              {run: readFile},
-		"get_context_usage":      {run: checked(knownDetail, describe(func(s Session) func() any { return s.ContextUsage }))},
-		"get_settings":           {run: describe(func(s Session) func() any { return s.Settings })},
-		"get_usage":              {run: checked(skipBehaviors, describe(func(s Session) func() any { return s.Usage }))},
-		"list_permission_rules":  {run: describe(func(s Session) func() any { return s.Rules })},
-		"list_models":            {run: describe(func(s Session) func() any { return s.Models })},
-		"reload_skills":          {run: describe(func(s Session) func() any { return s.ReloadSkills })},
-		"reload_plugins":         {run: describe(func(s Session) func() any { return s.ReloadPlugins })},
-		"reload_output_styles":   {run: describe(func(s Session) func() any { return s.ReloadStyles })},
+		"get_context_usage":      {run: checked(knownDetail, tell)},
+		"get_settings":           {run: tell},
+		"get_usage":              {run: checked(skipBehaviors, tell)},
+		"list_permission_rules":  {run: tell},
+		"list_models":            {run: tell},
+		"reload_skills":          {run: tell},
+		"reload_plugins":         {run: tell},
+		"reload_output_styles":   {run: tell},
 		"get_task_output":        {run: taskOutput},
 		"background_tasks":       {run: background},
 		"generate_session_title": {run: noTitle},
 		"set_has_subscribers":    {run: subscribers},
 		"get_binary_version":     {run: binaryVersion},
-		"get_session_cost":       {run: cost},
+		"get_session_cost":       {run: tell},
 		"mcp_status":             {run: mcpStatus},
 		"mcp_message":            {run: mcpMessage},
 		"mcp_reconnect":          {run: mcpReconnect, slow: true},
@@ -335,13 +335,14 @@ func (p *Peer) initialize(f incoming) {
 	p.mu.Unlock()
 	p.work(f, func(ctx context.Context, p *Peer, sent request) (answer, error) {
 		in := fields[Initialize](sent.raw)
+		in.Begun = begun
 		in.Title = strings.TrimSpace(in.Title)
 		if fault := malformed(sent, &in); fault != nil {
 			p.connect(ctx, in, fault, answered)
 			return answer{}, fault
 		}
 		parked := p.manifests.park(sent, in.SDKMCPServers, p.connected)
-		d, err := p.s.Initialize(ctx, in, begun)
+		d, err := p.s.Initialize(ctx, in)
 		p.connect(ctx, in, err, answered)
 		d.ManifestsParked = parked
 		a := answer{payload: p.complete(d), greeting: true}
@@ -369,7 +370,7 @@ func (p *Peer) connect(ctx context.Context, in Initialize, failed error, answere
 	p.mu.Unlock()
 	p.handlers.Go(func() { // ends with the servers' time-outs, and with life
 		defer close(done)
-		if failed == nil && p.s.Connect != nil {
+		if failed == nil {
 			p.s.Connect(life, in)
 		}
 		p.mu.Lock()
@@ -389,7 +390,7 @@ func (p *Peer) connect(ctx context.Context, in Initialize, failed error, answere
 func (p *Peer) complete(d Description) Description {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	d.PermissionMode = string(p.s.Policy.Mode())
+	d.PermissionMode = string(p.s.Policy().Mode())
 	d.OnFailureSupported, d.AskOutranksHost = true, true
 	d.SessionState = "idle"
 	if p.current != nil || p.first != nil {

@@ -4,7 +4,7 @@
 // Its one invariant: stdin is read until it ends, whatever a turn, a request or
 // a host that no longer reads stdout is doing; every request of the host is
 // answered at most once, and every prompt is played in order. It must not know
-// how a turn works: it is given functions and plays prompts with them.
+// how a turn works: it is given a session and plays prompts with it.
 package control
 
 import (
@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -37,6 +38,8 @@ type Options struct {
 	// OneByOne gives every prompt a turn of its own: none is joined with others
 	// that wait, and none becomes part of a running turn.
 	OneByOne bool
+	// Ceiling is how long work may go on when no more prompts will come.
+	Ceiling time.Duration
 	// States says whether session_state_changed is shown.
 	States StateEvents
 }
@@ -101,7 +104,7 @@ type Peer struct {
 	later    []incoming // requests that came meanwhile
 	greeted  bool       // an initialize request has been answered
 	turns    int        // turns begun
-	first    *prompt    // Session.First until it is played
+	first    *prompt    // First of the session until it is played
 	current  *prompt
 	cut      context.CancelCauseFunc // interrupts the current turn
 	bursting bool                    // whole lines wait to be looked at

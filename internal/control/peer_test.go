@@ -105,11 +105,9 @@ func TestEndWithDeafHost(t *testing.T) {
 		if f.policy, err = permission.New(permission.Options{CWD: "/w"}); err != nil {
 			t.Fatal(err)
 		}
-		s := f.session()
-		s.Servers, s.SetServers, s.Connect = nil, nil, nil
 		ctx, cancel := context.WithCancelCause(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- f.peer.Serve(ctx, s) }()
+		go func() { done <- f.peer.Serve(ctx, f) }()
 		go io.WriteString(host, `{"type":"user","message":{"role":"user","content":"flood 5000"}}`+"\n") // ends when it is read
 		synctest.Wait()
 		started := time.Now()
@@ -137,7 +135,7 @@ func TestBrokenStdout(t *testing.T) {
 		In:  strings.NewReader(strings.Repeat(`{"type":"user","message":{"role":"user","content":"flood 2000"}}`+"\n", 3)),
 		Out: failing{broken}, NewID: func() string { return "id" },
 	})
-	if err := f.peer.Serve(t.Context(), f.session()); !errors.Is(err, broken) {
+	if err := f.peer.Serve(t.Context(), f); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -160,16 +158,28 @@ func FuzzReceive(f *testing.F) {
 			t.Fatal(err)
 		}
 		s.peer = New(Options{In: strings.NewReader(strings.ReplaceAll(string(line), "\n", " ")), Out: io.Discard, NewID: func() string { return "id" }})
-		session := s.session()
-		session.Servers, session.SetServers, session.Connect = nil, nil, nil
-		session.Turn = func(context.Context, context.Context, protocol.UserMessage) (bool, error) { return true, nil }
-		if err := s.peer.Serve(t.Context(), session); err != nil {
+		if err := s.peer.Serve(t.Context(), quick{s}); err != nil {
 			if _, documented := errors.AsType[*InputError](err); !documented {
 				t.Errorf("%v", err)
 			}
 		}
 	})
 }
+
+// quick is a session whose turns are over at once.
+type quick struct{ *fakeSession }
+
+func (quick) Turn(context.Context, context.Context, protocol.UserMessage) (bool, error) {
+	return true, nil
+}
+
+// speaking is a session that connects a server of the host.
+type speaking struct {
+	*fakeSession
+	connect func(ctx context.Context)
+}
+
+func (s speaking) Connect(ctx context.Context, _ Initialize) { s.connect(ctx) }
 
 // eager answers every message to a server in the moment it is written.
 type eager struct {
@@ -206,17 +216,15 @@ func TestInitializeIsAnsweredFirst(t *testing.T) {
 		if f.policy, err = permission.New(permission.Options{CWD: "/w"}); err != nil {
 			t.Fatal(err)
 		}
-		s := f.session()
-		s.Servers, s.SetServers = nil, nil
 		connected := make(chan struct{})
-		s.Connect = func(ctx context.Context, _ Initialize) {
+		s := speaking{f, func(ctx context.Context) {
 			defer close(connected)
 			for range 2 {
 				if _, err := f.peer.Message(ctx, "s", json.RawMessage(`{"jsonrpc":"2.0","id":0,"method":"m"}`)); err != nil {
 					t.Error(err)
 				}
 			}
-		}
+		}}
 		go func() { // ends when the peer has read it
 			_, _ = io.WriteString(host, `{"type":"control_request","request_id":"1","request":{"subtype":"initialize"}}`+"\n")
 			<-connected

@@ -100,7 +100,7 @@ func cancelMessage(_ context.Context, p *Peer, in request) (answer, error) {
 	p.mu.Lock()
 	gone := p.queue.remove(id)
 	p.mu.Unlock()
-	a := answer{payload: map[string]any{"cancelled": gone != nil}}
+	a := answer{payload: cancelled{gone != nil}}
 	if gone != nil {
 		a.after = lifecycleEvents(gone, "cancelled")
 	}
@@ -113,9 +113,7 @@ func stopTask(_ context.Context, p *Peer, in request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	if p.s.StopTask != nil {
-		p.s.StopTask(id)
-	}
+	p.s.StopTask(id)
 	return answer{payload: struct{}{}}, nil
 }
 
@@ -131,9 +129,6 @@ func endSession(_ context.Context, p *Peer, _ request) (answer, error) {
 
 // rename gives the session a title, on one line.
 func rename(_ context.Context, p *Peer, in request) (answer, error) {
-	if p.s.Rename == nil {
-		return answer{}, unsupported(in.subtype)
-	}
 	title, err := in.text("title")
 	if err != nil {
 		return answer{}, err
@@ -148,9 +143,7 @@ func rename(_ context.Context, p *Peer, in request) (answer, error) {
 	case given(session) && scriptText(session) != p.o.SessionID():
 		return answer{}, &HostError{Text: "session_id is not the current session"}
 	}
-	if err := p.s.Rename(title); err != nil {
-		return answer{}, err
-	}
+	p.s.Rename(title)
 	return answer{before: []protocol.Event{titleChanged(title)}}, nil
 }
 
@@ -166,13 +159,16 @@ func titleChanged(title string) *protocol.System {
 }
 
 func rewind(_ context.Context, p *Peer, in request) (answer, error) {
-	if p.s.Rewind == nil {
-		return answer{}, &HostError{Text: "File rewinding is not enabled."}
-	}
 	id, _ := textIn(in.keys["user_message_id"])
 	dryRun := !falsy(in.keys["dry_run"])
-	done, err := p.s.Rewind(id, dryRun)
+	restore := p.s.Rewind
+	if dryRun {
+		restore = p.s.Preview
+	}
+	done, err := restore(id)
 	switch {
+	case errors.Is(err, ErrNoRewind):
+		return answer{}, err
 	case err != nil && dryRun:
 		return answer{payload: struct {
 			CanRewind bool   `json:"canRewind"`
@@ -204,7 +200,7 @@ func background(_ context.Context, _ *Peer, in request) (answer, error) {
 	if _, err := in.text("tool_use_id"); err != nil {
 		return answer{}, err
 	}
-	return answer{payload: map[string]any{"backgrounded": false}}, nil
+	return answer{payload: backgrounded{}}, nil
 }
 
 // noTitle is the answer of a model that has no title to propose.
@@ -217,7 +213,7 @@ func noTitle(_ context.Context, _ *Peer, in request) (answer, error) {
 			return answer{}, err
 		}
 	}
-	return answer{payload: map[string]any{"title": nil}}, nil
+	return answer{payload: proposed{}}, nil
 }
 
 // subscribers says whether anybody watches; events are written either way.
@@ -235,9 +231,6 @@ func unsupported(subtype string) error {
 
 // sideQuestion asks the model something beside the conversation.
 func sideQuestion(ctx context.Context, p *Peer, in request) (answer, error) {
-	if p.s.SideQuestion == nil {
-		return answer{}, unsupported(in.subtype)
-	}
 	question, err := in.text("question")
 	if err != nil {
 		return answer{}, err
@@ -273,14 +266,11 @@ func overrideMode(_ context.Context, p *Peer, in request) (answer, error) {
 	if mode == "" {
 		warning = "MCP server '" + name + "' is not known; its stored override was cleared."
 	}
-	return answer{payload: map[string]any{"warning": warning}}, nil
+	return answer{payload: warned{warning}}, nil
 }
 
 // registerRoot adds a working directory below those of the launch.
 func registerRoot(_ context.Context, p *Peer, in request) (answer, error) {
-	if p.s.RegisterRoot == nil {
-		return answer{}, unsupported(in.subtype)
-	}
 	given, ok := textIn(in.keys["directory"])
 	if !ok {
 		return answer{}, errors.New(in.subtype + ": target path could not be resolved")
@@ -289,7 +279,7 @@ func registerRoot(_ context.Context, p *Peer, in request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	return answer{payload: map[string]any{"directory": dir}}, nil
+	return answer{payload: registered{dir}}, nil
 }
 
 // claim is refused: a session that waits to be claimed is one of another kind.
@@ -304,3 +294,31 @@ func feedback(context.Context, *Peer, request) (answer, error) {
 		Reason string          `json:"unavailable_reason"`
 	}{json.RawMessage("null"), "/feedback has been disabled via the CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC environment variable"}}, nil
 }
+
+// The answers to requests, where they are small; larger ones stand with what they describe.
+type (
+	cancelled struct {
+		Cancelled bool `json:"cancelled"`
+	}
+	backgrounded struct {
+		Backgrounded bool `json:"backgrounded"`
+	}
+	proposed struct {
+		Title *string `json:"title"` // nil = none
+	}
+	warned struct {
+		Warning string `json:"warning"`
+	}
+	registered struct {
+		Directory string `json:"directory"`
+	}
+	modeSet struct {
+		Mode protocol.PermissionMode `json:"mode"`
+	}
+	modelSet struct {
+		Model string `json:"model"`
+	}
+	serverList struct {
+		Servers []serverStatus `json:"mcpServers"`
+	}
+)

@@ -30,8 +30,8 @@ func (p *Peer) Serve(ctx context.Context, s Session) error {
 	p.mu.Unlock()
 	defer context.AfterFunc(life, func() { p.out.halt(context.Cause(life)) })()
 	go p.out.run() // ends with close, or with its writer
-	if s.First != nil {
-		p.first = &prompt{message: *s.First, begun: true}
+	if first := s.First(); first != nil {
+		p.first = &prompt{message: *first, begun: true}
 		p.state("running")
 		p.lifecycle(p.first, "started")
 	}
@@ -73,12 +73,12 @@ func (p *Peer) next(ctx context.Context) (*prompt, error) {
 		if in != nil {
 			return in, nil
 		}
-		busy := p.s.Background != nil && p.s.Background.Busy()
+		busy := p.s.Busy()
 		switch {
 		case !more && !busy:
 			return nil, nil
 		case !more && deadline == nil:
-			timer := time.NewTimer(p.s.Background.Ceiling)
+			timer := time.NewTimer(p.o.Ceiling)
 			defer timer.Stop()
 			deadline = timer.C
 		}
@@ -121,7 +121,7 @@ func (p *Peer) idle(ctx context.Context, deadline <-chan time.Time) (in *prompt,
 	until, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan error, 1)
-	go func() { done <- p.s.Background.Idle(ctx, until) }() // ends with until
+	go func() { done <- p.s.Idle(ctx, until) }() // ends with until
 	select {
 	case err = <-done:
 		done <- err
@@ -137,7 +137,7 @@ func (p *Peer) idle(ctx context.Context, deadline <-chan time.Time) (in *prompt,
 	case over || err != nil:
 		return nil, over, err
 	}
-	if message, ok := p.s.Background.Notice(); ok {
+	if message, ok := p.s.Notice(); ok {
 		in = &prompt{message: message}
 		p.mu.Lock()
 		p.current = in

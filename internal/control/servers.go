@@ -46,16 +46,16 @@ type annotations struct {
 
 func mcpStatus(_ context.Context, p *Peer, _ request) (answer, error) {
 	list := []serverStatus{}
-	if p.s.Servers != nil {
+	if p.s.Servers() != nil {
 		introducing := p.introducing()
-		for _, st := range p.s.Servers.Servers() {
+		for _, st := range p.s.Servers().Servers() {
 			if introducing && st.Config.Type == "sdk" && st.Status == "pending" {
 				continue // not one of the session's before it is connected
 			}
 			list = append(list, describeServer(st))
 		}
 	}
-	return answer{payload: map[string]any{"mcpServers": list}}, nil
+	return answer{payload: serverList{list}}, nil
 }
 
 // introducing tells whether servers that initialize names are being connected.
@@ -108,8 +108,8 @@ func describeServer(st mcp.ServerStatus) serverStatus {
 
 // server finds the server that a request is about.
 func (p *Peer) server(name string) (mcp.ServerStatus, error) {
-	if p.s.Servers != nil {
-		for _, st := range p.s.Servers.Servers() {
+	if p.s.Servers() != nil {
+		for _, st := range p.s.Servers().Servers() {
 			if st.Name == name {
 				return st, nil
 			}
@@ -132,7 +132,7 @@ func mcpReconnect(ctx context.Context, p *Peer, in request) (answer, error) {
 	case st.Config.Type == "sdk":
 		return answer{}, &HostError{Text: "SDK servers should be handled in print.ts"}
 	}
-	return answer{}, p.s.Servers.Reconnect(ctx, name)
+	return answer{}, p.s.Servers().Reconnect(ctx, name)
 }
 
 func mcpToggle(ctx context.Context, p *Peer, in request) (answer, error) {
@@ -149,9 +149,9 @@ func mcpToggle(ctx context.Context, p *Peer, in request) (answer, error) {
 	case err != nil:
 		return answer{}, err
 	case !enabled:
-		return answer{}, p.s.Servers.Disable(ctx, name)
+		return answer{}, p.s.Servers().Disable(ctx, name)
 	}
-	if err = p.s.Servers.Enable(ctx, name); err != nil && st.Config.Type == "sdk" && ctx.Err() == nil {
+	if err = p.s.Servers().Enable(ctx, name); err != nil && st.Config.Type == "sdk" && ctx.Err() == nil {
 		err = &HostError{Text: "Connection failed"}
 	}
 	return answer{}, err
@@ -160,9 +160,6 @@ func mcpToggle(ctx context.Context, p *Peer, in request) (answer, error) {
 // mcpSetServers replaces the servers that the host may change. Those inside the
 // host are spoken to after the answer.
 func mcpSetServers(ctx context.Context, p *Peer, in request) (answer, error) {
-	if p.s.SetServers == nil {
-		return answer{}, unsupported(in.subtype)
-	}
 	servers := in.keys["servers"]
 	if !objects(servers) {
 		return answer{}, in.wrong("servers", "an object of config objects")
@@ -218,7 +215,7 @@ func mcpMessage(_ context.Context, p *Peer, in request) (answer, error) {
 	p.mu.Unlock()
 	if _, err := p.server(server); err == nil {
 		p.handlers.Go(func() { // ends with the message's answer, and with life
-			_ = p.s.Servers.Deliver(life, server, message) // the host is not told
+			_ = p.s.Servers().Deliver(life, server, message) // the host is not told
 		})
 	}
 	return answer{}, nil
@@ -240,7 +237,7 @@ func mcpCall(ctx context.Context, p *Peer, in request) (answer, error) {
 	case !found || st.Status != "connected":
 		return answer{}, &HostError{Text: "MCP server not connected: " + server}
 	}
-	result, err := p.s.Servers.CallRaw(ctx, mcp.CallRequest{Tool: tool, Input: in.keys["arguments"]})
+	result, err := p.s.Servers().CallRaw(ctx, mcp.CallRequest{Tool: tool, Input: in.keys["arguments"]})
 	if err != nil {
 		return answer{}, err
 	}
@@ -249,8 +246,8 @@ func mcpCall(ctx context.Context, p *Peer, in request) (answer, error) {
 
 // canonical finds a server by its name in the names of tools.
 func (p *Peer) canonical(name string) (mcp.ServerStatus, bool) {
-	if p.s.Servers != nil {
-		for _, st := range p.s.Servers.Servers() {
+	if p.s.Servers() != nil {
+		for _, st := range p.s.Servers().Servers() {
 			if mcp.CanonicalName(st.Name, "") == mcp.CanonicalName(name, "") {
 				return st, true
 			}
@@ -280,7 +277,7 @@ func mcpReadResource(ctx context.Context, p *Peer, in request) (answer, error) {
 	case st.Status == "disabled":
 		return answer{}, &HostError{Text: "MCP server " + name + " is disabled — enable it (mcp_toggle) before reading"}
 	}
-	result, err := p.s.Servers.ReadResource(ctx, name, uri)
+	result, err := p.s.Servers().ReadResource(ctx, name, uri)
 	if err != nil {
 		return answer{}, err
 	}

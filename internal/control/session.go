@@ -3,87 +3,127 @@ package control
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Session is what the host controls. Turn, Ready, Initialize, Policy, Model and
-// SetModel are required; a request whose function is nil is answered as one
-// that is not supported.
-type Session struct {
-	// Turn plays one prompt and writes its events to [Peer.Events]. When
-	// interrupt ends, the turn still ends with its result; when ctx ends, it is
-	// given up. It is called from one goroutine. Completed is what
-	// [simulator.Completed] says of its result. An error ends the process.
-	Turn func(ctx, interrupt context.Context, in protocol.UserMessage) (completed bool, err error)
-	// First is played before the host's prompts: once initialize is answered, and
-	// without one as soon as a prompt comes or stdin ends. Nil = nothing.
-	First *protocol.UserMessage
-	// Ready waits until a turn may begin; it is called before each. An error
-	// ends the process.
-	Ready func(ctx context.Context) error
-	// Background is nil when the session has no work beside its turns.
-	Background *Background
-	// Initialize takes the host's settings and describes the session. No turn
-	// runs meanwhile unless begun is set, which says that some have been played.
-	Initialize func(ctx context.Context, in Initialize, begun bool) (Description, error)
-	// Connect connects the servers that initialize names; the next turn waits for
-	// it. Nil = there are none.
-	Connect func(ctx context.Context, in Initialize)
-
-	Policy *permission.Policy
-	// Servers is nil when the session can have none.
-	Servers *mcp.Manager
-	// SetServers replaces the servers that the host may change by the given
-	// mcpServers object.
-	SetServers func(ctx context.Context, servers json.RawMessage) (mcp.Change, error)
-
-	Model    func() string // the model in force, as the API names it
-	SetModel func(name string)
-	// ApplySettings puts settings over those of --settings, key by key; null takes
-	// a key away. When some are invalid, it names them and changes nothing.
-	ApplySettings func(settings map[string]json.RawMessage) (wrong []string)
-	// UpdateSettings writes settings to the file of a source, "localSettings" or
-	// "userSettings".
-	UpdateSettings func(source string, settings map[string]string) error
-	Rename         func(title string) error
-	StopTask       func(id string)
-	// SideQuestion asks the model something beside the conversation.
-	SideQuestion func(ctx context.Context, question string) (Aside, error)
-	// RegisterRoot adds a working directory and returns its absolute path; an
-	// error is the answer as it stands.
-	RegisterRoot func(directory string) (abs string, err error)
-	// TaskOutput returns what a shell command in the background has written.
-	TaskOutput func(id string) ([]byte, bool)
-	// Rewind restores the files of a prompt; see [Rewind].
-	Rewind func(promptUUID string, dryRun bool) (Rewind, error)
-	// ReadFile returns the contents of a file that tools may read.
-	ReadFile func(path string) (abs string, contents []byte, err error)
-
-	// The rest describes the session; the values are sent as they are.
-	ContextUsage, Settings, Usage, Rules      func() any
-	Models, Hooks                             func() any
-	ReloadSkills, ReloadPlugins, ReloadStyles func() any // what there is; nothing is read again
-	Cost                                      func() string
-	Version, BuildTime                        string
+// Session is what the host controls. Its methods may be called from several goroutines; Turn, Idle and Notice never run beside
+// each other.
+type Session interface {
+	Plays
+	Changes
+	Answers
 }
 
-// Background is work that goes on between turns. Its functions never run beside
-// each other or a turn.
-type Background struct {
+// Plays are what the queue is for.
+type Plays interface {
+	Player
+	Worker
+	Greeter
+}
+
+// Changes are what requests change.
+type Changes interface {
+	Parts
+	Named
+	Settler
+}
+
+// Answers are what requests ask for.
+type Answers interface {
+	Tasks
+	Files
+	Teller
+}
+
+// Player plays prompts.
+type Player interface {
+	// First is played before the host's prompts: once initialize is answered, and without one as soon as a prompt comes or
+	// stdin ends. Nil = nothing.
+	First() *protocol.UserMessage
+	// Ready waits until a turn may begin; it is called before each. An error ends the process.
+	Ready(ctx context.Context) error
+	// Turn plays one prompt and writes its events to [Peer.Events]. When interrupt ends, the turn still ends with its result;
+	// when ctx ends, it is given up. Completed is what [simulator.Completed] says of its result. An error ends the process.
+	Turn(ctx, interrupt context.Context, in protocol.UserMessage) (completed bool, err error)
+}
+
+// Worker is work that goes on between turns.
+type Worker interface {
 	// Busy tells whether work runs or a turn is to follow from it.
-	Busy func() bool
-	// Idle writes what the work shows to [Peer.Events] until a turn is to follow,
-	// nothing is left, or until ends. When ctx ends, it is given up.
-	Idle func(ctx, until context.Context) error
+	Busy() bool
+	// Idle writes what the work shows to [Peer.Events] until a turn is to follow, nothing is left, or until ends. When ctx ends,
+	// it is given up.
+	Idle(ctx, until context.Context) error
 	// Notice takes the prompt of a turn that is to follow; false = there is none.
-	Notice func() (protocol.UserMessage, bool)
-	// Ceiling is how long work may go on when no more prompts will come.
-	Ceiling time.Duration
+	Notice() (protocol.UserMessage, bool)
 }
+
+// Greeter takes the host's first request.
+type Greeter interface {
+	// Initialize takes the host's settings and describes the session. No turn runs meanwhile unless some have been played.
+	Initialize(ctx context.Context, in Initialize) (Description, error)
+	// Connect connects the servers that initialize names; the next turn waits for it.
+	Connect(ctx context.Context, in Initialize)
+}
+
+// Parts are what requests act on.
+type Parts interface {
+	Policy() *permission.Policy
+	// Servers is nil when the session can have none.
+	Servers() *mcp.Manager
+	// SetServers replaces the servers that the host may change by the given mcpServers object.
+	SetServers(ctx context.Context, servers json.RawMessage) (mcp.Change, error)
+}
+
+// Named is what of the session has a name that changes.
+type Named interface {
+	Model() string // the model in force, as the API names it
+	SetModel(name string)
+	Rename(title string)
+}
+
+// Settler changes settings.
+type Settler interface {
+	// ApplySettings puts settings over those of --settings, key by key; null takes a key away. When some are invalid, it names
+	// them and changes nothing.
+	ApplySettings(settings map[string]json.RawMessage) (wrong []string)
+	// UpdateSettings writes settings to the file of a source, "localSettings" or "userSettings".
+	UpdateSettings(source string, settings map[string]string) error
+	// RegisterRoot adds a working directory and returns its absolute path; an error is the answer as it stands.
+	RegisterRoot(directory string) (abs string, err error)
+}
+
+// Tasks are work beside the conversation.
+type Tasks interface {
+	StopTask(id string)
+	// TaskOutput returns what a shell command in the background has written.
+	TaskOutput(id string) ([]byte, bool)
+	// SideQuestion asks the model something beside the conversation.
+	SideQuestion(ctx context.Context, question string) (Aside, error)
+}
+
+// Files are what hosts read and put back.
+type Files interface {
+	// Preview and Rewind restore the files of a prompt, the one as a rehearsal; [ErrNoRewind] says that no copies are kept.
+	Preview(promptUUID string) (Rewind, error)
+	Rewind(promptUUID string) (Rewind, error)
+	// ReadFile returns the contents of a file that tools may read.
+	ReadFile(path string) (abs string, contents []byte, err error)
+}
+
+// Teller describes the session.
+type Teller interface {
+	// Tell answers requests that only want to know something, by their subtype; false = it has no answer.
+	Tell(subtype string) (reply any, ok bool)
+	// Build is the version of the CLI and when it was built.
+	Build() (version, built string)
+}
+
+// ErrNoRewind says that the session keeps no copies of files.
+var ErrNoRewind error = &HostError{Text: "File rewinding is not enabled."}
 
 // Aside is what the model says to a side question.
 type Aside struct {
@@ -101,6 +141,7 @@ type Rewind struct {
 // Initialize is the host's first request (spec: cli-contract 4.2). Absent keys
 // are zero.
 type Initialize struct {
+	Begun              bool                              `json:"-"` // some turns have been played; set by the peer
 	Hooks              map[string][]protocol.HookMatcher `json:"hooks"`
 	SDKMCPServers      []string                          `json:"sdkMcpServers"`
 	SDKMCPConfigs      map[string]SDKServer              `json:"sdkMcpServerConfigs"`

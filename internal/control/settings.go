@@ -21,11 +21,11 @@ func setPermissionMode(_ context.Context, p *Peer, in request) (answer, error) {
 	if mode == "manual" {
 		mode = protocol.ModeDefault
 	}
-	before := p.s.Policy.Mode()
-	if err := p.s.Policy.SetMode(mode); err != nil {
+	before := p.s.Policy().Mode()
+	if err := p.s.Policy().SetMode(mode); err != nil {
 		return answer{}, err
 	}
-	a := answer{payload: map[string]any{"mode": mode}}
+	a := answer{payload: modeSet{mode}}
 	if mode != before {
 		a.after = []protocol.Event{simulator.ModeStatus(mode)}
 	}
@@ -46,7 +46,7 @@ func setModel(_ context.Context, p *Peer, in request) (answer, error) {
 		}
 	}
 	p.changeModel(name, model.Asked(name))
-	return answer{payload: map[string]any{"model": p.s.Model()}}, nil
+	return answer{payload: modelSet{p.s.Model()}}, nil
 }
 
 // refusedModel tells why a name cannot be a model; an empty code = it can.
@@ -97,9 +97,6 @@ func applySettings(_ context.Context, p *Peer, in request) (answer, error) {
 		return answer{}, err
 	}
 	before := p.s.Model()
-	if p.s.ApplySettings == nil {
-		return answer{}, unsupported(in.subtype)
-	}
 	if wrong := p.s.ApplySettings(settings); len(wrong) > 0 {
 		return answer{}, fmt.Errorf("%s: nothing in this request was applied and earlier settings stay in force. "+
 			"Fix or remove these invalid settings and send it again: %s", in.subtype, strings.Join(wrong, ", "))
@@ -128,9 +125,6 @@ func updateSettings(_ context.Context, p *Peer, in request) (answer, error) {
 	settings, err := in.settings()
 	if err != nil {
 		return answer{}, err
-	}
-	if p.s.UpdateSettings == nil {
-		return answer{}, unsupported(in.subtype)
 	}
 	source := scriptText(in.keys["source"])
 	key, ok := map[string]string{"localSettings": "outputStyle", "userSettings": "effortLevel"}[source]

@@ -68,7 +68,7 @@ type serverState struct {
 	Status string `json:"status"`
 }
 
-func (h *Host) reloadPlugins() any {
+func (h *Host) reloadPlugins() reloaded {
 	said := persona.Init()
 	h.plan.Catalog.Fill(&said)
 	d := h.describe()
@@ -79,8 +79,8 @@ func (h *Host) reloadPlugins() any {
 	return reloaded{Agents: d.Agents, Commands: d.Commands, Errors: len(said.PluginErrors), Servers: servers, Plugins: said.Plugins}
 }
 
-// taskOutput reads what a command in the background has written so far.
-func (h *Host) taskOutput(id string) ([]byte, bool) {
+// TaskOutput reads what a command in the background has written so far.
+func (h *Host) TaskOutput(id string) ([]byte, bool) {
 	if t, ok := h.s.Tasks().Find(id); !ok || t.Kind != task.Bash {
 		return nil, false
 	}
@@ -101,8 +101,8 @@ func (h *Host) skillCommands() []control.Command {
 	return list
 }
 
-// readFile reads a file that the Read tool could read without asking.
-func (h *Host) readFile(path string) (string, []byte, error) {
+// ReadFile reads a file that the Read tool could read without asking.
+func (h *Host) ReadFile(path string) (string, []byte, error) {
 	abs := path
 	if !filepath.IsAbs(abs) {
 		abs = filepath.Join(h.plan.CWD, abs)
@@ -124,8 +124,8 @@ func (h *Host) readFile(path string) (string, []byte, error) {
 	return abs, data, err
 }
 
-// sideQuestion words what the model says beside the conversation.
-func (h *Host) sideQuestion(ctx context.Context, question string) (control.Aside, error) {
+// SideQuestion words what the model says beside the conversation.
+func (h *Host) SideQuestion(ctx context.Context, question string) (control.Aside, error) {
 	reply, failed, err := h.s.Ask(ctx, question)
 	if err != nil {
 		return control.Aside{}, err
@@ -146,9 +146,9 @@ func (h *Host) sideQuestion(ctx context.Context, question string) (control.Aside
 	return control.Aside{Text: said.String()}, nil
 }
 
-// registerRoot makes a directory below the working directory, or below one of
+// RegisterRoot makes a directory below the working directory, or below one of
 // --add-dir, a working directory of its own (texts: 2.1.329).
-func (h *Host) registerRoot(given string) (string, error) {
+func (h *Host) RegisterRoot(given string) (string, error) {
 	refuse := func(text string) (string, error) { return "", errors.New("register_repo_root: " + text) }
 	path := given
 	if !filepath.IsAbs(path) {

@@ -12,13 +12,16 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/claudeless/claudeless/internal/checkpoint"
 	"github.com/claudeless/claudeless/internal/control"
 	"github.com/claudeless/claudeless/internal/launch"
 	"github.com/claudeless/claudeless/internal/output"
 	"github.com/claudeless/claudeless/internal/persona"
 	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/internal/session"
+	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
 )
@@ -47,34 +50,90 @@ func (h *Host) Serve(ctx context.Context) error {
 	if err := h.s.Start(ctx); err != nil {
 		return err
 	}
-	err := h.peer.Serve(ctx, h.session())
+	err := h.peer.Serve(ctx, h)
 	h.s.Started()
 	return err
 }
 
-// session is what the peer controls.
-func (h *Host) session() control.Session {
-	var first *protocol.UserMessage
+var _ control.Session = (*Host)(nil)
+
+// First is the prompt that goes on with a call that an earlier process put off.
+func (h *Host) First() *protocol.UserMessage {
 	if in, ok := h.s.Deferred(); ok {
-		first = &in
+		return &in
 	}
-	c := control.Session{
-		First: first, Turn: h.turn, Ready: h.s.Ready, Background: h.background(), Initialize: h.initialize, Connect: h.connect,
-		Policy: h.s.Policy(), Servers: h.s.Servers(), SetServers: h.s.SetServers,
-		Model: h.s.Model, SetModel: h.s.SetModel, Rename: h.rename, StopTask: func(id string) { h.s.Tasks().Stop(id, task.ByUser) },
-		ReadFile: h.readFile, ContextUsage: h.contextUsage, Settings: h.settingsInForce, Usage: h.usage, Rules: h.rules,
-		Models: func() any { return models{persona.Models()} },
-		Cost:   h.costText, Version: h.plan.Version, BuildTime: persona.BuildTime, TaskOutput: h.taskOutput,
-		ApplySettings: h.applySettings, UpdateSettings: h.updateSettings, SideQuestion: h.sideQuestion, RegisterRoot: h.registerRoot,
-		Hooks:         h.hooksListing,
-		ReloadSkills:  func() any { return skills{h.skillCommands()} },
-		ReloadPlugins: h.reloadPlugins,
-		ReloadStyles:  func() any { return styles{h.plan.Catalog.Styles()} },
+	return nil
+}
+
+// Ready waits until a turn may begin.
+func (h *Host) Ready(ctx context.Context) error { return h.s.Ready(ctx) }
+
+// Busy tells whether work runs or a turn is to follow from it.
+func (h *Host) Busy() bool { return h.s.Busy() }
+
+// Idle writes what the work shows.
+func (h *Host) Idle(_, until context.Context) error {
+	return output.StreamJSON(h.peer.Events(), h.s.Idle(until))
+}
+
+// Notice takes the prompt of a turn that is to follow.
+func (h *Host) Notice() (protocol.UserMessage, bool) { return h.s.Notice() }
+
+// Policy decides about calls.
+func (h *Host) Policy() *permission.Policy { return h.s.Policy() }
+
+// Servers are the MCP servers.
+func (h *Host) Servers() *mcp.Manager { return h.s.Servers() }
+
+// SetServers replaces the servers that the host may change.
+func (h *Host) SetServers(ctx context.Context, servers json.RawMessage) (mcp.Change, error) {
+	return h.s.SetServers(ctx, servers)
+}
+
+// Model is the model in force.
+func (h *Host) Model() string { return h.s.Model() }
+
+// SetModel changes it.
+func (h *Host) SetModel(name string) { h.s.SetModel(name) }
+
+// Rename titles the session.
+func (h *Host) Rename(title string) { h.s.Rename(title) }
+
+// StopTask ends a task in the background.
+func (h *Host) StopTask(id string) { h.s.Tasks().Stop(id, task.ByUser) }
+
+// Build is the version of the CLI and when it was built.
+func (h *Host) Build() (version, built string) { return h.plan.Version, persona.BuildTime }
+
+// Tell answers requests that only want to know something.
+func (h *Host) Tell(subtype string) (any, bool) {
+	switch subtype {
+	case "get_context_usage":
+		return h.contextUsage(), true
+	case "get_settings":
+		return h.settingsInForce(), true
+	case "get_usage":
+		return h.usage(), true
+	case "list_permission_rules":
+		return h.rules(), true
+	case "list_models":
+		return models{persona.Models()}, true
+	case "get_session_cost":
+		return costs{h.s.Cost().Text()}, true
+	case "get_hooks_listing":
+		return h.hooksListing(), true
+	case "reload_skills":
+		return skills{h.skillCommands()}, true
+	case "reload_plugins":
+		return h.reloadPlugins(), true
+	case "reload_output_styles":
+		return styles{h.plan.Catalog.Styles()}, true
 	}
-	if h.s.Checkpoints() != nil {
-		c.Rewind = h.rewind
-	}
-	return c
+	return nil, false
+}
+
+type costs struct {
+	Text string `json:"text"`
 }
 
 type models struct {
@@ -89,8 +148,8 @@ type styles struct {
 	Styles []string `json:"available_output_styles"`
 }
 
-// turn plays one prompt. SIGINT ends it with its result and the run after it.
-func (h *Host) turn(_, interrupt context.Context, in protocol.UserMessage) (completed bool, err error) {
+// Turn plays one prompt. SIGINT ends it with its result and the run after it.
+func (h *Host) Turn(_, interrupt context.Context, in protocol.UserMessage) (completed bool, err error) {
 	ctx, cancel := context.WithCancel(interrupt)
 	defer cancel()
 	h.signals.Interrupts(cancel)
@@ -102,18 +161,9 @@ func (h *Host) turn(_, interrupt context.Context, in protocol.UserMessage) (comp
 	return last != nil && simulator.Completed(last), err
 }
 
-func (h *Host) background() *control.Background {
-	return &control.Background{
-		Busy:    h.s.Busy,
-		Idle:    func(_, until context.Context) error { return output.StreamJSON(h.peer.Events(), h.s.Idle(until)) },
-		Notice:  h.s.Notice,
-		Ceiling: h.plan.Limits.BackgroundCeiling,
-	}
-}
-
-// initialize takes the host's settings. Those that turns are built with are heeded only before the first turn.
-func (h *Host) initialize(_ context.Context, in control.Initialize, begun bool) (control.Description, error) {
-	if !begun {
+// Initialize takes the host's settings. Those that turns are built with are heeded only before the first turn.
+func (h *Host) Initialize(_ context.Context, in control.Initialize) (control.Description, error) {
+	if !in.Begun {
 		if err := h.configure(in); err != nil {
 			return control.Description{}, err
 		}
@@ -137,7 +187,7 @@ func (h *Host) initialize(_ context.Context, in control.Initialize, begun bool) 
 	}
 	var plugins *bool
 	if len(in.Plugins) > 0 {
-		applied := h.addPlugins(in.Plugins, begun)
+		applied := h.addPlugins(in)
 		plugins = &applied
 	}
 	d := h.describe()
@@ -168,10 +218,10 @@ func (h *Host) configure(in control.Initialize) error {
 
 // addPlugins loads the plugins that initialize names, before the first turn of a process that waits for initialize; it
 // tells whether all of them are loaded.
-func (h *Host) addPlugins(in []json.RawMessage, begun bool) bool {
+func (h *Host) addPlugins(in control.Initialize) bool {
 	var dirs []string
 	withServers := map[string]bool{}
-	for _, raw := range in {
+	for _, raw := range in.Plugins {
 		var p struct {
 			Path    string `json:"path"`
 			SkipMCP bool   `json:"skipMcpDiscovery"`
@@ -183,14 +233,14 @@ func (h *Host) addPlugins(in []json.RawMessage, begun bool) bool {
 		dirs = append(dirs, abs)
 		withServers[abs] = !p.SkipMCP
 	}
-	if h.plan.Host.AwaitInitialize && !begun {
+	if h.plan.Host.AwaitInitialize && !in.Begun {
 		h.s.AddPlugins(dirs, withServers)
 	}
 	return h.plan.Catalog.HasPlugins(dirs...)
 }
 
-// connect connects the servers that came with initialize. One that fails shows so in its status.
-func (h *Host) connect(ctx context.Context, in control.Initialize) {
+// Connect connects the servers that came with initialize. One that fails shows so in its status.
+func (h *Host) Connect(ctx context.Context, in control.Initialize) {
 	err := h.s.Connect(ctx, in.SDKMCPServers)
 	if err == nil && h.plan.Host.AwaitInitialize && given(in.MCPServers) {
 		_, err = h.s.SetServers(ctx, in.MCPServers)
@@ -200,16 +250,26 @@ func (h *Host) connect(ctx context.Context, in control.Initialize) {
 	}
 }
 
-func (h *Host) rewind(uuid string, dryRun bool) (control.Rewind, error) {
-	do := h.s.Checkpoints().Rewind
-	if dryRun {
-		do = h.s.Checkpoints().Preview
+// Preview tells what [Host.Rewind] would do.
+func (h *Host) Preview(uuid string) (control.Rewind, error) {
+	history := h.s.Checkpoints()
+	if history == nil {
+		return control.Rewind{}, control.ErrNoRewind
 	}
-	c, err := do(uuid)
-	return control.Rewind{FilesChanged: c.Files, Insertions: c.Insertions, Deletions: c.Deletions, SkippedLinks: c.Skipped}, err
+	c, err := history.Preview(uuid)
+	return rewound(c), err
 }
 
-func (h *Host) rename(title string) error {
-	h.s.Rename(title)
-	return nil
+// Rewind restores the files of a prompt.
+func (h *Host) Rewind(uuid string) (control.Rewind, error) {
+	history := h.s.Checkpoints()
+	if history == nil {
+		return control.Rewind{}, control.ErrNoRewind
+	}
+	c, err := history.Rewind(uuid)
+	return rewound(c), err
+}
+
+func rewound(c checkpoint.Change) control.Rewind {
+	return control.Rewind{FilesChanged: c.Files, Insertions: c.Insertions, Deletions: c.Deletions, SkippedLinks: c.Skipped}
 }

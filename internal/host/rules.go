@@ -38,7 +38,7 @@ type ruleState struct {
 
 // rules answers list_permission_rules: what allows, asks and denies, each by
 // source.
-func (h *Host) rules() any {
+func (h *Host) rules() ruleAnswer {
 	list := []ruleRow{}
 	for _, r := range h.s.Policy().Rules() {
 		parts := r.Parts()

@@ -46,9 +46,9 @@ func (h *Host) reread() error {
 	return err
 }
 
-// applySettings puts settings of the host over those of --settings. Model,
+// ApplySettings puts settings of the host over those of --settings. Model,
 // output style, effort, rules, directories and hooks follow at once.
-func (h *Host) applySettings(in map[string]json.RawMessage) (wrong []string) {
+func (h *Host) ApplySettings(in map[string]json.RawMessage) (wrong []string) {
 	if wrong = settings.Invalid(in); len(wrong) > 0 {
 		return wrong
 	}
@@ -100,9 +100,9 @@ func hooksOf(s settings.Settings, source settings.Source) json.RawMessage {
 	return nil
 }
 
-// updateSettings writes settings to the user's or the project's own file, and
+// UpdateSettings writes settings to the user's or the project's own file, and
 // lets an output style count at once.
-func (h *Host) updateSettings(source string, in map[string]string) error {
+func (h *Host) UpdateSettings(source string, in map[string]string) error {
 	path, name := filepath.Join(h.plan.CWD, ".claude", "settings.local.json"), "local"
 	if source == string(settings.User) {
 		path, name = filepath.Join(h.plan.State, "settings.json"), "user"
@@ -207,7 +207,7 @@ type applied struct {
 	UltrathinkAvailable bool    `json:"ultrathinkAvailable"`
 }
 
-func (h *Host) settingsInForce() any {
+func (h *Host) settingsInForce() settingsAnswer {
 	out := settingsAnswer{
 		Served: "ineligible", Sources: []settingsSource{},
 		Applied: applied{Model: h.s.Model(), Effort: h.s.Live().Now().Effort, UltracodeAvailable: true, LaunchEnvLeft: true},

@@ -27,7 +27,7 @@ type sessionUsage struct {
 }
 
 // usage has the numbers of the last turn that has ended.
-func (h *Host) usage() any {
+func (h *Host) usage() usage {
 	cost := h.s.Cost()
 	models := map[string]protocol.ModelUsage{}
 	if last := h.s.Last(); last != nil {
@@ -35,9 +35,6 @@ func (h *Host) usage() any {
 	}
 	return usage{Session: sessionUsage{Models: models, APIMS: cost.APIMS, CostUSD: cost.USD, WallMS: cost.WallMS, Added: cost.Added, Removed: cost.Removed}}
 }
-
-// costText answers get_session_cost as /cost does.
-func (h *Host) costText() string { return h.s.Cost().Text() }
 
 // usageCategory is one kind of use as get_context_usage shows it.
 type usageCategory struct {
@@ -119,7 +116,7 @@ type breakdown struct {
 	User              int        `json:"userMessageTokens"`
 }
 
-func (h *Host) contextUsage() any {
+func (h *Host) contextUsage() contextUsage {
 	c := h.s.Context()
 	out := contextUsage{
 		Agents: []agentUse{}, CompactThreshold: c.MaxTokens - slash.CompactBuffer, CompactSource: "model-default", CompactEnabled: true,

@@ -69,11 +69,11 @@ type debugLog struct {
 }
 
 // openDebug opens the log where the plan wants it: on stderr, in a file, or beside the sessions; nil = nowhere.
-func openDebug(plan launch.Plan, stderr io.Writer, id string) (*debugLog, error) {
+func openDebug(plan launch.Plan, stderr io.Writer, id string) (log *debugLog, err error) {
 	path := plan.Records.DebugFile
 	switch {
 	case !plan.Records.Debug, path == "" && plan.State == "" && !plan.Records.DebugToStderr:
-		return nil, nil //nolint:nilnil // documented: nowhere
+		return log, nil
 	case plan.Records.DebugToStderr:
 		return &debugLog{w: unclosed{stderr}, now: plan.Clock.Now}, nil
 	case path == "":
