@@ -47,6 +47,8 @@ type conn struct {
 	// why explains a lost connection ("exit status 3: boom"), within patience;
 	// nil = unknown.
 	why func(patience time.Duration) string
+	// tail are the last lines of standard error; nil = there is none.
+	tail func() []string
 	// junk tells about output that was no message; nil = none is possible.
 	junk func() (n int, first string)
 	pid  int
@@ -402,6 +404,14 @@ func (s *server) connectTimeout() time.Duration {
 	return orDefault(s.cfg.ConnectTimeout, s.m.o.ConnectTimeout)
 }
 
+// timeoutSource is where the time to connect can be changed.
+func (s *server) timeoutSource() string {
+	if s.cfg.ConnectTimeout > 0 {
+		return "connectTimeout of its entry"
+	}
+	return "MCP_TIMEOUT"
+}
+
 // slot waits until one more server may connect.
 func (m *Manager) slot(ctx context.Context, kind string) (release func(), err error) {
 	slots := m.far
@@ -434,7 +444,7 @@ func (s *server) explain(limit context.Context, c *conn, err error) error {
 		return d
 	case errors.Is(limit.Err(), context.DeadlineExceeded):
 		text := fmt.Sprintf("connection timed out after %dms", s.connectTimeout().Milliseconds())
-		return &dialError{Reason: text, Wire: text}
+		return &dialError{Reason: text + " (" + s.timeoutSource() + ")", Wire: text}
 	case errors.As(err, &rpc):
 		return &dialError{Reason: fmt.Sprintf("%s (JSON-RPC error %d)", rpc.Message, rpc.Code), Wire: rpc.Message}
 	case errors.Is(err, ErrConnectionClosed) || c.isLost():

@@ -83,6 +83,7 @@ func (s *server) dialStdio(ctx context.Context, cfg ServerConfig, debug *trace.L
 	c.pid = p.PID()
 	c.closeTransport = p.Stop
 	c.why = func(patience time.Duration) string { return exitReason(p, debug, patience) }
+	c.tail = func() []string { return lastLines(debug.Redact(p.StderrTail())) }
 	c.junk = filter.Skipped
 	s.m.tasks.Go(func() { // ends with the process, or when the connection is closed
 		select {
@@ -139,6 +140,16 @@ func exitReason(p *proc.Process, debug *trace.Log, patience time.Duration) strin
 		reason += ": " + line
 	}
 	return debug.Redact(reason)
+}
+
+// lastLines are the last few lines of a text.
+func lastLines(text string) []string {
+	const most = 5
+	lines := strings.Split(strings.ToValidUTF8(strings.TrimRight(text, " \t\r\n"), "?"), "\n")
+	if lines[0] == "" && len(lines) == 1 {
+		return nil
+	}
+	return lines[max(0, len(lines)-most):]
 }
 
 func lastLine(text string) string {

@@ -122,7 +122,7 @@ func TestConnectTimeout(t *testing.T) {
 		if err := m.Start(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if st, took := m.Servers()[0], time.Since(began); st.State != StateFailed || st.Error != "connection timed out after 30000ms" || took != 30*time.Second {
+		if st, took := m.Servers()[0], time.Since(began); st.State != StateFailed || st.Error != "connection timed out after 30000ms (MCP_TIMEOUT)" || took != 30*time.Second {
 			t.Errorf("%s after %s: %s", st.State, took, st.Error)
 		}
 		m.Close(t.Context())

@@ -40,6 +40,7 @@ type status struct {
 	lists    lists
 	err      string // why it is not connected
 	wireErr  string
+	tail     []string // of standard error, after a loss
 	warnings []string
 }
 
@@ -346,6 +347,10 @@ func (l *life) handleLoss(ctx context.Context) {
 		reason = c.why(2 * exitLinger)
 	}
 	reason = cmp.Or(reason, ErrConnectionClosed.Error())
+	if c.tail != nil {
+		tail := c.tail()
+		l.update(func(st *status) { st.tail = tail })
+	}
 	l.closeLater(ctx, c)
 	if c.barred.Load() { // trying again would be refused again
 		l.failed(&dialError{Reason: "authorization required", Wire: "authorization required", NeedsAuth: true})

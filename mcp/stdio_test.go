@@ -147,8 +147,8 @@ func TestConnectFailures(t *testing.T) {
 	tests := []struct{ mode, wantError, wantWire string }{
 		{"crash-at-start", "exit status 3: fatal: boom", "Connection closed"},
 		{"exit-on-init", "exit status 4: dying of initialize", "Connection closed"},
-		{"hang-init", "connection timed out after 300ms", "connection timed out after 300ms"},
-		{"tools-hang", "connection timed out after 300ms", "connection timed out after 300ms"},
+		{"hang-init", "connection timed out after 300ms (connectTimeout of its entry)", "connection timed out after 300ms"},
+		{"tools-hang", "connection timed out after 300ms (connectTimeout of its entry)", "connection timed out after 300ms"},
 		{"init-error", "not today (JSON-RPC error -32001)", "not today"},
 		{"bad-version", `unsupported protocol version: "1999-01-01"`, `unsupported protocol version: "1999-01-01"`},
 	}

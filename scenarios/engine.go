@@ -91,7 +91,7 @@ func (e *Engine) Next(ctx context.Context, r Request) (Reply, error) {
 	e.running = newResponse(h)
 	reply, err := e.running.next(ctx, e.o.NewID)
 	if err != nil {
-		return Reply{}, fmt.Errorf("%s: %w", h.ref.Name, err)
+		return Reply{}, fmt.Errorf("%s: %w", h.ref, err)
 	}
 	if h.rule >= 0 && h.turn < 0 && reply.Fault == "" {
 		reply.Fault = e.s.Responses[h.rule].Fault
@@ -130,7 +130,7 @@ func (e *Engine) resume(ctx context.Context, r Request) (Reply, error) {
 	run.hit.scope.results = append(run.hit.scope.results, e.s.library.resultVars(r.Results)...)
 	reply, err := run.next(ctx, e.o.NewID)
 	if err != nil {
-		return Reply{}, fmt.Errorf("%s: %w", run.hit.ref.Name, err)
+		return Reply{}, fmt.Errorf("%s: %w", run.hit.ref, err)
 	}
 	return reply, nil
 }
@@ -170,7 +170,7 @@ func (e *Engine) find(ctx context.Context, r Request) (*hit, error) {
 		}
 		sc := e.scope(&rule.compiledRule, c, vars)
 		if ok, err := sc.condition(ctx, rule.When); err != nil {
-			return nil, fmt.Errorf("%s: %w", ruleName(i), err)
+			return nil, fmt.Errorf("%s: %w", e.ref(i, -1), err)
 		} else if !ok {
 			continue
 		}
@@ -200,7 +200,7 @@ func (e *Engine) turn(ctx context.Context, prompt string, vars map[string]any) (
 	sc := e.scope(&turn.compiledRule, c, vars)
 	sc.inherit(at.groups)
 	if ok, err := sc.condition(ctx, turn.When); err != nil {
-		return nil, fmt.Errorf("%s.turns[%d]: %w", ruleName(at.rule), at.next, err)
+		return nil, fmt.Errorf("%s: %w", e.ref(at.rule, at.next), err)
 	} else if !ok {
 		return nil, nil
 	}

@@ -255,7 +255,7 @@ func TestConversations(t *testing.T) {
 			"a failing expression is an error",
 			rule(`any`, `"{{ results[0].text }}"`),
 			[]string{"x"},
-			[]string{`error responses[0]: template "{{ results[0].text }}": index out of range: 0 (array length is 0)`},
+			[]string{`error s.toml:1: responses[0]: template "{{ results[0].text }}": index out of range: 0 (array length is 0)`},
 		},
 		{
 			"extra pattern types",

@@ -114,6 +114,14 @@ type RuleRef struct {
 	Line int    // 0 = unknown
 }
 
+// String is "FILE:LINE: NAME", as far as it is known.
+func (r RuleRef) String() string {
+	if at := (diag.Position{File: r.File, Line: r.Line}).String(); at != "" {
+		return at + ": " + r.Name
+	}
+	return r.Name
+}
+
 // response is an answer on its way: the steps of it that are still to come.
 type response struct {
 	hit      *hit

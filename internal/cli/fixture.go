@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"time"
@@ -131,25 +130,29 @@ type fixtureCloneCmd struct {
 	URL     string            `name:"url" help:"Streamable HTTP endpoint of the server."`
 	Header  map[string]string `help:"Header of all requests to --url."`
 	Call    []string          `placeholder:"NAME=JSON" sep:"none" help:"Record the answer to this call as well."`
+	Force   bool              `help:"Overwrite the file if it is there."`
 }
 
-// Run asks the server and writes the file.
+// Run asks the server, writes the file and says what is in it.
 func (c *fixtureCloneCmd) Run(ctx context.Context, s *process.System) error {
+	if _, err := os.Stat(c.Out); err == nil && c.Out != "-" && !c.Force {
+		return process.Hinted(c.Out+" is there already", "--force overwrites it")
+	}
 	command := c.Command
 	if len(command) > 0 && command[0] == "--" {
 		command = command[1:]
 	}
-	src, err := clone.Clone(ctx, clone.Options{Command: command, URL: c.URL, Headers: c.Header, Calls: c.Call, Environ: s.Environ, Stderr: s.Stderr})
+	made, err := clone.Clone(ctx, clone.Options{Command: command, URL: c.URL, Headers: c.Header, Calls: c.Call, Environ: s.Environ, Stderr: s.Stderr})
 	if err != nil {
 		return err
 	}
-	return writeFixture(c.Out, src, s.Stdout)
-}
-
-func writeFixture(name string, src []byte, stdout io.Writer) error {
-	if name == "-" {
-		_, err := stdout.Write(src)
+	if c.Out == "-" {
+		_, err := s.Stdout.Write(made.Source)
 		return err
 	}
-	return os.WriteFile(name, src, 0o644)
+	if err := os.WriteFile(c.Out, made.Source, 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.Stderr, "%s: tools %d, resources %d, prompts %d, recorded calls %d\n", c.Out, made.Tools, made.Resources, made.Prompts, made.Calls)
+	return nil
 }

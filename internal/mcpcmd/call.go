@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/diag"
 	"github.com/claudeless/claudeless/mcp"
 )
 
@@ -43,7 +45,7 @@ func (c *callCmd) Run(ctx context.Context, o *Options) error {
 	}
 	raw, err := m.CallRaw(ctx, request)
 	if err != nil {
-		return callError(err)
+		return c.explain(ctx, m, err)
 	}
 	var result struct {
 		Content    []json.RawMessage `json:"content"`
@@ -67,6 +69,36 @@ func (c *callCmd) Run(ctx context.Context, o *Options) error {
 		return &Error{}
 	}
 	return nil
+}
+
+// explain says more of a call that failed than the error does.
+func (c *callCmd) explain(ctx context.Context, m *mcp.Manager, err error) error {
+	const patience = 2 * time.Second
+	switch {
+	case errors.Is(err, mcp.ErrConnectionClosed):
+		ctx, stop := context.WithTimeout(ctx, patience)
+		defer stop()
+		reason, stderr := m.Loss(ctx, c.Server)
+		if reason == "" || reason == err.Error() {
+			break
+		}
+		text := fmt.Sprintf("MCP server %q ended during the call: %s", c.Server, reason)
+		if len(stderr) > 1 {
+			text += "\nits standard error ends with:\n  " + strings.Join(stderr, "\n  ")
+		}
+		return errors.New(text)
+	case errors.Is(err, mcp.ErrUnknownTool):
+		var known []string
+		for _, st := range m.Servers() {
+			for _, t := range st.Tools {
+				known = append(known, t.RawName)
+			}
+		}
+		if hint := diag.NameHint(c.Tool, known); hint != "" {
+			return &UsageError{Text: err.Error(), Hint: hint}
+		}
+	}
+	return callError(err)
 }
 
 func progressText(p mcp.Progress) string {

@@ -2,6 +2,7 @@ package mcpcmd
 
 import (
 	"bytes"
+	"errors"
 	"strings"
 	"testing"
 
@@ -20,7 +21,9 @@ func TestClient(t *testing.T) {
 		{words: []string{"call", "resources", "echo", `{"text":"hi"}`}, stdout: "echo: hi\n"},
 		{words: []string{"call", "resources", "echo", `{"text":"hi"}`, "--json"}, stdout: `{"content":[{"text":"echo: hi","type":"text"}]}` + "\n"},
 		{words: []string{"call", "resources", "fail"}, stdout: "it failed\n", fails: true},
-		{words: []string{"call", "resources", "nope"}, stderr: "internal: unknown MCP tool: resources/nope", fails: true},
+		{words: []string{"call", "resources", "nope"}, stderr: "unknown MCP tool: resources/nope", fails: true},
+		{words: []string{"call", "resources", "ecko"}, stderr: "unknown MCP tool: resources/ecko", fails: true},
+		{words: []string{"call", "resources", "crash"}, stderr: `internal: MCP server "resources" ended during the call: exit status 7`, fails: true},
 		{words: []string{"call", "resources", "echo", "[1]"}, stderr: "the arguments are not a JSON object: not an object", fails: true},
 		{words: []string{"call", "nope", "echo"}, stderr: `No MCP server named "nope". Configured servers: crash-at-start, resources, rpc-error`, fails: true},
 		{words: []string{"call", "crash-at-start", "echo"}, stderr: "MCP server 'crash-at-start' failed to start: exit status 3: fatal: boom", fails: true},
@@ -39,6 +42,14 @@ func TestClient(t *testing.T) {
 		{words: []string{"prompts", "crash-at-start", "resources"}, stdout: "resources  p x=…  d\n", stderr: "MCP server 'crash-at-start' failed to start: exit status 3: fatal: boom", fails: true},
 		{words: []string{"tools", "--frobnicate"}, stderr: "unknown flag --frobnicate", fails: true},
 	})
+	err := Run(t.Context(), b.o, []string{"call", "resources", "ecko"})
+	if usage := new(UsageError); !errors.As(err, &usage) || usage.Hint != "did you mean `echo`?" {
+		t.Errorf("a tool that is not there: %v", err)
+	}
+	b.add("exit-mid-call")
+	if _, stderr, ok := b.run("call", "exit-mid-call", "echo"); ok || stderr != `internal: MCP server "exit-mid-call" ended during the call: exit status 5: died in a call` {
+		t.Errorf("a server that ends in a call: success %v, %s", ok, stderr)
+	}
 	b.o.Stdin = strings.NewReader(`{"text":"from stdin"}`)
 	b.steps([]step{{words: []string{"call", "resources", "echo", "-"}, stdout: "echo: from stdin\n"}})
 	if _, stderr, ok := b.run("call", "rpc-error", "echo"); ok || !strings.Contains(stderr, "the server answered with error -32050") {
@@ -58,6 +69,10 @@ func TestStatus(t *testing.T) {
 	}
 	if ok || stderr != "" {
 		t.Errorf("status: success %v, stderr %q; want a failure in silence", ok, stderr)
+	}
+	stdout, stderr, ok = b.run("status", "ok", "--mcp-config", `{"mcpServers":{"bad":{"type":"carrier-pigeon"}}}`)
+	if ok || !strings.Contains(stdout, "ok: connected") || !strings.HasPrefix(stderr, "bad: ") {
+		t.Errorf("status with an invalid entry: success %v, %s, stderr %q", ok, stdout, stderr)
 	}
 	stdout, _, ok = b.run("status", "ok", "--json")
 	if !ok || !strings.HasPrefix(stdout, `{"mcpServers":[{"name":"ok","status":"connected","serverInfo":{`) {

@@ -86,6 +86,8 @@ type clientFlags struct {
 	Connect   time.Duration `name:"connect-timeout" placeholder:"30s" help:"Limit of one connect (default: MCP_TIMEOUT)."`
 	Debug     bool          `name:"mcp-debug" help:"Trace the messages on stderr."`
 	JSON      bool          `name:"json" help:"Print JSON."`
+
+	invalid []protocol.MCPServerError // entries that open could not read
 }
 
 // open connects to the servers named, or to all when none is.
@@ -97,6 +99,7 @@ func (f *clientFlags) open(ctx context.Context, o *Options, names ...string) (*m
 	if err != nil {
 		return nil, nil, err
 	}
+	f.invalid = config.Errors
 	for _, e := range config.Errors {
 		fmt.Fprintf(o.Stderr, "%s: %s\n", e.Name, e.Message)
 	}
@@ -159,7 +162,7 @@ func reason(st mcp.ServerStatus) string {
 	case st.Status == "connected":
 		return ""
 	}
-	return "no answer in time"
+	return "no answer in time (MCP_TIMEOUT and --connect-timeout say how long is waited)"
 }
 
 // printJSON writes one JSON value and a newline.

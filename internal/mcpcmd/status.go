@@ -33,7 +33,7 @@ type serverReport struct {
 	Warnings        []string        `json:"warnings,omitempty"`
 }
 
-// Run fails when a server is not connected.
+// Run fails when a server is not connected, or an entry is none.
 func (c *statusCmd) Run(ctx context.Context, o *Options) error {
 	m, stop, err := c.open(ctx, o, c.Servers...)
 	if err != nil {
@@ -41,7 +41,7 @@ func (c *statusCmd) Run(ctx context.Context, o *Options) error {
 	}
 	defer stop()
 	reports := []serverReport{}
-	failed := false
+	failed := len(c.invalid) > 0
 	for _, st := range m.Servers() {
 		failed = failed || st.Status != "connected"
 		reports = append(reports, report(m, st))

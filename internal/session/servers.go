@@ -127,7 +127,7 @@ func (v *servers) failed() error {
 		if st.Status != "connected" && st.Status != "disabled" {
 			reason := st.Error
 			if reason == "" {
-				reason = "no answer in time"
+				reason = "no answer in time (MCP_TIMEOUT says how long is waited)"
 			}
 			lines = append(lines, fmt.Sprintf("MCP server '%s' failed to start: %s", st.Name, reason))
 		}
