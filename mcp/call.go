@@ -197,6 +197,21 @@ func (s *server) known(ctx context.Context) (status, error) {
 	}
 }
 
+// Loss says why a connected server went away ("exit status 3: boom") and what it
+// wrote last to standard error, once that is known; empty when it has not, or
+// nobody knows before ctx ends.
+func (m *Manager) Loss(ctx context.Context, server string) (reason string, stderr []string) {
+	s := m.find(server)
+	if s == nil {
+		return "", nil
+	}
+	st, err := s.known(ctx)
+	if err != nil {
+		return "", nil
+	}
+	return st.err, st.tail
+}
+
 // toolCall is one call with its limits settled.
 type toolCall struct {
 	tool            protocol.Tool

@@ -411,21 +411,6 @@ func (m *Manager) Deliver(ctx context.Context, server string, message json.RawMe
 	return st.conn.deliver(ctx, message)
 }
 
-// Loss says why a connected server went away ("exit status 3: boom") and what it
-// wrote last to standard error, once that is known; empty when it has not, or
-// nobody knows before ctx ends.
-func (m *Manager) Loss(ctx context.Context, server string) (reason string, stderr []string) {
-	s := m.find(server)
-	if s == nil {
-		return "", nil
-	}
-	st, err := s.known(ctx)
-	if err != nil {
-		return "", nil
-	}
-	return st.err, st.tail
-}
-
 // Change is what SetServers did.
 type Change struct {
 	Added, Removed []string          // names, in order

@@ -257,56 +257,6 @@ func (c *compiler) call(t *ToolCall) {
 	}
 }
 
-// pattern compiles the pattern under key.
-func (c *compiler) pattern(p *Pattern, key string) (t match.Text) {
-	c.in(key, func() {
-		var err error
-		var bad diag.Path
-		if t, bad, err = compilePattern(p, nil); err != nil {
-			saved := c.path
-			c.path = append(c.path, bad...)
-			c.errorf("%v", err)
-			c.path = saved
-		}
-	})
-	return t
-}
-
-// compilePattern makes a matcher; on an error bad leads to the faulty part.
-func compilePattern(p *Pattern, path diag.Path) (t match.Text, bad diag.Path, err error) {
-	switch p.Type {
-	case PatternExact:
-		return match.Exact(p.Text), nil, nil
-	case PatternContains:
-		return match.Contains(p.Text), nil, nil
-	case PatternRegex:
-		t, err = match.Regex(p.Pattern)
-		return t, append(path, "pattern"), err
-	case PatternGlob:
-		t, err = match.Glob(p.Pattern)
-		return t, append(path, "pattern"), err
-	case PatternNot:
-		if p.Not == nil {
-			return match.Any(), nil, nil
-		}
-		t, bad, err = compilePattern(p.Not, append(path, "pattern"))
-		return match.Not(t), bad, err
-	case PatternAll, PatternAnyOf:
-		parts := make([]match.Text, len(p.Patterns))
-		for i := range p.Patterns {
-			if parts[i], bad, err = compilePattern(&p.Patterns[i], append(path[:len(path):len(path)], "patterns", i)); err != nil {
-				return match.Any(), bad, err
-			}
-		}
-		if p.Type == PatternAll {
-			return match.All(parts...), nil, nil
-		}
-		return match.AnyOf(parts...), nil, nil
-	default:
-		return match.Any(), nil, nil
-	}
-}
-
 // condition compiles the `when` of the current table.
 func (c *compiler) condition(src string) {
 	if src == "" {

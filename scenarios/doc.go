@@ -11,8 +11,9 @@
 // A scenario scripts the model: what it says to which prompt, and which tools
 // it calls. It is a TOML file, or a JSON file (extension .json) with the same
 // keys. An unknown key is an error everywhere; claudeless check FILE tells all
-// that is wrong with a file at once, and docs/schema/scenario.json lets an
-// editor do the same:
+// that is wrong with a file at once and warns of what cannot be meant: rules
+// that an earlier one hides, tools, inputs, results and groups that are not
+// there. docs/schema/scenario.json lets an editor check the keys:
 //
 //	#:schema ./docs/schema/scenario.json
 //	default_response = "I only know the weather."

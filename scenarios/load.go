@@ -11,6 +11,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/internal/match"
 )
 
 // LoadOptions say how files are read. The zero value works.
@@ -178,4 +179,31 @@ func resolve(dir, name string) string {
 		return name
 	}
 	return filepath.Join(dir, name)
+}
+
+// Matcher is the rule's pattern, compiled; it matches everything before loading.
+func (r *Rule) Matcher() match.Text { return r.match }
+
+// Locate makes a diagnostic for a part of the rule, in whichever file it is.
+// Offset counts characters within a string.
+func (r *Rule) Locate(path diag.Path, offset int, message string) diag.Diagnostic {
+	return r.source.locate(append(diag.Path{"responses", r.index}, path...), offset, message)
+}
+
+// Locate is [Rule.Locate] for the scenario's own file.
+func (s *Scenario) Locate(path diag.Path, offset int, message string) diag.Diagnostic {
+	return s.source.locate(path, offset, message)
+}
+
+// locate knows that a text may stand for the whole response.
+func (s *source) locate(path diag.Path, offset int, message string) diag.Diagnostic {
+	if s == nil {
+		return diag.Diagnostic{Message: message}
+	}
+	if last := len(path) - 1; last >= 0 && path[last] == "text" {
+		if whole, ok := s.ix.Lookup(path[:last]); ok && whole.Kind == diag.String {
+			path = path[:last]
+		}
+	}
+	return s.ix.AtText(path, offset, message)
 }

@@ -108,7 +108,7 @@ func New(o Options) (*Tools, error) {
 		o.Allowed = func(string) bool { return true }
 	}
 	return &Tools{
-		o: o, registry: byName(), definitions: sync.OnceValue(definitions), seen: map[string]sight{},
+		o: o, registry: byName(), definitions: sync.OnceValue(Definitions), seen: map[string]sight{},
 		shell: shell.New(shell.Options{
 			CWD: o.CWD, Dirs: o.AdditionalDirs, Environ: append(slices.Clone(o.Environ), "CLAUDECODE=1", "GIT_EDITOR=true"), Script: o.Script,
 		}),

@@ -85,7 +85,8 @@ func canonical(name string) string {
 	return name
 }
 
-func definitions() []protocol.Tool {
+// Definitions are the tools as a session tells of them, by name.
+func Definitions() []protocol.Tool {
 	tools := all()
 	out := make([]protocol.Tool, len(tools))
 	for i, t := range tools {

@@ -10,12 +10,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeless/claudeless/executor/builtin"
 	"github.com/claudeless/claudeless/fixtures"
 	"github.com/claudeless/claudeless/internal/diag"
 	"github.com/claudeless/claudeless/internal/flags"
 	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/scenarios/lint"
 )
 
 // checkCmd validates files of all three kinds and reports everything that is wrong with all of them.
@@ -80,7 +82,12 @@ func checkFile(s *process.System, name string) checkedFile {
 				file.Diagnostics = append(file.Diagnostics, fixture.Warnings...)
 			}
 		default:
-			_, err = scenarios.Load(name, scenarios.LoadOptions{})
+			var scenario *scenarios.Scenario
+			if scenario, err = scenarios.Load(name, scenarios.LoadOptions{}); err == nil {
+				file.Diagnostics = append(file.Diagnostics, lint.Check(scenario, lint.Options{
+					Tools: builtin.Definitions(), Server: func(server string, entry map[string]any) []string { return checkEntry(s, name, server, entry) },
+				})...)
+			}
 		}
 	}
 	file.Diagnostics = append(file.Diagnostics, faults(name, err)...)
@@ -100,6 +107,48 @@ func faults(name string, err error) diag.List {
 		err = path.Err
 	}
 	return diag.List{{Pos: diag.Position{File: name}, Message: err.Error()}}
+}
+
+// checkEntry says what is wrong with an entry of a scenario's [mcp.servers].
+func checkEntry(s *process.System, scenario, server string, entry map[string]any) []string {
+	fixture, served := entry["fixture"].(string)
+	_, command := entry["command"]
+	_, url := entry["url"]
+	switch {
+	case served && (command || url):
+		return []string{"the server has a `fixture` and a `command` or `url`: the fixture is served, the other is not used"}
+	case command && url:
+		return []string{"the server has a `command` and a `url`"}
+	case served:
+		return checkFixture(scenario, fixture)
+	}
+	value, err := json.Marshal(map[string]any{"mcpServers": map[string]any{server: entry}})
+	if err != nil {
+		return nil
+	}
+	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(value)}, CWD: filepath.Dir(scenario), Environ: s.Environ, ValuesOnly: true})
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var wrong []string
+	for _, bad := range config.Errors {
+		wrong = append(wrong, bad.Message)
+	}
+	return wrong
+}
+
+// checkFixture looks for the fixture that a server of a scenario serves: a file
+// beside the scenario, or one of the library by its bare name.
+func checkFixture(scenario, name string) []string {
+	if filepath.Base(name) != name || filepath.Ext(name) != "" {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(filepath.Dir(scenario), name)
+		}
+	}
+	if _, err := fixtures.Open(name); err != nil {
+		return []string{"the fixture cannot be served: " + err.Error()}
+	}
+	return nil
 }
 
 func indexFile(name string, src []byte) *diag.Index {

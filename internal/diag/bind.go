@@ -21,6 +21,7 @@ type Binding struct {
 	ix    *Index
 	list  List
 	plans map[reflect.Type]*plan
+	top   *plan // of the whole file; nil = not known yet
 }
 
 // Bind decodes a generic tree, as a TOML or JSON parser gives it, into the
@@ -128,6 +129,10 @@ func (b *Binding) pointer(v Value, dst reflect.Value, key string) {
 }
 
 func (b *Binding) slice(v Value, dst reflect.Value, key string) {
+	if v.Kind == Table && v.table.header {
+		b.report(int(v.off), "write [["+key+"]]: one for each element", "`%s` must be an array, not a table", key)
+		return
+	}
 	if v.Kind != Array {
 		b.wrongType(v, key, "an array")
 		return
@@ -160,6 +165,9 @@ func (b *Binding) structure(v Value, dst reflect.Value, key string) {
 		return
 	}
 	p := b.plan(dst.Type())
+	if b.top == nil {
+		b.top = p
+	}
 	var seen uint64
 	for i := range v.table.fields {
 		f := &v.table.fields[i]
@@ -219,6 +227,9 @@ func (b *Binding) unknown(f *Field, p *plan) {
 		names[i] = p.fields[i].name
 	}
 	hint := MeantHint(f.Key, names)
+	if p != b.top && b.top.find(f.Key) >= 0 {
+		hint = "if it is meant for the whole file, write it above the first [table]"
+	}
 	if hint == "" && len(names) > 0 && len(names) <= 12 {
 		hint = "known keys here: " + strings.Join(names, ", ")
 	}

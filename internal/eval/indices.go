@@ -1,0 +1,113 @@
+package eval
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/parser"
+)
+
+// Index is an element that an expression takes of a list by its number.
+type Index struct {
+	Name   string // of the list
+	N      int    // from 0; below 0 = from its end
+	Offset int    // of the name, in characters from the beginning of the source
+	// Sure says that it is always taken: no condition stands before it.
+	Sure bool
+}
+
+// Indices are the elements that the expressions of a template take of lists.
+// What does not compile has none.
+func Indices(template string) (all []Index) {
+	for at := 0; ; {
+		open := strings.Index(template[at:], "{{")
+		if open < 0 {
+			return all
+		}
+		at += open + 2
+		size := closing(template[at:])
+		if size < 0 {
+			return all
+		}
+		for _, index := range IndicesOf(template[at : at+size]) {
+			index.Offset += utf8.RuneCountInString(template[:at])
+			all = append(all, index)
+		}
+		at += size + 2
+	}
+}
+
+// IndicesOf is [Indices] for a single expression.
+func IndicesOf(src string) []Index {
+	if len(src) > maxSource {
+		return nil
+	}
+	tree, err := parser.Parse(src)
+	if err != nil {
+		return nil
+	}
+	found := &indices{doubtful: map[ast.Node]bool{}}
+	ast.Walk(&tree.Node, found)
+	all := make([]Index, 0, len(found.members))
+	for _, m := range found.members {
+		index := Index{Name: m.Node.(*ast.IdentifierNode).Value, Offset: m.Node.Location().From, Sure: !found.doubtful[m]} //nolint:forcetypeassert // see Visit
+		index.N = number(m.Property)
+		all = append(all, index)
+	}
+	return all
+}
+
+func number(n ast.Node) int {
+	switch n := n.(type) {
+	case *ast.IntegerNode:
+		return n.Value
+	case *ast.UnaryNode:
+		return -number(n.Node)
+	}
+	return 0
+}
+
+// indices collects elements taken by a number, and which of them may not be
+// taken at all.
+type indices struct {
+	members  []*ast.MemberNode
+	doubtful map[ast.Node]bool
+}
+
+// Visit implements ast.Visitor; children come before their parents.
+func (v *indices) Visit(node *ast.Node) {
+	switch n := (*node).(type) {
+	case *ast.MemberNode:
+		_, list := n.Node.(*ast.IdentifierNode)
+		if list && isNumber(n.Property) {
+			v.members = append(v.members, n)
+		}
+		if n.Optional {
+			v.doubt(n)
+		}
+	case *ast.ConditionalNode, *ast.PredicateNode, *ast.ChainNode:
+		v.doubt(n)
+	case *ast.BinaryNode:
+		switch n.Operator {
+		case "??", "and", "&&", "or", "||":
+			v.doubt(n)
+		}
+	}
+}
+
+func isNumber(n ast.Node) bool {
+	if u, ok := n.(*ast.UnaryNode); ok && u.Operator == "-" {
+		n = u.Node
+	}
+	_, ok := n.(*ast.IntegerNode)
+	return ok
+}
+
+// doubt marks all that stands below a node.
+func (v *indices) doubt(n ast.Node) { ast.Walk(&n, doubter{v}) }
+
+type doubter struct{ *indices }
+
+// Visit implements ast.Visitor.
+func (d doubter) Visit(node *ast.Node) { d.doubtful[*node] = true }
