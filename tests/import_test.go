@@ -49,6 +49,7 @@ var packageTable = []row{
 	{1, "internal/catalog", "agents, commands, skills, styles and plugins found on disk", "simulator/protocol internal/persona"},
 	{1, "simulator/settings", "settings files by source", "simulator/protocol internal/diag"},
 	{1, "scenarios", "load, validate, match: the scripted model", "simulator/protocol internal/match internal/diag internal/eval"},
+	{4, "internal/check", "everything wrong with files that claudeless reads", "executor/builtin fixtures internal/diag mcp scenarios scenarios/lint"},
 	{2, "scenarios/lint", "what is valid in a scenario and cannot be meant", "simulator/protocol scenarios internal/match internal/diag internal/eval"},
 	{1, "simulator/permission", "modes and rules → allow, deny, ask", "simulator/protocol internal/match internal/shellcmd"},
 	{1, "simulator/outputschema", "the schema of --json-schema, in the words of the real CLI's validator", "internal/ordered"},

@@ -91,32 +91,6 @@ func TestHelpOfACommand(t *testing.T) {
 	}
 }
 
-func TestMCPAlonePrintsHelpOnStderr(t *testing.T) {
-	s, stdout, stderr := fakeSystem(t, "mcp")
-	if code := Run(context.Background(), s); code != 1 || stdout.Len() > 0 || !strings.HasPrefix(stderr.String(), "Usage: claudeless mcp ") {
-		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
-	}
-}
-
-func TestFileKind(t *testing.T) {
-	for keys, want := range map[string]string{
-		"":                       "scenario",
-		"name responses":         "scenario",
-		"name default_response":  "scenario",
-		"mcpServers":             "mcp",
-		"servers":                "mcp",
-		"name version tools":     "fixture",
-		"prompts":                "fixture",
-		"name mcp responses":     "scenario",
-		"tools default_response": "scenario",
-		"typo":                   "scenario",
-	} {
-		if got := fileKind(strings.Fields(keys)); got != want {
-			t.Errorf("%q: %s, want %s", keys, got, want)
-		}
-	}
-}
-
 func TestCheckMCPConfigs(t *testing.T) {
 	for name, tt := range map[string]struct {
 		src  string
@@ -234,5 +208,12 @@ func TestProbes(t *testing.T) {
 		if code := Run(context.Background(), s); code != 1 || !strings.Contains(stderr.String(), "is not simulated") {
 			t.Errorf("%s: exit code %d, stderr %q", args, code, stderr)
 		}
+	}
+}
+
+func TestMCPAlonePrintsHelpOnStderr(t *testing.T) {
+	s, stdout, stderr := fakeSystem(t, "mcp")
+	if code := Run(context.Background(), s); code != 1 || stdout.Len() > 0 || !strings.HasPrefix(stderr.String(), "Usage: claudeless mcp ") {
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout, stderr)
 	}
 }
