@@ -51,9 +51,7 @@ func IndicesOf(src string) []Index {
 	ast.Walk(&tree.Node, found)
 	all := make([]Index, 0, len(found.members))
 	for _, m := range found.members {
-		index := Index{Name: m.Node.(*ast.IdentifierNode).Value, Offset: m.Node.Location().From, Sure: !found.doubtful[m]} //nolint:forcetypeassert // see Visit
-		index.N = number(m.Property)
-		all = append(all, index)
+		all = append(all, Index{Name: m.list.Value, N: number(m.node.Property), Offset: m.list.Location().From, Sure: !found.doubtful[m.node]})
 	}
 	return all
 }
@@ -71,17 +69,22 @@ func number(n ast.Node) int {
 // indices collects elements taken by a number, and which of them may not be
 // taken at all.
 type indices struct {
-	members  []*ast.MemberNode
+	members  []member
 	doubtful map[ast.Node]bool
+}
+
+// member is an element of a list that has a name.
+type member struct {
+	node *ast.MemberNode
+	list *ast.IdentifierNode
 }
 
 // Visit implements ast.Visitor; children come before their parents.
 func (v *indices) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.MemberNode:
-		_, list := n.Node.(*ast.IdentifierNode)
-		if list && isNumber(n.Property) {
-			v.members = append(v.members, n)
+		if list, ok := n.Node.(*ast.IdentifierNode); ok && isNumber(n.Property) {
+			v.members = append(v.members, member{n, list})
 		}
 		if n.Optional {
 			v.doubt(n)

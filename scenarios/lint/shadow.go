@@ -160,19 +160,25 @@ func captures(src string) int {
 
 // trie holds texts by their bytes, each with the first rule that has it.
 type trie struct {
-	next  map[uint64]int32 // node and byte → node
-	rules map[int32]int    // of the texts that end at a node
+	next  map[edge]int // → node
+	rules map[int]int  // of the texts that end at a node
 }
 
-func newTrie() trie { return trie{next: map[uint64]int32{}, rules: map[int32]int{}} }
+// edge leaves a node with a byte.
+type edge struct {
+	node int
+	by   byte
+}
+
+func newTrie() trie { return trie{next: map[edge]int{}, rules: map[int]int{}} }
 
 func (t trie) add(text string, rule int) {
-	var node int32
+	node := 0
 	for i := range len(text) {
-		key := uint64(node)<<8 | uint64(text[i]) //nolint:gosec // nodes count from 0
+		key := edge{node, text[i]}
 		to, ok := t.next[key]
 		if !ok {
-			to = int32(len(t.next) + 1) //nolint:gosec // files are not that big
+			to = len(t.next) + 1
 			t.next[key] = to
 		}
 		node = to
@@ -185,9 +191,9 @@ func (t trie) add(text string, rule int) {
 // inside finds a text of a rule before the given one that is a part of text.
 func (t trie) inside(text string, before int) (rule int, ok bool) {
 	for start := range len(text) {
-		var node int32
+		node := 0
 		for i := start; i < len(text); i++ {
-			to, found := t.next[uint64(node)<<8|uint64(text[i])] //nolint:gosec // nodes count from 0
+			to, found := t.next[edge{node, text[i]}]
 			if !found {
 				break
 			}
