@@ -3,6 +3,7 @@ package scenarios
 import (
 	"context"
 	"encoding/json"
+	"strings"
 
 	"github.com/claudeless/claudeless/internal/diag"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -89,6 +90,9 @@ type Reply struct {
 	// Failure happens instead of the message; when it is overcome (Times),
 	// the rest of the reply follows. Nil = none.
 	Failure *Failure
+	// Gate is where to wait before the message, After the gate of another step to
+	// wait for; empty = none.
+	Gate, After string
 	// Fault spoils the output from here on; empty = it goes on as it did.
 	Fault string
 	// Frames go out before the message, after templates.
@@ -172,7 +176,7 @@ func (r *response) next(ctx context.Context, newID func() string) (Reply, error)
 		reply.Blocks = emptyText()
 		return reply, r.finish(ctx, &reply, nil)
 	}
-	reply.Fault = step.Fault
+	reply.Fault, reply.Gate, reply.After = step.Fault, step.Gate, strings.TrimPrefix(step.After, "gate:")
 	reply.StopReason, reply.Usage, reply.DelayMS, reply.Stream = step.StopReason, step.Usage, step.DelayMS, step.Stream
 	if err := r.blocks(ctx, &reply, step, newID); err != nil {
 		return Reply{}, err

@@ -201,6 +201,11 @@ type Step struct {
 	// Blocks are the parts of the message in their order, in place of
 	// `thinking`, `text` and `tool_calls`.
 	Blocks []Block `toml:"blocks"`
+	// Gate holds the message back until `claudeless gates release NAME`. After 30
+	// seconds it goes on, and the run has a finding.
+	Gate string `toml:"gate"`
+	// After holds it back until the gate of another step is released: `gate:NAME`.
+	After string `toml:"after"`
 	// Frames go out before the message: events that no model brings about, and
 	// output that a host must survive.
 	Frames []Frame `toml:"frames"`

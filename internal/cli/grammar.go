@@ -29,6 +29,8 @@ func commandTable() []commandEntry {
 		{name: "debug", usage: "debug [serve|hook|proxy]", help: "Stop, look at and change tool calls", run: kongCommand[debugCmd]("debug")},
 		{name: "exec", usage: "exec [-s FILE] -- CMD…", help: "Run your command with the double in the place of claude, and judge it", run: kongCommand[execcmd.Exec]("exec")},
 		{name: "verify", usage: "verify JOURNAL…", help: "Judge journals that were written earlier", run: kongCommand[execcmd.Verify]("verify")},
+		{name: "journal", usage: "journal schema|explain", help: "What stands in journals", run: kongCommand[execcmd.Journal]("journal")},
+		{name: "gates", usage: "gates list|wait|release", help: "Let steps go on that wait at a gate", run: kongCommand[execcmd.Gates]("gates")},
 		{name: "shim", usage: "shim DIR -s FILE", help: "Make a directory with a claude in it, for PATH", run: kongCommand[execcmd.Shim]("shim")},
 		{name: "init", usage: "init [DIR]", help: "Write a scenario, an MCP server and a CI job that run", run: kongCommand[guide.Init]("init")},
 		{name: "schema", usage: "schema scenario|fixture", help: "Print the JSON Schema of a file format", run: kongCommand[guide.Schema]("schema")},

@@ -1,4 +1,4 @@
-// Package execcmd is the commands around a program under test: exec, shim, verify.
+// Package execcmd is the commands around a program under test: exec, shim, verify, journal, gates.
 // Each turns its flags into the options of one domain package.
 //
 // Its one invariant: nothing is decided here; a command is its flags and one call.
@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/alecthomas/kong"
 
 	"github.com/claudeless/claudeless/internal/harness"
 	"github.com/claudeless/claudeless/internal/process"
@@ -76,9 +78,28 @@ type Exec struct {
 
 	Guard     string   `default:"path" placeholder:"off|path|strict" help:"How the command is kept from a real claude."`
 	Faults    []string `placeholder:"NAME,…|all" help:"Run the command once for each of these faults of claude, and say how it came through."`
+	Real      lane     `name:"real" placeholder:"PATH" help:"Run the real claude (--real=PATH, CLAUDE_BIN, or that of PATH) with the scenario as its model."`
 	FreshHome bool     `help:"Give the command an empty home directory."`
 	EnvFor    []string `placeholder:"HOST" help:"Tell a host that looks for claude by a variable where it is: its name, or that of the variable."`
 	Command   []string `arg:"" optional:"" passthrough:"" help:"After --: the command and its arguments."`
+}
+
+// lane is the value of --real, which may have none.
+type lane struct {
+	chosen bool
+	path   string // empty = it is looked for
+}
+
+// IsBool says that the flag needs no value.
+func (l *lane) IsBool() bool { return true }
+
+// Decode takes the value behind an equals sign.
+func (l *lane) Decode(ctx *kong.DecodeContext) error {
+	l.chosen = true
+	if ctx.Scan.Peek().Type == kong.FlagValueToken {
+		return ctx.Scan.PopValueInto("path", &l.path)
+	}
+	return nil
 }
 
 // Run runs the command to its end and exits with the verdict.
@@ -90,6 +111,11 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	setup, err := c.setup(s)
 	if err != nil {
 		return err
+	}
+	if c.Real.chosen {
+		if setup.Real, err = harness.FindReal(c.Real.path, s.Getenv, setup.Self); err != nil {
+			return err
+		}
 	}
 	run := harness.Run
 	if len(c.Faults) > 0 {

@@ -15,7 +15,7 @@ func (r *run) environ() []string {
 		"PATH":               bin + string(filepath.ListSeparator) + pathOf(r.System.Environ),
 		"CLAUDE_CONFIG_DIR":  r.Setup.Config,
 		"ANTHROPIC_BASE_URL": r.api.url, "ANTHROPIC_BEDROCK_BASE_URL": r.api.url, "ANTHROPIC_VERTEX_BASE_URL": r.api.url,
-		"ANTHROPIC_API_KEY": canary(),
+		"ANTHROPIC_API_KEY": r.key,
 	}
 	forced, _ := r.Setup.variables()
 	for _, kv := range forced {

@@ -95,6 +95,7 @@ type run struct {
 	remove  func() error
 	journal string
 	api     *api
+	key     string // that opens nothing
 }
 
 func prepare(ctx context.Context, o Options) (*run, error) {
@@ -110,11 +111,13 @@ func prepare(ctx context.Context, o Options) (*run, error) {
 		r.journal = filepath.Join(r.dir, "journal.jsonl")
 	}
 	r.Setup.Journal, r.Setup.Config, r.Setup.Run = r.journal, filepath.Join(r.dir, "config"), filepath.Base(r.dir)
-	if err := r.files(); err != nil {
-		r.close()
-		return nil, err
+	r.key = canary()
+	if err = r.files(); err == nil {
+		if r.api, err = listen(ctx, r); err == nil {
+			err = r.shims()
+		}
 	}
-	if r.api, err = listen(ctx, r); err != nil {
+	if err != nil {
 		r.close()
 		return nil, err
 	}
@@ -136,6 +139,17 @@ func (r *run) files() error {
 	if info, err := file.Stat(); err == nil && r.Capture != "" && info.Size() > 0 {
 		if err := os.Truncate(r.journal, 0); err != nil { // a run has one of its own
 			return fmt.Errorf("opening the journal: %w", err)
+		}
+	}
+	return nil
+}
+
+// shims puts claude into place: the double, or the real one.
+func (r *run) shims() error {
+	r.Setup.BaseURL, r.Setup.Key = r.api.url, r.key
+	if r.Setup.Real != "" {
+		if err := r.seed(r.key); err != nil {
+			return err
 		}
 	}
 	return MakeShims(r.bin(), r.Setup, pathOf(r.System.Environ))
@@ -206,7 +220,7 @@ func (r *run) relay(a *proc.Attached) (stop func()) {
 // judge reads the journal, holds the run against the scenario and writes the
 // verdict behind the lines.
 func (r *run) judge(left []leftover) (*verdict.Report, error) {
-	in := verdict.Input{Lenient: r.Setup.Lenient, Findings: findings(left)}
+	in := verdict.Input{Lenient: r.Setup.Lenient, Findings: append(findings(left), r.api.found()...)}
 	for _, p := range left {
 		in.Killed = append(in.Killed, p.pid)
 	}

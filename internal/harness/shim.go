@@ -33,8 +33,8 @@ type Setup struct {
 	// Real is the real claude, to be run in the place of the double; empty = the
 	// double.
 	Real string
-	// BaseURL is the API that the real one is given.
-	BaseURL string
+	// BaseURL and Key are the API that the real one is given.
+	BaseURL, Key string
 	// Extra are further variables for claude, as "K=V".
 	Extra []string
 }
@@ -59,7 +59,8 @@ func (s Setup) variables() (forced, defaults []string) {
 		forced = append(forced, "CLAUDELESS_MCP_CONFIG="+strings.Join(s.MCPConfig, "\n"))
 	}
 	if s.Real != "" {
-		forced = append(forced, "ANTHROPIC_BASE_URL="+s.BaseURL)
+		forced = append(forced, "ANTHROPIC_BASE_URL="+s.BaseURL, "ANTHROPIC_API_KEY="+s.Key, "DISABLE_AUTOUPDATER=1",
+			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1")
 	}
 	return forced, []string{"CLAUDE_CONFIG_DIR=" + s.Config}
 }

@@ -36,3 +36,5 @@
 // Secrets never stand in a journal: values of variables whose names look like
 // secrets, and texts that look like keys, are `[redacted]`.
 package journal
+
+//go:generate go run ../schemadoc -dir . -type Line -head Head -json schema.json -md ../../docs/journal.md

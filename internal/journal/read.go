@@ -2,11 +2,13 @@ package journal
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
+	"strconv"
 	"time"
 )
 
@@ -110,18 +112,49 @@ func Read(r io.Reader) iter.Seq2[Entry, error] {
 
 func parse(line []byte) (Entry, error) {
 	var e Entry
-	if json.Unmarshal(line, &e.Head) != nil || e.Type == "" {
+	if !e.quick(line) && (json.Unmarshal(line, &e.Head) != nil || e.Type == "") {
 		return Entry{}, ErrTorn
 	}
 	e.When, _ = time.Parse(time.RFC3339Nano, e.Time) // zero is what is left to do
 	body := e.body()
 	if body == nil {
+		if !json.Valid(line) {
+			return Entry{}, ErrTorn
+		}
 		return e, nil
 	}
 	if err := json.Unmarshal(line, body); err != nil {
+		if !json.Valid(line) {
+			return Entry{}, ErrTorn
+		}
 		return Entry{}, fmt.Errorf("a line of type %s: %w", e.Type, err)
 	}
 	return e, nil
+}
+
+// quick reads the head of a line as this package writes it; false = it is written
+// in another way.
+func (e *Entry) quick(line []byte) bool {
+	var pid []byte
+	rest, ok := bytes.CutPrefix(line, []byte(`{"time":"`))
+	for _, part := range []struct {
+		to  *string
+		end string
+	}{{&e.Time, `","pid":`}, {nil, `,"session_id":"`}, {&e.SessionID, `","type":"`}, {&e.Type, `"`}} {
+		var text []byte
+		if text, rest, ok = bytes.Cut(rest, []byte(part.end)); !ok || bytes.ContainsAny(text, `"\{`) {
+			*e = Entry{}
+			return false
+		}
+		if part.to == nil {
+			pid = text
+		} else {
+			*part.to = string(text)
+		}
+	}
+	var err error
+	e.PID, err = strconv.Atoi(string(pid))
+	return ok && err == nil && e.Type != ""
 }
 
 // body makes room for what a line of its type holds; nil = an unknown type.
@@ -157,6 +190,10 @@ func (e *Entry) body() any {
 		return alloc(&e.Result)
 	case "unplayed":
 		return alloc(&e.Unplayed)
+	case "request":
+		return alloc(&e.Request)
+	case "side_request":
+		return alloc(&e.SideRequest)
 	case "gate":
 		return alloc(&e.Gate)
 	case "exit":

@@ -174,6 +174,7 @@ type Output struct {
 // Records are the files in which a run is followed, and the debugger that follows it.
 type Records struct {
 	Capture       string // the journal's file; empty = none
+	Gates         string // directory of the gates that steps wait at; empty = there are none
 	Run           journal.Run
 	Debug         bool   // a debug log is written
 	DebugFile     string // where to; empty = stderr, or beside the sessions

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/gate"
 	"github.com/claudeless/claudeless/internal/journal"
 	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/simulator/model"
@@ -16,7 +17,7 @@ import (
 func (r *resolver) records() error {
 	f := r.f
 	r.p.Records = Records{
-		Run: r.journalRun(), Debug: f.Debug || f.DebugFile != "" || f.DebugToStderr, DebugToStderr: f.DebugToStderr,
+		Run: r.journalRun(), Gates: gate.Dir(r.sys.Getenv), Debug: f.Debug || f.DebugFile != "" || f.DebugToStderr, DebugToStderr: f.DebugToStderr,
 		DebuggerURL: f.Debugger, DebuggerToken: r.sys.Getenv("CLAUDELESS_DEBUGGER_TOKEN"),
 	}
 	if f.Capture != "" {

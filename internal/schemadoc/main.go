@@ -17,18 +17,19 @@ func main() {
 	root := flag.String("type", "", "type of a whole file")
 	schema := flag.String("json", "", "JSON Schema to write")
 	page := flag.String("md", "", "reference page to write")
+	head := flag.String("head", "", "type that every line begins with; the whole file then is a line of one of the types of -type")
 	flag.Parse()
-	if err := run(*dir, *root, *schema, *page); err != nil {
+	if err := run(*dir, *root, *head, [2]string{*schema, *page}); err != nil {
 		panic(err)
 	}
 }
 
-func run(dir, root, schema, page string) error {
+func run(dir, root, head string, to [2]string) error {
 	f, err := parse(dir, root)
 	if err != nil {
 		return fmt.Errorf("reading %s: %w", dir, err)
 	}
-	for path, generate := range map[string]func() ([]byte, error){schema: f.schema, page: f.page} {
+	for path, generate := range f.writers(head, to) {
 		if path == "" {
 			continue
 		}

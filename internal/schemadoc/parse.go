@@ -131,7 +131,7 @@ func (f *format) fields(name string) []field {
 			continue
 		}
 		tag := reflect.StructTag(strings.Trim(fl.Tag.Value, "`"))
-		key, opts, _ := strings.Cut(tag.Get("toml"), ",")
+		key, opts := keyOf(tag)
 		if key == "" || key == "-" {
 			continue
 		}
@@ -144,6 +144,20 @@ func (f *format) fields(name string) []field {
 		})
 	}
 	return fields
+}
+
+// keyOf is the key of a field and its options: as it is read from TOML, else as it
+// is written as JSON, where what is written without fail is required.
+func keyOf(tag reflect.StructTag) (key, opts string) {
+	key, opts, _ = strings.Cut(tag.Get("toml"), ",")
+	in, written := tag.Lookup("json")
+	if key != "" || !written {
+		return key, opts
+	}
+	if key, opts, _ = strings.Cut(in, ","); opts == "" {
+		opts = "required"
+	}
+	return key, opts
 }
 
 // describe makes a doc comment that begins with the Go name begin with the key.

@@ -11,14 +11,15 @@ import (
 // The committed schema and page of a format are those of its types: run
 // go generate when this fails.
 func TestUpToDate(t *testing.T) {
-	for _, tt := range []struct{ dir, root, schema, page string }{
-		{"../../scenarios", "Scenario", "../../docs/schema/scenario.json", "../../docs/scenarios.md"},
+	for _, tt := range []struct{ dir, root, head, schema, page string }{
+		{"../../scenarios", "Scenario", "", "../../docs/schema/scenario.json", "../../docs/scenarios.md"},
+		{"../journal", "Line", "Head", "../journal/schema.json", "../../docs/journal.md"},
 	} {
 		f, err := parse(tt.dir, tt.root)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for path, generate := range map[string]func() ([]byte, error){tt.schema: f.schema, tt.page: f.page} {
+		for path, generate := range f.writers(tt.head, [2]string{tt.schema, tt.page}) {
 			want, err := generate()
 			if err != nil {
 				t.Fatal(err)
@@ -79,7 +80,7 @@ func TestGenerate(t *testing.T) {
 		t.Fatal(err)
 	}
 	schema, page := filepath.Join(dir, "s.json"), filepath.Join(dir, "p.md")
-	if err := run(dir, "File", schema, page); err != nil {
+	if err := run(dir, "File", "", [2]string{schema, page}); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{schema: wantSchema, page: wantPage} {
@@ -91,7 +92,7 @@ func TestGenerate(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	if err := run(dir, "Nope", "", ""); err == nil {
+	if err := run(dir, "Nope", "", [2]string{}); err == nil {
 		t.Error("a missing type is no error")
 	}
 }

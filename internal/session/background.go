@@ -2,13 +2,15 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 
 	"github.com/claudeless/claudeless/internal/edge"
+	"github.com/claudeless/claudeless/internal/gate"
+	"github.com/claudeless/claudeless/internal/journal"
 	"github.com/claudeless/claudeless/internal/launch"
 	"github.com/claudeless/claudeless/internal/proc"
 	"github.com/claudeless/claudeless/scenarios"
@@ -43,7 +45,7 @@ type scratch struct {
 func newBackground(plan launch.Plan, live *simulator.Live, p *policy) *background {
 	b := &background{plan: plan, policy: p, records: p.records, live: live}
 	b.tasks = task.New(task.Options{NewID: plan.Clock.NewID, Now: plan.Clock.Now, Dir: b.dir, Ordered: plan.Clock.Repeatable()})
-	b.agents = agent.New(agent.Options{Tasks: b.tasks, Kinds: b, Models: players{plan, p.records.engine}, Session: b, CWD: plan.CWD})
+	b.agents = agent.New(agent.Options{Tasks: b.tasks, Kinds: b, Models: players{plan, p.records.engine, p.records}, Session: b, CWD: plan.CWD})
 	b.shown.Store(plan.Output.AgentText)
 	return b
 }
@@ -110,8 +112,9 @@ func (b *background) Denied(name string) (rule, source string) { return b.policy
 
 // players are the models of the session and of its agents.
 type players struct {
-	plan   launch.Plan
-	engine *scenarios.Engine
+	plan    launch.Plan
+	engine  *scenarios.Engine
+	records *recorder
 }
 
 // own is the model of the session: the scripted one, or one that fails as --failure says.
@@ -121,24 +124,9 @@ func (p players) own() simulator.Model {
 		failure = scenarios.FailureByName(name)
 	}
 	if failure == nil {
-		return arming{Engine: p.engine, stdout: p.plan.Stdout}
+		return staged{Engine: p.engine, plan: p.plan, records: p.records}
 	}
 	return failing{failure: failure}
-}
-
-// arming is the scripted model; its replies may want the output spoiled.
-type arming struct {
-	*scenarios.Engine
-	stdout io.Writer
-}
-
-// Next is the engine's reply.
-func (m arming) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
-	reply, err := m.Engine.Next(ctx, r)
-	if name := edge.ArmOutput(m.stdout, reply.Fault); name != "" && reply.Failure == nil {
-		reply.Failure = scenarios.FailureByName(name)
-	}
-	return reply, err
 }
 
 // Script is the model of one agent.
@@ -158,4 +146,77 @@ type failing struct{ failure *scenarios.Failure }
 // Next fails.
 func (m failing) Next(context.Context, scenarios.Request) (scenarios.Reply, error) {
 	return scenarios.Reply{Failure: m.failure, Rule: scenarios.RuleRef{Name: "--failure"}}, nil
+}
+
+// staged is the scripted model; its replies may want to wait at a gate, and the output spoiled.
+type staged struct {
+	*scenarios.Engine
+	plan    launch.Plan
+	records *recorder
+}
+
+// Next is the engine's reply, when it may go on.
+func (m staged) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
+	reply, err := m.Engine.Next(ctx, r)
+	if err != nil {
+		return reply, err
+	}
+	if name := edge.ArmOutput(m.plan.Stdout, reply.Fault); name != "" && reply.Failure == nil {
+		reply.Failure = scenarios.FailureByName(name)
+	}
+	for _, g := range []struct {
+		name string
+		own  bool
+	}{{reply.After, false}, {reply.Gate, true}} {
+		if g.name == "" {
+			continue
+		}
+		err := errNoGates
+		if m.plan.Records.Gates != "" {
+			err = m.wait(ctx, g.name, g.own)
+		}
+		if ctx.Err() != nil {
+			return reply, ctx.Err()
+		}
+		if err != nil {
+			m.complain(g.name, reply.Rule, err)
+		}
+	}
+	return reply, nil
+}
+
+var errNoGates = errors.New("there are none outside of claudeless exec: name a directory with CLAUDELESS_GATES")
+
+// wait holds a message back until its own gate, or that of another step, is released.
+func (m staged) wait(ctx context.Context, name string, own bool) error {
+	dir := m.plan.Records.Gates
+	if own {
+		if err := gate.Reach(dir, name); err != nil {
+			return err
+		}
+		m.write(journal.Gate{Name: name, Event: "reached"})
+	}
+	err := gate.AwaitReleased(ctx, dir, name, gate.Patience)
+	switch {
+	case err == nil:
+		m.write(journal.Gate{Name: name, Event: "released"})
+	case errors.Is(err, gate.ErrTimeout):
+		m.write(journal.Gate{Name: name, Event: "timeout"})
+	}
+	return err
+}
+
+// complain says that nobody came: the message goes on, and the run has a finding.
+func (m staged) complain(name string, rule scenarios.RuleRef, err error) {
+	m.records.warn("gate " + name + ": " + err.Error())
+	m.write(journal.Finding{
+		ID: "T01", Level: "error", Text: "the gate " + name + " was not released: " + err.Error(),
+		Advice: "release it: claudeless gates release " + name, File: rule.File, Line: rule.Line,
+	})
+}
+
+func (m staged) write(b journal.Body) {
+	if m.records.journal != nil {
+		m.records.journal.Write(b)
+	}
 }

@@ -19,6 +19,8 @@ func strictness(in Input, runs []*process) ([]Finding, []Unmatched) {
 		found, unmatched = append(found, more...), append(unmatched, prompts...)
 		found = append(found, p.calls(in)...)
 	}
+	more, prompts := unansweredRequests(in)
+	found, unmatched = append(found, more...), append(unmatched, prompts...)
 	return append(found, unplayed(in)...), unmatched
 }
 
@@ -65,6 +67,21 @@ func (p *process) prompts() ([]Finding, []Unmatched) {
 			nearest = []string{}
 		}
 		unmatched = append(unmatched, Unmatched{Prompt: m.Prompt, Nearest: nearest})
+	}
+	return found, unmatched
+}
+
+// unansweredRequests is S02 of the API: prompts that no rule answers.
+func unansweredRequests(in Input) ([]Finding, []Unmatched) {
+	var found []Finding
+	var unmatched []Unmatched
+	for _, e := range in.Entries {
+		if q := e.Request; q != nil && q.Prompt != "" && q.Rule == "" && q.Status != 0 && q.Status != 401 {
+			found = append(found, Finding{
+				ID: "S02", Level: levelError, Text: "no rule matches the prompt " + quoted(q.Prompt), Advice: "add a rule, or a default_response", Time: e.Time, PID: e.PID,
+			})
+			unmatched = append(unmatched, Unmatched{Prompt: q.Prompt, Nearest: []string{}})
+		}
 	}
 	return found, unmatched
 }

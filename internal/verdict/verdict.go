@@ -123,6 +123,7 @@ func Judge(in Input) Report {
 	}
 	r.Findings = append(r.Findings, in.Findings...)
 	r.Findings = append(r.Findings, conduct(runs, in.Killed)...)
+	r.Findings = append(r.Findings, apiConduct(in.Entries)...)
 	r.Findings = append(r.Findings, recorded(in.Entries)...)
 	if !in.Lenient {
 		strict, unmatched := strictness(in, runs)
@@ -260,6 +261,8 @@ func seen(entries []journal.Entry) *scenarios.Seen {
 			s.Exit(e.Exit.Code)
 		case e.Retry != nil:
 			retries[e.PID] = e.Retry.Attempt
+		case e.Request != nil:
+			overAPI(&s, e.Request, after(entries, e))
 		case e.Model != nil && asked[e.PID] != e.Model.MessageID:
 			asked[e.PID] = e.Model.MessageID
 			s.Request(scenarios.RequestSeen{Model: e.Model.Model, Retries: retries[e.PID], AfterMS: after(entries, e)})
@@ -267,6 +270,20 @@ func seen(entries []journal.Entry) *scenarios.Seen {
 		}
 	}
 	return &s
+}
+
+// overAPI is what a request to the Messages API tells of a run.
+func overAPI(s *scenarios.Seen, q *journal.Request, ms float64) {
+	s.Request(scenarios.RequestSeen{Model: q.Model, Retries: max(0, q.Attempt-1), AfterMS: ms})
+	if q.Prompt != "" {
+		s.Prompt(q.Prompt)
+	}
+	for _, c := range q.Calls {
+		s.Call(c.Tool, c.Input)
+	}
+	if q.Rule != "" {
+		s.Rule(scenarios.RuleRef{Name: q.Rule, File: q.File, Line: q.Line})
+	}
 }
 
 // after is when an entry was written, in milliseconds from the first.

@@ -1,0 +1,60 @@
+package execcmd
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/claudeless/claudeless/internal/journal"
+	"github.com/claudeless/claudeless/internal/process"
+)
+
+// Journal is what can be asked about journals.
+type Journal struct {
+	Schema  journalSchema  `cmd:"" help:"Print the JSON Schema of a line."`
+	Explain journalExplain `cmd:"" help:"Print journals as lines for people."`
+}
+
+type journalSchema struct{}
+
+// Run prints the schema.
+func (journalSchema) Run(s *process.System) error {
+	_, err := io.WriteString(s.Stdout, journal.Schema())
+	return err
+}
+
+type journalExplain struct {
+	Files []string `arg:"" name:"journal" help:"Journals."`
+}
+
+// Run prints a line for each of the journals' lines.
+func (c *journalExplain) Run(s *process.System) error {
+	for _, name := range c.Files {
+		if err := explain(s, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func explain(s *process.System, name string) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("reading a journal: %w", err)
+	}
+	defer file.Close()
+	for e, err := range journal.Read(file) {
+		text := e.Explain()
+		switch {
+		case errors.Is(err, journal.ErrTorn):
+			text = name + ": " + err.Error()
+		case err != nil:
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if _, err := fmt.Fprintln(s.Stdout, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
