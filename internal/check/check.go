@@ -26,6 +26,7 @@ import (
 type Options struct {
 	Dir     string   // the process's directory, absolute; "" = what is relative stays so
 	Environ []string // for variables in MCP configurations
+	Face    string   // "api" lists what of scenarios the Messages API face cannot honour
 }
 
 // Report is what was found in some files. Diagnostics are never null in JSON.
@@ -73,6 +74,9 @@ func (o Options) file(name string) File {
 				file.Diagnostics = append(file.Diagnostics, lint.Check(scenario, lint.Options{
 					Tools: builtin.Definitions(), Server: func(server string, entry map[string]any) []string { return o.entry(name, server, entry) },
 				})...)
+				if o.Face == "api" {
+					file.Diagnostics = append(file.Diagnostics, scenario.Unhonoured()...)
+				}
 			}
 		}
 	}

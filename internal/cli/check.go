@@ -13,6 +13,7 @@ import (
 type checkCmd struct {
 	Files []string `arg:"" name:"file" help:"Scenario, fixture or MCP configuration; what it is follows from its keys."`
 	JSON  bool     `help:"Print the findings as one JSON object on stdout."`
+	Face  string   `placeholder:"FACE" enum:"cli,api," default:"" help:"Also list what of scenarios a face cannot honour: api is that of claudeless serve."`
 }
 
 // Run prints a line on stdout for each good file and the diagnostics on stderr, or the report.
@@ -21,7 +22,7 @@ func (c *checkCmd) Run(s *process.System) error {
 	if err != nil {
 		return err
 	}
-	report := check.Files(c.Files, check.Options{Dir: dir, Environ: s.Environ})
+	report := check.Files(c.Files, check.Options{Dir: dir, Environ: s.Environ, Face: c.Face})
 	if c.JSON {
 		encoder := json.NewEncoder(s.Stdout)
 		encoder.SetEscapeHTML(false)
