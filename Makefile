@@ -42,9 +42,9 @@ interop: ## run programs of the Agent SDKs and public MCP servers (npm, PyPI, pi
 	INTEROP_REQUIRE=$(if $(CI),1) go test -count=1 -tags interop ./tests/interop/mcp
 generated: docs ## fail if a generated file is not the committed one
 	git diff --exit-code
-conformance: build ## run the official MCP suite, server and client scenarios (npm, pinned, cached)
+conformance: build ## run the official MCP suite and the own tests of the Anthropic SDKs (npm, PyPI, Go, pinned, cached)
 	tests/conformance/server.sh $(CURDIR)/bin/claudeless
-	tests/conformance/run-client.sh $(CURDIR)/bin/claudeless
+	tests/conformance/run-client.sh $(CURDIR)/bin/claudeless && tests/conformance/api.sh $(CURDIR)/bin/claudeless
 e2e: ## run the breakpoint page in a real browser (Debian's chromium)
 	cd tests/e2e && { command -v chromium >/dev/null || { apt-get -qq update && apt-get -qq install -y chromium; }; } && go test -count=1 ./...
 ci: policy lint test race determinism fuzz generated conformance interop e2e ## everything, cheapest first

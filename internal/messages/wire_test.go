@@ -72,7 +72,7 @@ func (b *safeBuffer) until(t *testing.T, text string) {
 	}
 }
 
-func post(t *testing.T, ctx context.Context, url string, body io.Reader, header ...string) (*http.Response, error) {
+func post(ctx context.Context, t *testing.T, url string, body io.Reader, header ...string) (*http.Response, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/v1/messages", body)
 	if err != nil {
@@ -120,7 +120,7 @@ func TestCuts(t *testing.T) {
 		t.Run(fmt.Sprintf("%s/%t", tt.cut, tt.stream), func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer cancel()
-			resp, err := post(t, ctx, url, prompt(tt.cut, tt.stream))
+			resp, err := post(ctx, t, url, prompt(tt.cut, tt.stream))
 			if err != nil {
 				if !tt.err(err) || tt.cut != "reset" { // it may overtake the headers
 					t.Fatal(err)
@@ -169,7 +169,7 @@ failure = { type = "connection_timeout", after_ms = 30 }
 		"hang": isTimeout, "unreachable": isGone, "crash": isGone, "late": isGone,
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		resp, err := post(t, ctx, url, prompt(text, true))
+		resp, err := post(ctx, t, url, prompt(text, true))
 		if err == nil {
 			resp.Body.Close()
 		}
@@ -219,7 +219,7 @@ func TestPacked(t *testing.T) {
 			if name == "" {
 				header = nil
 			}
-			resp, err := post(t, t.Context(), url, &b, header...)
+			resp, err := post(t.Context(), t, url, &b, header...)
 			if err != nil {
 				t.Errorf("%s, %d: %v", name, want, err)
 				continue
@@ -230,7 +230,7 @@ func TestPacked(t *testing.T) {
 				t.Errorf("%q: status %d, want %d: %.200s %v", name, resp.StatusCode, want, body, err)
 			}
 		}
-		resp, err := post(t, t.Context(), url, strings.NewReader("not packed"), "Content-Encoding", name)
+		resp, err := post(t.Context(), t, url, strings.NewReader("not packed"), "Content-Encoding", name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -252,7 +252,7 @@ pattern = { type = "any" }
 response = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
 `)
 	ctx, cancel := context.WithCancel(t.Context())
-	resp, err := post(t, ctx, url, prompt("go", true))
+	resp, err := post(ctx, t, url, prompt("go", true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -271,7 +271,7 @@ func TestNothingStays(t *testing.T) {
 	server := newServer(t, `default_response = "fine"`)
 	h := httptest.NewServer(server)
 	for range 20 {
-		resp, err := post(t, t.Context(), h.URL, prompt("hi", true))
+		resp, err := post(t.Context(), t, h.URL, prompt("hi", true))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -25,6 +26,7 @@ import (
 // directory of the cache, and what runs a program there.
 type half struct {
 	name, programs string
+	api            bool   // its programs ask the Messages API, whose address is API
 	pins           string // file that names the versions
 	install        func(ctx context.Context, dir, pins string) error
 	command        func(dir, program string) []string
@@ -45,11 +47,9 @@ func halves() []half {
 			},
 		}
 	}
-	return []half{
-		inPython("python"),
-		inPython("debugger"),
-		{
-			name: "typescript", programs: "ts/*.mjs", pins: "ts/package.json",
+	inNode := func(name, dir string) half {
+		return half{
+			name: name, programs: dir + "/*.mjs", pins: dir + "/package.json",
 			install: func(ctx context.Context, dir, pins string) error {
 				if err := copyFile(filepath.Join(dir, "package.json"), pins); err != nil {
 					return err
@@ -65,7 +65,25 @@ func halves() []half {
 				}
 				return []string{"node", here}
 			},
-		},
+		}
+	}
+	asking := func(h half) half { h.api = true; return h }
+	return []half{
+		inPython("python"),
+		inPython("debugger"),
+		inNode("typescript", "ts"),
+		asking(inPython("api/anthropic")),
+		asking(inPython("api/langchain")),
+		asking(inPython("api/litellm")),
+		asking(inPython("api/pydanticai")),
+		asking(inNode("api/ts", "api/ts")),
+		asking(half{
+			name: "api/go", programs: "api/go/main.go", pins: "api/go/go.sum",
+			install: func(ctx context.Context, _, pins string) error {
+				return run(ctx, filepath.Dir(pins), "go", "mod", "download")
+			},
+			command: func(_, program string) []string { return []string{"go", "-C", filepath.Dir(program), "run", "."} },
+		}),
 	}
 }
 
@@ -86,9 +104,13 @@ func TestInterop(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	api := served(t, filepath.Join(filepath.Dir(binary), "claudeless"))
 	for _, h := range halves() {
 		t.Run(h.name, func(t *testing.T) {
 			t.Parallel()
+			if h.api {
+				h.command = withAPI(h.command, api)
+			}
 			dir, err := h.installed(t.Context())
 			switch {
 			case err != nil && mode == "require":
@@ -105,6 +127,38 @@ func TestInterop(t *testing.T) {
 				t.Run(filepath.Base(program), func(t *testing.T) { h.run(t, dir, program, binary, scenario) })
 			}
 		})
+	}
+}
+
+// served serves the scenario of the Messages API until the test ends.
+func served(t *testing.T, binary string) (url string) {
+	t.Helper()
+	port := filepath.Join(t.TempDir(), "port")
+	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), binary, "serve", "api/scenario.toml", "--port-file", port)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Signal(os.Interrupt)
+		if err := cmd.Wait(); err != nil {
+			t.Error("the server:", err)
+		}
+	})
+	for range 200 {
+		if text, err := os.ReadFile(port); err == nil {
+			return "http://127.0.0.1:" + strings.TrimSpace(string(text))
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatal("the server does not come up")
+	return ""
+}
+
+// withAPI tells a program where the Messages API is.
+func withAPI(command func(dir, program string) []string, url string) func(dir, program string) []string {
+	return func(dir, program string) []string {
+		return append([]string{"env", "API=" + url, "LITELLM_LOCAL_MODEL_COST_MAP=True"}, command(dir, program)...)
 	}
 }
 
@@ -142,7 +196,7 @@ func (h half) installed(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(cache, "claudeless-interop", fmt.Sprintf("%s-%.6x", h.name, sha256.Sum256(content)))
+	dir := filepath.Join(cache, "claudeless-interop", fmt.Sprintf("%s-%.6x", strings.ReplaceAll(h.name, "/", "-"), sha256.Sum256(content)))
 	whole := filepath.Join(dir, "installed")
 	if _, err := os.Stat(whole); err == nil {
 		return dir, nil
