@@ -12,6 +12,7 @@ type intent struct {
 	pieces  []string // of a prompt: the blocks that it was joined from
 	results []*result
 	files   []string // types of images and documents beside a prompt
+	sum     digest   // of what counts of it; of results it depends on the calls
 }
 
 // marker tells what a text block of Claude Code is by how it begins. The texts are
@@ -111,6 +112,9 @@ func (c *content) understand() {
 	c.intents = append(c.intents, others...)
 	if len(prompt) > 0 || len(files) > 0 && len(results) == 0 && len(others) == 0 && len(c.context) == 0 {
 		c.intents = append(c.intents, intent{kind: "prompt", text: joinPieces(prompt), pieces: prompt, files: files})
+	}
+	for i := range c.intents {
+		c.intents[i].sum = c.intents[i].own()
 	}
 }
 

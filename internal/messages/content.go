@@ -3,8 +3,11 @@ package messages
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math/bits"
+	"strconv"
 	"strings"
 )
 
@@ -22,6 +25,22 @@ func (d digest) chain(parts ...string) digest {
 		h.Write([]byte(p))
 	}
 	return digest(h.Sum(nil)[:len(d)])
+}
+
+// mix is the digest of a history that d begins and a part whose digest is known
+// goes on. It is for long histories: nobody attacks them.
+func (d digest) mix(part digest) digest {
+	const p, q = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
+	a, b := binary.LittleEndian.Uint64(d[:8]), binary.LittleEndian.Uint64(d[8:])
+	x, y := binary.LittleEndian.Uint64(part[:8]), binary.LittleEndian.Uint64(part[8:])
+	hi, lo := bits.Mul64(a^x^p, q|1)
+	hi2, lo2 := bits.Mul64(b^y^q, p|1)
+	a, b = bits.RotateLeft64(hi^lo2, 29)*p+x, bits.RotateLeft64(hi2^lo, 41)*q+y
+	a ^= a >> 32
+	b ^= b >> 29
+	binary.LittleEndian.PutUint64(d[:8], a*q+b)
+	binary.LittleEndian.PutUint64(d[8:], b*p+a)
+	return d
 }
 
 // content is one message of a request, read and understood once: the same bytes
@@ -55,7 +74,7 @@ type result struct {
 	text    string
 	content json.RawMessage // as it came
 	isError bool
-	digest  string
+	sum     digest
 }
 
 // use is a tool_use block.
@@ -205,8 +224,7 @@ func (c *content) toolResult(b *wireBlock, i int, at string) error {
 		return invalid(at+".tool_use_id", "Field required")
 	}
 	r := &result{at: i, id: b.ToolUseID, text: resultText(b.Content), content: b.Content, isError: b.IsError}
-	sum := digest{}.chain(r.text, fmt.Sprint(r.isError))
-	r.digest = string(sum[:])
+	r.sum = digest{}.chain(r.text, strconv.FormatBool(r.isError))
 	c.parts = append(c.parts, part{kind: b.Type, result: r})
 	return nil
 }

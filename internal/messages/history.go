@@ -15,6 +15,7 @@ type group struct {
 	steps     []intent
 	context   []string
 	text      string // of an answer
+	said      digest // of an answer
 	uses      []use  // of an answer, or of the one before
 	first     digest // of the history up to the first step
 	key       digest // of the history up to here
@@ -22,7 +23,7 @@ type group struct {
 
 // split makes groups of the messages.
 func (f *fold) split(messages []*content) []group {
-	var groups []group
+	groups := make([]group, 0, len(messages))
 	for i, m := range messages {
 		assistant := m.role == "assistant"
 		if len(groups) == 0 || groups[len(groups)-1].assistant != assistant {
@@ -35,7 +36,7 @@ func (f *fold) split(messages []*content) []group {
 	for i := range groups {
 		g := &groups[i]
 		if g.assistant {
-			key = key.chain(g.digests()...)
+			key = key.mix(g.said)
 			g.key, uses = key, g.uses
 			continue
 		}
@@ -49,13 +50,24 @@ func (f *fold) split(messages []*content) []group {
 // take adds one message.
 func (g *group) take(m *content) {
 	g.context = append(g.context, m.context...)
+	if m.role == "assistant" {
+		if g.said == (digest{}) {
+			g.said = m.said
+		} else {
+			g.said = g.said.mix(m.said)
+		}
+	}
 	g.text += m.text
 	g.uses = append(g.uses, m.uses...)
+	if len(g.steps) == 0 {
+		g.steps = slices.Clip(m.intents) // those of the message, which nobody changes
+		return
+	}
 	for _, in := range m.intents {
-		if n := len(g.steps); in.kind == "results" && n > 0 && g.steps[n-1].kind == "results" {
+		if n := len(g.steps); in.kind == "results" && g.steps[n-1].kind == "results" {
 			both := in
 			both.results = append(slices.Clip(g.steps[n-1].results), in.results...)
-			g.steps[n-1] = both
+			g.steps = append(slices.Clone(g.steps[:n-1]), both)
 			continue
 		}
 		g.steps = append(g.steps, in)
@@ -76,13 +88,15 @@ func (g *group) settle(last bool) {
 		g.steps = slices.DeleteFunc(slices.Clone(g.steps), func(in intent) bool { return in.kind == "notice" })
 	}
 	if has("results") { // prompts that came meanwhile are known when the results are
+		g.steps = slices.Clone(g.steps)
 		slices.SortStableFunc(g.steps, func(a, b intent) int { return g.rank(a) - g.rank(b) })
 	}
 	if has("added") && !has("results", "prompt", "injected", "notice") {
 		g.steps = slices.Clone(g.steps)
 		for i := range g.steps {
-			if g.steps[i].kind == "added" {
-				g.steps[i].kind = "prompt"
+			if in := &g.steps[i]; in.kind == "added" {
+				in.kind = "prompt"
+				in.sum = in.own()
 			}
 		}
 	}
@@ -91,7 +105,9 @@ func (g *group) settle(last bool) {
 		if n := len(g.context); n > 0 {
 			text = g.context[n-1]
 		}
-		g.steps = append(slices.Clip(g.steps), intent{kind: "prompt", text: text, pieces: []string{text}})
+		in := intent{kind: "prompt", text: text, pieces: []string{text}}
+		in.sum = in.own()
+		g.steps = append(slices.Clip(g.steps), in)
 	}
 }
 
@@ -114,15 +130,16 @@ func (f *fold) keys(g *group, key digest) digest {
 				break
 			}
 			head := intent{kind: "prompt", text: joinPieces(trimLast(in.pieces[:n])), pieces: in.pieces[:n]}
-			key = key.chain(head.digests(nil)...)
+			key = key.mix(head.own())
 			if len(steps) == 0 {
 				g.first = key
 			}
 			steps = append(steps, head)
 			in.pieces = in.pieces[n:]
 			in.text = joinPieces(in.pieces)
+			in.sum = in.own()
 		}
-		key = key.chain(in.digests(g.uses)...)
+		key = key.mix(in.digest(g.uses))
 		if len(steps) == 0 {
 			g.first = key
 		}
@@ -143,7 +160,7 @@ func (f *fold) failedPieces(key digest, in intent) int {
 	defer f.ns.mu.Unlock()
 	for n := 1; n < len(in.pieces); n++ {
 		head := intent{kind: "prompt", text: joinPieces(trimLast(in.pieces[:n]))}
-		if t, ok := f.ns.attempts.get(triesKey(f.r.agent, key.chain(head.digests(nil)...))); ok && t.failed {
+		if t, ok := f.ns.attempts.get(triesKey(f.r.agent, key.mix(head.own()))); ok && t.failed {
 			return n
 		}
 	}
@@ -160,35 +177,31 @@ func trimLast(pieces []string) []string {
 	return out
 }
 
-// digests are what counts of a step in the digest of a history.
-func (in *intent) digests(uses []use) []string {
+// own is the digest of a step by itself.
+func (in *intent) own() digest {
+	return digest{}.chain(append([]string{in.kind, in.text}, in.files...)...)
+}
+
+// digest is that of a step where it stands: results count in the order of their
+// calls.
+func (in *intent) digest(uses []use) digest {
 	if in.kind != "results" {
-		return append([]string{in.kind, in.text}, in.files...)
+		return in.sum
 	}
-	out := []string{in.kind}
-	for _, u := range uses {
+	sum := digest{1}
+	for i := range uses {
 		for _, r := range in.results {
-			if r.id == u.id {
-				out = append(out, r.digest)
+			if r.id == uses[i].id {
+				sum = sum.mix(r.sum)
 			}
 		}
 	}
-	return out
-}
-
-// digests are what counts of an answer.
-func (g *group) digests() []string {
-	out := make([]string, 0, 2+2*len(g.uses))
-	out = append(out, "assistant", g.text)
-	for _, u := range g.uses {
-		out = append(out, u.name, string(u.input))
-	}
-	return out
+	return sum
 }
 
 // kinds lists the history as it was understood.
 func (f *fold) kinds() []string {
-	var out []string
+	out := make([]string, 0, 2*len(f.groups))
 	for i := range f.groups {
 		g := &f.groups[i]
 		if g.assistant {
