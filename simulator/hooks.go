@@ -38,7 +38,7 @@ func (p *points) base(in protocol.HookInput) protocol.HookBase {
 		base.PromptID = p.prompts.promptID
 		return base
 	case "Stop", "PostToolBatch": // the others precede the first request
-		base.Effort = p.s.o.Live.effort()
+		base.Effort = p.s.o.Live.Now().HookEffort()
 	}
 	base.PromptID, base.PermissionMode = p.prompts.promptID, p.s.o.Here.Mode()
 	if agent := p.s.o.Agent; agent != nil {
@@ -54,7 +54,7 @@ func (p *points) run(ctx context.Context, in protocol.HookInput) (hook.Outcome, 
 	if err != nil {
 		return out, err
 	}
-	return out, p.out.all(attached(out))
+	return out, p.out.all(out.Attached())
 }
 
 // ask runs the hooks of one event and yields what they show.
@@ -71,19 +71,6 @@ func (p *points) ask(ctx context.Context, in protocol.HookInput) (hook.Outcome, 
 		}
 	}
 	return out, ctx.Err()
-}
-
-// attached is what transcripts keep of hooks.
-func attached(out hook.Outcome) []protocol.Event {
-	var events []protocol.Event
-	for _, a := range out.Attachments {
-		ev := &protocol.Attached{Attachment: a}
-		if a.Rendered != "" {
-			ev.Role, ev.Rendered = "system", protocol.Reminder(a.Rendered)
-		}
-		events = append(events, ev)
-	}
-	return events
 }
 
 // displayed tells the hooks of MessageDisplay about a text, as a whole. The ids
@@ -199,7 +186,7 @@ func (p *points) submit(ctx context.Context, c slash.Call, x *slash.Expansion) (
 		}
 	}
 	s.notices = append(expansion.Notices, out.Notices...)
-	return s, p.accept(x, append(attached(expansion), attached(out)...), out.Specific.SessionTitle)
+	return s, p.accept(x, append(expansion.Attached(), out.Attached()...), out.Specific.SessionTitle)
 }
 
 // accept yields the trace of a prompt that hooks let pass, and of the text
@@ -240,7 +227,7 @@ func (p *points) turnAway(out hook.Outcome, dropped bool) error {
 			return err
 		}
 	}
-	return p.out.all(attached(out))
+	return p.out.all(out.Attached())
 }
 
 // added yields the trace of text that the CLI itself puts beside the prompt.

@@ -81,11 +81,10 @@ func (l *Live) set(change func(*Now)) {
 	change(&l.now)
 }
 
-// effort is the level that hooks are told; nil = none.
-func (l *Live) effort() *protocol.HookEffort {
-	level := l.Now().Effort
-	if level == "" {
+// HookEffort is the level as hooks are told it; nil = there is none.
+func (n Now) HookEffort() *protocol.HookEffort {
+	if n.Effort == "" {
 		return nil
 	}
-	return &protocol.HookEffort{Level: level}
+	return &protocol.HookEffort{Level: n.Effort}
 }

@@ -195,13 +195,25 @@ func (d *round) answer(ctx context.Context, c call) (executor.Result, error) {
 	case ctx.Err() != nil, crashes(err):
 		return result, err
 	default:
-		return failed(err.Error()), nil
+		return executor.Plain(protocol.ErrorResult(err.Error())), nil
 	}
 }
 
+// UnansweredError is what a layer around the tools returns when the turn ended
+// while somebody was asked about a call: it counts as a denial.
+type UnansweredError struct {
+	Call string // id
+	Err  error  // that of the asker
+}
+
+func (e *UnansweredError) Error() string { return "asking for permission: " + e.Err.Error() }
+
+// Unwrap returns that of the asker.
+func (e *UnansweredError) Unwrap() error { return e.Err }
+
 // asked tells whether a call ended while somebody was asked about it.
 func asked(err error) bool {
-	_, ok := errors.AsType[*unansweredError](err)
+	_, ok := errors.AsType[*UnansweredError](err)
 	return ok
 }
 
@@ -286,8 +298,8 @@ func (d *round) rejectRest(ctx context.Context, calls []call, shown []bool, begu
 			continue
 		}
 		result := executor.Plain(executor.Interrupted())
-		unanswered, ok := errors.AsType[*unansweredError](cause)
-		waits := ok && unanswered.call == c.use.ID // for an answer to whether it may run
+		unanswered, ok := errors.AsType[*UnansweredError](cause)
+		waits := ok && unanswered.Call == c.use.ID // for an answer to whether it may run
 		result.CountDenial = waits && !superseded
 		switch {
 		case superseded && i < begun:

@@ -344,6 +344,29 @@ func TestInterruptTool(t *testing.T) {
 	})
 }
 
+// asking is a tool about whose calls somebody is asked when the turn ends.
+type asking struct {
+	fakeTools
+	end context.CancelFunc
+}
+
+func (a asking) Execute(ctx context.Context, use protocol.ToolUse) (executor.Result, error) {
+	a.end()
+	return executor.Result{}, &simulator.UnansweredError{Call: use.ID, Err: ctx.Err()}
+}
+
+// A call that is being asked about when the host interrupts counts as denied.
+func TestInterruptQuestion(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	s := newSimulator(t, simulator.Options{
+		Model: &fakeModel{replies: []scenarios.Reply{calls(`Write {}`), text("after")}}, Tools: simulator.Unchecked(asking{end: cancel}),
+	})
+	_, result := turn(ctx, t, s, "hi")
+	if len(result.PermissionDenials) != 1 || result.PermissionDenials[0].ToolName != "Write" || result.TerminalReason != "aborted_tools" {
+		t.Errorf("%s, denials %+v", result.TerminalReason, result.PermissionDenials)
+	}
+}
+
 func TestInterruptStreaming(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulator(t, simulator.Options{

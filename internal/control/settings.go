@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/ordered"
-	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -27,7 +26,7 @@ func setPermissionMode(_ context.Context, p *Peer, in request) (answer, error) {
 	}
 	a := answer{payload: modeSet{mode}}
 	if mode != before {
-		a.after = []protocol.Event{simulator.ModeStatus(mode)}
+		a.after = []protocol.Event{protocol.ModeStatus(mode)}
 	}
 	return a, nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/claudeless/claudeless/internal/launch"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/agent"
+	"github.com/claudeless/claudeless/simulator/layer"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -66,10 +67,10 @@ func (t *toolbox) chain(plan launch.Plan, p toolParts) {
 	base := executor.Composite{p.work.agents}
 	base = append(base, t.servers.tools()...)
 	base = append(base, t.search(append(slices.Clone(base), t.builtin)), t.builtin)
-	around := simulator.HookOptions{Runner: p.hooks.Runner, Live: p.live, Here: t, Tools: t, Frames: plan.Output.HookEvents}
-	permit := simulator.PermitOptions{Policy: t.policy.Policy, Ask: simulator.AskHooks(around, t.policy.asker(p.host)), Tools: t, Clock: plan.Clock}
+	around := layer.HookOptions{Runner: p.hooks.Runner, Live: p.live, Here: t, Tools: t, Frames: plan.Output.HookEvents}
+	permit := layer.PermitOptions{Policy: t.policy.Policy, Ask: layer.AskHooks(around, t.policy.asker(p.host)), Tools: t, Clock: plan.Clock}
 	t.Executor = executor.Chain(base,
-		simulator.Hooks(around), simulator.Permission(permit), t.gates.layer(plan, t.servers.records), executor.Canned(t.policy.canned))
+		layer.Hooks(around), layer.Permission(permit), t.gates.layer(plan, t.servers.records), executor.Canned(t.policy.canned))
 }
 
 // shellEnviron is the environment of the commands that the model runs: they can tell who runs them (observed with 2.1.329).
@@ -140,7 +141,7 @@ func (t *toolbox) Tool(name string) (protocol.Tool, bool) {
 // check refuses calls that no tool of the session can take.
 func (t *toolbox) check(ctx context.Context, call protocol.ToolUse) *executor.Result {
 	if v, refused := t.policy.Refuses(call); refused {
-		denied := simulator.Denial(v)
+		denied := layer.Denial(v)
 		return &denied
 	}
 	if refused := t.builtin.Check(ctx, call); refused != nil {

@@ -338,9 +338,7 @@ func (w *worker) hooks(ctx context.Context, in protocol.HookInput) hook.Outcome 
 		if o.Here != nil {
 			base.PermissionMode = o.Here.Mode()
 		}
-		if now.Effort != "" {
-			base.Effort = &protocol.HookEffort{Level: now.Effort}
-		}
+		base.Effort = now.HookEffort()
 	}
 	out := o.Hooks.Run(ctx, hook.Input{Base: base, Event: in})
 	if o.Show.Hooks {

@@ -171,3 +171,16 @@ func (o *Outcome) render(text string) { o.Attachments[len(o.Attachments)-1].Rend
 func origin(c *call) []protocol.Field {
 	return []protocol.Field{{Key: "hookName", Value: c.name}, {Key: "toolUseID", Value: c.toolUseID}, {Key: "hookEvent", Value: c.event}}
 }
+
+// Attached are the events by which transcripts keep the outcome.
+func (o *Outcome) Attached() []protocol.Event {
+	var events []protocol.Event
+	for _, a := range o.Attachments {
+		ev := &protocol.Attached{Attachment: a}
+		if a.Rendered != "" {
+			ev.Role, ev.Rendered = "system", protocol.Reminder(a.Rendered)
+		}
+		events = append(events, ev)
+	}
+	return events
+}

@@ -455,3 +455,10 @@ func (*PermissionDenied) event() {}
 func (*APIRetry) event()         {}
 func (*System) event()           {}
 func (*Frame) event()            {}
+
+// ModeStatus is the event that announces a changed permission mode.
+func ModeStatus(mode PermissionMode) *System {
+	return &System{Subtype: "status", Fields: []Field{
+		{Key: "status", Value: json.RawMessage("null")}, {Key: "permissionMode", Value: mode},
+	}}
+}

@@ -1,4 +1,10 @@
-package simulator
+// Package layer has what stands around every tool call: the hooks and the
+// permission to run. Each layer is a middleware of the executor.
+//
+// Its one invariant: a layer decides about one call and keeps nothing of it.
+// What a call is about to run with is asked of its tools, where and in which
+// session it runs of the conversation. The loop does not know of this package.
+package layer
 
 import (
 	"bytes"
@@ -10,6 +16,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -22,19 +29,19 @@ type PermitOptions struct {
 	// Tools look at inputs that the asked put in the place of the model's; nil =
 	// any input will do.
 	Tools Checker
-	Clock Clock
+	Clock simulator.Clock
 }
 
 // Checker looks at calls that are about to run.
 type Checker interface {
-	Ready(ctx context.Context, call protocol.ToolUse) Ready
+	Ready(ctx context.Context, call protocol.ToolUse) simulator.Ready
 }
 
 // Permission makes the layer that lets a call pass, refuses it, or asks.
 func Permission(o PermitOptions) executor.Middleware {
 	p, ask, now := o.Policy, o.Ask, o.Clock.Now
 	if o.Tools == nil {
-		o.Tools = unchecked{}
+		o.Tools = simulator.Unchecked(nil)
 	}
 	var warned sync.Once
 	denial := func(v permission.Verdict) executor.Result {
@@ -54,7 +61,7 @@ func Permission(o PermitOptions) executor.Middleware {
 		}
 		answer, err := ask.Ask(ctx, question(p, use, v))
 		if err != nil {
-			return executor.Result{}, &unansweredError{call: use.ID, err: err}
+			return executor.Result{}, &simulator.UnansweredError{Call: use.ID, Err: err}
 		}
 		if answer.Undecided || !answer.Allow {
 			result := refused(use, answer)
@@ -122,16 +129,6 @@ func keysOf(raw json.RawMessage) map[string]json.RawMessage {
 	return keys
 }
 
-// unansweredError says that a turn ended while somebody was asked about a call,
-// which counts as a denial.
-type unansweredError struct {
-	call string
-	err  error
-}
-
-func (e *unansweredError) Error() string { return "asking for permission: " + e.err.Error() }
-func (e *unansweredError) Unwrap() error { return e.err }
-
 // noClassifier is the reason code of calls that auto and plan mode would have
 // checked by a classifier; that there is none is said once a session.
 const noClassifier = "auto_mode_no_check_in_session"
@@ -140,7 +137,7 @@ func classifierMissing(now func() time.Time) protocol.Event {
 	return &protocol.System{Subtype: "informational", Fields: []protocol.Field{
 		{Key: "content", Value: "Auto mode can't check actions in this session. There is no classifier here, so every call that needs its check is refused."},
 		{Key: "isMeta", Value: false},
-		{Key: "timestamp", Value: now().UTC().Format(timestampFormat)},
+		{Key: "timestamp", Value: now().UTC().Format("2006-01-02T15:04:05.000Z")},
 		{Key: "level", Value: "warning"},
 		{Key: "tag", Value: "auto_mode_no_server_check"},
 	}}
@@ -255,12 +252,5 @@ func applyUpdates(p *permission.Policy, updates []protocol.PermissionUpdate) []p
 	if p.Mode() == before {
 		return nil
 	}
-	return []protocol.Event{ModeStatus(p.Mode())}
-}
-
-// ModeStatus is the event that announces a changed permission mode.
-func ModeStatus(mode protocol.PermissionMode) *protocol.System {
-	return &protocol.System{Subtype: "status", Fields: []protocol.Field{
-		{Key: "status", Value: json.RawMessage("null")}, {Key: "permissionMode", Value: mode},
-	}}
+	return []protocol.Event{protocol.ModeStatus(p.Mode())}
 }

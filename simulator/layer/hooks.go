@@ -1,11 +1,13 @@
-package simulator
+package layer
 
 import (
 	"context"
 	"encoding/json"
 	"strings"
+	"time"
 
 	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -15,8 +17,8 @@ import (
 // is known.
 type HookOptions struct {
 	Runner *hook.Runner
-	Live   *Live // nil = nothing of the session is told
-	Here   Here
+	Live   *simulator.Live // nil = nothing of the session is told
+	Here   simulator.Here
 	Tools  HookedTools
 	Frames bool // show hook_started and hook_response (--include-hook-events)
 }
@@ -40,6 +42,12 @@ func (strangers) Rewrite(string, json.RawMessage) (protocol.Content, bool) {
 	return protocol.Content{}, false
 }
 
+// nowhere is a place of which nothing is known.
+type nowhere struct{}
+
+func (nowhere) Dir() string                   { return "" }
+func (nowhere) Mode() protocol.PermissionMode { return protocol.ModeDefault }
+
 // Hooks makes the layer that runs the hooks around every tool call (spec:
 // cli-contract 5.3 and 5.4).
 func Hooks(o HookOptions) executor.Middleware {
@@ -51,10 +59,10 @@ type hooks struct{ o HookOptions }
 
 func newHooks(o HookOptions) *hooks {
 	if o.Live == nil {
-		o.Live = &Live{}
+		o.Live = &simulator.Live{}
 	}
 	if o.Here == nil {
-		o.Here = somewhere{}
+		o.Here = nowhere{}
 	}
 	if o.Tools == nil {
 		o.Tools = strangers{}
@@ -67,7 +75,7 @@ func (h *hooks) base() protocol.HookBase {
 	now := h.o.Live.Now()
 	return protocol.HookBase{
 		SessionID: now.SessionID, TranscriptPath: now.Transcript, PromptID: now.PromptID,
-		CWD: h.o.Here.Dir(), PermissionMode: h.o.Here.Mode(), Effort: h.o.Live.effort(),
+		CWD: h.o.Here.Dir(), PermissionMode: h.o.Here.Mode(), Effort: now.HookEffort(),
 	}
 }
 
@@ -116,7 +124,7 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 // after runs PostToolUse, or PostToolUseFailure when the tool failed.
 func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *executor.Result) {
 	var in protocol.HookInput
-	took := ms(result.Took)
+	took := int(result.Took / time.Millisecond)
 	if result.IsError {
 		in = protocol.PostToolUseFailureHook{
 			ToolName: hookName(use.Name), ToolInput: use.Observed(), ToolUseID: use.ID, Error: result.Content.Plain(), DurationMS: &took,
@@ -138,7 +146,7 @@ func (h *hooks) after(ctx context.Context, use protocol.ToolUse, result *executo
 	if h.o.Frames {
 		result.Before = append(result.Before, out.Frames...)
 	}
-	result.After = append(append(result.After, attached(out)...), out.Notices...)
+	result.After = append(append(result.After, out.Attached()...), out.Notices...)
 	if out.StopTurn && !result.IsError && result.Stop == nil {
 		result.Stop = &executor.StopTurn{TerminalReason: "hook_stopped"}
 	}
@@ -202,7 +210,7 @@ func (h *hooks) shown(out hook.Outcome) []protocol.Event {
 	if h.o.Frames {
 		events = append(events, out.Frames...)
 	}
-	return append(append(events, attached(out)...), out.Notices...)
+	return append(append(events, out.Attached()...), out.Notices...)
 }
 
 // refusedByHook is the result of a call that a PreToolUse hook keeps from
@@ -250,7 +258,15 @@ func contentOf(raw json.RawMessage) protocol.Content {
 	if strings.HasPrefix(strings.TrimSpace(string(raw)), "[") && content.UnmarshalJSON(raw) == nil {
 		return content
 	}
-	return protocol.Content{Text: string(compact(raw))}
+	return protocol.Content{Text: compact(raw)}
+}
+
+// compact is JSON on one line; what is none stays as it is.
+func compact(raw json.RawMessage) string {
+	if out, err := protocol.Marshal(raw); err == nil {
+		raw = out
+	}
+	return string(raw)
 }
 
 // AskHooks puts PermissionRequest hooks beside an asker: both are asked at

@@ -1,4 +1,4 @@
-package simulator_test
+package layer_test
 
 import (
 	"context"
@@ -6,12 +6,13 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeless/claudeless/executor"
-	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/layer"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -22,6 +23,13 @@ type answering func(context.Context) (protocol.PermissionAnswer, error)
 func (a answering) Ask(ctx context.Context, _ protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
 	return a(ctx)
 }
+
+// clock has the time of the test and one id.
+type clock struct{}
+
+func (clock) Now() time.Time                                   { return time.Now() }
+func (clock) Sleep(ctx context.Context, d time.Duration) error { return simulator.Sleep(ctx, d) }
+func (clock) NewID() string                                    { return "00000001-0000-4000-8000-000000000000" }
 
 // echo is a tool that answers its input.
 type echo struct{}
@@ -77,7 +85,7 @@ func TestAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	call := func(ctx context.Context, ask answering) (executor.Result, error) {
-		chain := executor.Chain(echo{}, simulator.Permission(simulator.PermitOptions{Policy: policy, Ask: ask, Tools: noFives{}, Clock: &fakeClock{}}))
+		chain := executor.Chain(echo{}, layer.Permission(layer.PermitOptions{Policy: policy, Ask: ask, Tools: noFives{}, Clock: clock{}}))
 		return chain.Execute(ctx, protocol.ToolUse{ID: "toolu-1", Name: "Bash", Input: json.RawMessage(`{"command":"ls"}`)})
 	}
 	policyAsks(t, policy)
@@ -111,7 +119,7 @@ func TestQuestionNamesTool(t *testing.T) {
 		t.Fatal(err)
 	}
 	var asked protocol.PermissionRequest
-	chain := executor.Chain(echo{}, simulator.Permission(simulator.PermitOptions{Policy: policy, Ask: noting{&asked}, Clock: &fakeClock{}}))
+	chain := executor.Chain(echo{}, layer.Permission(layer.PermitOptions{Policy: policy, Ask: noting{&asked}, Clock: clock{}}))
 	if _, err := chain.Execute(t.Context(), protocol.ToolUse{Name: "mcp__s__make_it", Input: json.RawMessage("{}")}); err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +156,7 @@ func TestShownPath(t *testing.T) {
 			}
 			return answer, nil
 		})
-		got, err := executor.Chain(echo{}, simulator.Permission(simulator.PermitOptions{Policy: policy, Ask: ask, Clock: &fakeClock{}})).Execute(t.Context(), protocol.ToolUse{
+		got, err := executor.Chain(echo{}, layer.Permission(layer.PermitOptions{Policy: policy, Ask: ask, Clock: clock{}})).Execute(t.Context(), protocol.ToolUse{
 			Name: "Write", Input: json.RawMessage(`{"file_path":"a"}`), Seen: json.RawMessage(`{"file_path":"/w/a"}`),
 		})
 		if err != nil || got.Content.Plain() != want {
@@ -163,7 +171,7 @@ func policyAsks(t *testing.T, p *permission.Policy) {
 	p.Apply([]protocol.PermissionUpdate{{Type: "addRules", Behavior: "ask", Rules: []protocol.PermissionRule{{ToolName: "Bash"}}}})
 }
 
-// A call that is being asked about when the host interrupts counts as denied.
+// The turn hears which call somebody was asked about when it ended.
 func TestInterruptQuestion(t *testing.T) {
 	policy, err := permission.New(permission.Options{CWD: "/w", HasAsker: true})
 	if err != nil {
@@ -176,12 +184,9 @@ func TestInterruptQuestion(t *testing.T) {
 		<-ctx.Done()
 		return protocol.PermissionAnswer{}, ctx.Err()
 	})
-	s := newSimulator(t, simulator.Options{
-		Model: &fakeModel{replies: []scenarios.Reply{calls(`Bash {"command":"ls"}`), text("after")}},
-		Tools: simulator.Unchecked(executor.Chain(echo{}, simulator.Permission(simulator.PermitOptions{Policy: policy, Ask: ask, Clock: &fakeClock{}}))),
-	})
-	_, result := turn(ctx, t, s, "hi")
-	if len(result.PermissionDenials) != 1 || result.PermissionDenials[0].ToolName != "Bash" || result.TerminalReason != "aborted_tools" {
-		t.Errorf("%s, denials %+v", result.TerminalReason, result.PermissionDenials)
+	chain := executor.Chain(echo{}, layer.Permission(layer.PermitOptions{Policy: policy, Ask: ask, Clock: clock{}}))
+	_, err = chain.Execute(ctx, protocol.ToolUse{ID: "toolu_1", Name: "Bash", Input: json.RawMessage(`{"command":"ls"}`)})
+	if got, ok := errors.AsType[*simulator.UnansweredError](err); !ok || got.Call != "toolu_1" || !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
 	}
 }
