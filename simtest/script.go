@@ -1,142 +1,142 @@
 package simtest
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"maps"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
 	"strings"
+	"sync"
+	"testing"
+
+	"github.com/claudeless/claudeless/internal/journal"
+	"github.com/claudeless/claudeless/internal/verdict"
 )
 
-// ToolCall is a call of a tool; see [Call].
-type ToolCall struct {
-	Tool  string `json:"tool"`
-	Input any    `json:"input"` // an object
+// script is what a test has written, in a directory of its own.
+type script struct {
+	tb    testing.TB
+	dir   string
+	file  string // of a scenario that is a file; empty = the rules are the scenario
+	place string
+
+	mu    sync.Mutex
+	rules []*rule
 }
-
-// Call makes the model call a tool: a built-in ("Bash"), "server/tool", or
-// "mcp__server__tool". The input is a map or a struct with JSON tags; nil = {}.
-func Call(tool string, input any) ToolCall {
-	if input == nil {
-		input = map[string]any{}
-	}
-	return ToolCall{Tool: tool, Input: input}
-}
-
-// Failure is a request that fails; see [Fail].
-type Failure struct {
-	kind string
-	keys map[string]any
-}
-
-// Fail makes the request fail: "rate_limit", "overloaded", … or the name of a
-// fault. It is for good, and for all requests, unless Times says how often.
-func Fail(kind string) Failure { return Failure{kind: kind, keys: usual(kind)} }
-
-// Times is how many requests fail before the next step is the answer.
-func (f Failure) Times(n int) Failure { return f.With("times", n) }
-
-// With sets a key of the scenario's failure: status, retry_after, message, …
-func (f Failure) With(key string, value any) Failure {
-	keys := map[string]any{key: value}
-	for k, v := range f.keys {
-		if k != key {
-			keys[k] = v
-		}
-	}
-	return Failure{kind: f.kind, keys: keys}
-}
-
-// usual is what a failure needs to be told, where a test does not care.
-func usual(kind string) map[string]any {
-	switch kind {
-	case "rate_limit":
-		return map[string]any{"retry_after": 1}
-	case "auth_error":
-		return map[string]any{"message": "Invalid API key"}
-	case "connection_timeout":
-		return map[string]any{"after_ms": 5000}
-	case "partial_response":
-		return map[string]any{"partial_text": ""}
-	case "malformed_json":
-		return map[string]any{"raw": "{"}
-	case "api_error":
-		return map[string]any{"status": 500}
-	}
-	return nil
-}
-
-// Message is one message of the model; see [Say].
-type Message []any
-
-// Say makes one message of several parts: texts are the preamble of the calls
-// behind them.
-func Say(parts ...any) Message { return parts }
 
 // rule is one prompt pattern and its steps, with the place that wrote it.
 type rule struct {
 	pattern map[string]any
 	steps   []map[string]any
-	once    bool
+	limit   limit
 	place   string
 }
 
-// steps makes the steps of a scenario: one per message of the model. A failure
-// goes with the message behind it.
-func steps(script []any) ([]map[string]any, error) {
-	var out []map[string]any
-	var failure map[string]any
-	for i, step := range script {
-		if f, ok := step.(Failure); ok {
-			if failure != nil {
-				out = append(out, map[string]any{"failure": failure})
-			}
-			failure = map[string]any{"type": f.kind}
-			maps.Copy(failure, f.keys)
-			continue
-		}
-		m, err := message(step)
-		if err != nil {
-			return nil, fmt.Errorf("step %d: %w", i+1, err)
-		}
-		if failure != nil {
-			m["failure"], failure = failure, nil
-		}
-		out = append(out, m)
-	}
-	if failure != nil {
-		out = append(out, map[string]any{"failure": failure})
-	}
-	return out, nil
+// limit is how often a rule answers.
+type limit int
+
+const (
+	always limit = iota
+	once         // one prompt of the test
+)
+
+func newScript(tb testing.TB, place, file string) *script {
+	tb.Helper()
+	return &script{tb: tb, dir: tb.TempDir(), file: file, place: place}
 }
 
-func message(step any) (map[string]any, error) {
-	parts, ok := step.(Message)
-	if !ok {
-		parts = Message{step}
+func (s *script) journal() string  { return filepath.Join(s.dir, "journal.jsonl") }
+func (s *script) scenario() string { return cmp.Or(s.file, filepath.Join(s.dir, "scenario.json")) }
+
+// on adds a rule for a prompt.
+func (s *script) on(prompt any, script []any, place string) {
+	s.tb.Helper()
+	if s.file != "" {
+		s.tb.Fatalf("simtest: On: the script of this test is the file %s; a second scenario in one test is not possible", s.file)
 	}
-	var texts []string
-	var calls []ToolCall
-	for _, part := range parts {
-		switch part := part.(type) {
-		case ToolCall:
-			calls = append(calls, part)
-		case string:
-			if calls != nil {
-				return nil, fmt.Errorf("the text %q stands behind a call; a text after the results is a step of its own", part)
-			}
-			texts = append(texts, part)
-		default:
-			return nil, fmt.Errorf("%#v is no step: a step is a string, a Call, a Say or a Fail", part)
+	switch p := prompt.(type) {
+	case string:
+		s.add(map[string]any{"type": "contains", "text": p}, script, always, place)
+	case *regexp.Regexp:
+		s.add(map[string]any{"type": "regex", "pattern": p.String()}, script, always, place)
+	default:
+		s.tb.Fatalf("simtest: a prompt is a string or a *regexp.Regexp, not %#v", prompt)
+	}
+}
+
+func (s *script) add(pattern map[string]any, script []any, limit limit, place string) {
+	s.tb.Helper()
+	list, err := steps(script)
+	if err == nil && len(list) == 0 {
+		err = errors.New("what does the model answer? Give it a step")
+	}
+	if err != nil {
+		s.tb.Fatalf("simtest: %v", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rules = append(s.rules, &rule{pattern: pattern, steps: list, limit: limit, place: place})
+}
+
+// write writes the scenario beside and renames it: a claude may be reading it.
+func (s *script) write() {
+	s.tb.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text, err := scenario(s.rules)
+	if err == nil {
+		err = os.WriteFile(s.scenario()+".new", text, 0o600)
+	}
+	if err == nil {
+		err = os.Rename(s.scenario()+".new", s.scenario())
+	}
+	if err != nil {
+		s.tb.Fatalf("simtest: writing the scenario: %v", err)
+	}
+}
+
+// entries are the lines of the journal so far; half a line is left out.
+func (s *script) entries() []journal.Entry {
+	s.tb.Helper()
+	var in verdict.Input
+	err := in.ReadFiles([]string{s.journal()}, s.scenario())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		s.tb.Errorf("simtest: %v", err)
+	}
+	return in.Entries
+}
+
+func (s *script) prompts() []Prompt {
+	var all []Prompt
+	for _, e := range s.entries() {
+		switch {
+		case e.Prompt != nil && !e.Prompt.Injected:
+			all = append(all, Prompt{Text: e.Prompt.Prompt, SessionID: e.SessionID, PID: e.PID})
+		case e.Request != nil && e.Request.Prompt != "" && e.Request.Attempt <= 1:
+			all = append(all, Prompt{Text: e.Request.Prompt, SessionID: e.Request.Session, PID: e.PID})
 		}
 	}
-	m := map[string]any{}
-	if texts != nil {
-		m["text"] = strings.Join(texts, "\n")
+	return all
+}
+
+func (s *script) tools() []Tool {
+	var all []Tool
+	for _, e := range s.entries() {
+		switch {
+		case e.Tool != nil:
+			all = append(all, Tool{Name: e.Tool.Tool, Input: e.Tool.Input})
+		case e.Request != nil:
+			for _, c := range e.Request.Calls {
+				all = append(all, Tool{Name: c.Tool, Input: c.Input})
+			}
+		}
 	}
-	if calls != nil {
-		m["tool_calls"] = calls
-	}
-	return m, nil
+	return all
 }
 
 // scenario is the script as a scenario, a rule a line from line 3 on.
@@ -145,7 +145,7 @@ func scenario(rules []*rule) ([]byte, error) {
 	b.WriteString("{\"expect\": [{\"unused\": \"error\"}],\n\"responses\": [\n")
 	for i, r := range rules {
 		entry := map[string]any{"pattern": r.pattern, "response": map[string]any{"steps": r.steps}}
-		if r.once {
+		if r.limit == once {
 			entry["max_matches"] = 1
 		}
 		line, err := json.Marshal(entry)
@@ -164,3 +164,17 @@ func scenario(rules []*rule) ([]byte, error) {
 
 // firstRule is the line of the first rule in [scenario].
 const firstRule = 3
+
+// caller is the file and line outside of this package that called it.
+func caller() string {
+	_, here, _, _ := runtime.Caller(0)
+	for depth := 1; ; depth++ {
+		_, file, line, ok := runtime.Caller(depth)
+		if !ok {
+			return "simtest"
+		}
+		if filepath.Dir(file) != filepath.Dir(here) || strings.HasSuffix(file, "_test.go") {
+			return fmt.Sprintf("%s:%d", filepath.Base(file), line)
+		}
+	}
+}

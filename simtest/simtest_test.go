@@ -2,6 +2,7 @@ package simtest_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -147,5 +148,24 @@ func TestVerdict(t *testing.T) {
 				t.Errorf("the test says %q, want %s", errors, c.want)
 			}
 		})
+	}
+}
+
+// The script as the Messages API, in the process of the test.
+func TestServer(t *testing.T) {
+	t.Parallel()
+	api := simtest.Server(t).On("hello", "hi there")
+	body := `{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"hello"}]}`
+	resp, err := http.Post(api.URL+"/v1/messages", "application/json", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var answer struct{ Content []struct{ Text string } }
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || len(answer.Content) != 1 || answer.Content[0].Text != "hi there" {
+		t.Errorf("%+v, %v", answer, err)
+	}
+	if prompts := api.Prompts(); len(prompts) != 1 || prompts[0].Text != "hello" {
+		t.Errorf("prompts: %v", prompts)
 	}
 }

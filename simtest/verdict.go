@@ -9,37 +9,47 @@ import (
 	"github.com/claudeless/claudeless/internal/verdict"
 )
 
+// judge fails the test with the verdict, unless it has failed for itself.
+func (s *script) judge() {
+	if s.tb.Failed() || s.tb.Skipped() {
+		return
+	}
+	for _, problem := range s.problems() {
+		s.tb.Error(problem)
+	}
+}
+
 // problems are what is wrong with the run, a text each.
-func (c *Claude) problems() []string {
+func (s *script) problems() []string {
 	var in verdict.Input
-	if err := in.ReadFiles([]string{c.journal()}, c.scenario()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := in.ReadFiles([]string{s.journal()}, s.scenario()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return []string{"simtest: " + err.Error()}
 	}
 	if in.Scenario == nil {
-		scenario, err := verdict.LoadScenario(c.scenario())
+		loaded, err := verdict.LoadScenario(s.scenario())
 		if err != nil {
 			return []string{"simtest: " + err.Error()}
 		}
-		in.Scenario = scenario
+		in.Scenario = loaded
 	}
 	report := verdict.Judge(in)
 	var all []string
 	for _, x := range report.Expectations {
 		if !x.Met {
-			all = append(all, c.at(x.File, x.Line)+x.Text+suffix(": ", x.Got))
+			all = append(all, s.at(x.File, x.Line)+x.Text+suffix(": ", x.Got))
 		}
 	}
 	for _, f := range report.Findings {
 		if f.Level == "error" {
-			all = append(all, fmt.Sprintf("%s%s [%s]%s", c.at(f.File, f.Line), f.Text, f.ID, suffix("\n\t", f.Advice)))
+			all = append(all, fmt.Sprintf("%s%s [%s]%s", s.at(f.File, f.Line), f.Text, f.ID, suffix("\n\t", f.Advice)))
 		}
 	}
 	for _, u := range report.Unmatched {
 		if said := strings.Join(all, "\n"); !strings.Contains(said, u.Prompt) {
-			all = append(all, fmt.Sprintf("%s: no rule for the prompt %q%s", c.place, u.Prompt, suffix("\n\t", strings.Join(u.Nearest, "\n\t"))))
+			all = append(all, fmt.Sprintf("%s: no rule for the prompt %q%s", s.place, u.Prompt, suffix("\n\t", strings.Join(u.Nearest, "\n\t"))))
 		}
 	}
-	return append(all, c.askedAgain(in)...)
+	return append(all, s.askedAgain(in)...)
 }
 
 func suffix(mark, text string) string {
@@ -51,21 +61,21 @@ func suffix(mark, text string) string {
 
 // askedAgain finds prompts that a script has answered after its first: it
 // answers one, whichever process asks.
-func (c *Claude) askedAgain(in verdict.Input) []string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (s *script) askedAgain(in verdict.Input) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	times := map[int]int{}
 	var all []string
 	for _, e := range in.Entries {
-		if e.Match == nil || c.file != "" {
+		if e.Match == nil || s.file != "" {
 			continue
 		}
 		i := e.Match.Line - firstRule
-		if i < 0 || i >= len(c.rules) || !c.rules[i].once {
+		if i < 0 || i >= len(s.rules) || s.rules[i].limit != once {
 			continue
 		}
 		if times[i]++; times[i] > 1 {
-			all = append(all, fmt.Sprintf("%s: the script answers one prompt, and there was another: %q", c.rules[i].place, e.Match.Prompt))
+			all = append(all, fmt.Sprintf("%s: the script answers one prompt, and there was another: %q", s.rules[i].place, e.Match.Prompt))
 		}
 	}
 	return all
@@ -73,17 +83,17 @@ func (c *Claude) askedAgain(in verdict.Input) []string {
 
 // at is where a finding stands: the line of the test that wrote the rule, or that
 // of the file.
-func (c *Claude) at(file string, line int) string {
+func (s *script) at(file string, line int) string {
 	switch {
 	case file == "":
-		return c.place + ": "
-	case c.file != "":
+		return s.place + ": "
+	case s.file != "":
 		return fmt.Sprintf("%s:%d: ", file, line)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if i := line - firstRule; i >= 0 && i < len(c.rules) {
-		return c.rules[i].place + ": "
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := line - firstRule; i >= 0 && i < len(s.rules) {
+		return s.rules[i].place + ": "
 	}
-	return c.place + ": "
+	return s.place + ": "
 }

@@ -33,10 +33,14 @@ export function entries(journal: string): Entry[] {
     });
 }
 
+/** What was asked of a claude, and over the Messages API; a request that is made again counts once. */
 export const calls = (all: Entry[]): Call[] =>
   all
-    .filter((e) => e.type === "prompt" && !e["injected"])
-    .map((e) => ({ prompt: e["prompt"] as string, sessionId: (e["session_id"] as string) ?? "", pid: e["pid"] as number }));
+    .filter((e) => (e.type === "prompt" && !e["injected"]) || (e.type === "request" && e["prompt"] && (e["attempt"] ?? 1) === 1))
+    .map((e) => ({ prompt: e["prompt"] as string, sessionId: (e["session_id"] || e["session"] || "") as string, pid: e["pid"] as number }));
 
+/** What ran in a claude, and what a client of the Messages API has run. */
 export const tools = (all: Entry[]): ToolRun[] =>
-  all.filter((e) => e.type === "tool").map((e) => ({ name: e["tool"] as string, input: (e["input"] ?? {}) as Record<string, unknown> }));
+  all
+    .flatMap((e) => (e.type === "tool" ? [e] : e.type === "request" ? ((e["calls"] ?? []) as Entry[]) : []))
+    .map((e) => ({ name: e["tool"] as string, input: (e["input"] ?? {}) as Record<string, unknown> }));

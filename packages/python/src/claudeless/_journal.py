@@ -32,12 +32,20 @@ def entries(journal: Path) -> Iterator[dict[str, Any]]:
 
 
 def calls(journal: Path) -> list[Call]:
-    return [
-        Call(e.get("prompt", ""), e.get("session_id", ""), e.get("pid", 0))
-        for e in entries(journal)
-        if e.get("type") == "prompt" and not e.get("injected")
-    ]
+    """What was asked of a claude, and over the Messages API; a request that is made again counts once."""
+    found = []
+    for e in entries(journal):
+        if e.get("type") == "prompt" and not e.get("injected"):
+            found.append(Call(e.get("prompt", ""), e.get("session_id", ""), e.get("pid", 0)))
+        elif e.get("type") == "request" and e.get("prompt") and e.get("attempt", 1) == 1:
+            found.append(Call(e["prompt"], e.get("session", ""), e.get("pid", 0)))
+    return found
 
 
 def tools(journal: Path) -> list[tuple[str, dict[str, Any]]]:
-    return [(e["tool"], e.get("input") or {}) for e in entries(journal) if e.get("type") == "tool"]
+    """What ran in a claude, and what a client of the Messages API has run."""
+    found = []
+    for e in entries(journal):
+        ran = [e] if e.get("type") == "tool" else e.get("calls") or [] if e.get("type") == "request" else []
+        found += [(call["tool"], call.get("input") or {}) for call in ran]
+    return found

@@ -1,0 +1,113 @@
+package simtest
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/clock"
+	"github.com/claudeless/claudeless/internal/messages"
+	"github.com/claudeless/claudeless/internal/process"
+	"github.com/claudeless/claudeless/internal/verdict"
+)
+
+// API is a script as the Messages API, in the process of the test.
+type API struct {
+	// URL is the base URL for an Anthropic SDK, or for the real claude; it never
+	// ends in /v1.
+	URL string
+
+	script *script
+	out    *os.File // the journal
+
+	active sync.RWMutex // read-held by requests under way
+
+	mu     sync.Mutex
+	server http.Handler // of the rules so far
+}
+
+// Server serves these steps (see [New]) as the Messages API. Without steps it
+// has the rules of [API.On]. It ends with the test, which fails with the verdict.
+func Server(tb testing.TB, steps ...any) *API {
+	tb.Helper()
+	s := newScript(tb, caller(), "")
+	out, err := os.OpenFile(s.journal(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		tb.Fatalf("simtest: %v", err)
+	}
+	a := &API{script: s, out: out}
+	tb.Cleanup(func() {
+		_ = out.Close() // every line went out in one write
+		s.judge()
+	})
+	if len(steps) > 0 {
+		s.add(map[string]any{"type": "any"}, steps, once, s.place)
+	}
+	a.reload()
+	listener := httptest.NewServer(a)
+	tb.Cleanup(listener.Close)
+	a.URL = listener.URL
+	return a
+}
+
+// On adds a rule, as [Claude.On] does. Conversations that have begun are answered
+// by it as well: each request is read from its beginning.
+func (a *API) On(prompt any, steps ...any) *API {
+	a.script.tb.Helper()
+	a.script.on(prompt, steps, caller())
+	a.reload()
+	return a
+}
+
+// Prompts are what was asked so far, in order; a request that is made again
+// counts once. It waits for requests under way, so read a stream to its end first.
+func (a *API) Prompts() []Prompt {
+	a.settle()
+	return a.script.prompts()
+}
+
+// Tools are the calls whose results have come so far, in order. It waits for
+// requests under way.
+func (a *API) Tools() []Tool {
+	a.settle()
+	return a.script.tools()
+}
+
+// settle waits until requests that a client has seen answered are in the journal.
+func (a *API) settle() {
+	a.active.Lock()
+	defer a.active.Unlock()
+}
+
+// ServeHTTP implements http.Handler, for a listener of the test's own.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a.active.RLock()
+	defer a.active.RUnlock()
+	a.mu.Lock()
+	server := a.server
+	a.mu.Unlock()
+	server.ServeHTTP(w, r)
+}
+
+func (a *API) reload() {
+	a.script.tb.Helper()
+	a.script.write()
+	loaded, err := verdict.LoadScenario(a.script.scenario())
+	if err != nil {
+		a.script.tb.Fatalf("simtest: the script is no scenario\n%v", err)
+	}
+	server, err := messages.New(messages.Options{
+		Scenario: loaded, Clock: clock.New(clock.Options{Now: time.Now, NewID: process.Real().NewID}), Capture: a.out, Environ: os.Environ(), PID: os.Getpid(),
+		CWD: filepath.Dir(a.script.scenario()),
+	})
+	if err != nil {
+		a.script.tb.Fatalf("simtest: %v", err)
+	}
+	a.mu.Lock()
+	a.server = server
+	a.mu.Unlock()
+}

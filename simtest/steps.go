@@ -1,0 +1,131 @@
+package simtest
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+)
+
+// ToolCall is a call of a tool; see [Call].
+type ToolCall struct {
+	Tool  string `json:"tool"`
+	Input any    `json:"input"` // an object
+}
+
+// Call makes the model call a tool: a built-in ("Bash"), "server/tool", or
+// "mcp__server__tool". The input is a map or a struct with JSON tags; nil = {}.
+func Call(tool string, input any) ToolCall {
+	if input == nil {
+		input = map[string]any{}
+	}
+	return ToolCall{Tool: tool, Input: input}
+}
+
+// Failure is a request that fails; see [Fail].
+type Failure struct {
+	kind string
+	keys map[string]any
+}
+
+// Fail makes the request fail: "rate_limit", "overloaded", … or the name of a
+// fault. It is for good, and for all requests, unless Times says how often.
+func Fail(kind string) Failure { return Failure{kind: kind, keys: usual(kind)} }
+
+// Times is how many requests fail before the next step is the answer.
+func (f Failure) Times(n int) Failure { return f.With("times", n) }
+
+// With sets a key of the scenario's failure: status, retry_after, message, …
+func (f Failure) With(key string, value any) Failure {
+	keys := map[string]any{key: value}
+	for k, v := range f.keys {
+		if k != key {
+			keys[k] = v
+		}
+	}
+	return Failure{kind: f.kind, keys: keys}
+}
+
+// usual is what a failure needs to be told, where a test does not care.
+func usual(kind string) map[string]any {
+	switch kind {
+	case "rate_limit":
+		return map[string]any{"retry_after": 1}
+	case "auth_error":
+		return map[string]any{"message": "Invalid API key"}
+	case "connection_timeout":
+		return map[string]any{"after_ms": 5000}
+	case "partial_response":
+		return map[string]any{"partial_text": ""}
+	case "malformed_json":
+		return map[string]any{"raw": "{"}
+	case "api_error":
+		return map[string]any{"status": 500}
+	}
+	return nil
+}
+
+// Message is one message of the model; see [Say].
+type Message []any
+
+// Say makes one message of several parts: texts are the preamble of the calls
+// behind them.
+func Say(parts ...any) Message { return parts }
+
+// steps makes the steps of a scenario: one per message of the model. A failure
+// goes with the message behind it.
+func steps(script []any) ([]map[string]any, error) {
+	var out []map[string]any
+	var failure map[string]any
+	for i, step := range script {
+		if f, ok := step.(Failure); ok {
+			if failure != nil {
+				out = append(out, map[string]any{"failure": failure})
+			}
+			failure = map[string]any{"type": f.kind}
+			maps.Copy(failure, f.keys)
+			continue
+		}
+		m, err := message(step)
+		if err != nil {
+			return nil, fmt.Errorf("step %d: %w", i+1, err)
+		}
+		if failure != nil {
+			m["failure"], failure = failure, nil
+		}
+		out = append(out, m)
+	}
+	if failure != nil {
+		out = append(out, map[string]any{"failure": failure})
+	}
+	return out, nil
+}
+
+func message(step any) (map[string]any, error) {
+	parts, ok := step.(Message)
+	if !ok {
+		parts = Message{step}
+	}
+	var texts []string
+	var calls []ToolCall
+	for _, part := range parts {
+		switch part := part.(type) {
+		case ToolCall:
+			calls = append(calls, part)
+		case string:
+			if calls != nil {
+				return nil, fmt.Errorf("the text %q stands behind a call; a text after the results is a step of its own", part)
+			}
+			texts = append(texts, part)
+		default:
+			return nil, fmt.Errorf("%#v is no step: a step is a string, a Call, a Say or a Fail", part)
+		}
+	}
+	m := map[string]any{}
+	if texts != nil {
+		m["text"] = strings.Join(texts, "\n")
+	}
+	if calls != nil {
+		m["tool_calls"] = calls
+	}
+	return m, nil
+}
