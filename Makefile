@@ -5,7 +5,7 @@ DEADCODE = go run golang.org/x/tools/cmd/deadcode@v0.52.0
 FUZZTIME ?= 10000x
 POLICY   = '^Test(Imports|PackageTable|Budgets|PackageDocs|NoState|DocumentSizes|MakeTargets|Links|NamedFiles|NothingLocal|Citations|Structure)$$'
 
-.PHONY: help build test race lint fmt update docs fuzz bench policy determinism generated interop conformance e2e ci
+.PHONY: help build test race lint fmt update docs fuzz bench policy determinism generated interop conformance e2e packages release ci
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-12s %s\n", $$1, $$2}' Makefile
@@ -47,4 +47,8 @@ conformance: build ## run the official MCP suite and the own tests of the Anthro
 	tests/conformance/run-client.sh $(CURDIR)/bin/claudeless && tests/conformance/api.sh $(CURDIR)/bin/claudeless
 e2e: ## run the breakpoint page in a real browser (Debian's chromium)
 	cd tests/e2e && { command -v chromium >/dev/null || { apt-get -qq update && apt-get -qq install -y chromium; }; } && go test -count=1 ./...
-ci: policy lint test race determinism fuzz generated conformance interop e2e ## everything, cheapest first
+packages: build ## build the packages for Python and npm as users install them, and run their tests
+	packages/check.sh bin/claudeless
+release: ## make the release archives in dist/, the same bytes every time
+	packages/release.sh dist
+ci: policy lint test race determinism fuzz generated conformance interop packages e2e ## everything, cheapest first

@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Builds the packages from the tree as users install them, and runs their tests: check.sh BINARY
+# Test libraries are pinned and kept in the cache directory; where a registry cannot be reached the check is skipped with
+# a line, in CI (CI=true) it fails.
+set -euo pipefail
+binary=$(realpath "${1:?usage: check.sh BINARY}"); cd "$(dirname "$0")"; here=$PWD
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/claudeless-packages; mkdir -p "$cache"
+work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
+give_up() { [ -z "${CI:-}" ] || { echo "packages: $1" >&2; exit 1; }; echo "packages: skipped: $1"; }
+
+python() {
+  local venv=$cache/python-1
+  [ -x "$venv/bin/mypy" ] || { rm -rf "$venv"; python3 -m venv "$venv" &&
+    "$venv/bin/pip" -q install --disable-pip-version-check pytest==8.4.2 pytest-xdist==3.8.0 mypy==1.18.2 hatchling==1.27.0 claude-agent-sdk anthropic; } ||
+    { rm -rf "$venv"; give_up "the test libraries of Python cannot be had"; return; }
+  CLAUDELESS_BIN=$binary "$venv/bin/pip" -q wheel --disable-pip-version-check --no-build-isolation --no-deps -w "$work/wheels" "$here/python"
+  "$venv/bin/pip" -q install --disable-pip-version-check --force-reinstall --no-deps "$work"/wheels/*.whl
+  (cd "$here/python" && "$venv/bin/mypy" && env -u CLAUDELESS_BIN "$venv/bin/python" -m pytest -q -p no:cacheprovider tests)
+}
+
+npm_() {
+  rm -rf "$work/npm"; mkdir -p "$work/npm" "$work/user"; tar -C "$here/npm" --exclude=node_modules --exclude='dist*' -cf - . | tar -C "$work/npm" -xf -
+  cd "$work/npm"
+  npm install --silent --no-audit --no-fund --omit=optional --ignore-scripts --cache "$cache/npm" || { give_up "the test libraries of npm cannot be had"; return; }
+  npx tsc -p tsconfig.json
+  platform=$(node -p 'process.platform + "-" + process.arch')
+  CLAUDELESS_BIN=$binary node platforms.mjs "$platform"
+  main=$(npm pack --silent --ignore-scripts --pack-destination "$work/user"); own=$(cd "dist-platforms/$platform" && npm pack --silent --pack-destination "$work/user")
+  cd "$work/user" && echo '{"type":"module"}' > package.json
+  npm install --silent --no-audit --no-fund --omit=optional --omit=peer --cache "$cache/npm" "./$main" "./$own" @anthropic-ai/claude-agent-sdk
+  mkdir test && sed 's#"\.\./dist/index\.js"#"claudeless"#; s#"\.\./dist/node-test\.js"#"claudeless/node-test"#; s#"\.\./dist/matchers\.js"#"../node_modules/claudeless/dist/matchers.js"#' \
+    "$here/npm/test/scripted.test.mjs" > test/scripted.test.mjs
+  env -u CLAUDELESS_BIN node --test test/
+}
+
+release() { # two builds of one platform are the same bytes
+  for n in 1 2; do ./release.sh "$work/release$n" linux/amd64 windows/amd64; done
+  cmp "$work/release1/SHA256SUMS" "$work/release2/SHA256SUMS" && echo "packages: archives are the same bytes twice"
+}
+
+python; (npm_); release
