@@ -120,11 +120,32 @@ func (k *Block) BindValue(v diag.Value, b *diag.Binding) {
 	switch BlockType(kind.Text) {
 	case BlockText:
 		var t struct {
-			Type BlockType `toml:"type"`
-			Text string    `toml:"text,required"`
+			Type      BlockType       `toml:"type"`
+			Text      string          `toml:"text,required"`
+			Citations json.RawMessage `toml:"citations"`
 		}
 		b.Into(v, &t)
-		k.Type, k.Text = t.Type, t.Text
+		k.Type, k.Text, k.Citations = t.Type, t.Text, t.Citations
+		var list []json.RawMessage
+		if at, ok := v.Field("citations"); ok && json.Unmarshal(k.Citations, &list) != nil {
+			b.Errorf(at, "`citations` must be a list")
+		}
+	case BlockRedacted:
+		var t struct {
+			Type BlockType `toml:"type"`
+			Data string    `toml:"data,required"`
+		}
+		b.Into(v, &t)
+		k.Type, k.Data = t.Type, t.Data
+	case BlockServer:
+		var t struct {
+			Type  BlockType       `toml:"type"`
+			ID    string          `toml:"id"`
+			Name  string          `toml:"name,required"`
+			Input json.RawMessage `toml:"input"`
+		}
+		b.Into(v, &t)
+		k.Type, k.ID, k.Name, k.Input = t.Type, t.ID, t.Name, t.Input
 	case BlockThinking:
 		var t struct {
 			Type     BlockType `toml:"type"`
@@ -150,8 +171,18 @@ func (k *Block) BindValue(v diag.Value, b *diag.Binding) {
 			b.Errorf(at, "`json` must be an object with a `type`")
 		}
 	default:
+		if strings.HasSuffix(kind.Text, "_tool_result") {
+			var t struct {
+				Type      BlockType       `toml:"type" enum:"web_search_tool_result,web_fetch_tool_result,code_execution_tool_result,bash_code_execution_tool_result,text_editor_code_execution_tool_result,tool_search_tool_result"`
+				ToolUseID string          `toml:"tool_use_id"`
+				Content   json.RawMessage `toml:"content,required"`
+			}
+			b.Into(v, &t)
+			k.Type, k.ToolUseID, k.Content = t.Type, t.ToolUseID, t.Content
+			return
+		}
 		var t struct {
-			Type BlockType       `toml:"type,required" enum:"text,thinking,tool_use,raw"`
+			Type BlockType       `toml:"type,required" enum:"text,thinking,tool_use,raw,redacted_thinking,server_tool_use,web_search_tool_result,web_fetch_tool_result,code_execution_tool_result,bash_code_execution_tool_result,text_editor_code_execution_tool_result,tool_search_tool_result"`
 			Text string          `toml:"text"`
 			Also string          `toml:"thinking"`
 			JSON json.RawMessage `toml:"json"`

@@ -225,12 +225,7 @@ func (c *compiler) step(s *Step) {
 	c.in("blocks", func() {
 		for i := range s.Blocks {
 			b := &s.Blocks[i]
-			c.in(i, func() {
-				c.in("text", func() { c.template(b.Text) })
-				c.in("thinking", func() { c.template(b.Thinking) })
-				c.in("json", func() { c.data(b.JSON) })
-				c.call(&b.ToolCall)
-			})
+			c.in(i, func() { c.block(b) })
 		}
 	})
 }

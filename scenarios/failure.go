@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,14 +12,15 @@ import (
 // Failure is what goes wrong with a request to the model.
 type Failure struct {
 	// Type says what happens and which of the other keys it has.
-	Type FailureType `toml:"type,required" enum:"network_unreachable,connection_timeout,auth_error,rate_limit,out_of_credits,partial_response,malformed_json,overloaded,server_error,api_error,prompt_too_long,hang,crash,spend_limit,stream_fault"`
+	Type FailureType `toml:"type,required" enum:"network_unreachable,connection_timeout,auth_error,rate_limit,out_of_credits,partial_response,stream_error,malformed_json,overloaded,server_error,api_error,prompt_too_long,hang,crash,spend_limit,stream_fault"`
 	// AfterMS is when a `connection_timeout` strikes.
 	AfterMS int `toml:"after_ms" min:"0" max:"31536000000"`
 	// RetryAfter is the wait, in seconds, that `rate_limit` asks for.
 	RetryAfter int `toml:"retry_after" min:"0" max:"31536000"`
-	// Message of `auth_error` and `api_error`.
+	// Message of `auth_error`, `server_error`, `api_error` and `stream_error`.
 	Message string `toml:"message"`
-	// PartialText is what comes through before `partial_response` breaks off.
+	// PartialText is what comes through before `partial_response` breaks off, or
+	// before the error event of `stream_error`.
 	PartialText string `toml:"partial_text"`
 	// Cut says how the connection of a `partial_response` ends: `reset` (RST),
 	// `close` (FIN in the middle of the body), `error` (an error event), `silence`
@@ -28,12 +30,17 @@ type Failure struct {
 	// Fault is what a `stream_fault` does to a streamed message that is otherwise
 	// as scripted. The CLI face plays the message without it.
 	Fault string `toml:"fault" enum:"ping-silence,delta-after-stop,two-message-starts,tool-json-truncated,usage-in-start-only,empty-content,stall-mid-stream"`
+	// Whole says that the partial text is a block that had ended: it is shown, and
+	// the model is asked to go on (`partial_response`, once).
+	Whole bool `toml:"whole"`
 	// Raw is the body that `malformed_json` sends.
 	Raw string `toml:"raw"`
 	// Status is the HTTP status of `server_error` (500 to 599, default 500) and
 	// `api_error` (400 to 599).
 	Status int `toml:"status" min:"400" max:"599"`
-	// ErrorType is the API's name for an `api_error`; default by status.
+	// ErrorType is the API's name for an `api_error` (default by status) or of the
+	// error event of a `stream_error` (default `overloaded_error`). What follows such
+	// an event is asked for again at once, without a stream.
 	ErrorType string `toml:"error_type"`
 	// Times is how many requests are struck before they go through, of every
 	// type that an API brings about; absent (0) = all of them.
@@ -55,6 +62,7 @@ const (
 	FailRateLimit          FailureType = "rate_limit"
 	FailOutOfCredits       FailureType = "out_of_credits"
 	FailPartialResponse    FailureType = "partial_response"
+	FailStreamError        FailureType = "stream_error"
 	FailMalformedJSON      FailureType = "malformed_json"
 	FailOverloaded         FailureType = "overloaded"
 	FailServerError        FailureType = "server_error"
@@ -79,9 +87,11 @@ func (t FailureType) keysOf() (required, optional []string) {
 	case FailNetworkUnreachable, FailOutOfCredits, FailOverloaded, FailPromptTooLong:
 		return nil, []string{"times"}
 	case FailPartialResponse:
-		return []string{"partial_text"}, []string{"cut"}
+		return []string{"partial_text"}, []string{"cut", "times", "whole"}
 	case FailStreamFault:
 		return []string{"fault"}, nil
+	case FailStreamError:
+		return nil, []string{"partial_text", "error_type", "message", "times"}
 	case FailMalformedJSON:
 		return []string{"raw"}, nil
 	case FailServerError:
@@ -105,7 +115,7 @@ func (f *Failure) BindValue(v diag.Value, b *diag.Binding) {
 	}
 	required, optional := f.Type.keysOf()
 	checkKeys(v, b, "a failure of type `"+string(f.Type)+"`", tagged{required, optional, []string{
-		"after_ms", "retry_after", "message", "partial_text", "raw", "status", "error_type", "times", "exit_code", "signal",
+		"after_ms", "retry_after", "message", "partial_text", "whole", "raw", "status", "error_type", "times", "exit_code", "signal",
 	}})
 	switch f.Type {
 	case FailServerError:
@@ -114,6 +124,10 @@ func (f *Failure) BindValue(v diag.Value, b *diag.Binding) {
 		}
 		if status, _ := v.Field("status"); f.Status < 500 {
 			b.Errorf(status, "`status` of a server_error must be 500 to 599; other statuses are an `api_error`")
+		}
+	case FailPartialResponse:
+		if f.Whole && f.Times == 0 {
+			f.Times = 1
 		}
 	case FailCrash:
 		_, code := v.Field("exit_code")
@@ -173,7 +187,7 @@ func FailureByName(name string) *Failure {
 		f.Status = 500
 	case FailCrash:
 		f.ExitCode = 1
-	case FailNetworkUnreachable, FailOutOfCredits, FailOverloaded, FailPromptTooLong, FailHang, FailSpendLimit:
+	case FailNetworkUnreachable, FailOutOfCredits, FailOverloaded, FailPromptTooLong, FailHang, FailSpendLimit, FailStreamError:
 	default:
 		return nil
 	}
@@ -206,6 +220,9 @@ func (f *Failure) APIError() APIError {
 		return apiError(400, "invalid_request_error", "prompt is too long")
 	case FailServerError:
 		return apiError(f.Status, "", f.Message)
+	case FailStreamError:
+		kind := cmp.Or(f.ErrorType, "overloaded_error")
+		return apiError(statusOf(kind), kind, f.Message)
 	default:
 		return apiError(f.Status, f.ErrorType, f.Message)
 	}
@@ -227,6 +244,16 @@ func apiError(status int, kind, message string) APIError {
 		message = strings.ReplaceAll(strings.TrimSuffix(kind, "_error"), "_", " ")
 	}
 	return APIError{Status: status, Type: kind, Message: message}
+}
+
+// statusOf is the status that the API gives with an error type.
+func statusOf(kind string) int {
+	for _, status := range []int{400, 401, 402, 403, 404, 413, 429, 504, 529} {
+		if APIErrorType(status) == kind {
+			return status
+		}
+	}
+	return 500
 }
 
 // APIErrorType is the error type that the API gives for a status.

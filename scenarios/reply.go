@@ -1,8 +1,11 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/diag"
@@ -262,10 +265,14 @@ func (r *response) blocks(ctx context.Context, reply *Reply, step *Step, newID f
 			parts = append(parts, Block{Type: BlockToolUse, ToolCall: c})
 		}
 	}
+	server := "" // the last call of a tool of the API
 	for i := range parts {
-		b, err := r.block(ctx, &parts[i], newID)
+		b, err := r.block(ctx, &parts[i], newID, server)
 		if err != nil {
 			return err
+		}
+		if call, ok := b.(protocol.ServerCall); ok {
+			server = call.ID
 		}
 		reply.Blocks = append(reply.Blocks, b)
 	}
@@ -275,26 +282,86 @@ func (r *response) blocks(ctx context.Context, reply *Reply, step *Step, newID f
 	return nil
 }
 
-func (r *response) block(ctx context.Context, b *Block, newID func() string) (protocol.Block, error) {
+// block fills in one block; server is the call that a result without a
+// tool_use_id answers.
+func (r *response) block(ctx context.Context, b *Block, newID func() string, server string) (protocol.Block, error) {
 	sc := r.hit.scope
 	switch b.Type {
 	case BlockText:
 		text, err := sc.text(ctx, b.Text)
-		return protocol.Text(text), err
+		if err != nil || b.Citations == nil {
+			return protocol.Text(text), err
+		}
+		citations, err := sc.json(ctx, b.Citations)
+		return protocol.TextBlock{Type: "text", Text: text, Citations: citations}, err
+	case BlockRedacted, BlockServer:
+		return sc.apiBlock(ctx, b)
 	case BlockThinking:
 		text, err := sc.text(ctx, b.Thinking)
 		return protocol.ThinkingBlock{Type: "thinking", Thinking: text}, err
 	case BlockRaw:
 		raw, err := sc.json(ctx, b.JSON)
 		return protocol.RawBlock{JSON: raw}, err
-	default:
+	case BlockToolUse:
 		use, err := r.tool(ctx, &b.ToolCall)
 		if use.ID == "" && newID != nil {
 			use.ID = newID()
 		}
 		r.expected = append(r.expected, expectedResult{at: b.at, tool: b.Tool, pattern: b.Expect})
 		return use, err
+	default:
+		return sc.serverResult(ctx, b, server)
 	}
+}
+
+func (c *compiler) block(b *Block) {
+	c.in("text", func() { c.template(b.Text) })
+	c.in("thinking", func() { c.template(b.Thinking) })
+	c.in("citations", func() { c.data(b.Citations) })
+	c.in("content", func() { c.data(b.Content) })
+	c.in("json", func() { c.data(b.JSON) })
+	c.call(&b.ToolCall)
+}
+
+// apiBlock is a block that only the API makes: reasoning that nobody may read,
+// or a call that the API itself runs. A call without an id has none yet.
+func (s *scope) apiBlock(ctx context.Context, b *Block) (protocol.Block, error) {
+	if b.Type == BlockRedacted {
+		raw, err := protocol.Marshal(struct {
+			Type string `json:"type"`
+			Data string `json:"data"`
+		}{string(b.Type), b.Data})
+		return protocol.RawBlock{JSON: raw}, err
+	}
+	call := protocol.ServerCall{Type: string(b.Type), ID: b.ID, Name: b.Name, Input: json.RawMessage("{}")}
+	if call.ID == "" {
+		call.ID = serverID(b.at.String())
+	}
+	if b.Input == nil {
+		return call, nil
+	}
+	input, err := s.json(ctx, b.Input)
+	call.Input = input
+	return call, err
+}
+
+// serverID makes the id of a call from its place in the scenario.
+func serverID(at string) string {
+	sum := sha256.Sum256([]byte(at))
+	return fmt.Sprintf("srvtoolu_01%.11x", sum)
+}
+
+func (s *scope) serverResult(ctx context.Context, b *Block, call string) (protocol.Block, error) {
+	content, err := s.json(ctx, b.Content)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := protocol.Marshal(struct {
+		Type      BlockType       `json:"type"`
+		ToolUseID string          `json:"tool_use_id"`
+		Content   json.RawMessage `json:"content"`
+	}{b.Type, cmp.Or(b.ToolUseID, call), content})
+	return protocol.RawBlock{JSON: raw}, err
 }
 
 // call fills in a tool call.

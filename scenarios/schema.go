@@ -16,7 +16,9 @@ type Scenario struct {
 	Name string `toml:"name"`
 	// Description says what the scenario is for.
 	Description string `toml:"description"`
-	// Seed fixes every id, jitter and probability. Without it they are random
+	// Seed fixes every id, jitter and probability. In a state directory that is
+	// kept each run has ids of its own all the same: those of the n-th run are
+	// always the same ones. Without it they are random
 	// and the report prints the seed that was used.
 	Seed *int64 `toml:"seed"`
 	// Templates set to false leaves every `{{` in texts, tool inputs and canned
@@ -231,11 +233,23 @@ type Step struct {
 
 // Block is one part of a message.
 type Block struct {
-	// Type says which of the other keys count: `text`, `thinking`, `raw`, or
-	// `tool_use` with the keys of a tool call.
-	Type BlockType `toml:"type,required" enum:"text,thinking,tool_use,raw"`
+	// Type says which of the other keys count: `text`, `thinking`,
+	// `redacted_thinking`, `raw`, `tool_use` with the keys of a tool call, and for tools
+	// that the API runs `server_tool_use` and the kinds of its results.
+	Type BlockType `toml:"type,required" enum:"text,thinking,tool_use,raw,redacted_thinking,server_tool_use,web_search_tool_result,web_fetch_tool_result,code_execution_tool_result,bash_code_execution_tool_result,text_editor_code_execution_tool_result,tool_search_tool_result"`
 	// Text of a `text` block.
 	Text string `toml:"text"`
+	// Citations of a `text` block: a list, as the API writes it.
+	Citations json.RawMessage `toml:"citations"`
+	// Data of a `redacted_thinking` block.
+	Data string `toml:"data"`
+	// Name of the tool of a `server_tool_use` block.
+	Name string `toml:"name"`
+	// ToolUseID is the call that a server tool's result answers; empty = the last
+	// one of the message.
+	ToolUseID string `toml:"tool_use_id"`
+	// Content of a server tool's result, as the API writes it.
+	Content json.RawMessage `toml:"content"`
 	// Thinking of a `thinking` block.
 	Thinking string `toml:"thinking"`
 	// JSON of a `raw` block: any other block of the API, an object with a `type`.
@@ -253,6 +267,8 @@ const (
 	BlockThinking BlockType = "thinking"
 	BlockToolUse  BlockType = "tool_use"
 	BlockRaw      BlockType = "raw"
+	BlockRedacted BlockType = "redacted_thinking"
+	BlockServer   BlockType = "server_tool_use"
 )
 
 // ToolCall is one call of a tool.

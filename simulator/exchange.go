@@ -239,8 +239,8 @@ func (x *exchange) fail(ctx context.Context, rule string, f *scenarios.Failure) 
 		return nil
 	case scenarios.FailCrash:
 		return &CrashError{ExitCode: max(1, f.ExitCode), Signal: f.Signal}
-	case scenarios.FailPartialResponse:
-		if err := x.partial(ctx, f.PartialText); err != nil {
+	case scenarios.FailPartialResponse, scenarios.FailStreamError:
+		if err := x.partial(ctx, f); err != nil {
 			return err
 		}
 	case scenarios.FailConnectionTimeout:
@@ -248,6 +248,10 @@ func (x *exchange) fail(ctx context.Context, rule string, f *scenarios.Failure) 
 			return err
 		}
 	default: // nothing comes before the failure
+	}
+	if f.Whole {
+		x.s.past.failed[rule]++
+		return x.out.inject(severedText, true)
 	}
 	api := x.s.describe(f)
 	recovered, err := x.retry(ctx, f, api, rule)
@@ -333,6 +337,11 @@ func (x *exchange) retry(ctx context.Context, f *scenarios.Failure, api apiFailu
 			return true, nil
 		}
 		x.s.past.failed[rule]++
+		if f.Type == scenarios.FailPartialResponse {
+			if err := x.partial(ctx, f); err != nil {
+				return false, err
+			}
+		}
 	}
 	return false, nil
 }
@@ -369,6 +378,9 @@ func (x *exchange) giveUp(api apiFailure) error {
 	if api.cut != "" {
 		ev.APIErrorParams = map[string]string{"cut": api.cut}
 	}
+	if api.connection == mediaRemoved {
+		ev.APIErrorParams = map[string]string{"media": "image", "media_reason": "unprocessable"}
+	}
 	x.prompts.label(ev)
 	if err := x.out.emit(ev); err != nil {
 		return err
@@ -377,26 +389,24 @@ func (x *exchange) giveUp(api apiFailure) error {
 	return &ended{subtype: "success", terminal: cmp.Or(api.terminal, "api_error"), isError: true, stop: stop, api: &reported{api.status, api.kind, api.connection}}
 }
 
-// partial streams the beginning of a reply whose connection is then cut: what
-// had arrived is kept, as after an interrupt.
-func (x *exchange) partial(ctx context.Context, text string) error {
-	usage := scenarios.Estimate(scenarios.Request{Prompt: x.prompts.in.Content.Plain()}, []protocol.Block{protocol.Text(text)})
+// partial streams the beginning of a reply that breaks off. Nothing of a block
+// that had not ended is kept: what was streamed of it is abandoned.
+func (x *exchange) partial(ctx context.Context, f *scenarios.Failure) error {
+	if f.PartialText == "" {
+		return nil
+	}
+	usage := scenarios.Estimate(scenarios.Request{Prompt: x.prompts.in.Content.Plain()}, []protocol.Block{protocol.Text(f.PartialText)})
 	m := x.begin(spent{usage: usage}, nil)
 	if err := m.start(ctx); err != nil {
 		return err
 	}
-	if err := m.open(0, protocol.Text(""), ""); err != nil {
+	if f.Whole {
+		if err := m.textBlock(ctx, 0, protocol.Text(f.PartialText)); err != nil {
+			return err
+		}
+	} else if err := m.beginning(ctx, f.PartialText); err != nil {
 		return err
 	}
-	for _, chunk := range m.pace.Split(text) {
-		if err := x.behind.sleep(ctx, m.pace.wait(chunk)); err != nil {
-			return err
-		}
-		m.text.WriteString(chunk)
-		if err := m.delta(0, "text", chunk, ""); err != nil {
-			return err
-		}
-	}
 	x.current = nil
-	return m.abort()
+	return m.breakOff()
 }

@@ -42,6 +42,9 @@ func (api apiFailure) fallback() string {
 }
 
 const (
+	severedText = "Your response above was cut off mid-stream. Go on from where it stops, without an apology or a recap; " +
+		"if nothing of it is left, answer the request from the start."
+	removedText = "API Error: an image in the conversation could not be processed and was removed. Re-read the file with a different approach if you still need it."
 	refusedText = "API Error: Connection refused — a firewall or proxy may be blocking it (ECONNREFUSED)"
 	droppedText = "API Error: Connection dropped (ECONNRESET). The response ended before it was complete; check the network and try again."
 	timeoutText = "API Error: Request timed out (ETIMEDOUT). Check the network and try again."
@@ -60,6 +63,10 @@ func (s *Simulator) describe(f *scenarios.Failure) apiFailure {
 		return socket(timeoutText)
 	case scenarios.FailPartialResponse:
 		return socket(droppedText)
+	case scenarios.FailStreamError:
+		api := s.describeStatus(f.APIError())
+		api.silent = max(1, api.silent) // asked again at once, without a stream
+		return api
 	case scenarios.FailMalformedJSON:
 		return apiFailure{connection: "connection_failed", class: "unknown", text: "API Error: the response is not valid JSON: " + f.Raw, message: f.Raw}
 	default:
@@ -131,6 +138,7 @@ func (s *Simulator) describeRefused(api *apiFailure, lower string) {
 		{"credit balance", "billing_error", "", "", "Credit balance is too low"},
 		{"prompt is too long", "invalid_request", "", "prompt_too_long", s.tooLongText()},
 		{"exceed context limit", "invalid_request", "", "prompt_too_long", s.tooLongText()},
+		{"could not process image", "invalid_request", mediaRemoved, "image_error", removedText},
 		{"image exceeds", "invalid_request", "", "image_error", "Image was too large. Try resizing the image or using a different approach."},
 		{"pdf specified was not valid", "invalid_request", "", "image_error", "The PDF file was not valid. Try converting it to text first (e.g., pdftotext)."},
 		{"`tool_use` ids were found without `tool_result`", "invalid_request", "tool_history_mismatch", "", "API Error: 400 due to tool use concurrency issues."},
@@ -156,6 +164,9 @@ func (s *Simulator) tooLongText() string {
 	return "Prompt is too long · this conversation is a single exchange and cannot be compacted — the request size comes mostly from " +
 		"system prompt, tool definitions, or attachments."
 }
+
+// mediaRemoved is what an API refuses in a picture that it cannot read.
+const mediaRemoved = "media_removed"
 
 // overcome tells whether a failure that strikes a number of times has struck
 // often enough.

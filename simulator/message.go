@@ -131,8 +131,16 @@ func (m *message) block(ctx context.Context, i int, b protocol.Block) error {
 		return m.thinkingBlock(ctx, i, b)
 	case protocol.ToolUse:
 		return m.toolBlock(ctx, i, b)
-	default:
-		return m.assistant(b, nil)
+	case protocol.ServerCall:
+		return m.serverBlock(ctx, i, b)
+	default: // it comes as a whole
+		if err := m.open(i, b, ""); err != nil {
+			return err
+		}
+		if err := m.assistant(b, nil); err != nil {
+			return err
+		}
+		return m.close(i)
 	}
 }
 
@@ -147,8 +155,40 @@ func (m *message) keepPace(ctx context.Context, chunk string) error {
 	return m.behind.sleep(ctx, min(wait, m.due.Sub(now)))
 }
 
+// serverBlock yields a call of a tool that the API runs: nothing here does.
+func (m *message) serverBlock(ctx context.Context, i int, b protocol.ServerCall) error {
+	empty := b
+	empty.Input = json.RawMessage("{}")
+	if err := m.open(i, empty, ""); err != nil {
+		return err
+	}
+	if err := m.input(ctx, i, b.Input); err != nil {
+		return err
+	}
+	if err := m.assistant(b, nil); err != nil {
+		return err
+	}
+	return m.close(i)
+}
+
+// input yields the pieces of a call's input.
+func (m *message) input(ctx context.Context, i int, input json.RawMessage) error {
+	for _, chunk := range halves(string(input)) {
+		if err := m.keepPace(ctx, chunk); err != nil {
+			return err
+		}
+		if err := m.delta(i, "partial_json", chunk, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (m *message) textBlock(ctx context.Context, i int, b protocol.TextBlock) error {
 	if err := m.open(i, protocol.Text(""), ""); err != nil {
+		return err
+	}
+	if err := m.citations(i, b.Citations); err != nil {
 		return err
 	}
 	for _, chunk := range m.pace.Split(b.Text) {
@@ -163,11 +203,44 @@ func (m *message) textBlock(ctx context.Context, i int, b protocol.TextBlock) er
 	if err := m.hooks.displayed(ctx, b.Text); err != nil {
 		return err
 	}
-	if err := m.assistant(b, nil); err != nil {
-		return err
+	if b.Text != "" { // an empty one is seen by nobody
+		if err := m.assistant(b, nil); err != nil {
+			return err
+		}
 	}
 	m.text.Reset()
 	return m.close(i)
+}
+
+// beginning streams a text that is cut before its end.
+func (m *message) beginning(ctx context.Context, text string) error {
+	if err := m.open(0, protocol.Text(""), ""); err != nil {
+		return err
+	}
+	for _, chunk := range m.pace.Split(text) {
+		if err := m.behind.sleep(ctx, m.pace.wait(chunk)); err != nil {
+			return err
+		}
+		if err := m.delta(0, "text", chunk, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// citations yields where a text comes from, one at a time.
+func (m *message) citations(i int, list json.RawMessage) error {
+	var each []json.RawMessage
+	if list == nil || json.Unmarshal(list, &each) != nil { // checked when the scenario was loaded
+		return nil
+	}
+	for _, c := range each {
+		delta := object{{"type", "citations_delta"}, {"citation", c}}
+		if err := m.event(object{{"type", "content_block_delta"}, {"index", i}, {"delta", delta}}, ""); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (m *message) thinkingBlock(ctx context.Context, i int, b protocol.ThinkingBlock) error {
@@ -218,13 +291,8 @@ func (m *message) toolBlock(ctx context.Context, i int, b protocol.ToolUse) erro
 	if err := m.open(i, empty, ""); err != nil {
 		return err
 	}
-	for _, chunk := range halves(string(b.Input)) {
-		if err := m.keepPace(ctx, chunk); err != nil {
-			return err
-		}
-		if err := m.delta(i, "partial_json", chunk, ""); err != nil {
-			return err
-		}
+	if err := m.input(ctx, i, b.Input); err != nil {
+		return err
 	}
 	took := ms(m.s.o.Clock.Now().Sub(began))
 	m.place.InputMS = &took
@@ -312,6 +380,25 @@ func (m *message) abandon() error {
 	if err != nil {
 		return err
 	}
+	return m.abandoned()
+}
+
+// breakOff ends, in partial mode, the stream of a message that was cut.
+func (m *message) breakOff() error {
+	m.ledger.spend(m.name, spent{usage: scenarios.Usage{InputTokens: m.usage.InputTokens, OutputTokens: min(1, m.usage.OutputTokens)}})
+	if !m.s.o.Show.Partial {
+		return nil
+	}
+	if m.at >= 0 {
+		if err := m.close(m.at); err != nil {
+			return err
+		}
+	}
+	return m.abandoned()
+}
+
+// abandoned ends a message of which not all blocks have come.
+func (m *message) abandoned() error {
 	stop := m.streamed(object{{"type", "message_stop"}}, "")
 	stop.AbandonedBlocks = &protocol.AbandonedBlocks{APIMessageID: m.id, FromBlockIndex: m.shown}
 	return m.out.emit(stop)

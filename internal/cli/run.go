@@ -23,6 +23,7 @@ import (
 func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	ctx, signals := sys.Watch(ctx)
 	defer signals.Stop()
+	sys = signals.Streams(sys)
 	plan, s, err := open(sys, f, nil)
 	if err != nil {
 		return refuse(sys, plan, err)
@@ -46,6 +47,7 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 func runStream(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	ctx, signals := sys.Watch(ctx)
 	defer signals.Stop()
+	sys = signals.Streams(sys)
 	var peer *control.Peer
 	plan, s, err := open(sys, f, func(p *launch.Plan, id func() string) session.Host {
 		peer = control.New(peerOptions(sys, p, id))
@@ -132,7 +134,7 @@ func outcome(ctx, turns context.Context, e ending) error {
 	case isCrash:
 		return crash(context.WithoutCancel(ctx), e.sys, e.s, crashed)
 	case errors.Is(e.err, syscall.EPIPE), errors.Is(e.err, io.ErrClosedPipe):
-		return nil
+		return process.OrSignal(ctx, nil)
 	case e.err != nil:
 		return process.OrSignal(ctx, e.err)
 	case turns.Err() != nil:

@@ -9,6 +9,7 @@ package clock
 import (
 	"context"
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -46,6 +47,17 @@ func New(o Options) *Source {
 		s.offset = o.Start.Sub(o.Now())
 	}
 	return s
+}
+
+// Again begins the ids of a seeded source anew, as those of its n-th run: the
+// first has those of the seed alone.
+func (s *Source) Again(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.o.Seed != nil {
+		s.o.Salt = fmt.Sprintf("%s/%d", s.o.Salt, n)
+		s.rand = rand.New(rand.NewChaCha8(key(*s.o.Seed, s.o.Salt)))
+	}
 }
 
 func key(seed int64, salt string) [32]byte {

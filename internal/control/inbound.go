@@ -244,8 +244,8 @@ func (p *Peer) respond(id json.RawMessage, a answer, err error) {
 	}
 }
 
-// interrupt ends the current turn, or the next one if it has been sent already:
-// requests to the host are withdrawn first, then the answer, then what the turn
+// interrupt ends the current turn, or the next one if it has been sent already,
+// and the agents in the background: requests to the host are withdrawn first, then the answer, then what the turn
 // has left to show (spec: cli-contract 4.4).
 func (p *Peer) interrupt(f incoming) {
 	var in struct {
@@ -259,11 +259,13 @@ func (p *Peer) interrupt(f incoming) {
 	var dropped []*prompt
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, id := range slices.Sorted(maps.Keys(p.pending)) {
-		if p.pending[id].kind != ofServer {
-			p.withdraw(id)
-		}
+	defer p.out.hold()()
+	p.s.Interrupt()
+	if p.cut != nil {
+		p.current.cancelled = true
+		p.cut(nil)
 	}
+	p.withdrawEnded()
 	switch {
 	case p.current != nil && p.cut == nil:
 		p.current.interrupted = true
@@ -279,10 +281,6 @@ func (p *Peer) interrupt(f incoming) {
 		p.lifecycle(gone, "cancelled")
 	}
 	p.respond(f.RequestID, answer{payload: payload}, nil)
-	if p.cut != nil {
-		p.current.cancelled = true
-		p.cut(nil)
-	}
 }
 
 // malformed says what is wrong with the keys of initialize that have to have a

@@ -28,6 +28,7 @@ type lines struct {
 	waiting []entry
 	size    int // bytes waiting or being written
 	closed  bool
+	held    int   // how many keep turns from writing
 	halted  error // why turns may no longer write; nil = they may
 	err     error // of w, or why writing was given up; nothing is written after it
 }
@@ -112,7 +113,7 @@ func (l *lines) Grouped(f func(w io.Writer) error) error { return l.addCalmly(en
 func (l *lines) addCalmly(e entry) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for l.size > backlog && l.err == nil && l.halted == nil {
+	for (l.size > backlog || l.held > 0) && l.err == nil && l.halted == nil {
 		l.change.Wait()
 	}
 	if err := cmp.Or(l.err, l.halted); err != nil {
@@ -120,6 +121,19 @@ func (l *lines) addCalmly(e entry) error {
 	}
 	l.add(e)
 	return nil
+}
+
+// hold keeps turns from writing until what it returns is called: what is put
+// meanwhile comes before all that they have to say.
+func (l *lines) hold() (release func()) {
+	add := func(n int) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.held += n
+		l.change.Broadcast()
+	}
+	add(1)
+	return func() { add(-1) }
 }
 
 // halt makes every Write fail with err, those that wait as well.

@@ -81,7 +81,7 @@ func (p *Peer) Callback(ctx context.Context, callbackID string, input json.RawMe
 		CallbackID string          `json:"callback_id"`
 		Input      json.RawMessage `json:"input"`
 		ToolUseID  string          `json:"tool_use_id,omitempty"`
-	}{"hook_callback", callbackID, input, toolUseID}, ofTurn)
+	}{"hook_callback", callbackID, input, toolUseID}, ofWork)
 	if errors.Is(err, ErrClosed) {
 		err = fmt.Errorf("%w: %w", hook.ErrGone, err)
 	}
@@ -145,7 +145,7 @@ func (p *Peer) Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer
 	if q.URL != "" {
 		ask.Mode = "url"
 	}
-	raw, err := p.ask(ctx, ask, ofTurn)
+	raw, err := p.ask(ctx, ask, ofElicitation)
 	if err != nil {
 		return mcp.ElicitAnswer{}
 	}

@@ -13,6 +13,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -117,15 +119,17 @@ type question struct {
 	answer chan reply // cap 1
 	frame  json.RawMessage
 	kind   kind
+	over   <-chan struct{} // closed when nobody waits any more
 }
 
 // kind says what a question is part of.
 type kind int
 
 const (
-	ofServer     kind = iota // a message to an MCP server, of a turn or not
-	ofTurn                   // withdrawn when the turn is interrupted
-	ofPermission             // the same, and shown to a host that connects anew
+	ofServer      kind = iota // a message to an MCP server, of a turn or not
+	ofWork                    // of a turn or a task: withdrawn when that is interrupted
+	ofPermission              // the same, and shown to a host that connects anew
+	ofElicitation             // withdrawn when any turn is interrupted
 )
 
 type reply struct {
@@ -170,7 +174,7 @@ func (p *Peer) ask(ctx context.Context, request any, of kind) (json.RawMessage, 
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	q := &question{answer: make(chan reply, 1), frame: frame, kind: of}
+	q := &question{answer: make(chan reply, 1), frame: frame, kind: of, over: ctx.Done()}
 	p.mu.Lock()
 	if !p.open {
 		p.mu.Unlock()
@@ -218,12 +222,32 @@ func (p *Peer) unsilenced(ctx context.Context, server string) error {
 	}
 }
 
+// withdrawEnded gives up what nobody waits for since a turn or a task was
+// ended, and what servers ask meanwhile; p.mu is held.
+func (p *Peer) withdrawEnded() {
+	for _, id := range slices.Sorted(maps.Keys(p.pending)) {
+		q := p.pending[id]
+		select {
+		case <-q.over:
+			if q.kind != ofServer {
+				p.withdraw(id)
+			}
+		default:
+			if q.kind == ofElicitation {
+				p.withdraw(id)
+			}
+		}
+	}
+}
+
 // withdraw gives up a request of ours, once; p.mu is held.
 func (p *Peer) withdraw(id string) {
-	if _, waits := p.pending[id]; !waits {
+	q, waits := p.pending[id]
+	if !waits {
 		return
 	}
 	delete(p.pending, id)
+	q.answer <- reply{err: context.Canceled}
 	p.write(struct {
 		Type      string `json:"type"`
 		RequestID string `json:"request_id"`

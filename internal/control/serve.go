@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"regexp"
 	"slices"
 	"time"
@@ -409,13 +408,10 @@ func (p *Peer) announce(in *prompt) {
 // supersede ends the running turn for a prompt that is to be answered now; p.mu
 // is held.
 func (p *Peer) supersede() {
-	for _, id := range slices.Sorted(maps.Keys(p.pending)) {
-		if p.pending[id].kind != ofServer {
-			p.withdraw(id)
-		}
-	}
+	defer p.out.hold()()
 	p.current.cancelled = true
 	p.cut(simulator.ErrSuperseded)
+	p.withdrawEnded()
 }
 
 // replay repeats a prompt that has no turn of its own. Such an event tells no

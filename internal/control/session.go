@@ -99,6 +99,8 @@ type Settler interface {
 // Tasks are work beside the conversation.
 type Tasks interface {
 	StopTask(id string)
+	// Interrupt ends the agents in the background, without waiting for them.
+	Interrupt()
 	// TaskOutput returns what a shell command in the background has written.
 	TaskOutput(id string) ([]byte, bool)
 	// SideQuestion asks the model something beside the conversation.

@@ -102,6 +102,9 @@ func (h *Host) Rename(title string) { h.s.Rename(title) }
 // StopTask ends a task in the background.
 func (h *Host) StopTask(id string) { h.s.Tasks().Stop(id, task.ByUser) }
 
+// Interrupt ends the agents in the background.
+func (h *Host) Interrupt() { h.s.Tasks().Interrupt() }
+
 // Build is the version of the CLI and when it was built.
 func (h *Host) Build() (version, built string) { return h.plan.Version, persona.BuildTime }
 

@@ -74,6 +74,9 @@ func (r *resolver) transcript() error {
 		Version: r.p.Version, Entrypoint: r.p.Entrypoint, Clock: r.p.Clock,
 		Agent: r.p.Custom.Agent, Title: f.SessionName,
 	}
+	if r.p.Scenario.Seed != nil {
+		o.Again = r.p.Clock.Again
+	}
 	if r.p.State == "" && !f.NoSessionPersistence {
 		r.warn("HOME is not set: the session is not saved (set HOME or CLAUDELESS_CONFIG_DIR)")
 	}

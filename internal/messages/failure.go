@@ -29,6 +29,14 @@ func (x *exchange) fail(f *fold, m *message, id string) {
 		x.malformed(f.r.stream, fail.Raw)
 	case scenarios.FailPartialResponse:
 		x.partial(f, m, fail)
+	case scenarios.FailStreamError:
+		if !f.r.stream { // no stream to put an event into
+			x.answerFailure(fail, id)
+			return
+		}
+		broken := *fail
+		broken.Cut = "error"
+		x.partial(f, m, &broken)
 	case scenarios.FailStreamFault:
 		s := m.play(f.pace(), x.s.o.Scenario.API.Pad, f.key())
 		silent := s.fault(fail.Fault)
@@ -84,7 +92,7 @@ func (x *exchange) partial(f *fold, whole *message, fail *scenarios.Failure) {
 	s := m.play(f.pace(), x.s.o.Scenario.API.Pad, f.key())
 	s.events = s.events[:len(s.events)-3] // block, message and stream stay open
 	if fail.Cut == "error" {
-		x.lastEvent(s)
+		x.lastEvent(s, fail)
 	}
 	if x.stream(s) {
 		x.breakOff(fail.Cut)
@@ -92,8 +100,11 @@ func (x *exchange) partial(f *fold, whole *message, fail *scenarios.Failure) {
 }
 
 // lastEvent puts an error at the end of the events.
-func (x *exchange) lastEvent(s *script) {
+func (x *exchange) lastEvent(s *script, fail *scenarios.Failure) {
 	e := scenarios.APIError{Status: 529, Message: "Overloaded"}
+	if fail.Type == scenarios.FailStreamError {
+		e = fail.APIError()
+	}
 	s.add("error", errorOf(e, "", x.w.Header().Get("Request-Id")))
 }
 

@@ -14,19 +14,23 @@ type Limits struct {
 	MaxBudgetUSD float64
 }
 
-// Text writes the result's text with a newline at its end, and failures as the
-// real CLI words them there: on stdout, limits without a final newline (spec:
-// cli-observed 2).
+// Text writes the text of every result with a newline at its end, and failures
+// as the real CLI words them there: on stdout, limits without a final newline
+// (spec: cli-observed 2). There is more than one result when work in the
+// background was told of.
 func Text(l Limits) Encoder {
 	return func(w io.Writer, events Events) error {
-		last, err := lastResult(events)
-		if last == nil {
-			return err
+		for ev, err := range events {
+			if err != nil {
+				return err
+			}
+			if r, ok := ev.(*protocol.Result); ok {
+				if _, err := io.WriteString(w, l.text(r)); err != nil {
+					return err
+				}
+			}
 		}
-		if _, werr := io.WriteString(w, l.text(last)); werr != nil {
-			return werr
-		}
-		return err
+		return nil
 	}
 }
 

@@ -3,7 +3,10 @@ package process
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -14,12 +17,14 @@ import (
 type Signals struct {
 	interrupt atomic.Pointer[context.CancelFunc]
 	stop      func()
+	first     sync.Once
+	arrived   chan struct{} // closed at the first signal
 }
 
 // Watch relays signals until [Signals.Stop]. The context ends with a [SignalError] as its cause.
 func (s *System) Watch(ctx context.Context) (context.Context, *Signals) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	w := &Signals{}
+	w := &Signals{arrived: make(chan struct{})}
 	if s.Notify == nil {
 		w.stop = func() { cancel(nil) }
 		return ctx, w
@@ -33,6 +38,7 @@ func (s *System) Watch(ctx context.Context) (context.Context, *Signals) {
 			case <-done:
 				return
 			case sig := <-arrived:
+				w.first.Do(func() { close(w.arrived) })
 				interrupt := w.interrupt.Swap(nil)
 				if sig == syscall.SIGINT && interrupt != nil {
 					(*interrupt)()
@@ -54,6 +60,58 @@ func (w *Signals) Interrupts(cancel context.CancelFunc) { w.interrupt.Store(&can
 
 // Interrupted tells whether that has happened; from here on a SIGINT ends the run again.
 func (w *Signals) Interrupted() bool { return w.interrupt.Swap(nil) == nil }
+
+// farewell is how long a write may still take once a signal has come.
+const farewell = time.Second
+
+// Streams is the system with a stdout and a stderr that let nobody wait for a reader who does not read: a write that a
+// signal finds waiting, or that begins after it, fails with [io.ErrClosedPipe] after a second, and so do all that follow.
+func (w *Signals) Streams(s *System) *System {
+	if s.Notify == nil {
+		return s
+	}
+	out := *s
+	out.Stdout, out.Stderr = &mortal{w: s.Stdout, asked: w.arrived}, &mortal{w: s.Stderr, asked: w.arrived}
+	return &out
+}
+
+// mortal is a writer that gives up.
+type mortal struct {
+	w     io.Writer
+	asked <-chan struct{} // closed when writes may not take long any more
+
+	mu   sync.Mutex // one write at a time
+	dead bool
+}
+
+func (m *mortal) Write(p []byte) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.dead {
+		return 0, io.ErrClosedPipe
+	}
+	type written struct {
+		n   int
+		err error
+	}
+	done, own := make(chan written, 1), slices.Clone(p)
+	go func() { // ends with the write; one that was given up ends with the process
+		n, err := m.w.Write(own)
+		done <- written{n, err}
+	}()
+	select {
+	case r := <-done:
+		return r.n, r.err
+	case <-m.asked:
+	}
+	select {
+	case r := <-done:
+		return r.n, r.err
+	case <-time.After(farewell):
+		m.dead = true
+		return 0, io.ErrClosedPipe
+	}
+}
 
 // OrSignal prefers the signal that ended ctx to the error it led to.
 func OrSignal(ctx context.Context, err error) error {

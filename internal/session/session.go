@@ -197,7 +197,7 @@ func (s *Session) Play(ctx context.Context, prompts []protocol.UserMessage) Even
 		all = append(all, s.lifecycle(in, "started"), s.sim.Turn(ctx, in), s.lifecycle(in, "completed"))
 	}
 	all = append(all, s.sim.Settle(ctx, s.plan.Limits.BackgroundCeiling))
-	return s.watch(func(yield func(protocol.Event, error) bool) {
+	return s.watch(s.holdResults(func(yield func(protocol.Event, error) bool) {
 		for _, events := range all {
 			for ev, err := range events {
 				if !yield(ev, err) || err != nil {
@@ -205,7 +205,37 @@ func (s *Session) Play(ctx context.Context, prompts []protocol.UserMessage) Even
 				}
 			}
 		}
-	})
+	}))
+}
+
+// holdResults keeps results back while agents work in the background, as the real CLI does for a prompt of its command line:
+// they come together at the end.
+func (s *Session) holdResults(events Events) Events {
+	return func(yield func(protocol.Event, error) bool) {
+		var held []protocol.Event
+		flush := func() bool {
+			for _, result := range held {
+				if !yield(result, nil) {
+					return false
+				}
+			}
+			held = nil
+			return true
+		}
+		for ev, err := range events {
+			if result, ok := ev.(*protocol.Result); ok && err == nil {
+				held = append(held, result)
+				if !s.work.tasks.Agents() && !flush() {
+					return
+				}
+				continue
+			}
+			if err != nil && !flush() || !yield(ev, err) {
+				return
+			}
+		}
+		flush()
+	}
 }
 
 // lifecycle tells how far the prompts are that have an id.

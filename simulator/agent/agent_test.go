@@ -500,7 +500,10 @@ func TestFailedAgent(t *testing.T) {
 	fails := scenarios.Reply{Failure: &scenarios.Failure{Type: scenarios.FailAPIError, Status: 400, Message: "bad"}}
 	s := newSession(t, script{"go": {call("Agent", foreground), say("main")}, "sub": {fails}}, false, nil)
 	got, results := s.play(t)
-	if !slices.Contains(got, `user result Agent "d" failed: API Error: 400 bad`) || results[0].SubagentStats.Failed != 1 {
+	told := func(line string) bool {
+		return strings.HasPrefix(line, "user result Agent terminated early due to an API error: API Error: 400 bad (error type unknown, HTTP 400, request id req_")
+	}
+	if !slices.ContainsFunc(got, told) || results[0].SubagentStats.Failed != 1 {
 		t.Errorf("events %q", got)
 	}
 }

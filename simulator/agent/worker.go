@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/hook"
+	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
 )
@@ -37,6 +39,7 @@ type worker struct {
 
 	tools  tally
 	last   *protocol.Result      // the agent's last result; nil = none yet
+	fault  *protocol.Assistant   // what stood for a reply that the API refused; nil = nothing
 	final  protocol.Usage        // of its last message
 	saying string                // id of that message
 	length int                   // of its blocks so far, in bytes
@@ -93,7 +96,7 @@ func (w *worker) converse(ctx context.Context, text string) task.End {
 		_, _ = w.t.Write([]byte(text + "\n")) // never fails
 	}
 	if w.last.IsError {
-		return w.failed(w.text())
+		return w.refused()
 	}
 	end := task.End{Status: task.Completed, Summary: w.summary(""), Usage: w.usage()}
 	if w.t.Background {
@@ -113,6 +116,21 @@ func (w *worker) stopped() task.End {
 
 func (w *worker) failed(why string) task.End {
 	return task.End{Status: task.Failed, Summary: w.summary("failed: " + why), Usage: w.usage()}
+}
+
+// refused is the end of an agent whose model could not be asked, which is told
+// to those who watch, or that came to no end.
+func (w *worker) refused() task.End {
+	ev := w.fault
+	if ev == nil {
+		return w.failed(w.text())
+	}
+	why := "Agent terminated early due to an API error: " + w.text() + " (error type " + ev.Error
+	if ev.APIErrorStatus != 0 {
+		why += fmt.Sprintf(", HTTP %d, request id %s", ev.APIErrorStatus, ev.RequestID)
+	}
+	why += ", model sent to the API: " + model.Wire(w.model) + ")"
+	return task.End{Status: task.Failed, Summary: why, Error: why, Usage: w.usage()}
 }
 
 // summary is what the notification says: of an agent that the caller waits for
@@ -179,7 +197,7 @@ func missing(session executor.Executor) executor.Middleware {
 
 // turn plays one prompt and shows it as part of the caller's conversation.
 func (w *worker) turn(ctx context.Context, sim *simulator.Simulator, prompt protocol.UserMessage) error {
-	w.last = nil
+	w.last, w.fault = nil, nil
 	for ev, err := range sim.Turn(ctx, prompt) {
 		if err != nil {
 			if crash, ok := errors.AsType[*simulator.CrashError](err); ok {
@@ -236,6 +254,9 @@ func (w *worker) show(ev protocol.Event) {
 // assistant shows one block. Texts of an agent that the caller waits for are
 // shown only to those who asked (spec: cli-contract 9.5).
 func (w *worker) assistant(ev *protocol.Assistant) {
+	if ev.IsAPIErrorMessage {
+		w.fault = ev
+	}
 	parent := w.caller
 	ev.ParentToolUseID = &parent
 	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.t.ID, w.t.AgentType, w.t.Description
@@ -248,8 +269,13 @@ func (w *worker) assistant(ev *protocol.Assistant) {
 		u := *w.usage()
 		u.ToolUses++
 		u.TotalTokens = w.final.InputTokens + w.length/4 // its end is still to come
+		if w.t.Behind() {
+			w.t.Post(ev)
+		}
 		w.t.Progress(activity(use, w.a.o.CWD, w.t.Description), use.Name, u)
-		w.t.Post(ev)
+		if !w.t.Behind() {
+			w.t.Post(ev)
+		}
 		return
 	}
 	if w.t.Behind() || w.a.o.Session.Shown() {

@@ -8,13 +8,15 @@ import (
 
 // Block is one content block of a message (Messages API "content"). The set
 // is closed: [TextBlock], [ThinkingBlock], [ToolUse], [ToolResultBlock],
-// [ImageBlock] and [RawBlock] for every other kind.
+// [ImageBlock], [ServerCall] and [RawBlock] for every other kind.
 type Block interface{ block() }
 
 // TextBlock is plain text. Make it with [Text], which sets Type.
 type TextBlock struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
+	// Citations are where the text comes from, a JSON list; nil = none.
+	Citations json.RawMessage `json:"citations,omitempty"`
 	// CacheControl is a host's; nil = none.
 	CacheControl json.RawMessage `json:"cache_control,omitempty"`
 }
@@ -115,6 +117,15 @@ type ImageSource struct {
 	Data      string `json:"data"`
 }
 
+// ServerCall is a call of a tool that the API itself runs; its result is a
+// block of the same message.
+type ServerCall struct {
+	Type  string          `json:"type"` // "server_tool_use"
+	ID    string          `json:"id"`
+	Name  string          `json:"name"`
+	Input json.RawMessage `json:"input"`
+}
+
 // RawBlock is a block of a kind not known here, kept as it came.
 type RawBlock struct{ JSON json.RawMessage }
 
@@ -126,6 +137,7 @@ func (ThinkingBlock) block()   {}
 func (ToolUse) block()         {}
 func (ToolResultBlock) block() {}
 func (ImageBlock) block()      {}
+func (ServerCall) block()      {}
 func (RawBlock) block()        {}
 
 // Text returns a text block.
@@ -203,6 +215,8 @@ func UnmarshalBlock(data json.RawMessage) (Block, error) {
 		return decodeBlock[ThinkingBlock](data)
 	case "tool_use":
 		return decodeBlock[ToolUse](data)
+	case "server_tool_use":
+		return decodeBlock[ServerCall](data)
 	case "tool_result":
 		return decodeBlock[ToolResultBlock](data)
 	case "image":

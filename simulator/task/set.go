@@ -202,6 +202,19 @@ func (s *Set) StopAll(by Killer) {
 	}
 }
 
+// Interrupt ends the agents in the background, as an interrupt of the session
+// does; commands go on. What they still do is not waited for, and not shown.
+func (s *Set) Interrupt() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.tasks {
+		if t.Kind == Agent && !t.ended && t.stop != nil {
+			s.kill(t, BySystem)
+			t.finish(End{Status: Killed})
+		}
+	}
+}
+
 // Close stops all background tasks and waits until they are gone. It is
 // idempotent; tasks started later are stopped at once. Waiting agents never
 // run.
@@ -311,6 +324,11 @@ func (s *Set) Busy() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lane
+}
+
+// Agents tells whether an agent works in the background.
+func (s *Set) Agents() bool {
+	return slices.ContainsFunc(s.Running(), func(i Info) bool { return i.Kind == Agent })
 }
 
 // Running lists the background tasks that run, in the order of their start.

@@ -66,6 +66,7 @@ type End struct {
 	Summary string
 	Report  string // what an agent that nobody waits for has to say; empty = nothing
 	Usage   *Usage // agents only
+	Error   string // what made it fail, for those who watch; empty = not told
 	Told    bool   // the model knows from elsewhere
 	Event   string // the last event, told with the end; empty = none
 }
@@ -181,21 +182,30 @@ func create(path string) (*os.File, error) {
 // background it also leaves a [Notice], unless somebody stopped it. Further
 // calls do nothing.
 func (t *Task) End(e End) {
+	t.set.mu.Lock()
+	defer t.set.mu.Unlock()
+	t.finish(e)
+}
+
+// finish is [Task.End] for those who hold the set's lock.
+func (t *Task) finish(e End) {
 	s := t.set
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if t.ended {
 		return
 	}
 	if t.killer != nobody {
 		e.Status = Killed
 	}
+	if t.killer == BySystem { // nothing is said of how far it came
+		e.Summary, e.Usage = t.Description, nil
+	}
 	s.count(t, e.Status)
 	if t.Background || t.Kind == Agent {
 		s.post(t, t.behind, t.updated(struct {
 			Status  Status `json:"status"`
 			EndTime int64  `json:"end_time"`
-		}{e.Status, s.o.Now().UnixMilli()}))
+			Error   string `json:"error,omitempty"`
+		}{e.Status, s.o.Now().UnixMilli(), e.Error}))
 	}
 	s.post(t, t.behind, t.notification(e))
 	t.ended = true

@@ -22,6 +22,10 @@ type Options struct {
 	// DefaultID is the id of a fresh session without ID; empty = a new one. If it
 	// exists its transcript is appended to.
 	DefaultID string
+	// Again begins the ids of NewID anew, as those of the n-th run: of ids that
+	// come from a seed the first is taken by the run before. Nil = they never
+	// repeat.
+	Again func(n int)
 
 	Resume    string  // --resume: session id, path of a .jsonl file, or title
 	ResumeAt  string  // --resume-session-at: uuid of the last line to keep

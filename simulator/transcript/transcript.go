@@ -10,6 +10,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -80,7 +82,9 @@ func (th *thread) fresh() error {
 		th.id = th.opts.DefaultID
 	}
 	if th.id == "" {
-		th.id = th.opts.Clock.NewID()
+		if err := th.draw(); err != nil {
+			return err
+		}
 	}
 	th.path = filepath.Join(th.opts.projectDir(), th.id+".jsonl")
 	if th.opts.ID != "" {
@@ -90,6 +94,31 @@ func (th *thread) fresh() error {
 	}
 	return nil
 }
+
+// draw takes an id that no run before has: a directory claims it, so that runs
+// at the same time do not share one either.
+func (th *thread) draw() error {
+	th.id = th.opts.Clock.NewID()
+	if th.opts.Again == nil || th.opts.NoPersist {
+		return nil
+	}
+	claims := filepath.Join(th.opts.StateDir, "claudeless", "seeded")
+	made := os.MkdirAll(claims, 0o700) // what cannot be written is told when there is something to write
+	for n := 2; made == nil; n++ {
+		if err := os.Mkdir(filepath.Join(claims, th.id), 0o700); !errors.Is(err, fs.ErrExist) {
+			break
+		}
+		if n > mostRuns {
+			return fmt.Errorf("%d runs with one seed are kept in %s; remove it, or use another seed", mostRuns, claims)
+		}
+		th.opts.Again(n)
+		th.id = th.opts.Clock.NewID()
+	}
+	return nil
+}
+
+// mostRuns is how many runs with one seed may be kept.
+const mostRuns = 10_000
 
 // RefusedError says that the history cannot be cut as ResumeAt and DropsTurn
 // demand.
