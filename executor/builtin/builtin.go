@@ -50,7 +50,7 @@ type Options struct {
 	// closes it.
 	Tasks *task.Set
 	// Skill loads a skill, or says why it cannot be had; nil = there are none.
-	Skill func(name, args string) (Skill, error)
+	Skill func(ctx context.Context, name, args string) (Skill, error)
 	// CheckSkill says why a skill cannot be had before anybody is asked for
 	// permission; nil = there is nothing to say.
 	CheckSkill func(name string) error

@@ -315,10 +315,10 @@ func skillTool() tool {
 
 // skill answers with a line and puts the skill's text into the conversation
 // behind it.
-func skill(_ context.Context, t *Tools, in skillInput) executor.Result {
+func skill(ctx context.Context, t *Tools, in skillInput) executor.Result {
 	loaded, err := Skill{}, errors.New("Unknown skill: "+in.Skill)
 	if t.o.Skill != nil {
-		loaded, err = t.o.Skill(in.Skill, in.Args)
+		loaded, err = t.o.Skill(ctx, in.Skill, in.Args)
 	}
 	if err != nil {
 		return executor.Plain(refuse("%v", err))

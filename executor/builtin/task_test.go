@@ -154,7 +154,7 @@ func TestPlanModeSwitches(t *testing.T) {
 }
 
 func TestSkill(t *testing.T) {
-	tools := newTools(t, Options{Skill: func(name, args string) (Skill, error) {
+	tools := newTools(t, Options{Skill: func(_ context.Context, name, args string) (Skill, error) {
 		if name != "known" {
 			return Skill{}, errors.New("Unknown skill: " + name)
 		}

@@ -85,6 +85,7 @@ type library struct {
 	policy  *policy
 	hooks   *hooks
 	allowed atomic.Pointer[[]string] // skills that the model may load; nil = all
+	shell   command.Shell
 	hooked  sync.Map                 // names of the skills whose hooks are in force
 }
 
@@ -94,14 +95,15 @@ func (l *library) command(name string) (catalog.Command, bool) {
 }
 
 // skill is what the Skill tool loads.
-func (l *library) skill(name, args string) (builtin.Skill, error) {
+func (l *library) skill(ctx context.Context, name, args string) (builtin.Skill, error) {
 	if err := l.check(name); err != nil {
 		return builtin.Skill{}, err
 	}
 	k, _ := l.command(name)
 	l.policy.Grant(k.Tools)
 	l.hook(k)
-	return builtin.Skill{Text: command.Text(k, args), Tools: k.Tools}, nil
+	text, err := command.Text(ctx, l.shell, k, args)
+	return builtin.Skill{Text: text, Tools: k.Tools}, err
 }
 
 // check says, in the words that users see, why the model cannot load a skill.

@@ -86,7 +86,7 @@ func (s *Session) furnish() error {
 		return err
 	}
 	s.hooks = newHooks(plan, s.live, s.box, s.policy)
-	s.library = &library{catalog: plan.Catalog, policy: s.policy, hooks: s.hooks}
+	s.library = &library{catalog: plan.Catalog, policy: s.policy, hooks: s.hooks, shell: s.box}
 	s.work = newBackground(plan, s.live, s.policy)
 	parts := toolParts{host: s.host, live: s.live, hooks: s.hooks, library: s.library, work: s.work}
 	if err := s.box.fill(plan, parts, s.servers, s.policy); err != nil {
@@ -153,7 +153,7 @@ func (s *Session) options(prompt launch.Prompt) (simulator.Options, error) {
 
 func (s *Session) commands() *command.Set {
 	o := command.Options{
-		Live: s.live, Catalog: s.plan.Catalog, Rules: s.policy, Session: s.records, Models: s.plan.Model.Aliases, Off: s.plan.Custom.NoCommands,
+		Live: s.live, Catalog: s.plan.Catalog, Rules: s.policy, Session: s.records, Models: s.plan.Model.Aliases, Shell: s.box, Off: s.plan.Custom.NoCommands,
 	}
 	if s.servers.manager != nil {
 		o.Servers = s.servers.manager

@@ -16,6 +16,7 @@ import (
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/agent"
 	"github.com/claudeless/claudeless/simulator/layer"
+	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -307,4 +308,42 @@ func callSite(call protocol.ToolUse) json.RawMessage {
 		return nil
 	}
 	return raw
+}
+
+// shellError is why a command file has no text, in the words of the real CLI.
+type shellError string
+
+func (e shellError) Error() string { return string(e) }
+
+// nothingPrinted is what the model is told of a command without an output.
+const nothingPrinted = "(Bash completed with no output)"
+
+// Print runs a shell command of a command file, under the rules of the session and those that the file brings.
+func (t *toolbox) Print(ctx context.Context, rules []string, command, pattern string) (string, error) {
+	input, err := protocol.Marshal(map[string]string{"command": command})
+	if err != nil {
+		return "", err
+	}
+	use := protocol.ToolUse{Type: "tool_use", ID: "command", Name: "Bash", Input: input}
+	t.policy.Grant(rules)
+	if v := t.policy.Decide(use); v.Behavior != permission.Allow {
+		t.policy.Grant(nil)
+		return "", shellError("Shell command permission check failed for pattern \"" + pattern + "\": " + v.Message)
+	}
+	result, err := t.builtin.Execute(ctx, use)
+	if err != nil {
+		return "", err
+	}
+	out := strings.TrimRight(result.Content.Plain(), "\n")
+	switch first, rest, _ := strings.Cut(out, "\n"); {
+	case result.IsError && strings.HasPrefix(first, "Exit code "):
+		out = rest
+	case out == nothingPrinted:
+		out = ""
+	}
+	if result.IsError {
+		t.policy.Grant(nil)
+		return "", shellError("Shell command failed for pattern \"" + pattern + "\": " + out)
+	}
+	return out, nil
 }

@@ -12,24 +12,32 @@ import (
 type custom struct {
 	k      catalog.Command
 	models Models
+	shell  Shell
 }
 
 // Run gives the model its text.
-func (c custom) Run(_ context.Context, call slash.Call) (*slash.Said, *slash.Expansion) {
-	x := &slash.Expansion{Text: Text(c.k, call.Args), Kind: "slash_command", Source: c.k.Source, Tools: c.k.Tools}
+func (c custom) Run(ctx context.Context, call slash.Call) (*slash.Said, *slash.Expansion) {
+	text, err := Text(ctx, c.shell, c.k, call.Args)
+	if err != nil {
+		return &slash.Said{Text: err.Error(), Failed: true, Result: "custom"}, nil
+	}
+	x := &slash.Expansion{Text: text, Kind: "slash_command", Source: c.k.Source, Tools: c.k.Tools}
 	if c.k.Model != "" {
 		x.Model = c.models.Name(c.k.Model)
 	}
 	return nil, x
 }
 
-// Text is what the model reads of a custom command or a skill.
-func Text(k catalog.Command, args string) string {
-	text := slash.Fill(k.Body, args)
-	if k.Skill {
+// Text is what the model reads of a custom command or a skill, with what its
+// shell commands print. The error is for the user.
+func Text(ctx context.Context, sh Shell, k catalog.Command, args string) (string, error) {
+	text, err := slash.Run(k.Body, args, func(command, pattern string) (string, error) {
+		return sh.Print(ctx, k.Tools, command, pattern)
+	})
+	if err == nil && k.Skill {
 		text = "Base directory for this skill: " + k.Dir + "\n\n" + text
 	}
-	return text
+	return text, err
 }
 
 // modelsOnly is a skill that users cannot call.

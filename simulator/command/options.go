@@ -24,6 +24,7 @@ type Options struct {
 	Rules   Rules
 	Session Session
 	Models  Models
+	Shell   Shell
 	Memory  string // memory file of the project; empty = it is not read
 	Off     bool   // there are no commands (--disable-slash-commands)
 }
@@ -46,6 +47,14 @@ type Rules interface {
 type Session interface {
 	ID() string
 	Entitle(title string)
+}
+
+// Shell runs the shell commands of command files.
+type Shell interface {
+	// Print runs a command under the rules of the session and those given, and
+	// returns what it prints. Pattern is how the file writes it; the error is for
+	// the user.
+	Print(ctx context.Context, rules []string, command, pattern string) (string, error)
 }
 
 // Models are the names of models.

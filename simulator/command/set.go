@@ -26,7 +26,7 @@ func (s *Set) Find(name string) (simulator.Command, bool) {
 	case s.o.Off:
 		return simulator.Unavailable{}, simulator.OwnCommand(name) || Known(name)
 	case isCustom && !k.NoUser:
-		return custom{k, s.o.Models}, true
+		return custom{k, s.o.Models, s.o.Shell}, true
 	case simulator.OwnCommand(name):
 		return nil, false
 	case isCustom:

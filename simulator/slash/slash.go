@@ -64,69 +64,6 @@ type Expansion struct {
 	Model string
 }
 
-var placeholder = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$ARGUMENTS\[(\d+)\]|\$ARGUMENTS|\$(\d+)`) })
-
-// Fill puts the arguments in the place of $ARGUMENTS, and single ones in that
-// of $1, $2, … and $ARGUMENTS[0], $ARGUMENTS[1], …. Arguments that the body
-// has no place for follow it.
-func Fill(body, args string) string {
-	words := Words(args)
-	used := false
-	word := func(i int) string {
-		if i < 0 || i >= len(words) {
-			return ""
-		}
-		return words[i]
-	}
-	out := placeholder().ReplaceAllStringFunc(body, func(p string) string {
-		used = true
-		m := placeholder().FindStringSubmatch(p)
-		switch {
-		case m[1] != "":
-			i, _ := strconv.Atoi(m[1]) // too large a number is no word either
-			return word(i)
-		case m[2] != "":
-			i, _ := strconv.Atoi(m[2])
-			return word(i - 1)
-		default:
-			return args
-		}
-	})
-	if !used && args != "" {
-		out = strings.TrimRight(out, "\n") + "\n\nARGUMENTS: " + args
-	}
-	return out
-}
-
-// Words splits arguments at blanks; single and double quotes keep them.
-func Words(args string) []string {
-	var words []string
-	var word strings.Builder
-	var quote rune
-	open := false
-	for _, r := range args {
-		switch {
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote == 0 && (r == '"' || r == '\''):
-			quote, open = r, true
-		case quote == 0 && (r == ' ' || r == '\t' || r == '\n'):
-			if open {
-				words = append(words, word.String())
-			}
-			word.Reset()
-			open = false
-		default:
-			word.WriteRune(r)
-			open = true
-		}
-	}
-	if open {
-		words = append(words, word.String())
-	}
-	return words
-}
-
 // LocalTags is what a transcript keeps of a call that the CLI itself answers;
 // name is the command's own, whatever alias was typed.
 func (c Call) LocalTags(name string) string {

@@ -1,6 +1,7 @@
 package slash_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -43,12 +44,13 @@ func TestTags(t *testing.T) {
 func TestFill(t *testing.T) {
 	tests := []struct{ body, args, want string }{
 		{"Fix $ARGUMENTS.", "issue 7", "Fix issue 7."},
-		{"$1 then $2, not $3.", `one "two and"`, "one then two and, not ."},
+		{"$0 then $1, not $2.", `one "two and"`, "one then two and, not $2."},
 		{"$ARGUMENTS[0]-$ARGUMENTS[1]", "a b", "a-b"},
 		{"No place.\n", "x y", "No place.\n\nARGUMENTS: x y"},
 		{"No place.", "", "No place."},
-		{"$1 and $0", "a", "a and "},
-		{"costs $99999999999999999999", "a", "costs "},
+		{`$0 and \$0, $1`, "a", "a and $0, $1"},
+		{"$ARGUMENTS[1] $0", `c\ d`, "$ARGUMENTS[1] c d"},
+		{"costs $99999999999999999999", "a", "costs $99999999999999999999"},
 	}
 	for _, tt := range tests {
 		if got := slash.Fill(tt.body, tt.args); got != tt.want {
@@ -57,9 +59,32 @@ func TestFill(t *testing.T) {
 	}
 }
 
+// Commands run with the arguments filled in; what they print, and what the
+// arguments hold, is no command and no place for arguments.
+func TestRun(t *testing.T) {
+	var ran []string
+	echo := func(command, pattern string) (string, error) {
+		ran = append(ran, command+" as "+pattern)
+		if command == "fail" {
+			return "", errors.New("it failed")
+		}
+		return "<" + command + " $0>", nil
+	}
+	got, err := slash.Run("a !`x $0` b$1, not!`this`\n```!\ntwo\nlines\n```\nend", "1 '!`y`'", echo)
+	if want := "a <x 1 $0> b!`y`, not!`this`\n<two\nlines $0>\nend"; err != nil || got != want {
+		t.Errorf("got %q, error %v, want %q", got, err, want)
+	}
+	if diff := cmp.Diff([]string{"x 1 as !`x 1`", "two\nlines as ```!\ntwo\nlines\n```"}, ran); diff != "" {
+		t.Error(diff)
+	}
+	if _, err := slash.Run("!`fail` !`never`", "", echo); err == nil || len(ran) != 3 {
+		t.Errorf("error %v, ran %q", err, ran)
+	}
+}
+
 func TestWords(t *testing.T) {
-	want := []string{"a", "b c", "", "d'e"}
-	if diff := cmp.Diff(want, slash.Words(" a 'b c'  '' d\"'\"e ")); diff != "" {
+	want := []string{"a", "b c", "", "d'e", "f g", "h", "i", `k"l`, `"j`}
+	if diff := cmp.Diff(want, slash.Words(" a 'b c'  '' d\"'\"e f\\ g h;i \"k\\\"l\" \"j")); diff != "" {
 		t.Error(diff)
 	}
 }
