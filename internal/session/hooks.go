@@ -86,7 +86,7 @@ type library struct {
 	hooks   *hooks
 	allowed atomic.Pointer[[]string] // skills that the model may load; nil = all
 	shell   command.Shell
-	hooked  sync.Map                 // names of the skills whose hooks are in force
+	hooked  sync.Map // names of the skills whose hooks are in force
 }
 
 // command finds a custom command or a skill as the Skill tool names it.
