@@ -172,13 +172,7 @@ func (k *Block) BindValue(v diag.Value, b *diag.Binding) {
 		}
 	default:
 		if strings.HasSuffix(kind.Text, "_tool_result") {
-			var t struct {
-				Type      BlockType       `toml:"type" enum:"web_search_tool_result,web_fetch_tool_result,code_execution_tool_result,bash_code_execution_tool_result,text_editor_code_execution_tool_result,tool_search_tool_result"`
-				ToolUseID string          `toml:"tool_use_id"`
-				Content   json.RawMessage `toml:"content,required"`
-			}
-			b.Into(v, &t)
-			k.Type, k.ToolUseID, k.Content = t.Type, t.ToolUseID, t.Content
+			k.bindResult(v, b)
 			return
 		}
 		var t struct {
@@ -200,6 +194,17 @@ func (s *Stream) BindValue(v diag.Value, b *diag.Binding) {
 	if at, _ := v.Field("tokens_per_second"); s.TokensPerSecond > 0 && s.TokensPerSecond < slowest {
 		b.Errorf(at, "`tokens_per_second` must be 0, for as fast as possible, or at least %v", slowest)
 	}
+}
+
+// bindResult reads the keys of the result of a tool that the API runs.
+func (k *Block) bindResult(v diag.Value, b *diag.Binding) {
+	var t struct {
+		Type      BlockType       `toml:"type" enum:"web_search_tool_result,web_fetch_tool_result,code_execution_tool_result,bash_code_execution_tool_result,text_editor_code_execution_tool_result,tool_search_tool_result"`
+		ToolUseID string          `toml:"tool_use_id"`
+		Content   json.RawMessage `toml:"content,required"`
+	}
+	b.Into(v, &t)
+	k.Type, k.ToolUseID, k.Content = t.Type, t.ToolUseID, t.Content
 }
 
 // BindValue reads the name of a unit or a number of characters.
