@@ -29,6 +29,7 @@ type Changes interface {
 	Parts
 	Named
 	Settler
+	Interrupted
 }
 
 // Answers are what requests ask for.
@@ -59,6 +60,12 @@ type Worker interface {
 	Idle(ctx, until context.Context) error
 	// Notice takes the prompt of a turn that is to follow; false = there is none.
 	Notice() (protocol.UserMessage, bool)
+}
+
+// Interrupted is who has more to end than the turn when the host interrupts.
+type Interrupted interface {
+	// Interrupt ends the agents in the background, without waiting for them.
+	Interrupt()
 }
 
 // Greeter takes the host's first request.
@@ -99,8 +106,6 @@ type Settler interface {
 // Tasks are work beside the conversation.
 type Tasks interface {
 	StopTask(id string)
-	// Interrupt ends the agents in the background, without waiting for them.
-	Interrupt()
 	// TaskOutput returns what a shell command in the background has written.
 	TaskOutput(id string) ([]byte, bool)
 	// SideQuestion asks the model something beside the conversation.
