@@ -305,7 +305,6 @@ func (f *fakeSession) Servers() *mcp.Manager      { return f.servers }
 func (f *fakeSession) Model() string              { return f.model }
 func (f *fakeSession) Rename(string)              {}
 func (f *fakeSession) StopTask(string)            {}
-func (f *fakeSession) Interrupt()                 {}
 
 func (f *fakeSession) SetModel(name string) {
 	if f.model = name; name == "" {

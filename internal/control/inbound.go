@@ -260,7 +260,9 @@ func (p *Peer) interrupt(f incoming) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer p.out.hold()()
-	p.s.Interrupt()
+	if s, ok := p.s.(Interrupted); ok {
+		s.Interrupt()
+	}
 	if p.cut != nil {
 		p.current.cancelled = true
 		p.cut(nil)

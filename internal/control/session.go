@@ -29,7 +29,6 @@ type Changes interface {
 	Parts
 	Named
 	Settler
-	Interrupted
 }
 
 // Answers are what requests ask for.
@@ -62,7 +61,7 @@ type Worker interface {
 	Notice() (protocol.UserMessage, bool)
 }
 
-// Interrupted is who has more to end than the turn when the host interrupts.
+// Interrupted is a session that has more to end than its turn when the host interrupts.
 type Interrupted interface {
 	// Interrupt ends the agents in the background, without waiting for them.
 	Interrupt()

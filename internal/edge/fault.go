@@ -104,6 +104,9 @@ func ArmOutput(stdout io.Writer, name string) (failure string) {
 	if f == nil {
 		return ""
 	}
+	for w, ok := stdout.(interface{ Unwrap() io.Writer }); ok; w, ok = stdout.(interface{ Unwrap() io.Writer }) {
+		stdout = w.Unwrap()
+	}
 	if s, ok := stdout.(*spoiled); ok {
 		s.e.Arm(f)
 	}

@@ -84,6 +84,9 @@ type mortal struct {
 	dead bool
 }
 
+// Unwrap is the stream itself.
+func (m *mortal) Unwrap() io.Writer { return m.w }
+
 func (m *mortal) Write(p []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
