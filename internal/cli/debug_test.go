@@ -20,6 +20,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debugcmd"
 	"github.com/claudeless/claudeless/internal/process"
 )
 
@@ -131,7 +132,7 @@ func TestDebugMCPFlags(t *testing.T) {
 		{"--mcp-sse", false, true, 0},            // S116
 		{"--mcp --mcp-sse", true, true, 0},       // S118
 	} {
-		var c debugCmd
+		var c debugcmd.Debug
 		parser, err := kong.New(&c)
 		if err != nil {
 			t.Fatal(err)
@@ -521,7 +522,7 @@ func TestDebugHook(t *testing.T) {
 }
 
 func TestDebugProxyWords(t *testing.T) {
-	var c debugCmd
+	var c debugcmd.Debug
 	parser, err := kong.New(&c)
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/claudeless/claudeless/internal/debugcmd"
 	"github.com/claudeless/claudeless/internal/execcmd"
+	"github.com/claudeless/claudeless/internal/filecmd"
 	"github.com/claudeless/claudeless/internal/guide"
 	"github.com/claudeless/claudeless/internal/process"
 )
@@ -23,10 +25,10 @@ type commandEntry struct {
 // commandTable is the table of contents: every first word that is a command.
 func commandTable() []commandEntry {
 	return []commandEntry{
-		{name: "check", usage: "check FILE…", help: "Validate scenarios, fixtures and MCP configurations", run: kongCommand[checkCmd]("check")},
-		{name: "fixture", usage: "fixture serve|check|clone|list", help: "Serve an MCP server that is a TOML file", run: kongCommand[FixtureCmd]("fixture")},
-		{name: "serve", usage: "serve SCENARIO", help: "Serve a scenario as the Messages API, for the real CLI and for SDKs", run: kongCommand[serveCmd]("serve")},
-		{name: "debug", usage: "debug [serve|hook|proxy]", help: "Stop, look at and change tool calls", run: kongCommand[debugCmd]("debug")},
+		{name: "check", usage: "check FILE…", help: "Validate scenarios, fixtures and MCP configurations", run: kongCommand[filecmd.Check]("check")},
+		{name: "fixture", usage: "fixture serve|check|clone|list", help: "Serve an MCP server that is a TOML file", run: kongCommand[filecmd.Fixture]("fixture")},
+		{name: "serve", usage: "serve SCENARIO", help: "Serve a scenario as the Messages API, for the real CLI and for SDKs", run: kongCommand[filecmd.Serve]("serve")},
+		{name: "debug", usage: "debug [serve|hook|proxy]", help: "Stop, look at and change tool calls", run: kongCommand[debugcmd.Debug]("debug")},
 		{name: "exec", usage: "exec [-s FILE] -- CMD…", help: "Run your command with the double in the place of claude, and judge it", run: kongCommand[execcmd.Exec]("exec")},
 		{name: "verify", usage: "verify JOURNAL…", help: "Judge journals that were written earlier", run: kongCommand[execcmd.Verify]("verify")},
 		{name: "journal", usage: "journal schema|explain", help: "What stands in journals", run: kongCommand[execcmd.Journal]("journal")},
@@ -77,7 +79,7 @@ func kongCommand[C any](name string) runner {
 			kong.Writers(s.Stdout, s.Stderr),
 			kong.Exit(func(int) { exited = true }),
 			kong.BindTo(ctx, (*context.Context)(nil)),
-			kong.Bind(s),
+			kong.Bind(s, debugcmd.Version(version)),
 		)
 		if err != nil {
 			return err

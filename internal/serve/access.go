@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -192,4 +194,20 @@ func localHost(host string) bool {
 		return true
 	}
 	return false
+}
+
+// WriteToken makes a fresh token and writes it where only its owner reads it;
+// empty = no file was named.
+func WriteToken(newID func() string, file string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	token := strings.ReplaceAll(newID()+newID(), "-", "")
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("writing the token: %w", err)
+	}
+	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
+		return "", fmt.Errorf("writing the token: %w", err)
+	}
+	return token, nil
 }

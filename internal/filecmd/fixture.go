@@ -1,4 +1,4 @@
-package cli
+package filecmd
 
 import (
 	"context"
@@ -16,15 +16,16 @@ import (
 	"github.com/claudeless/claudeless/internal/serve"
 )
 
-// FixtureCmd serves MCP servers that are TOML files, and makes such files.
-type FixtureCmd struct {
-	Serve fixtureServeCmd `cmd:"" help:"Serve a fixture, over stdio or HTTP."`
-	Check fixtureCheckCmd `cmd:"" help:"Report everything wrong with fixtures."`
-	Clone fixtureCloneCmd `cmd:"" help:"Write a fixture that serves what a live server serves."`
-	List  fixtureListCmd  `cmd:"" help:"List the fixtures that can be served by name."`
+// Fixture serves MCP servers that are TOML files, and makes such files.
+type Fixture struct {
+	Serve FixtureServe `cmd:"" help:"Serve a fixture, over stdio or HTTP."`
+	Check FixtureCheck `cmd:"" help:"Report everything wrong with fixtures."`
+	Clone FixtureClone `cmd:"" help:"Write a fixture that serves what a live server serves."`
+	List  FixtureList  `cmd:"" help:"List the fixtures that can be served by name."`
 }
 
-type fixtureServeCmd struct {
+// FixtureServe serves one.
+type FixtureServe struct {
 	Fixture  string  `arg:"" help:"File, or name of a fixture of the library."`
 	HTTP     *string `name:"http" placeholder:"ADDR" help:"Serve streamable HTTP on this address instead of stdio; 127.0.0.1:0 takes any port."`
 	PortFile string  `placeholder:"FILE" help:"Write the port of --http there."`
@@ -39,7 +40,7 @@ type fixtureServeCmd struct {
 }
 
 // Run serves until the end of stdin or a signal.
-func (c *fixtureServeCmd) Run(ctx context.Context, s *process.System) error {
+func (c *FixtureServe) Run(ctx context.Context, s *process.System) error {
 	fx, err := fixtures.Open(c.Fixture)
 	if err != nil {
 		return fmt.Errorf("loading a fixture: %w", err)
@@ -65,7 +66,7 @@ func (c *fixtureServeCmd) Run(ctx context.Context, s *process.System) error {
 	return errors.Join(err, srv.Close())
 }
 
-func (c *fixtureServeCmd) serve(ctx context.Context, s *process.System, srv *fixtures.Server) error {
+func (c *FixtureServe) serve(ctx context.Context, s *process.System, srv *fixtures.Server) error {
 	enabled, all := srv.Enabled()
 	say := func(where string) {
 		if c.Verbose {
@@ -76,7 +77,7 @@ func (c *fixtureServeCmd) serve(ctx context.Context, s *process.System, srv *fix
 		say("stdio")
 		return srv.ServeStdio(ctx, s.Stdin, s.Stdout)
 	}
-	token, err := writeToken(s, c.TokenFile)
+	token, err := serve.WriteToken(s.NewID, c.TokenFile)
 	if err != nil {
 		return err
 	}
@@ -93,12 +94,13 @@ func (c *fixtureServeCmd) serve(ctx context.Context, s *process.System, srv *fix
 	return err
 }
 
-type fixtureCheckCmd struct {
+// FixtureCheck tells what is wrong with some.
+type FixtureCheck struct {
 	Files []string `arg:"" name:"file" help:"Fixtures to check."`
 }
 
 // Run reports on all files; any error in one of them fails.
-func (c *fixtureCheckCmd) Run(s *process.System) error {
+func (c *FixtureCheck) Run(s *process.System) error {
 	var all diag.List
 	for _, name := range c.Files {
 		all = append(all, fixtures.Check(name)...)
@@ -110,10 +112,11 @@ func (c *fixtureCheckCmd) Run(s *process.System) error {
 	return nil
 }
 
-type fixtureListCmd struct{}
+// FixtureList lists the library.
+type FixtureList struct{}
 
 // Run prints one line for each fixture of the library.
-func (c *fixtureListCmd) Run(s *process.System) error {
+func (c *FixtureList) Run(s *process.System) error {
 	entries, err := fixtures.Library()
 	if err != nil {
 		return err
@@ -124,7 +127,8 @@ func (c *fixtureListCmd) Run(s *process.System) error {
 	return nil
 }
 
-type fixtureCloneCmd struct {
+// FixtureClone writes one.
+type FixtureClone struct {
 	Out     string            `arg:"" help:"File to write."`
 	Command []string          `arg:"" optional:"" passthrough:"" help:"After --: command that starts the server."`
 	URL     string            `name:"url" help:"Streamable HTTP endpoint of the server."`
@@ -134,7 +138,7 @@ type fixtureCloneCmd struct {
 }
 
 // Run asks the server, writes the file and says what is in it.
-func (c *fixtureCloneCmd) Run(ctx context.Context, s *process.System) error {
+func (c *FixtureClone) Run(ctx context.Context, s *process.System) error {
 	if _, err := os.Stat(c.Out); err == nil && c.Out != "-" && !c.Force {
 		return process.Hinted(c.Out+" is there already", "--force overwrites it")
 	}

@@ -1,4 +1,7 @@
-package cli
+// Package debugcmd is claudeless debug: the breakpoint server and its small clients.
+//
+// Its one invariant: nothing is decided here; a command is its flags, and what it makes it also ends.
+package debugcmd
 
 import (
 	"context"
@@ -10,7 +13,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -28,17 +30,21 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// debugCmd is the breakpoint server and its small clients.
-type debugCmd struct {
-	Serve debugServeCmd `cmd:"" default:"withargs" help:"Serve breakpoints on tool calls."`
-	Hook  debugHookCmd  `cmd:"" help:"Be a PreToolUse and PostToolUse command hook of an agent CLI."`
-	Proxy debugProxyCmd `cmd:"" help:"Stand between an MCP client and a stdio server."`
+// Debug is the breakpoint server and its small clients.
+type Debug struct {
+	Serve Serve `cmd:"" default:"withargs" help:"Serve breakpoints on tool calls."`
+	Hook  Hook  `cmd:"" help:"Be a PreToolUse and PostToolUse command hook of an agent CLI."`
+	Proxy Proxy `cmd:"" help:"Stand between an MCP client and a stdio server."`
 }
 
 // defaultDebugPort is the port of the debugger where none is named.
 const defaultDebugPort = 5174
 
-type debugServeCmd struct {
+// Version is that of claudeless, as the faces of the server tell it.
+type Version string
+
+// Serve is the server.
+type Serve struct {
 	Port             *int          `placeholder:"N" help:"Port to listen on; without it 5174, or any if that is taken."`
 	PortFile         string        `placeholder:"FILE" help:"Write the port there."`
 	PauseTimeout     time.Duration `placeholder:"DURATION" help:"How long a paused call waits for a decision."`
@@ -56,13 +62,13 @@ type debugServeCmd struct {
 const settleTime = 3 * time.Second
 
 // Run serves until a signal.
-func (c *debugServeCmd) Run(ctx context.Context, s *process.System) (err error) {
+func (c *Serve) Run(ctx context.Context, s *process.System, v Version) (err error) {
 	hub, err := debug.New(debug.Options{Now: s.Now, NewID: s.NewID, PauseTimeout: c.PauseTimeout, OnTimeout: debug.Policy(c.OnTimeout)})
 	if err != nil {
 		return err
 	}
 	defer hub.Close()
-	servers, err := c.external(s, hub)
+	servers, err := c.external(s, hub, v)
 	if err != nil {
 		return err
 	}
@@ -90,7 +96,7 @@ func (c *debugServeCmd) Run(ctx context.Context, s *process.System) (err error) 
 		case <-timer.C:
 		}
 	}
-	face, err := mcpface.New(mcpface.Options{Hub: hub, External: servers, NewID: s.NewID, Version: version})
+	face, err := mcpface.New(mcpface.Options{Hub: hub, External: servers, NewID: s.NewID, Version: string(v)})
 	if err != nil {
 		return err
 	}
@@ -106,14 +112,14 @@ func (c *debugServeCmd) Run(ctx context.Context, s *process.System) (err error) 
 }
 
 // stdio is the MCP face on the standard streams; after their end HTTP goes on.
-func (c *debugServeCmd) stdio(ctx context.Context, s *process.System, face *mcpface.Server) {
+func (c *Serve) stdio(ctx context.Context, s *process.System, face *mcpface.Server) {
 	if err := face.ServeStdio(ctx, s.Stdin, s.Stdout); err != nil && ctx.Err() == nil {
 		fmt.Fprintf(s.Stderr, "claudeless debug: mcp on stdio: %v\n", err)
 	}
 }
 
 // fronts are the page and, if asked for, MCP over HTTP.
-func (c *debugServeCmd) fronts(face *mcpface.Server, o page.Options) http.Handler {
+func (c *Serve) fronts(face *mcpface.Server, o page.Options) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/", page.Handler(o))
 	mcpHandler := http.NotFoundHandler()
@@ -128,13 +134,13 @@ func (c *debugServeCmd) fronts(face *mcpface.Server, o page.Options) http.Handle
 const tokenCookie = "claudeless_debug_token"
 
 // access lets in the debugger's own pages, what is no page, and what was asked for.
-func (c *debugServeCmd) access(s *process.System) (serve.Access, error) {
-	token, err := writeToken(s, c.TokenFile)
+func (c *Serve) access(s *process.System) (serve.Access, error) {
+	token, err := serve.WriteToken(s.NewID, c.TokenFile)
 	return serve.Access{Own: true, Origins: c.AllowOrigin, Token: token, Browser: tokenCookie}, err
 }
 
 // serve listens on the port asked for, or near it when none was.
-func (c *debugServeCmd) serve(ctx context.Context, s *process.System, a serve.Access, h http.Handler) error {
+func (c *Serve) serve(ctx context.Context, s *process.System, a serve.Access, h http.Handler) error {
 	o := serve.Options{PortFile: c.PortFile, Access: a, Listening: func(a net.Addr) {
 		fmt.Fprintf(s.Stderr, "claudeless debug: http://%s\n", a)
 	}}
@@ -154,24 +160,8 @@ func (c *debugServeCmd) serve(ctx context.Context, s *process.System, a serve.Ac
 	return serve.Serve(ctx, ln, h, o)
 }
 
-// writeToken makes a fresh token and writes it where only its owner reads it;
-// empty = no file was named.
-func writeToken(s *process.System, file string) (string, error) {
-	if file == "" {
-		return "", nil
-	}
-	token := strings.ReplaceAll(s.NewID()+s.NewID(), "-", "")
-	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return "", fmt.Errorf("writing the token: %w", err)
-	}
-	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
-		return "", fmt.Errorf("writing the token: %w", err)
-	}
-	return token, nil
-}
-
 // external makes the manager of external servers; nil = none were asked for.
-func (c *debugServeCmd) external(s *process.System, hub *debug.Hub) (*external.Manager, error) {
+func (c *Serve) external(s *process.System, hub *debug.Hub, v Version) (*external.Manager, error) {
 	if !c.MCPClients && c.MCPClientsConfig == "" && len(c.MCPClient) == 0 {
 		return nil, nil //nolint:nilnil // documented: none
 	}
@@ -190,12 +180,12 @@ func (c *debugServeCmd) external(s *process.System, hub *debug.Hub) (*external.M
 	if err != nil {
 		return nil, fmt.Errorf("finding the working directory: %w", err)
 	}
-	return external.New(external.Options{Hub: hub, Now: s.Now, Servers: servers, Environ: s.Environ, CWD: dir, Version: version})
+	return external.New(external.Options{Hub: hub, Now: s.Now, Servers: servers, Environ: s.Environ, CWD: dir, Version: string(v)})
 }
 
 // configured reads the file of servers. That the default one is missing is
 // fine, unless a variable names it.
-func (c *debugServeCmd) configured(s *process.System) ([]mcp.ServerConfig, error) {
+func (c *Serve) configured(s *process.System) ([]mcp.ServerConfig, error) {
 	file, must := c.MCPClientsConfig, true
 	if file == "" {
 		if !c.MCPClients {
@@ -238,12 +228,13 @@ func newDebugger(s *process.System, url string, o client.Options) (*client.Clien
 	return client.New(o)
 }
 
-type debugHookCmd struct {
+// Hook is a client for agent CLIs.
+type Hook struct {
 	debuggerFlags
 }
 
 // Run handles the hook event on stdin.
-func (c *debugHookCmd) Run(ctx context.Context, s *process.System) error {
+func (c *Hook) Run(ctx context.Context, s *process.System) error {
 	gate, err := c.connect(s, debug.ClientHook)
 	if err != nil {
 		return err
@@ -254,14 +245,15 @@ func (c *debugHookCmd) Run(ctx context.Context, s *process.System) error {
 	return hookcmd.Run(ctx, gate, s.Stdin, s.Stdout)
 }
 
-type debugProxyCmd struct {
+// Proxy is a client between an MCP client and a server.
+type Proxy struct {
 	debuggerFlags
 	Server  string   `required:"" placeholder:"NAME" help:"Name of the server: its tools are mcp__NAME__tool."`
 	Command []string `arg:"" name:"command" help:"The server's command, behind --."`
 }
 
 // Run passes messages until the end of stdin.
-func (c *debugProxyCmd) Run(ctx context.Context, s *process.System) error {
+func (c *Proxy) Run(ctx context.Context, s *process.System) error {
 	gate, err := c.connect(s, debug.ClientProxy)
 	if err != nil {
 		return err

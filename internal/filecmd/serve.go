@@ -1,4 +1,8 @@
-package cli
+// Package filecmd is the commands about files of our own formats: check, fixture, serve.
+//
+// Its one invariant: nothing is decided here; a command is its flags, one call of a domain package, and what that has to
+// say.
+package filecmd
 
 import (
 	"context"
@@ -14,8 +18,8 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// serveCmd serves a scenario as the Messages API.
-type serveCmd struct {
+// Serve serves a scenario as the Messages API.
+type Serve struct {
 	Scenario string `arg:"" help:"File, or name of a scenario of the library."`
 	Addr     string `placeholder:"HOST:PORT" help:"Listen there; default any port of 127.0.0.1. Another machine's reach needs --token."`
 	PortFile string `placeholder:"FILE" help:"Write the port there once it is listened to."`
@@ -24,7 +28,7 @@ type serveCmd struct {
 }
 
 // Run serves until a signal, or until the process that started it has ended.
-func (c *serveCmd) Run(ctx context.Context, s *process.System) (err error) {
+func (c *Serve) Run(ctx context.Context, s *process.System) (err error) {
 	var access serve.Access
 	if !serve.Loopback(c.Addr) {
 		access = serve.Access{Token: c.Token, Header: "X-Api-Key"}

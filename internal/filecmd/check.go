@@ -1,4 +1,4 @@
-package cli
+package filecmd
 
 import (
 	"encoding/json"
@@ -9,15 +9,15 @@ import (
 	"github.com/claudeless/claudeless/internal/process"
 )
 
-// checkCmd validates files of all three kinds and reports everything that is wrong with all of them.
-type checkCmd struct {
+// Check validates files of all three kinds and reports everything that is wrong with all of them.
+type Check struct {
 	Files []string `arg:"" name:"file" help:"Scenario, fixture or MCP configuration; what it is follows from its keys."`
 	JSON  bool     `help:"Print the findings as one JSON object on stdout."`
 	Face  string   `placeholder:"FACE" enum:"cli,api," default:"" help:"Also list what of scenarios a face cannot honour: api is that of claudeless serve."`
 }
 
 // Run prints a line on stdout for each good file and the diagnostics on stderr, or the report.
-func (c *checkCmd) Run(s *process.System) error {
+func (c *Check) Run(s *process.System) error {
 	dir, err := s.Getwd()
 	if err != nil {
 		return err
