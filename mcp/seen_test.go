@@ -48,11 +48,12 @@ type headersSeen struct {
 
 func (h *headersSeen) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mu.Lock()
-	line := r.Method
+	var line strings.Builder
+	line.WriteString(r.Method)
 	for _, name := range []string{"Accept", "Accept-Encoding", "Content-Type", "User-Agent", "Mcp-Protocol-Version"} {
-		line += " | " + r.Header.Get(name)
+		line.WriteString(" | " + r.Header.Get(name))
 	}
-	h.seen = append(h.seen, line)
+	h.seen = append(h.seen, line.String())
 	h.mu.Unlock()
 	h.Handler.ServeHTTP(w, r)
 }

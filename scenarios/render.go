@@ -78,7 +78,7 @@ func Signed(b protocol.ThinkingBlock) protocol.ThinkingBlock {
 
 // Wait is the time that a piece of a message takes. random, unless nil, gives
 // numbers of [0, 1) for the jitter.
-func (s Stream) Wait(piece string, random func() float64) time.Duration {
+func (s *Stream) Wait(piece string, random func() float64) time.Duration {
 	if s.TokensPerSecond <= 0 {
 		return 0
 	}
@@ -91,7 +91,7 @@ func (s Stream) Wait(piece string, random func() float64) time.Duration {
 
 // Split cuts text into the pieces that go out as deltas. A word keeps the white
 // space after it; the empty text is one empty piece.
-func (s Stream) Split(text string) []string {
+func (s *Stream) Split(text string) []string {
 	switch {
 	case text == "":
 		return []string{""}

@@ -71,6 +71,15 @@ func TestOn(t *testing.T) {
 	}
 }
 
+// One message of several parts.
+func TestSay(t *testing.T) {
+	t.Parallel()
+	claude := simtest.New(t, simtest.Say("I look.", simtest.Call("Bash", map[string]any{"command": "echo 1"})), "Done.")
+	if got := ask(t, claude, "x", "--allowedTools", "Bash", "--output-format", "stream-json", "--verbose"); !strings.Contains(got, `"text":"I look."`) {
+		t.Error(got)
+	}
+}
+
 // The shim needs nothing of its environment.
 func TestBareEnvironment(t *testing.T) {
 	t.Parallel()

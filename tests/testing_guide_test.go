@@ -37,8 +37,8 @@ while True:
 // anything.
 func TestTestingGuide(t *testing.T) {
 	dir := t.TempDir()
-	real := filepath.Join(dir, "a-real-claude")
-	if err := os.WriteFile(real, []byte(standIn), 0o700); err != nil {
+	stand := filepath.Join(dir, "a-real-claude")
+	if err := os.WriteFile(stand, []byte(standIn), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	_, noPython := exec.LookPath("python3")
@@ -63,7 +63,7 @@ func TestTestingGuide(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		cmd := exec.CommandContext(ctx, "sh", "-c", b[2])
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "HOME="+dir, "CLAUDE_BIN="+real, "GORACE=atexit_sleep_ms=0")
+		cmd.Env = append(os.Environ(), "HOME="+dir, "CLAUDE_BIN="+stand, "GORACE=atexit_sleep_ms=0")
 		out, err := cmd.CombinedOutput()
 		cancel()
 		if err != nil {

@@ -89,12 +89,12 @@ func (r *reader) Read(p []byte) (int, error) {
 	n, err := r.r.Read(p)
 	data := p[:n]
 	for {
-		end := bytes.IndexByte(data, '\n')
-		if end < 0 {
+		before, after, ok := bytes.Cut(data, []byte{'\n'})
+		if !ok {
 			break
 		}
-		r.e.received(append(r.part, data[:end]...))
-		r.part, data = r.part[:0], data[end+1:]
+		r.e.received(append(r.part, before...))
+		r.part, data = r.part[:0], after
 	}
 	r.part = append(r.part, data...)
 	if err != nil {

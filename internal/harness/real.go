@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -76,9 +77,7 @@ func (r *run) seed(key string) error {
 	servers := map[string]any{}
 	for _, name := range scenario.MCP.ServerNames() {
 		entry := map[string]any{}
-		for key, value := range scenario.MCP.Servers[name] {
-			entry[key] = value
-		}
+		maps.Copy(entry, scenario.MCP.Servers[name])
 		if fixture, ok := entry["fixture"].(string); ok {
 			delete(entry, "fixture")
 			if !filepath.IsAbs(fixture) && strings.ContainsAny(fixture, "./") {

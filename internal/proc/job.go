@@ -136,9 +136,6 @@ func Attach(ctx context.Context, o AttachOptions) (*Attached, error) {
 	return a, nil
 }
 
-// PID is the command's process id, which is also the id of its group.
-func (a *Attached) PID() int { return a.pid }
-
 // Done is closed when the command has ended. What it has started may go on.
 func (a *Attached) Done() <-chan struct{} { return a.done }
 

@@ -31,14 +31,14 @@ func complete(lines string) string {
 		if line == "" {
 			continue
 		}
-		head := ""
+		var head strings.Builder
 		for _, key := range []string{`"time":"2026-01-02T03:04:05Z"`, `"pid":1`, `"session_id":"S"`} {
 			name, _, _ := strings.Cut(key, ":")
 			if !strings.Contains(line, name+":") {
-				head += key + ","
+				head.WriteString(key + ",")
 			}
 		}
-		out.WriteString("{" + head + line[1:] + "\n")
+		out.WriteString("{" + head.String() + line[1:] + "\n")
 	}
 	return out.String()
 }
