@@ -16,15 +16,15 @@ import (
 // its limit is a reason to find the missing noun; limits only ever shrink.
 const (
 	maxFields       = 29  // of a struct that is no wire or file format
-	maxFuncFields   = 13  // of a struct
-	allFuncFields   = 178 // of the tree
-	methodValues    = 160 // methods handed along as values
+	maxFuncFields   = 12  // of a struct
+	allFuncFields   = 175 // of the tree
+	methodValues    = 110 // methods handed along as values
 	cliMethodValues = 2
-	maxMethods      = 92 // of one type
+	maxMethods      = 57 // of one type
 	maxTypeFiles    = 14 // over which the methods of one type are spread
 	maxKnot         = 18 // files of a package that need each other in a circle
-	maxBackArrows   = 21 // percent of the arrows between files, in the best order found
-	maxNolint       = 42
+	maxBackArrows   = 19 // percent of the arrows between files, in the best order found
+	maxNolint       = 40
 )
 
 func TestStructure(t *testing.T) {
