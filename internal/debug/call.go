@@ -13,6 +13,10 @@ type toolUse struct{ session, id string }
 
 // call is one call from Start to Complete. It is guarded by the hub's lock.
 type call struct {
+	// own says that the caller is one of ours, whose input is one object. It is
+	// fixed at creation and may be read without the lock.
+	own bool
+
 	data     CallData
 	caller   Caller
 	lease    time.Duration  // 0 = the hub's
@@ -23,13 +27,6 @@ type call struct {
 	action Action
 	record *Record // once it is over
 	pause  *pause  // nil = it is not paused
-}
-
-// ours reports whether the call is of a caller of ours, whose input is one
-// object.
-func (k *call) ours() bool {
-	_, ours := k.data.Values.(Input)
-	return ours
 }
 
 // calls are those begun and not completed.
@@ -120,6 +117,7 @@ func (h *Hub) newCall(c Call) (*call, error) {
 	}}
 	if o := c.Other; o != nil {
 		k.caller, k.lease, k.data.Values = o.Caller, o.Lease, o.Values
+		_, k.own = o.Values.(Input)
 		if _, ok := o.Caller.(Evaluator); ok {
 			k.data.Evaluator = "client"
 		}
@@ -138,7 +136,7 @@ func (h *Hub) newCall(c Call) (*call, error) {
 	}
 	// An input too large to keep has its CID all the same.
 	cid, _ := h.store.Put(canonical)
-	k.data.Values = Input{input, cid}
+	k.data.Values, k.own = Input{input, cid}, true
 	return k, nil
 }
 

@@ -102,18 +102,18 @@ func (h *Hub) decide(ctx context.Context, p *pause, r Resume) (Decision, error) 
 	}
 	switch action {
 	case ActionModify:
-		if p.call.ours() {
+		if p.call.own {
 			err = h.modification(ctx, p, &d, r)
 		}
 	case ActionSkip:
 		d.Result = r.FakeResult
-		if r.ModifiedResultExpr != "" && p.call.ours() {
+		if r.ModifiedResultExpr != "" && p.call.own {
 			d.Result, err = h.value(ctx, p, r.ModifiedResultExpr)
 		}
 	case ActionRaise:
 		d.Type, d.Message = r.ExceptionType, r.failure()
 	case ActionReplace:
-		if d.Tool = r.ReplacementFunction; p.call.ours() {
+		if d.Tool = r.ReplacementFunction; p.call.own {
 			h.mu.Lock()
 			d.Tool = h.canonical(d.Tool)
 			h.mu.Unlock()
