@@ -80,7 +80,11 @@ func Real() *System {
 // 2, so a shell that takes our place, pid and all, dies of them.
 func die(sig syscall.Signal) error {
 	if sig == syscall.SIGKILL {
-		return syscall.Kill(os.Getpid(), sig)
+		self, err := os.FindProcess(os.Getpid())
+		if err != nil {
+			return err
+		}
+		return self.Kill()
 	}
 	script := fmt.Sprintf("ulimit -c 0; kill -%d $$; exit %d", sig, 128+sig)
 	return syscall.Exec("/bin/sh", []string{"sh", "-c", script}, os.Environ())
