@@ -181,7 +181,7 @@ func (r *run) command(ctx context.Context) (exit proc.Exit, left []leftover, err
 	stop()
 	left = leftovers(r.Setup.Run)
 	for _, p := range left {
-		_ = syscall.Kill(p.pid, syscall.SIGTERM) // it may have ended
+		p.signal(syscall.SIGTERM)
 	}
 	a.Stop(grace)
 	finish(left, grace)

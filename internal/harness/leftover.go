@@ -83,8 +83,15 @@ func finish(left []leftover, grace time.Duration) {
 	}
 	for _, p := range left {
 		if !ended(p.pid) {
-			_ = syscall.Kill(p.pid, syscall.SIGKILL) // it may have ended by now
+			p.signal(syscall.SIGKILL)
 		}
+	}
+}
+
+// signal sends a signal to what was left; it may have ended by now.
+func (p leftover) signal(sig os.Signal) {
+	if process, err := os.FindProcess(p.pid); err == nil {
+		_ = process.Signal(sig)
 	}
 }
 
