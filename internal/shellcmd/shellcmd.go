@@ -78,13 +78,17 @@ func Parse(cmd string) (Script, error) {
 		return Script{}, fmt.Errorf("command is longer than %d bytes", maxLength)
 	}
 	r := reader{source: cmd, assigned: map[string]bool{}, setsHome: namesHome(cmd)}
+	var mistake error // the first; the parser goes on yielding after it, so the loop is not left
 	for stmt, err := range syntax.NewParser(syntax.Variant(syntax.LangBash)).StmtsSeq(strings.NewReader(cmd)) {
-		if err != nil {
-			return r.script, err
+		switch {
+		case mistake != nil:
+		case err != nil:
+			mistake = err
+		default:
+			syntax.Walk(stmt, r.visit)
 		}
-		syntax.Walk(stmt, r.visit)
 	}
-	return r.script, nil
+	return r.script, mistake
 }
 
 // namesHome tells whether a script may give HOME another value: it has the name
