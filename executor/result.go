@@ -34,6 +34,7 @@ type StopTurn struct {
 	StopReason     string            // empty = "tool_use"
 	Interrupted    bool              // result is error_during_execution
 	Deferred       *protocol.ToolUse // the call that was deferred (PreToolUse "defer")
+	Err            error             // ends the run, in the place of a result; nil = the turn has one
 }
 
 // Plain is a result that no layer has added to.
