@@ -1,0 +1,181 @@
+package tool
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Issue is one thing wrong with an input, in the form and order of keys that
+// zod gives it.
+type Issue struct {
+	Expected  string   `json:"expected,omitempty"`
+	Format    string   `json:"format,omitempty"`
+	Origin    string   `json:"origin,omitempty"`
+	Code      string   `json:"code"`
+	Minimum   *int     `json:"minimum,omitempty"`
+	Maximum   int      `json:"maximum,omitempty"`
+	Inclusive bool     `json:"inclusive,omitempty"`
+	Values    []string `json:"values,omitempty"`
+	Keys      []string `json:"keys,omitempty"`
+	Path      []any    `json:"path"`
+	Message   string   `json:"message"`
+
+	received string // of invalid_type
+	order    order
+}
+
+// MarshalJSON keeps the order of keys of the kinds that have one of their own.
+func (i Issue) MarshalJSON() ([]byte, error) {
+	type plain Issue
+	switch i.order {
+	case formatBehindCode:
+		return protocol.Marshal(struct {
+			Code    string `json:"code"`
+			Format  string `json:"format"`
+			Path    []any  `json:"path"`
+			Message string `json:"message"`
+		}{i.Code, i.Format, i.Path, i.Message})
+	case messageBeforePath:
+		return protocol.Marshal(struct {
+			Code    string `json:"code"`
+			Message string `json:"message"`
+			Path    []any  `json:"path"`
+		}{i.Code, i.Message, i.Path})
+	}
+	return protocol.Marshal(plain(i))
+}
+
+// order is how an issue's keys are ordered; 0 = as its fields.
+type order int
+
+const (
+	formatBehindCode order = iota + 1
+	messageBeforePath
+)
+
+// Custom is an issue that no schema can tell of.
+func Custom(message string, path ...any) Issue {
+	return Issue{Code: "custom", Path: append([]any{}, path...), Message: message}
+}
+
+// MessageFirst has the message in front of the path, as issues are written that
+// a check of one key has raised.
+func (i Issue) MessageFirst() Issue {
+	i.order = messageBeforePath
+	return i
+}
+
+func wrongType(want, format, got string, path []any) Issue {
+	return Issue{
+		Expected: want, Format: format, Code: "invalid_type", Path: path, received: got,
+		Message: "Invalid input: expected " + want + ", received " + got,
+	}
+}
+
+// TooSmall is a number, a text or a list below its least.
+func TooSmall(origin string, least int, path []any) Issue {
+	return Issue{
+		Origin: origin, Code: "too_small", Minimum: &least, Inclusive: true, Path: path,
+		Message: fmt.Sprintf("Too small: expected %s >=%d%s", expectedTo(origin), least, unitOf(origin)),
+	}
+}
+
+// tooBig is the same above its most.
+func tooBig(origin string, most int, path []any) Issue {
+	return Issue{
+		Origin: origin, Code: "too_big", Maximum: most, Inclusive: true, Path: path,
+		Message: fmt.Sprintf("Too big: expected %s <=%d%s", expectedTo(origin), most, unitOf(origin)),
+	}
+}
+
+func expectedTo(origin string) string {
+	if origin == "number" {
+		return "number to be"
+	}
+	return origin + " to have"
+}
+
+func unitOf(origin string) string {
+	switch origin {
+	case "string":
+		return " characters"
+	case "array":
+		return " items"
+	}
+	return ""
+}
+
+// Invalid is the result for an input with issues; nil without any.
+func Invalid(name string, found []Issue) *protocol.ToolResult {
+	if len(found) == 0 {
+		return nil
+	}
+	list, _ := json.MarshalIndent(found[:min(len(found), maxIssues)], "", "  ") // strings and numbers cannot fail
+	list = []byte(unescape.Replace(string(list)))
+	text := string(list)
+	if lines := sentences(found); len(lines) > 0 {
+		noun := "issue"
+		if len(lines) > 1 {
+			noun = "issues"
+		}
+		text = fmt.Sprintf("%s failed due to the following %s:\n%s", name, noun, strings.Join(lines, "\n"))
+	}
+	r := protocol.UsageError("InputValidationError: " + text)
+	r.Output = "InputValidationError: " + string(list)
+	return &r
+}
+
+// unescape undoes what encoding/json does for the sake of HTML.
+var unescape = strings.NewReplacer(`\u003c`, "<", `\u003e`, ">", `\u0026`, "&")
+
+// maxIssues bounds what one message lists.
+const maxIssues = 20
+
+// sentences words the issues that the model can act on at once: what is
+// missing, what is too much, what has the wrong type. Others are told only
+// beside those.
+func sentences(found []Issue) []string {
+	var missing, extra, wrong, others []string
+	for _, i := range found {
+		switch {
+		case i.Code == "unrecognized_keys":
+			for _, key := range i.Keys {
+				extra = append(extra, fmt.Sprintf("An unexpected parameter `%s` was provided", key))
+			}
+		case i.Code == "invalid_type" && i.received == "undefined":
+			missing = append(missing, fmt.Sprintf("The required parameter `%s` is missing", dotted(i.Path)))
+		case i.Code == "invalid_type" && len(i.Path) == 0:
+			wrong = append(wrong, fmt.Sprintf("The input is expected as `%s` but provided as `%s`", i.Expected, i.received))
+		case i.Code == "invalid_type":
+			wrong = append(wrong, fmt.Sprintf("The parameter `%s` type is expected as `%s` but provided as `%s`", dotted(i.Path), i.Expected, i.received))
+		case len(i.Path) > 0:
+			others = append(others, fmt.Sprintf("The parameter `%s` is invalid: %s", dotted(i.Path), i.Message))
+		}
+	}
+	lines := slices.Concat(missing, extra, wrong)
+	if len(lines) > 0 {
+		lines = append(lines, others...)
+	}
+	return lines[:min(len(lines), maxIssues)]
+}
+
+// dotted writes a path: todos[0].status.
+func dotted(path []any) string {
+	var b strings.Builder
+	for _, step := range path {
+		switch step := step.(type) {
+		case int:
+			fmt.Fprintf(&b, "[%d]", step)
+		case string:
+			if b.Len() > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(step)
+		}
+	}
+	return b.String()
+}

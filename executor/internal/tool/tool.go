@@ -1,0 +1,104 @@
+// Package tool is what a built-in tool is: its description, the schema of its
+// input, and what it does with a call.
+//
+// Its one invariant: an input reaches a tool only decoded, and whatever is
+// wrong with one is a result in the words of the real CLI. It knows no tool.
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Tool is one built-in tool, bound to the state that it works on.
+type Tool struct {
+	Name, Description string
+	ReadOnly          bool
+	Input             Schema
+	Run               Run
+	// Check finds out before permissions are asked whether a well-formed call
+	// is impossible; nil = never.
+	Check Check
+	// Prepare changes an input before anybody sees it and reports whether it
+	// did; nil = never.
+	Prepare func(*Keys) bool
+}
+
+type (
+	// Run runs a call whose input is valid.
+	Run func(context.Context, protocol.ToolUse) Result
+	// Check refuses an input; nil = it may go on.
+	Check func(context.Context, json.RawMessage) *protocol.ToolResult
+	// Keys are the keys of an input, in their order.
+	Keys = ordered.Object
+)
+
+// Clock tells the time, and names what has no name.
+type Clock interface {
+	Now() time.Time
+	NewID() string
+}
+
+// Definition is the tool as a session tells of it.
+func (t Tool) Definition() protocol.Tool {
+	return protocol.Tool{
+		Name: t.Name, Description: t.Description, InputSchema: t.Input.AppendJSON(nil), ReadOnly: t.ReadOnly,
+	}
+}
+
+// Prepared is an input as Prepare leaves it. One that is no object stays as it
+// is.
+func (t Tool) Prepared(input json.RawMessage) json.RawMessage {
+	if t.Prepare == nil {
+		return input
+	}
+	in, err := ordered.Parse(input)
+	if err != nil || !t.Prepare(&in) {
+		return input
+	}
+	out, err := in.MarshalJSON()
+	if err != nil {
+		return input
+	}
+	return out
+}
+
+// Typed makes the Run of a tool from a function of its state and the decoded
+// input.
+func Typed[S, In any](state S, f func(context.Context, S, In) protocol.ToolResult) Run {
+	return Traced(state, func(ctx context.Context, state S, in In) Result { return Plain(f(ctx, state, in)) })
+}
+
+// Traced is Typed for tools that show more than their result.
+func Traced[S, In any](state S, f func(context.Context, S, In) Result) Run {
+	return func(ctx context.Context, call protocol.ToolUse) Result {
+		in, err := Decode[In](call.Input)
+		if err != nil {
+			return Plain(Refuse("InputValidationError: %s failed due to the following issue:\n%v", call.Name, err))
+		}
+		return f(ctx, state, in)
+	}
+}
+
+// Called is Typed for tools that have to know the call itself.
+func Called[S, In any](state S, f func(context.Context, S, protocol.ToolUse, In) protocol.ToolResult) Run {
+	return func(ctx context.Context, call protocol.ToolUse) Result {
+		return Typed(state, func(ctx context.Context, state S, in In) protocol.ToolResult { return f(ctx, state, call, in) })(ctx, call)
+	}
+}
+
+// Checked makes the Check of a tool from a function of its state and the
+// decoded input. What cannot be decoded is for validation to tell.
+func Checked[S, In any](state S, f func(context.Context, S, In) *protocol.ToolResult) Check {
+	return func(ctx context.Context, raw json.RawMessage) *protocol.ToolResult {
+		in, err := Decode[In](raw)
+		if err != nil {
+			return nil
+		}
+		return f(ctx, state, in)
+	}
+}

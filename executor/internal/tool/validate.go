@@ -1,0 +1,133 @@
+package tool
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Validate returns the result for a bad input, nil for a good one. The model
+// reads sentences, hosts the list that the validator of the real CLI makes.
+func (s Schema) Validate(call protocol.ToolUse) *protocol.ToolResult {
+	raw := call.Input
+	if len(bytes.TrimSpace(raw)) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	if !json.Valid(raw) {
+		r := protocol.UsageError(fmt.Sprintf("InputValidationError: %s failed: the input is not valid JSON", call.Name))
+		return &r
+	}
+	return Invalid(call.Name, s.issues([]any{}, raw))
+}
+
+// issues finds what is wrong with a value; nil stands for one that is not there.
+func (s Schema) issues(path []any, raw json.RawMessage) []Issue {
+	got, want := ordered.TypeOf(raw), s.Type
+	if want == "integer" {
+		want = "number"
+	}
+	switch {
+	case want != "" && got != want && len(s.Enum) == 0:
+		return []Issue{wrongType(want, "", got, path)}
+	case len(s.Enum) > 0 && (got != "string" || !slices.Contains(s.Enum, TextOf(raw))):
+		return []Issue{{
+			Code: "invalid_value", Values: s.Enum, Path: path,
+			Message: `Invalid option: expected one of "` + strings.Join(s.Enum, `"|"`) + `"`,
+		}}
+	case s.Type == "integer" && !whole(raw):
+		return []Issue{wrongType("int", "safeint", got, path)}
+	case got == "number" && s.From0 && strings.HasPrefix(string(bytes.TrimSpace(raw)), "-"):
+		return []Issue{TooSmall("number", 0, path)}
+	case got == "string":
+		return s.textIssues(path, TextOf(raw))
+	case got == "array":
+		return s.itemIssues(path, raw)
+	case got == "object":
+		return s.propIssues(path, raw)
+	}
+	return nil
+}
+
+func whole(raw json.RawMessage) bool {
+	var f float64
+	return json.Unmarshal(raw, &f) == nil && f == math.Trunc(f)
+}
+
+func (s Schema) itemIssues(path []any, raw json.RawMessage) []Issue {
+	var items []json.RawMessage
+	_ = json.Unmarshal(raw, &items) // it is an array
+	var found []Issue
+	if s.Items != nil {
+		for i, item := range items {
+			found = append(found, s.Items.issues(at(path, i), item)...)
+		}
+	}
+	if len(items) < s.Min {
+		found = append(found, TooSmall("array", s.Min, path))
+	}
+	if s.Max > 0 && len(items) > s.Max {
+		found = append(found, tooBig("array", s.Max, path))
+	}
+	return found
+}
+
+func (s Schema) textIssues(path []any, value string) []Issue {
+	var found []Issue
+	if n := len(utf16.Encode([]rune(value))); n < s.Min {
+		found = append(found, TooSmall("string", s.Min, path))
+	} else if s.Max > 0 && n > s.Max {
+		found = append(found, tooBig("string", s.Max, path))
+	}
+	if s.URL && !isURL(value) {
+		found = append(found, Issue{Format: "url", Code: "invalid_format", Path: path, Message: "Invalid URL", order: formatBehindCode})
+	}
+	return found
+}
+
+// isURL tells whether a text is an address with a scheme, and with a host where
+// the web needs one.
+func isURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && u.Scheme != "" && (u.Host != "" || u.Scheme != "http" && u.Scheme != "https")
+}
+
+func (s Schema) propIssues(path []any, raw json.RawMessage) []Issue {
+	value, _ := ordered.Parse(raw) // it is an object
+	var found []Issue
+	known := make(map[string]bool, len(s.Props))
+	for _, p := range s.Props {
+		known[p.Name] = true
+		if v := value.Get(p.Name); v != nil || p.Required {
+			found = append(found, p.issues(at(path, p.Name), v)...)
+		}
+	}
+	if s.Type != "object" || s.Open {
+		return found
+	}
+	var extra []string
+	for _, m := range value {
+		if !known[m.Key] {
+			extra = append(extra, m.Key)
+		}
+	}
+	if len(extra) == 0 {
+		return found
+	}
+	message := "Unrecognized key: "
+	if len(extra) > 1 {
+		message = "Unrecognized keys: "
+	}
+	return append(found, Issue{
+		Code: "unrecognized_keys", Keys: extra, Path: path, Message: message + `"` + strings.Join(extra, `", "`) + `"`,
+	})
+}
+
+func at(path []any, step any) []any { return append(slices.Clone(path), step) }
