@@ -54,6 +54,30 @@ func (s *Shell) Dir() string {
 	return s.dir
 }
 
+// Path makes a path absolute: it starts from where the shell is, and "~/" is the
+// home directory.
+func (s *Shell) Path(p string) string {
+	if rest, ok := strings.CutPrefix(p, "~/"); ok {
+		if home := s.Getenv("HOME"); home != "" {
+			return filepath.Join(home, rest)
+		}
+	}
+	if filepath.IsAbs(p) {
+		return filepath.Clean(p)
+	}
+	return filepath.Join(s.Dir(), p)
+}
+
+// Getenv reads a variable of the environment of commands; the last one counts.
+func (s *Shell) Getenv(key string) string {
+	for _, kv := range slices.Backward(s.o.Environ) {
+		if v, ok := strings.CutPrefix(kv, key+"="); ok {
+			return v
+		}
+	}
+	return ""
+}
+
 // Enter moves the shell into dir, and makes root the directory that it stays in
 // from there on.
 func (s *Shell) Enter(root, dir string) {
