@@ -74,7 +74,7 @@ func Run(ctx context.Context, g Gate, stdin io.Reader, stdout io.Writer) error {
 	return err
 }
 
-func before(ctx context.Context, g Gate, in input) (*protocol.HookOutput, error) {
+func before(ctx context.Context, g Gate, in input) (nothing *protocol.HookOutput, err error) {
 	site, err := protocol.Marshal(map[string]string{"cwd": in.CWD, "transcript_path": in.Path})
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func before(ctx context.Context, g Gate, in input) (*protocol.HookOutput, error)
 		specific.PermissionDecisionReason = debug.Text(d.Result)
 		o = debug.Outcome{Result: d.Result}
 	default:
-		return nil, nil //nolint:nilnil // nothing to print
+		return nothing, nil
 	}
 	specific.PermissionDecision = "deny"
 	// No other event follows a denial, so the call is completed here. That may
@@ -112,7 +112,7 @@ func before(ctx context.Context, g Gate, in input) (*protocol.HookOutput, error)
 	return &protocol.HookOutput{Specific: specific}, nil
 }
 
-func after(ctx context.Context, g Gate, in input) (*protocol.HookOutput, error) {
+func after(ctx context.Context, g Gate, in input) (nothing *protocol.HookOutput, err error) {
 	o := debug.Outcome{Result: in.Response, Failed: in.Event == "PostToolUseFailure", Error: in.Error}
 	d, err := g.AfterUse(ctx, in.SessionID, in.ToolUseID, o)
 	if err != nil {
@@ -126,5 +126,5 @@ func after(ctx context.Context, g Gate, in input) (*protocol.HookOutput, error) 
 	case d.Action == debug.ActionRaise:
 		return &protocol.HookOutput{Decision: "block", Reason: d.Message}, nil
 	}
-	return nil, nil //nolint:nilnil // nothing to print
+	return nothing, nil
 }
