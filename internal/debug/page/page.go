@@ -77,5 +77,5 @@ func Write(w http.ResponseWriter, status int, kind string, body []byte) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	w.WriteHeader(status)
-	w.Write(body) //nolint:errcheck // the client went away
+	_, _ = w.Write(body) // the client may have gone away
 }
