@@ -411,7 +411,7 @@ func (p *proxy) toServer(line []byte) error {
 func (p *proxy) toClient(line []byte) {
 	p.out.Lock()
 	defer p.out.Unlock()
-	p.o.Stdout.Write(append(append(make([]byte, 0, len(line)+1), line...), '\n')) //nolint:errcheck // then its input ends too
+	_, _ = p.o.Stdout.Write(append(append(make([]byte, 0, len(line)+1), line...), '\n')) // when it fails, its input ends too
 }
 
 func (p *proxy) reply(id json.RawMessage, r toolResult) { p.toClient(encode(id, r)) }
