@@ -156,16 +156,16 @@ func (a *api) setReplacement(r *http.Request) (any, error) {
 }
 
 // number reads a whole number of the query; nil = it is not there.
-func number(r *http.Request, key string) (*int, error) {
+func number(r *http.Request, key string) (n *int, err error) {
 	text := r.URL.Query().Get(key)
 	if text == "" {
-		return nil, nil //nolint:nilnil // documented: not there
+		return n, nil
 	}
-	n, err := strconv.Atoi(text)
+	value, err := strconv.Atoi(text)
 	if err != nil {
 		return nil, &debug.Error{Code: debug.CodeInvalidLimit, Message: key + " must be a whole number", Detail: fields{key: text}}
 	}
-	return &n, nil
+	return &value, nil
 }
 
 func (a *api) history(r *http.Request) (any, error) {
@@ -252,7 +252,7 @@ func (a *api) value(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Content-Length", strconv.Itoa(len(data)))
 	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.Write(data) //nolint:errcheck // the client went away
+	_, _ = w.Write(data) // the client may have gone away
 }
 
 // pingEvery keeps a quiet stream of events from looking dead.

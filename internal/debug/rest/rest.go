@@ -7,35 +7,13 @@
 package rest
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/debug"
 	"github.com/claudeless/claudeless/internal/debug/compat"
-	"github.com/claudeless/claudeless/internal/debug/compat/item"
-	"github.com/claudeless/claudeless/internal/debug/external"
 	"github.com/claudeless/claudeless/internal/serve"
 )
-
-// Options configure a Handler. Hub must be set.
-type Options struct {
-	Hub      *debug.Hub
-	External *external.Manager // nil = /api/mcp-* answer 503
-	// Other answers every path that is neither of this package nor an older
-	// page; nil = 404.
-	Other http.Handler
-	// MaxBody bounds a request's body; 0 = 96 MiB.
-	MaxBody int64
-}
-
-const defaultMaxBody = 96 << 20
 
 // Handler answers the routes. Who may ask is left to the server, see package
 // serve; of the origins it lets in, other ones than its own may call the routes of
@@ -66,22 +44,6 @@ func Handler(o Options) http.Handler {
 	}
 	mux.Handle("/", a.older.Pages(o.Other))
 	return mux
-}
-
-type api struct {
-	Options
-	older *compat.Clients
-}
-
-// route is one row of the API: what a request is answered with.
-type route struct {
-	method, path, summary string
-	// client routes are called by older clients out of web pages, which the other
-	// origins that are let in serve.
-	client bool
-	answer func(a *api, r *http.Request) (any, error)
-	// stream, unless nil, answers in place of answer.
-	stream func(a *api, w http.ResponseWriter, r *http.Request)
 }
 
 // routes is the table of contents.
@@ -143,120 +105,4 @@ func unknown(w http.ResponseWriter, r *http.Request, mux *http.ServeMux) {
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	write(w, http.StatusMethodNotAllowed, fields{"error": "method_not_allowed", "message": "this path takes " + strings.Join(allowed, ", "), "allowed": allowed})
-}
-
-// fields is the body of most answers.
-type fields map[string]any
-
-func ok(more ...any) fields {
-	f := fields{"status": "ok"}
-	for i := 0; i+1 < len(more); i += 2 {
-		f[fmt.Sprint(more[i])] = more[i+1]
-	}
-	return f
-}
-
-// read decodes a request's body; an empty one leaves v as it is.
-func read(r *http.Request, v any) error {
-	data, err := io.ReadAll(r.Body)
-	if err != nil {
-		if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return &statusError{http.StatusRequestEntityTooLarge, &debug.Error{Code: "payload_too_large", Message: fmt.Sprintf("the body is over %d bytes", tooLarge.Limit)}}
-		}
-		if _, ok := errors.AsType[*serve.SlowBodyError](err); ok {
-			return &statusError{http.StatusRequestTimeout, &debug.Error{Code: "request_timeout", Message: err.Error()}}
-		}
-		return &debug.Error{Code: "invalid_payload", Message: err.Error()}
-	}
-	if len(bytes.TrimSpace(data)) == 0 {
-		return nil
-	}
-	return readable(json.Unmarshal(data, v))
-}
-
-// readable makes a refusal of what is wrong with JSON, and leaves other errors.
-func readable(err error) error {
-	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return &debug.Error{Code: "invalid_json", Message: fmt.Sprintf("%v at byte %d", err, syntax.Offset)}
-	}
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return &debug.Error{Code: "invalid_payload", Message: fmt.Sprintf("%s has the wrong type, %s", orBody(wrong.Field), wrong.Value), Detail: fields{"parameter": wrong.Field}}
-	}
-	return err
-}
-
-func orBody(field string) string {
-	if field == "" {
-		return "the body"
-	}
-	return field
-}
-
-func write(w http.ResponseWriter, status int, v any) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		status = http.StatusInternalServerError
-		buf.Reset()
-		fmt.Fprintf(&buf, `{"error":"internal","message":%q}`, err.Error())
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
-	w.Write(buf.Bytes()) //nolint:errcheck // the client went away
-}
-
-// statusError is an error with a status other than its code's.
-type statusError struct {
-	status int
-	error
-}
-
-func (e *statusError) Unwrap() error { return e.error }
-
-func writeError(w http.ResponseWriter, err error) {
-	status := http.StatusInternalServerError
-	body := fields{"error": "internal", "message": err.Error()}
-	if e, ok := errors.AsType[*debug.Error](err); ok {
-		status = statusOf(e.Code)
-		body = fields{"error": e.Code}
-		if e.Message != "" {
-			body["message"] = e.Message
-		}
-		maps.Copy(body, e.Detail)
-	}
-	if e, ok := errors.AsType[*item.Error](err); ok {
-		status, body = http.StatusBadRequest, fields{"error": e.Code, "message": e.Message}
-		if e.Expected != "" {
-			body["expected_cid"], body["provided_cid"] = e.Expected, e.Provided
-		}
-		if e.Missing != nil {
-			body["missing_cids"] = e.Missing
-		}
-	}
-	if e, ok := errors.AsType[*statusError](err); ok {
-		status = e.status
-	}
-	write(w, status, body)
-}
-
-// statusOf is the HTTP status of a code; what is not listed is a bad request.
-func statusOf(code string) int {
-	switch code {
-	case debug.CodeBreakpointNotFound, debug.CodePauseNotFound, debug.CodeSessionNotFound, debug.CodeEvalNotFound, debug.CodeCIDNotFound,
-		external.CodeServerNotFound, external.CodeToolNotFound, external.CodeResourceNotFound:
-		return http.StatusNotFound
-	case debug.CodePauseResumed, debug.CodeSessionClosed, external.CodeDuplicateName, external.CodeServerNotConnected:
-		return http.StatusConflict
-	case debug.CodeEvalTimeout, external.CodeCallTimeout:
-		return http.StatusGatewayTimeout
-	case external.CodeCallFailed, external.CodeConnectFailed:
-		return http.StatusBadGateway
-	case debug.CodeClosed, debug.CodeLimit, codeNoServers:
-		return http.StatusServiceUnavailable
-	default:
-		return http.StatusBadRequest
-	}
 }

@@ -8,8 +8,6 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/external"
 )
 
-const codeNoServers = "mcp_clients_unavailable"
-
 // serverRoutes manage external MCP servers.
 func serverRoutes(external *external.Manager) []route {
 	table := []route{
