@@ -161,9 +161,9 @@ func (c *Serve) serve(ctx context.Context, s *process.System, a serve.Access, h 
 }
 
 // external makes the manager of external servers; nil = none were asked for.
-func (c *Serve) external(s *process.System, hub *debug.Hub, v Version) (*external.Manager, error) {
+func (c *Serve) external(s *process.System, hub *debug.Hub, v Version) (none *external.Manager, err error) {
 	if !c.MCPClients && c.MCPClientsConfig == "" && len(c.MCPClient) == 0 {
-		return nil, nil //nolint:nilnil // documented: none
+		return none, nil
 	}
 	servers, err := c.configured(s)
 	if err != nil {
