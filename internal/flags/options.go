@@ -290,27 +290,38 @@ func budget(target *float64) func(string) error {
 	}
 }
 
+// windowError is what is wrong with a size, in the words of the real CLI.
+type windowError string
+
+func (e windowError) Error() string { return string(e) }
+
 // window is the size at which a conversation is compacted: auto, or a number of tokens, in thousands if it is small.
 func window(target *string) func(string) error {
 	return func(value string) error {
 		if !isWindow(value) {
-			return errors.New("It must be 'auto', or at least 100k (e.g. 500k, 200000, or 200 as shorthand)") //nolint:staticcheck // the text users see
+			return windowError("It must be 'auto', or at least 100k (e.g. 500k, 200000, or 200 as shorthand)")
 		}
 		*target = value
 		return nil
 	}
 }
 
-func isWindow(value string) bool {
+func isWindow(value string) bool { return value == "auto" || Window(value) >= 100_000 }
+
+// Window is the size, in tokens, that --autocompact gives; 0 = it leaves it to the model.
+func Window(value string) int {
 	digits := strings.TrimRight(strings.ToLower(value), "km")
 	n, err := strconv.ParseFloat(digits, 64)
+	if err != nil || !(n < 1e9) {
+		return 0
+	}
 	switch unit := strings.ToLower(value)[len(digits):]; {
 	case unit == "m":
 		n *= 1e6
 	case unit == "k", n <= 1000:
 		n *= 1e3
 	}
-	return value == "auto" || err == nil && n >= 100_000
+	return int(n)
 }
 
 func permissionModes() []string {

@@ -32,7 +32,6 @@ func limits() map[string]string {
 	)
 	return map[string]string{
 		"await-claim":                            outside,
-		"autocompact":                            "accepted: a scripted model never fills its context",
 		"ax-screen-reader":                       screen,
 		"betas":                                  "accepted: there are no requests whose headers could carry them; unknown ones are warned about",
 		"bg":                                     outside,
