@@ -1,5 +1,6 @@
 // Package gate holds the steps of several processes back until somebody lets them
-// go on: a gate is a name in a directory that they share.
+// go on: a gate is a name in a directory that they share. What only one of them may
+// have is taken there as well.
 //
 // Its one invariant: what was reached or released stays so, for those who come
 // late as well. It knows nothing of scenarios.
@@ -111,6 +112,9 @@ func List(dir string) ([]State, error) {
 	var list []State
 	for _, e := range entries {
 		name, what := strings.TrimSuffix(e.Name(), filepath.Ext(e.Name())), filepath.Ext(e.Name())
+		if what != ".reached" && what != ".released" {
+			continue
+		}
 		i := slices.IndexFunc(list, func(s State) bool { return s.Name == name })
 		if i < 0 {
 			list, i = append(list, State{Name: name}), len(list)

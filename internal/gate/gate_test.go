@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -39,5 +41,36 @@ func TestGates(t *testing.T) {
 		if gate.Release(dir, name) == nil {
 			t.Errorf("%q is taken for a name", name)
 		}
+	}
+}
+
+// What is taken is somebody's for good, however many come at once; it is no gate.
+func TestClaims(t *testing.T) {
+	claims := gate.Claims{Dir: filepath.Join(t.TempDir(), "gates")}
+	var took atomic.Int32
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			mine, err := claims.Take("s.toml:2: responses[0]")
+			if err != nil {
+				t.Error(err)
+			}
+			if mine {
+				took.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if n := took.Load(); n != 1 {
+		t.Errorf("%d have taken it", n)
+	}
+	if mine, err := claims.Take("s.toml:2: responses[1]"); !mine || err != nil {
+		t.Errorf("another name: %v, %v", mine, err)
+	}
+	if list, err := gate.List(claims.Dir); list != nil || err != nil {
+		t.Errorf("gates: %v, %v", list, err)
+	}
+	if _, err := (gate.Claims{Dir: filepath.Join(claims.Dir, "\x00")}).Take("x"); err == nil {
+		t.Error("a directory that cannot be made is no error")
 	}
 }
