@@ -1,0 +1,228 @@
+//go:build amd64 || arm64
+
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+func supported() error { return nil }
+
+// Enter makes this process, which was started in a network of its own, ready for
+// a command, and becomes that command: it has loopback come up, hands the sockets
+// of the network and the watch over its own system calls to whoever started it,
+// and goes on when that one says so. The link is a descriptor of a socket. Enter
+// returns only when it fails; what it has said over the link is no error.
+func Enter(link int, path string, argv, env []string) error {
+	runtime.LockOSThread() // the watch is one of a thread
+	unix.CloseOnExec(link)
+	files, err := network()
+	if err == nil {
+		var calls int
+		if calls, err = watchCalls(); err == nil {
+			files = append(files, calls)
+		}
+	}
+	if err != nil {
+		return tell(link, err.Error(), nil)
+	}
+	if err := tell(link, "", files); err != nil {
+		return err
+	}
+	for _, fd := range files {
+		_ = unix.Close(fd) // they are elsewhere by now
+	}
+	if n, err := unix.Read(link, make([]byte, 1)); n != 1 {
+		return errors.Join(errors.New("whoever started this is gone"), err)
+	}
+	// The command gets none of the rights that this took.
+	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	return syscall.Exec(path, argv, env)
+}
+
+// tell sends an error, or files, over the link.
+func tell(link int, text string, files []int) error {
+	err := unix.Sendmsg(link, append([]byte{byte(len(files))}, text...), unix.UnixRights(files...), nil, 0)
+	if err != nil {
+		return fmt.Errorf("handing sockets over: %w", err)
+	}
+	return nil
+}
+
+// network brings loopback up, gives it the addresses of the name servers, and
+// returns its sockets: those for the API and for the proxy, then one for each
+// name server.
+func network() ([]int, error) {
+	if err := up("lo"); err != nil {
+		return nil, fmt.Errorf("bringing loopback up: %w", err)
+	}
+	var files []int
+	for _, port := range []int{apiPort, proxyPort} {
+		ln, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
+		if err != nil {
+			return nil, err
+		}
+		if files, err = appendFile(files, ln); err != nil {
+			return nil, err
+		}
+	}
+	for _, server := range nameServers() {
+		if !server.IsLoopback() {
+			if err := addAddress("lo", server); err != nil {
+				continue // then names have no addresses there
+			}
+		}
+		conn, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(server, dnsPort)))
+		if err != nil {
+			continue
+		}
+		if files, err = appendFile(files, conn); err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+func appendFile(files []int, socket interface{ File() (*os.File, error) }) ([]int, error) {
+	file, err := socket.File()
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	fd, err := unix.FcntlInt(file.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	return append(files, fd), err
+}
+
+// nameServers are those that programs ask here.
+func nameServers() []netip.Addr {
+	text, _ := os.ReadFile("/etc/resolv.conf") // without one there is a default
+	var list []netip.Addr
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) > 1 && f[0] == "nameserver" {
+			if addr, err := netip.ParseAddr(f[1]); err == nil && addr.Zone() == "" {
+				list = append(list, addr)
+			}
+		}
+	}
+	if list == nil {
+		list = []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1})}
+	}
+	return list
+}
+
+// up brings an interface up.
+func up(name string) error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }() // it holds nothing
+	ifr, err := unix.NewIfreq(name)
+	if err != nil {
+		return err
+	}
+	if err := unix.IoctlIfreq(fd, unix.SIOCGIFFLAGS, ifr); err != nil {
+		return err
+	}
+	ifr.SetUint16(ifr.Uint16() | unix.IFF_UP)
+	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, ifr)
+}
+
+// Loopback brings the loopback interface of this process's network up.
+func Loopback() error { return up("lo") }
+
+// addAddress gives an interface one more address, by a message of rtnetlink.
+func addAddress(name string, addr netip.Addr) error {
+	ifi, err := net.InterfaceByName(name)
+	if err != nil {
+		return err
+	}
+	raw, family := addr.AsSlice(), byte(unix.AF_INET)
+	if addr.Is6() {
+		family = unix.AF_INET6
+	}
+	attr := unix.RtAttr{Len: uint16(unix.SizeofRtAttr + len(raw)), Type: unix.IFA_LOCAL}
+	head := unix.NlMsghdr{
+		Len:  uint32(unix.SizeofNlMsghdr + unix.SizeofIfAddrmsg + int(attr.Len)),
+		Type: unix.RTM_NEWADDR, Flags: unix.NLM_F_REQUEST | unix.NLM_F_ACK | unix.NLM_F_CREATE,
+	}
+	body := unix.IfAddrmsg{Family: family, Prefixlen: uint8(addr.BitLen()), Index: uint32(ifi.Index)}
+	message := append(append(append(bytesOf(&head), bytesOf(&body)...), bytesOf(&attr)...), raw...)
+
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(fd) }() // it holds nothing
+	if err := unix.Sendto(fd, message, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return err
+	}
+	answer := make([]byte, 512)
+	n, _, err := unix.Recvfrom(fd, answer, 0)
+	if err != nil || n < unix.SizeofNlMsghdr+4 {
+		return errors.Join(errors.New("no answer of rtnetlink"), err)
+	}
+	if code := *(*int32)(unsafe.Pointer(&answer[unix.SizeofNlMsghdr])); code != 0 {
+		return syscall.Errno(-code)
+	}
+	return nil
+}
+
+// bytesOf are the bytes of a structure as the kernel reads it.
+func bytesOf[T any](v *T) []byte {
+	return append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v))...)
+}
+
+// watchCalls has the system ask before this thread, and what comes of it,
+// connects or starts a program. It returns the descriptor that answers.
+func watchCalls() (int, error) {
+	const arch, nr = 4, 0 // offsets in seccomp_data
+	filter := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: arch},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: auditArch(), Jf: 4},
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: nr},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_CONNECT, Jt: 1},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_EXECVE, Jf: 1},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF},
+		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+	}
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	set := func(flags uintptr) (int, syscall.Errno) {
+		fd, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|flags, uintptr(unsafe.Pointer(&program)))
+		return int(fd), errno
+	}
+	const calm = unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV // a signal does not repeat a call; since Linux 5.19
+	fd, errno := set(calm)
+	if errno == unix.EACCES { // without rights over others one has to give up those of setuid programs
+		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+			return 0, err
+		}
+		fd, errno = set(calm)
+	}
+	if errno == unix.EINVAL {
+		fd, errno = set(0)
+	}
+	if errno != 0 {
+		return 0, fmt.Errorf("watching connections (seccomp): %w", errno)
+	}
+	return fd, nil
+}
+
+// auditArch is what the system calls the architecture that this program is built
+// for; calls of another are not looked at.
+func auditArch() uint32 {
+	if runtime.GOARCH == "arm64" {
+		return unix.AUDIT_ARCH_AARCH64
+	}
+	return unix.AUDIT_ARCH_X86_64
+}

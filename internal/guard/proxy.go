@@ -1,0 +1,161 @@
+package guard
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Proxy is where clients are sent that honour HTTPS_PROXY: it lets them through,
+// but for those who ask for a vendor's host. The zero value goes to hosts itself.
+type Proxy struct {
+	// Log is told of those who ask for a vendor; it is required.
+	Log *Log
+	// Upstream is the caller's own proxy; nil = there is none. See [Upstream].
+	Upstream *url.URL
+	// Closed lets nobody through.
+	Closed bool
+	// Own tells a shim from a real claude.
+	Own Own
+}
+
+// Upstream reads the value of HTTPS_PROXY; ok is false where it is one that
+// [Proxy] cannot go through.
+func Upstream(value string) (u *url.URL, ok bool) {
+	if value == "" {
+		return nil, true
+	}
+	if !strings.Contains(value, "://") {
+		value = "http://" + value
+	}
+	u, err := url.Parse(value)
+	return u, err == nil && u.Scheme == "http" && u.Host != ""
+}
+
+// ServeHTTP implements the CONNECT method, and nothing else.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	if q.Method != http.MethodConnect {
+		http.Error(w, "claudeless: this proxy is for https only", http.StatusMethodNotAllowed)
+		return
+	}
+	host, _ := cutLast(q.Host, ":")
+	bare := strings.Trim(host, "[]")
+	if p.Closed || vendor(bare) || vendorAddr(q.Host) {
+		if who := p.Log.peer(q.RemoteAddr); who != 0 {
+			p.Log.dialled(who, bare, q.Host, p.Own)
+		} else if vendor(bare) || vendorAddr(q.Host) {
+			p.Log.add(Breach{Kind: Vendor, Text: "a vendor's address was asked for: " + q.Host})
+		}
+		http.Error(w, "claudeless: "+q.Host+" is not to be reached here", http.StatusForbidden)
+		return
+	}
+	to, err := p.dial(q.Context(), q.Host)
+	if err != nil {
+		http.Error(w, "claudeless: "+err.Error(), http.StatusBadGateway)
+		return
+	}
+	defer shut(to)
+	from, rest, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer shut(from)
+	if _, err := io.WriteString(from, "HTTP/1.1 200 Connection established\r\n\r\n"); err == nil {
+		join(q.Context(), buffered{from, rest}, to)
+	}
+}
+
+// join copies both ways until one end is done, or ctx is.
+func join(ctx context.Context, a, b net.Conn) {
+	stop := context.AfterFunc(ctx, func() { shut(a); shut(b) })
+	defer stop()
+	var wg sync.WaitGroup
+	wg.Go(func() { _, _ = io.Copy(b, a); halfClose(b) }) // an error is the end
+	_, _ = io.Copy(a, b)
+	shut(a)
+	wg.Wait()
+}
+
+// buffered is a connection of which something was read ahead.
+type buffered struct {
+	net.Conn
+	ahead io.Reader
+}
+
+func (b buffered) Read(p []byte) (int, error) { return b.ahead.Read(p) }
+
+// shut closes a connection; one that the other end has closed is closed all the same.
+func shut(c net.Conn) { _ = c.Close() }
+
+// halfClose says that nothing more is sent.
+func halfClose(c net.Conn) {
+	if t, ok := c.(*net.TCPConn); ok {
+		_ = t.CloseWrite() // it may be closed
+	}
+}
+
+// patience is how long a host may take to answer.
+const patience = 30 * time.Second
+
+func (p *Proxy) dial(ctx context.Context, host string) (net.Conn, error) {
+	d := net.Dialer{Timeout: patience}
+	if p.Upstream == nil {
+		return d.DialContext(ctx, "tcp", host)
+	}
+	at := p.Upstream.Host
+	if p.Upstream.Port() == "" {
+		at = net.JoinHostPort(p.Upstream.Hostname(), "80")
+	}
+	conn, err := d.DialContext(ctx, "tcp", at)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.through(conn, host); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
+// through asks the caller's own proxy for a host.
+func (p *Proxy) through(conn net.Conn, host string) error {
+	head := "CONNECT " + host + " HTTP/1.1\r\nHost: " + host + "\r\n"
+	if u := p.Upstream.User; u != nil {
+		password, _ := u.Password()
+		head += "Proxy-Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(u.Username()+":"+password)) + "\r\n"
+	}
+	if _, err := io.WriteString(conn, head+"\r\n"); err != nil {
+		return err
+	}
+	status, err := readHead(conn)
+	if err != nil {
+		return err
+	}
+	if _, code, _ := strings.Cut(status, " "); !strings.HasPrefix(code, "200") {
+		return fmt.Errorf("the proxy says %s", status)
+	}
+	return nil
+}
+
+// readHead reads the head of an answer, byte by byte: what follows is not ours.
+func readHead(r io.Reader) (status string, err error) {
+	const most = 16 << 10
+	var head []byte
+	for b := make([]byte, 1); len(head) < most; {
+		if _, err := io.ReadFull(r, b); err != nil {
+			return "", err
+		}
+		if head = append(head, b[0]); strings.HasSuffix(string(head), "\r\n\r\n") {
+			line, _, _ := strings.Cut(string(head), "\r\n")
+			return line, nil
+		}
+	}
+	return "", errors.New("the proxy says too much")
+}

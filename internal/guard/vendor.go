@@ -1,0 +1,76 @@
+package guard
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// vendor tells whether a host is one where a model answers for money, or where
+// claude has business of its own.
+func vendor(host string) bool {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	for _, domain := range []string{"anthropic.com", "claude.ai", "claude.com", "claudeusercontent.com"} {
+		if host == domain || strings.HasSuffix(host, "."+domain) {
+			return true
+		}
+	}
+	first, _, _ := strings.Cut(host, ".")
+	switch {
+	case strings.HasSuffix(host, ".amazonaws.com") || strings.HasSuffix(host, ".api.aws"):
+		return strings.HasPrefix(first, "bedrock")
+	case strings.HasSuffix(host, ".googleapis.com"):
+		return first == "aiplatform" || strings.HasSuffix(first, "-aiplatform")
+	}
+	return strings.HasSuffix(host, ".services.ai.azure.com")
+}
+
+// vendorAddr tells whether an address, with a port, is in a network that is
+// Anthropic's alone. Those of clouds are everybody's.
+func vendorAddr(addr string) bool {
+	at, err := netip.ParseAddrPort(addr)
+	if err != nil {
+		return false
+	}
+	for _, own := range []string{"160.79.104.0/21", "2607:6bc0::/48"} {
+		if netip.MustParsePrefix(own).Contains(at.Addr().Unmap()) {
+			return true
+		}
+	}
+	return false
+}
+
+// IsReal tells from its place that a file is part of the real CLI.
+func IsReal(path string) bool {
+	path = filepath.ToSlash(path)
+	return strings.Contains(path, "/@anthropic-ai/claude-") || strings.Contains(path, "/.local/share/claude/versions/") ||
+		strings.Contains(path, "/claude_agent_sdk/_bundled/")
+}
+
+// IsShim tells a shim of ours by its own words.
+func IsShim(path string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	head := make([]byte, 256)
+	n, err := io.ReadFull(file, head)
+	return (err == nil || errors.Is(err, io.ErrUnexpectedEOF)) && bytes.Contains(head[:n], []byte("Made by claudeless"))
+}
+
+// Own are the files of a run that may be called claude. The zero value has only
+// the shims of other runs.
+type Own struct {
+	Self string // the binary that plays claude
+	Dir  string // of the shims
+}
+
+func (o Own) has(path string) bool {
+	inside := o.Dir != "" && strings.HasPrefix(path, o.Dir+string(filepath.Separator))
+	return path != "" && path == o.Self || inside || filepath.IsAbs(path) && IsShim(path)
+}

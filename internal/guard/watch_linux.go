@@ -1,0 +1,299 @@
+//go:build amd64 || arm64
+
+package guard
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Link makes the two ends over which a process in [Enter] hands its network over:
+// ours, and the one that it inherits.
+func Link() (ours, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	return os.NewFile(uintptr(fds[0]), "link"), os.NewFile(uintptr(fds[1]), "link"), nil
+}
+
+// WatchOptions say what is watched, and what is done with what is seen. All are
+// required but Own and Real.
+type WatchOptions struct {
+	// PID is the process in [Enter].
+	PID int
+	Log *Log
+	// Own tells our own files from those of a real claude.
+	Own Own
+	// Real says that a real claude is what the run is for.
+	Real bool
+}
+
+// watch answers the system when it asks before a call.
+type watch struct {
+	WatchOptions
+	link, calls *os.File
+	wake        [2]*os.File // closing the second ends the watch
+	servers     []net.PacketConn
+	resolver    *resolver
+	tasks       sync.WaitGroup
+}
+
+// Join takes over the network of a process in [Enter], and watches it from then
+// on. The link is closed by [Network.Close], which the caller must call; when
+// Join fails it is closed already.
+func Join(link *os.File, o WatchOptions) (*Network, error) {
+	files, err := receive(link)
+	if err != nil {
+		return nil, errors.Join(err, link.Close())
+	}
+	n := &Network{w: &watch{WatchOptions: o, link: link, resolver: newResolver()}}
+	if table, err := os.Open(process(o.PID).file("net/tcp")); err == nil { // it shows the network, also after the end of the process
+		o.Log.connections(table)
+	}
+	if err := n.w.take(n, files); err != nil {
+		n.Close()
+		return nil, err
+	}
+	return n, nil
+}
+
+// receive reads what [tell] sends.
+func receive(link *os.File) ([]*os.File, error) {
+	text, oob := make([]byte, 4096), make([]byte, 1024)
+	n, rights, _, _, err := unix.Recvmsg(int(link.Fd()), text, oob, unix.MSG_CMSG_CLOEXEC)
+	if err != nil || n == 0 {
+		return nil, errors.Join(errors.New("the network could not be made"), err)
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:rights])
+	if err != nil {
+		return nil, err
+	}
+	var files []*os.File
+	for i := range messages {
+		fds, err := unix.ParseUnixRights(&messages[i])
+		if err != nil {
+			return nil, err
+		}
+		for _, fd := range fds {
+			files = append(files, os.NewFile(uintptr(fd), "network"))
+		}
+	}
+	if n > 1 || len(files) != int(text[0]) || len(files) < 3 {
+		return nil, errors.New(string(text[1:n]))
+	}
+	return files, nil
+}
+
+// take makes listeners of the files and begins to watch.
+func (w *watch) take(n *Network, files []*os.File) error {
+	last := len(files) - 1
+	w.calls = files[last]
+	var err error
+	if w.wake[0], w.wake[1], err = os.Pipe(); err != nil {
+		return err
+	}
+	for i, to := range []*net.Listener{&n.API, &n.Proxy} {
+		if *to, err = net.FileListener(files[i]); err != nil {
+			return err
+		}
+		files[i].Close()
+	}
+	for _, file := range files[2:last] {
+		conn, err := net.FilePacketConn(file)
+		file.Close()
+		if err != nil {
+			return err
+		}
+		w.servers = append(w.servers, conn)
+		w.tasks.Go(func() { w.resolver.serve(conn) }) // ends when Close closes it
+	}
+	w.tasks.Go(w.run) // ends when Close closes wake
+	return nil
+}
+
+// Go has the command begin.
+func (n *Network) Go() error {
+	if _, err := unix.Write(int(n.w.link.Fd()), []byte{1}); err != nil {
+		return fmt.Errorf("starting in a network of its own: %w", err)
+	}
+	return nil
+}
+
+// Close ends the watch. What still runs in the network connects to nothing more.
+func (n *Network) Close() {
+	w := n.w
+	for _, s := range w.servers {
+		_ = s.Close() // it held nothing back
+	}
+	for _, f := range []*os.File{w.wake[1], w.link} {
+		if f != nil {
+			f.Close()
+		}
+	}
+	w.tasks.Wait()
+	for _, f := range []*os.File{w.wake[0], w.calls} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// call is a system call that waits for an answer: struct seccomp_notif.
+type call struct {
+	ID    uint64
+	PID   uint32
+	Flags uint32
+	NR    int32
+	Arch  uint32
+	IP    uint64
+	Args  [6]uint64
+}
+
+// verdict is the answer: struct seccomp_notif_resp.
+type verdict struct {
+	ID    uint64
+	Val   int64
+	Error int32
+	Flags uint32
+}
+
+// run answers calls until wake is closed, or nobody is left who could make any.
+func (w *watch) run() {
+	calls, wake := int32(w.calls.Fd()), int32(w.wake[0].Fd())
+	for {
+		fds := []unix.PollFd{{Fd: calls, Events: unix.POLLIN}, {Fd: wake, Events: unix.POLLIN}}
+		if _, err := unix.Poll(fds, -1); err != nil && !errors.Is(err, unix.EINTR) {
+			return
+		}
+		if fds[1].Revents != 0 || fds[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0 {
+			return
+		}
+		if fds[0].Revents&unix.POLLIN == 0 {
+			continue
+		}
+		var c call
+		if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(calls), unix.SECCOMP_IOCTL_NOTIF_RECV, uintptr(unsafe.Pointer(&c))); errno != 0 {
+			continue // whoever made it is gone
+		}
+		v := verdict{ID: c.ID, Flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
+		if errno := w.look(&c); errno != 0 {
+			v.Flags, v.Error = 0, -int32(errno)
+		}
+		// An error means that whoever made it is gone.
+		_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(calls), unix.SECCOMP_IOCTL_NOTIF_SEND, uintptr(unsafe.Pointer(&v)))
+	}
+}
+
+// look decides about a call; 0 = it may be made.
+func (w *watch) look(c *call) unix.Errno {
+	if c.NR == unix.SYS_EXECVE {
+		w.started(process(c.PID), c.Args[0], c.Args[1])
+		return 0
+	}
+	const most = 128 // sockaddr_storage
+	return w.connects(process(c.PID), memory(process(c.PID), c.Args[1], int(min(c.Args[2], most))))
+}
+
+// connects decides about a connection to a socket address.
+func (w *watch) connects(who process, raw []byte) unix.Errno {
+	if len(raw) < 2 {
+		return 0 // the system refuses it itself
+	}
+	var at netip.AddrPort
+	switch family := binary.NativeEndian.Uint16(raw); {
+	case family == unix.AF_UNIX && looksUp(string(raw[2:])):
+		return unix.ECONNREFUSED
+	case family == unix.AF_INET && len(raw) >= 8:
+		at = netip.AddrPortFrom(netip.AddrFrom4([4]byte(raw[4:8])), binary.BigEndian.Uint16(raw[2:]))
+	case family == unix.AF_INET6 && len(raw) >= 24:
+		at = netip.AddrPortFrom(netip.AddrFrom16([16]byte(raw[8:24])).Unmap(), binary.BigEndian.Uint16(raw[2:]))
+	default:
+		return 0
+	}
+	if addr := at.Addr(); addr.IsLoopback() || addr.IsUnspecified() || at.Port() == dnsPort {
+		return 0
+	}
+	if at.Port() > 0 && !w.Real {
+		w.Log.dialled(who.leader(), w.resolver.nameOf(at.Addr()), at.String(), w.Own)
+	}
+	return unix.ENETUNREACH
+}
+
+// looksUp tells of a socket file that names are looked up over it, past the
+// network.
+func looksUp(path string) bool {
+	path, _, _ = strings.Cut(path, "\x00")
+	return strings.HasSuffix(path, "/nscd/socket") || strings.Contains(path, "/systemd/resolve/")
+}
+
+// leader is the process of a thread.
+func (p process) leader() process {
+	status, _ := os.ReadFile(p.file("status")) // it waits for us
+	for line := range strings.Lines(string(status)) {
+		var n int
+		if _, err := fmt.Sscanf(line, "Tgid: %d", &n); err == nil {
+			return process(n)
+		}
+	}
+	return p
+}
+
+// started looks at a program that is being started: path and argv are addresses
+// in the memory of who starts it.
+func (w *watch) started(who process, path, argv uint64) {
+	if w.Real {
+		return
+	}
+	dir, _ := os.Readlink(who.file("cwd")) // it waits for us
+	words := []string{text(who, path)}
+	for i := uint64(1); i < 3; i++ {
+		ptr := memory(who, argv+i*8, 8)
+		if len(ptr) < 8 || binary.NativeEndian.Uint64(ptr) == 0 {
+			break
+		}
+		words = append(words, text(who, binary.NativeEndian.Uint64(ptr)))
+	}
+	for _, word := range words {
+		if !strings.Contains(word, "/") {
+			continue
+		}
+		if !filepath.IsAbs(word) {
+			word = filepath.Join(dir, word)
+		}
+		file, err := filepath.EvalSymlinks(word)
+		if err == nil && IsReal(file) && !w.Own.has(word) && !w.Own.has(file) {
+			who = who.leader()
+			w.Log.add(Breach{Kind: RealClaude, PID: int(who), Text: fmt.Sprintf("a real claude was started: %s, by %s", file, who)})
+			return
+		}
+	}
+}
+
+// memory reads what a process has at an address, as far as there is something.
+func memory(who process, at uint64, n int) []byte {
+	file, err := os.Open(who.file("mem"))
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	buf := make([]byte, n)
+	n, _ = file.ReadAt(buf, int64(at)) // an error is the end of what there is
+	return buf[:n]
+}
+
+// text reads a string at an address.
+func text(who process, at uint64) string {
+	s, _, _ := strings.Cut(string(memory(who, at, unix.PathMax)), "\x00")
+	return s
+}
