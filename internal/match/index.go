@@ -1,0 +1,184 @@
+package match
+
+import (
+	"iter"
+	"math/bits"
+	"slices"
+	"strings"
+)
+
+// Index finds which of many matchers may match a text, without trying each. It
+// is immutable and may be used by many goroutines.
+//
+// Most matchers need some literal in the text. Of each such literal the index
+// knows one piece, as rare among all of them as can be, and looks for the pieces
+// while it goes through the text once. What needs no literal always may match.
+type Index struct {
+	always []int32
+	grams  grams              // pieces of gramSize bytes
+	short  map[string][]int32 // literals that are shorter
+}
+
+// gramSize is the length of a piece in bytes.
+const gramSize = 4
+
+// NewIndex makes the index of matchers, which are known by their places.
+func NewIndex(texts []Text) *Index {
+	x := &Index{short: map[string][]int32{}}
+	needs := make([][]string, len(texts))
+	pieces := 0
+	for i, t := range texts {
+		needs[i] = t.needs()
+		for _, literal := range needs[i] {
+			pieces += max(0, len(literal)-gramSize+1)
+		}
+	}
+	common := newCounts(pieces)
+	for _, literals := range needs {
+		for _, literal := range literals {
+			common.add(literal)
+		}
+	}
+	x.grams = newGrams(len(texts))
+	for i, literals := range needs {
+		if literals == nil {
+			x.always = append(x.always, int32(i))
+		}
+		for _, literal := range literals {
+			x.put(int32(i), literal, common)
+		}
+	}
+	return x
+}
+
+func (x *Index) put(i int32, literal string, common counts) {
+	if len(literal) >= gramSize {
+		x.grams.put(common.rarest(literal), i)
+		return
+	}
+	x.short[literal] = append(x.short[literal], i)
+}
+
+// Candidates are the places of the matchers that may match a text, in order;
+// all others do not.
+func (x *Index) Candidates(text string) iter.Seq[int] {
+	found := x.grams.find(text)
+	for literal, matchers := range x.short {
+		if strings.Contains(text, literal) {
+			found = append(found, matchers...)
+		}
+	}
+	slices.Sort(found)
+	return func(yield func(int) bool) {
+		found, always := slices.Compact(found), x.always
+		for len(found)+len(always) > 0 {
+			from := &always
+			if len(always) == 0 || len(found) > 0 && found[0] < always[0] {
+				from = &found
+			}
+			if !yield(int((*from)[0])) {
+				return
+			}
+			*from = (*from)[1:]
+		}
+	}
+}
+
+// gram is the piece of a text that begins at a place.
+func gram(text string, at int) uint32 {
+	return uint32(text[at]) | uint32(text[at+1])<<8 | uint32(text[at+2])<<16 | uint32(text[at+3])<<24
+}
+
+// slot spreads pieces over a table whose size is 1<<(32-shift).
+func slot(gram uint32, shift int) uint32 { return gram * 2654435761 >> shift }
+
+// shiftFor makes a table with room for n pieces.
+func shiftFor(n int) int { return 32 - bits.Len(uint(max(n, 1<<8)*2)) }
+
+// counts are how often pieces occur in literals, about.
+type counts struct {
+	n     []uint32
+	shift int
+}
+
+func newCounts(pieces int) counts {
+	shift := shiftFor(pieces)
+	return counts{n: make([]uint32, 1<<(32-shift)), shift: shift}
+}
+
+func (c counts) add(literal string) {
+	for at := 0; at+gramSize <= len(literal); at++ {
+		c.n[slot(gram(literal, at), c.shift)]++
+	}
+}
+
+// rarest is the piece of a literal that the fewest literals have.
+func (c counts) rarest(literal string) (rarest uint32) {
+	least := ^uint32(0)
+	for at := 0; at+gramSize <= len(literal); at++ {
+		g := gram(literal, at)
+		if n := c.n[slot(g, c.shift)]; n < least {
+			rarest, least = g, n
+		}
+	}
+	return rarest
+}
+
+// grams is a table of pieces, each with the matchers that are found by it.
+type grams struct {
+	shift int
+	heads []int32 // by slot: an index into cells, +1; 0 = nothing
+	cells []cell
+}
+
+// cell is one piece.
+type cell struct {
+	gram     uint32
+	next     int32 // of the same slot, as heads
+	matchers []int32
+}
+
+func newGrams(n int) grams {
+	shift := shiftFor(n)
+	return grams{shift: shift, heads: make([]int32, 1<<(32-shift)), cells: make([]cell, 0, n)}
+}
+
+// at is the place of a piece in cells, +1; 0 = it is none of them.
+func (g *grams) at(gram uint32) int32 {
+	c := g.heads[slot(gram, g.shift)]
+	for c > 0 && g.cells[c-1].gram != gram {
+		c = g.cells[c-1].next
+	}
+	return c
+}
+
+func (g *grams) put(gram uint32, i int32) {
+	c := g.at(gram)
+	if c == 0 {
+		head := &g.heads[slot(gram, g.shift)]
+		g.cells = append(g.cells, cell{gram: gram, next: *head})
+		c = int32(len(g.cells))
+		*head = c
+	}
+	g.cells[c-1].matchers = append(g.cells[c-1].matchers, i)
+}
+
+// find returns the matchers of all pieces of a text.
+func (g *grams) find(text string) (found []int32) {
+	var seen []uint64 // bits of the cells whose matchers were found
+	for at := 0; at+gramSize <= len(text); at++ {
+		c := g.at(gram(text, at))
+		if c == 0 {
+			continue
+		}
+		if seen == nil {
+			seen = make([]uint64, (len(g.cells)+63)/64)
+		}
+		word, bit := (c-1)/64, uint64(1)<<((c-1)%64)
+		if seen[word]&bit == 0 {
+			seen[word] |= bit
+			found = append(found, g.cells[c-1].matchers...)
+		}
+	}
+	return found
+}
