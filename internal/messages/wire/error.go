@@ -1,0 +1,37 @@
+package wire
+
+import "github.com/claudeless/claudeless/scenarios"
+
+// Error is the body of an error.
+type Error struct {
+	Type      string    `json:"type"`
+	Error     ErrorBody `json:"error"`
+	RequestID string    `json:"request_id,omitempty"`
+}
+
+// ErrorBody says what went wrong.
+type ErrorBody struct {
+	Type    string        `json:"type"`
+	Message string        `json:"message"`
+	Details *ErrorDetails `json:"details,omitempty"`
+}
+
+// ErrorDetails say more about an error.
+type ErrorDetails struct {
+	Code string `json:"error_code"`
+}
+
+// ErrorOf is the body of an error; an empty kind is that of the status.
+func ErrorOf(e scenarios.APIError, code, id string) Error {
+	body := ErrorBody{Type: e.Type, Message: e.Message}
+	if body.Type == "" {
+		body.Type = scenarios.APIErrorType(e.Status)
+	}
+	if e.Status > 400 && e.Status < 500 && body.Type == "api_error" {
+		body.Type = "invalid_request_error"
+	}
+	if code != "" {
+		body.Details = &ErrorDetails{code}
+	}
+	return Error{Type: "error", Error: body, RequestID: id}
+}

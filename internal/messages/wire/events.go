@@ -1,0 +1,245 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Event is one event of a stream, and the pause before it.
+type Event struct {
+	Wait time.Duration
+	Name string
+	Data []byte
+}
+
+// Manner is how a message becomes events.
+type Manner struct {
+	Pace scenarios.Stream
+	Pad  bool     // spaces before the closing braces
+	Seed [16]byte // of what is random in the pace
+}
+
+// Script is the list of events that a message is.
+type Script struct {
+	Manner
+
+	random func() float64
+	Events []Event
+	due    time.Duration // pause before the next event
+}
+
+// The forms of the events, with their keys in the order of the API.
+type (
+	messageStart struct {
+		Type    string     `json:"type"`
+		Message wireAnswer `json:"message"`
+	}
+	blockStart struct {
+		Type  string `json:"type"`
+		Index int    `json:"index"`
+		Block any    `json:"content_block"`
+	}
+	blockDelta struct {
+		Type  string `json:"type"`
+		Index int    `json:"index"`
+		Delta delta  `json:"delta"`
+	}
+	blockStop struct {
+		Type  string `json:"type"`
+		Index int    `json:"index"`
+	}
+	messageDelta struct {
+		Type  string    `json:"type"`
+		Delta lastDelta `json:"delta"`
+		Usage any       `json:"usage"`
+	}
+	lastDelta struct {
+		StopReason   string       `json:"stop_reason"`
+		StopSequence *string      `json:"stop_sequence"`
+		StopDetails  *stopDetails `json:"stop_details,omitempty"`
+	}
+	bare struct {
+		Type string `json:"type"`
+	}
+)
+
+// delta is a piece of a block; one of the texts is set.
+type delta struct {
+	Type      string  `json:"type"`
+	Text      *string `json:"text,omitempty"`
+	JSON      *string `json:"partial_json,omitempty"`
+	Thinking  *string `json:"thinking,omitempty"`
+	Signature *string `json:"signature,omitempty"`
+	// Citation of a text, and the text of a compaction.
+	Citation json.RawMessage `json:"citation,omitempty"`
+	Content  *string         `json:"content,omitempty"`
+}
+
+// Play makes the events of a message. The jitter depends on the message alone.
+func (m *Message) Play(how Manner) *Script {
+	s := &Script{Manner: how, random: jitter(how.Seed), due: time.Duration(how.Pace.TTFTMS) * time.Millisecond}
+	start := m.wire([]protocol.Block{})
+	start.StopReason, start.StopSequence, start.StopDetails = nil, nil, nil
+	start.Usage.Output, start.Usage.Details = min(1, start.Usage.Output), nil
+	s.Add("message_start", messageStart{"message_start", start})
+	for i, b := range m.Blocks {
+		s.block(i, b, m.Hidden)
+	}
+	s.Add("message_delta", messageDelta{"message_delta", lastDelta{m.Stop, m.Sequence, m.details()}, m.wireUsage()})
+	s.Add("message_stop", bare{"message_stop"})
+	return s
+}
+
+func jitter(seed [16]byte) func() float64 {
+	var a, b uint64
+	for i := range 8 {
+		a, b = a<<8|uint64(seed[i]), b<<8|uint64(seed[8+i])
+	}
+	return rand.New(rand.NewPCG(a, b)).Float64
+}
+
+// Add puts an event at the end.
+func (s *Script) Add(name string, data any) {
+	body, err := protocol.Marshal(data)
+	if err != nil { // a raw block of the scenario that is no JSON: loading has refused it
+		body = []byte(`{"type":"` + name + `"}`)
+	}
+	if s.Pad {
+		body = append(append(body[:len(body)-1], strings.Repeat(" ", len(s.Events)*7%16)...), '}')
+	}
+	s.Events = append(s.Events, Event{Wait: s.due, Name: name, Data: body})
+	s.due = 0
+}
+
+// block adds the events of one block.
+func (s *Script) block(i int, b protocol.Block, hidden bool) {
+	open := func(empty any) {
+		s.Add("content_block_start", blockStart{"content_block_start", i, empty})
+		if i == 0 {
+			s.Add("ping", bare{"ping"})
+		}
+	}
+	switch b := b.(type) {
+	case protocol.TextBlock:
+		open(opening(b))
+		for _, c := range citations(b) {
+			s.delta(i, "", delta{Type: "citations_delta", Citation: c})
+		}
+		for _, piece := range s.Pace.Split(b.Text) {
+			s.delta(i, piece, delta{Type: "text_delta", Text: &piece})
+		}
+	case protocol.ThinkingBlock:
+		open(protocol.ThinkingBlock{Type: "thinking"})
+		if !hidden {
+			for _, piece := range s.thoughts(b.Thinking) {
+				s.delta(i, piece, delta{Type: "thinking_delta", Thinking: &piece})
+			}
+		}
+		s.delta(i, "", delta{Type: "signature_delta", Signature: &b.Signature})
+	case protocol.ToolUse:
+		empty := b
+		empty.Input = json.RawMessage("{}")
+		open(empty)
+		s.input(i, b.Input)
+	case protocol.ServerCall:
+		empty := b
+		empty.Input = json.RawMessage("{}")
+		open(empty)
+		s.input(i, b.Input)
+	case protocol.RawBlock:
+		if text, ok := compaction(b); ok {
+			open(compacted{Type: "compaction"})
+			s.delta(i, text, delta{Type: "compaction_delta", Content: &text})
+			break
+		}
+		open(b)
+	default:
+		open(b)
+	}
+	s.Add("content_block_stop", blockStop{"content_block_stop", i})
+}
+
+// input adds the input of a call in pieces, the first of them empty.
+func (s *Script) input(i int, input json.RawMessage) {
+	none := ""
+	s.delta(i, "", delta{Type: "input_json_delta", JSON: &none})
+	for _, piece := range s.inputPieces(string(input)) {
+		s.delta(i, piece, delta{Type: "input_json_delta", JSON: &piece})
+	}
+}
+
+// opening is the empty form of a text.
+func opening(b protocol.TextBlock) protocol.TextBlock {
+	empty := protocol.Text("")
+	if b.Citations != nil {
+		empty.Citations = json.RawMessage("[]")
+	}
+	return empty
+}
+
+// citations are where a text comes from, one by one.
+func citations(b protocol.TextBlock) []json.RawMessage {
+	var each []json.RawMessage
+	if b.Citations == nil || json.Unmarshal(b.Citations, &each) != nil { // loading has refused what is no list
+		return nil
+	}
+	return each
+}
+
+// compacted is the empty form of a compaction.
+type compacted struct {
+	Type    string  `json:"type"`
+	Content *string `json:"content"`
+}
+
+// compaction is the text of a compaction that the scenario wrote as a raw block.
+func compaction(b protocol.RawBlock) (string, bool) {
+	var c compacted
+	if json.Unmarshal(b.JSON, &c) != nil || c.Type != "compaction" || c.Content == nil {
+		return "", false
+	}
+	return *c.Content, true
+}
+
+// thoughts are the pieces in which reasoning comes: at full speed it is one, as in
+// the CLI face, which announces each.
+func (s *Script) thoughts(text string) []string {
+	if s.Pace.TokensPerSecond > 0 {
+		return s.Pace.Split(text)
+	}
+	return []string{text}
+}
+
+// inputPieces cuts the input of a call by the pace; at full speed it comes in two.
+func (s *Script) inputPieces(input string) []string {
+	if s.Pace.Chunk != (scenarios.Chunk{}) || s.Pace.TokensPerSecond > 0 {
+		return s.Pace.Split(input)
+	}
+	head := firstBytes(input, (len(input)+1)/2)
+	if head == "" || head == input {
+		return []string{input}
+	}
+	return []string{head, input[len(head):]}
+}
+
+func (s *Script) delta(i int, piece string, d delta) {
+	if piece != "" {
+		s.due += s.Pace.Wait(piece, s.random)
+	}
+	s.Add("content_block_delta", blockDelta{"content_block_delta", i, d})
+}
+
+// AppendTo writes an event as it goes out.
+func (e *Event) AppendTo(b *bytes.Buffer) {
+	b.WriteString("event: ")
+	b.WriteString(e.Name)
+	b.WriteString("\ndata: ")
+	b.Write(e.Data)
+	b.WriteString("\n\n")
+}

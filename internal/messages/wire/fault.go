@@ -1,0 +1,67 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Fault spoils the Events in one exact way. The result of a fault that ends in
+// silence has silent set.
+func (s *Script) Fault(kind string) (silent bool) {
+	at := func(name string) int {
+		for i := range s.Events {
+			if s.Events[i].Name == name {
+				return i
+			}
+		}
+		return len(s.Events) - 1
+	}
+	insert := func(i int, e Event) {
+		s.Events = append(s.Events[:i:i], append([]Event{e}, s.Events[i:]...)...)
+	}
+	switch kind {
+	case "ping-silence": // nothing but a ping comes after the beginning
+		i := min(at("ping")+1, len(s.Events))
+		s.Events = s.Events[:i]
+		return true
+	case "stall-mid-stream":
+		s.Events = s.Events[:at("content_block_delta")+1]
+		return true
+	case "delta-after-stop":
+		stop := at("content_block_stop")
+		if d := at("content_block_delta"); d < stop {
+			insert(stop+1, s.Events[d])
+		}
+	case "two-message-starts":
+		insert(1, s.Events[0])
+	case "tool-json-truncated":
+		s.dropLast(`"input_json_delta"`)
+	case "usage-in-start-only":
+		i := at("message_delta")
+		var d messageDelta
+		if json.Unmarshal(s.Events[i].Data, &d) == nil {
+			if body, err := protocol.Marshal(struct {
+				Type  string    `json:"type"`
+				Delta lastDelta `json:"delta"`
+			}{d.Type, d.Delta}); err == nil {
+				s.Events[i].Data = body
+			}
+		}
+	case "empty-content":
+		first, last := at("content_block_start"), at("message_delta")
+		s.Events = append(s.Events[:first:first], s.Events[last:]...)
+	}
+	return false
+}
+
+// dropLast leaves out the last event that holds text.
+func (s *Script) dropLast(text string) {
+	for i := len(s.Events) - 1; i >= 0; i-- {
+		if bytes.Contains(s.Events[i].Data, []byte(text)) {
+			s.Events = append(s.Events[:i:i], s.Events[i+1:]...)
+			return
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package wire
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Message is an answer of the API.
+type Message struct {
+	ID, Model string
+	Blocks    []protocol.Block
+	Stop      string
+	Sequence  *string // the stop sequence that was met
+	Usage     scenarios.Usage
+	Cache     Cache // of the input, what a cache holds or takes
+	Thinking  int   // tokens of the output that are reasoning
+	Hidden    bool  // reasoning comes without its text
+}
+
+// Cache are the input tokens of a message that a prompt cache had, and those that
+// it has taken.
+type Cache struct{ Read, Created5m, Created1h int }
+
+// wireUsage is the usage of an answer, in the order of the API.
+type wireUsage struct {
+	Input         int               `json:"input_tokens"`
+	CacheCreated  int               `json:"cache_creation_input_tokens"`
+	CacheRead     int               `json:"cache_read_input_tokens"`
+	CacheCreation wireCacheCreation `json:"cache_creation"`
+	Output        int               `json:"output_tokens"`
+	Details       *wireDetails      `json:"output_tokens_details,omitempty"`
+	Tier          string            `json:"service_tier"`
+	Geo           string            `json:"inference_geo,omitempty"`
+}
+
+type wireCacheCreation struct {
+	Ephemeral5m int `json:"ephemeral_5m_input_tokens"`
+	Ephemeral1h int `json:"ephemeral_1h_input_tokens"`
+}
+
+type wireDetails struct {
+	Thinking int `json:"thinking_tokens"`
+}
+
+// stopDetails say more about a refusal.
+type stopDetails struct {
+	Type        string  `json:"type"`
+	Category    *string `json:"category"`
+	Explanation *string `json:"explanation"`
+}
+
+// wireAnswer is a whole answer, in the order of the API.
+type wireAnswer struct {
+	ID           string           `json:"id"`
+	Type         string           `json:"type"`
+	Role         string           `json:"role"`
+	Model        string           `json:"model"`
+	Content      []protocol.Block `json:"content"`
+	StopReason   *string          `json:"stop_reason"`
+	StopSequence *string          `json:"stop_sequence"`
+	StopDetails  *stopDetails     `json:"stop_details,omitempty"`
+	Usage        wireUsage        `json:"usage"`
+}
+
+// Body is the message as it goes out when it is not streamed.
+func (m *Message) Body() any { return m.wire(m.Blocks) }
+
+// wire is the message with its content, or without it as a stream begins.
+func (m *Message) wire(blocks []protocol.Block) wireAnswer {
+	return wireAnswer{
+		ID: m.ID, Type: "message", Role: "assistant", Model: m.Model, Content: blocks, StopReason: &m.Stop, StopSequence: m.Sequence,
+		StopDetails: m.details(), Usage: m.wireUsage(),
+	}
+}
+
+func (m *Message) details() *stopDetails {
+	if m.Stop != "refusal" {
+		return nil
+	}
+	return &stopDetails{Type: "refusal"}
+}
+
+func (m *Message) wireUsage() wireUsage {
+	c := m.Cache
+	return wireUsage{
+		Input: m.Usage.InputTokens, CacheRead: c.Read, CacheCreated: c.Created5m + c.Created1h,
+		CacheCreation: wireCacheCreation{c.Created5m, c.Created1h},
+		Output:        m.Usage.OutputTokens, Details: &wireDetails{m.Thinking}, Tier: "standard",
+	}
+}
+
+// Unfill takes what the request already says off the first text.
+func (m *Message) Unfill(prefill string) {
+	for i, b := range m.Blocks {
+		if text, ok := b.(protocol.TextBlock); ok {
+			rest, cut := strings.CutPrefix(text.Text, prefill)
+			if !cut {
+				rest, cut = strings.CutPrefix(text.Text, strings.TrimRight(prefill, " \n"))
+			}
+			if cut {
+				m.Blocks[i] = protocol.Text(rest)
+			}
+			return
+		}
+	}
+}
+
+// Shorten cuts the text at a stop sequence and at the most tokens, negative = at any
+// length. What follows a cut is not said.
+func (m *Message) Shorten(most int, stops []string) {
+	left := most
+	for i, b := range m.Blocks {
+		text, ok := b.(protocol.TextBlock)
+		if !ok {
+			continue
+		}
+		said := text.Text
+		cut := -1
+		for _, stop := range stops {
+			if at := strings.Index(said, stop); stop != "" && at >= 0 && (cut < 0 || at < cut) {
+				cut, m.Sequence = at, &stop
+			}
+		}
+		if cut >= 0 {
+			said = said[:cut]
+		}
+		switch {
+		case most >= 0 && said != "" && scenarios.Tokens(len(said)) > left:
+			m.Blocks = append(slices.Clone(m.Blocks[:i]), protocol.Text(firstBytes(said, 4*left)))
+			m.Stop, m.Sequence = "max_tokens", nil
+			return
+		case cut >= 0:
+			m.Blocks = append(slices.Clone(m.Blocks[:i]), protocol.Text(said))
+			m.Stop = "stop_sequence"
+			return
+		}
+		left -= scenarios.Tokens(len(said))
+	}
+}
+
+// firstBytes are at most n bytes of text, whole characters.
+func firstBytes(text string, n int) string {
+	n = max(0, min(n, len(text)))
+	for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}
