@@ -1,0 +1,109 @@
+package parity_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/internal/parity"
+)
+
+const (
+	idA, idB = "11111111-1111-1111-1111-111111111111", "22222222-2222-2222-2222-222222222222"
+	idC, idD = "33333333-3333-3333-3333-333333333333", "44444444-4444-4444-4444-444444444444"
+)
+
+func said(stdout string) *parity.Recording {
+	return &parity.Recording{Runs: []parity.Run{{Stdout: stdout}}}
+}
+
+func lines(list ...string) []json.RawMessage {
+	var all []json.RawMessage
+	for _, l := range list {
+		all = append(all, json.RawMessage(l))
+	}
+	return all
+}
+
+// P1, P2: what counts as the same, and how a difference is told.
+func TestCompare(t *testing.T) {
+	type paths = []string
+	tests := []struct {
+		name       string
+		ours, real *parity.Recording
+		want       paths
+	}{
+		{
+			"ids by first sight", said(`{"type":"a","uuid":"` + idA + `"}` + "\n" + `{"type":"b","of":"` + idA + `"}`),
+			said(`{"type":"a","uuid":"` + idB + `"}` + "\n" + `{"type":"b","of":"` + idB + `"}`), nil,
+		},
+		{
+			"an id that is another one", said(`{"type":"a","uuid":"` + idA + `"}` + "\n" + `{"type":"b","uuid":"` + idA + `"}`),
+			said(`{"type":"a","uuid":"` + idB + `"}` + "\n" + `{"type":"b","uuid":"` + idC + `"}`),
+			paths{"stdout.b.uuid"},
+		},
+		{
+			"an id that one side has shifts no others", said(`{"type":"a","uuid":"` + idA + `"}`),
+			said(`{"type":"a","more":"` + idB + `","uuid":"` + idC + `"}`),
+			paths{"stdout.a.more"},
+		},
+		{
+			"times, durations, costs, versions", said(`{"type":"a","timestamp":"x","duration_ms":1,"total_cost_usd":2,"version":"1"}`),
+			said(`{"type":"a","timestamp":"y","duration_ms":2,"total_cost_usd":3,"version":"2"}`), nil,
+		},
+		{"a duration is there on both sides", said(`{"type":"a","duration_ms":1}`), said(`{"type":"a"}`), paths{"stdout.a.duration_ms"}},
+		{"a duration is a number", said(`{"type":"a","duration_ms":1}`), said(`{"type":"a","duration_ms":null}`), paths{"stdout.a.duration_ms"}},
+		{"keys in another order", said(`{"type":"a","x":1,"y":2}`), said(`{"type":"a","y":2,"x":1}`), nil},
+		{"an event that one side lacks", said(`{"type":"a"}` + "\n" + `{"type":"b"}` + "\n" + `{"type":"c"}`), said(`{"type":"a"}` + "\n" + `{"type":"c"}`), paths{"stdout.b"}},
+		{"events in another order", said(`{"type":"a"}` + "\n" + `{"type":"b"}`), said(`{"type":"b"}` + "\n" + `{"type":"a"}`), paths{"stdout.a", "stdout.a"}[:1]},
+		{"results of parallel calls", said(calls("1", "2") + results("1", "2")), said(calls("1", "2") + results("2", "1")), nil},
+		{"lists of words", said(`{"type":"a","tools":["x","y"]}`), said(`{"type":"a","tools":["x","z"]}`), paths{"stdout.a.tools"}},
+		{"lists of objects", said(`{"type":"a","l":[{"n":1},{"n":2}]}`), said(`{"type":"a","l":[{"n":1},{"n":3}]}`), paths{"stdout.a.l[].n"}},
+		{"text", said("one\ntwo\n"), said("one\nthree\n"), paths{"stdout.text"}},
+		{"an array of events", said(`[{"type":"a"},{"type":"b"}]`), said(`[{"type":"a"}]`), paths{"stdout.b"}},
+		{"exit and stderr", &parity.Recording{Runs: []parity.Run{{Code: 1, Stderr: "x\n"}}}, &parity.Recording{Runs: []parity.Run{{Code: 2}}}, paths{"stderr", "exit"}},
+		{"files", &parity.Recording{Files: map[string]string{"a": "1", "b": "2"}}, &parity.Recording{Files: map[string]string{"a": "2"}}, paths{"files.a", "files.b"}},
+		{"hooks", &parity.Recording{Hooks: lines(`{"hook_event_name":"Stop","x":1}`)}, &parity.Recording{Hooks: lines(`{"hook_event_name":"Stop","x":2}`)}, paths{"hooks.Stop.x"}},
+		{
+			"mcp", &parity.Recording{MCP: map[string][]json.RawMessage{"s": lines(`{"session":"1","from":"client","message":{"id":1,"method":"ping"}}`, `{"session":"1","from":"server","message":{"id":1,"result":{"a":1}}}`)}},
+			&parity.Recording{MCP: map[string][]json.RawMessage{"s": lines(`{"session":"1","from":"client","message":{"id":1,"method":"ping"}}`, `{"session":"1","from":"server","message":{"id":1,"result":{"a":2}}}`)}},
+			paths{"mcp.s.server answer to ping.message.result.a"},
+		},
+		{
+			"a line of a transcript is out of the chain", &parity.Recording{Transcripts: map[string][]json.RawMessage{"t.jsonl": lines(`{"type":"x","uuid":"`+idA+`"}`, `{"type":"y","uuid":"`+idB+`","parentUuid":"`+idA+`"}`)}},
+			&parity.Recording{Transcripts: map[string][]json.RawMessage{"t.jsonl": lines(`{"type":"x","uuid":"`+idA+`"}`, `{"type":"more","uuid":"`+idC+`","parentUuid":"`+idA+`"}`, `{"type":"y","uuid":"`+idB+`","parentUuid":"`+idC+`"}`)}},
+			paths{"transcript.more"},
+		},
+		{
+			"state of a session is the last of each kind", &parity.Recording{Transcripts: map[string][]json.RawMessage{"t.jsonl": lines(`{"type":"last-prompt","n":1}`, `{"type":"y"}`, `{"type":"last-prompt","n":2}`)}},
+			&parity.Recording{Transcripts: map[string][]json.RawMessage{"t.jsonl": lines(`{"type":"y"}`, `{"type":"last-prompt","n":2}`)}}, nil,
+		},
+		{"problems", &parity.Recording{}, &parity.Recording{Problems: []parity.Problem{{Kind: "timeout", Text: "x"}}}, paths{"problem.timeout"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var got paths
+			for _, d := range parity.Compare(test.ours, test.real) {
+				got = append(got, d.Path)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("differences (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func calls(ids ...string) (s string) {
+	for _, id := range ids {
+		s += `{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Read","id":"toolu_0000000` + id + `"}]}}` + "\n"
+	}
+	return s
+}
+
+func results(ids ...string) (s string) {
+	for _, id := range ids {
+		s += `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"toolu_0000000` + id + `","content":"` + id + `"}]}}` + "\n"
+	}
+	return s
+}

@@ -1,0 +1,246 @@
+package parity
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// event is one line of a stream, as it came.
+type event struct {
+	kind  string
+	value any    // decoded; a string when the line is no JSON
+	key   string // what it is aligned by
+}
+
+// head is what tells the kind of an event.
+type head struct {
+	Type       string
+	Subtype    string
+	Hook       string `json:"hook_event_name"`
+	HookEvent  string `json:"hook_event"`
+	From       string
+	Operation  string
+	IsMeta     bool
+	Error      string
+	Method     string
+	Event      struct{ Type string }
+	Request    struct{ Subtype string }
+	Response   struct{ Subtype string }
+	Attachment struct{ Type string }
+	Message    json.RawMessage
+}
+
+type said struct {
+	Model   string
+	Method  string
+	Content json.RawMessage
+}
+
+type block struct {
+	Type      string
+	Name      string
+	ID        string
+	ToolUseID string `json:"tool_use_id"`
+}
+
+// kindOf names an event: "system/init", "assistant[tool_use]", "result/success",
+// "stream_event/message_start"; of a hook's input its event, of a message of MCP
+// its side and method.
+func kindOf(raw json.RawMessage) (kind, key string) {
+	var h head
+	if json.Unmarshal(raw, &h) != nil {
+		return "text", "text"
+	}
+	var m said
+	_ = json.Unmarshal(h.Message, &m) // not all have one
+	switch {
+	case h.Hook != "":
+		return h.Hook, h.Hook
+	case h.From != "":
+		method := m.Method
+		if method == "" {
+			method = "answer"
+		}
+		return h.From + " " + method, h.From + " " + method
+	}
+	kind = h.Type
+	for _, sub := range []string{h.Subtype, h.Event.Type, h.Request.Subtype, h.Response.Subtype, h.Attachment.Type, h.Operation} {
+		if sub != "" {
+			kind += "/" + sub
+		}
+	}
+	if h.Type != "assistant" && h.Type != "user" {
+		return kind, kind + " " + h.HookEvent
+	}
+	block := firstBlock(m.Content)
+	kind += "[" + block.Type + "]"
+	if m.Model == "<synthetic>" {
+		kind += "synthetic"
+	}
+	return kind, kind + " " + block.Name
+}
+
+func firstBlock(content json.RawMessage) block {
+	var blocks []block
+	if json.Unmarshal(content, &blocks) != nil || len(blocks) == 0 {
+		return block{Type: "string"}
+	}
+	return blocks[0]
+}
+
+// eventsOf takes a stream apart: lines of JSON, an array of events, or text.
+func eventsOf(stream string) []event {
+	var all []event
+	var list []json.RawMessage
+	if text := strings.TrimSpace(stream); strings.HasPrefix(text, "[") && json.Unmarshal([]byte(text), &list) == nil {
+		return eventsFrom(list)
+	}
+	for line := range strings.Lines(stream) {
+		all = append(all, eventFrom(json.RawMessage(strings.TrimSuffix(line, "\n"))))
+	}
+	return all
+}
+
+func eventsFrom(list []json.RawMessage) []event {
+	var all []event
+	for _, raw := range list {
+		all = append(all, eventFrom(raw))
+	}
+	return all
+}
+
+func eventFrom(raw json.RawMessage) event {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v any
+	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' || d.Decode(&v) != nil {
+		return event{kind: "text", key: "text", value: string(raw)}
+	}
+	kind, key := kindOf(raw)
+	return event{kind: kind, key: key, value: v}
+}
+
+// callOrder is the order in which tool calls were made, by id.
+func callOrder(events []event) map[string]int {
+	rank := map[string]int{}
+	for _, e := range events {
+		if e.kind != "assistant[tool_use]" {
+			continue
+		}
+		if id := blockOf(e)["id"]; id != nil {
+			rank[textOf(id)] = len(rank)
+		}
+	}
+	return rank
+}
+
+func blockOf(e event) map[string]any {
+	object, _ := e.value.(map[string]any)
+	message, _ := object["message"].(map[string]any)
+	content, _ := message["content"].([]any)
+	if len(content) == 0 {
+		return nil
+	}
+	first, _ := content[0].(map[string]any)
+	return first
+}
+
+func textOf(v any) string { s, _ := v.(string); return s }
+
+// byCall puts what belongs to calls that run side by side in the order of the
+// calls: neighbouring results, and neighbouring inputs of the same hook.
+func byCall(events []event, rank map[string]int) {
+	for i := 0; i < len(events); {
+		group, _ := callOf(events[i])
+		j := i + 1
+		for group != "" && j < len(events) {
+			if next, _ := callOf(events[j]); next != group {
+				break
+			}
+			j++
+		}
+		slices.SortStableFunc(events[i:j], func(a, b event) int {
+			_, x := callOf(a)
+			_, y := callOf(b)
+			return rank[x] - rank[y]
+		})
+		i = j
+	}
+}
+
+// callOf is the call that an event belongs to; group is empty where the order is
+// that of the events.
+func callOf(e event) (group, id string) {
+	object, _ := e.value.(map[string]any)
+	switch {
+	case e.kind == "user[tool_result]":
+		return e.kind, textOf(blockOf(e)["tool_use_id"])
+	case object["hook_event_name"] != nil && object["tool_use_id"] != nil:
+		return "hook", textOf(object["tool_use_id"])
+	case e.kind == "result" && object["tool_use_id"] != nil: // a request of the model
+		return e.kind, textOf(object["tool_use_id"])
+	}
+	return "", ""
+}
+
+// align pairs the events of two streams by their keys: the longest common
+// subsequence. -1 = nothing on that side.
+func align(a, b []event) [][2]int {
+	table := make([][]int, len(a)+1)
+	for i := range table {
+		table[i] = make([]int, len(b)+1)
+	}
+	for i, x := range slices.Backward(a) {
+		for j, y := range slices.Backward(b) {
+			if x.key == y.key {
+				table[i][j] = table[i+1][j+1] + 1
+			} else {
+				table[i][j] = max(table[i+1][j], table[i][j+1])
+			}
+		}
+	}
+	var pairs [][2]int
+	i, j := 0, 0
+	for i < len(a) || j < len(b) {
+		switch {
+		case i < len(a) && j < len(b) && a[i].key == b[j].key:
+			pairs = append(pairs, [2]int{i, j})
+			i, j = i+1, j+1
+		case j == len(b) || i < len(a) && table[i+1][j] >= table[i][j+1]:
+			pairs = append(pairs, [2]int{i, -1})
+			i++
+		default:
+			pairs = append(pairs, [2]int{-1, j})
+			j++
+		}
+	}
+	return pairs
+}
+
+// KindOf names an event; what is no JSON is "text".
+func KindOf(raw json.RawMessage) string {
+	kind, _ := kindOf(raw)
+	return kind
+}
+
+// settled leaves of the lines that repeat the state of a session the last of each
+// kind, at the end: the real CLI writes them whenever it empties a buffer, which is
+// a matter of time.
+func settled(events []event) []event {
+	var rest []event
+	last := map[string]event{}
+	for _, e := range events {
+		switch e.kind {
+		case "last-prompt", "atis-latch", "tools-used", "cost-state":
+			last[e.kind] = e
+		default:
+			rest = append(rest, e)
+		}
+	}
+	for _, kind := range keysOf(last) {
+		rest = append(rest, last[kind])
+	}
+	return rest
+}

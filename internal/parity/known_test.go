@@ -1,0 +1,58 @@
+package parity_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/internal/parity"
+)
+
+// P3: what an entry excuses, and when it is stale.
+func TestKnown(t *testing.T) {
+	const entry = "[[known]]\nreason = \"so\"\nsince = \"2.1.329\"\n"
+	tests := []struct {
+		name, src, version string
+		paths              []string
+		want               []string // the reasons
+		stale              int
+	}{
+		{"path", entry + `path = "stdout.a.b"`, "2.1.329", []string{"stdout.a.b", "stdout.a.bc"}, []string{"so", ""}, 0},
+		{"glob", entry + `path = "stdout.*.b"`, "2.1.329", []string{"stdout.a/x.y.b", "stderr"}, []string{"so", ""}, 0},
+		{"case", entry + "path = \"*\"\ncase = \"area/*\"", "2.1.329", []string{"exit"}, []string{"so"}, 0},
+		{"last part of the case", entry + "path = \"*\"\ncase = \"name\"", "2.1.329", []string{"exit"}, []string{"so"}, 0},
+		{"another case", entry + "path = \"*\"\ncase = \"other/*\"", "2.1.329", []string{"exit"}, []string{""}, 0},
+		{"version", entry + "path = \"*\"\nversion = \"2.1.330\"", "2.1.330", []string{"exit"}, []string{"so"}, 0},
+		{"another version", entry + "path = \"*\"\nversion = \"2.1.330\"", "2.1.329", []string{"exit"}, []string{""}, 0},
+		{"stale", entry + `path = "stdout.*"`, "2.1.329", []string{"exit"}, []string{""}, 1},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "known.toml")
+			if err := os.WriteFile(file, []byte(test.src), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			known, err := parity.LoadKnown(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var found []parity.Difference
+			for _, path := range test.paths {
+				found = append(found, parity.Difference{Path: path})
+			}
+			known.Excuse("area/name", "area/name.txtar", test.version, found)
+			var got []string
+			for _, d := range found {
+				got = append(got, d.Known)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("reasons (-want +got):\n%s", diff)
+			}
+			if n := len(known.Stale()); n != test.stale {
+				t.Errorf("%d entries are stale, want %d", n, test.stale)
+			}
+		})
+	}
+}

@@ -1,0 +1,262 @@
+// Package parity makes what two runs did comparable.
+//
+// Its one invariant: it replaces only what no two runs have in common (ids,
+// times, durations, costs, paths, versions), and the same value by the same
+// word, so that what was equal within a run stays equal.
+package parity
+
+import (
+	"cmp"
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/ordered"
+)
+
+// Options say what is known about a run. The zero value works.
+type Options struct {
+	// Paths are directories and the words that stand for them, such as "<cwd>".
+	Paths map[string]string
+}
+
+// Normaliser replaces what differs between runs. It numbers ids by first sight,
+// so one belongs to one run; it is for one goroutine.
+type Normaliser struct {
+	paths []string // longest first, each with its word behind it
+	ids   map[string]string
+	next  *int // the last number; two normalisers may share it
+}
+
+// New makes a normaliser.
+func New(o Options) *Normaliser {
+	n := &Normaliser{ids: map[string]string{}, next: new(int)}
+	var from []string
+	for p := range o.Paths {
+		if p != "" {
+			from = append(from, p)
+		}
+	}
+	slices.SortFunc(from, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
+	for _, p := range from {
+		n.paths = append(n.paths, p, o.Paths[p])
+	}
+	return n
+}
+
+// ID is the word for an id: the same for the same id.
+func (n *Normaliser) ID(id string) string {
+	if n.ids[id] == "" {
+		*n.next++
+		n.ids[id] = "<id " + strconv.Itoa(*n.next) + ">"
+	}
+	return n.ids[id]
+}
+
+// inText are the shapes that are replaced wherever they stand in a text.
+var inText = [...]struct {
+	expr *regexp.Regexp
+	word string // "" = an id
+}{
+	{regexp.MustCompile(`/tmp/claude-\d+/[^\s"'<>]*`), "<path>"},
+	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?`), "<time>"},
+	{regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), ""},
+	{regexp.MustCompile(`\b(?:msg|req|toolu|srvtoolu|run|call)_[A-Za-z0-9]{8,}\b`), ""},
+	{regexp.MustCompile(`\ba[0-9a-f]{16}\b`), ""},
+	{regexp.MustCompile(`(?:\btool-results/|/tasks/|<task-id>|with ID: )(b[0-9a-z]{8})\b`), ""},
+	{regexp.MustCompile(`\bREDACTED_ID_\d+\b`), ""},
+	{regexp.MustCompile(`((?:duration_ms|tokens|total_tokens|tool_uses|subagent_tokens)["']?\s*[:>=]\s*)\d+(?:\.\d+)?`), "${1}<n>"},
+	{regexp.MustCompile(`\$\d+\.\d{2,}`), "<cost>"},
+	{regexp.MustCompile(`/cc-socks/\d+`), "/cc-socks/<pid>"},
+}
+
+// Text replaces in a text.
+func (n *Normaliser) Text(s string) string {
+	for i := 0; i < len(n.paths); i += 2 {
+		s = strings.ReplaceAll(s, n.paths[i], n.paths[i+1])
+	}
+	for i := range inText {
+		shape := &inText[i]
+		if shape.word == "" {
+			s = n.numbered(shape.expr, s)
+			continue
+		}
+		s = shape.expr.ReplaceAllString(s, shape.word)
+	}
+	return s
+}
+
+// numbered replaces ids: the group of the expression, or all that it matches.
+func (n *Normaliser) numbered(expr *regexp.Regexp, s string) string {
+	var b strings.Builder
+	end := 0
+	for _, at := range expr.FindAllStringSubmatchIndex(s, -1) {
+		from, to := at[len(at)-2], at[len(at)-1]
+		b.WriteString(s[end:from] + n.ID(s[from:to]))
+		end = to
+	}
+	return b.String() + s[end:]
+}
+
+// byKey are the words for values by their key, whatever they are; an empty word
+// is an id.
+var byKey = [...]struct{ key, word string }{
+	{"uuid", ""},
+	{"session_id", ""},
+	{"sessionId", ""},
+	{"parentUuid", ""},
+	{"request_id", ""},
+	{"requestId", ""},
+	{"tool_use_id", ""},
+	{"parent_tool_use_id", ""},
+	{"promptId", ""},
+	{"agentId", ""},
+	{"agent_id", ""},
+	{"message_id", ""},
+	{"slug", ""},
+	{"run_id", ""},
+	{"runId", ""},
+	{"task_id", ""},
+	{"taskId", ""},
+	{"backgroundTaskId", ""},
+	{"timestamp", "<time>"},
+	{"time", "<time>"},
+	{"startTime", "<time>"},
+	{"end_time", "<time>"},
+	{"endTime", "<time>"},
+	{"duration_ms", "<ms>"},
+	{"duration_api_ms", "<ms>"},
+	{"ms", "<ms>"},
+	{"ttft_ms", "<ms>"},
+	{"ttft_stream_ms", "<ms>"},
+	{"time_to_request_ms", "<ms>"},
+	{"first_content_frame_ms", "<ms>"},
+	{"durationMs", "<ms>"},
+	{"totalDurationMs", "<ms>"},
+	{"retryInMs", "<ms>"},
+	{"retry_delay_ms", "<ms>"},
+	{"thinking_duration_ms", "<ms>"},
+	{"toolInputStreamMs", "<ms>"},
+	{"thinkingDurationMs", "<ms>"},
+	{"totalAPIDuration", "<ms>"},
+	{"totalAPIDurationWithoutRetries", "<ms>"},
+	{"totalDuration", "<ms>"},
+	{"totalToolDuration", "<ms>"},
+	{"total_cost_usd", "<cost>"},
+	{"costUSD", "<cost>"},
+	{"totalCostUSD", "<cost>"},
+	{"version", "<version>"},
+	{"claude_code_version", "<version>"},
+	{"pid", "<pid>"},
+	{"ppid", "<pid>"},
+}
+
+// JSON replaces in the strings of a JSON text and in the values of the keys that
+// hold ids, times, durations, costs and versions. Keys are sorted. What is no
+// JSON is returned as text.
+func (n *Normaliser) JSON(raw json.RawMessage) string {
+	var b strings.Builder
+	if err := n.value(&b, raw); err != nil {
+		return n.Text(string(raw))
+	}
+	return b.String()
+}
+
+func (n *Normaliser) value(b *strings.Builder, raw json.RawMessage) error {
+	switch ordered.TypeOf(raw) {
+	case "object":
+		return n.object(b, raw)
+	case "array":
+		var items []json.RawMessage
+		if err := json.Unmarshal(raw, &items); err != nil {
+			return err
+		}
+		b.WriteByte('[')
+		for i, item := range items {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			if err := n.value(b, item); err != nil {
+				return err
+			}
+		}
+		b.WriteByte(']')
+	case "string":
+		var s string
+		if err := json.Unmarshal(raw, &s); err != nil {
+			return err
+		}
+		b.WriteString(strconv.Quote(n.Text(s)))
+	default:
+		var v any
+		if err := json.Unmarshal(raw, &v); err != nil {
+			return err
+		}
+		same, err := json.Marshal(v) // 1.0 and 1 are one number
+		if err != nil {
+			return err
+		}
+		b.Write(same)
+	}
+	return nil
+}
+
+func (n *Normaliser) object(b *strings.Builder, raw json.RawMessage) error {
+	o, err := ordered.Parse(raw)
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(o, func(x, y ordered.Member) int { return strings.Compare(x.Key, y.Key) })
+	b.WriteByte('{')
+	for i, m := range o {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(strconv.Quote(m.Key) + ":")
+		if word, ok := n.keyed(m); ok {
+			b.WriteString(word)
+			continue
+		}
+		if err := n.value(b, m.Value); err != nil {
+			return err
+		}
+	}
+	b.WriteByte('}')
+	return nil
+}
+
+func (n *Normaliser) keyed(m ordered.Member) (word string, ok bool) {
+	if kind := ordered.TypeOf(m.Value); kind == "object" || kind == "array" || kind == "null" {
+		return "", false
+	}
+	word, ok = wordFor(m.Key)
+	if ok && word == "" {
+		word = n.ID(strings.Trim(string(m.Value), `"`))
+	}
+	return word, ok
+}
+
+// wordFor is the word for values of a key; empty = an id.
+func wordFor(key string) (word string, ok bool) {
+	for _, k := range byKey {
+		if k.key == key {
+			return k.word, true
+		}
+	}
+	return "", false
+}
+
+// idsIn are the ids in a text, in their order.
+func (n *Normaliser) idsIn(s string) []string {
+	var ids []string
+	for i := range inText {
+		if inText[i].word == "" {
+			for _, m := range inText[i].expr.FindAllStringSubmatch(s, -1) {
+				ids = append(ids, m[len(m)-1])
+			}
+		}
+	}
+	return ids
+}

@@ -1,0 +1,195 @@
+package parity
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// Status is what came of a case.
+type Status string
+
+// The statuses.
+const (
+	Same          Status = "same"
+	Excused       Status = "known" // all its differences are known
+	Differs       Status = "differ"
+	NotComparable Status = "not comparable"
+)
+
+// Verdict is what came of one case with one version.
+type Verdict struct {
+	Case        string       `json:"case"`
+	Area        string       `json:"area"`
+	Version     string       `json:"version"`
+	Status      Status       `json:"status"`
+	Differences []Difference `json:"differences"`
+	// Why it is not comparable.
+	Why []string `json:"why,omitempty"`
+	// File and Line are where the scenario stands.
+	File string `json:"file"`
+	Line int    `json:"line,omitempty"`
+	// OursMS and RealMS are how long the lanes took.
+	OursMS int64 `json:"ours_ms"`
+	RealMS int64 `json:"real_ms"`
+}
+
+// Judge fills in the status.
+func (v *Verdict) Judge() {
+	v.Status = Same
+	for _, d := range v.Differences {
+		if d.Known == "" {
+			v.Status = Differs
+			return
+		}
+		v.Status = Excused
+	}
+}
+
+// Report is what came of all cases.
+type Report struct {
+	Cases []*Verdict `json:"cases"`
+}
+
+// Count is how many cases ended so.
+func (r *Report) Count(s Status) (n int) {
+	for _, v := range r.Cases {
+		if v.Status == s {
+			n++
+		}
+	}
+	return n
+}
+
+// JSON is the whole report.
+func (r *Report) JSON() ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err := e.Encode(r)
+	return b.Bytes(), err
+}
+
+// WriteText writes what differs, the table, and the line with the figures.
+func (r *Report) WriteText(w io.Writer) error {
+	var b strings.Builder
+	for _, v := range r.Cases {
+		v.text(&b)
+	}
+	r.table(&b)
+	fmt.Fprintf(&b, "%d cases, %d same, %d known, %d differ, %d not comparable\n",
+		len(r.Cases), r.Count(Same), r.Count(Excused), r.Count(Differs), r.Count(NotComparable))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// text says what is to be said about a case; nothing when it is the same.
+func (v *Verdict) text(b *strings.Builder) {
+	at := fmt.Sprintf("%s (%s:%d)", v.Case, v.File, v.Line)
+	switch v.Status {
+	case Same, Excused:
+	case NotComparable:
+		fmt.Fprintf(b, "not comparable: %s: %s\n", at, strings.Join(v.Why, "; "))
+	case Differs:
+		fmt.Fprintf(b, "differs: %s, claude %s\n", at, v.Version)
+		for _, d := range v.Differences {
+			if d.Known == "" {
+				d.text(b)
+			}
+		}
+	}
+}
+
+func (d *Difference) text(b *strings.Builder) {
+	fmt.Fprintf(b, "  %s", d.Path)
+	if d.Event > 0 {
+		fmt.Fprintf(b, " (event %d)", d.Event)
+	}
+	if d.Count > 1 {
+		fmt.Fprintf(b, " ×%d", d.Count)
+	}
+	fmt.Fprintf(b, "\n    ours: %s\n    real: %s\n", indented(d.Ours), indented(d.Real))
+}
+
+func indented(s string) string {
+	if s == "" {
+		return "–"
+	}
+	return strings.ReplaceAll(s, "\n", "\n          ")
+}
+
+// table is the figures by area and version.
+func (r *Report) table(b *strings.Builder) {
+	type line struct{ area, version string }
+	counts := map[line]map[Status]int{}
+	var order []line
+	for _, v := range r.Cases {
+		l := line{v.Area, v.Version}
+		if counts[l] == nil {
+			counts[l] = map[Status]int{}
+			order = append(order, l)
+		}
+		counts[l][v.Status]++
+	}
+	slices.SortFunc(order, func(a, b line) int {
+		return cmp.Or(strings.Compare(a.version, b.version), strings.Compare(a.area, b.area))
+	})
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "area\tversion\tcases\tsame\tknown\tdiffer\tnot comparable")
+	for _, l := range order {
+		n := counts[l]
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%d\t%d\n", l.area, l.version,
+			n[Same]+n[Excused]+n[Differs]+n[NotComparable], n[Same], n[Excused], n[Differs], n[NotComparable])
+	}
+	_ = t.Flush() // into memory
+}
+
+type junitSuite struct {
+	XMLName  xml.Name    `xml:"testsuite"`
+	Name     string      `xml:"name,attr"`
+	Tests    int         `xml:"tests,attr"`
+	Failures int         `xml:"failures,attr"`
+	Skipped  int         `xml:"skipped,attr"`
+	Cases    []junitCase `xml:"testcase"`
+}
+
+type junitCase struct {
+	Class   string     `xml:"classname,attr"`
+	Name    string     `xml:"name,attr"`
+	Seconds float64    `xml:"time,attr"`
+	Failure *junitText `xml:"failure,omitempty"`
+	Skipped *junitText `xml:"skipped,omitempty"`
+}
+
+type junitText struct {
+	Message string `xml:"message,attr"`
+	Text    string `xml:",chardata"`
+}
+
+// JUnit is a suite with a test for each case.
+func (r *Report) JUnit() ([]byte, error) {
+	suite := junitSuite{Name: "claudeless parity", Tests: len(r.Cases), Failures: r.Count(Differs), Skipped: r.Count(NotComparable)}
+	for _, v := range r.Cases {
+		c := junitCase{Class: v.Area + "." + v.Version, Name: v.Case, Seconds: (time.Duration(v.OursMS+v.RealMS) * time.Millisecond).Seconds()}
+		var b strings.Builder
+		v.text(&b)
+		switch v.Status {
+		case Same, Excused:
+		case Differs:
+			c.Failure = &junitText{"the lanes differ", b.String()}
+		case NotComparable:
+			c.Skipped = &junitText{"not comparable", strings.Join(v.Why, "; ")}
+		}
+		suite.Cases = append(suite.Cases, c)
+	}
+	raw, err := xml.MarshalIndent(suite, "", "  ")
+	return append([]byte(xml.Header), append(raw, '\n')...), err
+}

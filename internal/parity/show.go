@@ -1,0 +1,55 @@
+package parity
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Show prints two recordings as they are compared, line by line.
+func Show(name string, ours, theirs *Recording) string {
+	var b strings.Builder
+	for i, r := range []*Recording{ours, theirs} {
+		fmt.Fprintf(&b, "-- %s, %s --\n", name, [2]string{"ours", "real"}[i])
+		r.show(&b)
+	}
+	return b.String()
+}
+
+func (r *Recording) show(b *strings.Builder) {
+	n := New(Options{Paths: r.Paths})
+	stream := func(name string, events []event, rank map[string]int) {
+		byCall(events, rank)
+		for _, e := range events {
+			fmt.Fprintf(b, "%s %s %s\n", name, e.kind, n.any(e.value))
+		}
+	}
+	rank := map[string]int{}
+	for _, run := range r.Runs {
+		events := eventsOf(run.Stdout)
+		rank = callOrder(events)
+		stream("stdout", events, rank)
+		if run.Stderr != "" {
+			fmt.Fprintf(b, "stderr %s\n", n.Text(strings.TrimSpace(run.Stderr)))
+		}
+		fmt.Fprintf(b, "exit %s\n", run.end())
+	}
+	stream("hooks", eventsFrom(r.Hooks), rank)
+	for _, name := range keysOf(r.MCP) {
+		stream("mcp "+name, named(r.MCP[name]), rank)
+	}
+	files := map[string][]json.RawMessage{}
+	for name, list := range r.Transcripts {
+		files[n.Text(name)] = list
+	}
+	for _, name := range keysOf(files) {
+		stream("transcript "+name, settled(eventsFrom(files[name])), rank)
+	}
+	stream("requests", eventsFrom(r.Requests), rank)
+	for _, name := range keysOf(r.Files) {
+		fmt.Fprintf(b, "file %s %q\n", n.Text(name), n.Text(r.Files[name]))
+	}
+	for _, p := range r.Problems {
+		fmt.Fprintf(b, "problem %s %s\n", p.Kind, p.Text)
+	}
+}
