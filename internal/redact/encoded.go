@@ -34,30 +34,56 @@ const (
 	longWord  = 64 << 10
 )
 
+// Letters that a word is made of.
+const (
+	isUpper = 1 << iota
+	isLower
+	isPercent
+	isOther // may be in a word and does not begin one
+)
+
+// wordLetters tells for each byte what it is in a word.
+var wordLetters = func() (kind [256]byte) {
+	for c := range kind {
+		switch b := byte(c); {
+		case b >= 'A' && b <= 'Z':
+			kind[c] = isUpper
+		case b >= 'a' && b <= 'z':
+			kind[c] = isLower
+		case b == '%':
+			kind[c] = isPercent
+		case isBase64(b) || b == '=' || b == '.' || b == '~':
+			kind[c] = isOther
+		}
+	}
+	return kind
+}()
+
 // encodedWords are the places of words that may be encoded: runs of base64
-// characters, and words with a percent escape.
+// characters with letters of both cases, and words with a percent escape.
 func encodedWords(s string) [][2]int {
 	var words [][2]int
-	for i := 0; i < len(s); {
-		if !isBase64(s[i]) && s[i] != '%' {
-			i++
+	for i := 0; i < len(s); i++ {
+		// Every word that is long enough goes over one of these places.
+		if next := i + shortWord - 1; next >= len(s) {
+			break
+		} else if wordLetters[s[next]] == 0 {
+			i = next
 			continue
 		}
-		start, percent := i, false
-		for i < len(s) && (isBase64(s[i]) || s[i] == '=' || s[i] == '%' || s[i] == '.' || s[i] == '~') {
-			percent = percent || s[i] == '%'
+		if wordLetters[s[i]] == 0 || s[i] == '=' || s[i] == '.' || s[i] == '~' {
+			continue
+		}
+		start, has := i, byte(0)
+		for i < len(s) && wordLetters[s[i]] != 0 {
+			has |= wordLetters[s[i]]
 			i++
 		}
-		if n := i - start; n >= shortWord && n <= longWord && (percent || mixed(s[start:i])) {
+		if n := i - start; n >= shortWord && n <= longWord && (has&isPercent != 0 || has&isUpper != 0 && has&isLower != 0) {
 			words = append(words, [2]int{start, i})
 		}
 	}
 	return words
-}
-
-// mixed tells base64 from words and numbers: it has letters of both cases.
-func mixed(s string) bool {
-	return strings.ContainsFunc(s, unicode.IsUpper) && strings.ContainsFunc(s, unicode.IsLower)
 }
 
 // decode reads a word; it gives ok = false for what is no text.

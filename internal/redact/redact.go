@@ -27,21 +27,17 @@ type Options struct {
 	// Values are further known values. Values shorter than six bytes would hide
 	// half of every text and are left alone.
 	Values []string
+	// Personal is what tells whose a text is; nil = personal data stays.
+	Personal *Personal
 	// Label names what was hidden; nil = Hidden.
 	Label Label
 }
 
-// Label gives the text that stands in the place of a secret.
-type Label interface {
-	// For is the text for a secret of a kind such as "GITHUB_PAT". It holds
-	// nothing that JSON would escape.
-	For(kind, secret string) string
-}
-
 // Redactor hides secrets. It may be used by many goroutines.
 type Redactor struct {
-	label Label
-	known known
+	label    Label
+	known    known
+	personal *personal // nil = it stays
 
 	mu     sync.Mutex
 	shapes *shapes // made on first use: a run that records nothing does not pay
@@ -52,6 +48,9 @@ func New(o Options) *Redactor {
 	r := &Redactor{label: o.Label, known: newKnown(o.Environ, o.Values)}
 	if r.label == nil {
 		r.label = Hidden{}
+	}
+	if o.Personal != nil {
+		r.personal = newPersonal(o.Personal)
 	}
 	return r
 }
@@ -77,7 +76,11 @@ func (r *Redactor) Find(s string) []Finding {
 	}
 	shapes := r.shapes
 	r.mu.Unlock()
-	return merge(slices.Concat(r.known.find(s), shapes.find(s), encoded(s, r.known, shapes)))
+	found := slices.Concat(r.known.find(s), shapes.find(s), encoded(s, r.known, shapes), glued(s, r.known, shapes))
+	if r.personal != nil {
+		found = append(found, r.personal.find(s)...)
+	}
+	return merge(found)
 }
 
 func (r *Redactor) text(s string) string {

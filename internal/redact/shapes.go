@@ -11,16 +11,6 @@ import (
 	"sync"
 )
 
-// rule is one shape of secrets. Its expression is tried near its keywords only.
-type rule struct {
-	id       string
-	expr     string
-	keywords string  // in lower case, between bars
-	entropy  float64 // bits a character that the secret must have; 0 = any
-	group    int     // the secret's group; 0 = the first that matched, or all
-	guess    bool    // by the name beside a value; see Finding.Sure
-}
-
 // ours are the shapes that the maintained rules take more strictly than a
 // record may, and those they do not have.
 var ours = [...]rule{
@@ -33,13 +23,13 @@ var ours = [...]rule{
 	{id: "google-key", expr: `\bAIza[A-Za-z0-9_-]{30,}`, keywords: "aiza"},
 	{id: "jwt", expr: `\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{4,}\.[A-Za-z0-9_-]*`, keywords: "eyj"},
 	{id: "private-key", expr: `-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----(?s:.*?)(?:-----END[ A-Z0-9_-]{0,100}-----|\z)`, keywords: "-----begin"},
-	{id: "url-password", expr: `\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s/:@"'<>` + "`" + `]*:([^\s/@"'<>` + "`" + `]+)@`, keywords: "://"},
-	{id: "url-token", expr: `[?&;#](?i:[a-z0-9_.-]*(?:token|secret|passw(?:or)?d|api[_-]?key|access[_-]?key|credential|signature)|sig|key|auth|code)=([^\s&#"'<>;` + "`" + `]{4,})`, keywords: "token=|secret=|passwd=|password=|api_key=|apikey=|api-key=|access_key=|accesskey=|credential=|signature=|sig=|key=|auth=|code="},
-	{id: "bearer", expr: `(?i)\bbearer\s+([A-Za-z0-9._~+/-]{8,}=*)`, keywords: "bearer"},
-	{id: "authorization-header", expr: `(?i)\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:bearer|basic|token|digest|apikey)\s+([^\s"'\\,;]{6,})`, keywords: "authorization"},
-	{id: "key-header", expr: `(?i)\b(?:x-[a-z-]*(?:key|token|secret)|api-key|private-token|cookie|set-cookie)["']?:\s*["']?([^\s"'\\,]{6,})`, keywords: "-key|-token|-secret|api-key|cookie"},
-	{id: "flag-value", expr: `(?i)(?:^|[\s"'\[,])--?(?:[a-z0-9]+-)*(?:token|secret|password|passwd|passphrase|api-?key|access-?key|credentials?|auth)(?:=|\s+|"\s*,\s*")["']?([^\s"'\\-][^\s"'\\]{3,})`, keywords: "token|secret|passw|passphrase|api-key|apikey|access-key|accesskey|credential|-auth"},
-	{id: "user-password", expr: `(?:^|[\s"'])(?:-u|--user|--proxy-user)(?:=|\s+|\s*)["']?[^\s:"'/=$-][^\s:"'/]*:([^\s"'@/]{3,})`, keywords: " -u|--user|--proxy-user"},
+	{id: "url-password", expr: `\b[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s/:@"'<>` + "`" + `]*:([^\s/@"'<>` + "`" + `]+)@`, keywords: "://", context: true},
+	{id: "url-token", expr: `[?&;#](?i:[a-z0-9_.-]*(?:token|secret|passw(?:or)?d|api[_-]?key|access[_-]?key|credential|signature)|sig|key|auth|code)=([^\s&#"'<>;` + "`" + `]{4,})`, keywords: "token=|secret=|passwd=|password=|api_key=|apikey=|api-key=|access_key=|accesskey=|credential=|signature=|sig=|key=|auth=|code=", context: true},
+	{id: "bearer", expr: `(?i)\bbearer\s+([A-Za-z0-9._~+/-]{8,}=*)`, keywords: "bearer", context: true},
+	{id: "authorization-header", expr: `(?i)\b(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:bearer|basic|token|digest|apikey)\s+([^\s"'\\,;]{6,})`, keywords: "authorization", context: true},
+	{id: "key-header", expr: `(?i)\b(?:x-(?:[a-z0-9]+-)*(?:(?:api)?key|token|secret)|api-key|private-token|cookie|set-cookie)["']?:[ \t]*["']?([^\s"'\\,]{6,})`, keywords: "-key|-apikey|-token|-secret|api-key|cookie", context: true},
+	{id: "flag-value", expr: `(?i)(?:^|[\s"'\[,])--?(?:[a-z0-9]+-)*(?:token|secret|password|passwd|passphrase|api-?key|access-?key|credentials?|auth)(?:=|\s+|"\s*,\s*")["']?([^\s"'\\-][^\s"'\\]{3,})`, keywords: "token|secret|passw|passphrase|api-key|apikey|access-key|accesskey|credential|-auth", context: true},
+	{id: "user-password", expr: `(?:^|[\s"'])(?:-u|--user|--proxy-user)(?:=|\s+|\s*)["']?[^\s:"'/=$-][^\s:"'/]*:([^\s"'@/]{3,})`, keywords: " -u|--user|--proxy-user", context: true},
 	{id: "assignment", expr: `\b(?:[A-Z0-9]+_)*(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIALS?|SECRET_?KEY)["']?\s*[:=]\s*["']?([^\s"'\\` + "`" + `;,&|]{6,})`, keywords: "token|secret|passw|passphrase|key|credential", guess: true},
 	{id: "password", expr: `(?i)(?:password|passwd|passphrase|client_?secret|api_?key|auth_?token|access_?token|refresh_?token|secret_?key)["']?\s*(?::|=|:=|=>)\s*["']([^\s"'\\]{6,})["']`, keywords: "passw|passphrase|secret|key|token", guess: true},
 }
@@ -49,8 +39,7 @@ var ours = [...]rule{
 type shapes struct {
 	rules  []rule
 	words  *needles
-	byWord []int   // the rule of each word
-	reach  []reach // by rule
+	byWord []keyword
 
 	mu    sync.Mutex
 	exprs []*regexp.Regexp // by rule; nil = not compiled yet
@@ -60,11 +49,10 @@ type shapes struct {
 func newShapes() *shapes {
 	s := &shapes{rules: slices.Concat(ours[:], maintained[:]), words: newNeedles(true)}
 	for i, r := range s.rules {
-		s.reach = append(s.reach, r.reach())
 		for word := range strings.SplitSeq(r.keywords, "|") {
 			for _, part := range spelledOut(word) {
 				s.words.add(part, len(s.byWord))
-				s.byWord = append(s.byWord, i)
+				s.byWord = append(s.byWord, keyword{i, r.gateOf(word)})
 			}
 		}
 	}
@@ -73,8 +61,7 @@ func newShapes() *shapes {
 }
 
 // spelledOut is a keyword as words of three bytes or more: the few shorter ones
-// with every byte that may stand beside them. "s." (early tokens of Vault) is
-// left out: it is in every line of code.
+// with every byte that may stand beside them.
 func spelledOut(keyword string) []string {
 	const digits, letters = "0123456789", "abcdefghijklmnopqrstuvwxyz"
 	if len(keyword) >= 3 {
@@ -90,6 +77,10 @@ func spelledOut(keyword string) []string {
 		for _, c := range letters + digits {
 			words = append(words, keyword+string(c))
 		}
+	case "s.":
+		for _, c := range letters + digits {
+			words = append(words, keyword+string(c))
+		}
 	case "sk":
 		for _, c := range digits + "abcdef" {
 			words = append(words, keyword+string(c))
@@ -98,44 +89,31 @@ func spelledOut(keyword string) []string {
 	return words
 }
 
-// reach is how far around a keyword an expression is tried.
-type reach struct{ before, behind int }
-
-// Most rules are about a word with a value beside it (the maintained ones begin
-// alike); in the others the keyword is a part of the secret.
-var (
-	besideName = reach{before: 80, behind: 240}
-	inSecret   = reach{before: 80, behind: 600}
-	block      = reach{before: 0, behind: math.MaxInt32}
-)
-
-const nameFirst = `(?i)[\w.-]{0,50}?(?:`
-
-func (r rule) reach() reach {
-	switch {
-	case strings.HasPrefix(r.keywords, "-----"):
-		return block
-	case r.guess || strings.HasPrefix(r.expr, nameFirst):
-		return besideName
-	}
-	return inSecret
-}
-
-func (s *shapes) find(text string) []Finding {
-	spans := map[int][][2]int{} // by rule, in order, none touching the next
+// spans are the parts of a text that rules are tried on, by rule, in order, none
+// touching the next.
+func (s *shapes) spans(text string) map[int][][2]int {
+	var spans map[int][][2]int
 	s.words.each(text, func(word, start, end int) {
-		n := s.byWord[word]
-		reach := s.reach[n]
-		if reach == besideName && !assigned(text[end:]) {
+		k := s.byWord[word]
+		if !k.gate.passes(text, start, end) {
 			return
 		}
-		from, to := max(start-reach.before, 0), min(end+reach.behind, len(text))
+		if spans == nil {
+			spans = map[int][][2]int{}
+		}
+		before, behind := k.gate.reach()
+		n, from, to := k.rule, max(start-before, 0), min(end+behind, len(text))
 		if list := spans[n]; len(list) > 0 && from <= list[len(list)-1][1] {
 			list[len(list)-1][1] = max(to, list[len(list)-1][1])
 			return
 		}
 		spans[n] = append(spans[n], [2]int{from, to})
 	})
+	return spans
+}
+
+func (s *shapes) find(text string) []Finding {
+	spans := s.spans(text)
 	var found []Finding
 	for _, n := range slices.Sorted(maps.Keys(spans)) {
 		for _, span := range spans[n] {
@@ -143,21 +121,6 @@ func (s *shapes) find(text string) []Finding {
 		}
 	}
 	return found
-}
-
-// assigned says whether what follows a name may be a sign of assignment, as the
-// maintained rules have it: the rest of the name, quotes, the sign.
-func assigned(rest string) bool {
-	const longest = 24
-	for i := range min(len(rest), longest) {
-		switch c := rest[i]; {
-		case strings.IndexByte("=>:|?,", c) >= 0:
-			return true
-		case c != '.' && c != '-' && c != '_' && c != '\'' && c != '"' && c > ' ' && !isBase64(c):
-			return false
-		}
-	}
-	return false
 }
 
 // in applies a rule to a part of the text.
@@ -174,12 +137,37 @@ func (s *shapes) in(text string, n int, span [2]int) []Finding {
 		if isPlaceholder(secret) || r.entropy > 0 && entropy(secret) < r.entropy {
 			continue
 		}
-		if r.guess && s.harmless(r, part[m[0]:m[1]], secret) {
+		if r.guess && s.harmless(r, part[m[0]:m[1]], secret) || r.id == "bearer" && aboutBearers(secret) {
 			continue
 		}
-		found = append(found, Finding{Kind: kindOf(r.id), Start: span[0] + start, End: span[0] + end, Sure: !r.guess})
+		found = append(found, Finding{Kind: kindOf(r.id), Start: span[0] + start, End: span[0] + end, Sure: !r.guess && (!r.context || !isWord(secret))})
 	}
 	return found
+}
+
+// aboutBearers says of what follows "bearer" that the text only speaks of it.
+func aboutBearers(word string) bool {
+	for _, about := range []string{"authenti", "authori", "credential", "assessment", "scheme", "token", "security", "challenge", "instrument"} {
+		if strings.HasPrefix(strings.ToLower(word), about) && isWord(word) {
+			return true
+		}
+	}
+	return false
+}
+
+// isWord says of a value that it reads like a word: letters of one case, or an
+// example such as YOUR_TOKEN or my-password.
+func isWord(secret string) bool {
+	const longestWord = 24
+	lower, upper := false, false
+	for i := range len(secret) {
+		c := secret[i]
+		lower, upper = lower || c >= 'a' && c <= 'z', upper || i > 0 && c >= 'A' && c <= 'Z'
+		if c >= '0' && c <= '9' || c == '+' || c == '/' || c == '=' {
+			return false
+		}
+	}
+	return len(secret) <= longestWord && (!lower || !upper)
 }
 
 // secret is the place of the secret in a match.

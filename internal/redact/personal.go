@@ -1,0 +1,190 @@
+package redact
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Personal is what tells whose a text is: paths, names, ids. E-mail addresses,
+// addresses of machines and ids of messages are found by their shape. The kinds
+// of findings are HOME, CWD, USER, HOST, ID, EMAIL and IP; none is Sure.
+type Personal struct {
+	Homes []string // home directories
+	CWDs  []string // working directories
+	Users []string // names of accounts; those that everybody has are left alone
+	Hosts []string
+	IDs   []string // of sessions, requests and messages
+}
+
+// personal finds it.
+type personal struct {
+	words *needles
+	kinds []string
+	ids   map[string]bool
+	long  [longestID + 1]bool // lengths of ids
+}
+
+func newPersonal(p *Personal) *personal {
+	f := &personal{words: newNeedles(false), ids: map[string]bool{}}
+	for _, list := range []struct {
+		kind  string
+		words []string
+	}{{"CWD", p.CWDs}, {"HOME", p.Homes}, {"USER", p.Users}, {"HOST", p.Hosts}} {
+		for _, w := range list.words {
+			w = strings.TrimRight(w, "/")
+			named := list.kind == "USER" || list.kind == "HOST"
+			if len(w) < shortestID || f.words.has(w) || named && everybodys(w) {
+				continue
+			}
+			f.words.add(w, len(f.kinds))
+			f.kinds = append(f.kinds, list.kind)
+		}
+	}
+	for _, prefix := range idPrefixes {
+		f.words.add(prefix, len(f.kinds))
+		f.kinds = append(f.kinds, prefix)
+	}
+	for _, id := range p.IDs {
+		if n := len(id); n >= shortestID && n <= longestID && idEnd(id, 0) == n {
+			f.ids[id], f.long[n] = true, true
+		}
+	}
+	return f
+}
+
+// Lengths of ids that are looked for.
+const (
+	shortestID = 3
+	longestID  = 80
+)
+
+var idPrefixes = [...]string{"msg_", "req_", "toolu_"}
+
+// idEnd is the end of the run of bytes that ids are made of.
+func idEnd(s string, i int) int {
+	for i < len(s) && (letterOrDigit(s[i]) || s[i] == '-') {
+		i++
+	}
+	return i
+}
+
+// known finds ids that are known, between bytes that are in none or hyphens.
+func (p *personal) known(s string) []Finding {
+	if len(p.ids) == 0 {
+		return nil
+	}
+	var found []Finding
+	for i := 0; i < len(s); i++ {
+		end := idEnd(s, i)
+		for from := i; from < end; from++ {
+			if from > i && s[from-1] != '-' {
+				continue
+			}
+			for to := min(end, from+longestID); to-from >= shortestID; to-- {
+				if p.long[to-from] && (to == end || s[to] == '-') && p.ids[s[from:to]] {
+					found = append(found, Finding{Kind: "ID", Start: from, End: to})
+					break
+				}
+			}
+		}
+		i = max(i, end)
+	}
+	return found
+}
+
+// everybodys says of the name of an account or a machine that it tells nothing.
+func everybodys(name string) bool {
+	switch name {
+	case "root", "user", "admin", "ubuntu", "runner", "node", "test", "home", "localhost", "default", "claude", "claudeless", "app", "dev",
+		"work", "workspace", "vscode":
+		return true
+	}
+	return false
+}
+
+func (p *personal) find(s string) []Finding {
+	var found []Finding
+	p.words.each(s, func(n, start, end int) {
+		switch kind := p.kinds[n]; kind {
+		case "CWD", "HOME", "USER", "HOST":
+			if whole(s, start, end) {
+				found = append(found, Finding{Kind: kind, Start: start, End: end})
+			}
+		default:
+			const enough = 10
+			for end < len(s) && letterOrDigit(s[end]) {
+				end++
+			}
+			if end-start >= len(kind)+enough && (start == 0 || !letterOrDigit(s[start-1])) {
+				found = append(found, Finding{Kind: "ID", Start: start, End: end})
+			}
+		}
+	})
+	return slices.Concat(found, p.known(s), emails(s), addresses(s))
+}
+
+// whole says that a place is no part of a longer word.
+func whole(s string, start, end int) bool {
+	return (start == 0 || !letterOrDigit(s[start-1]) || s[start] == '/') && (end == len(s) || !letterOrDigit(s[end]))
+}
+
+func letterOrDigit(b byte) bool {
+	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_'
+}
+
+func inEmail(b byte) bool { return letterOrDigit(b) || b == '.' || b == '-' || b == '+' || b == '%' }
+
+// emails are addresses such as me@host.tld; git@ and noreply@ are nobody's.
+func emails(s string) []Finding {
+	var found []Finding
+	for i := strings.IndexByte(s, '@'); i >= 0 && i < len(s); {
+		start, end := i, i+1
+		for start > 0 && inEmail(s[start-1]) {
+			start--
+		}
+		for end < len(s) && inEmail(s[end]) {
+			end++
+		}
+		for end > i && (s[end-1] == '.' || s[end-1] == '-') {
+			end--
+		}
+		name, host := s[start:i], s[min(i+1, end):end]
+		dot := strings.LastIndexByte(host, '.')
+		if name != "" && name != "git" && name != "noreply" && dot > 0 && len(host)-dot > 2 && strings.Trim(host[dot+1:], "0123456789") == host[dot+1:] {
+			found = append(found, Finding{Kind: "EMAIL", Start: start, End: end})
+		}
+		next := strings.IndexByte(s[i+1:], '@')
+		if next < 0 {
+			break
+		}
+		i += 1 + next
+	}
+	return found
+}
+
+// addresses are those of machines (IPv4), but not loopback and the like.
+func addresses(s string) []Finding {
+	var found []Finding
+	for i := 0; i < len(s); i++ {
+		if s[i] < '0' || s[i] > '9' || i > 0 && (letterOrDigit(s[i-1]) || s[i-1] == '.' || s[i-1] == '-') {
+			continue
+		}
+		end, dots := i, 0
+		for end < len(s) && (s[end] >= '0' && s[end] <= '9' || s[end] == '.') {
+			if s[end] == '.' {
+				dots++
+			}
+			end++
+		}
+		const shortestIP = 7
+		if dots >= 3 && end-i >= shortestIP && (end == len(s) || !letterOrDigit(s[end]) && s[end] != '-') {
+			a, err := netip.ParseAddr(strings.TrimRight(s[i:end], "."))
+			if err == nil && !a.IsLoopback() && !a.IsUnspecified() && !a.IsMulticast() && a != netip.AddrFrom4([4]byte{255, 255, 255, 255}) {
+				found = append(found, Finding{Kind: "IP", Start: i, End: i + len(strings.TrimRight(s[i:end], "."))})
+			}
+		}
+		i = end
+	}
+	return found
+}
