@@ -104,7 +104,7 @@ func Refuse(w http.ResponseWriter, status int, code, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	w.Write(append(body, '\n')) //nolint:errcheck // the client went away
+	_, _ = w.Write(append(body, '\n')) // the client may have gone away
 }
 
 // page reports whether the page that sent a request, if one did, may do so.

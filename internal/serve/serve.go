@@ -69,14 +69,16 @@ func Listen(ctx context.Context, o Options) (net.Listener, error) {
 }
 
 // Serve answers requests on ln with h, as o.Access lets it, until ctx ends. It then
-// gives running requests the grace period, cuts the rest and returns nil.
-// Contexts of requests end as soon as ctx does.
+// gives running requests the grace period, cuts the rest and returns nil. Contexts of
+// requests end as soon as ctx does. h is done with all of them when Serve returns,
+// unless it takes a grace period more to notice that a connection was cut.
 func Serve(ctx context.Context, ln net.Listener, h http.Handler, o Options) error {
 	if err := o.Access.Check(ln.Addr().String()); err != nil {
 		return errors.Join(err, ln.Close())
 	}
+	running := &inflight{next: h}
 	srv := &http.Server{
-		Handler:           timed(guard{Access: o.Access, next: h, open: !loopback(ln.Addr().String())}, cmp.Or(o.BodyTime, defaultBodyTime)),
+		Handler:           timed(guard{Access: o.Access, next: running, open: !loopback(ln.Addr().String())}, cmp.Or(o.BodyTime, defaultBodyTime)),
 		ReadHeaderTimeout: 10 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 	}
@@ -99,6 +101,9 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler, o Options) erro
 		if srv.Shutdown(bound) != nil {
 			stopErr = srv.Close()
 		}
+		more, done := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer done()
+		running.wait(more)
 	}()
 	err := srv.Serve(ln)
 	close(served)
