@@ -1,0 +1,92 @@
+// Package tomltext writes TOML for people: texts over several lines, JSON as
+// literal strings.
+//
+// Its one invariant: what is read back is what was written. It knows no format.
+package tomltext
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Writer gathers a file. The zero value is ready.
+type Writer struct{ b bytes.Buffer }
+
+// Bytes are what has been written; they change with the next write.
+func (w *Writer) Bytes() []byte { return w.b.Bytes() }
+
+// Reset empties it, so that a long file can be written in parts.
+func (w *Writer) Reset() { w.b.Reset() }
+
+// Raw writes text as it is.
+func (w *Writer) Raw(text string) { w.b.WriteString(text) }
+
+// Header begins an element of an array of tables.
+func (w *Writer) Header(name string) { w.b.WriteString("\n[[" + name + "]]\n") }
+
+// Str writes a key with a text; an empty one is left out.
+func (w *Writer) Str(key, value string) {
+	if value != "" {
+		w.b.WriteString(key + " = " + Quote(value) + "\n")
+	}
+}
+
+// JSON writes a value as a string of JSON: TOML has no null and no integers
+// beyond 64 bits.
+func (w *Writer) JSON(key string, raw json.RawMessage) {
+	var compact, pretty bytes.Buffer
+	if json.Compact(&compact, raw) != nil || json.Indent(&pretty, raw, "", "  ") != nil {
+		return
+	}
+	text := compact.String()
+	switch {
+	case !literal(text) || strings.Contains(text, "'''") || strings.HasSuffix(text, "'"):
+		w.b.WriteString(key + " = " + Quote(text) + "\n")
+	case len(text) <= 100 && !strings.Contains(text, "'"):
+		w.b.WriteString(key + " = '" + text + "'\n")
+	default:
+		w.b.WriteString(key + " = '''\n" + pretty.String() + "\n'''\n")
+	}
+}
+
+// literal reports whether a TOML literal string can hold the text.
+func literal(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f })
+}
+
+// Quote is a TOML basic string; one with several lines is written on as many.
+func Quote(s string) string {
+	var b strings.Builder
+	mark, lines := `"`, strings.Contains(s, "\n")
+	if lines {
+		mark = `"""`
+		b.WriteString(mark + "\n")
+	} else {
+		b.WriteString(mark)
+	}
+	quotes := 0 // as many stand in a row as they are
+	for i, r := range s {
+		if r == '"' && lines && quotes < 2 && i < len(s)-1 {
+			quotes++
+			b.WriteByte('"')
+			continue
+		}
+		quotes = 0
+		switch {
+		case r == '"' || r == '\\':
+			b.WriteByte('\\')
+			b.WriteRune(r)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case r != '\n' && (r < ' ' || r == 0x7f):
+			fmt.Fprintf(&b, `\u%04X`, r)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	b.WriteString(mark)
+	return b.String()
+}
