@@ -1,0 +1,49 @@
+package entry
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// variable is ${NAME}, ${NAME:-default} or an editor's ${env:NAME}.
+var variable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{((?:env:)?[A-Za-z_][A-Za-z0-9_]*)(:-[^}]*)?\}`) })
+
+// Variables are what values may name.
+type Variables map[string]string
+
+// NewVariables makes those of an environment ("K=V"); workspaceFolder is cwd.
+func NewVariables(environ []string, cwd string) Variables {
+	vars := Variables{"workspaceFolder": cwd, "workspaceFolderBasename": filepath.Base(cwd)}
+	for _, kv := range environ {
+		if k, v, ok := strings.Cut(kv, "="); ok {
+			vars[k] = v
+		}
+	}
+	if home, ok := vars["HOME"]; ok {
+		vars["userHome"] = home
+	}
+	return vars
+}
+
+// Expand puts values for variables; what is unset and has no default stays as
+// it stands and is listed.
+func (vars Variables) Expand(text string) (expanded string, unset []string) {
+	if !strings.Contains(text, "${") {
+		return text, nil
+	}
+	expanded = variable().ReplaceAllStringFunc(text, func(whole string) string {
+		parts := variable().FindStringSubmatch(whole)
+		name := strings.TrimPrefix(parts[1], "env:")
+		if v, ok := vars[name]; ok {
+			return v
+		}
+		if parts[2] != "" {
+			return parts[2][len(":-"):]
+		}
+		unset = append(unset, name)
+		return whole
+	})
+	return expanded, unset
+}
