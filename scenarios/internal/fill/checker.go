@@ -1,0 +1,146 @@
+package fill
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/internal/eval"
+)
+
+// Checker compiles what the values of one file hold, and says what is wrong with
+// them where they stand.
+type Checker struct {
+	Library *Library
+	Source  *Source
+	Files   Files
+	Found   *diag.List // what is wrong
+	Path    diag.Path  // of the value that is looked at
+	Groups  string     // names of the captures that expressions see there
+}
+
+// Files reads the files that values stand for.
+type Files interface {
+	ReadFile(path string) ([]byte, error)
+}
+
+// In calls f with the path extended by step.
+func (c *Checker) In(step any, f func()) {
+	c.Path = append(c.Path, step)
+	f()
+	c.Path = c.Path[:len(c.Path)-1]
+}
+
+// Errorf says what is wrong with the value at Path.
+func (c *Checker) Errorf(format string, args ...any) { c.Hintf("", format, args...) }
+
+// Hintf is Errorf with what to do about it.
+func (c *Checker) Hintf(hint, format string, args ...any) {
+	d := c.Source.Index.At(c.Path, fmt.Sprintf(format, args...))
+	d.Hint = hint
+	*c.Found = append(*c.Found, d)
+}
+
+// Condition compiles the `when` of the current table.
+func (c *Checker) Condition(src string) {
+	if src == "" {
+		return
+	}
+	key := snippet{src, c.Groups}
+	if c.Library.conditions[key] != nil {
+		return
+	}
+	p, err := eval.CompileBool(src, c.Library.env(c.Groups))
+	if err != nil {
+		c.In("when", func() { c.evalError("in the condition: ", err) })
+		return
+	}
+	c.Library.conditions[key] = p
+	c.Library.mention(src)
+}
+
+// Template compiles the string at the current path.
+func (c *Checker) Template(src string) {
+	if !c.Source.Templates || !eval.HasTemplate(src) {
+		return
+	}
+	key := snippet{src, c.Groups}
+	if c.Library.templates[key] != nil {
+		return
+	}
+	t, err := eval.ParseTemplate(src, c.Library.env(c.Groups))
+	if err != nil {
+		c.evalError("in the template: ", err)
+		return
+	}
+	c.Library.templates[key] = t
+	c.Library.mention(src)
+}
+
+// evalError reports what is wrong with the string at the current path.
+func (c *Checker) evalError(where string, err error) {
+	for _, e := range eval.Faults(err) {
+		d := c.Source.Index.AtText(c.Path, e.Offset, where+e.Message)
+		d.Hint = cmp.Or(e.Hint, diag.NameHint(e.Name, e.Known))
+		*c.Found = append(*c.Found, d)
+	}
+}
+
+// Data compiles the strings of a JSON value and reads its files.
+func (c *Checker) Data(raw json.RawMessage) {
+	if !dynamic(raw, c.Source.Templates) {
+		return
+	}
+	v, _ := diag.IndexJSON("", wrapJSON(raw)).Root().Field("")
+	c.walk(v)
+}
+
+func (c *Checker) walk(v diag.Value) {
+	switch v.Kind {
+	case diag.String:
+		c.Template(v.Text)
+	case diag.Array:
+		for i, item := range v.Items() {
+			c.In(i, func() { c.walk(item) })
+		}
+	case diag.Table:
+		if name, ok := fileRef(v); ok {
+			c.In("$file", func() { c.file(name, len(v.Fields())) })
+			return
+		}
+		for _, f := range v.Fields() {
+			c.In(f.Key, func() { c.walk(f.Value) })
+		}
+	default:
+	}
+}
+
+// file reads the file that a { "$file" = … } table with that many keys names.
+func (c *Checker) file(name string, keys int) {
+	if keys > 1 {
+		c.Errorf("a table with `$file` cannot have other keys")
+	}
+	path := Resolve(c.Source.Dir, name)
+	if c.Library.files[path] != nil {
+		return
+	}
+	content, err := c.Files.ReadFile(path)
+	if err != nil {
+		c.Errorf("failed to resolve file reference %q: %s", name, Reason(err))
+		return
+	}
+	if strings.EqualFold(filepath.Ext(name), ".json") {
+		if d := diag.IndexJSON(name, wrapJSON(content)).Doubt(); d != nil || !json.Valid(content) {
+			c.Errorf("the file %q is not valid JSON", name)
+			return
+		}
+		c.Library.files[path] = content
+		return
+	}
+	if c.Library.files[path], err = eval.AppendJSON(nil, string(content)); err != nil {
+		c.Errorf("the file %q cannot be used: %v", name, err)
+	}
+}

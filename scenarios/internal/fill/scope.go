@@ -1,0 +1,151 @@
+package fill
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/internal/eval"
+)
+
+// Scope fills in what one response holds. The zero value of its maps is empty,
+// but for Vars, which is written to.
+type Scope struct {
+	Library *Library
+	Source  *Source
+	Groups  string         // names of the captures that expressions see
+	Vars    map[string]any // all names but match and results
+	Match   map[any]any    // captures, by number and by name
+	Results []Result
+}
+
+// Condition tells whether an expression holds; an empty one does.
+func (s *Scope) Condition(ctx context.Context, src string) (bool, error) {
+	if src == "" {
+		return true, nil
+	}
+	p := s.Library.conditions[snippet{src, s.Groups}]
+	if p == nil {
+		return false, fmt.Errorf("condition %q was not compiled", src)
+	}
+	s.Vars["match"], s.Vars["results"] = s.Match, s.Results
+	ok, err := p.Bool(ctx, s.Vars)
+	if err != nil {
+		return false, fmt.Errorf("condition %q: %w", src, err)
+	}
+	return ok, nil
+}
+
+// Text fills in the templates of a string.
+func (s *Scope) Text(ctx context.Context, src string) (string, error) {
+	v, err := s.value(ctx, src)
+	if err != nil {
+		return "", err
+	}
+	return eval.Text(v)
+}
+
+// value is Text, but a string that is one expression keeps its type.
+func (s *Scope) value(ctx context.Context, src string) (any, error) {
+	if !s.Source.Templates || !eval.HasTemplate(src) {
+		return src, nil
+	}
+	t := s.Library.templates[snippet{src, s.Groups}]
+	if t == nil {
+		return "", fmt.Errorf("template %q was not compiled", src)
+	}
+	s.Vars["match"], s.Vars["results"] = s.Match, s.Results
+	v, err := t.Eval(ctx, s.Vars)
+	if err != nil {
+		return "", fmt.Errorf("template %q: %w", src, err)
+	}
+	return v, nil
+}
+
+// JSON fills in the templates and files of a JSON value.
+func (s *Scope) JSON(ctx context.Context, raw json.RawMessage) (json.RawMessage, error) {
+	if !dynamic(raw, s.Source.Templates) {
+		return raw, nil
+	}
+	return s.appendValue(ctx, nil, diag.IndexJSON("", wrapJSON(raw)).Root())
+}
+
+// Named returns the captures that have a name.
+func (s *Scope) Named() map[string]string {
+	groups := map[string]string{}
+	for key, text := range s.Match {
+		if name, ok := key.(string); ok {
+			groups[name], _ = text.(string)
+		}
+	}
+	return groups
+}
+
+// Inherit adds the captures of the rule that a turn belongs to and of the turns
+// before it; the latest win.
+func (s *Scope) Inherit(groups map[string]string) {
+	own := s.Match
+	for name, text := range groups {
+		if _, ok := own[name]; !ok {
+			own[name] = text
+		}
+	}
+}
+
+// Fork copies a scope, so that evaluating in one does not show in the other.
+func (s *Scope) Fork() *Scope {
+	n := *s
+	n.Vars, n.Results = maps.Clone(s.Vars), slices.Clip(s.Results)
+	return &n
+}
+
+func (s *Scope) appendValue(ctx context.Context, dst []byte, root diag.Value) ([]byte, error) {
+	v, _ := root.Field("")
+	return s.append(ctx, dst, v)
+}
+
+func (s *Scope) append(ctx context.Context, dst []byte, v diag.Value) ([]byte, error) {
+	var err error
+	switch v.Kind {
+	case diag.String:
+		filled, err := s.value(ctx, v.Text)
+		if err != nil {
+			return dst, err
+		}
+		return eval.AppendJSON(dst, filled)
+	case diag.Array:
+		dst = append(dst, '[')
+		for i, item := range v.Items() {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			if dst, err = s.append(ctx, dst, item); err != nil {
+				return dst, err
+			}
+		}
+		return append(dst, ']'), nil
+	case diag.Table:
+		if name, ok := fileRef(v); ok {
+			return append(dst, s.Library.files[Resolve(s.Source.Dir, name)]...), nil
+		}
+		dst = append(dst, '{')
+		for i, f := range v.Fields() {
+			if i > 0 {
+				dst = append(dst, ',')
+			}
+			if dst, err = eval.AppendJSON(dst, f.Key); err != nil {
+				return dst, err
+			}
+			dst = append(dst, ':')
+			if dst, err = s.append(ctx, dst, f.Value); err != nil {
+				return dst, err
+			}
+		}
+		return append(dst, '}'), nil
+	default:
+		return v.AppendJSON(dst), nil
+	}
+}

@@ -1,0 +1,53 @@
+package fill
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/claudeless/claudeless/internal/diag"
+)
+
+// Source is one file of a scenario.
+type Source struct {
+	Index     *diag.Index
+	Dir       string // where its files are looked for
+	Templates bool   // strings are templates
+}
+
+// Locate makes a diagnostic for a part of the file, offset characters within a
+// string. It knows that a text may stand for the whole response.
+func (s *Source) Locate(path diag.Path, offset int, message string) diag.Diagnostic {
+	if s == nil {
+		return diag.Diagnostic{Message: message}
+	}
+	if last := len(path) - 1; last >= 0 && path[last] == "text" {
+		if whole, ok := s.Index.Lookup(path[:last]); ok && whole.Kind == diag.String {
+			path = path[:last]
+		}
+	}
+	return s.Index.AtText(path, offset, message)
+}
+
+// Resolve makes name, as written in a file of dir, a path.
+func Resolve(dir, name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(dir, name)
+}
+
+// Reason is what a file error says without the path.
+func Reason(err error) string {
+	var pe *os.PathError
+	if errors.As(err, &pe) {
+		return pe.Err.Error()
+	}
+	return err.Error()
+}
+
+// OS are the files of the machine.
+type OS struct{}
+
+// ReadFile is os.ReadFile.
+func (OS) ReadFile(path string) ([]byte, error) { return os.ReadFile(path) }

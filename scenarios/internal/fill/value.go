@@ -1,0 +1,71 @@
+package fill
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+
+	"github.com/claudeless/claudeless/internal/diag"
+)
+
+// Result is one element of `results`.
+type Result struct {
+	Text       string `expr:"text" json:"text"`
+	IsError    bool   `expr:"is_error" json:"is_error"`
+	Tool       string `expr:"tool" json:"tool"`
+	ID         string `expr:"id" json:"id"`
+	Content    any    `expr:"content" json:"content,omitempty"`
+	Structured any    `expr:"structured" json:"structured,omitempty"`
+}
+
+// dynamic tells whether a JSON value holds anything to fill in.
+func dynamic(raw json.RawMessage, templates bool) bool {
+	return bytes.Contains(raw, []byte(`"$file"`)) || (templates && bytes.Contains(raw, []byte("{{")))
+}
+
+// wrapJSON makes any JSON value an object's field "", which is what an index
+// can hold.
+func wrapJSON(raw json.RawMessage) []byte {
+	return append(append([]byte(`{"":`), raw...), '}')
+}
+
+// fileRef returns the path of a { "$file" = "path" } table.
+func fileRef(v diag.Value) (string, bool) {
+	name, ok := v.Field("$file")
+	return name.Text, ok && name.Kind == diag.String
+}
+
+// Decode reads JSON for expressions: integers are int, other numbers float64.
+// What cannot be read is nil.
+func Decode(raw json.RawMessage) any {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return nil
+	}
+	return PlainNumbers(v)
+}
+
+// PlainNumbers makes int and float64 of numbers as they are written.
+func PlainNumbers(v any) any {
+	switch x := v.(type) {
+	case json.Number:
+		if n, err := strconv.Atoi(x.String()); err == nil {
+			return n
+		}
+		if f, err := x.Float64(); err == nil {
+			return f
+		}
+		return x.String()
+	case []any:
+		for i := range x {
+			x[i] = PlainNumbers(x[i])
+		}
+	case map[string]any:
+		for k := range x {
+			x[k] = PlainNumbers(x[k])
+		}
+	}
+	return v
+}
