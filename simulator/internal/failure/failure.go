@@ -1,0 +1,182 @@
+// Package failure is a failed request in the words of the real CLI: what it
+// shows, whether it asks again, and whether another model would help.
+//
+// Its one invariant: the same failure in the same place is told in the same
+// words. It must not ask anybody again itself.
+package failure
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/scenarios"
+)
+
+// API is a failed request in the words of the real CLI (spec: cli-observed 10,
+// cli-contract 3.5).
+type API struct {
+	Status     int           // HTTP status; 0 = no response
+	Kind       string        // api_error_type; empty without a response
+	Connection string        // api_error; empty with a response
+	Class      string        // error of the assistant event
+	RetryClass string        // error of api_retry; empty = never retried
+	Text       string        // what people read
+	Terminal   string        // empty = api_error
+	Limit      int           // retries at the most; 0 = the session's
+	Silent     int           // how often it is asked again at once, without telling
+	After      time.Duration // retry-after; 0 = back off
+	Message    string        // of the API itself
+	Stop       string        // stop_reason; empty = stop_sequence
+	Refused    string        // id of the message that was refused
+	Cut        string        // what a reply ran against: output_limit, context_window
+}
+
+// Fallback is why another model is asked; empty = no other model would help.
+func (api API) Fallback() string {
+	switch {
+	case api.Status == 529:
+		return "overloaded"
+	case api.Status >= 500:
+		return "server_error"
+	case api.Status == 404:
+		return "model_not_found"
+	default:
+		return ""
+	}
+}
+
+// MediaRemoved is the Connection of a picture that the API cannot read.
+const MediaRemoved = "media_removed"
+
+// Severed is what the model is told after a reply that was cut off when all that
+// had come of it is kept.
+const Severed = "Your response above was cut off mid-stream. Go on from where it stops, without an apology or a recap; " +
+	"if nothing of it is left, answer the request from the start."
+
+const (
+	removedText = "API Error: an image in the conversation could not be processed and was removed. Re-read the file with a different approach if you still need it."
+	refusedText = "API Error: Connection refused — a firewall or proxy may be blocking it (ECONNREFUSED)"
+	droppedText = "API Error: Connection dropped (ECONNRESET). The response ended before it was complete; check the network and try again."
+	timeoutText = "API Error: Request timed out (ETIMEDOUT). Check the network and try again."
+	busyText    = "API Error: Repeated 529 Overloaded errors. The API is at capacity — this is usually temporary. Try again in a moment."
+)
+
+// Where says where a failure strikes. The zero value is the first request of a
+// session without retries.
+type Where struct {
+	Model    string // full name of the one that was asked
+	Retries  int    // that the session makes of a failed request
+	Answered bool   // the conversation has a reply: there is something to compact
+}
+
+// Describe puts a scripted failure into the words of the real CLI.
+func Describe(f *scenarios.Failure, w Where) API {
+	switch f.Type {
+	case scenarios.FailNetworkUnreachable:
+		return socket(refusedText)
+	case scenarios.FailConnectionTimeout:
+		return socket(timeoutText)
+	case scenarios.FailPartialResponse:
+		return socket(droppedText)
+	case scenarios.FailStreamError:
+		api := w.describeStatus(f.APIError())
+		api.Silent = max(1, api.Silent) // asked again at once, without a stream
+		return api
+	case scenarios.FailMalformedJSON:
+		return API{Connection: "connection_failed", Class: "unknown", Text: "API Error: the response is not valid JSON: " + f.Raw, Message: f.Raw}
+	default:
+		api := w.describeStatus(f.APIError())
+		api.After = time.Duration(f.RetryAfter) * time.Second
+		return api
+	}
+}
+
+func socket(text string) API {
+	return API{Connection: "connection_failed", Class: "server_error", RetryClass: "unknown", Text: text, Message: "Connection error."}
+}
+
+// describeStatus is a failure the API answers with an HTTP status.
+func (w Where) describeStatus(e scenarios.APIError) API {
+	status, message := e.Status, e.Message
+	api := API{Status: status, Kind: e.Type, Message: message}
+	lower := strings.ToLower(message)
+	switch {
+	case status == 400:
+		w.describeRefused(&api, lower)
+	case status == 401 && strings.Contains(lower, "x-api-key"):
+		api.Class, api.RetryClass, api.Text = "authentication_failed", "authentication_failed", "Invalid API key · Fix external API key"
+	case status == 401:
+		api.Class, api.RetryClass, api.Text = "authentication_failed", "authentication_failed", "Failed to authenticate. API Error: 401 "+message
+	case status == 403 && strings.Contains(lower, "not allowed for this organization"):
+		api.Class = "oauth_org_not_allowed"
+		api.Text = "Your organization has disabled Claude subscription access for Claude Code · Use an Anthropic API key instead, or ask your admin to enable access"
+	case status == 403:
+		api.Class, api.Text = "authentication_failed", "Failed to authenticate. API Error: 403 "+message
+	case status == 404:
+		api.Class, api.Silent = "model_not_found", 1
+		api.Text = fmt.Sprintf("There's an issue with the selected model (%s). It may not exist or you may not have access to it. Run --model to pick a different model.", w.Model)
+	case status == 413:
+		api.Class, api.Terminal = "invalid_request", "image_error"
+		api.Text = "Request too large (max 32MB). Accumulated images and attachments in the conversation pushed the request over the limit. Remove older images or compact the conversation."
+	case status == 429:
+		api.Class, api.RetryClass, api.Text = "rate_limit", "rate_limit", "API Error: Request rejected (429) · "+message
+	case status == 529:
+		api.Class, api.RetryClass, api.Text, api.Limit = "server_error", "overloaded", busyText, overloadLimit
+		if w.Retries < overloadLimit {
+			api.Text = serverText(status, message)
+		}
+	case status >= 500:
+		api.Class, api.RetryClass, api.Text = "server_error", "server_error", serverText(status, message)
+	case status == 408, status == 409:
+		api.Class, api.RetryClass, api.Text = "unknown", "server_error", fmt.Sprintf("API Error: %d %s", status, message)
+	default:
+		api.Class, api.Text, api.Silent = "unknown", fmt.Sprintf("API Error: %d %s", status, message), silentTries
+	}
+	return api
+}
+
+const (
+	// overloadLimit is how many retries a 529 gets at the most.
+	overloadLimit = 2
+	// silentTries is how often a refused request is made again at once, each time
+	// with less of what is optional in it.
+	silentTries = 5
+)
+
+func serverText(status int, message string) string {
+	return fmt.Sprintf("API Error: %d %s. This is a server-side issue, usually temporary — try again in a moment.", status, strings.TrimSuffix(message, "."))
+}
+
+// describeRefused is a 400: some the CLI knows by their message.
+func (w Where) describeRefused(api *API, lower string) {
+	known := []struct{ part, class, connection, terminal, text string }{
+		{"credit balance", "billing_error", "", "", "Credit balance is too low"},
+		{"prompt is too long", "invalid_request", "", "prompt_too_long", w.tooLongText()},
+		{"exceed context limit", "invalid_request", "", "prompt_too_long", w.tooLongText()},
+		{"could not process image", "invalid_request", MediaRemoved, "image_error", removedText},
+		{"image exceeds", "invalid_request", "", "image_error", "Image was too large. Try resizing the image or using a different approach."},
+		{"pdf specified was not valid", "invalid_request", "", "image_error", "The PDF file was not valid. Try converting it to text first (e.g., pdftotext)."},
+		{"`tool_use` ids were found without `tool_result`", "invalid_request", "tool_history_mismatch", "", "API Error: 400 due to tool use concurrency issues."},
+		{
+			"organization has been disabled", "invalid_request", "org_disabled_credential", "",
+			"Your ANTHROPIC_API_KEY belongs to a disabled organization · Update or unset the environment variable",
+		},
+	}
+	for _, k := range known {
+		if strings.Contains(lower, k.part) {
+			api.Class, api.Connection, api.Terminal, api.Text = k.class, k.connection, k.terminal, k.text
+			return
+		}
+	}
+	api.Class, api.Text, api.Silent = "unknown", "API Error: 400 "+api.Message, silentTries
+}
+
+// tooLongText depends on whether there is anything to compact.
+func (w Where) tooLongText() string {
+	if w.Answered {
+		return "Prompt is too long"
+	}
+	return "Prompt is too long · this conversation is a single exchange and cannot be compacted — the request size comes mostly from " +
+		"system prompt, tool definitions, or attachments."
+}
