@@ -60,7 +60,10 @@ func Permission(o PermitOptions) executor.Middleware {
 			return denial(v), nil
 		}
 		answer, err := ask.Ask(ctx, question(p, use, v))
-		if err != nil {
+		switch {
+		case err != nil && ctx.Err() == nil:
+			return unasked(use, err), nil
+		case err != nil:
 			return executor.Result{}, &simulator.UnansweredError{Call: use.ID, Err: err}
 		}
 		if answer.Undecided || !answer.Allow {
@@ -92,6 +95,13 @@ func Permission(o PermitOptions) executor.Middleware {
 func Denial(v permission.Verdict) executor.Result {
 	r, event := v.Denial()
 	return executor.Result{ToolResult: r, Trace: executor.Trace{Denied: event, CountDenial: v.CountDenial}}
+}
+
+// unasked is the result of a call about which nobody could be asked, which ends the run (observed with 2.1.329).
+func unasked(use protocol.ToolUse, err error) executor.Result {
+	r := executor.Plain(protocol.UsageError("Error calling tool (" + use.Name + "): " + err.Error()))
+	r.Stop = &executor.StopTurn{Err: err}
+	return r
 }
 
 // question is what the asked are shown. An MCP tool has its own name there, in
