@@ -29,6 +29,11 @@ type Facts struct {
 	Effort bool
 	// Tasks says that the model is offered the tools of the task list.
 	Tasks bool
+	// DefaultEffort is the level when nobody asks for one; empty = the model has
+	// none.
+	DefaultEffort string
+	// Ultracode says that the mode of that name is to be had.
+	Ultracode bool
 }
 
 const window, million = 200_000, 1_000_000
@@ -37,24 +42,24 @@ const window, million = 200_000, 1_000_000
 // newest models take an effort for each turn.
 func known() []Facts {
 	return []Facts{
-		{"claude-opus-5-5", 4, 20, million, 128_000, true, true, true, false},
-		{"claude-opus-5", 5, 25, million, 64_000, true, true, false, false},
-		{"claude-sonnet-5-5", 2, 10, million, 128_000, true, true, true, false},
-		{"claude-sonnet-5", 2, 10, million, 64_000, true, true, false, false},
-		{"claude-haiku-5-5", 0.1, 0.5, million, 128_000, true, true, true, false},
-		{"claude-fable-5-2", 8, 40, million, 128_000, true, true, true, false},
-		{"claude-fable-5", 10, 50, million, 64_000, true, true, false, false},
-		{"claude-opus-4-7", 5, 25, million, 64_000, true, true, false, true},
-		{"claude-opus-4-6", 5, 25, window, 64_000, true, true, false, true},
-		{"claude-opus-4-5", 5, 25, window, 32_000, true, true, false, true},
-		{"claude-sonnet-4-6", 3, 15, window, 32_000, true, true, false, true},
-		{"claude-sonnet-4-5", 3, 15, window, 32_000, true, true, false, true},
-		{"claude-sonnet-4-0", 3, 15, window, 32_000, true, true, false, true},
-		{"claude-haiku-4-5", 1, 5, window, 32_000, true, true, false, true},
-		{"claude-3-7-sonnet", 3, 15, window, 32_000, true, true, false, true},
-		{"claude-3-5-sonnet", 3, 15, window, 8192, true, true, false, true},
-		{"claude-3-5-haiku", 0.8, 4, window, 8192, true, true, false, true},
-		{"claude-3-opus", 4, 20, window, 4096, true, false, false, true},
+		{"claude-opus-5-5", 4, 20, million, 128_000, true, true, true, false, "medium", true},
+		{"claude-opus-5", 5, 25, million, 64_000, true, true, false, false, "high", true},
+		{"claude-sonnet-5-5", 2, 10, million, 128_000, true, true, true, false, "medium", true},
+		{"claude-sonnet-5", 2, 10, million, 64_000, true, true, false, false, "high", true},
+		{"claude-haiku-5-5", 0.1, 0.5, million, 128_000, true, true, true, false, "medium", true},
+		{"claude-fable-5-2", 8, 40, million, 128_000, true, true, true, false, "medium", true},
+		{"claude-fable-5", 10, 50, million, 64_000, true, true, false, false, "high", true},
+		{"claude-opus-4-7", 5, 25, million, 64_000, true, true, false, true, "xhigh", true},
+		{"claude-opus-4-6", 5, 25, window, 64_000, true, true, false, true, "high", false},
+		{"claude-opus-4-5", 5, 25, window, 32_000, true, true, false, true, "high", false},
+		{"claude-sonnet-4-6", 3, 15, window, 32_000, true, true, false, true, "", false},
+		{"claude-sonnet-4-5", 3, 15, window, 32_000, true, true, false, true, "", false},
+		{"claude-sonnet-4-0", 3, 15, window, 32_000, true, true, false, true, "", false},
+		{"claude-haiku-4-5", 1, 5, window, 32_000, true, true, false, true, "", false},
+		{"claude-3-7-sonnet", 3, 15, window, 32_000, true, true, false, true, "", false},
+		{"claude-3-5-sonnet", 3, 15, window, 8192, true, true, false, true, "", false},
+		{"claude-3-5-haiku", 0.8, 4, window, 8192, true, true, false, true, "", false},
+		{"claude-3-opus", 4, 20, window, 4096, true, false, false, true, "", false},
 	}
 }
 
@@ -71,7 +76,7 @@ func Of(name string) Facts {
 			return f
 		}
 	}
-	return Facts{Name: name, In: 4, Out: 20, ContextWindow: million, MaxOutput: 32_000}
+	return Facts{Name: name, In: 4, Out: 20, ContextWindow: million, MaxOutput: 32_000, DefaultEffort: "high", Ultracode: true}
 }
 
 // Known lists the models of the CLI, the newest first.
