@@ -172,6 +172,9 @@ type User struct {
 
 	// Tool is the tool that this is a result of; for transcripts. Empty = none.
 	Tool string `json:"-"`
+	// Summary marks what stands for a part of the conversation; for transcripts,
+	// which know it from a [Compacted].
+	Summary bool `json:"-"`
 	// SourceUUID is the uuid of the assistant event whose call this answers;
 	// for transcripts. Empty = no tool result.
 	SourceUUID string `json:"-"`
@@ -221,6 +224,7 @@ type Result struct {
 	Type                   string                 `json:"type"` // "result"
 	DurationMS             int                    `json:"duration_ms"`
 	UUID                   string                 `json:"uuid"`
+	BegunMessageIDs        *[]string              `json:"begun_message_ids,omitempty"` // of messages that streamed; since 2.1.330
 	TTFTStreamMS           *int                   `json:"ttft_stream_ms,omitempty"`
 	TimeToRequestMS        *int                   `json:"time_to_request_ms,omitempty"`
 	FirstContentFrameMS    *int                   `json:"first_content_frame_ms,omitempty"`
@@ -364,6 +368,24 @@ type CompactMetadata struct {
 	PostTokens int    `json:"post_tokens"`
 	DurationMS int    `json:"duration_ms"`
 	Dropped    int    `json:"cumulative_dropped_tokens"`
+	// What goes on after the summary as it was; nil = nothing does.
+	Segment  *PreservedSegment  `json:"preserved_segment,omitempty"`
+	Messages *PreservedMessages `json:"preserved_messages,omitempty"`
+}
+
+// PreservedSegment is the part of a conversation that a compaction keeps, by the
+// uuids of its ends and of the summary it hangs on.
+type PreservedSegment struct {
+	Head   string `json:"head_uuid"`
+	Anchor string `json:"anchor_uuid"`
+	Tail   string `json:"tail_uuid"`
+}
+
+// PreservedMessages lists the messages of a [PreservedSegment].
+type PreservedMessages struct {
+	Anchor string   `json:"anchor_uuid"`
+	UUIDs  []string `json:"uuids"`
+	All    []string `json:"all_uuids"`
 }
 
 // Field is one key of a [System] or [Frame] event.

@@ -46,7 +46,7 @@ type AssistantMessage struct {
 func Synthetic(id, text, stop string) AssistantMessage {
 	return AssistantMessage{
 		Diagnostics: NullNow[struct{}](), Container: NullNow[struct{}](), StopDetails: NullNow[struct{}](),
-		ID: id, Type: "message", Role: "assistant", Model: "<synthetic>", Content: []Block{Text(text)}, StopReason: &stop,
+		ID: id, Type: "message", Role: "assistant", Model: SyntheticModel, Content: []Block{Text(text)}, StopReason: &stop,
 		Usage: Usage{
 			OutputTokensDetails: NullNow[OutputDetails](),
 			ServerToolUse:       &ServerToolUse{},
@@ -57,6 +57,9 @@ func Synthetic(id, text, stop string) AssistantMessage {
 		},
 	}
 }
+
+// SyntheticModel is the model of what the CLI itself says in a model's place.
+const SyntheticModel = "<synthetic>"
 
 // Usage counts tokens. Pointer and Null fields are present only in the forms
 // that have them: a streamed message has none of them, a result all, a

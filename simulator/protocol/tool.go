@@ -62,6 +62,7 @@ type PermissionDecision struct {
 	Decision   string `json:"decision"` // "accept" or "reject"
 	Source     string `json:"source"`   // "config", "hook", "user_temporary", "user_permanent", "user_reject"
 	ReasonType string `json:"reason_type,omitempty"`
+	RuleSource string `json:"-"` // of the rule that decided; only transcripts have it
 }
 
 // PermissionMode is the session's permission mode in the real CLI's spelling.

@@ -49,8 +49,8 @@ type Absorbed struct {
 // and before the events that show it.
 type Compacted struct {
 	Summary *User
-	Command *Prompted
-	Output  *User
+	Command *Prompted // that asked for it; nil = none did
+	Output  *User     // what it said
 }
 
 // Matched says which rule of the scenario answered a prompt.
@@ -99,6 +99,16 @@ type CLIRetry struct {
 // Warning is text for the user on stderr.
 type Warning struct{ Text string }
 
+// Told is what a request says beside its prompt or results and none before it
+// said.
+type Told struct{ Texts []string }
+
+// StopHooks says how the hooks at the end of a turn went; for transcripts.
+type StopHooks struct {
+	Summary   StopSummary
+	ToolUseID string // of their attachments
+}
+
 // Verbatim is output that a scenario wants as it is: bytes for stdout, which the
 // stream of JSON lines alone writes, or text for stderr.
 type Verbatim struct {
@@ -124,6 +134,8 @@ func (*Compacted) event() {}
 func (*Prompted) event()  {}
 func (*Absorbed) event()  {}
 func (*Matched) event()   {}
+func (*Told) event()      {}
+func (*StopHooks) event() {}
 func (*ToolRan) event()   {}
 func (*Attached) event()  {}
 func (*Unmet) event()     {}
@@ -137,6 +149,8 @@ func (*Spent) event()     {}
 func (*Queued) trace()    {}
 func (*Compacted) trace() {}
 func (*Prompted) trace()  {}
+func (*Told) trace()      {}
+func (*StopHooks) trace() {}
 func (*Absorbed) trace()  {}
 func (*Matched) trace()   {}
 func (*ToolRan) trace()   {}

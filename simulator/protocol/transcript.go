@@ -90,6 +90,7 @@ type LineDecision struct {
 	Decision   string `json:"decision"`
 	Source     string `json:"source"`
 	ReasonType string `json:"reasonType,omitempty"`
+	RuleSource string `json:"ruleSource,omitempty"` // of the rule that decided: "cliArg", "userSettings"…
 }
 
 // AssistantLine is one block of a model message, with the stop reason and the
@@ -220,6 +221,37 @@ type InformationalLine struct {
 	Foot
 }
 
+// StopLine is system/stop_hook_summary: how the hooks at the end of a turn went.
+type StopLine struct {
+	Head
+	Type    string `json:"type"`    // "system"
+	Subtype string `json:"subtype"` // "stop_hook_summary"
+	StopSummary
+	Level string `json:"level"` // "suggestion"
+	TimedStamp
+	ToolUseID string `json:"toolUseID"` // of the attachments of these hooks
+	Foot
+}
+
+// StopSummary is what a [StopLine] says of the configured hooks.
+type StopSummary struct {
+	Count  int            `json:"hookCount"`
+	Hooks  []StopHookInfo `json:"hookInfos"`
+	Errors []string       `json:"hookErrors"` // refusals and failures
+	// Failed are the indexes of those errors that are failures.
+	Failed    []int    `json:"failedHookErrorIndexes"`
+	Context   []string `json:"hookAdditionalContext"`
+	Prevented bool     `json:"preventedContinuation"`
+	Reason    string   `json:"stopReason"` // of who prevented it; empty = none
+	HasOutput bool     `json:"hasOutput"`
+}
+
+// StopHookInfo is one hook of a [StopSummary].
+type StopHookInfo struct {
+	Command    string `json:"command"`
+	DurationMS *int64 `json:"durationMs,omitempty"` // nil = it refused
+}
+
 // CompactLine is system/compact_boundary: what was said before it is no longer
 // in the conversation.
 type CompactLine struct {
@@ -227,7 +259,7 @@ type CompactLine struct {
 	Type    string `json:"type"`    // "system"
 	Subtype string `json:"subtype"` // "compact_boundary"
 	Content string `json:"content"`
-	IsMeta  bool   `json:"isMeta"`
+	IsMeta  *bool  `json:"isMeta,omitempty"` // nil = nobody asked for it
 	TimedStamp
 	Level    string      `json:"level"`
 	Metadata LineCompact `json:"compactMetadata"`
@@ -243,6 +275,25 @@ type LineCompact struct {
 	DurationMS int    `json:"durationMs"`
 	PostTokens int    `json:"postTokens"`
 	Dropped    int    `json:"cumulativeDroppedTokens"`
+
+	Segment  *LineSegment  `json:"preservedSegment,omitempty"`
+	Messages *LineMessages `json:"preservedMessages,omitempty"`
+	// Running is there when a turn went on; it was empty.
+	Running *struct{} `json:"runningTurnPrompt,omitempty"`
+}
+
+// LineSegment is a [PreservedSegment] in the spelling of transcripts.
+type LineSegment struct {
+	Head   string `json:"headUuid"`
+	Anchor string `json:"anchorUuid"`
+	Tail   string `json:"tailUuid"`
+}
+
+// LineMessages is a [PreservedMessages] in the spelling of transcripts.
+type LineMessages struct {
+	Anchor string   `json:"anchorUuid"`
+	UUIDs  []string `json:"uuids"`
+	All    []string `json:"allUuids"`
 }
 
 // LocalCommandLine is system/local_command: what a slash command said that ran
