@@ -1,0 +1,62 @@
+package bash
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/executor/shell"
+	"github.com/claudeless/claudeless/internal/shellcmd"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Bash is the tool that runs a command line.
+func Bash(c *Commands) tool.Tool {
+	return tool.Tool{
+		Name:        "Bash",
+		Description: "Runs a shell command. The working directory stays for the next command.",
+		Input: tool.Object(
+			tool.Req("command", tool.Str("The command")),
+			tool.Opt("timeout", tool.Num("Most milliseconds to run (default 120000, at most 600000)")),
+			tool.Opt("description", tool.Str("What the command does, in a few words")),
+			tool.Opt("run_in_background", tool.Boolean("Do not wait for the command")),
+			tool.Opt("dangerouslyDisableSandbox", tool.Boolean("Run outside the sandbox; there is none here")),
+		),
+		Check: tool.Checked(c, func(_ context.Context, _ *Commands, in bashInput) *protocol.ToolResult { return blockSleep(in) }),
+		Run:   tool.Called(c, run),
+	}
+}
+
+func run(ctx context.Context, c *Commands, call protocol.ToolUse, in bashInput) protocol.ToolResult {
+	if refusal := blockSleep(in); refusal != nil {
+		return *refusal
+	}
+	r := &running{c: c, in: in, info: describe(call, in), limit: c.timeout(in)}
+	if in.RunInBackground {
+		return r.background(ctx)
+	}
+	return r.foreground(ctx)
+}
+
+// ReadOnly tells whether a call only reads.
+func ReadOnly(input json.RawMessage) bool {
+	in, err := tool.Decode[bashInput](input)
+	if err != nil || in.RunInBackground {
+		return false
+	}
+	script, err := shellcmd.Parse(in.Command)
+	return err == nil && script.ReadOnly()
+}
+
+func blockSleep(in bashInput) *protocol.ToolResult {
+	if in.RunInBackground {
+		return nil
+	}
+	what := shell.LongPause(in.Command)
+	if what == "" {
+		return nil
+	}
+	r := tool.Refuse("Blocked: %s. To wait for a condition, use Monitor with an until-loop (e.g. `until <check>; do sleep 2; done`). "+
+		"To wait for a command you started, use run_in_background: true. Do not chain shorter sleeps to work around this block.", what)
+	return &r
+}

@@ -1,0 +1,78 @@
+package bash
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/executor/shell"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+func TestTimeoutBounds(t *testing.T) {
+	n := func(i int) *tool.Number { v := tool.Number(i); return &v }
+	for _, tt := range []struct {
+		environ []string
+		given   *tool.Number
+		want    time.Duration
+	}{
+		{nil, nil, 120 * time.Second},
+		{nil, n(5), 5 * time.Millisecond},
+		{nil, n(10_000_000), 600 * time.Second},
+		{nil, n(-1), 120 * time.Second},
+		{[]string{"BASH_DEFAULT_TIMEOUT_MS=7"}, nil, 7 * time.Millisecond},
+		{[]string{"BASH_MAX_TIMEOUT_MS=900000"}, n(10_000_000), 900 * time.Second},
+		{[]string{"BASH_MAX_TIMEOUT_MS=x"}, n(10_000_000), 600 * time.Second},
+	} {
+		c := New(Options{Shell: shell.New(shell.Options{Environ: tt.environ})})
+		if got := c.timeout(bashInput{Timeout: tt.given}); got != tt.want {
+			t.Errorf("%v %v: %v, want %v", tt.environ, tt.given, got, tt.want)
+		}
+	}
+	for d, want := range map[time.Duration]string{
+		time.Second: "1s", 1500 * time.Millisecond: "1s", 2 * time.Minute: "2m 0s", 3661 * time.Second: "1h 1m 1s",
+	} {
+		if got := duration(d); got != want {
+			t.Errorf("duration(%v) = %q, want %q", d, got, want)
+		}
+	}
+}
+
+// A command in the foreground is a task for hosts once it has run for 3 s, as
+// CLI 2.1.329 was seen to show it.
+func TestLongCommandIsShown(t *testing.T) {
+	tests := []struct {
+		name  string
+		ends  time.Duration // 0 = never
+		limit time.Duration
+		want  outcome
+		shown bool
+	}{
+		{"short", showAfter - time.Millisecond, time.Minute, finished, false},
+		{"long", showAfter + time.Second, time.Minute, finished, true},
+		{"too long", 0, showAfter + time.Second, timedOut, true},
+		{"too long soon", 0, time.Second, timedOut, false},
+		{"stopped", 0, time.Hour, interrupted, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				defer cancel()
+				done := make(chan struct{})
+				if tt.ends > 0 {
+					time.AfterFunc(tt.ends, func() { close(done) })
+				}
+				r := &running{c: New(Options{Tasks: task.New(task.Options{NewID: func() string { return "00000000-0000-4000-8000-000000000001" }})}), limit: tt.limit, done: done}
+				if got := r.wait(ctx); got != tt.want {
+					t.Errorf("outcome %d, want %d", got, tt.want)
+				}
+				if (r.shown != nil) != tt.shown {
+					t.Errorf("shown as a task: %v", r.shown != nil)
+				}
+			})
+		})
+	}
+}

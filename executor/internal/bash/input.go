@@ -1,0 +1,56 @@
+package bash
+
+import (
+	"cmp"
+	"strconv"
+	"time"
+
+	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+const (
+	defaultTimeoutMS = 120_000
+	maxTimeoutMS     = 600_000
+	// The same in the background.
+	defaultBehindMS = 600_000
+	maxBehindMS     = 7_200_000
+)
+
+type bashInput struct {
+	Command         string       `json:"command"`
+	Timeout         *tool.Number `json:"timeout"`
+	Description     string       `json:"description"`
+	RunInBackground bool         `json:"run_in_background"`
+}
+
+// describe describes a command as a task.
+func describe(call protocol.ToolUse, in bashInput) task.Info {
+	info := task.Info{Kind: task.Bash, ToolUseID: call.ID, Description: cmp.Or(in.Description, in.Command), Command: in.Command}
+	if call.Agent != nil {
+		info.ParentID = call.Agent.ID
+	}
+	return info
+}
+
+// timeout is how long the command may run.
+func (c *Commands) timeout(in bashInput) time.Duration {
+	ms, most := defaultBehindMS, maxBehindMS
+	if !in.RunInBackground {
+		ms = cmp.Or(c.milliseconds("BASH_DEFAULT_TIMEOUT_MS"), defaultTimeoutMS)
+		most = max(ms, cmp.Or(c.milliseconds("BASH_MAX_TIMEOUT_MS"), maxTimeoutMS))
+	}
+	if in.Timeout != nil && *in.Timeout > 0 {
+		ms = int(*in.Timeout)
+	}
+	return time.Duration(min(ms, most)) * time.Millisecond
+}
+
+func (c *Commands) milliseconds(key string) int {
+	n, err := strconv.Atoi(c.o.Shell.Getenv(key))
+	if err != nil {
+		return 0
+	}
+	return max(n, 0)
+}

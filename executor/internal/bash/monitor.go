@@ -1,0 +1,198 @@
+package bash
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+// Milliseconds that a monitor may last.
+const (
+	defaultMonitorMS = 300_000
+	minMonitorMS     = 1000
+	cappedMonitorMS  = 600_000
+	maxMonitorMS     = 3_600_000 // longer ones are refused
+)
+
+// batchFor is how long lines are gathered into one event.
+const batchFor = 200 * time.Millisecond
+
+type monitorInput struct {
+	Command     string          `json:"command"`
+	Description string          `json:"description"`
+	TimeoutMS   *tool.Number    `json:"timeout_ms"`
+	WS          json.RawMessage `json:"ws"`
+}
+
+type monitorOutput struct {
+	TaskID     string `json:"taskId"`
+	TimeoutMS  int    `json:"timeoutMs"`
+	Persistent bool   `json:"persistent"`
+}
+
+// Monitor is the tool that tells of each line that a command prints.
+func Monitor(c *Commands) tool.Tool {
+	return tool.Tool{
+		Name:        "Monitor",
+		Description: "Runs a command in the background and tells of each line that it prints. Sockets are not simulated.",
+		Input: tool.Object(
+			tool.Req("description", tool.Str("What is watched")),
+			tool.Opt("timeout_ms", tool.Num("Most milliseconds to watch (default 300000, at most 600000)")),
+			tool.Opt("command", tool.Str("The command; its lines are events")),
+			tool.Opt("ws", tool.Schema{Type: "object", Desc: "A WebSocket in a command's place", Open: true}),
+		),
+		Check: tool.Checked(c, func(_ context.Context, _ *Commands, in monitorInput) *protocol.ToolResult {
+			return tool.Invalid("Monitor", in.issues())
+		}),
+		Run: tool.Called(c, monitor),
+	}
+}
+
+// issues is what is wrong with an input beside its types.
+func (in monitorInput) issues() []tool.Issue {
+	path := []any{"timeout_ms"}
+	switch ms := in.TimeoutMS; {
+	case ms != nil && *ms < minMonitorMS:
+		return []tool.Issue{tool.TooSmall("number", minMonitorMS, path)}
+	case ms != nil && *ms > maxMonitorMS:
+		return []tool.Issue{{
+			Origin: "number", Code: "too_big", Maximum: maxMonitorMS, Inclusive: true, Path: path,
+			Message: fmt.Sprintf("timeout_ms must be ≤ %d", maxMonitorMS),
+		}}
+	case (in.Command == "") == (in.WS == nil):
+		return []tool.Issue{tool.Custom("exactly one of command or ws")}
+	}
+	return nil
+}
+
+func monitor(ctx context.Context, c *Commands, call protocol.ToolUse, in monitorInput) protocol.ToolResult {
+	switch {
+	case in.WS != nil:
+		return tool.NeedsResult(call.Name, "opens no sockets here")
+	case c.o.Tasks == nil:
+		return tool.NeedsResult(call.Name, "has no background in this session")
+	}
+	ms := defaultMonitorMS
+	if in.TimeoutMS != nil {
+		ms = min(int(*in.TimeoutMS), cappedMonitorMS)
+	}
+	info := describe(call, bashInput{Command: in.Command, Description: in.Description})
+	info.Background = true
+	m := &watcher{shown: c.o.Tasks.Start(info), limit: time.Duration(ms) * time.Millisecond, lines: make(chan string)}
+	c.o.Tasks.Go(ctx, m.shown, func(ctx context.Context) task.End {
+		ctx, cancel := context.WithTimeout(ctx, m.limit)
+		defer cancel()
+		go func() { // ends with the command, which ctx ends; watch waits for it
+			m.code, m.errs, m.err = c.o.Shell.Stream(ctx, in.Command, m)
+			m.last()
+			close(m.lines)
+		}()
+		return m.watch(ctx)
+	})
+	return tool.Text(fmt.Sprintf("Monitor started (task %s, expires in %s unless the source ends first; you get one notice at expiry — re-arm if "+
+		"you still need the watch). You will be notified on each event. Keep working — do not poll or sleep. Events may arrive while you are "+
+		"waiting for the user — an event is not their reply.", m.shown.ID, brief(m.limit)), monitorOutput{TaskID: m.shown.ID, TimeoutMS: ms})
+}
+
+// watcher tells of what a command prints.
+type watcher struct {
+	shown *task.Task
+	limit time.Duration
+	lines chan string
+	part  []byte // of a line whose end is still to come
+
+	// How the command ended; set before lines is closed.
+	code int
+	errs string
+	err  error
+}
+
+// Write takes what the command prints.
+func (m *watcher) Write(p []byte) (int, error) {
+	_, _ = m.shown.Write(p) // it does not fail
+	m.part = append(m.part, p...)
+	for {
+		line, rest, ok := bytes.Cut(m.part, []byte("\n"))
+		if !ok {
+			return len(p), nil
+		}
+		m.lines <- string(line)
+		m.part = rest
+	}
+}
+
+// last sends a line that has no end.
+func (m *watcher) last() {
+	if len(m.part) > 0 {
+		m.lines <- string(m.part)
+	}
+}
+
+// watch tells of the lines, those that come together as one event, until the
+// command ends.
+func (m *watcher) watch(ctx context.Context) task.End {
+	var batch []string
+	var due <-chan time.Time
+	told := 0
+	for {
+		select {
+		case line, more := <-m.lines:
+			if !more {
+				return m.ended(ctx, strings.Join(batch, "\n"), told)
+			}
+			if batch = append(batch, line); due == nil {
+				due = time.After(batchFor)
+			}
+		case <-due:
+			m.shown.Event(strings.Join(batch, "\n"))
+			batch, due = nil, nil
+			told++
+		}
+	}
+}
+
+// ended is the end of the watch; event is what was not told yet.
+func (m *watcher) ended(ctx context.Context, event string, told int) task.End {
+	_, _ = m.shown.Write([]byte(m.errs)) // it does not fail
+	head := fmt.Sprintf("Monitor %q ", m.shown.Description)
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		if event != "" {
+			m.shown.Event(event)
+			told++
+		}
+		m.shown.Event(fmt.Sprintf("[Monitor expired after %s with %d events delivered. Re-arm it if you still need the watch.]", brief(m.limit), told))
+		return task.End{Status: task.Killed, Summary: m.shown.Description, Told: true}
+	case ctx.Err() != nil:
+		return task.End{Status: task.Killed, Summary: m.shown.Description}
+	case m.err != nil:
+		return task.End{Status: task.Failed, Summary: head + "could not be started: " + m.err.Error()}
+	case m.code != 0:
+		return task.End{Status: task.Failed, Summary: fmt.Sprintf("%sscript failed (exit %d)", head, m.code), Event: event}
+	case event == "" && told == 0:
+		return task.End{Status: task.Completed, Summary: head + "ended without producing output (exit 0)"}
+	}
+	return task.End{Status: task.Completed, Summary: head + "stream ended", Event: event}
+}
+
+// brief words a time without zeros at its end: 5m, 1m 30s, 2s.
+func brief(d time.Duration) string {
+	minutes, seconds := int(d/time.Minute), int(d%time.Minute/time.Second)
+	var parts []string
+	if minutes > 0 {
+		parts = append(parts, fmt.Sprintf("%dm", minutes))
+	}
+	if seconds > 0 {
+		parts = append(parts, fmt.Sprintf("%ds", seconds))
+	}
+	return cmp.Or(strings.Join(parts, " "), "0s")
+}

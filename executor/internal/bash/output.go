@@ -1,0 +1,142 @@
+package bash
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"image"
+	_ "image/gif" // sizes of pictures
+	_ "image/jpeg"
+	_ "image/png"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+const (
+	maxOutput    = 30_000   // characters shown of a command's output
+	maxCaptured  = 64 << 20 // bytes kept of it
+	previewBytes = 2000
+)
+
+type bashOutput struct {
+	Stdout           string `json:"stdout"`
+	Stderr           string `json:"stderr"`
+	Interrupted      bool   `json:"interrupted"`
+	IsImage          bool   `json:"isImage"`
+	NoOutputExpected bool   `json:"noOutputExpected"`
+	// CodeMeaning is set when a code other than 0 is no failure.
+	CodeMeaning   string `json:"returnCodeInterpretation,omitempty"`
+	TaskID        string `json:"backgroundTaskId,omitempty"`
+	TimedOutMS    int    `json:"timedOutAfterMs,omitempty"`
+	CWDHint       string `json:"backgroundCwdHint,omitempty"`
+	PersistedPath string `json:"persistedOutputPath,omitempty"`
+	PersistedSize int    `json:"persistedOutputSize,omitempty"`
+}
+
+// noOutput stands for the output of a command that wrote nothing.
+const noOutput = "(Bash completed with no output)"
+
+// Printed is the result of a command that has printed a text.
+func Printed(s string) protocol.ToolResult {
+	r := tool.Text(s, bashOutput{Stdout: s})
+	r.ExplicitOK = true
+	return r
+}
+
+// Rewrite is what the model reads of an output that somebody else puts in place
+// of Bash's own; false = it is not of that form.
+func Rewrite(output json.RawMessage) (protocol.Content, bool) {
+	var out struct {
+		Stdout, Stderr *string
+		Interrupted    *bool
+	}
+	if json.Unmarshal(output, &out) != nil || out.Stdout == nil || out.Stderr == nil || out.Interrupted == nil {
+		return protocol.Content{}, false
+	}
+	return protocol.Content{Text: cmp.Or(joinLines(*out.Stdout, *out.Stderr), noOutput)}, true
+}
+
+// dataImage matches an output that is a picture.
+var dataImage = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^data:(image/[A-Za-z0-9.+_-]+);base64,([A-Za-z0-9+/=]+)$`)
+})
+
+func imageResult(kind, encoded, output string, out bashOutput) protocol.ToolResult {
+	data, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil || !isPicture(data) {
+		return tool.Fail("Unable to resize image — image processing is unavailable and dimensions could not be read from the file header. " +
+			"Please convert the image to PNG, JPEG, GIF, or WebP.")
+	}
+	out.Stdout, out.IsImage = output, true
+	return protocol.ToolResult{Content: protocol.Content{Blocks: []protocol.Block{protocol.Image(kind, encoded)}}, Output: out}
+}
+
+// isPicture tells whether the size of a picture can be read.
+func isPicture(data []byte) bool {
+	_, _, err := image.DecodeConfig(bytes.NewReader(data))
+	return err == nil
+}
+
+// fit sets Stdout and returns what the model sees of it: output that is too
+// large is kept in a file and shown as a preview.
+func (c *Commands) fit(output, raw string, out *bashOutput) string {
+	out.Stdout = output
+	if len(output) <= maxOutput {
+		return output
+	}
+	out.Stdout = cutAt(output, maxOutput)
+	if c.o.OutputDir == "" {
+		return out.Stdout + fmt.Sprintf("\n\n... [%d lines truncated] ...", strings.Count(output[len(out.Stdout):], "\n")+1)
+	}
+	path := filepath.Join(c.o.OutputDir, task.ID(task.Bash, c.o.Clock.NewID())+".txt")
+	if err := os.MkdirAll(c.o.OutputDir, 0o755); err != nil {
+		return out.Stdout + "\n\n[the rest could not be kept: " + err.Error() + "]"
+	}
+	if err := os.WriteFile(path, []byte(raw), 0o644); err != nil {
+		return out.Stdout + "\n\n[the rest could not be kept: " + err.Error() + "]"
+	}
+	out.PersistedPath, out.PersistedSize = path, len(raw)
+	preview := cutAt(output, previewBytes)
+	if i := strings.LastIndexByte(preview, '\n'); i > previewBytes/2 {
+		preview = preview[:i]
+	}
+	return fmt.Sprintf("<persisted-output>\nOutput too large (%s). Full output saved to: %s\n\nPreview (first 2KB):\n%s\n...\n</persisted-output>",
+		tool.Size(len(output)), path, preview)
+}
+
+// cutAt keeps the first n bytes and no half character.
+func cutAt(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && s[n]&0xC0 == 0x80 {
+		n--
+	}
+	return s[:n]
+}
+
+// trim drops empty lines before the output and all space after it.
+func trim(s string) string {
+	s = strings.TrimRight(s, " \t\r\n")
+	for {
+		line, rest, ok := strings.Cut(s, "\n")
+		if !ok || strings.TrimSpace(line) != "" {
+			return s
+		}
+		s = rest
+	}
+}
+
+func joinLines(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "\n")
+}

@@ -1,0 +1,71 @@
+package bash
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+type stopInput struct {
+	TaskID  string `json:"task_id"`
+	ShellID string `json:"shell_id"`
+}
+
+// Stop is the tool that ends a task in the background.
+func Stop(c *Commands) tool.Tool {
+	return tool.Tool{
+		Name:        "TaskStop",
+		Description: "Ends a task in the background.",
+		Input:       tool.Object(tool.Opt("task_id", tool.Str("The task")), tool.Opt("shell_id", tool.Str("The task, as older clients call it"))),
+		Check: tool.Checked(c, func(_ context.Context, c *Commands, in stopInput) *protocol.ToolResult {
+			_, refusal := c.find(in)
+			return refusal
+		}),
+		Run: tool.Typed(c, stop),
+	}
+}
+
+// find finds the task to stop, or says why there is none.
+func (c *Commands) find(in stopInput) (task.Info, *protocol.ToolResult) {
+	no := func(format string, args ...any) (task.Info, *protocol.ToolResult) {
+		r := tool.Refuse(format, args...)
+		return task.Info{}, &r
+	}
+	id := cmp.Or(in.TaskID, in.ShellID)
+	if id == "" {
+		return no("Missing required parameter: task_id")
+	}
+	if c.o.Tasks == nil {
+		return no("No task found with ID: %s", id)
+	}
+	info, found := c.o.Tasks.Find(id)
+	if !found {
+		return no("No task found with ID: %s", id)
+	}
+	return info, nil
+}
+
+func stop(_ context.Context, c *Commands, in stopInput) protocol.ToolResult {
+	info, refusal := c.find(in)
+	if refusal != nil {
+		return *refusal
+	}
+	if !c.o.Tasks.Stop(info.ID, task.ByParent) {
+		return tool.Refuse("Task %s is not running", info.ID)
+	}
+	what := info.Command
+	if what == "" {
+		what = info.Description
+	}
+	message := fmt.Sprintf("Successfully stopped task: %s (%s)", info.ID, what)
+	return tool.Text(message, struct {
+		Message string    `json:"message"`
+		TaskID  string    `json:"task_id"`
+		Type    task.Kind `json:"task_type"`
+		Command string    `json:"command,omitempty"`
+	}{message, info.ID, info.Kind, info.Command})
+}
