@@ -1,0 +1,198 @@
+package files
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/internal/textdiff"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+type editInput struct {
+	FilePath   string `json:"file_path"`
+	OldString  string `json:"old_string"`
+	NewString  string `json:"new_string"`
+	ReplaceAll bool   `json:"replace_all"`
+}
+
+type editOutput struct {
+	FilePath        string          `json:"filePath"`
+	OldString       string          `json:"oldString"`
+	NewString       string          `json:"newString"`
+	OriginalFile    string          `json:"originalFile"`
+	StructuredPatch []textdiff.Hunk `json:"structuredPatch"`
+	UserModified    bool            `json:"userModified"`
+	ReplaceAll      bool            `json:"replaceAll"`
+	// StaleRecovered: the file has changed since the model read it.
+	StaleRecovered bool `json:"staleRecovered,omitempty"`
+	// NotInContext: the model edits a file it has not read.
+	NotInContext bool `json:"contentNotInModelContext,omitempty"`
+}
+
+// Edit is the tool that replaces a text in a file.
+func Edit(f *Files) tool.Tool {
+	return tool.Tool{
+		Name:        "Edit",
+		Description: "Replaces a text in a file. The text must stand in it exactly once, or replace_all be set.",
+		Input: tool.Object(
+			tool.Opt("replace_all", tool.Boolean("Replace every occurrence (default false)")),
+			tool.Req("file_path", tool.Str("Path of the file")),
+			tool.Req("old_string", tool.Str("The text to replace; empty makes a new file")),
+			tool.Req("new_string", tool.Str("The text to put there")),
+		),
+		Prepare: func(in *ordered.Object) bool {
+			trimmed := withoutTrailing(in, "new_string")
+			return withReplaceAll(in) || trimmed
+		},
+		Check: tool.Checked(f, func(_ context.Context, f *Files, in editInput) *protocol.ToolResult {
+			_, refusal := f.planEdit(in)
+			return refusal
+		}),
+		Run: tool.Typed(f, edit),
+	}
+}
+
+// plannedEdit is an edit that is possible, not yet written.
+type plannedEdit struct {
+	path, before, after string
+	old                 string // the text that is replaced, as it stands in the file
+	created             bool   // there was no file
+	read, current       bool   // the session has seen the file, and it is as it was
+	shown               bool   // the model has all of it
+	crlf                bool   // the file's lines end with \r\n; before and after have \n
+}
+
+func edit(_ context.Context, f *Files, in editInput) protocol.ToolResult {
+	p, refusal := f.planEdit(in)
+	if refusal != nil {
+		return *refusal
+	}
+	content := p.after
+	if p.crlf {
+		content = strings.ReplaceAll(content, "\n", "\r\n")
+	}
+	if err := os.MkdirAll(filepath.Dir(p.path), 0o755); err != nil {
+		return tool.Fail("%s", describe(err, "mkdir", filepath.Dir(p.path)))
+	}
+	if err := store(p.path, []byte(content)); err != nil {
+		return tool.Fail("%s", describe(err, "open", p.path))
+	}
+	name := named(in.FilePath)
+	out := editOutput{
+		FilePath: name, OldString: p.old, NewString: in.NewString, OriginalFile: p.before,
+		StructuredPatch: patch(p.before, p.after), ReplaceAll: in.ReplaceAll,
+	}
+	message := updated(name)
+	if in.ReplaceAll {
+		message = "The file " + name + " has been updated. All occurrences were successfully replaced."
+	}
+	f.seen.note(p.path, content, p.created || p.shown)
+	switch {
+	case p.created || p.shown:
+		return tool.Text(message+fileIsKnown, out)
+	case p.read && !p.current:
+		message += " (note: the file had been modified on disk since you last read it — the edit applied cleanly, but the file " +
+			"contains other changes not in your context. Read it before edits that depend on surrounding content.)"
+		out.StaleRecovered = true
+	}
+	out.NotInContext = true
+	return tool.Text(message, out)
+}
+
+// planEdit finds out what the edit would do, or why it is not possible.
+func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
+	p := plannedEdit{path: f.o.Where.Path(in.FilePath), old: in.OldString}
+	no := func(format string, args ...any) (plannedEdit, *protocol.ToolResult) {
+		r := tool.Refuse(format, args...)
+		return p, &r
+	}
+	if in.OldString == in.NewString {
+		return no("No changes to make: old_string and new_string are exactly the same.")
+	}
+	data, err := readRegular(p.path)
+	p.before = string(data)
+	p.read, p.current, p.shown = f.seen.has(p.path, p.before)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && in.OldString == "":
+		p.after, p.created = in.NewString, true
+		return p, nil
+	case errors.Is(err, fs.ErrNotExist):
+		return no("File does not exist. Note: your current working directory is %s.", f.o.Where.Dir())
+	case errors.Is(err, errDirectory):
+		r := protocol.UsageError("Error calling tool (Edit): " + errDirectory.Error() + ", read")
+		return p, &r
+	case err != nil:
+		return no("%s", describe(err, "open", p.path))
+	case foreign(data) != "":
+		return no("File %s %s", foreign(data), notWritten)
+	case in.OldString == "" && strings.TrimSpace(string(data)) != "":
+		return no("Cannot create new file - file already exists.")
+	case strings.HasSuffix(p.path, ".ipynb"):
+		return no("File is a Jupyter Notebook. Use the NotebookEdit to edit this file.")
+	case !p.read && !f.o.Access.Readable(p.path):
+		return no(notRead)
+	}
+	if p.crlf = endsInCRLF(p.before); p.crlf {
+		for _, s := range []*string{&p.before, &in.OldString, &in.NewString} {
+			*s = strings.ReplaceAll(*s, "\r\n", "\n")
+		}
+	}
+	if in.OldString == "" {
+		p.after = in.NewString
+		return p, nil
+	}
+	in.OldString, in.NewString = matchQuotes(p.before, in.OldString, in.NewString)
+	p.old = in.OldString
+	switch n := strings.Count(p.before, in.OldString); {
+	case n == 0 && p.read && !p.current:
+		return no(modifiedSince)
+	case n == 0:
+		return no("String to replace not found in file.\nString: %s", in.OldString)
+	case n > 1 && !in.ReplaceAll:
+		return no("Found %d matches of the string to replace, but replace_all is false. To replace all occurrences, set replace_all to true. "+
+			"To replace only one occurrence, please provide more context to uniquely identify the instance.\nString: %s", n, in.OldString)
+	}
+	p.after = in.apply(p.before)
+	return p, nil
+}
+
+// endsInCRLF tells whether every line of a text that has any ends with \r\n.
+func endsInCRLF(s string) bool {
+	n := strings.Count(s, "\r\n")
+	return n > 0 && n == strings.Count(s, "\n")
+}
+
+// apply replaces the text, which is there.
+func (in editInput) apply(content string) string {
+	limit := 1
+	if in.ReplaceAll {
+		limit = -1
+	}
+	old := in.OldString
+	if in.NewString == "" && !strings.HasSuffix(old, "\n") && strings.Contains(content, old+"\n") {
+		old += "\n" // no empty line stays behind
+	}
+	return strings.Replace(content, old, in.NewString, limit)
+}
+
+// withReplaceAll fills in the default of a complete Edit call, at the front as
+// the CLI shows it.
+func withReplaceAll(in *ordered.Object) bool {
+	for _, key := range []string{"file_path", "old_string", "new_string"} {
+		if in.Get(key) == nil {
+			return false
+		}
+	}
+	if in.Get("replace_all") != nil || len(*in) != 3 {
+		return false
+	}
+	*in = append(ordered.Object{{Key: "replace_all", Value: json.RawMessage("false")}}, *in...)
+	return true
+}

@@ -1,0 +1,165 @@
+package files
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// notebook is a Jupyter notebook; keys not named here are kept.
+type notebook struct {
+	keys  ordered.Object
+	cells []ordered.Object
+}
+
+func parseNotebook(data []byte) (*notebook, error) {
+	nb := &notebook{}
+	if err := json.Unmarshal(data, &nb.keys); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(nb.keys.Get("cells"), &nb.cells); err != nil {
+		return nil, errors.New("it has no list of cells")
+	}
+	for _, c := range nb.cells {
+		if c == nil {
+			return nil, errors.New("a cell is null")
+		}
+	}
+	return nb, nil
+}
+
+// marshal writes the notebook as Jupyter does; keys keep their order.
+func (nb *notebook) marshal() ([]byte, error) {
+	cells, err := protocol.Marshal(nb.cells)
+	if err != nil {
+		return nil, err
+	}
+	nb.keys = nb.keys.With("cells", cells)
+	data, err := protocol.Marshal(nb.keys)
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = json.Indent(&b, data, "", " ")
+	return b.Bytes(), err
+}
+
+func (nb *notebook) language() string {
+	var meta struct {
+		LanguageInfo struct{ Name string } `json:"language_info"`
+	}
+	if json.Unmarshal(nb.keys.Get("metadata"), &meta) != nil || meta.LanguageInfo.Name == "" {
+		return "python"
+	}
+	return meta.LanguageInfo.Name
+}
+
+// withIDs says whether cells have ids (format 4.5 and later).
+func (nb *notebook) withIDs() bool {
+	var major, minor int
+	_ = json.Unmarshal(nb.keys.Get("nbformat"), &major)
+	_ = json.Unmarshal(nb.keys.Get("nbformat_minor"), &minor)
+	return major > 4 || major == 4 && minor >= 5
+}
+
+var cellNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:cell-)?(\d{1,9})$`) })
+
+// find returns the index of the cell with this id, or of "cell-N".
+func (nb *notebook) find(id string) (int, bool) {
+	for i, c := range nb.cells {
+		if tool.TextOf(c.Get("id")) == id {
+			return i, true
+		}
+	}
+	if m := cellNumber().FindStringSubmatch(id); m != nil {
+		if n, err := strconv.Atoi(m[1]); err == nil && n < len(nb.cells) {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+type notebookCell struct {
+	CellType       string `json:"cellType"`
+	Source         string `json:"source"`
+	ExecutionCount *int   `json:"execution_count,omitempty"`
+	CellID         string `json:"cell_id"`
+	Language       string `json:"language,omitempty"`
+	Outputs        any    `json:"outputs,omitempty"`
+}
+
+type cellOutput struct {
+	Type string `json:"output_type"`
+	Text string `json:"text"`
+}
+
+type notebookFile struct {
+	FilePath string         `json:"filePath"`
+	Cells    []notebookCell `json:"cells"`
+}
+
+// readNotebook shows a notebook cell by cell; false = it is none.
+func readNotebook(path string, data []byte) (protocol.ToolResult, bool) {
+	nb, err := parseNotebook(data)
+	if err != nil {
+		return protocol.ToolResult{}, false
+	}
+	var parts []string
+	file := notebookFile{FilePath: path, Cells: []notebookCell{}}
+	for i, c := range nb.cells {
+		cell := notebookCell{CellType: tool.TextOf(c.Get("cell_type")), Source: tool.TextOf(c.Get("source")), CellID: tool.TextOf(c.Get("id"))}
+		if cell.CellID == "" {
+			cell.CellID = fmt.Sprintf("cell-%d", i)
+		}
+		kind := "<cell_type>" + cell.CellType + "</cell_type>"
+		var outputs []cellOutput
+		if cell.CellType == "code" {
+			kind, cell.Language = "", nb.language()
+			_ = json.Unmarshal(c.Get("execution_count"), &cell.ExecutionCount) // absent and null are nil
+			outputs = cellOutputs(c.Get("outputs"))
+		}
+		parts = append(parts, fmt.Sprintf("<cell id=%q>%s%s</cell id=%[1]q>", cell.CellID, kind, cell.Source))
+		for _, o := range outputs {
+			parts = append(parts, "\n"+o.Text)
+		}
+		if outputs != nil {
+			cell.Outputs = outputs
+		}
+		file.Cells = append(file.Cells, cell)
+	}
+	content := protocol.Content{Blocks: []protocol.Block{protocol.Text(strings.Join(parts, "\n"))}}
+	return protocol.ToolResult{Content: content, Output: readOutput{"notebook", file}}, true
+}
+
+func cellOutputs(raw json.RawMessage) []cellOutput {
+	var list []struct {
+		Type      string                     `json:"output_type"`
+		Text      json.RawMessage            `json:"text"`
+		Data      map[string]json.RawMessage `json:"data"`
+		Name      string                     `json:"ename"`
+		Value     string                     `json:"evalue"`
+		Traceback []string                   `json:"traceback"`
+	}
+	_ = json.Unmarshal(raw, &list) // a strange list of outputs is shown as far as it was read
+	var out []cellOutput
+	for _, o := range list {
+		s := tool.TextOf(o.Text)
+		switch o.Type {
+		case "execute_result", "display_data":
+			s = tool.TextOf(o.Data["text/plain"])
+		case "error":
+			s = o.Name + ": " + o.Value + "\n" + strings.Join(o.Traceback, "\n")
+		}
+		out = append(out, cellOutput{o.Type, s})
+	}
+	return out
+}

@@ -1,0 +1,189 @@
+package files
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+type notebookEditInput struct {
+	NotebookPath string `json:"notebook_path"`
+	CellID       string `json:"cell_id"`
+	NewSource    string `json:"new_source"`
+	CellType     string `json:"cell_type"`
+	EditMode     string `json:"edit_mode"`
+}
+
+type notebookEditOutput struct {
+	NewSource    string `json:"new_source"`
+	OldSource    string `json:"old_source,omitempty"`
+	CellType     string `json:"cell_type"`
+	Language     string `json:"language"`
+	EditMode     string `json:"edit_mode"`
+	CellID       string `json:"cell_id,omitempty"`
+	Error        string `json:"error"`
+	NotebookPath string `json:"notebook_path"`
+	OriginalFile string `json:"original_file"`
+	UpdatedFile  string `json:"updated_file"`
+}
+
+// NotebookEdit is the tool that changes a cell of a notebook.
+func NotebookEdit(f *Files) tool.Tool {
+	return tool.Tool{
+		Name:        "NotebookEdit",
+		Description: "Replaces, inserts or deletes one cell of a Jupyter notebook.",
+		Input: tool.Object(
+			tool.Req("notebook_path", tool.Str("Path of the .ipynb file")),
+			tool.Opt("cell_id", tool.Str("Cell to change; with insert the cell to insert after, none = at the start")),
+			tool.Req("new_source", tool.Str("New source of the cell")),
+			tool.Opt("cell_type", tool.Str("Kind of cell; needed to insert", "code", "markdown")),
+			tool.Opt("edit_mode", tool.Str("What to do (default replace)", "replace", "insert", "delete")),
+		),
+		Check: tool.Checked(f, func(_ context.Context, f *Files, in notebookEditInput) *protocol.ToolResult {
+			_, refusal := f.planNotebook(&in)
+			return refusal
+		}),
+		Run: tool.Typed(f, editNotebook),
+	}
+}
+
+// plannedNotebook is a change of a notebook that is possible, not yet written.
+type plannedNotebook struct {
+	path, before string
+	nb           *notebook
+	out          notebookEditOutput
+}
+
+// planNotebook changes the cells in memory, or says why that is not possible.
+// It fills in the default of the edit mode.
+func (f *Files) planNotebook(in *notebookEditInput) (plannedNotebook, *protocol.ToolResult) {
+	p := plannedNotebook{path: f.o.Where.Path(in.NotebookPath)}
+	in.EditMode = cmp.Or(in.EditMode, "replace")
+	no := func(format string, args ...any) (plannedNotebook, *protocol.ToolResult) {
+		r := tool.Refuse(format, args...)
+		return p, &r
+	}
+	if !strings.HasSuffix(p.path, ".ipynb") {
+		return no("File must be a Jupyter notebook (.ipynb file). For editing other file types, use the FileEdit tool.")
+	}
+	if in.EditMode == "insert" && in.CellType == "" {
+		return no("Cell type is required when using edit_mode=insert.")
+	}
+	data, err := readRegular(p.path)
+	if read, current, _ := f.seen.has(p.path, string(data)); !read {
+		return no(notRead)
+	} else if err == nil && !current {
+		return no(modifiedSince)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return no("Notebook file does not exist.")
+	}
+	if err != nil {
+		return no("%s", describe(err, "open", p.path))
+	}
+	p.before = string(data)
+	if p.nb, err = parseNotebook(data); err != nil {
+		return no("Notebook is not valid JSON.")
+	}
+	if in.EditMode != "insert" && in.CellID == "" {
+		return no("Cell ID must be specified when not inserting a new cell.")
+	}
+	var refusal *protocol.ToolResult
+	p.out, refusal = p.nb.edit(*in, f.newCellID)
+	return p, refusal
+}
+
+func editNotebook(_ context.Context, f *Files, in notebookEditInput) protocol.ToolResult {
+	p, refusal := f.planNotebook(&in)
+	if refusal != nil {
+		return *refusal
+	}
+	updated, err := p.nb.marshal()
+	if err != nil {
+		return tool.Fail("%v", err)
+	}
+	if err := store(p.path, updated); err != nil {
+		return tool.Fail("%s", describe(err, "open", p.path))
+	}
+	f.seen.know(p.path, string(updated))
+	out := p.out
+	out.NotebookPath, out.OriginalFile, out.UpdatedFile = p.path, p.before, string(updated)
+	switch in.EditMode {
+	case "insert":
+		return tool.Text(fmt.Sprintf("Inserted cell %s with %s", out.CellID, in.NewSource), out)
+	case "delete":
+		return tool.Text("Deleted cell "+out.CellID, out)
+	}
+	return tool.Text(fmt.Sprintf("Updated cell %s with %s", out.CellID, in.NewSource), out)
+}
+
+func (f *Files) newCellID() string {
+	return strings.ReplaceAll(f.o.Clock.NewID(), "-", "")
+}
+
+// edit changes the cells in memory.
+func (nb *notebook) edit(in notebookEditInput, newID func() string) (notebookEditOutput, *protocol.ToolResult) {
+	out := notebookEditOutput{
+		NewSource: in.NewSource, CellID: in.CellID, CellType: cmp.Or(in.CellType, "code"), Language: nb.language(), EditMode: in.EditMode,
+	}
+	at, found := 0, true
+	if in.CellID != "" {
+		at, found = nb.find(in.CellID)
+	}
+	if !found {
+		r := tool.Refuse("Cell with ID \"%s\" not found in notebook.", in.CellID)
+		if m := cellNumber().FindStringSubmatch(in.CellID); m != nil {
+			r = tool.Refuse("Cell with index %s does not exist in notebook.", m[1])
+		}
+		return out, &r
+	}
+	if in.EditMode == "insert" {
+		if in.CellID != "" {
+			at++
+		}
+		out.CellID = fmt.Sprintf("cell-%d", at)
+		id := ""
+		if nb.withIDs() {
+			id = newID()
+			id = id[:min(8, len(id))]
+			out.CellID = id
+		}
+		nb.cells = slices.Insert(nb.cells, at, newCell(in, id))
+		return out, nil
+	}
+	cell := &nb.cells[at]
+	out.OldSource = tool.TextOf(cell.Get("source"))
+	if in.EditMode == "delete" {
+		nb.cells = slices.Delete(nb.cells, at, at+1)
+		return out, nil
+	}
+	*cell = cell.With("source", tool.Quote(in.NewSource))
+	if tool.TextOf(cell.Get("cell_type")) == "code" { // what it was, not what it becomes
+		*cell = cell.With("execution_count", json.RawMessage("null")).With("outputs", json.RawMessage("[]"))
+	}
+	if in.CellType != "" {
+		*cell = cell.With("cell_type", tool.Quote(in.CellType))
+	}
+	return out, nil
+}
+
+func newCell(in notebookEditInput, id string) ordered.Object {
+	cell := ordered.Object{{Key: "cell_type", Value: tool.Quote(in.CellType)}}
+	if id != "" {
+		cell = cell.With("id", tool.Quote(id))
+	}
+	cell = cell.With("source", tool.Quote(in.NewSource)).With("metadata", json.RawMessage("{}"))
+	if in.CellType == "code" {
+		cell = cell.With("execution_count", json.RawMessage("null")).With("outputs", json.RawMessage("[]"))
+	}
+	return cell
+}

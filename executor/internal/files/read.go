@@ -1,0 +1,131 @@
+package files
+
+import (
+	"context"
+	"errors"
+	_ "image/gif" // dimensions of images
+	_ "image/jpeg"
+	_ "image/png"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+const (
+	maxWholeFile = 256 << 10 // bytes read without offset and limit
+)
+
+type readInput struct {
+	FilePath   string       `json:"file_path"`
+	Offset     *tool.Number `json:"offset"`
+	Limit      *tool.Number `json:"limit"`
+	Pages      string       `json:"pages"`
+	AllowLarge bool         `json:"allow_large"`
+}
+
+// Read is the tool that shows a file.
+func Read(f *Files) tool.Tool {
+	return tool.Tool{
+		Name: "Read", ReadOnly: true,
+		Description: "Reads a file: text with line numbers, images, notebooks and PDF files.",
+		Input: tool.Object(
+			tool.Req("file_path", tool.Str("Path of the file")),
+			tool.Opt("offset", tool.Integer("First line to show, from 1")),
+			tool.Opt("limit", tool.Integer("Number of lines to show")),
+			tool.Opt("pages", tool.Str("Pages of a PDF file, such as 1-5")),
+			tool.Opt("allow_large", tool.Boolean("Read the file although it is large")),
+		),
+		Check: tool.Checked(f, unreadable),
+		Run:   tool.Typed(f, read),
+	}
+}
+
+// unreadable refuses what Read never opens.
+func unreadable(_ context.Context, f *Files, in readInput) *protocol.ToolResult {
+	path := f.o.Where.Path(in.FilePath)
+	if ext := strings.ToLower(filepath.Ext(path)); ext != "" && strings.Contains(binaryFormats, " "+ext[1:]+" ") {
+		r := tool.Refuse("This tool cannot read binary files. The file appears to be a binary %s file. "+
+			"Use a skill for this file type if one is available, or a shell command or script that can read the format.", ext)
+		return &r
+	}
+	if deviceFile().MatchString(path) {
+		r := tool.Refuse("Cannot read '%s': this path names a device or process file that this tool does not read.", path)
+		return &r
+	}
+	return nil
+}
+
+// deviceFile matches paths that never end, wait for somebody, or tell secrets.
+var deviceFile = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^/dev/(zero|u?random|full|stdin|stdout|stderr|tty|console|fd/\d+)$|^/proc/[^/]+/(fd/\d+|environ|mem|kmem|status|cmdline|maps)$`)
+})
+
+// binaryFormats are the extensions of formats that Read leaves alone. PDF
+// files, images and notebooks are read in their own way.
+const binaryFormats = " 3ds 7z a aac ai aiff apk app avi avif bin blend bmp bz2 class dat data db deb dll dmg doc docx dylib " +
+	"ear eot eps exe fig flac flv gz heic heif ico idx iso jar lib lz4 m4a m4v max mdb mkv mov mp3 mp4 mpeg mpg msi node " +
+	"npy npz numbers o obj odp ods odt ogg opus otf parquet pickle ppt pptx psd pyc pyo rar rlib rpm sketch so sqlite " +
+	"sqlite3 swf tar tgz tif tiff ttf war wasm wav webm whl wma wmv woff woff2 xls xlsx xz z zip zst "
+
+// similar finds a file that differs in the extension only.
+func similar(path string) string {
+	entries, _ := os.ReadDir(filepath.Dir(path)) // no directory, no suggestion
+	stem := strings.TrimSuffix(filepath.Base(path), filepath.Ext(path))
+	for _, e := range entries {
+		if name := e.Name(); name != filepath.Base(path) && strings.TrimSuffix(name, filepath.Ext(name)) == stem {
+			return " Did you mean " + name + "?"
+		}
+	}
+	return ""
+}
+
+func read(_ context.Context, f *Files, in readInput) protocol.ToolResult {
+	path := f.o.Where.Path(in.FilePath)
+	data, err := readRegular(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return tool.Fail("File does not exist. Note: your current working directory is %s.%s", f.o.Where.Dir(), similar(path))
+	case errors.Is(err, errDevice):
+		return tool.Fail("Cannot read '%s': this device file would block or produce infinite output.", path)
+	case err != nil:
+		return tool.Fail("%s", describe(err, "open", path))
+	}
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".png", ".jpg", ".jpeg", ".gif", ".webp":
+		return readImage(path, data)
+	case ".ipynb":
+		if r, ok := readNotebook(named(in.FilePath), data); ok {
+			f.seen.know(path, string(data))
+			return r
+		}
+	case ".pdf":
+		return readPDF(path, named(in.FilePath), data)
+	}
+	if in.Limit == nil && !in.AllowLarge && len(data) > maxWholeFile {
+		return tool.Fail("File content (%s) exceeds maximum allowed size (%s). Use offset and limit parameters to read specific portions "+
+			"of the file, or search for specific content instead of reading the whole file. To read it anyway, up to what still fits "+
+			"in your context, call Read again with allow_large: true — only if you genuinely need all of it or the user asked for "+
+			"the whole file.", tool.Size(len(data)), tool.Size(maxWholeFile))
+	}
+	r := readText(named(in.FilePath), decodeText(data), in.Offset, in.Limit)
+	file := r.Output.(readOutput).File.(textFile)
+	f.seen.note(path, string(data), file.NumLines == file.TotalLines)
+	return r
+}
+
+// Open reads a file as the Read tool does, whether or not the session has that
+// tool; first and lines of 0 are all of it. Edits may follow as after a Read.
+func (f *Files) Open(ctx context.Context, path string, first, lines int) protocol.ToolResult {
+	in := readInput{FilePath: path}
+	if first > 0 {
+		offset, limit := tool.Number(first), tool.Number(lines)
+		in.Offset, in.Limit = &offset, &limit
+	}
+	return read(ctx, f, in)
+}

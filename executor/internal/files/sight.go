@@ -1,0 +1,38 @@
+package files
+
+import (
+	"crypto/sha256"
+	"sync"
+)
+
+// sights are what the session last saw of files, by path.
+type sights struct {
+	mu sync.Mutex
+	of map[string]sight
+}
+
+// sight is one content of a file.
+type sight struct {
+	digest [sha256.Size]byte
+	shown  bool // the model has all of it
+}
+
+// know notes that the model has the current content of a file.
+func (s *sights) know(path, content string) { s.note(path, content, true) }
+
+// note notes the current content of a file.
+func (s *sights) note(path, content string, shown bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.of[path] = sight{sha256.Sum256([]byte(content)), shown}
+}
+
+// has tells whether the session has seen a file, whether what it saw is still
+// what the file holds, and whether the model has that.
+func (s *sights) has(path, content string) (read, current, shown bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	was, read := s.of[path]
+	current = read && was.digest == sha256.Sum256([]byte(content))
+	return read, current, current && was.shown
+}

@@ -1,0 +1,90 @@
+package files
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// maxFile bounds what is read into memory.
+const maxFile = 1 << 30
+
+// readRegular reads a whole file; directories, devices and pipes are errors.
+func readRegular(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return nil, err
+	case info.IsDir():
+		return nil, errDirectory
+	case !info.Mode().IsRegular():
+		return nil, errDevice
+	case info.Size() > maxFile:
+		return nil, errTooLarge
+	}
+	return os.ReadFile(path)
+}
+
+var (
+	errDirectory = errors.New("EISDIR: illegal operation on a directory")
+	errDevice    = errors.New("not a regular file: reading it would block or never end")
+	errTooLarge  = errors.New("file is larger than 1 GB")
+)
+
+// describe words a file error as Node does.
+func describe(err error, op, path string) string {
+	code := ""
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		code = "ENOENT: no such file or directory"
+	case errors.Is(err, fs.ErrPermission):
+		code = "EACCES: permission denied"
+	case errors.Is(err, errDirectory):
+		op = "read"
+		code = err.Error()
+	default:
+		var pe *fs.PathError
+		if errors.As(err, &pe) {
+			err = pe.Err
+		}
+		return err.Error() + ", " + op + " '" + path + "'"
+	}
+	return code + ", " + op + " '" + path + "'"
+}
+
+// store writes a file. One that is there keeps its old content until the new one
+// is on disk; it is then another file, with the same mode, behind the same
+// symbolic links, and its hard links stay with the old content (as 2.1.329 does).
+func store(path string, content []byte) error {
+	old, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = os.WriteFile(path, content, 0o644); err != nil {
+			_ = os.Remove(path) // half a file helps nobody
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	info, err := old.Stat()
+	_ = old.Close() // nothing was written
+	if err != nil {
+		return err
+	}
+	if path, err = filepath.EvalSymlinks(path); err != nil {
+		return err
+	}
+	beside, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil { // its directory takes no new files
+		return os.WriteFile(path, content, 0o644)
+	}
+	_, err = beside.Write(content)
+	if err = errors.Join(err, beside.Chmod(info.Mode().Perm()), beside.Close()); err == nil {
+		err = os.Rename(beside.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(beside.Name()) // the error of writing is what counts
+	}
+	return err
+}

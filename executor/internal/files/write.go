@@ -1,0 +1,97 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/internal/textdiff"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+type writeInput struct {
+	FilePath string `json:"file_path"`
+	Content  string `json:"content"`
+}
+
+type writeOutput struct {
+	Type            string          `json:"type"` // create, update
+	FilePath        string          `json:"filePath"`
+	Content         string          `json:"content"`
+	StructuredPatch []textdiff.Hunk `json:"structuredPatch"`
+	OriginalFile    *string         `json:"originalFile"`
+	UserModified    bool            `json:"userModified"`
+}
+
+// Write is the tool that writes a whole file.
+func Write(f *Files) tool.Tool {
+	return tool.Tool{
+		Name:        "Write",
+		Description: "Writes a file, replacing what it held. Missing directories are made.",
+		Input: tool.Object(
+			tool.Req("file_path", tool.Str("Path of the file")),
+			tool.Req("content", tool.Str("The whole new content")),
+		),
+		Prepare: func(in *ordered.Object) bool { return withoutTrailing(in, "content") },
+		Check:   tool.Checked(f, unwritable),
+		Run:     tool.Typed(f, write),
+	}
+}
+
+// unwritable refuses what Write cannot replace, or what nobody has looked at.
+func unwritable(_ context.Context, f *Files, in writeInput) *protocol.ToolResult {
+	path := f.o.Where.Path(in.FilePath)
+	old, err := readRegular(path)
+	if errors.Is(err, syscall.ENOTDIR) {
+		r := protocol.UsageError("Error calling tool (Write): ENOTDIR: not a directory, stat '" + path + "'")
+		return &r
+	}
+	if errors.Is(err, errDirectory) {
+		r := tool.Refuse("%s is a directory, not a file. To create a file inside it, include the file name in file_path.", path)
+		return &r
+	}
+	read, current, _ := f.seen.has(path, string(old))
+	switch {
+	case err != nil:
+	case !read && !f.o.Access.Readable(path):
+		r := tool.Refuse(notRead)
+		return &r
+	case read && !current:
+		r := tool.Refuse(modifiedSince)
+		return &r
+	}
+	return nil
+}
+
+func write(_ context.Context, f *Files, in writeInput) protocol.ToolResult {
+	path := f.o.Where.Path(in.FilePath)
+	old, err := readRegular(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return tool.Fail("%s", describe(err, "open", path))
+	}
+	if why := foreign(old); why != "" {
+		return tool.Fail("File %s %s", why, notWritten)
+	}
+	created := err != nil
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return tool.Fail("%s", describe(err, "mkdir", filepath.Dir(path)))
+	}
+	if err := store(path, []byte(in.Content)); err != nil {
+		return tool.Fail("%s", describe(err, "open", path))
+	}
+	f.seen.know(path, in.Content)
+	name := named(in.FilePath)
+	out := writeOutput{Type: "create", FilePath: name, Content: in.Content, StructuredPatch: []textdiff.Hunk{}}
+	if created {
+		return tool.Text("File created successfully at: "+name+fileIsKnown, out)
+	}
+	original := string(old)
+	out.Type, out.OriginalFile = "update", &original
+	out.StructuredPatch = patch(original, in.Content)
+	return tool.Text(updated(name)+fileIsKnown, out)
+}
