@@ -1,0 +1,23 @@
+package search
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// dated is a file with the time of its last change.
+type dated struct {
+	name  string
+	mtime time.Time
+}
+
+type datedFiles []dated
+
+// sort puts the newest first, files of one age by name.
+func (ds datedFiles) sort() {
+	slices.SortFunc(ds, func(a, b dated) int {
+		return cmp.Or(b.mtime.Compare(a.mtime), strings.Compare(a.name, b.name))
+	})
+}

@@ -1,0 +1,268 @@
+package search
+
+import (
+	"errors"
+	"fmt"
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// fault is what is wrong with a regular expression, and where: bytes of it as
+// ripgrep reads it, in a group.
+type fault struct {
+	from, to int
+	what     string
+}
+
+// opening is what ripgrep puts in front of a pattern.
+const opening = "(?:"
+
+// faultOf words the mistake of a pattern as ripgrep does; empty = there is none.
+// Err is what our own engine says, which takes a brace that repeats nothing for
+// itself.
+func faultOf(pattern string, err error) string {
+	whole := opening + pattern + ")"
+	f := brace(whole)
+	if err != nil {
+		if other := find(pattern, whole, err); f == nil || other.from > 0 && other.from < f.from {
+			f = &other
+		}
+	}
+	if f == nil {
+		return ""
+	}
+	return "regex parse error:\n" + f.pointAt(whole) + "error: " + f.what
+}
+
+// brace finds the first one that repeats nothing, or not a number of times.
+func brace(whole string) *fault {
+	item := false // there is something to repeat
+	for i := 0; i < len(whole); i++ {
+		switch whole[i] {
+		case '\\':
+			i = escaped(whole, i)
+			item = true
+		case '[':
+			i, item = classEnd(whole, i), true
+		case '(':
+			i, item = groupStart(whole, i), false
+		case '|':
+			item = false
+		case '{':
+			if !item {
+				return &fault{i, i + 1, "repetition operator missing expression"}
+			}
+			end, f := counted(whole, i)
+			if f != nil {
+				return f
+			}
+			i = end
+		default:
+			item = true
+		}
+	}
+	return nil
+}
+
+// escaped is the last byte of the escape at i: \p{…} and \x{…} have braces.
+func escaped(whole string, i int) int {
+	i = min(i+1, len(whole)-1)
+	if strings.IndexByte("pPxuU", whole[i]) >= 0 && strings.HasPrefix(whole[i+1:], "{") {
+		if n := strings.IndexByte(whole[i:], '}'); n > 0 {
+			return i + n
+		}
+	}
+	return i
+}
+
+// classEnd is the last byte of the class at i.
+func classEnd(whole string, i int) int {
+	if strings.HasPrefix(whole[i+1:], "^") {
+		i++
+	}
+	if strings.HasPrefix(whole[i+1:], "]") {
+		i++
+	}
+	for i++; i < len(whole) && whole[i] != ']'; i++ {
+		if whole[i] == '\\' {
+			i++
+		}
+	}
+	return i
+}
+
+// groupStart is the last byte of what a group begins with: its name and flags.
+func groupStart(whole string, i int) int {
+	if strings.HasPrefix(whole[i+1:], "?") {
+		if n := strings.IndexAny(whole[i:], ":>)"); n > 0 {
+			return i + n
+		}
+	}
+	return i
+}
+
+// counted is the last byte of the count in braces at i.
+func counted(whole string, i int) (end int, f *fault) {
+	digits := func(at int) int {
+		at += len(whole[at:]) - len(strings.TrimLeft(whole[at:], " "))
+		return at + len(whole[at:]) - len(strings.TrimLeft(whole[at:], "0123456789"))
+	}
+	noNumber := func(at int) (int, *fault) {
+		return 0, &fault{at, at + 1, "repetition quantifier expects a valid decimal"}
+	}
+	from, at := i+1, digits(i+1)
+	if at == from {
+		return noNumber(at)
+	}
+	if strings.HasPrefix(whole[at:], ",") && !strings.HasPrefix(whole[at:], ",}") {
+		if from, at = at+1, digits(at+1); at == from {
+			return noNumber(at)
+		}
+	} else if strings.HasPrefix(whole[at:], ",}") {
+		at++
+	}
+	if !strings.HasPrefix(whole[at:], "}") {
+		return 0, &fault{i, at, "unclosed counted repetition"}
+	}
+	return at, nil
+}
+
+func find(pattern, whole string, err error) fault {
+	var e *syntax.Error
+	if !errors.As(err, &e) {
+		return fault{what: err.Error()}
+	}
+	at := func(n int, what string) fault { return fault{n, n + 1, what} }
+	switch e.Code {
+	case syntax.ErrMissingParen, syntax.ErrTrailingBackslash:
+		unclosed, _ := groups(whole)
+		return at(unclosed, "unclosed group")
+	case syntax.ErrUnexpectedParen:
+		_, unopened := groups(whole)
+		return at(unopened, "unopened group")
+	case syntax.ErrMissingBracket:
+		return at(len(opening)+len(pattern)-len(e.Expr), "unclosed character class")
+	case syntax.ErrInvalidPerlOp, syntax.ErrInvalidNamedCapture:
+		return groupFault(len(opening)+max(0, strings.Index(pattern, e.Expr)), e)
+	default:
+		end := len(opening) + ends(pattern, *e)
+		return partFault(fault{from: max(0, end-len(e.Expr)), to: end}, e)
+	}
+}
+
+// noLook is how ripgrep refuses what only another engine can do.
+const noLook = "\n\nConsider enabling PCRE2 with the --pcre2 flag, which can handle backreferences\nand look-around."
+
+// groupFault is what is wrong with a group that begins at a place.
+func groupFault(from int, e *syntax.Error) fault {
+	for _, look := range []string{"(?=", "(?!", "(?<=", "(?<!"} {
+		if strings.HasPrefix(e.Expr, look) {
+			return fault{from, from + len(look), "look-around, including look-ahead and look-behind, is not supported" + noLook}
+		}
+	}
+	if e.Code == syntax.ErrInvalidPerlOp {
+		return fault{from + len(e.Expr) - 1, from + len(e.Expr), "unrecognized flag"}
+	}
+	return fault{from, from + 1, e.Code.String()}
+}
+
+// partFault is what is wrong with one part of a pattern.
+func partFault(f fault, e *syntax.Error) fault {
+	switch e.Code {
+	case syntax.ErrInvalidCharRange:
+		f.what = "invalid character class range, the start must be <= the end"
+		if strings.HasPrefix(e.Expr, `\p`) || strings.HasPrefix(e.Expr, `\P`) {
+			f.what = "Unicode property not found"
+		}
+	case syntax.ErrMissingRepeatArgument:
+		f.what = "repetition operator missing expression"
+	case syntax.ErrInvalidRepeatSize:
+		f.what = "invalid repetition count range, the start must be <= the end"
+	case syntax.ErrInvalidEscape:
+		switch last := e.Expr[len(e.Expr)-1]; {
+		case last >= '1' && last <= '9':
+			f.what = "backreferences are not supported" + noLook
+		case strings.HasPrefix(e.Expr, `\x`):
+			f.from, f.what = f.from+len(`\x`), "invalid hexadecimal digit"
+			f.to = f.from + 1
+		case strings.ContainsRune("dDsSwW", rune(last)):
+			f.what = "invalid range boundary, must be a literal"
+		default:
+			f.what = "unrecognized escape sequence"
+		}
+	default:
+		f.what = e.Code.String()
+	}
+	return f
+}
+
+// ends is where the first part of a pattern ends that is wrong in this way.
+func ends(pattern string, fault syntax.Error) int {
+	for k := range pattern {
+		_, size := utf8.DecodeRuneInString(pattern[k:])
+		var e *syntax.Error
+		if _, err := syntax.Parse(pattern[:k+size], syntax.Perl); errors.As(err, &e) && *e == fault {
+			return k + size
+		}
+	}
+	return len(pattern)
+}
+
+// groups finds the group that is open at the end, and the parenthesis that
+// closes none.
+func groups(whole string) (unclosed, unopened int) {
+	var open []int
+	class := false
+	for i := 0; i < len(whole); i++ {
+		switch c := whole[i]; {
+		case c == '\\':
+			i++
+		case class:
+			class = c != ']'
+		case c == '[':
+			class = true
+			if rest := strings.TrimPrefix(whole[i+1:], "^"); strings.HasPrefix(rest, "]") {
+				i = len(whole) - len(rest) // a bracket that stands for itself
+			}
+		case c == '(':
+			open = append(open, i)
+		case c == ')' && len(open) == 0:
+			return 0, i
+		case c == ')':
+			open = open[:len(open)-1]
+		}
+	}
+	return slices.Max(append(open, 0)), 0
+}
+
+// pointAt shows the pattern with marks below the fault. One of several lines has
+// them numbered.
+func (f fault) pointAt(whole string) string {
+	if !strings.Contains(whole, "\n") {
+		return "    " + whole + "\n" + f.marks(whole, 4, 0)
+	}
+	rule := strings.Repeat("~", 79) + "\n"
+	var b strings.Builder
+	b.WriteString(rule)
+	start := 0
+	for i, line := range strings.Split(whole, "\n") {
+		head := fmt.Sprintf("%d: ", i+1)
+		b.WriteString(head + line + "\n")
+		if start <= f.from && f.from <= start+len(line) {
+			b.WriteString(f.marks(line, len(head), start))
+		}
+		start += len(line) + 1
+	}
+	return b.String() + rule
+}
+
+// marks are those below a line that begins at a place of the pattern.
+func (f fault) marks(line string, indent, start int) string {
+	if f.to == 0 {
+		return ""
+	}
+	from, to := min(f.from-start, len(line)), min(f.to-start, len(line))
+	return strings.Repeat(" ", indent+utf8.RuneCountInString(line[:from])) + strings.Repeat("^", max(1, utf8.RuneCountInString(line[from:to]))) + "\n"
+}

@@ -1,0 +1,116 @@
+package search
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+const maxGlobbed = 100 // files shown
+
+type globInput struct {
+	Pattern string `json:"pattern"`
+	Path    string `json:"path"`
+}
+
+type globOutput struct {
+	Filenames       []string `json:"filenames"`
+	DurationMS      int64    `json:"durationMs"`
+	NumFiles        int      `json:"numFiles"`
+	Truncated       bool     `json:"truncated"`
+	TotalMatches    int      `json:"totalMatches"`
+	CountIsComplete bool     `json:"countIsComplete"`
+}
+
+// Glob is the tool that finds files by their names.
+func Glob(f *Finder) tool.Tool {
+	return tool.Tool{
+		Name: "Glob", ReadOnly: true,
+		Description: "Finds files by a pattern such as **/*.go; the oldest come first.",
+		Input: tool.Object(
+			tool.Req("pattern", tool.Str("The pattern; without a slash it is looked for at every depth")),
+			tool.Opt("path", tool.Str("Directory to look in (default the working directory)")),
+		),
+		Check: tool.Checked(f, func(_ context.Context, f *Finder, in globInput) *protocol.ToolResult {
+			_, refusal := f.directory(in.Path)
+			return refusal
+		}),
+		Run: tool.Typed(f, glob),
+	}
+}
+
+func glob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
+	start := f.o.Clock.Now()
+	root, refusal := f.directory(in.Path)
+	if refusal != nil {
+		return *refusal
+	}
+	pattern := filepath.ToSlash(in.Pattern)
+	switch {
+	case filepath.IsAbs(in.Pattern):
+		var base string
+		base, pattern = doublestar.SplitPattern(pattern)
+		root = filepath.FromSlash(base)
+	case !strings.Contains(pattern, "/"):
+		pattern = "**/" + pattern
+	default:
+		pattern = strings.TrimPrefix(pattern, "./")
+	}
+	if !doublestar.ValidatePattern(pattern) {
+		return badGlob(in.Pattern)
+	}
+	found, err := globFiles(ctx, root, pattern)
+	switch {
+	case ctx.Err() != nil:
+		return executor.Interrupted()
+	case err != nil:
+		return tool.Fail("%v", err)
+	}
+	found = slices.DeleteFunc(found, func(d dated) bool { return f.o.Access.Hidden(filepath.Join(root, filepath.FromSlash(d.name))) })
+	found.sort()
+	slices.Reverse(found)
+	out := globOutput{
+		Filenames: []string{}, TotalMatches: len(found), CountIsComplete: true,
+		Truncated: len(found) > maxGlobbed, DurationMS: f.o.Clock.Now().Sub(start).Milliseconds(),
+	}
+	for _, d := range found[:min(len(found), maxGlobbed)] {
+		out.Filenames = append(out.Filenames, f.relative(filepath.Join(root, filepath.FromSlash(d.name))))
+	}
+	out.NumFiles = len(out.Filenames)
+	if out.NumFiles == 0 {
+		return tool.Text("No files found", out)
+	}
+	lines := out.Filenames
+	if out.Truncated {
+		lines = append(slices.Clone(lines), "(Results are truncated. Consider using a more specific path or pattern.)")
+	}
+	return tool.Text(strings.Join(lines, "\n"), out)
+}
+
+func globFiles(ctx context.Context, root, pattern string) (datedFiles, error) {
+	var found datedFiles
+	err := doublestar.GlobWalk(os.DirFS(root), pattern, func(name string, d fs.DirEntry) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if inRepository(name) && !strings.Contains(pattern, ".git") {
+			return nil
+		}
+		f := dated{name: name}
+		if info, err := d.Info(); err == nil {
+			f.mtime = info.ModTime()
+		}
+		found = append(found, f)
+		return nil
+	}, doublestar.WithFilesOnly(), doublestar.WithNoFollow())
+	return found, err
+}

@@ -1,0 +1,59 @@
+package search
+
+import (
+	"context"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Grep is the tool that finds texts in files.
+func Grep(f *Finder) tool.Tool {
+	return tool.Tool{
+		Name: "Grep", ReadOnly: true,
+		Description: "Searches files for a regular expression (RE2).",
+		Input: tool.Object(
+			tool.Req("pattern", tool.Str("The regular expression")),
+			tool.Opt("path", tool.Str("File or directory to search (default the working directory)")),
+			tool.Opt("glob", tool.Str("Only files that match, such as *.{ts,tsx}")),
+			tool.Opt("output_mode", tool.Str("What to show (default files_with_matches)", "content", "files_with_matches", "count")),
+			tool.Opt("-B", tool.Num("Lines to show before a match")),
+			tool.Opt("-A", tool.Num("Lines to show after a match")),
+			tool.Opt("-C", tool.Num("Lines to show around a match")),
+			tool.Opt("context", tool.Num("The same as -C")),
+			tool.Opt("-n", tool.Boolean("Show line numbers (default true)")),
+			tool.Opt("-i", tool.Boolean("Ignore case")),
+			tool.Opt("-o", tool.Boolean("Show only what matched")),
+			tool.Opt("type", tool.Str("Only files of a kind, such as go, js, py")),
+			tool.Opt("head_limit", tool.Num("Most lines or files to show (default 250, 0 = all)")),
+			tool.Opt("offset", tool.Num("Lines or files to pass over first")),
+			tool.Opt("multiline", tool.Boolean("A match may span lines, and . matches newlines")),
+		),
+		Check: tool.Checked(f, func(_ context.Context, f *Finder, in grepInput) *protocol.ToolResult {
+			return f.searchable(in)
+		}),
+		Run: tool.Typed(f, grep),
+	}
+}
+
+func grep(ctx context.Context, f *Finder, in grepInput) protocol.ToolResult {
+	s, refusal := f.newGrep(in)
+	if refusal != nil {
+		return *refusal
+	}
+	found, err := s.run(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return executor.Interrupted()
+	case err != nil:
+		return tool.Fail("%v", err)
+	}
+	switch in.OutputMode {
+	case "content":
+		return s.content(found)
+	case "count":
+		return s.count(found)
+	}
+	return s.files(found)
+}

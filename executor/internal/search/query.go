@@ -1,0 +1,91 @@
+package search
+
+import (
+	"os"
+	"regexp"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+type grepInput struct {
+	Pattern      string       `json:"pattern"`
+	Path         string       `json:"path"`
+	Glob         string       `json:"glob"`
+	OutputMode   string       `json:"output_mode"`
+	Before       tool.Number  `json:"-B"`
+	After        tool.Number  `json:"-A"`
+	Around       tool.Number  `json:"-C"`
+	Context      tool.Number  `json:"context"`
+	Numbers      *bool        `json:"-n"`
+	IgnoreCase   bool         `json:"-i"`
+	OnlyMatching bool         `json:"-o"`
+	Type         string       `json:"type"`
+	HeadLimit    *tool.Number `json:"head_limit"`
+	Offset       tool.Number  `json:"offset"`
+	Multiline    bool         `json:"multiline"`
+}
+
+// search is one Grep call, checked and compiled.
+type search struct {
+	grepInput
+	root    string
+	single  bool // root is a file
+	re      *regexp.Regexp
+	filters []string
+	finder  *Finder
+}
+
+// searchable refuses to search what is not there.
+func (f *Finder) searchable(in grepInput) *protocol.ToolResult {
+	if _, err := os.Stat(f.o.Where.Path(in.Path)); err != nil {
+		r := tool.Fail("Path does not exist: %s. Note: your current working directory is %s.", in.Path, f.o.Where.Dir())
+		return &r
+	}
+	return nil
+}
+
+func (f *Finder) newGrep(in grepInput) (*search, *protocol.ToolResult) {
+	if refusal := f.searchable(in); refusal != nil {
+		return nil, refusal
+	}
+	s := &search{grepInput: in, root: f.o.Where.Path(in.Path), finder: f}
+	if info, err := os.Stat(s.root); err == nil {
+		s.single = !info.IsDir()
+	}
+	flags := ""
+	if in.IgnoreCase {
+		flags += "i"
+	}
+	if in.Multiline {
+		flags += "ms"
+	}
+	pattern := in.Pattern
+	if flags != "" {
+		pattern = "(?" + flags + ")" + pattern
+	}
+	var err error
+	s.re, err = regexp.Compile(pattern)
+	if fault := faultOf(in.Pattern, err); fault != "" {
+		r := rejected("%s", fault)
+		return nil, &r
+	}
+	for _, g := range globs(in.Glob) {
+		if !doublestar.ValidatePattern(strings.TrimPrefix(g, "!")) {
+			r := badGlob(g)
+			return nil, &r
+		}
+	}
+	if in.Type != "" {
+		patterns := fileType(in.Type)
+		if patterns == nil {
+			r := rejected("unrecognized file type: %s", in.Type)
+			return nil, &r
+		}
+		s.filters = append(s.filters, "{"+strings.Join(patterns, ",")+"}")
+	}
+	return s, nil
+}

@@ -1,0 +1,134 @@
+package search
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+const maxSearched = 64 << 20 // bytes; larger files are passed over
+
+// matches is one file with at least one match.
+type matches struct {
+	dated
+	lines []string
+	hits  []hit
+}
+
+// hit is a line with a match.
+type hit struct {
+	line  int      // from 0
+	parts []string // what matched in it, for -o
+	count int      // matches that begin here
+}
+
+func (s *search) run(ctx context.Context) ([]matches, error) {
+	var found []matches
+	err := filepath.WalkDir(s.root, func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			return nil // what cannot be read does not match
+		case d.IsDir():
+			if path != s.root && (isRepository(d.Name()) || s.finder.o.Access.Hidden(path)) {
+				return fs.SkipDir
+			}
+			return nil
+		case path != s.root && (!d.Type().IsRegular() || !s.wants(path) || s.finder.o.Access.Hidden(path)):
+			return nil
+		}
+		if m, ok := s.file(path); ok {
+			found = append(found, m)
+		}
+		return nil
+	})
+	return found, err
+}
+
+func (s *search) wants(p string) bool {
+	rel, err := filepath.Rel(s.root, p)
+	if err != nil {
+		return false
+	}
+	rel = filepath.ToSlash(rel)
+	for _, f := range s.filters {
+		if !matchGlob(f, rel) {
+			return false
+		}
+	}
+	positive, matched := false, false
+	for _, g := range globs(s.Glob) {
+		if negated, ok := strings.CutPrefix(g, "!"); ok {
+			if matchGlob(negated, rel) {
+				return false
+			}
+			continue
+		}
+		positive = true
+		matched = matched || matchGlob(g, rel)
+	}
+	return matched || !positive
+}
+
+func (s *search) file(path string) (matches, bool) {
+	info, err := os.Stat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxSearched {
+		return matches{}, false
+	}
+	data, err := os.ReadFile(path)
+	if err != nil || bytes.IndexByte(data[:min(len(data), 8<<10)], 0) >= 0 {
+		return matches{}, false
+	}
+	m := matches{dated: dated{s.finder.relative(path), info.ModTime()}}
+	content := strings.ReplaceAll(string(data), "\r\n", "\n")
+	m.lines = strings.Split(strings.TrimSuffix(content, "\n"), "\n")
+	if s.Multiline {
+		m.hits = s.acrossLines(content, len(m.lines))
+	} else {
+		m.hits = s.inLines(m.lines)
+	}
+	return m, len(m.hits) > 0
+}
+
+func (s *search) inLines(lines []string) []hit {
+	var hits []hit
+	for i, l := range lines {
+		if !s.re.MatchString(l) {
+			continue
+		}
+		h := hit{line: i, count: 1}
+		if s.OnlyMatching {
+			h.parts = s.re.FindAllString(l, -1)
+		}
+		hits = append(hits, h)
+	}
+	return hits
+}
+
+func (s *search) acrossLines(content string, lines int) []hit {
+	var hits []hit
+	line, counted := 0, 0
+	for _, m := range s.re.FindAllStringIndex(content, -1) {
+		line += strings.Count(content[counted:m[0]], "\n")
+		counted = m[0]
+		for i, part := range strings.Split(strings.TrimSuffix(content[m[0]:m[1]], "\n"), "\n") {
+			n := line + i
+			if n >= lines {
+				break
+			}
+			if len(hits) == 0 || hits[len(hits)-1].line != n {
+				hits = append(hits, hit{line: n})
+			}
+			h := &hits[len(hits)-1]
+			h.parts = append(h.parts, part)
+			if i == 0 {
+				h.count++
+			}
+		}
+	}
+	return hits
+}

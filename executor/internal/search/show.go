@@ -1,0 +1,205 @@
+package search
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+const (
+	defaultHeadLimit = 250
+	maxColumns       = 500 // longer lines are left out
+)
+
+type grepOutput struct {
+	Mode       string   `json:"mode"`
+	NumFiles   int      `json:"numFiles"`
+	Filenames  []string `json:"filenames"`
+	Content    *string  `json:"content,omitempty"`
+	NumLines   *int     `json:"numLines,omitempty"`
+	TotalLines *int     `json:"totalLines,omitempty"`
+	NumMatches *int     `json:"numMatches,omitempty"`
+	applied
+}
+
+// filesOutput is grepOutput of a search for the names of files.
+type filesOutput struct {
+	Mode       string   `json:"mode"`
+	Filenames  []string `json:"filenames"`
+	NumFiles   int      `json:"numFiles"`
+	TotalFiles int      `json:"totalFiles"`
+	applied
+}
+
+// applied is what was left out of a result.
+type applied struct {
+	Limit  int `json:"appliedLimit,omitempty"`
+	Offset int `json:"appliedOffset,omitempty"`
+}
+
+// page cuts what offset and head_limit leave out and notes what was applied.
+func page[T any](s *search, items []T, out *applied) []T {
+	offset := max(0, int(s.Offset))
+	limit := defaultHeadLimit
+	if s.HeadLimit != nil {
+		limit = max(0, int(*s.HeadLimit))
+	}
+	items = items[min(offset, len(items)):]
+	if limit > 0 && len(items) > limit {
+		items = items[:limit]
+		out.Limit = limit
+	}
+	out.Offset = offset
+	return items
+}
+
+// paging words what page applied.
+func (a applied) paging() string {
+	var parts []string
+	if a.Limit > 0 {
+		parts = append(parts, "limit: "+strconv.Itoa(a.Limit))
+	}
+	if a.Offset > 0 {
+		parts = append(parts, "offset: "+strconv.Itoa(a.Offset))
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (s *search) content(found []matches) protocol.ToolResult {
+	var lines []string
+	for _, m := range found {
+		if len(lines) > 0 && s.context() {
+			lines = append(lines, "--")
+		}
+		lines = append(lines, s.render(m)...)
+	}
+	out := grepOutput{Mode: "content", Filenames: []string{}}
+	shown := page(s, lines, &out.applied)
+	content := strings.Join(shown, "\n")
+	out.Content, out.NumLines, out.TotalLines = &content, new(len(shown)), new(len(lines))
+	return tool.Text(s.withPaging(content, "No matches found", out), out)
+}
+
+func (s *search) withPaging(content, none string, out grepOutput) string {
+	if content == "" {
+		content = none
+	}
+	if p := out.paging(); p != "" {
+		content += "\n\n[Showing results with pagination = " + p + "]"
+	}
+	return content
+}
+
+func (s *search) count(found []matches) protocol.ToolResult {
+	out := grepOutput{Mode: "count", NumFiles: len(found), Filenames: []string{}}
+	total := 0
+	var lines []string
+	for _, m := range found {
+		n := 0
+		for _, h := range m.hits {
+			n += h.count
+		}
+		total += n
+		lines = append(lines, m.name+":"+strconv.Itoa(n))
+	}
+	content := strings.Join(page(s, lines, &out.applied), "\n")
+	out.Content, out.NumMatches = &content, &total
+	summary := fmt.Sprintf("\n\nFound %d total %s across %d %s.",
+		total, plural(total, "occurrence"), len(found), plural(len(found), "file"))
+	if p := out.paging(); p != "" {
+		summary += " with pagination = " + p
+	}
+	if content == "" {
+		return tool.Text("No matches found"+summary, out)
+	}
+	return tool.Text(content+summary, out)
+}
+
+func (s *search) files(found []matches) protocol.ToolResult {
+	all := make(datedFiles, len(found))
+	for i, m := range found {
+		all[i] = m.dated
+	}
+	all.sort()
+	out := filesOutput{Mode: "files_with_matches", Filenames: []string{}, TotalFiles: len(all)}
+	for _, f := range page(s, all, &out.applied) {
+		out.Filenames = append(out.Filenames, f.name)
+	}
+	out.NumFiles = len(out.Filenames)
+	if out.NumFiles == 0 {
+		return tool.Text("No files found", out)
+	}
+	head := fmt.Sprintf("Found %d %s", out.NumFiles, plural(out.NumFiles, "file"))
+	if p := out.paging(); p != "" {
+		head += " " + p
+	}
+	return tool.Text(head+"\n"+strings.Join(out.Filenames, "\n"), out)
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return word
+	}
+	return word + "s"
+}
+
+func (s *search) context() bool { return s.Before > 0 || s.After > 0 || s.Around > 0 || s.Context > 0 }
+
+// render shows the matching lines of one file with their context.
+func (s *search) render(m matches) []string {
+	before, after := s.Before, s.After
+	if around := max(s.Around, s.Context); around > 0 {
+		before, after = around, around
+	}
+	var out []string
+	next := 0 // first line not shown yet
+	for i, h := range m.hits {
+		from := max(next, h.line-clamp(before))
+		if i > 0 && from > next && s.context() {
+			out = append(out, "--")
+		}
+		for ; from < h.line; from++ {
+			out = append(out, s.line(m, from, "-", m.lines[from]))
+		}
+		for _, l := range h.texts(m, s.OnlyMatching) {
+			out = append(out, s.line(m, h.line, ":", l))
+		}
+		next = h.line + 1
+		last := min(h.line+clamp(after), len(m.lines)-1)
+		if i+1 < len(m.hits) {
+			last = min(last, m.hits[i+1].line-1)
+		}
+		for ; next <= last; next++ {
+			out = append(out, s.line(m, next, "-", m.lines[next]))
+		}
+	}
+	return out
+}
+
+func clamp(n tool.Number) int { return int(max(0, min(n, 1<<20))) }
+
+func (h hit) texts(m matches, onlyMatching bool) []string {
+	if !onlyMatching {
+		return []string{m.lines[h.line]}
+	}
+	return slices.DeleteFunc(slices.Clone(h.parts), func(p string) bool { return p == "" })
+}
+
+func (s *search) line(m matches, n int, separator, content string) string {
+	var b strings.Builder
+	if !s.single {
+		b.WriteString(m.name + separator)
+	}
+	if s.Numbers == nil || *s.Numbers {
+		b.WriteString(strconv.Itoa(n+1) + separator)
+	}
+	if len(content) > maxColumns {
+		content = "[Omitted long matching line]"
+	}
+	b.WriteString(content)
+	return b.String()
+}
