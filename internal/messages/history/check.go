@@ -1,0 +1,129 @@
+package history
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Check refuses what the API would refuse; the error is a [*RefusalError].
+func (r *Request) Check() error {
+	switch {
+	case r.Model == "": // is said below
+	case !r.hasMax:
+		return Invalid("max_tokens", "Field required")
+	case r.MaxTokens < 1:
+		return Invalid("max_tokens", "Input should be greater than or equal to 1")
+	}
+	return r.CheckCount()
+}
+
+// CheckCount is [Request.Check] for a request that only wants its tokens counted:
+// it needs less.
+func (r *Request) CheckCount() error {
+	switch {
+	case r.Model == "":
+		return Invalid("model", "Field required")
+	case r.raw == nil:
+		return Invalid("messages", "Field required")
+	case len(r.Messages) == 0:
+		return Invalid("messages", "at least one message is required")
+	case r.Messages[0].Role != "user":
+		return Invalid("messages", `first message must use the "user" role`)
+	}
+	if err := r.reasoned(); err != nil {
+		return err
+	}
+	return answered(r.Messages)
+}
+
+// reasoned checks what the API wants of reasoning that comes back to it while the
+// model reasons: it is signed, and stands first in its message. Neighbours of one role
+// are one message.
+func (r *Request) reasoned() error {
+	var thinking struct {
+		Type string `json:"type"`
+	}
+	if r.Thinking == nil || json.Unmarshal(r.Thinking, &thinking) != nil || thinking.Type != "enabled" {
+		return nil
+	}
+	first := "" // type of the first block of the message
+	for i, m := range r.Messages {
+		if m.Role != "assistant" {
+			first = ""
+			continue
+		}
+		for k, p := range m.parts {
+			at := fmt.Sprintf("messages.%d.content.%d", i, k)
+			first = cmp.Or(first, p.kind)
+			switch {
+			case p.kind != "thinking" && p.kind != "redacted_thinking":
+			case p.unsigned:
+				return Invalid(at, "Invalid `signature` in `thinking` block")
+			case first != "thinking" && first != "redacted_thinking":
+				return Invalid(fmt.Sprintf("messages.%d.content.0.type", i),
+					"If an assistant message contains any thinking blocks, the first block must be `thinking` or `redacted_thinking`. Found `"+first+"`.")
+			}
+		}
+	}
+	return nil
+}
+
+// answered checks that every call has its result in the next message of the user,
+// and every result its call in the message before. Neighbours of one role are one
+// message.
+func answered(messages []*Message) error {
+	var open []Use // calls of the assistant's last message
+	from := 0      // where that message is
+	for i, m := range messages {
+		switch m.Role {
+		case "assistant":
+			if len(open) > 0 && messages[i-1].Role != "assistant" {
+				return unanswered(from, open)
+			}
+			if len(m.Uses) > 0 {
+				from = i
+			}
+			open = append(open, m.Uses...)
+		case "user":
+			var err error
+			if open, err = m.answers(open, i); err != nil {
+				return err
+			}
+			if len(open) > 0 && (i+1 == len(messages) || messages[i+1].Role == "assistant") {
+				return unanswered(from, open)
+			}
+		}
+	}
+	if len(open) > 0 && messages[len(messages)-1].Role != "assistant" {
+		return unanswered(from, open)
+	}
+	return nil
+}
+
+// answers takes the calls off that the message at i has results of.
+func (c *Message) answers(open []Use, i int) ([]Use, error) {
+	for _, p := range c.parts {
+		if p.result == nil {
+			continue
+		}
+		at := slices.IndexFunc(open, func(u Use) bool { return u.ID == p.result.ID })
+		if at < 0 {
+			return nil, Invalid(fmt.Sprintf("messages.%d.content.%d", i, p.result.at), "unexpected `tool_use_id` found in `tool_result` blocks: "+p.result.ID+
+				". Each `tool_result` block must have a corresponding `tool_use` block in the previous message.")
+		}
+		open = slices.Delete(slices.Clone(open), at, at+1)
+	}
+	return open, nil
+}
+
+func unanswered(at int, open []Use) error {
+	ids := make([]string, len(open))
+	for i, u := range open {
+		ids[i] = u.ID
+	}
+	return Invalid(fmt.Sprintf("messages.%d", at), "`tool_use` ids were found without `tool_result` blocks immediately after: "+strings.Join(ids, ", ")+
+		". Each `tool_use` block must have a corresponding `tool_result` block in the next message.")
+}

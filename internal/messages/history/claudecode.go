@@ -1,0 +1,295 @@
+package history
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// marker tells what a text block of Claude Code is by how it begins. The texts are
+// those that were seen in requests of the versions named.
+type marker struct {
+	prefix string
+	as     Kind
+	since  string // version that was first seen with it
+}
+
+// beside marks what is no step: it stands beside one.
+const beside Kind = "context"
+
+// markers are what Claude Code puts into a conversation beside what people type.
+// The first that fits counts.
+func markers() []marker {
+	return []marker{
+		{"<system-reminder>\n[SYSTEM NOTIFICATION - NOT USER INPUT]", Notice, "2.1.329"},
+		{"<task-notification>", Notice, "2.1.197"},
+		{"<system-reminder>", beside, "2.1.197"},
+		{"<local-command-caveat>", beside, "2.1.197"},
+		{"<command-name>", beside, "2.1.197"},
+		{"<command-message>", beside, "2.1.197"},
+		{"<local-command-stdout>", beside, "2.1.197"},
+		{"<local-command-stderr>", beside, "2.1.197"},
+		{"<bash-input>", beside, "2.1.197"},
+		{"<bash-stdout>", beside, "2.1.197"},
+		{"This session is being continued from a previous conversation", Summary, "2.1.197"},
+		{"[Request interrupted by user", Interrupt, "2.1.197"},
+		{addedPrefix, Added, "2.1.197"},
+		{"Stop hook feedback:\n", Injected, "2.1.197"},
+		{"[structured-output-enforce]", Injected, "2.1.329"},
+		{"Output token limit hit.", Injected, "2.1.329"},
+		{"Your response above was stopped by a safety classifier", Injected, "2.1.329"},
+		{"Your response above was cut off mid-stream.", Injected, "2.1.329"},
+		{"[Your previous response had no visible output.", Injected, "2.1.329"},
+	}
+}
+
+// What stands around a message that was typed while Claude Code was working.
+const (
+	addedPrefix = "The user sent a new message while you were working:\n"
+	addedSuffix = "\n\nThis is how Claude Code surfaces messages"
+)
+
+// markerOf tells what a text is; "" = none of Claude Code's own.
+func markerOf(text string) Kind {
+	text = strings.TrimLeft(text, "\n ")
+	if text == "" || !strings.ContainsRune("<[TSOY", rune(text[0])) {
+		return ""
+	}
+	for _, m := range markers() {
+		if strings.HasPrefix(text, m.prefix) {
+			return m.as
+		}
+	}
+	return ""
+}
+
+// understand decides what a message of the user, or of the system, means, and what
+// stands beside it.
+func understand(role string, parts []part) (steps []Step, context []aside) {
+	var results []*Result
+	var prompt, files []string
+	var others []Step
+	interrupted := false
+	for _, p := range parts {
+		switch {
+		case p.result != nil:
+			results = append(results, p.result)
+		case p.attachments:
+			files = append(files, p.kind)
+		case p.kind != "text":
+		default:
+			switch as := markerOf(p.text); as {
+			case Added:
+				others = append(others, newStep(as, addedText(p.text)))
+			case Notice:
+				others = append(others, newStep(as, noticeText(p.text)))
+			case Injected, Summary:
+				others = append(others, newStep(as, p.text))
+			case Interrupt:
+				interrupted = true
+				others = append(others, newStep(as, ""))
+			case beside:
+				context = append(context, asides(p.text)...)
+			default:
+				prompt = append(prompt, p.text)
+			}
+		}
+	}
+	if role == "system" || len(results) > 0 && !interrupted {
+		for _, text := range prompt {
+			context = append(context, asides(text)...)
+		}
+		prompt = nil
+	}
+	if len(results) > 0 {
+		steps = append(steps, Step{Kind: Results, Results: results})
+	}
+	steps = append(steps, others...)
+	if len(prompt) > 0 || len(files) > 0 && len(results) == 0 && len(others) == 0 && len(context) == 0 {
+		s := Step{Kind: Prompt, Text: joinPieces(prompt), Pieces: prompt, Files: files}
+		s.sum = s.own()
+		steps = append(steps, s)
+	}
+	return steps, context
+}
+
+func addedText(text string) string {
+	text = strings.TrimPrefix(strings.TrimLeft(text, "\n "), addedPrefix)
+	text, _, _ = strings.Cut(text, addedSuffix)
+	return text
+}
+
+// noticeText is the notification itself, as scenarios know it.
+func noticeText(text string) string {
+	const begin, end = "<task-notification>", "</task-notification>"
+	if from := strings.Index(text, begin); from >= 0 {
+		if to := strings.LastIndex(text, end); to > from {
+			return text[from : to+len(end)]
+		}
+	}
+	return contextText(text)
+}
+
+// contextText is a text beside a prompt without the tags around it.
+func contextText(text string) string {
+	text = strings.TrimSpace(text)
+	if inner, ok := strings.CutPrefix(text, "<system-reminder>"); ok {
+		inner, _ = strings.CutSuffix(inner, "</system-reminder>")
+		return strings.TrimSpace(inner)
+	}
+	return text
+}
+
+// aside is a text beside a prompt or results. Those that the user's own hooks and files
+// tell come first, those that Claude Code tells of itself last: that is the order
+// in which scenarios can rely on them.
+type aside struct {
+	text string
+	rank rank
+}
+
+type rank int
+
+const (
+	told  rank = iota // by a hook
+	shown             // a file that the prompt mentions
+	other
+	itself // what Claude Code says of itself, of the machine, of what there is
+)
+
+// openings are how texts of Claude Code's own begin that stand beside prompts, often
+// several of them in one block.
+func openings() []string {
+	return []string{
+		"# Environment\n", "You are powered by the model", "The following deferred tools are", "Available agent types for", "When you launch multiple agents",
+		"The following skills are available", "Today's date is", "<total_tokens>", "Codebase and user instructions are shown", "Attribution for git commits",
+		"Called the ",
+	}
+}
+
+// asides are the texts in a block of context, or of the system.
+func asides(text string) []aside {
+	text = contextText(text)
+	var out []aside
+	for rest := text; rest != ""; {
+		text, rest = firstAside(rest)
+		out = append(out, asideOf(text))
+	}
+	return out
+}
+
+// firstAside cuts a text where another one of the known ones begins. What a file
+// holds is never cut.
+func firstAside(text string) (first, rest string) {
+	if strings.HasPrefix(text, shownPrefix) {
+		return text, ""
+	}
+	for at := 0; ; {
+		n := strings.Index(text[at:], "\n\n")
+		if n < 0 {
+			return text, ""
+		}
+		at += n + 2
+		if asideOf(text[at:]).rank != other {
+			return text[:at-2], text[at:]
+		}
+	}
+}
+
+// shownPrefix stands before what a file holds that the prompt mentions.
+const shownPrefix = "Result of calling the Read tool:\n"
+
+// asideOf tells what a text is by how it begins.
+func asideOf(text string) aside {
+	if file, ok := strings.CutPrefix(text, shownPrefix); ok {
+		return aside{file, shown}
+	}
+	for _, mark := range []string{" hook success: ", " hook additional context: "} {
+		if hook, said, ok := strings.Cut(text, mark); ok && !strings.ContainsAny(hook, " \n") {
+			return aside{said, told}
+		}
+	}
+	if slices.ContainsFunc(openings(), func(opening string) bool { return strings.HasPrefix(text, opening) }) {
+		return aside{text, itself}
+	}
+	return aside{text, other}
+}
+
+// Directory is where Claude Code says that it runs; "" = it does not say.
+func (r *Request) Directory() string {
+	for _, m := range r.Messages {
+		for _, a := range m.context {
+			if dir := directoryIn(a.text); dir != "" {
+				return dir
+			}
+		}
+	}
+	return directoryIn(r.SystemText())
+}
+
+// directoryIn finds the line that names the working directory.
+func directoryIn(text string) string {
+	for _, label := range []string{"Primary working directory: ", "Working directory: "} {
+		if _, rest, ok := strings.Cut(text, label); ok {
+			dir, _, _ := strings.Cut(rest, "\n")
+			return strings.TrimSpace(dir)
+		}
+	}
+	return ""
+}
+
+// withoutReminders takes out of a tool's result what Claude Code adds to it for
+// older models, reminders after a blank line, and to the failure of a tool whose schema
+// the model has not seen: both at the end.
+func withoutReminders(text string) string {
+	if at := strings.LastIndex(text, "\n\nThis tool's input schema was not in your prompt when you called it."); at >= 0 {
+		text = text[:at]
+	}
+	for {
+		trimmed := strings.TrimRight(text, "\n ")
+		if !strings.HasSuffix(trimmed, "</system-reminder>") {
+			return text
+		}
+		at := strings.LastIndex(trimmed, "\n\n<system-reminder>")
+		if at < 0 {
+			return text
+		}
+		text = text[:at]
+	}
+}
+
+// Side tells whether a request is one that a client makes beside the
+// conversation, and of which kind; "" = it is the
+// conversation. There is a message.
+func (r *Request) Side() string {
+	last := r.Messages[len(r.Messages)-1]
+	if last.Role == "user" && strings.HasPrefix(last.FirstText(), "CRITICAL: Respond with TEXT ONLY") {
+		return "compact"
+	}
+	if len(r.Tools.Names) > 0 || !r.ClaudeCode() {
+		return ""
+	}
+	var config struct {
+		Format struct {
+			Type   string `json:"type"`
+			Schema struct {
+				Properties map[string]json.RawMessage `json:"properties"`
+			} `json:"schema"`
+		} `json:"format"`
+	}
+	if r.OutputConfig != nil && json.Unmarshal(r.OutputConfig, &config) != nil {
+		return ""
+	}
+	system := r.SystemText()
+	_, title := config.Format.Schema.Properties["title"]
+	switch {
+	case title && config.Format.Type == "json_schema",
+		strings.Contains(system, "You are naming a coding session"), strings.Contains(system, "Generate a concise") && strings.Contains(system, "title"):
+		return "title"
+	case r.MaxTokens == 1:
+		return "probe"
+	case config.Format.Type != "":
+		return "other"
+	}
+	return ""
+}

@@ -1,0 +1,61 @@
+package history
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Client is what the headers say about who asks.
+type Client struct {
+	Namespace, Path string
+	Session, Agent  string // Claude Code's; "" = it names none
+	UserAgent       string
+	Betas           []string
+	Header          http.Header // the request's own
+}
+
+// ReadClient reads the headers of a request to a path of a namespace.
+func ReadClient(r *http.Request, namespace, path string) Client {
+	c := Client{
+		Namespace: namespace, Path: path, Header: r.Header, UserAgent: r.UserAgent(),
+		Session: r.Header.Get("X-Claude-Code-Session-Id"), Agent: r.Header.Get("X-Claude-Code-Agent-Id"),
+	}
+	for _, line := range r.Header.Values("Anthropic-Beta") {
+		for beta := range strings.SplitSeq(line, ",") {
+			if beta = strings.TrimSpace(beta); beta != "" {
+				c.Betas = append(c.Betas, beta)
+			}
+		}
+	}
+	return c
+}
+
+// ClaudeCode tells whether Claude Code asks.
+func (c *Client) ClaudeCode() bool {
+	return strings.HasPrefix(c.UserAgent, "claude-cli/") || strings.HasPrefix(c.UserAgent, "claude-code/")
+}
+
+// Headers are those that expressions may see: lower case, without credentials.
+func (c *Client) Headers() map[string]string {
+	out := make(map[string]string, len(c.Header))
+	for name, values := range c.Header {
+		name = strings.ToLower(name)
+		if secretHeader(name) {
+			out[name] = "[redacted]"
+			continue
+		}
+		out[name] = strings.Join(values, ", ")
+	}
+	return out
+}
+
+// secretHeader tells whether a header, in lower case, can hold a credential: those
+// that are accepted as such, and what looks like one.
+func secretHeader(name string) bool {
+	switch name {
+	case "x-api-key", "authorization", "proxy-authorization", "cookie", "x-claudeless-token":
+		return true
+	}
+	return slices.ContainsFunc([]string{"token", "secret", "credential", "api-key"}, func(part string) bool { return strings.Contains(name, part) })
+}

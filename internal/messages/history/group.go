@@ -1,0 +1,117 @@
+package history
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Group is what stands between two answers of the assistant, or one such answer:
+// neighbours of one role are one message to the API.
+type Group struct {
+	Assistant bool
+	Index     int // of its first message
+	Steps     []Step
+	Context   []string // texts beside the steps, what the user brings about first
+	asides    []aside
+	Text      string // of an answer
+	Said      Digest // of an answer
+	Uses      []Use  // of an answer, or of the one before
+}
+
+// Groups makes groups of messages.
+func Groups(messages []*Message) []Group {
+	groups := make([]Group, 0, len(messages))
+	for i, m := range messages {
+		assistant := m.Role == "assistant"
+		if len(groups) == 0 || groups[len(groups)-1].Assistant != assistant {
+			groups = append(groups, Group{Assistant: assistant, Index: i})
+		}
+		groups[len(groups)-1].take(m)
+	}
+	var uses []Use
+	for i := range groups {
+		if g := &groups[i]; g.Assistant {
+			uses = g.Uses
+		} else {
+			g.Uses = uses
+			g.settle(i == len(groups)-1)
+		}
+	}
+	return groups
+}
+
+// take adds one message.
+func (g *Group) take(m *Message) {
+	g.asides = append(g.asides, m.context...)
+	if m.Role == "assistant" {
+		if g.Said == (Digest{}) {
+			g.Said = m.Said
+		} else {
+			g.Said = g.Said.Mix(m.Said)
+		}
+	}
+	g.Text += m.Text
+	g.Uses = append(g.Uses, m.Uses...)
+	if len(g.Steps) == 0 {
+		g.Steps = slices.Clip(m.Steps) // those of the message, which nobody changes
+		return
+	}
+	for _, in := range m.Steps {
+		if n := len(g.Steps); in.Kind == Results && g.Steps[n-1].Kind == Results {
+			both := in
+			both.Results = append(slices.Clip(g.Steps[n-1].Results), in.Results...)
+			g.Steps = append(slices.Clone(g.Steps[:n-1]), both)
+			continue
+		}
+		g.Steps = append(g.Steps, in)
+	}
+}
+
+// settle decides what the steps of a group mean together. The last group of a
+// history always asks something.
+func (g *Group) settle(last bool) {
+	slices.SortStableFunc(g.asides, func(a, b aside) int { return cmp.Compare(a.rank, b.rank) })
+	for _, a := range g.asides {
+		g.Context = append(g.Context, a.text)
+	}
+	at := slices.IndexFunc(g.Steps, func(in Step) bool { return in.Kind == Interrupt })
+	if at >= 0 { // what was under way was given up
+		g.Steps = slices.DeleteFunc(slices.Clone(g.Steps), func(in Step) bool { return in.Kind == Results })
+	}
+	has := func(kinds ...Kind) bool {
+		return slices.ContainsFunc(g.Steps, func(in Step) bool { return slices.Contains(kinds, in.Kind) })
+	}
+	if has(Notice) && has(Results, Prompt) { // news beside something else is read with it
+		g.Steps = slices.DeleteFunc(slices.Clone(g.Steps), func(in Step) bool { return in.Kind == Notice })
+	}
+	if has(Results) { // prompts that came meanwhile are known when the results are
+		g.Steps = slices.Clone(g.Steps)
+		slices.SortStableFunc(g.Steps, func(a, b Step) int { return g.rank(a) - g.rank(b) })
+	}
+	if has(Added) && !has(Results, Prompt, Injected, Notice) {
+		g.Steps = slices.Clone(g.Steps)
+		for i := range g.Steps {
+			if in := &g.Steps[i]; in.Kind == Added {
+				in.Kind = Prompt
+				in.sum = in.own()
+			}
+		}
+	}
+	if last && !has(Results, Prompt, Injected, Notice) {
+		text := ""
+		if n := len(g.Context); n > 0 {
+			text = g.Context[n-1]
+		}
+		in := newStep(Prompt, text)
+		in.Pieces = []string{text}
+		g.Steps = append(slices.Clip(g.Steps), in)
+	}
+}
+
+// rank puts added prompts before the results that they came with.
+func (g *Group) rank(in Step) int {
+	if in.Kind == Added {
+		return 0
+	}
+	return 1
+}

@@ -1,0 +1,90 @@
+package history_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/internal/messages/history"
+)
+
+// groups reads the messages of a request.
+func groups(t *testing.T, messages ...any) []history.Group {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{"model": "m", "messages": messages})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := history.NewReader(0).Read(body, history.ReadClient(&http.Request{Header: http.Header{}}, "", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return history.Groups(r.Messages)
+}
+
+type object map[string]any
+
+func text(s string) object { return object{"type": "text", "text": s} }
+
+// TestContext is messages-api 8: what Claude Code puts beside a prompt, in the blocks of
+// older models and in the system messages of newer ones, is taken apart; hooks and files
+// come first, where the CLI face has them too.
+func TestContext(t *testing.T) {
+	const environment = "# Environment\n - Primary working directory: /w"
+	want := []string{"blue", "1\tline one\n\n# Environment\nno", "Codebase and user instructions are shown below.\n\nBe kind.", environment, "Today's date is 2026-01-01."}
+	for name, messages := range map[string][]any{
+		"older": {object{"role": "user", "content": []any{
+			text("<system-reminder>\n" + environment + "\n</system-reminder>"),
+			text("<system-reminder>\nResult of calling the Read tool:\n1\tline one\n\n# Environment\nno\n</system-reminder>"),
+			text("<system-reminder>\nUserPromptSubmit hook success: blue\n</system-reminder>"),
+			text("<system-reminder>\nCodebase and user instructions are shown below.\n\nBe kind.\n</system-reminder>"),
+			text("<system-reminder>\nToday's date is 2026-01-01.\n</system-reminder>"), text("hi"),
+		}}},
+		"newer": {
+			object{"role": "user", "content": []any{
+				text("<system-reminder>\nResult of calling the Read tool:\n1\tline one\n\n# Environment\nno\n</system-reminder>"),
+				text("<system-reminder>\nCodebase and user instructions are shown below.\n\nBe kind.\n</system-reminder>"), text("hi"),
+			}},
+			object{"role": "system", "content": environment + "\n\nUserPromptSubmit hook success: blue\n\nToday's date is 2026-01-01."},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := groups(t, messages...)
+			if len(g) != 1 || len(g[0].Steps) != 1 || g[0].Steps[0].Text != "hi" {
+				t.Fatalf("%+v", g)
+			}
+			got := g[0].Context
+			if name == "older" { // the order among those of Claude Code is its own
+				want := []string{want[0], want[1], environment, want[2], want[4]}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Error(diff)
+				}
+				return
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// TestResults is messages-api 8: what Claude Code adds to a tool's result is none of it.
+func TestResults(t *testing.T) {
+	for name, content := range map[string]string{
+		"reminder": "plain\n\n<system-reminder>\nBe careful.\n</system-reminder>\n",
+		"schema":   "plain\n\nThis tool's input schema was not in your prompt when you called it. The input schema is: {}",
+		"both":     "plain\n\n<system-reminder>\na\n</system-reminder>\n\n<system-reminder>\nb\n</system-reminder>\n\nThis tool's input schema was not in your prompt when you called it. The input schema is: {}",
+		"nothing":  "plain",
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := groups(t, object{"role": "user", "content": "hi"},
+				object{"role": "assistant", "content": []any{object{"type": "tool_use", "id": "a", "name": "T", "input": object{}}}},
+				object{"role": "user", "content": []any{object{"type": "tool_result", "tool_use_id": "a", "content": content}}})
+			if got := g[2].Steps[0].Results[0].Text; got != "plain" {
+				t.Errorf("%q", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,232 @@
+package history
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Message is one message of a request, read and understood once: the same bytes
+// come with every later request. It is never changed afterwards.
+type Message struct {
+	Role  string // user, assistant or system
+	parts []part
+	Uses  []Use // calls of an assistant message
+
+	// What the message means, in order, and what stands beside it.
+	Steps   []Step
+	context []aside
+
+	Said Digest // of what a scenario could have said of an assistant message
+	Text string // of an assistant message
+}
+
+// FirstText is the first text of a message.
+func (c *Message) FirstText() string {
+	for _, p := range c.parts {
+		if p.kind == "text" {
+			return p.text
+		}
+	}
+	return ""
+}
+
+// wireMessage is a message as it comes.
+type wireMessage struct {
+	Role    string          `json:"role"`
+	Content json.RawMessage `json:"content"`
+}
+
+// wireBlock is a block as it comes: the keys that count here.
+type wireBlock struct {
+	Type      string          `json:"type"`
+	Text      *string         `json:"text"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+	ToolUseID string          `json:"tool_use_id"`
+	Content   json.RawMessage `json:"content"`
+	IsError   bool            `json:"is_error"`
+	Thinking  *string         `json:"thinking"`
+	Signature *string         `json:"signature"`
+}
+
+// readMessage reads the message at index; the error is a [*RefusalError] that names
+// the place.
+func readMessage(raw []byte, index int) (*Message, error) {
+	var m wireMessage
+	at := fmt.Sprintf("messages.%d", index)
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return nil, shapeError(at, raw, err)
+	}
+	switch m.Role {
+	case "user", "assistant", "system":
+	case "":
+		return nil, Invalid(at+".role", "Field required")
+	default:
+		return nil, Invalid(at+".role", "Input should be 'user', 'assistant' or 'system'")
+	}
+	c := &Message{Role: m.Role}
+	if err := c.read(m.Content, at+".content"); err != nil {
+		return nil, err
+	}
+	if c.Role == "assistant" {
+		c.saidDigest()
+	} else {
+		c.Steps, c.context = understand(c.Role, c.parts)
+	}
+	return c, nil
+}
+
+// read reads the string or the blocks of a message.
+func (c *Message) read(raw json.RawMessage, at string) error {
+	trimmed := bytes.TrimSpace(raw)
+	switch {
+	case len(trimmed) == 0 || bytes.Equal(trimmed, []byte("null")):
+		return Invalid(at, "Field required")
+	case trimmed[0] == '"':
+		var text string
+		if err := json.Unmarshal(trimmed, &text); err != nil {
+			return Invalid(at, "Input should be a valid string")
+		}
+		c.parts = []part{{kind: "text", text: text}}
+		return nil
+	case trimmed[0] != '[':
+		return Invalid(at, "Input should be a valid string or a list of blocks")
+	}
+	var blocks []json.RawMessage
+	if err := json.Unmarshal(trimmed, &blocks); err != nil {
+		return Invalid(at, "Input should be a valid list")
+	}
+	for i, b := range blocks {
+		if err := c.block(b, i, fmt.Sprintf("%s.%d", at, i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// block reads one block.
+func (c *Message) block(raw json.RawMessage, i int, at string) error {
+	var b wireBlock
+	if err := json.Unmarshal(raw, &b); err != nil {
+		return shapeError(at, raw, err)
+	}
+	switch b.Type {
+	case "":
+		return Invalid(at+".type", "Field required")
+	case "text":
+		if b.Text == nil {
+			return Invalid(at+".text", "Field required")
+		}
+		c.parts = append(c.parts, part{kind: b.Type, text: *b.Text})
+	case "tool_use":
+		return c.toolUse(&b, at)
+	case "tool_result":
+		return c.toolResult(&b, i, at)
+	case "thinking":
+		switch {
+		case b.Thinking == nil:
+			return Invalid(at+".thinking", "Field required")
+		case b.Signature == nil:
+			return Invalid(at+".signature", "Field required")
+		}
+		c.parts = append(c.parts, part{kind: b.Type, unsigned: *b.Signature == ""})
+	default:
+		if !knownBlock(b.Type) {
+			return Invalid(at, fmt.Sprintf("Input tag '%s' found using 'type' does not match any of the expected tags", b.Type))
+		}
+		c.parts = append(c.parts, part{kind: b.Type, attachments: b.Type == "image" || b.Type == "document"})
+	}
+	return nil
+}
+
+// toolUse takes a call.
+func (c *Message) toolUse(b *wireBlock, at string) error {
+	switch {
+	case c.Role != "assistant":
+		return Invalid(at, "`tool_use` blocks can only be in `assistant` messages")
+	case b.ID == "":
+		return Invalid(at+".id", "Field required")
+	case b.Name == "":
+		return Invalid(at+".name", "Field required")
+	case len(b.Input) == 0 || b.Input[0] != '{':
+		return Invalid(at+".input", "Input should be a valid dictionary")
+	}
+	c.Uses = append(c.Uses, Use{ID: b.ID, Name: b.Name, Input: b.Input})
+	c.parts = append(c.parts, part{kind: b.Type})
+	return nil
+}
+
+// toolResult takes what came of a call.
+func (c *Message) toolResult(b *wireBlock, i int, at string) error {
+	switch {
+	case c.Role != "user":
+		return Invalid(at, "`tool_result` blocks can only be in `user` messages")
+	case b.ToolUseID == "":
+		return Invalid(at+".tool_use_id", "Field required")
+	}
+	r := &Result{at: i, ID: b.ToolUseID, Text: resultText(b.Content), Content: b.Content, IsError: b.IsError}
+	r.sum = Digest{}.Chain(r.Text, strconv.FormatBool(r.IsError))
+	c.parts = append(c.parts, part{kind: b.Type, result: r})
+	return nil
+}
+
+// knownBlock tells whether the API has blocks of this type. New kinds of tools
+// come with blocks of their own, by a name that follows from the tool's.
+func knownBlock(kind string) bool {
+	switch kind {
+	case "image", "document", "search_result", "redacted_thinking", "server_tool_use", "container_upload", "compaction", "fallback", "mcp_tool_use",
+		"browser_state", "tool_reference", "advisor_tool_result", "tool_addition", "tool_removal", "connector_text":
+		return true
+	}
+	return strings.HasSuffix(kind, "_tool_result") || strings.HasSuffix(kind, "_tool_use")
+}
+
+// resultText is what the model sees of a result as text, without what Claude Code
+// hides in it.
+func resultText(raw json.RawMessage) string {
+	trimmed := bytes.TrimSpace(raw)
+	if len(trimmed) == 0 {
+		return ""
+	}
+	if trimmed[0] == '"' {
+		var text string
+		if json.Unmarshal(trimmed, &text) == nil {
+			return withoutReminders(text)
+		}
+	}
+	var blocks []wireBlock
+	if json.Unmarshal(trimmed, &blocks) != nil {
+		return ""
+	}
+	texts := make([]string, 0, len(blocks))
+	for _, b := range blocks {
+		if b.Type == "text" && b.Text != nil {
+			texts = append(texts, withoutReminders(*b.Text))
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// saidDigest sums up an assistant message: its text as a whole, its calls by name
+// and input. Ids, reasoning and the cutting into blocks do not count.
+func (c *Message) saidDigest() {
+	parts := []string{"assistant"}
+	var texts strings.Builder
+	for _, p := range c.parts {
+		texts.WriteString(p.text)
+	}
+	c.Text = texts.String()
+	parts = append(parts, c.Text)
+	for i := range c.Uses {
+		var compact bytes.Buffer
+		if json.Compact(&compact, c.Uses[i].Input) == nil {
+			c.Uses[i].Input = compact.Bytes()
+		}
+		parts = append(parts, c.Uses[i].Name, string(c.Uses[i].Input))
+	}
+	c.Said = Digest{}.Chain(parts...)
+}

@@ -1,0 +1,79 @@
+package history
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Prefix is a beginning of a request as a prompt cache sees it: tools, then the system
+// prompt, then the messages, block by block.
+type Prefix struct {
+	Key  Digest        // of the content, without any marks
+	Size int           // bytes so far
+	Mark time.Duration // how long its end asks to be cached; 0 = it does not
+}
+
+// prefixes collects them.
+type prefixes struct {
+	list []Prefix
+	key  Digest
+	size int
+}
+
+// Prefixes are the beginnings of the request that end with a block, the shortest
+// first.
+func (r *Request) Prefixes() []Prefix {
+	p := &prefixes{}
+	p.blocks("tools", r.Tools.Raw)
+	p.blocks("system", r.System)
+	for _, raw := range r.raw {
+		var m wireMessage
+		if json.Unmarshal(raw, &m) == nil {
+			p.blocks(m.Role, m.Content)
+		}
+	}
+	if n := len(p.list); n > 0 && r.cache != nil { // a mark of the request is one of its last block
+		p.list[n-1].Mark = max(p.list[n-1].Mark, lifetime(r.cache))
+	}
+	return p.list
+}
+
+// blocks adds a text, or a list of blocks.
+func (p *prefixes) blocks(role string, raw json.RawMessage) {
+	if len(raw) == 0 {
+		return
+	}
+	if raw[0] == '"' { // the same as one block of text
+		raw = append(append([]byte(`[{"type":"text","text":`), raw...), "}]"...)
+	}
+	_ = elements(raw, func(block []byte) error { // it was read before
+		var keys map[string]json.RawMessage
+		if json.Unmarshal(block, &keys) != nil {
+			return errSyntax
+		}
+		mark := lifetime(keys["cache_control"])
+		delete(keys, "cache_control")
+		plain, err := json.Marshal(keys)
+		if err != nil {
+			return err
+		}
+		p.key, p.size = p.key.Chain(role, string(plain)), p.size+len(plain)
+		p.list = append(p.list, Prefix{Key: p.key, Size: p.size, Mark: mark})
+		return nil
+	})
+}
+
+// lifetime is how long a cache_control asks for; 0 = there is none.
+func lifetime(raw json.RawMessage) time.Duration {
+	var control struct {
+		Type string `json:"type"`
+		TTL  string `json:"ttl"`
+	}
+	switch {
+	case raw == nil || json.Unmarshal(raw, &control) != nil || control.Type != "ephemeral":
+		return 0
+	case control.TTL == "1h":
+		return time.Hour
+	}
+	return 5 * time.Minute
+}

@@ -1,0 +1,45 @@
+package history
+
+import (
+	"encoding/json"
+	"errors"
+	"strconv"
+)
+
+// RefusalError is the answer that the API gives to a request which it does not take.
+type RefusalError struct {
+	Status  int
+	Message string
+	Code    string // details.error_code; "" = no details
+	Final   bool   // x-should-retry: false
+}
+
+func (e *RefusalError) Error() string { return strconv.Itoa(e.Status) + " " + e.Message }
+
+// Invalid refuses a request because of the value at a place.
+func Invalid(at, what string) *RefusalError {
+	return &RefusalError{Status: 400, Message: at + ": " + what}
+}
+
+// shapeError is what is wrong with a value that could not be decoded.
+func shapeError(at string, raw []byte, err error) error {
+	if !json.Valid(raw) {
+		return errSyntax
+	}
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field != "" {
+		return Invalid(at+"."+e.Field, "Input should be a valid "+jsonKind(e.Type.Kind().String()))
+	}
+	return Invalid(at, "Input should be a valid dictionary")
+}
+
+func jsonKind(kind string) string {
+	switch kind {
+	case "bool":
+		return "boolean"
+	case "slice":
+		return "list"
+	case "ptr":
+		return "string"
+	}
+	return kind
+}

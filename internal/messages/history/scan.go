@@ -1,0 +1,150 @@
+package history
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+)
+
+// errSyntax says that a body is no JSON.
+var errSyntax = errors.New("the request body is not valid JSON")
+
+// members calls f for each member of the JSON object in raw, in order. Values
+// are spans of raw: their brackets and strings have been found to close, what
+// stands between them is for the reader of the value to check.
+func members(raw []byte, f func(key string, value []byte) error) error {
+	return spans(raw, '{', '}', f)
+}
+
+// elements calls f for each element of the JSON array in raw, as [members] does.
+func elements(raw []byte, f func(value []byte) error) error {
+	return spans(raw, '[', ']', func(_ string, value []byte) error { return f(value) })
+}
+
+func spans(raw []byte, open, closing byte, f func(string, []byte) error) error {
+	i := space(raw, 0)
+	if i >= len(raw) || raw[i] != open {
+		return errSyntax
+	}
+	if i = space(raw, i+1); i < len(raw) && raw[i] == closing {
+		return rest(raw, i+1)
+	}
+	for {
+		key := ""
+		if open == '{' {
+			var err error
+			if key, i, err = memberKey(raw, i); err != nil {
+				return err
+			}
+		}
+		end := skip(raw, i)
+		if end < 0 {
+			return errSyntax
+		}
+		if err := f(key, raw[i:end]); err != nil {
+			return err
+		}
+		i = space(raw, end)
+		switch {
+		case i < len(raw) && raw[i] == closing:
+			return rest(raw, i+1)
+		case i >= len(raw) || raw[i] != ',':
+			return errSyntax
+		}
+		i = space(raw, i+1)
+	}
+}
+
+// memberKey reads `"key":` and returns where the value begins.
+func memberKey(raw []byte, i int) (key string, at int, err error) {
+	if i >= len(raw) || raw[i] != '"' {
+		return "", 0, errSyntax
+	}
+	end := skip(raw, i)
+	if end < 0 {
+		return "", 0, errSyntax
+	}
+	if inner := raw[i+1 : end-1]; bytes.IndexByte(inner, '\\') < 0 {
+		key = string(inner)
+	} else if json.Unmarshal(raw[i:end], &key) != nil {
+		return "", 0, errSyntax
+	}
+	i = space(raw, end)
+	if i >= len(raw) || raw[i] != ':' {
+		return "", 0, errSyntax
+	}
+	return key, space(raw, i+1), nil
+}
+
+// rest checks that nothing but white space follows.
+func rest(raw []byte, i int) error {
+	if space(raw, i) < len(raw) {
+		return errSyntax
+	}
+	return nil
+}
+
+func space(raw []byte, i int) int {
+	for i < len(raw) && (raw[i] == ' ' || raw[i] == '\n' || raw[i] == '\t' || raw[i] == '\r') {
+		i++
+	}
+	return i
+}
+
+// skip returns the end of the value that begins at i, negative when it does not
+// end.
+func skip(raw []byte, i int) int {
+	if i >= len(raw) {
+		return -1
+	}
+	switch raw[i] {
+	case '"':
+		return skipString(raw, i)
+	case '{', '[':
+		depth := 0
+		for i < len(raw) {
+			switch raw[i] {
+			case '"':
+				if i = skipString(raw, i); i < 0 {
+					return -1
+				}
+				continue
+			case '{', '[':
+				depth++
+			case '}', ']':
+				if depth--; depth == 0 {
+					return i + 1
+				}
+			}
+			i++
+		}
+		return -1
+	}
+	start := i
+	for i < len(raw) && bytes.IndexByte([]byte(",]} \n\t\r"), raw[i]) < 0 {
+		i++
+	}
+	if i == start {
+		return -1
+	}
+	return i
+}
+
+// skipString returns the end of the string whose quote stands at i.
+func skipString(raw []byte, i int) int {
+	for i++; i < len(raw); i++ {
+		n := bytes.IndexByte(raw[i:], '"')
+		if n < 0 {
+			return -1
+		}
+		i += n
+		back := i
+		for raw[back-1] == '\\' {
+			back--
+		}
+		if (i-back)%2 == 0 {
+			return i + 1
+		}
+	}
+	return -1
+}

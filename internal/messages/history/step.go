@@ -1,0 +1,116 @@
+package history
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// Kind is what a step of a history is.
+type Kind string
+
+// The kinds of steps.
+const (
+	Prompt    Kind = "prompt"
+	Results   Kind = "results"   // of calls
+	Added     Kind = "added"     // a prompt that was typed while the model worked
+	Injected  Kind = "injected"  // a text of Claude Code's own that asks for an answer
+	Notice    Kind = "notice"    // of background work
+	Interrupt Kind = "interrupt" // what was under way was given up
+	Summary   Kind = "summary"   // of what a cut took away
+)
+
+// Step is one thing that a message of the user means.
+type Step struct {
+	Kind    Kind
+	Text    string
+	Pieces  []string // of a prompt: the blocks that it was joined from
+	Results []*Result
+	Files   []string // types of images and documents beside a prompt
+	sum     Digest   // of what counts of it; of results it depends on the calls
+}
+
+// Result is a tool_result block.
+type Result struct {
+	at      int // index of the block
+	ID      string
+	Text    string
+	Content json.RawMessage // as it came
+	IsError bool
+	sum     Digest
+}
+
+// Use is a tool_use block.
+type Use struct {
+	ID    string
+	Name  string
+	Input json.RawMessage
+}
+
+// part is a text block, or the place of another one.
+type part struct {
+	kind        string // type of the block
+	text        string
+	result      *Result
+	attachments bool
+	unsigned    bool // reasoning without a signature
+}
+
+func newStep(kind Kind, text string) Step {
+	s := Step{Kind: kind, Text: text}
+	s.sum = s.own()
+	return s
+}
+
+// own is the digest of a step by itself.
+func (s *Step) own() Digest {
+	return Digest{}.Chain(append([]string{string(s.Kind), s.Text}, s.Files...)...)
+}
+
+// Digest is that of a step where it stands: results count in the order of their
+// calls.
+func (s *Step) Digest(uses []Use) Digest {
+	if s.Kind != Results {
+		return s.sum
+	}
+	sum := Digest{1}
+	for i := range uses {
+		for _, r := range s.Results {
+			if r.ID == uses[i].ID {
+				sum = sum.Mix(r.sum)
+			}
+		}
+	}
+	return sum
+}
+
+// Head is the prompt that the first n pieces of a prompt would have been alone.
+func (s *Step) Head(n int) Step {
+	pieces := slices.Clone(s.Pieces[:n])
+	pieces[n-1] = strings.TrimSuffix(pieces[n-1], "\n") // Claude Code's, when it joins another one
+	head := newStep(Prompt, joinPieces(pieces))
+	head.Pieces = s.Pieces[:n]
+	return head
+}
+
+// Tail is the prompt without its first n pieces.
+func (s *Step) Tail(n int) Step {
+	tail := *s
+	tail.Pieces = s.Pieces[n:]
+	tail.Text = joinPieces(tail.Pieces)
+	tail.sum = tail.own()
+	return tail
+}
+
+// joinPieces makes one prompt of its blocks. Claude Code ends all but the last
+// with a newline of their own when it joins prompts.
+func joinPieces(pieces []string) string {
+	trimmed := make([]string, len(pieces))
+	for i, p := range pieces {
+		if i < len(pieces)-1 {
+			p = strings.TrimSuffix(p, "\n")
+		}
+		trimmed[i] = p
+	}
+	return strings.Join(trimmed, "\n")
+}
