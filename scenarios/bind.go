@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/diag"
-	"github.com/claudeless/claudeless/internal/match"
 )
 
 // BindValue reads a pattern and checks that it has the keys of its type.
@@ -269,76 +268,16 @@ func (m *MCP) BindValue(v diag.Value, b *diag.Binding) {
 // ServerNames lists the names of the servers in file order.
 func (m *MCP) ServerNames() []string { return append([]string(nil), m.names...) }
 
-// normalUUID returns a UUID in lower case with hyphens.
-func normalUUID(s string) (string, bool) {
-	hex := strings.ToLower(s)
-	if len(s) == 36 && s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' {
-		hex = strings.ReplaceAll(hex, "-", "")
-	}
-	if len(hex) != 32 || strings.Trim(hex, "0123456789abcdef") != "" {
-		return s, false
-	}
-	return hex[:8] + "-" + hex[8:12] + "-" + hex[12:16] + "-" + hex[16:20] + "-" + hex[20:], true
-}
-
-// pattern compiles the pattern under key.
-func (c *compiler) pattern(p *Pattern, key string) (t match.Text) {
-	c.in(key, func() {
-		var err error
-		var bad diag.Path
-		if t, bad, err = compilePattern(p, nil); err != nil {
-			saved := c.path
-			c.path = append(c.path, bad...)
-			c.hintf(patternHint(err), "%v", err)
-			c.path = saved
-		}
-	})
-	return t
-}
-
-// patternHint says what the expressions of other languages have and RE2 lacks.
-func patternHint(err error) string {
-	text := err.Error()
+// BindValue reads an answer and checks that it has either a text or an error.
+func (a *Sampling) BindValue(v diag.Value, b *diag.Binding) {
+	type plain Sampling
+	b.Into(v, (*plain)(a))
+	_, text := v.Field("text")
+	failure, refused := v.Field("error")
 	switch {
-	case strings.Contains(text, "(?=") || strings.Contains(text, "(?!") || strings.Contains(text, "(?<"):
-		return "regular expressions are RE2, without lookaround: say it with `all` and `not`, or with `when`"
-	case strings.Contains(text, "invalid escape sequence: `\\"):
-		return "regular expressions are RE2, without references to groups and a few escapes"
-	}
-	return ""
-}
-
-// compilePattern makes a matcher; on an error bad leads to the faulty part.
-func compilePattern(p *Pattern, path diag.Path) (t match.Text, bad diag.Path, err error) {
-	switch p.Type {
-	case PatternExact:
-		return match.Exact(p.Text), nil, nil
-	case PatternContains:
-		return match.Contains(p.Text), nil, nil
-	case PatternRegex:
-		t, err = match.Regex(p.Pattern)
-		return t, append(path, "pattern"), err
-	case PatternGlob:
-		t, err = match.Glob(p.Pattern)
-		return t, append(path, "pattern"), err
-	case PatternNot:
-		if p.Not == nil {
-			return match.Any(), nil, nil
-		}
-		t, bad, err = compilePattern(p.Not, append(path, "pattern"))
-		return match.Not(t), bad, err
-	case PatternAll, PatternAnyOf:
-		parts := make([]match.Text, len(p.Patterns))
-		for i := range p.Patterns {
-			if parts[i], bad, err = compilePattern(&p.Patterns[i], append(path[:len(path):len(path)], "patterns", i)); err != nil {
-				return match.Any(), bad, err
-			}
-		}
-		if p.Type == PatternAll {
-			return match.All(parts...), nil, nil
-		}
-		return match.AnyOf(parts...), nil, nil
-	default:
-		return match.Any(), nil, nil
+	case text && refused:
+		b.Errorf(failure, "an answer has either `text` or `error`")
+	case !text && !refused:
+		b.Errorf(v, "an answer needs `text` or `error`")
 	}
 }

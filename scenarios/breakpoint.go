@@ -1,14 +1,14 @@
 package scenarios
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 
 	"github.com/claudeless/claudeless/internal/diag"
 	"github.com/claudeless/claudeless/internal/eval"
-	"github.com/claudeless/claudeless/internal/match"
+	"github.com/claudeless/claudeless/scenarios/internal/fill"
+	"github.com/claudeless/claudeless/scenarios/internal/toolname"
 )
 
 // Breakpoint stops calls of a tool and decides about them, as somebody at the
@@ -54,8 +54,8 @@ type Breakpoint struct {
 
 	at     diag.Position
 	index  int
-	source *source
-	lib    *library
+	source *fill.Source
+	lib    *fill.Library
 }
 
 // The phases and actions of a [Breakpoint].
@@ -68,10 +68,6 @@ const (
 	BreakFail     = "fail"
 	BreakReplace  = "replace"
 )
-
-// atBreakpoint stands in place of capture groups for what is evaluated at a
-// breakpoint.
-const atBreakpoint = "\x00breakpoint"
 
 // BindValue reads a breakpoint and checks that it has the keys of its action
 // and no others.
@@ -115,7 +111,7 @@ func (k *Breakpoint) BindValue(v diag.Value, b *diag.Binding) {
 }
 
 // Names are the names, and globs, of canonical tool names that Tool stands for.
-func (k *Breakpoint) Names() []string { return toolForms(k.Tool) }
+func (k *Breakpoint) Names() []string { return toolname.Forms(k.Tool) }
 
 // Place says where the breakpoint stands: "FILE:LINE", or its number in a
 // scenario that is from no file.
@@ -131,52 +127,19 @@ func (k *Breakpoint) Place() string {
 func (k *Breakpoint) Fill(ctx context.Context, names map[string]any) (Breakpoint, error) {
 	filled := *k
 	ctx = eval.Together(ctx)
-	s := &scope{lib: k.lib, src: k.source, groups: atBreakpoint, vars: names}
+	s := &fill.Scope{Library: k.lib, Source: k.source, Groups: fill.AtBreakpoint, Vars: names}
 	var err error
-	if filled.Input, err = s.json(ctx, k.Input); err != nil {
+	if filled.Input, err = s.JSON(ctx, k.Input); err != nil {
 		return filled, fmt.Errorf("input: %w", err)
 	}
-	if filled.Result, err = s.json(ctx, k.Result); err != nil {
+	if filled.Result, err = s.JSON(ctx, k.Result); err != nil {
 		return filled, fmt.Errorf("result: %w", err)
 	}
-	if filled.Message, err = s.text(ctx, k.Message); err != nil {
+	if filled.Message, err = s.Text(ctx, k.Message); err != nil {
 		return filled, fmt.Errorf("message: %w", err)
 	}
-	if filled.Replacement, err = s.text(ctx, k.Replacement); err != nil {
+	if filled.Replacement, err = s.Text(ctx, k.Replacement); err != nil {
 		return filled, fmt.Errorf("replacement: %w", err)
 	}
 	return filled, nil
-}
-
-func (c *compiler) breakpoint(k *Breakpoint, i int) {
-	k.at, k.index, k.source, k.lib = c.src.ix.Pos(c.path), i, c.src, c.lib
-	if k.Phase == "" {
-		k.Phase = BreakBefore
-	}
-	c.groups = atBreakpoint
-	defer func() { c.groups = "" }()
-	for _, form := range k.Names() {
-		if _, err := match.Glob(form); err != nil {
-			c.in("tool", func() { c.errorf("%v", err) })
-			break
-		}
-	}
-	c.condition(k.When)
-	c.in("input", func() {
-		c.data(k.Input)
-		if !mayBeTable(k.Input, c.src.templates) {
-			c.errorf("`input` must be a table, or one template that gives one")
-		}
-	})
-	c.in("result", func() { c.data(k.Result) })
-	c.in("message", func() { c.template(k.Message) })
-	c.in("replacement", func() { c.template(k.Replacement) })
-}
-
-// mayBeTable tells whether an input is a table or can become one; none at all
-// is left to others.
-func mayBeTable(input json.RawMessage, templates bool) bool {
-	var text string
-	return len(input) == 0 || bytes.HasPrefix(input, []byte("{")) ||
-		templates && json.Unmarshal(input, &text) == nil && eval.HasTemplate(text)
 }

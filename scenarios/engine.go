@@ -3,13 +3,18 @@ package scenarios
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/internal/diag"
 	"github.com/claudeless/claudeless/internal/eval"
 	"github.com/claudeless/claudeless/internal/match"
+	"github.com/claudeless/claudeless/scenarios/internal/fill"
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // EngineOptions are what an engine is told beside the scenario. The zero value
@@ -24,6 +29,16 @@ type EngineOptions struct {
 	Args []string
 	// CWD is `cwd` in expressions.
 	CWD string
+	// Claims are those of the other engines of the run; nil = there are none.
+	Claims Claims
+	// Failure strikes every answer that has none of its own; nil = nothing does.
+	Failure *Failure
+}
+
+// Claims says which engine of a run has a rule that answers once.
+type Claims interface {
+	// Take takes a rule by its name and place, for good; false = it has been taken.
+	Take(rule string) (bool, error)
 }
 
 // Engine answers the requests of one session. It is for one goroutine at a
@@ -36,6 +51,7 @@ type Engine struct {
 	turns   int         // prompts of the user so far
 	counts  map[int]int // matches by rule
 	active  *sequence   // nil = no turn is expected
+	left    *sequence   // what the last prompt broke off; nil = nothing
 	running *response   // nil = nothing to go on with
 	seen    Seen
 	missed  []Judged // results that a call's `expect` did not match
@@ -47,7 +63,7 @@ type Engine struct {
 type sequence struct {
 	rule   int
 	next   int               // the turn that is expected
-	groups map[string]string // named captures of the rule's own prompt
+	groups map[string]string // named captures of the prompts so far
 }
 
 // NewEngine makes an engine at the beginning of a session. A scenario that was
@@ -70,8 +86,19 @@ func NewEngine(s *Scenario, o EngineOptions) *Engine {
 // Next answers one request. The error is for expressions that fail while they
 // run and for a done ctx; what the scenario scripts is never an error.
 func (e *Engine) Next(ctx context.Context, r Request) (Reply, error) {
+	reply, err := e.next(ctx, r)
+	if err == nil && reply.Failure == nil {
+		reply.Failure = e.o.Failure
+	}
+	return reply, err
+}
+
+func (e *Engine) next(ctx context.Context, r Request) (Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return Reply{}, err
+	}
+	if r.Side != "" {
+		return Reply{Blocks: []protocol.Block{protocol.Text(e.beside(r.Side))}}, nil
 	}
 	ctx = eval.Together(ctx)
 	if r.Results != nil {
@@ -103,12 +130,24 @@ func (e *Engine) Next(ctx context.Context, r Request) (Reply, error) {
 	return reply, e.fail(ctx, h, &reply)
 }
 
+// beside answers a request beside the conversation.
+func (e *Engine) beside(kind string) string {
+	if text, ok := e.s.API.SideText(kind); ok {
+		return text
+	}
+	answered := strconv.Itoa(e.turns) + " prompts and each was"
+	if e.turns == 1 {
+		answered = "one prompt and it was"
+	}
+	return "<summary>\nThe user sent " + answered + " answered.\n</summary>"
+}
+
 // fail adds the failure of a rule to its reply.
 func (e *Engine) fail(ctx context.Context, h *hit, reply *Reply) error {
 	if h.failure == nil {
 		return nil
 	}
-	f, err := h.scope.failure(ctx, h.failure)
+	f, err := failureOf(ctx, h.scope, h.failure)
 	reply.Failure = f
 	return err
 }
@@ -125,9 +164,9 @@ func (e *Engine) resume(ctx context.Context, r Request) (Reply, error) {
 		}
 	}
 	vars := e.vars(r)
-	vars["prompt"], vars["match"] = run.hit.scope.vars["prompt"], run.hit.scope.vars["match"]
-	run.hit.scope.vars = vars
-	run.hit.scope.results = append(run.hit.scope.results, e.s.library.resultVars(r.Results)...)
+	sc := run.hit.scope
+	vars["prompt"] = sc.Vars["prompt"]
+	sc.Vars, sc.Results = vars, append(sc.Results, e.results(r.Results)...)
 	reply, err := run.next(ctx, e.o.NewID)
 	if err != nil {
 		return Reply{}, fmt.Errorf("%s: %w", run.hit.ref, err)
@@ -135,33 +174,26 @@ func (e *Engine) resume(ctx context.Context, r Request) (Reply, error) {
 	return reply, nil
 }
 
-// hit is what answers a prompt.
-type hit struct {
-	ref      RuleRef
-	rule     int // -1 = default_response, or none
-	turn     int // -1 = the rule's own response
-	response *Response
-	failure  *Failure
-	scope    *scope
-}
-
 const defaultName = "default_response"
 
 // find decides what answers a prompt and counts it.
 func (e *Engine) find(ctx context.Context, r Request) (*hit, error) {
 	vars := e.vars(r)
+	if !r.Injected {
+		e.left = nil
+	}
 	if e.active != nil && (!r.Injected || r.Notice) {
 		h, err := e.turn(ctx, r.Prompt, vars)
 		if h != nil || err != nil {
 			return h, err
 		}
 		if !r.Injected {
-			e.active = nil
+			e.left, e.active = e.active, nil
 		}
 	}
-	for i := range e.s.Responses {
+	for i := range e.s.candidates(r.Prompt) {
 		rule := &e.s.Responses[i]
-		if rule.MaxMatches != nil && e.counts[i] >= *rule.MaxMatches {
+		if e.used(i) {
 			continue
 		}
 		c, ok := rule.match.Match(r.Prompt)
@@ -169,23 +201,41 @@ func (e *Engine) find(ctx context.Context, r Request) (*hit, error) {
 			continue
 		}
 		sc := e.scope(&rule.compiledRule, c, vars)
-		if ok, err := sc.condition(ctx, rule.When); err != nil {
+		if ok, err := sc.Condition(ctx, rule.When); err != nil {
 			return nil, fmt.Errorf("%s: %w", e.ref(i, -1), err)
 		} else if !ok {
 			continue
 		}
+		if mine, err := e.claim(i); err != nil {
+			return nil, fmt.Errorf("%s: %w", e.ref(i, -1), err)
+		} else if !mine {
+			continue
+		}
 		e.counts[i]++
 		if len(rule.Turns) > 0 && !r.Injected {
-			e.active = &sequence{rule: i, groups: sc.named()}
+			e.active = &sequence{rule: i, groups: sc.Named()}
 		}
 		return &hit{ref: e.ref(i, -1), rule: i, turn: -1, response: rule.Response, failure: rule.Failure, scope: sc}, nil
 	}
-	vars["match"] = map[any]any{}
-	sc := &scope{lib: e.s.library, src: e.s.source, vars: vars}
+	sc := &fill.Scope{Library: e.s.library, Source: e.s.source, Match: map[any]any{}, Vars: vars}
 	if e.s.DefaultResponse == nil {
 		return &hit{rule: -1, turn: -1, scope: sc}, nil
 	}
 	return &hit{ref: e.defaultRef(), rule: -1, turn: -1, response: e.s.DefaultResponse, scope: sc}, nil
+}
+
+// used tells whether a rule has answered as often as it may in this session.
+func (e *Engine) used(rule int) bool {
+	r := &e.s.Responses[rule]
+	return r.MaxMatches != nil && e.counts[rule] >= *r.MaxMatches || r.Once && e.counts[rule] > 0
+}
+
+// claim takes a rule that answers once in a run.
+func (e *Engine) claim(rule int) (bool, error) {
+	if !e.s.Responses[rule].Once || e.o.Claims == nil {
+		return true, nil
+	}
+	return e.o.Claims.Take(e.ref(rule, -1).String())
 }
 
 // turn tries the turn that is expected next; nil = the prompt is another one.
@@ -198,20 +248,20 @@ func (e *Engine) turn(ctx context.Context, prompt string, vars map[string]any) (
 		return nil, nil
 	}
 	sc := e.scope(&turn.compiledRule, c, vars)
-	sc.inherit(at.groups)
-	if ok, err := sc.condition(ctx, turn.When); err != nil {
+	sc.Inherit(at.groups)
+	if ok, err := sc.Condition(ctx, turn.When); err != nil {
 		return nil, fmt.Errorf("%s: %w", e.ref(at.rule, at.next), err)
 	} else if !ok {
 		return nil, nil
 	}
-	e.active = &sequence{rule: at.rule, next: at.next + 1, groups: at.groups}
+	e.active = &sequence{rule: at.rule, next: at.next + 1, groups: sc.Named()}
 	if e.active.next == len(turns) {
 		e.active = nil
 	}
 	return &hit{ref: e.ref(at.rule, at.next), rule: at.rule, turn: at.next, response: turn.Response, failure: turn.Failure, scope: sc}, nil
 }
 
-func (e *Engine) scope(r *compiledRule, c match.Captures, vars map[string]any) *scope {
+func (e *Engine) scope(r *compiledRule, c match.Captures, vars map[string]any) *fill.Scope {
 	groups := map[any]any{}
 	for i, text := range c.Groups {
 		groups[i] = text
@@ -221,33 +271,7 @@ func (e *Engine) scope(r *compiledRule, c match.Captures, vars map[string]any) *
 			}
 		}
 	}
-	vars["match"] = groups
-	return &scope{lib: e.s.library, src: r.source, groups: r.groups, vars: vars}
-}
-
-// named returns the captures that have a name.
-func (s *scope) named() map[string]string {
-	groups := map[string]string{}
-	for key, text := range s.captures() {
-		if name, ok := key.(string); ok {
-			groups[name] = text.(string) //nolint:forcetypeassert // made by Engine.scope
-		}
-	}
-	return groups
-}
-
-// inherit adds the captures of the rule that a turn belongs to; its own win.
-func (s *scope) inherit(groups map[string]string) {
-	own := s.captures()
-	for name, text := range groups {
-		if _, ok := own[name]; !ok {
-			own[name] = text
-		}
-	}
-}
-
-func (s *scope) captures() map[any]any {
-	return s.vars["match"].(map[any]any) //nolint:forcetypeassert // made by Engine.scope
+	return &fill.Scope{Library: e.s.library, Source: r.source, Groups: r.groups, Match: groups, Vars: vars}
 }
 
 // vars are the variables of a request, without match and results.
@@ -258,30 +282,25 @@ func (e *Engine) vars(r Request) map[string]any {
 		session.Turn = e.turns
 	}
 	schemas := map[string]any{}
-	if e.s.library.schemas {
+	if e.s.library.Mentions("schemas") {
 		for name, raw := range v.Schemas {
-			schemas[name] = decode(raw)
+			schemas[name] = fill.Decode(raw)
 		}
 	}
 	vars := map[string]any{
-		"prompt": r.Prompt, "match": map[any]any{}, "turn": session.Turn, "context": v.Context, "tools": v.Tools, "model": v.Model,
+		"prompt": r.Prompt, "turn": session.Turn, "context": v.Context, "tools": v.Tools, "model": v.Model,
 		"permission_mode": v.PermissionMode, "system_prompt": v.SystemPrompt, "cwd": cmp.Or(v.CWD, e.o.CWD), "env": e.env,
-		"args": e.o.Args, "session": map[string]any{"id": session.ID, "resumed": session.Resumed, "turn": session.Turn}, "schemas": schemas, "results": []resultVar(nil),
+		"args": e.o.Args, "session": map[string]any{"id": session.ID, "resumed": session.Resumed, "turn": session.Turn}, "schemas": schemas,
 	}
-	for _, name := range callNames() {
-		if e.s.library.mentioned[name] {
-			v.Call.vars(vars)
-			break
-		}
+	if slices.ContainsFunc(fill.CallNames(), e.s.library.Mentions) {
+		v.Call.vars(vars)
 	}
 	vars["system"] = v.SystemPrompt
 	return vars
 }
 
-func ruleName(i int) string { return "responses[" + strconv.Itoa(i) + "]" }
-
 func (e *Engine) defaultRef() RuleRef {
-	pos := e.s.source.ix.Pos(diag.Path{defaultName})
+	pos := e.s.source.Index.Pos(diag.Path{defaultName})
 	return RuleRef{Name: defaultName, File: pos.File, Line: pos.Line}
 }
 
@@ -294,7 +313,145 @@ func (e *Engine) ref(rule, turn int) RuleRef {
 		ref.Name += ".turns[" + strconv.Itoa(turn) + "]"
 		path = append(path, "turns", turn)
 	}
-	pos := r.source.ix.Pos(path)
+	pos := r.source.Index.Pos(path)
 	ref.File, ref.Line = pos.File, pos.Line
 	return ref
+}
+
+// results is what expressions see of results. Their content is decoded only
+// where something asks for it.
+func (e *Engine) results(results []Result) []fill.Result {
+	vars := make([]fill.Result, len(results))
+	for i, r := range results {
+		vars[i] = fill.Result{Text: r.Text, IsError: r.IsError, Tool: r.Tool, ID: r.ToolUseID}
+		if !e.s.library.Mentions("results") {
+			continue
+		}
+		vars[i].Content = fill.Decode(r.Content)
+		if raw, err := json.Marshal(r.Structured); err == nil && r.Structured != nil {
+			vars[i].Structured = fill.Decode(raw)
+		}
+	}
+	return vars
+}
+
+// checkResult records a result that its call's `expect` does not match.
+func (e *Engine) checkResult(c expectedResult, r Result) {
+	t, _, err := compilePattern(c.pattern, nil)
+	if err != nil {
+		return
+	}
+	if _, ok := t.Match(r.Text); !ok {
+		e.missed = append(e.missed, Judged{
+			At:   c.at,
+			Text: fmt.Sprintf("expected the result of %s to match %s: %s; the result is %s", c.tool, c.pattern, t.Explain(r.Text), clip(r.Text)),
+		})
+	}
+}
+
+// ObserveCall records a tool call of the run, by its canonical name.
+func (e *Engine) ObserveCall(name string, input json.RawMessage) { e.seen.Call(name, input) }
+
+// ObservePrompt records a prompt of the run.
+func (e *Engine) ObservePrompt(text string) { e.seen.Prompt(text) }
+
+// Seen is what the run of the engine has done so far; what the engine cannot see
+// itself may be added to it.
+func (e *Engine) Seen() *Seen { return &e.seen }
+
+// Unmet says which expectations the run so far does not fulfil: results that
+// did not match their call's `expect`, then the [[expect]] blocks in file
+// order. Each is one line, with its place where that is known.
+func (e *Engine) Unmet() []string {
+	var unmet []string
+	for _, j := range append(e.Misses(), e.s.Judge(&e.seen)...) {
+		if !j.Met {
+			unmet = append(unmet, j.String())
+		}
+	}
+	return unmet
+}
+
+// agents are the engines of sub-agents, for the misses of their calls. Agents
+// may start at the same time.
+type agents struct {
+	mu   sync.Mutex
+	list []*Engine
+}
+
+// Subagent makes the engine of a sub-agent, which is a session of its own: its
+// first prompt is answered by the script, everything else by the rules. A nil
+// script, or one without steps, leaves all to the rules. It may be called from
+// many goroutines.
+func (e *Engine) Subagent(s *protocol.SubagentScript) *Engine {
+	sub := &Engine{s: e.s, o: e.o, env: e.env, counts: map[int]int{}}
+	if s != nil {
+		if sc, ok := s.Steps.(*script); ok && len(sc.steps) > 0 {
+			sub.script = &hit{ref: sc.ref, response: &Response{Steps: sc.steps}, scope: sc.scope}
+		}
+	}
+	e.agents.mu.Lock()
+	defer e.agents.mu.Unlock()
+	e.agents.list = append(e.agents.list, sub)
+	return sub
+}
+
+// Misses are the results that a call's `expect` did not match, those of
+// sub-agents after our own.
+func (e *Engine) Misses() []Judged {
+	misses := slices.Clone(e.missed)
+	e.agents.mu.Lock()
+	defer e.agents.mu.Unlock()
+	for _, sub := range e.agents.list {
+		misses = append(misses, sub.Misses()...)
+	}
+	return misses
+}
+
+// scripted answers the first prompt of a scripted sub-agent; nil = it is none,
+// or a later prompt.
+func (e *Engine) scripted(r Request) *hit {
+	h := e.script
+	if h == nil {
+		return nil
+	}
+	e.script = nil
+	h.scope.Vars = e.vars(r)
+	return h
+}
+
+// Sampler answers what MCP servers ask of the model. It keeps no state and may
+// be asked from many goroutines.
+type Sampler struct{ engine *Engine }
+
+// NewSampler makes the sampler of a scenario; nil when the scenario has no
+// answers.
+func NewSampler(s *Scenario, o EngineOptions) *Sampler {
+	if len(s.MCP.Sampling) == 0 {
+		return nil
+	}
+	return &Sampler{NewEngine(s, o)}
+}
+
+// Answer gives the first answer for a server, by its raw name, and the text of
+// its last message, with the templates filled in; nil = there is none. The
+// error is for expressions that fail while they run.
+func (s *Sampler) Answer(ctx context.Context, server, prompt string) (answer *Sampling, err error) {
+	all := s.engine.s.MCP.Sampling
+	for i := 0; i < len(all) && answer == nil; i++ {
+		a := all[i]
+		c, ok := a.match.Match(prompt)
+		if !ok || a.Server != "" && a.Server != server {
+			continue
+		}
+		sc := s.engine.scope(&a.compiledRule, c, s.engine.vars(Request{Prompt: prompt}))
+		if a.Text, err = sc.Text(ctx, a.Text); err == nil {
+			a.Error, err = sc.Text(ctx, a.Error)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("mcp.sampling[%d]: %w", i, err)
+		}
+		answer = &a
+	}
+	return answer, nil
 }

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -113,6 +114,12 @@ func TestConversations(t *testing.T) {
 			[]string{"responses[1]: text twice", "responses[1]: text twice", "responses[2]: text rest"},
 		},
 		{
+			"once is one prompt of the session, where nobody tells of others",
+			rule(`any`, `"first"`, `once = true`) + rule(`any`, `"rest"`),
+			[]string{"x", "x"},
+			[]string{"responses[0]: text first", "responses[1]: text rest"},
+		},
+		{
 			"a rule without a response is an empty reply",
 			"[[responses]]\npattern = { type = \"any\" }\n",
 			[]string{"x"},
@@ -152,12 +159,16 @@ func TestConversations(t *testing.T) {
 			},
 		},
 		{
-			"turns see the captures of their rule; their own win",
+			"turns see the captures of their rule and of earlier turns; the latest win",
 			rule2(`{ type = "regex", pattern = '^write (?P<file>\S+) as (?P<n>\w+)$' }`, `"when?"`,
 				"[[responses.turns]]\nexpect = { type = \"exact\", text = \"now\" }\nresponse = \"{{ match.file }} {{ match.n }} {{ match[0] }}\"",
-				"[[responses.turns]]\nexpect = { type = \"regex\", pattern = '^(?P<n>joe)$' }\nresponse = \"{{ match.file }} {{ match.n }}\""),
-			[]string{"write a.txt as bob", "now", "joe"},
-			[]string{"responses[0]: text when?", "responses[0].turns[0]: text a.txt bob now", "responses[0].turns[1]: text a.txt joe"},
+				"[[responses.turns]]\nexpect = { type = \"regex\", pattern = '^(?P<n>joe)$' }\nresponse = \"{{ match.file }} {{ match.n }}\"",
+				"[[responses.turns]]\nexpect = { type = \"exact\", text = \"end\" }\nresponse = \"{{ match.file }} {{ match.n }}\""),
+			[]string{"write a.txt as bob", "now", "joe", "end"},
+			[]string{
+				"responses[0]: text when?", "responses[0].turns[0]: text a.txt bob now", "responses[0].turns[1]: text a.txt joe",
+				"responses[0].turns[2]: text a.txt joe",
+			},
 		},
 		{
 			"text beside tool_calls closes after the results", // design.md 6
@@ -447,6 +458,48 @@ turns = [{ expect = { type = "any" }, response = "{{ match.dir }}" }]
 		talk(t, changed, "x")
 	}
 }
+
+// shelf holds what engines have taken.
+type shelf map[string]bool
+
+func (s shelf) Take(rule string) (bool, error) {
+	was := s[rule]
+	s[rule] = true
+	return !was, nil
+}
+
+// A rule that answers once is that of one engine of a run, for good.
+func TestOnce(t *testing.T) {
+	s := parse(t, `unmatched = "error"
+[[responses]]
+pattern = { type = "contains", text = "one" }
+once = true
+response = "mine"
+[[responses]]
+pattern = { type = "contains", text = "two" }
+once = true
+response = "never"
+`)
+	claims := shelf{}
+	first, second := NewEngine(s, EngineOptions{Claims: claims}), NewEngine(s, EngineOptions{Claims: claims})
+	if diff := cmp.Diff([]string{"responses[0]: text mine"}, talk(t, first, "one")); diff != "" {
+		t.Error(diff)
+	}
+	want := []string{`no rule of the scenario matches the prompt "one"`, `s.toml:2: responses[0] (contains "one"): it matches, but it answers once`}
+	for _, e := range []*Engine{first, second} {
+		reply, err := e.Next(t.Context(), Request{Prompt: "one"})
+		if err != nil || !reply.Unmatched || len(reply.NearMisses) < 2 || !strings.HasPrefix(reply.NearMisses[1], want[1]) {
+			t.Errorf("%+v, %v, want %q", reply, err, want)
+		}
+	}
+	if _, err := NewEngine(s, EngineOptions{Claims: broken{}}).Next(t.Context(), Request{Prompt: "two"}); err == nil || !strings.Contains(err.Error(), "responses[1]: the shelf is broken") {
+		t.Error(err)
+	}
+}
+
+type broken struct{}
+
+func (broken) Take(string) (bool, error) { return false, errors.New("the shelf is broken") }
 
 // unmatched = "error" gives the nearest rules and why they do not match.
 func TestNearMisses(t *testing.T) {

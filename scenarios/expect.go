@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/diag"
 	"github.com/claudeless/claudeless/internal/match"
+	"github.com/claudeless/claudeless/scenarios/internal/toolname"
 )
 
 // Seen is what a run did, as its expectations look at it. The zero value is a run
@@ -60,29 +62,6 @@ func (s *Seen) Exit(code int) { s.exits = append(s.exits, code) }
 
 // Rule records that a rule has answered.
 func (s *Seen) Rule(r RuleRef) { s.rules = append(s.rules, r) }
-
-// ObserveCall records a tool call of the run, by its canonical name.
-func (e *Engine) ObserveCall(name string, input json.RawMessage) { e.seen.Call(name, input) }
-
-// ObservePrompt records a prompt of the run.
-func (e *Engine) ObservePrompt(text string) { e.seen.Prompt(text) }
-
-// Seen is what the run of the engine has done so far; what the engine cannot see
-// itself may be added to it.
-func (e *Engine) Seen() *Seen { return &e.seen }
-
-// Unmet says which expectations the run so far does not fulfil: results that
-// did not match their call's `expect`, then the [[expect]] blocks in file
-// order. Each is one line, with its place where that is known.
-func (e *Engine) Unmet() []string {
-	var unmet []string
-	for _, j := range append(e.Misses(), e.s.Judge(&e.seen)...) {
-		if !j.Met {
-			unmet = append(unmet, j.String())
-		}
-	}
-	return unmet
-}
 
 // Judged is one expectation and what came of it.
 type Judged struct {
@@ -159,25 +138,12 @@ func (s *Scenario) ExpectsTool(name string) bool {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Tool != "" && x.names(name) })
 }
 
-// Turns are the places of a rule's turns, in their order.
-func (s *Scenario) Turns(rule int) []diag.Position {
-	if rule < 0 || rule >= len(s.Responses) {
-		return nil
-	}
-	r := &s.Responses[rule]
-	turns := make([]diag.Position, len(r.Turns))
-	for i := range turns {
-		turns[i] = r.source.ix.Pos(diag.Path{"responses", r.index, "turns", i})
-	}
-	return turns
-}
-
 // unused judges every rule of the scenario: each should have answered.
 func (s *Scenario) unused(x *Expectation, seen *Seen) []Judged {
 	var judged []Judged
 	for i := range s.Responses {
 		rule := &s.Responses[i]
-		at := rule.source.ix.Pos(diag.Path{"responses", rule.index})
+		at := rule.source.Index.Pos(diag.Path{"responses", rule.index})
 		j := Judged{At: at, Text: fmt.Sprintf("expected the rule %s (%s) to answer a prompt", ruleName(i), rule.Pattern.String())}
 		j.Met = slices.ContainsFunc(seen.rules, func(r RuleRef) bool { return r.Line == at.Line && sameFile(r.File, at.File) })
 		switch {
@@ -270,16 +236,50 @@ func (x *Expectation) almost(seen *Seen, hits int) string {
 	if x.Exit != nil && len(seen.exits) > 0 {
 		return "; the exit codes were " + strings.Trim(fmt.Sprint(seen.exits), "[]")
 	}
-	if x.Input == nil {
+	if x.Prompt != nil {
+		return nearestPrompt(x.Prompt.text(), x.prompt, seen.prompts)
+	}
+	if x.Tool == "" {
 		return ""
 	}
-	for _, c := range seen.calls {
-		if x.names(c.name) {
+	return x.nearestCall(seen.calls)
+}
+
+// nearestPrompt tells how the prompt that comes nearest to a pattern differs.
+func nearestPrompt(want string, t match.Text, prompts []string) string {
+	if len(prompts) == 0 {
+		return "; there was no prompt"
+	}
+	best := slices.MinFunc(prompts, func(a, b string) int {
+		return cmp.Compare(match.Distance(want, a), match.Distance(want, b))
+	})
+	return "; of the prompt " + clip(best) + ": " + stopped(t, best)
+}
+
+// nearestCall tells how the call of the right tool that comes nearest differs, or
+// which tools were called instead.
+func (x *Expectation) nearestCall(calls []observedCall) string {
+	best, least, others := "", -1, []string{}
+	for _, c := range calls {
+		if !x.names(c.name) {
+			if !slices.Contains(others, c.name) {
+				others = append(others, c.name)
+			}
+			continue
+		}
+		text, err := json.Marshal(c.input)
+		if err != nil || x.Input == nil {
+			continue
+		}
+		if n := match.Distance(string(x.Input), string(text)); least < 0 || n < least {
 			diff, _ := match.Subset(x.input(), c.input)
-			return "; in a call of " + c.name + " " + diff
+			best, least = "; in a call of "+c.name+" "+diff, n
 		}
 	}
-	return ""
+	if least < 0 && len(others) > 0 {
+		return "; called were " + strings.Join(others, ", ")
+	}
+	return best
 }
 
 // numbers decodes JSON with its numbers as they are written; nil = it is none.
@@ -305,55 +305,9 @@ func (x *Expectation) names(tool string) bool {
 	return false
 }
 
-// toolForms are the globs for canonical names that a tool name in a scenario
-// stands for: the name itself, server/tool, or the bare name of an MCP tool.
-func toolForms(name string) []string {
-	if name == "" {
-		return nil
-	}
-	if server, tool, ok := strings.Cut(name, "/"); ok {
-		return []string{name, "mcp__" + normalName(server) + "__" + normalName(tool)}
-	}
-	if strings.HasPrefix(name, "mcp__") {
-		return []string{name}
-	}
-	return []string{name, "mcp__*__" + name}
-}
-
 // CanonicalTool is the name that a tool has in a conversation when a scenario
 // writes it as server/tool; other names stay.
-func CanonicalTool(name string) string {
-	if server, tool, ok := strings.Cut(name, "/"); ok {
-		return "mcp__" + wordName(server) + "__" + wordName(tool)
-	}
-	return name
-}
-
-// wordName is a name with everything else than word characters and hyphens
-// replaced.
-func wordName(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < 0x80 && (isWord(byte(r)) || r == '-') {
-			return r
-		}
-		return '_'
-	}, s)
-}
-
-// normalName is the part of a canonical name that a server or tool name
-// becomes. Glob characters stay.
-func normalName(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r < 0x80 && (isWord(byte(r)) || strings.ContainsRune("-*?[]!", r)) {
-			return r
-		}
-		return '_'
-	}, s)
-}
-
-func isWord(c byte) bool {
-	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
-}
+func CanonicalTool(name string) string { return toolname.Canonical(name) }
 
 func (x *Expectation) subject() string {
 	switch {
@@ -404,26 +358,4 @@ func count(n int) string {
 		return "twice"
 	}
 	return fmt.Sprintf("%d times", n)
-}
-
-// checkResult records a result that its call's `expect` does not match.
-func (e *Engine) checkResult(c expectedResult, r Result) {
-	t, _, err := compilePattern(c.pattern, nil)
-	if err != nil {
-		return
-	}
-	if _, ok := t.Match(r.Text); !ok {
-		e.missed = append(e.missed, Judged{
-			At:   c.at,
-			Text: fmt.Sprintf("expected the result of %s to match %s: %s; the result is %s", c.tool, c.pattern, t.Explain(r.Text), clip(r.Text)),
-		})
-	}
-}
-
-func clip(s string) string {
-	const most = 200
-	if r := []rune(s); len(r) > most {
-		return fmt.Sprintf("%q…", string(r[:most]))
-	}
-	return fmt.Sprintf("%q", s)
 }

@@ -2,40 +2,20 @@ package scenarios
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"slices"
 	"strconv"
-	"strings"
-
-	"github.com/claudeless/claudeless/internal/diag"
 )
 
 // nearest is how many rules [Engine.Explain] names.
 const nearest = 3
 
-// Explain says why no rule matches a prompt: one line that says so, then the
-// nearest rules, the best first, each with its place and the reason.
+// Explain says why no rule matches a prompt: one line that says so, one for the
+// turn that was expected if there was any, then the nearest rules, the best first,
+// each with its place, the reason, and where its pattern stopped matching.
 func (e *Engine) Explain(r Request) []string {
-	lines := []string{"no rule of the scenario matches the prompt " + clip(r.Prompt)}
-	if len(e.s.Responses) == 0 {
-		return append(lines, "the scenario has no [[responses]]")
-	}
-	type miss struct{ rule, score int }
-	words := wordsOf(r.Prompt)
-	misses := make([]miss, 0, len(e.s.Responses))
-	for i := range e.s.Responses {
-		misses = append(misses, miss{rule: i, score: e.nearness(&e.s.Responses[i], r.Prompt, words)})
-	}
-	slices.SortStableFunc(misses, func(a, b miss) int { return cmp.Compare(b.score, a.score) })
+	lines, misses := e.misses(r.Prompt)
 	for _, m := range misses[:min(nearest, len(misses))] {
-		ref := e.ref(m.rule, -1)
-		at := ref.Name
-		if ref.Line > 0 {
-			at = ref.File + ":" + strconv.Itoa(ref.Line) + ": " + ref.Name
-		}
-		rule := &e.s.Responses[m.rule]
-		lines = append(lines, fmt.Sprintf("%s (%s): %s", at, rule.Pattern.String(), e.why(m.rule, r.Prompt)))
+		lines = append(lines, e.line(m, r.Prompt))
 	}
 	if more := len(misses) - nearest; more > 0 {
 		lines = append(lines, fmt.Sprintf("and %d more", more))
@@ -43,30 +23,49 @@ func (e *Engine) Explain(r Request) []string {
 	return lines
 }
 
-// Unplayed says which step of the response to the last prompt is still to come,
-// and where it stands; ok is false when there is none, or when the script itself
-// ended it by a failure.
-func (e *Engine) Unplayed(ctx context.Context) (text string, at diag.Position, ok bool) {
-	r := e.running
-	if r == nil || r.failed || r.hit.failure != nil || r.hit.ref.Name == "" {
-		return "", diag.Position{}, false
+// ExplainAll is [Engine.Explain] with all rules of the scenario.
+func (e *Engine) ExplainAll(r Request) []string {
+	lines, misses := e.misses(r.Prompt)
+	for _, m := range misses {
+		lines = append(lines, e.line(m, r.Prompt))
 	}
-	if more, err := r.more(ctx); err != nil || !more {
-		return "", diag.Position{}, false
-	}
-	at = diag.Position{File: r.hit.ref.File, Line: r.hit.ref.Line}
-	if r.at >= len(r.steps) {
-		return r.hit.ref.Name + ": the message after the last results", at, true
-	}
-	if r.hit.response != nil && len(r.hit.response.Steps) > 0 && r.hit.rule >= 0 {
-		rule := &e.s.Responses[r.hit.rule]
-		path := diag.Path{"responses", rule.index}
-		if r.hit.turn >= 0 {
-			path = append(path, "turns", r.hit.turn)
+	return lines
+}
+
+// Explain says why no rule matches a prompt at the beginning of a session, as
+// [Engine.Explain] does.
+func (s *Scenario) Explain(prompt string) []string {
+	return NewEngine(s, EngineOptions{}).Explain(Request{Prompt: prompt})
+}
+
+// misses are the rules, the nearest first, and what comes before them.
+func (e *Engine) misses(prompt string) (lines []string, rules []int) {
+	lines = []string{"no rule of the scenario matches the prompt " + clip(prompt)}
+	if at := cmp.Or(e.active, e.left); at != nil && at.next < len(e.s.Responses[at.rule].Turns) {
+		turn := &e.s.Responses[at.rule].Turns[at.next]
+		why := stopped(turn.match, prompt)
+		if _, ok := turn.match.Match(prompt); ok {
+			why = fmt.Sprintf("it matches, but its condition %q is false", turn.When)
 		}
-		at = rule.source.ix.Pos(append(path, "response", "steps", r.at))
+		lines = append(lines, fmt.Sprintf("%s was expected next (%s): %s", placed(e.ref(at.rule, at.next)), turn.Expect.String(), why))
 	}
-	return fmt.Sprintf("%s: step %d of %d", r.hit.ref.Name, r.at+1, len(r.steps)), at, true
+	if len(e.s.Responses) == 0 {
+		return append(lines, "the scenario has no [[responses]]"), nil
+	}
+	return lines, ranked(e.s.Responses, prompt)
+}
+
+// line is about one rule.
+func (e *Engine) line(rule int, prompt string) string {
+	return fmt.Sprintf("%s (%s): %s", placed(e.ref(rule, -1)), e.s.Responses[rule].Pattern.String(), e.why(rule, prompt))
+}
+
+// placed is the name of a rule behind its place.
+func placed(ref RuleRef) string {
+	if ref.Line == 0 {
+		return ref.Name
+	}
+	return ref.File + ":" + strconv.Itoa(ref.Line) + ": " + ref.Name
 }
 
 // why is the reason that a rule did not answer.
@@ -75,55 +74,15 @@ func (e *Engine) why(i int, prompt string) string {
 	_, ok := rule.match.Match(prompt)
 	switch {
 	case !ok:
-		return rule.match.Explain(prompt)
+		return stopped(rule.match, prompt)
 	case rule.MaxMatches != nil && e.counts[i] >= *rule.MaxMatches:
 		return fmt.Sprintf("it matches, but its max_matches = %d is used up", *rule.MaxMatches)
+	case rule.Once && e.counts[i] > 0:
+		return "it matches, but it answers once"
+	case rule.Once && e.o.Claims != nil:
+		return "it matches, but it answers once in a run"
 	case rule.When != "":
 		return fmt.Sprintf("it matches, but its condition %q is false", rule.When)
 	}
 	return "it matches"
-}
-
-// nearness counts what speaks for a rule: that its pattern matches, then the
-// words it shares with the prompt.
-func (e *Engine) nearness(r *Rule, prompt string, words map[string]bool) int {
-	const matches = 1 << 20
-	if _, ok := r.match.Match(prompt); ok {
-		return matches
-	}
-	score := 0
-	for word := range wordsOf(r.Pattern.String()) {
-		if words[word] {
-			score += len(word)
-		}
-	}
-	return score
-}
-
-func wordsOf(s string) map[string]bool {
-	words := map[string]bool{}
-	for _, w := range strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return r < 0x80 && !isWord(byte(r)) }) {
-		words[w] = true
-	}
-	return words
-}
-
-// String writes the pattern as it is shown to people: contains "x".
-func (p *Pattern) String() string {
-	switch p.Type {
-	case PatternExact, PatternContains:
-		return fmt.Sprintf("%s %q", p.Type, p.Text)
-	case PatternRegex, PatternGlob:
-		return fmt.Sprintf("%s %q", p.Type, p.Pattern)
-	case PatternNot:
-		return fmt.Sprintf("not (%s)", p.Not)
-	case PatternAll, PatternAnyOf:
-		parts := make([]string, len(p.Patterns))
-		for i := range p.Patterns {
-			parts[i] = p.Patterns[i].String()
-		}
-		return fmt.Sprintf("%s (%s)", p.Type, strings.Join(parts, ", "))
-	default:
-		return string(p.Type)
-	}
 }

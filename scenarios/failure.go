@@ -43,7 +43,8 @@ type Failure struct {
 	// an event is asked for again at once, without a stream.
 	ErrorType string `toml:"error_type"`
 	// Times is how many requests are struck before they go through, of every
-	// type that an API brings about; absent (0) = all of them.
+	// type that an API brings about; absent (0) = all of them. Of `prompt_too_long`
+	// the first makes the CLI compact a conversation that has a reply in it.
 	Times int `toml:"times" min:"1"`
 	// ExitCode of a `crash`; default 1, or by the signal.
 	ExitCode int `toml:"exit_code" min:"0" max:"255"`
@@ -192,6 +193,12 @@ func FailureByName(name string) *Failure {
 		return nil
 	}
 	return f
+}
+
+// StreamFault tells whether a `fault` of that name is one that a stream of the API
+// can have.
+func StreamFault(name string) bool {
+	return slices.Contains([]string{"ping-silence", "tool-json-truncated", "usage-in-start-only", "stall-mid-stream"}, name)
 }
 
 // APIError is how the API answers a request that fails.

@@ -1,9 +1,75 @@
+// Package scenarios is the scripted model: it loads a scenario (TOML, or JSON
+// with the same keys), says everything that is wrong with it, and answers
+// requests with what the scenario says.
+//
+// Its invariant: a reply depends on the scenario, the options and the requests
+// so far, on nothing else. The package knows no clock, environment, network,
+// tool or process; a scripted failure is a value in [Reply], never an error.
+//
+// # Scenario files
+//
+// A scenario scripts the model: what it says to which prompt, and which tools
+// it calls. It is a TOML file, or a JSON file (extension .json) with the same
+// keys. An unknown key is an error everywhere; claudeless check FILE tells all
+// that is wrong with a file at once and warns of what cannot be meant: rules
+// that an earlier one hides, tools, inputs, results and groups that are not
+// there. docs/schema/scenario.json lets an editor check the keys:
+//
+//	#:schema ./docs/schema/scenario.json
+//	default_response = "I only know the weather."
+//
+//	[[responses]]
+//	pattern = { type = "regex", pattern = 'weather in (?P<city>\w+)' }
+//	[[responses.response.steps]]
+//	text = "Let me look."
+//	tool_calls = [{ tool = "weather/forecast_get", input = { city = "{{ match.city }}" } }]
+//	[[responses.response.steps]]
+//	text = "It is {{ results[0].text }} in {{ match.city }}."
+//
+// How a prompt is answered: the next turn of an active sequence, if the prompt
+// matches it (else the sequence ends); then the rules in file order, without
+// those whose max_matches is used up or that answer once and have; then
+// default_response; else an empty text. Counts and sequence belong to the session: they go on when it is
+// resumed in another process, and so does a response whose tool call a hook has
+// deferred. Text that the CLI itself puts in (after a Stop
+// hook, a schema reminder) is matched against the rules only. So is the notice
+// that work in the background has ended, a prompt which begins with
+// <task-notification>; but when the next turn of a sequence matches it, that
+// turn answers, and when not, the turn goes on being expected.
+//
+// A response is a string, a table with text and tool_calls (the calls go out
+// first, the text closes after their results), or a list of steps, each one
+// message of the model: its tool calls run, and the next step sees their
+// results.
+//
+// Expressions (when, and templates in double braces in texts, tool inputs and
+// canned results) are expr-lang, checked when the file is loaded. They see
+// prompt, match (the groups of the pattern; match[0] is the whole match),
+// results (text, is_error, tool, id, content, structured), context (the texts
+// beside the prompt and the results: beside the first prompt of a conversation
+// the files of instructions with what they import, the output style and what MCP
+// servers say of themselves; beside every one what hooks say, and files and
+// resources mentioned with @; any(context, # contains "x") finds one), turn (the
+// number of the prompt in the session, from 1), tools, model,
+// permission_mode, system_prompt, cwd, env, args, session (id, resumed, turn)
+// and schemas (input schema by tool name), and of the request itself attempt
+// (from 1); behind claudeless serve also max_tokens, stream, betas, headers
+// (lower case, credentials redacted), agent (id of the sub-agent that asks),
+// attachments (types of images and documents in the prompt), tool_choice,
+// thinking, output_config, metadata; system is another name of system_prompt. A
+// string that is exactly one
+// template becomes the value with its type; in longer text, what is no string
+// is written as compact JSON.
 package scenarios
 
+//go:generate go run ../internal/schemadoc -dir . -type Scenario -json ../docs/schema/scenario.json -md ../docs/scenarios.md
+
 import (
+	"embed"
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,7 +77,7 @@ import (
 	"github.com/BurntSushi/toml"
 
 	"github.com/claudeless/claudeless/internal/diag"
-	"github.com/claudeless/claudeless/internal/match"
+	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 
 // LoadOptions say how files are read. The zero value works.
@@ -24,9 +90,9 @@ type LoadOptions struct {
 // TOML. The error is a [diag.List] with everything that is wrong.
 func Load(path string, o LoadOptions) (*Scenario, error) {
 	l := newLoader(o)
-	src, err := l.readFile(path)
+	src, err := l.files.ReadFile(path)
 	if err != nil {
-		return nil, diag.List{{Pos: diag.Position{File: path}, Message: "cannot read the scenario: " + reason(err)}}
+		return nil, diag.List{{Pos: diag.Position{File: path}, Message: "cannot read the scenario: " + fill.Reason(err)}}
 	}
 	return l.load(path, src)
 }
@@ -37,25 +103,23 @@ func Parse(path string, src []byte, o LoadOptions) (*Scenario, error) {
 	return newLoader(o).load(path, src)
 }
 
+// given are the files of a function.
+type given struct{ o LoadOptions }
+
+func (g given) ReadFile(path string) ([]byte, error) { return g.o.ReadFile(path) }
+
 // loader reads one scenario and what it includes.
 type loader struct {
-	readFile func(string) ([]byte, error)
-	list     diag.List
-	lib      *library
-	loaded   []string // included files so far, cleaned paths
-}
-
-// source is one file of a scenario.
-type source struct {
-	ix        *diag.Index
-	dir       string
-	templates bool
+	files  fill.Files
+	list   diag.List
+	lib    *fill.Library
+	loaded []string // included files so far, cleaned paths
 }
 
 func newLoader(o LoadOptions) *loader {
-	l := &loader{readFile: o.ReadFile, lib: newLibrary()}
-	if l.readFile == nil {
-		l.readFile = os.ReadFile
+	l := &loader{files: fill.OS{}, lib: fill.NewLibrary()}
+	if o.ReadFile != nil {
+		l.files = given{o}
 	}
 	return l
 }
@@ -66,7 +130,7 @@ func (l *loader) load(path string, src []byte) (*Scenario, error) {
 	if err := l.list.Err(); err != nil {
 		return nil, err
 	}
-	s.library = l.lib
+	s.library, s.rules = l.lib, &ruleIndex{}
 	return s, nil
 }
 
@@ -77,8 +141,8 @@ func (l *loader) file(path string, src []byte, stack []string) *Scenario {
 	if !readable {
 		return s
 	}
-	s.source = &source{ix: ix, dir: filepath.Dir(path), templates: s.Templates == nil || *s.Templates}
-	c := &compiler{loader: l, src: s.source}
+	s.source = &fill.Source{Index: ix, Dir: filepath.Dir(path), Templates: s.Templates == nil || *s.Templates}
+	c := &compiler{&fill.Checker{Library: l.lib, Source: s.source, Files: l.files, Found: &l.list}}
 	c.scenario(s)
 	for i, name := range s.Include {
 		s.Responses = append(s.Responses, l.include(s.source, i, name, stack)...)
@@ -87,25 +151,25 @@ func (l *loader) file(path string, src []byte, stack []string) *Scenario {
 }
 
 // include reads the i-th included file and returns its rules.
-func (l *loader) include(from *source, i int, name string, stack []string) []Rule {
+func (l *loader) include(from *fill.Source, i int, name string, stack []string) []Rule {
 	at := diag.Path{"include", i}
-	path := resolve(from.dir, name)
+	path := fill.Resolve(from.Dir, name)
 	clean := filepath.Clean(path)
 	if slices.Contains(stack, clean) {
 		names := make([]string, 0, len(stack)+1)
 		for _, p := range append(slices.Clone(stack), clean) {
 			names = append(names, filepath.Base(p))
 		}
-		l.list = append(l.list, from.ix.At(at, "include cycle: "+strings.Join(names, " → ")))
+		l.list = append(l.list, from.Index.At(at, "include cycle: "+strings.Join(names, " → ")))
 		return nil
 	}
 	if slices.Contains(l.loaded, clean) {
 		return nil
 	}
 	l.loaded = append(l.loaded, clean)
-	src, err := l.readFile(path)
+	src, err := l.files.ReadFile(path)
 	if err != nil {
-		l.list = append(l.list, from.ix.At(at, fmt.Sprintf("cannot read the included file %q: %s", name, reason(err))))
+		l.list = append(l.list, from.Index.At(at, fmt.Sprintf("cannot read the included file %q: %s", name, fill.Reason(err))))
 		return nil
 	}
 	return l.file(path, src, append(slices.Clone(stack), clean)).Responses
@@ -164,46 +228,54 @@ func syntaxError(ix *diag.Index, doubt diag.Diagnostic, err error) diag.Diagnost
 	return d
 }
 
-// reason is what a file error says without the path.
-func reason(err error) string {
-	var pe *os.PathError
-	if errors.As(err, &pe) {
-		return pe.Err.Error()
+//go:embed library/*.toml
+var libraryFiles embed.FS
+
+// Library lists the names of the embedded scenarios, sorted.
+func Library() []string {
+	entries, err := libraryFiles.ReadDir("library")
+	if err != nil {
+		return nil
 	}
-	return err.Error()
-}
-
-// resolve makes name, as written in a file of dir, a path.
-func resolve(dir, name string) string {
-	if filepath.IsAbs(name) {
-		return name
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = strings.TrimSuffix(e.Name(), ".toml")
 	}
-	return filepath.Join(dir, name)
+	return names
 }
 
-// Matcher is the rule's pattern, compiled; it matches everything before loading.
-func (r *Rule) Matcher() match.Text { return r.match }
-
-// Locate makes a diagnostic for a part of the rule, in whichever file it is.
-// Offset counts characters within a string.
-func (r *Rule) Locate(path diag.Path, offset int, message string) diag.Diagnostic {
-	return r.source.locate(append(diag.Path{"responses", r.index}, path...), offset, message)
-}
-
-// Locate is [Rule.Locate] for the scenario's own file.
-func (s *Scenario) Locate(path diag.Path, offset int, message string) diag.Diagnostic {
-	return s.source.locate(path, offset, message)
-}
-
-// locate knows that a text may stand for the whole response.
-func (s *source) locate(path diag.Path, offset int, message string) diag.Diagnostic {
-	if s == nil {
-		return diag.Diagnostic{Message: message}
-	}
-	if last := len(path) - 1; last >= 0 && path[last] == "text" {
-		if whole, ok := s.ix.Lookup(path[:last]); ok && whole.Kind == diag.String {
-			path = path[:last]
+// LoadLibrary loads an embedded scenario. The error for an unknown name is a
+// [diag.List] that names the nearest one.
+func LoadLibrary(name string) (*Scenario, error) {
+	file := path.Join("library", name+".toml")
+	src, err := libraryFiles.ReadFile(file)
+	if err != nil {
+		names := Library()
+		hint := diag.MeantHint(name, names)
+		if hint == "" {
+			hint = "the library has " + strings.Join(names, ", ")
 		}
+		return nil, diag.List{{Pos: diag.Position{File: name}, Message: fmt.Sprintf("there is no scenario file %q and none of this name in the library", name), Hint: hint}}
 	}
-	return s.ix.AtText(path, offset, message)
+	return Parse(file, src, LoadOptions{ReadFile: libraryFiles.ReadFile})
 }
+
+// Open loads the scenario that a command line names: a file, or when there is none
+// and the name has no slash, one of the library.
+func Open(name string) (*Scenario, error) {
+	if _, err := os.Stat(name); err == nil || strings.ContainsRune(name, filepath.Separator) {
+		return Load(name, LoadOptions{})
+	}
+	return LoadLibrary(name)
+}
+
+// Greeting is the scenario of a run without one: every prompt is answered by a
+// text that says so.
+func Greeting() *Scenario {
+	plain := false
+	return &Scenario{Templates: &plain, DefaultResponse: &Response{Text: greeting}}
+}
+
+const greeting = "Hello! No scenario is loaded, so there is nothing else to say. " +
+	"Give one with --scenario FILE, with the variable CLAUDELESS_SCENARIO or as claudeless.toml in the working directory; " +
+	"--scenario quickstart is one to try."

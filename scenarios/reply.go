@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/scenarios/internal/fill"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -31,6 +32,9 @@ type Request struct {
 	// Results answer the tool calls of the previous reply, in call order.
 	// Non-nil goes on with the next step of that response.
 	Results []Result
+	// Side is the kind of a request beside the conversation: `compact`. It touches
+	// no rule and no count; empty = it is the conversation.
+	Side string
 	// Vars are the names that expressions see beside the prompt.
 	Vars Vars
 }
@@ -72,6 +76,17 @@ type Call struct {
 	Headers                                      map[string]string // lower case, credentials redacted
 	Attachments                                  []string          // types of the images and documents of the prompt
 	ToolChoice, Thinking, OutputConfig, Metadata json.RawMessage
+}
+
+// vars are the call as expressions see it.
+func (c Call) vars(into map[string]any) {
+	into["max_tokens"], into["stream"], into["attempt"], into["agent"] = c.MaxTokens, c.Stream, max(1, c.Attempt), c.Agent
+	into["betas"], into["headers"], into["attachments"] = c.Betas, c.Headers, c.Attachments
+	for name, raw := range map[string]json.RawMessage{
+		"tool_choice": c.ToolChoice, "thinking": c.Thinking, "output_config": c.OutputConfig, "metadata": c.Metadata,
+	} {
+		into[name] = fill.Decode(raw)
+	}
 }
 
 // Session is `session` in expressions.
@@ -127,6 +142,16 @@ func (r RuleRef) String() string {
 		return at + ": " + r.Name
 	}
 	return r.Name
+}
+
+// hit is what answers a prompt.
+type hit struct {
+	ref      RuleRef
+	rule     int // -1 = default_response, or none
+	turn     int // -1 = the rule's own response
+	response *Response
+	failure  *Failure
+	scope    *fill.Scope
 }
 
 // response is an answer on its way: the steps of it that are still to come.
@@ -185,7 +210,7 @@ func (r *response) next(ctx context.Context, newID func() string) (Reply, error)
 		return Reply{}, err
 	}
 	for _, f := range step.Frames {
-		f, err := r.hit.scope.frame(ctx, f)
+		f, err := frameOf(ctx, r.hit.scope, f)
 		if err != nil {
 			return Reply{}, err
 		}
@@ -194,7 +219,7 @@ func (r *response) next(ctx context.Context, newID func() string) (Reply, error)
 	r.waits = len(r.expected) > 0
 	if step.Failure != nil {
 		r.failed = true
-		if reply.Failure, err = r.hit.scope.failure(ctx, step.Failure); err != nil {
+		if reply.Failure, err = failureOf(ctx, r.hit.scope, step.Failure); err != nil {
 			return Reply{}, err
 		}
 	}
@@ -206,7 +231,7 @@ func (r *response) advance(ctx context.Context) (*Step, error) {
 	for r.at < len(r.steps) {
 		step := &r.steps[r.at]
 		r.at++
-		ok, err := r.hit.scope.condition(ctx, step.When)
+		ok, err := r.hit.scope.Condition(ctx, step.When)
 		if err != nil {
 			return nil, err
 		}
@@ -232,7 +257,7 @@ func (r *response) finish(ctx context.Context, reply *Reply, step *Step) error {
 		raw = r.hit.response.StructuredOutput
 	}
 	if raw != nil {
-		reply.StructuredOutput, err = r.hit.scope.json(ctx, raw)
+		reply.StructuredOutput, err = r.hit.scope.JSON(ctx, raw)
 	}
 	return err
 }
@@ -244,7 +269,7 @@ func (r *response) more(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	for i := r.at; i < len(r.steps); i++ {
-		ok, err := r.hit.scope.condition(ctx, r.steps[i].When)
+		ok, err := r.hit.scope.Condition(ctx, r.steps[i].When)
 		if ok || err != nil {
 			return ok, err
 		}
@@ -288,19 +313,19 @@ func (r *response) block(ctx context.Context, b *Block, newID func() string, ser
 	sc := r.hit.scope
 	switch b.Type {
 	case BlockText:
-		text, err := sc.text(ctx, b.Text)
+		text, err := sc.Text(ctx, b.Text)
 		if err != nil || b.Citations == nil {
 			return protocol.Text(text), err
 		}
-		citations, err := sc.json(ctx, b.Citations)
+		citations, err := sc.JSON(ctx, b.Citations)
 		return protocol.TextBlock{Type: "text", Text: text, Citations: citations}, err
 	case BlockRedacted, BlockServer:
-		return sc.apiBlock(ctx, b)
+		return apiBlockOf(ctx, sc, b)
 	case BlockThinking:
-		text, err := sc.text(ctx, b.Thinking)
+		text, err := sc.Text(ctx, b.Thinking)
 		return protocol.ThinkingBlock{Type: "thinking", Thinking: text}, err
 	case BlockRaw:
-		raw, err := sc.json(ctx, b.JSON)
+		raw, err := sc.JSON(ctx, b.JSON)
 		return protocol.RawBlock{JSON: raw}, err
 	case BlockToolUse:
 		use, err := r.tool(ctx, &b.ToolCall)
@@ -310,22 +335,13 @@ func (r *response) block(ctx context.Context, b *Block, newID func() string, ser
 		r.expected = append(r.expected, expectedResult{at: b.at, tool: b.Tool, pattern: b.Expect})
 		return use, err
 	default:
-		return sc.serverResult(ctx, b, server)
+		return serverResultOf(ctx, sc, b, server)
 	}
 }
 
-func (c *compiler) block(b *Block) {
-	c.in("text", func() { c.template(b.Text) })
-	c.in("thinking", func() { c.template(b.Thinking) })
-	c.in("citations", func() { c.data(b.Citations) })
-	c.in("content", func() { c.data(b.Content) })
-	c.in("json", func() { c.data(b.JSON) })
-	c.call(&b.ToolCall)
-}
-
-// apiBlock is a block that only the API makes: reasoning that nobody may read,
+// apiBlockOf is a block that only the API makes: reasoning that nobody may read,
 // or a call that the API itself runs. A call without an id has none yet.
-func (s *scope) apiBlock(ctx context.Context, b *Block) (protocol.Block, error) {
+func apiBlockOf(ctx context.Context, s *fill.Scope, b *Block) (protocol.Block, error) {
 	if b.Type == BlockRedacted {
 		raw, err := protocol.Marshal(struct {
 			Type string `json:"type"`
@@ -340,7 +356,7 @@ func (s *scope) apiBlock(ctx context.Context, b *Block) (protocol.Block, error) 
 	if b.Input == nil {
 		return call, nil
 	}
-	input, err := s.json(ctx, b.Input)
+	input, err := s.JSON(ctx, b.Input)
 	call.Input = input
 	return call, err
 }
@@ -351,8 +367,8 @@ func serverID(at string) string {
 	return fmt.Sprintf("srvtoolu_01%.11x", sum)
 }
 
-func (s *scope) serverResult(ctx context.Context, b *Block, call string) (protocol.Block, error) {
-	content, err := s.json(ctx, b.Content)
+func serverResultOf(ctx context.Context, s *fill.Scope, b *Block, call string) (protocol.Block, error) {
+	content, err := s.JSON(ctx, b.Content)
 	if err != nil {
 		return nil, err
 	}
@@ -364,11 +380,11 @@ func (s *scope) serverResult(ctx context.Context, b *Block, call string) (protoc
 	return protocol.RawBlock{JSON: raw}, err
 }
 
-// call fills in a tool call.
-func (s *scope) call(ctx context.Context, c *ToolCall) (protocol.ToolUse, error) {
+// callOf fills in a tool call.
+func callOf(ctx context.Context, s *fill.Scope, c *ToolCall) (protocol.ToolUse, error) {
 	use := protocol.ToolUse{Type: "tool_use", ID: c.ID, Name: c.Tool, Input: json.RawMessage("{}")}
 	if c.Input != nil {
-		input, err := s.json(ctx, c.Input)
+		input, err := s.JSON(ctx, c.Input)
 		if err != nil {
 			return use, err
 		}
@@ -379,7 +395,7 @@ func (s *scope) call(ctx context.Context, c *ToolCall) (protocol.ToolUse, error)
 	}
 	use.Script = &protocol.CallScript{IsError: c.IsError, DelayMS: c.DelayMS}
 	if c.Result != nil {
-		text, err := s.text(ctx, *c.Result)
+		text, err := s.Text(ctx, *c.Result)
 		if err != nil {
 			return use, err
 		}
@@ -388,30 +404,61 @@ func (s *scope) call(ctx context.Context, c *ToolCall) (protocol.ToolUse, error)
 	return use, nil
 }
 
-// failure fills in the templates of a failure.
-// frame fills in the templates of a frame.
-func (s *scope) frame(ctx context.Context, f Frame) (Frame, error) {
+// frameOf fills in the templates of a frame.
+func frameOf(ctx context.Context, s *fill.Scope, f Frame) (Frame, error) {
 	var err error
 	if f.JSON != nil {
-		f.JSON, err = s.json(ctx, f.JSON)
+		f.JSON, err = s.JSON(ctx, f.JSON)
 	}
 	if err == nil {
-		f.Line, err = s.text(ctx, f.Line)
+		f.Line, err = s.Text(ctx, f.Line)
 	}
 	if err == nil {
-		f.Stderr, err = s.text(ctx, f.Stderr)
+		f.Stderr, err = s.Text(ctx, f.Stderr)
 	}
 	return f, err
 }
 
-func (s *scope) failure(ctx context.Context, f *Failure) (*Failure, error) {
+func failureOf(ctx context.Context, s *fill.Scope, f *Failure) (*Failure, error) {
 	filled := *f
 	var err error
-	if filled.Message, err = s.text(ctx, f.Message); err != nil {
+	if filled.Message, err = s.Text(ctx, f.Message); err != nil {
 		return nil, err
 	}
-	filled.PartialText, err = s.text(ctx, f.PartialText)
+	filled.PartialText, err = s.Text(ctx, f.PartialText)
 	return &filled, err
 }
 
 func emptyText() []protocol.Block { return []protocol.Block{protocol.Text("")} }
+
+// script is what the steps of a [protocol.SubagentScript] hold: steps with the
+// names that they see.
+type script struct {
+	ref   RuleRef
+	steps []Step
+	scope *fill.Scope
+}
+
+// subagent is the script of a call's agent; nil = it has none.
+func (r *response) subagent(s *Subagent) *protocol.SubagentScript {
+	if s == nil {
+		return nil
+	}
+	sc := r.hit.scope.Fork()
+	sc.Results = nil
+	return &protocol.SubagentScript{
+		Type: s.Type, Background: s.Background, Steps: &script{ref: r.hit.ref, steps: s.Steps, scope: sc},
+	}
+}
+
+// tool fills in one call of a reply.
+func (r *response) tool(ctx context.Context, c *ToolCall) (protocol.ToolUse, error) {
+	use, err := callOf(ctx, r.hit.scope, c)
+	if sub := r.subagent(c.Subagent); sub != nil {
+		if use.Script == nil {
+			use.Script = &protocol.CallScript{}
+		}
+		use.Script.Subagent = sub
+	}
+	return use, err
+}

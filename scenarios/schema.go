@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/claudeless/claudeless/internal/diag"
-	"github.com/claudeless/claudeless/internal/match"
+	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 
 // Scenario scripts the model: what it says to which prompt and which tools it
@@ -24,8 +24,7 @@ type Scenario struct {
 	// Templates set to false leaves every `{{` in texts, tool inputs and canned
 	// results as it stands; else `{{ expr }}` is filled in.
 	Templates *bool `toml:"templates" default:"true"`
-	// Include lists scenario files, relative to this one, whose rules come
-	// after our own. Only their `responses` and `include` are taken.
+	// Include lists scenario files, relative to this one, whose rules come after our own. Only their `responses` and `include` are taken.
 	Include []string `toml:"include"`
 	// Unmatched says what a prompt does that no rule matches and for which
 	// there is no default: `default` is an empty reply, `error` ends the run
@@ -46,8 +45,9 @@ type Scenario struct {
 	API API `toml:"api"`
 	// MCP adds MCP servers.
 	MCP MCP `toml:"mcp"`
-	// Breakpoints stop tool calls and decide about them, as somebody at the
-	// debugger would.
+	// Parity says how `claudeless parity` calls claude.
+	Parity Parity `toml:"parity"`
+	// Breakpoints stop tool calls and decide about them, as somebody at the debugger would.
 	Breakpoints []Breakpoint `toml:"breakpoints"`
 	// Expect states what the run must have done; checked at its end.
 	Expect []Expectation `toml:"expect"`
@@ -109,6 +109,10 @@ type Rule struct {
 	// MaxMatches is how often the rule may match in a session; 0 = never,
 	// absent = always.
 	MaxMatches *int `toml:"max_matches" min:"0"`
+	// Once says that the rule answers one prompt of the whole run (of `claudeless
+	// exec`, of one test), whichever process asks. Outside of a run, and in the API
+	// face, it is one prompt of a session; the verdict finds the others.
+	Once bool `toml:"once"`
 	// Turns script the user's next prompts.
 	Turns []Turn `toml:"turns"`
 
@@ -130,41 +134,6 @@ type Turn struct {
 
 	compiledRule
 }
-
-// Pattern matches the text of a prompt or result.
-type Pattern struct {
-	// Type says how to match: `exact` the whole text, `contains` a part of it,
-	// `regex` a regular expression (RE2) found anywhere in it, `glob` the
-	// whole text with `*`, `?` and `[…]`, `any` everything, `all` every one of
-	// `patterns`, `any_of` at least one of them, `not` none of what `pattern`
-	// matches. Case counts.
-	Type PatternType `toml:"type,required" enum:"exact,contains,regex,glob,any,all,any_of,not"`
-	// Text is what `exact` and `contains` look for.
-	Text string `toml:"text"`
-	// Pattern is the expression of `regex` and `glob`; for `not` it is the
-	// pattern to turn round.
-	Pattern string `toml:"pattern" schema:"string|Pattern"`
-	// Patterns are the parts of `all` and `any_of`.
-	Patterns []Pattern `toml:"patterns"`
-
-	// Not is what `pattern` holds when Type is "not".
-	Not *Pattern
-}
-
-// PatternType is the `type` of a [Pattern].
-type PatternType string
-
-// The pattern types.
-const (
-	PatternExact    PatternType = "exact"
-	PatternContains PatternType = "contains"
-	PatternRegex    PatternType = "regex"
-	PatternGlob     PatternType = "glob"
-	PatternAny      PatternType = "any"
-	PatternAll      PatternType = "all"
-	PatternAnyOf    PatternType = "any_of"
-	PatternNot      PatternType = "not"
-)
 
 // Response is one answer of the model: a string, or a table.
 type Response struct {
@@ -294,7 +263,7 @@ type ToolCall struct {
 	// the rules answer the agent's prompt, in a session of its own.
 	Subagent *Subagent `toml:"subagent"`
 
-	at diag.Position // of Expect
+	at diag.Position // of Expect, or of a call that the API runs
 }
 
 // Subagent scripts an agent started by a tool call.
@@ -337,148 +306,6 @@ type Chunk struct {
 	Size int    // characters; 0 = Unit counts
 }
 
-// ToolExecution says how tool calls are run.
-type ToolExecution struct {
-	// Mode `live` runs tools that have no canned result, `mock` never does: a
-	// call without one is an error.
-	Mode string `toml:"mode" enum:"live,mock" default:"live"`
-	// Tools are settings by tool name.
-	Tools map[string]ToolConfig `toml:"tools"`
-}
-
-// ToolConfig is what holds for all calls of one tool.
-type ToolConfig struct {
-	// AutoApprove allows the tool in every permission mode.
-	AutoApprove bool `toml:"auto_approve"`
-	// Result is the canned result of calls that have none of their own.
-	Result *string `toml:"result"`
-	// Error denies the tool with this text.
-	Error *string `toml:"error"`
-	// Answers are the answers to AskUserQuestion, by question.
-	Answers map[string]string `toml:"answers"`
-}
-
-// MCP adds MCP servers to the run.
-type MCP struct {
-	// Servers are started like the entries of `--mcp-config` and have the same
-	// keys; `fixture` runs one of our fixture servers instead of a command.
-	Servers map[string]map[string]any `toml:"servers"`
-	// Elicitation answers what servers ask the user.
-	Elicitation *Elicitation `toml:"elicitation"`
-	// Sampling answers what servers ask the model; the first that fits counts.
-	// Without any, servers are told that there is no sampling.
-	Sampling []Sampling `toml:"sampling"`
-
-	names []string // of Servers, in file order
-}
-
-// Elicitation answers elicitation requests of MCP servers.
-type Elicitation struct {
-	// Action is the answer.
-	Action string `toml:"action" enum:"accept,decline,cancel" default:"decline"`
-	// Content is the form that `accept` sends; what it leaves out is filled
-	// from the defaults of the requested schema.
-	Content map[string]any `toml:"content"`
-}
-
-// Sampling answers a sampling request of an MCP server. It has either `text` or
-// `error`. Requests that no answer fits are refused.
-type Sampling struct {
-	// Server narrows the answer to one server, by its name in the configuration.
-	Server string `toml:"server"`
-	// Pattern is what the text of the request's last message must match; absent =
-	// everything.
-	Pattern *Pattern `toml:"pattern"`
-	// Text is what the model says; templates see the message as `prompt`.
-	Text string `toml:"text"`
-	// Model is the name of the model in the answer; default the run's.
-	Model string `toml:"model"`
-	// StopReason is why the model stopped.
-	StopReason string `toml:"stop_reason" default:"endTurn"`
-	// Error refuses the request with this text, as a user would.
-	Error string `toml:"error"`
-
-	compiledRule
-}
-
-// Timeouts override time-outs and delays, in milliseconds. Each wins over its
-// environment variable.
-type Timeouts struct {
-	// ExitHintMS is how long the exit hint stays (CLAUDELESS_EXIT_HINT_TIMEOUT_MS).
-	ExitHintMS *int `toml:"exit_hint_ms" min:"0" max:"31536000000" default:"2000"`
-	// CompactDelayMS is how long /compact takes (CLAUDELESS_COMPACT_DELAY_MS).
-	CompactDelayMS *int `toml:"compact_delay_ms" min:"0" max:"31536000000" default:"20"`
-	// HookTimeoutMS bounds hooks that set no time of their own
-	// (CLAUDELESS_HOOK_TIMEOUT_MS).
-	HookTimeoutMS *int `toml:"hook_timeout_ms" min:"0" max:"31536000000" default:"600000"`
-	// MCPTimeoutMS bounds an MCP call (CLAUDELESS_MCP_TIMEOUT_MS); MCP_TOOL_TIMEOUT
-	// and the server's own `timeout` come first. Absent = no bound.
-	MCPTimeoutMS *int `toml:"mcp_timeout_ms" min:"0" max:"31536000000"`
-	// ResponseDelayMS waits before the first message of a turn
-	// (CLAUDELESS_RESPONSE_DELAY_MS).
-	ResponseDelayMS *int `toml:"response_delay_ms" min:"0" max:"31536000000" default:"0"`
-}
-
-// Expectation states what the run must have done. It has one of `tool`, `prompt`,
-// `mcp`, `request`, `exit`, `rule` and `unused`. Under `claudeless exec` the run is
-// the whole command with all its processes, else one process.
-type Expectation struct {
-	// Tool is the name, or a glob, of tools that must have been called.
-	Tool string `toml:"tool"`
-	// Input is the part that the input of such a call must have.
-	Input json.RawMessage `toml:"input"`
-	// Times is how often: a number, or text such as `>=2` or `<=3`; default at
-	// least once.
-	Times *Times `toml:"times" schema:"integer|string"`
-	// Order puts the first such call after those of expectations with a lower
-	// number.
-	Order *int `toml:"order"`
-	// Prompt is a pattern that a prompt must have matched.
-	Prompt *Pattern `toml:"prompt"`
-	// MCP is a call that an MCP server must have got.
-	MCP *ExpectMCP `toml:"mcp"`
-	// Request is a request to the model that must have been made.
-	Request *ExpectRequest `toml:"request"`
-	// Exit is the exit code that a claude process must have ended with.
-	Exit *int `toml:"exit" min:"0" max:"255"`
-	// Rule is the line of this file on which a rule begins that must have answered.
-	Rule *int `toml:"rule" min:"1"`
-	// Unused says what rules are that have answered no prompt: `warn` mentions them,
-	// `error` makes each an unmet expectation.
-	Unused string `toml:"unused" enum:"warn,error"`
-	// Never turns the expectation round: it must not have happened.
-	Never bool `toml:"never"`
-
-	at     diag.Position
-	prompt match.Text
-	tools  []match.Text
-}
-
-// ExpectMCP is a call of an MCP server.
-type ExpectMCP struct {
-	// Server is its name in the configuration, or a glob.
-	Server string `toml:"server,required"`
-	// Tool is the server's own name of the tool, or a glob; absent = any.
-	Tool string `toml:"tool"`
-}
-
-// ExpectRequest is a request to the model, in either lane.
-type ExpectRequest struct {
-	// Model is its full name, or a glob; absent = any.
-	Model string `toml:"model"`
-	// MaxRetries is how often such a request may at most be made again.
-	MaxRetries *int `toml:"max_retries" min:"0"`
-	// WithinMS is when the first must at the latest have come, from the beginning of
-	// the run.
-	WithinMS int `toml:"within_ms" min:"1"`
-}
-
-// Times is a number of calls.
-type Times struct {
-	Min int
-	Max int // -1 = no upper bound
-}
-
 // Frame is something on the program's own output; it has one of `json`, `line`
 // and `stderr`. Stdout has frames with `--output-format stream-json` only.
 type Frame struct {
@@ -493,4 +320,11 @@ type Frame struct {
 	Cut bool `toml:"cut"`
 	// Stderr is text for stderr, with all its newlines.
 	Stderr string `toml:"stderr"`
+}
+
+// compiled is what loading adds to a [Scenario].
+type compiled struct {
+	source  *fill.Source
+	library *fill.Library
+	rules   *ruleIndex
 }

@@ -2,12 +2,16 @@ package scenarios
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
 	"maps"
 	"slices"
 	"strconv"
+
+	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 
 // savedState is what a session keeps between processes. Rules are known by
@@ -41,7 +45,7 @@ type savedResponse struct {
 	Step    int               `json:"step"` // the next one
 	Prompt  string            `json:"prompt"`
 	Match   map[string]string `json:"match,omitempty"` // numbers and names
-	Results []resultVar       `json:"results,omitempty"`
+	Results []fill.Result     `json:"results,omitempty"`
 }
 
 // State returns what belongs to the session and goes on in the next process:
@@ -63,12 +67,12 @@ func (e *Engine) State() ([]byte, error) {
 
 func (e *Engine) saved(r *response) *savedResponse {
 	h := r.hit
-	out := &savedResponse{Rule: h.rule, Turn: h.turn, Step: r.at, Match: map[string]string{}, Results: h.scope.results}
+	out := &savedResponse{Rule: h.rule, Turn: h.turn, Step: r.at, Match: map[string]string{}, Results: h.scope.Results}
 	if h.rule >= 0 {
 		out.Pattern = e.fingerprint(h.rule)
 	}
-	out.Prompt, _ = h.scope.vars["prompt"].(string)
-	for key, text := range h.scope.captures() {
+	out.Prompt, _ = h.scope.Vars["prompt"].(string)
+	for key, text := range h.scope.Match {
 		out.Match[fmt.Sprint(key)], _ = text.(string)
 	}
 	return out
@@ -103,11 +107,11 @@ func (e *Engine) reopen(r *savedResponse) bool {
 		}
 	}
 	for i := range r.Results {
-		r.Results[i].Content, r.Results[i].Structured = plainNumbers(r.Results[i].Content), plainNumbers(r.Results[i].Structured)
+		r.Results[i].Content, r.Results[i].Structured = fill.PlainNumbers(r.Results[i].Content), fill.PlainNumbers(r.Results[i].Structured)
 	}
-	h.scope = &scope{
-		lib: e.s.library, src: src, groups: groups, results: r.Results,
-		vars: map[string]any{"prompt": r.Prompt, "match": match},
+	h.scope = &fill.Scope{
+		Library: e.s.library, Source: src, Groups: groups, Results: r.Results, Match: match,
+		Vars: map[string]any{"prompt": r.Prompt},
 	}
 	e.running = newResponse(h)
 	e.running.at, e.running.waits = r.Step, true
@@ -173,21 +177,40 @@ func (e *Engine) Fork() *Engine {
 	if e.running != nil {
 		run := *e.running
 		h := *run.hit
-		h.scope = h.scope.fork()
+		h.scope = h.scope.Fork()
 		run.hit = &h
 		n.running = &run
 	}
 	if e.script != nil {
 		h := *e.script
-		h.scope = h.scope.fork()
+		h.scope = h.scope.Fork()
 		n.script = &h
 	}
 	return n
 }
 
-// fork copies a scope, so that evaluating in one does not show in the other.
-func (s *scope) fork() *scope {
-	n := *s
-	n.vars, n.results = maps.Clone(s.vars), slices.Clip(s.results)
-	return &n
+// Unplayed says which step of the response to the last prompt is still to come,
+// and where it stands; ok is false when there is none, or when the script itself
+// ended it by a failure.
+func (e *Engine) Unplayed(ctx context.Context) (text string, at diag.Position, ok bool) {
+	r := e.running
+	if r == nil || r.failed || r.hit.failure != nil || r.hit.ref.Name == "" {
+		return "", diag.Position{}, false
+	}
+	if more, err := r.more(ctx); err != nil || !more {
+		return "", diag.Position{}, false
+	}
+	at = diag.Position{File: r.hit.ref.File, Line: r.hit.ref.Line}
+	if r.at >= len(r.steps) {
+		return r.hit.ref.Name + ": the message after the last results", at, true
+	}
+	if r.hit.response != nil && len(r.hit.response.Steps) > 0 && r.hit.rule >= 0 {
+		rule := &e.s.Responses[r.hit.rule]
+		path := diag.Path{"responses", rule.index}
+		if r.hit.turn >= 0 {
+			path = append(path, "turns", r.hit.turn)
+		}
+		at = rule.source.Index.Pos(append(path, "response", "steps", r.at))
+	}
+	return fmt.Sprintf("%s: step %d of %d", r.hit.ref.Name, r.at+1, len(r.steps)), at, true
 }

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"math/rand/v2"
 	"strings"
 	"time"
 	"unicode"
@@ -75,6 +76,29 @@ func Signed(b protocol.ThinkingBlock) protocol.ThinkingBlock {
 	}
 	return b
 }
+
+// Pace is how fast one message is streamed; it waits for nothing itself. The
+// zero value takes no time.
+type Pace struct {
+	Stream
+
+	random func() float64 // nil = no jitter
+}
+
+// NewPace is the pace of a stream; r jitters it, nil = it does not.
+func NewPace(st Stream, r *rand.Rand) Pace {
+	p := Pace{Stream: st}
+	if r != nil {
+		p.random = r.Float64
+	}
+	return p
+}
+
+// TTFT is the time to the first token.
+func (p Pace) TTFT() time.Duration { return time.Duration(p.TTFTMS) * time.Millisecond }
+
+// After is the time a chunk takes, jittered by the seeded source.
+func (p Pace) After(chunk string) time.Duration { return p.Wait(chunk, p.random) }
 
 // Wait is the time that a piece of a message takes. random, unless nil, gives
 // numbers of [0, 1) for the jitter.

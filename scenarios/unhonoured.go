@@ -5,49 +5,8 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
-
-// API is what only the Messages API face has. The CLI face reads none of it.
-type API struct {
-	// Strict refuses what the real API refuses and clients seldom notice: a
-	// request without `anthropic-version`.
-	Strict bool `toml:"strict"`
-	// RequireAuth refuses requests without a key; any key will do.
-	RequireAuth bool `toml:"require_auth"`
-	// Diverged says what happens when a history holds an answer that the scenario
-	// would not have given: `follow` goes on with the history and says so in the
-	// journal, `error` refuses the request.
-	Diverged string `toml:"diverged" enum:"follow,error" default:"follow"`
-	// Pad puts spaces before the closing brace of streamed events, as the real
-	// API does at times.
-	Pad bool `toml:"pad"`
-	// Headers are sent with every answer, in place of ours of the same name.
-	Headers map[string]string `toml:"headers"`
-	// Side answers requests that a client makes beside the conversation.
-	Side []Side `toml:"side"`
-}
-
-// Side answers one kind of request beside the conversation. Such requests touch
-// no rule, no count and no expectation.
-type Side struct {
-	// Kind is the kind of request: `title` names the session, `compact` sums the
-	// conversation up, `probe` finds out whether a model is there, `other` is
-	// everything else that is none of the conversation.
-	Kind string `toml:"kind,required" enum:"title,compact,probe,other"`
-	// Text is sent as it stands.
-	Text string `toml:"text,required"`
-}
-
-// SideText is the scripted answer to a kind of side request; false = none. The
-// first of a kind counts.
-func (a *API) SideText(kind string) (string, bool) {
-	for _, s := range a.Side {
-		if s.Kind == kind {
-			return s.Text, true
-		}
-	}
-	return "", false
-}
 
 // Unhonoured lists what of the scenario the Messages API face cannot do, with
 // its place and what happens instead, as warnings in file order. It is for
@@ -68,13 +27,13 @@ func (s *Scenario) Unhonoured() diag.List {
 // unhonoured collects what the API face cannot do.
 type unhonoured struct {
 	s    *Scenario
-	src  *source
+	src  *fill.Source
 	list diag.List
 }
 
 // add reports the key at path, and what happens instead.
 func (l *unhonoured) add(path diag.Path, what, instead string) {
-	d := l.src.ix.At(path, what)
+	d := l.src.Index.At(path, what)
 	d.Hint, d.Warning = instead, true
 	l.list = append(l.list, d)
 }
@@ -88,6 +47,7 @@ func (l *unhonoured) rule(i int) {
 	r := &l.s.Responses[i]
 	path := diag.Path{"responses", r.index}
 	l.src = r.source
+	l.fault(path, r.Fault)
 	l.failure(path, r.Failure)
 	l.response(r.source, under(path, "response"), r.Response)
 	for t := range r.Turns {
@@ -97,7 +57,7 @@ func (l *unhonoured) rule(i int) {
 	}
 }
 
-func (l *unhonoured) response(src *source, path diag.Path, r *Response) {
+func (l *unhonoured) response(src *fill.Source, path diag.Path, r *Response) {
 	if r == nil {
 		return
 	}
@@ -110,6 +70,7 @@ func (l *unhonoured) steps(path diag.Path, steps []Step) {
 	for i := range steps {
 		s, at := &steps[i], under(path, i)
 		l.failure(at, s.Failure)
+		l.fault(at, s.Fault)
 		l.calls(under(at, "tool_calls"), s.ToolCalls)
 		for b := range s.Blocks {
 			l.call(under(at, "blocks", b), &s.Blocks[b].ToolCall)
@@ -118,7 +79,7 @@ func (l *unhonoured) steps(path diag.Path, steps []Step) {
 			l.add(under(at, "frames"), "`frames` are output of the CLI", "the API face leaves them out")
 		}
 		calls := len(s.ToolCalls) > 0 || slices.ContainsFunc(s.Blocks, func(b Block) bool { return b.Type == BlockToolUse })
-		if !calls && i+1 < len(steps) && s.StopReason == "" {
+		if !calls && i+1 < len(steps) && steps[i+1].When == "" && s.StopReason == "" { // with a condition it may be the alternative
 			l.add(at, "a step without tool calls is followed by another one", "no client asks again after it: the API face sends both as one message")
 		}
 	}
@@ -162,6 +123,12 @@ func (l *unhonoured) failure(path diag.Path, f *Failure) {
 	}
 }
 
+func (l *unhonoured) fault(path diag.Path, name string) {
+	if name != "" && name != "529-storm" && !StreamFault(name) {
+		l.add(under(path, "fault"), "the `fault` "+name+" spoils the output of the CLI", "the API face answers as if it were not there")
+	}
+}
+
 // top reports on the keys of the whole scenario.
 func (l *unhonoured) top() {
 	l.src = l.s.source
@@ -174,6 +141,7 @@ func (l *unhonoured) top() {
 		{"breakpoints", "`breakpoints` stop calls in the CLI face", "calls go to the client unseen", len(l.s.Breakpoints) > 0},
 		{"mcp", "`mcp` configures the CLI", "the client needs these servers itself", len(l.s.MCP.Servers) > 0 || l.s.MCP.Elicitation != nil || len(l.s.MCP.Sampling) > 0},
 		{"permission_mode", "`permission_mode` is a setting of the CLI", client, l.s.PermissionMode != ""},
+		{"fault", "`fault` of a scenario spoils the output of the CLI", "the API face plays the faults of rules and steps only", l.s.Fault != ""},
 		{"session_id", "`session_id` is made by the CLI", client, l.s.SessionID != ""},
 	} {
 		if k.set {

@@ -1,0 +1,55 @@
+package scenarios
+
+import "testing"
+
+// An unmatched prompt is explained by what was expected next, by the nearest rules,
+// and by the place where their patterns stopped matching.
+func TestExplain(t *testing.T) {
+	s, err := Parse("s.toml", []byte(`[[responses]]
+pattern = { type = "regex", pattern = "^triage issue \\d+$" }
+response = "one"
+[[responses.turns]]
+expect = { type = "exact", text = "go on with it" }
+response = "two"
+
+[[responses]]
+pattern = { type = "glob", pattern = "deploy * to prod" }
+response = "no"
+
+[[responses]]
+pattern = { type = "all", patterns = [ { type = "contains", text = "deploy" }, { type = "contains", text = "quickly" } ] }
+response = "no"
+
+[[responses]]
+pattern = { type = "exact", text = "bye" }
+response = "no"
+`), LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := NewEngine(s, EngineOptions{})
+	if _, err := e.Next(t.Context(), Request{Prompt: "triage issue 7"}); err != nil {
+		t.Fatal(err)
+	}
+	if reply, err := e.Next(t.Context(), Request{Prompt: "go on without"}); err != nil || !reply.Unmatched {
+		t.Fatal(reply, err)
+	}
+	for _, tt := range []struct {
+		name string
+		got  []string
+		want string
+	}{
+		{"the turn that was expected", e.Explain(Request{Prompt: "go on without"}), `s.toml:4: responses[0].turns[0] was expected next (exact "go on with it"): it is not "go on with it"; it fits as far as "go on with", then "out" stands where " it" should`},
+		{"a regular expression", s.Explain("triage issue seven"), `s.toml:1: responses[0] (regex "^triage issue \\d+$"): the regex "^triage issue \\d+$" is not found in it; it fits as far as "triage issue ", then "seven" stands where "\\d+$" should`},
+		{"a part that matches comes first", s.Explain("deploy it to stage"), `s.toml:12: responses[2] (all (contains "deploy", contains "quickly")): it does not contain "quickly"`},
+		{"a glob", s.Explain("deploy it to stage")[1:], `s.toml:8: responses[1] (glob "deploy * to prod"): the glob "deploy * to prod" does not fit all of it; it fits as far as "deploy it to ", then "stage" stands where "prod" should`},
+		{"too short", s.Explain("triage issue"), `s.toml:1: responses[0] (regex "^triage issue \\d+$"): the regex "^triage issue \\d+$" is not found in it; it fits as far as "triage issue", where " \\d+$" should follow`},
+	} {
+		if len(tt.got) < 2 || tt.got[1] != tt.want {
+			t.Errorf("%s:\n%q\nwant\n%q", tt.name, tt.got, tt.want)
+		}
+	}
+	if all := NewEngine(s, EngineOptions{}).ExplainAll(Request{Prompt: "x"}); len(all) != 1+len(s.Responses) {
+		t.Errorf("all misses: %q", all)
+	}
+}

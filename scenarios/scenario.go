@@ -1,0 +1,183 @@
+package scenarios
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/internal/match"
+	"github.com/claudeless/claudeless/scenarios/internal/toolname"
+)
+
+// Matcher is the rule's pattern, compiled; it matches everything before loading.
+func (r *Rule) Matcher() match.Text { return r.match }
+
+// Locate makes a diagnostic for a part of the rule, in whichever file it is.
+// Offset counts characters within a string.
+func (r *Rule) Locate(path diag.Path, offset int, message string) diag.Diagnostic {
+	return r.source.Locate(append(diag.Path{"responses", r.index}, path...), offset, message)
+}
+
+// Locate is [Rule.Locate] for the scenario's own file.
+func (s *Scenario) Locate(path diag.Path, offset int, message string) diag.Diagnostic {
+	return s.source.Locate(path, offset, message)
+}
+
+// Mentions tells whether an expression of the scenario may look at a name, one of
+// those that can differ between requests with the same history: model, system,
+// tools, schemas, context, permission_mode, session, cwd and those of [Call].
+func (s *Scenario) Mentions(name string) bool { return s.library != nil && s.library.Mentions(name) }
+
+// Turns are the places of a rule's turns, in their order.
+func (s *Scenario) Turns(rule int) []diag.Position {
+	if rule < 0 || rule >= len(s.Responses) {
+		return nil
+	}
+	r := &s.Responses[rule]
+	turns := make([]diag.Position, len(r.Turns))
+	for i := range turns {
+		turns[i] = r.source.Index.Pos(diag.Path{"responses", r.index, "turns", i})
+	}
+	return turns
+}
+
+// ScriptsAgents tells whether some call of the scenario scripts the agent that it
+// starts.
+func (s *Scenario) ScriptsAgents() bool {
+	if s.DefaultResponse.scriptsAgents() {
+		return true
+	}
+	for i := range s.Responses {
+		if s.Responses[i].Response.scriptsAgents() {
+			return true
+		}
+		for t := range s.Responses[i].Turns {
+			if s.Responses[i].Turns[t].Response.scriptsAgents() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (r *Response) scriptsAgents() bool {
+	scripts := func(c ToolCall) bool { return c.Subagent != nil && len(c.Subagent.Steps) > 0 }
+	return r != nil && (slices.ContainsFunc(r.ToolCalls, scripts) || slices.ContainsFunc(r.Steps, func(s Step) bool {
+		return slices.ContainsFunc(s.ToolCalls, scripts) || slices.ContainsFunc(s.Blocks, func(b Block) bool { return scripts(b.ToolCall) })
+	}))
+}
+
+// candidates are the places of the rules that may match a prompt, in order.
+func (s *Scenario) candidates(prompt string) iter.Seq[int] {
+	return s.rules.candidates(len(s.Responses), func(i int) match.Text { return s.Responses[i].match }, prompt)
+}
+
+func ruleName(i int) string { return "responses[" + strconv.Itoa(i) + "]" }
+
+// File is the file that the scenario was loaded from; empty = it is none.
+func (s *Scenario) File() string { return s.source.Index.Pos(nil).File }
+
+// stopped says why a pattern does not match, and as far as it is known where it
+// stopped doing so.
+func stopped(t match.Text, prompt string) string {
+	why := t.Explain(prompt)
+	m, ok := t.Miss(prompt)
+	const few = 3 // characters that fit by chance
+	if !ok || m.At < few {
+		return why
+	}
+	rest := prompt[m.At:]
+	switch fits := "; it fits as far as " + tail(prompt[:m.At]); {
+	case rest == "":
+		return why + fits + ", where " + clip(m.Want) + " should follow"
+	case m.Want == "":
+		return why + fits + ", but " + head(rest) + " follows"
+	default:
+		return why + fits + ", then " + head(rest) + " stands where " + clip(m.Want) + " should"
+	}
+}
+
+// shown is how much of a text is shown beside the place that matters.
+const shown = 40
+
+func head(s string) string {
+	if r := []rune(s); len(r) > shown {
+		return fmt.Sprintf("%q…", string(r[:shown]))
+	}
+	return strconv.Quote(s)
+}
+
+func tail(s string) string {
+	if r := []rune(s); len(r) > shown {
+		return fmt.Sprintf("…%q", string(r[len(r)-shown:]))
+	}
+	return strconv.Quote(s)
+}
+
+// ranked are the rules by what speaks for them: a pattern that matches, the parts
+// of it that do, then how little would have to be changed. Only those that share
+// words with the prompt are measured.
+func ranked(rules []Rule, prompt string) []int {
+	type miss struct{ rule, words, passed, apart int }
+	words := wordsOf(prompt)
+	misses := make([]miss, len(rules))
+	for i := range misses {
+		misses[i] = miss{rule: i, words: nearness(&rules[i], prompt, words)}
+	}
+	slices.SortStableFunc(misses, func(a, b miss) int { return cmp.Compare(b.words, a.words) })
+	const measured = 30
+	best := misses[:min(measured, len(misses))]
+	for i := range best {
+		r := &rules[best[i].rule]
+		best[i].passed, _ = r.match.Passed(prompt)
+		if best[i].apart = match.Within(r.Pattern.text(), prompt); r.Pattern.Type == PatternExact {
+			best[i].apart = match.Distance(r.Pattern.text(), prompt)
+		}
+	}
+	slices.SortStableFunc(best, func(a, b miss) int {
+		return cmp.Or(cmp.Compare(b.words/matches, a.words/matches), cmp.Compare(b.passed, a.passed), cmp.Compare(a.apart, b.apart), cmp.Compare(b.words, a.words))
+	})
+	order := make([]int, len(misses))
+	for i, m := range misses {
+		order[i] = m.rule
+	}
+	return order
+}
+
+// matches is more than all the words of a prompt count.
+const matches = 1 << 20
+
+// nearness counts what speaks for a rule at first sight: that its pattern matches,
+// then the words it shares with the prompt.
+func nearness(r *Rule, prompt string, words map[string]bool) int {
+	if _, ok := r.match.Match(prompt); ok {
+		return matches
+	}
+	score := 0
+	for word := range wordsOf(r.Pattern.String()) {
+		if words[word] {
+			score += len(word)
+		}
+	}
+	return score
+}
+
+func wordsOf(s string) map[string]bool {
+	words := map[string]bool{}
+	for _, w := range strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return r < 0x80 && !toolname.IsWord(byte(r)) }) {
+		words[w] = true
+	}
+	return words
+}
+
+func clip(s string) string {
+	const most = 200
+	if r := []rune(s); len(r) > most {
+		return fmt.Sprintf("%q…", string(r[:most]))
+	}
+	return fmt.Sprintf("%q", s)
+}
