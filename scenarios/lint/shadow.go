@@ -37,7 +37,7 @@ func newShadows(rules []scenarios.Rule) *shadows {
 	s := &shadows{rules: rules, any: len(rules), same: make(map[string]int, len(rules)), parts: newTrie(), pairs: mostPairs}
 	for i := range rules {
 		r := &rules[i]
-		if r.When != "" || r.MaxMatches != nil {
+		if r.When != "" || r.MaxMatches != nil || r.Once {
 			continue
 		}
 		if all(&r.Pattern) && i < s.any {
