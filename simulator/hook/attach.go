@@ -7,36 +7,60 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
+// Trace is what hooks leave behind: what is shown of them, and what is kept.
+type Trace struct {
+	// Frames are hook_started and hook_response of configured hooks, the
+	// started ones first. They are shown for SessionStart always, otherwise
+	// with --include-hook-events only. Nil for SessionEnd.
+	Frames []protocol.Event
+	// Notices are informational events, shown always: system messages, hooks
+	// that failed, the block of a prompt.
+	Notices []protocol.Event
+	// Reports say how each configured hook around a compaction went.
+	Reports []string
+	// Attachments are for the transcript, in order.
+	Attachments []protocol.HookAttachment
+	// Ended says how the configured hooks of Stop went; nil = none ran.
+	Ended *protocol.StopHooks
+}
+
+// report notes how a hook around a compaction went.
+func (t *Trace) report(c *call, a *answer) {
+	if c.event != "PreCompact" && c.event != "PostCompact" || a.entry.callback != "" || a.detached {
+		return
+	}
+	text, said := c.event+" ["+a.entry.label()+"] completed successfully", strings.TrimSpace(a.stdout)
+	if a.outcome != succeeded {
+		text, said = c.event+" ["+a.entry.label()+"] failed", strings.TrimSpace(a.stderr)
+	}
+	if said != "" {
+		text += ": " + said
+	}
+	t.Reports = append(t.Reports, text)
+}
+
 // attachAnswer notes for the transcript how a hook ended that has a verdict
 // other than a refusal. One after a tool that ends the turn leaves no other
 // trace, one at the end of the turn says so first.
-func (o *Outcome) attachAnswer(c *call, a *answer) {
+func (t *Trace) attachAnswer(c *call, a *answer) {
 	stops := a.output.Continue != nil && !*a.output.Continue
 	switch {
 	case stops && c.event == "PostToolUse":
-		o.attachStop(c, a.output.StopReason)
+		t.attachStop(c, a.output.StopReason)
 	case stops && ends(c.event):
-		o.attachStop(c, a.output.StopReason)
-		o.attach(c, a)
+		t.attachStop(c, a.output.StopReason)
+		t.attach(c, a)
 	case stops:
-		o.attach(c, a)
-		o.attachStop(c, a.output.StopReason)
+		t.attach(c, a)
+		t.attachStop(c, a.output.StopReason)
 	default:
-		o.attach(c, a)
+		t.attach(c, a)
 	}
 }
 
-// ofPrompt names the events that precede a prompt.
-func ofPrompt(event string) bool {
-	return event == "UserPromptSubmit" || event == "UserPromptExpansion"
-}
-
-// ends names the events that precede the end of a conversation.
-func ends(event string) bool { return event == "Stop" || event == "SubagentStop" }
-
 // attach notes for the transcript how a configured hook ended that did not
 // refuse.
-func (o *Outcome) attach(c *call, a *answer) {
+func (t *Trace) attach(c *call, a *answer) {
 	if a.entry.callback != "" || a.fault == faultUnknown {
 		return
 	}
@@ -49,22 +73,22 @@ func (o *Outcome) attach(c *call, a *answer) {
 	}
 	switch {
 	case a.outcome == succeeded:
-		if a.plain == "" && ofPrompt(c.event) {
+		if a.plain == "" && ofPrompt(c.event) || strings.TrimSpace(a.stdout+a.stderr) == "" {
 			return
 		}
-		o.ended(c, "hook_success", protocol.Field{Key: "content", Value: strings.TrimSpace(a.plain)},
+		t.ended(c, "hook_success", protocol.Field{Key: "content", Value: strings.TrimSpace(a.plain)},
 			stdout, protocol.Field{Key: "stderr", Value: a.stderr}, code, command, took)
 		if a.plain != "" && takesPlainText(c.event) {
-			o.render(c.name + " hook success: " + strings.TrimSpace(a.plain))
+			t.render(c.name + " hook success: " + strings.TrimSpace(a.plain))
 		}
 	case a.outcome == cancelled && (c.event == "PostToolUse" || c.event == "PostToolUseFailure"):
-		o.ended(c, "hook_cancelled")
+		t.ended(c, "hook_cancelled")
 	case a.outcome == cancelled:
-		o.ended(c, "hook_cancelled", command, took,
+		t.ended(c, "hook_cancelled", command, took,
 			protocol.Field{Key: "timedOut", Value: a.timedOut},
 			protocol.Field{Key: "timeoutMs", Value: int64(a.entry.timeout / time.Millisecond)})
 	case a.outcome == failed:
-		o.ended(c, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: a.complaint()}, stdout, code, command, took)
+		t.ended(c, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: a.complaint()}, stdout, code, command, took)
 	}
 }
 
@@ -83,7 +107,7 @@ func (a *answer) complaint() string {
 
 // attachBlock notes for the transcript that a hook refused. What the user or
 // the model is told in another way is not kept twice.
-func (o *Outcome) attachBlock(c *call, a *answer, reason string) {
+func (t *Trace) attachBlock(c *call, a *answer, reason string) {
 	switch c.event {
 	case "PreToolUse", "PermissionRequest", "UserPromptSubmit", "UserPromptExpansion":
 		return
@@ -92,11 +116,16 @@ func (o *Outcome) attachBlock(c *call, a *answer, reason string) {
 			return
 		}
 	case "PostToolBatch":
-		o.stopped(c, reason, "")
+		t.stopped(c, reason, "")
 		return
 	}
-	o.ended(c, "hook_blocking_error", protocol.Field{Key: "blockingError", Value: blockingError{reason, a.entry.shown()}})
-	o.render(c.name + ` hook blocking error from command: "` + a.entry.shown() + `": ` + reason)
+	t.ended(c, "hook_blocking_error", protocol.Field{Key: "blockingError", Value: blockingError{reason, a.entry.shown()}})
+	t.render(refusedText(c, a, reason))
+}
+
+// refusedText is how the model reads that a hook refused.
+func refusedText(c *call, a *answer, reason string) string {
+	return c.name + ` hook blocking error from command: "` + a.entry.shown() + `": ` + reason
 }
 
 type blockingError struct {
@@ -105,36 +134,36 @@ type blockingError struct {
 }
 
 // attachIgnored notes a refusal where there is nothing to refuse.
-func (o *Outcome) attachIgnored(c *call, a *answer, reason string) {
-	o.ended(c, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: reason}, protocol.Field{Key: "stdout", Value: ""},
+func (t *Trace) attachIgnored(c *call, a *answer, reason string) {
+	t.ended(c, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: reason}, protocol.Field{Key: "stdout", Value: ""},
 		protocol.Field{Key: "exitCode", Value: exitBlock}, protocol.Field{Key: "command", Value: a.entry.shown()})
 }
 
 // attachStop notes for the transcript that a hook ends the turn. Of prompts the
 // user is told instead.
-func (o *Outcome) attachStop(c *call, reason string) {
+func (t *Trace) attachStop(c *call, reason string) {
 	switch {
 	case c.event == "PostToolUse", c.event == "PostToolBatch":
-		o.stopped(c, reason, "Execution stopped by "+c.event+" hook")
+		t.stopped(c, reason, "Execution stopped by "+c.event+" hook")
 	case ends(c.event):
 		named := *c
 		named.name = "Stop"
-		o.stopped(&named, reason, "Stop hook prevented continuation")
+		t.stopped(&named, reason, "Stop hook prevented continuation")
 	case c.event == "PreToolUse":
-		o.stopped(c, reason, "Execution stopped by hook")
+		t.stopped(c, reason, "Execution stopped by hook")
 	}
 }
 
-func (o *Outcome) stopped(c *call, reason, otherwise string) {
+func (t *Trace) stopped(c *call, reason, otherwise string) {
 	if reason == "" {
 		reason = otherwise
 	}
-	o.said(c, "hook_stopped_continuation", "message", reason)
-	o.render(c.name + " hook stopped continuation: " + reason)
+	t.said(c, "hook_stopped_continuation", "message", reason)
+	t.render(c.name + " hook stopped continuation: " + reason)
 }
 
 // attachContext notes for the transcript what a hook adds for the model.
-func (o *Outcome) attachContext(c *call, text string) {
+func (t *Trace) attachContext(c *call, text string) {
 	named := *c
 	switch {
 	case c.event == "SessionStart":
@@ -144,38 +173,72 @@ func (o *Outcome) attachContext(c *call, text string) {
 	case ofPrompt(c.event):
 		named.toolUseID = "hook-" + c.toolUseID
 	}
-	o.said(&named, "hook_additional_context", "content", []string{text})
-	o.render(named.name + " hook additional context: " + text)
+	t.said(&named, "hook_additional_context", "content", []string{text})
+	t.render(named.name + " hook additional context: " + text)
 }
 
 // ended adds an attachment of the kinds that say how a hook ended.
-func (o *Outcome) ended(c *call, kind string, fields ...protocol.Field) {
-	o.keep(c, kind, append(origin(c), fields...))
+func (t *Trace) ended(c *call, kind string, fields ...protocol.Field) {
+	t.keep(c, kind, append(origin(c), fields...))
 }
 
 // said adds an attachment of the kinds that keep what a hook said.
-func (o *Outcome) said(c *call, kind, key string, value any) {
-	o.keep(c, kind, append([]protocol.Field{{Key: key, Value: value}}, origin(c)...))
+func (t *Trace) said(c *call, kind, key string, value any) {
+	t.keep(c, kind, append([]protocol.Field{{Key: key, Value: value}}, origin(c)...))
 }
 
-func (o *Outcome) keep(c *call, kind string, fields []protocol.Field) {
+func (t *Trace) keep(c *call, kind string, fields []protocol.Field) {
 	if c.event == "PostToolBatch" {
 		fields = append(fields, protocol.Field{Key: "accountMemoryBatch", Value: false})
 	}
-	o.Attachments = append(o.Attachments, protocol.HookAttachment{Type: kind, Fields: fields})
+	t.Attachments = append(t.Attachments, protocol.HookAttachment{Type: kind, Fields: fields})
+}
+
+// sumUp says for the transcript how the configured hooks at the end of a turn
+// went.
+func (o *Outcome) sumUp(c *call, answers []answer) {
+	sum := protocol.StopSummary{
+		Hooks: []protocol.StopHookInfo{}, Errors: []string{}, Failed: []int{}, Context: append([]string{}, o.AdditionalContext...),
+		Prevented: o.StopTurn, Reason: o.StopReason,
+	}
+	for i := range answers {
+		a := &answers[i]
+		if a.entry.callback != "" || a.detached || a.fault == faultUnknown {
+			continue
+		}
+		sum.Count++
+		info := protocol.StopHookInfo{Command: a.entry.shown()}
+		reason, _, refused := a.refusal(c)
+		switch {
+		case refused:
+			sum.Errors = append(sum.Errors, reason)
+		case a.outcome == failed:
+			sum.Failed = append(sum.Failed, len(sum.Errors))
+			sum.Errors = append(sum.Errors, a.complaint())
+		}
+		if !refused {
+			took := a.took.Milliseconds()
+			info.DurationMS = &took
+		}
+		sum.Hooks = append(sum.Hooks, info)
+		sum.HasOutput = sum.HasOutput || strings.TrimSpace(a.stdout+a.stderr) != "" || refused || a.outcome == failed
+	}
+	if sum.Count > 0 {
+		o.Ended = &protocol.StopHooks{Summary: sum, ToolUseID: c.toolUseID}
+	}
 }
 
 // render says how the model reads the last attachment.
-func (o *Outcome) render(text string) { o.Attachments[len(o.Attachments)-1].Rendered = text }
+func (t *Trace) render(text string) { t.Attachments[len(t.Attachments)-1].Rendered = text }
 
 func origin(c *call) []protocol.Field {
 	return []protocol.Field{{Key: "hookName", Value: c.name}, {Key: "toolUseID", Value: c.toolUseID}, {Key: "hookEvent", Value: c.event}}
 }
 
 // Attached are the events by which transcripts keep the outcome.
-func (o *Outcome) Attached() []protocol.Event {
+func (t *Trace) Attached() []protocol.Event {
 	var events []protocol.Event
-	for _, a := range o.Attachments {
+	for _, a := range t.Attachments {
 		ev := &protocol.Attached{Attachment: a}
 		if a.Rendered != "" {
 			ev.Role, ev.Rendered = "system", protocol.Reminder(a.Rendered)

@@ -26,9 +26,10 @@ func TestAttachments(t *testing.T) {
 		{"success", "echo out", bash, []string{
 			`{"type":"hook_success","hookName":"PreToolUse:Bash","toolUseID":"id","hookEvent":"PreToolUse","content":"out","stdout":"out\n","stderr":"","exitCode":0,"command":"echo out","durationMs":0}`,
 		}},
-		{"lines", "true\ntrue", bash, []string{
-			`{"type":"hook_success","hookName":"PreToolUse:Bash","toolUseID":"id","hookEvent":"PreToolUse","content":"","stdout":"","stderr":"","exitCode":0,"command":"true␤true","durationMs":0}`,
+		{"lines", "echo e >&2\ntrue", bash, []string{
+			`{"type":"hook_success","hookName":"PreToolUse:Bash","toolUseID":"id","hookEvent":"PreToolUse","content":"","stdout":"","stderr":"e\n","exitCode":0,"command":"echo e >&2␤true","durationMs":0}`,
 		}},
+		{"silent", "echo", bash, nil},
 		{"error", "echo e >&2; exit 3", bash, []string{
 			`{"type":"hook_non_blocking_error","hookName":"PreToolUse:Bash","toolUseID":"id","hookEvent":"PreToolUse","stderr":"Failed with non-blocking status code: e","stdout":"","exitCode":3,"command":"echo e >&2; exit 3","durationMs":0}`,
 		}},

@@ -1,8 +1,6 @@
 package hook
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -74,40 +72,6 @@ func (e *entry) identity() string {
 	return ""
 }
 
-// load adds the hooks of one settings file.
-func (r *Runner) load(s Source) []protocol.Warning {
-	if len(bytes.TrimSpace(s.Raw)) == 0 {
-		return nil
-	}
-	var warnings []protocol.Warning
-	warn := func(format string, args ...any) {
-		warnings = append(warnings, protocol.Warning{Text: s.Name + ": hooks" + fmt.Sprintf(format, args...)})
-	}
-	var table map[string]json.RawMessage
-	if err := json.Unmarshal(s.Raw, &table); err != nil {
-		warn(": %v", err)
-		return warnings
-	}
-	for _, event := range sortedKeys(table) {
-		var groups []json.RawMessage
-		if err := json.Unmarshal(table[event], &groups); err != nil {
-			warn(".%s: not a list", event)
-			continue
-		}
-		for i, raw := range groups {
-			entries, err := r.group(raw)
-			if err != nil {
-				warn(".%s[%d]: %v", event, i, err)
-			}
-			for _, e := range entries {
-				e.source, e.environ, e.once = s.Name, s.Environ, s.Skill && e.config.Once
-			}
-			r.entries[event] = append(r.entries[event], entries...)
-		}
-	}
-	return warnings
-}
-
 func sortedKeys[V any](m map[string]V) []string {
 	keys := make([]string, 0, len(m))
 	for k := range m {
@@ -115,43 +79,6 @@ func sortedKeys[V any](m map[string]V) []string {
 	}
 	slices.Sort(keys)
 	return keys
-}
-
-// group reads one entry of an event. Good hooks beside a faulty one count.
-func (r *Runner) group(raw json.RawMessage) ([]*entry, error) {
-	var g struct {
-		Matcher *string           `json:"matcher"`
-		Hooks   []json.RawMessage `json:"hooks"`
-	}
-	if err := json.Unmarshal(raw, &g); err != nil {
-		return nil, err
-	}
-	match, err := compileMatcher(g.Matcher)
-	if err != nil {
-		return nil, err
-	}
-	if g.Hooks == nil {
-		return nil, fmt.Errorf("hooks is missing")
-	}
-	var entries []*entry
-	var fault error
-	for i, h := range g.Hooks {
-		var c protocol.HookConfig
-		err := json.Unmarshal(h, &c)
-		if err == nil {
-			err = check(c)
-		}
-		if err != nil {
-			if fault == nil {
-				fault = fmt.Errorf("hooks[%d]: %w", i, err)
-			}
-			continue
-		}
-		entries = append(entries, &entry{
-			match: match, config: c, timeout: r.timeout(c.Timeout), mustAnswer: c.OnFailure == "block",
-		})
-	}
-	return entries, fault
 }
 
 func check(c protocol.HookConfig) error {
@@ -175,14 +102,6 @@ func check(c protocol.HookConfig) error {
 		return need("prompt", c.Prompt)
 	}
 	return fmt.Errorf("unknown type %q", c.Type)
-}
-
-// timeout turns seconds into a duration; what is not positive is the default.
-func (r *Runner) timeout(seconds float64) time.Duration {
-	if d := milliseconds(seconds * 1000); d > 0 {
-		return d
-	}
-	return r.o.DefaultTimeout
 }
 
 // compileMatcher follows the rule of the real CLI (spec: cli-contract 5.1):

@@ -9,9 +9,11 @@
 package hook
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -191,23 +193,6 @@ func (r *Runner) register(event string, matchers []protocol.HookMatcher) {
 	}
 }
 
-// neverToHost tells which events call no callbacks: those before and after what
-// the host takes part in (spec: cli-contract 5.1). It hears of a conversation
-// that is cleared or compacted (observed with 2.1.329).
-func neverToHost(in protocol.HookInput) bool {
-	switch in := in.(type) {
-	case protocol.SessionStartHook:
-		return in.Source != "clear" && in.Source != "compact"
-	case protocol.SessionEndHook:
-		return in.Reason != "clear"
-	case protocol.SetupHook:
-		return true
-	case protocol.InstructionsLoadedHook:
-		return in.LoadReason == "session_start"
-	}
-	return false
-}
-
 // Has reports whether any hook is registered for the event, whatever its
 // matcher.
 func (r *Runner) Has(event string) bool {
@@ -290,4 +275,83 @@ func toolOf(in protocol.HookInput) (use protocol.ToolUse, ok bool) {
 		return protocol.ToolUse{ID: in.ToolUseID, Name: in.ToolName, Input: in.ToolInput}, true
 	}
 	return protocol.ToolUse{}, false
+}
+
+// load adds the hooks of one settings file.
+func (r *Runner) load(s Source) []protocol.Warning {
+	if len(bytes.TrimSpace(s.Raw)) == 0 {
+		return nil
+	}
+	var warnings []protocol.Warning
+	warn := func(format string, args ...any) {
+		warnings = append(warnings, protocol.Warning{Text: s.Name + ": hooks" + fmt.Sprintf(format, args...)})
+	}
+	var table map[string]json.RawMessage
+	if err := json.Unmarshal(s.Raw, &table); err != nil {
+		warn(": %v", err)
+		return warnings
+	}
+	for _, event := range sortedKeys(table) {
+		var groups []json.RawMessage
+		if err := json.Unmarshal(table[event], &groups); err != nil {
+			warn(".%s: not a list", event)
+			continue
+		}
+		for i, raw := range groups {
+			entries, err := r.group(raw)
+			if err != nil {
+				warn(".%s[%d]: %v", event, i, err)
+			}
+			for _, e := range entries {
+				e.source, e.environ, e.once = s.Name, s.Environ, s.Skill && e.config.Once
+			}
+			r.entries[event] = append(r.entries[event], entries...)
+		}
+	}
+	return warnings
+}
+
+// group reads one entry of an event. Good hooks beside a faulty one count.
+func (r *Runner) group(raw json.RawMessage) ([]*entry, error) {
+	var g struct {
+		Matcher *string           `json:"matcher"`
+		Hooks   []json.RawMessage `json:"hooks"`
+	}
+	if err := json.Unmarshal(raw, &g); err != nil {
+		return nil, err
+	}
+	match, err := compileMatcher(g.Matcher)
+	if err != nil {
+		return nil, err
+	}
+	if g.Hooks == nil {
+		return nil, fmt.Errorf("hooks is missing")
+	}
+	var entries []*entry
+	var fault error
+	for i, h := range g.Hooks {
+		var c protocol.HookConfig
+		err := json.Unmarshal(h, &c)
+		if err == nil {
+			err = check(c)
+		}
+		if err != nil {
+			if fault == nil {
+				fault = fmt.Errorf("hooks[%d]: %w", i, err)
+			}
+			continue
+		}
+		entries = append(entries, &entry{
+			match: match, config: c, timeout: r.timeout(c.Timeout), mustAnswer: c.OnFailure == "block",
+		})
+	}
+	return entries, fault
+}
+
+// timeout turns seconds into a duration; what is not positive is the default.
+func (r *Runner) timeout(seconds float64) time.Duration {
+	if d := milliseconds(seconds * 1000); d > 0 {
+		return d
+	}
+	return r.o.DefaultTimeout
 }

@@ -163,7 +163,8 @@ func TestCommandVerdicts(t *testing.T) {
 			name: "PostToolUse exit 2", event: post, cmd: "echo bad >&2; exit 2",
 			want: decision{
 				Block: true, Reason: "[echo bad >&2; exit 2]: bad\n",
-				Texts: []string{"PostToolUse:Bash hook error: [echo bad >&2; exit 2]: bad\n"},
+				Texts:             []string{"PostToolUse:Bash hook error: [echo bad >&2; exit 2]: bad\n"},
+				AdditionalContext: []string{"PostToolUse:Bash hook blocking error from command: \"echo bad >&2; exit 2\": [echo bad >&2; exit 2]: bad\n"},
 			},
 		},
 		{

@@ -3,6 +3,7 @@ package hook
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -29,6 +30,18 @@ type Outcome struct {
 	// nil = none.
 	Permission *protocol.PermissionAnswer
 
+	// StopTurn: a hook answered continue:false. For tool events the tool still
+	// runs and its result is shown.
+	StopTurn   bool
+	StopReason string // empty = none given
+
+	Changes
+	Faults
+	Trace
+}
+
+// Changes are what hooks put in the place of something, or add to it.
+type Changes struct {
 	UpdatedInput  json.RawMessage // the last given; nil = none
 	UpdatedOutput json.RawMessage // of PostToolUse, the last given; nil = none
 	// AdditionalContext is text for the model, one a hook.
@@ -36,14 +49,12 @@ type Outcome struct {
 	// Specific holds the rarer keys, the last given of each: SessionTitle,
 	// InitialUserMessage, WatchPaths (all of them), Retry, Action, Content, …
 	Specific protocol.HookSpecific
+}
 
+// Faults are what follows from hooks that gave no verdict.
+type Faults struct {
 	// Failed: a configured hook ended without a verdict.
 	Failed bool
-	// StopTurn: a hook answered continue:false. For tool events the tool still
-	// runs and its result is shown.
-	StopTurn   bool
-	StopReason string // empty = none given
-
 	// NotExecuted is the tool result of a call that must not run because a
 	// PreToolUse hook gave no usable answer; empty = none.
 	NotExecuted string
@@ -53,23 +64,11 @@ type Outcome struct {
 	// CrashError ends the session: a UserPromptSubmit callback that broke the
 	// contract; empty = none.
 	CrashError string
-
-	// Frames are hook_started and hook_response of configured hooks, the
-	// started ones first. They are shown for SessionStart always, otherwise
-	// with --include-hook-events only. Nil for SessionEnd.
-	Frames []protocol.Event
-	// Notices are informational events, shown always: system messages, hooks
-	// that failed, the block of a prompt.
-	Notices []protocol.Event
-	// Reports say how each configured hook around a compaction went.
-	Reports []string
-	// Attachments are for the transcript, in order.
-	Attachments []protocol.HookAttachment
 }
 
 // merge joins the answers in configured order.
 func merge(c *call, answers []answer) Outcome {
-	o := Outcome{Frames: frames(c, answers)}
+	o := Outcome{Trace: Trace{Frames: frames(c, answers)}}
 	for i := range answers {
 		a := &answers[i]
 		o.report(c, a)
@@ -90,28 +89,10 @@ func merge(c *call, answers []answer) Outcome {
 	if unseen(c.event) {
 		o.Attachments = nil
 	}
+	if c.event == "Stop" {
+		o.sumUp(c, answers)
+	}
 	return o
-}
-
-// report notes how a hook around a compaction went.
-func (o *Outcome) report(c *call, a *answer) {
-	if c.event != "PreCompact" && c.event != "PostCompact" || a.entry.callback != "" || a.detached {
-		return
-	}
-	text, said := c.event+" ["+a.entry.label()+"] completed successfully", strings.TrimSpace(a.stdout)
-	if a.outcome != succeeded {
-		text, said = c.event+" ["+a.entry.label()+"] failed", strings.TrimSpace(a.stderr)
-	}
-	if said != "" {
-		text += ": " + said
-	}
-	o.Reports = append(o.Reports, text)
-}
-
-// unseen names the events whose hooks leave no trace but their frames and
-// failures.
-func unseen(event string) bool {
-	return event == "MessageDisplay" || event == "PermissionRequest" || event == "InstructionsLoaded"
 }
 
 // block notes that a hook refused; bare is the reason as it was given, empty
@@ -138,6 +119,9 @@ func (o *Outcome) block(c *call, a *answer, reason, bare string) {
 		o.Decision = "deny"
 	}
 	o.attachBlock(c, a, reason)
+	if c.event == "PostToolUse" || c.event == "PostToolUseFailure" { // others say it in a result, or as a prompt
+		o.AdditionalContext = append(o.AdditionalContext, refusedText(c, a, reason))
+	}
 }
 
 // add takes one hook's output beside its refusal.
@@ -198,9 +182,6 @@ func (a *answer) refusal(c *call) (reason, bare string, refused bool) {
 	bare = cmp.Or(s.PermissionDecisionReason, a.output.Reason)
 	return cmp.Or(bare, "Blocked by hook"), bare, true
 }
-
-// decides names the events whose hooks give a permission decision.
-func decides(event string) bool { return event == "PreToolUse" || event == "PreModelSwitch" }
 
 // decide takes the verdict of an output that does not refuse.
 func (o *Outcome) decide(c *call, out protocol.HookOutput, s *protocol.HookSpecific) {
@@ -283,20 +264,99 @@ func keep(field *string, value string) {
 	}
 }
 
-// canBlock names the events whose hooks can refuse or give feedback; for the
-// others exit status 2 is an error like any other.
-func canBlock(event string) bool {
-	switch event {
-	case "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "PermissionRequest",
-		"UserPromptSubmit", "UserPromptExpansion", "Stop", "SubagentStop", "PreCompact", "PreModelSwitch",
-		"ConfigChange", "TeammateIdle", "TaskCreated", "TaskCompleted", "Elicitation", "ElicitationResult", "WorktreeCreate":
-		return true
+// faulty takes a hook that gave no verdict (spec: cli-contract 5.1 and 5.5; the
+// rest was observed with 2.1.329).
+func (o *Outcome) faulty(c *call, a *answer) {
+	callback := a.entry.callback != ""
+	o.Failed = o.Failed || !callback && !a.timedOut && a.fault != faultUnknown
+	switch {
+	case a.fault == faultUnknown:
+		o.Notices = append(o.Notices, notSimulated(c, a.entry))
+	case a.fault == faultGone:
+		o.Gone = true
+	case callback && a.fault == faultSilent:
+		o.silent(c, a)
+	case callback && a.fault == faultInvalid:
+		o.broken(c, a)
+	default:
+		if callback {
+			o.Notices = append(o.Notices, callbackFailed(c, a))
+		}
+		if a.entry.mustBlock(c.event) {
+			o.mustBlock(c, a)
+		} else if c.event == "PreToolUse" && !callback && (a.fault != faultFailed || a.killed) {
+			o.Notices = append(o.Notices, noVerdict(c, a))
+		}
 	}
-	return false
 }
 
-// takesPlainText names the events for which printed text that is no JSON is
-// context for the model.
-func takesPlainText(event string) bool {
-	return event == "SessionStart" || event == "UserPromptSubmit" || event == "UserPromptExpansion"
+// silent takes a callback that did not answer in time. Where the host decides
+// what goes on, nothing does without it.
+func (o *Outcome) silent(c *call, a *answer) {
+	switch {
+	case c.event == "PreToolUse":
+		o.refuse(notInTime)
+	case ofPrompt(c.event):
+		reason := fmt.Sprintf("%s hook callback timed out after %dms", c.event, a.entry.timeout.Milliseconds())
+		o.refusePrompt(c, reason, "", promptOutcome{Kind: "no_verdict", NoVerdict: "callback_timed_out"})
+	case ends(c.event):
+		o.message(c, hostSilent)
+	}
+}
+
+// broken takes a callback whose answer is for another event.
+func (o *Outcome) broken(c *call, a *answer) {
+	switch c.event {
+	case "PreToolUse":
+		o.refuse(unexpectedError)
+	case "UserPromptSubmit":
+		keepFirst(&o.CrashError, a.stderr)
+	case "Stop":
+		ev := informational("warning", "Stop hook failed: "+a.stderr)
+		ev.Shown = false
+		o.Notices = append(o.Notices, ev)
+	}
+}
+
+// mustBlock makes a refusal of a failure (onFailure "block").
+func (o *Outcome) mustBlock(c *call, a *answer) {
+	how, kind := "failed", "hook_failed"
+	if a.timedOut {
+		how, kind = "timed out", "hook_timed_out"
+	}
+	short := fmt.Sprintf("[%s]: %s; blocking because onFailure is \"block\"", a.entry.label(), how)
+	reason, detail := short, strings.TrimSpace(a.stderr)
+	if a.entry.callback != "" {
+		detail = "Hook callback " + a.entry.callback + " failed: " + badAnswer
+	}
+	if detail != "" && !a.timedOut {
+		reason += "\n" + detail
+	}
+	if ofPrompt(c.event) {
+		o.refusePrompt(c, reason, "", promptOutcome{Kind: "no_verdict", NoVerdict: kind, Reason: short})
+		return
+	}
+	if canBlock(c.event) {
+		o.block(c, a, reason, reason)
+	}
+}
+
+// refusePrompt keeps a prompt from the model; more is said behind the reason.
+func (o *Outcome) refusePrompt(c *call, reason, more string, outcome promptOutcome) {
+	if !o.Block {
+		o.Reason = reason
+	}
+	o.Block = true
+	text := c.event + " operation blocked by hook:\n" + reason + more
+	o.Texts = append(o.Texts, text)
+	o.Notices = append(o.Notices, promptRefused(c, text, outcome))
+}
+
+// refuse keeps a call from running.
+func (o *Outcome) refuse(text string) { keepFirst(&o.NotExecuted, text) }
+
+func keepFirst(field *string, value string) {
+	if *field == "" {
+		*field = value
+	}
 }
