@@ -1,0 +1,63 @@
+package fold
+
+import (
+	"slices"
+
+	"github.com/claudeless/claudeless/internal/messages/history"
+)
+
+// split makes groups of the messages.
+func (f *Fold) split(messages []*history.Message) []group {
+	var key history.Digest
+	read := history.Groups(messages)
+	groups := make([]group, len(read))
+	for i := range groups {
+		g := &groups[i]
+		g.Group = &read[i]
+		if g.Assistant {
+			key = key.Mix(g.Said)
+			g.key = key
+			continue
+		}
+		key = f.keys(g, key)
+	}
+	return groups
+}
+
+// keys gives the group its digests. A prompt whose first blocks failed when they
+// came alone is two prompts: clients send them again with the next one.
+func (f *Fold) keys(g *group, key history.Digest) history.Digest {
+	for i := 0; i < len(g.Steps); i++ {
+		in := &g.Steps[i]
+		if n := f.failedPieces(key, in); n > 0 {
+			g.Steps = slices.Concat(g.Steps[:i], []history.Step{in.Head(n), in.Tail(n)}, g.Steps[i+1:])
+			in = &g.Steps[i]
+		}
+		key = key.Mix(in.Digest(g.Uses))
+		if i == 0 {
+			g.first = key
+		}
+	}
+	if f.s.mentionsContext {
+		key = key.Chain(append([]string{"context"}, g.Context...)...)
+	}
+	g.key = key
+	return key
+}
+
+// failedPieces is how many of a prompt's blocks were a prompt of their own, which
+// failed.
+func (f *Fold) failedPieces(key history.Digest, in *history.Step) int {
+	if in.Kind != history.Prompt || len(in.Pieces) < 2 {
+		return 0
+	}
+	f.memory.mu.Lock()
+	defer f.memory.mu.Unlock()
+	for n := 1; n < len(in.Pieces); n++ {
+		head := in.Head(n)
+		if t, ok := f.memory.attempts.Get(triesKey(f.r.Agent, key.Mix(head.Digest(nil)))); ok && t.failed {
+			return n
+		}
+	}
+	return 0
+}

@@ -1,0 +1,98 @@
+package fold
+
+import (
+	"sync"
+
+	"github.com/claudeless/claudeless/internal/messages/history"
+	"github.com/claudeless/claudeless/internal/messages/promptcache"
+	"github.com/claudeless/claudeless/internal/messages/recent"
+	"github.com/claudeless/claudeless/scenarios"
+)
+
+// Memory is what the requests under one name have in common. All of it may be lost:
+// a request is answered from its history.
+type Memory struct {
+	mu       sync.Mutex
+	states   recent.Map[history.Digest, *state] // after a folded prefix
+	attempts recent.Map[history.Digest, tries]  // of a history
+	last     recent.Map[talk, *lastTalk]        // where a session stands
+	scripts  recent.Map[scriptKey, []*child]    // scripted sub-agents on their way
+	agents   recent.Map[talk, *scenarios.Engine]
+	prompts  *promptcache.Memory
+}
+
+// NewMemory makes a memory with room for n entries of each kind; 0 and less = it
+// remembers nothing.
+func NewMemory(n int) *Memory {
+	return &Memory{
+		states: recent.New[history.Digest, *state](n), attempts: recent.New[history.Digest, tries](n), last: recent.New[talk, *lastTalk](n),
+		scripts: recent.New[scriptKey, []*child](n), agents: recent.New[talk, *scenarios.Engine](n),
+		prompts: promptcache.New(n),
+	}
+}
+
+// talk is a conversation of a client that names it: a session, and the sub-agent
+// in it.
+type talk struct{ session, agent string }
+
+// tries counts how often a history was sent.
+type tries struct {
+	n      int
+	failed bool // the last answer was a failure
+}
+
+// lastTalk is where a session stands: what cuts of its history go on from.
+type lastTalk struct {
+	state *state
+	roots []root
+}
+
+// root is a history that was seen to begin a session, or to go on with it after
+// a cut.
+type root struct {
+	first history.Digest // of its first group
+	// after a cut, what the groups before the last one stand for; nil = the
+	// beginning
+	state *state
+	at    history.Digest // key of the group before the last one, when there was a cut
+}
+
+// scriptKey finds the script of a sub-agent by what it will be asked first.
+type scriptKey struct{ session, prompt string }
+
+// child is a scripted sub-agent that has not shown up, or has.
+type child struct {
+	call   string // id of the tool call
+	engine *scenarios.Engine
+	agent  string // who took it; "" = nobody yet
+}
+
+// triesKey names a history of a conversation: sub-agents count for themselves.
+func triesKey(agent string, key history.Digest) history.Digest {
+	if agent == "" {
+		return key
+	}
+	return key.Chain("agent", agent)
+}
+
+// tried counts one more attempt at a history.
+func (m *Memory) tried(agent string, key history.Digest) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key = triesKey(agent, key)
+	t, _ := m.attempts.Get(key)
+	t.n++
+	m.attempts.Put(key, t)
+	return t.n
+}
+
+// mark notes how the last attempt went.
+func (m *Memory) mark(agent string, key history.Digest, failed bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key = triesKey(agent, key)
+	if t, ok := m.attempts.Get(key); ok {
+		t.failed = failed
+		m.attempts.Put(key, t)
+	}
+}
