@@ -1,0 +1,79 @@
+// Package backend is the model behind a lane: the scenario of a case as the
+// Messages API on loopback, with a record of what it was asked.
+//
+// Its one invariant: what it has started ends with Close.
+package backend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/clock"
+	"github.com/claudeless/claudeless/internal/messages"
+	"github.com/claudeless/claudeless/internal/process"
+	"github.com/claudeless/claudeless/internal/serve"
+	"github.com/claudeless/claudeless/scenarios"
+)
+
+// Options say what is served. All are required.
+type Options struct {
+	Scenario string // file
+	Record   string // file that the journal goes to
+	CWD      string // directory of the run
+	System   *process.System
+}
+
+// API is one that listens.
+type API struct {
+	// URL is its base.
+	URL string
+
+	servers []byte
+	record  *os.File
+	cancel  context.CancelFunc
+	done    chan error
+}
+
+// Listen serves until Close.
+func Listen(ctx context.Context, o Options) (*API, error) {
+	s, err := scenarios.Load(o.Scenario, scenarios.LoadOptions{})
+	if err != nil {
+		return nil, err
+	}
+	a := &API{done: make(chan error, 1)}
+	if a.servers, err = s.ServerConfig("claudeless"); err != nil {
+		return nil, err
+	}
+	if a.record, err = os.Create(o.Record); err != nil {
+		return nil, fmt.Errorf("recording requests: %w", err)
+	}
+	handler, err := messages.New(messages.Options{
+		Scenario: s, Capture: a.record, CWD: o.CWD, PID: o.System.PID,
+		Clock: clock.New(clock.Options{Now: o.System.Now, NewID: o.System.NewID}),
+	})
+	if err != nil {
+		return nil, errors.Join(err, a.record.Close())
+	}
+	ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	ln, err := serve.Listen(ctx, serve.Options{})
+	if err != nil {
+		a.cancel()
+		return nil, errors.Join(err, a.record.Close())
+	}
+	a.URL = "http://" + ln.Addr().String()
+	go func() { a.done <- serve.Serve(ctx, ln, handler, serve.Options{Grace: time.Millisecond}) }() // ends with Close
+	return a, nil
+}
+
+// Servers is the configuration of the MCP servers that the scenario brings along,
+// for --mcp-config; nil = none.
+func (a *API) Servers() []byte { return a.servers }
+
+// Close ends it.
+func (a *API) Close() error {
+	a.cancel()
+	return errors.Join(<-a.done, a.record.Close())
+}
