@@ -1,0 +1,191 @@
+package cases
+
+import (
+	"bytes"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/scenarios"
+)
+
+// file is one of an archive.
+type file struct {
+	archive string
+	name    string
+	line    int // of its first line, in the archive
+	data    []byte
+}
+
+// at moves a place in the file to that in the archive.
+func (f *file) at(d diag.Diagnostic) diag.Diagnostic {
+	d.Pos.File, d.Pos.Line = f.archive, f.line+max(d.Pos.Line, 1)-1
+	d.Message = f.name + ": " + d.Message
+	return d
+}
+
+func (f *file) errorf(line int, format string, args ...any) diag.Diagnostic {
+	return f.at(diag.Diagnostic{Pos: diag.Position{Line: line}, Message: fmt.Sprintf(format, args...)})
+}
+
+// names are the files of a case that mean something, those of a run without its
+// number.
+func names() []string {
+	return []string{"scenario.toml", "argv", "stdin", "dialogue", "settings.json", "mcp.json", "env", "servers"}
+}
+
+// split takes an archive in the form of txtar apart, with the lines where its files
+// begin. (The libraries for it keep no lines.)
+func split(archive string, src []byte) []*file {
+	var files []*file
+	n := 0
+	for text := range bytes.Lines(bytes.ReplaceAll(src, []byte("\r\n"), []byte("\n"))) {
+		n++
+		line := strings.TrimSuffix(string(text), "\n")
+		inner, begins := strings.CutPrefix(line, "-- ")
+		inner, ends := strings.CutSuffix(inner, " --")
+		if name := strings.TrimSpace(inner); begins && ends && name != "" {
+			files = append(files, &file{archive, name, n + 1, []byte{}})
+			continue
+		}
+		if len(files) > 0 {
+			last := files[len(files)-1]
+			last.data = append(append(last.data, line...), '\n')
+		}
+	}
+	return files
+}
+
+// archive reads a case in the form of txtar.
+func (c *Case) archive(src []byte) (problems diag.List) {
+	defer func() { problems.Sort() }()
+	var argv, stdin, steps [10]*file
+	for _, f := range split(c.File, src) {
+		name, n := numbered(f.name)
+		switch {
+		case strings.HasPrefix(f.name, "cwd/"), strings.HasPrefix(f.name, "home/"):
+			problems = append(problems, c.place(f)...)
+		case name == "argv":
+			argv[n] = f
+		case name == "stdin":
+			stdin[n] = f
+		case name == "dialogue":
+			steps[n] = f
+		default:
+			problems = append(problems, c.one(f)...)
+		}
+	}
+	if c.Scenario == nil && len(problems) == 0 {
+		problems = append(problems, diag.Diagnostic{Pos: diag.Position{File: c.File, Line: 1}, Message: "the case has no scenario.toml", Hint: "it plays the model; an empty one will do where the model is not asked"})
+	}
+	if argv[1] == nil && len(problems) == 0 {
+		problems = append(problems, diag.Diagnostic{Pos: diag.Position{File: c.File, Line: 1}, Message: "the case has no argv", Hint: "one argument a line, without the program"})
+	}
+	for i := range argv {
+		problems = append(problems, c.run(argv[i], stdin[i], steps[i])...)
+	}
+	return problems
+}
+
+// numbered takes a name such as argv.2 apart; without a number it is the first.
+func numbered(name string) (of string, n int) {
+	if of, digit, ok := strings.Cut(name, "."); ok && len(digit) == 1 && digit[0] >= '1' && digit[0] <= '9' {
+		return of, int(digit[0] - '0')
+	}
+	return name, 1
+}
+
+// one reads a file that is there once.
+func (c *Case) one(f *file) (problems diag.List) {
+	switch f.name {
+	case "scenario.toml":
+		c.Scenario, c.ScenarioLine = f.data, f.line
+		s, err := scenarios.Parse(c.Dir+"/scenario.toml", f.data, scenarios.LoadOptions{})
+		if err == nil {
+			c.judge(s)
+			break
+		}
+		for _, d := range listOf(f.name, err) {
+			problems = append(problems, f.at(d))
+		}
+	case "settings.json":
+		c.Settings = f.data
+		checkJSON(f, &problems)
+	case "mcp.json":
+		c.MCP = f.data
+		checkJSON(f, &problems)
+	case "env":
+		for i, text := range lines(f.data) {
+			if key, _, ok := strings.Cut(text, "="); !ok || key == "" {
+				problems = append(problems, f.errorf(i+1, "%q is no KEY=VALUE", text))
+			}
+			c.Env = append(c.Env, text)
+		}
+	case "servers":
+		for i, text := range lines(f.data) {
+			words := strings.Fields(text)
+			if len(words) != 2 {
+				problems = append(problems, f.errorf(i+1, "%q is no NAME FIXTURE", text))
+				continue
+			}
+			c.Servers = append(c.Servers, Server{words[0], words[1]})
+		}
+	default:
+		d := f.at(diag.Diagnostic{Message: "a case has no such file"})
+		d.Pos.Line-- // its name
+		d.Hint = diag.NameHint(f.name, names())
+		if d.Hint == "" {
+			d.Hint = "it has " + strings.Join(names(), ", ") + ", and files below cwd/ and home/"
+		}
+		problems = append(problems, d)
+	}
+	return problems
+}
+
+// place keeps a file of the working or the home directory.
+func (c *Case) place(f *file) diag.List {
+	root, rel, _ := strings.Cut(f.name, "/")
+	if clean := path.Clean(rel); clean != rel || clean == "." || strings.HasPrefix(clean, "..") || path.IsAbs(clean) {
+		return diag.List{f.errorf(0, "the path leads out of %s/", root)}
+	}
+	if root == "cwd" {
+		c.Files[rel] = f.data
+	} else {
+		c.Home[rel] = f.data
+	}
+	return nil
+}
+
+// run puts a run together.
+func (c *Case) run(argv, stdin, steps *file) (problems diag.List) {
+	var r Run
+	if stdin != nil {
+		r.Stdin = stdin.data
+	}
+	if steps != nil {
+		r.Steps, problems = parseSteps(steps)
+	}
+	switch {
+	case argv != nil && stdin != nil && steps != nil:
+		problems = append(problems, steps.errorf(0, "a run has stdin or a dialogue, not both"))
+	case argv != nil:
+		r.Args = lines(argv.data)
+		c.Runs = append(c.Runs, r)
+	case stdin != nil:
+		problems = append(problems, stdin.errorf(0, "there is no argv for this"))
+	case steps != nil:
+		problems = append(problems, steps.errorf(0, "there is no argv for this"))
+	}
+	return problems
+}
+
+// lines are those of a text; an empty one at the end does not count.
+func lines(data []byte) []string {
+	text := strings.TrimSuffix(string(data), "\n")
+	if text == "" {
+		return nil
+	}
+	return slices.Collect(strings.SplitSeq(text, "\n"))
+}
