@@ -1,26 +1,10 @@
 package verdict
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/journal"
 )
-
-// Run is one process that ran as claude.
-type Run struct {
-	PID       int      `json:"pid"`
-	SessionID string   `json:"session_id"`
-	Argv      []string `json:"argv"`
-	CWD       string   `json:"cwd"`
-	Parent    string   `json:"parent"`
-	Prompts   []string `json:"prompts"`
-	Tools     []string `json:"tools"`
-	// Code is the exit code; nil = the process did not end in order.
-	Code   *int    `json:"code"`
-	Signal string  `json:"signal"`
-	MS     float64 `json:"ms"`
-}
 
 // process is a run with the lines it wrote.
 type process struct {
@@ -105,11 +89,4 @@ func (p *process) did(what string) *journal.Host {
 		}
 	}
 	return nil
-}
-
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

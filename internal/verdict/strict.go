@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/accept"
 	"github.com/claudeless/claudeless/internal/diag"
 	"github.com/claudeless/claudeless/internal/journal"
 )
@@ -21,7 +22,41 @@ func strictness(in Input, runs []*process) ([]Finding, []Unmatched) {
 	}
 	more, prompts := unansweredRequests(in)
 	found, unmatched = append(found, more...), append(unmatched, prompts...)
+	found = append(found, askedAgain(in)...)
 	return append(found, unplayed(in)...), unmatched
+}
+
+// askedAgain is S02 of rules that answer once: prompts after the first that they have
+// answered all the same, because the Messages API knows no runs.
+func askedAgain(in Input) []Finding {
+	if in.Scenario == nil {
+		return nil
+	}
+	asked := map[string]bool{} // the rules that answer once
+	for i := range in.Scenario.Responses {
+		if in.Scenario.Responses[i].Once {
+			asked[fmt.Sprintf("responses[%d]", i)] = false
+		}
+	}
+	var found []Finding
+	for _, e := range in.Entries {
+		q := e.Request
+		if q == nil || q.Prompt == "" || q.Attempt > 1 {
+			continue
+		}
+		again, once := asked[q.Rule]
+		if !once {
+			continue
+		}
+		if again {
+			found = append(found, Finding{
+				ID: "S02", Level: levelError, Text: "the rule answers one prompt, and there was another: " + quoted(q.Prompt), Advice: "add a rule for it",
+				File: q.File, Line: q.Line, Time: e.Time, PID: e.PID,
+			})
+		}
+		asked[q.Rule] = true
+	}
+	return found
 }
 
 // setUp is S01, S07 and S08: what was wrong before the first prompt.
@@ -57,16 +92,9 @@ func (p *process) prompts() ([]Finding, []Unmatched) {
 		if m == nil || m.Rule != "" || m.Prompt == injected && injected != "" {
 			continue
 		}
-		f := p.finding("S02", levelError, fmt.Sprintf("no rule matches the prompt %s", quoted(m.Prompt)), "add a rule, or a default_response")
-		if len(m.Nearest) > 0 {
-			f.Advice = strings.Join(m.Nearest, "\n")
-		}
-		found = append(found, f)
-		nearest := m.Nearest
-		if nearest == nil {
-			nearest = []string{}
-		}
-		unmatched = append(unmatched, Unmatched{Prompt: m.Prompt, Nearest: nearest})
+		u := unansweredPrompt(m.Prompt, m.Nearest)
+		found = append(found, p.finding("S02", levelError, "no rule matches the prompt "+quoted(m.Prompt), u.advice()))
+		unmatched = append(unmatched, u)
 	}
 	return found, unmatched
 }
@@ -77,21 +105,31 @@ func unansweredRequests(in Input) ([]Finding, []Unmatched) {
 	var unmatched []Unmatched
 	for _, e := range in.Entries {
 		if q := e.Request; q != nil && q.Prompt != "" && q.Rule == "" && q.Status != 0 && q.Status != 401 {
-			found = append(found, Finding{
-				ID: "S02", Level: levelError, Text: "no rule matches the prompt " + quoted(q.Prompt), Advice: "add a rule, or a default_response", Time: e.Time, PID: e.PID,
-			})
-			unmatched = append(unmatched, Unmatched{Prompt: q.Prompt, Nearest: []string{}})
+			var nearest []string
+			if in.Scenario != nil {
+				nearest = in.Scenario.Explain(q.Prompt)
+			}
+			u := unansweredPrompt(q.Prompt, nearest)
+			found = append(found, Finding{ID: "S02", Level: levelError, Text: "no rule matches the prompt " + quoted(q.Prompt), Advice: u.advice(), Time: e.Time, PID: e.PID})
+			unmatched = append(unmatched, u)
 		}
 	}
 	return found, unmatched
 }
 
-func quoted(s string) string {
-	const most = 100
-	if r := []rune(s); len(r) > most {
-		return fmt.Sprintf("%q…", string(r[:most]))
+func unansweredPrompt(prompt string, nearest []string) Unmatched {
+	if nearest == nil {
+		nearest = []string{}
 	}
-	return fmt.Sprintf("%q", s)
+	return Unmatched{Prompt: prompt, Nearest: nearest, Rule: accept.Rule(prompt)}
+}
+
+// advice is the nearest rules, and one to paste.
+func (u Unmatched) advice() string {
+	if len(u.Nearest) == 0 {
+		return "add a rule, or a default_response"
+	}
+	return strings.Join(u.Nearest, "\n") + "\na rule to paste, or to have written by --accept:\n" + u.Rule
 }
 
 // calls is S03 and S04: scripted calls that cannot have run.

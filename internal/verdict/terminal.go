@@ -81,27 +81,3 @@ func (r *Report) terminal(w io.Writer) error {
 	_, err := io.WriteString(w, b.String())
 	return err
 }
-
-func place(file string, line int) string {
-	switch {
-	case file == "":
-		return ""
-	case line == 0:
-		return file + ": "
-	}
-	return fmt.Sprintf("%s:%d: ", file, line)
-}
-
-func but(got string) string {
-	if got == "" {
-		return ""
-	}
-	return ", but " + got
-}
-
-func processID(pid int) string {
-	if pid == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" (process %d)", pid)
-}

@@ -135,6 +135,28 @@ func TestConduct(t *testing.T) {
 	}
 }
 
+// T01: a gate that nobody has released fails the run as a wrong set-up does, and one
+// that was released does not; JUnit has the finding at its place.
+func TestGateTimeout(t *testing.T) {
+	const (
+		reached  = `{"type":"gate","name":"g","event":"reached"}` + "\n"
+		released = `{"type":"gate","name":"g","event":"released"}` + "\n"
+		timeout  = `{"type":"gate","name":"g","event":"timeout","ms":30000}` + "\n" +
+			`{"type":"finding","id":"T01","level":"error","text":"the gate g was not released: nobody came in time","advice":"release it","file":"s.toml","line":7}` + "\n"
+	)
+	r := judge(t, setup+reached+timeout+turn+closed)
+	if diff := cmp.Diff([]string{"T01 error"}, ids(r)); diff != "" || r.ExitCode() != verdict.ExitStrict || r.Verdict != "failed" {
+		t.Errorf("exit %d, findings (-want +got):\n%s", r.ExitCode(), diff)
+	}
+	var junit strings.Builder
+	if err := r.Write(&junit, verdict.JUnit); err != nil || !strings.Contains(junit.String(), `file="s.toml" line="7"`) {
+		t.Errorf("%v in\n%s", err, &junit)
+	}
+	if r := judge(t, setup+reached+released+turn+closed); len(ids(r)) > 0 || r.ExitCode() != 0 {
+		t.Errorf("released in time: %v, exit %d", ids(r), r.ExitCode())
+	}
+}
+
 func BenchmarkJudge(b *testing.B) {
 	var text strings.Builder
 	const lines = 100_000

@@ -11,6 +11,22 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
+// Input is what is judged. The zero value is a run in which nothing happened.
+type Input struct {
+	Entries []journal.Entry
+	// Scenario holds the expectations; nil = there are none.
+	Scenario *scenarios.Scenario
+	// Lenient leaves out the findings about the set-up (S…).
+	Lenient bool
+	// Findings were made by others: the guard, and what was left running.
+	Findings []Finding
+	// Torn is how many lines of the journal could not be read.
+	Torn int
+	// Killed are processes that were ended from outside by whoever ran the command:
+	// their end is nobody's fault.
+	Killed []int
+}
+
 // ReadFiles adds the lines of journals, in the order of time where there are
 // several, and loads the scenario: the one that is named, else the one that the
 // processes were given. What was judged before is left out.
