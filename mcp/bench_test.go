@@ -125,7 +125,7 @@ func many(b *testing.B, n int) []ServerConfig {
 // BenchmarkHundredServers connects a hundred servers at once and ends them.
 func BenchmarkHundredServers(b *testing.B) {
 	for b.Loop() {
-		m, err := New(Options{Servers: many(b, 100), LocalBatch: 100, Environ: os.Environ()})
+		m, err := New(Options{Servers: many(b, 100), Batch: Batch{Local: 100}, Environ: os.Environ()})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -142,7 +142,7 @@ func BenchmarkHundredServers(b *testing.B) {
 // BenchmarkReconnectStorm kills fifty servers at once, again and again, and
 // waits for all of them; the heap must not grow by more than a few MB.
 func BenchmarkReconnectStorm(b *testing.B) {
-	m := start(b, Options{Servers: many(b, 50), LocalBatch: 50, ReconnectPause: time.Millisecond})
+	m := start(b, Options{Servers: many(b, 50), Batch: Batch{Local: 50}, Pauses: Pauses{Reconnect: time.Millisecond}})
 	heap := func() float64 {
 		var s runtime.MemStats
 		runtime.GC()

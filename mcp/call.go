@@ -6,31 +6,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"net/url"
-	"strconv"
 	"time"
 
-	"github.com/mark3labs/mcp-go/client/transport"
-	wire "github.com/mark3labs/mcp-go/mcp"
-
 	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/mcp/internal/connection"
+	"github.com/claudeless/claudeless/mcp/internal/shown"
 	"github.com/claudeless/claudeless/mcp/record"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Routing errors of Resolve and Call; no byte was sent. Test with errors.Is.
-var (
-	ErrUnknownServer = errors.New("unknown MCP server")
-	ErrUnknownTool   = errors.New("unknown MCP tool")
-	ErrNotConnected  = errors.New("MCP server is not connected")
-	ErrDisabled      = errors.New("MCP server is disabled")
-	ErrClosed        = errors.New("MCP manager is closed") // for ever
-)
-
-// ErrConnectionClosed says that a server went away during a call.
-var ErrConnectionClosed = errors.New("Connection closed") //nolint:staticcheck // the text users see, as the real CLI writes it
+// ErrConnectionClosed says that a server went away during a call. Its text is
+// the one that the real CLI shows.
+var ErrConnectionClosed = connection.ErrClosed
 
 // TimeoutError says that a server gave no sign of life for too long.
 type TimeoutError struct {
@@ -71,12 +58,17 @@ func (m *Manager) Call(ctx context.Context, c CallRequest) (protocol.ToolResult,
 	}
 	var res protocol.ToolResult
 	if err != nil {
-		res = errorResult(errorText(err))
+		res = shown.Failure(errorText(err))
 	} else {
 		res = m.convert(tool, c.ToolUseID, result)
 	}
 	res.Server = tool.Server
 	return res, nil
+}
+
+// convert turns the result of a call into what the model sees of it.
+func (m *Manager) convert(tool protocol.Tool, useID string, result json.RawMessage) protocol.ToolResult {
+	return m.view(tool.Server).Result(tool, useID, result)
 }
 
 // CallRaw is Call without the conversion: the result as the server sent it.
@@ -103,7 +95,11 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 	if m.isClosed() {
 		return protocol.Tool{}, nil, ErrClosed
 	}
-	tool, err := m.freshTool(ctx, c.Tool)
+	tool, err := m.Resolve(c.Tool)
+	if err != nil { // lists that are being fetched again may have it
+		m.waitFresh(ctx, listWait)
+		tool, err = m.Resolve(c.Tool)
+	}
 	if err != nil {
 		return tool, nil, err
 	}
@@ -115,36 +111,54 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 	if err != nil {
 		return tool, nil, err
 	}
-	k := toolCall{
-		tool: tool, req: c, maxTotal: s.cfg.MaxTotal,
-		limit: orDefault(c.Timeout, orDefault(s.cfg.Timeout, m.o.ToolTimeout)),
+	k := connection.Call{
+		Tool: tool.RawName, UseID: c.ToolUseID, Arguments: arguments(c.Input), Total: s.cfg.MaxTotal,
+		Idle: orDefault(c.Timeout, orDefault(s.cfg.Timeout, m.o.ToolTimeout)),
+	}
+	var progress func(connection.Progress)
+	if c.OnProgress != nil {
+		progress = func(p connection.Progress) { c.OnProgress(Progress(p)) }
 	}
 	var began time.Time
 	if m.o.Records != nil {
 		began = m.o.Records.Now()
 	}
-	result, err := conn.call(ctx, k)
-	m.record(k, began, result, err)
+	result, err := conn.Call(ctx, k, progress)
+	err = callError(tool, err)
+	if m.o.Records != nil {
+		m.o.Records.Add(recorded(tool, k, began, result, err))
+	}
 	return tool, result, err
 }
 
-// record keeps a call that is over.
-func (m *Manager) record(k toolCall, began time.Time, result json.RawMessage, err error) {
-	if m.o.Records == nil {
-		return
+// callError is what callers see of a failed call.
+func callError(tool protocol.Tool, err error) error {
+	if late, ok := errors.AsType[*connection.ExpiredError](err); ok {
+		return &TimeoutError{Server: tool.Server, Tool: tool.RawName, Limit: late.Limit}
 	}
+	return public(err)
+}
+
+// public is what callers see of a failed request.
+func public(err error) error {
+	if rpc, ok := errors.AsType[*connection.Error](err); ok {
+		return (*RPCError)(rpc)
+	}
+	return err
+}
+
+// recorded is the record of a call that is over.
+func recorded(tool protocol.Tool, k connection.Call, began time.Time, result json.RawMessage, err error) record.Call {
 	c := record.Call{
-		Server: k.tool.Server, Tool: k.tool.Name, RawTool: k.tool.RawName, ToolUseID: k.req.ToolUseID,
-		Input: arguments(k.req.Input), Result: result, StartedAt: began,
+		Server: tool.Server, Tool: tool.Name, RawTool: k.Tool, ToolUseID: k.UseID,
+		Input: k.Arguments, Result: result, StartedAt: began,
 	}
-	var rpc *RPCError
-	switch {
-	case errors.As(err, &rpc):
+	if rpc, ok := errors.AsType[*RPCError](err); ok {
 		c.Error, c.ErrorCode = rpc.Message, rpc.Code
-	case err != nil:
+	} else if err != nil {
 		c.Error = errorText(err)
 	}
-	m.o.Records.Add(c)
+	return c
 }
 
 // arguments is a tool's input as it is sent: always an object.
@@ -153,48 +167,6 @@ func arguments(input json.RawMessage) json.RawMessage {
 		return input
 	}
 	return json.RawMessage(`{}`)
-}
-
-// acquire returns the server's connection, and starts a lost server again.
-func (s *server) acquire(ctx context.Context) (*conn, error) {
-	st, err := s.known(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if st.state == StateLost {
-		if err := s.send(ctx, StateConnected); err != nil {
-			return nil, fmt.Errorf("%w: %s: %v", ErrNotConnected, s.cfg.Name, err)
-		}
-		if st, err = s.settle(ctx); err != nil {
-			return nil, err
-		}
-	}
-	switch {
-	case st.state == StateDisabled:
-		return nil, fmt.Errorf("%w: %s", ErrDisabled, s.cfg.Name)
-	case st.conn == nil:
-		return nil, fmt.Errorf("%w: %s", ErrNotConnected, s.cfg.Name)
-	}
-	return st.conn, nil
-}
-
-// known returns the status once it no longer speaks of a connection that is
-// gone: noticing the loss and saying why takes a moment, and a call right after
-// a crash must not meet the dead connection again.
-func (s *server) known(ctx context.Context) (status, error) {
-	for {
-		st, changed := s.look()
-		if st.conn == nil || !st.conn.isLost() {
-			return st, nil
-		}
-		select {
-		case <-changed:
-		case <-s.done:
-			return st, ErrClosed
-		case <-ctx.Done():
-			return st, ctx.Err()
-		}
-	}
 }
 
 // Loss says why a connected server went away ("exit status 3: boom") and what it
@@ -210,183 +182,4 @@ func (m *Manager) Loss(ctx context.Context, server string) (reason string, stder
 		return "", nil
 	}
 	return st.err, st.tail
-}
-
-// toolCall is one call with its limits settled.
-type toolCall struct {
-	tool            protocol.Tool
-	req             CallRequest
-	limit, maxTotal time.Duration
-}
-
-// call sends one tools/call and waits for its answer.
-func (c *conn) call(ctx context.Context, k toolCall) (json.RawMessage, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	expire := func(d time.Duration) *time.Timer {
-		return time.AfterFunc(d, func() {
-			cancel(&TimeoutError{Server: k.tool.Server, Tool: k.tool.RawName, Limit: d})
-		})
-	}
-	idle := expire(k.limit)
-	defer idle.Stop()
-	if k.maxTotal > 0 {
-		total := expire(k.maxTotal)
-		defer total.Stop()
-	}
-	l := &listener{touch: func() {
-		if idle.Stop() { // a timer that fired stays fired
-			idle.Reset(k.limit)
-		}
-	}}
-	if k.req.OnProgress != nil {
-		const behind = 1024
-		l.queue = make(chan Progress, behind)
-	}
-	req := callRequest(k)
-	numbered, unlisten := c.listen(l, req.Params.Meta)
-	defer unlisten()
-
-	send := func() (json.RawMessage, error) {
-		return raw(context.WithValue(ctx, numberedKey{}, numbered), `{"content":[]}`, func(ctx context.Context) error {
-			_, err := c.client.CallTool(ctx, req)
-			return err
-		})
-	}
-	result, err := withProgress(l.queue, k.req.OnProgress, send)
-	if errors.Is(err, transport.ErrSessionTerminated) {
-		if err = c.again(ctx); err == nil {
-			result, err = withProgress(l.queue, k.req.OnProgress, send)
-		}
-	}
-	if errors.Is(err, ErrConnectionClosed) && !c.remote {
-		c.lose()
-	}
-	if c.remote && ctx.Err() == nil && brokeOff(err) {
-		c.lose()
-		err = ErrConnectionClosed
-	}
-	if d := new(dialError); errors.As(err, &d) && d.NeedsAuth {
-		c.barred.Store(true)
-		c.lose()
-	}
-	if cause := context.Cause(ctx); err != nil && cause != nil {
-		err = cause
-	}
-	return result, err
-}
-
-// brokeOff reports whether a request over HTTP failed because nobody is there,
-// or is there any more.
-func brokeOff(err error) bool {
-	var unreachable *url.Error
-	var network *net.OpError
-	return errors.As(err, &unreachable) && (errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF))
-}
-
-func callRequest(k toolCall) wire.CallToolRequest {
-	var req wire.CallToolRequest
-	req.Params.Name = k.tool.RawName
-	req.Params.Arguments = arguments(k.req.Input)
-	req.Params.Meta = &wire.Meta{}
-	if k.req.ToolUseID != "" {
-		req.Params.Meta.AdditionalFields = map[string]any{"claudecode/toolUseId": k.req.ToolUseID}
-	}
-	return req
-}
-
-// withProgress runs send and hands progress to its listener meanwhile.
-func withProgress(queue <-chan Progress, on func(Progress), send func() (json.RawMessage, error)) (result json.RawMessage, err error) {
-	if on == nil {
-		return send()
-	}
-	done := make(chan struct{})
-	go func() { // ends with the call
-		defer close(done)
-		result, err = send()
-	}()
-	for {
-		select {
-		case p := <-queue:
-			on(p)
-		case <-done:
-			for {
-				select {
-				case p := <-queue:
-					on(p)
-				default:
-					return result, err
-				}
-			}
-		}
-	}
-}
-
-// listener waits for the progress of one call.
-type listener struct {
-	touch func()        // a sign of life
-	queue chan Progress // nil = only the sign of life is wanted
-}
-
-// progress hands a notification to its call.
-func (c *conn) progress(params map[string]any) {
-	c.mu.Lock()
-	l := c.listeners[progressToken(params["progressToken"])]
-	c.mu.Unlock()
-	if l == nil {
-		return
-	}
-	l.touch()
-	if l.queue == nil {
-		return
-	}
-	p := Progress{}
-	p.Progress, _ = params["progress"].(float64)
-	p.Total, _ = params["total"].(float64)
-	p.Message, _ = params["message"].(string)
-	select {
-	case l.queue <- p:
-	default: // the listener is far behind; the next one will do
-	}
-}
-
-// progressToken reads a token back; some servers make a string of it. 0 is
-// none of a call.
-func progressToken(v any) int64 {
-	switch v := v.(type) {
-	case float64:
-		return int64(v)
-	case string:
-		n, err := strconv.ParseInt(v, 10, 64)
-		if err != nil {
-			return 0
-		}
-		return n
-	default:
-		return 0
-	}
-}
-
-// numberedKey is for a function that hears the id of a request before it is
-// sent.
-type numberedKey struct{}
-
-// listen registers a progress listener under the id that the request gets. It
-// is the token as well, as in the real CLI, and goes into the request's meta.
-func (c *conn) listen(l *listener, meta *wire.Meta) (numbered func(id int64), unlisten func()) {
-	var tokens []int64 // a request may be sent again
-	numbered = func(id int64) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		meta.ProgressToken = id
-		tokens = append(tokens, id)
-		c.listeners[id] = l
-	}
-	return numbered, func() {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		for _, token := range tokens {
-			delete(c.listeners, token)
-		}
-	}
 }

@@ -6,15 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tailscale/hujson"
 
 	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/mcp/internal/entry"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -59,6 +63,37 @@ type ServerConfig struct {
 	Disabled      bool // configured but switched off
 	// Literal entries have no variables to expand (the servers dialect).
 	Literal bool
+}
+
+// entryError says why one entry is skipped.
+type entryError struct{ kind, message string }
+
+// expandConfig expands command, arguments, environment, url and headers.
+func expandConfig(cfg ServerConfig, vars entry.Variables) (ServerConfig, []string) {
+	if cfg.Literal {
+		return cfg, nil
+	}
+	var unset []string
+	one := func(s string) string {
+		s, missing := vars.Expand(s)
+		unset = append(unset, missing...)
+		return s
+	}
+	table := func(m map[string]string) map[string]string {
+		m = maps.Clone(m)
+		for _, k := range slices.Sorted(maps.Keys(m)) {
+			m[k] = one(m[k])
+		}
+		return m
+	}
+	cfg.Command, cfg.URL, cfg.CWD = one(cfg.Command), one(cfg.URL), one(cfg.CWD)
+	cfg.Args = slices.Clone(cfg.Args)
+	for i := range cfg.Args {
+		cfg.Args[i] = one(cfg.Args[i])
+	}
+	cfg.Env, cfg.Headers = table(cfg.Env), table(cfg.Headers)
+	slices.Sort(unset)
+	return cfg, slices.Compact(unset)
 }
 
 // ConfigOptions say where LoadConfigs looks.
@@ -111,7 +146,7 @@ func (e *ConfigError) Error() string {
 // a *ConfigError; a broken entry is skipped and listed in Config.Errors; a
 // broken .mcp.json is ignored.
 func LoadConfigs(o ConfigOptions) (Config, error) {
-	l := loader{o: o, lookup: lookupFunc(o.Environ, o.CWD)}
+	l := loader{o: o, vars: entry.NewVariables(o.Environ, o.CWD)}
 	if !o.ValuesOnly {
 		l.scopes()
 	}
@@ -125,7 +160,7 @@ func LoadConfigs(o ConfigOptions) (Config, error) {
 
 type loader struct {
 	o      ConfigOptions
-	lookup func(string) (string, bool)
+	vars   entry.Variables
 	config Config
 }
 
@@ -225,7 +260,7 @@ func (l *loader) document(doc json.RawMessage, source string) (problem string, e
 }
 
 func hasTransport(servers json.RawMessage) bool {
-	entries, _ := members(servers)
+	entries, _ := entry.Members(servers)
 	return slices.ContainsFunc(entries, func(e ordered.Member) bool {
 		var m map[string]json.RawMessage
 		return json.Unmarshal(e.Value, &m) == nil && m["transport"] != nil
@@ -236,8 +271,8 @@ func hasTransport(servers json.RawMessage) bool {
 var reserved = [...]string{"workspace", "claude-in-chrome", "computer-use", "Claude Preview", "Claude Browser"}
 
 // entries adds the servers of one object.
-func (l *loader) entries(servers json.RawMessage, source string, parse func(*fields) (ServerConfig, *entryError)) {
-	all, err := members(servers)
+func (l *loader) entries(servers json.RawMessage, source string, parse func(*entry.Fields) (ServerConfig, *entryError)) {
+	all, err := entry.Members(servers)
 	if err != nil {
 		return
 	}
@@ -249,10 +284,10 @@ func (l *loader) entries(servers json.RawMessage, source string, parse func(*fie
 			l.skip(m.Key, &entryError{"reserved_name", fmt.Sprintf("Skipped — %q is a reserved MCP server name", m.Key)})
 			continue
 		}
-		f := newFields(m.Value)
+		f := entry.Read(m.Value)
 		cfg, problem := parse(f)
-		if problem == nil && len(f.problems) > 0 {
-			problem = &entryError{"invalid_config", fmt.Sprintf("Skipped — invalid MCP server config for %q: %s", m.Key, strings.Join(f.problems, "; "))}
+		if problem == nil && len(f.Problems) > 0 {
+			problem = &entryError{"invalid_config", fmt.Sprintf("Skipped — invalid MCP server config for %q: %s", m.Key, strings.Join(f.Problems, "; "))}
 		}
 		if problem != nil {
 			problem.message = strings.ReplaceAll(problem.message, "%NAME%", m.Key)
@@ -274,7 +309,7 @@ func (l *loader) skip(name string, e *entryError) {
 // put adds a server, or replaces the one of that name where it stands.
 func (l *loader) put(cfg ServerConfig) {
 	cfg.Disabled = cfg.Disabled || slices.Contains(l.o.Disabled, cfg.Name)
-	_, unset := expandConfig(cfg, l.lookup)
+	_, unset := expandConfig(cfg, l.vars)
 	for _, name := range unset {
 		l.config.Warnings = append(l.config.Warnings, fmt.Sprintf("MCP server %q: variable %s is not set", cfg.Name, name))
 	}
@@ -289,11 +324,115 @@ func (l *loader) put(cfg ServerConfig) {
 	l.config.Servers = append(l.config.Servers, cfg)
 }
 
-// members lists an object's members in file order, each name once.
-func members(object json.RawMessage) (ordered.Object, error) {
-	all, err := ordered.Parse(object)
-	if err != nil {
-		return nil, errDocument
+// claudeEntry reads an entry of mcpServers; unknown members are tolerated.
+// cwd, connectTimeout, maxTotal, shutdownGrace (ms), maxLineBytes,
+// autoReconnect, disabled and timeoutMs are our own.
+func claudeEntry(f *entry.Fields) (ServerConfig, *entryError) {
+	if f.None() {
+		return ServerConfig{}, nil
 	}
-	return all.Distinct(), nil
+	if !f.Has("type") && f.Has("url") && !f.Has("command") {
+		return ServerConfig{}, &entryError{
+			"url_missing_type",
+			`MCP server "%NAME%" has a "url" but no "type"; add "type": "http" (or "sse" / "ws") to this entry`,
+		}
+	}
+	cfg := ServerConfig{Type: f.Text("type")}
+	if len(f.Problems) == 0 && !knownType(&cfg.Type) {
+		return cfg, &entryError{"unknown_type", fmt.Sprintf(`Skipped — unknown MCP server type %q for server "%%NAME%%"`, cfg.Type)}
+	}
+	common(f, &cfg)
+	const ignoredBelow = time.Second
+	cfg.Timeout = max(f.Duration("timeout", time.Millisecond), f.Duration("timeoutMs", time.Millisecond))
+	if cfg.Timeout < ignoredBelow {
+		cfg.Timeout = 0
+	}
+	cfg.MaxTotal = f.Duration("maxTotal", time.Millisecond)
+	cfg.ConnectTimeout = f.Duration("connectTimeout", time.Millisecond)
+	cfg.ShutdownGrace = f.Duration("shutdownGrace", time.Millisecond)
+	cfg.MaxLineBytes = int(f.Number("maxLineBytes"))
+	cfg.AlwaysLoad = f.Flag("alwaysLoad")
+	cfg.AutoReconnect = f.OptionalFlag("autoReconnect")
+	cfg.Disabled = f.Flag("disabled")
+	return cfg, nil
+}
+
+// knownType reports whether there is such a transport, and puts its plain name.
+func knownType(t *string) bool {
+	switch *t {
+	case "":
+		*t = typeStdio
+	case "streamable-http":
+		*t = typeHTTP
+	case typeStdio, typeHTTP, typeSSE, typeSDK, typeWS:
+	default:
+		return false
+	}
+	return true
+}
+
+// common reads the members that tell how to reach the server.
+func common(f *entry.Fields, cfg *ServerConfig) {
+	switch cfg.Type {
+	case typeStdio:
+		cfg.Command = f.Required("command")
+		cfg.Args = f.List("args")
+		cfg.Env = f.Table("env")
+		cfg.CWD = f.Text("cwd")
+	case typeSDK:
+		f.Text("name")
+	default:
+		cfg.URL = f.Required("url")
+		cfg.Headers = f.Table("headers")
+		cfg.HeadersHelper = f.Text("headersHelper")
+	}
+}
+
+// codeEntry reads an entry of an editor's mcp.json: servers without transport.
+func codeEntry(f *entry.Fields) (ServerConfig, *entryError) {
+	if f.None() {
+		return ServerConfig{}, nil
+	}
+	cfg := ServerConfig{Type: f.Text("type")}
+	if cfg.Type == "" && f.Has("url") {
+		cfg.Type = typeHTTP
+	}
+	cfg.OrSSE = cfg.Type == typeHTTP // this dialect's http is either
+	if len(f.Problems) == 0 && !knownType(&cfg.Type) {
+		return cfg, &entryError{"unknown_type", fmt.Sprintf(`Skipped — unknown MCP server type %q for server "%%NAME%%"`, cfg.Type)}
+	}
+	common(f, &cfg)
+	return cfg, nil
+}
+
+var managedName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]+$`) })
+
+// ValidName reports whether servers may be added under a name at run time.
+func ValidName(name string) bool { return managedName().MatchString(name) }
+
+// managedEntry reads an entry of the servers dialect with transport, whose
+// unknown members are errors and whose values are taken literally.
+func managedEntry(f *entry.Fields) (ServerConfig, *entryError) {
+	if f.None() {
+		return ServerConfig{}, nil
+	}
+	on := true
+	cfg := ServerConfig{Type: f.Required("transport"), AutoReconnect: &on, Literal: true}
+	if len(f.Problems) == 0 && !knownType(&cfg.Type) {
+		return cfg, &entryError{"unknown_type", fmt.Sprintf(`Skipped — unknown MCP server transport %q for "%%NAME%%"`, cfg.Type)}
+	}
+	common(f, &cfg)
+	cfg.Timeout = 30 * time.Second
+	if f.Has("timeout_s") {
+		if cfg.Timeout = f.Duration("timeout_s", time.Second); cfg.Timeout <= 0 {
+			f.Wrong("timeout_s: must be greater than 0")
+		}
+	}
+	if set := f.OptionalFlag("auto_reconnect"); set != nil {
+		cfg.AutoReconnect = set
+	}
+	for _, name := range f.Unknown() {
+		f.Wrong("%s: unknown key", name)
+	}
+	return cfg, nil
 }

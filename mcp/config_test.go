@@ -168,18 +168,6 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-func TestExpand(t *testing.T) {
-	lookup := lookupFunc([]string{"A=1", "E="}, "/w")
-	for in, want := range map[string]string{
-		"${A}": "1", "x${A}y${A}": "x1y1", "${E}": "", "${E:-d}": "", "${N:-d}": "d", "${N:-}": "", "${N}": "${N}",
-		"$A": "$A", "${A%x}": "${A%x}", "${env:A}": "1", "${workspaceFolder}/x": "/w/x", "${1A}": "${1A}",
-	} {
-		if got, _ := expand(in, lookup); got != want {
-			t.Errorf("%s: got %q, want %q", in, got, want)
-		}
-	}
-}
-
 func FuzzLoadConfigs(f *testing.F) {
 	f.Add(`{"mcpServers":{"s":{"command":"x","args":["${A:-b}"]}}}`)
 	f.Add(`{"servers":{"s":{"transport":"sse","url":"http://h"}}}`)

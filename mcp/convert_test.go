@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/claudeless/claudeless/mcp/internal/shown"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -66,9 +67,9 @@ func TestConvert(t *testing.T) {
 		{"toolResult of old servers", `{"toolResult":"old"}`, `"old"`, `"old"`},
 		{"nothing", `{}`, `"(mcp__s__t completed with no output)"`, `[]`},
 	}
-	m, err := New(Options{SaveBlob: func(server, mime string, data []byte) (string, error) {
+	m, err := New(Options{Files: files{blob: func(server, mime string, data []byte) (string, error) {
 		return fmt.Sprintf("/b/%s-%s-%d", server, mime, len(data)), nil
-	}})
+	}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,6 +86,28 @@ func TestConvert(t *testing.T) {
 			}
 		})
 	}
+}
+
+// files are Files of functions; nil = such a part is not kept.
+type files struct {
+	blob func(server, mime string, data []byte) (string, error)
+	text func(tool protocol.Tool, name, text string) (string, error)
+}
+
+var errNotKept = errors.New("not kept")
+
+func (f files) SaveBlob(server, mime string, data []byte) (string, error) {
+	if f.blob == nil {
+		return "", errNotKept
+	}
+	return f.blob(server, mime, data)
+}
+
+func (f files) SaveText(tool protocol.Tool, name, text string) (string, error) {
+	if f.text == nil {
+		return "", errNotKept
+	}
+	return f.text(tool, name, text)
 }
 
 // TestMalformedContent: the text is that of the real CLI.
@@ -126,10 +149,10 @@ func TestLongResults(t *testing.T) {
 	for _, test := range tests {
 		var debug logBuffer
 		kept := ""
-		m, err := New(Options{Debug: &debug, MaxOutputTokens: test.max, SaveText: func(tool protocol.Tool, name, text string) (string, error) {
+		m, err := New(Options{Debug: &debug, MaxOutputTokens: test.max, Files: files{text: func(tool protocol.Tool, name, text string) (string, error) {
 			kept = text
 			return "/kept/" + std.Or(name, tool.RawName+".txt"), nil
-		}})
+		}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,7 +173,7 @@ func TestLongResults(t *testing.T) {
 // TestLongErrors: the middle of a long error is left out.
 func TestLongErrors(t *testing.T) {
 	for n, want := range map[int]int{11_000: 11_000, 120_000: 10_041} {
-		got := errorResult(strings.Repeat("e", n))
+		got := shown.Failure(strings.Repeat("e", n))
 		if text := got.Content.Text; len(text) != want || n > want && !strings.Contains(text, "\n\n... [110000 characters truncated] ...\n\n") {
 			t.Errorf("%d characters became %d: %.100s", n, len(text), text)
 		}

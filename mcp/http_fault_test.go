@@ -169,7 +169,7 @@ func TestHTTPMisbehaving(t *testing.T) {
 			var m *Manager
 			var got string
 			highest := heapAbove(func() {
-				m = start(t, Options{Servers: []ServerConfig{serveFaults(t, "")}, ReconnectPause: time.Millisecond})
+				m = start(t, Options{Servers: []ServerConfig{serveFaults(t, "")}, Pauses: Pauses{Reconnect: time.Millisecond}})
 				limit := 20 * time.Second
 				if test.call == timeout {
 					limit = 500 * time.Millisecond

@@ -60,7 +60,7 @@ func TestBackoff(t *testing.T) {
 			st, _ := m.find("s").look()
 			down.Store(true)
 			handshakes.Store(0)
-			st.conn.lose()
+			st.conn.Lose()
 		}
 		attempts := func(pauses ...time.Duration) {
 			lose()

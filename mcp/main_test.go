@@ -70,8 +70,8 @@ func start(tb testing.TB, o Options) *Manager {
 		o.Environ = os.Environ()
 	}
 	o.ConnectTimeout = cmp.Or(o.ConnectTimeout, 20*time.Second)
-	o.RetryPause = cmp.Or(o.RetryPause, 10*time.Millisecond)
-	o.ReconnectPause = cmp.Or(o.ReconnectPause, 100*time.Millisecond)
+	o.Pauses.Retry = cmp.Or(o.Pauses.Retry, 10*time.Millisecond)
+	o.Pauses.Reconnect = cmp.Or(o.Pauses.Reconnect, 100*time.Millisecond)
 	m, err := New(o)
 	if err != nil {
 		tb.Fatal(err)

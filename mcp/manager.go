@@ -13,234 +13,42 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"reflect"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/claudeless/claudeless/mcp/internal/trace"
-	"github.com/claudeless/claudeless/mcp/record"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Options configure a Manager. The zero value is a manager without servers.
-type Options struct {
-	Servers       []ServerConfig // in config order
-	ClientVersion string         // clientInfo.version
-	// Environ is the environment of stdio servers ("K=V"), before their own
-	// Env and the CLAUDE variables are added.
-	Environ []string
-	CWD     string   // their directory, and the default root
-	Roots   []string // absolute paths for roots/list; empty = CWD
-	// ConnectTimeout bounds one connect: spawn, initialize, first lists. 0 =
-	// 30 s (MCP_TIMEOUT).
-	ConnectTimeout time.Duration
-	// ToolTimeout bounds one call between two signs of life; 0 = 100000000 ms
-	// (MCP_TOOL_TIMEOUT).
-	ToolTimeout time.Duration
-	// LocalBatch and RemoteBatch are how many servers connect at once; 0 = 3
-	// and 20 (MCP_SERVER_CONNECTION_BATCH_SIZE and its remote twin).
-	LocalBatch, RemoteBatch int
-	SessionID               string // CLAUDE_CODE_SESSION_ID of the servers
-	// Debug gets one line per message and per warning; nil = off. Values of
-	// headers and environment variables are never written.
-	Debug io.Writer
-	// RetryPause is the pause after the first failure of a first connect to a
-	// remote server, or of listing tools; it doubles with each of three
-	// retries. 0 = 250 ms.
-	RetryPause time.Duration
-	// ReconnectPause comes before the first attempt to reconnect; it doubles
-	// with each of five. 0 = 1 s.
-	ReconnectPause time.Duration
-	// PingEvery is the time between pings of an idle server, of which three
-	// without an answer count as its loss; 0 = 30 s, negative = never. Servers
-	// of an SDK host and of protocol version 2026-07-28 are not pinged.
-	PingEvery time.Duration
-	// Probe asks servers for protocol version 2026-07-28 before the handshake
-	// of the older ones (MCP_PROTOCOL_NEGOTIATION=auto).
-	Probe bool
-	// Authorize gives headers, say with a token, after a remote server refused
-	// a request with 401 or 403; the request is then repeated once. An error,
-	// or nil, leaves the server needing authorization. Entries with a
-	// headersHelper do not use it.
-	Authorize func(ctx context.Context, c Challenge) (headers map[string]string, err error)
-	// ResourceUpdated hears of changes to resources subscribed to; changes of
-	// one resource that come together are one. nil = nobody does.
-	ResourceUpdated func(server, uri string)
-	// Records keeps every call; nil = none is kept.
-	Records *record.Log
-	// Sample answers sampling/createMessage with a result; an error is sent as
-	// such. nil = the capability is not declared and requests are refused.
-	Sample func(ctx context.Context, server string, params json.RawMessage) (result json.RawMessage, err error)
-	// Elicit answers elicitation/create; nil cancels.
-	Elicit func(ctx context.Context, r ElicitRequest) ElicitAnswer
-	// SaveBlob keeps binary results and returns the path; nil = not kept.
-	SaveBlob func(server, mime string, data []byte) (path string, err error)
-	// SaveText keeps a result too long to show in a file of that name, empty =
-	// one made for the tool, and returns the path; nil = long results are shown
-	// whole.
-	SaveText func(tool protocol.Tool, name, text string) (path string, err error)
-	// MaxOutputTokens is MAX_MCP_OUTPUT_TOKENS; 0 = the real CLI's limit, as far
-	// as it goes without counting tokens.
-	MaxOutputTokens int
-	// SDK carries one JSON-RPC message to a server of type "sdk" and returns
-	// its answer (nil for notifications); nil = such servers fail.
-	SDK func(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
-}
-
-// ElicitRequest is a server's question to the user.
-type ElicitRequest struct {
-	Server  string
-	Message string
-	Schema  json.RawMessage // requestedSchema; nil = none
-	// URL is where the user is sent in place of a form; empty = a form.
-	URL, ID string
-	Params  json.RawMessage // all parameters as they came
-}
-
-// ElicitAnswer is the user's answer. The zero value cancels.
-type ElicitAnswer struct {
-	Action string // accept, decline, cancel; empty = cancel
-	// Content goes with accept; what it leaves out is filled in from the
-	// defaults of the requested schema.
-	Content json.RawMessage
-}
-
-// State is where a server is in its life.
-type State string
-
-// The states: configured → connecting → connected → reconnecting → … . Lost is
-// a stdio server whose process ended and which the next call starts again.
-const (
-	StateConfigured   State = "configured"
-	StateConnecting   State = "connecting"
-	StateConnected    State = "connected"
-	StateReconnecting State = "reconnecting"
-	StateLost         State = "lost"
-	StateFailed       State = "failed"
-	StateNeedsAuth    State = "needs-auth"
-	StateDisabled     State = "disabled"
-	StateDisconnected State = "disconnected"
-	StateClosing      State = "closing"
-)
-
-// Wire is the word for a state in init and mcp_status: connected, failed,
-// needs-auth, pending or disabled.
-func (s State) Wire() string {
-	switch s {
-	case StateConnected, StateNeedsAuth, StateDisabled:
-		return string(s)
-	case StateConfigured, StateConnecting, StateReconnecting:
-		return "pending"
-	default:
-		return "failed"
-	}
-}
-
-// ServerInfo is what a server says about itself.
-type ServerInfo struct {
-	Name    string `json:"name"`
-	Title   string `json:"title,omitempty"`
-	Version string `json:"version"`
-}
-
-// ServerStatus is one server at one moment.
-type ServerStatus struct {
-	Name   string
-	State  State
-	Status string // State.Wire()
-	Source string // dynamic, project, user, sdk
-	Config ServerConfig
-	// Info, ProtocolVersion, Capabilities (raw JSON) and Instructions are what
-	// the last successful handshake gave.
-	Info            ServerInfo
-	ProtocolVersion string
-	Capabilities    json.RawMessage
-	Instructions    string
-	// Error says why the server is not connected, with exit status and last
-	// line of standard error where there are some. Empty = no error.
-	Error string
-	// WireError is the same in the words of the real CLI ("Connection
-	// closed").
-	WireError string
-	PID       int // of a stdio server; 0 = none runs
-	Attempt   int // of reconnecting, from 1
-	Tools     []protocol.Tool
-	RawTools  []json.RawMessage // definitions as they came, in the order of Tools
-	Prompts   []Prompt
-	// Warnings are oddities that did not stop the server: tools left out,
-	// repeated cursors, output that is not JSON.
-	Warnings []string
-}
-
 // Manager is a set of servers. All methods may be called from many goroutines.
 type Manager struct {
-	o     Options
-	debug *trace.Sink   // nil = off
-	local chan struct{} // a slot for each local server that connects at once
-	far   chan struct{} // the same for remote ones
-
-	tasks   sync.WaitGroup // every goroutine of the manager
-	version atomic.Int64   // counts changes of any server
+	*commons
 
 	mu      sync.Mutex
 	started bool
 	closed  bool
-	roots   []string
-	news    news
-	servers []*server // config order
-	names   *catalogue
-	namesAt int64 // version that names was built from
+	servers []*server  // config order
+	names   *catalogue // nil = none was made yet
 }
 
-const (
-	defaultConnectTimeout = 30 * time.Second
-	defaultToolTimeout    = 100_000_000 * time.Millisecond
-	defaultRetryPause     = 250 * time.Millisecond
-	defaultReconnectPause = time.Second
-	// settleSlack lets an attempt that ran into its own limit report so.
-	settleSlack = 300 * time.Millisecond
-)
+// settleSlack lets an attempt that ran into its own limit report so.
+const settleSlack = 300 * time.Millisecond
 
 // New checks the options and makes a manager; nothing is started. Two servers
 // of one name are an error.
 func New(o Options) (*Manager, error) {
-	o.ConnectTimeout = orDefault(o.ConnectTimeout, defaultConnectTimeout)
-	o.ToolTimeout = orDefault(o.ToolTimeout, defaultToolTimeout)
-	o.LocalBatch = orDefault(o.LocalBatch, 3)
-	o.RemoteBatch = orDefault(o.RemoteBatch, 20)
-	o.RetryPause = orDefault(o.RetryPause, defaultRetryPause)
-	o.ReconnectPause = orDefault(o.ReconnectPause, defaultReconnectPause)
-	if len(o.Roots) == 0 && o.CWD != "" {
-		o.Roots = []string{o.CWD}
-	}
-	o.Environ = slices.Clone(o.Environ)
-	m := &Manager{
-		o:     o,
-		debug: trace.NewSink(o.Debug),
-		local: make(chan struct{}, o.LocalBatch),
-		far:   make(chan struct{}, o.RemoteBatch),
-		roots: slices.Clone(o.Roots),
-	}
+	o = o.withDefaults()
+	m := &Manager{commons: newCommons(o)}
 	seen := map[string]bool{}
 	for _, cfg := range o.Servers {
 		if seen[cfg.Name] {
 			return nil, fmt.Errorf("duplicate MCP server %q", cfg.Name)
 		}
 		seen[cfg.Name] = true
-		m.servers = append(m.servers, newServer(m, cfg))
+		m.servers = append(m.servers, newServer(m.commons, cfg))
 	}
 	m.o.Servers = nil // from here on the servers themselves tell
 	return m, nil
-}
-
-func orDefault[T int | time.Duration](v, fallback T) T {
-	if v <= 0 {
-		return fallback
-	}
-	return v
 }
 
 // Start connects all servers, in parallel, and returns when each is connected
@@ -267,9 +75,8 @@ func (m *Manager) Settle(ctx context.Context) error { return m.settle(ctx, m.all
 
 // launch begins a server's life; m.mu is held.
 func (m *Manager) launch(ctx context.Context, s *server) {
-	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	s.cancel = cancel
-	m.tasks.Go(func() { s.run(life) }) // ends with cancel
+	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	m.tasks.Go(func() { (&life{server: s}).run(ctx) }) // ends with cancel
 }
 
 // settle waits for servers to connect or fail, within ConnectTimeout.
@@ -339,6 +146,7 @@ func (m *Manager) all() []*server {
 	return slices.Clone(m.servers)
 }
 
+// find returns the server of a name, or nil.
 func (m *Manager) find(name string) *server {
 	for _, s := range m.all() {
 		if s.cfg.Name == name {
@@ -405,10 +213,10 @@ func (m *Manager) Deliver(ctx context.Context, server string, message json.RawMe
 		return fmt.Errorf("%w: %s", ErrUnknownServer, server)
 	}
 	st, _ := s.look()
-	if st.conn == nil || st.conn.deliver == nil {
+	if st.conn == nil || !st.conn.Hosted() {
 		return fmt.Errorf("%w: %s", ErrNotConnected, server)
 	}
-	return st.conn.deliver(ctx, message)
+	return st.conn.Deliver(ctx, message)
 }
 
 // Change is what SetServers did.
@@ -455,7 +263,7 @@ func (m *Manager) SetServers(ctx context.Context, source string, desired []Serve
 			continue
 		}
 		cfg.Source = source
-		s := newServer(m, cfg)
+		s := newServer(m.commons, cfg)
 		s.given = source
 		kept, fresh = append(kept, s), append(fresh, s)
 		change.Added = append(change.Added, cfg.Name)
@@ -485,11 +293,73 @@ func (m *Manager) await(ctx context.Context, fresh []*server, errs map[string]st
 	return nil
 }
 
-// same reports whether two entries of one name mean the same server now.
-func (m *Manager) same(old, desired ServerConfig) bool {
-	desired.Source = old.Source
-	lookup := lookupFunc(m.o.Environ, m.o.CWD)
-	a, _ := expandConfig(old, lookup)
-	b, _ := expandConfig(desired, lookup)
-	return reflect.DeepEqual(a, b)
+// SetRoots changes the roots, absolute paths, and tells all connected servers
+// but those of the SDK host when they are others than before. Telling a remote
+// server goes on in the background until it is told or, at the latest, the
+// manager is closed.
+func (m *Manager) SetRoots(ctx context.Context, roots []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.roots.set(roots) || m.closed {
+		return
+	}
+	for _, s := range m.servers {
+		if st, _ := s.look(); st.conn != nil && s.cfg.Type != typeSDK {
+			st.conn.RootsChanged(ctx)
+		}
+	}
 }
+
+// catalogue returns the table for the servers as they are now.
+func (m *Manager) catalogue() *catalogue {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	version := m.version.Load()
+	if m.names == nil || m.names.version != version {
+		fresh := newCatalogue(m.servers, version)
+		fresh.report(m.names, m.debug)
+		m.names = fresh
+	}
+	return m.names
+}
+
+// Tools lists the callable tools: servers in config order, each server's in
+// its own. Of two tools with one canonical name the first is listed.
+func (m *Manager) Tools() []protocol.Tool {
+	return append([]protocol.Tool(nil), m.catalogue().tools...)
+}
+
+// HiddenTools lists the tools that Tools leaves out for their name.
+func (m *Manager) HiddenTools() []Hidden {
+	return append([]Hidden(nil), m.catalogue().hidden...)
+}
+
+// Resolve finds a tool by its canonical name, as server/tool in raw names, or
+// by its bare raw name (config order, the first wins). The error is one of
+// ErrUnknownServer, ErrUnknownTool, ErrNotConnected and ErrDisabled.
+func (m *Manager) Resolve(name string) (protocol.Tool, error) {
+	if t, ok := m.catalogue().find(name); ok {
+		return t, nil
+	}
+	return protocol.Tool{}, unresolved(name, m.all())
+}
+
+// FreshTools is [Manager.Tools] after a short wait for lists that servers said
+// have changed.
+func (m *Manager) FreshTools(ctx context.Context) []protocol.Tool {
+	m.waitFresh(ctx, freshWait)
+	return m.Tools()
+}
+
+func (m *Manager) waitFresh(ctx context.Context, most time.Duration) {
+	limit, stop := context.WithTimeout(ctx, most)
+	defer stop()
+	for _, s := range m.all() {
+		s.waitFresh(limit)
+	}
+}
+
+const (
+	listWait  = 2 * time.Second
+	freshWait = 300 * time.Millisecond
+)

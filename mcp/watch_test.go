@@ -26,7 +26,7 @@ func TestPings(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
 	healthy := config(t, "healthy", "ok", "MCPTEST_LOG="+log)
 	deaf := config(t, "s", "deaf")
-	m := start(t, Options{Servers: []ServerConfig{deaf, healthy}, PingEvery: every})
+	m := start(t, Options{Servers: []ServerConfig{deaf, healthy}, Pauses: Pauses{Ping: every}})
 	pid := m.Servers()[0].PID
 	eventually(t, 10*time.Second, func() bool { return m.Servers()[0].State == StateLost }, "the deaf server was not given up")
 	if st := m.Servers()[0]; st.Error != "no answer to pings" || st.WireError != "Connection closed" {
@@ -46,7 +46,7 @@ func TestPings(t *testing.T) {
 // nothing is sent (C66).
 func TestPing(t *testing.T) {
 	t.Parallel()
-	m := start(t, Options{Servers: []ServerConfig{config(t, "s", "ok"), config(t, "deaf", "deaf")}, PingEvery: -1})
+	m := start(t, Options{Servers: []ServerConfig{config(t, "s", "ok"), config(t, "deaf", "deaf")}, Pauses: Pauses{Ping: -1}})
 	if err := m.Ping(t.Context(), "s"); err != nil {
 		t.Errorf("connected: %v", err)
 	}
@@ -75,7 +75,7 @@ func TestPing(t *testing.T) {
 func TestNoPings(t *testing.T) {
 	t.Parallel()
 	log := filepath.Join(t.TempDir(), "log")
-	m := start(t, Options{Servers: []ServerConfig{config(t, "s", "ok", "MCPTEST_LOG="+log)}, PingEvery: -1})
+	m := start(t, Options{Servers: []ServerConfig{config(t, "s", "ok", "MCPTEST_LOG="+log)}, Pauses: Pauses{Ping: -1}})
 	call(t, m, "sleep", `{"ms":100}`)
 	if strings.Contains(read1(log), `"ping"`) {
 		t.Error("pinged")

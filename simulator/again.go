@@ -8,6 +8,7 @@ import (
 
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/hook"
+	"github.com/claudeless/claudeless/simulator/internal/failure"
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -113,13 +114,13 @@ func (a *again) cutShort() (text string, err error) {
 }
 
 // overLimit words the end of a turn whose replies never fit.
-func (a *again) overLimit(stop string) apiFailure {
-	api := apiFailure{connection: "max_output_tokens", class: "max_output_tokens", cut: "context_window"}
-	api.text = "API Error: The model has reached its context window limit."
+func (a *again) overLimit(stop string) failure.API {
+	api := failure.API{Connection: "max_output_tokens", Class: "max_output_tokens", Cut: "context_window"}
+	api.Text = "API Error: The model has reached its context window limit."
 	if stop == "max_tokens" {
 		most := model.Of(a.s.resolved()).MaxOutput
-		api.cut = "output_limit"
-		api.text = "API Error: Claude's response exceeded the " + strconv.Itoa(most) + " output token maximum. To configure this behavior, " +
+		api.Cut = "output_limit"
+		api.Text = "API Error: Claude's response exceeded the " + strconv.Itoa(most) + " output token maximum. To configure this behavior, " +
 			"set the CLAUDE_CODE_MAX_OUTPUT_TOKENS environment variable."
 	}
 	return api
@@ -149,9 +150,9 @@ func (a *again) refused() error {
 		return err
 	}
 	family := a.family()
-	return a.x.giveUp(apiFailure{
-		class: "invalid_request", stop: "refusal", refused: a.x.last.message,
-		text: "API Error: " + family + "'s safeguards flagged this message (https://www.anthropic.com/legal/aup). This sometimes happens with " +
+	return a.x.giveUp(failure.API{
+		Class: "invalid_request", Stop: "refusal", Refused: a.x.last.message,
+		Text: "API Error: " + family + "'s safeguards flagged this message (https://www.anthropic.com/legal/aup). This sometimes happens with " +
 			"safe, normal conversations. Claude Code can't respond to this message with " + family + ".\n\nTry rephrasing the request in a " +
 			"new session or change your model.\n\nLearn more: https://support.claude.com/en/articles/8106465\n\nRequest ID: " + a.x.last.request +
 			"\n\nMessage ID: " + a.x.last.message,
@@ -160,6 +161,14 @@ func (a *again) refused() error {
 
 // family is the model's name for people.
 func (a *again) family() string { return model.Display(a.s.resolved()) }
+
+// summary says for the transcript how the Stop hooks went.
+func (a *again) summary(out hook.Outcome) error {
+	if out.Ended == nil {
+		return nil
+	}
+	return a.out.emit(out.Ended)
+}
 
 // stopHooks runs the Stop hooks. A block puts its feedback into the
 // conversation, and the model is asked again with the returned text.
@@ -173,6 +182,11 @@ func (a *again) stopHooks(ctx context.Context) (feedback string, again bool, err
 	}
 	if err := a.out.all(out.Notices); err != nil {
 		return "", false, err
+	}
+	if !out.Block { // else after what it says
+		if err := a.summary(out); err != nil {
+			return "", false, err
+		}
 	}
 	context := strings.Join(out.AdditionalContext, "\n")
 	switch {
@@ -188,6 +202,11 @@ func (a *again) stopHooks(ctx context.Context) (feedback string, again bool, err
 	a.blocks++
 	for _, text := range out.Texts {
 		if err := a.out.inject(text, true); err != nil {
+			return "", false, err
+		}
+	}
+	if out.Block {
+		if err := a.summary(out); err != nil {
 			return "", false, err
 		}
 	}

@@ -3,10 +3,8 @@ package simulator
 import (
 	"cmp"
 	"context"
-	"strconv"
 	"strings"
 
-	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
@@ -204,90 +202,62 @@ func (k *local) reset() error {
 // compact replaces the conversation by a summary of it (spec: cli-contract
 // 9.6).
 func (k *local) compact(ctx context.Context, c slash.Call) error {
-	s := k.s
-	if s.past.turns == 0 && !s.past.resumed {
+	if k.s.past.turns == 0 && !k.s.past.resumed {
 		return k.say(ctx, c, slash.Said{Text: "Not enough messages to compact."}, nil)
 	}
 	if err := k.hooks.begin(ctx); err != nil {
 		return err
 	}
 	k.prompts.recorded = protocol.Content{Text: c.LocalTags(c.Name)}
-	began, before := s.o.Clock.Now(), s.Context().TotalTokens
-	summary := "This conversation goes on from an earlier part that was compacted. Summary of that part: the user sent " +
-		plural(s.past.turns, "prompt") + " and each was answered."
-	reports, refused, err := k.compacting(ctx, c, summary)
+	if err := k.out.system("status", protocol.Field{Key: "status", Value: "compacting"}); err != nil {
+		return err
+	}
+	in := protocol.PreCompactHook{Trigger: byHand}
+	if c.Args != "" {
+		in.CustomInstructions = &c.Args
+	}
+	work := compaction{k.stage}
+	sum, err := work.sum(ctx, in)
 	if err != nil {
+		return err
+	}
+	if sum.failed {
+		sum.refused = "exhausted"
+	}
+	if sum.refused != "" {
+		return k.uncompacted(ctx, c, sum.refused, work)
+	}
+	if err := k.prompts.init(ctx, k.prompts.uuid()); err != nil {
+		return err
+	}
+	no := false
+	shown := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: sum.text()}}, IsSynthetic: true, IsReplay: &no}
+	k.out.stamp(shown)
+	if err := work.boundary(sum, shown.UUID); err != nil {
+		return err
+	}
+	return k.compacted(shown, sum.reports)
+}
+
+// uncompacted says why a conversation stays as it is.
+func (k *local) uncompacted(ctx context.Context, c slash.Call, reason string, work compaction) error {
+	if err := work.status("failed", reason); err != nil {
 		return err
 	}
 	if err := k.prompts.init(ctx, k.prompts.uuid()); err != nil {
 		return err
 	}
-	if refused != "" {
-		if err := k.out.emit(k.prompts.command()); err != nil {
-			return err
-		}
-		return k.reply(c, slash.Said{Text: "Compaction blocked by a hook: " + refused}, nil)
-	}
-	after := scenarios.Tokens(len(summary))
-	err = k.out.system(
-		"compact_boundary",
-		protocol.Field{Key: "compact_metadata", Value: protocol.CompactMetadata{
-			Trigger: "manual", PreTokens: before, PostTokens: after, DurationMS: ms(s.o.Clock.Now().Sub(began)), Dropped: max(0, before-after),
-		}},
-		protocol.Field{Key: "logical_parent_uuid", Value: s.past.leaf},
-	)
-	if err != nil {
+	if err := k.out.emit(k.prompts.command()); err != nil {
 		return err
 	}
-	s.books.said.Store(int64(after))
-	return k.compacted(summary, reports)
-}
-
-// compacting shows the work of a compaction and runs its hooks, of which it
-// returns how they went; a hook's refusal is its reason.
-func (k *local) compacting(ctx context.Context, c slash.Call, summary string) (reports []string, refused string, err error) {
-	if err := k.out.system("status", protocol.Field{Key: "status", Value: "compacting"}); err != nil {
-		return nil, "", err
-	}
-	in := protocol.PreCompactHook{Trigger: "manual"}
-	if c.Args != "" {
-		in.CustomInstructions = &c.Args
-	}
-	out, err := k.hooks.run(ctx, in)
-	if err != nil {
-		return nil, "", err
-	}
-	if err := k.out.all(out.Notices); err != nil {
-		return nil, "", err
-	}
-	done := []protocol.Field{{Key: "status", Value: nil}, {Key: "compact_result", Value: "success"}}
-	if out.Block {
-		done = []protocol.Field{{Key: "status", Value: nil}, {Key: "compact_result", Value: "failed"}, {Key: "compact_error", Value: out.Reason}}
-		return nil, out.Reason, k.out.system("status", done...)
-	}
-	if err := k.behind.sleep(ctx, k.s.o.Show.CompactDelay); err != nil {
-		return nil, "", err
-	}
-	if _, err := k.hooks.run(ctx, protocol.SessionStartHook{Source: sourceCompact, Model: k.s.resolved()}); err != nil {
-		return nil, "", err
-	}
-	after, err := k.hooks.run(ctx, protocol.PostCompactHook{Trigger: "manual", CompactSummary: summary})
-	if err != nil {
-		return nil, "", err
-	}
-	if err := k.out.all(after.Notices); err != nil {
-		return nil, "", err
-	}
-	return append(out.Reports, after.Reports...), "", k.out.system("status", done...)
+	return k.reply(c, slash.Said{Text: "Compaction blocked by a hook: " + reason}, nil)
 }
 
 // compacted shows what stands in the conversation's place.
-func (k *local) compacted(summary string, reports []string) error {
-	no, yes := false, true
+func (k *local) compacted(shown *protocol.User, reports []string) error {
+	yes := true
 	said := slash.Output("Compacted " + strings.Join(reports, "\n"))
-	shown := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: summary}}, IsSynthetic: true, IsReplay: &no}
 	told := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: said}}, IsReplay: &yes}
-	k.out.stamp(shown)
 	k.out.stamp(told)
 	for _, ev := range []protocol.Event{&protocol.Compacted{Summary: shown, Command: k.prompts.command(), Output: told}, shown, told} {
 		if err := k.out.emit(ev); err != nil {
@@ -297,11 +267,4 @@ func (k *local) compacted(summary string, reports []string) error {
 	end := unasked("")
 	end.local = "compact"
 	return end
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "one " + noun
-	}
-	return strconv.Itoa(n) + " " + noun + "s"
 }

@@ -163,7 +163,7 @@ func TestCompact(t *testing.T) {
 		before, began := s.Context().TotalTokens, time.Now()
 		want := []string{
 			"status compacting in S", "status <nil> success in S", "init in S", "compact_boundary in S",
-			"user synthetic=true replay=false This conversation goes on from an earlier part that was compacted",
+			"user synthetic=true replay=false This session is being continued from a previous conversation that ran out of context",
 			"user synthetic=false replay=true <local-command-stdout>Compacted </local-command-stdout>",
 			`result compact turns=0 "" in S`,
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/internal/failure"
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
@@ -55,12 +56,23 @@ func (x *exchange) request(ctx context.Context, req scenarios.Request) ([]call, 
 	if err := x.behind.drain(task.InTurn); err != nil {
 		return nil, err
 	}
+	if fits, err := (&compaction{x.stage}).fit(ctx, req); err != nil {
+		return nil, err
+	} else if !fits {
+		return nil, x.giveUp(failure.API{Class: "invalid_request", Terminal: "blocking_limit", Text: "Prompt is too long"})
+	}
 	tools, err := x.s.o.Tools.Tools(ctx)
 	if err != nil {
 		return nil, err
 	}
 	req.Vars = x.s.vars(tools)
+	if untold := x.s.past.untold; untold != nil {
+		x.prompts.beside, x.s.past.untold = append(untold, x.prompts.beside...), nil
+	}
 	req.Vars.Context = x.prompts.beside
+	if err := x.prompts.tell(); err != nil {
+		return nil, err
+	}
 	asked := x.s.o.Clock.Now()
 	x.ledger.ask(asked)
 	reply, err := x.s.o.Model.Next(ctx, req)
@@ -186,7 +198,7 @@ func (x *exchange) message(ctx context.Context, req scenarios.Request, reply sce
 	if reply.Usage != nil {
 		usage = *reply.Usage
 	}
-	m := x.begin(spent{usage, scenarios.ThinkingTokens(blocks)}, reply.Stream)
+	m := x.begin(spent{usage, scenarios.ThinkingTokens(blocks), reply.Usage != nil}, reply.Stream)
 	m.index, m.stop = index, cmp.Or(reply.StopReason, scenarios.StopReason(blocks))
 	x.last.note(m.head, blocks)
 	if err := m.stream(ctx, blocks); err != nil {
@@ -197,13 +209,13 @@ func (x *exchange) message(ctx context.Context, req scenarios.Request, reply sce
 }
 
 // begin makes the message that is streamed from now on.
-func (x *exchange) begin(sp spent, pace *scenarios.Stream) *message {
-	if pace == nil {
-		pace = &x.s.o.Show.Stream
+func (x *exchange) begin(sp spent, stream *scenarios.Stream) *message {
+	if stream == nil {
+		stream = &x.s.o.Show.Stream
 	}
 	name := x.s.resolved()
 	x.current = &message{
-		stage: x.stage, pace: newPace(*pace, x.s.o.Rand),
+		stage: x.stage, pace: scenarios.NewPace(*stream, x.s.o.Rand),
 		head: head{id: x.out.apiID("msg"), request: x.out.apiID("req"), name: name, model: model.Wire(name), spent: sp},
 	}
 	return x.current
@@ -251,22 +263,29 @@ func (x *exchange) fail(ctx context.Context, rule string, f *scenarios.Failure) 
 	}
 	if f.Whole {
 		x.s.past.failed[rule]++
-		return x.out.inject(severedText, true)
+		return x.out.inject(failure.Severed, true)
 	}
 	api := x.s.describe(f)
 	recovered, err := x.retry(ctx, f, api, rule)
 	if err != nil || recovered {
 		return err
 	}
-	if trigger := api.fallback(); trigger != "" && x.s.o.Limits.Fallback != "" && model.Resolve(x.s.o.Limits.Fallback) != x.s.resolved() {
+	if trigger := api.Fallback(); trigger != "" && x.s.o.Limits.Fallback != "" && model.Resolve(x.s.o.Limits.Fallback) != x.s.resolved() {
 		return x.fallBack(trigger)
 	}
-	if api.terminal == "prompt_too_long" && x.s.past.leaf != "" {
-		if err := x.compactInVain(); err != nil {
+	if api.Terminal == "prompt_too_long" && x.s.past.leaf != "" && !x.s.o.Limits.NoCompact {
+		done, err := (&compaction{x.stage}).auto(ctx, true)
+		if err != nil || done && x.s.overcome(rule, f) {
 			return err
 		}
 	}
 	return x.giveUp(api)
+}
+
+// overcome tells whether a failure that strikes a number of times has struck
+// often enough.
+func (s *Simulator) overcome(rule string, f *scenarios.Failure) bool {
+	return f.Times > 0 && s.past.failed[rule] >= f.Times
 }
 
 // fallBack goes on with another model, which answers (spec: cli-observed 10).
@@ -284,23 +303,12 @@ func (x *exchange) fallBack(trigger string) error {
 		protocol.Field{Key: "content", Value: content})
 }
 
-// compactInVain shows that a conversation too long for the model cannot be
-// summed up either.
-func (x *exchange) compactInVain() error {
-	err := x.out.system("status", protocol.Field{Key: "status", Value: "compacting"}, protocol.Field{Key: "compact_output_chars", Value: 0})
-	if err != nil {
-		return err
-	}
-	return x.out.system("status",
-		protocol.Field{Key: "status", Value: nil}, protocol.Field{Key: "compact_result", Value: "failed"}, protocol.Field{Key: "compact_error", Value: "exhausted"})
-}
-
 // retry asks again as often as the CLI would, and tells whether the request
 // went through in the end. What a lesser request may mend is tried first, at
 // once and without a word (spec: cli-observed 9).
-func (x *exchange) retry(ctx context.Context, f *scenarios.Failure, api apiFailure, rule string) (bool, error) {
+func (x *exchange) retry(ctx context.Context, f *scenarios.Failure, api failure.API, rule string) (bool, error) {
 	x.s.past.failed[rule]++
-	for range api.silent {
+	for range api.Silent {
 		if x.s.overcome(rule, f) {
 			return true, nil
 		}
@@ -308,25 +316,25 @@ func (x *exchange) retry(ctx context.Context, f *scenarios.Failure, api apiFailu
 	}
 	retries := max(0, x.s.o.Limits.Retries)
 	tries := retries
-	if api.retryClass == "" {
+	if api.RetryClass == "" {
 		tries = 0
 	}
-	if api.limit > 0 {
-		tries = min(tries, api.limit)
+	if api.Limit > 0 {
+		tries = min(tries, api.Limit)
 	}
 	for attempt := 1; attempt <= tries; attempt++ {
-		wait := x.backoff(attempt, api.after)
+		wait := x.backoff(attempt, api.After)
 		ev := &protocol.APIRetry{
 			Type: "system", Subtype: "api_retry", Attempt: attempt, MaxRetries: retries,
-			RetryDelayMS: ms(wait), Error: api.retryClass, SessionID: x.s.o.Live.SessionID(), UUID: x.s.o.Clock.NewID(),
+			RetryDelayMS: ms(wait), Error: api.RetryClass, SessionID: x.s.o.Live.SessionID(), UUID: x.s.o.Clock.NewID(),
 		}
-		if api.status != 0 {
-			ev.ErrorStatus = &api.status
+		if api.Status != 0 {
+			ev.ErrorStatus = &api.Status
 		}
 		if err := x.out.emit(ev); err != nil {
 			return false, err
 		}
-		trace := &protocol.CLIRetry{Status: api.status, Message: api.message, RetryInMS: ms(wait), Attempt: attempt, MaxRetries: retries}
+		trace := &protocol.CLIRetry{Status: api.Status, Message: api.Message, RetryInMS: ms(wait), Attempt: attempt, MaxRetries: retries}
 		if err := x.out.emit(trace); err != nil {
 			return false, err
 		}
@@ -361,32 +369,32 @@ func (x *exchange) backoff(n int, after time.Duration) time.Duration {
 
 // giveUp yields the synthetic message that stands for the failed reply, and ends
 // the turn.
-func (x *exchange) giveUp(api apiFailure) error {
-	stop, sequence := cmp.Or(api.stop, "stop_sequence"), ""
+func (x *exchange) giveUp(api failure.API) error {
+	stop, sequence := cmp.Or(api.Stop, "stop_sequence"), ""
 	ev := &protocol.Assistant{
-		Type: "assistant", Message: protocol.Synthetic(x.s.o.Clock.NewID(), api.text, stop),
+		Type: "assistant", Message: protocol.Synthetic(x.s.o.Clock.NewID(), api.Text, stop),
 		SessionID: x.s.o.Live.SessionID(), UUID: x.s.o.Clock.NewID(), Timestamp: x.out.timestamp(),
-		Error: api.class, IsAPIErrorMessage: true, APIErrorStatus: api.status, APIErrorType: api.kind, APIError: api.connection,
+		Error: api.Class, IsAPIErrorMessage: true, APIErrorStatus: api.Status, APIErrorType: api.Kind, APIError: api.Connection,
 	}
 	ev.Message.StopSequence = &sequence
-	if api.status != 0 {
+	if api.Status != 0 {
 		ev.RequestID = x.out.apiID("req")
 	}
-	if api.refused != "" {
-		ev.RequestID, ev.RefusedMessageID = x.last.request, api.refused
+	if api.Refused != "" {
+		ev.RequestID, ev.RefusedMessageID = x.last.request, api.Refused
 	}
-	if api.cut != "" {
-		ev.APIErrorParams = map[string]string{"cut": api.cut}
+	if api.Cut != "" {
+		ev.APIErrorParams = map[string]string{"cut": api.Cut}
 	}
-	if api.connection == mediaRemoved {
+	if api.Connection == failure.MediaRemoved {
 		ev.APIErrorParams = map[string]string{"media": "image", "media_reason": "unprocessable"}
 	}
 	x.prompts.label(ev)
 	if err := x.out.emit(ev); err != nil {
 		return err
 	}
-	x.last.text = api.text
-	return &ended{subtype: "success", terminal: cmp.Or(api.terminal, "api_error"), isError: true, stop: stop, api: &reported{api.status, api.kind, api.connection}}
+	x.last.text = api.Text
+	return &ended{subtype: "success", terminal: cmp.Or(api.Terminal, "api_error"), isError: true, stop: stop, api: &reported{api.Status, api.Kind, api.Connection}}
 }
 
 // partial streams the beginning of a reply that breaks off. Nothing of a block

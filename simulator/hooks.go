@@ -3,9 +3,12 @@ package simulator
 import (
 	"cmp"
 	"context"
+	"math"
 	"strings"
+	"time"
 
 	"github.com/claudeless/claudeless/simulator/hook"
+	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
 )
@@ -19,6 +22,7 @@ type points struct {
 	s       *Simulator
 	out     *out
 	prompts *prompts
+	stray   string // id of a session that was not found; empty = that of the session
 	display string // id of the turn, for hooks of MessageDisplay; empty = not made yet
 }
 
@@ -66,7 +70,7 @@ func (p *points) ask(ctx context.Context, in protocol.HookInput) (hook.Outcome, 
 	out := p.s.o.Hooks.Run(ctx, hook.Input{Base: p.base(in), Event: in})
 	p.prompts.beside = append(p.prompts.beside, out.AdditionalContext...)
 	if p.s.o.Show.Hooks || event == "SessionStart" || event == "Setup" {
-		if err := p.out.all(out.Frames); err != nil {
+		if err := p.out.all(p.unfound(out.Frames)); err != nil {
 			return out, err
 		}
 	}
@@ -119,15 +123,26 @@ func (p *points) sessionStart(ctx context.Context) error {
 	default:
 		source = "startup"
 	}
+	if p.s.main.Start.Sought {
+		p.stray = p.s.o.Clock.NewID()
+	}
 	if p.s.main.Start.Setup != "" {
 		if _, err := p.run(ctx, protocol.SetupHook{Trigger: p.s.main.Start.Setup}); err != nil {
 			return err
 		}
 	}
-	out, err := p.run(ctx, protocol.SessionStartHook{Source: source, AgentType: p.s.main.Start.Agent, SessionTitle: p.s.main.Start.Title})
+	var after []string
+	if said := p.s.main.Said; said != nil && !p.s.past.resumed {
+		var before []string
+		before, after = said.Beside()
+		p.prompts.beside = append(p.prompts.beside, before...)
+	}
+	out, err := p.run(ctx, p.started(source))
 	if err != nil {
 		return err
 	}
+	p.stray = ""
+	p.s.past.untold, p.prompts.beside = append(p.prompts.beside, after...), nil
 	if err := p.out.all(out.Notices); err != nil {
 		return err
 	}
@@ -145,6 +160,54 @@ func (p *points) sessionStart(ctx context.Context) error {
 		return nil
 	}
 	return p.out.system("ui_invalidate", protocol.Field{Key: "event", Value: "ui.render"})
+}
+
+// How long the API keeps what it has cached, and what writing it costs beside
+// reading it anew.
+const (
+	cacheKept, longCacheKept = 5 * time.Minute, time.Hour
+	cacheCosts, longCache    = 1.25, 2
+)
+
+// started is what the hooks of a session's start are told.
+func (p *points) started(source string) protocol.SessionStartHook {
+	in := protocol.SessionStartHook{Source: source, AgentType: p.s.main.Start.Agent, SessionTitle: p.s.main.Start.Title}
+	if heard := p.s.main.Start.Heard; heard != nil && (source == "resume" || source == "fork") {
+		heard.tell(&in, p.s.o.Clock.Now())
+	}
+	return in
+}
+
+// tell says how long the last reply is ago, and what asking again would cost
+// (observed with 2.1.329).
+func (h Heard) tell(in *protocol.SessionStartHook, now time.Time) {
+	ago := max(0, now.Sub(h.At))
+	kept, factor := cacheKept, float64(cacheCosts)
+	if h.Long {
+		kept, factor = longCacheKept, longCache
+	}
+	price := 5. // of a model that nobody knows
+	if facts := model.Of(h.Model); facts.Known {
+		price = facts.In
+	}
+	const million, places = 1e6, 1e4
+	cost := math.Round(float64(h.Tokens)/million*price*factor*places) / places
+	in.SecondsSinceLastResponse, in.ContextTokens = new(math.Floor(ago.Seconds())), &h.Tokens
+	in.PromptCacheLikelyExpired, in.EstimatedCacheWriteUSD = new(ago > kept), &cost
+}
+
+// unfound gives the frames of a session that is looked for the id that it would
+// have had if none were found (observed with 2.1.329).
+func (p *points) unfound(frames []protocol.Event) []protocol.Event {
+	if p.stray == "" {
+		return frames
+	}
+	for _, ev := range frames {
+		if frame, ok := p.out.stamp(ev).(*protocol.System); ok {
+			frame.SessionID = p.stray
+		}
+	}
+	return frames
 }
 
 // submission is what the hooks of a prompt say together.

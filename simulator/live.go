@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/claudeless/claudeless/simulator/model"
@@ -22,7 +23,7 @@ type Now struct {
 	Transcript string // path
 	PromptID   string // of the running or the last prompt
 	Model      string // as given or set; empty = the default model
-	Effort     string // level
+	Effort     string // level, by default that of the model
 	Style      string // of the output
 	Title      string
 }
@@ -37,7 +38,17 @@ func (l *Live) Now() Now {
 		now = l.session.Now()
 		now.Model = own
 	}
+	now.Effort = now.level()
 	return now
+}
+
+// level is the effort that counts: models that know none have none.
+func (n Now) level() string {
+	own := model.Of(model.Resolve(cmp.Or(n.Model, model.Default))).DefaultEffort
+	if own == "" {
+		return ""
+	}
+	return cmp.Or(n.Effort, own)
 }
 
 // Agent is the same session for one of its agents, which has a model of its own.
@@ -62,7 +73,8 @@ func (l *Live) Model() string {
 // SetModel changes the model of requests to come; empty = the default model.
 func (l *Live) SetModel(name string) { l.set(func(n *Now) { n.Model = name }) }
 
-// SetEffort changes the level that hooks and transcripts are told.
+// SetEffort changes the level that hooks and transcripts are told; empty = that of
+// the model.
 func (l *Live) SetEffort(level string) { l.set(func(n *Now) { n.Effort = level }) }
 
 // SetStyle changes the output style.

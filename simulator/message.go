@@ -17,7 +17,7 @@ type message struct {
 	*stage
 	head
 	index *executor.Index
-	pace  pace
+	pace  scenarios.Pace
 	due   time.Time // of the chunk before; zero = there was none
 	calls []call
 	place protocol.MessageFinal // of the current block
@@ -72,7 +72,7 @@ func (m *message) stream(ctx context.Context, blocks []protocol.Block) error {
 
 func (m *message) start(ctx context.Context) error {
 	m.at = -1
-	if err := m.behind.sleep(ctx, m.pace.ttft()); err != nil {
+	if err := m.behind.sleep(ctx, m.pace.TTFT()); err != nil {
 		return err
 	}
 	m.ledger.heard()
@@ -80,7 +80,7 @@ func (m *message) start(ctx context.Context) error {
 	if !m.s.o.Show.Partial {
 		return nil
 	}
-	ttft := ms(m.pace.ttft())
+	ttft := ms(m.pace.TTFT())
 	ev := &protocol.StreamEvent{
 		Type: "stream_event", Event: object{{"type", "message_start"}, {"message", object{
 			{"id", m.id},
@@ -95,6 +95,7 @@ func (m *message) start(ctx context.Context) error {
 		SessionID: m.s.o.Live.SessionID(), UUID: m.s.o.Clock.NewID(), APIMessageID: m.id, TTFTMS: &ttft, ThinkingDisplay: m.s.o.Show.thinking(),
 	}
 	m.prompts.labelStart(ev)
+	m.ledger.begun = append(m.ledger.begun, m.id)
 	return m.out.emit(ev)
 }
 
@@ -147,7 +148,7 @@ func (m *message) block(ctx context.Context, i int, b protocol.Block) error {
 // keepPace waits for a chunk's turn. What an earlier chunk was late is made up
 // for, so that the delays of a busy machine do not add up.
 func (m *message) keepPace(ctx context.Context, chunk string) error {
-	wait, now := m.pace.wait(chunk), m.s.o.Clock.Now()
+	wait, now := m.pace.After(chunk), m.s.o.Clock.Now()
 	if m.due.IsZero() || now.Sub(m.due) > time.Second { // the host has kept us waiting
 		m.due = now
 	}
@@ -184,6 +185,18 @@ func (m *message) input(ctx context.Context, i int, input json.RawMessage) error
 	return nil
 }
 
+// halves cuts the input of a call the way the API does at least: in two.
+func halves(text string) []string {
+	if len(text) < 4 {
+		return []string{text}
+	}
+	cut := len(text) / 2
+	for cut < len(text) && text[cut]&0xC0 == 0x80 { // not inside a rune
+		cut++
+	}
+	return []string{text[:cut], text[cut:]}
+}
+
 func (m *message) textBlock(ctx context.Context, i int, b protocol.TextBlock) error {
 	if err := m.open(i, protocol.Text(""), ""); err != nil {
 		return err
@@ -218,7 +231,7 @@ func (m *message) beginning(ctx context.Context, text string) error {
 		return err
 	}
 	for _, chunk := range m.pace.Split(text) {
-		if err := m.behind.sleep(ctx, m.pace.wait(chunk)); err != nil {
+		if err := m.behind.sleep(ctx, m.pace.After(chunk)); err != nil {
 			return err
 		}
 		if err := m.delta(0, "text", chunk, ""); err != nil {

@@ -75,11 +75,17 @@ type Limits struct {
 	Fallback    string
 	StopBlocks  int // blocks of Stop hooks in a row; 0 = 8
 	SchemaTries int // answers that do not fit Main.Schema before the turn fails; 0 = 5
+	// Window is how many tokens the conversation may grow to; 0 = as many as the
+	// model takes. Shortly before it is compacted, unless NoCompact is set: then
+	// what does not fit is refused.
+	Window    int
+	NoCompact bool
 }
 
 // Show says what of a conversation is shown, and at which pace.
 type Show struct {
 	Partial bool // yield stream events and request statuses
+	Begun   bool // with Partial, results name the messages that have begun
 	Replay  bool // yield the prompt back (isReplay)
 	Hooks   bool // yield hook_started and hook_response
 	Compat  bool // add the cost_usd key of the older tool
@@ -94,12 +100,20 @@ type Show struct {
 
 func (s Show) thinking() string { return cmp.Or(s.Thinking, "updates") }
 
-// Main is what makes a conversation that of the session. Init is required;
-// nil interfaces are absent.
+// Surroundings are told of a session.
+type Surroundings interface {
+	// Init is what the host is told with every turn, without ids, model and mode.
+	Init(ctx context.Context) protocol.Init
+	// Beside is what the model is told beside the first prompt: before and after
+	// what hooks of the session's start say.
+	Beside() (before, after []string)
+}
+
+// Main is what makes a conversation that of the session. Said is required;
+// other nil interfaces are absent.
 type Main struct {
-	Start Start
-	// Init gives the init event of a turn without its ids, model and mode.
-	Init       func(ctx context.Context) protocol.Init
+	Start      Start
+	Said       Surroundings
 	Transcript Transcript
 	// Tasks is the work beside and behind tool calls; nil = there is none. The
 	// caller closes it.
@@ -122,8 +136,22 @@ type Start struct {
 	// Reduced says that customisations are switched off, which hosts with a
 	// screen are told (--bare, --safe-mode).
 	Reduced bool
+	// Heard is the last reply of the conversation that is gone on with, for hooks;
+	// nil = there is none.
+	Heard *Heard
+	// Sought says that the session was looked for, not named (--continue): what is
+	// shown before it is found has an id of its own.
+	Sought bool
 	// Instructions are the memory files that were read, for hooks.
 	Instructions []protocol.InstructionsLoadedHook
+}
+
+// Heard is the last reply of a model before this run.
+type Heard struct {
+	At     time.Time
+	Model  string
+	Tokens int  // of the whole context behind it
+	Long   bool // its cache is kept for an hour, not for five minutes
 }
 
 // Transcript keeps events beyond the run. Its first error becomes a warning,
@@ -279,8 +307,8 @@ func (o Options) filled() (Options, error) {
 		return o, errors.New("simulator: Model, Tools, Clock and Live are required")
 	case o.Live.SessionID() == "":
 		return o, errors.New("simulator: Live has no session")
-	case o.Main != nil && o.Main.Init == nil:
-		return o, errors.New("simulator: Main.Init is required")
+	case o.Main != nil && o.Main.Said == nil:
+		return o, errors.New("simulator: Main.Said is required")
 	}
 	if o.Here == nil {
 		o.Here = somewhere{}

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 
@@ -9,6 +10,43 @@ import (
 
 // errStopped unwinds a turn whose consumer has left the loop.
 var errStopped = errors.New("the consumer stopped")
+
+// ended is how a turn ends. It travels as an error, so that whatever is under
+// way unwinds; [turn.run] alone takes it and makes the result of it.
+type ended struct {
+	subtype    string // "success" or one of the error subtypes
+	terminal   string // terminal_reason; empty = left out
+	isError    bool
+	errors     []string
+	api        *reported // nil = no request failed
+	structured json.RawMessage
+	deferred   *protocol.ToolUse
+	result     *string // nil = the last assistant text
+	stop       string  // stop_reason; empty = the last reply's
+	untouched  bool    // the model loop never ran
+	exhausted  bool    // the last reply is one too many: it is no part of the turn's usage
+	local      string  // the slash command that ran; empty = none
+}
+
+func (e *ended) Error() string { return "the turn has ended: " + e.subtype }
+
+// after is the end, unless what had to happen before has failed.
+func (e *ended) after(err error) error {
+	if err != nil {
+		return err
+	}
+	return e
+}
+
+// unasked is the end of a turn that has its answer without the model.
+func unasked(text string) *ended { return &ended{subtype: "success", untouched: true, result: &text} }
+
+// reported is what a result says of a request that failed.
+type reported struct {
+	status     int    // HTTP status; 0 = no response
+	kind       string // api_error_type; empty without a response
+	connection string // api_error; empty with a response
+}
 
 // out is the way to the consumer of a turn, by way of the transcript. It alone
 // calls yield: one who has left is never called again, whatever the turn goes on
@@ -31,6 +69,7 @@ func (o *out) emit(ev protocol.Event) error {
 	if a, ok := ev.(*protocol.Assistant); ok && a.ParentToolUseID == nil {
 		o.s.past.leaf = a.UUID
 	}
+	o.s.past.tail.see(ev)
 	if tr := o.s.main.Transcript; tr != nil && !o.s.past.warned {
 		if err := tr.Record(ev); err != nil {
 			o.s.past.warned = true

@@ -33,6 +33,7 @@ type prompts struct {
 	recorded protocol.Content // the prompt as transcripts keep it
 	promptID string
 	beside   []string // what hooks and mentioned files told the model so far
+	told     int      // how many of them a request has said
 	waiting  []string // absorbed prompts that no reply has followed up
 	taken    []string // ids of the absorbed prompts that have one
 
@@ -85,8 +86,8 @@ func blank(in protocol.Content) bool {
 // init yields the init event and, if asked to, the prompt itself.
 func (p *prompts) init(ctx context.Context, id string) error {
 	var init protocol.Init
-	if p.s.main.Init != nil {
-		init = p.s.main.Init(ctx)
+	if p.s.main.Said != nil {
+		init = p.s.main.Said.Init(ctx)
 	}
 	init.Type, init.Subtype = "system", "init"
 	init.SessionID, init.UUID = p.s.o.Live.SessionID(), p.s.o.Clock.NewID()
@@ -97,6 +98,16 @@ func (p *prompts) init(ctx context.Context, id string) error {
 		return err
 	}
 	return p.replay(p.in, id)
+}
+
+// tell shows what the request says beside the prompt that none before it said.
+func (p *prompts) tell() error {
+	texts := p.beside[p.told:]
+	p.told = len(p.beside)
+	if len(texts) == 0 {
+		return nil
+	}
+	return p.out.emit(&protocol.Told{Texts: texts})
 }
 
 // attach puts the files and resources that the prompt mentions beside it.

@@ -53,7 +53,7 @@ func (d *round) run(ctx context.Context, calls []call) ([]scenarios.Result, erro
 			return nil, d.rejectRest(ctx, calls, shown, end, err)
 		}
 		if stop != nil {
-			return nil, d.stopped(*stop)
+			return nil, d.halt(calls[end:], end, *stop)
 		}
 		start = end
 	}
@@ -316,9 +316,25 @@ func (d *round) rejectRest(ctx context.Context, calls []call, shown []bool, begu
 	return cause
 }
 
+// halt ends the turn in the middle of a message. Who refuses one call for good
+// refuses those that have not begun: each has its own result, and no denial.
+func (d *round) halt(rest []call, begun int, stop executor.StopTurn) error {
+	if stop.Interrupted {
+		for i, c := range rest {
+			if err := d.show(c, ran{i: begun + i, result: executor.Plain(executor.Interrupted()), started: d.s.o.Clock.Now()}); err != nil {
+				return err
+			}
+		}
+	}
+	return d.stopped(stop)
+}
+
 // stopped ends the turn as a tool layer asked.
 func (d *round) stopped(stop executor.StopTurn) error {
-	if stop.Interrupted {
+	switch {
+	case stop.Err != nil:
+		return stop.Err
+	case stop.Interrupted:
 		return d.aborted()
 	}
 	empty := ""

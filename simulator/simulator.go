@@ -12,9 +12,12 @@ package simulator
 import (
 	"context"
 	"encoding/json"
+	"slices"
+	"time"
 
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/hook"
+	"github.com/claudeless/claudeless/simulator/internal/failure"
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
@@ -39,7 +42,62 @@ type past struct {
 	resumed bool           // the conversation is that of an earlier process
 	started string         // source of SessionStart; empty = startup or resume
 	leaf    string         // uuid of the last message of the model
-	warned  bool           // a transcript write has failed
+	untold  []string       // what the next request says beside its prompt
+	tail    tail
+	dropped int  // tokens that compactions have taken away
+	warned  bool // a transcript write has failed
+}
+
+// tail is the end of a conversation, by the uuids of its messages: what a
+// compaction may leave as it is.
+type tail struct {
+	replies int      // messages of the model since the last compaction
+	message string   // id of the last one
+	round   []string // its blocks, and the results of its calls
+	prompts []string // what came after them
+}
+
+// see follows the conversation.
+func (t *tail) see(ev protocol.Event) {
+	switch ev := ev.(type) {
+	case *protocol.Prompted:
+		if !ev.Local && !ev.Refused && !ev.Injected {
+			t.prompts = append(t.prompts, ev.UUID)
+		}
+	case *protocol.User:
+		if ev.ParentToolUseID == nil && ev.Tool != "" {
+			t.round = append(t.round, ev.UUID)
+		}
+	case *protocol.Assistant:
+		if ev.ParentToolUseID != nil || ev.Message.Model == protocol.SyntheticModel {
+			return
+		}
+		if ev.Message.ID != t.message {
+			t.replies, t.message, t.round, t.prompts = t.replies+1, ev.Message.ID, nil, nil
+		}
+		t.round = append(t.round, ev.UUID)
+	}
+}
+
+// last is the last message; empty = there is none.
+func (t *tail) last() string {
+	for _, part := range [][]string{t.prompts, t.round} {
+		if len(part) > 0 {
+			return part[len(part)-1]
+		}
+	}
+	return ""
+}
+
+// cut ends the conversation and returns what is kept of it: the last reply, if
+// others are summed up, and what nobody has answered.
+func (t *tail) cut() []string {
+	if t.replies < 2 {
+		t.replies, t.round = 0, nil
+	} else {
+		t.replies = 1
+	}
+	return slices.Concat(t.round, t.prompts)
 }
 
 // New checks the options and makes a simulator. It starts nothing.
@@ -62,6 +120,15 @@ func New(o Options) (*Simulator, error) {
 
 // resolved is the full name of the model of requests to come.
 func (s *Simulator) resolved() string { return model.Resolve(s.o.Live.Model()) }
+
+// window is how many tokens the conversation may grow to.
+func (s *Simulator) window() int {
+	own := model.Of(s.resolved()).ContextWindow
+	if s.o.Limits.Window > 0 {
+		return min(own, s.o.Limits.Window)
+	}
+	return own
+}
 
 const (
 	// sourceSystem marks a prompt that no user wrote.
@@ -103,7 +170,7 @@ func (s *Simulator) vars(tools []protocol.Tool) scenarios.Vars {
 // called while a turn runs.
 func (s *Simulator) Context() slash.Context {
 	name := s.resolved()
-	return slash.NewContext(name, model.Of(name).ContextWindow, int(s.books.said.Load()), s.commands.Loaded())
+	return slash.NewContext(name, slash.Room{Window: s.window(), Wished: s.o.Limits.Window > 0, Manual: s.o.Limits.NoCompact}, int(s.books.said.Load()), s.commands.Loaded())
 }
 
 // Cost is what the session has cost so far. It must not be called while a turn
@@ -121,6 +188,13 @@ func (s *Simulator) Cost() slash.Cost {
 		})
 	}
 	return cost
+}
+
+// FailureText puts a scripted failure into the words of the real CLI.
+func (s *Simulator) FailureText(f *scenarios.Failure) string { return s.describe(f).Text }
+
+func (s *Simulator) describe(f *scenarios.Failure) failure.API {
+	return failure.Describe(f, failure.Where{Model: s.resolved(), Retries: s.o.Limits.Retries, Answered: s.past.leaf != ""})
 }
 
 // Deferred gives the turn that answers the call of [Main.Deferred], before
@@ -159,3 +233,5 @@ func (s *Simulator) Close(ctx context.Context, reason string) {
 	}
 	s.o.Hooks.Close(ctx)
 }
+
+func ms(d time.Duration) int { return int(d / time.Millisecond) }

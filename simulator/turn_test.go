@@ -101,6 +101,12 @@ func (c *fakeClock) NewID() string {
 	return fmt.Sprintf("%08d-0000-4000-8000-000000000000", c.ids)
 }
 
+// told is a session of which there is nothing to say but what stands in it.
+type told struct{ before, after []string }
+
+func (told) Init(context.Context) protocol.Init { return protocol.Init{} }
+func (t told) Beside() (before, after []string) { return t.before, t.after }
+
 func newSimulator(t *testing.T, o simulator.Options) *simulator.Simulator {
 	t.Helper()
 	o.Clock, o.Live = &fakeClock{}, &simulator.Live{}
@@ -108,7 +114,9 @@ func newSimulator(t *testing.T, o simulator.Options) *simulator.Simulator {
 	if o.Main == nil {
 		o.Main = &simulator.Main{}
 	}
-	o.Main.Init = func(context.Context) protocol.Init { return protocol.Init{} }
+	if o.Main.Said == nil {
+		o.Main.Said = told{}
+	}
 	if o.Tools == nil {
 		o.Tools = simulator.Unchecked(fakeTools{})
 	}

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -74,35 +73,6 @@ func TestBashTimeout(t *testing.T) {
 	}
 }
 
-func TestTimeoutBounds(t *testing.T) {
-	n := func(i int) *number { v := number(i); return &v }
-	for _, tt := range []struct {
-		environ []string
-		given   *number
-		want    time.Duration
-	}{
-		{nil, nil, 120 * time.Second},
-		{nil, n(5), 5 * time.Millisecond},
-		{nil, n(10_000_000), 600 * time.Second},
-		{nil, n(-1), 120 * time.Second},
-		{[]string{"BASH_DEFAULT_TIMEOUT_MS=7"}, nil, 7 * time.Millisecond},
-		{[]string{"BASH_MAX_TIMEOUT_MS=900000"}, n(10_000_000), 900 * time.Second},
-		{[]string{"BASH_MAX_TIMEOUT_MS=x"}, n(10_000_000), 600 * time.Second},
-	} {
-		tools := &Tools{o: Options{Environ: tt.environ}}
-		if got := tools.timeout(bashInput{Timeout: tt.given}); got != tt.want {
-			t.Errorf("%v %v: %v, want %v", tt.environ, tt.given, got, tt.want)
-		}
-	}
-	for d, want := range map[time.Duration]string{
-		time.Second: "1s", 1500 * time.Millisecond: "1s", 2 * time.Minute: "2m 0s", 3661 * time.Second: "1h 1m 1s",
-	} {
-		if got := duration(d); got != want {
-			t.Errorf("duration(%v) = %q, want %q", d, got, want)
-		}
-	}
-}
-
 func TestBashCancelled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
@@ -142,7 +112,7 @@ func TestBashDirectory(t *testing.T) {
 	run("pwd", other)
 	r := call(t, tools, "Bash", in{"command": "cd / && pwd"})
 	wantText(t, r, false, "/\nShell cwd was reset to "+dir)
-	if got := r.Output.(bashOutput).Stderr; got != "\nShell cwd was reset to "+dir {
+	if got := output[ran](t, r).Stderr; got != "\nShell cwd was reset to "+dir {
 		t.Errorf("stderr = %q", got)
 	}
 	run("pwd", dir)
@@ -170,7 +140,7 @@ func TestBashSymlinkedDirectory(t *testing.T) {
 // cli-observed 7: "200 KB -> <persisted-output>".
 func TestBashLargeOutput(t *testing.T) {
 	kept := filepath.Join(t.TempDir(), "tool-results")
-	tools := newTools(t, Options{OutputDir: kept, NewID: func() string { return "id" }})
+	tools := newTools(t, Options{OutputDir: kept, Clock: fakeClock{id: "id"}})
 	r := call(t, tools, "Bash", in{"command": "yes 0123456789abcde | head -n 12800"})
 	path := filepath.Join(kept, task.ID(task.Bash, "id")+".txt")
 	if got := len(fileText(t, path)); got != 12800*16 {
@@ -179,8 +149,8 @@ func TestBashLargeOutput(t *testing.T) {
 	want := "<persisted-output>\nOutput too large (200KB). Full output saved to: " + path + "\n\nPreview (first 2KB):\n" +
 		strings.TrimSuffix(strings.Repeat("0123456789abcde\n", 125), "\n") + "\n...\n</persisted-output>"
 	wantText(t, r, false, want)
-	out := r.Output.(bashOutput)
-	if out.PersistedPath != path || out.PersistedSize != 12800*16 || len(out.Stdout) != maxOutput {
+	out := output[ran](t, r)
+	if out.PersistedPath != path || out.PersistedSize != 12800*16 || len(out.Stdout) != 30_000 {
 		t.Errorf("output %s, %d bytes, stdout %d bytes", out.PersistedPath, out.PersistedSize, len(out.Stdout))
 	}
 }
@@ -245,43 +215,6 @@ func TestBashImage(t *testing.T) {
 	}
 }
 
-// A command in the foreground is a task for hosts once it has run for 3 s, as
-// CLI 2.1.329 was seen to show it.
-func TestLongCommandIsShown(t *testing.T) {
-	tests := []struct {
-		name  string
-		ends  time.Duration // 0 = never
-		limit time.Duration
-		want  outcome
-		shown bool
-	}{
-		{"short", showAfter - time.Millisecond, time.Minute, finished, false},
-		{"long", showAfter + time.Second, time.Minute, finished, true},
-		{"too long", 0, showAfter + time.Second, timedOut, true},
-		{"too long soon", 0, time.Second, timedOut, false},
-		{"stopped", 0, time.Hour, interrupted, true},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-				defer cancel()
-				done := make(chan struct{})
-				if tt.ends > 0 {
-					time.AfterFunc(tt.ends, func() { close(done) })
-				}
-				r := &running{t: newTools(t, Options{Tasks: task.New(task.Options{NewID: func() string { return "00000000-0000-4000-8000-000000000001" }})}), limit: tt.limit, done: done}
-				if got := r.wait(ctx); got != tt.want {
-					t.Errorf("outcome %d, want %d", got, tt.want)
-				}
-				if (r.shown != nil) != tt.shown {
-					t.Errorf("shown as a task: %v", r.shown != nil)
-				}
-			})
-		})
-	}
-}
-
 // A command that takes too long goes on in the background, and what it prints
 // goes to the file where it went before.
 func TestBashMovesToBackground(t *testing.T) {
@@ -337,7 +270,7 @@ func TestBashIsStopped(t *testing.T) {
 		environ []string
 	}{
 		"begins with a pause": {"sleep 20; echo on", nil},
-		"no background":       {"true; sleep 20", []string{noBackground + "=1"}},
+		"no background":       {"true; sleep 20", []string{"CLAUDE_CODE_DISABLE_BACKGROUND_TASKS=1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tasks := newTasks(t)

@@ -11,11 +11,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/executor/internal/files"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -35,6 +37,60 @@ func newTools(t *testing.T, o Options) *Tools {
 	}
 	t.Cleanup(tools.Close)
 	return tools
+}
+
+// fakeClock stands still.
+type fakeClock struct {
+	now time.Time
+	id  string
+}
+
+func (c fakeClock) Now() time.Time { return c.now }
+func (c fakeClock) NewID() string  { return c.id }
+
+// fakeAccess lets what is below a directory be read.
+type fakeAccess struct {
+	readable string
+	hidden   func(string) bool
+}
+
+func (a fakeAccess) Readable(path string) bool { return strings.HasPrefix(path, a.readable) }
+func (a fakeAccess) Hidden(path string) bool   { return a.hidden != nil && a.hidden(path) }
+
+// fakeModes has a mode, or an error for whoever changes it.
+type fakeModes struct {
+	mode protocol.PermissionMode
+	err  error
+}
+
+func (m *fakeModes) Mode() protocol.PermissionMode { return m.mode }
+
+func (m *fakeModes) SetMode(mode protocol.PermissionMode) error {
+	if m.err == nil {
+		m.mode = mode
+	}
+	return m.err
+}
+
+// output is what hosts get of a result.
+func output[T any](t *testing.T, r executor.Result) (out T) {
+	t.Helper()
+	raw, err := protocol.Marshal(r.Output)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// ran is what hosts get of a command.
+type ran struct {
+	Stdout, Stderr string
+	TaskID         string `json:"backgroundTaskId"`
+	PersistedPath  string `json:"persistedOutputPath"`
+	PersistedSize  int    `json:"persistedOutputSize"`
 }
 
 func writeFile(t *testing.T, dir, name, content string) string {
@@ -179,7 +235,7 @@ func TestToolList(t *testing.T) {
 func TestSchema(t *testing.T) {
 	const want = `{"type":"object","properties":{"file_path":{"description":"Path of the file","type":"string"},` +
 		`"content":{"description":"The whole new content","type":"string"}},"required":["file_path","content"],"additionalProperties":false}`
-	if got := string(writeTool().definition().InputSchema); got != want {
+	if got := string(files.Write(nil).Definition().InputSchema); got != want {
 		t.Errorf("schema of Write:\n%s\nwant\n%s", got, want)
 	}
 }

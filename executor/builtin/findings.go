@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -34,34 +35,34 @@ const (
 	maxCategory     = 40
 )
 
-func reportFindingsTool() tool {
-	found := list("What was found, the worst first", object(
-		req("file", str("The file, from the root of the repository")),
-		opt("line", integer("The line in it")),
-		req("summary", str("What is wrong")),
-		opt("short_summary", schema{Type: "string", Desc: "The same as a label", Max: maxShortSummary}),
-		req("failure_scenario", str("What leads to a wrong outcome")),
-		opt("category", schema{Type: "string", Desc: "The kind of finding", Max: maxCategory}),
-		opt("severity", str("How much it matters", "important", "pre_existing", "nit")),
-		opt("verdict", str("What a second look said", "CONFIRMED", "PLAUSIBLE")),
-		opt("outcome", str("What became of it", "fixed", "skipped", "no_change_needed")),
+func reportFindingsTool() tool.Tool {
+	found := tool.List("What was found, the worst first", tool.Object(
+		tool.Req("file", tool.Str("The file, from the root of the repository")),
+		tool.Opt("line", tool.Integer("The line in it")),
+		tool.Req("summary", tool.Str("What is wrong")),
+		tool.Opt("short_summary", tool.Schema{Type: "string", Desc: "The same as a label", Max: maxShortSummary}),
+		tool.Req("failure_scenario", tool.Str("What leads to a wrong outcome")),
+		tool.Opt("category", tool.Schema{Type: "string", Desc: "The kind of finding", Max: maxCategory}),
+		tool.Opt("severity", tool.Str("How much it matters", "important", "pre_existing", "nit")),
+		tool.Opt("verdict", tool.Str("What a second look said", "CONFIRMED", "PLAUSIBLE")),
+		tool.Opt("outcome", tool.Str("What became of it", "fixed", "skipped", "no_change_needed")),
 	))
 	found.Max = maxFindings
-	return tool{
-		name:        "ReportFindings",
-		description: "Hands the findings of a review to the host.",
-		input:       object(opt("level", str("How thorough the review was", "low", "medium", "high", "xhigh", "max")), req("findings", found)),
-		run:         typed(reportFindings),
+	return tool.Tool{
+		Name:        "ReportFindings",
+		Description: "Hands the findings of a review to the host.",
+		Input:       tool.Object(tool.Opt("level", tool.Str("How thorough the review was", "low", "medium", "high", "xhigh", "max")), tool.Req("findings", found)),
+		Run:         tool.Typed(struct{}{}, reportFindings),
 	}
 }
 
-func reportFindings(_ context.Context, _ *Tools, in findings) protocol.ToolResult {
-	in.Count, in.Findings = len(in.Findings), nonNil(in.Findings)
+func reportFindings(_ context.Context, _ struct{}, in findings) protocol.ToolResult {
+	in.Count, in.Findings = len(in.Findings), tool.NonNil(in.Findings)
 	switch in.Count {
 	case 0:
-		return text("No findings reported.", in)
+		return tool.Text("No findings reported.", in)
 	case 1:
-		return text("1 finding reported.", in)
+		return tool.Text("1 finding reported.", in)
 	}
-	return text(fmt.Sprintf("%d findings reported.", in.Count), in)
+	return tool.Text(fmt.Sprintf("%d findings reported.", in.Count), in)
 }

@@ -13,12 +13,21 @@ import (
 	"time"
 	"unicode/utf16"
 
+	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
 // maxJobs is how many jobs may be scheduled at once.
 const maxJobs = 50
+
+// jobs are the prompts that a session has scheduled.
+type jobs struct {
+	tasks   *task.Set // nil = there is no background
+	clock   tool.Clock
+	dir     string // of the project, which keeps those that outlive the session
+	session string // its id, as far as it is known
+}
 
 type cronInput struct {
 	Cron      string `json:"cron"`
@@ -27,52 +36,52 @@ type cronInput struct {
 	Durable   bool   `json:"durable"`
 }
 
-func cronCreateTool() tool {
-	return tool{
-		name:        "CronCreate",
-		description: "Schedules a prompt. Nothing here runs it when its time has come.",
-		input: object(
-			req("cron", str("When, in five fields: minute, hour, day of the month, month, day of the week")),
-			req("prompt", str("The prompt")),
-			opt("recurring", boolean("At every such time (the default), or only at the next")),
-			opt("durable", boolean("Keep it in a file for later sessions")),
+func cronCreateTool(s *jobs) tool.Tool {
+	return tool.Tool{
+		Name:        "CronCreate",
+		Description: "Schedules a prompt. Nothing here runs it when its time has come.",
+		Input: tool.Object(
+			tool.Req("cron", tool.Str("When, in five fields: minute, hour, day of the month, month, day of the week")),
+			tool.Req("prompt", tool.Str("The prompt")),
+			tool.Opt("recurring", tool.Boolean("At every such time (the default), or only at the next")),
+			tool.Opt("durable", tool.Boolean("Keep it in a file for later sessions")),
 		),
-		check: typedCheck(func(t *Tools, in cronInput) *protocol.ToolResult {
-			_, refusal := t.newCron(in)
+		Check: tool.Checked(s, func(_ context.Context, s *jobs, in cronInput) *protocol.ToolResult {
+			_, refusal := s.newCron(in)
 			return refusal
 		}),
-		run: typed(cronCreate),
+		Run: tool.Typed(s, cronCreate),
 	}
 }
 
 // newCron reads the schedule of a job to come, or says why there is none.
-func (t *Tools) newCron(in cronInput) (task.Cron, *protocol.ToolResult) {
+func (s *jobs) newCron(in cronInput) (task.Cron, *protocol.ToolResult) {
 	no := func(format string, args ...any) (task.Cron, *protocol.ToolResult) {
-		r := refuse(format, args...)
+		r := tool.Refuse(format, args...)
 		return task.Cron{}, &r
 	}
 	c, ok := task.ParseCron(in.Cron)
 	if !ok {
 		return no("Invalid cron expression '%s'. Expected 5 fields: M H DoM Mon DoW.", in.Cron)
 	}
-	if _, ok := c.Next(t.o.Now()); !ok {
+	if _, ok := c.Next(s.clock.Now()); !ok {
 		return no("Cron expression '%s' does not match any calendar date in the next year.", in.Cron)
 	}
-	if len(t.jobs()) >= maxJobs {
+	if len(s.all()) >= maxJobs {
 		return no("Too many scheduled jobs (max %d). Cancel one first.", maxJobs)
 	}
 	return c, nil
 }
 
-func cronCreate(_ context.Context, t *Tools, in cronInput) protocol.ToolResult {
-	c, refusal := t.newCron(in)
+func cronCreate(_ context.Context, s *jobs, in cronInput) protocol.ToolResult {
+	c, refusal := s.newCron(in)
 	switch {
 	case refusal != nil:
 		return *refusal
-	case t.o.Tasks == nil:
-		return needsResult("CronCreate", "has no background in this session")
+	case s.tasks == nil:
+		return tool.NeedsResult("CronCreate", "has no background in this session")
 	}
-	j := job{Job: t.o.Tasks.NewJob(c, in.Prompt), durable: in.Durable}
+	j := job{Job: s.tasks.NewJob(c, in.Prompt), durable: in.Durable}
 	j.Recurring = in.Recurring == nil || *in.Recurring
 	kept, lasts := "Session-only (not written to disk, dies when Claude exits)", "It will fire once then auto-delete."
 	kind := "one-shot task"
@@ -81,13 +90,13 @@ func cronCreate(_ context.Context, t *Tools, in cronInput) protocol.ToolResult {
 	}
 	if in.Durable {
 		kept = "Persisted to .claude/scheduled_tasks.json"
-		if err := t.writeJobs(append(t.durableJobs(), j)); err != nil {
-			return fail("%v", err)
+		if err := s.writeJobs(append(s.durableJobs(), j)); err != nil {
+			return tool.Fail("%v", err)
 		}
 	} else {
-		t.o.Tasks.Schedule(j.Job)
+		s.tasks.Schedule(j.Job)
 	}
-	return text(fmt.Sprintf("Scheduled %s %s (%s). Next run: %s. %s. %s", kind, j.ID, c, j.clock(), kept, lasts), struct {
+	return tool.Text(fmt.Sprintf("Scheduled %s %s (%s). Next run: %s. %s. %s", kind, j.ID, c, j.clock(), kept, lasts), struct {
 		ID        string  `json:"id"`
 		Human     string  `json:"humanSchedule"`
 		Recurring bool    `json:"recurring"`
@@ -96,12 +105,12 @@ func cronCreate(_ context.Context, t *Tools, in cronInput) protocol.ToolResult {
 	}{j.ID, c.String(), j.Recurring, in.Durable, j.Next()})
 }
 
-func cronListTool() tool {
-	return tool{
-		name:        "CronList",
-		description: "Lists the scheduled prompts.",
-		input:       object(),
-		run:         typed(cronList),
+func cronListTool(s *jobs) tool.Tool {
+	return tool.Tool{
+		Name:        "CronList",
+		Description: "Lists the scheduled prompts.",
+		Input:       tool.Object(),
+		Run:         tool.Typed(s, cronList),
 	}
 }
 
@@ -116,12 +125,12 @@ type listedJob struct {
 	Next      float64 `json:"nextFireAt"`
 }
 
-func cronList(_ context.Context, t *Tools, _ struct{}) protocol.ToolResult {
+func cronList(_ context.Context, s *jobs, _ struct{}) protocol.ToolResult {
 	out := struct {
 		Jobs []listedJob `json:"jobs"`
 	}{[]listedJob{}}
 	var lines []string
-	for _, j := range t.jobs() {
+	for _, j := range s.all() {
 		l := listedJob{ID: j.ID, Cron: j.Cron.Expr(), Human: j.Cron.String(), Prompt: j.Prompt, Recurring: j.Recurring, Next: j.Next()}
 		kind, kept := "one-shot", ""
 		if j.Recurring {
@@ -134,9 +143,9 @@ func cronList(_ context.Context, t *Tools, _ struct{}) protocol.ToolResult {
 		lines = append(lines, fmt.Sprintf("%s — %s (%s)%s, next run %s: %s", j.ID, l.Human, kind, kept, j.clock(), summary(j.Prompt)))
 	}
 	if len(lines) == 0 {
-		return text("No scheduled jobs.", out)
+		return tool.Text("No scheduled jobs.", out)
 	}
-	return text(strings.Join(lines, "\n"), out)
+	return tool.Text(strings.Join(lines, "\n"), out)
 }
 
 // summary is the first line of a prompt, cut to what a list shows.
@@ -153,38 +162,38 @@ func summary(prompt string) string {
 	return line
 }
 
-func cronDeleteTool() tool {
-	return tool{
-		name:        "CronDelete",
-		description: "Cancels a scheduled prompt.",
-		input:       object(req("id", str("The job"))),
-		check: typedCheck(func(t *Tools, in struct{ ID string }) *protocol.ToolResult {
-			if slices.ContainsFunc(t.jobs(), func(j job) bool { return j.ID == in.ID }) {
+func cronDeleteTool(s *jobs) tool.Tool {
+	return tool.Tool{
+		Name:        "CronDelete",
+		Description: "Cancels a scheduled prompt.",
+		Input:       tool.Object(tool.Req("id", tool.Str("The job"))),
+		Check: tool.Checked(s, func(_ context.Context, s *jobs, in struct{ ID string }) *protocol.ToolResult {
+			if slices.ContainsFunc(s.all(), func(j job) bool { return j.ID == in.ID }) {
 				return nil
 			}
-			r := refuse("No scheduled job with id '%s'", in.ID)
+			r := tool.Refuse("No scheduled job with id '%s'", in.ID)
 			return &r
 		}),
-		run: typed(cronDelete),
+		Run: tool.Typed(s, cronDelete),
 	}
 }
 
-func cronDelete(_ context.Context, t *Tools, in struct{ ID string }) protocol.ToolResult {
+func cronDelete(_ context.Context, s *jobs, in struct{ ID string }) protocol.ToolResult {
 	gone := 0
-	if t.o.Tasks != nil {
-		gone = t.o.Tasks.Unschedule(func(j task.Job) bool { return j.ID == in.ID })
+	if s.tasks != nil {
+		gone = s.tasks.Unschedule(func(j task.Job) bool { return j.ID == in.ID })
 	}
-	durable := t.durableJobs()
+	durable := s.durableJobs()
 	if left := slices.DeleteFunc(slices.Clone(durable), func(j job) bool { return j.ID == in.ID }); len(left) < len(durable) {
 		gone++
-		if err := t.writeJobs(left); err != nil {
-			return fail("%v", err)
+		if err := s.writeJobs(left); err != nil {
+			return tool.Fail("%v", err)
 		}
 	}
 	if gone == 0 {
-		return refuse("No scheduled job with id '%s'", in.ID)
+		return tool.Refuse("No scheduled job with id '%s'", in.ID)
 	}
-	return text("Cancelled job "+in.ID+".", struct {
+	return tool.Text("Cancelled job "+in.ID+".", struct {
 		ID string `json:"id"`
 	}{in.ID})
 }
@@ -202,11 +211,11 @@ func (j job) clock() string {
 	return at.Round(time.Minute).Format("Jan 2 3:04pm")
 }
 
-// jobs lists what is scheduled: what is kept in the file first.
-func (t *Tools) jobs() []job {
-	all := t.durableJobs()
-	if t.o.Tasks != nil {
-		for _, j := range t.o.Tasks.Scheduled() {
+// all lists what is scheduled: what is kept in the file first.
+func (s *jobs) all() []job {
+	all := s.durableJobs()
+	if s.tasks != nil {
+		for _, j := range s.tasks.Scheduled() {
 			all = append(all, job{Job: j})
 		}
 	}
@@ -230,39 +239,39 @@ type jobFile struct {
 	Tasks []json.RawMessage `json:"tasks"`
 }
 
-func (t *Tools) jobsPath() string { return filepath.Join(t.o.CWD, ".claude", "scheduled_tasks.json") }
+func (s *jobs) jobsPath() string { return filepath.Join(s.dir, ".claude", "scheduled_tasks.json") }
 
 // durableJobs reads the file; what is no job in it is passed over.
-func (t *Tools) durableJobs() []job {
+func (s *jobs) durableJobs() []job {
 	var file jobFile
-	data, err := os.ReadFile(t.jobsPath())
+	data, err := os.ReadFile(s.jobsPath())
 	if err != nil || json.Unmarshal(data, &file) != nil {
 		return nil
 	}
-	var jobs []job
+	var list []job
 	for _, raw := range file.Tasks {
-		var s storedJob
-		if json.Unmarshal(raw, &s) != nil || s.ID == "" {
+		var kept storedJob
+		if json.Unmarshal(raw, &kept) != nil || kept.ID == "" {
 			continue
 		}
-		c, ok := task.ParseCron(s.Cron)
+		c, ok := task.ParseCron(kept.Cron)
 		if !ok {
 			continue
 		}
-		jobs = append(jobs, job{durable: true, stored: raw, Job: task.Job{
-			ID: s.ID, Cron: c, Prompt: s.Prompt, Recurring: s.Recurring, Created: time.UnixMilli(s.Created).In(t.o.Now().Location()),
+		list = append(list, job{durable: true, stored: raw, Job: task.Job{
+			ID: kept.ID, Cron: c, Prompt: kept.Prompt, Recurring: kept.Recurring, Created: time.UnixMilli(kept.Created).In(s.clock.Now().Location()),
 		}})
 	}
-	return jobs
+	return list
 }
 
-func (t *Tools) writeJobs(jobs []job) error {
+func (s *jobs) writeJobs(list []job) error {
 	file := jobFile{Tasks: []json.RawMessage{}}
-	for _, j := range jobs {
+	for _, j := range list {
 		if j.stored == nil {
 			raw, err := protocol.Marshal(storedJob{
 				ID: j.ID, Cron: j.Cron.Expr(), Prompt: j.Prompt, Created: j.Created.UnixMilli(), Recurring: j.Recurring,
-				Session: t.env("CLAUDE_CODE_SESSION_ID"), Project: t.o.CWD, SignIn: "none",
+				Session: s.session, Project: s.dir, SignIn: "none",
 			})
 			if err != nil {
 				return err
@@ -278,7 +287,7 @@ func (t *Tools) writeJobs(jobs []job) error {
 	if err := enc.Encode(file); err != nil {
 		return err
 	}
-	path := t.jobsPath()
+	path := s.jobsPath()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}

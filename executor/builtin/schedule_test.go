@@ -23,7 +23,7 @@ func newScheduler(t *testing.T, dir string) *Tools {
 	now := func() time.Time { return time.Date(2026, 11, 21, 11, 29, 21, 0, time.UTC) }
 	set := task.New(task.Options{NewID: func() string { n++; return fmt.Sprintf("%08x-0000-4000-8000-000000000000", n) }, Now: now})
 	t.Cleanup(set.Close)
-	return newTools(t, Options{CWD: dir, Tasks: set, Now: now, Environ: []string{"CLAUDE_CODE_SESSION_ID=s-1"}})
+	return newTools(t, Options{CWD: dir, Tasks: set, Clock: fakeClock{now: now(), id: "00000000"}, Environ: []string{"CLAUDE_CODE_SESSION_ID=s-1"}})
 }
 
 // Texts observed with 2.1.329.
@@ -124,7 +124,7 @@ func TestScheduleWakeup(t *testing.T) {
 		r := call(t, tools, "ScheduleWakeup", in{"delaySeconds": tt.delay, "reason": "r", "prompt": "p", "noop": true})
 		wantText(t, r, false, "Next wakeup scheduled for "+tt.text+rest)
 		wantOutput(t, r, tt.out)
-		if jobs := tools.jobs(); len(jobs) != 1 || jobs[0].Prompt != "p" {
+		if jobs := output[struct{ Jobs []struct{ Prompt string } }](t, call(t, tools, "CronList", in{})).Jobs; len(jobs) != 1 || jobs[0].Prompt != "p" {
 			t.Errorf("scheduled: %+v", jobs)
 		}
 		r = call(t, tools, "ScheduleWakeup", in{"stop": true})

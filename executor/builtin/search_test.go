@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/executor/internal/tool"
 )
 
 // tree makes files whose names come newest first.
@@ -59,12 +61,16 @@ func TestGlobOutside(t *testing.T) {
 
 func TestGlobTruncates(t *testing.T) {
 	dir := t.TempDir()
-	for i := range maxGlobbed + 3 {
+	const most = 100
+	for i := range most + 3 {
 		writeFile(t, dir, fmt.Sprintf("f%03d", i), "")
 	}
 	r := call(t, newTools(t, Options{CWD: dir}), "Glob", in{"pattern": "*"})
-	out := r.Output.(globOutput)
-	if !out.Truncated || out.NumFiles != maxGlobbed || out.TotalMatches != maxGlobbed+3 {
+	out := output[struct {
+		NumFiles, TotalMatches int
+		Truncated              bool
+	}](t, r)
+	if !out.Truncated || out.NumFiles != most || out.TotalMatches != most+3 {
 		t.Errorf("output %d of %d, truncated %v", out.NumFiles, out.TotalMatches, out.Truncated)
 	}
 	if !strings.HasSuffix(r.Content.Text, "\n(Results are truncated. Consider using a more specific path or pattern.)") {
@@ -84,7 +90,7 @@ func TestSearchRefusals(t *testing.T) {
 		{"Glob", in{"pattern": "*", "path": "a.go"}, "Path is not a directory: a.go"},
 		{"Grep", in{"pattern": "x", "path": "nosuch"}, "Path does not exist: nosuch. Note: your current working directory is " + dir + "."},
 	} {
-		if diff := cmp.Diff(refuse("%s", tt.want), call(t, tools, tt.tool, tt.input).ToolResult); diff != "" {
+		if diff := cmp.Diff(tool.Fail("%s", tt.want), call(t, tools, tt.tool, tt.input).ToolResult); diff != "" {
 			t.Errorf("%s %v (-want +got):\n%s", tt.tool, tt.input, diff)
 		}
 	}
@@ -97,8 +103,7 @@ func TestSearchRefusals(t *testing.T) {
 		{"Glob", in{"pattern": "a/[x"}, "error parsing glob 'a/[x': unclosed character class; missing ']'"},
 		{"Glob", in{"pattern": "{a,b"}, "error parsing glob '{a,b': unclosed alternate group; missing '}' (maybe escape '{' with '[{]'?)"},
 		{"Grep", in{"pattern": "x", "glob": "["}, "error parsing glob '[': unclosed character class; missing ']'"},
-		{"Grep", in{"pattern": "("}, "regex parse error:\n    (?:()\nerror: unclosed group"},
-		{"Grep", in{"pattern": "[z-a]"}, "regex parse error:\n    (?:[z-a])\nerror: invalid character class range, the start must be <= the end"},
+		{"Grep", in{"pattern": "("}, "regex parse error:\n    (?:()\n    ^\nerror: unclosed group"},
 		{"Grep", in{"pattern": "x", "type": "cobol"}, "unrecognized file type: cobol"},
 	} {
 		wantText(t, call(t, tools, tt.tool, tt.input), true, rejected+tt.want)
@@ -111,9 +116,9 @@ func TestSearchHidden(t *testing.T) {
 	for _, name := range []string{"a.txt", ".env", "secret/b.txt"} {
 		writeFile(t, dir, name, "needle\n")
 	}
-	tools := newTools(t, Options{CWD: dir, Hidden: func(path string) bool {
+	tools := newTools(t, Options{CWD: dir, Access: fakeAccess{readable: "/", hidden: func(path string) bool {
 		return filepath.Base(path) == ".env" || strings.Contains(path, "/secret")
-	}})
+	}}})
 	for _, mode := range []string{"content", "files_with_matches", "count"} {
 		if got := call(t, tools, "Grep", in{"pattern": "needle", "output_mode": mode}).Content.Text; strings.Contains(got, ".env") || strings.Contains(got, "secret") || !strings.Contains(got, "a.txt") {
 			t.Errorf("Grep %s: %q", mode, got)
@@ -130,7 +135,7 @@ func TestGrepContent(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "a.txt", "one\ntwo needle needle\nthree\nfour\nfive\nsix NEEDLE\nseven\n")
 	writeFile(t, dir, "b.go", "x\r\nneedle\r\n")
-	writeFile(t, dir, "wide.txt", strings.Repeat("w", maxColumns)+"wide needle\n")
+	writeFile(t, dir, "wide.txt", strings.Repeat("w", 500)+"wide needle\n")
 	writeFile(t, dir, "bin", "needle\x00")
 	writeFile(t, dir, ".git/c.txt", "needle\n")
 	tests := []struct {
@@ -188,11 +193,63 @@ func TestGrepFiles(t *testing.T) {
 	tools := newTools(t, Options{CWD: dir})
 	r := call(t, tools, "Grep", in{"pattern": "needle"})
 	wantText(t, r, false, "Found 3 files\nz.go\na.go\nsub/m.go")
-	wantOutput(t, r, `{"mode":"files_with_matches","numFiles":3,"filenames":["z.go","a.go","sub/m.go"],"totalFiles":3}`)
+	wantOutput(t, r, `{"mode":"files_with_matches","filenames":["z.go","a.go","sub/m.go"],"numFiles":3,"totalFiles":3}`)
 	r = call(t, tools, "Grep", in{"pattern": "needle", "head_limit": 1, "glob": "/*.go"})
 	wantText(t, r, false, "Found 1 file limit: 1\nz.go")
-	wantOutput(t, r, `{"mode":"files_with_matches","numFiles":1,"filenames":["z.go"],"totalFiles":2,"appliedLimit":1}`)
+	wantOutput(t, r, `{"mode":"files_with_matches","filenames":["z.go"],"numFiles":1,"totalFiles":2,"appliedLimit":1}`)
 	wantText(t, call(t, tools, "Grep", in{"pattern": "nosuch"}), false, "No files found")
+}
+
+// The place of a mistake is marked as ripgrep does it (texts observed with
+// 2.1.329).
+func TestGrepFaults(t *testing.T) {
+	tools := newTools(t, Options{})
+	const pcre = "\n\nConsider enabling PCRE2 with the --pcre2 flag, which can handle backreferences\nand look-around."
+	for pattern, want := range map[string]string{
+		`interface{}`:   "    (?:interface{})\n                 ^\nerror: repetition quantifier expects a valid decimal",
+		`a{2`:           "    (?:a{2)\n        ^^\nerror: unclosed counted repetition",
+		`a{2,`:          "    (?:a{2,)\n           ^\nerror: repetition quantifier expects a valid decimal",
+		`a{,3}`:         "    (?:a{,3})\n         ^\nerror: repetition quantifier expects a valid decimal",
+		`x|{`:           "    (?:x|{)\n         ^\nerror: repetition operator missing expression",
+		`({)`:           "    (?:({))\n        ^\nerror: repetition operator missing expression",
+		`a{2x}`:         "    (?:a{2x})\n        ^^\nerror: unclosed counted repetition",
+		`func main() {`: "    (?:func main() {)\n                    ^\nerror: repetition quantifier expects a valid decimal",
+		`a{2}{`:         "    (?:a{2}{)\n            ^\nerror: repetition quantifier expects a valid decimal",
+		`^{`:            "    (?:^{)\n         ^\nerror: repetition quantifier expects a valid decimal",
+		`(?i){`:         "    (?:(?i){)\n           ^\nerror: repetition operator missing expression",
+		`a(b`:           "    (?:a(b)\n    ^\nerror: unclosed group",
+		`a((b`:          "    (?:a((b)\n        ^\nerror: unclosed group",
+		`(?<n>a`:        "    (?:(?<n>a)\n    ^\nerror: unclosed group",
+		`héé(`:          "    (?:héé()\n    ^\nerror: unclosed group",
+		`[(]\((`:        "    (?:[(]\\(()\n    ^\nerror: unclosed group",
+		`a\`:            "    (?:a\\)\n    ^\nerror: unclosed group",
+		`a)b`:           "    (?:a)b)\n          ^\nerror: unopened group",
+		`[z-a]`:         "    (?:[z-a])\n        ^^^\nerror: invalid character class range, the start must be <= the end",
+		`*a`:            "    (?:*a)\n       ^\nerror: repetition operator missing expression",
+		`b*|*`:          "    (?:b*|*)\n          ^\nerror: repetition operator missing expression",
+		`a{2,1}`:        "    (?:a{2,1})\n        ^^^^^\nerror: invalid repetition count range, the start must be <= the end",
+		`[a`:            "    (?:[a)\n       ^\nerror: unclosed character class",
+		`\p{Foo}`:       "    (?:\\p{Foo})\n       ^^^^^^^\nerror: Unicode property not found",
+		`\q`:            "    (?:\\q)\n       ^^\nerror: unrecognized escape sequence",
+		`\xZZ`:          "    (?:\\xZZ)\n         ^\nerror: invalid hexadecimal digit",
+		`[a-\d]`:        "    (?:[a-\\d])\n          ^^\nerror: invalid range boundary, must be a literal",
+		`(?z)a`:         "    (?:(?z)a)\n         ^\nerror: unrecognized flag",
+		`a\1`:           "    (?:a\\1)\n        ^^\nerror: backreferences are not supported" + pcre,
+		`(?=a)`:         "    (?:(?=a))\n       ^^^\nerror: look-around, including look-ahead and look-behind, is not supported" + pcre,
+		`(?<!a)b`:       "    (?:(?<!a)b)\n       ^^^^\nerror: look-around, including look-ahead and look-behind, is not supported" + pcre,
+		"a\nb(":         strings.Repeat("~", 79) + "\n1: (?:a\n   ^\n2: b()\n" + strings.Repeat("~", 79) + "\nerror: unclosed group",
+	} {
+		wantText(t, call(t, tools, "Grep", in{"pattern": pattern}), true,
+			"Search failed — ripgrep rejected the pattern, glob, or file type without searching:\nrg: regex parse error:\n"+want)
+	}
+}
+
+// Braces that stand for themselves, or say how often.
+func TestGrepBraces(t *testing.T) {
+	tools := newTools(t, Options{})
+	for _, pattern := range []string{`[{]a`, `\{`, `a}`, `a{2}`, `a{2,}`, `a{2,3}`, `\x{41}`, `\p{L}`, `(?P<x>a){3}`, `[^]{]`, `a{ 2}`} {
+		wantText(t, call(t, tools, "Grep", in{"pattern": pattern}), false, "No files found")
+	}
 }
 
 func TestGrepCount(t *testing.T) {
@@ -201,7 +258,10 @@ func TestGrepCount(t *testing.T) {
 	tools := newTools(t, Options{CWD: dir})
 	r := call(t, tools, "Grep", in{"pattern": "needle", "output_mode": "count"})
 	wantText(t, r, false, "a.go:1\nb.go:2\n\nFound 3 total occurrences across 2 files.")
-	wantOutput(t, r, `{"mode":"count","numFiles":2,"filenames":[],"content":"a.go:1\nb.go:2","numMatches":3,"totalFiles":2}`)
+	wantOutput(t, r, `{"mode":"count","numFiles":2,"filenames":[],"content":"a.go:1\nb.go:2","numMatches":3}`)
+	r = call(t, tools, "Grep", in{"pattern": "needle", "output_mode": "count", "head_limit": 1}) // what is not shown counts
+	wantText(t, r, false, "a.go:1\n\nFound 3 total occurrences across 2 files. with pagination = limit: 1")
+	wantOutput(t, r, `{"mode":"count","numFiles":2,"filenames":[],"content":"a.go:1","numMatches":3,"appliedLimit":1}`)
 	wantText(t, call(t, tools, "Grep", in{"pattern": "nosuch", "output_mode": "count"}), false,
 		"No matches found\n\nFound 0 total occurrences across 0 files.")
 }

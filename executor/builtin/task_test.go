@@ -64,7 +64,7 @@ func TestBashInBackground(t *testing.T) {
 	set := newTasks(t)
 	tools := newTools(t, Options{Tasks: set})
 	r := call(t, tools, "Bash", in{"command": "echo bgdone; exit 3", "run_in_background": true})
-	id := r.Output.(bashOutput).TaskID
+	id := output[ran](t, r).TaskID
 	if r.IsError || !r.ExplicitOK || !strings.HasPrefix(r.Content.Text, "Command running in background with ID: "+id+". Output is being written to: ") {
 		t.Errorf("result %+v", r)
 	}
@@ -86,7 +86,7 @@ func TestBashInBackground(t *testing.T) {
 func TestTaskStop(t *testing.T) {
 	set := newTasks(t)
 	tools := newTools(t, Options{Tasks: set})
-	id := call(t, tools, "Bash", in{"command": "sleep 100", "run_in_background": true, "description": "wait"}).Output.(bashOutput).TaskID
+	id := output[ran](t, call(t, tools, "Bash", in{"command": "sleep 100", "run_in_background": true, "description": "wait"})).TaskID
 	if r := tools.Check(t.Context(), protocol.ToolUse{Name: "KillShell", Input: []byte("{}")}); r == nil ||
 		r.Content.Text != "<tool_use_error>Missing required parameter: task_id</tool_use_error>" {
 		t.Errorf("KillShell without a task: %+v", r)
@@ -112,19 +112,18 @@ func TestTaskStop(t *testing.T) {
 // Checklist row 66: plan mode begins and ends with a status frame before the
 // result, and the plan is in the plan file.
 func TestPlanModeSwitches(t *testing.T) {
-	mode := protocol.ModeDefault
+	m := fakeModes{mode: protocol.ModeDefault}
 	file := filepath.Join(t.TempDir(), "plans", "p.md")
 	tools := newTools(t, Options{
-		Mode: func() protocol.PermissionMode { return mode }, PlanFile: func() string { return file },
-		SetMode: func(m protocol.PermissionMode) error { mode = m; return nil },
+		Modes: &m, PlanFile: func() string { return file },
 	})
 	exit := protocol.ToolUse{Name: "ExitPlanMode", Input: []byte(`{}`)}
 	if r := tools.Check(t.Context(), exit); r == nil || !strings.HasPrefix(r.Content.Text, "<tool_use_error>You are not in plan mode. ") {
 		t.Errorf("before planning: %+v", r)
 	}
 	r := call(t, tools, "EnterPlanMode", in{})
-	if mode != protocol.ModePlan || len(r.Before) != 1 {
-		t.Fatalf("mode %s, %+v", mode, r)
+	if m.mode != protocol.ModePlan || len(r.Before) != 1 {
+		t.Fatalf("mode %s, %+v", m.mode, r)
 	}
 	if r = call(t, tools, "EnterPlanMode", in{}); len(r.Before) != 0 {
 		t.Errorf("a mode that is in force is announced: %+v", r)
@@ -134,8 +133,8 @@ func TestPlanModeSwitches(t *testing.T) {
 	}
 	r = call(t, tools, "ExitPlanMode", in{"plan": "1. think"})
 	data, err := protocol.Marshal(r.Before[0])
-	if want := `{"type":"system","subtype":"status","status":null,"permissionMode":"default","uuid":"","session_id":""}`; mode != protocol.ModeDefault || err != nil || string(data) != want {
-		t.Errorf("mode %s, status %s, %v", mode, data, err)
+	if want := `{"type":"system","subtype":"status","status":null,"permissionMode":"default","uuid":"","session_id":""}`; m.mode != protocol.ModeDefault || err != nil || string(data) != want {
+		t.Errorf("mode %s, status %s, %v", m.mode, data, err)
 	}
 	if out, _ := protocol.Marshal(r.Output); string(out) != `{"plan":"1. think","isAgent":false,"filePath":"`+file+`"}` {
 		t.Errorf("output %s", out)
@@ -143,28 +142,35 @@ func TestPlanModeSwitches(t *testing.T) {
 	if plan, _ := os.ReadFile(file); string(plan) != "1. think" {
 		t.Errorf("plan file %q", plan)
 	}
-	mode = protocol.ModeAcceptEdits // a host's choice stays
+	m.mode = protocol.ModeAcceptEdits // a host's choice stays
 	if r = call(t, tools, "ExitPlanMode", in{}); len(r.Before) != 0 || !strings.HasSuffix(r.Content.Text, "## Approved Plan:\n1. think") {
-		t.Errorf("mode %s, %+v", mode, r)
+		t.Errorf("mode %s, %+v", m.mode, r)
 	}
-	tools = newTools(t, Options{SetMode: func(protocol.PermissionMode) error { return errors.New("no") }})
+	tools = newTools(t, Options{Modes: &fakeModes{err: errors.New("no")}})
 	if r = call(t, tools, "EnterPlanMode", in{}); len(r.Before) != 0 {
 		t.Errorf("a mode that was not set is announced: %+v", r)
 	}
 }
 
+// fakeSkills has the skill "known", and one that is reserved.
+type fakeSkills struct{}
+
+func (fakeSkills) Skill(_ context.Context, name, args string) (Skill, error) {
+	if name != "known" {
+		return Skill{}, errors.New("Unknown skill: " + name)
+	}
+	return Skill{Text: "do " + args, Tools: []string{"Write"}}, nil
+}
+
+func (fakeSkills) Check(name string) error {
+	if name == "reserved" {
+		return errors.New("not for you")
+	}
+	return nil
+}
+
 func TestSkill(t *testing.T) {
-	tools := newTools(t, Options{Skill: func(_ context.Context, name, args string) (Skill, error) {
-		if name != "known" {
-			return Skill{}, errors.New("Unknown skill: " + name)
-		}
-		return Skill{Text: "do " + args, Tools: []string{"Write"}}, nil
-	}, CheckSkill: func(name string) error {
-		if name == "reserved" {
-			return errors.New("not for you")
-		}
-		return nil
-	}})
+	tools := newTools(t, Options{Skills: fakeSkills{}})
 	r := call(t, tools, "Skill", in{"skill": "known", "args": "it"})
 	if r.IsError || r.Content.Text != "Launching skill: known" || len(r.After) != 1 {
 		t.Fatalf("result %+v", r)

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
 )
@@ -31,33 +32,33 @@ type wakeupOutput struct {
 	Cancelled *int  `json:"cancelledWakeups,omitempty"`
 }
 
-func scheduleWakeupTool() tool {
-	return tool{
-		name:        "ScheduleWakeup",
-		description: "Says when a loop goes on. Nothing here wakes it.",
-		input: object(
-			opt("delaySeconds", num("Seconds until then: 60 to 3600")),
-			opt("reason", str("Why then")),
-			opt("prompt", str("What the loop goes on with")),
-			opt("stop", boolean("End the loop")),
-			opt("noop", boolean("Nothing has changed")),
+func scheduleWakeupTool(s *jobs) tool.Tool {
+	return tool.Tool{
+		Name:        "ScheduleWakeup",
+		Description: "Says when a loop goes on. Nothing here wakes it.",
+		Input: tool.Object(
+			tool.Opt("delaySeconds", tool.Num("Seconds until then: 60 to 3600")),
+			tool.Opt("reason", tool.Str("Why then")),
+			tool.Opt("prompt", tool.Str("What the loop goes on with")),
+			tool.Opt("stop", tool.Boolean("End the loop")),
+			tool.Opt("noop", tool.Boolean("Nothing has changed")),
 		),
-		run: typed(scheduleWakeup),
+		Run: tool.Typed(s, scheduleWakeup),
 	}
 }
 
 func isWakeup(j task.Job) bool { return !j.At.IsZero() }
 
-func scheduleWakeup(_ context.Context, t *Tools, in wakeupInput) protocol.ToolResult {
+func scheduleWakeup(_ context.Context, s *jobs, in wakeupInput) protocol.ToolResult {
 	switch {
-	case t.o.Tasks == nil:
-		return needsResult("ScheduleWakeup", "has no background in this session")
+	case s.tasks == nil:
+		return tool.NeedsResult("ScheduleWakeup", "has no background in this session")
 	case in.Stop:
-		return t.stopLoop()
+		return s.stopLoop()
 	case in.Delay == nil || in.Reason == nil:
-		return fail("`delaySeconds` and `reason` are required when `stop` is not true.")
+		return tool.Fail("`delaySeconds` and `reason` are required when `stop` is not true.")
 	case in.Prompt == nil:
-		return fail("`prompt` is required when `stop` is not true.")
+		return tool.Fail("`prompt` is required when `stop` is not true.")
 	}
 	wanted := math.Floor(*in.Delay + 0.5)
 	delay := max(shortestWait.Seconds(), min(wanted, longestWait.Seconds()))
@@ -65,14 +66,14 @@ func scheduleWakeup(_ context.Context, t *Tools, in wakeupInput) protocol.ToolRe
 	if delay != wanted {
 		clamped = fmt.Sprintf(" (clamped to %.0fs from your requested value)", delay)
 	}
-	now := t.o.Now()
+	now := s.clock.Now()
 	at := wakeupAt(now, time.Duration(delay)*time.Second)
-	t.o.Tasks.Unschedule(isWakeup)
+	s.tasks.Unschedule(isWakeup)
 	c, _ := task.ParseCron(fmt.Sprintf("%d %d * * *", at.Minute(), at.Hour())) // a minute of a day is one
-	j := t.o.Tasks.NewJob(c, *in.Prompt)
+	j := s.tasks.NewJob(c, *in.Prompt)
 	j.At = at
-	t.o.Tasks.Schedule(j)
-	return text(fmt.Sprintf("Next wakeup scheduled for %s (in %.0fs)%s. If you owe the user a status update this tick, write it now as ordinary response "+
+	s.tasks.Schedule(j)
+	return tool.Text(fmt.Sprintf("Next wakeup scheduled for %s (in %.0fs)%s. If you owe the user a status update this tick, write it now as ordinary response "+
 		"text; then end the turn — the harness re-invokes you when the wakeup fires or a task-notification arrives.",
 		at.Format("15:04:05"), at.Sub(now).Seconds(), clamped),
 		wakeupOutput{At: at.UnixMilli(), Delay: int(delay), Clamped: clamped != ""})
@@ -89,13 +90,13 @@ func wakeupAt(now time.Time, delay time.Duration) time.Time {
 	return full
 }
 
-func (t *Tools) stopLoop() protocol.ToolResult {
-	n := t.o.Tasks.Unschedule(isWakeup)
+func (s *jobs) stopLoop() protocol.ToolResult {
+	n := s.tasks.Unschedule(isWakeup)
 	what := "any dynamic loop in this session is ended; there was no pending wakeup to cancel. If you are running a fixed-interval /loop " +
 		"(a recurring cron), it is NOT stopped by this call — cancel it with CronDelete."
 	if n > 0 {
 		what = fmt.Sprintf("cancelled %d pending wakeup(s); no further dynamic-loop wakeups scheduled.", n)
 	}
-	return text("Loop stopped — "+what+" If you armed a Monitor for this loop, TaskStop it now. Then write the loop's outcome for the user as "+
+	return tool.Text("Loop stopped — "+what+" If you armed a Monitor for this loop, TaskStop it now. Then write the loop's outcome for the user as "+
 		"ordinary visible response text — and end the turn.", wakeupOutput{Stopped: true, Cancelled: &n})
 }

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -16,31 +17,30 @@ type fetchInput struct {
 	URL string `json:"url"`
 }
 
-func webFetchTool() tool {
-	return tool{
-		name: "WebFetch", readOnly: true,
-		description: "Fetches a page and answers a question about it. Needs a canned result: nothing here reaches the network.",
-		input: object(
-			req("url", schema{Type: "string", Desc: "Address of the page", URL: true}),
-			req("prompt", str("What to find out about the page")),
-			opt("offset", schema{Type: "integer", Desc: "Where in a long page to start", From0: true}),
+func webFetchTool() tool.Tool {
+	return tool.Tool{
+		Name: "WebFetch", ReadOnly: true,
+		Description: "Fetches a page and answers a question about it. Needs a canned result: nothing here reaches the network.",
+		Input: tool.Object(
+			tool.Req("url", tool.Schema{Type: "string", Desc: "Address of the page", URL: true}),
+			tool.Req("prompt", tool.Str("What to find out about the page")),
+			tool.Opt("offset", tool.Schema{Type: "integer", Desc: "Where in a long page to start", From0: true}),
 		),
-		check: typedCheck(func(_ *Tools, in fetchInput) *protocol.ToolResult {
+		Check: tool.Checked(struct{}{}, func(_ context.Context, _ struct{}, in fetchInput) *protocol.ToolResult {
 			if len(in.URL) <= longestURL {
 				return nil
 			}
-			return invalid("WebFetch", []issue{{Code: "custom", Path: []any{"url"}, Message: "URL is longer than 2000 characters"}})
+			return tool.Invalid("WebFetch", []tool.Issue{tool.Custom("URL is longer than 2000 characters", "url")})
 		}),
-		run: plain(func(_ context.Context, _ *Tools, call protocol.ToolUse) protocol.ToolResult {
-			in, _ := decode[fetchInput](call.Input) // it is valid
+		Run: tool.Called(struct{}{}, func(_ context.Context, _ struct{}, call protocol.ToolUse, in fetchInput) protocol.ToolResult {
 			u, err := url.Parse(in.URL)
 			switch {
 			case err != nil || u.User != nil:
-				return fail("Invalid URL")
+				return tool.Fail("Invalid URL")
 			case !strings.Contains(u.Hostname(), "."):
-				return fail("WebFetch cannot fetch localhost or other hostnames without a dot. To reach a local server, use Bash with curl instead.")
+				return tool.Fail("WebFetch cannot fetch localhost or other hostnames without a dot. To reach a local server, use Bash with curl instead.")
 			}
-			return needsResult(call.Name, "does not reach the network here")
+			return tool.NeedsResult(call.Name, "does not reach the network here")
 		}),
 	}
 }
@@ -50,24 +50,24 @@ type searchInput struct {
 	Blocked []json.RawMessage `json:"blocked_domains"`
 }
 
-func webSearchTool() tool {
-	return tool{
-		name: "WebSearch", readOnly: true,
-		description: "Searches the web. Needs a canned result: nothing here reaches the network.",
-		input: object(
-			req("query", schema{Type: "string", Desc: "What to search for", Min: 2}),
-			opt("allowed_domains", list("Only results from these domains", str(""))),
-			opt("blocked_domains", list("No results from these domains", str(""))),
+func webSearchTool() tool.Tool {
+	return tool.Tool{
+		Name: "WebSearch", ReadOnly: true,
+		Description: "Searches the web. Needs a canned result: nothing here reaches the network.",
+		Input: tool.Object(
+			tool.Req("query", tool.Schema{Type: "string", Desc: "What to search for", Min: 2}),
+			tool.Opt("allowed_domains", tool.List("Only results from these domains", tool.Str(""))),
+			tool.Opt("blocked_domains", tool.List("No results from these domains", tool.Str(""))),
 		),
-		check: typedCheck(func(_ *Tools, in searchInput) *protocol.ToolResult {
+		Check: tool.Checked(struct{}{}, func(_ context.Context, _ struct{}, in searchInput) *protocol.ToolResult {
 			if len(in.Allowed) == 0 || len(in.Blocked) == 0 {
 				return nil
 			}
-			r := refuse("Error: Cannot specify both allowed_domains and blocked_domains in the same request")
+			r := tool.Refuse("Error: Cannot specify both allowed_domains and blocked_domains in the same request")
 			return &r
 		}),
-		run: plain(func(_ context.Context, _ *Tools, call protocol.ToolUse) protocol.ToolResult {
-			return needsResult(call.Name, "does not reach the network here")
+		Run: tool.Called(struct{}{}, func(_ context.Context, _ struct{}, call protocol.ToolUse, _ searchInput) protocol.ToolResult {
+			return tool.NeedsResult(call.Name, "does not reach the network here")
 		}),
 	}
 }

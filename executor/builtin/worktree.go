@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/executor/shell"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -25,24 +27,51 @@ type worktree struct {
 	owned  bool   // made or taken up by name: it may be removed
 }
 
-func (t *Tools) inWorktree() (worktree, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.tree == nil {
+// worktrees moves the session into work trees and back.
+type worktrees struct {
+	shell *shell.Shell
+	clock tool.Clock // names work trees
+	dir   string     // where the session began
+
+	mu   sync.Mutex
+	tree *worktree // that the session is in; nil = none
+}
+
+func (s *worktrees) inWorktree() (worktree, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tree == nil {
 		return worktree{}, false
 	}
-	return *t.tree, true
+	return *s.tree, true
 }
 
 // shared refuses a change of a file of the repository that is not in the work
 // tree the session is in; nil = it may be made.
-func (t *Tools) shared(path string) *protocol.ToolResult {
-	w, inside := t.inWorktree()
+func (s *worktrees) shared(path string) *protocol.ToolResult {
+	w, inside := s.inWorktree()
 	if !inside || within(w.path, path) || !within(w.top, path) {
 		return nil
 	}
-	r := refuse("This session is isolated in the worktree %s. Edit the worktree copy of this file instead of the shared-checkout path.", w.path)
+	r := tool.Refuse("This session is isolated in the worktree %s. Edit the worktree copy of this file instead of the shared-checkout path.", w.path)
 	return &r
+}
+
+// guarded is a tool that changes files, kept within the work tree.
+func (s *worktrees) guarded(t tool.Tool) tool.Tool {
+	check := t.Check
+	t.Check = func(ctx context.Context, raw json.RawMessage) *protocol.ToolResult {
+		in, err := tool.Decode[struct {
+			Path string `json:"file_path"`
+		}](raw)
+		if err == nil {
+			if r := s.shared(s.shell.Path(in.Path)); r != nil {
+				return r
+			}
+		}
+		return check(ctx, raw)
+	}
+	return t
 }
 
 func within(dir, path string) bool {
@@ -51,11 +80,11 @@ func within(dir, path string) bool {
 }
 
 // move goes into a work tree and notes it.
-func (t *Tools) move(w worktree) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.shell.Enter(w.path, w.path)
-	t.tree = &w
+func (s *worktrees) move(w worktree) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shell.Enter(w.path, w.path)
+	s.tree = &w
 }
 
 type enterInput struct {
@@ -63,22 +92,22 @@ type enterInput struct {
 	Path *string `json:"path"`
 }
 
-func enterWorktreeTool() tool {
-	return tool{
-		name:        "EnterWorktree",
-		description: "Moves the session into a git work tree, a new one or one that exists.",
-		input:       object(opt("name", str("Name of the new work tree")), opt("path", str("A work tree that exists"))),
-		check: typedCheck(func(t *Tools, in enterInput) *protocol.ToolResult {
-			if r := invalid("EnterWorktree", in.issues()); r != nil {
+func enterWorktreeTool(s *worktrees) tool.Tool {
+	return tool.Tool{
+		Name:        "EnterWorktree",
+		Description: "Moves the session into a git work tree, a new one or one that exists.",
+		Input:       tool.Object(tool.Opt("name", tool.Str("Name of the new work tree")), tool.Opt("path", tool.Str("A work tree that exists"))),
+		Check: tool.Checked(s, func(_ context.Context, s *worktrees, in enterInput) *protocol.ToolResult {
+			if r := tool.Invalid("EnterWorktree", in.issues()); r != nil {
 				return r
 			}
-			if _, inside := t.inWorktree(); inside && in.Path == nil {
-				r := refuse("Already in a worktree session. Pass `path` to switch into another existing worktree, or use ExitWorktree to leave this one before creating a new worktree.")
+			if _, inside := s.inWorktree(); inside && in.Path == nil {
+				r := tool.Refuse("Already in a worktree session. Pass `path` to switch into another existing worktree, or use ExitWorktree to leave this one before creating a new worktree.")
 				return &r
 			}
 			return nil
 		}),
-		run: typed(enterWorktree),
+		Run: tool.Typed(s, enterWorktree),
 	}
 }
 
@@ -87,15 +116,15 @@ const maxTreeName = 64
 
 var treeSegment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\w.-]+$`) })
 
-func (in enterInput) issues() []issue {
-	bad := func(format string, args ...any) []issue {
-		return []issue{{Code: "custom", Path: []any{"name"}, Message: fmt.Sprintf("Invalid worktree name"+format, args...), order: messageBeforePath}}
+func (in enterInput) issues() []tool.Issue {
+	bad := func(format string, args ...any) []tool.Issue {
+		return []tool.Issue{tool.Custom(fmt.Sprintf("Invalid worktree name"+format, args...), "name").MessageFirst()}
 	}
 	switch {
 	case in.Name == nil:
 		return nil
 	case in.Path != nil:
-		return []issue{{Code: "custom", Path: []any{}, Message: "Provide at most one of `name` or `path`, not both."}}
+		return []tool.Issue{tool.Custom("Provide at most one of `name` or `path`, not both.")}
 	case len(*in.Name) > maxTreeName:
 		return bad(": must be %d characters or fewer (got %d)", maxTreeName, len(*in.Name))
 	}
@@ -110,44 +139,44 @@ func (in enterInput) issues() []issue {
 	return nil
 }
 
-func enterWorktree(ctx context.Context, t *Tools, in enterInput) protocol.ToolResult {
-	top, err := t.git(ctx, t.Dir(), "rev-parse", "--show-toplevel")
-	now, inside := t.inWorktree()
+func enterWorktree(ctx context.Context, s *worktrees, in enterInput) protocol.ToolResult {
+	top, err := s.git(ctx, s.shell.Dir(), "rev-parse", "--show-toplevel")
+	now, inside := s.inWorktree()
 	if inside {
 		top = now.top
 	}
 	switch {
 	case err != nil && in.Path != nil:
-		return fail("Cannot enter an existing worktree: the current directory is not in a git repository.")
+		return tool.Fail("Cannot enter an existing worktree: the current directory is not in a git repository.")
 	case err != nil:
-		return fail("Cannot create a worktree: not in a git repository and no WorktreeCreate hooks are configured. " +
+		return tool.Fail("Cannot create a worktree: not in a git repository and no WorktreeCreate hooks are configured. " +
 			"Configure WorktreeCreate/WorktreeRemove hooks in settings.json to use worktree isolation with other VCS systems.")
 	}
-	w := worktree{top: top, former: t.Dir()}
+	w := worktree{top: top, former: s.shell.Dir()}
 	if inside {
 		w.former = now.former
 	}
 	head, refusal := "", (*protocol.ToolResult)(nil)
 	if in.Path != nil {
-		head, refusal = "Entered worktree at", t.findTree(ctx, &w, *in.Path)
+		head, refusal = "Entered worktree at", s.findTree(ctx, &w, *in.Path)
 	} else {
-		name := t.newTreeName()
+		name := s.newTreeName()
 		if in.Name != nil {
 			name = *in.Name
 		}
-		head, refusal = t.makeTree(ctx, &w, name)
+		head, refusal = s.makeTree(ctx, &w, name)
 	}
 	if refusal != nil {
 		return *refusal
 	}
-	t.move(w)
+	s.move(w)
 	message := head + " " + w.String() + "."
 	if strings.HasPrefix(head, "Resumed") {
 		message += " A worktree with this name already existed and was resumed as-is — it may carry an earlier session’s commits. " +
 			"Pass a different name if you wanted a fresh worktree."
 	}
 	message += " The session is now working in the worktree. Use ExitWorktree to leave mid-session, or exit the session to be prompted."
-	return text(message, struct {
+	return tool.Text(message, struct {
 		Path    string `json:"worktreePath"`
 		Branch  string `json:"worktreeBranch,omitempty"`
 		Message string `json:"message"`
@@ -166,13 +195,13 @@ func (w worktree) String() string {
 func treesDir(top string) string { return filepath.Join(top, ".claude", "worktrees") }
 
 // newTreeName makes a name for a work tree that has none.
-func (t *Tools) newTreeName() string {
+func (s *worktrees) newTreeName() string {
 	words := [3][]string{
 		{"quiet", "amber", "brisk", "gentle", "lucid", "mellow", "nimble", "sunny"},
 		{"drifting", "humming", "leaping", "musing", "roaming", "singing", "waving", "winding"},
 		{"babbage", "curie", "euler", "hopper", "kepler", "lovelace", "noether", "turing"},
 	}
-	n, _ := strconv.ParseUint(t.newName()[:8], 16, 32) // not a number: the first words
+	n, _ := strconv.ParseUint(s.clock.NewID()[:8], 16, 32) // not a number: the first words
 	name := make([]string, len(words))
 	for i, list := range words {
 		name[i] = list[n%uint64(len(list))]
@@ -182,55 +211,55 @@ func (t *Tools) newTreeName() string {
 }
 
 // makeTree makes the work tree of a name, or takes up the one that has it.
-func (t *Tools) makeTree(ctx context.Context, w *worktree, name string) (head string, refusal *protocol.ToolResult) {
+func (s *worktrees) makeTree(ctx context.Context, w *worktree, name string) (head string, refusal *protocol.ToolResult) {
 	no := func(format string, args ...any) (string, *protocol.ToolResult) {
-		r := fail(format, args...)
+		r := tool.Fail(format, args...)
 		return "", &r
 	}
 	name = strings.ReplaceAll(name, "/", "+")
 	w.path, w.branch, w.owned = filepath.Join(treesDir(w.top), name), "worktree-"+name, true
 	from := "HEAD"
-	if remote, err := t.git(ctx, w.top, "rev-parse", "--abbrev-ref", "origin/HEAD"); err == nil {
+	if remote, err := s.git(ctx, w.top, "rev-parse", "--abbrev-ref", "origin/HEAD"); err == nil {
 		from = remote
 	}
 	var err error
-	if w.base, err = t.git(ctx, w.top, "rev-parse", "--verify", "--quiet", from+"^{commit}"); err != nil {
+	if w.base, err = s.git(ctx, w.top, "rev-parse", "--verify", "--quiet", from+"^{commit}"); err != nil {
 		return no("Failed to resolve base branch %q: git rev-parse returned no commit for %[1]s (for example in a new repository, or on a branch without "+
 			"a commit yet), so Claude Code has nothing to base a worktree on. It may also be that the git that Claude Code runs (which may not be "+
 			"the one in your shell) is not working. Running git status in this repository may show more.", from)
 	}
-	if trees := t.trees(ctx, w.top); slices.ContainsFunc(trees, func(o worktree) bool { return o.path == w.path }) {
-		w.branch, _ = t.git(ctx, w.path, "branch", "--show-current")
+	if trees := s.trees(ctx, w.top); slices.ContainsFunc(trees, func(o worktree) bool { return o.path == w.path }) {
+		w.branch, _ = s.git(ctx, w.path, "branch", "--show-current")
 		return "Resumed worktree at", nil
 	}
-	if _, err := t.git(ctx, w.top, "worktree", "add", "--quiet", "-B", w.branch, w.path, w.base); err != nil {
+	if _, err := s.git(ctx, w.top, "worktree", "add", "--quiet", "-B", w.branch, w.path, w.base); err != nil {
 		return no("Failed to create worktree: %v", err)
 	}
-	if _, err := t.git(ctx, w.top, "worktree", "lock", "--reason", "claude session "+name, w.path); err != nil {
+	if _, err := s.git(ctx, w.top, "worktree", "lock", "--reason", "claude session "+name, w.path); err != nil {
 		return no("Failed to create worktree: %v", err)
 	}
 	return "Created worktree at", nil
 }
 
 // findTree finds the work tree that a path names.
-func (t *Tools) findTree(ctx context.Context, w *worktree, path string) *protocol.ToolResult {
+func (s *worktrees) findTree(ctx context.Context, w *worktree, path string) *protocol.ToolResult {
 	no := func(format string, args ...any) *protocol.ToolResult {
-		r := fail("Cannot enter worktree: "+format, args...)
+		r := tool.Fail("Cannot enter worktree: "+format, args...)
 		return &r
 	}
-	path = t.path(path)
+	path = s.shell.Path(path)
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return no("%s: ENOENT: no such file or directory, realpath '%[1]s'", path)
 	}
-	_, inside := t.inWorktree()
-	trees := t.trees(ctx, w.top)
+	_, inside := s.inWorktree()
+	trees := s.trees(ctx, w.top)
 	i := slices.IndexFunc(trees, func(o worktree) bool { return o.path == target })
 	managed := treesDir(w.top)
 	switch {
 	case i == 0:
 		return no("%s is the main working tree, not a linked worktree.", target)
-	case target == t.Dir():
+	case target == s.shell.Dir():
 		return no("%s is the current working directory.", target)
 	case inside && !isDir(managed):
 		return no("%s does not exist, so %s cannot be a worktree managed by Claude Code.", managed, target)
@@ -247,8 +276,8 @@ func isDir(path string) bool {
 }
 
 // trees lists the work trees of a repository, the main one first.
-func (t *Tools) trees(ctx context.Context, top string) []worktree {
-	list, err := t.git(ctx, top, "worktree", "list", "--porcelain")
+func (s *worktrees) trees(ctx context.Context, top string) []worktree {
+	list, err := s.git(ctx, top, "worktree", "list", "--porcelain")
 	if err != nil {
 		return nil
 	}
@@ -264,8 +293,8 @@ func (t *Tools) trees(ctx context.Context, top string) []worktree {
 }
 
 // git runs git in a directory; what it prints comes without the last line end.
-func (t *Tools) git(ctx context.Context, dir string, args ...string) (string, error) {
-	out, err := t.shell.Git(ctx, dir, args...)
+func (s *worktrees) git(ctx context.Context, dir string, args ...string) (string, error) {
+	out, err := s.shell.Git(ctx, dir, args...)
 	return strings.TrimRight(out, "\r\n"), err
 }
 
@@ -274,23 +303,19 @@ type exitInput struct {
 	Discard bool   `json:"discard_changes"`
 }
 
-func exitWorktreeTool() tool {
-	return tool{
-		name:        "ExitWorktree",
-		description: "Moves the session back to where it was before EnterWorktree.",
-		input: object(
-			req("action", str("What becomes of the work tree", "keep", "remove")),
-			opt("discard_changes", boolean("Remove it even if work in it is lost")),
+func exitWorktreeTool(s *worktrees) tool.Tool {
+	return tool.Tool{
+		Name:        "ExitWorktree",
+		Description: "Moves the session back to where it was before EnterWorktree.",
+		Input: tool.Object(
+			tool.Req("action", tool.Str("What becomes of the work tree", "keep", "remove")),
+			tool.Opt("discard_changes", tool.Boolean("Remove it even if work in it is lost")),
 		),
-		check: func(ctx context.Context, t *Tools, raw json.RawMessage) *protocol.ToolResult {
-			in, err := decode[exitInput](raw)
-			if err != nil {
-				return nil // validation has the words for it
-			}
-			_, _, refusal := t.leaving(ctx, in)
+		Check: tool.Checked(s, func(ctx context.Context, s *worktrees, in exitInput) *protocol.ToolResult {
+			_, _, refusal := s.leaving(ctx, in)
 			return refusal
-		},
-		run: typed(exitWorktree),
+		}),
+		Run: tool.Typed(s, exitWorktree),
 	}
 }
 
@@ -299,10 +324,10 @@ type undone struct{ files, commits int }
 
 // leaving finds the work tree to leave and the work in it, or says why it
 // cannot be left so.
-func (t *Tools) leaving(ctx context.Context, in exitInput) (worktree, undone, *protocol.ToolResult) {
-	w, inside := t.inWorktree()
+func (s *worktrees) leaving(ctx context.Context, in exitInput) (worktree, undone, *protocol.ToolResult) {
+	w, inside := s.inWorktree()
 	no := func(format string, args ...any) (worktree, undone, *protocol.ToolResult) {
-		r := refuse(format, args...)
+		r := tool.Refuse(format, args...)
 		return w, undone{}, &r
 	}
 	switch {
@@ -318,10 +343,10 @@ func (t *Tools) leaving(ctx context.Context, in exitInput) (worktree, undone, *p
 			"will refuse and name the owner.", w.path, w.former)
 	}
 	var u undone
-	if status, err := t.git(ctx, w.path, "status", "--porcelain"); err == nil && status != "" {
+	if status, err := s.git(ctx, w.path, "status", "--porcelain"); err == nil && status != "" {
 		u.files = strings.Count(status, "\n") + 1
 	}
-	if count, err := t.git(ctx, w.path, "rev-list", "--count", w.base+"..HEAD"); err == nil {
+	if count, err := s.git(ctx, w.path, "rev-list", "--count", w.base+"..HEAD"); err == nil {
 		u.commits, _ = strconv.Atoi(count) // git counts in digits
 	}
 	if u != (undone{}) && !in.Discard {
@@ -365,20 +390,20 @@ type exitOutput struct {
 	Message  string `json:"message"`
 }
 
-func exitWorktree(ctx context.Context, t *Tools, in exitInput) protocol.ToolResult {
-	w, lost, refusal := t.leaving(ctx, in)
+func exitWorktree(ctx context.Context, s *worktrees, in exitInput) protocol.ToolResult {
+	w, lost, refusal := s.leaving(ctx, in)
 	if refusal != nil {
 		return *refusal
 	}
 	out := exitOutput{Action: in.Action, Original: w.former, Path: w.path, Branch: w.branch, Restored: w.former}
 	if !isDir(w.former) {
-		out.Restored, out.Missing = t.o.CWD, true
+		out.Restored, out.Missing = s.dir, true
 	}
 	if in.Action == "remove" {
-		if _, err := t.git(ctx, w.top, "worktree", "remove", "--force", "--force", w.path); err != nil {
-			return fail("Failed to remove worktree: %v", err)
+		if _, err := s.git(ctx, w.top, "worktree", "remove", "--force", "--force", w.path); err != nil {
+			return tool.Fail("Failed to remove worktree: %v", err)
 		}
-		_, _ = t.git(ctx, w.top, "branch", "-D", w.branch) // git may refuse; the branch stays then
+		_, _ = s.git(ctx, w.top, "branch", "-D", w.branch) // git may refuse; the branch stays then
 		out.Files, out.Commits = &lost.files, &lost.commits
 		out.Message = "Exited and removed worktree at “" + w.path + "”."
 		if what := both(counted(lost.commits, "commit"), counted(lost.files, "uncommitted file")); what != "" {
@@ -386,14 +411,14 @@ func exitWorktree(ctx context.Context, t *Tools, in exitInput) protocol.ToolResu
 		}
 	} else {
 		if w.owned {
-			_, _ = t.git(ctx, w.top, "worktree", "unlock", w.path) // it may be unlocked
+			_, _ = s.git(ctx, w.top, "worktree", "unlock", w.path) // it may be unlocked
 		}
 		out.Message = "Exited worktree. Your work is preserved at " + w.String() + "."
 	}
 	out.Message += " Session is now back in “" + out.Restored + "”."
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.shell.Enter(t.o.CWD, out.Restored)
-	t.tree = nil
-	return text(out.Message, out)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shell.Enter(s.dir, out.Restored)
+	s.tree = nil
+	return tool.Text(out.Message, out)
 }

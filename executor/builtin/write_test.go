@@ -3,7 +3,6 @@ package builtin
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 )
 
@@ -42,13 +41,5 @@ func TestWriteReplaces(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 3 {
 		t.Errorf("left behind: %v, %v", entries, err)
-	}
-}
-
-// Tabs in front of a line are two blanks each in structuredPatch, and only there.
-func TestPatchTabs(t *testing.T) {
-	hunks := patch("a\n\tx\n", "a\n\t\ty\tz\n")
-	if len(hunks) != 1 || !slices.Equal(hunks[0].Lines, []string{" a", "-  x", "+    y\tz"}) {
-		t.Errorf("hunks %+v", hunks)
 	}
 }

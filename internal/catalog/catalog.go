@@ -55,10 +55,12 @@ type Command struct {
 	Name        string // without the slash; "plugin:name" of a plugin
 	Description string
 	Hint        string // argument-hint
-	Body        string
-	Source      string
-	Skill       bool
-	Dir         string // of a skill; empty = a command
+	// Arguments are names for the arguments, in their order; nil = they have none.
+	Arguments []string
+	Body      string
+	Source    string
+	Skill     bool
+	Dir       string // of a skill; empty = a command
 	// Title is the other name that a skill's front matter gives it.
 	Title string
 	Tools []string // what it may do unasked
@@ -80,13 +82,14 @@ type Catalog struct {
 	plugins  []protocol.Plugin
 	faults   []protocol.PluginError
 	styles   []string
+	styled   map[string]string // texts of styles that are files
 	agents   map[string]Agent
 }
 
 // New looks everything up. What cannot be read or makes no sense is left
 // out and named in the warnings.
 func New(o Options) (*Catalog, []string) {
-	c := &Catalog{agents: map[string]Agent{}, styles: names(persona.Styles(), func(s persona.Style) string { return s.Name })}
+	c := &Catalog{agents: map[string]Agent{}, styled: map[string]string{}, styles: names(persona.Styles(), func(s persona.Style) string { return s.Name })}
 	for _, a := range builtinAgents() {
 		c.agents[a.Name] = a
 	}
@@ -203,6 +206,13 @@ func (c *Catalog) Counts() (plugins, skills int) {
 	return len(c.plugins), skills
 }
 
+// Style is the text of an output style that is a file; empty = it is none.
+func (c *Catalog) Style(name string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.styled[name]
+}
+
 // Styles lists the output styles there are, the CLI's own first.
 func (c *Catalog) Styles() []string {
 	c.mu.Lock()
@@ -290,6 +300,7 @@ func (l *loader) folders(tree fs.FS, dir, source string) {
 		doc, ok := l.read(tree, file)
 		if name := cmp.Or(doc.text("name"), base(file)); ok && !slices.Contains(l.c.styles, name) {
 			l.c.styles = append(l.c.styles, name)
+			l.c.styled[name] = doc.body
 		}
 	}
 }
@@ -356,6 +367,7 @@ func (l *loader) skill(tree fs.FS, folder, dir, source string) {
 // described adds what a file says of its command or skill.
 func (l *loader) described(doc document, k Command) Command {
 	k.Description, k.Hint, k.Body = l.about(doc.description()), doc.text("argument-hint"), l.filled(doc.body)
+	k.Arguments = doc.names("arguments")
 	k.Described = doc.text("description") != ""
 	k.Tools, k.Model = doc.list("allowed-tools"), doc.text("model")
 	noModel, user := doc.bool("disable-model-invocation"), doc.bool("user-invocable")

@@ -60,7 +60,7 @@ func TestCatalog(t *testing.T) {
 		UserDir: "/user", ProjectDir: "/p/.claude", Plugins: []string{"/plug", "/bad"}, Open: disk(),
 		Agents: `{"flagged":{"description":"d","prompt":"p","tools":["Read"],"background":true}}`,
 	})
-	ev := persona.Init()
+	ev := persona.Init(persona.Version)
 	builtin := len(ev.SlashCommands)
 	c.Fill(&ev)
 	want := []string{"claude", "demo:helper", "Explore", "flagged", "fs-test-agent", "general-purpose", "Plan", "reviewer", "statusline-setup"}
@@ -156,6 +156,25 @@ func TestParseDocument(t *testing.T) {
 	}
 }
 
+// As the real CLI reads them: numbers, empty ones and what is no text name nothing.
+func TestArguments(t *testing.T) {
+	tests := map[string][]string{
+		"[first, second]": {"first", "second"},
+		"first  second":   {"first", "second"},
+		"first, second":   {"first,", "second"},
+		`[5, true, null, y, 2.5, "", "10", z, [q], "x y", w]`: {"y", "z", "x y", "w"},
+		`"  a\tb  1 c "`: {"a", "b", "c"},
+		"{x: 1}":         nil,
+		"":               nil,
+	}
+	for text, want := range tests {
+		got := parseDocument([]byte("---\narguments: " + text + "\n---\n")).names("arguments")
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", text, diff)
+		}
+	}
+}
+
 func FuzzParseDocument(f *testing.F) {
 	f.Add("---\nname: x\ntools: [a, b]\n---\nbody")
 	f.Add("---\n: :\n\t- x\n---")
@@ -207,7 +226,7 @@ func TestPlugins(t *testing.T) {
 	if diff := cmp.Diff(want, more); diff != "" {
 		t.Errorf("parts added (-want +got):\n%s", diff)
 	}
-	ev := persona.Init()
+	ev := persona.Init(persona.Version)
 	c.Fill(&ev)
 	if !c.HasPlugins("/one", "/two") || len(ev.Plugins) != 5 || len(c.Commands()) != 2 {
 		t.Errorf("plugins %v, commands %v", ev.Plugins, commandNames(c))

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -85,6 +86,23 @@ func (d document) list(key string) []string {
 		return out
 	}
 	return nil
+}
+
+// names is a list, or a text with blanks, of what is neither empty nor a
+// number; nil = absent.
+func (d document) names(key string) []string {
+	var found []string
+	switch v := d.front[key].(type) {
+	case string:
+		found = strings.Fields(v)
+	case []any:
+		for _, item := range v {
+			if s, ok := item.(string); ok && strings.TrimSpace(s) != "" {
+				found = append(found, s)
+			}
+		}
+	}
+	return slices.DeleteFunc(found, func(name string) bool { return strings.Trim(name, "0123456789") == "" })
 }
 
 func (d document) number(key string) int {

@@ -6,8 +6,10 @@
 package check
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/claudeless/claudeless/executor/builtin"
 	"github.com/claudeless/claudeless/fixtures"
+	"github.com/claudeless/claudeless/internal/accept"
 	"github.com/claudeless/claudeless/internal/diag"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/scenarios"
@@ -27,6 +30,8 @@ type Options struct {
 	Dir     string   // the process's directory, absolute; "" = what is relative stays so
 	Environ []string // for variables in MCP configurations
 	Face    string   // "api" lists what of scenarios the Messages API face cannot honour
+	// Explain are prompts of one session: what answers each, or why nothing does.
+	Explain []string
 }
 
 // Report is what was found in some files. Diagnostics are never null in JSON.
@@ -41,21 +46,24 @@ type File struct {
 	Kind        string    `json:"kind"` // scenario, fixture or mcp
 	OK          bool      `json:"ok"`   // warnings do not count
 	Diagnostics diag.List `json:"diagnostics"`
+	// Explained are lines about the prompts that were to be explained.
+	Explained []string `json:"explained,omitempty"`
 }
 
 // Files checks files of all three kinds.
-func Files(names []string, o Options) Report {
+func Files(ctx context.Context, names []string, o Options) Report {
 	r := Report{OK: true}
 	for _, name := range names {
-		f := o.file(name)
+		f := o.file(ctx, name)
 		r.OK = r.OK && f.OK
 		r.Files = append(r.Files, f)
 	}
 	return r
 }
 
-func (o Options) file(name string) File {
+func (o Options) file(ctx context.Context, name string) File {
 	file := File{File: name, Kind: "scenario", Diagnostics: diag.List{}}
+	answered := true
 	src, err := os.ReadFile(name)
 	if err == nil {
 		index := indexFile(name, src)
@@ -77,12 +85,35 @@ func (o Options) file(name string) File {
 				if o.Face == "api" {
 					file.Diagnostics = append(file.Diagnostics, scenario.Unhonoured()...)
 				}
+				answered = o.explain(ctx, scenario, &file)
 			}
 		}
 	}
 	file.Diagnostics = append(file.Diagnostics, faults(name, err)...)
-	file.OK = file.Diagnostics.Err() == nil
+	file.OK = answered && file.Diagnostics.Err() == nil
 	return file
+}
+
+// explain plays the prompts one after another, without running a tool. It reports
+// whether each has an answer.
+func (o Options) explain(ctx context.Context, s *scenarios.Scenario, file *File) bool {
+	answered := true
+	e := scenarios.NewEngine(s, scenarios.EngineOptions{Env: o.Environ, CWD: o.Dir})
+	for _, prompt := range o.Explain {
+		reply, err := e.Next(ctx, scenarios.Request{Prompt: prompt})
+		switch {
+		case err != nil:
+			answered = false
+			file.Explained = append(file.Explained, err.Error())
+		case reply.Rule.Name == "":
+			answered = false
+			file.Explained = append(file.Explained, e.ExplainAll(scenarios.Request{Prompt: prompt})...)
+			file.Explained = append(file.Explained, "a rule to paste:", accept.Rule(prompt))
+		default:
+			file.Explained = append(file.Explained, fmt.Sprintf("%s answers the prompt %q", reply.Rule, prompt))
+		}
+	}
+	return answered
 }
 
 // faults is what an error of a loader has to say.

@@ -21,20 +21,31 @@ import (
 )
 
 // ErrUnknown says that no prompt has the id. Its text is the real CLI's.
-var ErrUnknown = errors.New("No file checkpoint found for this message.") //nolint:staticcheck // the text users see
+const ErrUnknown = unknown("No file checkpoint found for this message.")
+
+type unknown string
+
+func (e unknown) Error() string { return string(e) }
 
 // Options says where a history is kept. The zero value keeps it in memory.
 type Options struct {
 	// CWD is the working directory, absolute; files below it are named by their
 	// relative path.
-	CWD string
-	// Dir is the directory for copies right now; nil or "" = memory.
-	Dir func() string
-	// Write puts a line into the transcript; nil = nowhere.
-	Write func(line json.RawMessage) error
-	// Now is the clock; nil = the zero time forever.
-	Now func() time.Time
+	CWD        string
+	Transcript Transcript // nil = copies stay in memory, and nothing is noted
+	Clock      Clock      // nil = the zero time forever
 }
+
+// Transcript is where a history is noted, and what says where copies lie.
+type Transcript interface {
+	// HistoryDir is the directory for copies right now; "" = memory.
+	HistoryDir() string
+	// Record puts an event into the transcript; those of a history are *[protocol.Custom].
+	Record(ev protocol.Event) error
+}
+
+// Clock tells the time.
+type Clock interface{ Now() time.Time }
 
 // History holds the checkpoints of a session. It is safe for concurrent use.
 type History struct {
@@ -63,15 +74,6 @@ type backup struct {
 
 // New makes an empty history. Nothing is read or written yet.
 func New(o Options) *History {
-	if o.Dir == nil {
-		o.Dir = func() string { return "" }
-	}
-	if o.Write == nil {
-		o.Write = func(json.RawMessage) error { return nil }
-	}
-	if o.Now == nil {
-		o.Now = func() time.Time { return time.Time{} }
-	}
 	return &History{o: o, store: store{memory: map[string][]byte{}}, uses: map[string]string{}}
 }
 
@@ -160,7 +162,7 @@ func (h *History) See(ev protocol.Event) error {
 func (h *History) prompted(uuid string) error {
 	next := point{uuid: uuid, at: h.now(), files: map[string]backup{}}
 	var failed error
-	if err := h.store.move(h.o.Dir()); err != nil {
+	if err := h.store.move(h.dir()); err != nil {
 		failed = err
 	}
 	for path, newest := range h.newest() {
@@ -226,7 +228,7 @@ func (h *History) keep(path string, content []byte, version int) (backup, error)
 	}
 	name := backupName(abs, version)
 	b.File = &name
-	return b, h.store.put(h.o.Dir(), name, content)
+	return b, h.store.put(h.dir(), name, content)
 }
 
 // newest is the last version of each tracked file.
@@ -253,10 +255,27 @@ func (h *History) write(l line) error {
 	if err != nil {
 		return err
 	}
-	return h.o.Write(raw)
+	if h.o.Transcript == nil {
+		return nil
+	}
+	return h.o.Transcript.Record(&protocol.Custom{Line: raw})
 }
 
-func (h *History) now() string { return h.o.Now().UTC().Format("2006-01-02T15:04:05.000Z") }
+// dir is the directory for copies right now; "" = memory.
+func (h *History) dir() string {
+	if h.o.Transcript == nil {
+		return ""
+	}
+	return h.o.Transcript.HistoryDir()
+}
+
+func (h *History) now() string {
+	var now time.Time
+	if h.o.Clock != nil {
+		now = h.o.Clock.Now()
+	}
+	return now.UTC().Format("2006-01-02T15:04:05.000Z")
+}
 
 // name is how a path is tracked: relative to the working directory if it lies
 // below it.

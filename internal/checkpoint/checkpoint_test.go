@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // edit is a change of a file as the tools do it: on disk, then as an event.
@@ -97,6 +98,24 @@ func TestRewind(t *testing.T) {
 	}
 }
 
+// fakeTranscript keeps the lines of a history.
+type fakeTranscript struct {
+	dir   string
+	lines *[]json.RawMessage
+}
+
+func (f fakeTranscript) HistoryDir() string { return f.dir }
+
+func (f fakeTranscript) Record(ev protocol.Event) error {
+	*f.lines = append(*f.lines, ev.(*protocol.Custom).Line)
+	return nil
+}
+
+// still is a clock that does not go on.
+type still struct{}
+
+func (still) Now() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) }
+
 // Checklist row 68: the history is in the transcript and in copies beside it; a
 // process that resumes the session goes on with it, a fork takes copies along.
 func TestResume(t *testing.T) {
@@ -111,11 +130,7 @@ func TestResume(t *testing.T) {
 	}
 	var lines []json.RawMessage
 	open := func(id string) *History {
-		return New(Options{
-			CWD: cwd, Dir: func() string { return filepath.Join(state, id) },
-			Write: func(line json.RawMessage) error { lines = append(lines, line); return nil },
-			Now:   func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) },
-		})
+		return New(Options{CWD: cwd, Transcript: fakeTranscript{filepath.Join(state, id), &lines}, Clock: still{}})
 	}
 	h := open("S")
 	see(t, h, &protocol.Prompted{UUID: "u-1"})

@@ -13,8 +13,8 @@ import (
 	"slices"
 
 	"github.com/claudeless/claudeless/internal/flags"
-	"github.com/claudeless/claudeless/internal/harness"
 	"github.com/claudeless/claudeless/internal/process"
+	"github.com/claudeless/claudeless/internal/witness"
 )
 
 // Main runs the program on the real process and returns its exit code.
@@ -23,10 +23,15 @@ func Main() int { return Run(context.Background(), process.Real()) }
 // Run is the whole program. It returns the exit code after everything it started has ended, except a read from Stdin that
 // never comes back.
 func Run(ctx context.Context, s *process.System) int {
+	s = witness.Handed(s)
+	if argv, fault := witness.RealOf(s); argv != nil {
+		code, err := witness.Relay(ctx, s, fault, argv)
+		return max(code, process.Exit(s.Stderr, err))
+	}
 	if !playsClaude(s) {
 		return process.Exit(s.Stderr, dispatch(ctx, s))
 	}
-	s, end := harness.Witness(s, commandNames())
+	s, end := witness.Watch(s, commandNames())
 	return end(dispatch(ctx, s))
 }
 

@@ -73,7 +73,7 @@ func runDebugger(t *testing.T, change func(*process.System), words ...string) (u
 		}
 	})
 	for range 1000 {
-		if data, err := os.ReadFile(file); err == nil {
+		if data, err := os.ReadFile(file); err == nil && stderr.String() != "" { // it says where it is behind the file
 			return "http://127.0.0.1:" + strings.TrimSpace(string(data)), stderr
 		}
 		select {

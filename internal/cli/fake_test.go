@@ -26,9 +26,16 @@ func fakeSystem(t *testing.T, args ...string) (s *process.System, stdout, stderr
 		Now:        func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC) },
 		NewID:      func() string { return "00000000-0000-4000-8000-000000000001" },
 		UID:        1000,
-		Notify:     func(chan<- os.Signal, ...os.Signal) func() { return func() {} },
+		Fate:       calm{},
 	}, stdout, stderr
 }
+
+// calm is the fate of a process that no signal ever reaches.
+type calm struct{ process.Fate }
+
+func (calm) Notify(chan<- os.Signal, ...os.Signal) func() { return func() {} }
+
+func (calm) Parent() int { return 1 }
 
 // untouchable is a stdin that must not be read.
 type untouchable struct{ t *testing.T }

@@ -11,6 +11,7 @@ import (
 	"github.com/claudeless/claudeless/internal/filecmd"
 	"github.com/claudeless/claudeless/internal/guide"
 	"github.com/claudeless/claudeless/internal/process"
+	"github.com/claudeless/claudeless/internal/servecmd"
 )
 
 // runner is a command: it gets the words after the command's name.
@@ -27,7 +28,7 @@ func commandTable() []commandEntry {
 	return []commandEntry{
 		{name: "check", usage: "check FILE…", help: "Validate scenarios, fixtures and MCP configurations", run: kongCommand[filecmd.Check]("check")},
 		{name: "fixture", usage: "fixture serve|check|clone|list", help: "Serve an MCP server that is a TOML file", run: kongCommand[filecmd.Fixture]("fixture")},
-		{name: "serve", usage: "serve SCENARIO", help: "Serve a scenario as the Messages API, for the real CLI and for SDKs", run: kongCommand[filecmd.Serve]("serve")},
+		{name: "serve", usage: "serve SCENARIO | --record URL", help: "Serve a scenario as the Messages API, for the real CLI and for SDKs", run: kongCommand[servecmd.Serve]("serve")},
 		{name: "debug", usage: "debug [serve|hook|proxy]", help: "Stop, look at and change tool calls", run: kongCommand[debugcmd.Debug]("debug")},
 		{name: "exec", usage: "exec [-s FILE] -- CMD…", help: "Run your command with the double in the place of claude, and judge it", run: kongCommand[execcmd.Exec]("exec")},
 		{name: "verify", usage: "verify JOURNAL…", help: "Judge journals that were written earlier", run: kongCommand[execcmd.Verify]("verify")},

@@ -7,7 +7,6 @@ import (
 	"io"
 	"syscall"
 
-	"github.com/claudeless/claudeless/internal/control"
 	"github.com/claudeless/claudeless/internal/flags"
 	"github.com/claudeless/claudeless/internal/host"
 	"github.com/claudeless/claudeless/internal/launch"
@@ -24,9 +23,13 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	ctx, signals := sys.Watch(ctx)
 	defer signals.Stop()
 	sys = signals.Streams(sys)
-	plan, s, err := open(sys, f, nil)
+	plan, err := launch.Resolve(sys, f)
 	if err != nil {
-		return refuse(sys, plan, err)
+		return refuse(sys, &plan, err)
+	}
+	s, err := session.Open(plan, nil)
+	if err != nil {
+		return refuse(sys, &plan, err)
 	}
 	defer func() { closeSession(context.WithoutCancel(ctx), s, sys.Stdout) }()
 	prompts, err := prompts(ctx, sys, f, s)
@@ -39,7 +42,7 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	turns, interrupt := context.WithCancel(ctx)
 	defer interrupt()
 	signals.Interrupts(interrupt)
-	err = encoder(plan)(sys.Stdout, s.Play(turns, prompts))
+	err = encoder(&plan)(sys.Stdout, s.Play(turns, prompts))
 	return outcome(ctx, turns, ending{sys, s, err})
 }
 
@@ -48,54 +51,20 @@ func runStream(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	ctx, signals := sys.Watch(ctx)
 	defer signals.Stop()
 	sys = signals.Streams(sys)
-	var peer *control.Peer
-	plan, s, err := open(sys, f, func(p *launch.Plan, id func() string) session.Host {
-		peer = control.New(peerOptions(sys, p, id))
-		return peer
-	})
+	plan, err := launch.Resolve(sys, f)
 	if err != nil {
-		return refuse(sys, plan, err)
+		return refuse(sys, &plan, err)
 	}
-	defer func() { closeSession(context.WithoutCancel(ctx), s, peer.Events()) }()
-	err = host.New(s, peer, signals).Serve(ctx)
-	if bad, ok := errors.AsType[*control.InputError](err); ok {
-		return process.Verbatimf("%s", bad.Text)
+	h, err := host.Open(plan, sys, signals)
+	if err != nil {
+		return refuse(sys, &plan, err)
 	}
+	defer func() { closeSession(context.WithoutCancel(ctx), h.Session(), h.Events()) }()
+	err = h.Serve(ctx)
 	if errors.Is(err, host.ErrInterrupted) {
 		return nil
 	}
-	return outcome(ctx, ctx, ending{sys, s, err})
-}
-
-// open resolves a command line and builds its session. Meet makes who stands behind it, who is told the session's id; nil =
-// nobody.
-func open(sys *process.System, f *flags.Flags, meet func(plan *launch.Plan, id func() string) session.Host) (*launch.Plan, *session.Session, error) {
-	plan, err := launch.Resolve(sys, f)
-	if err != nil {
-		return &plan, nil, err
-	}
-	var s *session.Session
-	var h session.Host
-	if meet != nil {
-		h = meet(&plan, func() string { return s.ID() })
-	}
-	s, err = session.Open(plan, h)
-	return &plan, s, err
-}
-
-func peerOptions(sys *process.System, plan *launch.Plan, id func() string) control.Options {
-	o := control.Options{
-		In: sys.Stdin, Out: sys.Stdout, NewID: plan.Clock.NewID, SessionID: id,
-		Timestamp:       func() string { return plan.Clock.Now().UTC().Format("2006-01-02T15:04:05.000Z") },
-		AwaitInitialize: plan.Host.AwaitInitialize, Ceiling: plan.Limits.BackgroundCeiling, Replay: plan.Output.Replay, OneByOne: plan.Host.OneByOne,
-	}
-	switch {
-	case plan.Host.States:
-		o.States = control.StatesOn
-	case plan.Host.StatesToHost:
-		o.States = control.StatesHostOnly
-	}
-	return o
+	return outcome(ctx, ctx, ending{sys, h.Session(), err})
 }
 
 // closeSession ends a session; the end of its transcript is shown after the last result.
@@ -165,7 +134,7 @@ func crash(ctx context.Context, sys *process.System, s *session.Session, c *simu
 		return fmt.Errorf("the scenario crashes with an unknown signal %q", c.Signal)
 	}
 	s.Close(ctx)
-	if err := sys.Kill(sig); err != nil {
+	if err := sys.Fate.Kill(sig); err != nil {
 		return err
 	}
 	return &process.ExitError{Code: 128 + int(sig)}

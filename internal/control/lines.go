@@ -1,9 +1,13 @@
 package control
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"io"
+	"slices"
 	"sync"
 	"time"
 )
@@ -163,4 +167,27 @@ func (l *lines) close(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.err
+}
+
+// longestLine bounds a line of stdin (observed with 2.1.329).
+const longestLine = 256 << 20
+
+// readLine reads a line with its end. The pieces are joined once it is known to
+// fit: stdin may go on for ever without a newline.
+func readLine(in *bufio.Reader) ([]byte, error) {
+	var pieces [][]byte
+	size := 0
+	for {
+		piece, err := in.ReadSlice('\n')
+		if size += len(piece); size > longestLine {
+			return nil, inputErrorf("Error: stream-json input carried over 256M characters with no newline. Every message must be one line of JSON that ends with a newline.")
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			if err != nil {
+				err = io.EOF // the end, however it came
+			}
+			return slices.Concat(append(pieces, piece)...), err
+		}
+		pieces = append(pieces, bytes.Clone(piece))
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/jsvalue"
 	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/hook"
@@ -52,12 +53,12 @@ func (p *Peer) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 	if q.DisplayName == "" {
 		q.DisplayName = q.ToolName
 	}
-	p.state("requires_action")
-	raw, err := p.ask(ctx, q, ofPermission)
+	p.out.state("requires_action")
+	raw, err := p.asked.ask(ctx, q, ofPermission)
 	if ctx.Err() != nil {
 		return protocol.PermissionAnswer{}, ctx.Err()
 	}
-	p.state("running")
+	p.out.state("running")
 	switch refused, failed := errors.AsType[*HostError](err); {
 	case failed:
 		return protocol.PermissionAnswer{Failure: strings.TrimSuffix("Tool permission request failed: Error: "+refused.Text, ": ")}, nil
@@ -71,12 +72,10 @@ func (p *Peer) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 	return permission.ReadAnswer(raw), nil
 }
 
-func given(raw json.RawMessage) bool { return len(raw) > 0 && string(raw) != "null" }
-
 // Callback has the host run one of its hooks; see hook.Callback. Once stdin has
 // ended the error is [ErrClosed] and [hook.ErrGone].
 func (p *Peer) Callback(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error) {
-	out, err := p.ask(ctx, struct {
+	out, err := p.asked.ask(ctx, struct {
 		Subtype    string          `json:"subtype"`
 		CallbackID string          `json:"callback_id"`
 		Input      json.RawMessage `json:"input"`
@@ -91,13 +90,13 @@ func (p *Peer) Callback(ctx context.Context, callbackID string, input json.RawMe
 // Message carries a JSON-RPC message to an MCP server inside the host and
 // returns its answer, nil for a notification; see mcp.Options.SDK.
 func (p *Peer) Message(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error) {
-	if known, ok := p.manifests.answer(server, message); ok {
+	if known, ok := p.guests.answer(server, message); ok {
 		return known, nil
 	}
-	if err := p.unsilenced(ctx, server); err != nil {
+	if err := p.guests.unsilenced(ctx, server); err != nil {
 		return nil, err
 	}
-	raw, err := p.ask(ctx, struct {
+	q, err := p.asked.put(ctx, struct {
 		Subtype string          `json:"subtype"`
 		Server  string          `json:"server_name"`
 		Message json.RawMessage `json:"message"`
@@ -105,10 +104,21 @@ func (p *Peer) Message(ctx context.Context, server string, message json.RawMessa
 	if err != nil {
 		return nil, err
 	}
-	answer := fields[struct {
+	told := p.intro.spoken()
+	raw, err := p.asked.await(ctx, q)
+	if told != nil {
+		select {
+		case <-told:
+		case <-ctx.Done():
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	answer := jsvalue.Read[struct {
 		Response json.RawMessage `json:"mcp_response"`
 	}](raw).Response
-	if fields[struct {
+	if jsvalue.Read[struct {
 		ID json.RawMessage `json:"id"`
 	}](message).ID == nil {
 		return nil, nil
@@ -133,10 +143,7 @@ type elicitation struct {
 
 // Elicit hands an MCP server's question to the host. A host that cannot answer cancels it.
 func (p *Peer) Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
-	p.mu.Lock()
-	greeted := p.greeted
-	p.mu.Unlock()
-	if !greeted { // a host that does not speak the control protocol never answers
+	if !p.desk.spoken() { // a host that does not speak the control protocol never answers
 		return mcp.ElicitAnswer{}
 	}
 	ask := elicitation{
@@ -145,11 +152,11 @@ func (p *Peer) Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer
 	if q.URL != "" {
 		ask.Mode = "url"
 	}
-	raw, err := p.ask(ctx, ask, ofElicitation)
+	raw, err := p.asked.ask(ctx, ask, ofElicitation)
 	if err != nil {
 		return mcp.ElicitAnswer{}
 	}
-	a := fields[struct {
+	a := jsvalue.Read[struct {
 		Action  string          `json:"action"`
 		Content json.RawMessage `json:"content"`
 	}](raw)
@@ -177,3 +184,11 @@ func propertyOrder(schema json.RawMessage) []string {
 	}
 	return names
 }
+
+// Absorb takes the prompts that become part of the running turn; see
+// [simulator.Prompts].
+func (p *Peer) Absorb() []protocol.UserMessage { return p.desk.absorb() }
+
+// Waiting counts the prompts of people that wait for a turn; see
+// [simulator.Prompts].
+func (p *Peer) Waiting() int { return p.desk.waiting() }

@@ -1,304 +1,241 @@
 // Package control is the SDK control protocol on stdin and stdout: it reads the
-// host's frames, answers its requests, queues its prompts and asks it things.
+// host's frames, hands on its requests, queues its prompts and asks it things.
 //
 // Its one invariant: stdin is read until it ends, whatever a turn, a request or
 // a host that no longer reads stdout is doing; every request of the host is
 // answered at most once, and every prompt is played in order. It must not know
-// how a turn works: it is given a session and plays prompts with it.
+// how a turn works nor what a request means: it is given a session, plays
+// prompts with it and lets it answer.
 package control
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
-	"maps"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Options configures a [Peer]. In, Out and NewID are required.
-type Options struct {
-	In    io.Reader
-	Out   io.Writer
-	NewID func() string // uuid v4
-	// SessionID is the id on frames that belong to no turn; nil = "".
-	SessionID func() string
-	// Timestamp is the time now as frames write it; nil = "".
-	Timestamp func() string
-	// AwaitInitialize holds the first prompt back until initialize was answered
-	// or stdin has ended (--await-initialize).
-	AwaitInitialize bool
-	// Replay repeats prompts that have no turn of their own: those dropped because
-	// their uuid was seen before, and those that share the turn of a later one
-	// (--replay-user-messages).
-	Replay bool
-	// OneByOne gives every prompt a turn of its own: none is joined with others
-	// that wait, and none becomes part of a running turn.
-	OneByOne bool
-	// Ceiling is how long work may go on when no more prompts will come.
-	Ceiling time.Duration
-	// States says whether session_state_changed is shown.
-	States StateEvents
-}
-
-// StateEvents says who is told about the session's state (spec: cli-contract
-// 1.3, 3.4).
-type StateEvents int
-
-// The zero value shows no state events; HostOnly marks them as not for users.
-const (
-	StatesOff StateEvents = iota
-	StatesHostOnly
-	StatesOn
-)
-
-// ErrClosed says that stdin ended before the host had answered.
-var ErrClosed = errors.New("stream closed before response received")
-
-// errNotAsked is the [ErrClosed] of a question that came too late to be asked.
-var errNotAsked = fmt.Errorf("nothing asked: %w", ErrClosed)
-
-// HostError is a host's answer that it could not do what it was asked.
-type HostError struct{ Text string }
-
-func (e *HostError) Error() string { return e.Text }
-
-// InputError ends the process: stdin holds a line that the CLI does not take.
-// Its text is the real CLI's (spec: cli-observed 4).
-type InputError struct{ Text string }
-
-func (e *InputError) Error() string { return e.Text }
-
 // Peer speaks with one host. Its asking methods may be called from many
 // goroutines, before [Peer.Serve] as well: then they fail with [ErrClosed].
 type Peer struct {
-	o   Options
-	out *lines
-
-	manifests manifests
-
-	wake     chan struct{} // cap 1: something that Serve waits for has changed
-	handlers sync.WaitGroup
-
-	mu       sync.Mutex
-	s        Session
-	life     context.Context //nolint:containedctx // of Serve; requests of the host live in it
-	fail     context.CancelCauseFunc
-	open     bool                          // stdin has not ended
-	ended    bool                          // end_session: no more prompts are taken
-	pending  map[string]*question          // our requests without an answer
-	working  map[string]context.CancelFunc // requests of the host under way
-	queue    queue
-	greeting int    // initialize requests without an answer: other requests wait
-	holds    int    // initialize requests without effect so far: no turn may start
-	reached  func() // called when a server of the host is spoken to; nil = nobody waits
-	// answered is closed when the initialize request that connects servers of the
-	// host has its answer: what they say is heard after it. Nil = there is none.
-	answered chan struct{}
-	// quiet keeps servers of the host from being connected until it is closed; nil
-	// = they may be.
-	quiet    chan struct{}
-	later    []incoming // requests that came meanwhile
-	greeted  bool       // an initialize request has been answered
-	turns    int        // turns begun
-	first    *prompt    // First of the session until it is played
-	current  *prompt
-	cut      context.CancelCauseFunc // interrupts the current turn
-	bursting bool                    // whole lines wait to be looked at
-	calm     *sync.Cond              // bursting has ended
-	lastSeen string                  // last session state shown
-}
-
-// question is one request of ours.
-type question struct {
-	answer chan reply // cap 1
-	frame  json.RawMessage
-	kind   kind
-	over   <-chan struct{} // closed when nobody waits any more
-}
-
-// kind says what a question is part of.
-type kind int
-
-const (
-	ofServer      kind = iota // a message to an MCP server, of a turn or not
-	ofWork                    // of a turn or a task: withdrawn when that is interrupted
-	ofPermission              // the same, and shown to a host that connects anew
-	ofElicitation             // withdrawn when any turn is interrupted
-)
-
-type reply struct {
-	response json.RawMessage
-	err      error
+	in      io.Reader
+	ceiling time.Duration
+	out     *announcer
+	asked   *questions
+	errands *errands
+	desk    *desk
+	guests  guests
+	intro   introduction
+	s       Session // set by Serve before anything is read
 }
 
 // New makes a peer; nothing is read or written before [Peer.Serve].
 func New(o Options) *Peer {
-	if o.SessionID == nil {
-		o.SessionID = func() string { return "" }
-	}
-	if o.Timestamp == nil {
-		o.Timestamp = func() string { return "" }
-	}
-	p := &Peer{
-		o: o, out: newLines(o.Out), wake: make(chan struct{}, 1),
-		pending: map[string]*question{}, working: map[string]context.CancelFunc{},
-	}
-	p.calm = sync.NewCond(&p.mu)
-	return p
+	out := newAnnouncer(o)
+	asked := &questions{out: out, pending: map[string]*question{}}
+	work := &errands{cancel: map[string]context.CancelFunc{}}
+	return &Peer{in: o.In, ceiling: o.Ceiling, out: out, asked: asked, errands: work, desk: newDesk(o, out, asked, work)}
 }
 
 // Events is where the events of turns are written, each line in one call of
 // Write. It slows down a turn whose host does not read.
-func (p *Peer) Events() io.Writer { return p.out }
+func (p *Peer) Events() io.Writer { return p.out.lines }
 
-type outgoing struct {
-	Type      string `json:"type"` // "control_request"
-	RequestID string `json:"request_id"`
-	Request   any    `json:"request"`
+// Show puts an event that belongs to no turn on stdout, stamped.
+func (p *Peer) Show(ev protocol.Event) { p.out.show(ev) }
+
+// State is the session's state as the host is told of it: idle, running, or
+// requires_action while a permission question waits.
+func (p *Peer) State() string {
+	switch {
+	case len(p.asked.permissions()) > 0:
+		return "requires_action"
+	case p.desk.active():
+		return "running"
+	}
+	return "idle"
 }
 
-// ask sends a request to the host and waits for its answer. When ctx ends, the
-// host is told that nobody waits any more.
-func (p *Peer) ask(ctx context.Context, request any, of kind) (json.RawMessage, error) {
-	id := p.o.NewID()
-	frame, err := protocol.Marshal(outgoing{Type: "control_request", RequestID: id, Request: request})
+// Begun tells whether a turn has begun so far.
+func (p *Peer) Begun() bool { return p.desk.begun() }
+
+// Finish takes no more prompts: what was sent so far comes to its end, as it
+// does at the end of stdin.
+func (p *Peer) Finish() { p.desk.finish() }
+
+// Cancel takes a prompt away that has not begun and returns what tells of that;
+// false = there is none with this uuid.
+func (p *Peer) Cancel(uuid string) ([]protocol.Event, bool) {
+	gone := p.desk.cancel(uuid)
+	if gone == nil {
+		return nil, false
+	}
+	return gone.lifecycle("cancelled"), true
+}
+
+// Introducing tells whether servers that initialize names are being connected.
+func (p *Peer) Introducing() bool { return p.desk.introducing() }
+
+// Park answers what servers inside the host are asked at first from what it has
+// heard of them already, by the server's name.
+func (p *Peer) Park(handshakes map[string]Handshake) { p.guests.park(handshakes) }
+
+// Silence keeps servers inside the host that are not connected from being spoken
+// to until release is called.
+func (p *Peer) Silence(connected func(server string) bool) (release func()) {
+	return p.guests.silence(connected)
+}
+
+// Beside runs f in a goroutine that [Peer.Serve] waits for. It is for handlers of
+// requests.
+func (p *Peer) Beside(f func()) { p.errands.group.Go(f) }
+
+// Serve plays the host's prompts until stdin has ended and all of them are
+// done. The error is an [*InputError], that of a turn, of stdout, or the cause
+// of ctx's end. It returns after every goroutine but a read of stdin that never
+// comes back has ended, and may be called once.
+func (p *Peer) Serve(ctx context.Context, s Session) error {
+	life, fail := context.WithCancelCause(ctx)
+	defer fail(nil)
+	p.s = s
+	defer context.AfterFunc(life, func() { p.out.lines.halt(context.Cause(life)) })()
+	go p.out.lines.run() // ends with close, or with its writer
+	p.asked.begin()
+	p.errands.begin()
+	p.desk.begin(s.First())
+	go func() { // ends with stdin
+		if err := p.read(life); err != nil {
+			fail(err)
+			p.desk.burst(false)
+		}
+	}()
+	err := p.play(life)
+	p.hangUp(err)
+	fail(err)
+	p.errands.group.Wait()
+	if flushed := p.out.lines.close(ctx); err == nil {
+		err = flushed
+	}
+	return err
+}
+
+// hangUp ends everything that waits for the host or works for it. After an
+// error nothing more is taken.
+func (p *Peer) hangUp(err error) {
+	p.close()
 	if err != nil {
-		return nil, fmt.Errorf("writing a request: %w", err)
+		p.errands.stop()
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
+}
+
+// close is the end of stdin.
+func (p *Peer) close() {
+	p.errands.close()
+	p.asked.close()
+	p.desk.close()
+}
+
+// play is the loop over prompts.
+func (p *Peer) play(ctx context.Context) error {
+	for {
+		in, err := p.next(ctx)
+		if in == nil || err != nil {
+			return err
+		}
+		if err := p.s.Ready(ctx); err != nil {
+			return err
+		}
+		if err := p.turn(ctx, in); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 	}
-	q := &question{answer: make(chan reply, 1), frame: frame, kind: of, over: ctx.Done()}
-	p.mu.Lock()
-	if !p.open {
-		p.mu.Unlock()
-		return nil, errNotAsked
-	}
-	p.pending[id] = q
-	p.out.put(frame)
-	var first <-chan struct{} // what the host is told before
-	if of == ofServer && p.reached != nil {
-		first = p.answered
-		p.reached()
-	}
-	p.mu.Unlock()
-	select {
-	case r := <-q.answer:
-		if first != nil {
+}
+
+// next waits for a prompt that may be played; nil when there will be none.
+func (p *Peer) next(ctx context.Context) (*prompt, error) {
+	var deadline <-chan time.Time // of background work after the last prompt
+	for {
+		in, more := p.desk.take()
+		if in != nil {
+			return in, nil
+		}
+		busy := p.s.Busy()
+		switch {
+		case !more && !busy:
+			return nil, nil
+		case !more && deadline == nil:
+			timer := time.NewTimer(p.ceiling)
+			defer timer.Stop()
+			deadline = timer.C
+		}
+		if !busy {
 			select {
-			case <-first:
+			case <-p.desk.wake:
 			case <-ctx.Done():
+				return nil, context.Cause(ctx)
 			}
+			continue
 		}
-		return r.response, r.err
-	case <-ctx.Done():
-		p.mu.Lock()
-		p.withdraw(id)
-		p.mu.Unlock()
-		return nil, ctx.Err()
-	}
-}
-
-// unsilenced waits until a server of the host may be spoken to. Those that are
-// connected already may be at any time: a turn goes on meanwhile.
-func (p *Peer) unsilenced(ctx context.Context, server string) error {
-	p.mu.Lock()
-	quiet := p.quiet
-	p.mu.Unlock()
-	if quiet == nil || p.connected(server) {
-		return ctx.Err()
-	}
-	select {
-	case <-quiet:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// withdrawEnded gives up what nobody waits for since a turn or a task was
-// ended, and what servers ask meanwhile; p.mu is held.
-func (p *Peer) withdrawEnded() {
-	for _, id := range slices.Sorted(maps.Keys(p.pending)) {
-		q := p.pending[id]
-		select {
-		case <-q.over:
-			if q.kind != ofServer {
-				p.withdraw(id)
-			}
-		default:
-			if q.kind == ofElicitation {
-				p.withdraw(id)
-			}
+		in, over, err := p.idle(ctx, deadline)
+		if in != nil || over || err != nil {
+			return in, err
 		}
 	}
 }
 
-// withdraw gives up a request of ours, once; p.mu is held.
-func (p *Peer) withdraw(id string) {
-	q, waits := p.pending[id]
-	if !waits {
-		return
-	}
-	delete(p.pending, id)
-	q.answer <- reply{err: context.Canceled}
-	p.write(struct {
-		Type      string `json:"type"`
-		RequestID string `json:"request_id"`
-	}{"control_cancel_request", id})
-}
-
-// write puts one frame on stdout without waiting for the host to read it.
-func (p *Peer) write(frame any) {
-	line, err := protocol.Marshal(frame)
-	if err != nil { // of our own types only raw JSON of the host can do this
-		return
-	}
-	p.out.put(line)
-}
-
-// show puts an event that belongs to no turn on stdout.
-func (p *Peer) show(ev protocol.Event) {
-	switch ev := ev.(type) {
-	case *protocol.System:
-		ev.UUID, ev.SessionID = p.o.NewID(), p.o.SessionID()
-	case *protocol.Frame:
-		ev.UUID, ev.SessionID = p.o.NewID(), p.o.SessionID()
-	case *protocol.User:
-		ev.SessionID, ev.Timestamp = p.o.SessionID(), p.o.Timestamp()
-	}
-	p.write(ev)
-}
-
-// state shows the session's state to hosts that want to know it.
-func (p *Peer) state(state string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.setState(state)
-}
-
-// setState is [Peer.state] for callers that hold p.mu.
-func (p *Peer) setState(state string) {
-	if p.o.States == StatesOff || p.lastSeen == state {
-		return
-	}
-	p.lastSeen = state
-	ev := &protocol.System{Subtype: "session_state_changed", Fields: []protocol.Field{{Key: "state", Value: state}}}
-	if p.o.States == StatesHostOnly {
-		ev.Fields = append(ev.Fields, protocol.Field{Key: "sdk_host_only", Value: true})
-	}
-	p.show(ev)
-}
-
-func (p *Peer) stir() {
+// idle shows background work until a prompt or a notice comes.
+func (p *Peer) idle(ctx context.Context, deadline <-chan time.Time) (in *prompt, over bool, err error) {
+	until, stop := context.WithCancel(ctx)
+	defer stop()
+	done := make(chan error, 1)
+	go func() { done <- p.s.Idle(ctx, until) }() // ends with until
 	select {
-	case p.wake <- struct{}{}:
-	default:
+	case err = <-done:
+		done <- err
+	case <-p.desk.wake:
+	case <-deadline:
+		over = true
+	case <-ctx.Done():
 	}
+	stop()
+	switch err = <-done; {
+	case ctx.Err() != nil:
+		return nil, false, context.Cause(ctx)
+	case over || err != nil:
+		return nil, over, err
+	}
+	if message, ok := p.s.Notice(); ok {
+		in = p.desk.insert(message)
+	}
+	return in, false, nil
+}
+
+// turn plays a prompt and tells how far it is.
+func (p *Peer) turn(ctx context.Context, in *prompt) error {
+	interrupt, cut := context.WithCancelCause(ctx)
+	defer cut(nil)
+	p.desk.play(cut)
+	for _, part := range in.parts[:max(0, len(in.parts)-1)] {
+		p.out.repeat(part)
+	}
+	if !in.begun {
+		p.out.show(in.lifecycle("started")...)
+	}
+	p.out.state("running")
+	completed, err := p.s.Turn(ctx, interrupt, in.message)
+	p.desk.played()
+	if err != nil {
+		return err
+	}
+	if in.cancelled || !completed {
+		p.out.show(in.lifecycle("cancelled")...)
+	} else {
+		p.out.show(in.lifecycle("completed")...)
+	}
+	p.desk.rest()
+	return nil
 }

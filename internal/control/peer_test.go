@@ -7,39 +7,19 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Checklist rows 59, 60 and 69: every request of the specification has one of
-// three fates, and those that are refused say why.
-func TestEveryRequestHasAFate(t *testing.T) {
-	spec := []string{
-		"apply_flag_settings", "background_tasks", "cancel_async_message", "claim_session", "end_session", "file_suggestions",
-		"generate_session_title", "get_binary_version", "get_context_usage", "get_hooks_listing", "get_session_cost", "get_settings",
-		"get_task_output", "get_usage", "list_models", "list_permission_rules", "mcp_call", "mcp_message", "mcp_read_resource",
-		"mcp_reconnect", "mcp_set_servers", "mcp_status", "mcp_toggle", "read_file", "register_repo_root", "reload_output_styles",
-		"reload_plugins", "reload_skills", "rename_session", "rewind_files", "seed_read_state", "set_color", "set_has_subscribers",
-		"set_max_thinking_tokens", "set_mcp_permission_mode_override", "set_model", "set_permission_mode", "side_question", "stop_task",
-		"submit_feedback", "update_settings",
-	}
-	for _, subtype := range spec {
-		_, served := inbound(subtype)
-		why, refused := refused()[subtype]
-		if served == refused {
-			t.Errorf("%s: served %v, refused %v", subtype, served, refused)
-		}
-		if refused && why == "" {
-			t.Errorf("%s is refused without a reason", subtype)
-		}
-	}
-}
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // Checklist row 53: verdicts of hosts and of permission tools.
 func TestReadAnswer(t *testing.T) {
@@ -77,10 +57,50 @@ func TestReadAnswer(t *testing.T) {
 
 // Asking before Serve fails at once instead of waiting for ever.
 func TestAskBeforeServe(t *testing.T) {
-	p := New(Options{In: strings.NewReader(""), Out: io.Discard, NewID: func() string { return "id" }})
+	p := New(Options{In: strings.NewReader(""), Out: io.Discard, Stamps: &counted{}})
 	if _, err := p.Callback(t.Context(), "hook_0", nil, ""); !errors.Is(err, ErrClosed) {
 		t.Errorf("got %v", err)
 	}
+}
+
+// counted are stamps that can be told from each other.
+type counted struct{ ids atomic.Int64 }
+
+func (c *counted) NewID() string   { return strconv.FormatInt(c.ids.Add(1), 10) }
+func (*counted) SessionID() string { return "s-1" }
+func (*counted) Timestamp() string { return "now" }
+
+// bare is a session that has nothing to say. What prompts and requests really do is shown by the conversations of
+// internal/host.
+type bare struct{}
+
+func (bare) First() *protocol.UserMessage                          { return nil }
+func (bare) Ready(context.Context) error                           { return nil }
+func (bare) Busy() bool                                            { return false }
+func (bare) Idle(context.Context, context.Context) error           { return nil }
+func (bare) Notice() (protocol.UserMessage, bool)                  { return protocol.UserMessage{}, false }
+func (bare) Slow(subtype string) bool                              { return subtype == "slow" }
+func (bare) Serve(context.Context, Request) (Answer, error)        { return Answer{}, nil }
+func (bare) Initialize(context.Context, *Greeting) (Answer, error) { return Answer{}, nil }
+func (bare) Interrupt()                                            {}
+
+func (bare) Turn(context.Context, context.Context, protocol.UserMessage) (bool, error) {
+	return true, nil
+}
+
+// flooding is a session whose turns write more than a host that does not read can take.
+type flooding struct {
+	bare
+	peer *Peer
+}
+
+func (f flooding) Turn(ctx, _ context.Context, _ protocol.UserMessage) (bool, error) {
+	for range 5000 {
+		if _, err := io.WriteString(f.peer.Events(), "{"+strings.Repeat("x", 1024)+"}\n"); err != nil {
+			return false, err
+		}
+	}
+	return true, context.Cause(ctx)
 }
 
 // stuck never returns from Write, like a pipe nobody reads.
@@ -99,16 +119,11 @@ func TestEndWithDeafHost(t *testing.T) {
 		defer host.Close()
 		out := stuck{release: make(chan struct{})}
 		defer close(out.release)
-		f := &fakeSession{model: "m"}
-		f.peer = New(Options{In: in, Out: out, NewID: func() string { return "id" }})
-		var err error
-		if f.policy, err = permission.New(permission.Options{CWD: "/w"}); err != nil {
-			t.Fatal(err)
-		}
+		peer := New(Options{In: in, Out: out, Stamps: &counted{}})
 		ctx, cancel := context.WithCancelCause(t.Context())
 		done := make(chan error, 1)
-		go func() { done <- f.peer.Serve(ctx, f) }()
-		go io.WriteString(host, `{"type":"user","message":{"role":"user","content":"flood 5000"}}`+"\n") // ends when it is read
+		go func() { done <- peer.Serve(ctx, flooding{peer: peer}) }()
+		go io.WriteString(host, `{"type":"user","message":{"role":"user","content":"go"}}`+"\n") // ends when it is read
 		synctest.Wait()
 		started := time.Now()
 		gone := errors.New("gone")
@@ -130,12 +145,11 @@ func (w failing) Write([]byte) (int, error) { return 0, w.err }
 // A stdout that breaks ends the run with its error.
 func TestBrokenStdout(t *testing.T) {
 	broken := errors.New("broken pipe")
-	f := &fakeSession{model: "m"}
-	f.peer = New(Options{
-		In:  strings.NewReader(strings.Repeat(`{"type":"user","message":{"role":"user","content":"flood 2000"}}`+"\n", 3)),
-		Out: failing{broken}, NewID: func() string { return "id" },
+	peer := New(Options{
+		In:  strings.NewReader(strings.Repeat(`{"type":"user","message":{"role":"user","content":"go"}}`+"\n", 3)),
+		Out: failing{broken}, Stamps: &counted{},
 	})
-	if err := f.peer.Serve(t.Context(), f); !errors.Is(err, broken) {
+	if err := peer.Serve(t.Context(), flooding{peer: peer}); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -152,13 +166,8 @@ func FuzzReceive(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, line []byte) {
-		s := &fakeSession{model: "m"}
-		var err error
-		if s.policy, err = permission.New(permission.Options{CWD: "/w"}); err != nil {
-			t.Fatal(err)
-		}
-		s.peer = New(Options{In: strings.NewReader(strings.ReplaceAll(string(line), "\n", " ")), Out: io.Discard, NewID: func() string { return "id" }})
-		if err := s.peer.Serve(t.Context(), quick{s}); err != nil {
+		peer := New(Options{In: strings.NewReader(strings.ReplaceAll(string(line), "\n", " ")), Out: io.Discard, Stamps: &counted{}})
+		if err := peer.Serve(t.Context(), bare{}); err != nil {
 			if _, documented := errors.AsType[*InputError](err); !documented {
 				t.Errorf("%v", err)
 			}
@@ -166,20 +175,16 @@ func FuzzReceive(f *testing.F) {
 	})
 }
 
-// quick is a session whose turns are over at once.
-type quick struct{ *fakeSession }
-
-func (quick) Turn(context.Context, context.Context, protocol.UserMessage) (bool, error) {
-	return true, nil
-}
-
 // speaking is a session that connects a server of the host.
 type speaking struct {
-	*fakeSession
+	bare
 	connect func(ctx context.Context)
 }
 
-func (s speaking) Connect(ctx context.Context, _ Initialize) { s.connect(ctx) }
+func (s speaking) Initialize(_ context.Context, g *Greeting) (Answer, error) {
+	g.Connect(s.connect)
+	return Answer{}, nil
+}
 
 // eager answers every message to a server in the moment it is written.
 type eager struct {
@@ -196,7 +201,7 @@ func (e *eager) Write(b []byte) (int, error) {
 		_ = json.Unmarshal([]byte(line), &frame)
 		e.lines = append(e.lines, frame.Type)
 		if frame.Type == "control_request" {
-			_ = e.peer.receive([]byte(`{"type":"control_response","response":{"subtype":"success","request_id":"` + frame.RequestID + `","response":{"mcp_response":{}}}}`))
+			_ = e.peer.receive(context.Background(), []byte(`{"type":"control_response","response":{"subtype":"success","request_id":"`+frame.RequestID+`","response":{"mcp_response":{}}}}`))
 		}
 	}
 	return len(b), nil
@@ -206,21 +211,15 @@ func (e *eager) Write(b []byte) (int, error) {
 // anything follows from what that server says (the golden ctl-sdkmcp).
 func TestInitializeIsAnsweredFirst(t *testing.T) {
 	for range 200 {
-		ids := 0
 		in, host := io.Pipe()
 		out := &eager{}
-		f := &fakeSession{model: "m"}
-		f.peer = New(Options{In: in, Out: out, NewID: func() string { ids++; return strconv.Itoa(ids) }})
-		out.peer = f.peer
-		var err error
-		if f.policy, err = permission.New(permission.Options{CWD: "/w"}); err != nil {
-			t.Fatal(err)
-		}
+		peer := New(Options{In: in, Out: out, Stamps: &counted{}})
+		out.peer = peer
 		connected := make(chan struct{})
-		s := speaking{f, func(ctx context.Context) {
+		s := speaking{bare{}, func(ctx context.Context) {
 			defer close(connected)
 			for range 2 {
-				if _, err := f.peer.Message(ctx, "s", json.RawMessage(`{"jsonrpc":"2.0","id":0,"method":"m"}`)); err != nil {
+				if _, err := peer.Message(ctx, "s", json.RawMessage(`{"jsonrpc":"2.0","id":0,"method":"m"}`)); err != nil {
 					t.Error(err)
 				}
 			}
@@ -230,7 +229,7 @@ func TestInitializeIsAnsweredFirst(t *testing.T) {
 			<-connected
 			host.Close()
 		}()
-		if err := f.peer.Serve(t.Context(), s); err != nil {
+		if err := peer.Serve(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff([]string{"control_request", "control_response", "control_request"}, out.lines); diff != "" {
@@ -239,21 +238,14 @@ func TestInitializeIsAnsweredFirst(t *testing.T) {
 	}
 }
 
-// What becomes of handshakes that a host says it has had, and what is answered
-// from them (observed with 2.1.329).
-func TestManifests(t *testing.T) {
+// What is asked in a handshake that was parked is answered from it, once.
+func TestParked(t *testing.T) {
 	hello := `{"protocolVersion":"2025-11-25","serverInfo":{"name":"s","version":"1"}}`
-	in := readRequest(incoming{Request: json.RawMessage(`{"subtype":"initialize","sdkMcpServerManifests":{
-		"good":{"initializeResult":` + hello + `,"toolsListResult":{"tools":[]}}, "bare":{"initializeResult":` + hello + `},
-		"here":{"initializeResult":` + hello + `}, "old":{"initializeResult":{"protocolVersion":"2024-11-05"}}, "bad":5, "worse":{"initializeResult":{}}}}`)})
-	var m manifests
-	got := m.park(in, []string{"good", "bare", "here", "old", "bad", "worse", "none"}, func(name string) bool { return name == "here" })
-	want := map[string]string{
-		"good": "parked", "bare": "parked", "here": "already_connected", "old": "protocol_version_mismatch", "bad": "malformed", "worse": "malformed",
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	var g guests
+	g.park(map[string]Handshake{
+		"good": {Hello: json.RawMessage(hello), Tools: json.RawMessage(`{"tools":[]}`)},
+		"bare": {Hello: json.RawMessage(hello)},
+	})
 	for _, ask := range []struct{ server, method, answer string }{
 		{"good", "initialize", `{"jsonrpc":"2.0","id":7,"result":` + hello + `}`},
 		{"good", "notifications/initialized", ""},
@@ -263,7 +255,7 @@ func TestManifests(t *testing.T) {
 		{"bare", "initialize", "asked"},
 		{"old", "initialize", "asked"},
 	} {
-		raw, ok := m.answer(ask.server, json.RawMessage(`{"id":7,"method":"`+ask.method+`"}`))
+		raw, ok := g.answer(ask.server, json.RawMessage(`{"id":7,"method":"`+ask.method+`"}`))
 		text := string(raw)
 		if !ok {
 			text = "asked"
@@ -271,8 +263,5 @@ func TestManifests(t *testing.T) {
 		if text != ask.answer {
 			t.Errorf("%s of %s: %s, want %s", ask.method, ask.server, text, ask.answer)
 		}
-	}
-	if whole := m.park(readRequest(incoming{Request: json.RawMessage(`{"sdkMcpServerManifests":5}`)}), []string{"s"}, func(string) bool { return false }); whole["s"] != "malformed" {
-		t.Errorf("no object: %v", whole)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/jsvalue"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -72,6 +73,15 @@ func blocksOf(c protocol.Content) []protocol.Block {
 		return []protocol.Block{protocol.Text(c.Text)}
 	}
 	return c.Blocks
+}
+
+// lifecycle tells how far a prompt is, of whose parts the host knows the uuids.
+func (in *prompt) lifecycle(state string) []protocol.Event {
+	var events []protocol.Event
+	for _, id := range in.message.UUIDs {
+		events = append(events, protocol.Lifecycle(id, state))
+	}
+	return events
 }
 
 // queue holds the prompts that wait, in the order of their turns.
@@ -223,7 +233,7 @@ func readPrompt(line []byte) (*prompt, error) {
 
 // readContent takes a text or a list of objects; none at all is the empty text.
 func readContent(raw json.RawMessage) (content protocol.Content, ok bool) {
-	if !given(raw) {
+	if !jsvalue.Given(raw) {
 		return content, true
 	}
 	var blocks []map[string]json.RawMessage

@@ -3,39 +3,63 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"time"
 
-	"github.com/claudeless/claudeless/mcp"
-	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Session is what the host controls. Its methods may be called from several goroutines; Turn, Idle and Notice never run beside
+// Options configures a [Peer]. In, Out and Stamps are required.
+type Options struct {
+	In     io.Reader
+	Out    io.Writer
+	Stamps Stamps
+	// AwaitInitialize holds the first prompt back until initialize was answered
+	// or stdin has ended (--await-initialize).
+	AwaitInitialize bool
+	// Replay repeats prompts that have no turn of their own: those dropped because
+	// their uuid was seen before, and those that share the turn of a later one
+	// (--replay-user-messages).
+	Replay bool
+	// OneByOne gives every prompt a turn of its own: none is joined with others
+	// that wait, and none becomes part of a running turn.
+	OneByOne bool
+	// Ceiling is how long work may go on when no more prompts will come.
+	Ceiling time.Duration
+	// States says whether session_state_changed is shown.
+	States StateEvents
+}
+
+// Stamps are what frames are marked with.
+type Stamps interface {
+	NewID() string     // uuid v4
+	SessionID() string // of frames that belong to no turn
+	Timestamp() string // the time now
+}
+
+// StateEvents says who is told about the session's state (spec: cli-contract
+// 1.3, 3.4).
+type StateEvents int
+
+// The zero value shows no state events; HostOnly marks them as not for users.
+const (
+	StatesOff StateEvents = iota
+	StatesHostOnly
+	StatesOn
+)
+
+// Session is what the host drives. Its methods may be called from several goroutines; Turn, Idle and Notice never run beside
 // each other.
 type Session interface {
-	Plays
-	Changes
-	Answers
-}
-
-// Plays are what the queue is for.
-type Plays interface {
 	Player
 	Worker
+	Requests
+}
+
+// Requests are what the host asks.
+type Requests interface {
+	Server
 	Greeter
-}
-
-// Changes are what requests change.
-type Changes interface {
-	Parts
-	Named
-	Settler
-}
-
-// Answers are what requests ask for.
-type Answers interface {
-	Tasks
-	Files
-	Teller
 }
 
 // Player plays prompts.
@@ -61,174 +85,51 @@ type Worker interface {
 	Notice() (protocol.UserMessage, bool)
 }
 
-// Interrupted is a session that has more to end than its turn when the host interrupts.
-type Interrupted interface {
-	// Interrupt ends the agents in the background, without waiting for them.
+// Server answers the host's requests.
+type Server interface {
+	// Serve answers a request of any subtype but those of [Greeter].
+	Serve(ctx context.Context, r Request) (Answer, error)
+	// Slow tells of a subtype whether its requests may wait for anything. Those that do not are served on the reader of stdin:
+	// they are answered before the next line is looked at.
+	Slow(subtype string) bool
+}
+
+// Greeter takes the two requests whose order among frames and turns is the wire's.
+type Greeter interface {
+	// Initialize takes the host's settings and describes the session. Other requests wait until it is answered, turns until
+	// what it connects is connected.
+	Initialize(ctx context.Context, g *Greeting) (Answer, error)
+	// Interrupt ends what works in the background, without waiting for it.
 	Interrupt()
 }
 
-// Greeter takes the host's first request.
-type Greeter interface {
-	// Initialize takes the host's settings and describes the session. No turn runs meanwhile unless some have been played.
-	Initialize(ctx context.Context, in Initialize) (Description, error)
-	// Connect connects the servers that initialize names; the next turn waits for it.
-	Connect(ctx context.Context, in Initialize)
+// Request is a control request of the host.
+type Request struct {
+	ID      json.RawMessage // the host's own
+	Subtype string          // as the real CLI words it: "undefined" without one
+	Body    json.RawMessage // the request as it was sent; it need not be an object
 }
 
-// Parts are what requests act on.
-type Parts interface {
-	Policy() *permission.Policy
-	// Servers is nil when the session can have none.
-	Servers() *mcp.Manager
-	// SetServers replaces the servers that the host may change by the given mcpServers object.
-	SetServers(ctx context.Context, servers json.RawMessage) (mcp.Change, error)
+// Answer is what a request comes to: the payload of a success (nil = none) and
+// what is shown right before and after it.
+type Answer struct {
+	Payload       any
+	Before, After []protocol.Event
+	Then          func() // called when the answer is out, an error as well; nil = nothing
+	greeting      bool   // it also tells what waits for the host
 }
 
-// Named is what of the session has a name that changes.
-type Named interface {
-	Model() string // the model in force, as the API names it
-	SetModel(name string)
-	Rename(title string)
+// Greeting is an initialize request.
+type Greeting struct {
+	Request
+	Begun   bool // some turns have been played
+	connect func(connect func(ctx context.Context))
 }
 
-// Settler changes settings.
-type Settler interface {
-	// ApplySettings puts settings over those of --settings, key by key; null takes a key away. When some are invalid, it names
-	// them and changes nothing.
-	ApplySettings(settings map[string]json.RawMessage) (wrong []string)
-	// UpdateSettings writes settings to the file of a source, "localSettings" or "userSettings".
-	UpdateSettings(source string, settings map[string]string) error
-	// RegisterRoot adds a working directory and returns its absolute path; an error is the answer as it stands.
-	RegisterRoot(directory string) (abs string, err error)
-}
-
-// Tasks are work beside the conversation.
-type Tasks interface {
-	StopTask(id string)
-	// TaskOutput returns what a shell command in the background has written.
-	TaskOutput(id string) ([]byte, bool)
-	// SideQuestion asks the model something beside the conversation.
-	SideQuestion(ctx context.Context, question string) (Aside, error)
-}
-
-// Files are what hosts read and put back.
-type Files interface {
-	// Preview and Rewind restore the files of a prompt, the one as a rehearsal; [ErrNoRewind] says that no copies are kept.
-	Preview(promptUUID string) (Rewind, error)
-	Rewind(promptUUID string) (Rewind, error)
-	// ReadFile returns the contents of a file that tools may read.
-	ReadFile(path string) (abs string, contents []byte, err error)
-}
-
-// Teller describes the session.
-type Teller interface {
-	// Tell answers requests that only want to know something, by their subtype; false = it has no answer.
-	Tell(subtype string) (reply any, ok bool)
-	// Build is the version of the CLI and when it was built.
-	Build() (version, built string)
-}
-
-// ErrNoRewind says that the session keeps no copies of files.
-var ErrNoRewind error = &HostError{Text: "File rewinding is not enabled."}
-
-// Aside is what the model says to a side question.
-type Aside struct {
-	Text      string `json:"response"`
-	Synthetic bool   `json:"synthetic"` // it is the CLI that says it
-}
-
-// Rewind is the outcome of restoring files, or of a rehearsal of it.
-type Rewind struct {
-	FilesChanged          []string
-	Insertions, Deletions int
-	SkippedLinks          int // files left alone because a link stands in their place
-}
-
-// Initialize is the host's first request (spec: cli-contract 4.2). Absent keys
-// are zero.
-type Initialize struct {
-	Begun              bool                              `json:"-"` // some turns have been played; set by the peer
-	Hooks              map[string][]protocol.HookMatcher `json:"hooks"`
-	SDKMCPServers      []string                          `json:"sdkMcpServers"`
-	SDKMCPConfigs      map[string]SDKServer              `json:"sdkMcpServerConfigs"`
-	JSONSchema         json.RawMessage                   `json:"jsonSchema"`
-	SystemPrompt       []string                          `json:"systemPrompt"`
-	AppendSystemPrompt string                            `json:"appendSystemPrompt"`
-	Agents             json.RawMessage                   `json:"agents"`      // an object by name
-	ToolAliases        map[string]string                 `json:"toolAliases"` // by the name that the model writes
-	Title              string                            `json:"title"`
-	Skills             []string                          `json:"skills"` // nil = all
-	ForwardSubagent    bool                              `json:"forwardSubagentText"`
-	Plugins            []json.RawMessage                 `json:"plugins"`
-	MCPServers         json.RawMessage                   `json:"mcpServers"`
-}
-
-// SDKServer is what a host says about one of its own servers.
-type SDKServer struct {
-	TimeoutMS int `json:"timeout"` // of a call; 0 = the default
-}
-
-// Description is the answer to initialize. Keys of the SDK types come first in
-// their order; those that the peer knows by itself are filled in by it.
-type Description struct {
-	Commands              []Command `json:"commands"`
-	Agents                []Agent   `json:"agents"`
-	OutputStyle           string    `json:"output_style"`
-	AvailableOutputStyles []string  `json:"available_output_styles"`
-	UserOutputStylesDir   string    `json:"user_output_styles_dir,omitempty"`
-	Models                any       `json:"models"`
-	Account               Account   `json:"account"`
-	PID                   int       `json:"pid"`
-	ClaudeCodeVersion     string    `json:"claude_code_version"`
-	PermissionMode        string    `json:"current_permission_mode"`
-	HooksApplied          bool      `json:"hooks_applied,omitempty"`
-	PluginsApplied        *bool     `json:"plugins_applied,omitempty"`     // nil = none were named
-	MCPServersApplied     *bool     `json:"mcp_servers_applied,omitempty"` // nil = none were named
-
-	// ManifestsParked tells what became of the handshakes that the host has had.
-	ManifestsParked map[string]string `json:"sdk_mcp_manifests_parked,omitempty"`
-
-	OnFailureSupported  bool `json:"hook_on_failure_supported"`
-	HooksKept           int  `json:"hooks_when_unanswered_kept"`
-	AskOutranksHost     bool `json:"other_hook_ask_outranks_host"`
-	FeedbackMode        Kind `json:"feedback_mode"`
-	AnalyticsDisabled   bool `json:"analytics_disabled"`
-	RemoteAutoEnable    bool `json:"remote_control_auto_enable"`
-	RemoteAutoConnect   bool `json:"remote_control_auto_connect_default"`
-	RemoteAvailable     bool `json:"remote_control_available"`
-	RemoteAutoOn        bool `json:"remote_control_auto_on_by_default"`
-	IDERemoteAutoEnable bool `json:"ide_rc_auto_enable_gate"`
-
-	FastModeState          string   `json:"fast_mode_state"`
-	FastModeDisabledReason string   `json:"fast_mode_disabled_reason"`
-	SessionState           string   `json:"session_state"`
-	Capabilities           []string `json:"capabilities"`
-}
-
-// Command is one slash command.
-type Command struct {
-	Name         string   `json:"name"`
-	Description  string   `json:"description"`
-	ArgumentHint string   `json:"argumentHint"`
-	Aliases      []string `json:"aliases,omitempty"`
-	Builtin      bool     `json:"builtin,omitempty"`
-}
-
-// Agent is one kind of sub-agent.
-type Agent struct {
-	Name        string `json:"name"`
-	Description string `json:"description"`
-	Model       string `json:"model,omitempty"` // "inherit" or an alias
-}
-
-// Account says how the session is paid for.
-type Account struct {
-	TokenSource  string `json:"tokenSource"`
-	APIKeySource string `json:"apiKeySource"`
-	APIProvider  string `json:"apiProvider"`
-}
-
-// Kind is an object with nothing but a kind.
-type Kind struct {
-	Kind string `json:"kind"`
+// Connect lets connect run, which connects the servers that the request names, and whose context is that of the whole
+// session. Connect returns when a server of the host is spoken to, or when there is nothing more to do: the host may want
+// its answer before it serves. It is called at most once.
+func (g *Greeting) Connect(connect func(ctx context.Context)) {
+	g.connect(connect)
+	g.connect = nil
 }

@@ -23,15 +23,6 @@ const (
 	StopException Behavior = "stop_exception"
 )
 
-// Phase is the side of a call that a pause is on.
-type Phase string
-
-// The phases.
-const (
-	Before Phase = "before"
-	After  Phase = "after"
-)
-
 // scope is what a behaviour is for; each allows other words.
 type scope int
 
@@ -158,9 +149,9 @@ func (p *points) SetBreakpoint(c BreakpointChange) error {
 }
 
 // parseGlob reads a name that is a pattern; nil = it is none.
-func parseGlob(name string) (*match.Text, error) {
+func parseGlob(name string) (none *match.Text, err error) {
 	if !strings.ContainsAny(name, "*?[") {
-		return nil, nil //nolint:nilnil // documented: no pattern
+		return none, nil
 	}
 	glob, err := match.Glob(name)
 	if err != nil {

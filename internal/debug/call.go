@@ -1,12 +1,16 @@
 package debug
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"slices"
+	"maps"
+	"math"
+	"strconv"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/cas"
+	"github.com/claudeless/claudeless/internal/eval"
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 type toolUse struct{ session, id string }
@@ -60,178 +64,148 @@ func (c *calls) drop(k *call) {
 	}
 }
 
-// Start tells the hub of a call about to run. A call that is stopped begins
-// its pause here; it goes on existing whether or not somebody waits for it.
-func (h *Hub) Start(ctx context.Context, c Call) (Begun, error) {
-	if c.Tool == "" {
-		return Begun{}, refuse(CodeMissingParameter, "method_name required", "parameter", "method_name")
-	}
-	k, err := h.newCall(c)
-	if err != nil {
-		return Begun{}, err
-	}
-	if err := h.admit(k); err != nil {
-		return Begun{}, err
-	}
-	begun := Begun{CallID: k.data.CallID, Decision: Decision{Action: ActionContinue}}
-	hit, stopped := h.examine(ctx, k, Before, nil)
-	if hit == nil {
-		return begun, nil
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	switch {
-	case stopped && (h.closed || len(h.pauses.open) >= maxPauses):
-		h.calls.drop(k)
-		return Begun{}, refuse(CodeLimit, "too many paused calls")
-	case stopped:
-		begun.PauseID = h.begin(k, Before, hit.Name, nil).id
-	case hit.Replacement != "" && slices.Contains(k.caller.Can(Before), ActionReplace):
-		begun.Decision = Decision{Action: ActionReplace, Tool: h.canonical(hit.Replacement)}
-		k.action = ActionReplace
-	}
-	return begun, nil
-}
-
-// admit gives a call its id and remembers it.
-func (h *Hub) admit(k *call) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closed {
-		return refuse(CodeClosed, "the debugger is closing")
-	}
-	if k.data.Signature == "" {
-		k.data.Signature = h.functions[k.data.MethodName].Signature
-	}
-	k.data.StartedAt = seconds(h.o.Now())
-	k.data.CallID = h.callID(k.data.StartedAt)
-	h.calls.keep(k)
-	return nil
-}
-
-// newCall makes the shown form of a call and keeps its input.
-func (h *Hub) newCall(c Call) (*call, error) {
-	k := &call{caller: native(c.Client), vars: map[string]any{}, data: CallData{
-		MethodName: c.Tool, Client: c.Client, SessionID: c.Session, ToolUseID: c.ToolUseID, CallSite: c.Site,
-		Signature: c.Signature, Process: NewProcess(c.PID, c.Started), Evaluator: "local",
-	}}
-	if o := c.Other; o != nil {
-		k.caller, k.lease, k.data.Values = o.Caller, o.Lease, o.Values
-		_, k.own = o.Values.(Input)
-		if _, ok := o.Caller.(Evaluator); ok {
-			k.data.Evaluator = "client"
-		}
-		return k, nil
-	}
-	input := c.Input
-	if len(input) == 0 {
-		input = json.RawMessage("{}")
-	}
-	canonical, err := cas.Canonical(input)
-	if err != nil {
-		return nil, refuse(CodeInvalidPayload, "input: "+err.Error())
-	}
-	if canonical[0] != '{' {
-		return nil, refuse(CodeInvalidPayload, "input must be a JSON object")
-	}
-	// An input too large to keep has its CID all the same.
-	cid, _ := h.store.Put(canonical)
-	k.data.Values, k.own = Input{input, cid}, true
-	return k, nil
-}
-
-// Running lists the calls that have begun and are not paused, the oldest first.
-// Older clients may never tell how theirs went.
-func (h *Hub) Running() []CallData {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	all := []CallData{}
-	for _, id := range h.calls.order {
-		if k, ok := h.calls.byID[id]; ok && k.pause == nil {
-			all = append(all, k.data)
-		}
-	}
-	return all
-}
-
-// Complete records how a call went and may stop it once more; then it returns
-// the id of that pause. A call the hub does not know is no error: older clients
-// complete calls of a server that was restarted.
-func (h *Hub) Complete(ctx context.Context, c Completion) (pauseID string, err error) {
-	r, err := resultOf(h.store, c.Outcome)
-	if err != nil {
-		return "", err
-	}
-	k := h.finish(c, r)
-	if k == nil || k.denied() {
-		return "", nil
-	}
-	hit, stopped := h.examine(ctx, k, After, &r)
-	if !stopped {
-		return "", nil
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.closed || len(h.pauses.open) >= maxPauses {
-		return "", nil
-	}
-	return h.begin(k, After, hit.Name, &r).id, nil
-}
-
 // denied tells of a call that an agent's hook refused: all that its agent sees is
 // the reason, so there is nothing more to decide.
 func (k *call) denied() bool {
 	return k.data.Client == ClientHook && (k.action == ActionSkip || k.action == ActionRaise)
 }
 
-// finish records how a call went; nil = it is not known.
-func (h *Hub) finish(c Completion, r Outcome) *call {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if c.CallID == "" {
-		c.CallID = h.calls.byToolUse[toolUse{c.Session, c.ToolUseID}]
+// Pause is a call that waits for a decision.
+type Pause struct {
+	ID       string   `json:"id"`
+	CallData CallData `json:"call_data"`
+	PausedAt float64  `json:"paused_at"` // Unix seconds
+	Sessions []string `json:"repl_sessions"`
+}
+
+// pause is guarded by Hub.mu; it changes in begin, settle and leases only.
+type pause struct {
+	id    string
+	call  *call
+	phase Phase
+	data  CallData
+	at    time.Time
+	o     *Outcome // how the call went; nil before it ran
+
+	done     chan struct{} // closed when decided
+	decision Decision
+	waiters  int         // questions that are being answered now
+	lease    *time.Timer // nil = does not run
+	expiry   *time.Timer // nil = no limit
+	sessions []string
+}
+
+// pauses are the open ones, and what was decided about those that are over.
+type pauses struct {
+	open       map[string]*pause
+	order      []*pause            // oldest first
+	decided    map[string]Decision // of closed pauses
+	decidedIDs []string            // oldest first
+	size       int                 // bytes of decided
+}
+
+func (p *pause) view() Pause {
+	return Pause{ID: p.id, CallData: p.data, PausedAt: seconds(p.at), Sessions: append([]string{}, p.sessions...)}
+}
+
+// remember keeps the decision about a pause for its caller, which may ask late;
+// of too many the oldest are forgotten.
+func (p *pauses) remember(id string, d Decision) {
+	p.decided[id] = d
+	p.decidedIDs = append(p.decidedIDs, id)
+	p.size += d.size()
+	for n := len(p.decidedIDs); n > maxClosedPauses || n > 1 && p.size > maxDecidedBytes; n-- {
+		p.size -= p.decided[p.decidedIDs[0]].size()
+		delete(p.decided, p.decidedIDs[0])
+		p.decidedIDs = p.decidedIDs[1:]
 	}
-	k, ok := h.calls.byID[c.CallID]
-	if !ok {
+}
+
+func (d Decision) size() int { return len(d.Input) + len(d.Result) + len(d.Message) + len(d.Wire) }
+
+// final is what the agent is given in place of its call's result; nil = that.
+func (d Decision) final() json.RawMessage {
+	switch d.Action {
+	case ActionModify:
+		return d.Result
+	case ActionRaise:
+		if text, err := protocol.Marshal(d.Message); err == nil {
+			return text
+		}
+	default: // it stays
+	}
+	return nil
+}
+
+func stopTimer(t **time.Timer) {
+	if *t != nil {
+		(*t).Stop()
+		*t = nil
+	}
+}
+
+// holds runs a condition; one that fails does not hold.
+func (c *core) holds(ctx context.Context, when *eval.Program, k *call, phase Phase, r *Outcome) (bool, error) {
+	c.mu.Lock()
+	data := k.data
+	c.mu.Unlock()
+	// Its steps are bounded; that the caller is gone does not change its value.
+	ok, err := when.Bool(context.WithoutCancel(ctx), c.names(k, data, phase, r))
+	return err == nil && ok, err
+}
+
+// names are the values an expression sees.
+func (c *core) names(k *call, d CallData, phase Phase, r *Outcome) map[string]any {
+	c.mu.Lock()
+	vars := maps.Clone(k.vars)
+	c.mu.Unlock()
+	m := map[string]any{
+		"tool": d.MethodName, "phase": string(phase), "session": d.SessionID, "vars": vars,
+		"input": decode(d.Input()), "result": nil, "error": nil,
+		"call": map[string]any{
+			"id": d.CallID, "client": string(d.Client), "tool_use_id": d.ToolUseID, "started_at": d.StartedAt,
+			"site": decode(d.CallSite), "breakpoint": d.Breakpoint,
+		},
+	}
+	if r != nil {
+		m["result"] = decode(r.Result)
+		if r.Failed {
+			m["error"] = decode(r.Exception)
+		}
+	}
+	return m
+}
+
+// decode reads JSON for expressions: whole numbers are int where they fit.
+func decode(raw json.RawMessage) any {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if dec.Decode(&v) != nil {
 		return nil
 	}
-	if k.pause != nil { // its caller did not wait for a decision
-		h.settle(k.pause, Decision{Action: ActionAbandon})
-	}
-	h.calls.drop(k)
-	h.record(k, r)
-	return k
+	return numbers(v)
 }
 
-// Before is [Hub.Start] and waiting for the decision. When ctx ends the pause
-// is abandoned.
-func (h *Hub) Before(ctx context.Context, c Call) (string, Decision, error) {
-	begun, err := h.Start(ctx, c)
-	if err != nil || begun.PauseID == "" {
-		return begun.CallID, begun.Decision, err
+func numbers(v any) any {
+	switch x := v.(type) {
+	case json.Number:
+		if n, err := strconv.ParseInt(string(x), 10, 0); err == nil {
+			return int(n)
+		}
+		f, err := x.Float64()
+		if err != nil {
+			return math.Inf(1)
+		}
+		return f
+	case []any:
+		for i := range x {
+			x[i] = numbers(x[i])
+		}
+	case map[string]any:
+		for key := range x {
+			x[key] = numbers(x[key])
+		}
 	}
-	d, err := h.await(ctx, begun.PauseID)
-	return begun.CallID, d, err
-}
-
-// After is [Hub.Complete] and waiting for the decision.
-func (h *Hub) After(ctx context.Context, callID string, o Outcome) (Decision, error) {
-	pauseID, err := h.Complete(ctx, Completion{CallID: callID, Outcome: o})
-	if err != nil || pauseID == "" {
-		return Decision{Action: ActionContinue}, err
-	}
-	return h.await(ctx, pauseID)
-}
-
-func (h *Hub) await(ctx context.Context, pauseID string) (Decision, error) {
-	d, _, err := h.Wait(ctx, pauseID)
-	d.Pause = pauseID
-	if ctx.Err() != nil {
-		h.Abandon(pauseID)
-		return Decision{}, ctx.Err()
-	}
-	if err == nil && d.Action == ActionAbandon {
-		err = refuse(CodeClosed, "the debugger is closing")
-	}
-	return d, err
+	return v
 }

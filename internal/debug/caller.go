@@ -8,17 +8,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Client is the kind of a caller, for people.
-type Client string
-
-// The callers of ours; those of the older debugger have none.
-const (
-	ClientRun      Client = "claudeless"
-	ClientHook     Client = "hook"
-	ClientProxy    Client = "proxy"
-	ClientExternal Client = "mcp_client" // calls made through the hub itself
-)
-
 // Caller is what may be done to the calls of a caller, and how it is told.
 type Caller interface {
 	// Can lists the actions that the caller carries out on one side of a call.
@@ -146,4 +135,60 @@ type Outcome struct {
 type Completion struct {
 	CallID, Session, ToolUseID string
 	Outcome
+}
+
+// Decision is what a caller does with its call. Which fields are set depends
+// on Action.
+type Decision struct {
+	Action Action
+	Input  json.RawMessage // modify before the call: the whole new input
+	// Result is that of skip, and of modify after the call: a string is the
+	// text, anything else its JSON.
+	Result        json.RawMessage
+	Type, Message string // raise
+	Tool          string // replace: canonical name
+	// Pause is the id of the pause that this ended, and Breakpoint what had
+	// stopped the call, as far as the gate tells. Both empty = it was not stopped.
+	Pause, Breakpoint string
+	// Wire is the decision as its caller reads it.
+	Wire json.RawMessage
+	// Wish is what a front asked for, while the decision is encoded; nil = the hub
+	// decided by itself.
+	Wish *Resume
+	// InputCID names Input in the store; empty = not known.
+	InputCID string
+}
+
+// Resume is a decision as a front gives it. The zero value lets the call go on.
+type Resume struct {
+	// Action is continue, modify, skip, raise or replace; empty = continue,
+	// which with new arguments is modify.
+	Action string `json:"action"`
+	// ModifiedArgs are the new positional arguments; for our callers one, the
+	// whole input. ModifiedKwargs are the new named ones, or the whole input.
+	ModifiedArgs   *[]json.RawMessage          `json:"modified_args"`
+	ModifiedKwargs *map[string]json.RawMessage `json:"modified_kwargs"`
+	ModifiedResult json.RawMessage             `json:"modified_result"`
+	// ModifiedInputExpr and ModifiedResultExpr are expressions whose values
+	// are used for the above.
+	ModifiedInputExpr  string          `json:"modified_input_expr"`
+	ModifiedResultExpr string          `json:"modified_result_expr"`
+	FakeResult         json.RawMessage `json:"fake_result"`
+	Exception          json.RawMessage `json:"exception"`
+	ExceptionType      string          `json:"exception_type"`
+	ExceptionMessage   string          `json:"exception_message"`
+	// ReplacementFunction wins over Action.
+	ReplacementFunction string `json:"replacement_function"`
+	// More is the whole request as it came, for callers that know more members;
+	// nil = there are none.
+	More json.RawMessage `json:"-"`
+}
+
+// Answer is what an expression gave.
+type Answer struct {
+	SessionID string `json:"session_id"`
+	Output    string `json:"output"` // JSON; the client's own text for older clients
+	Stdout    string `json:"stdout"`
+	IsError   bool   `json:"is_error"`
+	ResultCID string `json:"result_cid"` // empty = not kept
 }

@@ -1,52 +1,58 @@
+// Package debug is the breakpoint hub: breakpoints on tool names, calls that
+// are stopped before or after they run, what somebody decided about them, and
+// the records of all calls.
+//
+// Its one invariant: a pause is decided exactly once, by whoever comes first,
+// and every front sees the same state because all of them call the same
+// methods of one Hub. The package must not know how its callers and fronts
+// talk to it; HTTP, MCP and the page are packages below it.
+//
+// # Callers
+//
+// A caller is what runs tool calls. It asks a [Gate] before and after each of
+// them; [Middleware] does so around an executor. [Hub] is the gate within the
+// process, package client the one over HTTP. Before and After are made of
+// [Hub.Start], [Hub.Wait] and [Hub.Complete].
+//
+// What may be done to a call and how that is written is its [Caller]'s matter: the
+// hub has the one of our callers, package compat that of the older clients, whose
+// values ([Values]) and expressions ([Evaluator]) are theirs too.
+//
+// # Fronts
+//
+// Everything a front may do is one of these methods, which any number of
+// goroutines may call:
+//
+//	breakpoints  Breakpoints, SetBreakpoint, RemoveBreakpoint, SetReplacement, Default, SetDefault
+//	scripts      Rules, AddRule, Names
+//	tools        Functions, RegisterFunction
+//	pauses       Paused, Pause, Resume
+//	values       Evaluate, StartSession, Session, Sessions, CloseSession, Value
+//	records      Calls, History, Status
+//	events       Subscribe
+//
+// The packages below: compat (the older clients, their routes and pages), rest (all
+// other routes, and /api/events), external (other MCP servers), client (the gate
+// over HTTP), hookcmd and proxy (callers that are programs of their own), script
+// (the gate within a process, decided by a scenario), mcpface and page (fronts).
+//
+// Refusals are *[Error] with a code of the wire. Events are delivered through
+// bounded queues: an observer that does not keep up loses events, learns how
+// many, and delays nobody.
+//
+// # Time
+//
+// A pause may have a lease, which its caller renews by asking for the
+// decision; when it lapses the pause is abandoned. Options.PauseTimeout ends
+// the patience with those who should decide.
 package debug
 
 import (
 	"cmp"
 	"errors"
 	"fmt"
-	"sync"
-	"time"
 
 	"github.com/claudeless/claudeless/internal/cas"
-)
-
-// Policy says what becomes of a pause that nobody decides about.
-type Policy string
-
-// The policies; the zero value is PolicyWait.
-const (
-	PolicyWait     Policy = "wait"     // for ever
-	PolicyContinue Policy = "continue" // the call goes on as it was
-	PolicyFail     Policy = "fail"     // the call fails with a text that says so
-)
-
-// Options configure a Hub. The zero value needs Now and NewID.
-type Options struct {
-	Now   func() time.Time
-	NewID func() string // a fresh UUID
-	Store *cas.Store    // nil = one with default limits
-	// PauseTimeout ends a pause that nobody decides about, by OnTimeout. 0 =
-	// never.
-	PauseTimeout time.Duration
-	OnTimeout    Policy
-	// Lease is how long a pause outlives the last sign of life of its caller; 0 =
-	// 8 s.
-	Lease      time.Duration
-	MaxRecords int // call records kept; 0 = 10000
-}
-
-const (
-	defaultLease       = 8 * time.Second
-	defaultRecords     = 10_000
-	maxBreakpoints     = 1000
-	maxFunctions       = 10_000
-	maxCalls           = 10_000 // begun and not completed
-	maxPauses          = 10_000 // open at once
-	maxClosedPauses    = 16_384 // whose decision is remembered
-	maxDecidedBytes    = 128 << 20
-	maxSessions        = 1000
-	maxTranscript      = 1000
-	maxTranscriptBytes = 32 << 20 // over all sessions
 )
 
 // Hub holds all state of the debugger, in parts that own theirs under one lock.
@@ -59,17 +65,6 @@ type Hub struct {
 	*sessions
 	calls  calls
 	pauses pauses
-}
-
-// core is what all parts share. Everything of theirs is guarded by mu.
-type core struct {
-	o     Options
-	store *cas.Store
-
-	mu        sync.Mutex
-	closed    bool
-	seq       int // of call ids
-	observers map[*Subscription]struct{}
 }
 
 // New makes a hub. Its timers end with Close.
@@ -105,103 +100,6 @@ func New(o Options) (*Hub, error) {
 	}, nil
 }
 
-// Store is where the hub keeps values.
-func (c *core) Store() *cas.Store { return c.store }
-
-// NewID is a fresh UUID.
-func (c *core) NewID() string { return c.o.NewID() }
-
-// Now is the time of the hub's clock.
-func (c *core) Now() time.Time { return c.o.Now() }
-
-// Close abandons all pauses, stops all timers and ends all subscriptions. It
-// may be called more than once; the hub refuses new calls afterwards.
-func (h *Hub) Close() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.closed = true
-	for len(h.pauses.order) > 0 {
-		h.settle(h.pauses.order[0], Decision{Action: ActionAbandon})
-	}
-	for s := range h.observers {
-		h.unsubscribe(s)
-	}
-}
-
-// Error is a refusal. Code is a word of the wire; Detail are further members
-// of the answer.
-type Error struct {
-	Code    string
-	Message string
-	Detail  map[string]any
-}
-
-func (e *Error) Error() string {
-	if e.Message == "" {
-		return e.Code
-	}
-	return e.Code + ": " + e.Message
-}
-
-// The codes of refusals.
-const (
-	CodeMissingParameter   = "missing_parameter"
-	CodeInvalidBehavior    = "invalid_behavior"
-	CodeInvalidCondition   = "invalid_condition"
-	CodeInvalidPattern     = "invalid_pattern"
-	CodeInvalidAction      = "invalid_action"
-	CodeInvalidArguments   = "invalid_arguments"
-	CodeInvalidLimit       = "invalid_limit"
-	CodeInvalidPayload     = "invalid_payload"
-	CodeInvalidPause       = "invalid_pause"
-	CodeInvalidSession     = "invalid_session_id"
-	CodeBreakpointNotFound = "breakpoint_not_found"
-	CodeSignatureMismatch  = "signature_mismatch"
-	CodePauseNotFound      = "pause_not_found"
-	CodePauseResumed       = "pause_already_resumed"
-	CodeUnsupportedAction  = "unsupported_action"
-	CodeMissingExpression  = "missing_expression"
-	CodeSessionNotFound    = "session_not_found"
-	CodeSessionClosed      = "session_closed"
-	CodeEvalNotFound       = "eval_not_found"
-	CodeEvalTimeout        = "eval_timeout"
-	CodeCIDNotFound        = "cid_not_found"
-	CodeLimit              = "limit_reached"
-	CodeClosed             = "closed"
-)
-
-func refuse(code, message string, detail ...any) *Error {
-	e := &Error{Code: code, Message: message}
-	for i := 0; i+1 < len(detail); i += 2 {
-		if e.Detail == nil {
-			e.Detail = map[string]any{}
-		}
-		e.Detail[fmt.Sprint(detail[i])] = detail[i+1]
-	}
-	return e
-}
-
-// seconds is the older system's form of a time.
-func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
-
-// Value returns the bytes of a stored value, which must not be changed.
-func (c *core) Value(cid string) ([]byte, error) {
-	if !cas.IsCID(cid) {
-		return nil, refuse(CodeCIDNotFound, "this is no cid", "cid", cid)
-	}
-	data, ok := c.store.Get(cid)
-	if !ok {
-		return nil, refuse(CodeCIDNotFound, "", "cid", cid)
-	}
-	return data, nil
-}
-
-// callID makes the id of a call that begins now; c.mu is held.
-func (c *core) callID(now float64) string {
-	c.seq++
-	return fmt.Sprintf("%.6f-%03d", now, c.seq)
-}
-
 // Status counts what there is.
 type Status struct {
 	Breakpoints   int       `json:"breakpoints"`
@@ -228,122 +126,4 @@ func (h *Hub) Status() Status {
 		s.EventsDropped += o.lost
 	}
 	return s
-}
-
-// Kind is what an Event is about.
-type Kind string
-
-// The kinds of events.
-const (
-	EventPaused    Kind = "execution_paused"
-	EventResumed   Kind = "execution_resumed"
-	EventCompleted Kind = "call_completed"
-	EventChanged   Kind = "changed" // what is configured; Topic says what
-)
-
-// Topics of EventChanged.
-const (
-	TopicBreakpoints = "breakpoints"
-	TopicBehavior    = "behavior"
-	TopicFunctions   = "functions"
-	TopicServers     = "servers"
-	TopicErrors      = "com_errors"
-)
-
-// Event is one change of the hub. Which fields are set depends on Kind.
-type Event struct {
-	Kind       Kind
-	PauseID    string  // paused, resumed
-	CallID     string  // completed
-	MethodName string  // all but changed
-	Reason     string  // paused: "breakpoint" or "exception"
-	PausedAt   float64 // paused: Unix seconds
-	Action     string  // resumed
-	Status     string  // completed: "success" or "exception"
-	Topic      string  // changed
-	// Missed counts the events dropped just before this one because the
-	// observer was slow.
-	Missed int
-}
-
-// Params are the parameters of the event's notification.
-func (e Event) Params() map[string]any {
-	switch e.Kind {
-	case EventPaused:
-		return map[string]any{"pause_id": e.PauseID, "method_name": e.MethodName, "pause_reason": e.Reason, "paused_at": e.PausedAt}
-	case EventResumed:
-		return map[string]any{"pause_id": e.PauseID, "method_name": e.MethodName, "action": e.Action}
-	case EventCompleted:
-		return map[string]any{"call_id": e.CallID, "method_name": e.MethodName, "status": e.Status}
-	default:
-		return map[string]any{"topic": e.Topic}
-	}
-}
-
-// Subscription receives the events from its making on, in order.
-type Subscription struct {
-	// C gives the events; it is closed by Close and when the hub closes.
-	C   <-chan Event
-	c   chan Event
-	hub *core
-
-	missed, lost int // under hub.mu: since the last event that fitted; altogether
-}
-
-const defaultQueue = 256
-
-// Subscribe adds an observer. Of its events at most queue wait for it (0 =
-// 256); what comes beyond that is dropped and counted. Reading the hub's state
-// while handling an event is fine.
-func (c *core) Subscribe(queue int) *Subscription {
-	if queue <= 0 {
-		queue = defaultQueue
-	}
-	s := &Subscription{c: make(chan Event, queue), hub: c}
-	s.C = s.c
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		close(s.c)
-		return s
-	}
-	c.observers[s] = struct{}{}
-	return s
-}
-
-// Close ends the subscription; closing it again does nothing.
-func (s *Subscription) Close() {
-	s.hub.mu.Lock()
-	defer s.hub.mu.Unlock()
-	s.hub.unsubscribe(s)
-}
-
-func (c *core) unsubscribe(s *Subscription) {
-	if _, ok := c.observers[s]; ok {
-		delete(c.observers, s)
-		close(s.c)
-	}
-}
-
-// Announce tells all observers that something outside of the hub changed, such
-// as the external servers.
-func (c *core) Announce(topic string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.publish(Event{Kind: EventChanged, Topic: topic})
-}
-
-// publish hands e to all observers without waiting for any; c.mu is held,
-// which keeps the events in order.
-func (c *core) publish(e Event) {
-	for s := range c.observers {
-		e.Missed = s.missed
-		select {
-		case s.c <- e:
-			s.missed = 0
-		default:
-			s.missed++
-			s.lost++
-		}
-	}
 }

@@ -24,22 +24,26 @@ type Gate interface {
 
 // MiddlewareOptions tell a gate about the calls of a run. The zero value works.
 type MiddlewareOptions struct {
-	Session func() string // the session's id; nil = unknown
-	PID     int           // of this process
-	Started float64       // of this process, Unix seconds
+	Run     Run     // nil = nothing is known of it
+	PID     int     // of this process
+	Started float64 // of this process, Unix seconds
+}
+
+// Run is the run whose calls are stopped.
+type Run interface {
+	ID() string // of its session
 	// Site tells where a call comes from, as JSON; nil = unknown.
-	Site func(call protocol.ToolUse) json.RawMessage
+	Site(call protocol.ToolUse) json.RawMessage
 	// Shape makes the result of a call from a text that was made up or is
-	// another tool's, so that it has the structure the tool's own have; nil =
-	// the text alone.
-	Shape func(call protocol.ToolUse, text string) protocol.ToolResult
+	// another tool's, so that it has the structure the tool's own have.
+	Shape(call protocol.ToolUse, text string) protocol.ToolResult
 }
 
 func (o MiddlewareOptions) shape(use protocol.ToolUse, text string) protocol.ToolResult {
-	if o.Shape == nil {
+	if o.Run == nil {
 		return protocol.ToolResult{Content: protocol.Content{Text: text}}
 	}
-	return o.Shape(use, text)
+	return o.Run.Shape(use, text)
 }
 
 // Middleware stops calls at g's breakpoints. When the gate fails before a call
@@ -49,11 +53,8 @@ func (o MiddlewareOptions) shape(use protocol.ToolUse, text string) protocol.Too
 func Middleware(g Gate, o MiddlewareOptions) executor.Middleware {
 	return executor.Func(func(ctx context.Context, use protocol.ToolUse, next executor.Executor) (executor.Result, error) {
 		c := Call{Tool: use.Name, Input: use.Input, ToolUseID: use.ID, Client: ClientRun, PID: o.PID, Started: o.Started}
-		if o.Session != nil {
-			c.Session = o.Session()
-		}
-		if o.Site != nil {
-			c.Site = o.Site(use)
+		if o.Run != nil {
+			c.Session, c.Site = o.Run.ID(), o.Run.Site(use)
 		}
 		id, d, err := g.Before(ctx, c)
 		if err != nil {

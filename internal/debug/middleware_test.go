@@ -79,7 +79,7 @@ func TestMiddleware(t *testing.T) {
 	}
 	for _, tt := range tests {
 		fake := &fakeTools{}
-		o := MiddlewareOptions{Session: func() string { return "s1" }, PID: 4, Site: func(protocol.ToolUse) json.RawMessage { return raw(`{"line":1}`) }}
+		o := MiddlewareOptions{Run: fakeRun{}, PID: 4}
 		chain := executor.Chain(fake, Middleware(&tt.gate, o))
 		got, err := chain.Execute(t.Context(), protocol.ToolUse{ID: "tu", Name: tt.tool, Input: raw(`{"x":1}`)})
 		if err != nil {
@@ -106,14 +106,29 @@ func TestMiddleware(t *testing.T) {
 	}
 }
 
+// fakeRun makes results of a text alone.
+type fakeRun struct{}
+
+func (fakeRun) ID() string { return "s1" }
+
+func (fakeRun) Site(protocol.ToolUse) json.RawMessage { return json.RawMessage(`{"line":1}`) }
+
+func (fakeRun) Shape(_ protocol.ToolUse, text string) protocol.ToolResult {
+	return protocol.ToolResult{Content: protocol.Content{Text: text}}
+}
+
+// shapely makes them as the tool itself would.
+type shapely struct{ fakeRun }
+
+func (shapely) Shape(use protocol.ToolUse, text string) protocol.ToolResult {
+	return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: use.Name + ": " + text, ExplicitOK: true}
+}
+
 // A result that is not the tool's own gets the structure that the tool's own
 // have, unless it failed or is more than a text.
 func TestShape(t *testing.T) {
 	raw := func(s string) json.RawMessage { return json.RawMessage(s) }
 	goOn := Decision{Action: ActionContinue}
-	shape := func(use protocol.ToolUse, text string) protocol.ToolResult {
-		return protocol.ToolResult{Content: protocol.Content{Text: text}, Output: use.Name + ": " + text, ExplicitOK: true}
-	}
 	for _, tt := range []struct {
 		name, tool string
 		gate       fakeGate
@@ -127,7 +142,7 @@ func TestShape(t *testing.T) {
 		{"mended", "fail", fakeGate{before: goOn, after: Decision{Action: ActionModify, Result: raw(`"y"`)}}, "fail: y"},
 		{"failed", "echo", fakeGate{before: goOn, after: Decision{Action: ActionRaise, Message: "no"}}, nil},
 	} {
-		chain := executor.Chain(&fakeTools{}, Middleware(&tt.gate, MiddlewareOptions{Shape: shape}))
+		chain := executor.Chain(&fakeTools{}, Middleware(&tt.gate, MiddlewareOptions{Run: shapely{}}))
 		got, err := chain.Execute(t.Context(), protocol.ToolUse{Name: tt.tool, Input: raw(`{"x":1}`)})
 		if err != nil || got.Output != tt.want || got.ExplicitOK != (tt.want != nil) {
 			t.Errorf("%s: %v (explicit %v), %v; want %v", tt.name, got.Output, got.ExplicitOK, err, tt.want)

@@ -1,6 +1,7 @@
 package debug
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,40 +10,6 @@ import (
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
-
-// Pause is a call that waits for a decision.
-type Pause struct {
-	ID       string   `json:"id"`
-	CallData CallData `json:"call_data"`
-	PausedAt float64  `json:"paused_at"` // Unix seconds
-	Sessions []string `json:"repl_sessions"`
-}
-
-// pause is guarded by Hub.mu; it changes in begin, settle and leases only.
-type pause struct {
-	id    string
-	call  *call
-	phase Phase
-	data  CallData
-	at    time.Time
-	o     *Outcome // how the call went; nil before it ran
-
-	done     chan struct{} // closed when decided
-	decision Decision
-	waiters  int         // questions that are being answered now
-	lease    *time.Timer // nil = does not run
-	expiry   *time.Timer // nil = no limit
-	sessions []string
-}
-
-// pauses are the open ones, and what was decided about those that are over.
-type pauses struct {
-	open       map[string]*pause
-	order      []*pause            // oldest first
-	decided    map[string]Decision // of closed pauses
-	decidedIDs []string            // oldest first
-	size       int                 // bytes of decided
-}
 
 // begin begins a pause; h.mu is held.
 func (h *Hub) begin(k *call, phase Phase, breakpoint string, r *Outcome) *pause {
@@ -94,10 +61,6 @@ func (h *Hub) Pause(id string) (Pause, error) {
 		return Pause{}, err
 	}
 	return p.view(), nil
-}
-
-func (p *pause) view() Pause {
-	return Pause{ID: p.id, CallData: p.data, PausedAt: seconds(p.at), Sessions: append([]string{}, p.sessions...)}
 }
 
 // find returns an open pause; h.mu is held.
@@ -227,38 +190,161 @@ func (h *Hub) settle(p *pause, d Decision) bool {
 	return true
 }
 
-// remember keeps the decision about a pause for its caller, which may ask late;
-// of too many the oldest are forgotten.
-func (p *pauses) remember(id string, d Decision) {
-	p.decided[id] = d
-	p.decidedIDs = append(p.decidedIDs, id)
-	p.size += d.size()
-	for n := len(p.decidedIDs); n > maxClosedPauses || n > 1 && p.size > maxDecidedBytes; n-- {
-		p.size -= p.decided[p.decidedIDs[0]].size()
-		delete(p.decided, p.decidedIDs[0])
-		p.decidedIDs = p.decidedIDs[1:]
+// Close abandons all pauses, stops all timers and ends all subscriptions. It
+// may be called more than once; the hub refuses new calls afterwards.
+func (h *Hub) Close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.closed = true
+	for len(h.pauses.order) > 0 {
+		h.settle(h.pauses.order[0], Decision{Action: ActionAbandon})
+	}
+	for s := range h.observers {
+		h.unsubscribe(s)
 	}
 }
 
-// final is what the agent is given in place of its call's result; nil = that.
-func (d Decision) final() json.RawMessage {
-	switch d.Action {
-	case ActionModify:
-		return d.Result
-	case ActionRaise:
-		if text, err := protocol.Marshal(d.Message); err == nil {
-			return text
-		}
-	default: // it stays
+// Resume decides about a paused call. The first decision counts; a later one
+// is refused, as is one that the caller cannot carry out, and changes nothing.
+func (h *Hub) Resume(ctx context.Context, pauseID string, r Resume) error {
+	h.mu.Lock()
+	p, err := h.find(pauseID)
+	h.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	d, err := h.decide(ctx, p, r)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.settle(p, d) {
+		return refuse(CodePauseResumed, "the call was resumed already", "pause_id", pauseID)
 	}
 	return nil
 }
 
-func (d Decision) size() int { return len(d.Input) + len(d.Result) + len(d.Message) + len(d.Wire) }
-
-func stopTimer(t **time.Timer) {
-	if *t != nil {
-		(*t).Stop()
-		*t = nil
+// decide turns a front's wish into a decision for p's caller.
+func (h *Hub) decide(ctx context.Context, p *pause, r Resume) (Decision, error) {
+	action, err := p.action(r)
+	if err != nil {
+		return Decision{}, err
 	}
+	d := Decision{Action: action, Wish: &r}
+	if _, ok := p.call.caller.(Evaluator); ok && action == ActionModify && r.ModifiedInputExpr != "" {
+		return d, refuse(CodeUnsupportedAction, "expressions of this call are evaluated by its client")
+	}
+	switch action {
+	case ActionModify:
+		if p.call.own {
+			err = h.modification(ctx, p, &d, r)
+		}
+	case ActionSkip:
+		d.Result = r.FakeResult
+		if r.ModifiedResultExpr != "" && p.call.own {
+			d.Result, err = h.value(ctx, p, r.ModifiedResultExpr)
+		}
+	case ActionRaise:
+		d.Type, d.Message = r.ExceptionType, r.failure()
+	case ActionReplace:
+		if d.Tool = r.ReplacementFunction; p.call.own {
+			h.mu.Lock()
+			d.Tool = h.canonical(d.Tool)
+			h.mu.Unlock()
+		}
+	default: // nothing beside the action
+	}
+	if err == nil {
+		d.Wire, err = p.call.caller.Encode(d)
+	}
+	d.Wish = nil
+	return d, err
+}
+
+// action checks the action a front wants.
+func (p *pause) action(r Resume) (Action, error) {
+	action := Action(r.Action)
+	if action == "" {
+		action = ActionContinue
+	}
+	edited := r.ModifiedArgs != nil || r.ModifiedKwargs != nil || r.ModifiedInputExpr != ""
+	if p.phase == After {
+		edited = present(r.ModifiedResult) || r.ModifiedResultExpr != ""
+	}
+	switch {
+	case r.ReplacementFunction != "":
+		action = ActionReplace
+	case action == ActionContinue && edited:
+		action = ActionModify
+	case action == ActionReplace:
+		return "", refuse(CodeMissingParameter, "replacement_function required", "parameter", "replacement_function")
+	case action == ActionModify && !edited:
+		return "", refuse(CodeInvalidArguments, "modify needs new values")
+	}
+	switch action {
+	case ActionContinue, ActionModify, ActionSkip, ActionRaise, ActionReplace:
+	default:
+		return "", refuse(CodeInvalidAction, "action must be one of continue, modify, skip, raise, replace", "action", r.Action)
+	}
+	if !slices.Contains(p.data.Capabilities, action) {
+		return "", refuse(CodeUnsupportedAction, "this call cannot do that here", "action", string(action), "supported", p.data.Capabilities)
+	}
+	return action, nil
+}
+
+func present(v json.RawMessage) bool { return len(bytes.TrimSpace(v)) > 0 }
+
+// modification is the new input or result of a modify.
+func (h *Hub) modification(ctx context.Context, p *pause, d *Decision, r Resume) (err error) {
+	if p.phase == After {
+		d.Result = r.ModifiedResult
+		if r.ModifiedResultExpr != "" {
+			d.Result, err = h.value(ctx, p, r.ModifiedResultExpr)
+		}
+		return err
+	}
+	switch {
+	case r.ModifiedInputExpr != "":
+		d.Input, err = h.value(ctx, p, r.ModifiedInputExpr)
+	case r.ModifiedKwargs != nil:
+		if r.ModifiedArgs != nil && len(*r.ModifiedArgs) > 0 {
+			return refuse(CodeInvalidArguments, "give modified_kwargs or modified_args, not both")
+		}
+		d.Input, err = protocol.Marshal(*r.ModifiedKwargs)
+	case len(*r.ModifiedArgs) == 1:
+		d.Input = (*r.ModifiedArgs)[0]
+	default:
+		return refuse(CodeInvalidArguments, "modified_args of a tool has one element, the whole input")
+	}
+	if err != nil {
+		return err
+	}
+	if !bytes.HasPrefix(bytes.TrimSpace(d.Input), []byte("{")) {
+		return refuse(CodeInvalidArguments, "the input of a tool is a JSON object")
+	}
+	cid, canonical, err := h.store.PutJSON(d.Input)
+	if canonical == nil {
+		return refuse(CodeInvalidArguments, err.Error())
+	}
+	d.InputCID = cid // an input too large to keep has one all the same
+	return nil
+}
+
+// failure is the text of a raise.
+func (r Resume) failure() string {
+	if r.ExceptionMessage != "" {
+		return r.ExceptionMessage
+	}
+	var text string
+	if json.Unmarshal(r.Exception, &text) == nil && text != "" {
+		return text
+	}
+	if present(r.Exception) && !bytes.Equal(bytes.TrimSpace(r.Exception), []byte("null")) {
+		return string(r.Exception)
+	}
+	if r.ExceptionType != "" {
+		return r.ExceptionType
+	}
+	return "the call was failed by the debugger"
 }

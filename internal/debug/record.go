@@ -1,47 +1,12 @@
 package debug
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 
 	"github.com/claudeless/claudeless/internal/cas"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
-
-// Record is a call that is over.
-type Record struct {
-	CallData
-	Ending
-	More json.Marshaler // further members; nil = none
-
-	hit  []string // breakpoints on the call when it was over
-	size int      // bytes of its values
-}
-
-// Ending is how a call ended.
-type Ending struct {
-	Status string `json:"status"` // success, exception, or the status of an event
-	// Source is "mcp_client" for calls made through the hub to the external
-	// server Server.
-	Source      string   `json:"source,omitempty"`
-	Server      string   `json:"server,omitempty"`
-	Action      Action   `json:"action,omitempty"`       // decided before the call
-	AfterAction Action   `json:"after_action,omitempty"` // decided after it
-	CompletedAt float64  `json:"completed_at"`
-	ResultCID   string   `json:"result_cid,omitempty"`
-	ErrorCID    string   `json:"exception_cid,omitempty"`
-	ErrorType   string   `json:"exception_type,omitempty"`
-	Error       string   `json:"exception_message,omitempty"`
-	Sessions    []string `json:"repl_sessions,omitempty"`
-	// OriginalInput is what the agent asked for, when the input was changed, and
-	// FinalResult what it was given, when the result was: a failure is its text.
-	OriginalInput json.RawMessage `json:"original_input,omitempty"`
-	FinalResult   json.RawMessage `json:"final_result,omitempty"`
-}
-
-// MarshalJSON writes all parts as one object.
-func (rec Record) MarshalJSON() ([]byte, error) { return join(rec.CallData, rec.Ending, rec.More) }
 
 // Calls are the newest call records, in the order of their ends.
 type Calls struct {

@@ -1,13 +1,10 @@
 package debug
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -31,15 +28,6 @@ type Question struct {
 	PauseID string
 	Expr    string
 	Timeout time.Duration // 0 = 35 s
-}
-
-// Answer is what an expression gave.
-type Answer struct {
-	SessionID string `json:"session_id"`
-	Output    string `json:"output"` // JSON; the client's own text for older clients
-	Stdout    string `json:"stdout"`
-	IsError   bool   `json:"is_error"`
-	ResultCID string `json:"result_cid"` // empty = not kept
 }
 
 // StartSession opens a session at a pause and returns its id.
@@ -191,16 +179,6 @@ func (h *Hub) run(ctx context.Context, p *pause, expr string) (any, error) {
 	return program.Run(ctx, h.names(p.call, p.data, p.phase, p.o))
 }
 
-// holds runs a condition; one that fails does not hold.
-func (c *core) holds(ctx context.Context, when *eval.Program, k *call, phase Phase, r *Outcome) (bool, error) {
-	c.mu.Lock()
-	data := k.data
-	c.mu.Unlock()
-	// Its steps are bounded; that the caller is gone does not change its value.
-	ok, err := when.Bool(context.WithoutCancel(ctx), c.names(k, data, phase, r))
-	return err == nil && ok, err
-}
-
 // Names are the values that expressions see at a pause.
 func (h *Hub) Names(pauseID string) (map[string]any, error) {
 	h.mu.Lock()
@@ -210,62 +188,6 @@ func (h *Hub) Names(pauseID string) (map[string]any, error) {
 		return nil, err
 	}
 	return h.names(p.call, p.data, p.phase, p.o), nil
-}
-
-// names are the values an expression sees.
-func (c *core) names(k *call, d CallData, phase Phase, r *Outcome) map[string]any {
-	c.mu.Lock()
-	vars := maps.Clone(k.vars)
-	c.mu.Unlock()
-	m := map[string]any{
-		"tool": d.MethodName, "phase": string(phase), "session": d.SessionID, "vars": vars,
-		"input": decode(d.Input()), "result": nil, "error": nil,
-		"call": map[string]any{
-			"id": d.CallID, "client": string(d.Client), "tool_use_id": d.ToolUseID, "started_at": d.StartedAt,
-			"site": decode(d.CallSite), "breakpoint": d.Breakpoint,
-		},
-	}
-	if r != nil {
-		m["result"] = decode(r.Result)
-		if r.Failed {
-			m["error"] = decode(r.Exception)
-		}
-	}
-	return m
-}
-
-// decode reads JSON for expressions: whole numbers are int where they fit.
-func decode(raw json.RawMessage) any {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var v any
-	if dec.Decode(&v) != nil {
-		return nil
-	}
-	return numbers(v)
-}
-
-func numbers(v any) any {
-	switch x := v.(type) {
-	case json.Number:
-		if n, err := strconv.ParseInt(string(x), 10, 0); err == nil {
-			return int(n)
-		}
-		f, err := x.Float64()
-		if err != nil {
-			return math.Inf(1)
-		}
-		return f
-	case []any:
-		for i := range x {
-			x[i] = numbers(x[i])
-		}
-	case map[string]any:
-		for key := range x {
-			x[key] = numbers(x[key])
-		}
-	}
-	return v
 }
 
 // Session is the evaluations somebody made at one pause.

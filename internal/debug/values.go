@@ -148,3 +148,70 @@ func Shorten(v json.RawMessage, cid string) json.RawMessage {
 	}
 	return short
 }
+
+// Phase is the side of a call that a pause is on.
+type Phase string
+
+// The phases.
+const (
+	Before Phase = "before"
+	After  Phase = "after"
+)
+
+// Action is what is decided about a stopped call.
+type Action string
+
+// The actions. ActionAbandon is what the hub decides when the caller is gone.
+const (
+	ActionContinue Action = "continue"
+	ActionModify   Action = "modify"  // other input, or after the call another result
+	ActionSkip     Action = "skip"    // the tool does not run; the result is made up
+	ActionRaise    Action = "raise"   // the call fails
+	ActionReplace  Action = "replace" // another tool runs
+	ActionAbandon  Action = "abandoned"
+)
+
+// Client is the kind of a caller, for people.
+type Client string
+
+// The callers of ours; those of the older debugger have none.
+const (
+	ClientRun      Client = "claudeless"
+	ClientHook     Client = "hook"
+	ClientProxy    Client = "proxy"
+	ClientExternal Client = "mcp_client" // calls made through the hub itself
+)
+
+// Record is a call that is over.
+type Record struct {
+	CallData
+	Ending
+	More json.Marshaler // further members; nil = none
+
+	hit  []string // breakpoints on the call when it was over
+	size int      // bytes of its values
+}
+
+// Ending is how a call ended.
+type Ending struct {
+	Status string `json:"status"` // success, exception, or the status of an event
+	// Source is "mcp_client" for calls made through the hub to the external
+	// server Server.
+	Source      string   `json:"source,omitempty"`
+	Server      string   `json:"server,omitempty"`
+	Action      Action   `json:"action,omitempty"`       // decided before the call
+	AfterAction Action   `json:"after_action,omitempty"` // decided after it
+	CompletedAt float64  `json:"completed_at"`
+	ResultCID   string   `json:"result_cid,omitempty"`
+	ErrorCID    string   `json:"exception_cid,omitempty"`
+	ErrorType   string   `json:"exception_type,omitempty"`
+	Error       string   `json:"exception_message,omitempty"`
+	Sessions    []string `json:"repl_sessions,omitempty"`
+	// OriginalInput is what the agent asked for, when the input was changed, and
+	// FinalResult what it was given, when the result was: a failure is its text.
+	OriginalInput json.RawMessage `json:"original_input,omitempty"`
+	FinalResult   json.RawMessage `json:"final_result,omitempty"`
+}
+
+// MarshalJSON writes all parts as one object.
+func (rec Record) MarshalJSON() ([]byte, error) { return join(rec.CallData, rec.Ending, rec.More) }

@@ -261,24 +261,29 @@ func (e *Edge) sent(line []byte) {
 func (e *Edge) System() *process.System {
 	s := *e.o.System
 	s.Stdin, s.Stdout = e.stdin(s.Stdin), e.stdout(s.Stdout)
-	if s.Notify != nil {
-		s.Notify = e.notify
+	if s.Fate != nil {
+		s.Fate = fate{s.Fate, e}
 	}
-	s.Kill = e.kill
 	return &s
 }
 
-// notify relays signals as the process does, and notes them.
-func (e *Edge) notify(to chan<- os.Signal, signals ...os.Signal) func() {
+// fate is that of the process; what comes of it is noted.
+type fate struct {
+	process.Fate
+	e *Edge
+}
+
+// Notify relays signals as the process does, and notes them.
+func (f fate) Notify(to chan<- os.Signal, signals ...os.Signal) func() {
 	from, done := make(chan os.Signal, 4), make(chan struct{})
-	stop := e.o.System.Notify(from, signals...)
+	stop := f.Fate.Notify(from, signals...)
 	go func() { // ends when done is closed
 		for {
 			select {
 			case <-done:
 				return
 			case sig := <-from:
-				if e.signalled(sig) {
+				if f.e.signalled(sig) {
 					to <- sig
 				}
 			}
@@ -287,13 +292,14 @@ func (e *Edge) notify(to chan<- os.Signal, signals ...os.Signal) func() {
 	return func() { stop(); close(done) }
 }
 
-// kill notes that the process is about to die of a signal of its own.
-func (e *Edge) kill(sig syscall.Signal) error {
+// Kill notes that the process is about to die of a signal of its own.
+func (f fate) Kill(sig syscall.Signal) error {
+	e := f.e
 	e.mu.Lock()
 	e.signal = signalName(sig)
 	e.mu.Unlock()
 	e.End(128+int(sig), "")
-	return e.o.System.Kill(sig)
+	return f.Fate.Kill(sig)
 }
 
 // signalled notes a signal; false = a fault keeps it from having an effect.

@@ -24,6 +24,9 @@ type Fault struct {
 	// Truth is how a caller may end: "success" (nothing is lost), "failure" (what
 	// it was after did not come) or "either".
 	Truth string `json:"truth"`
+	// RealTruth is Truth where a real claude meets the fault, which it may cope with;
+	// empty = the same.
+	RealTruth string `json:"real_truth"`
 	// Do says what happens at the edge of the process.
 	Do Spoil `json:"do"`
 }
@@ -50,6 +53,7 @@ type Spoil struct {
 	ExitCode        *int    `json:"exit_code"`    // in place of the real one
 	Failure         string  `json:"failure"`      // of every request, as --failure names it
 	ZeroUsage       bool    `json:"zero_usage"`   // the result has no output tokens
+	Stream          string  `json:"stream"`       // what the API does to its streams, in place of the above, where there is one: the fault of a stream_fault
 }
 
 //go:embed faults

@@ -35,12 +35,12 @@ func (s *spoiled) Write(p []byte) (int, error) {
 	if s.lines++; s.lines == 1 && do.HoldAll > 0 {
 		s.e.pause(seconds(do.HoldAll))
 	}
-	if do.StallAfter > 0 && s.lines > do.StallAfter {
+	line := p
+	result := isResult(p) || !bytes.HasPrefix(p, []byte("{"))
+	if do.StallAfter > 0 && (result || s.lines > do.StallAfter) { // the only line never comes
 		s.e.hang()
 		return 0, errStalled
 	}
-	line := p
-	result := isResult(p) || !bytes.HasPrefix(p, []byte("{"))
 	if result {
 		if err := s.before(do); err != nil {
 			return 0, err
@@ -216,9 +216,9 @@ func (e *Edge) finish(code int) int {
 	if do == nil {
 		return code
 	}
-	if do.HangAfterResult && code == 0 && e.o.System.Notify != nil {
+	if do.HangAfterResult && code == 0 && e.o.System.Fate != nil {
 		signals := make(chan os.Signal, 1)
-		stop := e.notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+		stop := fate{e.o.System.Fate, e}.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 		defer stop()
 		e.hang()
 		code = 143

@@ -5,7 +5,9 @@
 package execcmd
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +17,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/harness"
 	"github.com/claudeless/claudeless/internal/process"
+	"github.com/claudeless/claudeless/internal/witness"
 )
 
 // Reports say where a verdict goes beside stderr.
@@ -75,12 +78,15 @@ func absolute(dir, name string) string {
 type Exec struct {
 	Setup   `embed:""`
 	Reports `embed:""`
+	Accept  `embed:""`
 
 	Guard     string   `default:"path" placeholder:"off|path|strict" help:"How the command is kept from a real claude."`
 	Faults    []string `placeholder:"NAME,…|all" help:"Run the command once for each of these faults of claude, and say how it came through."`
 	Real      lane     `name:"real" placeholder:"PATH" help:"Run the real claude (--real=PATH, CLAUDE_BIN, or that of PATH) with the scenario as its model."`
 	FreshHome bool     `help:"Give the command an empty home directory."`
 	EnvFor    []string `placeholder:"HOST" help:"Tell a host that looks for claude by a variable where it is: its name, or that of the variable."`
+	Inside    bool     `hidden:""` // it is the first process of a network of its own
+	Spoil     string   `hidden:""` // it stands between the real claude and its caller, for this fault
 	Command   []string `arg:"" optional:"" passthrough:"" help:"After --: the command and its arguments."`
 }
 
@@ -104,7 +110,20 @@ func (l *lane) Decode(ctx *kong.DecodeContext) error {
 
 // Run runs the command to its end and exits with the verdict.
 func (c *Exec) Run(ctx context.Context, s *process.System) error {
-	guard, err := harness.ParseGuard(c.Guard)
+	if words := afterDashes(c.Command); c.Inside && len(words) > 1 {
+		if err := harness.Inside(words, s.Environ); err != nil {
+			return err
+		}
+		return &process.ExitError{Code: process.ExitFailed}
+	}
+	if c.Spoil != "" {
+		code, err := witness.Relay(ctx, s, c.Spoil, afterDashes(c.Command))
+		if code != 0 || err != nil {
+			return &process.ExitError{Code: cmp.Or(code, process.ExitFailed), Err: err}
+		}
+		return nil
+	}
+	level, err := harness.ParseGuard(c.Guard)
 	if err != nil {
 		return err
 	}
@@ -122,12 +141,13 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 		run = harness.TryFaults
 	}
 	report, err := run(ctx, harness.Options{
-		Command: afterDashes(c.Command), Setup: setup, Capture: c.Capture, Reports: c.reports(s), Guard: guard,
+		Command: afterDashes(c.Command), Setup: setup, Capture: c.Capture, Reports: c.reports(s), Guard: level,
 		FreshHome: c.FreshHome, EnvFor: c.EnvFor, Faults: c.Faults, System: s,
 	})
 	if report == nil {
 		return err
 	}
+	err = errors.Join(err, c.write(ctx, s, setup.Scenario, report.Unmatched))
 	if code := report.ExitCode(); code != 0 {
 		return &process.ExitError{Code: code, Err: err}
 	}

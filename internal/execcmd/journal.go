@@ -3,9 +3,9 @@ package execcmd
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 
+	"github.com/claudeless/claudeless/docs/schema"
 	"github.com/claudeless/claudeless/internal/journal"
 	"github.com/claudeless/claudeless/internal/process"
 )
@@ -20,7 +20,8 @@ type journalSchema struct{}
 
 // Run prints the schema.
 func (journalSchema) Run(s *process.System) error {
-	_, err := io.WriteString(s.Stdout, journal.Schema())
+	text, _ := schema.Open("journal") // it is embedded
+	_, err := s.Stdout.Write(text)
 	return err
 }
 

@@ -1,6 +1,10 @@
 package execcmd
 
 import (
+	"context"
+	"errors"
+
+	"github.com/claudeless/claudeless/internal/harness"
 	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/internal/verdict"
 )
@@ -10,18 +14,26 @@ type Verify struct {
 	Journals []string `arg:"" name:"journal" help:"Journals of one run, in any order."`
 	Scenario string   `short:"s" placeholder:"FILE" help:"Scenario whose expectations count; default the one that the run was given."`
 	Lenient  bool     `help:"Leave out what --strict finds."`
+	Sweep    string   `placeholder:"RUN" help:"End what of the run with this CLAUDELESS_RUN is there still; it is a finding."`
 
 	Reports `embed:""`
+	Accept  `embed:""`
 }
 
 // Run exits as exec would have done.
-func (c *Verify) Run(s *process.System) error {
+func (c *Verify) Run(ctx context.Context, s *process.System) error {
 	in := verdict.Input{Lenient: c.Lenient}
+	if c.Sweep != "" {
+		harness.Sweep(c.Sweep, &in)
+	}
 	if err := in.ReadFiles(c.Journals, c.Scenario); err != nil {
 		return err
 	}
 	report := verdict.Judge(in)
 	err := c.reports(s).Write(&report, s.Stderr)
+	if in.Scenario != nil {
+		err = errors.Join(err, c.write(ctx, s, in.Scenario.File(), report.Unmatched))
+	}
 	if code := report.ExitCode(); code != 0 {
 		return &process.ExitError{Code: code, Err: err}
 	}

@@ -37,6 +37,7 @@ type FixtureServe struct {
 	Timeout int      `placeholder:"MS" help:"Limit of calls of tools without a limit of their own."`
 	Watch   bool     `help:"Load the file again when it changes."`
 	Verbose bool     `help:"Say on stderr what is served."`
+	Record  string   `placeholder:"FILE" help:"Append every message there, one JSON object a line."`
 }
 
 // Run serves until the end of stdin or a signal.
@@ -47,7 +48,7 @@ func (c *FixtureServe) Run(ctx context.Context, s *process.System) error {
 	}
 	srv, err := fixtures.NewServer(fx, fixtures.ServerOptions{
 		Now: s.Now, NewID: s.NewID, Environ: s.Environ, Stderr: s.Stderr,
-		Timeout: time.Duration(c.Timeout) * time.Millisecond, Enable: c.Enable, Disable: c.Disable,
+		Timeout: time.Duration(c.Timeout) * time.Millisecond, Enable: c.Enable, Disable: c.Disable, Record: c.Record,
 	})
 	if err != nil {
 		return err

@@ -1,11 +1,11 @@
 package harness
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/claudeless/claudeless/internal/process"
 )
 
 // environ is the environment of the command.
@@ -16,6 +16,11 @@ func (r *run) environ() []string {
 		"CLAUDE_CONFIG_DIR":  r.Setup.Config,
 		"ANTHROPIC_BASE_URL": r.api.url, "ANTHROPIC_BEDROCK_BASE_URL": r.api.url, "ANTHROPIC_VERTEX_BASE_URL": r.api.url,
 		"ANTHROPIC_API_KEY": r.key,
+	}
+	if r.api.proxy != "" {
+		for name, value := range map[string]string{"HTTPS_PROXY": r.api.proxy, "NO_PROXY": bypassed(r.System)} {
+			set[name], set[strings.ToLower(name)] = value, value
+		}
 	}
 	forced, _ := r.Setup.variables()
 	for _, kv := range forced {
@@ -64,19 +69,15 @@ func variableOf(host string) string {
 	return host
 }
 
-// canary is a key that opens nothing and that is recognised wherever it turns up.
-func canary() string {
-	var b [12]byte
-	_, _ = rand.Read(b[:]) // it never fails
-	return "claudeless-canary-" + hex.EncodeToString(b[:])
-}
-
-func pathOf(environ []string) string {
-	path := ""
-	for _, kv := range environ {
-		if value, ok := strings.CutPrefix(kv, "PATH="); ok {
-			path = value
-		}
+// bypassed is the value of NO_PROXY: what is on this machine needs none.
+func bypassed(s *process.System) string {
+	value := s.Getenv("NO_PROXY")
+	if value == "" {
+		value = s.Getenv("no_proxy")
 	}
-	return path
+	local := "localhost,127.0.0.1,::1"
+	if value == "" {
+		return local
+	}
+	return value + "," + local
 }

@@ -2,6 +2,7 @@ package harness
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -96,6 +97,9 @@ type tried struct {
 
 // try runs the command under a fault, at most for limit.
 func (o Options) try(ctx context.Context, f edge.Fault, limit time.Duration) tried {
+	if o.Setup.Real != "" {
+		f.Truth = cmp.Or(f.RealTruth, f.Truth)
+	}
 	t := tried{row: verdict.Fault{Name: f.Name, Bug: f.Bug, Advice: f.Caller}}
 	o.Setup.Fault, o.Capture = f.Name, ""
 	r, err := prepare(ctx, o)
@@ -106,9 +110,7 @@ func (o Options) try(ctx context.Context, f edge.Fault, limit time.Duration) tri
 	defer r.close()
 	var out tail
 	began := o.System.Now()
-	a, err := proc.Attach(ctx, proc.AttachOptions{
-		Command: proc.Command{Path: o.Command[0], Args: o.Command[1:], Env: r.environ()}, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out,
-	})
+	c, err := r.start(ctx, proc.AttachOptions{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out})
 	if err != nil {
 		t.err = err
 		return t
@@ -116,18 +118,18 @@ func (o Options) try(ctx context.Context, f edge.Fault, limit time.Duration) tri
 	late := time.NewTimer(limit)
 	defer late.Stop()
 	select {
-	case <-a.Done():
+	case <-c.Done():
 	case <-late.C:
 		t.row.Outcome = "hung"
-		a.Kill()
+		c.Kill()
 	case <-ctx.Done():
 		t.err = errors.Join(t.err, ctx.Err())
-		a.Kill()
+		c.Kill()
 	}
-	left := leftovers(r.Setup.Run)
-	finish(left, 0)
-	exit := a.Exit()
-	a.Stop(0)
+	finish(c.leftovers(r.Setup.Run), 0)
+	exit := c.Exit()
+	c.Stop(0)
+	c.close()
 	t.row.Code, t.row.MS, t.said = exit.Code, float64(o.System.Now().Sub(began).Microseconds())/1000, out.String()
 	if t.row.Outcome == "" {
 		t.row.Outcome = outcome(f, exit, t.said)

@@ -13,54 +13,18 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"syscall"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/journal"
 	"github.com/claudeless/claudeless/internal/proc"
-	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/internal/verdict"
 )
-
-// Options say what to run and how. Command, Setup.Self and System are required.
-type Options struct {
-	Command []string
-	// Setup is what claude is to be; where processes write to is filled in.
-	Setup Setup
-	// Capture keeps the journal there; empty = it goes with the private directory.
-	Capture string
-	// Reports says what is written beside the lines on Stderr.
-	Reports Reports
-	Guard   Guard
-	// FreshHome gives the command an empty home directory.
-	FreshHome bool
-	// EnvFor are hosts, or variables, that are told where claude is.
-	EnvFor []string
-
-	// Faults are tried one by one, a run of the command each; empty = it is run once,
-	// without any.
-	Faults []string
-
-	// System is this process: its streams and signals are those of the command.
-	System *process.System
-}
-
-// Reports are the files of a verdict; empty = not written.
-type Reports struct {
-	JUnit, JSON string
-	Summary     string // Markdown is appended to it: GITHUB_STEP_SUMMARY
-	GitHub      bool   // annotations on stderr
-}
 
 // ExitNotFound is what shells say of a command that is not there.
 const (
 	ExitNotFound = 127
 	exitNotRun   = 126
 )
-
-// grace is how long what the command leaves behind may take to end.
-const grace = 500 * time.Millisecond
 
 // Run runs the command and judges it. The report says how it ended; the error
 // says that the run could not be prepared, or that a report could not be written.
@@ -74,6 +38,9 @@ func Run(ctx context.Context, o Options) (*verdict.Report, error) {
 	result := verdict.Command{Argv: o.Command}
 	exit, left, err := r.command(ctx)
 	result.Code, result.Signal, result.MS = exit.Code, exit.Signal, float64(o.System.Now().Sub(began).Microseconds())/1000
+	if errors.Is(err, errSetUp) {
+		return nil, err
+	}
 	report, judgeErr := r.judge(left)
 	if report == nil {
 		return nil, errors.Join(err, judgeErr)
@@ -88,87 +55,10 @@ func Run(ctx context.Context, o Options) (*verdict.Report, error) {
 	return report, errors.Join(judgeErr, o.Reports.Write(report, o.System.Stderr))
 }
 
-// run is one command under way.
-type run struct {
-	Options
-	dir     string
-	remove  func() error
-	journal string
-	api     *api
-	key     string // that opens nothing
-}
-
-func prepare(ctx context.Context, o Options) (*run, error) {
-	r := &run{Options: o}
-	if len(o.Command) == 0 {
-		return nil, errors.New("there is no command after --")
-	}
-	var err error
-	if r.dir, r.remove, err = proc.TempDir("claudeless-exec-"); err != nil {
-		return nil, fmt.Errorf("making a private directory: %w", err)
-	}
-	if r.journal, err = filepath.Abs(o.Capture); o.Capture == "" || err != nil {
-		r.journal = filepath.Join(r.dir, "journal.jsonl")
-	}
-	r.Setup.Journal, r.Setup.Config, r.Setup.Run = r.journal, filepath.Join(r.dir, "config"), filepath.Base(r.dir)
-	r.key = canary()
-	if err = r.files(); err == nil {
-		if r.api, err = listen(ctx, r); err == nil {
-			err = r.shims()
-		}
-	}
-	if err != nil {
-		r.close()
-		return nil, err
-	}
-	return r, nil
-}
-
-// files makes what the command finds in place.
-func (r *run) files() error {
-	for _, dir := range []string{r.Setup.Config, filepath.Join(r.dir, "home")} {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return fmt.Errorf("making a private directory: %w", err)
-		}
-	}
-	file, err := os.OpenFile(r.journal, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return fmt.Errorf("opening the journal: %w", err)
-	}
-	defer file.Close()
-	if info, err := file.Stat(); err == nil && r.Capture != "" && info.Size() > 0 {
-		if err := os.Truncate(r.journal, 0); err != nil { // a run has one of its own
-			return fmt.Errorf("opening the journal: %w", err)
-		}
-	}
-	return nil
-}
-
-// shims puts claude into place: the double, or the real one.
-func (r *run) shims() error {
-	r.Setup.BaseURL, r.Setup.Key = r.api.url, r.key
-	if r.Setup.Real != "" {
-		if err := r.seed(r.key); err != nil {
-			return err
-		}
-	}
-	return MakeShims(r.bin(), r.Setup, pathOf(r.System.Environ))
-}
-
-func (r *run) bin() string { return filepath.Join(r.dir, "bin") }
-
-func (r *run) close() {
-	if r.api != nil {
-		_ = r.api.close() // what it served was served
-	}
-	_ = r.remove() // a directory that stays behind in /tmp harms nobody
-}
-
 // command runs it to its end; left is what it left running.
 func (r *run) command(ctx context.Context) (exit proc.Exit, left []leftover, err error) {
-	a, err := proc.Attach(ctx, proc.AttachOptions{
-		Command: proc.Command{Path: r.Command[0], Args: r.Command[1:], Env: r.environ()},
-		Stdin:   r.System.Stdin, Stdout: r.System.Stdout, Stderr: r.System.Stderr, Terminal: r.System.StdinIsTTY,
+	c, err := r.start(ctx, proc.AttachOptions{
+		Stdin: r.System.Stdin, Stdout: r.System.Stdout, Stderr: r.System.Stderr, Terminal: r.System.StdinIsTTY,
 	})
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -176,22 +66,23 @@ func (r *run) command(ctx context.Context) (exit proc.Exit, left []leftover, err
 	case err != nil:
 		return proc.Exit{Code: exitNotRun}, nil, err
 	}
-	stop := r.relay(a)
-	exit = a.Exit()
+	stop := r.relay(c.Attached)
+	exit = c.Exit()
 	stop()
-	left = leftovers(r.Setup.Run)
+	left = c.leftovers(r.Setup.Run)
 	for _, p := range left {
 		p.signal(syscall.SIGTERM)
 	}
-	a.Stop(grace)
+	c.Stop(grace)
 	finish(left, grace)
+	c.close()
 	return exit, left, nil
 }
 
 // relay passes signals on to the command until the function it returns is called.
 // The second of a kind is the last that is asked politely.
 func (r *run) relay(a *proc.Attached) (stop func()) {
-	if r.System.Notify == nil {
+	if r.System.Fate == nil {
 		return func() {}
 	}
 	signals, done := make(chan os.Signal, 8), make(chan struct{})
@@ -234,21 +125,8 @@ func (r *run) judge(left []leftover) (*verdict.Report, error) {
 	}
 	report := verdict.Judge(in)
 	report.Guard = r.Guard.String()
-	return &report, r.record(report.Lines())
-}
-
-// record appends the verdict to a journal that is kept.
-func (r *run) record(lines []journal.Body) error {
 	if r.Capture == "" {
-		return nil
+		return &report, nil
 	}
-	file, err := os.OpenFile(r.journal, os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("writing the verdict into the journal: %w", err)
-	}
-	j := journal.New(journal.Options{W: file, Now: r.System.Now, PID: r.System.PID, Environ: r.System.Environ})
-	for _, line := range lines {
-		j.Write(line)
-	}
-	return errors.Join(j.Err(), file.Close())
+	return &report, report.AppendTo(r.journal, r.System.Now, r.System.PID, r.System.Environ)
 }

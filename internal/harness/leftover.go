@@ -1,15 +1,14 @@
 package harness
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/guard"
 	"github.com/claudeless/claudeless/internal/verdict"
 )
 
@@ -21,69 +20,78 @@ type leftover struct {
 	shim bool   // it is a claude
 }
 
-// leftovers finds the processes of a run by the mark in their environment. Where
-// there is no /proc it finds none.
-func leftovers(run string) []leftover {
+// leftovers are the processes of a run that are there still: what it has marked, or
+// what descends from this program and was not started by it. On systems that do
+// not tell there are none.
+func (c *started) leftovers(run string) []leftover {
 	mark := "CLAUDELESS_RUN=" + run
-	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	all := guard.Descendants(os.Getpid())
+	if c.beside {
+		all = guard.Marked(mark)
+	}
 	var left []leftover
-	for _, dir := range dirs {
-		environ, err := os.ReadFile(filepath.Join(dir, "environ"))
-		if err != nil || !slices.Contains(strings.Split(string(environ), "\x00"), mark) {
-			continue
+	for _, pid := range all {
+		if !slices.Contains(c.known, pid) && !guard.Ended(pid) {
+			left = append(left, lookAt(pid, mark))
 		}
-		pid, err := strconv.Atoi(filepath.Base(dir))
-		if err != nil || pid == os.Getpid() || ended(pid) {
-			continue
-		}
-		p := leftover{pid: pid, argv: argvOf(pid)}
-		for kv := range strings.SplitSeq(string(environ), "\x00") {
-			if part, ok := strings.CutPrefix(kv, "CLAUDELESS_PART="); ok {
-				p.part = part
-			}
-		}
-		p.shim = len(p.argv) > 0 && filepath.Base(filepath.Dir(p.argv[0])) == inner
-		left = append(left, p)
 	}
 	return left
 }
 
-func argvOf(pid int) []string {
-	line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	if err != nil {
-		return nil
+// lookAt says what a process of a run is. A claude is started by that name, and
+// carries the mark of the run.
+func lookAt(pid int, mark string) leftover {
+	p, vars := leftover{pid: pid, argv: guard.Argv(pid)}, guard.Environ(pid)
+	for _, kv := range vars {
+		if part, ok := strings.CutPrefix(kv, "CLAUDELESS_PART="); ok {
+			p.part = part
+		}
 	}
-	return strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")
+	p.shim = len(p.argv) > 0 && strings.TrimSuffix(filepath.Base(p.argv[0]), ".exe") == "claude" && slices.Contains(vars, mark)
+	return p
 }
 
-// ended tells whether a process is gone, or only waits to be reaped.
-func ended(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return true
+// Sweep ends the claudes and the MCP servers of a run that are there still, by its
+// CLAUDELESS_RUN; each is a finding of in. Those that are about to end have a moment.
+func Sweep(run string, in *verdict.Input) {
+	const moment = 500 * time.Millisecond
+	mark := "CLAUDELESS_RUN=" + run
+	var left []leftover
+	for _, pid := range guard.Marked(mark) {
+		if p := lookAt(pid, mark); (p.shim || p.part != "") && !guard.Ended(pid) {
+			left = append(left, p)
+		}
 	}
-	_, state, _ := strings.Cut(string(stat), ") ")
-	return strings.HasPrefix(state, "Z") || strings.HasPrefix(state, "X")
+	await(left, moment)
+	left = slices.DeleteFunc(left, func(p leftover) bool { return guard.Ended(p.pid) })
+	for _, p := range left {
+		p.signal(syscall.SIGTERM)
+		in.Killed = append(in.Killed, p.pid)
+	}
+	finish(left, grace)
+	in.Findings = append(in.Findings, findings(left)...)
 }
 
 // finish gives processes that were asked to end their time, and ends the rest.
 func finish(left []leftover, grace time.Duration) {
-	over := time.After(grace)
+	await(left, grace)
+	for _, p := range left {
+		if !guard.Ended(p.pid) {
+			p.signal(syscall.SIGKILL)
+		}
+	}
+}
+
+// await waits until all have ended, or the time is over.
+func await(left []leftover, most time.Duration) {
+	over := time.After(most)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for waits := true; waits; {
-		if !slices.ContainsFunc(left, func(p leftover) bool { return !ended(p.pid) }) {
-			return
-		}
+	for slices.ContainsFunc(left, func(p leftover) bool { return !guard.Ended(p.pid) }) {
 		select {
 		case <-tick.C:
 		case <-over:
-			waits = false
-		}
-	}
-	for _, p := range left {
-		if !ended(p.pid) {
-			p.signal(syscall.SIGKILL)
+			return
 		}
 	}
 }

@@ -1,16 +1,13 @@
 package harness
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
 	"os"
 	"path/filepath"
-	"strings"
 
+	"github.com/claudeless/claudeless/internal/guard"
 	"github.com/claudeless/claudeless/internal/verdict"
 )
 
@@ -33,7 +30,7 @@ func FindReal(given string, getenv func(string) string, self string) (string, er
 	for _, dir := range filepath.SplitList(getenv("PATH")) {
 		path := filepath.Join(dir, "claude")
 		target, err := filepath.EvalSymlinks(path)
-		if err != nil || target == self || ours(target) {
+		if err != nil || target == self || guard.IsShim(target) {
 			continue
 		}
 		return path, nil
@@ -41,76 +38,31 @@ func FindReal(given string, getenv func(string) string, self string) (string, er
 	return "", errors.New("there is no real claude on PATH: name it with --real=PATH or CLAUDE_BIN")
 }
 
-// ours tells a shim by its own words.
-func ours(path string) bool {
-	file, err := os.Open(path)
-	if err != nil {
-		return true // what cannot be read cannot be run
-	}
-	defer file.Close()
-	head := make([]byte, 256)
-	n, err := io.ReadFull(file, head)
-	return (err == nil || errors.Is(err, io.ErrUnexpectedEOF)) && bytes.Contains(head[:n], []byte("Made by claudeless"))
-}
-
 // seed prepares the private directory for a real claude: nothing is asked at its
-// first start, and it gets the servers of the scenario.
-func (r *run) seed(key string) error {
+// first start, and it gets the servers of the scenario by a configuration more.
+func (s Setup) seed(dir string) (configs []string, err error) {
 	config := map[string]any{
 		"hasCompletedOnboarding": true, "lastOnboardingVersion": "9.9.9", "theme": "dark", "hasSeenAutoDefaultNotice": true,
-		"customApiKeyResponses": map[string]any{"approved": []string{key[max(0, len(key)-20):]}, "rejected": []string{}},
+		"customApiKeyResponses": map[string]any{"approved": []string{s.Key[max(0, len(s.Key)-20):]}, "rejected": []string{}},
 	}
 	raw, err := json.Marshal(config)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := os.WriteFile(filepath.Join(r.Setup.Config, ".claude.json"), raw, 0o600); err != nil {
-		return fmt.Errorf("preparing the real claude: %w", err)
+	if err := os.WriteFile(filepath.Join(s.Config, ".claude.json"), raw, 0o600); err != nil {
+		return nil, fmt.Errorf("preparing the real claude: %w", err)
 	}
-	if r.Setup.Scenario == "" {
-		return errors.New("--real needs a scenario: -s FILE")
+	if s.Scenario == "" {
+		return nil, errors.New("--real needs a scenario: -s FILE")
 	}
-	scenario, err := verdict.LoadScenario(r.Setup.Scenario)
-	if err != nil || len(scenario.MCP.ServerNames()) == 0 {
-		return err
+	scenario, err := verdict.LoadScenario(s.Scenario)
+	if err != nil {
+		return nil, err
 	}
-	servers := map[string]any{}
-	for _, name := range scenario.MCP.ServerNames() {
-		entry := map[string]any{}
-		maps.Copy(entry, scenario.MCP.Servers[name])
-		if fixture, ok := entry["fixture"].(string); ok {
-			delete(entry, "fixture")
-			if !filepath.IsAbs(fixture) && strings.ContainsAny(fixture, "./") {
-				fixture = filepath.Join(filepath.Dir(r.Setup.Scenario), fixture)
-			}
-			entry["command"], entry["args"] = r.Setup.Self, []string{"fixture", "serve", fixture}
-		}
-		servers[name] = entry
+	raw, err = scenario.ServerConfig(s.Self)
+	if raw == nil || err != nil {
+		return nil, err
 	}
-	if raw, err = json.Marshal(map[string]any{"mcpServers": servers}); err != nil {
-		return err
-	}
-	file := filepath.Join(r.dir, "servers.json")
-	r.Setup.MCPConfig = append(r.Setup.MCPConfig, file)
-	return os.WriteFile(file, raw, 0o600)
-}
-
-// realLine is the end of a shim that runs the real claude: our server
-// configurations go in front, where no other option can swallow them, unless a
-// command of claude is called.
-func (s Setup) realLine() string {
-	var configs strings.Builder
-	for _, c := range s.MCPConfig {
-		configs.WriteString(" " + quote("--mcp-config="+c))
-	}
-	if configs.Len() == 0 {
-		return fmt.Sprintf("exec %s \"$@\"\n", quote(s.Real))
-	}
-	return fmt.Sprintf("case \"${1-}\" in\n%s) exec %s \"$@\" ;;\nesac\nexec %s%s \"$@\"\n",
-		strings.Join(realCommands(), "|"), quote(s.Real), quote(s.Real), configs.String())
-}
-
-// realCommands are the commands of claude that take no server configurations.
-func realCommands() []string {
-	return []string{"mcp", "agents", "auth", "auto-mode", "doctor", "gateway", "install", "plugin", "plugins", "project", "setup-token", "update", "upgrade"}
+	file := filepath.Join(dir, "servers.json")
+	return []string{file}, os.WriteFile(file, raw, 0o600)
 }

@@ -9,6 +9,13 @@ import (
 	"github.com/claudeless/claudeless/internal/verdict"
 )
 
+// Reports are the files of a verdict; empty = not written.
+type Reports struct {
+	JUnit, JSON string
+	Summary     string // Markdown is appended to it: GITHUB_STEP_SUMMARY
+	GitHub      bool   // annotations on stderr
+}
+
 // Write writes a verdict: its lines on stderr, then the files. A file that cannot
 // be written keeps none of the others from being.
 func (o Reports) Write(r *verdict.Report, stderr io.Writer) error {

@@ -9,6 +9,11 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/claudeless/claudeless/internal/edge"
+	"github.com/claudeless/claudeless/internal/guard"
 )
 
 // Setup is what a shim hands to claude.
@@ -52,7 +57,7 @@ func (s Setup) variables() (forced, defaults []string) {
 	if !s.Lenient {
 		forced = append(forced, "CLAUDELESS_STRICT=1")
 	}
-	if s.Fault != "" {
+	if s.Fault != "" && s.Real == "" {
 		forced = append(forced, "CLAUDELESS_FAILURE="+s.Fault)
 	}
 	if len(s.MCPConfig) > 0 && s.Real == "" {
@@ -61,6 +66,9 @@ func (s Setup) variables() (forced, defaults []string) {
 	if s.Real != "" {
 		forced = append(forced, "ANTHROPIC_BASE_URL="+s.BaseURL, "ANTHROPIC_API_KEY="+s.Key, "DISABLE_AUTOUPDATER=1",
 			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1")
+		if s.Fault != "" { // or a storm is longer than anybody waits
+			forced = append(forced, "CLAUDE_CODE_MAX_RETRIES=2")
+		}
 	}
 	return forced, []string{"CLAUDE_CONFIG_DIR=" + s.Config}
 }
@@ -71,6 +79,11 @@ const inner = ".claudeless"
 // MakeShims makes dir hold a claude, and one of every name on path that leads to
 // a real one.
 func MakeShims(dir string, s Setup, path string) error {
+	return s.shims(dir, RealNames(path, s.Self))
+}
+
+// shims makes shims of claude and of further names.
+func (s Setup) shims(dir string, names []string) error {
 	if err := os.MkdirAll(filepath.Join(dir, inner), 0o700); err != nil {
 		return fmt.Errorf("making shims: %w", err)
 	}
@@ -83,14 +96,23 @@ func MakeShims(dir string, s Setup, path string) error {
 		return fmt.Errorf("making shims: %w", err)
 	}
 	script := s.script(target)
-	for _, name := range append([]string{"claude"}, RealNames(path, s.Self)...) {
+	for _, name := range append([]string{"claude"}, names...) {
 		file := filepath.Join(dir, name)
 		_ = os.Remove(file)
-		if err := os.WriteFile(file, []byte(script), 0o700); err != nil {
+		if err := writeProgram(file, script); err != nil {
 			return fmt.Errorf("making shims: %w", err)
 		}
 	}
 	return nil
+}
+
+// writeProgram writes a program that is run at once. No process may be started
+// meanwhile: it would have the file open for writing until it has become itself, and
+// nobody could run it ("text file busy").
+func writeProgram(file, text string) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	return os.WriteFile(file, []byte(text), 0o700)
 }
 
 // script is a shim: it needs nothing of its environment.
@@ -117,20 +139,37 @@ func (s Setup) script(target string) string {
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
 // windows makes claude.cmd and claude.exe; what they hand over stands beside the
-// second in a file that the binary reads when it is called so.
+// second, where [witness.Handed] reads it.
 func (s Setup) windows(dir string) error {
-	forced, defaults := s.variables()
-	lines := strings.Join(append(forced, defaults...), "\r\n") + "\r\n"
 	exe := filepath.Join(dir, "claude.exe")
 	return errors.Join(
 		copyFile(s.Self, exe),
-		os.WriteFile(filepath.Join(dir, EnvFile), []byte(lines), 0o600),
+		os.WriteFile(filepath.Join(dir, EnvFile), []byte(s.handed()), 0o600),
 		os.WriteFile(filepath.Join(dir, "claude.cmd"), []byte("@\"%~dp0claude.exe\" %*\r\n"), 0o700),
 	)
 }
 
-// EnvFile stands beside a copy of the binary called claude and holds what a shim
-// hands over, K=V a line.
+// handed is what a shim hands over, K=V a line: "?K=V" counts only where the caller
+// has none of that name. Line ends in values are written as \n.
+func (s Setup) handed() string {
+	forced, defaults := s.variables()
+	if s.Real != "" {
+		forced = append(forced, "CLAUDELESS_REAL="+s.Real, "CLAUDELESS_MCP_CONFIG="+strings.Join(s.MCPConfig, "\n"))
+		if s.Fault != "" {
+			forced = append(forced, "CLAUDELESS_FAILURE="+s.Fault)
+		}
+	}
+	var b strings.Builder
+	for i, kv := range append(forced, defaults...) {
+		if i >= len(forced) {
+			b.WriteString("?")
+		}
+		b.WriteString(strings.NewReplacer("\\", `\\`, "\n", `\n`).Replace(kv) + "\r\n")
+	}
+	return b.String()
+}
+
+// EnvFile stands beside a copy of the binary called claude.
 const EnvFile = "claude.env"
 
 func copyFile(from, to string) error {
@@ -149,32 +188,73 @@ func copyFile(from, to string) error {
 
 // RealNames are the names on path that are links into a package of the real CLI.
 func RealNames(path, self string) []string {
-	var names []string
+	var dirs []string
 	for _, dir := range filepath.SplitList(path) {
-		entries, err := os.ReadDir(dir)
-		if err != nil {
-			continue
+		if at, err := filepath.EvalSymlinks(dir); err == nil && !slices.Contains(dirs, at) { // /bin is often /usr/bin
+			dirs = append(dirs, at)
 		}
-		for _, e := range entries {
-			if e.Type()&os.ModeSymlink == 0 || slices.Contains(names, e.Name()) || e.Name() == "claude" {
-				continue
-			}
-			file := filepath.Join(dir, e.Name())
-			link, err := os.Readlink(file)
-			if err != nil || !strings.Contains(strings.ToLower(link), "claude") {
-				continue
-			}
-			if target, err := filepath.EvalSymlinks(file); err == nil && target != self && isReal(target) {
-				names = append(names, e.Name())
-			}
+	}
+	found := make([][]string, len(dirs))
+	var all sync.WaitGroup
+	for i, dir := range dirs {
+		all.Go(func() { found[i] = realNamesIn(dir, self) })
+	}
+	all.Wait()
+	var names []string
+	for _, name := range slices.Concat(found...) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// isReal tells from its place that a file is part of the real CLI.
-func isReal(path string) bool {
-	path = filepath.ToSlash(path)
-	return strings.Contains(path, "/@anthropic-ai/claude-") || strings.Contains(path, "/.local/share/claude/versions/") ||
-		strings.Contains(path, "/claude_agent_sdk/_bundled/")
+func realNamesIn(dir, self string) []string {
+	file, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	entries, _ := file.ReadDir(-1) // in no order; what cannot be read has no links
+	var names []string
+	for _, e := range entries {
+		if e.Type()&os.ModeSymlink == 0 || e.Name() == "claude" {
+			continue
+		}
+		file := filepath.Join(dir, e.Name())
+		link, err := os.Readlink(file)
+		if err != nil || !strings.Contains(strings.ToLower(link), "claude") {
+			continue
+		}
+		if target, err := filepath.EvalSymlinks(file); err == nil && target != self && guard.IsReal(target) {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// realLine is the end of a shim that runs the real claude: our server
+// configurations go in front, where no other option can swallow them, unless a
+// command of claude is called. Under a fault of the process this binary stands
+// between it and its caller.
+func (s Setup) realLine() string {
+	var configs strings.Builder
+	for _, c := range s.MCPConfig {
+		configs.WriteString(" " + quote("--mcp-config="+c))
+	}
+	claude := quote(s.Real)
+	if f := edge.FaultByName(s.Fault); f != nil && f.Face == "cli" {
+		claude = quote(s.Self) + " exec --spoil=" + quote(s.Fault) + " -- " + claude
+	}
+	if configs.Len() == 0 {
+		return fmt.Sprintf("exec %s \"$@\"\n", claude)
+	}
+	return fmt.Sprintf("case \"${1-}\" in\n%s) exec %s \"$@\" ;;\nesac\nexec %s%s \"$@\"\n",
+		strings.Join(realCommands(), "|"), claude, claude, configs.String())
+}
+
+// realCommands are the commands of claude that take no server configurations.
+func realCommands() []string {
+	return []string{"mcp", "agents", "auth", "auto-mode", "doctor", "gateway", "install", "plugin", "plugins", "project", "setup-token", "update", "upgrade"}
 }

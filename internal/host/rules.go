@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/session"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -36,11 +37,11 @@ type ruleState struct {
 	Directories []permission.Directory `json:"workspaceDirectories"`
 }
 
-// rules answers list_permission_rules: what allows, asks and denies, each by
+// rulesOf answers list_permission_rules: what allows, asks and denies, each by
 // source.
-func (h *Host) rules() ruleAnswer {
+func rulesOf(s *session.Session) ruleAnswer {
 	list := []ruleRow{}
-	for _, r := range h.s.Policy().Rules() {
+	for _, r := range s.Policy().Rules() {
 		parts := r.Parts()
 		row := ruleRow{Behavior: r.Behavior, Source: r.Source, Rule: permission.FormatRule(parts), About: about(parts), Editability: "session"}
 		switch r.Source {
@@ -58,7 +59,7 @@ func (h *Host) rules() ruleAnswer {
 			slices.Index(behaviors, a.Behavior)-slices.Index(behaviors, b.Behavior),
 			slices.Index(sources, a.Source)-slices.Index(sources, b.Source))
 	})
-	return ruleAnswer{ruleState{CWD: h.plan.CWD, Rules: list, Directories: h.s.Policy().Added()}}
+	return ruleAnswer{ruleState{CWD: s.Plan().CWD, Rules: list, Directories: s.Policy().Added()}}
 }
 
 // about says in words what a rule covers; nil = the rule says it itself.

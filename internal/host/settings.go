@@ -3,83 +3,93 @@ package host
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
+	"github.com/claudeless/claudeless/internal/control"
+	"github.com/claudeless/claudeless/internal/jsvalue"
 	"github.com/claudeless/claudeless/internal/launch"
 	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/internal/persona"
+	"github.com/claudeless/claudeless/internal/session"
 	"github.com/claudeless/claudeless/simulator/hook"
+	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/settings"
 )
 
-// live are the settings of a session whose host changes them. The run itself
+// changed are the settings of a session whose host changes them. The run itself
 // keeps those that it began with.
-type live struct {
+type changed struct {
+	s *session.Session
+
+	mu    sync.Mutex                 // guards what follows
 	host  map[string]json.RawMessage // given by the host, over --settings
 	since *settings.Settings         // all of them as they were last read; nil = as at the start
 }
 
-// inForce are the settings as they are now; h.mu is held.
-func (h *Host) inForce() *settings.Settings {
-	if h.live.since != nil {
-		return h.live.since
+// inForce are the settings as they are now; c.mu is held.
+func (c *changed) inForce() *settings.Settings {
+	if c.since != nil {
+		return c.since
 	}
-	return &h.plan.Settings.Settings
+	return &c.s.Plan().Settings.Settings
 }
 
-// reread reads all settings again; h.mu is held.
-func (h *Host) reread() error {
-	o := h.plan.Settings.Options
-	o.Host = h.live.host
+// reread reads all settings again; c.mu is held.
+func (c *changed) reread() error {
+	o := c.s.Plan().Settings.Options
+	o.Host = c.host
 	loaded, err := settings.Load(o)
 	if err == nil {
-		h.live.since = &loaded
+		c.since = &loaded
 	}
 	return err
 }
 
 // ApplySettings puts settings of the host over those of --settings. Model,
 // output style, effort, rules, directories and hooks follow at once.
-func (h *Host) ApplySettings(in map[string]json.RawMessage) (wrong []string) {
+func (c *changed) ApplySettings(in map[string]json.RawMessage) (wrong []string) {
 	if wrong = settings.Invalid(in); len(wrong) > 0 {
 		return wrong
 	}
 	if raw := in["effortLevel"]; raw != nil && !slices.Contains(persona.EffortLevels(), stringIn(raw)) {
 		in["effortLevel"] = json.RawMessage("null")
 	}
-	h.mu.Lock()
-	h.live.host = settings.Overlay(h.live.host, in)
-	err := h.reread()
-	now := *h.inForce()
-	h.mu.Unlock()
+	c.mu.Lock()
+	c.host = settings.Overlay(c.host, in)
+	err := c.reread()
+	now := *c.inForce()
+	c.mu.Unlock()
 	if err != nil { // what --settings names is no longer there
-		h.s.Warn(err.Error())
+		c.s.Warn(err.Error())
 		return nil
 	}
 	if in["model"] != nil {
-		h.s.SetModel(stringIn(in["model"]))
+		c.s.SetModel(stringIn(in["model"]))
 	}
 	if in["outputStyle"] != nil {
 		style := cmp.Or(now.OutputStyle, "default")
-		h.s.Live().SetStyle(style)
+		c.s.Live().SetStyle(style)
 	}
 	if in["effortLevel"] != nil {
-		h.s.Live().SetEffort(cmp.Or(stringIn(in["effortLevel"]), h.plan.Model.Effort))
+		c.s.Live().SetEffort(cmp.Or(stringIn(in["effortLevel"]), c.s.Plan().Model.Effort))
 	}
 	if in["permissions"] != nil {
-		h.s.Policy().Replace(string(settings.Flag), launch.Rules(now, settings.Flag))
-		h.s.Policy().ReplaceDirectories(launch.FromSettings, h.plan.Found(now.Permissions.Directories))
+		c.s.Policy().Replace(string(settings.Flag), launch.Rules(now, settings.Flag))
+		c.s.Policy().ReplaceDirectories(launch.FromSettings, c.s.Plan().Found(now.Permissions.Directories))
 	}
 	if in["hooks"] != nil && !now.DisableAllHooks {
-		h.s.Hooks().Replace(hook.Source{Name: string(settings.Flag), Raw: hooksOf(now, settings.Flag)})
+		c.s.Hooks().Replace(hook.Source{Name: string(settings.Flag), Raw: hooksOf(now, settings.Flag)})
 	}
 	return nil
 }
@@ -102,12 +112,12 @@ func hooksOf(s settings.Settings, source settings.Source) json.RawMessage {
 
 // UpdateSettings writes settings to the user's or the project's own file, and
 // lets an output style count at once.
-func (h *Host) UpdateSettings(source string, in map[string]string) error {
-	path, name := filepath.Join(h.plan.CWD, ".claude", "settings.local.json"), "local"
+func (c *changed) UpdateSettings(source string, in map[string]string) error {
+	path, name := filepath.Join(c.s.Plan().CWD, ".claude", "settings.local.json"), "local"
 	if source == string(settings.User) {
-		path, name = filepath.Join(h.plan.State, "settings.json"), "user"
+		path, name = filepath.Join(c.s.Plan().State, "settings.json"), "user"
 	}
-	if !h.plan.Settings.Reads(name) || h.plan.State == "" {
+	if !c.s.Plan().Settings.Reads(name) || c.s.Plan().State == "" {
 		return fmt.Errorf("update_settings: the %s source is disabled for this session (--setting-sources)", source)
 	}
 	file, err := readObject(path)
@@ -118,7 +128,7 @@ func (h *Host) UpdateSettings(source string, in map[string]string) error {
 		file = file.With("outputStyle", quoted(style))
 	}
 	if level, ok := in["effortLevel"]; ok && level != "max" {
-		if file, err = withEffort(file, h.s.Model(), level); err != nil {
+		if file, err = withEffort(file, c.s.Model(), level); err != nil {
 			return err
 		}
 	}
@@ -137,11 +147,11 @@ func (h *Host) UpdateSettings(source string, in map[string]string) error {
 		return err
 	}
 	if style, ok := in["outputStyle"]; ok {
-		h.s.Live().SetStyle(style)
+		c.s.Live().SetStyle(style)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.reread()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.reread()
 }
 
 // readObject reads a file that holds a JSON object; one that is not there holds
@@ -179,6 +189,118 @@ func quoted(text string) json.RawMessage {
 	return raw
 }
 
+// RegisterRoot makes a directory below the working directory, or below one of
+// --add-dir, a working directory of its own (texts: 2.1.329).
+func (c *changed) RegisterRoot(given string) (string, error) {
+	refuse := func(text string) (string, error) { return "", errors.New("register_repo_root: " + text) }
+	path := given
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(c.s.Plan().CWD, path)
+	}
+	dir, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return refuse("target path could not be resolved")
+	}
+	below := c.s.Plan().CWD != dir && strings.HasPrefix(dir, c.s.Plan().CWD+string(filepath.Separator))
+	for _, d := range c.s.Policy().Added() {
+		if d.Path == dir {
+			return refuse(given + " is already a registered working directory")
+		}
+		below = below || d.Source == "cliArg" && strings.HasPrefix(dir, d.Path+string(filepath.Separator))
+	}
+	switch {
+	case dir == c.s.Plan().CWD:
+		return refuse(given + " is the session's working directory, which is already registered; pass the cloned repo's own directory instead")
+	case !below:
+		return refuse(given + " is not a subdirectory of the session's working directory or of a launch-time --add-dir root that still leads where it first did")
+	case !directory(dir):
+		return refuse(given + " is not a directory")
+	}
+	c.s.Policy().Apply([]protocol.PermissionUpdate{{Type: "addDirectories", Directories: []string{dir}, Destination: session.FromSession}})
+	return dir, nil
+}
+
+func directory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// applySettings puts settings over those of --settings for the rest of the
+// session. Either all of them count or none.
+func applySettings(_ context.Context, r *requests, in request) (control.Answer, error) {
+	settings, err := in.settings()
+	if err != nil {
+		return control.Answer{}, err
+	}
+	before := r.named.Model()
+	if wrong := r.settings.ApplySettings(settings); len(wrong) > 0 {
+		return control.Answer{}, fmt.Errorf("%s: nothing in this request was applied and earlier settings stay in force. "+
+			"Fix or remove these invalid settings and send it again: %s", in.Subtype, strings.Join(wrong, ", "))
+	}
+	r.modelChanged(before, "")
+	return control.Answer{}, nil
+}
+
+// settings reads the settings that a request brings.
+func (r request) settings() (map[string]json.RawMessage, error) {
+	raw := r.keys["settings"]
+	var settings map[string]json.RawMessage
+	if json.Unmarshal(raw, &settings) == nil && settings != nil {
+		return settings, nil
+	}
+	kind := ordered.TypeOf(raw)
+	if kind == "array" {
+		kind = "an array"
+	}
+	return nil, fmt.Errorf("%s requires `settings` to be an object, got %s", r.Subtype, kind)
+}
+
+// updateSettings writes settings to a file: an output style to the project's
+// local one, the default effort of the model in force to the user's.
+func updateSettings(_ context.Context, r *requests, in request) (control.Answer, error) {
+	settings, err := in.settings()
+	if err != nil {
+		return control.Answer{}, err
+	}
+	source := jsvalue.Word(in.keys["source"])
+	key, ok := map[string]string{"localSettings": "outputStyle", "userSettings": "effortLevel"}[source]
+	switch {
+	case !ok:
+		return control.Answer{}, fmt.Errorf("%s: unsupported source %s", in.Subtype, source)
+	case len(settings) == 0:
+		return control.Answer{}, fmt.Errorf("%s requires at least one key", in.Subtype)
+	}
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		if name != key {
+			return control.Answer{}, fmt.Errorf("%s keys not allowed: %s", in.Subtype, name)
+		}
+	}
+	value, ok := jsvalue.Text(settings[key])
+	switch {
+	case !ok:
+		return control.Answer{}, fmt.Errorf("%s values must be strings (deletion is not supported): %s", in.Subtype, key)
+	case key == "effortLevel" && !slices.Contains([]string{"low", "medium", "high", "xhigh", "max"}, value):
+		return control.Answer{}, fmt.Errorf("%s: effortLevel must be one of low, medium, high, xhigh, max", in.Subtype)
+	}
+	if err := r.settings.UpdateSettings(source, map[string]string{key: value}); err != nil {
+		return control.Answer{}, err
+	}
+	return control.Answer{Payload: struct{}{}}, nil
+}
+
+// registerRoot adds a working directory below those of the launch.
+func registerRoot(_ context.Context, r *requests, in request) (control.Answer, error) {
+	given, ok := jsvalue.Text(in.keys["directory"])
+	if !ok {
+		return control.Answer{}, errors.New(in.Subtype + ": target path could not be resolved")
+	}
+	dir, err := r.settings.RegisterRoot(given)
+	if err != nil {
+		return control.Answer{}, err
+	}
+	return control.Answer{Payload: registered{dir}}, nil
+}
+
 // settingsAnswer is the answer to get_settings.
 type settingsAnswer struct {
 	Applied   applied          `json:"applied"`
@@ -195,7 +317,7 @@ type settingsSource struct {
 // applied is what came of the settings.
 type applied struct {
 	Advisor             *string `json:"advisor"` // nil = none
-	Effort              string  `json:"effort"`
+	Effort              *string `json:"effort"`  // nil = the model has none
 	LaunchEnvLeft       bool    `json:"launchEnvLeftOwnFilesInPlace"`
 	Model               string  `json:"model"`
 	CountLaunchFolders  bool    `json:"outsideBlocksCountLaunchFoldersOnly"`
@@ -207,21 +329,40 @@ type applied struct {
 	UltrathinkAvailable bool    `json:"ultrathinkAvailable"`
 }
 
-func (h *Host) settingsInForce() settingsAnswer {
+func (c *changed) answer() settingsAnswer {
+	live := c.s.Live().Now()
 	out := settingsAnswer{
 		Served: "ineligible", Sources: []settingsSource{},
-		Applied: applied{Model: h.s.Model(), Effort: h.s.Live().Now().Effort, UltracodeAvailable: true, LaunchEnvLeft: true},
+		Applied: applied{Model: c.s.Model(), UltracodeAvailable: model.Of(c.s.Model()).Ultracode},
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	now := h.inForce()
+	if live.Effort != "" {
+		out.Applied.Effort = &live.Effort
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.inForce()
+	merged := now.Merged()
+	out.Applied.UltracodeRequested = merged["ultracode"] == true
+	out.Applied.Ultracode = out.Applied.UltracodeRequested && out.Applied.UltracodeAvailable
 	for _, layer := range now.Layers {
 		if strings.TrimSpace(string(layer.Raw)) != "{}" {
 			out.Sources = append(out.Sources, settingsSource{layer.Source, layer.Raw})
 		}
 	}
-	if raw, err := protocol.Marshal(now.Merged()); err == nil { // it was JSON before
+	if raw, err := protocol.Marshal(merged); err == nil { // it was JSON before
 		out.Effective = raw
 	}
 	return out
+}
+
+// hooks answers get_hooks_listing.
+func (c *changed) hooks() any {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.inForce()
+	var sources []hook.Source
+	for _, s := range now.Hooks {
+		sources = append(sources, hook.Source{Name: string(s.Source), Raw: s.Raw})
+	}
+	return hook.List(sources, hook.Policy{AllDisabled: now.DisableAllHooks})
 }

@@ -3,6 +3,7 @@ package host
 import (
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/session"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
@@ -26,11 +27,11 @@ type sessionUsage struct {
 	Removed int                            `json:"total_lines_removed"`
 }
 
-// usage has the numbers of the last turn that has ended.
-func (h *Host) usage() usage {
-	cost := h.s.Cost()
+// usageOf has the numbers of the last turn that has ended.
+func usageOf(s *session.Session) usage {
+	cost := s.Cost()
 	models := map[string]protocol.ModelUsage{}
-	if last := h.s.Last(); last != nil {
+	if last := s.Last(); last != nil {
 		models = last.ModelUsage
 	}
 	return usage{Session: sessionUsage{Models: models, APIMS: cost.APIMS, CostUSD: cost.USD, WallMS: cost.WallMS, Added: cost.Added, Removed: cost.Removed}}
@@ -58,8 +59,8 @@ type usageSquare struct {
 // contextUsage is the answer to get_context_usage (spec: cli-contract 4.3).
 type contextUsage struct {
 	Agents           []agentUse         `json:"agents"`
-	APIUsage         *protocol.Usage    `json:"apiUsage"` // nil = no turn has ended
-	CompactThreshold int                `json:"autoCompactThreshold"`
+	APIUsage         *protocol.Usage    `json:"apiUsage"`                       // nil = no turn has ended
+	CompactThreshold int                `json:"autoCompactThreshold,omitempty"` // 0 = it is switched off
 	CompactSource    string             `json:"autocompactSource"`
 	Categories       []usageCategory    `json:"categories"`
 	Grid             [][]usageSquare    `json:"gridRows"`
@@ -116,14 +117,20 @@ type breakdown struct {
 	User              int        `json:"userMessageTokens"`
 }
 
-func (h *Host) contextUsage() contextUsage {
-	c := h.s.Context()
+func contextOf(s *session.Session) contextUsage {
+	c := s.Context()
 	out := contextUsage{
-		Agents: []agentUse{}, CompactThreshold: c.MaxTokens - slash.CompactBuffer, CompactSource: "model-default", CompactEnabled: true,
-		Categories: []usageCategory{}, MaxTokens: c.MaxTokens, MCPInstructions: []struct{}{}, MCPTools: h.toolUse(c.MCPTools), MemoryFiles: c.MemoryFiles,
+		Agents: []agentUse{}, CompactThreshold: c.MaxTokens - slash.CompactBuffer, CompactSource: "model-default", CompactEnabled: !c.Room.Manual,
+		Categories: []usageCategory{}, MaxTokens: c.MaxTokens, MCPInstructions: []struct{}{}, MCPTools: toolsOf(s, c.MCPTools), MemoryFiles: c.MemoryFiles,
 		Breakdown: breakdown{AttachmentsByType: []struct{}{}, ToolCallsByType: []struct{}{}}, Model: c.Model, Percentage: c.Percentage,
 		RawMaxTokens: c.MaxTokens, Skills: skillUse{Included: len(c.Skills), Skills: c.Skills, Total: len(c.Skills)},
 		Commands: commandUse{Included: len(c.Skills), Total: len(c.Skills)}, TotalTokens: c.TotalTokens,
+	}
+	switch {
+	case c.Room.Manual:
+		out.CompactThreshold, out.CompactSource = 0, "auto"
+	case c.Room.Wished:
+		out.CompactSource = "settings"
 	}
 	for _, k := range c.Categories {
 		id := strings.ToLower(strings.ReplaceAll(k.Name, " ", "_"))
@@ -136,7 +143,7 @@ func (h *Host) contextUsage() contextUsage {
 	for _, s := range c.Skills {
 		out.Skills.Tokens += s.Tokens
 	}
-	if last := h.s.Last(); last != nil {
+	if last := s.Last(); last != nil {
 		out.APIUsage = &last.Usage
 	}
 	return out
@@ -154,10 +161,10 @@ func categoryColor(id string) string {
 	return "inactive"
 }
 
-// toolUse tells how much room the tools of servers take.
-func (h *Host) toolUse(items []slash.Item) []toolUse {
+// toolsOf tells how much room the tools of servers take.
+func toolsOf(s *session.Session, items []slash.Item) []toolUse {
 	servers := map[string]mcp.ServerStatus{}
-	for _, st := range h.s.Statuses() {
+	for _, st := range s.Statuses() {
 		for _, t := range st.Tools {
 			servers[t.Name] = st
 		}

@@ -67,5 +67,26 @@ type SideRequest struct {
 	MS           float64 `json:"ms"`
 }
 
+// Exchange is a request that was forwarded to a Messages API, and what came of
+// it.
+type Exchange struct {
+	// Session and Agent name the conversation, where the client says it.
+	Session string `json:"session,omitempty"`
+	Agent   string `json:"agent,omitempty"`
+	// Client is what it calls itself.
+	Client string `json:"client,omitempty"`
+	Path   string `json:"path"`
+	// Request is the body as it was sent; absent = it was no JSON.
+	Request json.RawMessage `json:"request,omitempty"`
+	// Status of HTTP.
+	Status int `json:"status"`
+	// Response is the message, put together if it was streamed, or the error;
+	// absent = there was none.
+	Response json.RawMessage `json:"response,omitempty"`
+	// MS is how long it took.
+	MS float64 `json:"ms"`
+}
+
+func (Exchange) kind() string    { return "exchange" }
 func (Request) kind() string     { return "request" }
 func (SideRequest) kind() string { return "side_request" }

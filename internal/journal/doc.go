@@ -24,7 +24,7 @@
 // A process begins with `start` and ends with `exit`; one without `exit` was
 // killed. Between them stand, for each prompt: `prompt`, `match`, then by turns
 // `model` (what the model said) and `tool` (what came of each call), and at last
-// `result`. What the host did with the process's streams is a `host` line. What
+// `result`; before a request that says more than its prompt or results, `context`. What the host did with the process's streams is a `host` line. What
 // was judged afterwards are `expectation` and `finding` lines.
 //
 // Whose input is it? The blocks of `model` lines are the model's: the input of a
@@ -37,4 +37,4 @@
 // secrets, and texts that look like keys, are `[redacted]`.
 package journal
 
-//go:generate go run ../schemadoc -dir . -type Line -head Head -json schema.json -md ../../docs/journal.md
+//go:generate go run ../schemadoc -dir . -type Line -head Head -json ../../docs/schema/journal.json -md ../../docs/journal.md

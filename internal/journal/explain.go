@@ -2,18 +2,11 @@ package journal
 
 import (
 	"cmp"
-	_ "embed"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
 )
-
-//go:embed schema.json
-var schema string
-
-// Schema is the JSON Schema of a line.
-func Schema() string { return schema }
 
 // Explain is the line for people: when, which process, what. Long values are cut.
 func (e *Entry) Explain() string {

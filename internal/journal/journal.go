@@ -11,7 +11,7 @@ import (
 
 // Options says where lines go. W and Now are required.
 type Options struct {
-	W         io.Writer // opened for appending; one Write per line
+	W         io.Writer // opened for appending; one Write per line, taken back where a disk is full
 	Now       func() time.Time
 	PID       int
 	SessionID string
@@ -63,7 +63,7 @@ func (j *Journal) Write(b Body) {
 		var body []byte
 		if body, err = protocol.Marshal(b); err == nil {
 			line := append(append(head[:len(head)-1], ','), body[1:]...)
-			_, err = j.o.W.Write(append(j.redact.JSON(line), '\n'))
+			err = appendLine(j.o.W, append(j.redact.JSON(line), '\n'))
 		}
 	}
 	j.err = err
@@ -89,6 +89,8 @@ func (j *Journal) Event(ev protocol.Event) {
 		j.Write(l)
 	case *protocol.Attached:
 		j.Write(Attachment{ev.Attachment})
+	case *protocol.Told:
+		j.Write(Context{ev.Texts})
 	case *protocol.Matched:
 		j.Write(Match{Rule: ev.Rule, File: ev.File, Line: ev.Line, Prompt: ev.Prompt, Nearest: ev.Nearest})
 	case *protocol.Assistant:

@@ -36,6 +36,8 @@ type Line struct {
 	Prompt *Prompt `json:"prompt"`
 	// Attachment is something beside the messages.
 	Attachment *Attachment `json:"attachment"`
+	// Context is what a request says beside its prompt or results.
+	Context *Context `json:"context"`
 	// Match says which rule answered.
 	Match *Match `json:"match"`
 	// Model is a part of what the model said.
@@ -64,6 +66,8 @@ type Line struct {
 	Request *Request `json:"request"`
 	// SideRequest is one of that face beside the conversations.
 	SideRequest *SideRequest `json:"side_request"`
+	// Exchange is a request that was forwarded to an API.
+	Exchange *Exchange `json:"exchange"`
 	// Expectation is what the scenario expects, as it was judged.
 	Expectation *Expectation `json:"expectation"`
 	// Finding is something that is wrong with the run.
@@ -170,6 +174,8 @@ func (e *Entry) body() any {
 		return alloc(&e.Prompt)
 	case "attachment":
 		return alloc(&e.Attachment)
+	case "context":
+		return alloc(&e.Context)
 	case "match":
 		return alloc(&e.Match)
 	case "model":
@@ -190,10 +196,13 @@ func (e *Entry) body() any {
 		return alloc(&e.Result)
 	case "unplayed":
 		return alloc(&e.Unplayed)
-	case "request":
-		return alloc(&e.Request)
-	case "side_request":
-		return alloc(&e.SideRequest)
+	}
+	return e.around()
+}
+
+// around is body for lines that are not of a turn.
+func (e *Entry) around() any {
+	switch e.Type {
 	case "gate":
 		return alloc(&e.Gate)
 	case "exit":
@@ -202,6 +211,19 @@ func (e *Entry) body() any {
 		return alloc(&e.Expectation)
 	case "finding":
 		return alloc(&e.Finding)
+	}
+	return e.api()
+}
+
+// api makes room for a line about the Messages API.
+func (e *Entry) api() any {
+	switch e.Type {
+	case "request":
+		return alloc(&e.Request)
+	case "side_request":
+		return alloc(&e.SideRequest)
+	case "exchange":
+		return alloc(&e.Exchange)
 	}
 	return nil
 }

@@ -25,6 +25,15 @@ type Attachment struct {
 	Attachment any `json:"attachment"`
 }
 
+// Context is what a request says to the model beside its prompt or its results,
+// and none before it said: files of instructions, an output style, what MCP
+// servers say of themselves, texts of hooks, files that a prompt mentions. It is
+// what expressions see as `context`.
+type Context struct {
+	// Texts as the model reads them.
+	Texts []string `json:"texts"`
+}
+
 // Match says which rule of the scenario answered the prompt before it.
 type Match struct {
 	// Rule is `responses[2]`, `responses[2].turns[0]`, `default_response`, or empty
@@ -120,6 +129,7 @@ type Warning struct {
 
 func (Prompt) kind() string     { return "prompt" }
 func (Attachment) kind() string { return "attachment" }
+func (Context) kind() string    { return "context" }
 func (Match) kind() string      { return "match" }
 func (Model) kind() string      { return "model" }
 func (Unplayed) kind() string   { return "unplayed" }

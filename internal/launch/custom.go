@@ -10,7 +10,6 @@ import (
 
 	"github.com/claudeless/claudeless/internal/catalog"
 	"github.com/claudeless/claudeless/internal/process"
-	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // Reduced says that customisations are switched off.
@@ -21,7 +20,7 @@ func (r *resolver) catalog() error {
 	f := r.f
 	r.p.Custom = Custom{
 		Agent: f.Agent, Title: f.SessionName, NoCommands: f.DisableSlashCommands, Bare: f.Bare, Restricted: f.Restricted, SafeMode: f.SafeMode,
-		Instructions: r.instructions(),
+		Memories: r.memories(),
 	}
 	switch {
 	case f.InitSetup:
@@ -42,7 +41,7 @@ func (r *resolver) catalog() error {
 	var warnings []string
 	r.p.Catalog, warnings = catalog.New(o)
 	for _, w := range warnings {
-		r.warn(w)
+		r.p.warn(w)
 	}
 	return r.asAgent()
 }
@@ -53,7 +52,7 @@ func OpenDir(dir string) fs.FS { return os.DirFS(dir) }
 // asAgent makes the session that of --agent, or of an agent that the settings name: its prompt, model and tools, where
 // flags do not give others.
 func (r *resolver) asAgent() error {
-	r.p.Prompt = r.prompt()
+	r.p.Prompt = systemPrompt(r.sys, r.f)
 	r.p.Model.Asked = r.f.Model
 	r.p.Tools.Named, r.p.Tools.Given = r.f.Tools, r.f.Has("tools")
 	if _, ok := r.p.Catalog.Agent(r.p.Settings.Agent); ok && r.f.Agent == "" {
@@ -94,20 +93,14 @@ func toolNames(rules []string) []string {
 	return names
 }
 
-// instructions are the memory files of the session.
-func (r *resolver) instructions() []protocol.InstructionsLoadedHook {
-	cwd := r.p.CWD
-	files := []struct{ path, kind, source string }{
-		{filepath.Join(r.p.State, "CLAUDE.md"), "User", "user"},
-		{filepath.Join(cwd, "CLAUDE.md"), "Project", "project"},
-		{filepath.Join(cwd, ".claude", "CLAUDE.md"), "Project", "project"},
-		{filepath.Join(cwd, "CLAUDE.local.md"), "Local", "local"},
+// memories are the files of instructions of the session.
+func (r *resolver) memories() []catalog.Memory {
+	if r.f.Bare || r.f.SafeMode || r.f.Restricted {
+		return nil
 	}
-	var out []protocol.InstructionsLoadedHook
-	for _, f := range files {
-		if info, err := os.Stat(f.path); err == nil && info.Mode().IsRegular() && r.p.Settings.Reads(f.source) {
-			out = append(out, protocol.InstructionsLoadedHook{FilePath: f.path, MemoryType: f.kind, LoadReason: "session_start"})
-		}
+	o := catalog.MemoryOptions{CWD: r.p.CWD, Home: r.p.Home, Project: r.p.Settings.Reads("project"), Local: r.p.Settings.Reads("local")}
+	if r.p.Settings.Reads("user") {
+		o.UserDir = r.p.State
 	}
-	return out
+	return catalog.Memories(o)
 }

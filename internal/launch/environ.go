@@ -10,38 +10,42 @@ import (
 	"github.com/claudeless/claudeless/internal/flags"
 	"github.com/claudeless/claudeless/internal/persona"
 	"github.com/claudeless/claudeless/internal/process"
+	"github.com/claudeless/claudeless/mcp"
 )
 
-// identify needs the scenario and the environment of the settings.
-func (r *resolver) identify() {
-	r.p.Version = cmp.Or(r.f.ClaudeVersion, r.sys.Getenv("CLAUDELESS_CLAUDE_VERSION"), r.p.Scenario.ClaudeVersion, persona.Version)
-	r.p.Entrypoint = cmp.Or(r.sys.Getenv("CLAUDE_CODE_ENTRYPOINT"), "sdk-cli")
-	r.p.Compat = r.sys.Getenv("CLAUDELESS_COMPAT") == flags.CompatRust
-	r.p.APIKeySource = "none"
-	if r.sys.Getenv("ANTHROPIC_API_KEY") != "" {
-		r.p.APIKeySource = "ANTHROPIC_API_KEY"
+// identity needs the scenario and the environment of the settings.
+func identity(sys *process.System, f *flags.Flags, p *Plan) Identity {
+	id := p.Identity
+	id.Version = cmp.Or(f.ClaudeVersion, sys.Getenv("CLAUDELESS_CLAUDE_VERSION"), p.Scenario.ClaudeVersion, persona.Version)
+	id.Entrypoint = cmp.Or(sys.Getenv("CLAUDE_CODE_ENTRYPOINT"), "sdk-cli")
+	id.Compat = sys.Getenv("CLAUDELESS_COMPAT") == flags.CompatRust
+	id.APIKeySource = "none"
+	if sys.Getenv("ANTHROPIC_API_KEY") != "" {
+		id.APIKeySource = "ANTHROPIC_API_KEY"
 	}
-	r.p.Environ = r.environ()
+	return id
 }
 
 // environ is the environment of the programs we start: ours, with the way back to this very binary.
-func (r *resolver) environ() []string {
-	env := slices.Clone(r.sys.Environ)
-	if r.sys.Getenv("CLAUDELESS_BIN") == "" && r.p.Executable != "" {
-		env = append(env, "CLAUDELESS_BIN="+r.p.Executable)
+func environ(sys *process.System, p *Plan) []string {
+	env := slices.Clone(sys.Environ)
+	if sys.Getenv("CLAUDELESS_BIN") == "" && p.Executable != "" {
+		env = append(env, "CLAUDELESS_BIN="+p.Executable)
 	}
-	return append(env, "CLAUDE_CODE_ENTRYPOINT="+r.p.Entrypoint)
+	return append(env, "CLAUDE_CODE_ENTRYPOINT="+p.Entrypoint)
 }
 
-func (r *resolver) limits() Limits {
-	t := r.p.Scenario.Timeouts
+func limits(sys *process.System, f *flags.Flags, p *Plan) Limits {
+	t := p.Scenario.Timeouts
 	return Limits{
-		MaxTurns: r.f.MaxTurns, MaxBudgetUSD: r.f.MaxBudgetUSD, MaxRetries: retries(r.sys), RetryScale: retryScale(r.sys),
-		ResponseDelay:     r.timeout(t.ResponseDelayMS, "CLAUDELESS_RESPONSE_DELAY_MS", 0),
-		StopBlockCap:      number(r.sys, "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
-		HookTimeout:       r.timeout(t.HookTimeoutMS, "CLAUDELESS_HOOK_TIMEOUT_MS", 0),
-		CompactDelay:      r.timeout(t.CompactDelayMS, "CLAUDELESS_COMPACT_DELAY_MS", 20*time.Millisecond),
-		BackgroundCeiling: millis(r.sys, "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS", 10*time.Minute),
+		MaxTurns: f.MaxTurns, MaxBudgetUSD: f.MaxBudgetUSD, MaxRetries: retries(sys), RetryScale: retryScale(sys),
+		ResponseDelay:     timeout(sys, t.ResponseDelayMS, "CLAUDELESS_RESPONSE_DELAY_MS", 0),
+		StopBlockCap:      number(sys, "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
+		HookTimeout:       timeout(sys, t.HookTimeoutMS, "CLAUDELESS_HOOK_TIMEOUT_MS", 0),
+		CompactDelay:      timeout(sys, t.CompactDelayMS, "CLAUDELESS_COMPACT_DELAY_MS", 20*time.Millisecond),
+		Window:            flags.Window(f.Autocompact),
+		NoCompact:         on(sys, "DISABLE_AUTO_COMPACT") || on(sys, "DISABLE_COMPACT") || p.Settings.Merged()["autoCompactEnabled"] == false,
+		BackgroundCeiling: millis(sys, "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS", 10*time.Minute),
 	}
 }
 
@@ -67,11 +71,11 @@ func millis(sys *process.System, name string, otherwise time.Duration) time.Dura
 }
 
 // timeout is scenario > environment > otherwise.
-func (r *resolver) timeout(scenario *int, name string, otherwise time.Duration) time.Duration {
+func timeout(sys *process.System, scenario *int, name string, otherwise time.Duration) time.Duration {
 	if scenario != nil {
 		return time.Duration(*scenario) * time.Millisecond
 	}
-	return millis(r.sys, name, otherwise)
+	return millis(sys, name, otherwise)
 }
 
 // retries is how often a failed request is made again: -1 for none.
@@ -94,4 +98,28 @@ func retryScale(sys *process.System) float64 {
 		return 0
 	}
 	return scale
+}
+
+// client is how servers are reached; what is only for sessions comes with them.
+func client(sys *process.System, p *Plan) mcp.Options {
+	return mcp.Options{
+		ClientVersion: p.Version, Environ: marked(sys, p.Environ), CWD: p.CWD, ConnectTimeout: millis(sys, "MCP_TIMEOUT", 0), ToolTimeout: toolTimeout(sys, p.Scenario),
+		Batch: mcp.Batch{Local: number(sys, "MCP_SERVER_CONNECTION_BATCH_SIZE"), Remote: number(sys, "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE")},
+	}
+}
+
+// toolTimeout bounds MCP calls; less than a second of MCP_TOOL_TIMEOUT counts as one (spec: mcp 4.1).
+func toolTimeout(sys *process.System, s Scenario) time.Duration {
+	if d := millis(sys, "MCP_TOOL_TIMEOUT", 0); d > 0 {
+		return max(d, time.Second)
+	}
+	return timeout(sys, s.Timeouts.MCPTimeoutMS, "CLAUDELESS_MCP_TIMEOUT_MS", 0)
+}
+
+// marked is the environment of MCP servers: in a run of many processes it says what they are.
+func marked(sys *process.System, environ []string) []string {
+	if sys.Getenv("CLAUDELESS_RUN") == "" {
+		return environ
+	}
+	return append(slices.Clone(environ), "CLAUDELESS_PART=mcp")
 }

@@ -7,7 +7,9 @@ package launch
 
 import (
 	"github.com/claudeless/claudeless/internal/flags"
+	"github.com/claudeless/claudeless/internal/gate"
 	"github.com/claudeless/claudeless/internal/process"
+	"github.com/claudeless/claudeless/scenarios"
 )
 
 // Resolve decides what a run is. After an error the plan is as far as it got; with a clock, the error can be told in an
@@ -46,6 +48,42 @@ func (r *resolver) shown() error {
 	return nil
 }
 
+func (r *resolver) noScenario() error {
+	r.p.Scenario.Scenario = &scenarios.Scenario{}
+	return nil
+}
+
+func (r *resolver) scenario() (err error) {
+	r.p.Scenario, err = loadScenario(r.f.Scenario, r.p.Places)
+	return err
+}
+
+func (r *resolver) clock() (err error) {
+	r.p.Clock, err = newClock(r.sys, r.f, r.p)
+	return err
+}
+
+// model is the model, and how the scenario plays it: what its expressions see, and the one failure that --failure names.
+func (r *resolver) model() (err error) {
+	r.p.Model = startModel(r.sys, r.f, r.p)
+	r.p.Scenario.Engine = scenarios.EngineOptions{Env: r.sys.Environ, Args: r.sys.Args[1:], CWD: r.p.CWD}
+	r.p.Scenario.Failure, err = oneFailure(r.f.Failure)
+	return err
+}
+
+func (r *resolver) permission() (err error) {
+	r.p.Permission, err = startPermission(r.f, r.p)
+	return err
+}
+
+func (r *resolver) transcript() error {
+	if r.p.State == "" && !r.f.NoSessionPersistence {
+		r.p.warn("HOME is not set: the session is not saved (set HOME or CLAUDELESS_CONFIG_DIR)")
+	}
+	r.p.Transcript = conversation(r.sys, r.f, r.p)
+	return nil
+}
+
 // rest is what follows from flags and environment alone.
 func (r *resolver) rest() error {
 	if r.f.InputFormat == "stream-json" {
@@ -56,7 +94,11 @@ func (r *resolver) rest() error {
 			StatesToHost: on(r.sys, "CLAUDE_CODE_SDK_READS_SESSION_STATE"),
 		}
 	}
-	r.p.Tools = r.tools()
-	r.p.Limits = r.limits()
-	return r.records()
+	r.p.Tools = r.p.Tools.withRules(r.sys, r.f)
+	r.p.Limits = limits(r.sys, r.f, r.p)
+	r.p.Records = followed(r.sys, r.f, r.p)
+	if r.p.Records.Gates != "" && r.sys.Getenv("CLAUDELESS_RUN") != "" {
+		r.p.Scenario.Engine.Claims = gate.Claims{Dir: r.p.Records.Gates}
+	}
+	return nil
 }

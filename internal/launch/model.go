@@ -2,7 +2,12 @@ package launch
 
 import (
 	"cmp"
+	"slices"
+	"strings"
 
+	"github.com/claudeless/claudeless/internal/flags"
+	"github.com/claudeless/claudeless/internal/persona"
+	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/simulator/model"
 )
 
@@ -21,21 +26,24 @@ func (a Aliases) Name(name string) string {
 	return name
 }
 
-func (r *resolver) prompt() Prompt {
+func systemPrompt(sys *process.System, f *flags.Flags) Prompt {
 	return Prompt{
-		System: r.f.SystemPrompt, Append: r.f.AppendSystemPrompt, Schema: r.f.JSONSchema, SchemaFlag: r.f.Has("json-schema"),
-		SchemaTries: number(r.sys, "MAX_STRUCTURED_OUTPUT_RETRIES"),
+		System: f.SystemPrompt, Append: f.AppendSystemPrompt, Schema: f.JSONSchema, SchemaFlag: f.Has("json-schema"),
+		SchemaTries: number(sys, "MAX_STRUCTURED_OUTPUT_RETRIES"),
 	}
 }
 
-// model is flag or agent > environment > settings > scenario.
-func (r *resolver) model() error {
-	m := &r.p.Model
+// startModel is flag or agent > environment > settings > scenario.
+func startModel(sys *process.System, f *flags.Flags, p *Plan) Model {
+	m := p.Model
 	m.Aliases = Aliases{
-		Default: r.sys.Getenv("ANTHROPIC_DEFAULT_MODEL"), Opus: r.sys.Getenv("ANTHROPIC_DEFAULT_OPUS_MODEL"),
-		Sonnet: r.sys.Getenv("ANTHROPIC_DEFAULT_SONNET_MODEL"), Haiku: r.sys.Getenv("ANTHROPIC_DEFAULT_HAIKU_MODEL"),
+		Default: sys.Getenv("ANTHROPIC_DEFAULT_MODEL"), Opus: sys.Getenv("ANTHROPIC_DEFAULT_OPUS_MODEL"),
+		Sonnet: sys.Getenv("ANTHROPIC_DEFAULT_SONNET_MODEL"), Haiku: sys.Getenv("ANTHROPIC_DEFAULT_HAIKU_MODEL"),
 	}
-	m.Name = m.Aliases.Name(cmp.Or(m.Asked, r.sys.Getenv("ANTHROPIC_MODEL"), r.p.Settings.Model, r.p.Scenario.DefaultModel))
-	m.Fallback, m.Effort = r.f.FallbackModel, cmp.Or(r.f.Effort, "medium")
-	return r.played()
+	m.Name = m.Aliases.Name(cmp.Or(m.Asked, sys.Getenv("ANTHROPIC_MODEL"), p.Settings.Model, p.Scenario.DefaultModel))
+	m.Fallback = f.FallbackModel
+	if level := strings.ToLower(f.Effort); slices.Contains(persona.EffortLevels(), level) {
+		m.Effort = level
+	}
+	return m
 }

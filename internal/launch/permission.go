@@ -3,6 +3,8 @@ package launch
 import (
 	"slices"
 
+	"github.com/claudeless/claudeless/internal/flags"
+	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/settings"
@@ -14,33 +16,33 @@ const FromSettings = "localSettings"
 // Default tells whether the tools are those that there are by default.
 func (t Tools) Default() bool { return !t.Given || slices.Equal(t.Named, []string{"default"}) }
 
-func (r *resolver) tools() Tools {
-	t := r.p.Tools
-	t.Allowed, t.Disallowed, t.NoTasks = r.f.AllowedTools, r.f.DisallowedTools, r.sys.Getenv("CLAUDE_CODE_ENABLE_TASKS") == "0"
+// withRules is which built-in tools there are, by the rules that flags give.
+func (t Tools) withRules(sys *process.System, f *flags.Flags) Tools {
+	t.Allowed, t.Disallowed, t.NoTasks = f.AllowedTools, f.DisallowedTools, sys.Getenv("CLAUDE_CODE_ENABLE_TASKS") == "0"
 	return t
 }
 
-func (r *resolver) permission() error {
-	rules := Rules(r.p.Settings.Settings, "")
-	if !r.p.Settings.Permissions.ManagedOnly { // else the machine does not let them count
-		for _, text := range r.f.AllowedTools {
+// startPermission is what may be done without asking at start.
+func startPermission(f *flags.Flags, p *Plan) (Permission, error) {
+	rules := Rules(p.Settings.Settings, "")
+	if !p.Settings.Permissions.ManagedOnly { // else the machine does not let them count
+		for _, text := range f.AllowedTools {
 			rules = append(rules, permission.Rule{Behavior: permission.BehaviorAllow, Source: "cliArg", Text: text})
 		}
 	}
-	for _, text := range r.f.DisallowedTools {
+	for _, text := range f.DisallowedTools {
 		rules = append(rules, permission.Rule{Behavior: permission.BehaviorDeny, Source: "cliArg", Text: text})
 	}
-	mode, err := permission.ParseMode(r.mode())
-	r.p.Permission = Permission{
-		Mode: mode, Rules: rules, Directories: r.workspace(), NoPrompts: r.f.PermissionPrompts == "none", PromptTool: r.f.PermissionPromptTool,
-		BypassAllowed: r.f.DangerouslySkipPermissions || r.f.AllowDangerouslySkipPermissions,
-	}
-	return err
+	mode, err := permission.ParseMode(startMode(f, p))
+	return Permission{
+		Mode: mode, Rules: rules, Directories: workspace(f, p), NoPrompts: f.PermissionPrompts == "none", PromptTool: f.PermissionPromptTool,
+		BypassAllowed: f.DangerouslySkipPermissions || f.AllowDangerouslySkipPermissions,
+	}, err
 }
 
-// mode is the permission mode at start, unless the settings forbid it.
-func (r *resolver) mode() string {
-	mode, forbidden := r.wantedMode(), r.p.Settings.Permissions
+// startMode is the permission mode at start, unless the settings forbid it.
+func startMode(f *flags.Flags, p *Plan) string {
+	mode, forbidden := wantedMode(f, p), p.Settings.Permissions
 	if parsed, err := permission.ParseMode(mode); err == nil &&
 		(parsed == protocol.ModeBypass && forbidden.DisableBypass || parsed == protocol.ModeAuto && forbidden.DisableAuto) {
 		return string(protocol.ModeDefault)
@@ -49,15 +51,15 @@ func (r *resolver) mode() string {
 }
 
 // wantedMode is the mode that is asked for: flag, scenario, settings.
-func (r *resolver) wantedMode() string {
-	fromSettings := r.p.Settings.Permissions.DefaultMode
+func wantedMode(f *flags.Flags, p *Plan) string {
+	fromSettings := p.Settings.Permissions.DefaultMode
 	switch {
-	case r.f.DangerouslySkipPermissions:
+	case f.DangerouslySkipPermissions:
 		return string(protocol.ModeBypass)
-	case r.f.PermissionMode != "":
-		return r.f.PermissionMode
-	case r.p.Scenario.PermissionMode != "":
-		return r.p.Scenario.PermissionMode
+	case f.PermissionMode != "":
+		return f.PermissionMode
+	case p.Scenario.PermissionMode != "":
+		return p.Scenario.PermissionMode
 	case fromSettings != "":
 		if _, err := permission.ParseMode(fromSettings); err == nil {
 			return fromSettings
@@ -68,13 +70,13 @@ func (r *resolver) wantedMode() string {
 
 // workspace lists the working directories beside the first at start: those of the settings, then those of the flags, as
 // far as there are any.
-func (r *resolver) workspace() []permission.Directory {
+func workspace(f *flags.Flags, p *Plan) []permission.Directory {
 	var dirs []permission.Directory
-	for _, d := range r.p.Found(r.p.Settings.Permissions.Directories) {
+	for _, d := range p.Found(p.Settings.Permissions.Directories) {
 		dirs = append(dirs, permission.Directory{Path: d, Source: FromSettings})
 	}
-	for _, d := range r.f.AddDirs {
-		if abs, ok := r.p.Directory(d); ok && !slices.ContainsFunc(dirs, func(d permission.Directory) bool { return d.Path == abs }) {
+	for _, d := range f.AddDirs {
+		if abs, ok := p.Directory(d); ok && !slices.ContainsFunc(dirs, func(d permission.Directory) bool { return d.Path == abs }) {
 			dirs = append(dirs, permission.Directory{Path: abs, Source: "cliArg"})
 		}
 	}

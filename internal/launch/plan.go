@@ -23,11 +23,9 @@ import (
 type Plan struct {
 	Places
 	Identity
-	Environ  []string // of the programs that are started
-	Clock    *clock.Source
-	Stdout   io.Writer // for faults that spoil it
-	Stderr   io.Writer // for warnings
-	Progress io.Writer // for a passing line about what is being waited for; nil = nowhere
+	Streams
+	Environ []string // of the programs that are started
+	Clock   *clock.Source
 
 	Scenario   Scenario
 	Settings   Settings
@@ -58,6 +56,15 @@ type Places struct {
 	Started    time.Time
 }
 
+// Streams are where the run writes what is none of its events.
+type Streams struct {
+	Stdout   io.Writer // for faults that spoil it
+	Stderr   io.Writer // for warnings
+	Progress io.Writer // for a passing line about what is being waited for; nil = nowhere
+}
+
+func (s Streams) warn(text string) { fmt.Fprintf(s.Stderr, "claudeless: warning: %s\n", text) }
+
 // Identity is what the run says it is.
 type Identity struct {
 	Version      string // of claude
@@ -84,14 +91,14 @@ type Settings struct {
 
 // Custom is what users added, and how much of it counts.
 type Custom struct {
-	Agent        string // that the session is; empty = none
-	Title        string // --name
-	Setup        string // trigger of Setup hooks; empty = they are not run
-	NoCommands   bool   // --disable-slash-commands
-	Bare         bool
-	Restricted   bool
-	SafeMode     bool
-	Instructions []protocol.InstructionsLoadedHook // the memory files of the session, as hooks are told of them
+	Agent      string // that the session is; empty = none
+	Title      string // --name
+	Setup      string // trigger of Setup hooks; empty = they are not run
+	NoCommands bool   // --disable-slash-commands
+	Bare       bool
+	Restricted bool
+	SafeMode   bool
+	Memories   []catalog.Memory // the files of instructions
 }
 
 // Servers are the MCP servers of the run.
@@ -132,6 +139,8 @@ type Limits struct {
 	RetryScale        float64       // stretches the waits between retries; 1 = as long as the real CLI waits
 	ResponseDelay     time.Duration // before every prompt's first reply
 	StopBlockCap      int
+	Window            int  // tokens that a conversation may grow to; 0 = the model's
+	NoCompact         bool // a conversation that is full is not compacted
 	HookTimeout       time.Duration
 	CompactDelay      time.Duration
 	BackgroundCeiling time.Duration // how long background work may go on after the last prompt
@@ -199,5 +208,3 @@ type resolver struct {
 	f   *flags.Flags
 	p   *Plan
 }
-
-func (r *resolver) warn(text string) { fmt.Fprintf(r.sys.Stderr, "claudeless: warning: %s\n", text) }

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/flags"
 	"github.com/claudeless/claudeless/internal/gate"
 	"github.com/claudeless/claudeless/internal/journal"
 	"github.com/claudeless/claudeless/internal/process"
@@ -14,42 +15,42 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-func (r *resolver) records() error {
-	f := r.f
-	r.p.Records = Records{
-		Run: r.journalRun(), Gates: gate.Dir(r.sys.Getenv), Debug: f.Debug || f.DebugFile != "" || f.DebugToStderr, DebugToStderr: f.DebugToStderr,
-		DebuggerURL: f.Debugger, DebuggerToken: r.sys.Getenv("CLAUDELESS_DEBUGGER_TOKEN"),
+// followed is how the run is followed.
+func followed(sys *process.System, f *flags.Flags, p *Plan) Records {
+	o := Records{
+		Run: journalRun(sys, f, p), Gates: gate.Dir(sys.Getenv), Debug: f.Debug || f.DebugFile != "" || f.DebugToStderr, DebugToStderr: f.DebugToStderr,
+		DebuggerURL: f.Debugger, DebuggerToken: sys.Getenv("CLAUDELESS_DEBUGGER_TOKEN"),
 	}
 	if f.Capture != "" {
-		r.p.Records.Capture = r.p.Abs(f.Capture)
+		o.Capture = p.Abs(f.Capture)
 	}
 	if f.DebugFile != "" {
-		r.p.Records.DebugFile = r.p.Abs(f.DebugFile)
+		o.DebugFile = p.Abs(f.DebugFile)
 	}
-	return nil
+	return o
 }
 
-func (r *resolver) journalRun() journal.Run {
+func journalRun(sys *process.System, f *flags.Flags, p *Plan) journal.Run {
 	line := journal.Run{
-		Argv: r.sys.Args, CWD: r.p.CWD, Env: map[string]string{}, Model: model.Resolve(r.p.Model.Name),
-		PermissionMode: string(r.p.Permission.Mode), Scenario: r.p.Scenario.Name, ScenarioFile: r.p.Scenario.Path,
-		InputFormat: r.f.InputFormat, SkipsPermissions: r.f.DangerouslySkipPermissions && !process.On(r.sys.Getenv("IS_SANDBOX")), Settings: []string{},
+		Argv: sys.Args, CWD: p.CWD, Env: map[string]string{}, Model: model.Resolve(p.Model.Name),
+		PermissionMode: string(p.Permission.Mode), Scenario: p.Scenario.Name, ScenarioFile: p.Scenario.Path,
+		InputFormat: f.InputFormat, SkipsPermissions: f.DangerouslySkipPermissions && !process.On(sys.Getenv("IS_SANDBOX")), Settings: []string{},
 	}
-	for _, layer := range r.p.Settings.Layers {
+	for _, layer := range p.Settings.Layers {
 		line.Settings = append(line.Settings, string(layer.Source))
 	}
 	for _, name := range journalEnv() {
-		if value := r.sys.Getenv(name); value != "" {
+		if value := sys.Getenv(name); value != "" {
 			line.Env[name] = value
 		}
 	}
-	if r.f.Has("system-prompt") || r.f.Has("system-prompt-file") {
-		line.SystemPrompt = &r.p.Prompt.System
+	if f.Has("system-prompt") || f.Has("system-prompt-file") {
+		line.SystemPrompt = &p.Prompt.System
 	}
-	if r.f.AppendSystemPrompt != "" {
-		line.AppendPrompt = &r.p.Prompt.Append
+	if f.AppendSystemPrompt != "" {
+		line.AppendPrompt = &p.Prompt.Append
 	}
-	for _, server := range r.p.Servers.Configs {
+	for _, server := range p.Servers.Configs {
 		line.MCPServers = append(line.MCPServers, server.Name)
 	}
 	return line
@@ -64,38 +65,33 @@ func journalEnv() []string {
 	}
 }
 
-// transcript says which conversation it is and what its lines tell.
-func (r *resolver) transcript() error {
-	f := r.f
+// conversation says which conversation it is and what its lines tell.
+func conversation(sys *process.System, f *flags.Flags, p *Plan) transcript.Options {
 	o := transcript.Options{
-		StateDir: r.p.State, CWD: cmp.Or(r.p.Scenario.WorkingDirectory, r.p.CWD), Project: r.p.Scenario.ProjectPath,
-		ID: f.SessionID, DefaultID: r.p.Scenario.SessionID, Resume: f.Resume, ResumeAt: f.ResumeSessionAt,
-		Continue: f.Continue, Fork: f.ForkSession, NoPersist: f.NoSessionPersistence || r.p.State == "",
-		Version: r.p.Version, Entrypoint: r.p.Entrypoint, Clock: r.p.Clock,
-		Agent: r.p.Custom.Agent, Title: f.SessionName,
+		StateDir: p.State, CWD: cmp.Or(p.Scenario.WorkingDirectory, p.CWD), Project: p.Scenario.ProjectPath,
+		ID: f.SessionID, DefaultID: p.Scenario.SessionID, Resume: f.Resume, ResumeAt: f.ResumeSessionAt,
+		Continue: f.Continue, Fork: f.ForkSession, NoPersist: f.NoSessionPersistence || p.State == "",
+		Version: p.Version, Entrypoint: p.Entrypoint, Clock: p.Clock,
+		Agent: p.Custom.Agent, Title: f.SessionName,
 	}
-	if r.p.Scenario.Seed != nil {
-		o.Again = r.p.Clock.Again
+	if p.Scenario.Seed != nil {
+		o.Again = p.Clock.Again
 	}
-	if r.p.State == "" && !f.NoSessionPersistence {
-		r.warn("HOME is not set: the session is not saved (set HOME or CLAUDELESS_CONFIG_DIR)")
-	}
-	o.Machine = r.machine()
+	o.Machine = machine(sys, p)
 	if f.Has("resume-drops-turn") {
 		o.DropsTurn = &f.ResumeDropsTurn
 	}
-	r.p.Transcript = o
-	return nil
+	return o
 }
 
 // machine is what transcripts say of the surroundings.
-func (r *resolver) machine() transcript.Machine {
-	git := findCheckout(r.p.CWD)
+func machine(sys *process.System, p *Plan) transcript.Machine {
+	git := findCheckout(p.CWD)
 	m := transcript.Machine{
-		Platform: runtime.GOOS, Shell: "unknown", IsGitRepo: git.repo, IsWorktree: git.worktree, AdditionalDirs: r.p.Permission.Paths(),
+		Platform: runtime.GOOS, Shell: "unknown", IsGitRepo: git.repo, IsWorktree: git.worktree, AdditionalDirs: p.Permission.Paths(),
 		GitBranch: cmp.Or(git.branch, "HEAD"),
 	}
-	if shell := r.sys.Getenv("SHELL"); shell != "" {
+	if shell := sys.Getenv("SHELL"); shell != "" {
 		m.Shell = filepath.Base(shell)
 	}
 	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {

@@ -9,19 +9,15 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/clock"
+	"github.com/claudeless/claudeless/internal/flags"
 	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-func (r *resolver) noScenario() error {
-	r.p.Scenario.Scenario = &scenarios.Scenario{}
-	return nil
-}
-
-func (r *resolver) scenario() error {
-	path, library := r.findScenario()
-	s := &r.p.Scenario
-	s.Name = r.f.Scenario
+// loadScenario loads the scenario of that name, or the one that is found.
+func loadScenario(name string, at Places) (Scenario, error) {
+	path, library := findScenario(name, at)
+	s := Scenario{Name: name}
 	var err error
 	switch {
 	case library:
@@ -32,7 +28,7 @@ func (r *resolver) scenario() error {
 		s.Path = path
 		s.Scenario, err = loadFile(path)
 	}
-	return err
+	return s, err
 }
 
 // loadFile loads a scenario. What that allocates stays, so that collecting garbage halfway only costs time: a fifth of it
@@ -44,15 +40,15 @@ func loadFile(path string) (*scenarios.Scenario, error) {
 
 // findScenario looks for the scenario: flag or variable, then claudeless.toml in the working and in the state directory. A
 // name that is no file and has no slash is one of the library; an empty path = none at all.
-func (r *resolver) findScenario() (path string, library bool) {
-	if name := r.f.Scenario; name != "" {
-		path = r.p.Abs(name)
+func findScenario(name string, at Places) (path string, library bool) {
+	if name != "" {
+		path = at.Abs(name)
 		if _, err := os.Stat(path); err != nil && !strings.ContainsAny(name, `/\`) {
 			return name, true
 		}
 		return path, false
 	}
-	for _, place := range []string{r.p.CWD, r.p.State} {
+	for _, place := range []string{at.CWD, at.State} {
 		path := filepath.Join(place, "claudeless.toml")
 		if _, err := os.Stat(path); place != "" && err == nil {
 			return path, false
@@ -61,34 +57,33 @@ func (r *resolver) findScenario() (path string, library bool) {
 	return "", false
 }
 
-func (r *resolver) clock() error {
-	o := clock.Options{Now: r.sys.Now, NewID: r.sys.NewID, Seed: r.p.Scenario.Seed}
-	if text := r.p.Scenario.LaunchTimestamp; text != "" {
+// newClock is the clock of the run, as the scenario sets it.
+func newClock(sys *process.System, f *flags.Flags, p *Plan) (*clock.Source, error) {
+	o := clock.Options{Now: sys.Now, NewID: sys.NewID, Seed: p.Scenario.Seed}
+	if text := p.Scenario.LaunchTimestamp; text != "" {
 		start, err := time.Parse(time.RFC3339, text)
 		if err != nil {
-			return fmt.Errorf("launch_timestamp: %w", err)
+			return nil, fmt.Errorf("launch_timestamp: %w", err)
 		}
 		o.Start = &start
 	}
-	if r.f.Continue || r.f.Resume != "" {
+	if f.Continue || f.Resume != "" {
 		// Another part of the session must not repeat the ids of the first.
-		o.Salt = r.sys.Now().String()
+		o.Salt = sys.Now().String()
 	}
-	r.p.Clock = clock.New(o)
-	return nil
+	return clock.New(o), nil
 }
 
-// played is how the scenario is played: what its expressions see, and the one failure that --failure names.
-func (r *resolver) played() error {
-	r.p.Scenario.Engine = scenarios.EngineOptions{Env: r.sys.Environ, Args: r.sys.Args[1:], CWD: r.p.CWD}
-	if r.f.Failure == "" {
-		return nil
+// oneFailure is the failure that --failure names; nil = none is named.
+func oneFailure(name string) (*scenarios.Failure, error) {
+	if name == "" {
+		return nil, nil
 	}
-	r.p.Scenario.Failure = scenarios.FailureByName(r.f.Failure)
-	if r.p.Scenario.Failure == nil {
-		return process.Hinted(fmt.Sprintf("--failure: there is no failure %q", r.f.Failure),
+	failure := scenarios.FailureByName(name)
+	if failure == nil {
+		return nil, process.Hinted(fmt.Sprintf("--failure: there is no failure %q", name),
 			"one of network-unreachable, connection-timeout, auth-error, rate-limit, out-of-credits, partial-response, malformed-json, "+
 				"overloaded, server-error, api-error, prompt-too-long, hang, crash")
 	}
-	return nil
+	return failure, nil
 }

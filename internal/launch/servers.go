@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/claudeless/claudeless/internal/catalog"
 	"github.com/claudeless/claudeless/internal/process"
@@ -21,22 +20,6 @@ import (
 // PluginSource is the source of a plugin's servers.
 const PluginSource = "plugin"
 
-// client is how servers are reached; what is only for sessions comes with them.
-func (r *resolver) client() mcp.Options {
-	return mcp.Options{
-		ClientVersion: r.p.Version, Environ: r.marked(), CWD: r.p.CWD, ConnectTimeout: millis(r.sys, "MCP_TIMEOUT", 0), ToolTimeout: r.toolTimeout(),
-		LocalBatch: number(r.sys, "MCP_SERVER_CONNECTION_BATCH_SIZE"), RemoteBatch: number(r.sys, "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE"),
-	}
-}
-
-// toolTimeout bounds MCP calls; less than a second of MCP_TOOL_TIMEOUT counts as one (spec: mcp 4.1).
-func (r *resolver) toolTimeout() time.Duration {
-	if d := millis(r.sys, "MCP_TOOL_TIMEOUT", 0); d > 0 {
-		return max(d, time.Second)
-	}
-	return r.timeout(r.p.Scenario.Timeouts.MCPTimeoutMS, "CLAUDELESS_MCP_TIMEOUT_MS", 0)
-}
-
 func (r *resolver) servers() error {
 	s := &r.p.Servers
 	strict := r.f.StrictMCPConfig && r.sys.Getenv("CLAUDELESS_STRICT_MCP") != "report"
@@ -45,7 +28,7 @@ func (r *resolver) servers() error {
 	if r.f.MCPDebug {
 		s.Client.Debug = r.sys.Stderr
 	}
-	scripted, err := r.scenarioServers()
+	scripted, err := r.p.scenarioServers()
 	if err != nil {
 		return err
 	}
@@ -68,7 +51,9 @@ func (r *resolver) servers() error {
 		r.addPluginServers()
 	}
 	r.dropServers()
-	r.partHosted()
+	if r.f.InputFormat == "stream-json" {
+		s.partHosted()
+	}
 	return nil
 }
 
@@ -79,17 +64,13 @@ func (r *resolver) scopes() []mcp.Scope {
 	}
 	all, err := r.p.Store.Scopes()
 	if err != nil {
-		r.warn("MCP servers of user and local scope are left out: " + err.Error())
+		r.p.warn("MCP servers of user and local scope are left out: " + err.Error())
 	}
 	return slices.DeleteFunc(all, func(s mcp.Scope) bool { return !r.p.Settings.Reads(s.Source) })
 }
 
-// partHosted sets the servers inside the host apart, if there is one.
-func (r *resolver) partHosted() {
-	if r.f.InputFormat != "stream-json" {
-		return
-	}
-	s := &r.p.Servers
+// partHosted sets the servers inside the host apart.
+func (s *Servers) partHosted() {
 	all := s.Configs
 	s.Configs = nil
 	for _, server := range all {
@@ -103,19 +84,19 @@ func (r *resolver) partHosted() {
 
 // scenarioServers is the scenario's [mcp.servers] as a --mcp-config value; "" when there are none. A fixture is served by
 // this very binary.
-func (r *resolver) scenarioServers() (string, error) {
-	names := r.p.Scenario.MCP.ServerNames()
+func (p *Plan) scenarioServers() (string, error) {
+	names := p.Scenario.MCP.ServerNames()
 	if len(names) == 0 {
 		return "", nil
 	}
 	var out bytes.Buffer
 	out.WriteString(`{"mcpServers":{`)
 	for i, name := range names {
-		entry := maps.Clone(r.p.Scenario.MCP.Servers[name])
+		entry := maps.Clone(p.Scenario.MCP.Servers[name])
 		if fixture, ok := entry["fixture"].(string); ok {
 			delete(entry, "fixture")
 			entry["command"] = "${CLAUDELESS_BIN}"
-			entry["args"] = []string{"fixture", "serve", r.besideScenario(fixture)}
+			entry["args"] = []string{"fixture", "serve", p.besideScenario(fixture)}
 		}
 		key, err := protocol.Marshal(name)
 		if err != nil {
@@ -135,11 +116,11 @@ func (r *resolver) scenarioServers() (string, error) {
 }
 
 // besideScenario makes a path of the scenario file absolute; a bare name of the fixture library stays.
-func (r *resolver) besideScenario(path string) string {
+func (p *Plan) besideScenario(path string) string {
 	if filepath.IsAbs(path) || filepath.Base(path) == path && filepath.Ext(path) == "" {
 		return path
 	}
-	return filepath.Join(r.p.Abs(filepath.Dir(r.p.Scenario.Path)), path)
+	return filepath.Join(p.Abs(filepath.Dir(p.Scenario.Path)), path)
 }
 
 // dropServers leaves out the servers that the settings forbid. Those of the command line are told of (observed with
@@ -196,14 +177,6 @@ func (p *Plan) PluginServers(parts catalog.Parts) []mcp.ServerConfig {
 		s.Env = env
 	}
 	return config.Servers
-}
-
-// marked is the environment of MCP servers: in a run of many processes it says what they are.
-func (r *resolver) marked() []string {
-	if r.sys.Getenv("CLAUDELESS_RUN") == "" {
-		return r.p.Environ
-	}
-	return append(slices.Clone(r.p.Environ), "CLAUDELESS_PART=mcp")
 }
 
 // givenServers are the values of --mcp-config, after those that a shim hands over.

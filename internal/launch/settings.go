@@ -61,9 +61,10 @@ func (r *resolver) settings() error {
 	}
 	r.sys = r.sys.With(loaded.Env)
 	r.around()
-	r.identify()
-	r.p.Servers.Client = r.client()
-	if r.f.PermissionMode == "" && r.p.Scenario.PermissionMode == "" && r.mode() == string(protocol.ModeBypass) {
+	r.p.Identity = identity(r.sys, r.f, r.p)
+	r.p.Environ = environ(r.sys, r.p)
+	r.p.Servers.Client = client(r.sys, r.p)
+	if r.f.PermissionMode == "" && r.p.Scenario.PermissionMode == "" && startMode(r.f, r.p) == string(protocol.ModeBypass) {
 		return r.sys.MayBypass()
 	}
 	return nil

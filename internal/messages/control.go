@@ -2,11 +2,14 @@ package messages
 
 import (
 	"bytes"
+	"crypto/subtle"
+	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/journal"
+	"github.com/claudeless/claudeless/internal/messages/wire"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -23,23 +26,25 @@ type condition struct {
 	Requests int `json:"requests"`
 	// Unmet are the expectations of the scenario that are not fulfilled so far.
 	Unmet []string `json:"unmet"`
+	// Gates are those that answers came to.
+	Gates []gateState `json:"gates"`
 	// Dropped counts journal lines that are no longer kept here.
 	Dropped int `json:"dropped_lines"`
 }
 
 // control answers /_claudeless/… for those who steer a test. The namespace is that
 // of the path, of the header, or of the query.
-func (s *Server) control(w http.ResponseWriter, r *http.Request, name, route string) {
+func (s *service) control(w http.ResponseWriter, r *http.Request, name, route string) {
 	if q := r.URL.Query().Get("namespace"); q != "" {
 		name = q
 	}
 	get, post := r.Method == http.MethodGet || r.Method == http.MethodHead, r.Method == http.MethodPost
-	allowed := s.trusted(r) || s.o.Token == "" && s.local(r)
+	allowed := s.trusted(r) || s.Token == "" && s.local(r)
 	switch {
 	case route == "health" && get:
-		answerJSON(w, http.StatusOK, health{OK: true, Scenario: s.o.Scenario.Name})
+		answerJSON(w, http.StatusOK, health{OK: true, Scenario: s.Scenario.Name})
 	case !allowed:
-		answerJSON(w, http.StatusUnauthorized, errorBody{Type: "authentication_error", Message: "the control routes need the token of the server"})
+		answerJSON(w, http.StatusUnauthorized, wire.ErrorBody{Type: "authentication_error", Message: "the control routes need the token of the server"})
 	case route == "journal" && get:
 		w.Header().Set("Content-Type", "application/x-ndjson")
 		if _, err := w.Write(s.lines(s.space(name))); err != nil {
@@ -48,12 +53,12 @@ func (s *Server) control(w http.ResponseWriter, r *http.Request, name, route str
 	case route == "state" && get:
 		answerJSON(w, http.StatusOK, s.condition(s.space(name)))
 	case route == "reset" && post:
-		s.mu.Lock()
-		delete(s.spaces, name)
-		s.mu.Unlock()
+		s.forget(name)
 		answerJSON(w, http.StatusOK, health{OK: true})
+	case strings.HasPrefix(route, "gates/") && post:
+		s.release(w, s.space(name), strings.TrimPrefix(route, "gates/"))
 	default:
-		answerJSON(w, http.StatusNotFound, errorBody{Type: "not_found_error", Message: "no such control route: " + r.Method + " " + route})
+		answerJSON(w, http.StatusNotFound, wire.ErrorBody{Type: "not_found_error", Message: "no such control route: " + r.Method + " " + route})
 	}
 }
 
@@ -70,13 +75,13 @@ func answerJSON(w http.ResponseWriter, status int, v any) {
 }
 
 // lines is the journal of a namespace as it would stand in a file.
-func (s *Server) lines(ns *namespace) []byte {
+func (s *service) lines(ns *namespace) []byte {
 	ns.mu.Lock()
 	entries := append([]entry(nil), ns.lines...)
 	ns.mu.Unlock()
 	var out bytes.Buffer
-	at := s.o.Clock.Now()
-	j := journal.New(journal.Options{W: &out, Now: func() time.Time { return at }, PID: s.o.PID, Environ: s.o.Environ})
+	at := s.Clock.Now()
+	j := s.newJournal(&out, func() time.Time { return at })
 	for _, e := range entries {
 		at = e.at
 		j.Write(e.body)
@@ -84,11 +89,11 @@ func (s *Server) lines(ns *namespace) []byte {
 	return out.Bytes()
 }
 
-func (s *Server) condition(ns *namespace) condition {
+func (s *service) condition(ns *namespace) condition {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
-	c := condition{Namespace: ns.name, Requests: ns.requests, Unmet: []string{}, Dropped: ns.dropped}
-	for _, j := range append(slices.Clip(ns.misses), s.o.Scenario.Judge(&ns.seen)...) {
+	c := condition{Namespace: ns.name, Requests: ns.requests, Unmet: []string{}, Dropped: ns.dropped, Gates: append([]gateState{}, ns.stood...)}
+	for _, j := range append(slices.Clip(ns.misses), s.Scenario.Judge(&ns.seen)...) {
 		if !j.Met {
 			c.Unmet = append(c.Unmet, j.String())
 		}
@@ -96,6 +101,26 @@ func (s *Server) condition(ns *namespace) condition {
 	return c
 }
 
-// Unmet says which expectations the conversations of a namespace do not fulfil so
-// far, one line each; "" is the nameless namespace.
-func (s *Server) Unmet(namespace string) []string { return s.condition(s.space(namespace)).Unmet }
+// local tells whether a request comes from this machine.
+func (s *service) local(r *http.Request) bool {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr == "" // in process
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// trusted tells whether a request holds the token.
+func (s *service) trusted(r *http.Request) bool {
+	if s.Token == "" {
+		return false
+	}
+	bearer, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	for _, given := range []string{bearer, r.Header.Get("X-Claudeless-Token"), r.Header.Get("X-Api-Key"), r.URL.Query().Get("token")} {
+		if subtle.ConstantTimeCompare([]byte(given), []byte(s.Token)) == 1 {
+			return true
+		}
+	}
+	return false
+}

@@ -7,47 +7,48 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/messages/wire"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // fail plays the failure of an answer.
-func (x *exchange) fail(f *fold, m *message, id string) {
-	fail := f.final.answer.reply.Failure
-	x.headers(id)
+func (x *exchange) fail(t *turn) {
+	fail := t.reply.Failure
+	x.headers(t.id)
 	x.line.Error = string(fail.Type)
 	switch fail.Type {
 	case scenarios.FailHang:
 		<-x.r.Context().Done()
 		x.gone()
 	case scenarios.FailConnectionTimeout:
-		_ = x.s.o.Clock.Sleep(x.r.Context(), time.Duration(fail.AfterMS)*time.Millisecond) // a client that is gone is cut all the same
+		_ = x.s.Clock.Sleep(x.r.Context(), time.Duration(fail.AfterMS)*time.Millisecond) // a client that is gone is cut all the same
 		x.cut(reset)
 	case scenarios.FailNetworkUnreachable, scenarios.FailCrash:
 		x.cut(reset)
 	case scenarios.FailMalformedJSON:
-		x.malformed(f.r.stream, fail.Raw)
+		x.malformed(t.r.Stream, fail.Raw)
 	case scenarios.FailPartialResponse:
-		x.partial(f, m, fail)
+		x.partial(t, fail)
 	case scenarios.FailStreamError:
-		if !f.r.stream { // no stream to put an event into
-			x.answerFailure(fail, id)
+		if !t.r.Stream { // no stream to put an event into
+			x.answerFailure(fail, t.id)
 			return
 		}
 		broken := *fail
 		broken.Cut = "error"
-		x.partial(f, m, &broken)
+		x.partial(t, &broken)
 	case scenarios.FailStreamFault:
-		s := m.play(f.pace(), x.s.o.Scenario.API.Pad, f.key())
-		silent := s.fault(fail.Fault)
-		if f.r.stream && x.stream(s) && silent {
+		s := x.script(t, t.m)
+		silent := s.Fault(fail.Fault)
+		if t.r.Stream && x.stream(s) && silent {
 			<-x.r.Context().Done()
 			x.gone()
-		} else if !f.r.stream {
-			x.send(f.r, s, m)
+		} else if !t.r.Stream {
+			x.send(t.r, s, t.m)
 		}
 	default:
-		x.answerFailure(fail, id)
+		x.answerFailure(fail, t.id)
 	}
 }
 
@@ -64,12 +65,12 @@ func (x *exchange) answerFailure(fail *scenarios.Failure, id string) {
 	case scenarios.FailSpendLimit:
 		code = "enforced_spend_limit_reached"
 	case scenarios.FailAuthError, scenarios.FailOutOfCredits, scenarios.FailPromptTooLong:
-		if !x.claudeCode() || fail.Type != scenarios.FailAuthError { // it asks again after a 401, as the CLI face does
+		if !x.ClaudeCode() || fail.Type != scenarios.FailAuthError { // it asks again after a 401, as the CLI face does
 			h.Set("X-Should-Retry", "false")
 		}
 	default:
 	}
-	x.json(e.Status, errorOf(e, code, id))
+	x.json(e.Status, wire.ErrorOf(e, code, id))
 }
 
 // malformed sends a body, or an event, that is no JSON.
@@ -78,19 +79,19 @@ func (x *exchange) malformed(streamed bool, raw string) {
 		x.bytes(http.StatusOK, []byte(raw))
 		return
 	}
-	x.stream(&script{events: []event{{name: "message_start", data: []byte(raw)}}})
+	x.stream(&wire.Script{Events: []wire.Event{{Name: "message_start", Data: []byte(raw)}}})
 }
 
 // partial sends the beginning of an answer and breaks off.
-func (x *exchange) partial(f *fold, whole *message, fail *scenarios.Failure) {
-	m := *whole
-	m.blocks = []protocol.Block{protocol.Text(fail.PartialText)}
-	if !f.r.stream {
+func (x *exchange) partial(t *turn, fail *scenarios.Failure) {
+	m := *t.m
+	m.Blocks = []protocol.Block{protocol.Text(fail.PartialText)}
+	if !t.r.Stream {
 		x.halfBody(&m, fail.Cut)
 		return
 	}
-	s := m.play(f.pace(), x.s.o.Scenario.API.Pad, f.key())
-	s.events = s.events[:len(s.events)-3] // block, message and stream stay open
+	s := x.script(t, &m)
+	s.Events = s.Events[:len(s.Events)-3] // block, message and stream stay open
 	if fail.Cut == "error" {
 		x.lastEvent(s, fail)
 	}
@@ -100,12 +101,12 @@ func (x *exchange) partial(f *fold, whole *message, fail *scenarios.Failure) {
 }
 
 // lastEvent puts an error at the end of the events.
-func (x *exchange) lastEvent(s *script, fail *scenarios.Failure) {
+func (x *exchange) lastEvent(s *wire.Script, fail *scenarios.Failure) {
 	e := scenarios.APIError{Status: 529, Message: "Overloaded"}
 	if fail.Type == scenarios.FailStreamError {
 		e = fail.APIError()
 	}
-	s.add("error", errorOf(e, "", x.w.Header().Get("Request-Id")))
+	s.Add("error", wire.ErrorOf(e, "", x.w.Header().Get("Request-Id")))
 }
 
 // breakOff ends an answer that was begun.
@@ -123,11 +124,11 @@ func (x *exchange) breakOff(how string) {
 }
 
 // halfBody sends half of an answer that is not streamed.
-func (x *exchange) halfBody(m *message, how string) {
-	body, err := protocol.Marshal(m.wire(m.blocks))
+func (x *exchange) halfBody(m *wire.Message, how string) {
+	body, err := protocol.Marshal(m.Body())
 	if err != nil || how == "error" {
 		e := scenarios.APIError{Status: http.StatusInternalServerError, Message: "Internal server error"}
-		x.json(e.Status, errorOf(e, "", x.w.Header().Get("Request-Id")))
+		x.json(e.Status, wire.ErrorOf(e, "", x.w.Header().Get("Request-Id")))
 		return
 	}
 	before, _, _ := bytes.Cut(body, []byte(`"stop_reason"`))

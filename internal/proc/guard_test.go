@@ -5,6 +5,7 @@ package proc
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
@@ -46,4 +47,32 @@ func TestGuardGoesLast(t *testing.T) {
 	}()
 	endGroup(g, leader.Process.Pid)
 	<-dead
+}
+
+// TestStoppedLeavesNoGuard: what was stopped is over, as after an interrupt, though
+// somebody has yet to wait for a dead member of its group.
+func TestStoppedLeavesNoGuard(t *testing.T) {
+	output, err := os.Create(filepath.Join(t.TempDir(), "output"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer output.Close()
+	j, err := StartJob(t.Context(), JobOptions{Command: Command{Path: "/bin/sleep", Args: []string{"301"}}, Output: output})
+	if err != nil {
+		t.Fatal(err)
+	}
+	member := exec.Command("/bin/sleep", "301")
+	member.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: j.pid}
+	if err := member.Start(); err != nil {
+		t.Fatal(err)
+	}
+	j.Stop()
+	_, _, left := j.Leave()
+	select {
+	case <-j.guard.ended:
+	default:
+		t.Errorf("a guard stays; told by Leave: %t", left)
+		j.guard.end()
+	}
+	_ = member.Wait() // killed
 }

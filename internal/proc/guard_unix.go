@@ -73,3 +73,11 @@ func (g guard) end() {
 	<-g.ended
 	g.hold.Close()
 }
+
+// own is the process of the guard, if there is one.
+func (g guard) own() []int {
+	if g.shell == nil {
+		return nil
+	}
+	return []int{g.shell.Pid}
+}

@@ -2,10 +2,13 @@ package proc
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -26,10 +29,13 @@ type JobOptions struct {
 // its end.
 type Job struct {
 	pid   int
-	guard guard
 	done  <-chan struct{}
 	state func() *os.ProcessState // valid after done
 	aside *os.File                // nil = none, or read
+
+	mu      sync.Mutex
+	guard   guard
+	stopped bool // what is left is ended by Stop
 }
 
 // StartJob starts a command without input. ctx bounds only the starting.
@@ -64,9 +70,14 @@ func (j *Job) Done() <-chan struct{} { return j.done }
 
 // Stop ends the command and all that it has left behind, with SIGTERM and
 // 500 ms later SIGKILL, and returns when they are gone. After the end of the
-// command there is no grace.
+// command there is no grace. It may be called while Leave is at work.
 func (j *Job) Stop() {
+	j.mu.Lock()
+	j.stopped = true
+	j.mu.Unlock()
 	terminate(j.pid, j.done, defaultGrace)
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	endGroup(j.guard, j.pid)
 	<-j.done
 }
@@ -80,6 +91,11 @@ func (j *Job) Leave() (exit Exit, note []byte, left bool) {
 	if j.aside != nil {
 		j.aside.Close()
 		j.aside = nil
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.stopped { // what still shows is dying, and the guard goes with it
+		return exitOf(j.state()), note, false
 	}
 	outside := j.guard
 	if left = groupAlive(j.pid); left {
@@ -98,7 +114,15 @@ type AttachOptions struct {
 	Stdout, Stderr io.Writer
 	// Terminal says that Stdin is a terminal: the command gets the foreground of it.
 	Terminal bool
+	// Network gives the command a network of its own, in which nothing is up yet;
+	// see [ErrNetwork].
+	Network bool
+	// Files are the command's from descriptor 3 on, where a child can have any.
+	Files []*os.File
 }
+
+// ErrNetwork says that a command cannot have a network of its own here.
+var ErrNetwork = errors.New("a network of its own is not allowed here")
 
 // Attached is a command that takes this program's place at its streams. The
 // caller must call [Attached.Stop], also for one that ended by itself.
@@ -117,12 +141,32 @@ func Attach(ctx context.Context, o AttachOptions) (*Attached, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", o.Path, err)
 	}
+	ways := []func(*syscall.SysProcAttr){func(*syscall.SysProcAttr) {}}
+	if o.Network {
+		ways = networks()
+	}
+	err := ErrNetwork
+	for _, way := range ways {
+		var a *Attached
+		if a, err = o.start(way); err == nil {
+			return a, nil
+		}
+	}
+	if o.Network && !errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: %w", ErrNetwork, err)
+	}
+	return nil, err
+}
+
+// start starts the command, with what way does to it.
+func (o AttachOptions) start(way func(*syscall.SysProcAttr)) (*Attached, error) {
 	cmd, err := o.build()
 	if err != nil {
 		return nil, err
 	}
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = o.Stdin, o.Stdout, o.Stderr
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = o.Stdin, o.Stdout, o.Stderr, o.Files
 	cmd.WaitDelay = sweepLimit
+	way(cmd.SysProcAttr)
 	a := &Attached{cmd: cmd}
 	if in, ok := o.Stdin.(*os.File); ok && o.Terminal {
 		a.terminal = in
@@ -134,6 +178,15 @@ func Attach(ctx context.Context, o AttachOptions) (*Attached, error) {
 	a.pid = cmd.Process.Pid
 	a.guard = watch(a.pid)
 	return a, nil
+}
+
+// PID is the command's process id, which is also the id of its group.
+func (a *Attached) PID() int { return a.pid }
+
+// Own are the processes of this program's own making: the command, and what
+// watches over its group.
+func (a *Attached) Own() []int {
+	return append([]int{a.pid}, a.guard.own()...)
 }
 
 // Done is closed when the command has ended. What it has started may go on.

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,8 +32,8 @@ func host(as string, hold Command) {
 		var j *Job
 		if j, err = StartJob(context.Background(), JobOptions{Command: hold, Output: os.Stdout}); err == nil && as == "left job" {
 			_, _, _ = j.Leave()
-			fmt.Println("left")
 		}
+		fmt.Println("under way") // the job's own line may come before its guard
 	case "unguarded": // a command whose guard is not up yet
 		var cmd *exec.Cmd
 		if cmd, err = hold.build(); err == nil {
@@ -40,9 +41,9 @@ func host(as string, hold Command) {
 			_, err = follow(cmd)
 		}
 	case "dir":
-		var dir string
-		if dir, _, err = TempDir("proc-test-"); err == nil {
-			fmt.Println(dir)
+		var dir *TempDir
+		if dir, err = MakeTempDir("proc-test-"); err == nil {
+			fmt.Println(dir.Path)
 		}
 	}
 	if err != nil {
@@ -51,7 +52,8 @@ func host(as string, hold Command) {
 	time.Sleep(time.Hour)
 }
 
-// killHost starts a host, waits for its first line and kills it.
+// killHost starts a host, waits for its first line, or the one that says that all is
+// under way, and kills it.
 func killHost(t *testing.T, env ...string) (line string) {
 	t.Helper()
 	c := child(t, "host")
@@ -65,9 +67,13 @@ func killHost(t *testing.T, env ...string) (line string) {
 	if err := host.Start(); err != nil {
 		t.Fatal(err)
 	}
-	line, err = bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Error(err)
+	for lines := bufio.NewReader(out); ; {
+		if line, err = lines.ReadString('\n'); err != nil {
+			t.Error(err)
+		}
+		if err != nil || line != "ready\n" || !slices.Contains(env, "AS=job") {
+			break
+		}
 	}
 	if err := host.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -120,20 +126,20 @@ func TestKilled(t *testing.T) {
 // TestTempDir: a temporary directory goes when it is removed, and when this
 // program is killed.
 func TestTempDir(t *testing.T) {
-	dir, remove, err := TempDir("proc-test-")
+	dir, err := MakeTempDir("proc-test-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir.Path, "file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := remove(); err != nil {
+		if err := dir.Remove(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := os.Stat(dir); !os.IsNotExist(err) {
-		t.Errorf("%s is still there after remove", dir)
+	if _, err := os.Stat(dir.Path); !os.IsNotExist(err) {
+		t.Errorf("%s is still there after Remove", dir.Path)
 	}
 
 	orphan := killHost(t, "AS=dir", "TMPDIR="+t.TempDir())

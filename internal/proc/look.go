@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// look finds the program. os/exec would search the PATH of this process and
-// not that of the child.
-func (c Command) look() (string, error) {
+// Look finds the program: the file that would be started. os/exec would search the
+// PATH of this process and not that of the child. One that cannot be found gives an
+// error that wraps [fs.ErrNotExist].
+func (c Command) Look() (string, error) {
 	if c.Path == "" {
 		return "", fmt.Errorf("command is empty: %w", fs.ErrNotExist)
 	}

@@ -20,6 +20,10 @@ type Command struct {
 	// nil is an empty one, never this process's.
 	Env []string
 	Dir string // empty = this process's directory
+	// Isolated runs it in a network and a process namespace of its own: it reaches
+	// nothing, and all that it starts ends with it. Starting fails where the system
+	// does not allow that.
+	Isolated bool
 }
 
 // Options describes a child for [Start].
@@ -110,7 +114,7 @@ func orDefault[T int | time.Duration](v, fallback T) T {
 }
 
 func (c Command) build() (*exec.Cmd, error) {
-	path, err := c.look()
+	path, err := c.Look()
 	if err != nil {
 		return nil, err
 	}
@@ -118,9 +122,15 @@ func (c Command) build() (*exec.Cmd, error) {
 	if env == nil {
 		env = []string{}
 	}
+	attr := groupAttr()
+	if c.Isolated {
+		if err := isolate(attr); err != nil {
+			return nil, err
+		}
+	}
 	return &exec.Cmd{
 		Path: path, Args: append([]string{c.Path}, c.Args...),
-		Env: env, Dir: c.Dir, SysProcAttr: groupAttr(),
+		Env: env, Dir: c.Dir, SysProcAttr: attr,
 	}, nil
 }
 
@@ -207,6 +217,13 @@ func (p *Process) drain(mirror io.Writer) {
 
 // PID is the child's process id, which is also the id of its group.
 func (p *Process) PID() int { return p.pid }
+
+// Signal sends a signal to the child alone, not to its group.
+func (p *Process) Signal(sig os.Signal) {
+	if child, err := os.FindProcess(p.pid); err == nil {
+		_ = child.Signal(sig) // it may have ended
+	}
+}
 
 // Stdin is a queue in front of the child's standard input: Write never blocks.
 func (p *Process) Stdin() *Queue { return p.stdin }

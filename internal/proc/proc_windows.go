@@ -26,7 +26,7 @@ func signalGroup(pid int, _ syscall.Signal) bool {
 	if err != nil {
 		return false
 	}
-	defer p.Release() //nolint:errcheck // nothing is left to do with the handle
+	defer func() { _ = p.Release() }() // nothing is left to do with the handle
 	return p.Kill() == nil
 }
 
@@ -60,6 +60,8 @@ func watchOver(int) guard { return guard{} }
 func watchDir(string) guard { return guard{} }
 
 func (guard) end() {}
+
+func (guard) own() []int { return nil }
 
 // Terminals have no foreground here.
 func toForeground(*syscall.SysProcAttr, *os.File) {}

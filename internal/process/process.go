@@ -7,7 +7,6 @@ package process
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"log"
 	"maps"
@@ -24,7 +23,7 @@ import (
 	"golang.org/x/term"
 )
 
-// System is the process as the program sees it. Every field but Notify must be set; [Real] makes the real one.
+// System is the process as the program sees it. Every field but Fate must be set; [Real] makes the real one.
 type System struct {
 	Args           []string // with the program's name first
 	Environ        []string // KEY=value; of several with one key the last counts
@@ -39,12 +38,8 @@ type System struct {
 	StderrIsTTY    bool
 	UID            int // -1 where there is none
 	PID            int
-	// Parent is the id of the process that started this one, now; nil = nobody did.
-	Parent func() int
-	// Kill makes this very process die of a signal; it returns only if that failed.
-	Kill func(sig syscall.Signal) error
-	// Notify relays signals to c until the returned function is called; nil = there are none.
-	Notify func(c chan<- os.Signal, signals ...os.Signal) (stop func())
+	// Fate is what may end the process from outside; nil = nothing does.
+	Fate Fate
 }
 
 // Real is the process we are in. A reader of stdout that has gone is from here on an error of the write, not the end of the
@@ -67,27 +62,8 @@ func Real() *System {
 		StderrIsTTY: term.IsTerminal(int(os.Stderr.Fd())),
 		UID:         os.Getuid(),
 		PID:         os.Getpid(),
-		Parent:      os.Getppid,
-		Kill:        die,
-		Notify: func(c chan<- os.Signal, signals ...os.Signal) func() {
-			signal.Notify(c, signals...)
-			return func() { signal.Stop(c) }
-		},
+		Fate:        fate{},
 	}
-}
-
-// die ends the process by a signal. Go's runtime would answer most signals in its own way, some with a trace and exit code
-// 2, so a shell that takes our place, pid and all, dies of them.
-func die(sig syscall.Signal) error {
-	if sig == syscall.SIGKILL {
-		self, err := os.FindProcess(os.Getpid())
-		if err != nil {
-			return err
-		}
-		return self.Kill()
-	}
-	script := fmt.Sprintf("ulimit -c 0; kill -%d $$; exit %d", sig, 128+sig)
-	return syscall.Exec("/bin/sh", []string{"sh", "-c", script}, os.Environ())
 }
 
 // Name is the program's name as its user typed it.

@@ -3,14 +3,58 @@ package process
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 )
+
+// Fate is how the end of a process comes from outside, by signals or with the process that started it.
+type Fate interface {
+	// Notify relays signals to c until the returned function is called.
+	Notify(c chan<- os.Signal, signals ...os.Signal) (stop func())
+	// Kill makes this very process die of a signal; it returns only if that failed.
+	Kill(sig syscall.Signal) error
+	// Parent is the id of the process that started this one, now.
+	Parent() int
+}
+
+// fate is that of the process we are in.
+type fate struct{}
+
+func (fate) Notify(c chan<- os.Signal, signals ...os.Signal) func() {
+	signal.Notify(c, signals...)
+	return func() { signal.Stop(c) }
+}
+
+func (fate) Parent() int { return os.Getppid() }
+
+// Kill ends the process by a signal. Go's runtime would answer most signals in its own way, some with a trace and exit code
+// 2, so a shell that takes our place, pid and all, dies of them.
+func (fate) Kill(sig syscall.Signal) error {
+	if sig == syscall.SIGKILL {
+		self, err := os.FindProcess(os.Getpid())
+		if err != nil {
+			return err
+		}
+		return self.Kill()
+	}
+	script := fmt.Sprintf("ulimit -c 0; kill -%d $$; exit %d", sig, 128+sig)
+	return syscall.Exec("/bin/sh", []string{"sh", "-c", script}, os.Environ())
+}
+
+// Notify relays signals to c until the returned function is called; without a [Fate] there are none.
+func (s *System) Notify(c chan<- os.Signal, signals ...os.Signal) (stop func()) {
+	if s.Fate == nil {
+		return func() {}
+	}
+	return s.Fate.Notify(c, signals...)
+}
 
 // Signals turns signals into the ends of a run: SIGINT interrupts the turn if there is one, everything else ends the run
 // with its own exit code.
@@ -25,7 +69,7 @@ type Signals struct {
 func (s *System) Watch(ctx context.Context) (context.Context, *Signals) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	w := &Signals{arrived: make(chan struct{})}
-	if s.Notify == nil {
+	if s.Fate == nil {
 		w.stop = func() { cancel(nil) }
 		return ctx, w
 	}
@@ -67,7 +111,7 @@ const farewell = time.Second
 // Streams is the system with a stdout and a stderr that let nobody wait for a reader who does not read: a write that a
 // signal finds waiting, or that begins after it, fails with [io.ErrClosedPipe] after a second, and so do all that follow.
 func (w *Signals) Streams(s *System) *System {
-	if s.Notify == nil {
+	if s.Fate == nil {
 		return s
 	}
 	out := *s
@@ -127,7 +171,7 @@ func OrSignal(ctx context.Context, err error) error {
 // UntilSignal ends the context at a signal that asks the process to end, without an error of its own.
 func (s *System) UntilSignal(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	if s.Notify == nil {
+	if s.Fate == nil {
 		return ctx, cancel
 	}
 	signals := make(chan os.Signal, 1)
@@ -146,15 +190,15 @@ func (s *System) UntilSignal(ctx context.Context) (context.Context, func()) {
 // test.
 func (s *System) UntilOrphan(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	if s.Parent == nil {
+	if s.Fate == nil {
 		return ctx, cancel
 	}
-	parent := s.Parent()
+	parent := s.Fate.Parent()
 	go func() { // ends with ctx
 		const pause = 500 * time.Millisecond
 		ticker := time.NewTicker(pause)
 		defer ticker.Stop()
-		for s.Parent() == parent {
+		for s.Fate.Parent() == parent {
 			select {
 			case <-ctx.Done():
 				return

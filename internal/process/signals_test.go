@@ -13,6 +13,17 @@ import (
 	"github.com/claudeless/claudeless/internal/process"
 )
 
+// relayed is the fate of a process whose signals the test sends.
+type relayed struct {
+	process.Fate
+	to *chan<- os.Signal
+}
+
+func (r relayed) Notify(c chan<- os.Signal, _ ...os.Signal) func() {
+	*r.to = c
+	return func() {}
+}
+
 // A write that nobody takes waits for ever until a signal comes, then a second;
 // one that is taken in time is whole, and after one that was given up none is tried.
 func TestStreamsGiveUpAfterASignal(t *testing.T) {
@@ -20,10 +31,7 @@ func TestStreamsGiveUpAfterASignal(t *testing.T) {
 		var relay chan<- os.Signal
 		r, w := io.Pipe()
 		var stderr bytes.Buffer
-		system := &process.System{Stdout: w, Stderr: &stderr, Notify: func(c chan<- os.Signal, _ ...os.Signal) func() {
-			relay = c
-			return func() {}
-		}}
+		system := &process.System{Stdout: w, Stderr: &stderr, Fate: relayed{to: &relay}}
 		_, signals := system.Watch(t.Context())
 		defer signals.Stop()
 		defer r.Close()

@@ -36,9 +36,8 @@ type background struct {
 
 // scratch is a directory that goes with the run.
 type scratch struct {
-	once   sync.Once
-	dir    string       // empty = not made
-	remove func() error // nil = not made
+	once sync.Once
+	dir  *proc.TempDir // nil = not made
 }
 
 // newBackground prepares agents and tasks. It starts nothing.
@@ -58,13 +57,12 @@ func (b *background) dir() string {
 		return filepath.Join(b.plan.TaskTemp, fmt.Sprintf("claude-%d", b.plan.UID), project, b.records.ID(), "tasks")
 	}
 	b.scratch.once.Do(func() {
-		dir, remove, err := proc.TempDir("claudeless-tasks-")
-		if err != nil {
-			return // tasks then write nowhere
-		}
-		b.scratch.dir, b.scratch.remove = dir, remove
+		b.scratch.dir, _ = proc.MakeTempDir("claudeless-tasks-")
 	})
-	return b.scratch.dir
+	if b.scratch.dir == nil {
+		return "" // tasks then write nowhere
+	}
+	return b.scratch.dir.Path
 }
 
 // planFile is where the session keeps its plan; empty = nowhere.
@@ -78,10 +76,7 @@ func (b *background) planFile() string {
 // close ends what still runs.
 func (b *background) close() {
 	b.tasks.Close()
-	if b.scratch.remove == nil {
-		return
-	}
-	if err := b.scratch.remove(); err != nil {
+	if err := b.scratch.dir.Remove(); err != nil {
 		b.records.warn(err.Error())
 	}
 }

@@ -36,9 +36,8 @@ type surroundings struct {
 func (s *surroundings) Init(context.Context) protocol.Init {
 	s.warnModel()
 	plan, v := &s.plan, s.box.servers
-	ev := persona.Init()
+	ev := persona.Init(plan.Version)
 	ev.CWD, ev.OriginalCWD = plan.CWD, plan.CWD
-	ev.ClaudeCodeVersion = plan.Version
 	ev.AdditionalDirectories = append(ev.AdditionalDirectories, s.shownDirs(s.box.policy.Added())...)
 	ev.APIKeySource = plan.APIKeySource
 	ev.OutputStyle = s.live.Now().Style
@@ -71,6 +70,44 @@ func (s *surroundings) Init(context.Context) protocol.Init {
 		ev.SlashCommands, ev.Skills, ev.TerminalSlashCommands = []string{}, []string{}, nil
 	}
 	return ev
+}
+
+// Beside is what the model is told beside the first prompt, in texts as the real CLI sends them: the files of
+// instructions before what hooks say, and after that the output style and what MCP servers say of themselves.
+func (s *surroundings) Beside() (before, after []string) {
+	var files strings.Builder
+	for _, m := range s.plan.Custom.Memories {
+		files.WriteString("\n\n" + m.Heading() + "\n\n" + m.Text)
+	}
+	if files.Len() > 0 {
+		before = append(before, "Codebase and user instructions are shown below."+files.String())
+	}
+	if style := s.live.Now().Style; style != "" && style != "default" {
+		after = append(after, strings.TrimSpace("# Output Style: "+style+"\n"+s.plan.Catalog.Style(style)))
+	}
+	var servers strings.Builder
+	for _, st := range s.box.servers.statuses() {
+		if st.Instructions != "" {
+			servers.WriteString("\n\n## " + st.Name + "\n" + st.Instructions)
+		}
+	}
+	if servers.Len() > 0 {
+		after = append(after, "# MCP Server Instructions"+servers.String())
+	}
+	return before, after
+}
+
+// instructions are the files of instructions as hooks are told of them.
+func instructions(memories []catalog.Memory) []protocol.InstructionsLoadedHook {
+	var hooks []protocol.InstructionsLoadedHook
+	for _, m := range memories {
+		in := protocol.InstructionsLoadedHook{FilePath: m.Path, MemoryType: m.Type, LoadReason: "session_start"}
+		if m.Parent != "" {
+			in.LoadReason, in.ParentFilePath = "include", m.Parent
+		}
+		hooks = append(hooks, in)
+	}
+	return hooks
 }
 
 // initStatus is a server's status as init words it: there needs-auth is failed.
@@ -169,12 +206,10 @@ func toolsOf(a catalog.Agent) string {
 	return "*"
 }
 
-// Effort is the level of the model's effort; empty = it knows none.
-func (s *surroundings) Effort() string {
-	if !model.Of(model.Resolve(s.live.Model())).Effort {
-		return ""
-	}
-	return s.live.Now().Effort
+// Effort is the level of the model's effort, and whether it can change from turn to turn; empty = it knows none.
+func (s *surroundings) Effort() (level string, perTurn bool) {
+	now := s.live.Now()
+	return now.Effort, now.Effort != "" && model.Of(model.Resolve(s.live.Model())).Effort
 }
 
 // FromSession is the source of directories that hosts add.
@@ -245,7 +280,7 @@ func (m mentions) Read(ctx context.Context, prompt string) []simulator.Mentioned
 		return nil
 	}
 	var all []simulator.Mentioned
-	for _, found := range (executor.Resources{Manager: m.box.servers.manager, SaveBlob: m.box.servers.saveResource}).Mentions(ctx, prompt) {
+	for _, found := range (executor.Resources{Manager: m.box.servers.manager, SaveBlob: m.box.servers.results.resource}).Mentions(ctx, prompt) {
 		attachment := map[string]any{"type": "mcp_resource", "server": found.Server, "uri": found.URI, "name": found.Name, "content": found.Content}
 		if found.Description != "" {
 			attachment["description"] = found.Description

@@ -6,22 +6,11 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/claudeless/claudeless/internal/launch"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
-
-// guests are the servers that come after the start: those inside the host, and those of plugins that it names.
-type guests struct {
-	joining atomic.Bool // servers of the host may still be connecting
-
-	mu         sync.Mutex // guards what follows
-	introduced bool       // the host's own servers are connected
-	plugged    []mcp.ServerConfig
-}
 
 // launch connects the servers beside the reading of stdin.
 func (v *servers) launch(ctx context.Context) error {
@@ -30,9 +19,9 @@ func (v *servers) launch(ctx context.Context) error {
 		return err
 	}
 	go func() { // ends when the servers have settled, or with ctx
-		defer close(v.started)
-		if v.failure = v.manager.Settle(ctx); v.failure == nil {
-			v.failure = v.strict()
+		defer close(v.guests.settled)
+		if v.guests.failure = v.manager.Settle(ctx); v.guests.failure == nil {
+			v.guests.failure = v.strict()
 		}
 	}()
 	return nil
@@ -41,12 +30,12 @@ func (v *servers) launch(ctx context.Context) error {
 // settle waits for the servers before a turn; those of a host that has sent no initialize are connected now.
 func (v *servers) settle(ctx context.Context) error {
 	select {
-	case <-v.started:
+	case <-v.guests.settled:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	if v.failure != nil {
-		return v.failure
+	if v.guests.failure != nil {
+		return v.guests.failure
 	}
 	v.guests.mu.Lock()
 	introduced := v.guests.introduced

@@ -44,7 +44,7 @@ func newHooks(plan launch.Plan, live *simulator.Live, b bench, p *policy) *hooks
 	if plan.Clock.Repeatable() {
 		o.ProgressEvery = -1
 	}
-	if host := p.servers.host; host != nil {
+	if host := p.servers.answers.host; host != nil {
 		o.Callback = host.Callback
 	}
 	for _, h := range plan.Settings.Hooks {
@@ -68,8 +68,8 @@ func ofPlugin(parts catalog.Parts) hook.Source {
 	return hook.Source{Name: "plugin " + parts.Name, Raw: parts.Hooks, Environ: []string{"CLAUDE_PLUGIN_ROOT=" + parts.Dir}}
 }
 
-// announce runs the hooks of a tool's own events, which are told of the prompt only; a refusal is its feedback.
-func (h *hooks) announce(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event) {
+// Announce runs the hooks of a tool's own events, which are told of the prompt only; a refusal is its feedback.
+func (h *hooks) Announce(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event) {
 	now := h.live.Now()
 	base := protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.Transcript, CWD: h.bench.Dir(), PromptID: now.PromptID}
 	out := h.Run(ctx, hook.Input{Base: base, Event: in})
@@ -94,9 +94,9 @@ func (l *library) command(name string) (catalog.Command, bool) {
 	return l.catalog.Command(strings.TrimPrefix(name, "/"))
 }
 
-// skill is what the Skill tool loads.
-func (l *library) skill(ctx context.Context, name, args string) (builtin.Skill, error) {
-	if err := l.check(name); err != nil {
+// Skill is what the Skill tool loads.
+func (l *library) Skill(ctx context.Context, name, args string) (builtin.Skill, error) {
+	if err := l.Check(name); err != nil {
 		return builtin.Skill{}, err
 	}
 	k, _ := l.command(name)
@@ -106,8 +106,8 @@ func (l *library) skill(ctx context.Context, name, args string) (builtin.Skill, 
 	return builtin.Skill{Text: text, Tools: k.Tools}, err
 }
 
-// check says, in the words that users see, why the model cannot load a skill.
-func (l *library) check(name string) error {
+// Check says, in the words that users see, why the model cannot load a skill.
+func (l *library) Check(name string) error {
 	name = strings.TrimPrefix(name, "/")
 	k, ok := l.command(name)
 	allowed := l.allowed.Load()
@@ -122,7 +122,7 @@ func (l *library) check(name string) error {
 	case k.NoModel:
 		return errors.New("Skill " + name + " cannot be used with Skill tool due to disable-model-invocation." + reserved)
 	case allowed != nil && !slices.Contains(*allowed, k.Name) && !slices.Contains(*allowed, name):
-		return fmt.Errorf("Skill %s is not in this session's skills allowlist", name) //nolint:staticcheck // the text users see
+		return fmt.Errorf("Skill %s is not in this session's skills allowlist", name)
 	}
 	return nil
 }

@@ -55,20 +55,20 @@ func (s *Session) Hint(text string) { s.records.hint(text) }
 func (s *Session) Ready(ctx context.Context) error { return s.servers.settle(ctx) }
 
 // Started waits until Start's servers have settled, or its context has ended.
-func (s *Session) Started() { <-s.servers.started }
+func (s *Session) Started() { <-s.servers.guests.settled }
 
 // Busy tells whether work runs beside turns or a turn is to follow from it.
 func (s *Session) Busy() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.sim.Busy()
+	sim, release := s.talk.locked()
+	defer release()
+	return sim.Busy()
 }
 
 // Idle shows what the work shows until a turn is to follow, nothing is left, or ctx ends.
-func (s *Session) Idle(ctx context.Context) Events { return s.watch(s.sim.Idle(ctx)) }
+func (s *Session) Idle(ctx context.Context) Events { return s.watch(s.talk.sim.Idle(ctx)) }
 
 // Notice takes the prompt of a turn that is to follow; false = there is none.
-func (s *Session) Notice() (protocol.UserMessage, bool) { return s.sim.Notice() }
+func (s *Session) Notice() (protocol.UserMessage, bool) { return s.talk.sim.Notice() }
 
 // Configuration is what a host may say before the first turn that is otherwise said by flags.
 type Configuration struct {
@@ -134,21 +134,7 @@ func (s *Session) SetServers(ctx context.Context, object json.RawMessage) (mcp.C
 func (s *Session) Statuses() []mcp.ServerStatus { return s.servers.statuses() }
 
 // Rename titles the session. The transcript gets the title between turns.
-func (s *Session) Rename(title string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.titles = append(s.titles, title)
-}
-
-func (s *Session) writeTitles() {
-	s.mu.Lock()
-	titles := s.titles
-	s.titles = nil
-	s.mu.Unlock()
-	for _, title := range titles {
-		s.records.Entitle(title)
-	}
-}
+func (s *Session) Rename(title string) { s.talk.entitle(title) }
 
 // Model is the model in force, as the API names it.
 func (s *Session) Model() string { return model.Resolve(s.live.Model()) }
@@ -157,23 +143,13 @@ func (s *Session) Model() string { return model.Resolve(s.live.Model()) }
 func (s *Session) SetModel(name string) { s.live.SetModel(s.plan.Model.Aliases.Name(name)) }
 
 // Cost is what the session had cost when the last turn had ended.
-func (s *Session) Cost() slash.Cost {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.cost
-}
-
-func (s *Session) measure() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.cost = s.sim.Cost()
-}
+func (s *Session) Cost() slash.Cost { return s.talk.spent() }
 
 // Context is how full the context is.
 func (s *Session) Context() slash.Context {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.sim.Context()
+	sim, release := s.talk.locked()
+	defer release()
+	return sim.Context()
 }
 
 // Ask has the scripted model answer beside the conversation, of which it takes no note. A failure is told in failed.
@@ -183,9 +159,9 @@ func (s *Session) Ask(ctx context.Context, question string) (reply scenarios.Rep
 		err = s.plan.Clock.Sleep(ctx, time.Duration(reply.DelayMS)*time.Millisecond)
 	}
 	if err == nil && reply.Failure != nil {
-		s.mu.Lock() // another simulator may be made meanwhile
-		failed = s.sim.FailureText(reply.Failure)
-		s.mu.Unlock()
+		sim, release := s.talk.locked()
+		failed = sim.FailureText(reply.Failure)
+		release()
 	}
 	return reply, failed, err
 }

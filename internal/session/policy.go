@@ -1,16 +1,19 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/executor/builtin"
 	"github.com/claudeless/claudeless/internal/catalog"
 	"github.com/claudeless/claudeless/internal/launch"
+	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -44,9 +47,7 @@ func newPolicy(plan launch.Plan, b bench, v *servers) (*policy, error) {
 		AutoApprove:   p.approves,
 		NoPrompts:     plan.Permission.NoPrompts,
 		Tool:          b.Tool,
-		Resolve:       resolveLinks,
-		IsDir:         isDir,
-		Glob:          matchFiles,
+		Disk:          disk{},
 		Dir:           b.Dir,
 		HasAsker:      plan.Permission.PromptTool != "",
 		BypassAllowed: plan.Permission.BypassAllowed,
@@ -120,7 +121,7 @@ type promptTool struct {
 	name    string
 }
 
-// Ask calls the tool.
+// Ask calls the tool. That there is none shows with the first question, and is an error.
 func (p promptTool) Ask(ctx context.Context, q protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
 	input, err := protocol.Marshal(struct {
 		ToolName  string          `json:"tool_name"`
@@ -130,17 +131,33 @@ func (p promptTool) Ask(ctx context.Context, q protocol.PermissionRequest) (prot
 	if err != nil {
 		return protocol.PermissionAnswer{}, err
 	}
-	result, err := p.servers.manager.Call(ctx, mcp.CallRequest{Tool: p.name, Input: input})
+	if known := p.servers.names(); !slices.Contains(known, p.name) {
+		return protocol.PermissionAnswer{}, process.Verbatimf("Error: MCP tool %s (passed via --permission-prompt-tool) not found. Available MCP tools: %s",
+			p.name, cmp.Or(strings.Join(known, ", "), "none"))
+	}
+	result, err := p.servers.manager.Call(ctx, mcp.CallRequest{Tool: p.name, ToolUseID: q.Use.ID, Input: input})
 	switch {
 	case ctx.Err() != nil:
 		return protocol.PermissionAnswer{}, ctx.Err()
-	case err != nil: // there is no such tool
+	case err != nil: // its server is gone
 		return protocol.PermissionAnswer{Undecided: true}, nil
 	case result.IsError:
 		return protocol.PermissionAnswer{Failure: "Tool permission request failed: Error: " + result.Content.Plain()}, nil
 	}
 	return permission.ReadAnswer(json.RawMessage(result.Content.Plain())), nil
 }
+
+// disk is the file system as rules see it.
+type disk struct{}
+
+// IsDir tells whether a path is a directory.
+func (disk) IsDir(path string) bool { return isDir(path) }
+
+// Resolve follows symbolic links.
+func (disk) Resolve(path string) string { return resolveLinks(path) }
+
+// Glob finds what a pattern of the shell matches.
+func (disk) Glob(pattern string) []string { return matchFiles(pattern) }
 
 func isDir(path string) bool {
 	info, err := os.Stat(path)

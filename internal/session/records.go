@@ -3,10 +3,10 @@ package session
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"os"
 	"path/filepath"
 	"strings"
@@ -62,10 +62,7 @@ func openRecords(plan launch.Plan, t transcript.Teller) (*recorder, error) {
 		}
 	}
 	if plan.Host.Checkpoints { // a resumed session goes on with its copies
-		r.checkpoints = checkpoint.New(checkpoint.Options{
-			CWD: plan.CWD, Dir: r.transcript.HistoryDir, Now: plan.Clock.Now,
-			Write: func(line json.RawMessage) error { return r.transcript.Record(&protocol.Custom{Line: line}) },
-		})
+		r.checkpoints = checkpoint.New(checkpoint.Options{CWD: plan.CWD, Transcript: r.transcript, Clock: plan.Clock})
 		r.checkpoints.Load(r.transcript.FileHistory())
 	}
 	return r, nil
@@ -157,6 +154,19 @@ func (r *recorder) keepScenario() {
 	}
 	if err != nil {
 		r.warn("the state of the scenario is not saved: " + err.Error())
+	}
+}
+
+// lifecycle tells how far the prompts are that have an id.
+func (r *recorder) lifecycle(in protocol.UserMessage, state string) iter.Seq2[protocol.Event, error] {
+	return func(yield func(protocol.Event, error) bool) {
+		for _, id := range in.UUIDs {
+			frame := protocol.Lifecycle(id, state)
+			frame.UUID, frame.SessionID = r.clock.NewID(), r.ID()
+			if !yield(frame, nil) {
+				return
+			}
+		}
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"mime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/internal/cas"
@@ -47,30 +49,45 @@ type Servant interface {
 // servers are the MCP servers of the session.
 type servers struct {
 	plan      launch.Servers
-	scenario  launch.Scenario
-	model     string // that samples, where a scenario names none
 	inventory *inventory
 	records   *recorder
-	clock     *clock.Source
-	host      Host            // nil = nobody is there
+	answers   answers
+	results   results
 	progress  io.Writer       // where a line about what is waited for may pass; nil = nowhere
 	manager   *mcp.Manager    // nil = no servers
 	life      context.Context // of Start without its end; what is asked of servers outside of a call lives in it
-	started   chan struct{}   // closed when they have settled beside a host
-	failure   error           // of that; to be read after started
 	guests    *guests
+}
+
+// guests are the servers that come after the start: those inside the host, and those of plugins that it names.
+type guests struct {
+	settled chan struct{} // closed when those that were there at the start have settled beside a host
+	failure error         // of that; to be read after settled
+	joining atomic.Bool   // servers of the host may still be connecting
+
+	mu         sync.Mutex // guards what follows
+	introduced bool       // the host's own servers are connected
+	plugged    []mcp.ServerConfig
+}
+
+func newServers(plan launch.Plan, host Host, r *recorder) *servers {
+	return &servers{
+		plan: plan.Servers, inventory: newInventory(plan), records: r,
+		answers: answers{scenario: plan.Scenario, model: plan.Model.Name, host: host}, results: results{r, plan.Clock},
+		progress: plan.Progress, guests: &guests{settled: make(chan struct{})},
+	}
 }
 
 // open makes the manager, if there is anything to manage.
 func (v *servers) open(roots []string, capture bool) error {
-	if len(v.plan.Configs) == 0 && v.host == nil {
+	if len(v.plan.Configs) == 0 && v.answers.host == nil {
 		return nil
 	}
 	o := v.plan.Client
 	o.Servers, o.Roots, o.SessionID = v.plan.Configs, roots, v.records.transcript.ID()
-	o.SaveBlob, o.SaveText, o.Elicit, o.Sample, o.Records = v.saveBlob, v.saveText, v.elicit, v.sampler(), v.callLog(capture)
-	if v.host != nil {
-		o.SDK = v.host.Message
+	o.Files, o.Elicit, o.Sample, o.Records = v.results, v.answers.elicit, v.answers.sampler(), v.results.calls(capture)
+	if host := v.answers.host; host != nil {
+		o.SDK = host.Message
 	}
 	var err error
 	v.manager, err = mcp.New(o)
@@ -145,7 +162,7 @@ func (v *servers) tools() executor.Composite {
 	}
 	return executor.Composite{
 		executor.Hide(v.inventory.hidden)(executor.MCP{Manager: v.manager}),
-		executor.Hide(func(t protocol.Tool) bool { return v.inventory.disallowed(t.Name) })(executor.Resources{Manager: v.manager, SaveBlob: v.saveResource}),
+		executor.Hide(func(t protocol.Tool) bool { return v.inventory.disallowed(t.Name) })(executor.Resources{Manager: v.manager, SaveBlob: v.results.resource}),
 	}
 }
 
@@ -165,19 +182,37 @@ func (v *servers) tool(name string) (protocol.Tool, bool) {
 	return protocol.Tool{}, false
 }
 
+// names are the canonical names of all their tools, hidden ones among them.
+func (v *servers) names() []string {
+	var names []string
+	if v.manager != nil {
+		for _, t := range v.manager.Tools() {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
 // isDeferred tells the tools of which the model knows only the names.
 func (v *servers) isDeferred(t protocol.Tool) bool {
 	loaded := slices.ContainsFunc(v.plan.Configs, func(s mcp.ServerConfig) bool { return s.AlwaysLoad && s.Name == t.Server })
 	return executor.DeferredByDefault(t) && !loaded
 }
 
+// answers is what servers are told that ask.
+type answers struct {
+	scenario launch.Scenario
+	model    string // that samples, where the scenario names none
+	host     Host   // nil = nobody is there
+}
+
 // elicit answers what a server asks the user: as the scenario says, else as the host says, else as the real CLI does in
 // print mode, by cancelling.
-func (v *servers) elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
-	scripted := v.scenario.MCP.Elicitation
+func (a answers) elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
+	scripted := a.scenario.MCP.Elicitation
 	switch {
-	case scripted == nil && v.host != nil:
-		return v.host.Elicit(ctx, q)
+	case scripted == nil && a.host != nil:
+		return a.host.Elicit(ctx, q)
 	case scripted == nil:
 		return mcp.ElicitAnswer{}
 	}
@@ -196,8 +231,8 @@ func (v *servers) setRoots(dirs []string) {
 }
 
 // sampler answers what servers ask the model as the scenario says; nil = it says nothing.
-func (v *servers) sampler() func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
-	sampler := scenarios.NewSampler(v.scenario.Scenario, v.scenario.Engine)
+func (a answers) sampler() func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+	sampler := scenarios.NewSampler(a.scenario.Scenario, a.scenario.Engine)
 	if sampler == nil {
 		return nil
 	}
@@ -225,7 +260,7 @@ func (v *servers) sampler() func(context.Context, string, json.RawMessage) (json
 		}
 		return protocol.Marshal(map[string]any{
 			"role": "assistant", "content": map[string]any{"type": "text", "text": answer.Text},
-			"model":      cmp.Or(answer.Model, model.Resolve(v.model)),
+			"model":      cmp.Or(answer.Model, model.Resolve(a.model)),
 			"stopReason": cmp.Or(answer.StopReason, "endTurn"),
 		})
 	}
@@ -254,14 +289,20 @@ func sampleText(content json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// callLog keeps what is asked of servers, for --capture; nil = nobody looks.
-func (v *servers) callLog(capture bool) *record.Log {
+// results keeps what servers give: what is too large or binary beside the transcript, calls in the journal.
+type results struct {
+	records *recorder
+	clock   *clock.Source
+}
+
+// calls keeps what is asked of servers, for --capture; nil = nobody looks.
+func (r results) calls(capture bool) *record.Log {
 	if !capture {
 		return nil
 	}
 	store := cas.New(cas.Options{MaxBytes: 64 << 20}) // what is there is written at once
-	return record.New(record.Options{Store: store, Max: 1, Now: v.clock.Now, Observe: func(c record.Call) {
-		if v.records.journal == nil {
+	return record.New(record.Options{Store: store, Max: 1, Now: r.clock.Now, Observe: func(c record.Call) {
+		if r.records.journal == nil {
 			return
 		}
 		whole := func(value json.RawMessage, cid string) json.RawMessage {
@@ -271,7 +312,7 @@ func (v *servers) callLog(capture bool) *record.Log {
 			return value
 		}
 		c.Input, c.Result = whole(c.Input, c.InputCID), whole(c.Result, c.ResultCID)
-		v.records.journal.Write(journal.MCPCall(c))
+		r.records.journal.Write(journal.MCPCall(c))
 	}})
 }
 
@@ -291,14 +332,15 @@ func (v *servers) hookTool(ctx context.Context, server, tool string, input json.
 	}
 }
 
-// saveBlob keeps a binary result of an MCP server beside the transcript.
-func (v *servers) saveBlob(server, mediaType string, data []byte) (string, error) {
-	return v.records.save(v.resultName(server, "blob", extensionOf(mediaType)), data)
+// SaveBlob keeps a binary result of an MCP server beside the transcript. It
+// implements mcp.Files.
+func (r results) SaveBlob(server, mediaType string, data []byte) (string, error) {
+	return r.records.save(r.name(server, "blob", extensionOf(mediaType)), data)
 }
 
-// saveResource keeps a binary part of a resource there too.
-func (v *servers) saveResource(index int, mediaType string, data []byte) (string, error) {
-	return v.records.save(fmt.Sprintf("mcp-resource-%d-%d-%s%s", v.clock.Now().UnixMilli(), index, v.shortID(), extensionOf(mediaType)), data)
+// resource keeps a binary part of a resource there too.
+func (r results) resource(index int, mediaType string, data []byte) (string, error) {
+	return r.records.save(fmt.Sprintf("mcp-resource-%d-%d-%s%s", r.clock.Now().UnixMilli(), index, r.shortID(), extensionOf(mediaType)), data)
 }
 
 func extensionOf(mediaType string) string {
@@ -308,19 +350,19 @@ func extensionOf(mediaType string) string {
 	return ".bin"
 }
 
-func (v *servers) shortID() string { return strings.ReplaceAll(v.clock.NewID(), "-", "")[:6] }
+func (r results) shortID() string { return strings.ReplaceAll(r.clock.NewID(), "-", "")[:6] }
 
-// saveText keeps a text result in a file of that name; empty = as blobs are
+// SaveText keeps a text result in a file of that name; empty = as blobs are
 // named.
-func (v *servers) saveText(tool protocol.Tool, name, text string) (string, error) {
+func (r results) SaveText(tool protocol.Tool, name, text string) (string, error) {
 	if name == "" {
-		name = v.resultName(tool.Server, tool.RawName, ".txt")
+		name = r.name(tool.Server, tool.RawName, ".txt")
 	}
-	return v.records.save(name, []byte(text))
+	return r.records.save(name, []byte(text))
 }
 
-// resultName names a file for what a server's tool gave.
-func (v *servers) resultName(server, what, ext string) string {
+// name names a file for what a server's tool gave.
+func (r results) name(server, what, ext string) string {
 	names := strings.Replace(strings.TrimPrefix(mcp.CanonicalName(server, what), "mcp__"), "__", "-", 1)
-	return fmt.Sprintf("mcp-%s-%d-%s%s", names, v.clock.Now().UnixMilli(), v.shortID(), ext)
+	return fmt.Sprintf("mcp-%s-%d-%s%s", names, r.clock.Now().UnixMilli(), r.shortID(), ext)
 }

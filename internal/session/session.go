@@ -13,11 +13,13 @@ import (
 	"sync"
 
 	"github.com/claudeless/claudeless/internal/launch"
+	"github.com/claudeless/claudeless/internal/persona"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/command"
 	"github.com/claudeless/claudeless/simulator/outputschema"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
+	"github.com/claudeless/claudeless/simulator/task"
 )
 
 // Events are what a session shows, in their order; after an error there are no more.
@@ -26,7 +28,6 @@ type Events = iter.Seq2[protocol.Event, error]
 // Session is one session. Its methods may be called from several goroutines, but turns are played one at a time.
 type Session struct {
 	plan    launch.Plan
-	host    Host // nil = nobody is there
 	live    *simulator.Live
 	records *recorder
 	servers *servers
@@ -36,6 +37,12 @@ type Session struct {
 	box     *toolbox
 	work    *background
 	said    *surroundings
+	talk    *conversation
+}
+
+// conversation is the simulator and what is noted between its turns.
+type conversation struct {
+	records *recorder
 	ended   func() error // the cause of the end of Start's context; nil = it goes on
 
 	mu     sync.Mutex // guards what follows
@@ -47,37 +54,30 @@ type Session struct {
 // Open builds a session in the order in which its parts depend on each other. It starts nothing. A session that could be
 // built in part only is closed. Host is nil where nobody is there.
 func Open(plan launch.Plan, host Host) (*Session, error) {
-	s := &Session{plan: plan, host: host, live: &simulator.Live{}, box: &toolbox{}, ended: func() error { return nil }}
+	s := &Session{plan: plan, live: &simulator.Live{}, box: &toolbox{}}
 	s.said = &surroundings{plan: plan, live: s.live, box: s.box}
 	var err error
 	if s.records, err = openRecords(plan, s.said); err != nil {
 		return nil, err
 	}
 	s.said.records = s.records
-	s.begin()
-	if err := s.furnish(); err != nil {
+	s.talk = &conversation{records: s.records, ended: func() error { return nil }}
+	s.live.Begin(s.records.ID(), s.records.transcript.Path())
+	s.live.SetModel(s.plan.Model.Name)
+	s.live.SetEffort(s.plan.Model.Effort)
+	s.live.SetStyle(s.plan.Settings.Style())
+	s.live.SetTitle(s.plan.Custom.Title)
+	if err := s.furnish(host); err != nil {
 		s.records.closeLogs()
 		return nil, err
 	}
 	return s, nil
 }
 
-// begin notes how the session starts.
-func (s *Session) begin() {
-	s.live.Begin(s.records.ID(), s.records.transcript.Path())
-	s.live.SetModel(s.plan.Model.Name)
-	s.live.SetEffort(s.plan.Model.Effort)
-	s.live.SetStyle(s.plan.Settings.Style())
-	s.live.SetTitle(s.plan.Custom.Title)
-}
-
 // furnish makes the parts.
-func (s *Session) furnish() error {
+func (s *Session) furnish(host Host) error {
 	plan := s.plan
-	s.servers = &servers{
-		plan: plan.Servers, scenario: plan.Scenario, model: plan.Model.Name, inventory: newInventory(plan), records: s.records,
-		clock: plan.Clock, host: s.host, progress: plan.Progress, started: make(chan struct{}), guests: &guests{},
-	}
+	s.servers = newServers(plan, host, s.records)
 	var err error
 	if s.policy, err = newPolicy(plan, s.box, s.servers); err != nil {
 		return err
@@ -88,14 +88,14 @@ func (s *Session) furnish() error {
 	s.hooks = newHooks(plan, s.live, s.box, s.policy)
 	s.library = &library{catalog: plan.Catalog, policy: s.policy, hooks: s.hooks, shell: s.box}
 	s.work = newBackground(plan, s.live, s.policy)
-	parts := toolParts{host: s.host, live: s.live, hooks: s.hooks, library: s.library, work: s.work}
+	parts := toolParts{host: host, live: s.live, hooks: s.hooks, library: s.library, work: s.work}
 	if err := s.box.fill(plan, parts, s.servers, s.policy); err != nil {
 		return err
 	}
 	if err := s.renew(plan.Prompt); err != nil {
 		return err
 	}
-	s.measure()
+	s.talk.measure()
 	return s.records.follow(plan)
 }
 
@@ -110,9 +110,7 @@ func (s *Session) renew(prompt launch.Prompt) error {
 		return err
 	}
 	s.work.options = o
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.sim = sim
+	s.talk.play(sim)
 	return nil
 }
 
@@ -124,21 +122,22 @@ func (s *Session) options(prompt launch.Prompt) (simulator.Options, error) {
 		Limits: simulator.Limits{
 			Turns: plan.Limits.MaxTurns, BudgetUSD: plan.Limits.MaxBudgetUSD, Retries: plan.Limits.MaxRetries, RetryScale: plan.Limits.RetryScale,
 			Fallback: plan.Model.Fallback, StopBlocks: plan.Limits.StopBlockCap, SchemaTries: prompt.SchemaTries,
+			Window: plan.Limits.Window, NoCompact: plan.Limits.NoCompact,
 		},
 		Show: simulator.Show{
-			Partial: plan.Output.Partial, Replay: plan.Output.Replay, Hooks: plan.Output.HookEvents, Compat: plan.Compat, InOrder: plan.Clock.Repeatable(),
+			Partial: plan.Output.Partial, Begun: persona.NamesBegun(plan.Version), Replay: plan.Output.Replay, Hooks: plan.Output.HookEvents, Compat: plan.Compat, InOrder: plan.Clock.Repeatable(),
 			Thinking: plan.Output.ThinkingDisplay, Stream: plan.Scenario.Stream, ResponseDelay: plan.Limits.ResponseDelay, CompactDelay: plan.Limits.CompactDelay,
 		},
 		Main: &simulator.Main{
 			Start: simulator.Start{
 				Resumed: t.Resumed(), Forked: plan.Transcript.Fork && t.Resumed(), Setup: plan.Custom.Setup, Agent: plan.Custom.Agent,
-				Title: t.Title(), Reduced: plan.Custom.Reduced(), Instructions: plan.Custom.Instructions,
+				Title: t.Title(), Reduced: plan.Custom.Reduced() || plan.Settings.DisableAllHooks, Heard: (*simulator.Heard)(t.Heard()), Sought: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructions(plan.Custom.Memories),
 			},
-			Init: s.said.Init, Transcript: t, Tasks: s.work.tasks, Commands: s.commands(), Mentions: mentions{s.box, plan.CWD, plan.Home}, Costs: t.Costs(),
+			Said: s.said, Transcript: t, Tasks: s.work.tasks, Commands: commandsOf(s), Mentions: mentions{s.box, plan.CWD, plan.Home}, Costs: t.Costs(),
 		},
 	}
-	if s.host != nil {
-		o.Main.Prompts = s.host
+	if host := s.servers.answers.host; host != nil {
+		o.Main.Prompts = host
 	}
 	if use, message, ok := t.Deferred(); ok {
 		o.Main.Deferred = &simulator.Deferred{Use: use, Message: message}
@@ -151,7 +150,8 @@ func (s *Session) options(prompt launch.Prompt) (simulator.Options, error) {
 	return o, err
 }
 
-func (s *Session) commands() *command.Set {
+// commandsOf are the slash commands of a session.
+func commandsOf(s *Session) *command.Set {
 	o := command.Options{
 		Live: s.live, Catalog: s.plan.Catalog, Rules: s.policy, Session: s.records, Models: s.plan.Model.Aliases, Shell: s.box, Off: s.plan.Custom.NoCommands,
 	}
@@ -167,8 +167,8 @@ func (s *Session) commands() *command.Set {
 // Start brings the servers up and makes the tools known to those who decide about calls. Where there is a host, they come up
 // beside its first requests, and [Session.Ready] waits for them. When ctx ends, for whatever cause, no more events are shown.
 func (s *Session) Start(ctx context.Context) error {
-	s.ended = func() error { return context.Cause(ctx) }
-	if s.host != nil {
+	s.talk.ended = func() error { return context.Cause(ctx) }
+	if s.servers.answers.host != nil {
 		return s.servers.launch(ctx)
 	}
 	if err := s.servers.start(ctx); err != nil {
@@ -177,16 +177,60 @@ func (s *Session) Start(ctx context.Context) error {
 	return s.box.gates.register(ctx, s.box)
 }
 
+// play goes on with another simulator.
+func (c *conversation) play(sim *simulator.Simulator) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sim = sim
+}
+
+// locked is the simulator for questions between turns, while no other one is made; release gives it back.
+func (c *conversation) locked() (sim *simulator.Simulator, release func()) {
+	c.mu.Lock()
+	return c.sim, c.mu.Unlock
+}
+
+// entitle keeps a title for the transcript, which gets it between turns.
+func (c *conversation) entitle(title string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.titles = append(c.titles, title)
+}
+
+func (c *conversation) writeTitles() {
+	c.mu.Lock()
+	titles := c.titles
+	c.titles = nil
+	c.mu.Unlock()
+	for _, title := range titles {
+		c.records.Entitle(title)
+	}
+}
+
+// measure notes what the session costs.
+func (c *conversation) measure() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.cost = c.sim.Cost()
+}
+
+// spent is what the session had cost when the last turn had ended.
+func (c *conversation) spent() slash.Cost {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.cost
+}
+
 // Deferred is the prompt that goes on with a call that an earlier process put off; false = there is none.
-func (s *Session) Deferred() (protocol.UserMessage, bool) { return s.sim.Deferred() }
+func (s *Session) Deferred() (protocol.UserMessage, bool) { return s.talk.sim.Deferred() }
 
 // Turn plays one prompt. When ctx ends, the turn still ends with its result.
 func (s *Session) Turn(ctx context.Context, in protocol.UserMessage) Events {
 	return func(yield func(protocol.Event, error) bool) {
-		s.writeTitles()
-		defer s.measure()
-		defer s.writeTitles()
-		s.watch(s.sim.Turn(ctx, in))(yield)
+		s.talk.writeTitles()
+		defer s.talk.measure()
+		defer s.talk.writeTitles()
+		s.watch(s.talk.sim.Turn(ctx, in))(yield)
 	}
 }
 
@@ -194,10 +238,10 @@ func (s *Session) Turn(ctx context.Context, in protocol.UserMessage) Events {
 func (s *Session) Play(ctx context.Context, prompts []protocol.UserMessage) Events {
 	var all []Events
 	for _, in := range prompts {
-		all = append(all, s.lifecycle(in, "started"), s.sim.Turn(ctx, in), s.lifecycle(in, "completed"))
+		all = append(all, s.records.lifecycle(in, "started"), s.talk.sim.Turn(ctx, in), s.records.lifecycle(in, "completed"))
 	}
-	all = append(all, s.sim.Settle(ctx, s.plan.Limits.BackgroundCeiling))
-	return s.watch(s.holdResults(func(yield func(protocol.Event, error) bool) {
+	all = append(all, s.talk.sim.Settle(ctx, s.plan.Limits.BackgroundCeiling))
+	return s.watch(holdResults(s.work.tasks, func(yield func(protocol.Event, error) bool) {
 		for _, events := range all {
 			for ev, err := range events {
 				if !yield(ev, err) || err != nil {
@@ -210,7 +254,7 @@ func (s *Session) Play(ctx context.Context, prompts []protocol.UserMessage) Even
 
 // holdResults keeps results back while agents work in the background, as the real CLI does for a prompt of its command line:
 // they come together at the end.
-func (s *Session) holdResults(events Events) Events {
+func holdResults(tasks *task.Set, events Events) Events {
 	return func(yield func(protocol.Event, error) bool) {
 		var held []protocol.Event
 		flush := func() bool {
@@ -225,7 +269,7 @@ func (s *Session) holdResults(events Events) Events {
 		for ev, err := range events {
 			if result, ok := ev.(*protocol.Result); ok && err == nil {
 				held = append(held, result)
-				if !s.work.tasks.Agents() && !flush() {
+				if !tasks.Agents() && !flush() {
 					return
 				}
 				continue
@@ -238,25 +282,12 @@ func (s *Session) holdResults(events Events) Events {
 	}
 }
 
-// lifecycle tells how far the prompts are that have an id.
-func (s *Session) lifecycle(in protocol.UserMessage, state string) Events {
-	return func(yield func(protocol.Event, error) bool) {
-		for _, id := range in.UUIDs {
-			frame := protocol.Lifecycle(id, state)
-			frame.UUID, frame.SessionID = s.plan.Clock.NewID(), s.records.ID()
-			if !yield(frame, nil) {
-				return
-			}
-		}
-	}
-}
-
 // watch lets everything that only looks on see the events on their way out: the journal, the scenario's state and
 // expectations, warnings for stderr. It cuts the stream when the run has ended.
 func (s *Session) watch(events Events) Events {
 	return func(yield func(protocol.Event, error) bool) {
 		for ev, err := range events {
-			if cause := s.ended(); cause != nil {
+			if cause := s.talk.ended(); cause != nil {
 				yield(nil, cause)
 				return
 			}
@@ -277,10 +308,10 @@ func (s *Session) watch(events Events) Events {
 
 // Close ends what Start began and tells about what could not be written.
 func (s *Session) Close(ctx context.Context) {
-	s.writeTitles()
+	s.talk.writeTitles()
 	s.work.close()
 	s.box.builtin.Close()
-	s.sim.Close(ctx, "")
+	s.talk.sim.Close(ctx, "")
 	s.servers.close(ctx)
 	s.records.close()
 	s.box.gates.close(s.records)

@@ -47,10 +47,8 @@ func (t *toolbox) fill(plan launch.Plan, p toolParts, v *servers, pol *policy) e
 	var err error
 	t.builtin, err = builtin.New(builtin.Options{
 		CWD: plan.CWD, AdditionalDirs: plan.Permission.Paths(), OutputDir: v.records.transcript.ToolResultsDir(),
-		Environ: shellEnviron(plan, v.records.ID()), Script: p.hooks.Script, Announce: p.hooks.announce,
-		Now: plan.Clock.Now, NewID: plan.Clock.NewID, Allowed: t.inventory.exists, Answers: pol.answers,
-		Tasks: p.work.tasks, Skill: p.library.skill, CheckSkill: p.library.check,
-		Mode: pol.Mode, SetMode: pol.SetMode, PlanFile: p.work.planFile, Readable: pol.Readable, Hidden: pol.Hidden,
+		Environ: shellEnviron(plan, p.live.Now().Effort, v.records.ID()), Clock: plan.Clock, Allowed: t.inventory.exists, Answers: pol.answers,
+		Hooks: p.hooks, Tasks: p.work.tasks, Skills: p.library, Modes: pol, Access: pol, PlanFile: p.work.planFile,
 	})
 	if err != nil {
 		return err
@@ -75,13 +73,13 @@ func (t *toolbox) chain(plan launch.Plan, p toolParts) {
 }
 
 // shellEnviron is the environment of the commands that the model runs: they can tell who runs them (observed with 2.1.329).
-func shellEnviron(plan launch.Plan, id string) []string {
+func shellEnviron(plan launch.Plan, level, id string) []string {
 	env := append(slices.Clone(plan.Environ),
 		"AI_AGENT=claude-code_"+strings.ReplaceAll(plan.Version, ".", "-")+"_agent",
 		"CLAUDE_CODE_CHILD_SESSION=1",
 		"CLAUDE_CODE_SESSION_ATTENDED=0",
 		"CLAUDE_CODE_SESSION_ID="+id,
-		"CLAUDE_EFFORT="+plan.Model.Effort,
+		"CLAUDE_EFFORT="+level,
 		"CLAUDE_PID="+strconv.Itoa(plan.PID),
 		"COREPACK_ENABLE_AUTO_PIN=0",
 		"NoDefaultCurrentDirectoryInExePath=1",
@@ -229,7 +227,7 @@ func (g gates) layer(plan launch.Plan, r *recorder) executor.Middleware {
 	var layers []executor.Middleware
 	for _, gate := range g.all() {
 		layers = append(layers, debug.Middleware(gate, debug.MiddlewareOptions{
-			Session: r.ID, PID: plan.PID, Started: float64(plan.Started.UnixMicro()) / 1e6, Site: callSite, Shape: builtin.Shape,
+			Run: called{r}, PID: plan.PID, Started: float64(plan.Started.UnixMicro()) / 1e6,
 		}))
 	}
 	return func(next executor.Executor) executor.Executor {
@@ -298,8 +296,16 @@ func (c counted) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	return tools, err
 }
 
-// callSite tells a debugger of the sub-agent that makes a call; nil = none does.
-func callSite(call protocol.ToolUse) json.RawMessage {
+// called is what a debugger is told of the session's calls.
+type called struct{ *recorder }
+
+// Shape makes a result of a text.
+func (called) Shape(call protocol.ToolUse, text string) protocol.ToolResult {
+	return builtin.Shape(call, text)
+}
+
+// Site tells of the sub-agent that makes a call; nil = none does.
+func (called) Site(call protocol.ToolUse) json.RawMessage {
 	if call.Agent == nil {
 		return nil
 	}

@@ -149,7 +149,7 @@ func newSession(t *testing.T, s script, shown bool, change func(*simulator.Optio
 	options := &around.options
 	*options = simulator.Options{
 		Model: &model{s: s}, Tools: simulator.Unchecked(executor.Composite{agents, &tools{callers}}), Clock: clock, Live: live,
-		Main: &simulator.Main{Tasks: tasks, Init: func(context.Context) protocol.Init { return protocol.Init{} }},
+		Main: &simulator.Main{Tasks: tasks, Said: told{}},
 	}
 	if change != nil {
 		change(options)
@@ -628,3 +628,9 @@ func TestStartIsTheSessions(t *testing.T) {
 		}
 	}
 }
+
+// told is a session of which there is nothing to say.
+type told struct{}
+
+func (told) Init(context.Context) protocol.Init { return protocol.Init{} }
+func (told) Beside() (before, after []string)   { return nil, nil }

@@ -31,7 +31,7 @@ func (c custom) Run(ctx context.Context, call slash.Call) (*slash.Said, *slash.E
 // Text is what the model reads of a custom command or a skill, with what its
 // shell commands print. The error is for the user.
 func Text(ctx context.Context, sh Shell, k catalog.Command, args string) (string, error) {
-	text, err := slash.Run(k.Body, args, func(command, pattern string) (string, error) {
+	text, err := slash.Run(k.Body, args, k.Arguments, func(command, pattern string) (string, error) {
 		return sh.Print(ctx, k.Tools, command, pattern)
 	})
 	if err == nil && k.Skill {

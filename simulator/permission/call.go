@@ -2,60 +2,19 @@ package permission
 
 import (
 	"encoding/json"
-	"maps"
 	"net/url"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/shellcmd"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// kind groups tools that are decided alike.
-type kind int
-
-const (
-	kindAsk   kind = iota // nothing known: ask
-	kindFree              // never asks
-	kindUser              // is itself a question to the user
-	kindShell             // Bash, and Monitor, which runs a command, too
-	kindRead              // reads the file system
-	kindWrite             // writes one file
-	kindFetch             // WebFetch
-	kindAgent             // Agent, alias Task
-	kindSkill
-)
-
-// kindOf maps canonical tool names to kinds.
-func kindOf(tool string) kind {
-	switch tool {
-	case "Bash", "Monitor":
-		return kindShell
-	case "Read", "Glob", "Grep", "LS", "NotebookRead":
-		return kindRead
-	case "Write", "Edit", "MultiEdit", "NotebookEdit":
-		return kindWrite
-	case "WebFetch":
-		return kindFetch
-	case "Agent":
-		return kindAgent
-	case "Skill":
-		return kindSkill
-	case "AskUserQuestion", "ExitPlanMode":
-		return kindUser
-	case "StructuredOutput", "TodoWrite", "ToolSearch", "TaskStop", "KillShell", "KillBash", "TaskOutput", "TaskCreate", "TaskGet",
-		"TaskList", "TaskUpdate", "BashOutput", "EnterPlanMode", "ListMcpResourcesTool",
-		"ReadMcpResourceTool", "ReadMcpResourceDirTool", "ListAgents", "SendMessage", "CronList", "CronCreate",
-		"CronDelete", "ScheduleWakeup", "ReportFindings", "EnterWorktree", "ExitWorktree":
-		return kindFree
-	}
-	return kindAsk
-}
-
 // call is what rules and modes want to know of one tool call.
 type call struct {
-	policy *Policy
+	*judge
 	use    protocol.ToolUse
 	name   string // canonical: "Agent" for "Task"
 	server string // "mcp__server" of an MCP tool
@@ -73,8 +32,21 @@ type call struct {
 	subject  string // agent type, skill name
 }
 
-func (p *Policy) inspect(use protocol.ToolUse, tool protocol.Tool) *call {
-	c := &call{policy: p, use: use, name: canonicalName(use.Name), complete: true}
+// judge is what decides a call: the mode, the rules and the places in force.
+type judge struct {
+	mode  protocol.PermissionMode
+	rules *ruleset
+	at    *places
+}
+
+// ruleset are the rules in force, in order.
+type ruleset struct {
+	all []rule
+	at  *places
+}
+
+func (j *judge) inspect(use protocol.ToolUse, tool protocol.Tool) *call {
+	c := &call{judge: j, use: use, name: canonicalName(use.Name), complete: true}
 	c.kind = kindOf(c.name)
 	if strings.HasPrefix(c.name, "mcp__") {
 		c.server = serverPrefix(c.name, tool)
@@ -105,7 +77,7 @@ func (p *Policy) inspect(use protocol.ToolUse, tool protocol.Tool) *call {
 		if pattern := firstString(in.Pattern); c.name == "Glob" && filepath.IsAbs(pattern) {
 			path, _ = filepath.Split(pattern[:strings.IndexAny(pattern+"*", "*?[{\\")])
 		}
-		c.path = p.callPath(path)
+		c.path = j.at.callPath(path)
 	case kindFetch:
 		if u, err := url.Parse(firstString(in.URL)); err == nil {
 			c.domain, c.page = u.Hostname(), path.Join("/", u.Path)
@@ -178,28 +150,245 @@ func normalize(s string) string {
 	}, s)
 }
 
-// Known leaves out the keys of an input that the tool does not have, if it is
-// one of the CLI's own.
-func (p *Policy) Known(tool string, input json.RawMessage) json.RawMessage {
-	if p.opts.Tool == nil {
-		return input
+// checked tells whether the mode has a classifier look at what is not allowed.
+func (j *judge) checked() bool {
+	return j.mode == protocol.ModeAuto || j.mode == protocol.ModePlan
+}
+
+// editsAllowed tells whether the mode lets files inside the working
+// directories be changed.
+func (j *judge) editsAllowed() bool {
+	return j.mode == protocol.ModeAcceptEdits || j.mode == protocol.ModeAuto
+}
+
+func (s *ruleset) anyRule(behavior string, c *call) bool {
+	return slices.ContainsFunc(s.all, func(r rule) bool {
+		if r.Behavior != behavior {
+			return false
+		}
+		if behavior == BehaviorAllow {
+			return r.matches(c)
+		}
+		return r.forbids(c)
+	})
+}
+
+// Behavior is what becomes of a call.
+type Behavior int
+
+// The zero value is Ask: a verdict nobody filled in lets nothing run.
+const (
+	Ask Behavior = iota
+	Allow
+	Deny
+)
+
+// Verdict is the outcome of [Policy.Decide], with what the stream shows of it.
+type Verdict struct {
+	Behavior Behavior
+	// Decision is shown in tool_result_meta. Of an Ask it is the decision when
+	// nobody can be asked. Zero = permission checks were not reached.
+	Decision         protocol.PermissionDecision
+	NonExecutionKind string // empty when the call runs
+	Message          string // tool result of a denial
+	// Event is shown before the result of a denial, without uuid and session_id;
+	// nil = none. An Ask that somebody answers shows none.
+	Event       *protocol.PermissionDenied
+	CountDenial bool // belongs into result.permission_denials
+	ToolError   bool // Message goes into <tool_use_error>
+
+	// For can_use_tool, when Behavior is Ask.
+	Suggestions  []protocol.PermissionUpdate
+	BlockedPath  string
+	Safety       protocol.Safety
+	Reason       string
+	ReasonType   string
+	RequiresUser bool
+	// DenyRule says that a deny rule refuses: a hook's "allow" does not overrule
+	// it, as it does a refusal by mode.
+	DenyRule bool
+	// AskRule says that an ask rule wants the question: a hook's "allow" does
+	// not overrule it.
+	AskRule bool
+}
+
+// Denial is the result of a call that a Deny refuses, or of an Ask when nobody
+// can be asked, and the event to show before it; nil = none.
+func (v Verdict) Denial() (protocol.ToolResult, *protocol.PermissionDenied) {
+	var r protocol.ToolResult
+	event := v.Event
+	if v.ToolError {
+		r, event = protocol.UsageError(v.Message), nil
+		r.Output = "Error: " + v.Message
+	} else {
+		r = protocol.ErrorResult(v.Message)
+		r.NonExecutionKind = v.NonExecutionKind
 	}
-	t, ok := p.opts.Tool(tool)
-	var schema struct {
-		Properties map[string]json.RawMessage `json:"properties"`
+	if v.Decision != (protocol.PermissionDecision{}) {
+		r.Decision = &v.Decision
 	}
-	var keys map[string]json.RawMessage
-	if !ok || t.Server != "" || json.Unmarshal(t.InputSchema, &schema) != nil || json.Unmarshal(input, &keys) != nil {
-		return input
+	return r, event
+}
+
+// deniesPaths tells whether there is a deny rule about paths to read or to edit.
+func (s *ruleset) deniesPaths() bool {
+	return slices.ContainsFunc(s.all, func(r rule) bool {
+		return r.Behavior == BehaviorDeny && r.content != "" && (r.tool == "Read" || r.tool == "Edit")
+	})
+}
+
+// namesCommands tells whether there is a deny or ask rule about some commands.
+func (s *ruleset) namesCommands(c *call) bool {
+	return slices.ContainsFunc(s.all, func(r rule) bool {
+		return r.Behavior != BehaviorAllow && r.content != "" && r.covers(c)
+	})
+}
+
+// matchesPath matches the paths of a call against a path pattern, which means,
+// by its start: "//x" an absolute path, "~/x" one in the home directory, "/x"
+// one below the folder of the rule's settings, all else one below the working
+// directory. From there on it is a gitignore pattern.
+func (r *rule) matchesPath(c *call) bool {
+	root := c.at.cwd
+	switch {
+	case r.glob == nil:
+		return false
+	case strings.HasPrefix(r.content, "//"):
+		root = "/"
+	case strings.HasPrefix(r.content, "~/"):
+		root = c.at.home
+	case strings.HasPrefix(r.content, "/") && r.Root != "":
+		root = r.Root
 	}
-	before := len(keys)
-	maps.DeleteFunc(keys, func(key string, _ json.RawMessage) bool { _, known := schema.Properties[key]; return !known })
-	if len(keys) == before {
-		return input
+	if root == "" {
+		return false
 	}
-	known, err := json.Marshal(keys)
-	if err != nil {
-		return input
+	for _, root := range []string{root, c.at.resolve(root)} {
+		for _, path := range []string{c.path, c.at.resolve(c.path)} {
+			if under(root, path) && r.glob.MatchString(strings.TrimPrefix(path[len(root):], "/")) {
+				return true
+			}
+		}
 	}
-	return known
+	return false
+}
+
+// hasParam tells whether the rule is about a parameter that the call has.
+func (r *rule) hasParam(c *call) bool {
+	if r.value == nil || r.tool != c.name {
+		return false
+	}
+	var params map[string]json.RawMessage
+	if json.Unmarshal(c.use.Input, &params) != nil {
+		return false
+	}
+	raw, given := params[r.param]
+	if !given {
+		return false
+	}
+	text := string(raw)
+	if json.Unmarshal(raw, &text) != nil {
+		text = string(raw) // a number or a boolean
+	}
+	return r.value.MatchString(text)
+}
+
+// covers tells whether the rule is about the tool of the call at all.
+func (r *rule) covers(c *call) bool {
+	switch {
+	case r.toolRE != nil:
+		// What is allowed is named, but for the tools of servers.
+		return (strings.HasPrefix(r.tool, "mcp__") || r.Behavior != BehaviorAllow) && r.toolRE.MatchString(c.name)
+	case c.kind == kindWrite && r.content != "" && r.Behavior == BehaviorAllow && r.tool != "Edit", r.idle():
+		return false // paths to write are the matter of Edit rules only
+	case c.name == "Monitor" && (r.tool == "Monitor" || r.tool == "Bash"):
+		// What is forbidden to Bash is forbidden here; what is allowed to it is when
+		// the rule names the command (observed with 2.1.329).
+		return r.Behavior != BehaviorAllow || (r.tool == "Monitor") == (r.content == "")
+	case r.tool == c.name:
+		return true
+	case r.content == "":
+		return c.server != "" && r.tool == c.server
+	}
+	switch c.kind {
+	case kindRead:
+		return r.tool == "Read" || r.tool == "Edit" && r.Behavior == BehaviorAllow
+	case kindWrite:
+		return r.tool == "Edit"
+	default:
+		return false
+	}
+}
+
+// matches tells whether the rule decides the call. Bash content is matched
+// part by part elsewhere: see [rule.forbids].
+func (r *rule) matches(c *call) bool {
+	if !r.covers(c) {
+		return false
+	}
+	if r.content == "" {
+		return true
+	}
+	switch c.kind {
+	case kindShell:
+		return matchCommand(r.content, c.command, wholeText)
+	case kindRead, kindWrite:
+		return r.matchesPath(c)
+	case kindFetch:
+		return matchDomain(r.content, c.domain)
+	case kindSkill:
+		return matchSkill(r.content, c.subject)
+	default:
+		return false
+	}
+}
+
+// forbids tells whether a deny or ask rule is about any part of the command,
+// with or without the variables and wrappers set in front of it.
+func (r *rule) forbids(c *call) bool {
+	if r.matches(c) || r.hasParam(c) {
+		return true
+	}
+	if c.kind != kindShell || !r.covers(c) {
+		return false
+	}
+	if c.parseErr != nil && matchCommand(r.content, c.command, onePart) {
+		return true
+	}
+	return slices.ContainsFunc(c.script.Commands, func(part shellcmd.Command) bool {
+		return r.forbidsPart(part)
+	})
+}
+
+func (r *rule) forbidsPart(cmd shellcmd.Command) bool {
+	return matchCommand(r.content, cmd.Text, onePart) || slices.ContainsFunc(cmd.Programs(), func(text string) bool {
+		return matchCommand(r.content, text, onePart)
+	})
+}
+
+// byRule tells whether a rule of this behavior that names paths is about what
+// the tool would do with the path.
+func (s *ruleset) byRule(behavior, tool, path string) bool {
+	file := &call{judge: &judge{at: s.at}, name: tool, kind: kindOf(tool), path: path}
+	return slices.ContainsFunc(s.all, func(r rule) bool {
+		return r.Behavior == behavior && r.tool == tool && r.content != "" && r.matches(file)
+	})
+}
+
+// open tells whether commands may do to a path what the tool does: it lies in a
+// working directory, or a rule allows it.
+func (j *judge) open(tool, path string) bool {
+	return j.at.inside(path) || j.rules.byRule(BehaviorAllow, tool, path)
+}
+
+func (s *ruleset) refuser(about func(rule) bool) string {
+	for _, r := range s.all {
+		if r.Behavior == BehaviorDeny && about(r) {
+			if r.Source == "userSettings" || r.Source == "localSettings" {
+				return "user_reject"
+			}
+			break
+		}
+	}
+	return "config"
 }

@@ -1,10 +1,44 @@
 package permission
 
 import (
+	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
+
+// Known leaves out the keys of an input that the tool does not have, if it is
+// one of the CLI's own.
+func (p *Policy) Known(tool string, input json.RawMessage) json.RawMessage {
+	if p.opts.Tool == nil {
+		return input
+	}
+	t, ok := p.opts.Tool(tool)
+	var schema struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	var keys map[string]json.RawMessage
+	if !ok || t.Server != "" || json.Unmarshal(t.InputSchema, &schema) != nil || json.Unmarshal(input, &keys) != nil {
+		return input
+	}
+	before := len(keys)
+	maps.DeleteFunc(keys, func(key string, _ json.RawMessage) bool { _, known := schema.Properties[key]; return !known })
+	if len(keys) == before {
+		return input
+	}
+	known, err := json.Marshal(keys)
+	if err != nil {
+		return input
+	}
+	return known
+}
+
+// decider decides calls under a lock that its owner holds.
+type decider struct {
+	*judge
+	o *Options
+}
 
 // Decide gives the verdict on one call without asking anybody. Of an Ask, the
 // denial fields say what follows when nobody can be asked.
@@ -18,26 +52,27 @@ func (p *Policy) Decide(use protocol.ToolUse) Verdict {
 			return Verdict{Behavior: Allow}
 		}
 	}
-	c := p.inspect(use, tool)
+	d := decider{&p.judge, &p.opts}
+	c := d.inspect(use, tool)
 	switch {
 	case p.opts.AutoApprove != nil && p.opts.AutoApprove(use.Name):
 		return c.allow("")
 	case !c.complete:
 		return Verdict{Behavior: Allow}
 	}
-	v := p.decide(c)
+	v := d.decide(c)
 	if v.Behavior == Ask {
-		v = p.unasked(c, v)
+		v = d.unasked(c, v)
 	}
 	return v
 }
 
 // decide is the order of precedence (spec: cli-contract 6.1).
-func (p *Policy) decide(c *call) Verdict {
-	if v := p.forbidden(c); v != nil {
+func (d decider) decide(c *call) Verdict {
+	if v := d.forbidden(c); v != nil {
 		return *v
 	}
-	if p.anyRule(BehaviorAsk, c) {
+	if d.rules.anyRule(BehaviorAsk, c) {
 		v := c.ask(c.requested(), "rule", "")
 		v.AskRule = true
 		return v
@@ -47,41 +82,41 @@ func (p *Policy) decide(c *call) Verdict {
 		v.RequiresUser, v.Suggestions = true, nil
 		return v
 	}
-	if q := c.veiledInside(); q != nil {
+	if q := newLine(c).veiledInside(); q != nil {
 		return c.put(*q)
 	}
-	if q := c.removal(); q != nil {
+	if q := newLine(c).removal(); q != nil {
 		return c.put(*q)
 	}
-	if p.mode == protocol.ModeBypass {
+	if d.mode == protocol.ModeBypass {
 		return c.allow("mode")
 	}
 	if q := c.safety(); q != nil {
 		return c.put(*q)
 	}
-	if p.mode == protocol.ModePlan && c.kind == kindWrite {
+	if d.mode == protocol.ModePlan && c.kind == kindWrite {
 		v := c.ask("Cannot write to "+c.path+" while in plan mode.", "mode", "")
 		v.Suggestions = nil // nothing short of leaving the mode would help
 		return v
 	}
-	if p.anyRule(BehaviorAllow, c) {
+	if d.rules.anyRule(BehaviorAllow, c) {
 		return c.allowByRule()
 	}
-	return p.byKind(c)
+	return d.byKind(c)
 }
 
 // forbidden is the refusal of a deny rule; nil = no rule refuses.
-func (p *Policy) forbidden(c *call) *Verdict {
-	if p.anyRule(BehaviorDeny, c) {
+func (d decider) forbidden(c *call) *Verdict {
+	if d.rules.anyRule(BehaviorDeny, c) {
 		v := c.denyByRule()
 		return &v
 	}
 	switch c.kind {
 	case kindShell:
-		if v := c.deniedPath(); v != nil {
+		if v := newLine(c).deniedPath(); v != nil {
 			return v
 		}
-		return p.forbiddenInside(c)
+		return newLine(c).forbiddenInside()
 	case kindWrite:
 		return c.unreadable()
 	default:
@@ -100,20 +135,20 @@ func (p *Policy) Refuses(use protocol.ToolUse) (Verdict, bool) {
 }
 
 // byKind decides a call that no rule is about.
-func (p *Policy) byKind(c *call) Verdict {
+func (d decider) byKind(c *call) Verdict {
 	switch c.kind {
 	case kindShell:
-		return p.shell(c)
+		return newLine(c).shell()
 	case kindRead:
-		if p.inside(c.path) || p.checked() {
+		if d.at.inside(c.path) || d.checked() {
 			return c.allow("mode")
 		}
 		return c.askOutside(c.requested())
 	case kindWrite:
-		if !p.inside(c.path) {
+		if !d.at.inside(c.path) {
 			return c.askOutside(c.requested())
 		}
-		if p.editsAllowed() {
+		if d.editsAllowed() {
 			return c.allow("mode")
 		}
 	case kindAgent, kindFree:
@@ -123,7 +158,7 @@ func (p *Policy) byKind(c *call) Verdict {
 			return c.allow("other")
 		}
 	case kindSkill:
-		if p.opts.AskSkill == nil || !p.opts.AskSkill(c.subject) {
+		if d.o.AskSkill == nil || !d.o.AskSkill(c.subject) {
 			return c.allow("")
 		}
 	default:
@@ -131,45 +166,22 @@ func (p *Policy) byKind(c *call) Verdict {
 	return c.ask(c.requested(), "", "")
 }
 
-// checked tells whether the mode has a classifier look at what is not allowed.
-func (p *Policy) checked() bool {
-	return p.mode == protocol.ModeAuto || p.mode == protocol.ModePlan
-}
-
-// editsAllowed tells whether the mode lets files inside the working
-// directories be changed.
-func (p *Policy) editsAllowed() bool {
-	return p.mode == protocol.ModeAcceptEdits || p.mode == protocol.ModeAuto
-}
-
-func (p *Policy) anyRule(behavior string, c *call) bool {
-	return slices.ContainsFunc(p.rules, func(r rule) bool {
-		if r.Behavior != behavior {
-			return false
-		}
-		if behavior == BehaviorAllow {
-			return r.matches(c)
-		}
-		return r.forbids(c)
-	})
-}
-
 // unasked turns a question into the denial that the mode or the options make
 // of it before anybody is asked.
-func (p *Policy) unasked(c *call, v Verdict) Verdict {
+func (d decider) unasked(c *call, v Verdict) Verdict {
 	switch {
-	case p.mode == protocol.ModeDontAsk:
+	case d.mode == protocol.ModeDontAsk:
 		return c.deny("mode", c.dontAsk())
-	case p.opts.NoPrompts:
+	case d.o.NoPrompts:
 		return c.deny("asyncAgent", c.noPrompts())
-	case v.AskRule || v.RequiresUser || p.opts.HasAsker:
+	case v.AskRule || v.RequiresUser || d.o.HasAsker:
 		return v
-	case p.checked() && v.Safety == protocol.SafetyDangerous:
+	case d.checked() && v.Safety == protocol.SafetyDangerous:
 		reason := v.Reason
 		v = c.deny("safetyCheck", tooDangerous())
 		v.Event.DecisionReason = reason
 		return v
-	case p.mode == protocol.ModeAuto, p.mode == protocol.ModePlan && v.ReasonType != "mode":
+	case d.mode == protocol.ModeAuto, d.mode == protocol.ModePlan && v.ReasonType != "mode":
 		v = c.deny("classifier", c.unclassified())
 		v.NonExecutionKind = "automode-unavailable"
 		v.Event.DecisionReasonCode = "auto_mode_no_check_in_session"
@@ -179,59 +191,59 @@ func (p *Policy) unasked(c *call, v Verdict) Verdict {
 	return v
 }
 
-// Behavior is what becomes of a call.
-type Behavior int
-
-// The zero value is Ask: a verdict nobody filled in lets nothing run.
-const (
-	Ask Behavior = iota
-	Allow
-	Deny
-)
-
-// Verdict is the outcome of [Policy.Decide], with what the stream shows of it.
-type Verdict struct {
-	Behavior Behavior
-	// Decision is shown in tool_result_meta. Of an Ask it is the decision when
-	// nobody can be asked. Zero = permission checks were not reached.
-	Decision         protocol.PermissionDecision
-	NonExecutionKind string // empty when the call runs
-	Message          string // tool result of a denial
-	// Event is shown before the result of a denial, without uuid and session_id;
-	// nil = none. An Ask that somebody answers shows none.
-	Event       *protocol.PermissionDenied
-	CountDenial bool // belongs into result.permission_denials
-	ToolError   bool // Message goes into <tool_use_error>
-
-	// For can_use_tool, when Behavior is Ask.
-	Suggestions  []protocol.PermissionUpdate
-	BlockedPath  string
-	Safety       protocol.Safety
-	Reason       string
-	ReasonType   string
-	RequiresUser bool
-	// DenyRule says that a deny rule refuses: a hook's "allow" does not overrule
-	// it, as it does a refusal by mode.
-	DenyRule bool
-	// AskRule says that an ask rule wants the question: a hook's "allow" does
-	// not overrule it.
-	AskRule bool
+// Readable tells whether a file may be read because of where it lies: inside, or
+// where a rule about paths allows it. What a mode or a rule about the whole tool
+// allows does not count, but for bypassPermissions (observed with 2.1.329).
+func (p *Policy) Readable(path string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	abs := p.at.callPath(path)
+	if p.mode == protocol.ModeBypass || p.at.inside(abs) {
+		return true
+	}
+	return slices.ContainsFunc([]string{"Read", "Edit"}, func(tool string) bool {
+		file := &call{judge: &p.judge, name: tool, kind: kindOf(tool), path: abs}
+		return slices.ContainsFunc(p.rules.all, func(r rule) bool {
+			return r.Behavior == BehaviorAllow && r.content != "" && r.matches(file)
+		})
+	})
 }
 
-// Denial is the result of a call that a Deny refuses, or of an Ask when nobody
-// can be asked, and the event to show before it; nil = none.
-func (v Verdict) Denial() (protocol.ToolResult, *protocol.PermissionDenied) {
-	var r protocol.ToolResult
-	event := v.Event
-	if v.ToolError {
-		r, event = protocol.UsageError(v.Message), nil
-		r.Output = "Error: " + v.Message
-	} else {
-		r = protocol.ErrorResult(v.Message)
-		r.NonExecutionKind = v.NonExecutionKind
+// Hidden tells whether a deny rule keeps a file from being read.
+func (p *Policy) Hidden(path string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.rules.deniesPaths() && p.rules.byRule(BehaviorDeny, "Read", p.at.callPath(path))
+}
+
+// Covers tells whether a rule, as settings write it, is about the call; a shell
+// command is judged part by part. A faulty rule is about nothing, and one that
+// names a type of agent is about no call: see [Policy.DeniedAgent].
+func (p *Policy) Covers(text string, use protocol.ToolUse) bool {
+	r, err := parseRule(Rule{Text: text, Behavior: BehaviorDeny})
+	if err != nil {
+		return false
 	}
-	if v.Decision != (protocol.PermissionDecision{}) {
-		r.Decision = &v.Decision
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var tool protocol.Tool
+	if p.opts.Tool != nil {
+		tool, _ = p.opts.Tool(use.Name) // a stranger has its name only
 	}
-	return r, event
+	c := p.inspect(use, tool)
+	return r.forbids(c)
+}
+
+// DeniedAgent is the deny rule that keeps agents of a type from starting, and
+// its source; empty = none does. The call itself is permitted (observed with
+// 2.1.329).
+func (p *Policy) DeniedAgent(name string) (text, source string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, r := range p.rules.all {
+		if r.Behavior == BehaviorDeny && r.tool == "Agent" && r.content == name {
+			return FormatRule(protocol.PermissionRule{ToolName: r.tool, RuleContent: name}), r.Source
+		}
+	}
+	return "", ""
 }

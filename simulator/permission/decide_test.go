@@ -260,15 +260,23 @@ func TestVerdictTellsRulesFromModes(t *testing.T) {
 	}
 }
 
+// linked is a disk with some links and nothing else.
+type linked map[string]string
+
+func (l linked) Resolve(path string) string {
+	if to, found := l[path]; found {
+		return to
+	}
+	return path
+}
+
+func (linked) Glob(string) []string { return nil }
+func (linked) IsDir(string) bool    { return false }
+
 // Working directories are compared as they are on disk.
 func TestResolve(t *testing.T) {
-	links := map[string]string{cwd + "/link/f": "/elsewhere/f", "/alias/f": cwd + "/f"}
-	o := permission.Options{Mode: protocol.ModeAcceptEdits, Resolve: func(path string) string {
-		if to, found := links[path]; found {
-			return to
-		}
-		return path
-	}}
+	links := linked{cwd + "/link/f": "/elsewhere/f", "/alias/f": cwd + "/f"}
+	o := permission.Options{Mode: protocol.ModeAcceptEdits, Disk: links}
 	p := policy(t, o)
 	if got := outcome(p.Decide(use("Write", cwd+"/link/f"))); got != "ask workingDir" {
 		t.Errorf("link out of the directory: %q", got)

@@ -10,26 +10,33 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// files is a small file system: links and what globs find.
-func files(o permission.Options) permission.Options {
+// small is a file system: links and what globs find.
+type small struct{}
+
+func (small) Resolve(p string) string {
 	links := map[string]string{cwd + "/out": "/else", cwd + "/link": "/else/secret", cwd + "/dangling": "/else/none", cwd + "/env": cwd + "/.env"}
-	o.Home = "/home/me"
-	o.Resolve = func(p string) string {
-		for link, target := range links {
-			if p == link || strings.HasPrefix(p, link+"/") {
-				return target + strings.TrimPrefix(p, link)
-			}
+	for link, target := range links {
+		if p == link || strings.HasPrefix(p, link+"/") {
+			return target + strings.TrimPrefix(p, link)
 		}
-		return p
 	}
-	o.Glob = func(pattern string) (found []string) {
-		for _, name := range []string{".env", "link", "env", "a", "f"} {
-			if ok, err := path.Match(path.Clean(pattern), cwd+"/"+name); ok && err == nil {
-				found = append(found, cwd+"/"+name)
-			}
+	return p
+}
+
+func (small) Glob(pattern string) (found []string) {
+	for _, name := range []string{".env", "link", "env", "a", "f"} {
+		if ok, err := path.Match(path.Clean(pattern), cwd+"/"+name); ok && err == nil {
+			found = append(found, cwd+"/"+name)
 		}
-		return found
 	}
+	return found
+}
+
+func (small) IsDir(string) bool { return false }
+
+// files puts policies in front of the small file system.
+func files(o permission.Options) permission.Options {
+	o.Home, o.Disk = "/home/me", small{}
 	return o
 }
 
@@ -69,7 +76,7 @@ func TestDenyHolds(t *testing.T) {
 			"xargs -I {} rm {}", "xargs -n 1 rm", "stdbuf -o L rm q", "exec rm q", "exec -a x rm q", "sudo -u root rm q", "nice -n 5 rm q",
 			"flock x rm q", "busybox rm q", "time -p rm q", "eval rm q", `eval "rm q"`, "bash -c 'rm q'", "sh -lc 'rm q'",
 			"nohup bash -c 'true; rm q'", "bash -c \"sh -c 'rm q'\"", "find . -exec rm {} +", `find . -name 'a b' -execdir rm {} \;`,
-			"{rm,q}", "{r,}m q", "bash -c 'cat < .env'", "trap 'rm q' EXIT", `echo "$(<.env)"`, "cp -t sub .env", "awk 1 .env", ". .env", "< .env cat",
+			"{rm,q}", "{r,}m q", "bash -c 'cat < .env'", "trap 'rm q' EXIT", `echo "$(<.env)"`, "cp -t sub .env", "mv -tkept a", "cp -vtkept a", "awk 1 .env", ". .env", "< .env cat",
 		}},
 		{"ask", []string{
 			"X=rm; $X q", "$(echo rm) q", "/bin/r? q", "echo 'rm q' | bash", `bash -c "$X"`, `eval "$X"`, "cat $X", "cat < $X", "echo x > $X",

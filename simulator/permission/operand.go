@@ -8,6 +8,109 @@ import (
 	"github.com/claudeless/claudeless/internal/shellcmd"
 )
 
+// maxNested bounds how deep scripts inside of scripts are looked into, and
+// maxPlaces how many directories a command line is followed through.
+const (
+	maxNested = 4
+	maxPlaces = 32
+)
+
+// reach are the files that a command reads and those that it changes.
+type reach struct{ read, changed []operand }
+
+// reaches tells of a command, without its redirections, which files it reads and
+// changes.
+func (l lookup) reaches(cmd shellcmd.Command) reach {
+	ops := l.operands(cmd)
+	switch name := cmd.Name(); {
+	case name == "cp" || name == "mv":
+		if slices.ContainsFunc(cmd.Args, func(a string) bool { return strings.HasPrefix(a, "-t") || strings.HasPrefix(a, "--t") }) {
+			return reach{ops, ops} // the last one is no target
+		}
+		return reach{ops[:max(0, len(ops)-1)], ops}
+	case name == "sed":
+		return reach{ops, ops}
+	case isFileCommand(name) || name == "tee":
+		return reach{nil, ops}
+	case readingVerb(name) == "" && !showsFiles(name):
+		return reach{}
+	case len(ops) == 0 && (name == "ls" || name == "find"):
+		return reach{read: []operand{valueOf(".")}}
+	}
+	return reach{read: ops}
+}
+
+// showsFiles names commands that print files, and are not asked about them by
+// name.
+func showsFiles(name string) bool {
+	switch name {
+	case "awk", "gawk", "mawk", "less", "more", "xxd", "zcat", "bat", "source", ".", "mapfile", "split", "shuf", "join":
+		return true
+	}
+	return false
+}
+
+// redirected adds the files of redirections.
+func (l lookup) redirected(to reach, redirects []shellcmd.Redirect) reach {
+	for _, r := range redirects {
+		if r.Reads {
+			to.read = append(slices.Clip(to.read), l.operand(r.Target, r.Word))
+		}
+		if r.Writes {
+			to.changed = append(slices.Clip(to.changed), l.operand(r.Target, r.Word))
+		}
+	}
+	return to
+}
+
+// moved are the places where the shell may be after it goes to one of the
+// operands.
+func (l lookup) moved(places []string, to []operand) []string {
+	for _, place := range slices.Clone(places) {
+		for _, path := range pathsOf(to) {
+			if next := l.from(place, path); !slices.Contains(places, next) && len(places) < maxPlaces {
+				places = append(places, next)
+			}
+		}
+	}
+	return places
+}
+
+// lookup finds what the words of a command line name.
+type lookup struct{ *places }
+
+// line is a call that runs a command line.
+type line struct {
+	*call
+	lookup
+}
+
+func newLine(c *call) line { return line{c, lookup{c.at}} }
+
+// all are the command line itself and those nested in it.
+func (c line) all() []line { return append([]line{c}, c.nested(maxNested)...) }
+
+// nested are the calls that the command line stands for when the scripts that it
+// hands to other shells are taken for its own.
+func (c line) nested(depth int) []line {
+	if depth == 0 {
+		return nil
+	}
+	var out []line
+	for _, cmd := range c.script.Commands {
+		script, _, ok := cmd.Nested()
+		if !ok || strings.TrimSpace(script) == "" {
+			continue
+		}
+		call := *c.call
+		call.command = script
+		call.script, call.parseErr = shellcmd.Parse(script)
+		inner := newLine(&call)
+		out = append(append(out, inner), inner.nested(depth-1)...)
+	}
+	return out
+}
+
 // operand is a word of a command line that names files.
 type operand struct {
 	text string // as written, or as it is when nothing is left to resolve
@@ -23,12 +126,12 @@ type operand struct {
 const maxGlobs = 8
 
 // operand resolves one word.
-func (c *call) operand(text string, word shellcmd.Word) operand {
+func (l lookup) operand(text string, word shellcmd.Word) operand {
 	out := operand{text: text, tilde: word.Tilde, known: word.Paths != nil}
 	for _, p := range word.Paths {
 		name, glob := p.Name, p.Glob
 		if p.Home {
-			home := c.policy.opts.Home
+			home := l.home
 			if home == "" {
 				out.known = false
 				continue
@@ -45,11 +148,11 @@ func (c *call) operand(text string, word shellcmd.Word) operand {
 		if filepath.IsAbs(name) {
 			out.paths[len(out.paths)-2] = filepath.Clean(start)
 		}
-		if c.policy.opts.Glob == nil || strings.Count(glob, "*")+strings.Count(glob, "?")+strings.Count(glob, "[") > maxGlobs {
+		if l.disk == nil || strings.Count(glob, "*")+strings.Count(glob, "?")+strings.Count(glob, "[") > maxGlobs {
 			out.known = false
 			continue
 		}
-		out.paths = append(out.paths, c.policy.opts.Glob(c.policy.absGlob(glob))...)
+		out.paths = append(out.paths, l.disk.Glob(l.absGlob(glob))...)
 	}
 	if len(out.paths) == 1 {
 		out.text = out.paths[0]
@@ -57,34 +160,13 @@ func (c *call) operand(text string, word shellcmd.Word) operand {
 	return out
 }
 
-// joined puts a directory in front without tidying up, which would hide a step
-// back over a link.
-func joined(dir, name string) string {
-	if name == "" {
-		return dir
-	}
-	return strings.TrimSuffix(dir, "/") + "/" + name
-}
-
-func escapeGlob(path string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`).Replace(path)
-}
-
-// absGlob makes a pattern of a call absolute.
-func (p *Policy) absGlob(pattern string) string {
-	if filepath.IsAbs(pattern) {
-		return pattern
-	}
-	return joined(escapeGlob(p.callPath("")), pattern)
-}
-
 // operands are the arguments that name files.
-func (c *call) operands(cmd shellcmd.Command) []operand {
+func (l lookup) operands(cmd shellcmd.Command) []operand {
 	if len(cmd.Args) == 0 || cmd.Name() == "tr" {
 		return nil
 	}
 	skip := 0 // leading operands that are no paths: patterns, programs
-	named, ownPattern := c.optionFiles(cmd)
+	named, ownPattern := l.optionFiles(cmd)
 	switch cmd.Name() {
 	case "grep", "egrep", "fgrep", "rg", "jq", "git", "sed":
 		if !ownPattern {
@@ -92,7 +174,7 @@ func (c *call) operands(cmd shellcmd.Command) []operand {
 		}
 	case "cd":
 		if len(cmd.Args) == 1 {
-			return []operand{{text: c.policy.opts.Home, paths: []string{c.policy.opts.Home}, known: true}}
+			return []operand{{text: l.home, paths: []string{l.home}, known: true}}
 		}
 	}
 	var out []operand
@@ -109,7 +191,7 @@ func (c *call) operands(cmd shellcmd.Command) []operand {
 			skip--
 			continue
 		}
-		op := c.operand(arg, cmd.Words[i+1])
+		op := l.operand(arg, cmd.Words[i+1])
 		if cmd.Name() == "cd" && arg == "-" {
 			op = operand{text: arg, tilde: true} // wherever it was before
 		}
@@ -121,7 +203,7 @@ func (c *call) operands(cmd shellcmd.Command) []operand {
 // optionFiles are the files that options name, in the same word or in the next;
 // ownPattern says that the first operand is no pattern, because an option has
 // it.
-func (c *call) optionFiles(cmd shellcmd.Command) (files []operand, ownPattern bool) {
+func (l lookup) optionFiles(cmd shellcmd.Command) (files []operand, ownPattern bool) {
 	for i, arg := range cmd.Args[1:] {
 		name, value, assigned := strings.Cut(arg, "=")
 		next := min(i+2, len(cmd.Args)-1)
@@ -132,7 +214,11 @@ func (c *call) optionFiles(cmd shellcmd.Command) (files []operand, ownPattern bo
 				files = append(files, valueOf(arg[2:]))
 			}
 		case cmd.Name() == "find" && slices.Contains([]string{"-newer", "-anewer", "-cnewer", "-samefile", "-files0-from"}, arg):
-			files = append(files, c.operand(cmd.Args[next], cmd.Words[next]))
+			files = append(files, l.operand(cmd.Args[next], cmd.Words[next]))
+		case cmd.Name() == "cp" || cmd.Name() == "mv":
+			if _, into, glued := strings.Cut(arg, "t"); glued && into != "" && shortOption(arg) {
+				files = append(files, valueOf(into))
+			}
 		}
 		if !assigned || !strings.HasPrefix(name, "--") {
 			continue
@@ -145,6 +231,9 @@ func (c *call) optionFiles(cmd shellcmd.Command) (files []operand, ownPattern bo
 	}
 	return files, ownPattern
 }
+
+// shortOption tells whether an argument is one or more options of a letter.
+func shortOption(arg string) bool { return len(arg) > 1 && arg[0] == '-' && arg[1] != '-' }
 
 // valueOf is the file that stands in a word behind its option.
 func valueOf(name string) operand { return operand{text: name, paths: []string{name}, known: true} }
@@ -172,59 +261,22 @@ func fileOptions() []string {
 }
 
 // unclearPath asks about an operand of which it cannot be told where it leads.
-func (c *call) unclearPath(op operand) *question {
+func (l lookup) unclearPath(op operand) *question {
 	switch {
 	case op.tilde:
 		return other("Tilde expansion variants (~user, ~+, ~-) in paths require manual approval")
-	case !op.known && (!op.glob || c.policy.opts.Glob != nil):
+	case !op.known && (!op.glob || l.disk != nil):
 		return other("Shell expansion syntax in paths requires manual approval")
 	}
 	for _, path := range op.paths {
 		if !stepsBack(path) {
 			continue
 		}
-		if abs := c.policy.callPath(path); c.policy.inside(abs) && c.policy.inside(c.policy.walked(path)) {
+		if abs := l.callPath(path); l.inside(abs) && l.inside(l.walked(path)) {
 			return other("Path contains '..' traversal after a directory segment, which may follow a symlink outside the working directory")
 		}
 	}
 	return nil
-}
-
-// stepsBack tells whether a path goes back over a directory that it names, which
-// a link makes another place than its text says.
-func stepsBack(path string) bool {
-	down := false
-	for step := range strings.SplitSeq(path, "/") {
-		switch step {
-		case "..":
-			if down {
-				return true
-			}
-		case "", ".":
-		default:
-			down = true
-		}
-	}
-	return false
-}
-
-// walked is where a path leads when each link on it is followed before the next
-// step.
-func (p *Policy) walked(path string) string {
-	at := "/"
-	if !filepath.IsAbs(path) {
-		at = p.callPath("")
-	}
-	for step := range strings.SplitSeq(path, "/") {
-		switch step {
-		case "", ".":
-		case "..":
-			at = filepath.Dir(p.resolve(at))
-		default:
-			at = filepath.Join(at, step)
-		}
-	}
-	return at
 }
 
 // pathsOf are the files that operands name.
@@ -235,3 +287,71 @@ func pathsOf(ops []operand) []string {
 	}
 	return out
 }
+
+// isFileCommand names the commands that acceptEdits allows.
+func isFileCommand(name string) bool {
+	switch name {
+	case "touch", "mkdir", "rm", "rmdir", "mv", "cp", "sed":
+		return true
+	}
+	return false
+}
+
+func writes(rs []shellcmd.Redirect) bool {
+	return slices.ContainsFunc(rs, func(r shellcmd.Redirect) bool { return r.Writes })
+}
+
+// readingVerb says what the command does to the files it is given, as its
+// question puts it; empty = it is not asked about them.
+func readingVerb(name string) string {
+	verbs := [...][2]string{
+		{"cd", "change directories to"},
+		{"ls", "list files in"},
+		{"find", "search files in"},
+		{"cat", "concatenate files from"},
+		{"head", "read the beginning of files from"},
+		{"tail", "read the end of files from"},
+		{"sort", "sort contents of files from"},
+		{"uniq", "filter duplicate lines from files in"},
+		{"wc", "count lines/words/bytes in files from"},
+		{"cut", "extract columns from files in"},
+		{"paste", "merge files from"},
+		{"column", "format files from"},
+		{"file", "examine file types in"},
+		{"stat", "read file stats from"},
+		{"diff", "compare files from"},
+		{"strings", "extract strings from files in"},
+		{"hexdump", "display hex dump of files from"},
+		{"od", "display octal dump of files from"},
+		{"base64", "encode/decode files from"},
+		{"nl", "number lines in files from"},
+		{"grep", searching},
+		{"egrep", searching},
+		{"fgrep", searching},
+		{"rg", searching},
+		{"jq", "process JSON from files in"},
+		{"sha256sum", "compute SHA-256 checksums for files in"},
+		{"sha1sum", "compute SHA-1 checksums for files in"},
+		{"md5sum", "compute MD5 checksums for files in"},
+		{"tac", "read files (reversed) from"},
+		{"rev", "read files (reversed lines) from"},
+		{"comm", "compare files from"},
+		{"cmp", "compare files from"},
+		{"fold", "wrap lines of files from"},
+		{"fmt", "reformat files from"},
+		{"pr", "paginate files from"},
+		{"expand", "convert tabs in files from"},
+		{"unexpand", "convert tabs in files from"},
+		{"tsort", "sort files from"},
+		{"git", "access files with git from"},
+		{"man", "read manual page files from"},
+	}
+	for _, v := range verbs {
+		if v[0] == name {
+			return v[1]
+		}
+	}
+	return ""
+}
+
+const searching = "search for patterns in files from"

@@ -17,29 +17,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Behaviors of a [Rule] and of a permission update.
-const (
-	BehaviorAllow = "allow"
-	BehaviorDeny  = "deny"
-	BehaviorAsk   = "ask"
-)
-
-// Rule is one permission rule as a user writes it.
-type Rule struct {
-	Behavior string // BehaviorAllow, BehaviorDeny or BehaviorAsk
-	Source   string // "cliArg", "userSettings", "projectSettings", "localSettings", "flagSettings", "session", …
-	Text     string // "Bash(npm run *)"
-	// Root is the directory that path patterns starting with one slash are
-	// relative to; empty = Options.CWD.
-	Root string
-}
-
-// Directory is a working directory and where it came from.
-type Directory struct {
-	Path   string `json:"path"`
-	Source string `json:"source"` // "cliArg", "localSettings" for all settings, "session", …
-}
-
 // Options configures a [Policy]. The zero value asks for everything that the
 // CLI does not allow by itself.
 type Options struct {
@@ -55,17 +32,12 @@ type Options struct {
 	// is let through without a decision, so that the executor can say so. Nil =
 	// every name is known.
 	Tool func(name string) (protocol.Tool, bool)
-	// Resolve follows the symbolic links of an absolute path as far as it
-	// exists; nil = paths are compared as written.
-	Resolve func(path string) string
-	// Glob finds what an absolute pattern of the shell matches; what it finds
-	// beyond that does no harm. Nil = nobody can tell what globs stand for.
-	Glob func(pattern string) []string
+	// Disk is what paths lead to; nil = they are compared as written, and nobody
+	// can tell what globs stand for.
+	Disk Disk
 	// Dir is the directory that relative paths of calls start from, which a
 	// shell may have changed; nil = CWD.
 	Dir func() string
-	// IsDir tells whether an absolute path is a directory; nil = none is.
-	IsDir func(path string) bool
 	// HasAsker says that somebody can be asked (--permission-prompt-tool).
 	HasAsker bool
 	// NoPrompts turns every question into a denial (--permission-prompts none).
@@ -89,11 +61,8 @@ type Policy struct {
 	opts     Options
 	warnings []string
 
-	mu    sync.Mutex
-	mode  protocol.PermissionMode
-	rules []rule
-	dirs  []string          // working directories, absolute and clean; the first is CWD
-	roots map[string]string // source by directory
+	mu sync.Mutex // guards what follows
+	judge
 }
 
 // New returns a policy. Rules that do not parse are left out and reported by
@@ -109,11 +78,12 @@ func New(o Options) (*Policy, error) {
 	}
 	o.AdditionalDirs = slices.Clone(o.AdditionalDirs)
 	o.BypassAllowed = o.BypassAllowed || mode == protocol.ModeBypass
-	p := &Policy{opts: o, mode: mode, roots: map[string]string{}}
-	p.dirs = append(p.dirs, p.abs(o.CWD))
+	at := &places{cwd: o.CWD, home: o.Home, disk: o.Disk, dir: o.Dir, roots: map[string]string{}}
+	at.dirs = append(at.dirs, at.abs(o.CWD))
 	for _, d := range o.AdditionalDirs {
-		p.addDirectory(d)
+		at.add(d)
 	}
+	p := &Policy{opts: o, judge: judge{mode: mode, at: at, rules: &ruleset{at: at}}}
 	for _, r := range o.Rules {
 		parsed, err := parseRule(r)
 		if err != nil {
@@ -124,7 +94,7 @@ func New(o Options) (*Policy, error) {
 			p.warnings = append(p.warnings, fmt.Sprintf("permission rule %q (%s): has no effect: paths to write are the matter of Edit rules, write Edit(%s)",
 				r.Text, r.Source, parsed.content))
 		}
-		p.rules = append(p.rules, parsed)
+		p.rules.all = append(p.rules.all, parsed)
 	}
 	p.opts.Rules = nil
 	return p, nil
@@ -138,8 +108,8 @@ func (p *Policy) Warnings() []string { return slices.Clone(p.warnings) }
 func (p *Policy) Rules() []Rule {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out := make([]Rule, len(p.rules))
-	for i, r := range p.rules {
+	out := make([]Rule, len(p.rules.all))
+	for i, r := range p.rules.all {
 		out[i] = r.Rule
 	}
 	return out
@@ -149,7 +119,7 @@ func (p *Policy) Rules() []Rule {
 func (p *Policy) Directories() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.dirs)
+	return slices.Clone(p.at.dirs)
 }
 
 // Added returns the working directories beside CWD.
@@ -157,8 +127,8 @@ func (p *Policy) Added() []Directory {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	added := []Directory{}
-	for _, dir := range p.dirs[1:] {
-		added = append(added, Directory{dir, p.roots[dir]})
+	for _, dir := range p.at.dirs[1:] {
+		added = append(added, Directory{dir, p.at.roots[dir]})
 	}
 	return added
 }

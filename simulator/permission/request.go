@@ -93,7 +93,7 @@ func (p *Policy) shown(path string) string {
 	if path == "" {
 		return ""
 	}
-	abs, home := p.abs(path), p.opts.Home
+	abs, home := p.at.abs(path), p.opts.Home
 	if rel, err := filepath.Rel(p.opts.CWD, abs); err == nil && filepath.IsLocal(rel) {
 		return rel
 	}
@@ -122,15 +122,15 @@ func (p *Policy) apply(updates []protocol.PermissionUpdate) (modeChanged bool) {
 	for _, u := range updates {
 		switch u.Type {
 		case "addRules":
-			p.rules = append(p.rules, parseUpdate(u)...)
+			p.rules.all = append(p.rules.all, parseUpdate(u)...)
 		case "replaceRules":
-			p.rules = slices.DeleteFunc(p.rules, func(r rule) bool {
+			p.rules.all = slices.DeleteFunc(p.rules.all, func(r rule) bool {
 				return r.Behavior == u.Behavior && r.Source == destination(u)
 			})
-			p.rules = append(p.rules, parseUpdate(u)...)
+			p.rules.all = append(p.rules.all, parseUpdate(u)...)
 		case "removeRules":
 			gone := parseUpdate(u)
-			p.rules = slices.DeleteFunc(p.rules, func(r rule) bool {
+			p.rules.all = slices.DeleteFunc(p.rules.all, func(r rule) bool {
 				return slices.ContainsFunc(gone, func(g rule) bool {
 					return r.Behavior == g.Behavior && r.Source == g.Source && r.tool == g.tool && r.content == g.content
 				})
@@ -141,22 +141,15 @@ func (p *Policy) apply(updates []protocol.PermissionUpdate) (modeChanged bool) {
 			}
 		case "addDirectories":
 			for _, d := range u.Directories {
-				p.addDirectory(Directory{d, destination(u)})
+				p.at.add(Directory{d, destination(u)})
 			}
 		case "removeDirectories":
-			p.dirs = slices.DeleteFunc(p.dirs, func(dir string) bool {
-				return dir != p.abs(p.opts.CWD) && slices.ContainsFunc(u.Directories, func(d string) bool { return p.abs(d) == dir })
+			p.at.dirs = slices.DeleteFunc(p.at.dirs, func(dir string) bool {
+				return dir != p.at.abs(p.at.cwd) && slices.ContainsFunc(u.Directories, func(d string) bool { return p.at.abs(d) == dir })
 			})
 		}
 	}
 	return p.mode != before
-}
-
-func (p *Policy) addDirectory(d Directory) {
-	if dir := p.abs(d.Path); !slices.Contains(p.dirs, dir) {
-		p.dirs = append(p.dirs, dir)
-		p.roots[dir] = d.Source
-	}
 }
 
 // Replace puts rules in the place of those of a source. Rules that do not parse
@@ -164,10 +157,10 @@ func (p *Policy) addDirectory(d Directory) {
 func (p *Policy) Replace(source string, rules []Rule) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.rules = slices.DeleteFunc(p.rules, func(r rule) bool { return r.Source == source })
+	p.rules.all = slices.DeleteFunc(p.rules.all, func(r rule) bool { return r.Source == source })
 	for _, r := range rules {
 		if parsed, err := parseRule(r); err == nil {
-			p.rules = append(p.rules, parsed)
+			p.rules.all = append(p.rules.all, parsed)
 		}
 	}
 }

@@ -1,13 +1,113 @@
 package permission
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
+
+// kind groups tools that are decided alike.
+type kind int
+
+const (
+	kindAsk   kind = iota // nothing known: ask
+	kindFree              // never asks
+	kindUser              // is itself a question to the user
+	kindShell             // Bash, and Monitor, which runs a command, too
+	kindRead              // reads the file system
+	kindWrite             // writes one file
+	kindFetch             // WebFetch
+	kindAgent             // Agent, alias Task
+	kindSkill
+)
+
+// kindOf maps canonical tool names to kinds.
+func kindOf(tool string) kind {
+	switch tool {
+	case "Bash", "Monitor":
+		return kindShell
+	case "Read", "Glob", "Grep", "LS", "NotebookRead":
+		return kindRead
+	case "Write", "Edit", "MultiEdit", "NotebookEdit":
+		return kindWrite
+	case "WebFetch":
+		return kindFetch
+	case "Agent":
+		return kindAgent
+	case "Skill":
+		return kindSkill
+	case "AskUserQuestion", "ExitPlanMode":
+		return kindUser
+	case "StructuredOutput", "TodoWrite", "ToolSearch", "TaskStop", "KillShell", "KillBash", "TaskOutput", "TaskCreate", "TaskGet",
+		"TaskList", "TaskUpdate", "BashOutput", "EnterPlanMode", "ListMcpResourcesTool",
+		"ReadMcpResourceTool", "ReadMcpResourceDirTool", "ListAgents", "SendMessage", "CronList", "CronCreate",
+		"CronDelete", "ScheduleWakeup", "ReportFindings", "EnterWorktree", "ExitWorktree":
+		return kindFree
+	}
+	return kindAsk
+}
+
+// compileGlob turns the gitignore part of a path pattern into an expression for slash-separated
+// paths relative to its root. A pattern also matches all that lies below what
+// it names; one without an inner slash matches at every depth.
+func compileGlob(pattern string) (*regexp.Regexp, error) {
+	pattern = strings.TrimPrefix(strings.TrimPrefix(pattern, "~"), "./")
+	if base := strings.TrimSuffix(pattern, "/**"); strings.Trim(base, "/") != "" {
+		pattern = base // a directory itself is among what is below it
+	}
+	anchored := strings.Contains(strings.TrimSuffix(pattern, "/"), "/")
+	pattern = strings.Trim(pattern, "/")
+	var b strings.Builder
+	b.WriteString(`(?s)^`)
+	if !anchored {
+		b.WriteString(`(?:.*/)?`)
+	}
+	for i := 0; i < len(pattern); i++ {
+		rest := pattern[i:]
+		switch {
+		case strings.HasPrefix(rest, "**/"):
+			b.WriteString(`(?:.*/)?`)
+			i += 2
+		case strings.HasPrefix(rest, "**"):
+			b.WriteString(`.*`)
+			i++
+		case rest[0] == '*':
+			b.WriteString(`[^/]*`)
+		case rest[0] == '?':
+			b.WriteString(`[^/]`)
+		case rest[0] == '\\' && len(rest) > 1:
+			i++
+			b.WriteString(regexp.QuoteMeta(pattern[i : i+1]))
+		case rest[0] == '[' && strings.Contains(rest[1:], "]"):
+			class := rest[:strings.Index(rest[1:], "]")+2]
+			i += len(class) - 1
+			b.WriteString(strings.Replace(class, "[!", "[^", 1))
+		default:
+			b.WriteString(regexp.QuoteMeta(rest[:1]))
+		}
+	}
+	b.WriteString(`(?:/.*)?$`)
+	return regexp.Compile(b.String())
+}
+
+// Behaviors of a [Rule] and of a permission update.
+const (
+	BehaviorAllow = "allow"
+	BehaviorDeny  = "deny"
+	BehaviorAsk   = "ask"
+)
+
+// Rule is one permission rule as a user writes it.
+type Rule struct {
+	Behavior string // BehaviorAllow, BehaviorDeny or BehaviorAsk
+	Source   string // "cliArg", "userSettings", "projectSettings", "localSettings", "flagSettings", "session", …
+	Text     string // "Bash(npm run *)"
+	// Root is the directory that path patterns starting with one slash are
+	// relative to; empty = Options.CWD.
+	Root string
+}
 
 // rule is a parsed [Rule].
 type rule struct {
@@ -132,26 +232,6 @@ func subjectOf(tool string) string {
 	return ""
 }
 
-// hasParam tells whether the rule is about a parameter that the call has.
-func (r *rule) hasParam(c *call) bool {
-	if r.value == nil || r.tool != c.name {
-		return false
-	}
-	var params map[string]json.RawMessage
-	if json.Unmarshal(c.use.Input, &params) != nil {
-		return false
-	}
-	raw, given := params[r.param]
-	if !given {
-		return false
-	}
-	text := string(raw)
-	if json.Unmarshal(raw, &text) != nil {
-		text = string(raw) // a number or a boolean
-	}
-	return r.value.MatchString(text)
-}
-
 // Parts takes a rule apart, with its tool's own name; one that does not parse is
 // all name.
 func (r Rule) Parts() protocol.PermissionRule {
@@ -191,88 +271,6 @@ func (r *rule) idle() bool {
 	return r.Behavior != BehaviorAllow && r.glob != nil && r.value == nil && (r.tool == "Write" || r.tool == "MultiEdit")
 }
 
-// covers tells whether the rule is about the tool of the call at all.
-func (r *rule) covers(c *call) bool {
-	switch {
-	case r.toolRE != nil:
-		// What is allowed is named, but for the tools of servers.
-		return (strings.HasPrefix(r.tool, "mcp__") || r.Behavior != BehaviorAllow) && r.toolRE.MatchString(c.name)
-	case c.kind == kindWrite && r.content != "" && r.Behavior == BehaviorAllow && r.tool != "Edit", r.idle():
-		return false // paths to write are the matter of Edit rules only
-	case c.name == "Monitor" && (r.tool == "Monitor" || r.tool == "Bash"):
-		// What is forbidden to Bash is forbidden here; what is allowed to it is when
-		// the rule names the command (observed with 2.1.329).
-		return r.Behavior != BehaviorAllow || (r.tool == "Monitor") == (r.content == "")
-	case r.tool == c.name:
-		return true
-	case r.content == "":
-		return c.server != "" && r.tool == c.server
-	}
-	switch c.kind {
-	case kindRead:
-		return r.tool == "Read" || r.tool == "Edit" && r.Behavior == BehaviorAllow
-	case kindWrite:
-		return r.tool == "Edit"
-	default:
-		return false
-	}
-}
-
-// matches tells whether the rule decides the call. Bash content is matched
-// part by part elsewhere: see [rule.forbids].
-func (r *rule) matches(c *call) bool {
-	if !r.covers(c) {
-		return false
-	}
-	if r.content == "" {
-		return true
-	}
-	switch c.kind {
-	case kindShell:
-		return matchCommand(r.content, c.command, wholeText)
-	case kindRead, kindWrite:
-		return r.matchesPath(c)
-	case kindFetch:
-		return matchDomain(r.content, c.domain)
-	case kindSkill:
-		return matchSkill(r.content, c.subject)
-	default:
-		return false
-	}
-}
-
-// Covers tells whether a rule, as settings write it, is about the call; a shell
-// command is judged part by part. A faulty rule is about nothing, and one that
-// names a type of agent is about no call: see [Policy.DeniedAgent].
-func (p *Policy) Covers(text string, use protocol.ToolUse) bool {
-	r, err := parseRule(Rule{Text: text, Behavior: BehaviorDeny})
-	if err != nil {
-		return false
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var tool protocol.Tool
-	if p.opts.Tool != nil {
-		tool, _ = p.opts.Tool(use.Name) // a stranger has its name only
-	}
-	c := p.inspect(use, tool)
-	return r.forbids(c)
-}
-
-// DeniedAgent is the deny rule that keeps agents of a type from starting, and
-// its source; empty = none does. The call itself is permitted (observed with
-// 2.1.329).
-func (p *Policy) DeniedAgent(name string) (text, source string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, r := range p.rules {
-		if r.Behavior == BehaviorDeny && r.tool == "Agent" && r.content == name {
-			return FormatRule(protocol.PermissionRule{ToolName: r.tool, RuleContent: name}), r.Source
-		}
-	}
-	return "", ""
-}
-
 // matchDomain reads "domain:example.com"; a leading "*." takes subdomains.
 func matchDomain(content, host string) bool {
 	want, found := strings.CutPrefix(content, "domain:")
@@ -297,4 +295,37 @@ func matchSkill(content, name string) bool {
 		}
 	}
 	return strings.TrimPrefix(content, "/") == strings.TrimPrefix(name, "/")
+}
+
+// textKind tells what a pattern is matched with: a whole command line, where a
+// star must not swallow a second command, or one simple command of it.
+type textKind int
+
+const (
+	wholeText textKind = iota
+	onePart
+)
+
+// matchCommand matches one content of a Bash rule: "npm run *" and "npm:*" are
+// prefixes, other stars stand for any text, all else is the exact text.
+func matchCommand(content, text string, kind textKind) bool {
+	text = strings.TrimSpace(text)
+	if content == text {
+		return true
+	}
+	if kind == wholeText {
+		return content == text+":*"
+	}
+	if prefix, found := strings.CutSuffix(content, ":*"); found {
+		return text == prefix || strings.HasPrefix(text, prefix+" ")
+	}
+	if !strings.Contains(content, "*") {
+		return false
+	}
+	if prefix, found := strings.CutSuffix(content, " *"); found && !strings.Contains(prefix, "*") {
+		return text == prefix || strings.HasPrefix(text, prefix+" ")
+	}
+	expr := strings.ReplaceAll(regexp.QuoteMeta(content), `\*`, `.*`)
+	matched, err := regexp.MatchString(`(?s)^`+expr+`$`, text)
+	return err == nil && matched
 }

@@ -3,10 +3,78 @@ package permission
 import (
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/claudeless/claudeless/internal/shellcmd"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
+
+// sensitive asks about a file that configures what runs by itself: a mode or a
+// rule that allows edits does not reach it. Nil = it is none.
+func (c *call) sensitive(abs string) *question {
+	ask := func(message string) *question {
+		return &question{message: message, reasonType: "safetyCheck", reason: message, blocked: abs, safety: protocol.SafetySensitive}
+	}
+	if strings.HasSuffix(abs, "...") || strings.Contains(abs, ".../") {
+		q := ask("Claude requested permissions to write to " + abs + ", which contains a suspicious Windows path pattern that requires manual approval.")
+		q.safety = protocol.SafetyDangerous
+		return q
+	}
+	parts := strings.Split(strings.ToLower(abs), "/")
+	for i, part := range parts {
+		below := parts[i+1:]
+		switch {
+		case part == ".claude":
+			if len(below) > 0 && below[0] == "worktrees" {
+				continue
+			}
+			if ownSettings(below) {
+				return ask("Claude requested permissions to write to " + abs + ", but you haven't granted it yet.")
+			}
+			return ask(sensitiveFile(abs))
+		case sensitiveDirectory(part), part == ".config" && len(below) > 0 && below[0] == "git", len(below) == 0 && sensitiveName(part):
+			return ask(sensitiveFile(abs))
+		}
+	}
+	return nil
+}
+
+func sensitiveFile(abs string) string {
+	return "Claude requested permissions to edit " + abs + " which is a sensitive file."
+}
+
+// ownSettings tells whether this is a part of .claude that the CLI itself
+// reads.
+func ownSettings(below []string) bool {
+	if len(below) == 0 {
+		return true
+	}
+	switch below[0] {
+	case "settings.json", "settings.local.json":
+		return len(below) == 1
+	case "commands", "agents", "skills":
+		return true
+	}
+	return false
+}
+
+func sensitiveDirectory(name string) bool {
+	switch name {
+	case ".git", ".vscode", ".idea", ".husky", ".devcontainer", ".cargo", ".yarn":
+		return true
+	}
+	return false
+}
+
+func sensitiveName(name string) bool {
+	switch name {
+	case ".gitconfig", ".gitmodules", ".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases",
+		".zshrc", ".zprofile", ".zshenv", ".zlogin", ".zlogout", ".profile", ".ripgreprc", ".mcp.json", ".claude.json",
+		".envrc", ".npmrc", ".yarnrc", ".bazelrc", ".pre-commit-config.yaml", "pyrightconfig.json":
+		return true
+	}
+	return false
+}
 
 // safety asks about what no allow rule reaches: files that configure what runs
 // by itself. A command line is looked through however it is built.
@@ -19,7 +87,7 @@ func (c *call) safety() *question {
 		}
 		return q
 	case kindShell:
-		for _, one := range append([]*call{c}, c.nested(maxNested)...) {
+		for _, one := range newLine(c).all() {
 			if q := one.sensitiveChange(); q != nil {
 				return q
 			}
@@ -31,14 +99,14 @@ func (c *call) safety() *question {
 
 // sensitiveChange asks about the first sensitive file that the command line
 // changes.
-func (c *call) sensitiveChange() *question {
+func (c line) sensitiveChange() *question {
 	redirects := slices.Clone(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
 		inner := cmd.Innermost()
 		if name := inner.Name(); (isFileCommand(name) || name == "tee") && !cmd.ReadOnly() {
 			for _, path := range pathsOf(c.operands(inner)) {
-				if q := c.sensitive(c.policy.reached(path)); q != nil {
-					q.suggestions = append([]protocol.PermissionUpdate{c.addDirectory(c.policy.reached(path))}, c.editSuggestion()...)
+				if q := c.sensitive(c.at.reached(path)); q != nil {
+					q.suggestions = append([]protocol.PermissionUpdate{c.addDirectory(c.at.reached(path))}, c.editSuggestion()...)
 					return q
 				}
 			}
@@ -50,8 +118,8 @@ func (c *call) sensitiveChange() *question {
 			continue
 		}
 		for _, path := range c.operand(r.Target, r.Word).paths {
-			if q := c.sensitive(c.policy.reached(path)); q != nil {
-				q.suggestions = []protocol.PermissionUpdate{c.addDirectory(c.policy.reached(path))}
+			if q := c.sensitive(c.at.reached(path)); q != nil {
+				q.suggestions = []protocol.PermissionUpdate{c.addDirectory(c.at.reached(path))}
 				return q
 			}
 		}
@@ -62,12 +130,12 @@ func (c *call) sensitiveChange() *question {
 // removal asks about the removal of what a machine or a session cannot do
 // without, which not even bypassPermissions answers for. The whole command line
 // is followed, into other shells and after a cd.
-func (c *call) removal() *question {
+func (c line) removal() *question {
 	if c.kind != kindShell {
 		return nil
 	}
-	for _, one := range append([]*call{c}, c.nested(maxNested)...) {
-		places := []string{c.policy.callPath("")}
+	for _, one := range c.all() {
+		places := []string{c.at.callPath("")}
 		for _, cmd := range one.script.Commands {
 			inner := cmd.Innermost()
 			if inner.Name() == "cd" {
@@ -81,7 +149,7 @@ func (c *call) removal() *question {
 	return nil
 }
 
-func (c *call) dangerousRemoval(cmd shellcmd.Command, places []string) *question {
+func (c line) dangerousRemoval(cmd shellcmd.Command, places []string) *question {
 	name := filepath.Base(cmd.Name())
 	if name != "rm" && name != "rmdir" {
 		return nil
@@ -92,7 +160,7 @@ func (c *call) dangerousRemoval(cmd shellcmd.Command, places []string) *question
 // dangerous asks about the removal of a root, of what stands right below it, and
 // of a directory that holds the home directory or a working directory: itself or
 // all that is in it. Paths are those from any of the places.
-func (c *call) dangerous(name string, ops []operand, places []string) *question {
+func (c line) dangerous(name string, ops []operand, places []string) *question {
 	if name != "rm" && name != "rmdir" {
 		return nil
 	}
@@ -108,7 +176,7 @@ func (c *call) dangerous(name string, ops []operand, places []string) *question 
 		}
 		for _, path := range paths {
 			for _, place := range places {
-				if q := c.critical(name, c.policy.from(place, path), op.glob); q != nil {
+				if q := c.critical(name, c.at.from(place, path), op.glob); q != nil {
 					return q
 				}
 			}
@@ -119,17 +187,17 @@ func (c *call) dangerous(name string, ops []operand, places []string) *question 
 
 // critical asks about one path; all says that it is a pattern for what a
 // directory holds.
-func (c *call) critical(name, abs string, all bool) *question {
+func (c line) critical(name, abs string, all bool) *question {
 	dir := abs
 	if all {
 		dir = filepath.Dir(abs)
 	}
 	what := ""
-	switch home := c.policy.opts.Home; {
+	switch home := c.at.home; {
 	case filepath.Dir(dir) == "/" && (!all || dir == "/"), home != "" && under(dir, filepath.Clean(home)):
 		what = "a critical system directory"
-	case slices.ContainsFunc(c.policy.dirs, func(work string) bool {
-		return under(dir, work) || under(c.policy.resolve(dir), c.policy.resolve(work))
+	case slices.ContainsFunc(c.at.dirs, func(work string) bool {
+		return under(dir, work) || under(c.at.resolve(dir), c.at.resolve(work))
 	}):
 		what = "a workspace directory (the working directory, one added to it, or one around them)"
 	default:

@@ -10,101 +10,14 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// textKind tells what a pattern is matched with: a whole command line, where a
-// star must not swallow a second command, or one simple command of it.
-type textKind int
-
-const (
-	wholeText textKind = iota
-	onePart
-)
-
-// matchCommand matches one content of a Bash rule: "npm run *" and "npm:*" are
-// prefixes, other stars stand for any text, all else is the exact text.
-func matchCommand(content, text string, kind textKind) bool {
-	text = strings.TrimSpace(text)
-	if content == text {
-		return true
-	}
-	if kind == wholeText {
-		return content == text+":*"
-	}
-	if prefix, found := strings.CutSuffix(content, ":*"); found {
-		return text == prefix || strings.HasPrefix(text, prefix+" ")
-	}
-	if !strings.Contains(content, "*") {
-		return false
-	}
-	if prefix, found := strings.CutSuffix(content, " *"); found && !strings.Contains(prefix, "*") {
-		return text == prefix || strings.HasPrefix(text, prefix+" ")
-	}
-	expr := strings.ReplaceAll(regexp.QuoteMeta(content), `\*`, `.*`)
-	matched, err := regexp.MatchString(`(?s)^`+expr+`$`, text)
-	return err == nil && matched
-}
-
-// forbids tells whether a deny or ask rule is about any part of the command,
-// with or without the variables and wrappers set in front of it.
-func (r *rule) forbids(c *call) bool {
-	if r.matches(c) || r.hasParam(c) {
-		return true
-	}
-	if c.kind != kindShell || !r.covers(c) {
-		return false
-	}
-	if c.parseErr != nil && matchCommand(r.content, c.command, onePart) {
-		return true
-	}
-	return slices.ContainsFunc(c.script.Commands, func(part shellcmd.Command) bool {
-		return r.forbidsPart(part)
-	})
-}
-
-func (r *rule) forbidsPart(cmd shellcmd.Command) bool {
-	return matchCommand(r.content, cmd.Text, onePart) || slices.ContainsFunc(cmd.Programs(), func(text string) bool {
-		return matchCommand(r.content, text, onePart)
-	})
-}
-
-// question is what keeps a command line from running unasked.
-type question struct {
-	message    string
-	reasonType string
-	reason     string
-	blocked    string // the path in question; empty = none
-	safety     protocol.Safety
-	// suggestions are nil when a host is shown none at all.
-	suggestions []protocol.PermissionUpdate
-}
-
-// reads are the rules that let the command read where it does; nil = the
-// question is not about that.
-func (q *question) reads() []protocol.PermissionRule {
-	if q == nil {
-		return nil
-	}
-	for _, u := range q.suggestions {
-		if len(u.Rules) > 0 && u.Rules[0].ToolName == "Read" {
-			return u.Rules
-		}
-	}
-	return nil
-}
-
-func (c *call) put(q question) Verdict {
-	v := c.ask(q.message, q.reasonType, q.reason)
-	v.BlockedPath, v.Suggestions, v.Safety = q.blocked, q.suggestions, q.safety
-	return v
-}
-
 // shell decides a Bash call that no whole-tool rule decided: what cannot be
 // judged is asked about, then what moves about, then paths; what is left is
 // decided part by part.
-func (p *Policy) shell(c *call) Verdict {
+func (c line) shell() Verdict {
 	if c.parseErr != nil {
 		return c.put(unclear("Parse error"))
 	}
-	if q := obstacleQuestion(c.script.Obstacle, p.harmless(c)); q != nil {
+	if q := obstacleQuestion(c.script.Obstacle, c.harmless()); q != nil {
 		return c.put(*q)
 	}
 	if q := c.moves(); q != nil {
@@ -115,15 +28,15 @@ func (p *Policy) shell(c *call) Verdict {
 	}
 	parts := make([]part, 0, len(c.script.Commands))
 	for i := range c.script.Commands {
-		parts = append(parts, p.part(c, i))
+		parts = append(parts, c.part(i))
 	}
 	return c.join(parts)
 }
 
 // harmless tells whether each command by itself would be allowed.
-func (p *Policy) harmless(c *call) bool {
+func (c line) harmless() bool {
 	for i := range c.script.Commands {
-		if !p.part(c, i).allowed {
+		if !c.part(i).allowed {
 			return false
 		}
 	}
@@ -142,7 +55,7 @@ type part struct {
 
 // part decides the simple command at i: by its form, by its paths, by rule, as
 // read-only, or as a file command that the mode allows.
-func (p *Policy) part(c *call, i int) part {
+func (c line) part(i int) part {
 	cmd := c.script.Commands[i]
 	out := part{cmd: cmd}
 	inner := cmd.Unwrapped()
@@ -159,16 +72,16 @@ func (p *Policy) part(c *call, i int) part {
 		out.about = outside
 		return out
 	}
-	switch exact, match := p.allowedByRule(c, cmd); {
+	switch exact, match := c.allowedByRule(cmd); {
 	case match:
 		out.allowed, out.byRule = true, exact
 	case cmd.ReadOnly():
 		out.allowed = !readsGiven(cmd) || c.script.Listed(i)
-	case p.editsAllowed() && (editing(cmd) || onlyRedirects(cmd)):
+	case c.editsAllowed() && (editing(cmd) || onlyRedirects(cmd)):
 		out.allowed, out.byMode = true, true
 	case onlyRedirects(cmd) && c.redirections() == nil:
 		out.allowed = true
-	case p.editsAllowed() && cmd.Name() == "sed":
+	case c.editsAllowed() && cmd.Name() == "sed":
 		out.about = sedQuestion()
 	default:
 		out.about = inside
@@ -187,13 +100,6 @@ func readsGiven(cmd shellcmd.Command) bool {
 		return false
 	}
 	return true
-}
-
-func sedQuestion() *question {
-	return &question{
-		message: "sed command requires approval (contains potentially dangerous operations)", reasonType: "other",
-		reason: "sed command contains operations that require explicit approval (e.g., write commands, execute commands)",
-	}
 }
 
 // editing tells whether acceptEdits allows the command as it is written.
@@ -222,7 +128,7 @@ func plainSubstitution(args []string) bool {
 }
 
 // join makes one verdict of those on the parts.
-func (c *call) join(parts []part) Verdict {
+func (c line) join(parts []part) Verdict {
 	var refused []part
 	for _, x := range parts {
 		if !x.allowed {
@@ -234,7 +140,7 @@ func (c *call) join(parts []part) Verdict {
 		return c.put(*other(needsApproval))
 	case len(refused) == 0 && len(parts) == 1 && parts[0].byRule:
 		return c.allowByRule()
-	case len(refused) == 0 && len(parts) == 1 && parts[0].byMode && c.policy.mode == protocol.ModeAuto:
+	case len(refused) == 0 && len(parts) == 1 && parts[0].byMode && c.mode == protocol.ModeAuto:
 		return c.allow("mode")
 	case len(refused) == 0:
 		return c.allow("subcommandResults")
@@ -291,7 +197,7 @@ func onlyRedirects(cmd shellcmd.Command) bool {
 
 // allowedByRule tells whether an allow rule is about the command, and whether
 // it names it in full.
-func (p *Policy) allowedByRule(c *call, cmd shellcmd.Command) (exact, match bool) {
+func (c line) allowedByRule(cmd shellcmd.Command) (exact, match bool) {
 	texts := []string{cmd.Text}
 	if len(cmd.Args) > 1 && cmd.Args[0] == "xargs" {
 		texts = append(texts, strings.Join(cmd.Args[1:], " "))
@@ -305,8 +211,8 @@ func (p *Policy) allowedByRule(c *call, cmd shellcmd.Command) (exact, match bool
 	default:
 		respelled = text // without quotes and double spaces: for patterns only
 	}
-	for _, r := range p.rules {
-		if r.Behavior != BehaviorAllow || !r.covers(c) {
+	for _, r := range c.rules.all {
+		if r.Behavior != BehaviorAllow || !r.covers(c.call) {
 			continue
 		}
 		for _, text := range texts {
@@ -316,17 +222,4 @@ func (p *Policy) allowedByRule(c *call, cmd shellcmd.Command) (exact, match bool
 		match = match || strings.Contains(r.content, "*") && matchCommand(r.content, respelled, onePart)
 	}
 	return exact, match
-}
-
-// isFileCommand names the commands that acceptEdits allows.
-func isFileCommand(name string) bool {
-	switch name {
-	case "touch", "mkdir", "rm", "rmdir", "mv", "cp", "sed":
-		return true
-	}
-	return false
-}
-
-func writes(rs []shellcmd.Redirect) bool {
-	return slices.ContainsFunc(rs, func(r shellcmd.Redirect) bool { return r.Writes })
 }

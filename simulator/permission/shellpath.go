@@ -1,7 +1,6 @@
 package permission
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -11,7 +10,7 @@ import (
 
 // moves asks about command lines that change the directory and then do what a
 // directory matters for.
-func (c *call) moves() *question {
+func (c line) moves() *question {
 	cds, git, redirected := 0, false, writes(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
 		name := cmd.Unwrapped().Name()
@@ -45,7 +44,7 @@ const (
 
 // movedWrite asks about a command that changes files in a command line that
 // also changes the directory; nil = it is none.
-func (c *call) movedWrite(inner shellcmd.Command) *question {
+func (c line) movedWrite(inner shellcmd.Command) *question {
 	moves := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool { return cmd.Unwrapped().Name() == "cd" })
 	if !moves || !isFileCommand(inner.Name()) {
 		return nil
@@ -54,7 +53,7 @@ func (c *call) movedWrite(inner shellcmd.Command) *question {
 		message: "Commands that change directories and perform write operations" + ensurePaths, reasonType: "other",
 		reason: "Compound command contains cd with write operation" + pathResolution, suggestions: []protocol.PermissionUpdate{},
 	}
-	if !c.policy.editsAllowed() {
+	if !c.editsAllowed() {
 		q.suggestions = append(q.suggestions, prefixRule(c.command), acceptEdits())
 	}
 	return q
@@ -62,7 +61,7 @@ func (c *call) movedWrite(inner shellcmd.Command) *question {
 
 // redirections asks about the files that the command line is sent to or read
 // from.
-func (c *call) redirections() *question {
+func (c line) redirections() *question {
 	redirects := slices.Clone(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
 		redirects = append(redirects, cmd.Redirects...)
@@ -79,7 +78,7 @@ func (c *call) redirections() *question {
 			return q
 		}
 		for _, path := range op.paths {
-			if q := c.redirection(r, c.policy.reached(path)); q != nil {
+			if q := c.redirection(r, c.at.reached(path)); q != nil {
 				return q
 			}
 		}
@@ -88,8 +87,8 @@ func (c *call) redirections() *question {
 }
 
 // redirection asks about one file that is read or written.
-func (c *call) redirection(r shellcmd.Redirect, abs string) *question {
-	if r.Reads && !c.policy.open("Read", abs) {
+func (c line) redirection(r shellcmd.Redirect, abs string) *question {
+	if r.Reads && !c.open("Read", abs) {
 		return c.reading("Input redirection from '"+abs+"' was blocked.", "read files in", abs)
 	}
 	if !r.Writes {
@@ -99,8 +98,8 @@ func (c *call) redirection(r shellcmd.Redirect, abs string) *question {
 		q.suggestions = []protocol.PermissionUpdate{c.addDirectory(abs)}
 		return q
 	}
-	inside := c.policy.inside(abs)
-	if inside && c.policy.editsAllowed() || c.policy.byRule(BehaviorAllow, "Edit", abs) {
+	inside := c.at.inside(abs)
+	if inside && c.editsAllowed() || c.rules.byRule(BehaviorAllow, "Edit", abs) {
 		return nil
 	}
 	return c.writing("Output redirection to '"+abs+"'", abs, inside, false)
@@ -109,7 +108,7 @@ func (c *call) redirection(r shellcmd.Redirect, abs string) *question {
 // paths looks at the paths that a command reads or writes: outside is asked
 // whatever the rules say, inside only when nothing allows the command. Both
 // are nil when no path is in question.
-func (c *call) paths(cmd shellcmd.Command) (outside, inside *question) {
+func (c line) paths(cmd shellcmd.Command) (outside, inside *question) {
 	inner := cmd.Wrapped()
 	name := inner.Name()
 	verb := readingVerb(name)
@@ -125,7 +124,7 @@ func (c *call) paths(cmd shellcmd.Command) (outside, inside *question) {
 				return q, nil
 			}
 			for _, path := range op.paths {
-				if abs := c.policy.reached(path); !c.policy.open("Read", abs) {
+				if abs := c.at.reached(path); !c.open("Read", abs) {
 					return c.reading(name+" in '"+abs+"' was blocked.", verb, abs), nil
 				}
 			}
@@ -139,9 +138,9 @@ func (c *call) paths(cmd shellcmd.Command) (outside, inside *question) {
 
 // changes looks at the paths of a command that creates, changes or removes
 // files.
-func (c *call) changes(inner shellcmd.Command) (outside, inside *question) {
+func (c line) changes(inner shellcmd.Command) (outside, inside *question) {
 	name, ops := inner.Name(), c.operands(inner)
-	if q := c.dangerous(name, ops, []string{c.policy.callPath("")}); q != nil {
+	if q := c.dangerous(name, ops, []string{c.at.callPath("")}); q != nil {
 		return q, nil
 	}
 	if (name == "cp" || name == "mv") && slices.ContainsFunc(inner.Args[1:], func(a string) bool { return strings.HasPrefix(a, "-") }) {
@@ -158,15 +157,15 @@ func (c *call) changes(inner shellcmd.Command) (outside, inside *question) {
 		}
 	}
 	for _, path := range paths {
-		if !c.policy.open("Edit", strings.TrimSuffix(path, "/")) {
+		if !c.open("Edit", strings.TrimSuffix(path, "/")) {
 			return c.writing(name+" in '"+path+"'", path, false, true), nil
 		}
 	}
-	if len(paths) == 0 || c.policy.editsAllowed() {
+	if len(paths) == 0 || c.editsAllowed() {
 		return nil, nil
 	}
 	for _, path := range paths {
-		if !c.policy.byRule(BehaviorAllow, "Edit", strings.TrimSuffix(path, "/")) {
+		if !c.rules.byRule(BehaviorAllow, "Edit", strings.TrimSuffix(path, "/")) {
 			return nil, c.writing(name+" in '"+path+"'", path, true, true)
 		}
 	}
@@ -178,7 +177,7 @@ func (c *call) changes(inner shellcmd.Command) (outside, inside *question) {
 
 // targets are the files that operands of a command which changes them name; a
 // slash at the end stays. The question is about one that is not known.
-func (c *call) targets(ops []operand) ([]string, *question) {
+func (c line) targets(ops []operand) ([]string, *question) {
 	var paths []string
 	for _, op := range ops {
 		if op.glob {
@@ -188,7 +187,7 @@ func (c *call) targets(ops []operand) ([]string, *question) {
 			return nil, q
 		}
 		for _, path := range op.paths {
-			abs := c.policy.reached(path)
+			abs := c.at.reached(path)
 			if strings.HasSuffix(path, "/") && abs != "/" {
 				abs += "/"
 			}
@@ -198,63 +197,8 @@ func (c *call) targets(ops []operand) ([]string, *question) {
 	return paths, nil
 }
 
-// readingVerb says what the command does to the files it is given, as its
-// question puts it; empty = it is not asked about them.
-func readingVerb(name string) string {
-	verbs := [...][2]string{
-		{"cd", "change directories to"},
-		{"ls", "list files in"},
-		{"find", "search files in"},
-		{"cat", "concatenate files from"},
-		{"head", "read the beginning of files from"},
-		{"tail", "read the end of files from"},
-		{"sort", "sort contents of files from"},
-		{"uniq", "filter duplicate lines from files in"},
-		{"wc", "count lines/words/bytes in files from"},
-		{"cut", "extract columns from files in"},
-		{"paste", "merge files from"},
-		{"column", "format files from"},
-		{"file", "examine file types in"},
-		{"stat", "read file stats from"},
-		{"diff", "compare files from"},
-		{"strings", "extract strings from files in"},
-		{"hexdump", "display hex dump of files from"},
-		{"od", "display octal dump of files from"},
-		{"base64", "encode/decode files from"},
-		{"nl", "number lines in files from"},
-		{"grep", searching},
-		{"egrep", searching},
-		{"fgrep", searching},
-		{"rg", searching},
-		{"jq", "process JSON from files in"},
-		{"sha256sum", "compute SHA-256 checksums for files in"},
-		{"sha1sum", "compute SHA-1 checksums for files in"},
-		{"md5sum", "compute MD5 checksums for files in"},
-		{"tac", "read files (reversed) from"},
-		{"rev", "read files (reversed lines) from"},
-		{"comm", "compare files from"},
-		{"cmp", "compare files from"},
-		{"fold", "wrap lines of files from"},
-		{"fmt", "reformat files from"},
-		{"pr", "paginate files from"},
-		{"expand", "convert tabs in files from"},
-		{"unexpand", "convert tabs in files from"},
-		{"tsort", "sort files from"},
-		{"git", "access files with git from"},
-		{"man", "read manual page files from"},
-	}
-	for _, v := range verbs {
-		if v[0] == name {
-			return v[1]
-		}
-	}
-	return ""
-}
-
-const searching = "search for patterns in files from"
-
 // reading asks about a path outside that a command only reads.
-func (c *call) reading(what, verb, abs string) *question {
+func (c line) reading(what, verb, abs string) *question {
 	q := &question{
 		message: what + " For security, Claude Code may only " + verb + " the allowed working directories for this session: '" + c.dirList() + "'.",
 		blocked: abs, suggestions: []protocol.PermissionUpdate{},
@@ -268,7 +212,7 @@ func (c *call) reading(what, verb, abs string) *question {
 }
 
 // writing asks about a path that a command or a redirection changes.
-func (c *call) writing(what, abs string, inside, command bool) *question {
+func (c line) writing(what, abs string, inside, command bool) *question {
 	where := " needs approval. The path is inside the working directories for this session ('" + c.dirList() + "'), and Claude Code asks before a shell command creates, changes or removes files there."
 	if !inside {
 		where = " needs approval. The path is outside the working directories for this session ('" + c.dirList() + "'). Allowing runs the command as written."
@@ -283,69 +227,28 @@ func (c *call) writing(what, abs string, inside, command bool) *question {
 	return q
 }
 
-func (c *call) globbed(path string) *question {
+func (c line) globbed(path string) *question {
 	const reason = "Glob patterns are not allowed in write operations. Please specify an exact file path."
 	return &question{
 		message: reason, reasonType: "other", reason: reason, blocked: path,
-		suggestions: append([]protocol.PermissionUpdate{prefixRule(c.command), c.addDirectory(c.policy.callPath(path))}, c.editSuggestion()...),
+		suggestions: append([]protocol.PermissionUpdate{prefixRule(c.command), c.addDirectory(c.at.callPath(path))}, c.editSuggestion()...),
 	}
 }
 
 // flagged asks about cp and mv with options, which may name another target.
-func (c *call) flagged(name string) *question {
+func (c line) flagged(name string) *question {
 	q := &question{
 		message:    name + " with flags requires manual approval to ensure path safety. For security, Claude Code cannot automatically validate " + name + " commands that use flags, as some flags like --target-directory=PATH can bypass path validation.",
 		reasonType: "other", reason: name + " command with flags requires manual approval", suggestions: []protocol.PermissionUpdate{},
 	}
-	if !c.policy.editsAllowed() {
+	if !c.editsAllowed() {
 		q.suggestions = append(q.suggestions, prefixRule(c.command), acceptEdits())
 	}
 	return q
 }
 
-// directoryOf is the directory that a suggestion about the path names: the
-// path itself when it is one.
-func (c *call) directoryOf(path string) string {
-	path = filepath.Clean(path)
-	if isDir := c.policy.opts.IsDir; isDir != nil && isDir(path) {
-		return path
-	}
-	return filepath.Dir(path)
-}
-
-func (c *call) addDirectory(path string) protocol.PermissionUpdate {
-	return protocol.PermissionUpdate{Type: "addDirectories", Directories: []string{c.directoryOf(path)}, Destination: "session"}
-}
-
-// editSuggestion offers acceptEdits where it is not in force.
-func (c *call) editSuggestion() []protocol.PermissionUpdate {
-	if c.policy.editsAllowed() {
-		return nil
-	}
-	return []protocol.PermissionUpdate{acceptEdits()}
-}
-
-func acceptEdits() protocol.PermissionUpdate {
-	return protocol.PermissionUpdate{Type: "setMode", Mode: protocol.ModeAcceptEdits, Destination: "session"}
-}
-
-// byRule tells whether a rule of this behavior that names paths is about what
-// the tool would do with the path.
-func (p *Policy) byRule(behavior, tool, path string) bool {
-	file := &call{policy: p, name: tool, kind: kindOf(tool), path: path}
-	return slices.ContainsFunc(p.rules, func(r rule) bool {
-		return r.Behavior == behavior && r.tool == tool && r.content != "" && r.matches(file)
-	})
-}
-
-// open tells whether commands may do to a path what the tool does: it lies in a
-// working directory, or a rule allows it.
-func (p *Policy) open(tool, path string) bool {
-	return p.inside(path) || p.byRule(BehaviorAllow, tool, path)
-}
-
 // partOf is what a refusal names: of a pipeline its part.
-func (c *call) partOf(cmd shellcmd.Command) string {
+func (c line) partOf(cmd shellcmd.Command) string {
 	if c.script.Pipeline {
 		return cmd.Text
 	}

@@ -11,6 +11,70 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
+// question is what keeps a command line from running unasked.
+type question struct {
+	message    string
+	reasonType string
+	reason     string
+	blocked    string // the path in question; empty = none
+	safety     protocol.Safety
+	// suggestions are nil when a host is shown none at all.
+	suggestions []protocol.PermissionUpdate
+}
+
+// reads are the rules that let the command read where it does; nil = the
+// question is not about that.
+func (q *question) reads() []protocol.PermissionRule {
+	if q == nil {
+		return nil
+	}
+	for _, u := range q.suggestions {
+		if len(u.Rules) > 0 && u.Rules[0].ToolName == "Read" {
+			return u.Rules
+		}
+	}
+	return nil
+}
+
+func (c *call) put(q question) Verdict {
+	v := c.ask(q.message, q.reasonType, q.reason)
+	v.BlockedPath, v.Suggestions, v.Safety = q.blocked, q.suggestions, q.safety
+	return v
+}
+
+func sedQuestion() *question {
+	return &question{
+		message: "sed command requires approval (contains potentially dangerous operations)", reasonType: "other",
+		reason: "sed command contains operations that require explicit approval (e.g., write commands, execute commands)",
+	}
+}
+
+// directoryOf is the directory that a suggestion about the path names: the
+// path itself when it is one.
+func (c *call) directoryOf(path string) string {
+	path = filepath.Clean(path)
+	if disk := c.at.disk; disk != nil && disk.IsDir(path) {
+		return path
+	}
+	return filepath.Dir(path)
+}
+
+func (c *call) addDirectory(path string) protocol.PermissionUpdate {
+	return protocol.PermissionUpdate{Type: "addDirectories", Directories: []string{c.directoryOf(path)}, Destination: "session"}
+}
+
+// editSuggestion offers acceptEdits where it is not in force.
+func (c *call) editSuggestion() []protocol.PermissionUpdate {
+	if c.editsAllowed() {
+		return nil
+	}
+	return []protocol.PermissionUpdate{acceptEdits()}
+}
+
+func acceptEdits() protocol.PermissionUpdate {
+	return protocol.PermissionUpdate{Type: "setMode", Mode: protocol.ModeAcceptEdits, Destination: "session"}
+}
+
 // allow lets the call run; reason is shown as reason_type.
 func (c *call) allow(reason string) Verdict {
 	return Verdict{
@@ -23,12 +87,13 @@ func (c *call) allow(reason string) Verdict {
 // permission given for good.
 func (c *call) allowByRule() Verdict {
 	v := c.allow("rule")
-	for _, r := range c.policy.rules {
+	for _, r := range c.rules.all {
 		if r.Behavior != BehaviorAllow || !r.covers(c) {
 			continue
 		}
+		v.Decision.RuleSource = r.Source
 		switch r.Source {
-		case "userSettings", "projectSettings", "localSettings":
+		case "userSettings", "localSettings":
 			v.Decision.Source = "user_permanent"
 		}
 		break
@@ -82,22 +147,22 @@ func (c *call) denyFile(message, source string) Verdict {
 // unreadable refuses to change a file that a deny rule keeps from being read;
 // nil = none does.
 func (c *call) unreadable() *Verdict {
-	if c.kind != kindWrite || c.name == "NotebookEdit" || !c.policy.byRule(BehaviorDeny, "Read", c.path) {
+	if c.kind != kindWrite || c.name == "NotebookEdit" || !c.rules.byRule(BehaviorDeny, "Read", c.path) {
 		return nil
 	}
 	done := "edited"
 	if c.name == "Write" {
 		done = "written"
 	}
-	v := c.denyFile("File is covered by a Read deny rule in your permission settings and cannot be "+done+".", c.policy.refuser(func(r rule) bool {
-		return r.matches(&call{policy: c.policy, name: "Read", kind: kindRead, path: c.path})
+	v := c.denyFile("File is covered by a Read deny rule in your permission settings and cannot be "+done+".", c.rules.refuser(func(r rule) bool {
+		return r.matches(&call{judge: c.judge, name: "Read", kind: kindRead, path: c.path})
 	}))
 	return &v
 }
 
 // denyByRule refuses for a deny rule.
 func (c *call) denyByRule() Verdict {
-	for _, r := range c.policy.rules {
+	for _, r := range c.rules.all {
 		if r.Behavior == BehaviorDeny && r.hasParam(c) {
 			v := c.deny("rule", "Permission to use "+c.use.Name+" with "+r.content+" has been denied.")
 			v.DenyRule, v.Decision.Source = true, c.refuser()
@@ -120,7 +185,7 @@ func (c *call) denyByRule() Verdict {
 	if c.kind == kindSkill {
 		message = "Skill execution blocked by permission rules"
 	}
-	if c.kind == kindFetch && c.domain != "" && slices.ContainsFunc(c.policy.rules, func(r rule) bool {
+	if c.kind == kindFetch && c.domain != "" && slices.ContainsFunc(c.rules.all, func(r rule) bool {
 		return r.Behavior == BehaviorDeny && r.content != "" && r.forbids(c)
 	}) {
 		message = c.use.Name + " denied access to domain:" + c.domain + "."
@@ -133,19 +198,7 @@ func (c *call) denyByRule() Verdict {
 // refuser is the source of a denial: a rule in a file of the user's own is a
 // refusal of the user's.
 func (c *call) refuser() string {
-	return c.policy.refuser(func(r rule) bool { return r.forbids(c) })
-}
-
-func (p *Policy) refuser(about func(rule) bool) string {
-	for _, r := range p.rules {
-		if r.Behavior == BehaviorDeny && about(r) {
-			if r.Source == "userSettings" || r.Source == "localSettings" {
-				return "user_reject"
-			}
-			break
-		}
-	}
-	return "config"
+	return c.rules.refuser(func(r rule) bool { return r.forbids(c) })
 }
 
 // denyCommand refuses a command line: for its own text, or for one of its
@@ -153,7 +206,7 @@ func (p *Policy) refuser(about func(rule) bool) string {
 func (c *call) denyCommand() Verdict {
 	reasonType, command := "subcommandResults", c.command
 	single := len(c.script.Commands) == 1
-	for _, r := range c.policy.rules {
+	for _, r := range c.rules.all {
 		if r.Behavior != BehaviorDeny || !r.covers(c) {
 			continue
 		}
@@ -193,7 +246,7 @@ func (c *call) event(message, reasonType, reason string) *protocol.PermissionDen
 	}
 }
 
-func (c *call) dirList() string { return strings.Join(c.policy.dirs, "', '") }
+func (c *call) dirList() string { return strings.Join(c.at.dirs, "', '") }
 
 // needsApproval is the question about a command of which nothing is known.
 const needsApproval = "This command requires approval"
@@ -334,7 +387,7 @@ func tooDangerous() string {
 
 // suggestions are the updates that a host may hand back to be asked less.
 func (c *call) suggestions() []protocol.PermissionUpdate {
-	outside := !c.policy.inside(c.path)
+	outside := !c.at.inside(c.path)
 	dir := filepath.Dir(c.path)
 	switch c.kind {
 	case kindShell:
@@ -350,7 +403,7 @@ func (c *call) suggestions() []protocol.PermissionUpdate {
 		u.Destination = "session"
 		return []protocol.PermissionUpdate{u}
 	case kindWrite:
-		if c.policy.mode == protocol.ModePlan {
+		if c.mode == protocol.ModePlan {
 			return nil // planning ends first
 		}
 		updates := append([]protocol.PermissionUpdate{}, c.editSuggestion()...)

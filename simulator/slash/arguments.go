@@ -8,54 +8,110 @@ import (
 	"sync"
 )
 
-var placeholder = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\\?\$(?:ARGUMENTS\[(\d+)\]|(ARGUMENTS)|(\d+))`)
+var indexed = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\$(?:ARGUMENTS\[(\d+)\]|(ARGUMENTS)|(\d+)\b)`)
 })
 
 // Fill puts the arguments in the place of $ARGUMENTS, and single ones in that
 // of $0, $1, … and $ARGUMENTS[0], $ARGUMENTS[1], …; those that were not given
-// stay as they are written, and so does what has a backslash in front, which it
-// loses. Arguments that the body has no place for follow it.
-func Fill(body, args string) string {
-	out, used := fill(body, args)
-	if !used && args != "" {
-		out = strings.TrimRight(out, "\n") + "\n\nARGUMENTS: " + args
+// stay as they are written, and so does what has one backslash in front, which
+// it loses. With names, $name is the argument in the place that the name has
+// among them, and nothing if it was not given. Arguments that the body has no
+// place for follow it.
+func Fill(body, args string, names ...string) string {
+	out, used := fill(body, args, names)
+	return followed(out, args, used)
+}
+
+// followed has the arguments at its end that no place was found for.
+func followed(body, args string, used bool) string {
+	if used || args == "" {
+		return body
 	}
-	return out
+	return strings.TrimRight(body, "\n") + "\n\nARGUMENTS: " + args
 }
 
 // fill tells as well whether there was a place for arguments.
-func fill(body, args string) (text string, used bool) {
+func fill(body, args string, names []string) (text string, used bool) {
 	words := Words(args)
-	text = placeholder().ReplaceAllStringFunc(body, func(p string) string {
-		if literal, ok := strings.CutPrefix(p, `\`); ok {
-			return literal
+	var b strings.Builder
+	for rest := body; ; {
+		at := strings.IndexByte(rest, '$')
+		if at < 0 {
+			b.WriteString(rest)
+			return b.String(), used
 		}
-		used = true
-		m := placeholder().FindStringSubmatch(p)
-		if m[2] != "" {
-			return args
+		before, written := rest[:at], rest[at:]
+		value, n := place(written, args, words, names)
+		switch {
+		case n == 0:
+			value, n = "$", 1
+		case escaped(before):
+			before, value = before[:at-1], written[:n]
+		default:
+			used = true
 		}
-		i, err := strconv.Atoi(m[1] + m[3])
-		if err != nil || i >= len(words) {
-			return p
+		b.WriteString(before)
+		b.WriteString(value)
+		rest = written[n:]
+	}
+}
+
+// escaped tells whether exactly one backslash ends s.
+func escaped(s string) bool {
+	return len(s)-len(strings.TrimRight(s, `\`)) == 1
+}
+
+// place is what goes into the place that s begins with, and how long that is;
+// 0 = none begins there. The longest name counts, and names before numbers.
+func place(s, args string, words, names []string) (value string, n int) {
+	for i, name := range names {
+		if n < 1+len(name) && named(s[1:], name) {
+			value, n = "", 1+len(name)
+			if i < len(words) {
+				value = words[i]
+			}
 		}
-		return words[i]
-	})
-	return text, used
+	}
+	if n > 0 {
+		return value, n
+	}
+	m := indexed().FindStringSubmatch(s)
+	if m == nil {
+		return "", 0
+	}
+	if m[2] != "" {
+		return args, len(m[0])
+	}
+	if i, err := strconv.Atoi(m[1] + m[3]); err == nil && i < len(words) {
+		return words[i], len(m[0])
+	}
+	return m[0], len(m[0])
+}
+
+// named tells whether s begins with a name that goes on neither as a word nor
+// as an index.
+func named(s, name string) bool {
+	rest, ok := strings.CutPrefix(s, name)
+	if !ok || rest == "" {
+		return ok
+	}
+	c := rest[0]
+	return c != '[' && c != '_' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z')
 }
 
 var shellCommand = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile("(?m)^```!\\s*\\n((?s:.*?))\\n?```$|(?:^|[\\s])(!`([^`]+)`)")
 })
 
-// Run fills a body as [Fill] does and puts what its shell commands print in
+// Run fills a body as [Fill] does, its shell commands too, and puts what these print in
 // their place: !`command` and blocks of code that begin with ```!. What is
 // printed, and what arguments hold, is text and nothing more. The error is that
 // of run, which is given the command and how it is written.
-func Run(body, args string, run func(command, pattern string) (string, error)) (string, error) {
+func Run(body, args string, names []string, run func(command, pattern string) (string, error)) (string, error) {
 	var printed []string
 	var failed error
+	used := false
 	body = shellCommand().ReplaceAllStringFunc(body, func(found string) string {
 		m := shellCommand().FindStringSubmatch(found)
 		command, pattern, before := m[1], found, ""
@@ -66,9 +122,9 @@ func Run(body, args string, run func(command, pattern string) (string, error)) (
 		if failed != nil {
 			return found
 		}
-		filled, _ := fill(command, args)
-		if filled != command {
-			pattern, _ = fill(pattern, args)
+		filled, place := fill(command, args, names)
+		if used = used || place; filled != command {
+			pattern, _ = fill(pattern, args, names)
 		}
 		var out string
 		out, failed = run(filled, pattern)
@@ -78,7 +134,8 @@ func Run(body, args string, run func(command, pattern string) (string, error)) (
 	if failed != nil {
 		return "", failed
 	}
-	body = Fill(body, args)
+	body, place := fill(body, args, names)
+	body = followed(body, args, used || place)
 	for i, out := range printed {
 		body = strings.Replace(body, mark(i), out, 1)
 	}

@@ -45,21 +45,31 @@ type Context struct {
 	MemoryFiles []MemoryFile `json:"memory_files"`
 	Agents      []Item       `json:"agents"`
 	Skills      []Item       `json:"skills"`
+	Room        Room         `json:"-"`
+}
+
+// Room is how far a conversation may grow.
+type Room struct {
+	Window int  // tokens
+	Wished bool // the window is not the model's own
+	Manual bool // a conversation that is full is not compacted by itself
 }
 
 // CompactBuffer is the room that is kept free for a summary, in tokens.
 const CompactBuffer = 33_000
 
 const (
+	manualBuffer       = 3000 // for a summary that somebody asks for
 	systemPromptTokens = 1000
 	emptyTokens        = 100 // of a conversation in which nothing was said
 )
 
-// NewContext counts the context of a session: model, its context window, and
-// the tokens of the conversation so far.
-func NewContext(model string, window, messages int, l Loaded) Context {
+// NewContext counts the context of a session: model, its room, and the tokens of
+// the conversation so far.
+func NewContext(model string, room Room, messages int, l Loaded) Context {
+	window := room.Window
 	c := Context{
-		Model: model, MaxTokens: window, MCPTools: orEmpty(l.MCPTools), MemoryFiles: orEmpty(l.MemoryFiles),
+		Room: room, Model: model, MaxTokens: window, MCPTools: orEmpty(l.MCPTools), MemoryFiles: orEmpty(l.MemoryFiles),
 		Agents: orEmpty(l.Agents), Skills: orEmpty(l.Skills),
 	}
 	used := func(name string, tokens int) {
@@ -78,11 +88,11 @@ func NewContext(model string, window, messages int, l Loaded) Context {
 	used("Memory files", memory)
 	used("Skills", sum(l.Skills))
 	used("Messages", emptyTokens+messages)
-	c.Categories = append(
-		c.Categories,
-		Category{"Autocompact buffer", CompactBuffer, "buffer"},
-		Category{"Free space", max(0, window-CompactBuffer-c.TotalTokens), "free"},
-	)
+	buffer := Category{"Autocompact buffer", CompactBuffer, "buffer"}
+	if room.Manual {
+		buffer = Category{"Compact buffer", manualBuffer, "buffer"}
+	}
+	c.Categories = append(c.Categories, buffer, Category{"Free space", max(0, window-buffer.Tokens-c.TotalTokens), "free"})
 	if window > 0 {
 		c.Percentage = c.TotalTokens * 100 / window
 	}

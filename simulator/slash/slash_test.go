@@ -50,11 +50,37 @@ func TestFill(t *testing.T) {
 		{"No place.", "", "No place."},
 		{`$0 and \$0, $1`, "a", "a and $0, $1"},
 		{"$ARGUMENTS[1] $0", `c\ d`, "$ARGUMENTS[1] c d"},
+		{`\\$0 \\\$0 $0x`, "a", `\\a \\\a $0x`},
 		{"costs $99999999999999999999", "a", "costs $99999999999999999999"},
 	}
 	for _, tt := range tests {
 		if got := slash.Fill(tt.body, tt.args); got != tt.want {
 			t.Errorf("Fill(%q, %q) = %q, want %q", tt.body, tt.args, got, tt.want)
+		}
+	}
+}
+
+// As the real CLI fills them in: the front matter's arguments are names.
+func TestFillNamed(t *testing.T) {
+	tests := []struct{ names, body, args, want string }{
+		{"first second", "A $first B $second C $third D $0 E ${first} F \\$first G $firsty H $ARGUMENTS[1]", `one "two three"`, "A one B two three C $third D one E ${first} F $first G $firsty H two three"},
+		{"first second", "A $first B $second.", "one", "A one B ."},
+		{"a b", "$b", "one", ""},
+		{"a b", "A $a B $b", "", "A  B "},
+		{"first", "A $second", "one", "A $second\n\nARGUMENTS: one"},
+		{"first", "nothing", "one", "nothing\n\nARGUMENTS: one"},
+		{"first, second", "A $first B $second $first,", "one two", "A $first B two one"},
+		{"a ab a-b", "$a $ab $a-b $a-c $a_ $a[0] $a$ab $$a $aÄ $A", "1 2 3", "1 2 3 1-c $a_ $a[0] 12 $1 1Ä $A"},
+		{"a b", "$a $0 $b", `'$1 $b' two`, "$1 $b $1 $b two"},
+		{"x x y", "$x $y", "1 2 3", "1 3"},
+		{"ARGUMENTS x", "$ARGUMENTS $x $ARGUMENTS[1]", "p q", "p q q"},
+		{"x.y 1a", "$x.y $xzy $1a", "p q", "p $xzy q"},
+		{"x y", `\$x $z`, "1 2", "$x $z\n\nARGUMENTS: 1 2"},
+		{"a", `\\$a \\\$a \$c`, "1", `\\1 \\\1 \$c`},
+	}
+	for _, tt := range tests {
+		if got := slash.Fill(tt.body, tt.args, strings.Fields(tt.names)...); got != tt.want {
+			t.Errorf("Fill(%q, %q, %s) = %q, want %q", tt.body, tt.args, tt.names, got, tt.want)
 		}
 	}
 }
@@ -70,14 +96,17 @@ func TestRun(t *testing.T) {
 		}
 		return "<" + command + " $0>", nil
 	}
-	got, err := slash.Run("a !`x $0` b$1, not!`this`\n```!\ntwo\nlines\n```\nend", "1 '!`y`'", echo)
+	got, err := slash.Run("a !`x $0` b$1, not!`this`\n```!\ntwo\nlines\n```\nend", "1 '!`y`'", nil, echo)
 	if want := "a <x 1 $0> b!`y`, not!`this`\n<two\nlines $0>\nend"; err != nil || got != want {
 		t.Errorf("got %q, error %v, want %q", got, err, want)
 	}
 	if diff := cmp.Diff([]string{"x 1 as !`x 1`", "two\nlines as ```!\ntwo\nlines\n```"}, ran); diff != "" {
 		t.Error(diff)
 	}
-	if _, err := slash.Run("!`fail` !`never`", "", echo); err == nil || len(ran) != 3 {
+	if got, err := slash.Run("!`x $who`", "me", []string{"who"}, echo); err != nil || got != "<x me $0>" {
+		t.Errorf("got %q, error %v", got, err)
+	}
+	if _, err := slash.Run("!`fail` !`never`", "", nil, echo); err == nil || len(ran) != 4 {
 		t.Errorf("error %v, ran %q", err, ran)
 	}
 }
@@ -93,7 +122,7 @@ func FuzzFill(f *testing.F) {
 	f.Add("a $ARGUMENTS b $1", "x 'y z")
 	f.Add("$ARGUMENTS[0]$2", "")
 	f.Fuzz(func(_ *testing.T, body, args string) {
-		slash.Fill(body, args)
+		slash.Fill(body, args, slash.Words(args)...)
 		slash.Parse(body)
 		slash.Words(args)
 	})
@@ -101,7 +130,7 @@ func FuzzFill(f *testing.F) {
 
 // Golden slash-context: categories and their order.
 func TestContext(t *testing.T) {
-	c := slash.NewContext("claude-opus-5-5", 1_000_000, 0, slash.Loaded{Skills: []slash.Item{{Name: "dataviz", Source: "built-in", Tokens: 2067}}})
+	c := slash.NewContext("claude-opus-5-5", slash.Room{Window: 1_000_000}, 0, slash.Loaded{Skills: []slash.Item{{Name: "dataviz", Source: "built-in", Tokens: 2067}}})
 	want := []slash.Category{
 		{"System prompt", 1000, "used"},
 		{"Skills", 2067, "used"},
@@ -117,7 +146,7 @@ func TestContext(t *testing.T) {
 			t.Errorf("%q is missing in:\n%s", part, c.Text())
 		}
 	}
-	full := slash.NewContext("m", 1000, 5000, slash.Loaded{
+	full := slash.NewContext("m", slash.Room{Window: 1000}, 5000, slash.Loaded{
 		MCPTools: []slash.Item{{Tokens: 1}}, Agents: []slash.Item{{Tokens: 2}}, MemoryFiles: []slash.MemoryFile{{Path: "CLAUDE.md", Type: "Project", Tokens: 3}},
 	})
 	if full.TotalTokens != 6106 || full.Categories[len(full.Categories)-1].Tokens != 0 || !strings.Contains(full.Text(), "| Project | CLAUDE.md | 3 |") {

@@ -55,8 +55,9 @@ type Clock interface {
 // Teller tells what the model has right now.
 type Teller interface {
 	Surroundings() Surroundings
-	// Effort is its level; empty = it has none.
-	Effort() string
+	// Effort is its level, and whether it can change from turn to turn; empty = it
+	// has none.
+	Effort() (level string, perTurn bool)
 }
 
 // Machine is what the environment attachment of a transcript tells.

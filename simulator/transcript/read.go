@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -225,6 +226,38 @@ func (t *parsed) chain(leaf string) []Message {
 		}
 	}
 	return out
+}
+
+// Heard is the last reply of a model in a conversation.
+type Heard struct {
+	At     time.Time
+	Model  string
+	Tokens int  // of the whole context behind it
+	Long   bool // its cache is kept for an hour, not for five minutes
+}
+
+// heard is the last reply of the conversation that ends with leaf; nil = there
+// is none, what the CLI itself says in a model's place not counted.
+func (t *parsed) heard(leaf string) *Heard {
+	for _, e := range slices.Backward(t.branch(leaf)) {
+		var line struct {
+			Timestamp time.Time
+			Message   struct {
+				Model string
+				Usage protocol.Usage
+			}
+		}
+		if !e.said() || e.kind != "assistant" || json.Unmarshal(e.raw, &line) != nil || line.Message.Model == protocol.SyntheticModel {
+			continue
+		}
+		u := line.Message.Usage
+		return &Heard{
+			At: line.Timestamp, Model: line.Message.Model,
+			Tokens: u.InputTokens + u.OutputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens,
+			Long:   u.CacheCreation.Ephemeral1h > 0,
+		}
+	}
+	return nil
 }
 
 // endsMute tells whether the conversation ends with a line that the model was

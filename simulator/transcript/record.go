@@ -55,6 +55,8 @@ func (r *recorder) record(ev protocol.Event) error {
 		r.costs.ran(ev)
 	case *protocol.Compacted:
 		return r.compacted(ev)
+	case *protocol.StopHooks:
+		return r.stopped(ev)
 	case *protocol.Attached:
 		return r.pen.write(r.attached(ev))
 	case *protocol.System:
@@ -187,11 +189,16 @@ func (r *recorder) assistant(ev *protocol.Assistant) error {
 
 func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 	e := r.th.envelope(agentID, ev.UUID, ev.Timestamp)
-	if ev.Message.Model == "<synthetic>" {
+	level, perTurn := r.effort()
+	if ev.Message.Model == protocol.SyntheticModel {
+		madeBy := "other"
+		if ev.IsAPIErrorMessage {
+			madeBy = "model"
+		}
 		return protocol.SyntheticLine{
 			Head: e.Head, Type: "assistant", Stamp: e.Stamp, Message: ev.Message, RequestID: ev.RequestID, Error: ev.Error,
 			IsAPIErrorMessage: ev.IsAPIErrorMessage, APIErrorStatus: ev.APIErrorStatus, APIErrorType: ev.APIErrorType, APIError: ev.APIError,
-			PerTurnEffort: r.turnEffort(), NoToolCall: ev.IsAPIErrorMessage, MadeBy: "other", Foot: e.Foot,
+			PerTurnEffort: perTurn, NoToolCall: ev.IsAPIErrorMessage, MadeBy: madeBy, Foot: e.Foot,
 		}
 	}
 	m := ev.Message
@@ -204,10 +211,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 		ThinkingDurationMS: ev.ThinkingDurationMS, ThinkingDisplay: ev.ThinkingDisplay, IsAbortedMidStream: ev.Aborted,
 		RequestID: ev.RequestID, RequestedModel: m.Model, PromptCache: "5m",
 		Attribution: protocol.Attribution{Agent: ev.SubagentType},
-		Type:        "assistant", Stamp: e.Stamp, PerTurnEffort: r.turnEffort(), MadeBy: "model", Foot: e.Foot,
-	}
-	if line.PerTurnEffort != nil {
-		line.Effort = *line.PerTurnEffort
+		Type:        "assistant", Stamp: e.Stamp, Effort: level, PerTurnEffort: perTurn, MadeBy: "model", Foot: e.Foot,
 	}
 	if f := ev.Final; f != nil {
 		if f.StopReason != "" {
@@ -219,19 +223,21 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 	return line
 }
 
-// turnEffort is the level of the model's effort; nil = it has none.
-func (r *recorder) turnEffort() *string {
+// effort is the level of the model's effort, and that which each turn may
+// change; nil = it cannot.
+func (r *recorder) effort() (level string, perTurn *string) {
 	if r.th.opts.Teller == nil {
-		return nil
+		return "", nil
 	}
-	if level := r.th.opts.Teller.Effort(); level != "" {
-		return &level
+	level, changes := r.th.opts.Teller.Effort()
+	if !changes {
+		return level, nil
 	}
-	return nil
+	return level, &level
 }
 
 func (r *recorder) user(ev *protocol.User) error {
-	if ev.IsReplay != nil {
+	if ev.IsReplay != nil || ev.Summary {
 		return nil // what it repeats has its line
 	}
 	agentID := agentOf(ev.ParentToolUseID, ev.AgentID)
@@ -253,7 +259,7 @@ func (r *recorder) user(ev *protocol.User) error {
 		meta := ev.ToolResultMeta[0]
 		line.ToolDenialKind = meta.NonExecutionKind
 		if d := meta.PermissionDecision; d != nil {
-			line.PermissionDecision = &protocol.LineDecision{Decision: d.Decision, Source: d.Source, ReasonType: d.ReasonType}
+			line.PermissionDecision = &protocol.LineDecision{Decision: d.Decision, Source: d.Source, ReasonType: d.ReasonType, RuleSource: d.RuleSource}
 		}
 	}
 	if agentID != "" {

@@ -119,6 +119,15 @@ func (r *recorder) system(ev *protocol.System) error {
 	return nil
 }
 
+// stopped keeps how the hooks at the end of a turn went.
+func (r *recorder) stopped(ev *protocol.StopHooks) error {
+	e := r.th.envelope("", "", "")
+	return r.pen.write(protocol.StopLine{
+		Head: e.Head, Type: "system", Subtype: "stop_hook_summary", StopSummary: ev.Summary, Level: "suggestion",
+		TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID}, ToolUseID: ev.ToolUseID, Foot: e.Foot,
+	})
+}
+
 // bounded begins the conversation anew: the next message hangs on the
 // boundary, which hangs on nothing.
 func (r *recorder) bounded(ev *protocol.System) error {
@@ -127,26 +136,43 @@ func (r *recorder) bounded(ev *protocol.System) error {
 	delete(r.th.leaf, "")
 	e := r.th.envelope("", ev.UUID, "")
 	e.LogicalParentUUID = before
-	return r.pen.write(protocol.CompactLine{
+	line := protocol.CompactLine{
 		Head: e.Head, Type: "system", Subtype: "compact_boundary", Content: "Conversation compacted",
 		TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID}, Level: "info", Foot: e.Foot,
 		Metadata: protocol.LineCompact{
 			Trigger: meta.Trigger, PreTokens: meta.PreTokens, PostTokens: meta.PostTokens, DurationMS: meta.DurationMS, Dropped: meta.Dropped,
 		},
-	})
+	}
+	if meta.Segment != nil {
+		segment, messages := protocol.LineSegment(*meta.Segment), protocol.LineMessages(*meta.Messages)
+		line.Metadata.Segment, line.Metadata.Messages = &segment, &messages
+	}
+	if meta.Trigger == "auto" {
+		line.Metadata.Running = &struct{}{}
+	} else {
+		line.IsMeta = new(bool)
+	}
+	return r.pen.write(line)
 }
 
 // compacted keeps what follows the boundary: the summary, the command that
 // asked for it, and what the model is told anew.
 func (r *recorder) compacted(ev *protocol.Compacted) error {
 	e := r.th.envelope("", ev.Summary.UUID, ev.Summary.Timestamp)
-	e.PromptID = r.th.promptOf(ev.Command)
+	e.PromptID = r.th.promptID
+	if ev.Command != nil {
+		e.PromptID = r.th.promptOf(ev.Command)
+	}
+	summary := protocol.UserContent{Role: "user", Content: protocol.Content{Text: ev.Summary.Message.Content.Plain()}}
 	err := r.pen.write(protocol.UserLine{
-		Head: e.Head, Type: "user", Message: ev.Summary.Message, OnlyShown: true, IsSummary: true, Stamp: e.Stamp,
+		Head: e.Head, Type: "user", Message: summary, OnlyShown: true, IsSummary: true, Stamp: e.Stamp,
 		TurnPosition: &protocol.TurnPosition{TurnIndex: r.turns}, Foot: e.Foot,
 	})
 	if err != nil {
 		return err
+	}
+	if ev.Command == nil {
+		return r.listing.relisted()
 	}
 	if err := r.command(ev.Command); err != nil {
 		return err

@@ -26,6 +26,7 @@ type Transcript struct {
 	th       *thread
 	rec      *recorder
 	history  []Message
+	heard    *Heard            // the last reply in it; nil = none
 	files    []json.RawMessage // lines about copies of files, of the resumed transcript
 	deferred string            // id of the call that was put off last
 	state    []byte
@@ -155,7 +156,7 @@ func (s *Transcript) resume(path string) error {
 		th.forked, rec.pen.pending = true, func(promptID string) []byte { return t.copyAs(th.id, leaf, promptID) }
 	}
 	rec.pen.cutOff = !th.forked && !t.ended
-	s.history, s.deferred = t.chain(leaf), t.deferred
+	s.history, s.heard, s.deferred = t.chain(leaf), t.heard(leaf), t.deferred
 	for _, e := range t.entries {
 		if strings.HasPrefix(e.kind, "file-history-") {
 			s.files = append(s.files, e.raw)
@@ -243,6 +244,10 @@ func (s *Transcript) Costs() map[string]protocol.ModelUsage { return maps.Clone(
 // History returns the messages of the conversation that is gone on with,
 // oldest first; nil in a fresh session. The caller must not change it.
 func (s *Transcript) History() []Message { return s.history }
+
+// Heard returns the last reply of the conversation that is gone on with; nil =
+// there is none.
+func (s *Transcript) Heard() *Heard { return s.heard }
 
 // Deferred returns the call that a hook put off at the end of the history, and
 // the uuid of the message that made it; false = the history ends otherwise.

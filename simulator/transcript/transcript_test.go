@@ -181,7 +181,7 @@ func answer(id string) protocol.ToolResultBlock {
 type told transcript.Surroundings
 
 func (t told) Surroundings() transcript.Surroundings { return transcript.Surroundings(t) }
-func (told) Effort() string                          { return "low" }
+func (told) Effort() (string, bool)                  { return "low", true }
 
 // Row 35: path, mode, order of the lines, the chain, uuids of the stream, a
 // string prompt as a string.

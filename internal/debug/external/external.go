@@ -77,7 +77,7 @@ func New(o Options) (*Manager, error) {
 	}
 	m, err := mcp.New(mcp.Options{
 		Servers: o.Servers, ClientVersion: o.Version, Environ: o.Environ, CWD: o.CWD, ConnectTimeout: connectTimeout,
-		LocalBatch: 64, RemoteBatch: 64, // none waits for another
+		Batch: mcp.Batch{Local: 64, Remote: 64}, // none waits for another
 	})
 	if err != nil {
 		return nil, err

@@ -13,8 +13,8 @@ func breakpointTools() []tool {
 	before := []string{"stop", "go", "yield"}
 	after := []string{"stop", "go", "exception", "stop_exception", "yield"}
 	return []tool{
-		{name: "breakpoint_list_breakpoints", doc: "List all breakpoints with their behaviors, replacements and conditions.", run: func(_ context.Context, s *Server, _ arguments) (any, error) {
-			return s.breakpoints(), nil
+		{name: "breakpoint_list_breakpoints", doc: "List all breakpoints with their behaviors, replacements and conditions.", run: func(_ context.Context, f *face, _ arguments) (any, error) {
+			return f.breakpoints(), nil
 		}},
 		{name: "breakpoint_add", doc: "Set a breakpoint on a tool. One that exists keeps the settings that are not given.", run: addBreakpoint, params: []param{
 			name,
@@ -22,8 +22,8 @@ func breakpointTools() []tool {
 			{name: "after_behavior", kind: text, enum: after, doc: "after the call; yield is the default"},
 			{name: "when", kind: text, doc: "condition over tool, phase, input, result, error, session, call"},
 		}},
-		{name: "breakpoint_remove", doc: "Remove a breakpoint and all its settings.", params: []param{name}, run: func(_ context.Context, s *Server, a arguments) (any, error) {
-			s.o.Hub.RemoveBreakpoint(a.text("function_name"))
+		{name: "breakpoint_remove", doc: "Remove a breakpoint and all its settings.", params: []param{name}, run: func(_ context.Context, f *face, a arguments) (any, error) {
+			f.hub.RemoveBreakpoint(a.text("function_name"))
 			return fields{"status": "ok", "function_name": a.text("function_name")}, nil
 		}},
 		{
@@ -38,8 +38,8 @@ func breakpointTools() []tool {
 			name: "breakpoint_set_replacement", doc: "Let another tool run in place of a breakpoint's calls that are not stopped.", run: setReplacement,
 			params: []param{name, {name: "replacement_function", kind: text, required: true, doc: "a tool with the same schema; empty = none"}},
 		},
-		{name: "breakpoint_get_default_behavior", doc: "Tell the behavior that yield stands for.", run: func(_ context.Context, s *Server, _ arguments) (any, error) {
-			return fields{"behavior": s.o.Hub.Default()}, nil
+		{name: "breakpoint_get_default_behavior", doc: "Tell the behavior that yield stands for.", run: func(_ context.Context, f *face, _ arguments) (any, error) {
+			return fields{"behavior": f.hub.Default()}, nil
 		}},
 		{
 			name: "breakpoint_set_default_behavior", doc: "Set the behavior that yield stands for.", run: setDefault,
@@ -48,7 +48,7 @@ func breakpointTools() []tool {
 	}
 }
 
-func (s *Server) breakpoints() any {
+func (f *face) breakpoints() any {
 	out := struct {
 		Names        []string                  `json:"breakpoints"`
 		Before       map[string]debug.Behavior `json:"behaviors"`
@@ -59,7 +59,7 @@ func (s *Server) breakpoints() any {
 	}{
 		[]string{}, map[string]debug.Behavior{}, map[string]debug.Behavior{}, map[string]string{}, map[string]string{}, map[string]string{},
 	}
-	for _, b := range s.o.Hub.Breakpoints() {
+	for _, b := range f.hub.Breakpoints() {
 		out.Names = append(out.Names, b.Name)
 		out.Before[b.Name], out.After[b.Name] = b.Before, b.After
 		for _, v := range []struct {
@@ -74,30 +74,30 @@ func (s *Server) breakpoints() any {
 	return out
 }
 
-func addBreakpoint(_ context.Context, s *Server, a arguments) (any, error) {
+func addBreakpoint(_ context.Context, f *face, a arguments) (any, error) {
 	name := a.text("function_name")
-	err := s.o.Hub.SetBreakpoint(debug.BreakpointChange{
+	err := f.hub.SetBreakpoint(debug.BreakpointChange{
 		Name: name, Before: a.optional("behavior"), After: a.optional("after_behavior"), When: a.optional("when"),
 	})
 	return fields{"status": "ok", "function_name": name}, err
 }
 
-func changeBreakpoint(_ context.Context, s *Server, a arguments) (any, error) {
+func changeBreakpoint(_ context.Context, f *face, a arguments) (any, error) {
 	c := debug.BreakpointChange{Name: a.text("function_name"), Before: a.optional("behavior")}
-	return s.change(c, func(b debug.Breakpoint) debug.Behavior { return b.Before })
+	return f.change(c, func(b debug.Breakpoint) debug.Behavior { return b.Before })
 }
 
-func changeAfter(_ context.Context, s *Server, a arguments) (any, error) {
+func changeAfter(_ context.Context, f *face, a arguments) (any, error) {
 	c := debug.BreakpointChange{Name: a.text("function_name"), After: a.optional("behavior")}
-	return s.change(c, func(b debug.Breakpoint) debug.Behavior { return b.After })
+	return f.change(c, func(b debug.Breakpoint) debug.Behavior { return b.After })
 }
 
 // change answers with the behaviour as it is now, in its first spelling.
-func (s *Server) change(c debug.BreakpointChange, of func(debug.Breakpoint) debug.Behavior) (any, error) {
-	if err := s.o.Hub.ChangeBreakpoint(c); err != nil {
+func (f *face) change(c debug.BreakpointChange, of func(debug.Breakpoint) debug.Behavior) (any, error) {
+	if err := f.hub.ChangeBreakpoint(c); err != nil {
 		return nil, err
 	}
-	for _, b := range s.o.Hub.Breakpoints() {
+	for _, b := range f.hub.Breakpoints() {
 		if b.Name == c.Name {
 			return fields{"status": "ok", "function_name": c.Name, "behavior": of(b)}, nil
 		}
@@ -105,14 +105,14 @@ func (s *Server) change(c debug.BreakpointChange, of func(debug.Breakpoint) debu
 	return nil, &debug.Error{Code: debug.CodeBreakpointNotFound, Detail: fields{"function_name": c.Name}}
 }
 
-func setReplacement(_ context.Context, s *Server, a arguments) (any, error) {
+func setReplacement(_ context.Context, f *face, a arguments) (any, error) {
 	name, tool := a.text("function_name"), a.text("replacement_function")
 	// Here a missing breakpoint is told before schemas are compared; the routes of
 	// the older clients have it the other way round.
-	if !slices.ContainsFunc(s.o.Hub.Breakpoints(), func(b debug.Breakpoint) bool { return b.Name == name }) {
+	if !slices.ContainsFunc(f.hub.Breakpoints(), func(b debug.Breakpoint) bool { return b.Name == name }) {
 		return nil, &debug.Error{Code: debug.CodeBreakpointNotFound, Detail: fields{"function_name": name}}
 	}
-	if err := s.o.Hub.SetReplacement(name, tool); err != nil {
+	if err := f.hub.SetReplacement(name, tool); err != nil {
 		return nil, err
 	}
 	out := fields{"status": "ok", "function_name": name, "replacement_function": nil}
@@ -122,20 +122,20 @@ func setReplacement(_ context.Context, s *Server, a arguments) (any, error) {
 	return out, nil
 }
 
-func setDefault(_ context.Context, s *Server, a arguments) (any, error) {
-	b, err := s.o.Hub.SetDefault(a.text("behavior"))
+func setDefault(_ context.Context, f *face, a arguments) (any, error) {
+	b, err := f.hub.SetDefault(a.text("behavior"))
 	return fields{"status": "ok", "behavior": b}, err
 }
 
-func (s *Server) functions() any {
+func (f *face) functions() any {
 	names, signatures, metadata := []string{}, map[string]string{}, map[string]json.RawMessage{}
-	for _, f := range s.o.Hub.Functions() {
-		names = append(names, f.Name)
-		if f.Signature != "" {
-			signatures[f.Name] = f.Signature
+	for _, known := range f.hub.Functions() {
+		names = append(names, known.Name)
+		if known.Signature != "" {
+			signatures[known.Name] = known.Signature
 		}
-		if len(f.Metadata) > 0 {
-			metadata[f.Name] = f.Metadata
+		if len(known.Metadata) > 0 {
+			metadata[known.Name] = known.Metadata
 		}
 	}
 	return fields{"functions": names, "signatures": signatures, "metadata": metadata}

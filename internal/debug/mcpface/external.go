@@ -28,14 +28,14 @@ func externalTools() []tool {
 
 // managed answers with an error when there are no external servers, and lets
 // everything else wait.
-func managed(run func(ctx context.Context, m *external.Manager, a arguments) (any, error)) func(context.Context, *Server, arguments) (any, error) {
-	return func(_ context.Context, s *Server, a arguments) (any, error) {
-		if s.o.External == nil {
+func managed(run func(ctx context.Context, m *external.Manager, a arguments) (any, error)) func(context.Context, *face, arguments) (any, error) {
+	return func(_ context.Context, f *face, a arguments) (any, error) {
+		if f.external == nil {
 			return nil, &debug.Error{
 				Code: "mcp_clients_unavailable", Message: "start the debugger with --mcp-clients to use external servers",
 			}
 		}
-		return wire.Later(func(ctx context.Context) (any, error) { return run(ctx, s.o.External, a) }), nil
+		return wire.Later(func(ctx context.Context) (any, error) { return run(ctx, f.external, a) }), nil
 	}
 }
 

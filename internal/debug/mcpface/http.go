@@ -3,15 +3,6 @@ package mcpface
 import (
 	"bytes"
 	"net/http"
-	"time"
-)
-
-// Bounds of the sessions over streamable HTTP, whose clients may go without a
-// word: what one of them gave up its next answer tells, and why it ended too.
-const (
-	idleTime    = 30 * time.Minute
-	maxSessions = 1000
-	maxKept     = 32 << 20 // bytes of events and answers, over all sessions
 )
 
 // Handler answers the paths of the package documentation.

@@ -209,14 +209,22 @@ func expect(t *testing.T, got object, want string) {
 	}
 }
 
+// agentRun is the run of an agent.
+type agentRun struct{}
+
+func (agentRun) ID() string { return "agent-1" }
+
+func (agentRun) Site(protocol.ToolUse) json.RawMessage { return json.RawMessage(`{"turn":3}`) }
+
+func (agentRun) Shape(_ protocol.ToolUse, text string) protocol.ToolResult {
+	return protocol.ToolResult{Content: protocol.Content{Text: text}}
+}
+
 // run makes a call as an agent does; the result comes when it is over.
 func (f *face) run(t *testing.T, tool, input string) <-chan executor.Result {
 	t.Helper()
 	done := make(chan executor.Result, 1)
-	agent := debug.Middleware(f.hub, debug.MiddlewareOptions{
-		Session: func() string { return "agent-1" },
-		Site:    func(protocol.ToolUse) json.RawMessage { return json.RawMessage(`{"turn":3}`) },
-	})(echo{})
+	agent := debug.Middleware(f.hub, debug.MiddlewareOptions{Run: agentRun{}})(echo{})
 	go func() {
 		r, err := agent.Execute(context.Background(), protocol.ToolUse{ID: "toolu_1", Name: tool, Input: json.RawMessage(input)})
 		if err != nil {

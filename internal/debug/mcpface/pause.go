@@ -12,12 +12,12 @@ import (
 
 func pauseTools() []tool {
 	return []tool{
-		{name: "breakpoint_list_paused", doc: "List the calls that wait for a decision, the oldest first.", run: func(_ context.Context, s *Server, _ arguments) (any, error) {
-			return s.paused(), nil
+		{name: "breakpoint_list_paused", doc: "List the calls that wait for a decision, the oldest first.", run: func(_ context.Context, f *face, _ arguments) (any, error) {
+			return f.paused(), nil
 		}},
 		{name: "breakpoint_continue", doc: "Decide about a paused call: let it run, change its input or result, skip it, fail it, or run another tool.", run: resume, params: resumeParams()},
-		{name: "breakpoint_list_functions", doc: "List the tools that can be called, with their schemas.", run: func(_ context.Context, s *Server, _ arguments) (any, error) {
-			return s.functions(), nil
+		{name: "breakpoint_list_functions", doc: "List the tools that can be called, with their schemas.", run: func(_ context.Context, f *face, _ arguments) (any, error) {
+			return f.functions(), nil
 		}},
 		{name: "breakpoint_get_call_records", doc: "List the newest calls that are over.", run: calls, params: []param{
 			{name: "function_name", kind: text, doc: "only calls of this tool"},
@@ -52,9 +52,9 @@ func resumeParams() []param {
 	}
 }
 
-func (s *Server) paused() any { return fields{"paused": s.o.Hub.Paused()} }
+func (f *face) paused() any { return fields{"paused": f.hub.Paused()} }
 
-func resume(ctx context.Context, s *Server, a arguments) (any, error) {
+func resume(ctx context.Context, f *face, a arguments) (any, error) {
 	id := a.text("pause_id")
 	raw, err := json.Marshal(a)
 	if err != nil {
@@ -65,7 +65,7 @@ func resume(ctx context.Context, s *Server, a arguments) (any, error) {
 		return nil, &debug.Error{Code: debug.CodeInvalidArguments, Message: err.Error()}
 	}
 	decide := func(ctx context.Context) (any, error) {
-		err := s.o.Hub.Resume(ctx, id, r)
+		err := f.hub.Resume(ctx, id, r)
 		return fields{"status": "ok", "pause_id": id}, err
 	}
 	if r.ModifiedInputExpr != "" || r.ModifiedResultExpr != "" {
@@ -74,23 +74,23 @@ func resume(ctx context.Context, s *Server, a arguments) (any, error) {
 	return decide(ctx)
 }
 
-func (s *Server) calls(function string, limit *int) (any, error) {
-	return s.o.Hub.Calls(function, limit)
+func (f *face) calls(function string, limit *int) (any, error) {
+	return f.hub.Calls(function, limit)
 }
 
-func calls(_ context.Context, s *Server, a arguments) (any, error) {
+func calls(_ context.Context, f *face, a arguments) (any, error) {
 	var limit *int
-	if f := a.number("limit"); f != nil {
-		n := int(*f)
+	if given := a.number("limit"); given != nil {
+		n := int(*given)
 		limit = &n
 	}
-	return s.calls(a.text("function_name"), limit)
+	return f.calls(a.text("function_name"), limit)
 }
 
 // longestWait bounds timeout_s.
 const longestWait = time.Hour
 
-func evaluate(_ context.Context, s *Server, a arguments) (any, error) {
+func evaluate(_ context.Context, f *face, a arguments) (any, error) {
 	q := debug.Question{PauseID: a.text("pause_id"), Session: a.text("session_id"), Expr: a.text("expression")}
 	if q.Session != "" && !debug.IsSessionID(q.Session) {
 		return nil, &debug.Error{Code: debug.CodeInvalidSession, Message: "no session has such an id", Detail: fields{"session_id": q.Session}}
@@ -103,12 +103,12 @@ func evaluate(_ context.Context, s *Server, a arguments) (any, error) {
 		}
 		q.Timeout = time.Duration(min(*t, longestWait.Seconds()) * float64(time.Second))
 	}
-	return wire.Later(func(ctx context.Context) (any, error) { return s.o.Hub.Evaluate(ctx, q) }), nil
+	return wire.Later(func(ctx context.Context) (any, error) { return f.hub.Evaluate(ctx, q) }), nil
 }
 
-func inspect(_ context.Context, s *Server, a arguments) (any, error) {
+func inspect(_ context.Context, f *face, a arguments) (any, error) {
 	cid := a.text("cid")
-	data, err := s.o.Hub.Value(cid)
+	data, err := f.hub.Value(cid)
 	if err != nil {
 		return nil, err
 	}

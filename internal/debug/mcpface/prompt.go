@@ -31,7 +31,7 @@ func prompts() []any {
 	}
 }
 
-func (s *Server) prompt(params json.RawMessage) (any, error) {
+func (f *face) prompt(params json.RawMessage) (any, error) {
 	var in struct {
 		Name      string            `json:"name"`
 		Arguments map[string]string `json:"arguments"`
@@ -41,9 +41,9 @@ func (s *Server) prompt(params json.RawMessage) (any, error) {
 	}
 	switch in.Name {
 	case promptStart:
-		return s.startPrompt()
+		return f.startPrompt()
 	case promptInspect:
-		return s.inspectPrompt(in.Arguments["pause_id"])
+		return f.inspectPrompt(in.Arguments["pause_id"])
 	default:
 		return nil, invalidParams(fmt.Sprintf("there is no prompt %q", in.Name))
 	}
@@ -52,23 +52,23 @@ func (s *Server) prompt(params json.RawMessage) (any, error) {
 // inPrompt is how many calls a prompt tells of.
 const inPrompt = 10
 
-func (s *Server) startPrompt() (any, error) {
+func (f *face) startPrompt() (any, error) {
 	limit := inPrompt
-	calls, err := s.calls("", &limit)
+	calls, err := f.calls("", &limit)
 	if err != nil {
 		return nil, err
 	}
 	return message("The state of the debugging session",
 		"You are debugging an agent through breakpoints on its tool calls. A call that hits one waits until breakpoint_continue decides about it. This is the state now.",
-		section{"Counts and default behavior", s.o.Hub.Status()}, section{"Breakpoints", s.breakpoints()},
-		section{"Paused calls", s.paused()}, section{fmt.Sprintf("Newest %d calls", limit), calls}, section{"Tools", s.functions()})
+		section{"Counts and default behavior", f.hub.Status()}, section{"Breakpoints", f.breakpoints()},
+		section{"Paused calls", f.paused()}, section{fmt.Sprintf("Newest %d calls", limit), calls}, section{"Tools", f.functions()})
 }
 
-func (s *Server) inspectPrompt(id string) (any, error) {
+func (f *face) inspectPrompt(id string) (any, error) {
 	if id == "" {
 		return nil, protocolError(&debug.Error{Code: debug.CodeMissingParameter, Message: "pause_id required", Detail: fields{"parameter": "pause_id"}})
 	}
-	p, err := s.o.Hub.Pause(id)
+	p, err := f.hub.Pause(id)
 	if err != nil {
 		return nil, protocolError(err)
 	}

@@ -21,15 +21,15 @@ type resource struct {
 // inHistory is how many calls breakpoint://call-history holds.
 const inHistory = 50
 
-func (s *Server) resources() []resource {
+func (f *face) resources() []resource {
 	always := func(f func() any) func() (any, error) { return func() (any, error) { return f(), nil } }
 	limit := inHistory
 	all := []resource{
-		{URI: "breakpoint://status", Description: "How much there is of everything.", read: func() (any, error) { return s.o.Hub.Status(), nil }},
-		{URI: "breakpoint://breakpoints", Description: "All breakpoints with their settings.", read: always(s.breakpoints)},
-		{URI: "breakpoint://paused", Description: "The calls that wait for a decision.", read: always(s.paused)},
-		{URI: "breakpoint://call-history", Description: "The newest 50 calls that are over.", read: func() (any, error) { return s.calls("", &limit) }},
-		{URI: "breakpoint://functions", Description: "The tools that can be called, with their schemas.", read: always(s.functions)},
+		{URI: "breakpoint://status", Description: "How much there is of everything.", read: func() (any, error) { return f.hub.Status(), nil }},
+		{URI: "breakpoint://breakpoints", Description: "All breakpoints with their settings.", read: always(f.breakpoints)},
+		{URI: "breakpoint://paused", Description: "The calls that wait for a decision.", read: always(f.paused)},
+		{URI: "breakpoint://call-history", Description: "The newest 50 calls that are over.", read: func() (any, error) { return f.calls("", &limit) }},
+		{URI: "breakpoint://functions", Description: "The tools that can be called, with their schemas.", read: always(f.functions)},
 	}
 	for i := range all {
 		all[i].Name = all[i].URI[len("breakpoint://"):]
@@ -38,14 +38,14 @@ func (s *Server) resources() []resource {
 	return all
 }
 
-func (s *Server) readResource(params json.RawMessage) (any, error) {
+func (f *face) readResource(params json.RawMessage) (any, error) {
 	var in struct {
 		URI string `json:"uri"`
 	}
 	if err := json.Unmarshal(params, &in); err != nil {
 		return nil, invalidParams("resources/read: " + err.Error())
 	}
-	all := s.resources()
+	all := f.resources()
 	i := slices.IndexFunc(all, func(r resource) bool { return r.URI == in.URI })
 	if i < 0 {
 		return nil, &wire.Error{Code: wire.CodeResourceNotFound, Message: fmt.Sprintf("there is no resource %q", in.URI)}

@@ -8,10 +8,19 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/claudeless/claudeless/fixtures/wire"
 	"github.com/claudeless/claudeless/internal/debug"
 	"github.com/claudeless/claudeless/internal/debug/external"
+)
+
+// Bounds of the sessions over streamable HTTP, whose clients may go without a
+// word: what one of them gave up its next answer tells, and why it ended too.
+const (
+	idleTime    = 30 * time.Minute
+	maxSessions = 1000
+	maxKept     = 32 << 20 // bytes of events and answers, over all sessions
 )
 
 // Options configure a Server. Hub and NewID must be set.
@@ -26,6 +35,7 @@ type Options struct {
 // many goroutines.
 type Server struct {
 	o     Options
+	face  *face
 	tools []tool
 	http  *wire.HTTP
 	sub   *debug.Subscription
@@ -42,7 +52,7 @@ func New(o Options) (*Server, error) {
 	if o.Version == "" {
 		o.Version = "0"
 	}
-	s := &Server{o: o, conns: map[string]*conn{}}
+	s := &Server{o: o, face: &face{o.Hub, o.External}, conns: map[string]*conn{}}
 	s.tools = slices.Concat(breakpointTools(), pauseTools(), externalTools())
 	s.http = wire.NewHTTP(wire.HTTPOptions{
 		Server: s, NewID: o.NewID, Versions: versions(), Idle: idleTime, MaxSessions: maxSessions, MaxKept: maxKept,
@@ -158,15 +168,15 @@ func (c *conn) Handle(ctx context.Context, call *wire.Call) (any, error) {
 	case "tools/call":
 		return c.callTool(ctx, call.Params)
 	case "resources/list":
-		return map[string]any{"resources": s.resources()}, nil
+		return map[string]any{"resources": s.face.resources()}, nil
 	case "resources/templates/list":
 		return map[string]any{"resourceTemplates": []any{}}, nil
 	case "resources/read":
-		return s.readResource(call.Params)
+		return s.face.readResource(call.Params)
 	case "prompts/list":
 		return map[string]any{"prompts": prompts()}, nil
 	case "prompts/get":
-		return s.prompt(call.Params)
+		return s.face.prompt(call.Params)
 	default:
 		return nil, &wire.Error{Code: wire.CodeMethodNotFound, Message: fmt.Sprintf("method %q is not known", call.Method)}
 	}
@@ -194,6 +204,46 @@ func (s *Server) initialize(params json.RawMessage) (any, error) {
 	}, nil
 }
 
-func invalidParams(message string) *wire.Error {
-	return &wire.Error{Code: wire.CodeInvalidParams, Message: message}
+// callTool answers tools/call.
+func (c *conn) callTool(ctx context.Context, params json.RawMessage) (any, error) {
+	s := c.server
+	var in struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	}
+	if err := json.Unmarshal(params, &in); err != nil {
+		return nil, invalidParams("tools/call: " + err.Error())
+	}
+	i := slices.IndexFunc(s.tools, func(t tool) bool { return t.name == in.Name })
+	if i < 0 {
+		return c.answer(nil, &debug.Error{
+			Code: "unknown_tool", Message: fmt.Sprintf("there is no tool %q", in.Name), Detail: map[string]any{"tool": in.Name},
+		})
+	}
+	args, err := s.tools[i].check(in.Arguments)
+	if err != nil {
+		return c.answer(nil, err)
+	}
+	out, err := s.tools[i].run(ctx, s.face, args)
+	if later, ok := out.(wire.Later); ok && err == nil {
+		return wire.Later(func(ctx context.Context) (any, error) { return c.answer(later(ctx)) }), nil
+	}
+	return c.answer(out, err)
+}
+
+// answer is a tool's result: one text of JSON.
+func (c *conn) answer(out any, err error) (any, error) {
+	r := content{Content: [1]block{{Type: "text"}}}
+	if n := c.session.Dropped(); n > 0 {
+		r.Meta = &meta{n}
+	}
+	if f, ok := out.(failure); ok {
+		out, r.IsError = f.body, true
+	}
+	if err != nil {
+		out, r.IsError = refusal(err), true
+	}
+	body, err := wire.Marshal(out)
+	r.Content[0].Text = string(body)
+	return r, err
 }

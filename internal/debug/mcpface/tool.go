@@ -9,11 +9,17 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"slices"
 
 	"github.com/claudeless/claudeless/fixtures/wire"
 	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/external"
 )
+
+// face is what tools, resources and prompts answer from.
+type face struct {
+	hub      *debug.Hub
+	external *external.Manager // nil = there can be none
+}
 
 // tool is one row of the tables of tools.
 type tool struct {
@@ -21,7 +27,7 @@ type tool struct {
 	params    []param
 	// run answers a call whose arguments were checked. It must not wait; what
 	// waits is returned as a wire.Later.
-	run func(ctx context.Context, s *Server, a arguments) (any, error)
+	run func(ctx context.Context, f *face, a arguments) (any, error)
 }
 
 // kind is a JSON type; the zero value is any.
@@ -154,33 +160,6 @@ func (p param) takes(v json.RawMessage) bool {
 	}
 }
 
-// callTool answers tools/call.
-func (c *conn) callTool(ctx context.Context, params json.RawMessage) (any, error) {
-	s := c.server
-	var in struct {
-		Name      string          `json:"name"`
-		Arguments json.RawMessage `json:"arguments"`
-	}
-	if err := json.Unmarshal(params, &in); err != nil {
-		return nil, invalidParams("tools/call: " + err.Error())
-	}
-	i := slices.IndexFunc(s.tools, func(t tool) bool { return t.name == in.Name })
-	if i < 0 {
-		return c.answer(nil, &debug.Error{
-			Code: "unknown_tool", Message: fmt.Sprintf("there is no tool %q", in.Name), Detail: map[string]any{"tool": in.Name},
-		})
-	}
-	args, err := s.tools[i].check(in.Arguments)
-	if err != nil {
-		return c.answer(nil, err)
-	}
-	out, err := s.tools[i].run(ctx, s, args)
-	if later, ok := out.(wire.Later); ok && err == nil {
-		return wire.Later(func(ctx context.Context) (any, error) { return c.answer(later(ctx)) }), nil
-	}
-	return c.answer(out, err)
-}
-
 // fields is the body of most answers.
 type fields map[string]any
 
@@ -205,23 +184,6 @@ type block struct {
 	Text string `json:"text"`
 }
 
-// answer is a tool's result: one text of JSON.
-func (c *conn) answer(out any, err error) (any, error) {
-	r := content{Content: [1]block{{Type: "text"}}}
-	if n := c.session.Dropped(); n > 0 {
-		r.Meta = &meta{n}
-	}
-	if f, ok := out.(failure); ok {
-		out, r.IsError = f.body, true
-	}
-	if err != nil {
-		out, r.IsError = refusal(err), true
-	}
-	body, err := wire.Marshal(out)
-	r.Content[0].Text = string(body)
-	return r, err
-}
-
 // refusal is an error as the body of an answer.
 func refusal(err error) fields {
 	e, ok := errors.AsType[*debug.Error](err)
@@ -235,4 +197,8 @@ func refusal(err error) fields {
 		f["message"] = e.Message
 	}
 	return f
+}
+
+func invalidParams(message string) *wire.Error {
+	return &wire.Error{Code: wire.CodeInvalidParams, Message: message}
 }

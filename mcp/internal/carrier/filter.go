@@ -16,17 +16,26 @@ import (
 	"sync"
 )
 
-// FilterOptions describe a Filter. Only Source and Limit are required; the functions
-// are called from the goroutine that reads.
+// FilterOptions describe a Filter. Only Source and Limit are required.
 type FilterOptions struct {
 	Source io.Reader
-	Limit  int                      // longest message in bytes
-	Repair func(line []byte) []byte // may rewrite an object
-	OnEnd  func()                   // called once, at the end of input
-	OnJunk func(first string)       // called for the first few lines dropped
-	// OnLong is told of an answer beyond Limit before an error takes its place;
-	// nil = nobody cares.
-	OnLong func(id []byte, why *TooLongError)
+	Limit  int   // longest message in bytes
+	Owner  Owner // told from the goroutine that reads; nil = nobody is
+}
+
+// Owner is told what becomes of a way.
+type Owner interface {
+	// TooLong hears of an answer beyond the limit before an error takes its
+	// place.
+	TooLong(id []byte, why *TooLongError)
+	// End is called once, at the end of what is read.
+	End()
+}
+
+// Lines is an Owner that looks at single lines.
+type Lines interface {
+	Repair(line []byte) []byte // may rewrite an object
+	Junk(first string)         // hears of the first few lines dropped
 }
 
 // Filter hands on the lines of a server that are JSON objects and drops
@@ -36,6 +45,7 @@ type FilterOptions struct {
 // near the limit.
 type Filter struct {
 	o     FilterOptions
+	lines Lines // nil = nobody looks at them
 	src   *bufio.Reader
 	ready []byte // what Read hands out next
 	line  []byte // room for the next line; ready may be a part of it
@@ -49,7 +59,8 @@ type Filter struct {
 // NewFilter makes a filter; nothing is read yet.
 func NewFilter(o FilterOptions) *Filter {
 	const buffer = 32 << 10
-	return &Filter{o: o, src: bufio.NewReaderSize(o.Source, buffer)}
+	lines, _ := o.Owner.(Lines)
+	return &Filter{o: o, lines: lines, src: bufio.NewReaderSize(o.Source, buffer)}
 }
 
 // Read implements io.Reader for one goroutine.
@@ -71,8 +82,8 @@ func (f *Filter) fill() {
 	line, tooLong, err := f.readLine()
 	if err != nil {
 		f.ended = true
-		if f.o.OnEnd != nil {
-			defer f.o.OnEnd()
+		if f.o.Owner != nil {
+			defer f.o.Owner.End()
 		}
 	}
 	if tooLong != nil {
@@ -92,8 +103,8 @@ func (f *Filter) fill() {
 }
 
 func (f *Filter) object(line []byte) []byte {
-	if f.o.Repair != nil {
-		line = f.o.Repair(line)
+	if f.lines != nil {
+		line = f.lines.Repair(line)
 	}
 	return append(bytes.TrimRight(line, "\n"), '\n')
 }
@@ -137,8 +148,8 @@ func (f *Filter) refuse(l *long) []byte {
 		f.drop(why.Error())
 		return nil
 	}
-	if f.o.OnLong != nil {
-		f.o.OnLong(id, why)
+	if f.o.Owner != nil {
+		f.o.Owner.TooLong(id, why)
 	}
 	return answerInstead(id, why)
 }
@@ -195,8 +206,8 @@ func (f *Filter) drop(what string) {
 	if f.junk == 1 {
 		f.first = what
 	}
-	if f.junk <= shown && f.o.OnJunk != nil {
-		f.o.OnJunk(what)
+	if f.junk <= shown && f.lines != nil {
+		f.lines.Junk(what)
 	}
 }
 

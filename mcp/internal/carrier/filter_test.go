@@ -42,15 +42,21 @@ func FuzzFilter(f *testing.F) {
 	f.Add([]byte("[\n]\n\xff{}\n"))
 	f.Fuzz(func(t *testing.T, in []byte) {
 		const limit = 64
-		ended := 0
-		all := bufio.NewScanner(NewFilter(FilterOptions{Source: bytes.NewReader(in), Limit: limit, OnEnd: func() { ended++ }}))
+		var owner owner
+		all := bufio.NewScanner(NewFilter(FilterOptions{Source: bytes.NewReader(in), Limit: limit, Owner: &owner}))
 		for all.Scan() {
 			if line := all.Bytes(); !json.Valid(line) || line[0] != '{' || len(line) > limit && !bytes.Contains(line, []byte("maxLineBytes")) {
 				t.Errorf("%q came through", line)
 			}
 		}
-		if all.Err() != nil || ended != 1 {
-			t.Errorf("%v, ended %d times", all.Err(), ended)
+		if all.Err() != nil || owner != 1 {
+			t.Errorf("%v, ended %d times", all.Err(), owner)
 		}
 	})
 }
+
+// owner counts the ends that it hears of.
+type owner int
+
+func (o *owner) End()                          { *o++ }
+func (o *owner) TooLong([]byte, *TooLongError) {}

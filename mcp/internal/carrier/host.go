@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
 
 	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
@@ -17,12 +16,9 @@ type Send func(ctx context.Context, server string, message json.RawMessage) (jso
 // Host is the way to one server inside the host of a session, which is reached
 // through messages of that host.
 type Host struct {
+	handlers
 	name string
 	send Send
-
-	mu       sync.Mutex
-	notified func(wire.JSONRPCNotification)
-	handler  transport.RequestHandler
 }
 
 // NewHost makes the way to the server of a name; nothing is sent.
@@ -61,29 +57,13 @@ func (t *Host) SendNotification(ctx context.Context, n wire.JSONRPCNotification)
 	return err
 }
 
-// SetNotificationHandler says who gets notifications.
-func (t *Host) SetNotificationHandler(f func(wire.JSONRPCNotification)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.notified = f
-}
-
-// SetRequestHandler says who answers requests of the server.
-func (t *Host) SetRequestHandler(f transport.RequestHandler) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.handler = f
-}
-
 // Deliver takes a notification, or a request, which is answered.
 func (t *Host) Deliver(ctx context.Context, message json.RawMessage) error {
 	var req transport.JSONRPCRequest
 	if err := json.Unmarshal(message, &req); err != nil {
 		return fmt.Errorf("reading a message of MCP server %q: %w", t.name, err)
 	}
-	t.mu.Lock()
-	notified, handler := t.notified, t.handler
-	t.mu.Unlock()
+	notified, handler := t.get()
 	if req.ID.IsNil() {
 		var n wire.JSONRPCNotification
 		if err := json.Unmarshal(message, &n); err != nil {

@@ -15,14 +15,13 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// SSEOptions describe a stream. URL and Client are required.
+// SSEOptions describe a stream. All of them are required.
 type SSEOptions struct {
 	URL    string
 	Client *http.Client
-	Limit  int    // of one event, in bytes
-	Lose   func() // called once, when the stream has ended; nil = nobody cares
-	// OnLong is as that of [FilterOptions].
-	OnLong func(id []byte, why *TooLongError)
+	Limit  int             // of one event, in bytes
+	Owner  Owner           // told from the goroutine that reads
+	Tasks  *sync.WaitGroup // counts that goroutine
 }
 
 // StatusError is an answer to the GET that is no stream.
@@ -34,27 +33,26 @@ func (e *StatusError) Error() string { return fmt.Sprintf("HTTP %d from the even
 // server sends, messages are posted to the endpoint it names. mcp-go's cannot
 // answer requests of the server and lets calls wait when the stream ends.
 type SSE struct {
+	handlers
 	o        SSEOptions
 	endpoint *url.URL
 	stop     context.CancelFunc // ends the stream
 
-	mu       sync.Mutex
-	version  string // of the protocol; empty before the handshake
-	closed   bool
-	pending  map[string]chan *transport.JSONRPCResponse
-	notified func(wire.JSONRPCNotification)
-	handler  transport.RequestHandler
+	mu      sync.Mutex
+	version string // of the protocol; empty before the handshake
+	closed  bool
+	pending map[string]chan *transport.JSONRPCResponse
 }
 
 // OpenSSE opens the stream and waits for the endpoint. The stream lives as long
-// as life; opening ends when limit does. The goroutine that reads the stream is
-// started with spawn and ends with the stream.
-func OpenSSE(life, limit context.Context, o SSEOptions, spawn func(func())) (*SSE, error) {
+// as life; opening ends when limit does. The goroutine that reads the stream ends
+// with it.
+func OpenSSE(life, limit context.Context, o SSEOptions) (*SSE, error) {
 	t := &SSE{o: o, pending: map[string]chan *transport.JSONRPCResponse{}}
 	stream, stop := context.WithCancel(life)
 	t.stop = stop
 	opened := make(chan error, 1)
-	spawn(func() {
+	o.Tasks.Go(func() {
 		defer stop()
 		t.read(stream, opened)
 	})
@@ -117,9 +115,7 @@ func (t *SSE) refuse(ctx context.Context, ev event) {
 	if ev.id == nil || !json.Valid(ev.id) {
 		return
 	}
-	if t.o.OnLong != nil {
-		t.o.OnLong(ev.id, ev.long)
-	}
+	t.o.Owner.TooLong(ev.id, ev.long)
 	t.receive(ctx, answerInstead(ev.id, ev.long))
 }
 
@@ -133,8 +129,9 @@ func (t *SSE) receive(ctx context.Context, data []byte) {
 		return
 	}
 	t.mu.Lock()
-	notified, handler, waiting := t.notified, t.handler, t.pending[m.ID.String()]
+	waiting := t.pending[m.ID.String()]
 	t.mu.Unlock()
+	notified, handler := t.get()
 	switch {
 	case m.Method != "" && m.ID.IsNil():
 		var n wire.JSONRPCNotification
@@ -170,9 +167,7 @@ func (t *SSE) fail() {
 	}
 	t.pending = nil
 	t.mu.Unlock()
-	if t.o.Lose != nil {
-		t.o.Lose()
-	}
+	t.o.Owner.End()
 }
 
 func (t *SSE) post(ctx context.Context, message any) error {
@@ -260,19 +255,4 @@ func (t *SSE) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*t
 // SendNotification posts a notification.
 func (t *SSE) SendNotification(ctx context.Context, n wire.JSONRPCNotification) error {
 	return t.post(ctx, n)
-}
-
-// SetNotificationHandler says who gets notifications; f runs on the goroutine
-// that reads.
-func (t *SSE) SetNotificationHandler(f func(wire.JSONRPCNotification)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.notified = f
-}
-
-// SetRequestHandler says who answers requests of the server.
-func (t *SSE) SetRequestHandler(f transport.RequestHandler) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.handler = f
 }

@@ -11,19 +11,24 @@ import (
 	"time"
 )
 
-// Options describe a watch. Ping is required.
+// Options describe a watch. Server is required.
 type Options struct {
 	Every time.Duration // between the end of one ping and the next; 0 = 30 s
 	Limit time.Duration // for one answer; 0 = 5 s
 	// Misses is how many pings in a row may stay without an answer before the
 	// connection counts as lost; 0 = 3.
 	Misses int
+	Server Server
+}
+
+// Server is the other end of a connection.
+type Server interface {
 	// Ping asks once. An error other than the end of its context is an answer
 	// all the same: whoever refuses is alive.
-	Ping func(ctx context.Context) error
+	Ping(ctx context.Context) error
 	// Busy reports that something else is under way, which makes a ping
-	// needless; nil = never.
-	Busy func() bool
+	// needless.
+	Busy() bool
 }
 
 const (
@@ -53,7 +58,7 @@ func Watch(ctx context.Context, o Options) (lost bool) {
 			return false
 		}
 		switch {
-		case o.Busy != nil && o.Busy(), o.answers(ctx):
+		case o.Server.Busy(), o.answers(ctx):
 			missed = 0
 		default:
 			missed++
@@ -65,6 +70,6 @@ func Watch(ctx context.Context, o Options) (lost bool) {
 func (o *Options) answers(ctx context.Context) bool {
 	limit, stop := context.WithTimeout(ctx, o.Limit)
 	defer stop()
-	err := o.Ping(limit)
+	err := o.Server.Ping(limit)
 	return err == nil || limit.Err() == nil || !errors.Is(err, limit.Err())
 }

@@ -8,6 +8,15 @@ import (
 	"time"
 )
 
+// server is made of functions; a nil busy is never.
+type server struct {
+	ping func(context.Context) error
+	busy func() bool
+}
+
+func (s server) Ping(ctx context.Context) error { return s.ping(ctx) }
+func (s server) Busy() bool                     { return s.busy != nil && s.busy() }
+
 // TestWatch: pings 30 s apart with 5 s each; three misses in a row are a loss,
 // an answer or a running call in between starts the count anew, a refusal is
 // an answer, and the end of the context is no loss (S40).
@@ -38,12 +47,12 @@ func TestWatch(t *testing.T) {
 				ctx, stop := context.WithTimeout(t.Context(), time.Hour)
 				defer stop()
 				pings, looks := 0, 0
-				o := Options{Ping: func(ctx context.Context) error { pings++; return test.ping(pings - 1)(ctx) }}
+				s := server{ping: func(ctx context.Context) error { pings++; return test.ping(pings - 1)(ctx) }}
 				if test.busy != nil {
-					o.Busy = func() bool { looks++; return test.busy(looks - 1) }
+					s.busy = func() bool { looks++; return test.busy(looks - 1) }
 				}
 				before := time.Now()
-				lost := Watch(ctx, o)
+				lost := Watch(ctx, Options{Server: s})
 				want := test.lost
 				if want == 0 {
 					want = time.Hour
@@ -63,13 +72,13 @@ func TestNoStorm(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), 11*time.Hour)
 		defer stop()
 		var at []time.Time
-		Watch(ctx, Options{Ping: func(context.Context) error {
+		Watch(ctx, Options{Server: server{ping: func(context.Context) error {
 			at = append(at, time.Now())
 			if len(at) == 1 {
 				time.Sleep(10 * time.Hour) // the machine sleeps
 			}
 			return nil
-		}})
+		}}})
 		if gap := at[2].Sub(at[1]); gap != 30*time.Second {
 			t.Errorf("next ping after %v", gap)
 		}

@@ -1,0 +1,70 @@
+package builtin
+
+import (
+	"context"
+	"errors"
+
+	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Skill is a loaded skill: what the model reads, and what it may do unasked from
+// there on.
+type Skill struct {
+	Text  string
+	Tools []string
+}
+
+// Skills are the skills of a session.
+type Skills interface {
+	// Skill loads a skill, or says why it cannot be had.
+	Skill(ctx context.Context, name, args string) (Skill, error)
+	// Check says why a skill cannot be had before anybody is asked for permission.
+	Check(name string) error
+}
+
+type skillInput struct {
+	Skill string `json:"skill"`
+	Args  string `json:"args"`
+}
+
+func skillTool(s Skills) tool.Tool {
+	return tool.Tool{
+		Name:        "Skill",
+		Description: "Loads a skill: instructions for a kind of work.",
+		Input:       tool.Schema{Type: "object", Open: true, Props: []tool.Prop{tool.Req("skill", tool.Str("Name of the skill")), tool.Opt("args", tool.Str("Arguments"))}},
+		Run:         tool.Traced(s, skill),
+		Check: tool.Checked(s, func(_ context.Context, s Skills, in skillInput) *protocol.ToolResult {
+			if s == nil {
+				return nil
+			}
+			if err := s.Check(in.Skill); err != nil {
+				r := tool.Refuse("%v", err)
+				return &r
+			}
+			return nil
+		}),
+	}
+}
+
+// skill answers with a line and puts the skill's text into the conversation
+// behind it.
+func skill(ctx context.Context, s Skills, in skillInput) tool.Result {
+	loaded, err := Skill{}, errors.New("Unknown skill: "+in.Skill)
+	if s != nil {
+		loaded, err = s.Skill(ctx, in.Skill, in.Args)
+	}
+	if err != nil {
+		return tool.Plain(tool.Refuse("%v", err))
+	}
+	r := tool.Plain(tool.Text("Launching skill: "+in.Skill, struct {
+		Success bool     `json:"success"`
+		Name    string   `json:"commandName"`
+		Tools   []string `json:"allowedTools,omitempty"`
+	}{true, in.Skill, loaded.Tools}))
+	r.After = append(r.After, &protocol.User{
+		Message:     protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(loaded.Text)}}},
+		IsSynthetic: true,
+	})
+	return r
+}

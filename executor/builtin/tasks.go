@@ -1,0 +1,346 @@
+package builtin
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+type entry struct {
+	ID          string   `json:"id"`
+	Subject     string   `json:"subject"`
+	Description string   `json:"description"`
+	Status      string   `json:"status"`
+	Owner       string   `json:"owner,omitempty"`
+	Blocks      []string `json:"blocks"`
+	BlockedBy   []string `json:"blockedBy"`
+
+	activeForm string
+	metadata   map[string]json.RawMessage
+	deleted    bool
+}
+
+// Hooks is what users run beside the tools.
+type Hooks interface {
+	// Script is shell code that runs before each command, in its shell.
+	Script() string
+	// Announce runs the hooks of an event of a tool's own. A feedback keeps it from
+	// happening; the events are shown before the result.
+	Announce(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event)
+}
+
+// checklist is the session's tasks: those that the model writes down, not those
+// in the background.
+type checklist struct {
+	hooks Hooks // nil = there are none
+
+	mu    sync.Mutex
+	tasks []*entry
+}
+
+// task returns the task with this id; l.mu is held.
+func (l *checklist) task(id string) *entry {
+	for _, k := range l.tasks {
+		if k.ID == id && !k.deleted {
+			return k
+		}
+	}
+	return nil
+}
+
+func taskCreateTool(l *checklist) tool.Tool {
+	return tool.Tool{
+		Name:        "TaskCreate",
+		Description: "Adds a task to the session's task list.",
+		Input: tool.Object(
+			tool.Req("subject", tool.Str("Short title")),
+			tool.Req("description", tool.Str("What has to be done")),
+			tool.Opt("activeForm", tool.Str("The title worded as being done")),
+			tool.Opt("metadata", tool.Schema{Type: "object", Desc: "Anything to keep with the task", Open: true}),
+		),
+		Run: tool.Traced(l, taskCreate),
+	}
+}
+
+type taskCreateInput struct {
+	Subject     string                     `json:"subject"`
+	Description string                     `json:"description"`
+	ActiveForm  string                     `json:"activeForm"`
+	Metadata    map[string]json.RawMessage `json:"metadata"`
+}
+
+func taskCreate(ctx context.Context, l *checklist, in taskCreateInput) tool.Result {
+	l.mu.Lock()
+	k := &entry{
+		ID: strconv.Itoa(len(l.tasks) + 1), Subject: in.Subject, Description: in.Description, Status: "pending",
+		Blocks: []string{}, BlockedBy: []string{}, activeForm: in.ActiveForm, metadata: in.Metadata,
+	}
+	l.tasks = append(l.tasks, k)
+	l.mu.Unlock()
+	feedback, shown := l.announce(ctx, protocol.TaskCreatedHook{HookTask: k.told()})
+	if feedback != "" {
+		l.mu.Lock()
+		k.deleted = true
+		l.mu.Unlock()
+		r := tool.Plain(tool.Fail("%s", strings.TrimSpace(feedback)))
+		r.Before = shown
+		return r
+	}
+	type created struct {
+		ID          string `json:"id"`
+		Subject     string `json:"subject"`
+		Description string `json:"description"`
+	}
+	r := tool.Plain(tool.Text(fmt.Sprintf("Task #%s created successfully: %s", k.ID, k.Subject), struct {
+		Task created `json:"task"`
+	}{created{k.ID, k.Subject, k.Description}}))
+	r.Before = shown
+	return r
+}
+
+// told is what hooks are told of a task.
+func (k *entry) told() protocol.HookTask {
+	return protocol.HookTask{TaskID: k.ID, TaskSubject: k.Subject, TaskDescription: k.Description}
+}
+
+func (l *checklist) announce(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event) {
+	if l.hooks == nil {
+		return "", nil
+	}
+	return l.hooks.Announce(ctx, in)
+}
+
+func taskGetTool(l *checklist) tool.Tool {
+	return tool.Tool{
+		Name: "TaskGet", ReadOnly: true,
+		Description: "Shows one task.",
+		Input:       tool.Object(tool.Req("taskId", tool.Str("Number of the task"))),
+		Run:         tool.Typed(l, taskGet),
+	}
+}
+
+func taskGet(_ context.Context, l *checklist, in struct{ TaskID string }) protocol.ToolResult {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out struct {
+		Task *entry `json:"task"`
+	}
+	k := l.task(in.TaskID)
+	if k == nil {
+		return tool.Text("Task not found", out)
+	}
+	view := *k
+	view.Blocks, view.BlockedBy = slices.Clone(k.Blocks), slices.Clone(k.BlockedBy)
+	out.Task = &view
+	lines := []string{"Task #" + k.ID + ": " + k.Subject, "Status: " + k.Status, "Description: " + k.Description}
+	if len(k.BlockedBy) > 0 {
+		lines = append(lines, "Blocked by: "+numbered(k.BlockedBy))
+	}
+	if len(k.Blocks) > 0 {
+		lines = append(lines, "Blocks: "+numbered(k.Blocks))
+	}
+	return tool.Text(strings.Join(lines, "\n"), out)
+}
+
+func numbered(ids []string) string { return "#" + strings.Join(ids, ", #") }
+
+func taskListTool(l *checklist) tool.Tool {
+	return tool.Tool{
+		Name: "TaskList", ReadOnly: true,
+		Description: "Lists the session's tasks.",
+		Input:       tool.Object(),
+		Run:         tool.Typed(l, taskList),
+	}
+}
+
+func taskList(_ context.Context, l *checklist, _ struct{}) protocol.ToolResult {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	type line struct {
+		ID        string   `json:"id"`
+		Subject   string   `json:"subject"`
+		Status    string   `json:"status"`
+		Owner     string   `json:"owner,omitempty"`
+		BlockedBy []string `json:"blockedBy"`
+	}
+	out := struct {
+		Tasks []line `json:"tasks"`
+	}{[]line{}}
+	var lines []string
+	for _, k := range l.tasks {
+		if k.deleted {
+			continue
+		}
+		blocked := slices.DeleteFunc(slices.Clone(k.BlockedBy), func(id string) bool {
+			other := l.task(id)
+			return other == nil || other.Status == "completed"
+		})
+		s := fmt.Sprintf("#%s [%s] %s", k.ID, k.Status, k.Subject)
+		if k.Owner != "" {
+			s += " (" + k.Owner + ")"
+		}
+		if len(blocked) > 0 {
+			s += " [blocked by " + numbered(blocked) + "]"
+		}
+		lines = append(lines, s)
+		out.Tasks = append(out.Tasks, line{k.ID, k.Subject, k.Status, k.Owner, tool.NonNil(blocked)})
+	}
+	if len(lines) == 0 {
+		return tool.Text("No tasks found", out)
+	}
+	return tool.Text(strings.Join(lines, "\n"), out)
+}
+
+func taskUpdateTool(l *checklist) tool.Tool {
+	return tool.Tool{
+		Name:        "TaskUpdate",
+		Description: "Changes one task.",
+		Input: tool.Object(
+			tool.Req("taskId", tool.Str("Number of the task")),
+			tool.Opt("subject", tool.Str("New title")),
+			tool.Opt("description", tool.Str("New description")),
+			tool.Opt("activeForm", tool.Str("New title worded as being done")),
+			tool.Opt("status", tool.Str("New status; deleted removes the task", "pending", "in_progress", "completed", "deleted")),
+			tool.Opt("owner", tool.Str("Who does it")),
+			tool.Opt("addBlocks", tool.List("Tasks that wait for this one", tool.Str(""))),
+			tool.Opt("addBlockedBy", tool.List("Tasks this one waits for", tool.Str(""))),
+			tool.Opt("metadata", tool.Schema{Type: "object", Desc: "Keys to set; null removes one", Open: true}),
+		),
+		Run: tool.Traced(l, taskUpdate),
+	}
+}
+
+type taskUpdateInput struct {
+	TaskID       string                     `json:"taskId"`
+	Subject      *string                    `json:"subject"`
+	Description  *string                    `json:"description"`
+	ActiveForm   *string                    `json:"activeForm"`
+	Status       *string                    `json:"status"`
+	Owner        *string                    `json:"owner"`
+	AddBlocks    []string                   `json:"addBlocks"`
+	AddBlockedBy []string                   `json:"addBlockedBy"`
+	Metadata     map[string]json.RawMessage `json:"metadata"`
+}
+
+type statusChange struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+type taskUpdateOutput struct {
+	Success       bool          `json:"success"`
+	TaskID        string        `json:"taskId"`
+	UpdatedFields []string      `json:"updatedFields"`
+	Error         string        `json:"error,omitempty"`
+	StatusChange  *statusChange `json:"statusChange,omitempty"`
+}
+
+func taskUpdate(ctx context.Context, l *checklist, in taskUpdateInput) tool.Result {
+	feedback, shown := l.completing(ctx, in)
+	if feedback != "" {
+		r := tool.Plain(tool.Text(feedback, taskUpdateOutput{TaskID: in.TaskID, UpdatedFields: []string{}, Error: feedback}))
+		r.Before = shown
+		return r
+	}
+	r := tool.Plain(l.update(in))
+	r.Before = shown
+	return r
+}
+
+// completing runs the hooks of a task that is about to be completed.
+func (l *checklist) completing(ctx context.Context, in taskUpdateInput) (feedback string, shown []protocol.Event) {
+	l.mu.Lock()
+	k := l.task(in.TaskID)
+	if k == nil || in.Status == nil || *in.Status != "completed" || k.Status == *in.Status {
+		l.mu.Unlock()
+		return "", nil
+	}
+	told := k.told()
+	l.mu.Unlock()
+	return l.announce(ctx, protocol.TaskCompletedHook{HookTask: told})
+}
+
+func (l *checklist) update(in taskUpdateInput) protocol.ToolResult {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := taskUpdateOutput{TaskID: in.TaskID, UpdatedFields: []string{}}
+	k := l.task(in.TaskID)
+	if k == nil {
+		out.Error = "Task not found"
+		return tool.Text(out.Error, out)
+	}
+	set := func(name string, field, value *string) {
+		if value != nil && *value != *field {
+			*field = *value
+			out.UpdatedFields = append(out.UpdatedFields, name)
+		}
+	}
+	status := k.Status
+	if in.Status != nil && *in.Status == "deleted" { // nothing else of it counts
+		k.Status, k.deleted = *in.Status, true
+		out.Success, out.UpdatedFields, out.StatusChange = true, []string{k.Status}, &statusChange{status, k.Status}
+		return tool.Text("Updated task #"+k.ID+" "+k.Status, out)
+	}
+	set("subject", &k.Subject, in.Subject)
+	set("description", &k.Description, in.Description)
+	set("activeForm", &k.activeForm, in.ActiveForm)
+	set("owner", &k.Owner, in.Owner)
+	set("status", &k.Status, in.Status)
+	out.UpdatedFields = append(out.UpdatedFields, l.link(k, in)...)
+	if len(in.Metadata) > 0 {
+		k.merge(in.Metadata)
+		out.UpdatedFields = append(out.UpdatedFields, "metadata")
+	}
+	if k.Status != status {
+		out.StatusChange = &statusChange{status, k.Status}
+	}
+	out.Success = true
+	return tool.Text(fmt.Sprintf("Updated task #%s %s", k.ID, strings.Join(out.UpdatedFields, ", ")), out)
+}
+
+// link adds dependencies on both sides and names those that are new to k, also
+// where no such task is there to be linked (observed with 2.1.329). l.mu is held.
+func (l *checklist) link(k *entry, in taskUpdateInput) (changed []string) {
+	add := func(first, second *entry) {
+		if first != nil && second != nil && !slices.Contains(first.Blocks, second.ID) {
+			first.Blocks = append(first.Blocks, second.ID)
+			second.BlockedBy = append(second.BlockedBy, first.ID)
+		}
+	}
+	isNew := func(to []string) func(string) bool {
+		return func(id string) bool { return !slices.Contains(to, id) }
+	}
+	if slices.ContainsFunc(in.AddBlocks, isNew(k.Blocks)) {
+		changed = append(changed, "blocks")
+	}
+	for _, id := range in.AddBlocks {
+		add(k, l.task(id))
+	}
+	if slices.ContainsFunc(in.AddBlockedBy, isNew(k.BlockedBy)) {
+		changed = append(changed, "blockedBy")
+	}
+	for _, id := range in.AddBlockedBy {
+		add(l.task(id), k)
+	}
+	return changed
+}
+
+func (k *entry) merge(keys map[string]json.RawMessage) {
+	if k.metadata == nil {
+		k.metadata = map[string]json.RawMessage{}
+	}
+	for key, value := range keys {
+		if string(value) == "null" {
+			delete(k.metadata, key)
+			continue
+		}
+		k.metadata[key] = value
+	}
+}

@@ -1,0 +1,76 @@
+package control
+
+import (
+	"sync"
+
+	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// announcer puts frames on stdout without waiting for the host to read them.
+type announcer struct {
+	lines  *lines
+	stamps Stamps
+	states StateEvents
+	replay bool // prompts without a turn of their own are repeated
+
+	mu   sync.Mutex
+	last string // session state shown
+}
+
+func newAnnouncer(o Options) *announcer {
+	return &announcer{lines: newLines(o.Out), stamps: o.Stamps, states: o.States, replay: o.Replay}
+}
+
+// write puts out one frame.
+func (a *announcer) write(frame any) {
+	line, err := protocol.Marshal(frame)
+	if err != nil { // of our own types only raw JSON of the host can do this
+		return
+	}
+	a.lines.put(line)
+}
+
+// show puts out events that belong to no turn.
+func (a *announcer) show(events ...protocol.Event) {
+	for _, ev := range events {
+		switch ev := ev.(type) {
+		case *protocol.System:
+			ev.UUID, ev.SessionID = a.stamps.NewID(), a.stamps.SessionID()
+		case *protocol.Frame:
+			ev.UUID, ev.SessionID = a.stamps.NewID(), a.stamps.SessionID()
+		case *protocol.User:
+			ev.SessionID, ev.Timestamp = a.stamps.SessionID(), a.stamps.Timestamp()
+		}
+		a.write(ev)
+	}
+}
+
+// state shows the session's state, when it has changed, to hosts that want to
+// know it.
+func (a *announcer) state(state string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.states == StatesOff || a.last == state {
+		return
+	}
+	a.last = state
+	ev := &protocol.System{Subtype: "session_state_changed", Fields: []protocol.Field{{Key: "state", Value: state}}}
+	if a.states == StatesHostOnly {
+		ev.Fields = append(ev.Fields, protocol.Field{Key: "sdk_host_only", Value: true})
+	}
+	a.show(ev)
+}
+
+// repeat shows a prompt that has no turn of its own. Such an event tells no
+// time.
+func (a *announcer) repeat(in protocol.UserMessage) {
+	if !a.replay || !simulator.Repeats(in) {
+		return
+	}
+	yes := true
+	a.write(&protocol.User{
+		Type: "user", Message: protocol.UserContent{Role: "user", Content: in.Content},
+		SessionID: a.stamps.SessionID(), UUID: in.UUID, IsReplay: &yes,
+	})
+}

@@ -1,0 +1,202 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/control"
+	"github.com/claudeless/claudeless/internal/jsvalue"
+	"github.com/claudeless/claudeless/internal/session"
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Initialize answers the host's first request.
+func (r *requests) Initialize(ctx context.Context, g *control.Greeting) (control.Answer, error) {
+	sent := readRequest(g.Request)
+	in := jsvalue.Read[Initialize](g.Body)
+	in.Begun = g.Begun
+	in.Title = strings.TrimSpace(in.Title)
+	if err := malformed(sent, &in); err != nil {
+		return control.Answer{}, err
+	}
+	became, parked := park(sent, in.SDKMCPServers, r.connected)
+	if became != nil {
+		r.peer.Park(parked)
+	}
+	d, err := r.greeter.Initialize(ctx, in)
+	if err != nil {
+		return control.Answer{}, err
+	}
+	g.Connect(func(life context.Context) { r.greeter.Connect(life, in) })
+	d.ManifestsParked = became
+	d.PermissionMode, d.SessionState = string(r.session.Policy().Mode()), r.peer.State()
+	d.OnFailureSupported, d.AskOutranksHost = true, true
+	a := control.Answer{Payload: d}
+	if in.Title != "" {
+		a.Before = []protocol.Event{titleChanged(in.Title)}
+	}
+	return a, nil
+}
+
+// Interrupt ends what works in the background.
+func (r *requests) Interrupt() { r.greeter.Interrupt() }
+
+// malformed says what is wrong with the keys of initialize that have to have a
+// certain form; those of other keys are passed over when they have not.
+func malformed(sent request, in *Initialize) error {
+	if servers := sent.keys["sdkMcpServers"]; jsvalue.Given(servers) && json.Unmarshal(servers, &in.SDKMCPServers) != nil {
+		return errors.New("initialize: sdkMcpServers and webSearchIsolationExemptMcpServers must be arrays of strings")
+	}
+	hooks := sent.keys["hooks"]
+	if !jsvalue.Given(hooks) {
+		return nil
+	}
+	bad := errors.New("initialize: hooks must map hook events to arrays of matchers carrying hookCallbackIds arrays and string matchers")
+	var events map[string]*[]struct {
+		Matcher *string   `json:"matcher"`
+		IDs     *[]string `json:"hookCallbackIds"`
+	}
+	if json.Unmarshal(hooks, &events) != nil {
+		return bad
+	}
+	for _, matchers := range events {
+		if matchers == nil {
+			return bad
+		}
+		for _, m := range *matchers {
+			if m.IDs == nil {
+				return bad
+			}
+		}
+	}
+	return nil
+}
+
+// park takes the handshakes of servers that are not connected yet, and tells
+// what became of each. Nil = the request brought none.
+func park(in request, names []string, connected func(name string) bool) (became map[string]string, parked map[string]control.Handshake) {
+	raw := in.keys["sdkMcpServerManifests"]
+	if !jsvalue.Given(raw) || len(names) == 0 {
+		return nil, nil
+	}
+	var entries map[string]json.RawMessage
+	whole := json.Unmarshal(raw, &entries) == nil
+	became, parked = map[string]string{}, map[string]control.Handshake{}
+	for _, name := range names {
+		entry, sent := entries[name]
+		if whole && !sent {
+			continue
+		}
+		one := jsvalue.Read[control.Handshake](entry)
+		hello := jsvalue.Read[struct {
+			Version *string `json:"protocolVersion"`
+		}](one.Hello)
+		switch {
+		case !jsvalue.Objects(entry) || hello.Version == nil:
+			became[name] = "malformed"
+		case connected(name):
+			became[name] = "already_connected"
+		case *hello.Version != mcp.ProtocolVersion:
+			became[name] = "protocol_version_mismatch"
+		default:
+			became[name] = "parked"
+			parked[name] = one
+		}
+	}
+	return became, parked
+}
+
+// initializer applies a first request to a session.
+type initializer struct{ s *session.Session }
+
+// Interrupt ends the agents in the background.
+func (i initializer) Interrupt() { i.s.Tasks().Interrupt() }
+
+// Initialize takes the host's settings. Those that turns are built with are heeded only before the first turn.
+func (i initializer) Initialize(_ context.Context, in Initialize) (Description, error) {
+	if !in.Begun {
+		if err := i.configure(in); err != nil {
+			return Description{}, err
+		}
+	}
+	if jsvalue.Given(in.Agents) {
+		if err := i.s.Plan().Catalog.DefineAgents(in.Agents, "flagSettings"); err != nil {
+			i.s.Hint(err.Error()) // one that is none leaves out all
+		}
+	}
+	if in.ForwardSubagent {
+		i.s.ShowAgents()
+	}
+	if in.Hooks != nil {
+		i.s.Hooks().Callbacks(in.Hooks)
+	}
+	if in.Title != "" {
+		i.s.Rename(in.Title)
+	}
+	if in.Skills != nil {
+		i.s.AllowSkills(in.Skills)
+	}
+	var plugins *bool
+	if len(in.Plugins) > 0 {
+		applied := i.addPlugins(in)
+		plugins = &applied
+	}
+	d := describer(i).describe()
+	d.PluginsApplied = plugins
+	d.HooksApplied = in.Hooks != nil
+	if jsvalue.Given(in.MCPServers) {
+		applied := i.s.Plan().Host.AwaitInitialize
+		d.MCPServersApplied = &applied
+	}
+	return d, nil
+}
+
+// configure applies what is otherwise given by flags.
+func (i initializer) configure(in Initialize) error {
+	if in.SystemPrompt == nil && in.AppendSystemPrompt == "" && in.JSONSchema == nil && in.ToolAliases == nil {
+		return nil
+	}
+	c := session.Configuration{Append: in.AppendSystemPrompt, Schema: string(in.JSONSchema), Aliases: in.ToolAliases}
+	if in.SystemPrompt != nil {
+		system := strings.Join(in.SystemPrompt, "\n")
+		c.System = &system
+	}
+	return i.s.Configure(c)
+}
+
+// addPlugins loads the plugins that initialize names, before the first turn of a process that waits for initialize; it
+// tells whether all of them are loaded.
+func (i initializer) addPlugins(in Initialize) bool {
+	var dirs []string
+	withServers := map[string]bool{}
+	for _, raw := range in.Plugins {
+		var p struct {
+			Path    string `json:"path"`
+			SkipMCP bool   `json:"skipMcpDiscovery"`
+		}
+		if json.Unmarshal(raw, &p) != nil || p.Path == "" {
+			continue
+		}
+		abs := i.s.Plan().Abs(p.Path)
+		dirs = append(dirs, abs)
+		withServers[abs] = !p.SkipMCP
+	}
+	if i.s.Plan().Host.AwaitInitialize && !in.Begun {
+		i.s.AddPlugins(dirs, withServers)
+	}
+	return i.s.Plan().Catalog.HasPlugins(dirs...)
+}
+
+// Connect connects the servers that came with initialize. One that fails shows so in its status.
+func (i initializer) Connect(ctx context.Context, in Initialize) {
+	err := i.s.Connect(ctx, in.SDKMCPServers)
+	if err == nil && i.s.Plan().Host.AwaitInitialize && jsvalue.Given(in.MCPServers) {
+		_, err = i.s.SetServers(ctx, in.MCPServers)
+	}
+	if err != nil && ctx.Err() == nil {
+		i.s.Warn("connecting the host's servers: " + err.Error())
+	}
+}

@@ -1,0 +1,13 @@
+//go:build !linux
+
+package proc
+
+import "syscall"
+
+// dieWithParent does nothing: only Linux has death signals.
+func dieWithParent(*syscall.SysProcAttr) {}
+
+// networks are none: only Linux gives a process a network of its own.
+func networks() []func(*syscall.SysProcAttr) { return nil }
+
+func isolate(*syscall.SysProcAttr) error { return ErrNetwork }

@@ -1,0 +1,278 @@
+package session
+
+import (
+	"context"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// The words of the grammar stand for each other until nothing in angle brackets
+// is left. Programs read, touch and copy; paths are below the private directory,
+// which the deepest of them does not leave.
+func ruleGrammar() map[string][]string {
+	return map[string][]string{
+		"line": {
+			"<cmd>", "<cmd>", "<cmd> <redir>", "<cmd>; <cmd>", "<cmd> && <cmd>", "<cmd> | <cmd>", "{ <cmd>; } <redir>", "(<cmd>) <redir>",
+			"while true; do <cmd>; break; done <redir>", "if true; then <cmd>; fi <redir>", "for i in a; do <cmd>; done <redir>",
+			"cd <dir> && <cmd>", "cd <dir>; <cmd> <redir>", "cd <dir> && cd - && <cmd>", "cd <dir> && cd <dir> && <cmd>", "<cmd>\n)", "<cmd> <redir> <redir>", "<redir>",
+		},
+		"cmd": {
+			"<reader> <file>", "<reader> <file>", "<reader> <file> <file>", "<wrap> <reader> <file>", "echo <file> | xargs <xopt> <reader>", "xargs <xopt> <reader> < list",
+			"<wrap> touch <touched>", "touch <touched>", "bash -c 'touch <touched>'", "eval touch <touched>", "find . -maxdepth 0 -exec touch <touched> \\;", "{touch,<touched>}",
+			"bash -c '<reader> <plain>'", "eval <reader> <plain>", "$'\\x74ouch' <touched>", "xargs <xopt> touch < list", "\\touch <touched>", "'touch' <touched>", "t\"ou\"ch <touched>",
+			"tee <new>", "cp <file> <new>", "cp -t <dir> <file>", "cp --target-directory=<dir> <file>", "mv -t<dir> <file>", "mv <file> <new>", "mkdir <new>", "ln -s f <new>",
+			"sed -i s/a/b/ <new>", "sed s/a/b/ <file>", "sed -e 'w <newplain>' f", "sed -n --expression='w <newplain>' f", "sed -n 's/a/b/w <newplain>' f", "sed --file=<plain>",
+			"diff --from-file=<plain> f", "sort --files0-from=list", "grep -f <file> f", "echo x", "true", "touch -r <file> <new>",
+		},
+		"reader": {"cat", "head -n 3", "tail -n 3", "grep -e.", "grep -h .", "sort", "nl", "cut -c1-60", "sed -n p", "awk 1", "tac", "uniq", "fold -w 200", "paste", "cat --"},
+		"plain":  {"f", ".env", "../out/o", "sub/../.env", "./.env"},
+		"file": {
+			"<plain>", "<plain>", ".e*", ".en?", "link", "$'\\x2eenv'", ".e\"\"nv", "\"$HOME\"/h", "~/h", "\"$HOME/../out/o\"", "{f,.env}", "outlink/o", "lin*", "sub/up/.env",
+			"sub/up/../out/o", "outlink/../work/.env", "../work/.env", "~+/.env", "$PWD/.env", "\"${PWD}\"/../out/o", "-- .env", "*", "../*/o",
+		},
+		"newplain": {"made", "sub/made", "kept", "../out/made", "sub/../kept", "dangling", "dangling", "dangling", "outlink/made"},
+		"new":      {"<newplain>", "<newplain>", "\"$HOME\"/made", "~/made", "$'kep\\x74'", "sub/../../out/made", "{made,kept}", "su*/made", "\"$HOME/../work/kept\"", "link", "./kept"},
+		"touched":  {"touched", "sub/../touched"},
+		"redir":    {"> <new>", ">> <new>", "&> <new>", ">| <new>", "2> <new>", "<> <new>", "< <file>", "<> <file>", "< <file> > <new>", ">&2", "2>&1"},
+		"wrap": {
+			"env", "env -u X", "env A=1", "env -i", "timeout 5", "timeout -s KILL 5", "timeout --signal=KILL 5", "nice", "nice -n 1", "nohup", "stdbuf -o L", "command", "exec", "time", "A=1",
+			"xargs", "xargs -I {}", "env -u X timeout -s KILL 5", "!",
+		},
+		"xopt": {"", "-n 1", "-I {}", "-t", "-0"},
+		"dir":  {"sub", "..", "../out", ".", "\"$HOME\"", "outlink", "sub/up", "-"},
+	}
+}
+
+// underRules are the settings under which a command line is judged.
+type underRules struct {
+	name  string
+	mode  protocol.PermissionMode
+	rules []permission.Rule
+	// blind is what the real CLI lets through as well (observed with 2.1.329); nil =
+	// nothing.
+	blind *regexp.Regexp
+	// wrong says what must not have come of a line that may run unasked.
+	wrong func(before, after map[string]string, said string) string
+}
+
+const canary = "CANARY-"
+
+func ruleSets() []underRules {
+	rules := func(allow string, deny ...string) []permission.Rule {
+		out := []permission.Rule{{Behavior: permission.BehaviorAllow, Source: "cliArg", Text: allow}}
+		for _, text := range deny {
+			out = append(out, permission.Rule{Behavior: permission.BehaviorDeny, Source: "cliArg", Text: text})
+		}
+		return out
+	}
+	return []underRules{
+		{"nothing is allowed", protocol.ModeDefault, nil, nil, func(before, after map[string]string, said string) string {
+			if file := changed(before, after, ""); file != "" {
+				return "changes " + file
+			}
+			return tells(after, said, "out", "home")
+		}},
+		{"edits are allowed", protocol.ModeAcceptEdits, nil, nil, func(before, after map[string]string, said string) string {
+			if file := changed(before, after, "work/"); file != "" {
+				return "changes " + file
+			}
+			return tells(after, said, "out", "home")
+		}},
+		{"a file may not be read", protocol.ModeDefault, rules("Bash", "Read(.env)"), regexp.MustCompile(`\bxargs\b`), func(_, after map[string]string, said string) string {
+			return tells(after, said, "env")
+		}},
+		{"files may not be changed", protocol.ModeDefault, rules("Bash", "Edit(kept)", "Edit(sub/**)"), regexp.MustCompile(`\bsed -.*w [a-z]`), func(before, after map[string]string, _ string) string {
+			for _, name := range slices.Sorted(maps.Keys(after)) {
+				if (name == "work/kept" || strings.HasPrefix(name, "work/sub/")) && after[name] != before[name] {
+					return "changes " + name
+				}
+			}
+			return ""
+		}},
+		{"a program may not run", protocol.ModeDefault, rules("Bash", "Bash(touch:*)"), nil, func(_, after map[string]string, _ string) string {
+			if _, made := after["work/touched"]; made {
+				return "runs touch"
+			}
+			return ""
+		}},
+	}
+}
+
+// changed is a file outside of a directory that is not as it was.
+func changed(before, after map[string]string, but string) string {
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		if was, known := before[name]; (but == "" || !strings.HasPrefix(name, but)) && (!known || was != after[name]) {
+			return name
+		}
+	}
+	for name := range before {
+		if _, there := after[name]; !there && (but == "" || !strings.HasPrefix(name, but)) {
+			return name
+		}
+	}
+	return ""
+}
+
+// tells finds a secret in what was said, or in a file that it was not in.
+func tells(after map[string]string, said string, secrets ...string) string {
+	for _, secret := range secrets {
+		word := canary + secret
+		if strings.Contains(said, word) {
+			return "shows " + word
+		}
+		for _, name := range slices.Sorted(maps.Keys(after)) {
+			if strings.Contains(after[name], word) && strings.HasPrefix(name, "work/") && name != "work/.env" {
+				return "writes " + word + " to " + name
+			}
+		}
+	}
+	return ""
+}
+
+// yard is the private directory in which command lines run.
+type yard struct{ top string }
+
+func newYard(t *testing.T) yard {
+	t.Helper()
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	y := yard{filepath.Join(top, "a", "b", "c", "d")} // ".." stays in what is the test's
+	for name, text := range map[string]string{
+		"work/f": "b\na\n", "work/.env": canary + "env\n", "work/kept": "a\n", "work/list": "touched\n", "work/sub/g": "x\n", "out/o": canary + "out\n", "home/h": canary + "home\n",
+	} {
+		path := filepath.Join(y.top, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, to := range map[string]string{"link": "../out/o", "dangling": "../out/new", "outlink": "../out", "sub/up": ".."} {
+		if err := os.Symlink(to, filepath.Join(y.top, "work", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return y
+}
+
+// look is what there is, by path.
+func (y yard) look(t *testing.T) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(y.top, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(y.top, path)
+		if err != nil || d.IsDir() && strings.Count(rel, "/") == 0 {
+			return err
+		}
+		all[rel] = d.Type().String()
+		if d.Type().IsRegular() {
+			data, err := os.ReadFile(path)
+			all[rel] += string(data)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// run runs a command line and returns what it says.
+func (y yard) run(t *testing.T, bash, line string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, bash, "--norc", "--noprofile", "-c", line)
+	cmd.Dir = filepath.Join(y.top, "work")
+	cmd.Env = []string{"HOME=" + filepath.Join(y.top, "home"), "PATH=" + os.Getenv("PATH"), "LC_ALL=C"}
+	cmd.WaitDelay = time.Second
+	said, _ := cmd.CombinedOutput() // one that fails has done nothing, or it shows
+	return string(said)
+}
+
+// expand makes one line of the grammar.
+func expand(r *rand.Rand) string {
+	words := ruleGrammar()
+	var say func(key string, depth int) string
+	say = func(key string, depth int) string {
+		choice := words[key][r.IntN(len(words[key]))]
+		var b strings.Builder
+		for {
+			before, rest, found := strings.Cut(choice, "<")
+			b.WriteString(before)
+			if !found {
+				return b.String()
+			}
+			name, after, closed := strings.Cut(rest, ">")
+			if !closed || words[name] == nil || depth == 0 { // a redirection
+				b.WriteByte('<')
+				choice = rest
+				continue
+			}
+			b.WriteString(say(name, depth-1))
+			choice = after
+		}
+	}
+	return say("line", 8)
+}
+
+// FuzzRules runs random command lines that some rules and modes let through
+// unasked and looks whether they have done what these rules are there to keep
+// them from.
+func FuzzRules(f *testing.F) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		f.Skip("there is no bash")
+	}
+	for seed := range uint64(96) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		r := rand.New(rand.NewPCG(seed, 29))
+		line := expand(r)
+		input, err := protocol.Marshal(map[string]string{"command": line})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, set := range ruleSets() {
+			if set.blind != nil && set.blind.MatchString(line) {
+				continue
+			}
+			y := newYard(t)
+			p, err := permission.New(permission.Options{
+				Mode: set.mode, Rules: set.rules, CWD: filepath.Join(y.top, "work"), Home: filepath.Join(y.top, "home"),
+				Disk: disk{},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if v := p.Decide(protocol.ToolUse{Name: "Bash", Input: input}); v.Behavior != permission.Allow {
+				continue
+			}
+			before := y.look(t)
+			said := y.run(t, bash, line)
+			if what := set.wrong(before, y.look(t), said); what != "" {
+				t.Errorf("%s: %q may run unasked and %s", set.name, line, what)
+			}
+		}
+	})
+}

@@ -1,0 +1,88 @@
+package witness
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"github.com/claudeless/claudeless/internal/edge"
+	"github.com/claudeless/claudeless/internal/proc"
+	"github.com/claudeless/claudeless/internal/process"
+)
+
+// Relay runs a command, the real claude, in the place of this process, and spoils
+// its output, its signals and its end as a fault wants; empty = none. It returns the
+// exit code.
+func Relay(ctx context.Context, s *process.System, fault string, argv []string) (int, error) {
+	f := edge.FaultByName(fault)
+	if f == nil && fault != "" || len(argv) == 0 {
+		return 0, fmt.Errorf("there is no fault %q, or no command", fault)
+	}
+	e := edge.New(edge.Options{System: s})
+	if f != nil && f.Face == "cli" { // those of the API are its server's
+		e.Arm(f)
+	}
+	inner := e.System()
+	from, to, err := os.Pipe()
+	if err != nil {
+		return 0, err
+	}
+	defer from.Close()
+	a, err := proc.Attach(ctx, proc.AttachOptions{
+		Command: proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}, Stdin: s.Stdin, Stdout: to, Stderr: s.Stderr, Terminal: s.StdinIsTTY,
+	})
+	if err := errors.Join(err, to.Close()); err != nil {
+		return 0, err
+	}
+	signals := make(chan os.Signal, 4)
+	stop := inner.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	defer stop()
+	copied := make(chan struct{})
+	go func() { // ends when nobody holds the pipe any more
+		defer close(copied)
+		_ = whole(inner.Stdout, from) // what could not be written its reader did not want
+	}()
+	for {
+		select {
+		case sig := <-signals:
+			if sig, ok := sig.(syscall.Signal); ok {
+				a.Signal(sig)
+			}
+		case <-a.Done():
+			a.Stop(0)
+			<-copied
+			return e.End(a.Exit().Code, ""), nil
+		}
+	}
+}
+
+// whole copies lines of JSON one by one, and everything else as one piece: a write
+// is a line, or all there is.
+func whole(to io.Writer, from io.Reader) error {
+	var kept []byte
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		kept = append(kept, buf[:n]...)
+		for bytes.HasPrefix(kept, []byte("{")) {
+			end := bytes.IndexByte(kept, '\n') + 1
+			if end == 0 {
+				break
+			}
+			if _, err := to.Write(kept[:end]); err != nil {
+				return err
+			}
+			kept = kept[end:]
+		}
+		if err != nil {
+			if len(kept) > 0 {
+				_, err = to.Write(kept)
+			}
+			return err
+		}
+	}
+}

@@ -1,0 +1,28 @@
+package connection
+
+import (
+	"context"
+	"encoding/json"
+	"net"
+	"testing"
+)
+
+// The progress token of a call is its id, also when the request has been
+// written before it got one.
+func TestToken(t *testing.T) {
+	for meta, want := range map[string]string{
+		``:                             `{"progressToken":7}`,
+		`{"a":{"b":1}}`:                `{"a":{"b":1},"progressToken":7}`,
+		`{"progressToken":1,"z":null}`: `{"progressToken":7,"z":null}`,
+	} {
+		if got := string(withToken(json.RawMessage(meta), 7)); got != want {
+			t.Errorf("%s: %s, want %s", meta, got, want)
+		}
+	}
+}
+
+func TestTransient(t *testing.T) {
+	if !transient(&net.OpError{Op: "dial", Err: context.DeadlineExceeded}) || transient(context.DeadlineExceeded) || transient(&Error{}) {
+		t.Error("a time-out of the port may pass, the end of all time and an answer may not")
+	}
+}

@@ -1,0 +1,44 @@
+package connection
+
+import "encoding/json"
+
+// ServerInfo is what a server says about itself.
+type ServerInfo struct {
+	Name    string `json:"name"`
+	Title   string `json:"title,omitempty"`
+	Version string `json:"version"`
+}
+
+// Hello is a server's answer to initialize.
+type Hello struct {
+	ProtocolVersion string          `json:"protocolVersion"`
+	Capabilities    json.RawMessage `json:"capabilities"`
+	ServerInfo      ServerInfo      `json:"serverInfo"`
+	Instructions    string          `json:"instructions"`
+}
+
+// Has reports whether the server declared a capability.
+func (h Hello) Has(capability string) bool {
+	var all map[string]json.RawMessage
+	if json.Unmarshal(h.Capabilities, &all) != nil {
+		return false
+	}
+	v, ok := all[capability]
+	return ok && string(v) != "null" && string(v) != "false"
+}
+
+// Bare reports whether the server declared nothing at all.
+func (h Hello) Bare() bool {
+	var all map[string]json.RawMessage
+	return json.Unmarshal(h.Capabilities, &all) != nil || len(all) == 0
+}
+
+// Subscribable reports whether the server declared resource subscriptions.
+func (h Hello) Subscribable() bool {
+	var c struct {
+		Resources struct {
+			Subscribe bool `json:"subscribe"`
+		} `json:"resources"`
+	}
+	return json.Unmarshal(h.Capabilities, &c) == nil && c.Resources.Subscribe
+}

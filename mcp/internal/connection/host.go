@@ -1,0 +1,30 @@
+package connection
+
+import (
+	"context"
+	"errors"
+
+	"github.com/mark3labs/mcp-go/client/transport"
+
+	"github.com/claudeless/claudeless/mcp/internal/carrier"
+)
+
+// Hosted is a server inside the host of an SDK.
+type Hosted struct {
+	Server string
+	Send   carrier.Send // nil = there is no host
+}
+
+func (t Hosted) dial(context.Context, context.Context, *base) (transport.Interface, way, error) {
+	if t.Send == nil {
+		return nil, nil, errors.New("there is no SDK host")
+	}
+	h := carrier.NewHost(t.Server, t.Send)
+	return h, &hosted{h}, nil
+}
+
+// hosted is the way through the host, which ends by itself.
+type hosted struct{ host *carrier.Host }
+
+func (*hosted) opened(string)         {}
+func (*hosted) close(context.Context) {}

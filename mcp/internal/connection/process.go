@@ -1,0 +1,180 @@
+package connection
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/mark3labs/mcp-go/client/transport"
+
+	"github.com/claudeless/claudeless/internal/proc"
+	"github.com/claudeless/claudeless/mcp/internal/carrier"
+)
+
+// Process is a server that is started and spoken to over its pipes.
+type Process struct {
+	Command string
+	Args    []string
+	Env     []string // "K=V", all of it
+	Dir     string
+	Grace   time.Duration // each step of the shutdown; 0 = 500 ms
+	MaxLine int           // longest message in bytes
+	Stderr  io.Writer     // gets standard error, too; nil = nobody does
+	Hider   Hider         // of what is told of standard error
+}
+
+// Hider makes secrets in a text unreadable.
+type Hider interface {
+	Redact(text string) string
+}
+
+// ExitLinger is how long the output of a process that has ended may still come
+// through.
+const ExitLinger = 50 * time.Millisecond
+
+// dial starts the process.
+func (t Process) dial(_, limit context.Context, b *base) (transport.Interface, way, error) {
+	p, err := proc.Start(limit, proc.Options{
+		Command: proc.Command{Path: t.Command, Args: t.Args, Env: t.Env, Dir: t.Dir},
+		Stderr:  t.Stderr, Grace: t.Grace, TermGrace: t.Grace,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	w := &process{Process: p, base: b, hider: t.Hider}
+	w.filter = carrier.NewFilter(carrier.FilterOptions{Source: p.Stdout(), Limit: t.MaxLine, Owner: w})
+	pipes := transport.NewIO(w.filter, stdin{p.Stdin()}, nil)
+	transport.WithCommandLogger(silent)(pipes) // it would write to standard error
+	w.pipes = pipes
+	b.tasks.Go(w.watch)
+	return pipes, w, nil
+}
+
+// silent is where mcp-go logs to.
+var silent = slog.New(slog.DiscardHandler)
+
+// process is the way to a server over its pipes. A nil process is that of a
+// server that has none.
+type process struct {
+	*proc.Process
+	*base
+	filter *carrier.Filter
+	pipes  transport.Interface
+	hider  Hider
+}
+
+func (p *process) opened(string)             {}
+func (p *process) close(ctx context.Context) { p.Stop(ctx) }
+
+// watch ends with the process, or when the connection is closed.
+func (p *process) watch() {
+	select {
+	case <-p.Done():
+	case <-p.fate.lost:
+		return
+	}
+	select { // descendants may hold the pipe for ever
+	case <-time.After(ExitLinger):
+		_ = p.pipes.Close() // fails what is in flight
+		p.Lose()
+	case <-p.fate.lost:
+	}
+}
+
+// End implements carrier.Owner.
+func (p *process) End() { p.Lose() }
+
+// TooLong implements carrier.Owner.
+func (p *process) TooLong(id []byte, why *carrier.TooLongError) { p.link.TooLong(id, why) }
+
+// Junk implements carrier.Lines.
+func (p *process) Junk(first string) { p.debug.Printf("not a message, skipped: %s", first) }
+
+// Repair implements carrier.Lines.
+func (p *process) Repair(line []byte) []byte { return p.link.Repair(line) }
+
+func (p *process) pid() int {
+	if p == nil {
+		return 0
+	}
+	return p.PID()
+}
+
+func (p *process) skipped() (n int, first string) {
+	if p == nil {
+		return 0, ""
+	}
+	return p.filter.Skipped()
+}
+
+func (p *process) tail() []string {
+	if p == nil {
+		return nil
+	}
+	return lastLines(p.hider.Redact(p.StderrTail()))
+}
+
+// reason is "exit status 3: last line of standard error"; empty when the
+// process does not end within patience: its pipes may close a moment before.
+func (p *process) reason(patience time.Duration) string {
+	if p == nil {
+		return ""
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-p.Done():
+	case <-timer.C:
+	}
+	exit, ended := p.Exit()
+	if !ended {
+		return ""
+	}
+	reason := exit.String()
+	if line := lastLine(p.StderrTail()); line != "" {
+		reason += ": " + line
+	}
+	return p.hider.Redact(reason)
+}
+
+// stdin lets the transport close the server's input without dropping what is
+// still queued. Writing to a server that is gone is no error here, which the
+// transport would log: the end of its output tells.
+type stdin struct{ *proc.Queue }
+
+func (s stdin) Write(p []byte) (int, error) {
+	n, err := s.Queue.Write(p)
+	if errors.Is(err, proc.ErrQueueClosed) {
+		return len(p), nil
+	}
+	return n, err
+}
+
+func (s stdin) Close() error {
+	s.CloseWhenSent()
+	return nil
+}
+
+// lastLines are the last few lines of a text.
+func lastLines(text string) []string {
+	const most = 5
+	lines := strings.Split(strings.ToValidUTF8(strings.TrimRight(text, " \t\r\n"), "?"), "\n")
+	if lines[0] == "" && len(lines) == 1 {
+		return nil
+	}
+	return lines[max(0, len(lines)-most):]
+}
+
+func lastLine(text string) string {
+	const longest = 500
+	text = strings.TrimRight(text, " \t\r\n")
+	line := text[strings.LastIndexByte(text, '\n')+1:]
+	line = strings.ToValidUTF8(strings.TrimSpace(line), "?")
+	if len(line) > longest {
+		line = line[:longest] + "…"
+	}
+	return line
+}

@@ -1,0 +1,175 @@
+package connection
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	wire "github.com/mark3labs/mcp-go/mcp"
+
+	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/mcp/internal/health"
+)
+
+// raw runs one request of the client and returns the result as it came.
+func raw(ctx context.Context, stub string, send func(context.Context) error) (json.RawMessage, error) {
+	ex := &exchange{stub: json.RawMessage(stub)}
+	if err := send(context.WithValue(ctx, exchangeKey{}, ex)); err != nil {
+		return nil, plain(err)
+	}
+	return ex.result, nil
+}
+
+// List is something that servers list, by its name in the answer.
+type List string
+
+// The lists.
+const (
+	Tools     List = "tools"
+	Prompts   List = "prompts"
+	Resources List = "resources"
+	Templates List = "resourceTemplates"
+)
+
+// page asks for one page of a list.
+func (c *Conn) page(ctx context.Context, list List, req wire.PaginatedRequest) (err error) {
+	switch list {
+	case Tools:
+		_, err = c.client.ListToolsByPage(ctx, wire.ListToolsRequest{PaginatedRequest: req})
+	case Prompts:
+		_, err = c.client.ListPromptsByPage(ctx, wire.ListPromptsRequest{PaginatedRequest: req})
+	case Resources:
+		_, err = c.client.ListResourcesByPage(ctx, wire.ListResourcesRequest{PaginatedRequest: req})
+	case Templates:
+		_, err = c.client.ListResourceTemplatesByPage(ctx, wire.ListResourceTemplatesRequest{PaginatedRequest: req})
+	default:
+		err = fmt.Errorf("there is no list of %s", list)
+	}
+	return err
+}
+
+const maxPages = 1000
+
+// List follows the cursors of a list and returns its elements as they came. A
+// cursor that was there before, or too many pages, ends the list with a
+// warning.
+func (c *Conn) List(ctx context.Context, list List) (all []json.RawMessage, warning string, err error) {
+	var req wire.PaginatedRequest
+	seen := map[wire.Cursor]bool{"": true}
+	for range maxPages {
+		result, err := raw(ctx, `{}`, func(ctx context.Context) error { return c.page(ctx, list, req) })
+		if err != nil {
+			return all, "", err
+		}
+		var p map[string]json.RawMessage
+		var elements []json.RawMessage
+		if err := json.Unmarshal(result, &p); err != nil {
+			return all, "", fmt.Errorf("reading the list of %s: %w", list, err)
+		}
+		if v := p[string(list)]; v != nil && json.Unmarshal(v, &elements) != nil {
+			return all, fmt.Sprintf("the list of %s is %s, not an array", list, ordered.TypeOf(v)), nil
+		}
+		all = append(all, elements...)
+		next := wire.Cursor("")
+		if v, ok := p["nextCursor"]; ok {
+			_ = json.Unmarshal(v, &next) // a cursor that is no string ends the list
+		}
+		if next == "" {
+			return all, "", nil
+		}
+		if seen[next] {
+			return all, fmt.Sprintf("the list of %s repeats cursor %q; %d were read", list, next, len(all)), nil
+		}
+		seen[next] = true
+		req.Params.Cursor = next
+	}
+	return all, fmt.Sprintf("the list of %s has more than %d pages; %d were read", list, maxPages, len(all)), nil
+}
+
+// ReadResource returns the result as the server sent it.
+func (c *Conn) ReadResource(ctx context.Context, uri string) (json.RawMessage, error) {
+	var req wire.ReadResourceRequest
+	req.Params.URI = uri
+	return raw(ctx, `{"contents":[]}`, func(ctx context.Context) error {
+		_, err := c.client.ReadResource(ctx, req)
+		return err
+	})
+}
+
+// GetPrompt fills in a prompt and returns the result as the server sent it.
+func (c *Conn) GetPrompt(ctx context.Context, name string, args map[string]string) (json.RawMessage, error) {
+	var req wire.GetPromptRequest
+	req.Params.Name, req.Params.Arguments = name, args
+	return raw(ctx, `{"messages":[]}`, func(ctx context.Context) error {
+		_, err := c.client.GetPrompt(ctx, req)
+		return err
+	})
+}
+
+// older are the requests that the newer era of the protocol has no more.
+type older interface {
+	Ping(ctx context.Context) error
+	Subscribe(ctx context.Context, req wire.SubscribeRequest) error
+	Unsubscribe(ctx context.Context, req wire.UnsubscribeRequest) error
+}
+
+func (c *Conn) older() older { return c.client }
+
+// Ping asks for a sign of life. The newer era has no ping: of its servers it is
+// enough that they are connected.
+func (c *Conn) Ping(ctx context.Context) error {
+	if c.Modern() {
+		return nil
+	}
+	return c.older().Ping(ctx)
+}
+
+// Subscribe asks the server to tell of changes to a resource.
+func (c *Conn) Subscribe(ctx context.Context, uri string) error {
+	var req wire.SubscribeRequest
+	req.Params.URI = uri
+	_, err := raw(ctx, `{}`, func(ctx context.Context) error { return c.older().Subscribe(ctx, req) })
+	return err
+}
+
+// Unsubscribe ends a subscription.
+func (c *Conn) Unsubscribe(ctx context.Context, uri string) error {
+	var req wire.UnsubscribeRequest
+	req.Params.URI = uri
+	_, err := raw(ctx, `{}`, func(ctx context.Context) error { return c.older().Unsubscribe(ctx, req) })
+	return err
+}
+
+// Watch pings the connection, while it is idle, as long as it lives. A server
+// that no longer answers is lost. Those of a host and of the newer era have
+// nothing to be pinged with.
+func (c *Conn) Watch(ctx context.Context, every time.Duration) {
+	if every < 0 || c.Hosted() || c.Modern() {
+		return
+	}
+	ctx, stop := context.WithCancel(ctx)
+	c.tasks.Go(func() { // ends with the connection
+		defer stop()
+		if health.Watch(ctx, health.Options{Every: every, Limit: every / 6, Server: idler{c}}) {
+			c.fate.silent.Store(true)
+			c.Lose()
+		}
+	})
+	c.tasks.Go(func() { // ends with the connection too
+		defer stop()
+		select {
+		case <-c.fate.lost:
+		case <-ctx.Done():
+		}
+	})
+}
+
+// idler is a connection as its watch sees it.
+type idler struct{ c *Conn }
+
+// Ping implements health.Server.
+func (i idler) Ping(ctx context.Context) error { return i.c.older().Ping(ctx) }
+
+// Busy implements health.Server.
+func (i idler) Busy() bool { return i.c.link.inFlight.Load() > 0 }

@@ -1,0 +1,83 @@
+package connection
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/mark3labs/mcp-go/client/transport"
+)
+
+// Target is a server and how it is reached: [Process], [Remote] or [Hosted].
+type Target interface {
+	// dial lays the way, which ends with life, before limit does.
+	dial(life, limit context.Context, b *base) (transport.Interface, way, error)
+}
+
+// way is what the messages of a connection go over, below the client.
+type way interface {
+	// opened hears that the handshake is done, and what version it agreed on.
+	opened(version string)
+	// close ends the way, within bounds of its own.
+	close(ctx context.Context)
+}
+
+// base is what a way is laid on: the link that takes its messages, and the fate
+// that it decides.
+type base struct {
+	link  *link
+	fate  *fate
+	inbox *inbox
+	debug Log
+	tasks *sync.WaitGroup
+	probe bool // for the newer era
+}
+
+// fate is the end of a connection.
+type fate struct {
+	lost   chan struct{} // closed once when the server went away
+	once   sync.Once
+	silent atomic.Bool // it was given up since it no longer answers
+	barred atomic.Bool // it was given up since it wants authorization
+}
+
+// Log is the debug log of the server.
+func (b *base) Log() Log { return b.debug }
+
+// Lose marks the connection as gone.
+func (b *base) Lose() { b.fate.once.Do(func() { close(b.fate.lost) }) }
+
+// Lost is closed when the server went away or the connection was closed.
+func (b *base) Lost() <-chan struct{} { return b.fate.lost }
+
+// IsLost reports whether Lost is closed.
+func (b *base) IsLost() bool {
+	select {
+	case <-b.fate.lost:
+		return true
+	default:
+		return false
+	}
+}
+
+// Silent reports whether the connection was given up since the server no longer
+// answered pings.
+func (b *base) Silent() bool { return b.fate.silent.Load() }
+
+// Barred reports whether the connection was given up since the server wants
+// authorization.
+func (b *base) Barred() bool { return b.fate.barred.Load() }
+
+// Kick has a token when the server said that a list has changed.
+func (b *base) Kick() <-chan struct{} { return b.inbox.lists.kick }
+
+// Changes counts how often the server said that a list has changed.
+func (b *base) Changes() int64 { return b.inbox.lists.seen.Load() }
+
+// Fetched says that the lists in use are good up to a count of Changes.
+func (b *base) Fetched(changes int64) { b.inbox.lists.current.Store(changes) }
+
+// Stale reports whether the server's lists changed since they were fetched.
+func (b *base) Stale() bool {
+	return b.inbox.lists.current.Load() < b.inbox.lists.seen.Load()
+}

@@ -1,0 +1,311 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/claudeless/claudeless/mcp/internal/connection"
+)
+
+// life is what the run goroutine knows beyond the status.
+type life struct {
+	*server
+	conn       *connection.Conn // live, or being lost
+	stopDial   context.CancelFunc
+	dialed     chan dialResult // nil = not connecting
+	retry      *time.Timer     // nil = not waiting to reconnect
+	refreshed  chan refreshed  // nil = no refresh under way
+	nextUpdate *time.Timer     // nil = a refresh may start at once
+	attempt    int
+}
+
+// run is the life of a server. It ends when ctx does.
+func (l *life) run(ctx context.Context) {
+	defer close(l.done)
+	defer l.shutdown(ctx)
+	if l.cfg.Disabled {
+		l.disable()
+	} else {
+		l.dial(ctx)
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case o := <-l.orders:
+			l.obey(ctx, o.want)
+			close(o.ack)
+		case r := <-l.dialed:
+			l.connected(ctx, r)
+		case <-l.lost():
+			l.handleLoss(ctx)
+		case <-timerC(l.retry):
+			l.retry = nil
+			l.dial(ctx)
+		case <-l.kicked():
+			l.refresh(ctx)
+		case <-timerC(l.nextUpdate):
+			l.nextUpdate = nil
+		case fresh := <-l.refreshed:
+			l.refreshed = nil
+			l.take(fresh)
+		}
+	}
+}
+
+func timerC(t *time.Timer) <-chan time.Time {
+	if t == nil {
+		return nil
+	}
+	return t.C
+}
+
+func (l *life) lost() <-chan struct{} {
+	if l.conn == nil {
+		return nil
+	}
+	return l.conn.Lost()
+}
+
+// kicked is ready when the server's lists changed and a refresh may start.
+func (l *life) kicked() <-chan struct{} {
+	if l.conn == nil || l.refreshed != nil || l.nextUpdate != nil {
+		return nil
+	}
+	return l.conn.Kick()
+}
+
+func (l *life) obey(ctx context.Context, want State) {
+	switch want {
+	case StateConnected:
+		if l.conn == nil && l.dialed == nil {
+			l.attempt = 0
+			l.dial(ctx)
+		}
+	case StateDisabled:
+		l.hangUp(ctx)
+		l.disable()
+	default:
+		l.hangUp(ctx)
+		l.update(func(st *status) { st.state = StateDisconnected })
+	}
+}
+
+func (l *life) disable() { l.update(func(st *status) { st.state = StateDisabled }) }
+
+// dial connects in the background; the result comes on dialed.
+func (l *life) dial(ctx context.Context) {
+	l.stopRetry()
+	l.update(func(st *status) {
+		if l.attempt == 0 {
+			st.state = StateConnecting
+		}
+	})
+	dialCtx, stop := context.WithCancel(ctx)
+	result := make(chan dialResult, 1)
+	l.dialed, l.stopDial = result, stop
+	retries := maxRetries
+	if l.attempt > 0 { // the attempts to reconnect are the retries
+		retries = 0
+	}
+	l.tasks.Go(func() { // ends with the attempt, which is bounded
+		result <- l.connect(ctx, dialCtx, retries)
+	})
+}
+
+// connected takes the outcome of a connect.
+func (l *life) connected(ctx context.Context, r dialResult) {
+	l.stopDial()
+	l.dialed, l.stopDial = nil, nil
+	if r.err != nil {
+		l.failed(r.err)
+		return
+	}
+	l.attempt = 0
+	l.conn = r.conn
+	l.update(func(st *status) {
+		st.state, st.conn, st.hello, st.lists = StateConnected, r.conn, r.conn.Hello(), r.lists
+	})
+	if r.conn.IsLost() {
+		l.handleLoss(ctx)
+		return
+	}
+	r.conn.Watch(ctx, l.o.Pauses.Ping)
+	l.resubscribe(ctx, r.conn)
+}
+
+// failed decides what comes after a connect that did not work.
+func (l *life) failed(err error) {
+	var d *connection.DialError
+	if !errors.As(err, &d) {
+		d = &connection.DialError{Reason: err.Error(), Wire: err.Error()}
+	}
+	if l.attempt > 0 && l.attempt < maxReconnects && !d.NeedsAuth {
+		l.retryLater(d.Reason, d.Wire)
+		return
+	}
+	l.attempt = 0
+	l.update(func(st *status) {
+		st.state, st.err, st.wireErr = StateFailed, d.Reason, d.Wire
+		if d.NeedsAuth {
+			st.state = StateNeedsAuth
+		}
+	})
+}
+
+// maxReconnects is how often a lost server is tried again before it has
+// failed; the pauses double.
+const maxReconnects = 5
+
+func (l *life) retryLater(reason, wireReason string) {
+	l.retry = time.NewTimer(l.o.Pauses.Reconnect << l.attempt)
+	l.attempt++
+	l.update(func(st *status) {
+		st.state, st.attempt, st.err, st.wireErr = StateReconnecting, l.attempt, reason, wireReason
+	})
+}
+
+func (l *life) stopRetry() {
+	if l.retry != nil {
+		l.retry.Stop()
+		l.retry = nil
+	}
+}
+
+// handleLoss takes note that the server went away.
+func (l *life) handleLoss(ctx context.Context) {
+	c := l.conn
+	l.conn = nil
+	reason := "no answer to pings"
+	if !c.Silent() {
+		reason = cmp.Or(c.Reason(2*connection.ExitLinger), ErrConnectionClosed.Error())
+	}
+	if c.PID() != 0 {
+		tail := c.Tail()
+		l.update(func(st *status) { st.tail = tail })
+	}
+	l.closeLater(ctx, c)
+	if c.Barred() { // trying again would be refused again
+		l.failed(&connection.DialError{Reason: "authorization required", Wire: "authorization required", NeedsAuth: true})
+		return
+	}
+	if l.autoReconnect() {
+		l.attempt = 0
+		l.retryLater(reason, ErrConnectionClosed.Error())
+		return
+	}
+	l.update(func(st *status) {
+		st.state, st.err, st.wireErr = StateFailed, reason, ErrConnectionClosed.Error()
+		if l.cfg.Type == typeStdio || l.cfg.Type == "" {
+			st.state = StateLost
+		}
+	})
+}
+
+// closeLater ends a connection off the run goroutine.
+func (l *life) closeLater(ctx context.Context, c *connection.Conn) {
+	l.tasks.Go(func() { c.Close(context.WithoutCancel(ctx)) }) // close is bounded
+}
+
+// hangUp ends whatever is connected or connecting.
+func (l *life) hangUp(ctx context.Context) {
+	l.stopRetry()
+	l.attempt = 0
+	if l.dialed != nil {
+		l.stopDial()
+		if r := <-l.dialed; r.conn != nil {
+			l.closeLater(ctx, r.conn)
+		}
+		l.dialed = nil
+	}
+	if l.conn != nil {
+		l.closeLater(ctx, l.conn)
+		l.conn = nil
+	}
+}
+
+// shutdown is the end of run: it returns when nothing of the server lives.
+func (l *life) shutdown(ctx context.Context) {
+	l.stopRetry()
+	if l.nextUpdate != nil {
+		l.nextUpdate.Stop()
+	}
+	if l.dialed != nil { // ctx has ended, so the attempt ends too
+		if r := <-l.dialed; r.conn != nil {
+			l.conn = r.conn
+		}
+	}
+	if l.conn != nil {
+		l.update(func(st *status) { st.state = StateClosing })
+		l.conn.Close(context.WithoutCancel(ctx))
+	}
+	l.update(func(st *status) { st.state = StateDisconnected })
+}
+
+// refreshed is the outcome of fetching the lists again.
+type refreshed struct {
+	conn  *connection.Conn
+	seen  int64 // changes of the connection before the fetch began
+	lists lists
+	err   error
+}
+
+// refresh fetches the lists again, at most once in refreshPause.
+func (l *life) refresh(ctx context.Context) {
+	c := l.conn
+	result := make(chan refreshed, 1)
+	l.refreshed = result
+	l.nextUpdate = time.NewTimer(refreshPause)
+	seen := c.Changes()
+	l.tasks.Go(func() { // ends within the connect time-out
+		limit, stop := context.WithTimeout(ctx, l.connectTimeout())
+		defer stop()
+		fresh, err := fetch(limit, c, l.cfg, l.o.Pauses.Retry)
+		err = cmp.Or(err, fresh.err)
+		result <- refreshed{c, seen, fresh, err}
+	})
+}
+
+// take puts fetched lists in place of the old ones, which stay when fetching
+// failed.
+func (l *life) take(r refreshed) {
+	if r.conn != l.conn {
+		return
+	}
+	l.update(func(st *status) {
+		r.conn.Fetched(r.seen)
+		if r.err != nil {
+			st.warnings = []string{fmt.Sprintf("refreshing the lists failed: %v", r.err)}
+			return
+		}
+		st.lists = r.lists
+	})
+}
+
+const refreshPause = 100 * time.Millisecond
+
+// resubscribe makes the subscriptions of an earlier connection again, in the
+// background; what the server refuses now is forgotten.
+func (l *life) resubscribe(ctx context.Context, c *connection.Conn) {
+	l.mu.Lock()
+	uris := slices.Sorted(maps.Keys(l.watched))
+	l.mu.Unlock()
+	if len(uris) == 0 {
+		return
+	}
+	l.tasks.Go(func() { // ends within the connect time-out
+		limit, stop := context.WithTimeout(ctx, l.connectTimeout())
+		defer stop()
+		for _, uri := range uris {
+			if err := c.Subscribe(limit, uri); err != nil {
+				c.Log().Printf("subscribing again failed: %v", err)
+				l.wish(uri, false)
+			}
+		}
+	})
+}

@@ -1,0 +1,243 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/mcp/internal/connection"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Resource is a resource a server offers.
+type Resource struct {
+	Server      string `json:"server"` // raw name
+	URI         string `json:"uri"`
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	MIMEType    string `json:"mimeType,omitempty"`
+}
+
+// Prompt is a prompt a server offers.
+type Prompt struct {
+	Server      string           `json:"server"` // raw name
+	Name        string           `json:"name"`
+	Description string           `json:"description,omitempty"`
+	Arguments   []PromptArgument `json:"arguments,omitempty"`
+}
+
+// PromptArgument is one argument of a Prompt.
+type PromptArgument struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Required    bool   `json:"required,omitempty"`
+}
+
+// maxName is the longest tool name the API takes.
+const maxName = 128
+
+// CanonicalName is mcp__server__tool with every character outside
+// [A-Za-z0-9_-] replaced by an underscore. It cannot be taken apart again:
+// names may contain double underscores.
+func CanonicalName(server, tool string) string {
+	return "mcp__" + normalise(server) + "__" + normalise(tool)
+}
+
+func normalise(name string) string {
+	const beyondUTF16 = 0xFFFF
+	var b strings.Builder
+	for _, r := range name {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '-':
+			b.WriteRune(r)
+		case r > beyondUTF16: // two code units for the real CLI
+			b.WriteString("__")
+		default:
+			b.WriteByte('_')
+		}
+	}
+	return b.String()
+}
+
+// lists is what a server offers.
+type lists struct {
+	tools        []protocol.Tool
+	raw          []json.RawMessage // the tools' definitions as they came, in the same order
+	prompts      []Prompt
+	resources    []Resource
+	hasResources bool // declared, be there any or not
+	warnings     []string
+	err          error // the server would not list its tools; nil = it did
+}
+
+// fetch asks a server for everything it declared. A server that declared
+// nothing at all is asked for tools once: some have them all the same. Lists
+// other than that of tools may fail; they are then empty.
+func fetch(ctx context.Context, c *connection.Conn, cfg ServerConfig, pause time.Duration) (lists, error) {
+	var out, prompts, resources lists
+	var err error
+	var others sync.WaitGroup
+	hello := c.Hello()
+	if hello.Has("prompts") {
+		others.Go(func() { prompts = fetchPrompts(ctx, c, cfg.Name) })
+	}
+	if hello.Has("resources") {
+		others.Go(func() { resources = fetchResources(ctx, c, cfg.Name) })
+	}
+	if hello.Has("tools") || hello.Bare() {
+		out, err = fetchTools(ctx, c, cfg, pause)
+	}
+	others.Wait()
+	out.prompts, out.resources, out.hasResources = prompts.prompts, resources.resources, resources.hasResources
+	out.warnings = append(append(out.warnings, prompts.warnings...), resources.warnings...)
+	return out, err
+}
+
+func fetchPrompts(ctx context.Context, c *connection.Conn, server string) (out lists) {
+	all, warning, err := c.List(ctx, connection.Prompts)
+	out.warnings = warn("prompts", warning, err)
+	for _, r := range all {
+		p := Prompt{}
+		if json.Unmarshal(r, &p) != nil || p.Name == "" {
+			out.warnings = append(out.warnings, "a prompt that cannot be read was left out")
+			continue
+		}
+		p.Server = server
+		out.prompts = append(out.prompts, p)
+	}
+	return out
+}
+
+func fetchResources(ctx context.Context, c *connection.Conn, server string) (out lists) {
+	out.hasResources = true
+	all, warning, err := c.List(ctx, connection.Resources)
+	out.warnings = warn("resources", warning, err)
+	for _, r := range all {
+		res := Resource{}
+		if json.Unmarshal(r, &res) != nil || res.URI == "" {
+			out.warnings = append(out.warnings, "a resource that cannot be read was left out")
+			continue
+		}
+		res.Server = server
+		out.resources = append(out.resources, res)
+	}
+	return out
+}
+
+func warn(what, warning string, err error) []string {
+	switch {
+	case err != nil:
+		return []string{fmt.Sprintf("listing %s failed: %v", what, err)}
+	case warning != "":
+		return []string{warning}
+	}
+	return nil
+}
+
+// fetchTools lists a server's tools. Failures are tried again after the pauses
+// from pause on; a server that never lists them has none.
+func fetchTools(ctx context.Context, c *connection.Conn, cfg ServerConfig, pause time.Duration) (out lists, err error) {
+	var all []json.RawMessage
+	var warning string
+	hello := c.Hello()
+	for attempt := 0; ; attempt++ {
+		all, warning, err = c.List(ctx, connection.Tools)
+		var rpc *connection.Error
+		if err == nil {
+			break
+		}
+		if !errors.As(err, &rpc) {
+			return out, err
+		}
+		if attempt == maxRetries || (rpc.Code == connection.CodeMethodNotFound && !hello.Has("tools")) {
+			if hello.Has("tools") {
+				out.warnings, out.err = warn("tools", "", err), err
+			}
+			return out, nil
+		}
+		if err := sleep(ctx, pause<<attempt); err != nil {
+			return out, err
+		}
+	}
+	out.warnings = warn("tools", warning, nil)
+	seen := map[string]bool{}
+	for _, r := range all {
+		t, problem := toolOf(cfg, hello.ServerInfo.Name, r)
+		if problem == "" && seen[t.RawName] {
+			problem = fmt.Sprintf("tool %q is listed twice", t.RawName)
+		}
+		if problem != "" {
+			out.warnings = append(out.warnings, problem+"; it was left out")
+			continue
+		}
+		seen[t.RawName] = true
+		out.tools, out.raw = append(out.tools, t), append(out.raw, r)
+	}
+	return out, nil
+}
+
+// maxRetries is how often a first connect, or a list, is tried again.
+const maxRetries = 3
+
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// toolOf reads one definition; its schema and annotations stay as they came.
+func toolOf(cfg ServerConfig, title string, r json.RawMessage) (t protocol.Tool, problem string) {
+	var d struct {
+		Name        string          `json:"name"`
+		Title       string          `json:"title"`
+		Description string          `json:"description"`
+		InputSchema json.RawMessage `json:"inputSchema"`
+		Annotations json.RawMessage `json:"annotations"`
+	}
+	if err := json.Unmarshal(r, &d); err != nil {
+		return t, fmt.Sprintf("tool %q cannot be read", d.Name)
+	}
+	t = protocol.Tool{
+		Name: CanonicalName(cfg.Name, d.Name), Title: d.Title, Description: d.Description,
+		InputSchema: optional(d.InputSchema), Annotations: optional(d.Annotations),
+		Server: cfg.Name, ServerTitle: title, RawName: d.Name, ServerSource: cfg.Source,
+	}
+	switch {
+	case d.Name == "":
+		return t, "a tool has no name"
+	case t.InputSchema != nil && ordered.TypeOf(t.InputSchema) != "object":
+		return t, fmt.Sprintf("tool %q has %s as input schema", d.Name, ordered.TypeOf(t.InputSchema))
+	case len(t.Name) > maxName:
+		return t, fmt.Sprintf("tool name %s is longer than %d characters", t.Name, maxName)
+	}
+	var hints struct {
+		Title    string `json:"title"`
+		ReadOnly bool   `json:"readOnlyHint"`
+	}
+	if json.Unmarshal(t.Annotations, &hints) == nil {
+		t.ReadOnly = hints.ReadOnly
+		if t.Title == "" {
+			t.Title = hints.Title
+		}
+	}
+	return t, ""
+}
+
+// optional is nil for a member that is absent or null.
+func optional(v json.RawMessage) json.RawMessage {
+	if len(v) == 0 || bytes.Equal(v, []byte("null")) {
+		return nil
+	}
+	return v
+}

@@ -1,0 +1,255 @@
+package simulator
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/model"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// ledger is what one turn adds up for its result.
+type ledger struct {
+	books   *books // of the session
+	clock   Clock
+	limit   float64 // dollars that the session may spend; 0 = no limit
+	show    Show
+	started time.Time
+
+	usage    scenarios.Usage
+	thinking int
+	latest   *spent // the last reply, if it is not part of the usage yet
+	denials  []protocol.PermissionDenial
+	begun    []string // ids of messages that were streamed
+
+	asked      bool          // the model has been asked at least once
+	apiTime    time.Duration // spent waiting for the model
+	firstAsked time.Time
+	firstInput *int // tokens of the turn's first request; nil = none was answered
+	firstToken time.Time
+}
+
+// ask notes that the model is asked at a time.
+func (l *ledger) ask(now time.Time) {
+	if !l.asked {
+		l.firstAsked = now
+	}
+	l.asked = true
+}
+
+// heard notes that a reply has begun.
+func (l *ledger) heard() {
+	if l.firstToken.IsZero() {
+		l.firstToken = l.clock.Now()
+	}
+}
+
+// spend adds one reply, or what came of it, to the books of the session.
+func (l *ledger) spend(name string, sp spent) {
+	l.books.enter(name, sp)
+	if l.firstInput == nil {
+		l.firstInput = &sp.usage.InputTokens
+	}
+}
+
+// count adds the last reply to the usage of the turn, once another is asked for
+// or the turn is over. One that was interrupted or exhausts a limit is not part
+// of it.
+func (l *ledger) count() {
+	if l.latest == nil {
+		return
+	}
+	l.usage.InputTokens += l.latest.usage.InputTokens
+	l.usage.OutputTokens += l.latest.usage.OutputTokens
+	l.thinking += l.latest.thinking
+	l.latest = nil
+}
+
+// deny counts a call that was kept from running.
+func (l *ledger) deny(use protocol.ToolUse, input json.RawMessage) {
+	l.denials = append(l.denials, protocol.PermissionDenial{ToolName: use.Name, ToolUseID: use.ID, ToolInput: input})
+}
+
+// overBudget ends the turn when the session has spent more than it may; from
+// then on no request is made any more (spec: cli-observed 3).
+func (l *ledger) overBudget() error {
+	l.books.exhausted = l.limit > 0 && l.books.total() >= l.limit
+	return l.budget()
+}
+
+// budget ends the turn when there is none left.
+func (l *ledger) budget() error {
+	if !l.books.exhausted {
+		return nil
+	}
+	return &ended{
+		subtype: "error_max_budget_usd", terminal: "budget_exhausted", isError: true, exhausted: true,
+		errors: []string{"Reached maximum budget ($" + protocol.Number(l.limit) + ")"},
+	}
+}
+
+// fill gives a result what the turn has added up; the session's books take its
+// times.
+func (l *ledger) fill(r *protocol.Result) {
+	b, took := l.books, l.clock.Now().Sub(l.started)
+	r.DurationMS, r.DurationAPIMS = ms(took), ms(l.apiTime)
+	r.TotalCostUSD, r.ModelUsage, r.Usage = b.total(), b.byModel(), finalUsage(l.usage, l.thinking)
+	r.PermissionDenials = append([]protocol.PermissionDenial{}, l.denials...)
+	b.apiTime += l.apiTime
+	b.wallTime += took
+	if l.show.Partial && l.show.Begun && l.asked {
+		begun := append([]string{}, l.begun...)
+		r.BegunMessageIDs = &begun
+	}
+	since := b.takeSince()
+	r.ModelUsageSince = &since
+	if l.show.Compat {
+		r.CostUSD = &r.TotalCostUSD
+	}
+}
+
+// fillTimes gives the result of an answered prompt the times of its first
+// reply; sent says that the host has named the prompt.
+func (l *ledger) fillTimes(r *protocol.Result, sent bool) {
+	if l.firstToken.IsZero() {
+		return
+	}
+	toRequest, ttft := ms(l.firstAsked.Sub(l.started)), ms(l.firstToken.Sub(l.firstAsked))
+	frame, stream := ms(l.firstToken.Sub(l.started)), ttft
+	r.TTFTMS, r.TTFTStreamMS, r.TimeToRequestMS, r.FirstContentFrameMS = &ttft, &stream, &toRequest, &frame
+	if sent {
+		r.RequestSentWallMS, r.FirstInputTokens, r.FirstCacheReadTokens = l.firstAsked.UnixMilli(), l.firstInput, new(int)
+	}
+}
+
+// books are what a session has cost so far.
+type books struct {
+	said atomic.Int64 // tokens of the conversation
+
+	// Owned by the running turn.
+	costs     map[string]protocol.ModelUsage // by model
+	since     map[string]protocol.ModelUsage // the last result
+	requests  int                            // replies of the model
+	apiTime   time.Duration
+	wallTime  time.Duration
+	exhausted bool // the budget is used up
+}
+
+// spent is what one reply took.
+type spent struct {
+	usage    scenarios.Usage
+	thinking int  // tokens of it that are reasoning
+	whole    bool // the usage is scripted: it tells of the whole conversation
+}
+
+// open begins the books with what an earlier process has spent.
+func (b *books) open(costs map[string]protocol.ModelUsage) {
+	b.costs, b.since = map[string]protocol.ModelUsage{}, map[string]protocol.ModelUsage{}
+	for model, m := range costs {
+		b.costs[model] = described(model, m)
+	}
+}
+
+// reset forgets everything but the time spent.
+func (b *books) reset() {
+	b.said.Store(0)
+	clear(b.costs)
+	clear(b.since)
+	b.exhausted = false
+}
+
+// enter adds one reply, or what came of it.
+func (b *books) enter(name string, sp spent) {
+	u := sp.usage
+	f := model.Of(name)
+	for _, costs := range []map[string]protocol.ModelUsage{b.costs, b.since} {
+		m := described(name, costs[name])
+		m.InputTokens += u.InputTokens
+		m.OutputTokens += u.OutputTokens
+		m.ThinkingTokens += sp.thinking
+		m.CostUSD += f.Cost(u.InputTokens, u.OutputTokens)
+		costs[name] = m
+	}
+	b.requests++
+	if sp.whole {
+		b.said.Store(0)
+	}
+	b.said.Add(int64(u.InputTokens + u.OutputTokens))
+}
+
+// charge adds what a sub-agent has used.
+func (b *books) charge(models map[string]protocol.ModelUsage) {
+	for _, model := range sortedKeys(models) {
+		u := models[model]
+		for _, costs := range []map[string]protocol.ModelUsage{b.costs, b.since} {
+			m := costs[model]
+			m.InputTokens += u.InputTokens
+			m.OutputTokens += u.OutputTokens
+			m.ThinkingTokens += u.ThinkingTokens
+			m.CostUSD += u.CostUSD
+			m.ContextWindow, m.MaxOutputTokens = u.ContextWindow, u.MaxOutputTokens
+			m.CanonicalModel, m.Provider, m.CostBasis = u.CanonicalModel, u.Provider, u.CostBasis
+			costs[model] = m
+		}
+	}
+}
+
+func (b *books) total() float64 {
+	var sum float64
+	for _, model := range sortedKeys(b.costs) {
+		sum += b.costs[model].CostUSD
+	}
+	return sum
+}
+
+func (b *books) byModel() map[string]protocol.ModelUsage { return maps.Clone(b.costs) }
+
+// takeSince returns the costs since the last result and starts them anew.
+func (b *books) takeSince() map[string]protocol.ModelUsage {
+	since := b.since
+	b.since = map[string]protocol.ModelUsage{}
+	return since
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// described adds what a model's costs of an earlier process do not keep.
+func described(name string, m protocol.ModelUsage) protocol.ModelUsage {
+	f := model.Of(name)
+	m.ContextWindow, m.MaxOutputTokens = f.ContextWindow, f.MaxOutput
+	m.CanonicalModel, m.Provider, m.CostBasis = f.Name, "firstParty", "unknown"
+	if f.Listed {
+		m.CostBasis = "list"
+	}
+	return m
+}
+
+// streamUsage is the usage on assistant events: what message_start reports,
+// before the output is known.
+func streamUsage(u scenarios.Usage) protocol.Usage {
+	tier := "standard"
+	return protocol.Usage{InputTokens: u.InputTokens, OutputTokens: min(1, u.OutputTokens), ServiceTier: &tier}
+}
+
+// finalUsage is the usage in results and transcripts.
+func finalUsage(u scenarios.Usage, thinking int) protocol.Usage {
+	tier := "standard"
+	return protocol.Usage{
+		InputTokens:         u.InputTokens,
+		OutputTokens:        u.OutputTokens,
+		OutputTokensDetails: protocol.NullOf(protocol.OutputDetails{ThinkingTokens: thinking}),
+		ServerToolUse:       &protocol.ServerToolUse{},
+		ServiceTier:         &tier,
+		InferenceGeo:        protocol.NullOf(""),
+		Iterations:          protocol.NullOf([]struct{}{}),
+		Speed:               protocol.NullOf("standard"),
+		FallbackCredit:      protocol.NullNow[struct{}](),
+	}
+}
+
+// NoUsage is the usage of a result without a run.
+func NoUsage() protocol.Usage { return finalUsage(scenarios.Usage{}, 0) }

@@ -1,0 +1,156 @@
+package permission
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Disk is what paths lead to. It changes nothing.
+type Disk interface {
+	// Resolve follows the symbolic links of an absolute path as far as it exists.
+	Resolve(path string) string
+	// Glob finds what an absolute pattern of the shell matches; what it finds
+	// beyond that does no harm.
+	Glob(pattern string) []string
+	IsDir(path string) bool
+}
+
+// Directory is a working directory and where it came from.
+type Directory struct {
+	Path   string `json:"path"`
+	Source string `json:"source"` // "cliArg", "localSettings" for all settings, "session", …
+}
+
+// places are the directories of a session, and the way from a text to a path.
+type places struct {
+	cwd  string        // where the session began
+	home string        // empty = not known
+	disk Disk          // nil = paths are compared as written
+	dir  func() string // that relative paths of calls start from; nil = cwd
+
+	dirs  []string          // working directories, absolute and clean; the first is cwd
+	roots map[string]string // source by directory
+}
+
+// add adds a working directory.
+func (p *places) add(d Directory) {
+	if dir := p.abs(d.Path); !slices.Contains(p.dirs, dir) {
+		p.dirs = append(p.dirs, dir)
+		p.roots[dir] = d.Source
+	}
+}
+
+// joined puts a directory in front without tidying up, which would hide a step
+// back over a link.
+func joined(dir, name string) string {
+	if name == "" {
+		return dir
+	}
+	return strings.TrimSuffix(dir, "/") + "/" + name
+}
+
+func escapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`).Replace(path)
+}
+
+// absGlob makes a pattern of a call absolute.
+func (p *places) absGlob(pattern string) string {
+	if filepath.IsAbs(pattern) {
+		return pattern
+	}
+	return joined(escapeGlob(p.callPath("")), pattern)
+}
+
+// stepsBack tells whether a path goes back over a directory that it names, which
+// a link makes another place than its text says.
+func stepsBack(path string) bool {
+	down := false
+	for step := range strings.SplitSeq(path, "/") {
+		switch step {
+		case "..":
+			if down {
+				return true
+			}
+		case "", ".":
+		default:
+			down = true
+		}
+	}
+	return false
+}
+
+// walked is where a path leads when each link on it is followed before the next
+// step.
+func (p *places) walked(path string) string {
+	at := "/"
+	if !filepath.IsAbs(path) {
+		at = p.callPath("")
+	}
+	for step := range strings.SplitSeq(path, "/") {
+		switch step {
+		case "", ".":
+		case "..":
+			at = filepath.Dir(p.resolve(at))
+		default:
+			at = filepath.Join(at, step)
+		}
+	}
+	return at
+}
+
+// abs makes a path of an option absolute and clean.
+func (p *places) abs(path string) string { return p.from(p.cwd, path) }
+
+// callPath makes a path of a call absolute and clean.
+func (p *places) callPath(path string) string {
+	if p.dir == nil {
+		return p.abs(path)
+	}
+	return p.from(p.dir(), path)
+}
+
+// reached is where a path of a command line leads: the shell follows a link
+// before it steps back over it, so that what lies behind it is meant.
+func (p *places) reached(path string) string {
+	abs := p.callPath(path)
+	if stepsBack(path) {
+		if walked := p.walked(path); p.resolve(walked) != p.resolve(abs) {
+			return walked
+		}
+	}
+	return abs
+}
+
+func (p *places) from(dir, path string) string {
+	if rest, found := strings.CutPrefix(path, "~/"); found && p.home != "" {
+		path = filepath.Join(p.home, rest)
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	return filepath.Clean(path)
+}
+
+// inside tells whether the path lies in a working directory. Symbolic links
+// are followed on both sides when Options.Resolve is there.
+func (p *places) inside(path string) bool {
+	path = p.resolve(path)
+	for _, dir := range p.dirs {
+		if under(p.resolve(dir), path) {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *places) resolve(path string) string {
+	if p.disk == nil {
+		return path
+	}
+	return p.disk.Resolve(path)
+}
+
+func under(dir, path string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}

@@ -1,0 +1,45 @@
+package simulator_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// refusing refuses the first call of Write for good.
+type refusing struct{ fakeTools }
+
+func (r refusing) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
+	if call.Name != "Write" {
+		return r.fakeTools.Execute(ctx, call)
+	}
+	result := executor.Plain(executor.Interrupted())
+	result.CountDenial = true
+	result.Stop = &executor.StopTurn{TerminalReason: "aborted_tools", Interrupted: true}
+	return result, nil
+}
+
+// Whoever refuses a call with an interrupt refuses those that have not begun:
+// each has its own result, the refused one alone is a denial.
+func TestRefusedForGood(t *testing.T) {
+	model := &fakeModel{replies: []scenarios.Reply{calls(`Read {}`, `Write {"n":1}`, `Write {"n":2}`, `Read {}`)}}
+	s := newSimulator(t, simulator.Options{Model: model, Tools: simulator.Unchecked(refusing{})})
+	got, result := turn(t.Context(), t, s, "hi")
+	rejected := `user tool_result "` + executor.Interrupted().Content.Plain() + `" error=true`
+	want := []string{
+		`user tool_result "Read ran" error=false`, rejected, rejected, rejected,
+		`user text "[Request interrupted by user for tool use]"`, "result error_during_execution error=true turns=6 aborted_tools",
+	}
+	if diff := cmp.Diff(want, got[len(got)-len(want):]); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if len(result.PermissionDenials) != 1 || string(result.PermissionDenials[0].ToolInput) != `{"n":1}` {
+		t.Errorf("denials %+v, want that of the call that was refused", result.PermissionDenials)
+	}
+}

@@ -1,0 +1,46 @@
+package simulator
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// What the hooks of a session that goes on are told of its last reply, with the
+// figures that 2.1.329 gave for the same replies.
+func TestSessionStartTellsOfTheLastReply(t *testing.T) {
+	now := time.Date(2026, 11, 22, 18, 30, 0, 900e6, time.UTC)
+	for _, tt := range []struct {
+		name    string
+		heard   Heard
+		ago     time.Duration
+		seconds float64
+		expired bool
+		usd     float64
+	}{
+		{"small", Heard{Model: "claude-sonnet-4-5", Tokens: 15}, 2600 * time.Millisecond, 2, false, 0.0001},
+		{"large", Heard{Model: "claude-sonnet-4-5", Tokens: 123_400}, 169 * time.Second, 169, false, 0.4628},
+		{"almost five minutes", Heard{Model: "claude-sonnet-4-5", Tokens: 15}, 282 * time.Second, 282, false, 0.0001},
+		{"more than five minutes", Heard{Model: "claude-sonnet-4-5", Tokens: 100_005}, 313 * time.Second, 313, true, 0.375},
+		{"from the future", Heard{Model: "claude-sonnet-4-5", Tokens: 15}, -500 * time.Second, 0, false, 0.0001},
+		{"another model", Heard{Model: "claude-opus-4-5", Tokens: 1_000_005}, time.Second, 1, false, 6.25},
+		{"a stranger", Heard{Model: "strange-model", Tokens: 1_000_005}, time.Second, 1, false, 6.25},
+		{"kept for an hour", Heard{Model: "claude-sonnet-4-5", Tokens: 1_000_005, Long: true}, 403 * time.Second, 403, false, 6},
+		{"more than an hour", Heard{Model: "claude-sonnet-4-5", Tokens: 15, Long: true}, 3700 * time.Second, 3700, true, 0.0001},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.heard.At = now.Add(-tt.ago)
+			var in protocol.SessionStartHook
+			tt.heard.tell(&in, now)
+			want := protocol.SessionStartHook{
+				SecondsSinceLastResponse: &tt.seconds, ContextTokens: &tt.heard.Tokens, PromptCacheLikelyExpired: &tt.expired, EstimatedCacheWriteUSD: &tt.usd,
+			}
+			if diff := cmp.Diff(want, in); diff != "" {
+				t.Errorf("told (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
