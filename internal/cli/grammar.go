@@ -10,6 +10,7 @@ import (
 	"github.com/claudeless/claudeless/internal/execcmd"
 	"github.com/claudeless/claudeless/internal/filecmd"
 	"github.com/claudeless/claudeless/internal/guide"
+	"github.com/claudeless/claudeless/internal/importcmd"
 	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/internal/servecmd"
 )
@@ -30,6 +31,7 @@ func commandTable() []commandEntry {
 		{name: "fixture", usage: "fixture serve|check|clone|list", help: "Serve an MCP server that is a TOML file", run: kongCommand[filecmd.Fixture]("fixture")},
 		{name: "serve", usage: "serve SCENARIO | --record URL", help: "Serve a scenario as the Messages API, for the real CLI and for SDKs", run: kongCommand[servecmd.Serve]("serve")},
 		{name: "debug", usage: "debug [serve|hook|proxy]", help: "Stop, look at and change tool calls", run: kongCommand[debugcmd.Debug]("debug")},
+		{name: "import", usage: "import FILE…", help: "Make a scenario of a real session, with nothing secret in it", run: kongCommand[importcmd.Import]("import")},
 		{name: "exec", usage: "exec [-s FILE] -- CMD…", help: "Run your command with the double in the place of claude, and judge it", run: kongCommand[execcmd.Exec]("exec")},
 		{name: "verify", usage: "verify JOURNAL…", help: "Judge journals that were written earlier", run: kongCommand[execcmd.Verify]("verify")},
 		{name: "journal", usage: "journal schema|explain", help: "What stands in journals", run: kongCommand[execcmd.Journal]("journal")},

@@ -1,0 +1,249 @@
+// Package hide takes out of sessions what is secret or personal.
+//
+// Its one invariant: the same value is replaced by the same word wherever it
+// stands, and nothing else of a session changes: no key, no type, no decision. It
+// must not know what becomes of the sessions.
+package hide
+
+import (
+	"errors"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/importer/kit"
+	"github.com/claudeless/claudeless/internal/importer/session"
+	"github.com/claudeless/claudeless/internal/redact"
+)
+
+// Marks stand for directories until a text is written: as templates where there
+// are any.
+const (
+	Home = "\uE100"
+	CWD  = "\uE101"
+)
+
+// Surroundings are where the import runs.
+type Surroundings struct {
+	Dir     string   // working directory
+	Home    string   // of the user
+	Environ []string // K=V
+}
+
+// Hidden is one kind of thing that was replaced.
+type Hidden struct {
+	Kind  string `json:"kind"`
+	Times int    `json:"times"`
+	First string `json:"first"` // file:line
+}
+
+// Hider replaces secrets and personal data in sessions.
+type Hider struct {
+	redact *redact.Redactor
+	number redact.Numbered
+	at     session.Place
+	seen   []Hidden
+}
+
+// For implements [redact.Label].
+func (h *Hider) For(kind, secret string) string {
+	i := slices.IndexFunc(h.seen, func(s Hidden) bool { return s.Kind == kind })
+	if i < 0 {
+		h.seen = append(h.seen, Hidden{Kind: kind, First: h.at.String()})
+		i = len(h.seen) - 1
+	}
+	h.seen[i].Times++
+	switch kind {
+	case "HOME":
+		return Home
+	case "CWD":
+		return CWD
+	}
+	return h.number.For(kind, secret)
+}
+
+// Report is what was replaced, by kind.
+func (h *Hider) Report() []Hidden {
+	slices.SortFunc(h.seen, func(a, b Hidden) int { return strings.Compare(a.Kind, b.Kind) })
+	return h.seen
+}
+
+var accountHome = regexp.MustCompile(`^(?:/home|/Users|/var/home)/([^/]+)|^/root\b|^[A-Za-z]:\\Users\\([^\\]+)`)
+
+// New knows what is secret in sessions: what the surroundings and the sessions
+// themselves say, and what looks like it.
+func New(place Surroundings, sessions []*session.Session) *Hider {
+	h := &Hider{}
+	p := redact.Personal{Hosts: []string{hostOf(place.Environ)}}
+	environ := slices.Clone(place.Environ)
+	homes := []string{place.Home}
+	for _, s := range sessions {
+		p.CWDs = append(p.CWDs, s.CWD)
+		p.IDs = append(p.IDs, s.IDs...)
+		environ = append(environ, s.Environ...)
+		homes = append(homes, variable(s.Environ, "HOME"))
+		for _, file := range append([]string{s.CWD}, s.Files...) {
+			if abs, err := filepath.Abs(file); err == nil {
+				homes = append(homes, accountHome.FindString(abs))
+			}
+		}
+	}
+	for _, home := range homes {
+		if home == "" || home == "/" || home == "/root" {
+			continue
+		}
+		p.Homes = append(p.Homes, home)
+		p.Users = append(p.Users, path.Base(filepath.ToSlash(home)))
+	}
+	for _, name := range []string{"USER", "LOGNAME", "USERNAME"} {
+		p.Users = append(p.Users, variable(environ, name))
+	}
+	more, values := knownFiles(place, sessions)
+	h.redact = redact.New(redact.Options{Environ: append(environ, more...), Values: values, Personal: &p, Label: h})
+	return h
+}
+
+func hostOf(environ []string) string {
+	if name := variable(environ, "HOSTNAME"); name != "" {
+		return name
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
+func variable(environ []string, name string) string {
+	for _, kv := range slices.Backward(environ) {
+		if k, v, ok := strings.Cut(kv, "="); ok && k == name {
+			return v
+		}
+	}
+	return ""
+}
+
+// Hide replaces in sessions.
+func (h *Hider) Hide(sessions []*session.Session) {
+	for _, s := range sessions {
+		for _, p := range s.Prompts {
+			h.at = p.At
+			p.Text = h.redact.String(p.Text)
+			h.messages(p.Messages)
+		}
+		for i, name := range s.Tools {
+			s.Tools[i] = h.redact.String(name)
+		}
+	}
+}
+
+func (h *Hider) messages(messages []*session.Message) {
+	for _, m := range messages {
+		h.at = m.At
+		if m.Failure != nil {
+			m.Failure.Text = h.redact.String(m.Failure.Text)
+		}
+		h.texts(m)
+		for i := range m.Blocks {
+			if c := m.Blocks[i].Call; c != nil {
+				h.call(c)
+			}
+		}
+	}
+}
+
+// texts hides what stands in the texts of a message: joined, because a secret
+// may be cut in two between them.
+func (h *Hider) texts(m *session.Message) {
+	var joined strings.Builder
+	var starts, which []int
+	for i, b := range m.Blocks {
+		if b.Call == nil {
+			starts, which = append(starts, joined.Len()), append(which, i)
+			joined.WriteString(b.Text)
+		}
+	}
+	whole := joined.String()
+	if len(which) < 2 {
+		for _, i := range which {
+			m.Blocks[i].Text = h.redact.String(whole)
+		}
+		return
+	}
+	split := map[int]string{} // by block
+	for n, i := range which {
+		start, end := starts[n], len(whole)
+		if n+1 < len(starts) {
+			end = starts[n+1]
+		}
+		split[i] = whole[start:end]
+	}
+	for _, f := range h.redact.Find(whole) {
+		if !f.Sure {
+			continue
+		}
+		n, _ := slices.BinarySearch(starts, f.Start+1)
+		n-- // the block that it begins in
+		if n+1 >= len(starts) || f.End <= starts[n+1] {
+			continue
+		}
+		name := h.For(f.Kind, whole[f.Start:f.End])
+		for j := n; j < len(starts) && starts[j] < f.End; j++ {
+			piece := whole[max(f.Start, starts[j]):f.End]
+			if j+1 < len(starts) {
+				piece = whole[max(f.Start, starts[j]):min(f.End, starts[j+1])]
+			}
+			split[which[j]] = strings.Replace(split[which[j]], piece, name, 1)
+			name = ""
+		}
+	}
+	for _, i := range which {
+		m.Blocks[i].Text = h.redact.String(split[i])
+	}
+}
+
+func (h *Hider) call(c *session.Call) {
+	h.at = c.At
+	c.Input = h.redact.JSON(c.Input)
+	if c.Result != nil {
+		h.at = c.Result.At
+		c.Result.Text = h.redact.String(c.Result.Text)
+		if c.Result.Raw != nil {
+			c.Result.Raw = h.redact.JSON(c.Result.Raw)
+		}
+		if f := c.Result.File; f != nil {
+			f.Path, f.Content = h.redact.String(f.Path), h.redact.String(f.Content)
+		}
+	}
+	if c.Agent != nil {
+		c.Agent.Prompt = h.redact.String(c.Agent.Prompt)
+		h.messages(c.Agent.Messages)
+	}
+}
+
+// Audit lists the secrets in files: what is known of the surroundings and what
+// looks like nothing else. A file that cannot be read is an error; the others are
+// looked through all the same.
+func Audit(files []string, p Surroundings) ([]kit.Leak, error) {
+	more, values := knownFiles(p, nil)
+	r := redact.New(redact.Options{Environ: append(slices.Clone(p.Environ), more...), Values: values})
+	var all []kit.Leak
+	var errs []error
+	for _, name := range files {
+		leaks, err := auditFile(name, r)
+		all, errs = append(all, leaks...), append(errs, err)
+	}
+	return all, errors.Join(errs...)
+}
+
+func auditFile(name string, r *redact.Redactor) ([]kit.Leak, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return kit.Audit(name, f, r)
+}

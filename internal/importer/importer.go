@@ -1,0 +1,225 @@
+// Package importer makes of real sessions a kit: a scenario that can be edited,
+// fixtures for the MCP servers that were seen, their configuration and, where
+// asked for, the files that the reads need.
+//
+// Its one invariant: nothing is written before secrets and personal data have
+// been replaced in it, and nothing that changes things is ever played live
+// unless somebody edits it so. The same input gives the same bytes. What a
+// session is and how it is read it leaves to package session.
+package importer
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/importer/hide"
+	"github.com/claudeless/claudeless/internal/importer/kit"
+	"github.com/claudeless/claudeless/internal/importer/play"
+	"github.com/claudeless/claudeless/internal/importer/session"
+)
+
+// Options say what to import and how. Files and Dir are required.
+type Options struct {
+	Files  []string
+	Branch string // id of a line of the branch to follow; empty = the newest
+	// Out is the directory to write; empty writes the scenario to Stdout.
+	Out  string
+	Name string // of the scenario; empty = by the first file
+	// Against is a directory of scenarios that the patterns must not get in the
+	// way of; empty = none.
+	Against string
+
+	Exact    bool // patterns match whole prompts
+	Link     bool // texts refer to the results that they repeat
+	Thinking bool // keep the model's reasoning
+	Reads    bool // write the files that were read, and read them live
+	Big      bool // keep results of more than 200 KB whole
+	Raw      bool // hide nothing
+	Force    bool // overwrite
+	Update   bool // keep what was edited in Out since the last import
+
+	// Check plays what was written; nil = it is not played.
+	Check *play.Player
+
+	Place  hide.Surroundings
+	Stdout io.Writer
+	Stderr io.Writer // what is worth a word
+	// Progress is told how many bytes of a file have been read; nil = nobody.
+	Progress func(n int64)
+}
+
+// Outcome says what an import came to.
+type Outcome struct {
+	Written  []string      `json:"written"`
+	Prompts  int           `json:"prompts"`
+	Calls    int           `json:"calls"`
+	Redacted []hide.Hidden `json:"redacted"` // what was replaced, by kind
+	Unknown  []Unknown     `json:"unknown_lines"`
+	Notes    []string      `json:"notes"`
+	Left     []kit.Leak    `json:"left"`    // secrets that would have been written
+	Differs  []string      `json:"differs"` // what --check found
+	Checked  bool          `json:"checked"`
+}
+
+// Unknown counts lines of a type that is not known.
+type Unknown struct {
+	Type  string `json:"type"`
+	Lines int    `json:"lines"`
+}
+
+// ErrRefused says that nothing was written.
+var ErrRefused = errors.New("nothing was written")
+
+// Run imports. Inputs that cannot be read are [*session.Error]s; the outcome
+// tells what was found either way.
+func Run(ctx context.Context, o Options) (Outcome, error) {
+	var out Outcome
+	sessions, err := session.Read(o.Files, session.Options{Branch: o.Branch, Contents: o.Reads, Progress: o.Progress})
+	if err != nil {
+		return out, err
+	}
+	if err := allowed(o); err != nil {
+		return out, err
+	}
+	k, err := kit.New(kit.Options{Out: o.Out, Force: o.Force, Raw: o.Raw})
+	if err != nil {
+		return out, err
+	}
+	defer k.Discard()
+	if err := build(o, k, sessions, &out); err != nil {
+		return out, err
+	}
+	if out.Left = k.Leaks(); len(out.Left) > 0 {
+		return out, ErrRefused
+	}
+	if o.Update {
+		kept, err := k.Update("scenario.toml")
+		if err != nil {
+			return out, err
+		}
+		out.Notes = append(out.Notes, kept...)
+	}
+	var compare func() ([]string, error)
+	if o.Check != nil {
+		played, done, err := o.Check.Prepare(k)
+		if err != nil {
+			return out, err
+		}
+		defer done()
+		how := play.Options{Thinking: o.Thinking, Longest: longResult}
+		if o.Big {
+			how.Longest = 0
+		}
+		compare = func() ([]string, error) { return o.Check.Differences(ctx, played, sessions, how) }
+	}
+	if o.Out == "" {
+		err = k.Send("scenario.toml", o.Stdout)
+	} else {
+		out.Written, err = k.Commit()
+	}
+	if err == nil && compare != nil {
+		out.Checked = true
+		out.Differs, err = compare()
+	}
+	return out, err
+}
+
+// build fills the kit.
+func build(o Options, k *kit.Kit, sessions []*session.Session, out *Outcome) error {
+	typed := promptTexts(sessions)
+	h := hide.New(o.Place, sessions)
+	if !o.Raw {
+		h.Hide(sessions)
+	}
+	rival, err := against(o.Against)
+	if err != nil {
+		return err
+	}
+	w := &scenarioWriter{o: &o, kit: k, patterns: newPatterns(typed, rival, o.Exact), plans: newPlans(o, sessions)}
+	if err := w.fixtures(sessions); err != nil {
+		return err
+	}
+	unknown := map[string]int{}
+	for _, s := range sessions {
+		out.Prompts += len(s.Prompts)
+		out.Calls += len(s.Calls())
+		for k, n := range s.Unknown {
+			unknown[k] += n
+		}
+		if s.Torn != nil {
+			w.notes = append(w.notes, s.Torn.String()+": the last line was cut off and is left out")
+		}
+	}
+	w.write(sessions)
+	out.Redacted, out.Notes = h.Report(), w.notes
+	for k, n := range unknown {
+		out.Unknown = append(out.Unknown, Unknown{k, n})
+	}
+	slices.SortFunc(out.Unknown, func(a, b Unknown) int { return cmp.Compare(a.Type, b.Type) })
+	return k.Err()
+}
+
+func promptTexts(sessions []*session.Session) []string {
+	var texts []string
+	for _, s := range sessions {
+		for _, p := range s.Prompts {
+			texts = append(texts, p.Text)
+		}
+	}
+	return texts
+}
+
+// Report writes the outcome for people.
+func (o *Outcome) Report(w io.Writer) {
+	for _, n := range o.Notes {
+		fmt.Fprintf(w, "note: %s\n", n)
+	}
+	for _, u := range o.Unknown {
+		fmt.Fprintf(w, "unknown: %d lines of type %q were passed over\n", u.Lines, u.Type)
+	}
+	for _, h := range o.Redacted {
+		fmt.Fprintf(w, "redacted: %s %d times, first at %s\n", h.Kind, h.Times, h.First)
+	}
+	for _, l := range o.Left {
+		fmt.Fprintf(w, "%s\n", l)
+	}
+	for _, d := range o.Differs {
+		fmt.Fprintf(w, "differs: %s\n", d)
+	}
+	if len(o.Written) > 0 {
+		fmt.Fprintf(w, "%d prompts, %d tool calls; read what was kept of the prompts before you commit it\n", o.Prompts, o.Calls)
+	}
+}
+
+// JSON writes the outcome for programs.
+func (o *Outcome) JSON() ([]byte, error) { return json.MarshalIndent(o, "", "  ") }
+
+// DefaultName is the name of a kit by its first input.
+func DefaultName(files []string) string {
+	if len(files) == 0 {
+		return "imported"
+	}
+	base := filepath.Base(files[0])
+	name := strings.TrimSuffix(base, filepath.Ext(base))
+	if id.MatchString(name) {
+		return "session"
+	}
+	return name
+}
+
+// id is how transcripts are named.
+var id = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-|^agent-`)
+
+// IsInput says of an error that it is about an input.
+func IsInput(err error) bool {
+	_, ok := errors.AsType[*session.Error](err)
+	return ok || errors.Is(err, session.ErrNothing)
+}

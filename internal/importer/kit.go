@@ -1,0 +1,128 @@
+package importer
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/fixtures/clone"
+	"github.com/claudeless/claudeless/internal/importer/session"
+)
+
+// allowed refuses to put what is not redacted where it would be committed.
+func allowed(o Options) error {
+	if o.Force || !o.Raw || o.Out == "" {
+		return nil
+	}
+	dir, err := filepath.Abs(o.Out)
+	if err != nil {
+		return err
+	}
+	for {
+		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+			return fmt.Errorf("--raw hides nothing and %s is a git work tree; --force writes there all the same", dir)
+		}
+		if parent := filepath.Dir(dir); parent != dir {
+			dir = parent
+			continue
+		}
+		return nil
+	}
+}
+
+// fixtures adds a fixture for each MCP server that was seen, and their
+// configuration.
+func (w *scenarioWriter) fixtures(sessions []*session.Session) error {
+	servers := map[string]*clone.Recorded{}
+	server := func(name string) *clone.Recorded {
+		if servers[name] == nil {
+			servers[name] = &clone.Recorded{Name: name}
+		}
+		return servers[name]
+	}
+	called := map[string]bool{}
+	for _, s := range sessions {
+		for _, c := range s.Calls() {
+			name, tool, ok := session.Server(c.Tool)
+			if !ok {
+				continue
+			}
+			r := server(name)
+			key := c.Tool + "\x00" + compact(c.Input)
+			if c.Result == nil || c.Result.Denied || called[key] || w.plans.unlike[key] {
+				r.Tools = append(r.Tools, tool)
+				continue
+			}
+			called[key] = true
+			result, err := mcpResult(c.Result)
+			if err != nil {
+				return err
+			}
+			r.Calls = append(r.Calls, clone.RecordedCall{Tool: tool, Args: json.RawMessage(plain(string(c.Input))), Result: result})
+		}
+		for _, full := range s.Tools {
+			if name, tool, ok := session.Server(full); ok && servers[name] != nil {
+				server(name).Tools = append(server(name).Tools, tool)
+			}
+		}
+	}
+	return w.config(servers)
+}
+
+func (w *scenarioWriter) config(servers map[string]*clone.Recorded) error {
+	type entry struct {
+		Command string   `json:"command"`
+		Args    []string `json:"args"`
+	}
+	config := struct {
+		Servers map[string]entry `json:"mcpServers"`
+	}{map[string]entry{}}
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		data, err := clone.Write(*servers[name])
+		if err != nil {
+			return fmt.Errorf("the fixture of %s: %w", name, err)
+		}
+		file := "fixtures/" + fileName(name) + ".toml"
+		w.kit.File(file, data)
+		config.Servers[name] = entry{"${CLAUDELESS_BIN}", []string{"fixture", "serve", file}}
+	}
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(config); err != nil {
+		return err
+	}
+	w.kit.File("mcp.json", b.Bytes())
+	return nil
+}
+
+// fileName is a name of a file for a server.
+func fileName(server string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.' {
+			return r
+		}
+		return '_'
+	}, strings.TrimLeft(server, "."))
+}
+
+// mcpResult is a result as its server sent it, or as it would have.
+func mcpResult(r *session.Result) (json.RawMessage, error) {
+	if r.Raw != nil {
+		return json.RawMessage(plain(string(r.Raw))), nil
+	}
+	type text struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	said, _, _ := strings.Cut(r.Text, "\n\nThis tool's input schema was not in your prompt") // added by the CLI
+	return json.Marshal(struct {
+		Content []text `json:"content"`
+		IsError bool   `json:"isError,omitempty"`
+	}{[]text{{"text", plain(said)}}, r.IsError})
+}

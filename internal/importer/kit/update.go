@@ -1,0 +1,193 @@
+package kit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Stamped is a section of a text: a comment with a title and the stamp of what
+// follows, by which a later import sees whether somebody has edited it.
+func Stamped(title, body string) string {
+	return "# " + title + "; import " + stamp(body) + "\n" + body
+}
+
+// stamp is a digest of a text, whatever blank lines are around it.
+func stamp(text string) string {
+	sum := sha256.Sum256([]byte(strings.TrimSpace(text)))
+	return hex.EncodeToString(sum[:6])
+}
+
+// section is a part of a text below its stamped title.
+type section struct {
+	key, title, stamp, body string
+	line                    int
+}
+
+func (s *section) edited() bool { return stamp(s.body) != s.stamp }
+
+func (s *section) text() string { return "# " + s.title + "; import " + s.stamp + "\n" + s.body }
+
+var stampedTitle = regexp.MustCompile(`(?m)^# (.*); import ([0-9a-f]{12})\r?\n`)
+
+// sections cuts a text in front of each title. The key is the title up to a
+// colon or blank, and which one of these it is.
+func sections(text string) (before string, all []section) {
+	places := stampedTitle.FindAllStringSubmatchIndex(text, -1)
+	if places == nil {
+		return text, nil
+	}
+	seen := map[string]int{}
+	for i, m := range places {
+		end := len(text)
+		if i+1 < len(places) {
+			end = places[i+1][0]
+		}
+		title := text[m[2]:m[3]]
+		key := title[:max(strings.IndexAny(title+" ", ": "), 0)]
+		seen[key]++
+		all = append(all, section{
+			key: fmt.Sprintf("%s %d", key, seen[key]), title: title, stamp: text[m[4]:m[5]], body: text[m[1]:end],
+			line: 1 + strings.Count(text[:m[0]], "\n"),
+		})
+	}
+	return text[:places[0][0]], all
+}
+
+// merge puts what is new into a text without losing what was edited in it; notes
+// say what was kept although it has changed, and what is gone.
+func merge(name, old, fresh string) (merged string, notes []string) {
+	before, had := sections(old)
+	_, has := sections(fresh)
+	byKey := map[string]*section{}
+	for i := range had {
+		byKey[had[i].key] = &had[i]
+	}
+	var b strings.Builder
+	b.WriteString(before)
+	var last *section // tools and files stay behind the rules
+	for i := range has {
+		s := &has[i]
+		o := byKey[s.key]
+		delete(byKey, s.key)
+		if o != nil && o.edited() {
+			if o.stamp != s.stamp {
+				notes = append(notes, fmt.Sprintf("%s:%d: edited by hand, and otherwise in the new session (%s): yours is kept", name, o.line, s.title))
+			}
+			s = o
+		}
+		if last == nil && (strings.HasPrefix(s.key, "tools ") || strings.HasPrefix(s.key, "files ")) {
+			last = s
+			b.WriteString(gone(name, byKey, had, &notes))
+		}
+		b.WriteString(s.text())
+	}
+	if last == nil {
+		b.WriteString(gone(name, byKey, had, &notes))
+	}
+	return b.String(), notes
+}
+
+// gone are the sections that the new text has not: those that were edited stay.
+func gone(name string, left map[string]*section, order []section, notes *[]string) string {
+	var b strings.Builder
+	for i := range order {
+		s := &order[i]
+		switch {
+		case left[s.key] == nil || strings.HasPrefix(s.key, "tools ") || strings.HasPrefix(s.key, "files "):
+		case s.edited():
+			*notes = append(*notes, fmt.Sprintf("%s:%d: not in the new session, but edited by hand: it is kept", name, s.line))
+			b.WriteString(s.text())
+		default:
+			*notes = append(*notes, fmt.Sprintf("%s:%d: not in the new session: it is gone", name, s.line))
+		}
+	}
+	return b.String()
+}
+
+// Update merges what was written with what stands in its place: the sections of
+// main by their stamps, the other files by those in its section "files". What
+// somebody has edited stays; notes say where that has lost something new.
+func (k *Kit) Update(main string) (notes []string, err error) {
+	if k.err != nil {
+		return nil, k.err
+	}
+	at := func(name string) string { return filepath.Join(k.out, filepath.FromSlash(name)) }
+	old, err := os.ReadFile(at(main))
+	if err != nil {
+		return nil, err
+	}
+	fresh, err := os.ReadFile(k.path(main))
+	if err != nil {
+		return nil, err
+	}
+	base, now := stampsIn(string(old)), stampsIn(string(fresh))
+	if len(base) == 0 {
+		return nil, fmt.Errorf("%s was not written by an import that leaves stamps: --force writes it anew", at(main))
+	}
+	merged, notes := merge(at(main), string(old), string(fresh))
+	if err := os.WriteFile(k.path(main), []byte(merged), 0o644); err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		if name == "" {
+			continue
+		}
+		theirs, err := os.ReadFile(at(name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if stamp(string(theirs)) == base[name] {
+			continue
+		}
+		if base[name] != now[name] && stamp(string(theirs)) != now[name] {
+			notes = append(notes, fmt.Sprintf("%s: edited by hand, and otherwise in the new session: yours is kept", at(name)))
+		}
+		if err := os.WriteFile(k.path(name), theirs, 0o644); err != nil {
+			return nil, err
+		}
+	}
+	k.force = true // what was edited is in it
+	return notes, nil
+}
+
+// Stamps is the body of the section "files": the stamp of each file so far.
+func (k *Kit) Stamps() string {
+	var b strings.Builder
+	for _, name := range k.names {
+		if sum, ok := k.stamps[name]; ok {
+			fmt.Fprintf(&b, "# %s %s\n", sum, name)
+		}
+	}
+	return b.String()
+}
+
+var stampLine = regexp.MustCompile(`(?m)^# ([0-9a-f]{12}) (.+?)\r?$`)
+
+// stampsIn reads the section "files"; a text without one has no stamps.
+func stampsIn(text string) map[string]string {
+	_, all := sections(text)
+	out := map[string]string{}
+	for i := range all {
+		if strings.HasPrefix(all[i].key, "files ") {
+			for _, m := range stampLine.FindAllStringSubmatch(all[i].body, -1) {
+				out[m[2]] = m[1]
+			}
+		}
+	}
+	if len(all) > 0 {
+		out[""] = "" // it has sections
+	}
+	return out
+}

@@ -1,0 +1,129 @@
+package play
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/importer/session"
+	"github.com/claudeless/claudeless/internal/parity"
+)
+
+// event is what happened, and where it was recorded.
+type event struct {
+	at   session.Place
+	text string
+}
+
+// events tells sessions in lines that two runs have in common.
+func events(sessions []*session.Session, paths map[string]string, o Options) []event {
+	t := teller{normal: parity.New(parity.Options{Paths: paths}), o: o}
+	for _, s := range sessions {
+		for _, p := range s.Prompts {
+			if !p.Notice { // it comes in a turn of its own, or in the one that is under way
+				t.add(p.At, "prompt")
+			}
+			t.messages("", p.Messages)
+		}
+	}
+	return t.events
+}
+
+type teller struct {
+	normal *parity.Normaliser
+	o      Options
+	events []event
+}
+
+func (t *teller) add(at session.Place, text string) { t.events = append(t.events, event{at, text}) }
+
+func (t *teller) messages(indent string, messages []*session.Message) {
+	for _, m := range messages {
+		if m.Failure != nil {
+			_, message := m.Failure.API()
+			t.add(m.At, indent+"failure "+t.normal.Text(message))
+			continue
+		}
+		for _, b := range m.Blocks {
+			switch {
+			case b.Call != nil:
+				t.call(indent, b.Call)
+			case indent != "": // the stream has the calls of agents alone
+			case b.Thinking && t.o.Thinking && b.Text != "":
+				t.add(m.At, indent+"thinking "+t.normal.Text(b.Text))
+			case !b.Thinking && b.Text != "":
+				t.add(m.At, indent+"text "+t.normal.Text(b.Text))
+			}
+		}
+	}
+}
+
+func (t *teller) call(indent string, c *session.Call) {
+	t.add(c.At, indent+"call "+c.Tool+" "+t.normal.JSON(c.Input))
+	if c.Agent != nil {
+		t.messages(indent+"  ", c.Agent.Messages)
+	}
+	if c.Result == nil {
+		return
+	}
+	text := c.Result.Text
+	if t.o.Longest > 0 && len(text) > t.o.Longest {
+		text = strings.ToValidUTF8(text[:t.o.Longest], "")
+	}
+	kind := "result "
+	if c.Result.IsError {
+		kind = "error "
+	}
+	switch { // the CLI's own words
+	case c.Agent != nil:
+		text = "of the agent"
+	case c.Result.Denied:
+		kind, text = "denied", ""
+	}
+	t.add(c.Result.At, indent+kind+t.normal.Text(text))
+}
+
+// mostDifferences is how many are told.
+const mostDifferences = 20
+
+func compare(recorded, played []event) []string {
+	var out []string
+	for i := range max(len(recorded), len(played)) {
+		var want, got string
+		at := "after the end"
+		if i < len(recorded) {
+			want, at = recorded[i].text, recorded[i].at.String()
+		}
+		if i < len(played) {
+			got = played[i].text
+		}
+		if want == got {
+			continue
+		}
+		if len(out) == mostDifferences {
+			return append(out, "and more")
+		}
+		out = append(out, fmt.Sprintf("%s: recorded %s, played %s", at, shorten(want, got), shorten(got, want)))
+	}
+	return out
+}
+
+// shorten shows where a text begins to differ from another.
+func shorten(s, other string) string {
+	if s == "" {
+		return "nothing"
+	}
+	const before, most = 20, 160
+	same := 0
+	for same < min(len(s), len(other)) && s[same] == other[same] {
+		same++
+	}
+	prefix := ""
+	if same > before*2 {
+		kind, _, _ := strings.Cut(s, " ")
+		prefix, s = kind+" …", s[same-before:]
+	}
+	if len(s) > most {
+		s = s[:most] + "…"
+	}
+	return fmt.Sprintf("%q", prefix+strings.ToValidUTF8(s, "�"))
+}

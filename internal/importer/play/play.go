@@ -1,0 +1,222 @@
+// Package play plays a kit with the recorded prompts and says what came out in
+// another way than it was recorded.
+//
+// Its one invariant: the kit is played as a copy, in a directory and with a home
+// of its own, and its process has ended when Differences returns.
+package play
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/importer/hide"
+	"github.com/claudeless/claudeless/internal/importer/kit"
+	"github.com/claudeless/claudeless/internal/importer/session"
+	"github.com/claudeless/claudeless/internal/proc"
+)
+
+// Options say what counts.
+type Options struct {
+	Thinking bool // the model's reasoning does
+	Longest  int  // bytes of a result that count; 0 = all
+}
+
+// Player plays a kit with this very program.
+type Player struct {
+	Self    string        // the binary; it is called claude
+	Environ []string      // of which PATH alone is passed on
+	Timeout time.Duration // of everything; 0 = one minute and a second for each prompt
+}
+
+// Prepare copies a kit to where it is played; done takes that away.
+func (p *Player) Prepare(k *kit.Kit) (at Stage, done func(), err error) {
+	tmp, err := proc.MakeTempDir("claudeless-import-")
+	if err != nil {
+		return at, nil, err
+	}
+	done = func() { _ = tmp.Remove() } // best effort: a guard removes it at the latest
+	dir, err := filepath.EvalSymlinks(tmp.Path)
+	if err == nil {
+		at = Stage{dir: dir, kit: filepath.Join(dir, "kit"), home: filepath.Join(dir, "home"), claude: filepath.Join(dir, "claude")}
+		err = errors.Join(k.CopyTo(at.kit), os.MkdirAll(at.home, 0o755), os.Symlink(p.Self, at.claude))
+	}
+	if err != nil {
+		done()
+	}
+	return at, done, err
+}
+
+// Differences plays a kit with the recorded prompts and says what came out in
+// another way; nil = nothing.
+func (p *Player) Differences(ctx context.Context, at Stage, sessions []*session.Session, o Options) ([]string, error) {
+	log, err := p.play(ctx, at, sessions)
+	if err != nil {
+		return nil, err
+	}
+	name := filepath.Join(at.dir, "log.jsonl")
+	if err := os.WriteFile(name, log, 0o600); err != nil {
+		return nil, err
+	}
+	played, err := session.Read([]string{name}, session.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("reading what was played: %w", err)
+	}
+	return compare(events(sessions, recordedPaths(sessions), o), events(played, at.paths(), o)), nil
+}
+
+// Stage is where a kit is played.
+type Stage struct{ dir, kit, home, claude string }
+
+func (d Stage) paths() map[string]string {
+	return map[string]string{d.kit + "/files": "<cwd>", d.kit: "<cwd>", d.home: "<home>", "REDACTED_CWD_1": "<cwd>", "REDACTED_HOME_1": "<home>"}
+}
+
+func recordedPaths(sessions []*session.Session) map[string]string {
+	paths := map[string]string{hide.CWD: "<cwd>", hide.Home: "<home>"}
+	for _, s := range sessions {
+		paths[s.CWD] = "<cwd>"
+	}
+	return paths
+}
+
+// play feeds the prompts one after another and returns the stream.
+func (p *Player) play(ctx context.Context, at Stage, sessions []*session.Session) ([]byte, error) {
+	env := []string{"CLAUDELESS_SCENARIO=scenario.toml", "HOME=" + at.home, "CLAUDELESS_RETRY_SCALE=0", "ANTHROPIC_API_KEY=none"}
+	for _, kv := range p.Environ {
+		if strings.HasPrefix(kv, "PATH=") || strings.HasPrefix(kv, "GORACE=") || strings.HasPrefix(kv, "GOCOVERDIR=") {
+			env = append(env, kv)
+		}
+	}
+	child, err := proc.Start(ctx, proc.Options{Command: proc.Command{Path: at.claude, Env: env, Dir: at.kit, Args: []string{
+		"-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose",
+		"--mcp-config", "mcp.json", "--strict-mcp-config",
+	}}})
+	if err != nil {
+		return nil, err
+	}
+	limit := p.Timeout
+	if limit == 0 {
+		limit = time.Minute
+		for _, s := range sessions {
+			limit += time.Duration(len(s.Prompts)) * time.Second
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { child.Stop(context.WithoutCancel(ctx)) })
+	defer stop()
+	defer child.Stop(context.WithoutCancel(ctx))
+	log, err := converse(child.Stdin(), child.Stdout(), at, sessions)
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("playing the scenario: not done after %v", limit)
+	}
+	if tail := strings.TrimSpace(child.StderrTail()); err == nil && len(log) == 0 && tail != "" {
+		return nil, fmt.Errorf("playing the scenario: %s", tail)
+	}
+	return log, err
+}
+
+// converse sends a prompt, waits for its result, and so on. When the last one
+// is sent, what is still at work is waited for.
+func converse(in io.WriteCloser, out io.Reader, at Stage, sessions []*session.Session) ([]byte, error) {
+	r := &results{lines: make(chan []byte)}
+	done := make(chan struct{})
+	defer close(done)
+	go r.read(bufio.NewReaderSize(out, 1<<20), done) // ends with the output, or at the next line
+	expand := strings.NewReplacer(hide.CWD, at.kit, hide.Home, at.home)
+	for _, s := range sessions {
+		for _, p := range s.Prompts {
+			if p.Notice {
+				const patience = 3 * time.Second // it may have become part of the turn before
+				r.wait(patience)
+				continue
+			}
+			text := expand.Replace(p.Text)
+			if p.Unrecorded || text == "" {
+				text = "(the prompt was not recorded)"
+			}
+			frame, err := userFrame(text)
+			if err != nil {
+				return nil, err
+			}
+			if _, err := in.Write(frame); err != nil {
+				return r.log, nil // it has ended: what is missing is told as a difference
+			}
+			if !r.wait(0) {
+				return r.log, nil
+			}
+		}
+	}
+	err := in.Close()
+	for r.wait(0) {
+	}
+	if errors.Is(err, os.ErrClosed) { // it has ended before
+		err = nil
+	}
+	return r.log, err
+}
+
+// results gathers the stream up to each result.
+type results struct {
+	lines chan []byte
+	log   []byte
+}
+
+func (r *results) read(out *bufio.Reader, done <-chan struct{}) {
+	defer close(r.lines)
+	for {
+		line, err := out.ReadBytes('\n')
+		select {
+		case r.lines <- line:
+		case <-done:
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// wait gathers up to the next result; false = there was none in time (0 = no
+// limit).
+func (r *results) wait(limit time.Duration) bool {
+	var late <-chan time.Time
+	if limit > 0 {
+		late = time.After(limit)
+	}
+	for {
+		select {
+		case line, ok := <-r.lines:
+			if !ok {
+				return false
+			}
+			r.log = append(r.log, line...)
+			var head struct{ Type string }
+			if json.Unmarshal(line, &head) == nil && head.Type == "result" {
+				return true
+			}
+		case <-late:
+			return false
+		}
+	}
+}
+
+func userFrame(text string) ([]byte, error) {
+	type message struct {
+		Role    string `json:"role"`
+		Content string `json:"content"`
+	}
+	frame, err := json.Marshal(struct {
+		Type    string  `json:"type"`
+		Message message `json:"message"`
+	}{"user", message{"user", text}})
+	return append(frame, '\n'), err
+}

@@ -1,0 +1,353 @@
+package importer
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/importer/hide"
+	"github.com/claudeless/claudeless/internal/importer/kit"
+	"github.com/claudeless/claudeless/internal/importer/session"
+	"github.com/claudeless/claudeless/internal/tomltext"
+)
+
+// scenarioWriter writes sessions as a scenario.
+type scenarioWriter struct {
+	o        *Options
+	kit      *kit.Kit
+	file     *kit.File // the scenario
+	patterns *patterns
+	plans    *plans
+	notes    []string
+	w        tomltext.Writer
+	prompt   int // number of the prompt over all sessions
+	first    map[string]bool
+	inputs   int
+	sections int
+	results  []string // of the prompt so far, for links
+}
+
+func (w *scenarioWriter) write(sessions []*session.Session) {
+	w.first = map[string]bool{}
+	w.file = w.kit.Create("scenario.toml")
+	title := w.head(sessions)
+	w.w.Str("name", cmp.Or(w.o.Name, DefaultName(w.o.Files)))
+	if mode := sessions[0].Mode; mode != "" && mode != "bypassPermissions" && mode != "default" {
+		w.w.Str("permission_mode", mode)
+	}
+	w.section(title)
+	for _, s := range sessions {
+		w.session(s)
+	}
+	if w.tools(); len(w.w.Bytes()) > 0 {
+		w.section("tools that ran, and what was denied")
+	}
+	for _, rel := range slices.Sorted(maps.Keys(w.plans.files)) {
+		if content := w.plans.files[rel]; content != nil {
+			w.kit.File("files/"+rel, []byte(plain(*content)))
+		}
+	}
+	w.w.Raw(w.kit.Stamps())
+	w.section("files beside this one as they were written")
+	w.file.Close()
+}
+
+// section writes what has been gathered under a title.
+func (w *scenarioWriter) section(title string) {
+	text := kit.Stamped(title, string(w.w.Bytes()))
+	if w.sections++; w.sections > 1 {
+		text = "\n" + text
+	}
+	w.file.Write([]byte(text))
+	w.w.Reset()
+}
+
+// from says where a session comes from.
+func (w *scenarioWriter) from(s *session.Session) string {
+	var from []string
+	for _, f := range s.Files {
+		base := filepath.Base(f)
+		if strings.HasPrefix(base, "agent-") {
+			continue
+		}
+		if !w.o.Raw && len(s.ID) > 8 && strings.Contains(base, s.ID) {
+			base = strings.ReplaceAll(base, s.ID, "session")
+		}
+		from = append(from, base)
+	}
+	what := "claude"
+	if s.Version != "" {
+		what += " " + s.Version
+	}
+	if s.Date != "" {
+		what += ", " + s.Date
+	}
+	return oneComment(fmt.Sprintf("from %s (%s), %d prompts, %d tool calls; claudeless import",
+		strings.Join(from, " and "), what, len(s.Prompts), len(s.Calls())))
+}
+
+// head is the title of the file, by its first session; the others are listed
+// below it.
+func (w *scenarioWriter) head(sessions []*session.Session) (title string) {
+	for i, s := range sessions {
+		if i > 0 {
+			w.w.Raw("# " + w.from(s) + "\n")
+		}
+		for _, at := range s.Compacted {
+			w.w.Raw(comment(fmt.Sprintf("line %d: older messages were summed up there", at.Line)))
+		}
+	}
+	return w.from(sessions[0])
+}
+
+// comment is a line that TOML passes over.
+func comment(text string) string { return "# " + oneComment(text) + "\n" }
+
+// oneComment is a text that may stand in a line of a comment.
+func oneComment(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+func (w *scenarioWriter) session(s *session.Session) {
+	for i, p := range s.Prompts {
+		typed := ""
+		if w.prompt < len(w.patterns.prompts) {
+			typed = w.patterns.prompts[w.prompt]
+		}
+		w.prompt++
+		title := oneComment(fmt.Sprintf("%d: prompt of %d characters, line %d%s", i+1, len([]rune(typed)), p.At.Line, others(p.Other)))
+		match := w.patterns.choose(typed, p.Text)
+		switch {
+		case p.Unrecorded:
+			match = pattern{kind: "not"}
+		case p.Notice:
+			match = pattern{"contains", "text", "<task-notification>"}
+		}
+		prefix := "responses.turns"
+		key := "expect"
+		if i == 0 {
+			prefix, key = "responses", "pattern"
+		}
+		w.w.Raw("[[" + prefix + "]]\n" + key + " = " + match.toml() + "\n")
+		if i == 0 && w.first[match.toml()] {
+			w.notes = append(w.notes, p.At.String()+": another session begins with such a prompt; its rule comes first")
+		}
+		if i == 0 && len(w.first) > 0 || i == 0 && w.prompt < len(w.patterns.prompts) && len(s.Prompts) < len(w.patterns.prompts) {
+			w.w.Raw("max_matches = 1\n")
+		}
+		if i == 0 {
+			w.first[match.toml()] = true
+		}
+		w.results = nil
+		w.messages(prefix+".response.steps", p.Messages)
+		w.section(title)
+		if w.o.Check == nil {
+			p.Messages = nil // a long session takes memory twice otherwise
+		}
+	}
+}
+
+func others(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(", with %d images or documents that are left out", n)
+}
+
+func (w *scenarioWriter) messages(prefix string, messages []*session.Message) {
+	for _, m := range messages {
+		w.w.Raw("[[" + prefix + "]]\n")
+		if m.Failure != nil {
+			w.failure(prefix, m.Failure)
+			continue
+		}
+		if stop := m.StopReason; stop != "" && stop != "end_turn" && stop != "tool_use" {
+			w.w.Str("stop_reason", stop)
+		}
+		blocks := m.Blocks
+		if !w.o.Thinking {
+			blocks = slices.DeleteFunc(slices.Clone(blocks), func(b session.Block) bool { return b.Thinking })
+		}
+		if simple(blocks) {
+			w.simple(prefix, blocks)
+			w.remember(prefix, blocks)
+			continue
+		}
+		for _, b := range blocks {
+			w.w.Raw("[[" + prefix + ".blocks]]\n")
+			switch {
+			case b.Call != nil:
+				w.w.Raw("type = \"tool_use\"\n")
+				w.call(prefix+".blocks", b.Call)
+			case b.Thinking:
+				w.w.Raw("type = \"thinking\"\n")
+				w.w.Raw("thinking = " + text(b.Text) + "\n")
+			default:
+				w.w.Raw("type = \"text\"\n")
+				w.w.Raw("text = " + w.said(prefix, b.Text) + "\n")
+			}
+		}
+		w.remember(prefix, blocks)
+	}
+}
+
+// simple says that the parts stand in the order in which a step has them.
+func simple(blocks []session.Block) bool {
+	stage := 0
+	for _, b := range blocks {
+		at := 2
+		switch {
+		case b.Call != nil:
+			at = 3
+		case b.Thinking:
+			at = 1
+		}
+		if at < stage || at == stage && at < 3 || at < 3 && b.Text == "" {
+			return false
+		}
+		stage = at
+	}
+	return true
+}
+
+func (w *scenarioWriter) simple(prefix string, blocks []session.Block) {
+	for _, b := range blocks {
+		switch {
+		case b.Call != nil:
+			w.w.Raw("[[" + prefix + ".tool_calls]]\n")
+			w.call(prefix+".tool_calls", b.Call)
+		case b.Thinking:
+			w.w.Raw("thinking = " + text(b.Text) + "\n")
+		default:
+			w.w.Raw("text = " + w.said(prefix, b.Text) + "\n")
+		}
+	}
+}
+
+func (w *scenarioWriter) call(prefix string, c *session.Call) {
+	tool := c.Tool
+	how := w.plans.way(c)
+	switch {
+	case how == canned && harmless(tool):
+		w.w.Raw(comment(fmt.Sprintf("review: canned as it was on line %d; it only reads", c.At.Line)))
+	case how == canned:
+		w.w.Raw(comment("review: changes things, so it is canned"))
+	case how == refused:
+		w.w.Raw(comment("it was denied; see tool_execution below"))
+	}
+	w.w.Raw("tool = " + tomltext.Quote(tool) + "\n")
+	input := c.Input
+	if how == live {
+		rel, _ := w.plans.below(c.Result.File.Path)
+		input = withPath(input, hide.CWD+"/files/"+rel)
+	}
+	w.w.Raw("input = " + w.input(input) + "\n")
+	if how == canned {
+		w.w.Raw("result = " + text(w.cut(c.Result.Text)) + "\n")
+		if c.Result.IsError {
+			w.w.Raw("is_error = true\n")
+		}
+		if c.Result.Other > 0 {
+			w.notes = append(w.notes, c.Result.At.String()+": a result has images or documents, which are left out")
+		}
+	}
+	if how == agently {
+		w.w.Raw("[" + prefix + ".subagent]\n")
+		w.w.Str("type", c.Agent.Type)
+		if c.Agent.Background {
+			w.w.Raw("background = true\n")
+		}
+		w.messages(prefix+".subagent.steps", c.Agent.Messages)
+	}
+}
+
+// longResult is the length from which a result is cut.
+const longResult = 200 << 10
+
+func (w *scenarioWriter) cut(s string) string {
+	if w.o.Big || len(s) <= longResult {
+		return s
+	}
+	return strings.ToValidUTF8(s[:longResult], "") + fmt.Sprintf("\n[%d more bytes were left out by import; --big keeps them]", len(s)-longResult)
+}
+
+func withPath(input json.RawMessage, name string) json.RawMessage {
+	var o map[string]json.RawMessage
+	if json.Unmarshal(input, &o) != nil {
+		return input
+	}
+	quoted, err := json.Marshal(name)
+	if err != nil {
+		return input
+	}
+	o["file_path"] = quoted
+	out, err := json.Marshal(o)
+	if err != nil {
+		return input
+	}
+	return out
+}
+
+// input is the input of a call; what TOML cannot say goes into a file beside.
+func (w *scenarioWriter) input(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return "{}"
+	}
+	if s, ok := inline(raw); ok {
+		return s
+	}
+	if w.o.Out == "" && w.o.Check == nil {
+		w.notes = append(w.notes, "an input holds null or a number that TOML does not have; -o DIR keeps it in a file")
+	}
+	w.inputs++
+	name := "inputs/" + strconv.Itoa(w.inputs) + ".json"
+	w.kit.File(name, []byte(plain(string(raw))+"\n"))
+	return `{ "$file" = ` + tomltext.Quote(name) + " }"
+}
+
+// failure writes what went wrong as the API says it.
+func (w *scenarioWriter) failure(prefix string, f *session.Failure) {
+	w.w.Raw("[" + prefix + ".failure]\n")
+	status, message := f.API()
+	switch status {
+	case 0:
+		w.w.Raw(comment("review: " + plain(f.Text)))
+		w.w.Raw("type = \"network_unreachable\"\n")
+	case http.StatusUnauthorized:
+		w.w.Raw("type = \"auth_error\"\n")
+	default:
+		w.w.Raw("type = \"api_error\"\nstatus = " + strconv.Itoa(status) + "\n")
+		if message != "" {
+			w.w.Raw("message = " + oneLine(plain(message)) + "\n")
+		}
+	}
+}
+
+// tools says which tools may run and which are denied.
+func (w *scenarioWriter) tools() {
+	names := slices.Sorted(maps.Keys(w.plans.ran))
+	if len(names)+len(w.plans.denied) == 0 {
+		return
+	}
+	for _, name := range names {
+		w.w.Raw("\n[tool_execution.tools." + key(name) + "]\nauto_approve = true\n")
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.plans.denied)) {
+		if !w.plans.ran[name] {
+			w.w.Raw("\n" + comment("denied whatever the mode") + "[tool_execution.tools." + key(name) + "]\nerror = " +
+				oneLine("The user does not want "+name+" to run.") + "\n")
+			w.w.Raw("\n[[expect]]\ntool = " + oneLine(name) + "\n")
+		}
+	}
+}

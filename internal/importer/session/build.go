@@ -1,0 +1,343 @@
+package session
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+)
+
+// set gathers the sessions of all files.
+type set struct {
+	order []string
+	byID  map[string]*building
+	torn  []Place
+	// contents keeps what files held that were read.
+	contents bool
+}
+
+func newSet() *set { return &set{byID: map[string]*building{}} }
+
+// building is a session that is being read.
+type building struct {
+	Session
+	source   string // kind of input that tells the prompts
+	results  map[string]*Result
+	calls    map[string]*Call
+	byMsg    map[string]*Message
+	agents   map[string]*Agent // by the call that started them
+	raws     map[string]json.RawMessage
+	idSeen   map[string]bool
+	finished bool // the last prompt has its result
+	contents bool // of files that were read are kept
+}
+
+func newBuilding(id string) *building {
+	return &building{
+		Session: Session{ID: id, Unknown: map[string]int{}},
+		results: map[string]*Result{}, calls: map[string]*Call{}, byMsg: map[string]*Message{},
+		agents: map[string]*Agent{}, raws: map[string]json.RawMessage{}, idSeen: map[string]bool{},
+	}
+}
+
+func (s *set) session(id, source string) *building {
+	key := id + "\x00" + source
+	b := s.byID[key]
+	if b == nil {
+		b = newBuilding(id)
+		b.source, b.contents = source, s.contents
+		s.byID[key] = b
+		s.order = append(s.order, key)
+	}
+	return b
+}
+
+func (b *building) id(ids ...string) {
+	for _, id := range ids {
+		if id != "" && !b.idSeen[id] {
+			b.idSeen[id] = true
+			b.IDs = append(b.IDs, id)
+		}
+	}
+}
+
+func (b *building) prompt(p *Prompt) {
+	b.Prompts = append(b.Prompts, p)
+	b.finished = false
+}
+
+// answered is the prompt that a message belongs to.
+func (b *building) answered(at Place) *Prompt {
+	if len(b.Prompts) == 0 || b.finished {
+		b.prompt(&Prompt{At: at, Unrecorded: true})
+	}
+	return b.Prompts[len(b.Prompts)-1]
+}
+
+// said adds blocks to the message they are part of. agent is the call that
+// started the sub-agent which says it.
+func (b *building) said(at Place, m wireMessage, agent string) {
+	b.id(m.ID)
+	key := agent + "\x00" + m.ID
+	msg := b.byMsg[key]
+	if msg == nil || m.ID == "" {
+		msg = &Message{At: at, ID: m.ID}
+		b.byMsg[key] = msg
+		if agent != "" {
+			a := b.agent(agent)
+			a.Messages = append(a.Messages, msg)
+		} else {
+			p := b.answered(at)
+			p.Messages = append(p.Messages, msg)
+		}
+	}
+	if m.StopReason != nil {
+		msg.StopReason = *m.StopReason
+	}
+	for _, raw := range m.Content {
+		b.block(at, msg, raw)
+	}
+}
+
+func (b *building) agent(call string) *Agent {
+	a := b.agents[call]
+	if a == nil {
+		a = &Agent{}
+		b.agents[call] = a
+	}
+	return a
+}
+
+func (b *building) block(at Place, msg *Message, raw wireBlock) {
+	switch raw.Type {
+	case "text":
+		msg.Blocks = append(msg.Blocks, Block{Text: raw.Text})
+	case "thinking":
+		msg.Blocks = append(msg.Blocks, Block{Thinking: true, Text: raw.Thinking})
+	case "tool_use":
+		if b.calls[raw.ID] != nil {
+			return
+		}
+		c := &Call{At: at, ID: raw.ID, Tool: raw.Name, Input: slices.Clone(raw.Input)}
+		if raw.ID != "" {
+			b.calls[raw.ID] = c
+		}
+		b.id(raw.ID)
+		msg.Blocks = append(msg.Blocks, Block{Call: c})
+	default:
+		if raw.Type != "" {
+			b.Unknown["block "+raw.Type]++
+		}
+	}
+}
+
+// failed notes a failure in the place of a message.
+func (b *building) failed(at Place, f Failure) {
+	p := b.answered(at)
+	p.Messages = append(p.Messages, &Message{At: at, Failure: &f})
+}
+
+// wireMessage is a message as transcripts and events have it.
+type wireMessage struct {
+	ID         string     `json:"id"`
+	Role       string     `json:"role"`
+	Model      string     `json:"model"`
+	Content    wireBlocks `json:"content"`
+	StopReason *string    `json:"stop_reason"`
+}
+
+type wireBlocks []wireBlock
+
+// wireBlock is any block; the keys that count follow from Type.
+type wireBlock struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	Thinking  string          `json:"thinking"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+	ToolUseID string          `json:"tool_use_id"`
+	Content   *wireBlocks     `json:"content"`
+	IsError   bool            `json:"is_error"`
+}
+
+// UnmarshalJSON reads a string as one text block.
+func (w *wireBlocks) UnmarshalJSON(raw []byte) error {
+	if len(raw) > 0 && raw[0] == '"' {
+		var text string
+		if err := json.Unmarshal(raw, &text); err != nil {
+			return err
+		}
+		*w = wireBlocks{{Type: "text", Text: text}}
+		return nil
+	}
+	var blocks []wireBlock
+	if json.Unmarshal(raw, &blocks) == nil { // what is neither has no text
+		*w = blocks
+	}
+	return nil
+}
+
+// plain is the text of blocks and the number of parts that are none.
+func (w wireBlocks) plain() (text string, other int) {
+	var texts []string
+	for _, b := range w {
+		if b.Type == "text" {
+			texts = append(texts, b.Text)
+			continue
+		}
+		other++
+	}
+	return strings.Join(texts, "\n"), other
+}
+
+// result notes what came of a call; what is known already stays when it is richer.
+func (b *building) result(at Place, block wireBlock) *Result {
+	r := &Result{At: at, IsError: block.IsError}
+	if block.Content != nil {
+		r.Text, r.Other = block.Content.plain()
+	}
+	b.results[block.ToolUseID] = r
+	return r
+}
+
+// finish connects calls, results and agents.
+func (b *building) finish() {
+	for id, c := range b.calls {
+		if c.Result = b.results[id]; c.Result != nil && b.raws[id] != nil {
+			c.Result.Raw = b.raws[id]
+		}
+		if a := b.agents[id]; a != nil {
+			c.Agent = a
+		}
+		if c.Agent != nil {
+			c.Agent.report(c)
+		}
+		if c.Agent != nil && len(c.Agent.Messages) == 0 {
+			c.Agent = nil
+		}
+	}
+	b.Prompts = slices.DeleteFunc(b.Prompts, func(p *Prompt) bool { return len(p.Messages) == 0 })
+}
+
+// sessions are those that have a prompt with an answer, files of one joined.
+func (s *set) sessions() ([]*Session, error) {
+	var joinedTo []*building
+	joined := map[string]*building{}
+	for _, key := range s.order {
+		b := s.byID[key]
+		b.finish()
+		if first := joined[b.ID]; first != nil && b.ID != "" {
+			first.join(b)
+			continue
+		}
+		joined[b.ID] = b
+		joinedTo = append(joinedTo, b)
+	}
+	out := make([]*Session, 0, len(joinedTo))
+	for _, b := range joinedTo {
+		one := b.Session // without what was needed to build it
+		out = append(out, &one)
+	}
+	out = slices.DeleteFunc(out, func(one *Session) bool { return len(one.Prompts) == 0 })
+	if len(out) == 0 {
+		return nil, ErrNothing
+	}
+	for _, at := range s.torn {
+		out[0].Torn = &at
+	}
+	return out, nil
+}
+
+// richness orders the kinds of input by how much they tell.
+var richness = [...]string{"traffic", "stream", "tape", "transcript", "journal"}
+
+// join takes over from other what b lacks.
+func (b *building) join(other *building) {
+	rich, poor := b, other
+	if len(b.Prompts) == 0 || len(other.Prompts) > 0 && slices.Index(richness[:], other.source) > slices.Index(richness[:], b.source) {
+		rich, poor = other, b
+	}
+	for id, c := range rich.calls {
+		from := poor.calls[id]
+		if from == nil {
+			continue
+		}
+		c.fill(from)
+	}
+	for i, p := range rich.Prompts {
+		if p.Unrecorded && i < len(poor.Prompts) {
+			p.Text, p.Unrecorded = poor.Prompts[i].Text, poor.Prompts[i].Unrecorded
+		}
+		if i >= len(poor.Prompts) {
+			break
+		}
+		for j, m := range p.Messages {
+			if j < len(poor.Prompts[i].Messages) && m.StopReason == "" {
+				m.StopReason = poor.Prompts[i].Messages[j].StopReason
+			}
+		}
+	}
+	merged := rich.Session
+	merged.ID = cmp.Or(rich.ID, poor.ID)
+	merged.CWD, merged.Version = cmp.Or(rich.CWD, poor.CWD), cmp.Or(rich.Version, poor.Version)
+	merged.Mode, merged.Date = cmp.Or(rich.Mode, poor.Mode), cmp.Or(rich.Date, poor.Date)
+	merged.Files = slices.Concat(b.Files, other.Files)
+	merged.IDs = slices.Concat(b.IDs, other.IDs)
+	merged.Environ = slices.Concat(b.Environ, other.Environ)
+	if len(merged.Tools) == 0 {
+		merged.Tools = poor.Tools
+	}
+	if len(merged.Servers) == 0 {
+		merged.Servers = poor.Servers
+	}
+	for k, n := range poor.Unknown {
+		merged.Unknown[k] += n
+	}
+	b.Session, b.calls, b.source = merged, rich.calls, rich.source
+}
+
+// fill takes over what another record of the same call tells beyond this one.
+func (c *Call) fill(from *Call) {
+	if c.Result == nil {
+		c.Result = from.Result
+	} else if from.Result != nil {
+		if c.Result.Raw == nil {
+			c.Result.Raw = from.Result.Raw
+		}
+		if c.Result.File == nil {
+			c.Result.File = from.Result.File
+		}
+		c.Result.Denied = c.Result.Denied || from.Result.Denied
+	}
+	if c.Agent == nil {
+		c.Agent = from.Agent
+	}
+}
+
+// ErrNothing says that the files hold no conversation.
+var ErrNothing = errors.New("no prompt with an answer in the input")
+
+// report adds the last message of an agent where the input has its calls alone:
+// the result of the call that started it repeats that message.
+func (a *Agent) report(c *Call) {
+	n := len(a.Messages)
+	if n == 0 || c.Result == nil || c.Result.IsError {
+		return
+	}
+	last := a.Messages[n-1].Blocks
+	if len(last) > 0 && last[len(last)-1].Call == nil {
+		return
+	}
+	_, text, ok := strings.Cut(c.Result.Text, "report follows:\n")
+	if !ok {
+		return
+	}
+	text, _, _ = strings.Cut(text, "\nagentId: ")
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimPrefix(line, "  ")
+	}
+	a.Messages = append(a.Messages, &Message{At: c.Result.At, Blocks: []Block{{Text: strings.Join(lines, "\n")}}})
+}

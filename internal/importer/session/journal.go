@@ -1,0 +1,112 @@
+package session
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/claudeless/claudeless/internal/journal"
+)
+
+// journalReader reads our own journal.
+type journalReader struct {
+	set     *set
+	runs    map[int]*building // by process
+	mode    map[int]string
+	cwd     map[int]string
+	environ map[int][]string
+	traffic *trafficReader
+}
+
+func newJournalReader(s *set, traffic *trafficReader) *journalReader {
+	return &journalReader{set: s, runs: map[int]*building{}, mode: map[int]string{}, cwd: map[int]string{}, environ: map[int][]string{}, traffic: traffic}
+}
+
+func (r *journalReader) line(at Place, raw []byte) error {
+	for e, err := range journal.Read(bytes.NewReader(raw)) {
+		if err != nil {
+			return journal.ErrTorn
+		}
+		if e.Run != nil {
+			r.mode[e.PID], r.cwd[e.PID] = e.Run.PermissionMode, e.Run.CWD
+			for k, v := range e.Run.Env {
+				r.environ[e.PID] = append(r.environ[e.PID], k+"="+v)
+			}
+		}
+		if e.Exchange != nil {
+			date := ""
+			if !e.When.IsZero() {
+				date = e.When.UTC().Format("2006-01-02")
+			}
+			r.traffic.exchange(at, date, e.Exchange)
+		}
+		if e.SessionID == "" {
+			continue
+		}
+		b := r.set.session(e.SessionID, "journal")
+		b.id(e.SessionID)
+		b.sourceFile(at.File)
+		b.CWD, b.Mode, b.Environ = r.cwd[e.PID], r.mode[e.PID], r.environ[e.PID]
+		if b.Date == "" && !e.When.IsZero() {
+			b.Date = e.When.UTC().Format("2006-01-02")
+		}
+		b.entry(at, &e)
+	}
+	return nil
+}
+
+func (b *building) entry(at Place, e *journal.Entry) {
+	switch {
+	case e.Prompt != nil:
+		if e.Prompt.Injected {
+			return
+		}
+		b.id(e.Prompt.UUID)
+		p := &Prompt{At: at, Text: e.Prompt.Prompt}
+		var blocks wireBlocks
+		if e.Prompt.Blocks != nil && json.Unmarshal(e.Prompt.Blocks, &blocks) == nil {
+			_, p.Other = blocks.plain()
+		}
+		p.Notice = bytes.HasPrefix([]byte(p.Text), []byte("<task-notification>"))
+		b.prompt(p)
+	case e.Model != nil:
+		b.model(at, e.Model)
+	case e.Permission != nil:
+		if e.Permission.Decision == "reject" {
+			b.raws["denied "+e.Permission.ToolUseID] = json.RawMessage("true")
+		}
+	case e.MCPCall != nil:
+		if e.MCPCall.Result != nil {
+			b.raws[e.MCPCall.ToolUseID] = e.MCPCall.Result
+		}
+	case e.Tool != nil:
+		t := e.Tool
+		r := b.result(at, wireBlock{ToolUseID: t.ToolUseID, IsError: t.IsError})
+		r.Text = t.Result
+		r.Denied = b.raws["denied "+t.ToolUseID] != nil
+		var blocks wireBlocks
+		if t.Blocks != nil && json.Unmarshal(t.Blocks, &blocks) == nil {
+			_, r.Other = blocks.plain()
+		}
+	case e.Result != nil:
+		b.status(e.Result.APIStatus)
+		b.finished = true
+	}
+}
+
+func (b *building) model(at Place, m *journal.Model) {
+	var blocks wireBlocks
+	if json.Unmarshal(m.Blocks, &blocks) != nil {
+		return
+	}
+	if m.Model == "<synthetic>" {
+		if text, _ := blocks.plain(); m.Error != "" && m.Agent == "" {
+			b.failed(at, Failure{Kind: m.Error, Text: text})
+		}
+		return
+	}
+	wire := wireMessage{ID: m.MessageID, Content: blocks}
+	if m.StopReason != "" {
+		wire.StopReason = &m.StopReason
+	}
+	b.said(at, wire, m.Agent)
+}

@@ -1,0 +1,254 @@
+package session
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Options say how files are read. The zero value works.
+type Options struct {
+	// Branch is the id of a line of the branch to follow; empty = the newest.
+	Branch string
+	// Contents keeps what files held that were read.
+	Contents bool
+	// Progress is told how many bytes have been read; nil = nobody.
+	Progress func(n int64)
+}
+
+// Read reads files of one session or more. What belongs to one session is
+// joined: of two files that tell the same, the richer one counts.
+func Read(files []string, o Options) ([]*Session, error) {
+	r := newReading(o)
+	var errs []error
+	for _, name := range withAgents(files) {
+		if err := r.file(name); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return r.sessions()
+}
+
+// reading is files on their way to become sessions.
+type reading struct {
+	o   Options
+	set *set
+	// Transcripts are told apart from the rest: they are trees until all of
+	// their lines are known.
+	trees   []*transcriptReader
+	traffic *trafficReader
+}
+
+func newReading(o Options) *reading {
+	r := &reading{o: o, set: newSet()}
+	r.set.contents = o.Contents
+	r.traffic = newTrafficReader(r.set)
+	return r
+}
+
+func (r *reading) sessions() ([]*Session, error) {
+	for _, t := range r.trees {
+		if err := t.resolve(r.o.Branch); err != nil {
+			return nil, err
+		}
+	}
+	r.traffic.finish()
+	return r.set.sessions()
+}
+
+// withAgents adds the files of sub-agents that lie beside a transcript.
+func withAgents(files []string) []string {
+	var all []string
+	for _, name := range files {
+		all = append(all, name)
+		agents, err := filepath.Glob(filepath.Join(strings.TrimSuffix(name, ".jsonl"), "subagents", "agent-*.jsonl"))
+		if err != nil {
+			continue // a name with brackets: then they are named by hand
+		}
+		all = append(all, agents...)
+	}
+	var once []string
+	for _, name := range all {
+		if clean := filepath.Clean(name); !slices.Contains(once, clean) {
+			once = append(once, clean)
+		}
+	}
+	return once
+}
+
+// format reads the lines of one kind of file.
+type format interface {
+	// line takes one line; an error says why it is none of the format.
+	line(at Place, raw []byte) error
+}
+
+const looked = "neither a transcript (lines with parentUuid or sessionId), nor a stream-json log (type and session_id), " +
+	"nor a journal of claudeless (time, pid and type), nor a tape of an SDK (frames with a direction)"
+
+func (r *reading) file(name string) error {
+	info, err := os.Stat(name)
+	if err != nil {
+		return &Error{Place{File: name}, reason(err)}
+	}
+	if info.IsDir() {
+		return &Error{Place{File: name}, "is a directory; name the .jsonl files in it"}
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return &Error{Place{File: name}, reason(err)}
+	}
+	defer f.Close()
+	return r.read(name, f)
+}
+
+func reason(err error) string {
+	if path, ok := errors.AsType[*os.PathError](err); ok {
+		return path.Err.Error()
+	}
+	return err.Error()
+}
+
+// read takes the physical lines of a file: only a line feed ends one.
+func (r *reading) read(name string, file io.Reader) error {
+	in := bufio.NewReaderSize(file, 1<<20)
+	const head = 512
+	if first, _ := in.Peek(head); bytes.IndexByte(first, 0) >= 0 { // a failure comes again
+		return &Error{Place{File: name}, "is binary: " + looked}
+	}
+	var into format
+	var line []byte
+	var bad *Error // the line before, if it could not be read: the last one may be cut off
+	lines, total := 0, int64(0)
+	for n := 1; ; n++ {
+		var err error
+		line, err = readLine(in, line[:0])
+		if err != nil && !errors.Is(err, io.EOF) {
+			return &Error{Place{name, n}, reason(err)}
+		}
+		total += int64(len(line))
+		if r.o.Progress != nil {
+			r.o.Progress(total)
+		}
+		if raw := bytes.TrimSpace(line); len(raw) > 0 {
+			at := Place{name, n}
+			if bad == nil && into == nil {
+				into, bad = r.format(at, raw)
+			}
+			if bad != nil {
+				return bad
+			}
+			if err := into.line(at, raw); err != nil {
+				bad = &Error{at, err.Error()}
+			} else {
+				lines++
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	switch {
+	case lines == 0 && bad != nil:
+		return bad
+	case lines == 0:
+		return &Error{Place{File: name}, "is empty"}
+	case bad != nil:
+		r.set.torn = append(r.set.torn, bad.Place)
+	}
+	return nil
+}
+
+// maxLine bounds a line: nothing that a session holds is longer.
+const maxLine = 512 << 20
+
+func readLine(in *bufio.Reader, line []byte) ([]byte, error) {
+	for {
+		part, err := in.ReadSlice('\n')
+		line = append(line, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, err
+		}
+		if len(line) > maxLine {
+			return line, fmt.Errorf("a line of more than %d MB", maxLine>>20)
+		}
+	}
+}
+
+func describe(raw []byte) string {
+	if bytes.IndexByte(raw, 0) >= 0 {
+		return "is binary: "
+	}
+	if !json.Valid(raw) {
+		return "does not begin with a line of JSON: "
+	}
+	return "is JSON of another kind: "
+}
+
+func (r *reading) format(at Place, raw []byte) (format, *Error) {
+	if f := r.detect(at, raw); f != nil {
+		return f, nil
+	}
+	return nil, &Error{Place{File: at.File}, describe(raw) + looked}
+}
+
+// detect tells by its first line what a file is; nil = none of those known.
+func (r *reading) detect(at Place, raw []byte) format {
+	if raw[0] == '[' {
+		return &listed{&streamReader{set: r.set}}
+	}
+	if raw[0] != '{' {
+		return nil
+	}
+	var head struct {
+		Type, SessionID              string
+		Session                      *string `json:"session_id"`
+		ParentUUID                   json.RawMessage
+		Time                         string
+		PID                          *int
+		Dir, Direction, From, Stream json.RawMessage
+	}
+	if json.Unmarshal(raw, &head) != nil {
+		return nil
+	}
+	switch {
+	case head.Time != "" && head.PID != nil && head.Type != "":
+		return newJournalReader(r.set, r.traffic)
+	case head.Dir != nil || head.Direction != nil || head.From != nil || head.Stream != nil || unwrapped(raw) != nil:
+		return &tapeReader{into: &streamReader{set: r.set}}
+	case head.Type == "":
+		return nil
+	case head.ParentUUID != nil || head.SessionID != "" || head.Type == "summary" || head.Type == "file-history-snapshot":
+		t := newTranscriptReader(r.set, at.File)
+		r.trees = append(r.trees, t)
+		return t
+	case head.Session != nil || slices.Contains(streamTypes[:], head.Type):
+		return &streamReader{set: r.set}
+	}
+	return nil
+}
+
+// listed is a log whose events stand in one array.
+type listed struct{ into *streamReader }
+
+func (l *listed) line(at Place, raw []byte) error {
+	var events []json.RawMessage
+	if err := json.Unmarshal(raw, &events); err != nil {
+		return errors.New("an array of events that ends too soon, or over several lines")
+	}
+	for _, ev := range events {
+		if err := l.into.line(at, ev); err != nil {
+			return err
+		}
+	}
+	return nil
+}

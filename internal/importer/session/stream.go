@@ -1,0 +1,237 @@
+package session
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// streamReader reads the events of `--output-format stream-json`.
+type streamReader struct {
+	set     *set
+	current string // session of frames that name none
+	pending []*Prompt
+	source  string // "" = stream
+}
+
+type streamEvent struct {
+	Type, Subtype   string
+	SessionID       string `json:"session_id"`
+	UUID            string `json:"uuid"`
+	RequestID       string `json:"request_id"`
+	CWD             string `json:"cwd"`
+	Version         string `json:"claude_code_version"`
+	PermissionMode  string `json:"permissionMode"`
+	Tools           []string
+	MCPServers      []struct{ Name string } `json:"mcp_servers"`
+	ParentToolUseID string                  `json:"parent_tool_use_id"`
+	Message         *wireMessage
+	IsReplay        bool   `json:"isReplay"`
+	IsSynthetic     bool   `json:"isSynthetic"`
+	Error           string `json:"error"`
+	IsAPIError      bool   `json:"isApiErrorMessage"`
+	APIErrorStatus  int    `json:"api_error_status"`
+	IsError         bool   `json:"is_error"`
+	Timestamp       string
+	ToolUseID       string        `json:"tool_use_id"`
+	ToolUseResult   toolUseResult `json:"tool_use_result"`
+	Meta            []struct {
+		ID               string `json:"id"`
+		NonExecutionKind string `json:"non_execution_kind"`
+	} `json:"tool_result_meta"`
+	Denials []struct {
+		ToolUseID string `json:"tool_use_id"`
+	} `json:"permission_denials"`
+}
+
+var streamTypes = [...]string{"control_request", "control_response", "user", "assistant", "system", "result", "stream_event", "keep_alive"}
+
+var knownEvents = [...]string{
+	"stream_event", "control_request", "control_response", "control_cancel_request", "keep_alive", "rate_limit_event", "tool_progress",
+	"auth_status", "command_lifecycle", "tool_use_summary", "prompt_suggestion", "update_environment_variables",
+}
+
+func (r *streamReader) line(at Place, raw []byte) error {
+	var ev streamEvent
+	if err := decode(raw, &ev); err != nil {
+		return err
+	}
+	if ev.SessionID != "" {
+		r.current = ev.SessionID
+	}
+	if r.current == "" { // what a host sends first has no session yet
+		if ev.Type == "user" && ev.Message != nil {
+			r.pending = append(r.pending, typed(at, ev.Message))
+		}
+		return nil
+	}
+	source := r.source
+	if source == "" {
+		source = "stream"
+	}
+	b := r.set.session(r.current, source)
+	b.id(r.current, ev.UUID)
+	b.sourceFile(at.File)
+	if b.Date == "" && len(ev.Timestamp) >= 10 {
+		b.Date = ev.Timestamp[:10]
+	}
+	for _, p := range r.pending {
+		b.prompt(p)
+	}
+	r.pending = nil
+	r.event(b, at, &ev)
+	return nil
+}
+
+func (b *building) sourceFile(name string) {
+	if !slices.Contains(b.Files, name) {
+		b.Files = append(b.Files, name)
+	}
+}
+
+func (r *streamReader) event(b *building, at Place, ev *streamEvent) {
+	switch {
+	case ev.Type == "system" && ev.Subtype == "init":
+		b.CWD, b.Version, b.Tools = ev.CWD, ev.Version, ev.Tools
+		if b.Mode == "" {
+			b.Mode = ev.PermissionMode
+		}
+		b.Servers = nil
+		for _, s := range ev.MCPServers {
+			b.Servers = append(b.Servers, s.Name)
+		}
+	case ev.Type == "system" && ev.Subtype == "compact_boundary":
+		b.Compacted = append(b.Compacted, at)
+	case ev.Type == "system" && ev.Subtype == "permission_denied":
+		b.denied(ev.ToolUseID)
+	case ev.Type == "assistant" && ev.Message != nil:
+		r.assistant(b, at, ev)
+	case ev.Type == "user" && ev.Message != nil:
+		r.user(b, at, ev)
+	case ev.Type == "result":
+		for _, d := range ev.Denials {
+			b.denied(d.ToolUseID)
+		}
+		b.status(ev.APIErrorStatus)
+		b.finished = true
+	case ev.Type == "system" || slices.Contains(knownEvents[:], ev.Type):
+	default:
+		b.Unknown[ev.Type]++
+	}
+}
+
+func (b *building) denied(id string) {
+	if r := b.results[id]; r != nil {
+		r.Denied = true
+	}
+}
+
+// status completes a failure with what the result says about it.
+func (b *building) status(status int) {
+	if status == 0 || len(b.Prompts) == 0 {
+		return
+	}
+	p := b.Prompts[len(b.Prompts)-1]
+	if n := len(p.Messages); n > 0 && p.Messages[n-1].Failure != nil && p.Messages[n-1].Failure.Status == 0 {
+		p.Messages[n-1].Failure.Status = status
+	}
+}
+
+func (r *streamReader) assistant(b *building, at Place, ev *streamEvent) {
+	if ev.Message.Model != "<synthetic>" {
+		b.said(at, *ev.Message, ev.ParentToolUseID)
+		return
+	}
+	text, _ := ev.Message.Content.plain()
+	if ev.ParentToolUseID == "" && (ev.Error != "" || ev.IsAPIError) {
+		b.failed(at, Failure{Status: ev.APIErrorStatus, Kind: ev.Error, Text: text})
+	}
+}
+
+func typed(at Place, m *wireMessage) *Prompt {
+	text, other := m.Content.plain()
+	return &Prompt{At: at, Text: text, Other: other, Notice: strings.HasPrefix(text, "<task-notification>")}
+}
+
+func (r *streamReader) user(b *building, at Place, ev *streamEvent) {
+	if hasResult(ev.Message.Content) {
+		for _, block := range ev.Message.Content {
+			if block.Type == "tool_result" {
+				r.result(b, at, ev, block)
+			}
+		}
+		return
+	}
+	p := typed(at, ev.Message)
+	if ev.ParentToolUseID != "" {
+		b.agent(ev.ParentToolUseID).Prompt = p.Text
+		return
+	}
+	if ev.IsSynthetic || notTyped(p.Text) {
+		return
+	}
+	if ev.IsReplay { // it may repeat what the other direction has shown
+		for _, seen := range b.Prompts {
+			if seen.Text == p.Text && (len(seen.Messages) == 0 || seen == b.Prompts[len(b.Prompts)-1] && !b.finished) {
+				return
+			}
+		}
+		if n := len(b.Prompts); n > 0 && b.Prompts[n-1].Unrecorded && len(b.Prompts[n-1].Messages) == 0 {
+			b.Prompts[n-1] = p
+			return
+		}
+	}
+	b.prompt(p)
+}
+
+func (r *streamReader) result(b *building, at Place, ev *streamEvent, block wireBlock) {
+	res := b.result(at, block)
+	for _, m := range ev.Meta {
+		if m.ID == block.ToolUseID && m.NonExecutionKind != "" {
+			res.Denied = true
+		}
+	}
+	if f := ev.ToolUseResult.File; f.FilePath != "" && b.contents {
+		res.File = &File{Path: f.FilePath, Content: f.Content, Whole: f.StartLine <= 1 && f.NumLines == f.TotalLines}
+	}
+	if id := ev.ToolUseResult.AgentID; id != "" {
+		a := b.agent(block.ToolUseID)
+		a.ID, a.Background = id, ev.ToolUseResult.IsAsync
+	}
+}
+
+// tapeReader reads frames of both directions, each wrapped in an object.
+type tapeReader struct{ into *streamReader }
+
+func (r *tapeReader) line(at Place, raw []byte) error {
+	r.into.source = "tape"
+	frame := unwrapped(raw)
+	if frame == nil {
+		return decode(raw, &struct{}{}) // a header, a note
+	}
+	return r.into.line(at, frame)
+}
+
+// unwrapped is the frame in a line of a tape; nil = there is none.
+func unwrapped(raw []byte) json.RawMessage {
+	var w struct{ Frame, Message, Data, Payload, Line, JSON, Msg, Raw json.RawMessage }
+	if json.Unmarshal(raw, &w) != nil {
+		return nil
+	}
+	for _, f := range []json.RawMessage{w.Frame, w.Message, w.Data, w.Payload, w.Line, w.JSON, w.Msg, w.Raw} {
+		if len(f) > 0 && f[0] == '"' {
+			var text string
+			if json.Unmarshal(f, &text) == nil {
+				f = json.RawMessage(strings.TrimSpace(text))
+			}
+		}
+		var head struct {
+			Type string
+			Role string
+		}
+		if len(f) > 0 && f[0] == '{' && json.Unmarshal(f, &head) == nil && slices.Contains(streamTypes[:], head.Type) {
+			return f
+		}
+	}
+	return nil
+}

@@ -1,0 +1,378 @@
+package session
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// transcriptLine is any line of a transcript, as far as it is used.
+type transcriptLine struct {
+	lineMeta
+	lineBody
+}
+
+// lineMeta is what is noted at once.
+type lineMeta struct {
+	Subtype           string `json:"subtype"`
+	ParentUUID        string `json:"parentUuid"`
+	LogicalParentUUID string `json:"logicalParentUuid"`
+	PromptID          string `json:"promptId"`
+	RequestID         string `json:"requestId"`
+	CWD               string `json:"cwd"`
+	Version           string `json:"version"`
+	Timestamp         string `json:"timestamp"`
+	Mode              string `json:"permissionMode"`
+}
+
+// lineBody is what is kept until the branch is known.
+type lineBody struct {
+	Type           string          `json:"type"`
+	UUID           string          `json:"uuid"`
+	IsSidechain    bool            `json:"isSidechain"`
+	IsMeta         bool            `json:"isMeta"`
+	IsSummary      bool            `json:"isCompactSummary"`
+	IsAPIError     bool            `json:"isApiErrorMessage"`
+	APIErrorStatus int             `json:"apiErrorStatus"`
+	APIErrorType   string          `json:"apiErrorType"`
+	AgentID        string          `json:"agentId"`
+	SessionID      string          `json:"sessionId"`
+	DenialKind     string          `json:"toolDenialKind"`
+	Origin         json.RawMessage `json:"origin"`
+	Message        *wireMessage    `json:"message"`
+	ToolUseResult  *toolUseResult  `json:"toolUseResult"`
+}
+
+// toolUseResult is what the CLI keeps of a result for itself. It may be a text
+// or a list; then it holds nothing of use.
+type toolUseResult struct {
+	File struct {
+		FilePath   string `json:"filePath"`
+		Content    string `json:"content"`
+		NumLines   int    `json:"numLines"`
+		StartLine  int    `json:"startLine"`
+		TotalLines int    `json:"totalLines"`
+	} `json:"file"`
+	AgentID string `json:"agentId"`
+	IsAsync bool   `json:"isAsync"`
+}
+
+// UnmarshalJSON passes over what is no object.
+func (t *toolUseResult) UnmarshalJSON(raw []byte) error {
+	type plain toolUseResult
+	if len(raw) > 0 && raw[0] == '{' {
+		var p plain
+		if json.Unmarshal(raw, &p) == nil {
+			*t = toolUseResult(p)
+		}
+	}
+	return nil
+}
+
+// node is a line that may be part of the conversation.
+type node struct {
+	at   Place
+	line *lineBody
+}
+
+// transcriptReader keeps the lines of one file until the branch is known.
+type transcriptReader struct {
+	set    *set
+	file   string
+	agent  string // whose file it is; empty = the main conversation's
+	nodes  []node
+	texts  map[string]string
+	parent map[string]string
+	last   string // newest line of the main conversation
+}
+
+func newTranscriptReader(s *set, file string) *transcriptReader {
+	return &transcriptReader{set: s, file: file, agent: agentOfFile(file), parent: map[string]string{}, texts: map[string]string{}}
+}
+
+// passed are types of lines that tell nothing a scenario could use.
+var passed = [...]string{
+	"queue-operation", "last-prompt", "attachment", "summary", "file-history-snapshot", "cost-state", "tools-used", "custom-title",
+	"ai-title", "agent-name", "tag", "mode", "permission-mode", "progress", "atis-latch", "api-request", "api-request-shape",
+	"api-request-blob", "session-meta", "worktree-state", "bridge-session", "marble-origami-commit", "content-replacement", "agent-color",
+	"agent-setting", "pr-link", "speculation-accept", "task-summary", "attribution-snapshot", "hook-run", "file-history-delta",
+}
+
+func (t *transcriptReader) line(at Place, raw []byte) error {
+	var l transcriptLine
+	if err := decode(raw, &l); err != nil {
+		return err
+	}
+	if l.UUID != "" {
+		t.parent[l.UUID] = l.ParentUUID
+		if l.ParentUUID == "" {
+			t.parent[l.UUID] = l.LogicalParentUUID
+		}
+		if !l.IsSidechain {
+			t.last = l.UUID
+		}
+	}
+	if l.SessionID == "" {
+		return nil
+	}
+	b := t.set.session(l.SessionID, "transcript")
+	b.meta(at, &l, t.agent)
+	switch {
+	case (l.Type == "user" || l.Type == "assistant") && l.Message != nil, l.Type == "system" && l.Subtype == "compact_boundary":
+		t.keep(at, l.lineBody)
+	case l.Type == "system" || l.Type == "user" || l.Type == "assistant" || slices.Contains(passed[:], l.Type):
+	default:
+		b.Unknown[l.Type]++
+	}
+	return nil
+}
+
+// keep notes a line until the branch is known.
+func (t *transcriptReader) keep(at Place, l lineBody) {
+	if l.ToolUseResult == nil {
+		l.ToolUseResult = &noResult
+	} else if !t.set.contents {
+		l.ToolUseResult.File.Content = ""
+	}
+	l.Type, l.SessionID = t.same(l.Type), t.same(l.SessionID)
+	t.nodes = append(t.nodes, node{at, &l})
+}
+
+// noResult is that of lines without one.
+var noResult toolUseResult
+
+// same is the first text that is equal: every line has some again.
+func (t *transcriptReader) same(text string) string {
+	if first, ok := t.texts[text]; ok {
+		return first
+	}
+	t.texts[text] = text
+	return text
+}
+
+// decode reads a line into what is known of it: keys that hold something else
+// in lines of other types are passed over.
+func decode(raw []byte, into any) error {
+	err := json.Unmarshal(raw, into)
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return errors.New("not a line of JSON: " + syntax.Error())
+	}
+	if raw[0] != '{' {
+		return errors.New("not an object of JSON")
+	}
+	return nil
+}
+
+// resolve follows the branch and fills the session.
+func (t *transcriptReader) resolve(branch string) error {
+	on, err := t.branch(branch)
+	if err != nil {
+		return err
+	}
+	messages := map[string]bool{} // whose lines are on the branch: all of them are
+	for i := range t.nodes {
+		if l := t.nodes[i].line; l.Message != nil && on[l.UUID] && l.Type == "assistant" {
+			messages[l.Message.ID] = true
+		}
+	}
+	for i := range t.nodes {
+		n := &t.nodes[i]
+		l := n.line
+		b := t.set.session(l.SessionID, "transcript")
+		if t.agent != "" || l.IsSidechain {
+			b.agentLine(n, t.agent, t.toolUse)
+			continue
+		}
+		isResult := l.Type == "user" && l.Message != nil && slices.ContainsFunc(l.Message.Content, func(b wireBlock) bool { return b.Type == "tool_result" })
+		if on[l.UUID] || l.UUID == "" || isResult || l.Message != nil && l.Type == "assistant" && l.Message.ID != "" && messages[l.Message.ID] {
+			b.mainLine(n)
+		}
+	}
+	for _, key := range t.set.order {
+		t.set.byID[key].adopt()
+	}
+	t.nodes = nil
+	return nil
+}
+
+// branch is the set of lines from the first one to the newest, or through id.
+func (t *transcriptReader) branch(id string) (map[string]bool, error) {
+	leaf := t.last
+	if _, ours := t.parent[id]; id != "" && ours {
+		leaf = id
+		below := map[string]bool{id: true}
+		for i := range t.nodes { // children come after their parents
+			if u := t.nodes[i].line.UUID; u != "" && below[t.parent[u]] {
+				below[u], leaf = true, u
+			}
+		}
+	} else if id != "" && t.agent == "" {
+		return nil, &Error{Place{File: t.file}, "has no line with the id " + id + " that --branch names"}
+	}
+	on := map[string]bool{}
+	for leaf != "" && !on[leaf] {
+		on[leaf] = true
+		leaf = t.parent[leaf]
+	}
+	return on, nil
+}
+
+func agentOfFile(file string) string {
+	name, ok := strings.CutPrefix(filepath.Base(file), "agent-")
+	if !ok {
+		return ""
+	}
+	return strings.TrimSuffix(name, ".jsonl")
+}
+
+// meta notes what every line says about the session.
+func (b *building) meta(at Place, l *transcriptLine, agentID string) {
+	b.id(l.SessionID, l.UUID, l.RequestID, l.PromptID, l.AgentID)
+	if len(b.Files) == 0 || b.Files[len(b.Files)-1] != at.File {
+		b.Files = append(b.Files, at.File)
+	}
+	if agentID != "" {
+		return
+	}
+	if b.CWD == "" {
+		b.CWD = l.CWD
+	}
+	if l.Version != "" {
+		b.Version = l.Version
+	}
+	if b.Mode == "" {
+		b.Mode = l.Mode
+	}
+	if b.Date == "" && len(l.Timestamp) >= 10 {
+		b.Date = l.Timestamp[:10]
+	}
+}
+
+// mainLine takes a line of the main conversation.
+func (b *building) mainLine(n *node) {
+	l := n.line
+	switch {
+	case l.Type == "assistant" && l.Message != nil:
+		b.assistantLine(n, "")
+	case l.Type == "user" && l.Message != nil:
+		b.userLine(n)
+	case l.Type == "system":
+		b.Compacted = append(b.Compacted, n.at)
+	}
+}
+
+func (b *building) assistantLine(n *node, agent string) {
+	l := n.line
+	if l.Message.Model != "<synthetic>" {
+		b.said(n.at, *l.Message, agent)
+		return
+	}
+	if text, _ := l.Message.Content.plain(); l.IsAPIError && agent == "" {
+		b.failed(n.at, Failure{Status: l.APIErrorStatus, Kind: l.APIErrorType, Text: text})
+	}
+}
+
+func (b *building) userLine(n *node) {
+	l := n.line
+	for _, block := range l.Message.Content {
+		if block.Type == "tool_result" {
+			b.toolResult(n, block)
+		}
+	}
+	text, other := l.Message.Content.plain()
+	if l.IsMeta || l.IsSummary || other > 0 && text == "" && hasResult(l.Message.Content) || notTyped(text) {
+		return
+	}
+	if hasResult(l.Message.Content) {
+		return
+	}
+	var origin struct{ Kind string }
+	notice := json.Unmarshal(l.Origin, &origin) == nil && origin.Kind == "task-notification" || strings.HasPrefix(text, "<task-notification>")
+	b.prompt(&Prompt{At: n.at, Text: text, Other: other, Notice: notice})
+}
+
+func hasResult(blocks wireBlocks) bool {
+	return slices.ContainsFunc(blocks, func(b wireBlock) bool { return b.Type == "tool_result" })
+}
+
+// notTyped says of the text of a user that the CLI wrote it.
+func notTyped(text string) bool {
+	return strings.HasPrefix(text, "<local-command-") || strings.HasPrefix(text, "[Request interrupted by user") ||
+		strings.HasPrefix(text, "<bash-stdout>") || strings.HasPrefix(text, "<system-reminder>")
+}
+
+func (b *building) toolResult(n *node, block wireBlock) {
+	l := n.line
+	r := b.result(n.at, block)
+	r.Denied = l.DenialKind != ""
+	file := l.ToolUseResult.File
+	if file.FilePath != "" && b.contents {
+		r.File = &File{Path: file.FilePath, Content: file.Content, Whole: file.StartLine <= 1 && file.NumLines == file.TotalLines}
+	}
+	if id := l.ToolUseResult.AgentID; id != "" {
+		a := b.agent(block.ToolUseID)
+		a.ID, a.Background = id, l.ToolUseResult.IsAsync
+	}
+}
+
+// agentLine takes a line of a sub-agent; toolUse finds the call that started it.
+func (b *building) agentLine(n *node, agentID string, toolUse func(agentID string) string) {
+	l := n.line
+	if agentID == "" {
+		agentID = l.AgentID
+	}
+	key := "agent:" + agentID
+	if id := toolUse(agentID); id != "" {
+		key = id
+	}
+	a := b.agent(key)
+	a.ID = agentID
+	switch {
+	case l.Type == "assistant" && l.Message != nil:
+		b.assistantLine(n, key)
+	case l.Type == "user" && l.Message != nil && hasResult(l.Message.Content):
+		for _, block := range l.Message.Content {
+			b.toolResult(n, block)
+		}
+	case l.Type == "user" && l.Message != nil && !l.IsMeta && a.Prompt == "":
+		a.Prompt, _ = l.Message.Content.plain()
+	}
+}
+
+// toolUse asks the file beside a sub-agent's which call started it.
+func (t *transcriptReader) toolUse(agentID string) string {
+	raw, err := os.ReadFile(filepath.Join(filepath.Dir(t.file), "agent-"+agentID+".meta.json"))
+	if err != nil {
+		return ""
+	}
+	var meta struct{ ToolUseID string }
+	if json.Unmarshal(raw, &meta) != nil {
+		return ""
+	}
+	return meta.ToolUseID
+}
+
+// adopt gives agents that no file assigns to the call whose result names them,
+// or whose prompt is theirs.
+func (b *building) adopt() {
+	for key, a := range b.agents {
+		if !strings.HasPrefix(key, "agent:") {
+			continue
+		}
+		for id, c := range b.calls {
+			known := b.agents[id]
+			var in struct{ Prompt string }
+			if known != nil && known.ID == a.ID || known == nil && a.Prompt != "" && json.Unmarshal(c.Input, &in) == nil && in.Prompt == a.Prompt {
+				if known != nil {
+					a.Background = known.Background
+				}
+				b.agents[id] = a
+				delete(b.agents, key)
+				break
+			}
+		}
+	}
+}

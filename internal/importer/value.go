@@ -1,0 +1,102 @@
+package importer
+
+import (
+	"encoding/json"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/importer/hide"
+	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/internal/tomltext"
+)
+
+// text is a text of a scenario, in which directories are templates.
+func text(s string) string { return tomltext.Quote(template(s)) }
+
+var marks = strings.NewReplacer("{{", `{{ "{{" }}`, hide.Home, "{{ env.HOME }}", hide.CWD, "{{ cwd }}")
+
+// template writes a text so that it comes out of the scenario as it was.
+func template(s string) string { return marks.Replace(s) }
+
+var plainMarks = strings.NewReplacer(hide.Home, "REDACTED_HOME_1", hide.CWD, "REDACTED_CWD_1")
+
+// plain is a text where there are no templates.
+func plain(s string) string { return plainMarks.Replace(s) }
+
+// oneLine is a TOML string without line feeds in it.
+func oneLine(s string) string {
+	parts := strings.Split(s, "\n")
+	for i, p := range parts {
+		q := tomltext.Quote(p)
+		parts[i] = q[1 : len(q)-1]
+	}
+	return `"` + strings.Join(parts, `\n`) + `"`
+}
+
+var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+func key(s string) string {
+	if bareKey.MatchString(s) {
+		return s
+	}
+	return oneLine(s)
+}
+
+// inline is a JSON value as an inline TOML value; ok = false for what TOML has
+// not: null, and integers beyond 64 bits.
+func inline(raw json.RawMessage) (s string, ok bool) {
+	switch ordered.TypeOf(raw) {
+	case "object":
+		o, err := ordered.Parse(raw)
+		if err != nil {
+			return "", false
+		}
+		o = o.Distinct()
+		if o.Get("$file") != nil {
+			return "", false
+		}
+		parts := make([]string, 0, len(o))
+		for _, m := range o {
+			v, ok := inline(m.Value)
+			if !ok {
+				return "", false
+			}
+			parts = append(parts, key(m.Key)+" = "+v)
+		}
+		if len(parts) == 0 {
+			return "{}", true
+		}
+		return "{ " + strings.Join(parts, ", ") + " }", true
+	case "array":
+		var items []json.RawMessage
+		if json.Unmarshal(raw, &items) != nil {
+			return "", false
+		}
+		parts := make([]string, len(items))
+		for i, item := range items {
+			if parts[i], ok = inline(item); !ok {
+				return "", false
+			}
+		}
+		return "[" + strings.Join(parts, ", ") + "]", true
+	case "string":
+		var s string
+		err := json.Unmarshal(raw, &s)
+		return oneLine(template(s)), err == nil
+	case "boolean":
+		return string(raw), true
+	case "number":
+		return number(string(raw))
+	}
+	return "", false
+}
+
+func number(s string) (string, bool) {
+	if !strings.ContainsAny(s, ".eE") {
+		_, err := strconv.ParseInt(s, 10, 64)
+		return s, err == nil
+	}
+	f, err := strconv.ParseFloat(s, 64)
+	return s, err == nil && f == f
+}
