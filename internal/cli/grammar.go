@@ -36,6 +36,7 @@ func commandTable() []commandEntry {
 		{name: "verify", usage: "verify JOURNAL…", help: "Judge journals that were written earlier", run: kongCommand[execcmd.Verify]("verify")},
 		{name: "journal", usage: "journal schema|explain", help: "What stands in journals", run: kongCommand[execcmd.Journal]("journal")},
 		{name: "gates", usage: "gates list|wait|release", help: "Let steps go on that wait at a gate", run: kongCommand[execcmd.Gates]("gates")},
+		{name: "parity", usage: "parity CASE…", help: "Compare the double with a real claude, case by case", run: kongCommand[parityCmd]("parity")},
 		{name: "shim", usage: "shim DIR -s FILE", help: "Make a directory with a claude in it, for PATH", run: kongCommand[execcmd.Shim]("shim")},
 		{name: "init", usage: "init [DIR]", help: "Write a scenario, an MCP server and a CI job that run", run: kongCommand[guide.Init]("init")},
 		{name: "schema", usage: "schema scenario|fixture", help: "Print the JSON Schema of a file format", run: kongCommand[guide.Schema]("schema")},

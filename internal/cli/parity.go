@@ -1,0 +1,84 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/parity/suite"
+	"github.com/claudeless/claudeless/internal/process"
+)
+
+// parityCmd compares the double with a real claude.
+type parityCmd struct {
+	Claude        string        `placeholder:"PATH" help:"The real claude; default CLAUDE_BIN, else that of PATH."`
+	ClaudeVersion string        `placeholder:"V" help:"That version of the real claude, from npm."`
+	Between       []string      `sep:"none" placeholder:"V" help:"Compare two versions of the real claude: --between A B."`
+	Known         string        `default:"docs/parity/known.toml" placeholder:"FILE" help:"Differences that are known."`
+	JSON          string        `placeholder:"FILE" help:"Write the report as JSON."`
+	JUnit         string        `name:"junit" placeholder:"FILE" help:"Write the report as JUnit XML."`
+	ShowNormal    bool          `help:"Print what was compared, as it was compared."`
+	Timeout       time.Duration `default:"30s" help:"Kill a claude that does not end."`
+	Jobs          int           `default:"2" help:"How many cases run side by side."`
+	Isolated      bool          `hidden:"" help:"Play the job of stdin in a network of its own."`
+	Cases         []string      `arg:"" optional:"" name:"case" help:"Cases: .txtar files, scenarios with [parity], directories of them."`
+}
+
+// Run compares and exits with the verdict.
+func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
+	ctx, release := s.UntilSignal(ctx)
+	defer release()
+	if c.Isolated {
+		return suite.Serve(ctx, s)
+	}
+	self, err := s.Executable()
+	if err != nil {
+		return fmt.Errorf("finding this binary: %w", err)
+	}
+	o := suite.Options{
+		Cases: c.Cases, Known: c.Known, Normal: c.ShowNormal, Timeout: c.Timeout, Jobs: c.Jobs,
+		Isolated: []string{"parity", "--isolated"}, Self: self, System: s,
+	}
+	if err := c.programs(ctx, s, &o); err != nil {
+		if errors.Is(err, suite.ErrNoClaude) {
+			fmt.Fprintf(s.Stderr, "claudeless: skipped: %v\n", err)
+			return &process.ExitError{Code: suite.ExitNoClaude}
+		}
+		return err
+	}
+	res, err := suite.Run(ctx, o)
+	if err != nil {
+		return process.OrSignal(ctx, err)
+	}
+	if err := res.Write(suite.Files{JSON: c.JSON, JUnit: c.JUnit}, s); err != nil {
+		return err
+	}
+	if code := res.ExitCode(); code != 0 {
+		return &process.ExitError{Code: code}
+	}
+	return nil
+}
+
+// programs finds what is compared.
+func (c *parityCmd) programs(ctx context.Context, s *process.System, o *suite.Options) (err error) {
+	switch {
+	case len(c.Between) == 1 && len(c.Cases) > 0:
+		c.Between, o.Cases = append(c.Between, c.Cases[0]), c.Cases[1:]
+		if o.Left, err = suite.Fetch(ctx, s, c.Between[0]); err == nil {
+			o.Right, err = suite.Fetch(ctx, s, c.Between[1])
+		}
+	case c.ClaudeVersion != "":
+		o.Right, err = suite.Fetch(ctx, s, c.ClaudeVersion)
+	default:
+		path := c.Claude
+		if path != "" {
+			if path, err = filepath.Abs(path); err != nil {
+				return err
+			}
+		}
+		o.Right, err = suite.Find(ctx, s, path, o.Self)
+	}
+	return err
+}

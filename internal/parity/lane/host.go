@@ -1,0 +1,108 @@
+package lane
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/claudeless/claudeless/internal/parity"
+	"github.com/claudeless/claudeless/internal/parity/cases"
+	"github.com/claudeless/claudeless/internal/proc"
+)
+
+// host does the steps of a dialogue.
+type host struct {
+	ctx   context.Context // of the run: a host lives no longer
+	child *proc.Process
+	out   *output
+
+	seen  int    // lines that were waited for, or passed over
+	id    string // of the request that was waited for last
+	rpc   string // the id of the message of MCP in it
+	input json.RawMessage
+	asked int
+}
+
+// do does one step; what it returns is what did not come.
+func (h *host) do(s cases.Step, text string) string {
+	switch s.Verb {
+	case "prompt":
+		h.send(map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": text}})
+	case "send":
+		_, _ = h.child.Stdin().Write([]byte(strings.ReplaceAll(text, "$id", h.id) + "\n"))
+	case "ask", "request":
+		h.asked++
+		id := fmt.Sprintf("ask-%d", h.asked)
+		h.send(map[string]any{"type": "control_request", "request_id": id, "request": json.RawMessage(text)})
+		if s.Verb == "request" && !h.wait("control_response", "response.request_id="+id) {
+			return "no answer to " + text
+		}
+	case "wait":
+		if !h.wait(text, s.Where...) {
+			return "no " + text + " " + strings.Join(s.Where, " ")
+		}
+	case "allow", "deny":
+		if !h.wait("control_request/can_use_tool") {
+			return "nobody asks for permission"
+		}
+		h.answer(h.decision(s.Verb, text))
+	case "answer":
+		h.answer(json.RawMessage(strings.ReplaceAll(text, "$rpc", h.rpc)))
+	case "signal":
+		h.child.Signal(map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}[text])
+	}
+	return ""
+}
+
+func (h *host) decision(verb, text string) any {
+	switch {
+	case verb == "deny" && text == "":
+		return map[string]any{"behavior": "deny", "message": "no"}
+	case verb == "deny":
+		return map[string]any{"behavior": "deny", "message": text}
+	case text == "":
+		return map[string]any{"behavior": "allow", "updatedInput": h.input}
+	}
+	return map[string]any{"behavior": "allow", "updatedInput": json.RawMessage(text)}
+}
+
+func (h *host) answer(body any) {
+	h.send(map[string]any{"type": "control_response", "response": map[string]any{"subtype": "success", "request_id": h.id, "response": body}})
+}
+
+func (h *host) send(v any) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // maps of strings and JSON that was checked
+	}
+	_, _ = h.child.Stdin().Write(append(raw, '\n')) // who does not read is noticed by what does not come
+}
+
+// wait waits for an event whose kind begins so, and which meets the conditions.
+func (h *host) wait(kind string, where ...string) bool {
+	behind, line, ok := h.out.next(h.ctx, h.seen, func(line string) bool {
+		if !strings.HasPrefix(parity.KindOf(json.RawMessage(line)), kind) {
+			return false
+		}
+		for _, w := range where {
+			path, want, _ := strings.Cut(w, "=")
+			if got, _ := field(line, path); got != want {
+				return false
+			}
+		}
+		return true
+	})
+	h.seen = behind
+	if !ok {
+		return false
+	}
+	if id, asks := field(line, "request_id"); asks {
+		h.id = id
+		input, _ := field(line, "request.input")
+		h.input = json.RawMessage(input)
+		h.rpc, _ = field(line, "request.message.id")
+	}
+	return true
+}

@@ -1,0 +1,145 @@
+package suite
+
+import (
+	"context"
+	"debug/buildinfo"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/harness"
+	"github.com/claudeless/claudeless/internal/proc"
+	"github.com/claudeless/claudeless/internal/process"
+)
+
+// Program is a claude.
+type Program struct {
+	Path    string // empty = the double
+	Version string // 2.1.330
+}
+
+// ErrNoClaude says that there is none to compare with.
+var ErrNoClaude = errors.New("no claude to compare with")
+
+// module is what Go binaries of ours say of themselves.
+const module = "github.com/claudeless/claudeless"
+
+// Find finds the real claude: the path that was given, CLAUDE_BIN, or that of PATH;
+// never this program.
+func Find(ctx context.Context, s *process.System, given, self string) (Program, error) {
+	path, err := harness.FindReal(given, s.Getenv, self)
+	if err != nil {
+		return Program{}, fmt.Errorf("%w: %w", ErrNoClaude, err)
+	}
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		if info, err := buildinfo.ReadFile(target); err == nil && (info.Main.Path == module || strings.HasPrefix(info.Path, module+"/")) {
+			return Program{}, fmt.Errorf("%w: %s is claudeless itself", ErrNoClaude, path)
+		}
+	}
+	return identify(ctx, s, path)
+}
+
+var versionLine = regexp.MustCompile(`^(\d+\.\d+\.\d+\S*) \(Claude Code\)\s*$`)
+
+// identify asks a program for its version.
+func identify(ctx context.Context, s *process.System, path string) (Program, error) {
+	home, err := proc.MakeTempDir("claudeless-parity-")
+	if err != nil {
+		return Program{}, err
+	}
+	defer func() { _ = home.Remove() }() // an empty directory in /tmp harms nobody
+	res, err := proc.Run(ctx, proc.RunOptions{
+		Command: proc.Command{Path: path, Args: []string{"--version"}, Env: []string{"PATH=" + s.Getenv("PATH"), "HOME=" + home.Path}, Dir: home.Path},
+		Timeout: 20 * time.Second,
+	})
+	if err != nil {
+		return Program{}, fmt.Errorf("%w: %w", ErrNoClaude, err)
+	}
+	said := strings.TrimSpace(string(res.Stdout) + string(res.Stderr))
+	switch m := versionLine.FindStringSubmatch(string(res.Stdout)); {
+	case res.TimedOut:
+		return Program{}, fmt.Errorf("%w: %s --version did not end within 20 s", ErrNoClaude, path)
+	case m != nil:
+		return Program{Path: path, Version: m[1]}, nil
+	case strings.Contains(said, "claudeless"):
+		return Program{}, fmt.Errorf("%w: %s is claudeless itself", ErrNoClaude, path)
+	}
+	return Program{}, fmt.Errorf("%w: %s is no claude: to --version it says %q", ErrNoClaude, path, cut(said))
+}
+
+func cut(s string) string {
+	if r := []rune(s); len(r) > 80 {
+		return string(r[:80]) + "…"
+	}
+	return s
+}
+
+// Fetch brings a version of the real claude from npm into the cache, unless it is
+// there.
+func Fetch(ctx context.Context, s *process.System, version string) (Program, error) {
+	if !regexp.MustCompile(`^\d+\.\d+\.\d+(-[\w.]+)?$`).MatchString(version) {
+		return Program{}, process.Hinted(fmt.Sprintf("%q is no version", version), "one looks like 2.1.330")
+	}
+	cache := s.Getenv("XDG_CACHE_HOME")
+	if cache == "" {
+		cache = filepath.Join(s.Getenv("HOME"), ".cache")
+	}
+	name := "@anthropic-ai/claude-code-" + platform()
+	dir := filepath.Join(cache, "claudeless-parity", version)
+	bin := filepath.Join(dir, "node_modules", filepath.FromSlash(name), "claude")
+	if runtime.GOOS == "windows" {
+		bin += ".exe"
+	}
+	if _, err := os.Stat(bin); err == nil {
+		return identify(ctx, s, bin)
+	}
+	if err := install(ctx, s, dir, name+"@"+version); err != nil {
+		return Program{}, fmt.Errorf("%w: fetching %s from npm: %w", ErrNoClaude, version, err)
+	}
+	return identify(ctx, s, bin)
+}
+
+// platform is how npm's packages name this machine.
+func platform() string {
+	os, arch := runtime.GOOS, runtime.GOARCH
+	if os == "windows" {
+		os = "win32"
+	}
+	if arch == "amd64" {
+		arch = "x64"
+	}
+	return os + "-" + arch
+}
+
+// install puts a package into a directory, whole or not at all.
+func install(ctx context.Context, s *process.System, dir, spec string) (err error) {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return err
+	}
+	part, err := os.MkdirTemp(filepath.Dir(dir), "part-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(part)) }()
+	fmt.Fprintf(s.Stderr, "fetching %s\n", spec)
+	res, err := proc.Run(ctx, proc.RunOptions{
+		Command: proc.Command{
+			Path: "npm", Dir: part, Env: s.Environ,
+			Args: []string{"install", "--prefix", part, "--silent", "--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--force", spec},
+		},
+		Timeout: 10 * time.Minute,
+	})
+	if err == nil && res.Exit.Code != 0 {
+		err = fmt.Errorf("npm: %s %s", res.Exit, cut(strings.TrimSpace(string(res.Stderr)+string(res.Stdout))))
+	}
+	if err != nil {
+		return err
+	}
+	_ = os.RemoveAll(dir) // of an install that broke off
+	return os.Rename(part, dir)
+}

@@ -1,0 +1,216 @@
+// Package suite runs cases with the double and a real claude and reports what
+// they did not do alike.
+//
+// Its one invariant: every case that can be read gets a verdict, whatever becomes of
+// the others. It knows nothing of how a lane is run, or of what makes two the same.
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/internal/parity"
+	"github.com/claudeless/claudeless/internal/parity/cases"
+	"github.com/claudeless/claudeless/internal/parity/lane"
+	"github.com/claudeless/claudeless/internal/proc"
+	"github.com/claudeless/claudeless/internal/process"
+)
+
+// Options say what is compared. System, Self and Cases are required.
+type Options struct {
+	Cases []string // files and directories
+	// Left and Right are the lanes; the zero value is the double.
+	Left, Right Program
+	// Known is the file of known differences.
+	Known string
+	// Normal shows what was compared on stdout.
+	Normal bool
+	// Timeout bounds each run of a program; 0 = 30 s.
+	Timeout time.Duration
+	// Jobs is how many cases run side by side; 0 = 2.
+	Jobs int
+	// Isolated are the words that call [Serve].
+	Isolated []string
+	Self     string
+	System   *process.System
+}
+
+// Result is what came of all cases.
+type Result struct {
+	parity.Report
+
+	// Unreadable are the problems of cases that could not be read.
+	Unreadable diag.List
+	// Stale are known differences that occur no more.
+	Stale diag.List
+	// Normal are the normalised recordings, where they were asked for.
+	Normal string
+}
+
+// Run compares. The error says that nothing could be compared at all.
+func Run(ctx context.Context, o Options) (*Result, error) {
+	res := &Result{}
+	known, err := parity.LoadKnown(o.Known)
+	if list, ok := errors.AsType[diag.List](err); ok {
+		res.Unreadable = list
+		return res, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var all []*cases.Case
+	all, res.Unreadable = cases.Load(o.Cases)
+	r := &runner{Options: o, known: known, normal: make([]string, len(all))}
+	if r.Timeout == 0 {
+		r.Timeout = 30 * time.Second
+	}
+	if len(all) > 0 {
+		if err := lane.Probe(ctx, o.System, o.Self, o.Isolated...); err == nil {
+			r.isolates = true
+		} else {
+			fmt.Fprintf(o.System.Stderr, "claudeless: warning: the lanes share this machine's network: %v\n", err)
+		}
+	}
+	res.Cases = make([]*parity.Verdict, len(all))
+	r.each(ctx, len(all), func(i int) { res.Cases[i] = r.one(ctx, i, all[i]) })
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	for _, text := range r.normal {
+		res.Normal += text
+	}
+	res.Stale = known.Stale()
+	return res, nil
+}
+
+// Serve plays the job of stdin; Options.Isolated are the words that call it.
+func Serve(ctx context.Context, s *process.System) error { return lane.Serve(ctx, s) }
+
+// runner is a run under way.
+type runner struct {
+	Options
+	isolates bool
+	normal   []string // by case
+
+	mu    sync.Mutex
+	known *parity.KnownFile
+}
+
+// each calls do for 0 to n-1, some at a time.
+func (r *runner) each(ctx context.Context, n int, do func(i int)) {
+	next := make(chan int)
+	var workers sync.WaitGroup
+	jobs := r.Jobs
+	if jobs <= 0 {
+		jobs = 2
+	}
+	for range min(jobs, n) {
+		workers.Go(func() { // ends with next
+			for i := range next {
+				do(i)
+			}
+		})
+	}
+	for i := range n {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+}
+
+// one runs a case and compares its lanes.
+func (r *runner) one(ctx context.Context, i int, c *cases.Case) *parity.Verdict {
+	v := &parity.Verdict{
+		Case: c.Name, Area: c.Area(), Version: r.Right.Version, File: c.File, Line: c.ScenarioLine,
+		Differences: []parity.Difference{}, Why: c.Incomparable,
+	}
+	if len(c.Incomparable) > 0 && r.Left.Path == "" {
+		v.Status = parity.NotComparable
+		return v
+	}
+	recordings, err := r.play(ctx, c)
+	if err != nil {
+		v.Differences = append(v.Differences, parity.Difference{Path: "run", Real: err.Error(), Count: 1})
+		v.Judge()
+		return v
+	}
+	left, right := recordings[0], recordings[1]
+	v.OursMS, v.RealMS = left.Took.Milliseconds(), right.Took.Milliseconds()
+	v.Differences = append(v.Differences, parity.Compare(left, right)...)
+	if r.Normal {
+		r.normal[i] = parity.Show(c.Name, left, right)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.known.Excuse(c.Name, c.File, r.Right.Version, v.Differences)
+	v.Judge()
+	return v
+}
+
+func (r *runner) play(ctx context.Context, c *cases.Case) (recordings []*parity.Recording, err error) {
+	dir, err := proc.MakeTempDir("claudeless-parity-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, dir.Remove()) }()
+	job := &lane.Job{Case: c, Dir: dir.Path, Self: r.Self, Timeout: r.Timeout, Lanes: []lane.Lane{
+		{Program: r.Left.Path, Version: r.Right.Version}, {Program: r.Right.Path},
+	}}
+	if !r.isolates {
+		return lane.Play(ctx, r.System, job)
+	}
+	return lane.Isolate(ctx, r.System, job, r.Isolated...)
+}
+
+// Files are where reports go; empty = not written.
+type Files struct{ JSON, JUnit string }
+
+// Write writes the reports and what is to be said.
+func (res *Result) Write(f Files, s *process.System) error {
+	diag.Render(s.Stderr, res.Unreadable)
+	diag.Render(s.Stderr, res.Stale)
+	_, err := io.WriteString(s.Stdout, res.Normal)
+	if f.JSON != "" {
+		raw, failed := res.JSON()
+		err = errors.Join(err, failed, write(f.JSON, raw))
+	}
+	if f.JUnit != "" {
+		raw, failed := res.JUnit()
+		err = errors.Join(err, failed, write(f.JUnit, raw))
+	}
+	return errors.Join(err, res.WriteText(s.Stdout))
+}
+
+func write(name string, data []byte) error {
+	if err := os.WriteFile(name, data, 0o644); err != nil {
+		return fmt.Errorf("writing a report: %w", err)
+	}
+	return nil
+}
+
+// The exit codes.
+const (
+	ExitDiffers    = 1
+	ExitUnreadable = 2
+	ExitNoClaude   = 77
+)
+
+// ExitCode is 0 when all cases are the same or excused.
+func (res *Result) ExitCode() int {
+	switch {
+	case len(res.Unreadable) > 0:
+		return ExitUnreadable
+	case res.Count(parity.Differs) > 0 || len(res.Stale) > 0:
+		return ExitDiffers
+	}
+	return 0
+}
