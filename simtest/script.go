@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,6 +28,7 @@ type script struct {
 
 	mu    sync.Mutex
 	rules []*rule
+	holds int // made so far
 }
 
 // rule is one prompt pattern and its steps, with the place that wrote it.
@@ -50,6 +52,7 @@ func newScript(tb testing.TB, place, file string) *script {
 	return &script{tb: tb, dir: tb.TempDir(), file: file, place: place}
 }
 
+func (s *script) run() string      { return s.dir } // of CLAUDELESS_RUN
 func (s *script) journal() string  { return filepath.Join(s.dir, "journal.jsonl") }
 func (s *script) scenario() string { return cmp.Or(s.file, filepath.Join(s.dir, "scenario.json")) }
 
@@ -59,14 +62,22 @@ func (s *script) on(prompt any, script []any, place string) {
 	if s.file != "" {
 		s.tb.Fatalf("simtest: On: the script of this test is the file %s; a second scenario in one test is not possible", s.file)
 	}
+	if pattern := s.pattern(prompt); pattern != nil {
+		s.add(pattern, script, always, place)
+	}
+}
+
+// pattern is that of a prompt, as a scenario has it; nil after a fatal mistake.
+func (s *script) pattern(prompt any) map[string]any {
+	s.tb.Helper()
 	switch p := prompt.(type) {
 	case string:
-		s.add(map[string]any{"type": "contains", "text": p}, script, always, place)
+		return map[string]any{"type": "contains", "text": p}
 	case *regexp.Regexp:
-		s.add(map[string]any{"type": "regex", "pattern": p.String()}, script, always, place)
-	default:
-		s.tb.Fatalf("simtest: a prompt is a string or a *regexp.Regexp, not %#v", prompt)
+		return map[string]any{"type": "regex", "pattern": p.String()}
 	}
+	s.tb.Fatalf("simtest: a prompt is a string or a *regexp.Regexp, not %#v", prompt)
+	return nil
 }
 
 func (s *script) add(pattern map[string]any, script []any, limit limit, place string) {
@@ -125,18 +136,35 @@ func (s *script) prompts() []Prompt {
 }
 
 func (s *script) tools() []Tool {
-	var all []Tool
+	type call struct {
+		id string
+		Tool
+	}
+	var all []call
+	var order []string // the ids of the model's calls
 	for _, e := range s.entries() {
 		switch {
+		case e.Model != nil:
+			var blocks []struct{ ID string }
+			_ = json.Unmarshal(e.Model.Blocks, &blocks) // what is none has no calls
+			for _, b := range blocks {
+				order = append(order, b.ID)
+			}
 		case e.Tool != nil:
-			all = append(all, Tool{Name: e.Tool.Tool, Input: e.Tool.Input})
+			all = append(all, call{e.Tool.ToolUseID, Tool{Name: e.Tool.Tool, Input: e.Tool.Input}})
 		case e.Request != nil:
 			for _, c := range e.Request.Calls {
-				all = append(all, Tool{Name: c.Tool, Input: c.Input})
+				all = append(all, call{c.ToolUseID, Tool{Name: c.Tool, Input: c.Input}})
 			}
 		}
 	}
-	return all
+	// The calls of one message run at the same time.
+	slices.SortStableFunc(all, func(a, b call) int { return slices.Index(order, a.id) - slices.Index(order, b.id) })
+	var tools []Tool
+	for _, c := range all {
+		tools = append(tools, c.Tool)
+	}
+	return tools
 }
 
 // scenario is the script as a scenario, a rule a line from line 3 on.
@@ -146,7 +174,7 @@ func scenario(rules []*rule) ([]byte, error) {
 	for i, r := range rules {
 		entry := map[string]any{"pattern": r.pattern, "response": map[string]any{"steps": r.steps}}
 		if r.limit == once {
-			entry["max_matches"] = 1
+			entry["once"] = true
 		}
 		line, err := json.Marshal(entry)
 		if err != nil {

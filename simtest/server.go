@@ -102,7 +102,7 @@ func (a *API) reload() {
 	}
 	server, err := messages.New(messages.Options{
 		Scenario: loaded, Clock: clock.New(clock.Options{Now: time.Now, NewID: process.Real().NewID}), Capture: a.out, Environ: os.Environ(), PID: os.Getpid(),
-		CWD: filepath.Dir(a.script.scenario()),
+		CWD: filepath.Dir(a.script.scenario()), Gates: a.script.gates(),
 	})
 	if err != nil {
 		a.script.tb.Fatalf("simtest: %v", err)

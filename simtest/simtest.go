@@ -83,7 +83,8 @@ func (c *Claude) Env() []string { return append(os.Environ(), c.variables()...) 
 // Prompts are what the model was asked so far, in order.
 func (c *Claude) Prompts() []Prompt { return c.script.prompts() }
 
-// Tools are the calls that ran so far, in order.
+// Tools are the calls that ran so far, in the order of the model's calls: those of
+// one message run at the same time.
 func (c *Claude) Tools() []Tool { return c.script.tools() }
 
 func open(tb testing.TB, s *script) *Claude {
@@ -99,7 +100,7 @@ func open(tb testing.TB, s *script) *Claude {
 	}
 	setup := harness.Setup{
 		Self: self, Scenario: s.scenario(), Journal: s.journal(), Config: filepath.Join(s.dir, "config"),
-		Run: filepath.Base(s.dir), Extra: []string{playClaude + "=1"},
+		Run: s.run(), Extra: []string{playClaude + "=1"},
 	}
 	if err := errors.Join(harness.MakeShims(bin, setup, os.Getenv("PATH")), os.Mkdir(c.home(), 0o700)); err != nil {
 		tb.Fatalf("simtest: %v", err)

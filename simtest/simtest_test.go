@@ -1,7 +1,10 @@
 package simtest_test
 
 import (
+	"bufio"
 	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -9,6 +12,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -110,13 +114,15 @@ func TestFile(t *testing.T) {
 type fake struct {
 	testing.TB
 	errors  []string
+	fatal   string
 	cleanup []func()
 }
 
-func (f *fake) Helper()           {}
-func (f *fake) Failed() bool      { return false }
-func (f *fake) Error(args ...any) { f.errors = append(f.errors, args[0].(string)) }
-func (f *fake) Cleanup(c func())  { f.cleanup = append(f.cleanup, c) }
+func (f *fake) Helper()                           {}
+func (f *fake) Failed() bool                      { return false }
+func (f *fake) Fatalf(format string, args ...any) { f.fatal = fmt.Sprintf(format, args...) }
+func (f *fake) Error(args ...any)                 { f.errors = append(f.errors, args[0].(string)) }
+func (f *fake) Cleanup(c func())                  { f.cleanup = append(f.cleanup, c) }
 
 func (f *fake) end() []string {
 	for i := len(f.cleanup) - 1; i >= 0; i-- {
@@ -140,12 +146,32 @@ func TestVerdict(t *testing.T) {
 			ask(t, claude, "first")
 			ask(t, claude, "again")
 		}, `^simtest_test\.go:\d+: .*"again"`},
+		{"a claude that is left running", func(f *fake) {
+			claude := simtest.New(f, "x")
+			cmd := exec.Command(claude.Path, "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
+			cmd.Env = claude.Env()
+			in, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = cmd.Wait() })
+			_, _ = io.WriteString(in, `{"type":"user","message":{"role":"user","content":"hi"}}`+"\n")
+			for lines := bufio.NewScanner(out); lines.Scan() && !strings.Contains(lines.Text(), `"type":"result"`); {
+			}
+		}, `claude was left running.*\[C06\]`},
 		{"a prompt without a rule", func(f *fake) {
 			claude := simtest.New(f).On("triage", "x")
 			ask(t, claude, "triage")
 			cmd := exec.Command(claude.Path, "-p", "Triage")
 			cmd.Env = claude.Env()
-			_ = cmd.Run() // it exits with 6
+			_ = cmd.Run()
 		}, `Triage`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -157,6 +183,66 @@ func TestVerdict(t *testing.T) {
 				t.Errorf("the test says %q, want %s", errors, c.want)
 			}
 		})
+	}
+}
+
+// An answer waits until the test lets it go.
+func TestHold(t *testing.T) {
+	t.Parallel()
+	claude := simtest.New(t).On("slow", "at last")
+	held := claude.Hold("slow")
+	cmd := exec.Command(claude.Path, "-p", "slow")
+	cmd.Env = claude.Env()
+	var out strings.Builder
+	cmd.Stdout = &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	held.Reached(30 * time.Second)
+	held.Release()
+	if err := cmd.Wait(); err != nil || out.String() != "at last\n" {
+		t.Errorf("%q, %v", &out, err)
+	}
+}
+
+// So does one of the Messages API.
+func TestHoldAPI(t *testing.T) {
+	t.Parallel()
+	api := simtest.Server(t).On("slow", "at last")
+	held := api.Hold("slow")
+	status := make(chan int)
+	go func() {
+		resp, err := http.Post(api.URL+"/v1/messages", "application/json", strings.NewReader(
+			`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"slow"}]}`))
+		if err != nil {
+			t.Error(err)
+			close(status)
+			return
+		}
+		defer resp.Body.Close()
+		status <- resp.StatusCode
+	}()
+	held.Reached(30 * time.Second)
+	held.Release()
+	if got := <-status; got != http.StatusOK {
+		t.Errorf("status %d", got)
+	}
+}
+
+// The script of New waits as well, and one that nobody asks for is told.
+func TestHoldScript(t *testing.T) {
+	t.Parallel()
+	f := &fake{TB: t}
+	claude := simtest.New(f, "x")
+	held := claude.Hold(nil)
+	for what, want := range map[string]func(){
+		"nobody asked for the answer within 1ms": func() { held.Reached(time.Millisecond) },
+		"no rule for y: write its On first":      func() { claude.Hold("y") },
+	} {
+		f.fatal = ""
+		if want(); !strings.Contains(f.fatal, what) {
+			t.Errorf("it says %q, want %q", f.fatal, what)
+		}
 	}
 }
 

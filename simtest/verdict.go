@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/harness"
 	"github.com/claudeless/claudeless/internal/verdict"
 )
 
@@ -22,6 +23,7 @@ func (s *script) judge() {
 // problems are what is wrong with the run, a text each.
 func (s *script) problems() []string {
 	var in verdict.Input
+	harness.Sweep(s.run(), &in)
 	if err := in.ReadFiles([]string{s.journal()}, s.scenario()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return []string{"simtest: " + err.Error()}
 	}
@@ -49,7 +51,7 @@ func (s *script) problems() []string {
 			all = append(all, fmt.Sprintf("%s: no rule for the prompt %q%s", s.place, u.Prompt, suffix("\n\t", strings.Join(u.Nearest, "\n\t"))))
 		}
 	}
-	return append(all, s.askedAgain(in)...)
+	return all
 }
 
 func suffix(mark, text string) string {
@@ -57,28 +59,6 @@ func suffix(mark, text string) string {
 		return ""
 	}
 	return mark + text
-}
-
-// askedAgain finds prompts that a script has answered after its first: it
-// answers one, whichever process asks.
-func (s *script) askedAgain(in verdict.Input) []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	times := map[int]int{}
-	var all []string
-	for _, e := range in.Entries {
-		if e.Match == nil || s.file != "" {
-			continue
-		}
-		i := e.Match.Line - firstRule
-		if i < 0 || i >= len(s.rules) || s.rules[i].limit != once {
-			continue
-		}
-		if times[i]++; times[i] > 1 {
-			all = append(all, fmt.Sprintf("%s: the script answers one prompt, and there was another: %q", s.rules[i].place, e.Match.Prompt))
-		}
-	}
-	return all
 }
 
 // at is where a finding stands: the line of the test that wrote the rule, or that

@@ -1,0 +1,86 @@
+package simtest
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/gate"
+)
+
+// Hold is an answer that waits.
+type Hold struct {
+	tb   testing.TB
+	dir  string // of the gates
+	name string
+}
+
+// Hold makes the answer to a prompt wait: that of [Claude.On] for the same prompt,
+// or of the script of [New] where prompt is nil. It waits for 30 seconds at most,
+// and then fails the test.
+func (c *Claude) Hold(prompt any) *Hold {
+	c.script.tb.Helper()
+	h := c.script.hold(prompt)
+	c.script.write()
+	return h
+}
+
+// Hold makes the answer to a prompt wait, as [Claude.Hold] does.
+func (a *API) Hold(prompt any) *Hold {
+	a.script.tb.Helper()
+	h := a.script.hold(prompt)
+	a.reload()
+	return h
+}
+
+// Reached waits until somebody has asked for the answer. It fails the test when
+// nobody does so within the time.
+func (h *Hold) Reached(within time.Duration) {
+	h.tb.Helper()
+	switch err := gate.AwaitReached(h.tb.Context(), h.dir, h.name, within); {
+	case errors.Is(err, gate.ErrTimeout):
+		h.tb.Fatalf("simtest: nobody asked for the answer within %v", within)
+	case err != nil:
+		h.tb.Fatalf("simtest: waiting for somebody to ask: %v", err)
+	}
+}
+
+// Release lets the answer go out, now or when it is asked for.
+func (h *Hold) Release() {
+	h.tb.Helper()
+	if err := gate.Release(h.dir, h.name); err != nil {
+		h.tb.Fatalf("simtest: releasing the answer: %v", err)
+	}
+}
+
+// gates is the directory in which all that plays a script looks for gates.
+func (s *script) gates() string {
+	return gate.Dir(func(name string) string {
+		if name == "CLAUDELESS_CAPTURE" {
+			return s.journal()
+		}
+		return ""
+	})
+}
+
+func (s *script) hold(prompt any) *Hold {
+	s.tb.Helper()
+	pattern := map[string]any{"type": "any"}
+	if prompt != nil {
+		pattern = s.pattern(prompt)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.rules {
+		if reflect.DeepEqual(r.pattern, pattern) {
+			s.holds++
+			h := &Hold{tb: s.tb, dir: s.gates(), name: fmt.Sprintf("hold-%d", s.holds)}
+			r.steps[0]["gate"] = h.name
+			return h
+		}
+	}
+	s.tb.Fatalf("simtest: Hold: no rule for %v: write its On first", prompt)
+	return nil
+}
