@@ -16,6 +16,12 @@ python() {
   CLAUDELESS_BIN=$binary "$venv/bin/pip" -q wheel --disable-pip-version-check --no-build-isolation --no-deps -w "$work/wheels" "$here/python"
   "$venv/bin/pip" -q install --disable-pip-version-check --force-reinstall --no-deps "$work"/wheels/*.whl
   (cd "$here/python" && "$venv/bin/mypy" && env -u CLAUDELESS_BIN "$venv/bin/python" -m pytest -q -p no:cacheprovider tests)
+  pages "pytest" "$venv/bin"
+}
+
+# pages types the examples of the documents into a shell, those that want these runners: pages RUNNERS BIN [NODE_MODULES]
+pages() {
+  (cd "$here/.." && PATH=$2:$PATH PAGES_RUNNERS=$1 PAGES_NODE_MODULES=${3:-} go test -count=1 ./tests -run '^TestPages$') && echo "packages: the examples for $1 do what they say"
 }
 
 npm_() {
@@ -27,10 +33,21 @@ npm_() {
   CLAUDELESS_BIN=$binary node platforms.mjs "$platform"
   main=$(npm pack --silent --ignore-scripts --pack-destination "$work/user"); own=$(cd "dist-platforms/$platform" && npm pack --silent --pack-destination "$work/user")
   cd "$work/user" && echo '{"type":"module"}' > package.json
-  npm install --silent --no-audit --no-fund --omit=optional --omit=peer --cache "$cache/npm" "./$main" "./$own" @anthropic-ai/claude-agent-sdk
-  mkdir test && sed 's#"\.\./dist/index\.js"#"claudeless"#; s#"\.\./dist/node-test\.js"#"claudeless/node-test"#; s#"\.\./dist/matchers\.js"#"../node_modules/claudeless/dist/matchers.js"#' \
-    "$here/npm/test/scripted.test.mjs" > test/scripted.test.mjs
-  env -u CLAUDELESS_BIN node --test test/
+  npm install --silent --no-audit --no-fund --omit=peer --cache "$cache/npm" "./$main" "./$own" vitest@3.2.4 jest@30.5.2 @anthropic-ai/sdk@1.12.0 \
+    @anthropic-ai/claude-agent-sdk@0.3.330 @agentclientprotocol/claude-agent-acp@0.101.0
+  mkdir test && for t in scripted conformance; do
+    sed 's#"\.\./dist/index\.js"#"claudeless"#; s#"\.\./dist/node-test\.js"#"claudeless/node-test"#; s#"\.\./dist/matchers\.js"#"../node_modules/claudeless/dist/matchers.js"#' \
+      "$here/npm/test/$t.test.mjs" > "test/$t.test.mjs"
+  done
+  CONFORMANCE_SCRIPTS=$here/conformance/scripts.json env -u CLAUDELESS_BIN node --test test/
+  pages "vitest jest node" "$work/user/node_modules/.bin" "$work/user/node_modules"
+}
+
+lanes() { # the same script in both lanes; the real claude comes with npm's Agent SDK, and reaches nothing but loopback where that can be had
+  local claude=("$work"/user/node_modules/@anthropic-ai/claude-agent-sdk-*/claude) alone=()
+  [ -x "${claude[0]}" ] || { give_up "npm's Agent SDK brings no real claude here"; return; }
+  unshare -rn ip link set lo up 2>/dev/null && alone=(unshare -rn sh -c 'ip link set lo up && exec "$@"' sh)
+  (cd "$here/python" && HOME=$work CLAUDE_BIN=${claude[0]} "${alone[@]}" "$cache/python-1/bin/python" -m pytest -q -p no:cacheprovider tests/test_real.py)
 }
 
 release() { # two builds of one platform are the same bytes
@@ -38,4 +55,4 @@ release() { # two builds of one platform are the same bytes
   cmp "$work/release1/SHA256SUMS" "$work/release2/SHA256SUMS" && echo "packages: archives are the same bytes twice"
 }
 
-python; (npm_); release
+python; (npm_); lanes; pages go "$(go env GOROOT)/bin"; release
