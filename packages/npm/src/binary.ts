@@ -1,4 +1,5 @@
 // Where the binary is: in the platform package, or named by CLAUDELESS_BIN, or on PATH.
+import { spawnSync } from "node:child_process";
 import { accessSync, constants, openSync, readSync, closeSync, realpathSync } from "node:fs";
 import { createRequire } from "node:module";
 import { delimiter, join } from "node:path";
@@ -26,9 +27,9 @@ export function findBinary(): string {
   );
 }
 
-/** The real claude: CLAUDE_BIN, or the one on PATH. */
+/** The real claude: CLAUDE_BIN, or the first on PATH that is no claudeless. */
 export function findClaude(): string {
-  const found = process.env["CLAUDE_BIN"] || onPath("claude", () => true);
+  const found = process.env["CLAUDE_BIN"] || onPath("claude", (file) => !isOurs(file));
   if (!found) throw new Error('lane "real" needs a real claude: name it in CLAUDE_BIN, or put it on PATH');
   return realpathSync(found);
 }
@@ -48,6 +49,11 @@ function runs(file: string): boolean {
   } catch {
     return false;
   }
+}
+
+function isOurs(claude: string): boolean {
+  const { stdout } = spawnSync(claude, ["--version"], { env: { ...process.env, CLAUDELESS_IDENTIFY: "1" }, encoding: "utf8", timeout: 30_000 });
+  return (stdout ?? "").includes("claudeless");
 }
 
 /** Whether a file is a script, such as the one of this package, which would look for itself for ever. */

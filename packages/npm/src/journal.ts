@@ -39,8 +39,15 @@ export const calls = (all: Entry[]): Call[] =>
     .filter((e) => (e.type === "prompt" && !e["injected"]) || (e.type === "request" && e["prompt"] && (e["attempt"] ?? 1) === 1))
     .map((e) => ({ prompt: e["prompt"] as string, sessionId: (e["session_id"] || e["session"] || "") as string, pid: e["pid"] as number }));
 
-/** What ran in a claude, and what a client of the Messages API has run. */
-export const tools = (all: Entry[]): ToolRun[] =>
-  all
+/**
+ * What ran in a claude, and what a client of the Messages API has run, in the order of the model's calls: those of one
+ * message run at the same time.
+ */
+export function tools(all: Entry[]): ToolRun[] {
+  const order = new Map(all.flatMap((e) => (e.type === "model" ? ((e["blocks"] ?? []) as Entry[]) : [])).map((block, i) => [block["id"], i]));
+  const at = (e: Entry) => order.get(e["tool_use_id"]) ?? order.size;
+  return all
     .flatMap((e) => (e.type === "tool" ? [e] : e.type === "request" ? ((e["calls"] ?? []) as Entry[]) : []))
+    .sort((a, b) => at(a) - at(b))
     .map((e) => ({ name: e["tool"] as string, input: (e["input"] ?? {}) as Record<string, unknown> }));
+}

@@ -58,6 +58,7 @@ export class ScriptedClaude implements AsyncDisposable {
   readonly #rules: Rule[] = [];
   #places = new Map<number, Place>();
   #server: ChildProcess | undefined;
+  #guard: ChildProcess | undefined;
   #url: string | undefined;
   #holds = 0;
   #kept: Entry[] | undefined;
@@ -77,7 +78,8 @@ export class ScriptedClaude implements AsyncDisposable {
     }
     const claude = lane === "fake" ? findBinary() : findClaude();
     this.directory = mkdtempSync(join(tmpdir(), "claudeless-"));
-    for (const name of ["bin", "config", "run"]) mkdirSync(join(this.directory, name));
+    this.#guard = guard(this.directory);
+    for (const name of ["bin", "config"]) mkdirSync(join(this.directory, name));
     if (exe) copyFileSync(claude, this.path);
     else symlinkSync(claude, this.path);
     this.#write();
@@ -104,6 +106,8 @@ export class ScriptedClaude implements AsyncDisposable {
       CLAUDE_CONFIG_DIR: join(this.directory, "config"),
       ANTHROPIC_API_KEY: `claudeless-canary-${basename(this.directory)}`,
       ANTHROPIC_BASE_URL: this.#url ?? "http://127.0.0.1:9", // nobody listens there
+      CLAUDELESS_GATES: this.#gates,
+      CLAUDELESS_RUN: this.#run,
     };
     if (this.#lane === "real") {
       env["ANTHROPIC_BASE_URL"] = this.baseURL;
@@ -114,7 +118,6 @@ export class ScriptedClaude implements AsyncDisposable {
       CLAUDELESS_CAPTURE: this.#journal,
       CLAUDELESS_SCENARIO: this.#scenario,
       CLAUDELESS_EXPECT: "defer",
-      CLAUDELESS_RUN: join(this.directory, "run"),
       ...(this.#strict && { CLAUDELESS_STRICT: "1" }),
     });
     return env;
@@ -162,19 +165,23 @@ export class ScriptedClaude implements AsyncDisposable {
   }
 
   /** The verdict so far. */
-  async verdict(): Promise<Verdict> {
+  verdict(): Promise<Verdict> {
+    return this.#verify();
+  }
+
+  async #verify(...more: string[]): Promise<Verdict> {
     const report = join(this.directory, "verdict.json");
     closeSync(openSync(this.#journal, "a"));
-    const args = ["verify", this.#journal, "-s", this.#scenario, "--json", report];
+    const args = ["verify", this.#journal, "-s", this.#scenario, "--json", report, ...more];
     if (!this.#strict) args.push("--lenient");
     const said = await run(findBinary(), args).catch((error: { stderr?: string }) => error);
     if (!existsSync(report)) throw new Error(`claudeless verify failed: ${said.stderr?.trim() ?? ""}`);
     return JSON.parse(readFileSync(report, "utf8")) as Verdict;
   }
 
-  /** All that is wrong so far, a text each. */
+  /** All that is wrong at the end, a text each. A claude that is left running is wrong, and is ended. */
   async problems(): Promise<string[]> {
-    const verdict = await this.verdict();
+    const verdict = await this.#verify("--sweep", this.#run);
     const found = verdict.expectations.filter((x) => !x.met).map((x) => this.#at(x) + x.text + (x.got ? `: ${x.got}` : ""));
     for (const f of verdict.findings) {
       if (f.level === "error") found.push(`${this.#at(f)}${f.text} [${f.id}]${f.advice ? `\n    ${f.advice}` : ""}`);
@@ -182,7 +189,7 @@ export class ScriptedClaude implements AsyncDisposable {
     for (const u of verdict.unmatched) {
       if (!found.some((text) => text.includes(u.prompt))) found.push([`no rule for the prompt ${JSON.stringify(u.prompt)}`, ...u.nearest].join("\n    "));
     }
-    return [...found, ...this.#askedAgain()];
+    return found;
   }
 
   /** Rejects with all that is wrong so far. */
@@ -197,6 +204,7 @@ export class ScriptedClaude implements AsyncDisposable {
     this.#kept = this.#entries();
     this.#server?.kill();
     rmSync(this.directory, { recursive: true, force: true });
+    this.#guard?.stdin?.end();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -217,6 +225,15 @@ export class ScriptedClaude implements AsyncDisposable {
       this.close();
       throw new Error(`the scenario has mistakes\n${(stdout + stderr).trim()}`);
     }
+  }
+
+  /** The mark of the processes of this claude. */
+  get #run(): string {
+    return join(this.directory, "run");
+  }
+
+  get #gates(): string {
+    return join(this.directory, "gates");
   }
 
   get #journal(): string {
@@ -243,7 +260,7 @@ export class ScriptedClaude implements AsyncDisposable {
 
   #serve(): string {
     const port = join(this.directory, "port");
-    this.#server = spawn(findBinary(), ["serve", this.#scenario, "--port-file", port, "--capture", this.#journal], { stdio: "ignore" });
+    this.#server = spawn(findBinary(), ["serve", this.#scenario, "--port-file", port, "--capture", this.#journal], { stdio: "ignore", env: { ...process.env, CLAUDELESS_GATES: this.#gates } });
     this.#server.unref();
     const cell = new Int32Array(new SharedArrayBuffer(4));
     for (let i = 0; i < 1000; i++) {
@@ -253,21 +270,6 @@ export class ScriptedClaude implements AsyncDisposable {
     }
     const said = spawnSync(findBinary(), ["check", this.#scenario], { encoding: "utf8" });
     throw new Error(`claudeless serve did not start: ${said.stdout}${said.stderr}`);
-  }
-
-  /** A script given as a list answers one prompt, whichever process asks. */
-  #askedAgain(): string[] {
-    if (this.#file !== undefined) return [];
-    const lines = this.toml.split("\n");
-    const asked = new Map<number, number>();
-    const found: string[] = [];
-    for (const e of this.#entries()) {
-      const line = e["line"] as number;
-      if (e.type !== "match" || e["file"] !== this.#scenario || !lines.slice(line - 1, line + 2).includes("max_matches = 1")) continue;
-      asked.set(line, (asked.get(line) ?? 0) + 1);
-      if (asked.get(line)! > 1) found.push(`${this.#placeOf(line)}the script answers one prompt, and there was another: ${JSON.stringify(e["prompt"])}`);
-    }
-    return found;
   }
 
   /** Where a finding stands: the line of the test that wrote the rule, or that of the file. */
@@ -313,6 +315,16 @@ export class Hold {
   async release(): Promise<void> {
     await run(findBinary(), ["gates", "release", this.#gate], { env: this.#env() });
   }
+}
+
+/** A shell that removes the directory when this program is killed and cannot. */
+function guard(directory: string): ChildProcess | undefined {
+  if (exe) return undefined;
+  const shell = spawn("/bin/sh", ["-c", 'read -r _; rm -rf -- "$1"', "sh", directory], { stdio: ["pipe", "ignore", "ignore"], detached: true });
+  shell.on("error", () => {}); // without a shell nobody cleans up after a kill
+  shell.unref();
+  (shell.stdin as unknown as { unref?: () => void } | null)?.unref?.();
+  return shell;
 }
 
 /** The file and line outside of this package that called it. */

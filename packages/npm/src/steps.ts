@@ -148,7 +148,7 @@ export function scenario(rules: ReadonlyArray<Rule>, options: { strict: boolean;
     if (lines.length > 0) lines.push("");
     put("[[responses]]");
     put(`pattern = ${rule.pattern}`);
-    if (rule.once) put("max_matches = 1");
+    if (rule.once) put("once = true");
     for (const step of rule.steps) {
       put("[[responses.response.steps]]");
       for (const [name, value] of Object.entries(step)) put(`${name} = ${toml(value)}`);
