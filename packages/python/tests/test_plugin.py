@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
+
+from claudeless._binary import find
 
 pytest_plugins = ["pytester"]
 
@@ -99,7 +104,7 @@ def test_parallel(pytester: pytest.Pytester) -> None:
         """
         import subprocess, pytest
 
-        @pytest.mark.parametrize("n", range(24))
+        @pytest.mark.parametrize("n", range(200))
         def test_many(claude, n):
             claude.on(f"number {n}.", f"answer {n}")
             out = subprocess.run(["claude", "-p", f"number {n}."], capture_output=True, text=True, stdin=subprocess.DEVNULL)
@@ -107,4 +112,21 @@ def test_parallel(pytester: pytest.Pytester) -> None:
             assert [c.prompt for c in claude.calls] == [f"number {n}."]
         """
     )
-    pytester.runpytest_subprocess("-q", "-n", "4").assert_outcomes(passed=24)
+    pytester.runpytest_subprocess("-q", "-n", "4").assert_outcomes(passed=200)
+
+
+def test_a_claude_of_ours_is_no_real_one(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "claude").symlink_to(find())
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.delenv("CLAUDE_BIN", raising=False)
+    pytester.makefile(".toml", s='default_response = "x"')
+    pytester.makepyfile(
+        """
+        import subprocess, pytest
+
+        @pytest.mark.claudeless("s.toml", lane="both")
+        def test_file(claude):
+            subprocess.run(["claude", "-p", "x"], stdin=subprocess.DEVNULL)
+        """
+    )
+    pytester.runpytest_subprocess("-q").assert_outcomes(passed=1, skipped=1)

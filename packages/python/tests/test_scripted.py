@@ -6,6 +6,9 @@ import os
 import re
 import subprocess
 import sys
+import time
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -61,6 +64,45 @@ def test_unmatched_prompt_names_the_nearest() -> None:
             claude.on("triage", "x")
             ask(claude, "triage")
             ask(claude, "Triage")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are looked for in /proc")
+def test_a_claude_that_is_left_running_is_ended() -> None:
+    with pytest.raises(AssertionError, match=r"claude was left running.*\[C06\]"), ScriptedClaude(["Hello."]) as claude:
+        child = subprocess.Popen(
+            [claude.path, "-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"],
+            env={**os.environ, **claude.env}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )
+        assert child.stdin and child.stdout
+        child.stdin.write(b'{"type":"user","message":{"role":"user","content":"hi"}}\n')
+        child.stdin.flush()
+        while b'"result"' not in child.stdout.readline():
+            pass
+    assert child.wait(10) == 143
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no shell to clean up after a kill")
+def test_a_test_that_is_killed_leaves_nothing() -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-c", "import time\nfrom claudeless import ScriptedClaude\nc = ScriptedClaude(['x']).__enter__()\nprint(c.directory, c.base_url, flush=True)\ntime.sleep(60)"],
+        stdout=subprocess.PIPE, text=True,
+    )
+    assert child.stdout
+    directory, url = child.stdout.readline().split()
+    child.kill()
+    child.wait()
+    deadline = time.monotonic() + 10
+    while os.path.exists(directory) or answers(url):
+        assert time.monotonic() < deadline, "the directory or the server is there still"
+        time.sleep(0.05)
+
+
+def answers(url: str) -> bool:
+    try:
+        urllib.request.urlopen(url + "/v1/models", timeout=1).close()
+    except OSError:
+        return False
+    return True
 
 
 def test_lenient() -> None:
@@ -147,6 +189,19 @@ def test_hold() -> None:
         held.release()
         out, _ = child.communicate(timeout=20)
         assert out == "at last\n"
+
+
+def test_hold_of_the_messages_api() -> None:
+    anthropic = pytest.importorskip("anthropic")
+    with ScriptedClaude() as claude, ThreadPoolExecutor() as pool:
+        claude.on("slow", "at last")
+        held = claude.hold("slow")
+        client = anthropic.Anthropic(base_url=claude.base_url, api_key="x")
+        asking = pool.submit(client.messages.create, model="claude-opus-4-5", max_tokens=100, messages=[{"role": "user", "content": "slow"}])
+        assert held.reached()
+        assert not asking.done()
+        held.release()
+        assert asking.result(20).content[0].text == "at last"
 
 
 def test_messages_api() -> None:

@@ -43,9 +43,17 @@ def calls(journal: Path) -> list[Call]:
 
 
 def tools(journal: Path) -> list[tuple[str, dict[str, Any]]]:
-    """What ran in a claude, and what a client of the Messages API has run."""
-    found = []
+    """What ran in a claude, and what a client of the Messages API has run, in the order of the model's calls:
+    those of one message run at the same time."""
+    found: list[dict[str, Any]] = []
+    order: dict[str, int] = {}
     for e in entries(journal):
-        ran = [e] if e.get("type") == "tool" else e.get("calls") or [] if e.get("type") == "request" else []
-        found += [(call["tool"], call.get("input") or {}) for call in ran]
-    return found
+        if e.get("type") == "model":
+            for block in e.get("blocks") or []:
+                order.setdefault(block.get("id"), len(order))
+        elif e.get("type") == "tool":
+            found.append(e)
+        elif e.get("type") == "request":
+            found += e.get("calls") or []
+    found.sort(key=lambda call: order.get(call["tool_use_id"], len(order)))
+    return [(call["tool"], call.get("input") or {}) for call in found]

@@ -59,6 +59,7 @@ class ScriptedClaude:
         self._places: dict[int, tuple[str, int]] = {}
         self._dir: Path | None = None
         self._server: subprocess.Popen[bytes] | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
         self._url: str | None = None
         self._holds = 0
         self._place = _caller()
@@ -127,7 +128,8 @@ class ScriptedClaude:
             "CLAUDELESS_CAPTURE": str(self._journal),
             "CLAUDELESS_SCENARIO": str(self._scenario),
             "CLAUDELESS_EXPECT": "defer",
-            "CLAUDELESS_RUN": str(d / "run"),
+            "CLAUDELESS_GATES": self._gates,
+            "CLAUDELESS_RUN": self._run,
         }
         if self._strict:
             env["CLAUDELESS_STRICT"] = "1"
@@ -168,13 +170,16 @@ class ScriptedClaude:
 
     @property
     def tools(self) -> list[tuple[str, dict[str, Any]]]:
-        """The tools that ran, with their input, in order."""
+        """The tools that the model called, with their input, in order."""
         return _journal.tools(self._journal)
 
     def verdict(self) -> dict[str, Any]:
         """The verdict so far, as `claudeless verify --json` gives it."""
+        return self._verify()
+
+    def _verify(self, *more: str) -> dict[str, Any]:
         report = self.directory / "verdict.json"
-        command = [_binary.find(), "verify", str(self._journal), "-s", str(self._scenario), "--json", str(report)]
+        command = [_binary.find(), "verify", str(self._journal), "-s", str(self._scenario), "--json", str(report), *more]
         if not self._strict:
             command.append("--lenient")
         self._journal.touch()
@@ -186,9 +191,15 @@ class ScriptedClaude:
         return verdict
 
     def assert_complete(self) -> None:
-        """Raises AssertionError with all that is wrong so far."""
-        if problems := self._problems():
-            raise AssertionError("\n".join([f"claudeless: {len(problems)} problem{'s' if len(problems) > 1 else ''}", *problems]))
+        """Raises AssertionError with all that is wrong, once everything has ended."""
+        __tracebackhide__ = True  # of pytest
+        if text := self.complaint():
+            raise AssertionError(text)
+
+    def complaint(self) -> str:
+        """All that is wrong at the end, a problem a line; empty = nothing. A claude that is left running is one, and is ended."""
+        problems = self._problems("--sweep", self._run)
+        return "\n".join([f"claudeless: {len(problems)} problem{'s' if len(problems) > 1 else ''}", *problems]) if problems else ""
 
     # Life.
 
@@ -197,6 +208,7 @@ class ScriptedClaude:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        __tracebackhide__ = True
         try:
             if kind is None:
                 self.assert_complete()
@@ -207,6 +219,7 @@ class ScriptedClaude:
         return await asyncio.to_thread(self.__enter__)
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        __tracebackhide__ = True
         await asyncio.to_thread(self.__exit__, kind, error, trace)
 
     def close(self) -> None:
@@ -218,6 +231,9 @@ class ScriptedClaude:
         if self._dir is not None:
             self._keep()
             shutil.rmtree(self._dir, ignore_errors=True)
+        if self._guard is not None:
+            self._guard.communicate()
+            self._guard = None
 
     # Inside.
 
@@ -227,7 +243,8 @@ class ScriptedClaude:
         binary = _binary.find()
         claude = binary if self._lane == "fake" else real_claude()
         self._dir = Path(tempfile.mkdtemp(prefix="claudeless-"))
-        for name in ("bin", "config", "run"):
+        self._guard = _guard(self._dir)
+        for name in ("bin", "config"):
             (self._dir / name).mkdir()
         link = self._dir / "bin" / ("claude.exe" if sys.platform == "win32" else "claude")
         if sys.platform == "win32":
@@ -237,6 +254,15 @@ class ScriptedClaude:
         if self._file:
             self._check(binary)
         self._write()
+
+    @property
+    def _run(self) -> str:
+        """The mark of the processes of this claude."""
+        return str(self.directory / "run")
+
+    @property
+    def _gates(self) -> str:
+        return str(self.directory / "gates")
 
     @property
     def _journal(self) -> Path:
@@ -281,7 +307,7 @@ class ScriptedClaude:
         port_file = self.directory / "port"
         self._server = subprocess.Popen(
             [_binary.find(), "serve", str(self._scenario), "--port-file", str(port_file), "--capture", str(self._journal)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            env={**os.environ, "CLAUDELESS_GATES": self._gates}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         )
         assert self._server.stderr is not None
         said = []
@@ -292,8 +318,8 @@ class ScriptedClaude:
                 return found.group(1) + "/t/" + secrets.token_hex(4)
         raise RuntimeError("claudeless serve did not start: " + "".join(said).strip())
 
-    def _problems(self) -> list[str]:
-        verdict = self.verdict()
+    def _problems(self, *more: str) -> list[str]:
+        verdict = self._verify(*more)
         problems = [
             self._at(x) + x["text"] + (f": {x['got']}" if x.get("got") else "") for x in verdict["expectations"] if not x["met"]
         ]
@@ -303,21 +329,7 @@ class ScriptedClaude:
         for u in verdict["unmatched"]:
             if u.get("nearest") and not any(u["prompt"] in p for p in problems):
                 problems.append(f"no rule for the prompt {u['prompt']!r}\n    " + "\n    ".join(u["nearest"]))
-        return problems + self._asked_again()
-
-    def _asked_again(self) -> list[str]:
-        """A script given as a list answers one prompt, whichever process asks."""
-        asked: dict[int, list[str]] = {}
-        for entry in _journal.entries(self._journal):
-            if entry.get("type") == "match" and entry.get("file") == str(self._scenario):
-                asked.setdefault(entry.get("line", 0), []).append(entry.get("prompt", ""))
-        text = self.toml.splitlines() if not self._file else []
-        return [
-            f"{self._place_of(line)}the script answers one prompt, and there was another: {prompt!r}"
-            for line, prompts in asked.items()
-            if any("max_matches = 1" in near for near in text[line - 1 : line + 2])
-            for prompt in prompts[1:]
-        ]
+        return problems
 
     def _at(self, found: Mapping[str, Any]) -> str:
         """Where a finding stands: the line of the test that wrote the rule, or that of the file."""
@@ -362,15 +374,35 @@ class Hold:
 
 
 def real_claude() -> str:
-    """The real claude: CLAUDE_BIN, or the one on PATH."""
-    found = os.environ.get("CLAUDE_BIN") or shutil.which("claude")
-    if not found:
-        raise RealClaudeNotFound("lane='real' needs a real claude: name it in CLAUDE_BIN, or put it on PATH")
-    return os.path.realpath(found)
+    """The real claude: CLAUDE_BIN, or the first on PATH that is no claudeless."""
+    if named := os.environ.get("CLAUDE_BIN"):
+        return os.path.realpath(named)
+    for directory in os.get_exec_path():
+        found = shutil.which("claude", path=directory)
+        if found and not _is_ours(found):
+            return os.path.realpath(found)
+    raise RealClaudeNotFound("lane='real' needs a real claude: name it in CLAUDE_BIN, or put it on PATH")
+
+
+def _is_ours(claude: str) -> bool:
+    done = subprocess.run(
+        [claude, "--version"], env={**os.environ, "CLAUDELESS_IDENTIFY": "1"}, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=30,
+    )
+    return b"claudeless" in done.stdout
 
 
 class RealClaudeNotFound(RuntimeError):
     """No real claude on this machine."""
+
+
+def _guard(directory: Path) -> subprocess.Popen[bytes] | None:
+    """A shell that removes the directory when this program is killed and cannot."""
+    if sys.platform == "win32":
+        return None
+    return subprocess.Popen(
+        ["/bin/sh", "-c", 'read -r _; rm -rf -- "$1"', "sh", str(directory)],
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+    )
 
 
 def _caller() -> tuple[str, int]:

@@ -187,7 +187,7 @@ def scenario(rules: Sequence[Rule], *, strict: bool, seed: int | None) -> tuple[
         put("[[responses]]", rule.place)
         put("pattern = " + rule.pattern, rule.place)
         if rule.once:
-            put("max_matches = 1", rule.place)
+            put("once = true", rule.place)
         for step in rule.steps:
             put("[[responses.response.steps]]", rule.place)
             for name, value in step.items():

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import Any, Generator, Iterator
 
 import pytest
 
-from ._scripted import LANES, ScenarioError, ScriptedClaude
+from ._scripted import LANES, RealClaudeNotFound, ScenarioError, ScriptedClaude, real_claude
 
 VARIABLES_OF_SESSIONS = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN")
 
@@ -79,9 +78,18 @@ def _claudeless_lane(request: pytest.FixtureRequest) -> str:
         lane = (marker.kwargs.get("lane") if marker else None) or "fake"
     if lane not in LANES:
         raise pytest.UsageError(f"{request.node.nodeid}: lane is {lane!r}, not one of {', '.join((*LANES, 'both'))}")
-    if lane == "real" and not (os.environ.get("CLAUDE_BIN") or shutil.which("claude")):
-        pytest.skip("there is no real claude here: name it in CLAUDE_BIN, or put it on PATH")
+    if lane == "real":
+        try:
+            real_claude()
+        except RealClaudeNotFound as error:
+            pytest.skip(str(error))
     return lane
+
+
+def judge(scripted: ScriptedClaude) -> None:
+    """Fails with what is wrong, and without the lines of this package."""
+    if text := scripted.complaint():
+        pytest.fail(text, pytrace=False)
 
 
 @pytest.fixture
@@ -101,7 +109,7 @@ def claude(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, _cla
             monkeypatch.setenv(name, value)
         yield scripted
         if not request.node.stash.get(FAILED, False):  # what a failed test left undone says nothing new
-            scripted.assert_complete()
+            judge(scripted)
     finally:
         scripted.close()
 
