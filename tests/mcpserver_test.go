@@ -135,6 +135,12 @@ func (s *mcpServer) callTool(m rpcMessage) {
 		s.fail(m.ID, -32602, err.Error())
 		return
 	}
+	if log := os.Getenv("CALLS"); log != "" { // the parameters of the last call
+		if err := os.WriteFile(log, m.Params, 0o600); err != nil {
+			s.fail(m.ID, -32603, err.Error())
+			return
+		}
+	}
 	s.mu.Lock()
 	tools := s.tools
 	s.mu.Unlock()

@@ -13,23 +13,25 @@ import (
 )
 
 // Structure: who owns what, measured on the type-checked tree. A figure over
-// its limit is a reason to find the missing noun; limits only ever shrink.
+// its limit is a reason to find the missing noun; limits only ever shrink, and
+// one with more than a tenth of slack is lowered (see ratchet).
 const (
-	maxFields       = 29  // of a struct that is no wire or file format
-	maxFuncFields   = 12  // of a struct
-	allFuncFields   = 175 // of the tree
-	methodValues    = 110 // methods handed along as values
-	cliMethodValues = 2
-	maxMethods      = 57 // of one type
-	maxTypeFiles    = 14 // over which the methods of one type are spread
-	maxKnot         = 18 // files of a package that need each other in a circle
-	maxBackArrows   = 19 // percent of the arrows between files, in the best order found
-	maxNolint       = 40
+	maxFields       = 20  // of a struct that is no wire or file format
+	maxFuncFields   = 5   // of a struct
+	allFuncFields   = 117 // of the tree
+	methodValues    = 86  // methods handed along as values
+	cliMethodValues = 1
+	maxMethods      = 40 // of one type
+	maxTypeFiles    = 9  // over which the methods of one type are spread
+	maxKnot         = 5  // files of a package that need each other in a circle
+	maxBackArrows   = 6  // percent of the arrows between files, in the best order found
+	maxNolint       = 6
 )
 
 func TestStructure(t *testing.T) {
 	var fields, funcs, methods, spread, knots, values []figure
-	sumFuncs, sumValues, back, arrows, nolint := 0, 0, 0, 0, 0
+	sumFuncs, sumValues, back, arrows, nolint, untyped := 0, 0, 0, 0, 0, 0
+	faces := []string{"internal/control", "internal/host", "internal/cli"}
 	for _, p := range typedPackages(t) {
 		for _, s := range structsOf(p) {
 			if !s.format {
@@ -50,6 +52,9 @@ func TestStructure(t *testing.T) {
 		b, a := g.back()
 		back, arrows = back+b, arrows+a
 		nolint += nolints(p)
+		if slices.Contains(faces, p.path) {
+			untyped += untypedMaps(p)
+		}
 	}
 	limit(t, "fields of a struct", fields, maxFields)
 	limit(t, "func fields of a struct", funcs, maxFuncFields)
@@ -65,19 +70,11 @@ func TestStructure(t *testing.T) {
 	}
 	total(t, "percent of back arrows", back*100/max(arrows, 1), maxBackArrows)
 	total(t, "nolint", nolint, maxNolint)
+	total(t, "map[string]any in "+strings.Join(faces, ", "), untyped, 0)
 	top(t, "method values", values)
 	top(t, "knots", knots)
 	top(t, "fields", fields)
 	top(t, "methods", methods)
-}
-
-// total holds one figure of the whole tree to its budget.
-func total(t *testing.T, what string, n, budget int) {
-	t.Helper()
-	t.Logf("%s: %d (budget %d)", what, n, budget)
-	if n > budget {
-		t.Errorf("%s: %d, budget %d", what, n, budget)
-	}
 }
 
 // top logs the largest figures: where to look first.
@@ -205,6 +202,20 @@ func nolints(p typed) int {
 				}
 			}
 		}
+	}
+	return n
+}
+
+// untypedMaps counts the maps of anything, where a type could say what is in them.
+func untypedMaps(p typed) int {
+	n := 0
+	for _, f := range p.files {
+		ast.Inspect(f, func(node ast.Node) bool {
+			if m, ok := node.(*ast.MapType); ok && types.TypeString(p.info.TypeOf(m), nil) == "map[string]any" {
+				n++
+			}
+			return true
+		})
 	}
 	return n
 }

@@ -1,0 +1,276 @@
+package tests
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// R1, R3: random scenario → run → each kind of record → import → run → the same
+// normalised events, which is what --check compares.
+func TestImportedSessionsPlayTheSame(t *testing.T) {
+	const rounds = 8
+	for seed := range uint64(rounds) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { importedPlaysTheSame(t, rand.New(rand.NewPCG(seed, 16))) })
+	}
+}
+
+func importedPlaysTheSame(t *testing.T, r *rand.Rand) {
+	t.Helper()
+	dir := t.TempDir()
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := func(args ...string) string {
+		cmd := exec.CommandContext(t.Context(), "claudeless", args...) // the one on PATH: it is its own child too
+		cmd.Dir = dir
+		cmd.Env = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "ANTHROPIC_API_KEY=x", "CLAUDELESS_RETRY_SCALE=0", "GORACE=atexit_sleep_ms=0"}
+		var stderr strings.Builder
+		cmd.Stderr = &stderr
+		out, err := cmd.Output()
+		if err != nil && args[0] != "-p" { // the prompt may fail: it is imported all the same
+			scenario, _ := os.ReadFile(filepath.Join(dir, "kit", "scenario.toml"))
+			t.Errorf("%v: %v\n%s\n%s", args, err, stderr.String(), scenario)
+		}
+		return string(out)
+	}
+	write("s.toml", randomScenario(r))
+	write("mcp.json", `{"mcpServers":{"weather":{"command":"${CLAUDELESS_BIN}","args":["fixture","serve","weather"]}}}`)
+	write("a.txt", "one\ntwo\n")
+	write("log.jsonl", run("-p", "begin the work", "--scenario", "s.toml", "--mcp-config", "mcp.json", "--output-format", "stream-json",
+		"--verbose", "--capture", "journal.jsonl", "--allowedTools", "Bash,Read,Agent,mcp__weather__forecast_get"))
+	transcripts, err := filepath.Glob(filepath.Join(dir, ".claudeless", "projects", "*", "*.jsonl"))
+	if err != nil || len(transcripts) != 1 {
+		t.Fatalf("transcripts: %v, %v", transcripts, err)
+	}
+	write("tape.jsonl", tapeOf(t, "begin the work", readFileAt(t, filepath.Join(dir, "log.jsonl"))))
+	write("traffic.jsonl", recordedTraffic(t, dir, r))
+	for _, record := range []string{transcripts[0], "log.jsonl", "journal.jsonl", "tape.jsonl", "traffic.jsonl"} {
+		run("import", record, "-o", "kit", "--force", "--check")
+		run("check", "kit/scenario.toml", "kit/mcp.json")
+	}
+}
+
+// randomScenario answers one prompt in some steps.
+func randomScenario(r *rand.Rand) string {
+	texts := []string{"plain", `it's "quoted" \ and '''more'''`, "two\nlines\n\nand\ttab", "{{ \"{{\" }} no template }}", "ünï \u2028 cödé", `{"json":[1,null]}`}
+	text := func() string { return tomlString(texts[r.IntN(len(texts))]) }
+	const agent = `{ tool = "Agent", input = { description = "d", prompt = "go", subagent_type = "general-purpose" }, subagent = { steps = [` +
+		`{ text = %s, tool_calls = [{ tool = "Read", input = { file_path = "{{ cwd }}/a.txt" } }] }, { text = "agent done" }] } }`
+	call := func() string {
+		calls := []string{
+			fmt.Sprintf(`{ tool = "Bash", input = { command = "echo %d; false" } }`, r.IntN(100)),
+			`{ tool = "Read", input = { file_path = "{{ cwd }}/a.txt" } }`,
+			`{ tool = "Write", input = { file_path = "{{ cwd }}/b.txt", content = "x" } }`,
+			`{ tool = "weather/forecast_get", input = { city = "Oslo" } }`,
+			`{ tool = "weather/forecast_get", input = { city = 7 } }`,
+			`{ tool = "Nonsense", input = { a = 1.5, b = [true], "c d" = { e = "" } } }`,
+			fmt.Sprintf(agent, text()),
+		}
+		return calls[r.IntN(len(calls))]
+	}
+	var b strings.Builder
+	b.WriteString("[[responses]]\npattern = { type = \"any\" }\n")
+	for range 1 + r.IntN(4) {
+		b.WriteString("[[responses.response.steps]]\n")
+		if r.IntN(2) == 0 {
+			b.WriteString("text = " + text() + "\n")
+		}
+		var some []string
+		for range 1 + r.IntN(3) {
+			some = append(some, call())
+		}
+		b.WriteString("tool_calls = [" + strings.Join(some, ", ") + "]\n")
+	}
+	b.WriteString("[[responses.response.steps]]\n")
+	if r.IntN(4) == 0 {
+		b.WriteString("failure = { type = \"api_error\", status = 400, message = \"no such thing\" }\n")
+	} else {
+		b.WriteString("text = " + text() + "\n")
+	}
+	return b.String()
+}
+
+// tomlString is a basic string.
+func tomlString(s string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", `\t`).Replace(s) + `"`
+}
+
+func readFileAt(t *testing.T, name string) string {
+	t.Helper()
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// tapeOf is what an SDK's transport would have written of a log: the frames of
+// both directions.
+func tapeOf(t *testing.T, prompt, log string) string {
+	t.Helper()
+	frame, err := json.Marshal(map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": prompt}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `{"direction":"in","frame":%s}`+"\n", frame)
+	for line := range strings.Lines(log) {
+		fmt.Fprintf(&b, `{"direction":"out","frame":%s}`+"\n", strings.TrimSuffix(line, "\n"))
+	}
+	return b.String()
+}
+
+// recordedTraffic is what serve --record writes between a client and serve.
+func recordedTraffic(t *testing.T, dir string, r *rand.Rand) string {
+	t.Helper()
+	api, _ := serving(t, dir, "s.toml")
+	recorder, stop := serving(t, dir, "--record", api, "--capture", "record.jsonl")
+	client := apiClient{url: recorder + "/v1/messages", session: "5e550000-0000-4000-8000-00000000000" + fmt.Sprint(r.IntN(10)), stream: r.IntN(2) == 0}
+	client.converse(t, "begin the work")
+	stop() // then all of it is written
+	return readFileAt(t, filepath.Join(dir, "record.jsonl"))
+}
+
+// serving starts serve and gives its address; stop ends it, the test does at the
+// latest.
+func serving(t *testing.T, dir string, args ...string) (url string, stop func()) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "claudeless", append([]string{"serve"}, args...)...)
+	cmd.Dir = dir
+	cmd.Env = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "GORACE=atexit_sleep_ms=0"}
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop = sync.OnceFunc(func() {
+		_ = cmd.Process.Signal(os.Interrupt) // it may have ended
+		_ = cmd.Wait()
+	})
+	t.Cleanup(stop)
+	line, err := bufio.NewReader(stderr).ReadString('\n')
+	url, ok := strings.CutPrefix(strings.TrimSpace(line), "listening on ")
+	if !ok {
+		t.Fatalf("serve %v says %q, %v", args, line, err)
+	}
+	return url, stop
+}
+
+// apiClient is an agent that runs no tool.
+type apiClient struct {
+	url, session string
+	stream       bool
+}
+
+func (c apiClient) converse(t *testing.T, prompt string) {
+	t.Helper()
+	messages := []any{map[string]any{"role": "user", "content": prompt}}
+	var tools []any
+	for _, name := range []string{"Bash", "Read", "Write", "Agent", "Nonsense", "mcp__weather__forecast_get"} {
+		tools = append(tools, map[string]any{"name": name, "input_schema": map[string]any{"type": "object"}})
+	}
+	const most = 20
+	for range most {
+		body, err := json.Marshal(map[string]any{"model": "claude-sonnet-5-5", "max_tokens": 4096, "messages": messages, "tools": tools, "stream": c.stream})
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := c.ask(t, body)
+		messages = append(messages, map[string]any{"role": "assistant", "content": said})
+		var results []any
+		for _, b := range said {
+			if b["type"] == "tool_use" {
+				results = append(results, map[string]any{"type": "tool_result", "tool_use_id": b["id"], "content": fmt.Sprintf("result of %v", b["name"])})
+			}
+		}
+		if len(results) == 0 {
+			return
+		}
+		messages = append(messages, map[string]any{"role": "user", "content": results})
+	}
+	t.Errorf("no end after %d requests", most)
+}
+
+// ask gives the blocks of the answer, streamed or not; none = it failed.
+func (c apiClient) ask(t *testing.T, body []byte) []map[string]any {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.url, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Api-Key", "any")
+	req.Header.Set("Anthropic-Version", "2023-06-01")
+	req.Header.Set("X-Claude-Code-Session-Id", c.session)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil
+	}
+	if !c.stream {
+		var m struct{ Content []map[string]any }
+		if err := json.Unmarshal(data, &m); err != nil {
+			t.Fatal(err)
+		}
+		return m.Content
+	}
+	return streamed(t, string(data))
+}
+
+// streamed puts the blocks of a stream together.
+func streamed(t *testing.T, stream string) []map[string]any {
+	t.Helper()
+	var blocks []map[string]any
+	inputs := map[int]string{}
+	for line := range strings.Lines(stream) {
+		data, ok := strings.CutPrefix(line, "data:")
+		var ev struct {
+			Type  string
+			Index int
+			Block map[string]any `json:"content_block"`
+			Delta struct {
+				Text        string
+				PartialJSON string `json:"partial_json"`
+			}
+		}
+		if !ok || json.Unmarshal([]byte(data), &ev) != nil {
+			continue
+		}
+		switch ev.Type {
+		case "content_block_start":
+			blocks = append(blocks, ev.Block)
+		case "content_block_delta":
+			if b := blocks[ev.Index]; b["type"] == "text" {
+				b["text"] = fmt.Sprint(b["text"]) + ev.Delta.Text
+			}
+			inputs[ev.Index] += ev.Delta.PartialJSON
+		}
+	}
+	for i, in := range inputs {
+		if blocks[i]["type"] == "tool_use" {
+			blocks[i]["input"] = json.RawMessage(in)
+		}
+	}
+	return blocks
+}

@@ -1,0 +1,70 @@
+package tests
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+)
+
+// TestReadmeWrapper tries the wrapper of the README's CI example under every fault of
+// the catalogue: it gets its answer, or it says that there is none, and where the
+// answer is lost it never says that all is well.
+func TestReadmeWrapper(t *testing.T) {
+	t.Parallel()
+	for _, program := range []string{"jq", "timeout"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip("the wrapper needs ", program)
+		}
+	}
+	dir := t.TempDir()
+	readme := readFile(t, "README.md")
+	block := func(pattern string) string {
+		m := regexp.MustCompile(pattern).FindStringSubmatch(readme)
+		if m == nil {
+			t.Fatalf("the README has nothing like %s", pattern)
+		}
+		return m[1]
+	}
+	for name, pattern := range map[string]string{"wrapper.sh": "(?s)```sh\n(#!/bin/sh\n# wrapper.sh .*?)```", "hello.toml": "(?s)```toml\n(# hello.toml\n.*?)```"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(block(pattern)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "sh", "-c", block("(?m)^(claudeless exec .*--faults all.*)$")+" ; code=$?; exit $code")
+	cmd.Args[2] = regexp.MustCompile(`--faults all`).ReplaceAllString(cmd.Args[2], "--json report.json --faults all")
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "HOME="+dir)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Errorf("the wrapper does not stand the catalogue: %v\n%s", err, out)
+	}
+	raw, err := os.ReadFile(filepath.Join(dir, "report.json"))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var report struct {
+		Faults []struct{ Name, Outcome string }
+	}
+	if err := json.Unmarshal(raw, &report); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, f := range report.Faults {
+		got[f.Name] = f.Outcome
+	}
+	if len(got) != 22 {
+		t.Errorf("%d faults were tried, want 22", len(got))
+	}
+	for _, lost := range []string{"529-storm", "half-last-line", "lying-success", "no-result", "stall-mid-stream", "stdout-stall", "tool-json-truncated"} {
+		if got[lost] != "failed" {
+			t.Errorf("under %s the wrapper has %s, and the answer was lost", lost, got[lost])
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package tests
+
+import (
+	"go/ast"
+	"go/parser"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestWalks holds the walks of docs/architecture.md to the tree: what they name
+// is declared, and in the file that they name behind it.
+func TestWalks(t *testing.T) {
+	_, walks, found := strings.Cut(readFile(t, "docs/architecture.md"), "\n## Three walks\n")
+	walks, _, ended := strings.Cut(walks, "\n## ")
+	if !found || !ended {
+		t.Fatal("no walks")
+	}
+	declared := declarations(t)
+	last := ""
+	for _, m := range regexp.MustCompile("`([\\w./]+)`").FindAllStringSubmatch(walks, -1) {
+		switch name := m[1]; {
+		case strings.HasSuffix(name, ".go"):
+			if !slices.Contains(declared[last], name) {
+				t.Errorf("%s is not in %s but in %v", last, name, declared[last])
+			}
+		case !strings.Contains(name, "/"):
+			if last = name; declared[name] == nil {
+				t.Errorf("%s: there is no such thing", name)
+			}
+		}
+	}
+}
+
+// declarations are the functions, methods and types of the tree by the names that
+// documents give them, each with its files: name, package.Name, Type.Method.
+func declarations(t *testing.T) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
+	for _, s := range sources(t, parser.SkipObjectResolution) {
+		if s.isTest() {
+			continue
+		}
+		add := func(name string) {
+			all[name] = append(all[name], s.path)
+			all[path.Base(s.pkg)+"."+name] = append(all[path.Base(s.pkg)+"."+name], s.path)
+		}
+		for _, d := range s.file.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if d.Recv == nil {
+					add(d.Name.Name)
+				} else {
+					name := receiver(d) + "." + d.Name.Name
+					all[name] = append(all[name], s.path)
+				}
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					if spec, ok := spec.(*ast.TypeSpec); ok {
+						add(spec.Name.Name)
+					}
+				}
+			}
+		}
+	}
+	return all
+}
