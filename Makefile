@@ -3,9 +3,10 @@ GOFUMPT  = go run mvdan.cc/gofumpt@v0.12.0
 LINT     = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 DEADCODE = go run golang.org/x/tools/cmd/deadcode@v0.52.0
 FUZZTIME ?= 10000x
-POLICY   = '^Test(Imports|PackageTable|Budgets|PackageDocs|NoState|DocumentSizes|MakeTargets|Links|NamedFiles|NothingLocal|Citations|Structure)$$'
+SOAK     ?= 10m
+POLICY   = '^Test(Imports|PackageTable|Budgets|PackageDocs|NoState|DocumentSizes|MakeTargets|Links|NamedFiles|Walks|NothingLocal|Citations|Structure)$$'
 
-.PHONY: help build test race lint fmt update docs fuzz bench policy determinism generated interop conformance e2e packages release ci
+.PHONY: help build test race lint fmt update docs fuzz bench soak policy determinism generated interop conformance parity e2e packages release ci
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-12s %s\n", $$1, $$2}' Makefile
@@ -29,12 +30,15 @@ docs: ## regenerate the reference pages and schemas
 fuzz: ## run each fuzz target for FUZZTIME (a number of runs: a time ends now and then in a false alarm)
 	@set -e; grep -rl --include='*_test.go' '^func Fuzz' . | sort | while read -r f; do \
 	  sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$f" | while read -r target; do \
-	    echo "fuzz $$(dirname "$$f") $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$(dirname "$$f")"; done; done
+	    echo "fuzz $$(dirname "$$f") $$target"; n=$(FUZZTIME); [ $$target != FuzzRules ] || n=300x; \
+	      go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $$n "$$(dirname "$$f")"; done; done
 bench: ## print the ratios of docs/performance.md, measured in one run
 	go test ./tests -run '^$$' -bench . -benchtime 1x
+soak: ## keep the binary busy for SOAK, and fail if memory, files or processes grow
+	CLAUDELESS_SOAK=$(SOAK) go test -count=1 -timeout 2h -v ./tests/soak
 policy: ## the rules of the tree: imports, sizes, documents
 	@ugly=$$($(GOFUMPT) -l .) && test -z "$$ugly" || { echo "not formatted:"; echo "$$ugly"; exit 1; }
-	go test ./tests -run $(POLICY)
+	go test ./tests -run $(POLICY) -ratchet
 determinism: ## two runs of one scenario are the same bytes
 	go test -count=2 ./tests -run '^TestScripts$$/^determinism'
 interop: ## run programs of the Agent SDKs and public MCP servers (npm, PyPI, pinned, cached); in CI a missing one fails
@@ -45,6 +49,8 @@ generated: docs ## fail if a generated file is not the committed one
 conformance: build ## run the official MCP suite and the own tests of the Anthropic SDKs (npm, PyPI, Go, pinned, cached)
 	tests/conformance/server.sh $(CURDIR)/bin/claudeless
 	tests/conformance/run-client.sh $(CURDIR)/bin/claudeless && tests/conformance/api.sh $(CURDIR)/bin/claudeless
+parity: build ## compare the double with the real CLI on tests/parity (npm, pinned, cached); in CI a missing one fails
+	tests/parity/run.sh bin/claudeless
 e2e: ## run the breakpoint page in a real browser (Debian's chromium)
 	cd tests/e2e && { command -v chromium >/dev/null || { apt-get -qq update && apt-get -qq install -y chromium; }; } && go test -count=1 ./...
 packages: build ## build the packages for Python and npm as users install them, and run their tests
