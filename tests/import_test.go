@@ -84,7 +84,7 @@ var packageTable = []row{
 	{2, "internal/messages/fold", "a request answered from its history by a fresh engine of the scenario", "simulator/protocol scenarios internal/messages/history internal/messages/promptcache internal/messages/recent internal/messages/wire"},
 	{2, "internal/messages", "the Messages API face over HTTP: a request is its history, folded through the scripted model", "simulator/protocol simulator/model scenarios internal/gate internal/journal internal/clock internal/messages/fold internal/messages/history internal/messages/wire"},
 	{4, "internal/output", "events → text, json, stream-json", "simulator/protocol"},
-	{4, "internal/control", "the SDK control protocol on stdin and stdout: frames, the queue of prompts, questions to the host", "internal/jsvalue internal/ordered mcp simulator simulator/hook simulator/permission simulator/protocol"},
+	{4, "internal/control", "the SDK control protocol on stdin and stdout: frames, the queue of prompts, questions to the host", "internal/jsvalue internal/ordered internal/process mcp simulator simulator/hook simulator/permission simulator/protocol"},
 	{4, "internal/debug", "breakpoint hub; REST, page and MCP are three views of it", "simulator/protocol executor internal/match internal/eval internal/cas mcp"},
 	{0, "fixtures/findings", "what is wrong with a value for its schema", ""},
 	{0, "fixtures/yamljson", "YAML as JSON with its positions kept", ""},

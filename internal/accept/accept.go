@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/internal/diag"
 	"github.com/claudeless/claudeless/internal/tomltext"
@@ -108,6 +109,9 @@ func insert(file string, src []byte, prompts []string) ([]byte, error) {
 	for i, prompt := range prompts {
 		if slices.Contains(prompts[:i], prompt) {
 			continue
+		}
+		if !utf8.ValidString(prompt) {
+			return nil, fmt.Errorf("the prompt %+q is not UTF-8 and TOML holds nothing else: no rule can be written for it; the real CLI sends U+FFFD in the place of such bytes", prompt)
 		}
 		if written := b.String(); i > 0 || written != "" && !strings.HasSuffix(written, "\n\n") {
 			b.WriteString("\n")

@@ -50,7 +50,7 @@ func dispatch(ctx context.Context, s *process.System) error {
 			return run(ctx, s, words[1:])
 		}
 	}
-	f, err := flags.Parse(s, words)
+	f, err := flags.Parse(s, process.Words(words))
 	switch {
 	case err != nil:
 		return err

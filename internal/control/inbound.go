@@ -11,6 +11,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/claudeless/claudeless/internal/jsvalue"
+	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -30,7 +31,7 @@ func (p *Peer) read(ctx context.Context) error {
 			return err
 		}
 		if len(bytes.TrimSpace(line)) > 0 {
-			if fault := p.receive(ctx, bytes.TrimSuffix(line, []byte("\n"))); fault != nil {
+			if fault := p.receive(ctx, process.Stream(bytes.TrimSuffix(line, []byte("\n")))); fault != nil {
 				return fault
 			}
 		}

@@ -29,7 +29,7 @@ func (c *Check) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return err
 	}
-	report := check.Files(ctx, c.Files, check.Options{Dir: dir, Environ: s.With(map[string]string{"CLAUDELESS_BIN": s.Name()}).Environ, Face: c.Face, Explain: c.Explain})
+	report := check.Files(ctx, c.Files, check.Options{Dir: dir, Environ: s.With(map[string]string{"CLAUDELESS_BIN": s.Name()}).Environ, Face: c.Face, Explain: process.Words(c.Explain)})
 	if c.JSON {
 		encoder := json.NewEncoder(s.Stdout)
 		encoder.SetEscapeHTML(false)

@@ -14,7 +14,7 @@ const (
 	stdinPatience = 3 * time.Second
 )
 
-// ReadStdin returns all of stdin, "" when it is a terminal or says nothing for too long. The goroutine that reads ends
+// ReadStdin returns all of stdin as [Stream] reads it, "" when it is a terminal or says nothing for too long. The goroutine that reads ends
 // with its read; on a pipe that stays open that is the end of the process.
 func (s *System) ReadStdin(ctx context.Context) (string, error) {
 	if s.StdinIsTTY || s.Stdin == nil {
@@ -36,7 +36,7 @@ func (s *System) ReadStdin(ctx context.Context) (string, error) {
 				"If piping from a slow command, redirect stdin explicitly: < /dev/null to skip, or wait longer.")
 			return "", nil
 		case err := <-in.done:
-			return in.all.String(), err
+			return string(Stream(in.all.Bytes())), err
 		}
 	}
 }
