@@ -86,7 +86,7 @@ func longestPart(word string) string {
 }
 
 const (
-	nameFirst = `(?i)[\w.-]{0,50}?(?:`
+	nameFirst = nameBefore + `(?:`
 	nameLast  = `)(?:[ \t\w.-]{0,20})`
 )
 

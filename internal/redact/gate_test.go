@@ -2,10 +2,13 @@ package redact
 
 import (
 	"math/rand/v2"
+	"regexp"
 	"regexp/syntax"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // What a rule finds in a text it still finds behind its keywords and gates:
@@ -37,6 +40,39 @@ func TestGatesLoseNothing(t *testing.T) {
 		if found == 0 && !slices.Contains(neverFound[:], s.rules[n].id) {
 			t.Errorf("%s: no example of it is found at all", s.rules[n].id)
 		}
+	}
+}
+
+// A rule for a name with a value is compiled without its beginning; where its
+// matches begin is the same.
+func TestNamesAreFoundBackwards(t *testing.T) {
+	r := rand.New(rand.NewPCG(2, 7))
+	s := newShapes()
+	tried := 0
+	for n, rule := range s.rules {
+		if !strings.HasPrefix(rule.expr, nameBefore) {
+			continue
+		}
+		re, err := syntax.Parse(rule.expr, syntax.Perl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole := regexp.MustCompile(rule.expr)
+		for range 20 {
+			text := "and so on, (" + example(re, r) + "\nand.more_" + example(re, r)
+			want := whole.FindAllStringSubmatchIndex(text, -1)
+			got := s.compiled(n).FindAllStringSubmatchIndex(text, -1)
+			for _, m := range got {
+				m[0] = rule.named(text, m[0])
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("%s in %q: %s", rule.id, text, d)
+			}
+			tried += len(want)
+		}
+	}
+	if tried == 0 {
+		t.Error("no rule was tried")
 	}
 }
 

@@ -78,7 +78,8 @@ func seam(s string, i int) int {
 
 // unglue leaves out the seams; at is where each byte that is left stands.
 func unglue(s string) (plain string, at []int) {
-	var b strings.Builder
+	b := make([]byte, 0, len(s))
+	at = make([]int, 0, len(s))
 	for i := 0; i < len(s); i++ {
 		if i > 0 && i+1 < len(s) {
 			if n := seam(s, i); n > 0 {
@@ -86,8 +87,7 @@ func unglue(s string) (plain string, at []int) {
 				continue
 			}
 		}
-		b.WriteByte(s[i])
-		at = append(at, i)
+		b, at = append(b, s[i]), append(at, i)
 	}
-	return b.String(), at
+	return string(b), at
 }

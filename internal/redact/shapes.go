@@ -133,6 +133,7 @@ func (s *shapes) in(text string, n int, span [2]int) []Finding {
 			return s.in(text, n, [2]int{span[0], min(span[1]+more, len(text))})
 		}
 		start, end := r.secret(m)
+		m[0] = r.named(part, m[0])
 		secret := part[start:end]
 		if isPlaceholder(secret) || r.entropy > 0 && entropy(secret) < r.entropy {
 			continue
@@ -187,9 +188,31 @@ func (s *shapes) compiled(n int) *regexp.Regexp {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.exprs[n] == nil {
-		s.exprs[n] = regexp.MustCompile(s.rules[n].expr)
+		expr := s.rules[n].expr
+		if rest, ok := strings.CutPrefix(expr, nameBefore); ok {
+			expr = "(?i)" + rest
+		}
+		s.exprs[n] = regexp.MustCompile(expr)
 	}
 	return s.exprs[n]
+}
+
+// nameBefore is how the maintained rules for a name with a value begin. It says
+// no more than where their match does, and costs ten times what the rest does:
+// it is looked for backwards, by named.
+const nameBefore = `(?i)[\w.-]{0,50}?`
+
+// named is where the name begins that a match goes on with at start.
+func (r rule) named(part string, start int) int {
+	if !strings.HasPrefix(r.expr, nameBefore) {
+		return start
+	}
+	const longest = 50
+	from := start
+	for from > 0 && start-from < longest && (letterOrDigit(part[from-1]) || part[from-1] == '.' || part[from-1] == '-') {
+		from--
+	}
+	return from
 }
 
 // guesses tells the words beside which a value is no secret.

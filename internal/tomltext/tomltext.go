@@ -61,32 +61,47 @@ func literal(s string) bool {
 func Quote(s string) string {
 	var b strings.Builder
 	mark, lines := `"`, strings.Contains(s, "\n")
+	b.WriteString(mark)
 	if lines {
 		mark = `"""`
-		b.WriteString(mark + "\n")
-	} else {
-		b.WriteString(mark)
+		b.WriteString(mark[1:] + "\n")
 	}
+	s = strings.ToValidUTF8(s, "\uFFFD")
 	quotes := 0 // as many stand in a row as they are
-	for i, r := range s {
-		if r == '"' && lines && quotes < 2 && i < len(s)-1 {
+	for i := 0; i < len(s); {
+		n := plain(s[i:]) // most of a text
+		if b.WriteString(s[i : i+n]); n > 0 {
+			quotes = 0
+		}
+		if i += n; i == len(s) {
+			break
+		}
+		switch c := s[i]; {
+		case c == '"' && lines && quotes < 2 && i < len(s)-1:
+			b.WriteByte(c)
 			quotes++
-			b.WriteByte('"')
-			continue
-		}
-		quotes = 0
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r == '\t':
+		case c == '"' || c == '\\':
+			b.WriteString(`\` + s[i:i+1])
+			quotes = 0
+		case c == '\t':
 			b.WriteString(`\t`)
-		case r != '\n' && (r < ' ' || r == 0x7f):
-			fmt.Fprintf(&b, `\u%04X`, r)
+			quotes = 0
 		default:
-			b.WriteRune(r)
+			fmt.Fprintf(&b, `\u%04X`, c)
+			quotes = 0
 		}
+		i++
 	}
 	b.WriteString(mark)
 	return b.String()
+}
+
+// plain is how many bytes of a text stand in a basic string as they are.
+func plain(s string) int {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' && c != '\n' || c == '"' || c == '\\' || c == 0x7f {
+			return i
+		}
+	}
+	return len(s)
 }
