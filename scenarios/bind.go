@@ -73,6 +73,22 @@ func (r *Response) BindValue(v diag.Value, b *diag.Binding) {
 	}
 }
 
+// BindValue reads a string, or a table that names a file.
+func (t *Canned) BindValue(v diag.Value, b *diag.Binding) {
+	switch v.Kind {
+	case diag.String:
+		t.Text = v.Text
+	case diag.Table:
+		var named struct {
+			File string `toml:"$file,required"`
+		}
+		b.Into(v, &named)
+		t.File = named.File
+	default:
+		b.Errorf(v, "`result` must be a string or { \"$file\" = \"path\" }, not %s", v.Kind)
+	}
+}
+
 // BindValue reads a step and checks that `blocks` stands alone.
 func (s *Step) BindValue(v diag.Value, b *diag.Binding) {
 	type plain Step

@@ -204,10 +204,18 @@ func (c *compiler) calls(calls []ToolCall) {
 	})
 }
 
+func (c *compiler) canned(t *Canned) {
+	if t.File == "" {
+		c.Template(t.Text)
+		return
+	}
+	c.In("$file", func() { c.TextFile(t.File) })
+}
+
 func (c *compiler) call(t *ToolCall) {
 	c.In("input", func() { c.Data(t.Input) })
 	if t.Result != nil {
-		c.In("result", func() { c.Template(*t.Result) })
+		c.In("result", func() { c.canned(t.Result) })
 	}
 	if t.Expect != nil {
 		c.pattern(t.Expect, "expect")

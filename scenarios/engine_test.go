@@ -245,6 +245,12 @@ func TestConversations(t *testing.T) {
 			[]string{`responses[0]: call A {"a":[{"from": "file"}],"b":"{\"from\": \"file\"}"} | more`},
 		},
 		{
+			"the result in a file is its text, whatever it holds",
+			rule(`any`, `{ tool_calls = [{ tool = "A", result = { "$file" = "x.txt" } }, { tool = "B", result = { "$file" = "x.json" } }] }`),
+			[]string{"x"},
+			[]string{`responses[0]: call A {} result={"from": "file"} | call B {} result={"from": "file"} | more`},
+		},
+		{
 			"input keeps the order of keys and big integers",
 			rule(`any`, `{ tool_calls = [{ tool = "A", input = { z = 9007199254740993, a = 1.50, m = { y = 1, b = 2 } } }] }`),
 			[]string{"x"},

@@ -395,9 +395,12 @@ func callOf(ctx context.Context, s *fill.Scope, c *ToolCall) (protocol.ToolUse, 
 	}
 	use.Script = &protocol.CallScript{IsError: c.IsError, DelayMS: c.DelayMS}
 	if c.Result != nil {
-		text, err := s.Text(ctx, *c.Result)
+		text, err := s.Text(ctx, c.Result.Text)
 		if err != nil {
 			return use, err
+		}
+		if c.Result.File != "" {
+			text = s.TextFile(c.Result.File)
 		}
 		use.Script.Result = &text
 	}

@@ -248,8 +248,9 @@ type ToolCall struct {
 	// Input is the tool's input. Strings in it are templates; a table
 	// `{ "$file" = "path" }` is replaced by that file, relative to the scenario.
 	Input json.RawMessage `toml:"input"`
-	// Result is a canned result: the tool is not run.
-	Result *string `toml:"result"`
+	// Result is a canned result: the tool is not run. A table
+	// `{ "$file" = "path" }` is the text of that file, in which nothing is a template.
+	Result *Canned `toml:"result" schema:"string|object"`
 	// IsError makes the canned result an error.
 	IsError bool `toml:"is_error"`
 	// ID is the id of the call; default a fresh one.
@@ -264,6 +265,12 @@ type ToolCall struct {
 	Subagent *Subagent `toml:"subagent"`
 
 	at diag.Position // of Expect, or of a call that the API runs
+}
+
+// Canned is the text of a canned result.
+type Canned struct {
+	Text string // a template
+	File string // the text is what this file holds; empty = Text counts
 }
 
 // Subagent scripts an agent started by a tool call.

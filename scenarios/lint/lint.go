@@ -193,7 +193,7 @@ func (l *linter) call(p place, see reach, c *scenarios.ToolCall) {
 	l.called = append(l.called, c.Tool)
 	l.input(p.in("input"), see, c.Input)
 	if c.Result != nil {
-		l.text(p.in("result"), see, *c.Result)
+		l.text(p.in("result"), see, c.Result.Text)
 	}
 	l.tool(p.in("tool"), c.Tool)
 	if c.Subagent != nil {

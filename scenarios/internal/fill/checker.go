@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/internal/diag"
 	"github.com/claudeless/claudeless/internal/eval"
@@ -115,6 +116,20 @@ func (c *Checker) walk(v diag.Value) {
 			c.In(f.Key, func() { c.walk(f.Value) })
 		}
 	default:
+	}
+}
+
+// TextFile reads the file that the string at Path names: a text of its own.
+func (c *Checker) TextFile(name string) {
+	path := Resolve(c.Source.Dir, name)
+	content, err := c.Files.ReadFile(path)
+	switch {
+	case err != nil:
+		c.Errorf("failed to resolve file reference %q: %s", name, Reason(err))
+	case !utf8.Valid(content):
+		c.Errorf("the file %q is not UTF-8 text", name)
+	default:
+		c.Library.texts[path] = string(content)
 	}
 }
 

@@ -19,6 +19,7 @@ type Library struct {
 	conditions map[snippet]*eval.Program
 	templates  map[snippet]*eval.Template
 	files      map[string]json.RawMessage
+	texts      map[string]string    // files that stand for texts, by path
 	envs       map[string]*eval.Env // by capture groups
 	mentioned  map[string]bool      // of the names that cost time or change from request to request
 }
@@ -33,7 +34,7 @@ type snippet struct {
 func NewLibrary() *Library {
 	return &Library{
 		conditions: map[snippet]*eval.Program{}, templates: map[snippet]*eval.Template{},
-		files: map[string]json.RawMessage{}, envs: map[string]*eval.Env{}, mentioned: map[string]bool{},
+		files: map[string]json.RawMessage{}, texts: map[string]string{}, envs: map[string]*eval.Env{}, mentioned: map[string]bool{},
 	}
 }
 

@@ -48,6 +48,9 @@ func (s *Scope) Text(ctx context.Context, src string) (string, error) {
 	return eval.Text(v)
 }
 
+// TextFile is what the file of that name holds.
+func (s *Scope) TextFile(name string) string { return s.Library.texts[Resolve(s.Source.Dir, name)] }
+
 // value is Text, but a string that is one expression keeps its type.
 func (s *Scope) value(ctx context.Context, src string) (any, error) {
 	if !s.Source.Templates || !eval.HasTemplate(src) {
