@@ -33,12 +33,13 @@ func importedPlaysTheSame(t *testing.T, r *rand.Rand) {
 			t.Fatal(err)
 		}
 	}
+	stdin := ""
 	run := func(args ...string) string {
 		cmd := exec.CommandContext(t.Context(), "claudeless", args...) // the one on PATH: it is its own child too
 		cmd.Dir = dir
 		cmd.Env = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "ANTHROPIC_API_KEY=x", "CLAUDELESS_RETRY_SCALE=0", "GORACE=atexit_sleep_ms=0"}
 		var stderr strings.Builder
-		cmd.Stderr = &stderr
+		cmd.Stdin, cmd.Stderr = strings.NewReader(stdin), &stderr
 		out, err := cmd.Output()
 		if err != nil && args[0] != "-p" { // the prompt may fail: it is imported all the same
 			scenario, _ := os.ReadFile(filepath.Join(dir, "kit", "scenario.toml"))
@@ -46,25 +47,57 @@ func importedPlaysTheSame(t *testing.T, r *rand.Rand) {
 		}
 		return string(out)
 	}
-	write("s.toml", randomScenario(r))
+	prompts := append([]string{"begin the work"}, []string{"go on with part two", "and what of 42 apples?", "end {{ it }} now"}[:r.IntN(4)]...)
+	write("s.toml", randomScenario(r, prompts))
 	write("mcp.json", `{"mcpServers":{"weather":{"command":"${CLAUDELESS_BIN}","args":["fixture","serve","weather"]}}}`)
 	write("a.txt", "one\ntwo\n")
-	write("log.jsonl", run("-p", "begin the work", "--scenario", "s.toml", "--mcp-config", "mcp.json", "--output-format", "stream-json",
-		"--verbose", "--capture", "journal.jsonl", "--allowedTools", "Bash,Read,Agent,mcp__weather__forecast_get"))
+	write("settings.json", `{"hooks":{"PreToolUse":[{"matcher":"Read","hooks":[{"type":"command","command":"exit `+fmt.Sprint(2*r.IntN(2))+`"}]}]}}`)
+	args := []string{
+		"-p", "--input-format", "stream-json", "--scenario", "s.toml", "--mcp-config", "mcp.json", "--output-format", "stream-json", "--verbose",
+		"--capture", "journal.jsonl", "--settings", "settings.json", "--allowedTools", "Bash,Read,Agent,mcp__weather__forecast_get",
+	}
+	if r.IntN(2) == 0 {
+		args = append(args, "--replay-user-messages")
+	}
+	stdin = typedFrames(t, prompts)
+	write("log.jsonl", run(args...))
+	stdin = ""
 	transcripts, err := filepath.Glob(filepath.Join(dir, ".claudeless", "projects", "*", "*.jsonl"))
 	if err != nil || len(transcripts) != 1 {
 		t.Fatalf("transcripts: %v, %v", transcripts, err)
 	}
-	write("tape.jsonl", tapeOf(t, "begin the work", readFileAt(t, filepath.Join(dir, "log.jsonl"))))
-	write("traffic.jsonl", recordedTraffic(t, dir, r))
+	write("tape.jsonl", tapeOf(t, prompts, readFileAt(t, filepath.Join(dir, "log.jsonl"))))
+	write("traffic.jsonl", recordedTraffic(t, dir, prompts, r))
 	for _, record := range []string{transcripts[0], "log.jsonl", "journal.jsonl", "tape.jsonl", "traffic.jsonl"} {
 		run("import", record, "-o", "kit", "--force", "--check")
 		run("check", "kit/scenario.toml", "kit/mcp.json")
 	}
 }
 
-// randomScenario answers one prompt in some steps.
-func randomScenario(r *rand.Rand) string {
+// typedFrames are prompts as a host sends them.
+func typedFrames(t *testing.T, prompts []string) string {
+	t.Helper()
+	var b strings.Builder
+	for _, p := range prompts {
+		frame, err := json.Marshal(map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": p}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Write(append(frame, '\n'))
+	}
+	return b.String()
+}
+
+// randomScenario answers each prompt in some steps.
+func randomScenario(r *rand.Rand, prompts []string) string {
+	var b strings.Builder
+	for _, p := range prompts {
+		b.WriteString(randomRule(r, p))
+	}
+	return b.String()
+}
+
+func randomRule(r *rand.Rand, prompt string) string {
 	texts := []string{"plain", `it's "quoted" \ and '''more'''`, "two\nlines\n\nand\ttab", "{{ \"{{\" }} no template }}", "ünï \u2028 cödé", `{"json":[1,null]}`}
 	text := func() string { return tomlString(texts[r.IntN(len(texts))]) }
 	const agent = `{ tool = "Agent", input = { description = "d", prompt = "go", subagent_type = "general-purpose" }, subagent = { steps = [` +
@@ -82,7 +115,7 @@ func randomScenario(r *rand.Rand) string {
 		return calls[r.IntN(len(calls))]
 	}
 	var b strings.Builder
-	b.WriteString("[[responses]]\npattern = { type = \"any\" }\n")
+	b.WriteString("[[responses]]\npattern = { type = \"exact\", text = " + tomlString(prompt) + " }\n")
 	for range 1 + r.IntN(4) {
 		b.WriteString("[[responses.response.steps]]\n")
 		if r.IntN(2) == 0 {
@@ -118,28 +151,32 @@ func readFileAt(t *testing.T, name string) string {
 }
 
 // tapeOf is what an SDK's transport would have written of a log: the frames of
-// both directions.
-func tapeOf(t *testing.T, prompt, log string) string {
+// both directions, each prompt when the one before has its result.
+func tapeOf(t *testing.T, prompts []string, log string) string {
 	t.Helper()
-	frame, err := json.Marshal(map[string]any{"type": "user", "message": map[string]any{"role": "user", "content": prompt}})
-	if err != nil {
-		t.Fatal(err)
-	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `{"direction":"in","frame":%s}`+"\n", frame)
+	typed := strings.SplitAfter(typedFrames(t, prompts), "\n")
+	sent := func() {
+		fmt.Fprintf(&b, `{"direction":"in","frame":%s}`+"\n", strings.TrimSuffix(typed[0], "\n"))
+		typed = typed[1:]
+	}
+	sent()
 	for line := range strings.Lines(log) {
 		fmt.Fprintf(&b, `{"direction":"out","frame":%s}`+"\n", strings.TrimSuffix(line, "\n"))
+		if strings.HasPrefix(line, `{"type":"result"`) && len(typed) > 1 {
+			sent()
+		}
 	}
 	return b.String()
 }
 
 // recordedTraffic is what serve --record writes between a client and serve.
-func recordedTraffic(t *testing.T, dir string, r *rand.Rand) string {
+func recordedTraffic(t *testing.T, dir string, prompts []string, r *rand.Rand) string {
 	t.Helper()
 	api, _ := serving(t, dir, "s.toml")
 	recorder, stop := serving(t, dir, "--record", api, "--capture", "record.jsonl")
 	client := apiClient{url: recorder + "/v1/messages", session: "5e550000-0000-4000-8000-00000000000" + fmt.Sprint(r.IntN(10)), stream: r.IntN(2) == 0}
-	client.converse(t, "begin the work")
+	client.converse(t, prompts)
 	stop() // then all of it is written
 	return readFileAt(t, filepath.Join(dir, "record.jsonl"))
 }
@@ -177,9 +214,20 @@ type apiClient struct {
 	stream       bool
 }
 
-func (c apiClient) converse(t *testing.T, prompt string) {
+func (c apiClient) converse(t *testing.T, prompts []string) {
 	t.Helper()
-	messages := []any{map[string]any{"role": "user", "content": prompt}}
+	var messages []any
+	for _, p := range prompts {
+		messages = c.turn(t, append(messages, map[string]any{"role": "user", "content": p}))
+		if messages == nil {
+			return // a client that failed asks no more
+		}
+	}
+}
+
+// turn runs one prompt to its end and gives the conversation; nil = it failed.
+func (c apiClient) turn(t *testing.T, messages []any) []any {
+	t.Helper()
 	var tools []any
 	for _, name := range []string{"Bash", "Read", "Write", "Agent", "Nonsense", "mcp__weather__forecast_get"} {
 		tools = append(tools, map[string]any{"name": name, "input_schema": map[string]any{"type": "object"}})
@@ -191,6 +239,9 @@ func (c apiClient) converse(t *testing.T, prompt string) {
 			t.Fatal(err)
 		}
 		said := c.ask(t, body)
+		if said == nil {
+			return nil
+		}
 		messages = append(messages, map[string]any{"role": "assistant", "content": said})
 		var results []any
 		for _, b := range said {
@@ -199,11 +250,12 @@ func (c apiClient) converse(t *testing.T, prompt string) {
 			}
 		}
 		if len(results) == 0 {
-			return
+			return messages
 		}
 		messages = append(messages, map[string]any{"role": "user", "content": results})
 	}
 	t.Errorf("no end after %d requests", most)
+	return nil
 }
 
 // ask gives the blocks of the answer, streamed or not; none = it failed.

@@ -68,7 +68,10 @@ func (c *Import) Run(ctx context.Context, s *process.System) error {
 		Update: c.Update != "",
 		Files:  c.Files, Branch: c.Branch, Out: c.out(s), Name: c.Name, Against: c.Against, Exact: c.Exact, Link: c.Link, Thinking: c.Thinking,
 		Reads: c.Reads, Big: c.Big, Raw: c.Raw, Force: c.Force, Place: place, Stdout: s.Stdout, Stderr: s.Stderr,
-		Progress: progress(s.Progress()),
+	}
+	shown := &progress{w: s.Progress()}
+	if shown.w != nil {
+		o.Progress = shown.read
 	}
 	if c.Check {
 		self, err := s.Executable()
@@ -78,6 +81,7 @@ func (c *Import) Run(ctx context.Context, s *process.System) error {
 		o.Check = &play.Player{Self: self, Environ: s.Environ}
 	}
 	out, err := importer.Run(ctx, o)
+	shown.clear()
 	out.Report(s.Stderr)
 	if jsonErr := c.report(s, &out); err == nil {
 		err = jsonErr
@@ -137,17 +141,28 @@ func (c *Import) audit(s *process.System, place hide.Surroundings) error {
 	return nil
 }
 
-// progress shows on a terminal how much has been read, every so many bytes.
-func progress(w io.Writer) func(int64) {
-	if w == nil {
-		return nil
-	}
+// progress shows on a terminal how much has been read.
+type progress struct {
+	w     io.Writer
+	shown int64 // bytes that were told last
+	line  bool  // there is something to clear
+}
+
+func (p *progress) read(n int64) {
 	const every = 8 << 20
-	shown := int64(0)
-	return func(n int64) {
-		if n-shown >= every || n < shown {
-			shown = n
-			fmt.Fprintf(w, "\rread %d MB", n>>20)
-		}
+	if n-p.shown < every && n >= p.shown {
+		return
+	}
+	p.shown = n
+	if n >= every {
+		p.line = true
+		fmt.Fprintf(p.w, "\rread %d MB", n>>20)
+	}
+}
+
+// clear takes the line away again.
+func (p *progress) clear() {
+	if p.line {
+		fmt.Fprint(p.w, "\r\x1b[K")
 	}
 }

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"fmt"
+	"index/suffixarray"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,14 +18,19 @@ type patterns struct {
 	prompts []string // as they were typed: all that must not be mistaken for each other
 	rivals  []string // texts that scenarios beside this one look for
 	exact   bool
-	words   map[string]int // in how many prompts a word is
-	bytes   int
+	words   map[string]int     // in how many prompts a word is
+	all     *suffixarray.Index // of all prompts, each once; nil = they are too long, and only words are compared
 }
 
 func newPatterns(prompts, rivals []string, exact bool) *patterns {
 	p := &patterns{prompts: prompts, rivals: rivals, exact: exact, words: map[string]int{}}
+	var all []byte
+	known := map[string]bool{}
 	for _, text := range prompts {
-		p.bytes += len(text)
+		if !known[text] {
+			known[text] = true
+			all = append(append(all, text...), 0)
+		}
 		seen := map[string]bool{}
 		for w := range strings.FieldsSeq(text) {
 			if !seen[w] {
@@ -32,6 +38,10 @@ func newPatterns(prompts, rivals []string, exact bool) *patterns {
 				p.words[w]++
 			}
 		}
+	}
+	const most = 4 << 20 // an index takes five times as much
+	if len(all) <= most {
+		p.all = suffixarray.New(all)
 	}
 	return p
 }
@@ -72,7 +82,9 @@ func (p *patterns) choose(typed, shown string) pattern {
 
 // varies says of a word that it would not be the same the next time: numbers,
 // ids, dates, paths, placeholders.
-var varies = regexp.MustCompile(`[0-9/\\{}@]|REDACTED_|` + hide.Home + `|` + hide.CWD)
+func varies(part string) bool {
+	return strings.ContainsAny(part, `0123456789/\{}@`+hide.Home+hide.CWD) || strings.Contains(part, "REDACTED_")
+}
 
 // part is the best run of n words; empty = there is none.
 func (p *patterns) part(typed, shown string, n int) string {
@@ -83,7 +95,7 @@ func (p *patterns) part(typed, shown string, n int) string {
 			run := strings.Join(words[i:i+n], " ")
 			trimmed := strings.Trim(run, ".,;:!?\"'`()[] ")
 			const shortestPart = 4
-			if len(trimmed) < shortestPart || len(trimmed) <= len(best) || varies.MatchString(trimmed) || !strings.Contains(typed, trimmed) {
+			if len(trimmed) < shortestPart || len(trimmed) <= len(best) || varies(trimmed) || !strings.Contains(typed, trimmed) {
 				continue
 			}
 			if p.distinct(trimmed, words[i:i+n], typed) {
@@ -97,23 +109,27 @@ func (p *patterns) part(typed, shown string, n int) string {
 	return best
 }
 
-// distinct says that no other prompt has the text. Of very many prompts only
-// the words are compared.
+// distinct says that no other prompt has the text.
 func (p *patterns) distinct(part string, words []string, typed string) bool {
-	const compared = 4 << 20
 	if slices.ContainsFunc(p.rivals, func(r string) bool { return strings.Contains(typed, r) && strings.Contains(r, part) }) {
 		return false
 	}
-	rare := !slices.ContainsFunc(words, func(w string) bool { return p.words[w] <= 1 })
-	if p.bytes > compared/8 && len(p.prompts) > 200 {
-		return !rare || len(words) >= 4
+	if p.all == nil {
+		const enough = 4
+		return len(words) >= enough || slices.ContainsFunc(words, func(w string) bool { return p.words[w] <= 1 })
 	}
-	for _, other := range p.prompts {
-		if other != typed && strings.Contains(other, part) {
-			return false
-		}
+	own := times(typed, part)
+	return len(p.all.Lookup([]byte(part), own+1)) <= own
+}
+
+// times is how often a text has a part, overlapping or not.
+func times(text, part string) int {
+	n := 0
+	for i := strings.Index(text, part); i >= 0; n++ {
+		text = text[i+1:]
+		i = strings.Index(text, part)
 	}
-	return true
+	return n
 }
 
 var digits = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-fA-F]*(?:[-:.][0-9a-fA-F]+)*`)

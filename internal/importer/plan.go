@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"path"
+	"regexp"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/importer/hide"
@@ -109,17 +110,70 @@ func (p *plans) way(c *session.Call) way {
 	if _, _, mcp := session.Server(c.Tool); mcp && !r.IsError && p.servable(c) {
 		return serverly
 	}
-	if p.reads && c.Tool == "Read" && r.File != nil && r.File.Whole && r.Other == 0 {
-		if rel, ok := p.below(r.File.Path); ok && p.files[rel] != nil && onlyPath(c.Input) {
-			return live
-		}
+	if _, _, ok := p.reading(c); ok {
+		return live
 	}
 	return canned
 }
 
-func onlyPath(input json.RawMessage) bool {
-	var in struct{ Offset, Limit, Pages json.RawMessage }
-	return json.Unmarshal(input, &in) == nil && in.Offset == nil && in.Limit == nil && in.Pages == nil
+// reading is a call that reads one file of the kit, and nothing else: which key
+// of its input names the file, and what stands there when it is played.
+func (p *plans) reading(c *session.Call) (key, value string, ok bool) {
+	r := c.Result
+	if !p.reads || r == nil || r.IsError || r.Denied || r.Other != 0 {
+		return "", "", false
+	}
+	var in struct {
+		FilePath string `json:"file_path"`
+		Path     string
+		Command  string
+
+		Offset, Limit, Pages json.RawMessage
+	}
+	if json.Unmarshal(c.Input, &in) != nil {
+		return "", "", false
+	}
+	switch c.Tool {
+	case "Read":
+		if r.File == nil || !r.File.Whole || in.Offset != nil || in.Limit != nil || in.Pages != nil {
+			return "", "", false
+		}
+		name, content := p.inKit(r.File.Path)
+		return "file_path", name, content != nil
+	case "Grep":
+		name, content := p.inKit(in.Path)
+		return "path", name, content != nil && !strings.Contains(r.Text, path.Base(in.Path)) && linesOf(r.Text, *content)
+	case "Bash":
+		file, ok := strings.CutPrefix(in.Command, "cat ")
+		name, content := p.inKit(file)
+		return "command", "cat " + name, ok && content != nil && !strings.ContainsAny(file, " \t\n;&|<>$`\\\"'*?[{(~#!") &&
+			strings.TrimSpace(r.Text) == strings.TrimSpace(*content)
+	}
+	return "", "", false
+}
+
+// inKit is the name of a file where the kit is played, and what it holds; nil =
+// the kit does not have it.
+func (p *plans) inKit(file string) (name string, content *string) {
+	rel, ok := p.below(file)
+	if !ok {
+		return "", nil
+	}
+	return hide.CWD + "/files/" + rel, p.files[rel]
+}
+
+var lineNumber = regexp.MustCompile(`^\d+[:-]`)
+
+// linesOf says that lines which were found are in a file as the kit has it: it
+// may have been another before or afterwards.
+func linesOf(found, content string) bool {
+	for line := range strings.Lines(found) {
+		line = strings.TrimSuffix(line, "\n")
+		if !strings.Contains(content, line) && !strings.Contains(content, lineNumber.ReplaceAllString(line, "")) {
+			return false
+		}
+	}
+	return true
 }
 
 // servable says that a fixture can give the result: it is always the same and

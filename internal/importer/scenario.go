@@ -11,8 +11,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/importer/hide"
 	"github.com/claudeless/claudeless/internal/importer/kit"
+	"github.com/claudeless/claudeless/internal/importer/play"
 	"github.com/claudeless/claudeless/internal/importer/session"
 	"github.com/claudeless/claudeless/internal/tomltext"
 )
@@ -27,6 +27,7 @@ type scenarioWriter struct {
 	notes    []string
 	w        tomltext.Writer
 	prompt   int // number of the prompt over all sessions
+	kept     int // results of it in files
 	first    map[string]bool
 	inputs   int
 	sections int
@@ -126,6 +127,7 @@ func (w *scenarioWriter) session(s *session.Session) {
 			typed = w.patterns.prompts[w.prompt]
 		}
 		w.prompt++
+		w.kept = 0
 		title := oneComment(fmt.Sprintf("%d: prompt of %d characters, line %d%s", i+1, len([]rune(typed)), p.At.Line, others(p.Other)))
 		match := w.patterns.choose(typed, p.Text)
 		switch {
@@ -139,6 +141,7 @@ func (w *scenarioWriter) session(s *session.Session) {
 		if i == 0 {
 			prefix, key = "responses", "pattern"
 		}
+		w.hooks(p.Hooks)
 		w.w.Raw("[[" + prefix + "]]\n" + key + " = " + match.toml() + "\n")
 		if i == 0 && w.first[match.toml()] {
 			w.notes = append(w.notes, p.At.String()+": another session begins with such a prompt; its rule comes first")
@@ -155,6 +158,29 @@ func (w *scenarioWriter) session(s *session.Session) {
 		if w.o.Check == nil {
 			p.Messages = nil // a long session takes memory twice otherwise
 		}
+	}
+}
+
+// hooks says which ran: a scenario has none, the settings beside it may.
+func (w *scenarioWriter) hooks(ran []session.Hook) {
+	var names []string
+	times := map[string]int{}
+	for _, h := range ran {
+		name := h.Name
+		if h.Came != "" {
+			name += " (" + h.Came + ")"
+		}
+		if times[name]++; times[name] == 1 {
+			names = append(names, name)
+		}
+	}
+	for i, name := range names {
+		if n := times[name]; n > 1 {
+			names[i] += fmt.Sprintf(" %d times", n)
+		}
+	}
+	if len(names) > 0 {
+		w.w.Raw(comment("hooks ran: " + strings.Join(names, ", ")))
 	}
 }
 
@@ -249,12 +275,12 @@ func (w *scenarioWriter) call(prefix string, c *session.Call) {
 	w.w.Raw("tool = " + tomltext.Quote(tool) + "\n")
 	input := c.Input
 	if how == live {
-		rel, _ := w.plans.below(c.Result.File.Path)
-		input = withPath(input, hide.CWD+"/files/"+rel)
+		key, value, _ := w.plans.reading(c)
+		input = with(input, key, value)
 	}
 	w.w.Raw("input = " + w.input(input) + "\n")
 	if how == canned {
-		w.w.Raw("result = " + text(w.cut(c.Result.Text)) + "\n")
+		w.w.Raw("result = " + w.result(c.Result.Text) + "\n")
 		if c.Result.IsError {
 			w.w.Raw("is_error = true\n")
 		}
@@ -272,6 +298,22 @@ func (w *scenarioWriter) call(prefix string, c *session.Call) {
 	}
 }
 
+// shortResult is the length up to which a result stands in the scenario.
+const shortResult = 4 << 10
+
+// result is that of a canned call. A long one has a file of its own, named by
+// its prompt, where there is a directory for that.
+func (w *scenarioWriter) result(s string) string {
+	s = w.cut(s)
+	if len(s) <= shortResult || w.o.Out == "" {
+		return text(s)
+	}
+	w.kept++
+	name := fmt.Sprintf("results/%d-%d.txt", w.prompt, w.kept)
+	w.kit.File(name, []byte(plain(s)))
+	return `{ "$file" = ` + tomltext.Quote(name) + " }"
+}
+
 // longResult is the length from which a result is cut.
 const longResult = 200 << 10
 
@@ -279,19 +321,20 @@ func (w *scenarioWriter) cut(s string) string {
 	if w.o.Big || len(s) <= longResult {
 		return s
 	}
-	return strings.ToValidUTF8(s[:longResult], "") + fmt.Sprintf("\n[%d more bytes were left out by import; --big keeps them]", len(s)-longResult)
+	return play.Cut(s, longResult)
 }
 
-func withPath(input json.RawMessage, name string) json.RawMessage {
+// with is an input in which a key has another value.
+func with(input json.RawMessage, key, value string) json.RawMessage {
 	var o map[string]json.RawMessage
 	if json.Unmarshal(input, &o) != nil {
 		return input
 	}
-	quoted, err := json.Marshal(name)
+	quoted, err := json.Marshal(value)
 	if err != nil {
 		return input
 	}
-	o["file_path"] = quoted
+	o[key] = quoted
 	out, err := json.Marshal(o)
 	if err != nil {
 		return input
@@ -346,7 +389,7 @@ func (w *scenarioWriter) tools() {
 	for _, name := range slices.Sorted(maps.Keys(w.plans.denied)) {
 		if !w.plans.ran[name] {
 			w.w.Raw("\n" + comment("denied whatever the mode") + "[tool_execution.tools." + key(name) + "]\nerror = " +
-				oneLine("The user does not want "+name+" to run.") + "\n")
+				oneLine(play.Refusal(name)) + "\n")
 			w.w.Raw("\n[[expect]]\ntool = " + oneLine(name) + "\n")
 		}
 	}

@@ -132,6 +132,9 @@ func (h *Hider) Hide(sessions []*session.Session) {
 		for _, p := range s.Prompts {
 			h.at = p.At
 			p.Text = h.redact.String(p.Text)
+			for i := range p.Hooks {
+				p.Hooks[i].Name = h.redact.String(p.Hooks[i].Name)
+			}
 			h.messages(p.Messages)
 		}
 		for i, name := range s.Tools {

@@ -2,6 +2,7 @@ package play
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/importer/session"
@@ -65,7 +66,7 @@ func (t *teller) call(indent string, c *session.Call) {
 	if c.Result == nil {
 		return
 	}
-	text := c.Result.Text
+	text, _, _ := strings.Cut(c.Result.Text, leftOut)
 	if t.o.Longest > 0 && len(text) > t.o.Longest {
 		text = strings.ToValidUTF8(text[:t.o.Longest], "")
 	}
@@ -76,11 +77,22 @@ func (t *teller) call(indent string, c *session.Call) {
 	switch { // the CLI's own words
 	case c.Agent != nil:
 		text = "of the agent"
-	case c.Result.Denied:
+	case c.Result.Denied, strings.HasSuffix(text, Refusal(c.Tool)):
 		kind, text = "denied", ""
 	}
 	t.add(c.Result.At, indent+kind+t.normal.Text(text))
 }
+
+// Cut is a text of which no more than most bytes are kept, and how many were not.
+func Cut(s string, most int) string {
+	return strings.ToValidUTF8(s[:most], "") + leftOut + strconv.Itoa(len(s)-most) + " bytes; --big keeps them]"
+}
+
+const leftOut = "\n[import left out the other "
+
+// Refusal is what a kit says to a call that was denied when it was recorded and
+// that nothing denies where it is played.
+func Refusal(tool string) string { return "The user does not want " + tool + " to run." }
 
 // mostDifferences is how many are told.
 const mostDifferences = 20

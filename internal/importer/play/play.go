@@ -69,7 +69,7 @@ func (p *Player) Differences(ctx context.Context, at Stage, sessions []*session.
 	if err != nil {
 		return nil, fmt.Errorf("reading what was played: %w", err)
 	}
-	return compare(events(sessions, recordedPaths(sessions), o), events(played, at.paths(), o)), nil
+	return compare(events(sessions, recordedPaths(sessions), o), events(played, at.paths(), Options{Thinking: o.Thinking})), nil
 }
 
 // Stage is where a kit is played.

@@ -29,8 +29,9 @@ type building struct {
 	agents   map[string]*Agent // by the call that started them
 	raws     map[string]json.RawMessage
 	idSeen   map[string]bool
-	finished bool // the last prompt has its result
-	contents bool // of files that were read are kept
+	early    []Hook // that ran before the next prompt
+	finished bool   // the last prompt has its result
+	contents bool   // of files that were read are kept
 }
 
 func newBuilding(id string) *building {
@@ -63,6 +64,7 @@ func (b *building) id(ids ...string) {
 }
 
 func (b *building) prompt(p *Prompt) {
+	p.Hooks, b.early = b.early, nil
 	b.Prompts = append(b.Prompts, p)
 	b.finished = false
 }
@@ -272,6 +274,9 @@ func (b *building) join(other *building) {
 		}
 		if i >= len(poor.Prompts) {
 			break
+		}
+		if len(p.Hooks) == 0 {
+			p.Hooks = poor.Prompts[i].Hooks
 		}
 		for j, m := range p.Messages {
 			if j < len(poor.Prompts[i].Messages) && m.StopReason == "" {

@@ -66,7 +66,8 @@ type Prompt struct {
 	Unrecorded bool
 	// Notice says that no person wrote it: work in the background has ended.
 	Notice   bool
-	Other    int // parts that are no text: images, documents
+	Other    int    // parts that are no text: images, documents
+	Hooks    []Hook // that ran meanwhile
 	Messages []*Message
 }
 

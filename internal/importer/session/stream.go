@@ -33,6 +33,10 @@ type streamEvent struct {
 	APIErrorStatus  int    `json:"api_error_status"`
 	IsError         bool   `json:"is_error"`
 	Timestamp       string
+	HookName        string        `json:"hook_name"`
+	HookEvent       string        `json:"hook_event"`
+	Outcome         string        `json:"outcome"`
+	Request         hostRequest   `json:"request"`
 	ToolUseID       string        `json:"tool_use_id"`
 	ToolUseResult   toolUseResult `json:"tool_use_result"`
 	Meta            []struct {
@@ -42,6 +46,15 @@ type streamEvent struct {
 	Denials []struct {
 		ToolUseID string `json:"tool_use_id"`
 	} `json:"permission_denials"`
+}
+
+// hostRequest is what the CLI asks its host.
+type hostRequest struct {
+	Subtype string `json:"subtype"`
+	Input   struct {
+		Event string `json:"hook_event_name"`
+		Tool  string `json:"tool_name"`
+	} `json:"input"`
 }
 
 var streamTypes = [...]string{"control_request", "control_response", "user", "assistant", "system", "result", "stream_event", "keep_alive"}
@@ -115,6 +128,7 @@ func (r *streamReader) event(b *building, at Place, ev *streamEvent) {
 		b.status(ev.APIErrorStatus)
 		b.finished = true
 	case ev.Type == "system" || slices.Contains(knownEvents[:], ev.Type):
+		b.hookEvent(at, ev)
 	default:
 		b.Unknown[ev.Type]++
 	}

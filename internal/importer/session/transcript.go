@@ -44,6 +44,8 @@ type lineBody struct {
 	Origin         json.RawMessage `json:"origin"`
 	Message        *wireMessage    `json:"message"`
 	ToolUseResult  *toolUseResult  `json:"toolUseResult"`
+	Attachment     *attachedHook   `json:"attachment"`
+	Prevented      bool            `json:"preventedContinuation"` // by Stop hooks
 }
 
 // toolUseResult is what the CLI keeps of a result for itself. It may be a text
@@ -122,6 +124,9 @@ func (t *transcriptReader) line(at Place, raw []byte) error {
 	b.meta(at, &l, t.agent)
 	switch {
 	case (l.Type == "user" || l.Type == "assistant") && l.Message != nil, l.Type == "system" && l.Subtype == "compact_boundary":
+		t.keep(at, l.lineBody)
+	case l.tellsOfHook():
+		l.Type = hookType
 		t.keep(at, l.lineBody)
 	case l.Type == "system" || l.Type == "user" || l.Type == "assistant" || slices.Contains(passed[:], l.Type):
 	default:
@@ -259,6 +264,8 @@ func (b *building) mainLine(n *node) {
 		b.assistantLine(n, "")
 	case l.Type == "user" && l.Message != nil:
 		b.userLine(n)
+	case l.Type == hookType:
+		b.hookLine(n)
 	case l.Type == "system":
 		b.Compacted = append(b.Compacted, n.at)
 	}
