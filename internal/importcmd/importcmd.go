@@ -70,9 +70,7 @@ func (c *Import) Run(ctx context.Context, s *process.System) error {
 		Reads: c.Reads, Big: c.Big, Raw: c.Raw, Force: c.Force, Place: place, Stdout: s.Stdout, Stderr: s.Stderr,
 	}
 	shown := &progress{w: s.Progress()}
-	if shown.w != nil {
-		o.Progress = shown.read
-	}
+	o.Progress = shown
 	if c.Check {
 		self, err := s.Executable()
 		if err != nil {
@@ -141,16 +139,17 @@ func (c *Import) audit(s *process.System, place hide.Surroundings) error {
 	return nil
 }
 
-// progress shows on a terminal how much has been read.
+// progress shows on a terminal how much has been read; w == nil is none.
 type progress struct {
 	w     io.Writer
 	shown int64 // bytes that were told last
 	line  bool  // there is something to clear
 }
 
-func (p *progress) read(n int64) {
+// Read implements [session.Progress].
+func (p *progress) Read(n int64) {
 	const every = 8 << 20
-	if n-p.shown < every && n >= p.shown {
+	if p.w == nil || n >= p.shown && n-p.shown < every {
 		return
 	}
 	p.shown = n

@@ -53,7 +53,7 @@ type Options struct {
 	Stdout io.Writer
 	Stderr io.Writer // what is worth a word
 	// Progress is told how many bytes of a file have been read; nil = nobody.
-	Progress func(n int64)
+	Progress session.Progress
 }
 
 // Outcome says what an import came to.

@@ -69,6 +69,17 @@ func (b *building) prompt(p *Prompt) {
 	b.finished = false
 }
 
+// hook notes one at the prompt that is under way; what runs before the first one
+// belongs to that.
+func (b *building) hook(h Hook) {
+	if len(b.Prompts) == 0 || b.finished {
+		b.early = append(b.early, h)
+		return
+	}
+	p := b.Prompts[len(b.Prompts)-1]
+	p.Hooks = append(p.Hooks, h)
+}
+
 // answered is the prompt that a message belongs to.
 func (b *building) answered(at Place) *Prompt {
 	if len(b.Prompts) == 0 || b.finished {

@@ -20,7 +20,13 @@ type Options struct {
 	// Contents keeps what files held that were read.
 	Contents bool
 	// Progress is told how many bytes have been read; nil = nobody.
-	Progress func(n int64)
+	Progress Progress
+}
+
+// Progress is told how far reading is.
+type Progress interface {
+	// Read is told how many bytes of a file have been read.
+	Read(n int64)
 }
 
 // Read reads files of one session or more. What belongs to one session is
@@ -137,7 +143,7 @@ func (r *reading) read(name string, file io.Reader) error {
 		}
 		total += int64(len(line))
 		if r.o.Progress != nil {
-			r.o.Progress(total)
+			r.o.Progress.Read(total)
 		}
 		if raw := bytes.TrimSpace(line); len(raw) > 0 {
 			at := Place{name, n}

@@ -71,6 +71,13 @@ type Prompt struct {
 	Messages []*Message
 }
 
+// Hook is one that ran beside a prompt.
+type Hook struct {
+	At   Place
+	Name string // its event, with what it matched: "PreToolUse:Bash"
+	Came string // what came of it: "blocked", "failed"; empty = it went well
+}
+
 // Message is one message of the model, or a failure in its place.
 type Message struct {
 	At         Place

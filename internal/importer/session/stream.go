@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -94,6 +95,25 @@ func (r *streamReader) line(at Place, raw []byte) error {
 	r.pending = nil
 	r.event(b, at, &ev)
 	return nil
+}
+
+// hookEvent takes an event of a stream that tells of one.
+func (b *building) hookEvent(at Place, ev *streamEvent) {
+	switch {
+	case ev.Type == "control_request" && ev.Request.Subtype == "hook_callback":
+		in := ev.Request.Input
+		name := in.Event
+		if in.Tool != "" {
+			name += ":" + in.Tool
+		}
+		b.hook(Hook{at, name, ""})
+	case ev.Subtype == "hook_response":
+		came := ""
+		if ev.Outcome != "success" {
+			came = "failed"
+		}
+		b.hook(Hook{at, cmp.Or(ev.HookName, ev.HookEvent), came})
+	}
 }
 
 func (b *building) sourceFile(name string) {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"os"
@@ -72,6 +73,77 @@ func (t *toolUseResult) UnmarshalJSON(raw []byte) error {
 		}
 	}
 	return nil
+}
+
+// attachedHook is what a transcript says of a hook beside the conversation.
+type attachedHook struct {
+	Type      string `json:"type"`
+	HookName  string `json:"hookName"`
+	HookEvent string `json:"hookEvent"`
+	Decision  string `json:"decision"`
+}
+
+// ran says of an attachment that a hook ran; came is what came of it. The
+// context that a hook adds stands beside the line that it ran.
+func (a *attachedHook) ran() (came string, ok bool) {
+	switch a.Type {
+	case "hook_success":
+		return "", true
+	case "hook_blocking_error":
+		return "blocked", true
+	case "hook_non_blocking_error":
+		return "failed", true
+	case "hook_cancelled":
+		return "cancelled", true
+	case "hook_stopped_continuation":
+		return "stopped the session", true
+	case "hook_permission_decision":
+		return "said " + a.Decision, true
+	}
+	return "", false
+}
+
+// UnmarshalJSON passes over what is no object: attachments are of many kinds.
+func (a *attachedHook) UnmarshalJSON(raw []byte) error {
+	type plain attachedHook
+	var p plain
+	if json.Unmarshal(raw, &p) == nil {
+		*a = attachedHook(p)
+	}
+	return nil
+}
+
+// hookType is that of all lines which tell of hooks, once they are kept.
+const hookType = "hook"
+
+func (l *transcriptLine) tellsOfHook() bool {
+	if l.Type == "attachment" && l.Attachment != nil {
+		_, ran := l.Attachment.ran()
+		return ran
+	}
+	return l.Type == "system" && l.Subtype == "stop_hook_summary"
+}
+
+// hookLine takes a line of a transcript that tells of hooks.
+func (b *building) hookLine(n *node) {
+	l := n.line
+	if l.Attachment != nil {
+		came, _ := l.Attachment.ran()
+		b.hook(Hook{n.at, cmp.Or(l.Attachment.HookName, l.Attachment.HookEvent), came})
+		return
+	}
+	if len(b.Prompts) == 0 {
+		return
+	}
+	// The summary repeats the hooks that have a line of their own.
+	p := b.Prompts[len(b.Prompts)-1]
+	if !slices.ContainsFunc(p.Hooks, func(h Hook) bool { return h.Name == "Stop" }) {
+		came := ""
+		if l.Prevented {
+			came = "blocked"
+		}
+		b.hook(Hook{n.at, "Stop", came})
+	}
 }
 
 // node is a line that may be part of the conversation.
