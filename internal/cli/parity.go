@@ -64,8 +64,13 @@ func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 // programs finds what is compared.
 func (c *parityCmd) programs(ctx context.Context, s *process.System, o *suite.Options) (err error) {
 	switch {
-	case len(c.Between) == 1 && len(c.Cases) > 0:
-		c.Between, o.Cases = append(c.Between, c.Cases[0]), c.Cases[1:]
+	case len(c.Between) > 0:
+		if len(c.Between) == 1 && len(c.Cases) > 0 {
+			c.Between, o.Cases = append(c.Between, c.Cases[0]), c.Cases[1:]
+		}
+		if len(c.Between) != 2 {
+			return process.Hinted("--between takes two versions", "claudeless parity --between 2.1.329 2.1.330 CASE…")
+		}
 		if o.Left, err = suite.Fetch(ctx, s, c.Between[0]); err == nil {
 			o.Right, err = suite.Fetch(ctx, s, c.Between[1])
 		}

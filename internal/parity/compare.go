@@ -243,6 +243,9 @@ func (c *comparison) object(path string, a, b map[string]any) {
 	}
 }
 
+// onlyHere stands before the words of a list that the other side does not have.
+const onlyHere = "only here: "
+
 // list compares lists: of words as a whole, of anything else one by one.
 func (c *comparison) list(path, key string, a, b []any) {
 	if slices.ContainsFunc(append(slices.Clone(a), b...), func(v any) bool { return !isScalar(v) }) {
@@ -261,7 +264,7 @@ func (c *comparison) list(path, key string, a, b []any) {
 	}
 	onlyA, onlyB := without(a, b), without(b, a)
 	if onlyA != "" || onlyB != "" {
-		ours, theirs = "only here: "+onlyA, "only here: "+onlyB
+		ours, theirs = onlyHere+onlyA, onlyHere+onlyB
 	}
 	c.add(path, ours, theirs)
 }

@@ -56,6 +56,10 @@ func (v *Verdict) Judge() {
 // Report is what came of all cases.
 type Report struct {
 	Cases []*Verdict `json:"cases"`
+	// Between are the versions of the real CLI that were compared, and Changes what
+	// became of what; nil = it was the double and one of them.
+	Between []string `json:"between,omitempty"`
+	Changes []Change `json:"changes,omitempty"`
 }
 
 // Count is how many cases ended so.
@@ -78,13 +82,18 @@ func (r *Report) JSON() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// WriteText writes what differs, the table, and the line with the figures.
+// WriteText writes what differs, the table, and the line with the figures; of two
+// versions the changelog, and that line.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
-	for _, v := range r.Cases {
-		v.text(&b)
+	if r.Between != nil {
+		r.changelog(&b)
+	} else {
+		for _, v := range r.Cases {
+			v.text(&b)
+		}
+		r.table(&b)
 	}
-	r.table(&b)
 	fmt.Fprintf(&b, "%d cases, %d same, %d known, %d differ, %d not comparable\n",
 		len(r.Cases), r.Count(Same), r.Count(Excused), r.Count(Differs), r.Count(NotComparable))
 	_, err := io.WriteString(w, b.String())

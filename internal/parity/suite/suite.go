@@ -27,7 +27,8 @@ type Options struct {
 	Cases []string // files and directories
 	// Left and Right are the lanes; the zero value is the double.
 	Left, Right Program
-	// Known is the file of known differences.
+	// Known is the file of known differences: those of the double. What two versions of
+	// the real CLI do not do alike is never excused.
 	Known string
 	// Normal shows what was compared on stdout.
 	Normal bool
@@ -56,6 +57,10 @@ type Result struct {
 // Run compares. The error says that nothing could be compared at all.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	res := &Result{}
+	between := o.Left.Path != ""
+	if between {
+		o.Known = ""
+	}
 	known, err := parity.LoadKnown(o.Known)
 	if list, ok := errors.AsType[diag.List](err); ok {
 		res.Unreadable = list
@@ -69,6 +74,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	r := &runner{Options: o, known: known, normal: make([]string, len(all))}
 	if r.Timeout == 0 {
 		r.Timeout = 30 * time.Second
+	}
+	if len(all) == 0 && len(res.Unreadable) == 0 {
+		return nil, process.Hinted("no case was named", "claudeless parity CASE…: .txtar files, scenarios with [parity], directories of them")
 	}
 	if len(all) > 0 {
 		if err := lane.Probe(ctx, o.System, o.Self, o.Isolated...); err == nil {
@@ -86,6 +94,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		res.Normal += text
 	}
 	res.Stale = known.Stale()
+	if between {
+		res.Changelog(o.Left.Version, o.Right.Version)
+	}
 	return res, nil
 }
 
