@@ -81,6 +81,9 @@ func Faults() ([]Fault, error) {
 	return faults, nil
 }
 
+// NoFault is the name of none.
+const NoFault = "none"
+
 // FaultByName finds a fault; nil = there is none. Hyphens and underscores are
 // alike.
 func FaultByName(name string) *Fault {

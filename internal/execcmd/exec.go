@@ -86,7 +86,7 @@ type Exec struct {
 	FreshHome bool     `help:"Give the command an empty home directory."`
 	EnvFor    []string `placeholder:"HOST" help:"Tell a host that looks for claude by a variable where it is: its name, or that of the variable."`
 	Inside    bool     `hidden:""` // it is the first process of a network of its own
-	Spoil     string   `hidden:""` // it stands between the real claude and its caller, for this fault
+	Spoil     string   `hidden:""` // it becomes the real claude, or stands between it and its caller for this fault
 	Command   []string `arg:"" optional:"" passthrough:"" help:"After --: the command and its arguments."`
 }
 

@@ -236,17 +236,18 @@ func realNamesIn(dir, self string) []string {
 
 // realLine is the end of a shim that runs the real claude: our server
 // configurations go in front, where no other option can swallow them, unless a
-// command of claude is called. Under a fault of the process this binary stands
-// between it and its caller.
+// command of claude is called. This binary notes the start and becomes that claude;
+// under a fault of the process it stays between it and its caller.
 func (s Setup) realLine() string {
 	var configs strings.Builder
 	for _, c := range s.MCPConfig {
 		configs.WriteString(" " + quote("--mcp-config="+c))
 	}
-	claude := quote(s.Real)
+	fault := edge.NoFault
 	if f := edge.FaultByName(s.Fault); f != nil && f.Face == "cli" {
-		claude = quote(s.Self) + " exec --spoil=" + quote(s.Fault) + " -- " + claude
+		fault = s.Fault
 	}
+	claude := quote(s.Self) + " exec --spoil=" + quote(fault) + " -- " + quote(s.Real)
 	if configs.Len() == 0 {
 		return fmt.Sprintf("exec %s \"$@\"\n", claude)
 	}

@@ -8,6 +8,17 @@ import (
 	"strings"
 )
 
+// Become makes this process that of the command, in its own directory; files that
+// are open go with it only where they were meant to. It returns only when it cannot;
+// [errors.ErrUnsupported] where the system has no such thing.
+func Become(c Command) error {
+	path, err := c.Look()
+	if err != nil {
+		return err
+	}
+	return become(path, append([]string{c.Path}, c.Args...), c.Env)
+}
+
 // Look finds the program: the file that would be started. os/exec would search the
 // PATH of this process and not that of the child. One that cannot be found gives an
 // error that wraps [fs.ErrNotExist].

@@ -60,3 +60,6 @@ func takeForeground(terminal *os.File) {
 	// Without a terminal any more there is nothing to take.
 	_ = unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCSPGRP, syscall.Getpgrp())
 }
+
+// become replaces this process.
+func become(path string, argv, env []string) error { return syscall.Exec(path, argv, env) }

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -67,3 +68,6 @@ func (guard) own() []int { return nil }
 func toForeground(*syscall.SysProcAttr, *os.File) {}
 
 func takeForeground(*os.File) {}
+
+// become does nothing: a process of Windows stays what it is.
+func become(string, []string, []string) error { return errors.ErrUnsupported }

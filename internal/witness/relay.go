@@ -14,18 +14,37 @@ import (
 	"github.com/claudeless/claudeless/internal/process"
 )
 
-// Relay runs a command, the real claude, in the place of this process, and spoils
-// its output, its signals and its end as a fault wants; empty = none. It returns the
+// Relay runs a command, the real claude, in the place of this process, and notes
+// its start in the journal. Under a fault of the process this one stays between it
+// and its caller, and spoils its output, its signals and its end. It returns the
 // exit code.
 func Relay(ctx context.Context, s *process.System, fault string, argv []string) (int, error) {
 	f := edge.FaultByName(fault)
-	if f == nil && fault != "" || len(argv) == 0 {
+	if f == nil && fault != "" && fault != edge.NoFault || len(argv) == 0 {
 		return 0, fmt.Errorf("there is no fault %q, or no command", fault)
 	}
-	e := edge.New(edge.Options{System: s})
-	if f != nil && f.Face == "cli" { // those of the API are its server's
-		e.Arm(f)
+	if f != nil && f.Face != "cli" {
+		f = nil // those of the API are its server's
 	}
+	as := *s
+	as.Args = argv
+	w := &witness{sys: &as, path: s.Getenv("CLAUDELESS_CAPTURE")}
+	w.open(nil, f)
+	if w.file != nil {
+		defer w.file.Close()
+	}
+	if f == nil {
+		if err := proc.Become(proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}); !errors.Is(err, errors.ErrUnsupported) {
+			return 0, err
+		}
+	}
+	e := edge.New(edge.Options{System: s, Journal: w.journal})
+	e.Arm(f)
+	return between(ctx, s, e, argv)
+}
+
+// between runs the command as a child, and passes on what it does through an edge.
+func between(ctx context.Context, s *process.System, e *edge.Edge, argv []string) (int, error) {
 	inner := e.System()
 	from, to, err := os.Pipe()
 	if err != nil {
