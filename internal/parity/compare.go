@@ -258,7 +258,7 @@ func (c *comparison) list(path, key string, a, b []any) {
 		}
 		return
 	}
-	ours, theirs := c.pair.ours.any(a), c.pair.theirs.any(b)
+	ours, theirs := c.pair.ours.words(key, a), c.pair.theirs.words(key, b)
 	if ours == theirs {
 		return
 	}

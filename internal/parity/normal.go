@@ -66,6 +66,7 @@ var inText = [...]struct {
 	{regexp.MustCompile(`\b(?:msg|req|toolu|srvtoolu|run|call)_[A-Za-z0-9]{8,}\b`), ""},
 	{regexp.MustCompile(`\ba[0-9a-f]{16}\b`), ""},
 	{regexp.MustCompile(`(?:\btool-results/|/tasks/|<task-id>|with ID: )(b[0-9a-z]{8})\b`), ""},
+	{regexp.MustCompile(`\bblob-(\d{10,}-[0-9a-z]+)\b`), ""},
 	{regexp.MustCompile(`\bREDACTED_ID_\d+\b`), ""},
 	{regexp.MustCompile(`((?:duration_ms|tokens|total_tokens|tool_uses|subagent_tokens)["']?\s*[:>=]\s*)\d+(?:\.\d+)?`), "${1}<n>"},
 	{regexp.MustCompile(`\$\d+\.\d{2,}`), "<cost>"},
@@ -121,6 +122,8 @@ var byKey = [...]struct{ key, word string }{
 	{"task_id", ""},
 	{"taskId", ""},
 	{"backgroundTaskId", ""},
+	{"requestDigest", ""}, // a hash over ids and times
+	{"tail", ""},          // a list of such
 	{"timestamp", "<time>"},
 	{"time", "<time>"},
 	{"startTime", "<time>"},

@@ -3,6 +3,7 @@ package parity
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 )
 
 // pair are the normalisers of two recordings. Ids that stand in the same place for
@@ -75,4 +76,16 @@ func (n *Normaliser) any(v any) string {
 		return n.Text(s)
 	}
 	return n.JSON(raw)
+}
+
+// words renders a list without objects.
+func (n *Normaliser) words(key string, list []any) string {
+	if word, ok := wordFor(key); !ok || word != "" {
+		return n.any(list)
+	}
+	var ids []string
+	for _, v := range list {
+		ids = append(ids, n.ID(fmt.Sprint(v)))
+	}
+	return strings.Join(ids, " ")
 }
