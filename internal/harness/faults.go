@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -18,12 +19,30 @@ import (
 
 const (
 	// patience is how long a command may take under a fault beyond the time that it
-	// takes without one; at most is the limit for both together.
+	// takes without one; atMost is the limit for both together, unless the machine is
+	// so slow that slower times that time is more.
 	patience = 12 * time.Second
 	atMost   = 18 * time.Second
-	// sideBySide is how many faults are tried at once.
+	slower   = 3
+	// first is how long it may take without any.
+	first = time.Minute
+	// sideBySide is how many faults are tried at once; a real claude keeps a processor
+	// busy, and there are no more at once than processors.
 	sideBySide = 4
 )
+
+// limit is how long a command may take under a fault, after that time without one.
+func limit(plain time.Duration) time.Duration {
+	return max(min(atMost, plain+patience), slower*plain)
+}
+
+// atOnce is how many faults are tried side by side.
+func (o Options) atOnce() int {
+	if o.Setup.Real != "" {
+		return min(sideBySide, runtime.NumCPU())
+	}
+	return sideBySide
+}
 
 // TryFaults runs the command once without a fault, and then once under each. It is
 // not shown what the command prints.
@@ -33,7 +52,7 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, error) {
 		return nil, err
 	}
 	report := &verdict.Report{Verdict: "ok", Findings: []verdict.Finding{}, Expectations: []verdict.Expectation{}, Unmatched: []verdict.Unmatched{}, Runs: []verdict.Run{}}
-	plain := o.try(ctx, edge.Fault{Truth: "success"}, atMost)
+	plain := o.try(ctx, edge.Fault{Truth: "success"}, first)
 	if plain.err != nil {
 		return nil, plain.err
 	}
@@ -49,14 +68,14 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, error) {
 		}
 		return report, o.Reports.Write(report, o.System.Stderr)
 	}
-	limit := min(atMost, time.Duration(plain.row.MS*float64(time.Millisecond))+patience)
+	most := limit(time.Duration(plain.row.MS * float64(time.Millisecond)))
 	report.Faults = make([]verdict.Fault, len(faults))
 	var wg sync.WaitGroup
-	turns := make(chan struct{}, sideBySide)
+	turns := make(chan struct{}, o.atOnce())
 	for i, f := range faults {
 		turns <- struct{}{}
 		wg.Go(func() {
-			report.Faults[i] = o.try(ctx, f, limit).row
+			report.Faults[i] = o.try(ctx, f, most).row
 			<-turns
 		})
 	}
@@ -95,8 +114,8 @@ type tried struct {
 	err  error  // of the preparation
 }
 
-// try runs the command under a fault, at most for limit.
-func (o Options) try(ctx context.Context, f edge.Fault, limit time.Duration) tried {
+// try runs the command under a fault, for at most that long.
+func (o Options) try(ctx context.Context, f edge.Fault, most time.Duration) tried {
 	if o.Setup.Real != "" {
 		f.Truth = cmp.Or(f.RealTruth, f.Truth)
 	}
@@ -115,7 +134,7 @@ func (o Options) try(ctx context.Context, f edge.Fault, limit time.Duration) tri
 		t.err = err
 		return t
 	}
-	late := time.NewTimer(limit)
+	late := time.NewTimer(most)
 	defer late.Stop()
 	select {
 	case <-c.Done():

@@ -76,8 +76,30 @@ func (r *Report) terminal(w io.Writer) error {
 	if r.Guard != "" {
 		line("guard: %s", r.Guard)
 	}
-	line("%s: %s, %s met, %s", r.Verdict, count(len(r.Runs), "run")+" of claude",
-		fmt.Sprintf("%d of %s", len(r.Expectations)-unmet, count(len(r.Expectations), "expectation")), count(errors, "error"))
+	if r.Faults != nil {
+		line("%s: %s", r.Verdict, r.outcomes())
+	} else {
+		line("%s: %s, %s met, %s", r.Verdict, count(len(r.Runs), "run")+" of claude",
+			fmt.Sprintf("%d of %s", len(r.Expectations)-unmet, count(len(r.Expectations), "expectation")), count(errors, "error"))
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// outcomes says how many faults ended how.
+func (r *Report) outcomes() string {
+	var said strings.Builder
+	said.WriteString(count(len(r.Faults), "fault"))
+	for _, outcome := range []string{"survived", "failed", "hung", "crashed", "lied"} {
+		n := 0
+		for _, f := range r.Faults {
+			if f.Outcome == outcome {
+				n++
+			}
+		}
+		if n > 0 {
+			fmt.Fprintf(&said, ", %d %s", n, outcome)
+		}
+	}
+	return said.String()
 }

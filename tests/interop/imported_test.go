@@ -34,36 +34,11 @@ exit $code
 // R4: sessions of the real CLI, of the newest version and of an older one, become
 // scenarios that play the same; each record by itself, and all of them joined.
 func TestRealSessionsAreImported(t *testing.T) {
-	mode := os.Getenv("CLAUDELESS_INTEROP")
-	if mode == "" {
-		t.Skip("CLAUDELESS_INTEROP is not set; make interop does it")
-	}
-	h := half{name: "real", pins: "real/package.json", install: func(ctx context.Context, dir, pins string) error {
-		if err := copyFile(filepath.Join(dir, "package.json"), pins); err != nil {
-			return err
-		}
-		return run(ctx, dir, "npm", "install", "--silent", "--ignore-scripts", "--no-audit", "--no-fund")
-	}}
-	dir, err := h.installed(t.Context())
-	if err == nil {
-		err = run(t.Context(), ".", "unshare", "-n", "true")
-	}
-	switch {
-	case err != nil && mode == "require":
-		t.Fatalf("the real CLI cannot be run: %v", err)
-	case err != nil:
-		fmt.Fprintf(os.Stderr, "\n*** SKIPPED: the real CLI cannot be run: %v ***\n\n", err)
-		t.SkipNow()
-	}
-	bin := t.TempDir()
-	if err := run(t.Context(), ".", "go", "build", "-o", filepath.Join(bin, "claudeless"), "../../cmd/claudeless"); err != nil {
-		t.Fatal(err)
-	}
+	modules, bin := realCLI(t)
 	scripted, err := filepath.Abs("real/scenario.toml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	modules := filepath.Join(dir, "node_modules")
 	newest, older := []string{filepath.Join(modules, "newest", "claude")}, []string{"node", filepath.Join(modules, "older", "cli.js")}
 	for _, c := range []struct {
 		name     string
@@ -96,6 +71,38 @@ func TestRealSessionsAreImported(t *testing.T) {
 			}
 		})
 	}
+}
+
+// realCLI installs the real CLI, and builds the binary; the test is skipped where it
+// cannot be run.
+func realCLI(t *testing.T) (modules, bin string) {
+	t.Helper()
+	mode := os.Getenv("CLAUDELESS_INTEROP")
+	if mode == "" {
+		t.Skip("CLAUDELESS_INTEROP is not set; make interop does it")
+	}
+	h := half{name: "real", pins: "real/package.json", install: func(ctx context.Context, dir, pins string) error {
+		if err := copyFile(filepath.Join(dir, "package.json"), pins); err != nil {
+			return err
+		}
+		return run(ctx, dir, "npm", "install", "--silent", "--ignore-scripts", "--no-audit", "--no-fund")
+	}}
+	dir, err := h.installed(t.Context())
+	if err == nil {
+		err = run(t.Context(), ".", "unshare", "-n", "true")
+	}
+	switch {
+	case err != nil && mode == "require":
+		t.Fatalf("the real CLI cannot be run: %v", err)
+	case err != nil:
+		fmt.Fprintf(os.Stderr, "\n*** SKIPPED: the real CLI cannot be run: %v ***\n\n", err)
+		t.SkipNow()
+	}
+	bin = t.TempDir()
+	if err := run(t.Context(), ".", "go", "build", "-o", filepath.Join(bin, "claudeless"), "../../cmd/claudeless"); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Join(dir, "node_modules"), bin
 }
 
 // realSession is what is left of one.

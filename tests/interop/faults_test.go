@@ -1,0 +1,82 @@
+package interop
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// careful is a caller of the real CLI that takes nothing on trust, and does not wait
+// for ever.
+const careful = `#!/bin/sh
+timeout -k 1 "${PATIENCE:-10}" claude -p hi --allowedTools Bash --output-format stream-json --verbose </dev/null >out.$$
+code=$?
+grep -a -q '"result":"all good"' out.$$ && grep -a -q '"is_error":false' out.$$ && test $code = 0; found=$?
+rm out.$$
+exit $found
+`
+
+// faulty is a scenario whose run has a call of a tool in it.
+const faulty = `[[responses]]
+pattern = { type = "any" }
+[[responses.response.steps]]
+tool_calls = [{ tool = "Bash", input = { command = "echo hello" } }]
+[[responses.response.steps]]
+text = "all good"
+`
+
+// Every fault of the catalogue can be put between the real CLI and its caller, with
+// the home directory that there is: one that is careful comes through each, or says
+// that it failed; and the runs of the real CLI are counted.
+func TestFaultsOfTheRealCLI(t *testing.T) {
+	modules, bin := realCLI(t)
+	dir := t.TempDir()
+	for name, text := range map[string]string{"careful.sh": careful, "s.toml": faulty, "net.sh": "ip link set lo up 2>/dev/null || ifconfig lo up\nexec \"$@\"\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	claude := "--real=" + filepath.Join(modules, "newest", "claude")
+	judged := func(args ...string) (report struct {
+		Runs   []json.RawMessage
+		Faults []struct {
+			Name, Outcome string
+			MS            float64
+		}
+	},
+	) {
+		words := []string{"-n", "--", "sh", "net.sh", filepath.Join(bin, "claudeless"), "exec", "-s", "s.toml", claude, "--json", "r.json"}
+		cmd := exec.CommandContext(t.Context(), "unshare", append(words, args...)...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v: %v\n%s", args, err, out)
+		}
+		raw, err := os.ReadFile(filepath.Join(dir, "r.json"))
+		if err == nil {
+			err = json.Unmarshal(raw, &report)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return report
+	}
+	if r := judged("--", "sh", "-c", "PATIENCE=100 ./careful.sh && claude --version"); len(r.Runs) != 2 {
+		t.Errorf("%d runs, want 2", len(r.Runs))
+	}
+	r := judged("--faults", "all", "--", "./careful.sh")
+	if len(r.Faults) < 22 {
+		t.Errorf("%d faults", len(r.Faults))
+	}
+	survived := 0
+	for _, f := range r.Faults {
+		t.Logf("%-20s %-9s %5.1f s", f.Name, f.Outcome, f.MS/1000)
+		if f.Outcome == "survived" {
+			survived++
+		}
+	}
+	if survived == 0 {
+		t.Error("none of them was survived: the caller gives up in any case")
+	}
+}
