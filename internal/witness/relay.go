@@ -51,8 +51,11 @@ func between(ctx context.Context, s *process.System, e *edge.Edge, argv []string
 		return 0, err
 	}
 	defer from.Close()
+	// A pipe of its own for stderr as well: node makes its streams non-blocking, and
+	// that is a matter of the open file, which both would have.
+	loud := struct{ io.Writer }{s.Stderr}
 	a, err := proc.Attach(ctx, proc.AttachOptions{
-		Command: proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}, Stdin: s.Stdin, Stdout: to, Stderr: s.Stderr, Terminal: s.StdinIsTTY,
+		Command: proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}, Stdin: s.Stdin, Stdout: to, Stderr: loud, Terminal: s.StdinIsTTY,
 	})
 	if err := errors.Join(err, to.Close()); err != nil {
 		return 0, err
