@@ -89,7 +89,7 @@ func TestConduct(t *testing.T) {
 		name, lines string
 		want        []string
 	}{
-		{"a caller that behaves", setup + turn + closed, nil},
+		{"C02 C03 C04 C05 C09 C10 C13 a caller that behaves", setup + turn + closed, nil},
 		{"C01 stdout closed early", setup + `{"type":"host","what":"stdout_closed"}` + "\n" + closed, []string{"C01 error"}},
 		{"C01 stdout closed after the result", setup + turn + `{"type":"host","what":"stdout_closed","results":1}` + "\n" + closed, nil},
 		{"C01 stdout not read", setup + turn + `{"type":"host","what":"stdout_blocked"}` + "\n" + closed, []string{"C01 error"}},
