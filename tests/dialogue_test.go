@@ -49,7 +49,7 @@ func playDialogue(t *testing.T, file string) {
 		t.Fatal(err)
 	}
 	d := startDialogue(t, filepath.Join(dir, "work"), args, scenario)
-	m := &matcher{bound: map[string]string{}, taken: map[string]string{}}
+	m := newMatcher()
 	for _, line := range lines[1:] {
 		mark, rest := line[:2], line[2:]
 		switch {

@@ -30,13 +30,16 @@ func TestMatcher(t *testing.T) {
 		{"other number", `{"num_turns":1}`, `{"num_turns":2}`, ".num_turns is 2"},
 		{"measured number", `{"duration_ms":0}`, `{"duration_ms":12}`, ""},
 		{"measured text", `{"duration_ms":0}`, `{"duration_ms":"12"}`, ".duration_ms is"},
+		{"a count that was emptied", `{"maxOutputTokens":0}`, `{"maxOutputTokens":12}`, ""},
+		{"one that was not", `{"maxOutputTokens":1}`, `{"maxOutputTokens":12}`, ".maxOutputTokens is"},
+		{"an id that the table does not know", `{"a":"<msg-1>"}`, `{"a":"abc"}`, "no table of parity"},
 		{"rest of a list", `["a","<2 more>"]`, `["a","b","c"]`, ""},
 		{"shorter list", `["a","b"]`, `["a"]`, "want"},
 		{"time", `{"t":"<time>"}`, `{"t":"2026-01-02T03:04:05.678Z"}`, ""},
 		{"no time", `{"t":"<time>"}`, `{"t":"2026-01-02T03:04:05Z"}`, ".t is"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			m := &matcher{bound: map[string]string{}, taken: map[string]string{}}
+			m := newMatcher()
 			m.match("", decode(t, tt.want), decode(t, tt.got))
 			expectProblem(t, strings.Join(m.problems, "; "), tt.problem)
 		})
@@ -52,11 +55,11 @@ func TestCompareRuns(t *testing.T) {
 	}
 	want := call("<toolu-1>") + call("<toolu-2>") + result("<toolu-1>") + result("<toolu-2>")
 	for _, tt := range []struct{ name, got, problem string }{
-		{"in order", call("toolu_a") + call("toolu_b") + result("toolu_a") + result("toolu_b"), ""},
-		{"as they end", call("toolu_a") + call("toolu_b") + result("toolu_b") + result("toolu_a"), ""},
-		{"one twice", call("toolu_a") + call("toolu_b") + result("toolu_a") + result("toolu_a"), "tool_use_id"},
-		{"one missing", call("toolu_a") + call("toolu_b") + result("toolu_a"), "events ["},
-		{"result first", call("toolu_a") + result("toolu_a") + call("toolu_b") + result("toolu_b"), "event 1"},
+		{"in order", call("toolu_0000000a") + call("toolu_0000000b") + result("toolu_0000000a") + result("toolu_0000000b"), ""},
+		{"as they end", call("toolu_0000000a") + call("toolu_0000000b") + result("toolu_0000000b") + result("toolu_0000000a"), ""},
+		{"one twice", call("toolu_0000000a") + call("toolu_0000000b") + result("toolu_0000000a") + result("toolu_0000000a"), "tool_use_id"},
+		{"one missing", call("toolu_0000000a") + call("toolu_0000000b") + result("toolu_0000000a"), "events ["},
+		{"result first", call("toolu_0000000a") + result("toolu_0000000a") + call("toolu_0000000b") + result("toolu_0000000b"), "event 1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w, err := parseEvents(want)

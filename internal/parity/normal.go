@@ -241,6 +241,12 @@ func (n *Normaliser) keyed(m ordered.Member) (word string, ok bool) {
 	return word, ok
 }
 
+// Replaces tells of a key whose values the table replaces, whatever they are.
+func Replaces(key string) bool {
+	_, ok := wordFor(key)
+	return ok
+}
+
 // wordFor is the word for values of a key; empty = an id.
 func wordFor(key string) (word string, ok bool) {
 	for _, k := range byKey {
