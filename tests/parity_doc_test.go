@@ -1,0 +1,41 @@
+package tests
+
+import (
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// greets stands in for a version of the real CLI: it is the double with the scenario
+// of the real lane, whose requests are recorded as those of the API would be.
+const greets = `#!/bin/sh
+[ "$1" = --version ] && { echo '@V@ (Claude Code)'; exit; }
+CLAUDELESS_CLAUDE_VERSION=@V@ CLAUDELESS_SCENARIO=$PWD/../scenario.toml CLAUDELESS_CAPTURE=$PWD/../rec/api.jsonl claude "$@" | sed 's/^hello$/@G@/'
+`
+
+// P6: docs/parity.md, block by block, with stand-ins in the cache of versions.
+func TestParityPage(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("the stand-ins are scripts of a shell")
+	}
+	dir := t.TempDir()
+	p := &page{dir: dir}
+	arch := strings.ReplaceAll(runtime.GOARCH, "amd64", "x64")
+	bin := ""
+	for version, greeting := range map[string]string{"2.1.329": "hello", "2.1.330": "hello there"} {
+		file := filepath.Join(".cache", "claudeless-parity", version, "node_modules", "@anthropic-ai", "claude-code-"+runtime.GOOS+"-"+arch, "claude")
+		p.write(t, file, "sh", strings.NewReplacer("@V@", version, "@G@", greeting).Replace(greets))
+		if err := os.Chmod(filepath.Join(dir, file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if version == "2.1.329" {
+			bin = filepath.Join(dir, file)
+		}
+	}
+	p.env = []string{"CLAUDE_BIN=" + bin, "XDG_CACHE_HOME=" + filepath.Join(dir, ".cache")}
+	if ran := p.follow(t, readFile(t, "docs/parity.md"), func(string) string { return "" }); ran != 4 {
+		t.Errorf("%d commands were tried, the page has 4", ran)
+	}
+}
