@@ -174,8 +174,13 @@ func (c *comparison) events(name string, a, b []event, rank [2]map[string]int) {
 	}
 }
 
-// transcripts compares session files by their names, in which ids are numbered.
+// transcripts compares session files by their names, in which ids are numbered: one
+// that nothing else has named is that of the other side which is as old.
 func (c *comparison) transcripts(ours, theirs *Recording, rank [2]map[string]int) {
+	left, right := c.pair.ours.unnamed(ours.Transcripts), c.pair.theirs.unnamed(theirs.Transcripts)
+	for i := range min(len(left), len(right)) {
+		c.pair.bind(left[i], right[i], "")
+	}
 	a, b := renamed(ours.Transcripts, c.pair.ours), renamed(theirs.Transcripts, c.pair.theirs)
 	for _, name := range keysOf(a, b) {
 		x, inA := a[name]
@@ -187,6 +192,29 @@ func (c *comparison) transcripts(ours, theirs *Recording, rank [2]map[string]int
 		}
 		c.events("transcript", settled(eventsFrom(x)), settled(eventsFrom(y)), rank)
 	}
+}
+
+// unnamed are the names of files with an id that has no number yet, the oldest first.
+func (n *Normaliser) unnamed(files map[string][]json.RawMessage) []string {
+	var names []string
+	for name := range files {
+		if slices.ContainsFunc(n.idsIn(name), func(id string) bool { return n.ids[id] == "" }) {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return strings.Compare(began(files[a])+a, began(files[b])+b) })
+	return names
+}
+
+// began is the first time in a file of lines.
+func began(list []json.RawMessage) string {
+	for _, raw := range list {
+		var line struct{ Timestamp string }
+		if json.Unmarshal(raw, &line) == nil && line.Timestamp != "" {
+			return line.Timestamp
+		}
+	}
+	return ""
 }
 
 func renamed(files map[string][]json.RawMessage, n *Normaliser) map[string][]json.RawMessage {
