@@ -145,12 +145,9 @@ func (x *Index) toolPart(rest string) string {
 	return rest
 }
 
-// DisplayName is the tool's title as its owner declared it, else its own name
-// made readable.
+// DisplayName is the title among the tool's annotations, else its own name made
+// readable. The title beside them is not looked at (observed with 2.1.329).
 func DisplayName(t protocol.Tool) string {
-	if t.Title != "" {
-		return t.Title
-	}
 	var hints struct {
 		Title string `json:"title"`
 	}

@@ -83,7 +83,7 @@ func TestMeta(t *testing.T) {
 		ok   bool
 	}{
 		{"mcp__s__echo", protocol.ToolUseMeta{ID: "1", DisplayName: "Echo", ServerDisplayName: "srv", ToolName: "echo"}, true},
-		{"mcp__s__get-sum", protocol.ToolUseMeta{ID: "1", DisplayName: "Sum Tool", ServerDisplayName: "srv", ToolName: "get-sum"}, true},
+		{"mcp__s__get-sum", protocol.ToolUseMeta{ID: "1", DisplayName: "Get-Sum", ServerDisplayName: "srv", ToolName: "get-sum"}, true},
 		{"mcp__s__hinted", protocol.ToolUseMeta{ID: "1", DisplayName: "From Hints", ServerDisplayName: "srv", ToolName: "hinted"}, true},
 		{"mcp__s__long_running-op", protocol.ToolUseMeta{ID: "1", DisplayName: "Long Running-Op", ServerDisplayName: "srv", ToolName: "long_running-op"}, true},
 		{"mcp__s__nosuch", protocol.ToolUseMeta{ID: "1", DisplayName: "Nosuch"}, true},

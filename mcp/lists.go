@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/ordered"
@@ -78,22 +77,21 @@ type lists struct {
 
 // fetch asks a server for everything it declared. A server that declared
 // nothing at all is asked for tools once: some have them all the same. Lists
-// other than that of tools may fail; they are then empty.
+// other than that of tools may fail; they are then empty. They are asked for one
+// after another, in the order of the real CLI, so that no two runs differ.
 func fetch(ctx context.Context, c *connection.Conn, cfg ServerConfig, pause time.Duration) (lists, error) {
 	var out, prompts, resources lists
 	var err error
-	var others sync.WaitGroup
 	hello := c.Hello()
-	if hello.Has("prompts") {
-		others.Go(func() { prompts = fetchPrompts(ctx, c, cfg.Name) })
-	}
-	if hello.Has("resources") {
-		others.Go(func() { resources = fetchResources(ctx, c, cfg.Name) })
-	}
 	if hello.Has("tools") || hello.Bare() {
 		out, err = fetchTools(ctx, c, cfg, pause)
 	}
-	others.Wait()
+	if hello.Has("prompts") {
+		prompts = fetchPrompts(ctx, c, cfg.Name)
+	}
+	if hello.Has("resources") {
+		resources = fetchResources(ctx, c, cfg.Name)
+	}
 	out.prompts, out.resources, out.hasResources = prompts.prompts, resources.resources, resources.hasResources
 	out.warnings = append(append(out.warnings, prompts.warnings...), resources.warnings...)
 	return out, err

@@ -162,10 +162,10 @@ func (a *again) refused() error {
 // family is the model's name for people.
 func (a *again) family() string { return model.Display(a.s.resolved()) }
 
-// summary says for the transcript how the Stop hooks went.
-func (a *again) summary(out hook.Outcome) error {
-	if out.Ended == nil {
-		return nil
+// trace says for the transcript how the Stop hooks went.
+func (a *again) trace(out hook.Outcome) error {
+	if err := a.out.all(out.Attached()); err != nil || out.Ended == nil {
+		return err
 	}
 	return a.out.emit(out.Ended)
 }
@@ -173,7 +173,7 @@ func (a *again) summary(out hook.Outcome) error {
 // stopHooks runs the Stop hooks. A block puts its feedback into the
 // conversation, and the model is asked again with the returned text.
 func (a *again) stopHooks(ctx context.Context) (feedback string, again bool, err error) {
-	out, err := a.hooks.run(ctx, protocol.StopHook{
+	out, err := a.hooks.ask(ctx, protocol.StopHook{
 		StopHookActive: a.blocks > 0, LastAssistantMessage: a.x.last.text,
 		BackgroundTasks: a.behind.backgroundTasks(), SessionCrons: a.behind.sessionCrons(),
 	})
@@ -184,7 +184,7 @@ func (a *again) stopHooks(ctx context.Context) (feedback string, again bool, err
 		return "", false, err
 	}
 	if !out.Block { // else after what it says
-		if err := a.summary(out); err != nil {
+		if err := a.trace(out); err != nil {
 			return "", false, err
 		}
 	}
@@ -206,7 +206,7 @@ func (a *again) stopHooks(ctx context.Context) (feedback string, again bool, err
 		}
 	}
 	if out.Block {
-		if err := a.summary(out); err != nil {
+		if err := a.trace(out); err != nil {
 			return "", false, err
 		}
 	}

@@ -72,7 +72,7 @@ const blankText = "Blank prompt — the message was only whitespace, so nothing 
 
 // refuseBlank answers a blank prompt without the model.
 func (k *local) refuseBlank(ctx context.Context) error {
-	id, err := k.hooks.take(ctx)
+	id, err := k.hooks.take(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -85,12 +85,11 @@ func (k *local) refuseBlank(ctx context.Context) error {
 // say answers a command with text of the CLI's own: init and a message that no
 // model wrote.
 func (k *local) say(ctx context.Context, c slash.Call, said slash.Said, usage *slash.Context) error {
-	k.prompts.recorded = protocol.Content{Text: c.LocalTags(cmp.Or(said.Name, c.Name))}
-	id, err := k.hooks.take(ctx)
-	if err != nil {
-		return err
+	if !said.Absent {
+		k.prompts.recorded = protocol.Content{Text: c.LocalTags(cmp.Or(said.Name, c.Name))}
 	}
-	if err := k.prompts.init(ctx, id); err != nil {
+	id, err := k.hooks.take(ctx, said.Absent)
+	if err != nil {
 		return err
 	}
 	if said.Title != "" {
@@ -98,11 +97,17 @@ func (k *local) say(ctx context.Context, c slash.Call, said slash.Said, usage *s
 			return err
 		}
 	}
+	if err := k.prompts.init(ctx, id); err != nil {
+		return err
+	}
 	return k.reply(c, said, usage)
 }
 
 func (k *local) reply(c slash.Call, said slash.Said, usage *slash.Context) error {
 	ev := k.output(slash.Call{Name: cmp.Or(said.Name, c.Name), Args: c.Args}, said.Text)
+	if said.Absent {
+		ev.LocalCommandRun, ev.LocalCommandOutcome = nil, &protocol.LocalOutcome{Kind: "unavailable_headless"}
+	}
 	if said.Failed {
 		ev.LocalCommandSource = slash.Complaint(said.Text)
 		ev.LocalCommandOutcome = &protocol.LocalOutcome{Kind: "failed"}

@@ -87,13 +87,15 @@ func (p *points) displayed(ctx context.Context, text string) error {
 	return err
 }
 
-// take begins the turn of a command of the CLI itself; it returns the uuid of
-// the prompt.
-func (p *points) take(ctx context.Context) (string, error) {
+// take begins the turn of a command of the CLI itself, or of one that it does
+// not have here; it returns the uuid of the prompt.
+func (p *points) take(ctx context.Context, absent bool) (string, error) {
 	if err := p.begin(ctx); err != nil {
 		return "", err
 	}
-	return p.prompts.uuid(), p.out.emit(p.prompts.command())
+	prompt := p.prompts.command()
+	prompt.Absent = absent
+	return p.prompts.uuid(), p.out.emit(prompt)
 }
 
 // begin names the prompt and yields its coming and the session's start.
@@ -249,24 +251,35 @@ func (p *points) submit(ctx context.Context, c slash.Call, x *slash.Expansion) (
 		}
 	}
 	s.notices = append(expansion.Notices, out.Notices...)
-	return s, p.accept(x, append(expansion.Attached(), out.Attached()...), out.Specific.SessionTitle)
+	return s, p.accept(c, x, append(expansion.Attached(), out.Attached()...), out.Specific.SessionTitle)
 }
 
 // accept yields the trace of a prompt that hooks let pass, and of the text
 // behind it.
-func (p *points) accept(x *slash.Expansion, kept []protocol.Event, title string) error {
-	if err := p.prompts.prompted(false); err != nil {
-		return err
-	}
-	if x != nil {
-		if err := p.added(protocol.Content{Blocks: []protocol.Block{protocol.Text(x.Text)}}); err != nil {
+func (p *points) accept(c slash.Call, x *slash.Expansion, kept []protocol.Event, title string) error {
+	if x == nil {
+		if err := p.prompts.prompted(false); err != nil {
 			return err
 		}
+	} else if err := p.expanded(c, x); err != nil {
+		return err
 	}
 	if err := p.out.all(kept); err != nil || title == "" {
 		return err
 	}
 	return p.out.titled(title)
+}
+
+// expanded yields the trace of a command and of its text.
+func (p *points) expanded(c slash.Call, x *slash.Expansion) error {
+	prompt := p.prompts.prompt()
+	prompt.Expansion = &protocol.Expansion{Name: c.Name, Tools: x.Tools}
+	if err := p.out.emit(prompt); err != nil {
+		return err
+	}
+	text := p.text(protocol.Content{Blocks: []protocol.Block{protocol.Text(x.Text)}})
+	text.Expansion = prompt.Expansion
+	return p.out.emit(text)
 }
 
 // keepsOut reports whether hooks of a prompt keep it from the model.
@@ -294,10 +307,12 @@ func (p *points) turnAway(out hook.Outcome, dropped bool) error {
 }
 
 // added yields the trace of text that the CLI itself puts beside the prompt.
-func (p *points) added(text protocol.Content) error {
-	return p.out.emit(&protocol.Prompted{
+func (p *points) added(text protocol.Content) error { return p.out.emit(p.text(text)) }
+
+func (p *points) text(text protocol.Content) *protocol.Prompted {
+	return &protocol.Prompted{
 		UUID: p.s.o.Clock.NewID(), PromptID: p.prompts.promptID, Timestamp: p.out.timestamp(), Injected: true, Content: text,
-	})
+	}
 }
 
 // absorb makes prompts that came during the tool round part of the turn: the

@@ -2,6 +2,7 @@ package simulator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -257,6 +258,11 @@ func (d *round) show(c call, r ran) error {
 	if d.s.main.Tasks != nil {
 		d.s.main.Tasks.Launched(c.use.ID)
 	}
+	for _, ev := range res.After {
+		if text, is := ev.(*protocol.User); is && text.Expansion != nil {
+			text.ToolUseID = c.use.ID
+		}
+	}
 	return d.out.all(res.After)
 }
 
@@ -280,10 +286,28 @@ func (d *round) toolEvent(c call, res protocol.ToolResult) *protocol.User {
 		SessionID: d.s.o.Live.SessionID(), UUID: d.s.o.Clock.NewID(), Timestamp: d.out.timestamp(),
 		ToolUseResult: output, SourceUUID: c.event, Tool: c.use.Name,
 	}
+	if c.tool.Server != "" {
+		ev.MCP = &protocol.MCPCall{Server: c.tool.Server, Tool: c.tool.RawName, Result: res.MCP, NotReadOnly: notReadOnly(c.tool, res)}
+	}
 	if res.Decision != nil || res.NonExecutionKind != "" {
 		ev.ToolResultMeta = []protocol.ToolResultMeta{{ID: c.use.ID, NonExecutionKind: res.NonExecutionKind, PermissionDecision: res.Decision}}
 	}
 	return ev
+}
+
+// notReadOnly is why a call that succeeded may have changed something.
+func notReadOnly(t protocol.Tool, res protocol.ToolResult) string {
+	var hints struct {
+		ReadOnly *bool `json:"readOnlyHint"`
+	}
+	_ = json.Unmarshal(t.Annotations, &hints) // what is none gives no hint
+	switch {
+	case res.IsError || hints.ReadOnly != nil && *hints.ReadOnly:
+		return ""
+	case hints.ReadOnly != nil:
+		return "declared"
+	}
+	return "no_hint"
 }
 
 // rejectRest answers the calls that an interrupt left without a result; those

@@ -11,6 +11,7 @@ import (
 // Skill is a loaded skill: what the model reads, and what it may do unasked from
 // there on.
 type Skill struct {
+	Name  string
 	Text  string
 	Tools []string
 }
@@ -64,7 +65,7 @@ func skill(ctx context.Context, s Skills, in skillInput) tool.Result {
 	}{true, in.Skill, loaded.Tools}))
 	r.After = append(r.After, &protocol.User{
 		Message:     protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(loaded.Text)}}},
-		IsSynthetic: true,
+		IsSynthetic: true, Expansion: &protocol.Expansion{Name: loaded.Name, Tools: loaded.Tools},
 	})
 	return r
 }

@@ -300,7 +300,7 @@ func (l *loader) folders(tree fs.FS, dir, source string) {
 		doc, ok := l.read(tree, file)
 		if name := cmp.Or(doc.text("name"), base(file)); ok && !slices.Contains(l.c.styles, name) {
 			l.c.styles = append(l.c.styles, name)
-			l.c.styled[name] = doc.body
+			l.c.styled[name] = strings.TrimSpace(doc.body)
 		}
 	}
 }
@@ -331,7 +331,7 @@ func (l *loader) agent(tree fs.FS, file, source string) {
 		return // a note beside the agents
 	}
 	a := Agent{
-		Name: l.prefix + name, Description: doc.text("description"), Prompt: l.filled(doc.body), Tools: doc.list("tools"),
+		Name: l.prefix + name, Description: doc.text("description"), Prompt: l.filled(strings.TrimSpace(doc.body)), Tools: doc.list("tools"),
 		Disallowed: doc.list("disallowedTools"), Model: doc.text("model"), MaxTurns: doc.number("maxTurns"),
 		Background: doc.bool("background"), Source: source,
 	}

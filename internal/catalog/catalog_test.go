@@ -136,7 +136,8 @@ func TestDefineAgents(t *testing.T) {
 func TestParseDocument(t *testing.T) {
 	tests := []struct{ name, text, key, value, body string }{
 		{"none", "# Title\n\ntext", "description", "", "# Title\n\ntext"},
-		{"simple", "---\nname: x\n---\nbody\n", "name", "x", "body"},
+		{"simple", "---\nname: x\n---\n\n  body \n\n", "name", "x", "body \n\n"},
+		{"spaced", "\n  body \n", "name", "", "\n  body \n"},
 		{"windows", "\ufeff---\r\nname: x\r\n---\r\nbody", "name", "x", "body"},
 		{"empty", "---\n---\nbody", "name", "", "body"},
 		{"not closed", "---\nname: x\nbody", "name", "", "---\nname: x\nbody"},

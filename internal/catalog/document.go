@@ -15,21 +15,22 @@ type document struct {
 	body  string
 }
 
-// parseDocument splits a file at its front matter. Front matter that is no
+// parseDocument splits a file at its front matter. As for the real CLI the white
+// space behind front matter is no part of the body, that at the end is. Front matter that is no
 // YAML (a description with a colon in it, mostly) is read line by line as
 // "key: value"; a file without any is all body.
 func parseDocument(data []byte) document {
 	text := strings.ReplaceAll(strings.TrimPrefix(string(data), "\ufeff"), "\r\n", "\n")
 	rest, ok := strings.CutPrefix(text, "---\n")
 	if !ok {
-		return document{body: strings.TrimSpace(text)}
+		return document{body: text}
 	}
 	head, body, ok := strings.Cut("\n"+rest, "\n---")
 	if !ok {
-		return document{body: strings.TrimSpace(text)}
+		return document{body: text}
 	}
 	_, body, _ = strings.Cut(body, "\n") // the rest of the closing line
-	d := document{body: strings.TrimSpace(body)}
+	d := document{body: strings.TrimLeft(body, " \t\n")}
 	if err := yaml.Unmarshal([]byte(head), &d.front); err != nil {
 		d.front = lines(head)
 	}
@@ -140,6 +141,6 @@ func (d document) description() string {
 	if text := d.text("description"); text != "" {
 		return text
 	}
-	line, _, _ := strings.Cut(d.body, "\n")
+	line, _, _ := strings.Cut(strings.TrimSpace(d.body), "\n")
 	return strings.TrimSpace(strings.TrimLeft(line, "# "))
 }

@@ -79,6 +79,13 @@ func TestCompare(t *testing.T) {
 			paths{"transcript.more"},
 		},
 		{
+			"a session that nothing but its file names", &parity.Recording{Transcripts: map[string][]json.RawMessage{"p/" + idA + ".jsonl": lines(`{"type":"x"}`)}},
+			&parity.Recording{Transcripts: map[string][]json.RawMessage{"p/" + idB + ".jsonl": lines(`{"type":"y"}`)}},
+			paths{"transcript.x", "transcript.y"},
+		},
+		{"how long a command of the CLI says that it took", said(`{"t":"Total duration (wall): 1m 2s"}`), said(`{"t":"Total duration (wall): 0s"}`), nil},
+		{"names of files of results", said(`{"t":"a/mcp-desk-blob-1795384275787-746931.png"}`), said(`{"t":"a/mcp-desk-blob-1795384284255-qzaw7f.png"}`), nil},
+		{
 			"state of a session is the last of each kind", &parity.Recording{Transcripts: map[string][]json.RawMessage{"t.jsonl": lines(`{"type":"last-prompt","n":1}`, `{"type":"y"}`, `{"type":"last-prompt","n":2}`)}},
 			&parity.Recording{Transcripts: map[string][]json.RawMessage{"t.jsonl": lines(`{"type":"y"}`, `{"type":"last-prompt","n":2}`)}}, nil,
 		},

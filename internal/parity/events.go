@@ -233,7 +233,7 @@ func settled(events []event) []event {
 	last := map[string]event{}
 	for _, e := range events {
 		switch e.kind {
-		case "last-prompt", "atis-latch", "tools-used", "cost-state":
+		case "last-prompt", "atis-latch", "tools-used", "cost-state", "mode", "custom-title", "agent-name", "agent-setting":
 			last[e.kind] = e
 		default:
 			rest = append(rest, e)

@@ -67,6 +67,7 @@ var inText = [...]struct {
 	{regexp.MustCompile(`\ba[0-9a-f]{16}\b`), ""},
 	{regexp.MustCompile(`(?:\btool-results/|/tasks/|<task-id>|with ID: )(b[0-9a-z]{8})\b`), ""},
 	{regexp.MustCompile(`\bblob-(\d{10,}-[0-9a-z]+)\b`), ""},
+	{regexp.MustCompile(`(Total duration \((?:API|wall)\):\s+)(?:\d+h )?(?:\d+m )?\d+s`), "${1}<time>"},
 	{regexp.MustCompile(`\bREDACTED_ID_\d+\b`), ""},
 	{regexp.MustCompile(`((?:duration_ms|tokens|total_tokens|tool_uses|subagent_tokens)["']?\s*[:>=]\s*)\d+(?:\.\d+)?`), "${1}<n>"},
 	{regexp.MustCompile(`\$\d+\.\d{2,}`), "<cost>"},

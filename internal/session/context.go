@@ -183,13 +183,13 @@ func (s *surroundings) Surroundings() transcript.Surroundings {
 		}
 	}
 	if slices.Contains(listed, "Skill") {
-		for _, k := range persona.BuiltInSkills() {
-			now.Skills = append(now.Skills, transcript.Listed{Name: k.Name, Text: "- " + k.Name, BuiltIn: true})
-		}
 		for _, k := range s.plan.Catalog.Commands() {
-			if k.Skill {
+			if !k.NoModel {
 				now.Skills = append(now.Skills, transcript.Listed{Name: k.Name, Text: "- " + k.Name + ": " + k.Description})
 			}
+		}
+		for _, k := range persona.BuiltInSkills() {
+			now.Skills = append(now.Skills, transcript.Listed{Name: k.Name, Text: "- " + k.Name, BuiltIn: true})
 		}
 	}
 	return now

@@ -103,7 +103,7 @@ func (l *library) Skill(ctx context.Context, name, args string) (builtin.Skill, 
 	l.policy.Grant(k.Tools)
 	l.hook(k)
 	text, err := command.Text(ctx, l.shell, k, args)
-	return builtin.Skill{Text: text, Tools: k.Tools}, err
+	return builtin.Skill{Name: k.Name, Text: text, Tools: k.Tools}, err
 }
 
 // Check says, in the words that users see, why the model cannot load a skill.

@@ -107,7 +107,7 @@ func (o *Outcome) block(c *call, a *answer, reason, bare string) {
 		if s := a.output.Specific; s != nil && s.SuppressOriginalPrompt {
 			more = ""
 		}
-		o.refusePrompt(c, reason, more, promptOutcome{Kind: "blocked_by_hook", Reason: bare})
+		o.refusePrompt(c, reason, more, protocol.PromptOutcome{Kind: "blocked_by_hook", Reason: bare})
 		return
 	}
 	if !o.Block {
@@ -144,7 +144,7 @@ func (o *Outcome) add(c *call, a *answer) {
 		if ofPrompt(c.event) {
 			text := stoppedText(out.StopReason)
 			o.Texts = append(o.Texts, text)
-			o.Notices = append(o.Notices, promptRefused(c, text, promptOutcome{Kind: "stopped_by_hook", Kept: true, Reason: out.StopReason}))
+			o.Notices = append(o.Notices, promptRefused(c, text, protocol.PromptOutcome{Kind: "stopped_by_hook", Kept: true, Reason: out.StopReason}))
 		}
 	}
 	s := out.Specific
@@ -298,7 +298,7 @@ func (o *Outcome) silent(c *call, a *answer) {
 		o.refuse(notInTime)
 	case ofPrompt(c.event):
 		reason := fmt.Sprintf("%s hook callback timed out after %dms", c.event, a.entry.timeout.Milliseconds())
-		o.refusePrompt(c, reason, "", promptOutcome{Kind: "no_verdict", NoVerdict: "callback_timed_out"})
+		o.refusePrompt(c, reason, "", protocol.PromptOutcome{Kind: "no_verdict", NoVerdict: "callback_timed_out"})
 	case ends(c.event):
 		o.message(c, hostSilent)
 	}
@@ -333,7 +333,7 @@ func (o *Outcome) mustBlock(c *call, a *answer) {
 		reason += "\n" + detail
 	}
 	if ofPrompt(c.event) {
-		o.refusePrompt(c, reason, "", promptOutcome{Kind: "no_verdict", NoVerdict: kind, Reason: short})
+		o.refusePrompt(c, reason, "", protocol.PromptOutcome{Kind: "no_verdict", NoVerdict: kind, Reason: short})
 		return
 	}
 	if canBlock(c.event) {
@@ -342,7 +342,7 @@ func (o *Outcome) mustBlock(c *call, a *answer) {
 }
 
 // refusePrompt keeps a prompt from the model; more is said behind the reason.
-func (o *Outcome) refusePrompt(c *call, reason, more string, outcome promptOutcome) {
+func (o *Outcome) refusePrompt(c *call, reason, more string, outcome protocol.PromptOutcome) {
 	if !o.Block {
 		o.Reason = reason
 	}

@@ -49,7 +49,7 @@ func informational(level, content string, more ...protocol.Field) *protocol.Syst
 
 // promptRefused is the event of a prompt that a hook keeps from the model.
 // Hooks of its submission also tell what becomes of it.
-func promptRefused(c *call, text string, outcome promptOutcome) *protocol.System {
+func promptRefused(c *call, text string, outcome protocol.PromptOutcome) *protocol.System {
 	fields := []protocol.Field{{Key: "prevent_continuation", Value: true}}
 	if c.event == "UserPromptSubmit" {
 		fields = append(fields, protocol.Field{Key: "prompt_submit_outcome", Value: outcome})
@@ -64,15 +64,6 @@ func stoppedText(reason string) string {
 		return "Operation stopped by hook"
 	}
 	return "Operation stopped by hook: " + reason
-}
-
-// promptOutcome says what became of a prompt: blocked_by_hook, stopped_by_hook
-// or no_verdict.
-type promptOutcome struct {
-	Kind      string `json:"kind"`
-	Kept      bool   `json:"prompt_kept"`
-	NoVerdict string `json:"no_verdict_kind,omitempty"`
-	Reason    string `json:"reason,omitempty"`
 }
 
 // badAnswer is what is said of a callback that failed; it does not repeat what

@@ -144,7 +144,7 @@ func keysOf(raw json.RawMessage) map[string]json.RawMessage {
 const noClassifier = "auto_mode_no_check_in_session"
 
 func classifierMissing(now func() time.Time) protocol.Event {
-	return &protocol.System{Subtype: "informational", Fields: []protocol.Field{
+	return &protocol.System{Subtype: "informational", Shown: true, Fields: []protocol.Field{
 		{Key: "content", Value: "Auto mode can't check actions in this session. There is no classifier here, so every call that needs its check is refused."},
 		{Key: "isMeta", Value: false},
 		{Key: "timestamp", Value: now().UTC().Format("2006-01-02T15:04:05.000Z")},

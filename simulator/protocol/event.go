@@ -140,7 +140,7 @@ type LocalCommand struct {
 
 // LocalOutcome is how a slash command ended.
 type LocalOutcome struct {
-	Kind string `json:"kind"` // "failed"
+	Kind string `json:"kind"` // "failed" or "unavailable_headless"
 }
 
 // ToolUseMeta names an MCP call for display.
@@ -170,8 +170,14 @@ type User struct {
 	TaskDescription  string          `json:"task_description,omitempty"`
 	Origin           json.RawMessage `json:"origin,omitempty"` // of a replayed prompt
 
-	// Tool is the tool that this is a result of; for transcripts. Empty = none.
-	Tool string `json:"-"`
+	// Tool is the tool that this is a result of, MCP what a server answered; for
+	// transcripts. Empty = none.
+	Tool string   `json:"-"`
+	MCP  *MCPCall `json:"-"`
+	// Expansion is the skill whose text this is, ToolUseID the call that asked for
+	// it; for transcripts. nil = it is something else.
+	Expansion *Expansion `json:"-"`
+	ToolUseID string     `json:"-"`
 	// Summary marks what stands for a part of the conversation; for transcripts,
 	// which know it from a [Compacted].
 	Summary bool `json:"-"`

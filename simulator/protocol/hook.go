@@ -103,3 +103,12 @@ type HookAttachment struct {
 func (a HookAttachment) MarshalJSON() ([]byte, error) {
 	return marshalFields([]Field{{"type", a.Type}}, a.Fields)
 }
+
+// PromptOutcome says what hooks made of a prompt: blocked_by_hook,
+// stopped_by_hook or no_verdict.
+type PromptOutcome struct {
+	Kind      string `json:"kind"`
+	Kept      bool   `json:"prompt_kept"`
+	NoVerdict string `json:"no_verdict_kind,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+}

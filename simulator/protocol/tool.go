@@ -34,11 +34,30 @@ type ToolResult struct {
 	Output any
 	// Server is the raw name of the MCP server that answered; empty = none.
 	Server string
+	// MCP is what transcripts keep of the result of a server, in the place of
+	// Output; nil = the same.
+	MCP *MCPResult
 
 	// How the call was permitted, as tool_result_meta shows it.
 	Decision         *PermissionDecision // nil = permission checks were not reached
 	NonExecutionKind string              // "" = the tool ran
 	Unknown          bool                // there is no such tool, or its server is gone
+}
+
+// MCPResult is what an MCP server answered beside its content.
+type MCPResult struct {
+	Content    any             `json:"-"`
+	Meta       json.RawMessage `json:"_meta,omitempty"`
+	Structured json.RawMessage `json:"structuredContent,omitempty"`
+}
+
+// MCPCall is a call of an MCP server as transcripts keep it.
+type MCPCall struct {
+	Server, Tool string     // as the server calls them
+	Result       *MCPResult // nil = nothing beside the content
+	// NotReadOnly says why the tool may change something: "no_hint", "declared";
+	// empty = it does not, or it failed.
+	NotReadOnly string
 }
 
 // ErrorResult is a tool error whose text is shown as it is.

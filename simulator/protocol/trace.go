@@ -33,6 +33,15 @@ type Prompted struct {
 	Refused        bool // a hook kept it out of the conversation
 	Injected       bool // text the CLI itself put in (hook feedback, reminders)
 	Local          bool // a command of the CLI itself, which the model is not asked
+	Absent         bool // a command that the CLI does not have here
+	// Expansion is the command that this is, or whose text it is; nil = none.
+	Expansion *Expansion
+}
+
+// Expansion is a command or a skill whose text the model reads.
+type Expansion struct {
+	Name  string
+	Tools []string // permission rules that it brings
 }
 
 // Absorbed says that a prompt which came while the turn ran has become part of

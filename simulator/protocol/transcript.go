@@ -51,6 +51,8 @@ type UserLine struct {
 	Type    string      `json:"type"` // "user"
 	Message UserContent `json:"message"`
 	IsMeta  bool        `json:"isMeta,omitempty"`
+	// Companion marks what the CLI itself adds to the turn of a prompt.
+	Companion bool `json:"turnCompanion,omitempty"`
 	// OnlyShown and IsSummary mark the summary that stands for what was compacted.
 	OnlyShown bool `json:"isVisibleInTranscriptOnly,omitempty"`
 	IsSummary bool `json:"isCompactSummary,omitempty"`
@@ -71,10 +73,13 @@ type UserLine struct {
 
 	// Of a tool result.
 	ToolUseResult           any           `json:"toolUseResult,omitempty"`
-	Sandboxed               *bool         `json:"sandboxed,omitempty"` // of Bash commands that ran
+	MCPMeta                 *MCPResult    `json:"mcpMeta,omitempty"`
+	MCPNotReadOnly          string        `json:"mcpCallNotReadOnly,omitempty"` // "no_hint" or "declared"
+	Sandboxed               *bool         `json:"sandboxed,omitempty"`          // of Bash commands that ran
 	ToolDenialKind          string        `json:"toolDenialKind,omitempty"`
 	ToolEndsTurn            bool          `json:"toolEndsTurn,omitempty"` // of StructuredOutput
 	SourceToolAssistantUUID string        `json:"sourceToolAssistantUUID,omitempty"`
+	SourceToolUseID         string        `json:"sourceToolUseID,omitempty"` // of the text of a skill
 	PermissionDecision      *LineDecision `json:"permissionDecision,omitempty"`
 	Foot
 }
@@ -119,6 +124,8 @@ type AssistantLine struct {
 // Attribution says on whose behalf the model wrote a line.
 type Attribution struct {
 	Agent     string `json:"attributionAgent,omitempty"`
+	Skill     string `json:"attributionSkill,omitempty"`
+	Plugin    string `json:"attributionPlugin,omitempty"` // what stands before a colon in its name
 	MCPServer string `json:"attributionMcpServer,omitempty"`
 	MCPTool   string `json:"attributionMcpTool,omitempty"`
 }
@@ -216,9 +223,20 @@ type InformationalLine struct {
 	Content string `json:"content"`
 	IsMeta  bool   `json:"isMeta"`
 	TimedStamp
-	Level             string `json:"level"`
-	PreventContinuing bool   `json:"preventContinuation,omitempty"`
+	Level             string        `json:"level"`
+	PreventContinuing bool          `json:"preventContinuation,omitempty"`
+	Ending            *PromptEnding `json:"promptSubmitEnding,omitempty"`
 	Foot
+}
+
+// PromptEnding is a [PromptOutcome] in the spelling of transcripts. How they keep
+// what is no verdict is not known.
+type PromptEnding struct {
+	Ending struct {
+		Kind   string `json:"kind"` // "blocked_by_hook" or "stopped_by_hook"
+		Reason string `json:"reason,omitempty"`
+	} `json:"ending"`
+	Kept bool `json:"promptKept"`
 }
 
 // StopLine is system/stop_hook_summary: how the hooks at the end of a turn went.
@@ -307,7 +325,9 @@ type LocalCommandLine struct {
 	TimedStamp
 	IsMeta       bool            `json:"isMeta"`
 	ContextUsage json.RawMessage `json:"contextUsage,omitempty"`
+	SubmitUUID   string          `json:"submitUuid,omitempty"` // the host's id of the command
 	CommandRun   *LocalCommand   `json:"commandRun,omitempty"`
+	Outcome      *LocalOutcome   `json:"commandOutcome,omitempty"`
 	Foot
 }
 

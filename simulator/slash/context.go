@@ -2,6 +2,7 @@ package slash
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -119,7 +120,11 @@ func (c Context) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "## Context Usage\n\n**Model:** %s  \n**Tokens:** %s / %s (%d%%)\n", c.Model, short(c.TotalTokens), short(c.MaxTokens), c.Percentage)
 	b.WriteString("\n### Estimated usage by category\n\n| Category | Tokens | Percentage |\n|----------|--------|------------|\n")
-	for _, k := range c.Categories {
+	rows := slices.Clone(c.Categories)
+	if n := len(rows); n > 1 { // the table ends with what is kept free
+		rows[n-1], rows[n-2] = rows[n-2], rows[n-1]
+	}
+	for _, k := range rows {
 		fmt.Fprintf(&b, "| %s | %s | %.1f%% |\n", k.Name, short(k.Tokens), 100*float64(k.Tokens)/float64(max(1, c.MaxTokens)))
 	}
 	for _, part := range []struct {

@@ -1,6 +1,8 @@
 package transcript
 
 import (
+	"strings"
+
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -13,6 +15,41 @@ type agent struct {
 	SpawnDepth  int    `json:"spawnDepth"`
 	Finished    bool   `json:"finished"`
 	Parent      string `json:"parentAgentId,omitempty"`
+}
+
+// credit is on whose behalf the model writes in the main conversation: after the
+// text of a skill, and after the last call of an MCP server in its last round.
+type credit struct {
+	protocol.Attribution
+	asked bool // the model has written since the last result
+}
+
+// follow notes whose text the turn goes on with. What stands before a colon in the
+// name is taken for a plugin, though it may be a directory.
+func (c *credit) follow(name string) {
+	c.Skill, c.Plugin = name, ""
+	if plugin, _, ok := strings.Cut(name, ":"); ok {
+		c.Plugin = plugin
+	}
+}
+
+// of is what a line of the model says.
+func (c *credit) of(agentID string, ev *protocol.Assistant) protocol.Attribution {
+	if agentID != "" {
+		return protocol.Attribution{Agent: ev.SubagentType}
+	}
+	c.asked = true
+	return c.Attribution
+}
+
+// answered notes the result of a call; nil = no server gave it.
+func (c *credit) answered(call *protocol.MCPCall) {
+	if c.asked {
+		c.asked, c.MCPServer, c.MCPTool = false, "", ""
+	}
+	if call != nil {
+		c.MCPServer, c.MCPTool = call.Server, call.Tool
+	}
 }
 
 // agents keeps what sub-agents say, each in a file of its own.

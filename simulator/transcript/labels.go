@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -17,6 +18,7 @@ type labels struct {
 	prompt string // text of the last prompt, as lists of sessions show it
 	told   string // leaf that the last last-prompt line names
 	listed bool   // a last-prompt line was written by this process
+	talked bool   // this process has kept a message of the model, not commands alone
 }
 
 // opening is what a process begins its part of a transcript with.
@@ -45,6 +47,9 @@ func (l *labels) opening() []any {
 func (l *labels) closing() []any {
 	l.listed, l.told = true, l.th.leaf[""]
 	lines := []any{protocol.LastPromptLine{Type: "last-prompt", LastPrompt: l.prompt, LeafUUID: l.told, SessionID: l.th.id}}
+	if !l.talked && !l.th.forked {
+		return lines
+	}
 	appended := l.th.resumed && !l.th.forked
 	if !appended {
 		lines = append(append(lines, l.titles()...), l.agentSetting()...)
@@ -88,6 +93,9 @@ func (l *labels) toolsUsed() protocol.ToolsUsedLine {
 func (l *labels) lastPrompt(ev *protocol.Prompted) {
 	text := l.typed
 	l.typed = ""
+	if ev.Expansion != nil && !strings.Contains(ev.Content.Text, "<command-args>") {
+		return
+	}
 	if text == "" {
 		text = firstLine(ev.Content)
 	}

@@ -18,6 +18,7 @@ type recorder struct {
 	listing *listing
 	agents  *agents
 	costs   costs
+	credit  credit     // on whose behalf the model writes
 	turns   int        // prompts so far
 	lost    []lostCall // at the end of the history
 	mute    bool       // the history ends without an answer
@@ -101,8 +102,13 @@ func (r *recorder) prompted(ev *protocol.Prompted) error {
 		Message: protocol.UserContent{Role: "user", Content: ev.Content}, IsMeta: ev.Injected,
 	}
 	if ev.Injected {
-		return r.pen.write(append(mended, line)...)
+		line.Companion = ev.Expansion != nil
+		if err := r.pen.write(append(mended, line)...); err != nil || ev.Expansion == nil {
+			return err
+		}
+		return r.expanded(ev.Expansion)
 	}
+	r.credit = credit{}
 	r.labels.lastPrompt(ev)
 	r.turns++
 	line.PermissionMode, line.PromptSource, line.TurnOrigin = ev.PermissionMode, cmp.Or(ev.Source, "sdk"), "sdk"
@@ -113,11 +119,33 @@ func (r *recorder) prompted(ev *protocol.Prompted) error {
 		line.Origin = ev.Origin
 	}
 	line.TurnPosition = &protocol.TurnPosition{TurnIndex: r.turns}
+	if ev.Expansion != nil {
+		line.PermissionMode, line.PromptSource = "", ""
+	}
 	line.AttributionKey, line.MergedUUIDs, line.ImageIDs = ev.HostID, ev.Merged, imageIDs(ev.Content)
 	if err := r.pen.write(append(mended, line)...); err != nil {
 		return err
 	}
+	if ev.Expansion != nil {
+		return nil // the text comes first
+	}
 	return r.listing.environment()
+}
+
+// commandPermissions is the attachment of that name: the rules that a command
+// or a skill brings.
+type commandPermissions struct {
+	Type  string   `json:"type"`
+	Tools []string `json:"allowedTools"`
+}
+
+// expanded keeps what follows the text of a command or a skill.
+func (r *recorder) expanded(x *protocol.Expansion) error {
+	r.credit.follow(x.Name)
+	if err := r.listing.environment(); err != nil {
+		return err
+	}
+	return r.pen.write(r.th.attachment("", "", commandPermissions{"command_permissions", append([]string{}, x.Tools...)}))
 }
 
 // imageIDs numbers the images of a prompt.
@@ -136,14 +164,26 @@ const caveat = "<local-command-caveat>The command below was run directly in Clau
 
 // command keeps a slash command of the CLI itself, which is no prompt.
 func (r *recorder) command(ev *protocol.Prompted) error {
-	var lines []any
-	for _, text := range []protocol.UserLine{
-		{Message: userText(caveat), IsMeta: true}, {Message: protocol.UserContent{Role: "user", Content: ev.Content}},
-	} {
+	if ev.Absent {
 		e := r.th.envelope("", "", ev.Timestamp)
-		text.Head, text.Stamp, text.Foot, text.Type = e.Head, e.Stamp, e.Foot, "user"
-		text.PromptID = r.th.promptOf(ev)
-		lines = append(lines, text)
+		return r.pen.write(protocol.LocalCommandLine{
+			Head: e.Head, Type: "system", Subtype: "local_command", Content: ev.Content.Plain(), Level: "info",
+			TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID}, SubmitUUID: ev.HostID, Foot: e.Foot,
+		})
+	}
+	var lines []any
+	for _, text := range []struct {
+		uuid string
+		line protocol.UserLine
+	}{
+		{line: protocol.UserLine{Message: userText(caveat), IsMeta: true}},
+		{ev.UUID, protocol.UserLine{Message: protocol.UserContent{Role: "user", Content: ev.Content}, AttributionKey: ev.HostID}},
+	} {
+		e := r.th.envelope("", text.uuid, ev.Timestamp)
+		line := text.line
+		line.Head, line.Stamp, line.Foot, line.Type = e.Head, e.Stamp, e.Foot, "user"
+		line.PromptID = r.th.promptOf(ev)
+		lines = append(lines, line)
 	}
 	return r.pen.write(lines...)
 }
@@ -168,10 +208,11 @@ func (r *recorder) absorbed(ev *protocol.Absorbed) error {
 }
 
 func (r *recorder) assistant(ev *protocol.Assistant) error {
-	if ev.LocalCommandRun != nil {
+	if ev.LocalCommandSource != "" {
 		return r.localCommand(ev)
 	}
 	agentID := agentOf(ev.ParentToolUseID, ev.AgentID)
+	r.labels.talked = true
 	line := r.assistantLine(agentID, ev)
 	if agentID != "" {
 		return r.agents.write(agentID, agentOfAssistant(ev), line)
@@ -210,7 +251,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 		},
 		ThinkingDurationMS: ev.ThinkingDurationMS, ThinkingDisplay: ev.ThinkingDisplay, IsAbortedMidStream: ev.Aborted,
 		RequestID: ev.RequestID, RequestedModel: m.Model, PromptCache: "5m",
-		Attribution: protocol.Attribution{Agent: ev.SubagentType},
+		Attribution: r.credit.of(agentID, ev),
 		Type:        "assistant", Stamp: e.Stamp, Effort: level, PerTurnEffort: perTurn, MadeBy: "model", Foot: e.Foot,
 	}
 	if f := ev.Final; f != nil {
@@ -247,7 +288,7 @@ func (r *recorder) user(ev *protocol.User) error {
 		e.ParentUUID = &ev.SourceUUID
 	}
 	line := protocol.UserLine{
-		Head: e.Head, Type: "user", Message: ev.Message, IsMeta: ev.IsSynthetic, Stamp: e.Stamp, RefusedMessageID: ev.RefusedMessageID,
+		Head: e.Head, Type: "user", Message: ev.Message, IsMeta: ev.IsSynthetic, Stamp: e.Stamp, SourceToolUseID: ev.ToolUseID, RefusedMessageID: ev.RefusedMessageID,
 		ToolUseResult: ev.ToolUseResult, SourceToolAssistantUUID: ev.SourceUUID, Foot: e.Foot,
 	}
 	ran := len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind == ""
@@ -262,10 +303,26 @@ func (r *recorder) user(ev *protocol.User) error {
 			line.PermissionDecision = &protocol.LineDecision{Decision: d.Decision, Source: d.Source, ReasonType: d.ReasonType, RuleSource: d.RuleSource}
 		}
 	}
+	if agentID == "" && ev.Tool != "" {
+		r.credit.answered(ev.MCP)
+	}
+	if call := ev.MCP; call != nil {
+		line.MCPNotReadOnly = call.NotReadOnly
+		if call.Result != nil {
+			line.ToolUseResult, line.MCPMeta = call.Result.Content, call.Result
+		}
+	}
+	line.Companion = ev.Expansion != nil
+	if ev.IsSynthetic && ev.Expansion == nil && agentID == "" {
+		line.Message = userText(ev.Message.Content.Plain()) // what the CLI itself says is no list there
+	}
 	if agentID != "" {
 		return r.agents.said(agentID, ev, line)
 	}
-	return r.pen.write(line)
+	if err := r.pen.write(line); err != nil || ev.Expansion == nil {
+		return err
+	}
+	return r.expanded(ev.Expansion)
 }
 
 // entitle names the session. A name that it has already changes nothing.

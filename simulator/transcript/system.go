@@ -107,7 +107,7 @@ func (r *recorder) system(ev *protocol.System) error {
 		return r.pen.write(protocol.InformationalLine{
 			Head: e.Head, Type: "system", Subtype: "informational", TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID},
 			Content: text(ev.Fields, "content"), Level: text(ev.Fields, "level"),
-			PreventContinuing: field(ev.Fields, "prevent_continuation") == true, Foot: e.Foot,
+			PreventContinuing: field(ev.Fields, "prevent_continuation") == true, Ending: ending(ev.Fields), Foot: e.Foot,
 		})
 	case "compact_boundary":
 		return r.bounded(ev)
@@ -117,6 +117,18 @@ func (r *recorder) system(ev *protocol.System) error {
 		return r.agents.ended(ev)
 	}
 	return nil
+}
+
+// ending is what hooks made of a prompt; nil = the event is not about one, or
+// they gave no verdict.
+func ending(fields []protocol.Field) *protocol.PromptEnding {
+	outcome, is := field(fields, "prompt_submit_outcome").(protocol.PromptOutcome)
+	if !is || outcome.NoVerdict != "" {
+		return nil
+	}
+	e := &protocol.PromptEnding{Kept: outcome.Kept}
+	e.Ending.Kind, e.Ending.Reason = outcome.Kind, outcome.Reason
+	return e
 }
 
 // stopped keeps how the hooks at the end of a turn went.
@@ -190,6 +202,7 @@ func (r *recorder) localCommand(ev *protocol.Assistant) error {
 	e := r.th.envelope("", ev.UUID, ev.Timestamp)
 	return r.pen.write(protocol.LocalCommandLine{
 		Head: e.Head, Type: "system", Subtype: "local_command", Content: ev.LocalCommandSource, Level: "info",
-		TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID}, CommandRun: ev.LocalCommandRun, ContextUsage: ev.ContextUsage, Foot: e.Foot,
+		TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID}, CommandRun: ev.LocalCommandRun, ContextUsage: ev.ContextUsage,
+		Outcome: ev.LocalCommandOutcome, Foot: e.Foot,
 	})
 }

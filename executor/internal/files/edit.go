@@ -84,7 +84,7 @@ func edit(_ context.Context, f *Files, in editInput) protocol.ToolResult {
 	if err := store(p.path, []byte(content)); err != nil {
 		return tool.Fail("%s", describe(err, "open", p.path))
 	}
-	name := named(in.FilePath)
+	name := in.FilePath
 	out := editOutput{
 		FilePath: name, OldString: p.old, NewString: in.NewString, OriginalFile: p.before,
 		StructuredPatch: patch(p.before, p.after), ReplaceAll: in.ReplaceAll,

@@ -7,7 +7,6 @@ package files
 
 import (
 	"encoding/json"
-	"path/filepath"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/internal/ordered"
@@ -61,9 +60,6 @@ func (f *Files) Printed(file, printed string) {
 		f.seen.know(path, printed)
 	}
 }
-
-// named is a path as results name it: as the call gave it, cleaned.
-func named(p string) string { return filepath.Clean(p) }
 
 // Observed returns a call's input as hooks and hosts see it: the path of a file
 // to read, write or edit is absolute there. Nil = the input itself.

@@ -100,12 +100,12 @@ func read(_ context.Context, f *Files, in readInput) protocol.ToolResult {
 	case ".png", ".jpg", ".jpeg", ".gif", ".webp":
 		return readImage(path, data)
 	case ".ipynb":
-		if r, ok := readNotebook(named(in.FilePath), data); ok {
+		if r, ok := readNotebook(in.FilePath, data); ok {
 			f.seen.know(path, string(data))
 			return r
 		}
 	case ".pdf":
-		return readPDF(path, named(in.FilePath), data)
+		return readPDF(path, in.FilePath, data)
 	}
 	if in.Limit == nil && !in.AllowLarge && len(data) > maxWholeFile {
 		return tool.Fail("File content (%s) exceeds maximum allowed size (%s). Use offset and limit parameters to read specific portions "+
@@ -113,7 +113,7 @@ func read(_ context.Context, f *Files, in readInput) protocol.ToolResult {
 			"in your context, call Read again with allow_large: true — only if you genuinely need all of it or the user asked for "+
 			"the whole file.", tool.Size(len(data)), tool.Size(maxWholeFile))
 	}
-	r := readText(named(in.FilePath), decodeText(data), in.Offset, in.Limit)
+	r := readText(in.FilePath, decodeText(data), in.Offset, in.Limit)
 	file := r.Output.(readOutput).File.(textFile)
 	f.seen.note(path, string(data), file.NumLines == file.TotalLines)
 	return r

@@ -85,7 +85,7 @@ func write(_ context.Context, f *Files, in writeInput) protocol.ToolResult {
 		return tool.Fail("%s", describe(err, "open", path))
 	}
 	f.seen.know(path, in.Content)
-	name := named(in.FilePath)
+	name := in.FilePath
 	out := writeOutput{Type: "create", FilePath: name, Content: in.Content, StructuredPatch: []textdiff.Hunk{}}
 	if created {
 		return tool.Text("File created successfully at: "+name+fileIsKnown, out)

@@ -128,6 +128,9 @@ func (b *blocks) success(tool string, structured, meta json.RawMessage) protocol
 	case len(b.links) > 0 || meta != nil:
 		r.Output = structuredOutput{Content: b.all, ResourceLinks: b.links, Meta: meta}
 	}
+	if out, ok := r.Output.(structuredOutput); ok {
+		r.MCP = &protocol.MCPResult{Content: out.Content, Meta: meta, Structured: structured}
+	}
 	if structured == nil && !hasImage(b.all) && b.plain() == "" {
 		r.Content = nothing
 	}
@@ -236,7 +239,7 @@ func (v View) refuse(tool protocol.Tool, r protocol.ToolResult) protocol.ToolRes
 	r.Content = protocol.Content{Text: refusal}
 	if o, ok := r.Output.(structuredOutput); ok {
 		o.Content = refusal
-		r.Output = o
+		r.Output, r.MCP.Content = o, refusal
 	} else {
 		r.Output = refusal
 	}

@@ -1,0 +1,130 @@
+package transcript_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/transcript"
+)
+
+// picked are the named members of the lines that have one of them.
+func picked(t *testing.T, s *transcript.Transcript, keys ...string) []map[string]any {
+	t.Helper()
+	var all []map[string]any
+	for _, line := range readLines(t, s.Path()) {
+		some := map[string]any{}
+		for _, key := range keys {
+			if v, ok := line[key]; ok {
+				some[key] = v
+			}
+		}
+		if a, ok := line["attachment"].(map[string]any); ok && a["type"] == "command_permissions" {
+			some["attachment"] = a
+		}
+		if len(some) > 0 {
+			all = append(all, some)
+		}
+	}
+	return all
+}
+
+// E14, as 2.1.329 writes it: the line of a command says neither mode nor source,
+// its text follows at once, and what the model then says is credited to it.
+func TestExpandedCommand(t *testing.T) {
+	w := newWorld(t)
+	s := w.mustOpen(t, transcript.Options{})
+	greet := &protocol.Expansion{Name: "team:greet", Tools: []string{"Read"}}
+	text := protocol.Content{Blocks: []protocol.Block{protocol.Text("Say hello.\n")}}
+	record(
+		t, s,
+		&protocol.Queued{Content: protocol.Content{Text: "/greet"}},
+		&protocol.Prompted{UUID: "u1", PermissionMode: "default", Content: protocol.Content{Text: "<tags>"}, Expansion: greet},
+		&protocol.Prompted{UUID: "u2", Injected: true, Content: text, Expansion: greet},
+		&protocol.Assistant{UUID: "a1", Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.Text("hello")}}},
+		&protocol.User{UUID: "u3", IsSynthetic: true, ToolUseID: "t1", Expansion: &protocol.Expansion{Name: "tidy"}, Message: protocol.UserContent{Content: text}},
+		&protocol.Assistant{UUID: "a2", Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.Text("tidied")}}},
+		&protocol.Prompted{UUID: "u4", PermissionMode: "default", Content: protocol.Content{Text: "more"}},
+		&protocol.Assistant{UUID: "a3", Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.Text("more")}}},
+	)
+	closed(t, s)
+	got := picked(t, s, "permissionMode", "turnCompanion", "sourceToolUseID", "attributionSkill", "attributionPlugin", "lastPrompt")
+	want := []map[string]any{
+		{"turnCompanion": true},
+		{"attachment": map[string]any{"type": "command_permissions", "allowedTools": []any{"Read"}}},
+		{"attributionSkill": "team:greet", "attributionPlugin": "team"},
+		{"turnCompanion": true, "sourceToolUseID": "t1"},
+		{"attachment": map[string]any{"type": "command_permissions", "allowedTools": []any{}}},
+		{"attributionSkill": "tidy"},
+		{"permissionMode": "default"},
+		{"lastPrompt": "more"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}
+
+// E14, as 2.1.329 writes it: what a server answered beside its content, and whose
+// answer the model followed.
+func TestMCPLines(t *testing.T) {
+	w := newWorld(t)
+	s := w.mustOpen(t, transcript.Options{})
+	said := func(id string) protocol.Event {
+		return &protocol.Assistant{UUID: id, Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.Text("x")}}}
+	}
+	result := func(tool string, call *protocol.MCPCall) protocol.Event {
+		return &protocol.User{UUID: "r" + tool, Tool: tool, ToolUseResult: "shown", MCP: call}
+	}
+	structured := &protocol.MCPResult{Content: "kept", Meta: json.RawMessage(`{"a":1}`), Structured: json.RawMessage(`{"n":1}`)}
+	record(
+		t, s,
+		&protocol.Prompted{UUID: "u1", Content: protocol.Content{Text: "go"}}, said("a1"),
+		result("mcp__s__one", &protocol.MCPCall{Server: "s", Tool: "one", Result: structured}),
+		result("mcp__s__two", &protocol.MCPCall{Server: "s", Tool: "two", NotReadOnly: "no_hint"}),
+		result("Bash", nil), said("a2"), said("a3"), result("Bash", nil), said("a4"),
+	)
+	got := picked(t, s, "toolUseResult", "mcpMeta", "mcpCallNotReadOnly", "attributionMcpServer", "attributionMcpTool")
+	credited := map[string]any{"attributionMcpServer": "s", "attributionMcpTool": "two"}
+	want := []map[string]any{
+		{"toolUseResult": "kept", "mcpMeta": map[string]any{"_meta": map[string]any{"a": 1.0}, "structuredContent": map[string]any{"n": 1.0}}},
+		{"toolUseResult": "shown", "mcpCallNotReadOnly": "no_hint"},
+		{"toolUseResult": "shown"},
+		credited, credited,
+		{"toolUseResult": "shown"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}
+
+// Commands alone leave neither mode nor titles at the end; one that there is not
+// here is kept as it was typed, and how a hook ended a prompt is kept.
+func TestCommandLines(t *testing.T) {
+	w := newWorld(t)
+	s := w.mustOpen(t, transcript.Options{})
+	record(
+		t, s,
+		&protocol.Prompted{UUID: "u1", HostID: "u1", Local: true, Absent: true, Content: protocol.Content{Text: "/vim x"}},
+		&protocol.Assistant{UUID: "a1", LocalCommandSource: "no", LocalCommandOutcome: &protocol.LocalOutcome{Kind: "unavailable_headless"}},
+		&protocol.Prompted{UUID: "u2", HostID: "u2", Local: true, Content: protocol.Content{Text: "<tags>"}},
+		&protocol.System{Subtype: "informational", Fields: []protocol.Field{
+			{Key: "content", Value: "no"}, {Key: "prompt_submit_outcome", Value: protocol.PromptOutcome{Kind: "blocked_by_hook", Reason: "why"}},
+		}},
+	)
+	closed(t, s)
+	got := picked(t, s, "submitUuid", "commandOutcome", "turnAttributionKey", "promptSubmitEnding", "mode", "atis")
+	want := []map[string]any{
+		{"submitUuid": "u1"},
+		{"commandOutcome": map[string]any{"kind": "unavailable_headless"}},
+		{"turnAttributionKey": "u2"},
+		{"promptSubmitEnding": map[string]any{"ending": map[string]any{"kind": "blocked_by_hook", "reason": "why"}, "promptKept": false}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+	if lines := readLines(t, s.Path()); lines[0]["content"] != "/vim x" {
+		t.Errorf("the command is kept as %v", lines[0])
+	}
+}
