@@ -334,7 +334,11 @@ func (x *exchange) retry(ctx context.Context, f *scenarios.Failure, api failure.
 		if err := x.out.emit(ev); err != nil {
 			return false, err
 		}
-		trace := &protocol.CLIRetry{Status: api.Status, Message: api.Message, RetryInMS: ms(wait), Attempt: attempt, MaxRetries: retries}
+		trace := &protocol.CLIRetry{Status: api.Status, Message: api.Message, Body: api.Message, RetryInMS: ms(wait), Attempt: attempt, MaxRetries: retries}
+		if api.Kind != "" {
+			trace.RequestID = x.out.apiID("req")
+			trace.Body = api.Body(trace.RequestID)
+		}
 		if err := x.out.emit(trace); err != nil {
 			return false, err
 		}
@@ -379,6 +383,9 @@ func (x *exchange) giveUp(api failure.API) error {
 	ev.Message.StopSequence = &sequence
 	if api.Status != 0 {
 		ev.RequestID = x.out.apiID("req")
+	}
+	if api.Connection == "prompt_too_long" || api.Terminal == "prompt_too_long" {
+		ev.ErrorDetails = api.Body(ev.RequestID)
 	}
 	if api.Refused != "" {
 		ev.RequestID, ev.RefusedMessageID = x.last.request, api.Refused

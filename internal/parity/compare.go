@@ -27,6 +27,8 @@ func Compare(ours, theirs *Recording) []Difference {
 		a, b := eventsOf(ours.Runs[i].Stdout), eventsOf(theirs.Runs[i].Stdout)
 		maps.Copy(rank[0], callOrder(a))
 		maps.Copy(rank[1], callOrder(b))
+		byAgent(a, rank[0])
+		byAgent(b, rank[1])
 		c.events("stdout", a, b, rank)
 		c.event = 0
 		c.text("stderr", strings.TrimSpace(ours.Runs[i].Stderr), strings.TrimSpace(theirs.Runs[i].Stderr))

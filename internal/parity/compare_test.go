@@ -57,6 +57,18 @@ func TestCompare(t *testing.T) {
 		{"keys in another order", said(`{"type":"a","x":1,"y":2}`), said(`{"type":"a","y":2,"x":1}`), nil},
 		{"an event that one side lacks", said(`{"type":"a"}` + "\n" + `{"type":"b"}` + "\n" + `{"type":"c"}`), said(`{"type":"a"}` + "\n" + `{"type":"c"}`), paths{"stdout.b"}},
 		{"events in another order", said(`{"type":"a"}` + "\n" + `{"type":"b"}`), said(`{"type":"b"}` + "\n" + `{"type":"a"}`), paths{"stdout.a", "stdout.a"}[:1]},
+		{
+			"agents side by side", said(calls("1", "2") + agent("2", "begins") + agent("1", "begins", "ends") + agent("2", "ends") + results("1", "2")),
+			said(calls("1") + agent("1", "begins") + calls("2") + agent("2", "begins") + agent("1", "ends") + results("1") + agent("2", "ends") + results("2")), nil,
+		},
+		{
+			"an agent that ends before it begins", said(calls("1", "2") + agent("1", "begins", "ends") + agent("2", "begins", "ends")),
+			said(calls("1", "2") + agent("1", "ends", "begins") + agent("2", "begins", "ends")),
+			paths{"stdout.system/task_started"},
+		},
+		{
+			"the line after parallel results", chained(idA, idB), chained(idB, idA), nil,
+		},
 		{"results of parallel calls", said(calls("1", "2") + results("1", "2")), said(calls("1", "2") + results("2", "1")), nil},
 		{"lists of words", said(`{"type":"a","tools":["x","y"]}`), said(`{"type":"a","tools":["x","z"]}`), paths{"stdout.a.tools"}},
 		{"lists of ids", said(`{"type":"a","tail":["x","y"]}`), said(`{"type":"a","tail":["v","w"]}`), nil},
@@ -116,4 +128,25 @@ func results(ids ...string) (s string) {
 		s += `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"toolu_0000000` + id + `","content":"` + id + `"}]}}` + "\n"
 	}
 	return s
+}
+
+func agent(call string, what ...string) (s string) {
+	for _, w := range what {
+		kind := map[string]string{"begins": "task_started", "ends": "task_notification"}[w]
+		s += `{"type":"system","subtype":"` + kind + `","task_id":"t` + call + `","tool_use_id":"toolu_0000000` + call + `"}` + "\n"
+	}
+	return s
+}
+
+// chained are the results of two calls, in some order, and the line that follows them.
+func chained(first, second string) *parity.Recording {
+	result := map[string]string{
+		idA: `{"type":"user","uuid":"` + idA + `","message":{"content":[{"type":"tool_result","tool_use_id":"toolu_00000001"}]}}`,
+		idB: `{"type":"user","uuid":"` + idB + `","message":{"content":[{"type":"tool_result","tool_use_id":"toolu_00000002"}]}}`,
+	}
+	return &parity.Recording{
+		Runs: []parity.Run{{Stdout: calls("1", "2")}}, Transcripts: map[string][]json.RawMessage{
+			"t.jsonl": lines(result[first], result[second], `{"type":"x","uuid":"`+idC+`","parentUuid":"`+second+`"}`),
+		},
+	}
 }

@@ -166,7 +166,68 @@ func byCall(events []event, rank map[string]int) {
 			_, y := callOf(b)
 			return rank[x] - rank[y]
 		})
+		rechain(events[i:j], events[j:])
 		i = j
+	}
+}
+
+// rechain lets the line of a transcript that followed one of a group follow the
+// last of the group.
+func rechain(group, rest []event) {
+	if len(group) < 2 {
+		return
+	}
+	ids := map[string]bool{}
+	for _, e := range group {
+		ids[member(e, "uuid")] = true
+	}
+	for _, e := range rest {
+		if object, ok := e.value.(map[string]any); ok && ids[member(e, "parentUuid")] {
+			object["parentUuid"] = member(group[len(group)-1], "uuid")
+		}
+	}
+}
+
+func member(e event, key string) string {
+	object, _ := e.value.(map[string]any)
+	return textOf(object[key])
+}
+
+// byAgent puts what agents say that run side by side in the order of their calls,
+// each with its call and its result: the real CLI begins the first while the
+// message with the others is still coming.
+func byAgent(events []event, rank map[string]int) {
+	task := map[string]string{} // id → call
+	for _, e := range events {
+		if id := member(e, "task_id"); e.kind == "system/task_started" {
+			task[id] = member(e, "tool_use_id")
+		}
+	}
+	callOf := func(e event) string {
+		switch e.kind {
+		case "assistant[tool_use]", "user[tool_result]":
+			if parent := member(e, "parent_tool_use_id"); parent != "" {
+				return parent
+			}
+			block := blockOf(e)
+			return textOf(block["id"]) + textOf(block["tool_use_id"])
+		}
+		if call := member(e, "tool_use_id") + member(e, "parent_tool_use_id"); call != "" {
+			return call
+		}
+		return task[member(e, "task_id")]
+	}
+	for i := 0; i < len(events); {
+		j, begun := i, map[string]bool{}
+		for ; j < len(events) && callOf(events[j]) != ""; j++ {
+			if events[j].kind == "system/task_started" {
+				begun[callOf(events[j])] = true
+			}
+		}
+		if len(begun) > 1 {
+			slices.SortStableFunc(events[i:j], func(a, b event) int { return rank[callOf(a)] - rank[callOf(b)] })
+		}
+		i = max(j, i+1)
 	}
 }
 

@@ -206,6 +206,17 @@ func toolsOf(a catalog.Agent) string {
 	return "*"
 }
 
+// Moved is where a command of the model has changed the directory to.
+func (s *surroundings) Moved() string {
+	if s.box.builtin == nil {
+		return ""
+	}
+	if dir := s.box.Dir(); dir != s.plan.CWD {
+		return dir
+	}
+	return ""
+}
+
 // Effort is the level of the model's effort, and whether it can change from turn to turn; empty = it knows none.
 func (s *surroundings) Effort() (level string, perTurn bool) {
 	now := s.live.Now()

@@ -115,6 +115,9 @@ type Assistant struct {
 	UserMessageUUID     string        `json:"user_message_uuid,omitempty"`
 	UserMessageUUIDs    []string      `json:"user_message_uuids,omitempty"`
 
+	// ErrorDetails is the answer that a request got which is too long; for
+	// transcripts. Empty = another failure.
+	ErrorDetails string `json:"-"`
 	// Final is what the transcript keeps and the stream does not show: the
 	// message's real stop reason and usage. Nil on synthetic messages.
 	Final *MessageFinal `json:"-"`

@@ -98,8 +98,10 @@ type Unmet struct {
 
 // CLIRetry is the transcript's view of an API failure that is retried.
 type CLIRetry struct {
-	Status     int // 0 = no response
-	Message    string
+	Status     int    // 0 = no response
+	Message    string // of the API itself
+	Body       string // the answer as clients quote it
+	RequestID  string // empty = no response, or no JSON
 	RetryInMS  int
 	Attempt    int
 	MaxRetries int

@@ -63,6 +63,7 @@ type UserLine struct {
 	// Of a prompt.
 	ImageIDs       []int           `json:"imagePasteIds,omitempty"` // 1 for the first image, and so on
 	PermissionMode PermissionMode  `json:"permissionMode,omitempty"`
+	SkipAttached   bool            `json:"queueSkipAttachments,omitempty"` // of news of the background
 	Origin         json.RawMessage `json:"origin,omitempty"`
 	PromptSource   string          `json:"promptSource,omitempty"` // "sdk" or "system"
 	TurnOrigin     string          `json:"turnOrigin,omitempty"`   // "sdk" or "task_notification"
@@ -155,6 +156,8 @@ type SyntheticLine struct {
 	APIErrorStatus    int              `json:"apiErrorStatus,omitempty"`
 	APIErrorType      string           `json:"apiErrorType,omitempty"`
 	APIError          string           `json:"apiError,omitempty"`
+	ErrorDetails      string           `json:"errorDetails,omitempty"`     // of a request that is too long
+	ResendCannotCure  bool             `json:"resendCannotCure,omitempty"` // of an account without money
 	PerTurnEffort     *string          `json:"perTurnEffort,omitempty"`
 	NoToolCall        bool             `json:"failedResponseHadNoToolCall,omitempty"`
 	MadeBy            string           `json:"madeBy"` // "other"
@@ -202,6 +205,7 @@ type RequestError struct {
 	Message       string           `json:"message"`
 	Formatted     string           `json:"formatted"`
 	Status        int              `json:"status,omitempty"` // 0 = no response
+	RequestID     string           `json:"requestId,omitempty"`
 	Connection    *ConnectionError `json:"connection"`
 	IsNetworkDown bool             `json:"isNetworkDown"`
 	NoResponse    *struct{}        `json:"noResponse"`

@@ -2,6 +2,7 @@ package transcript_test
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -126,5 +127,64 @@ func TestCommandLines(t *testing.T) {
 	}
 	if lines := readLines(t, s.Path()); lines[0]["content"] != "/vim x" {
 		t.Errorf("the command is kept as %v", lines[0])
+	}
+}
+
+// As 2.1.329 writes them: where lines were written, what ends no turn, what a
+// failed request got for an answer, and news of the background.
+func TestMembersOfLines(t *testing.T) {
+	w := newWorld(t)
+	where := &elsewhere{}
+	s := w.mustOpen(t, transcript.Options{Teller: where})
+	failed := protocol.ToolResultBlock{ToolUseID: "t1", Type: "tool_result", IsError: new(true)}
+	result := func(id string, block protocol.ToolResultBlock) *protocol.User {
+		return &protocol.User{
+			UUID: id, Tool: "StructuredOutput", ToolResultMeta: []protocol.ToolResultMeta{{ID: "t1"}},
+			Message: protocol.UserContent{Content: protocol.Content{Blocks: []protocol.Block{block}}},
+		}
+	}
+	record(t, s, &protocol.Prompted{UUID: "u1", Content: protocol.Content{Text: "go"}}, result("r1", failed))
+	where.dir = "/elsewhere"
+	record(
+		t, s, result("r2", answer("t1")),
+		&protocol.Prompted{UUID: "u2", Source: "system", Content: protocol.Content{Text: "news"}},
+		&protocol.CLIRetry{Status: 529, Message: "Overloaded", Body: "529 {}", RequestID: "req_1", Attempt: 1},
+		&protocol.User{UUID: "u3", IsSynthetic: true, Message: protocol.UserContent{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text("go on")}}}},
+		&protocol.Assistant{UUID: "a1", Message: protocol.Synthetic("m1", "no money", "stop_sequence"), IsAPIErrorMessage: true, Error: "billing_error"},
+		&protocol.Assistant{UUID: "a2", Message: protocol.Synthetic("m2", "too long", "stop_sequence"), IsAPIErrorMessage: true, ErrorDetails: "400 {}"},
+	)
+	var got []map[string]any
+	for _, some := range picked(t, s, "cwd", "toolEndsTurn", "queueSkipAttachments", "error", "resendCannotCure", "errorDetails", "madeBy", "perTurnEffort") {
+		if some["cwd"] != "/elsewhere" {
+			delete(some, "cwd")
+		}
+		if e, is := some["error"].(map[string]any); is {
+			some["error"] = []any{e["message"], e["formatted"], e["requestId"]}
+		}
+		got = append(got, some)
+	}
+	there := func(more map[string]any) map[string]any {
+		more["cwd"] = "/elsewhere"
+		return more
+	}
+	want := []map[string]any{
+		there(map[string]any{"toolEndsTurn": true}),
+		there(map[string]any{"queueSkipAttachments": true}),
+		there(map[string]any{"error": []any{"529 {}", "529 Overloaded", "req_1"}}),
+		there(map[string]any{}),
+		there(map[string]any{"error": "billing_error", "resendCannotCure": true, "madeBy": "model", "perTurnEffort": "low"}),
+		there(map[string]any{"errorDetails": "400 {}", "madeBy": "other"}),
+	}
+	at := slices.IndexFunc(got, func(some map[string]any) bool { return some["toolEndsTurn"] == true })
+	if at < 0 {
+		t.Fatalf("no call ends the turn: %v", got)
+	}
+	if diff := cmp.Diff(want, got[at:]); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+	for _, l := range readLines(t, s.Path()) {
+		if l["uuid"] == "u3" && l["message"].(map[string]any)["content"] != "go on" {
+			t.Errorf("what the CLI itself says is kept as %v", l["message"])
+		}
 	}
 }

@@ -58,6 +58,8 @@ type Teller interface {
 	// Effort is its level, and whether it can change from turn to turn; empty = it
 	// has none.
 	Effort() (level string, perTurn bool)
+	// Moved is the directory in which commands run now; empty = that of the start.
+	Moved() string
 }
 
 // Machine is what the environment attachment of a transcript tells.

@@ -113,7 +113,7 @@ func (r *recorder) prompted(ev *protocol.Prompted) error {
 	r.turns++
 	line.PermissionMode, line.PromptSource, line.TurnOrigin = ev.PermissionMode, cmp.Or(ev.Source, "sdk"), "sdk"
 	if ev.Source == "system" {
-		line.TurnOrigin = "task_notification"
+		line.TurnOrigin, line.SkipAttached = "task_notification", true
 	}
 	if ev.Source == "system" {
 		line.Origin = ev.Origin
@@ -233,12 +233,15 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 	level, perTurn := r.effort()
 	if ev.Message.Model == protocol.SyntheticModel {
 		madeBy := "other"
-		if ev.IsAPIErrorMessage {
+		if ev.ErrorDetails != "" {
+			perTurn = nil
+		} else if ev.IsAPIErrorMessage {
 			madeBy = "model"
 		}
 		return protocol.SyntheticLine{
 			Head: e.Head, Type: "assistant", Stamp: e.Stamp, Message: ev.Message, RequestID: ev.RequestID, Error: ev.Error,
 			IsAPIErrorMessage: ev.IsAPIErrorMessage, APIErrorStatus: ev.APIErrorStatus, APIErrorType: ev.APIErrorType, APIError: ev.APIError,
+			ErrorDetails: ev.ErrorDetails, ResendCannotCure: ev.Error == "billing_error",
 			PerTurnEffort: perTurn, NoToolCall: ev.IsAPIErrorMessage, MadeBy: madeBy, Foot: e.Foot,
 		}
 	}
@@ -295,7 +298,7 @@ func (r *recorder) user(ev *protocol.User) error {
 	if ran && ev.Tool == "Bash" {
 		line.Sandboxed = new(bool)
 	}
-	line.ToolEndsTurn = ran && ev.Tool == "StructuredOutput"
+	line.ToolEndsTurn = ran && ev.Tool == "StructuredOutput" && !failed(ev)
 	if len(ev.ToolResultMeta) > 0 {
 		meta := ev.ToolResultMeta[0]
 		line.ToolDenialKind = meta.NonExecutionKind
@@ -323,6 +326,16 @@ func (r *recorder) user(ev *protocol.User) error {
 		return err
 	}
 	return r.expanded(ev.Expansion)
+}
+
+// failed tells whether an event shows the result of a call that failed.
+func failed(ev *protocol.User) bool {
+	for _, b := range ev.Message.Content.Blocks {
+		if r, is := b.(protocol.ToolResultBlock); is {
+			return r.IsError != nil && *r.IsError
+		}
+	}
+	return false
 }
 
 // entitle names the session. A name that it has already changes nothing.

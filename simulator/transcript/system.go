@@ -40,7 +40,7 @@ func (r *recorder) result(ev *protocol.Result) error {
 	r.costs.turn(ev)
 	var lines []any
 	if limit, hit := maxTurns(ev); hit && r.th.begun() {
-		lines = append(lines, r.th.attachment("", "", maxTurnsReached{"max_turns_reached", limit, ev.NumTurns, true}))
+		lines = append(lines, r.th.attachment("", "", maxTurnsReached{Type: "max_turns_reached", MaxTurns: limit, TurnCount: ev.NumTurns}))
 	}
 	if d := ev.DeferredToolUse; d != nil {
 		lines = append(lines, r.th.attachment("", "", deferredTool{deferredType, d.ID, d.Name, d.Input}))
@@ -70,7 +70,7 @@ func (r *recorder) retry(ev *protocol.CLIRetry) error {
 	if !r.th.begun() {
 		return nil
 	}
-	failure := protocol.RequestError{Message: ev.Message, Formatted: ev.Message, Status: ev.Status}
+	failure := protocol.RequestError{Message: ev.Body, Formatted: ev.Message, Status: ev.Status, RequestID: ev.RequestID}
 	if ev.Status == 0 {
 		failure.Connection = &protocol.ConnectionError{Code: connectionCode(ev.Message), Message: ev.Message}
 	} else {

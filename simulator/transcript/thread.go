@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"path/filepath"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -51,7 +52,7 @@ func (th *thread) envelope(agentID, uuid, timestamp string) protocol.Envelope {
 		Head:  protocol.Head{IsSidechain: agentID != "", AgentID: agentID},
 		Stamp: protocol.Stamp{UUID: uuid, Timestamp: th.at(timestamp)},
 		Foot: protocol.Foot{
-			UserType: "external", Entrypoint: th.opts.Entrypoint, CWD: th.opts.CWD, SessionID: th.id,
+			UserType: "external", Entrypoint: th.opts.Entrypoint, CWD: th.dirOf(agentID), SessionID: th.id,
 			Version: th.opts.Version, GitBranch: th.opts.Machine.GitBranch,
 		},
 	}
@@ -63,6 +64,14 @@ func (th *thread) envelope(agentID, uuid, timestamp string) protocol.Envelope {
 	}
 	th.leaf[agentID] = uuid
 	return e
+}
+
+// dirOf is where the agent works when a line is written.
+func (th *thread) dirOf(agentID string) string {
+	if agentID == "" && th.opts.Teller != nil {
+		return cmp.Or(th.opts.Teller.Moved(), th.opts.CWD)
+	}
+	return th.opts.CWD
 }
 
 // at is the time of a line: that of its event, else now.

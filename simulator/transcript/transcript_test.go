@@ -182,6 +182,15 @@ type told transcript.Surroundings
 
 func (t told) Surroundings() transcript.Surroundings { return transcript.Surroundings(t) }
 func (told) Effort() (string, bool)                  { return "low", true }
+func (told) Moved() string                           { return "" }
+
+// elsewhere says where a command has changed the directory to.
+type elsewhere struct {
+	told
+	dir string
+}
+
+func (e *elsewhere) Moved() string { return e.dir }
 
 // Row 35: path, mode, order of the lines, the chain, uuids of the stream, a
 // string prompt as a string.

@@ -6,6 +6,7 @@
 package failure
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -30,6 +31,22 @@ type API struct {
 	Stop       string        // stop_reason; empty = stop_sequence
 	Refused    string        // id of the message that was refused
 	Cut        string        // what a reply ran against: output_limit, context_window
+}
+
+// Body is the answer as clients of the API quote it; of one that is no JSON, its
+// message.
+func (api API) Body(requestID string) string {
+	if api.Kind == "" {
+		return api.Message
+	}
+	var text strings.Builder
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	if e.Encode(api.Message) != nil {
+		return api.Message
+	}
+	return fmt.Sprintf(`%d {"type":"error","error":{"type":"%s","message":%s},"request_id":"%s"}`,
+		api.Status, api.Kind, strings.TrimSuffix(text.String(), "\n"), requestID)
 }
 
 // Fallback is why another model is asked; empty = no other model would help.
