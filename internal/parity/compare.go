@@ -104,7 +104,32 @@ func named(list []json.RawMessage) []event {
 			events[i].key = events[i].kind
 		}
 	}
+	listed(events)
 	return events
+}
+
+// listed puts what clients ask for at once, each over a connection of its own, in
+// one order: tools, prompts, resources, every question before its answer.
+func listed(events []event) {
+	rank := func(e event) int {
+		for i, list := range []string{"tools/list", "prompts/list", "resources/list"} {
+			switch e.kind {
+			case "client " + list:
+				return 2*i + 1
+			case "server answer to " + list:
+				return 2*i + 2
+			}
+		}
+		return 0
+	}
+	for i := 0; i < len(events); {
+		j := i
+		for j < len(events) && rank(events[j]) > 0 {
+			j++
+		}
+		slices.SortStableFunc(events[i:j], func(a, b event) int { return rank(a) - rank(b) })
+		i = max(j, i+1)
+	}
 }
 
 // unnumber takes the numbers out by which messages refer to each other.

@@ -2,6 +2,7 @@ package parity_test
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -86,6 +87,13 @@ func TestCompare(t *testing.T) {
 			paths{"mcp.s.server answer to ping.message.result.a"},
 		},
 		{
+			"lists of a server that are asked for at once", exchanged("tools/list", "answer", "prompts/list", "answer"), exchanged("prompts/list", "tools/list", "answer", "answer"), nil,
+		},
+		{
+			"another list", exchanged("tools/list", "answer", "prompts/list", "answer"), exchanged("tools/list", "answer", "resources/list", "answer"),
+			paths{"mcp.s.client prompts/list", "mcp.s.server answer to prompts/list", "mcp.s.client resources/list", "mcp.s.server answer to resources/list"},
+		},
+		{
 			"a line of a transcript is out of the chain", &parity.Recording{Transcripts: map[string][]json.RawMessage{"t.jsonl": lines(`{"type":"x","uuid":"`+idA+`"}`, `{"type":"y","uuid":"`+idB+`","parentUuid":"`+idA+`"}`)}},
 			&parity.Recording{Transcripts: map[string][]json.RawMessage{"t.jsonl": lines(`{"type":"x","uuid":"`+idA+`"}`, `{"type":"more","uuid":"`+idC+`","parentUuid":"`+idA+`"}`, `{"type":"y","uuid":"`+idB+`","parentUuid":"`+idC+`"}`)}},
 			paths{"transcript.more"},
@@ -149,4 +157,21 @@ func chained(first, second string) *parity.Recording {
 			"t.jsonl": lines(result[first], result[second], `{"type":"x","uuid":"`+idC+`","parentUuid":"`+second+`"}`),
 		},
 	}
+}
+
+// exchanged is what a client asks a server; answers come in the order of the methods' names.
+func exchanged(steps ...string) *parity.Recording {
+	asked := slices.DeleteFunc(slices.Clone(steps), func(s string) bool { return s == "answer" })
+	slices.Sort(asked)
+	slices.Reverse(asked)
+	var all []json.RawMessage
+	for _, s := range steps {
+		if s != "answer" {
+			all = append(all, lines(`{"session":"1","from":"client","message":{"id":"`+s+`","method":"`+s+`"}}`)...)
+			continue
+		}
+		all = append(all, lines(`{"session":"1","from":"server","message":{"id":"`+asked[0]+`","result":{}}}`)...)
+		asked = asked[1:]
+	}
+	return &parity.Recording{MCP: map[string][]json.RawMessage{"s": all}}
 }

@@ -85,6 +85,8 @@ func TestMCPLines(t *testing.T) {
 		result("mcp__s__one", &protocol.MCPCall{Server: "s", Tool: "one", Result: structured}),
 		result("mcp__s__two", &protocol.MCPCall{Server: "s", Tool: "two", NotReadOnly: "no_hint"}),
 		result("Bash", nil), said("a2"), said("a3"), result("Bash", nil), said("a4"),
+		&protocol.User{UUID: "r5", Tool: "mcp__s__one", MCP: &protocol.MCPCall{Server: "s", Tool: "one"}, ToolResultMeta: []protocol.ToolResultMeta{{NonExecutionKind: "user-rejected"}}},
+		said("a5"),
 	)
 	got := picked(t, s, "toolUseResult", "mcpMeta", "mcpCallNotReadOnly", "attributionMcpServer", "attributionMcpTool")
 	credited := map[string]any{"attributionMcpServer": "s", "attributionMcpTool": "two"}

@@ -307,7 +307,11 @@ func (r *recorder) user(ev *protocol.User) error {
 		}
 	}
 	if agentID == "" && ev.Tool != "" {
-		r.credit.answered(ev.MCP)
+		call := ev.MCP
+		if len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind != "" {
+			call = nil
+		}
+		r.credit.answered(call)
 	}
 	if call := ev.MCP; call != nil {
 		line.MCPNotReadOnly = call.NotReadOnly
