@@ -38,7 +38,6 @@ type serverConfig struct {
 
 type serverTool struct {
 	Name        string      `json:"name"`
-	Description string      `json:"description,omitempty"`
 	Annotations annotations `json:"annotations"`
 }
 
@@ -89,9 +88,6 @@ func describeServer(st mcp.ServerStatus) serverStatus {
 	out.ServerInfo, out.Tools = &info, []serverTool{}
 	for _, t := range st.Tools {
 		tool := serverTool{Name: t.RawName}
-		if kind != "sdk" { // the host knows its own
-			tool.Description = t.Description
-		}
 		hints := jsvalue.Read[struct {
 			ReadOnly    bool `json:"readOnlyHint"`
 			Destructive bool `json:"destructiveHint"`

@@ -30,7 +30,7 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 	if !found {
 		return r
 	}
-	if kindOf(use.Name) != kindUser { // a question to the user speaks for itself
+	if kindOf(use.Name) != kindUser && tool.Server == "" { // a question to the user speaks for itself, of MCP tools none is told
 		r.Description, _, _ = strings.Cut(tool.Description, "\n")
 		r.Description = cmp.Or(p.about(use), r.Description)
 	}
