@@ -155,7 +155,7 @@ func TestRequest(t *testing.T) {
 		"WebFetch": {Name: "WebFetch", Description: "Fetches a page."},
 
 		"AskUserQuestion": {Name: "AskUserQuestion", Description: "Asks the user."},
-		"mcp__s__t":       {Name: "mcp__s__t", Server: "s", ServerSource: "dynamic", RawName: "t"},
+		"mcp__s__t":       {Name: "mcp__s__t", Server: "s", ServerSource: "dynamic", RawName: "t", Description: "Does it."},
 	}
 	p := policy(t, permission.Options{HasAsker: true, Home: "/home/u", Tool: func(name string) (protocol.Tool, bool) {
 		tool, found := tools[name]
@@ -189,8 +189,8 @@ func TestRequest(t *testing.T) {
 	}
 	call = use("mcp__s__t", "{}")
 	r = p.Request(call, p.Decide(call))
-	if diff := cmp.Diff(&protocol.ServerRef{Name: "s", Source: "dynamic"}, r.Server); diff != "" || r.DisplayName != "t" {
-		t.Errorf("MCP: display name %q, server (-want +got):\n%s", r.DisplayName, diff)
+	if diff := cmp.Diff(&protocol.ServerRef{Name: "s", Source: "dynamic"}, r.Server); diff != "" || r.DisplayName != "t" || r.Description != "" {
+		t.Errorf("MCP: display name %q, description %q, server (-want +got):\n%s", r.DisplayName, r.Description, diff)
 	}
 }
 
