@@ -157,7 +157,7 @@ func addJSON(_ context.Context, o *Options, words []string) error {
 	}
 	entry, err := parseObject([]byte(found[1]))
 	if err != nil {
-		return errorf("Invalid configuration: %v", err)
+		return errorf("Invalid configuration: not a JSON object. Check its quotes, commas and braces.")
 	}
 	if err := keep(o, scope, name, entry.compact()); err != nil {
 		return err
@@ -169,7 +169,6 @@ func addJSON(_ context.Context, o *Options, words []string) error {
 		}
 	}
 	fmt.Fprintf(o.Stdout, "Added %s MCP server %s to %s config\n", transport, name, scope)
-	modified(o, scope)
 	return nil
 }
 

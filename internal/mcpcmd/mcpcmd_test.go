@@ -127,9 +127,9 @@ func TestConfigure(t *testing.T) {
 		},
 		{
 			words:  []string{"add-json", "-s", "project", "j", `{"type":"sse","url":"http://y","headers":{"K":"sesame"}}`},
-			stdout: "Added sse MCP server j to project config\nFile modified: $PROJECT/.mcp.json\n",
+			stdout: "Added sse MCP server j to project config\n",
 		},
-		{words: []string{"add-json", "k", `{"command":"x"}`}, stdout: "Added stdio MCP server k to local config\nFile modified: $HOME/.claude.json [project: $PROJECT]\n"},
+		{words: []string{"add-json", "k", `{"command":"x"}`}, stdout: "Added stdio MCP server k to local config\n"},
 		{
 			words: []string{"get", "j"},
 			stdout: "j:\n  Scope: Project config (shared via .mcp.json)\n  Status: ⏸ Pending approval (run `claude` to approve)\n  Type: sse\n  URL: http://y\n" +
@@ -165,8 +165,8 @@ func TestRefused(t *testing.T) {
 		{words: []string{"add", "x", "y", "-t", "http", "-H", "A"}, stderr: `Invalid header format: "A". Expected format: "Header-Name: value"`, fails: true},
 		{words: []string{"add", "x", "y", "-t", "http", "--callback-port", "0"}, stderr: "Invalid callback port: 0", fails: true},
 		{words: []string{"add", "workspace", "y"}, stderr: `Cannot add MCP server "workspace": this name is reserved.`, fails: true},
-		{words: []string{"add-json", "x", `{"command":`}, stderr: "Invalid configuration: unexpected end of JSON input", fails: true},
-		{words: []string{"add-json", "x", `[]`}, stderr: "Invalid configuration: not an object", fails: true},
+		{words: []string{"add-json", "x", `{"command":`}, stderr: "Invalid configuration: not a JSON object. Check its quotes, commas and braces.", fails: true},
+		{words: []string{"add-json", "x", `[]`}, stderr: "Invalid configuration: not a JSON object. Check its quotes, commas and braces.", fails: true},
 		{words: []string{"add-json", "x", `{"type":"http"}`}, stderr: `Invalid configuration: invalid MCP server config for "x": url: expected string, received undefined`, fails: true},
 		{words: []string{"remove", "x", "-s", "z"}, stderr: "Invalid scope: z. Must be one of: local, user, project, dynamic, enterprise, claudeai, managed, agent", fails: true},
 		{words: []string{"frobnicate"}, stderr: "error: unknown command 'frobnicate'", fails: true},
