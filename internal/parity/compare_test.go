@@ -3,6 +3,7 @@ package parity_test
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -99,6 +100,11 @@ func TestCompare(t *testing.T) {
 			paths{"transcript.more"},
 		},
 		{
+			"a transcript that nothing else names", transcripts(idA+".jsonl", idD+".jsonl"), transcripts(idC+".jsonl", idB+".jsonl"), nil,
+		},
+		{"a transcript that one side lacks", transcripts(idA + ".jsonl"), &parity.Recording{}, paths{"transcript"}},
+		{"ids of tasks in texts", said("Command was moved to the background (ID: b12345678)"), said("Command was moved to the background (ID: babcdefgh)"), nil},
+		{
 			"a session that nothing but its file names", &parity.Recording{Transcripts: map[string][]json.RawMessage{"p/" + idA + ".jsonl": lines(`{"type":"x"}`)}},
 			&parity.Recording{Transcripts: map[string][]json.RawMessage{"p/" + idB + ".jsonl": lines(`{"type":"y"}`)}},
 			paths{"transcript.x", "transcript.y"},
@@ -136,6 +142,16 @@ func results(ids ...string) (s string) {
 		s += `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"toolu_0000000` + id + `","content":"` + id + `"}]}}` + "\n"
 	}
 	return s
+}
+
+// transcripts are files that begin one after the other.
+func transcripts(names ...string) *parity.Recording {
+	r := &parity.Recording{Transcripts: map[string][]json.RawMessage{}}
+	for i, name := range names {
+		at := `,"timestamp":"2026-01-01T00:00:0` + strconv.Itoa(i) + `Z"}`
+		r.Transcripts[name] = lines(`{"type":"mode"}`, `{"type":"x","n":`+strconv.Itoa(i)+at)
+	}
+	return r
 }
 
 func agent(call string, what ...string) (s string) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -114,10 +115,23 @@ func requests(name string, err error) ([]json.RawMessage, error) {
 		return nil, openErr
 	}
 	defer file.Close()
+	return Requests(file)
+}
+
+// Requests reads what the model was asked from a journal. That of the double tells
+// of a call when it ends: it is part of a request only if the model was asked again
+// before the turn ended.
+func Requests(file io.Reader) ([]json.RawMessage, error) {
 	var all []json.RawMessage
+	open := 0 // of the last ones, results that nobody has been told
 	for e, err := range journal.Read(file) {
-		if err != nil {
+		switch {
+		case err != nil:
 			continue // a line that its writer did not come to the end of
+		case e.Model != nil, e.Retry != nil, e.Result != nil && e.Result.TerminalReason == "aborted_streaming":
+			open = 0
+		case e.Result != nil, e.Start != nil:
+			all, open = all[:len(all)-open], 0
 		}
 		for _, a := range askedIn(e) {
 			raw, err := json.Marshal(a)
@@ -125,9 +139,12 @@ func requests(name string, err error) ([]json.RawMessage, error) {
 				return nil, err
 			}
 			all = append(all, raw)
+			if open > 0 || e.Tool != nil {
+				open++
+			}
 		}
 	}
-	return all, nil
+	return all[:len(all)-open], nil
 }
 
 func askedIn(e journal.Entry) (all []asked) {
