@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -111,6 +112,23 @@ func (s *Stream) Wait(piece string, random func() float64) time.Duration {
 		d = time.Duration(float64(d) * (1 + s.Jitter*(2*random()-1)))
 	}
 	return d
+}
+
+// SplitInput cuts the input of a call as the API does: an empty piece first, and at
+// full speed two halves.
+func (s *Stream) SplitInput(input string) []string {
+	pieces := []string{""}
+	if s.Chunk != (Chunk{}) || s.TokensPerSecond > 0 {
+		return append(pieces, s.Split(input)...)
+	}
+	cut := (len(input) + 1) / 2
+	for cut > 0 && cut < len(input) && !utf8.RuneStart(input[cut]) {
+		cut--
+	}
+	if cut == 0 || cut == len(input) {
+		return append(pieces, input)
+	}
+	return append(pieces, input[:cut], input[cut:])
 }
 
 // Split cuts text into the pieces that go out as deltas. A word keeps the white

@@ -51,7 +51,8 @@ func (a *again) answered(ctx context.Context) (*scenarios.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	if a.x.last.more {
+	paused := a.x.last.stop != nil && *a.x.last.stop == "pause_turn" // the API would go on; the CLI does not ask it to
+	if a.x.last.more && !paused || text == emptyText {
 		return &scenarios.Request{Results: []scenarios.Result{}}, nil
 	}
 	if text == "" {
@@ -86,9 +87,8 @@ func (a *again) goOn(ctx context.Context) (text string, again bool, err error) {
 // cutShort finds out whether the last reply, which has nothing to run, ended
 // before its time. At the token limit or at the end of the context the CLI asks
 // for the rest, after a refusal it tries once more; when that does not help, the
-// turn ends. An empty reply is asked about once, and only if the scenario has
-// another step for the answer: as a last word it is what a rule without a
-// response says.
+// turn ends. An empty reply is asked about once: the next step of the response
+// answers, and where there is none it has nothing to say again.
 func (a *again) cutShort() (text string, err error) {
 	if a.x.last.stop == nil {
 		return "", nil
@@ -105,7 +105,7 @@ func (a *again) cutShort() (text string, err error) {
 		}
 		return retryText, a.afterRefusal()
 	case "end_turn":
-		if a.x.last.more && a.x.last.empty && !a.prodded {
+		if a.x.last.empty && !a.prodded {
 			a.prodded = true
 			return emptyText, a.out.inject(emptyText, true)
 		}

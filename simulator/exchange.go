@@ -22,6 +22,8 @@ type exchange struct {
 	*stage
 	current *message // the message being streamed; nil between messages
 	last    answer
+	// unstreamed says that a stream broke off and the next reply comes as a whole.
+	unstreamed bool
 }
 
 // answer is what is known of the last reply.
@@ -85,12 +87,14 @@ func (x *exchange) request(ctx context.Context, req scenarios.Request) ([]call, 
 	if err := x.before(ctx, req, reply); err != nil {
 		return nil, err
 	}
+	x.unstreamed = false
 	if f := reply.Failure; f != nil && !x.s.overcome(reply.Rule.Name, f) {
 		err := x.fail(ctx, reply.Rule.Name, f)
 		x.ledger.apiTime += x.s.o.Clock.Now().Sub(asked)
 		if err != nil {
 			return nil, err
 		}
+		x.unstreamed = f.Type == scenarios.FailStreamError && !f.Whole
 	}
 	x.last.more = reply.More
 	calls, err := x.message(ctx, req, reply, tools)
@@ -199,7 +203,8 @@ func (x *exchange) message(ctx context.Context, req scenarios.Request, reply sce
 		usage = *reply.Usage
 	}
 	m := x.begin(spent{usage, scenarios.ThinkingTokens(blocks), reply.Usage != nil}, reply.Stream)
-	m.index, m.stop = index, cmp.Or(reply.StopReason, scenarios.StopReason(blocks))
+	m.index, m.whole = index, x.unstreamed
+	m.stop = cmp.Or(reply.StopReason, scenarios.StopReason(blocks))
 	x.last.note(m.head, blocks)
 	if err := m.stream(ctx, blocks); err != nil {
 		return nil, err
@@ -266,6 +271,11 @@ func (x *exchange) fail(ctx context.Context, rule string, f *scenarios.Failure) 
 		return x.out.inject(failure.Severed, true)
 	}
 	api := x.s.describe(f)
+	if api.Stderr != "" {
+		if err := x.out.emit(&protocol.Verbatim{Stderr: api.Stderr}); err != nil {
+			return err
+		}
+	}
 	recovered, err := x.retry(ctx, f, api, rule)
 	if err != nil || recovered {
 		return err
@@ -383,6 +393,9 @@ func (x *exchange) giveUp(api failure.API) error {
 	ev.Message.StopSequence = &sequence
 	if api.Status != 0 {
 		ev.RequestID = x.out.apiID("req")
+	}
+	if api.Stop == "refusal" {
+		ev.Message.StopDetails = protocol.NullOf(protocol.StopDetails{Type: api.Stop})
 	}
 	if api.Connection == "prompt_too_long" || api.Terminal == "prompt_too_long" {
 		ev.ErrorDetails = api.Body(ev.RequestID)

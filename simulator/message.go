@@ -24,6 +24,7 @@ type message struct {
 
 	text     strings.Builder // what of the open text block has been streamed
 	started  bool            // message_start is out
+	whole    bool            // it does not come as a stream
 	received int             // characters of all blocks that have been streamed, but for signatures
 	at       int             // the open block; -1 = none
 	shown    int             // assistant events so far
@@ -77,7 +78,7 @@ func (m *message) start(ctx context.Context) error {
 	}
 	m.ledger.heard()
 	m.started = true
-	if !m.s.o.Show.Partial {
+	if m.unseen() {
 		return nil
 	}
 	ttft := ms(m.pace.TTFT())
@@ -103,7 +104,7 @@ func (m *message) start(ctx context.Context) error {
 func (m *message) end() error {
 	m.ledger.latest = &m.spent
 	m.ledger.spend(m.name, m.spent)
-	if !m.s.o.Show.Partial {
+	if m.unseen() {
 		return nil
 	}
 	usage := object{
@@ -111,6 +112,9 @@ func (m *message) end() error {
 		{"cache_creation_input_tokens", 0},
 		{"cache_read_input_tokens", 0},
 		{"output_tokens", m.usage.OutputTokens},
+	}
+	if m.thinking > 0 {
+		usage = append(usage, pair{"output_tokens_details", protocol.OutputDetails{ThinkingTokens: m.thinking}})
 	}
 	err := m.event(object{
 		{"type", "message_delta"},
@@ -148,6 +152,9 @@ func (m *message) block(ctx context.Context, i int, b protocol.Block) error {
 // keepPace waits for a chunk's turn. What an earlier chunk was late is made up
 // for, so that the delays of a busy machine do not add up.
 func (m *message) keepPace(ctx context.Context, chunk string) error {
+	if chunk == "" {
+		return ctx.Err()
+	}
 	wait, now := m.pace.After(chunk), m.s.o.Clock.Now()
 	if m.due.IsZero() || now.Sub(m.due) > time.Second { // the host has kept us waiting
 		m.due = now
@@ -174,7 +181,7 @@ func (m *message) serverBlock(ctx context.Context, i int, b protocol.ServerCall)
 
 // input yields the pieces of a call's input.
 func (m *message) input(ctx context.Context, i int, input json.RawMessage) error {
-	for _, chunk := range halves(string(input)) {
+	for _, chunk := range m.pace.SplitInput(string(input)) {
 		if err := m.keepPace(ctx, chunk); err != nil {
 			return err
 		}
@@ -183,18 +190,6 @@ func (m *message) input(ctx context.Context, i int, input json.RawMessage) error
 		}
 	}
 	return nil
-}
-
-// halves cuts the input of a call the way the API does at least: in two.
-func halves(text string) []string {
-	if len(text) < 4 {
-		return []string{text}
-	}
-	cut := len(text) / 2
-	for cut < len(text) && text[cut]&0xC0 == 0x80 { // not inside a rune
-		cut++
-	}
-	return []string{text[:cut], text[cut:]}
 }
 
 func (m *message) textBlock(ctx context.Context, i int, b protocol.TextBlock) error {
@@ -266,10 +261,7 @@ func (m *message) thinkingBlock(ctx context.Context, i int, b protocol.ThinkingB
 		if err := m.keepPace(ctx, chunk); err != nil {
 			return err
 		}
-		n := scenarios.Tokens(len(chunk))
-		thought += n
-		err := m.out.system("thinking_tokens", protocol.Field{Key: "estimated_tokens", Value: thought}, protocol.Field{Key: "estimated_tokens_delta", Value: n})
-		if err != nil {
+		if err := m.announce(&thought, scenarios.Tokens(len(chunk))); err != nil {
 			return err
 		}
 		if err := m.delta(i, "thinking", chunk, display); err != nil {
@@ -286,6 +278,15 @@ func (m *message) thinkingBlock(ctx context.Context, i int, b protocol.ThinkingB
 		return err
 	}
 	return m.close(i)
+}
+
+// announce tells how much reasoning there is so far, where it can be seen to come.
+func (m *message) announce(thought *int, more int) error {
+	if m.whole {
+		return nil
+	}
+	*thought += more
+	return m.out.system("thinking_tokens", protocol.Field{Key: "estimated_tokens", Value: *thought}, protocol.Field{Key: "estimated_tokens_delta", Value: more})
 }
 
 // thoughts are the pieces in which reasoning comes: those of its pace where it
@@ -341,6 +342,9 @@ func (m *message) assistant(b protocol.Block, more func(*protocol.Assistant)) er
 		},
 		SessionID: m.s.o.Live.SessionID(), UUID: m.s.o.Clock.NewID(), Timestamp: m.out.timestamp(), RequestID: m.request,
 		Final: &final,
+	}
+	if m.whole {
+		ev.Message.StopReason, ev.Message.Usage = &m.stop, finalUsage(m.usage, m.thinking)
 	}
 	m.prompts.label(ev)
 	if more != nil {
@@ -439,8 +443,11 @@ func (m *message) close(i int) error {
 	return m.event(object{{"type", "content_block_stop"}, {"index", i}}, "")
 }
 
+// unseen tells whether nobody sees the message come.
+func (m *message) unseen() bool { return m.whole || !m.s.o.Show.Partial }
+
 func (m *message) event(ev object, display string) error {
-	if !m.s.o.Show.Partial {
+	if m.unseen() {
 		return nil
 	}
 	return m.out.emit(m.streamed(ev, display))

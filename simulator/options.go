@@ -80,6 +80,8 @@ type Limits struct {
 	// what does not fit is refused.
 	Window    int
 	NoCompact bool
+	// Gateway is the host of the API where it is not the vendor's; empty = it is.
+	Gateway string
 }
 
 // Show says what of a conversation is shown, and at which pace.

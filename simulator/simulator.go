@@ -194,7 +194,7 @@ func (s *Simulator) Cost() slash.Cost {
 func (s *Simulator) FailureText(f *scenarios.Failure) string { return s.describe(f).Text }
 
 func (s *Simulator) describe(f *scenarios.Failure) failure.API {
-	return failure.Describe(f, failure.Where{Model: s.resolved(), Retries: s.o.Limits.Retries, Answered: s.past.leaf != ""})
+	return failure.Describe(f, failure.Where{Model: s.resolved(), Retries: s.o.Limits.Retries, Answered: s.past.leaf != "", Gateway: s.o.Limits.Gateway})
 }
 
 // Deferred gives the turn that answers the call of [Main.Deferred], before

@@ -228,7 +228,7 @@ func TestOrderOfEvents(t *testing.T) {
 		}, []string{
 			"init", "status", "message_start",
 			"content_block_start", "content_block_delta", `assistant text "word"`, "content_block_stop",
-			"content_block_start", "content_block_delta", "content_block_delta", "assistant tool_use Read", "content_block_stop",
+			"content_block_start", "content_block_delta", "content_block_delta", "content_block_delta", "assistant tool_use Read", "content_block_stop",
 			"message_delta", "message_stop", `user tool_result "Read ran" error=false`,
 			"status", "message_start", "content_block_start", "content_block_delta", `assistant text "done"`, "content_block_stop",
 			"message_delta", "message_stop", "result success error=false turns=2 completed",
@@ -238,8 +238,14 @@ func TestOrderOfEvents(t *testing.T) {
 		}, []string{
 			"init", `assistant text "one"`, `assistant text "two"`, "result success error=false turns=1 completed",
 		}},
-		{"empty reply", simulator.Options{}, []scenarios.Reply{{}}, []string{
-			"init", "result success error=false turns=1 completed",
+		{"empty reply", simulator.Options{}, []scenarios.Reply{{}, {}}, []string{
+			"init", asksForMore, "result success error=false turns=2 completed",
+		}},
+		{"empty reply with another step", simulator.Options{}, []scenarios.Reply{{More: true}, text("there")}, []string{
+			"init", asksForMore, `assistant text "there"`, "result success error=false turns=2 completed",
+		}},
+		{"the API would go on", simulator.Options{}, []scenarios.Reply{{Blocks: text("one").Blocks, StopReason: "pause_turn", More: true}}, []string{
+			"init", `assistant text "one"`, "result success error=false turns=1 completed",
 		}},
 	}
 	for _, tt := range tests {
@@ -540,3 +546,6 @@ func TestHeartbeat(t *testing.T) {
 		}
 	})
 }
+
+// asksForMore is what the CLI says to an empty reply.
+const asksForMore = `user text "[Your previous response had no visible output. Please continue and produce a user-visible response.]"`

@@ -3,6 +3,7 @@ package launch
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -38,7 +39,7 @@ func environ(sys *process.System, p *Plan) []string {
 func limits(sys *process.System, f *flags.Flags, p *Plan) Limits {
 	t := p.Scenario.Timeouts
 	return Limits{
-		MaxTurns: f.MaxTurns, MaxBudgetUSD: f.MaxBudgetUSD, MaxRetries: retries(sys), RetryScale: retryScale(sys),
+		MaxTurns: f.MaxTurns, MaxBudgetUSD: f.MaxBudgetUSD, MaxRetries: retries(sys), RetryScale: retryScale(sys), Gateway: gateway(sys),
 		ResponseDelay:     timeout(sys, t.ResponseDelayMS, "CLAUDELESS_RESPONSE_DELAY_MS", 0),
 		StopBlockCap:      number(sys, "CLAUDE_CODE_STOP_HOOK_BLOCK_CAP"),
 		HookTimeout:       timeout(sys, t.HookTimeoutMS, "CLAUDELESS_HOOK_TIMEOUT_MS", 0),
@@ -122,4 +123,14 @@ func marked(sys *process.System, environ []string) []string {
 		return environ
 	}
 	return append(slices.Clone(environ), "CLAUDELESS_PART=mcp")
+}
+
+// gateway is the host of the API where it is not the vendor's: nobody is asked
+// there, but failures name it.
+func gateway(sys *process.System) string {
+	u, err := url.Parse(sys.Getenv("ANTHROPIC_BASE_URL"))
+	if err != nil || u.Hostname() == "api.anthropic.com" {
+		return ""
+	}
+	return u.Host
 }

@@ -139,8 +139,9 @@ type Limits struct {
 	RetryScale        float64       // stretches the waits between retries; 1 = as long as the real CLI waits
 	ResponseDelay     time.Duration // before every prompt's first reply
 	StopBlockCap      int
-	Window            int  // tokens that a conversation may grow to; 0 = the model's
-	NoCompact         bool // a conversation that is full is not compacted
+	Window            int    // tokens that a conversation may grow to; 0 = the model's
+	NoCompact         bool   // a conversation that is full is not compacted
+	Gateway           string // host of the API where it is not the vendor's; empty = it is
 	HookTimeout       time.Duration
 	CompactDelay      time.Duration
 	BackgroundCeiling time.Duration // how long background work may go on after the last prompt

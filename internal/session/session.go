@@ -122,7 +122,7 @@ func (s *Session) options(prompt launch.Prompt) (simulator.Options, error) {
 		Limits: simulator.Limits{
 			Turns: plan.Limits.MaxTurns, BudgetUSD: plan.Limits.MaxBudgetUSD, Retries: plan.Limits.MaxRetries, RetryScale: plan.Limits.RetryScale,
 			Fallback: plan.Model.Fallback, StopBlocks: plan.Limits.StopBlockCap, SchemaTries: prompt.SchemaTries,
-			Window: plan.Limits.Window, NoCompact: plan.Limits.NoCompact,
+			Window: plan.Limits.Window, NoCompact: plan.Limits.NoCompact, Gateway: plan.Limits.Gateway,
 		},
 		Show: simulator.Show{
 			Partial: plan.Output.Partial, Begun: persona.NamesBegun(plan.Version), Replay: plan.Output.Replay, Hooks: plan.Output.HookEvents, Compat: plan.Compat, InOrder: plan.Clock.Repeatable(),

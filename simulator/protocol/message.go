@@ -28,24 +28,31 @@ type UserMessage struct {
 // AssistantMessage is the API message inside an assistant event. On the stream
 // it holds exactly one block and a nil StopReason (spec: cli-observed 2).
 type AssistantMessage struct {
-	Diagnostics       Null[struct{}] `json:"diagnostics,omitzero"`
-	ID                string         `json:"id"`
-	Container         Null[struct{}] `json:"container,omitzero"`
-	Type              string         `json:"type"` // "message"
-	Role              string         `json:"role"` // "assistant"
-	Model             string         `json:"model"`
-	Content           []Block        `json:"content"`
-	StopDetails       Null[struct{}] `json:"stop_details,omitzero"`
-	StopReason        *string        `json:"stop_reason"`
-	StopSequence      *string        `json:"stop_sequence"`
-	Usage             Usage          `json:"usage"`
-	ContextManagement *struct{}      `json:"context_management"`
+	Diagnostics       Null[struct{}]    `json:"diagnostics,omitzero"`
+	ID                string            `json:"id"`
+	Container         Null[struct{}]    `json:"container,omitzero"`
+	Type              string            `json:"type"` // "message"
+	Role              string            `json:"role"` // "assistant"
+	Model             string            `json:"model"`
+	Content           []Block           `json:"content"`
+	StopDetails       Null[StopDetails] `json:"stop_details,omitzero"`
+	StopReason        *string           `json:"stop_reason"`
+	StopSequence      *string           `json:"stop_sequence"`
+	Usage             Usage             `json:"usage"`
+	ContextManagement *struct{}         `json:"context_management"`
+}
+
+// StopDetails say more about a refusal.
+type StopDetails struct {
+	Category    *string `json:"category"`
+	Explanation *string `json:"explanation"`
+	Type        string  `json:"type"` // "refusal"
 }
 
 // Synthetic is a message that no model wrote.
 func Synthetic(id, text, stop string) AssistantMessage {
 	return AssistantMessage{
-		Diagnostics: NullNow[struct{}](), Container: NullNow[struct{}](), StopDetails: NullNow[struct{}](),
+		Diagnostics: NullNow[struct{}](), Container: NullNow[struct{}](), StopDetails: NullNow[StopDetails](),
 		ID: id, Type: "message", Role: "assistant", Model: SyntheticModel, Content: []Block{Text(text)}, StopReason: &stop,
 		Usage: Usage{
 			OutputTokensDetails: NullNow[OutputDetails](),

@@ -133,15 +133,15 @@ type Attribution struct {
 
 // LineMessage is an [AssistantMessage] as transcripts keep it.
 type LineMessage struct {
-	ID           string         `json:"id"`
-	Type         string         `json:"type"` // "message"
-	Role         string         `json:"role"` // "assistant"
-	Model        string         `json:"model"`
-	Content      []Block        `json:"content"`
-	StopReason   *string        `json:"stop_reason"`
-	StopSequence *string        `json:"stop_sequence"`
-	Usage        Usage          `json:"usage"`
-	StopDetails  Null[struct{}] `json:"stop_details"`
+	ID           string            `json:"id"`
+	Type         string            `json:"type"` // "message"
+	Role         string            `json:"role"` // "assistant"
+	Model        string            `json:"model"`
+	Content      []Block           `json:"content"`
+	StopReason   *string           `json:"stop_reason"`
+	StopSequence *string           `json:"stop_sequence"`
+	Usage        Usage             `json:"usage"`
+	StopDetails  Null[StopDetails] `json:"stop_details,omitzero"`
 }
 
 // SyntheticLine is an assistant line that the CLI itself made up.

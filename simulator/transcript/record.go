@@ -250,12 +250,15 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 		Head: e.Head,
 		Message: protocol.LineMessage{
 			ID: m.ID, Type: m.Type, Role: m.Role, Model: m.Model, Content: m.Content,
-			StopReason: m.StopReason, StopSequence: m.StopSequence, Usage: m.Usage, StopDetails: protocol.NullNow[struct{}](),
+			StopReason: m.StopReason, StopSequence: m.StopSequence, Usage: m.Usage,
 		},
 		ThinkingDurationMS: ev.ThinkingDurationMS, ThinkingDisplay: ev.ThinkingDisplay, IsAbortedMidStream: ev.Aborted,
 		RequestID: ev.RequestID, RequestedModel: m.Model, PromptCache: "5m",
 		Attribution: r.credit.of(agentID, ev),
 		Type:        "assistant", Stamp: e.Stamp, Effort: level, PerTurnEffort: perTurn, MadeBy: "model", Foot: e.Foot,
+	}
+	if m.StopReason == nil { // it came as a stream
+		line.Message.StopDetails = protocol.NullNow[protocol.StopDetails]()
 	}
 	if f := ev.Final; f != nil {
 		if f.StopReason != "" {

@@ -105,6 +105,8 @@ func (f *Fold) step(ctx context.Context, st *state, g *group, in history.Step) e
 		if st.answer != nil && st.answer.more && !st.answer.calls {
 			req = scenarios.Request{Results: []scenarios.Result{}}
 		}
+	case history.Resumed:
+		req = scenarios.Request{Results: []scenarios.Result{}}
 	case history.Notice:
 		req.Injected, req.Notice = true, true
 		st.waiting = nil

@@ -39,7 +39,7 @@ func markers() []marker {
 		{"Output token limit hit.", Injected, "2.1.329"},
 		{"Your response above was stopped by a safety classifier", Injected, "2.1.329"},
 		{"Your response above was cut off mid-stream.", Injected, "2.1.329"},
-		{"[Your previous response had no visible output.", Injected, "2.1.329"},
+		{"[Your previous response had no visible output.", Resumed, "2.1.329"},
 	}
 }
 
@@ -68,7 +68,7 @@ func markerOf(text string) Kind {
 func understand(role string, parts []part) (steps []Step, context []aside) {
 	var results []*Result
 	var prompt, files []string
-	var others []Step
+	var others, after []Step
 	interrupted := false
 	for _, p := range parts {
 		switch {
@@ -83,7 +83,11 @@ func understand(role string, parts []part) (steps []Step, context []aside) {
 				others = append(others, newStep(as, addedText(p.text)))
 			case Notice:
 				others = append(others, newStep(as, noticeText(p.text)))
-			case Injected, Summary:
+			case Injected, Resumed, Summary:
+				if len(prompt) > 0 { // of a reply between them nothing is left
+					after = append(after, newStep(as, p.text))
+					continue
+				}
 				others = append(others, newStep(as, p.text))
 			case Interrupt:
 				interrupted = true
@@ -110,7 +114,7 @@ func understand(role string, parts []part) (steps []Step, context []aside) {
 		s.sum = s.own()
 		steps = append(steps, s)
 	}
-	return steps, context
+	return append(steps, after...), context
 }
 
 func addedText(text string) string {

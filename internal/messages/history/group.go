@@ -88,7 +88,7 @@ func (g *Group) settle(last bool) {
 		g.Steps = slices.Clone(g.Steps)
 		slices.SortStableFunc(g.Steps, func(a, b Step) int { return g.rank(a) - g.rank(b) })
 	}
-	if has(Added) && !has(Results, Prompt, Injected, Notice) {
+	if has(Added) && !has(Results, Prompt, Injected, Resumed, Notice) {
 		g.Steps = slices.Clone(g.Steps)
 		for i := range g.Steps {
 			if in := &g.Steps[i]; in.Kind == Added {
@@ -97,7 +97,7 @@ func (g *Group) settle(last bool) {
 			}
 		}
 	}
-	if last && !has(Results, Prompt, Injected, Notice) {
+	if last && !has(Results, Prompt, Injected, Resumed, Notice) {
 		text := ""
 		if n := len(g.Context); n > 0 {
 			text = g.Context[n-1]

@@ -88,3 +88,18 @@ func TestResults(t *testing.T) {
 		})
 	}
 }
+
+// TestDropped is messages-api 8: Claude Code leaves empty replies out, so that what it
+// said to them stands right behind the prompt.
+func TestDropped(t *testing.T) {
+	const more = "[Your previous response had no visible output. Please continue and produce a user-visible response.]"
+	const refused = "Your response above was stopped by a safety classifier — this is not a tool or API error."
+	g := groups(t, object{"role": "user", "content": []any{text("<system-reminder>\nx\n</system-reminder>"), text("hi\n"), text(more), text(refused)}})
+	var got []string
+	for _, s := range g[0].Steps {
+		got = append(got, string(s.Kind)+" "+s.Text)
+	}
+	if diff := cmp.Diff([]string{"prompt hi\n", "resumed " + more, "injected " + refused}, got); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+}

@@ -15,6 +15,7 @@ const (
 	Results   Kind = "results"   // of calls
 	Added     Kind = "added"     // a prompt that was typed while the model worked
 	Injected  Kind = "injected"  // a text of Claude Code's own that asks for an answer
+	Resumed   Kind = "resumed"   // one that asks for the rest of an answer
 	Notice    Kind = "notice"    // of background work
 	Interrupt Kind = "interrupt" // what was under way was given up
 	Summary   Kind = "summary"   // of what a cut took away

@@ -91,7 +91,7 @@ func (m *Message) Play(how Manner) *Script {
 	for i, b := range m.Blocks {
 		s.block(i, b, m.Hidden)
 	}
-	s.Add("message_delta", messageDelta{"message_delta", lastDelta{m.Stop, m.Sequence, m.details()}, m.wireUsage()})
+	s.Add("message_delta", messageDelta{"message_delta", lastDelta{m.Stop, m.Sequence, m.details()}, m.lastUsage()})
 	s.Add("message_stop", bare{"message_stop"})
 	return s
 }
@@ -167,9 +167,7 @@ func (s *Script) block(i int, b protocol.Block, hidden bool) {
 
 // input adds the input of a call in pieces, the first of them empty.
 func (s *Script) input(i int, input json.RawMessage) {
-	none := ""
-	s.delta(i, "", delta{Type: "input_json_delta", JSON: &none})
-	for _, piece := range s.inputPieces(string(input)) {
+	for _, piece := range s.Pace.SplitInput(string(input)) {
 		s.delta(i, piece, delta{Type: "input_json_delta", JSON: &piece})
 	}
 }
@@ -214,18 +212,6 @@ func (s *Script) thoughts(text string) []string {
 		return s.Pace.Split(text)
 	}
 	return []string{text}
-}
-
-// inputPieces cuts the input of a call by the pace; at full speed it comes in two.
-func (s *Script) inputPieces(input string) []string {
-	if s.Pace.Chunk != (scenarios.Chunk{}) || s.Pace.TokensPerSecond > 0 {
-		return s.Pace.Split(input)
-	}
-	head := firstBytes(input, (len(input)+1)/2)
-	if head == "" || head == input {
-		return []string{input}
-	}
-	return []string{head, input[len(head):]}
 }
 
 func (s *Script) delta(i int, piece string, d delta) {

@@ -37,6 +37,15 @@ type wireUsage struct {
 	Geo           string            `json:"inference_geo,omitempty"`
 }
 
+// lastUsage is that at the end of a stream: what has been counted, and no more.
+type lastUsage struct {
+	Input        int          `json:"input_tokens"`
+	CacheCreated int          `json:"cache_creation_input_tokens"`
+	CacheRead    int          `json:"cache_read_input_tokens"`
+	Output       int          `json:"output_tokens"`
+	Details      *wireDetails `json:"output_tokens_details,omitempty"`
+}
+
 type wireCacheCreation struct {
 	Ephemeral5m int `json:"ephemeral_5m_input_tokens"`
 	Ephemeral1h int `json:"ephemeral_1h_input_tokens"`
@@ -91,6 +100,14 @@ func (m *Message) wireUsage() wireUsage {
 		CacheCreation: wireCacheCreation{c.Created5m, c.Created1h},
 		Output:        m.Usage.OutputTokens, Details: &wireDetails{m.Thinking}, Tier: "standard",
 	}
+}
+
+func (m *Message) lastUsage() lastUsage {
+	u := lastUsage{Input: m.Usage.InputTokens, CacheCreated: m.Cache.Created5m + m.Cache.Created1h, CacheRead: m.Cache.Read, Output: m.Usage.OutputTokens}
+	if m.Thinking > 0 {
+		u.Details = &wireDetails{m.Thinking}
+	}
+	return u
 }
 
 // Unfill takes what the request already says off the first text.

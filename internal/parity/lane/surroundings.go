@@ -67,6 +67,7 @@ func (p *play) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.rec.Paths[strings.TrimPrefix(p.api.URL, "http://")] = "<api>"
 	p.environ(p.api.URL)
 	return p.serve(ctx)
 }

@@ -31,6 +31,7 @@ type API struct {
 	Stop       string        // stop_reason; empty = stop_sequence
 	Refused    string        // id of the message that was refused
 	Cut        string        // what a reply ran against: output_limit, context_window
+	Stderr     string        // what the reader of the reply says of it; empty = nothing
 }
 
 // Body is the answer as clients of the API quote it; of one that is no JSON, its
@@ -85,6 +86,7 @@ type Where struct {
 	Model    string // full name of the one that was asked
 	Retries  int    // that the session makes of a failed request
 	Answered bool   // the conversation has a reply: there is something to compact
+	Gateway  string // host of the API where it is not the vendor's; empty = it is
 }
 
 // Describe puts a scripted failure into the words of the real CLI.
@@ -101,7 +103,7 @@ func Describe(f *scenarios.Failure, w Where) API {
 		api.Silent = max(1, api.Silent) // asked again at once, without a stream
 		return api
 	case scenarios.FailMalformedJSON:
-		return API{Connection: "connection_failed", Class: "unknown", Text: "API Error: the response is not valid JSON: " + f.Raw, Message: f.Raw}
+		return malformed(f.Raw)
 	default:
 		api := w.describeStatus(f.APIError())
 		api.After = time.Duration(f.RetryAfter) * time.Second
@@ -138,13 +140,12 @@ func (w Where) describeStatus(e scenarios.APIError) API {
 		api.Text = "Request too large (max 32MB). Accumulated images and attachments in the conversation pushed the request over the limit. Remove older images or compact the conversation."
 	case status == 429:
 		api.Class, api.RetryClass, api.Text = "rate_limit", "rate_limit", "API Error: Request rejected (429) · "+message
-	case status == 529:
+	case status == 529 && w.Gateway == "" && w.Retries >= overloadLimit:
 		api.Class, api.RetryClass, api.Text, api.Limit = "server_error", "overloaded", busyText, overloadLimit
-		if w.Retries < overloadLimit {
-			api.Text = serverText(status, message)
-		}
+	case status == 529:
+		api.Class, api.RetryClass, api.Text = "server_error", "overloaded", w.serverText(status, message)
 	case status >= 500:
-		api.Class, api.RetryClass, api.Text = "server_error", "server_error", serverText(status, message)
+		api.Class, api.RetryClass, api.Text = "server_error", "server_error", w.serverText(status, message)
 	case status == 408, status == 409:
 		api.Class, api.RetryClass, api.Text = "unknown", "server_error", fmt.Sprintf("API Error: %d %s", status, message)
 	default:
@@ -154,15 +155,19 @@ func (w Where) describeStatus(e scenarios.APIError) API {
 }
 
 const (
-	// overloadLimit is how many retries a 529 gets at the most.
+	// overloadLimit is how many retries a 529 of the vendor's own API gets at the most.
 	overloadLimit = 2
 	// silentTries is how often a refused request is made again at once, each time
 	// with less of what is optional in it.
 	silentTries = 5
 )
 
-func serverText(status int, message string) string {
-	return fmt.Sprintf("API Error: %d %s. This is a server-side issue, usually temporary — try again in a moment.", status, strings.TrimSuffix(message, "."))
+func (w Where) serverText(status int, message string) string {
+	text := fmt.Sprintf("API Error: %d %s. This is a server-side issue, usually temporary — try again in a moment.", status, strings.TrimSuffix(message, "."))
+	if w.Gateway != "" {
+		text += " If it persists, check your inference gateway (" + w.Gateway + ")."
+	}
+	return text
 }
 
 // describeRefused is a 400: some the CLI knows by their message.

@@ -1,0 +1,71 @@
+package failure
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// malformed is a reply that is no message. What is no JSON is told in the words of
+// the engine that the real CLI runs on, and the reader of the stream says on stderr
+// what it was given.
+func malformed(raw string) API {
+	api := API{Class: "unknown", Message: raw}
+	if fault := jsonFault(raw); fault != "" {
+		api.Text = "API Error: JSON Parse error: " + fault
+	} else {
+		api.Text = "API Error: API returned an empty or malformed response (HTTP 200) — check for a proxy or gateway intercepting the request."
+	}
+	if !json.Valid([]byte(raw)) {
+		api.Stderr = fmt.Sprintf("Could not parse message into JSON: %s\nFrom chunk: [ \"event: message_start\", %q ]\n", raw, "data: "+raw)
+	}
+	return api
+}
+
+// jsonFault says why a text is no JSON; empty = it is, or there is none.
+func jsonFault(raw string) string {
+	text := strings.TrimSpace(raw)
+	if text == "" || json.Valid([]byte(text)) {
+		return ""
+	}
+	d := json.NewDecoder(strings.NewReader(text))
+	var v any
+	err := d.Decode(&v)
+	syntax, ok := errors.AsType[*json.SyntaxError](err)
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return unended(text)
+	case err == nil:
+		return "Unable to parse JSON string" // something follows the value
+	case !ok:
+		return "Unexpected EOF"
+	}
+	at := max(0, int(syntax.Offset)-1)
+	before, rest := strings.TrimRightFunc(text[:at], unicode.IsSpace), text[at:]
+	first, _ := utf8.DecodeRuneInString(rest)
+	word := rest[:len(rest)-len(strings.TrimLeftFunc(rest, func(r rune) bool { return r == '_' || r == '$' || unicode.IsLetter(r) || unicode.IsDigit(r) }))]
+	switch {
+	case first == '\'':
+		return "Single quotes (') are not allowed in JSON"
+	case first == ']' && strings.HasSuffix(before, ","):
+		return "Unexpected comma at the end of array expression"
+	case strings.HasSuffix(before, "{"):
+		return "Expected '}'"
+	case word != "" && !unicode.IsDigit(first):
+		return fmt.Sprintf("Unexpected identifier %q", word)
+	}
+	return fmt.Sprintf("Unrecognized token '%c'", first)
+}
+
+// unended says what is missing at the end of a text.
+func unended(text string) string {
+	if bytes.HasSuffix([]byte(text), []byte("{")) {
+		return "Expected '}'"
+	}
+	return "Unexpected EOF"
+}
