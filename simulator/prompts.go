@@ -18,6 +18,10 @@ import (
 // noContent stands for the empty prompt when it is repeated.
 const noContent = "(no content)"
 
+// ErrSignalled as the cause of a turn's end says that a signal asked for it: calls that
+// ran are told like those that had not begun.
+var ErrSignalled = errors.New("a signal has come")
+
 // ErrSuperseded as the cause of a turn's end says that another prompt is to be
 // answered at once: the turn ends without telling the model of an interrupt.
 var ErrSuperseded = errors.New("another prompt is to be answered now")

@@ -330,7 +330,7 @@ func (d *round) rejectRest(ctx context.Context, calls []call, shown []bool, begu
 			result.ToolResult = executor.Aborted()
 		case superseded:
 			result.ToolResult = executor.Skipped()
-		case i < begun && !waits:
+		case i < begun && !waits && !errors.Is(context.Cause(ctx), ErrSignalled):
 			result.ToolResult = executor.Stopped()
 		}
 		if err := d.show(c, ran{i: i, result: result, started: d.s.o.Clock.Now()}); err != nil {

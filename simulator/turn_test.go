@@ -358,6 +358,23 @@ func TestInterruptTool(t *testing.T) {
 	})
 }
 
+// A signal ends a call like one that had not begun.
+func TestSignalInTool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSimulator(t, simulator.Options{Model: &fakeModel{replies: []scenarios.Reply{calls(`Slow {}`), text("after")}}})
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer time.AfterFunc(500*time.Millisecond, func() { cancel(simulator.ErrSignalled) }).Stop()
+		got, _ := turn(ctx, t, s, "hi")
+		want := []string{
+			"init", "assistant tool_use Slow", fmt.Sprintf("user tool_result %q error=true", executor.Interrupted().Content.Text),
+			`user text "[Request interrupted by user for tool use]"`, "result error_during_execution error=true turns=3 aborted_tools",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("events (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // asking is a tool about whose calls somebody is asked when the turn ends.
 type asking struct {
 	fakeTools

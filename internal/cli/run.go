@@ -39,9 +39,9 @@ func runPrint(ctx context.Context, sys *process.System, f *flags.Flags) error {
 	if err := s.Start(ctx); err != nil {
 		return process.OrSignal(ctx, err)
 	}
-	turns, interrupt := context.WithCancel(ctx)
-	defer interrupt()
-	signals.Interrupts(interrupt)
+	turns, interrupt := context.WithCancelCause(ctx)
+	defer interrupt(nil)
+	signals.Interrupts(func() { interrupt(simulator.ErrSignalled) })
 	err = encoder(&plan)(sys.Stdout, s.Play(turns, prompts))
 	return outcome(ctx, turns, ending{sys, s, err})
 }

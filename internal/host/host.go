@@ -194,9 +194,9 @@ func (p player) Ready(ctx context.Context) error { return p.s.Ready(ctx) }
 
 // Turn plays one prompt. SIGINT ends it with its result and the run after it.
 func (p player) Turn(_, interrupt context.Context, in protocol.UserMessage) (completed bool, err error) {
-	ctx, cancel := context.WithCancel(interrupt)
-	defer cancel()
-	p.signals.Interrupts(cancel)
+	ctx, cancel := context.WithCancelCause(interrupt)
+	defer cancel(nil)
+	p.signals.Interrupts(func() { cancel(simulator.ErrSignalled) })
 	err = output.StreamJSON(p.peer.Events(), p.s.Turn(ctx, in))
 	if p.signals.Interrupted() && err == nil {
 		return false, ErrInterrupted

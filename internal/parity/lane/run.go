@@ -194,6 +194,9 @@ func (p *play) talk(ctx context.Context, child *proc.Process, out *output, r *ca
 			return fmt.Sprintf("%s:%d: %s", p.Case.File, s.Line, wrong)
 		}
 	}
+	if r.Steps[len(r.Steps)-1].Verb == "signal" { // what it does comes before the end of stdin
+		out.settle(ctx)
+	}
 	return ""
 }
 
