@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,6 +29,14 @@ type ran struct {
 	started time.Time
 	took    time.Duration
 	err     error
+}
+
+// rank puts calls that were denied, which is quick, before those that ran.
+func (r *ran) rank() int {
+	if r.result.Denied != nil {
+		return 0
+	}
+	return 1
 }
 
 // run runs the calls of one message as the real CLI does: read-only
@@ -107,7 +116,7 @@ func (d *round) batch(ctx context.Context, calls []call, start, end int, show fu
 const together = time.Millisecond
 
 // ready waits for the next calls to end: those that end at once are in call
-// order, so that quick calls do not swap by chance. A repeatable run waits for
+// order, denied ones first, so that quick calls do not swap by chance. A repeatable run waits for
 // all of them.
 func (d *round) ready(done <-chan ran, left int, alive *heartbeat) ([]ran, error) {
 	first, err := d.first(done, alive)
@@ -140,7 +149,7 @@ func (d *round) ready(done <-chan ran, left int, alive *heartbeat) ([]ran, error
 		}
 		break
 	}
-	slices.SortFunc(batch, func(a, b ran) int { return a.i - b.i })
+	slices.SortFunc(batch, func(a, b ran) int { return cmp.Or(a.rank()-b.rank(), a.i-b.i) })
 	return batch, nil
 }
 

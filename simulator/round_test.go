@@ -43,3 +43,32 @@ func TestRefusedForGood(t *testing.T) {
 		t.Errorf("denials %+v, want that of the call that was refused", result.PermissionDenials)
 	}
 }
+
+// denying denies a call, which takes no time.
+type denying struct{ fakeTools }
+
+func (d denying) Execute(ctx context.Context, call protocol.ToolUse) (executor.Result, error) {
+	r, err := d.fakeTools.Execute(ctx, call)
+	if string(call.Input) == `{"no":1}` {
+		r.Denied = &protocol.PermissionDenied{ToolName: call.Name}
+	}
+	return r, err
+}
+
+// Of calls that end at once those come first that were denied.
+func TestDeniedFirst(t *testing.T) {
+	model := &fakeModel{replies: []scenarios.Reply{calls(`Read {}`, `Read {"no":1}`, `Read {}`), text("after")}}
+	s := newSimulator(t, simulator.Options{Model: model, Tools: simulator.Unchecked(denying{}), Show: simulator.Show{InOrder: true}})
+	var got []string
+	for ev := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "hi"}}) {
+		switch ev := ev.(type) {
+		case *protocol.PermissionDenied:
+			got = append(got, "denied")
+		case *protocol.User:
+			got = append(got, ev.ToolUseResult.(protocol.Content).Plain())
+		}
+	}
+	if diff := cmp.Diff([]string{"denied", "Read ran", "Read ran", "Read ran"}, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}

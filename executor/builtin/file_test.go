@@ -179,21 +179,26 @@ func TestNotebookEdit(t *testing.T) {
 		{"delete", in{"cell_id": "cell-0", "new_source": "", "edit_mode": "delete"}, "Deleted cell cell-0", []string{"code:print('hi')"}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			dir := t.TempDir()
-			path := writeFile(t, dir, "n.ipynb", exampleNotebook)
-			tt.input["notebook_path"] = path
-			tools := newTools(t, Options{CWD: dir, Clock: fakeClock{id: "1234-56789"}})
-			call(t, tools, "Read", in{"file_path": path})
-			wantText(t, call(t, tools, "NotebookEdit", tt.input), false, tt.text)
-			if diff := cmp.Diff(tt.cells, sources(t, path)); diff != "" {
-				t.Errorf("cells (-want +got):\n%s", diff)
-			}
-			var keys map[string]json.RawMessage
-			if err := json.Unmarshal([]byte(fileText(t, path)), &keys); err != nil || keys["metadata"] == nil {
-				t.Errorf("other keys are gone: %v", err)
-			}
-		})
+		for _, end := range []string{"", "\n"} {
+			t.Run(tt.name+end, func(t *testing.T) {
+				dir := t.TempDir()
+				path := writeFile(t, dir, "n.ipynb", exampleNotebook+end)
+				tt.input["notebook_path"] = path
+				tools := newTools(t, Options{CWD: dir, Clock: fakeClock{id: "1234-56789"}})
+				call(t, tools, "Read", in{"file_path": path})
+				wantText(t, call(t, tools, "NotebookEdit", tt.input), false, tt.text)
+				if diff := cmp.Diff(tt.cells, sources(t, path)); diff != "" {
+					t.Errorf("cells (-want +got):\n%s", diff)
+				}
+				if got := fileText(t, path); !strings.HasSuffix(got, "}"+end) {
+					t.Errorf("its end: %q, want that of the file before", got[len(got)-3:])
+				}
+				var keys map[string]json.RawMessage
+				if err := json.Unmarshal([]byte(fileText(t, path)), &keys); err != nil || keys["metadata"] == nil {
+					t.Errorf("other keys are gone: %v", err)
+				}
+			})
+		}
 	}
 }
 

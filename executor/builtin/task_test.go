@@ -35,16 +35,7 @@ func frames(t *testing.T, set *task.Set, n int) []string {
 	deadline := time.After(10 * time.Second)
 	for len(out) < n {
 		for _, ev := range set.Take(task.BetweenTurns) {
-			sys := ev.(*protocol.System)
-			var line strings.Builder
-			line.WriteString(sys.Subtype)
-			for _, f := range sys.Fields {
-				switch f.Key {
-				case "status", "summary", "task_type", "is_backgrounded":
-					fmt.Fprintf(&line, " %v", f.Value)
-				}
-			}
-			out = append(out, line.String())
+			out = append(out, frame(ev))
 		}
 		if len(out) >= n {
 			break
@@ -56,6 +47,19 @@ func frames(t *testing.T, set *task.Set, n int) []string {
 		}
 	}
 	return out
+}
+
+func frame(ev protocol.Event) string {
+	sys := ev.(*protocol.System)
+	var line strings.Builder
+	line.WriteString(sys.Subtype)
+	for _, f := range sys.Fields {
+		switch f.Key {
+		case "status", "summary", "task_type", "is_backgrounded":
+			fmt.Fprintf(&line, " %v", f.Value)
+		}
+	}
+	return line.String()
 }
 
 // Golden tool-bash-bg, checklist row 62: the frames of a command in the
@@ -92,11 +96,15 @@ func TestTaskStop(t *testing.T) {
 		t.Errorf("KillShell without a task: %+v", r)
 	}
 	r := call(t, tools, "TaskStop", in{"task_id": id})
-	if r.IsError || r.Content.Text != "Successfully stopped task: "+id+" (sleep 100)" {
+	if want := `{"message":"Successfully stopped task: ` + id + ` (sleep 100)","task_id":"` + id + `","task_type":"local_bash","command":"sleep 100"}`; r.IsError || r.Content.Text != want {
 		t.Errorf("result %+v", r)
 	}
-	got := frames(t, set, 5)
-	if diff := cmp.Diff(`task_notification stopped Background command "wait" was stopped`, got[3]); diff != "" {
+	var got []string // all is told before the result
+	for _, ev := range set.Take(task.BetweenTurns) {
+		got = append(got, frame(ev))
+	}
+	want := []string{"background_tasks_changed", "task_started true local_bash", "task_updated", "task_notification stopped wait", "background_tasks_changed"}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("frames (-want +got):\n%s", diff)
 	}
 	if _, ok := set.NextNotice(); ok {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/launch"
 	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/agent"
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/permission"
@@ -22,14 +23,15 @@ type inventory struct {
 	denied     []string // rules that deny something, without the brackets that say nothing
 	promptTool string   // who is asked for permission
 	schemaFlag bool
-	hostSchema atomic.Bool // the host wants a structured output
-	tasks      bool        // the model is offered the task list
+	hostSchema atomic.Bool     // the host wants a structured output
+	live       *simulator.Live // its model may be offered the task list
 }
 
-func newInventory(plan launch.Plan) *inventory {
+func newInventory(plan launch.Plan, live *simulator.Live) *inventory {
 	v := &inventory{
+		live: live,
 		plan: plan.Tools, custom: plan.Custom, promptTool: plan.Permission.PromptTool, schemaFlag: plan.Prompt.SchemaFlag,
-		tasks: model.Of(model.Resolve(plan.Model.Name)).Tasks, denied: slices.Clone(plan.Tools.Disallowed),
+		denied: slices.Clone(plan.Tools.Disallowed),
 	}
 	for _, rule := range plan.Settings.Permissions.Rules {
 		if rule.Behavior == permission.BehaviorDeny {
@@ -46,7 +48,7 @@ func (v *inventory) listing(resources bool) listing {
 	return listing{
 		Tools: v.plan.Named, Given: v.plan.Given, Allowed: v.plan.Allowed, Disallowed: v.denied, Bare: v.custom.Bare,
 		Host: v.promptTool != "", NoSkills: v.custom.NoCommands, Schema: v.schemaFlag, HostSchema: v.hostSchema.Load(),
-		Resources: resources, Tasks: v.tasks, NoTasks: v.plan.NoTasks,
+		Resources: resources, Tasks: model.Of(model.Resolve(v.live.Model())).Tasks, NoTasks: v.plan.NoTasks,
 	}
 }
 

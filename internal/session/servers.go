@@ -70,9 +70,9 @@ type guests struct {
 	plugged    []mcp.ServerConfig
 }
 
-func newServers(plan launch.Plan, host Host, r *recorder) *servers {
+func newServers(plan launch.Plan, live *simulator.Live, host Host, r *recorder) *servers {
 	return &servers{
-		plan: plan.Servers, inventory: newInventory(plan), records: r,
+		plan: plan.Servers, inventory: newInventory(plan, live), records: r,
 		answers: answers{scenario: plan.Scenario, model: plan.Model.Name, host: host}, results: results{r, plan.Clock},
 		progress: plan.Progress, guests: &guests{settled: make(chan struct{})},
 	}

@@ -77,7 +77,7 @@ func Open(plan launch.Plan, host Host) (*Session, error) {
 // furnish makes the parts.
 func (s *Session) furnish(host Host) error {
 	plan := s.plan
-	s.servers = newServers(plan, host, s.records)
+	s.servers = newServers(plan, s.live, host, s.records)
 	var err error
 	if s.policy, err = newPolicy(plan, s.box, s.servers); err != nil {
 		return err

@@ -171,8 +171,8 @@ func (s *Set) done(t *Task) {
 	s.signal()
 }
 
-// Stop ends a running task: its context is cancelled, and it says itself when
-// it is gone. False = no such task runs.
+// Stop ends a running task: its context is cancelled. Of a command that is its end;
+// an agent says itself when it is gone. False = no such task runs.
 func (s *Set) Stop(id string, by Killer) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -181,6 +181,9 @@ func (s *Set) Stop(id string, by Killer) bool {
 		return false
 	}
 	s.kill(t, by)
+	if t.Kind != Agent {
+		t.finish(End{Status: Killed, Summary: t.Description})
+	}
 	return true
 }
 

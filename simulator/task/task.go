@@ -185,6 +185,10 @@ func (t *Task) End(e End) {
 	t.set.mu.Lock()
 	defer t.set.mu.Unlock()
 	t.finish(e)
+	if t.out != nil { // it was written to after somebody had ended it
+		t.out.Close()
+		t.out = nil
+	}
 }
 
 // finish is [Task.End] for those who hold the set's lock.
@@ -211,6 +215,7 @@ func (t *Task) finish(e End) {
 	t.ended = true
 	if t.out != nil {
 		t.out.Close()
+		t.out = nil
 	}
 	if !t.Background {
 		return

@@ -61,11 +61,15 @@ func stop(_ context.Context, c *Commands, in stopInput) protocol.ToolResult {
 	if what == "" {
 		what = info.Description
 	}
-	message := fmt.Sprintf("Successfully stopped task: %s (%s)", info.ID, what)
-	return tool.Text(message, struct {
+	out := struct {
 		Message string    `json:"message"`
 		TaskID  string    `json:"task_id"`
 		Type    task.Kind `json:"task_type"`
 		Command string    `json:"command,omitempty"`
-	}{message, info.ID, info.Kind, info.Command})
+	}{fmt.Sprintf("Successfully stopped task: %s (%s)", info.ID, what), info.ID, info.Kind, info.Command}
+	text, err := protocol.Marshal(out)
+	if err != nil {
+		return tool.Fail("%v", err)
+	}
+	return tool.Text(string(text), out)
 }

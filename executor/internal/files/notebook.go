@@ -17,12 +17,13 @@ import (
 
 // notebook is a Jupyter notebook; keys not named here are kept.
 type notebook struct {
-	keys  ordered.Object
-	cells []ordered.Object
+	keys    ordered.Object
+	cells   []ordered.Object
+	newline bool // it ends with one
 }
 
 func parseNotebook(data []byte) (*notebook, error) {
-	nb := &notebook{}
+	nb := &notebook{newline: bytes.HasSuffix(data, []byte("\n"))}
 	if err := json.Unmarshal(data, &nb.keys); err != nil {
 		return nil, err
 	}
@@ -50,6 +51,9 @@ func (nb *notebook) marshal() ([]byte, error) {
 	}
 	var b bytes.Buffer
 	err = json.Indent(&b, data, "", " ")
+	if nb.newline {
+		b.WriteByte('\n')
+	}
 	return b.Bytes(), err
 }
 

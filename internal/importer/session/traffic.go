@@ -173,7 +173,7 @@ func (w *trafficWriter) step(s *history.Step) {
 			return
 		}
 		w.prompt(&Prompt{At: w.at, Text: s.Text, Other: len(s.Files), Notice: s.Kind == history.Notice})
-	case history.Added, history.Injected, history.Interrupt, history.Summary: // none of them begins a turn
+	case history.Added, history.Injected, history.Resumed, history.Interrupt, history.Summary: // none of them begins a turn
 	}
 }
 
