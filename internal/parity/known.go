@@ -86,7 +86,8 @@ func (k *Known) concerns(name, file, version string) bool {
 	if k.Version != "" && !glob(k.Version, version) {
 		return false
 	}
-	return k.Case == "" || glob(k.Case, name) || glob(k.Case, path.Base(name)) || glob(k.Case, file)
+	stem := strings.TrimSuffix(file, path.Ext(file)) // the name depends on the directory that was given
+	return k.Case == "" || glob(k.Case, name) || glob(k.Case, path.Base(name)) || glob(k.Case, file) || glob("*/"+k.Case, "/"+stem)
 }
 
 // Stale are the entries whose cases were compared and which excused nothing.

@@ -23,6 +23,7 @@ func TestKnown(t *testing.T) {
 		{"glob", entry + `path = "stdout.*.b"`, "2.1.329", []string{"stdout.a/x.y.b", "stderr"}, []string{"so", ""}, 0},
 		{"case", entry + "path = \"*\"\ncase = \"area/*\"", "2.1.329", []string{"exit"}, []string{"so"}, 0},
 		{"last part of the case", entry + "path = \"*\"\ncase = \"name\"", "2.1.329", []string{"exit"}, []string{"so"}, 0},
+		{"case below another directory", entry + "path = \"*\"\ncase = \"dir/area/name\"", "2.1.329", []string{"exit"}, []string{"so"}, 0},
 		{"another case", entry + "path = \"*\"\ncase = \"other/*\"", "2.1.329", []string{"exit"}, []string{""}, 0},
 		{"version", entry + "path = \"*\"\nversion = \"2.1.330\"", "2.1.330", []string{"exit"}, []string{"so"}, 0},
 		{"another version", entry + "path = \"*\"\nversion = \"2.1.330\"", "2.1.329", []string{"exit"}, []string{""}, 0},
@@ -42,7 +43,7 @@ func TestKnown(t *testing.T) {
 			for _, path := range test.paths {
 				found = append(found, parity.Difference{Path: path})
 			}
-			known.Excuse("area/name", "area/name.txtar", test.version, found)
+			known.Excuse("area/name", "some/dir/area/name.txtar", test.version, found)
 			var got []string
 			for _, d := range found {
 				got = append(got, d.Known)

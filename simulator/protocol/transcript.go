@@ -191,7 +191,7 @@ type APIErrorLine struct {
 	Type         string       `json:"type"`    // "system"
 	Subtype      string       `json:"subtype"` // "api_error"
 	Level        string       `json:"level"`   // "error"
-	Source       string       `json:"source"`  // "request_retry"
+	Source       string       `json:"source"`  // "request_retry", "connection_retry"
 	Error        RequestError `json:"error"`
 	RetryInMS    int          `json:"retryInMs"`
 	RetryAttempt int          `json:"retryAttempt"`

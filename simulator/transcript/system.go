@@ -76,9 +76,13 @@ func (r *recorder) retry(ev *protocol.CLIRetry) error {
 	} else {
 		failure.Formatted = strconv.Itoa(ev.Status) + " " + ev.Message
 	}
+	source := "request_retry"
+	if c := failure.Connection; c != nil && c.Code == "ECONNRESET" {
+		failure.Message, failure.Formatted, source = "Connection error.", "Connection dropped (ECONNRESET)", "connection_retry"
+	}
 	e := r.th.envelope("", "", "")
 	return r.pen.write(protocol.APIErrorLine{
-		Head: e.Head, Type: "system", Subtype: "api_error", Level: "error", Source: "request_retry",
+		Head: e.Head, Type: "system", Subtype: "api_error", Level: "error", Source: source,
 		Error: failure, RetryAttempt: ev.Attempt, RetryInMS: ev.RetryInMS, MaxRetries: ev.MaxRetries,
 		TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID}, Foot: e.Foot,
 	})

@@ -73,11 +73,12 @@ const Severed = "Your response above was cut off mid-stream. Go on from where it
 	"if nothing of it is left, answer the request from the start."
 
 const (
-	removedText = "API Error: an image in the conversation could not be processed and was removed. Re-read the file with a different approach if you still need it."
-	refusedText = "API Error: Connection refused — a firewall or proxy may be blocking it (ECONNREFUSED)"
-	droppedText = "API Error: Connection dropped (ECONNRESET). The response ended before it was complete; check the network and try again."
-	timeoutText = "API Error: Request timed out (ETIMEDOUT). Check the network and try again."
-	busyText    = "API Error: Repeated 529 Overloaded errors. The API is at capacity — this is usually temporary. Try again in a moment."
+	removedText  = "API Error: an image in the conversation could not be processed and was removed. Re-read the file with a different approach if you still need it."
+	refusedText  = "API Error: Connection refused — a firewall or proxy may be blocking it (ECONNREFUSED)"
+	droppedText  = "API Error: Connection dropped (ECONNRESET). The response ended before it was complete; check the network and try again."
+	resetMessage = "ECONNRESET: The socket connection was closed unexpectedly. For more information, pass `verbose: true` in the second argument to fetch()"
+	timeoutText  = "API Error: Request timed out (ETIMEDOUT). Check the network and try again."
+	busyText     = "API Error: Repeated 529 Overloaded errors. The API is at capacity — this is usually temporary. Try again in a moment."
 )
 
 // Where says where a failure strikes. The zero value is the first request of a
@@ -97,7 +98,9 @@ func Describe(f *scenarios.Failure, w Where) API {
 	case scenarios.FailConnectionTimeout:
 		return socket(timeoutText)
 	case scenarios.FailPartialResponse:
-		return socket(droppedText)
+		api := socket(droppedText)
+		api.Message = resetMessage
+		return api
 	case scenarios.FailStreamError:
 		api := w.describeStatus(f.APIError())
 		api.Silent = max(1, api.Silent) // asked again at once, without a stream
