@@ -21,7 +21,7 @@ type parityCmd struct {
 	JUnit         string        `name:"junit" placeholder:"FILE" help:"Write the report as JUnit XML."`
 	ShowNormal    bool          `help:"Print what was compared, as it was compared."`
 	Timeout       time.Duration `default:"30s" help:"Kill a claude that does not end."`
-	Jobs          int           `default:"2" help:"How many cases run side by side."`
+	Jobs          int           `help:"How many cases run side by side; default one a processor, and two at least."`
 	Isolated      bool          `hidden:"" help:"Play the job of stdin in a network of its own."`
 	Cases         []string      `arg:"" optional:"" name:"case" help:"Cases: .txtar files, scenarios with [parity], directories of them."`
 }

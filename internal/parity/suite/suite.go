@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"sync"
 	"time"
 
@@ -34,7 +35,7 @@ type Options struct {
 	Normal bool
 	// Timeout bounds each run of a program; 0 = 30 s.
 	Timeout time.Duration
-	// Jobs is how many cases run side by side; 0 = 2.
+	// Jobs is how many cases run side by side; 0 = one a processor, and two at least.
 	Jobs int
 	// Isolated are the words that call [Serve].
 	Isolated []string
@@ -119,7 +120,7 @@ func (r *runner) each(ctx context.Context, n int, do func(i int)) {
 	var workers sync.WaitGroup
 	jobs := r.Jobs
 	if jobs <= 0 {
-		jobs = 2
+		jobs = max(2, runtime.NumCPU())
 	}
 	for range min(jobs, n) {
 		workers.Go(func() { // ends with next

@@ -1,0 +1,103 @@
+package tests
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/claudeless/claudeless/internal/parity"
+)
+
+// stateRow is a row of the first table of docs/compatibility.md.
+var stateRow = regexp.MustCompile(`(?m)^\| (.+?) \| (full|partial|absent|extension) \| (–|` + "(?:`[^`|]+` ?)+" + `) \| .*\|$`)
+
+// P6: the states of docs/compatibility.md claim no more than was compared. A row that
+// is "full" has no difference left that known.toml excuses in its cases in particular;
+// every case of the corpus belongs to a row, and what a row names is there.
+func TestCompatibilityStates(t *testing.T) {
+	text, _, _ := strings.Cut(readFile(t, "docs/compatibility.md"), "\n## ")
+	_, table, _ := strings.Cut(text, "|---|---|---|---|\n")
+	rows := stateRow.FindAllStringSubmatch(table, -1)
+	if want := strings.Count(strings.TrimSpace(table), "\n") + 1; len(rows) != want {
+		t.Errorf("%d of %d rows have a state and cases", len(rows), want)
+	}
+	known, err := parity.LoadKnown(filepath.Join("..", "docs", "parity", "known.toml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := parityCases(t)
+	placed := map[string]bool{}
+	for _, row := range rows {
+		area, state := row[1], row[2]
+		for glob := range strings.FieldsSeq(strings.ReplaceAll(row[3], "`", "")) {
+			found := false
+			for _, name := range all {
+				if ok, _ := path.Match(glob, name); !ok && glob != "*" {
+					continue
+				}
+				found = true
+				placed[name] = placed[name] || glob != "*"
+				if left := excused(known, name); left != "" && state == "full" {
+					state = "partial"
+					t.Errorf("docs/compatibility.md: %s: the page says full, but in the case %s known.toml excuses %s: say partial, and what differs (-update says partial)", area, name, left)
+					rewrite(t, row[0], strings.Replace(row[0], "| full |", "| partial |", 1))
+				}
+			}
+			if !found && glob != "–" {
+				t.Errorf("%s: there is no case %s in tests/parity", area, glob)
+			}
+			if found && (state == "absent" || state == "extension") {
+				t.Errorf("%s: it is %s, but %s compares it", area, state, glob)
+			}
+		}
+	}
+	for _, name := range all {
+		if !placed[name] {
+			t.Errorf("the case %s belongs to no row of docs/compatibility.md", name)
+		}
+	}
+}
+
+func parityCases(t *testing.T) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob("parity/*/*.txtar")
+	if err != nil || len(files) < 150 {
+		t.Fatalf("%d cases, %v", len(files), err)
+	}
+	for _, f := range files {
+		names = append(names, strings.TrimSuffix(strings.TrimPrefix(filepath.ToSlash(f), "parity/"), ".txtar"))
+	}
+	return names
+}
+
+// excused is what known.toml excuses in this case and not in every one, transcripts
+// aside; empty = nothing.
+func excused(all *parity.KnownFile, name string) string {
+	for _, k := range all.Known {
+		if strings.Trim(k.Case, "*") == "" || strings.HasPrefix(k.Path, "transcript") {
+			continue
+		}
+		one := &parity.KnownFile{Known: []*parity.Known{{Path: "*", Case: k.Case, Reason: k.Reason}}}
+		found := []parity.Difference{{Path: k.Path}}
+		one.Excuse(name, "tests/parity/"+name+".txtar", "", found)
+		if found[0].Known != "" {
+			return fmt.Sprintf("%s (%s)", k.Path, k.Reason)
+		}
+	}
+	return ""
+}
+
+// rewrite replaces a row with -update.
+func rewrite(t *testing.T, row, with string) {
+	t.Helper()
+	if *update {
+		text := strings.Replace(readFile(t, "docs/compatibility.md"), row, with, 1)
+		if err := os.WriteFile("../docs/compatibility.md", []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
