@@ -24,7 +24,7 @@ lint: ## vet, modernizers, the house linters, dead code
 fmt: ## format the tree
 	$(GOFUMPT) -w .
 update: docs ## rewrite everything that is generated, expected outputs of scripts included
-	go test ./tests -run '^(TestScripts|TestPackageTable|TestFlagTable)$$' -update
+	go test ./tests -run '^(TestScripts|TestPackageTable|TestFlagTable|TestCompatibilityStates)$$' -update
 docs: ## regenerate the reference pages and schemas
 	go generate ./...
 fuzz: ## run each fuzz target for FUZZTIME (a number of runs: a time ends now and then in a false alarm)
