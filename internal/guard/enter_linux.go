@@ -212,6 +212,9 @@ func watchCalls() (int, error) {
 	if errno == unix.EINVAL {
 		fd, errno = set(0)
 	}
+	if errno == unix.EBUSY { // a process has one watch at most
+		return 0, errors.New("another --guard=strict, which this one is inside of, watches the connections already")
+	}
 	if errno != 0 {
 		return 0, fmt.Errorf("watching connections (seccomp): %w", errno)
 	}
