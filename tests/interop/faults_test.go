@@ -2,6 +2,7 @@ package interop
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -40,8 +41,9 @@ func TestFaultsOfTheRealCLI(t *testing.T) {
 	}
 	claude := "--real=" + filepath.Join(modules, "newest", "claude")
 	judged := func(args ...string) (report struct {
-		Runs   []json.RawMessage
-		Faults []struct {
+		Runs    []json.RawMessage
+		Command struct{ MS float64 }
+		Faults  []struct {
 			Name, Outcome string
 			MS            float64
 		}
@@ -62,10 +64,12 @@ func TestFaultsOfTheRealCLI(t *testing.T) {
 		}
 		return report
 	}
-	if r := judged("--", "sh", "-c", "PATIENCE=100 ./careful.sh && claude --version"); len(r.Runs) != 2 {
+	r := judged("--", "sh", "-c", "PATIENCE=100 ./careful.sh && claude --version")
+	if len(r.Runs) != 2 {
 		t.Errorf("%d runs, want 2", len(r.Runs))
 	}
-	r := judged("--faults", "all", "--", "./careful.sh")
+	patience := fmt.Sprintf("PATIENCE=%.0f", r.Command.MS/1000+8) // on a slow machine everything is
+	r = judged("--faults", "all", "--", "env", patience, "./careful.sh")
 	if len(r.Faults) < 22 {
 		t.Errorf("%d faults", len(r.Faults))
 	}
