@@ -5,6 +5,7 @@ import (
 	"context"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/claudeless/claudeless/scenarios"
@@ -158,13 +159,13 @@ func (c *compaction) boundary(sum summed, summary string) error {
 }
 
 // drafts is what a model has written for itself before its summary.
-var drafts = regexp.MustCompile(`(?s)<analysis>.*?</analysis>`)
+var drafts = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)<analysis>.*?</analysis>`) })
 
 // text is the summary as the model will read it.
 func (sum summed) text() string {
 	const opening = "This session is being continued from a previous conversation that ran out of context. " +
 		"What follows is a summary of its earlier part.\n\n"
-	text := strings.TrimSpace(drafts.ReplaceAllString(sum.raw, ""))
+	text := strings.TrimSpace(drafts().ReplaceAllString(sum.raw, ""))
 	if before, rest, ok := strings.Cut(text, "<summary>"); ok {
 		inner, after, _ := strings.Cut(rest, "</summary>")
 		text = strings.TrimSpace(before + "Summary:\n" + strings.TrimSpace(inner) + after)

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // MemoryOptions says where files of instructions are looked for.
@@ -101,7 +102,7 @@ func (r *memoryReader) read(path, kind, parent string, depth int) {
 	}
 	r.seen[path] = true
 	d := parseDocument(data)
-	text := strings.TrimSpace(comment.ReplaceAllString(d.body, ""))
+	text := strings.TrimSpace(comment().ReplaceAllString(d.body, ""))
 	m := Memory{Path: path, Type: kind, Parent: parent, Text: text, Globs: d.list("paths")}
 	if parent == "" && len(m.Globs) > 0 {
 		return // it counts once such a file is read
@@ -139,15 +140,17 @@ func (r *memoryReader) resolve(name, dir string) string {
 }
 
 var (
-	comment  = regexp.MustCompile(`(?s)(?:^|\n)[ \t]*<!--.*?-->[ \t]*`)
-	code     = regexp.MustCompile("(?s)(?:^|\n)[ \t]*```.*?(?:\n[ \t]*```|$)|`[^`\n]*`")
-	imported = regexp.MustCompile(`(?:^|\s)@(\S+)`)
+	comment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)(?:^|\n)[ \t]*<!--.*?-->[ \t]*`) })
+	code    = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile("(?s)(?:^|\n)[ \t]*```.*?(?:\n[ \t]*```|$)|`[^`\n]*`")
+	})
+	imported = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s)@(\S+)`) })
 )
 
 // imports are the files that a text names with @, outside of code.
 func imports(text string) []string {
 	var names []string
-	for _, m := range imported.FindAllStringSubmatch(code.ReplaceAllString(text, ""), -1) {
+	for _, m := range imported().FindAllStringSubmatch(code().ReplaceAllString(text, ""), -1) {
 		names = append(names, strings.TrimRight(m[1], ".,;:!?)"))
 	}
 	return names

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"regexp"
+	"sync"
 	"unicode/utf16"
 
 	"github.com/claudeless/claudeless/internal/jsvalue"
@@ -73,11 +74,11 @@ func (p *Peer) receive(ctx context.Context, line []byte) error {
 	return nil
 }
 
-var typeKey = regexp.MustCompile(`"type"\s*:\s*"(\w+)"`)
+var typeKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"type"\s*:\s*"(\w+)"`) })
 
 // typeOf is what a broken line seems to be.
 func typeOf(line []byte) string {
-	if found := typeKey.FindSubmatch(line); found != nil {
+	if found := typeKey().FindSubmatch(line); found != nil {
 		return string(found[1])
 	}
 	return "unknown"

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Shells are the names of shells with completions.
@@ -29,13 +30,13 @@ func (p *Program) Completion(w io.Writer, shell string) error {
 	return err
 }
 
-var longOption = regexp.MustCompile(`--[a-z][a-zA-Z0-9-]*`)
+var longOption = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`--[a-z][a-zA-Z0-9-]*`) })
 
 // options are the long options, sorted, each with its help.
 func (p *Program) options() []Entry {
 	var all []Entry
 	for _, e := range slices.Concat(p.Claude, p.Own) {
-		for _, name := range longOption.FindAllString(e.Usage, -1) {
+		for _, name := range longOption().FindAllString(e.Usage, -1) {
 			all = append(all, Entry{Usage: name, Help: e.Help})
 		}
 	}

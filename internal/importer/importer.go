@@ -19,6 +19,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/internal/importer/hide"
 	"github.com/claudeless/claudeless/internal/importer/kit"
@@ -209,14 +210,14 @@ func DefaultName(files []string) string {
 	}
 	base := filepath.Base(files[0])
 	name := strings.TrimSuffix(base, filepath.Ext(base))
-	if id.MatchString(name) {
+	if id().MatchString(name) {
 		return "session"
 	}
 	return name
 }
 
 // id is how transcripts are named.
-var id = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-|^agent-`)
+var id = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-|^agent-`) })
 
 // IsInput says of an error that it is about an input.
 func IsInput(err error) bool {

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/internal/importer/hide"
 	"github.com/claudeless/claudeless/scenarios"
@@ -132,7 +133,7 @@ func times(text, part string) int {
 	return n
 }
 
-var digits = regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-fA-F]*(?:[-:.][0-9a-fA-F]+)*`)
+var digits = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[0-9a-f]*[0-9][0-9a-fA-F]*(?:[-:.][0-9a-fA-F]+)*`) })
 
 // loose is a regular expression for a prompt in which ids, dates and numbers
 // may be others.
@@ -145,7 +146,7 @@ func loose(shown string) string {
 	var b strings.Builder
 	b.WriteString("^\\s*")
 	end := 0
-	for _, m := range placeholders.FindAllStringIndex(line, -1) {
+	for _, m := range placeholders().FindAllStringIndex(line, -1) {
 		b.WriteString(numbersLoose(line[end:m[0]]) + ".+")
 		end = m[1]
 	}
@@ -156,12 +157,12 @@ func loose(shown string) string {
 	return b.String()
 }
 
-var placeholders = regexp.MustCompile(`REDACTED_[A-Z0-9_]+|` + hide.Home + `|` + hide.CWD)
+var placeholders = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`REDACTED_[A-Z0-9_]+|` + hide.Home + `|` + hide.CWD) })
 
 func numbersLoose(s string) string {
 	var b strings.Builder
 	end := 0
-	for _, m := range digits.FindAllStringIndex(s, -1) {
+	for _, m := range digits().FindAllStringIndex(s, -1) {
 		b.WriteString(regexp.QuoteMeta(s[end:m[0]]) + `[\w:.-]+`)
 		end = m[1]
 	}

@@ -6,6 +6,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/internal/importer/hide"
 	"github.com/claudeless/claudeless/internal/importer/session"
@@ -162,14 +163,14 @@ func (p *plans) inKit(file string) (name string, content *string) {
 	return hide.CWD + "/files/" + rel, p.files[rel]
 }
 
-var lineNumber = regexp.MustCompile(`^\d+[:-]`)
+var lineNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\d+[:-]`) })
 
 // linesOf says that lines which were found are in a file as the kit has it: it
 // may have been another before or afterwards.
 func linesOf(found, content string) bool {
 	for line := range strings.Lines(found) {
 		line = strings.TrimSuffix(line, "\n")
-		if !strings.Contains(content, line) && !strings.Contains(content, lineNumber.ReplaceAllString(line, "")) {
+		if !strings.Contains(content, line) && !strings.Contains(content, lineNumber().ReplaceAllString(line, "")) {
 			return false
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/internal/importer/hide"
 	"github.com/claudeless/claudeless/internal/ordered"
@@ -34,10 +35,10 @@ func oneLine(s string) string {
 	return `"` + strings.Join(parts, `\n`) + `"`
 }
 
-var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+var bareKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]+$`) })
 
 func key(s string) string {
-	if bareKey.MatchString(s) {
+	if bareKey().MatchString(s) {
 		return s
 	}
 	return oneLine(s)

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/internal/ordered"
 )
@@ -55,32 +56,36 @@ func (n *Normaliser) ID(id string) string {
 	return n.ids[id]
 }
 
-// inText are the shapes that are replaced wherever they stand in a text.
-var inText = [...]struct {
+// shape is one of the shapes of what differs from run to run.
+type shape struct {
 	expr *regexp.Regexp
 	word string // "" = an id
-}{
-	{regexp.MustCompile(`/tmp/claude-\d+/[^\s"'<>]*`), "<path>"},
-	{regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?`), "<time>"},
-	{regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), ""},
-	{regexp.MustCompile(`\b(?:msg|req|toolu|srvtoolu|run|call)_[A-Za-z0-9]{8,}\b`), ""},
-	{regexp.MustCompile(`\ba[0-9a-f]{16}\b`), ""},
-	{regexp.MustCompile(`\bblob-(\d{10,}-[0-9a-z]+)\b`), ""},
-	{regexp.MustCompile(`(?:\btool-results/|/tasks/|<task-id>|\bID: |\btask: |"task_id":")(b[0-9a-z]{8})\b`), ""},
-	{regexp.MustCompile(`(Total duration \((?:API|wall)\):\s+)(?:\d+h )?(?:\d+m )?\d+s`), "${1}<time>"},
-	{regexp.MustCompile(`\bREDACTED_ID_\d+\b`), ""},
-	{regexp.MustCompile(`((?:duration_ms|tokens|total_tokens|tool_uses|subagent_tokens)["']?\s*[:>=]\s*)\d+(?:\.\d+)?`), "${1}<n>"},
-	{regexp.MustCompile(`\$\d+\.\d{2,}`), "<cost>"},
-	{regexp.MustCompile(`/cc-socks/\d+`), "/cc-socks/<pid>"},
 }
+
+// inText are the shapes that are replaced wherever they stand in a text.
+var inText = sync.OnceValue(func() []shape {
+	return []shape{
+		{regexp.MustCompile(`/tmp/claude-\d+/[^\s"'<>]*`), "<path>"},
+		{regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?`), "<time>"},
+		{regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), ""},
+		{regexp.MustCompile(`\b(?:msg|req|toolu|srvtoolu|run|call)_[A-Za-z0-9]{8,}\b`), ""},
+		{regexp.MustCompile(`\ba[0-9a-f]{16}\b`), ""},
+		{regexp.MustCompile(`\bblob-(\d{10,}-[0-9a-z]+)\b`), ""},
+		{regexp.MustCompile(`(?:\btool-results/|/tasks/|<task-id>|\bID: |\btask: |"task_id":")(b[0-9a-z]{8})\b`), ""},
+		{regexp.MustCompile(`(Total duration \((?:API|wall)\):\s+)(?:\d+h )?(?:\d+m )?\d+s`), "${1}<time>"},
+		{regexp.MustCompile(`\bREDACTED_ID_\d+\b`), ""},
+		{regexp.MustCompile(`((?:duration_ms|tokens|total_tokens|tool_uses|subagent_tokens)["']?\s*[:>=]\s*)\d+(?:\.\d+)?`), "${1}<n>"},
+		{regexp.MustCompile(`\$\d+\.\d{2,}`), "<cost>"},
+		{regexp.MustCompile(`/cc-socks/\d+`), "/cc-socks/<pid>"},
+	}
+})
 
 // Text replaces in a text.
 func (n *Normaliser) Text(s string) string {
 	for i := 0; i < len(n.paths); i += 2 {
 		s = strings.ReplaceAll(s, n.paths[i], n.paths[i+1])
 	}
-	for i := range inText {
-		shape := &inText[i]
+	for _, shape := range inText() {
 		if shape.word == "" {
 			s = n.numbered(shape.expr, s)
 			continue
@@ -261,9 +266,9 @@ func wordFor(key string) (word string, ok bool) {
 // idsIn are the ids in a text, in their order.
 func (n *Normaliser) idsIn(s string) []string {
 	var ids []string
-	for i := range inText {
-		if inText[i].word == "" {
-			for _, m := range inText[i].expr.FindAllStringSubmatch(s, -1) {
+	for _, shape := range inText() {
+		if shape.word == "" {
+			for _, m := range shape.expr.FindAllStringSubmatch(s, -1) {
 				ids = append(ids, m[len(m)-1])
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/internal/importer/kit"
 	"github.com/claudeless/claudeless/internal/importer/session"
@@ -71,7 +72,9 @@ func (h *Hider) Report() []Hidden {
 	return h.seen
 }
 
-var accountHome = regexp.MustCompile(`^(?:/home|/Users|/var/home)/([^/]+)|^/root\b|^[A-Za-z]:\\Users\\([^\\]+)`)
+var accountHome = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:/home|/Users|/var/home)/([^/]+)|^/root\b|^[A-Za-z]:\\Users\\([^\\]+)`)
+})
 
 // New knows what is secret in sessions: what the surroundings and the sessions
 // themselves say, and what looks like it.
@@ -87,7 +90,7 @@ func New(place Surroundings, sessions []*session.Session) *Hider {
 		homes = append(homes, variable(s.Environ, "HOME"))
 		for _, file := range append([]string{s.CWD}, s.Files...) {
 			if abs, err := filepath.Abs(file); err == nil {
-				homes = append(homes, accountHome.FindString(abs))
+				homes = append(homes, accountHome().FindString(abs))
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/internal/importer/session"
 )
@@ -64,12 +65,14 @@ func (k *knownReader) add(name, value string) {
 		return
 	}
 	k.environ = append(k.environ, name+"="+value)
-	if !ordinary.MatchString(value) {
+	if !ordinary().MatchString(value) {
 		k.values = append(k.values, value)
 	}
 }
 
-var ordinary = regexp.MustCompile(`^(?:.{0,7}|[A-Za-z]+|[a-z]+(?:[-_ .][a-z]+)*|[0-9.:]+|[~./$].*|[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?)$`)
+var ordinary = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:.{0,7}|[A-Za-z]+|[a-z]+(?:[-_ .][a-z]+)*|[0-9.:]+|[~./$].*|[a-z0-9-]+(?:\.[a-z0-9-]+)+(?::\d+)?)$`)
+})
 
 // assignments reads lines NAME=value, quoted or not, exported or not.
 func (k *knownReader) assignments(data []byte) {
@@ -112,13 +115,17 @@ func (k *knownReader) config(data []byte) {
 }
 
 var (
-	gitRemote = regexp.MustCompile(`(?m)^\s*(?:push)?url\s*=\s*\w+://(?:[^\s:@/]*:)?([^\s:@/]+)@`)
-	gitHeader = regexp.MustCompile(`(?mi)^\s*extraheader\s*=\s*.*?:\s*(?:\w+\s+)?(\S+)\s*$`)
-	netrcPass = regexp.MustCompile(`\bpassword\s+(\S+)`)
+	gitRemote = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?m)^\s*(?:push)?url\s*=\s*\w+://(?:[^\s:@/]*:)?([^\s:@/]+)@`)
+	})
+	gitHeader = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?mi)^\s*extraheader\s*=\s*.*?:\s*(?:\w+\s+)?(\S+)\s*$`)
+	})
+	netrcPass = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\bpassword\s+(\S+)`) })
 )
 
 func (k *knownReader) git(data []byte) {
-	for _, expr := range []*regexp.Regexp{gitRemote, gitHeader} {
+	for _, expr := range []*regexp.Regexp{gitRemote(), gitHeader()} {
 		for _, m := range expr.FindAllSubmatch(data, -1) {
 			if secret := string(m[1]); secret != "git" {
 				k.values = append(k.values, secret)
@@ -128,7 +135,7 @@ func (k *knownReader) git(data []byte) {
 }
 
 func (k *knownReader) netrc(data []byte) {
-	for _, m := range netrcPass.FindAllSubmatch(data, -1) {
+	for _, m := range netrcPass().FindAllSubmatch(data, -1) {
 		k.values = append(k.values, string(m[1]))
 	}
 }

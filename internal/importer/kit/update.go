@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Stamped is a section of a text: a comment with a title and the stamp of what
@@ -36,12 +37,12 @@ func (s *section) edited() bool { return stamp(s.body) != s.stamp }
 
 func (s *section) text() string { return "# " + s.title + "; import " + s.stamp + "\n" + s.body }
 
-var stampedTitle = regexp.MustCompile(`(?m)^# (.*); import ([0-9a-f]{12})\r?\n`)
+var stampedTitle = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^# (.*); import ([0-9a-f]{12})\r?\n`) })
 
 // sections cuts a text in front of each title. The key is the title up to a
 // colon or blank, and which one of these it is.
 func sections(text string) (before string, all []section) {
-	places := stampedTitle.FindAllStringSubmatchIndex(text, -1)
+	places := stampedTitle().FindAllStringSubmatchIndex(text, -1)
 	if places == nil {
 		return text, nil
 	}
@@ -173,7 +174,7 @@ func (k *Kit) Stamps() string {
 	return b.String()
 }
 
-var stampLine = regexp.MustCompile(`(?m)^# ([0-9a-f]{12}) (.+?)\r?$`)
+var stampLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^# ([0-9a-f]{12}) (.+?)\r?$`) })
 
 // stampsIn reads the section "files"; a text without one has no stamps.
 func stampsIn(text string) map[string]string {
@@ -181,7 +182,7 @@ func stampsIn(text string) map[string]string {
 	out := map[string]string{}
 	for i := range all {
 		if strings.HasPrefix(all[i].key, "files ") {
-			for _, m := range stampLine.FindAllStringSubmatch(all[i].body, -1) {
+			for _, m := range stampLine().FindAllStringSubmatch(all[i].body, -1) {
 				out[m[2]] = m[1]
 			}
 		}

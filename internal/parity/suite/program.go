@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/harness"
@@ -44,7 +45,7 @@ func Find(ctx context.Context, s *process.System, given, self string) (Program, 
 	return identify(ctx, s, path)
 }
 
-var versionLine = regexp.MustCompile(`^(\d+\.\d+\.\d+\S*) \(Claude Code\)\s*$`)
+var versionLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\d+\.\d+\.\d+\S*) \(Claude Code\)\s*$`) })
 
 // identify asks a program for its version.
 func identify(ctx context.Context, s *process.System, path string) (Program, error) {
@@ -61,7 +62,7 @@ func identify(ctx context.Context, s *process.System, path string) (Program, err
 		return Program{}, fmt.Errorf("%w: %w", ErrNoClaude, err)
 	}
 	said := strings.TrimSpace(string(res.Stdout) + string(res.Stderr))
-	switch m := versionLine.FindStringSubmatch(string(res.Stdout)); {
+	switch m := versionLine().FindStringSubmatch(string(res.Stdout)); {
 	case res.TimedOut:
 		return Program{}, fmt.Errorf("%w: %s --version did not end within 20 s", ErrNoClaude, path)
 	case m != nil:
