@@ -22,7 +22,7 @@ const (
 	methodValues    = 86  // methods handed along as values
 	cliMethodValues = 1
 	maxMethods      = 40 // of one type
-	maxTypeFiles    = 9  // over which the methods of one type are spread
+	maxTypeFiles    = 6  // over which the methods of one type are spread
 	maxKnot         = 5  // files of a package that need each other in a circle
 	maxBackArrows   = 6  // percent of the arrows between files, in the best order found
 	maxNolint       = 6
@@ -75,6 +75,7 @@ func TestStructure(t *testing.T) {
 	top(t, "knots", knots)
 	top(t, "fields", fields)
 	top(t, "methods", methods)
+	top(t, "files of a type", spread)
 }
 
 // top logs the largest figures: where to look first.

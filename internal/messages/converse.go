@@ -1,16 +1,20 @@
 package messages
 
 import (
+	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/gate"
 	"github.com/claudeless/claudeless/internal/journal"
 	"github.com/claudeless/claudeless/internal/messages/fold"
 	"github.com/claudeless/claudeless/internal/messages/history"
 	"github.com/claudeless/claudeless/internal/messages/wire"
 	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // messages answers POST /v1/messages.
@@ -61,6 +65,7 @@ func (x *exchange) converse() error {
 	if err := x.wait(t); err != nil {
 		return err
 	}
+	defer x.end() // a connection that is given up may unwind from here
 	if strikes {
 		x.fail(t)
 	} else {
@@ -68,8 +73,22 @@ func (x *exchange) converse() error {
 		x.send(r, x.script(t, t.m), t.m)
 	}
 	x.observe(t)
-	x.end()
 	return nil
+}
+
+// beside answers a request beside the conversation. It touches no rule and no
+// count.
+func (x *exchange) beside(kind string, r *history.Request) {
+	last := r.Messages[len(r.Messages)-1]
+	text := x.s.sideText(kind, last)
+	key := history.Digest{}.Chain("side", kind, last.FirstText(), r.Model)
+	m := &wire.Message{ID: x.s.folder.ID("msg", key), Model: r.Model, Stop: "end_turn", Blocks: []protocol.Block{protocol.Text(text)}}
+	m.Usage = scenarios.Estimate(scenarios.Request{Prompt: last.FirstText()}, m.Blocks)
+	x.headers(x.s.folder.ID("req", key))
+	x.send(r, m.Play(wire.Manner{Pad: x.s.Scenario.API.Pad, Seed: key}), m)
+	x.s.write(x.ns, journal.SideRequest{
+		Namespace: x.Namespace, Session: x.Session, Kind: kind, Path: x.Path, Model: r.Model, Unclassified: kind == "other", Status: x.status, MS: x.ms(),
+	})
 }
 
 // fold finds out what the scenario says to a request.
@@ -111,6 +130,53 @@ func (x *exchange) wait(t *turn) error {
 		return x.r.Context().Err()
 	}
 	return x.s.Clock.Sleep(x.r.Context(), d)
+}
+
+// hold waits at the gates of an answer: at those of other steps, then at its own.
+// The error is the context's: where nobody comes the answer goes on, and the run has a
+// finding.
+func (x *exchange) hold(held []fold.Held) error {
+	for _, h := range held {
+		at := h.After
+		var err error
+		if h.Gate != "" {
+			at = h.Gate
+			err = x.ns.gates.reach(at)
+			x.gate(at, "reached")
+		}
+		if err == nil {
+			err = x.ns.gates.await(x.r.Context(), at)
+		}
+		if ctx := x.r.Context(); ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err == nil {
+			x.gate(at, "released")
+			continue
+		}
+		if errors.Is(err, gate.ErrTimeout) {
+			x.gate(at, "timeout")
+		}
+		x.findings = append(x.findings, "the gate "+at+" was not released: "+err.Error())
+		x.s.write(x.ns, journal.Finding{
+			ID: "T01", Level: "error", Text: "the gate " + at + " was not released: " + err.Error(),
+			Advice: "release it: POST /_claudeless/gates/" + at + "/release", File: h.Rule.File, Line: h.Rule.Line,
+		})
+	}
+	return nil
+}
+
+// gate notes what became of an answer at a gate.
+func (x *exchange) gate(name, event string) {
+	x.ns.mu.Lock()
+	i := slices.IndexFunc(x.ns.stood, func(g gateState) bool { return g.Name == name })
+	if i < 0 {
+		x.ns.stood, i = append(x.ns.stood, gateState{Name: name}), len(x.ns.stood)
+	}
+	x.ns.stood[i].Reached = x.ns.stood[i].Reached || event == "reached"
+	x.ns.stood[i].Waiting = event == "reached"
+	x.ns.mu.Unlock()
+	x.s.write(x.ns, journal.Gate{Name: name, Event: event})
 }
 
 // observe tells the namespace what a conversation did, for expectations; what is

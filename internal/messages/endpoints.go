@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/claudeless/claudeless/internal/journal"
 	"github.com/claudeless/claudeless/internal/messages/history"
@@ -11,6 +12,34 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/model"
 )
+
+// route finds the endpoint.
+func (x *exchange) route(path string) {
+	post := x.r.Method == http.MethodPost
+	if strings.Contains(path, "/v1/v1/") {
+		x.refuse(&history.RefusalError{Status: http.StatusNotFound, Message: "the base URL must not end in /v1: the client adds it (" + x.Path + ")", Final: true})
+		return
+	}
+	_, model, isModel := strings.Cut(path, "/v1/models/")
+	switch {
+	case strings.HasSuffix(path, "/v1/messages") && post:
+		x.messages()
+	case strings.HasSuffix(path, "/v1/messages/count_tokens") && post:
+		x.countTokens()
+	case strings.HasSuffix(path, "/v1/models") && x.r.Method == http.MethodGet:
+		x.models()
+	case isModel && x.r.Method == http.MethodGet:
+		x.model(model)
+	case strings.HasSuffix(path, "/v1/messages"), strings.HasSuffix(path, "/v1/messages/count_tokens"), strings.HasSuffix(path, "/v1/models"):
+		x.refuse(&history.RefusalError{Status: http.StatusMethodNotAllowed, Message: x.r.Method + " is not allowed here"})
+	case x.r.Method == http.MethodHead, path == "/", strings.HasSuffix(path, "/api/hello"):
+		x.side("hello", func() { x.w.WriteHeader(http.StatusOK) })
+	case strings.Contains(path, "/api/event_logging"), strings.Contains(path, "telemetry"), strings.Contains(path, "/metrics"):
+		x.side("telemetry", func() { x.json(http.StatusOK, struct{}{}) })
+	default:
+		x.refuse(&history.RefusalError{Status: http.StatusNotFound, Message: "nothing is served at " + x.r.Method + " " + x.Path})
+	}
+}
 
 // countTokens answers POST /v1/messages/count_tokens, by the estimate that usage
 // is made of.
@@ -73,4 +102,13 @@ func (x *exchange) models() {
 // model answers GET /v1/models/{id}; any model is there.
 func (x *exchange) model(id string) {
 	x.side("models", func() { x.json(http.StatusOK, wire.InfoOf(id)) })
+}
+
+// side answers a request beside the conversation and records it.
+func (x *exchange) side(kind string, answer func()) {
+	x.headers("")
+	answer()
+	x.s.write(x.ns, journal.SideRequest{
+		Namespace: x.Namespace, Session: x.Session, Kind: kind, Path: x.Path, Status: max(x.status, http.StatusOK), MS: x.ms(),
+	})
 }

@@ -10,21 +10,17 @@ import (
 	"github.com/claudeless/claudeless/internal/messages/history"
 	"github.com/claudeless/claudeless/internal/messages/wire"
 	"github.com/claudeless/claudeless/scenarios"
-	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // exchange is one request and its answer.
 type exchange struct {
 	history.Client
+	sender
 
 	s     *service
 	ns    *namespace
-	w     http.ResponseWriter
-	r     *http.Request
 	began time.Time
 
-	status   int // 0 = nothing was sent
-	sent     int // events of a stream
 	findings []string
 	line     journal.Request
 }
@@ -73,26 +69,6 @@ func limits() [4]limit {
 	}
 }
 
-// json answers with a value.
-func (x *exchange) json(status int, v any) {
-	body, err := protocol.Marshal(v)
-	if err != nil {
-		status, body = http.StatusInternalServerError, []byte(`{"type":"error","error":{"type":"api_error","message":"the answer cannot be written"}}`)
-	}
-	x.bytes(status, body)
-}
-
-func (x *exchange) bytes(status int, body []byte) {
-	h := x.w.Header()
-	h["Content-Type"] = []string{"application/json"}
-	h["Content-Length"] = []string{strconv.Itoa(len(body))}
-	x.status = status
-	x.w.WriteHeader(status)
-	if _, err := x.w.Write(body); err != nil {
-		x.findings = append(x.findings, "aborted: the client left before the answer")
-	}
-}
-
 // refuse answers with an error that no scenario wished for, and records it.
 func (x *exchange) refuse(no *history.RefusalError) {
 	id := x.headers("")
@@ -122,7 +98,7 @@ func (x *exchange) failed(err error) {
 func (x *exchange) end() {
 	l := &x.line
 	l.Namespace, l.Path, l.Session, l.Agent, l.Betas = x.Namespace, x.Path, x.Session, x.Agent, x.Betas
-	l.Attempt, l.Status, l.MS, l.Findings = max(1, l.Attempt), x.status, x.ms(), x.findings
+	l.Attempt, l.Status, l.MS, l.Findings = max(1, l.Attempt), x.status, x.ms(), append(x.findings, x.left...)
 	x.s.write(x.ns, *l)
 }
 
@@ -130,10 +106,4 @@ func (x *exchange) end() {
 func (x *exchange) aborted() {
 	x.gone()
 	x.end()
-}
-
-// gone notes that the client left in the middle.
-func (x *exchange) gone() bool {
-	x.findings = append(x.findings, "aborted: the client left after "+strconv.Itoa(x.sent)+" events")
-	return false
 }

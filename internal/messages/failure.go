@@ -2,7 +2,6 @@ package messages
 
 import (
 	"bytes"
-	"net"
 	"net/http"
 	"strconv"
 	"time"
@@ -19,8 +18,7 @@ func (x *exchange) fail(t *turn) {
 	x.line.Error = string(fail.Type)
 	switch fail.Type {
 	case scenarios.FailHang:
-		<-x.r.Context().Done()
-		x.gone()
+		x.silence()
 	case scenarios.FailConnectionTimeout:
 		_ = x.s.Clock.Sleep(x.r.Context(), time.Duration(fail.AfterMS)*time.Millisecond) // a client that is gone is cut all the same
 		x.cut(reset)
@@ -42,8 +40,7 @@ func (x *exchange) fail(t *turn) {
 		s := x.script(t, t.m)
 		silent := s.Fault(fail.Fault)
 		if t.r.Stream && x.stream(s) && silent {
-			<-x.r.Context().Done()
-			x.gone()
+			x.silence()
 		} else if !t.r.Stream {
 			x.send(t.r, s, t.m)
 		}
@@ -109,20 +106,6 @@ func (x *exchange) lastEvent(s *wire.Script, fail *scenarios.Failure) {
 	s.Add("error", wire.ErrorOf(e, "", x.w.Header().Get("Request-Id")))
 }
 
-// breakOff ends an answer that was begun.
-func (x *exchange) breakOff(how string) {
-	switch how {
-	case "error", "end":
-	case "silence":
-		<-x.r.Context().Done()
-		x.gone()
-	case "close":
-		x.cut(finish)
-	default:
-		x.cut(reset)
-	}
-}
-
 // halfBody sends half of an answer that is not streamed.
 func (x *exchange) halfBody(m *wire.Message, how string) {
 	body, err := protocol.Marshal(m.Body())
@@ -136,35 +119,6 @@ func (x *exchange) halfBody(m *wire.Message, how string) {
 		x.bytes(http.StatusOK, before)
 		return
 	}
-	h := x.w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	x.status = http.StatusOK
-	x.w.WriteHeader(http.StatusOK)
-	if _, err := x.w.Write(before); err == nil {
-		out := bytes.Buffer{}
-		x.flush(http.NewResponseController(x.w), &out)
-	}
+	x.half(before, len(body))
 	x.breakOff(how)
-}
-
-// ending is how a connection is given up.
-type ending int
-
-const (
-	finish ending = iota // FIN
-	reset                // RST
-)
-
-// cut gives the connection up.
-func (x *exchange) cut(how ending) {
-	conn, _, err := http.NewResponseController(x.w).Hijack()
-	if err != nil { // no connection of our own: the server gives it up
-		x.end()
-		panic(http.ErrAbortHandler)
-	}
-	if tcp, ok := conn.(*net.TCPConn); ok && how == reset {
-		_ = tcp.SetLinger(0)
-	}
-	_ = conn.Close()
 }

@@ -2,16 +2,12 @@ package messages
 
 import (
 	"context"
-	"errors"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/gate"
-	"github.com/claudeless/claudeless/internal/journal"
-	"github.com/claudeless/claudeless/internal/messages/fold"
 	"github.com/claudeless/claudeless/internal/messages/wire"
 )
 
@@ -80,53 +76,6 @@ func (o *own) await(ctx context.Context, name string) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// hold waits at the gates of an answer: at those of other steps, then at its own.
-// The error is the context's: where nobody comes the answer goes on, and the run has a
-// finding.
-func (x *exchange) hold(held []fold.Held) error {
-	for _, h := range held {
-		at := h.After
-		var err error
-		if h.Gate != "" {
-			at = h.Gate
-			err = x.ns.gates.reach(at)
-			x.gate(at, "reached")
-		}
-		if err == nil {
-			err = x.ns.gates.await(x.r.Context(), at)
-		}
-		if ctx := x.r.Context(); ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err == nil {
-			x.gate(at, "released")
-			continue
-		}
-		if errors.Is(err, gate.ErrTimeout) {
-			x.gate(at, "timeout")
-		}
-		x.findings = append(x.findings, "the gate "+at+" was not released: "+err.Error())
-		x.s.write(x.ns, journal.Finding{
-			ID: "T01", Level: "error", Text: "the gate " + at + " was not released: " + err.Error(),
-			Advice: "release it: POST /_claudeless/gates/" + at + "/release", File: h.Rule.File, Line: h.Rule.Line,
-		})
-	}
-	return nil
-}
-
-// gate notes what became of an answer at a gate.
-func (x *exchange) gate(name, event string) {
-	x.ns.mu.Lock()
-	i := slices.IndexFunc(x.ns.stood, func(g gateState) bool { return g.Name == name })
-	if i < 0 {
-		x.ns.stood, i = append(x.ns.stood, gateState{Name: name}), len(x.ns.stood)
-	}
-	x.ns.stood[i].Reached = x.ns.stood[i].Reached || event == "reached"
-	x.ns.stood[i].Waiting = event == "reached"
-	x.ns.mu.Unlock()
-	x.s.write(x.ns, journal.Gate{Name: name, Event: event})
 }
 
 // gateState is a gate in the state of a namespace.

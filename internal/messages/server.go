@@ -56,35 +56,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	x := &exchange{
-		Client: history.ReadClient(r, name, r.URL.Path), s: s.service, ns: s.service.space(name), w: w, r: r, began: s.service.Clock.Now(),
+		Client: history.ReadClient(r, name, r.URL.Path), sender: sender{w: w, r: r, clock: s.service.Clock},
+		s: s.service, ns: s.service.space(name), began: s.service.Clock.Now(),
 	}
 	x.route(path)
-}
-
-// route finds the endpoint.
-func (x *exchange) route(path string) {
-	post := x.r.Method == http.MethodPost
-	if strings.Contains(path, "/v1/v1/") {
-		x.refuse(&history.RefusalError{Status: http.StatusNotFound, Message: "the base URL must not end in /v1: the client adds it (" + x.Path + ")", Final: true})
-		return
-	}
-	_, model, isModel := strings.Cut(path, "/v1/models/")
-	switch {
-	case strings.HasSuffix(path, "/v1/messages") && post:
-		x.messages()
-	case strings.HasSuffix(path, "/v1/messages/count_tokens") && post:
-		x.countTokens()
-	case strings.HasSuffix(path, "/v1/models") && x.r.Method == http.MethodGet:
-		x.models()
-	case isModel && x.r.Method == http.MethodGet:
-		x.model(model)
-	case strings.HasSuffix(path, "/v1/messages"), strings.HasSuffix(path, "/v1/messages/count_tokens"), strings.HasSuffix(path, "/v1/models"):
-		x.refuse(&history.RefusalError{Status: http.StatusMethodNotAllowed, Message: x.r.Method + " is not allowed here"})
-	case x.r.Method == http.MethodHead, path == "/", strings.HasSuffix(path, "/api/hello"):
-		x.side("hello", func() { x.w.WriteHeader(http.StatusOK) })
-	case strings.Contains(path, "/api/event_logging"), strings.Contains(path, "telemetry"), strings.Contains(path, "/metrics"):
-		x.side("telemetry", func() { x.json(http.StatusOK, struct{}{}) })
-	default:
-		x.refuse(&history.RefusalError{Status: http.StatusNotFound, Message: "nothing is served at " + x.r.Method + " " + x.Path})
-	}
 }

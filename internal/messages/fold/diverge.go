@@ -14,7 +14,7 @@ import (
 
 // differs compares a scripted answer with what the history holds; "" = they are
 // the same.
-func (f *Fold) differs(a *answer, g *group) string {
+func (a *answer) differs(g *group) string {
 	var text strings.Builder
 	var calls []history.Use
 	for _, b := range a.blocks {

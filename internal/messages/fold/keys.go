@@ -6,8 +6,16 @@ import (
 	"github.com/claudeless/claudeless/internal/messages/history"
 )
 
+// splitter cuts the messages of a request into groups and names each by what
+// came before it.
+type splitter struct {
+	memory  *Memory
+	agent   string // who asks
+	context bool   // what stands beside the prompts counts
+}
+
 // split makes groups of the messages.
-func (f *Fold) split(messages []*history.Message) []group {
+func (s splitter) split(messages []*history.Message) []group {
 	var key history.Digest
 	read := history.Groups(messages)
 	groups := make([]group, len(read))
@@ -19,17 +27,17 @@ func (f *Fold) split(messages []*history.Message) []group {
 			g.key = key
 			continue
 		}
-		key = f.keys(g, key)
+		key = s.keys(g, key)
 	}
 	return groups
 }
 
 // keys gives the group its digests. A prompt whose first blocks failed when they
 // came alone is two prompts: clients send them again with the next one.
-func (f *Fold) keys(g *group, key history.Digest) history.Digest {
+func (s splitter) keys(g *group, key history.Digest) history.Digest {
 	for i := 0; i < len(g.Steps); i++ {
 		in := &g.Steps[i]
-		if n := f.failedPieces(key, in); n > 0 {
+		if n := s.failedPieces(key, in); n > 0 {
 			g.Steps = slices.Concat(g.Steps[:i], []history.Step{in.Head(n), in.Tail(n)}, g.Steps[i+1:])
 			in = &g.Steps[i]
 		}
@@ -38,7 +46,7 @@ func (f *Fold) keys(g *group, key history.Digest) history.Digest {
 			g.first = key
 		}
 	}
-	if f.s.mentionsContext {
+	if s.context {
 		key = key.Chain(append([]string{"context"}, g.Context...)...)
 	}
 	g.key = key
@@ -47,15 +55,15 @@ func (f *Fold) keys(g *group, key history.Digest) history.Digest {
 
 // failedPieces is how many of a prompt's blocks were a prompt of their own, which
 // failed.
-func (f *Fold) failedPieces(key history.Digest, in *history.Step) int {
+func (s splitter) failedPieces(key history.Digest, in *history.Step) int {
 	if in.Kind != history.Prompt || len(in.Pieces) < 2 {
 		return 0
 	}
-	f.memory.mu.Lock()
-	defer f.memory.mu.Unlock()
+	s.memory.mu.Lock()
+	defer s.memory.mu.Unlock()
 	for n := 1; n < len(in.Pieces); n++ {
 		head := in.Head(n)
-		if t, ok := f.memory.attempts.Get(triesKey(f.r.Agent, key.Mix(head.Digest(nil)))); ok && t.failed {
+		if t, ok := s.memory.attempts.Get(triesKey(s.agent, key.Mix(head.Digest(nil)))); ok && t.failed {
 			return n
 		}
 	}

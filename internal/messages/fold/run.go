@@ -21,7 +21,7 @@ func (s *Folder) Fold(m *Memory, r *history.Request) *Fold {
 		f.prefill = messages[n-1].Text + f.prefill
 		messages = messages[:n-1]
 	}
-	f.groups = f.split(messages)
+	f.groups = splitter{f.memory, f.r.Agent, f.s.mentionsContext}.split(messages)
 	f.request()
 	return f
 }
@@ -211,7 +211,7 @@ func (f *Fold) follow(st *state, g *group) (*state, error) {
 		}
 		next.struck[a.reply.Rule.Name] = fail.Times
 	}
-	if what := f.differs(a, g); what != "" {
+	if what := a.differs(g); what != "" {
 		text := fmt.Sprintf("history diverged at messages[%d]: %s", g.Index, what)
 		if f.s.scenario.API.Diverged == "error" {
 			return nil, &history.RefusalError{Status: 400, Message: text, Final: true}
