@@ -99,33 +99,38 @@ func fetch(ctx context.Context, c *connection.Conn, cfg ServerConfig, pause time
 
 func fetchPrompts(ctx context.Context, c *connection.Conn, server string) (out lists) {
 	all, warning, err := c.List(ctx, connection.Prompts)
-	out.warnings = warn("prompts", warning, err)
-	for _, r := range all {
-		p := Prompt{}
-		if json.Unmarshal(r, &p) != nil || p.Name == "" {
-			out.warnings = append(out.warnings, "a prompt that cannot be read was left out")
-			continue
-		}
+	var left []string
+	out.prompts, left = decoded(all, "prompt", func(p *Prompt) bool {
 		p.Server = server
-		out.prompts = append(out.prompts, p)
-	}
+		return p.Name != ""
+	})
+	out.warnings = append(warn("prompts", warning, err), left...)
 	return out
 }
 
 func fetchResources(ctx context.Context, c *connection.Conn, server string) (out lists) {
-	out.hasResources = true
 	all, warning, err := c.List(ctx, connection.Resources)
-	out.warnings = warn("resources", warning, err)
-	for _, r := range all {
-		res := Resource{}
-		if json.Unmarshal(r, &res) != nil || res.URI == "" {
-			out.warnings = append(out.warnings, "a resource that cannot be read was left out")
+	var left []string
+	out.hasResources = true
+	out.resources, left = decoded(all, "resource", func(r *Resource) bool {
+		r.Server = server
+		return r.URI != ""
+	})
+	out.warnings = append(warn("resources", warning, err), left...)
+	return out
+}
+
+// decoded are the items of a list that keep takes; each of the others is a warning.
+func decoded[T any](all []json.RawMessage, what string, keep func(*T) bool) (items []T, warnings []string) {
+	for _, raw := range all {
+		var item T
+		if json.Unmarshal(raw, &item) != nil || !keep(&item) {
+			warnings = append(warnings, "a "+what+" that cannot be read was left out")
 			continue
 		}
-		res.Server = server
-		out.resources = append(out.resources, res)
+		items = append(items, item)
 	}
-	return out
+	return items, warnings
 }
 
 func warn(what, warning string, err error) []string {

@@ -13,20 +13,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 python=2.12.0
 golang=v1.84.0
 cache=${CONFORMANCE_DIR:-${XDG_CACHE_HOME:-${HOME:?}/.cache}/claudeless-interop}
-tmp=$(mktemp -d)
-server=
-cleanup() {
-	[ -z "$server" ] || kill "$server" 2>/dev/null || true
-	rm -rf "$tmp"
-}
-trap cleanup EXIT
-trap 'exit 1' INT TERM
-
-bin=${1:-}
-if [ -z "$bin" ]; then
-	bin=$tmp/claudeless
-	(cd "$here/../.." && go build -o "$bin" ./cmd/claudeless)
-fi
+. "$here/common.sh"
 
 sdk=$cache/anthropic-python-$python
 if [ ! -f "$sdk/installed" ]; then
@@ -42,13 +29,8 @@ fi
 
 "$bin" serve echo --port-file "$tmp/port" 2>"$tmp/serve.log" &
 server=$!
-tries=0
-until [ -s "$tmp/port" ]; do
-	tries=$((tries + 1))
-	[ $tries -le 100 ] || { cat "$tmp/serve.log" >&2; echo "conformance: the server does not come up" >&2; exit 1; }
-	sleep 0.1
-done
-TEST_API_BASE_URL=http://127.0.0.1:$(cat "$tmp/port")
+up
+TEST_API_BASE_URL=http://127.0.0.1:$port
 export TEST_API_BASE_URL
 
 (cd "$sdk/anthropic-$python" && "$sdk/venv/bin/python" -m pytest -q -n0 -p no:cacheprovider \

@@ -9,32 +9,14 @@
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
-tmp=$(mktemp -d)
-server=
-cleanup() {
-	[ -z "$server" ] || kill "$server" 2>/dev/null || true
-	rm -rf "$tmp"
-}
-trap cleanup EXIT
-trap 'exit 1' INT TERM
-
-bin=${1:-}
-if [ -z "$bin" ]; then
-	bin=$tmp/claudeless
-	(cd "$here/../.." && go build -o "$bin" ./cmd/claudeless)
-fi
+. "$here/common.sh"
 
 main=$("$here/install.sh")
 
-"$bin" fixture serve "$here/server.toml" --http 127.0.0.1:0 --port-file "$tmp/port" >/dev/null &
+"$bin" fixture serve "$here/server.toml" --http 127.0.0.1:0 --port-file "$tmp/port" >/dev/null 2>"$tmp/serve.log" &
 server=$!
-tries=0
-until [ -f "$tmp/port" ]; do
-	tries=$((tries + 1))
-	[ $tries -le 100 ] || { echo "conformance: the fixture server does not come up" >&2; exit 1; }
-	sleep 0.1
-done
-node "$main" server --url "http://127.0.0.1:$(cat "$tmp/port")/mcp" --requirements 2025-11-25 -o "$tmp/out" >"$tmp/log" 2>&1 || {
+up
+node "$main" server --url "http://127.0.0.1:$port/mcp" --requirements 2025-11-25 -o "$tmp/out" >"$tmp/log" 2>&1 || {
 	cat "$tmp/log"
 	echo "conformance: the suite reports failures" >&2
 	exit 1

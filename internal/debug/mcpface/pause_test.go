@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -427,4 +428,30 @@ func TestAtOnce(t *testing.T) {
 	if n := len(f.hub.Breakpoints()); n != 0 {
 		t.Errorf("%d breakpoints are left", n)
 	}
+	inARow(t, f.hub)
+}
+
+// inARow changes the breakpoints so often that without their lock some would be
+// lost, whether or not the race detector looks on.
+func inARow(t *testing.T, hub *debug.Hub) {
+	t.Helper()
+	const each, workers = 10_000, 4
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			name := fmt.Sprintf("r%d", w)
+			own := func(b debug.Breakpoint) bool { return b.Name == name }
+			for range each {
+				if err := hub.SetBreakpoint(debug.BreakpointChange{Name: name}); err != nil || !slices.ContainsFunc(hub.Breakpoints(), own) {
+					t.Errorf("the breakpoint %s is lost, %v", name, err)
+					return
+				}
+				if hub.RemoveBreakpoint(name); slices.ContainsFunc(hub.Breakpoints(), own) {
+					t.Errorf("the breakpoint %s is there again", name)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
