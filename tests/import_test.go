@@ -155,7 +155,7 @@ var thirdParty = map[string]string{
 	"github.com/klauspost/compress":            "internal/messages",
 	"github.com/bmatcuk/doublestar/v4":         "executor/internal/search simulator/permission",
 	"github.com/expr-lang/expr":                "internal/eval",
-	"github.com/goccy/go-yaml":                 "fixtures/yamljson internal/catalog",
+	"github.com/goccy/go-yaml":                 "fixtures/yamljson internal/catalog tests",
 	"github.com/google/uuid":                   "internal/process internal/clock scenarios simulator/transcript",
 	"github.com/mark3labs/mcp-go":              "mcp mcp/internal/carrier mcp/internal/connection fixtures/clone fixtures internal/debug/mcpface",     // the last two: as a peer in tests
 	"github.com/santhosh-tekuri/jsonschema/v6": "fixtures fixtures/findings executor/builtin simulator/outputschema scenarios internal/debug/mcpface", // the last two: in tests
