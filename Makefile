@@ -15,7 +15,7 @@ build: ## build bin/claudeless, static and stripped
 test: ## run every test once, in random order
 	go test -shuffle=on ./...
 race: ## the same under the race detector
-	go test -race -shuffle=on ./...
+	go test -race -shuffle=on -timeout 30m ./...
 lint: ## vet, modernizers, the house linters, dead code
 	go vet ./...
 	go fix -diff ./...
@@ -42,7 +42,7 @@ policy: ## the rules of the tree: imports, sizes, documents
 determinism: ## two runs of one scenario are the same bytes
 	go test -count=2 ./tests -run '^TestScripts$$/^determinism'
 interop: ## run programs of the Agent SDKs and public MCP servers (npm, PyPI, pinned, cached); in CI a missing one fails
-	CLAUDELESS_INTEROP=$${CLAUDELESS_INTEROP:-$(if $(CI),require,1)} go test -count=1 ./tests/interop
+	CLAUDELESS_INTEROP=$${CLAUDELESS_INTEROP:-$(if $(CI),require,1)} go test -count=1 -timeout 40m ./tests/interop
 	INTEROP_REQUIRE=$(if $(CI),1) go test -count=1 -tags interop ./tests/interop/mcp
 generated: docs ## fail if a generated file is not the committed one
 	git diff --exit-code
