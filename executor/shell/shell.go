@@ -240,14 +240,14 @@ func (c *Command) End() int {
 	return exitCode(exit)
 }
 
-// keep notes what a command has left behind; false = nobody would end it.
+// keep notes what a command has left behind, and forgets what has ended of what others have; false = nobody would end it.
 func (s *Shell) keep(left *proc.Job) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return false
 	}
-	s.left = append(s.left, left)
+	s.left = append(slices.DeleteFunc(s.left, (*proc.Job).Over), left)
 	return true
 }
 

@@ -1,7 +1,11 @@
 package proc
 
 import (
+	"bytes"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -10,6 +14,24 @@ import (
 // dieWithParent has the system kill the child itself, not its group, when the
 // thread that starts it ends.
 func dieWithParent(attr *syscall.SysProcAttr) { attr.Pdeathsig = sigKill }
+
+// groupRuns tells whether a group has a member that still runs. The dead that nobody
+// waits for, as the first process of many a container does not, are none.
+func groupRuns(pgid int) bool {
+	if !groupAlive(pgid) {
+		return false
+	}
+	all, err := os.ReadDir("/proc")
+	if err != nil {
+		return true
+	}
+	return slices.ContainsFunc(all, func(entry os.DirEntry) bool {
+		stat, _ := os.ReadFile("/proc/" + entry.Name() + "/stat") // what is no process has none, and it may have ended
+		// Behind the name, which may hold anything: state, parent, group.
+		rest := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+		return len(rest) > 2 && rest[2] == strconv.Itoa(pgid) && rest[0] != "Z" && rest[0] != "X"
+	})
+}
 
 // networks are the ways to give a child a network of its own, to be tried one
 // after the other: with the rights of the superuser, and with those that anybody

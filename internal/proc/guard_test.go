@@ -76,3 +76,44 @@ func TestStoppedLeavesNoGuard(t *testing.T) {
 	}
 	_ = member.Wait() // killed
 }
+
+// TestLeftOver: what a command has left behind is guarded as long as there is something to guard.
+func TestLeftOver(t *testing.T) {
+	dir := t.TempDir()
+	output, err := os.Create(filepath.Join(dir, "output"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer output.Close()
+	j, err := StartJob(t.Context(), JobOptions{
+		Command: Command{Path: "/bin/sh", Args: []string{"-c", "mkfifo go; { read -r x <go; } &"}, Dir: dir},
+		Output:  output,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, left := j.Leave(); !left {
+		t.Fatal("nothing is left")
+	}
+	first := j.guard
+	if j.Over() {
+		t.Fatal("over while it runs")
+	}
+	if second := j.guard; second.shell == nil || second == first {
+		t.Errorf("the guard of what still runs: %v, after %v", second, first)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "go"), []byte("\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	last := j.guard
+	for deadline := time.Now().Add(10 * time.Second); !j.Over(); {
+		if last = j.guard; time.Now().After(deadline) {
+			j.Stop()
+			t.Fatal("never over")
+		}
+	}
+	<-last.ended
+	if j.guard.shell != nil || groupRuns(j.pid) {
+		t.Error("a guard stays when its group has gone")
+	}
+}

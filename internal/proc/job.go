@@ -98,11 +98,28 @@ func (j *Job) Leave() (exit Exit, note []byte, left bool) {
 		return exitOf(j.state()), note, false
 	}
 	outside := j.guard
-	if left = groupAlive(j.pid); left {
+	if left = groupRuns(j.pid); left {
 		j.guard = watch(j.pid)
 	}
 	outside.end() // not before there is another one
 	return exitOf(j.state()), note, left
+}
+
+// Over reports that what the command has left behind has ended since, of itself: nothing is left of the job, its guard
+// included, and Stop must not be called any more. It is for after [Job.Leave].
+func (j *Job) Over() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	outside := watchOver(j.pid)
+	j.guard.end() // as a member of the group it would show
+	if groupRuns(j.pid) {
+		j.guard = watch(j.pid)
+		outside.end()
+		return false
+	}
+	outside.end()
+	j.guard = guard{}
+	return true
 }
 
 // AttachOptions describes a command for [Attach].
@@ -223,7 +240,7 @@ func terminateGroup(pgid int, g guard, grace time.Duration) {
 	over := time.After(grace)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for groupAlive(pgid) {
+	for groupRuns(pgid) {
 		select {
 		case <-tick.C:
 		case <-over:
