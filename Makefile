@@ -41,7 +41,7 @@ policy: ## the rules of the tree: imports, sizes, documents
 	go test ./tests -run $(POLICY) -ratchet
 determinism: ## two runs of one scenario are the same bytes
 	go test -count=2 ./tests -run '^TestScripts$$/^determinism'
-interop: ## run programs of the Agent SDKs and public MCP servers (npm, PyPI, pinned, cached); in CI a missing one fails
+interop: ## run programs of the Agent SDKs, other SDKs and public MCP servers (npm, PyPI, Go, crates.io, pinned, cached); in CI a missing one fails
 	CLAUDELESS_INTEROP=$${CLAUDELESS_INTEROP:-$(if $(CI),require,1)} go test -count=1 -timeout 40m ./tests/interop
 	INTEROP_REQUIRE=$(if $(CI),1) go test -count=1 -tags interop ./tests/interop/mcp
 generated: docs ## fail if a generated file is not the committed one

@@ -26,6 +26,7 @@ import (
 // directory of the cache, and what runs a program there.
 type half struct {
 	name, programs string
+	tool           string // without which there is no such half; "" = it must be there
 	api            bool   // its programs ask the Messages API, whose address is API
 	pins           string // file that names the versions
 	install        func(ctx context.Context, dir, pins string) error
@@ -67,6 +68,18 @@ func halves() []half {
 			},
 		}
 	}
+	inGo := func(name string) half {
+		return half{
+			name: name, programs: name + "/main.go", pins: name + "/go.sum",
+			install: func(ctx context.Context, _, pins string) error {
+				return run(ctx, filepath.Dir(pins), "go", "mod", "download")
+			},
+			command: func(_, program string) []string { return []string{"go", "-C", filepath.Dir(program), "run", "."} },
+		}
+	}
+	cargo := func(verb, dir, manifest string) []string {
+		return []string{"cargo", verb, "--quiet", "--locked", "--manifest-path", manifest, "--target-dir", filepath.Join(dir, "target")}
+	}
 	asking := func(h half) half { h.api = true; return h }
 	return []half{
 		inPython("python"),
@@ -77,13 +90,18 @@ func halves() []half {
 		asking(inPython("api/litellm")),
 		asking(inPython("api/pydanticai")),
 		asking(inNode("api/ts", "api/ts")),
-		asking(half{
-			name: "api/go", programs: "api/go/main.go", pins: "api/go/go.sum",
-			install: func(ctx context.Context, _, pins string) error {
-				return run(ctx, filepath.Dir(pins), "go", "mod", "download")
+		asking(inGo("api/go")),
+		inNode("readers", "readers"),
+		inGo("hosts/go"),
+		{
+			name: "hosts/rust", tool: "cargo", programs: "hosts/rust/src/main.rs", pins: "hosts/rust/Cargo.lock",
+			install: func(ctx context.Context, dir, pins string) error {
+				return run(ctx, dir, cargo("build", dir, filepath.Join(filepath.Dir(pins), "Cargo.toml"))...)
 			},
-			command: func(_, program string) []string { return []string{"go", "-C", filepath.Dir(program), "run", "."} },
-		}),
+			command: func(dir, program string) []string {
+				return cargo("run", dir, filepath.Join(filepath.Dir(program), "..", "Cargo.toml"))
+			},
+		},
 	}
 }
 
@@ -110,6 +128,10 @@ func TestInterop(t *testing.T) {
 			t.Parallel()
 			if h.api {
 				h.command = withAPI(h.command, api)
+			}
+			if _, err := exec.LookPath(h.tool); h.tool != "" && err != nil {
+				fmt.Fprintf(os.Stderr, "\n*** SKIPPED: the %s half needs %s, which is not here ***\n\n", h.name, h.tool)
+				t.SkipNow()
 			}
 			dir, err := h.installed(t.Context())
 			switch {
@@ -173,12 +195,29 @@ func (h half) run(t *testing.T, dir, program, binary, scenario string) {
 	defer cancel()
 	words := h.command(dir, abs)
 	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
-	cmd.Env = append(os.Environ(), "CLAUDELESS_BIN="+binary, "CLAUDELESS="+filepath.Join(filepath.Dir(binary), "claudeless"), "CLAUDELESS_SCENARIO="+scenario, "HOME="+t.TempDir(), "PYTHONDONTWRITEBYTECODE=1")
+	cmd.Env = append(os.Environ(), toolchains()...)
+	cmd.Env = append(cmd.Env, "CLAUDELESS_BIN="+binary, "CLAUDELESS="+filepath.Join(filepath.Dir(binary), "claudeless"), "CLAUDELESS_SCENARIO="+scenario, "HOME="+t.TempDir(), "PYTHONDONTWRITEBYTECODE=1")
 	output, err := cmd.CombinedOutput()
 	t.Logf("%s", output)
 	if err != nil {
 		t.Error(err)
 	}
+}
+
+// toolchains are where those that look below HOME have their caches.
+func toolchains() []string {
+	home, _ := os.UserHomeDir() // without one they say so
+	cache, _ := os.UserCacheDir()
+	var env []string
+	for name, dir := range map[string]string{
+		"GOPATH": filepath.Join(home, "go"), "GOCACHE": filepath.Join(cache, "go-build"),
+		"CARGO_HOME": filepath.Join(home, ".cargo"), "RUSTUP_HOME": filepath.Join(home, ".rustup"),
+	} {
+		if os.Getenv(name) == "" {
+			env = append(env, name+"="+dir)
+		}
+	}
+	return env
 }
 
 // installed returns the cached directory for the pinned versions, after filling
@@ -206,7 +245,7 @@ func (h half) installed(ctx context.Context) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
 	if err := h.install(ctx, dir, pins); err != nil {
 		return "", err
