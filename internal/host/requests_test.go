@@ -44,12 +44,12 @@ func FuzzRequests(f *testing.F) {
 	for _, seed := range []string{
 		`{}`, `[]`, `"x"`, `7`, `{"subtype":"read_file","path":7}`, `{"subtype":"set_permission_mode","mode":{}}`, `{"subtype":["mcp_status"]}`,
 		`{"subtype":"initialize","hooks":{"Stop":[{}]}}`, `{"subtype":"interrupt","cancel_queued":1}`, `{"subtype":"mcp_set_servers","servers":{"a":{}}}`,
-		`{"subtype":"rename_session","title":" a\n b ","session_id":null}`, `{"subtype":"update_settings","source":"userSettings","settings":{"effortLevel":"low"}}`,
+		"0 ", `{"subtype":"rename_session","title":" a\n b ","session_id":null}`, `{"subtype":"update_settings","source":"userSettings","settings":{"effortLevel":"low"}}`,
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		if !json.Valid(body) || jsvalue.Falsy(body) {
+		if !json.Valid(body) || jsvalue.Falsy(bytes.TrimSpace(body)) {
 			return
 		}
 		in := `{"type":"control_request","request_id":"r","request":` + strings.ReplaceAll(string(body), "\n", " ") + "}"

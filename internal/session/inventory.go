@@ -25,13 +25,14 @@ type inventory struct {
 	schemaFlag bool
 	hostSchema atomic.Bool     // the host wants a structured output
 	live       *simulator.Live // its model may be offered the task list
+	talks      bool            // somebody, or the scenario in his place, answers tools that talk to the user
 }
 
 func newInventory(plan launch.Plan, live *simulator.Live) *inventory {
 	v := &inventory{
 		live: live,
 		plan: plan.Tools, custom: plan.Custom, promptTool: plan.Permission.PromptTool, schemaFlag: plan.Prompt.SchemaFlag,
-		denied: slices.Clone(plan.Tools.Disallowed),
+		talks: plan.Permission.PromptTool != "" || scripted(plan.Scenario), denied: slices.Clone(plan.Tools.Disallowed),
 	}
 	for _, rule := range plan.Settings.Permissions.Rules {
 		if rule.Behavior == permission.BehaviorDeny {
@@ -42,6 +43,15 @@ func newInventory(plan launch.Plan, live *simulator.Live) *inventory {
 		v.denied[i] = strings.TrimSuffix(strings.TrimSuffix(rule, "(*)"), "()")
 	}
 	return v
+}
+
+// scripted tells whether a scenario says what comes of tools that talk to the user.
+func scripted(s launch.Scenario) bool {
+	te := s.ToolExecution
+	return te != nil && (te.Mode == "mock" || slices.ContainsFunc(hostTools(), func(name string) bool {
+		_, ok := te.Tools[name]
+		return ok
+	}))
 }
 
 func (v *inventory) listing(resources bool) listing {
@@ -69,7 +79,7 @@ func (v *inventory) exists(name string) bool {
 		match, _ := path.Match(other, name) // deny rules may be patterns; a bad one matches nothing
 		return match || agent.IsCall(other) && agent.IsCall(name)
 	}
-	if name == "Skill" && v.custom.NoCommands {
+	if name == "Skill" && v.custom.NoCommands || slices.Contains(hostTools(), name) && !v.talks {
 		return false
 	}
 	if slices.ContainsFunc(v.denied, same) || slices.ContainsFunc(v.plan.Hidden, same) {
