@@ -2,9 +2,26 @@ package shell
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/claudeless/claudeless/internal/proc"
 )
+
+// A command does nothing before somebody ends what it starts: of one whose claudeless was killed meanwhile nothing is left.
+func TestNothingUnguarded(t *testing.T) {
+	dir := t.TempDir()
+	for name, input := range map[string]string{"alone": "", "guarded": "\n"} {
+		c := proc.Command{Path: "/bin/sh", Args: []string{"-c", wrapper, "sh", "touch " + name, "/dev/null", ""}, Dir: dir, Env: os.Environ()}
+		if _, err := proc.Run(t.Context(), proc.RunOptions{Command: c, Stdin: []byte(input)}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != (input != "") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
 
 // What has been left behind and has ended since is not kept, or a long session would have a guard for each.
 func TestLeftIsForgotten(t *testing.T) {

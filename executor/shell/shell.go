@@ -114,10 +114,9 @@ type Command struct {
 // substitution.
 const cwdFD = 40
 
-// wrapper runs the texts in $3 and $1 as if they were the script. Behind a text that
-// succeeds it leaves the directory in the file $2. It is one line: messages of
-// the shell count lines from it.
-const wrapper = `__claudeless_cwd=$2 __claudeless_cmd=$1 __claudeless_pre=$3; set --; ` +
+// wrapper runs the texts in $3 and $1 as if they were the script, once it is told that somebody ends what they start. Behind
+// a text that succeeds it leaves the directory in the file $2. It is one line: messages of the shell count lines from it.
+const wrapper = `read -r __claudeless_go || exit; exec </dev/null; __claudeless_cwd=$2 __claudeless_cmd=$1 __claudeless_pre=$3; set --; ` +
 	`eval "$__claudeless_pre" && eval "$__claudeless_cmd" </dev/null && pwd -P >"$__claudeless_cwd"`
 
 // Start runs a command line in the shell's directory. What it prints goes to

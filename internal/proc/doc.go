@@ -8,5 +8,6 @@
 // A descendant that leaves the group (setsid) is out of reach. When this
 // program itself is killed, a guard in the group ends it. Until the guard is
 // up, in the first half millisecond, what [Start] started sees nothing but the
-// end of its input; what [Run] started dies with this program (on Linux).
+// end of its input; what [Run] started dies with this program (on Linux); what
+// [StartJob] started can wait for it.
 package proc

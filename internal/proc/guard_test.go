@@ -117,3 +117,19 @@ func TestLeftOver(t *testing.T) {
 		t.Error("a guard stays when its group has gone")
 	}
 }
+
+// TestJobIsTold: the line that a job may wait for comes, and then the end of its input.
+func TestJobIsTold(t *testing.T) {
+	output, err := os.Create(filepath.Join(t.TempDir(), "output"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer output.Close()
+	j, err := StartJob(t.Context(), JobOptions{Command: Command{Path: "/bin/sh", Args: []string{"-c", "read -r x && ! read -r x"}}, Output: output})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exit, _, _ := j.Leave(); exit.Code != 0 {
+		t.Error(exit)
+	}
+}

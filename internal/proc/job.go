@@ -38,7 +38,8 @@ type Job struct {
 	stopped bool // what is left is ended by Stop
 }
 
-// StartJob starts a command without input. ctx bounds only the starting.
+// StartJob starts a command whose input is an empty line: it comes when a guard is up, and never when this program is
+// killed before. A command that must not leave anything behind then reads it first. ctx bounds only the starting.
 //
 // A program that cannot be found gives an error that wraps [fs.ErrNotExist].
 func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
@@ -51,6 +52,7 @@ func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
 	}
 	cmd.Stdout, cmd.Stderr = o.Output, o.Output
 	var pp pipes
+	input := pp.toChild(&cmd.Stdin)
 	j := &Job{aside: pp.aside(cmd, o.Aside), state: func() *os.ProcessState { return cmd.ProcessState }}
 	if pp.err == nil {
 		j.done, pp.err = follow(cmd)
@@ -62,6 +64,8 @@ func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
 	}
 	j.pid = cmd.Process.Pid
 	j.guard = watchOver(j.pid)
+	_, _ = input.WriteString("\n") // it may have ended already
+	input.Close()
 	return j, nil
 }
 
