@@ -49,10 +49,13 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	host, _ := cutLast(q.Host, ":")
 	bare := strings.Trim(host, "[]")
 	if p.Closed || vendor(bare) || vendorAddr(q.Host) {
-		if who := p.Log.peer(q.RemoteAddr); who != 0 {
+		switch who := p.Log.peer(q.RemoteAddr); {
+		case who != 0:
 			p.Log.dialled(who, bare, q.Host, p.Own)
-		} else if vendor(bare) || vendorAddr(q.Host) {
+		case vendor(bare) || vendorAddr(q.Host):
 			p.Log.add(Breach{Kind: Vendor, Text: "a vendor's address was asked for: " + q.Host})
+		default: // the kernel's table may leave out a line while it changes
+			p.Log.add(Breach{Kind: Unreachable, Text: q.Host + " was out of reach"})
 		}
 		http.Error(w, "claudeless: "+q.Host+" is not to be reached here", http.StatusForbidden)
 		return
