@@ -98,7 +98,7 @@ func (a *again) cutShort() (text string, err error) {
 		if a.cuts++; a.cuts > cutCap {
 			return "", a.x.giveUp(a.overLimit(stop))
 		}
-		return goOnText, a.out.inject(goOnText, true)
+		return goOnText, a.out.emit(a.companion(goOnText))
 	case "refusal":
 		if a.safetyStops++; a.safetyStops > 1 {
 			return "", a.refused()
@@ -107,10 +107,17 @@ func (a *again) cutShort() (text string, err error) {
 	case "end_turn":
 		if a.x.last.empty && !a.prodded {
 			a.prodded = true
-			return emptyText, a.out.inject(emptyText, true)
+			return emptyText, a.out.emit(a.companion(emptyText))
 		}
 	}
 	return "", nil
+}
+
+// companion is what the CLI itself says after a reply that was not whole.
+func (a *again) companion(text string) *protocol.User {
+	ev := a.out.injected(text, true)
+	ev.Companion = true
+	return ev
 }
 
 // overLimit words the end of a turn whose replies never fit.
@@ -132,7 +139,7 @@ func (a *again) afterRefusal() error {
 	if err != nil {
 		return err
 	}
-	text := a.out.injected(retryText, true)
+	text := a.companion(retryText)
 	text.RefusedMessageID = a.x.last.message
 	return a.out.emit(text)
 }

@@ -184,6 +184,9 @@ type User struct {
 	// Summary marks what stands for a part of the conversation; for transcripts,
 	// which know it from a [Compacted].
 	Summary bool `json:"-"`
+	// Companion marks what the CLI itself adds to a turn when a reply was not whole;
+	// for transcripts.
+	Companion bool `json:"-"`
 	// SourceUUID is the uuid of the assistant event whose call this answers;
 	// for transcripts. Empty = no tool result.
 	SourceUUID string `json:"-"`

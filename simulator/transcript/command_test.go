@@ -67,6 +67,28 @@ func TestExpandedCommand(t *testing.T) {
 	}
 }
 
+// E14, as 2.1.329 writes it: what the CLI asks after a reply that was not whole is
+// marked as its own, what a hook says to the model is not.
+func TestCompanion(t *testing.T) {
+	w := newWorld(t)
+	s := w.mustOpen(t, transcript.Options{})
+	said := func(uuid, text string, companion bool) protocol.Event {
+		content := protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}
+		return &protocol.User{UUID: uuid, IsSynthetic: true, Companion: companion, Message: protocol.UserContent{Content: content}}
+	}
+	record(
+		t, s,
+		&protocol.Prompted{UUID: "u1", PermissionMode: "default", Content: protocol.Content{Text: "hello"}},
+		said("u2", "Go on.", true), said("u3", "The hook says no.", false),
+	)
+	closed(t, s)
+	got := picked(t, s, "turnCompanion", "isMeta")
+	want := []map[string]any{{"isMeta": true, "turnCompanion": true}, {"isMeta": true}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}
+
 // E14, as 2.1.329 writes it: what a server answered beside its content, and whose
 // answer the model followed.
 func TestMCPLines(t *testing.T) {

@@ -322,7 +322,7 @@ func (r *recorder) user(ev *protocol.User) error {
 			line.ToolUseResult, line.MCPMeta = call.Result.Content, call.Result
 		}
 	}
-	line.Companion = ev.Expansion != nil
+	line.Companion = ev.Companion || ev.Expansion != nil
 	if ev.IsSynthetic && ev.Expansion == nil && agentID == "" {
 		line.Message = userText(ev.Message.Content.Plain()) // what the CLI itself says is no list there
 	}
