@@ -188,27 +188,37 @@ func (x *exchange) observe(t *turn) {
 	if t.f.Attempt() > 1 {
 		return
 	}
-	x.ns.seen.Request(scenarios.RequestSeen{Model: t.r.Model, AfterMS: float64(x.began.Sub(x.s.began)) / float64(time.Millisecond)})
+	seen := x.seen()
+	seen.Request(scenarios.RequestSeen{Model: t.r.Model, AfterMS: float64(x.began.Sub(x.s.began)) / float64(time.Millisecond)})
 	if t.reply.Rule.Name != "" {
-		x.ns.seen.Rule(t.reply.Rule)
+		seen.Rule(t.reply.Rule)
 	}
 	x.ns.misses = append(x.ns.misses, t.f.Misses()...)
 	steps, uses := t.f.Last()
 	for _, step := range steps {
 		if step.Kind == history.Prompt || step.Kind == history.Added {
-			x.ns.seen.Prompt(step.Text)
+			seen.Prompt(step.Text)
 		}
 		for _, r := range step.Results {
-			x.called(r, uses)
+			x.called(r, uses, seen)
 		}
 	}
 }
 
+// seen is what is told of conversations: nothing is kept where no expectation asks
+// for it, so that a server that runs for days does not grow.
+func (x *exchange) seen() *scenarios.Seen {
+	if len(x.s.Scenario.Expect) == 0 {
+		return &scenarios.Seen{}
+	}
+	return &x.ns.seen
+}
+
 // called tells of a call whose result came.
-func (x *exchange) called(r *history.Result, uses []history.Use) {
+func (x *exchange) called(r *history.Result, uses []history.Use, seen *scenarios.Seen) {
 	for _, u := range uses {
 		if u.ID == r.ID {
-			x.ns.seen.Call(u.Name, u.Input)
+			seen.Call(u.Name, u.Input)
 			x.line.Calls = append(x.line.Calls, journal.Called{Tool: u.Name, ToolUseID: u.ID, Input: u.Input, Result: r.Text, IsError: r.IsError})
 		}
 	}
