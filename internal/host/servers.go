@@ -185,12 +185,15 @@ func mcpSetServers(ctx context.Context, r *requests, in request) (control.Answer
 func mcpMessage(ctx context.Context, r *requests, in request) (control.Answer, error) {
 	server, _ := jsvalue.Text(in.keys["server_name"])
 	message := in.keys["message"]
+	var a control.Answer
 	if _, err := r.server(server); err == nil {
-		r.peer.Beside(func() { // ends with the message's answer, and with the session
-			_ = r.session.Servers().Deliver(ctx, server, message) // the host is not told
-		})
+		a.Then = func() { // what the message leads to comes behind the answer
+			r.peer.Beside(func() { // ends with the message's answer, and with the session
+				_ = r.session.Servers().Deliver(ctx, server, message) // the host is not told
+			})
+		}
 	}
-	return control.Answer{}, nil
+	return a, nil
 }
 
 func mcpCall(ctx context.Context, r *requests, in request) (control.Answer, error) {

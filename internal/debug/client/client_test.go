@@ -39,20 +39,26 @@ func newHub(tb testing.TB) *debug.Hub {
 func debugger(tb testing.TB, o rest.Options, token ...string) (url string, stop func()) {
 	tb.Helper()
 	h := rest.Handler(o)
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return serving(tb, func(w http.ResponseWriter, r *http.Request) {
 		if len(token) > 0 && r.Header.Get("Authorization") != "Bearer "+token[0] {
 			http.Error(w, `{"error":"unauthorized"}`, http.StatusUnauthorized)
 			return
 		}
 		h.ServeHTTP(w, r)
-	}))
-	stop = sync.OnceFunc(func() {
+	})
+}
+
+// serving is a debugger that can be killed.
+func serving(tb testing.TB, h http.HandlerFunc) (url string, kill func()) {
+	tb.Helper()
+	s := httptest.NewServer(h)
+	kill = sync.OnceFunc(func() {
 		s.Listener.Close()
 		s.CloseClientConnections()
 		s.Close()
 	})
-	tb.Cleanup(stop)
-	return s.URL, stop
+	tb.Cleanup(kill)
+	return s.URL, kill
 }
 
 func newClient(tb testing.TB, o Options) *Client {
@@ -182,13 +188,19 @@ func lostInPause(t *testing.T, policy debug.Policy) {
 	t.Helper()
 	t.Parallel()
 	h := newHub(t)
-	url, stop := debugger(t, rest.Options{Hub: h})
+	handler := rest.Handler(rest.Options{Hub: h})
+	paused := make(chan struct{}, 100)
+	url, kill := serving(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, pollPath) {
+			paused <- struct{}{}
+		}
+		handler.ServeHTTP(w, r)
+	})
 	c := newClient(t, Options{URL: url, OnLost: policy})
 	breakOn(t, h, "Bash")
-	sub := h.Subscribe(0)
 	go func() {
-		<-sub.C
-		stop()
+		<-paused
+		kill()
 	}()
 	began := time.Now()
 	_, d, err := c.Before(t.Context(), debug.Call{Tool: "Bash"})
