@@ -18,7 +18,7 @@ func Compare(ours, theirs *Recording) []Difference {
 			c.add("problem."+p.Kind, one(side == ours, p.Text), one(side == theirs, p.Text))
 		}
 	}
-	rank := [2]map[string]int{{}, {}}
+	rank, several := [2]map[string]int{{}, {}}, [2]bool{}
 	for i := range max(len(ours.Runs), len(theirs.Runs)) {
 		if i >= len(ours.Runs) || i >= len(theirs.Runs) {
 			c.add("runs", strconv.Itoa(len(ours.Runs)), strconv.Itoa(len(theirs.Runs)))
@@ -27,8 +27,8 @@ func Compare(ours, theirs *Recording) []Difference {
 		a, b := eventsOf(ours.Runs[i].Stdout), eventsOf(theirs.Runs[i].Stdout)
 		maps.Copy(rank[0], callOrder(a))
 		maps.Copy(rank[1], callOrder(b))
-		byAgent(a, rank[0])
-		byAgent(b, rank[1])
+		several[0] = byAgent(a, rank[0]) || several[0]
+		several[1] = byAgent(b, rank[1]) || several[1]
 		c.events("stdout", a, b, rank)
 		c.event = 0
 		c.text("stderr", strings.TrimSpace(ours.Runs[i].Stderr), strings.TrimSpace(theirs.Runs[i].Stderr))
@@ -39,7 +39,7 @@ func Compare(ours, theirs *Recording) []Difference {
 		c.events("mcp."+name, named(ours.MCP[name]), named(theirs.MCP[name]), rank)
 	}
 	c.transcripts(ours, theirs, rank)
-	c.events("requests", eventsFrom(ours.Requests), eventsFrom(theirs.Requests), rank)
+	c.events("requests", asked(ours.Requests, several[0]), asked(theirs.Requests, several[1]), rank)
 	c.event = 0
 	for _, name := range keysOf(ours.Files, theirs.Files) {
 		a, inA := ours.Files[name]

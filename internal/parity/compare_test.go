@@ -20,6 +20,14 @@ func said(stdout string) *parity.Recording {
 	return &parity.Recording{Runs: []parity.Run{{Stdout: stdout}}}
 }
 
+// asking has the model asked in a recording.
+func asking(r *parity.Recording, prompts ...string) *parity.Recording {
+	for _, p := range prompts {
+		r.Requests = append(r.Requests, json.RawMessage(`{"type":"prompt","text":"`+p+`"}`))
+	}
+	return r
+}
+
 func lines(list ...string) []json.RawMessage {
 	var all []json.RawMessage
 	for _, l := range list {
@@ -63,6 +71,11 @@ func TestCompare(t *testing.T) {
 			"agents side by side", said(calls("1", "2") + agent("2", "begins") + agent("1", "begins", "ends") + agent("2", "ends") + results("1", "2")),
 			said(calls("1") + agent("1", "begins") + calls("2") + agent("2", "begins") + agent("1", "ends") + results("1") + agent("2", "ends") + results("2")), nil,
 		},
+		{
+			"what agents side by side ask", asking(said(calls("1", "2")+agent("1", "begins")+agent("2", "begins")), "go", "b", "a"),
+			asking(said(calls("1", "2")+agent("1", "begins")+agent("2", "begins")), "go", "a", "b"), nil,
+		},
+		{"what one conversation asks", asking(said(""), "b", "a"), asking(said(""), "a", "b"), paths{"requests.prompt.text"}},
 		{
 			"an agent that ends before it begins", said(calls("1", "2") + agent("1", "begins", "ends") + agent("2", "begins", "ends")),
 			said(calls("1", "2") + agent("1", "ends", "begins") + agent("2", "begins", "ends")),

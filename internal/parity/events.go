@@ -195,8 +195,8 @@ func member(e event, key string) string {
 
 // byAgent puts what agents say that run side by side in the order of their calls,
 // each with its call and its result: the real CLI begins the first while the
-// message with the others is still coming.
-func byAgent(events []event, rank map[string]int) {
+// message with the others is still coming. It tells whether there were any.
+func byAgent(events []event, rank map[string]int) (several bool) {
 	task := map[string]string{} // id → call
 	for _, e := range events {
 		if id := member(e, "task_id"); e.kind == "system/task_started" {
@@ -225,10 +225,30 @@ func byAgent(events []event, rank map[string]int) {
 			}
 		}
 		if len(begun) > 1 {
+			several = true
 			slices.SortStableFunc(events[i:j], func(a, b event) int { return rank[callOf(a)] - rank[callOf(b)] })
 		}
 		i = max(j, i+1)
 	}
+	return several
+}
+
+// asked are the requests of the model. Where agents ran side by side it is chance
+// which of them asks first: prompts that follow each other stand in the order of
+// their words.
+func asked(requests []json.RawMessage, several bool) []event {
+	events := eventsFrom(requests)
+	if !several {
+		return events
+	}
+	for i := 0; i < len(events); {
+		j := i
+		for ; j < len(events) && events[j].kind == "prompt"; j++ {
+		}
+		slices.SortStableFunc(events[i:j], func(a, b event) int { return strings.Compare(member(a, "text"), member(b, "text")) })
+		i = max(j, i+1)
+	}
+	return events
 }
 
 // callOf is the call that an event belongs to; group is empty where the order is

@@ -24,10 +24,11 @@ func (r *Recording) show(b *strings.Builder) {
 			fmt.Fprintf(b, "%s %s %s\n", name, e.kind, n.any(e.value))
 		}
 	}
-	rank := map[string]int{}
+	rank, several := map[string]int{}, false
 	for _, run := range r.Runs {
 		events := eventsOf(run.Stdout)
 		rank = callOrder(events)
+		several = byAgent(events, rank) || several
 		stream("stdout", events, rank)
 		if run.Stderr != "" {
 			fmt.Fprintf(b, "stderr %s\n", n.Text(strings.TrimSpace(run.Stderr)))
@@ -45,7 +46,7 @@ func (r *Recording) show(b *strings.Builder) {
 	for _, name := range keysOf(files) {
 		stream("transcript "+name, settled(eventsFrom(files[name])), rank)
 	}
-	stream("requests", eventsFrom(r.Requests), rank)
+	stream("requests", asked(r.Requests, several), rank)
 	for _, name := range keysOf(r.Files) {
 		fmt.Fprintf(b, "file %s %q\n", n.Text(name), n.Text(r.Files[name]))
 	}
