@@ -132,6 +132,7 @@ var byKey = [...]struct{ key, word string }{
 	{"tail", ""},          // a list of such
 	{"timestamp", "<time>"},
 	{"time", "<time>"},
+	{"date", "<time>"}, // midnight may come between the lanes
 	{"startTime", "<time>"},
 	{"end_time", "<time>"},
 	{"endTime", "<time>"},

@@ -28,9 +28,10 @@ tool_calls = [{ tool = "Bash", input = { command = "echo hello" } }]
 text = "all good"
 `
 
-// Every fault of the catalogue can be put between the real CLI and its caller, with
-// the home directory that there is: one that is careful comes through each, or says
-// that it failed; and the runs of the real CLI are counted.
+// Every fault of the catalogue can be put between the real CLI and its caller: one
+// that is careful comes through each, or says that it failed; and the runs of the
+// real CLI are counted. The home directory is fresh: what a shell does at start in
+// the one that there is can take the real CLI a minute.
 func TestFaultsOfTheRealCLI(t *testing.T) {
 	modules, bin := realCLI(t)
 	dir := t.TempDir()
@@ -49,7 +50,7 @@ func TestFaultsOfTheRealCLI(t *testing.T) {
 		}
 	},
 	) {
-		words := []string{"-n", "--", "sh", "net.sh", filepath.Join(bin, "claudeless"), "exec", "-s", "s.toml", claude, "--json", "r.json"}
+		words := []string{"-n", "--", "sh", "net.sh", filepath.Join(bin, "claudeless"), "exec", "-s", "s.toml", claude, "--fresh-home", "--json", "r.json"}
 		cmd := exec.CommandContext(t.Context(), "unshare", append(words, args...)...)
 		cmd.Dir = dir
 		if out, err := cmd.CombinedOutput(); err != nil {
