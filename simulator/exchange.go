@@ -185,7 +185,7 @@ func (x *exchange) delayOf(req scenarios.Request, reply scenarios.Reply) time.Du
 
 // message yields one message of the model, a block an event.
 func (x *exchange) message(ctx context.Context, req scenarios.Request, reply scenarios.Reply, tools []protocol.Tool) ([]call, error) {
-	blocks := x.structured.add(reply)
+	blocks := slices.Clone(x.structured.add(reply)) // a model may give the same reply again
 	if len(blocks) == 0 {
 		blocks = []protocol.Block{protocol.Text("")}
 	}
