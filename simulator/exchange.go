@@ -189,6 +189,10 @@ func (x *exchange) message(ctx context.Context, req scenarios.Request, reply sce
 	if len(blocks) == 0 {
 		blocks = []protocol.Block{protocol.Text("")}
 	}
+	usage := scenarios.Estimate(req, blocks) // of calls as they were written, before what they leave out is filled in
+	if reply.Usage != nil {
+		usage = *reply.Usage
+	}
 	index := executor.NewIndex(tools)
 	for i, b := range blocks {
 		switch b := b.(type) {
@@ -197,10 +201,6 @@ func (x *exchange) message(ctx context.Context, req scenarios.Request, reply sce
 		case protocol.ThinkingBlock:
 			blocks[i] = scenarios.Signed(b)
 		}
-	}
-	usage := scenarios.Estimate(req, blocks)
-	if reply.Usage != nil {
-		usage = *reply.Usage
 	}
 	m := x.begin(spent{usage, scenarios.ThinkingTokens(blocks), reply.Usage != nil}, reply.Stream)
 	m.index, m.whole = index, x.unstreamed
