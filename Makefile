@@ -57,4 +57,4 @@ packages: build ## build the packages for Python and npm as users install them, 
 	packages/check.sh bin/claudeless
 release: ## make the release archives in dist/, the same bytes every time
 	packages/release.sh dist
-ci: policy lint test race determinism generated conformance interop packages e2e ## everything that says the same of the same tree twice, cheapest first
+ci: policy lint test race determinism generated conformance interop parity packages e2e ## everything that says the same of the same tree twice, cheapest first

@@ -21,6 +21,7 @@ type parityCmd struct {
 	JUnit         string        `name:"junit" placeholder:"FILE" help:"Write the report as JUnit XML."`
 	ShowNormal    bool          `help:"Print what was compared, as it was compared."`
 	Timeout       time.Duration `default:"30s" help:"Kill a claude that does not end."`
+	Retries       int           `placeholder:"N" help:"Compare what differs up to N times more; what differs every time counts."`
 	Jobs          int           `help:"How many cases run side by side; default one a processor, and two at least."`
 	Isolated      bool          `hidden:"" help:"Play the job of stdin in a network of its own."`
 	Cases         []string      `arg:"" optional:"" name:"case" help:"Cases: .txtar files, scenarios with [parity], directories of them."`
@@ -38,7 +39,7 @@ func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 		return fmt.Errorf("finding this binary: %w", err)
 	}
 	o := suite.Options{
-		Cases: c.Cases, Known: c.Known, Normal: c.ShowNormal, Timeout: c.Timeout, Jobs: c.Jobs,
+		Cases: c.Cases, Known: c.Known, Normal: c.ShowNormal, Timeout: c.Timeout, Jobs: c.Jobs, Retries: c.Retries,
 		Isolated: []string{"parity", "--isolated"}, Self: self, System: s,
 	}
 	if err := c.programs(ctx, s, &o); err != nil {

@@ -7,18 +7,19 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/diag"
 )
 
-// Known excuses a difference.
+// Known excuses differences.
 type Known struct {
-	// Path of the difference; `*` stands for anything.
-	Path string `toml:"path,required"`
+	// Path of the differences; `*` stands for anything.
+	Path Globs `toml:"path,required"`
 	// Case names the cases: the name, its last part or the file; `*` stands for
 	// anything. Empty = every case.
-	Case string `toml:"case"`
+	Case Globs `toml:"case"`
 	// Version of the real CLI that it occurs with, with `*`; empty = every one.
 	Version string `toml:"version"`
 	// Reason is what a user is told.
@@ -28,9 +29,25 @@ type Known struct {
 	// Since is the version of the real CLI, or the date, from which on it is known.
 	Since string `toml:"since,required"`
 
-	line  int
-	ran   bool // a case of it was compared
-	fired bool
+	line int
+	// compared are the words of Case that a case was compared of; fired those of Path
+	// and Case that excused something.
+	compared, fired map[string]bool
+}
+
+// Globs are patterns in which `*` stands for anything, slashes and dots too; in a
+// file a string or a list.
+type Globs []string
+
+// BindValue implements [diag.Binder].
+func (g *Globs) BindValue(v diag.Value, b *diag.Binding) {
+	if v.Kind == diag.String {
+		*g = Globs{v.Text}
+		return
+	}
+	var list []string
+	b.Into(v, &list)
+	*g = list
 }
 
 // KnownFile is a file of known differences.
@@ -67,13 +84,17 @@ func LoadKnown(name string) (*KnownFile, error) {
 // Excuse marks the differences of a case that are known.
 func (f *KnownFile) Excuse(name, file, version string, found []Difference) {
 	for _, k := range f.Known {
-		if !k.concerns(name, file, version) {
+		cases := k.cases(name, file)
+		if !k.in(version) || cases == nil {
 			continue
 		}
-		k.ran = true
+		mark(&k.compared, cases...)
 		for i := range found {
-			if glob(k.Path, found[i].Path) {
-				k.fired = true
+			for _, p := range k.Path {
+				if !glob(p, found[i].Path) {
+					continue
+				}
+				mark(&k.fired, append(cases, p)...)
 				if found[i].Known == "" {
 					found[i].Known = k.Reason
 				}
@@ -82,22 +103,47 @@ func (f *KnownFile) Excuse(name, file, version string, found []Difference) {
 	}
 }
 
-func (k *Known) concerns(name, file, version string) bool {
-	if k.Version != "" && !glob(k.Version, version) {
-		return false
+func mark(set *map[string]bool, words ...string) {
+	if *set == nil {
+		*set = map[string]bool{}
 	}
-	stem := strings.TrimSuffix(file, path.Ext(file)) // the name depends on the directory that was given
-	return k.Case == "" || glob(k.Case, name) || glob(k.Case, path.Base(name)) || glob(k.Case, file) || glob("*/"+k.Case, "/"+stem)
+	for _, w := range words {
+		(*set)[w] = true
+	}
 }
 
-// Stale are the entries whose cases were compared and which excused nothing.
-func (f *KnownFile) Stale() diag.List {
+// in tells whether the differences occur with that version of the real CLI.
+func (k *Known) in(version string) bool { return k.Version == "" || glob(k.Version, version) }
+
+// cases are the words of Case that name this one, `*` when it has none; nil = it is
+// another.
+func (k *Known) cases(name, file string) (words []string) {
+	if len(k.Case) == 0 {
+		return []string{"*"}
+	}
+	stem := strings.TrimSuffix(file, path.Ext(file)) // the name depends on the directory that was given
+	for _, c := range k.Case {
+		if glob(c, name) || glob(c, path.Base(name)) || glob(c, file) || glob("*/"+c, "/"+stem) {
+			words = append(words, c)
+		}
+	}
+	return words
+}
+
+// Stale are the entries that excused nothing, with the words of theirs that did not.
+// Words that stand for several cases are judged only by a run that left out none of
+// those that the file names.
+func (f *KnownFile) Stale(version string) diag.List {
 	var list diag.List
+	whole := f.whole(version)
 	for _, k := range f.Known {
-		if k.ran && !k.fired {
+		if !k.in(version) {
+			continue
+		}
+		for _, stale := range k.stale(whole) {
 			list = append(list, diag.Diagnostic{
 				Pos:     diag.Position{File: f.name, Line: k.line},
-				Message: fmt.Sprintf("the known difference %s of %s occurs no more", k.Path, orAll(k.Case)),
+				Message: "the known difference " + stale + " occurs no more",
 				Hint:    "take the entry out",
 			})
 		}
@@ -105,8 +151,54 @@ func (f *KnownFile) Stale() diag.List {
 	return list
 }
 
-func orAll(glob string) string {
-	if glob == "" {
+// Doubtful tells whether a case should be compared once more before an entry that
+// names it is called stale.
+func (f *KnownFile) Doubtful(name, file, version string) bool {
+	whole := f.whole(version)
+	return slices.ContainsFunc(f.Known, func(k *Known) bool {
+		return len(k.Case) > 0 && k.in(version) && k.cases(name, file) != nil && len(k.stale(whole)) > 0
+	})
+}
+
+// whole tells whether a case was compared of every word that names only one.
+func (f *KnownFile) whole(version string) bool {
+	for _, k := range f.Known {
+		for _, c := range k.Case {
+			if k.in(version) && !strings.Contains(c, "*") && !k.compared[c] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// stale are the words of the entry that excused nothing, whole tells of a run of all
+// cases.
+func (k *Known) stale(whole bool) (words []string) {
+	cases, all := k.Case, true
+	if len(cases) == 0 {
+		cases = Globs{"*"}
+	}
+	for _, c := range cases {
+		judged := k.compared[c] && (whole || !strings.Contains(c, "*"))
+		all = all && judged
+		if judged && !k.fired[c] {
+			words = append(words, fmt.Sprintf("%s of %s", strings.Join(k.Path, ", "), caseName(c)))
+		}
+	}
+	if len(words) > 0 || !all {
+		return words
+	}
+	for _, p := range k.Path {
+		if !k.fired[p] {
+			words = append(words, fmt.Sprintf("%s of %s", p, caseName(strings.Join(cases, ", "))))
+		}
+	}
+	return words
+}
+
+func caseName(glob string) string {
+	if glob == "*" {
 		return "every case"
 	}
 	return glob

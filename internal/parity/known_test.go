@@ -27,6 +27,13 @@ func TestKnown(t *testing.T) {
 		{"another case", entry + "path = \"*\"\ncase = \"other/*\"", "2.1.329", []string{"exit"}, []string{""}, 0},
 		{"version", entry + "path = \"*\"\nversion = \"2.1.330\"", "2.1.330", []string{"exit"}, []string{"so"}, 0},
 		{"another version", entry + "path = \"*\"\nversion = \"2.1.330\"", "2.1.329", []string{"exit"}, []string{""}, 0},
+		{"several paths and cases", entry + "path = [\"a\", \"b.*\"]\ncase = [\"name\", \"area/*\"]", "2.1.329", []string{"a", "b.c", "b"}, []string{"so", "so", ""}, 0},
+		{"one path of two is stale", entry + `path = ["a", "b"]`, "2.1.329", []string{"a"}, []string{"so"}, 1},
+		{"stale in its case", entry + "path = [\"a\", \"b\"]\ncase = \"name\"", "2.1.329", []string{"c"}, []string{""}, 1},
+		{"of another version", entry + "path = \"a\"\nversion = \"2.1.330\"", "2.1.329", nil, nil, 0},
+		{"a run of some cases judges no path of all", entry + "path = \"a\"\n" + entry + "path = \"b\"\ncase = \"other\"", "2.1.329", nil, nil, 0},
+		{"nor what stands for several", entry + "path = \"a\"\ncase = \"area/*\"\n" + entry + "path = \"b\"\ncase = \"other\"", "2.1.329", nil, nil, 0},
+		{"but what names a case", entry + "path = \"a\"\ncase = \"area/name\"\n" + entry + "path = \"b\"\ncase = \"other\"", "2.1.329", nil, nil, 1},
 		{"stale", entry + `path = "stdout.*"`, "2.1.329", []string{"exit"}, []string{""}, 1},
 	}
 	for _, test := range tests {
@@ -51,7 +58,7 @@ func TestKnown(t *testing.T) {
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("reasons (-want +got):\n%s", diff)
 			}
-			if n := len(known.Stale()); n != test.stale {
+			if n := len(known.Stale(test.version)); n != test.stale {
 				t.Errorf("%d entries are stale, want %d", n, test.stale)
 			}
 		})

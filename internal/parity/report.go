@@ -31,6 +31,9 @@ type Verdict struct {
 	Version     string       `json:"version"`
 	Status      Status       `json:"status"`
 	Differences []Difference `json:"differences"`
+	// Flaky are the places that differed in a run before, and not when the case was
+	// compared once more.
+	Flaky []string `json:"flaky,omitempty"`
 	// Why it is not comparable.
 	Why []string `json:"why,omitempty"`
 	// File and Line are where the scenario stands.
@@ -51,6 +54,16 @@ func (v *Verdict) Judge() {
 		}
 		v.Status = Excused
 	}
+}
+
+// Unexcused are the places that differ and are not known.
+func (v *Verdict) Unexcused() (paths []string) {
+	for _, d := range v.Differences {
+		if d.Known == "" {
+			paths = append(paths, d.Path)
+		}
+	}
+	return paths
 }
 
 // Report is what came of all cases.
@@ -93,6 +106,7 @@ func (r *Report) WriteText(w io.Writer) error {
 			v.text(&b)
 		}
 		r.table(&b)
+		r.surfaces(&b)
 	}
 	fmt.Fprintf(&b, "%d cases, %d same, %d known, %d differ, %d not comparable\n",
 		len(r.Cases), r.Count(Same), r.Count(Excused), r.Count(Differs), r.Count(NotComparable))
@@ -105,6 +119,9 @@ func (v *Verdict) text(b *strings.Builder) {
 	at := fmt.Sprintf("%s (%s:%d)", v.Case, v.File, v.Line)
 	switch v.Status {
 	case Same, Excused:
+		if len(v.Flaky) > 0 {
+			fmt.Fprintf(b, "flaky: %s, claude %s: it differed once and not again: %s\n", at, v.Version, strings.Join(v.Flaky, ", "))
+		}
 	case NotComparable:
 		fmt.Fprintf(b, "not comparable: %s: %s\n", at, strings.Join(v.Why, "; "))
 	case Differs:
@@ -159,6 +176,35 @@ func (r *Report) table(b *strings.Builder) {
 			n[Same]+n[Excused]+n[Differs]+n[NotComparable], n[Same], n[Excused], n[Differs], n[NotComparable])
 	}
 	_ = t.Flush() // into memory
+}
+
+// surfaces says of each surface in how many cases it is the same in every key.
+func (r *Report) surfaces(b *strings.Builder) {
+	names := []string{"stdout", "stderr", "exit", "hooks", "mcp", "requests", "files", "transcript"}
+	same, compared := map[string]int{}, 0
+	for _, v := range r.Cases {
+		if v.Status == NotComparable {
+			continue
+		}
+		compared++
+		for _, name := range names {
+			if !slices.ContainsFunc(v.Differences, func(d Difference) bool { return d.on(name, names) }) {
+				same[name]++
+			}
+		}
+	}
+	b.WriteString("the same in every key:")
+	for _, name := range names {
+		fmt.Fprintf(b, " %s %d", name, same[name])
+	}
+	fmt.Fprintf(b, " of %d\n", compared)
+}
+
+// on tells whether the difference is one of a surface: its path begins with the name;
+// what begins with none of them, a lane that could not be run, is one of all.
+func (d *Difference) on(name string, names []string) bool {
+	s, _, _ := strings.Cut(d.Path, ".")
+	return s == name || !slices.Contains(names, s)
 }
 
 type junitSuite struct {

@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -37,6 +38,9 @@ type Options struct {
 	Timeout time.Duration
 	// Jobs is how many cases run side by side; 0 = one a processor, and two at least.
 	Jobs int
+	// Retries is how often what differs is compared once more: programs that race with
+	// themselves differ by chance. What differs every time is a difference.
+	Retries int
 	// Isolated are the words that call [Serve].
 	Isolated []string
 	Self     string
@@ -87,14 +91,24 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 		}
 	}
 	res.Cases = make([]*parity.Verdict, len(all))
-	r.each(ctx, len(all), func(i int) { res.Cases[i] = r.one(ctx, i, all[i]) })
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	again := make([]int, len(all))
+	for i := range again {
+		again[i] = i
+	}
+	for left := o.Retries; len(again) > 0; left-- {
+		r.each(ctx, again, func(i int) { res.Cases[i] = r.one(ctx, i, all[i], res.Cases[i]) })
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if left <= 0 {
+			break
+		}
+		again = slices.DeleteFunc(again, func(i int) bool { return !r.doubtful(res.Cases[i]) })
 	}
 	for _, text := range r.normal {
 		res.Normal += text
 	}
-	res.Stale = known.Stale()
+	res.Stale = known.Stale(o.Right.Version)
 	if between {
 		res.Changelog(o.Left.Version, o.Right.Version)
 	}
@@ -114,22 +128,27 @@ type runner struct {
 	known *parity.KnownFile
 }
 
-// each calls do for 0 to n-1, some at a time.
-func (r *runner) each(ctx context.Context, n int, do func(i int)) {
+// doubtful tells whether the case should be compared once more.
+func (r *runner) doubtful(v *parity.Verdict) bool {
+	return v.Status == parity.Differs || v.Status != parity.NotComparable && r.known.Doubtful(v.Case, v.File, v.Version)
+}
+
+// each calls do for every number, some at a time.
+func (r *runner) each(ctx context.Context, numbers []int, do func(i int)) {
 	next := make(chan int)
 	var workers sync.WaitGroup
 	jobs := r.Jobs
 	if jobs <= 0 {
 		jobs = max(2, runtime.NumCPU())
 	}
-	for range min(jobs, n) {
+	for range min(jobs, len(numbers)) {
 		workers.Go(func() { // ends with next
 			for i := range next {
 				do(i)
 			}
 		})
 	}
-	for i := range n {
+	for _, i := range numbers {
 		if ctx.Err() != nil {
 			break
 		}
@@ -139,8 +158,9 @@ func (r *runner) each(ctx context.Context, n int, do func(i int)) {
 	workers.Wait()
 }
 
-// one runs a case and compares its lanes.
-func (r *runner) one(ctx context.Context, i int, c *cases.Case) *parity.Verdict {
+// one runs a case and compares its lanes. before is what came of it the last time,
+// if there was one.
+func (r *runner) one(ctx context.Context, i int, c *cases.Case, before *parity.Verdict) *parity.Verdict {
 	v := &parity.Verdict{
 		Case: c.Name, Area: c.Area(), Version: r.Right.Version, File: c.File, Line: c.ScenarioLine,
 		Differences: []parity.Difference{}, Why: c.Incomparable,
@@ -165,6 +185,9 @@ func (r *runner) one(ctx context.Context, i int, c *cases.Case) *parity.Verdict 
 	defer r.mu.Unlock()
 	r.known.Excuse(c.Name, c.File, r.Right.Version, v.Differences)
 	v.Judge()
+	if before != nil && v.Status != parity.Differs {
+		v.Flaky = before.Unexcused()
+	}
 	return v
 }
 

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,11 +19,48 @@ import (
 // Where the system gives no network of their own to lanes, that is said, and the
 // cases are compared all the same.
 func TestNoNamespaces(t *testing.T) {
+	res, said := compare(t, "echo said", suite.Options{})
+	if !strings.Contains(said, "warning: the lanes share this machine's network: ") {
+		t.Errorf("stderr: %q", said)
+	}
+	if len(res.Cases) != 1 || res.Cases[0].Status != parity.Differs || len(res.Cases[0].Differences) != 1 || res.Cases[0].Differences[0].Real != "said" {
+		t.Errorf("cases: %+v", res.Cases[0])
+	}
+}
+
+// What differs is compared once more: what differs by chance is told as flaky, what
+// differs every time as a difference.
+func TestRetries(t *testing.T) {
+	for _, test := range []struct {
+		name, loud string
+		want       parity.Status
+		flaky      []string
+	}{
+		{"by chance", `test -e "$0.ran" || echo said; : >"$0.ran"`, parity.Same, []string{"stdout.text"}},
+		{"always", "echo said", parity.Differs, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			res, _ := compare(t, test.loud, suite.Options{Retries: 1})
+			v := res.Cases[0]
+			if v.Status != test.want || !slices.Equal(v.Flaky, test.flaky) {
+				t.Errorf("%s, flaky %q; want %s, %q", v.Status, v.Flaky, test.want, test.flaky)
+			}
+			var text bytes.Buffer
+			if err := res.WriteText(&text); err != nil || strings.Contains(text.String(), "flaky: one") != (test.flaky != nil) {
+				t.Errorf("%v:\n%s", err, text.String())
+			}
+		})
+	}
+}
+
+// compare compares one case of a program that says nothing with one that is a script.
+func compare(t *testing.T, script string, o suite.Options) (res *suite.Result, stderr string) {
+	t.Helper()
 	dir := t.TempDir()
 	silent, loud := filepath.Join(dir, "silent"), filepath.Join(dir, "loud")
 	one := filepath.Join(dir, "one.txtar")
 	for name, text := range map[string]string{
-		silent: "#!/bin/sh\nexit 1\n", loud: "#!/bin/sh\necho said\nexit 1\n", one: "-- scenario.toml --\n-- argv --\n-p\nx\n",
+		silent: "#!/bin/sh\nexit 1\n", loud: "#!/bin/sh\n" + script + "\nexit 1\n", one: "-- scenario.toml --\n-- argv --\n-p\nx\n",
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o700); err != nil {
 			t.Fatal(err)
@@ -31,17 +69,11 @@ func TestNoNamespaces(t *testing.T) {
 	var said bytes.Buffer
 	s := *process.Real()
 	s.Stderr = &said
-	res, err := suite.Run(t.Context(), suite.Options{
-		Cases: []string{one}, Self: silent, Isolated: []string{"nobody", "knows"}, Right: suite.Program{Path: loud, Version: "1.0.0"},
-		Timeout: 20 * time.Second, System: &s,
-	})
+	o.Cases, o.Self, o.Isolated = []string{one}, silent, []string{"nobody", "knows"}
+	o.Right, o.Timeout, o.System = suite.Program{Path: loud, Version: "1.0.0"}, 20*time.Second, &s
+	res, err := suite.Run(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(said.String(), "warning: the lanes share this machine's network: ") {
-		t.Errorf("stderr: %q", said.String())
-	}
-	if len(res.Cases) != 1 || res.Cases[0].Status != parity.Differs || len(res.Cases[0].Differences) != 1 || res.Cases[0].Differences[0].Real != "said" {
-		t.Errorf("cases: %+v", res.Cases[0])
-	}
+	return res, said.String()
 }
