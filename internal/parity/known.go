@@ -45,9 +45,7 @@ func (g *Globs) BindValue(v diag.Value, b *diag.Binding) {
 		*g = Globs{v.Text}
 		return
 	}
-	var list []string
-	b.Into(v, &list)
-	*g = list
+	b.Into(v, (*[]string)(g))
 }
 
 // KnownFile is a file of known differences.

@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"encoding/xml"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/claudeless/claudeless/internal/junit"
 )
 
 // Status is what came of a case.
@@ -207,44 +208,21 @@ func (d *Difference) on(name string, names []string) bool {
 	return s == name || !slices.Contains(names, s)
 }
 
-type junitSuite struct {
-	XMLName  xml.Name    `xml:"testsuite"`
-	Name     string      `xml:"name,attr"`
-	Tests    int         `xml:"tests,attr"`
-	Failures int         `xml:"failures,attr"`
-	Skipped  int         `xml:"skipped,attr"`
-	Cases    []junitCase `xml:"testcase"`
-}
-
-type junitCase struct {
-	Class   string     `xml:"classname,attr"`
-	Name    string     `xml:"name,attr"`
-	Seconds float64    `xml:"time,attr"`
-	Failure *junitText `xml:"failure,omitempty"`
-	Skipped *junitText `xml:"skipped,omitempty"`
-}
-
-type junitText struct {
-	Message string `xml:"message,attr"`
-	Text    string `xml:",chardata"`
-}
-
-// JUnit is a suite with a test for each case.
-func (r *Report) JUnit() ([]byte, error) {
-	suite := junitSuite{Name: "claudeless parity", Tests: len(r.Cases), Failures: r.Count(Differs), Skipped: r.Count(NotComparable)}
+// JUnit writes a suite with a test for each case.
+func (r *Report) JUnit(w io.Writer) error {
+	suite := junit.Suite{Name: "claudeless parity"}
 	for _, v := range r.Cases {
-		c := junitCase{Class: v.Area + "." + v.Version, Name: v.Case, Seconds: (time.Duration(v.OursMS+v.RealMS) * time.Millisecond).Seconds()}
-		var b strings.Builder
-		v.text(&b)
+		c := junit.Case{Name: v.Case, Class: v.Area + "." + v.Version, File: v.File, Line: v.Line, Time: junit.Seconds(time.Duration(v.OursMS+v.RealMS) * time.Millisecond)}
 		switch v.Status {
 		case Same, Excused:
 		case Differs:
-			c.Failure = &junitText{"the lanes differ", b.String()}
+			var b strings.Builder
+			v.text(&b)
+			c.Failure = &junit.Failure{Message: "the lanes differ", Type: string(Differs), Text: b.String()}
 		case NotComparable:
-			c.Skipped = &junitText{"not comparable", strings.Join(v.Why, "; ")}
+			c.Skipped = &junit.Skipped{Message: "not comparable: " + strings.Join(v.Why, "; ")}
 		}
 		suite.Cases = append(suite.Cases, c)
 	}
-	raw, err := xml.MarshalIndent(suite, "", "  ")
-	return append([]byte(xml.Header), append(raw, '\n')...), err
+	return suite.Write(w)
 }

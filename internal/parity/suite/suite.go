@@ -6,6 +6,7 @@
 package suite
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -219,8 +220,8 @@ func (res *Result) Write(f Files, s *process.System) error {
 		err = errors.Join(err, failed, write(f.JSON, raw))
 	}
 	if f.JUnit != "" {
-		raw, failed := res.JUnit()
-		err = errors.Join(err, failed, write(f.JUnit, raw))
+		var b bytes.Buffer
+		err = errors.Join(err, res.JUnit(&b), write(f.JUnit, b.Bytes()))
 	}
 	return errors.Join(err, res.WriteText(s.Stdout))
 }

@@ -1,0 +1,83 @@
+// Package junit writes reports as JUnit XML, in the form that CI systems read.
+//
+// Its one invariant: the figures of a suite are those of its cases. It knows nothing
+// of what was tested.
+package junit
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"time"
+)
+
+// Suite is a report.
+type Suite struct {
+	Name  string
+	Time  time.Duration // of the whole; 0 = not told
+	Cases []Case
+}
+
+// Case is what came of one test. One without Failure and Skipped passed.
+type Case struct {
+	Name    string   `xml:"name,attr"`
+	Class   string   `xml:"classname,attr"`
+	File    string   `xml:"file,attr,omitempty"`
+	Line    int      `xml:"line,attr,omitempty"`
+	Time    Seconds  `xml:"time,attr,omitempty"`
+	Failure *Failure `xml:"failure,omitempty"`
+	Skipped *Skipped `xml:"skipped,omitempty"`
+	Out     *Text    `xml:"system-out,omitempty"`
+}
+
+// Failure is why a case failed.
+type Failure struct {
+	Message string `xml:"message,attr"`
+	Type    string `xml:"type,attr"`
+	Text    string `xml:",chardata"`
+}
+
+// Skipped is why a case was not run.
+type Skipped struct {
+	Message string `xml:"message,attr"`
+}
+
+// Text is what a case printed.
+type Text struct {
+	Text string `xml:",chardata"`
+}
+
+// Seconds is how long something took, written to the millisecond; 0 is not written.
+type Seconds time.Duration
+
+// MarshalXMLAttr implements [xml.MarshalerAttr].
+func (s Seconds) MarshalXMLAttr(name xml.Name) (xml.Attr, error) {
+	return xml.Attr{Name: name, Value: fmt.Sprintf("%.3f", time.Duration(s).Seconds())}, nil
+}
+
+// Write writes the suite with its figures.
+func (s Suite) Write(w io.Writer) error {
+	out := struct {
+		XMLName  xml.Name `xml:"testsuite"`
+		Name     string   `xml:"name,attr"`
+		Tests    int      `xml:"tests,attr"`
+		Failures int      `xml:"failures,attr"`
+		Skipped  int      `xml:"skipped,attr"`
+		Time     Seconds  `xml:"time,attr,omitempty"`
+		Cases    []Case   `xml:"testcase"`
+	}{Name: s.Name, Tests: len(s.Cases), Time: Seconds(s.Time), Cases: s.Cases}
+	for _, c := range s.Cases {
+		if c.Failure != nil {
+			out.Failures++
+		}
+		if c.Skipped != nil {
+			out.Skipped++
+		}
+	}
+	raw, err := xml.MarshalIndent(out, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, xml.Header+string(raw)+"\n")
+	return err
+}
