@@ -67,6 +67,8 @@ func (e *Entry) rest() string {
 		return met + e.Expectation.Text + place(e.Expectation.File, e.Expectation.Line)
 	case e.Finding != nil:
 		return e.Finding.Level + " " + e.Finding.ID + ": " + e.Finding.Text
+	case e.Context != nil:
+		return short(strings.Join(e.Context.Texts, " "))
 	case e.Attachment != nil:
 		raw, err := json.Marshal(e.Attachment.Attachment)
 		if err != nil {
@@ -74,7 +76,40 @@ func (e *Entry) rest() string {
 		}
 		return short(string(raw))
 	}
+	return e.overAPI()
+}
+
+// overAPI says what the lines about the Messages API hold.
+func (e *Entry) overAPI() string {
+	switch {
+	case e.Request != nil:
+		return e.Request.about()
+	case e.SideRequest != nil:
+		return fmt.Sprintf("%s %s -> %d (%.1f ms)", e.SideRequest.Kind, e.SideRequest.Path, e.SideRequest.Status, e.SideRequest.MS)
+	case e.Exchange != nil:
+		return fmt.Sprintf("%s -> %d (%.1f ms)", e.Exchange.Path, e.Exchange.Status, e.Exchange.MS)
+	}
 	return ""
+}
+
+// about says what was asked, by what it was answered, and what was odd.
+func (q Request) about() string {
+	what := []string{}
+	if q.Prompt != "" {
+		what = append(what, fmt.Sprintf("prompt %q", short(q.Prompt)))
+	}
+	for _, c := range q.Calls {
+		what = append(what, c.Tool+" gave "+strconv.Quote(short(c.Result)))
+	}
+	asked := cmp.Or(strings.Join(what, ", "), q.Path)
+	if q.Attempt > 1 {
+		asked += fmt.Sprintf(", attempt %d", q.Attempt)
+	}
+	came := fmt.Sprintf("%d (%.1f ms)%s", q.Status, q.MS, place(q.File, q.Line))
+	if odd := strings.Join(append(q.Findings, q.Error), " "); odd != "" {
+		came += "  " + short(odd)
+	}
+	return asked + " -> " + cmp.Or(q.Rule, "no rule") + " " + came
 }
 
 func short(s string) string {

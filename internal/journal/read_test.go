@@ -1,6 +1,7 @@
 package journal_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -48,4 +49,30 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Every type of line says something to people.
+func TestExplain(t *testing.T) {
+	lines := reflect.TypeFor[journal.Line]()
+	for i := range lines.NumField() {
+		kind := lines.Field(i).Tag.Get("json")
+		for e, err := range journal.Read(strings.NewReader(`{"time":"2026-01-02T03:04:05Z","pid":1,"session_id":"S","type":"` + kind + `","argv":["claude"],` +
+			`"what":"signal","prompt":"hi","attachment":{"type":"file"},"texts":["by the way"],"rule":"responses[0]","blocks":[],"decision":"accept","phase":"pre","tool":"Bash",` +
+			`"server":"s","message":"m","text":"t","subtype":"success","name":"g","path":"/v1/messages","kind":"title","id":"S01"}`)) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, said, _ := strings.Cut(e.Explain(), kind); strings.TrimSpace(said) == "" {
+				t.Errorf("%s: nothing is said", kind)
+			}
+		}
+	}
+	const asked = `{"time":"2026-01-02T03:04:05Z","pid":1,"session_id":"","type":"request","attempt":2,"path":"/v1/messages","prompt":"hi there","rule":"responses[0]",` +
+		`"file":"s.toml","line":3,"status":529,"ms":1.25,"error":"over","calls":[{"tool":"Bash","tool_use_id":"t","input":{},"result":"a\nb"}]}`
+	for e, err := range journal.Read(strings.NewReader(asked)) {
+		want := `03:04:05.000      1  request     prompt "hi there", Bash gave "a b", attempt 2 -> responses[0] 529 (1.2 ms)  s.toml:3  over`
+		if got := e.Explain(); err != nil || got != want {
+			t.Errorf("%q, want %q: %v", got, want, err)
+		}
+	}
 }
