@@ -138,6 +138,11 @@ func (s *Scenario) ExpectsTool(name string) bool {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Tool != "" && x.names(name) })
 }
 
+// ExpectsExit tells whether an expectation speaks of an exit code.
+func (s *Scenario) ExpectsExit() bool {
+	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Exit != nil })
+}
+
 // unused judges every rule of the scenario: each should have answered.
 func (s *Scenario) unused(x *Expectation, seen *Seen) []Judged {
 	var judged []Judged
@@ -197,7 +202,13 @@ func where[T any](list []T, is func(T) bool) []int {
 // names tells whether the expectation speaks of a call, "server/tool".
 func (m *ExpectMCP) names(c observedCall) bool {
 	server, tool, _ := strings.Cut(c.name, "/")
-	return globMatches(m.Server, server) && (m.Tool == "" || globMatches(m.Tool, tool))
+	return oneOf(server, m.Server) && (m.Tool == "" || oneOf(tool, m.Tool))
+}
+
+// oneOf tells whether a glob matches a name as it is, or as it is part of the name
+// of a tool.
+func oneOf(name, glob string) bool {
+	return globMatches(glob, name) || globMatches(toolname.Part(glob), name)
 }
 
 // globMatches is for globs that were checked when the scenario was compiled.

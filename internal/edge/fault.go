@@ -81,8 +81,12 @@ func Faults() ([]Fault, error) {
 	return faults, nil
 }
 
-// NoFault is the name of none.
-const NoFault = "none"
+// NoFault is the name of none; Attended is that of none, too, of a process that
+// somebody waits for.
+const (
+	NoFault  = "none"
+	Attended = "attended"
+)
 
 // FaultByName finds a fault; nil = there is none. Hyphens and underscores are
 // alike.

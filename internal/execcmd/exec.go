@@ -132,7 +132,7 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 		return err
 	}
 	if c.Real.chosen {
-		if setup.Real, err = harness.FindReal(c.Real.path, s.Getenv, setup.Self); err != nil {
+		if setup.Real.Path, err = harness.FindReal(c.Real.path, s.Getenv, setup.Self); err != nil {
 			return err
 		}
 	}

@@ -46,7 +46,7 @@ func newAPI(o Options, journal string, own guard.Own) (*api, error) {
 	if err != nil {
 		return nil, err
 	}
-	watched := o.Setup.Real == "" && o.Guard != guard.Off
+	watched := o.Setup.Real.Path == "" && o.Guard != guard.Off
 	a.handler = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		if watched && strings.HasPrefix(q.UserAgent(), "claude-cli/") {
 			a.log.Asked(q.RemoteAddr, q.UserAgent())

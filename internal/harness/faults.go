@@ -38,7 +38,7 @@ func limit(plain time.Duration) time.Duration {
 
 // atOnce is how many faults are tried side by side.
 func (o Options) atOnce() int {
-	if o.Setup.Real != "" {
+	if o.Setup.Real.Path != "" {
 		return min(sideBySide, runtime.NumCPU())
 	}
 	return sideBySide
@@ -116,7 +116,7 @@ type tried struct {
 
 // try runs the command under a fault, for at most that long.
 func (o Options) try(ctx context.Context, f edge.Fault, most time.Duration) tried {
-	if o.Setup.Real != "" {
+	if o.Setup.Real.Path != "" {
 		f.Truth = cmp.Or(f.RealTruth, f.Truth)
 	}
 	t := tried{row: verdict.Fault{Name: f.Name, Bug: f.Bug, Advice: f.Caller}}

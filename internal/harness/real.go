@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/claudeless/claudeless/internal/guard"
 	"github.com/claudeless/claudeless/internal/verdict"
@@ -39,30 +40,34 @@ func FindReal(given string, getenv func(string) string, self string) (string, er
 }
 
 // seed prepares the private directory for a real claude: nothing is asked at its
-// first start, and it gets the servers of the scenario by a configuration more.
-func (s Setup) seed(dir string) (configs []string, err error) {
+// first start, it gets the servers of the scenario by a configuration more, and
+// somebody waits for its end if that is expected.
+func (r *run) seed() error {
+	key := r.Setup.Real.Key
 	config := map[string]any{
 		"hasCompletedOnboarding": true, "lastOnboardingVersion": "9.9.9", "theme": "dark", "hasSeenAutoDefaultNotice": true,
-		"customApiKeyResponses": map[string]any{"approved": []string{s.Key[max(0, len(s.Key)-20):]}, "rejected": []string{}},
+		"customApiKeyResponses": map[string]any{"approved": []string{key[max(0, len(key)-20):]}, "rejected": []string{}},
 	}
 	raw, err := json.Marshal(config)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := os.WriteFile(filepath.Join(s.Config, ".claude.json"), raw, 0o600); err != nil {
-		return nil, fmt.Errorf("preparing the real claude: %w", err)
+	if err := os.WriteFile(filepath.Join(r.Setup.Config, ".claude.json"), raw, 0o600); err != nil {
+		return fmt.Errorf("preparing the real claude: %w", err)
 	}
-	if s.Scenario == "" {
-		return nil, errors.New("--real needs a scenario: -s FILE")
+	if r.Setup.Scenario == "" {
+		return errors.New("--real needs a scenario: -s FILE")
 	}
-	scenario, err := verdict.LoadScenario(s.Scenario)
+	scenario, err := verdict.LoadScenario(r.Setup.Scenario)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	raw, err = scenario.ServerConfig(s.Self)
+	r.Setup.Real.Attended = scenario.ExpectsExit()
+	raw, err = scenario.ServerConfig(r.Setup.Self)
 	if raw == nil || err != nil {
-		return nil, err
+		return err
 	}
-	file := filepath.Join(dir, "servers.json")
-	return []string{file}, os.WriteFile(file, raw, 0o600)
+	file := filepath.Join(r.dir, "servers.json")
+	r.Setup.MCPConfig = append(slices.Clip(r.Setup.MCPConfig), file) // faults are tried side by side
+	return os.WriteFile(file, raw, 0o600)
 }

@@ -90,13 +90,11 @@ func (r *run) files() error {
 
 // shims puts claude into place: the double, or the real one.
 func (r *run) shims() error {
-	r.Setup.BaseURL, r.Setup.Key = r.api.url, r.key
-	if r.Setup.Real != "" {
-		configs, err := r.Setup.seed(r.dir)
-		if err != nil {
+	r.Setup.Real.BaseURL, r.Setup.Real.Key = r.api.url, r.key
+	if r.Setup.Real.Path != "" {
+		if err := r.seed(); err != nil {
 			return err
 		}
-		r.Setup.MCPConfig = append(r.Setup.MCPConfig, configs...)
 	}
 	return r.Setup.shims(r.bin(), <-r.names)
 }

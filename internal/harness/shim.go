@@ -35,13 +35,20 @@ type Setup struct {
 	Lenient bool
 	// Fault spoils what claude does; empty = nothing does.
 	Fault string
-	// Real is the real claude, to be run in the place of the double; empty = the
-	// double.
-	Real string
-	// BaseURL and Key are the API that the real one is given.
-	BaseURL, Key string
+	// Real is the real claude, to be run in the place of the double.
+	Real Real
 	// Extra are further variables for claude, as "K=V".
 	Extra []string
+}
+
+// Real is a real claude and what it is given. The zero value is none.
+type Real struct {
+	// Path of its program; empty = there is none.
+	Path string
+	// BaseURL and Key are its API.
+	BaseURL, Key string
+	// Attended says that its exit code is expected: somebody waits for its end.
+	Attended bool
 }
 
 // variables are set for claude whatever its caller has; defaults only where the
@@ -57,14 +64,14 @@ func (s Setup) variables() (forced, defaults []string) {
 	if !s.Lenient {
 		forced = append(forced, "CLAUDELESS_STRICT=1")
 	}
-	if s.Fault != "" && s.Real == "" {
+	if s.Fault != "" && s.Real.Path == "" {
 		forced = append(forced, "CLAUDELESS_FAILURE="+s.Fault)
 	}
-	if len(s.MCPConfig) > 0 && s.Real == "" {
+	if len(s.MCPConfig) > 0 && s.Real.Path == "" {
 		forced = append(forced, "CLAUDELESS_MCP_CONFIG="+strings.Join(s.MCPConfig, "\n"))
 	}
-	if s.Real != "" {
-		forced = append(forced, "ANTHROPIC_BASE_URL="+s.BaseURL, "ANTHROPIC_API_KEY="+s.Key, "DISABLE_AUTOUPDATER=1",
+	if s.Real.Path != "" {
+		forced = append(forced, "ANTHROPIC_BASE_URL="+s.Real.BaseURL, "ANTHROPIC_API_KEY="+s.Real.Key, "DISABLE_AUTOUPDATER=1",
 			"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1")
 		if s.Fault != "" { // or a storm is longer than anybody waits
 			forced = append(forced, "CLAUDE_CODE_MAX_RETRIES=2")
@@ -128,7 +135,7 @@ func (s Setup) script(target string) string {
 		name, value, _ := strings.Cut(kv, "=")
 		fmt.Fprintf(&b, "[ -n \"${%s-}\" ] || export %s=%s\n", name, name, quote(value))
 	}
-	if s.Real == "" {
+	if s.Real.Path == "" {
 		fmt.Fprintf(&b, "exec %s \"$@\"\n", quote(target))
 		return b.String()
 	}
@@ -153,8 +160,8 @@ func (s Setup) windows(dir string) error {
 // has none of that name. Line ends in values are written as \n.
 func (s Setup) handed() string {
 	forced, defaults := s.variables()
-	if s.Real != "" {
-		forced = append(forced, "CLAUDELESS_REAL="+s.Real, "CLAUDELESS_MCP_CONFIG="+strings.Join(s.MCPConfig, "\n"))
+	if s.Real.Path != "" {
+		forced = append(forced, "CLAUDELESS_REAL="+s.Real.Path, "CLAUDELESS_MCP_CONFIG="+strings.Join(s.MCPConfig, "\n"))
 		if s.Fault != "" {
 			forced = append(forced, "CLAUDELESS_FAILURE="+s.Fault)
 		}
@@ -237,17 +244,21 @@ func realNamesIn(dir, self string) []string {
 // realLine is the end of a shim that runs the real claude: our server
 // configurations go in front, where no other option can swallow them, unless a
 // command of claude is called. This binary notes the start and becomes that claude;
-// under a fault of the process it stays between it and its caller.
+// it stays between it and its caller under a fault of the process, and where an exit
+// code is expected.
 func (s Setup) realLine() string {
 	var configs strings.Builder
 	for _, c := range s.MCPConfig {
 		configs.WriteString(" " + quote("--mcp-config="+c))
 	}
 	fault := edge.NoFault
+	if s.Real.Attended {
+		fault = edge.Attended
+	}
 	if f := edge.FaultByName(s.Fault); f != nil && f.Face == "cli" {
 		fault = s.Fault
 	}
-	claude := quote(s.Self) + " exec --spoil=" + quote(fault) + " -- " + quote(s.Real)
+	claude := quote(s.Self) + " exec --spoil=" + quote(fault) + " -- " + quote(s.Real.Path)
 	if configs.Len() == 0 {
 		return fmt.Sprintf("exec %s \"$@\"\n", claude)
 	}

@@ -74,7 +74,7 @@ func (r *run) enclose(ctx context.Context, c *started, o proc.AttachOptions) err
 	if err != nil {
 		return errors.Join(fmt.Errorf("%w: %w; it takes user namespaces, or the superuser: --guard=path does without", errSetUp, err), ours.Close())
 	}
-	c.network, err = guard.Join(ours, guard.WatchOptions{PID: c.PID(), Log: &r.api.log, Own: r.own(), Real: r.Setup.Real != ""})
+	c.network, err = guard.Join(ours, guard.WatchOptions{PID: c.PID(), Log: &r.api.log, Own: r.own(), Real: r.Setup.Real.Path != ""})
 	if err == nil {
 		r.api.serve(ctx, c.network.API, c.network.Proxy)
 		err = c.network.Go()

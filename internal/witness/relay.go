@@ -16,11 +16,11 @@ import (
 
 // Relay runs a command, the real claude, in the place of this process, and notes
 // its start in the journal. Under a fault of the process this one stays between it
-// and its caller, and spoils its output, its signals and its end. It returns the
-// exit code.
+// and its caller, and spoils its output, its signals and its end; where the end is
+// attended it stays, too, and spoils nothing. It returns the exit code.
 func Relay(ctx context.Context, s *process.System, fault string, argv []string) (int, error) {
 	f := edge.FaultByName(fault)
-	if f == nil && fault != "" && fault != edge.NoFault || len(argv) == 0 {
+	if f == nil && fault != "" && fault != edge.NoFault && fault != edge.Attended || len(argv) == 0 {
 		return 0, fmt.Errorf("there is no fault %q, or no command", fault)
 	}
 	if f != nil && f.Face != "cli" {
@@ -33,14 +33,55 @@ func Relay(ctx context.Context, s *process.System, fault string, argv []string) 
 	if w.file != nil {
 		defer w.file.Close()
 	}
-	if f == nil {
+	if f == nil && fault != edge.Attended {
 		if err := proc.Become(proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}); !errors.Is(err, errors.ErrUnsupported) {
 			return 0, err
 		}
 	}
 	e := edge.New(edge.Options{System: s, Journal: w.journal})
 	e.Arm(f)
+	if f == nil {
+		return attend(ctx, s, e, argv)
+	}
 	return between(ctx, s, e, argv)
+}
+
+// attend runs the command as a child with the very streams of this process, which
+// ends as that does, by a signal too.
+func attend(ctx context.Context, s *process.System, e *edge.Edge, argv []string) (int, error) {
+	a, err := proc.Attach(ctx, proc.AttachOptions{
+		Command: proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Terminal: s.StdinIsTTY,
+	})
+	if err != nil {
+		return 0, err
+	}
+	inner := e.System()
+	exit := follow(a, inner)
+	if exit.Signal != "" && inner.Fate != nil {
+		if err := inner.Fate.Kill(syscall.Signal(exit.Code - 128)); err != nil {
+			return exit.Code, err
+		}
+	}
+	return e.End(exit.Code, ""), nil
+}
+
+// follow passes signals on to the child until it ends, and ends what it leaves
+// behind in its group.
+func follow(a *proc.Attached, s *process.System) proc.Exit {
+	signals := make(chan os.Signal, 4)
+	stop := s.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	defer stop()
+	for {
+		select {
+		case sig := <-signals:
+			if sig, ok := sig.(syscall.Signal); ok {
+				a.Signal(sig)
+			}
+		case <-a.Done():
+			a.Stop(0)
+			return a.Exit()
+		}
+	}
 }
 
 // between runs the command as a child, and passes on what it does through an edge.
@@ -60,26 +101,14 @@ func between(ctx context.Context, s *process.System, e *edge.Edge, argv []string
 	if err := errors.Join(err, to.Close()); err != nil {
 		return 0, err
 	}
-	signals := make(chan os.Signal, 4)
-	stop := inner.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	defer stop()
 	copied := make(chan struct{})
 	go func() { // ends when nobody holds the pipe any more
 		defer close(copied)
 		_ = whole(inner.Stdout, from) // what could not be written its reader did not want
 	}()
-	for {
-		select {
-		case sig := <-signals:
-			if sig, ok := sig.(syscall.Signal); ok {
-				a.Signal(sig)
-			}
-		case <-a.Done():
-			a.Stop(0)
-			<-copied
-			return e.End(a.Exit().Code, ""), nil
-		}
-	}
+	exit := follow(a, inner)
+	<-copied
+	return e.End(exit.Code, ""), nil
 }
 
 // whole copies lines of JSON one by one, and everything else as one piece: a write

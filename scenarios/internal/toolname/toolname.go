@@ -13,7 +13,7 @@ func Forms(name string) []string {
 		return nil
 	}
 	if server, tool, ok := strings.Cut(name, "/"); ok {
-		return []string{name, "mcp__" + normalName(server) + "__" + normalName(tool)}
+		return []string{name, "mcp__" + Part(server) + "__" + Part(tool)}
 	}
 	if strings.HasPrefix(name, "mcp__") {
 		return []string{name}
@@ -41,9 +41,9 @@ func wordName(s string) string {
 	}, s)
 }
 
-// normalName is the part of a canonical name that a server or tool name
+// Part is the part of a canonical name that a server or tool name
 // becomes. Glob characters stay.
-func normalName(s string) string {
+func Part(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 && (IsWord(byte(r)) || strings.ContainsRune("-*?[]!", r)) {
 			return r
