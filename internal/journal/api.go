@@ -27,10 +27,23 @@ type Request struct {
 	Calls []Called `json:"calls,omitempty"`
 	// Prompt is the text that was answered, when it was one.
 	Prompt string `json:"prompt,omitempty"`
+	// Injected says that the client itself wrote that text: feedback of a hook, a
+	// notice.
+	Injected bool `json:"injected,omitempty"`
+	// Added are prompts that came beside results, the first time.
+	Added []string `json:"added,omitempty"`
 	// Rule that answered, with its place.
 	Rule string `json:"rule,omitempty"`
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
+	// Unmet are expectations of results that did not come true, the first time.
+	Unmet []Expectation `json:"unmet,omitempty"`
+	// Left is the step of the script that the next request is to get; absent = there
+	// is none.
+	Left *Unplayed `json:"left,omitempty"`
+	// NotOffered are tools that the script calls and the request does not offer; absent
+	// for Claude Code, which has more than it offers.
+	NotOffered []string `json:"not_offered,omitempty"`
 	// Status of HTTP; 0 = the connection ended without one.
 	Status int `json:"status"`
 	// Error is the message of a refusal or a failure.

@@ -98,7 +98,7 @@ func (x *exchange) fold(r *history.Request) (*turn, error) {
 	x.findings = append(x.findings, t.f.Findings()...)
 	var answered bool
 	t.asked, t.reply, answered = t.f.Reply()
-	x.line.Messages, x.line.Attempt, x.line.Prompt = t.f.Kinds(), t.f.Attempt(), t.asked.Prompt
+	x.line.Messages, x.line.Attempt, x.line.Prompt, x.line.Injected = t.f.Kinds(), t.f.Attempt(), t.asked.Prompt, t.asked.Injected
 	x.line.Rule, x.line.File, x.line.Line = t.reply.Rule.Name, t.reply.Rule.File, t.reply.Rule.Line
 	if err != nil || !answered {
 		return nil, err
@@ -110,6 +110,10 @@ func (x *exchange) fold(r *history.Request) (*turn, error) {
 		t.pace = *t.reply.Stream
 	}
 	t.m = t.f.Compose(x.began)
+	x.line.NotOffered = t.f.NotOffered()
+	if text, file, line := t.f.Left(x.r.Context()); text != "" {
+		x.line.Left = &journal.Unplayed{Text: text, File: file, Line: line}
+	}
 	x.findings = append(x.findings, t.f.Findings()...)
 	t.id = x.s.folder.ID("req", t.f.Key(), strconv.Itoa(t.f.Attempt()))
 	return t, nil
@@ -193,9 +197,15 @@ func (x *exchange) observe(t *turn) {
 	if t.reply.Rule.Name != "" {
 		seen.Rule(t.reply.Rule)
 	}
-	x.ns.misses = append(x.ns.misses, t.f.Misses()...)
+	for _, m := range t.f.Misses() {
+		x.ns.misses = append(x.ns.misses, m)
+		x.line.Unmet = append(x.line.Unmet, journal.Expectation{File: m.At.File, Line: m.At.Line, Text: m.Text, Got: m.Got})
+	}
 	steps, uses := t.f.Last()
 	for _, step := range steps {
+		if step.Kind == history.Added {
+			x.line.Added = append(x.line.Added, step.Text)
+		}
 		if step.Kind == history.Prompt || step.Kind == history.Added {
 			seen.Prompt(step.Text)
 		}

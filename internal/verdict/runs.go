@@ -74,6 +74,12 @@ func (p *process) finding(id, level, text, advice string) Finding {
 	return Finding{ID: id, Level: level, Text: text, Advice: advice, Time: stamp(p.ended), PID: p.PID}
 }
 
+// seen is a finding as one of this process.
+func (p *process) seen(f Finding) Finding {
+	f.Time, f.PID = stamp(p.ended), p.PID
+	return f
+}
+
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/accept"
-	"github.com/claudeless/claudeless/internal/diag"
 	"github.com/claudeless/claudeless/internal/journal"
 )
 
@@ -22,6 +21,7 @@ func strictness(in Input, runs []*process) ([]Finding, []Unmatched) {
 	}
 	more, prompts := unansweredRequests(in)
 	found, unmatched = append(found, more...), append(unmatched, prompts...)
+	found = append(found, requestedCalls(in)...)
 	found = append(found, askedAgain(in)...)
 	return append(found, unplayed(in)...), unmatched
 }
@@ -51,7 +51,7 @@ func askedAgain(in Input) []Finding {
 		if again {
 			found = append(found, Finding{
 				ID: "S02", Level: levelError, Text: "the rule answers one prompt, and there was another: " + quoted(q.Prompt), Advice: "add a rule for it",
-				File: q.File, Line: q.Line, Time: e.Time, PID: e.PID,
+				File: q.File, Line: q.Line, Time: e.Time,
 			})
 		}
 		asked[q.Rule] = true
@@ -104,13 +104,13 @@ func unansweredRequests(in Input) ([]Finding, []Unmatched) {
 	var found []Finding
 	var unmatched []Unmatched
 	for _, e := range in.Entries {
-		if q := e.Request; q != nil && q.Prompt != "" && q.Rule == "" && q.Status != 0 && q.Status != 401 {
+		if q := e.Request; q != nil && q.Prompt != "" && !q.Injected && q.Rule == "" && q.Status != 0 && q.Status != 401 {
 			var nearest []string
 			if in.Scenario != nil {
 				nearest = in.Scenario.Explain(q.Prompt)
 			}
 			u := unansweredPrompt(q.Prompt, nearest)
-			found = append(found, Finding{ID: "S02", Level: levelError, Text: "no rule matches the prompt " + quoted(q.Prompt), Advice: u.advice(), Time: e.Time, PID: e.PID})
+			found = append(found, Finding{ID: "S02", Level: levelError, Text: "no rule matches the prompt " + quoted(q.Prompt), Advice: u.advice(), Time: e.Time})
 			unmatched = append(unmatched, u)
 		}
 	}
@@ -144,92 +144,56 @@ func (p *process) calls(in Input) []Finding {
 		switch {
 		case t == nil:
 		case t.Unknown && !in.names(t.Tool):
-			found = append(found, p.finding("S03", levelError, "the script calls the tool "+t.Tool+", which does not exist here",
-				"check its name and its server; `[[expect]] tool = …` says that it is meant so"))
+			found = append(found, p.seen(noSuchTool(t.Tool)))
 		case denied[t.ToolUseID] && !in.names(t.Tool):
-			found = append(found, p.finding("S04", levelError, "the scripted call of "+t.Tool+" was denied by permission",
-				"allow it with --allowedTools, deny it with a rule, or expect it with `[[expect]] tool = …`"))
+			found = append(found, p.seen(notAllowed(t.Tool)))
 		}
 	}
 	return found
+}
+
+// requestedCalls is S03 and S04 of the API: calls that its clients cannot have run.
+func requestedCalls(in Input) []Finding {
+	var found []Finding
+	add := func(e journal.Entry, word func(string) Finding, tool string) {
+		f := word(tool)
+		f.File, f.Line, f.Time = e.Request.File, e.Request.Line, e.Time
+		if !in.names(tool) && !slices.ContainsFunc(found, func(g Finding) bool { return g.ID == f.ID && g.Text == f.Text }) {
+			found = append(found, f)
+		}
+	}
+	for _, e := range in.Entries {
+		if e.Request == nil {
+			continue
+		}
+		for _, tool := range e.Request.NotOffered {
+			add(e, noSuchTool, tool)
+		}
+		for _, c := range e.Request.Calls {
+			switch {
+			case absent(c):
+				add(e, noSuchTool, c.Tool)
+			case denied(c):
+				add(e, notAllowed, c.Tool)
+			}
+		}
+	}
+	return found
+}
+
+func noSuchTool(name string) Finding {
+	return Finding{
+		ID: "S03", Level: levelError, Text: "the script calls the tool " + name + ", which does not exist here",
+		Advice: "check its name and its server; `[[expect]] tool = …` says that it is meant so",
+	}
+}
+
+func notAllowed(tool string) Finding {
+	return Finding{
+		ID: "S04", Level: levelError, Text: "the scripted call of " + tool + " was denied by permission",
+		Advice: "allow it with --allowedTools, deny it with a rule, or expect it with `[[expect]] tool = …`",
+	}
 }
 
 // names tells whether an expectation speaks of a tool.
 func (in *Input) names(tool string) bool { return in.Scenario != nil && in.Scenario.ExpectsTool(tool) }
-
-// unplayed is S05: turns and steps that the run did not come to.
-func unplayed(in Input) []Finding {
-	var found []Finding
-	open := map[string]*sequence{} // by session
-	injected := map[string]string{}
-	var order []string
-	for _, e := range in.Entries {
-		switch {
-		case e.Unplayed != nil:
-			found = append(found, Finding{
-				ID: "S05", Level: levelError, Text: "a step of the script was not played: " + e.Unplayed.Text, File: e.Unplayed.File, Line: e.Unplayed.Line,
-				Advice: "let the run go on, or take the step out", Time: e.Time, PID: e.PID,
-			})
-		case e.Prompt != nil && e.Prompt.Injected:
-			injected[e.SessionID] = e.Prompt.Prompt
-		case e.Match != nil && e.Match.Prompt != injected[e.SessionID]:
-			if open[e.SessionID] == nil {
-				order = append(order, e.SessionID)
-			}
-			rule, turn := placeOf(e.Match.Rule)
-			if before := open[e.SessionID]; before != nil && (rule != before.rule || turn != before.at) {
-				found = append(found, before.missed(e)...)
-			}
-			open[e.SessionID] = in.sequence(rule, turn+1)
-		}
-	}
-	for _, session := range slices.Compact(order) {
-		if s := open[session]; s != nil {
-			found = append(found, s.missed(journal.Entry{Head: s.head})...)
-		}
-	}
-	return found
-}
-
-// sequence is a rule whose turns are being played.
-type sequence struct {
-	rule int
-	at   int // the next turn
-	all  []diag.Position
-	head journal.Head
-}
-
-// placeOf reads the name of a rule: -1 for a rule that is none of the responses,
-// and for the turn of a rule's own response.
-func placeOf(name string) (rule, turn int) {
-	if n, _ := fmt.Sscanf(name, "responses[%d].turns[%d]", &rule, &turn); n == 2 {
-		return rule, turn
-	}
-	if n, _ := fmt.Sscanf(name, "responses[%d]", &rule); n == 1 {
-		return rule, -1
-	}
-	return -1, -1
-}
-
-// sequence is what is still to come of a rule's turns; nil = nothing.
-func (in *Input) sequence(rule, at int) *sequence {
-	if in.Scenario == nil {
-		return nil
-	}
-	turns := in.Scenario.Turns(rule)
-	if at >= len(turns) {
-		return nil
-	}
-	return &sequence{rule: rule, at: at, all: turns}
-}
-
-// missed are the turns that were still to come.
-func (s *sequence) missed(e journal.Entry) []Finding {
-	if s.at >= len(s.all) {
-		return nil
-	}
-	return []Finding{placed(Finding{
-		ID: "S05", Level: levelError, Text: fmt.Sprintf("responses[%d].turns[%d] was not played", s.rule, s.at),
-		Advice: "send the prompt that it expects, in the same session, or take it out", Time: e.Time, PID: e.PID,
-	}, s.all[s.at])}
-}

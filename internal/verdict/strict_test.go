@@ -33,6 +33,15 @@ func TestStrictness(t *testing.T) {
 		match    = `{"type":"match","rule":"%s","prompt":"%s"}` + "\n"
 		request  = `{"type":"request","path":"%s","model":"m","attempt":1,"status":%d,"error":"%s"}` + "\n"
 	)
+	asked := func(keys string) string {
+		return `{"type":"request","session":"A","attempt":1,"path":"/v1/messages","model":"m","status":200,` + keys + "}\n"
+	}
+	came := func(tool, result string) string {
+		return fmt.Sprintf(`"calls":[{"tool":%q,"tool_use_id":"t","input":{},"result":%q,"is_error":true}]`, tool, result)
+	}
+	other := func(prompt string) string {
+		return fmt.Sprintf(`{"type":"match","session_id":"S","rule":"responses[9]","prompt":%q}`+"\n", prompt)
+	}
 	rule := func(rule, prompt string) string { return fmt.Sprintf(match, rule, prompt) }
 	all := []finds{
 		{"S01", "no scenario", "", started + greeting + turn + closed, true},
@@ -53,6 +62,21 @@ func TestStrictness(t *testing.T) {
 		{"S07", "variables that are known", "", setup + turn + closed, false},
 		{"S08", "a prompt that is nearly a command", "", strings.Replace(setup, `"-p"],"cwd":"/w","ppid":9`, `"chek"],"cwd":"/w","ppid":9,"meant":"check"`, 1) + turn + closed, true},
 		{"S08", "a prompt", "", setup + turn + closed, false},
+		{"S05", "sessions that take turns find a turn once", turns, setup + other("plain") + strings.ReplaceAll(other("plain"), `"S"`, `"Z"`) + rule("responses[0]", "one") + closed, true},
+		{"S02", "no rule, over the API", "", setup + turn + closed + asked(`"prompt":"x"`), true},
+		{"S02", "a text of the CLI itself", "", setup + turn + closed + asked(`"prompt":"x","injected":true`), false},
+		{"S03", "a tool that is not offered", "", setup + turn + closed + asked(`"not_offered":["Nope"]`), true},
+		{"S03", "a tool that the CLI does not have", "", setup + turn + closed + asked(came("Nope", "<tool_use_error>Error: No such tool available: Nope</tool_use_error>")), true},
+		{"S03", "one that speaks of another", "", setup + turn + closed + asked(came("Bash", "Error: No such tool available: Nope")), false},
+		{"S04", "a denied call, over the API", "", setup + turn + closed + asked(came("Write", "Claude requested permissions to write to /x, but you haven't granted it yet.")), true},
+		{"S04", "one that a rule denies, over the API", "", setup + turn + closed + asked(came("Write", "Permission to use Write has been denied.")), false},
+		{"S04", "one that is expected, over the API", expects, setup + turn + closed + asked(came("Write", "Claude requested permissions to write to /x, but you haven't granted it yet.")), false},
+		{"S05", "a turn, over the API", turns, setup + closed + asked(`"prompt":"one","rule":"responses[0]"`), true},
+		{"S05", "all turns, over the API", turns, setup + closed + asked(`"prompt":"one","rule":"responses[0]"`) + asked(`"prompt":"two","rule":"responses[0].turns[0]"`), false},
+		{"S05", "turns of a client without a session", turns, setup + closed + strings.ReplaceAll(asked(`"prompt":"one","rule":"responses[0]"`), `"session":"A",`, ""), false},
+		{"S05", "a step, over the API", "", setup + turn + closed + asked(`"left":{"text":"step 2 of 2"}`), true},
+		{"S05", "a step that came", "", setup + turn + closed + asked(`"left":{"text":"step 2 of 2"}`) + asked(`"rule":"responses[0]"`), false},
+		{"S05", "a client that gave up", "", setup + turn + closed + asked(`"findings":["aborted: the client left after 2 events"],"left":{"text":"step 2 of 2"}`), false},
 		{"C14", "a base URL that ends in /v1", "", setup + turn + closed + fmt.Sprintf(request, "/v1/v1/messages", 404, "not found"), true},
 		{"C14", "no version", "", setup + turn + closed + fmt.Sprintf(request, "/v1/messages", 400, "anthropic-version: header is required"), true},
 		{"C14", "a request that is answered", "", setup + turn + closed + fmt.Sprintf(request, "/v1/messages", 200, ""), false},

@@ -68,6 +68,11 @@ func expectations(in Input) []Expectation {
 		if x := e.Expectation; x != nil {
 			list = append(list, Expectation(*x))
 		}
+		if q := e.Request; q != nil {
+			for _, x := range q.Unmet {
+				list = append(list, Expectation(x))
+			}
+		}
 	}
 	if in.Scenario == nil {
 		return list
@@ -81,7 +86,8 @@ func expectations(in Input) []Expectation {
 // seen is the run as expectations look at it.
 func seen(entries []journal.Entry) *scenarios.Seen {
 	var s scenarios.Seen
-	asked := map[int]string{} // message of each process that was heard last
+	var api asked
+	heard := map[int]string{} // message of each process that was heard last
 	retries := map[int]int{}
 	for _, e := range entries {
 		switch {
@@ -98,28 +104,15 @@ func seen(entries []journal.Entry) *scenarios.Seen {
 		case e.Retry != nil:
 			retries[e.PID] = e.Retry.Attempt
 		case e.Request != nil:
-			overAPI(&s, e.Request, after(entries, e))
-		case e.Model != nil && asked[e.PID] != e.Model.MessageID:
-			asked[e.PID] = e.Model.MessageID
+			api.take(&s, e.Request, after(entries, e))
+		case e.Model != nil && heard[e.PID] != e.Model.MessageID:
+			heard[e.PID] = e.Model.MessageID
 			s.Request(scenarios.RequestSeen{Model: e.Model.Model, Retries: retries[e.PID], AfterMS: after(entries, e)})
 			delete(retries, e.PID)
 		}
 	}
+	api.tell(&s)
 	return &s
-}
-
-// overAPI is what a request to the Messages API tells of a run.
-func overAPI(s *scenarios.Seen, q *journal.Request, ms float64) {
-	s.Request(scenarios.RequestSeen{Model: q.Model, Retries: max(0, q.Attempt-1), AfterMS: ms})
-	if q.Prompt != "" {
-		s.Prompt(q.Prompt)
-	}
-	for _, c := range q.Calls {
-		s.Call(c.Tool, c.Input)
-	}
-	if q.Rule != "" {
-		s.Rule(scenarios.RuleRef{Name: q.Rule, File: q.File, Line: q.Line})
-	}
 }
 
 // after is when an entry was written, in milliseconds from the first.

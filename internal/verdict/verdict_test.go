@@ -1,6 +1,7 @@
 package verdict_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/journal"
 	"github.com/claudeless/claudeless/internal/verdict"
+	"github.com/claudeless/claudeless/scenarios"
 )
 
 // judge judges lines of a journal; a line without them gets a time, a pid and a
@@ -130,6 +132,75 @@ func TestConduct(t *testing.T) {
 			}
 			if diff := cmp.Diff(tt.want, ids(judge(t, tt.lines))); diff != "" {
 				t.Errorf("findings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What is expected of a run over the API is judged as that of the double is: what is
+// sent again counts once, a rule counts by its prompts, a server by what came to it.
+func TestExpectationsOverTheAPI(t *testing.T) {
+	const scenario = `
+[[responses]]
+pattern = { type = "exact", text = "hi" }
+response = "x"
+[[expect]]
+prompt = { type = "exact", text = "hi" }
+times = 2
+[[expect]]
+rule = 2
+times = 2
+[[expect]]
+request = { model = "m", max_retries = 2 }
+times = 3
+[[expect]]
+mcp = { server = "my server", tool = "get" }
+times = 1
+[[expect]]
+prompt = { type = "exact", text = "and this" }
+times = 1
+`
+	request := func(session string, attempt, status int, keys string) string {
+		return fmt.Sprintf(`{"type":"request","session":%q,"attempt":%d,"path":"/v1/messages","model":"m","status":%d%s}`+"\n", session, attempt, status, keys)
+	}
+	const asks = `,"prompt":"hi","rule":"responses[0]","file":"s.toml","line":2`
+	called := func(text string, failed bool) string {
+		return fmt.Sprintf(`{"tool":"mcp__my_server__get","tool_use_id":"t","input":{},"result":%q,"is_error":%t}`, text, failed)
+	}
+	s, err := scenarios.Parse("s.toml", []byte(scenario), scenarios.LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, lines string
+		unmet       []string // what was got instead
+	}{
+		{"two sessions, one of which asks again", request("A", 1, 529, asks) + request("A", 2, 529, asks) + request("A", 3, 200, asks) + request("B", 1, 200, asks) +
+			request("B", 1, 200, `,"added":["and this"],"calls":[`+called("7", false)+","+called("Claude requested permissions to use mcp__my_server__get, but you haven't granted it yet.", true)+"]"), nil},
+		{"clients without a session", request("", 1, 200, asks) + request("", 2, 529, asks) + request("", 3, 200, asks) + request("", 1, 200, `,"added":["and this"],"calls":[`+called("7", true)+"]"), nil},
+		{
+			"asked again too often, and a result that is another", request("A", 1, 529, asks) + request("A", 2, 529, asks) + request("A", 3, 529, asks) + request("A", 4, 200, asks) + request("B", 1, 200, asks) +
+				request("B", 1, 200, `,"added":["and this"],"calls":[`+called("7", false)+`],"unmet":[{"text":"expected 8","got":"it is 7"}]`),
+			[]string{"it is 7", "one for m was retried 3 times"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var in verdict.Input
+			for e, err := range journal.Read(strings.NewReader(complete(tt.lines))) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				in.Entries = append(in.Entries, e)
+			}
+			in.Scenario = s
+			var unmet []string
+			for _, x := range verdict.Judge(in).Expectations {
+				if !x.Met {
+					unmet = append(unmet, x.Got)
+				}
+			}
+			if diff := cmp.Diff(tt.unmet, unmet); diff != "" {
+				t.Errorf("unmet (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -117,6 +117,9 @@ func (f *Fold) toolName(name string) string {
 	if !deferred {
 		f.findings = append(f.findings, fmt.Sprintf("the tool %s is not offered by the request", canonical))
 	}
+	if !f.r.ClaudeCode() {
+		f.missing = append(f.missing, canonical)
+	}
 	return canonical
 }
 

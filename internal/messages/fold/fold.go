@@ -49,6 +49,7 @@ type Fold struct {
 	vars     scenarios.Vars
 	salt     history.Digest // of what the answers depend on beside the history
 	findings []string
+	missing  []string // tools that are called and not offered
 	groups   []group
 	prefill  string // text of an assistant message at the end
 	attempt  int

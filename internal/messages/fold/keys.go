@@ -10,8 +10,8 @@ import (
 // came before it.
 type splitter struct {
 	memory  *Memory
-	agent   string // who asks
-	context bool   // what stands beside the prompts counts
+	talk    talk // who asks
+	context bool // what stands beside the prompts counts
 }
 
 // split makes groups of the messages.
@@ -63,7 +63,7 @@ func (s splitter) failedPieces(key history.Digest, in *history.Step) int {
 	defer s.memory.mu.Unlock()
 	for n := 1; n < len(in.Pieces); n++ {
 		head := in.Head(n)
-		if t, ok := s.memory.attempts.Get(triesKey(s.agent, key.Mix(head.Digest(nil)))); ok && t.failed {
+		if t, ok := s.memory.attempts.Get(s.talk.tries(key.Mix(head.Digest(nil)))); ok && t.failed {
 			return n
 		}
 	}

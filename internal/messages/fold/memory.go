@@ -67,19 +67,20 @@ type child struct {
 	agent  string // who took it; "" = nobody yet
 }
 
-// triesKey names a history of a conversation: sub-agents count for themselves.
-func triesKey(agent string, key history.Digest) history.Digest {
-	if agent == "" {
+// tries names a history of a conversation: sessions and sub-agents count for
+// themselves.
+func (t talk) tries(key history.Digest) history.Digest {
+	if t == (talk{}) {
 		return key
 	}
-	return key.Chain("agent", agent)
+	return key.Chain("talk", t.session, t.agent)
 }
 
 // tried counts one more attempt at a history.
-func (m *Memory) tried(agent string, key history.Digest) int {
+func (m *Memory) tried(by talk, key history.Digest) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key = triesKey(agent, key)
+	key = by.tries(key)
 	t, _ := m.attempts.Get(key)
 	t.n++
 	m.attempts.Put(key, t)
@@ -87,10 +88,10 @@ func (m *Memory) tried(agent string, key history.Digest) int {
 }
 
 // mark notes how the last attempt went.
-func (m *Memory) mark(agent string, key history.Digest, failed bool) {
+func (m *Memory) mark(by talk, key history.Digest, failed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	key = triesKey(agent, key)
+	key = by.tries(key)
 	if t, ok := m.attempts.Get(key); ok {
 		t.failed = failed
 		m.attempts.Put(key, t)

@@ -1,6 +1,8 @@
 package fold
 
 import (
+	"context"
+
 	"github.com/claudeless/claudeless/internal/messages/history"
 	"github.com/claudeless/claudeless/scenarios"
 )
@@ -37,14 +39,25 @@ func (f *Fold) Findings() []string {
 	return found
 }
 
-// Reply is what the scenario said first to the last group, after Run; false = the
-// fold came to no answer.
+// Reply is what the last group asked first, and what the scenario said to it, after
+// Run; false = the fold came to no answer.
 func (f *Fold) Reply() (asked scenarios.Request, reply scenarios.Reply, ok bool) {
 	if f.final == nil || f.final.answer == nil {
 		return asked, reply, false
 	}
-	return f.final.answer.asked, f.final.answer.reply, true
+	return f.final.answer.began, f.final.answer.reply, true
 }
+
+// Left is the step of the script that comes next, and where it stands; an empty text
+// says that there is none.
+func (f *Fold) Left(ctx context.Context) (text, file string, line int) {
+	text, at, _ := f.final.engine.Fork().Unplayed(ctx)
+	return text, at.File, at.Line
+}
+
+// NotOffered are the tools that the answer calls and the request does not offer, of
+// clients that offer all they have; they are known after Compose.
+func (f *Fold) NotOffered() []string { return f.missing }
 
 // Held are the gates that the answer waits at, in order.
 func (f *Fold) Held() []Held { return f.final.answer.held }
@@ -57,10 +70,10 @@ func (f *Fold) Strikes() bool {
 }
 
 // Answered notes that the attempt got its answer.
-func (f *Fold) Answered() { f.memory.mark(f.r.Agent, f.Key(), false) }
+func (f *Fold) Answered() { f.memory.mark(f.talk(), f.Key(), false) }
 
 // Failed notes that the attempt failed: the client will ask again.
-func (f *Fold) Failed() { f.memory.mark(f.r.Agent, f.Key(), true) }
+func (f *Fold) Failed() { f.memory.mark(f.talk(), f.Key(), true) }
 
 // Last is what the last message of the user means, and the calls that it may
 // answer.

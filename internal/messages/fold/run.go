@@ -21,7 +21,7 @@ func (s *Folder) Fold(m *Memory, r *history.Request) *Fold {
 		f.prefill = messages[n-1].Text + f.prefill
 		messages = messages[:n-1]
 	}
-	f.groups = splitter{f.memory, f.r.Agent, f.s.mentionsContext}.split(messages)
+	f.groups = splitter{f.memory, f.talk(), f.s.mentionsContext}.split(messages)
 	f.request()
 	return f
 }
@@ -30,7 +30,7 @@ func (s *Folder) Fold(m *Memory, r *history.Request) *Fold {
 // expression's, ctx's, or a [*history.RefusalError].
 func (f *Fold) Run(ctx context.Context) error {
 	last := len(f.groups) - 1
-	f.attempt = f.memory.tried(f.r.Agent, f.Key())
+	f.attempt = f.memory.tried(f.talk(), f.Key())
 	f.vars.Call.Attempt = f.attempt
 	st, from := f.base()
 	f.memory.mu.Lock()
@@ -125,7 +125,7 @@ func (f *Fold) step(ctx context.Context, st *state, g *group, in history.Step) e
 	}
 	spoil(&reply)
 	req.Vars = scenarios.Vars{} // parts of the body, which nobody keeps
-	st.answer = &answer{asked: req, reply: reply}
+	st.answer = &answer{began: req, asked: req, reply: reply}
 	st.answer.add(reply)
 	return f.goOn(ctx, st)
 }

@@ -14,7 +14,7 @@ func (f *Fold) base() (*state, int) {
 	if f.r.Session == "" {
 		return start, 0
 	}
-	t := talk{f.r.Session, f.r.Agent}
+	t := f.talk()
 	f.memory.mu.Lock()
 	defer f.memory.mu.Unlock()
 	first := f.groups[0].first
@@ -48,6 +48,9 @@ func (f *Fold) base() (*state, int) {
 	return r.state, from
 }
 
+// talk is the conversation that asks.
+func (f *Fold) talk() talk { return talk{f.r.Session, f.r.Agent} }
+
 // after is the group behind the one with that key; negative when there is none.
 func (f *Fold) after(at history.Digest) int {
 	if at == (history.Digest{}) {
@@ -73,7 +76,7 @@ func (f *Fold) stand(st *state) {
 	}
 	f.memory.mu.Lock()
 	defer f.memory.mu.Unlock()
-	t := talk{f.r.Session, f.r.Agent}
+	t := f.talk()
 	if known, ok := f.memory.last.Get(t); ok {
 		next := *known
 		next.state = st

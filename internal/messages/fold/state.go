@@ -20,6 +20,7 @@ type state struct {
 
 // answer is what the scenario says to the last group of a history.
 type answer struct {
+	began      scenarios.Request // what was asked first
 	asked      scenarios.Request // the last that was answered
 	reply      scenarios.Reply   // the first: its rule, failure, delay and pace count
 	blocks     []protocol.Block

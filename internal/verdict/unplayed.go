@@ -1,0 +1,145 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/internal/journal"
+)
+
+// unplayed is S05: turns and steps that the run did not come to.
+func unplayed(in Input) []Finding {
+	p := plays{in: &in, open: map[string]*sequence{}, injected: map[string]string{}}
+	for _, e := range in.Entries {
+		switch {
+		case e.Unplayed != nil:
+			p.found = append(p.found, unplayedStep(e, e.Unplayed))
+		case e.Prompt != nil && e.Prompt.Injected:
+			p.injected[e.SessionID] = e.Prompt.Prompt
+		case e.Match != nil && e.Match.Prompt != p.injected[e.SessionID]:
+			p.matched(e, e.SessionID, e.Match.Rule)
+		case e.Request != nil && e.Request.Session != "":
+			p.requested(e, e.Request)
+		}
+	}
+	return p.end()
+}
+
+// plays is how far the scripts of the sessions are. A client of the API that names no
+// session may do as it likes: nobody knows which of its requests belong together.
+type plays struct {
+	in       *Input
+	found    []Finding
+	open     map[string]*sequence // by session
+	order    []string             // of the sessions
+	injected map[string]string    // text that the CLI wrote last, by session
+	left     []leftStep           // last requests of the sessions of the API
+}
+
+// leftStep is a request after which a script goes on.
+type leftStep struct {
+	session string
+	entry   journal.Entry
+}
+
+// requested follows a conversation over the API.
+func (p *plays) requested(e journal.Entry, q *journal.Request) {
+	session := q.Session + "/" + q.Agent
+	p.left = slices.DeleteFunc(p.left, func(l leftStep) bool { return l.session == session })
+	if q.Left != nil && !failed(q) {
+		p.left = append(p.left, leftStep{session, e})
+	}
+	if q.Prompt != "" && !q.Injected && q.Attempt <= 1 {
+		e.PID = 0 // the line is that of the server
+		p.matched(e, session, q.Rule)
+	}
+}
+
+// matched notes that a rule has answered a prompt of a session.
+func (p *plays) matched(e journal.Entry, session, name string) {
+	if !slices.Contains(p.order, session) {
+		p.order = append(p.order, session)
+	}
+	rule, turn := placeOf(name)
+	if before := p.open[session]; before != nil && (rule != before.rule || turn != before.at) {
+		p.found = append(p.found, before.missed(e)...)
+	}
+	p.open[session] = p.in.sequence(rule, turn+1)
+}
+
+// end is what was found, with all that has come to no end.
+func (p *plays) end() []Finding {
+	for _, session := range p.order {
+		if s := p.open[session]; s != nil {
+			p.found = append(p.found, s.missed(journal.Entry{})...)
+		}
+	}
+	for _, l := range p.left {
+		f := unplayedStep(l.entry, l.entry.Request.Left)
+		f.PID = 0       // the line is that of the server
+		if p.driven() { // a host may have interrupted it, which nobody sees here
+			f.Level = levelWarn
+		}
+		p.found = append(p.found, f)
+	}
+	return p.found
+}
+
+// driven tells whether a host drove any claude of the run, in the lane of the real
+// one.
+func (p *plays) driven() bool {
+	return slices.ContainsFunc(p.in.Entries, func(e journal.Entry) bool {
+		return e.Start != nil && strings.Contains(strings.Join(e.Start.Argv, "="), "--input-format=stream-json")
+	})
+}
+
+func unplayedStep(e journal.Entry, u *journal.Unplayed) Finding {
+	return Finding{
+		ID: "S05", Level: levelError, Text: "a step of the script was not played: " + u.Text, File: u.File, Line: u.Line,
+		Advice: "let the run go on, or take the step out", Time: e.Time, PID: e.PID,
+	}
+}
+
+// sequence is a rule whose turns are being played.
+type sequence struct {
+	rule int
+	at   int // the next turn
+	all  []diag.Position
+}
+
+// placeOf reads the name of a rule: -1 for a rule that is none of the responses,
+// and for the turn of a rule's own response.
+func placeOf(name string) (rule, turn int) {
+	if n, _ := fmt.Sscanf(name, "responses[%d].turns[%d]", &rule, &turn); n == 2 {
+		return rule, turn
+	}
+	if n, _ := fmt.Sscanf(name, "responses[%d]", &rule); n == 1 {
+		return rule, -1
+	}
+	return -1, -1
+}
+
+// sequence is what is still to come of a rule's turns; nil = nothing.
+func (in *Input) sequence(rule, at int) *sequence {
+	if in.Scenario == nil {
+		return nil
+	}
+	turns := in.Scenario.Turns(rule)
+	if at >= len(turns) {
+		return nil
+	}
+	return &sequence{rule: rule, at: at, all: turns}
+}
+
+// missed are the turns that were still to come.
+func (s *sequence) missed(e journal.Entry) []Finding {
+	if s.at >= len(s.all) {
+		return nil
+	}
+	return []Finding{placed(Finding{
+		ID: "S05", Level: levelError, Text: fmt.Sprintf("responses[%d].turns[%d] was not played", s.rule, s.at),
+		Advice: "send the prompt that it expects, in the same session, or take it out", Time: e.Time, PID: e.PID,
+	}, s.all[s.at])}
+}
