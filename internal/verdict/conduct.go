@@ -181,19 +181,20 @@ func (p *process) hopeless() bool { return slices.Contains([]int{400, 401, 403, 
 // shared is C11: two processes write one session at the same time.
 func shared(runs []*process) []Finding {
 	var found []Finding
-	bySession := map[string][]*process{}
+	latest := map[string]*process{} // of each session: that with the last result so far
 	for _, p := range runs {
 		if p.SessionID == "" || p.firstTurn < 0 {
 			continue
 		}
-		for _, q := range bySession[p.SessionID] {
-			if q.lastResult > p.firstTurn {
-				found = append(found, p.finding("C11", levelError,
-					fmt.Sprintf("two processes (%d and %d) wrote the session %s at the same time", q.PID, p.PID, p.SessionID),
-					"wait for the end of a process before its session is resumed, or give --fork-session"))
-			}
+		q := latest[p.SessionID]
+		if q != nil && q.lastResult > p.firstTurn {
+			found = append(found, p.finding("C11", levelError,
+				fmt.Sprintf("two processes (%d and %d) wrote the session %s at the same time", q.PID, p.PID, p.SessionID),
+				"wait for the end of a process before its session is resumed, or give --fork-session"))
 		}
-		bySession[p.SessionID] = append(bySession[p.SessionID], p)
+		if q == nil || p.lastResult > q.lastResult {
+			latest[p.SessionID] = p
+		}
 	}
 	return found
 }

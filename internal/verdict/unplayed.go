@@ -3,6 +3,7 @@ package verdict
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/diag"
@@ -112,13 +113,22 @@ type sequence struct {
 // placeOf reads the name of a rule: -1 for a rule that is none of the responses,
 // and for the turn of a rule's own response.
 func placeOf(name string) (rule, turn int) {
-	if n, _ := fmt.Sscanf(name, "responses[%d].turns[%d]", &rule, &turn); n == 2 {
-		return rule, turn
+	name, turns, _ := strings.Cut(name, ".")
+	rule, ok := indexOf(name, "responses[")
+	if !ok {
+		return -1, -1
 	}
-	if n, _ := fmt.Sscanf(name, "responses[%d]", &rule); n == 1 {
-		return rule, -1
+	if turn, ok = indexOf(turns, "turns["); !ok {
+		turn = -1
 	}
-	return -1, -1
+	return rule, turn
+}
+
+// indexOf is the number in a name such as responses[7].
+func indexOf(name, before string) (int, bool) {
+	digits, ok := strings.CutPrefix(strings.TrimSuffix(name, "]"), before)
+	n, err := strconv.Atoi(digits)
+	return n, ok && err == nil
 }
 
 // sequence is what is still to come of a rule's turns; nil = nothing.

@@ -120,6 +120,11 @@ func TestConduct(t *testing.T) {
 			[]string{"C11 error"},
 		},
 		{"C11 one session, one after the other", setup + turn + other(setup+turn, "S") + closed + other(closed, "S"), nil},
+		{
+			"C11 one goes on while two others come", setup + strings.Join(strings.SplitAfter(turn, "\n")[:2], "") + other(setup+turn+closed, "S") + strings.ReplaceAll(other(setup+turn+closed, "S"), `"pid":2`, `"pid":3`) +
+				strings.SplitAfter(turn, "\n")[2] + closed,
+			[]string{"C11 error", "C11 error"},
+		},
 		{"C13 inside another session", strings.Replace(setup, `"ppid":9`, `"ppid":9,"leaks":["CLAUDECODE"]`, 1) + turn + closed, []string{"C13 warn"}},
 		{"C16 a slow hook", hook(`{"type":"hook_cancelled","hookName":"PreToolUse:Bash","hookEvent":"PreToolUse"}`), []string{"C16 warn"}},
 		{"C16 a hook that fails", hook(`{"type":"hook_non_blocking_error","hookName":"PreToolUse:Bash","hookEvent":"PreToolUse","exitCode":1}`), []string{"C16 warn"}},
