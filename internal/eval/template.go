@@ -22,7 +22,33 @@ func HasTemplate(s string) bool { return strings.Contains(s, "{{") }
 
 // ParseTemplate compiles the expressions of src over the names of env. The
 // error is [Errors], one for each mistake, with their offsets in src.
-func ParseTemplate(src string, env *Env) (*Template, error) {
+func ParseTemplate(src string, env *Env) (*Template, error) { return NewCompiler(env).Template(src) }
+
+// Compiler compiles many templates over the names of one Env, and each expression
+// that stands in several of them once. It is for one goroutine.
+type Compiler struct {
+	Env   *Env
+	known map[string]*Program
+}
+
+// NewCompiler makes one that knows no expression yet.
+func NewCompiler(env *Env) *Compiler { return &Compiler{Env: env, known: map[string]*Program{}} }
+
+// expression compiles one of a template.
+func (c *Compiler) expression(src string) (*Program, error) {
+	p, ok := c.known[src]
+	if ok {
+		return p, nil
+	}
+	p, err := Compile(src, c.Env)
+	if err == nil {
+		c.known[src] = p
+	}
+	return p, err
+}
+
+// Template is [ParseTemplate].
+func (c *Compiler) Template(src string) (*Template, error) {
 	t := &Template{}
 	var wrong Errors
 	rest, at := src, 0 // at is the offset of rest, in bytes
@@ -40,7 +66,7 @@ func ParseTemplate(src string, env *Env) (*Template, error) {
 			wrong = append(wrong, &Error{Message: "`{{` without `}}`", Offset: utf8.RuneCountInString(src[:at+open])})
 			return nil, wrong
 		}
-		p, err := Compile(body[:size], env)
+		p, err := c.expression(body[:size])
 		for _, e := range Faults(err) {
 			e.Offset += utf8.RuneCountInString(src[:at+open+2])
 			wrong = append(wrong, e)

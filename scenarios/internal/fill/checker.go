@@ -54,7 +54,7 @@ func (c *Checker) Condition(src string) {
 	if c.Library.conditions[key] != nil {
 		return
 	}
-	p, err := eval.CompileBool(src, c.Library.env(c.Groups))
+	p, err := eval.CompileBool(src, c.Library.env(c.Groups).Env)
 	if err != nil {
 		c.In("when", func() { c.evalError("in the condition: ", err) })
 		return
@@ -72,7 +72,7 @@ func (c *Checker) Template(src string) {
 	if c.Library.templates[key] != nil {
 		return
 	}
-	t, err := eval.ParseTemplate(src, c.Library.env(c.Groups))
+	t, err := c.Library.env(c.Groups).Template(src)
 	if err != nil {
 		c.evalError("in the template: ", err)
 		return

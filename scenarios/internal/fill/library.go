@@ -19,9 +19,9 @@ type Library struct {
 	conditions map[snippet]*eval.Program
 	templates  map[snippet]*eval.Template
 	files      map[string]json.RawMessage
-	texts      map[string]string    // files that stand for texts, by path
-	envs       map[string]*eval.Env // by capture groups
-	mentioned  map[string]bool      // of the names that cost time or change from request to request
+	texts      map[string]string         // files that stand for texts, by path
+	envs       map[string]*eval.Compiler // by capture groups
+	mentioned  map[string]bool           // of the names that cost time or change from request to request
 }
 
 // snippet is a piece of expression language in its surroundings.
@@ -34,7 +34,7 @@ type snippet struct {
 func NewLibrary() *Library {
 	return &Library{
 		conditions: map[snippet]*eval.Program{}, templates: map[snippet]*eval.Template{},
-		files: map[string]json.RawMessage{}, texts: map[string]string{}, envs: map[string]*eval.Env{}, mentioned: map[string]bool{},
+		files: map[string]json.RawMessage{}, texts: map[string]string{}, envs: map[string]*eval.Compiler{}, mentioned: map[string]bool{},
 	}
 }
 
@@ -68,22 +68,22 @@ func CallNames() []string {
 // breakpoint.
 const AtBreakpoint = "\x00breakpoint"
 
-// env returns the names that expressions see where these groups were captured.
-func (l *Library) env(groups string) *eval.Env {
+// env compiles with the names that expressions see where these groups were captured.
+func (l *Library) env(groups string) *eval.Compiler {
 	if e, ok := l.envs[groups]; ok {
 		return e
 	}
 	if groups == AtBreakpoint {
-		l.envs[groups] = eval.Breakpoint()
+		l.envs[groups] = eval.NewCompiler(eval.Breakpoint())
 		return l.envs[groups]
 	}
-	e := eval.NewEnv(map[string]any{
+	e := eval.NewCompiler(eval.NewEnv(map[string]any{
 		"prompt": "", "match": map[any]any{}, "results": []Result{}, "context": []string{}, "turn": 0, "tools": []string{}, "model": "",
 		"permission_mode": "", "system_prompt": "", "cwd": "", "env": map[string]string{}, "args": []string{},
 		"session": eval.Object{"id": "", "resumed": false, "turn": 0}, "schemas": map[string]any{},
 		"system": "", "max_tokens": 0, "stream": false, "attempt": 0, "agent": "", "betas": []string{}, "headers": map[string]string{},
 		"attachments": []string{}, "tool_choice": any(nil), "thinking": any(nil), "output_config": any(nil), "metadata": any(nil),
-	}).WithKeys("match", strings.Fields(groups))
+	}).WithKeys("match", strings.Fields(groups)))
 	l.envs[groups] = e
 	return e
 }
