@@ -79,6 +79,8 @@ func TestStrictness(t *testing.T) {
 		{"S05", "a client that gave up", "", setup + turn + closed + asked(`"findings":["aborted: the client left after 2 events"],"left":{"text":"step 2 of 2"}`), false},
 		{"C14", "a base URL that ends in /v1", "", setup + turn + closed + fmt.Sprintf(request, "/v1/v1/messages", 404, "not found"), true},
 		{"C14", "no version", "", setup + turn + closed + fmt.Sprintf(request, "/v1/messages", 400, "anthropic-version: header is required"), true},
+		{"C14", "a call without a result", "", setup + turn + closed + fmt.Sprintf(request, "/v1/messages", 400, "messages.1: `tool_use` ids were found without `tool_result` blocks"), true},
+		{"C14", "reasoning that was altered", "", setup + turn + closed + fmt.Sprintf(request, "/v1/messages", 400, "messages.1.content.0: Invalid `signature` in `thinking` block"), true},
 		{"C14", "a request that is answered", "", setup + turn + closed + fmt.Sprintf(request, "/v1/messages", 200, ""), false},
 		{"C14", "a model that is not there is no matter of conduct", "", setup + turn + closed + fmt.Sprintf(request, "/v1/messages", 404, "model: x"), false},
 	}

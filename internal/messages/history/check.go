@@ -40,15 +40,16 @@ func (r *Request) CheckCount() error {
 }
 
 // reasoned checks what the API wants of reasoning that comes back to it while the
-// model reasons: it is signed, and stands first in its message. Neighbours of one role
-// are one message.
+// model reasons: it is as it was signed, and stands first in its message, for which
+// adaptive reasoning is not asked. Neighbours of one role are one message.
 func (r *Request) reasoned() error {
 	var thinking struct {
 		Type string `json:"type"`
 	}
-	if r.Thinking == nil || json.Unmarshal(r.Thinking, &thinking) != nil || thinking.Type != "enabled" {
+	if r.Thinking == nil || json.Unmarshal(r.Thinking, &thinking) != nil || thinking.Type != "enabled" && thinking.Type != "adaptive" {
 		return nil
 	}
+	loose := thinking.Type == "adaptive"
 	first := "" // type of the first block of the message
 	for i, m := range r.Messages {
 		if m.Role != "assistant" {
@@ -60,9 +61,9 @@ func (r *Request) reasoned() error {
 			first = cmp.Or(first, p.kind)
 			switch {
 			case p.kind != "thinking" && p.kind != "redacted_thinking":
-			case p.unsigned:
+			case p.altered, p.unsigned && !loose:
 				return Invalid(at, "Invalid `signature` in `thinking` block")
-			case first != "thinking" && first != "redacted_thinking":
+			case !loose && first != "thinking" && first != "redacted_thinking":
 				return Invalid(fmt.Sprintf("messages.%d.content.0.type", i),
 					"If an assistant message contains any thinking blocks, the first block must be `thinking` or `redacted_thinking`. Found `"+first+"`.")
 			}

@@ -2,6 +2,8 @@ package history
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -133,7 +135,7 @@ func (c *Message) block(raw json.RawMessage, i int, at string) error {
 		case b.Signature == nil:
 			return Invalid(at+".signature", "Field required")
 		}
-		c.parts = append(c.parts, part{kind: b.Type, unsigned: *b.Signature == ""})
+		c.parts = append(c.parts, part{kind: b.Type, unsigned: *b.Signature == "", altered: altered(*b.Thinking, *b.Signature)})
 	default:
 		if !knownBlock(b.Type) {
 			return Invalid(at, fmt.Sprintf("Input tag '%s' found using 'type' does not match any of the expected tags", b.Type))
@@ -141,6 +143,14 @@ func (c *Message) block(raw json.RawMessage, i int, at string) error {
 		c.parts = append(c.parts, part{kind: b.Type, attachments: b.Type == "image" || b.Type == "document"})
 	}
 	return nil
+}
+
+// altered tells whether reasoning was signed by this face as another text. Signatures
+// that are not of its form, and text that a client did not want, tell nothing.
+func altered(thinking, signature string) bool {
+	sum, err := base64.StdEncoding.DecodeString(signature)
+	own := sha256.Sum256([]byte(thinking))
+	return err == nil && thinking != "" && len(sum) == len(own) && !bytes.Equal(sum, own[:])
 }
 
 // toolUse takes a call.

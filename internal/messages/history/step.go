@@ -55,6 +55,7 @@ type part struct {
 	result      *Result
 	attachments bool
 	unsigned    bool // reasoning without a signature
+	altered     bool // reasoning with the signature of another text
 }
 
 func newStep(kind Kind, text string) Step {
