@@ -172,7 +172,7 @@ func (a *api) found() []verdict.Finding {
 		f := verdict.Finding{ID: "G01", Level: "error", PID: b.PID, Text: b.Text}
 		switch b.Kind {
 		case guard.RealClaude:
-			f.Advice = "the command found it past PATH: an absolute path, a bundled copy, or a PATH of its own; name the shim in the host's option for the executable (cli_path, pathToClaudeCodeExecutable), or see --env-for"
+			f.Advice = "the command found it past PATH: an absolute path, a bundled copy, or a PATH of its own; name the claude of PATH, which is the shim, in the host's option for the executable (cli_path=shutil.which(\"claude\"), pathToClaudeCodeExecutable), or see --env-for"
 		case guard.Vendor:
 			f.ID, f.Advice = "G02", "the command talks to the vendor itself: give its client the base URL of ANTHROPIC_BASE_URL, and leave the choice of a provider to the environment"
 		case guard.Unreachable:

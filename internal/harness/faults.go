@@ -26,8 +26,8 @@ const (
 	slower   = 3
 	// first is how long it may take without any.
 	first = time.Minute
-	// sideBySide is how many faults are tried at once; a real claude keeps a processor
-	// busy, and there are no more at once than processors.
+	// sideBySide is how many faults are tried at once; of what keeps a processor busy, as
+	// a real claude does, there are no more at once than processors.
 	sideBySide = 4
 )
 
@@ -36,9 +36,11 @@ func limit(plain time.Duration) time.Duration {
 	return max(min(atMost, plain+patience), slower*plain)
 }
 
-// atOnce is how many faults are tried side by side.
-func (o Options) atOnce() int {
-	if o.Setup.Real.Path != "" {
+// atOnce is how many faults are tried side by side, of a command that took so long
+// without one, and that much of a processor. One that starts slower than alone would
+// seem to hang.
+func (o Options) atOnce(plain, cpu time.Duration) int {
+	if o.Setup.Real.Path != "" || 2*cpu > plain {
 		return min(sideBySide, runtime.NumCPU())
 	}
 	return sideBySide
@@ -68,10 +70,11 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, error) {
 		}
 		return report, o.Reports.Write(report, o.System.Stderr)
 	}
-	most := limit(time.Duration(plain.row.MS * float64(time.Millisecond)))
+	took := time.Duration(plain.row.MS * float64(time.Millisecond))
+	most := limit(took)
 	report.Faults = make([]verdict.Fault, len(faults))
 	var wg sync.WaitGroup
-	turns := make(chan struct{}, o.atOnce())
+	turns := make(chan struct{}, o.atOnce(took, plain.cpu))
 	for i, f := range faults {
 		turns <- struct{}{}
 		wg.Go(func() {
@@ -110,8 +113,9 @@ func chosen(names []string) ([]edge.Fault, error) {
 // tried is how one run ended.
 type tried struct {
 	row  verdict.Fault
-	said string // on stderr
-	err  error  // of the preparation
+	cpu  time.Duration // that the command took
+	said string        // on stderr
+	err  error         // of the preparation
 }
 
 // try runs the command under a fault, for at most that long.
@@ -147,6 +151,7 @@ func (o Options) try(ctx context.Context, f edge.Fault, most time.Duration) trie
 	}
 	finish(c.leftovers(r.Setup.Run), 0)
 	exit := c.Exit()
+	t.cpu = c.CPU()
 	c.Stop(0)
 	c.close()
 	t.row.Code, t.row.MS, t.said = exit.Code, float64(o.System.Now().Sub(began).Microseconds())/1000, out.String()

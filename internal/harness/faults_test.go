@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"runtime"
 	"testing"
 	"time"
 )
@@ -15,6 +16,26 @@ func TestLimit(t *testing.T) {
 	} {
 		if got := limit(test.plain); got != test.want {
 			t.Errorf("after %s without a fault: %s, want %s", test.plain, got, test.want)
+		}
+	}
+}
+
+// What needs a processor to itself gets one, or it would seem to hang.
+func TestAtOnce(t *testing.T) {
+	var double, lane Options
+	lane.Setup.Real.Path = "/claude"
+	for _, test := range []struct {
+		name string
+		o    Options
+		cpu  time.Duration
+		want int
+	}{
+		{"a command that waits", double, 100 * time.Millisecond, sideBySide},
+		{"one that is busy", double, 1800 * time.Millisecond, min(sideBySide, runtime.NumCPU())},
+		{"a real claude", lane, 0, min(sideBySide, runtime.NumCPU())},
+	} {
+		if got := test.o.atOnce(2*time.Second, test.cpu); got != test.want {
+			t.Errorf("%s: %d at once, want %d", test.name, got, test.want)
 		}
 	}
 }

@@ -219,6 +219,12 @@ func (a *Attached) Exit() Exit {
 	return exitOf(a.cmd.ProcessState)
 }
 
+// CPU is the processor time that the command took, with that of the children it has
+// waited for; it is valid after Done.
+func (a *Attached) CPU() time.Duration {
+	return a.cmd.ProcessState.UserTime() + a.cmd.ProcessState.SystemTime()
+}
+
 // Signal sends a signal to the command and its group.
 func (a *Attached) Signal(sig syscall.Signal) { signalGroup(a.pid, sig) }
 
