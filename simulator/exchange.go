@@ -82,7 +82,7 @@ func (x *exchange) request(ctx context.Context, req scenarios.Request) ([]call, 
 		return nil, err
 	}
 	if req.Added && reply.Unmatched { // the model has read it and says nothing of it
-		return nil, nil
+		return nil, x.matched(req, reply)
 	}
 	if err := x.before(ctx, req, reply); err != nil {
 		return nil, err

@@ -60,11 +60,7 @@ func runStream(ctx context.Context, sys *process.System, f *flags.Flags) error {
 		return refuse(sys, &plan, err)
 	}
 	defer func() { closeSession(context.WithoutCancel(ctx), h.Session(), h.Events()) }()
-	err = h.Serve(ctx)
-	if errors.Is(err, host.ErrInterrupted) {
-		return nil
-	}
-	return outcome(ctx, ctx, ending{sys, h.Session(), err})
+	return outcome(ctx, ctx, ending{sys, h.Session(), h.Serve(ctx)})
 }
 
 // closeSession ends a session; the end of its transcript is shown after the last result.
@@ -96,43 +92,54 @@ type ending struct {
 }
 
 // outcome turns the end of a run into an exit code: a closed stdout and an interrupt are normal ends, else the last result
-// decides (spec: cli-observed 2 and 10).
+// decides (spec: cli-observed 2 and 10). The run is judged whatever ended it; one that came to its own end says what it missed.
 func outcome(ctx, turns context.Context, e ending) error {
-	crashed, isCrash := errors.AsType[*simulator.CrashError](e.err)
-	switch {
-	case isCrash:
+	if crashed, ok := errors.AsType[*simulator.CrashError](e.err); ok {
 		return crash(context.WithoutCancel(ctx), e.sys, e.s, crashed)
-	case errors.Is(e.err, syscall.EPIPE), errors.Is(e.err, io.ErrClosedPipe):
-		return process.OrSignal(ctx, nil)
-	case e.err != nil:
-		return process.OrSignal(ctx, e.err)
-	case turns.Err() != nil:
-		return process.OrSignal(ctx, nil)
 	}
-	unmet := e.s.Unmet()
+	err, cut := e.code(ctx, turns)
+	unmet := e.s.Judge(process.Exit(io.Discard, err))
+	if cut {
+		return err
+	}
 	for _, line := range unmet {
 		fmt.Fprintln(e.sys.Stderr, line)
 	}
-	last := e.s.Last()
-	switch {
-	case len(unmet) > 0 && e.s.Plan().Output.Expect:
+	if len(unmet) > 0 && e.s.Plan().Output.Expect {
 		return &process.ExitError{Code: process.ExitExpect}
-	case last != nil && last.IsError:
-		return &process.ExitError{Code: process.ExitFailed}
-	default:
-		return nil
 	}
+	return err
+}
+
+// code is what a run ends with; cut = it did not come to its own end.
+func (e *ending) code(ctx, turns context.Context) (err error, cut bool) {
+	switch {
+	case errors.Is(e.err, host.ErrInterrupted):
+		return nil, true
+	case errors.Is(e.err, syscall.EPIPE), errors.Is(e.err, io.ErrClosedPipe):
+		return process.OrSignal(ctx, nil), true
+	case e.err != nil:
+		return process.OrSignal(ctx, e.err), true
+	case turns.Err() != nil:
+		return process.OrSignal(ctx, nil), true
+	}
+	if last := e.s.Last(); last != nil && last.IsError {
+		err = &process.ExitError{Code: process.ExitFailed}
+	}
+	return err, false
 }
 
 // crash ends the process as the scenario asks. A signal is sent to ourselves.
 func crash(ctx context.Context, sys *process.System, s *session.Session, c *simulator.CrashError) error {
 	if c.Signal == "" {
+		s.Judge(c.ExitCode)
 		return &process.ExitError{Code: c.ExitCode}
 	}
 	sig, ok := signalByName(c.Signal)
 	if !ok {
 		return fmt.Errorf("the scenario crashes with an unknown signal %q", c.Signal)
 	}
+	s.Judge(128 + int(sig))
 	s.Close(ctx)
 	if err := sys.Fate.Kill(sig); err != nil {
 		return err

@@ -36,6 +36,14 @@ func New(o Options) *Journal {
 	return &Journal{o: o, redact: redact.New(redact.Options{Environ: o.Environ})}
 }
 
+// Process is a journal of the same file for what is told of the process as a
+// whole: its lines are of no session.
+func (j *Journal) Process() *Journal {
+	o := j.o
+	o.SessionID = ""
+	return &Journal{o: o, redact: j.redact}
+}
+
 // Err is the first error of writing; later lines are dropped after it.
 func (j *Journal) Err() error {
 	j.mu.Lock()

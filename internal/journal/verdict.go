@@ -1,7 +1,8 @@
 package journal
 
-// Expectation is an `[[expect]]` of the scenario as it was judged at the end of
-// the whole run.
+// Expectation is an `[[expect]]` of the scenario as it was judged: at the end of
+// the whole run, or of a process that runs by itself; there without a session, as
+// an `expect` of a call with one.
 type Expectation struct {
 	// File of the expectation.
 	File string `json:"file,omitempty"`

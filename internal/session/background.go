@@ -44,7 +44,7 @@ type scratch struct {
 func newBackground(plan launch.Plan, live *simulator.Live, p *policy) *background {
 	b := &background{plan: plan, policy: p, records: p.records, live: live}
 	b.tasks = task.New(task.Options{NewID: plan.Clock.NewID, Now: plan.Clock.Now, Dir: b.dir, Ordered: plan.Clock.Repeatable()})
-	b.agents = agent.New(agent.Options{Tasks: b.tasks, Kinds: b, Models: players{plan, p.records.engine, p.records}, Session: b, CWD: plan.CWD})
+	b.agents = agent.New(agent.Options{Tasks: b.tasks, Kinds: b, Models: players{plan, p.records.engine.Engine, p.records}, Session: b, CWD: plan.CWD})
 	b.shown.Store(plan.Output.AgentText)
 	return b
 }

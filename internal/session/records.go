@@ -10,13 +10,16 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/claudeless/claudeless/internal/checkpoint"
 	"github.com/claudeless/claudeless/internal/clock"
 	"github.com/claudeless/claudeless/internal/journal"
 	"github.com/claudeless/claudeless/internal/launch"
 	"github.com/claudeless/claudeless/internal/process"
+	"github.com/claudeless/claudeless/mcp/record"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/transcript"
@@ -28,10 +31,10 @@ type recorder struct {
 	stderr      io.Writer
 	quiet       bool // hints of our own are not told
 	transcript  *transcript.Transcript
-	engine      *scenarios.Engine
-	mirror      *mirror          // nil = no --session-mirror
-	journal     *journal.Journal // nil = no --capture
-	captured    captured
+	engine      *played
+	mirror      *mirror                         // nil = no --session-mirror
+	journal     *journal.Journal                // nil = no --capture
+	captured    io.Closer                       // the file of the journal
 	debug       *debugLog                       // nil = no --debug
 	checkpoints *checkpoint.History             // nil = files are not kept
 	shown       atomic.Pointer[protocol.Init]   // the last one yielded
@@ -55,7 +58,7 @@ func openRecords(plan launch.Plan, t transcript.Teller) (*recorder, error) {
 		}
 		return nil, err // a missing conversation keeps its type, because it has a result
 	}
-	r.engine = scenarios.NewEngine(plan.Scenario.Scenario, plan.Scenario.Engine)
+	r.engine = newPlayed(plan.Scenario.Scenario, plan.Scenario.Engine, plan.Clock)
 	if state := r.transcript.ScenarioState(); state != nil {
 		if err := r.engine.Restore(state); err != nil {
 			r.warn("the state of the scenario was not restored: " + err.Error())
@@ -75,7 +78,7 @@ func (r *recorder) follow(plan launch.Plan) error {
 		if err != nil {
 			r.warn("opening --capture: " + err.Error())
 		} else {
-			r.captured.Closer = file
+			r.captured = file
 			r.journal = journal.New(journal.Options{W: file, Now: plan.Clock.Now, PID: plan.PID, SessionID: r.transcript.ID(), Environ: plan.Environ})
 			r.journal.Write(plan.Records.Run)
 		}
@@ -94,13 +97,9 @@ func (r *recorder) see(ctx context.Context, ev protocol.Event) {
 	case *protocol.Verbatim:
 		fmt.Fprint(r.stderr, ev.Stderr)
 	case *protocol.Matched:
-		if ev.Rule == "" && r.journal != nil {
-			ev.Nearest = r.engine.Explain(scenarios.Request{Prompt: ev.Prompt})
+		if ev.Rule == "" {
+			r.unmatched(ev)
 		}
-	case *protocol.Prompted:
-		r.engine.ObservePrompt(ev.Content.Plain())
-	case *protocol.ToolRan:
-		r.engine.ObserveCall(ev.Use.Name, ev.Use.Input)
 	case *protocol.Init:
 		r.shown.Store(ev)
 	case *protocol.Result:
@@ -108,6 +107,7 @@ func (r *recorder) see(ctx context.Context, ev protocol.Event) {
 		r.keepScenario()
 		r.tellScript(ctx)
 	}
+	r.engine.see(ev)
 	if r.debug != nil {
 		r.debug.event(ev)
 	}
@@ -121,10 +121,19 @@ func (r *recorder) see(ctx context.Context, ev protocol.Event) {
 	}
 }
 
-// captured is the file of the journal.
-type captured struct {
-	io.Closer
-	missed int // results that did not fit and are in it
+// unmatched explains a prompt that no rule answers, in the journal and, where nobody judges the run, on stderr.
+func (r *recorder) unmatched(ev *protocol.Matched) {
+	tell := r.engine.silent(ev.Prompt) && !r.quiet
+	if !tell && r.journal == nil {
+		return
+	}
+	ev.Nearest = r.engine.Explain(scenarios.Request{Prompt: ev.Prompt})
+	if tell {
+		r.warn(ev.Nearest[0] + ", so nothing answers it")
+		for _, why := range ev.Nearest[1:] {
+			fmt.Fprintf(r.stderr, "hint: %s\n", why)
+		}
+	}
 }
 
 // tellScript writes into the journal what the script of the turn expected and did not get.
@@ -132,11 +141,9 @@ func (r *recorder) tellScript(ctx context.Context) {
 	if r.journal == nil {
 		return
 	}
-	missed := r.engine.Misses()
-	for _, m := range missed[min(r.captured.missed, len(missed)):] {
-		r.journal.Write(journal.Expectation{File: m.At.File, Line: m.At.Line, Text: m.Text, Got: m.Got})
+	for _, m := range r.engine.misses() {
+		r.journal.Write(expectation(m))
 	}
-	r.captured.missed = len(missed)
 	last := r.last.Load()
 	if last.Subtype == "error_during_execution" || strings.HasPrefix(last.TerminalReason, "aborted") || last.DeferredToolUse != nil {
 		return // somebody wanted the turn to end there
@@ -144,6 +151,24 @@ func (r *recorder) tellScript(ctx context.Context) {
 	if text, at, ok := r.engine.Unplayed(ctx); ok {
 		r.journal.Write(journal.Unplayed{Text: text, File: at.File, Line: at.Line})
 	}
+}
+
+// judge holds what the process did against the expectations of the scenario and writes the verdict into the journal. What
+// was missed comes back, a line each, results that did not fit first.
+func (r *recorder) judge(code int) (unmet []string) {
+	judged := r.engine.judge(code)
+	if r.journal != nil {
+		whole := r.journal.Process()
+		for _, j := range judged {
+			whole.Write(expectation(j))
+		}
+	}
+	for _, j := range append(r.engine.Misses(), judged...) {
+		if !j.Met {
+			unmet = append(unmet, j.String())
+		}
+	}
+	return unmet
 }
 
 // keepScenario saves counts and turn sequences for the session's next process, before the result is on stdout.
@@ -223,3 +248,100 @@ func (r *recorder) hint(text string) {
 }
 
 func (r *recorder) warn(text string) { fmt.Fprintf(r.stderr, "claudeless: warning: %s\n", text) }
+
+// played is the scenario as this process plays it, with what its expectations want to know and the engine does not see. It
+// tells what happened as internal/verdict finds it in a journal.
+type played struct {
+	*scenarios.Engine
+	scenario *scenarios.Scenario
+	clock    *clock.Source
+	began    time.Time
+	heard    string // the message of the model that came last
+	retries  int    // before the next one
+	missed   int    // results that did not fit and are in the journal
+	injected string // the last prompt that is the CLI's own
+
+	mu    sync.Mutex // calls of servers come at the same time
+	asked []record.Call
+}
+
+func newPlayed(s *scenarios.Scenario, o scenarios.EngineOptions, c *clock.Source) *played {
+	return &played{Engine: scenarios.NewEngine(s, o), scenario: s, clock: c, began: c.Now()}
+}
+
+// see takes an event on its way out.
+func (p *played) see(ev protocol.Event) {
+	switch ev := ev.(type) {
+	case *protocol.Matched:
+		if ev.Rule != "" {
+			p.Seen().Rule(scenarios.RuleRef{Name: ev.Rule, File: ev.File, Line: ev.Line})
+		}
+	case *protocol.Prompted:
+		if ev.Injected {
+			p.injected = ev.Content.Plain()
+		}
+		p.ObservePrompt(ev.Content.Plain())
+	case *protocol.ToolRan:
+		p.ObserveCall(ev.Use.Name, ev.Use.Input)
+	case *protocol.CLIRetry:
+		p.retries = ev.Attempt
+	case *protocol.Unshown:
+		p.see(ev.Event)
+	case *protocol.Assistant:
+		if ev.Message.ID == p.heard {
+			return
+		}
+		p.heard = ev.Message.ID
+		after := float64(p.clock.Now().Sub(p.began)) / float64(time.Millisecond)
+		p.Seen().Request(scenarios.RequestSeen{Model: ev.Message.Model, Retries: p.retries, AfterMS: after})
+		p.retries = 0
+	}
+}
+
+// silent tells whether a prompt that no rule answers gets an empty reply of which nobody is told: it is none of the CLI's own,
+// and the scenario does not take it for an error.
+func (p *played) silent(prompt string) bool {
+	return prompt != p.injected && p.scenario.Unmatched != "error"
+}
+
+// wantsServers tells whether an expectation speaks of what servers are asked.
+func (p *played) wantsServers() bool {
+	for i := range p.scenario.Expect {
+		if p.scenario.Expect[i].MCP != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// called takes a call of a server.
+func (p *played) called(c record.Call) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.asked = append(p.asked, c)
+}
+
+// misses are the results that did not fit since they were asked for last.
+func (p *played) misses() []scenarios.Judged {
+	all := p.Misses()
+	fresh := all[min(p.missed, len(all)):]
+	p.missed = len(all)
+	return fresh
+}
+
+// judge holds what the process did against the expectations, now that it ends with a code.
+func (p *played) judge(code int) []scenarios.Judged {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.asked {
+		p.Seen().ServerCall(c.Server, c.RawTool)
+	}
+	p.asked = nil
+	p.Seen().Exit(code)
+	return p.scenario.Judge(p.Seen())
+}
+
+// expectation is the line of the journal for one of them.
+func expectation(j scenarios.Judged) journal.Expectation {
+	return journal.Expectation{File: j.At.File, Line: j.At.Line, Text: j.Text, Met: j.Met, Got: j.Got}
+}

@@ -295,13 +295,14 @@ type results struct {
 	clock   *clock.Source
 }
 
-// calls keeps what is asked of servers, for --capture; nil = nobody looks.
+// calls keeps what is asked of servers, for --capture and expectations; nil = nobody looks.
 func (r results) calls(capture bool) *record.Log {
 	if !capture {
 		return nil
 	}
 	store := cas.New(cas.Options{MaxBytes: 64 << 20}) // what is there is written at once
 	return record.New(record.Options{Store: store, Max: 1, Now: r.clock.Now, Observe: func(c record.Call) {
+		r.records.engine.called(c)
 		if r.records.journal == nil {
 			return
 		}

@@ -82,7 +82,7 @@ func (s *Session) furnish(host Host) error {
 	if s.policy, err = newPolicy(plan, s.box, s.servers); err != nil {
 		return err
 	}
-	if err := s.servers.open(s.policy.Directories(), plan.Records.Capture != ""); err != nil {
+	if err := s.servers.open(s.policy.Directories(), plan.Records.Capture != "" || s.records.engine.wantsServers()); err != nil {
 		return err
 	}
 	s.hooks = newHooks(plan, s.live, s.box, s.policy)
@@ -117,7 +117,7 @@ func (s *Session) renew(prompt launch.Prompt) error {
 func (s *Session) options(prompt launch.Prompt) (simulator.Options, error) {
 	plan, t := s.plan, s.records.transcript
 	o := simulator.Options{
-		Model: players{plan, s.records.engine, s.records}.own(), Tools: s.box, Hooks: s.hooks.Runner, Clock: plan.Clock, Rand: plan.Clock.Rand(),
+		Model: players{plan, s.records.engine.Engine, s.records}.own(), Tools: s.box, Hooks: s.hooks.Runner, Clock: plan.Clock, Rand: plan.Clock.Rand(),
 		Live: s.live, Here: s.box, System: prompt.System + prompt.Append,
 		Limits: simulator.Limits{
 			Turns: plan.Limits.MaxTurns, BudgetUSD: plan.Limits.MaxBudgetUSD, Retries: plan.Limits.MaxRetries, RetryScale: plan.Limits.RetryScale,
@@ -332,10 +332,11 @@ func (s *Session) Rest() Events {
 // Last is the last result shown; nil = there was none.
 func (s *Session) Last() *protocol.Result { return s.records.last.Load() }
 
-// Unmet are the scenario's expectations that were missed, one line each; none where others judge the whole run.
-func (s *Session) Unmet() []string {
+// Judge holds what the process did against the scenario's expectations, at its end: those that were missed, one line each; none
+// where others judge the whole run. It is called once.
+func (s *Session) Judge(code int) []string {
 	if s.plan.Output.Defer {
 		return nil
 	}
-	return s.records.engine.Unmet()
+	return s.records.judge(code)
 }
