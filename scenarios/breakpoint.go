@@ -21,7 +21,7 @@ type Breakpoint struct {
 	// Tool is the name of the tool: a built-in (`Bash`), `mcp__server__tool`,
 	// `server/tool` or the bare name of an MCP tool; or a glob over such names
 	// (`mcp__fs__*`).
-	Tool string `toml:"tool,required"`
+	Tool string `toml:"tool,required" empty:"no"`
 	// Phase `before` stops calls before the tool runs, `after` when there is a
 	// result: of the tool, failed or not, or of what was decided before.
 	Phase string `toml:"phase" enum:"before,after" default:"before"`
@@ -30,7 +30,7 @@ type Breakpoint struct {
 	// and after the call result and error (null if it did not fail). One that
 	// cannot be evaluated counts as false; a warning at the end of the run
 	// tells of it.
-	When string `toml:"when"`
+	When string `toml:"when" empty:"no"`
 	// MaxHits is how often it decides in a run; 0 = never, absent = always.
 	// What comes after that is up to the breakpoints below it. Calls that count
 	// run one after another.
@@ -50,7 +50,7 @@ type Breakpoint struct {
 	// Message is the text of the failed call.
 	Message string `toml:"message"`
 	// Replacement is the tool that runs instead, with the same input.
-	Replacement string `toml:"replacement"`
+	Replacement string `toml:"replacement" empty:"no"`
 
 	at     diag.Position
 	index  int

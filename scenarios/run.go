@@ -97,7 +97,7 @@ type Timeouts struct {
 // the whole command with all its processes, else one process.
 type Expectation struct {
 	// Tool is the name, or a glob, of tools that must have been called.
-	Tool string `toml:"tool"`
+	Tool string `toml:"tool" empty:"no"`
 	// Input is the part that the input of such a call must have.
 	Input json.RawMessage `toml:"input"`
 	// Times is how often: a number, or text such as `>=2` or `<=3`; default at
@@ -130,15 +130,15 @@ type Expectation struct {
 // ExpectMCP is a call of an MCP server.
 type ExpectMCP struct {
 	// Server is its name in the configuration, or a glob.
-	Server string `toml:"server,required"`
+	Server string `toml:"server,required" empty:"no"`
 	// Tool is the server's own name of the tool, or a glob; absent = any.
-	Tool string `toml:"tool"`
+	Tool string `toml:"tool" empty:"no"`
 }
 
 // ExpectRequest is a request to the model, in either lane.
 type ExpectRequest struct {
 	// Model is its full name, or a glob; absent = any.
-	Model string `toml:"model"`
+	Model string `toml:"model" empty:"no"`
 	// MaxRetries is how often such a request may at most be made again.
 	MaxRetries *int `toml:"max_retries" min:"0"`
 	// WithinMS is when the first must at the latest have come, from the beginning of

@@ -52,13 +52,13 @@ type Scenario struct {
 	// Expect states what the run must have done; checked at its end.
 	Expect []Expectation `toml:"expect"`
 	// DefaultModel is the model's name when no flag gives one.
-	DefaultModel string `toml:"default_model"`
+	DefaultModel string `toml:"default_model" empty:"no"`
 	// ClaudeVersion is the version of the real CLI to report.
-	ClaudeVersion string `toml:"claude_version"`
+	ClaudeVersion string `toml:"claude_version" empty:"no"`
 	// UserName is shown by the interactive screen.
 	UserName string `toml:"user_name"`
 	// SessionID fixes the id of a new session. A UUID, hyphens may be left out.
-	SessionID string `toml:"session_id"`
+	SessionID string `toml:"session_id" empty:"no"`
 	// Placeholder is the prompt hint of the interactive screen.
 	Placeholder string `toml:"placeholder"`
 	// Provider is shown by the interactive screen.
@@ -83,10 +83,10 @@ type Scenario struct {
 	// PermissionMode is the mode at the start: `default`, `plan`,
 	// `acceptEdits`, `bypassPermissions`, `dontAsk`, `auto` or `delegate`; the
 	// spellings `accept-edits`, `bypass-permissions` and `dont-ask` mean the same.
-	PermissionMode string `toml:"permission_mode" default:"default"`
+	PermissionMode string `toml:"permission_mode" empty:"no" default:"default"`
 	// LaunchTimestamp is the time the run begins at (RFC 3339 with a zone);
 	// together with `seed` it makes two runs equal byte for byte.
-	LaunchTimestamp string `toml:"launch_timestamp"`
+	LaunchTimestamp string `toml:"launch_timestamp" empty:"no"`
 	// Timeouts override time-outs and delays.
 	Timeouts Timeouts `toml:"timeouts"`
 
@@ -98,7 +98,7 @@ type Rule struct {
 	// Pattern is what the prompt must match.
 	Pattern Pattern `toml:"pattern,required"`
 	// When is an expression that must be true as well.
-	When string `toml:"when"`
+	When string `toml:"when" empty:"no"`
 	// Response is the answer; without it the reply is empty.
 	Response *Response `toml:"response" schema:"string|Response"`
 	// Failure happens instead of the response.
@@ -126,7 +126,7 @@ type Turn struct {
 	// Expect is what the prompt must match.
 	Expect Pattern `toml:"expect,required"`
 	// When is an expression that must be true as well.
-	When string `toml:"when"`
+	When string `toml:"when" empty:"no"`
 	// Response is the answer; without it the reply is empty.
 	Response *Response `toml:"response" schema:"string|Response"`
 	// Failure happens instead of the response.
@@ -162,7 +162,7 @@ type Response struct {
 type Step struct {
 	// When is an expression; false skips the step. It sees the results of all
 	// earlier steps as `results`.
-	When string `toml:"when"`
+	When string `toml:"when" empty:"no"`
 	// Thinking is the model's reasoning, shown before the text.
 	Thinking string `toml:"thinking"`
 	// Text is what the model says, before its tool calls.
@@ -174,9 +174,9 @@ type Step struct {
 	Blocks []Block `toml:"blocks"`
 	// Gate holds the message back until `claudeless gates release NAME`. After 30
 	// seconds it goes on, and the run has a finding.
-	Gate string `toml:"gate"`
+	Gate string `toml:"gate" empty:"no"`
 	// After holds it back until the gate of another step is released: `gate:NAME`.
-	After string `toml:"after"`
+	After string `toml:"after" empty:"no"`
 	// Frames go out before the message: events that no model brings about, and
 	// output that a host must survive.
 	Frames []Frame `toml:"frames"`
@@ -244,7 +244,7 @@ const (
 type ToolCall struct {
 	// Tool is the name: a built-in (`Bash`), `mcp__server__tool`, `server/tool`
 	// or the bare name of an MCP tool.
-	Tool string `toml:"tool,required"`
+	Tool string `toml:"tool,required" empty:"no"`
 	// Input is the tool's input. Strings in it are templates; a table
 	// `{ "$file" = "path" }` is replaced by that file, relative to the scenario.
 	Input json.RawMessage `toml:"input"`
@@ -254,7 +254,7 @@ type ToolCall struct {
 	// IsError makes the canned result an error.
 	IsError bool `toml:"is_error"`
 	// ID is the id of the call; default a fresh one.
-	ID string `toml:"id"`
+	ID string `toml:"id" empty:"no"`
 	// Expect is a pattern that the text of the result must match; a miss is
 	// an unmet expectation.
 	Expect *Pattern `toml:"expect"`

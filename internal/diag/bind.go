@@ -32,6 +32,7 @@ type Binding struct {
 //	toml:"name,required"     the key must be there
 //	enum:"a,b"               the strings allowed
 //	min:"0" max:"1"          bounds of a number
+//	empty:"no"               a string must have something in it
 //
 // Fields of embedded structs take part as if they stood in the outer one; a
 // struct has at most 64 keys.
@@ -195,6 +196,9 @@ func (b *Binding) field(v Value, dst reflect.Value, f *field) {
 	if f.enum != nil && v.Kind == String {
 		b.checkEnum(v, f)
 	}
+	if f.filled && v.Kind == String && v.Text == "" {
+		b.report(int(v.off), "", "`%s` must not be empty", f.name)
+	}
 	if (f.min != nil || f.max != nil) && (v.Kind == Int || v.Kind == Float) {
 		b.checkRange(v, f)
 	}
@@ -313,6 +317,7 @@ type field struct {
 	name     string
 	index    []int
 	required bool
+	filled   bool // the string is not empty
 	enum     []string
 	min, max *float64
 }
@@ -340,6 +345,7 @@ func (b *Binding) plan(t reflect.Type) *plan {
 		if e := sf.Tag.Get("enum"); e != "" {
 			f.enum = strings.Split(e, ",")
 		}
+		f.filled = sf.Tag.Get("empty") == "no"
 		f.min, f.max = bound(sf.Tag.Get("min")), bound(sf.Tag.Get("max"))
 		p.fields = append(p.fields, f)
 	}

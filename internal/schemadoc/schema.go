@@ -92,6 +92,9 @@ func (f *format) property(fd field) object {
 	if enum := fd.tag.Get("enum"); enum != "" {
 		o = append(o, member{"enum", strings.Split(enum, ",")})
 	}
+	if fd.tag.Get("empty") == "no" {
+		o = append(o, member{"minLength", 1})
+	}
 	for _, m := range []member{{"minimum", fd.tag.Get("min")}, {"maximum", fd.tag.Get("max")}, {"default", fd.tag.Get("default")}} {
 		if m.value != "" {
 			o = append(o, member{m.key, literal(m.value.(string))})

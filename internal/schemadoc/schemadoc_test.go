@@ -45,7 +45,7 @@ package p
 // File is a file.
 type File struct {
 	// Name of it.
-	Name string ` + "`toml:\"name,required\"`" + `
+	Name string ` + "`toml:\"name,required\" empty:\"no\"`" + `
 	// N counts | sums.
 	N *int ` + "`toml:\"n\" min:\"0\" max:\"9\" default:\"3\"`" + `
 	// Kind is what it is.
@@ -105,7 +105,8 @@ const wantSchema = `{
   "properties": {
     "name": {
       "description": "` + "`name`" + ` of it.",
-      "type": "string"
+      "type": "string",
+      "minLength": 1
     },
     "n": {
       "description": "` + "`n`" + ` counts | sums.",
