@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -206,38 +207,42 @@ func TestGrepFaults(t *testing.T) {
 	tools := newTools(t, Options{})
 	const pcre = "\n\nConsider enabling PCRE2 with the --pcre2 flag, which can handle backreferences\nand look-around."
 	for pattern, want := range map[string]string{
-		`interface{}`:   "    (?:interface{})\n                 ^\nerror: repetition quantifier expects a valid decimal",
-		`a{2`:           "    (?:a{2)\n        ^^\nerror: unclosed counted repetition",
-		`a{2,`:          "    (?:a{2,)\n           ^\nerror: repetition quantifier expects a valid decimal",
-		`a{,3}`:         "    (?:a{,3})\n         ^\nerror: repetition quantifier expects a valid decimal",
-		`x|{`:           "    (?:x|{)\n         ^\nerror: repetition operator missing expression",
-		`({)`:           "    (?:({))\n        ^\nerror: repetition operator missing expression",
-		`a{2x}`:         "    (?:a{2x})\n        ^^\nerror: unclosed counted repetition",
-		`func main() {`: "    (?:func main() {)\n                    ^\nerror: repetition quantifier expects a valid decimal",
-		`a{2}{`:         "    (?:a{2}{)\n            ^\nerror: repetition quantifier expects a valid decimal",
-		`^{`:            "    (?:^{)\n         ^\nerror: repetition quantifier expects a valid decimal",
-		`(?i){`:         "    (?:(?i){)\n           ^\nerror: repetition operator missing expression",
-		`a(b`:           "    (?:a(b)\n    ^\nerror: unclosed group",
-		`a((b`:          "    (?:a((b)\n        ^\nerror: unclosed group",
-		`(?<n>a`:        "    (?:(?<n>a)\n    ^\nerror: unclosed group",
-		`héé(`:          "    (?:héé()\n    ^\nerror: unclosed group",
-		`[(]\((`:        "    (?:[(]\\(()\n    ^\nerror: unclosed group",
-		`a\`:            "    (?:a\\)\n    ^\nerror: unclosed group",
-		`a)b`:           "    (?:a)b)\n          ^\nerror: unopened group",
-		`[z-a]`:         "    (?:[z-a])\n        ^^^\nerror: invalid character class range, the start must be <= the end",
-		`*a`:            "    (?:*a)\n       ^\nerror: repetition operator missing expression",
-		`b*|*`:          "    (?:b*|*)\n          ^\nerror: repetition operator missing expression",
-		`a{2,1}`:        "    (?:a{2,1})\n        ^^^^^\nerror: invalid repetition count range, the start must be <= the end",
-		`[a`:            "    (?:[a)\n       ^\nerror: unclosed character class",
-		`\p{Foo}`:       "    (?:\\p{Foo})\n       ^^^^^^^\nerror: Unicode property not found",
-		`\q`:            "    (?:\\q)\n       ^^\nerror: unrecognized escape sequence",
-		`\xZZ`:          "    (?:\\xZZ)\n         ^\nerror: invalid hexadecimal digit",
-		`[a-\d]`:        "    (?:[a-\\d])\n          ^^\nerror: invalid range boundary, must be a literal",
-		`(?z)a`:         "    (?:(?z)a)\n         ^\nerror: unrecognized flag",
-		`a\1`:           "    (?:a\\1)\n        ^^\nerror: backreferences are not supported" + pcre,
-		`(?=a)`:         "    (?:(?=a))\n       ^^^\nerror: look-around, including look-ahead and look-behind, is not supported" + pcre,
-		`(?<!a)b`:       "    (?:(?<!a)b)\n       ^^^^\nerror: look-around, including look-ahead and look-behind, is not supported" + pcre,
-		"a\nb(":         strings.Repeat("~", 79) + "\n1: (?:a\n   ^\n2: b()\n" + strings.Repeat("~", 79) + "\nerror: unclosed group",
+		`interface{}`:     "    (?:interface{})\n                 ^\nerror: repetition quantifier expects a valid decimal",
+		`a{2`:             "    (?:a{2)\n        ^^\nerror: unclosed counted repetition",
+		`a{2,`:            "    (?:a{2,)\n           ^\nerror: repetition quantifier expects a valid decimal",
+		`a{,3}`:           "    (?:a{,3})\n         ^\nerror: repetition quantifier expects a valid decimal",
+		`x|{`:             "    (?:x|{)\n         ^\nerror: repetition operator missing expression",
+		`({)`:             "    (?:({))\n        ^\nerror: repetition operator missing expression",
+		`a{2x}`:           "    (?:a{2x})\n        ^^\nerror: unclosed counted repetition",
+		`func main() {`:   "    (?:func main() {)\n                    ^\nerror: repetition quantifier expects a valid decimal",
+		`a{2}{`:           "    (?:a{2}{)\n            ^\nerror: repetition quantifier expects a valid decimal",
+		`^{`:              "    (?:^{)\n         ^\nerror: repetition quantifier expects a valid decimal",
+		`(?i){`:           "    (?:(?i){)\n           ^\nerror: repetition operator missing expression",
+		`a(b`:             "    (?:a(b)\n    ^\nerror: unclosed group",
+		`a((b`:            "    (?:a((b)\n        ^\nerror: unclosed group",
+		`(?<n>a`:          "    (?:(?<n>a)\n    ^\nerror: unclosed group",
+		`héé(`:            "    (?:héé()\n    ^\nerror: unclosed group",
+		`[(]\((`:          "    (?:[(]\\(()\n    ^\nerror: unclosed group",
+		`a\`:              "    (?:a\\)\n    ^\nerror: unclosed group",
+		`a)b`:             "    (?:a)b)\n          ^\nerror: unopened group",
+		`[z-a]`:           "    (?:[z-a])\n        ^^^\nerror: invalid character class range, the start must be <= the end",
+		`*a`:              "    (?:*a)\n       ^\nerror: repetition operator missing expression",
+		`b*|*`:            "    (?:b*|*)\n          ^\nerror: repetition operator missing expression",
+		`a{2,1}`:          "    (?:a{2,1})\n        ^^^^^\nerror: invalid repetition count range, the start must be <= the end",
+		`[a`:              "    (?:[a)\n       ^\nerror: unclosed character class",
+		`\p{Foo}`:         "    (?:\\p{Foo})\n       ^^^^^^^\nerror: Unicode property not found",
+		`\q`:              "    (?:\\q)\n       ^^\nerror: unrecognized escape sequence",
+		`\xZZ`:            "    (?:\\xZZ)\n         ^\nerror: invalid hexadecimal digit",
+		`[a-\d]`:          "    (?:[a-\\d])\n          ^^\nerror: invalid range boundary, must be a literal",
+		`(?z)a`:           "    (?:(?z)a)\n         ^\nerror: unrecognized flag",
+		`\Qa\E`:           "    (?:\\Qa\\E)\n       ^^\nerror: unrecognized escape sequence",
+		`a{99999999999}`:  "    (?:a{99999999999})\n         ^^^^^^^^^^^\nerror: decimal literal invalid",
+		`a**(`:            "    (?:a**()\n    ^\nerror: unclosed group",
+		`(b{1000}){1000}`: "    (?:(b{1000}){1000})\n                ^^^^^^\nerror: ripgrep counts so far, the simulated search does not",
+		`a\1`:             "    (?:a\\1)\n        ^^\nerror: backreferences are not supported" + pcre,
+		`(?=a)`:           "    (?:(?=a))\n       ^^^\nerror: look-around, including look-ahead and look-behind, is not supported" + pcre,
+		`(?<!a)b`:         "    (?:(?<!a)b)\n       ^^^^\nerror: look-around, including look-ahead and look-behind, is not supported" + pcre,
+		"a\nb(":           strings.Repeat("~", 79) + "\n1: (?:a\n   ^\n2: b()\n" + strings.Repeat("~", 79) + "\nerror: unclosed group",
 	} {
 		wantText(t, call(t, tools, "Grep", in{"pattern": pattern}), true,
 			"Search failed — ripgrep rejected the pattern, glob, or file type without searching:\nrg: regex parse error:\n"+want)
@@ -249,6 +254,24 @@ func TestGrepBraces(t *testing.T) {
 	tools := newTools(t, Options{})
 	for _, pattern := range []string{`[{]a`, `\{`, `a}`, `a{2}`, `a{2,}`, `a{2,3}`, `\x{41}`, `\p{L}`, `(?P<x>a){3}`, `[^]{]`, `a{ 2}`} {
 		wantText(t, call(t, tools, "Grep", in{"pattern": pattern}), false, "No files found")
+	}
+}
+
+// What our engine refuses or reads differently is found as ripgrep finds it.
+func TestGrepDialect(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, dir, "f.txt", "a\naaa\nN1\nb [x]\nhello\n"+strings.Repeat("z", 2500)+"\n")
+	tools := newTools(t, Options{CWD: dir})
+	for pattern, want := range map[string]string{
+		`^a{1001}$`: "0", `^[az]{2500}$`: "1", `^z{1001,}$`: "1", `^z{2000,2499}$`: "0", `^z{2000,2600}$`: "1", `^z{1,2499}$`: "0",
+		`^(?P<n>z){2500}?$`: "1", `(a{1000}){3}`: "0", `^(?:z{50}){50}$`: "1", `^(?:z{100}){10,200}$`: "1", `a**`: "6", `a+*`: "6", `a?+`: "6", `^a++$`: "2", `^a{1}{3}$`: "1", `^(a|b)**$`: "2",
+		`^a*?+$`: "2", `(?i)^A**$`: "2", `^a{ 3}$`: "1", `\<hel`: "1", `lo\>`: "1", `\<ello`: "0", `\b{start}h`: "1", `\u{61}{3}`: "1", `é**`: "6", `[*]*`: "6", `\**`: "6",
+	} {
+		got := call(t, tools, "Grep", in{"pattern": pattern, "output_mode": "content"}).Content.Text
+		n := strings.Count(got, "f.txt:")
+		if strconv.Itoa(n) != want || n == 0 && got != "No matches found" {
+			t.Errorf("%s: %d lines, want %s: %.300s", pattern, n, want, got)
+		}
 	}
 }
 

@@ -1,10 +1,12 @@
 package search
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp/syntax"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -26,7 +28,7 @@ func faultOf(pattern string, err error) string {
 	whole := opening + pattern + ")"
 	f := brace(whole)
 	if err != nil {
-		if other := find(pattern, whole, err); f == nil || other.from > 0 && other.from < f.from {
+		if other := find(pattern, whole, err); f == nil || other.from > 0 && other.to <= f.from {
 			f = &other
 		}
 	}
@@ -42,7 +44,10 @@ func brace(whole string) *fault {
 	for i := 0; i < len(whole); i++ {
 		switch whole[i] {
 		case '\\':
-			i = escaped(whole, i)
+			if strings.HasPrefix(whole[i+1:], "Q") { // our engine has it
+				return &fault{i, i + 2, "unrecognized escape sequence"}
+			}
+			i = cmp.Or(edge(whole, i), escaped(whole, i))
 			item = true
 		case '[':
 			i, item = classEnd(whole, i), true
@@ -75,6 +80,16 @@ func escaped(whole string, i int) int {
 		}
 	}
 	return i
+}
+
+// edge is the last byte of a place at the edge of a word; 0 = there is none at i.
+func edge(pattern string, i int) int {
+	for _, place := range []string{`\<`, `\>`, `\b{start}`, `\b{end}`, `\b{start-half}`, `\b{end-half}`} {
+		if strings.HasPrefix(pattern[i:], place) {
+			return i + len(place) - 1
+		}
+	}
+	return 0
 }
 
 // classEnd is the last byte of the class at i.
@@ -115,6 +130,9 @@ func counted(whole string, i int) (end int, f *fault) {
 	from, at := i+1, digits(i+1)
 	if at == from {
 		return noNumber(at)
+	}
+	if _, err := strconv.ParseUint(strings.TrimSpace(whole[from:at]), 10, 32); err != nil {
+		return 0, &fault{from, at, "decimal literal invalid"}
 	}
 	if strings.HasPrefix(whole[at:], ",") && !strings.HasPrefix(whole[at:], ",}") {
 		if from, at = at+1, digits(at+1); at == from {
@@ -180,6 +198,9 @@ func partFault(f fault, e *syntax.Error) fault {
 		f.what = "repetition operator missing expression"
 	case syntax.ErrInvalidRepeatSize:
 		f.what = "invalid repetition count range, the start must be <= the end"
+		if low, high, ranged := strings.Cut(strings.Trim(e.Expr, "{?}"), ","); !ranged || len(low) < len(high) || len(low) == len(high) && low <= high {
+			f.what = "ripgrep counts so far, the simulated search does not"
+		}
 	case syntax.ErrInvalidEscape:
 		switch last := e.Expr[len(e.Expr)-1]; {
 		case last >= '1' && last <= '9':

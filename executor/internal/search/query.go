@@ -63,12 +63,8 @@ func (f *Finder) newGrep(in grepInput) (*search, *protocol.ToolResult) {
 	if in.Multiline {
 		flags += "ms"
 	}
-	pattern := in.Pattern
-	if flags != "" {
-		pattern = "(?" + flags + ")" + pattern
-	}
 	var err error
-	s.re, err = regexp.Compile(pattern)
+	s.re, err = compile(in.Pattern, flags)
 	if fault := faultOf(in.Pattern, err); fault != "" {
 		r := rejected("%s", fault)
 		return nil, &r
