@@ -29,6 +29,7 @@ func (b *behind) drain(p task.Phase) error {
 	for _, ev := range events {
 		if spent, ok := ev.(*protocol.Spent); ok {
 			b.s.books.charge(spent.Models)
+			b.s.books.apiTime += time.Duration(spent.APIMS) * time.Millisecond
 		}
 		if ran, ok := ev.(*protocol.ToolRan); ok && ran.CountDenial { // a sub-agent's
 			b.ledger.deny(ran.Use, ran.Use.Input)

@@ -96,10 +96,10 @@ func (l *ledger) budget() error {
 // times.
 func (l *ledger) fill(r *protocol.Result) {
 	b, took := l.books, l.clock.Now().Sub(l.started)
-	r.DurationMS, r.DurationAPIMS = ms(took), ms(l.apiTime)
+	b.apiTime += l.apiTime
+	r.DurationMS, r.DurationAPIMS = ms(took), ms(b.apiTime)
 	r.TotalCostUSD, r.ModelUsage, r.Usage = b.total(), b.byModel(), finalUsage(l.usage, l.thinking)
 	r.PermissionDenials = append([]protocol.PermissionDenial{}, l.denials...)
-	b.apiTime += l.apiTime
 	b.wallTime += took
 	if l.show.Partial && l.show.Begun && l.asked {
 		begun := append([]string{}, l.begun...)
@@ -123,6 +123,28 @@ func (l *ledger) fillTimes(r *protocol.Result, sent bool) {
 	r.TTFTMS, r.TTFTStreamMS, r.TimeToRequestMS, r.FirstContentFrameMS = &ttft, &stream, &toRequest, &frame
 	if sent {
 		r.RequestSentWallMS, r.FirstInputTokens, r.FirstCacheReadTokens = l.firstAsked.UnixMilli(), l.firstInput, new(int)
+	}
+}
+
+// Recount gives results that were held back what the session has used by now, as the real CLI shows them: what was spent since
+// the last one that was shown is in the first.
+func (s *Simulator) Recount(held []*protocol.Result) {
+	var between books
+	between.open(nil)
+	for _, r := range held {
+		if r.ModelUsageSince != nil {
+			between.charge(*r.ModelUsageSince)
+		}
+	}
+	between.charge(s.books.takeSince())
+	for _, r := range held {
+		r.DurationAPIMS, r.TotalCostUSD, r.ModelUsage = ms(s.books.apiTime), s.books.total(), s.books.byModel()
+		since := between.takeSince()
+		r.ModelUsageSince = &since
+		if s.main.Tasks != nil {
+			stats := s.main.Tasks.Stats()
+			r.SubagentStats = &stats
+		}
 	}
 }
 

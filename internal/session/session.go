@@ -19,7 +19,6 @@ import (
 	"github.com/claudeless/claudeless/simulator/outputschema"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/slash"
-	"github.com/claudeless/claudeless/simulator/task"
 )
 
 // Events are what a session shows, in their order; after an error there are no more.
@@ -241,7 +240,7 @@ func (s *Session) Play(ctx context.Context, prompts []protocol.UserMessage) Even
 		all = append(all, s.records.lifecycle(in, "started"), s.talk.sim.Turn(ctx, in), s.records.lifecycle(in, "completed"))
 	}
 	all = append(all, s.talk.sim.Settle(ctx, s.plan.Limits.BackgroundCeiling))
-	return s.watch(holdResults(s.work.tasks, func(yield func(protocol.Event, error) bool) {
+	return s.watch(holdResults(s, func(yield func(protocol.Event, error) bool) {
 		for _, events := range all {
 			for ev, err := range events {
 				if !yield(ev, err) || err != nil {
@@ -253,11 +252,12 @@ func (s *Session) Play(ctx context.Context, prompts []protocol.UserMessage) Even
 }
 
 // holdResults keeps results back while agents work in the background, as the real CLI does for a prompt of its command line:
-// they come together at the end.
-func holdResults(tasks *task.Set, events Events) Events {
+// they come together at the end, with what the session has used by then.
+func holdResults(s *Session, events Events) Events {
 	return func(yield func(protocol.Event, error) bool) {
-		var held []protocol.Event
+		var held []*protocol.Result
 		flush := func() bool {
+			s.talk.sim.Recount(held)
 			for _, result := range held {
 				if !yield(result, nil) {
 					return false
@@ -269,7 +269,7 @@ func holdResults(tasks *task.Set, events Events) Events {
 		for ev, err := range events {
 			if result, ok := ev.(*protocol.Result); ok && err == nil {
 				held = append(held, result)
-				if !tasks.Agents() && !flush() {
+				if !s.work.tasks.Agents() && !flush() {
 					return
 				}
 				continue

@@ -240,8 +240,12 @@ func (w *worker) show(ev protocol.Event) {
 		ev.AgentID = w.t.ID
 		w.t.Post(ev)
 	case *protocol.Result:
+		waited := ev.DurationAPIMS
+		if w.last != nil {
+			waited -= w.last.DurationAPIMS
+		}
 		w.last = ev
-		w.t.Post(&protocol.Spent{Models: *ev.ModelUsageSince})
+		w.t.Post(&protocol.Spent{Models: *ev.ModelUsageSince, APIMS: waited})
 	case *protocol.System:
 		if ev.Subtype != "thinking_tokens" {
 			w.t.Post(ev)

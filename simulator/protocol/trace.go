@@ -135,7 +135,10 @@ type Unshown struct{ Event Event }
 
 // Spent is what a sub-agent has used: part of the session's costs, not of its
 // turn's usage.
-type Spent struct{ Models map[string]ModelUsage }
+type Spent struct {
+	Models map[string]ModelUsage
+	APIMS  int // waited for the model
+}
 
 // Custom is a line for the transcript only.
 type Custom struct{ Line json.RawMessage }

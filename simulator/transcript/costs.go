@@ -12,11 +12,12 @@ import (
 type costs struct {
 	totals protocol.CostStateLine
 	before map[string]protocol.ModelUsage // by model, of earlier processes
+	waited int                            // ms for the model, in earlier processes
 }
 
 // take goes on with what an earlier process has noted.
 func (c *costs) take(line protocol.CostStateLine) {
-	c.totals = line
+	c.totals, c.waited = line, line.TotalAPIDuration
 	c.before = make(map[string]protocol.ModelUsage, len(line.ModelUsage))
 	for model, u := range line.ModelUsage {
 		c.before[model] = usageOf(u)
@@ -34,8 +35,8 @@ func (c *costs) ran(ev *protocol.ToolRan) {
 // turn adds what a turn has come to.
 func (c *costs) turn(ev *protocol.Result) {
 	c.totals.TotalCostUSD = ev.TotalCostUSD
-	c.totals.TotalAPIDuration += ev.DurationAPIMS
-	c.totals.TotalAPIDurationWithoutRetries += ev.DurationAPIMS
+	c.totals.TotalAPIDuration = c.waited + ev.DurationAPIMS
+	c.totals.TotalAPIDurationWithoutRetries = c.totals.TotalAPIDuration
 	c.totals.TotalDuration += ev.DurationMS
 	c.totals.ModelUsage = make(map[string]protocol.LineCost, len(ev.ModelUsage))
 	c.totals.HasUnknownModelCost = false
