@@ -1,10 +1,10 @@
 package mcpface_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -431,27 +431,48 @@ func TestAtOnce(t *testing.T) {
 	inARow(t, f.hub)
 }
 
-// inARow changes the breakpoints so often that without their lock some would be
-// lost, whether or not the race detector looks on.
+// inARow changes breakpoints at the end of a long list so often that without their
+// lock some would be lost, whether or not the race detector looks on: what is done to
+// the list takes as long as it takes to go through it, and others meet it there.
 func inARow(t *testing.T, hub *debug.Hub) {
 	t.Helper()
-	const each, workers = 10_000, 4
-	var wg sync.WaitGroup
+	const others, each, workers = 500, 2_000, 4
+	for i := range others {
+		if err := hub.SetBreakpoint(debug.BreakpointChange{Name: fmt.Sprintf("o%d", i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var changes, looks sync.WaitGroup
 	for w := range workers {
-		wg.Go(func() {
-			name := fmt.Sprintf("r%d", w)
-			own := func(b debug.Breakpoint) bool { return b.Name == name }
+		changes.Go(func() {
+			own := debug.BreakpointChange{Name: fmt.Sprintf("r%d", w)}
 			for range each {
-				if err := hub.SetBreakpoint(debug.BreakpointChange{Name: name}); err != nil || !slices.ContainsFunc(hub.Breakpoints(), own) {
-					t.Errorf("the breakpoint %s is lost, %v", name, err)
+				if err := cmp.Or(hub.SetBreakpoint(own), hub.ChangeBreakpoint(own)); err != nil {
+					t.Errorf("the breakpoint %s is lost: %v", own.Name, err)
 					return
 				}
-				if hub.RemoveBreakpoint(name); slices.ContainsFunc(hub.Breakpoints(), own) {
-					t.Errorf("the breakpoint %s is there again", name)
+				if hub.RemoveBreakpoint(own.Name); hub.ChangeBreakpoint(own) == nil {
+					t.Errorf("the breakpoint %s is there again", own.Name)
 					return
 				}
 			}
 		})
 	}
-	wg.Wait()
+	over := make(chan struct{})
+	looks.Go(func() {
+		for {
+			if n := len(hub.Breakpoints()); n < others {
+				t.Errorf("%d of %d breakpoints are seen", n, others)
+				return
+			}
+			select {
+			case <-over:
+				return
+			default:
+			}
+		}
+	})
+	changes.Wait()
+	close(over)
+	looks.Wait()
 }
