@@ -48,8 +48,9 @@
 // results (text, is_error, tool, id, content, structured), context (the texts
 // beside the prompt and the results: beside the first prompt of a conversation
 // the files of instructions with what they import, the output style and what MCP
-// servers say of themselves; beside every one what hooks say, and files and
-// resources mentioned with @; any(context, # contains "x") finds one), turn (the
+// servers say of themselves; beside every one what hooks say, files and
+// resources mentioned with @, and the instructions of directories and rules about
+// paths that its calls reach; any(context, # contains "x") finds one), turn (the
 // number of the prompt in the session, from 1), tools, model,
 // permission_mode, system_prompt, cwd, env, args, session (id, resumed, turn)
 // and schemas (input schema by tool name), and of the request itself attempt

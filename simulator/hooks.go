@@ -35,6 +35,9 @@ func (p *points) base(in protocol.HookInput) protocol.HookBase {
 	if subject == sourceCompact {
 		event = "PreCompact"
 	}
+	if loaded, is := in.(protocol.InstructionsLoadedHook); is && loaded.TriggerFilePath != "" {
+		return p.amid(base)
+	}
 	switch event {
 	case "SessionStart", "InstructionsLoaded", "Setup":
 		return base
@@ -51,6 +54,39 @@ func (p *points) base(in protocol.HookInput) protocol.HookBase {
 	return base
 }
 
+// amid is the common part of hook inputs about what calls led to.
+func (p *points) amid(base protocol.HookBase) protocol.HookBase {
+	base.Effort, base.PromptID = p.s.o.Live.Now().HookEffort(), p.prompts.promptID
+	if agent := p.s.o.Agent; agent != nil {
+		base.AgentID, base.AgentType, base.PromptID = agent.ID, agent.Type, p.s.o.Live.Now().PromptID
+	}
+	return base
+}
+
+// reached tells hooks, transcript and model of the instructions that count from
+// now on: after calls, or where an agent's conversation begins.
+func (p *points) reached(ctx context.Context, calls []protocol.ToolUse) error {
+	tools, ok := p.s.o.Tools.(Instructing)
+	if !ok {
+		return nil
+	}
+	for _, in := range tools.Reached(p.s.o.Agent, calls) {
+		if in.Hook != nil {
+			if _, err := p.run(ctx, *in.Hook); err != nil {
+				return err
+			}
+		}
+		p.prompts.beside = append(p.prompts.beside, in.Text)
+		if in.Attachment == nil {
+			continue
+		}
+		if err := p.out.emit(&protocol.Attached{Attachment: in.Attachment, Role: "user"}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // run runs the hooks of one event and yields what they show and what
 // transcripts keep of them.
 func (p *points) run(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
@@ -64,12 +100,12 @@ func (p *points) run(ctx context.Context, in protocol.HookInput) (hook.Outcome, 
 // ask runs the hooks of one event and yields what they show.
 func (p *points) ask(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
 	event, _ := in.HookEvent()
-	if p.s.o.Hooks == nil || !p.s.o.Hooks.Has(event) || p.s.o.Agent != nil && event != "PostToolBatch" {
+	if p.s.o.Hooks == nil || !p.s.o.Hooks.Has(event) || p.s.o.Agent != nil && event != "PostToolBatch" && event != "InstructionsLoaded" {
 		return hook.Outcome{}, nil
 	}
 	out := p.s.o.Hooks.Run(ctx, hook.Input{Base: p.base(in), Event: in})
 	p.prompts.beside = append(p.prompts.beside, out.AdditionalContext...)
-	if p.s.o.Show.Hooks || event == "SessionStart" || event == "Setup" {
+	if p.s.o.Show.Hooks && event != "InstructionsLoaded" || event == "SessionStart" || event == "Setup" {
 		if err := p.out.all(p.unfound(out.Frames)); err != nil {
 			return out, err
 		}
@@ -115,6 +151,9 @@ func (p *points) sessionStart(ctx context.Context) error {
 		return nil
 	}
 	p.s.past.begun = true
+	if p.s.o.Agent != nil {
+		return p.reached(ctx, nil)
+	}
 	source := p.s.past.started
 	switch {
 	case source != "":

@@ -273,6 +273,21 @@ type Tools interface {
 	Ready(ctx context.Context, call protocol.ToolUse) Ready
 }
 
+// Instructing are tools that know where instructions stand.
+type Instructing interface {
+	// Reached tells which instructions count from now on, in a conversation whose
+	// calls have succeeded: that of the session, or of an agent. An agent's begins
+	// without calls.
+	Reached(agent *protocol.AgentRef, calls []protocol.ToolUse) []Instructions
+}
+
+// Instructions are those of one file, which the model is told of.
+type Instructions struct {
+	Hook       *protocol.InstructionsLoadedHook // what hooks are told; nil = nothing
+	Attachment any                              // as transcripts keep it; nil = they do not
+	Text       string                           // what the model reads
+}
+
 // Prepared is what a call becomes before it is shown.
 type Prepared struct {
 	Input json.RawMessage // that the call is shown and run with; nil = its own

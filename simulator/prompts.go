@@ -114,25 +114,31 @@ func (p *prompts) tell() error {
 	return p.out.emit(&protocol.Told{Texts: texts})
 }
 
-// attach puts the files and resources that the prompt mentions beside it.
-func (p *prompts) attach(ctx context.Context, text string) error {
+// attach puts the files and resources that the prompt mentions beside it, and
+// returns the reads that this stands for.
+func (p *prompts) attach(ctx context.Context, text string) (reads []protocol.ToolUse, err error) {
 	mentions := p.s.main.Mentions
 	if mentions == nil || p.in.Verbatim || p.in.Source == sourceSystem || !strings.Contains(text, "@") {
-		return nil
+		return nil, nil
 	}
 	var all []Mentioned
 	for _, m := range mentionsIn(text) {
-		if found, ok := mentions.Open(ctx, m); ok {
-			all = append(all, found)
+		found, ok := mentions.Open(ctx, m)
+		if !ok {
+			continue
+		}
+		all = append(all, found)
+		if input, err := protocol.Marshal(map[string]string{"file_path": m.Path}); err == nil {
+			reads = append(reads, protocol.ToolUse{Name: "Read", Input: input})
 		}
 	}
 	for _, found := range append(all, mentions.Read(ctx, text)...) {
 		p.beside = append(p.beside, found.Text)
 		if err := p.out.emit(&protocol.Attached{Attachment: found.Attachment, Role: "user"}); err != nil {
-			return err
+			return reads, err
 		}
 	}
-	return ctx.Err()
+	return reads, ctx.Err()
 }
 
 // absorbed tells transcripts about a prompt and, if asked to, repeats it.

@@ -400,10 +400,24 @@ func (d *round) done(ctx context.Context, calls []call, results []scenarios.Resu
 	if err != nil {
 		return err
 	}
-	if err := d.out.all(out.Notices); err != nil || !out.Block && !out.StopTurn {
+	if err := d.out.all(out.Notices); err != nil {
 		return err
 	}
+	if !out.Block && !out.StopTurn {
+		return d.hooks.reached(ctx, succeeded(calls, results))
+	}
 	return d.stopped(executor.StopTurn{TerminalReason: "hook_stopped"})
+}
+
+// succeeded are the calls that did what they were to do.
+func succeeded(calls []call, results []scenarios.Result) []protocol.ToolUse {
+	uses := make([]protocol.ToolUse, 0, len(calls))
+	for i, c := range calls {
+		if !results[i].IsError {
+			uses = append(uses, c.use)
+		}
+	}
+	return uses
 }
 
 func scenarioResult(use protocol.ToolUse, r protocol.ToolResult) scenarios.Result {

@@ -98,7 +98,11 @@ func (t *turn) play(ctx context.Context) error {
 	if command != nil {
 		req = scenarios.Request{Prompt: command.Text}
 	}
-	if err := t.prompts.attach(ctx, req.Prompt); err != nil {
+	reads, err := t.prompts.attach(ctx, req.Prompt)
+	if err == nil && len(reads) > 0 {
+		err = t.hooks.reached(ctx, reads)
+	}
+	if err != nil {
 		return err
 	}
 	return t.converse(ctx, req)

@@ -232,6 +232,10 @@ func (t *Tools) Dir() string { return t.shell.Dir() }
 // to read, write or edit is absolute there. Nil = the input itself.
 func (t *Tools) Observed(call protocol.ToolUse) json.RawMessage { return t.files.Observed(call) }
 
+// Touched names the file that a call reads or writes, as an absolute path;
+// empty = none.
+func (t *Tools) Touched(call protocol.ToolUse) string { return t.files.Touched(call) }
+
 // Open reads a file as the Read tool does, whether or not the session has that
 // tool; first and lines of 0 are all of it. Edits may follow as after a Read.
 func (t *Tools) Open(ctx context.Context, path string, first, lines int) protocol.ToolResult {

@@ -76,6 +76,38 @@ func Shows(command string) string {
 	return args[1]
 }
 
+// Views names the file that the command prints from, by itself: "head -n 3 FILE"
+// or "grep -n x FILE"; empty = it does something else (observed with 2.1.329).
+func Views(command string) string {
+	script, err := shellcmd.Parse(command)
+	if err != nil || script.Opaque || len(script.Commands) != 1 || len(script.Redirects) > 0 || len(script.Commands[0].Redirects) > 0 {
+		return ""
+	}
+	var operands []string
+	args := script.Commands[0].Args
+	if len(args) == 0 {
+		return ""
+	}
+	for i, arg := range args[1:] {
+		number := strings.Trim(arg, "0123456789") == "" && args[i] == "-n"
+		if !strings.HasPrefix(arg, "-") && !number {
+			operands = append(operands, arg)
+		}
+	}
+	want := 1
+	switch args[0] {
+	case "cat", "head", "tail":
+	case "grep", "sed":
+		want = 2 // a pattern or a script comes first
+	default:
+		return ""
+	}
+	if len(operands) != want || args[0] == "sed" && !slices.Contains(args, "-n") || strings.ContainsAny(operands[want-1], "$`*?[") {
+		return ""
+	}
+	return operands[want-1]
+}
+
 // ChangesDirectory tells whether the shell may be elsewhere after the command.
 func ChangesDirectory(command string) bool {
 	script, err := shellcmd.Parse(command)

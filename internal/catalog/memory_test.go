@@ -62,3 +62,58 @@ func TestMemories(t *testing.T) {
 		t.Errorf("nothing counts, and %v is found", got)
 	}
 }
+
+// What counts once a file is read: rules of the user, directories from the outside in, rules of the project; each once, and
+// only where the patterns are about the file.
+func TestReached(t *testing.T) {
+	root := t.TempDir()
+	for path, text := range map[string]string{
+		"user/rules/ts.md":         "---\npaths: [\"lib/*.{ts,tsx}\"]\n---\nu",
+		"p/.claude/rules/all.md":   "---\npaths: \"**\"\n---\nalways",
+		"p/.claude/rules/go.md":    "---\npaths: '*.go, *.mod'\n---\ngo",
+		"p/.claude/rules/no.md":    "---\npaths: ./lib\n---\nnever",
+		"p/.claude/rules/top.md":   "---\npaths: /a.go\n---\ntop",
+		"p/lib/CLAUDE.md":          "lib\n@more.md",
+		"p/lib/more.md":            "more",
+		"p/lib/CLAUDE.local.md":    "local",
+		"p/lib/.claude/CLAUDE.md":  "dot",
+		"p/lib/.claude/rules/r.md": "rule",
+		"p/lib/.claude/rules/s.md": "---\npaths:\n  - src/**\n---\nown",
+		"p/lib/src/CLAUDE.md":      "src <!-- kept -->\n<!-- gone -->\nend\n",
+		"outside/CLAUDE.md":        "outside",
+	} {
+		file := filepath.Join(root, filepath.FromSlash(path))
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := MemoryOptions{UserDir: filepath.Join(root, "user"), CWD: filepath.Join(root, "p"), Project: true, Local: true}
+	for _, tt := range []struct {
+		o     MemoryOptions
+		file  string
+		known string
+		want  []string
+	}{
+		{all, "p/a.go", "", []string{"p/.claude/rules/go.md", "p/.claude/rules/top.md"}},
+		{all, "p/lib/a.ts", "p/lib/more.md", []string{"user/rules/ts.md", "p/lib/CLAUDE.md", "p/lib/.claude/CLAUDE.md", "p/lib/CLAUDE.local.md", "p/lib/.claude/rules/r.md"}},
+		{all, "p/lib/src/x.mod", "p/lib/CLAUDE.md", []string{
+			"p/lib/.claude/CLAUDE.md", "p/lib/CLAUDE.local.md", "p/lib/.claude/rules/r.md", "p/lib/.claude/rules/s.md", "p/lib/src/CLAUDE.md", "p/.claude/rules/go.md",
+		}},
+		{all, "outside/f", "", nil},
+		{MemoryOptions{CWD: all.CWD, Local: true}, "p/lib/a.ts", "", []string{"p/lib/CLAUDE.local.md"}},
+	} {
+		var got []string
+		for _, m := range Reached(tt.o, filepath.Join(root, filepath.FromSlash(tt.file)), map[string]bool{filepath.Join(root, filepath.FromSlash(tt.known)): true}) {
+			got = append(got, filepath.ToSlash(strings.TrimPrefix(m.Path, root+string(filepath.Separator))))
+			if strings.HasSuffix(m.Path, filepath.Join("src", "CLAUDE.md")) && (m.Text != "src <!-- kept -->\nend\n" || m.Raw == "") {
+				t.Errorf("a comment is read: %q, %q", m.Text, m.Raw)
+			}
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.file, diff)
+		}
+	}
+}

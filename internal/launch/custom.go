@@ -20,7 +20,10 @@ func (r *resolver) catalog() error {
 	f := r.f
 	r.p.Custom = Custom{
 		Agent: f.Agent, Title: f.SessionName, NoCommands: f.DisableSlashCommands, Bare: f.Bare, Restricted: f.Restricted, SafeMode: f.SafeMode,
-		Memories: r.memories(),
+		Memory: r.memory(),
+	}
+	if o := r.p.Custom.Memory; o != nil {
+		r.p.Custom.Memories = catalog.Memories(*o)
 	}
 	switch {
 	case f.InitSetup:
@@ -93,8 +96,8 @@ func toolNames(rules []string) []string {
 	return names
 }
 
-// memories are the files of instructions of the session.
-func (r *resolver) memories() []catalog.Memory {
+// memory says where the files of instructions are; nil = they do not count.
+func (r *resolver) memory() *catalog.MemoryOptions {
 	if r.f.Bare || r.f.SafeMode || r.f.Restricted {
 		return nil
 	}
@@ -102,5 +105,5 @@ func (r *resolver) memories() []catalog.Memory {
 	if r.p.Settings.Reads("user") {
 		o.UserDir = r.p.State
 	}
-	return catalog.Memories(o)
+	return &o
 }

@@ -99,6 +99,8 @@ type Custom struct {
 	Restricted bool
 	SafeMode   bool
 	Memories   []catalog.Memory // the files of instructions
+	// Memory says where others may be found; nil = nowhere.
+	Memory *catalog.MemoryOptions
 }
 
 // Servers are the MCP servers of the run.

@@ -75,12 +75,8 @@ func (s *surroundings) Init(context.Context) protocol.Init {
 // Beside is what the model is told beside the first prompt, in texts as the real CLI sends them: the files of
 // instructions before what hooks say, and after that the output style and what MCP servers say of themselves.
 func (s *surroundings) Beside() (before, after []string) {
-	var files strings.Builder
-	for _, m := range s.plan.Custom.Memories {
-		files.WriteString("\n\n" + m.Heading() + "\n\n" + m.Text)
-	}
-	if files.Len() > 0 {
-		before = append(before, "Codebase and user instructions are shown below."+files.String())
+	if text := heading(s.plan.Custom.Memories); text != "" {
+		before = append(before, text)
 	}
 	if style := s.live.Now().Style; style != "" && style != "default" {
 		after = append(after, strings.TrimSpace("# Output Style: "+style+"\n"+s.plan.Catalog.Style(style)))

@@ -1,14 +1,18 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/executor/builtin"
+	"github.com/claudeless/claudeless/internal/catalog"
 	"github.com/claudeless/claudeless/internal/debug"
 	"github.com/claudeless/claudeless/internal/debug/client"
 	"github.com/claudeless/claudeless/internal/debug/script"
@@ -28,6 +32,7 @@ type toolbox struct {
 	policy            *policy
 	inventory         *inventory
 	gates             gates
+	instructed        *instructed
 	aliases           map[string]string // tools that the host wants in the place of others
 	inOrder           bool              // agents run one after another, for a run that is to be repeatable
 }
@@ -44,6 +49,7 @@ type toolParts struct {
 // fill makes the built-in tools and the chain.
 func (t *toolbox) fill(plan launch.Plan, p toolParts, v *servers, pol *policy) error {
 	t.servers, t.policy, t.inventory, t.inOrder = v, pol, v.inventory, plan.Clock.Repeatable()
+	t.instructed = newInstructed(plan, p.live, v.records.transcript.Told())
 	var err error
 	t.builtin, err = builtin.New(builtin.Options{
 		CWD: plan.CWD, AdditionalDirs: plan.Permission.Paths(), OutputDir: v.records.transcript.ToolResultsDir(),
@@ -352,4 +358,127 @@ func (t *toolbox) Print(ctx context.Context, rules []string, command, pattern st
 		return "", shellError("Shell command failed for pattern \"" + pattern + "\": " + out)
 	}
 	return out, nil
+}
+
+// instructed knows which files of instructions each conversation has been told of, and finds those that its calls lead to.
+type instructed struct {
+	custom launch.Custom
+	cwd    string
+	live   *simulator.Live
+	before []string // of the conversation that is gone on with
+
+	mu   sync.Mutex                 // guards what follows
+	told map[string]map[string]bool // paths by conversation
+}
+
+func newInstructed(plan launch.Plan, live *simulator.Live, before []string) *instructed {
+	return &instructed{custom: plan.Custom, cwd: plan.CWD, live: live, before: before, told: map[string]map[string]bool{}}
+}
+
+// known are the paths that the conversation of an agent, or of the session, has been told of. What is cleared begins anew.
+func (i *instructed) known(agent *protocol.AgentRef) map[string]bool {
+	id := i.live.SessionID()
+	if agent != nil {
+		id = agent.ID
+	}
+	known := i.told[id]
+	if known == nil {
+		known = map[string]bool{}
+		for _, m := range i.custom.Memories {
+			known[m.Path] = true
+		}
+		if len(i.told) == 0 && agent == nil {
+			for _, path := range i.before {
+				known[path] = true
+			}
+		}
+		i.told[id] = known
+	}
+	return known
+}
+
+// reached are the instructions that count since the model has read or written a file.
+func (i *instructed) reached(agent *protocol.AgentRef, file string) []simulator.Instructions {
+	if i.custom.Memory == nil {
+		return nil
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	known := i.known(agent)
+	known[file] = true // one that was read itself is known
+	var all []simulator.Instructions
+	for _, m := range catalog.Reached(*i.custom.Memory, file, known) {
+		known[m.Path] = true
+		all = append(all, i.nested(m, file))
+	}
+	return all
+}
+
+// nested is one file that a call led to, as hooks, transcripts and the model are told of it.
+func (i *instructed) nested(m catalog.Memory, file string) simulator.Instructions {
+	in := protocol.InstructionsLoadedHook{
+		FilePath: m.Path, MemoryType: m.Type, LoadReason: "nested_traversal", Globs: m.Globs, TriggerFilePath: file, ParentFilePath: m.Parent,
+	}
+	switch {
+	case m.Parent != "":
+		in.LoadReason = "include"
+	case m.Globs != nil:
+		in.LoadReason = "path_glob_match"
+	}
+	content := map[string]any{"path": m.Path, "type": m.Type, "content": m.Text, "contentDiffersFromDisk": m.Raw != ""}
+	for key, value := range map[string]string{"parent": m.Parent, "rawContent": m.Raw} {
+		if value != "" {
+			content[key] = value
+		}
+	}
+	if m.Rule {
+		content["isRule"] = true
+	}
+	if m.Globs != nil {
+		content["globs"] = m.Globs
+	}
+	shown, err := filepath.Rel(i.cwd, m.Path)
+	if err != nil {
+		shown = m.Path
+	}
+	return simulator.Instructions{
+		Hook: &in, Text: "Contents of " + m.Path + ":\n\n" + m.Text,
+		Attachment: map[string]any{"type": "nested_memory", "path": m.Path, "displayPath": shown, "content": content},
+	}
+}
+
+// beginning is what an agent is told from the start; the kinds that only look around are told nothing (observed with 2.1.329).
+func (i *instructed) beginning(agent *protocol.AgentRef) []simulator.Instructions {
+	text := heading(i.custom.Memories)
+	if text == "" || agent.Type == "Explore" || agent.Type == "Plan" {
+		return nil
+	}
+	return []simulator.Instructions{{Text: text}}
+}
+
+// heading is the files of instructions as the model reads them first; empty = there are none.
+func heading(memories []catalog.Memory) string {
+	var files strings.Builder
+	for _, m := range memories {
+		files.WriteString("\n\n" + m.Heading() + "\n\n" + strings.TrimSpace(m.Text))
+	}
+	if files.Len() == 0 {
+		return ""
+	}
+	return "Codebase and user instructions are shown below." + files.String()
+}
+
+// Reached tells which instructions count from now on.
+func (t *toolbox) Reached(agent *protocol.AgentRef, calls []protocol.ToolUse) []simulator.Instructions {
+	if calls == nil && agent != nil {
+		return t.instructed.beginning(agent)
+	}
+	var all []simulator.Instructions
+	for _, call := range calls {
+		call.Name = cmp.Or(t.aliases[call.Name], call.Name)
+		if file := t.builtin.Touched(call); file != "" {
+			all = append(all, t.instructed.reached(agent, file)...)
+		}
+	}
+	return all
 }

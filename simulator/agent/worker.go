@@ -171,6 +171,13 @@ func (t toolbox) Ready(ctx context.Context, call protocol.ToolUse) simulator.Rea
 	return t.known.Ready(ctx, call)
 }
 
+func (t toolbox) Reached(agent *protocol.AgentRef, calls []protocol.ToolUse) []simulator.Instructions {
+	if known, ok := t.known.(simulator.Instructing); ok {
+		return known.Reached(agent, calls)
+	}
+	return nil
+}
+
 // marked tells the layers around the tools whose call it is.
 func marked(ref protocol.AgentRef) executor.Middleware {
 	return executor.Func(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
@@ -250,6 +257,9 @@ func (w *worker) show(ev protocol.Event) {
 		if ev.Subtype != "thinking_tokens" {
 			w.t.Post(ev)
 		}
+	case *protocol.Attached:
+		ev.AgentID = w.t.ID
+		w.t.Post(ev)
 	case *protocol.Matched, *protocol.Warning, *protocol.APIRetry:
 		w.t.Post(ev)
 	}

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/match"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -47,49 +48,6 @@ func kindOf(tool string) kind {
 		return kindFree
 	}
 	return kindAsk
-}
-
-// compileGlob turns the gitignore part of a path pattern into an expression for slash-separated
-// paths relative to its root. A pattern also matches all that lies below what
-// it names; one without an inner slash matches at every depth.
-func compileGlob(pattern string) (*regexp.Regexp, error) {
-	pattern = strings.TrimPrefix(strings.TrimPrefix(pattern, "~"), "./")
-	if base := strings.TrimSuffix(pattern, "/**"); strings.Trim(base, "/") != "" {
-		pattern = base // a directory itself is among what is below it
-	}
-	anchored := strings.Contains(strings.TrimSuffix(pattern, "/"), "/")
-	pattern = strings.Trim(pattern, "/")
-	var b strings.Builder
-	b.WriteString(`(?s)^`)
-	if !anchored {
-		b.WriteString(`(?:.*/)?`)
-	}
-	for i := 0; i < len(pattern); i++ {
-		rest := pattern[i:]
-		switch {
-		case strings.HasPrefix(rest, "**/"):
-			b.WriteString(`(?:.*/)?`)
-			i += 2
-		case strings.HasPrefix(rest, "**"):
-			b.WriteString(`.*`)
-			i++
-		case rest[0] == '*':
-			b.WriteString(`[^/]*`)
-		case rest[0] == '?':
-			b.WriteString(`[^/]`)
-		case rest[0] == '\\' && len(rest) > 1:
-			i++
-			b.WriteString(regexp.QuoteMeta(pattern[i : i+1]))
-		case rest[0] == '[' && strings.Contains(rest[1:], "]"):
-			class := rest[:strings.Index(rest[1:], "]")+2]
-			i += len(class) - 1
-			b.WriteString(strings.Replace(class, "[!", "[^", 1))
-		default:
-			b.WriteString(regexp.QuoteMeta(rest[:1]))
-		}
-	}
-	b.WriteString(`(?:/.*)?$`)
-	return regexp.Compile(b.String())
 }
 
 // Behaviors of a [Rule] and of a permission update.
@@ -196,7 +154,7 @@ func parseRule(r Rule) (rule, error) {
 		}
 	}
 	if kind := kindOf(out.tool); out.content != "" && (kind == kindRead || kind == kindWrite) {
-		if out.glob, err = compileGlob(out.content); err != nil {
+		if out.glob, err = match.Path(strings.TrimPrefix(strings.TrimPrefix(out.content, "~"), "./")); err != nil {
 			return fail(err.Error())
 		}
 	}

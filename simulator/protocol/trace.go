@@ -89,6 +89,7 @@ type Attached struct {
 	Attachment any    // an object with a type
 	Role       string // of the message the model reads it in, "system" or "user"; empty = it does not
 	Rendered   string // the text it reads there; empty = not kept
+	AgentID    string // of the agent in whose conversation it is; empty = that of the session
 }
 
 // Unmet is an expectation of the scenario that the run did not fulfil.

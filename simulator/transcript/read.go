@@ -38,6 +38,7 @@ type parsed struct {
 	deferred  string                  // id of the call that was put off last
 	turns     int                     // prompts, as the lines count them
 	listed    bool                    // the model was told its surroundings
+	told      []string                // files of instructions that it was told of between calls
 }
 
 // entry is one line.
@@ -121,17 +122,7 @@ func (t *parsed) add(line []byte, keys map[string]json.RawMessage) {
 		read(keys, "message", &message)
 		e.message = message.ID
 	case "attachment":
-		var a struct {
-			Type      string `json:"type"`
-			ToolUseID string `json:"toolUseID"`
-		}
-		read(keys, "attachment", &a)
-		switch a.Type {
-		case deferredType:
-			t.deferred = a.ToolUseID
-		case "environment":
-			t.listed = true
-		}
+		t.attachment(keys)
 	case "custom-title":
 		read(keys, "customTitle", &t.title)
 	case "ai-title":
@@ -151,6 +142,24 @@ func (t *parsed) add(line []byte, keys map[string]json.RawMessage) {
 		t.leaf = e.uuid
 	}
 	t.entries = append(t.entries, e)
+}
+
+// attachment notes what stands beside the messages.
+func (t *parsed) attachment(keys map[string]json.RawMessage) {
+	var a struct {
+		Type      string `json:"type"`
+		ToolUseID string `json:"toolUseID"`
+		Path      string `json:"path"`
+	}
+	read(keys, "attachment", &a)
+	switch a.Type {
+	case deferredType:
+		t.deferred = a.ToolUseID
+	case "environment":
+		t.listed = true
+	case "nested_memory":
+		t.told = append(t.told, a.Path)
+	}
 }
 
 // count counts the prompts: those that have a number, or all.

@@ -59,7 +59,11 @@ func (r *recorder) record(ev protocol.Event) error {
 	case *protocol.StopHooks:
 		return r.stopped(ev)
 	case *protocol.Attached:
-		return r.pen.write(r.attached(ev))
+		if line := r.attached(ev); ev.AgentID == "" {
+			return r.pen.write(line)
+		} else if r.agents.meta[ev.AgentID] != nil {
+			return r.th.writer.lines(r.th.agentPath(ev.AgentID), line)
+		}
 	case *protocol.System:
 		return r.system(ev)
 	case *protocol.Unshown:

@@ -27,7 +27,7 @@ type (
 
 // attached is the line of what the session's layers attach.
 func (r *recorder) attached(ev *protocol.Attached) protocol.AttachmentLine {
-	line := r.th.attachment("", ev.Role, ev.Attachment)
+	line := r.th.attachment(ev.AgentID, ev.Role, ev.Attachment)
 	if ev.Rendered != "" {
 		line.Rendered = []protocol.Rendered{{Content: ev.Rendered}}
 	}

@@ -27,6 +27,7 @@ type Transcript struct {
 	rec      *recorder
 	history  []Message
 	heard    *Heard            // the last reply in it; nil = none
+	told     []string          // files of instructions that came between its calls
 	files    []json.RawMessage // lines about copies of files, of the resumed transcript
 	deferred string            // id of the call that was put off last
 	state    []byte
@@ -156,7 +157,7 @@ func (s *Transcript) resume(path string) error {
 		th.forked, rec.pen.pending = true, func(promptID string) []byte { return t.copyAs(th.id, leaf, promptID) }
 	}
 	rec.pen.cutOff = !th.forked && !t.ended
-	s.history, s.heard, s.deferred = t.chain(leaf), t.heard(leaf), t.deferred
+	s.history, s.heard, s.deferred, s.told = t.chain(leaf), t.heard(leaf), t.deferred, t.told
 	for _, e := range t.entries {
 		if strings.HasPrefix(e.kind, "file-history-") {
 			s.files = append(s.files, e.raw)
@@ -248,6 +249,10 @@ func (s *Transcript) History() []Message { return s.history }
 // Heard returns the last reply of the conversation that is gone on with; nil =
 // there is none.
 func (s *Transcript) Heard() *Heard { return s.heard }
+
+// Told lists the files of instructions that the model was told of between the
+// calls of the conversation that is gone on with.
+func (s *Transcript) Told() []string { return s.told }
 
 // Deferred returns the call that a hook put off at the end of the history, and
 // the uuid of the message that made it; false = the history ends otherwise.

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/executor/shell"
 	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -59,6 +60,32 @@ func (f *Files) Printed(file, printed string) {
 	if data, err := readRegular(path); err == nil && string(data) == printed {
 		f.seen.know(path, printed)
 	}
+}
+
+// Touched names the file that a call reads or writes, as an absolute path;
+// empty = none.
+func (f *Files) Touched(call protocol.ToolUse) string {
+	var in struct {
+		Path     string `json:"file_path"`
+		Notebook string `json:"notebook_path"`
+		Command  string `json:"command"`
+	}
+	if json.Unmarshal(call.Input, &in) != nil {
+		return ""
+	}
+	path := ""
+	switch call.Name {
+	case "Read", "Write", "Edit":
+		path = in.Path
+	case "NotebookEdit":
+		path = in.Notebook
+	case "Bash":
+		path = shell.Views(in.Command)
+	}
+	if path == "" {
+		return ""
+	}
+	return f.o.Where.Path(path)
 }
 
 // Observed returns a call's input as hooks and hosts see it: the path of a file
