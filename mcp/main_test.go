@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -106,7 +105,7 @@ func one(tb testing.TB, mode string, env ...string) *Manager {
 func assertGone(tb testing.TB, pgid int) {
 	tb.Helper()
 	eventually(tb, 400*time.Millisecond, func() bool {
-		return syscall.Kill(-pgid, 0) != nil || onlyZombies(pgid)
+		return groupGone(pgid) || onlyZombies(pgid)
 	}, "process group %d is still there", pgid)
 }
 

@@ -8,10 +8,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -80,47 +78,6 @@ func killHost(t *testing.T, env ...string) (line string) {
 	}
 	_ = host.Wait() // killed
 	return strings.TrimSuffix(line, "\n")
-}
-
-// TestKilled: when this program is killed, what it had started ends soon after, also what does not care for the end of
-// its input or for SIGTERM, and what was started by it in the background.
-func TestKilled(t *testing.T) {
-	const hold, ready = `exec 9>"$FIFO"; `, `echo ready; `
-	const background, stubborn = hold + `sleep 301 & ` + ready + `sleep 301; echo`, hold + `trap "" TERM; ` + ready + `sleep 301; sleep 301`
-	tests := []struct{ name, as, script string }{
-		{"command with background", "command", background},
-		{"server with background", "server", background},
-		{"stubborn command", "command", stubborn},
-		{"stubborn server", "server", stubborn},
-		{"job with background", "job", background},
-		{"stubborn job", "job", stubborn},
-		{"job that left something", "left job", hold + `sleep 301 & (trap "" TERM; sleep 301; sleep 301) & `},
-		{"command without a guard", "unguarded", hold + ready + `exec sleep 301`},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			if test.as == "unguarded" && runtime.GOOS != "linux" {
-				t.Skip("only Linux has death signals")
-			}
-			t.Parallel()
-			fifo := filepath.Join(t.TempDir(), "held")
-			if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			held, err := os.OpenFile(fifo, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer held.Close()
-			killHost(t, "FIFO="+fifo, "SCRIPT="+test.script, "AS="+test.as)
-			if err := held.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := held.Read(make([]byte, 1)); err != io.EOF {
-				t.Errorf("somebody still holds the file: %v", err)
-			}
-		})
-	}
 }
 
 // TestTempDir: a temporary directory goes when it is removed, and when this
