@@ -118,7 +118,7 @@ var packageTable = []row{
 	{4, "internal/execcmd", "the commands around a program under test: exec, shim, verify, journal, gates", "docs/schema internal/accept internal/gate internal/harness internal/journal internal/process internal/verdict internal/witness"},
 	{0, "internal/tomltext", "TOML written for people", ""},
 	{1, "internal/parity", "what two runs did, made comparable", "internal/diag internal/junit internal/ordered"},
-	{2, "internal/importer/session", "real sessions read: transcripts, stream-json logs, journals, tapes become one form", "internal/journal internal/messages/history"},
+	{2, "internal/importer/session", "real sessions read: transcripts, stream-json logs, journals, tapes become one form", "internal/journal internal/messages/history internal/shellcmd"},
 	{2, "internal/forward", "requests passed on to a Messages API and journaled", "internal/journal"},
 	{2, "internal/importer/kit", "files written together or not at all, looked through for secrets", "internal/proc internal/redact"},
 	{3, "internal/importer/hide", "what is secret or personal taken out of sessions", "internal/importer/kit internal/importer/session internal/redact"},

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"path"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -145,12 +147,66 @@ func (p *plans) reading(c *session.Call) (key, value string, ok bool) {
 		name, content := p.inKit(in.Path)
 		return "path", name, content != nil && !strings.Contains(r.Text, path.Base(in.Path)) && linesOf(r.Text, *content)
 	case "Bash":
-		file, ok := strings.CutPrefix(in.Command, "cat ")
+		show, file, ok := showing(in.Command)
+		if !ok {
+			return "", "", false
+		}
 		name, content := p.inKit(file)
-		return "command", "cat " + name, ok && content != nil && !strings.ContainsAny(file, " \t\n;&|<>$`\\\"'*?[{(~#!") &&
-			strings.TrimSpace(r.Text) == strings.TrimSpace(*content)
+		for i := 0; content == nil && i < len(p.cwds) && !path.IsAbs(file); i++ {
+			name, content = p.inKit(p.cwds[i] + "/" + file)
+		}
+		return "command", show.words + name, content != nil && strings.TrimSpace(r.Text) == strings.TrimSpace(show.of(*content))
 	}
 	return "", "", false
+}
+
+// shown is what a command line shows of a file.
+type shown struct {
+	words string // of the command line before the file
+	first int    // lines from the beginning; negative = from the end; 0 = all
+}
+
+// showing reads a command line that shows one file, or some lines of it, and does
+// nothing else.
+func showing(line string) (s shown, file string, ok bool) {
+	words := strings.Split(line, " ")
+	last := len(words) - 1
+	if last < 1 || strings.ContainsAny(line, "\t\n;&|<>$`\\\"'*?[{(~#!") || strings.HasPrefix(words[last], "-") {
+		return s, "", false
+	}
+	s.words, file = strings.Join(words[:last], " ")+" ", words[last]
+	count := strings.Join(words[1:last], "")
+	switch words[0] {
+	case "cat":
+		return s, file, count == ""
+	case "head", "tail":
+		s.first = 10
+	default:
+		return s, "", false
+	}
+	if count != "" {
+		n, err := strconv.Atoi(strings.TrimPrefix(strings.TrimPrefix(count, "-"), "n"))
+		if err != nil || n < 1 || count[0] != '-' {
+			return s, "", false
+		}
+		s.first = n
+	}
+	if words[0] == "tail" {
+		s.first = -s.first
+	}
+	return s, file, true
+}
+
+// of is what is shown of a content.
+func (s shown) of(content string) string {
+	lines := slices.Collect(strings.Lines(content))
+	switch {
+	case s.first > 0:
+		lines = lines[:min(s.first, len(lines))]
+	case s.first < 0:
+		lines = lines[max(0, len(lines)+s.first):]
+	}
+	return strings.Join(lines, "")
 }
 
 // inKit is the name of a file where the kit is played, and what it holds; nil =
@@ -183,14 +239,4 @@ func (p *plans) servable(c *session.Call) bool {
 	key := c.Tool + "\x00" + compact(c.Input)
 	marked := strings.ContainsAny(string(c.Input)+c.Result.Text+string(c.Result.Raw), hide.Home+hide.CWD)
 	return !p.unlike[key] && !marked && (c.Result.Other == 0 || c.Result.Raw != nil)
-}
-
-// harmless are built-in tools that change nothing.
-func harmless(tool string) bool {
-	switch tool {
-	case "Read", "Grep", "Glob", "LS", "TodoWrite", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet", "ToolSearch", "AskUserQuestion",
-		"ExitPlanMode", "EnterPlanMode", "ListMcpResourcesTool", "ReadMcpResourceTool", "Skill", "TaskOutput":
-		return true
-	}
-	return false
 }

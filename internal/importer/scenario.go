@@ -265,7 +265,7 @@ func (w *scenarioWriter) call(prefix string, c *session.Call) {
 	tool := c.Tool
 	how := w.plans.way(c)
 	switch {
-	case how == canned && harmless(tool):
+	case how == canned && c.Harmless():
 		w.w.Raw(comment(fmt.Sprintf("review: canned as it was on line %d; it only reads", c.At.Line)))
 	case how == canned:
 		w.w.Raw(comment("review: changes things, so it is canned"))

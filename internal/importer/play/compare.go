@@ -59,7 +59,11 @@ func (t *teller) messages(indent string, messages []*session.Message) {
 }
 
 func (t *teller) call(indent string, c *session.Call) {
-	t.add(c.At, indent+"call "+c.Tool+" "+t.normal.JSON(c.Input))
+	input := t.normal.JSON(c.Input)
+	if c.Tool == "Bash" { // a file of the kit has its whole name where it is played
+		input = strings.ReplaceAll(input, " <cwd>/", " ")
+	}
+	t.add(c.At, indent+"call "+c.Tool+" "+input)
 	if c.Agent != nil {
 		t.messages(indent+"  ", c.Agent.Messages)
 	}

@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/claudeless/claudeless/internal/shellcmd"
 )
 
 // Place is where something was read.
@@ -189,4 +191,21 @@ func appendCalls(all []*Call, messages []*Message) []*Call {
 		}
 	}
 	return all
+}
+
+// Harmless tells of a call of a built-in tool that it changed nothing.
+func (c *Call) Harmless() bool {
+	switch c.Tool {
+	case "Bash":
+		var in struct{ Command string }
+		if json.Unmarshal(c.Input, &in) != nil {
+			return false
+		}
+		script, err := shellcmd.Parse(in.Command)
+		return err == nil && script.ReadOnly()
+	case "Read", "Grep", "Glob", "LS", "TodoWrite", "TaskCreate", "TaskUpdate", "TaskList", "TaskGet", "ToolSearch", "AskUserQuestion",
+		"ExitPlanMode", "EnterPlanMode", "ListMcpResourcesTool", "ReadMcpResourceTool", "Skill", "TaskOutput":
+		return true
+	}
+	return false
 }
