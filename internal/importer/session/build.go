@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -15,6 +16,8 @@ type set struct {
 	torn  []Place
 	// contents keeps what files held that were read.
 	contents bool
+	// asked says that there were requests to our API, without what it said.
+	asked bool
 }
 
 func newSet() *set { return &set{byID: map[string]*building{}} }
@@ -255,6 +258,9 @@ func (s *set) sessions() ([]*Session, error) {
 	}
 	out = slices.DeleteFunc(out, func(one *Session) bool { return len(one.Prompts) == 0 })
 	if len(out) == 0 {
+		if s.asked {
+			return nil, fmt.Errorf("%w: this journal is that of an API, which has the requests only; import the transcript of that claude, or what `claudeless serve --record` keeps", ErrNothing)
+		}
 		return nil, ErrNothing
 	}
 	for _, at := range s.torn {

@@ -39,6 +39,7 @@ func (r *journalReader) line(at Place, raw []byte) error {
 			}
 			r.traffic.exchange(at, date, e.Exchange)
 		}
+		r.set.asked = r.set.asked || e.Request != nil
 		if e.SessionID == "" {
 			continue
 		}
