@@ -2,7 +2,6 @@ package verdict
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -12,9 +11,11 @@ import (
 
 // unplayed is S05: turns and steps that the run did not come to.
 func unplayed(in Input) []Finding {
-	p := plays{in: &in, open: map[string]*sequence{}, injected: map[string]string{}}
+	p := plays{in: &in, at: map[string]*playing{}, injected: map[string]string{}}
 	for _, e := range in.Entries {
 		switch {
+		case e.Start != nil:
+			p.driven = p.driven || strings.Contains(strings.Join(e.Start.Argv, "="), "--input-format=stream-json")
 		case e.Unplayed != nil:
 			p.found = append(p.found, unplayedStep(e, e.Unplayed))
 		case e.Prompt != nil && e.Prompt.Injected:
@@ -33,24 +34,34 @@ func unplayed(in Input) []Finding {
 type plays struct {
 	in       *Input
 	found    []Finding
-	open     map[string]*sequence // by session
-	order    []string             // of the sessions
-	injected map[string]string    // text that the CLI wrote last, by session
-	left     []leftStep           // last requests of the sessions of the API
+	at       map[string]*playing // by session
+	order    []*playing
+	injected map[string]string // text that the CLI wrote last, by session
+	driven   bool              // a host drove one of them
 }
 
-// leftStep is a request after which a script goes on.
-type leftStep struct {
-	session string
-	entry   journal.Entry
+// playing is how far the script of one session is.
+type playing struct {
+	turns *sequence     // that are to come; nil = none
+	left  journal.Entry // a request to the API after which the script goes on, if it is one
+}
+
+// session is how far one is.
+func (p *plays) session(id string) *playing {
+	if p.at[id] == nil {
+		p.at[id] = &playing{}
+		p.order = append(p.order, p.at[id])
+	}
+	return p.at[id]
 }
 
 // requested follows a conversation over the API.
 func (p *plays) requested(e journal.Entry, q *journal.Request) {
 	session := q.Session + "/" + q.Agent
-	p.left = slices.DeleteFunc(p.left, func(l leftStep) bool { return l.session == session })
+	s := p.session(session)
+	s.left = journal.Entry{}
 	if q.Left != nil && !failed(q) {
-		p.left = append(p.left, leftStep{session, e})
+		s.left = e
 	}
 	if q.Prompt != "" && !q.Injected && q.Attempt <= 1 {
 		e.PID = 0 // the line is that of the server
@@ -60,40 +71,33 @@ func (p *plays) requested(e journal.Entry, q *journal.Request) {
 
 // matched notes that a rule has answered a prompt of a session.
 func (p *plays) matched(e journal.Entry, session, name string) {
-	if !slices.Contains(p.order, session) {
-		p.order = append(p.order, session)
-	}
+	s := p.session(session)
 	rule, turn := placeOf(name)
-	if before := p.open[session]; before != nil && (rule != before.rule || turn != before.at) {
+	if before := s.turns; before != nil && (rule != before.rule || turn != before.at) {
 		p.found = append(p.found, before.missed(e)...)
 	}
-	p.open[session] = p.in.sequence(rule, turn+1)
+	s.turns = p.in.sequence(rule, turn+1)
 }
 
 // end is what was found, with all that has come to no end.
 func (p *plays) end() []Finding {
-	for _, session := range p.order {
-		if s := p.open[session]; s != nil {
-			p.found = append(p.found, s.missed(journal.Entry{})...)
+	for _, s := range p.order {
+		if s.turns != nil {
+			p.found = append(p.found, s.turns.missed(journal.Entry{})...)
 		}
 	}
-	for _, l := range p.left {
-		f := unplayedStep(l.entry, l.entry.Request.Left)
-		f.PID = 0       // the line is that of the server
-		if p.driven() { // a host may have interrupted it, which nobody sees here
+	for _, s := range p.order {
+		if s.left.Request == nil {
+			continue
+		}
+		f := unplayedStep(s.left, s.left.Request.Left)
+		f.PID = 0     // the line is that of the server
+		if p.driven { // a host may have interrupted it, which nobody sees here
 			f.Level = levelWarn
 		}
 		p.found = append(p.found, f)
 	}
 	return p.found
-}
-
-// driven tells whether a host drove any claude of the run, in the lane of the real
-// one.
-func (p *plays) driven() bool {
-	return slices.ContainsFunc(p.in.Entries, func(e journal.Entry) bool {
-		return e.Start != nil && strings.Contains(strings.Join(e.Start.Argv, "="), "--input-format=stream-json")
-	})
 }
 
 func unplayedStep(e journal.Entry, u *journal.Unplayed) Finding {
