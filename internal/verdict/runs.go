@@ -30,7 +30,9 @@ func split(entries []journal.Entry) []*process {
 	for i, e := range entries {
 		p := current[e.PID]
 		switch {
-		case e.Expectation != nil || e.Finding != nil || e.Type == "request" || e.Type == "side_request":
+		case e.Expectation != nil || e.Finding != nil || e.Request != nil || e.SideRequest != nil || e.Exchange != nil:
+			continue
+		case e.Gate != nil && p == nil: // of the API
 			continue
 		case p == nil || e.Start != nil && len(p.entries) > 0:
 			p = &process{Run: Run{PID: e.PID, Argv: []string{}, Prompts: []string{}, Tools: []string{}}, began: e.When, firstTurn: -1, lastResult: -1}

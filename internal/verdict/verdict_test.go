@@ -228,6 +228,9 @@ func TestGateTimeout(t *testing.T) {
 	if err := r.Write(&junit, verdict.JUnit); err != nil || !strings.Contains(junit.String(), `file="s.toml" line="7"`) {
 		t.Errorf("%v in\n%s", err, &junit)
 	}
+	if r := judge(t, setup+turn+closed+strings.ReplaceAll(reached+released, `"type"`, `"pid":7,"type"`)); len(r.Runs) != 1 {
+		t.Errorf("the server of the gates counts as a run of claude: %+v", r.Runs)
+	}
 	if r := judge(t, setup+reached+released+turn+closed); len(ids(r)) > 0 || r.ExitCode() != 0 {
 		t.Errorf("released in time: %v, exit %d", ids(r), r.ExitCode())
 	}
