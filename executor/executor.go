@@ -77,7 +77,9 @@ func absent(text string) protocol.ToolResult {
 	return r
 }
 
-// Missing is the result of a call of a tool that others may have.
+// Missing is the result of a call of a tool that there is, but not in this
+// conversation: an agent has those that its definition names. One that nobody
+// knows is [Unknown].
 func Missing(name string) protocol.ToolResult {
 	return absent("Error: No such tool available: " + name + ". " + name +
 		" is not among the tools available here. Continue with the tools you have.")

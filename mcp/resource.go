@@ -11,7 +11,8 @@ import (
 )
 
 // Resources lists the resources of all connected servers, in config order;
-// server narrows it to one by its raw name.
+// server narrows it to one by its raw name, empty = all. A name that no server has
+// is ErrUnknownServer.
 func (m *Manager) Resources(server string) ([]Resource, error) {
 	var all []Resource
 	found := server == ""
@@ -30,6 +31,10 @@ func (m *Manager) Resources(server string) ([]Resource, error) {
 }
 
 // ReadResource reads one resource and returns the result as the server sent it.
+// The server goes by its raw name; one that was lost is started again first, and has
+// 60 s to answer, or its Timeout where that is shorter. The error is a routing error
+// with nothing sent, an [*RPCError], [ErrConnectionClosed], or says that no answer
+// came. That holds for all requests beside calls.
 func (m *Manager) ReadResource(ctx context.Context, server, uri string) (result json.RawMessage, err error) {
 	err = m.ask(ctx, server, func(ctx context.Context, c *connection.Conn) (err error) {
 		result, err = c.ReadResource(ctx, uri)
@@ -38,7 +43,8 @@ func (m *Manager) ReadResource(ctx context.Context, server, uri string) (result 
 	return result, err
 }
 
-// ResourceTemplates lists a server's resource templates as it sent them.
+// ResourceTemplates lists a server's resource templates as it sent them; nil = it has
+// no resources at all. Errors are those of [Manager.ReadResource].
 func (m *Manager) ResourceTemplates(ctx context.Context, server string) (all []json.RawMessage, err error) {
 	err = m.ask(ctx, server, func(ctx context.Context, c *connection.Conn) (err error) {
 		if !c.Hello().Has("resources") {
@@ -50,7 +56,8 @@ func (m *Manager) ResourceTemplates(ctx context.Context, server string) (all []j
 	return all, err
 }
 
-// GetPrompt fills in a prompt and returns the result as the server sent it.
+// GetPrompt fills in a prompt, by the server's own name for it, and returns the result
+// as the server sent it. Errors are those of [Manager.ReadResource].
 func (m *Manager) GetPrompt(ctx context.Context, server, name string, args map[string]string) (result json.RawMessage, err error) {
 	err = m.ask(ctx, server, func(ctx context.Context, c *connection.Conn) (err error) {
 		result, err = c.GetPrompt(ctx, name, args)
@@ -112,7 +119,9 @@ func (m *Manager) Ping(ctx context.Context, server string) error {
 }
 
 // Subscribe asks a server to tell of changes to a resource, which go to
-// Options.ResourceUpdated; after a reconnect it is asked again.
+// Options.ResourceUpdated; after a reconnect it is asked again. A server that has no
+// subscriptions is [ErrNoSubscriptions]; other errors are those of
+// [Manager.ReadResource].
 func (m *Manager) Subscribe(ctx context.Context, server, uri string) error {
 	return m.ask(ctx, server, func(ctx context.Context, c *connection.Conn) error {
 		if !c.Hello().Subscribable() {

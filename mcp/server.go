@@ -66,7 +66,7 @@ type ServerStatus struct {
 	Name   string
 	State  State
 	Status string // State.Wire()
-	Source string // dynamic, project, user, sdk
+	Source string // as in [ServerConfig]
 	Config ServerConfig
 	// Info, ProtocolVersion, Capabilities (raw JSON) and Instructions are what
 	// the last successful handshake gave.

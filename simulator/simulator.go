@@ -4,9 +4,10 @@
 // [Simulator.Turn] asks the scripted model, runs its tool calls through the
 // executor chain and yields every event exactly once, in the order in which
 // the real CLI shows them, ending with exactly one result. Text, JSON,
-// stream-json, SDK hosts, transcripts and the journal are loops over that one
-// stream. The package knows no output format, no control protocol, no command
-// line and no operating system: clock, ids, randomness and waiting are given.
+// stream-json and SDK hosts are loops over that one stream; transcripts and the
+// journal are given each event of it before anybody sees it. The package knows no
+// output format, no control protocol, no command line and no operating system:
+// clock, ids, randomness and waiting are given.
 package simulator
 
 import (
