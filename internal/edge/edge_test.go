@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -106,7 +107,15 @@ func TestFaults(t *testing.T) {
 	if err != nil || len(faults) != 22 || len(files) != len(faults) {
 		t.Fatalf("%d faults in %d files, want 22: %v", len(faults), len(files), err)
 	}
+	schema, err := os.ReadFile("../../docs/schema/scenario.json") // from the values of `fault` in scenarios
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, f := range faults {
+		const keys = 3 // of a scenario, a rule, a step
+		if n := bytes.Count(schema, []byte(strconv.Quote(f.Name))); n < keys {
+			t.Errorf("scenarios may have the fault %s in %d of %d places", f.Name, n, keys)
+		}
 		if f.Bug == "" || f.Real == "" || f.Caller == "" || f.Face == "" || f.Truth == "" || edge.FaultByName(f.Name) == nil {
 			t.Errorf("%s says too little: %+v", f.Name, f)
 		}
