@@ -1,6 +1,7 @@
 package tests
 
 import (
+	"cmp"
 	"fmt"
 	"go/parser"
 	"os"
@@ -106,7 +107,7 @@ var packageTable = []row{
 	{4, "internal/debug/proxy", "the hub between any MCP client and a server", "simulator/protocol internal/proc internal/debug mcp"},
 	{4, "internal/debug/rest", "the hub over HTTP", "internal/match internal/serve internal/debug internal/debug/external internal/debug/compat internal/debug/compat/item"},
 	{4, "internal/debug/script", "the hub played by a scenario", "simulator/protocol scenarios executor internal/cas internal/debug"},
-	{4, "internal/mcpcmd", "claudeless mcp: configure servers, look at them, call them", "simulator/protocol internal/argv internal/diag mcp"},
+	{2, "internal/mcpcmd", "claudeless mcp: configure servers, look at them, call them", "simulator/protocol internal/argv internal/diag mcp"},
 	{6, "tests/interop/mcp", "public MCP servers, against the binary", ""},
 	{0, "internal/gate", "steps of several processes held back until somebody lets them go on", ""},
 	{2, "internal/edge", "the streams, signals and end of a process: watched, and spoiled by faults", "internal/diag internal/journal internal/ordered internal/process"},
@@ -217,6 +218,11 @@ func TestImports(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(root, r.path)); err != nil {
 			t.Errorf("package table: %s has a row but no directory", r.path)
 		}
+		for imp := range strings.FieldsSeq(r.may) {
+			if rows[imp].layer > r.layer {
+				t.Errorf("package table: %s of layer %d may not import %s of layer %d: arrows go down", r.path, r.layer, imp, rows[imp].layer)
+			}
+		}
 	}
 }
 
@@ -270,7 +276,8 @@ func TestPackageTable(t *testing.T) {
 	const begin, end = "<!-- packages:begin -->\n", "<!-- packages:end -->"
 	var b strings.Builder
 	b.WriteString("| layer | package | job | may import |\n|---|---|---|---|\n")
-	for _, r := range packageTable {
+	byLayer := slices.SortedStableFunc(slices.Values(packageTable), func(a, b row) int { return cmp.Compare(a.layer, b.layer) })
+	for _, r := range byLayer {
 		may := "–"
 		if r.may == "*" {
 			may = "all above"
