@@ -9,18 +9,18 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// upper is an executor with one tool.
-type upper struct{}
+// tool is an executor with one tool, which answers by its name.
+type tool string
 
-func (upper) Tools(context.Context) ([]protocol.Tool, error) {
-	return []protocol.Tool{{Name: "Upper"}}, nil
+func (t tool) Tools(context.Context) ([]protocol.Tool, error) {
+	return []protocol.Tool{{Name: string(t)}}, nil
 }
 
-func (upper) Execute(_ context.Context, call protocol.ToolUse) (executor.Result, error) {
-	if call.Name != "Upper" {
+func (t tool) Execute(_ context.Context, call protocol.ToolUse) (executor.Result, error) {
+	if call.Name != string(t) {
 		return executor.Result{}, executor.ErrUnknownTool
 	}
-	return executor.Plain(protocol.ToolResult{Content: protocol.Content{Text: "RAIN"}}), nil
+	return executor.Plain(protocol.ToolResult{Content: protocol.Content{Text: "I am " + call.Name}}), nil
 }
 
 // What happens around every call is a middleware; the first one is the
@@ -32,19 +32,23 @@ func ExampleChain() {
 		fmt.Println("after", r.Content.Text)
 		return r, err
 	})
-	tools := executor.Chain(upper{}, log)
-	if _, err := tools.Execute(context.Background(), protocol.ToolUse{Name: "Upper", Input: json.RawMessage(`{}`)}); err != nil {
+	tools := executor.Chain(tool("Forecast"), log)
+	if _, err := tools.Execute(context.Background(), protocol.ToolUse{Name: "Forecast", Input: json.RawMessage(`{}`)}); err != nil {
 		panic(err)
 	}
 	// Output:
-	// before Upper
-	// after RAIN
+	// before Forecast
+	// after I am Forecast
 }
 
 // Executors are asked in order; ErrUnknownTool means "ask the next".
 func ExampleComposite() {
-	tools := executor.Composite{upper{}, upper{}}
-	_, err := tools.Execute(context.Background(), protocol.ToolUse{Name: "Lower"})
-	fmt.Println(err)
-	// Output: unknown tool
+	tools := executor.Composite{tool("Forecast"), tool("Tides")}
+	for _, name := range []string{"Tides", "Stars"} {
+		r, err := tools.Execute(context.Background(), protocol.ToolUse{Name: name})
+		fmt.Printf("%s: %q, %v\n", name, r.Content.Text, err)
+	}
+	// Output:
+	// Tides: "I am Tides", <nil>
+	// Stars: "", unknown tool
 }

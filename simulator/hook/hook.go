@@ -170,7 +170,7 @@ func (r *Runner) remove(which func(*entry) bool) {
 }
 
 // Register adds callbacks of the host. Hooks of Setup, and those around the
-// session as a whole, are not asked of it ([neverToHost]). A matcher that is no
+// session as a whole, are not asked of it (spec: cli-contract 5.1). A matcher that is no
 // valid expression matches nothing.
 func (r *Runner) Register(event string, matchers []protocol.HookMatcher) {
 	r.mu.Lock()
