@@ -75,9 +75,12 @@ func store(path string, content []byte) error {
 	if path, err = filepath.EvalSymlinks(path); err != nil {
 		return err
 	}
-	beside, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil { // its directory takes no new files
+	beside, err := os.CreateTemp(filepath.Dir(path), ".beside.*") // a name of its own: with the file's it may be too long
+	if errors.Is(err, fs.ErrPermission) {                         // its directory takes no new files
 		return os.WriteFile(path, content, 0o644)
+	}
+	if err != nil {
+		return err
 	}
 	_, err = beside.Write(content)
 	if err = errors.Join(err, beside.Chmod(info.Mode().Perm()), beside.Close()); err == nil {
