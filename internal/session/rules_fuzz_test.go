@@ -235,44 +235,71 @@ func expand(r *rand.Rand) string {
 	return say("line", 8)
 }
 
-// FuzzRules runs random command lines that some rules and modes let through
-// unasked and looks whether they have done what these rules are there to keep
-// them from.
+// tryRules looks whether a command line that some rules and modes let through
+// unasked has done what these rules are there to keep it from. It is judged in
+// one directory and run in others like it.
+func tryRules(t *testing.T, bash, line string, judged yard) (ran int) {
+	t.Helper()
+	input, err := protocol.Marshal(map[string]string{"command": line})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range ruleSets() {
+		if set.blind != nil && set.blind.MatchString(line) {
+			continue
+		}
+		p, err := permission.New(permission.Options{
+			Mode: set.mode, Rules: set.rules, CWD: filepath.Join(judged.top, "work"), Home: filepath.Join(judged.top, "home"), Disk: disk{},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v := p.Decide(protocol.ToolUse{Name: "Bash", Input: input}); v.Behavior != permission.Allow {
+			continue
+		}
+		ran++
+		y := newYard(t)
+		before := y.look(t)
+		said := y.run(t, bash, line)
+		if what := set.wrong(before, y.look(t), said); what != "" {
+			t.Errorf("%s: %q may run unasked and %s", set.name, line, what)
+		}
+	}
+	return ran
+}
+
+// lineOf is the line of the grammar that a number stands for.
+func lineOf(seed uint64) string { return expand(rand.New(rand.NewPCG(seed, 29))) }
+
+// TestRulesHoldForASample is the differential check on the same lines each time:
+// what the engine lets through is run.
+func TestRulesHoldForASample(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("there is no bash")
+	}
+	const lines, parts = 500, 4
+	for part := range uint64(parts) {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			judged, ran := newYard(t), 0
+			for seed := part; seed < lines; seed += parts {
+				ran += tryRules(t, bash, lineOf(seed), judged)
+			}
+			if ran < lines/parts/2 {
+				t.Errorf("%d runs of %d lines: the sample shows nothing", ran, lines/parts)
+			}
+			t.Logf("%d runs", ran)
+		})
+	}
+}
+
+// FuzzRules is the same with lines by chance.
 func FuzzRules(f *testing.F) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
 		f.Skip("there is no bash")
 	}
-	for seed := range uint64(96) {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, seed uint64) {
-		r := rand.New(rand.NewPCG(seed, 29))
-		line := expand(r)
-		input, err := protocol.Marshal(map[string]string{"command": line})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, set := range ruleSets() {
-			if set.blind != nil && set.blind.MatchString(line) {
-				continue
-			}
-			y := newYard(t)
-			p, err := permission.New(permission.Options{
-				Mode: set.mode, Rules: set.rules, CWD: filepath.Join(y.top, "work"), Home: filepath.Join(y.top, "home"),
-				Disk: disk{},
-			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if v := p.Decide(protocol.ToolUse{Name: "Bash", Input: input}); v.Behavior != permission.Allow {
-				continue
-			}
-			before := y.look(t)
-			said := y.run(t, bash, line)
-			if what := set.wrong(before, y.look(t), said); what != "" {
-				t.Errorf("%s: %q may run unasked and %s", set.name, line, what)
-			}
-		}
-	})
+	f.Add(uint64(500))
+	f.Fuzz(func(t *testing.T, seed uint64) { tryRules(t, bash, lineOf(seed), newYard(t)) })
 }

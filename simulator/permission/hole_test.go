@@ -76,7 +76,8 @@ func TestDenyHolds(t *testing.T) {
 			"xargs -I {} rm {}", "xargs -n 1 rm", "stdbuf -o L rm q", "exec rm q", "exec -a x rm q", "sudo -u root rm q", "nice -n 5 rm q",
 			"flock x rm q", "busybox rm q", "time -p rm q", "eval rm q", `eval "rm q"`, "bash -c 'rm q'", "sh -lc 'rm q'",
 			"nohup bash -c 'true; rm q'", "bash -c \"sh -c 'rm q'\"", "find . -exec rm {} +", `find . -name 'a b' -execdir rm {} \;`,
-			"{rm,q}", "{r,}m q", "bash -c 'cat < .env'", "trap 'rm q' EXIT", `echo "$(<.env)"`, "cp -t sub .env", "mv -tkept a", "cp -vtkept a", "awk 1 .env", ". .env", "< .env cat",
+			"{rm,q}", "{r,}m q", "bash -c 'cat < .env'", "trap 'rm q' EXIT", `echo "$(<.env)"`, "cp -t sub .env", "mv -tkept a", "cp -vtkept a", "cd sub && bash -c 'echo > ../kept'",
+			"cd sub && cd . && find . -maxdepth 0 -exec touch ../kept +", "cd sub; eval cat ../.env", "cd sub; bash -c 'cd ..; eval cat .env'", "awk 1 .env", ". .env", "< .env cat",
 		}},
 		{"ask", []string{
 			"X=rm; $X q", "$(echo rm) q", "/bin/r? q", "echo 'rm q' | bash", `bash -c "$X"`, `eval "$X"`, "cat $X", "cat < $X", "echo x > $X",
@@ -170,6 +171,7 @@ func TestDangerousRemoval(t *testing.T) {
 			"rm -rf /home", "(rm -rf ~)", "{ rm -rf ~; }", "rm -rf ~ &", "true && rm -rf ~", "nohup rm -rf ~", "sudo -u x rm -rf ~", "bash -c 'rm -rf ~'",
 			"eval rm -rf ~", "/bin/rm -rf ~", "rm -rf {x,~/}", "rmdir ~", "rm -rf .", "rm -rf *", "rm -rf ../project", "rm -rf ..", "cd ~ && rm -rf *",
 			"cd /home; rm -rf me", "find . -exec rm -rf ~ +", "rm -rf ~; (",
+			"cd ~ && bash -c 'rm -rf *'", "cd ..; eval rm -rf project", "cd ~; bash -c 'cd ..; rm -rf me'", "cd ~ && find . -maxdepth 0 -exec rm -rf ../me +",
 		} {
 			v := p.Decide(use("Bash", command))
 			if v.Behavior == permission.Allow || !strings.HasPrefix(v.Message, "Dangerous rm") || v.Safety != protocol.SafetyDangerous {

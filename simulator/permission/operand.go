@@ -83,9 +83,10 @@ type lookup struct{ *places }
 type line struct {
 	*call
 	lookup
+	starts []string // directories that it may begin in
 }
 
-func newLine(c *call) line { return line{c, lookup{c.at}} }
+func newLine(c *call) line { return line{c, lookup{c.at}, []string{c.at.callPath("")}} }
 
 // all are the command line itself and those nested in it.
 func (c line) all() []line { return append([]line{c}, c.nested(maxNested)...) }
@@ -97,7 +98,11 @@ func (c line) nested(depth int) []line {
 		return nil
 	}
 	var out []line
+	places := c.starts
 	for _, cmd := range c.script.Commands {
+		if inner := cmd.Innermost(); inner.Name() == "cd" {
+			places = c.moved(slices.Clip(places), c.reaches(inner).read)
+		}
 		script, _, ok := cmd.Nested()
 		if !ok || strings.TrimSpace(script) == "" {
 			continue
@@ -105,7 +110,7 @@ func (c line) nested(depth int) []line {
 		call := *c.call
 		call.command = script
 		call.script, call.parseErr = shellcmd.Parse(script)
-		inner := newLine(&call)
+		inner := line{&call, c.lookup, places}
 		out = append(append(out, inner), inner.nested(depth-1)...)
 	}
 	return out

@@ -135,7 +135,7 @@ func (c line) removal() *question {
 		return nil
 	}
 	for _, one := range c.all() {
-		places := []string{c.at.callPath("")}
+		places := slices.Clip(one.starts)
 		for _, cmd := range one.script.Commands {
 			inner := cmd.Innermost()
 			if inner.Name() == "cd" {

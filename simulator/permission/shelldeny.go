@@ -14,7 +14,7 @@ func (c line) deniedPath() *Verdict {
 		return nil
 	}
 	var refused *Verdict
-	places := []string{c.at.callPath("")}
+	places := slices.Clip(c.starts)
 	for _, cmd := range c.script.Commands {
 		inner := cmd.Innermost()
 		to := c.reaches(inner)
