@@ -40,7 +40,7 @@ var wide = map[string]int{ // constant: only read
 	"internal/debugcmd": 12, // it puts the faces of the hub together
 	"internal/host":     18, // it answers about every part of a session
 	"internal/launch":   15, // all precedence, of whatever there is
-	"internal/session":  33, // the one place where parts are put together
+	"internal/session":  32, // the one place where parts are put together
 }
 
 // figure is one measured thing, for the report and the limit.

@@ -46,7 +46,7 @@ func (s *Session) Tasks() *task.Set { return s.work.tasks }
 func (s *Session) Checkpoints() *checkpoint.History { return s.records.checkpoints }
 
 // Warn tells about something on stderr.
-func (s *Session) Warn(text string) { s.records.warn(text) }
+func (s *Session) Warn(text string) { s.records.Warn(text) }
 
 // Hint tells about something that is passed over, unless our name is claude.
 func (s *Session) Hint(text string) { s.records.hint(text) }
@@ -108,7 +108,7 @@ func (s *Session) AddPlugins(dirs []string, with map[string]bool) {
 	for _, parts := range s.plan.Catalog.AddPlugins(launch.OpenDir, dirs...) {
 		if !s.hooks.off {
 			for _, w := range s.hooks.Add(ofPlugin(parts)) {
-				s.records.warn(w.Text)
+				s.records.Warn(w.Text)
 			}
 		}
 		if with[parts.Dir] && !s.plan.Servers.Fixed {

@@ -61,7 +61,7 @@ func openRecords(plan launch.Plan, t transcript.Teller) (*recorder, error) {
 	r.engine = newPlayed(plan.Scenario.Scenario, plan.Scenario.Engine, plan.Clock)
 	if state := r.transcript.ScenarioState(); state != nil {
 		if err := r.engine.Restore(state); err != nil {
-			r.warn("the state of the scenario was not restored: " + err.Error())
+			r.Warn("the state of the scenario was not restored: " + err.Error())
 		}
 	}
 	if plan.Host.Checkpoints { // a resumed session goes on with its copies
@@ -76,7 +76,7 @@ func (r *recorder) follow(plan launch.Plan) error {
 	if plan.Records.Capture != "" {
 		file, err := os.OpenFile(plan.Records.Capture, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 		if err != nil {
-			r.warn("opening --capture: " + err.Error())
+			r.Warn("opening --capture: " + err.Error())
 		} else {
 			r.captured = file
 			r.journal = journal.New(journal.Options{W: file, Now: plan.Clock.Now, PID: plan.PID, SessionID: r.transcript.ID(), Environ: plan.Environ})
@@ -93,7 +93,7 @@ func (r *recorder) follow(plan launch.Plan) error {
 func (r *recorder) see(ctx context.Context, ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.Warning:
-		r.warn(ev.Text)
+		r.Warn(ev.Text)
 	case *protocol.Verbatim:
 		fmt.Fprint(r.stderr, ev.Stderr)
 	case *protocol.Matched:
@@ -113,7 +113,7 @@ func (r *recorder) see(ctx context.Context, ev protocol.Event) {
 	}
 	if r.checkpoints != nil {
 		if err := r.checkpoints.See(ev); err != nil {
-			r.warn("keeping a checkpoint: " + err.Error())
+			r.Warn("keeping a checkpoint: " + err.Error())
 		}
 	}
 	if r.journal != nil {
@@ -129,7 +129,7 @@ func (r *recorder) unmatched(ev *protocol.Matched) {
 	}
 	ev.Nearest = r.engine.Explain(scenarios.Request{Prompt: ev.Prompt})
 	if tell {
-		r.warn(ev.Nearest[0] + ", so nothing answers it")
+		r.Warn(ev.Nearest[0] + ", so nothing answers it")
 		for _, why := range ev.Nearest[1:] {
 			fmt.Fprintf(r.stderr, "hint: %s\n", why)
 		}
@@ -178,7 +178,7 @@ func (r *recorder) keepScenario() {
 		err = r.transcript.SetScenarioState(state)
 	}
 	if err != nil {
-		r.warn("the state of the scenario is not saved: " + err.Error())
+		r.Warn("the state of the scenario is not saved: " + err.Error())
 	}
 }
 
@@ -209,7 +209,7 @@ func (r *recorder) ID() string { return r.transcript.ID() }
 // Entitle gives the session a title.
 func (r *recorder) Entitle(title string) {
 	if err := r.transcript.Entitle(title); err != nil {
-		r.warn("the title is not saved: " + err.Error())
+		r.Warn("the title is not saved: " + err.Error())
 	}
 }
 
@@ -226,7 +226,7 @@ func (r *recorder) save(name string, data []byte) (string, error) {
 // close writes the end of the transcript.
 func (r *recorder) close() {
 	if err := r.transcript.Close(); err != nil {
-		r.warn("the session is not saved: " + err.Error())
+		r.Warn("the session is not saved: " + err.Error())
 	}
 }
 
@@ -235,7 +235,7 @@ func (r *recorder) closeLogs() {
 	r.debug.close()
 	if r.journal != nil {
 		if err := errors.Join(r.journal.Err(), r.captured.Close()); err != nil {
-			r.warn("writing --capture: " + err.Error())
+			r.Warn("writing --capture: " + err.Error())
 		}
 	}
 }
@@ -243,11 +243,19 @@ func (r *recorder) closeLogs() {
 // hint warns of settings that are passed over, of which the real CLI says nothing (spec: cli-observed 1).
 func (r *recorder) hint(text string) {
 	if !r.quiet {
-		r.warn(text)
+		r.Warn(text)
 	}
 }
 
-func (r *recorder) warn(text string) { fmt.Fprintf(r.stderr, "claudeless: warning: %s\n", text) }
+// Note writes into the journal, if there is one.
+func (r *recorder) Note(b journal.Body) {
+	if r.journal != nil {
+		r.journal.Write(b)
+	}
+}
+
+// Warn says something on stderr.
+func (r *recorder) Warn(text string) { fmt.Fprintf(r.stderr, "claudeless: warning: %s\n", text) }
 
 // played is the scenario as this process plays it, with what its expectations want to know and the engine does not see. It
 // tells what happened as internal/verdict finds it in a journal.

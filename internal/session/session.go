@@ -116,7 +116,7 @@ func (s *Session) renew(prompt launch.Prompt) error {
 func (s *Session) options(prompt launch.Prompt) (simulator.Options, error) {
 	plan, t := s.plan, s.records.transcript
 	o := simulator.Options{
-		Model: players{plan, s.records.engine.Engine, s.records}.own(), Tools: s.box, Hooks: s.hooks.Runner, Clock: plan.Clock, Rand: plan.Clock.Rand(),
+		Model: s.work.model.Own(), Tools: s.box, Hooks: s.hooks.Runner, Clock: plan.Clock, Rand: plan.Clock.Rand(),
 		Live: s.live, Here: s.box, System: prompt.System + prompt.Append,
 		Limits: simulator.Limits{
 			Turns: plan.Limits.MaxTurns, BudgetUSD: plan.Limits.MaxBudgetUSD, Retries: plan.Limits.MaxRetries, RetryScale: plan.Limits.RetryScale,

@@ -267,7 +267,7 @@ func (g gates) register(ctx context.Context, tools executor.Executor) error {
 func (g gates) close(r *recorder) {
 	if g.script != nil {
 		for _, text := range g.script.Warnings() {
-			r.warn(text)
+			r.Warn(text)
 		}
 		g.script.Close()
 	}
