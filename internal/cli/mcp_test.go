@@ -24,7 +24,7 @@ func TestMCPCommand(t *testing.T) {
 		{"claude", "mcp", "", "Usage: claude mcp", 1},
 		{"claudeless", "mcp --help", "get-prompt", "", 0},
 		{"claude", "mcp list", "No MCP servers configured.", "", 0},
-		{"claude", "mcp get nope", "", "No MCP server named \"nope\".\n", 1},
+		{"claude", "mcp get nope", "", "No MCP server named \"nope\". Run `claude mcp add` to add one.\n", 1},
 		{"claude", "mcp frobnicate", "", "error: unknown command 'frobnicate'\n", 1},
 		{"claude", "mcp status", "", "error: unknown command 'status'\n", 1},
 		{"claude", "mcp add x npx -y", "", "error: unknown option '-y'\n", 1},

@@ -46,7 +46,7 @@ func add(_ context.Context, o *Options, words []string) error {
 		transport = "stdio"
 	}
 	if !slices.Contains([]string{"stdio", "sse", "http"}, transport) {
-		return errorf("Invalid transport type: %s. Must be one of: stdio, sse, http", transport)
+		return errorf("Invalid transport type: %s. Must be one of: stdio, sse, http (or streamable-http)", transport)
 	}
 	if err := checkNew(o, name, f.scope); err != nil {
 		return err
@@ -184,7 +184,7 @@ func keep(o *Options, scope, name string, entry json.RawMessage) error {
 		if problem.Type == "reserved_name" {
 			return errorf("Cannot add MCP server %q: this name is reserved.", name)
 		}
-		return errorf("Invalid configuration: %s", strings.TrimPrefix(problem.Message, "Skipped — "))
+		return errorf("Invalid configuration: %s", strings.TrimPrefix(problem.Message, fmt.Sprintf("Skipped — invalid MCP server config for %q: ", name)))
 	}
 	return o.Store.put(scope, name, entry)
 }

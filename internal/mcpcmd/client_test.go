@@ -106,7 +106,7 @@ func TestMCPConfig(t *testing.T) {
 	b.add("ok")
 	b.steps([]step{
 		{words: []string{"tools", "--mcp-config", "nope.json"}, stderr: "Error: Invalid MCP configuration:\nMCP config file not found: $PROJECT/nope.json", fails: true},
-		{words: []string{"call", "ok", "echo", "--strict-mcp-config"}, stderr: `No MCP server named "ok".`, fails: true},
+		{words: []string{"call", "ok", "echo", "--strict-mcp-config"}, stderr: "No MCP server named \"ok\". Run `claude mcp add` to add one.", fails: true},
 		{
 			words:  []string{"call", "--mcp-config", `{"mcpServers":{"bad":{"command":5},"two":{"command":"$SELF","env":{"MCPTEST_MODE":"ok"}}}}`, "two", "echo", `{"text":"x"}`},
 			stderr: "bad: Skipped — invalid MCP server config for \"bad\": command: expected string, received number\n", stdout: "echo: x\n",

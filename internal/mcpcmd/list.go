@@ -166,7 +166,11 @@ func get(ctx context.Context, o *Options, words []string) error {
 
 func printServer(w io.Writer, h health) {
 	s := h.config
-	fmt.Fprintf(w, "%s:\n  Scope: %s\n  Status: %s\n  Type: %s\n", h.Name, scopeLabel(h.Scope), h.mark(), h.Transport)
+	fmt.Fprintf(w, "%s:\n  Scope: %s\n  Status: %s\n", h.Name, scopeLabel(h.Scope), h.mark())
+	if h.Error != "" {
+		fmt.Fprintf(w, "  Issue: %s\n", oneLine(h.Error))
+	}
+	fmt.Fprintf(w, "  Type: %s\n", h.Transport)
 	if h.Transport == "stdio" {
 		fmt.Fprintf(w, "  Command: %s\n", s.Command)
 		fmt.Fprintln(w, strings.TrimSuffix("  Args: "+strings.Join(s.Args, " "), " "))

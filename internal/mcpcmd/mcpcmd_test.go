@@ -115,7 +115,7 @@ func TestConfigure(t *testing.T) {
 	b := newBench(t)
 	b.steps([]step{
 		{words: []string{"list"}, stdout: "No MCP servers configured. Use `claude mcp add` to add a server.\n"},
-		{words: []string{"get", "nope"}, stderr: `No MCP server named "nope".`, fails: true},
+		{words: []string{"get", "nope"}, stderr: "No MCP server named \"nope\". Run `claude mcp add` to add one.", fails: true},
 		{
 			words:  []string{"add", "fs", "-e", "A=1=2", "B=", "--", "npx", "-y", "server-fs", "--flag"},
 			stdout: "Added stdio MCP server fs with command: npx -y server-fs --flag to local config\nFile modified: $HOME/.claude.json [project: $PROJECT]\n",
@@ -144,10 +144,10 @@ func TestConfigure(t *testing.T) {
 				"  claude mcp remove fs -s local\n  claude mcp remove fs -s user",
 		},
 		{words: []string{"remove", "fs", "-s", "local"}, stdout: "Removed MCP server fs from local config\nFile modified: $HOME/.claude.json [project: $PROJECT]\n"},
-		{words: []string{"remove", "fs", "-s", "local"}, stderr: "No project-local MCP server found with name: fs", fails: true},
+		{words: []string{"remove", "fs", "-s", "local"}, stderr: "No MCP server named \"fs\" in local scope", fails: true},
 		{words: []string{"remove", "fs"}, stdout: "Removed MCP server \"fs\" from user config\nFile modified: $HOME/.claude.json\n"},
-		{words: []string{"remove", "fs", "-s", "user"}, stderr: "No user-scoped MCP server found with name: fs", fails: true},
-		{words: []string{"remove", "fs", "-s", "project"}, stderr: "No MCP server found with name: fs in .mcp.json", fails: true},
+		{words: []string{"remove", "fs", "-s", "user"}, stderr: "No MCP server named \"fs\" in user scope", fails: true},
+		{words: []string{"remove", "fs", "-s", "project"}, stderr: "No MCP server named \"fs\" in .mcp.json", fails: true},
 		{words: []string{"remove", "j"}, stdout: "Removed MCP server \"j\" from project config\nFile modified: $PROJECT/.mcp.json\n"},
 	})
 }
@@ -160,14 +160,14 @@ func TestRefused(t *testing.T) {
 		{words: []string{"add"}, stderr: "error: missing required argument 'name'", fails: true},
 		{words: []string{"add", "x"}, stderr: "error: missing required argument 'commandOrUrl'", fails: true},
 		{words: []string{"add", "x", "y", "-s", "global"}, stderr: "Invalid scope: global. Must be one of: local, user, project, dynamic, enterprise, claudeai, managed, agent", fails: true},
-		{words: []string{"add", "x", "y", "-t", "ws"}, stderr: "Invalid transport type: ws. Must be one of: stdio, sse, http", fails: true},
+		{words: []string{"add", "x", "y", "-t", "ws"}, stderr: "Invalid transport type: ws. Must be one of: stdio, sse, http (or streamable-http)", fails: true},
 		{words: []string{"add", "x", "y", "-e", "A"}, stderr: "Invalid environment variable format: A, environment variables should be added as: -e KEY1=value1 -e KEY2=value2", fails: true},
 		{words: []string{"add", "x", "y", "-t", "http", "-H", "A"}, stderr: `Invalid header format: "A". Expected format: "Header-Name: value"`, fails: true},
 		{words: []string{"add", "x", "y", "-t", "http", "--callback-port", "0"}, stderr: "Invalid callback port: 0", fails: true},
 		{words: []string{"add", "workspace", "y"}, stderr: `Cannot add MCP server "workspace": this name is reserved.`, fails: true},
 		{words: []string{"add-json", "x", `{"command":`}, stderr: "Invalid configuration: not a JSON object. Check its quotes, commas and braces.", fails: true},
 		{words: []string{"add-json", "x", `[]`}, stderr: "Invalid configuration: not a JSON object. Check its quotes, commas and braces.", fails: true},
-		{words: []string{"add-json", "x", `{"type":"http"}`}, stderr: `Invalid configuration: invalid MCP server config for "x": url: expected string, received undefined`, fails: true},
+		{words: []string{"add-json", "x", `{"type":"http"}`}, stderr: `Invalid configuration: url: expected string, received undefined`, fails: true},
 		{words: []string{"remove", "x", "-s", "z"}, stderr: "Invalid scope: z. Must be one of: local, user, project, dynamic, enterprise, claudeai, managed, agent", fails: true},
 		{words: []string{"frobnicate"}, stderr: "error: unknown command 'frobnicate'", fails: true},
 		{words: []string{"serve"}, stderr: `internal: the command "mcp serve" of claude is not simulated`, fails: true},

@@ -60,12 +60,10 @@ func removeFrom(o *Options, scope, name, shown string) error {
 	case err != nil:
 		return err
 	case has:
-	case scope == scopeLocal:
-		return errorf("No project-local MCP server found with name: %s", name)
-	case scope == scopeUser:
-		return errorf("No user-scoped MCP server found with name: %s", name)
+	case scope == scopeProject:
+		return errorf("No MCP server named %q in .mcp.json", name)
 	default:
-		return errorf("No MCP server found with name: %s in .mcp.json", name)
+		return errorf("No MCP server named %q in %s scope", name, scope)
 	}
 	if err := o.Store.put(scope, name, nil); err != nil {
 		return err
@@ -86,7 +84,7 @@ func unknownServer(o *Options, name string) error {
 
 func noServer(name string, servers []mcp.ServerConfig) error {
 	if len(servers) == 0 {
-		return errorf("No MCP server named %q.", name)
+		return errorf("No MCP server named %q. Run `claude mcp add` to add one.", name)
 	}
 	names := make([]string, len(servers))
 	for i, s := range servers {

@@ -1,6 +1,7 @@
 package mcpcmd
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -156,7 +157,11 @@ func writeObject(path string, doc object) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(doc.indented())
+	text := doc.indented()
+	if filepath.Base(path) == ".mcp.json" {
+		text = bytes.TrimRight(text, "\n") // as the real CLI leaves it
+	}
+	_, err = f.Write(text)
 	err = errors.Join(err, f.Chmod(mode), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
