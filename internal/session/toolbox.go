@@ -355,7 +355,7 @@ func (t *toolbox) Print(ctx context.Context, rules []string, command, pattern st
 	}
 	if result.IsError {
 		t.policy.Grant(nil)
-		return "", shellError("Shell command failed for pattern \"" + pattern + "\": " + out)
+		return "", shellError(strings.TrimSuffix("Shell command failed for pattern \""+pattern+"\": [stderr]\n"+out, " [stderr]\n"))
 	}
 	return out, nil
 }

@@ -28,7 +28,7 @@ func followed(body, args string, used bool) string {
 	if used || args == "" {
 		return body
 	}
-	return strings.TrimRight(body, "\n") + "\n\nARGUMENTS: " + args
+	return body + "\n\nARGUMENTS: " + args
 }
 
 // fill tells as well whether there was a place for arguments.
@@ -146,7 +146,8 @@ func Run(body, args string, names []string, run func(command, pattern string) (s
 func mark(i int) string { return fmt.Sprintf("\x00%d\x00", i) }
 
 // Words splits arguments as a shell does: at blanks and operators, quotes and
-// backslashes keep them. A quote that is never closed is a character.
+// backslashes keep them. What follows a
+// quote that is never closed is one word, quote and all.
 func Words(args string) []string {
 	var words []string
 	var word strings.Builder
@@ -193,5 +194,5 @@ func quoted(s string) (text string, n int) {
 		}
 		b.WriteByte(s[i])
 	}
-	return s[:1], 1
+	return s, len(s)
 }
