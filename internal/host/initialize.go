@@ -18,6 +18,9 @@ func (r *requests) Initialize(ctx context.Context, g *control.Greeting) (control
 	sent := readRequest(g.Request)
 	in := jsvalue.Read[Initialize](g.Body)
 	in.Begun = g.Begun
+	if text, is := jsvalue.Text(sent.keys["systemPrompt"]); is {
+		in.SystemPrompt = []string{text}
+	}
 	in.Title = strings.TrimSpace(in.Title)
 	if err := malformed(sent, &in); err != nil {
 		return control.Answer{}, err

@@ -62,7 +62,7 @@ type Initialize struct {
 	SDKMCPServers      []string                          `json:"sdkMcpServers"`
 	SDKMCPConfigs      map[string]SDKServer              `json:"sdkMcpServerConfigs"`
 	JSONSchema         json.RawMessage                   `json:"jsonSchema"`
-	SystemPrompt       []string                          `json:"systemPrompt"`
+	SystemPrompt       []string                          `json:"systemPrompt"` // a text is a list of one
 	AppendSystemPrompt string                            `json:"appendSystemPrompt"`
 	Agents             json.RawMessage                   `json:"agents"`      // an object by name
 	ToolAliases        map[string]string                 `json:"toolAliases"` // by the name that the model writes

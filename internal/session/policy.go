@@ -142,9 +142,14 @@ func (p promptTool) Ask(ctx context.Context, q protocol.PermissionRequest) (prot
 	case err != nil: // its server is gone
 		return protocol.PermissionAnswer{Undecided: true}, nil
 	case result.IsError:
-		return protocol.PermissionAnswer{Failure: "Tool permission request failed: Error: " + result.Content.Plain()}, nil
+		return protocol.PermissionAnswer{Failure: result.Content.Plain(), Broken: true}, nil
 	}
-	return permission.ReadAnswer(json.RawMessage(result.Content.Plain())), nil
+	answer := permission.ReadAnswer(json.RawMessage(result.Content.Plain()))
+	if answer.Failure != "" {
+		answer.Failure = "The permission prompt tool returned an invalid permission result. Expected {behavior: 'allow', updatedInput?: object} or " +
+			"{behavior: 'deny', message: string}. updatedPermissions may hold at most 4096 updates, rules and directories in all."
+	}
+	return answer, nil
 }
 
 // disk is the file system as rules see it.

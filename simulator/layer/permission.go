@@ -99,9 +99,14 @@ func Denial(v permission.Verdict) executor.Result {
 
 // unasked is the result of a call about which nobody could be asked, which ends the run (observed with 2.1.329).
 func unasked(use protocol.ToolUse, err error) executor.Result {
-	r := executor.Plain(protocol.UsageError("Error calling tool (" + use.Name + "): " + err.Error()))
+	r := executor.Plain(uncallable(use, err.Error()))
 	r.Stop = &executor.StopTurn{Err: err}
 	return r
+}
+
+// uncallable is the result of a call that failed before anybody decided about it.
+func uncallable(use protocol.ToolUse, why string) protocol.ToolResult {
+	return protocol.UsageError("Error calling tool (" + use.Name + "): " + why)
 }
 
 // question is what the asked are shown. An MCP tool has its own name there, in
@@ -198,6 +203,8 @@ func accepted(
 func refused(use protocol.ToolUse, a protocol.PermissionAnswer) executor.Result {
 	var r executor.Result
 	switch {
+	case a.Broken:
+		return executor.Plain(uncallable(use, a.Failure))
 	case a.Failure != "":
 		r = failed(a.Failure)
 	case a.Interrupt:

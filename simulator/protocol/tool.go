@@ -143,6 +143,8 @@ type PermissionAnswer struct {
 	// Failure is set when the asker could not give a verdict; the text is the
 	// tool result (spec: cli-contract 6.3).
 	Failure string
+	// Broken says that with a Failure the call itself has failed: nobody refused it.
+	Broken bool
 	// Source overrides the decision source shown; empty = user_temporary or
 	// user_reject.
 	Source string
