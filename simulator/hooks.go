@@ -178,7 +178,7 @@ func (p *points) sessionStart(ctx context.Context) error {
 		before, after = said.Beside()
 		p.prompts.beside = append(p.prompts.beside, before...)
 	}
-	out, err := p.run(ctx, p.started(source))
+	out, err := p.greet(ctx, source)
 	if err != nil {
 		return err
 	}
@@ -201,6 +201,19 @@ func (p *points) sessionStart(ctx context.Context) error {
 		return nil
 	}
 	return p.out.system("ui_invalidate", protocol.Field{Key: "event", Value: "ui.render"})
+}
+
+// greet runs the hooks of a session's start. Where a session goes on, the model
+// is told nothing of what they say, and transcripts keep nothing of it (observed
+// with 2.1.329).
+func (p *points) greet(ctx context.Context, source string) (hook.Outcome, error) {
+	if source != "resume" && source != "fork" {
+		return p.run(ctx, p.started(source))
+	}
+	told := p.prompts.beside
+	out, err := p.ask(ctx, p.started(source))
+	p.prompts.beside = told
+	return out, err
 }
 
 // How long the API keeps what it has cached, and what writing it costs beside

@@ -137,6 +137,7 @@ var byKey = [...]struct{ key, word string }{
 	{"end_time", "<time>"},
 	{"endTime", "<time>"},
 	{"duration_ms", "<ms>"},
+	{"seconds_since_last_response", "<s>"},
 	{"duration_api_ms", "<ms>"},
 	{"ms", "<ms>"},
 	{"ttft_ms", "<ms>"},

@@ -55,8 +55,11 @@ func (p *play) written() error {
 			return err
 		}
 		name, err := filepath.Rel(root, path)
-		if err != nil || d.Name() == ".git" && d.IsDir() {
-			return errors.Join(err, fs.SkipDir)
+		switch {
+		case err != nil:
+			return err
+		case d.Name() == ".git" && d.IsDir():
+			return fs.SkipDir
 		}
 		switch {
 		case d.IsDir():
