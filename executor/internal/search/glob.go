@@ -40,10 +40,6 @@ func Glob(f *Finder) tool.Tool {
 			tool.Req("pattern", tool.Str("The pattern; without a slash it is looked for at every depth")),
 			tool.Opt("path", tool.Str("Directory to look in (default the working directory)")),
 		),
-		Check: tool.Checked(f, func(_ context.Context, f *Finder, in globInput) *protocol.ToolResult {
-			_, refusal := f.directory(in.Path)
-			return refusal
-		}),
 		Run: tool.Typed(f, glob),
 	}
 }

@@ -30,9 +30,6 @@ func Grep(f *Finder) tool.Tool {
 			tool.Opt("offset", tool.Num("Lines or files to pass over first")),
 			tool.Opt("multiline", tool.Boolean("A match may span lines, and . matches newlines")),
 		),
-		Check: tool.Checked(f, func(_ context.Context, f *Finder, in grepInput) *protocol.ToolResult {
-			return f.searchable(in)
-		}),
 		Run: tool.Typed(f, grep),
 	}
 }
