@@ -168,11 +168,14 @@ type spent struct {
 	whole    bool // the usage is scripted: it tells of the whole conversation
 }
 
-// open begins the books with what an earlier process has spent.
+// open begins the books with what an earlier process has spent, of whose models
+// only the limits are told.
 func (b *books) open(costs map[string]protocol.ModelUsage) {
 	b.costs, b.since = map[string]protocol.ModelUsage{}, map[string]protocol.ModelUsage{}
-	for model, m := range costs {
-		b.costs[model] = described(model, m)
+	for name, m := range costs {
+		f := model.Of(name)
+		m.ContextWindow, m.MaxOutputTokens = f.ContextWindow, f.MaxOutput
+		b.costs[name] = m
 	}
 }
 

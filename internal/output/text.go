@@ -17,17 +17,19 @@ type Limits struct {
 // Text writes the text of every result with a newline at its end, and failures
 // as the real CLI words them there: on stdout, limits without a final newline
 // (spec: cli-observed 2). There is more than one result when work in the
-// background was told of.
+// background was told of: an empty line stands between them.
 func Text(l Limits) Encoder {
 	return func(w io.Writer, events Events) error {
+		between := ""
 		for ev, err := range events {
 			if err != nil {
 				return err
 			}
 			if r, ok := ev.(*protocol.Result); ok {
-				if _, err := io.WriteString(w, l.text(r)); err != nil {
+				if _, err := io.WriteString(w, between+l.text(r)); err != nil {
 					return err
 				}
+				between = "\n"
 			}
 		}
 		return nil

@@ -37,7 +37,7 @@ func (s *surroundings) Init(context.Context) protocol.Init {
 	s.warnModel()
 	plan, v := &s.plan, s.box.servers
 	ev := persona.Init(plan.Version)
-	ev.CWD, ev.OriginalCWD = plan.CWD, plan.CWD
+	ev.CWD, ev.OriginalCWD = cmp.Or(s.Moved(), plan.CWD), plan.CWD
 	ev.AdditionalDirectories = append(ev.AdditionalDirectories, s.shownDirs(s.box.policy.Added())...)
 	ev.APIKeySource = plan.APIKeySource
 	ev.OutputStyle = s.live.Now().Style

@@ -130,7 +130,7 @@ func (w *worker) refused() task.End {
 		why += fmt.Sprintf(", HTTP %d, request id %s", ev.APIErrorStatus, ev.RequestID)
 	}
 	why += ", model sent to the API: " + model.Wire(w.model) + ")"
-	return task.End{Status: task.Failed, Summary: why, Error: why, Usage: w.usage()}
+	return task.End{Status: task.Failed, Summary: why, Notice: w.summary("failed: " + why), Error: why}
 }
 
 // summary is what the notification says: of an agent that the caller waits for
@@ -154,7 +154,7 @@ func (w *worker) options() simulator.Options {
 	return simulator.Options{
 		Model: w.a.o.Models.Script(w.script), Tools: toolbox{chain, s.Tools}, Hooks: s.Hooks, Clock: s.Clock,
 		Live: s.Live.Agent(w.model), Here: s.Here, System: w.def.Prompt, Agent: &ref,
-		Limits: simulator.Limits{Turns: w.def.MaxTurns, Retries: s.Limits.Retries, RetryScale: s.Limits.RetryScale, Fallback: s.Limits.Fallback},
+		Limits: simulator.Limits{Turns: w.def.MaxTurns, Retries: s.Limits.Retries, RetryScale: s.Limits.RetryScale, Fallback: s.Limits.Fallback, Gateway: s.Limits.Gateway},
 		Show:   simulator.Show{Hooks: s.Show.Hooks, InOrder: s.Show.InOrder, Thinking: s.Show.Thinking, Stream: s.Show.Stream},
 	}
 }
@@ -260,9 +260,33 @@ func (w *worker) show(ev protocol.Event) {
 	case *protocol.Attached:
 		ev.AgentID = w.t.ID
 		w.t.Post(ev)
-	case *protocol.Matched, *protocol.Warning, *protocol.APIRetry:
+	case *protocol.APIRetry:
+		w.retries(ev)
+	case *protocol.Matched, *protocol.Warning:
 		w.t.Post(ev)
 	}
+}
+
+// retries tells that the agent's model is asked again, as progress of the call that waits for it; where none does, nobody
+// is told (observed with 2.1.329).
+func (w *worker) retries(ev *protocol.APIRetry) {
+	if w.t.Background {
+		return
+	}
+	retry := map[string]any{
+		"agent_id": w.t.ID, "attempt": ev.Attempt, "max_retries": ev.MaxRetries, "retry_delay_ms": ev.RetryDelayMS,
+		"error_status": ev.ErrorStatus, "error_category": ev.Error,
+	}
+	progress := func(more ...protocol.Field) *protocol.Frame {
+		return &protocol.Frame{Type: "tool_progress", Fields: append([]protocol.Field{
+			{Key: "tool_use_id", Value: "agent_" + w.caller},
+			{Key: "tool_name", Value: "Agent"},
+			{Key: "parent_tool_use_id", Value: w.caller},
+			{Key: "elapsed_time_seconds", Value: 0},
+			{Key: "subagent_type", Value: w.t.AgentType},
+		}, more...)}
+	}
+	w.t.Post(progress(protocol.Field{Key: "subagent_retry", Value: retry}), progress())
 }
 
 // assistant shows one block. Texts of an agent that the caller waits for are

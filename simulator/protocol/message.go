@@ -144,9 +144,9 @@ type ModelUsage struct {
 	ThinkingTokens           int     `json:"thinkingTokens"`
 	CacheCreation5m          int     `json:"cacheCreationEphemeral5mInputTokens"`
 	CacheCreation1h          int     `json:"cacheCreationEphemeral1hInputTokens"`
-	CanonicalModel           string  `json:"canonicalModel"`
-	Provider                 string  `json:"provider"`
-	CostBasis                string  `json:"costBasis"` // "list" or "unknown"
+	CanonicalModel           string  `json:"canonicalModel,omitempty"` // empty, as the next two = not used by this process
+	Provider                 string  `json:"provider,omitempty"`
+	CostBasis                string  `json:"costBasis,omitempty"` // "list" or "unknown"
 }
 
 // Null is an optional field that can be present as null. The zero value is

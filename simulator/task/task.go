@@ -10,6 +10,7 @@
 package task
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"os"
@@ -64,6 +65,7 @@ const (
 type End struct {
 	Status  Status
 	Summary string
+	Notice  string // the summary as the model is told it; empty = the same
 	Report  string // what an agent that nobody waits for has to say; empty = nothing
 	Usage   *Usage // agents only
 	Error   string // what made it fail, for those who watch; empty = not told
@@ -311,7 +313,7 @@ func (t *Task) notice(e End) Notice {
 	if t.OutputFile != "" {
 		b.WriteString("<output-file>" + t.OutputFile + "</output-file>\n")
 	}
-	b.WriteString("<status>" + string(e.Status) + "</status>\n<summary>" + e.Summary + "</summary>\n")
+	b.WriteString("<status>" + string(e.Status) + "</status>\n<summary>" + cmp.Or(e.Notice, e.Summary) + "</summary>\n")
 	if e.Report != "" {
 		b.WriteString("<result>" + e.Report + "</result>\n")
 	}
