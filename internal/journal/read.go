@@ -116,8 +116,12 @@ func Read(r io.Reader) iter.Seq2[Entry, error] {
 
 func parse(line []byte) (Entry, error) {
 	var e Entry
-	if !e.quick(line) && (json.Unmarshal(line, &e.Head) != nil || e.Type == "") {
+	rest, ok := e.quick(line)
+	if !ok && (json.Unmarshal(line, &e.Head) != nil || e.Type == "") {
 		return Entry{}, ErrTorn
+	}
+	if ok {
+		line = rest
 	}
 	e.When, _ = time.Parse(time.RFC3339Nano, e.Time) // zero is what is left to do
 	body := e.body()
@@ -136,11 +140,14 @@ func parse(line []byte) (Entry, error) {
 	return e, nil
 }
 
-// quick reads the head of a line as this package writes it; false = it is written
-// in another way.
-func (e *Entry) quick(line []byte) bool {
+// quick reads the head of a line as this package writes it, and makes an object of
+// the rest, in its place; false = it is written in another way.
+func (e *Entry) quick(line []byte) (body []byte, ok bool) {
 	var pid []byte
 	rest, ok := bytes.CutPrefix(line, []byte(`{"time":"`))
+	if !ok {
+		return nil, false
+	}
 	for _, part := range []struct {
 		to  *string
 		end string
@@ -148,7 +155,7 @@ func (e *Entry) quick(line []byte) bool {
 		var text []byte
 		if text, rest, ok = bytes.Cut(rest, []byte(part.end)); !ok || bytes.ContainsAny(text, `"\{`) {
 			*e = Entry{}
-			return false
+			return nil, false
 		}
 		if part.to == nil {
 			pid = text
@@ -158,7 +165,17 @@ func (e *Entry) quick(line []byte) bool {
 	}
 	var err error
 	e.PID, err = strconv.Atoi(string(pid))
-	return ok && err == nil && e.Type != ""
+	switch {
+	case err != nil || e.Type == "":
+		*e = Entry{}
+		return nil, false
+	case len(rest) > 0 && rest[0] == ',':
+		rest[0] = '{'
+		return rest, true
+	case string(rest) == "}":
+		return []byte("{}"), true
+	}
+	return rest, true // torn
 }
 
 // body makes room for what a line of its type holds; nil = an unknown type.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -63,10 +64,12 @@ type toolUseResult struct {
 	IsAsync bool   `json:"isAsync"`
 }
 
-// UnmarshalJSON passes over what is no object.
+// UnmarshalJSON passes over what is no object, and over one without any of our keys:
+// the texts in it may be long.
 func (t *toolUseResult) UnmarshalJSON(raw []byte) error {
 	type plain toolUseResult
-	if len(raw) > 0 && raw[0] == '{' {
+	ours := bytes.Contains(raw, []byte(`"file"`)) || bytes.Contains(raw, []byte(`"agentId"`)) || bytes.Contains(raw, []byte(`"isAsync"`))
+	if ours && raw[0] == '{' {
 		var p plain
 		if json.Unmarshal(raw, &p) == nil {
 			*t = toolUseResult(p)
