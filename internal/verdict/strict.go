@@ -3,6 +3,7 @@ package verdict
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/accept"
@@ -93,7 +94,7 @@ func (p *process) prompts() ([]Finding, []Unmatched) {
 			continue
 		}
 		u := unansweredPrompt(m.Prompt, m.Nearest)
-		found = append(found, p.finding("S02", levelError, "no rule matches the prompt "+quoted(m.Prompt), u.advice()))
+		found = append(found, u.near(p.finding("S02", levelError, "no rule matches the prompt "+quoted(m.Prompt), u.advice())))
 		unmatched = append(unmatched, u)
 	}
 	return found, unmatched
@@ -110,7 +111,7 @@ func unansweredRequests(in Input) ([]Finding, []Unmatched) {
 				nearest = in.Scenario.Explain(q.Prompt)
 			}
 			u := unansweredPrompt(q.Prompt, nearest)
-			found = append(found, Finding{ID: "S02", Level: levelError, Text: "no rule matches the prompt " + quoted(q.Prompt), Advice: u.advice(), Time: e.Time})
+			found = append(found, u.near(Finding{ID: "S02", Level: levelError, Text: "no rule matches the prompt " + quoted(q.Prompt), Advice: u.advice(), Time: e.Time}))
 			unmatched = append(unmatched, u)
 		}
 	}
@@ -129,14 +130,42 @@ func (u Unmatched) advice() string {
 	if len(u.Nearest) == 0 {
 		return "add a rule, or a default_response"
 	}
-	return strings.Join(u.Nearest, "\n") + "\na rule to paste, or to have written by --accept:\n" + u.Rule
+	nearest := u.Nearest
+	if strings.HasPrefix(nearest[0], "no rule of the scenario matches ") { // as the finding says
+		nearest = nearest[1:]
+	}
+	return strings.Join(append(slices.Clone(nearest), "a rule to paste, or to have written by --accept:", u.Rule), "\n")
+}
+
+// near gives a finding the place of the nearest rule, which is what has to change.
+func (u Unmatched) near(f Finding) Finding {
+	for _, text := range u.Nearest {
+		head, _, ok := strings.Cut(text, ": responses[")
+		colon := strings.LastIndex(head, ":")
+		if !ok || colon < 0 {
+			continue
+		}
+		if line, err := strconv.Atoi(head[colon+1:]); err == nil {
+			f.File, f.Line = head[:colon], line
+			return f
+		}
+	}
+	return f
 }
 
 // calls is S03 and S04: scripted calls that cannot have run.
 func (p *process) calls(in Input) []Finding {
 	var found []Finding
 	denied := map[string]bool{}
+	var rule journal.Match // that answered last
+	add := func(f Finding) {
+		f.File, f.Line = rule.File, rule.Line
+		found = append(found, p.seen(f))
+	}
 	for _, e := range p.entries {
+		if e.Match != nil {
+			rule = *e.Match
+		}
 		if d := e.Permission; d != nil && d.Decision == "reject" && d.Source == "config" && d.ReasonType != "rule" && d.ReasonType != "hook" {
 			denied[d.ToolUseID] = true
 		}
@@ -144,9 +173,9 @@ func (p *process) calls(in Input) []Finding {
 		switch {
 		case t == nil:
 		case t.Unknown && !in.names(t.Tool):
-			found = append(found, p.seen(noSuchTool(t.Tool)))
+			add(noSuchTool(t.Tool))
 		case denied[t.ToolUseID] && !in.names(t.Tool):
-			found = append(found, p.seen(notAllowed(t.Tool)))
+			add(notAllowed(t.Tool))
 		}
 	}
 	return found
