@@ -168,7 +168,7 @@ func (x *exchange) matched(req scenarios.Request, reply scenarios.Reply) error {
 	if req.Results != nil {
 		return nil
 	}
-	err := x.out.emit(&protocol.Matched{Prompt: req.Prompt, Rule: reply.Rule.Name, File: reply.Rule.File, Line: reply.Rule.Line})
+	err := x.out.emit(&protocol.Matched{Prompt: req.Prompt, Rule: reply.Rule.Name, File: reply.Rule.File, Line: reply.Rule.Line, Injected: req.Injected})
 	if err != nil || !reply.Unmatched || len(reply.NearMisses) == 0 {
 		return err
 	}

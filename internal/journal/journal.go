@@ -100,7 +100,7 @@ func (j *Journal) Event(ev protocol.Event) {
 	case *protocol.Told:
 		j.Write(Context{ev.Texts})
 	case *protocol.Matched:
-		j.Write(Match{Rule: ev.Rule, File: ev.File, Line: ev.Line, Prompt: ev.Prompt, Nearest: ev.Nearest})
+		j.Write(Match{Rule: ev.Rule, File: ev.File, Line: ev.Line, Prompt: ev.Prompt, Injected: ev.Injected, Nearest: ev.Nearest})
 	case *protocol.Assistant:
 		l, err := modelLine(ev)
 		j.fail(err)

@@ -45,6 +45,8 @@ type Match struct {
 	Line int `json:"line,omitempty"`
 	// Prompt that was matched.
 	Prompt string `json:"prompt,omitempty"`
+	// Injected says that the CLI itself wrote it: feedback of a hook, a reminder.
+	Injected bool `json:"injected,omitempty"`
 	// Nearest are the rules that come nearest to a prompt that none answers.
 	Nearest []string `json:"nearest,omitempty"`
 }

@@ -84,13 +84,9 @@ func (p *process) setUp() []Finding {
 func (p *process) prompts() ([]Finding, []Unmatched) {
 	var found []Finding
 	var unmatched []Unmatched
-	injected := ""
 	for _, e := range p.entries {
-		if e.Prompt != nil && e.Prompt.Injected {
-			injected = e.Prompt.Prompt
-		}
 		m := e.Match
-		if m == nil || m.Rule != "" || m.Prompt == injected && injected != "" {
+		if m == nil || m.Rule != "" || m.Injected {
 			continue
 		}
 		u := unansweredPrompt(m.Prompt, m.Nearest)

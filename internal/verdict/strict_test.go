@@ -63,6 +63,9 @@ func TestStrictness(t *testing.T) {
 		{"S08", "a prompt that is nearly a command", "", strings.Replace(setup, `"-p"],"cwd":"/w","ppid":9`, `"chek"],"cwd":"/w","ppid":9,"meant":"check"`, 1) + turn + closed, true},
 		{"S08", "a prompt", "", setup + turn + closed, false},
 		{"S05", "sessions that take turns find a turn once", turns, setup + other("plain") + strings.ReplaceAll(other("plain"), `"S"`, `"Z"`) + rule("responses[0]", "one") + closed, true},
+		{"S02", "a text that the CLI puts in", "", setup + turn + strings.Replace(rule("", "Stop hook feedback"), `"prompt"`, `"injected":true,"prompt"`, 1) + closed, false},
+		{"S05", "a text of the CLI between turns", turns, setup + rule("responses[0]", "one") + strings.Replace(rule("", "Stop hook feedback"), `"prompt"`, `"injected":true,"prompt"`, 1) +
+			rule("responses[0].turns[0]", "two") + closed, false},
 		{"S02", "no rule, over the API", "", setup + turn + closed + asked(`"prompt":"x"`), true},
 		{"S02", "a text of the CLI itself", "", setup + turn + closed + asked(`"prompt":"x","injected":true`), false},
 		{"S03", "a tool that is not offered", "", setup + turn + closed + asked(`"not_offered":["Nope"]`), true},

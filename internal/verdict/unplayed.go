@@ -11,16 +11,14 @@ import (
 
 // unplayed is S05: turns and steps that the run did not come to.
 func unplayed(in Input) []Finding {
-	p := plays{in: &in, at: map[string]*playing{}, injected: map[string]string{}}
+	p := plays{in: &in, at: map[string]*playing{}}
 	for _, e := range in.Entries {
 		switch {
 		case e.Start != nil:
 			p.driven = p.driven || strings.Contains(strings.Join(e.Start.Argv, "="), "--input-format=stream-json")
 		case e.Unplayed != nil:
 			p.found = append(p.found, unplayedStep(e, e.Unplayed))
-		case e.Prompt != nil && e.Prompt.Injected:
-			p.injected[e.SessionID] = e.Prompt.Prompt
-		case e.Match != nil && e.Match.Prompt != p.injected[e.SessionID]:
+		case e.Match != nil && !e.Match.Injected:
 			p.matched(e, e.SessionID, e.Match.Rule)
 		case e.Request != nil && e.Request.Session != "":
 			p.requested(e, e.Request)
@@ -32,12 +30,11 @@ func unplayed(in Input) []Finding {
 // plays is how far the scripts of the sessions are. A client of the API that names no
 // session may do as it likes: nobody knows which of its requests belong together.
 type plays struct {
-	in       *Input
-	found    []Finding
-	at       map[string]*playing // by session
-	order    []*playing
-	injected map[string]string // text that the CLI wrote last, by session
-	driven   bool              // a host drove one of them
+	in     *Input
+	found  []Finding
+	at     map[string]*playing // by session
+	order  []*playing
+	driven bool // a host drove one of them
 }
 
 // playing is how far the script of one session is.

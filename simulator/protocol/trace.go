@@ -69,6 +69,8 @@ type Matched struct {
 	File    string // "" = none
 	Line    int
 	Nearest []string // the rules that come nearest to a prompt that none answers; nil = not asked for
+
+	Injected bool // the CLI itself wrote the prompt
 }
 
 // ToolRan says how one call went, after its result was made and before the
