@@ -34,7 +34,7 @@ func newCommons(o Options) *commons {
 	o.Servers = nil
 	return &commons{
 		o:     o,
-		debug: trace.NewSink(o.Debug),
+		debug: trace.NewSink(o.Debug, o.Environ),
 		local: make(chan struct{}, o.Batch.Local),
 		far:   make(chan struct{}, o.Batch.Remote),
 		roots: roots{dirs: slices.Clone(o.Roots)},

@@ -1,6 +1,10 @@
 package redact
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+	"sync"
+)
 
 // glued finds secrets that a shell or a program puts together from parts:
 // "ghp_ab""cd", 'sk-'abc, "ghp_" + "abcd", a line that goes on behind a
@@ -90,4 +94,35 @@ func unglue(s string) (plain string, at []int) {
 		b, at = append(b, s[i]), append(at, i)
 	}
 	return string(b), at
+}
+
+// Lines follows a text that comes line by line: a private key that begins in one
+// of them ends in another. What is secret in one line it leaves to others.
+type Lines struct{ begun bool }
+
+var keyEdges = sync.OnceValue(func() [2]*regexp.Regexp {
+	return [2]*regexp.Regexp{
+		regexp.MustCompile(`-----BEGIN[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----`),
+		regexp.MustCompile(`-----END[ A-Z0-9_-]{0,100}-----`),
+	}
+})
+
+// Next is what of the next line belongs to no key that began in an earlier one;
+// shown = false for a line that is part of a key and nothing else.
+func (l *Lines) Next(line string) (text string, shown bool) {
+	begin, end := keyEdges()[0], keyEdges()[1]
+	if l.begun {
+		at := end.FindStringIndex(line)
+		if at == nil {
+			return "", false
+		}
+		l.begun, line = false, line[at[1]:]
+		if line == "" {
+			return "", false
+		}
+	}
+	if all := begin.FindAllStringIndex(line, -1); all != nil {
+		l.begun = !end.MatchString(line[all[len(all)-1][1]:])
+	}
+	return line, true
 }

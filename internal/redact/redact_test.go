@@ -85,6 +85,21 @@ func TestArgs(t *testing.T) {
 	}
 }
 
+// A key that comes line by line is hidden to its end.
+func TestLines(t *testing.T) {
+	r := redact.New(redact.Options{})
+	var lines redact.Lines
+	var got []string
+	for line := range strings.SplitSeq(join("a\nx -----BEGIN RSA ", "PRIVATE KEY-----\nMIIEabc\nabc\n-----END RSA ", "PRIVATE KEY----- b\nc\n-----BEGIN ", "PRIVATE KEY-----z-----END ", "PRIVATE KEY-----\nd"), "\n") {
+		if text, shown := lines.Next(line); shown {
+			got = append(got, r.String(text))
+		}
+	}
+	if diff := cmp.Diff([]string{"a", "x [redacted]", " b", "c", "[redacted]", "d"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // The same secret has the same name; kinds are counted apart.
 func TestNumbered(t *testing.T) {
 	r := redact.New(redact.Options{Label: &redact.Numbered{}})

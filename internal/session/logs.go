@@ -10,9 +10,10 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"time"
 
+	"github.com/claudeless/claudeless/internal/clock"
 	"github.com/claudeless/claudeless/internal/launch"
+	"github.com/claudeless/claudeless/internal/redact"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -64,8 +65,9 @@ func (m *mirror) take() []protocol.Event {
 // debugLog is what --debug writes: one line for each thing that happens. The
 // lines have the real CLI's form, the texts are our own.
 type debugLog struct {
-	w   io.WriteCloser
-	now func() time.Time
+	w      io.WriteCloser
+	clock  *clock.Source
+	redact *redact.Redactor
 }
 
 // openDebug opens the log where the plan wants it: on stderr, in a file, or beside the sessions; nil = nowhere.
@@ -75,7 +77,7 @@ func openDebug(plan launch.Plan, stderr io.Writer, id string) (log *debugLog, er
 	case !plan.Records.Debug, path == "" && plan.State == "" && !plan.Records.DebugToStderr:
 		return log, nil
 	case plan.Records.DebugToStderr:
-		return &debugLog{w: unclosed{stderr}, now: plan.Clock.Now}, nil
+		return newDebugLog(plan, unclosed{stderr}), nil
 	case path == "":
 		path = filepath.Join(plan.State, "debug", id+".txt")
 	}
@@ -83,7 +85,11 @@ func openDebug(plan launch.Plan, stderr io.Writer, id string) (log *debugLog, er
 	if err != nil {
 		return nil, fmt.Errorf("opening the debug log: %w", err)
 	}
-	return &debugLog{w: file, now: plan.Clock.Now}, nil
+	return newDebugLog(plan, file), nil
+}
+
+func newDebugLog(plan launch.Plan, w io.WriteCloser) *debugLog {
+	return &debugLog{w, plan.Clock, redact.New(redact.Options{Environ: plan.Environ})}
 }
 
 func openLog(path string) (*os.File, error) {
@@ -102,9 +108,14 @@ func (l *debugLog) printf(format string, args ...any) {
 	if l == nil {
 		return
 	}
-	text := strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", "\\n")
+	for i, arg := range args {
+		if text, is := arg.(string); is {
+			args[i] = l.redact.String(text)
+		}
+	}
+	text := strings.ReplaceAll(l.redact.String(fmt.Sprintf(format, args...)), "\n", "\\n")
 	// A log that cannot be written is no reason to fail.
-	_, _ = fmt.Fprintf(l.w, "%s [DEBUG] %s\n", l.now().UTC().Format("2006-01-02T15:04:05.000Z"), text)
+	_, _ = fmt.Fprintf(l.w, "%s [DEBUG] %s\n", l.clock.Now().UTC().Format("2006-01-02T15:04:05.000Z"), text)
 }
 
 func (l *debugLog) close() {

@@ -93,7 +93,7 @@ func ruleSets() []underRules {
 		{"a file may not be read", protocol.ModeDefault, rules("Bash", "Read(.env)"), regexp.MustCompile(`\bxargs\b`), func(_, after map[string]string, said string) string {
 			return tells(after, said, "env")
 		}},
-		{"files may not be changed", protocol.ModeDefault, rules("Bash", "Edit(kept)", "Edit(sub/**)"), regexp.MustCompile(`\bsed -.*w [a-z]`), func(before, after map[string]string, _ string) string {
+		{"files may not be changed", protocol.ModeDefault, rules("Bash", "Edit(kept)", "Edit(sub/**)"), regexp.MustCompile(`\bsed -.*w [a-z]|\bln -s`), func(before, after map[string]string, _ string) string {
 			for _, name := range slices.Sorted(maps.Keys(after)) {
 				if (name == "work/kept" || strings.HasPrefix(name, "work/sub/")) && after[name] != before[name] {
 					return "changes " + name

@@ -14,7 +14,6 @@ import (
 	"sync/atomic"
 
 	"github.com/claudeless/claudeless/executor"
-	"github.com/claudeless/claudeless/internal/cas"
 	"github.com/claudeless/claudeless/internal/clock"
 	"github.com/claudeless/claudeless/internal/journal"
 	"github.com/claudeless/claudeless/internal/launch"
@@ -300,14 +299,14 @@ func (r results) calls(capture bool) *record.Log {
 	if !capture {
 		return nil
 	}
-	store := cas.New(cas.Options{MaxBytes: 64 << 20}) // what is there is written at once
-	return record.New(record.Options{Store: store, Max: 1, Now: r.clock.Now, Observe: func(c record.Call) {
+	var log *record.Log // what is there is written at once
+	log = record.New(record.Options{Max: 1, Bytes: 64 << 20, Now: r.clock.Now, Observe: func(c record.Call) {
 		r.records.engine.called(c)
 		if r.records.journal == nil {
 			return
 		}
 		whole := func(value json.RawMessage, cid string) json.RawMessage {
-			if data, ok := store.Get(cid); ok && value == nil { // too large for the record, not for the file
+			if data, ok := log.Value(cid); ok && value == nil { // too large for the record, not for the file
 				return data
 			}
 			return value
@@ -315,6 +314,7 @@ func (r results) calls(capture bool) *record.Log {
 		c.Input, c.Result = whole(c.Input, c.InputCID), whole(c.Result, c.ResultCID)
 		r.records.journal.Write(journal.MCPCall(c))
 	}})
+	return log
 }
 
 // hookTool calls an MCP tool for a hook and returns its text.

@@ -42,8 +42,10 @@ type Call struct {
 // Options describe a Log. The zero value keeps calls without times and without
 // a store.
 type Options struct {
-	// Store keeps inputs and results; nil = one of the log's own.
+	// Store keeps inputs and results; nil = one of the log's own, of at most Bytes
+	// (0 = as many as a store has by itself).
 	Store *cas.Store
+	Bytes int64
 	// Max is how many calls are kept, the newest; 0 = 1000.
 	Max int
 	// Now is the clock; nil = calls have no times.
@@ -71,7 +73,7 @@ type Log struct {
 // New makes an empty log.
 func New(o Options) *Log {
 	if o.Store == nil {
-		o.Store = cas.New(cas.Options{})
+		o.Store = cas.New(cas.Options{MaxBytes: o.Bytes})
 	}
 	if o.Max <= 0 {
 		o.Max = defaultMax

@@ -23,12 +23,12 @@ type Sink struct {
 	w  io.Writer
 }
 
-// NewSink makes a sink; it is nil when w is.
-func NewSink(w io.Writer) *Sink {
+// NewSink makes a sink; it is nil when w is. Secrets of the environment are hidden.
+func NewSink(w io.Writer, environ []string) *Sink {
 	if w == nil {
 		return nil
 	}
-	return &Sink{redact: redact.New(redact.Options{}), w: w}
+	return &Sink{redact: redact.New(redact.Options{Environ: environ}), w: w}
 }
 
 // Log is the log of one server. A nil log drops all.
@@ -115,8 +115,9 @@ func (l *Log) Stderr() io.Writer {
 }
 
 type lineWriter struct {
-	log  *Log
-	line []byte
+	log   *Log
+	lines redact.Lines
+	line  []byte
 }
 
 // Write implements io.Writer.
@@ -128,7 +129,9 @@ func (s *lineWriter) Write(p []byte) (int, error) {
 			continue
 		}
 		if b == '\n' {
-			s.log.Printf("stderr: %s", s.line)
+			if text, shown := s.lines.Next(string(s.line)); shown {
+				s.log.Printf("stderr: %s", text)
+			}
 			s.line = s.line[:0]
 		}
 	}

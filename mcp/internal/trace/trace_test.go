@@ -8,7 +8,7 @@ import (
 // TestLog: one line a message, hidden values unreadable, no log no line (M2).
 func TestLog(t *testing.T) {
 	var out strings.Builder
-	l := NewSink(&out).Log("s", map[string]string{"A": "hunter2", "B": "on"})
+	l := NewSink(&out, nil).Log("s", map[string]string{"A": "hunter2", "B": "on"})
 	l.Message("->", "initialize", "0")
 	l.Message("<-", "notifications/x", "")
 	l.Printf("the password is %s, on", "hunter2")
@@ -24,7 +24,7 @@ func TestLog(t *testing.T) {
 	silent := none.Log("s")
 	silent.Message("->", "x", "")
 	silent.Hide(nil)
-	if silent.Redact("hunter2") != "hunter2" || silent.Stderr() != nil || NewSink(nil) != nil {
+	if silent.Redact("hunter2") != "hunter2" || silent.Stderr() != nil || NewSink(nil, nil) != nil {
 		t.Error("a log where there is none")
 	}
 }
