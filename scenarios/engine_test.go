@@ -291,6 +291,21 @@ func TestConversations(t *testing.T) {
 	}
 }
 
+// What the templates of one reply write is bounded together, and the mistake is
+// told without all of the template.
+func TestTemplatesTogether(t *testing.T) {
+	call := `{ tool = "A", input = { x = "{{ repeat('a', 900000) }}" } }`
+	for name, c := range map[string]struct{ response, want string }{
+		"many texts": {`{ tool_calls = [` + strings.Repeat(call+", ", 80) + `] }`, "what all templates write together is longer than 67108864 bytes"},
+		"a long one": {`"` + strings.Repeat("{{ repeat('a', 900000) }}", 20) + `"`, "…\": what the template writes is longer than 8388608 bytes"},
+	} {
+		e := NewEngine(parse(t, rule("any", c.response)), EngineOptions{})
+		if _, err := e.Next(t.Context(), Request{Prompt: "x"}); err == nil || !strings.Contains(err.Error(), c.want) || len(err.Error()) > 500 {
+			t.Errorf("%s: %.600v", name, err)
+		}
+	}
+}
+
 func rule(kind, response string, more ...string) string {
 	return rule2(`{ type = "`+kind+`" }`, response, more...)
 }

@@ -98,6 +98,9 @@ func (c *callCmd) explain(ctx context.Context, m *mcp.Manager, err error) error 
 			return &UsageError{Text: err.Error(), Hint: hint}
 		}
 	}
+	if late, ok := errors.AsType[*mcp.TimeoutError](err); ok {
+		return &UsageError{Text: late.Error(), Hint: "--timeout, MCP_TOOL_TIMEOUT (ms) and `timeout` of its entry say how long is waited"}
+	}
 	return callError(err)
 }
 

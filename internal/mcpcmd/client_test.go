@@ -50,6 +50,11 @@ func TestClient(t *testing.T) {
 	if _, stderr, ok := b.run("call", "exit-mid-call", "echo"); ok || stderr != `internal: MCP server "exit-mid-call" ended during the call: exit status 5: died in a call` {
 		t.Errorf("a server that ends in a call: success %v, %s", ok, stderr)
 	}
+	b.add("hang-call")
+	err = Run(t.Context(), b.o, []string{"call", "hang-call", "echo", "--timeout", "1s"})
+	if usage := new(UsageError); !errors.As(err, &usage) || !strings.HasSuffix(usage.Text, `tool "echo" timed out after 1s`) || !strings.HasPrefix(usage.Hint, "--timeout, MCP_TOOL_TIMEOUT ") {
+		t.Errorf("a call that takes too long: %#v", err)
+	}
 	b.o.Stdin = strings.NewReader(`{"text":"from stdin"}`)
 	b.steps([]step{{words: []string{"call", "resources", "echo", "-"}, stdout: "echo: from stdin\n"}})
 	if _, stderr, ok := b.run("call", "rpc-error", "echo"); ok || !strings.Contains(stderr, "the server answered with error -32050") {

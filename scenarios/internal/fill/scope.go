@@ -63,6 +63,10 @@ func (s *Scope) value(ctx context.Context, src string) (any, error) {
 	s.Vars["match"], s.Vars["results"] = s.Match, s.Results
 	v, err := t.Eval(ctx, s.Vars)
 	if err != nil {
+		const enough = 200 // characters that tell which one it is
+		if whole := []rune(src); len(whole) > enough {
+			src = string(whole[:enough]) + "…"
+		}
 		return "", fmt.Errorf("template %q: %w", src, err)
 	}
 	return v, nil
