@@ -401,6 +401,9 @@ func TestLooks(t *testing.T) {
 	p.click(in(id, "summary"))
 	p.do(chromedp.Focus(chromedp.CSS(in(id, `[data-field="expression"]`))), chromedp.KeyEvent(`input.path contains "hosts"`+kb.Enter))
 	p.wait(`document.querySelector(` + quote(in(id, "ol")) + `).innerText.endsWith("true")`)
+	if got := eval[string](p, `[...document.querySelectorAll('.call [data-field="preview"]')].filter(e => e.checkVisibility()).map(e => e.textContent).join("|")`); !strings.Contains(got, `"command":"ls"`) && !strings.Contains(got, `"command": "ls"`) {
+		t.Errorf("the rows of the history show of inputs: %s", got)
+	}
 	light := eval[string](p, `getComputedStyle(document.body).backgroundColor`)
 	p.shot("debug-page.png")
 	p.dark()
@@ -408,6 +411,10 @@ func TestLooks(t *testing.T) {
 		t.Errorf("the page is %s, dark or light", dark)
 	}
 	p.do(chromedp.EmulateViewport(400, 760))
+	cut := `[...document.querySelectorAll("h3, .call strong, .call b, .call summary > *")].filter(e => e.textContent.includes("mcp__") && e.dataset.field !== "preview" && e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== "inline").map(e => e.textContent).join()`
+	if got := eval[string](p, cut); got != "" {
+		t.Errorf("names that are cut off: %s", got)
+	}
 	if w := eval[int](p, `document.documentElement.scrollWidth`); w > 400 {
 		t.Errorf("at 400 px the page is %d px wide", w)
 	}
