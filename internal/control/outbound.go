@@ -26,6 +26,7 @@ type canUseTool struct {
 	BlockedPath        string                      `json:"blocked_path,omitempty"`
 	DecisionReason     string                      `json:"decision_reason,omitempty"`
 	DecisionReasonType string                      `json:"decision_reason_type,omitempty"`
+	RuleSource         string                      `json:"decision_reason_rule_source,omitempty"`
 	Approvable         *bool                       `json:"classifier_approvable,omitempty"`
 	SuppressRule       bool                        `json:"suppress_always_allow_rule,omitempty"`
 	Server             *protocol.ServerRef         `json:"mcp_server,omitempty"`
@@ -41,7 +42,7 @@ func (p *Peer) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 	q := canUseTool{
 		Subtype: "can_use_tool", ToolName: r.Use.Name, DisplayName: r.DisplayName, Input: r.Use.Input, Description: r.Description,
 		Suggestions: r.Suggestions, BlockedPath: r.BlockedPath, DecisionReason: r.DecisionReason,
-		DecisionReasonType: r.DecisionReasonType, Server: r.Server, ServerAskOnly: r.ServerAskOnly, RequiresUser: r.RequiresUser, ToolUseID: r.Use.ID,
+		DecisionReasonType: r.DecisionReasonType, RuleSource: r.RuleSource, Server: r.Server, ServerAskOnly: r.ServerAskOnly, RequiresUser: r.RequiresUser, ToolUseID: r.Use.ID,
 	}
 	if r.Use.Agent != nil {
 		q.AgentID = r.Use.Agent.ID

@@ -162,7 +162,12 @@ func (j *judge) editsAllowed() bool {
 }
 
 func (s *ruleset) anyRule(behavior string, c *call) bool {
-	return slices.ContainsFunc(s.all, func(r rule) bool {
+	return s.first(behavior, c) != nil
+}
+
+// first is the first rule of a behavior that covers the call; nil = none does.
+func (s *ruleset) first(behavior string, c *call) *rule {
+	i := slices.IndexFunc(s.all, func(r rule) bool {
 		if r.Behavior != behavior {
 			return false
 		}
@@ -171,6 +176,10 @@ func (s *ruleset) anyRule(behavior string, c *call) bool {
 		}
 		return r.forbids(c)
 	})
+	if i < 0 {
+		return nil
+	}
+	return &s.all[i]
 }
 
 // Behavior is what becomes of a call.
@@ -208,8 +217,9 @@ type Verdict struct {
 	// it, as it does a refusal by mode.
 	DenyRule bool
 	// AskRule says that an ask rule wants the question: a hook's "allow" does
-	// not overrule it.
-	AskRule bool
+	// not overrule it. RuleSource is where the rule comes from.
+	AskRule    bool
+	RuleSource string
 }
 
 // Denial is the result of a call that a Deny refuses, or of an Ask when nobody

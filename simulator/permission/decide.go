@@ -72,9 +72,9 @@ func (d decider) decide(c *call) Verdict {
 	if v := d.forbidden(c); v != nil {
 		return *v
 	}
-	if d.rules.anyRule(BehaviorAsk, c) {
+	if asks := d.rules.first(BehaviorAsk, c); asks != nil {
 		v := c.ask(c.requested(), "rule", "")
-		v.AskRule = true
+		v.AskRule, v.RuleSource = true, asks.Source
 		return v
 	}
 	if c.kind == kindUser {

@@ -23,6 +23,9 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 		DecisionReasonType: v.ReasonType,
 		RequiresUser:       v.RequiresUser,
 	}
+	if v.AskRule { // nothing that is proposed would change it
+		r.Suggestions, r.ServerAskOnly, r.RuleSource = nil, new(false), v.RuleSource
+	}
 	if p.opts.Tool == nil {
 		return r
 	}
@@ -37,12 +40,11 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 	if tool.Server != "" {
 		r.DisplayName = tool.RawName
 		r.Server = &protocol.ServerRef{Name: tool.Server, Source: tool.ServerSource}
-		planning := p.Mode() == protocol.ModePlan
-		if planning || v.AskRule { // nothing that is proposed would change it
-			r.Suggestions = nil
-		}
-		if !planning {
-			r.ServerAskOnly = new(!v.AskRule)
+		switch planning := p.Mode() == protocol.ModePlan; {
+		case planning:
+			r.Suggestions, r.ServerAskOnly = nil, nil
+		case !v.AskRule:
+			r.ServerAskOnly = new(true)
 		}
 	}
 	return r

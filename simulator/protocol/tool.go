@@ -118,8 +118,9 @@ type PermissionRequest struct {
 	Safety             Safety // set when DecisionReasonType is "safetyCheck"
 	DecisionReason     string
 	DecisionReasonType string
+	RuleSource         string // of the rule that wants the question; empty = none does
 	Server             *ServerRef
-	// ServerAskOnly is server_policy_ask_only of MCP tools: no rule wants the
+	// ServerAskOnly is server_policy_ask_only: of MCP tools, that no rule wants the
 	// question. Nil = not told.
 	ServerAskOnly *bool
 	RequiresUser  bool // requires_user_interaction
