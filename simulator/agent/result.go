@@ -117,6 +117,9 @@ func (w *worker) completed(end task.End) protocol.ToolResult {
 		used = "<tools-used-before-summary>" + strings.Join(w.tools.used, ", ") + "</tools-used-before-summary>\n"
 		content, notes = append([]protocol.Block{protocol.Text(used)}, content...), 1
 	}
+	if w.last.Subtype == outOfTurns {
+		notes++ // in the place of a report
+	}
 	out := output{
 		NoteCount: notes, Status: "completed", Prompt: w.in.Prompt, AgentID: w.t.ID, AgentType: w.t.AgentType, SectionHash: sectionHash,
 		Content: content, Model: w.model, DurationMS: end.Usage.DurationMS,

@@ -95,7 +95,7 @@ func (w *worker) converse(ctx context.Context, text string) task.End {
 	if text := w.text(); text != "" {
 		_, _ = w.t.Write([]byte(text + "\n")) // never fails
 	}
-	if w.last.IsError {
+	if w.last.IsError && w.last.Subtype != outOfTurns {
 		return w.refused()
 	}
 	end := task.End{Status: task.Completed, Summary: w.summary(""), Usage: w.usage()}
@@ -412,6 +412,10 @@ func (w *worker) hooks(ctx context.Context, in protocol.HookInput) hook.Outcome 
 	return out
 }
 
+// outOfTurns is the subtype of a result at the limit of turns. That is no failure of an agent: it can go on (observed with
+// 2.1.329).
+const outOfTurns = "error_max_turns"
+
 // text is the agent's answer.
 func (w *worker) text() string {
 	switch {
@@ -419,6 +423,8 @@ func (w *worker) text() string {
 		return ""
 	case w.last.Result != nil:
 		return *w.last.Result
+	case w.last.Subtype == outOfTurns:
+		return fmt.Sprintf("NOTE: this agent stopped at its %d-turn limit before it had a report. Send it a message (SendMessage), and it goes on from there.\n", w.def.MaxTurns)
 	default:
 		return strings.Join(w.last.Errors, "\n")
 	}
