@@ -54,8 +54,8 @@ func FuzzRead(f *testing.F) {
 // Every type of line says something to people.
 func TestExplain(t *testing.T) {
 	lines := reflect.TypeFor[journal.Line]()
-	for i := range lines.NumField() {
-		kind := lines.Field(i).Tag.Get("json")
+	for field := range lines.Fields() {
+		kind := field.Tag.Get("json")
 		for e, err := range journal.Read(strings.NewReader(`{"time":"2026-01-02T03:04:05Z","pid":1,"session_id":"S","type":"` + kind + `","argv":["claude"],` +
 			`"what":"signal","prompt":"hi","attachment":{"type":"file"},"texts":["by the way"],"rule":"responses[0]","blocks":[],"decision":"accept","phase":"pre","tool":"Bash",` +
 			`"server":"s","message":"m","text":"t","subtype":"success","name":"g","path":"/v1/messages","kind":"title","id":"S01"}`)) {
