@@ -388,7 +388,7 @@ func (x *exchange) giveUp(api failure.API) error {
 	ev := &protocol.Assistant{
 		Type: "assistant", Message: protocol.Synthetic(x.s.o.Clock.NewID(), api.Text, stop),
 		SessionID: x.s.o.Live.SessionID(), UUID: x.s.o.Clock.NewID(), Timestamp: x.out.timestamp(),
-		Error: api.Class, IsAPIErrorMessage: true, APIErrorStatus: api.Status, APIErrorType: api.Kind, APIError: api.Connection,
+		Error: api.Class, IsAPIErrorMessage: true, APIErrorStatus: api.Status, APIStatus: api.Status, APIErrorType: api.Kind, APIError: api.Connection,
 	}
 	ev.Message.StopSequence = &sequence
 	if api.Status != 0 {

@@ -126,8 +126,8 @@ func (w *worker) refused() task.End {
 		return w.failed(w.text())
 	}
 	why := "Agent terminated early due to an API error: " + w.text() + " (error type " + ev.Error
-	if ev.APIErrorStatus != 0 {
-		why += fmt.Sprintf(", HTTP %d, request id %s", ev.APIErrorStatus, ev.RequestID)
+	if ev.APIStatus != 0 {
+		why += fmt.Sprintf(", HTTP %d, request id %s", ev.APIStatus, ev.RequestID)
 	}
 	why += ", model sent to the API: " + model.Wire(w.model) + ")"
 	return task.End{Status: task.Failed, Summary: why, Notice: w.summary("failed: " + why), Error: why}
@@ -298,7 +298,7 @@ func (w *worker) assistant(ev *protocol.Assistant) {
 	parent := w.caller
 	ev.ParentToolUseID = &parent
 	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.t.ID, w.t.AgentType, w.t.Description
-	ev.ThinkingDisplay, ev.ThinkingDurationMS = "", nil
+	ev.ThinkingDisplay, ev.ThinkingDurationMS, ev.APIErrorStatus = "", nil, 0
 	if ev.Final != nil && ev.Message.ID != w.saying {
 		w.saying, w.final, w.length = ev.Message.ID, ev.Final.Usage, 0
 	}

@@ -96,7 +96,8 @@ type Assistant struct {
 	Error              string           `json:"error,omitempty"`
 	RequestID          string           `json:"request_id,omitempty"`
 	IsAPIErrorMessage  bool             `json:"is_api_error_message,omitempty"`
-	APIErrorStatus     int              `json:"api_error_status,omitempty"`
+	APIErrorStatus     int              `json:"api_error_status,omitempty"` // not shown of agents
+	APIStatus          int              `json:"-"`                          // what the API said, of agents too
 	APIErrorType       string           `json:"api_error_type,omitempty"`
 	APIError           string           `json:"api_error,omitempty"`
 	// APIErrorParams tells more of some errors: {"cut": "output_limit"}.

@@ -244,7 +244,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 		}
 		return protocol.SyntheticLine{
 			Head: e.Head, Type: "assistant", Stamp: e.Stamp, Message: ev.Message, RequestID: ev.RequestID, Error: ev.Error,
-			IsAPIErrorMessage: ev.IsAPIErrorMessage, APIErrorStatus: ev.APIErrorStatus, APIErrorType: ev.APIErrorType, APIError: ev.APIError,
+			IsAPIErrorMessage: ev.IsAPIErrorMessage, APIErrorStatus: ev.APIStatus, APIErrorType: ev.APIErrorType, APIError: ev.APIError,
 			ErrorDetails: ev.ErrorDetails, ResendCannotCure: ev.Error == "billing_error",
 			PerTurnEffort: perTurn, NoToolCall: ev.IsAPIErrorMessage, MadeBy: madeBy, Foot: e.Foot,
 		}
