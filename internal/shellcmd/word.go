@@ -108,8 +108,8 @@ func (s *speller) part(part syntax.WordPart, first bool) bool {
 	case *syntax.SglQuoted:
 		value := p.Value
 		if p.Dollar {
-			var err error
-			if value, _, err = expand.Format(nil, value, nil); err != nil {
+			var err error // (a nil Config is one that all callers share)
+			if value, _, err = expand.Format(&expand.Config{}, value, nil); err != nil {
 				return false
 			}
 		}
@@ -200,7 +200,7 @@ func literal(b *strings.Builder, part syntax.WordPart) bool {
 		value := p.Value
 		if p.Dollar {
 			var err error
-			if value, _, err = expand.Format(nil, value, nil); err != nil {
+			if value, _, err = expand.Format(&expand.Config{}, value, nil); err != nil {
 				return false
 			}
 		}

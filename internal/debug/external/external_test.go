@@ -190,7 +190,11 @@ func TestConnecting(t *testing.T) {
 // gone tells whether a process has ended, and was waited for.
 func gone(pid int) bool {
 	p, err := os.FindProcess(pid)
-	return err != nil || errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
+	if err != nil {
+		return true
+	}
+	defer p.Release() // it holds an open file
+	return errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
 func TestDisconnect(t *testing.T) {
