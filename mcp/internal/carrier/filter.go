@@ -28,7 +28,8 @@ type Owner interface {
 	// TooLong hears of an answer beyond the limit before an error takes its
 	// place.
 	TooLong(id []byte, why *TooLongError)
-	// End is called once, at the end of what is read.
+	// End is called once, when everything has been handed on: who reads has
+	// taken the last message before.
 	End()
 }
 
@@ -49,7 +50,8 @@ type Filter struct {
 	src   *bufio.Reader
 	ready []byte // what Read hands out next
 	line  []byte // room for the next line; ready may be a part of it
-	ended bool
+	ended bool   // nothing more comes behind ready
+	told  bool   // the owner knows of the end
 
 	mu    sync.Mutex
 	junk  int
@@ -67,6 +69,7 @@ func NewFilter(o FilterOptions) *Filter {
 func (f *Filter) Read(p []byte) (int, error) {
 	for len(f.ready) == 0 {
 		if f.ended {
+			f.end()
 			return 0, io.EOF
 		}
 		f.fill()
@@ -76,16 +79,18 @@ func (f *Filter) Read(p []byte) (int, error) {
 	return n, nil
 }
 
+func (f *Filter) end() {
+	if f.o.Owner != nil && !f.told {
+		f.told = true
+		f.o.Owner.End()
+	}
+}
+
 // fill reads one line into ready, which stays empty when it is not a message.
 func (f *Filter) fill() {
 	f.ready = nil
 	line, tooLong, err := f.readLine()
-	if err != nil {
-		f.ended = true
-		if f.o.Owner != nil {
-			defer f.o.Owner.End()
-		}
-	}
+	f.ended = err != nil
 	if tooLong != nil {
 		f.ready = f.refuse(tooLong)
 		return
