@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -48,7 +49,7 @@ type again struct {
 // request, or nil when the turn is over.
 func (a *again) answered(ctx context.Context) (*scenarios.Request, error) {
 	text, err := a.cutShort()
-	if err != nil {
+	if err = cmp.Or(err, a.out.gone()); err != nil {
 		return nil, err
 	}
 	paused := a.x.last.stop != nil && *a.x.last.stop == "pause_turn" // the API would go on; the CLI does not ask it to
@@ -79,7 +80,8 @@ func (a *again) over() *ended {
 // nothing more to run: for a structured output, or because of a Stop hook.
 func (a *again) goOn(ctx context.Context) (text string, again bool, err error) {
 	if text, again = a.structured.reminder(); again {
-		return text, true, a.out.inject(text, true)
+		a.out.inject(text, true)
+		return text, true, nil
 	}
 	return a.stopHooks(ctx)
 }
@@ -98,16 +100,19 @@ func (a *again) cutShort() (text string, err error) {
 		if a.cuts++; a.cuts > cutCap {
 			return "", a.x.giveUp(a.overLimit(stop))
 		}
-		return goOnText, a.out.emit(a.companion(goOnText))
+		a.out.emit(a.companion(goOnText))
+		return goOnText, nil
 	case "refusal":
 		if a.safetyStops++; a.safetyStops > 1 {
 			return "", a.refused()
 		}
-		return retryText, a.afterRefusal()
+		a.afterRefusal()
+		return retryText, nil
 	case "end_turn":
 		if a.x.last.empty && !a.prodded {
 			a.prodded = true
-			return emptyText, a.out.emit(a.companion(emptyText))
+			a.out.emit(a.companion(emptyText))
+			return emptyText, nil
 		}
 	}
 	return "", nil
@@ -134,28 +139,22 @@ func (a *again) overLimit(stop string) failure.API {
 }
 
 // afterRefusal yields the notice of a refusal and the text that tries again.
-func (a *again) afterRefusal() error {
-	err := a.out.inform(a.family()+"'s safeguards stopped the response above · continuing once with that noted", "notice")
-	if err != nil {
-		return err
-	}
+func (a *again) afterRefusal() {
+	a.out.inform(a.family()+"'s safeguards stopped the response above · continuing once with that noted", "notice")
 	text := a.companion(retryText)
 	text.RefusedMessageID = a.x.last.message
-	return a.out.emit(text)
+	a.out.emit(text)
 }
 
 // refused ends a turn that was refused twice.
 func (a *again) refused() error {
-	err := a.out.system("model_refusal_no_fallback",
+	a.out.system("model_refusal_no_fallback",
 		protocol.Field{Key: "original_model", Value: a.s.resolved()},
 		protocol.Field{Key: "request_id", Value: a.x.last.request},
 		protocol.Field{Key: "api_refusal_category", Value: nil},
 		protocol.Field{Key: "api_refusal_explanation", Value: nil},
 		protocol.Field{Key: "refused_user_message_uuid", Value: a.prompts.uuid()},
 		protocol.Field{Key: "content", Value: ""})
-	if err != nil {
-		return err
-	}
 	family := a.family()
 	return a.x.giveUp(failure.API{
 		Class: "invalid_request", Stop: "refusal", Refused: a.x.last.message,
@@ -170,11 +169,11 @@ func (a *again) refused() error {
 func (a *again) family() string { return model.Display(a.s.resolved()) }
 
 // trace says for the transcript how the Stop hooks went.
-func (a *again) trace(out hook.Outcome) error {
-	if err := a.out.all(out.Attached()); err != nil || out.Ended == nil {
-		return err
+func (a *again) trace(out hook.Outcome) {
+	a.out.all(out.Attached())
+	if out.Ended != nil {
+		a.out.emit(out.Ended)
 	}
-	return a.out.emit(out.Ended)
 }
 
 // stopHooks runs the Stop hooks. A block puts its feedback into the
@@ -187,13 +186,9 @@ func (a *again) stopHooks(ctx context.Context) (feedback string, again bool, err
 	if err != nil {
 		return "", false, err
 	}
-	if err := a.out.all(out.Notices); err != nil {
-		return "", false, err
-	}
+	a.out.all(out.Notices)
 	if !out.Block { // else after what it says
-		if err := a.trace(out); err != nil {
-			return "", false, err
-		}
+		a.trace(out)
 	}
 	context := strings.Join(out.AdditionalContext, "\n")
 	switch {
@@ -201,55 +196,48 @@ func (a *again) stopHooks(ctx context.Context) (feedback string, again bool, err
 		a.prevented = true
 		return "", false, nil
 	case out.Failed && !out.Block:
-		return "", false, a.out.emit(a.out.stamp(hook.StopNotification()))
+		a.out.emit(a.out.stamp(hook.StopNotification()))
+		return "", false, nil
 	case !out.Block && context == "":
 		return "", false, nil
 	}
 	first := a.blocks == 0
 	a.blocks++
 	for _, text := range out.Texts {
-		if err := a.out.inject(text, true); err != nil {
-			return "", false, err
-		}
+		a.out.inject(text, true)
 	}
 	if out.Block {
-		if err := a.trace(out); err != nil {
-			return "", false, err
-		}
+		a.trace(out)
 	}
-	if a.blocks > a.s.o.Limits.stopBlocks() {
+	limit := stopBlockCap
+	if own := a.s.o.Limits.StopBlocks; own > 0 {
+		limit = own
+	}
+	if a.blocks > limit {
 		if out.Block {
 			a.x.last.text = "" // the feedback is what was said last
 		}
-		return "", false, a.stopCapped()
+		a.stopCapped()
+		return "", false, nil
 	}
 	if !out.Block {
 		return context, true, nil
 	}
 	if first {
-		err = a.out.emit(a.out.stamp(hook.StopNotification()))
+		a.out.emit(a.out.stamp(hook.StopNotification()))
 	}
-	return strings.Join(out.Texts, "\n"), true, err
+	return strings.Join(out.Texts, "\n"), true, nil
 }
 
 // stopCapped says that Stop hooks are not listened to any more.
-func (a *again) stopCapped() error {
+func (a *again) stopCapped() {
 	text := fmt.Sprintf("A hook blocked the turn from ending %d consecutive times—overriding and ending turn. "+
 		"For Stop/SubagentStop hooks, check stop_hook_active in the input and return success while it's true. "+
 		"Set CLAUDE_CODE_STOP_HOOK_BLOCK_CAP to raise this limit.", a.blocks)
-	if err := a.out.inform(text, "warning"); err != nil {
-		return err
-	}
-	return a.out.system("notification",
+	a.out.inform(text, "warning")
+	a.out.system("notification",
 		protocol.Field{Key: "key", Value: "stop-hook-block-cap"},
 		protocol.Field{Key: "text", Value: text},
 		protocol.Field{Key: "priority", Value: "high"},
 		protocol.Field{Key: "color", Value: "warning"})
-}
-
-func (l Limits) stopBlocks() int {
-	if l.StopBlocks > 0 {
-		return l.StopBlocks
-	}
-	return stopBlockCap
 }

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -17,13 +18,13 @@ type behind struct {
 }
 
 // drain yields what tasks have queued.
-func (b *behind) drain(p task.Phase) error {
-	if b.s.main.Tasks == nil {
-		return nil
+func (b *behind) drain(p task.Phase) {
+	if b.s.main.Tasks == nil || b.out.left {
+		return
 	}
 	events := b.s.main.Tasks.Take(p)
 	if len(events) == 0 {
-		return nil
+		return
 	}
 	defer b.s.main.Tasks.Shown()
 	for _, ev := range events {
@@ -34,35 +35,30 @@ func (b *behind) drain(p task.Phase) error {
 		if ran, ok := ev.(*protocol.ToolRan); ok && ran.CountDenial { // a sub-agent's
 			b.ledger.deny(ran.Use, ran.Use.Input)
 		}
-		if err := b.out.emit(b.out.stamp(ev)); err != nil {
-			return err
-		}
+		b.out.emit(b.out.stamp(ev))
 	}
-	return nil
 }
 
 // sleep waits, and shows meanwhile what tasks have to show; a cancelled turn
-// gives the ctx's error.
+// gives the ctx's error, and nobody waits for a consumer who is gone.
 func (b *behind) sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
+	if d <= 0 || b.out.left {
+		return cmp.Or(b.out.gone(), ctx.Err())
 	}
 	if b.s.main.Tasks == nil || !b.s.main.Tasks.Live() || !b.s.main.Tasks.Busy() {
 		return b.s.o.Clock.Sleep(ctx, d)
 	}
 	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	slept := make(chan error, 1)
 	go func() { slept <- b.s.o.Clock.Sleep(ctx, d) }() // ends with the sleep, which cancel ends
 	for {
 		select {
 		case err := <-slept:
-			cancel()
-			return err
+			return cmp.Or(b.out.gone(), err)
 		case <-b.news():
-			if err := b.drain(task.InTurn); err != nil {
+			if b.drain(task.InTurn); b.out.left {
 				cancel()
-				<-slept //nolint:errcheck // what counts is that the consumer has left
-				return err
 			}
 		}
 	}
@@ -78,20 +74,16 @@ func (b *behind) news() <-chan struct{} {
 
 // absorb tells the model of background work that has ended by now: no
 // turn of its own follows. In an ordered set nobody knows yet.
-func (b *behind) absorb() error {
+func (b *behind) absorb() {
 	tasks := b.s.main.Tasks
 	if tasks == nil || !tasks.Live() {
-		return nil
+		return
 	}
-	for n, ok := tasks.NextNotice(); ok; n, ok = tasks.NextNotice() {
-		err := b.out.emit(&protocol.Absorbed{
+	for n, ok := tasks.NextNotice(); ok && !b.out.left; n, ok = tasks.NextNotice() {
+		b.out.emit(&protocol.Absorbed{
 			UUID: b.s.o.Clock.NewID(), Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Notice: true, Timestamp: b.out.timestamp(),
 		})
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // subagents counts the sub-agents of the session for a result.

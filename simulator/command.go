@@ -76,10 +76,9 @@ func (k *local) refuseBlank(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := k.prompts.init(ctx, id); err != nil {
-		return err
-	}
-	return unasked(blankText).after(k.out.inform(blankText, "warning"))
+	k.prompts.init(ctx, id)
+	k.out.inform(blankText, "warning")
+	return unasked(blankText)
 }
 
 // say answers a command with text of the CLI's own: init and a message that no
@@ -93,13 +92,9 @@ func (k *local) say(ctx context.Context, c slash.Call, said slash.Said, usage *s
 		return err
 	}
 	if said.Title != "" {
-		if err := k.out.titled(said.Title); err != nil {
-			return err
-		}
+		k.out.titled(said.Title)
 	}
-	if err := k.prompts.init(ctx, id); err != nil {
-		return err
-	}
+	k.prompts.init(ctx, id)
 	return k.reply(c, said, usage)
 }
 
@@ -123,7 +118,8 @@ func (k *local) reply(c slash.Call, said slash.Said, usage *slash.Context) error
 	if !said.Absent {
 		end.local = localName(cmp.Or(said.Result, c.Name))
 	}
-	return end.after(k.out.emit(ev))
+	k.out.emit(ev)
+	return end
 }
 
 // output is what a command of the CLI itself says, as a message.
@@ -142,14 +138,12 @@ func localName(name string) string { return strings.Trim(strings.ReplaceAll(name
 func (k *local) clear(ctx context.Context, c slash.Call) error {
 	s := k.s
 	id := k.prompts.uuid()
-	if err := k.prompts.queued(); err != nil {
-		return err
-	}
-	if s.o.Hooks != nil && s.past.begun {
+	k.prompts.queued()
+	if s.o.Hooks != nil && s.past.begun && !k.out.left {
 		s.o.Hooks.Run(ctx, hook.Input{Base: s.endBase(), Event: protocol.SessionEndHook{Reason: "clear"}})
 	}
 	conversation := s.o.Clock.NewID()
-	err := k.out.emit(&protocol.Frame{
+	k.out.emit(&protocol.Frame{
 		Type: "conversation_reset",
 		Fields: []protocol.Field{
 			{Key: "new_conversation_id", Value: conversation},
@@ -160,48 +154,42 @@ func (k *local) clear(ctx context.Context, c slash.Call) error {
 		},
 		SessionID: s.o.Live.SessionID(),
 	})
-	if err != nil {
+	if err := k.out.gone(); err != nil {
 		return err
 	}
-	none := []protocol.Field{{Key: "tasks", Value: []string{}}}
 	if s.main.Tasks != nil {
 		s.main.Tasks.Clear()
 	}
-	if err := k.out.system("background_tasks_changed", none...); err != nil {
+	k.out.system("background_tasks_changed", protocol.Field{Key: "tasks", Value: []string{}})
+	if err := k.out.gone(); err != nil {
 		return err
 	}
-	if err := k.reset(); err != nil {
-		return err
-	}
+	k.reset()
 	if err := k.hooks.sessionStart(ctx); err != nil {
 		return err
 	}
 	k.prompts.recorded = protocol.Content{Text: c.LocalTags("clear")}
-	if err := k.out.emit(k.prompts.command()); err != nil {
-		return err
-	}
-	if err := k.out.emit(&protocol.Unshown{Event: k.output(slash.Call{Name: "clear", Args: c.Args}, "")}); err != nil {
-		return err
-	}
+	k.out.emit(k.prompts.command())
+	k.out.emit(&protocol.Unshown{Event: k.output(slash.Call{Name: "clear", Args: c.Args}, "")})
+	k.prompts.init(ctx, id)
 	end := unasked("")
 	end.local = "clear"
-	return end.after(k.prompts.init(ctx, id))
+	return end
 }
 
 // reset forgets the conversation so far, its costs included.
-func (k *local) reset() error {
+func (k *local) reset() {
 	s := k.s
 	s.past.resumed, s.past.begun, s.past.started, s.past.turns = false, false, "clear", 0
 	s.books.reset()
 	if s.main.Transcript == nil {
-		return nil
+		return
 	}
 	id, path, err := s.main.Transcript.Reset()
 	s.o.Live.Begin(id, path)
-	if err == nil {
-		return nil
+	if err != nil {
+		k.out.unsaved(err)
 	}
-	return k.out.unsaved(err)
 }
 
 // compact replaces the conversation by a summary of it (spec: cli-contract
@@ -214,9 +202,7 @@ func (k *local) compact(ctx context.Context, c slash.Call) error {
 		return err
 	}
 	k.prompts.recorded = protocol.Content{Text: c.LocalTags(c.Name)}
-	if err := k.out.system("status", protocol.Field{Key: "status", Value: "compacting"}); err != nil {
-		return err
-	}
+	k.out.system("status", protocol.Field{Key: "status", Value: "compacting"})
 	in := protocol.PreCompactHook{Trigger: byHand}
 	if c.Args != "" {
 		in.CustomInstructions = &c.Args
@@ -232,29 +218,19 @@ func (k *local) compact(ctx context.Context, c slash.Call) error {
 	if sum.refused != "" {
 		return k.uncompacted(ctx, c, sum.refused, work)
 	}
-	if err := k.prompts.init(ctx, k.prompts.uuid()); err != nil {
-		return err
-	}
+	k.prompts.init(ctx, k.prompts.uuid())
 	no := false
 	shown := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: sum.text()}}, IsSynthetic: true, IsReplay: &no}
 	k.out.stamp(shown)
-	if err := work.boundary(sum, shown.UUID); err != nil {
-		return err
-	}
+	work.boundary(sum, shown.UUID)
 	return k.compacted(shown, sum.reports)
 }
 
 // uncompacted says why a conversation stays as it is.
 func (k *local) uncompacted(ctx context.Context, c slash.Call, reason string, work compaction) error {
-	if err := work.status("failed", reason); err != nil {
-		return err
-	}
-	if err := k.prompts.init(ctx, k.prompts.uuid()); err != nil {
-		return err
-	}
-	if err := k.out.emit(k.prompts.command()); err != nil {
-		return err
-	}
+	work.status("failed", reason)
+	k.prompts.init(ctx, k.prompts.uuid())
+	k.out.emit(k.prompts.command())
 	return k.reply(c, slash.Said{Text: "Compaction blocked by a hook: " + reason}, nil)
 }
 
@@ -265,9 +241,7 @@ func (k *local) compacted(shown *protocol.User, reports []string) error {
 	told := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: said}}, IsReplay: &yes}
 	k.out.stamp(told)
 	for _, ev := range []protocol.Event{&protocol.Compacted{Summary: shown, Command: k.prompts.command(), Output: told}, shown, told} {
-		if err := k.out.emit(ev); err != nil {
-			return err
-		}
+		k.out.emit(ev)
 	}
 	end := unasked("")
 	end.local = "compact"

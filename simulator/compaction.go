@@ -28,17 +28,11 @@ const (
 // all.
 const blockingBuffer = 23_000
 
-// room finds out whether the conversation still has room for a request.
-func (c *compaction) room(req scenarios.Request) (full, blocked bool) {
-	window := c.s.window()
-	tokens := int(c.s.books.said.Load()) + scenarios.Estimate(req, nil).InputTokens
-	return tokens > window-slash.CompactBuffer, tokens > window-blockingBuffer
-}
-
 // fit makes room for a request where there is none, and tells whether it fits.
 func (c *compaction) fit(ctx context.Context, req scenarios.Request) (bool, error) {
-	full, blocked := c.room(req)
-	if !full || c.s.o.Main == nil || c.s.past.tail.replies == 0 {
+	left := c.s.window() - int(c.s.books.said.Load()) - scenarios.Estimate(req, nil).InputTokens
+	blocked := left < blockingBuffer
+	if left >= slash.CompactBuffer || c.s.o.Main == nil || c.s.past.tail.replies == 0 {
 		return true, nil
 	}
 	if c.s.o.Limits.NoCompact {
@@ -51,31 +45,28 @@ func (c *compaction) fit(ctx context.Context, req scenarios.Request) (bool, erro
 // auto compacts in the middle of a turn and tells whether it did. What is a
 // single exchange is left alone as long as there is another way.
 func (c *compaction) auto(ctx context.Context, forced bool) (bool, error) {
-	err := c.out.system("status", protocol.Field{Key: "status", Value: "compacting"}, protocol.Field{Key: "compact_output_chars", Value: 0})
-	if err != nil {
-		return false, err
-	}
+	c.out.system("status", protocol.Field{Key: "status", Value: "compacting"}, protocol.Field{Key: "compact_output_chars", Value: 0})
 	if c.s.past.tail.replies < 2 && !forced {
-		return false, c.status("failed", "too_few_groups")
+		c.status("failed", "too_few_groups")
+		return false, nil
 	}
 	sum, err := c.sum(ctx, protocol.PreCompactHook{Trigger: byItself})
 	switch {
 	case err != nil:
 		return false, err
 	case sum.refused != "":
-		return false, c.out.system("status", protocol.Field{Key: "status", Value: nil})
+		c.out.system("status", protocol.Field{Key: "status", Value: nil})
+		return false, nil
 	case sum.failed:
-		return false, c.status("failed", "exhausted")
+		c.status("failed", "exhausted")
+		return false, nil
 	}
 	shown := c.out.injected(sum.text(), true)
 	shown.Summary = true
-	if err := c.boundary(sum, shown.UUID); err != nil {
-		return false, err
-	}
-	if err := c.out.emit(&protocol.Compacted{Summary: shown}); err != nil {
-		return false, err
-	}
-	return true, c.out.emit(shown)
+	c.boundary(sum, shown.UUID)
+	c.out.emit(&protocol.Compacted{Summary: shown})
+	c.out.emit(shown)
+	return true, nil
 }
 
 // summed is what came of summing up.
@@ -97,12 +88,13 @@ func (c *compaction) sum(ctx context.Context, in protocol.PreCompactHook) (summe
 	if err != nil {
 		return sum, err
 	}
-	if err := c.out.all(out.Notices); err != nil {
-		return sum, err
-	}
+	c.out.all(out.Notices)
 	if out.Block {
 		sum.refused = out.Reason
 		return sum, nil
+	}
+	if err := c.out.gone(); err != nil {
+		return sum, err
 	}
 	reply, err := c.s.o.Model.Next(ctx, scenarios.Request{Side: "compact"})
 	if err != nil {
@@ -124,24 +116,23 @@ func (c *compaction) sum(ctx context.Context, in protocol.PreCompactHook) (summe
 		return sum, err
 	}
 	sum.reports = append(out.Reports, after.Reports...)
-	if err := c.out.all(after.Notices); err != nil {
-		return sum, err
-	}
-	return sum, c.status("success", "")
+	c.out.all(after.Notices)
+	c.status("success", "")
+	return sum, nil
 }
 
 // status shows that the work is over; a problem is why it came to nothing.
-func (c *compaction) status(result, problem string) error {
+func (c *compaction) status(result, problem string) {
 	fields := []protocol.Field{{Key: "status", Value: nil}, {Key: "compact_result", Value: result}}
 	if problem != "" {
 		fields = append(fields, protocol.Field{Key: "compact_error", Value: problem})
 	}
-	return c.out.system("status", fields...)
+	c.out.system("status", fields...)
 }
 
 // boundary ends the conversation so far; what is kept of it goes on after the
 // summary.
-func (c *compaction) boundary(sum summed, summary string) error {
+func (c *compaction) boundary(sum summed, summary string) {
 	past := &c.s.past
 	parent, kept := past.tail.last(), past.tail.cut()
 	after := scenarios.Tokens(len(sum.text()))
@@ -154,7 +145,7 @@ func (c *compaction) boundary(sum summed, summary string) error {
 		meta.Messages = &protocol.PreservedMessages{Anchor: summary, UUIDs: kept, All: kept}
 	}
 	c.s.books.said.Store(int64(after))
-	return c.out.system("compact_boundary",
+	c.out.system("compact_boundary",
 		protocol.Field{Key: "compact_metadata", Value: meta}, protocol.Field{Key: "logical_parent_uuid", Value: cmp.Or(parent, past.leaf)})
 }
 

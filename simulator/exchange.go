@@ -55,9 +55,7 @@ func (a *answer) note(h head, blocks []protocol.Block) {
 // to run; the error may be how the turn [ended] instead.
 func (x *exchange) request(ctx context.Context, req scenarios.Request) ([]call, error) {
 	x.ledger.count()
-	if err := x.behind.drain(task.InTurn); err != nil {
-		return nil, err
-	}
+	x.behind.drain(task.InTurn)
 	if fits, err := (&compaction{x.stage}).fit(ctx, req); err != nil {
 		return nil, err
 	} else if !fits {
@@ -72,7 +70,8 @@ func (x *exchange) request(ctx context.Context, req scenarios.Request) ([]call, 
 		x.prompts.beside, x.s.past.untold = append(untold, x.prompts.beside...), nil
 	}
 	req.Vars.Context = x.prompts.beside
-	if err := x.prompts.tell(); err != nil {
+	x.prompts.tell()
+	if err := x.out.gone(); err != nil {
 		return nil, err
 	}
 	asked := x.s.o.Clock.Now()
@@ -107,9 +106,7 @@ func (x *exchange) request(ctx context.Context, req scenarios.Request) ([]call, 
 
 // before is what comes between a request and the first of its reply.
 func (x *exchange) before(ctx context.Context, req scenarios.Request, reply scenarios.Reply) error {
-	if err := x.requesting(); err != nil {
-		return err
-	}
+	x.requesting()
 	if err := x.matched(req, reply); err != nil {
 		return err
 	}
@@ -121,20 +118,22 @@ func (x *exchange) before(ctx context.Context, req scenarios.Request, reply scen
 			return err
 		}
 	}
-	return nil
+	return x.out.gone()
 }
 
 // frame puts a frame of the scenario on the program's own output.
 func (x *exchange) frame(f scenarios.Frame) error {
 	switch {
 	case f.Stderr != "":
-		return x.out.emit(&protocol.Verbatim{Stderr: f.Stderr})
+		x.out.emit(&protocol.Verbatim{Stderr: f.Stderr})
+		return nil
 	case f.JSON == nil:
 		line := &protocol.Verbatim{Stdout: []byte(f.Line), Times: f.Times}
 		if !f.Cut {
 			line.End = []byte("\n")
 		}
-		return x.out.emit(line)
+		x.out.emit(line)
+		return nil
 	}
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(f.JSON, &keys); err != nil {
@@ -147,19 +146,20 @@ func (x *exchange) frame(f scenarios.Frame) error {
 			body += fmt.Sprintf(",%q:%q", id.key, id.value)
 		}
 	}
-	return x.out.emit(&protocol.Verbatim{Stdout: []byte(body + "}\n")})
+	x.out.emit(&protocol.Verbatim{Stdout: []byte(body + "}\n")})
+	return nil
 }
 
 // requesting shows that the model is asked.
-func (x *exchange) requesting() error {
+func (x *exchange) requesting() {
 	if !x.s.o.Show.Partial {
-		return nil
+		return
 	}
 	fields := []protocol.Field{{Key: "status", Value: "requesting"}}
 	if len(x.prompts.in.UUIDs) > 0 {
 		fields = append(fields, protocol.Field{Key: "user_message_uuids", Value: slices.Clone(x.prompts.in.UUIDs)})
 	}
-	return x.out.system("status", fields...)
+	x.out.system("status", fields...)
 }
 
 // matched tells the trace which rule answered, and ends the turn when the
@@ -168,9 +168,9 @@ func (x *exchange) matched(req scenarios.Request, reply scenarios.Reply) error {
 	if req.Results != nil {
 		return nil
 	}
-	err := x.out.emit(&protocol.Matched{Prompt: req.Prompt, Rule: reply.Rule.Name, File: reply.Rule.File, Line: reply.Rule.Line, Injected: req.Injected})
-	if err != nil || !reply.Unmatched || len(reply.NearMisses) == 0 {
-		return err
+	x.out.emit(&protocol.Matched{Prompt: req.Prompt, Rule: reply.Rule.Name, File: reply.Rule.File, Line: reply.Rule.Line, Injected: req.Injected})
+	if !reply.Unmatched || len(reply.NearMisses) == 0 {
+		return nil
 	}
 	return &ended{subtype: "error_during_execution", isError: true, errors: reply.NearMisses}
 }
@@ -268,20 +268,20 @@ func (x *exchange) fail(ctx context.Context, rule string, f *scenarios.Failure) 
 	}
 	if f.Whole {
 		x.s.past.failed[rule]++
-		return x.out.inject(failure.Severed, true)
+		x.out.inject(failure.Severed, true)
+		return nil
 	}
 	api := x.s.describe(f)
 	if api.Stderr != "" {
-		if err := x.out.emit(&protocol.Verbatim{Stderr: api.Stderr}); err != nil {
-			return err
-		}
+		x.out.emit(&protocol.Verbatim{Stderr: api.Stderr})
 	}
 	recovered, err := x.retry(ctx, f, api, rule)
 	if err != nil || recovered {
 		return err
 	}
 	if trigger := api.Fallback(); trigger != "" && x.s.o.Limits.Fallback != "" && model.Resolve(x.s.o.Limits.Fallback) != x.s.resolved() {
-		return x.fallBack(trigger)
+		x.fallBack(trigger)
+		return nil
 	}
 	if api.Terminal == "prompt_too_long" && x.s.past.leaf != "" && !x.s.o.Limits.NoCompact {
 		done, err := (&compaction{x.stage}).auto(ctx, true)
@@ -299,14 +299,14 @@ func (s *Simulator) overcome(rule string, f *scenarios.Failure) bool {
 }
 
 // fallBack goes on with another model, which answers (spec: cli-observed 10).
-func (x *exchange) fallBack(trigger string) error {
+func (x *exchange) fallBack(trigger string) {
 	original, name := x.s.resolved(), model.Resolve(x.s.o.Limits.Fallback)
 	x.s.o.Live.SetModel(x.s.o.Limits.Fallback)
 	content := fmt.Sprintf("Switched to %s due to high demand for %s", model.Display(name), model.Display(original))
 	if trigger == "model_not_found" {
 		content = fmt.Sprintf("Switched to %s because %s is not available", model.Display(name), model.Display(original))
 	}
-	return x.out.system("model_fallback",
+	x.out.system("model_fallback",
 		protocol.Field{Key: "trigger", Value: trigger},
 		protocol.Field{Key: "original_model", Value: original},
 		protocol.Field{Key: "fallback_model", Value: name},
@@ -341,17 +341,13 @@ func (x *exchange) retry(ctx context.Context, f *scenarios.Failure, api failure.
 		if api.Status != 0 {
 			ev.ErrorStatus = &api.Status
 		}
-		if err := x.out.emit(ev); err != nil {
-			return false, err
-		}
+		x.out.emit(ev)
 		trace := &protocol.CLIRetry{Status: api.Status, Message: api.Message, Body: api.Message, RetryInMS: ms(wait), Attempt: attempt, MaxRetries: retries}
 		if api.Kind != "" {
 			trace.RequestID = x.out.apiID("req")
 			trace.Body = api.Body(trace.RequestID)
 		}
-		if err := x.out.emit(trace); err != nil {
-			return false, err
-		}
+		x.out.emit(trace)
 		if err := x.behind.sleep(ctx, time.Duration(float64(wait)*x.s.o.Limits.RetryScale)); err != nil {
 			return false, err
 		}
@@ -410,9 +406,7 @@ func (x *exchange) giveUp(api failure.API) error {
 		ev.APIErrorParams = map[string]string{"media": "image", "media_reason": "unprocessable"}
 	}
 	x.prompts.label(ev)
-	if err := x.out.emit(ev); err != nil {
-		return err
-	}
+	x.out.emit(ev)
 	x.last.text = api.Text
 	return &ended{subtype: "success", terminal: cmp.Or(api.Terminal, "api_error"), isError: true, stop: stop, api: &reported{api.Status, api.Kind, api.Connection}}
 }
@@ -436,5 +430,6 @@ func (x *exchange) partial(ctx context.Context, f *scenarios.Failure) error {
 		return err
 	}
 	x.current = nil
-	return m.breakOff()
+	m.breakOff()
+	return nil
 }

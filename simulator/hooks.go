@@ -80,9 +80,7 @@ func (p *points) reached(ctx context.Context, calls []protocol.ToolUse) error {
 		if in.Attachment == nil {
 			continue
 		}
-		if err := p.out.emit(&protocol.Attached{Attachment: in.Attachment, Role: "user"}); err != nil {
-			return err
-		}
+		p.out.emit(&protocol.Attached{Attachment: in.Attachment, Role: "user"})
 	}
 	return nil
 }
@@ -91,14 +89,17 @@ func (p *points) reached(ctx context.Context, calls []protocol.ToolUse) error {
 // transcripts keep of them.
 func (p *points) run(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
 	out, err := p.ask(ctx, in)
-	if err != nil {
-		return out, err
+	if err == nil {
+		p.out.all(out.Attached())
 	}
-	return out, p.out.all(out.Attached())
+	return out, err
 }
 
 // ask runs the hooks of one event and yields what they show.
 func (p *points) ask(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
+	if err := p.out.gone(); err != nil {
+		return hook.Outcome{}, err
+	}
 	event, _ := in.HookEvent()
 	if p.s.o.Hooks == nil || !p.s.o.Hooks.Has(event) || p.s.o.Agent != nil && event != "PostToolBatch" && event != "InstructionsLoaded" {
 		return hook.Outcome{}, nil
@@ -106,11 +107,9 @@ func (p *points) ask(ctx context.Context, in protocol.HookInput) (hook.Outcome, 
 	out := p.s.o.Hooks.Run(ctx, hook.Input{Base: p.base(in), Event: in})
 	p.prompts.beside = append(p.prompts.beside, out.AdditionalContext...)
 	if p.s.o.Show.Hooks && event != "InstructionsLoaded" || event == "SessionStart" || event == "Setup" {
-		if err := p.out.all(p.unfound(out.Frames)); err != nil {
-			return out, err
-		}
+		p.out.all(p.unfound(out.Frames))
 	}
-	return out, ctx.Err()
+	return out, cmp.Or(p.out.gone(), ctx.Err())
 }
 
 // displayed tells the hooks of MessageDisplay about a text, as a whole. The ids
@@ -131,14 +130,13 @@ func (p *points) take(ctx context.Context, absent bool) (string, error) {
 	}
 	prompt := p.prompts.command()
 	prompt.Absent = absent
-	return p.prompts.uuid(), p.out.emit(prompt)
+	p.out.emit(prompt)
+	return p.prompts.uuid(), nil
 }
 
 // begin names the prompt and yields its coming and the session's start.
 func (p *points) begin(ctx context.Context) error {
-	if err := p.prompts.queued(); err != nil {
-		return err
-	}
+	p.prompts.queued()
 	p.prompts.promptID = p.s.o.Clock.NewID()
 	p.s.o.Live.prompt(p.prompts.promptID)
 	return p.sessionStart(ctx)
@@ -184,23 +182,19 @@ func (p *points) sessionStart(ctx context.Context) error {
 	}
 	p.stray = ""
 	p.s.past.untold, p.prompts.beside = append(p.prompts.beside, after...), nil
-	if err := p.out.all(out.Notices); err != nil {
-		return err
-	}
+	p.out.all(out.Notices)
 	for _, file := range p.s.main.Start.Instructions {
 		if _, err := p.run(ctx, file); err != nil {
 			return err
 		}
 	}
 	if title := cmp.Or(out.Specific.SessionTitle, p.s.main.Start.Title); title != "" {
-		if err := p.out.titled(title); err != nil {
-			return err
-		}
+		p.out.titled(title)
 	}
-	if !p.s.main.Start.Reduced {
-		return nil
+	if p.s.main.Start.Reduced {
+		p.out.system("ui_invalidate", protocol.Field{Key: "event", Value: "ui.render"})
 	}
-	return p.out.system("ui_invalidate", protocol.Field{Key: "event", Value: "ui.render"})
+	return p.out.gone()
 }
 
 // greet runs the hooks of a session's start. Where a session goes on, the model
@@ -286,10 +280,12 @@ func (p *points) submit(ctx context.Context, c slash.Call, x *slash.Expansion) (
 			subtype: "error_during_execution", isError: true, untouched: true,
 			errors: []string{out.CrashError, "[session_crash] the session ended because of a hook"},
 		}
-		return s, died.after(p.prompts.prompted(false))
+		p.prompts.prompted(false)
+		return s, died
 	case keepsOut(out):
-		s.notices, s.end = out.Notices, refusal(out, "")
-		return s, p.turnAway(out, out.Block)
+		s.notices, s.end = out.Notices, unasked(strings.Join(out.Texts, "\n"))
+		p.turnAway(out, out.Block)
+		return s, nil
 	case x != nil:
 		expansion, err = p.ask(ctx, protocol.UserPromptExpansionHook{
 			ExpansionType: x.Kind, CommandName: c.Name, CommandArgs: c.Args, CommandSource: x.Source, Prompt: p.prompts.in.Content.Plain(),
@@ -298,69 +294,50 @@ func (p *points) submit(ctx context.Context, c slash.Call, x *slash.Expansion) (
 			return s, err
 		}
 		if keepsOut(expansion) {
-			s.notices, s.end = expansion.Notices, refusal(expansion, "custom")
-			return s, p.turnAway(expansion, true)
+			s.notices, s.end = expansion.Notices, unasked(strings.Join(expansion.Texts, "\n"))
+			s.end.local = "custom"
+			p.turnAway(expansion, true)
+			return s, nil
 		}
 	}
 	s.notices = append(expansion.Notices, out.Notices...)
-	return s, p.accept(c, x, append(expansion.Attached(), out.Attached()...), out.Specific.SessionTitle)
-}
-
-// accept yields the trace of a prompt that hooks let pass, and of the text
-// behind it.
-func (p *points) accept(c slash.Call, x *slash.Expansion, kept []protocol.Event, title string) error {
 	if x == nil {
-		if err := p.prompts.prompted(false); err != nil {
-			return err
-		}
-	} else if err := p.expanded(c, x); err != nil {
-		return err
+		p.prompts.prompted(false)
+	} else {
+		p.expanded(c, x)
 	}
-	if err := p.out.all(kept); err != nil || title == "" {
-		return err
+	p.out.all(expansion.Attached())
+	p.out.all(out.Attached())
+	if title := out.Specific.SessionTitle; title != "" {
+		p.out.titled(title)
 	}
-	return p.out.titled(title)
+	return s, nil
 }
 
 // expanded yields the trace of a command and of its text.
-func (p *points) expanded(c slash.Call, x *slash.Expansion) error {
+func (p *points) expanded(c slash.Call, x *slash.Expansion) {
 	prompt := p.prompts.prompt()
 	prompt.Expansion = &protocol.Expansion{Name: c.Name, Tools: x.Tools}
-	if err := p.out.emit(prompt); err != nil {
-		return err
-	}
+	p.out.emit(prompt)
 	text := p.text(protocol.Content{Blocks: []protocol.Block{protocol.Text(x.Text)}})
 	text.Expansion = prompt.Expansion
-	return p.out.emit(text)
+	p.out.emit(text)
 }
 
 // keepsOut reports whether hooks of a prompt keep it from the model.
 func keepsOut(out hook.Outcome) bool { return out.Block || out.StopTurn }
 
-// refusal is the end of a turn whose prompt hooks keep from the model.
-func refusal(out hook.Outcome, command string) *ended {
-	end := unasked(strings.Join(out.Texts, "\n"))
-	end.local = command
-	return end
-}
-
 // turnAway yields the trace of a prompt that hooks keep from the model; dropped
 // says that the prompt itself does not stay in the conversation.
-func (p *points) turnAway(out hook.Outcome, dropped bool) error {
-	if err := p.prompts.prompted(dropped); err != nil {
-		return err
-	}
+func (p *points) turnAway(out hook.Outcome, dropped bool) {
+	p.prompts.prompted(dropped)
 	if !out.Block {
-		if err := p.added(protocol.Content{Text: strings.Join(out.Texts, "\n")}); err != nil {
-			return err
-		}
+		p.out.emit(p.text(protocol.Content{Text: strings.Join(out.Texts, "\n")}))
 	}
-	return p.out.all(out.Attached())
+	p.out.all(out.Attached())
 }
 
-// added yields the trace of text that the CLI itself puts beside the prompt.
-func (p *points) added(text protocol.Content) error { return p.out.emit(p.text(text)) }
-
+// text is the trace of text that the CLI itself puts beside the prompt.
 func (p *points) text(text protocol.Content) *protocol.Prompted {
 	return &protocol.Prompted{
 		UUID: p.s.o.Clock.NewID(), PromptID: p.prompts.promptID, Timestamp: p.out.timestamp(), Injected: true, Content: text,
@@ -379,9 +356,7 @@ func (p *points) absorb(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := p.out.all(out.Notices); err != nil {
-			return err
-		}
+		p.out.all(out.Notices)
 		if out.Block || out.StopTurn || out.CrashError != "" {
 			continue
 		}
@@ -392,15 +367,11 @@ func (p *points) absorb(ctx context.Context) error {
 		if id == "" {
 			id = p.s.o.Clock.NewID()
 		}
-		if err := p.prompts.absorbed(in, id); err != nil {
-			return err
-		}
+		p.prompts.absorbed(in, id)
 		p.prompts.waiting = append(p.prompts.waiting, in.Content.Plain())
 	}
 	for _, in := range taken {
-		if err := p.prompts.take(in); err != nil {
-			return err
-		}
+		p.prompts.take(in)
 	}
 	return nil
 }

@@ -190,15 +190,10 @@ func (b *books) reset() {
 // enter adds one reply, or what came of it.
 func (b *books) enter(name string, sp spent) {
 	u := sp.usage
-	f := model.Of(name)
-	for _, costs := range []map[string]protocol.ModelUsage{b.costs, b.since} {
-		m := described(name, costs[name])
-		m.InputTokens += u.InputTokens
-		m.OutputTokens += u.OutputTokens
-		m.ThinkingTokens += sp.thinking
-		m.CostUSD += f.Cost(u.InputTokens, u.OutputTokens)
-		costs[name] = m
-	}
+	b.charge(map[string]protocol.ModelUsage{name: described(name, protocol.ModelUsage{
+		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, ThinkingTokens: sp.thinking,
+		CostUSD: model.Of(name).Cost(u.InputTokens, u.OutputTokens),
+	})})
 	b.requests++
 	if sp.whole {
 		b.said.Store(0)
@@ -206,7 +201,7 @@ func (b *books) enter(name string, sp spent) {
 	b.said.Add(int64(u.InputTokens + u.OutputTokens))
 }
 
-// charge adds what a sub-agent has used.
+// charge adds what was used, by a sub-agent for instance.
 func (b *books) charge(models map[string]protocol.ModelUsage) {
 	for _, model := range sortedKeys(models) {
 		u := models[model]

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -64,11 +65,14 @@ func (m *message) stream(ctx context.Context, blocks []protocol.Block) error {
 	}
 	for i, b := range blocks {
 		m.place.Index, m.place.Left, m.place.InputMS = i, len(blocks)-1-i, nil
-		if err := m.block(ctx, i, b); err != nil {
+		m.text.Reset()
+		if err := cmp.Or(m.block(ctx, i, b), m.out.gone()); err != nil {
 			return err
 		}
+		m.close(i)
 	}
-	return m.end()
+	m.end()
+	return m.out.gone()
 }
 
 func (m *message) start(ctx context.Context) error {
@@ -82,31 +86,30 @@ func (m *message) start(ctx context.Context) error {
 		return nil
 	}
 	ttft := ms(m.pace.TTFT())
-	ev := &protocol.StreamEvent{
-		Type: "stream_event", Event: object{{"type", "message_start"}, {"message", object{
-			{"id", m.id},
-			{"type", "message"},
-			{"role", "assistant"},
-			{"model", m.model},
-			{"content", []string{}},
-			{"stop_reason", nil},
-			{"stop_sequence", nil},
-			{"usage", streamUsage(m.usage)},
-		}}},
-		SessionID: m.s.o.Live.SessionID(), UUID: m.s.o.Clock.NewID(), APIMessageID: m.id, TTFTMS: &ttft, ThinkingDisplay: m.s.o.Show.thinking(),
-	}
+	ev := m.streamed(object{{"type", "message_start"}, {"message", object{
+		{"id", m.id},
+		{"type", "message"},
+		{"role", "assistant"},
+		{"model", m.model},
+		{"content", []string{}},
+		{"stop_reason", nil},
+		{"stop_sequence", nil},
+		{"usage", streamUsage(m.usage)},
+	}}}, m.s.o.Show.thinking())
+	ev.TTFTMS = &ttft
 	m.prompts.labelStart(ev)
 	m.ledger.begun = append(m.ledger.begun, m.id)
-	return m.out.emit(ev)
+	m.out.emit(ev)
+	return m.out.gone()
 }
 
 // end yields the end of the message.
-func (m *message) end() error {
+func (m *message) end() {
+	if m.out.left {
+		return
+	}
 	m.ledger.latest = &m.spent
 	m.ledger.spend(m.name, m.spent)
-	if m.unseen() {
-		return nil
-	}
 	usage := object{
 		{"input_tokens", m.usage.InputTokens},
 		{"cache_creation_input_tokens", 0},
@@ -116,19 +119,16 @@ func (m *message) end() error {
 	if m.thinking > 0 {
 		usage = append(usage, pair{"output_tokens_details", protocol.OutputDetails{ThinkingTokens: m.thinking}})
 	}
-	err := m.event(object{
+	m.event(object{
 		{"type", "message_delta"},
 		{"delta", object{{"stop_reason", m.stop}, {"stop_sequence", nil}}},
 		{"usage", usage},
 	}, "")
-	if err != nil {
-		return err
-	}
-	return m.event(object{{"type", "message_stop"}}, "")
+	m.event(object{{"type", "message_stop"}}, "")
 }
 
+// block yields a block up to its content_block_stop.
 func (m *message) block(ctx context.Context, i int, b protocol.Block) error {
-	m.text.Reset()
 	switch b := b.(type) {
 	case protocol.TextBlock:
 		return m.textBlock(ctx, i, b)
@@ -136,17 +136,17 @@ func (m *message) block(ctx context.Context, i int, b protocol.Block) error {
 		return m.thinkingBlock(ctx, i, b)
 	case protocol.ToolUse:
 		return m.toolBlock(ctx, i, b)
-	case protocol.ServerCall:
-		return m.serverBlock(ctx, i, b)
+	case protocol.ServerCall: // of a tool that the API runs: nothing here does
+		empty := b
+		empty.Input = json.RawMessage("{}")
+		if err := m.input(ctx, i, empty, b.Input); err != nil {
+			return err
+		}
 	default: // it comes as a whole
-		if err := m.open(i, b, ""); err != nil {
-			return err
-		}
-		if err := m.assistant(b, nil); err != nil {
-			return err
-		}
-		return m.close(i)
+		m.open(i, b, "")
 	}
+	m.assistant(b, nil)
+	return nil
 }
 
 // keepPace waits for a chunk's turn. What an earlier chunk was late is made up
@@ -163,130 +163,80 @@ func (m *message) keepPace(ctx context.Context, chunk string) error {
 	return m.behind.sleep(ctx, min(wait, m.due.Sub(now)))
 }
 
-// serverBlock yields a call of a tool that the API runs: nothing here does.
-func (m *message) serverBlock(ctx context.Context, i int, b protocol.ServerCall) error {
-	empty := b
-	empty.Input = json.RawMessage("{}")
-	if err := m.open(i, empty, ""); err != nil {
-		return err
-	}
-	if err := m.input(ctx, i, b.Input); err != nil {
-		return err
-	}
-	if err := m.assistant(b, nil); err != nil {
-		return err
-	}
-	return m.close(i)
-}
-
-// input yields the pieces of a call's input.
-func (m *message) input(ctx context.Context, i int, input json.RawMessage) error {
+// input opens a call and yields the pieces of its input.
+func (m *message) input(ctx context.Context, i int, empty protocol.Block, input json.RawMessage) error {
+	m.open(i, empty, "")
 	for _, chunk := range m.pace.SplitInput(string(input)) {
 		if err := m.keepPace(ctx, chunk); err != nil {
 			return err
 		}
-		if err := m.delta(i, "partial_json", chunk, ""); err != nil {
-			return err
-		}
+		m.delta(i, "partial_json", chunk, "")
 	}
 	return nil
 }
 
 func (m *message) textBlock(ctx context.Context, i int, b protocol.TextBlock) error {
-	if err := m.open(i, protocol.Text(""), ""); err != nil {
-		return err
-	}
-	if err := m.citations(i, b.Citations); err != nil {
-		return err
-	}
+	m.open(i, protocol.Text(""), "")
+	m.citations(i, b.Citations)
 	for _, chunk := range m.pace.Split(b.Text) {
 		if err := m.keepPace(ctx, chunk); err != nil {
 			return err
 		}
 		m.text.WriteString(chunk)
-		if err := m.delta(i, "text", chunk, ""); err != nil {
-			return err
-		}
+		m.delta(i, "text", chunk, "")
 	}
 	if err := m.hooks.displayed(ctx, b.Text); err != nil {
 		return err
 	}
 	if b.Text != "" { // an empty one is seen by nobody
-		if err := m.assistant(b, nil); err != nil {
-			return err
-		}
+		m.assistant(b, nil)
 	}
-	m.text.Reset()
-	return m.close(i)
+	return nil
 }
 
 // beginning streams a text that is cut before its end.
 func (m *message) beginning(ctx context.Context, text string) error {
-	if err := m.open(0, protocol.Text(""), ""); err != nil {
-		return err
-	}
+	m.open(0, protocol.Text(""), "")
 	for _, chunk := range m.pace.Split(text) {
 		if err := m.behind.sleep(ctx, m.pace.After(chunk)); err != nil {
 			return err
 		}
-		if err := m.delta(0, "text", chunk, ""); err != nil {
-			return err
-		}
+		m.delta(0, "text", chunk, "")
 	}
 	return nil
 }
 
 // citations yields where a text comes from, one at a time.
-func (m *message) citations(i int, list json.RawMessage) error {
+func (m *message) citations(i int, list json.RawMessage) {
 	var each []json.RawMessage
-	if list == nil || json.Unmarshal(list, &each) != nil { // checked when the scenario was loaded
-		return nil
-	}
+	_ = json.Unmarshal(list, &each) // checked when the scenario was loaded; nil = there are none
 	for _, c := range each {
 		delta := object{{"type", "citations_delta"}, {"citation", c}}
-		if err := m.event(object{{"type", "content_block_delta"}, {"index", i}, {"delta", delta}}, ""); err != nil {
-			return err
-		}
+		m.event(object{{"type", "content_block_delta"}, {"index", i}, {"delta", delta}}, "")
 	}
-	return nil
 }
 
 func (m *message) thinkingBlock(ctx context.Context, i int, b protocol.ThinkingBlock) error {
 	began, display := m.s.o.Clock.Now(), m.s.o.Show.thinking()
-	if err := m.open(i, protocol.ThinkingBlock{Type: "thinking"}, display); err != nil {
-		return err
-	}
+	m.open(i, protocol.ThinkingBlock{Type: "thinking"}, display)
 	thought := 0
 	for _, chunk := range m.thoughts(b.Thinking) {
 		if err := m.keepPace(ctx, chunk); err != nil {
 			return err
 		}
-		if err := m.announce(&thought, scenarios.Tokens(len(chunk))); err != nil {
-			return err
+		if !m.whole { // else nobody sees it come
+			more := scenarios.Tokens(len(chunk))
+			thought += more
+			m.out.system("thinking_tokens", protocol.Field{Key: "estimated_tokens", Value: thought}, protocol.Field{Key: "estimated_tokens_delta", Value: more})
 		}
-		if err := m.delta(i, "thinking", chunk, display); err != nil {
-			return err
-		}
+		m.delta(i, "thinking", chunk, display)
 	}
-	if err := m.delta(i, "signature", b.Signature, ""); err != nil {
-		return err
-	}
+	m.delta(i, "signature", b.Signature, "")
 	took := ms(m.s.o.Clock.Now().Sub(began))
-	if err := m.assistant(b, func(ev *protocol.Assistant) {
+	m.assistant(b, func(ev *protocol.Assistant) {
 		ev.ThinkingDurationMS, ev.ThinkingDisplay = &took, display
-	}); err != nil {
-		return err
-	}
-	return m.close(i)
-}
-
-// announce tells how much reasoning there is so far, where it can be seen to come.
-func (m *message) announce(thought *int, more int) error {
-	if m.whole {
-		return nil
-	}
-	*thought += more
-	return m.out.system("thinking_tokens", protocol.Field{Key: "estimated_tokens", Value: *thought}, protocol.Field{Key: "estimated_tokens_delta", Value: more})
+	})
+	return nil
 }
 
 // thoughts are the pieces in which reasoning comes: those of its pace where it
@@ -302,22 +252,19 @@ func (m *message) toolBlock(ctx context.Context, i int, b protocol.ToolUse) erro
 	began := m.s.o.Clock.Now()
 	empty := b
 	empty.Input = json.RawMessage("{}")
-	if err := m.open(i, empty, ""); err != nil {
-		return err
-	}
-	if err := m.input(ctx, i, b.Input); err != nil {
+	if err := m.input(ctx, i, empty, b.Input); err != nil {
 		return err
 	}
 	took := ms(m.s.o.Clock.Now().Sub(began))
 	m.place.InputMS = &took
 	var id string
-	err := m.assistant(b, func(ev *protocol.Assistant) {
+	m.assistant(b, func(ev *protocol.Assistant) {
 		id = ev.UUID
 		if meta, ok := m.index.Meta(b); ok {
 			ev.ToolUseMeta = []protocol.ToolUseMeta{meta}
 		}
 	})
-	if err != nil {
+	if err := m.out.gone(); err != nil {
 		return err
 	}
 	prepared := m.s.o.Tools.Prepare(b)
@@ -327,11 +274,11 @@ func (m *message) toolBlock(ctx context.Context, i int, b protocol.ToolUse) erro
 	}
 	c.tool, _ = m.index.Tool(c.use.Name)
 	m.calls = append(m.calls, c)
-	return m.close(i)
+	return nil
 }
 
 // assistant yields the complete block.
-func (m *message) assistant(b protocol.Block, more func(*protocol.Assistant)) error {
+func (m *message) assistant(b protocol.Block, more func(*protocol.Assistant)) {
 	final := m.place
 	final.StopReason, final.Usage = m.stop, finalUsage(m.usage, 0)
 	ev := &protocol.Assistant{
@@ -351,35 +298,32 @@ func (m *message) assistant(b protocol.Block, more func(*protocol.Assistant)) er
 		more(ev)
 	}
 	m.shown++
-	return m.out.emit(ev)
+	m.out.emit(ev)
 }
 
 // abort yields what an interrupt leaves of a message: the text so far. What has
 // come of it is paid for, at a token for three characters.
-func (m *message) abort() error {
+func (m *message) abort() {
 	if m.started {
 		m.ledger.spend(m.name, spent{usage: scenarios.Usage{
 			InputTokens: m.usage.InputTokens, OutputTokens: max(min(1, m.usage.OutputTokens), (m.received+1)/3),
 		}})
 	}
-	if m.text.Len() == 0 {
-		return nil
+	if m.text.Len() > 0 {
+		m.stop = ""
+		m.assistant(protocol.Text(m.text.String()), func(ev *protocol.Assistant) { ev.Aborted = true })
 	}
-	m.stop = ""
-	return m.assistant(protocol.Text(m.text.String()), func(ev *protocol.Assistant) { ev.Aborted = true })
 }
 
 // abandon yields, in partial mode, the end of an aborted message's stream.
-func (m *message) abandon() error {
+func (m *message) abandon() {
 	if !m.started || !m.s.o.Show.Partial {
-		return nil
+		return
 	}
 	if m.at >= 0 {
-		if err := m.close(m.at); err != nil {
-			return err
-		}
+		m.close(m.at)
 	}
-	err := m.event(object{
+	m.event(object{
 		{"type", "message_delta"},
 		{"context_management", nil},
 		{"delta", object{{"container", nil}, {"stop_details", nil}, {"stop_reason", nil}, {"stop_sequence", nil}}},
@@ -394,40 +338,35 @@ func (m *message) abandon() error {
 			{"fallback_credit", nil},
 		}},
 	}, "")
-	if err != nil {
-		return err
-	}
-	return m.abandoned()
+	m.abandoned()
 }
 
 // breakOff ends, in partial mode, the stream of a message that was cut.
-func (m *message) breakOff() error {
+func (m *message) breakOff() {
 	m.ledger.spend(m.name, spent{usage: scenarios.Usage{InputTokens: m.usage.InputTokens, OutputTokens: min(1, m.usage.OutputTokens)}})
 	if !m.s.o.Show.Partial {
-		return nil
+		return
 	}
 	if m.at >= 0 {
-		if err := m.close(m.at); err != nil {
-			return err
-		}
+		m.close(m.at)
 	}
-	return m.abandoned()
+	m.abandoned()
 }
 
 // abandoned ends a message of which not all blocks have come.
-func (m *message) abandoned() error {
+func (m *message) abandoned() {
 	stop := m.streamed(object{{"type", "message_stop"}}, "")
 	stop.AbandonedBlocks = &protocol.AbandonedBlocks{APIMessageID: m.id, FromBlockIndex: m.shown}
-	return m.out.emit(stop)
+	m.out.emit(stop)
 }
 
-func (m *message) open(i int, b protocol.Block, display string) error {
+func (m *message) open(i int, b protocol.Block, display string) {
 	m.at = i
-	return m.event(object{{"type", "content_block_start"}, {"index", i}, {"content_block", b}}, display)
+	m.event(object{{"type", "content_block_start"}, {"index", i}, {"content_block", b}}, display)
 }
 
 // delta yields a piece of a block; key is where it stands.
-func (m *message) delta(i int, key, chunk, display string) error {
+func (m *message) delta(i int, key, chunk, display string) {
 	kind := key + "_delta"
 	if key == "partial_json" {
 		kind = "input_json_delta"
@@ -435,22 +374,21 @@ func (m *message) delta(i int, key, chunk, display string) error {
 	if key != "signature" {
 		m.received += utf8.RuneCountInString(chunk)
 	}
-	return m.event(object{{"type", "content_block_delta"}, {"index", i}, {"delta", object{{"type", kind}, {key, chunk}}}}, display)
+	m.event(object{{"type", "content_block_delta"}, {"index", i}, {"delta", object{{"type", kind}, {key, chunk}}}}, display)
 }
 
-func (m *message) close(i int) error {
+func (m *message) close(i int) {
 	m.at = -1
-	return m.event(object{{"type", "content_block_stop"}, {"index", i}}, "")
+	m.event(object{{"type", "content_block_stop"}, {"index", i}}, "")
 }
 
 // unseen tells whether nobody sees the message come.
 func (m *message) unseen() bool { return m.whole || !m.s.o.Show.Partial }
 
-func (m *message) event(ev object, display string) error {
-	if m.unseen() {
-		return nil
+func (m *message) event(ev object, display string) {
+	if !m.unseen() {
+		m.out.emit(m.streamed(ev, display))
 	}
-	return m.out.emit(m.streamed(ev, display))
 }
 
 func (m *message) streamed(ev object, display string) *protocol.StreamEvent {

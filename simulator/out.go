@@ -8,7 +8,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// errStopped unwinds a turn whose consumer has left the loop.
+// errStopped ends a turn whose consumer has left the loop; see [out.gone].
 var errStopped = errors.New("the consumer stopped")
 
 // ended is how a turn ends. It travels as an error, so that whatever is under
@@ -30,14 +30,6 @@ type ended struct {
 
 func (e *ended) Error() string { return "the turn has ended: " + e.subtype }
 
-// after is the end, unless what had to happen before has failed.
-func (e *ended) after(err error) error {
-	if err != nil {
-		return err
-	}
-	return e
-}
-
 // unasked is the end of a turn that has its answer without the model.
 func unasked(text string) *ended { return &ended{subtype: "success", untouched: true, result: &text} }
 
@@ -50,7 +42,9 @@ type reported struct {
 
 // out is the way to the consumer of a turn, by way of the transcript. It alone
 // calls yield: one who has left is never called again, whatever the turn goes on
-// to do, and what nobody has seen is not recorded either.
+// to do, and what nobody has seen is not recorded either. So emitting cannot
+// fail; what waits, asks or runs anything looks first whether the consumer is
+// [out.gone].
 type out struct {
 	s     *Simulator
 	yield func(protocol.Event, error) bool
@@ -58,10 +52,18 @@ type out struct {
 	users int // top-level user events so far
 }
 
-// emit records an event and hands it over; the only error is errStopped.
-func (o *out) emit(ev protocol.Event) error {
+// gone is errStopped once the consumer has left.
+func (o *out) gone() error {
 	if o.left {
 		return errStopped
+	}
+	return nil
+}
+
+// emit records an event and hands it over.
+func (o *out) emit(ev protocol.Event) {
+	if o.left {
+		return
 	}
 	if u, ok := ev.(*protocol.User); ok && u.ParentToolUseID == nil && u.IsReplay == nil {
 		o.users++
@@ -73,58 +75,49 @@ func (o *out) emit(ev protocol.Event) error {
 	if tr := o.s.main.Transcript; tr != nil && !o.s.past.warned {
 		if err := tr.Record(ev); err != nil {
 			o.s.past.warned = true
-			if err := o.unsaved(err); err != nil {
-				return err
-			}
+			o.unsaved(err)
 		}
 	}
-	o.left = !o.yield(ev, nil)
-	if o.left {
-		return errStopped
-	}
-	return nil
+	o.left = o.left || !o.yield(ev, nil)
 }
 
 // fail hands over the error that the turn ends with.
 func (o *out) fail(err error) {
-	if !o.left && !errors.Is(err, errStopped) {
+	if !o.left {
 		o.left = true
 		o.yield(nil, err)
 	}
 }
 
 // all stamps events that others have made, and emits them.
-func (o *out) all(events []protocol.Event) error {
+func (o *out) all(events []protocol.Event) {
 	for _, ev := range events {
-		if err := o.emit(o.stamp(ev)); err != nil {
-			return err
-		}
+		o.emit(o.stamp(ev))
 	}
-	return nil
 }
 
 // unsaved warns that the transcript cannot be written.
-func (o *out) unsaved(err error) error {
-	return o.emit(&protocol.Warning{Text: "the session is not saved: " + err.Error()})
+func (o *out) unsaved(err error) {
+	o.emit(&protocol.Warning{Text: "the session is not saved: " + err.Error()})
 }
 
 // system yields a system event of the given subtype.
-func (o *out) system(subtype string, fields ...protocol.Field) error {
-	return o.emit(&protocol.System{Subtype: subtype, Fields: fields, SessionID: o.s.o.Live.SessionID(), UUID: o.s.o.Clock.NewID()})
+func (o *out) system(subtype string, fields ...protocol.Field) {
+	o.emit(&protocol.System{Subtype: subtype, Fields: fields, SessionID: o.s.o.Live.SessionID(), UUID: o.s.o.Clock.NewID()})
 }
 
 // inform yields a line of the CLI itself.
-func (o *out) inform(content, level string) error {
-	return o.system("informational", protocol.Field{Key: "content", Value: content}, protocol.Field{Key: "level", Value: level})
+func (o *out) inform(content, level string) {
+	o.system("informational", protocol.Field{Key: "content", Value: content}, protocol.Field{Key: "level", Value: level})
 }
 
 // titled says that the session has a name.
-func (o *out) titled(title string) error {
-	return o.system("session_title_changed", protocol.Field{Key: "title", Value: title})
+func (o *out) titled(title string) {
+	o.system("session_title_changed", protocol.Field{Key: "title", Value: title})
 }
 
 // inject yields text that the CLI itself puts into the conversation.
-func (o *out) inject(text string, synthetic bool) error { return o.emit(o.injected(text, synthetic)) }
+func (o *out) inject(text string, synthetic bool) { o.emit(o.injected(text, synthetic)) }
 
 func (o *out) injected(text string, synthetic bool) *protocol.User {
 	content := protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}

@@ -45,16 +45,16 @@ type prompts struct {
 	startLabelled   bool // a message_start has
 }
 
-func (p *prompts) queued() error {
-	return p.out.emit(&protocol.Queued{Content: p.in.Content, Timestamp: p.out.timestamp()})
+func (p *prompts) queued() {
+	p.out.emit(&protocol.Queued{Content: p.in.Content, Timestamp: p.out.timestamp()})
 }
 
 // prompted yields the prompt's trace; refused says that a hook kept it out of
 // the conversation.
-func (p *prompts) prompted(refused bool) error {
+func (p *prompts) prompted(refused bool) {
 	prompt := p.prompt()
 	prompt.Refused = refused
-	return p.out.emit(prompt)
+	p.out.emit(prompt)
 }
 
 // command is the trace of a prompt that is a command of the CLI itself.
@@ -88,7 +88,10 @@ func blank(in protocol.Content) bool {
 }
 
 // init yields the init event and, if asked to, the prompt itself.
-func (p *prompts) init(ctx context.Context, id string) error {
+func (p *prompts) init(ctx context.Context, id string) {
+	if p.out.left {
+		return
+	}
 	var init protocol.Init
 	if p.s.main.Said != nil {
 		init = p.s.main.Said.Init(ctx)
@@ -98,20 +101,18 @@ func (p *prompts) init(ctx context.Context, id string) error {
 	init.Model, init.PermissionMode = p.s.resolved(), p.s.o.Here.Mode()
 	init.PerTurnEffortActive = model.Of(init.Model).Effort
 	init.UserMessageUUIDs = p.in.UUIDs
-	if err := p.out.emit(&init); err != nil || p.in.Source == sourceDeferred {
-		return err
+	p.out.emit(&init)
+	if p.in.Source != sourceDeferred {
+		p.replay(p.in, id)
 	}
-	return p.replay(p.in, id)
 }
 
 // tell shows what the request says beside the prompt that none before it said.
-func (p *prompts) tell() error {
-	texts := p.beside[p.told:]
-	p.told = len(p.beside)
-	if len(texts) == 0 {
-		return nil
+func (p *prompts) tell() {
+	if texts := p.beside[p.told:]; len(texts) > 0 {
+		p.told = len(p.beside)
+		p.out.emit(&protocol.Told{Texts: texts})
 	}
-	return p.out.emit(&protocol.Told{Texts: texts})
 }
 
 // attach puts the files and resources that the prompt mentions beside it, and
@@ -134,20 +135,15 @@ func (p *prompts) attach(ctx context.Context, text string) (reads []protocol.Too
 	}
 	for _, found := range append(all, mentions.Read(ctx, text)...) {
 		p.beside = append(p.beside, found.Text)
-		if err := p.out.emit(&protocol.Attached{Attachment: found.Attachment, Role: "user"}); err != nil {
-			return reads, err
-		}
+		p.out.emit(&protocol.Attached{Attachment: found.Attachment, Role: "user"})
 	}
 	return reads, ctx.Err()
 }
 
 // absorbed tells transcripts about a prompt and, if asked to, repeats it.
-func (p *prompts) absorbed(in protocol.UserMessage, id string) error {
-	err := p.out.emit(&protocol.Absorbed{UUID: id, Content: in.Content, Origin: in.Origin, Timestamp: p.out.timestamp()})
-	if err != nil {
-		return err
-	}
-	return p.replay(in, id)
+func (p *prompts) absorbed(in protocol.UserMessage, id string) {
+	p.out.emit(&protocol.Absorbed{UUID: id, Content: in.Content, Origin: in.Origin, Timestamp: p.out.timestamp()})
+	p.replay(in, id)
 }
 
 // Repeats tells whether a host that wants its prompts repeated sees this one
@@ -160,15 +156,15 @@ func Repeats(in protocol.UserMessage) bool {
 }
 
 // replay repeats a prompt of the host, if asked to.
-func (p *prompts) replay(in protocol.UserMessage, id string) error {
+func (p *prompts) replay(in protocol.UserMessage, id string) {
 	if !p.s.o.Show.Replay || !Repeats(in) {
-		return nil
+		return
 	}
 	yes := true
 	if in.Content.Blocks == nil && in.Content.Text == "" {
 		in.Content.Text = noContent
 	}
-	return p.out.emit(&protocol.User{
+	p.out.emit(&protocol.User{
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: in.Content}, Origin: in.Origin,
 		SessionID: p.s.o.Live.SessionID(), UUID: id, Timestamp: p.out.timestamp(), IsReplay: &yes,
 	})
@@ -184,16 +180,13 @@ func (p *prompts) next() (text string, ok bool) {
 }
 
 // take makes a prompt of the host part of the turn.
-func (p *prompts) take(in protocol.UserMessage) error {
+func (p *prompts) take(in protocol.UserMessage) {
 	if in.UUID == "" {
-		return nil
+		return
 	}
-	if err := p.lifecycle(in.UUID, "started"); err != nil {
-		return err
-	}
+	p.lifecycle(in.UUID, "started")
 	p.in.UUIDs = append(p.in.UUIDs, in.UUID)
 	p.taken = append(p.taken, in.UUID)
-	return nil
 }
 
 // Completed tells whether hosts hear that the prompts of a turn are completed;
@@ -203,17 +196,14 @@ func Completed(r *protocol.Result) bool {
 }
 
 // settle tells what has become of the absorbed prompts.
-func (p *prompts) settle(r *protocol.Result) error {
+func (p *prompts) settle(r *protocol.Result) {
 	state := "completed"
 	if !Completed(r) {
 		state = "cancelled"
 	}
 	for _, id := range p.taken {
-		if err := p.lifecycle(id, state); err != nil {
-			return err
-		}
+		p.lifecycle(id, state)
 	}
-	return nil
 }
 
 // merged are the ids of the prompts that became part of this one before it
@@ -225,8 +215,8 @@ func (p *prompts) merged() []string {
 	return nil
 }
 
-func (p *prompts) lifecycle(id, state string) error {
-	return p.out.emit(p.out.stamp(protocol.Lifecycle(id, state)))
+func (p *prompts) lifecycle(id, state string) {
+	p.out.emit(p.out.stamp(protocol.Lifecycle(id, state)))
 }
 
 // label names the prompts of the turn on its first message of the model.

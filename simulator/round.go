@@ -54,10 +54,10 @@ func (d *round) run(ctx context.Context, calls []call) ([]scenarios.Result, erro
 		for calls[start].beside() && end < len(calls) && calls[end].beside() {
 			end++
 		}
-		stop, err := d.batch(ctx, calls, start, end, func(r ran) error {
+		stop, err := d.batch(ctx, calls, start, end, func(r ran) {
 			shown[r.i] = true
 			results[r.i] = scenarioResult(calls[r.i].use, r.result.ToolResult)
-			return d.show(calls[r.i], r)
+			d.show(calls[r.i], r)
 		})
 		if err != nil {
 			return nil, d.rejectRest(ctx, calls, shown, end, err)
@@ -76,7 +76,7 @@ func (c call) beside() bool { return c.readOnly || c.tool.ReadOnly }
 
 // batch runs calls[start:end] at once and shows each as it ends, or in call
 // order when the run must be repeatable.
-func (d *round) batch(ctx context.Context, calls []call, start, end int, show func(ran) error) (*executor.StopTurn, error) {
+func (d *round) batch(ctx context.Context, calls []call, start, end int, show func(ran)) (*executor.StopTurn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan ran, end-start)
 	var wg sync.WaitGroup
@@ -87,7 +87,7 @@ func (d *round) batch(ctx context.Context, calls []call, start, end int, show fu
 	}
 	defer wg.Wait()
 	defer cancel()
-	alive := newHeartbeat(calls[start:end])
+	alive := &heartbeat{ticker: time.NewTicker(heartbeatEvery), calls: slices.Clone(calls[start:end])}
 	defer alive.ticker.Stop()
 	var stop *executor.StopTurn
 	for left := end - start; left > 0; {
@@ -97,14 +97,15 @@ func (d *round) batch(ctx context.Context, calls []call, start, end int, show fu
 		}
 		left -= len(ready)
 		for _, r := range ready {
-			alive.over(calls[r.i].use.ID)
+			alive.calls = slices.DeleteFunc(alive.calls, func(c call) bool { return c.event == calls[r.i].event })
 			if r.err != nil {
 				return nil, r.err
 			}
 			if r.result.Stop != nil && stop == nil {
 				stop = r.result.Stop
 			}
-			if err := show(r); err != nil {
+			show(r)
+			if err := d.out.gone(); err != nil {
 				return nil, err
 			}
 		}
@@ -115,61 +116,32 @@ func (d *round) batch(ctx context.Context, calls []call, start, end int, show fu
 // together is how close two calls must end to count as ending at once.
 const together = time.Millisecond
 
-// ready waits for the next calls to end: those that end at once are in call
-// order, denied ones first, so that quick calls do not swap by chance. A repeatable run waits for
+// ready waits for the next calls to end and shows meanwhile what tasks say, and
+// that the calls still run. Those that end at once are in call order, denied ones
+// first, so that quick calls do not swap by chance; a repeatable run waits for
 // all of them.
 func (d *round) ready(done <-chan ran, left int, alive *heartbeat) ([]ran, error) {
-	first, err := d.first(done, alive)
-	if err != nil {
-		return nil, err
-	}
-	batch := []ran{first}
-	var late <-chan time.Time
-	if !d.s.o.Show.InOrder {
-		timer := time.NewTimer(together)
-		defer timer.Stop()
-		late = timer.C
-	}
+	var batch []ran
+	var late <-chan time.Time // nil = none has ended, or all are waited for
 	for len(batch) < left {
 		select {
 		case r := <-done:
-			batch = append(batch, r)
-			continue
+			if batch = append(batch, r); len(batch) == 1 && !d.s.o.Show.InOrder {
+				late = time.After(together)
+			}
 		case <-d.behind.news():
-			if err := d.behind.drain(task.InTurn); err != nil {
-				return nil, err
-			}
-			continue
+			d.behind.drain(task.InTurn)
 		case <-alive.ticker.C:
-			if err := d.beat(alive); err != nil {
-				return nil, err
-			}
-			continue
+			d.beat(alive)
 		case <-late:
+			left = len(batch)
 		}
-		break
+		if err := d.out.gone(); err != nil {
+			return nil, err
+		}
 	}
 	slices.SortFunc(batch, func(a, b ran) int { return cmp.Or(a.rank()-b.rank(), a.i-b.i) })
 	return batch, nil
-}
-
-// first waits for one call to end and shows what tasks say meanwhile, and that
-// the calls still run.
-func (d *round) first(done <-chan ran, alive *heartbeat) (ran, error) {
-	for {
-		select {
-		case r := <-done:
-			return r, nil
-		case <-alive.ticker.C:
-			if err := d.beat(alive); err != nil {
-				return ran{}, err
-			}
-		case <-d.behind.news():
-			if err := d.behind.drain(task.InTurn); err != nil {
-				return ran{}, err
-			}
-		}
-	}
 }
 
 // execute runs one call through the chain. Err is set only when the turn was
@@ -195,14 +167,16 @@ func (d *round) answer(ctx context.Context, c call) (executor.Result, error) {
 		return *c.refused, nil
 	}
 	result, err := d.s.o.Tools.Execute(ctx, c.use)
+	_, asked := errors.AsType[*UnansweredError](err)
+	_, crashes := errors.AsType[*CrashError](err) // of a sub-agent's script
 	switch {
 	case err == nil:
 		return result, nil
 	case errors.Is(err, executor.ErrUnknownTool):
 		return executor.Plain(executor.Unknown(c.use.Name, nil)), nil
-	case ctx.Err() != nil && !asked(err):
+	case ctx.Err() != nil && !asked:
 		return result, ctx.Err()
-	case ctx.Err() != nil, crashes(err):
+	case ctx.Err() != nil, crashes:
 		return result, err
 	default:
 		return executor.Plain(protocol.ErrorResult(err.Error())), nil
@@ -221,49 +195,26 @@ func (e *UnansweredError) Error() string { return "asking for permission: " + e.
 // Unwrap returns that of the asker.
 func (e *UnansweredError) Unwrap() error { return e.Err }
 
-// asked tells whether a call ended while somebody was asked about it.
-func asked(err error) bool {
-	_, ok := errors.AsType[*UnansweredError](err)
-	return ok
-}
-
-// crashes tells whether a sub-agent's script ends the process.
-func crashes(err error) bool {
-	_, ok := errors.AsType[*CrashError](err)
-	return ok
-}
-
 // show yields everything about one finished call.
-func (d *round) show(c call, r ran) error {
+func (d *round) show(c call, r ran) {
 	res := r.result
-	if err := d.behind.drain(task.InTurn); err != nil {
-		return err
-	}
-	if err := d.out.all(res.Before); err != nil {
-		return err
-	}
+	d.behind.drain(task.InTurn)
+	d.out.all(res.Before)
 	d.prompts.beside = append(d.prompts.beside, res.Context...)
 	if res.Stop != nil && res.Stop.Deferred != nil {
-		return nil // a deferred call has no result
+		return // a deferred call has no result
 	}
 	if no := res.Denied; no != nil {
 		no.Type, no.Subtype, no.UUID, no.SessionID = "system", "permission_denied", d.s.o.Clock.NewID(), d.s.o.Live.SessionID()
-		if err := d.out.emit(no); err != nil {
-			return err
-		}
+		d.out.emit(no)
 	}
 	if res.CountDenial {
 		d.ledger.deny(c.use, c.use.Observed())
 	}
-	err := d.out.emit(&protocol.ToolRan{
+	d.out.emit(&protocol.ToolRan{
 		Use: c.use, Result: res.ToolResult, Breakpoints: res.Breakpoints, CountDenial: res.CountDenial, RanWith: res.RanWith, Started: r.started, Duration: r.took,
 	})
-	if err != nil {
-		return err
-	}
-	if err := d.out.emit(d.toolEvent(c, res.ToolResult)); err != nil {
-		return err
-	}
+	d.out.emit(d.toolEvent(c, res.ToolResult))
 	if d.s.main.Tasks != nil {
 		d.s.main.Tasks.Launched(c.use.ID)
 	}
@@ -272,7 +223,7 @@ func (d *round) show(c call, r ran) error {
 			text.ToolUseID = c.use.ID
 		}
 	}
-	return d.out.all(res.After)
+	d.out.all(res.After)
 }
 
 // toolEvent is the user event that shows a result.
@@ -322,7 +273,7 @@ func notReadOnly(t protocol.Tool, res protocol.ToolResult) string {
 // rejectRest answers the calls that an interrupt left without a result; those
 // from begun on had not started.
 func (d *round) rejectRest(ctx context.Context, calls []call, shown []bool, begun int, cause error) error {
-	if ctx.Err() == nil || errors.Is(cause, errStopped) {
+	if ctx.Err() == nil || d.out.left {
 		return cause
 	}
 	superseded := errors.Is(context.Cause(ctx), ErrSuperseded)
@@ -342,9 +293,7 @@ func (d *round) rejectRest(ctx context.Context, calls []call, shown []bool, begu
 		case i < begun && !waits && !errors.Is(context.Cause(ctx), ErrSignalled):
 			result.ToolResult = executor.Stopped()
 		}
-		if err := d.show(c, ran{i: i, result: result, started: d.s.o.Clock.Now()}); err != nil {
-			return err
-		}
+		d.show(c, ran{i: i, result: result, started: d.s.o.Clock.Now()})
 	}
 	return cause
 }
@@ -354,9 +303,7 @@ func (d *round) rejectRest(ctx context.Context, calls []call, shown []bool, begu
 func (d *round) halt(rest []call, begun int, stop executor.StopTurn) error {
 	if stop.Interrupted {
 		for i, c := range rest {
-			if err := d.show(c, ran{i: begun + i, result: executor.Plain(executor.Interrupted()), started: d.s.o.Clock.Now()}); err != nil {
-				return err
-			}
+			d.show(c, ran{i: begun + i, result: executor.Plain(executor.Interrupted()), started: d.s.o.Clock.Now()})
 		}
 	}
 	return d.stopped(stop)
@@ -380,12 +327,12 @@ func (d *round) stopped(stop executor.StopTurn) error {
 
 // aborted ends a turn whose tool was interrupted or refused for good; the
 // refused calls have had their results.
-func (d *round) aborted() error {
-	end := &ended{
+func (d *round) aborted() *ended {
+	d.out.inject("[Request interrupted by user for tool use]", false)
+	return &ended{
 		subtype: "error_during_execution", terminal: "aborted_tools", isError: true, stop: "tool_use",
 		errors: []string{"[ede_diagnostic] result_type=user last_content_type=n/a stop_reason=tool_use"},
 	}
-	return end.after(d.out.inject("[Request interrupted by user for tool use]", false))
 }
 
 // done runs the hooks that follow all calls of one message.
@@ -400,9 +347,7 @@ func (d *round) done(ctx context.Context, calls []call, results []scenarios.Resu
 	if err != nil {
 		return err
 	}
-	if err := d.out.all(out.Notices); err != nil {
-		return err
-	}
+	d.out.all(out.Notices)
 	if !out.Block && !out.StopTurn {
 		return d.hooks.reached(ctx, succeeded(calls, results))
 	}
@@ -442,34 +387,16 @@ type heartbeat struct {
 	beats  int
 }
 
-func newHeartbeat(calls []call) *heartbeat {
-	return &heartbeat{ticker: time.NewTicker(heartbeatEvery), calls: slices.Clone(calls)}
-}
-
-// over says that a call has ended.
-func (h *heartbeat) over(id string) {
-	for i, c := range h.calls {
-		if c.use.ID == id {
-			h.calls = append(h.calls[:i:i], h.calls[i+1:]...)
-			return
-		}
-	}
-}
-
 // beat yields a sign of life for every call that still runs.
-func (d *round) beat(h *heartbeat) error {
+func (d *round) beat(h *heartbeat) {
 	h.beats++
 	for _, c := range h.calls {
-		err := d.out.emit(d.out.stamp(&protocol.Frame{Type: "tool_progress", Fields: []protocol.Field{
+		d.out.emit(d.out.stamp(&protocol.Frame{Type: "tool_progress", Fields: []protocol.Field{
 			{Key: "tool_use_id", Value: fmt.Sprintf("%s-heartbeat-%d", c.use.ID, h.beats-1)},
 			{Key: "tool_name", Value: c.use.Name},
 			{Key: "parent_tool_use_id", Value: c.use.ID},
 			{Key: "elapsed_time_seconds", Value: h.beats * int(heartbeatEvery/time.Second)},
 			{Key: "heartbeat", Value: true},
 		}}))
-		if err != nil {
-			return err
-		}
 	}
-	return nil
 }

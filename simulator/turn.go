@@ -51,14 +51,14 @@ func newTurn(st *stage) *turn {
 func (t *turn) run(ctx context.Context) error {
 	err := t.play(ctx)
 	end, isEnd := errors.AsType[*ended](err)
-	if !isEnd && ctx.Err() != nil && !errors.Is(err, errStopped) {
-		err = t.interrupted(errors.Is(context.Cause(ctx), ErrSuperseded))
-		end, isEnd = errors.AsType[*ended](err)
+	if !isEnd && ctx.Err() != nil && !t.out.left {
+		end, isEnd = t.interrupted(errors.Is(context.Cause(ctx), ErrSuperseded)), true
 	}
-	if !isEnd {
+	if !isEnd || t.out.left {
 		return err
 	}
-	return t.close(end)
+	t.close(end)
+	return nil
 }
 
 // play yields everything of the turn but its result. Its error is never nil: at
@@ -117,11 +117,10 @@ func (t *turn) open(ctx context.Context, call slash.Call, command *slash.Expansi
 	if err != nil {
 		return err
 	}
-	if err := t.prompts.init(ctx, t.prompts.uuid()); err != nil {
-		return err
-	}
-	if err := t.out.all(sub.notices); err != nil || sub.end == nil {
-		return err
+	t.prompts.init(ctx, t.prompts.uuid())
+	t.out.all(sub.notices)
+	if sub.end == nil {
+		return nil
 	}
 	return sub.end
 }
@@ -155,9 +154,7 @@ func (t *turn) answerDeferred(ctx context.Context) error {
 		return err
 	}
 	t.out.users = 0 // the call belongs to the run that made it
-	if err := t.prompts.init(ctx, ""); err != nil {
-		return err
-	}
+	t.prompts.init(ctx, "")
 	return t.converse(ctx, scenarios.Request{Results: results})
 }
 
@@ -200,9 +197,7 @@ func (t *turn) after(ctx context.Context, calls []call) (*scenarios.Request, err
 	if t.rounds++; t.s.o.Limits.Turns != 0 && t.rounds >= t.s.o.Limits.Turns {
 		return nil, t.spent()
 	}
-	if err := t.behind.absorb(); err != nil {
-		return nil, err
-	}
+	t.behind.absorb()
 	if err := t.hooks.absorb(ctx); err != nil {
 		return nil, err
 	}
@@ -221,12 +216,10 @@ func (t *turn) spent() *ended {
 
 // interrupted yields what an interrupt shows and tells how the turn ends
 // (spec: cli-contract 4.4); superseded says that another prompt waits.
-func (t *turn) interrupted(superseded bool) error {
+func (t *turn) interrupted(superseded bool) *ended {
 	open := t.exchange.current
 	if open != nil {
-		if err := open.abort(); err != nil {
-			return err
-		}
+		open.abort()
 	}
 	switch {
 	case t.round.inTools && superseded:
@@ -235,14 +228,10 @@ func (t *turn) interrupted(superseded bool) error {
 	case t.round.inTools:
 		return t.round.aborted()
 	case !superseded:
-		if err := t.out.inject("[Request interrupted by user]", false); err != nil {
-			return err
-		}
+		t.out.inject("[Request interrupted by user]", false)
 	}
 	if open != nil {
-		if err := open.abandon(); err != nil {
-			return err
-		}
+		open.abandon()
 	}
 	stop := "null"
 	if t.exchange.last.stop != nil {
@@ -255,7 +244,7 @@ func (t *turn) interrupted(superseded bool) error {
 }
 
 // close yields the result.
-func (t *turn) close(end *ended) error {
+func (t *turn) close(end *ended) {
 	if !end.exhausted {
 		t.ledger.count()
 	}
@@ -285,10 +274,8 @@ func (t *turn) close(end *ended) error {
 		t.closeSuccess(r, end)
 	}
 	s.past.results++
-	if err := t.prompts.settle(r); err != nil {
-		return err
-	}
-	return t.out.emit(r)
+	t.prompts.settle(r)
+	t.out.emit(r)
 }
 
 // numTurns counts the user events of the turn and the prompt itself, and rounds
@@ -337,7 +324,10 @@ func (s *Simulator) Idle(ctx context.Context) iter.Seq2[protocol.Event, error] {
 		}
 		o := &out{s: s, yield: yield}
 		b := &behind{s: s, out: o, ledger: &ledger{books: &s.books}}
-		for b.drain(task.BetweenTurns) == nil && !tasks.Pending() && tasks.Busy() {
+		for {
+			if b.drain(task.BetweenTurns); o.left || tasks.Pending() || !tasks.Busy() {
+				break
+			}
 			tasks.Advance()
 			select {
 			case <-ctx.Done():
@@ -346,7 +336,7 @@ func (s *Simulator) Idle(ctx context.Context) iter.Seq2[protocol.Event, error] {
 			}
 		}
 		// A task may have ended since the queue was looked at.
-		_ = b.drain(task.BetweenTurns) // the only error is a consumer that has left
+		b.drain(task.BetweenTurns)
 	}
 }
 
