@@ -31,7 +31,7 @@ type points struct {
 // no mode, and the effort is told where the model has worked.
 func (p *points) base(in protocol.HookInput) protocol.HookBase {
 	base := p.s.sessionBase()
-	event, subject := in.HookEvent()
+	event, subject := protocol.HookEvent(in)
 	if subject == sourceCompact {
 		event = "PreCompact"
 	}
@@ -100,7 +100,7 @@ func (p *points) ask(ctx context.Context, in protocol.HookInput) (hook.Outcome, 
 	if err := p.out.gone(); err != nil {
 		return hook.Outcome{}, err
 	}
-	event, _ := in.HookEvent()
+	event, _ := protocol.HookEvent(in)
 	if p.s.o.Hooks == nil || !p.s.o.Hooks.Has(event) || p.s.o.Agent != nil && event != "PostToolBatch" && event != "InstructionsLoaded" {
 		return hook.Outcome{}, nil
 	}

@@ -386,7 +386,7 @@ func (w *worker) transcript() string {
 
 func (w *worker) hooks(ctx context.Context, in protocol.HookInput) hook.Outcome {
 	o := w.a.o.Session.Options()
-	event, _ := in.HookEvent()
+	event, _ := protocol.HookEvent(in)
 	if o.Hooks == nil || !o.Hooks.Has(event) {
 		return hook.Outcome{}
 	}

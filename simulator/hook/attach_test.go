@@ -72,7 +72,7 @@ func TestAttachments(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			event, _ := tt.event.HookEvent()
+			event, _ := protocol.HookEvent(tt.event)
 			command, err := json.Marshal(tt.command)
 			if err != nil {
 				t.Fatal(err)

@@ -127,7 +127,7 @@ func TestCallbackAnswers(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			h := &answering{reply: tt.reply, err: tt.err}
 			r := runner(t, `{}`, func(o *Options) { o.Callback = h.call })
-			event, _ := tt.event.HookEvent()
+			event, _ := protocol.HookEvent(tt.event)
 			r.Register(event, []protocol.HookMatcher{{HookCallbackIDs: []string{"hook_0"}, OnFailure: tt.onFailure}})
 			got := r.Run(t.Context(), Input{Event: tt.event})
 			if diff := cmp.Diff(tt.want, decided(got)); diff != "" {
@@ -281,7 +281,7 @@ func TestCallbackSilent(t *testing.T) {
 		},
 	}
 	for _, tt := range tests {
-		event, _ := tt.event.HookEvent()
+		event, _ := protocol.HookEvent(tt.event)
 		r := runner(t, `{}`, func(o *Options) {
 			o.Callback = func(ctx context.Context, _ string, _ json.RawMessage, _ string) (json.RawMessage, error) {
 				<-ctx.Done()

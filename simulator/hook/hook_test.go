@@ -216,7 +216,7 @@ func TestCommandVerdicts(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			event, _ := tt.event.HookEvent()
+			event, _ := protocol.HookEvent(tt.event)
 			r := runner(t, command(event, tt.cmd))
 			got := r.Run(t.Context(), Input{Event: tt.event, ToolUseID: "toolu_1"})
 			if diff := cmp.Diff(tt.want, decided(got)); diff != "" {
@@ -265,7 +265,7 @@ func TestFrames(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			event, _ := tt.event.HookEvent()
+			event, _ := protocol.HookEvent(tt.event)
 			r := runner(t, command(event, tt.cmd), func(o *Options) { o.NewID = func() string { return "ID" } })
 			got := r.Run(t.Context(), Input{Event: tt.event})
 			if diff := cmp.Diff(tt.want, lines(t, got.Frames)); diff != "" {

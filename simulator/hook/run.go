@@ -14,7 +14,7 @@ import (
 // configured order. When ctx ends, running hooks are ended and the outcome
 // holds no decision: the caller sees it by ctx.Err.
 func (r *Runner) Run(ctx context.Context, in Input) Outcome {
-	event, subject := in.Event.HookEvent()
+	event, subject := protocol.HookEvent(in.Event)
 	chosen := r.choose(event, subject, in)
 	if len(chosen) == 0 {
 		return Outcome{}

@@ -173,7 +173,7 @@ func (h *hooks) rewrite(use protocol.ToolUse, result *executor.Result, out hook.
 
 // moved runs the hooks of a change of directory.
 func (h *hooks) moved(ctx context.Context, use protocol.ToolUse, result *executor.Result, in protocol.CwdChangedHook) {
-	if event, _ := in.HookEvent(); !h.o.Runner.Has(event) {
+	if event, _ := protocol.HookEvent(in); !h.o.Runner.Has(event) {
 		return
 	}
 	base := h.base()
@@ -186,7 +186,7 @@ func (h *hooks) moved(ctx context.Context, use protocol.ToolUse, result *executo
 }
 
 func (h *hooks) run(ctx context.Context, use protocol.ToolUse, in protocol.HookInput) hook.Outcome {
-	if event, _ := in.HookEvent(); !h.o.Runner.Has(event) {
+	if event, _ := protocol.HookEvent(in); !h.o.Runner.Has(event) {
 		return hook.Outcome{}
 	}
 	base := h.base()

@@ -6,11 +6,13 @@ import "encoding/json"
 // closed: one type an event, named after it (spec: cli-contract 5.2). A value
 // marshals to the event's own keys only. Pass values, not pointers.
 type HookInput interface {
-	// HookEvent names the event and gives the text matchers are compared with:
-	// the tool name, the source of a session start, …; empty = the event has
-	// none and every matcher that is not "all" misses.
-	HookEvent() (event, subject string)
+	hook() (event, subject string)
 }
+
+// HookEvent names the event and gives the text matchers are compared with: the
+// tool name, the source of a session start, …; empty = the event has none and
+// every matcher that is not "all" misses.
+func HookEvent(in HookInput) (event, subject string) { return in.hook() }
 
 // HookBase holds the keys that stand before an event's own.
 type HookBase struct {
@@ -325,115 +327,47 @@ type MessageDisplayHook struct {
 
 // One line an event: its name and what its matchers are compared with.
 
-// HookEvent implements [HookInput].
-func (in PreToolUseHook) HookEvent() (event, subject string) { return "PreToolUse", in.ToolName }
-
-// HookEvent implements [HookInput].
-func (in PostToolUseHook) HookEvent() (event, subject string) { return "PostToolUse", in.ToolName }
-
-// HookEvent implements [HookInput].
-func (in PostToolUseFailureHook) HookEvent() (event, subject string) {
+func (in PreToolUseHook) hook() (event, subject string)  { return "PreToolUse", in.ToolName }
+func (in PostToolUseHook) hook() (event, subject string) { return "PostToolUse", in.ToolName }
+func (in PostToolUseFailureHook) hook() (event, subject string) {
 	return "PostToolUseFailure", in.ToolName
 }
-
-// HookEvent implements [HookInput].
-func (PostToolBatchHook) HookEvent() (event, subject string) { return "PostToolBatch", "" }
-
-// HookEvent implements [HookInput].
-func (in PermissionRequestHook) HookEvent() (event, subject string) {
+func (PostToolBatchHook) hook() (event, subject string) { return "PostToolBatch", "" }
+func (in PermissionRequestHook) hook() (event, subject string) {
 	return "PermissionRequest", in.ToolName
 }
 
-// HookEvent implements [HookInput].
-func (in PermissionDeniedHook) HookEvent() (event, subject string) {
-	return "PermissionDenied", in.ToolName
-}
-
-// HookEvent implements [HookInput].
-func (UserPromptSubmitHook) HookEvent() (event, subject string) { return "UserPromptSubmit", "" }
-
-// HookEvent implements [HookInput].
-func (in UserPromptExpansionHook) HookEvent() (event, subject string) {
+func (in PermissionDeniedHook) hook() (event, subject string) { return "PermissionDenied", in.ToolName }
+func (UserPromptSubmitHook) hook() (event, subject string)    { return "UserPromptSubmit", "" }
+func (in UserPromptExpansionHook) hook() (event, subject string) {
 	return "UserPromptExpansion", in.CommandName
 }
-
-// HookEvent implements [HookInput].
-func (StopHook) HookEvent() (event, subject string) { return "Stop", "" }
-
-// HookEvent implements [HookInput].
-func (in StopFailureHook) HookEvent() (event, subject string) { return "StopFailure", in.Error }
-
-// HookEvent implements [HookInput].
-func (in SubagentStartHook) HookEvent() (event, subject string) { return "SubagentStart", in.AgentType }
-
-// HookEvent implements [HookInput].
-func (in SubagentStopHook) HookEvent() (event, subject string) { return "SubagentStop", in.AgentType }
-
-// HookEvent implements [HookInput].
-func (in NotificationHook) HookEvent() (event, subject string) {
-	return "Notification", in.NotificationType
-}
-
-// HookEvent implements [HookInput].
-func (in PreCompactHook) HookEvent() (event, subject string) { return "PreCompact", in.Trigger }
-
-// HookEvent implements [HookInput].
-func (in PostCompactHook) HookEvent() (event, subject string) { return "PostCompact", in.Trigger }
-
-// HookEvent implements [HookInput].
-func (in SessionStartHook) HookEvent() (event, subject string) { return "SessionStart", in.Source }
-
-// HookEvent implements [HookInput].
-func (in SessionEndHook) HookEvent() (event, subject string) { return "SessionEnd", in.Reason }
-
-// HookEvent implements [HookInput].
-func (in SetupHook) HookEvent() (event, subject string) { return "Setup", in.Trigger }
-
-// HookEvent implements [HookInput].
-func (PreModelSwitchHook) HookEvent() (event, subject string) { return "PreModelSwitch", "" }
-
-// HookEvent implements [HookInput].
-func (PostModelSwitchHook) HookEvent() (event, subject string) { return "PostModelSwitch", "" }
-
-// HookEvent implements [HookInput].
-func (TeammateIdleHook) HookEvent() (event, subject string) { return "TeammateIdle", "" }
-
-// HookEvent implements [HookInput].
-func (TaskCreatedHook) HookEvent() (event, subject string) { return "TaskCreated", "" }
-
-// HookEvent implements [HookInput].
-func (TaskCompletedHook) HookEvent() (event, subject string) { return "TaskCompleted", "" }
-
-// HookEvent implements [HookInput].
-func (in ElicitationHook) HookEvent() (event, subject string) { return "Elicitation", in.MCPServerName }
-
-// HookEvent implements [HookInput].
-func (in ElicitationResultHook) HookEvent() (event, subject string) {
+func (StopHook) hook() (event, subject string)             { return "Stop", "" }
+func (in StopFailureHook) hook() (event, subject string)   { return "StopFailure", in.Error }
+func (in SubagentStartHook) hook() (event, subject string) { return "SubagentStart", in.AgentType }
+func (in SubagentStopHook) hook() (event, subject string)  { return "SubagentStop", in.AgentType }
+func (in NotificationHook) hook() (event, subject string)  { return "Notification", in.NotificationType }
+func (in PreCompactHook) hook() (event, subject string)    { return "PreCompact", in.Trigger }
+func (in PostCompactHook) hook() (event, subject string)   { return "PostCompact", in.Trigger }
+func (in SessionStartHook) hook() (event, subject string)  { return "SessionStart", in.Source }
+func (in SessionEndHook) hook() (event, subject string)    { return "SessionEnd", in.Reason }
+func (in SetupHook) hook() (event, subject string)         { return "Setup", in.Trigger }
+func (PreModelSwitchHook) hook() (event, subject string)   { return "PreModelSwitch", "" }
+func (PostModelSwitchHook) hook() (event, subject string)  { return "PostModelSwitch", "" }
+func (TeammateIdleHook) hook() (event, subject string)     { return "TeammateIdle", "" }
+func (TaskCreatedHook) hook() (event, subject string)      { return "TaskCreated", "" }
+func (TaskCompletedHook) hook() (event, subject string)    { return "TaskCompleted", "" }
+func (in ElicitationHook) hook() (event, subject string)   { return "Elicitation", in.MCPServerName }
+func (in ElicitationResultHook) hook() (event, subject string) {
 	return "ElicitationResult", in.MCPServerName
 }
-
-// HookEvent implements [HookInput].
-func (in ConfigChangeHook) HookEvent() (event, subject string) { return "ConfigChange", in.Source }
-
-// HookEvent implements [HookInput].
-func (in InstructionsLoadedHook) HookEvent() (event, subject string) {
+func (in ConfigChangeHook) hook() (event, subject string) { return "ConfigChange", in.Source }
+func (in InstructionsLoadedHook) hook() (event, subject string) {
 	return "InstructionsLoaded", in.LoadReason
 }
-
-// HookEvent implements [HookInput].
-func (WorktreeCreateHook) HookEvent() (event, subject string) { return "WorktreeCreate", "" }
-
-// HookEvent implements [HookInput].
-func (WorktreeRemoveHook) HookEvent() (event, subject string) { return "WorktreeRemove", "" }
-
-// HookEvent implements [HookInput].
-func (CwdChangedHook) HookEvent() (event, subject string) { return "CwdChanged", "" }
-
-// HookEvent implements [HookInput].
-func (in FileChangedHook) HookEvent() (event, subject string) { return "FileChanged", in.FilePath }
-
-// HookEvent implements [HookInput].
-func (DirectoryAddedHook) HookEvent() (event, subject string) { return "DirectoryAdded", "" }
-
-// HookEvent implements [HookInput].
-func (MessageDisplayHook) HookEvent() (event, subject string) { return "MessageDisplay", "" }
+func (WorktreeCreateHook) hook() (event, subject string) { return "WorktreeCreate", "" }
+func (WorktreeRemoveHook) hook() (event, subject string) { return "WorktreeRemove", "" }
+func (CwdChangedHook) hook() (event, subject string)     { return "CwdChanged", "" }
+func (in FileChangedHook) hook() (event, subject string) { return "FileChanged", in.FilePath }
+func (DirectoryAddedHook) hook() (event, subject string) { return "DirectoryAdded", "" }
+func (MessageDisplayHook) hook() (event, subject string) { return "MessageDisplay", "" }

@@ -57,7 +57,7 @@ func TestHookInputs(t *testing.T) {
 		t.Errorf("%d events, the SDK has 33", len(tests))
 	}
 	for _, tt := range tests {
-		event, subject := tt.in.HookEvent()
+		event, subject := HookEvent(tt.in)
 		got := []string{event, subject, strings.Join(objectKeys(t, tt.in), " ")}
 		if diff := cmp.Diff([]string{tt.event, tt.subject, tt.keys}, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", reflect.TypeOf(tt.in).Name(), diff)
