@@ -3,9 +3,12 @@ package scenarios
 import (
 	"bytes"
 	"encoding/json"
+	"os"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/claudeless/claudeless/internal/diag"
 	"github.com/claudeless/claudeless/internal/eval"
@@ -19,7 +22,7 @@ import (
 func (s *Scenario) Compile() error {
 	var found diag.List
 	s.source = &fill.Source{Index: diag.IndexTOML("", nil), Dir: ".", Templates: s.Templates == nil || *s.Templates}
-	c := &compiler{&fill.Checker{Library: fill.NewLibrary(), Source: s.source, Files: fill.OS{}, Found: &found}}
+	c := &compiler{&fill.Checker{Library: fill.NewLibrary(), Source: s.source, ReadFile: os.ReadFile, Found: &found}}
 	c.scenario(s)
 	s.library, s.rules = c.Library, &ruleIndex{}
 	return found.Err()
@@ -337,21 +340,15 @@ func (c *compiler) breakpoint(k *Breakpoint, i int) {
 	c.Condition(k.When)
 	c.In("input", func() {
 		c.Data(k.Input)
-		if !mayBeTable(k.Input, c.Source.Templates) {
+		var text string // none at all is left to others
+		table := len(k.Input) == 0 || bytes.HasPrefix(k.Input, []byte("{"))
+		if !table && (!c.Source.Templates || json.Unmarshal(k.Input, &text) != nil || !eval.HasTemplate(text)) {
 			c.Errorf("`input` must be a table, or one template that gives one")
 		}
 	})
 	c.In("result", func() { c.Data(k.Result) })
 	c.In("message", func() { c.Template(k.Message) })
 	c.In("replacement", func() { c.Template(k.Replacement) })
-}
-
-// mayBeTable tells whether an input is a table or can become one; none at all
-// is left to others.
-func mayBeTable(input json.RawMessage, templates bool) bool {
-	var text string
-	return len(input) == 0 || bytes.HasPrefix(input, []byte("{")) ||
-		templates && json.Unmarshal(input, &text) == nil && eval.HasTemplate(text)
 }
 
 // sampling compiles the answers to sampling requests.
@@ -386,12 +383,9 @@ func (c *compiler) block(b *Block) {
 
 // normalUUID returns a UUID in lower case with hyphens.
 func normalUUID(s string) (string, bool) {
-	hex := strings.ToLower(s)
-	if len(s) == 36 && s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' {
-		hex = strings.ReplaceAll(hex, "-", "")
-	}
-	if len(hex) != 32 || strings.Trim(hex, "0123456789abcdef") != "" {
+	id, err := uuid.Parse(s)
+	if err != nil || len(s) != 36 && len(s) != 32 { // other forms are read as well
 		return s, false
 	}
-	return hex[:8] + "-" + hex[8:12] + "-" + hex[12:16] + "-" + hex[16:20] + "-" + hex[20:], true
+	return id.String(), true
 }

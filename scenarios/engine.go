@@ -191,10 +191,10 @@ func (e *Engine) find(ctx context.Context, r Request) (*hit, error) {
 			e.left, e.active = e.active, nil
 		}
 	}
-	for i := range e.s.candidates(r.Prompt) {
+	for i := range e.s.rules.candidates(e.s.Responses, r.Prompt) {
 		rule := &e.s.Responses[i]
-		if e.used(i) {
-			continue
+		if rule.MaxMatches != nil && e.counts[i] >= *rule.MaxMatches || rule.Once && e.counts[i] > 0 {
+			continue // it has answered as often as it may in this session
 		}
 		c, ok := rule.match.Match(r.Prompt)
 		if !ok {
@@ -222,12 +222,6 @@ func (e *Engine) find(ctx context.Context, r Request) (*hit, error) {
 		return &hit{rule: -1, turn: -1, scope: sc}, nil
 	}
 	return &hit{ref: e.defaultRef(), rule: -1, turn: -1, response: e.s.DefaultResponse, scope: sc}, nil
-}
-
-// used tells whether a rule has answered as often as it may in this session.
-func (e *Engine) used(rule int) bool {
-	r := &e.s.Responses[rule]
-	return r.MaxMatches != nil && e.counts[rule] >= *r.MaxMatches || r.Once && e.counts[rule] > 0
 }
 
 // claim takes a rule that answers once in a run.
@@ -420,31 +414,19 @@ func (e *Engine) scripted(r Request) *hit {
 	return h
 }
 
-// Sampler answers what MCP servers ask of the model. It keeps no state and may
-// be asked from many goroutines.
-type Sampler struct{ engine *Engine }
-
-// NewSampler makes the sampler of a scenario; nil when the scenario has no
-// answers.
-func NewSampler(s *Scenario, o EngineOptions) *Sampler {
-	if len(s.MCP.Sampling) == 0 {
-		return nil
-	}
-	return &Sampler{NewEngine(s, o)}
-}
-
-// Answer gives the first answer for a server, by its raw name, and the text of
-// its last message, with the templates filled in; nil = there is none. The
-// error is for expressions that fail while they run.
-func (s *Sampler) Answer(ctx context.Context, server, prompt string) (answer *Sampling, err error) {
-	all := s.engine.s.MCP.Sampling
+// Sample answers what an MCP server asks of the model: the first answer for the
+// server, by its raw name, and the text of its last message, with the templates
+// filled in; nil = there is none. The error is for expressions that fail while
+// they run. An engine that is only sampled may be by many goroutines.
+func (e *Engine) Sample(ctx context.Context, server, prompt string) (answer *Sampling, err error) {
+	all := e.s.MCP.Sampling
 	for i := 0; i < len(all) && answer == nil; i++ {
 		a := all[i]
 		c, ok := a.match.Match(prompt)
 		if !ok || a.Server != "" && a.Server != server {
 			continue
 		}
-		sc := s.engine.scope(&a.compiledRule, c, s.engine.vars(Request{Prompt: prompt}))
+		sc := e.scope(&a.compiledRule, c, e.vars(Request{Prompt: prompt}))
 		if a.Text, err = sc.Text(ctx, a.Text); err == nil {
 			a.Error, err = sc.Text(ctx, a.Error)
 		}

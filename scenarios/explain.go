@@ -3,7 +3,6 @@ package scenarios
 import (
 	"cmp"
 	"fmt"
-	"strconv"
 )
 
 // nearest is how many rules [Engine.Explain] names.
@@ -12,25 +11,10 @@ const nearest = 3
 // Explain says why no rule matches a prompt: one line that says so, one for the
 // turn that was expected if there was any, then the nearest rules, the best first,
 // each with its place, the reason, and where its pattern stopped matching.
-func (e *Engine) Explain(r Request) []string {
-	lines, misses := e.misses(r.Prompt)
-	for _, m := range misses[:min(nearest, len(misses))] {
-		lines = append(lines, e.line(m, r.Prompt))
-	}
-	if more := len(misses) - nearest; more > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more", more))
-	}
-	return lines
-}
+func (e *Engine) Explain(r Request) []string { return e.explain(r.Prompt, nearest) }
 
 // ExplainAll is [Engine.Explain] with all rules of the scenario.
-func (e *Engine) ExplainAll(r Request) []string {
-	lines, misses := e.misses(r.Prompt)
-	for _, m := range misses {
-		lines = append(lines, e.line(m, r.Prompt))
-	}
-	return lines
-}
+func (e *Engine) ExplainAll(r Request) []string { return e.explain(r.Prompt, len(e.s.Responses)) }
 
 // Explain says why no rule matches a prompt at the beginning of a session, as
 // [Engine.Explain] does.
@@ -38,34 +22,26 @@ func (s *Scenario) Explain(prompt string) []string {
 	return NewEngine(s, EngineOptions{}).Explain(Request{Prompt: prompt})
 }
 
-// misses are the rules, the nearest first, and what comes before them.
-func (e *Engine) misses(prompt string) (lines []string, rules []int) {
-	lines = []string{"no rule of the scenario matches the prompt " + clip(prompt)}
+func (e *Engine) explain(prompt string, most int) []string {
+	lines := []string{"no rule of the scenario matches the prompt " + clip(prompt)}
 	if at := cmp.Or(e.active, e.left); at != nil && at.next < len(e.s.Responses[at.rule].Turns) {
 		turn := &e.s.Responses[at.rule].Turns[at.next]
 		why := stopped(turn.match, prompt)
 		if _, ok := turn.match.Match(prompt); ok {
 			why = fmt.Sprintf("it matches, but its condition %q is false", turn.When)
 		}
-		lines = append(lines, fmt.Sprintf("%s was expected next (%s): %s", placed(e.ref(at.rule, at.next)), turn.Expect.String(), why))
+		lines = append(lines, fmt.Sprintf("%s was expected next (%s): %s", e.ref(at.rule, at.next), turn.Expect.String(), why))
 	}
 	if len(e.s.Responses) == 0 {
-		return append(lines, "the scenario has no [[responses]]"), nil
+		return append(lines, "the scenario has no [[responses]]")
 	}
-	return lines, ranked(e.s.Responses, prompt)
-}
-
-// line is about one rule.
-func (e *Engine) line(rule int, prompt string) string {
-	return fmt.Sprintf("%s (%s): %s", placed(e.ref(rule, -1)), e.s.Responses[rule].Pattern.String(), e.why(rule, prompt))
-}
-
-// placed is the name of a rule behind its place.
-func placed(ref RuleRef) string {
-	if ref.Line == 0 {
-		return ref.Name
+	for i, rule := range ranked(e.s.Responses, prompt) {
+		if i == most {
+			return append(lines, fmt.Sprintf("and %d more", len(e.s.Responses)-most))
+		}
+		lines = append(lines, fmt.Sprintf("%s (%s): %s", e.ref(rule, -1), e.s.Responses[rule].Pattern.String(), e.why(rule, prompt)))
 	}
-	return ref.File + ":" + strconv.Itoa(ref.Line) + ": " + ref.Name
+	return lines
 }
 
 // why is the reason that a rule did not answer.

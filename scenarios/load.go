@@ -91,7 +91,7 @@ type LoadOptions struct {
 // TOML. The error is a [diag.List] with everything that is wrong.
 func Load(path string, o LoadOptions) (*Scenario, error) {
 	l := newLoader(o)
-	src, err := l.files.ReadFile(path)
+	src, err := l.read(path)
 	if err != nil {
 		return nil, diag.List{{Pos: diag.Position{File: path}, Message: "cannot read the scenario: " + fill.Reason(err)}}
 	}
@@ -104,25 +104,19 @@ func Parse(path string, src []byte, o LoadOptions) (*Scenario, error) {
 	return newLoader(o).load(path, src)
 }
 
-// given are the files of a function.
-type given struct{ o LoadOptions }
-
-func (g given) ReadFile(path string) ([]byte, error) { return g.o.ReadFile(path) }
-
 // loader reads one scenario and what it includes.
 type loader struct {
-	files  fill.Files
+	read   func(path string) ([]byte, error)
 	list   diag.List
 	lib    *fill.Library
 	loaded []string // included files so far, cleaned paths
 }
 
 func newLoader(o LoadOptions) *loader {
-	l := &loader{files: fill.OS{}, lib: fill.NewLibrary()}
-	if o.ReadFile != nil {
-		l.files = given{o}
+	if o.ReadFile == nil {
+		o.ReadFile = os.ReadFile
 	}
-	return l
+	return &loader{read: o.ReadFile, lib: fill.NewLibrary()}
 }
 
 func (l *loader) load(path string, src []byte) (*Scenario, error) {
@@ -143,7 +137,7 @@ func (l *loader) file(path string, src []byte, stack []string) *Scenario {
 		return s
 	}
 	s.source = &fill.Source{Index: ix, Dir: filepath.Dir(path), Templates: s.Templates == nil || *s.Templates}
-	c := &compiler{&fill.Checker{Library: l.lib, Source: s.source, Files: l.files, Found: &l.list}}
+	c := &compiler{&fill.Checker{Library: l.lib, Source: s.source, ReadFile: l.read, Found: &l.list}}
 	c.scenario(s)
 	for i, name := range s.Include {
 		s.Responses = append(s.Responses, l.include(s.source, i, name, stack)...)
@@ -168,7 +162,7 @@ func (l *loader) include(from *fill.Source, i int, name string, stack []string) 
 		return nil
 	}
 	l.loaded = append(l.loaded, clean)
-	src, err := l.files.ReadFile(path)
+	src, err := l.read(path)
 	if err != nil {
 		l.list = append(l.list, from.Index.At(at, fmt.Sprintf("cannot read the included file %q: %s", name, fill.Reason(err))))
 		return nil

@@ -152,29 +152,23 @@ type ruleIndex struct {
 // fewRules are tried one by one.
 const fewRules = 64
 
-// candidates are the places of those of n patterns that may match a prompt, in
-// order.
-func (x *ruleIndex) candidates(n int, pattern func(i int) match.Text, prompt string) iter.Seq[int] {
-	if x == nil || n <= fewRules || x.asked.Add(1) == 1 {
-		return all(n)
+// candidates are the places of the rules that may match a prompt, in order.
+func (x *ruleIndex) candidates(rules []Rule, prompt string) iter.Seq[int] {
+	if x == nil || len(rules) <= fewRules || x.asked.Add(1) == 1 {
+		return func(yield func(int) bool) {
+			for i := range rules {
+				if !yield(i) {
+					return
+				}
+			}
+		}
 	}
 	x.once.Do(func() {
-		texts := make([]match.Text, n)
-		for i := range texts {
-			texts[i] = pattern(i)
+		texts := make([]match.Text, len(rules))
+		for i := range rules {
+			texts[i] = rules[i].match
 		}
 		x.index = match.NewIndex(texts)
 	})
 	return x.index.Candidates(prompt)
-}
-
-// all are the numbers below n.
-func all(n int) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for i := range n {
-			if !yield(i) {
-				return
-			}
-		}
-	}
 }

@@ -3,7 +3,6 @@ package scenarios
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -69,11 +68,6 @@ func (r *Response) scriptsAgents() bool {
 	return r != nil && (slices.ContainsFunc(r.ToolCalls, scripts) || slices.ContainsFunc(r.Steps, func(s Step) bool {
 		return slices.ContainsFunc(s.ToolCalls, scripts) || slices.ContainsFunc(s.Blocks, func(b Block) bool { return scripts(b.ToolCall) })
 	}))
-}
-
-// candidates are the places of the rules that may match a prompt, in order.
-func (s *Scenario) candidates(prompt string) iter.Seq[int] {
-	return s.rules.candidates(len(s.Responses), func(i int) match.Text { return s.Responses[i].match }, prompt)
 }
 
 func ruleName(i int) string { return "responses[" + strconv.Itoa(i) + "]" }

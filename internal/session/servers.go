@@ -231,10 +231,10 @@ func (v *servers) setRoots(dirs []string) {
 
 // sampler answers what servers ask the model as the scenario says; nil = it says nothing.
 func (a answers) sampler() func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
-	sampler := scenarios.NewSampler(a.scenario.Scenario, a.scenario.Engine)
-	if sampler == nil {
+	if len(a.scenario.MCP.Sampling) == 0 {
 		return nil
 	}
+	sampler := scenarios.NewEngine(a.scenario.Scenario, a.scenario.Engine)
 	return func(ctx context.Context, server string, params json.RawMessage) (json.RawMessage, error) {
 		var in struct {
 			Messages []struct {
@@ -248,7 +248,7 @@ func (a answers) sampler() func(context.Context, string, json.RawMessage) (json.
 		if n := len(in.Messages); n > 0 {
 			prompt = sampleText(in.Messages[n-1].Content)
 		}
-		answer, err := sampler.Answer(ctx, server, prompt)
+		answer, err := sampler.Sample(ctx, server, prompt)
 		switch {
 		case err != nil:
 			return nil, err

@@ -70,14 +70,6 @@ func agentOf(parent *string, id string) string {
 	return *parent
 }
 
-func agentOfAssistant(ev *protocol.Assistant) agent {
-	return newAgent(ev.SubagentType, ev.TaskDescription, *ev.ParentToolUseID)
-}
-
-func agentOfUser(ev *protocol.User) agent {
-	return newAgent(ev.SubagentType, ev.TaskDescription, *ev.ParentToolUseID)
-}
-
 func newAgent(kind, description, toolUseID string) agent {
 	a := agent{AgentType: kind, Description: description, ToolUseID: toolUseID, SpawnDepth: 1}
 	switch kind {
@@ -111,7 +103,7 @@ func (a *agents) said(id string, ev *protocol.User, line protocol.UserLine) erro
 			line.Message = userText(text.Text)
 		}
 	}
-	if err := a.write(id, agentOfUser(ev), line); err != nil || !first {
+	if err := a.write(id, newAgent(ev.SubagentType, ev.TaskDescription, *ev.ParentToolUseID), line); err != nil || !first {
 		return err
 	}
 	return a.th.writer.lines(a.th.agentPath(id), a.listing.ofAgent(id)...)

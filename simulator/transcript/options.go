@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf16"
+
+	"github.com/google/uuid"
 )
 
 // Options says which session to open and how to write it. The zero value with
@@ -245,17 +247,7 @@ func Slug(realpath string) string {
 
 // isID tells whether s has the form of a session id, a uuid.
 func isID(s string) bool {
-	if len(s) != 36 {
-		return false
-	}
-	for i, c := range []byte(s) {
-		dash := i == 8 || i == 13 || i == 18 || i == 23
-		hex := c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
-		if dash && c != '-' || !dash && !hex {
-			return false
-		}
-	}
-	return true
+	return len(s) == 36 && uuid.Validate(s) == nil // other forms are valid as well
 }
 
 // projectDir holds the transcripts of a project.

@@ -219,7 +219,7 @@ func (r *recorder) assistant(ev *protocol.Assistant) error {
 	r.labels.talked = true
 	line := r.assistantLine(agentID, ev)
 	if agentID != "" {
-		return r.agents.write(agentID, agentOfAssistant(ev), line)
+		return r.agents.write(agentID, newAgent(ev.SubagentType, ev.TaskDescription, *ev.ParentToolUseID), line)
 	}
 	var lines []any
 	if r.labels.newTools(ev) {

@@ -17,15 +17,11 @@ import (
 type Checker struct {
 	Library *Library
 	Source  *Source
-	Files   Files
-	Found   *diag.List // what is wrong
-	Path    diag.Path  // of the value that is looked at
-	Groups  string     // names of the captures that expressions see there
-}
-
-// Files reads the files that values stand for.
-type Files interface {
-	ReadFile(path string) ([]byte, error)
+	// ReadFile reads the files that values stand for.
+	ReadFile func(path string) ([]byte, error)
+	Found    *diag.List // what is wrong
+	Path     diag.Path  // of the value that is looked at
+	Groups   string     // names of the captures that expressions see there
 }
 
 // In calls f with the path extended by step.
@@ -122,7 +118,7 @@ func (c *Checker) walk(v diag.Value) {
 // TextFile reads the file that the string at Path names: a text of its own.
 func (c *Checker) TextFile(name string) {
 	path := Resolve(c.Source.Dir, name)
-	content, err := c.Files.ReadFile(path)
+	content, err := c.ReadFile(path)
 	switch {
 	case err != nil:
 		c.Errorf("failed to resolve file reference %q: %s", name, Reason(err))
@@ -142,7 +138,7 @@ func (c *Checker) file(name string, keys int) {
 	if c.Library.files[path] != nil {
 		return
 	}
-	content, err := c.Files.ReadFile(path)
+	content, err := c.ReadFile(path)
 	if err != nil {
 		c.Errorf("failed to resolve file reference %q: %s", name, Reason(err))
 		return

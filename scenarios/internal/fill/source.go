@@ -45,9 +45,3 @@ func Reason(err error) string {
 	}
 	return err.Error()
 }
-
-// OS are the files of the machine.
-type OS struct{}
-
-// ReadFile is os.ReadFile.
-func (OS) ReadFile(path string) ([]byte, error) { return os.ReadFile(path) }
