@@ -1,11 +1,13 @@
 package pickle
 
 import (
-	"encoding/binary"
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
 	"math/big"
+	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -26,190 +28,155 @@ type machine struct {
 	pos   int
 	stack []any
 	memo  map[uint64]any
+	err   error // the first thing that is wrong: nothing is taken after it, and what comes of the rest does not count
 }
 
 // Read interprets a pickle of any protocol up to 5. Nothing is imported and
 // nothing called.
-func Read(data []byte) (v any, err error) {
+func Read(data []byte) (any, error) {
 	m := &machine{data: data, memo: map[uint64]any{}}
 	for {
-		op, err := m.byte()
-		if err != nil {
-			return nil, err
+		op := m.uint(1)
+		switch {
+		case m.err != nil:
+			return nil, m.err
+		case op == '.':
+			return m.pop(), m.err
+		case !m.scalar(op) && !m.text(op) && !m.container(op) && !m.memory(op) && !m.object(op):
+			m.fail(errors.New("unknown opcode"))
 		}
-		if op == '.' {
-			return m.pop()
-		}
-		if err := m.step(op); err != nil {
-			return nil, fmt.Errorf("opcode %q at %d: %w", op, m.pos-1, err)
+		if m.err != nil {
+			return nil, fmt.Errorf("opcode %q at %d: %w", byte(op), m.pos-1, m.err)
 		}
 	}
 }
 
-// step runs one opcode; each group answers whether the opcode is one of its own.
-func (m *machine) step(op byte) error {
-	for _, group := range [...]func(byte) (bool, error){m.scalar, m.text, m.container, m.memory, m.object} {
-		if known, err := group(op); known || err != nil {
-			return err
-		}
+func (m *machine) fail(err error) {
+	if m.err == nil {
+		m.err = err
 	}
-	return errors.New("unknown opcode")
 }
 
-func (m *machine) scalar(op byte) (bool, error) {
+// scalar runs an opcode, as the other groups do, and tells whether it is one of its
+// own.
+func (m *machine) scalar(op uint64) bool {
 	switch op {
 	case 0x80:
-		_, err := m.byte()
-		return true, err
+		m.take(1)
 	case 0x95:
-		_, err := m.take(8)
-		return true, err
+		m.take(8)
 	case 'N':
-		return true, m.push(nil)
+		m.push(nil)
 	case 0x88, 0x89:
-		return true, m.push(op == 0x88)
-	case 'K', 'M', 'J':
-		n := map[byte]int{'K': 1, 'M': 2, 'J': 4}[op]
-		u, err := m.uint(n)
-		if op == 'J' {
-			return true, m.pushInt(int64(int32(uint32(u))), err)
-		}
-		return true, m.pushInt(int64(u), err)
-	case 0x8a, 0x8b:
-		raw, err := m.sized(map[byte]int{0x8a: 1, 0x8b: 4}[op])
-		if err != nil {
-			return true, err
-		}
-		return true, m.push(fromTwosComplement(raw))
+		m.push(op == 0x88)
+	case 'K':
+		m.push(big.NewInt(int64(m.uint(1))))
+	case 'M':
+		m.push(big.NewInt(int64(m.uint(2))))
+	case 'J':
+		m.push(big.NewInt(int64(int32(uint32(m.uint(4))))))
+	case 0x8a:
+		m.push(fromTwosComplement(m.sized(1)))
+	case 0x8b:
+		m.push(fromTwosComplement(m.sized(4)))
 	case 'G':
-		raw, err := m.take(8)
-		if err != nil {
-			return true, err
-		}
-		return true, m.push(math.Float64frombits(binary.BigEndian.Uint64(raw)))
+		m.push(math.Float64frombits(bits.ReverseBytes64(m.uint(8))))
 	case 'I', 'L', 'F':
-		return true, m.line0(op)
+		m.line0(op)
+	default:
+		return false
 	}
-	return false, nil
+	return true
 }
 
 // line0 reads the numbers of protocol 0, written as text.
-func (m *machine) line0(op byte) error {
-	s, err := m.line()
-	if err != nil {
-		return err
-	}
+func (m *machine) line0(op uint64) {
+	s := m.line()
 	if op == 'F' {
 		f, err := strconv.ParseFloat(s, 64)
 		if err != nil {
-			return err
+			m.fail(err)
 		}
-		return m.push(f)
+		m.push(f)
+		return
 	}
 	if op == 'I' && (s == "00" || s == "01") {
-		return m.push(s == "01")
+		m.push(s == "01")
+		return
 	}
 	const longest = 4096 // digits; parsing takes quadratic time
 	n, ok := new(big.Int).SetString(strings.TrimSuffix(s[:min(len(s), longest)], "L"), 10)
 	if !ok || len(s) > longest {
-		return errors.New("not a number")
+		m.fail(errors.New("not a number"))
 	}
-	return m.push(n)
+	m.push(n)
 }
 
-func (m *machine) text(op byte) (bool, error) {
-	size, ok := map[byte]int{
-		'X': 4, 0x8c: 1, 0x8d: 8, 'T': 4, 'U': 1, // text
-		'B': 4, 'C': 1, 0x8e: 8, 0x96: 8, // bytes
-	}[op]
-	if ok {
-		raw, err := m.sized(size)
-		if err != nil {
-			return true, err
-		}
-		switch op {
-		case 'B', 'C', 0x8e, 0x96:
-			return true, m.push(raw)
-		}
-		return true, m.push(string(raw))
+func (m *machine) text(op uint64) bool {
+	switch op {
+	case 0x8c, 'U':
+		m.push(string(m.sized(1)))
+	case 'X', 'T':
+		m.push(string(m.sized(4)))
+	case 0x8d:
+		m.push(string(m.sized(8)))
+	case 'C':
+		m.push(m.sized(1))
+	case 'B':
+		m.push(m.sized(4))
+	case 0x8e, 0x96:
+		m.push(m.sized(8))
+	case 'S':
+		m.push(strings.Trim(m.line(), `'"`))
+	case 'V':
+		m.push(m.line())
+	default:
+		return false
 	}
-	if op != 'S' && op != 'V' {
-		return false, nil
-	}
-	s, err := m.line()
-	if err != nil {
-		return true, err
-	}
-	if op == 'S' {
-		s = strings.Trim(s, `'"`)
-	}
-	return true, m.push(s)
+	return true
 }
 
-func (m *machine) container(op byte) (bool, error) {
+func (m *machine) container(op uint64) bool {
 	switch op {
 	case '(':
-		return true, m.push(mark{})
+		m.push(mark{})
 	case ']':
-		return true, m.push(&List{})
+		m.push(&List{})
 	case ')':
-		return true, m.push(&Tuple{})
+		m.push(&Tuple{})
 	case '}':
-		return true, m.push(&Dict{})
+		m.push(&Dict{})
 	case 0x8f:
-		return true, m.push(&Set{})
+		m.push(&Set{})
 	case 0x85, 0x86, 0x87:
-		items, err := m.popN(int(op) - 0x84)
-		if err != nil {
-			return true, err
-		}
-		return true, m.push(&Tuple{Items: items})
-	case 't', 'l', 'd', 0x91:
-		return true, m.collect(op)
-	case 'a', 'e', 's', 'u', 0x90:
-		return true, m.add(op)
-	}
-	return false, nil
-}
-
-// collect makes a container of everything above the mark.
-func (m *machine) collect(op byte) error {
-	items, err := m.popMark()
-	if err != nil {
-		return err
-	}
-	switch op {
+		m.push(&Tuple{Items: m.popN(int(op) - 0x84)})
 	case 't':
-		return m.push(&Tuple{Items: items})
+		m.push(&Tuple{Items: m.popMark()})
 	case 'l':
-		return m.push(&List{Items: items})
+		m.push(&List{Items: m.popMark()})
 	case 0x91:
-		return m.push(&Set{Items: items, Frozen: true})
+		m.push(&Set{Items: m.popMark(), Frozen: true})
+	case 'd':
+		d := &Dict{}
+		m.addTo(d, m.popMark())
+		m.push(d)
+	case 'a':
+		m.add(m.popN(1))
+	case 's':
+		m.add(m.popN(2))
+	case 'e', 'u', 0x90:
+		m.add(m.popMark())
+	default:
+		return false
 	}
-	d := &Dict{}
-	if err := d.add(items); err != nil {
-		return err
-	}
-	return m.push(d)
+	return true
 }
 
 // add puts values into the container below them.
-func (m *machine) add(op byte) error {
-	var items []any
-	var err error
-	switch op {
-	case 'a':
-		items, err = m.popN(1)
-	case 's':
-		items, err = m.popN(2)
-	default:
-		items, err = m.popMark()
-	}
-	if err != nil {
-		return err
-	}
-	if len(m.stack) == 0 {
-		return errStack
+func (m *machine) add(items []any) {
+	if len(m.stack) == 0 || m.err != nil {
+		m.fail(errStack)
+		return
 	}
 	switch c := m.stack[len(m.stack)-1].(type) {
 	case *List:
@@ -217,281 +184,209 @@ func (m *machine) add(op byte) error {
 	case *Set:
 		c.Items = append(c.Items, items...)
 	case *Dict:
-		return c.add(items)
+		m.addTo(c, items)
 	case *Object: // a subclass of list or dict: its items are part of its state
 		c.State = &Tuple{Items: []any{c.State, &Tuple{Items: items}}}
 	default:
-		return errStack
+		m.fail(errStack)
 	}
-	return nil
 }
 
-func (d *Dict) add(items []any) error {
+func (m *machine) addTo(d *Dict, items []any) {
 	if len(items)%2 != 0 {
-		return errStack
+		m.fail(errStack)
+		return
 	}
-	for i := 0; i < len(items); i += 2 {
-		d.Keys, d.Values = append(d.Keys, items[i]), append(d.Values, items[i+1])
+	for pair := range slices.Chunk(items, 2) {
+		d.Keys, d.Values = append(d.Keys, pair[0]), append(d.Values, pair[1])
 	}
-	return nil
 }
 
-func (m *machine) memory(op byte) (bool, error) {
+func (m *machine) memory(op uint64) bool {
 	switch op {
 	case '0':
-		_, err := m.pop()
-		return true, err
+		m.pop()
 	case '1':
-		_, err := m.popMark()
-		return true, err
+		m.popMark()
 	case '2':
-		v, err := m.top()
-		if err != nil {
-			return true, err
-		}
-		return true, m.push(v)
+		m.push(m.top())
 	case 0x94:
-		return true, m.remember(uint64(len(m.memo)), nil)
-	case 'q', 'r', 'p':
-		n, err := m.number(op, 'q', 'r')
-		return true, m.remember(n, err)
-	case 'h', 'j', 'g':
-		n, err := m.number(op, 'h', 'j')
-		if err != nil {
-			return true, err
-		}
-		v, ok := m.memo[n]
-		if !ok {
-			return true, errStack
-		}
-		return true, m.push(v)
+		m.remember(uint64(len(m.memo)))
+	case 'q':
+		m.remember(m.uint(1))
+	case 'r':
+		m.remember(m.uint(4))
+	case 'p':
+		m.remember(m.decimal())
+	case 'h':
+		m.recall(m.uint(1))
+	case 'j':
+		m.recall(m.uint(4))
+	case 'g':
+		m.recall(m.decimal())
+	default:
+		return false
 	}
-	return false, nil
+	return true
 }
 
-func (m *machine) number(op, one, four byte) (uint64, error) {
-	switch op {
-	case one:
-		return m.uint(1)
-	case four:
-		return m.uint(4)
-	}
-	s, err := m.line()
+func (m *machine) decimal() uint64 {
+	n, err := strconv.ParseUint(m.line(), 10, 64)
 	if err != nil {
-		return 0, err
+		m.fail(err)
 	}
-	return strconv.ParseUint(s, 10, 64)
+	return n
 }
 
-func (m *machine) remember(n uint64, err error) error {
-	if err != nil {
-		return err
-	}
-	v, err := m.top()
-	if err != nil {
-		return err
-	}
+func (m *machine) remember(n uint64) {
+	v := m.top()
 	if n > maxMemo {
-		return errors.New("too many values")
+		m.fail(errors.New("too many values"))
 	}
-	m.memo[n] = v
-	return nil
+	if m.err == nil {
+		m.memo[n] = v
+	}
 }
 
-func (m *machine) object(op byte) (bool, error) {
+func (m *machine) recall(n uint64) {
+	v, ok := m.memo[n]
+	if !ok {
+		m.fail(errStack)
+	}
+	m.push(v)
+}
+
+func (m *machine) object(op uint64) bool {
 	switch op {
-	case 'c', 'i':
-		return true, m.global(op == 'i')
+	case 'c':
+		m.push(m.global())
+	case 'i':
+		m.push(&Object{Callee: m.global(), Args: &Tuple{Items: m.popMark()}})
 	case 0x93:
-		v, err := m.popN(2)
-		if err != nil {
-			return true, err
-		}
+		v := m.popN(2)
 		module, _ := v[0].(string)
 		name, _ := v[1].(string)
-		return true, m.push(&Global{Module: module, Name: name})
+		m.push(&Global{Module: module, Name: name})
 	case 'R', 0x81:
-		v, err := m.popN(2)
-		if err != nil {
-			return true, err
-		}
-		return true, m.push(called(v[0], v[1]))
+		v := m.popN(2)
+		m.push(called(v[0], v[1]))
 	case 0x92:
-		v, err := m.popN(3)
-		if err != nil {
-			return true, err
-		}
-		return true, m.push(&Object{Callee: v[0], Args: &Tuple{Items: []any{v[1], v[2]}}})
+		v := m.popN(3)
+		m.push(&Object{Callee: v[0], Args: &Tuple{Items: v[1:]}})
 	case 'o':
-		v, err := m.popMark()
-		if err != nil || len(v) == 0 {
-			return true, errStack
+		v := m.popMark()
+		if len(v) == 0 {
+			m.fail(errStack)
+			return true
 		}
-		return true, m.push(&Object{Callee: v[0], Args: &Tuple{Items: v[1:]}})
+		m.push(&Object{Callee: v[0], Args: &Tuple{Items: v[1:]}})
 	case 'b':
-		state, err := m.pop()
-		if err != nil {
-			return true, err
-		}
-		v, err := m.top()
-		if o, ok := v.(*Object); ok {
+		state := m.pop()
+		if o, ok := m.top().(*Object); ok {
 			o.State = state
 		}
-		return true, err
 	case 'P':
-		_, err := m.line()
-		return true, m.external(err)
+		m.line()
+		m.external()
 	case 'Q':
-		_, err := m.pop()
-		return true, m.external(err)
+		m.pop()
+		m.external()
 	case 0x82, 0x83, 0x84:
-		_, err := m.take(map[byte]int{0x82: 1, 0x83: 2, 0x84: 4}[op])
-		return true, m.external(err)
+		m.take(1 << (op - 0x82))
+		m.external()
+	default:
+		return false
 	}
-	return false, nil
+	return true
 }
 
 // external stands for a value that is kept outside of the pickle.
-func (m *machine) external(err error) error {
-	if err != nil {
-		return err
-	}
-	return m.push(&Object{Callee: &Global{Name: "<external>"}, Args: &Tuple{}})
+func (m *machine) external() {
+	m.push(&Object{Callee: &Global{Name: "<external>"}, Args: &Tuple{}})
 }
 
-func (m *machine) global(instance bool) error {
-	module, err := m.line()
-	if err != nil {
-		return err
-	}
-	name, err := m.line()
-	if err != nil {
-		return err
-	}
-	g := &Global{Module: module, Name: name}
-	if !instance {
-		return m.push(g)
-	}
-	args, err := m.popMark()
-	if err != nil {
-		return err
-	}
-	return m.push(&Object{Callee: g, Args: &Tuple{Items: args}})
+func (m *machine) global() *Global {
+	module := m.line()
+	return &Global{Module: module, Name: m.line()}
 }
 
-func (m *machine) push(v any) error { m.stack = append(m.stack, v); return nil }
+func (m *machine) push(v any) { m.stack = append(m.stack, v) }
 
-func (m *machine) pushInt(v int64, err error) error {
-	if err != nil {
-		return err
-	}
-	return m.push(big.NewInt(v))
-}
+func (m *machine) top() any { return m.peek(1)[0] }
 
-func (m *machine) top() (any, error) {
-	if len(m.stack) == 0 {
-		return nil, errStack
-	}
-	v := m.stack[len(m.stack)-1]
-	if _, isMark := v.(mark); isMark {
-		return nil, errStack
-	}
-	return v, nil
-}
+func (m *machine) pop() any { return m.popN(1)[0] }
 
-func (m *machine) pop() (any, error) {
-	v, err := m.top()
-	if err == nil {
-		m.stack = m.stack[:len(m.stack)-1]
-	}
-	return v, err
-}
-
-func (m *machine) popN(n int) ([]any, error) {
-	if len(m.stack) < n {
-		return nil, errStack
-	}
+// peek are the n newest values; what is not there is nil.
+func (m *machine) peek(n int) []any {
 	at := len(m.stack) - n
-	items := append([]any(nil), m.stack[at:]...)
-	for _, v := range items {
-		if _, isMark := v.(mark); isMark {
-			return nil, errStack
-		}
+	if m.err != nil || at < 0 || slices.Contains(m.stack[at:], any(mark{})) {
+		m.fail(errStack)
+		return make([]any, n)
 	}
-	m.stack = m.stack[:at]
-	return items, nil
+	return m.stack[at:]
 }
 
-func (m *machine) popMark() ([]any, error) {
-	for i := len(m.stack) - 1; i >= 0; i-- {
-		if _, ok := m.stack[i].(mark); ok {
+func (m *machine) popN(n int) []any {
+	items := slices.Clone(m.peek(n))
+	if m.err == nil {
+		m.stack = m.stack[:len(m.stack)-n]
+	}
+	return items
+}
+
+func (m *machine) popMark() []any {
+	for i, v := range slices.Backward(m.stack) {
+		if _, ok := v.(mark); ok {
 			items := append([]any(nil), m.stack[i+1:]...)
 			m.stack = m.stack[:i]
-			return items, nil
+			return items
 		}
 	}
-	return nil, errStack
+	m.fail(errStack)
+	return nil
 }
 
-func (m *machine) byte() (byte, error) {
-	raw, err := m.take(1)
-	if err != nil {
-		return 0, err
+// take takes n bytes; nil when they are not there.
+func (m *machine) take(n int) []byte {
+	if m.err != nil || n < 0 || n > len(m.data)-m.pos {
+		m.fail(errShort)
+		return nil
 	}
-	return raw[0], nil
-}
-
-func (m *machine) take(n int) ([]byte, error) {
-	if n < 0 || n > len(m.data)-m.pos {
-		return nil, errShort
-	}
-	raw := m.data[m.pos : m.pos+n]
 	m.pos += n
-	return raw, nil
+	return m.data[m.pos-n : m.pos]
 }
 
-func (m *machine) uint(size int) (uint64, error) {
-	raw, err := m.take(size)
-	if err != nil {
-		return 0, err
-	}
-	var u uint64
-	for i, b := range raw {
+func (m *machine) uint(size int) (u uint64) {
+	for i, b := range m.take(size) {
 		u |= uint64(b) << (8 * i)
 	}
-	return u, nil
+	return u
 }
 
 // sized takes the bytes behind their length of size bytes.
-func (m *machine) sized(size int) ([]byte, error) {
-	n, err := m.uint(size)
-	if err != nil {
-		return nil, err
-	}
+func (m *machine) sized(size int) []byte {
+	n := m.uint(size)
 	if n > uint64(len(m.data)) {
-		return nil, errShort
+		m.fail(errShort)
 	}
 	return m.take(int(n))
 }
 
-func (m *machine) line() (string, error) {
-	for i := m.pos; i < len(m.data); i++ {
-		if m.data[i] == '\n' {
-			s := string(m.data[m.pos:i])
-			m.pos = i + 1
-			return s, nil
-		}
+func (m *machine) line() string {
+	text, _, ok := bytes.Cut(m.data[m.pos:], []byte("\n"))
+	if !ok || m.err != nil {
+		m.fail(errShort)
+		return ""
 	}
-	return "", errShort
+	m.pos += len(text) + 1
+	return string(text)
 }
 
 func fromTwosComplement(raw []byte) *big.Int {
-	swapped := make([]byte, len(raw))
-	for i, b := range raw {
-		swapped[len(raw)-1-i] = b
-	}
-	n := new(big.Int).SetBytes(swapped)
-	if len(raw) > 0 && raw[len(raw)-1]&0x80 != 0 {
+	raw = slices.Clone(raw)
+	slices.Reverse(raw)
+	n := new(big.Int).SetBytes(raw)
+	if len(raw) > 0 && raw[0]&0x80 != 0 {
 		n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(raw))))
 	}
 	return n

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -130,8 +131,6 @@ func twosComplement(n *big.Int) []byte {
 		n = new(big.Int).Add(n, new(big.Int).Lsh(big.NewInt(1), uint(8*size)))
 	}
 	raw := n.FillBytes(make([]byte, size))
-	for i, j := 0, len(raw)-1; i < j; i, j = i+1, j-1 {
-		raw[i], raw[j] = raw[j], raw[i]
-	}
+	slices.Reverse(raw)
 	return raw
 }
