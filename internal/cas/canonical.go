@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"slices"
 )
@@ -26,64 +27,33 @@ func Canonical(data []byte) ([]byte, error) {
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("reading JSON: more than one value")
 	}
-	out := make([]byte, 0, len(data))
-	return appendValue(out, v, 0)
-}
-
-func appendValue(dst []byte, v any, depth int) ([]byte, error) {
-	if depth > maxDepth {
+	if tooDeep(v, maxDepth) {
 		return nil, errors.New("JSON is nested too deeply")
 	}
-	var err error
-	switch x := v.(type) {
-	case map[string]any:
-		dst = append(dst, '{')
-		for i, key := range slices.Sorted(maps.Keys(x)) {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			if dst, err = appendText(dst, key); err != nil {
-				return nil, err
-			}
-			dst = append(dst, ':')
-			if dst, err = appendValue(dst, x[key], depth+1); err != nil {
-				return nil, err
-			}
-		}
-		return append(dst, '}'), nil
-	case []any:
-		dst = append(dst, '[')
-		for i, e := range x {
-			if i > 0 {
-				dst = append(dst, ',')
-			}
-			if dst, err = appendValue(dst, e, depth+1); err != nil {
-				return nil, err
-			}
-		}
-		return append(dst, ']'), nil
-	case json.Number:
-		return append(dst, x...), nil
-	case string:
-		return appendText(dst, x)
-	case bool:
-		if x {
-			return append(dst, "true"...), nil
-		}
-		return append(dst, "false"...), nil
-	default:
-		return append(dst, "null"...), nil
-	}
+	var out bytes.Buffer
+	out.Grow(len(data) + 1)
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
 }
 
-func appendText(dst []byte, s string) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil {
-		return nil, err
+func tooDeep(v any, left int) bool {
+	var inner iter.Seq[any]
+	switch x := v.(type) {
+	case map[string]any:
+		inner = maps.Values(x)
+	case []any:
+		inner = slices.Values(x)
+	default:
+		return left < 0
 	}
-	return append(dst, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))...), nil
+	for e := range inner {
+		if tooDeep(e, left-1) {
+			return true
+		}
+	}
+	return left < 0
 }
 
 // PutJSON keeps a JSON value in canonical form and returns its CID and that
