@@ -101,38 +101,50 @@ type BreakpointChange struct {
 // SetBreakpoint makes a breakpoint or changes one. Everything is checked
 // before anything is changed.
 func (p *points) SetBreakpoint(c BreakpointChange) error {
+	_, err := p.set(c, false)
+	return err
+}
+
+// ChangeBreakpoint is SetBreakpoint for one that must exist; it returns the
+// breakpoint as it is now.
+func (p *points) ChangeBreakpoint(c BreakpointChange) (Breakpoint, error) { return p.set(c, true) }
+
+func (p *points) set(c BreakpointChange, exists bool) (none Breakpoint, err error) {
 	if c.Name == "" {
-		return refuse(CodeMissingParameter, "function_name required", "parameter", "function_name")
+		return none, refuse(CodeMissingParameter, "function_name required", "parameter", "function_name")
 	}
 	n := breakpoint{Breakpoint: Breakpoint{Name: c.Name, Before: Yield, After: Yield}}
-	var err error
-	if n.glob, err = parseGlob(c.Name); err != nil {
-		return err
+	if n.glob, err = parseGlob(c.Name); err != nil && !exists {
+		return none, err
 	}
 	if c.Before != nil {
 		if n.Before, err = parseBehavior(*c.Before, scopeBefore); err != nil {
-			return err
+			return none, err
 		}
 	}
 	if c.After != nil {
 		if n.After, err = parseBehavior(*c.After, scopeAfter); err != nil {
-			return err
+			return none, err
 		}
-	}
-	if c.When != nil && strings.TrimSpace(*c.When) != "" {
-		if n.when, err = eval.CompileBool(*c.When, eval.Breakpoint()); err != nil {
-			return badCondition(err)
-		}
-		n.When = *c.When
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	old := p.breakpoint(c.Name)
+	if exists && old == nil {
+		return none, refuse(CodeBreakpointNotFound, "", "function_name", c.Name)
+	}
+	if c.When != nil && strings.TrimSpace(*c.When) != "" {
+		if n.when, err = eval.CompileBool(*c.When, eval.Breakpoint()); err != nil {
+			return none, badCondition(err)
+		}
+		n.When = *c.When
+	}
 	switch {
 	case old == nil && len(p.breakpoints) >= maxBreakpoints:
-		return refuse(CodeLimit, "too many breakpoints")
+		return none, refuse(CodeLimit, "too many breakpoints")
 	case old == nil:
-		p.breakpoints = append(p.breakpoints, &n)
+		old = &n
+		p.breakpoints = append(p.breakpoints, old)
 	default:
 		if c.Before != nil {
 			old.Before = n.Before
@@ -145,7 +157,7 @@ func (p *points) SetBreakpoint(c BreakpointChange) error {
 		}
 	}
 	p.publish(Event{Kind: EventChanged, Topic: TopicBreakpoints})
-	return nil
+	return old.Breakpoint, nil
 }
 
 // parseGlob reads a name that is a pattern; nil = it is none.
@@ -169,30 +181,6 @@ func badCondition(err error) error {
 		e.Detail = map[string]any{"column": at.Offset + 1}
 	}
 	return e
-}
-
-// ChangeBreakpoint is SetBreakpoint for one that must exist.
-func (p *points) ChangeBreakpoint(c BreakpointChange) error {
-	if c.Name == "" {
-		return refuse(CodeMissingParameter, "function_name required", "parameter", "function_name")
-	}
-	for _, b := range []struct {
-		word *string
-		s    scope
-	}{{c.Before, scopeBefore}, {c.After, scopeAfter}} {
-		if b.word != nil {
-			if _, err := parseBehavior(*b.word, b.s); err != nil {
-				return err
-			}
-		}
-	}
-	p.mu.Lock()
-	known := p.breakpoint(c.Name) != nil
-	p.mu.Unlock()
-	if !known {
-		return refuse(CodeBreakpointNotFound, "", "function_name", c.Name)
-	}
-	return p.SetBreakpoint(c)
 }
 
 // RemoveBreakpoint removes a breakpoint with all its settings. Removing what

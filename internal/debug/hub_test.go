@@ -118,7 +118,7 @@ func TestBehaviors(t *testing.T) {
 		word string
 		want Behavior
 	}{{"stop", Stop}, {"go", Go}, {"yield", Yield}, {"continue", Go}, {"breakpoints", Stop}, {"defer", Yield}, {"default", Yield}} { // S16 S17 S18
-		if err := h.ChangeBreakpoint(BreakpointChange{Name: "a", Before: &tt.word}); err != nil || h.Breakpoints()[0].Before != tt.want {
+		if _, err := h.ChangeBreakpoint(BreakpointChange{Name: "a", Before: &tt.word}); err != nil || h.Breakpoints()[0].Before != tt.want {
 			t.Errorf("before %q: %v, %v", tt.word, h.Breakpoints()[0].Before, err)
 		}
 	}
@@ -126,7 +126,7 @@ func TestBehaviors(t *testing.T) {
 		word string
 		want Behavior
 	}{{"stop", Stop}, {"go", Go}, {"exception", Exception}, {"stop_exception", StopException}, {"yield", Yield}, {"both", StopException}} { // S21 S22 S23 S24 S25
-		if err := h.ChangeBreakpoint(BreakpointChange{Name: "a", After: &tt.word}); err != nil || h.Breakpoints()[0].After != tt.want {
+		if _, err := h.ChangeBreakpoint(BreakpointChange{Name: "a", After: &tt.word}); err != nil || h.Breakpoints()[0].After != tt.want {
 			t.Errorf("after %q: %v, %v", tt.word, h.Breakpoints()[0].After, err)
 		}
 	}
@@ -140,7 +140,7 @@ func TestBehaviors(t *testing.T) {
 		{BreakpointChange{Name: "no", After: new("stop")}, CodeBreakpointNotFound},   // S27
 		{BreakpointChange{Name: "no", After: new("nonsense")}, CodeInvalidBehavior},
 	} {
-		if err := h.ChangeBreakpoint(tt.c); code(err) != tt.want {
+		if _, err := h.ChangeBreakpoint(tt.c); code(err) != tt.want {
 			t.Errorf("%+v: %v, want %s", tt.c, err, tt.want)
 		}
 	}

@@ -56,7 +56,8 @@ func (c *Import) Run(ctx context.Context, s *process.System) error {
 	if c.Audit {
 		return c.audit(s, place)
 	}
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memory(c.Files)))
+	const memory = 130 << 20 // a session of 100 MB is to fit beside it
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memory))
 	if c.Update != "" {
 		if c.Out != "" || filepath.Base(c.Update) != "scenario.toml" {
 			return errors.New("--update names the scenario.toml of a kit; that is where it writes, so there is no -o beside it")
@@ -84,20 +85,6 @@ func (c *Import) Run(ctx context.Context, s *process.System) error {
 		err = jsonErr
 	}
 	return outcome(&out, err)
-}
-
-// memory is what the collector keeps the process within, in bytes: a session of
-// 100 MB fits into the least, and larger ones get as much in proportion. Below what
-// is in use, the collector would do nothing but run.
-func memory(files []string) int64 {
-	const least, fits = 130 << 20, 100 << 20
-	size := int64(0)
-	for _, name := range files {
-		if info, err := os.Stat(name); err == nil { // a failure is told by the reading
-			size += info.Size()
-		}
-	}
-	return max(least, least*(size/fits+1))
 }
 
 func outcome(out *importer.Outcome, err error) error {

@@ -55,7 +55,7 @@ func filled(t *testing.T) (older *compat.Clients, ids map[string]string) {
 			t.Fatal(err)
 		}
 	}
-	if err := hub.ChangeBreakpoint(debug.BreakpointChange{Name: "fs/*", Before: new("go")}); err != nil {
+	if _, err := hub.ChangeBreakpoint(debug.BreakpointChange{Name: "fs/*", Before: new("go")}); err != nil {
 		t.Fatal(err)
 	}
 	start("agent", debug.Call{Tool: "fs/read", Client: debug.ClientRun, Session: "s 1", Input: json.RawMessage(`{"path":"` + hostile + `"}`), Site: json.RawMessage(`{"turn":3}`)})

@@ -83,26 +83,13 @@ func addBreakpoint(_ context.Context, f *face, a arguments) (any, error) {
 }
 
 func changeBreakpoint(_ context.Context, f *face, a arguments) (any, error) {
-	c := debug.BreakpointChange{Name: a.text("function_name"), Before: a.optional("behavior")}
-	return f.change(c, func(b debug.Breakpoint) debug.Behavior { return b.Before })
+	b, err := f.hub.ChangeBreakpoint(debug.BreakpointChange{Name: a.text("function_name"), Before: a.optional("behavior")})
+	return fields{"status": "ok", "function_name": b.Name, "behavior": b.Before}, err
 }
 
 func changeAfter(_ context.Context, f *face, a arguments) (any, error) {
-	c := debug.BreakpointChange{Name: a.text("function_name"), After: a.optional("behavior")}
-	return f.change(c, func(b debug.Breakpoint) debug.Behavior { return b.After })
-}
-
-// change answers with the behaviour as it is now, in its first spelling.
-func (f *face) change(c debug.BreakpointChange, of func(debug.Breakpoint) debug.Behavior) (any, error) {
-	if err := f.hub.ChangeBreakpoint(c); err != nil {
-		return nil, err
-	}
-	for _, b := range f.hub.Breakpoints() {
-		if b.Name == c.Name {
-			return fields{"status": "ok", "function_name": c.Name, "behavior": of(b)}, nil
-		}
-	}
-	return nil, &debug.Error{Code: debug.CodeBreakpointNotFound, Detail: fields{"function_name": c.Name}}
+	b, err := f.hub.ChangeBreakpoint(debug.BreakpointChange{Name: a.text("function_name"), After: a.optional("behavior")})
+	return fields{"status": "ok", "function_name": b.Name, "behavior": b.After}, err
 }
 
 func setReplacement(_ context.Context, f *face, a arguments) (any, error) {
@@ -112,14 +99,11 @@ func setReplacement(_ context.Context, f *face, a arguments) (any, error) {
 	if !slices.ContainsFunc(f.hub.Breakpoints(), func(b debug.Breakpoint) bool { return b.Name == name }) {
 		return nil, &debug.Error{Code: debug.CodeBreakpointNotFound, Detail: fields{"function_name": name}}
 	}
-	if err := f.hub.SetReplacement(name, tool); err != nil {
-		return nil, err
-	}
 	out := fields{"status": "ok", "function_name": name, "replacement_function": nil}
 	if tool != "" && tool != name {
 		out["replacement_function"] = tool
 	}
-	return out, nil
+	return out, f.hub.SetReplacement(name, tool)
 }
 
 func setDefault(_ context.Context, f *face, a arguments) (any, error) {

@@ -1,7 +1,6 @@
 package mcpface_test
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"runtime"
@@ -447,11 +446,16 @@ func inARow(t *testing.T, hub *debug.Hub) {
 		changes.Go(func() {
 			own := debug.BreakpointChange{Name: fmt.Sprintf("r%d", w)}
 			for range each {
-				if err := cmp.Or(hub.SetBreakpoint(own), hub.ChangeBreakpoint(own)); err != nil {
+				err := hub.SetBreakpoint(own)
+				if err == nil {
+					_, err = hub.ChangeBreakpoint(own)
+				}
+				if err != nil {
 					t.Errorf("the breakpoint %s is lost: %v", own.Name, err)
 					return
 				}
-				if hub.RemoveBreakpoint(own.Name); hub.ChangeBreakpoint(own) == nil {
+				hub.RemoveBreakpoint(own.Name)
+				if _, err := hub.ChangeBreakpoint(own); err == nil {
 					t.Errorf("the breakpoint %s is there again", own.Name)
 					return
 				}

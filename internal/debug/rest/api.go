@@ -2,6 +2,7 @@ package rest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -76,22 +77,23 @@ func read(r *http.Request, v any) error {
 	return readable(json.Unmarshal(data, v))
 }
 
+// readBoth is read that returns the body too.
+func readBoth(r *http.Request, v any) (body json.RawMessage, err error) {
+	if err = read(r, &body); err == nil && len(body) > 0 {
+		err = readable(json.Unmarshal(body, v))
+	}
+	return body, err
+}
+
 // readable makes a refusal of what is wrong with JSON, and leaves other errors.
 func readable(err error) error {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return &debug.Error{Code: "invalid_json", Message: fmt.Sprintf("%v at byte %d", err, syntax.Offset)}
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return &debug.Error{Code: "invalid_payload", Message: fmt.Sprintf("%s has the wrong type, %s", orBody(wrong.Field), wrong.Value), Detail: fields{"parameter": wrong.Field}}
+		return &debug.Error{Code: "invalid_payload", Message: fmt.Sprintf("%s has the wrong type, %s", cmp.Or(wrong.Field, "the body"), wrong.Value), Detail: fields{"parameter": wrong.Field}}
 	}
 	return err
-}
-
-func orBody(field string) string {
-	if field == "" {
-		return "the body"
-	}
-	return field
 }
 
 func write(w http.ResponseWriter, status int, v any) {

@@ -53,11 +53,7 @@ func olderRoutes() []route {
 }
 
 func (a *api) startCall(r *http.Request) (any, error) {
-	var body json.RawMessage
-	if err := read(r, &body); err != nil {
-		return nil, err
-	}
-	begun, err := a.start(r.Context(), body)
+	begun, err := a.start(r)
 	switch {
 	case err != nil:
 		return nil, readable(err)
@@ -72,7 +68,7 @@ func (a *api) startCall(r *http.Request) (any, error) {
 }
 
 // start tells the hub of a call, in the form of its kind of caller.
-func (a *api) start(ctx context.Context, body json.RawMessage) (debug.Begun, error) {
+func (a *api) start(r *http.Request) (debug.Begun, error) {
 	var in struct {
 		MethodName string          `json:"method_name"`
 		Client     debug.Client    `json:"client"`
@@ -83,17 +79,16 @@ func (a *api) start(ctx context.Context, body json.RawMessage) (debug.Begun, err
 		PID        *int            `json:"process_pid"`
 		Started    *float64        `json:"process_start_time"`
 	}
-	if len(body) > 0 {
-		if err := json.Unmarshal(body, &in); err != nil {
-			return debug.Begun{}, err
-		}
+	body, err := readBoth(r, &in)
+	if err != nil {
+		return debug.Begun{}, err
 	}
 	c := debug.Call{
 		Tool: in.MethodName, Input: in.Input, Session: in.SessionID, ToolUseID: in.ToolUseID, Client: in.Client, Site: in.CallSite,
 	}
 	switch in.Client {
 	case "":
-		return a.older.Start(ctx, body)
+		return a.older.Start(r.Context(), body)
 	case debug.ClientRun, debug.ClientHook, debug.ClientProxy:
 	default:
 		return debug.Begun{}, &debug.Error{Code: "invalid_payload", Message: fmt.Sprintf("unknown client %q", in.Client)}
@@ -101,7 +96,7 @@ func (a *api) start(ctx context.Context, body json.RawMessage) (debug.Begun, err
 	if in.PID != nil && in.Started != nil {
 		c.PID, c.Started = *in.PID, *in.Started
 	}
-	return a.Hub.Start(ctx, c)
+	return a.Hub.Start(r.Context(), c)
 }
 
 func pollAnswer(pauseID string) fields {
@@ -118,13 +113,10 @@ func (a *api) poll(r *http.Request) (any, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), wait)
 	defer cancel()
 	d, decided, err := a.Hub.Wait(ctx, r.PathValue("id"))
-	if err != nil && !r.URL.Query().Has("wait") {
-		return fields{"status": "waiting"}, nil
-	}
-	if err != nil {
+	switch {
+	case err != nil && r.URL.Query().Has("wait"):
 		return nil, err
-	}
-	if !decided {
+	case err != nil || !decided:
 		return fields{"status": "waiting"}, nil
 	}
 	return fields{"status": "ready", "action": d.Wire}, nil
@@ -152,10 +144,6 @@ func (a *api) abandon(r *http.Request) (any, error) {
 }
 
 func (a *api) completeCall(r *http.Request) (any, error) {
-	var body json.RawMessage
-	if err := read(r, &body); err != nil {
-		return nil, err
-	}
 	var in struct {
 		CallID       string          `json:"call_id"`
 		Status       *string         `json:"status"`
@@ -165,10 +153,9 @@ func (a *api) completeCall(r *http.Request) (any, error) {
 		SessionID    string          `json:"session_id"`
 		ToolUseID    string          `json:"tool_use_id"`
 	}
-	if len(body) > 0 {
-		if err := json.Unmarshal(body, &in); err != nil {
-			return nil, readable(err)
-		}
+	body, err := readBoth(r, &in)
+	if err != nil {
+		return nil, err
 	}
 	c := debug.Completion{CallID: in.CallID, Session: in.SessionID, ToolUseID: in.ToolUseID, Outcome: debug.Outcome{
 		Failed: in.Status != nil && *in.Status != "success", Result: in.Result, Error: in.ErrorMessage, ErrorType: in.ErrorType,
@@ -177,11 +164,8 @@ func (a *api) completeCall(r *http.Request) (any, error) {
 		return nil, readable(err)
 	}
 	pauseID, err := a.Hub.Complete(r.Context(), c)
-	if err != nil {
-		return nil, err
-	}
 	if pauseID != "" {
 		return pollAnswer(pauseID), nil
 	}
-	return ok(), nil
+	return ok(), err
 }

@@ -79,12 +79,11 @@ func (a *api) setBreakpoint(r *http.Request) (any, error) {
 	if err := a.Hub.SetBreakpoint(debug.BreakpointChange{Name: in.Name, Before: in.Before, After: in.After, When: in.When}); err != nil {
 		return nil, err
 	}
+	var err error
 	if in.Signature != "" {
-		if err := a.Hub.SetSignature(in.Name, string(in.Signature)); err != nil {
-			return nil, err
-		}
+		err = a.Hub.SetSignature(in.Name, string(in.Signature))
 	}
-	return ok("function_name", in.Name), nil
+	return ok("function_name", in.Name), err
 }
 
 func (a *api) removeBreakpoint(r *http.Request) (any, error) {
@@ -105,11 +104,8 @@ func (a *api) setBefore(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := r.PathValue("name")
-	if err := a.Hub.ChangeBreakpoint(debug.BreakpointChange{Name: name, Before: word}); err != nil {
-		return nil, err
-	}
-	return a.changed(name, func(b debug.Breakpoint) debug.Behavior { return b.Before })
+	b, err := a.Hub.ChangeBreakpoint(debug.BreakpointChange{Name: r.PathValue("name"), Before: word})
+	return ok("function_name", b.Name, "behavior", b.Before), err
 }
 
 func (a *api) setAfter(r *http.Request) (any, error) {
@@ -117,21 +113,8 @@ func (a *api) setAfter(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	name := r.PathValue("name")
-	if err := a.Hub.ChangeBreakpoint(debug.BreakpointChange{Name: name, After: word}); err != nil {
-		return nil, err
-	}
-	return a.changed(name, func(b debug.Breakpoint) debug.Behavior { return b.After })
-}
-
-// changed answers with a behaviour as it is now, in its first spelling.
-func (a *api) changed(name string, of func(debug.Breakpoint) debug.Behavior) (any, error) {
-	for _, b := range a.Hub.Breakpoints() {
-		if b.Name == name {
-			return ok("function_name", name, "behavior", of(b)), nil
-		}
-	}
-	return nil, &debug.Error{Code: debug.CodeBreakpointNotFound, Detail: fields{"function_name": name}}
+	b, err := a.Hub.ChangeBreakpoint(debug.BreakpointChange{Name: r.PathValue("name"), After: word})
+	return ok("function_name", b.Name, "behavior", b.After), err
 }
 
 func (a *api) setReplacement(r *http.Request) (any, error) {
@@ -145,14 +128,11 @@ func (a *api) setReplacement(r *http.Request) (any, error) {
 	if in.Tool != nil && *in.Tool != name {
 		tool = *in.Tool
 	}
-	if err := a.Hub.SetReplacement(name, tool); err != nil {
-		return nil, err
-	}
 	out := ok("function_name", name, "replacement_function", nil)
 	if tool != "" {
 		out["replacement_function"] = tool
 	}
-	return out, nil
+	return out, a.Hub.SetReplacement(name, tool)
 }
 
 // number reads a whole number of the query; nil = it is not there.
@@ -203,28 +183,18 @@ func (a *api) setDefault(r *http.Request) (any, error) {
 		return nil, err
 	}
 	b, err := a.Hub.SetDefault(*word)
-	if err != nil {
-		return nil, err
-	}
-	return ok("behavior", b), nil
+	return ok("behavior", b), err
 }
 
 func (a *api) resume(r *http.Request) (any, error) {
-	var body json.RawMessage
-	if err := read(r, &body); err != nil {
+	var in debug.Resume
+	body, err := readBoth(r, &in)
+	if err != nil {
 		return nil, err
 	}
-	in := debug.Resume{More: body}
-	if len(body) > 0 {
-		if err := json.Unmarshal(body, &in); err != nil {
-			return nil, readable(err)
-		}
-	}
+	in.More = body
 	id := r.PathValue("id")
-	if err := a.Hub.Resume(r.Context(), id, in); err != nil {
-		return nil, readable(err)
-	}
-	return ok("pause_id", id), nil
+	return ok("pause_id", id), readable(a.Hub.Resume(r.Context(), id, in))
 }
 
 func (a *api) calls(r *http.Request) (any, error) {
@@ -232,11 +202,7 @@ func (a *api) calls(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := a.Hub.Calls(r.URL.Query().Get("function_name"), limit)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return a.Hub.Calls(r.URL.Query().Get("function_name"), limit)
 }
 
 func (a *api) value(w http.ResponseWriter, r *http.Request) {

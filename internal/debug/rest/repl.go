@@ -33,10 +33,7 @@ func (a *api) startSession(r *http.Request) (any, error) {
 	if e, ok := errors.AsType[*debug.Error](err); ok && e.Code == debug.CodePauseResumed {
 		return nil, &statusError{http.StatusConflict, &debug.Error{Code: "pause_resumed", Message: e.Message, Detail: e.Detail}}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return fields{"session_id": id}, nil
+	return fields{"session_id": id}, err
 }
 
 func (a *api) sessions(r *http.Request) (any, error) {
@@ -89,10 +86,7 @@ func timestamp(text string, fallback float64) (float64, error) {
 
 func (a *api) session(r *http.Request) (any, error) {
 	s, err := a.Hub.Session(r.PathValue("id"))
-	if err != nil {
-		return nil, err
-	}
-	return fields{"session": s}, nil
+	return fields{"session": s}, err
 }
 
 func (a *api) evaluate(r *http.Request) (any, error) {
@@ -112,10 +106,7 @@ func (a *api) evaluate(r *http.Request) (any, error) {
 	if e, ok := errors.AsType[*debug.Error](err); ok && e.Code == debug.CodeMissingExpression {
 		return nil, &debug.Error{Code: "missing_expr", Message: "expr required"}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return out, err
 }
 
 func (a *api) closeSession(r *http.Request) (any, error) {

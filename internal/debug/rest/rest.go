@@ -7,6 +7,7 @@
 package rest
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -19,9 +20,7 @@ import (
 // serve; of the origins it lets in, other ones than its own may call the routes of
 // the older clients only.
 func Handler(o Options) http.Handler {
-	if o.MaxBody == 0 {
-		o.MaxBody = defaultMaxBody
-	}
+	o.MaxBody = cmp.Or(o.MaxBody, defaultMaxBody)
 	a := &api{o, compat.New(compat.Options{Hub: o.Hub})}
 	mux := http.NewServeMux()
 	table := a.routes()

@@ -54,10 +54,7 @@ func (a *api) connect(r *http.Request) (any, error) {
 		return nil, err
 	}
 	tools, err := a.External.Connect(r.Context(), name, config)
-	if err != nil {
-		return nil, err
-	}
-	return ok("name", name, "tools", tools), nil
+	return ok("name", name, "tools", tools), err
 }
 
 func missing(parameter string) error {
@@ -66,27 +63,18 @@ func missing(parameter string) error {
 
 func (a *api) disconnect(r *http.Request) (any, error) {
 	name := r.PathValue("name")
-	if err := a.External.Disconnect(r.Context(), name); err != nil {
-		return nil, err
-	}
-	return ok("name", name), nil
+	return ok("name", name), a.External.Disconnect(r.Context(), name)
 }
 
 func (a *api) reconnect(r *http.Request) (any, error) {
 	name := r.PathValue("name")
 	tools, err := a.External.Reconnect(r.Context(), name)
-	if err != nil {
-		return nil, err
-	}
-	return ok("name", name, "tools", tools), nil
+	return ok("name", name, "tools", tools), err
 }
 
 func (a *api) tools(r *http.Request) (any, error) {
 	tools, err := a.External.Tools(r.URL.Query().Get("server"))
-	if err != nil {
-		return nil, err
-	}
-	return fields{"tools": tools}, nil
+	return fields{"tools": tools}, err
 }
 
 func (a *api) callTool(r *http.Request) (any, error) {
@@ -107,18 +95,12 @@ func (a *api) callTool(r *http.Request) (any, error) {
 		in.Arguments = nil
 	}
 	result, err := a.External.Call(r.Context(), in.Tool, in.Arguments)
-	if err != nil {
-		return nil, err
-	}
-	return fields{"result": result}, nil
+	return fields{"result": result}, err
 }
 
 func (a *api) resources(r *http.Request) (any, error) {
 	resources, err := a.External.Resources(r.URL.Query().Get("server"))
-	if err != nil {
-		return nil, err
-	}
-	return fields{"resources": resources}, nil
+	return fields{"resources": resources}, err
 }
 
 func (a *api) readResource(r *http.Request) (any, error) {
@@ -132,9 +114,5 @@ func (a *api) readResource(r *http.Request) (any, error) {
 	case in.URI == "":
 		return nil, missing("uri")
 	}
-	out, err := a.External.Read(r.Context(), in.Server, in.URI)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return a.External.Read(r.Context(), in.Server, in.URI)
 }

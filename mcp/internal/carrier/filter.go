@@ -28,8 +28,7 @@ type Owner interface {
 	// TooLong hears of an answer beyond the limit before an error takes its
 	// place.
 	TooLong(id []byte, why *TooLongError)
-	// End is called once, when everything has been handed on: who reads has
-	// taken the last message before.
+	// End is called once, at the end of what is read.
 	End()
 }
 
@@ -50,8 +49,7 @@ type Filter struct {
 	src   *bufio.Reader
 	ready []byte // what Read hands out next
 	line  []byte // room for the next line; ready may be a part of it
-	ended bool   // nothing more comes behind ready
-	told  bool   // the owner knows of the end
+	ended bool
 
 	mu    sync.Mutex
 	junk  int
@@ -69,7 +67,6 @@ func NewFilter(o FilterOptions) *Filter {
 func (f *Filter) Read(p []byte) (int, error) {
 	for len(f.ready) == 0 {
 		if f.ended {
-			f.end()
 			return 0, io.EOF
 		}
 		f.fill()
@@ -79,18 +76,16 @@ func (f *Filter) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (f *Filter) end() {
-	if f.o.Owner != nil && !f.told {
-		f.told = true
-		f.o.Owner.End()
-	}
-}
-
 // fill reads one line into ready, which stays empty when it is not a message.
 func (f *Filter) fill() {
 	f.ready = nil
 	line, tooLong, err := f.readLine()
-	f.ended = err != nil
+	if err != nil {
+		f.ended = true
+		if f.o.Owner != nil {
+			defer f.o.Owner.End()
+		}
+	}
 	if tooLong != nil {
 		f.ready = f.refuse(tooLong)
 		return

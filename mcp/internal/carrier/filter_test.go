@@ -37,22 +37,6 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// The end is told when the last message has been taken, also one without a line
-// feed: who hears of the end gives up what still waits for an answer.
-func TestFilterEnd(t *testing.T) {
-	var owner owner
-	f := NewFilter(FilterOptions{Source: strings.NewReader(`{"last":"words"}`), Limit: 50, Owner: &owner})
-	room := make([]byte, 100)
-	if n, err := f.Read(room); n == 0 || err != nil || owner != 0 {
-		t.Errorf("%d bytes, %v, ended %d times before they were taken", n, err, owner)
-	}
-	for range 2 {
-		if n, err := f.Read(room); n != 0 || err != io.EOF || owner != 1 {
-			t.Errorf("%d bytes, %v, ended %d times", n, err, owner)
-		}
-	}
-}
-
 func FuzzFilter(f *testing.F) {
 	f.Add([]byte("{\"a\":1}\nx\n[{},{}]\n{}"))
 	f.Add([]byte("[\n]\n\xff{}\n"))

@@ -33,7 +33,7 @@ type Hider interface {
 
 // ExitLinger is how long the output of a process that has ended may still come
 // through.
-const ExitLinger = 200 * time.Millisecond
+const ExitLinger = 50 * time.Millisecond
 
 // dial starts the process.
 func (t Process) dial(_, limit context.Context, b *base) (transport.Interface, way, error) {
