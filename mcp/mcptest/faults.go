@@ -29,11 +29,11 @@ func (s *server) count(fallback int) int {
 }
 
 // begin does what a mode does before the first message.
-func (s *server) begin() int {
+func (s *server) begin() {
 	switch s.Mode {
 	case "crash-at-start":
 		fmt.Fprintln(s.Err, "warming up\nfatal: boom")
-		return 3
+		s.exit = 3
 	case "stderr-flood":
 		for range 2048 {
 			fmt.Fprintln(s.Err, strings.Repeat("e", 1023))
@@ -47,42 +47,43 @@ func (s *server) begin() int {
 		sleep, err := os.StartProcess("/bin/sleep", []string{"sleep", "301"}, &os.ProcAttr{})
 		if err != nil {
 			fmt.Fprintln(s.Err, err)
-			return 1
+			s.exit = 1
+			return
 		}
 		fmt.Fprintln(s.Err, "grandchild", sleep.Pid)
 	case "slow":
 		time.Sleep(time.Duration(s.count(300)) * time.Millisecond)
 	}
-	return running
 }
 
 // end is what happens at the end of input.
-func (s *server) end() int {
+func (s *server) end() {
 	switch s.Mode {
 	case "ignore-eof", "ignore-sigterm", "close-stdout":
-		return forever()
+		forever()
 	}
-	return 0
+	s.exit = 0
 }
 
 // forever never returns. An empty select would be taken for a deadlock.
-func forever() int {
+func forever() {
 	for {
 		time.Sleep(time.Hour)
 	}
 }
 
-func (s *server) initialize(m message) int {
+func (s *server) initialize(m message) {
 	version := m.Params.ProtocolVersion
 	switch s.Mode {
 	case "hang-init":
-		return running
+		return
 	case "init-error":
 		s.fail(m.ID, -32001, "not today")
-		return running
+		return
 	case "exit-on-init":
 		fmt.Fprintln(s.Err, "dying of initialize")
-		return 4
+		s.exit = 4
+		return
 	case "bad-version":
 		version = "1999-01-01"
 	case "old-version":
@@ -94,7 +95,6 @@ func (s *server) initialize(m message) int {
 		"serverInfo":      map[string]any{"name": "mcptest", "title": "Test server", "version": "1.2.3"},
 		"instructions":    "be kind",
 	})
-	return running
 }
 
 func (s *server) capabilities() map[string]any {
@@ -111,34 +111,21 @@ func (s *server) capabilities() map[string]any {
 }
 
 // unknown answers a method this server does not have.
-func (s *server) unknown(m message) int {
-	switch s.Mode {
-	case "lax":
+func (s *server) unknown(m message) {
+	result, isOffered := offered[m.Method]
+	switch mode := s.Mode; {
+	case mode == "ignore-unknown":
+	case mode == "exit-unknown":
+		s.exit = 6
+	case mode == "lax", mode == "subscribe" && strings.HasSuffix(m.Method, "subscribe"):
 		s.reply(m.ID, struct{}{})
-		return running
-	case "ignore-unknown":
-		return running
-	case "exit-unknown":
-		return 6
-	case "modern":
-		if m.Method == "server/discover" {
-			s.reply(m.ID, json.RawMessage(discovery))
-			return running
-		}
-	case "subscribe":
-		if m.Method == "resources/subscribe" || m.Method == "resources/unsubscribe" {
-			s.reply(m.ID, struct{}{})
-			return running
-		}
-		fallthrough
-	case "resources":
-		if result, ok := offered[m.Method]; ok {
-			s.reply(m.ID, json.RawMessage(result))
-			return running
-		}
+	case mode == "modern" && m.Method == "server/discover":
+		s.reply(m.ID, json.RawMessage(discovery))
+	case isOffered && (mode == "subscribe" || mode == "resources"):
+		s.reply(m.ID, json.RawMessage(result))
+	default:
+		s.fail(m.ID, -32601, "Method not found")
 	}
-	s.fail(m.ID, -32601, "Method not found")
-	return running
 }
 
 // discovery is what a server of the newer era says instead of a handshake.
@@ -207,116 +194,97 @@ func (s *server) page(m message) {
 }
 
 // callFaults are the modes whose fault is in tools/call.
-var callFaults = map[string]func(*server, message) int{
-	"garbage": func(s *server, m message) int {
+var callFaults = map[string]func(*server, message){
+	"garbage": func(s *server, m message) {
 		s.write([]byte("hello\n\n[1,2]\n\"bare\"\n\x1b[31mred\x1b[0m\n\xff\xfe\n{broken\n42\n"))
 		s.echo(m)
-		return running
 	},
-	"string-id": func(s *server, m message) int {
+	"string-id": func(s *server, m message) {
 		m.ID = json.RawMessage(strconv.Quote(string(m.ID)))
 		s.echo(m)
-		return running
 	},
-	"no-newline-flood": func(s *server, m message) int {
+	"no-newline-flood": func(s *server, m message) {
 		chunk := []byte(strings.Repeat("x", 1<<20))
 		for range s.count(200) {
 			s.write(chunk)
 		}
 		s.write([]byte("\n"))
 		s.echo(m)
-		return running
 	},
-	"bigline": func(s *server, m message) int {
+	"bigline": func(s *server, m message) {
 		s.reply(m.ID, text("%s", strings.Repeat("b", s.count(5)<<20)))
-		return running
 	},
-	"exit-mid-call": func(s *server, _ message) int {
+	"exit-mid-call": func(s *server, _ message) {
 		fmt.Fprintln(s.Err, "died in a call")
-		return 5
+		s.exit = 5
 	},
-	"partial-line": func(s *server, m message) int {
+	"partial-line": func(s *server, m message) {
 		b, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": text("last words")})
 		s.write(b)
-		return 0
+		s.exit = 0
 	},
-	"hang-call": func(s *server, m message) int {
-		if m.Params.Name == "echo" {
-			return running
+	"hang-call": func(s *server, m message) {
+		if m.Params.Name != "echo" {
+			s.sleep(m)
 		}
-		s.sleep(m)
-		return running
 	},
-	"flood-call": func(s *server, m message) int {
+	"flood-call": func(s *server, m message) {
 		for i := range s.count(100_000) {
 			s.notify("notifications/message", map[string]any{"level": "info", "data": i})
 		}
 		s.echo(m)
-		return running
 	},
-	"close-stdout": func(s *server, _ message) int {
+	"close-stdout": func(s *server, _ message) {
 		s.Out.Close()
-		return running
 	},
-	"stop-reading": func(*server, message) int { return forever() },
+	"stop-reading": func(*server, message) { forever() },
 	"s2c":          (*server).ask,
-	"unknown-content": func(s *server, m message) int {
+	"unknown-content": func(s *server, m message) {
 		s.reply(m.ID, json.RawMessage(`{"content":[{"type":"hologram","depth":3},{"type":"text","text":"after"}]}`))
-		return running
 	},
-	"content-missing": func(s *server, m message) int {
+	"content-missing": func(s *server, m message) {
 		s.reply(m.ID, json.RawMessage(`{"structuredContent":{"b":1,"a":[2]}}`))
-		return running
 	},
-	"content-empty-image": func(s *server, m message) int {
+	"content-empty-image": func(s *server, m message) {
 		s.reply(m.ID, json.RawMessage(`{"content":[{"type":"image","mimeType":"image/png","data":""}]}`))
-		return running
 	},
-	"bigint": func(s *server, m message) int {
+	"bigint": func(s *server, m message) {
 		s.reply(m.ID, json.RawMessage(`{"content":[],"structuredContent":{"n":9007199254740993,"args":`+string(m.Params.Arguments)+`}}`))
-		return running
 	},
-	"null-id-error": func(s *server, _ message) int {
+	"null-id-error": func(s *server, _ message) {
 		s.fail(json.RawMessage("null"), -32600, "whose was that")
-		return running
 	},
-	"batch": func(s *server, m message) int {
+	"batch": func(s *server, m message) {
 		b, _ := json.Marshal([]any{
 			map[string]any{"jsonrpc": "2.0", "method": "notifications/message", "params": struct{}{}},
 			map[string]any{"jsonrpc": "2.0", "id": m.ID, "result": text("in a batch")},
 		})
 		s.write(append(b, '\n'))
-		return running
 	},
-	"dup": func(s *server, m message) int {
+	"dup": func(s *server, m message) {
 		s.reply(m.ID, text("first"))
 		s.reply(m.ID, text("second"))
-		return running
 	},
-	"both": func(s *server, m message) int {
+	"both": func(s *server, m message) {
 		s.send(map[string]any{
 			"jsonrpc": "2.0", "id": m.ID, "result": text("fine"),
 			"error": map[string]any{"code": -32000, "message": "not fine"},
 		})
-		return running
 	},
-	"rpc-error": func(s *server, m message) int {
+	"rpc-error": func(s *server, m message) {
 		s.send(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": map[string]any{
 			"code": -32050, "message": "quota used up", "data": map[string]any{"left": 0},
 		}})
-		return running
 	},
-	"bad-error": func(s *server, m message) int {
+	"bad-error": func(s *server, m message) {
 		s.send(map[string]any{"jsonrpc": "2.0", "id": m.ID, "error": "just text"})
-		return running
 	},
-	"no-result": func(s *server, m message) int {
+	"no-result": func(s *server, m message) {
 		s.send(map[string]any{"jsonrpc": "2.0", "id": m.ID})
-		return running
 	},
 	"list-changed": (*server).changeList,
 	"list-breaks":  (*server).changeList,
-	"progress": func(s *server, m message) int {
+	"progress": func(s *server, m message) {
 		total := s.count(4)
 		s.calls.Go(func() {
 			for i := range total {
@@ -327,45 +295,41 @@ var callFaults = map[string]func(*server, message) int{
 			}
 			s.echo(m)
 		})
-		return running
 	},
-	"modern": func(s *server, m message) int {
+	"modern": func(s *server, m message) {
 		if m.Params.RequestState == "" {
 			s.reply(m.ID, json.RawMessage(`{"resultType":"input_required","requestState":"half way","inputRequests":{"q":{"method":"elicitation/create","params":{"mode":"form","message":"colour?","requestedSchema":{"type":"object","properties":{"colour":{"type":"string","default":"red"}}}}}}}`))
-			return running
+			return
 		}
 		s.reply(m.ID, text("%s: %s", m.Params.RequestState, m.Params.Responses))
-		return running
 	},
-	"subscribe": func(s *server, m message) int { // tells Count times that a resource changed
+	"subscribe": func(s *server, m message) { // tells Count times that a resource changed
 		if m.Params.Name == "crash" {
-			return 7
+			s.exit = 7
+			return
 		}
 		for range s.count(1) {
 			s.notify("notifications/resources/updated", map[string]any{"uri": "file:///a.txt"})
 		}
 		s.echo(m)
-		return running
 	},
-	"env": func(s *server, m message) int {
+	"env": func(s *server, m message) {
 		s.reply(m.ID, text("%s", strings.Join(s.Environ, "\n")))
-		return running
 	},
 } // constant: only read
 
 // changeList adds a tool and says so, as often as Count tells.
-func (s *server) changeList(m message) int {
+func (s *server) changeList(m message) {
 	s.extra = true
 	for range s.count(1) {
 		s.notify("notifications/tools/list_changed", struct{}{})
 	}
 	s.echo(m)
-	return running
 }
 
 // ask sends requests of all kinds and returns what came back as the result of
 // the call.
-func (s *server) ask(m message) int {
+func (s *server) ask(m message) {
 	methods := []string{"ping", "roots/list", "sampling/createMessage", "elicitation/create", "no/such"}
 	s.pending, s.waiting, s.asked = m.ID, len(methods), nil
 	for i, method := range methods {
@@ -377,13 +341,12 @@ func (s *server) ask(m message) int {
 			}},
 		}})
 	}
-	return running
 }
 
 // answered takes an answer to one of our requests.
-func (s *server) answered(m message) int {
+func (s *server) answered(m message) {
 	if s.waiting == 0 {
-		return running
+		return
 	}
 	outcome := m.Result
 	if m.Error != nil {
@@ -395,5 +358,4 @@ func (s *server) answered(m message) int {
 	if s.waiting--; s.waiting == 0 {
 		s.reply(s.pending, text("%s", strings.Join(s.asked, "\n")))
 	}
-	return running
 }

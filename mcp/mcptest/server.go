@@ -52,7 +52,7 @@ type message struct {
 
 type server struct {
 	Options
-	in *bufio.Reader
+	exit int // status of the process; running = it goes on
 
 	mu      sync.Mutex // one line at a time on Out
 	extra   bool       // the list of tools has changed
@@ -68,28 +68,24 @@ const running = -1
 // Serve reads messages until the input ends or the mode says otherwise, and
 // returns the exit status for the process.
 func Serve(o Options) int {
-	s := &server{Options: o, in: bufio.NewReader(o.In)}
-	if status := s.begin(); status != running {
-		return status
-	}
-	for {
-		line, err := s.in.ReadBytes('\n')
-		if len(bytes.TrimSpace(line)) > 0 {
+	s, in := &server{Options: o, exit: running}, bufio.NewReader(o.In)
+	for s.begin(); s.exit == running; {
+		line, err := in.ReadBytes('\n')
+		if line = bytes.TrimSpace(line); len(line) > 0 {
 			if s.Log != nil {
-				fmt.Fprintf(s.Log, "%s\n", bytes.TrimSpace(line))
+				fmt.Fprintf(s.Log, "%s\n", line)
 			}
 			var m message
 			if json.Unmarshal(line, &m) == nil {
-				if status := s.handle(m); status != running {
-					return status
-				}
+				s.handle(m)
 			}
 		}
-		if err != nil {
+		if err != nil && s.exit == running {
 			s.calls.Wait()
-			return s.end()
+			s.end()
 		}
 	}
+	return s.exit
 }
 
 // send writes one message as a line.
@@ -132,33 +128,30 @@ func tool(name string) map[string]any {
 }
 
 // handle answers one message.
-func (s *server) handle(m message) int {
+func (s *server) handle(m message) {
 	switch {
 	case m.Method == "":
-		return s.answered(m)
+		s.answered(m)
 	case m.ID == nil:
-		return running
-	}
-	switch m.Method {
-	case "initialize":
-		return s.initialize(m)
-	case "ping":
+	case m.Method == "initialize":
+		s.initialize(m)
+	case m.Method == "ping":
 		if s.Mode != "deaf" {
 			s.reply(m.ID, struct{}{})
 		}
-	case "tools/list":
+	case m.Method == "tools/list":
 		s.list(m)
-	case "tools/call":
-		return s.call(m)
+	case m.Method == "tools/call":
+		s.call(m)
 	default:
-		return s.unknown(m)
+		s.unknown(m)
 	}
-	return running
 }
 
-func (s *server) call(m message) int {
+func (s *server) call(m message) {
 	if fault, ok := callFaults[s.Mode]; ok {
-		return fault(s, m)
+		fault(s, m)
+		return
 	}
 	switch m.Params.Name {
 	case "sleep":
@@ -170,11 +163,10 @@ func (s *server) call(m message) int {
 	case "empty":
 		s.reply(m.ID, map[string]any{"content": []any{}})
 	case "crash":
-		return 7
+		s.exit = 7
 	default:
 		s.echo(m)
 	}
-	return running
 }
 
 // echo returns its argument text.
