@@ -107,7 +107,7 @@ var packageTable = []row{
 	{4, "internal/debug/proxy", "the hub between any MCP client and a server", "simulator/protocol internal/proc internal/debug mcp"},
 	{4, "internal/debug/rest", "the hub over HTTP", "internal/match internal/serve internal/debug internal/debug/external internal/debug/compat internal/debug/compat/item"},
 	{4, "internal/debug/script", "the hub played by a scenario", "simulator/protocol scenarios executor internal/cas internal/debug"},
-	{2, "internal/mcpcmd", "claudeless mcp: configure servers, look at them, call them", "simulator/protocol internal/argv internal/diag mcp"},
+	{2, "internal/mcpcmd", "claudeless mcp: configure servers, look at them, call them", "simulator/protocol internal/argv internal/diag internal/ordered mcp"},
 	{6, "tests/interop/mcp", "public MCP servers, against the binary", ""},
 	{0, "internal/gate", "steps of several processes held back until somebody lets them go on", ""},
 	{2, "internal/edge", "the streams, signals and end of a process: watched, and spoiled by faults", "internal/diag internal/journal internal/ordered internal/process"},

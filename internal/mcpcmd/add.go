@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/argv"
+	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -89,14 +90,14 @@ func (f *addFlags) addStdio(o *Options, name string, command []string) error {
 		if !ok || key == "" {
 			return errorf("Invalid environment variable format: %s, environment variables should be added as: -e KEY1=value1 -e KEY2=value2", kv)
 		}
-		env = env.set(key, quoted(value))
+		env = env.With(key, quoted(value))
 	}
 	args, err := protocol.Marshal(command[1:])
 	if err != nil {
 		return err
 	}
-	entry := object{{"type", quoted("stdio")}, {"command", quoted(command[0])}, {"args", args}, {"env", env.compact()}}
-	if err := keep(o, f.scope, name, entry.compact()); err != nil {
+	entry := object{{Key: "type", Value: quoted("stdio")}, {Key: "command", Value: quoted(command[0])}, {Key: "args", Value: args}, {Key: "env", Value: compact(env)}}
+	if err := keep(o, f.scope, name, compact(entry)); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Stdout, "Added stdio MCP server %s with command: %s to %s config\n", name, command[0]+" "+strings.Join(command[1:], " "), f.scope)
@@ -105,7 +106,7 @@ func (f *addFlags) addStdio(o *Options, name string, command []string) error {
 }
 
 func (f *addFlags) addRemote(o *Options, name, transport, url string) error {
-	entry := object{{"type", quoted(transport)}, {"url", quoted(url)}}
+	entry := object{{Key: "type", Value: quoted(transport)}, {Key: "url", Value: quoted(url)}}
 	headers, masked := object{}, object{}
 	for _, h := range f.headers {
 		key, value, ok := strings.Cut(h, ":")
@@ -113,31 +114,31 @@ func (f *addFlags) addRemote(o *Options, name, transport, url string) error {
 		if !ok || key == "" {
 			return errorf("Invalid header format: %q. Expected format: \"Header-Name: value\"", h)
 		}
-		headers, masked = headers.set(key, quoted(value)), masked.set(key, quoted(mask))
+		headers, masked = headers.With(key, quoted(value)), masked.With(key, quoted(mask))
 	}
 	if len(headers) > 0 {
-		entry = append(entry, member{"headers", headers.compact()})
+		entry = append(entry, ordered.Member{Key: "headers", Value: compact(headers)})
 	}
 	oauth := object{}
 	if f.clientID != "" {
-		oauth = append(oauth, member{"clientId", quoted(f.clientID)})
+		oauth = append(oauth, ordered.Member{Key: "clientId", Value: quoted(f.clientID)})
 	}
 	if f.callbackPort != "" {
 		port, err := strconv.Atoi(f.callbackPort)
 		if err != nil || port < 1 || port > 65535 {
 			return errorf("Invalid callback port: %s", f.callbackPort)
 		}
-		oauth = append(oauth, member{"callbackPort", json.RawMessage(f.callbackPort)})
+		oauth = append(oauth, ordered.Member{Key: "callbackPort", Value: json.RawMessage(f.callbackPort)})
 	}
 	if len(oauth) > 0 {
-		entry = append(entry, member{"oauth", oauth.compact()})
+		entry = append(entry, ordered.Member{Key: "oauth", Value: compact(oauth)})
 	}
-	if err := keep(o, f.scope, name, entry.compact()); err != nil {
+	if err := keep(o, f.scope, name, compact(entry)); err != nil {
 		return err
 	}
 	fmt.Fprintf(o.Stdout, "Added %s MCP server %s with URL: %s to %s config\n", strings.ToUpper(transport), name, url, f.scope)
 	if len(masked) > 0 {
-		fmt.Fprintf(o.Stdout, "Headers: %s", masked.indented())
+		fmt.Fprintf(o.Stdout, "Headers: %s", indented(masked))
 	}
 	modified(o, f.scope)
 	return nil
@@ -159,11 +160,11 @@ func addJSON(_ context.Context, o *Options, words []string) error {
 	if err != nil {
 		return errorf("Invalid configuration: not a JSON object. Check its quotes, commas and braces.")
 	}
-	if err := keep(o, scope, name, entry.compact()); err != nil {
+	if err := keep(o, scope, name, compact(entry)); err != nil {
 		return err
 	}
 	transport := "stdio"
-	if raw, ok := entry.at("type"); ok {
+	if raw := at(entry, "type"); raw != nil {
 		if err := json.Unmarshal(raw, &transport); err != nil {
 			return err
 		}
@@ -174,7 +175,7 @@ func addJSON(_ context.Context, o *Options, words []string) error {
 
 // keep checks an entry the way a run would and writes it.
 func keep(o *Options, scope, name string, entry json.RawMessage) error {
-	value := object{{serversKey, object{{name, entry}}.compact()}}.compact()
+	value := compact(object{{Key: serversKey, Value: compact(object{{Key: name, Value: entry}})}})
 	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(value)}, CWD: o.Store.CWD, Environ: o.Client.Environ, ValuesOnly: true})
 	if err != nil {
 		return err
@@ -205,8 +206,3 @@ func place(o *Options, scope string) string {
 
 // mask stands for values that are not shown.
 const mask = "[hidden]"
-
-func quoted(s string) json.RawMessage {
-	text, _ := protocol.Marshal(s) // strings can always be written
-	return text
-}

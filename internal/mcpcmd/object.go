@@ -7,17 +7,13 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // object is a JSON object whose members keep their order and, byte for byte,
 // their values.
-type object []member
-
-type member struct {
-	name  string
-	value json.RawMessage
-}
+type object = ordered.Object
 
 var errNoObject = errors.New("not an object")
 
@@ -28,103 +24,73 @@ func parseObject(data []byte) (object, error) {
 		var syntax any
 		return nil, json.Unmarshal(data, &syntax)
 	}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+	o, err := ordered.Parse(data)
+	if err != nil {
 		return nil, errNoObject
 	}
-	o := object{}
-	for dec.More() {
-		key, err := dec.Token()
-		if err != nil {
-			return nil, err
-		}
-		name, _ := key.(string) // the key of valid JSON
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return nil, err
-		}
-		o = o.set(name, value)
-	}
-	return o, nil
+	return o.Distinct(), nil
 }
 
-func (o object) index(name string) int {
-	return slices.IndexFunc(o, func(m member) bool { return m.name == name })
-}
-
-func (o object) set(name string, value json.RawMessage) object {
-	if i := o.index(name); i >= 0 {
-		o[i].value = value
-		return o
+// at finds the value under a path of keys; nil = there is none.
+func at(o object, path ...string) json.RawMessage {
+	value := o.Get(path[0])
+	if len(path) == 1 || value == nil {
+		return value
 	}
-	return append(o, member{name, value})
-}
-
-// at finds the value under a path of keys.
-func (o object) at(path ...string) (json.RawMessage, bool) {
-	i := o.index(path[0])
-	if i < 0 {
-		return nil, false
-	}
-	if len(path) == 1 {
-		return o[i].value, true
-	}
-	inner, err := parseObject(o[i].value)
+	inner, err := parseObject(value)
 	if err != nil {
-		return nil, false
+		return nil
 	}
-	return inner.at(path[1:]...)
+	return at(inner, path[1:]...)
 }
 
 // with is o with a value set under a path of keys, whose objects are made
 // where they are missing; a nil value removes the last key.
-func (o object) with(path []string, value json.RawMessage) (object, error) {
-	o = slices.Clone(o)
-	i := o.index(path[0])
-	if len(path) == 1 {
-		switch {
-		case value != nil:
-			return o.set(path[0], value), nil
-		case i >= 0:
-			return slices.Delete(o, i, i+1), nil
-		}
-		return o, nil
-	}
-	inner := object{}
-	if i >= 0 {
+func with(o object, path []string, value json.RawMessage) (object, error) {
+	switch {
+	case len(path) > 1:
+		var inner object
 		var err error
-		if inner, err = parseObject(o[i].value); err != nil {
-			return nil, fmt.Errorf("%s: %w", path[0], err)
+		if old := o.Get(path[0]); old != nil {
+			if inner, err = parseObject(old); err != nil {
+				return nil, fmt.Errorf("%s: %w", path[0], err)
+			}
 		}
+		if inner, err = with(inner, path[1:], value); err != nil {
+			return nil, err
+		}
+		value = compact(inner)
+	case value == nil:
+		return slices.DeleteFunc(o, func(m ordered.Member) bool { return m.Key == path[0] }), nil
 	}
-	inner, err := inner.with(path[1:], value)
-	if err != nil {
-		return nil, err
-	}
-	return o.set(path[0], inner.compact()), nil
+	return o.With(path[0], value), nil
 }
 
-func (o object) compact() json.RawMessage {
+func compact(o object) json.RawMessage {
 	var b bytes.Buffer
 	b.WriteByte('{')
 	for i, m := range o {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		name, _ := protocol.Marshal(m.name) // strings can always be written
-		b.Write(name)
+		b.Write(quoted(m.Key))
 		b.WriteByte(':')
-		b.Write(m.value)
+		b.Write(m.Value)
 	}
 	b.WriteByte('}')
 	return b.Bytes()
 }
 
+func quoted(s string) json.RawMessage {
+	text, _ := protocol.Marshal(s) // strings can always be written
+	return text
+}
+
 // indented is the text of a file.
-func (o object) indented() []byte {
+func indented(o object) []byte {
 	var b bytes.Buffer
-	if err := json.Indent(&b, o.compact(), "", "  "); err != nil {
-		return o.compact() // cannot happen: all parts are valid JSON
+	if err := json.Indent(&b, compact(o), "", "  "); err != nil {
+		return compact(o) // cannot happen: all parts are valid JSON
 	}
 	b.WriteByte('\n')
 	return b.Bytes()

@@ -46,7 +46,7 @@ func (s Store) Scopes() ([]mcp.Scope, error) {
 	}
 	var scopes []mcp.Scope
 	for _, scope := range []string{scopeUser, scopeLocal} {
-		if raw, ok := doc.at(s.keys(scope)...); ok {
+		if raw := at(doc, s.keys(scope)...); raw != nil {
 			scopes = append(scopes, mcp.Scope{Source: scope, Servers: raw})
 		}
 	}
@@ -71,8 +71,7 @@ func (s Store) projectNames(key string) (names []string) {
 	if err != nil {
 		return nil
 	}
-	raw, _ := doc.at(projectsKey, s.CWD, key)
-	_ = json.Unmarshal(raw, &names)
+	_ = json.Unmarshal(at(doc, projectsKey, s.CWD, key), &names)
 	return names
 }
 
@@ -99,8 +98,7 @@ func (s Store) has(scope, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	_, ok := doc.at(append(s.keys(scope), name)...)
-	return ok, nil
+	return at(doc, append(s.keys(scope), name)...) != nil, nil
 }
 
 // put writes an entry; nil removes it.
@@ -113,7 +111,7 @@ func (s Store) put(scope, name string, entry json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	doc, err = doc.with(append(s.keys(scope), name), entry)
+	doc, err = with(doc, append(s.keys(scope), name), entry)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
@@ -157,7 +155,7 @@ func writeObject(path string, doc object) error {
 	if err != nil {
 		return err
 	}
-	text := doc.indented()
+	text := indented(doc)
 	if filepath.Base(path) == ".mcp.json" {
 		text = bytes.TrimRight(text, "\n") // as the real CLI leaves it
 	}

@@ -133,12 +133,12 @@ func FuzzObject(f *testing.F) {
 		if err != nil {
 			return
 		}
-		again, err := parseObject(o.indented())
+		again, err := parseObject(indented(o))
 		if err != nil {
-			t.Fatalf("%q was written as %q: %v", data, o.indented(), err)
+			t.Fatalf("%q was written as %q: %v", data, indented(o), err)
 		}
 		var want, got any
-		if json.Unmarshal(data, &want) != nil || json.Unmarshal(again.compact(), &got) != nil {
+		if json.Unmarshal(data, &want) != nil || json.Unmarshal(compact(again), &got) != nil {
 			t.Fatalf("%q cannot be read back", data)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
