@@ -4,20 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 
 	"github.com/claudeless/claudeless/mcp/internal/connection"
 )
 
 // RPCError is a JSON-RPC error a server answered with. Options.Sample may fail
 // with one too.
-type RPCError struct {
-	Code    int
-	Message string
-	Data    any // nil = none
-}
-
-func (e *RPCError) Error() string { return e.Message }
+type RPCError = connection.Error
 
 // answers handles what a server asks of us.
 type answers struct {
@@ -50,11 +43,7 @@ func (a answers) sample(ctx context.Context, params json.RawMessage) (any, error
 	if a.o.Sample == nil {
 		return nil, errMethod
 	}
-	result, err := a.o.Sample(ctx, a.server, params)
-	if rpc, ok := errors.AsType[*RPCError](err); ok {
-		return nil, (*connection.Error)(rpc)
-	}
-	return result, err
+	return a.o.Sample(ctx, a.server, params)
 }
 
 func (a answers) elicit(ctx context.Context, params json.RawMessage) (any, error) {

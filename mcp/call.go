@@ -42,10 +42,7 @@ type CallRequest struct {
 }
 
 // Progress is one progress notification.
-type Progress struct {
-	Progress, Total float64 // Total 0 = unknown
-	Message         string
-}
+type Progress = connection.Progress
 
 // Call runs one tool and returns what the model sees of it. A tool or server
 // that fails is a result with IsError. The error is one of the routing errors;
@@ -60,15 +57,10 @@ func (m *Manager) Call(ctx context.Context, c CallRequest) (protocol.ToolResult,
 	if err != nil {
 		res = shown.Failure(errorText(err))
 	} else {
-		res = m.convert(tool, c.ToolUseID, result)
+		res = m.view(tool.Server).Result(tool, c.ToolUseID, result)
 	}
 	res.Server = tool.Server
 	return res, nil
-}
-
-// convert turns the result of a call into what the model sees of it.
-func (m *Manager) convert(tool protocol.Tool, useID string, result json.RawMessage) protocol.ToolResult {
-	return m.view(tool.Server).Result(tool, useID, result)
 }
 
 // CallRaw is Call without the conversion: the result as the server sent it.
@@ -115,34 +107,25 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 		Tool: tool.RawName, UseID: c.ToolUseID, Arguments: arguments(c.Input), Total: s.cfg.MaxTotal,
 		Idle: orDefault(c.Timeout, orDefault(s.cfg.Timeout, m.o.ToolTimeout)),
 	}
-	var progress func(connection.Progress)
-	if c.OnProgress != nil {
-		progress = func(p connection.Progress) { c.OnProgress(Progress(p)) }
-	}
 	var began time.Time
 	if m.o.Records != nil {
 		began = m.o.Records.Now()
 	}
-	result, err := conn.Call(ctx, k, progress)
-	err = callError(tool, err)
+	result, err := conn.Call(ctx, k, c.OnProgress)
+	if late, ok := errors.AsType[*connection.ExpiredError](err); ok {
+		err = &TimeoutError{Server: tool.Server, Tool: tool.RawName, Limit: late.Limit}
+	}
+	err = public(err)
 	if m.o.Records != nil {
 		m.o.Records.Add(recorded(tool, k, began, result, err))
 	}
 	return tool, result, err
 }
 
-// callError is what callers see of a failed call.
-func callError(tool protocol.Tool, err error) error {
-	if late, ok := errors.AsType[*connection.ExpiredError](err); ok {
-		return &TimeoutError{Server: tool.Server, Tool: tool.RawName, Limit: late.Limit}
-	}
-	return public(err)
-}
-
-// public is what callers see of a failed request.
+// public is the answer of a server that err wraps, if it does.
 func public(err error) error {
-	if rpc, ok := errors.AsType[*connection.Error](err); ok {
-		return (*RPCError)(rpc)
+	if rpc, ok := errors.AsType[*RPCError](err); ok {
+		return rpc
 	}
 	return err
 }
@@ -173,8 +156,8 @@ func arguments(input json.RawMessage) json.RawMessage {
 // wrote last to standard error, once that is known; empty when it has not, or
 // nobody knows before ctx ends.
 func (m *Manager) Loss(ctx context.Context, server string) (reason string, stderr []string) {
-	s := m.find(server)
-	if s == nil {
+	s, err := m.known(server)
+	if err != nil {
 		return "", nil
 	}
 	st, err := s.known(ctx)

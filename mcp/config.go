@@ -285,7 +285,11 @@ func (l *loader) entries(servers json.RawMessage, source string, parse func(*ent
 			continue
 		}
 		f := entry.Read(m.Value)
-		cfg, problem := parse(f)
+		var cfg ServerConfig
+		var problem *entryError
+		if !f.None() {
+			cfg, problem = parse(f)
+		}
 		if problem == nil && len(f.Problems) > 0 {
 			problem = &entryError{"invalid_config", fmt.Sprintf("Skipped — invalid MCP server config for %q: %s", m.Key, strings.Join(f.Problems, "; "))}
 		}
@@ -328,9 +332,6 @@ func (l *loader) put(cfg ServerConfig) {
 // cwd, connectTimeout, maxTotal, shutdownGrace (ms), maxLineBytes,
 // autoReconnect, disabled and timeoutMs are our own.
 func claudeEntry(f *entry.Fields) (ServerConfig, *entryError) {
-	if f.None() {
-		return ServerConfig{}, nil
-	}
 	if !f.Has("type") && f.Has("url") && !f.Has("command") {
 		return ServerConfig{}, &entryError{
 			"url_missing_type",
@@ -390,9 +391,6 @@ func common(f *entry.Fields, cfg *ServerConfig) {
 
 // codeEntry reads an entry of an editor's mcp.json: servers without transport.
 func codeEntry(f *entry.Fields) (ServerConfig, *entryError) {
-	if f.None() {
-		return ServerConfig{}, nil
-	}
 	cfg := ServerConfig{Type: f.Text("type")}
 	if cfg.Type == "" && f.Has("url") {
 		cfg.Type = typeHTTP
@@ -413,9 +411,6 @@ func ValidName(name string) bool { return managedName().MatchString(name) }
 // managedEntry reads an entry of the servers dialect with transport, whose
 // unknown members are errors and whose values are taken literally.
 func managedEntry(f *entry.Fields) (ServerConfig, *entryError) {
-	if f.None() {
-		return ServerConfig{}, nil
-	}
 	on := true
 	cfg := ServerConfig{Type: f.Required("transport"), AutoReconnect: &on, Literal: true}
 	if len(f.Problems) == 0 && !knownType(&cfg.Type) {

@@ -75,7 +75,7 @@ func TestConvert(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got := m.convert(protocol.Tool{Name: "mcp__s__t", Server: "s", RawName: "t"}, "toolu_1", json.RawMessage(test.result))
+			got := m.view("s").Result(protocol.Tool{Name: "mcp__s__t", Server: "s", RawName: "t"}, "toolu_1", json.RawMessage(test.result))
 			content, _ := protocol.Marshal(got.Content)
 			output, _ := protocol.Marshal(got.Output)
 			if diff := cmp.Diff(test.content, string(content)); diff != "" {
@@ -117,7 +117,7 @@ func TestMalformedContent(t *testing.T) {
 		t.Fatal(err)
 	}
 	for content, kind := range map[string]string{`"x"`: "string", `null`: "null", `{"type":"text","text":"x"}`: "object"} {
-		got := m.convert(protocol.Tool{Server: "s"}, "", json.RawMessage(`{"content":`+content+`}`))
+		got := m.view("s").Result(protocol.Tool{Server: "s"}, "", json.RawMessage(`{"content":`+content+`}`))
 		want := "MCP server \"s\" returned a malformed result that failed schema validation: Invalid result for tools/call: [\n" +
 			"  {\n    \"expected\": \"array\",\n    \"code\": \"invalid_type\",\n    \"path\": [\n      \"content\"\n    ],\n" +
 			"    \"message\": \"Invalid input: expected array, received " + kind + "\"\n  }\n]"
@@ -156,7 +156,7 @@ func TestLongResults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := m.convert(protocol.Tool{Name: "mcp__s__t", Server: "s", RawName: "t"}, "toolu_1", json.RawMessage(test.result))
+		got := m.view("s").Result(protocol.Tool{Name: "mcp__s__t", Server: "s", RawName: "t"}, "toolu_1", json.RawMessage(test.result))
 		content, _ := protocol.Marshal(got.Content)
 		if !strings.HasPrefix(string(content), test.want) || got.IsError {
 			t.Errorf("%s: got %.300s\nwant %.300s", test.name, content, test.want)

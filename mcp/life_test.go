@@ -57,7 +57,11 @@ func TestBackoff(t *testing.T) {
 			t.Fatal(err)
 		}
 		lose := func() {
-			st, _ := m.find("s").look()
+			s, err := m.known("s")
+			if err != nil {
+				t.Fatal(err)
+			}
+			st, _ := s.look()
 			down.Store(true)
 			handshakes.Store(0)
 			st.conn.Lose()

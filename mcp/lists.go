@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,57 +81,40 @@ type lists struct {
 // other than that of tools may fail; they are then empty. They are asked for one
 // after another, in the order of the real CLI, so that no two runs differ.
 func fetch(ctx context.Context, c *connection.Conn, cfg ServerConfig, pause time.Duration) (lists, error) {
-	var out, prompts, resources lists
+	var out lists
 	var err error
 	hello := c.Hello()
 	if hello.Has("tools") || hello.Bare() {
 		out, err = fetchTools(ctx, c, cfg, pause)
 	}
 	if hello.Has("prompts") {
-		prompts = fetchPrompts(ctx, c, cfg.Name)
+		out.prompts = items(ctx, c, connection.Prompts, &out, func(p *Prompt) bool {
+			p.Server = cfg.Name
+			return p.Name != ""
+		})
 	}
-	if hello.Has("resources") {
-		resources = fetchResources(ctx, c, cfg.Name)
+	if out.hasResources = hello.Has("resources"); out.hasResources {
+		out.resources = items(ctx, c, connection.Resources, &out, func(r *Resource) bool {
+			r.Server = cfg.Name
+			return r.URI != ""
+		})
 	}
-	out.prompts, out.resources, out.hasResources = prompts.prompts, resources.resources, resources.hasResources
-	out.warnings = append(append(out.warnings, prompts.warnings...), resources.warnings...)
 	return out, err
 }
 
-func fetchPrompts(ctx context.Context, c *connection.Conn, server string) (out lists) {
-	all, warning, err := c.List(ctx, connection.Prompts)
-	var left []string
-	out.prompts, left = decoded(all, "prompt", func(p *Prompt) bool {
-		p.Server = server
-		return p.Name != ""
-	})
-	out.warnings = append(warn("prompts", warning, err), left...)
-	return out
-}
-
-func fetchResources(ctx context.Context, c *connection.Conn, server string) (out lists) {
-	all, warning, err := c.List(ctx, connection.Resources)
-	var left []string
-	out.hasResources = true
-	out.resources, left = decoded(all, "resource", func(r *Resource) bool {
-		r.Server = server
-		return r.URI != ""
-	})
-	out.warnings = append(warn("resources", warning, err), left...)
-	return out
-}
-
-// decoded are the items of a list that keep takes; each of the others is a warning.
-func decoded[T any](all []json.RawMessage, what string, keep func(*T) bool) (items []T, warnings []string) {
+// items are those of a list that keep takes; each of the others is a warning.
+func items[T any](ctx context.Context, c *connection.Conn, list connection.List, out *lists, keep func(*T) bool) (kept []T) {
+	all, warning, err := c.List(ctx, list)
+	out.warnings = append(out.warnings, warn(string(list), warning, err)...)
 	for _, raw := range all {
 		var item T
 		if json.Unmarshal(raw, &item) != nil || !keep(&item) {
-			warnings = append(warnings, "a "+what+" that cannot be read was left out")
+			out.warnings = append(out.warnings, "a "+strings.TrimSuffix(string(list), "s")+" that cannot be read was left out")
 			continue
 		}
-		items = append(items, item)
+		kept = append(kept, item)
 	}
-	return items, warnings
+	return kept
 }
 
 func warn(what, warning string, err error) []string {
@@ -229,10 +213,7 @@ func toolOf(cfg ServerConfig, title string, r json.RawMessage) (t protocol.Tool,
 		ReadOnly bool   `json:"readOnlyHint"`
 	}
 	if json.Unmarshal(t.Annotations, &hints) == nil {
-		t.ReadOnly = hints.ReadOnly
-		if t.Title == "" {
-			t.Title = hints.Title
-		}
+		t.ReadOnly, t.Title = hints.ReadOnly, cmp.Or(t.Title, hints.Title)
 	}
 	return t, ""
 }

@@ -146,23 +146,23 @@ func (m *Manager) all() []*server {
 	return slices.Clone(m.servers)
 }
 
-// find returns the server of a name, or nil.
-func (m *Manager) find(name string) *server {
+// known returns the server of a name.
+func (m *Manager) known(name string) (*server, error) {
 	for _, s := range m.all() {
 		if s.cfg.Name == name {
-			return s
+			return s, nil
 		}
 	}
-	return nil
+	return nil, fmt.Errorf("%w: %s", ErrUnknownServer, name)
 }
 
 // Connect connects a server that is not connected, whatever the reason, and
 // waits for the outcome: nil, or why it failed. Unknown names are
 // ErrUnknownServer.
 func (m *Manager) Connect(ctx context.Context, name string) error {
-	s := m.find(name)
-	if s == nil {
-		return fmt.Errorf("%w: %s", ErrUnknownServer, name)
+	s, err := m.known(name)
+	if err != nil {
+		return err
 	}
 	if err := s.send(ctx, StateConnected); err != nil {
 		return err
@@ -189,9 +189,9 @@ func (m *Manager) Disable(ctx context.Context, name string) error {
 }
 
 func (m *Manager) order(ctx context.Context, name string, want State) error {
-	s := m.find(name)
-	if s == nil {
-		return fmt.Errorf("%w: %s", ErrUnknownServer, name)
+	s, err := m.known(name)
+	if err != nil {
+		return err
 	}
 	return s.send(ctx, want)
 }
@@ -208,9 +208,9 @@ func (m *Manager) Reconnect(ctx context.Context, name string) error {
 // notification such as list_changed, or a request, whose answer goes back
 // through Options.SDK.
 func (m *Manager) Deliver(ctx context.Context, server string, message json.RawMessage) error {
-	s := m.find(server)
-	if s == nil {
-		return fmt.Errorf("%w: %s", ErrUnknownServer, server)
+	s, err := m.known(server)
+	if err != nil {
+		return err
 	}
 	st, _ := s.look()
 	if st.conn == nil || !st.conn.Hosted() {
@@ -355,7 +355,7 @@ func (m *Manager) waitFresh(ctx context.Context, most time.Duration) {
 	limit, stop := context.WithTimeout(ctx, most)
 	defer stop()
 	for _, s := range m.all() {
-		s.waitFresh(limit)
+		_, _ = s.wait(limit, func(st status) bool { return st.conn == nil || !st.conn.Stale() }) // old lists are better than none
 	}
 }
 

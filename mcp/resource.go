@@ -70,14 +70,19 @@ func (m *Manager) GetPrompt(ctx context.Context, server, name string, args map[s
 // bounds them too.
 const requestLimit = 60 * time.Second
 
+// open is find, of a manager that is not closed.
+func (m *Manager) open(server string) (*server, error) {
+	if m.isClosed() {
+		return nil, ErrClosed
+	}
+	return m.known(server)
+}
+
 // ask makes requests to a server, found by its raw name, within requestLimit.
 func (m *Manager) ask(ctx context.Context, server string, request func(ctx context.Context, c *connection.Conn) error) error {
-	s := m.find(server)
-	switch {
-	case m.isClosed():
-		return ErrClosed
-	case s == nil:
-		return fmt.Errorf("%w: %s", ErrUnknownServer, server)
+	s, err := m.open(server)
+	if err != nil {
+		return err
 	}
 	c, err := s.acquire(ctx)
 	if err != nil {
@@ -101,12 +106,9 @@ var ErrNoSubscriptions = errors.New("MCP server has no resource subscriptions")
 // an error at once, and nothing is started for it. Protocol version 2026-07-28
 // has no ping: of its servers it is enough that they are connected.
 func (m *Manager) Ping(ctx context.Context, server string) error {
-	s := m.find(server)
-	switch {
-	case m.isClosed():
-		return ErrClosed
-	case s == nil:
-		return fmt.Errorf("%w: %s", ErrUnknownServer, server)
+	s, err := m.open(server)
+	if err != nil {
+		return err
 	}
 	st, _ := s.look()
 	switch {
@@ -147,7 +149,7 @@ func (m *Manager) Unsubscribe(ctx context.Context, server, uri string) error {
 
 // wish is server.wish for a server that may have been taken away meanwhile.
 func (m *Manager) wish(server, uri string, want bool) (was bool) {
-	if s := m.find(server); s != nil {
+	if s, err := m.known(server); err == nil {
 		was = s.wish(uri, want)
 	}
 	return was

@@ -55,11 +55,7 @@ func (s State) Wire() string {
 }
 
 // ServerInfo is what a server says about itself.
-type ServerInfo struct {
-	Name    string `json:"name"`
-	Title   string `json:"title,omitempty"`
-	Version string `json:"version"`
-}
+type ServerInfo = connection.ServerInfo
 
 // ServerStatus is one server at one moment.
 type ServerStatus struct {
@@ -163,11 +159,12 @@ func (s *server) look() (status, <-chan struct{}) {
 	return s.st, s.changed
 }
 
-// settle waits until the server is neither waiting to connect nor connecting.
-func (s *server) settle(ctx context.Context) (status, error) {
+// wait waits for a status; the last thing that happens to a server is that it has
+// no connection.
+func (s *server) wait(ctx context.Context, is func(st status) bool) (status, error) {
 	for {
 		st, changed := s.look()
-		if st.state != StateConfigured && st.state != StateConnecting {
+		if is(st) {
 			return st, nil
 		}
 		select {
@@ -176,6 +173,11 @@ func (s *server) settle(ctx context.Context) (status, error) {
 			return st, ctx.Err()
 		}
 	}
+}
+
+// settle waits until the server is neither waiting to connect nor connecting.
+func (s *server) settle(ctx context.Context) (status, error) {
+	return s.wait(ctx, func(st status) bool { return st.state != StateConfigured && st.state != StateConnecting })
 }
 
 // send gives an order; it returns when the order was taken.
@@ -232,34 +234,7 @@ func (s *server) acquire(ctx context.Context) (*connection.Conn, error) {
 // gone: noticing the loss and saying why takes a moment, and a call right after
 // a crash must not meet the dead connection again.
 func (s *server) known(ctx context.Context) (status, error) {
-	for {
-		st, changed := s.look()
-		if st.conn == nil || !st.conn.IsLost() {
-			return st, nil
-		}
-		select {
-		case <-changed:
-		case <-s.done:
-			return st, ErrClosed
-		case <-ctx.Done():
-			return st, ctx.Err()
-		}
-	}
-}
-
-// waitFresh waits until a connected server's lists are up to date.
-func (s *server) waitFresh(ctx context.Context) {
-	for {
-		st, changed := s.look()
-		if st.conn == nil || !st.conn.Stale() {
-			return
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return
-		}
-	}
+	return s.wait(ctx, func(st status) bool { return st.conn == nil || !st.conn.IsLost() })
 }
 
 // wish remembers, or forgets, a subscription; it reports whether there was one.
@@ -279,7 +254,7 @@ func (s *server) status(given string) ServerStatus {
 	st, _ := s.look()
 	out := ServerStatus{
 		Name: s.cfg.Name, State: st.state, Status: st.state.Wire(), Source: cmp.Or(given, s.cfg.Source), Config: s.cfg,
-		Info: ServerInfo(st.hello.ServerInfo), ProtocolVersion: st.hello.ProtocolVersion,
+		Info: st.hello.ServerInfo, ProtocolVersion: st.hello.ProtocolVersion,
 		Capabilities: st.hello.Capabilities, Instructions: st.hello.Instructions,
 		Error: st.err, WireError: st.wireErr, Attempt: st.attempt,
 		Tools: slices.Clone(st.lists.tools), RawTools: slices.Clone(st.lists.raw), Prompts: slices.Clone(st.lists.prompts),

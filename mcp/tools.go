@@ -11,9 +11,10 @@ import (
 // Hidden is a tool that cannot be called because another one has its
 // canonical name.
 type Hidden struct {
-	Name         string // canonical
-	Server, Tool string // raw
-	By           string // raw name of the server whose tool is called instead
+	Name   string `json:"name"`   // canonical
+	Server string `json:"server"` // raw
+	Tool   string `json:"tool"`   // raw
+	By     string `json:"by"`     // raw name of the server whose tool is called instead
 }
 
 // catalogue is the table of all callable tools. Names are looked up in it and

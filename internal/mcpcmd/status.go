@@ -107,14 +107,6 @@ type toolReport struct {
 	Definition json.RawMessage `json:"definition"`
 }
 
-// hiddenReport is a tool that cannot be called for its name.
-type hiddenReport struct {
-	Name   string `json:"name"` // canonical
-	Server string `json:"server"`
-	Tool   string `json:"tool"`
-	By     string `json:"by"` // server that has the name
-}
-
 // Run lists the tools of all servers that are there and fails if some are not.
 func (c *toolsCmd) Run(ctx context.Context, o *Options) error {
 	m, stop, err := c.open(ctx, o, c.Servers...)
@@ -123,10 +115,6 @@ func (c *toolsCmd) Run(ctx context.Context, o *Options) error {
 	}
 	defer stop()
 	tools := []toolReport{}
-	hidden := []hiddenReport{}
-	for _, h := range m.HiddenTools() {
-		hidden = append(hidden, hiddenReport(h))
-	}
 	servers := m.Servers()
 	for _, st := range servers {
 		for i, t := range st.Tools {
@@ -136,7 +124,7 @@ func (c *toolsCmd) Run(ctx context.Context, o *Options) error {
 		}
 	}
 	if c.JSON {
-		err = printJSON(o.Stdout, map[string]any{"tools": tools, "hidden": hidden})
+		err = printJSON(o.Stdout, map[string]any{"tools": tools, "hidden": append([]mcp.Hidden{}, m.HiddenTools()...)})
 	} else {
 		printTools(o.Stdout, m)
 	}
