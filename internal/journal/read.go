@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"reflect"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -178,74 +180,22 @@ func (e *Entry) quick(line []byte) (body []byte, ok bool) {
 	return rest, true // torn
 }
 
+// bodies are the places of the fields of a Line by the types of lines.
+var bodies = sync.OnceValue(func() map[string]int {
+	places := map[string]int{}
+	for i, f := range reflect.VisibleFields(reflect.TypeFor[Line]()) {
+		places[f.Tag.Get("json")] = i
+	}
+	return places
+})
+
 // body makes room for what a line of its type holds; nil = an unknown type.
 func (e *Entry) body() any {
-	switch e.Type {
-	case "start":
-		return alloc(&e.Start)
-	case "run":
-		return alloc(&e.Run)
-	case "host":
-		return alloc(&e.Host)
-	case "prompt":
-		return alloc(&e.Prompt)
-	case "attachment":
-		return alloc(&e.Attachment)
-	case "context":
-		return alloc(&e.Context)
-	case "match":
-		return alloc(&e.Match)
-	case "model":
-		return alloc(&e.Model)
-	case "permission":
-		return alloc(&e.Permission)
-	case "breakpoint":
-		return alloc(&e.Breakpoint)
-	case "tool":
-		return alloc(&e.Tool)
-	case "mcp_call":
-		return alloc(&e.MCPCall)
-	case "retry":
-		return alloc(&e.Retry)
-	case "warning":
-		return alloc(&e.Warning)
-	case "result":
-		return alloc(&e.Result)
-	case "unplayed":
-		return alloc(&e.Unplayed)
+	i, known := bodies()[e.Type]
+	if !known {
+		return nil
 	}
-	return e.around()
-}
-
-// around is body for lines that are not of a turn.
-func (e *Entry) around() any {
-	switch e.Type {
-	case "gate":
-		return alloc(&e.Gate)
-	case "exit":
-		return alloc(&e.Exit)
-	case "expectation":
-		return alloc(&e.Expectation)
-	case "finding":
-		return alloc(&e.Finding)
-	}
-	return e.api()
-}
-
-// api makes room for a line about the Messages API.
-func (e *Entry) api() any {
-	switch e.Type {
-	case "request":
-		return alloc(&e.Request)
-	case "side_request":
-		return alloc(&e.SideRequest)
-	case "exchange":
-		return alloc(&e.Exchange)
-	}
-	return nil
-}
-
-func alloc[T any](p **T) *T {
-	*p = new(T)
-	return *p
+	field := reflect.ValueOf(&e.Line).Elem().Field(i)
+	field.Set(reflect.New(field.Type().Elem()))
+	return field.Interface()
 }
