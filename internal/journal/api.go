@@ -63,6 +63,9 @@ type Called struct {
 	Input     json.RawMessage `json:"input"`
 	Result    string          `json:"result"`
 	IsError   bool            `json:"is_error"`
+	// Unasked says that the turn had ended with the call: what came of it was no part of
+	// a request before this one, whose prompt is another.
+	Unasked bool `json:"unasked,omitempty"`
 }
 
 // SideRequest is a request that a client makes beside the conversation, and every

@@ -210,7 +210,7 @@ func (x *exchange) observe(t *turn) {
 			seen.Prompt(step.Text)
 		}
 		for _, r := range step.Results {
-			x.called(r, uses, seen)
+			x.called(r, uses, seen, step.Kind)
 		}
 	}
 }
@@ -225,11 +225,13 @@ func (x *exchange) seen() *scenarios.Seen {
 }
 
 // called tells of a call whose result came.
-func (x *exchange) called(r *history.Result, uses []history.Use, seen *scenarios.Seen) {
+func (x *exchange) called(r *history.Result, uses []history.Use, seen *scenarios.Seen, as history.Kind) {
 	for _, u := range uses {
 		if u.ID == r.ID {
 			seen.Call(u.Name, u.Input)
-			x.line.Calls = append(x.line.Calls, journal.Called{Tool: u.Name, ToolUseID: u.ID, Input: u.Input, Result: r.Text, IsError: r.IsError})
+			x.line.Calls = append(x.line.Calls, journal.Called{
+				Tool: u.Name, ToolUseID: u.ID, Input: u.Input, Result: r.Text, IsError: r.IsError, Unasked: as == history.Closed,
+			})
 		}
 	}
 }

@@ -52,11 +52,17 @@ type talker struct {
 	failed  map[string]int
 	ids     int
 	stops   int
+	limits  int          // how often a turn may end with a call
+	ended   *turnMessage // results of which the model was asked nothing; nil = there are none
 }
 
 // prompt plays one prompt to the end of its turn.
 func (c *talker) prompt(text string) {
-	c.history = append(c.history, turnMessage{role: "user", blocks: []block{{"type": "text", "text": text}}, context: c.contexts()})
+	typed := turnMessage{role: "user", blocks: []block{{"type": "text", "text": text}}, context: c.contexts()}
+	if c.ended != nil {
+		typed.blocks, c.ended = append(c.ended.blocks, typed.blocks...), nil
+	}
+	c.history = append(c.history, typed)
 	req := scenarios.Request{Prompt: text}
 	var said []block // of the message on its way
 	var waiting []string
@@ -81,6 +87,12 @@ func (c *talker) prompt(text string) {
 			if adds++; adds < 4 && c.r.IntN(4) == 0 {
 				message.added = []string{word(c.r)}
 				waiting = append(slices.Clone(waiting), message.added...)
+			}
+			if c.limits > 0 && c.r.IntN(3) == 0 {
+				c.limits--
+				message.added, message.context = nil, nil
+				c.ended = &message
+				return
 			}
 			c.history = append(c.history, message)
 			begin, said, fails = slices.Clone(c.history), nil, 0
@@ -245,7 +257,7 @@ func converse(t *testing.T, r *rand.Rand, src string, stops int) []asked {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, src)
 	}
-	c := &talker{t: t, r: r, engine: scenarios.NewEngine(scenario, scenarios.EngineOptions{}), failed: map[string]int{}, stops: stops}
+	c := &talker{t: t, r: r, engine: scenarios.NewEngine(scenario, scenarios.EngineOptions{}), failed: map[string]int{}, stops: stops, limits: r.IntN(3)}
 	for range 1 + r.IntN(5) {
 		c.prompt(word(r))
 	}
@@ -361,9 +373,9 @@ func ask(t *testing.T, server http.Handler, history []block, session string) (in
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/messages", bytes.NewReader(body))
 	r.RemoteAddr = "127.0.0.1:1"
 	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("User-Agent", "claude-cli/2.1.329 (external, sdk-cli)")
 	if session != "" {
 		r.Header.Set("X-Claude-Code-Session-Id", session)
-		r.Header.Set("User-Agent", "claude-cli/2.1.329 (external, sdk-cli)")
 	}
 	w := httptest.NewRecorder()
 	server.ServeHTTP(w, r)

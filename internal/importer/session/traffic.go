@@ -35,7 +35,7 @@ func (r *trafficReader) exchange(at Place, date string, e *journal.Exchange) {
 	if err != nil || len(request.Messages) == 0 {
 		return // it was refused for what it is
 	}
-	groups := history.Groups(request.Messages)
+	groups := request.Groups(request.Messages)
 	named := cmp.Or(e.Session, sessionIn(request.Metadata))
 	id := named
 	if id == "" {
@@ -156,7 +156,7 @@ func assistantOf(g history.Group) wireMessage {
 
 func (w *trafficWriter) step(s *history.Step) {
 	switch s.Kind {
-	case history.Results:
+	case history.Results, history.Closed:
 		for _, r := range s.Results {
 			out := w.result(w.at, wireBlock{ToolUseID: r.ID, IsError: r.IsError})
 			out.Text = r.Text

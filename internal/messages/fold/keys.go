@@ -11,13 +11,14 @@ import (
 type splitter struct {
 	memory  *Memory
 	talk    talk // who asks
+	client  *history.Client
 	context bool // what stands beside the prompts counts
 }
 
 // split makes groups of the messages.
 func (s splitter) split(messages []*history.Message) []group {
 	var key history.Digest
-	read := history.Groups(messages)
+	read := s.client.Groups(messages)
 	groups := make([]group, len(read))
 	for i := range groups {
 		g := &groups[i]

@@ -21,7 +21,7 @@ func (s *Folder) Fold(m *Memory, r *history.Request) *Fold {
 		f.prefill = messages[n-1].Text + f.prefill
 		messages = messages[:n-1]
 	}
-	f.groups = splitter{f.memory, f.talk(), f.s.mentionsContext}.split(messages)
+	f.groups = splitter{f.memory, f.talk(), &r.Client, f.s.mentionsContext}.split(messages)
 	f.request()
 	return f
 }
@@ -90,7 +90,7 @@ func (f *Fold) apply(ctx context.Context, st *state, i int) (*state, error) {
 func (f *Fold) step(ctx context.Context, st *state, g *group, in history.Step) error {
 	req := scenarios.Request{Prompt: in.Text}
 	switch in.Kind {
-	case history.Summary: // of what a cut took away
+	case history.Summary, history.Closed: // of what a cut took away; what nobody was asked about
 		return nil
 	case history.Interrupt:
 		st.waiting = nil

@@ -40,6 +40,10 @@ func markers() []marker {
 		{"Your response above was stopped by a safety classifier", Injected, "2.1.329"},
 		{"Your response above was cut off mid-stream.", Injected, "2.1.329"},
 		{"[Your previous response had no visible output.", Resumed, "2.1.329"},
+		{"[Image: source: ", beside, "2.1.329"},
+		{"[Image: original ", beside, "2.1.329"},
+		{"Tool loaded.", beside, "2.1.329"},
+		{"(Re-invocation of /", beside, "2.1.329"},
 	}
 }
 
@@ -52,7 +56,7 @@ const (
 // markerOf tells what a text is; "" = none of Claude Code's own.
 func markerOf(text string) Kind {
 	text = strings.TrimLeft(text, "\n ")
-	if text == "" || !strings.ContainsRune("<[TSOY", rune(text[0])) {
+	if text == "" || !strings.ContainsRune("<[(TSOY", rune(text[0])) {
 		return ""
 	}
 	for _, m := range markers() {
@@ -99,18 +103,22 @@ func understand(role string, parts []part) (steps []Step, context []aside) {
 			}
 		}
 	}
-	if role == "system" || len(results) > 0 && !interrupted {
+	if role == "system" {
 		for _, text := range prompt {
 			context = append(context, asides(text)...)
 		}
 		prompt = nil
 	}
+	kind := Prompt
 	if len(results) > 0 {
 		steps = append(steps, Step{Kind: Results, Results: results})
+		if !interrupted {
+			kind = typed
+		}
 	}
 	steps = append(steps, others...)
 	if len(prompt) > 0 || len(files) > 0 && len(results) == 0 && len(others) == 0 && len(context) == 0 {
-		s := Step{Kind: Prompt, Text: joinPieces(prompt), Pieces: prompt, Files: files}
+		s := Step{Kind: kind, Text: joinPieces(prompt), Pieces: prompt, Files: files}
 		s.sum = s.own()
 		steps = append(steps, s)
 	}

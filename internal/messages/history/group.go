@@ -3,6 +3,7 @@ package history
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // Group is what stands between two answers of the assistant, or one such answer:
@@ -18,8 +19,8 @@ type Group struct {
 	Uses      []Use  // of an answer, or of the one before
 }
 
-// Groups makes groups of messages.
-func Groups(messages []*Message) []Group {
+// Groups makes groups of messages of the client.
+func (c *Client) Groups(messages []*Message) []Group {
 	groups := make([]Group, 0, len(messages))
 	for i, m := range messages {
 		assistant := m.Role == "assistant"
@@ -34,6 +35,7 @@ func Groups(messages []*Message) []Group {
 			uses = g.Uses
 		} else {
 			g.Uses = uses
+			g.read(c)
 			g.settle(i == len(groups)-1)
 		}
 	}
@@ -67,6 +69,66 @@ func (g *Group) take(m *Message) {
 	}
 }
 
+// read decides what texts mean that stand beside results. To Claude Code the turn of
+// the results has ended when somebody types: the next prompt stands behind them, and
+// the model was asked nothing about them. What others write there is about the results.
+func (g *Group) read(c *Client) {
+	if !slices.ContainsFunc(g.Steps, func(in Step) bool { return in.Kind == typed || in.Kind == Prompt }) {
+		return
+	}
+	steps := make([]Step, 0, len(g.Steps))
+	skills := g.skills()
+	for _, in := range g.Steps {
+		if in.Kind == typed {
+			own := len(in.Pieces)
+			if c.ClaudeCode() {
+				own = min(own, skills)
+				skills -= own
+			}
+			for _, text := range in.Pieces[:own] {
+				g.asides = append(g.asides, asides(text)...)
+			}
+			if own == len(in.Pieces) {
+				continue
+			}
+			in.Kind = Prompt
+			in = in.Tail(own)
+		}
+		if in.Kind == Prompt && c.ClaudeCode() {
+			closeLast(steps)
+		}
+		steps = append(steps, in)
+	}
+	g.Steps = steps
+}
+
+// closeLast closes the results behind which only prompts stand that came meanwhile.
+func closeLast(steps []Step) {
+	for i := len(steps) - 1; i >= 0; i-- {
+		if steps[i].Kind == Results {
+			steps[i].close()
+		}
+		if steps[i].Kind != Added {
+			return
+		}
+	}
+}
+
+// skills counts the calls that loaded a skill or a command: the text of each stands
+// beside the results.
+func (g *Group) skills() int {
+	n := 0
+	for _, in := range g.Steps {
+		for _, r := range in.Results {
+			called := slices.ContainsFunc(g.Uses, func(u Use) bool { return u.ID == r.ID && u.Name == "Skill" })
+			if called && strings.HasPrefix(r.Text, "Launching skill: ") {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // settle decides what the steps of a group mean together. The last group of a
 // history always asks something.
 func (g *Group) settle(last bool) {
@@ -76,7 +138,12 @@ func (g *Group) settle(last bool) {
 	}
 	at := slices.IndexFunc(g.Steps, func(in Step) bool { return in.Kind == Interrupt })
 	if at >= 0 { // what was under way was given up
-		g.Steps = slices.DeleteFunc(slices.Clone(g.Steps), func(in Step) bool { return in.Kind == Results })
+		g.Steps = slices.Clone(g.Steps)
+		for i := range g.Steps {
+			if g.Steps[i].Kind == Results {
+				g.Steps[i].close()
+			}
+		}
 	}
 	has := func(kinds ...Kind) bool {
 		return slices.ContainsFunc(g.Steps, func(in Step) bool { return slices.Contains(kinds, in.Kind) })

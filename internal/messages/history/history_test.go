@@ -13,15 +13,21 @@ import (
 // groups reads the messages of a request.
 func groups(t *testing.T, messages ...any) []history.Group {
 	t.Helper()
+	return groupsOf(t, "", messages...)
+}
+
+// groupsOf reads those of a client of that name.
+func groupsOf(t *testing.T, agent string, messages ...any) []history.Group {
+	t.Helper()
 	body, err := json.Marshal(map[string]any{"model": "m", "messages": messages})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := history.NewReader(0).Read(body, history.ReadClient(&http.Request{Header: http.Header{}}, "", ""))
+	r, err := history.NewReader(0).Read(body, history.ReadClient(&http.Request{Header: http.Header{"User-Agent": {agent}}}, "", ""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return history.Groups(r.Messages)
+	return r.Groups(r.Messages)
 }
 
 type object map[string]any
@@ -101,5 +107,80 @@ func TestDropped(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"prompt hi\n", "resumed " + more, "injected " + refused}, got); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+}
+
+// TestTyped is messages-api 8: what somebody types after a turn that ended with a call
+// stands beside the results of the call, and so do texts of Claude Code's own about
+// them. Other clients write there what the results are to be read with.
+func TestTyped(t *testing.T) {
+	const more = "[Your previous response had no visible output. Please continue and produce a user-visible response.]"
+	const meanwhile = "The user sent a new message while you were working:\nquick\n\nThis is how Claude Code surfaces messages the user sends mid-turn."
+	result := func(id, content string) object {
+		return object{"type": "tool_result", "tool_use_id": id, "content": content}
+	}
+	bash, skill := result("bash", "1"), result("skill", "Launching skill: tidy")
+	const base = "Base directory for this skill: /w/tidy"
+	for name, tt := range map[string]struct {
+		agent   string
+		content []any
+		want    []string
+	}{
+		"the next prompt":                 {"claude-cli/2.1.329", []any{bash, text("two")}, []string{"closed", "prompt two"}},
+		"two of them":                     {"claude-cli/2.1.329", []any{bash, text("two\n"), text("three")}, []string{"closed", "prompt two\nthree"}},
+		"one whose reply was empty":       {"claude-cli/2.1.329", []any{bash, text("two\n"), text(more)}, []string{"closed", "prompt two\n", "resumed " + more}},
+		"behind an empty reply":           {"claude-cli/2.1.329", []any{bash, text(more), text("two")}, []string{"results", "resumed " + more, "prompt two"}},
+		"behind a message sent meanwhile": {"claude-cli/2.1.329", []any{bash, text(meanwhile), text("two")}, []string{"closed", "added quick", "prompt two"}},
+		"an interrupt":                    {"claude-cli/2.1.329", []any{bash, text("[Request interrupted by user for tool use]"), text("two")}, []string{"closed", "interrupt ", "prompt two"}},
+		"a skill":                         {"claude-cli/2.1.329", []any{skill, text(base)}, []string{"results", "beside " + base}},
+		"a command":                       {"claude-cli/2.1.329", []any{skill, text("Ask kindly.")}, []string{"results", "beside Ask kindly."}},
+		"a skill, and the next prompt":    {"claude-cli/2.1.329", []any{skill, text(base), text("two")}, []string{"closed", "prompt two", "beside " + base}},
+		"a skill again": {
+			"claude-cli/2.1.329",
+			[]any{skill, text("(Re-invocation of /tidy — …)"), text(base)},
+			[]string{"results", "beside (Re-invocation of /tidy — …)", "beside " + base},
+		},
+		"the words of a skill": {"claude-cli/2.1.329", []any{result("bash", "Launching skill: tidy"), text("two")}, []string{"closed", "prompt two"}},
+		"a tool that was loaded": {
+			"claude-cli/2.1.329", []any{bash, text("Tool loaded.")}, []string{"results", "beside Tool loaded."},
+		},
+		"a picture that was made smaller": {
+			"claude-cli/2.1.329",
+			[]any{bash, text("[Image: original 3000x1500, displayed at 2000x1000.]")},
+			[]string{"results", "beside [Image: original 3000x1500, displayed at 2000x1000.]"},
+		},
+		"another client": {"", []any{bash, text("Be brief.")}, []string{"results", "beside Be brief."}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			uses := []any{
+				object{"type": "tool_use", "id": "bash", "name": "Bash", "input": object{}}, object{"type": "tool_use", "id": "skill", "name": "Skill", "input": object{}},
+			}
+			g := groupsOf(t, tt.agent, object{"role": "user", "content": "one"}, object{"role": "assistant", "content": uses}, object{"role": "user", "content": tt.content})
+			var got []string
+			for _, s := range g[2].Steps {
+				if s.Results != nil {
+					got = append(got, string(s.Kind))
+					continue
+				}
+				got = append(got, string(s.Kind)+" "+s.Text)
+			}
+			for _, c := range g[2].Context {
+				got = append(got, "beside "+c)
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("steps (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestPictures is messages-api 8: where Claude Code keeps a picture of a prompt is told
+// beside it.
+func TestPictures(t *testing.T) {
+	g := groups(t, object{"role": "user", "content": []any{
+		text("what is it"), object{"type": "image", "source": object{}}, text("[Image: source: /tmp/images/1.png]"),
+	}})
+	if s := g[0].Steps[0]; s.Text != "what is it" || len(s.Files) != 1 {
+		t.Errorf("%+v", s)
 	}
 }

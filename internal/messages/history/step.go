@@ -13,12 +13,15 @@ type Kind string
 const (
 	Prompt    Kind = "prompt"
 	Results   Kind = "results"   // of calls
+	Closed    Kind = "closed"    // results of which the model was asked nothing: their turn had ended
 	Added     Kind = "added"     // a prompt that was typed while the model worked
 	Injected  Kind = "injected"  // a text of Claude Code's own that asks for an answer
 	Resumed   Kind = "resumed"   // one that asks for the rest of an answer
 	Notice    Kind = "notice"    // of background work
 	Interrupt Kind = "interrupt" // what was under way was given up
 	Summary   Kind = "summary"   // of what a cut took away
+
+	typed Kind = "typed" // text beside results: [Client.Groups] finds out what it is
 )
 
 // Step is one thing that a message of the user means.
@@ -67,6 +70,12 @@ func newStep(kind Kind, text string) Step {
 // own is the digest of a step by itself.
 func (s *Step) own() Digest {
 	return Digest{}.Chain(append([]string{string(s.Kind), s.Text}, s.Files...)...)
+}
+
+// close says that nobody was asked about results.
+func (s *Step) close() {
+	s.Kind = Closed
+	s.sum = s.own()
 }
 
 // Digest is that of a step where it stands: results count in the order of their

@@ -159,6 +159,9 @@ func askedIn(e journal.Entry) (all []asked) {
 		all = append(all, asked{Type: "result", Tool: t.Tool, ID: t.ToolUseID, Input: t.Input, Result: t.Result, IsError: t.IsError})
 	case e.Request != nil && e.Request.Attempt == 1:
 		for _, c := range e.Request.Calls {
+			if c.Unasked {
+				continue
+			}
 			all = append(all, asked{Type: "result", Tool: c.Tool, ID: c.ToolUseID, Input: c.Input, Result: c.Result, IsError: c.IsError})
 		}
 		if e.Request.Prompt != "" {
