@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -63,10 +64,7 @@ func Canned(o CannedOptions) Middleware {
 		if tool.refuses() {
 			return failed("Permission denied: " + *tool.Error), nil
 		}
-		text := script.Result
-		if text == nil {
-			text = tool.Result
-		}
+		text := cmp.Or(script.Result, tool.Result)
 		switch {
 		case text != nil && script.IsError:
 			return failed(*text), nil

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -224,9 +225,7 @@ func (r Resources) blob(index int, mime, blob string) (path, text string) {
 	if err != nil {
 		return "", fmt.Sprintf("Binary content that is not base64: %v", err)
 	}
-	if mime == "" {
-		mime = "application/octet-stream"
-	}
+	mime = cmp.Or(mime, "application/octet-stream")
 	text = fmt.Sprintf("Binary content (%s, %d bytes)", mime, len(data))
 	if r.SaveBlob == nil {
 		return "", text

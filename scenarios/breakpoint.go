@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -74,9 +75,7 @@ const (
 func (k *Breakpoint) BindValue(v diag.Value, b *diag.Binding) {
 	type plain Breakpoint
 	b.Into(v, (*plain)(k))
-	if k.Phase == "" {
-		k.Phase = BreakBefore
-	}
+	k.Phase = cmp.Or(k.Phase, BreakBefore)
 	needs := ""
 	switch {
 	case k.Phase != BreakBefore && k.Phase != BreakAfter:

@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"os"
 	"slices"
@@ -326,9 +327,7 @@ func (c *compiler) pattern(p *Pattern, key string) (t match.Text) {
 
 func (c *compiler) breakpoint(k *Breakpoint, i int) {
 	k.at, k.index, k.source, k.lib = c.Source.Index.Pos(c.Path), i, c.Source, c.Library
-	if k.Phase == "" {
-		k.Phase = BreakBefore
-	}
+	k.Phase = cmp.Or(k.Phase, BreakBefore)
 	c.Groups = fill.AtBreakpoint
 	defer func() { c.Groups = "" }()
 	for _, form := range k.Names() {

@@ -272,9 +272,7 @@ func (e *Engine) scope(r *compiledRule, c match.Captures, vars map[string]any) *
 func (e *Engine) vars(r Request) map[string]any {
 	v := r.Vars
 	session := v.Session
-	if session.Turn == 0 {
-		session.Turn = e.turns
-	}
+	session.Turn = cmp.Or(session.Turn, e.turns)
 	schemas := map[string]any{}
 	if e.s.library.Mentions("schemas") {
 		for name, raw := range v.Schemas {

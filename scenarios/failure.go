@@ -120,9 +120,7 @@ func (f *Failure) BindValue(v diag.Value, b *diag.Binding) {
 	}})
 	switch f.Type {
 	case FailServerError:
-		if f.Status == 0 {
-			f.Status = 500
-		}
+		f.Status = cmp.Or(f.Status, 500)
 		if status, _ := v.Field("status"); f.Status < 500 {
 			b.Errorf(status, "`status` of a server_error must be 500 to 599; other statuses are an `api_error`")
 		}
@@ -238,9 +236,7 @@ func (f *Failure) APIError() APIError {
 // apiError fills in what the API says for a status: an empty kind, an empty
 // message.
 func apiError(status int, kind, message string) APIError {
-	if status == 0 {
-		status = 500
-	}
+	status = cmp.Or(status, 500)
 	if kind == "" {
 		kind = APIErrorType(status)
 	}

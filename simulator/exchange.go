@@ -215,9 +215,7 @@ func (x *exchange) message(ctx context.Context, req scenarios.Request, reply sce
 
 // begin makes the message that is streamed from now on.
 func (x *exchange) begin(sp spent, stream *scenarios.Stream) *message {
-	if stream == nil {
-		stream = &x.s.o.Show.Stream
-	}
+	stream = cmp.Or(stream, &x.s.o.Show.Stream)
 	name := x.s.resolved()
 	x.current = &message{
 		stage: x.stage, pace: scenarios.NewPace(*stream, x.s.o.Rand),

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -51,9 +52,7 @@ func (l *ledger) heard() {
 // spend adds one reply, or what came of it, to the books of the session.
 func (l *ledger) spend(name string, sp spent) {
 	l.books.enter(name, sp)
-	if l.firstInput == nil {
-		l.firstInput = &sp.usage.InputTokens
-	}
+	l.firstInput = cmp.Or(l.firstInput, &sp.usage.InputTokens)
 }
 
 // count adds the last reply to the usage of the turn, once another is asked for

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/claudeless/claudeless/executor"
@@ -206,11 +207,7 @@ type Command interface {
 // OwnCommand tells whether a conversation answers a command itself: those are
 // about its messages and what they cost.
 func OwnCommand(name string) bool {
-	switch name {
-	case "clear", "reset", "new", "compact", "context", "usage", "cost", "stats":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"clear", "reset", "new", "compact", "context", "usage", "cost", "stats"}, name)
 }
 
 // noCommands are those of a session without any.
@@ -330,9 +327,7 @@ func (o Options) filled() (Options, error) {
 	if o.Here == nil {
 		o.Here = somewhere{}
 	}
-	if o.Limits.Retries == 0 {
-		o.Limits.Retries = 10
-	}
+	o.Limits.Retries = cmp.Or(o.Limits.Retries, 10)
 	return o, nil
 }
 

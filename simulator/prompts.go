@@ -73,9 +73,7 @@ func (p *prompts) prompt() *protocol.Prompted {
 
 // uuid is that of the prompt: the host's, or a fresh one.
 func (p *prompts) uuid() string {
-	if p.id == "" {
-		p.id = p.in.UUID
-	}
+	p.id = cmp.Or(p.id, p.in.UUID)
 	if p.id == "" {
 		p.id = p.s.o.Clock.NewID()
 	}

@@ -319,9 +319,7 @@ func (d *round) stopped(stop executor.StopTurn) error {
 	}
 	empty := ""
 	end := &ended{subtype: "success", terminal: stop.TerminalReason, stop: stop.StopReason, deferred: stop.Deferred, result: &empty}
-	if end.stop == "" {
-		end.stop = "tool_use"
-	}
+	end.stop = cmp.Or(end.stop, "tool_use")
 	return end
 }
 

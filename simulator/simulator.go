@@ -11,6 +11,7 @@
 package simulator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -226,9 +227,7 @@ func (s *Simulator) Close(ctx context.Context, reason string) {
 	if s.o.Hooks == nil {
 		return
 	}
-	if reason == "" {
-		reason = "other"
-	}
+	reason = cmp.Or(reason, "other")
 	if s.past.begun {
 		s.o.Hooks.Run(ctx, hook.Input{Base: s.endBase(), Event: protocol.SessionEndHook{Reason: reason}})
 	}

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -292,10 +293,7 @@ func (t *turn) numTurns(end *ended) int {
 
 // closeSuccess fills what only the success subtype has, API errors included.
 func (t *turn) closeSuccess(r *protocol.Result, end *ended) {
-	r.Result = end.result
-	if r.Result == nil {
-		r.Result = &t.exchange.last.text
-	}
+	r.Result = cmp.Or(end.result, &t.exchange.last.text)
 	if end.deferred != nil {
 		return
 	}

@@ -128,12 +128,9 @@ func (q question) offers(answer string) bool {
 	if q.MultiSelect {
 		parts = strings.Split(answer, ", ")
 	}
-	for _, part := range parts {
-		if !slices.ContainsFunc(q.Options, func(o option) bool { return o.Label == part }) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(parts, func(part string) bool {
+		return !slices.ContainsFunc(q.Options, func(o option) bool { return o.Label == part })
+	})
 }
 
 // answerText reads one answer: a text, or several.

@@ -54,11 +54,7 @@ func Silent(command string) bool {
 		return false
 	}
 	return !slices.ContainsFunc(script.Commands, func(c shellcmd.Command) bool {
-		switch c.Name() {
-		case "mv", "cp", "rm", "mkdir", "rmdir", "chmod", "chown", "chgrp", "touch", "ln", "cd", "export", "unset", "wait":
-			return false
-		}
-		return true
+		return !slices.Contains([]string{"mv", "cp", "rm", "mkdir", "rmdir", "chmod", "chown", "chgrp", "touch", "ln", "cd", "export", "unset", "wait"}, c.Name())
 	})
 }
 

@@ -7,6 +7,7 @@
 package argv
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -164,9 +165,7 @@ func (p *parser) word(word string) error {
 			return p.set(s, value)
 		}
 	}
-	if p.unknown == "" {
-		p.unknown = word
-	}
+	p.unknown = cmp.Or(p.unknown, word)
 	return nil
 }
 

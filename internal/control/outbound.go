@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -51,9 +52,7 @@ func (p *Peer) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 		approvable := r.Safety == protocol.SafetySensitive
 		q.Approvable, q.SuppressRule = &approvable, !approvable
 	}
-	if q.DisplayName == "" {
-		q.DisplayName = q.ToolName
-	}
+	q.DisplayName = cmp.Or(q.DisplayName, q.ToolName)
 	p.out.state("requires_action")
 	raw, err := p.asked.ask(ctx, q, ofPermission)
 	if ctx.Err() != nil {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -62,10 +63,7 @@ func mcpStatus(_ context.Context, r *requests, _ request) (control.Answer, error
 }
 
 func describeServer(st mcp.ServerStatus) serverStatus {
-	kind := st.Config.Type
-	if kind == "" {
-		kind = "stdio"
-	}
+	kind := cmp.Or(st.Config.Type, "stdio")
 	out := serverStatus{Name: st.Name, Status: st.Status, Transport: kind, Scope: st.Source, Source: st.Source}
 	switch {
 	case kind != "sdk":

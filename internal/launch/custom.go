@@ -69,9 +69,7 @@ func (r *resolver) asAgent() error {
 	if !ok {
 		return process.Verbatimf("--agent '%s' not found. Available agents: %s", name, strings.Join(r.p.Catalog.AgentNames(), ", "))
 	}
-	if r.p.Prompt.System == "" {
-		r.p.Prompt.System = a.Prompt
-	}
+	r.p.Prompt.System = cmp.Or(r.p.Prompt.System, a.Prompt)
 	if r.p.Model.Asked == "" && a.Model != "inherit" {
 		r.p.Model.Asked = a.Model
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -72,10 +73,7 @@ func (f *format) collect(file *ast.File) {
 			if !ok {
 				continue
 			}
-			doc := t.Doc
-			if doc == nil {
-				doc = gen.Doc
-			}
+			doc := cmp.Or(t.Doc, gen.Doc)
 			f.types[t.Name.Name] = t
 			f.docs[t.Name.Name] = doc.Text()
 		}

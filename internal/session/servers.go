@@ -141,10 +141,7 @@ func (v *servers) failed() error {
 	}
 	for _, st := range v.statuses() {
 		if st.Status != "connected" && st.Status != "disabled" {
-			reason := st.Error
-			if reason == "" {
-				reason = "no answer in time (MCP_TIMEOUT says how long is waited)"
-			}
+			reason := cmp.Or(st.Error, "no answer in time (MCP_TIMEOUT says how long is waited)")
 			lines = append(lines, fmt.Sprintf("MCP server '%s' failed to start: %s", st.Name, reason))
 		}
 	}

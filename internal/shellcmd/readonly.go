@@ -13,12 +13,7 @@ func (s Script) ReadOnly() bool {
 	if s.Opaque || len(s.Commands) == 0 || writes(s.Redirects) {
 		return false
 	}
-	for _, c := range s.Commands {
-		if !c.ReadOnly() {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(s.Commands, func(c Command) bool { return !c.ReadOnly() })
 }
 
 // ReadOnly says that this command is known to only read.

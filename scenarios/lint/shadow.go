@@ -138,12 +138,7 @@ func optional(re *syntax.Regexp) bool {
 	case syntax.OpAlternate:
 		return slices.ContainsFunc(re.Sub, optional)
 	case syntax.OpConcat:
-		for _, sub := range re.Sub {
-			if !optional(sub) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(re.Sub, func(sub *syntax.Regexp) bool { return !optional(sub) })
 	default:
 		return false
 	}

@@ -9,6 +9,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -133,9 +134,7 @@ func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.R
 	if name == "" && script != nil {
 		name = script.Type
 	}
-	if name == "" {
-		name = "general-purpose"
-	}
+	name = cmp.Or(name, "general-purpose")
 	def, ok := a.o.Kinds.Find(name)
 	if !ok {
 		return failed(fmt.Sprintf("Agent type '%s' not found. Available agents: %s", name, strings.Join(a.o.Kinds.Names(), ", "))), nil

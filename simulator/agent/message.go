@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -34,10 +35,7 @@ func (w *worker) heard(message string) {
 
 // name is what messages are sent to.
 func (w *worker) name() string {
-	if w.in.Name != "" {
-		return w.in.Name
-	}
-	return w.t.ID
+	return cmp.Or(w.in.Name, w.t.ID)
 }
 
 // ref tells agents of one name apart.

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -98,10 +99,7 @@ func (a *answer) complaint() string {
 	if a.exit == nil || a.fault == faultInvalid {
 		return a.stderr
 	}
-	text := strings.TrimSpace(a.stderr)
-	if text == "" {
-		text = "No stderr output"
-	}
+	text := cmp.Or(strings.TrimSpace(a.stderr), "No stderr output")
 	return "Failed with non-blocking status code: " + text
 }
 
@@ -155,9 +153,7 @@ func (t *Trace) attachStop(c *call, reason string) {
 }
 
 func (t *Trace) stopped(c *call, reason, otherwise string) {
-	if reason == "" {
-		reason = otherwise
-	}
+	reason = cmp.Or(reason, otherwise)
 	t.said(c, "hook_stopped_continuation", "message", reason)
 	t.render(c.name + " hook stopped continuation: " + reason)
 }

@@ -10,6 +10,7 @@ package hook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -106,15 +107,9 @@ func New(o Options) (*Runner, []protocol.Warning) {
 	if o.DefaultTimeout <= 0 {
 		o.DefaultTimeout = 600 * time.Second
 	}
-	if o.ProgressEvery == 0 {
-		o.ProgressEvery = time.Second
-	}
-	if o.ProjectDir == "" {
-		o.ProjectDir = o.CWD
-	}
-	if o.Entrypoint == "" {
-		o.Entrypoint = "sdk-cli"
-	}
+	o.ProgressEvery = cmp.Or(o.ProgressEvery, time.Second)
+	o.ProjectDir = cmp.Or(o.ProjectDir, o.CWD)
+	o.Entrypoint = cmp.Or(o.Entrypoint, "sdk-cli")
 	if o.NewID == nil {
 		o.NewID = func() string { return "" }
 	}

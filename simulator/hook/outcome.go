@@ -138,9 +138,7 @@ func (o *Outcome) add(c *call, a *answer) {
 	}
 	if out.Continue != nil && !*out.Continue {
 		o.StopTurn = true
-		if o.StopReason == "" {
-			o.StopReason = out.StopReason
-		}
+		o.StopReason = cmp.Or(o.StopReason, out.StopReason)
 		if ofPrompt(c.event) {
 			text := stoppedText(out.StopReason)
 			o.Texts = append(o.Texts, text)
@@ -356,7 +354,5 @@ func (o *Outcome) refusePrompt(c *call, reason, more string, outcome protocol.Pr
 func (o *Outcome) refuse(text string) { keepFirst(&o.NotExecuted, text) }
 
 func keepFirst(field *string, value string) {
-	if *field == "" {
-		*field = value
-	}
+	*field = cmp.Or(*field, value)
 }

@@ -1,6 +1,7 @@
 package hook
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -80,9 +81,7 @@ func (r *Runner) newCall(in Input, event, subject string) *call {
 }
 
 func fill(field *string, value string) {
-	if *field == "" {
-		*field = value
-	}
+	*field = cmp.Or(*field, value)
 }
 
 // inputJSON is one object: the common keys, then the event's own. An event

@@ -1,6 +1,7 @@
 package layer
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -331,9 +332,7 @@ func (a *racingAsker) verdictOf(out hook.Outcome) protocol.PermissionAnswer {
 	answer := protocol.PermissionAnswer{Undecided: true}
 	if out.Permission != nil {
 		answer = *out.Permission
-		if answer.Source == "" {
-			answer.Source = "hook"
-		}
+		answer.Source = cmp.Or(answer.Source, "hook")
 	}
 	answer.Before = a.hooks.shown(out)
 	return answer

@@ -213,9 +213,7 @@ func refused(use protocol.ToolUse, a protocol.PermissionAnswer) executor.Result 
 	default:
 		r = failed(a.Message)
 	}
-	if r.NonExecutionKind == "" {
-		r.NonExecutionKind = "permission-rule"
-	}
+	r.NonExecutionKind = cmp.Or(r.NonExecutionKind, "permission-rule")
 	switch {
 	case a.Failure != "":
 		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonType: "other"}
@@ -252,10 +250,7 @@ func badUpdate(use protocol.ToolUse, bad executor.Result, before []protocol.Even
 const byHook = "hook"
 
 func source(a protocol.PermissionAnswer, otherwise string) string {
-	if a.Source != "" {
-		return a.Source
-	}
-	return otherwise
+	return cmp.Or(a.Source, otherwise)
 }
 
 // applyUpdates changes the session's rules and returns the status event of a

@@ -43,11 +43,7 @@ func (l lookup) reaches(cmd shellcmd.Command) reach {
 // showsFiles names commands that print files, and are not asked about them by
 // name.
 func showsFiles(name string) bool {
-	switch name {
-	case "awk", "gawk", "mawk", "less", "more", "xxd", "zcat", "bat", "source", ".", "mapfile", "split", "shuf", "join":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"awk", "gawk", "mawk", "less", "more", "xxd", "zcat", "bat", "source", ".", "mapfile", "split", "shuf", "join"}, name)
 }
 
 // redirected adds the files of redirections.
@@ -295,11 +291,7 @@ func pathsOf(ops []operand) []string {
 
 // isFileCommand names the commands that acceptEdits allows.
 func isFileCommand(name string) bool {
-	switch name {
-	case "touch", "mkdir", "rm", "rmdir", "mv", "cp", "sed":
-		return true
-	}
-	return false
+	return slices.Contains([]string{"touch", "mkdir", "rm", "rmdir", "mv", "cp", "sed"}, name)
 }
 
 func writes(rs []shellcmd.Redirect) bool {

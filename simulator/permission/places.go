@@ -136,12 +136,7 @@ func (p *places) from(dir, path string) string {
 // are followed on both sides when Options.Resolve is there.
 func (p *places) inside(path string) bool {
 	path = p.resolve(path)
-	for _, dir := range p.dirs {
-		if under(p.resolve(dir), path) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.dirs, func(dir string) bool { return under(p.resolve(dir), path) })
 }
 
 func (p *places) resolve(path string) string {

@@ -8,6 +8,7 @@
 package permission
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -68,10 +69,7 @@ type Policy struct {
 // New returns a policy. Rules that do not parse are left out and reported by
 // [Policy.Warnings], as are those without effect; the error is an unknown mode.
 func New(o Options) (*Policy, error) {
-	mode := o.Mode
-	if mode == "" {
-		mode = protocol.ModeDefault
-	}
+	mode := cmp.Or(o.Mode, protocol.ModeDefault)
 	mode, err := ParseMode(string(mode))
 	if err != nil {
 		return nil, err

@@ -182,10 +182,7 @@ func (p *Policy) ReplaceDirectories(source string, dirs []string) {
 }
 
 func destination(u protocol.PermissionUpdate) string {
-	if u.Destination == "" {
-		return "session"
-	}
-	return u.Destination
+	return cmp.Or(u.Destination, "session")
 }
 
 func parseUpdate(u protocol.PermissionUpdate) []rule {

@@ -59,11 +59,7 @@ func ownSettings(below []string) bool {
 }
 
 func sensitiveDirectory(name string) bool {
-	switch name {
-	case ".git", ".vscode", ".idea", ".husky", ".devcontainer", ".cargo", ".yarn":
-		return true
-	}
-	return false
+	return slices.Contains([]string{".git", ".vscode", ".idea", ".husky", ".devcontainer", ".cargo", ".yarn"}, name)
 }
 
 func sensitiveName(name string) bool {

@@ -95,11 +95,7 @@ func readsGiven(cmd shellcmd.Command) bool {
 	if cmd.Unwrapped().Name() != "xargs" {
 		return false
 	}
-	switch cmd.Innermost().Name() {
-	case "", "xargs", "echo", "printf":
-		return false
-	}
-	return true
+	return !slices.Contains([]string{"", "xargs", "echo", "printf"}, cmd.Innermost().Name())
 }
 
 // editing tells whether acceptEdits allows the command as it is written.

@@ -2,6 +2,7 @@ package settings
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -216,10 +217,7 @@ func (s *Settings) addPermissions(layer Layer, raw json.RawMessage) {
 func freeHand(mode string) bool { return mode == "bypassPermissions" || mode == "auto" }
 
 func (s *Settings) warn(layer Layer, err error) {
-	name := layer.Path
-	if name == "" {
-		name = string(layer.Source)
-	}
+	name := cmp.Or(layer.Path, string(layer.Source))
 	s.Warnings = append(s.Warnings, fmt.Sprintf("%s: %v", name, err))
 }
 

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
@@ -197,10 +198,7 @@ func (l *listing) lists(agentID string, now Surroundings, start bool) []any {
 // rest is what the first request adds: the state of the repository is not
 // looked at.
 func (l *listing) rest(agentID string, now Surroundings) []any {
-	author := now.ModelName
-	if author == "" {
-		author = now.Model
-	}
+	author := cmp.Or(now.ModelName, now.Model)
 	lines := []any{
 		l.th.attachment(agentID, "", sessionContext{"session_context", map[string]string{}}),
 		l.th.attachment(agentID, "system", date{"date", l.th.opts.Clock.Now().Format("2006-01-02")}),

@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"os"
 	"slices"
@@ -313,10 +314,7 @@ func (t *parsed) cut(at string, drops *string) error {
 }
 
 func orNone(uuid string) string {
-	if uuid == "" {
-		return "none"
-	}
-	return uuid
+	return cmp.Or(uuid, "none")
 }
 
 // copyAs returns the lines of the conversation up to leaf for the transcript of

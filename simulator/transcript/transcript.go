@@ -8,6 +8,7 @@ package transcript
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,15 +42,9 @@ func Open(o Options) (*Transcript, error) {
 	if o.Clock == nil {
 		return nil, errors.New("transcript: Clock is required")
 	}
-	if o.Version == "" {
-		o.Version = "2.1.329"
-	}
-	if o.Entrypoint == "" {
-		o.Entrypoint = "sdk-cli"
-	}
-	if o.Project == "" {
-		o.Project = o.CWD
-	}
+	o.Version = cmp.Or(o.Version, "2.1.329")
+	o.Entrypoint = cmp.Or(o.Entrypoint, "sdk-cli")
+	o.Project = cmp.Or(o.Project, o.CWD)
 	for _, dir := range []*string{&o.CWD, &o.Project} {
 		if path, err := filepath.EvalSymlinks(*dir); err == nil {
 			*dir = path

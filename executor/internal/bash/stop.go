@@ -57,10 +57,7 @@ func stop(_ context.Context, c *Commands, in stopInput) protocol.ToolResult {
 	if !c.o.Tasks.Stop(info.ID, task.ByParent) {
 		return tool.Refuse("Task %s is not running", info.ID)
 	}
-	what := info.Command
-	if what == "" {
-		what = info.Description
-	}
+	what := cmp.Or(info.Command, info.Description)
 	out := struct {
 		Message string    `json:"message"`
 		TaskID  string    `json:"task_id"`

@@ -14,11 +14,7 @@ func inRepository(name string) bool {
 }
 
 func isRepository(name string) bool {
-	switch name {
-	case ".git", ".svn", ".hg", ".bzr", ".jj", ".sl":
-		return true
-	}
-	return false
+	return slices.Contains([]string{".git", ".svn", ".hg", ".bzr", ".jj", ".sl"}, name)
 }
 
 // globs splits a list of patterns at spaces, and at commas outside braces.

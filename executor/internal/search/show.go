@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -85,9 +86,7 @@ func (s *search) content(found []matches) protocol.ToolResult {
 }
 
 func (s *search) withPaging(content, none string, out grepOutput) string {
-	if content == "" {
-		content = none
-	}
+	content = cmp.Or(content, none)
 	if p := out.paging(); p != "" {
 		content += "\n\n[Showing results with pagination = " + p + "]"
 	}
