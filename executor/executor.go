@@ -65,7 +65,7 @@ func Unknown(name string, names []string) protocol.ToolResult {
 		text += ". " + name + " is not enabled in this session — write your message as normal assistant text instead."
 	case name == listResources, name == readResource, name == readResourceDir:
 		return Missing(name)
-	case slices.Contains(disabledTools(), name):
+	case slices.Contains([]string{"Artifact", "DesignSync", "LSP", "PushNotification", "RemoteTrigger"}, name): // real, and in none of these sessions
 		text += ". " + name + " is disabled for this session, in subagents as well as here."
 	}
 	return absent(text)
@@ -83,10 +83,4 @@ func absent(text string) protocol.ToolResult {
 func Missing(name string) protocol.ToolResult {
 	return absent("Error: No such tool available: " + name + ". " + name +
 		" is not among the tools available here. Continue with the tools you have.")
-}
-
-// disabledTools are those that the real CLI knows of and has in none of the
-// sessions that are simulated.
-func disabledTools() []string {
-	return []string{"Artifact", "DesignSync", "LSP", "PushNotification", "RemoteTrigger"}
 }

@@ -116,7 +116,7 @@ func (k *local) reply(c slash.Call, said slash.Said, usage *slash.Context) error
 	}
 	end := unasked(said.Text)
 	if !said.Absent {
-		end.local = localName(cmp.Or(said.Result, c.Name))
+		end.local = strings.Trim(strings.ReplaceAll(cmp.Or(said.Result, c.Name), "-", "_"), "_")
 	}
 	k.out.emit(ev)
 	return end
@@ -130,9 +130,6 @@ func (k *local) output(c slash.Call, text string) *protocol.Assistant {
 		LocalCommandSource: slash.Output(text), LocalCommandRun: &protocol.LocalCommand{Command: c.Name, Args: c.Args},
 	}
 }
-
-// localName is a command's name as results write it.
-func localName(name string) string { return strings.Trim(strings.ReplaceAll(name, "-", "_"), "_") }
 
 // clear starts a new conversation (spec: cli-contract 9.6).
 func (k *local) clear(ctx context.Context, c slash.Call) error {

@@ -138,7 +138,7 @@ func (p *points) take(ctx context.Context, absent bool) (string, error) {
 func (p *points) begin(ctx context.Context) error {
 	p.prompts.queued()
 	p.prompts.promptID = p.s.o.Clock.NewID()
-	p.s.o.Live.prompt(p.prompts.promptID)
+	p.s.o.Live.set(func(n *Now) { n.PromptID = p.prompts.promptID })
 	return p.sessionStart(ctx)
 }
 

@@ -42,13 +42,6 @@ func (l *ledger) ask(now time.Time) {
 	l.asked = true
 }
 
-// heard notes that a reply has begun.
-func (l *ledger) heard() {
-	if l.firstToken.IsZero() {
-		l.firstToken = l.clock.Now()
-	}
-}
-
 // spend adds one reply, or what came of it, to the books of the session.
 func (l *ledger) spend(name string, sp spent) {
 	l.books.enter(name, sp)

@@ -80,7 +80,9 @@ func (m *message) start(ctx context.Context) error {
 	if err := m.behind.sleep(ctx, m.pace.TTFT()); err != nil {
 		return err
 	}
-	m.ledger.heard()
+	if l := m.ledger; l.firstToken.IsZero() {
+		l.firstToken = l.clock.Now()
+	}
 	m.started = true
 	if m.unseen() {
 		return nil

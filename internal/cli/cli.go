@@ -58,7 +58,7 @@ func dispatch(ctx context.Context, s *process.System) error {
 		return printVersion(s, f)
 	case f.Help:
 		return printHelp(s)
-	case !printMode(s, f):
+	case !f.Print && s.StdoutIsTTY && f.InputFormat != "stream-json": // else the real CLI answers and exits
 		return process.Hinted("interactive terminal mode is not simulated", `give a prompt with -p: `+s.Name()+` -p "…"`)
 	}
 	if err := f.Check(s); err != nil {
@@ -76,9 +76,4 @@ func asksPrint(words []string) bool {
 		words = words[:end]
 	}
 	return slices.Contains(words, "-p") || slices.Contains(words, "--print")
-}
-
-// printMode holds where the real CLI answers and exits: asked to, or not on a terminal.
-func printMode(s *process.System, f *flags.Flags) bool {
-	return f.Print || !s.StdoutIsTTY || f.InputFormat == "stream-json"
 }

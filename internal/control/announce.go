@@ -18,10 +18,6 @@ type announcer struct {
 	last string // session state shown
 }
 
-func newAnnouncer(o Options) *announcer {
-	return &announcer{lines: newLines(o.Out), stamps: o.Stamps, states: o.States, replay: o.Replay}
-}
-
 // write puts out one frame.
 func (a *announcer) write(frame any) {
 	line, err := protocol.Marshal(frame)

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/claudeless/claudeless/simulator"
@@ -224,7 +225,7 @@ func (d *desk) interrupt(drop bool, tell func(still, gone []*prompt)) {
 	for _, in := range gone {
 		d.out.show(in.lifecycle("cancelled")...)
 	}
-	tell(d.queue.untouched(), gone)
+	tell(slices.DeleteFunc(slices.Clone(d.queue.waiting), func(in *prompt) bool { return in.interrupted }), gone)
 }
 
 // cancel takes a prompt away that has not begun; nil = there is none with this

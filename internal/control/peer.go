@@ -32,7 +32,7 @@ type Peer struct {
 
 // New makes a peer; nothing is read or written before [Peer.Serve].
 func New(o Options) *Peer {
-	out := newAnnouncer(o)
+	out := &announcer{lines: newLines(o.Out), stamps: o.Stamps, states: o.States, replay: o.Replay}
 	asked := &questions{out: out, pending: map[string]*question{}}
 	work := &errands{cancel: map[string]context.CancelFunc{}}
 	return &Peer{in: o.In, ceiling: o.Ceiling, out: out, asked: asked, errands: work, desk: newDesk(o, out, asked, work)}

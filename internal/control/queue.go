@@ -166,11 +166,6 @@ func (q *queue) drop() []*prompt {
 	return dropped
 }
 
-// untouched are the prompts that wait and will be played to their end.
-func (q *queue) untouched() []*prompt {
-	return slices.DeleteFunc(slices.Clone(q.waiting), func(in *prompt) bool { return in.interrupted })
-}
-
 // uuids of the prompts that have one, never nil.
 func uuids(prompts []*prompt) []string {
 	ids := []string{}

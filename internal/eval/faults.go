@@ -56,11 +56,6 @@ func known(src string, offset int, name string, env *Env) []string {
 	if !strings.HasPrefix(strings.TrimSpace(string(rest[offset:])), "(") {
 		return env.Names()
 	}
-	return functionNames()
-}
-
-// functionNames are the functions that expressions have, sorted.
-func functionNames() []string {
 	all := slices.DeleteFunc(slices.Clone(builtin.Names), func(n string) bool { return !isFunction(n) })
 	slices.Sort(all)
 	return all

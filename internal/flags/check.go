@@ -52,7 +52,8 @@ func checkSession(_ *process.System, f *Flags) error {
 	}
 	switch {
 	case f.Has("resume") && f.Resume == "":
-		return errResumeNeedsID()
+		return process.Verbatimf("Error: --resume requires a valid session ID or session title when used with --print. " +
+			"Usage: claude -p --resume <session-id|title>")
 	case f.Has("resume-session-at") && !f.Has("resume"):
 		return process.Verbatimf("Error: --resume-session-at requires --resume")
 	case f.Has("resume-drops-turn") && f.ResumeSessionAt == "":
@@ -67,12 +68,6 @@ func title(name string) string {
 	const most = 200
 	runes := []rune(strings.TrimSpace(name))
 	return string(runes[:min(len(runes), most)])
-}
-
-// errResumeNeedsID is also the answer to a --resume value that is neither an id nor the title of a session.
-func errResumeNeedsID() error {
-	return process.Verbatimf("Error: --resume requires a valid session ID or session title when used with --print. " +
-		"Usage: claude -p --resume <session-id|title>")
 }
 
 func checkSettingSources(_ *process.System, f *Flags) error {

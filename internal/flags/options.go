@@ -298,15 +298,13 @@ func (e windowError) Error() string { return string(e) }
 // window is the size at which a conversation is compacted: auto, or a number of tokens, in thousands if it is small.
 func window(target *string) func(string) error {
 	return func(value string) error {
-		if !isWindow(value) {
+		if value != "auto" && Window(value) < 100_000 {
 			return windowError("It must be 'auto', or at least 100k (e.g. 500k, 200000, or 200 as shorthand)")
 		}
 		*target = value
 		return nil
 	}
 }
-
-func isWindow(value string) bool { return value == "auto" || Window(value) >= 100_000 }
 
 // Window is the size, in tokens, that --autocompact gives; 0 = it leaves it to the model.
 func Window(value string) int {

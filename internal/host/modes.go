@@ -47,7 +47,9 @@ func setModel(_ context.Context, r *requests, in request) (control.Answer, error
 			return control.Answer{}, &control.RefusalError{Code: code, Text: text, Model: r.named.Model()}
 		}
 	}
-	r.changeModel(name, model.Asked(name))
+	before := r.named.Model()
+	r.named.SetModel(name)
+	r.modelChanged(before, model.Asked(name))
 	return control.Answer{Payload: modelSet{r.named.Model()}}, nil
 }
 
@@ -63,15 +65,9 @@ func refusedModel(name string) (code, text string) {
 	return "", ""
 }
 
-// changeModel tells about a change inside a conversation; before the first turn
+// modelChanged tells about a change inside a conversation; before the first turn
 // there is nothing to tell (spec: cli-observed 5). Asked is the name to show
 // beside that of the model; empty = none.
-func (r *requests) changeModel(name, asked string) {
-	before := r.named.Model()
-	r.named.SetModel(name)
-	r.modelChanged(before, asked)
-}
-
 func (r *requests) modelChanged(before, asked string) {
 	now := r.named.Model()
 	if !r.peer.Begun() || now == before {

@@ -156,18 +156,16 @@ func (p promptTool) Ask(ctx context.Context, q protocol.PermissionRequest) (prot
 type disk struct{}
 
 // IsDir tells whether a path is a directory.
-func (disk) IsDir(path string) bool { return isDir(path) }
+func (disk) IsDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
 
 // Resolve follows symbolic links.
 func (disk) Resolve(path string) string { return resolveLinks(path) }
 
 // Glob finds what a pattern of the shell matches.
 func (disk) Glob(pattern string) []string { return matchFiles(pattern) }
-
-func isDir(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
-}
 
 // maxLinks bounds how many links that lead nowhere are followed in a row.
 const maxLinks = 40

@@ -58,7 +58,7 @@ func openRecords(plan launch.Plan, t transcript.Teller) (*recorder, error) {
 		}
 		return nil, err // a missing conversation keeps its type, because it has a result
 	}
-	r.engine = newPlayed(plan.Scenario.Scenario, plan.Scenario.Engine, plan.Clock)
+	r.engine = &played{Engine: scenarios.NewEngine(plan.Scenario.Scenario, plan.Scenario.Engine), scenario: plan.Scenario.Scenario, clock: plan.Clock, began: plan.Clock.Now()}
 	if state := r.transcript.ScenarioState(); state != nil {
 		if err := r.engine.Restore(state); err != nil {
 			r.Warn("the state of the scenario was not restored: " + err.Error())
@@ -271,10 +271,6 @@ type played struct {
 
 	mu    sync.Mutex // calls of servers come at the same time
 	asked []record.Call
-}
-
-func newPlayed(s *scenarios.Scenario, o scenarios.EngineOptions, c *clock.Source) *played {
-	return &played{Engine: scenarios.NewEngine(s, o), scenario: s, clock: c, began: c.Now()}
 }
 
 // see takes an event on its way out.

@@ -49,7 +49,7 @@ type toolParts struct {
 // fill makes the built-in tools and the chain.
 func (t *toolbox) fill(plan launch.Plan, p toolParts, v *servers, pol *policy) error {
 	t.servers, t.policy, t.inventory, t.inOrder = v, pol, v.inventory, plan.Clock.Repeatable()
-	t.instructed = newInstructed(plan, p.live, v.records.transcript.Told())
+	t.instructed = &instructed{custom: plan.Custom, cwd: plan.CWD, live: p.live, before: v.records.transcript.Told(), told: map[string]map[string]bool{}}
 	var err error
 	t.builtin, err = builtin.New(builtin.Options{
 		CWD: plan.CWD, AdditionalDirs: plan.Permission.Paths(), OutputDir: v.records.transcript.ToolResultsDir(),
@@ -369,10 +369,6 @@ type instructed struct {
 
 	mu   sync.Mutex                 // guards what follows
 	told map[string]map[string]bool // paths by conversation
-}
-
-func newInstructed(plan launch.Plan, live *simulator.Live, before []string) *instructed {
-	return &instructed{custom: plan.Custom, cwd: plan.CWD, live: live, before: before, told: map[string]map[string]bool{}}
 }
 
 // known are the paths that the conversation of an agent, or of the session, has been told of. What is cleared begins anew.

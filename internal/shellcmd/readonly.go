@@ -154,7 +154,7 @@ func gitInner(sub string, args []string) bool {
 	case sub == "stash" && inner == "show":
 		return diff.takes(args)
 	case sub == "worktree" && inner == "list":
-		return only(args, "--porcelain", "-v", "--verbose", "-z")
+		return !slices.ContainsFunc(args, func(a string) bool { return !slices.Contains([]string{"--porcelain", "-v", "--verbose", "-z"}, a) })
 	case sub == "config" && inner == "--get":
 		return grammar{}.takes(args)
 	}
@@ -163,10 +163,6 @@ func gitInner(sub string, args []string) bool {
 
 func anyOf(args []string, names ...string) bool {
 	return slices.ContainsFunc(args, func(a string) bool { return slices.Contains(names, a) })
-}
-
-func only(args []string, names ...string) bool {
-	return !slices.ContainsFunc(args, func(a string) bool { return !slices.Contains(names, a) })
 }
 
 // hasOption looks for a short option letter, also inside a cluster, or a long

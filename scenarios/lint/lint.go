@@ -32,7 +32,9 @@ type Options struct {
 func Check(s *scenarios.Scenario, o Options) diag.List {
 	l := &linter{s: s, o: o, tools: toolsOf(o.Tools), templates: s.Templates == nil || *s.Templates}
 	l.rules()
-	l.defaultResponse()
+	if l.s.DefaultResponse != nil {
+		l.response(l.root("default_response"), reach{}, l.s.DefaultResponse)
+	}
 	l.servers()
 	l.breakpoints()
 	l.expectations()
@@ -110,12 +112,6 @@ func (l *linter) rules() {
 			turn := &r.Turns[t]
 			l.answer(p.in("turns", t), groupsOf(&turn.Expect), answer{turn.When, turn.Response, turn.Failure})
 		}
-	}
-}
-
-func (l *linter) defaultResponse() {
-	if l.s.DefaultResponse != nil {
-		l.response(l.root("default_response"), reach{}, l.s.DefaultResponse)
 	}
 }
 

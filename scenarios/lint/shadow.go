@@ -34,7 +34,7 @@ const (
 )
 
 func newShadows(rules []scenarios.Rule) *shadows {
-	s := &shadows{rules: rules, any: len(rules), same: make(map[string]int, len(rules)), parts: newTrie(), pairs: mostPairs}
+	s := &shadows{rules: rules, any: len(rules), same: make(map[string]int, len(rules)), parts: trie{next: map[edge]int{}, rules: map[int]int{}}, pairs: mostPairs}
 	for i := range rules {
 		r := &rules[i]
 		if r.When != "" || r.MaxMatches != nil || r.Once {
@@ -164,8 +164,6 @@ type edge struct {
 	node int
 	by   byte
 }
-
-func newTrie() trie { return trie{next: map[edge]int{}, rules: map[int]int{}} }
 
 func (t trie) add(text string, rule int) {
 	node := 0

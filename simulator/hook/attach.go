@@ -131,12 +131,6 @@ type blockingError struct {
 	Command       string `json:"command"`
 }
 
-// attachIgnored notes a refusal where there is nothing to refuse.
-func (t *Trace) attachIgnored(c *call, a *answer, reason string) {
-	t.ended(c, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: reason}, protocol.Field{Key: "stdout", Value: ""},
-		protocol.Field{Key: "exitCode", Value: exitBlock}, protocol.Field{Key: "command", Value: a.entry.shown()})
-}
-
 // attachStop notes for the transcript that a hook ends the turn. Of prompts the
 // user is told instead.
 func (t *Trace) attachStop(c *call, reason string) {

@@ -99,7 +99,8 @@ func merge(c *call, answers []answer) Outcome {
 // when none was.
 func (o *Outcome) block(c *call, a *answer, reason, bare string) {
 	if !canBlock(c.event) {
-		o.attachIgnored(c, a, reason)
+		o.ended(c, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: reason}, protocol.Field{Key: "stdout", Value: ""},
+			protocol.Field{Key: "exitCode", Value: exitBlock}, protocol.Field{Key: "command", Value: a.entry.shown()})
 		return
 	}
 	if ofPrompt(c.event) {
@@ -191,17 +192,13 @@ func (o *Outcome) decide(c *call, out protocol.HookOutput, s *protocol.HookSpeci
 		o.Decision, o.Reason = decision, cmp.Or(s.PermissionDecisionReason, out.Reason)
 	}
 	if d := s.Decision; d != nil && c.event == "PermissionRequest" {
-		o.permission(protocol.PermissionAnswer{
+		p := protocol.PermissionAnswer{
 			Allow: d.Behavior == "allow", UpdatedInput: given(d.UpdatedInput), UpdatedPermissions: d.UpdatedPermissions,
 			Message: d.Message, Interrupt: d.Interrupt, Source: "hook",
-		})
-	}
-}
-
-// permission keeps the first verdict, or the first denial.
-func (o *Outcome) permission(p protocol.PermissionAnswer) {
-	if o.Permission == nil || o.Permission.Allow && !p.Allow {
-		o.Permission = &p
+		}
+		if o.Permission == nil || o.Permission.Allow && !p.Allow { // the first verdict, or the first denial
+			o.Permission = &p
+		}
 	}
 }
 
@@ -269,7 +266,8 @@ func (o *Outcome) faulty(c *call, a *answer) {
 	o.Failed = o.Failed || !callback && !a.timedOut && a.fault != faultUnknown
 	switch {
 	case a.fault == faultUnknown:
-		o.Notices = append(o.Notices, notSimulated(c, a.entry))
+		text := fmt.Sprintf("%s hook of type %s was not run: it needs a model and is not simulated", c.name, a.entry.config.Type)
+		o.Notices = append(o.Notices, informational("warning", text, protocol.Field{Key: "tag", Value: "hook_not_simulated"}))
 	case a.fault == faultGone:
 		o.Gone = true
 	case callback && a.fault == faultSilent:

@@ -99,11 +99,6 @@ type verdictMissing struct {
 	TimedOut  bool   `json:"timed_out"`
 }
 
-func notSimulated(c *call, e *entry) *protocol.System {
-	return informational("warning", fmt.Sprintf("%s hook of type %s was not run: it needs a model and is not simulated", c.name, e.config.Type),
-		protocol.Field{Key: "tag", Value: "hook_not_simulated"})
-}
-
 // frames are the hook_started and hook_response events of configured hooks.
 func frames(c *call, answers []answer) []protocol.Event {
 	if c.event == "SessionEnd" {

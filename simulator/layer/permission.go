@@ -81,7 +81,7 @@ func Permission(o PermitOptions) executor.Middleware {
 			}
 		}
 		before := append(answer.Before, applyUpdates(p, answer.UpdatedPermissions)...)
-		decision := protocol.PermissionDecision{Decision: "accept", Source: source(answer, "user_temporary")}
+		decision := protocol.PermissionDecision{Decision: "accept", Source: cmp.Or(answer.Source, "user_temporary")}
 		if answer.Source == byHook {
 			decision.ReasonType = byHook
 		}
@@ -218,7 +218,7 @@ func refused(use protocol.ToolUse, a protocol.PermissionAnswer) executor.Result 
 	case a.Failure != "":
 		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonType: "other"}
 	case !a.Interrupt || a.Source == byHook:
-		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: source(a, "user_reject")}
+		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: cmp.Or(a.Source, "user_reject")}
 	}
 	if a.Source == byHook {
 		r.Decision.ReasonType = byHook
@@ -248,10 +248,6 @@ func badUpdate(use protocol.ToolUse, bad executor.Result, before []protocol.Even
 
 // byHook is the source of answers that PermissionRequest hooks give.
 const byHook = "hook"
-
-func source(a protocol.PermissionAnswer, otherwise string) string {
-	return cmp.Or(a.Source, otherwise)
-}
 
 // applyUpdates changes the session's rules and returns the status event of a
 // changed mode.

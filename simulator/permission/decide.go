@@ -171,18 +171,18 @@ func (d decider) byKind(c *call) Verdict {
 func (d decider) unasked(c *call, v Verdict) Verdict {
 	switch {
 	case d.mode == protocol.ModeDontAsk:
-		return c.deny("mode", c.dontAsk())
+		return c.deny("mode", "Permission to use "+c.use.Name+" has been denied because Claude Code is running in don't ask mode. Only calls that a rule or the mode allows run here; do not try to reach the same end another way.")
 	case d.o.NoPrompts:
-		return c.deny("asyncAgent", c.noPrompts())
+		return c.deny("asyncAgent", "Permission to use "+c.use.Name+" has been denied because this session shows no permission prompts.")
 	case v.AskRule || v.RequiresUser || d.o.HasAsker:
 		return v
 	case d.checked() && v.Safety == protocol.SafetyDangerous:
 		reason := v.Reason
-		v = c.deny("safetyCheck", tooDangerous())
+		v = c.deny("safetyCheck", "Permission for this command was denied by a built-in Claude Code safety check, not by the user. It stops removals that reach further than they seem to; only a person may approve one.")
 		v.Event.DecisionReason = reason
 		return v
 	case d.mode == protocol.ModeAuto, d.mode == protocol.ModePlan && v.ReasonType != "mode":
-		v = c.deny("classifier", c.unclassified())
+		v = c.deny("classifier", "Auto mode is unavailable: its safety check does not run for this session, so "+c.use.Name+" was not run. Other calls that need the check are refused too; go on with those that need none.")
 		v.NonExecutionKind = "automode-unavailable"
 		v.Event.DecisionReasonCode = "auto_mode_no_check_in_session"
 		v.Event.DecisionReason = "Classifier unavailable"

@@ -217,7 +217,7 @@ func (l lookup) optionFiles(cmd shellcmd.Command) (files []operand, ownPattern b
 		case cmd.Name() == "find" && slices.Contains([]string{"-newer", "-anewer", "-cnewer", "-samefile", "-files0-from"}, arg):
 			files = append(files, l.operand(cmd.Args[next], cmd.Words[next]))
 		case cmd.Name() == "cp" || cmd.Name() == "mv":
-			if _, into, glued := strings.Cut(arg, "t"); glued && into != "" && shortOption(arg) {
+			if _, into, glued := strings.Cut(arg, "t"); glued && into != "" && len(arg) > 1 && arg[0] == '-' && arg[1] != '-' {
 				files = append(files, valueOf(into))
 			}
 		}
@@ -232,9 +232,6 @@ func (l lookup) optionFiles(cmd shellcmd.Command) (files []operand, ownPattern b
 	}
 	return files, ownPattern
 }
-
-// shortOption tells whether an argument is one or more options of a letter.
-func shortOption(arg string) bool { return len(arg) > 1 && arg[0] == '-' && arg[1] != '-' }
 
 // valueOf is the file that stands in a word behind its option.
 func valueOf(name string) operand { return operand{text: name, paths: []string{name}, known: true} }

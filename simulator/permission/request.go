@@ -127,7 +127,7 @@ func (p *Policy) apply(updates []protocol.PermissionUpdate) (modeChanged bool) {
 			p.rules.all = append(p.rules.all, parseUpdate(u)...)
 		case "replaceRules":
 			p.rules.all = slices.DeleteFunc(p.rules.all, func(r rule) bool {
-				return r.Behavior == u.Behavior && r.Source == destination(u)
+				return r.Behavior == u.Behavior && r.Source == cmp.Or(u.Destination, "session")
 			})
 			p.rules.all = append(p.rules.all, parseUpdate(u)...)
 		case "removeRules":
@@ -143,7 +143,7 @@ func (p *Policy) apply(updates []protocol.PermissionUpdate) (modeChanged bool) {
 			}
 		case "addDirectories":
 			for _, d := range u.Directories {
-				p.at.add(Directory{d, destination(u)})
+				p.at.add(Directory{d, cmp.Or(u.Destination, "session")})
 			}
 		case "removeDirectories":
 			p.at.dirs = slices.DeleteFunc(p.at.dirs, func(dir string) bool {
@@ -181,14 +181,10 @@ func (p *Policy) ReplaceDirectories(source string, dirs []string) {
 	})
 }
 
-func destination(u protocol.PermissionUpdate) string {
-	return cmp.Or(u.Destination, "session")
-}
-
 func parseUpdate(u protocol.PermissionUpdate) []rule {
 	var out []rule
 	for _, r := range u.Rules {
-		parsed, err := parseRule(Rule{Behavior: u.Behavior, Source: destination(u), Text: FormatRule(r)})
+		parsed, err := parseRule(Rule{Behavior: u.Behavior, Source: cmp.Or(u.Destination, "session"), Text: FormatRule(r)})
 		if err == nil {
 			out = append(out, parsed)
 		}

@@ -31,16 +31,12 @@ func (c *call) sensitive(abs string) *question {
 			if ownSettings(below) {
 				return ask("Claude requested permissions to write to " + abs + ", but you haven't granted it yet.")
 			}
-			return ask(sensitiveFile(abs))
+			return ask("Claude requested permissions to edit " + abs + " which is a sensitive file.")
 		case sensitiveDirectory(part), part == ".config" && len(below) > 0 && below[0] == "git", len(below) == 0 && sensitiveName(part):
-			return ask(sensitiveFile(abs))
+			return ask("Claude requested permissions to edit " + abs + " which is a sensitive file.")
 		}
 	}
 	return nil
-}
-
-func sensitiveFile(abs string) string {
-	return "Claude requested permissions to edit " + abs + " which is a sensitive file."
 }
 
 // ownSettings tells whether this is a part of .claude that the CLI itself

@@ -368,23 +368,6 @@ func (c *call) requested() string {
 	return "Claude requested permissions to " + what + ", but you haven't granted it yet."
 }
 
-func (c *call) dontAsk() string {
-	return "Permission to use " + c.use.Name + " has been denied because Claude Code is running in don't ask mode. Only calls that a rule or the mode allows run here; do not try to reach the same end another way."
-}
-
-func (c *call) noPrompts() string {
-	return "Permission to use " + c.use.Name + " has been denied because this session shows no permission prompts."
-}
-
-func (c *call) unclassified() string {
-	return "Auto mode is unavailable: its safety check does not run for this session, so " + c.use.Name + " was not run. Other calls that need the check are refused too; go on with those that need none."
-}
-
-// tooDangerous is the denial of a removal that no classifier may approve.
-func tooDangerous() string {
-	return "Permission for this command was denied by a built-in Claude Code safety check, not by the user. It stops removals that reach further than they seem to; only a person may approve one."
-}
-
 // suggestions are the updates that a host may hand back to be asked less.
 func (c *call) suggestions() []protocol.PermissionUpdate {
 	outside := !c.at.inside(c.path)

@@ -13,7 +13,7 @@ func Overlay(base, more map[string]json.RawMessage) map[string]json.RawMessage {
 		out = map[string]json.RawMessage{}
 	}
 	for key, value := range more {
-		if isNull(value) {
+		if string(value) == "null" {
 			delete(out, key)
 			continue
 		}
@@ -34,5 +34,3 @@ func Invalid(settings map[string]json.RawMessage) []string {
 	}
 	return invalid(file)
 }
-
-func isNull(raw json.RawMessage) bool { return string(raw) == "null" }

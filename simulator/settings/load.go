@@ -204,7 +204,7 @@ func (s *Settings) addPermissions(layer Layer, raw json.RawMessage) {
 	}
 	decode(d, "defaultMode", &s.Permissions.DefaultMode)
 	// What a checkout brings along gives nobody a free hand.
-	if _, found := d.keys["defaultMode"]; found && (layer.Source == Project || layer.Source == Local) && freeHand(s.Permissions.DefaultMode) {
+	if _, found := d.keys["defaultMode"]; found && (layer.Source == Project || layer.Source == Local) && (s.Permissions.DefaultMode == "bypassPermissions" || s.Permissions.DefaultMode == "auto") {
 		s.Permissions.DefaultMode = ""
 	}
 	for _, path := range d.strings(nil, "additionalDirectories") {
@@ -213,8 +213,6 @@ func (s *Settings) addPermissions(layer Layer, raw json.RawMessage) {
 	d.disables("disableBypassPermissionsMode", &s.Permissions.DisableBypass)
 	d.disables("disableAutoMode", &s.Permissions.DisableAuto)
 }
-
-func freeHand(mode string) bool { return mode == "bypassPermissions" || mode == "auto" }
 
 func (s *Settings) warn(layer Layer, err error) {
 	name := cmp.Or(layer.Path, string(layer.Source))

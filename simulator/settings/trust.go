@@ -26,15 +26,11 @@ func (s *Settings) dropUntrusted(o Options) {
 		key string
 	}{{rules - len(p.Rules), "allow"}, {dirs - len(p.Directories), "additionalDirectories"}} {
 		if ignored.n > 0 {
-			lines = append(lines, o.untrusted(ignored.n, ignored.key))
+			lines = append(lines, fmt.Sprintf("Ignoring %d permissions.%s %s from %s: this workspace has not been trusted. Run Claude Code interactively here once and accept the trust dialog, or set projects[%q].hasTrustDialogAccepted: true in %s.",
+				ignored.n, ignored.key, plural(ignored.n, "entry", "entries"), filepath.Join(".claude", "settings.json"), o.CWD, o.GlobalFile))
 		}
 	}
 	s.TrustWarning = strings.Join(lines, "\n")
-}
-
-func (o Options) untrusted(n int, key string) string {
-	return fmt.Sprintf("Ignoring %d permissions.%s %s from %s: this workspace has not been trusted. Run Claude Code interactively here once and accept the trust dialog, or set projects[%q].hasTrustDialogAccepted: true in %s.",
-		n, key, plural(n, "entry", "entries"), filepath.Join(".claude", "settings.json"), o.CWD, o.GlobalFile)
 }
 
 func plural(n int, one, many string) string {

@@ -46,7 +46,7 @@ func fill(body, args string, names []string) (text string, used bool) {
 		switch {
 		case n == 0:
 			value, n = "$", 1
-		case escaped(before):
+		case len(before)-len(strings.TrimRight(before, `\`)) == 1: // exactly one backslash ends it
 			before, value = before[:at-1], written[:n]
 		default:
 			used = true
@@ -55,11 +55,6 @@ func fill(body, args string, names []string) (text string, used bool) {
 		b.WriteString(value)
 		rest = written[n:]
 	}
-}
-
-// escaped tells whether exactly one backslash ends s.
-func escaped(s string) bool {
-	return len(s)-len(strings.TrimRight(s, `\`)) == 1
 }
 
 // place is what goes into the place that s begins with, and how long that is;

@@ -14,10 +14,6 @@ type Cron struct {
 	fields [5]uint64 // bit n: the value n is in
 }
 
-// cronRanges are the least and the greatest value of each field; 7 is a
-// Sunday too.
-func cronRanges() [5][2]int { return [5][2]int{{0, 59}, {0, 23}, {1, 31}, {1, 12}, {0, 7}} }
-
 const (
 	cronMinute = iota
 	cronHour
@@ -34,7 +30,7 @@ func ParseCron(expr string) (Cron, bool) {
 	if len(words) != len(c.fields) {
 		return Cron{}, false
 	}
-	for i, r := range cronRanges() {
+	for i, r := range [5][2]int{{0, 59}, {0, 23}, {1, 31}, {1, 12}, {0, 7}} { // 7 is a Sunday too
 		for part := range strings.SplitSeq(words[i], ",") {
 			bits, ok := cronPart(part, r[0], r[1])
 			if !ok {

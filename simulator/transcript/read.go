@@ -306,15 +306,11 @@ func (t *parsed) cut(at string, drops *string) error {
 			next = t.entries[last+1+i].uuid
 		}
 		if next != *drops {
-			return cutError("Resume rejected by --resume-drops-turn: the prompt after " + at + " is " + orNone(next) + ", not " + orNone(*drops) + ".")
+			return cutError("Resume rejected by --resume-drops-turn: the prompt after " + at + " is " + cmp.Or(next, "none") + ", not " + cmp.Or(*drops, "none") + ".")
 		}
 	}
 	t.entries = t.entries[:last+1]
 	return nil
-}
-
-func orNone(uuid string) string {
-	return cmp.Or(uuid, "none")
 }
 
 // copyAs returns the lines of the conversation up to leaf for the transcript of

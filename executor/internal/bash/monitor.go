@@ -93,7 +93,9 @@ func monitor(ctx context.Context, c *Commands, call protocol.ToolUse, in monitor
 		defer cancel()
 		go func() { // ends with the command, which ctx ends; watch waits for it
 			m.code, m.errs, m.err = c.o.Shell.Stream(ctx, in.Command, m)
-			m.last()
+			if len(m.part) > 0 { // a line that has no end
+				m.lines <- string(m.part)
+			}
 			close(m.lines)
 		}()
 		return m.watch(ctx)
@@ -127,13 +129,6 @@ func (m *watcher) Write(p []byte) (int, error) {
 		}
 		m.lines <- string(line)
 		m.part = rest
-	}
-}
-
-// last sends a line that has no end.
-func (m *watcher) last() {
-	if len(m.part) > 0 {
-		m.lines <- string(m.part)
 	}
 }
 

@@ -57,7 +57,8 @@ func (r *running) foreground(ctx context.Context) protocol.ToolResult {
 		r.close(task.Killed, protocol.ToolResult{})
 		return executor.Interrupted()
 	default:
-		if r.mayLeave() {
+		// One that begins with a pause has nothing to go on with in the background.
+		if r.c.o.Tasks != nil && r.c.o.Shell.Getenv(noBackground) == "" && !shell.Pauses(r.in.Command) {
 			return r.leave(ctx)
 		}
 		output := r.drop()
@@ -118,12 +119,6 @@ func (r *running) drop() string {
 	r.cmd.End()
 	defer r.cmd.Discard()
 	return r.cmd.Output(maxCaptured)
-}
-
-// mayLeave tells whether a command that takes too long goes on in the
-// background. One that begins with a pause has nothing to go on with.
-func (r *running) mayLeave() bool {
-	return r.c.o.Tasks != nil && r.c.o.Shell.Getenv(noBackground) == "" && !shell.Pauses(r.in.Command)
 }
 
 // noBackground is the variable that keeps commands in the foreground.

@@ -8,11 +8,6 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// inRepository says that the path leads through a version control directory.
-func inRepository(name string) bool {
-	return slices.ContainsFunc(strings.Split(name, "/"), isRepository)
-}
-
 func isRepository(name string) bool {
 	return slices.Contains([]string{".git", ".svn", ".hg", ".bzr", ".jj", ".sl"}, name)
 }

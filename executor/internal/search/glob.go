@@ -98,7 +98,7 @@ func globFiles(ctx context.Context, root, pattern string) (datedFiles, error) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if inRepository(name) && !strings.Contains(pattern, ".git") {
+		if slices.ContainsFunc(strings.Split(name, "/"), isRepository) && !strings.Contains(pattern, ".git") {
 			return nil
 		}
 		f := dated{name: name}

@@ -77,7 +77,8 @@ func (s *Scope) JSON(ctx context.Context, raw json.RawMessage) (json.RawMessage,
 	if !dynamic(raw, s.Source.Templates) {
 		return raw, nil
 	}
-	return s.appendValue(ctx, nil, diag.IndexJSON("", wrapJSON(raw)).Root())
+	v, _ := diag.IndexJSON("", wrapJSON(raw)).Root().Field("")
+	return s.append(ctx, nil, v)
 }
 
 // Named returns the captures that have a name.
@@ -107,11 +108,6 @@ func (s *Scope) Fork() *Scope {
 	n := *s
 	n.Vars, n.Results = maps.Clone(s.Vars), slices.Clip(s.Results)
 	return &n
-}
-
-func (s *Scope) appendValue(ctx context.Context, dst []byte, root diag.Value) ([]byte, error) {
-	v, _ := root.Field("")
-	return s.append(ctx, dst, v)
 }
 
 func (s *Scope) append(ctx context.Context, dst []byte, v diag.Value) ([]byte, error) {
