@@ -151,8 +151,7 @@ func invalidInput(tool string, problems []string) *protocol.ToolResult {
 	if len(problems) > 1 {
 		noun = "issues"
 	}
-	r := protocol.UsageError(fmt.Sprintf("InputValidationError: %s failed due to the following %s:\n%s", tool, noun, strings.Join(problems, "\n")))
-	return &r
+	return new(protocol.UsageError(fmt.Sprintf("InputValidationError: %s failed due to the following %s:\n%s", tool, noun, strings.Join(problems, "\n"))))
 }
 
 func (r Resources) list(_ context.Context, in resourceInput) protocol.ToolResult {

@@ -267,8 +267,7 @@ func Open(name string) (*Scenario, error) {
 // Greeting is the scenario of a run without one: every prompt is answered by a
 // text that says so.
 func Greeting() *Scenario {
-	plain := false
-	return &Scenario{Templates: &plain, DefaultResponse: &Response{Text: greeting}}
+	return &Scenario{Templates: new(false), DefaultResponse: &Response{Text: greeting}}
 }
 
 const greeting = "Hello! No scenario is loaded, so there is nothing else to say. " +

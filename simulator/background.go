@@ -91,8 +91,7 @@ func (b *behind) subagents() *protocol.SubagentStats {
 	if b.s.main.Tasks == nil {
 		return &protocol.SubagentStats{ByType: map[string]int{}}
 	}
-	stats := b.s.main.Tasks.Stats()
-	return &stats
+	return new(b.s.main.Tasks.Stats())
 }
 
 // backgroundTasks lists what still runs, for Stop hooks.

@@ -216,8 +216,7 @@ func (k *local) compact(ctx context.Context, c slash.Call) error {
 		return k.uncompacted(ctx, c, sum.refused, work)
 	}
 	k.prompts.init(ctx, k.prompts.uuid())
-	no := false
-	shown := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: sum.text()}}, IsSynthetic: true, IsReplay: &no}
+	shown := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: sum.text()}}, IsSynthetic: true, IsReplay: new(false)}
 	k.out.stamp(shown)
 	work.boundary(sum, shown.UUID)
 	return k.compacted(shown, sum.reports)

@@ -94,11 +94,9 @@ func (l *ledger) fill(r *protocol.Result) {
 	r.PermissionDenials = append([]protocol.PermissionDenial{}, l.denials...)
 	b.wallTime += took
 	if l.show.Partial && l.show.Begun && l.asked {
-		begun := append([]string{}, l.begun...)
-		r.BegunMessageIDs = &begun
+		r.BegunMessageIDs = new(append([]string{}, l.begun...))
 	}
-	since := b.takeSince()
-	r.ModelUsageSince = &since
+	r.ModelUsageSince = new(b.takeSince())
 	if l.show.Compat {
 		r.CostUSD = &r.TotalCostUSD
 	}
@@ -131,11 +129,9 @@ func (s *Simulator) Recount(held []*protocol.Result) {
 	between.charge(s.books.takeSince())
 	for _, r := range held {
 		r.DurationAPIMS, r.TotalCostUSD, r.ModelUsage = ms(s.books.apiTime), s.books.total(), s.books.byModel()
-		since := between.takeSince()
-		r.ModelUsageSince = &since
+		r.ModelUsageSince = new(between.takeSince())
 		if s.main.Tasks != nil {
-			stats := s.main.Tasks.Stats()
-			r.SubagentStats = &stats
+			r.SubagentStats = new(s.main.Tasks.Stats())
 		}
 	}
 }
@@ -243,19 +239,17 @@ func described(name string, m protocol.ModelUsage) protocol.ModelUsage {
 // streamUsage is the usage on assistant events: what message_start reports,
 // before the output is known.
 func streamUsage(u scenarios.Usage) protocol.Usage {
-	tier := "standard"
-	return protocol.Usage{InputTokens: u.InputTokens, OutputTokens: min(1, u.OutputTokens), ServiceTier: &tier}
+	return protocol.Usage{InputTokens: u.InputTokens, OutputTokens: min(1, u.OutputTokens), ServiceTier: new("standard")}
 }
 
 // finalUsage is the usage in results and transcripts.
 func finalUsage(u scenarios.Usage, thinking int) protocol.Usage {
-	tier := "standard"
 	return protocol.Usage{
 		InputTokens:         u.InputTokens,
 		OutputTokens:        u.OutputTokens,
 		OutputTokensDetails: protocol.NullOf(protocol.OutputDetails{ThinkingTokens: thinking}),
 		ServerToolUse:       &protocol.ServerToolUse{},
-		ServiceTier:         &tier,
+		ServiceTier:         new("standard"),
 		InferenceGeo:        protocol.NullOf(""),
 		Iterations:          protocol.NullOf([]struct{}{}),
 		Speed:               protocol.NullOf("standard"),

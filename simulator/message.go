@@ -257,8 +257,7 @@ func (m *message) toolBlock(ctx context.Context, i int, b protocol.ToolUse) erro
 	if err := m.input(ctx, i, empty, b.Input); err != nil {
 		return err
 	}
-	took := ms(m.s.o.Clock.Now().Sub(began))
-	m.place.InputMS = &took
+	m.place.InputMS = new(ms(m.s.o.Clock.Now().Sub(began)))
 	var id string
 	m.assistant(b, func(ev *protocol.Assistant) {
 		id = ev.UUID

@@ -227,8 +227,7 @@ type Unavailable struct{}
 
 // Run says so.
 func (Unavailable) Run(_ context.Context, c slash.Call) (*slash.Said, *slash.Expansion) {
-	said := slash.Unavailable(c.Name)
-	return &said, nil
+	return new(slash.Unavailable(c.Name)), nil
 }
 
 // Deferred is a tool call that a PreToolUse hook put off in an earlier run of

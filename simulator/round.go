@@ -317,8 +317,7 @@ func (d *round) stopped(stop executor.StopTurn) error {
 	case stop.Interrupted:
 		return d.aborted()
 	}
-	empty := ""
-	end := &ended{subtype: "success", terminal: stop.TerminalReason, stop: stop.StopReason, deferred: stop.Deferred, result: &empty}
+	end := &ended{subtype: "success", terminal: stop.TerminalReason, stop: stop.StopReason, deferred: stop.Deferred, result: new("")}
 	end.stop = cmp.Or(end.stop, "tool_use")
 	return end
 }

@@ -91,8 +91,7 @@ func (st *structured) done() error {
 	tries := cmp.Or(st.tries, 5)
 	switch {
 	case st.value != nil:
-		text := string(compact(st.value))
-		return &ended{subtype: "success", terminal: "completed", structured: compact(st.value), result: &text, stop: "tool_use"}
+		return &ended{subtype: "success", terminal: "completed", structured: compact(st.value), result: new(string(compact(st.value))), stop: "tool_use"}
 	case st.failures >= tries:
 		return &ended{
 			subtype: "error_max_structured_output_retries", terminal: "structured_output_retry_exhausted", isError: true, exhausted: true, stop: "tool_use",

@@ -224,8 +224,7 @@ func (t *turn) interrupted(superseded bool) *ended {
 	}
 	switch {
 	case t.round.inTools && superseded:
-		empty := ""
-		return &ended{subtype: "success", terminal: "aborted_tools", stop: "tool_use", result: &empty}
+		return &ended{subtype: "success", terminal: "aborted_tools", stop: "tool_use", result: new("")}
 	case t.round.inTools:
 		return t.round.aborted()
 	case !superseded:

@@ -190,9 +190,8 @@ func (t *Tools) Check(ctx context.Context, call protocol.ToolUse) *protocol.Tool
 
 func (t *Tools) admit(b tool.Tool, call protocol.ToolUse) *protocol.ToolResult {
 	if !t.allowed(b.Name) {
-		r := protocol.UsageError(fmt.Sprintf(
-			"Error: No such tool available: %s. %[1]s is disabled for this session, in subagents as well as here.", call.Name))
-		return &r
+		return new(protocol.UsageError(fmt.Sprintf(
+			"Error: No such tool available: %s. %[1]s is disabled for this session, in subagents as well as here.", call.Name)))
 	}
 	return b.Input.Validate(call)
 }

@@ -103,8 +103,7 @@ func (p *planning) plan(given *string) (plan *string, path string) {
 	if err != nil {
 		return nil, path
 	}
-	kept := string(data)
-	return &kept, path
+	return new(string(data)), path
 }
 
 // switchMode sets the permission mode and returns the event that says so.
@@ -112,7 +111,5 @@ func (p *planning) switchMode(mode protocol.PermissionMode) []protocol.Event {
 	if p.modes == nil || p.modes.SetMode(mode) != nil {
 		return nil
 	}
-	return []protocol.Event{&protocol.System{Subtype: "status", Fields: []protocol.Field{
-		{Key: "status", Value: json.RawMessage("null")}, {Key: "permissionMode", Value: mode},
-	}}}
+	return []protocol.Event{protocol.ModeStatus(mode)}
 }

@@ -57,8 +57,7 @@ func cronCreateTool(s *jobs) tool.Tool {
 // newCron reads the schedule of a job to come, or says why there is none.
 func (s *jobs) newCron(in cronInput) (task.Cron, *protocol.ToolResult) {
 	no := func(format string, args ...any) (task.Cron, *protocol.ToolResult) {
-		r := tool.Refuse(format, args...)
-		return task.Cron{}, &r
+		return task.Cron{}, new(tool.Refuse(format, args...))
 	}
 	c, ok := task.ParseCron(in.Cron)
 	if !ok {
@@ -171,8 +170,7 @@ func cronDeleteTool(s *jobs) tool.Tool {
 			if slices.ContainsFunc(s.all(), func(j job) bool { return j.ID == in.ID }) {
 				return nil
 			}
-			r := tool.Refuse("No scheduled job with id '%s'", in.ID)
-			return &r
+			return new(tool.Refuse("No scheduled job with id '%s'", in.ID))
 		}),
 		Run: tool.Typed(s, cronDelete),
 	}

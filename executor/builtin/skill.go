@@ -40,8 +40,7 @@ func skillTool(s Skills) tool.Tool {
 				return nil
 			}
 			if err := s.Check(in.Skill); err != nil {
-				r := tool.Refuse("%v", err)
-				return &r
+				return new(tool.Refuse("%v", err))
 			}
 			return nil
 		}),

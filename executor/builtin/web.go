@@ -63,8 +63,7 @@ func webSearchTool() tool.Tool {
 			if len(in.Allowed) == 0 || len(in.Blocked) == 0 {
 				return nil
 			}
-			r := tool.Refuse("Error: Cannot specify both allowed_domains and blocked_domains in the same request")
-			return &r
+			return new(tool.Refuse("Error: Cannot specify both allowed_domains and blocked_domains in the same request"))
 		}),
 		Run: tool.Called(struct{}{}, func(_ context.Context, _ struct{}, call protocol.ToolUse, _ searchInput) protocol.ToolResult {
 			return tool.NeedsResult(call.Name, "does not reach the network here")

@@ -53,8 +53,7 @@ func (s *worktrees) shared(path string) *protocol.ToolResult {
 	if !inside || within(w.path, path) || !within(w.top, path) {
 		return nil
 	}
-	r := tool.Refuse("This session is isolated in the worktree %s. Edit the worktree copy of this file instead of the shared-checkout path.", w.path)
-	return &r
+	return new(tool.Refuse("This session is isolated in the worktree %s. Edit the worktree copy of this file instead of the shared-checkout path.", w.path))
 }
 
 // guarded is a tool that changes files, kept within the work tree.
@@ -213,8 +212,7 @@ func (s *worktrees) newTreeName() string {
 // makeTree makes the work tree of a name, or takes up the one that has it.
 func (s *worktrees) makeTree(ctx context.Context, w *worktree, name string) (head string, refusal *protocol.ToolResult) {
 	no := func(format string, args ...any) (string, *protocol.ToolResult) {
-		r := tool.Fail(format, args...)
-		return "", &r
+		return "", new(tool.Fail(format, args...))
 	}
 	name = strings.ReplaceAll(name, "/", "+")
 	w.path, w.branch, w.owned = filepath.Join(treesDir(w.top), name), "worktree-"+name, true
@@ -244,8 +242,7 @@ func (s *worktrees) makeTree(ctx context.Context, w *worktree, name string) (hea
 // findTree finds the work tree that a path names.
 func (s *worktrees) findTree(ctx context.Context, w *worktree, path string) *protocol.ToolResult {
 	no := func(format string, args ...any) *protocol.ToolResult {
-		r := tool.Fail("Cannot enter worktree: "+format, args...)
-		return &r
+		return new(tool.Fail("Cannot enter worktree: "+format, args...))
 	}
 	path = s.shell.Path(path)
 	target, err := filepath.EvalSymlinks(path)
@@ -327,8 +324,7 @@ type undone struct{ files, commits int }
 func (s *worktrees) leaving(ctx context.Context, in exitInput) (worktree, undone, *protocol.ToolResult) {
 	w, inside := s.inWorktree()
 	no := func(format string, args ...any) (worktree, undone, *protocol.ToolResult) {
-		r := tool.Refuse(format, args...)
-		return w, undone{}, &r
+		return w, undone{}, new(tool.Refuse(format, args...))
 	}
 	switch {
 	case !inside:

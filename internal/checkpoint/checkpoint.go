@@ -175,9 +175,8 @@ func (h *History) prompted(uuid string) error {
 	}
 	h.points = append(h.points, next)
 	clear(h.uses)
-	no := false
 	return errors.Join(failed, h.write(line{
-		Type: "file-history-snapshot", MessageID: uuid, IsUpdate: &no,
+		Type: "file-history-snapshot", MessageID: uuid, IsUpdate: new(false),
 		Snapshot: &snapshot{MessageID: uuid, Files: next.files, Timestamp: next.at},
 	}))
 }

@@ -129,8 +129,7 @@ func readFile(_ context.Context, r *requests, in request) (control.Answer, error
 	if encoding, _ := jsvalue.Text(in.keys["encoding"]); encoding == "base64" {
 		out.Contents, out.Encoding = base64.StdEncoding.EncodeToString(data), encoding
 	} else {
-		lossy := !utf8.Valid(data)
-		out.Contents, out.Lossy = string(data), &lossy
+		out.Contents, out.Lossy = string(data), new(!utf8.Valid(data))
 	}
 	return control.Answer{Payload: out}, nil
 }

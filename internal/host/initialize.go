@@ -144,15 +144,13 @@ func (i initializer) Initialize(_ context.Context, in Initialize) (Description, 
 	}
 	var plugins *bool
 	if len(in.Plugins) > 0 {
-		applied := i.addPlugins(in)
-		plugins = &applied
+		plugins = new(i.addPlugins(in))
 	}
 	d := describer(i).describe()
 	d.PluginsApplied = plugins
 	d.HooksApplied = in.Hooks != nil
 	if jsvalue.Given(in.MCPServers) {
-		applied := i.s.Plan().Host.AwaitInitialize
-		d.MCPServersApplied = &applied
+		d.MCPServersApplied = new(i.s.Plan().Host.AwaitInitialize)
 	}
 	return d, nil
 }
@@ -164,8 +162,7 @@ func (i initializer) configure(in Initialize) error {
 	}
 	c := session.Configuration{Append: in.AppendSystemPrompt, Schema: string(in.JSONSchema), Aliases: in.ToolAliases}
 	if in.SystemPrompt != nil {
-		system := strings.Join(in.SystemPrompt, "\n")
-		c.System = &system
+		c.System = new(strings.Join(in.SystemPrompt, "\n"))
 	}
 	return i.s.Configure(c)
 }

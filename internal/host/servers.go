@@ -82,8 +82,7 @@ func describeServer(st mcp.ServerStatus) serverStatus {
 		}
 		return out
 	}
-	info := st.Info
-	out.ServerInfo, out.Tools = &info, []serverTool{}
+	out.ServerInfo, out.Tools = new(st.Info), []serverTool{}
 	for _, t := range st.Tools {
 		tool := serverTool{Name: t.RawName}
 		hints := jsvalue.Read[struct {

@@ -146,12 +146,10 @@ func (t *toolbox) Tool(name string) (protocol.Tool, bool) {
 // check refuses calls that no tool of the session can take.
 func (t *toolbox) check(ctx context.Context, call protocol.ToolUse) *executor.Result {
 	if v, refused := t.policy.Refuses(call); refused {
-		denied := layer.Denial(v)
-		return &denied
+		return new(layer.Denial(v))
 	}
 	if refused := t.builtin.Check(ctx, call); refused != nil {
-		refused := executor.Plain(*refused)
-		return &refused
+		return new(executor.Plain(*refused))
 	}
 	if _, known := t.Tool(call.Name); known {
 		return nil
@@ -160,8 +158,7 @@ func (t *toolbox) check(ctx context.Context, call protocol.ToolUse) *executor.Re
 	if i := slices.Index(names, "Task"); i >= 0 {
 		names[i] = "Agent" // as calls name it
 	}
-	unknown := executor.Plain(executor.Unknown(call.Name, names))
-	return &unknown
+	return new(executor.Plain(executor.Unknown(call.Name, names)))
 }
 
 // search is the tool ToolSearch over the tools that init lists.

@@ -295,8 +295,7 @@ func (w *worker) assistant(ev *protocol.Assistant) {
 	if ev.IsAPIErrorMessage {
 		w.fault = ev
 	}
-	parent := w.caller
-	ev.ParentToolUseID = &parent
+	ev.ParentToolUseID = new(w.caller)
 	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.t.ID, w.t.AgentType, w.t.Description
 	ev.ThinkingDisplay, ev.ThinkingDurationMS, ev.APIErrorStatus = "", nil, 0
 	if ev.Final != nil && ev.Message.ID != w.saying {
@@ -358,8 +357,7 @@ func (w *worker) prompt(text string) *protocol.User {
 }
 
 func (w *worker) address(ev *protocol.User) {
-	parent := w.caller
-	ev.ParentToolUseID = &parent
+	ev.ParentToolUseID = new(w.caller)
 	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.t.ID, w.t.AgentType, w.t.Description
 }
 

@@ -207,8 +207,7 @@ func (o *Outcome) sumUp(c *call, answers []answer) {
 			sum.Errors = append(sum.Errors, a.complaint())
 		}
 		if !refused {
-			took := a.took.Milliseconds()
-			info.DurationMS = &took
+			info.DurationMS = new(a.took.Milliseconds())
 		}
 		sum.Hooks = append(sum.Hooks, info)
 		sum.HasOutput = sum.HasOutput || strings.TrimSpace(a.stdout+a.stderr) != "" || refused || a.outcome == failed

@@ -147,8 +147,7 @@ func (r *Runner) mcpTool(ctx context.Context, c *call, e *entry) answer {
 	if err != nil {
 		return failure(ctx, limited, err)
 	}
-	zero := 0
-	a := answer{stdout: text, exit: &zero, outcome: succeeded}
+	a := answer{stdout: text, exit: new(0), outcome: succeeded}
 	a.read(c.event)
 	return a
 }

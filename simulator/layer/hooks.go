@@ -219,11 +219,9 @@ func (h *hooks) shown(out hook.Outcome) []protocol.Event {
 func refusedByHook(use protocol.ToolUse, out hook.Outcome) *executor.Result {
 	switch {
 	case out.Gone:
-		r := executor.Plain(executor.Skipped())
-		return &r
+		return new(executor.Plain(executor.Skipped()))
 	case out.NotExecuted != "":
-		r := failed(out.NotExecuted)
-		return &r
+		return new(failed(out.NotExecuted))
 	case out.Block || out.Decision == "deny":
 		r := failed(strings.Join(out.Texts, "\n"))
 		r.NonExecutionKind = "permission-rule"
@@ -234,8 +232,7 @@ func refusedByHook(use protocol.ToolUse, out hook.Outcome) *executor.Result {
 		}
 		return &r
 	case out.Decision == "defer":
-		deferred := use
-		return &executor.Result{Trace: executor.Trace{Stop: &executor.StopTurn{TerminalReason: "tool_deferred", StopReason: "tool_deferred", Deferred: &deferred}}}
+		return &executor.Result{Trace: executor.Trace{Stop: &executor.StopTurn{TerminalReason: "tool_deferred", StopReason: "tool_deferred", Deferred: new(use)}}}
 	}
 	return nil
 }

@@ -108,8 +108,7 @@ func (d decider) decide(c *call) Verdict {
 // forbidden is the refusal of a deny rule; nil = no rule refuses.
 func (d decider) forbidden(c *call) *Verdict {
 	if d.rules.anyRule(BehaviorDeny, c) {
-		v := c.denyByRule()
-		return &v
+		return new(c.denyByRule())
 	}
 	switch c.kind {
 	case kindShell:

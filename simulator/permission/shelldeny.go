@@ -25,13 +25,11 @@ func (c line) deniedPath() *Verdict {
 			places = c.moved(places, to.read)
 		}
 		if refused == nil && c.deniedIn(places, c.redirected(to, cmd.Redirects)) {
-			v := c.denyText("subcommandResults", c.partOf(cmd))
-			refused = &v
+			refused = new(c.denyText("subcommandResults", c.partOf(cmd)))
 		}
 	}
 	if refused == nil && c.deniedIn(places, c.redirected(reach{}, c.script.Redirects)) {
-		v := c.denyText("subcommandResults", c.command)
-		refused = &v
+		refused = new(c.denyText("subcommandResults", c.command))
 	}
 	return refused
 }
@@ -118,8 +116,7 @@ func (c line) forbiddenInside() *Verdict {
 	}
 	for _, inner := range c.nested(maxNested) {
 		if c.rules.anyRule(BehaviorDeny, inner.call) || inner.deniedPath() != nil {
-			v := c.denyText("subcommandResults", c.command)
-			return &v
+			return new(c.denyText("subcommandResults", c.command))
 		}
 	}
 	return nil

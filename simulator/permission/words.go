@@ -154,10 +154,9 @@ func (c *call) unreadable() *Verdict {
 	if c.name == "Write" {
 		done = "written"
 	}
-	v := c.denyFile("File is covered by a Read deny rule in your permission settings and cannot be "+done+".", c.rules.refuser(func(r rule) bool {
+	return new(c.denyFile("File is covered by a Read deny rule in your permission settings and cannot be "+done+".", c.rules.refuser(func(r rule) bool {
 		return r.matches(&call{judge: c.judge, name: "Read", kind: kindRead, path: c.path})
-	}))
-	return &v
+	})))
 }
 
 // denyByRule refuses for a deny rule.
@@ -298,8 +297,7 @@ func obstacleQuestion(o shellcmd.Obstacle, harmless bool) *question {
 	default:
 		unknown = obstacleName(o.Kind) + unknown
 	}
-	q := unclear(unknown)
-	return &q
+	return new(unclear(unknown))
 }
 
 func obstacleName(k shellcmd.ObstacleKind) string {
@@ -337,8 +335,7 @@ func obstacleName(k shellcmd.ObstacleKind) string {
 // nil = it does not.
 func formQuestion(cmd shellcmd.Command) *question {
 	if cmd.Name() == "awk" && strings.Contains(strings.Join(cmd.Args, " "), "system(") {
-		q := unclear("awk program contains system() which executes arbitrary commands")
-		return &q
+		return new(unclear("awk program contains system() which executes arbitrary commands"))
 	}
 	if cmd.Name() != "find" {
 		return nil
@@ -346,8 +343,7 @@ func formQuestion(cmd shellcmd.Command) *question {
 	for _, arg := range cmd.Args {
 		switch arg {
 		case "-exec", "-execdir", "-ok", "-okdir", "-delete", "-fls", "-fprint", "-fprint0", "-fprintf":
-			q := unclear("find with '" + arg + "' executes commands or modifies files — cannot be auto-allowed by a Bash(find:*) prefix rule")
-			return &q
+			return new(unclear("find with '" + arg + "' executes commands or modifies files — cannot be auto-allowed by a Bash(find:*) prefix rule"))
 		}
 	}
 	return nil

@@ -56,7 +56,6 @@ func blockSleep(in bashInput) *protocol.ToolResult {
 	if what == "" {
 		return nil
 	}
-	r := tool.Refuse("Blocked: %s. To wait for a condition, use Monitor with an until-loop (e.g. `until <check>; do sleep 2; done`). "+
-		"To wait for a command you started, use run_in_background: true. Do not chain shorter sleeps to work around this block.", what)
-	return &r
+	return new(tool.Refuse("Blocked: %s. To wait for a condition, use Monitor with an until-loop (e.g. `until <check>; do sleep 2; done`). "+
+		"To wait for a command you started, use run_in_background: true. Do not chain shorter sleeps to work around this block.", what))
 }

@@ -32,8 +32,7 @@ func Stop(c *Commands) tool.Tool {
 // find finds the task to stop, or says why there is none.
 func (c *Commands) find(in stopInput) (task.Info, *protocol.ToolResult) {
 	no := func(format string, args ...any) (task.Info, *protocol.ToolResult) {
-		r := tool.Refuse(format, args...)
-		return task.Info{}, &r
+		return task.Info{}, new(tool.Refuse(format, args...))
 	}
 	id := cmp.Or(in.TaskID, in.ShellID)
 	if id == "" {

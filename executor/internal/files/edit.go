@@ -110,8 +110,7 @@ func edit(_ context.Context, f *Files, in editInput) protocol.ToolResult {
 func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	p := plannedEdit{path: f.o.Where.Path(in.FilePath), old: in.OldString}
 	no := func(format string, args ...any) (plannedEdit, *protocol.ToolResult) {
-		r := tool.Refuse(format, args...)
-		return p, &r
+		return p, new(tool.Refuse(format, args...))
 	}
 	if in.OldString == in.NewString {
 		return no("No changes to make: old_string and new_string are exactly the same.")
@@ -126,8 +125,7 @@ func (f *Files) planEdit(in editInput) (plannedEdit, *protocol.ToolResult) {
 	case errors.Is(err, fs.ErrNotExist):
 		return no("File does not exist. Note: your current working directory is %s.", f.o.Where.Dir())
 	case errors.Is(err, errDirectory):
-		r := protocol.UsageError("Error calling tool (Edit): " + errDirectory.Error() + ", read")
-		return p, &r
+		return p, new(protocol.UsageError("Error calling tool (Edit): " + errDirectory.Error() + ", read"))
 	case err != nil:
 		return no("%s", describe(err, "open", p.path))
 	case foreign(data) != "":

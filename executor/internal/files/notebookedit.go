@@ -69,8 +69,7 @@ func (f *Files) planNotebook(in *notebookEditInput) (plannedNotebook, *protocol.
 	p := plannedNotebook{path: f.o.Where.Path(in.NotebookPath)}
 	in.EditMode = cmp.Or(in.EditMode, "replace")
 	no := func(format string, args ...any) (plannedNotebook, *protocol.ToolResult) {
-		r := tool.Refuse(format, args...)
-		return p, &r
+		return p, new(tool.Refuse(format, args...))
 	}
 	if !strings.HasSuffix(p.path, ".ipynb") {
 		return no("File must be a Jupyter notebook (.ipynb file). For editing other file types, use the FileEdit tool.")

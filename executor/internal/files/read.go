@@ -50,13 +50,11 @@ func Read(f *Files) tool.Tool {
 func unreadable(_ context.Context, f *Files, in readInput) *protocol.ToolResult {
 	path := f.o.Where.Path(in.FilePath)
 	if ext := strings.ToLower(filepath.Ext(path)); ext != "" && strings.Contains(binaryFormats, " "+ext[1:]+" ") {
-		r := tool.Refuse("This tool cannot read binary files. The file appears to be a binary %s file. "+
-			"Use a skill for this file type if one is available, or a shell command or script that can read the format.", ext)
-		return &r
+		return new(tool.Refuse("This tool cannot read binary files. The file appears to be a binary %s file. "+
+			"Use a skill for this file type if one is available, or a shell command or script that can read the format.", ext))
 	}
 	if deviceFile().MatchString(path) {
-		r := tool.Refuse("Cannot read '%s': this path names a device or process file that this tool does not read.", path)
-		return &r
+		return new(tool.Refuse("Cannot read '%s': this path names a device or process file that this tool does not read.", path))
 	}
 	return nil
 }

@@ -48,22 +48,18 @@ func unwritable(_ context.Context, f *Files, in writeInput) *protocol.ToolResult
 	path := f.o.Where.Path(in.FilePath)
 	old, err := readRegular(path)
 	if errors.Is(err, syscall.ENOTDIR) {
-		r := protocol.UsageError("Error calling tool (Write): ENOTDIR: not a directory, stat '" + path + "'")
-		return &r
+		return new(protocol.UsageError("Error calling tool (Write): ENOTDIR: not a directory, stat '" + path + "'"))
 	}
 	if errors.Is(err, errDirectory) {
-		r := tool.Refuse("%s is a directory, not a file. To create a file inside it, include the file name in file_path.", path)
-		return &r
+		return new(tool.Refuse("%s is a directory, not a file. To create a file inside it, include the file name in file_path.", path))
 	}
 	read, current, _ := f.seen.has(path, string(old))
 	switch {
 	case err != nil:
 	case !read && !f.o.Access.Readable(path):
-		r := tool.Refuse(notRead)
-		return &r
+		return new(tool.Refuse(notRead))
 	case read && !current:
-		r := tool.Refuse(modifiedSince)
-		return &r
+		return new(tool.Refuse(modifiedSince))
 	}
 	return nil
 }

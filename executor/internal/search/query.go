@@ -42,8 +42,7 @@ type search struct {
 // searchable refuses to search what is not there.
 func (f *Finder) searchable(in grepInput) *protocol.ToolResult {
 	if _, err := os.Stat(f.o.Where.Path(in.Path)); err != nil {
-		r := tool.Fail("Path does not exist: %s. Note: your current working directory is %s.", in.Path, f.o.Where.Dir())
-		return &r
+		return new(tool.Fail("Path does not exist: %s. Note: your current working directory is %s.", in.Path, f.o.Where.Dir()))
 	}
 	return nil
 }
@@ -66,20 +65,17 @@ func (f *Finder) newGrep(in grepInput) (*search, *protocol.ToolResult) {
 	var err error
 	s.re, err = compile(in.Pattern, flags)
 	if fault := faultOf(in.Pattern, err); fault != "" {
-		r := rejected("%s", fault)
-		return nil, &r
+		return nil, new(rejected("%s", fault))
 	}
 	for _, g := range globs(in.Glob) {
 		if !doublestar.ValidatePattern(strings.TrimPrefix(g, "!")) {
-			r := badGlob(g)
-			return nil, &r
+			return nil, new(badGlob(g))
 		}
 	}
 	if in.Type != "" {
 		patterns := fileType(in.Type)
 		if patterns == nil {
-			r := rejected("unrecognized file type: %s", in.Type)
-			return nil, &r
+			return nil, new(rejected("unrecognized file type: %s", in.Type))
 		}
 		s.filters = append(s.filters, "{"+strings.Join(patterns, ",")+"}")
 	}

@@ -22,8 +22,7 @@ func (s Schema) Validate(call protocol.ToolUse) *protocol.ToolResult {
 		raw = json.RawMessage("{}")
 	}
 	if !json.Valid(raw) {
-		r := protocol.UsageError(fmt.Sprintf("InputValidationError: %s failed: the input is not valid JSON", call.Name))
-		return &r
+		return new(protocol.UsageError(fmt.Sprintf("InputValidationError: %s failed: the input is not valid JSON", call.Name)))
 	}
 	return Invalid(call.Name, s.issues([]any{}, raw))
 }
