@@ -264,10 +264,7 @@ func (h *Hub) decide(ctx context.Context, p *pause, r Resume) (Decision, error) 
 
 // action checks the action a front wants.
 func (p *pause) action(r Resume) (Action, error) {
-	action := Action(r.Action)
-	if action == "" {
-		action = ActionContinue
-	}
+	action := cmp.Or(Action(r.Action), ActionContinue)
 	edited := r.ModifiedArgs != nil || r.ModifiedKwargs != nil || r.ModifiedInputExpr != ""
 	if p.phase == After {
 		edited = present(r.ModifiedResult) || r.ModifiedResultExpr != ""

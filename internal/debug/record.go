@@ -1,6 +1,7 @@
 package debug
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -112,12 +113,8 @@ func (r *records) AddRecord(record Record) {
 	if rec.CallID == "" {
 		rec.CallID = r.callID(now)
 	}
-	if rec.StartedAt == 0 {
-		rec.StartedAt = now
-	}
-	if rec.CompletedAt == 0 {
-		rec.CompletedAt = now
-	}
+	rec.StartedAt = cmp.Or(rec.StartedAt, now)
+	rec.CompletedAt = cmp.Or(rec.CompletedAt, now)
 	r.add(rec)
 }
 

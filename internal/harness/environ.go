@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -71,10 +72,7 @@ func variableOf(host string) string {
 
 // bypassed is the value of NO_PROXY: what is on this machine needs none.
 func bypassed(s *process.System) string {
-	value := s.Getenv("NO_PROXY")
-	if value == "" {
-		value = s.Getenv("no_proxy")
-	}
+	value := cmp.Or(s.Getenv("NO_PROXY"), s.Getenv("no_proxy"))
 	local := "localhost,127.0.0.1,::1"
 	if value == "" {
 		return local

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,9 +16,7 @@ import (
 // FindReal finds the real claude: the path that was given, else CLAUDE_BIN, else
 // what stands on PATH and is not this program.
 func FindReal(given string, getenv func(string) string, self string) (string, error) {
-	if given == "" {
-		given = getenv("CLAUDE_BIN")
-	}
+	given = cmp.Or(given, getenv("CLAUDE_BIN"))
 	if given != "" {
 		path, err := filepath.Abs(given)
 		if err == nil {

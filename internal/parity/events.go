@@ -2,6 +2,7 @@ package parity
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -59,10 +60,7 @@ func kindOf(raw json.RawMessage) (kind, key string) {
 	case h.Hook != "":
 		return h.Hook, h.Hook
 	case h.From != "":
-		method := m.Method
-		if method == "" {
-			method = "answer"
-		}
+		method := cmp.Or(m.Method, "answer")
 		return h.From + " " + method, h.From + " " + method
 	}
 	kind = h.Type

@@ -1,6 +1,7 @@
 package parity
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -93,9 +94,7 @@ func (f *KnownFile) Excuse(name, file, version string, found []Difference) {
 					continue
 				}
 				mark(&k.fired, append(cases, p)...)
-				if found[i].Known == "" {
-					found[i].Known = k.Reason
-				}
+				found[i].Known = cmp.Or(found[i].Known, k.Reason)
 			}
 		}
 	}

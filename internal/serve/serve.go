@@ -92,10 +92,7 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler, o Options) erro
 		case <-served:
 			return
 		}
-		grace := o.Grace
-		if grace == 0 {
-			grace = 500 * time.Millisecond
-		}
+		grace := cmp.Or(o.Grace, 500*time.Millisecond)
 		bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 		defer cancel()
 		if srv.Shutdown(bound) != nil {
@@ -124,9 +121,7 @@ func Run(ctx context.Context, h http.Handler, o Options) error {
 }
 
 func localAddr(addr string) (string, error) {
-	if addr == "" {
-		addr = ":0"
-	}
+	addr = cmp.Or(addr, ":0")
 	if !strings.Contains(addr, ":") {
 		addr = ":" + addr
 	}
@@ -134,12 +129,8 @@ func localAddr(addr string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("address %q: %w", addr, err)
 	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	if port == "" {
-		port = "0"
-	}
+	host = cmp.Or(host, "127.0.0.1")
+	port = cmp.Or(port, "0")
 	return net.JoinHostPort(host, port), nil
 }
 

@@ -8,6 +8,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -65,9 +66,7 @@ func New(o Options) (*Client, error) {
 	default:
 		return nil, fmt.Errorf("unknown policy %q for a lost debugger: it is fail or continue", o.OnLost)
 	}
-	if o.Client == "" {
-		o.Client = debug.ClientRun
-	}
+	o.Client = cmp.Or(o.Client, debug.ClientRun)
 	dialer := &net.Dialer{Timeout: 2 * time.Second}
 	return &Client{o: o, base: strings.TrimSuffix(u.String(), "/"), http: &http.Client{
 		Transport: &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute},
@@ -128,9 +127,7 @@ type answer struct {
 // Before tells of a call about to run and waits for what is to be done. When
 // ctx ends the pause is given up.
 func (c *Client) Before(ctx context.Context, call debug.Call) (string, debug.Decision, error) {
-	if call.Client == "" {
-		call.Client = c.o.Client
-	}
+	call.Client = cmp.Or(call.Client, c.o.Client)
 	var a answer
 	// Not cut short by ctx, so that a pause that begins is known and given up.
 	err := c.send(context.WithoutCancel(ctx), http.MethodPost, "/api/call/start", map[string]any{

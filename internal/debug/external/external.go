@@ -8,6 +8,7 @@
 package external
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -134,9 +135,7 @@ func (m *Manager) Clients() []Client {
 
 func (m *Manager) client(s mcp.ServerStatus) Client {
 	c := Client{Name: s.Name, Transport: s.Config.Type, Tools: []string{}, Status: m.status(s)}
-	if c.Transport == "" {
-		c.Transport = "stdio"
-	}
+	c.Transport = cmp.Or(c.Transport, "stdio")
 	if c.Status != StatusConnected {
 		c.Error = s.Error
 		return c

@@ -2,6 +2,7 @@ package mcpface
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -92,10 +93,7 @@ func (f *face) inspectPrompt(id string) (any, error) {
 	if d.Signature != "" {
 		parts = append(parts, section{"Schema", json.RawMessage(quoted(d.Signature))})
 	}
-	phase := d.Phase
-	if phase == "" {
-		phase = debug.Before
-	}
+	phase := cmp.Or(d.Phase, debug.Before)
 	head := fmt.Sprintf("A call of %s is paused %s it runs (pause_id %s, reason %s, session %q). What may be decided with breakpoint_continue: %v. "+
 		"breakpoint_repl_eval evaluates expressions at it.", d.MethodName, phase, p.ID, d.Reason, d.SessionID, d.Capabilities)
 	return message("The paused call of "+d.MethodName, head, parts...)

@@ -1,6 +1,7 @@
 package mcpface
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -49,9 +50,7 @@ func New(o Options) (*Server, error) {
 	if o.Hub == nil || o.NewID == nil {
 		return nil, errors.New("mcpface: Hub and NewID must be set")
 	}
-	if o.Version == "" {
-		o.Version = "0"
-	}
+	o.Version = cmp.Or(o.Version, "0")
 	s := &Server{o: o, face: &face{o.Hub, o.External}, conns: map[string]*conn{}}
 	s.tools = slices.Concat(breakpointTools(), pauseTools(), externalTools())
 	s.http = wire.NewHTTP(wire.HTTPOptions{

@@ -79,10 +79,7 @@ func (r *streamReader) line(at Place, raw []byte) error {
 		}
 		return nil
 	}
-	source := r.source
-	if source == "" {
-		source = "stream"
-	}
+	source := cmp.Or(r.source, "stream")
 	b := r.set.session(r.current, source)
 	b.id(r.current, ev.UUID)
 	b.sourceFile(at.File)
@@ -126,9 +123,7 @@ func (r *streamReader) event(b *building, at Place, ev *streamEvent) {
 	switch {
 	case ev.Type == "system" && ev.Subtype == "init":
 		b.CWD, b.Version, b.Tools = ev.CWD, ev.Version, ev.Tools
-		if b.Mode == "" {
-			b.Mode = ev.PermissionMode
-		}
+		b.Mode = cmp.Or(b.Mode, ev.PermissionMode)
 		b.Servers = nil
 		for _, s := range ev.MCPServers {
 			b.Servers = append(b.Servers, s.Name)

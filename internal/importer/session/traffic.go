@@ -44,9 +44,7 @@ func (r *trafficReader) exchange(at Place, date string, e *journal.Exchange) {
 	b := r.set.session(id, "traffic")
 	b.ID = named
 	b.sourceFile(at.File)
-	if b.Date == "" {
-		b.Date = date
-	}
+	b.Date = cmp.Or(b.Date, date)
 	if beside(request) {
 		return
 	}
@@ -98,9 +96,7 @@ func (b *building) client(e *journal.Exchange, request *history.Request) {
 	if version, ok := strings.CutPrefix(e.Client, "claude-cli/"); ok {
 		b.Version, _, _ = strings.Cut(version, " ")
 	}
-	if b.CWD == "" {
-		b.CWD = request.Directory()
-	}
+	b.CWD = cmp.Or(b.CWD, request.Directory())
 	for _, name := range request.Tools.Names {
 		if !slices.Contains(b.Tools, name) {
 			b.Tools = append(b.Tools, name)

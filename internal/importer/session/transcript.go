@@ -317,15 +317,11 @@ func (b *building) meta(at Place, l *transcriptLine, agentID string) {
 	if agentID != "" {
 		return
 	}
-	if b.CWD == "" {
-		b.CWD = l.CWD
-	}
+	b.CWD = cmp.Or(b.CWD, l.CWD)
 	if l.Version != "" {
 		b.Version = l.Version
 	}
-	if b.Mode == "" {
-		b.Mode = l.Mode
-	}
+	b.Mode = cmp.Or(b.Mode, l.Mode)
 	if b.Date == "" && len(l.Timestamp) >= 10 {
 		b.Date = l.Timestamp[:10]
 	}
@@ -403,9 +399,7 @@ func (b *building) toolResult(n *node, block wireBlock) {
 // agentLine takes a line of a sub-agent; toolUse finds the call that started it.
 func (b *building) agentLine(n *node, agentID string, toolUse func(agentID string) string) {
 	l := n.line
-	if agentID == "" {
-		agentID = l.AgentID
-	}
+	agentID = cmp.Or(agentID, l.AgentID)
 	key := "agent:" + agentID
 	if id := toolUse(agentID); id != "" {
 		key = id

@@ -3,6 +3,7 @@ package lane
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,10 +28,7 @@ func (p *play) runs(ctx context.Context) {
 
 // run does one. False: the rest makes no sense.
 func (p *play) run(ctx context.Context, r *cases.Run) bool {
-	program := p.Program
-	if program == "" {
-		program = p.at("bin", "claude")
-	}
+	program := cmp.Or(p.Program, p.at("bin", "claude"))
 	args, err := p.args(r.Args)
 	if err != nil {
 		p.problem("start", err.Error())

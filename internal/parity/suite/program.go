@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"cmp"
 	"context"
 	"debug/buildinfo"
 	"errors"
@@ -86,10 +87,7 @@ func Fetch(ctx context.Context, s *process.System, version string) (Program, err
 	if !regexp.MustCompile(`^\d+\.\d+\.\d+(-[\w.]+)?$`).MatchString(version) {
 		return Program{}, process.Hinted(fmt.Sprintf("%q is no version", version), "one looks like 2.1.330")
 	}
-	cache := s.Getenv("XDG_CACHE_HOME")
-	if cache == "" {
-		cache = filepath.Join(s.Getenv("HOME"), ".cache")
-	}
+	cache := cmp.Or(s.Getenv("XDG_CACHE_HOME"), filepath.Join(s.Getenv("HOME"), ".cache"))
 	name := "@anthropic-ai/claude-code-" + platform()
 	dir := filepath.Join(cache, "claudeless-parity", version)
 	bin := filepath.Join(dir, "node_modules", filepath.FromSlash(name), "claude")

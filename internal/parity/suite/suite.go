@@ -7,6 +7,7 @@ package suite
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,9 +79,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	var all []*cases.Case
 	all, res.Unreadable = cases.Load(o.Cases)
 	r := &runner{Options: o, known: known, normal: make([]string, len(all))}
-	if r.Timeout == 0 {
-		r.Timeout = 30 * time.Second
-	}
+	r.Timeout = cmp.Or(r.Timeout, 30*time.Second)
 	if len(all) == 0 && len(res.Unreadable) == 0 {
 		return nil, process.Hinted("no case was named", "claudeless parity CASE…: .txtar files, scenarios with [parity], directories of them")
 	}
