@@ -20,8 +20,6 @@ type set struct {
 	asked bool
 }
 
-func newSet() *set { return &set{byID: map[string]*building{}} }
-
 // building is a session that is being read.
 type building struct {
 	Session

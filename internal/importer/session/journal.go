@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 
 	"github.com/claudeless/claudeless/internal/journal"
 )
@@ -10,15 +11,10 @@ import (
 // journalReader reads our own journal.
 type journalReader struct {
 	set     *set
-	runs    map[int]*building // by process
-	mode    map[int]string
+	mode    map[int]string // by process
 	cwd     map[int]string
 	environ map[int][]string
 	traffic *trafficReader
-}
-
-func newJournalReader(s *set, traffic *trafficReader) *journalReader {
-	return &journalReader{set: s, runs: map[int]*building{}, mode: map[int]string{}, cwd: map[int]string{}, environ: map[int][]string{}, traffic: traffic}
 }
 
 func (r *journalReader) line(at Place, raw []byte) error {
@@ -67,7 +63,7 @@ func (b *building) entry(at Place, e *journal.Entry) {
 		if e.Prompt.Blocks != nil && json.Unmarshal(e.Prompt.Blocks, &blocks) == nil {
 			_, p.Other = blocks.plain()
 		}
-		p.Notice = bytes.HasPrefix([]byte(p.Text), []byte("<task-notification>"))
+		p.Notice = strings.HasPrefix(p.Text, "<task-notification>")
 		b.prompt(p)
 	case e.Model != nil:
 		b.model(at, e.Model)

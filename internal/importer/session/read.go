@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/claudeless/claudeless/internal/messages/history"
 )
 
 // Options say how files are read. The zero value works.
@@ -56,10 +58,8 @@ type reading struct {
 }
 
 func newReading(o Options) *reading {
-	r := &reading{o: o, set: newSet()}
-	r.set.contents = o.Contents
-	r.traffic = newTrafficReader(r.set)
-	return r
+	s := &set{byID: map[string]*building{}, contents: o.Contents}
+	return &reading{o: o, set: s, traffic: &trafficReader{set: s, reader: history.NewReader(1024), talks: map[string]*talk{}}}
 }
 
 func (r *reading) sessions() ([]*Session, error) {
@@ -228,13 +228,13 @@ func (r *reading) detect(at Place, raw []byte) format {
 	}
 	switch {
 	case head.Time != "" && head.PID != nil && head.Type != "":
-		return newJournalReader(r.set, r.traffic)
+		return &journalReader{set: r.set, traffic: r.traffic, mode: map[int]string{}, cwd: map[int]string{}, environ: map[int][]string{}}
 	case head.Dir != nil || head.Direction != nil || head.From != nil || head.Stream != nil || unwrapped(raw) != nil:
 		return &tapeReader{into: &streamReader{set: r.set}}
 	case head.Type == "":
 		return nil
 	case head.ParentUUID != nil || head.SessionID != "" || head.Type == "summary" || head.Type == "file-history-snapshot":
-		t := newTranscriptReader(r.set, at.File)
+		t := &transcriptReader{set: r.set, file: at.File, agent: agentOfFile(at.File), parent: map[string]string{}, texts: map[string]string{}}
 		r.trees = append(r.trees, t)
 		return t
 	case head.Session != nil || slices.Contains(streamTypes[:], head.Type):

@@ -133,7 +133,7 @@ func (r *streamReader) event(b *building, at Place, ev *streamEvent) {
 	case ev.Type == "system" && ev.Subtype == "permission_denied":
 		b.denied(ev.ToolUseID)
 	case ev.Type == "assistant" && ev.Message != nil:
-		r.assistant(b, at, ev)
+		b.assistant(at, ev.Message, ev.ParentToolUseID, ev.Error != "" || ev.IsAPIError, Failure{Status: ev.APIErrorStatus, Kind: ev.Error})
 	case ev.Type == "user" && ev.Message != nil:
 		r.user(b, at, ev)
 	case ev.Type == "result":
@@ -163,17 +163,6 @@ func (b *building) status(status int) {
 	p := b.Prompts[len(b.Prompts)-1]
 	if n := len(p.Messages); n > 0 && p.Messages[n-1].Failure != nil && p.Messages[n-1].Failure.Status == 0 {
 		p.Messages[n-1].Failure.Status = status
-	}
-}
-
-func (r *streamReader) assistant(b *building, at Place, ev *streamEvent) {
-	if ev.Message.Model != "<synthetic>" {
-		b.said(at, *ev.Message, ev.ParentToolUseID)
-		return
-	}
-	text, _ := ev.Message.Content.plain()
-	if ev.ParentToolUseID == "" && (ev.Error != "" || ev.IsAPIError) {
-		b.failed(at, Failure{Status: ev.APIErrorStatus, Kind: ev.Error, Text: text})
 	}
 }
 
@@ -220,13 +209,7 @@ func (r *streamReader) result(b *building, at Place, ev *streamEvent, block wire
 			res.Denied = true
 		}
 	}
-	if f := ev.ToolUseResult.File; f.FilePath != "" && b.contents {
-		res.File = &File{Path: f.FilePath, Content: f.Content, Whole: f.StartLine <= 1 && f.NumLines == f.TotalLines}
-	}
-	if id := ev.ToolUseResult.AgentID; id != "" {
-		a := b.agent(block.ToolUseID)
-		a.ID, a.Background = id, ev.ToolUseResult.IsAsync
-	}
+	b.told(res, block.ToolUseID, &ev.ToolUseResult)
 }
 
 // tapeReader reads frames of both directions, each wrapped in an object.

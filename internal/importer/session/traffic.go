@@ -26,10 +26,6 @@ type talk struct {
 	at     Place
 }
 
-func newTrafficReader(s *set) *trafficReader {
-	return &trafficReader{set: s, reader: history.NewReader(1024), talks: map[string]*talk{}}
-}
-
 func (r *trafficReader) exchange(at Place, date string, e *journal.Exchange) {
 	request, err := r.reader.Read(e.Request, history.Client{Session: e.Session, Agent: e.Agent, Path: e.Path, UserAgent: e.Client, Header: http.Header{}})
 	if err != nil || len(request.Messages) == 0 {

@@ -166,10 +166,6 @@ type transcriptReader struct {
 	last   string // newest line of the main conversation
 }
 
-func newTranscriptReader(s *set, file string) *transcriptReader {
-	return &transcriptReader{set: s, file: file, agent: agentOfFile(file), parent: map[string]string{}, texts: map[string]string{}}
-}
-
 // passed are types of lines that tell nothing a scenario could use.
 var passed = [...]string{
 	"queue-operation", "last-prompt", "attachment", "summary", "file-history-snapshot", "cost-state", "tools-used", "custom-title",
@@ -266,7 +262,7 @@ func (t *transcriptReader) resolve(branch string) error {
 			b.agentLine(n, t.agent, t.toolUse)
 			continue
 		}
-		isResult := l.Type == "user" && l.Message != nil && slices.ContainsFunc(l.Message.Content, func(b wireBlock) bool { return b.Type == "tool_result" })
+		isResult := l.Type == "user" && l.Message != nil && hasResult(l.Message.Content)
 		if on[l.UUID] || l.UUID == "" || isResult || l.Message != nil && l.Type == "assistant" && l.Message.ID != "" && messages[l.Message.ID] {
 			b.mainLine(n)
 		}
@@ -344,12 +340,17 @@ func (b *building) mainLine(n *node) {
 
 func (b *building) assistantLine(n *node, agent string) {
 	l := n.line
-	if l.Message.Model != "<synthetic>" {
-		b.said(n.at, *l.Message, agent)
-		return
-	}
-	if text, _ := l.Message.Content.plain(); l.IsAPIError && agent == "" {
-		b.failed(n.at, Failure{Status: l.APIErrorStatus, Kind: l.APIErrorType, Text: text})
+	b.assistant(n.at, l.Message, agent, l.IsAPIError, Failure{Status: l.APIErrorStatus, Kind: l.APIErrorType})
+}
+
+// assistant takes what the model said, or else the failure in its place, whose
+// text that is.
+func (b *building) assistant(at Place, m *wireMessage, agent string, failed bool, f Failure) {
+	if m.Model != "<synthetic>" {
+		b.said(at, *m, agent)
+	} else if failed && agent == "" {
+		f.Text, _ = m.Content.plain()
+		b.failed(at, f)
 	}
 }
 
@@ -361,10 +362,7 @@ func (b *building) userLine(n *node) {
 		}
 	}
 	text, other := l.Message.Content.plain()
-	if l.IsMeta || l.IsSummary || other > 0 && text == "" && hasResult(l.Message.Content) || notTyped(text) {
-		return
-	}
-	if hasResult(l.Message.Content) {
+	if l.IsMeta || l.IsSummary || hasResult(l.Message.Content) || notTyped(text) {
 		return
 	}
 	var origin struct{ Kind string }
@@ -386,13 +384,17 @@ func (b *building) toolResult(n *node, block wireBlock) {
 	l := n.line
 	r := b.result(n.at, block)
 	r.Denied = l.DenialKind != ""
-	file := l.ToolUseResult.File
-	if file.FilePath != "" && b.contents {
-		r.File = &File{Path: file.FilePath, Content: file.Content, Whole: file.StartLine <= 1 && file.NumLines == file.TotalLines}
+	b.told(r, block.ToolUseID, l.ToolUseResult)
+}
+
+// told notes what the CLI keeps for itself of the result of a call.
+func (b *building) told(r *Result, call string, u *toolUseResult) {
+	if f := u.File; f.FilePath != "" && b.contents {
+		r.File = &File{Path: f.FilePath, Content: f.Content, Whole: f.StartLine <= 1 && f.NumLines == f.TotalLines}
 	}
-	if id := l.ToolUseResult.AgentID; id != "" {
-		a := b.agent(block.ToolUseID)
-		a.ID, a.Background = id, l.ToolUseResult.IsAsync
+	if u.AgentID != "" {
+		a := b.agent(call)
+		a.ID, a.Background = u.AgentID, u.IsAsync
 	}
 }
 
