@@ -71,22 +71,24 @@ func (p *process) take(i int, e journal.Entry) {
 	}
 }
 
-// finding is one of this process.
-func (p *process) finding(id, level, text, advice string) Finding {
-	return Finding{ID: id, Level: level, Text: text, Advice: advice, Time: stamp(p.ended), PID: p.PID}
+// findings collects what is wrong with the processes of a journal.
+type findings struct {
+	in        Input
+	list      []Finding
+	unmatched []Unmatched
+}
+
+// add adds a finding of a process.
+func (l *findings) add(p *process, id, level, text, advice string) {
+	l.list = append(l.list, p.seen(Finding{ID: id, Level: level, Text: text, Advice: advice}))
 }
 
 // seen is a finding as one of this process.
 func (p *process) seen(f Finding) Finding {
-	f.Time, f.PID = stamp(p.ended), p.PID
-	return f
-}
-
-func stamp(t time.Time) string {
-	if t.IsZero() {
-		return ""
+	if f.PID = p.PID; !p.ended.IsZero() {
+		f.Time = p.ended.UTC().Format(time.RFC3339Nano)
 	}
-	return t.UTC().Format(time.RFC3339Nano)
+	return f
 }
 
 // did tells whether the host did something, and how.

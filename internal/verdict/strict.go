@@ -11,36 +11,31 @@ import (
 )
 
 // strictness finds set-ups with which a test would be green for a wrong reason.
-func strictness(in Input, runs []*process) ([]Finding, []Unmatched) {
-	var found []Finding
-	var unmatched []Unmatched
+func (l *findings) strictness(runs []*process) {
 	for _, p := range runs {
-		found = append(found, p.setUp()...)
-		more, prompts := p.prompts()
-		found, unmatched = append(found, more...), append(unmatched, prompts...)
-		found = append(found, p.calls(in)...)
+		l.setUp(p)
+		l.prompts(p)
+		l.calls(p)
 	}
-	more, prompts := unansweredRequests(in)
-	found, unmatched = append(found, more...), append(unmatched, prompts...)
-	found = append(found, requestedCalls(in)...)
-	found = append(found, askedAgain(in)...)
-	return append(found, unplayed(in)...), unmatched
+	l.unansweredRequests()
+	l.requestedCalls()
+	l.askedAgain()
+	l.list = append(l.list, unplayed(l.in)...)
 }
 
 // askedAgain is S02 of rules that answer once: prompts after the first that they have
 // answered all the same, because the Messages API knows no runs.
-func askedAgain(in Input) []Finding {
-	if in.Scenario == nil {
-		return nil
+func (l *findings) askedAgain() {
+	if l.in.Scenario == nil {
+		return
 	}
 	asked := map[string]bool{} // the rules that answer once
-	for i := range in.Scenario.Responses {
-		if in.Scenario.Responses[i].Once {
+	for i := range l.in.Scenario.Responses {
+		if l.in.Scenario.Responses[i].Once {
 			asked[fmt.Sprintf("responses[%d]", i)] = false
 		}
 	}
-	var found []Finding
-	for _, e := range in.Entries {
+	for _, e := range l.in.Entries {
 		q := e.Request
 		if q == nil || q.Prompt == "" || q.Attempt > 1 {
 			continue
@@ -50,75 +45,61 @@ func askedAgain(in Input) []Finding {
 			continue
 		}
 		if again {
-			found = append(found, Finding{
+			l.list = append(l.list, Finding{
 				ID: "S02", Level: levelError, Text: "the rule answers one prompt, and there was another: " + quoted(q.Prompt), Advice: "add a rule for it",
 				File: q.File, Line: q.Line, Time: e.Time,
 			})
 		}
 		asked[q.Rule] = true
 	}
-	return found
 }
 
 // setUp is S01, S07 and S08: what was wrong before the first prompt.
-func (p *process) setUp() []Finding {
-	var found []Finding
+func (l *findings) setUp(p *process) {
 	if p.setup != nil && p.setup.Scenario == "" && p.setup.ScenarioFile == "" {
-		found = append(found, p.finding("S01", levelError, "no scenario was given: claude only greeted",
-			"name one with -s FILE, --scenario FILE or CLAUDELESS_SCENARIO"))
+		l.add(p, "S01", levelError, "no scenario was given: claude only greeted",
+			"name one with -s FILE, --scenario FILE or CLAUDELESS_SCENARIO")
 	}
 	if p.start == nil {
-		return found
+		return
 	}
 	for _, name := range p.start.Unknown {
-		found = append(found, p.finding("S07", levelError, "unknown variable "+name, "the variables are listed in the README"))
+		l.add(p, "S07", levelError, "unknown variable "+name, "the variables are listed in the README")
 	}
 	if p.start.Meant != "" {
-		found = append(found, p.finding("S08", levelError, fmt.Sprintf("%q was taken for a prompt", p.Argv[1]),
-			"did you mean the command "+p.start.Meant+"?"))
+		l.add(p, "S08", levelError, fmt.Sprintf("%q was taken for a prompt", p.Argv[1]),
+			"did you mean the command "+p.start.Meant+"?")
 	}
-	return found
 }
 
 // prompts is S02: those that no rule answers.
-func (p *process) prompts() ([]Finding, []Unmatched) {
-	var found []Finding
-	var unmatched []Unmatched
+func (l *findings) prompts(p *process) {
 	for _, e := range p.entries {
 		m := e.Match
 		if m == nil || m.Rule != "" || m.Injected {
 			continue
 		}
-		u := unansweredPrompt(m.Prompt, m.Nearest)
-		found = append(found, u.near(p.finding("S02", levelError, "no rule matches the prompt "+quoted(m.Prompt), u.advice())))
-		unmatched = append(unmatched, u)
+		l.unanswered(m.Prompt, m.Nearest, p.seen(Finding{}))
 	}
-	return found, unmatched
 }
 
 // unansweredRequests is S02 of the API: prompts that no rule answers.
-func unansweredRequests(in Input) ([]Finding, []Unmatched) {
-	var found []Finding
-	var unmatched []Unmatched
-	for _, e := range in.Entries {
+func (l *findings) unansweredRequests() {
+	for _, e := range l.in.Entries {
 		if q := e.Request; q != nil && q.Prompt != "" && !q.Injected && q.Rule == "" && q.Status != 0 && q.Status != 401 {
 			var nearest []string
-			if in.Scenario != nil {
-				nearest = in.Scenario.Explain(q.Prompt)
+			if l.in.Scenario != nil {
+				nearest = l.in.Scenario.Explain(q.Prompt)
 			}
-			u := unansweredPrompt(q.Prompt, nearest)
-			found = append(found, u.near(Finding{ID: "S02", Level: levelError, Text: "no rule matches the prompt " + quoted(q.Prompt), Advice: u.advice(), Time: e.Time}))
-			unmatched = append(unmatched, u)
+			l.unanswered(q.Prompt, nearest, Finding{Time: e.Time})
 		}
 	}
-	return found, unmatched
 }
 
-func unansweredPrompt(prompt string, nearest []string) Unmatched {
-	if nearest == nil {
-		nearest = []string{}
-	}
-	return Unmatched{Prompt: prompt, Nearest: nearest, Rule: accept.Rule(prompt)}
+func (l *findings) unanswered(prompt string, nearest []string, f Finding) {
+	u := Unmatched{Prompt: prompt, Nearest: append([]string{}, nearest...), Rule: accept.Rule(prompt)}
+	f.ID, f.Level, f.Text, f.Advice = "S02", levelError, "no rule matches the prompt "+quoted(prompt), u.advice()
+	l.list, l.unmatched = append(l.list, u.near(f)), append(l.unmatched, u)
 }
 
 // advice is the nearest rules, and one to paste.
@@ -150,13 +131,12 @@ func (u Unmatched) near(f Finding) Finding {
 }
 
 // calls is S03 and S04: scripted calls that cannot have run.
-func (p *process) calls(in Input) []Finding {
-	var found []Finding
+func (l *findings) calls(p *process) {
 	denied := map[string]bool{}
 	var rule journal.Match // that answered last
 	add := func(f Finding) {
 		f.File, f.Line = rule.File, rule.Line
-		found = append(found, p.seen(f))
+		l.list = append(l.list, p.seen(f))
 	}
 	for _, e := range p.entries {
 		if e.Match != nil {
@@ -168,26 +148,25 @@ func (p *process) calls(in Input) []Finding {
 		t := e.Tool
 		switch {
 		case t == nil:
-		case t.Unknown && !in.names(t.Tool):
+		case t.Unknown && !l.in.names(t.Tool):
 			add(noSuchTool(t.Tool))
-		case denied[t.ToolUseID] && !in.names(t.Tool):
+		case denied[t.ToolUseID] && !l.in.names(t.Tool):
 			add(notAllowed(t.Tool))
 		}
 	}
-	return found
 }
 
 // requestedCalls is S03 and S04 of the API: calls that its clients cannot have run.
-func requestedCalls(in Input) []Finding {
-	var found []Finding
+func (l *findings) requestedCalls() {
+	from := len(l.list)
 	add := func(e journal.Entry, word func(string) Finding, tool string) {
 		f := word(tool)
 		f.File, f.Line, f.Time = e.Request.File, e.Request.Line, e.Time
-		if !in.names(tool) && !slices.ContainsFunc(found, func(g Finding) bool { return g.ID == f.ID && g.Text == f.Text }) {
-			found = append(found, f)
+		if !l.in.names(tool) && !slices.ContainsFunc(l.list[from:], func(g Finding) bool { return g.ID == f.ID && g.Text == f.Text }) {
+			l.list = append(l.list, f)
 		}
 	}
-	for _, e := range in.Entries {
+	for _, e := range l.in.Entries {
 		if e.Request == nil {
 			continue
 		}
@@ -203,7 +182,6 @@ func requestedCalls(in Input) []Finding {
 			}
 		}
 	}
-	return found
 }
 
 func noSuchTool(name string) Finding {

@@ -18,18 +18,18 @@ import (
 // Judge judges a run.
 func Judge(in Input) Report {
 	runs := split(in.Entries)
-	r := Report{Findings: []Finding{}, Expectations: expectations(in), Unmatched: []Unmatched{}, Runs: []Run{}}
+	r := Report{Expectations: expectations(in), Runs: []Run{}}
 	for _, p := range runs {
 		r.Runs = append(r.Runs, p.Run)
 	}
-	r.Findings = append(r.Findings, in.Findings...)
-	r.Findings = append(r.Findings, conduct(runs, in.Killed)...)
-	r.Findings = append(r.Findings, apiConduct(in.Entries)...)
-	r.Findings = append(r.Findings, recorded(in.Entries)...)
+	l := findings{in: in, list: append([]Finding{}, in.Findings...), unmatched: []Unmatched{}}
+	l.conduct(runs, in.Killed)
+	l.list = append(l.list, apiConduct(in.Entries)...)
+	l.list = append(l.list, recorded(in.Entries)...)
 	if !in.Lenient {
-		strict, unmatched := strictness(in, runs)
-		r.Findings, r.Unmatched = append(r.Findings, strict...), append(r.Unmatched, unmatched...)
+		l.strictness(runs)
 	}
+	r.Findings, r.Unmatched = l.list, l.unmatched
 	if in.Torn > 0 {
 		r.Findings = append(r.Findings, Finding{
 			ID: "J01", Level: levelWarn, Text: count(in.Torn, "line") + " of the journal could not be read",
