@@ -25,12 +25,16 @@ type Options struct {
 	Journal *journal.Journal
 	// System is the process; it is required.
 	System *process.System
+	// Fault has the output spoiled from the start; nil = none. A scenario may arm one
+	// later, with [ArmOutput].
+	Fault *Fault
 }
 
 // Edge watches one process. All methods may be called from many goroutines.
 type Edge struct {
 	o       Options
 	started time.Time
+	spoiler *spoiler
 
 	mu        sync.Mutex
 	asked     map[string]question // control requests of ours
@@ -39,9 +43,6 @@ type Edge struct {
 	stdinOver bool
 	ended     bool
 	signal    string
-	fault     *Fault        // nil = none
-	over      chan struct{} // closed when a signal ends the process
-	dying     bool
 }
 
 // question is a control request of ours: open, withdrawn or answered.
@@ -56,13 +57,14 @@ const (
 	blocked = time.Second
 	// late is how long after its withdrawal an answer may still be on its way.
 	late = 5 * time.Second
-	// told is how long a signal takes to be known everywhere.
-	told = 20 * time.Millisecond
 )
 
 // New makes an edge.
 func New(o Options) *Edge {
-	return &Edge{o: o, started: o.System.Now(), asked: map[string]question{}, over: make(chan struct{})}
+	return &Edge{
+		o: o, started: o.System.Now(), asked: map[string]question{},
+		spoiler: &spoiler{system: o.System, fault: o.Fault, over: make(chan struct{})},
+	}
 }
 
 func (e *Edge) note(b journal.Body) {
@@ -185,7 +187,7 @@ func decides(subtype string) bool {
 
 // stdout watches what is written to w, and spoils it.
 func (e *Edge) stdout(w io.Writer) io.Writer {
-	return &spoiled{e: e, w: &writer{e: e, w: w}}
+	return &spoiled{spoiler: e.spoiler, w: &writer{e: e, w: w}}
 }
 
 type writer struct {
@@ -217,17 +219,6 @@ func (e *Edge) written() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.results
-}
-
-// isResult tells a result from other lines. Its type is not its first key.
-func isResult(line []byte) bool {
-	if !bytes.Contains(line, []byte(`"type":"result"`)) {
-		return false
-	}
-	var frame struct {
-		Type string `json:"type"`
-	}
-	return json.Unmarshal(line, &frame) == nil && frame.Type == "result"
 }
 
 // sent looks at a line of ours before it goes out.
@@ -307,14 +298,9 @@ func (e *Edge) signalled(sig os.Signal) bool {
 	e.mu.Lock()
 	e.signal = signalName(sig)
 	line := journal.Host{What: "signal", Signal: e.signal, StdinOpen: !e.stdinOver, Results: e.results}
-	ignored := sig == syscall.SIGTERM && e.fault != nil && e.fault.Do.IgnoreSIGTERM
-	if !ignored && !e.dying {
-		e.dying = true
-		time.AfterFunc(told, func() { close(e.over) })
-	}
 	e.mu.Unlock()
 	e.note(line)
-	return !ignored
+	return e.spoiler.signalled(sig)
 }
 
 // End notes the end of the process; refused is what was said of a command line
@@ -332,6 +318,25 @@ func (e *Edge) End(code int, refused string) int {
 		x.Signal = e.signal
 	}
 	e.note(x)
+	return code
+}
+
+// finish holds back the end of the process where the fault wants it.
+func (e *Edge) finish(code int) int {
+	do := e.spoiler.armed()
+	if do == nil {
+		return code
+	}
+	if do.HangAfterResult && code == 0 && e.o.System.Fate != nil {
+		signals := make(chan os.Signal, 1)
+		stop := fate{e.o.System.Fate, e}.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+		defer stop()
+		e.spoiler.hang()
+		code = 143
+	}
+	if do.ExitCode != nil && code < 128 {
+		code = *do.ExitCode
+	}
 	return code
 }
 

@@ -86,8 +86,7 @@ func TestFaults(t *testing.T) {
 	const run = `{"type":"system","subtype":"init"}` + "\n" + `{"duration_ms":1,"type":"result","subtype":"success","is_error":false,"result":"ok","usage":{"output_tokens":3}}` + "\n"
 	play := func(f *edge.Fault) (string, int) {
 		var out bytes.Buffer
-		e := edge.New(edge.Options{System: system("", &out)})
-		e.Arm(f)
+		e := edge.New(edge.Options{System: system("", &out), Fault: f})
 		s := e.System()
 		for line := range strings.Lines(run) {
 			if _, err := io.WriteString(s.Stdout, line); err != nil {

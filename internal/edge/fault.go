@@ -3,7 +3,6 @@ package edge
 import (
 	"embed"
 	"encoding/json"
-	"io"
 	"path"
 	"slices"
 	"strings"
@@ -98,37 +97,4 @@ func FaultByName(name string) *Fault {
 		return nil
 	}
 	return &f
-}
-
-// Arm has the rest of the output spoiled.
-func (e *Edge) Arm(f *Fault) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.fault = f
-}
-
-// ArmOutput arms the fault of that name at an output that an edge has made, and
-// returns the failure of the model that belongs to it, as --failure names it. An
-// unknown name and another output are left alone.
-func ArmOutput(stdout io.Writer, name string) (failure string) {
-	f := FaultByName(name)
-	if f == nil {
-		return ""
-	}
-	for w, ok := stdout.(interface{ Unwrap() io.Writer }); ok; w, ok = stdout.(interface{ Unwrap() io.Writer }) {
-		stdout = w.Unwrap()
-	}
-	if s, ok := stdout.(*spoiled); ok {
-		s.e.Arm(f)
-	}
-	return f.Do.Failure
-}
-
-func (e *Edge) armed() *Spoil {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.fault == nil {
-		return nil
-	}
-	return &e.fault.Do
 }

@@ -8,37 +8,123 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/internal/process"
 )
 
 // errStalled ends a write that was never to succeed.
 var errStalled = errors.New("stdout has stalled")
 
+// spoiler is the fault of a process, once it is known, and how long what it does
+// may last.
+type spoiler struct {
+	system *process.System
+
+	mu    sync.Mutex
+	fault *Fault        // nil = none
+	dying bool          // over is about to be closed
+	over  chan struct{} // closed when a signal ends the process
+}
+
+// told is how long a signal takes to be known everywhere.
+const told = 20 * time.Millisecond
+
+func (s *spoiler) arm(f *Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fault = f
+}
+
+// armed is what to spoil; nil = nothing.
+func (s *spoiler) armed() *Spoil {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fault == nil {
+		return nil
+	}
+	return &s.fault.Do
+}
+
+// signalled ends what is held back, soon; false = the fault keeps the signal from
+// having an effect.
+func (s *spoiler) signalled(sig os.Signal) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sig == syscall.SIGTERM && s.fault != nil && s.fault.Do.IgnoreSIGTERM {
+		return false
+	}
+	if !s.dying {
+		s.dying = true
+		time.AfterFunc(told, func() { close(s.over) })
+	}
+	return true
+}
+
+// pause waits, but not longer than until a signal ends the process.
+func (s *spoiler) pause(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.over:
+	}
+}
+
+// hang waits until a signal ends the process, or until its parent is gone.
+func (s *spoiler) hang() {
+	parent := os.Getppid()
+	for os.Getppid() == parent {
+		select {
+		case <-s.over:
+			return
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// ArmOutput arms the fault of that name at an output that an edge has made, and
+// returns the failure of the model that belongs to it, as --failure names it. An
+// unknown name and another output are left alone.
+func ArmOutput(stdout io.Writer, name string) (failure string) {
+	f := FaultByName(name)
+	if f == nil {
+		return ""
+	}
+	for w, ok := stdout.(interface{ Unwrap() io.Writer }); ok; w, ok = stdout.(interface{ Unwrap() io.Writer }) {
+		stdout = w.Unwrap()
+	}
+	if s, ok := stdout.(*spoiled); ok {
+		s.arm(f)
+	}
+	return f.Do.Failure
+}
+
 // spoiled is stdout as a fault has it; the writer behind it is a watched one. Each
 // write is a line, or all there is.
 type spoiled struct {
-	e     *Edge
+	*spoiler
 	w     io.Writer
 	lines int      // so far
 	array [][]byte // lines of an array that is not written yet
 }
 
 func (s *spoiled) Write(p []byte) (int, error) {
-	do := s.e.armed()
+	do := s.armed()
 	if do == nil {
 		return s.w.Write(p)
 	}
 	if s.lines++; s.lines == 1 && do.HoldAll > 0 {
-		s.e.pause(seconds(do.HoldAll))
+		s.pause(seconds(do.HoldAll))
 	}
 	line := p
 	result := isResult(p) || !bytes.HasPrefix(p, []byte("{"))
 	if do.StallAfter > 0 && (result || s.lines > do.StallAfter) { // the only line never comes
-		s.e.hang()
+		s.hang()
 		return 0, errStalled
 	}
 	if result {
@@ -63,12 +149,12 @@ func (s *spoiled) Write(p []byte) (int, error) {
 func (s *spoiled) before(do *Spoil) error {
 	if do.StderrBytes > 0 {
 		noise := strings.Repeat(strings.Repeat("noise ", 12)+"\n", do.StderrBytes/73+1)
-		if _, err := io.WriteString(s.e.o.System.Stderr, noise[:do.StderrBytes]); err != nil {
+		if _, err := io.WriteString(s.system.Stderr, noise[:do.StderrBytes]); err != nil {
 			return err
 		}
 	}
 	if do.DelayResult > 0 {
-		s.e.pause(seconds(do.DelayResult))
+		s.pause(seconds(do.DelayResult))
 	}
 	if do.Insert == "" || s.lines == 1 { // an event has no place in a text
 		return nil
@@ -80,7 +166,7 @@ func (s *spoiled) before(do *Spoil) error {
 		{Key: "content", Value: raw(text)},
 		{Key: "level", Value: json.RawMessage(`"info"`)},
 		{Key: "session_id", Value: json.RawMessage(`""`)},
-		{Key: "uuid", Value: raw(s.e.o.System.NewID())},
+		{Key: "uuid", Value: raw(s.system.NewID())},
 	}.MarshalJSON()
 	if err != nil {
 		return err
@@ -134,7 +220,7 @@ func (s *spoiled) pieces(do *Spoil, line []byte) error {
 		}
 		line = line[cut+1:]
 		for len(line) > 0 && !utf8.RuneStart(line[0]) {
-			s.e.pause(5 * time.Millisecond)
+			s.pause(5 * time.Millisecond)
 			if _, err := s.w.Write(line[:1]); err != nil {
 				return err
 			}
@@ -188,43 +274,13 @@ func reversed(line []byte) []byte {
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// pause waits, but not longer than until a signal ends the process.
-func (e *Edge) pause(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-e.over:
+// isResult tells a result from other lines. Its type is not its first key.
+func isResult(line []byte) bool {
+	if !bytes.Contains(line, []byte(`"type":"result"`)) {
+		return false
 	}
-}
-
-// hang waits until a signal ends the process, or until its parent is gone.
-func (e *Edge) hang() {
-	parent := os.Getppid()
-	for os.Getppid() == parent {
-		select {
-		case <-e.over:
-			return
-		case <-time.After(time.Second):
-		}
+	var frame struct {
+		Type string `json:"type"`
 	}
-}
-
-// finish holds back the end of the process where the fault wants it.
-func (e *Edge) finish(code int) int {
-	do := e.armed()
-	if do == nil {
-		return code
-	}
-	if do.HangAfterResult && code == 0 && e.o.System.Fate != nil {
-		signals := make(chan os.Signal, 1)
-		stop := fate{e.o.System.Fate, e}.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
-		defer stop()
-		e.hang()
-		code = 143
-	}
-	if do.ExitCode != nil && code < 128 {
-		code = *do.ExitCode
-	}
-	return code
+	return json.Unmarshal(line, &frame) == nil && frame.Type == "result"
 }

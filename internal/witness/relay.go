@@ -38,8 +38,7 @@ func Relay(ctx context.Context, s *process.System, fault string, argv []string) 
 			return 0, err
 		}
 	}
-	e := edge.New(edge.Options{System: s, Journal: w.journal})
-	e.Arm(f)
+	e := edge.New(edge.Options{System: s, Journal: w.journal, Fault: f})
 	if f == nil {
 		return attend(ctx, s, e, argv)
 	}

@@ -30,9 +30,7 @@ func Watch(s *process.System, commands []string) (watched *process.System, end f
 	fault, s := faultOf(s)
 	w := &witness{sys: s, path: captureOf(s), strict: strictOf(s)}
 	w.open(commands, fault)
-	o := edge.Options{System: w.sys, Journal: w.journal}
-	w.edge = edge.New(o)
-	w.edge.Arm(fault)
+	w.edge = edge.New(edge.Options{System: w.sys, Journal: w.journal, Fault: fault})
 	return w.edge.System(), w.end
 }
 
