@@ -13,14 +13,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/simulator"
-	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
 )
@@ -181,50 +179,4 @@ func background(in input, def Definition, script *protocol.SubagentScript) bool 
 	}
 }
 
-// start runs the agent, or leaves it to its task.
-func (w *worker) start(ctx context.Context) (executor.Result, error) {
-	w.model = model.Resolve(w.modelName())
-	w.hooks(ctx, protocol.SubagentStartHook{AgentType: w.t.AgentType})
-	if w.t.Background {
-		if ctx.Err() != nil { // interrupted before it began
-			end := w.stopped()
-			w.finish(end)
-			w.t.End(end)
-			return executor.Plain(executor.Interrupted()), ctx.Err()
-		}
-		w.a.o.Tasks.Go(ctx, w.t, w.run)
-		return executor.Plain(w.launched()), nil
-	}
-	t := w.t
-	end := w.run(ctx)
-	t.End(end)
-	if w.crash != nil {
-		return executor.Result{}, w.crash
-	}
-	if ctx.Err() != nil {
-		return executor.Plain(executor.Interrupted()), ctx.Err()
-	}
-	return executor.Plain(w.completed(end)), nil
-}
-
-func (w *worker) modelName() string {
-	for _, name := range []string{w.in.Model, w.def.Model} {
-		if name != "" && name != "inherit" {
-			return w.a.o.Models.Name(name)
-		}
-	}
-	return w.a.o.Session.Options().Live.Model()
-}
-
 func (a *Agents) now() time.Time { return a.o.Session.Options().Clock.Now() }
-
-// allowed tells whether the agent's definition leaves it a tool. Rules such as
-// Bash(git *) name their tool, mcp__server all tools of a server.
-func (d Definition) allowed(tool protocol.Tool) bool {
-	names := func(rule string) bool {
-		rule, _, _ = strings.Cut(rule, "(")
-		return rule == tool.Name || rule == "*" || IsCall(rule) && IsCall(tool.Name) ||
-			strings.HasPrefix(rule, "mcp__") && strings.HasPrefix(tool.Name, strings.TrimSuffix(rule, "__*")+"__")
-	}
-	return (d.Tools == nil || slices.ContainsFunc(d.Tools, names)) && !slices.ContainsFunc(d.Disallowed, names)
-}

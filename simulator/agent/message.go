@@ -1,48 +1,13 @@
 package agent
 
 import (
-	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
-	"github.com/claudeless/claudeless/simulator/task"
 )
-
-// finish notes how a run of the agent ended, unless a message waits for it, which
-// it takes. What is sent after the end makes it go on in another run.
-func (w *worker) finish(end task.End) (message string, more bool) {
-	w.a.mu.Lock()
-	defer w.a.mu.Unlock()
-	if len(w.inbox) > 0 && end.Status == task.Completed {
-		message, w.inbox = w.inbox[0], w.inbox[1:]
-		return message, true
-	}
-	w.runs, w.status = false, end.Status
-	return "", false
-}
-
-// heard keeps a message in the agent's transcript; the caller's conversation
-// does not show it.
-func (w *worker) heard(message string) {
-	ev := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: message}}}
-	w.address(ev)
-	w.t.Post(&protocol.Unshown{Event: ev})
-}
-
-// name is what messages are sent to.
-func (w *worker) name() string {
-	return cmp.Or(w.in.Name, w.t.ID)
-}
-
-// ref tells agents of one name apart.
-func (w *worker) ref() string {
-	sum := sha256.Sum256([]byte(w.t.ID))
-	return fmt.Sprintf("%.3x", sum)
-}
 
 // pin says which agent a message went to.
 type pin struct {
@@ -105,22 +70,6 @@ func (a *Agents) send(ctx context.Context, call protocol.ToolUse) protocol.ToolR
 		name = name[:min(len(name), 7)]
 	}
 	return sent{Success: true, Message: "Resuming agent " + name, Resumed: w.t.ID, Revived: w.t.ID, Pin: p}.result()
-}
-
-// resume lets an agent that has ended go on, as another run of its task.
-func (w *worker) resume(ctx context.Context, call, message string) {
-	t := w.a.o.Tasks.Start(task.Info{
-		ID: w.t.ID, Kind: task.Agent, ToolUseID: call, Description: w.t.Description, AgentType: w.t.AgentType, Prompt: message,
-		Depth: w.t.Depth, ParentID: w.t.ParentID, Background: true,
-	})
-	w.a.mu.Lock()
-	w.t = t
-	w.a.mu.Unlock()
-	w.tools, w.final, w.last = tally{}, protocol.Usage{}, nil
-	w.a.o.Tasks.Go(ctx, t, func(ctx context.Context) task.End {
-		w.heard(message)
-		return w.goOn(ctx, message)
-	})
 }
 
 // find looks an agent up by its name or id, the last one first; a.mu is held.

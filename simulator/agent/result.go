@@ -12,6 +12,73 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
+// outOfTurns is the subtype of a result at the limit of turns. That is no failure of an agent: it can go on (observed with
+// 2.1.329).
+const outOfTurns = "error_max_turns"
+
+// work is what one run of an agent has come to so far.
+type work struct {
+	tools  tally
+	last   *protocol.Result    // the agent's last result; nil = none yet
+	fault  *protocol.Assistant // what stood for a reply that the API refused; nil = nothing
+	final  protocol.Usage      // of its last message
+	saying string              // id of that message
+	length int                 // of its blocks so far, in bytes
+}
+
+// replied notes a block of the agent's model.
+func (k *work) replied(ev *protocol.Assistant) {
+	if ev.IsAPIErrorMessage {
+		k.fault = ev
+	}
+	if ev.Final != nil && ev.Message.ID != k.saying {
+		k.saying, k.final, k.length = ev.Message.ID, ev.Final.Usage, 0
+	}
+	k.length += length(ev.Message.Content[0])
+}
+
+// ended notes a result, and returns for how many milliseconds the API was waited
+// for since the one before.
+func (k *work) ended(ev *protocol.Result) (waited int) {
+	waited = ev.DurationAPIMS
+	if k.last != nil {
+		waited -= k.last.DurationAPIMS
+	}
+	k.last = ev
+	return waited
+}
+
+// usage is what the agent has used so far; its tokens are those of its last
+// message, which holds all before it.
+func (k *work) usage(t *task.Task) *task.Usage {
+	return &task.Usage{
+		TotalTokens: k.final.InputTokens + k.final.OutputTokens, ToolUses: k.tools.total,
+		DurationMS: int(t.Took() / time.Millisecond),
+	}
+}
+
+// calling is usage while a call is shown: the end of its message is still to come.
+func (k *work) calling(t *task.Task) task.Usage {
+	u := *k.usage(t)
+	u.ToolUses++
+	u.TotalTokens = k.final.InputTokens + k.length/4
+	return u
+}
+
+// length is that of what a block says.
+func length(b protocol.Block) int {
+	switch b := b.(type) {
+	case protocol.TextBlock:
+		return len(b.Text)
+	case protocol.ThinkingBlock:
+		return len(b.Thinking)
+	case protocol.ToolUse:
+		return len(b.Input)
+	default:
+		return 0
+	}
+}
+
 // tally counts the tool calls of an agent.
 type tally struct {
 	total int
@@ -113,20 +180,20 @@ func (w *worker) completed(end task.End) protocol.ToolResult {
 	}
 	text := w.text()
 	content, notes, used := []protocol.Block{protocol.Text(text)}, 0, ""
-	if len(w.tools.used) > 0 {
-		used = "<tools-used-before-summary>" + strings.Join(w.tools.used, ", ") + "</tools-used-before-summary>\n"
+	if len(w.work.tools.used) > 0 {
+		used = "<tools-used-before-summary>" + strings.Join(w.work.tools.used, ", ") + "</tools-used-before-summary>\n"
 		content, notes = append([]protocol.Block{protocol.Text(used)}, content...), 1
 	}
-	if w.last.Subtype == outOfTurns {
+	if w.work.last.Subtype == outOfTurns {
 		notes++ // in the place of a report
 	}
 	out := output{
 		NoteCount: notes, Status: "completed", Prompt: w.in.Prompt, AgentID: w.t.ID, AgentType: w.t.AgentType, SectionHash: sectionHash,
 		Content: content, Model: w.model, DurationMS: end.Usage.DurationMS,
-		Tokens: end.Usage.TotalTokens, ToolUseCount: w.tools.total, ToolsUsed: w.tools.used, Usage: w.final, CanContinue: true,
+		Tokens: end.Usage.TotalTokens, ToolUseCount: w.work.tools.total, ToolsUsed: w.work.tools.used, Usage: w.work.final, CanContinue: true,
 	}
-	if w.tools.total > 0 {
-		out.ToolStats = &w.tools.stats
+	if w.work.tools.total > 0 {
+		out.ToolStats = &w.work.tools.stats
 	}
 	shown := notesText(used) + handBack + indented(text) + fmt.Sprintf(
 		"\nagentId: %s (use SendMessage with to: '%[1]s', summary: '<5-10 word recap>' to continue this agent)\n<usage>subagent_tokens: %d\ntool_uses: %d\nduration_ms: %d</usage>",
@@ -169,14 +236,5 @@ func (w *worker) launched() protocol.ToolResult {
 			CanRead     bool   `json:"canReadOutputFile"`
 			CanContinue bool   `json:"canContinueAgent"`
 		}{true, "async_launched", w.t.ID, w.t.Description, w.model, w.in.Prompt, w.t.OutputFile, true, true},
-	}
-}
-
-// usage is what the agent has used so far; its tokens are those of its last
-// message, which holds all before it.
-func (w *worker) usage() *task.Usage {
-	return &task.Usage{
-		TotalTokens: w.final.InputTokens + w.final.OutputTokens, ToolUses: w.tools.total,
-		DurationMS: int(w.t.Took() / time.Millisecond),
 	}
 }

@@ -1,10 +1,11 @@
 package agent
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -37,13 +38,54 @@ type worker struct {
 	status  task.Status
 	started time.Time
 
-	tools  tally
-	last   *protocol.Result      // the agent's last result; nil = none yet
-	fault  *protocol.Assistant   // what stood for a reply that the API refused; nil = nothing
-	final  protocol.Usage        // of its last message
-	saying string                // id of that message
-	length int                   // of its blocks so far, in bytes
-	crash  *simulator.CrashError // the scenario ends the process
+	work  work                  // of this run
+	crash *simulator.CrashError // the scenario ends the process
+}
+
+// name is what messages are sent to.
+func (w *worker) name() string {
+	return cmp.Or(w.in.Name, w.t.ID)
+}
+
+// ref tells agents of one name apart.
+func (w *worker) ref() string {
+	sum := sha256.Sum256([]byte(w.t.ID))
+	return fmt.Sprintf("%.3x", sum)
+}
+
+// start runs the agent, or leaves it to its task.
+func (w *worker) start(ctx context.Context) (executor.Result, error) {
+	w.model = model.Resolve(w.modelName())
+	w.hooks(ctx, protocol.SubagentStartHook{AgentType: w.t.AgentType})
+	if w.t.Background {
+		if ctx.Err() != nil { // interrupted before it began
+			end := w.stopped()
+			w.finish(end)
+			w.t.End(end)
+			return executor.Plain(executor.Interrupted()), ctx.Err()
+		}
+		w.a.o.Tasks.Go(ctx, w.t, w.run)
+		return executor.Plain(w.launched()), nil
+	}
+	t := w.t
+	end := w.run(ctx)
+	t.End(end)
+	if w.crash != nil {
+		return executor.Result{}, w.crash
+	}
+	if ctx.Err() != nil {
+		return executor.Plain(executor.Interrupted()), ctx.Err()
+	}
+	return executor.Plain(w.completed(end)), nil
+}
+
+func (w *worker) modelName() string {
+	for _, name := range []string{w.in.Model, w.def.Model} {
+		if name != "" && name != "inherit" {
+			return w.a.o.Models.Name(name)
+		}
+	}
+	return w.a.o.Session.Options().Live.Model()
 }
 
 // run is the whole life of the agent but the frames of its task and what hooks
@@ -75,6 +117,27 @@ func (w *worker) goOn(ctx context.Context, text string) task.End {
 	}
 }
 
+// finish notes how a run of the agent ended, unless a message waits for it, which
+// it takes. What is sent after the end makes it go on in another run.
+func (w *worker) finish(end task.End) (message string, more bool) {
+	w.a.mu.Lock()
+	defer w.a.mu.Unlock()
+	if len(w.inbox) > 0 && end.Status == task.Completed {
+		message, w.inbox = w.inbox[0], w.inbox[1:]
+		return message, true
+	}
+	w.runs, w.status = false, end.Status
+	return "", false
+}
+
+// heard keeps a message in the agent's transcript; the caller's conversation
+// does not show it.
+func (w *worker) heard(message string) {
+	ev := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: message}}}
+	w.address(ev)
+	w.t.Post(&protocol.Unshown{Event: ev})
+}
+
 // converse plays one prompt to the agent's answer.
 func (w *worker) converse(ctx context.Context, text string) task.End {
 	prompt := protocol.UserMessage{Content: protocol.Content{Text: text}}
@@ -95,14 +158,30 @@ func (w *worker) converse(ctx context.Context, text string) task.End {
 	if text := w.text(); text != "" {
 		_, _ = w.t.Write([]byte(text + "\n")) // never fails
 	}
-	if w.last.IsError && w.last.Subtype != outOfTurns {
+	if w.work.last.IsError && w.work.last.Subtype != outOfTurns {
 		return w.refused()
 	}
-	end := task.End{Status: task.Completed, Summary: w.summary(""), Usage: w.usage()}
+	end := task.End{Status: task.Completed, Summary: w.summary(""), Usage: w.work.usage(w.t)}
 	if w.t.Background {
 		end.Report = w.text()
 	}
 	return end
+}
+
+// resume lets an agent that has ended go on, as another run of its task.
+func (w *worker) resume(ctx context.Context, call, message string) {
+	t := w.a.o.Tasks.Start(task.Info{
+		ID: w.t.ID, Kind: task.Agent, ToolUseID: call, Description: w.t.Description, AgentType: w.t.AgentType, Prompt: message,
+		Depth: w.t.Depth, ParentID: w.t.ParentID, Background: true,
+	})
+	w.a.mu.Lock()
+	w.t = t
+	w.a.mu.Unlock()
+	w.work = work{}
+	w.a.o.Tasks.Go(ctx, t, func(ctx context.Context) task.End {
+		w.heard(message)
+		return w.goOn(ctx, message)
+	})
 }
 
 // stopped is the end of an agent by somebody else; of one that the caller waited
@@ -111,17 +190,17 @@ func (w *worker) stopped() task.End {
 	if !w.t.Background {
 		return task.End{Status: task.Killed, Summary: w.t.Description}
 	}
-	return task.End{Status: task.Killed, Summary: w.summary("was stopped"), Usage: w.usage()}
+	return task.End{Status: task.Killed, Summary: w.summary("was stopped"), Usage: w.work.usage(w.t)}
 }
 
 func (w *worker) failed(why string) task.End {
-	return task.End{Status: task.Failed, Summary: w.summary("failed: " + why), Usage: w.usage()}
+	return task.End{Status: task.Failed, Summary: w.summary("failed: " + why), Usage: w.work.usage(w.t)}
 }
 
 // refused is the end of an agent whose model could not be asked, which is told
 // to those who watch, or that came to no end.
 func (w *worker) refused() task.End {
-	ev := w.fault
+	ev := w.work.fault
 	if ev == nil {
 		return w.failed(w.text())
 	}
@@ -159,52 +238,9 @@ func (w *worker) options() simulator.Options {
 	}
 }
 
-// toolbox has an agent's tools, of whose calls the session's know.
-type toolbox struct {
-	executor.Executor
-	known simulator.Tools
-}
-
-func (t toolbox) Prepare(call protocol.ToolUse) simulator.Prepared { return t.known.Prepare(call) }
-
-func (t toolbox) Ready(ctx context.Context, call protocol.ToolUse) simulator.Ready {
-	return t.known.Ready(ctx, call)
-}
-
-func (t toolbox) Reached(agent *protocol.AgentRef, calls []protocol.ToolUse) []simulator.Instructions {
-	if known, ok := t.known.(simulator.Instructing); ok {
-		return known.Reached(agent, calls)
-	}
-	return nil
-}
-
-// marked tells the layers around the tools whose call it is.
-func marked(ref protocol.AgentRef) executor.Middleware {
-	return executor.Func(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
-		call.Agent = &ref
-		return next.Execute(ctx, call)
-	})
-}
-
-// missing says of tools that the session has and the agent may not call that
-// they are not among its own.
-func missing(session executor.Executor) executor.Middleware {
-	return executor.Func(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
-		result, err := next.Execute(ctx, call)
-		if !errors.Is(err, executor.ErrUnknownTool) {
-			return result, err
-		}
-		tools, listErr := session.Tools(ctx)
-		if listErr != nil || !slices.ContainsFunc(tools, func(t protocol.Tool) bool { return t.Name == call.Name }) {
-			return result, err
-		}
-		return executor.Plain(executor.Missing(call.Name)), nil
-	})
-}
-
 // turn plays one prompt and shows it as part of the caller's conversation.
 func (w *worker) turn(ctx context.Context, sim *simulator.Simulator, prompt protocol.UserMessage) error {
-	w.last, w.fault = nil, nil
+	w.work.last, w.work.fault = nil, nil
 	for ev, err := range sim.Turn(ctx, prompt) {
 		if err != nil {
 			if crash, ok := errors.AsType[*simulator.CrashError](err); ok {
@@ -220,7 +256,7 @@ func (w *worker) turn(ctx context.Context, sim *simulator.Simulator, prompt prot
 			w.t.Settle(ctx) // a call is shown before its hooks and questions
 		}
 	}
-	if w.last == nil {
+	if w.work.last == nil {
 		return errors.New("the agent ended without a result")
 	}
 	return nil
@@ -241,18 +277,13 @@ func (w *worker) show(ev protocol.Event) {
 		}
 		w.t.Post(ev)
 	case *protocol.ToolRan:
-		w.tools.count(ev)
+		w.work.tools.count(ev)
 		w.t.Post(ev)
 	case *protocol.PermissionDenied:
 		ev.AgentID = w.t.ID
 		w.t.Post(ev)
 	case *protocol.Result:
-		waited := ev.DurationAPIMS
-		if w.last != nil {
-			waited -= w.last.DurationAPIMS
-		}
-		w.last = ev
-		w.t.Post(&protocol.Spent{Models: *ev.ModelUsageSince, APIMS: waited})
+		w.t.Post(&protocol.Spent{Models: *ev.ModelUsageSince, APIMS: w.work.ended(ev)})
 	case *protocol.System:
 		if ev.Subtype != "thinking_tokens" {
 			w.t.Post(ev)
@@ -292,20 +323,12 @@ func (w *worker) retries(ev *protocol.APIRetry) {
 // assistant shows one block. Texts of an agent that the caller waits for are
 // shown only to those who asked (spec: cli-contract 9.5).
 func (w *worker) assistant(ev *protocol.Assistant) {
-	if ev.IsAPIErrorMessage {
-		w.fault = ev
-	}
+	w.work.replied(ev)
 	ev.ParentToolUseID = new(w.caller)
 	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.t.ID, w.t.AgentType, w.t.Description
 	ev.ThinkingDisplay, ev.ThinkingDurationMS, ev.APIErrorStatus = "", nil, 0
-	if ev.Final != nil && ev.Message.ID != w.saying {
-		w.saying, w.final, w.length = ev.Message.ID, ev.Final.Usage, 0
-	}
-	w.length += length(ev.Message.Content[0])
 	if use, ok := ev.Message.Content[0].(protocol.ToolUse); ok {
-		u := *w.usage()
-		u.ToolUses++
-		u.TotalTokens = w.final.InputTokens + w.length/4 // its end is still to come
+		u := w.work.calling(w.t)
 		if w.t.Behind() {
 			w.t.Post(ev)
 		}
@@ -320,20 +343,6 @@ func (w *worker) assistant(ev *protocol.Assistant) {
 		return
 	}
 	w.t.Post(&protocol.Unshown{Event: ev})
-}
-
-// length is that of what a block says.
-func length(b protocol.Block) int {
-	switch b := b.(type) {
-	case protocol.TextBlock:
-		return len(b.Text)
-	case protocol.ThinkingBlock:
-		return len(b.Thinking)
-	case protocol.ToolUse:
-		return len(b.Input)
-	default:
-		return 0
-	}
 }
 
 // say shows a prompt of the agent.
@@ -410,20 +419,16 @@ func (w *worker) hooks(ctx context.Context, in protocol.HookInput) hook.Outcome 
 	return out
 }
 
-// outOfTurns is the subtype of a result at the limit of turns. That is no failure of an agent: it can go on (observed with
-// 2.1.329).
-const outOfTurns = "error_max_turns"
-
 // text is the agent's answer.
 func (w *worker) text() string {
 	switch {
-	case w.last == nil:
+	case w.work.last == nil:
 		return ""
-	case w.last.Result != nil:
-		return *w.last.Result
-	case w.last.Subtype == outOfTurns:
+	case w.work.last.Result != nil:
+		return *w.work.last.Result
+	case w.work.last.Subtype == outOfTurns:
 		return fmt.Sprintf("NOTE: this agent stopped at its %d-turn limit before it had a report. Send it a message (SendMessage), and it goes on from there.\n", w.def.MaxTurns)
 	default:
-		return strings.Join(w.last.Errors, "\n")
+		return strings.Join(w.work.last.Errors, "\n")
 	}
 }

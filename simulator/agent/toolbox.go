@@ -1,0 +1,66 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// toolbox has an agent's tools, of whose calls the session's know.
+type toolbox struct {
+	executor.Executor
+	known simulator.Tools
+}
+
+func (t toolbox) Prepare(call protocol.ToolUse) simulator.Prepared { return t.known.Prepare(call) }
+
+func (t toolbox) Ready(ctx context.Context, call protocol.ToolUse) simulator.Ready {
+	return t.known.Ready(ctx, call)
+}
+
+func (t toolbox) Reached(agent *protocol.AgentRef, calls []protocol.ToolUse) []simulator.Instructions {
+	if known, ok := t.known.(simulator.Instructing); ok {
+		return known.Reached(agent, calls)
+	}
+	return nil
+}
+
+// marked tells the layers around the tools whose call it is.
+func marked(ref protocol.AgentRef) executor.Middleware {
+	return executor.Func(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
+		call.Agent = &ref
+		return next.Execute(ctx, call)
+	})
+}
+
+// missing says of tools that the session has and the agent may not call that
+// they are not among its own.
+func missing(session executor.Executor) executor.Middleware {
+	return executor.Func(func(ctx context.Context, call protocol.ToolUse, next executor.Executor) (executor.Result, error) {
+		result, err := next.Execute(ctx, call)
+		if !errors.Is(err, executor.ErrUnknownTool) {
+			return result, err
+		}
+		tools, listErr := session.Tools(ctx)
+		if listErr != nil || !slices.ContainsFunc(tools, func(t protocol.Tool) bool { return t.Name == call.Name }) {
+			return result, err
+		}
+		return executor.Plain(executor.Missing(call.Name)), nil
+	})
+}
+
+// allowed tells whether the agent's definition leaves it a tool. Rules such as
+// Bash(git *) name their tool, mcp__server all tools of a server.
+func (d Definition) allowed(tool protocol.Tool) bool {
+	names := func(rule string) bool {
+		rule, _, _ = strings.Cut(rule, "(")
+		return rule == tool.Name || rule == "*" || IsCall(rule) && IsCall(tool.Name) ||
+			strings.HasPrefix(rule, "mcp__") && strings.HasPrefix(tool.Name, strings.TrimSuffix(rule, "__*")+"__")
+	}
+	return (d.Tools == nil || slices.ContainsFunc(d.Tools, names)) && !slices.ContainsFunc(d.Disallowed, names)
+}
