@@ -43,10 +43,7 @@ type Job struct {
 //
 // A program that cannot be found gives an error that wraps [fs.ErrNotExist].
 func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("starting %s: %w", o.Path, err)
-	}
-	cmd, err := o.build()
+	cmd, err := o.prepare(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -54,13 +51,12 @@ func StartJob(ctx context.Context, o JobOptions) (*Job, error) {
 	var pp pipes
 	input := pp.toChild(&cmd.Stdin)
 	j := &Job{aside: pp.aside(cmd, o.Aside), state: func() *os.ProcessState { return cmd.ProcessState }}
-	if pp.err == nil {
-		j.done, pp.err = follow(cmd)
-	}
-	pp.closeChildEnds()
-	if pp.err != nil {
-		pp.closeOurEnds()
-		return nil, fmt.Errorf("starting %s: %w", o.Path, pp.err)
+	err = pp.start(o.Command, func() (err error) {
+		j.done, err = follow(cmd)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	j.pid = cmd.Process.Pid
 	j.guard = watchOver(j.pid)
@@ -233,7 +229,9 @@ func (a *Attached) Signal(sig syscall.Signal) { signalGroup(a.pid, sig) }
 // they are gone.
 func (a *Attached) Stop(grace time.Duration) {
 	if groupAlive(a.pid) {
-		terminateGroup(a.pid, a.guard, grace)
+		a.guard.end() // or the group would never be empty
+		signalGroup(a.pid, sigTerm)
+		while(func() bool { return groupRuns(a.pid) }, grace)
 	}
 	endGroup(a.guard, a.pid)
 	<-a.done
@@ -242,30 +240,9 @@ func (a *Attached) Stop(grace time.Duration) {
 	}
 }
 
-// terminateGroup asks a group to end and waits, at most grace, until nothing but
-// its guard is left.
-func terminateGroup(pgid int, g guard, grace time.Duration) {
-	g.end() // or the group would never be empty
-	signalGroup(pgid, sigTerm)
-	over := time.After(grace)
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for groupRuns(pgid) {
-		select {
-		case <-tick.C:
-		case <-over:
-			return
-		}
-	}
-}
-
 // Hurry kills the command and its group unless they end within grace.
 func (a *Attached) Hurry(grace time.Duration) {
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
-	select {
-	case <-a.done:
-	case <-timer.C:
+	if !within(a.done, grace) {
 		signalGroup(a.pid, sigKill)
 	}
 }

@@ -71,10 +71,7 @@ type Process struct {
 //
 // A program that cannot be found gives an error that wraps [fs.ErrNotExist].
 func Start(ctx context.Context, o Options) (*Process, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("starting %s: %w", o.Path, err)
-	}
-	cmd, err := o.build()
+	cmd, err := o.prepare(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -90,13 +87,8 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 	stdin := pp.toChild(&cmd.Stdin)
 	p.stdout = pp.fromChild(&cmd.Stdout)
 	p.stderr = pp.fromChild(&cmd.Stderr)
-	if pp.err == nil {
-		pp.err = cmd.Start()
-	}
-	pp.closeChildEnds()
-	if pp.err != nil {
-		pp.closeOurEnds()
-		return nil, fmt.Errorf("starting %s: %w", o.Path, pp.err)
+	if err := pp.start(o.Command, cmd.Start); err != nil {
+		return nil, err
 	}
 	p.pid = cmd.Process.Pid
 	p.guard = watch(p.pid)
@@ -111,6 +103,14 @@ func orDefault[T int | time.Duration](v, fallback T) T {
 		return fallback
 	}
 	return v
+}
+
+// prepare is build, unless ctx has ended.
+func (c Command) prepare(ctx context.Context) (*exec.Cmd, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("starting %s: %w", c.Path, err)
+	}
+	return c.build()
 }
 
 func (c Command) build() (*exec.Cmd, error) {
@@ -183,8 +183,18 @@ func (pp *pipes) fromChildTo() (r, w *os.File) {
 	return r, w
 }
 
-func (pp *pipes) closeChildEnds() { closeAll(pp.child) }
-func (pp *pipes) closeOurEnds()   { closeAll(pp.ours) }
+// start starts a command whose pipes are made; without it there are none.
+func (pp *pipes) start(c Command, start func() error) error {
+	if pp.err == nil {
+		pp.err = start()
+	}
+	closeAll(pp.child)
+	if pp.err != nil {
+		closeAll(pp.ours)
+		return fmt.Errorf("starting %s: %w", c.Path, pp.err)
+	}
+	return nil
+}
 
 func closeAll(files []*os.File) {
 	for _, f := range files {
@@ -249,10 +259,7 @@ func (p *Process) Exit() (e Exit, ok bool) {
 // most 64 KB. Once the child has ended it waits, briefly, for all of it.
 func (p *Process) StderrTail() string {
 	if _, ended := p.Exit(); ended {
-		select {
-		case <-p.drained:
-		case <-time.After(sweepLimit):
-		}
+		within(p.drained, sweepLimit)
 	}
 	return p.tail.String()
 }
@@ -304,13 +311,32 @@ func endGroup(g guard, pgid int) {
 // killGroup kills what is left of a group and waits, within sweepLimit, until
 // nothing of it can be signalled any more.
 func killGroup(pgid int) {
-	deadline := time.After(sweepLimit)
-	for signalGroup(pgid, sigKill) {
+	while(func() bool { return signalGroup(pgid, sigKill) }, sweepLimit)
+}
+
+// while waits, at most for a time, until something is so no more.
+func while(is func() bool, most time.Duration) {
+	over := time.After(most)
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for is() {
 		select {
-		case <-deadline:
+		case <-tick.C:
+		case <-over:
 			return
-		case <-time.After(2 * time.Millisecond):
 		}
+	}
+}
+
+// within reports whether done is closed within d.
+func within(done <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
 	}
 }
 

@@ -3,7 +3,6 @@ package proc
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -75,13 +74,12 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 	aside := pp.aside(cmd, o.Aside)
 	cmd.WaitDelay = sweepLimit // bounds the copying of Stdin after the exit
 	var done <-chan struct{}
-	if pp.err == nil {
-		done, pp.err = follow(cmd)
-	}
-	pp.closeChildEnds()
-	if pp.err != nil {
-		pp.closeOurEnds()
-		return Result{}, fmt.Errorf("starting %s: %w", o.Path, pp.err)
+	err = pp.start(o.Command, func() (err error) {
+		done, err = follow(cmd)
+		return err
+	})
+	if err != nil {
+		return Result{}, err
 	}
 	guard := watch(cmd.Process.Pid)
 	var copies sync.WaitGroup
@@ -96,7 +94,7 @@ func Run(ctx context.Context, o RunOptions) (Result, error) {
 	<-done
 	res.Exit, res.Aside = exitOf(cmd.ProcessState), noteOf(aside)
 	waitAtMost(&copies, sweepLimit)
-	pp.closeOurEnds()
+	closeAll(pp.ours)
 	copies.Wait()
 
 	res.TimedOut = timedOut
@@ -164,12 +162,7 @@ func (o RunOptions) supervise(ctx context.Context, pid int, done <-chan struct{}
 // terminate asks a group to end and gives it that long.
 func terminate(pgid int, done <-chan struct{}, grace time.Duration) {
 	signalGroup(pgid, sigTerm)
-	kill := time.NewTimer(grace)
-	defer kill.Stop()
-	select {
-	case <-done:
-	case <-kill.C:
-	}
+	within(done, grace)
 }
 
 // waitAtMost gives background holders of a pipe a moment to let go of it.
@@ -179,10 +172,7 @@ func waitAtMost(wg *sync.WaitGroup, d time.Duration) {
 		wg.Wait()
 		close(all)
 	}()
-	select {
-	case <-all:
-	case <-time.After(d):
-	}
+	within(all, d)
 }
 
 // capture keeps the first limit bytes of a stream and drops the rest.
