@@ -57,6 +57,14 @@ func (s *Seen) ServerCall(server, tool string) {
 // Request records a request to the model.
 func (s *Seen) Request(r RequestSeen) { s.requests = append(s.requests, r) }
 
+// GoOn records that the answer to the last request goes on after so many retries:
+// steps that have nothing to run are one message of the API.
+func (s *Seen) GoOn(retries int) {
+	if n := len(s.requests); n > 0 {
+		s.requests[n-1].Retries += retries
+	}
+}
+
 // Exit records the exit code of a process.
 func (s *Seen) Exit(code int) { s.exits = append(s.exits, code) }
 

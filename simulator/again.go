@@ -54,6 +54,7 @@ func (a *again) answered(ctx context.Context) (*scenarios.Request, error) {
 	}
 	paused := a.x.last.stop != nil && *a.x.last.stop == "pause_turn" // the API would go on; the CLI does not ask it to
 	if a.x.last.more && !paused || text == emptyText {
+		a.x.last.goesOn = text != emptyText
 		return &scenarios.Request{Results: []scenarios.Result{}}, nil
 	}
 	if text == "" {

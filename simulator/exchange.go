@@ -34,12 +34,18 @@ type answer struct {
 	request string  // that of its request
 	empty   bool    // it said nothing at all
 	more    bool    // another step comes after it
+	goesOn  bool    // the next one goes on with it: over the API both are one
 }
 
 // note takes down a reply that is about to be streamed.
 func (a *answer) note(h head, blocks []protocol.Block) {
-	a.message, a.request, a.text = h.id, h.request, ""
+	before := *a
+	a.message, a.request, a.text, a.goesOn = h.id, h.request, "", false
 	a.empty = !slices.ContainsFunc(blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
+	if before.goesOn && a.empty {
+		a.text, a.empty = before.text, before.empty
+		return
+	}
 	if _, ok := blocks[len(blocks)-1].(protocol.ToolUse); ok {
 		return
 	}
@@ -205,6 +211,7 @@ func (x *exchange) message(ctx context.Context, req scenarios.Request, reply sce
 	m := x.begin(spent{usage, scenarios.ThinkingTokens(blocks), reply.Usage != nil}, reply.Stream)
 	m.index, m.whole = index, x.unstreamed
 	m.stop = cmp.Or(reply.StopReason, scenarios.StopReason(blocks))
+	m.place.GoesOn = x.last.goesOn
 	x.last.note(m.head, blocks)
 	if err := m.stream(ctx, blocks); err != nil {
 		return nil, err

@@ -26,6 +26,7 @@ type message struct {
 	text     strings.Builder // what of the open text block has been streamed
 	started  bool            // message_start is out
 	whole    bool            // it does not come as a stream
+	silent   bool            // it has one block: if that is an empty text, there is nothing to see
 	received int             // characters of all blocks that have been streamed, but for signatures
 	at       int             // the open block; -1 = none
 	shown    int             // assistant events so far
@@ -63,6 +64,7 @@ func (m *message) stream(ctx context.Context, blocks []protocol.Block) error {
 			m.place.Calls = append(m.place.Calls, use.Name)
 		}
 	}
+	m.silent = len(blocks) == 1
 	for i, b := range blocks {
 		m.place.Index, m.place.Left, m.place.InputMS = i, len(blocks)-1-i, nil
 		m.text.Reset()
@@ -190,8 +192,11 @@ func (m *message) textBlock(ctx context.Context, i int, b protocol.TextBlock) er
 	if err := m.hooks.displayed(ctx, b.Text); err != nil {
 		return err
 	}
-	if b.Text != "" { // an empty one is seen by nobody
+	switch {
+	case b.Text != "":
 		m.assistant(b, nil)
+	case m.silent: // transcripts keep it, and nobody sees it
+		m.out.emit(&protocol.Unshown{Event: m.said(b, nil)})
 	}
 	return nil
 }
@@ -280,6 +285,13 @@ func (m *message) toolBlock(ctx context.Context, i int, b protocol.ToolUse) erro
 
 // assistant yields the complete block.
 func (m *message) assistant(b protocol.Block, more func(*protocol.Assistant)) {
+	ev := m.said(b, more)
+	m.shown++
+	m.out.emit(ev)
+}
+
+// said is the complete block as an event.
+func (m *message) said(b protocol.Block, more func(*protocol.Assistant)) *protocol.Assistant {
 	final := m.place
 	final.StopReason, final.Usage = m.stop, finalUsage(m.usage, 0)
 	ev := &protocol.Assistant{
@@ -298,8 +310,7 @@ func (m *message) assistant(b protocol.Block, more func(*protocol.Assistant)) {
 	if more != nil {
 		more(ev)
 	}
-	m.shown++
-	m.out.emit(ev)
+	return ev
 }
 
 // abort yields what an interrupt leaves of a message: the text so far. What has

@@ -244,6 +244,12 @@ func TestOrderOfEvents(t *testing.T) {
 		{"empty reply with another step", simulator.Options{}, []scenarios.Reply{{More: true}, text("there")}, []string{
 			"init", asksForMore, `assistant text "there"`, "result success error=false turns=2 completed",
 		}},
+		{"two empty replies with another step", simulator.Options{}, []scenarios.Reply{{More: true}, {More: true}, text("there")}, []string{
+			"init", asksForMore, `assistant text "there"`, "result success error=false turns=2 completed",
+		}},
+		{"an empty step behind a text", simulator.Options{}, []scenarios.Reply{{Blocks: text("one").Blocks, More: true}, {More: true}, text("two")}, []string{
+			"init", `assistant text "one"`, `assistant text "two"`, "result success error=false turns=1 completed",
+		}},
 		{"the API would go on", simulator.Options{}, []scenarios.Reply{{Blocks: text("one").Blocks, StopReason: "pause_turn", More: true}}, []string{
 			"init", `assistant text "one"`, "result success error=false turns=1 completed",
 		}},

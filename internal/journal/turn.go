@@ -79,6 +79,9 @@ type Model struct {
 	InputTokens int `json:"input_tokens"`
 	// OutputTokens of the message, estimated or scripted.
 	OutputTokens int `json:"output_tokens"`
+	// GoesOn says that the message goes on with the one before it, which had no calls:
+	// over the API both are the answer to one request.
+	GoesOn bool `json:"goes_on,omitempty"`
 }
 
 // Retry is a failed request that is made again.
@@ -150,6 +153,9 @@ func modelLine(ev *protocol.Assistant) (Model, error) {
 	l := Model{
 		MessageID: ev.Message.ID, Model: ev.Message.Model, Blocks: blocks, Error: ev.Error,
 		InputTokens: ev.Message.Usage.InputTokens, OutputTokens: ev.Message.Usage.OutputTokens,
+	}
+	if ev.Final != nil {
+		l.GoesOn = ev.Final.GoesOn
 	}
 	if ev.Message.StopReason != nil {
 		l.StopReason = *ev.Message.StopReason

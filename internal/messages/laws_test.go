@@ -56,6 +56,10 @@ type talker struct {
 	ended   *turnMessage // results of which the model was asked nothing; nil = there are none
 }
 
+// silentText is what Claude Code says to an empty reply, once in a turn. The reply is
+// no part of the history.
+const silentText = "[Your previous response had no visible output. Please continue and produce a user-visible response.]"
+
 // prompt plays one prompt to the end of its turn.
 func (c *talker) prompt(text string) {
 	typed := turnMessage{role: "user", blocks: []block{{"type": "text", "text": text}}, context: c.contexts()}
@@ -68,7 +72,7 @@ func (c *talker) prompt(text string) {
 	var waiting []string
 	fails := 0
 	begin := slices.Clone(c.history)
-	more, adds := false, 0
+	more, adds, prodded := false, 0, false
 	for range 100 {
 		reply, err := c.engine.Next(c.t.Context(), req)
 		if err != nil {
@@ -97,6 +101,12 @@ func (c *talker) prompt(text string) {
 			c.history = append(c.history, message)
 			begin, said, fails = slices.Clone(c.history), nil, 0
 			req = scenarios.Request{Results: results}
+		case len(said) == 0 && !prodded:
+			prodded = true
+			c.asked = append(c.asked, asked{history: begin, blocks: []block{{"type": "text", "text": ""}}, fails: fails})
+			c.history = append(c.history, turnMessage{role: "user", blocks: []block{{"type": "text", "text": silentText}}})
+			begin, fails = slices.Clone(c.history), 0
+			req = scenarios.Request{Results: []scenarios.Result{}}
 		case more:
 			req = scenarios.Request{Results: []scenarios.Result{}}
 		case len(waiting) > 0:
@@ -237,7 +247,9 @@ func randomResponse(b *strings.Builder, r *rand.Rand, table string) {
 		if r.IntN(3) == 0 {
 			fmt.Fprintf(b, "thinking = \"thought %d\"\n", r.IntN(9))
 		}
-		fmt.Fprintf(b, "text = \"step %d {{ join(map(results, .text), '+') }}\"\n", i)
+		if r.IntN(4) > 0 {
+			fmt.Fprintf(b, "text = \"step %d {{ join(map(results, .text), '+') }}\"\n", i)
+		}
 		if n := r.IntN(3); n > 0 {
 			calls := make([]string, n)
 			for j := range calls {
@@ -267,11 +279,30 @@ func converse(t *testing.T, r *rand.Rand, src string, stops int) []asked {
 // rendering is a way to write a history.
 type rendering func(r *rand.Rand, history []turnMessage) []block
 
+// joined writes what Claude Code says to an empty reply into the message of the user
+// before, as it does: the text before it gets a newline.
+func joined(history []turnMessage) []turnMessage {
+	var out []turnMessage
+	for _, m := range history {
+		if len(out) == 0 || m.blocks[0]["text"] != silentText {
+			out = append(out, m)
+			continue
+		}
+		before := &out[len(out)-1]
+		before.blocks = slices.Clone(before.blocks)
+		if end := len(before.blocks) - 1; before.blocks[end]["type"] == "text" {
+			before.blocks[end] = block{"type": "text", "text": fmt.Sprint(before.blocks[end]["text"], "\n")}
+		}
+		before.blocks = append(before.blocks, m.blocks...)
+	}
+	return out
+}
+
 // asNewModels is how Claude Code writes histories for newer models: what stands
 // beside a message is a message of the system behind it.
 func asNewModels(_ *rand.Rand, history []turnMessage) []block {
 	var out []block
-	for _, m := range history {
+	for _, m := range joined(history) {
 		out = append(out, block{"role": m.role, "content": m.blocks})
 		for _, text := range m.context {
 			out = append(out, block{"role": "system", "content": text})
@@ -287,7 +318,7 @@ func asNewModels(_ *rand.Rand, history []turnMessage) []block {
 // and inside of a tool's result.
 func asOldModels(_ *rand.Rand, history []turnMessage) []block {
 	var out []block
-	for _, m := range history {
+	for _, m := range joined(history) {
 		blocks := slices.Clone(m.blocks)
 		for _, text := range m.context {
 			reminder := "<system-reminder>\n" + text + "\n</system-reminder>"
@@ -320,12 +351,14 @@ func varied(r *rand.Rand, history []turnMessage) []block {
 		render = asOldModels
 	}
 	var changed []turnMessage
-	for _, m := range history {
+	for _, m := range joined(history) {
 		m.blocks = slices.Clone(m.blocks)
 		if m.role == "assistant" {
-			m.blocks = slices.DeleteFunc(m.blocks, func(b block) bool { return b["type"] == "thinking" && r.IntN(2) == 0 })
+			if slices.ContainsFunc(m.blocks, func(b block) bool { return b["type"] != "thinking" }) {
+				m.blocks = slices.DeleteFunc(m.blocks, func(b block) bool { return b["type"] == "thinking" && r.IntN(2) == 0 })
+			}
 			m.blocks = cutTexts(r, m.blocks)
-		} else if r.IntN(2) == 0 {
+		} else if r.IntN(2) == 0 && m.blocks[0]["type"] == "tool_result" && m.blocks[len(m.blocks)-1]["type"] == "tool_result" {
 			r.Shuffle(len(m.blocks), func(i, j int) { m.blocks[i], m.blocks[j] = m.blocks[j], m.blocks[i] })
 		}
 		changed = append(changed, m)

@@ -58,7 +58,7 @@ func openRecords(plan launch.Plan, t transcript.Teller) (*recorder, error) {
 		}
 		return nil, err // a missing conversation keeps its type, because it has a result
 	}
-	r.engine = &played{Engine: scenarios.NewEngine(plan.Scenario.Scenario, plan.Scenario.Engine), scenario: plan.Scenario.Scenario, clock: plan.Clock, began: plan.Clock.Now()}
+	r.engine = &played{Engine: scenarios.NewEngine(plan.Scenario.Scenario, plan.Scenario.Engine), scenario: plan.Scenario.Scenario, clock: plan.Clock, began: plan.Clock.Now(), heard: map[string]string{}}
 	if state := r.transcript.ScenarioState(); state != nil {
 		if err := r.engine.Restore(state); err != nil {
 			r.Warn("the state of the scenario was not restored: " + err.Error())
@@ -264,10 +264,10 @@ type played struct {
 	scenario *scenarios.Scenario
 	clock    *clock.Source
 	began    time.Time
-	heard    string // the message of the model that came last
-	retries  int    // before the next one
-	missed   int    // results that did not fit and are in the journal
-	injected string // the last prompt that is the CLI's own
+	heard    map[string]string // by agent: the message of the model that came last
+	retries  int               // before the next one
+	missed   int               // results that did not fit and are in the journal
+	injected string            // the last prompt that is the CLI's own
 
 	mu    sync.Mutex // calls of servers come at the same time
 	asked []record.Call
@@ -292,14 +292,27 @@ func (p *played) see(ev protocol.Event) {
 	case *protocol.Unshown:
 		p.see(ev.Event)
 	case *protocol.Assistant:
-		if ev.Message.ID == p.heard {
-			return
-		}
-		p.heard = ev.Message.ID
+		p.said(ev)
+	}
+}
+
+// said takes a block of the model: the first of a message answers a request, unless it goes on with the one before.
+func (p *played) said(ev *protocol.Assistant) {
+	agent := ""
+	if ev.ParentToolUseID != nil {
+		agent = *ev.ParentToolUseID
+	}
+	if p.heard[agent] == ev.Message.ID {
+		return
+	}
+	p.heard[agent] = ev.Message.ID
+	if ev.Final != nil && ev.Final.GoesOn {
+		p.Seen().GoOn(p.retries)
+	} else {
 		after := float64(p.clock.Now().Sub(p.began)) / float64(time.Millisecond)
 		p.Seen().Request(scenarios.RequestSeen{Model: ev.Message.Model, Retries: p.retries, AfterMS: after})
-		p.retries = 0
 	}
+	p.retries = 0
 }
 
 // silent tells whether a prompt that no rule answers gets an empty reply of which nobody is told: it is none of the CLI's own,

@@ -83,11 +83,17 @@ func expectations(in Input) []Expectation {
 	return list
 }
 
+// speaker is the model of a process, or of an agent in it.
+type speaker struct {
+	pid   int
+	agent string
+}
+
 // seen is the run as expectations look at it.
 func seen(entries []journal.Entry) *scenarios.Seen {
 	var s scenarios.Seen
 	var api asked
-	heard := map[int]string{} // message of each process that was heard last
+	heard := map[speaker]string{} // message of each that was heard last
 	retries := map[int]int{}
 	for _, e := range entries {
 		switch {
@@ -105,9 +111,17 @@ func seen(entries []journal.Entry) *scenarios.Seen {
 			retries[e.PID] = e.Retry.Attempt
 		case e.Request != nil:
 			api.take(&s, e.Request, after(entries, e))
-		case e.Model != nil && heard[e.PID] != e.Model.MessageID:
-			heard[e.PID] = e.Model.MessageID
-			s.Request(scenarios.RequestSeen{Model: e.Model.Model, Retries: retries[e.PID], AfterMS: after(entries, e)})
+		case e.Model != nil:
+			by := speaker{e.PID, e.Model.Agent}
+			if heard[by] == e.Model.MessageID {
+				continue
+			}
+			heard[by] = e.Model.MessageID
+			if e.Model.GoesOn {
+				s.GoOn(retries[e.PID])
+			} else {
+				s.Request(scenarios.RequestSeen{Model: e.Model.Model, Retries: retries[e.PID], AfterMS: after(entries, e)})
+			}
 			delete(retries, e.PID)
 		}
 	}

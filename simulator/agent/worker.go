@@ -267,6 +267,11 @@ func (w *worker) show(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.Assistant:
 		w.assistant(ev)
+	case *protocol.Unshown:
+		if said, ok := ev.Event.(*protocol.Assistant); ok {
+			w.claim(said)
+			w.t.Post(ev)
+		}
 	case *protocol.User:
 		if ev.IsSynthetic || ev.SourceUUID == "" { // only what answers its calls is shown
 			return
@@ -324,9 +329,7 @@ func (w *worker) retries(ev *protocol.APIRetry) {
 // shown only to those who asked (spec: cli-contract 9.5).
 func (w *worker) assistant(ev *protocol.Assistant) {
 	w.work.replied(ev)
-	ev.ParentToolUseID = new(w.caller)
-	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.t.ID, w.t.AgentType, w.t.Description
-	ev.ThinkingDisplay, ev.ThinkingDurationMS, ev.APIErrorStatus = "", nil, 0
+	w.claim(ev)
 	if use, ok := ev.Message.Content[0].(protocol.ToolUse); ok {
 		u := w.work.calling(w.t)
 		if w.t.Behind() {
@@ -343,6 +346,13 @@ func (w *worker) assistant(ev *protocol.Assistant) {
 		return
 	}
 	w.t.Post(&protocol.Unshown{Event: ev})
+}
+
+// claim makes a block the agent's.
+func (w *worker) claim(ev *protocol.Assistant) {
+	ev.ParentToolUseID = new(w.caller)
+	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.t.ID, w.t.AgentType, w.t.Description
+	ev.ThinkingDisplay, ev.ThinkingDurationMS, ev.APIErrorStatus = "", nil, 0
 }
 
 // say shows a prompt of the agent.

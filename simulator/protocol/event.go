@@ -134,6 +134,7 @@ type MessageFinal struct {
 	Left         int      // blocks after it
 	Calls        []string // names of the tools that the message calls
 	InputMS      *int     // how long the input of a call took to come; nil = no call
+	GoesOn       bool     // the message goes on with the one before, which had no calls: over the API both are one
 }
 
 // LocalCommand is a slash command that ran without the model.

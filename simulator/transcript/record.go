@@ -268,6 +268,9 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 		if f.StopReason != "" {
 			line.Message.StopReason = &f.StopReason
 		}
+		if f.StopReason == "refusal" {
+			line.Message.StopDetails = protocol.NullOf(protocol.StopDetails{Type: f.StopReason})
+		}
 		line.Message.StopSequence, line.Message.Usage = f.StopSequence, f.Usage
 		line.APIBlockIndex, line.ToolInputStreamMS = f.Index, f.InputMS
 	}

@@ -107,11 +107,12 @@ func (f *Fold) step(ctx context.Context, st *state, g *group, in history.Step) e
 		}
 	case history.Resumed:
 		req = scenarios.Request{Results: []scenarios.Result{}}
+		st.prodded = true
 	case history.Notice:
 		req.Injected, req.Notice = true, true
-		st.waiting = nil
+		st.waiting, st.prodded = nil, false
 	default:
-		st.waiting = nil
+		st.waiting, st.prodded = nil, false
 		if f.s.mentionsContext {
 			st.context = g.Context
 		}
@@ -150,7 +151,7 @@ func (f *Fold) goOn(ctx context.Context, st *state) error {
 		req := scenarios.Request{Results: []scenarios.Result{}}
 		added := false
 		switch {
-		case a.more && a.silent():
+		case a.silent() && !st.prodded && f.r.ClaudeCode(): // it asks about it
 			return nil
 		case a.more:
 		case len(st.waiting) > 0:

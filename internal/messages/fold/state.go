@@ -16,6 +16,7 @@ type state struct {
 	waiting []string       // added prompts that nothing has answered
 	context []string       // texts beside the prompt and the results, for expressions
 	struck  map[string]int // how often a rule's failure struck before it was overcome
+	prodded bool           // Claude Code has asked about an empty reply since the last prompt: it does so once
 }
 
 // answer is what the scenario says to the last group of a history.

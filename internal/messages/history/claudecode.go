@@ -67,62 +67,83 @@ func markerOf(text string) Kind {
 	return ""
 }
 
-// understand decides what a message of the user, or of the system, means, and what
-// stands beside it.
+// reading is a message of the user, or of the system, on its way to what it means.
+type reading struct {
+	results       []*Result
+	prompt, files []string
+	others, after []Step // Claude Code's own, before the prompt and behind it
+	context       []aside
+	interrupted   bool
+}
+
+// understand decides what a message means, and what stands beside it.
 func understand(role string, parts []part) (steps []Step, context []aside) {
-	var results []*Result
-	var prompt, files []string
-	var others, after []Step
-	interrupted := false
-	for _, p := range parts {
+	var r reading
+	last := len(parts) - 1
+	for last > 0 && parts[last].kind != "text" {
+		last--
+	}
+	for i, p := range parts {
 		switch {
 		case p.result != nil:
-			results = append(results, p.result)
+			r.results = append(r.results, p.result)
 		case p.attachments:
-			files = append(files, p.kind)
-		case p.kind != "text":
-		default:
-			switch as := markerOf(p.text); as {
-			case Added:
-				others = append(others, newStep(as, addedText(p.text)))
-			case Notice:
-				others = append(others, newStep(as, noticeText(p.text)))
-			case Injected, Resumed, Summary:
-				if len(prompt) > 0 { // of a reply between them nothing is left
-					after = append(after, newStep(as, p.text))
-					continue
-				}
-				others = append(others, newStep(as, p.text))
-			case Interrupt:
-				interrupted = true
-				others = append(others, newStep(as, ""))
-			case beside:
-				context = append(context, asides(p.text)...)
-			default:
-				prompt = append(prompt, p.text)
-			}
+			r.files = append(r.files, p.kind)
+		case p.kind == "text" && i < last: // Claude Code ends it with a newline when it joins another one
+			r.text(strings.TrimSuffix(p.text, "\n"))
+		case p.kind == "text":
+			r.text(p.text)
 		}
 	}
 	if role == "system" {
-		for _, text := range prompt {
-			context = append(context, asides(text)...)
+		for _, text := range r.prompt {
+			r.context = append(r.context, asides(text)...)
 		}
-		prompt = nil
+		r.prompt = nil
 	}
+	return r.steps(), r.context
+}
+
+// text takes one text.
+func (r *reading) text(text string) {
+	switch as := markerOf(text); as {
+	case Added:
+		r.others = append(r.others, newStep(as, addedText(text)))
+	case Notice:
+		r.others = append(r.others, newStep(as, noticeText(text)))
+	case Injected, Resumed, Summary:
+		if len(r.prompt) > 0 { // of a reply between them nothing is left
+			r.after = append(r.after, newStep(as, text))
+			return
+		}
+		r.others = append(r.others, newStep(as, text))
+	case Interrupt:
+		r.interrupted = true
+		r.others = append(r.others, newStep(as, ""))
+	case beside:
+		r.context = append(r.context, asides(text)...)
+	default:
+		r.prompt = append(r.prompt, text)
+	}
+}
+
+// steps are what the message means, in order.
+func (r *reading) steps() []Step {
+	var steps []Step
 	kind := Prompt
-	if len(results) > 0 {
-		steps = append(steps, Step{Kind: Results, Results: results})
-		if !interrupted {
+	if len(r.results) > 0 {
+		steps = append(steps, Step{Kind: Results, Results: r.results})
+		if !r.interrupted {
 			kind = typed
 		}
 	}
-	steps = append(steps, others...)
-	if len(prompt) > 0 || len(files) > 0 && len(results) == 0 && len(others) == 0 && len(context) == 0 {
-		s := Step{Kind: kind, Text: joinPieces(prompt), Pieces: prompt, Files: files}
+	steps = append(steps, r.others...)
+	if len(r.prompt) > 0 || len(r.files) > 0 && len(r.results) == 0 && len(r.others) == 0 && len(r.context) == 0 {
+		s := Step{Kind: kind, Text: joinPieces(r.prompt), Pieces: r.prompt, Files: r.files}
 		s.sum = s.own()
 		steps = append(steps, s)
 	}
-	return append(steps, after...), context
+	return append(steps, r.after...)
 }
 
 func addedText(text string) string {
@@ -275,7 +296,7 @@ func withoutReminders(text string) string {
 // conversation. There is a message.
 func (r *Request) Side() string {
 	last := r.Messages[len(r.Messages)-1]
-	if last.Role == "user" && strings.HasPrefix(last.FirstText(), "CRITICAL: Respond with TEXT ONLY") {
+	if last.Role == "user" && last.ends("CRITICAL: Respond with TEXT ONLY") {
 		return "compact"
 	}
 	if len(r.Tools.Names) > 0 || !r.ClaudeCode() {

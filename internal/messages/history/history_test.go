@@ -105,7 +105,7 @@ func TestDropped(t *testing.T) {
 	for _, s := range g[0].Steps {
 		got = append(got, string(s.Kind)+" "+s.Text)
 	}
-	if diff := cmp.Diff([]string{"prompt hi\n", "resumed " + more, "injected " + refused}, got); diff != "" {
+	if diff := cmp.Diff([]string{"prompt hi", "resumed " + more, "injected " + refused}, got); diff != "" {
 		t.Errorf("steps (-want +got):\n%s", diff)
 	}
 }
@@ -128,7 +128,7 @@ func TestTyped(t *testing.T) {
 	}{
 		"the next prompt":                 {"claude-cli/2.1.329", []any{bash, text("two")}, []string{"closed", "prompt two"}},
 		"two of them":                     {"claude-cli/2.1.329", []any{bash, text("two\n"), text("three")}, []string{"closed", "prompt two\nthree"}},
-		"one whose reply was empty":       {"claude-cli/2.1.329", []any{bash, text("two\n"), text(more)}, []string{"closed", "prompt two\n", "resumed " + more}},
+		"one whose reply was empty":       {"claude-cli/2.1.329", []any{bash, text("two\n"), text(more)}, []string{"closed", "prompt two", "resumed " + more}},
 		"behind an empty reply":           {"claude-cli/2.1.329", []any{bash, text(more), text("two")}, []string{"results", "resumed " + more, "prompt two"}},
 		"behind a message sent meanwhile": {"claude-cli/2.1.329", []any{bash, text(meanwhile), text("two")}, []string{"closed", "added quick", "prompt two"}},
 		"an interrupt":                    {"claude-cli/2.1.329", []any{bash, text("[Request interrupted by user for tool use]"), text("two")}, []string{"closed", "interrupt ", "prompt two"}},

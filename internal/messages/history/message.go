@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -33,6 +34,17 @@ func (c *Message) FirstText() string {
 		}
 	}
 	return ""
+}
+
+// ends tells whether the last text of a message begins so. What has not been answered
+// stands before it.
+func (c *Message) ends(prefix string) bool {
+	for _, p := range slices.Backward(c.parts) {
+		if p.kind == "text" {
+			return strings.HasPrefix(p.text, prefix)
+		}
+	}
+	return false
 }
 
 // wireMessage is a message as it comes.

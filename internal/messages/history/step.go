@@ -2,7 +2,6 @@ package history
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 )
 
@@ -97,9 +96,7 @@ func (s *Step) Digest(uses []Use) Digest {
 
 // Head is the prompt that the first n pieces of a prompt would have been alone.
 func (s *Step) Head(n int) Step {
-	pieces := slices.Clone(s.Pieces[:n])
-	pieces[n-1] = strings.TrimSuffix(pieces[n-1], "\n") // Claude Code's, when it joins another one
-	head := newStep(Prompt, joinPieces(pieces))
+	head := newStep(Prompt, joinPieces(s.Pieces[:n]))
 	head.Pieces = s.Pieces[:n]
 	return head
 }
@@ -113,15 +110,5 @@ func (s *Step) Tail(n int) Step {
 	return tail
 }
 
-// joinPieces makes one prompt of its blocks. Claude Code ends all but the last
-// with a newline of their own when it joins prompts.
-func joinPieces(pieces []string) string {
-	trimmed := make([]string, len(pieces))
-	for i, p := range pieces {
-		if i < len(pieces)-1 {
-			p = strings.TrimSuffix(p, "\n")
-		}
-		trimmed[i] = p
-	}
-	return strings.Join(trimmed, "\n")
-}
+// joinPieces makes one prompt of its blocks.
+func joinPieces(pieces []string) string { return strings.Join(pieces, "\n") }
