@@ -191,10 +191,10 @@ func (e *Engine) find(ctx context.Context, r Request) (*hit, error) {
 			e.left, e.active = e.active, nil
 		}
 	}
-	for i := range e.s.rules.candidates(e.s.Responses, r.Prompt) {
+	for i := range e.s.candidates(r.Prompt) {
 		rule := &e.s.Responses[i]
-		if rule.MaxMatches != nil && e.counts[i] >= *rule.MaxMatches || rule.Once && e.counts[i] > 0 {
-			continue // it has answered as often as it may in this session
+		if rule.spent(e.counts[i]) {
+			continue
 		}
 		c, ok := rule.match.Match(r.Prompt)
 		if !ok {
@@ -222,6 +222,12 @@ func (e *Engine) find(ctx context.Context, r Request) (*hit, error) {
 		return &hit{rule: -1, turn: -1, scope: sc}, nil
 	}
 	return &hit{ref: e.defaultRef(), rule: -1, turn: -1, response: e.s.DefaultResponse, scope: sc}, nil
+}
+
+// spent tells whether a rule that has answered so often in a session may not do
+// so again.
+func (r *Rule) spent(count int) bool {
+	return r.MaxMatches != nil && count >= *r.MaxMatches || r.Once && count > 0
 }
 
 // claim takes a rule that answers once in a run.

@@ -2,11 +2,8 @@ package scenarios
 
 import (
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 
 	"github.com/claudeless/claudeless/internal/diag"
 	"github.com/claudeless/claudeless/internal/match"
@@ -139,36 +136,4 @@ func compilePattern(p *Pattern, path diag.Path) (t match.Text, bad diag.Path, er
 	default:
 		return match.Any(), nil, nil
 	}
-}
-
-// ruleIndex finds the rules whose pattern may match a prompt. It is worth its
-// making from the second prompt on, and for many rules only.
-type ruleIndex struct {
-	asked atomic.Int32
-	once  sync.Once
-	index *match.Index
-}
-
-// fewRules are tried one by one.
-const fewRules = 64
-
-// candidates are the places of the rules that may match a prompt, in order.
-func (x *ruleIndex) candidates(rules []Rule, prompt string) iter.Seq[int] {
-	if x == nil || len(rules) <= fewRules || x.asked.Add(1) == 1 {
-		return func(yield func(int) bool) {
-			for i := range rules {
-				if !yield(i) {
-					return
-				}
-			}
-		}
-	}
-	x.once.Do(func() {
-		texts := make([]match.Text, len(rules))
-		for i := range rules {
-			texts[i] = rules[i].match
-		}
-		x.index = match.NewIndex(texts)
-	})
-	return x.index.Candidates(prompt)
 }

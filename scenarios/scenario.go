@@ -3,6 +3,7 @@ package scenarios
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -174,4 +175,29 @@ func clip(s string) string {
 		return fmt.Sprintf("%q…", string(r[:most]))
 	}
 	return fmt.Sprintf("%q", s)
+}
+
+// fewRules are tried one by one.
+const fewRules = 64
+
+// candidates are the places of the rules that may match a prompt, in order.
+func (s *Scenario) candidates(prompt string) iter.Seq[int] {
+	x := s.rules
+	if x == nil || len(s.Responses) <= fewRules || x.asked.Add(1) == 1 {
+		return func(yield func(int) bool) {
+			for i := range s.Responses {
+				if !yield(i) {
+					return
+				}
+			}
+		}
+	}
+	x.once.Do(func() {
+		texts := make([]match.Text, len(s.Responses))
+		for i := range s.Responses {
+			texts[i] = s.Responses[i].match
+		}
+		x.index = match.NewIndex(texts)
+	})
+	return x.index.Candidates(prompt)
 }

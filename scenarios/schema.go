@@ -2,8 +2,11 @@ package scenarios
 
 import (
 	"encoding/json"
+	"sync"
+	"sync/atomic"
 
 	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/internal/match"
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 
@@ -334,4 +337,12 @@ type compiled struct {
 	source  *fill.Source
 	library *fill.Library
 	rules   *ruleIndex
+}
+
+// ruleIndex finds the rules whose pattern may match a prompt. It is worth its
+// making from the second prompt on, and for many rules only.
+type ruleIndex struct {
+	asked atomic.Int32
+	once  sync.Once
+	index *match.Index
 }

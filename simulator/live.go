@@ -83,10 +83,6 @@ func (l *Live) SetStyle(name string) { l.set(func(n *Now) { n.Style = name }) }
 // SetTitle names the session.
 func (l *Live) SetTitle(title string) { l.set(func(n *Now) { n.Title = title }) }
 
-// prompt names the prompt that is answered now; an agent answers that of its
-// session.
-func (l *Live) prompt(id string) { l.set(func(n *Now) { n.PromptID = id }) }
-
 func (l *Live) set(change func(*Now)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -358,6 +358,7 @@ func (TeammateIdleHook) hook() (event, subject string)     { return "TeammateIdl
 func (TaskCreatedHook) hook() (event, subject string)      { return "TaskCreated", "" }
 func (TaskCompletedHook) hook() (event, subject string)    { return "TaskCompleted", "" }
 func (in ElicitationHook) hook() (event, subject string)   { return "Elicitation", in.MCPServerName }
+
 func (in ElicitationResultHook) hook() (event, subject string) {
 	return "ElicitationResult", in.MCPServerName
 }
