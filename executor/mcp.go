@@ -12,9 +12,6 @@ import (
 // caller, who starts and closes it.
 type MCP struct {
 	Manager *mcp.Manager
-	// OnProgress hears the progress of calls; nil = nobody does. It runs on the
-	// goroutine of Execute.
-	OnProgress func(call protocol.ToolUse, p mcp.Progress)
 }
 
 // Tools lists the tools of all connected servers.
@@ -25,11 +22,7 @@ func (m MCP) Tools(ctx context.Context) ([]protocol.Tool, error) {
 // Execute runs one call. A name that no server has, or whose server has failed
 // or is switched off, is [ErrUnknownTool].
 func (m MCP) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
-	req := mcp.CallRequest{Tool: call.Name, ToolUseID: call.ID, Input: call.Input}
-	if m.OnProgress != nil {
-		req.OnProgress = func(p mcp.Progress) { m.OnProgress(call, p) }
-	}
-	result, err := m.Manager.Call(ctx, req)
+	result, err := m.Manager.Call(ctx, mcp.CallRequest{Tool: call.Name, ToolUseID: call.ID, Input: call.Input})
 	switch {
 	case err == nil:
 		return Plain(result), nil

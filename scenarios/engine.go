@@ -20,9 +20,6 @@ import (
 // EngineOptions are what an engine is told beside the scenario. The zero value
 // works.
 type EngineOptions struct {
-	// NewID makes the ids of tool calls that the scenario gives none; nil =
-	// they stay empty and the caller makes them.
-	NewID func() string
 	// Env is `env` in expressions, as "K=V"; of two equal keys the last wins.
 	Env []string
 	// Args is `args` in expressions: the arguments of the program as given.
@@ -116,7 +113,7 @@ func (e *Engine) next(ctx context.Context, r Request) (Reply, error) {
 		return Reply{}, err
 	}
 	e.running = newResponse(h)
-	reply, err := e.running.next(ctx, e.o.NewID)
+	reply, err := e.running.next(ctx)
 	if err != nil {
 		return Reply{}, fmt.Errorf("%s: %w", h.ref, err)
 	}
@@ -167,7 +164,7 @@ func (e *Engine) resume(ctx context.Context, r Request) (Reply, error) {
 	sc := run.hit.scope
 	vars["prompt"] = sc.Vars["prompt"]
 	sc.Vars, sc.Results = vars, append(sc.Results, e.results(r.Results)...)
-	reply, err := run.next(ctx, e.o.NewID)
+	reply, err := run.next(ctx)
 	if err != nil {
 		return Reply{}, fmt.Errorf("%s: %w", run.hit.ref, err)
 	}

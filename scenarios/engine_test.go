@@ -358,7 +358,7 @@ stream = { ttft_ms = 1, tokens_per_second = 2.5, jitter = 0.5, chunk = 3 }
 tool_calls = [{ tool = "A", is_error = true, result = "bad", delay_ms = 4 }]
 failure = { type = "overloaded" }
 `)
-	e := NewEngine(s, EngineOptions{NewID: func() string { return "toolu_x" }})
+	e := NewEngine(s, EngineOptions{})
 	got, err := e.Next(t.Context(), Request{Prompt: "plain"})
 	want := Reply{
 		Blocks: []protocol.Block{protocol.Text("t")}, StopReason: "max_tokens", DelayMS: 5,
@@ -371,7 +371,7 @@ failure = { type = "overloaded" }
 	bad := "bad"
 	want = Reply{
 		Blocks: []protocol.Block{protocol.Text("s"), protocol.ToolUse{
-			Type: "tool_use", ID: "toolu_x", Name: "A", Input: json.RawMessage("{}"),
+			Type: "tool_use", Name: "A", Input: json.RawMessage("{}"),
 			Script: &protocol.CallScript{Result: &bad, IsError: true, DelayMS: 4},
 		}},
 		DelayMS: 6, Stream: &Stream{TTFTMS: 1, TokensPerSecond: 2.5, Jitter: 0.5, Chunk: Chunk{Size: 3}},

@@ -99,8 +99,7 @@ type Session struct {
 // Reply is one message of the model.
 type Reply struct {
 	// Blocks in order. A ToolUse has the name the scenario gave it, an empty
-	// ID unless the scenario or [EngineOptions.NewID] set one, and its input
-	// after templates and $file. No blocks = a message with empty text.
+	// ID unless the scenario set one, and its input after templates and $file. No blocks = a message with empty text.
 	Blocks     []protocol.Block
 	StopReason string // "" = by content: tool_use or end_turn
 	Usage      *Usage // nil = the caller estimates
@@ -193,7 +192,7 @@ func stepsOf(r *Response) []Step {
 
 // next makes the message of the next step whose condition holds. After the
 // last one it is a message with empty text.
-func (r *response) next(ctx context.Context, newID func() string) (Reply, error) {
+func (r *response) next(ctx context.Context) (Reply, error) {
 	r.expected, r.waits = nil, false
 	step, err := r.advance(ctx)
 	if err != nil {
@@ -206,7 +205,7 @@ func (r *response) next(ctx context.Context, newID func() string) (Reply, error)
 	}
 	reply.Fault, reply.Gate, reply.After = step.Fault, step.Gate, strings.TrimPrefix(step.After, "gate:")
 	reply.StopReason, reply.Usage, reply.DelayMS, reply.Stream = step.StopReason, step.Usage, step.DelayMS, step.Stream
-	if err := r.blocks(ctx, &reply, step, newID); err != nil {
+	if err := r.blocks(ctx, &reply, step); err != nil {
 		return Reply{}, err
 	}
 	for _, f := range step.Frames {
@@ -277,7 +276,7 @@ func (r *response) more(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-func (r *response) blocks(ctx context.Context, reply *Reply, step *Step, newID func() string) error {
+func (r *response) blocks(ctx context.Context, reply *Reply, step *Step) error {
 	parts := step.Blocks
 	if parts == nil {
 		if step.Thinking != "" {
@@ -292,7 +291,7 @@ func (r *response) blocks(ctx context.Context, reply *Reply, step *Step, newID f
 	}
 	server := "" // the last call of a tool of the API
 	for i := range parts {
-		b, err := r.block(ctx, &parts[i], newID, server)
+		b, err := r.block(ctx, &parts[i], server)
 		if err != nil {
 			return err
 		}
@@ -309,7 +308,7 @@ func (r *response) blocks(ctx context.Context, reply *Reply, step *Step, newID f
 
 // block fills in one block; server is the call that a result without a
 // tool_use_id answers.
-func (r *response) block(ctx context.Context, b *Block, newID func() string, server string) (protocol.Block, error) {
+func (r *response) block(ctx context.Context, b *Block, server string) (protocol.Block, error) {
 	sc := r.hit.scope
 	switch b.Type {
 	case BlockText:
@@ -329,9 +328,6 @@ func (r *response) block(ctx context.Context, b *Block, newID func() string, ser
 		return protocol.RawBlock{JSON: raw}, err
 	case BlockToolUse:
 		use, err := r.tool(ctx, &b.ToolCall)
-		if use.ID == "" && newID != nil {
-			use.ID = newID()
-		}
 		r.expected = append(r.expected, expectedResult{at: b.at, tool: b.Tool, pattern: b.Expect})
 		return use, err
 	default:

@@ -88,7 +88,7 @@ func (r *resolver) transcript() error {
 func (r *resolver) rest() error {
 	if r.f.InputFormat == "stream-json" {
 		r.p.Host = Host{
-			Present: true, AwaitInitialize: r.f.AwaitInitialize, OneByOne: r.sys.Getenv("CLAUDELESS_MERGE_PROMPTS") == "0",
+			AwaitInitialize: r.f.AwaitInitialize, OneByOne: r.sys.Getenv("CLAUDELESS_MERGE_PROMPTS") == "0",
 			Checkpoints:  on(r.sys, "CLAUDE_CODE_ENABLE_SDK_FILE_CHECKPOINTING"),
 			States:       on(r.sys, "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"),
 			StatesToHost: on(r.sys, "CLAUDE_CODE_SDK_READS_SESSION_STATE"),

@@ -197,7 +197,6 @@ type Records struct {
 
 // Host is what a host on stdin and stdout is promised. The zero value is a run without one.
 type Host struct {
-	Present         bool // --input-format stream-json
 	AwaitInitialize bool
 	OneByOne        bool // prompts are never merged
 	Checkpoints     bool // copies of files are kept

@@ -13,8 +13,6 @@ type Miss struct {
 	// Want is the part of the pattern that should have come there; empty = the
 	// pattern is at its end and the text is not.
 	Want string
-	// Part is the pattern that stopped, of one that has parts.
-	Part Text
 }
 
 // Miss says where a text that does not match stops doing so; ok is false when
@@ -23,16 +21,16 @@ func (t Text) Miss(s string) (m Miss, ok bool) {
 	switch p := t.m.(type) {
 	case exact:
 		n := commonPrefix(string(p), s)
-		return Miss{At: n, Want: string(p)[n:], Part: t}, true
+		return Miss{At: n, Want: string(p)[n:]}, true
 	case contains:
 		at, n := partly(string(p), s)
-		return Miss{At: at + n, Want: string(p)[n:], Part: t}, n > 0
+		return Miss{At: at + n, Want: string(p)[n:]}, n > 0
 	case *regex:
 		at, want, ok := p.partly(s)
-		return Miss{At: at, Want: want, Part: t}, ok
+		return Miss{At: at, Want: want}, ok
 	case glob:
 		at, want := p.partly(s)
-		return Miss{At: at, Want: want, Part: t}, true
+		return Miss{At: at, Want: want}, true
 	case all:
 		for _, part := range p {
 			if _, fits := part.Match(s); !fits {

@@ -93,7 +93,7 @@ func (b *background) Shown() bool { return b.shown.Load() }
 func (b *background) Find(name string) (agent.Definition, bool) {
 	a, ok := b.plan.Catalog.Agent(name)
 	return agent.Definition{
-		Name: a.Name, Description: a.Description, Prompt: a.Prompt, Tools: a.Tools, Disallowed: a.Disallowed,
+		Name: a.Name, Prompt: a.Prompt, Tools: a.Tools, Disallowed: a.Disallowed,
 		Model: a.Model, MaxTurns: a.MaxTurns, Background: a.Background,
 	}, ok
 }

@@ -25,7 +25,6 @@ type hooks struct {
 	*hook.Runner
 	live    *simulator.Live
 	bench   bench
-	policy  *policy
 	records *recorder
 	frames  bool // their start and end are shown
 	off     bool // the settings switch all of them off
@@ -33,7 +32,7 @@ type hooks struct {
 
 // newHooks reads the hooks of the settings (spec: cli-contract 5.5).
 func newHooks(plan launch.Plan, live *simulator.Live, b bench, p *policy) *hooks {
-	h := &hooks{live: live, bench: b, policy: p, records: p.records, frames: plan.Output.HookEvents, off: plan.Settings.DisableAllHooks}
+	h := &hooks{live: live, bench: b, records: p.records, frames: plan.Output.HookEvents, off: plan.Settings.DisableAllHooks}
 	id := p.records.ID()
 	o := hook.Options{
 		CWD: plan.CWD, ToldCWD: plan.Scenario.WorkingDirectory, SessionID: id, TranscriptPath: p.records.transcript.Path(),

@@ -28,13 +28,12 @@ const MaxDepth = 5
 
 // Definition is a kind of agent.
 type Definition struct {
-	Name        string
-	Description string
-	Prompt      string   // its system prompt
-	Tools       []string // nil = all
-	Disallowed  []string
-	Model       string // empty or "inherit" = that of the session
-	MaxTurns    int    // 0 = no limit
+	Name       string
+	Prompt     string   // its system prompt
+	Tools      []string // nil = all
+	Disallowed []string
+	Model      string // empty or "inherit" = that of the session
+	MaxTurns   int    // 0 = no limit
 	// Background says whether calls wait when they do not say so themselves;
 	// nil = they do not wait.
 	Background *bool

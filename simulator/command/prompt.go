@@ -36,7 +36,7 @@ func (c prompt) Run(ctx context.Context, call slash.Call) (*slash.Said, *slash.E
 	if err != nil {
 		return &slash.Said{Text: err.Error(), Name: name, Result: "mcp", Failed: true}, nil
 	}
-	return nil, &slash.Expansion{Text: text, Kind: "mcp_prompt", Name: name, Source: "mcp"}
+	return nil, &slash.Expansion{Text: text, Kind: "mcp_prompt", Source: "mcp"}
 }
 
 // text fills the prompt in; words go to its arguments in their order,

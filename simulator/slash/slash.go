@@ -57,7 +57,6 @@ func Complaint(text string) string {
 type Expansion struct {
 	Text   string
 	Kind   string // "slash_command" or "mcp_prompt"
-	Name   string // what the command calls itself where it fails; empty = as it was typed
 	Source string // where it was found: "projectSettings", "userSettings", "plugin", "mcp"; empty = unknown
 	// Tools are the permission rules that the text brings for its turn, Model
 	// the model that answers it; empty = that of the session.
