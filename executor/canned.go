@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/clock"
+
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -57,7 +59,7 @@ func Canned(o CannedOptions) Middleware {
 		if call.Script != nil {
 			script = *call.Script
 		}
-		if !wait(ctx, script.DelayMS) {
+		if clock.Sleep(ctx, time.Duration(script.DelayMS)*time.Millisecond) != nil {
 			return Plain(Interrupted()), nil
 		}
 		tool := o.Tools[call.Name]
@@ -77,21 +79,6 @@ func Canned(o CannedOptions) Middleware {
 		}
 		return next.Execute(ctx, call)
 	})
-}
-
-// wait sleeps; false = ctx ended first.
-func wait(ctx context.Context, ms int) bool {
-	if ms <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(time.Duration(ms) * time.Millisecond)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // Aborted is the result of a call that was ended while it ran, for another

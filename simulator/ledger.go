@@ -191,7 +191,7 @@ func (b *books) enter(name string, sp spent) {
 
 // charge adds what was used, by a sub-agent for instance.
 func (b *books) charge(models map[string]protocol.ModelUsage) {
-	for _, model := range sortedKeys(models) {
+	for _, model := range slices.Sorted(maps.Keys(models)) {
 		u := models[model]
 		for _, costs := range []map[string]protocol.ModelUsage{b.costs, b.since} {
 			m := costs[model]
@@ -208,7 +208,7 @@ func (b *books) charge(models map[string]protocol.ModelUsage) {
 
 func (b *books) total() float64 {
 	var sum float64
-	for _, model := range sortedKeys(b.costs) {
+	for _, model := range slices.Sorted(maps.Keys(b.costs)) {
 		sum += b.costs[model].CostUSD
 	}
 	return sum
@@ -222,8 +222,6 @@ func (b *books) takeSince() map[string]protocol.ModelUsage {
 	b.since = map[string]protocol.ModelUsage{}
 	return since
 }
-
-func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 // described adds what a model's costs of an earlier process do not keep.
 func described(name string, m protocol.ModelUsage) protocol.ModelUsage {

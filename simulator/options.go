@@ -329,18 +329,3 @@ func (o Options) filled() (Options, error) {
 	o.Limits.Retries = cmp.Or(o.Limits.Retries, 10)
 	return o, nil
 }
-
-// Sleep waits for d or until ctx ends, whose error it then returns.
-func Sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
-}

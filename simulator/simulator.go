@@ -14,6 +14,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"slices"
 	"time"
 
@@ -182,7 +183,7 @@ func (s *Simulator) Cost() slash.Cost {
 	if s.main.Transcript != nil {
 		cost.Added, cost.Removed = s.main.Transcript.Lines()
 	}
-	for _, name := range sortedKeys(s.books.costs) {
+	for _, name := range slices.Sorted(maps.Keys(s.books.costs)) {
 		m := s.books.costs[name]
 		cost.Models = append(cost.Models, slash.Model{
 			Name: name, Input: m.InputTokens, Output: m.OutputTokens, CacheRead: m.CacheReadInputTokens,

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	realclock "github.com/claudeless/claudeless/internal/clock"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeless/claudeless/executor"
@@ -68,15 +70,15 @@ func (f fakeTools) Execute(ctx context.Context, call protocol.ToolUse) (executor
 	switch call.Name {
 	case "Read", "mcp__my_server__echo":
 	case "Slow":
-		if err := simulator.Sleep(ctx, time.Second); err != nil {
+		if err := realclock.Sleep(ctx, time.Second); err != nil {
 			return executor.Result{}, err
 		}
 	case "Write":
-		if err := simulator.Sleep(ctx, 100*time.Millisecond); err != nil {
+		if err := realclock.Sleep(ctx, 100*time.Millisecond); err != nil {
 			return executor.Result{}, err
 		}
 	case "mcp__my_server__long":
-		if err := simulator.Sleep(ctx, 65*time.Second); err != nil {
+		if err := realclock.Sleep(ctx, 65*time.Second); err != nil {
 			return executor.Result{}, err
 		}
 	case "Fail":
@@ -94,7 +96,7 @@ func (f fakeTools) Execute(ctx context.Context, call protocol.ToolUse) (executor
 type fakeClock struct{ ids int }
 
 func (*fakeClock) Now() time.Time                                   { return time.Now() }
-func (*fakeClock) Sleep(ctx context.Context, d time.Duration) error { return simulator.Sleep(ctx, d) }
+func (*fakeClock) Sleep(ctx context.Context, d time.Duration) error { return realclock.Sleep(ctx, d) }
 
 func (c *fakeClock) NewID() string {
 	c.ids++

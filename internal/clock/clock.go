@@ -89,22 +89,26 @@ func (s *Source) Now() time.Time {
 // Sleep really waits, and moves a standing clock by d. It returns early with
 // the ctx's error.
 func (s *Source) Sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-	}
-	if s.still() {
+	err := Sleep(ctx, d)
+	if err == nil && d > 0 && s.still() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.offset += d
 	}
-	return nil
+	return err
+}
+
+// Sleep waits for d or until ctx ends, whose error it then returns.
+func Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
 }
 
 // NewID is a version 4 UUID.

@@ -299,3 +299,22 @@ func TestFlagTable(t *testing.T) {
 		}
 	}
 }
+
+// The values of --allowedTools and --disallowedTools (row 26).
+func TestSplitTools(t *testing.T) {
+	tests := map[string][]string{
+		"":                                    {},
+		" , ":                                 {},
+		"Bash(git *) Edit,mcp__s":             {"Bash(git *)", "Edit", "mcp__s"},
+		"Bash(npm run a, b),Read":             {"Bash(npm run a, b)", "Read"},
+		"Bash(echo (a b) c) Read":             {"Bash(echo (a b) c)", "Read"},
+		"Read,Write,  Edit\tGlob":             {"Read", "Write", "Edit", "Glob"},
+		"Bash(unfinished Read":                {"Bash(unfinished Read"},
+		"WebFetch(domain:a.b) Agent(Explore)": {"WebFetch(domain:a.b)", "Agent(Explore)"},
+	}
+	for value, want := range tests {
+		if diff := cmp.Diff(want, splitTools(value)); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", value, diff)
+		}
+	}
+}

@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	realclock "github.com/claudeless/claudeless/internal/clock"
+
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
@@ -70,7 +72,7 @@ func (f *tools) Execute(ctx context.Context, use protocol.ToolUse) (executor.Res
 		return executor.Result{}, executor.ErrUnknownTool
 	}
 	f.callers <- use.Agent.Type
-	if err := simulator.Sleep(ctx, time.Second); err != nil {
+	if err := realclock.Sleep(ctx, time.Second); err != nil {
 		return executor.Result{}, err
 	}
 	return executor.Plain(protocol.ToolResult{Content: protocol.Content{Text: "read"}}), nil
@@ -87,7 +89,7 @@ type session struct {
 type fakeClock struct{ n atomic.Int64 }
 
 func (*fakeClock) Now() time.Time                                   { return time.Now() }
-func (*fakeClock) Sleep(ctx context.Context, d time.Duration) error { return simulator.Sleep(ctx, d) }
+func (*fakeClock) Sleep(ctx context.Context, d time.Duration) error { return realclock.Sleep(ctx, d) }
 
 func (c *fakeClock) NewID() string {
 	return fmt.Sprintf("%08d-0000-4000-8000-%012d", c.n.Load(), c.n.Add(1))

@@ -269,11 +269,9 @@ func watch(r io.Reader) *watched {
 
 // wait gives the output d to end.
 func (w *watched) wait(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-w.ended:
-	case <-timer.C:
+	case <-time.After(d):
 	}
 }
 

@@ -72,15 +72,6 @@ func (e *entry) identity() string {
 	return ""
 }
 
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
-}
-
 func check(c protocol.HookConfig) error {
 	need := func(key, value string) error {
 		if value == "" {

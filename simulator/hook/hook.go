@@ -15,6 +15,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -152,7 +153,7 @@ func (r *Runner) Callbacks(matchers map[string][]protocol.HookMatcher) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.remove(func(e *entry) bool { return e.callback != "" })
-	for _, event := range sortedKeys(matchers) {
+	for _, event := range slices.Sorted(maps.Keys(matchers)) {
 		r.register(event, matchers[event])
 	}
 }
@@ -286,7 +287,7 @@ func (r *Runner) load(s Source) []protocol.Warning {
 		warn(": %v", err)
 		return warnings
 	}
-	for _, event := range sortedKeys(table) {
+	for _, event := range slices.Sorted(maps.Keys(table)) {
 		var groups []json.RawMessage
 		if err := json.Unmarshal(table[event], &groups); err != nil {
 			warn(".%s: not a list", event)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	realclock "github.com/claudeless/claudeless/internal/clock"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeless/claudeless/executor"
@@ -28,7 +30,7 @@ func (a answering) Ask(ctx context.Context, _ protocol.PermissionRequest) (proto
 type clock struct{}
 
 func (clock) Now() time.Time                                   { return time.Now() }
-func (clock) Sleep(ctx context.Context, d time.Duration) error { return simulator.Sleep(ctx, d) }
+func (clock) Sleep(ctx context.Context, d time.Duration) error { return realclock.Sleep(ctx, d) }
 func (clock) NewID() string                                    { return "00000001-0000-4000-8000-000000000000" }
 
 // echo is a tool that answers its input.

@@ -21,7 +21,7 @@ const cwd = "/work/project"
 // result and its tool_result_meta (checklist rows 24, 26 and 52). "<text>" and
 // "<path>" stand for what the recordings left out.
 func TestGolden(t *testing.T) {
-	all := permission.ParseRules("Read,Write,Edit,Bash,Glob,Grep,TodoWrite,Task,WebFetch,NotebookEdit")
+	all := []string{"Read", "Write", "Edit", "Bash", "Glob", "Grep", "TodoWrite", "Task", "WebFetch", "NotebookEdit"}
 	tests := []struct {
 		file  string
 		mode  protocol.PermissionMode

@@ -80,34 +80,6 @@ type rule struct {
 	value *regexp.Regexp
 }
 
-// ParseRules splits the value of --allowedTools or --disallowedTools: rules
-// stand between commas or spaces, which parentheses protect:
-// "Bash(git *) Edit,mcp__s" is three rules.
-func ParseRules(value string) []string {
-	var out []string
-	start, depth := 0, 0
-	flush := func(end int) {
-		if s := strings.TrimSpace(value[start:end]); s != "" {
-			out = append(out, s)
-		}
-	}
-	for i := 0; i < len(value); i++ {
-		switch c := value[i]; {
-		case c == '\\':
-			i++
-		case c == '(':
-			depth++
-		case c == ')' && depth > 0:
-			depth--
-		case depth == 0 && (c == ',' || c == ' ' || c == '\t' || c == '\n' || c == '\r'):
-			flush(i)
-			start = i + 1
-		}
-	}
-	flush(len(value))
-	return out
-}
-
 // parseRule reads "Tool", "Tool(*)" or "Tool(content)". Parentheses
 // and backslashes inside the content may be escaped by a backslash.
 func parseRule(r Rule) (rule, error) {

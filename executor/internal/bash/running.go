@@ -172,13 +172,11 @@ func (r *running) endsBefore(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return false
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-r.done:
 		return true
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(d):
 	}
 	return false
 }
@@ -214,14 +212,13 @@ func (r *running) background(ctx context.Context) protocol.ToolResult {
 // behind waits for a command in the background.
 func (r *running) behind(ctx context.Context, limit time.Duration) task.End {
 	defer r.cmd.Close()
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
+	over := time.After(limit)
 	end := task.End{Status: task.Killed, Summary: r.summary() + "was stopped"}
 	select {
 	case <-r.done:
 		return r.ended(r.cmd.End())
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-over:
 		end.Summary += " after reaching its background time limit"
 	}
 	r.cmd.Stop()
