@@ -2,11 +2,11 @@ package hook
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/jspattern"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -18,6 +18,7 @@ type entry struct {
 	timeout    time.Duration
 	mustAnswer bool     // onFailure "block"
 	source     string   // of the file; empty for a callback
+	plugin     string   // whose hook this is; empty = of none
 	environ    []string // of the file, for a command
 	once       bool     // it runs once a session; settings files cannot ask for it
 	used       bool     // ran before; guarded by Runner.mu
@@ -106,7 +107,7 @@ func compileMatcher(text *string) (func(subject string) bool, error) {
 		names := strings.FieldsFunc(*text, func(c rune) bool { return c == '|' || c == ',' || c == ' ' })
 		return func(subject string) bool { return slices.Contains(names, subject) }, nil
 	}
-	re, err := regexp.Compile(*text)
+	re, err := jspattern.Compile(*text)
 	if err != nil {
 		return nil, fmt.Errorf("matcher: %w", err)
 	}

@@ -36,6 +36,8 @@ func TestMatcher(t *testing.T) {
 		{text("mcp__.*"), "mcp__s__t", true},
 		{text("mcp__s__t"), "mcp__s__t", true},
 		{text("Bash(echo *)"), "Bash", false},
+		{text("^(?!(Glob|Read)$).*"), "Bash", true}, // hosts write JavaScript's
+		{text("^(?!(Glob|Read)$).*"), "Read", false},
 	}
 	for _, tt := range tests {
 		name := "nil"

@@ -22,6 +22,7 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
+	"github.com/claudeless/claudeless/internal/jspattern"
 	"github.com/claudeless/claudeless/internal/ordered"
 )
 
@@ -65,6 +66,7 @@ func compileDraft7(schema any) (*jsonschema.Schema, error) {
 	compiler := jsonschema.NewCompiler()
 	compiler.DefaultDraft(jsonschema.Draft7)
 	compiler.UseLoader(jsonschema.SchemeURLLoader{}) // no file and no network for a $ref
+	compiler.UseRegexpEngine(func(expr string) (jsonschema.Regexp, error) { return jspattern.Compile(expr) })
 	if err := compiler.AddResource(url, schema); err != nil {
 		return nil, err
 	}

@@ -1,0 +1,46 @@
+// Package jspattern compiles the regular expressions of JavaScript: those of hook matchers and of JSON Schemas, which are
+// written for it and look ahead and back.
+//
+// Its one invariant: a match ends, found or not, within [Patience]. It must not know who asks.
+package jspattern
+
+import (
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/dlclark/regexp2"
+)
+
+// Patience is how long one match may take; what takes longer does not match.
+const Patience = time.Second / 2
+
+// Pattern is a compiled expression. It is made by [Compile].
+type Pattern interface {
+	MatchString(string) bool // anywhere in the text
+	String() string          // as it was written
+}
+
+// Compile reads an expression. What looks neither ahead nor back is matched in linear time.
+func Compile(expr string) (Pattern, error) {
+	plain, err := regexp.Compile(expr)
+	if err == nil {
+		return plain, nil
+	}
+	rich, failed := regexp2.Compile(expr, regexp2.ECMAScript)
+	if failed != nil {
+		return nil, fmt.Errorf("%w", err)
+	}
+	rich.MatchTimeout = Patience
+	return looking{rich}, nil
+}
+
+// looking is an expression that looks around.
+type looking struct{ re *regexp2.Regexp }
+
+func (l looking) MatchString(text string) bool {
+	found, err := l.re.MatchString(text)
+	return found && err == nil
+}
+
+func (l looking) String() string { return l.re.String() }
