@@ -65,6 +65,8 @@ type fakeModes struct {
 
 func (m *fakeModes) Mode() protocol.PermissionMode { return m.mode }
 
+func (m *fakeModes) Unplanned() protocol.PermissionMode { return protocol.ModeDefault }
+
 func (m *fakeModes) SetMode(mode protocol.PermissionMode) error {
 	if m.err == nil {
 		m.mode = mode

@@ -15,6 +15,7 @@ import (
 type Modes interface {
 	Mode() protocol.PermissionMode
 	SetMode(protocol.PermissionMode) error
+	Unplanned() protocol.PermissionMode // what the end of planning goes back to
 }
 
 // planning is the mode and the file of plans.
@@ -79,7 +80,7 @@ func exitPlanMode(_ context.Context, p *planning, in struct{ Plan *string }) too
 		FilePath string  `json:"filePath,omitempty"`
 	}{plan, false, path}))
 	if p.modes != nil && p.modes.Mode() == protocol.ModePlan {
-		r.Before = p.switchMode(protocol.ModeDefault)
+		r.Before = p.switchMode(p.modes.Unplanned())
 	}
 	return r
 }

@@ -64,6 +64,7 @@ type Policy struct {
 
 	mu sync.Mutex // guards what follows
 	judge
+	unplanned protocol.PermissionMode // the mode before plan mode; empty = it was the first
 }
 
 // New returns a policy. Rules that do not parse are left out and reported by
@@ -198,6 +199,16 @@ func (p *Policy) setMode(m protocol.PermissionMode) error {
 	default:
 		return &ModeError{Code: "invalid_mode", Message: "Cannot set permission mode: must be one of acceptEdits, auto, bypassPermissions, default, dontAsk, plan"}
 	}
+	if m == protocol.ModePlan && p.mode != m {
+		p.unplanned = p.mode
+	}
 	p.mode = m
 	return nil
+}
+
+// Unplanned is the mode that planning began in, to which its end goes back.
+func (p *Policy) Unplanned() protocol.PermissionMode {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return cmp.Or(p.unplanned, protocol.ModeDefault)
 }
