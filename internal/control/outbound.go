@@ -28,6 +28,9 @@ type canUseTool struct {
 	DecisionReason     string                      `json:"decision_reason,omitempty"`
 	DecisionReasonType string                      `json:"decision_reason_type,omitempty"`
 	RuleSource         string                      `json:"decision_reason_rule_source,omitempty"`
+	HookEvent          string                      `json:"decision_reason_hook_event,omitempty"` // that wants the question
+	HookOrigin         string                      `json:"decision_reason_hook_source,omitempty"`
+	HookPlugin         string                      `json:"decision_reason_hook_plugin_id,omitempty"`
 	Approvable         *bool                       `json:"classifier_approvable,omitempty"`
 	SuppressRule       bool                        `json:"suppress_always_allow_rule,omitempty"`
 	Server             *protocol.ServerRef         `json:"mcp_server,omitempty"`
@@ -47,6 +50,12 @@ func (p *Peer) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 	}
 	if r.Use.Agent != nil {
 		q.AgentID = r.Use.Agent.ID
+	}
+	if r.Hook != nil {
+		q.HookEvent, q.HookOrigin = "PreToolUse", r.Hook.Origin
+		if name, ok := strings.CutPrefix(r.Hook.Origin, protocol.PluginHooks); ok {
+			q.HookPlugin = name + "@inline"
+		}
 	}
 	if r.Safety != "" {
 		approvable := r.Safety == protocol.SafetySensitive

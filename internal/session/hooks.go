@@ -64,7 +64,7 @@ func newHooks(plan launch.Plan, live *simulator.Live, b bench, p *policy) *hooks
 
 // ofPlugin are the hooks of a plugin, which find its directory in their environment.
 func ofPlugin(parts catalog.Parts) hook.Source {
-	return hook.Source{Name: "plugin " + parts.Name, Raw: parts.Hooks, Environ: []string{"CLAUDE_PLUGIN_ROOT=" + parts.Dir}}
+	return hook.Source{Name: "plugin " + parts.Name, Plugin: parts.Name, Raw: parts.Hooks, Environ: []string{"CLAUDE_PLUGIN_ROOT=" + parts.Dir}}
 }
 
 // Announce runs the hooks of a tool's own events, which are told of the prompt only; a refusal is its feedback.

@@ -42,6 +42,15 @@ func (e *entry) label() string {
 	return c.Command
 }
 
+// origin is how hosts are told where the hook comes from; callbacks are settings
+// to them (observed with 2.1.329).
+func (e *entry) origin() string {
+	if e.plugin != "" {
+		return protocol.PluginHooks + e.plugin
+	}
+	return "settings"
+}
+
 // mustBlock reports whether a failure of the hook is a refusal. The end of a
 // conversation cannot be refused that way (observed with 2.1.329).
 func (e *entry) mustBlock(event string) bool { return e.mustAnswer && !ends(event) }
@@ -98,7 +107,8 @@ func check(c protocol.HookConfig) error {
 
 // compileMatcher follows the rule of the real CLI (spec: cli-contract 5.1):
 // nothing, "" and "*" match all; letters, digits, "_" with "|" or commas between
-// them are exact alternatives; anything else is an unanchored regular expression.
+// them are exact alternatives; anything else is an unanchored regular expression
+// of JavaScript.
 func compileMatcher(text *string) (func(subject string) bool, error) {
 	switch {
 	case text == nil || *text == "" || *text == "*":

@@ -76,7 +76,8 @@ type Source struct {
 	Raw     json.RawMessage
 	Environ []string // beside [Options.Environ], for commands of this file
 	// Skill says that these are the hooks of a skill, which may ask to run once.
-	Skill bool
+	Skill  bool
+	Plugin string // whose hooks these are; empty = of none
 }
 
 // Input is one event.
@@ -299,7 +300,7 @@ func (r *Runner) load(s Source) []protocol.Warning {
 				warn(".%s[%d]: %v", event, i, err)
 			}
 			for _, e := range entries {
-				e.source, e.environ, e.once = s.Name, s.Environ, s.Skill && e.config.Once
+				e.source, e.plugin, e.environ, e.once = s.Name, s.Plugin, s.Environ, s.Skill && e.config.Once
 			}
 			r.entries[event] = append(r.entries[event], entries...)
 		}

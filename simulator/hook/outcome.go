@@ -26,6 +26,9 @@ type Outcome struct {
 	// Decision of PreToolUse and PreModelSwitch: deny over defer over ask over
 	// allow; empty = none.
 	Decision string
+	// Origin is where the hook comes from that won; empty = hooks from several
+	// places agree.
+	Origin string
 	// Permission is PermissionRequest's verdict, a denial over an allowance;
 	// nil = none.
 	Permission *protocol.PermissionAnswer
@@ -150,7 +153,7 @@ func (o *Outcome) add(c *call, a *answer) {
 	if s == nil {
 		s = &protocol.HookSpecific{}
 	}
-	o.decide(c, out, s)
+	o.decide(c, a, s)
 	o.specific(c, s)
 }
 
@@ -183,13 +186,17 @@ func (a *answer) refusal(c *call) (reason, bare string, refused bool) {
 }
 
 // decide takes the verdict of an output that does not refuse.
-func (o *Outcome) decide(c *call, out protocol.HookOutput, s *protocol.HookSpecific) {
+func (o *Outcome) decide(c *call, a *answer, s *protocol.HookSpecific) {
 	decision := s.PermissionDecision
-	if decision == "" && out.Decision == "approve" {
+	if decision == "" && a.output.Decision == "approve" {
 		decision = "allow"
 	}
-	if decides(c.event) && rank(decision) > rank(o.Decision) {
-		o.Decision, o.Reason = decision, cmp.Or(s.PermissionDecisionReason, out.Reason)
+	switch {
+	case !decides(c.event):
+	case rank(decision) > rank(o.Decision):
+		o.Decision, o.Reason, o.Origin = decision, cmp.Or(s.PermissionDecisionReason, a.output.Reason), a.entry.origin()
+	case decision == o.Decision && o.Origin != a.entry.origin():
+		o.Origin = ""
 	}
 	if d := s.Decision; d != nil && c.event == "PermissionRequest" {
 		p := protocol.PermissionAnswer{

@@ -101,7 +101,7 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 		use = withInput(use, before.UpdatedInput)
 	}
 	if before.Decision == "allow" || before.Decision == "ask" {
-		use.Hook = &protocol.HookVerdict{Decision: before.Decision, Reason: before.Reason}
+		use.Hook = &protocol.HookVerdict{Decision: before.Decision, Reason: before.Reason, Origin: before.Origin}
 	}
 	dir := h.o.Here.Dir()
 	result, err := next.Execute(ctx, use)

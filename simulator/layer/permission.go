@@ -168,8 +168,8 @@ func hooked(use protocol.ToolUse, v permission.Verdict) permission.Verdict {
 	case h.Decision == "allow" && !v.AskRule:
 		v.Behavior = permission.Allow
 		v.Decision = protocol.PermissionDecision{Decision: "accept", Source: "hook", ReasonType: "hook"}
-	case h.Decision == "ask" && v.Behavior != permission.Deny:
-		v.Behavior = permission.Ask
+	case h.Decision == "ask" && v.Behavior != permission.Deny && !v.AskRule && !v.RequiresUser:
+		v.Behavior, v.Suggestions, v.BlockedPath = permission.Ask, nil, ""
 		message := cmp.Or(h.Reason, "Hook PreToolUse:"+use.Name+" asked for confirmation for this tool")
 		v.Reason, v.ReasonType = h.Reason, "hook"
 		v.Message, v.CountDenial, v.NonExecutionKind = message, true, "user-rejected"

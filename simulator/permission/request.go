@@ -23,6 +23,9 @@ func (p *Policy) Request(use protocol.ToolUse, v Verdict) protocol.PermissionReq
 		DecisionReasonType: v.ReasonType,
 		RequiresUser:       v.RequiresUser,
 	}
+	if v.ReasonType == "hook" {
+		r.Hook = use.Hook
+	}
 	if v.AskRule { // nothing that is proposed would change it
 		r.Suggestions, r.ServerAskOnly, r.RuleSource = nil, new(false), v.RuleSource
 	}

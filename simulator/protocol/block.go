@@ -74,7 +74,11 @@ type AgentRef struct {
 type HookVerdict struct {
 	Decision string // "allow" or "ask"
 	Reason   string
+	Origin   string // "settings", or [PluginHooks] and the name; empty = hooks from several places
 }
+
+// PluginHooks stands before the name of the plugin that a hook comes from.
+const PluginHooks = "plugin:"
 
 // CallScript carries the scenario's wishes for one tool call.
 type CallScript struct {

@@ -118,7 +118,8 @@ type PermissionRequest struct {
 	Safety             Safety // set when DecisionReasonType is "safetyCheck"
 	DecisionReason     string
 	DecisionReasonType string
-	RuleSource         string // of the rule that wants the question; empty = none does
+	RuleSource         string       // of the rule that wants the question; empty = none does
+	Hook               *HookVerdict // that wants it; nil = none does
 	Server             *ServerRef
 	// ServerAskOnly is server_policy_ask_only: of MCP tools, that no rule wants the
 	// question. Nil = not told.
