@@ -12,7 +12,7 @@ type announcer struct {
 	lines  *lines
 	stamps Stamps
 	states StateEvents
-	replay bool // prompts without a turn of their own are repeated
+	replay bool // prompts without a turn of their own are repeated, and answers
 
 	mu   sync.Mutex
 	last string // session state shown

@@ -67,7 +67,7 @@ func (p *Peer) receive(ctx context.Context, line []byte) error {
 		}
 		p.serve(ctx, f)
 	case "control_response":
-		p.asked.settle(f.Response)
+		p.asked.settle(line, f.Response)
 	case "control_cancel_request":
 		p.errands.abandon(string(f.RequestID))
 	}

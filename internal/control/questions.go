@@ -127,9 +127,10 @@ func (qs *questions) withdrawEnded() {
 	}
 }
 
-// settle takes an answer of the host. Those that nobody waits for, late and
-// second ones among them, are dropped.
-func (qs *questions) settle(raw json.RawMessage) {
+// settle takes an answer of the host, whose frame is repeated to hosts that want
+// to see what they send. Those that nobody waits for, late and second ones among
+// them, are dropped.
+func (qs *questions) settle(frame, raw json.RawMessage) {
 	var r struct {
 		Subtype   string          `json:"subtype"`
 		RequestID string          `json:"request_id"`
@@ -145,6 +146,9 @@ func (qs *questions) settle(raw json.RawMessage) {
 	qs.mu.Unlock()
 	if q == nil {
 		return
+	}
+	if qs.out.replay {
+		qs.out.write(frame)
 	}
 	if r.Subtype == "error" {
 		q.answer <- reply{err: &HostError{Text: hostText(r.Error)}}

@@ -18,8 +18,8 @@ type Options struct {
 	// or stdin has ended (--await-initialize).
 	AwaitInitialize bool
 	// Replay repeats prompts that have no turn of their own: those dropped because
-	// their uuid was seen before, and those that share the turn of a later one
-	// (--replay-user-messages).
+	// their uuid was seen before, and those that share the turn of a later one; and
+	// answers that somebody waits for (--replay-user-messages).
 	Replay bool
 	// OneByOne gives every prompt a turn of its own: none is joined with others
 	// that wait, and none becomes part of a running turn.
