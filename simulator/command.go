@@ -19,7 +19,8 @@ func (k *local) call() (slash.Call, bool) {
 	if k.prompts.in.Source == sourceSystem || k.prompts.in.NoQuery || k.prompts.in.Verbatim {
 		return slash.Call{}, false
 	}
-	return slash.Parse(k.prompts.in.Content.Plain())
+	_, typed, _ := k.prompts.in.Content.Typed()
+	return slash.Parse(typed)
 }
 
 // under lets the turn run as its command wants it: what it may do unasked, and
@@ -72,11 +73,10 @@ const blankText = "Blank prompt — the message was only whitespace, so nothing 
 
 // refuseBlank answers a blank prompt without the model.
 func (k *local) refuseBlank(ctx context.Context) error {
-	id, err := k.hooks.take(ctx, false)
-	if err != nil {
+	if err := k.hooks.take(ctx, false); err != nil {
 		return err
 	}
-	k.prompts.init(ctx, id)
+	k.prompts.init(ctx)
 	k.out.inform(blankText, "warning")
 	return unasked(blankText)
 }
@@ -87,14 +87,13 @@ func (k *local) say(ctx context.Context, c slash.Call, said slash.Said, usage *s
 	if !said.Absent {
 		k.prompts.recorded = protocol.Content{Text: c.LocalTags(cmp.Or(said.Name, c.Name))}
 	}
-	id, err := k.hooks.take(ctx, said.Absent)
-	if err != nil {
+	if err := k.hooks.take(ctx, said.Absent); err != nil {
 		return err
 	}
 	if said.Title != "" {
 		k.out.titled(said.Title)
 	}
-	k.prompts.init(ctx, id)
+	k.prompts.init(ctx)
 	return k.reply(c, said, usage)
 }
 
@@ -168,7 +167,7 @@ func (k *local) clear(ctx context.Context, c slash.Call) error {
 	k.prompts.recorded = protocol.Content{Text: c.LocalTags("clear")}
 	k.out.emit(k.prompts.command())
 	k.out.emit(&protocol.Unshown{Event: k.output(slash.Call{Name: "clear", Args: c.Args}, "")})
-	k.prompts.init(ctx, id)
+	k.prompts.init(ctx)
 	end := unasked("")
 	end.local = "clear"
 	return end
@@ -215,7 +214,7 @@ func (k *local) compact(ctx context.Context, c slash.Call) error {
 	if sum.refused != "" {
 		return k.uncompacted(ctx, c, sum.refused, work)
 	}
-	k.prompts.init(ctx, k.prompts.uuid())
+	k.prompts.init(ctx)
 	shown := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: sum.text()}}, IsSynthetic: true, IsReplay: new(false)}
 	k.out.stamp(shown)
 	work.boundary(sum, shown.UUID)
@@ -225,7 +224,7 @@ func (k *local) compact(ctx context.Context, c slash.Call) error {
 // uncompacted says why a conversation stays as it is.
 func (k *local) uncompacted(ctx context.Context, c slash.Call, reason string, work compaction) error {
 	work.status("failed", reason)
-	k.prompts.init(ctx, k.prompts.uuid())
+	k.prompts.init(ctx)
 	k.out.emit(k.prompts.command())
 	return k.reply(c, slash.Said{Text: "Compaction blocked by a hook: " + reason}, nil)
 }

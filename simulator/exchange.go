@@ -156,8 +156,9 @@ func (x *exchange) frame(f scenarios.Frame) error {
 	return nil
 }
 
-// requesting shows that the model is asked.
+// requesting shows that the model is asked, and what.
 func (x *exchange) requesting() {
+	defer x.prompts.repeat()
 	if !x.s.o.Show.Partial {
 		return
 	}

@@ -123,15 +123,15 @@ func (p *points) displayed(ctx context.Context, text string) error {
 }
 
 // take begins the turn of a command of the CLI itself, or of one that it does
-// not have here; it returns the uuid of the prompt.
-func (p *points) take(ctx context.Context, absent bool) (string, error) {
+// not have here.
+func (p *points) take(ctx context.Context, absent bool) error {
 	if err := p.begin(ctx); err != nil {
-		return "", err
+		return err
 	}
 	prompt := p.prompts.command()
 	prompt.Absent = absent
 	p.out.emit(prompt)
-	return p.prompts.uuid(), nil
+	return nil
 }
 
 // begin names the prompt and yields its coming and the session's start.
@@ -269,8 +269,8 @@ type submission struct {
 // turn at once: not even init is shown.
 func (p *points) submit(ctx context.Context, c slash.Call, x *slash.Expansion) (s submission, err error) {
 	var out, expansion hook.Outcome
-	if p.prompts.in.Source != sourceSystem {
-		out, err = p.ask(ctx, protocol.UserPromptSubmitHook{Prompt: p.prompts.in.Content.Plain(), SessionTitle: p.s.main.Start.Title})
+	if p.prompts.in.Source != sourceSystem && !p.prompts.in.NoQuery {
+		out, err = p.ask(ctx, protocol.UserPromptSubmitHook{Prompt: submitted(p.prompts.in.Content), SessionTitle: p.s.main.Start.Title})
 	}
 	switch {
 	case err != nil:
@@ -287,8 +287,9 @@ func (p *points) submit(ctx context.Context, c slash.Call, x *slash.Expansion) (
 		p.turnAway(out, out.Block)
 		return s, nil
 	case x != nil:
+		_, typed, _ := p.prompts.in.Content.Typed()
 		expansion, err = p.ask(ctx, protocol.UserPromptExpansionHook{
-			ExpansionType: x.Kind, CommandName: c.Name, CommandArgs: c.Args, CommandSource: x.Source, Prompt: p.prompts.in.Content.Plain(),
+			ExpansionType: x.Kind, CommandName: c.Name, CommandArgs: c.Args, CommandSource: x.Source, Prompt: typed,
 		})
 		if err != nil {
 			return s, err
@@ -314,12 +315,20 @@ func (p *points) submit(ctx context.Context, c slash.Call, x *slash.Expansion) (
 	return s, nil
 }
 
+// submitted is a prompt as hooks are told it.
+func submitted(c protocol.Content) string {
+	if c.Blocks == nil {
+		return c.Text
+	}
+	return strings.TrimSpace(c.Plain())
+}
+
 // expanded yields the trace of a command and of its text.
 func (p *points) expanded(c slash.Call, x *slash.Expansion) {
 	prompt := p.prompts.prompt()
 	prompt.Expansion = &protocol.Expansion{Name: c.Name, Tools: x.Tools}
 	p.out.emit(prompt)
-	text := p.text(protocol.Content{Blocks: []protocol.Block{protocol.Text(x.Text)}})
+	text := p.text(p.prompts.expanded(x))
 	text.Expansion = prompt.Expansion
 	p.out.emit(text)
 }
@@ -352,7 +361,7 @@ func (p *points) absorb(ctx context.Context) error {
 	}
 	var taken []protocol.UserMessage
 	for _, in := range p.s.main.Prompts.Absorb() {
-		out, err := p.run(ctx, protocol.UserPromptSubmitHook{Prompt: in.Content.Plain()})
+		out, err := p.run(ctx, protocol.UserPromptSubmitHook{Prompt: submitted(in.Content)})
 		if err != nil {
 			return err
 		}
@@ -368,7 +377,7 @@ func (p *points) absorb(ctx context.Context) error {
 			id = p.s.o.Clock.NewID()
 		}
 		p.prompts.absorbed(in, id)
-		p.prompts.waiting = append(p.prompts.waiting, in.Content.Plain())
+		p.prompts.waiting = append(p.prompts.waiting, heard(in.Content))
 	}
 	for _, in := range taken {
 		p.prompts.take(in)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/slash"
 )
 
 // noContent stands for the empty prompt when it is repeated.
@@ -41,6 +42,7 @@ type prompts struct {
 	waiting  []string // absorbed prompts that no reply has followed up
 	taken    []string // ids of the absorbed prompts that have one
 
+	owed            bool // the prompt is to be repeated when the model is asked
 	messageLabelled bool // an assistant event has named the prompts
 	startLabelled   bool // a message_start has
 }
@@ -71,6 +73,12 @@ func (p *prompts) prompt() *protocol.Prompted {
 	}
 }
 
+// expanded is the prompt with the text of its command in the place of the call.
+func (p *prompts) expanded(x *slash.Expansion) protocol.Content {
+	before, _, _ := p.in.Content.Typed()
+	return protocol.Content{Blocks: append(slices.Clone(before), protocol.Text(x.Text))}
+}
+
 // uuid is that of the prompt: the host's, or a fresh one.
 func (p *prompts) uuid() string {
 	p.id = cmp.Or(p.id, p.in.UUID)
@@ -85,8 +93,23 @@ func blank(in protocol.Content) bool {
 	return in.Blocks == nil && in.Text != "" && strings.TrimSpace(in.Text) == ""
 }
 
-// init yields the init event and, if asked to, the prompt itself.
-func (p *prompts) init(ctx context.Context, id string) {
+// heard is what the model reads of a prompt: blocks of white space are left out.
+func heard(c protocol.Content) string {
+	if c.Blocks == nil {
+		return c.Text
+	}
+	said := slices.DeleteFunc(slices.Clone(c.Blocks), func(b protocol.Block) bool {
+		text, ok := b.(protocol.TextBlock)
+		return ok && strings.TrimSpace(text.Text) == ""
+	})
+	if len(said) == 0 && len(c.Blocks) > 0 {
+		return noContent
+	}
+	return protocol.Content{Blocks: said}.Plain()
+}
+
+// init yields the init event.
+func (p *prompts) init(ctx context.Context) {
 	if p.out.left {
 		return
 	}
@@ -100,9 +123,18 @@ func (p *prompts) init(ctx context.Context, id string) {
 	init.PerTurnEffortActive = model.Of(init.Model).Effort
 	init.UserMessageUUIDs = p.in.UUIDs
 	p.out.emit(&init)
-	if p.in.Source != sourceDeferred {
-		p.replay(p.in, id)
+}
+
+// repeat shows the prompt as it is recorded, once, if it is to be answered by the model and the host
+// wants to see it.
+func (p *prompts) repeat() {
+	if !p.owed {
+		return
 	}
+	p.owed = false
+	in := p.in
+	in.Content = p.recorded
+	p.replay(in, p.uuid())
 }
 
 // tell shows what the request says beside the prompt that none before it said.

@@ -51,6 +51,7 @@ func newTurn(st *stage) *turn {
 // longer listens to ctx.
 func (t *turn) run(ctx context.Context) error {
 	err := t.play(ctx)
+	t.prompts.repeat() // nobody has been asked
 	end, isEnd := errors.AsType[*ended](err)
 	if !isEnd && ctx.Err() != nil && !t.out.left {
 		end, isEnd = t.interrupted(errors.Is(context.Cause(ctx), ErrSuperseded)), true
@@ -95,9 +96,9 @@ func (t *turn) play(ctx context.Context) error {
 	if in.NoQuery {
 		return unasked("")
 	}
-	req := scenarios.Request{Prompt: in.Content.Plain(), Injected: in.Source == sourceSystem, Notice: in.Source == sourceSystem}
+	req := scenarios.Request{Prompt: heard(in.Content), Injected: in.Source == sourceSystem, Notice: in.Source == sourceSystem}
 	if command != nil {
-		req = scenarios.Request{Prompt: command.Text}
+		req = scenarios.Request{Prompt: heard(t.prompts.expanded(command))}
 	}
 	reads, err := t.prompts.attach(ctx, req.Prompt)
 	if err == nil && len(reads) > 0 {
@@ -118,12 +119,13 @@ func (t *turn) open(ctx context.Context, call slash.Call, command *slash.Expansi
 	if err != nil {
 		return err
 	}
-	t.prompts.init(ctx, t.prompts.uuid())
+	t.prompts.init(ctx)
 	t.out.all(sub.notices)
-	if sub.end == nil {
-		return nil
+	if sub.end != nil {
+		return sub.end
 	}
-	return sub.end
+	t.prompts.owed = true
+	return nil
 }
 
 // answerDeferred runs the call that was put off, hooks included, and goes on
@@ -155,7 +157,7 @@ func (t *turn) answerDeferred(ctx context.Context) error {
 		return err
 	}
 	t.out.users = 0 // the call belongs to the run that made it
-	t.prompts.init(ctx, "")
+	t.prompts.init(ctx)
 	return t.converse(ctx, scenarios.Request{Results: results})
 }
 

@@ -33,7 +33,8 @@ type prompt struct {
 
 // plain tells whether a prompt may share a turn with others.
 func (in *prompt) plain() bool {
-	return !in.interrupted && !strings.HasPrefix(in.message.Content.Plain(), "/")
+	_, typed, _ := in.message.Content.Typed()
+	return !in.interrupted && !strings.HasPrefix(typed, "/")
 }
 
 // joins tells whether a waiting prompt becomes part of the one before it.

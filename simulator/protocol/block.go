@@ -204,6 +204,23 @@ func (c Content) Plain() string {
 	return strings.Join(texts, "\n")
 }
 
+// Typed parts what somebody typed from what stands before it: the string itself,
+// or the last block if that is text; ok = false: it is none.
+func (c Content) Typed() (before []Block, text string, ok bool) {
+	if c.Blocks == nil {
+		return nil, c.Text, true
+	}
+	last := len(c.Blocks) - 1
+	if last < 0 {
+		return nil, "", false
+	}
+	typed, ok := c.Blocks[last].(TextBlock)
+	if !ok {
+		return nil, "", false
+	}
+	return c.Blocks[:last], typed.Text, true
+}
+
 // UnmarshalBlock reads one block; a kind without a type here gives [RawBlock].
 func UnmarshalBlock(data json.RawMessage) (Block, error) {
 	var kind struct {

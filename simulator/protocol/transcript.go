@@ -45,6 +45,12 @@ type Foot struct {
 	GitBranch  string `json:"gitBranch"`
 }
 
+// CommandBlocks are the texts of a line, and those of them that the command says.
+type CommandBlocks struct {
+	All int `json:"all"`
+	Own int `json:"own"`
+}
+
 // UserLine is a prompt, a tool result or injected text.
 type UserLine struct {
 	Head
@@ -53,6 +59,8 @@ type UserLine struct {
 	IsMeta  bool        `json:"isMeta,omitempty"`
 	// Companion marks what the CLI itself adds to the turn of a prompt.
 	Companion bool `json:"turnCompanion,omitempty"`
+	// CommandBlocks counts the texts of a command's line that stand behind others.
+	CommandBlocks *CommandBlocks `json:"commandTextBlocks,omitempty"`
 	// OnlyShown and IsSummary mark the summary that stands for what was compacted.
 	OnlyShown bool `json:"isVisibleInTranscriptOnly,omitempty"`
 	IsSummary bool `json:"isCompactSummary,omitempty"`

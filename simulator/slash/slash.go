@@ -20,9 +20,9 @@ type Call struct {
 
 var name = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/([A-Za-z0-9][A-Za-z0-9_:.-]*)(?:\s+|$)`) })
 
-// Parse reads a prompt; false = it is plain text. A path is no command.
+// Parse reads a prompt; false = it is plain text. A path is no command, nor is
+// one behind white space.
 func Parse(prompt string) (Call, bool) {
-	prompt = strings.TrimSpace(prompt)
 	if !strings.HasPrefix(prompt, "/") {
 		return Call{}, false
 	}

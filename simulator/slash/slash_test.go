@@ -12,15 +12,17 @@ import (
 
 func TestParse(t *testing.T) {
 	tests := map[string]slash.Call{
-		"/clear":                   {Name: "clear"},
-		"  /compact  keep names\n": {Name: "compact", Args: "keep names"},
-		"/plugin:cmd a":            {Name: "plugin:cmd", Args: "a"},
-		"/mcp__s__p\nx":            {Name: "mcp__s__p", Args: "x"},
-		"/usr/bin is a path":       {},
-		"/":                        {},
-		"/ x":                      {},
-		"say /clear":               {},
-		"":                         {},
+		"/clear":                 {Name: "clear"},
+		"/compact  keep names\n": {Name: "compact", Args: "keep names"},
+		"  /compact":             {},
+		"\n/compact":             {},
+		"/plugin:cmd a":          {Name: "plugin:cmd", Args: "a"},
+		"/mcp__s__p\nx":          {Name: "mcp__s__p", Args: "x"},
+		"/usr/bin is a path":     {},
+		"/":                      {},
+		"/ x":                    {},
+		"say /clear":             {},
+		"":                       {},
 	}
 	for prompt, want := range tests {
 		got, ok := slash.Parse(prompt)

@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -14,11 +15,11 @@ type labels struct {
 	title  string // empty = none
 	named  bool   // this process gave the title
 	tools  []string
-	typed  string // the prompt as it came
-	prompt string // text of the last prompt, as lists of sessions show it
-	told   string // leaf that the last last-prompt line names
-	listed bool   // a last-prompt line was written by this process
-	talked bool   // this process has kept a message of the model, not commands alone
+	typed  protocol.Content // the prompt as it came
+	prompt string           // text of the last prompt, as lists of sessions show it
+	told   string           // leaf that the last last-prompt line names
+	listed bool             // a last-prompt line was written by this process
+	talked bool             // this process has kept a message of the model, not commands alone
 }
 
 // opening is what a process begins its part of a transcript with.
@@ -91,14 +92,15 @@ func (l *labels) toolsUsed() protocol.ToolsUsedLine {
 // lastPrompt notes what lists of sessions show. A fork begins with the first
 // prompt of its source.
 func (l *labels) lastPrompt(ev *protocol.Prompted) {
-	text := l.typed
-	l.typed = ""
+	typed := l.typed
+	l.typed = protocol.Content{}
 	if ev.Expansion != nil && !strings.Contains(ev.Content.Text, "<command-args>") {
 		return
 	}
-	if text == "" {
-		text = firstLine(ev.Content)
+	if _, call, ok := typed.Typed(); ok && ev.Expansion != nil {
+		typed = protocol.Content{Text: call}
 	}
+	text := cmp.Or(firstLine(typed), firstLine(ev.Content))
 	inherited := l.th.forked && !l.listed && l.prompt != ""
 	if text != "" && !inherited && ev.Source != "system" {
 		l.prompt = text

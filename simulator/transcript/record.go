@@ -86,7 +86,7 @@ func (r *recorder) queued(ev *protocol.Queued) error {
 		in.Content = &ev.Content.Text
 	}
 	r.pen.held = append(r.pen.held, in, out)
-	r.labels.typed = firstLine(ev.Content)
+	r.labels.typed = ev.Content
 	return nil
 }
 
@@ -107,6 +107,9 @@ func (r *recorder) prompted(ev *protocol.Prompted) error {
 	}
 	if ev.Injected {
 		line.Companion = ev.Expansion != nil
+		if n := texts(ev.Content); n > 1 && ev.Expansion != nil {
+			line.CommandBlocks = &protocol.CommandBlocks{All: n, Own: 1}
+		}
 		if err := r.pen.write(append(mended, line)...); err != nil || ev.Expansion == nil {
 			return err
 		}
@@ -150,6 +153,16 @@ func (r *recorder) expanded(x *protocol.Expansion) error {
 		return err
 	}
 	return r.pen.write(r.th.attachment("", "", commandPermissions{"command_permissions", append([]string{}, x.Tools...)}))
+}
+
+// texts counts the texts of a content.
+func texts(c protocol.Content) (n int) {
+	for _, b := range c.Blocks {
+		if _, is := b.(protocol.TextBlock); is {
+			n++
+		}
+	}
+	return n
 }
 
 // imageIDs numbers the images of a prompt.
