@@ -1,7 +1,6 @@
 package scenarios
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/diag"
 	"github.com/claudeless/claudeless/internal/match"
+	"github.com/claudeless/claudeless/internal/plainjson"
 	"github.com/claudeless/claudeless/scenarios/internal/toolname"
 )
 
@@ -303,13 +303,10 @@ func (x *Expectation) nearestCall(calls []observedCall) string {
 
 // numbers decodes JSON with its numbers as they are written; nil = it is none.
 func numbers(raw json.RawMessage) any {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
-		return nil
+	if v, err := plainjson.Decode(raw); err == nil {
+		return v
 	}
-	return v
+	return nil
 }
 
 func (x *Expectation) input() any { return numbers(x.Input) }

@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/internal/plainjson"
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 
@@ -107,7 +108,7 @@ func (e *Engine) reopen(r *savedResponse) bool {
 		}
 	}
 	for i := range r.Results {
-		r.Results[i].Content, r.Results[i].Structured = fill.PlainNumbers(r.Results[i].Content), fill.PlainNumbers(r.Results[i].Structured)
+		r.Results[i].Content, r.Results[i].Structured = plainjson.Plain(r.Results[i].Content), plainjson.Plain(r.Results[i].Structured)
 	}
 	h.scope = &fill.Scope{
 		Library: e.s.library, Source: src, Groups: groups, Results: r.Results, Match: match,

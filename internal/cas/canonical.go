@@ -9,6 +9,8 @@ import (
 	"iter"
 	"maps"
 	"slices"
+
+	"github.com/claudeless/claudeless/internal/plainjson"
 )
 
 // maxDepth bounds the nesting of a JSON value.
@@ -30,12 +32,7 @@ func Canonical(data []byte) ([]byte, error) {
 	if tooDeep(v, maxDepth) {
 		return nil, errors.New("JSON is nested too deeply")
 	}
-	var out bytes.Buffer
-	out.Grow(len(data) + 1)
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), err
+	return plainjson.Marshal(v)
 }
 
 func tooDeep(v any, left int) bool {

@@ -1,7 +1,6 @@
 package debug
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"maps"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/eval"
+	"github.com/claudeless/claudeless/internal/plainjson"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -178,10 +178,8 @@ func (c *core) names(k *call, d CallData, phase Phase, r *Outcome) map[string]an
 
 // decode reads JSON for expressions: whole numbers are int where they fit.
 func decode(raw json.RawMessage) any {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var v any
-	if dec.Decode(&v) != nil {
+	v, err := plainjson.Decode(raw)
+	if err != nil {
 		return nil
 	}
 	return numbers(v)

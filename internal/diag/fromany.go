@@ -1,7 +1,6 @@
 package diag
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -9,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/claudeless/claudeless/internal/plainjson"
 )
 
 // fromAny makes a Value of a generic tree. Places and the order of keys come
@@ -159,18 +160,5 @@ func appendString(dst []byte, s string) []byte {
 		dst = append(dst, s...)
 		return append(dst, '"')
 	}
-	var buf jsonString
-	return append(dst, buf.encode(s)...)
-}
-
-// jsonString encodes strings without escaping <, > and &.
-type jsonString struct{ bytes.Buffer }
-
-func (b *jsonString) encode(s string) []byte {
-	enc := json.NewEncoder(b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil {
-		return []byte(`""`) // strings always encode
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return append(dst, plainjson.Text(s)...)
 }

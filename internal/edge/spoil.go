@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/internal/plainjson"
 	"github.com/claudeless/claudeless/internal/process"
 )
 
@@ -176,12 +177,7 @@ func (s *spoiled) before(do *Spoil) error {
 
 // raw is a JSON string in which nothing is escaped that need not be.
 func raw(text string) json.RawMessage {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(text) // a string can always be encoded
-	line := strings.TrimSuffix(b.String(), "\n")
-	return json.RawMessage(strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(line))
+	return json.RawMessage(strings.NewReplacer(`\u2028`, "\u2028", `\u2029`, "\u2029").Replace(plainjson.Text(text)))
 }
 
 // out writes a line as often and as far as it is to be.

@@ -1,11 +1,12 @@
 package parity
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/claudeless/claudeless/internal/plainjson"
 )
 
 // event is one line of a stream, as it came.
@@ -110,10 +111,8 @@ func eventsFrom(list []json.RawMessage) []event {
 }
 
 func eventFrom(raw json.RawMessage) event {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	var v any
-	if trimmed := bytes.TrimSpace(raw); len(trimmed) == 0 || trimmed[0] != '{' || d.Decode(&v) != nil {
+	v, err := plainjson.Decode(raw)
+	if _, object := v.(map[string]any); err != nil || !object {
 		return event{kind: "text", key: "text", value: string(raw)}
 	}
 	kind, key := kindOf(raw)

@@ -3,7 +3,6 @@ package redact
 import (
 	"bytes"
 	"encoding/json"
-	"strings"
 )
 
 // stringEnd is the place behind the string that begins at i.
@@ -30,14 +29,4 @@ func decoded(quoted []byte) string {
 		return string(quoted[1 : len(quoted)-1])
 	}
 	return s
-}
-
-func quote(s string) []byte {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil {
-		return []byte(`""`)
-	}
-	return []byte(strings.TrimSuffix(b.String(), "\n"))
 }

@@ -16,6 +16,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/claudeless/claudeless/internal/plainjson"
 )
 
 // Options says what is secret and how it is called afterwards. The zero value
@@ -122,7 +124,7 @@ func (r *Redactor) JSON(raw json.RawMessage) json.RawMessage {
 		text := decoded(raw[i:end])
 		hidden := r.value(text, secret && !key)
 		if hidden != text {
-			out = append(append(out, raw[done:i]...), quote(hidden)...)
+			out = append(append(out, raw[done:i]...), plainjson.Text(hidden)...)
 			done = end
 		}
 		secret = key && (nameLooksSecret(text) || text == "apiKeyHelper")

@@ -14,6 +14,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/claudeless/claudeless/internal/plainjson"
 )
 
 // Options are a server's surroundings.
@@ -90,14 +92,12 @@ func Serve(o Options) int {
 
 // send writes one message as a line.
 func (s *server) send(v any) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	line, err := plainjson.Marshal(v)
+	if err != nil {
 		fmt.Fprintln(s.Err, "mcptest:", err)
 		return
 	}
-	s.write(b.Bytes())
+	s.write(append(line, '\n'))
 }
 
 func (s *server) write(b []byte) {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+
+	"github.com/claudeless/claudeless/internal/plainjson"
 )
 
 // Block is one content block of a message (Messages API "content"). The set
@@ -267,11 +269,5 @@ func Number(f float64) string {
 // Marshal is json.Marshal without HTML escaping: `<`, `>` and `&` stay as they
 // are, U+2028 and U+2029 are escaped, as the real CLI writes its frames.
 func Marshal(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+	return plainjson.Marshal(v)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/claudeless/claudeless/internal/debug/compat"
 	"github.com/claudeless/claudeless/internal/debug/compat/item"
 	"github.com/claudeless/claudeless/internal/debug/external"
+	"github.com/claudeless/claudeless/internal/plainjson"
 	"github.com/claudeless/claudeless/internal/serve"
 )
 
@@ -97,19 +98,17 @@ func readable(err error) error {
 }
 
 func write(w http.ResponseWriter, status int, v any) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		status = http.StatusInternalServerError
-		buf.Reset()
-		fmt.Fprintf(&buf, `{"error":"internal","message":%q}`, err.Error())
+	body, err := plainjson.Marshal(v)
+	if err != nil {
+		status, body = http.StatusInternalServerError, fmt.Appendf(nil, `{"error":"internal","message":%q}`, err.Error())
+	} else {
+		body = append(body, '\n')
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_, _ = w.Write(buf.Bytes()) // the client may have gone away
+	_, _ = w.Write(body) // the client may have gone away
 }
 
 // statusError is an error with a status other than its code's.

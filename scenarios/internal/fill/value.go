@@ -3,9 +3,9 @@ package fill
 import (
 	"bytes"
 	"encoding/json"
-	"strconv"
 
 	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/internal/plainjson"
 )
 
 // Result is one element of `results`.
@@ -38,34 +38,9 @@ func fileRef(v diag.Value) (string, bool) {
 // Decode reads JSON for expressions: integers are int, other numbers float64.
 // What cannot be read is nil.
 func Decode(raw json.RawMessage) any {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber()
-	var v any
-	if err := dec.Decode(&v); err != nil {
+	v, err := plainjson.Decode(raw)
+	if err != nil {
 		return nil
 	}
-	return PlainNumbers(v)
-}
-
-// PlainNumbers makes int and float64 of numbers as they are written.
-func PlainNumbers(v any) any {
-	switch x := v.(type) {
-	case json.Number:
-		if n, err := strconv.Atoi(x.String()); err == nil {
-			return n
-		}
-		if f, err := x.Float64(); err == nil {
-			return f
-		}
-		return x.String()
-	case []any:
-		for i := range x {
-			x[i] = PlainNumbers(x[i])
-		}
-	case map[string]any:
-		for k := range x {
-			x[k] = PlainNumbers(x[k])
-		}
-	}
-	return v
+	return plainjson.Plain(v)
 }

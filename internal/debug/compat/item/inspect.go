@@ -1,7 +1,6 @@
 package item
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/claudeless/claudeless/internal/debug/compat/pickle"
+	"github.com/claudeless/claudeless/internal/plainjson"
 )
 
 // Bounds of what an inspection shows.
@@ -36,10 +36,7 @@ type Inspection struct {
 // Inspect describes stored bytes: JSON, a pickle, or neither.
 func Inspect(cid string, data []byte) Inspection {
 	in := Inspection{CID: cid, Size: len(data), Attributes: map[string]any{}}
-	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber()
-	var v any
-	if json.Valid(data) && dec.Decode(&v) == nil {
+	if v, err := plainjson.Decode(data); json.Valid(data) && err == nil {
 		in.Type, in.Repr = jsonType(v), cut(string(data))
 		in.Attributes = jsonMembers(v, 1)
 		return in

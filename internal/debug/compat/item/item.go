@@ -6,7 +6,6 @@
 package item
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/cas"
 	"github.com/claudeless/claudeless/internal/debug/compat/pickle"
+	"github.com/claudeless/claudeless/internal/plainjson"
 )
 
 // Format is how the bytes of an item are to be read.
@@ -256,11 +256,9 @@ func text(s string) json.RawMessage { return encode(s) }
 
 // encode never fails on what it is given: what JSON cannot hold becomes text.
 func encode(v any) json.RawMessage {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(v) != nil {
+	raw, err := plainjson.Marshal(v)
+	if err != nil {
 		return encode(fmt.Sprint(v))
 	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n"))
+	return raw
 }
