@@ -2,6 +2,7 @@ package mcpcmd
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -135,6 +136,55 @@ func (f *clientFlags) one(ctx context.Context, o *Options, name string) (*mcp.Ma
 		return nil, nil, err
 	}
 	return m, stop, nil
+}
+
+// ask reads what a single server answers into result; with --json it is printed as
+// it came instead.
+func (f *clientFlags) ask(ctx context.Context, o *Options, server string, result any, call func(*mcp.Manager) (json.RawMessage, error)) error {
+	m, stop, err := f.one(ctx, o, server)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	raw, err := call(m)
+	switch {
+	case err != nil:
+		return callError(err)
+	case f.JSON:
+		_, err = fmt.Fprintf(o.Stdout, "%s\n", raw)
+		return err
+	}
+	if err := json.Unmarshal(raw, result); err != nil {
+		return fmt.Errorf("reading the result: %w", err)
+	}
+	return nil
+}
+
+// lookFlags are those of the commands that list what servers have.
+type lookFlags struct {
+	clientFlags
+	Servers []string `arg:"" optional:"" name:"server" help:"Servers to look at; none = all."`
+}
+
+// look prints what list finds on the servers that are there, and fails if some are
+// not.
+func (f *lookFlags) look(ctx context.Context, o *Options, list func(*mcp.Manager, []mcp.ServerStatus) (report map[string]any, text func(), err error)) error {
+	m, stop, err := f.open(ctx, o, f.Servers...)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	servers := m.Servers()
+	report, text, err := list(m, servers)
+	if err != nil {
+		return err
+	}
+	if !f.JSON {
+		text()
+	} else if err := printJSON(o.Stdout, report); err != nil {
+		return err
+	}
+	return missing(servers)
 }
 
 // missing names the servers that are not connected and why; nil = all are.

@@ -9,35 +9,22 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-type promptsCmd struct {
-	clientFlags
-	Servers []string `arg:"" optional:"" name:"server" help:"Servers to look at; none = all."`
-}
+type promptsCmd struct{ lookFlags }
 
 // Run lists the prompts of the servers that are there and fails if some are
 // not.
 func (c *promptsCmd) Run(ctx context.Context, o *Options) error {
-	m, stop, err := c.open(ctx, o, c.Servers...)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	prompts := []mcp.Prompt{}
-	servers := m.Servers()
-	for _, st := range servers {
-		prompts = append(prompts, st.Prompts...)
-	}
-	if c.JSON {
-		err = printJSON(o.Stdout, map[string]any{"prompts": prompts})
-	} else {
-		for _, p := range prompts {
-			describe(o.Stdout, p.Server+"  "+p.Name+arguments(p), p.Description)
+	return c.look(ctx, o, func(_ *mcp.Manager, servers []mcp.ServerStatus) (map[string]any, func(), error) {
+		prompts := []mcp.Prompt{}
+		for _, st := range servers {
+			prompts = append(prompts, st.Prompts...)
 		}
-	}
-	if err == nil {
-		err = missing(servers)
-	}
-	return err
+		return map[string]any{"prompts": prompts}, func() {
+			for _, p := range prompts {
+				describe(o.Stdout, p.Server+"  "+p.Name+arguments(p), p.Description)
+			}
+		}, nil
+	})
 }
 
 // arguments shows those of a prompt: "  x=… [y=…]", y being optional.
@@ -70,30 +57,17 @@ func (c *getPromptCmd) Run(ctx context.Context, o *Options) error {
 		}
 		args[key] = value
 	}
-	m, stop, err := c.one(ctx, o, c.Server)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	raw, err := m.GetPrompt(ctx, c.Server, c.Name, args)
-	if err != nil {
-		return callError(err)
-	}
-	if c.JSON {
-		_, err := fmt.Fprintf(o.Stdout, "%s\n", raw)
-		return err
-	}
 	var result struct {
 		Messages []struct {
 			Role    string          `json:"role"`
 			Content json.RawMessage `json:"content"`
 		} `json:"messages"`
 	}
-	if err := json.Unmarshal(raw, &result); err != nil {
-		return fmt.Errorf("reading the result: %w", err)
-	}
+	err := c.ask(ctx, o, c.Server, &result, func(m *mcp.Manager) (json.RawMessage, error) {
+		return m.GetPrompt(ctx, c.Server, c.Name, args)
+	})
 	for _, message := range result.Messages {
 		fmt.Fprintf(o.Stdout, "%s: %s\n", message.Role, blockText(message.Content))
 	}
-	return nil
+	return err
 }

@@ -10,10 +10,7 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-type resourcesCmd struct {
-	clientFlags
-	Servers []string `arg:"" optional:"" name:"server" help:"Servers to look at; none = all."`
-}
+type resourcesCmd struct{ lookFlags }
 
 // templateReport is a resource template and whose it is.
 type templateReport struct {
@@ -23,38 +20,24 @@ type templateReport struct {
 
 // Run lists what the servers that are there offer and fails if some are not.
 func (c *resourcesCmd) Run(ctx context.Context, o *Options) error {
-	m, stop, err := c.open(ctx, o, c.Servers...)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	resources, err := m.Resources("")
-	if err != nil {
-		return err
-	}
-	templates := []templateReport{}
-	servers := m.Servers()
-	for _, st := range servers {
-		if st.Status != "connected" {
-			continue
+	return c.look(ctx, o, func(m *mcp.Manager, servers []mcp.ServerStatus) (map[string]any, func(), error) {
+		resources, err := m.Resources("")
+		templates := []templateReport{}
+		for _, st := range servers {
+			if st.Status != "connected" {
+				continue
+			}
+			all, err := m.ResourceTemplates(ctx, st.Name)
+			if err != nil {
+				fmt.Fprintf(o.Stderr, "MCP server '%s': listing resource templates: %v\n", st.Name, err)
+			}
+			for _, t := range all {
+				templates = append(templates, templateReport{st.Name, t})
+			}
 		}
-		all, err := m.ResourceTemplates(ctx, st.Name)
-		if err != nil {
-			fmt.Fprintf(o.Stderr, "MCP server '%s': listing resource templates: %v\n", st.Name, err)
-		}
-		for _, t := range all {
-			templates = append(templates, templateReport{st.Name, t})
-		}
-	}
-	if c.JSON {
-		err = printJSON(o.Stdout, map[string]any{"resources": append([]mcp.Resource{}, resources...), "resourceTemplates": templates})
-	} else {
-		printResources(o.Stdout, resources, templates)
-	}
-	if err == nil {
-		err = missing(servers)
-	}
-	return err
+		report := map[string]any{"resources": append([]mcp.Resource{}, resources...), "resourceTemplates": templates}
+		return report, func() { printResources(o.Stdout, resources, templates) }, err
+	})
 }
 
 func printResources(w io.Writer, resources []mcp.Resource, templates []templateReport) {
@@ -88,24 +71,14 @@ type resourceContent struct {
 
 // Run writes the content itself, binary content too.
 func (c *readCmd) Run(ctx context.Context, o *Options) error {
-	m, stop, err := c.one(ctx, o, c.Server)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	raw, err := m.ReadResource(ctx, c.Server, c.URI)
-	if err != nil {
-		return callError(err)
-	}
-	if c.JSON {
-		_, err := fmt.Fprintf(o.Stdout, "%s\n", raw)
-		return err
-	}
 	var result struct {
 		Contents []resourceContent `json:"contents"`
 	}
-	if err := json.Unmarshal(raw, &result); err != nil {
-		return fmt.Errorf("reading the result: %w", err)
+	err := c.ask(ctx, o, c.Server, &result, func(m *mcp.Manager) (json.RawMessage, error) {
+		return m.ReadResource(ctx, c.Server, c.URI)
+	})
+	if err != nil {
+		return err
 	}
 	for _, part := range result.Contents {
 		data := []byte(part.Text)

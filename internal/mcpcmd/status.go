@@ -11,10 +11,7 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-type statusCmd struct {
-	clientFlags
-	Servers []string `arg:"" optional:"" name:"server" help:"Servers to look at; none = all."`
-}
+type statusCmd struct{ lookFlags }
 
 // serverReport is a server as JSON; keys that mcp_status has too mean the same.
 type serverReport struct {
@@ -95,10 +92,7 @@ func count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-type toolsCmd struct {
-	clientFlags
-	Servers []string `arg:"" optional:"" name:"server" help:"Servers to look at; none = all."`
-}
+type toolsCmd struct{ lookFlags }
 
 // toolReport is a tool as JSON: its definition is the server's, byte for byte.
 type toolReport struct {
@@ -109,29 +103,18 @@ type toolReport struct {
 
 // Run lists the tools of all servers that are there and fails if some are not.
 func (c *toolsCmd) Run(ctx context.Context, o *Options) error {
-	m, stop, err := c.open(ctx, o, c.Servers...)
-	if err != nil {
-		return err
-	}
-	defer stop()
-	tools := []toolReport{}
-	servers := m.Servers()
-	for _, st := range servers {
-		for i, t := range st.Tools {
-			if by, ok := m.Resolve(t.Name); ok == nil && by.Server == t.Server && by.RawName == t.RawName {
-				tools = append(tools, toolReport{t.Name, t.Server, st.RawTools[i]})
+	return c.look(ctx, o, func(m *mcp.Manager, servers []mcp.ServerStatus) (map[string]any, func(), error) {
+		tools := []toolReport{}
+		for _, st := range servers {
+			for i, t := range st.Tools {
+				if by, ok := m.Resolve(t.Name); ok == nil && by.Server == t.Server && by.RawName == t.RawName {
+					tools = append(tools, toolReport{t.Name, t.Server, st.RawTools[i]})
+				}
 			}
 		}
-	}
-	if c.JSON {
-		err = printJSON(o.Stdout, map[string]any{"tools": tools, "hidden": append([]mcp.Hidden{}, m.HiddenTools()...)})
-	} else {
-		printTools(o.Stdout, m)
-	}
-	if err == nil {
-		err = missing(servers)
-	}
-	return err
+		report := map[string]any{"tools": tools, "hidden": append([]mcp.Hidden{}, m.HiddenTools()...)}
+		return report, func() { printTools(o.Stdout, m) }, nil
+	})
 }
 
 func printTools(w io.Writer, m *mcp.Manager) {
