@@ -57,7 +57,7 @@ func parseBehavior(word string, s scope) (Behavior, error) {
 		for i, a := range allowed {
 			words[i] = string(a)
 		}
-		return "", refuse(CodeInvalidBehavior, "behavior must be one of "+strings.Join(words, ", "), "behavior", word)
+		return "", Refuse(CodeInvalidBehavior, "behavior must be one of "+strings.Join(words, ", "), "behavior", word)
 	}
 	return b, nil
 }
@@ -111,7 +111,7 @@ func (p *points) ChangeBreakpoint(c BreakpointChange) (Breakpoint, error) { retu
 
 func (p *points) set(c BreakpointChange, exists bool) (none Breakpoint, err error) {
 	if c.Name == "" {
-		return none, refuse(CodeMissingParameter, "function_name required", "parameter", "function_name")
+		return none, Refuse(CodeMissingParameter, "function_name required", "parameter", "function_name")
 	}
 	n := breakpoint{Breakpoint: Breakpoint{Name: c.Name, Before: Yield, After: Yield}}
 	if n.glob, err = parseGlob(c.Name); err != nil && !exists {
@@ -131,7 +131,7 @@ func (p *points) set(c BreakpointChange, exists bool) (none Breakpoint, err erro
 	defer p.mu.Unlock()
 	old := p.breakpoint(c.Name)
 	if exists && old == nil {
-		return none, refuse(CodeBreakpointNotFound, "", "function_name", c.Name)
+		return none, Refuse(CodeBreakpointNotFound, "", "function_name", c.Name)
 	}
 	if c.When != nil && strings.TrimSpace(*c.When) != "" {
 		if n.when, err = eval.CompileBool(*c.When, eval.Breakpoint()); err != nil {
@@ -141,7 +141,7 @@ func (p *points) set(c BreakpointChange, exists bool) (none Breakpoint, err erro
 	}
 	switch {
 	case old == nil && len(p.breakpoints) >= maxBreakpoints:
-		return none, refuse(CodeLimit, "too many breakpoints")
+		return none, Refuse(CodeLimit, "too many breakpoints")
 	case old == nil:
 		old = &n
 		p.breakpoints = append(p.breakpoints, old)
@@ -167,13 +167,13 @@ func parseGlob(name string) (none *match.Text, err error) {
 	}
 	glob, err := match.Glob(name)
 	if err != nil {
-		return nil, refuse(CodeInvalidPattern, err.Error(), "function_name", name)
+		return nil, Refuse(CodeInvalidPattern, err.Error(), "function_name", name)
 	}
 	return &glob, nil
 }
 
 func badCondition(err error) error {
-	e := refuse(CodeInvalidCondition, err.Error())
+	e := Refuse(CodeInvalidCondition, err.Error())
 	if at, ok := errors.AsType[*eval.Error](err); ok {
 		if len(at.Known) > 0 {
 			e.Message += "; known names here: " + strings.Join(at.Known, ", ")
@@ -200,7 +200,7 @@ func (p *points) RemoveBreakpoint(name string) {
 // or the breakpoint's own name, clears it.
 func (p *points) SetReplacement(name, tool string) error {
 	if name == "" {
-		return refuse(CodeMissingParameter, "function_name required", "parameter", "function_name")
+		return Refuse(CodeMissingParameter, "function_name required", "parameter", "function_name")
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -210,13 +210,13 @@ func (p *points) SetReplacement(name, tool string) error {
 	if tool != "" {
 		a, b := p.tools.functions[p.tools.canonical(name)].Signature, p.tools.functions[p.tools.canonical(tool)].Signature
 		if a == "" || a != b {
-			return refuse(CodeSignatureMismatch, "a replacement needs the same schema",
+			return Refuse(CodeSignatureMismatch, "a replacement needs the same schema",
 				"function_name", name, "replacement_function", tool)
 		}
 	}
 	b := p.breakpoint(name)
 	if b == nil {
-		return refuse(CodeBreakpointNotFound, "", "function_name", name)
+		return Refuse(CodeBreakpointNotFound, "", "function_name", name)
 	}
 	b.Replacement = tool
 	p.publish(Event{Kind: EventChanged, Topic: TopicBreakpoints})
@@ -232,6 +232,34 @@ func (p *points) Breakpoints() []Breakpoint {
 		all = append(all, b.Breakpoint)
 	}
 	return all
+}
+
+// BreakpointLists are all breakpoints, by what is set of them.
+type BreakpointLists struct {
+	Names                            []string
+	Before, After                    map[string]Behavior
+	Replacements, Conditions, Errors map[string]string
+}
+
+// BreakpointLists are [Hub.Breakpoints] by name.
+func (p *points) BreakpointLists() BreakpointLists {
+	l := BreakpointLists{
+		[]string{}, map[string]Behavior{}, map[string]Behavior{}, map[string]string{}, map[string]string{}, map[string]string{},
+	}
+	for _, b := range p.Breakpoints() {
+		l.Names = append(l.Names, b.Name)
+		l.Before[b.Name], l.After[b.Name] = b.Before, b.After
+		if b.Replacement != "" {
+			l.Replacements[b.Name] = b.Replacement
+		}
+		if b.When != "" {
+			l.Conditions[b.Name] = b.When
+		}
+		if b.ConditionError != "" {
+			l.Errors[b.Name] = b.ConditionError
+		}
+	}
+	return l
 }
 
 // Default is the behaviour that Yield stands for; at first it is Stop.
@@ -355,7 +383,7 @@ func (p *points) AddRule(r Rule) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.rules) >= maxBreakpoints {
-		return refuse(CodeLimit, "too many rules")
+		return Refuse(CodeLimit, "too many rules")
 	}
 	p.rules = append(p.rules, n)
 	return nil

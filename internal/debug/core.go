@@ -109,7 +109,8 @@ const (
 	CodeClosed             = "closed"
 )
 
-func refuse(code, message string, detail ...any) *Error {
+// Refuse is a refusal with names and values of its details.
+func Refuse(code, message string, detail ...any) *Error {
 	e := &Error{Code: code, Message: message}
 	for i := 0; i+1 < len(detail); i += 2 {
 		if e.Detail == nil {
@@ -120,17 +121,22 @@ func refuse(code, message string, detail ...any) *Error {
 	return e
 }
 
+// Missing refuses what came without a parameter.
+func Missing(parameter string) *Error {
+	return Refuse(CodeMissingParameter, parameter+" required", "parameter", parameter)
+}
+
 // seconds is the older system's form of a time.
 func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 
 // Value returns the bytes of a stored value, which must not be changed.
 func (c *core) Value(cid string) ([]byte, error) {
 	if !cas.IsCID(cid) {
-		return nil, refuse(CodeCIDNotFound, "this is no cid", "cid", cid)
+		return nil, Refuse(CodeCIDNotFound, "this is no cid", "cid", cid)
 	}
 	data, ok := c.store.Get(cid)
 	if !ok {
-		return nil, refuse(CodeCIDNotFound, "", "cid", cid)
+		return nil, Refuse(CodeCIDNotFound, "", "cid", cid)
 	}
 	return data, nil
 }

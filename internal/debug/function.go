@@ -49,7 +49,7 @@ func (r *registry) Register(_ context.Context, tools []protocol.Tool) error {
 		meta := toolMetadata{Server: t.Server, Original: t.RawName, Description: t.Description, InputSchema: t.InputSchema}
 		raw, err := protocol.Marshal(meta)
 		if err != nil {
-			return refuse(CodeInvalidPayload, err.Error(), "function_name", t.Name)
+			return Refuse(CodeInvalidPayload, err.Error(), "function_name", t.Name)
 		}
 		f.Metadata = raw
 		if err := r.RegisterFunction(f); err != nil {
@@ -62,7 +62,7 @@ func (r *registry) Register(_ context.Context, tools []protocol.Tool) error {
 // RegisterFunction makes one function known, or replaces what is known of it.
 func (r *registry) RegisterFunction(f Function) error {
 	if f.Name == "" {
-		return refuse(CodeMissingParameter, "function_name required", "parameter", "function_name")
+		return Refuse(CodeMissingParameter, "function_name required", "parameter", "function_name")
 	}
 	if strings.HasPrefix(strings.TrimSpace(f.Signature), "{") {
 		if canonical, err := cas.Canonical([]byte(f.Signature)); err == nil {
@@ -72,7 +72,7 @@ func (r *registry) RegisterFunction(f Function) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, known := r.functions[f.Name]; !known && len(r.functions) >= maxFunctions {
-		return refuse(CodeLimit, "too many functions")
+		return Refuse(CodeLimit, "too many functions")
 	}
 	r.functions[f.Name] = f
 	if f.Alias != "" {
@@ -101,6 +101,21 @@ func (r *registry) Functions() []Function {
 	}
 	slices.SortFunc(all, func(a, b Function) int { return strings.Compare(a.Name, b.Name) })
 	return all
+}
+
+// FunctionLists are the names of [Hub.Functions], and what is known of them by name.
+func (r *registry) FunctionLists() (names []string, signatures map[string]string, metadata map[string]json.RawMessage) {
+	names, signatures, metadata = []string{}, map[string]string{}, map[string]json.RawMessage{}
+	for _, f := range r.Functions() {
+		names = append(names, f.Name)
+		if f.Signature != "" {
+			signatures[f.Name] = f.Signature
+		}
+		if len(f.Metadata) > 0 {
+			metadata[f.Name] = f.Metadata
+		}
+	}
+	return names, signatures, metadata
 }
 
 // canonical is the canonical name of a tool written in any way; r.mu is held.

@@ -69,9 +69,9 @@ func (h *Hub) find(id string) (*pause, error) {
 		return p, nil
 	}
 	if _, ok := h.pauses.decided[id]; ok {
-		return nil, refuse(CodePauseResumed, "the call was resumed already", "pause_id", id)
+		return nil, Refuse(CodePauseResumed, "the call was resumed already", "pause_id", id)
 	}
-	return nil, refuse(CodePauseNotFound, "", "pause_id", id)
+	return nil, Refuse(CodePauseNotFound, "", "pause_id", id)
 }
 
 // Wait returns the decision about a pause, at once or as soon as it is made.
@@ -84,7 +84,7 @@ func (h *Hub) Wait(ctx context.Context, pauseID string) (d Decision, decided boo
 		d, ok := h.pauses.decided[pauseID]
 		h.mu.Unlock()
 		if !ok {
-			return Decision{}, false, refuse(CodePauseNotFound, "", "pause_id", pauseID)
+			return Decision{}, false, Refuse(CodePauseNotFound, "", "pause_id", pauseID)
 		}
 		return d, true, nil
 	}
@@ -220,7 +220,7 @@ func (h *Hub) Resume(ctx context.Context, pauseID string, r Resume) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.settle(p, d) {
-		return refuse(CodePauseResumed, "the call was resumed already", "pause_id", pauseID)
+		return Refuse(CodePauseResumed, "the call was resumed already", "pause_id", pauseID)
 	}
 	return nil
 }
@@ -233,7 +233,7 @@ func (h *Hub) decide(ctx context.Context, p *pause, r Resume) (Decision, error) 
 	}
 	d := Decision{Action: action, Wish: &r}
 	if _, ok := p.call.caller.(Evaluator); ok && action == ActionModify && r.ModifiedInputExpr != "" {
-		return d, refuse(CodeUnsupportedAction, "expressions of this call are evaluated by its client")
+		return d, Refuse(CodeUnsupportedAction, "expressions of this call are evaluated by its client")
 	}
 	switch action {
 	case ActionModify:
@@ -275,17 +275,17 @@ func (p *pause) action(r Resume) (Action, error) {
 	case action == ActionContinue && edited:
 		action = ActionModify
 	case action == ActionReplace:
-		return "", refuse(CodeMissingParameter, "replacement_function required", "parameter", "replacement_function")
+		return "", Refuse(CodeMissingParameter, "replacement_function required", "parameter", "replacement_function")
 	case action == ActionModify && !edited:
-		return "", refuse(CodeInvalidArguments, "modify needs new values")
+		return "", Refuse(CodeInvalidArguments, "modify needs new values")
 	}
 	switch action {
 	case ActionContinue, ActionModify, ActionSkip, ActionRaise, ActionReplace:
 	default:
-		return "", refuse(CodeInvalidAction, "action must be one of continue, modify, skip, raise, replace", "action", r.Action)
+		return "", Refuse(CodeInvalidAction, "action must be one of continue, modify, skip, raise, replace", "action", r.Action)
 	}
 	if !slices.Contains(p.data.Capabilities, action) {
-		return "", refuse(CodeUnsupportedAction, "this call cannot do that here", "action", string(action), "supported", p.data.Capabilities)
+		return "", Refuse(CodeUnsupportedAction, "this call cannot do that here", "action", string(action), "supported", p.data.Capabilities)
 	}
 	return action, nil
 }
@@ -306,23 +306,23 @@ func (h *Hub) modification(ctx context.Context, p *pause, d *Decision, r Resume)
 		d.Input, err = h.value(ctx, p, r.ModifiedInputExpr)
 	case r.ModifiedKwargs != nil:
 		if r.ModifiedArgs != nil && len(*r.ModifiedArgs) > 0 {
-			return refuse(CodeInvalidArguments, "give modified_kwargs or modified_args, not both")
+			return Refuse(CodeInvalidArguments, "give modified_kwargs or modified_args, not both")
 		}
 		d.Input, err = protocol.Marshal(*r.ModifiedKwargs)
 	case len(*r.ModifiedArgs) == 1:
 		d.Input = (*r.ModifiedArgs)[0]
 	default:
-		return refuse(CodeInvalidArguments, "modified_args of a tool has one element, the whole input")
+		return Refuse(CodeInvalidArguments, "modified_args of a tool has one element, the whole input")
 	}
 	if err != nil {
 		return err
 	}
 	if !bytes.HasPrefix(bytes.TrimSpace(d.Input), []byte("{")) {
-		return refuse(CodeInvalidArguments, "the input of a tool is a JSON object")
+		return Refuse(CodeInvalidArguments, "the input of a tool is a JSON object")
 	}
 	cid, canonical, err := h.store.PutJSON(d.Input)
 	if canonical == nil {
-		return refuse(CodeInvalidArguments, err.Error())
+		return Refuse(CodeInvalidArguments, err.Error())
 	}
 	d.InputCID = cid // an input too large to keep has one all the same
 	return nil

@@ -60,7 +60,7 @@ func resultOf(store *cas.Store, o Outcome) (Outcome, error) {
 	if o.ResultCID == "" && len(o.Result) > 0 {
 		cid, canonical, err := store.PutJSON(o.Result)
 		if canonical == nil {
-			return o, refuse(CodeInvalidPayload, fmt.Sprintf("result: %v", err))
+			return o, Refuse(CodeInvalidPayload, fmt.Sprintf("result: %v", err))
 		}
 		o.ResultCID = cid
 	}
@@ -126,7 +126,7 @@ func (r *records) Calls(tool string, limit *int) (Calls, error) {
 		n = *limit
 	}
 	if n < 1 {
-		return Calls{}, refuse(CodeInvalidLimit, "limit must be at least 1", "limit", n)
+		return Calls{}, Refuse(CodeInvalidLimit, "limit must be at least 1", "limit", n)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

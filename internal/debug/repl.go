@@ -33,7 +33,7 @@ type Question struct {
 // StartSession opens a session at a pause and returns its id.
 func (h *Hub) StartSession(pauseID string) (string, error) {
 	if pauseID == "" {
-		return "", refuse("missing_pause_id", "pause_id required")
+		return "", Refuse("missing_pause_id", "pause_id required")
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -49,7 +49,7 @@ func (h *Hub) StartSession(pauseID string) (string, error) {
 // IsError, not an error.
 func (h *Hub) Evaluate(ctx context.Context, q Question) (Answer, error) {
 	if strings.TrimSpace(q.Expr) == "" {
-		return Answer{}, refuse(CodeMissingExpression, "expression required")
+		return Answer{}, Refuse(CodeMissingExpression, "expression required")
 	}
 	p, s, err := h.place(q)
 	if err != nil {
@@ -86,11 +86,11 @@ func unanswered(ctx context.Context, s *session, q Question, err error) error {
 	}
 	select {
 	case <-s.gone:
-		return refuse(CodeSessionClosed, "the call was resumed or the session closed", "session_id", s.ID)
+		return Refuse(CodeSessionClosed, "the call was resumed or the session closed", "session_id", s.ID)
 	default:
 	}
 	if ctx.Err() != nil {
-		return refuse(CodeEvalTimeout, "the client did not answer within "+q.Timeout.String())
+		return Refuse(CodeEvalTimeout, "the client did not answer within "+q.Timeout.String())
 	}
 	return err
 }
@@ -109,11 +109,11 @@ func (h *Hub) place(q Question) (*pause, *session, error) {
 	s, ok := h.byID[q.Session]
 	switch {
 	case !ok:
-		return nil, nil, refuse(CodeSessionNotFound, "", "session_id", q.Session)
+		return nil, nil, Refuse(CodeSessionNotFound, "", "session_id", q.Session)
 	case q.PauseID != "" && s.PauseID != q.PauseID:
-		return nil, nil, refuse(CodeInvalidSession, "the session is of another pause", "session_id", q.Session)
+		return nil, nil, Refuse(CodeInvalidSession, "the session is of another pause", "session_id", q.Session)
 	case s.ClosedAt != nil:
-		return nil, nil, refuse(CodeSessionClosed, "", "session_id", q.Session)
+		return nil, nil, Refuse(CodeSessionClosed, "", "session_id", q.Session)
 	}
 	p, err := h.find(s.PauseID)
 	return p, s, err
@@ -294,7 +294,7 @@ func (l *sessions) Session(id string) (Session, error) {
 	defer l.mu.Unlock()
 	s, ok := l.byID[id]
 	if !ok {
-		return Session{}, refuse(CodeSessionNotFound, "", "session_id", id)
+		return Session{}, Refuse(CodeSessionNotFound, "", "session_id", id)
 	}
 	return s.view(), nil
 }
@@ -322,7 +322,7 @@ func (l *sessions) CloseSession(id string) error {
 	defer l.mu.Unlock()
 	s, ok := l.byID[id]
 	if !ok {
-		return refuse(CodeSessionNotFound, "", "session_id", id)
+		return Refuse(CodeSessionNotFound, "", "session_id", id)
 	}
 	l.closeSession(s)
 	return nil

@@ -12,7 +12,7 @@ import (
 // its pause here; it goes on existing whether or not somebody waits for it.
 func (h *Hub) Start(ctx context.Context, c Call) (Begun, error) {
 	if c.Tool == "" {
-		return Begun{}, refuse(CodeMissingParameter, "method_name required", "parameter", "method_name")
+		return Begun{}, Refuse(CodeMissingParameter, "method_name required", "parameter", "method_name")
 	}
 	k, err := h.newCall(c)
 	if err != nil {
@@ -31,7 +31,7 @@ func (h *Hub) Start(ctx context.Context, c Call) (Begun, error) {
 	switch {
 	case stopped && (h.closed || len(h.pauses.open) >= maxPauses):
 		h.calls.drop(k)
-		return Begun{}, refuse(CodeLimit, "too many paused calls")
+		return Begun{}, Refuse(CodeLimit, "too many paused calls")
 	case stopped:
 		begun.PauseID = h.begin(k, Before, hit.Name, nil).id
 	case hit.Replacement != "" && slices.Contains(k.caller.Can(Before), ActionReplace):
@@ -46,7 +46,7 @@ func (h *Hub) admit(k *call) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return refuse(CodeClosed, "the debugger is closing")
+		return Refuse(CodeClosed, "the debugger is closing")
 	}
 	if k.data.Signature == "" {
 		k.data.Signature = h.functions[k.data.MethodName].Signature
@@ -77,10 +77,10 @@ func (h *Hub) newCall(c Call) (*call, error) {
 	}
 	canonical, err := cas.Canonical(input)
 	if err != nil {
-		return nil, refuse(CodeInvalidPayload, "input: "+err.Error())
+		return nil, Refuse(CodeInvalidPayload, "input: "+err.Error())
 	}
 	if canonical[0] != '{' {
-		return nil, refuse(CodeInvalidPayload, "input must be a JSON object")
+		return nil, Refuse(CodeInvalidPayload, "input must be a JSON object")
 	}
 	// An input too large to keep has its CID all the same.
 	cid, _ := h.store.Put(canonical)
@@ -173,7 +173,7 @@ func (h *Hub) await(ctx context.Context, pauseID string) (Decision, error) {
 		return Decision{}, ctx.Err()
 	}
 	if err == nil && d.Action == ActionAbandon {
-		err = refuse(CodeClosed, "the debugger is closing")
+		err = Refuse(CodeClosed, "the debugger is closing")
 	}
 	return d, err
 }

@@ -166,7 +166,7 @@ func (c *Clients) event(_ context.Context, r Request) (any, error) {
 	}
 	name := cmp.Or(in.MethodName, in.EventType)
 	if name == "" {
-		return nil, missing("method_name")
+		return nil, debug.Missing("method_name")
 	}
 	more, err := c.ending(in.flat, &in.PrettyResult, &in.Exception)
 	if err != nil {
@@ -181,7 +181,7 @@ func (c *Clients) event(_ context.Context, r Request) (any, error) {
 		rec.More = more
 	}
 	c.hub.AddRecord(rec)
-	return ok(), nil
+	return OK(), nil
 }
 
 // register makes a function known, of any caller.
@@ -213,7 +213,7 @@ func (c *Clients) register(_ context.Context, r Request) (any, error) {
 	if err := c.hub.RegisterFunction(f); err != nil {
 		return nil, err
 	}
-	return ok("function_name", in.Name, "signature", in.Signature), nil
+	return OK("function_name", in.Name, "signature", in.Signature), nil
 }
 
 // ComError is a failure of communication that a client reported, as it sent

@@ -127,14 +127,14 @@ func (c *Clients) DeliverAnswer(r Answer) error {
 		return err
 	}
 	if s.ClosedAt != nil {
-		return &debug.Error{Code: debug.CodeSessionClosed, Detail: fields{"session_id": r.SessionID}}
+		return &debug.Error{Code: debug.CodeSessionClosed, Detail: Fields{"session_id": r.SessionID}}
 	}
 	l := &c.relay
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	q, ok := l.evals[r.EvalID]
 	if !ok || q.SessionID != r.SessionID {
-		return &debug.Error{Code: debug.CodeEvalNotFound, Detail: fields{"eval_id": r.EvalID}}
+		return &debug.Error{Code: debug.CodeEvalNotFound, Detail: Fields{"eval_id": r.EvalID}}
 	}
 	l.drop(q)
 	q.answer <- a

@@ -33,13 +33,13 @@ func Routes() []Route {
 		{Method: "POST", Path: "/api/call/event", Client: true, Summary: "Record something that was no call", Answer: (*Clients).event},
 		{Method: "POST", Path: "/api/report-com-error", Client: true, Summary: "Report a failure of communication", Answer: (*Clients).report},
 		{Method: "GET", Path: "/api/com-errors", Summary: "List failures of communication", Answer: func(c *Clients, _ context.Context, _ Request) (any, error) {
-			return fields{"errors": c.ComErrors()}, nil
+			return Fields{"errors": c.ComErrors()}, nil
 		}},
 		{Method: "GET", Path: "/api/poll-repl/{id}", Client: true, Summary: "Ask for an expression to evaluate", Answer: func(c *Clients, _ context.Context, r Request) (any, error) {
 			if q := c.NextQuestion(r.ID); q != nil {
 				return q, nil
 			}
-			return fields{"eval_id": nil}, nil
+			return Fields{"eval_id": nil}, nil
 		}},
 		{Method: "POST", Path: "/api/call/repl-result", Client: true, Summary: "Answer an expression", Answer: (*Clients).answer},
 		{Method: "GET", Path: "/api/debug-client.js", Client: true, Summary: "Get the client for JavaScript, as a module", Stream: script},
@@ -51,7 +51,7 @@ func (c *Clients) report(_ context.Context, r Request) (any, error) {
 		return nil, &debug.Error{Code: "invalid_payload", Message: "a report is an object"}
 	}
 	c.ReportComError(r.Body)
-	return ok(), nil
+	return OK(), nil
 }
 
 func (c *Clients) answer(_ context.Context, r Request) (any, error) {
@@ -59,7 +59,7 @@ func (c *Clients) answer(_ context.Context, r Request) (any, error) {
 	if err := decode(r.Body, &in); err != nil {
 		return nil, err
 	}
-	return ok(), c.DeliverAnswer(in)
+	return OK(), c.DeliverAnswer(in)
 }
 
 // decode reads a body; an empty one leaves v as it is.
@@ -70,17 +70,14 @@ func decode(body json.RawMessage, v any) error {
 	return json.Unmarshal(body, v)
 }
 
-// fields is the body of most answers.
-type fields map[string]any
+// Fields is the body of most answers.
+type Fields map[string]any
 
-func ok(more ...any) fields {
-	f := fields{"status": "ok"}
+// OK is the body that says no more than that, and what is added.
+func OK(more ...any) Fields {
+	f := Fields{"status": "ok"}
 	for i := 0; i+1 < len(more); i += 2 {
 		f[fmt.Sprint(more[i])] = more[i+1]
 	}
 	return f
-}
-
-func missing(parameter string) error {
-	return &debug.Error{Code: debug.CodeMissingParameter, Message: parameter + " required", Detail: fields{"parameter": parameter}}
 }

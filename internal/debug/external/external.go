@@ -87,10 +87,7 @@ func New(o Options) (*Manager, error) {
 }
 
 func badName(name string) error {
-	return &debug.Error{
-		Code: CodeInvalidName, Message: fmt.Sprintf("server name %q: use letters, digits, _ and -", name),
-		Detail: map[string]any{"name": name},
-	}
+	return debug.Refuse(CodeInvalidName, fmt.Sprintf("server name %q: use letters, digits, _ and -", name), "name", name)
 }
 
 // Start connects the configured servers and returns when each is connected or
@@ -208,15 +205,11 @@ func (m *Manager) reach(name string) error {
 	s, ok := m.find(name)
 	switch {
 	case !ok:
-		return refuse(CodeServerNotFound, "", "server", name)
+		return debug.Refuse(CodeServerNotFound, "", "server", name)
 	case s.State != mcp.StateConnected:
-		return refuse(CodeServerNotConnected, s.Error, "server", name)
+		return debug.Refuse(CodeServerNotConnected, s.Error, "server", name)
 	}
 	return nil
-}
-
-func refuse(code, message, key string, value any) error {
-	return &debug.Error{Code: code, Message: message, Detail: map[string]any{key: value}}
 }
 
 // Connect adds a server under a name that is not in use and returns its tools.
@@ -229,11 +222,11 @@ func (m *Manager) Connect(ctx context.Context, name string, config json.RawMessa
 	m.add.Lock()
 	defer m.add.Unlock()
 	if _, ok := m.find(name); ok {
-		return nil, refuse(CodeDuplicateName, "", "name", name)
+		return nil, debug.Refuse(CodeDuplicateName, "", "name", name)
 	}
 	cfg, err := Entry(name, config)
 	if err != nil {
-		return nil, &debug.Error{Code: CodeInvalidConfig, Message: err.Error(), Detail: map[string]any{"name": name}}
+		return nil, debug.Refuse(CodeInvalidConfig, err.Error(), "name", name)
 	}
 	m.mu.Lock()
 	m.runtime = append(m.runtime, cfg)
@@ -242,10 +235,10 @@ func (m *Manager) Connect(ctx context.Context, name string, config json.RawMessa
 	change, err := m.mcp.SetServers(ctx, runtimeSource, desired)
 	m.hub.Announce(debug.TopicServers)
 	if err != nil {
-		return nil, refuse(CodeConnectFailed, err.Error(), "name", name)
+		return nil, debug.Refuse(CodeConnectFailed, err.Error(), "name", name)
 	}
 	if reason, failed := change.Errors[name]; failed {
-		return nil, refuse(CodeConnectFailed, reason, "name", name)
+		return nil, debug.Refuse(CodeConnectFailed, reason, "name", name)
 	}
 	return m.toolNames(name), nil
 }
@@ -263,7 +256,7 @@ func (m *Manager) toolNames(name string) []string {
 // Disconnect ends a server's connection and keeps its configuration.
 func (m *Manager) Disconnect(ctx context.Context, name string) error {
 	if _, ok := m.find(name); !ok {
-		return refuse(CodeServerNotFound, "", "name", name)
+		return debug.Refuse(CodeServerNotFound, "", "name", name)
 	}
 	err := m.mcp.Disconnect(ctx, name)
 	m.look()
@@ -274,12 +267,12 @@ func (m *Manager) Disconnect(ctx context.Context, name string) error {
 // Reconnect connects a server that is not connected and returns its tools.
 func (m *Manager) Reconnect(ctx context.Context, name string) ([]string, error) {
 	if _, ok := m.find(name); !ok {
-		return nil, refuse(CodeServerNotFound, "", "name", name)
+		return nil, debug.Refuse(CodeServerNotFound, "", "name", name)
 	}
 	err := m.mcp.Connect(ctx, name)
 	m.hub.Announce(debug.TopicServers)
 	if err != nil {
-		return nil, refuse(CodeConnectFailed, err.Error(), "name", name)
+		return nil, debug.Refuse(CodeConnectFailed, err.Error(), "name", name)
 	}
 	return m.toolNames(name), nil
 }
@@ -297,7 +290,7 @@ type Tool struct {
 func (m *Manager) Tools(server string) ([]Tool, error) {
 	if server != "" {
 		if _, ok := m.find(server); !ok {
-			return nil, refuse(CodeServerNotFound, "", "server", server)
+			return nil, debug.Refuse(CodeServerNotFound, "", "server", server)
 		}
 	}
 	all := []Tool{}
@@ -364,11 +357,11 @@ func (m *Manager) split(name string) (server, tool string, err error) {
 			return "", "", err
 		}
 		if !slices.ContainsFunc(m.callable(server), func(t protocol.Tool) bool { return t.RawName == tool }) {
-			return "", "", refuse(CodeToolNotFound, "", "tool", name)
+			return "", "", debug.Refuse(CodeToolNotFound, "", "tool", name)
 		}
 		return server, tool, nil
 	}
-	return "", "", refuse(CodeInvalidToolName, "a tool is named server/tool", "tool", name)
+	return "", "", debug.Refuse(CodeInvalidToolName, "a tool is named server/tool", "tool", name)
 }
 
 func (m *Manager) call(ctx context.Context, server, tool string, arguments json.RawMessage) (json.RawMessage, error) {
@@ -377,7 +370,7 @@ func (m *Manager) call(ctx context.Context, server, tool string, arguments json.
 	if err == nil {
 		return result, nil
 	}
-	e := &debug.Error{Code: CodeCallFailed, Message: err.Error(), Detail: map[string]any{"tool": name}}
+	e := debug.Refuse(CodeCallFailed, err.Error(), "tool", name)
 	timeout, isTimeout := errors.AsType[*mcp.TimeoutError](err)
 	rpc, isRPC := errors.AsType[*mcp.RPCError](err)
 	switch {
@@ -412,7 +405,7 @@ type Resource struct {
 func (m *Manager) Resources(server string) ([]Resource, error) {
 	found, err := m.mcp.Resources(server)
 	if err != nil {
-		return nil, refuse(CodeServerNotFound, "", "server", server)
+		return nil, debug.Refuse(CodeServerNotFound, "", "server", server)
 	}
 	all := []Resource{}
 	for _, r := range found {
@@ -434,9 +427,7 @@ func (m *Manager) Read(ctx context.Context, server, uri string) (Contents, error
 	}
 	raw, err := m.mcp.ReadResource(ctx, server, uri)
 	if err != nil {
-		return Contents{}, &debug.Error{
-			Code: CodeResourceNotFound, Message: err.Error(), Detail: map[string]any{"uri": uri, "server": server},
-		}
+		return Contents{}, debug.Refuse(CodeResourceNotFound, err.Error(), "uri", uri, "server", server)
 	}
 	var result struct {
 		Contents []struct {
@@ -446,7 +437,7 @@ func (m *Manager) Read(ctx context.Context, server, uri string) (Contents, error
 		} `json:"contents"`
 	}
 	if err := json.Unmarshal(raw, &result); err != nil || len(result.Contents) == 0 {
-		return Contents{}, refuse(CodeResourceNotFound, "the server sent no contents", "uri", uri)
+		return Contents{}, debug.Refuse(CodeResourceNotFound, "the server sent no contents", "uri", uri)
 	}
 	first := result.Contents[0]
 	c := Contents{Content: first.Blob, MIMEType: first.MIMEType}

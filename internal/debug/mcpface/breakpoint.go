@@ -2,7 +2,6 @@ package mcpface
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 
 	"github.com/claudeless/claudeless/internal/debug"
@@ -49,29 +48,14 @@ func breakpointTools() []tool {
 }
 
 func (f *face) breakpoints() any {
-	out := struct {
+	return struct {
 		Names        []string                  `json:"breakpoints"`
 		Before       map[string]debug.Behavior `json:"behaviors"`
 		After        map[string]debug.Behavior `json:"after_behaviors"`
 		Replacements map[string]string         `json:"replacements"`
 		Conditions   map[string]string         `json:"conditions"`
 		Errors       map[string]string         `json:"condition_errors,omitempty"`
-	}{
-		[]string{}, map[string]debug.Behavior{}, map[string]debug.Behavior{}, map[string]string{}, map[string]string{}, map[string]string{},
-	}
-	for _, b := range f.hub.Breakpoints() {
-		out.Names = append(out.Names, b.Name)
-		out.Before[b.Name], out.After[b.Name] = b.Before, b.After
-		for _, v := range []struct {
-			to    map[string]string
-			value string
-		}{{out.Replacements, b.Replacement}, {out.Conditions, b.When}, {out.Errors, b.ConditionError}} {
-			if v.value != "" {
-				v.to[b.Name] = v.value
-			}
-		}
-	}
-	return out
+	}(f.hub.BreakpointLists())
 }
 
 func addBreakpoint(_ context.Context, f *face, a arguments) (any, error) {
@@ -112,15 +96,6 @@ func setDefault(_ context.Context, f *face, a arguments) (any, error) {
 }
 
 func (f *face) functions() any {
-	names, signatures, metadata := []string{}, map[string]string{}, map[string]json.RawMessage{}
-	for _, known := range f.hub.Functions() {
-		names = append(names, known.Name)
-		if known.Signature != "" {
-			signatures[known.Name] = known.Signature
-		}
-		if len(known.Metadata) > 0 {
-			metadata[known.Name] = known.Metadata
-		}
-	}
+	names, signatures, metadata := f.hub.FunctionLists()
 	return fields{"functions": names, "signatures": signatures, "metadata": metadata}
 }

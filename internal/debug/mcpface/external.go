@@ -31,9 +31,7 @@ func externalTools() []tool {
 func managed(run func(ctx context.Context, m *external.Manager, a arguments) (any, error)) func(context.Context, *face, arguments) (any, error) {
 	return func(_ context.Context, f *face, a arguments) (any, error) {
 		if f.external == nil {
-			return nil, &debug.Error{
-				Code: "mcp_clients_unavailable", Message: "start the debugger with --mcp-clients to use external servers",
-			}
+			return nil, debug.Refuse("mcp_clients_unavailable", "start the debugger with --mcp-clients to use external servers")
 		}
 		return wire.Later(func(ctx context.Context) (any, error) { return run(ctx, f.external, a) }), nil
 	}

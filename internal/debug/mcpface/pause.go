@@ -93,13 +93,11 @@ const longestWait = time.Hour
 func evaluate(_ context.Context, f *face, a arguments) (any, error) {
 	q := debug.Question{PauseID: a.text("pause_id"), Session: a.text("session_id"), Expr: a.text("expression")}
 	if q.Session != "" && !debug.IsSessionID(q.Session) {
-		return nil, &debug.Error{Code: debug.CodeInvalidSession, Message: "no session has such an id", Detail: fields{"session_id": q.Session}}
+		return nil, debug.Refuse(debug.CodeInvalidSession, "no session has such an id", "session_id", q.Session)
 	}
 	if t := a.number("timeout_s"); t != nil {
 		if *t <= 0 {
-			return nil, &debug.Error{
-				Code: debug.CodeInvalidArguments, Message: "timeout_s must be above 0", Detail: fields{"parameter": "timeout_s"},
-			}
+			return nil, debug.Refuse(debug.CodeInvalidArguments, "timeout_s must be above 0", "parameter", "timeout_s")
 		}
 		q.Timeout = time.Duration(min(*t, longestWait.Seconds()) * float64(time.Second))
 	}

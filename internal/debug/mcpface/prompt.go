@@ -67,7 +67,7 @@ func (f *face) startPrompt() (any, error) {
 
 func (f *face) inspectPrompt(id string) (any, error) {
 	if id == "" {
-		return nil, protocolError(&debug.Error{Code: debug.CodeMissingParameter, Message: "pause_id required", Detail: fields{"parameter": "pause_id"}})
+		return nil, protocolError(debug.Missing("pause_id"))
 	}
 	p, err := f.hub.Pause(id)
 	if err != nil {

@@ -86,29 +86,17 @@ func (a arguments) text(name string) string {
 }
 
 // optional is a string argument; nil = missing.
-func (a arguments) optional(name string) *string {
-	raw, ok := a[name]
-	if !ok {
-		return nil
-	}
-	var v string
-	if json.Unmarshal(raw, &v) != nil {
-		return nil // cannot be: it was checked
-	}
-	return &v
-}
+func (a arguments) optional(name string) *string { return argument[string](a, name) }
 
 // number is a numeric argument; nil = missing.
-func (a arguments) number(name string) *float64 {
-	raw, ok := a[name]
-	if !ok {
-		return nil
+func (a arguments) number(name string) *float64 { return argument[float64](a, name) }
+
+func argument[T any](a arguments, name string) *T {
+	var v *T
+	if raw, ok := a[name]; !ok || json.Unmarshal(raw, &v) != nil {
+		return nil // it was checked: it is missing
 	}
-	var v float64
-	if json.Unmarshal(raw, &v) != nil {
-		return nil // cannot be: it was checked
-	}
-	return &v
+	return v
 }
 
 // check picks out the arguments that t knows.
@@ -125,16 +113,11 @@ func (t tool) check(raw json.RawMessage) (arguments, error) {
 		}
 		switch {
 		case !ok && p.required:
-			return nil, &debug.Error{
-				Code: debug.CodeMissingParameter, Message: p.name + " required", Detail: map[string]any{"parameter": p.name},
-			}
+			return nil, debug.Missing(p.name)
 		case !ok:
 			continue
 		case !p.takes(v):
-			return nil, &debug.Error{
-				Code: cmp.Or(p.wrong, debug.CodeInvalidArguments), Message: fmt.Sprintf("%s must be of type %s", p.name, p.kind),
-				Detail: map[string]any{"parameter": p.name},
-			}
+			return nil, debug.Refuse(cmp.Or(p.wrong, debug.CodeInvalidArguments), fmt.Sprintf("%s must be of type %s", p.name, p.kind), "parameter", p.name)
 		}
 		a[p.name] = v
 	}

@@ -49,16 +49,7 @@ type route struct {
 
 const codeNoServers = "mcp_clients_unavailable"
 
-// fields is the body of most answers.
-type fields map[string]any
-
-func ok(more ...any) fields {
-	f := fields{"status": "ok"}
-	for i := 0; i+1 < len(more); i += 2 {
-		f[fmt.Sprint(more[i])] = more[i+1]
-	}
-	return f
-}
+type fields = compat.Fields
 
 // read decodes a request's body; an empty one leaves v as it is.
 func read(r *http.Request, v any) error {

@@ -140,7 +140,7 @@ func waitTime(r *http.Request) (time.Duration, error) {
 
 func (a *api) abandon(r *http.Request) (any, error) {
 	a.Hub.Abandon(r.PathValue("id"))
-	return ok(), nil
+	return compat.OK(), nil
 }
 
 func (a *api) completeCall(r *http.Request) (any, error) {
@@ -167,5 +167,5 @@ func (a *api) completeCall(r *http.Request) (any, error) {
 	if pauseID != "" {
 		return pollAnswer(pauseID), nil
 	}
-	return ok(), err
+	return compat.OK(), err
 }

@@ -39,30 +39,14 @@ func controlRoutes() []route {
 }
 
 func (a *api) breakpoints(*http.Request) (any, error) {
-	out := struct {
+	return struct {
 		Names        []string                  `json:"breakpoints"`
 		Before       map[string]debug.Behavior `json:"breakpoint_behaviors"`
 		After        map[string]debug.Behavior `json:"breakpoint_after_behaviors"`
 		Replacements map[string]string         `json:"breakpoint_replacements"`
 		Conditions   map[string]string         `json:"breakpoint_conditions"`
 		Errors       map[string]string         `json:"breakpoint_condition_errors"`
-	}{
-		[]string{}, map[string]debug.Behavior{}, map[string]debug.Behavior{}, map[string]string{}, map[string]string{}, map[string]string{},
-	}
-	for _, b := range a.Hub.Breakpoints() {
-		out.Names = append(out.Names, b.Name)
-		out.Before[b.Name], out.After[b.Name] = b.Before, b.After
-		if b.Replacement != "" {
-			out.Replacements[b.Name] = b.Replacement
-		}
-		if b.When != "" {
-			out.Conditions[b.Name] = b.When
-		}
-		if b.ConditionError != "" {
-			out.Errors[b.Name] = b.ConditionError
-		}
-	}
-	return out, nil
+	}(a.Hub.BreakpointLists()), nil
 }
 
 func (a *api) setBreakpoint(r *http.Request) (any, error) {
@@ -83,12 +67,12 @@ func (a *api) setBreakpoint(r *http.Request) (any, error) {
 	if in.Signature != "" {
 		err = a.Hub.SetSignature(in.Name, string(in.Signature))
 	}
-	return ok("function_name", in.Name), err
+	return compat.OK("function_name", in.Name), err
 }
 
 func (a *api) removeBreakpoint(r *http.Request) (any, error) {
 	a.Hub.RemoveBreakpoint(r.PathValue("name"))
-	return ok("function_name", r.PathValue("name")), nil
+	return compat.OK("function_name", r.PathValue("name")), nil
 }
 
 func behavior(r *http.Request) (*string, error) {
@@ -105,7 +89,7 @@ func (a *api) setBefore(r *http.Request) (any, error) {
 		return nil, err
 	}
 	b, err := a.Hub.ChangeBreakpoint(debug.BreakpointChange{Name: r.PathValue("name"), Before: word})
-	return ok("function_name", b.Name, "behavior", b.Before), err
+	return compat.OK("function_name", b.Name, "behavior", b.Before), err
 }
 
 func (a *api) setAfter(r *http.Request) (any, error) {
@@ -114,7 +98,7 @@ func (a *api) setAfter(r *http.Request) (any, error) {
 		return nil, err
 	}
 	b, err := a.Hub.ChangeBreakpoint(debug.BreakpointChange{Name: r.PathValue("name"), After: word})
-	return ok("function_name", b.Name, "behavior", b.After), err
+	return compat.OK("function_name", b.Name, "behavior", b.After), err
 }
 
 func (a *api) setReplacement(r *http.Request) (any, error) {
@@ -128,7 +112,7 @@ func (a *api) setReplacement(r *http.Request) (any, error) {
 	if in.Tool != nil && *in.Tool != name {
 		tool = *in.Tool
 	}
-	out := ok("function_name", name, "replacement_function", nil)
+	out := compat.OK("function_name", name, "replacement_function", nil)
 	if tool != "" {
 		out["replacement_function"] = tool
 	}
@@ -164,16 +148,7 @@ func (a *api) history(r *http.Request) (any, error) {
 }
 
 func (a *api) functions(*http.Request) (any, error) {
-	names, signatures, metadata := []string{}, map[string]string{}, map[string]json.RawMessage{}
-	for _, f := range a.Hub.Functions() {
-		names = append(names, f.Name)
-		if f.Signature != "" {
-			signatures[f.Name] = f.Signature
-		}
-		if len(f.Metadata) > 0 {
-			metadata[f.Name] = f.Metadata
-		}
-	}
+	names, signatures, metadata := a.Hub.FunctionLists()
 	return fields{"functions": names, "function_signatures": signatures, "function_metadata": metadata}, nil
 }
 
@@ -183,7 +158,7 @@ func (a *api) setDefault(r *http.Request) (any, error) {
 		return nil, err
 	}
 	b, err := a.Hub.SetDefault(*word)
-	return ok("behavior", b), err
+	return compat.OK("behavior", b), err
 }
 
 func (a *api) resume(r *http.Request) (any, error) {
@@ -194,7 +169,7 @@ func (a *api) resume(r *http.Request) (any, error) {
 	}
 	in.More = body
 	id := r.PathValue("id")
-	return ok("pause_id", id), readable(a.Hub.Resume(r.Context(), id, in))
+	return compat.OK("pause_id", id), readable(a.Hub.Resume(r.Context(), id, in))
 }
 
 func (a *api) calls(r *http.Request) (any, error) {

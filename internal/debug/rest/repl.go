@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/compat"
 )
 
 // replRoutes evaluate expressions at paused calls.
@@ -110,5 +111,5 @@ func (a *api) evaluate(r *http.Request) (any, error) {
 }
 
 func (a *api) closeSession(r *http.Request) (any, error) {
-	return ok(), a.Hub.CloseSession(r.PathValue("id"))
+	return compat.OK(), a.Hub.CloseSession(r.PathValue("id"))
 }

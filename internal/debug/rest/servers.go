@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/compat"
 	"github.com/claudeless/claudeless/internal/debug/external"
 )
 
@@ -46,7 +47,7 @@ func (a *api) connect(r *http.Request) (any, error) {
 	}
 	var name string
 	if err := json.Unmarshal(entry["name"], &name); err != nil || name == "" {
-		return nil, missing("name")
+		return nil, debug.Missing("name")
 	}
 	delete(entry, "name")
 	config, err := json.Marshal(entry)
@@ -54,22 +55,18 @@ func (a *api) connect(r *http.Request) (any, error) {
 		return nil, err
 	}
 	tools, err := a.External.Connect(r.Context(), name, config)
-	return ok("name", name, "tools", tools), err
-}
-
-func missing(parameter string) error {
-	return &debug.Error{Code: debug.CodeMissingParameter, Message: parameter + " required", Detail: fields{"parameter": parameter}}
+	return compat.OK("name", name, "tools", tools), err
 }
 
 func (a *api) disconnect(r *http.Request) (any, error) {
 	name := r.PathValue("name")
-	return ok("name", name), a.External.Disconnect(r.Context(), name)
+	return compat.OK("name", name), a.External.Disconnect(r.Context(), name)
 }
 
 func (a *api) reconnect(r *http.Request) (any, error) {
 	name := r.PathValue("name")
 	tools, err := a.External.Reconnect(r.Context(), name)
-	return ok("name", name, "tools", tools), err
+	return compat.OK("name", name, "tools", tools), err
 }
 
 func (a *api) tools(r *http.Request) (any, error) {
@@ -86,7 +83,7 @@ func (a *api) callTool(r *http.Request) (any, error) {
 		return nil, err
 	}
 	if in.Tool == "" {
-		return nil, missing("tool")
+		return nil, debug.Missing("tool")
 	}
 	if args := in.Arguments; len(args) > 0 && args[0] != '{' && string(args) != "null" {
 		return nil, &debug.Error{Code: debug.CodeInvalidArguments, Message: "arguments must be an object", Detail: fields{"parameter": "arguments"}}
@@ -110,9 +107,9 @@ func (a *api) readResource(r *http.Request) (any, error) {
 	}
 	switch {
 	case in.Server == "":
-		return nil, missing("server")
+		return nil, debug.Missing("server")
 	case in.URI == "":
-		return nil, missing("uri")
+		return nil, debug.Missing("uri")
 	}
 	return a.External.Read(r.Context(), in.Server, in.URI)
 }
