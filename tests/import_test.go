@@ -116,7 +116,7 @@ var packageTable = []row{
 	{2, "internal/accept", "rules for unmatched prompts, written into a scenario", "internal/diag internal/tomltext scenarios"},
 	{2, "internal/verdict", "expectations, conduct and strictness judged over a journal; the reports", "internal/accept internal/diag internal/journal internal/junit scenarios"},
 	{1, "internal/guard", "who reaches a real claude or a vendor: seen, cut off and named", "internal/redact"},
-	{3, "internal/harness", "a command with the double in the place of claude: shims, guard, verdict", "internal/edge internal/guard internal/messages internal/proc internal/process internal/serve internal/verdict scenarios"},
+	{3, "internal/harness", "a command with the double in the place of claude: shims, guard, verdict", "internal/clock internal/edge internal/guard internal/messages internal/proc internal/process internal/serve internal/verdict scenarios"},
 	{3, "internal/witness", "the edge of one process that runs as claude: its journal, its fault, its strictness", "internal/argv internal/edge internal/journal internal/proc internal/process internal/verdict"},
 	{4, "internal/execcmd", "the commands around a program under test: exec, shim, verify, journal, gates", "docs/schema internal/accept internal/gate internal/harness internal/journal internal/process internal/verdict internal/witness"},
 	{0, "internal/tomltext", "TOML written for people", ""},

@@ -71,7 +71,7 @@ func (ix *Index) starts() []int32 {
 // and [Index.Doubt] tells.
 func IndexTOML(file string, src []byte) *Index {
 	ix := newIndex(file, src)
-	s := &tomlScanner{src: ix.src, root: &table{header: true}}
+	s := &tomlScanner{scanner: scanner{src: ix.src}, root: &table{header: true}}
 	s.scan()
 	s.suspect()
 	ix.root, ix.problem = Value{Kind: Table, table: s.root}, s.problem
@@ -82,7 +82,7 @@ func IndexTOML(file string, src []byte) *Index {
 // not indexed, and [Index.Doubt] tells.
 func IndexJSON(file string, src []byte) *Index {
 	ix := newIndex(file, src)
-	s := &jsonScanner{src: ix.src}
+	s := &jsonScanner{scanner: scanner{src: ix.src}}
 	ix.root = s.document()
 	ix.problem = s.problem
 	return ix

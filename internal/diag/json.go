@@ -9,17 +9,8 @@ import (
 // jsonScanner reads JSON (RFC 8259, no comments, no repeated keys) and stops
 // at the first error.
 type jsonScanner struct {
-	src     string
-	pos     int
-	depth   int
-	problem *problem
-}
-
-func (s *jsonScanner) doubt(off int, message string) bool {
-	if s.problem == nil {
-		s.problem = &problem{off: off, message: message}
-	}
-	return false
+	scanner
+	depth int
 }
 
 func (s *jsonScanner) document() Value {
@@ -44,13 +35,6 @@ func (s *jsonScanner) space() {
 	for s.pos < len(s.src) && strings.IndexByte(" \t\r\n", s.src[s.pos]) >= 0 {
 		s.pos++
 	}
-}
-
-func (s *jsonScanner) peek() byte {
-	if s.pos < len(s.src) {
-		return s.src[s.pos]
-	}
-	return 0
 }
 
 func (s *jsonScanner) value() (Value, bool) {

@@ -11,17 +11,38 @@ const maxDepth = 100
 
 const tooDeep = "nested too deep: at most 100 levels"
 
+// scanner is where reading a text has come to, and what is wrong with it.
+type scanner struct {
+	src     string
+	pos     int
+	problem *problem
+}
+
+// doubt keeps the first problem; it always returns false.
+func (s *scanner) doubt(off int, message string) bool {
+	if s.problem == nil {
+		s.problem = &problem{off: off, message: message}
+	}
+	return false
+}
+
+// peek is the next byte; 0 = there is none.
+func (s *scanner) peek() byte {
+	if s.pos < len(s.src) {
+		return s.src[s.pos]
+	}
+	return 0
+}
+
 // tomlScanner reads TOML 1.0 in one pass. It accepts only what is certainly
 // valid and reports everything else as a problem, after which it goes on with
 // the next line so that later positions are still known.
 type tomlScanner struct {
-	src     string
-	pos     int
-	root    *table
-	cur     *table // the table of the last header
-	problem *problem
-	depth   int // of arrays, inline tables and parts of keys
-	base    int // parts of the last header
+	scanner
+	root  *table
+	cur   *table // the table of the last header
+	depth int    // of arrays, inline tables and parts of keys
+	base  int    // parts of the last header
 
 	// Tables and their first fields are cut from chunks: big files have tens
 	// of thousands of small tables.
@@ -71,14 +92,6 @@ func (s *tomlScanner) scan() {
 	}
 }
 
-// doubt keeps the first problem; it always returns false.
-func (s *tomlScanner) doubt(off int, message string) bool {
-	if s.problem == nil {
-		s.problem = &problem{off: off, message: message}
-	}
-	return false
-}
-
 // deeper goes one level down; false = that is too deep, which no other problem
 // stands before.
 func (s *tomlScanner) deeper() bool {
@@ -111,13 +124,6 @@ func (s *tomlScanner) suspect() {
 			return
 		}
 	}
-}
-
-func (s *tomlScanner) peek() byte {
-	if s.pos < len(s.src) {
-		return s.src[s.pos]
-	}
-	return 0
 }
 
 func (s *tomlScanner) skipSpace() {

@@ -251,17 +251,13 @@ func pattern(expr string) func() *regexp.Regexp {
 // bare reads a value without quotes: boolean, number or date-time.
 func (s *tomlScanner) bare() (Kind, string, bool) {
 	start := s.pos
-	for s.pos < len(s.src) && (isBare(s.src[s.pos]) || strings.IndexByte("+.:", s.src[s.pos]) >= 0) {
-		s.pos++
-	}
+	s.skipBare()
 	text := s.src[start:s.pos]
 	if len(text) == len("2006-01-02") && text[4] == '-' && strings.HasPrefix(s.src[s.pos:], " ") {
 		// A space may stand between date and time.
 		if rest := s.src[s.pos+1:]; len(rest) > 2 && rest[2] == ':' {
 			s.pos++
-			for s.pos < len(s.src) && (isBare(s.src[s.pos]) || strings.IndexByte("+.:", s.src[s.pos]) >= 0) {
-				s.pos++
-			}
+			s.skipBare()
 			text = s.src[start:s.pos]
 		}
 	}
@@ -272,6 +268,12 @@ func (s *tomlScanner) bare() (Kind, string, bool) {
 		return Null, "", s.doubt(start, "expected a value")
 	default:
 		return Null, text, s.doubt(start, "`"+text+"` is no value; text is written in quotes")
+	}
+}
+
+func (s *tomlScanner) skipBare() {
+	for s.pos < len(s.src) && (isBare(s.src[s.pos]) || strings.IndexByte("+.:", s.src[s.pos]) >= 0) {
+		s.pos++
 	}
 }
 

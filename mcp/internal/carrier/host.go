@@ -35,11 +35,7 @@ func (t *Host) GetSessionId() string { return "" }
 
 // SendRequest sends a request and waits for its answer.
 func (t *Host) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
-	message, err := json.Marshal(req)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := t.send(ctx, t.name, message)
+	answer, err := t.tell(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -49,12 +45,16 @@ func (t *Host) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*
 
 // SendNotification sends a notification.
 func (t *Host) SendNotification(ctx context.Context, n wire.JSONRPCNotification) error {
-	message, err := json.Marshal(n)
-	if err != nil {
-		return err
-	}
-	_, err = t.send(ctx, t.name, message)
+	_, err := t.tell(ctx, n)
 	return err
+}
+
+func (t *Host) tell(ctx context.Context, v any) (json.RawMessage, error) {
+	message, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return t.send(ctx, t.name, message)
 }
 
 // Deliver takes a notification, or a request, which is answered.
@@ -76,10 +76,6 @@ func (t *Host) Deliver(ctx context.Context, message json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	answer, err := json.Marshal(resp)
-	if err != nil {
-		return err
-	}
-	_, err = t.send(ctx, t.name, answer)
+	_, err = t.tell(ctx, resp)
 	return err
 }
