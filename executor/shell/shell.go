@@ -69,14 +69,7 @@ func (s *Shell) Path(p string) string {
 }
 
 // Getenv reads a variable of the environment of commands; the last one counts.
-func (s *Shell) Getenv(key string) string {
-	for _, kv := range slices.Backward(s.o.Environ) {
-		if v, ok := strings.CutPrefix(kv, key+"="); ok {
-			return v
-		}
-	}
-	return ""
-}
+func (s *Shell) Getenv(key string) string { return proc.Getenv(s.o.Environ, key) }
 
 // Enter moves the shell into dir, and makes root the directory that it stays in
 // from there on.

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"io"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/journal"
 	"github.com/claudeless/claudeless/internal/messages/fold"
 	"github.com/claudeless/claudeless/internal/messages/history"
+	"github.com/claudeless/claudeless/internal/proc"
 	"github.com/claudeless/claudeless/scenarios"
 )
 
@@ -100,14 +99,7 @@ func (s *service) space(name string) *namespace {
 
 // gates are those of a new namespace.
 func (s *service) gates() gates {
-	dir := cmp.Or(s.Gates, gate.Dir(func(name string) string {
-		for _, v := range slices.Backward(s.Environ) {
-			if value, ok := strings.CutPrefix(v, name+"="); ok {
-				return value
-			}
-		}
-		return ""
-	}))
+	dir := cmp.Or(s.Gates, gate.Dir(func(name string) string { return proc.Getenv(s.Environ, name) }))
 	if dir == "" {
 		return &own{}
 	}

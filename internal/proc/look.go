@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -40,7 +41,7 @@ func (c Command) Look() (string, error) {
 		}
 		return path, nil
 	}
-	for _, dir := range filepath.SplitList(lookupEnv(c.Env, "PATH")) {
+	for _, dir := range filepath.SplitList(Getenv(c.Env, "PATH")) {
 		if !filepath.IsAbs(dir) {
 			continue
 		}
@@ -54,12 +55,13 @@ func (c Command) Look() (string, error) {
 	return "", fmt.Errorf("command not found: %s: %w", c.Path, fs.ErrNotExist)
 }
 
-func lookupEnv(env []string, key string) string {
-	value := ""
-	for _, kv := range env {
+// Getenv is a variable of an environment, empty when it is not set; the last of
+// several counts.
+func Getenv(env []string, key string) string {
+	for _, kv := range slices.Backward(env) {
 		if k, v, ok := strings.Cut(kv, "="); ok && k == key {
-			value = v
+			return v
 		}
 	}
-	return value
+	return ""
 }

@@ -21,6 +21,8 @@ import (
 
 	"github.com/google/uuid"
 	"golang.org/x/term"
+
+	"github.com/claudeless/claudeless/internal/proc"
 )
 
 // System is the process as the program sees it. Every field but Fate must be set; [Real] makes the real one.
@@ -78,14 +80,7 @@ func (s *System) Name() string {
 func (s *System) AsClaude() bool { return s.Name() == "claude" }
 
 // Getenv returns the value of an environment variable, "" when it is not set.
-func (s *System) Getenv(key string) string {
-	for _, entry := range slices.Backward(s.Environ) {
-		if name, value, ok := strings.Cut(entry, "="); ok && name == key {
-			return value
-		}
-	}
-	return ""
-}
+func (s *System) Getenv(key string) string { return proc.Getenv(s.Environ, key) }
 
 // With is the same process with more in its environment.
 func (s *System) With(env map[string]string) *System {

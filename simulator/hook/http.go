@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/claudeless/claudeless/internal/proc"
 )
 
 // bodyLimit bounds what is read of an HTTP hook's answer, in bytes.
@@ -59,12 +61,6 @@ func expandEnv(text string, allowed, environ []string) string {
 		if !slices.Contains(allowed, name) {
 			return ""
 		}
-		value := ""
-		for _, kv := range environ {
-			if v, ok := strings.CutPrefix(kv, name+"="); ok {
-				value = v
-			}
-		}
-		return strings.NewReplacer("\r", "", "\n", "", "\x00", "").Replace(value)
+		return strings.NewReplacer("\r", "", "\n", "", "\x00", "").Replace(proc.Getenv(environ, name))
 	})
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/importer/kit"
 	"github.com/claudeless/claudeless/internal/importer/session"
+	"github.com/claudeless/claudeless/internal/proc"
 	"github.com/claudeless/claudeless/internal/redact"
 )
 
@@ -87,7 +88,7 @@ func New(place Surroundings, sessions []*session.Session) *Hider {
 		p.CWDs = append(p.CWDs, s.CWD)
 		p.IDs = append(p.IDs, s.IDs...)
 		environ = append(environ, s.Environ...)
-		homes = append(homes, variable(s.Environ, "HOME"))
+		homes = append(homes, proc.Getenv(s.Environ, "HOME"))
 		for _, file := range append([]string{s.CWD}, s.Files...) {
 			if abs, err := filepath.Abs(file); err == nil {
 				homes = append(homes, accountHome().FindString(abs))
@@ -102,7 +103,7 @@ func New(place Surroundings, sessions []*session.Session) *Hider {
 		p.Users = append(p.Users, path.Base(filepath.ToSlash(home)))
 	}
 	for _, name := range []string{"USER", "LOGNAME", "USERNAME"} {
-		p.Users = append(p.Users, variable(environ, name))
+		p.Users = append(p.Users, proc.Getenv(environ, name))
 	}
 	more, values := knownFiles(place, sessions)
 	h.redact = redact.New(redact.Options{Environ: append(environ, more...), Values: values, Personal: &p, Label: h})
@@ -110,7 +111,7 @@ func New(place Surroundings, sessions []*session.Session) *Hider {
 }
 
 func hostOf(environ []string) string {
-	if name := variable(environ, "HOSTNAME"); name != "" {
+	if name := proc.Getenv(environ, "HOSTNAME"); name != "" {
 		return name
 	}
 	name, err := os.Hostname()
@@ -118,15 +119,6 @@ func hostOf(environ []string) string {
 		return ""
 	}
 	return name
-}
-
-func variable(environ []string, name string) string {
-	for _, kv := range slices.Backward(environ) {
-		if k, v, ok := strings.Cut(kv, "="); ok && k == name {
-			return v
-		}
-	}
-	return ""
 }
 
 // Hide replaces in sessions.
