@@ -193,6 +193,9 @@ func TestCanonicalName(t *testing.T) {
 			t.Errorf("%q %q: got %s, want %s", test.server, test.tool, got, test.want)
 		}
 	}
+	if got, want := (Prompt{Server: "my server", Name: "say hello"}).Command(), "mcp__my_server__say hello"; got != want {
+		t.Errorf("command of a prompt: got %s, want %s", got, want)
+	}
 }
 
 // TestRouting: names of all forms, hidden tools and the four errors (M15,

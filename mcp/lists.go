@@ -49,6 +49,9 @@ func CanonicalName(server, tool string) string {
 	return "mcp__" + normalise(server) + "__" + normalise(tool)
 }
 
+// Command is the slash command of a prompt; other than the name of a tool it keeps the characters of the prompt's.
+func (p Prompt) Command() string { return CanonicalName(p.Server, "") + p.Name }
+
 func normalise(name string) string {
 	const beyondUTF16 = 0xFFFF
 	var b strings.Builder

@@ -337,7 +337,7 @@ func (d *round) done(ctx context.Context, calls []call, results []scenarios.Resu
 	in := protocol.PostToolBatchHook{}
 	for i, c := range calls {
 		in.ToolCalls = append(in.ToolCalls, protocol.HookToolCall{
-			ToolName: c.use.Name, ToolInput: c.use.Observed(), ToolUseID: c.use.ID, ToolResponse: results[i].Content,
+			ToolName: c.use.Name, ToolInput: c.use.Input, ToolUseID: c.use.ID, ToolResponse: results[i].Content,
 		})
 	}
 	out, err := d.hooks.run(ctx, in)

@@ -7,6 +7,7 @@
 package builtin
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -179,6 +180,7 @@ func (t *Tools) Check(ctx context.Context, call protocol.ToolUse) *protocol.Tool
 	if !ok {
 		return nil
 	}
+	call.Input, _ = b.Known(call.Input)
 	if r := t.admit(b, call); r != nil {
 		return r
 	}
@@ -203,6 +205,8 @@ func (t *Tools) Execute(ctx context.Context, call protocol.ToolUse) (executor.Re
 	if !ok {
 		return executor.Result{}, executor.ErrUnknownTool
 	}
+	var note string
+	call.Input, note = b.Known(call.Input)
 	if r := t.admit(b, call); r != nil {
 		return executor.Plain(*r), nil
 	}
@@ -210,6 +214,9 @@ func (t *Tools) Execute(ctx context.Context, call protocol.ToolUse) (executor.Re
 		return executor.Plain(executor.Interrupted()), nil
 	}
 	r := b.Run(ctx, call)
+	if note != "" && !r.IsError {
+		r.Content.Text += "\n\n" + note
+	}
 	return executor.Result{ToolResult: r.ToolResult, Trace: executor.Trace{Before: r.Before, After: r.After}}, nil
 }
 
@@ -227,9 +234,21 @@ func (t *Tools) Tool(name string) (protocol.Tool, bool) {
 // Dir is the directory the shell is in now: relative paths start from it.
 func (t *Tools) Dir() string { return t.shell.Dir() }
 
-// Observed returns a call's input as hooks and hosts see it: the path of a file
-// to read, write or edit is absolute there. Nil = the input itself.
-func (t *Tools) Observed(call protocol.ToolUse) json.RawMessage { return t.files.Observed(call) }
+// Observed returns a call's input as hooks and hosts see it: keys have the
+// tool's own names there, and the path of a file to read, write or edit is
+// absolute. Nil = the input itself.
+func (t *Tools) Observed(call protocol.ToolUse) json.RawMessage {
+	known, _ := t.registry[canonical(call.Name)].Known(call.Input)
+	changed := !bytes.Equal(known, call.Input)
+	call.Input = known
+	if whole := t.files.Observed(call); whole != nil {
+		return whole
+	}
+	if changed {
+		return known
+	}
+	return nil
+}
 
 // Touched names the file that a call reads or writes, as an absolute path;
 // empty = none.

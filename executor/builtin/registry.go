@@ -140,11 +140,11 @@ func agentTool(name string) tool.Tool {
 	return tool.Tool{
 		Name:        name,
 		Description: "Starts an agent that works on a task of its own and reports back.",
-		Input: tool.Object(
+		Input: tool.Loose(
 			tool.Req("description", tool.Str("The task in three to five words")),
 			tool.Req("prompt", tool.Str("What the agent is to do")),
 			tool.Opt("subagent_type", tool.Str("The kind of agent")),
-			tool.Opt("model", tool.Str("The model of the agent")),
+			tool.Opt("model", tool.Str("The model of the agent", "sonnet", "opus", "haiku", "fable")),
 			tool.Opt("effort", tool.Str("The effort of the agent")),
 			tool.Opt("run_in_background", tool.Boolean("Do not wait for the agent")),
 			tool.Opt("name", tool.Str("A name for the agent")),

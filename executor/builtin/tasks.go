@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -65,6 +66,20 @@ func taskCreateTool(l *checklist) tool.Tool {
 			tool.Opt("activeForm", tool.Str("The title worded as being done")),
 			tool.Opt("metadata", tool.Schema{Type: "object", Desc: "Anything to keep with the task", Open: true}),
 		),
+		Alias: func(in *tool.Keys) (string, bool) {
+			renamed := tool.Rename(in, "title", "subject")
+			renamed = tool.Rename(in, "name", "subject") || renamed
+			renamed = tool.Rename(in, "content", "description") || renamed
+			if subject := in.Get("subject"); subject != nil && ordered.TypeOf(subject) == "string" {
+				others := len(*in)
+				*in = slices.DeleteFunc(*in, func(m ordered.Member) bool { return m.Key == "title" || m.Key == "name" })
+				renamed = renamed || len(*in) != others
+				if in.Get("description") == nil {
+					*in, renamed = in.With("description", subject), true
+				}
+			}
+			return "", renamed
+		},
 		Run: tool.Traced(l, taskCreate),
 	}
 }
@@ -137,7 +152,7 @@ func taskGet(_ context.Context, l *checklist, in struct{ TaskID string }) protoc
 		return tool.Text("Task not found", out)
 	}
 	view := *k
-	view.Blocks, view.BlockedBy = slices.Clone(k.Blocks), slices.Clone(k.BlockedBy)
+	view.Blocks, view.BlockedBy, view.Owner = slices.Clone(k.Blocks), slices.Clone(k.BlockedBy), "" // lists alone name it
 	out.Task = &view
 	lines := []string{"Task #" + k.ID + ": " + k.Subject, "Status: " + k.Status, "Description: " + k.Description}
 	if len(k.BlockedBy) > 0 {
@@ -213,6 +228,10 @@ func taskUpdateTool(l *checklist) tool.Tool {
 			tool.Opt("addBlockedBy", tool.List("Tasks this one waits for", tool.Str(""))),
 			tool.Opt("metadata", tool.Schema{Type: "object", Desc: "Keys to set; null removes one", Open: true}),
 		),
+		Alias: func(in *tool.Keys) (string, bool) {
+			renamed := tool.Rename(in, "task_id", "taskId")
+			return "", tool.Rename(in, "id", "taskId") || renamed
+		},
 		Run: tool.Traced(l, taskUpdate),
 	}
 }

@@ -25,10 +25,10 @@ func todoWriteTool(l *todoList) tool.Tool {
 	return tool.Tool{
 		Name:        "TodoWrite",
 		Description: "Replaces the session's list of things to do.",
-		Input: tool.Object(tool.Req("todos", tool.List("The whole new list", tool.Object(
-			tool.Req("content", tool.Str("What to do")),
+		Input: tool.Object(tool.Req("todos", tool.List("The whole new list", tool.Loose(
+			tool.Req("content", tool.Filled("What to do", "Content cannot be empty")),
 			tool.Req("status", tool.Str("How far it is", "pending", "in_progress", "completed")),
-			tool.Req("activeForm", tool.Str("The same, worded as being done")),
+			tool.Req("activeForm", tool.Filled("The same, worded as being done", "Active form cannot be empty")),
 		)))),
 		Run: tool.Typed(l, todoWrite),
 	}

@@ -57,6 +57,7 @@ func (s *Shell) Dir() string {
 // Path makes a path absolute: it starts from where the shell is, and "~/" is the
 // home directory.
 func (s *Shell) Path(p string) string {
+	p = strings.TrimSpace(p)
 	if rest, ok := strings.CutPrefix(p, "~/"); ok {
 		if home := s.Getenv("HOME"); home != "" {
 			return filepath.Join(home, rest)

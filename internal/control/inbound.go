@@ -152,7 +152,7 @@ func (p *Peer) respond(id json.RawMessage, a Answer, err error) {
 // interrupted is what an interrupt comes to.
 type interrupted struct {
 	StillQueued []string `json:"still_queued"`
-	Cancelled   []string `json:"cancelled,omitempty"`
+	Cancelled   []string `json:"cancelled,omitzero"` // nil = the host did not ask for it
 }
 
 // interrupt ends the current turn, or the next one if it has been sent already,
@@ -165,7 +165,11 @@ func (p *Peer) interrupt(f incoming) {
 	defer p.out.lines.hold()()
 	p.s.Interrupt()
 	p.desk.interrupt(in.CancelQueued, func(still, gone []*prompt) {
-		p.respond(f.RequestID, Answer{Payload: interrupted{uuids(still), uuids(gone)}}, nil)
+		answer := interrupted{StillQueued: uuids(still)}
+		if in.CancelQueued {
+			answer.Cancelled = uuids(gone)
+		}
+		p.respond(f.RequestID, Answer{Payload: answer}, nil)
 	})
 }
 

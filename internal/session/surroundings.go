@@ -14,7 +14,6 @@ import (
 	"github.com/claudeless/claudeless/internal/catalog"
 	"github.com/claudeless/claudeless/internal/launch"
 	"github.com/claudeless/claudeless/internal/persona"
-	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/model"
 	"github.com/claudeless/claudeless/simulator/permission"
@@ -63,7 +62,7 @@ func (s *surroundings) Init(context.Context) protocol.Init {
 	plan.Catalog.Fill(&ev)
 	for _, st := range v.statuses() {
 		for _, p := range st.Prompts {
-			ev.SlashCommands = append(ev.SlashCommands, mcp.CanonicalName(p.Server, p.Name))
+			ev.SlashCommands = append(ev.SlashCommands, p.Command())
 		}
 	}
 	if plan.Custom.NoCommands {

@@ -9,7 +9,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -99,12 +98,12 @@ func IsCall(name string) bool { return name == "Agent" || name == "Task" }
 func (a *Agents) Tools(context.Context) ([]protocol.Tool, error) { return nil, nil }
 
 type input struct {
-	Description  string `json:"description"`
-	Prompt       string `json:"prompt"`
-	SubagentType string `json:"subagent_type"`
-	Model        string `json:"model"`
-	Background   *bool  `json:"run_in_background"`
-	Name         string `json:"name"` // that messages are sent to
+	Description  string  `json:"description"`
+	Prompt       string  `json:"prompt"`
+	SubagentType *string `json:"subagent_type"`
+	Model        string  `json:"model"`
+	Background   *bool   `json:"run_in_background"`
+	Name         string  `json:"name"` // that messages are sent to
 }
 
 // Execute runs an Agent call to its end, or only starts the agent; ListAgents
@@ -127,12 +126,14 @@ func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.R
 	if call.Script != nil {
 		script = call.Script.Subagent
 	}
-	name := in.SubagentType
-	if name == "" && script != nil {
+	name := "general-purpose"
+	switch {
+	case in.SubagentType != nil: // also a name that is empty
+		name = *in.SubagentType
+	case script != nil && script.Type != "":
 		name = script.Type
 	}
-	name = cmp.Or(name, "general-purpose")
-	def, ok := a.o.Kinds.Find(name)
+	def, ok := a.kind(name)
 	if !ok {
 		return failed(fmt.Sprintf("Agent type '%s' not found. Available agents: %s", name, strings.Join(a.o.Kinds.Names(), ", "))), nil
 	}
@@ -158,6 +159,19 @@ func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.R
 	a.workers = append(a.workers, w)
 	a.mu.Unlock()
 	return w.start(ctx)
+}
+
+// kind finds a kind of agent by its name, else by one that differs from it in the case of letters only.
+func (a *Agents) kind(name string) (Definition, bool) {
+	if def, ok := a.o.Kinds.Find(name); ok {
+		return def, true
+	}
+	for _, other := range a.o.Kinds.Names() {
+		if strings.EqualFold(other, name) {
+			return a.o.Kinds.Find(other)
+		}
+	}
+	return Definition{}, false
 }
 
 // failed is a tool error whose text is shown as it is.

@@ -48,7 +48,7 @@ func (c prompt) text(ctx context.Context, args string) (string, error) {
 		switch {
 		case i >= len(words):
 			if a.Required {
-				text := "Error: Missing required argument: " + a.Name + ". Usage: /" + mcp.CanonicalName(c.p.Server, c.p.Name) + " " + usage(c.p.Arguments)
+				text := "Error: Missing required argument: " + a.Name + ". Usage: /" + c.p.Command() + " " + usage(c.p.Arguments)
 				return "", errors.New(text)
 			}
 		case i == len(c.p.Arguments)-1:

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/claudeless/claudeless/internal/persona"
-	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/slash"
 )
@@ -38,7 +37,7 @@ func (s *Set) Find(name string) (simulator.Command, bool) {
 		return builtin{s, b.Name}, true
 	}
 	for _, p := range prompts(s.o.Servers) {
-		if mcp.CanonicalName(p.Server, p.Name) == name {
+		if p.Command() == name {
 			return prompt{p, s.o.Servers}, true
 		}
 	}

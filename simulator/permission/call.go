@@ -69,11 +69,11 @@ func (j *judge) inspect(use protocol.ToolUse, tool protocol.Tool) *call {
 	switch c.kind {
 	case kindShell:
 		c.command = firstString(in.Command)
-		c.complete = c.command != ""
+		c.complete = hasString(in.Command)
 		c.script, c.parseErr = shellcmd.Parse(c.command)
 	case kindRead, kindWrite:
 		path := firstString(in.FilePath, in.NotebookPath, in.Path)
-		c.complete = path != "" || c.name == "Glob" || c.name == "Grep" || c.name == "LS"
+		c.complete = hasString(in.FilePath, in.NotebookPath, in.Path) || c.name == "Glob" || c.name == "Grep" || c.name == "LS"
 		if pattern := firstString(in.Pattern); c.name == "Glob" && filepath.IsAbs(pattern) {
 			path, _ = filepath.Split(pattern[:strings.IndexAny(pattern+"*", "*?[{\\")])
 		}
@@ -126,6 +126,11 @@ func firstString(values ...any) string {
 		}
 	}
 	return ""
+}
+
+// hasString tells whether one of the values is a string, be it empty.
+func hasString(values ...any) bool {
+	return slices.ContainsFunc(values, func(v any) bool { _, ok := v.(string); return ok })
 }
 
 // serverPrefix is what a rule calls the server of an MCP tool. The definition

@@ -3,6 +3,8 @@ package bash
 import (
 	"context"
 	"encoding/json"
+	"strings"
+	"unicode"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/executor/shell"
@@ -22,8 +24,14 @@ func Bash(c *Commands) tool.Tool {
 			tool.Opt("run_in_background", tool.Boolean("Do not wait for the command")),
 			tool.Opt("dangerouslyDisableSandbox", tool.Boolean("Run outside the sandbox; there is none here")),
 		),
-		Check: tool.Checked(c, func(_ context.Context, _ *Commands, in bashInput) *protocol.ToolResult { return blockSleep(in) }),
-		Run:   tool.Called(c, run),
+		Alias: func(in *tool.Keys) (string, bool) { return "", tool.RenameAny(in, "timeout_ms", "timeout") },
+		Check: tool.Checked(c, func(_ context.Context, _ *Commands, in bashInput) *protocol.ToolResult {
+			if strings.ContainsFunc(in.Command, hiding) {
+				return tool.Invalid("Bash", []tool.Issue{tool.Custom("command contains control characters that would be hidden in the approval dialog", "command")})
+			}
+			return blockSleep(in)
+		}),
+		Run: tool.Called(c, run),
 	}
 }
 
@@ -37,6 +45,9 @@ func run(ctx context.Context, c *Commands, call protocol.ToolUse, in bashInput) 
 	}
 	return r.foreground(ctx)
 }
+
+// hiding tells whether a character could hide from somebody who is asked what a command does.
+func hiding(r rune) bool { return unicode.IsControl(r) && r != '\t' && r != '\n' }
 
 // ReadOnly tells whether a call only reads.
 func ReadOnly(input json.RawMessage) bool {

@@ -23,6 +23,7 @@ type bashInput struct {
 	Timeout         *tool.Number `json:"timeout"`
 	Description     string       `json:"description"`
 	RunInBackground bool         `json:"run_in_background"`
+	NoSandbox       bool         `json:"dangerouslyDisableSandbox"`
 }
 
 // describe describes a command as a task.

@@ -41,6 +41,7 @@ type bashOutput struct {
 	CWDHint       string `json:"backgroundCwdHint,omitempty"`
 	PersistedPath string `json:"persistedOutputPath,omitempty"`
 	PersistedSize int    `json:"persistedOutputSize,omitempty"`
+	NoSandbox     bool   `json:"dangerouslyDisableSandbox,omitempty"` // as the call asked
 }
 
 // noOutput stands for the output of a command that wrote nothing.

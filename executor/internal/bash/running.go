@@ -49,7 +49,7 @@ func (r *running) foreground(ctx context.Context) protocol.ToolResult {
 	}
 	switch r.wait(ctx) {
 	case finished:
-		result := r.result(r.cmd.End(), bashOutput{})
+		result := r.result(r.cmd.End(), bashOutput{NoSandbox: r.in.NoSandbox})
 		r.close(task.Completed, result)
 		return result
 	case interrupted:
@@ -136,7 +136,7 @@ func (r *running) leave(ctx context.Context) protocol.ToolResult {
 	} else {
 		r.shown.Detach()
 	}
-	out := bashOutput{TaskID: r.info.ID}
+	out := bashOutput{TaskID: r.info.ID, NoSandbox: r.in.NoSandbox}
 	if r.endsBefore(ctx, answerAfter-r.limit) {
 		code := r.cmd.End()
 		result, end := r.result(code, out), r.ended(code)

@@ -39,7 +39,10 @@ func untabbed(text string) string {
 
 func updated(path string) string { return "The file " + path + " has been updated successfully." }
 
-var lineEnds = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)[^\S\r\n]+(\r?)$`) })
+// lineEnds finds what JavaScript takes for space before the end of a line.
+var lineEnds = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[\t\v\f \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}]+(\r|\n|\z)`)
+})
 
 // withoutTrailing takes the blanks from the line ends of a text that goes into
 // a file; Markdown means something by them.

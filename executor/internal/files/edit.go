@@ -47,9 +47,15 @@ func Edit(f *Files) tool.Tool {
 			tool.Req("old_string", tool.Str("The text to replace; empty makes a new file")),
 			tool.Req("new_string", tool.Str("The text to put there")),
 		),
-		Prepare: func(in *ordered.Object) bool {
+		Prepare: func(in *tool.Keys) bool {
+			renamed := in.Get("file_path") != nil && shortKeys(in)
 			trimmed := withoutTrailing(in, "new_string")
-			return withReplaceAll(in) || trimmed
+			return withReplaceAll(in) || trimmed || renamed
+		},
+		Alias: func(in *tool.Keys) (string, bool) {
+			renamed := tool.Rename(in, "path", "file_path")
+			renamed = shortKeys(in) || renamed
+			return "", renamed && (withReplaceAll(in) || renamed)
 		},
 		Check: tool.Checked(f, func(_ context.Context, f *Files, in editInput) *protocol.ToolResult {
 			_, refusal := f.planEdit(in)
@@ -180,6 +186,12 @@ func (in editInput) apply(content string) string {
 	return strings.Replace(content, old, in.NewString, limit)
 }
 
+// shortKeys gives old_str and new_str, which other editors know, their names here.
+func shortKeys(in *tool.Keys) bool {
+	old := tool.Rename(in, "old_str", "old_string")
+	return tool.RenameAny(in, "new_str", "new_string") || old
+}
+
 // withReplaceAll fills in the default of a complete Edit call, at the front as
 // the CLI shows it.
 func withReplaceAll(in *ordered.Object) bool {
@@ -189,6 +201,11 @@ func withReplaceAll(in *ordered.Object) bool {
 		}
 	}
 	if in.Get("replace_all") != nil || len(*in) != 3 {
+		return false
+	}
+	switch ordered.TypeOf(in.Get("old_string")) {
+	case "string", "array": // a length is asked of it
+	default:
 		return false
 	}
 	*in = append(ordered.Object{{Key: "replace_all", Value: json.RawMessage("false")}}, *in...)

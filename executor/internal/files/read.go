@@ -1,6 +1,7 @@
 package files
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	_ "image/gif" // dimensions of images
@@ -89,6 +90,8 @@ func read(_ context.Context, f *Files, in readInput) protocol.ToolResult {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return tool.Fail("File does not exist. Note: your current working directory is %s.%s", f.o.Where.Dir(), similar(path))
+	case errors.Is(err, errDevice) && path == os.DevNull:
+		data = nil
 	case errors.Is(err, errDevice):
 		return tool.Fail("Cannot read '%s': this device file would block or produce infinite output.", path)
 	case err != nil:
@@ -103,6 +106,9 @@ func read(_ context.Context, f *Files, in readInput) protocol.ToolResult {
 			return r
 		}
 	case ".pdf":
+		if !bytes.HasPrefix(data, []byte("%PDF-")) {
+			return tool.Fail("File is not a valid PDF (missing %%PDF- header): %s", path)
+		}
 		return readPDF(path, in.FilePath, data)
 	}
 	if in.Limit == nil && !in.AllowLarge && len(data) > maxWholeFile {

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // maxFile bounds what is read into memory.
@@ -40,6 +41,8 @@ func describe(err error, op, path string) string {
 		code = "ENOENT: no such file or directory"
 	case errors.Is(err, fs.ErrPermission):
 		code = "EACCES: permission denied"
+	case errors.Is(err, syscall.ENOTDIR):
+		code = "ENOTDIR: not a directory"
 	case errors.Is(err, errDirectory):
 		op = "read"
 		code = err.Error()

@@ -9,7 +9,6 @@ import (
 	"syscall"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
-	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/internal/textdiff"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
@@ -37,9 +36,12 @@ func Write(f *Files) tool.Tool {
 			tool.Req("file_path", tool.Str("Path of the file")),
 			tool.Req("content", tool.Str("The whole new content")),
 		),
-		Prepare: func(in *ordered.Object) bool { return withoutTrailing(in, "content") },
-		Check:   tool.Checked(f, unwritable),
-		Run:     tool.Typed(f, write),
+		Prepare: func(in *tool.Keys) bool { return withoutTrailing(in, "content") },
+		Alias: func(in *tool.Keys) (string, bool) {
+			return "Note: Write's parameters are named `file_path` and `content`. `path` was read as `file_path`.", tool.Rename(in, "path", "file_path")
+		},
+		Check: tool.Checked(f, unwritable),
+		Run:   tool.Typed(f, write),
 	}
 }
 
@@ -51,7 +53,7 @@ func unwritable(_ context.Context, f *Files, in writeInput) *protocol.ToolResult
 		return new(protocol.UsageError("Error calling tool (Write): ENOTDIR: not a directory, stat '" + path + "'"))
 	}
 	if errors.Is(err, errDirectory) {
-		return new(tool.Refuse("%s is a directory, not a file. To create a file inside it, include the file name in file_path.", path))
+		return new(tool.Refuse("%s is a directory, not a file. To create a file inside it, include the file name in file_path.", in.FilePath))
 	}
 	read, current, _ := f.seen.has(path, string(old))
 	switch {
@@ -73,7 +75,7 @@ func write(_ context.Context, f *Files, in writeInput) protocol.ToolResult {
 	if why := foreign(old); why != "" {
 		return tool.Fail("File %s %s", why, notWritten)
 	}
-	created := err != nil
+	created := len(old) == 0 // a file that held nothing is as good as none
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return tool.Fail("%s", describe(err, "mkdir", filepath.Dir(path)))
 	}

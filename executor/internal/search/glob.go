@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
 
@@ -50,21 +51,28 @@ func glob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 	if refusal != nil {
 		return *refusal
 	}
-	pattern := filepath.ToSlash(in.Pattern)
+	pattern, negated := strings.CutPrefix(filepath.ToSlash(in.Pattern), "!")
 	switch {
 	case filepath.IsAbs(in.Pattern):
 		var base string
 		base, pattern = doublestar.SplitPattern(pattern)
 		root = filepath.FromSlash(base)
+	case pattern == "", pattern == "**": // leaves nothing out
+		pattern = "**"
 	case !strings.Contains(pattern, "/"):
 		pattern = "**/" + pattern
-	default:
-		pattern = strings.TrimPrefix(pattern, "./")
+	}
+	if strings.HasPrefix(pattern, "./") {
+		return none(f, start) // paths are told without it
 	}
 	if !doublestar.ValidatePattern(pattern) {
 		return badGlob(in.Pattern)
 	}
-	found, err := globFiles(ctx, root, pattern)
+	walked := pattern
+	if negated {
+		walked = "**"
+	}
+	found, err := globFiles(ctx, root, walked)
 	switch {
 	case ctx.Err() != nil:
 		return executor.Interrupted()
@@ -72,6 +80,9 @@ func glob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 		return tool.Fail("%v", err)
 	}
 	found = slices.DeleteFunc(found, func(d dated) bool { return f.o.Access.Hidden(filepath.Join(root, filepath.FromSlash(d.name))) })
+	if negated {
+		found = slices.DeleteFunc(found, func(d dated) bool { return doublestar.MatchUnvalidated(pattern, d.name) })
+	}
 	found.sort()
 	slices.Reverse(found)
 	out := globOutput{
@@ -83,13 +94,20 @@ func glob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 	}
 	out.NumFiles = len(out.Filenames)
 	if out.NumFiles == 0 {
-		return tool.Text("No files found", out)
+		return none(f, start)
 	}
 	lines := out.Filenames
 	if out.Truncated {
 		lines = append(slices.Clone(lines), "(Results are truncated. Consider using a more specific path or pattern.)")
 	}
 	return tool.Text(strings.Join(lines, "\n"), out)
+}
+
+// none is the result of a search that found nothing.
+func none(f *Finder, start time.Time) protocol.ToolResult {
+	return tool.Text("No files found", globOutput{
+		Filenames: []string{}, CountIsComplete: true, DurationMS: f.o.Clock.Now().Sub(start).Milliseconds(),
+	})
 }
 
 func globFiles(ctx context.Context, root, pattern string) (datedFiles, error) {

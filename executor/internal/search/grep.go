@@ -2,9 +2,11 @@ package search
 
 import (
 	"context"
+	"slices"
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/executor/internal/tool"
+	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -30,6 +32,21 @@ func Grep(f *Finder) tool.Tool {
 			tool.Opt("offset", tool.Num("Lines or files to pass over first")),
 			tool.Opt("multiline", tool.Boolean("A match may span lines, and . matches newlines")),
 		),
+		Alias: func(in *tool.Keys) (string, bool) {
+			const note = "Note: Grep's parameter for where to search is named `path`. "
+			if in.Get("path") != nil && tool.TextOf(in.Get("file_path")) == tool.TextOf(in.Get("path")) {
+				*in = slices.DeleteFunc(*in, func(m ordered.Member) bool { return m.Key == "file_path" })
+				return note + "`file_path` repeated `path` and was ignored.", true
+			}
+			return note + "`file_path` was read as `path`.", tool.Rename(in, "file_path", "path")
+		},
+		Check: tool.Checked(f, func(_ context.Context, _ *Finder, in grepInput) *protocol.ToolResult {
+			if in.HeadLimit == nil || *in.HeadLimit >= 0 {
+				return nil
+			}
+			r := tool.Refuse("head_limit must be a whole number of 0 or more, got %d. Pass 0 for unlimited.", *in.HeadLimit)
+			return &r
+		}),
 		Run: tool.Typed(f, grep),
 	}
 }

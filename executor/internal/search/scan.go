@@ -80,7 +80,7 @@ func (s *search) file(path string) (matches, bool) {
 		return matches{}, false
 	}
 	data, err := os.ReadFile(path)
-	if err != nil || bytes.IndexByte(data[:min(len(data), 8<<10)], 0) >= 0 {
+	if err != nil || len(data) == 0 || bytes.IndexByte(data[:min(len(data), 8<<10)], 0) >= 0 {
 		return matches{}, false
 	}
 	m := matches{dated: dated{s.finder.relative(path), info.ModTime()}}

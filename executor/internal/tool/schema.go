@@ -20,6 +20,7 @@ type Schema struct {
 	Max   int     // most items or characters; 0 = no limit
 	From0 bool    // a number that is not below 0
 	URL   bool    // a text that is an address
+	Full  string  // what is said of a text that is empty and must not be; "" = it may be
 }
 
 // Prop is one key of an object.
@@ -33,6 +34,12 @@ type Prop struct {
 
 // Object is an object with these keys and no others.
 func Object(props ...Prop) Schema { return Schema{Type: "object", Props: props} }
+
+// Loose is an object with these keys, and perhaps others.
+func Loose(props ...Prop) Schema { return Schema{Type: "object", Props: props, Open: true} }
+
+// Filled is a text that may not be empty, and what is said of one that is.
+func Filled(desc, refusal string) Schema { return Schema{Type: "string", Desc: desc, Full: refusal} }
 
 // Req is a key that must be there.
 func Req(name string, s Schema) Prop { return Prop{Name: name, Required: true, Schema: s} }

@@ -26,6 +26,11 @@ type Tool struct {
 	// Prepare changes an input before anybody sees it and reports whether it
 	// did; nil = never.
 	Prepare func(*Keys) bool
+	// Alias gives keys that models like to write otherwise the names that the
+	// tool knows, and reports whether it did; note is said behind a good result.
+	// It is done before the input is checked, and the frame of the call does not
+	// show it. Nil = never.
+	Alias func(*Keys) (note string, changed bool)
 }
 
 type (
@@ -65,6 +70,49 @@ func (t Tool) Prepared(input json.RawMessage) json.RawMessage {
 		return input
 	}
 	return out
+}
+
+// Known is an input with the names of keys that the tool knows, and what is said
+// of it behind a good result.
+func (t Tool) Known(input json.RawMessage) (known json.RawMessage, note string) {
+	if t.Alias == nil {
+		return input, ""
+	}
+	in, err := ordered.Parse(input)
+	if err != nil {
+		return input, ""
+	}
+	note, changed := t.Alias(&in)
+	if !changed {
+		return input, ""
+	}
+	out, err := in.MarshalJSON()
+	if err != nil {
+		return input, ""
+	}
+	return out, note
+}
+
+// Rename gives the key of a text that is not empty another name, where none
+// has it yet.
+func Rename(in *Keys, from, to string) bool {
+	if TextOf(in.Get(from)) == "" || ordered.TypeOf(in.Get(from)) != "string" {
+		return false
+	}
+	return RenameAny(in, from, to)
+}
+
+// RenameAny is Rename for values of every kind.
+func RenameAny(in *Keys, from, to string) bool {
+	if in.Get(from) == nil || in.Get(to) != nil {
+		return false
+	}
+	for i := range *in {
+		if (*in)[i].Key == from {
+			(*in)[i].Key = to
+		}
+	}
+	return true
 }
 
 // Typed makes the Run of a tool from a function of its state and the decoded

@@ -80,6 +80,11 @@ func (s Schema) itemIssues(path []any, raw json.RawMessage) []Issue {
 
 func (s Schema) textIssues(path []any, value string) []Issue {
 	var found []Issue
+	if s.Full != "" && value == "" {
+		empty := TooSmall("string", 1, path)
+		empty.Message = s.Full
+		return []Issue{empty}
+	}
 	if n := len(utf16.Encode([]rune(value))); n < s.Min {
 		found = append(found, TooSmall("string", s.Min, path))
 	} else if s.Max > 0 && n > s.Max {
