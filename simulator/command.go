@@ -208,11 +208,12 @@ func (k *local) compact(ctx context.Context, c slash.Call) error {
 	if err != nil {
 		return err
 	}
-	if sum.failed {
-		sum.refused = "exhausted"
-	}
-	if sum.refused != "" {
-		return k.uncompacted(ctx, c, sum.refused, work)
+	switch {
+	case sum.failed:
+		return k.uncompacted(ctx, c, "exhausted", "Compaction failed: exhausted", work)
+	case sum.refused != "":
+		reason := "Compaction blocked by PreCompact hook: " + strings.TrimSpace(sum.refused)
+		return k.uncompacted(ctx, c, "skipped: "+reason, reason, work)
 	}
 	k.prompts.init(ctx)
 	shown := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: sum.text()}}, IsSynthetic: true, IsReplay: new(false)}
@@ -221,12 +222,12 @@ func (k *local) compact(ctx context.Context, c slash.Call) error {
 	return k.compacted(shown, sum.reports)
 }
 
-// uncompacted says why a conversation stays as it is.
-func (k *local) uncompacted(ctx context.Context, c slash.Call, reason string, work compaction) error {
-	work.status("failed", reason)
+// uncompacted says why a conversation stays as it is: to hosts, and to people.
+func (k *local) uncompacted(ctx context.Context, c slash.Call, problem, text string, work compaction) error {
+	work.status("failed", problem)
 	k.prompts.init(ctx)
 	k.out.emit(k.prompts.command())
-	return k.reply(c, slash.Said{Text: "Compaction blocked by a hook: " + reason}, nil)
+	return k.reply(c, slash.Said{Text: text, Failed: true}, nil)
 }
 
 // compacted shows what stands in the conversation's place.
@@ -235,7 +236,7 @@ func (k *local) compacted(shown *protocol.User, reports []string) error {
 	said := slash.Output("Compacted " + strings.Join(reports, "\n"))
 	told := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: said}}, IsReplay: &yes}
 	k.out.stamp(told)
-	for _, ev := range []protocol.Event{&protocol.Compacted{Summary: shown, Command: k.prompts.command(), Output: told}, shown, told} {
+	for _, ev := range []protocol.Event{&protocol.Compacted{Summary: shown, Command: k.prompts.command(), Output: told, Reports: len(reports) > 0}, shown, told} {
 		k.out.emit(ev)
 	}
 	end := unasked("")

@@ -247,7 +247,7 @@ func TestCommandHooks(t *testing.T) {
 	answers["PreCompact"] = `{"decision":"block","reason":"not now"}`
 	got := shown(t, s, "/compact")
 	if !slices.Contains(got, "status <nil> failed in NEW") || !slices.ContainsFunc(got, func(l string) bool {
-		return strings.HasPrefix(l, "assistant <synthetic> Compaction blocked by a hook: ")
+		return strings.HasPrefix(l, "assistant <synthetic> Compaction blocked by PreCompact hook: ")
 	}) {
 		t.Errorf("events %q", got)
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -64,7 +65,7 @@ func (c *compaction) auto(ctx context.Context, forced bool) (bool, error) {
 	shown := c.out.injected(sum.text(), true)
 	shown.Summary = true
 	c.boundary(sum, shown.UUID)
-	c.out.emit(&protocol.Compacted{Summary: shown})
+	c.out.emit(&protocol.Compacted{Summary: shown, Prompt: c.prompts.uuid()})
 	c.out.emit(shown)
 	return true, nil
 }
@@ -83,6 +84,7 @@ type summed struct {
 // sum asks the model for a summary, with the hooks around that, and shows that
 // it has come.
 func (c *compaction) sum(ctx context.Context, in protocol.PreCompactHook) (summed, error) {
+	told := slices.Clip(c.prompts.beside)
 	sum := summed{trigger: in.Trigger, began: c.s.o.Clock.Now(), before: int(c.s.books.said.Load())}
 	out, err := c.hooks.run(ctx, in)
 	if err != nil {
@@ -117,6 +119,9 @@ func (c *compaction) sum(ctx context.Context, in protocol.PreCompactHook) (summe
 	}
 	sum.reports = append(out.Reports, after.Reports...)
 	c.out.all(after.Notices)
+	if err := c.hooks.instructAgain(ctx, told); err != nil {
+		return sum, err
+	}
 	c.status("success", "")
 	return sum, nil
 }

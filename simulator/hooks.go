@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,11 +78,34 @@ func (p *points) reached(ctx context.Context, calls []protocol.ToolUse) error {
 			}
 		}
 		p.prompts.beside = append(p.prompts.beside, in.Text)
+		p.s.past.nested = append(p.s.past.nested, in.Text)
 		if in.Attachment == nil {
 			continue
 		}
 		p.out.emit(&protocol.Attached{Attachment: in.Attachment, Role: "user"})
 	}
+	return nil
+}
+
+// instructAgain tells hooks and the model of all instructions behind a compaction, which
+// took them away, and the model of what hooks have said about it: texts are what it
+// was to hear before.
+func (p *points) instructAgain(ctx context.Context, texts []string) error {
+	said := p.prompts.beside[len(texts):]
+	p.prompts.beside = texts
+	for _, file := range p.s.main.Start.Instructions {
+		if file.ParentFilePath == "" {
+			file.LoadReason = "compact"
+		}
+		if _, err := p.run(ctx, file); err != nil {
+			return err
+		}
+	}
+	var before, after []string
+	if p.s.main.Said != nil {
+		before, after = p.s.main.Said.Beside()
+	}
+	p.s.past.untold = slices.Concat(before, p.s.past.nested, said, after)
 	return nil
 }
 

@@ -155,6 +155,9 @@ type Heard struct {
 	Model  string
 	Tokens int  // of the whole context behind it
 	Long   bool // its cache is kept for an hour, not for five minutes
+
+	UUID    string // of its last line
+	Replies int    // of the conversation, up to it
 }
 
 // Transcript keeps events beyond the run. Its first error becomes a warning,

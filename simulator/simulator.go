@@ -46,6 +46,7 @@ type past struct {
 	started string         // source of SessionStart; empty = startup or resume
 	leaf    string         // uuid of the last message of the model
 	untold  []string       // what the next request says beside its prompt
+	nested  []string       // instructions that calls led to, as the model was told them
 	tail    tail
 	dropped int  // tokens that compactions have taken away
 	warned  bool // a transcript write has failed
@@ -118,6 +119,10 @@ func New(o Options) (*Simulator, error) {
 	}
 	s.past.resumed = s.main.Start.Resumed
 	s.books.open(s.main.Costs)
+	if heard := s.main.Start.Heard; heard != nil {
+		s.past.leaf, s.past.tail.replies = heard.UUID, heard.Replies
+		s.books.said.Store(int64(heard.Tokens))
+	}
 	return s, nil
 }
 

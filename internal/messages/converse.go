@@ -81,6 +81,11 @@ func (x *exchange) converse() error {
 func (x *exchange) beside(kind string, r *history.Request) {
 	last := r.Messages[len(r.Messages)-1]
 	text := x.s.sideText(kind, last)
+	if kind == "compact" {
+		if summary, ok := x.ns.memory.Summary(x.r.Context(), &x.Client); ok {
+			text = summary
+		}
+	}
 	key := history.Digest{}.Chain("side", kind, last.FirstText(), r.Model)
 	m := &wire.Message{ID: x.s.folder.ID("msg", key), Model: r.Model, Stop: "end_turn", Blocks: []protocol.Block{protocol.Text(text)}}
 	m.Usage = scenarios.Estimate(scenarios.Request{Prompt: last.FirstText()}, m.Blocks)

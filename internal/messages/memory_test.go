@@ -112,6 +112,95 @@ response = "two"
 	}
 }
 
+// TestCutAgain: what failed because it was too long is asked again behind the summary,
+// and is the same request there: it counts as another attempt, and the script goes on
+// with it.
+func TestCutAgain(t *testing.T) {
+	const src = `
+[[responses]]
+pattern = { type = "exact", text = "tools" }
+[[responses.response.steps]]
+tool_calls = [{ tool = "Bash", input = { command = "echo a" } }]
+[[responses.response.steps]]
+failure = { type = "prompt_too_long", times = 1 }
+text = "after {{ results[0].text }}"
+[[responses]]
+pattern = { type = "exact", text = "once" }
+failure = { type = "prompt_too_long", times = 1 }
+response = "through {{ attempt }}"
+[[responses]]
+pattern = { type = "exact", text = "next" }
+response = "turn {{ turn }}"
+`
+	const summary = "This session is being continued from a previous conversation that ran out of context. All was well."
+	for name, tt := range map[string]struct {
+		change []func(*messages.Options)
+		want   []string
+	}{
+		"remembered": {nil, []string{"after a", "through 2", "turn 3"}},
+		"lost":       {[]func(*messages.Options){lossy}, []string{"", "400", "turn 2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &client{t: t, server: newServer(t, src, tt.change...), session: "s", tools: []string{"Bash"}}
+			c.send(user("tools"))
+			call := c.messages[1]["content"].([]any)[0].(map[string]any)
+			result := block{"role": "user", "content": []block{{"type": "tool_result", "tool_use_id": call["id"], "content": "a"}}}
+			c.messages = append(c.messages, result)
+			if status, _ := c.ask(); status != http.StatusBadRequest {
+				t.Fatal(status)
+			}
+			c.messages = []block{{"role": "user", "content": summary}, c.messages[1]}
+			got := []string{c.send(result)}
+			c.messages = append(c.messages, user("once"))
+			if status, _ := c.ask(); status != http.StatusBadRequest {
+				t.Fatal(status)
+			}
+			c.messages = []block{user(summary+" Twice.", "once")}
+			status, m := c.ask()
+			if content, _ := m["content"].([]any); status == http.StatusOK {
+				got = append(got, fmt.Sprint(content[0].(map[string]any)["text"]))
+				c.messages = append(c.messages, block{"role": "assistant", "content": content})
+			} else {
+				got = append(got, fmt.Sprint(status))
+			}
+			got = append(got, c.send(user("next")))
+			if fmt.Sprint(got) != fmt.Sprint(tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestCutForked: a session that was compacted is forked, and goes on under its new name.
+func TestCutForked(t *testing.T) {
+	server := newServer(t, `default_response = "turn {{ turn }}"`)
+	c := &client{t: t, server: server, session: "s"}
+	c.send(user("a"))
+	c.send(user("b"))
+	c.messages = nil
+	got := []string{c.send(user("This session is being continued from a previous conversation that ran out of context.", "c"))}
+	c.session = "fork"
+	got = append(got, c.send(user("d")), c.send(user("e")))
+	if want := "[turn 3 turn 4 turn 5]"; fmt.Sprint(got) != want {
+		t.Errorf("got %q, want %s", got, want)
+	}
+}
+
+// TestSummary: what stands for a conversation counts all its prompts, also when the last
+// of them has no answer.
+func TestSummary(t *testing.T) {
+	c := &client{t: t, server: newServer(t, `default_response = "ok"`), session: "s", tools: []string{"Bash"}}
+	c.send(user("a"))
+	c.send(user("b"))
+	const critical = "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools."
+	for _, messages := range [][]block{append(c.messages, user(critical)), append(c.messages, user("c\n", critical))} {
+		beside := &client{t: t, server: c.server, session: "s", tools: c.tools, messages: messages}
+		if got := beside.send(); !strings.Contains(got, "The user sent 2 prompts and each was answered.") {
+			t.Error(got)
+		}
+	}
+}
+
 // TestScriptedAgents: a sub-agent's conversation takes the script that hangs on the
 // call which started it; without the memory the rules answer, and the journal
 // says so.

@@ -107,7 +107,7 @@ func (a *answer) complaint() string {
 // the model is told in another way is not kept twice.
 func (t *Trace) attachBlock(c *call, a *answer, reason string) {
 	switch c.event {
-	case "PreToolUse", "PermissionRequest", "UserPromptSubmit", "UserPromptExpansion":
+	case "PreToolUse", "PermissionRequest", "UserPromptSubmit", "UserPromptExpansion", "PreCompact":
 		return
 	case "Stop", "SubagentStop":
 		if a.blocked { // the user message says it

@@ -60,6 +60,8 @@ type Compacted struct {
 	Summary *User
 	Command *Prompted // that asked for it; nil = none did
 	Output  *User     // what it said
+	Prompt  string    // uuid of the prompt whose turn goes on; "" = none does
+	Reports bool      // the output also says how hooks went
 }
 
 // Matched says which rule of the scenario answered a prompt.

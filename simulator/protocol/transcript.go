@@ -64,6 +64,8 @@ type UserLine struct {
 	// OnlyShown and IsSummary mark the summary that stands for what was compacted.
 	OnlyShown bool `json:"isVisibleInTranscriptOnly,omitempty"`
 	IsSummary bool `json:"isCompactSummary,omitempty"`
+	// RepeatsSummary marks the output of a compaction that says how its hooks went.
+	RepeatsSummary bool `json:"repeatsCompactSummary,omitempty"`
 	Stamp
 	// RefusedMessageID is the refused reply that an injected text follows.
 	RefusedMessageID string `json:"refusedMessageId,omitempty"`
@@ -79,6 +81,8 @@ type UserLine struct {
 	// AttributionKey is the host's own id of the prompt; empty = it gave none.
 	AttributionKey string   `json:"turnAttributionKey,omitempty"`
 	MergedUUIDs    []string `json:"mergedSendUuids,omitempty"`
+	// Summarized are the prompts whose turn a summary stands in.
+	Summarized []string `json:"summarizedTurnPromptUuids,omitempty"`
 
 	// Of a tool result.
 	ToolUseResult           any           `json:"toolUseResult,omitempty"`

@@ -120,11 +120,18 @@ func (l *listing) context() error {
 	return l.pen.write(append(lines, l.rest("", l.surroundings())...)...)
 }
 
-// relisted tells the model its surroundings again, after a compaction.
+// relisted tells the model its surroundings again, after a compaction: the rest comes
+// with the next prompt.
 func (l *listing) relisted() error {
-	l.listed, l.asked = true, true
+	l.asked = true
+	return l.pen.write(l.again()...)
+}
+
+// again is what a compaction has taken from the model.
+func (l *listing) again() []any {
+	l.listed = true
 	now := l.surroundings()
-	return l.pen.write(append(l.lists("", now, false), l.place("", now)...)...)
+	return append(l.lists("", now, false), l.place("", now)...)
 }
 
 // ofAgent is what a sub-agent is told with its prompt.
@@ -195,18 +202,27 @@ func (l *listing) lists(agentID string, now Surroundings, start bool) []any {
 	return lines
 }
 
-// rest is what the first request adds: the state of the repository is not
-// looked at.
+// rest is what the first request adds.
 func (l *listing) rest(agentID string, now Surroundings) []any {
-	author := cmp.Or(now.ModelName, now.Model)
-	lines := []any{
+	return append(l.opening(agentID), l.change(agentID, now))
+}
+
+// opening is the session's own part of the rest: the state of the repository is not
+// looked at.
+func (l *listing) opening(agentID string) []any {
+	return []any{
 		l.th.attachment(agentID, "", sessionContext{"session_context", map[string]string{}}),
 		l.th.attachment(agentID, "system", date{"date", l.th.opts.Clock.Now().Format("2006-01-02")}),
 	}
-	change := l.th.attachment(agentID, "user", sessionChange{
+}
+
+// change says how commits are signed.
+func (l *listing) change(agentID string, now Surroundings) any {
+	author := cmp.Or(now.ModelName, now.Model)
+	line := l.th.attachment(agentID, "user", sessionChange{
 		Type: "remote_session_change", Commit: "Co-Authored-By: Claude " + author + " <noreply@anthropic.com>",
 		PR: "🤖 Generated with [Claude Code](https://claude.com/claude-code)",
 	})
-	change.BesideResult = true
-	return append(lines, change)
+	line.BesideResult = true
+	return line
 }

@@ -39,6 +39,7 @@ type parsed struct {
 	deferred  string                  // id of the call that was put off last
 	turns     int                     // prompts, as the lines count them
 	listed    bool                    // the model was told its surroundings
+	asked     bool                    // and the rest is still to come
 	told      []string                // files of instructions that it was told of between calls
 }
 
@@ -49,7 +50,7 @@ type entry struct {
 	uuid   string
 	parent string
 	side   bool // of a sub-agent
-	prompt bool // a user line that is not a tool result nor injected
+	prompt bool // a user line that is no tool result, not injected, and no summary
 
 	result  bool   // a tool result
 	last    bool   // that ends its turn
@@ -106,15 +107,16 @@ func (t *parsed) add(line []byte, keys map[string]json.RawMessage) {
 	switch e.kind {
 	case "user":
 		_, result := keys["toolUseResult"]
-		var meta bool
+		var meta, summary bool
 		read(keys, "isMeta", &meta)
+		read(keys, "isCompactSummary", &summary)
 		var message struct {
 			Content protocol.Content `json:"content"`
 		}
 		read(keys, "message", &message)
 		e.result = hasToolResult(message.Content)
 		read(keys, "toolEndsTurn", &e.last)
-		e.prompt = !result && !meta && !e.side && !e.result
+		e.prompt = !result && !meta && !summary && !e.side && !e.result
 		t.count(e, keys)
 	case "assistant":
 		var message struct {
@@ -157,7 +159,9 @@ func (t *parsed) attachment(keys map[string]json.RawMessage) {
 	case deferredType:
 		t.deferred = a.ToolUseID
 	case "environment":
-		t.listed = true
+		t.listed, t.asked = true, true
+	case "session_context":
+		t.asked = false
 	case "nested_memory":
 		t.told = append(t.told, a.Path)
 	}
@@ -226,16 +230,22 @@ func (t *parsed) chain(leaf string) []Message {
 		if !e.said() {
 			continue
 		}
-		var line struct {
-			Message struct {
-				Content protocol.Content `json:"content"`
-			} `json:"message"`
-		}
-		if json.Unmarshal(e.raw, &line) == nil {
-			out = append(out, Message{UUID: e.uuid, Role: e.kind, Content: line.Message.Content})
+		if content, ok := e.content(); ok {
+			out = append(out, Message{UUID: e.uuid, Role: e.kind, Content: content})
 		}
 	}
 	return out
+}
+
+// content is what the entry says; false = it cannot be read.
+func (e entry) content() (protocol.Content, bool) {
+	var line struct {
+		Message struct {
+			Content protocol.Content `json:"content"`
+		} `json:"message"`
+	}
+	err := json.Unmarshal(e.raw, &line)
+	return line.Message.Content, err == nil
 }
 
 // Heard is the last reply of a model in a conversation.
@@ -244,11 +254,16 @@ type Heard struct {
 	Model  string
 	Tokens int  // of the whole context behind it
 	Long   bool // its cache is kept for an hour, not for five minutes
+
+	UUID    string // of its last line
+	Replies int    // of the conversation, up to it
 }
 
 // heard is the last reply of the conversation that ends with leaf; nil = there
 // is none, what the CLI itself says in a model's place not counted.
 func (t *parsed) heard(leaf string) *Heard {
+	var last *Heard
+	ids := map[string]bool{}
 	for _, e := range slices.Backward(t.branch(leaf)) {
 		var line struct {
 			Timestamp time.Time
@@ -260,14 +275,17 @@ func (t *parsed) heard(leaf string) *Heard {
 		if !e.said() || e.kind != "assistant" || json.Unmarshal(e.raw, &line) != nil || line.Message.Model == protocol.SyntheticModel {
 			continue
 		}
-		u := line.Message.Usage
-		return &Heard{
-			At: line.Timestamp, Model: line.Message.Model,
-			Tokens: u.InputTokens + u.OutputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens,
-			Long:   u.CacheCreation.Ephemeral1h > 0,
+		ids[e.message] = true
+		if u := line.Message.Usage; last == nil {
+			last = &Heard{
+				At: line.Timestamp, Model: line.Message.Model,
+				Tokens: u.InputTokens + u.OutputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens,
+				Long:   u.CacheCreation.Ephemeral1h > 0, UUID: e.uuid,
+			}
 		}
+		last.Replies = len(ids)
 	}
-	return nil
+	return last
 }
 
 // endsMute tells whether the conversation ends with a line that the model was
@@ -280,8 +298,12 @@ func (t *parsed) endsMute(leaf string) bool {
 // firstPrompt is the first prompt of the conversation that ends with leaf, as
 // lists of sessions show it.
 func (t *parsed) firstPrompt(leaf string) string {
-	for _, m := range t.chain(leaf) {
-		if text := firstLine(m.Content); m.Role == "user" && text != "" && text[0] != '<' {
+	for _, e := range t.branch(leaf) {
+		if !e.prompt {
+			continue
+		}
+		content, _ := e.content()
+		if text := firstLine(content); text != "" && text[0] != '<' {
 			return text
 		}
 	}

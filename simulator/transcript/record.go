@@ -20,6 +20,7 @@ type recorder struct {
 	costs   costs
 	credit  credit     // on whose behalf the model writes
 	turns   int        // prompts so far
+	kept    []string   // what the last compaction has kept, by uuid
 	lost    []lostCall // at the end of the history
 	mute    bool       // the history ends without an answer
 }

@@ -3,6 +3,7 @@ package transcript
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -159,7 +160,9 @@ func (r *recorder) bounded(ev *protocol.System) error {
 			Trigger: meta.Trigger, PreTokens: meta.PreTokens, PostTokens: meta.PostTokens, DurationMS: meta.DurationMS, Dropped: meta.Dropped,
 		},
 	}
+	r.kept = nil
 	if meta.Segment != nil {
+		r.kept = meta.Messages.UUIDs
 		segment, messages := protocol.LineSegment(*meta.Segment), protocol.LineMessages(*meta.Messages)
 		line.Metadata.Segment, line.Metadata.Messages = &segment, &messages
 	}
@@ -174,31 +177,45 @@ func (r *recorder) bounded(ev *protocol.System) error {
 // compacted keeps what follows the boundary: the summary, the command that
 // asked for it, and what the model is told anew.
 func (r *recorder) compacted(ev *protocol.Compacted) error {
-	e := r.th.envelope("", ev.Summary.UUID, ev.Summary.Timestamp)
-	e.PromptID = r.th.promptID
-	if ev.Command != nil {
-		e.PromptID = r.th.promptOf(ev.Command)
-	}
-	summary := protocol.UserContent{Role: "user", Content: protocol.Content{Text: ev.Summary.Message.Content.Plain()}}
-	err := r.pen.write(protocol.UserLine{
-		Head: e.Head, Type: "user", Message: summary, OnlyShown: true, IsSummary: true, Stamp: e.Stamp,
-		TurnPosition: &protocol.TurnPosition{TurnIndex: r.turns}, Foot: e.Foot,
-	})
-	if err != nil {
-		return err
+	line := protocol.UserLine{
+		Type: "user", Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: ev.Summary.Message.Content.Plain()}},
+		OnlyShown: true, IsSummary: true, TurnPosition: &protocol.TurnPosition{TurnIndex: r.turns},
 	}
 	if ev.Command == nil {
-		return r.listing.relisted()
+		return r.compactedInTurn(ev, line)
+	}
+	e := r.th.envelope("", ev.Summary.UUID, ev.Summary.Timestamp)
+	e.PromptID = r.th.promptOf(ev.Command)
+	line.Head, line.Stamp, line.Foot = e.Head, e.Stamp, e.Foot
+	if err := r.pen.write(line); err != nil {
+		return err
 	}
 	if err := r.command(ev.Command); err != nil {
 		return err
 	}
 	e = r.th.envelope("", ev.Output.UUID, ev.Output.Timestamp)
 	e.PromptID = ev.Command.PromptID
-	if err := r.pen.write(protocol.UserLine{Head: e.Head, Type: "user", Message: ev.Output.Message, Stamp: e.Stamp, Foot: e.Foot}); err != nil {
+	if err := r.pen.write(protocol.UserLine{
+		Head: e.Head, Type: "user", Message: ev.Output.Message, RepeatsSummary: ev.Reports, Stamp: e.Stamp, Foot: e.Foot,
+	}); err != nil {
 		return err
 	}
 	return r.listing.relisted()
+}
+
+// compactedInTurn keeps what follows the boundary in the middle of a turn: the model is
+// told everything anew at once. A prompt that is kept is none of those summed up.
+func (r *recorder) compactedInTurn(ev *protocol.Compacted, line protocol.UserLine) error {
+	lines := r.listing.opening("")
+	e := r.th.envelope("", ev.Summary.UUID, ev.Summary.Timestamp)
+	e.PromptID = r.th.promptID
+	line.Head, line.Stamp, line.Foot = e.Head, e.Stamp, e.Foot
+	line.TurnOrigin, line.Summarized = "sdk", []string{ev.Prompt}
+	if slices.Contains(r.kept, ev.Prompt) {
+		line.TurnPosition.TurnIndex--
+	}
+	lines = append(append(lines, line), r.listing.again()...)
+	return r.pen.write(append(lines, r.listing.change("", r.listing.surroundings()))...)
 }
 
 // localCommand writes what a command of the CLI itself has said.

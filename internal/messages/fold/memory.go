@@ -16,6 +16,7 @@ type Memory struct {
 	states   recent.Map[history.Digest, *state] // after a folded prefix
 	attempts recent.Map[history.Digest, tries]  // of a history
 	last     recent.Map[talk, *lastTalk]        // where a session stands
+	cuts     recent.Map[history.Digest, root]   // by how they begin: what summaries stand for
 	scripts  recent.Map[scriptKey, []*child]    // scripted sub-agents on their way
 	agents   recent.Map[talk, *scenarios.Engine]
 	prompts  *promptcache.Memory
@@ -26,6 +27,7 @@ type Memory struct {
 func NewMemory(n int) *Memory {
 	return &Memory{
 		states: recent.New[history.Digest, *state](n), attempts: recent.New[history.Digest, tries](n), last: recent.New[talk, *lastTalk](n),
+		cuts:    recent.New[history.Digest, root](n),
 		scripts: recent.New[scriptKey, []*child](n), agents: recent.New[talk, *scenarios.Engine](n),
 		prompts: promptcache.New(n),
 	}
@@ -45,6 +47,12 @@ type tries struct {
 type lastTalk struct {
 	state *state
 	roots []root
+
+	// What was asked last, from which state; tries is how often it failed, 0 = it was
+	// answered. What is asked again behind a cut goes on from there.
+	asked  history.Digest
+	before *state
+	tries  int
 }
 
 // root is a history that was seen to begin a session, or to go on with it after
@@ -55,6 +63,8 @@ type root struct {
 	// beginning
 	state *state
 	at    history.Digest // key of the group before the last one, when there was a cut
+	again history.Digest // key of a history that asks again what had failed; zero = there is none
+	tries int            // how often it had
 }
 
 // scriptKey finds the script of a sub-agent by what it will be asked first.
@@ -87,10 +97,15 @@ func (m *Memory) tried(by talk, key history.Digest) int {
 	return t.n
 }
 
-// mark notes how the last attempt went.
-func (m *Memory) mark(by talk, key history.Digest, failed bool) {
+// mark notes how the last attempt went, the one of so many.
+func (m *Memory) mark(by talk, key history.Digest, attempt int, failed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if known, ok := m.last.Get(by); ok && failed {
+		next := *known
+		next.tries = attempt
+		m.last.Put(by, &next)
+	}
 	key = by.tries(key)
 	if t, ok := m.attempts.Get(key); ok {
 		t.failed = failed

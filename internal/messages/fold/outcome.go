@@ -70,10 +70,10 @@ func (f *Fold) Strikes() bool {
 }
 
 // Answered notes that the attempt got its answer.
-func (f *Fold) Answered() { f.memory.mark(f.talk(), f.Key(), false) }
+func (f *Fold) Answered() { f.memory.mark(f.talk(), f.Key(), f.attempt, false) }
 
 // Failed notes that the attempt failed: the client will ask again.
-func (f *Fold) Failed() { f.memory.mark(f.talk(), f.Key(), true) }
+func (f *Fold) Failed() { f.memory.mark(f.talk(), f.Key(), f.attempt, true) }
 
 // Last is what the last message of the user means, and the calls that it may
 // answer.
