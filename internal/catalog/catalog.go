@@ -146,7 +146,7 @@ func (c *Catalog) Agent(name string) (Agent, bool) {
 	return a, ok
 }
 
-// Agents lists the kinds of agents by name, without regard to case.
+// Agents lists the kinds of agents as people sort names.
 func (c *Catalog) Agents() []Agent {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -154,9 +154,7 @@ func (c *Catalog) Agents() []Agent {
 	for _, a := range c.agents {
 		list = append(list, a)
 	}
-	slices.SortFunc(list, func(a, b Agent) int {
-		return cmp.Or(cmp.Compare(strings.ToLower(a.Name), strings.ToLower(b.Name)), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(list, func(a, b Agent) int { return compareNames(a.Name, b.Name) })
 	return list
 }
 
@@ -385,7 +383,7 @@ func (l *loader) read(tree fs.FS, file string) (document, bool) {
 }
 
 // arrange puts skills before commands and, within these, the latest source
-// first; of two with one name the first counts.
+// first, by names as people sort them; of two with one name the first counts.
 func (l *loader) arrange() {
 	rank := map[string]int{"projectSettings": 0, "userSettings": 1, pluginSource: 2}
 	seen := map[string]bool{}
@@ -397,7 +395,7 @@ func (l *loader) arrange() {
 			}
 			return 1
 		}
-		return rank[a.Source] - rank[b.Source]
+		return cmp.Or(rank[a.Source]-rank[b.Source], compareNames(a.Name, b.Name))
 	})
 	l.c.commands = slices.DeleteFunc(l.c.commands, func(k Command) bool {
 		defer func() { seen[k.Name] = true }()
