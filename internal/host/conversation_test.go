@@ -20,6 +20,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"go.uber.org/goleak"
 
+	"github.com/claudeless/claudeless/internal/checkpoint"
 	"github.com/claudeless/claudeless/internal/control"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/permission"
@@ -363,16 +364,14 @@ func (f *fakeSession) ApplySettings(in map[string]json.RawMessage) []string {
 	return nil
 }
 
-func (f *fakeSession) Preview(uuid string) (restored, error) { return f.Rewind(uuid) }
-
-func (f *fakeSession) Rewind(uuid string) (restored, error) {
+func (f *fakeSession) Restore(uuid string, _ bool) (checkpoint.Change, error) {
 	switch {
 	case !f.rewind:
-		return restored{}, errNoRewind
+		return checkpoint.Change{}, errNoRewind
 	case uuid != "u-1":
-		return restored{}, errors.New("No file checkpoint found for this message.")
+		return checkpoint.Change{}, errors.New("No file checkpoint found for this message.")
 	}
-	return restored{FilesChanged: []string{"/w/a"}, Insertions: 1}, nil
+	return checkpoint.Change{Files: []string{"/w/a"}, Insertions: 1}, nil
 }
 
 func (f *fakeSession) Initialize(_ context.Context, in Initialize) (Description, error) {

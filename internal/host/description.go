@@ -4,7 +4,6 @@ import (
 	"path/filepath"
 
 	"github.com/claudeless/claudeless/internal/persona"
-	"github.com/claudeless/claudeless/internal/session"
 )
 
 // Description is the answer to initialize. Keys of the SDK types come first in
@@ -72,12 +71,9 @@ type Kind struct {
 	Kind string `json:"kind"`
 }
 
-// describer describes a session.
-type describer struct{ s *session.Session }
-
 // describe answers initialize (spec: cli-contract 4.2).
-func (i describer) describe() Description {
-	plan := i.s.Plan()
+func (h *hosted) describe() Description {
+	plan := h.Plan()
 	said := persona.Init(plan.Version)
 	plan.Catalog.Fill(&said)
 	d := Description{
@@ -92,7 +88,7 @@ func (i describer) describe() Description {
 	if plan.State != "" {
 		d.UserOutputStylesDir = filepath.Join(plan.State, "output-styles")
 	}
-	d.OutputStyle = i.s.Live().Now().Style
+	d.OutputStyle = h.Live().Now().Style
 	for _, name := range said.SlashCommands {
 		if c, ok := plan.Catalog.Command(name); ok {
 			listed := Command{Name: c.Name, Description: c.Description, ArgumentHint: c.Hint}
@@ -113,11 +109,11 @@ func (i describer) describe() Description {
 }
 
 // skillCommands are the skills that reload_skills lists.
-func (i describer) skillCommands() []Command {
+func (h *hosted) skillCommands() []Command {
 	list := []Command{}
-	for _, c := range i.describe().Commands {
+	for _, c := range h.describe().Commands {
 		b, builtin := persona.BuiltinNamed(c.Name)
-		k, custom := i.s.Plan().Catalog.Command(c.Name)
+		k, custom := h.Plan().Catalog.Command(c.Name)
 		if custom && k.Skill || builtin && !custom && b.Skill {
 			list = append(list, c)
 		}

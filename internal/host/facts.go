@@ -8,38 +8,32 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// facts is what a session can tell of itself.
-type facts struct {
-	describer
-	settings *changed
-}
-
 // Build is the version of the CLI and when it was built.
-func (f facts) Build() (version, built string) { return f.s.Plan().Version, persona.BuildTime }
+func (h *hosted) Build() (version, built string) { return h.Plan().Version, persona.BuildTime }
 
 // Tell answers requests that only want to know something.
-func (f facts) Tell(subtype string) (any, bool) {
+func (h *hosted) Tell(subtype string) (any, bool) {
 	switch subtype {
 	case "get_context_usage":
-		return contextOf(f.s), true
+		return contextOf(h.Session), true
 	case "get_settings":
-		return f.settings.answer(), true
+		return h.settings(), true
 	case "get_usage":
-		return usageOf(f.s), true
+		return usageOf(h.Session), true
 	case "list_permission_rules":
-		return rulesOf(f.s), true
+		return rulesOf(h.Session), true
 	case "list_models":
 		return models{persona.Models()}, true
 	case "get_session_cost":
-		return costs{f.s.Cost().Text()}, true
+		return costs{h.Cost().Text()}, true
 	case "get_hooks_listing":
-		return f.settings.hooks(), true
+		return h.hooks(), true
 	case "reload_skills":
-		return skills{f.skillCommands()}, true
+		return skills{h.skillCommands()}, true
 	case "reload_plugins":
-		return f.reloadPlugins(), true
+		return h.reloadPlugins(), true
 	case "reload_output_styles":
-		return styles{f.s.Plan().Catalog.Styles()}, true
+		return styles{h.Plan().Catalog.Styles()}, true
 	}
 	return nil, false
 }
@@ -74,12 +68,12 @@ type serverState struct {
 	Status string `json:"status"`
 }
 
-func (f facts) reloadPlugins() reloaded {
-	said := persona.Init(f.s.Plan().Version)
-	f.s.Plan().Catalog.Fill(&said)
-	d := f.describe()
+func (h *hosted) reloadPlugins() reloaded {
+	said := persona.Init(h.Plan().Version)
+	h.Plan().Catalog.Fill(&said)
+	d := h.describe()
 	servers := []serverState{}
-	for _, st := range f.s.Statuses() {
+	for _, st := range h.Statuses() {
 		servers = append(servers, serverState{st.Name, st.Status})
 	}
 	return reloaded{Agents: d.Agents, Commands: d.Commands, Errors: len(said.PluginErrors), Servers: servers, Plugins: said.Plugins}

@@ -15,43 +15,28 @@ import (
 	"github.com/claudeless/claudeless/internal/checkpoint"
 	"github.com/claudeless/claudeless/internal/control"
 	"github.com/claudeless/claudeless/internal/jsvalue"
-	"github.com/claudeless/claudeless/internal/session"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// files are those that a session has read and written.
-type files struct{ s *session.Session }
-
-// Preview tells what [files.Rewind] would do.
-func (f files) Preview(uuid string) (restored, error) {
-	history := f.s.Checkpoints()
-	if history == nil {
-		return restored{}, errNoRewind
+// Restore restores the files of a prompt, or tells what that would do.
+func (h *hosted) Restore(uuid string, rehearse bool) (checkpoint.Change, error) {
+	history := h.Checkpoints()
+	switch {
+	case history == nil:
+		return checkpoint.Change{}, errNoRewind
+	case rehearse:
+		return history.Preview(uuid)
+	default:
+		return history.Rewind(uuid)
 	}
-	c, err := history.Preview(uuid)
-	return rewound(c), err
-}
-
-// Rewind restores the files of a prompt.
-func (f files) Rewind(uuid string) (restored, error) {
-	history := f.s.Checkpoints()
-	if history == nil {
-		return restored{}, errNoRewind
-	}
-	c, err := history.Rewind(uuid)
-	return rewound(c), err
-}
-
-func rewound(c checkpoint.Change) restored {
-	return restored{FilesChanged: c.Files, Insertions: c.Insertions, Deletions: c.Deletions, SkippedLinks: c.Skipped}
 }
 
 // ReadFile reads a file that the Read tool could read without asking.
-func (f files) ReadFile(path string) (string, []byte, error) {
+func (h *hosted) ReadFile(path string) (string, []byte, error) {
 	abs := path
 	if !filepath.IsAbs(abs) {
-		abs = filepath.Join(f.s.Plan().CWD, abs)
+		abs = filepath.Join(h.Plan().CWD, abs)
 	}
 	input, err := protocol.Marshal(struct {
 		Path string `json:"file_path"`
@@ -59,7 +44,7 @@ func (f files) ReadFile(path string) (string, []byte, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	if f.s.Policy().Decide(protocol.ToolUse{Type: "tool_use", Name: "Read", Input: input}).Behavior != permission.Allow {
+	if h.Policy().Decide(protocol.ToolUse{Type: "tool_use", Name: "Read", Input: input}).Behavior != permission.Allow {
 		return "", nil, fs.ErrPermission
 	}
 	// Requests are read behind this one: what may never end is not opened.
@@ -73,11 +58,7 @@ func (f files) ReadFile(path string) (string, []byte, error) {
 func rewind(_ context.Context, r *requests, in request) (control.Answer, error) {
 	id, _ := jsvalue.Text(in.keys["user_message_id"])
 	dryRun := !jsvalue.Falsy(in.keys["dry_run"])
-	restore := r.files.Rewind
-	if dryRun {
-		restore = r.files.Preview
-	}
-	done, err := restore(id)
+	done, err := r.files.Restore(id, dryRun)
 	switch {
 	case errors.Is(err, errNoRewind):
 		return control.Answer{}, err
@@ -94,12 +75,12 @@ func rewind(_ context.Context, r *requests, in request) (control.Answer, error) 
 			FilesChanged []string `json:"filesChanged"`
 			Insertions   int      `json:"insertions"`
 			Deletions    int      `json:"deletions"`
-		}{true, append([]string{}, done.FilesChanged...), done.Insertions, done.Deletions}}, nil
+		}{true, append([]string{}, done.Files...), done.Insertions, done.Deletions}}, nil
 	default:
 		return control.Answer{Payload: struct {
 			CanRewind    bool `json:"canRewind"`
 			SkippedLinks int  `json:"skippedLinks"`
-		}{true, done.SkippedLinks}}, nil
+		}{true, done.Skipped}}, nil
 	}
 }
 

@@ -38,14 +38,11 @@ func Open(plan launch.Plan, sys *process.System, signals *process.Signals) (*Hos
 		return nil, err
 	}
 	marks.s = s
-	set := &changed{s: s}
-	return &Host{s: s, peer: peer, d: driver{
-		Player: player{s, peer, signals}, Worker: idler{s, peer},
-		requests: &requests{
-			peer: peer, stamps: marks, session: s, named: s, greeter: initializer{s},
-			settings: set, files: files{s}, tasks: tasks{s}, facts: facts{describer{s}, set},
-		},
-	}}, nil
+	h := &hosted{Session: s}
+	p := player{s, peer, signals}
+	return &Host{s: s, peer: peer, d: driver{Player: p, Worker: p, requests: &requests{
+		peer: peer, stamps: marks, session: s, named: s, greeter: h, settings: h, files: h, tasks: h, facts: h,
+	}}}, nil
 }
 
 func options(plan launch.Plan, sys *process.System, marks control.Stamps) control.Options {
@@ -166,58 +163,41 @@ func inbound(subtype string) (handler, bool) {
 		"mcp_set_servers":        {run: mcpSetServers, slow: true},
 		"mcp_call":               {run: mcpCall, slow: true},
 		"mcp_read_resource":      {run: mcpReadResource, slow: true},
-	}
-	for _, silent := range accepted() {
-		table[silent] = handler{run: func(context.Context, *requests, request) (control.Answer, error) { return control.Answer{}, nil }}
+		"seed_read_state":        {run: nothing}, // only NotebookEdit needs an earlier Read, and a Read of this session
 	}
 	h, ok := table[subtype]
 	return h, ok
 }
 
-// player plays the prompts of a host with a session.
+// player plays the prompts of a host with a session, and shows its work between turns.
 type player struct {
-	s       *session.Session
+	*session.Session
 	peer    *control.Peer
 	signals *process.Signals
 }
 
 // First is the prompt that goes on with a call that an earlier process put off.
 func (p player) First() *protocol.UserMessage {
-	if in, ok := p.s.Deferred(); ok {
+	if in, ok := p.Deferred(); ok {
 		return &in
 	}
 	return nil
 }
-
-// Ready waits until a turn may begin.
-func (p player) Ready(ctx context.Context) error { return p.s.Ready(ctx) }
 
 // Turn plays one prompt. SIGINT ends it with its result and the run after it.
 func (p player) Turn(_, interrupt context.Context, in protocol.UserMessage) (completed bool, err error) {
 	ctx, cancel := context.WithCancelCause(interrupt)
 	defer cancel(nil)
 	p.signals.Interrupts(func() { cancel(simulator.ErrSignalled) })
-	err = output.StreamJSON(p.peer.Events(), p.s.Turn(ctx, in))
+	err = output.StreamJSON(p.peer.Events(), p.Session.Turn(ctx, in))
 	if p.signals.Interrupted() && err == nil {
 		return false, ErrInterrupted
 	}
-	last := p.s.Last()
+	last := p.Last()
 	return last != nil && simulator.Completed(last), err
 }
 
-// idler shows the work of a session between turns.
-type idler struct {
-	s    *session.Session
-	peer *control.Peer
-}
-
-// Busy tells whether work runs or a turn is to follow from it.
-func (i idler) Busy() bool { return i.s.Busy() }
-
 // Idle writes what the work shows.
-func (i idler) Idle(_, until context.Context) error {
-	return output.StreamJSON(i.peer.Events(), i.s.Idle(until))
+func (p player) Idle(_, until context.Context) error {
+	return output.StreamJSON(p.peer.Events(), p.Session.Idle(until))
 }
-
-// Notice takes the prompt of a turn that is to follow.
-func (i idler) Notice() (protocol.UserMessage, bool) { return i.s.Notice() }

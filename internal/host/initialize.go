@@ -112,51 +112,48 @@ func park(in request, names []string, connected func(name string) bool) (became 
 	return became, parked
 }
 
-// initializer applies a first request to a session.
-type initializer struct{ s *session.Session }
-
 // Interrupt ends the agents in the background.
-func (i initializer) Interrupt() { i.s.Tasks().Interrupt() }
+func (h *hosted) Interrupt() { h.Tasks().Interrupt() }
 
 // Initialize takes the host's settings. Those that turns are built with are heeded only before the first turn.
-func (i initializer) Initialize(_ context.Context, in Initialize) (Description, error) {
+func (h *hosted) Initialize(_ context.Context, in Initialize) (Description, error) {
 	if !in.Begun {
-		if err := i.configure(in); err != nil {
+		if err := h.configure(in); err != nil {
 			return Description{}, err
 		}
 	}
 	if jsvalue.Given(in.Agents) {
-		if err := i.s.Plan().Catalog.DefineAgents(in.Agents, "flagSettings"); err != nil {
-			i.s.Hint(err.Error()) // one that is none leaves out all
+		if err := h.Plan().Catalog.DefineAgents(in.Agents, "flagSettings"); err != nil {
+			h.Hint(err.Error()) // one that is none leaves out all
 		}
 	}
 	if in.ForwardSubagent {
-		i.s.ShowAgents()
+		h.ShowAgents()
 	}
 	if in.Hooks != nil {
-		i.s.Hooks().Callbacks(in.Hooks)
+		h.Hooks().Callbacks(in.Hooks)
 	}
 	if in.Title != "" {
-		i.s.Rename(in.Title)
+		h.Rename(in.Title)
 	}
 	if in.Skills != nil {
-		i.s.AllowSkills(in.Skills)
+		h.AllowSkills(in.Skills)
 	}
 	var plugins *bool
 	if len(in.Plugins) > 0 {
-		plugins = new(i.addPlugins(in))
+		plugins = new(h.addPlugins(in))
 	}
-	d := describer(i).describe()
+	d := h.describe()
 	d.PluginsApplied = plugins
 	d.HooksApplied = in.Hooks != nil
 	if jsvalue.Given(in.MCPServers) {
-		d.MCPServersApplied = new(i.s.Plan().Host.AwaitInitialize)
+		d.MCPServersApplied = new(h.Plan().Host.AwaitInitialize)
 	}
 	return d, nil
 }
 
 // configure applies what is otherwise given by flags.
-func (i initializer) configure(in Initialize) error {
+func (h *hosted) configure(in Initialize) error {
 	if in.SystemPrompt == nil && in.AppendSystemPrompt == "" && in.JSONSchema == nil && in.ToolAliases == nil {
 		return nil
 	}
@@ -164,12 +161,12 @@ func (i initializer) configure(in Initialize) error {
 	if in.SystemPrompt != nil {
 		c.System = new(strings.Join(in.SystemPrompt, "\n"))
 	}
-	return i.s.Configure(c)
+	return h.Configure(c)
 }
 
 // addPlugins loads the plugins that initialize names, before the first turn of a process that waits for initialize; it
 // tells whether all of them are loaded.
-func (i initializer) addPlugins(in Initialize) bool {
+func (h *hosted) addPlugins(in Initialize) bool {
 	var dirs []string
 	withServers := map[string]bool{}
 	for _, raw := range in.Plugins {
@@ -180,23 +177,23 @@ func (i initializer) addPlugins(in Initialize) bool {
 		if json.Unmarshal(raw, &p) != nil || p.Path == "" {
 			continue
 		}
-		abs := i.s.Plan().Abs(p.Path)
+		abs := h.Plan().Abs(p.Path)
 		dirs = append(dirs, abs)
 		withServers[abs] = !p.SkipMCP
 	}
-	if i.s.Plan().Host.AwaitInitialize && !in.Begun {
-		i.s.AddPlugins(dirs, withServers)
+	if h.Plan().Host.AwaitInitialize && !in.Begun {
+		h.AddPlugins(dirs, withServers)
 	}
-	return i.s.Plan().Catalog.HasPlugins(dirs...)
+	return h.Plan().Catalog.HasPlugins(dirs...)
 }
 
 // Connect connects the servers that came with initialize. One that fails shows so in its status.
-func (i initializer) Connect(ctx context.Context, in Initialize) {
-	err := i.s.Connect(ctx, in.SDKMCPServers)
-	if err == nil && i.s.Plan().Host.AwaitInitialize && jsvalue.Given(in.MCPServers) {
-		_, err = i.s.SetServers(ctx, in.MCPServers)
+func (h *hosted) Connect(ctx context.Context, in Initialize) {
+	err := h.Session.Connect(ctx, in.SDKMCPServers)
+	if err == nil && h.Plan().Host.AwaitInitialize && jsvalue.Given(in.MCPServers) {
+		_, err = h.SetServers(ctx, in.MCPServers)
 	}
 	if err != nil && ctx.Err() == nil {
-		i.s.Warn("connecting the host's servers: " + err.Error())
+		h.Warn("connecting the host's servers: " + err.Error())
 	}
 }

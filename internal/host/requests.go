@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/checkpoint"
 	"github.com/claudeless/claudeless/internal/control"
 	"github.com/claudeless/claudeless/internal/jsvalue"
 	"github.com/claudeless/claudeless/mcp"
@@ -91,22 +92,14 @@ type settler interface {
 
 // keeper has the files that hosts read and put back.
 type keeper interface {
-	// Preview and Rewind restore the files of a prompt, the one as a rehearsal; [errNoRewind] says that no copies are kept.
-	Preview(promptUUID string) (restored, error)
-	Rewind(promptUUID string) (restored, error)
+	// Restore restores the files of a prompt, or rehearses that; [errNoRewind] says that no copies are kept.
+	Restore(promptUUID string, rehearse bool) (checkpoint.Change, error)
 	// ReadFile returns the contents of a file that tools may read.
 	ReadFile(path string) (abs string, contents []byte, err error)
 }
 
 // errNoRewind says that the session keeps no copies of files.
 var errNoRewind error = &control.HostError{Text: "File rewinding is not enabled."}
-
-// restored is the outcome of restoring files, or of a rehearsal of it.
-type restored struct {
-	FilesChanged          []string
-	Insertions, Deletions int
-	SkippedLinks          int // files left alone because a link stands in their place
-}
 
 // worker is work beside the conversation.
 type worker interface {
@@ -171,12 +164,9 @@ func (r request) wrong(key, want string) error {
 	return fmt.Errorf("%s: %s must be %s", r.Subtype, key, want)
 }
 
-// accepted are requests that succeed without an effect: what they change has
-// no counterpart in a simulated session.
-func accepted() []string {
-	return []string{
-		"seed_read_state", // only NotebookEdit needs an earlier Read, and a Read of this session
-	}
+// nothing succeeds without an effect: what the request changes has no counterpart in a simulated session.
+func nothing(context.Context, *requests, request) (control.Answer, error) {
+	return control.Answer{}, nil
 }
 
 // refused are the requests that the real CLI serves and that are answered here

@@ -27,69 +27,69 @@ import (
 	"github.com/claudeless/claudeless/simulator/settings"
 )
 
-// changed are the settings of a session whose host changes them. The run itself
-// keeps those that it began with.
-type changed struct {
-	s *session.Session
+// hosted is a session as its host acts on it: what it is asked, it has or does. The settings are those that the host has
+// changed; the run itself keeps those that it began with.
+type hosted struct {
+	*session.Session
 
 	mu    sync.Mutex                 // guards what follows
 	host  map[string]json.RawMessage // given by the host, over --settings
 	since *settings.Settings         // all of them as they were last read; nil = as at the start
 }
 
-// inForce are the settings as they are now; c.mu is held.
-func (c *changed) inForce() *settings.Settings {
-	if c.since != nil {
-		return c.since
+// inForce are the settings as they are now; h.mu is held.
+func (h *hosted) inForce() *settings.Settings {
+	if h.since != nil {
+		return h.since
 	}
-	return &c.s.Plan().Settings.Settings
+	return &h.Plan().Settings.Settings
 }
 
-// reread reads all settings again; c.mu is held.
-func (c *changed) reread() error {
-	o := c.s.Plan().Settings.Options
-	o.Host = c.host
+// reread reads all settings again; h.mu is held.
+func (h *hosted) reread() error {
+	o := h.Plan().Settings.Options
+	o.Host = h.host
 	loaded, err := settings.Load(o)
 	if err == nil {
-		c.since = &loaded
+		h.since = &loaded
 	}
 	return err
 }
 
 // ApplySettings puts settings of the host over those of --settings. Model,
 // output style, effort, rules, directories and hooks follow at once.
-func (c *changed) ApplySettings(in map[string]json.RawMessage) (wrong []string) {
+func (h *hosted) ApplySettings(in map[string]json.RawMessage) (wrong []string) {
 	if wrong = settings.Invalid(in); len(wrong) > 0 {
 		return wrong
 	}
 	if raw := in["effortLevel"]; raw != nil && !slices.Contains(persona.EffortLevels(), stringIn(raw)) {
 		in["effortLevel"] = json.RawMessage("null")
 	}
-	c.mu.Lock()
-	c.host = settings.Overlay(c.host, in)
-	err := c.reread()
-	now := *c.inForce()
-	c.mu.Unlock()
+	h.mu.Lock()
+	h.host = settings.Overlay(h.host, in)
+	err := h.reread()
+	now := *h.inForce()
+	h.mu.Unlock()
 	if err != nil { // what --settings names is no longer there
-		c.s.Warn(err.Error())
+		h.Warn(err.Error())
 		return nil
 	}
 	if in["model"] != nil {
-		c.s.SetModel(stringIn(in["model"]))
+		h.SetModel(stringIn(in["model"]))
 	}
 	if in["outputStyle"] != nil {
 		style := cmp.Or(now.OutputStyle, "default")
-		c.s.Live().SetStyle(style)
+		h.Live().SetStyle(style)
 	}
 	if in["effortLevel"] != nil {
-		c.s.Live().SetEffort(cmp.Or(stringIn(in["effortLevel"]), c.s.Plan().Model.Effort))
+		h.Live().SetEffort(cmp.Or(stringIn(in["effortLevel"]), h.Plan().Model.Effort))
 	}
 	if in["permissions"] != nil {
-		c.s.Policy().Replace(string(settings.Flag), launch.Rules(now, settings.Flag))
-		c.s.Policy().ReplaceDirectories(launch.FromSettings, c.s.Plan().Found(now.Permissions.Directories))
+		h.Policy().Replace(string(settings.Flag), launch.Rules(now, settings.Flag))
+		h.Policy().ReplaceDirectories(launch.FromSettings, h.Plan().Found(now.Permissions.Directories))
 	}
 	if in["hooks"] != nil && !now.DisableAllHooks {
-		c.s.Hooks().Replace(hook.Source{Name: string(settings.Flag), Raw: hooksOf(now, settings.Flag)})
+		h.Hooks().Replace(hook.Source{Name: string(settings.Flag), Raw: hooksOf(now, settings.Flag)})
 	}
 	return nil
 }
@@ -112,12 +112,12 @@ func hooksOf(s settings.Settings, source settings.Source) json.RawMessage {
 
 // UpdateSettings writes settings to the user's or the project's own file, and
 // lets an output style count at once.
-func (c *changed) UpdateSettings(source string, in map[string]string) error {
-	path, name := filepath.Join(c.s.Plan().CWD, ".claude", "settings.local.json"), "local"
+func (h *hosted) UpdateSettings(source string, in map[string]string) error {
+	path, name := filepath.Join(h.Plan().CWD, ".claude", "settings.local.json"), "local"
 	if source == string(settings.User) {
-		path, name = filepath.Join(c.s.Plan().State, "settings.json"), "user"
+		path, name = filepath.Join(h.Plan().State, "settings.json"), "user"
 	}
-	if !c.s.Plan().Settings.Reads(name) || c.s.Plan().State == "" {
+	if !h.Plan().Settings.Reads(name) || h.Plan().State == "" {
 		return fmt.Errorf("update_settings: the %s source is disabled for this session (--setting-sources)", source)
 	}
 	file, err := readObject(path)
@@ -128,7 +128,7 @@ func (c *changed) UpdateSettings(source string, in map[string]string) error {
 		file = file.With("outputStyle", quoted(style))
 	}
 	if level, ok := in["effortLevel"]; ok && level != "max" {
-		if file, err = withEffort(file, c.s.Model(), level); err != nil {
+		if file, err = withEffort(file, h.Model(), level); err != nil {
 			return err
 		}
 	}
@@ -147,11 +147,11 @@ func (c *changed) UpdateSettings(source string, in map[string]string) error {
 		return err
 	}
 	if style, ok := in["outputStyle"]; ok {
-		c.s.Live().SetStyle(style)
+		h.Live().SetStyle(style)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.reread()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.reread()
 }
 
 // readObject reads a file that holds a JSON object; one that is not there holds
@@ -191,32 +191,32 @@ func quoted(text string) json.RawMessage {
 
 // RegisterRoot makes a directory below the working directory, or below one of
 // --add-dir, a working directory of its own (texts: 2.1.329).
-func (c *changed) RegisterRoot(given string) (string, error) {
+func (h *hosted) RegisterRoot(given string) (string, error) {
 	refuse := func(text string) (string, error) { return "", errors.New("register_repo_root: " + text) }
 	path := given
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(c.s.Plan().CWD, path)
+		path = filepath.Join(h.Plan().CWD, path)
 	}
 	dir, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return refuse("target path could not be resolved")
 	}
-	below := c.s.Plan().CWD != dir && strings.HasPrefix(dir, c.s.Plan().CWD+string(filepath.Separator))
-	for _, d := range c.s.Policy().Added() {
+	below := h.Plan().CWD != dir && strings.HasPrefix(dir, h.Plan().CWD+string(filepath.Separator))
+	for _, d := range h.Policy().Added() {
 		if d.Path == dir {
 			return refuse(given + " is already a registered working directory")
 		}
 		below = below || d.Source == "cliArg" && strings.HasPrefix(dir, d.Path+string(filepath.Separator))
 	}
 	switch {
-	case dir == c.s.Plan().CWD:
+	case dir == h.Plan().CWD:
 		return refuse(given + " is the session's working directory, which is already registered; pass the cloned repo's own directory instead")
 	case !below:
 		return refuse(given + " is not a subdirectory of the session's working directory or of a launch-time --add-dir root that still leads where it first did")
 	case !directory(dir):
 		return refuse(given + " is not a directory")
 	}
-	c.s.Policy().Apply([]protocol.PermissionUpdate{{Type: "addDirectories", Directories: []string{dir}, Destination: session.FromSession}})
+	h.Policy().Apply([]protocol.PermissionUpdate{{Type: "addDirectories", Directories: []string{dir}, Destination: session.FromSession}})
 	return dir, nil
 }
 
@@ -329,18 +329,18 @@ type applied struct {
 	UltrathinkAvailable bool    `json:"ultrathinkAvailable"`
 }
 
-func (c *changed) answer() settingsAnswer {
-	live := c.s.Live().Now()
+func (h *hosted) settings() settingsAnswer {
+	live := h.Live().Now()
 	out := settingsAnswer{
 		Served: "ineligible", Sources: []settingsSource{},
-		Applied: applied{Model: c.s.Model(), UltracodeAvailable: model.Of(c.s.Model()).Ultracode},
+		Applied: applied{Model: h.Model(), UltracodeAvailable: model.Of(h.Model()).Ultracode},
 	}
 	if live.Effort != "" {
 		out.Applied.Effort = &live.Effort
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := c.inForce()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.inForce()
 	merged := now.Merged()
 	out.Applied.UltracodeRequested = merged["ultracode"] == true
 	out.Applied.Ultracode = out.Applied.UltracodeRequested && out.Applied.UltracodeAvailable
@@ -356,10 +356,10 @@ func (c *changed) answer() settingsAnswer {
 }
 
 // hooks answers get_hooks_listing.
-func (c *changed) hooks() any {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := c.inForce()
+func (h *hosted) hooks() any {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.inForce()
 	var sources []hook.Source
 	for _, s := range now.Hooks {
 		sources = append(sources, hook.Source{Name: string(s.Source), Raw: s.Raw})

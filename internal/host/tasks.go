@@ -5,29 +5,25 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/internal/control"
-	"github.com/claudeless/claudeless/internal/session"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// tasks is the work of a session.
-type tasks struct{ s *session.Session }
-
 // StopTask ends a task in the background.
-func (t tasks) StopTask(id string) { t.s.Tasks().Stop(id, task.ByUser) }
+func (h *hosted) StopTask(id string) { h.Tasks().Stop(id, task.ByUser) }
 
 // TaskOutput reads what a command in the background has written so far.
-func (t tasks) TaskOutput(id string) ([]byte, bool) {
-	if work, ok := t.s.Tasks().Find(id); !ok || work.Kind != task.Bash {
+func (h *hosted) TaskOutput(id string) ([]byte, bool) {
+	if work, ok := h.Tasks().Find(id); !ok || work.Kind != task.Bash {
 		return nil, false
 	}
-	data, err := t.s.Tasks().Output(id)
+	data, err := h.Tasks().Output(id)
 	return data, err == nil
 }
 
 // SideQuestion words what the model says beside the conversation.
-func (t tasks) SideQuestion(ctx context.Context, question string) (aside, error) {
-	reply, failed, err := t.s.Ask(ctx, question)
+func (h *hosted) SideQuestion(ctx context.Context, question string) (aside, error) {
+	reply, failed, err := h.Ask(ctx, question)
 	if err != nil {
 		return aside{}, err
 	}
