@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"cmp"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -263,7 +264,6 @@ func other(reason string) *question {
 // obstacleQuestion words what keeps a command line from being judged; nil =
 // nothing does. Harmless says that the commands themselves would be allowed.
 func obstacleQuestion(o shellcmd.Obstacle, harmless bool) *question {
-	unknown := " in this command can't be checked before it runs"
 	switch o.Kind {
 	case shellcmd.NoObstacle:
 		return nil
@@ -276,58 +276,31 @@ func obstacleQuestion(o shellcmd.Obstacle, harmless bool) *question {
 		q := other("This command uses the `&` background operator, which defers execution past approval-time safety checks. Approve only if you trust it.")
 		q.reasonType, q.safety = "safetyCheck", protocol.SafetyDangerous
 		return q
-	case shellcmd.Braces:
-		unknown = "Brace expansion"
-	case shellcmd.EscapedSpace:
-		unknown = "Contains backslash-escaped whitespace"
-	case shellcmd.OpenHeredoc:
-		unknown = "Heredoc with unquoted delimiter undergoes shell expansion"
-	case shellcmd.Arithmetic:
-		unknown = "Arithmetic expansion references variable or non-literal: " + o.Text
-	case shellcmd.ArithmeticTest:
-		unknown = "'" + o.Text + "' operand is non-numeric — `[[` arithmetically evaluates identifiers/subscripts (may run $(cmd))"
-	case shellcmd.SubscriptTest:
-		unknown = "'" + o.Text + "' operand contains array subscript or runtime-determined value — bash evaluates $(cmd) in subscripts"
-	case shellcmd.Subscript:
-		unknown = "This command can't be checked before it runs"
-	case shellcmd.DescriptorVariable:
-		unknown = "Redirect uses {a[…]} fd-variable assignment — modifies shell variable as side effect"
-	case shellcmd.Evaluates:
-		unknown = "'" + o.Text + "' evaluates arguments as shell code"
 	default:
-		unknown = obstacleName(o.Kind) + unknown
-	}
-	return new(unclear(unknown))
-}
-
-func obstacleName(k shellcmd.ObstacleKind) string {
-	switch k {
-	case shellcmd.Group:
-		return "A group in braces or double parentheses"
-	case shellcmd.Function:
-		return "A function definition"
-	case shellcmd.List:
-		return "A list of values"
-	case shellcmd.CountingLoop:
-		return "A counting for loop"
-	case shellcmd.Case:
-		return "A case statement"
-	case shellcmd.Nested:
-		return "A nested command"
-	case shellcmd.NestedInQuotes:
-		return "Quoted text"
-	case shellcmd.ProcessSubstitution:
-		return "A command used as a file"
-	case shellcmd.AssignedVariable:
-		return "A variable set"
-	case shellcmd.BracedVariable:
-		return "A variable in braces"
-	case shellcmd.Assignments:
-		return "Variable assignments"
-	case shellcmd.HeredocRedirect:
-		return "A file redirect"
-	default:
-		return "A variable"
+		const unknown = " in this command can't be checked before it runs"
+		return new(unclear(cmp.Or(map[shellcmd.ObstacleKind]string{
+			shellcmd.Braces:              "Brace expansion",
+			shellcmd.EscapedSpace:        "Contains backslash-escaped whitespace",
+			shellcmd.OpenHeredoc:         "Heredoc with unquoted delimiter undergoes shell expansion",
+			shellcmd.Arithmetic:          "Arithmetic expansion references variable or non-literal: " + o.Text,
+			shellcmd.ArithmeticTest:      "'" + o.Text + "' operand is non-numeric — `[[` arithmetically evaluates identifiers/subscripts (may run $(cmd))",
+			shellcmd.SubscriptTest:       "'" + o.Text + "' operand contains array subscript or runtime-determined value — bash evaluates $(cmd) in subscripts",
+			shellcmd.Subscript:           "This command can't be checked before it runs",
+			shellcmd.DescriptorVariable:  "Redirect uses {a[…]} fd-variable assignment — modifies shell variable as side effect",
+			shellcmd.Evaluates:           "'" + o.Text + "' evaluates arguments as shell code",
+			shellcmd.Group:               "A group in braces or double parentheses" + unknown,
+			shellcmd.Function:            "A function definition" + unknown,
+			shellcmd.List:                "A list of values" + unknown,
+			shellcmd.CountingLoop:        "A counting for loop" + unknown,
+			shellcmd.Case:                "A case statement" + unknown,
+			shellcmd.Nested:              "A nested command" + unknown,
+			shellcmd.NestedInQuotes:      "Quoted text" + unknown,
+			shellcmd.ProcessSubstitution: "A command used as a file" + unknown,
+			shellcmd.AssignedVariable:    "A variable set" + unknown,
+			shellcmd.BracedVariable:      "A variable in braces" + unknown,
+			shellcmd.Assignments:         "Variable assignments" + unknown,
+			shellcmd.HeredocRedirect:     "A file redirect" + unknown,
+		}[o.Kind], "A variable"+unknown)))
 	}
 }
 
