@@ -57,12 +57,7 @@ func (h *Hold) Release() {
 
 // gates is the directory in which all that plays a script looks for gates.
 func (s *script) gates() string {
-	return gate.Dir(func(name string) string {
-		if name == "CLAUDELESS_CAPTURE" {
-			return s.journal()
-		}
-		return ""
-	})
+	return gate.Dir([]string{"CLAUDELESS_CAPTURE=" + s.journal()})
 }
 
 func (s *script) hold(prompt any) *Hold {

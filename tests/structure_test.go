@@ -19,7 +19,7 @@ const (
 	maxFields       = 20  // of a struct that is no wire or file format
 	maxFuncFields   = 5   // of a struct
 	allFuncFields   = 117 // of the tree
-	methodValues    = 86  // methods handed along as values
+	methodValues    = 80  // methods handed along as values
 	cliMethodValues = 1
 	maxMethods      = 40 // of one type
 	maxTypeFiles    = 6  // over which the methods of one type are spread

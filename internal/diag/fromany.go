@@ -1,6 +1,7 @@
 package diag
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -8,8 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"github.com/claudeless/claudeless/internal/plainjson"
 )
 
 // fromAny makes a Value of a generic tree. Places and the order of keys come
@@ -160,5 +159,9 @@ func appendString(dst []byte, s string) []byte {
 		dst = append(dst, s...)
 		return append(dst, '"')
 	}
-	return append(dst, plainjson.Text(s)...)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(s) // a string can always be encoded
+	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
 }

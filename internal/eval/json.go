@@ -1,12 +1,11 @@
 package eval
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
-
-	"github.com/claudeless/claudeless/internal/plainjson"
 )
 
 // Text is a value as text: strings as they are, null as "", everything else as
@@ -60,8 +59,13 @@ func AppendJSON(dst []byte, v any) ([]byte, error) {
 	case bool:
 		return strconv.AppendBool(dst, x), nil
 	}
-	raw, err := plainjson.Marshal(v)
-	return append(dst, raw...), err
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return dst, err
+	}
+	return append(dst, bytes.TrimSuffix(buf.Bytes(), []byte("\n"))...), nil
 }
 
 func appendObject(dst []byte, m map[string]any) ([]byte, error) {

@@ -25,7 +25,7 @@ func (g gatesDir) dir(s *process.System) (string, error) {
 	if g.Dir != "" {
 		return g.Dir, nil
 	}
-	if dir := gate.Dir(s.Getenv); dir != "" {
+	if dir := gate.Dir(s.Environ); dir != "" {
 		return dir, nil
 	}
 	return "", process.Hinted("which gates?", "run it inside of claudeless exec, or name a directory with --dir or CLAUDELESS_GATES")

@@ -17,6 +17,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/claudeless/claudeless/internal/proc"
 )
 
 // Patience is how long a step waits at a gate.
@@ -30,11 +32,11 @@ var ErrTimeout = errors.New("nobody came in time")
 
 // Dir is the directory of the gates of a run by its environment; empty = there is
 // none: CLAUDELESS_GATES, else a neighbour of the journal.
-func Dir(getenv func(string) string) string {
-	if dir := getenv("CLAUDELESS_GATES"); dir != "" {
+func Dir(environ []string) string {
+	if dir := proc.Getenv(environ, "CLAUDELESS_GATES"); dir != "" {
 		return dir
 	}
-	if journal := getenv("CLAUDELESS_CAPTURE"); journal != "" {
+	if journal := proc.Getenv(environ, "CLAUDELESS_CAPTURE"); journal != "" {
 		return journal + ".gates"
 	}
 	return ""

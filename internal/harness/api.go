@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/clock"
 	"github.com/claudeless/claudeless/internal/edge"
 	"github.com/claudeless/claudeless/internal/guard"
 	"github.com/claudeless/claudeless/internal/messages"
@@ -86,7 +85,7 @@ func (a *api) model(o Options, journal string) (http.Handler, error) {
 	s := o.System
 	cwd, _ := s.Getwd() // expressions may do without
 	return messages.New(messages.Options{
-		Scenario: scenario, Clock: clock.New(clock.Options{Now: s.Now, NewID: s.NewID}), Capture: a.capture,
+		Scenario: scenario, Clock: wall{s}, Capture: a.capture,
 		Environ: s.Environ, Args: s.Args, CWD: cwd, PID: s.PID, Gates: cmp.Or(s.Getenv("CLAUDELESS_GATES"), journal+".gates"), Failure: failure,
 	})
 }
@@ -182,4 +181,23 @@ func (a *api) found() []verdict.Finding {
 		list = append(list, f)
 	}
 	return list
+}
+
+// wall is the clock of the process.
+type wall struct{ sys *process.System }
+
+// Now is the time.
+func (w wall) Now() time.Time { return w.sys.Now() }
+
+// NewID is a fresh UUID.
+func (w wall) NewID() string { return w.sys.NewID() }
+
+// Sleep waits, or returns the error of ctx.
+func (w wall) Sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

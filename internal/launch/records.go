@@ -18,7 +18,7 @@ import (
 // followed is how the run is followed.
 func followed(sys *process.System, f *flags.Flags, p *Plan) Records {
 	o := Records{
-		Run: journalRun(sys, f, p), Gates: gate.Dir(sys.Getenv), Debug: f.Debug || f.DebugFile != "" || f.DebugToStderr, DebugToStderr: f.DebugToStderr,
+		Run: journalRun(sys, f, p), Gates: gate.Dir(sys.Environ), Debug: f.Debug || f.DebugFile != "" || f.DebugToStderr, DebugToStderr: f.DebugToStderr,
 		DebuggerURL: f.Debugger, DebuggerToken: sys.Getenv("CLAUDELESS_DEBUGGER_TOKEN"),
 	}
 	if f.Capture != "" {

@@ -12,7 +12,6 @@ import (
 	"github.com/claudeless/claudeless/internal/journal"
 	"github.com/claudeless/claudeless/internal/messages/fold"
 	"github.com/claudeless/claudeless/internal/messages/history"
-	"github.com/claudeless/claudeless/internal/proc"
 	"github.com/claudeless/claudeless/scenarios"
 )
 
@@ -99,7 +98,7 @@ func (s *service) space(name string) *namespace {
 
 // gates are those of a new namespace.
 func (s *service) gates() gates {
-	dir := cmp.Or(s.Gates, gate.Dir(func(name string) string { return proc.Getenv(s.Environ, name) }))
+	dir := cmp.Or(s.Gates, gate.Dir(s.Environ))
 	if dir == "" {
 		return &own{}
 	}
