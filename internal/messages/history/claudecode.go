@@ -118,6 +118,10 @@ func (r *reading) text(text string) {
 		}
 		r.others = append(r.others, newStep(as, text))
 	case Interrupt:
+		if len(r.prompt) > 0 && len(r.results) == 0 { // nothing was said to it: the next prompt stands in the same message
+			r.others = append(r.others, r.asked(Prompt))
+			r.prompt, r.files = nil, nil
+		}
 		r.interrupted = true
 		r.others = append(r.others, newStep(as, ""))
 	case beside:
@@ -139,11 +143,16 @@ func (r *reading) steps() []Step {
 	}
 	steps = append(steps, r.others...)
 	if len(r.prompt) > 0 || len(r.files) > 0 && len(r.results) == 0 && len(r.others) == 0 && len(r.context) == 0 {
-		s := Step{Kind: kind, Text: joinPieces(r.prompt), Pieces: r.prompt, Files: r.files}
-		s.sum = s.own()
-		steps = append(steps, s)
+		steps = append(steps, r.asked(kind))
 	}
 	return append(steps, r.after...)
+}
+
+// asked is what the texts so far ask.
+func (r *reading) asked(kind Kind) Step {
+	s := Step{Kind: kind, Text: joinPieces(r.prompt), Pieces: r.prompt, Files: r.files}
+	s.sum = s.own()
+	return s
 }
 
 func addedText(text string) string {

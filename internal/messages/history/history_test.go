@@ -184,3 +184,16 @@ func TestPictures(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 }
+
+// TestInterrupted: a prompt that was interrupted before anything was said stands in the message
+// of the next one, and is no part of it (observed with 2.1.329).
+func TestInterrupted(t *testing.T) {
+	g := groupsOf(t, "claude-cli/2.1.329", object{"role": "user", "content": []any{text("count\n"), text("[Request interrupted by user]"), text("more")}})
+	var got []string
+	for _, s := range g[0].Steps {
+		got = append(got, string(s.Kind)+" "+s.Text)
+	}
+	if diff := cmp.Diff([]string{"prompt count", "interrupt ", "prompt more"}, got); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+}
