@@ -93,6 +93,7 @@ func halves() []half {
 		asking(inGo("api/go")),
 		inNode("readers", "readers"),
 		inGo("hosts/go"),
+		inNode("hosts/node", "hosts/node"),
 		{
 			name: "hosts/rust", tool: "cargo", programs: "hosts/rust/src/main.rs", pins: "hosts/rust/Cargo.lock",
 			install: func(ctx context.Context, dir, pins string) error {
