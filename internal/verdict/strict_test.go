@@ -79,6 +79,11 @@ func TestStrictness(t *testing.T) {
 		{"S05", "turns of a client without a session", turns, setup + closed + strings.ReplaceAll(asked(`"prompt":"one","rule":"responses[0]"`), `"session":"A",`, ""), false},
 		{"S05", "a step, over the API", "", setup + turn + closed + asked(`"left":{"text":"step 2 of 2"}`), true},
 		{"S05", "a step that came", "", setup + turn + closed + asked(`"left":{"text":"step 2 of 2"}`) + asked(`"rule":"responses[0]"`), false},
+		{"S05", "a step, and then another prompt", "", setup + turn + closed + asked(`"left":{"text":"step 2 of 2"}`) + asked(`"prompt":"x","rule":"default_response","messages":["prompt","answer","closed","prompt"]`), true},
+		{"S05", "a step that was interrupted", "", setup + turn + closed + asked(`"left":{"text":"step 2 of 2"}`) +
+			asked(`"prompt":"x","rule":"default_response","messages":["prompt","answer","closed","interrupt","prompt"]`), false},
+		{"S05", "a step whose process was ended", "", setup + turn + closed + asked(`"left":{"text":"step 2 of 2"}`) +
+			asked(came("Bash", "[Tool call interrupted: the session ended before this call's result was recorded.]")+`,"prompt":"x","rule":"default_response","messages":["prompt","answer","closed","prompt"]`), false},
 		{"S05", "a client that gave up", "", setup + turn + closed + asked(`"findings":["aborted: the client left after 2 events"],"left":{"text":"step 2 of 2"}`), false},
 		{"C14", "a base URL that ends in /v1", "", setup + turn + closed + fmt.Sprintf(request, "/v1/v1/messages", 404, "not found"), true},
 		{"C14", "no version", "", setup + turn + closed + fmt.Sprintf(request, "/v1/messages", 400, "anthropic-version: header is required"), true},

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,15 +57,44 @@ func (p *plays) session(id string) *playing {
 func (p *plays) requested(e journal.Entry, q *journal.Request) {
 	session := q.Session + "/" + q.Agent
 	s := p.session(session)
+	next := q.Prompt != "" && !q.Injected && q.Attempt <= 1
+	if next && !interrupted(q) {
+		p.found = append(p.found, s.unplayed()...)
+	}
 	s.left = journal.Entry{}
 	if q.Left != nil && !failed(q) {
 		s.left = e
 	}
-	if q.Prompt != "" && !q.Injected && q.Attempt <= 1 {
+	if next {
 		e.PID = 0 // the line is that of the server
 		p.matched(e, session, q.Rule)
 	}
 }
+
+// unplayed is the step that the session did not come to, if there is one.
+func (s *playing) unplayed() []Finding {
+	if s.left.Request == nil {
+		return nil
+	}
+	f := unplayedStep(s.left, s.left.Request.Left)
+	f.PID = 0 // the line is that of the server
+	return []Finding{f}
+}
+
+// interrupted tells whether somebody wanted the turn to end that was before the prompt of
+// a request, or ended the whole process.
+func interrupted(q *journal.Request) bool {
+	for _, kind := range slices.Backward(q.Messages) {
+		if kind == "interrupt" || kind == "answer" {
+			return kind == "interrupt" || slices.ContainsFunc(q.Calls, cutShort)
+		}
+	}
+	return false
+}
+
+// cutShort tells by the words of Claude Code that the process of a call came to its end
+// before the call did.
+func cutShort(c journal.Called) bool { return strings.HasPrefix(c.Result, "[Tool call interrupted: ") }
 
 // matched notes that a rule has answered a prompt of a session.
 func (p *plays) matched(e journal.Entry, session, name string) {
@@ -84,15 +114,12 @@ func (p *plays) end() []Finding {
 		}
 	}
 	for _, s := range p.order {
-		if s.left.Request == nil {
-			continue
+		for _, f := range s.unplayed() {
+			if p.driven { // a host may have interrupted it, of which only a next prompt tells
+				f.Level = levelWarn
+			}
+			p.found = append(p.found, f)
 		}
-		f := unplayedStep(s.left, s.left.Request.Left)
-		f.PID = 0     // the line is that of the server
-		if p.driven { // a host may have interrupted it, which nobody sees here
-			f.Level = levelWarn
-		}
-		p.found = append(p.found, f)
 	}
 	return p.found
 }

@@ -253,3 +253,28 @@ func BenchmarkJudge(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.N)*lines/b.Elapsed().Seconds(), "lines/s")
 }
+
+// A step that was not played over the API is a mistake where another prompt tells that nobody
+// interrupted it, and where nobody could have; else it is told all the same.
+func TestUnplayedOverTheAPI(t *testing.T) {
+	const (
+		driven = `{"type":"start","argv":["claude","-p","--input-format","stream-json"],"cwd":"/w","ppid":9}`
+		alone  = `{"type":"start","argv":["claude","-p","one"],"cwd":"/w","ppid":9}`
+		left   = `{"type":"request","pid":2,"session":"A","attempt":1,"status":200,"prompt":"one","rule":"responses[0]","messages":["prompt"],"left":{"text":"step 2 of 2"}}`
+		next   = `{"type":"request","pid":2,"session":"A","attempt":1,"status":200,"prompt":"two","rule":"responses[1]","messages":["prompt","answer","closed","prompt"]}`
+	)
+	for name, tt := range map[string]struct {
+		lines []string
+		want  string
+	}{
+		"a host, and nothing more":    {[]string{driven, left}, "S05 warn"},
+		"a host, and the next prompt": {[]string{driven, left, next}, "S05 error"},
+		"no host":                     {[]string{alone, left}, "S05 error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff([]string{tt.want}, ids(judge(t, strings.Join(tt.lines, "\n")))); diff != "" {
+				t.Errorf("findings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
