@@ -88,23 +88,11 @@ func (c *compiler) identity(s *Scenario) {
 
 // permissionMode accepts both spellings and returns the real CLI's.
 func permissionMode(s string) (string, bool) {
-	switch strings.ToLower(strings.ReplaceAll(s, "-", "")) {
-	case "default", "manual":
-		return "default", true
-	case "plan":
-		return "plan", true
-	case "acceptedits":
-		return "acceptEdits", true
-	case "bypasspermissions":
-		return "bypassPermissions", true
-	case "dontask":
-		return "dontAsk", true
-	case "auto":
-		return "auto", true
-	case "delegate":
-		return "delegate", true
-	}
-	return s, false
+	mode, ok := map[string]string{
+		"default": "default", "manual": "default", "delegate": "delegate", "acceptedits": "acceptEdits",
+		"auto": "auto", "bypasspermissions": "bypassPermissions", "dontask": "dontAsk", "plan": "plan",
+	}[strings.ToLower(strings.ReplaceAll(s, "-", ""))]
+	return cmp.Or(mode, s), ok
 }
 
 func (c *compiler) rule(r *Rule, i int) {

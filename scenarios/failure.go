@@ -78,32 +78,23 @@ const (
 // keysOf lists the keys of each failure type beside `type`; those in the first
 // list are required.
 func (t FailureType) keysOf() (required, optional []string) {
-	switch t {
-	case FailConnectionTimeout:
-		return []string{"after_ms"}, []string{"times"}
-	case FailAuthError:
-		return []string{"message"}, []string{"times"}
-	case FailRateLimit:
-		return []string{"retry_after"}, []string{"times"}
-	case FailNetworkUnreachable, FailOutOfCredits, FailOverloaded, FailPromptTooLong:
-		return nil, []string{"times"}
-	case FailPartialResponse:
-		return []string{"partial_text"}, []string{"cut", "times", "whole"}
-	case FailStreamFault:
-		return []string{"fault"}, nil
-	case FailStreamError:
-		return nil, []string{"partial_text", "error_type", "message", "times"}
-	case FailMalformedJSON:
-		return []string{"raw"}, nil
-	case FailServerError:
-		return nil, []string{"status", "message", "times"}
-	case FailAPIError:
-		return []string{"status"}, []string{"error_type", "message", "times"}
-	case FailCrash:
-		return nil, []string{"exit_code", "signal"}
-	default:
-		return nil, nil
-	}
+	keys := map[FailureType][2][]string{
+		FailConnectionTimeout:  {{"after_ms"}, {"times"}},
+		FailAuthError:          {{"message"}, {"times"}},
+		FailRateLimit:          {{"retry_after"}, {"times"}},
+		FailNetworkUnreachable: {nil, {"times"}},
+		FailOutOfCredits:       {nil, {"times"}},
+		FailOverloaded:         {nil, {"times"}},
+		FailPromptTooLong:      {nil, {"times"}},
+		FailPartialResponse:    {{"partial_text"}, {"cut", "times", "whole"}},
+		FailStreamFault:        {{"fault"}, nil},
+		FailStreamError:        {nil, {"partial_text", "error_type", "message", "times"}},
+		FailMalformedJSON:      {{"raw"}, nil},
+		FailServerError:        {nil, {"status", "message", "times"}},
+		FailAPIError:           {{"status"}, {"error_type", "message", "times"}},
+		FailCrash:              {nil, {"exit_code", "signal"}},
+	}[t]
+	return keys[0], keys[1]
 }
 
 // BindValue reads a failure and checks that it has the keys of its type and no
@@ -251,8 +242,8 @@ func apiError(status int, kind, message string) APIError {
 
 // statusOf is the status that the API gives with an error type.
 func statusOf(kind string) int {
-	for _, status := range []int{400, 401, 402, 403, 404, 413, 429, 504, 529} {
-		if APIErrorType(status) == kind {
+	for status, known := range errorTypes() {
+		if known == kind {
 			return status
 		}
 	}
@@ -260,27 +251,18 @@ func statusOf(kind string) int {
 }
 
 // APIErrorType is the error type that the API gives for a status.
-func APIErrorType(status int) string {
-	switch status {
-	case 400:
-		return "invalid_request_error"
-	case 401:
-		return "authentication_error"
-	case 402:
-		return "billing_error"
-	case 403:
-		return "permission_error"
-	case 404:
-		return "not_found_error"
-	case 413:
-		return "request_too_large"
-	case 429:
-		return "rate_limit_error"
-	case 504:
-		return "timeout_error"
-	case 529:
-		return "overloaded_error"
-	default:
-		return "api_error"
+func APIErrorType(status int) string { return cmp.Or(errorTypes()[status], "api_error") }
+
+func errorTypes() map[int]string {
+	return map[int]string{
+		400: "invalid_request_error",
+		401: "authentication_error",
+		402: "billing_error",
+		403: "permission_error",
+		404: "not_found_error",
+		413: "request_too_large",
+		429: "rate_limit_error",
+		504: "timeout_error",
+		529: "overloaded_error",
 	}
 }

@@ -150,21 +150,14 @@ func (e *ModeError) Error() string { return e.Message }
 // ParseMode reads a mode in the real spelling (acceptEdits) or in kebab-case
 // (accept-edits). "manual" and, from older scenarios, "delegate" mean default.
 func ParseMode(s string) (protocol.PermissionMode, error) {
-	switch strings.ToLower(strings.ReplaceAll(s, "-", "")) {
-	case "default", "manual", "delegate":
-		return protocol.ModeDefault, nil
-	case "acceptedits":
-		return protocol.ModeAcceptEdits, nil
-	case "auto":
-		return protocol.ModeAuto, nil
-	case "bypasspermissions":
-		return protocol.ModeBypass, nil
-	case "dontask":
-		return protocol.ModeDontAsk, nil
-	case "plan":
-		return protocol.ModePlan, nil
+	mode, ok := map[string]protocol.PermissionMode{
+		"default": protocol.ModeDefault, "manual": protocol.ModeDefault, "delegate": protocol.ModeDefault, "acceptedits": protocol.ModeAcceptEdits,
+		"auto": protocol.ModeAuto, "bypasspermissions": protocol.ModeBypass, "dontask": protocol.ModeDontAsk, "plan": protocol.ModePlan,
+	}[strings.ToLower(strings.ReplaceAll(s, "-", ""))]
+	if !ok {
+		return "", fmt.Errorf("unknown permission mode %q", s)
 	}
-	return "", fmt.Errorf("unknown permission mode %q", s)
+	return mode, nil
 }
 
 // Mode returns the mode in force.

@@ -37,41 +37,28 @@ func matchGlob(pattern, rel string) bool {
 
 // fileType names the files of a kind, nil = unknown.
 func fileType(name string) []string {
-	switch name {
-	case "go", "java", "lua", "sql", "swift", "css", "csv", "dart", "zig", "txt", "toml", "proto":
+	if slices.Contains(strings.Fields("go java lua sql swift css csv dart zig txt toml proto json php"), name) {
 		return []string{"*." + name}
-	case "js":
-		return []string{"*.js", "*.jsx", "*.mjs", "*.cjs", "*.vue"}
-	case "ts", "typescript":
-		return []string{"*.ts", "*.tsx", "*.mts", "*.cts"}
-	case "py", "python":
-		return []string{"*.py", "*.pyi"}
-	case "rust":
-		return []string{"*.rs"}
-	case "c":
-		return []string{"*.c", "*.h"}
-	case "cpp":
-		return []string{"*.cpp", "*.cc", "*.cxx", "*.hpp", "*.hh", "*.hxx", "*.h", "*.inl"}
-	case "md", "markdown":
-		return []string{"*.md", "*.markdown", "*.mdx"}
-	case "json":
-		return []string{"*.json"}
-	case "yaml":
-		return []string{"*.yaml", "*.yml"}
-	case "html":
-		return []string{"*.html", "*.htm"}
-	case "xml":
-		return []string{"*.xml", "*.xsd", "*.xsl", "*.svg"}
-	case "sh":
-		return []string{"*.sh", "*.bash", "*.zsh", ".bashrc", ".profile", ".zshrc"}
-	case "ruby":
-		return []string{"*.rb", "*.gemspec", "Gemfile", "Rakefile"}
-	case "php":
-		return []string{"*.php"}
-	case "kotlin":
-		return []string{"*.kt", "*.kts"}
-	case "csharp", "cs":
-		return []string{"*.cs"}
+	}
+	for _, kind := range [...][2]string{
+		{"js", "*.js *.jsx *.mjs *.cjs *.vue"},
+		{"ts typescript", "*.ts *.tsx *.mts *.cts"},
+		{"py python", "*.py *.pyi"},
+		{"rust", "*.rs"},
+		{"c", "*.c *.h"},
+		{"cpp", "*.cpp *.cc *.cxx *.hpp *.hh *.hxx *.h *.inl"},
+		{"md markdown", "*.md *.markdown *.mdx"},
+		{"yaml", "*.yaml *.yml"},
+		{"html", "*.html *.htm"},
+		{"xml", "*.xml *.xsd *.xsl *.svg"},
+		{"sh", "*.sh *.bash *.zsh .bashrc .profile .zshrc"},
+		{"ruby", "*.rb *.gemspec Gemfile Rakefile"},
+		{"kotlin", "*.kt *.kts"},
+		{"csharp cs", "*.cs"},
+	} {
+		if slices.Contains(strings.Fields(kind[0]), name) {
+			return strings.Fields(kind[1])
+		}
 	}
 	return nil
 }
