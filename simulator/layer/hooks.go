@@ -108,7 +108,8 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 	if err != nil {
 		return result, err
 	}
-	result.Before = append(shown, result.Before...)
+	shown, ends := endOf(shown)
+	result.Before, result.After = append(shown, result.Before...), append(ends, result.After...)
 	result.Context = append(before.AdditionalContext, result.Context...)
 	if result.NonExecutionKind == "" {
 		h.after(ctx, use, &result)
@@ -212,6 +213,24 @@ func (h *hooks) shown(out hook.Outcome) []protocol.Event {
 		events = append(events, out.Frames...)
 	}
 	return append(append(events, out.Attached()...), out.Notices...)
+}
+
+// endOf takes out of what hooks before a call left behind that they end the turn:
+// transcripts say so behind the call's result.
+func endOf(shown []protocol.Event) (others, ends []protocol.Event) {
+	for _, ev := range shown {
+		at, _ := ev.(*protocol.Attached)
+		if at == nil {
+			others = append(others, ev)
+			continue
+		}
+		if kept, is := at.Attachment.(protocol.HookAttachment); is && kept.Type == "hook_stopped_continuation" {
+			ends = append(ends, ev)
+		} else {
+			others = append(others, ev)
+		}
+	}
+	return others, ends
 }
 
 // refusedByHook is the result of a call that a PreToolUse hook keeps from
