@@ -10,8 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	realclock "github.com/claudeless/claudeless/internal/clock"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeless/claudeless/executor"
@@ -70,15 +68,15 @@ func (f fakeTools) Execute(ctx context.Context, call protocol.ToolUse) (executor
 	switch call.Name {
 	case "Read", "mcp__my_server__echo":
 	case "Slow":
-		if err := realclock.Sleep(ctx, time.Second); err != nil {
+		if err := new(fakeClock).Sleep(ctx, time.Second); err != nil {
 			return executor.Result{}, err
 		}
 	case "Write":
-		if err := realclock.Sleep(ctx, 100*time.Millisecond); err != nil {
+		if err := new(fakeClock).Sleep(ctx, 100*time.Millisecond); err != nil {
 			return executor.Result{}, err
 		}
 	case "mcp__my_server__long":
-		if err := realclock.Sleep(ctx, 65*time.Second); err != nil {
+		if err := new(fakeClock).Sleep(ctx, 65*time.Second); err != nil {
 			return executor.Result{}, err
 		}
 	case "Fail":
@@ -95,8 +93,15 @@ func (f fakeTools) Execute(ctx context.Context, call protocol.ToolUse) (executor
 // fakeClock has the time of the test and ids that count.
 type fakeClock struct{ ids int }
 
-func (*fakeClock) Now() time.Time                                   { return time.Now() }
-func (*fakeClock) Sleep(ctx context.Context, d time.Duration) error { return realclock.Sleep(ctx, d) }
+func (*fakeClock) Now() time.Time { return time.Now() }
+func (*fakeClock) Sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
 
 func (c *fakeClock) NewID() string {
 	c.ids++

@@ -70,7 +70,7 @@ var packageTable = []row{
 	{0, "fixtures/internal/fault", "what can be wrong with a fixture server", ""},
 	{1, "fixtures/internal/value", "the values of a fixture: JSON with expressions", "internal/diag internal/eval internal/match fixtures/wire internal/plainjson"},
 	{1, "fixtures/clone", "a fixture written from a live server, or from calls that were recorded", "internal/diag internal/ordered internal/proc internal/tomltext fixtures"},
-	{2, "executor", "run one tool call: the composite and the middleware chain", "simulator/protocol mcp internal/match internal/ordered"},
+	{2, "executor", "run one tool call: the composite and the middleware chain", "simulator/protocol mcp internal/clock internal/match internal/ordered"},
 	{1, "executor/shell", "the shell of a session: commands one after another, where they end, what they leave behind", "internal/proc internal/shellcmd"},
 	{1, "executor/internal/tool", "what a built-in tool is: the schema of its input, and the words of its refusals", "simulator/protocol internal/ordered"},
 	{2, "executor/internal/files", "the tools that read and change one file", "simulator/protocol executor/internal/tool executor/shell internal/ordered internal/textdiff"},

@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
-	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -70,9 +69,9 @@ func taskCreateTool(l *checklist) tool.Tool {
 			renamed := tool.Rename(in, "title", "subject")
 			renamed = tool.Rename(in, "name", "subject") || renamed
 			renamed = tool.Rename(in, "content", "description") || renamed
-			if subject := in.Get("subject"); subject != nil && ordered.TypeOf(subject) == "string" {
+			if subject := in.Get("subject"); strings.HasPrefix(string(subject), `"`) {
 				others := len(*in)
-				*in = slices.DeleteFunc(*in, func(m ordered.Member) bool { return m.Key == "title" || m.Key == "name" })
+				*in = in.Without("title", "name")
 				renamed = renamed || len(*in) != others
 				if in.Get("description") == nil {
 					*in, renamed = in.With("description", subject), true

@@ -364,7 +364,7 @@ func (f *fakeSession) ApplySettings(in map[string]json.RawMessage) []string {
 	return nil
 }
 
-func (f *fakeSession) Restore(uuid string, _ bool) (checkpoint.Change, error) {
+func (f *fakeSession) restore(uuid string, _ bool) (checkpoint.Change, error) {
 	switch {
 	case !f.rewind:
 		return checkpoint.Change{}, errNoRewind

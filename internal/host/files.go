@@ -19,8 +19,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Restore restores the files of a prompt, or tells what that would do.
-func (h *hosted) Restore(uuid string, rehearse bool) (checkpoint.Change, error) {
+// restore restores the files of a prompt, or tells what that would do.
+func (h *hosted) restore(uuid string, rehearse bool) (checkpoint.Change, error) {
 	history := h.Checkpoints()
 	switch {
 	case history == nil:
@@ -58,7 +58,7 @@ func (h *hosted) ReadFile(path string) (string, []byte, error) {
 func rewind(_ context.Context, r *requests, in request) (control.Answer, error) {
 	id, _ := jsvalue.Text(in.keys["user_message_id"])
 	dryRun := !jsvalue.Falsy(in.keys["dry_run"])
-	done, err := r.files.Restore(id, dryRun)
+	done, err := r.files.restore(id, dryRun)
 	switch {
 	case errors.Is(err, errNoRewind):
 		return control.Answer{}, err

@@ -92,8 +92,8 @@ type settler interface {
 
 // keeper has the files that hosts read and put back.
 type keeper interface {
-	// Restore restores the files of a prompt, or rehearses that; [errNoRewind] says that no copies are kept.
-	Restore(promptUUID string, rehearse bool) (checkpoint.Change, error)
+	// restore restores the files of a prompt, or rehearses that; [errNoRewind] says that no copies are kept.
+	restore(promptUUID string, rehearse bool) (checkpoint.Change, error)
 	// ReadFile returns the contents of a file that tools may read.
 	ReadFile(path string) (abs string, contents []byte, err error)
 }

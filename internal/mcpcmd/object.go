@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -61,7 +60,7 @@ func with(o object, path []string, value json.RawMessage) (object, error) {
 		}
 		value = compact(inner)
 	case value == nil:
-		return slices.DeleteFunc(o, func(m ordered.Member) bool { return m.Key == path[0] }), nil
+		return o.Without(path[0]), nil
 	}
 	return o.With(path[0], value), nil
 }

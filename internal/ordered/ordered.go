@@ -73,6 +73,11 @@ func (o Object) With(key string, value json.RawMessage) Object {
 	return append(o, Member{key, value})
 }
 
+// Without returns the object without some keys. The receiver changes too.
+func (o Object) Without(keys ...string) Object {
+	return slices.DeleteFunc(o, func(m Member) bool { return slices.Contains(keys, m.Key) })
+}
+
 // Distinct returns the object with each key once: the last value, in the place
 // of the first.
 func (o Object) Distinct() Object {

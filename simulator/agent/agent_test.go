@@ -12,8 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	realclock "github.com/claudeless/claudeless/internal/clock"
-
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
@@ -72,7 +70,7 @@ func (f *tools) Execute(ctx context.Context, use protocol.ToolUse) (executor.Res
 		return executor.Result{}, executor.ErrUnknownTool
 	}
 	f.callers <- use.Agent.Type
-	if err := realclock.Sleep(ctx, time.Second); err != nil {
+	if err := new(fakeClock).Sleep(ctx, time.Second); err != nil {
 		return executor.Result{}, err
 	}
 	return executor.Plain(protocol.ToolResult{Content: protocol.Content{Text: "read"}}), nil
@@ -88,8 +86,15 @@ type session struct {
 // fakeClock has the time of the test and ids that count.
 type fakeClock struct{ n atomic.Int64 }
 
-func (*fakeClock) Now() time.Time                                   { return time.Now() }
-func (*fakeClock) Sleep(ctx context.Context, d time.Duration) error { return realclock.Sleep(ctx, d) }
+func (*fakeClock) Now() time.Time { return time.Now() }
+func (*fakeClock) Sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
 
 func (c *fakeClock) NewID() string {
 	return fmt.Sprintf("%08d-0000-4000-8000-%012d", c.n.Load(), c.n.Add(1))

@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	realclock "github.com/claudeless/claudeless/internal/clock"
-
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/claudeless/claudeless/executor"
@@ -29,9 +27,16 @@ func (a answering) Ask(ctx context.Context, _ protocol.PermissionRequest) (proto
 // clock has the time of the test and one id.
 type clock struct{}
 
-func (clock) Now() time.Time                                   { return time.Now() }
-func (clock) Sleep(ctx context.Context, d time.Duration) error { return realclock.Sleep(ctx, d) }
-func (clock) NewID() string                                    { return "00000001-0000-4000-8000-000000000000" }
+func (clock) Now() time.Time { return time.Now() }
+func (clock) Sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+func (clock) NewID() string { return "00000001-0000-4000-8000-000000000000" }
 
 // echo is a tool that answers its input.
 type echo struct{}

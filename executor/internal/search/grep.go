@@ -2,11 +2,9 @@ package search
 
 import (
 	"context"
-	"slices"
 
 	"github.com/claudeless/claudeless/executor"
 	"github.com/claudeless/claudeless/executor/internal/tool"
-	"github.com/claudeless/claudeless/internal/ordered"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -35,7 +33,7 @@ func Grep(f *Finder) tool.Tool {
 		Alias: func(in *tool.Keys) (string, bool) {
 			const note = "Note: Grep's parameter for where to search is named `path`. "
 			if in.Get("path") != nil && tool.TextOf(in.Get("file_path")) == tool.TextOf(in.Get("path")) {
-				*in = slices.DeleteFunc(*in, func(m ordered.Member) bool { return m.Key == "file_path" })
+				*in = in.Without("file_path")
 				return note + "`file_path` repeated `path` and was ignored.", true
 			}
 			return note + "`file_path` was read as `path`.", tool.Rename(in, "file_path", "path")
