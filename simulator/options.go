@@ -23,8 +23,8 @@ type Model interface {
 	Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error)
 }
 
-// Clock gives time, waiting and ids (uuid v4); [Sleep] is how real time waits.
-// Safe for concurrent use.
+// Clock gives time, waiting and ids (uuid v4). Sleep returns early with the error
+// of a ctx that ends. Safe for concurrent use.
 type Clock interface {
 	Now() time.Time
 	Sleep(ctx context.Context, d time.Duration) error
