@@ -52,7 +52,7 @@ var packageTable = []row{
 	{1, "internal/journal", "the capture file: one redacted JSON line per thing received or done", "simulator/protocol internal/redact"},
 	{1, "internal/persona", "the lists and constants that the simulated CLI says about itself", "simulator/protocol"},
 	{1, "internal/catalog", "agents, commands, skills, styles and plugins found on disk", "simulator/protocol internal/match internal/persona"},
-	{1, "simulator/settings", "settings files by source", "simulator/protocol internal/diag"},
+	{1, "simulator/settings", "settings files by source", "simulator/protocol internal/diag internal/ordered"},
 	{1, "scenarios", "load, validate, match: the scripted model", "simulator/protocol internal/match internal/diag internal/eval scenarios/internal/fill scenarios/internal/toolname internal/plainjson"},
 	{0, "scenarios/internal/fill", "the language of a scenario: expressions and templates, compiled and filled in", "internal/diag internal/eval internal/plainjson"},
 	{0, "scenarios/internal/toolname", "how scenarios write the names of tools", ""},

@@ -69,10 +69,8 @@ func taskCreateTool(l *checklist) tool.Tool {
 			renamed := tool.Rename(in, "title", "subject")
 			renamed = tool.Rename(in, "name", "subject") || renamed
 			renamed = tool.Rename(in, "content", "description") || renamed
-			if subject := in.Get("subject"); strings.HasPrefix(string(subject), `"`) {
-				others := len(*in)
-				*in = in.Without("title", "name")
-				renamed = renamed || len(*in) != others
+			if subject := in.Get("subject"); tool.IsText(subject) {
+				renamed = tool.Drop(in, "title", "name") || renamed
 				if in.Get("description") == nil {
 					*in, renamed = in.With("description", subject), true
 				}

@@ -40,6 +40,7 @@ func TestUsageErrors(t *testing.T) {
 		{"-p --input-format stream-json --output-format json", "Error: --input-format=stream-json requires output-format=stream-json.\n"},
 		{"-p hi --include-partial-messages", "Error: --include-partial-messages requires --print and --output-format=stream-json.\n"},
 		{"-p hi --include-partial-messages --output-format json", "Error: --include-partial-messages requires --print and --output-format=stream-json.\n"},
+		{"-p hi --forward-subagent-text", "Error: --forward-subagent-text requires --print and --output-format=stream-json.\n"},
 		{"-p hi --replay-user-messages", "Error: --replay-user-messages requires both --input-format=stream-json and --output-format=stream-json.\n"},
 		{"-p hi --replay-user-messages --output-format stream-json --verbose", "Error: --replay-user-messages requires both --input-format=stream-json and --output-format=stream-json.\n"},
 		{"-p hi --session-id nope", "Error: Invalid session ID. Must be a valid UUID.\n"},

@@ -336,10 +336,3 @@ func (d *desk) greeted() (incoming, bool) {
 	d.stir()
 	return incoming{}, false
 }
-
-// spoken tells whether the host speaks the control protocol.
-func (d *desk) spoken() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.greetings.done
-}

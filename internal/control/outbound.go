@@ -152,9 +152,6 @@ type elicitation struct {
 
 // Elicit hands an MCP server's question to the host. A host that cannot answer cancels it.
 func (p *Peer) Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
-	if !p.desk.spoken() { // a host that does not speak the control protocol never answers
-		return mcp.ElicitAnswer{}
-	}
 	ask := elicitation{
 		Subtype: "elicitation", Server: q.Server, Message: q.Message, Mode: "form", Schema: q.Schema, Order: propertyOrder(q.Schema), URL: q.URL, ID: q.ID,
 	}

@@ -29,7 +29,7 @@ func TestReadAnswer(t *testing.T) {
 		want protocol.PermissionAnswer
 	}{
 		{`{"behavior":"allow"}`, protocol.PermissionAnswer{Allow: true}},
-		{`{"behavior":"allow","updatedInput":null}`, protocol.PermissionAnswer{Allow: true}},
+		{`{"behavior":"allow","updatedInput":null}`, protocol.PermissionAnswer{Failure: invalid}},
 		{`{"behavior":"allow","updatedInput":{"a":1}}`, protocol.PermissionAnswer{Allow: true, UpdatedInput: json.RawMessage(`{"a":1}`)}},
 		{`{"behavior":"allow","updatedInput":{}}`, protocol.PermissionAnswer{Allow: true}},
 		{`{"behavior":"allow","updatedInput":[1]}`, protocol.PermissionAnswer{Failure: invalid}},

@@ -98,6 +98,8 @@ func checkFormats(s *process.System, f *Flags) error {
 		return process.Verbatimf("Error: --replay-user-messages requires both --input-format=stream-json and --output-format=stream-json.")
 	case f.IncludePartialMessages && !streamsOut:
 		return process.Verbatimf("Error: --include-partial-messages requires --print and --output-format=stream-json.")
+	case f.ForwardSubagentText && !streamsOut:
+		return process.Verbatimf("Error: --forward-subagent-text requires --print and --output-format=stream-json.")
 	case f.Has("prompt-suggestions") && !streamsOut:
 		return process.Verbatimf("Error: --prompt-suggestions requires --print and --output-format=stream-json (prompt_suggestion messages only appear in stream-json output).")
 	case streamsOut && !f.Verbose && s.Getenv("CLAUDELESS_COMPAT") != CompatRust:

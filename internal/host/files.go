@@ -60,8 +60,6 @@ func rewind(_ context.Context, r *requests, in request) (control.Answer, error) 
 	dryRun := !jsvalue.Falsy(in.keys["dry_run"])
 	done, err := r.files.restore(id, dryRun)
 	switch {
-	case errors.Is(err, errNoRewind):
-		return control.Answer{}, err
 	case err != nil && dryRun:
 		return control.Answer{Payload: struct {
 			CanRewind bool   `json:"canRewind"`

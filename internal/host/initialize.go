@@ -53,6 +53,9 @@ func malformed(sent request, in *Initialize) error {
 	if servers := sent.keys["sdkMcpServers"]; jsvalue.Given(servers) && json.Unmarshal(servers, &in.SDKMCPServers) != nil {
 		return errors.New("initialize: sdkMcpServers and webSearchIsolationExemptMcpServers must be arrays of strings")
 	}
+	if skills := sent.keys["skills"]; jsvalue.Given(skills) && json.Unmarshal(skills, &in.Skills) != nil {
+		return errors.New("initialize: skills must be an array of strings")
+	}
 	hooks := sent.keys["hooks"]
 	if !jsvalue.Given(hooks) {
 		return nil

@@ -6,6 +6,8 @@
 package launch
 
 import (
+	"fmt"
+
 	"github.com/claudeless/claudeless/internal/flags"
 	"github.com/claudeless/claudeless/internal/gate"
 	"github.com/claudeless/claudeless/internal/process"
@@ -72,7 +74,9 @@ func (r *resolver) model() (err error) {
 }
 
 func (r *resolver) permission() (err error) {
-	r.p.Permission, err = startPermission(r.f, r.p)
+	if r.p.Permission, err = startPermission(r.f, r.p); err == nil && r.f.OutputFormat == "text" {
+		fmt.Fprint(r.sys.Stderr, notices(r.f, r.p))
+	}
 	return err
 }
 

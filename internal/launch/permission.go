@@ -1,9 +1,13 @@
 package launch
 
 import (
+	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/claudeless/claudeless/internal/flags"
+	"github.com/claudeless/claudeless/internal/persona"
 	"github.com/claudeless/claudeless/internal/process"
 	"github.com/claudeless/claudeless/simulator/permission"
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -27,6 +31,9 @@ func startPermission(f *flags.Flags, p *Plan) (Permission, error) {
 	rules := Rules(p.Settings.Settings, "")
 	if !p.Settings.Permissions.ManagedOnly { // else the machine does not let them count
 		for _, text := range f.AllowedTools {
+			if name, _, _ := strings.Cut(text, "("); settings.Boundless(name) != "" {
+				continue // it would allow what nobody has named
+			}
 			rules = append(rules, permission.Rule{Behavior: permission.BehaviorAllow, Source: "cliArg", Text: text})
 		}
 	}
@@ -112,4 +119,103 @@ func (p Permission) Paths() []string {
 		list = append(list, d.Path)
 	}
 	return list
+}
+
+// notices is what a run whose output is text says on stderr of rules and settings that do not do what they say.
+func notices(f *flags.Flags, p *Plan) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	for _, rule := range f.AllowedTools {
+		name, _, _ := strings.Cut(rule, "(")
+		if why := settings.Boundless(name); why != "" {
+			line("Ignoring --allowedTools rule %q: %s.", rule, why)
+		}
+	}
+	for _, r := range p.Permission.Rules {
+		if r.Behavior != permission.BehaviorAllow && !knownTool(r.Text) {
+			line("Permission %s rule %q matches no known tool — check for typos.", r.Behavior, r.Text)
+		}
+	}
+	for _, r := range p.Permission.Rules {
+		name, content, found := strings.Cut(strings.TrimSuffix(r.Text, ")"), "(")
+		instead, kind := "", ""
+		switch name {
+		case "Write", "NotebookEdit", "MultiEdit":
+			instead, kind = "Edit", "file-editing"
+		case "Glob":
+			instead, kind = "Read", "file-reading"
+		}
+		if found && instead != "" && content != "*" && content != "" {
+			line("Permission %s rule (%s): %s is not matched by file permission checks — only %s(path) rules are. Use %[4]s(%s) instead "+
+				"(%[4]s rules cover all %[6]s tools).", r.Behavior, origin(p, r), r.Text, instead, content, kind)
+		}
+	}
+	line("%s%s", halves("allow", "--allowedTools", f.AllowedTools), halves("deny", "--disallowedTools", f.DisallowedTools))
+	said := strings.TrimRight(b.String(), "\n")
+	if said != "" {
+		said += "\n"
+	}
+	if persona.NamesBegun(p.Version) {
+		return said + settings.Report(p.Settings.Faults)
+	}
+	return said + settings.ReportBefore330(p.Settings.Faults)
+}
+
+// halves tells of the entries of a list that are no whole rules; empty = there are none.
+func halves(behavior, flag string, list []string) string {
+	odd := slices.DeleteFunc(slices.Clone(list), func(rule string) bool {
+		name, _, found := strings.Cut(rule, "(")
+		return !strings.ContainsAny(rule, "()") || found && name != "" && !strings.Contains(name, ")") && strings.HasSuffix(rule, ")")
+	})
+	if len(odd) == 0 {
+		return ""
+	}
+	harm := "this list may allow more or less than you meant"
+	if behavior == "deny" {
+		harm = "a tool you meant to block may still run"
+	}
+	more := ""
+	if n := len(odd) - 1; n > 0 {
+		more = fmt.Sprintf(" This list has %d more like it.", n)
+	}
+	return fmt.Sprintf("%s: %q doesn't look like a complete rule, so %s. A rule looks like Bash or Bash(git *). Check for a missing \")\", "+
+		"a space before \"(\", or text after \")\". If a \")\" belongs inside your rule, the list may have split there and the quoted text is only part of it: "+
+		"move the whole rule to permissions.%s in settings this session reads.%s\n", flag, odd[0], harm, behavior, more)
+}
+
+// origin is where a rule comes from, as notices name it.
+func origin(p *Plan, r permission.Rule) string {
+	if r.Source == "cliArg" {
+		if r.Behavior == permission.BehaviorAllow {
+			return "--allowed-tools"
+		}
+		return "--disallowed-tools"
+	}
+	for _, layer := range p.Settings.Layers {
+		if string(layer.Source) != r.Source || layer.Path == "" {
+			continue
+		}
+		if relative, err := filepath.Rel(p.CWD, layer.Path); err == nil {
+			return relative
+		}
+		return layer.Path
+	}
+	return r.Source
+}
+
+// knownTool tells whether a rule may be about a tool that there is: of MCP servers and of patterns nobody can say.
+func knownTool(rule string) bool {
+	name, _, found := strings.Cut(rule, "(")
+	if strings.Contains(rule, "*") || strings.HasPrefix(name, "mcp__") {
+		return true
+	}
+	if found && !strings.HasSuffix(rule, ")") {
+		name = rule
+	}
+	const tools = " Agent AgentOutputTool Artifact AskUserQuestion Bash BashOutput Brief CronCreate CronDelete CronList DesignSync Edit EnterPlanMode " +
+		"EnterWorktree ExitPlanMode ExitWorktree Glob Grep KillBash KillShell LSP ListAgents ListMcpResources ListMcpResourcesTool Monitor NotebookEdit " +
+		"PowerShell PushNotification Read ReadMcpResourceDirTool ReadMcpResourceTool RemoteTrigger ReportFindings ScheduleWakeup SendMessage SendUserFile " +
+		"SendUserMessage Skill SuggestBackgroundPR Task TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate TeamCreate TeamDelete TodoWrite ToolSearch " +
+		"WaitForMcpServers WebFetch WebSearch Workflow Write "
+	return strings.Contains(tools, " "+name+" ")
 }

@@ -215,8 +215,8 @@ func named(o listing) []string {
 	for _, rule := range o.Allowed {
 		name, _, _ := strings.Cut(rule, "(")
 		switch {
-		case name == "TodoWrite" && !o.NoTasks:
-			list = append(list, taskTools()...)
+		case name == "TodoWrite" || slices.Contains(taskTools(), name): // whichever of the two lists is in force
+			list = append(list, taskList(o)...)
 		case name == "Glob" || name == "Grep": // they come together
 			list = append(list, "Glob", "Grep")
 		case slices.Contains(optionalTools(), name):
@@ -228,8 +228,11 @@ func named(o listing) []string {
 
 // listed is the name under which init lists a tool.
 func listed(name string) string {
-	if name == "Agent" {
+	switch name {
+	case "Agent":
 		return "Task"
+	case "KillShell", "KillBash":
+		return "TaskStop"
 	}
 	return name
 }

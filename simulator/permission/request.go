@@ -207,7 +207,8 @@ func ReadAnswer(raw json.RawMessage) protocol.PermissionAnswer {
 		Interrupt   bool            `json:"interrupt"`
 	}
 	invalid := protocol.PermissionAnswer{
-		Failure: "The canUseTool callback returned an invalid permission result. Expected behavior allow (updatedInput an object) or deny (with a message).",
+		Failure: "The canUseTool callback returned an invalid permission result. Expected {behavior: 'allow', updatedInput?: object} or " +
+			"{behavior: 'deny', message: string}. updatedPermissions may hold at most 4096 updates, rules and directories in all.",
 	}
 	if json.Unmarshal(raw, &in) != nil {
 		return invalid
@@ -215,7 +216,7 @@ func ReadAnswer(raw json.RawMessage) protocol.PermissionAnswer {
 	switch {
 	case in.Behavior == "allow":
 		a := protocol.PermissionAnswer{Allow: true}
-		if isGiven(in.Input) {
+		if len(in.Input) > 0 {
 			if in.Input[0] != '{' {
 				return invalid
 			}

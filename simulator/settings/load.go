@@ -140,17 +140,21 @@ func (o Options) flagFile() (Layer, error) {
 // it.
 func (s *Settings) add(layer Layer) {
 	layer.Raw = bytes.TrimPrefix(bytes.TrimSpace(layer.Raw), []byte("\xef\xbb\xbf"))
-	var file map[string]any
-	if err := json.Unmarshal(layer.Raw, &file); err != nil {
+	var value any
+	if err := json.Unmarshal(layer.Raw, &value); err != nil {
 		s.warn(layer, err)
+		s.fault(layer, true, Fault{Text: "Invalid or malformed JSON"})
 		return
 	}
-	if file == nil {
+	file, ok := value.(map[string]any)
+	if !ok {
 		s.warn(layer, errors.New("settings are not a JSON object"))
+		s.fault(layer, true, Fault{Text: "Expected object, but received " + kindOf(value)})
 		return
 	}
 	if bad := invalid(file); len(bad) > 0 {
 		s.warn(layer, fmt.Errorf("left out for the value of %s", strings.Join(bad, ", ")))
+		s.fault(layer, true, unfitAll(bad, file)...)
 		return
 	}
 	s.merge(layer)
@@ -182,11 +186,16 @@ func (s *Settings) merge(layer Layer) {
 	s.NoMemory = !memory
 	d.disables("disableAutoMode", &s.Permissions.DisableAuto)
 	d.env()
-	if raw, found := d.keys["hooks"]; found {
-		s.Hooks = append(s.Hooks, Hooks{Source: layer.Source, Raw: raw})
-	}
 	if raw, found := d.keys["permissions"]; found {
 		s.addPermissions(layer, raw)
+	}
+	if raw, found := d.keys["hooks"]; found {
+		raw, faults := pruneHooks(raw)
+		for _, f := range faults {
+			s.warn(layer, errors.New(f.Text))
+		}
+		s.fault(layer, false, faults...)
+		s.Hooks = append(s.Hooks, Hooks{Source: layer.Source, Raw: raw})
 	}
 }
 
@@ -198,7 +207,7 @@ func (s *Settings) addPermissions(layer Layer, raw json.RawMessage) {
 	}
 	d := decoder{settings: s, layer: layer, keys: keys}
 	for _, behavior := range []string{"allow", "deny", "ask"} {
-		for _, text := range d.strings(nil, behavior) {
+		for _, text := range s.rules(d, behavior) {
 			s.Permissions.Rules = append(s.Permissions.Rules, Rule{Behavior: behavior, Text: text, Source: layer.Source, Root: layer.Root})
 		}
 	}
@@ -212,6 +221,38 @@ func (s *Settings) addPermissions(layer Layer, raw json.RawMessage) {
 	}
 	d.disables("disableBypassPermissionsMode", &s.Permissions.DisableBypass)
 	d.disables("disableAutoMode", &s.Permissions.DisableAuto)
+}
+
+// rules are the rules of one behavior that can stand in a file.
+func (s *Settings) rules(d decoder, behavior string) []string {
+	var list []any
+	decode(d, behavior, &list)
+	var rules []string
+	for _, v := range list {
+		text, ok := v.(string)
+		why := ""
+		if ok {
+			why = ruleFault(text, behavior)
+		}
+		switch {
+		case !ok:
+			d.settings.warn(d.layer, fmt.Errorf("%s: %v is not a string", behavior, v))
+			s.fault(d.layer, false, Fault{Key: "permissions." + behavior, Text: "Non-string value in " + behavior + " array was removed"})
+		case why != "":
+			d.settings.warn(d.layer, fmt.Errorf("%s: %q: %s", behavior, text, why))
+			s.fault(d.layer, false, Fault{Key: "permissions." + behavior, Text: fmt.Sprintf("Invalid permission rule %q was skipped: %s", text, why)})
+		case !slices.Contains(rules, text):
+			rules = append(rules, text)
+		}
+	}
+	return rules
+}
+
+func (s *Settings) fault(layer Layer, whole bool, faults ...Fault) {
+	for _, f := range faults {
+		f.Where, f.Whole = layer.name(), whole
+		s.Faults = append(s.Faults, f)
+	}
 }
 
 func (s *Settings) warn(layer Layer, err error) {

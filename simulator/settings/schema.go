@@ -29,7 +29,7 @@ func invalid(file map[string]any) []string {
 func rank(key string) int {
 	first := []string{
 		"apiKeyHelper", "awsCredentialExport", "awsAuthRefresh", "cleanupPeriodDays", "env", "attribution", "includeCoAuthoredBy",
-		"permissions", "model", "enableAllProjectMcpServers", "enabledMcpjsonServers", "disabledMcpjsonServers", "disableAllHooks",
+		"permissions", "model", "enableAllProjectMcpServers", "enabledMcpjsonServers", "disabledMcpjsonServers", "hooks", "disableAllHooks",
 		"statusLine", "enabledPlugins", "outputStyle", "language", "sandbox", "alwaysThinkingEnabled",
 	}
 	if i := slices.Index(first, key); i >= 0 {
@@ -163,34 +163,45 @@ func required(c check, keys ...string) check {
 	}
 }
 
-// validHooks checks the hooks of the events there are; anything else under
-// "hooks" is passed over.
+// validHooks checks the hooks of the events that guard permissions. Those of
+// others are left out one by one (see pruneHooks).
 func validHooks(v any) bool {
 	events, _ := v.(map[string]any)
-	hook := required(object(map[string]check{
-		"type": oneOf("command", "prompt", "agent", "http", "mcp_tool"), "command": isText, "prompt": isText, "url": isText,
-		"server": isText, "tool": isText, "timeout": func(v any) bool { n, ok := v.(float64); return ok && n > 0 },
-	}), "type")
-	complete := func(v any) bool {
-		if !hook(v) {
-			return false
-		}
-		fields := v.(map[string]any)
-		for _, key := range hookFields(fields["type"].(string)) {
-			if _, found := fields[key]; !found {
-				return false
-			}
-		}
-		return true
-	}
-	groups := listOf(required(object(map[string]check{"matcher": isText, "hooks": listOf(complete)}), "hooks"))
 	for event, value := range events {
-		if isHookEvent(event) && !groups(value) {
+		if guards(event) && !validGroups(value) {
 			return false
 		}
 	}
 	return true
 }
+
+// guards tells whether hooks of an event may be what keeps others back: one that is
+// wrong leaves the whole file out.
+func guards(event string) bool { return event == "PreToolUse" || event == "PermissionRequest" }
+
+// validGroups checks the matchers of an event.
+func validGroups(v any) bool {
+	return listOf(required(object(map[string]check{"matcher": isText, "hooks": listOf(validHook)}), "hooks"))(v)
+}
+
+func validHook(v any) bool {
+	hook := required(object(map[string]check{
+		"type": oneOf(hookKinds()...), "command": isText, "prompt": isText, "url": isText,
+		"server": isText, "tool": isText, "timeout": func(v any) bool { n, ok := v.(float64); return ok && n > 0 },
+	}), "type")
+	if !hook(v) {
+		return false
+	}
+	fields := v.(map[string]any)
+	for _, key := range hookFields(fields["type"].(string)) {
+		if _, found := fields[key]; !found {
+			return false
+		}
+	}
+	return true
+}
+
+func hookKinds() []string { return []string{"command", "prompt", "agent", "http", "mcp_tool"} }
 
 // hookFields are the fields that a hook of a type cannot do without.
 func hookFields(kind string) []string {
@@ -206,11 +217,11 @@ func hookFields(kind string) []string {
 	}
 }
 
-// isHookEvent names the events of contract 5.2.
-func isHookEvent(name string) bool {
-	const events = " PreToolUse PostToolUse PostToolUseFailure PostToolBatch PermissionRequest PermissionDenied UserPromptSubmit" +
-		" UserPromptExpansion Stop StopFailure SubagentStart SubagentStop Notification PreCompact PostCompact SessionStart SessionEnd" +
-		" Setup PreModelSwitch PostModelSwitch TeammateIdle TaskCreated TaskCompleted Elicitation ElicitationResult ConfigChange" +
-		" InstructionsLoaded WorktreeCreate WorktreeRemove CwdChanged FileChanged DirectoryAdded MessageDisplay "
-	return strings.Contains(events, " "+name+" ")
-}
+// validEvents are the events that hooks can have, in the order in which messages name them.
+const validEvents = "PreToolUse, PostToolUse, PostToolUseFailure, PostToolBatch, Notification, UserPromptSubmit, UserPromptExpansion, " +
+	"SessionStart, SessionEnd, Stop, StopFailure, SubagentStart, SubagentStop, PreCompact, PostCompact, PreModelSwitch, PostModelSwitch, " +
+	"PermissionRequest, PermissionDenied, Setup, TeammateIdle, TaskCreated, TaskCompleted, Elicitation, ElicitationResult, ConfigChange, " +
+	"WorktreeCreate, WorktreeRemove, InstructionsLoaded, CwdChanged, FileChanged, DirectoryAdded, MessageDisplay"
+
+// isHookEvent tells whether there is such an event.
+func isHookEvent(name string) bool { return slices.Contains(strings.Split(validEvents, ", "), name) }

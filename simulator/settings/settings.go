@@ -85,6 +85,26 @@ type Hooks struct {
 	Raw    json.RawMessage // object: event → matchers
 }
 
+// Fault is what is wrong with a layer, or with one entry of it.
+type Fault struct {
+	Where string // the file, or what stands for it
+	Key   string // "permissions.allow"; empty = the layer as a whole
+	Text  string
+	Whole bool // nothing of the layer is in effect
+}
+
+// name is what stands for a layer in messages.
+func (l Layer) name() string {
+	switch {
+	case l.Path != "":
+		return l.Path
+	case l.Source == Flag:
+		return "--settings (inline JSON)"
+	default:
+		return string(l.Source)
+	}
+}
+
 // Settings is what all sources say together.
 type Settings struct {
 	Layers      []Layer // rising precedence
@@ -109,8 +129,10 @@ type Settings struct {
 
 	// ManagedFaults are lines for stderr about managed settings.
 	ManagedFaults []string
-	// Warnings are faulty files and keys; the real CLI is silent about them.
+	// Warnings are faulty files and keys in our words.
 	Warnings []string
+	// Faults are the same as the real CLI tells of them where its output is text.
+	Faults []Fault
 	// TrustWarning is for stderr: allow rules of the project were left out
 	// because the folder is not trusted. Empty = none.
 	TrustWarning string

@@ -99,7 +99,7 @@ func (f *Files) Observed(call protocol.ToolUse) json.RawMessage {
 	const key = "file_path"
 	in, err := ordered.Parse(call.Input)
 	var path string
-	if err != nil || json.Unmarshal(in.Get(key), &path) != nil || path == "" {
+	if err != nil || ordered.TypeOf(in.Get(key)) != "string" || json.Unmarshal(in.Get(key), &path) != nil {
 		return nil
 	}
 	whole := f.o.Where.Path(path)

@@ -33,8 +33,7 @@ func Grep(f *Finder) tool.Tool {
 		Alias: func(in *tool.Keys) (string, bool) {
 			const note = "Note: Grep's parameter for where to search is named `path`. "
 			if in.Get("path") != nil && tool.TextOf(in.Get("file_path")) == tool.TextOf(in.Get("path")) {
-				*in = in.Without("file_path")
-				return note + "`file_path` repeated `path` and was ignored.", true
+				return note + "`file_path` repeated `path` and was ignored.", tool.Drop(in, "file_path")
 			}
 			return note + "`file_path` was read as `path`.", tool.Rename(in, "file_path", "path")
 		},

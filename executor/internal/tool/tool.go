@@ -96,11 +96,21 @@ func (t Tool) Known(input json.RawMessage) (known json.RawMessage, note string) 
 // Rename gives the key of a text that is not empty another name, where none
 // has it yet.
 func Rename(in *Keys, from, to string) bool {
-	if TextOf(in.Get(from)) == "" || ordered.TypeOf(in.Get(from)) != "string" {
+	if TextOf(in.Get(from)) == "" || !IsText(in.Get(from)) {
 		return false
 	}
 	return RenameAny(in, from, to)
 }
+
+// Drop takes keys out of an input, and tells whether there was any of them.
+func Drop(in *Keys, names ...string) bool {
+	before := len(*in)
+	*in = in.Without(names...)
+	return len(*in) != before
+}
+
+// IsText tells whether a value is a text.
+func IsText(raw json.RawMessage) bool { return ordered.TypeOf(raw) == "string" }
 
 // RenameAny is Rename for values of every kind.
 func RenameAny(in *Keys, from, to string) bool {

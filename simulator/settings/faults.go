@@ -1,0 +1,378 @@
+package settings
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/claudeless/claudeless/internal/ordered"
+)
+
+func (f Fault) String() string {
+	if f.Key == "" {
+		return f.Where + ": " + f.Text
+	}
+	return f.Where + " (" + f.Key + "): " + f.Text
+}
+
+// Report tells of faults as the real CLI does on stderr where its output is
+// text; empty = there are none.
+func Report(faults []Fault) string {
+	said := report(faults, "These settings did not load, so nothing in them is in effect, including hooks, permission rules and sandbox settings, "+
+		"though environment variables they already set can stay:", "These settings entries were skipped; the rest of each source is in effect:")
+	if said == "" {
+		return ""
+	}
+	return said + "Fix each problem listed, then start Claude Code again. For settings sent with applyFlagSettings, shown as SDK inline settings, " +
+		"send them again instead.\n"
+}
+
+// ReportBefore330 is Report in the words before 2.1.330.
+func ReportBefore330(faults []Fault) string {
+	return report(faults, "These settings files did not load, so nothing in them is in effect, including hooks and permission rules. "+
+		"Each loads again once the problem listed for it is fixed:", "These settings entries were skipped; the rest of each file is in effect:")
+}
+
+func report(faults []Fault, whole, entries string) string {
+	var b strings.Builder
+	group := func(whole bool, head string) {
+		said := map[string]int{}
+		for _, f := range faults {
+			if f.Whole != whole {
+				continue
+			}
+			if len(said) == 0 {
+				b.WriteString(head + "\n")
+			}
+			if said[f.Where]++; said[f.Where] <= mostFaults {
+				b.WriteString("  " + f.String() + "\n")
+			}
+		}
+		for _, f := range faults { // in the order of the files
+			if n := said[f.Where]; f.Whole == whole && n > mostFaults {
+				fmt.Fprintf(&b, "  … and %d more in %s\n", n-mostFaults, f.Where)
+				said[f.Where] = 0
+			}
+		}
+	}
+	group(true, whole)
+	group(false, entries)
+	return b.String()
+}
+
+// mostFaults is how many faults of a file are told one by one.
+const mostFaults = 10
+
+// unfitAll tells what leaves a file out by the keys that do; the hooks that may
+// be guards are told of first, and once more in their place.
+func unfitAll(bad []string, file map[string]any) []Fault {
+	var found []Fault
+	checks := known()
+	for _, key := range bad {
+		if key == "hooks" {
+			guards, again := unfitHooks(file[key])
+			found = append(append(guards, found...), again...)
+			continue
+		}
+		found = append(found, unfit(key, checks[key], file[key])...)
+	}
+	return found
+}
+
+// unfit tells why a value is not one that a key may have. What the key wants is
+// found by trying.
+func unfit(key string, valid check, v any) []Fault {
+	if object, ok := v.(map[string]any); ok && key == "permissions" {
+		return unfitPermissions(object)
+	}
+	for _, kind := range []struct {
+		name    string
+		samples []any
+	}{
+		{"string", []any{"x"}},
+		{"boolean", []any{true}},
+		{"number", []any{float64(1)}},
+		{"array", []any{[]any{}}},
+		{"object", []any{map[string]any{}, map[string]any{"type": "command", "command": "x"}}},
+	} {
+		if !slices.ContainsFunc(kind.samples, valid) {
+			continue
+		}
+		if kind.name == "object" && (key == "env" || strings.HasPrefix(key, "enabled")) {
+			kind.name = "record"
+		}
+		got := kindOf(v)
+		if kind.name == "number" && got == "number" {
+			return []Fault{{Key: key, Text: "Number must be greater than or equal to 0"}}
+		}
+		return []Fault{{Key: key, Text: "Expected " + kind.name + ", but received " + got}}
+	}
+	return []Fault{{Key: key, Text: "Invalid value"}}
+}
+
+func unfitPermissions(object map[string]any) []Fault {
+	var found []Fault
+	for _, key := range []string{"allow", "deny", "ask"} {
+		if v, there := object[key]; there && !isList(v) {
+			found = append(found, Fault{Key: "permissions." + key, Text: "Expected array, but received " + kindOf(v)})
+		}
+	}
+	if mode, there := object["defaultMode"]; there && !isMode(mode) {
+		found = append(found, Fault{
+			Key:  "permissions.defaultMode",
+			Text: `Invalid value. Expected one of: "acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan"`,
+		})
+	}
+	if len(found) == 0 {
+		found = []Fault{{Key: "permissions", Text: "Invalid value"}}
+	}
+	return found
+}
+
+func isMode(v any) bool {
+	return oneOf("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "manual", "plan")(v)
+}
+
+// kindOf is the type of a JSON value as messages name it.
+func kindOf(v any) string {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return "undefined"
+	}
+	return ordered.TypeOf(raw)
+}
+
+// ruleFault tells why a permission rule of a file is left out; empty = it is
+// not.
+func ruleFault(text, behavior string) string {
+	name, content, found := strings.Cut(text, "(")
+	content, closed := strings.CutSuffix(content, ")")
+	mcp := strings.HasPrefix(name, "mcp__")
+	switch {
+	case text == "":
+		return "Permission rule cannot be empty"
+	case found && !closed:
+		return `Malformed Tool(content) rule. Rules take the form Tool or Tool(content) and must end at the closing ")"; parentheses inside the content are literal`
+	case found && content == "":
+		return fmt.Sprintf("Empty parentheses. Either specify a pattern or use just %q without parentheses", name)
+	case mcp && found:
+		return fmt.Sprintf("MCP rules do not support patterns in parentheses. Use %q without parentheses, or use %q for all tools", name, name+"__*")
+	case behavior == "allow" && boundless(name):
+		return Boundless(name)
+	}
+	if first, n := utf8.DecodeRuneInString(name); !mcp && unicode.IsLower(first) {
+		return fmt.Sprintf("Tool names must start with uppercase. Use %q", string(unicode.ToUpper(first))+name[n:])
+	}
+	switch name {
+	case "Read", "Write", "Edit", "MultiEdit", "NotebookEdit", "NotebookRead", "Glob":
+		if strings.Contains(content, ":*") {
+			return `The ":*" syntax is only for Bash prefix rules. Use glob patterns like "*" or "**" for file matching`
+		}
+	case "Bash":
+		if content == ":*" {
+			return "Prefix cannot be empty before :*. Specify a command prefix before :*"
+		}
+	case "WebSearch":
+		if content != "*" && strings.ContainsAny(content, "*?") {
+			return "WebSearch does not support wildcards. Use exact search terms without * or ?"
+		}
+	case "WebFetch":
+		switch {
+		case content == "", content == "*", strings.HasPrefix(content, "domain:"):
+		case strings.Contains(content, "://"):
+			return `WebFetch permissions use domain format, not URLs. Use "domain:hostname" format`
+		default:
+			return `WebFetch permissions must use "domain:" prefix. Use "domain:hostname" format`
+		}
+	}
+	return ""
+}
+
+// boundless tells whether the name of a tool is a pattern that no allow rule
+// may have: only what follows the name of a server may be one.
+func boundless(name string) bool {
+	if rest, ok := strings.CutPrefix(name, "mcp__"); ok {
+		server, tool, found := strings.Cut(rest, "__")
+		return strings.Contains(server, "*") || !found && strings.Contains(tool, "*")
+	}
+	return strings.Contains(name, "*")
+}
+
+// Boundless refuses such a name; empty = it may stand.
+func Boundless(name string) string {
+	if !boundless(name) {
+		return ""
+	}
+	return fmt.Sprintf("Wildcard tool name %q is not supported in allow rules. An allow pattern must name the scope it widens — globs are permitted "+
+		"only in the tool position after a literal mcp__<server>__ prefix. Deny and ask rules accept wildcards anywhere", name)
+}
+
+// pruneHooks takes the hooks that cannot be out of a hooks table, and tells of
+// them.
+func pruneHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
+	events, err := ordered.Parse(raw)
+	if err != nil {
+		return json.RawMessage("{}"), []Fault{{
+			Key: "hooks",
+			Text: `"hooks" must be an object mapping event names to matcher arrays; received ` + ordered.TypeOf(raw) +
+				". This field was ignored.",
+		}}
+	}
+	var kept ordered.Object
+	var found []Fault
+	for _, m := range events {
+		key := "hooks." + m.Key
+		var groups []json.RawMessage
+		switch {
+		case !isHookEvent(m.Key):
+			found = append(found, Fault{Key: key, Text: clipped("Unknown hook event \"" + m.Key + "\" was ignored. Valid events: " + validEvents + ".")})
+			continue
+		case json.Unmarshal(m.Value, &groups) != nil || groups == nil:
+			found = append(found, Fault{
+				Key: key, Text: fmt.Sprintf("Hook event %q must be an array of matchers; received %s. This entry was ignored.", m.Key, ordered.TypeOf(m.Value)),
+			})
+			continue
+		}
+		good := []json.RawMessage{}
+		for i, group := range groups {
+			at := fmt.Sprintf("%s.%d", key, i)
+			one, faults := pruneGroup(at, group)
+			found = append(found, faults...)
+			if one != nil {
+				good = append(good, one)
+			}
+		}
+		list, err := json.Marshal(good)
+		if err == nil {
+			kept = append(kept, ordered.Member{Key: m.Key, Value: list})
+		}
+	}
+	out, err := kept.MarshalJSON()
+	if err != nil || len(kept) == 0 {
+		out = json.RawMessage("{}")
+	}
+	return out, found
+}
+
+// pruneGroup is pruneHooks for one matcher; nil = nothing of it is left.
+func pruneGroup(at string, raw json.RawMessage) (json.RawMessage, []Fault) {
+	group, err := ordered.Parse(raw)
+	matcher, hooks := group.Get("matcher"), group.Get("hooks")
+	var list []json.RawMessage
+	why := ""
+	switch {
+	case err != nil:
+		why = "Hook matcher must be an object; received a " + ordered.TypeOf(raw) + "; matcher ignored."
+	case hooks == nil || json.Unmarshal(hooks, &list) != nil || list == nil:
+		got := ordered.TypeOf(hooks)
+		if hooks != nil {
+			got = "a " + got
+		}
+		why = `Hook matcher "hooks" must be an array of hook entries; received ` + got + "; matcher ignored."
+	case matcher != nil && ordered.TypeOf(matcher) != "string":
+		why = "Invalid hook matcher (matcher: Invalid input: expected string, received " + ordered.TypeOf(matcher) + "); matcher ignored."
+	}
+	if why != "" {
+		return nil, []Fault{{Key: at, Text: why}}
+	}
+	good := []json.RawMessage{}
+	var found []Fault
+	for i, hook := range list {
+		if f := hookFault(fmt.Sprintf("%s.hooks.%d", at, i), hook); f != nil {
+			found = append(found, *f)
+			continue
+		}
+		good = append(good, hook)
+	}
+	if len(found) == 0 {
+		return raw, nil
+	}
+	left, err := json.Marshal(good)
+	if err != nil {
+		return nil, found
+	}
+	out, err := group.With("hooks", left).MarshalJSON()
+	if err != nil {
+		return nil, found
+	}
+	return out, found
+}
+
+// hookFault tells what is wrong with one hook; nil = nothing.
+func hookFault(at string, raw json.RawMessage) *Fault {
+	var value any
+	if json.Unmarshal(raw, &value) != nil || validHook(value) {
+		return nil
+	}
+	fields, ok := value.(map[string]any)
+	if !ok {
+		return &Fault{Key: at, Text: "Hook entry must be an object; received a " + kindOf(value) + "; entry ignored."}
+	}
+	kind, _ := fields["type"].(string)
+	if !slices.Contains(hookKinds(), kind) {
+		return &Fault{
+			Key: at + ".type", Text: fmt.Sprintf("Unknown hook type %q; entry ignored. Valid types: %s", kind, strings.Join(hookKinds(), ", ")),
+		}
+	}
+	for _, key := range hookFields(kind) {
+		if !isText(fields[key]) {
+			got := "undefined"
+			if v, there := fields[key]; there {
+				got = kindOf(v)
+			}
+			return &Fault{Key: at, Text: fmt.Sprintf("Invalid %s hook (%s: Invalid input: expected string, received %s); entry ignored.", kind, key, got)}
+		}
+	}
+	return &Fault{Key: at, Text: "Invalid " + kind + " hook; entry ignored."}
+}
+
+// clipped is a text as far as a line shows it.
+func clipped(text string) string {
+	const most = 500
+	runes := []rune(text)
+	return string(runes[:min(len(runes), most)])
+}
+
+// unfitHooks tells of hooks that leave the whole file out, in the words for
+// hooks and in those for values of every kind.
+func unfitHooks(v any) (first, second []Fault) {
+	const why = " — a PreToolUse/PermissionRequest hook that cannot be loaded may be what guards the permissions declared beside it, " +
+		"so nothing it sits in is applied until the entry is fixed or removed."
+	events, _ := v.(map[string]any)
+	for _, event := range []string{"PreToolUse", "PermissionRequest"} {
+		value, there := events[event]
+		if !there || validGroups(value) {
+			continue
+		}
+		key := "hooks." + event
+		if !isList(value) {
+			got := kindOf(value)
+			first = append(first, Fault{Key: key, Text: fmt.Sprintf("Hook event %q must be an array of matchers; received %s", event, got) + why})
+			second = append(second, Fault{Key: key, Text: "Expected array, but received " + got})
+			continue
+		}
+		raw, err := json.Marshal(map[string]any{event: value})
+		if err != nil {
+			continue
+		}
+		_, faults := pruneHooks(raw)
+		for _, f := range faults {
+			text, types, isType := strings.Cut(f.Text, "; entry ignored. ")
+			if isType {
+				first = append(first, Fault{Key: f.Key, Text: text + why + " " + types})
+				second = append(second, Fault{Key: f.Key, Text: "Invalid discriminator value. Expected '" + strings.Join(hookKinds(), "' | '") + "'"})
+				continue
+			}
+			text = strings.TrimSuffix(strings.TrimSuffix(text, "; entry ignored."), "; matcher ignored.")
+			first = append(first, Fault{Key: f.Key, Text: text + why})
+			if _, rest, found := strings.Cut(text, " ("); found {
+				field, rest, _ := strings.Cut(strings.TrimSuffix(rest, ")"), ": Invalid input: expected ")
+				second = append(second, Fault{Key: f.Key + "." + field, Text: "Expected " + strings.Replace(rest, ", received", ", but received", 1)})
+			}
+		}
+	}
+	return first, second
+}
