@@ -25,6 +25,7 @@ const (
 	maxInterfaceMethods = 3
 	maxDepth            = 11 // packages on the longest import path
 	maxNesting          = 4
+	maxLines            = 110_000 // of the whole tree, without tests
 )
 
 // packageFiles are the packages that have more files, and why: each file of
@@ -93,6 +94,11 @@ func TestBudgets(t *testing.T) {
 
 	t.Logf("functions: %d, median %d, p95 %d lines; exported:unexported %d:%d", len(functions), quantile(functions, 50), quantile(functions, 95), exported, unexported)
 	t.Logf("files: %d, median %d lines; interfaces: %d", len(files), quantile(files, 50), len(methods))
+	lines := 0
+	for _, f := range files {
+		lines += f.n
+	}
+	total(t, "lines without tests", lines, maxLines)
 	limit(t, "lines in a function", functions, maxFunctionLines)
 	limit(t, "lines in a file", files, maxFileLines)
 	limit(t, "files in a package", packages, maxPackageFiles)
