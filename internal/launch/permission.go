@@ -146,8 +146,8 @@ func notices(f *flags.Flags, p *Plan) string {
 			instead, kind = "Read", "file-reading"
 		}
 		if found && instead != "" && content != "*" && content != "" {
-			line("Permission %s rule (%s): %s is not matched by file permission checks — only %s(path) rules are. Use %[4]s(%s) instead "+
-				"(%[4]s rules cover all %[6]s tools).", r.Behavior, origin(p, r), r.Text, instead, content, kind)
+			line("Permission %s rule (%s): %s is not matched by file permission checks — only %s(path) rules are. "+
+				"Write %[4]s(%s): it covers all %[6]s tools.", r.Behavior, origin(p, r), r.Text, instead, content, kind)
 		}
 	}
 	line("%s%s", halves("allow", "--allowedTools", f.AllowedTools), halves("deny", "--disallowedTools", f.DisallowedTools))
@@ -178,9 +178,8 @@ func halves(behavior, flag string, list []string) string {
 	if n := len(odd) - 1; n > 0 {
 		more = fmt.Sprintf(" This list has %d more like it.", n)
 	}
-	return fmt.Sprintf("%s: %q doesn't look like a complete rule, so %s. A rule looks like Bash or Bash(git *). Check for a missing \")\", "+
-		"a space before \"(\", or text after \")\". If a \")\" belongs inside your rule, the list may have split there and the quoted text is only part of it: "+
-		"move the whole rule to permissions.%s in settings this session reads.%s\n", flag, odd[0], harm, behavior, more)
+	return fmt.Sprintf("%s: %q doesn't look like a complete rule, so %s. Rules are Bash or Bash(git *): look for a missing \")\", a space before \"(\", "+
+		"text behind \")\". One that holds a \")\" may have been split there, and belongs into permissions.%s of the settings.%s\n", flag, odd[0], harm, behavior, more)
 }
 
 // origin is where a rule comes from, as notices name it.

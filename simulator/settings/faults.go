@@ -21,19 +21,18 @@ func (f Fault) String() string {
 // Report tells of faults as the real CLI does on stderr where its output is
 // text; empty = there are none.
 func Report(faults []Fault) string {
-	said := report(faults, "These settings did not load, so nothing in them is in effect, including hooks, permission rules and sandbox settings, "+
-		"though environment variables they already set can stay:", "These settings entries were skipped; the rest of each source is in effect:")
+	said := report(faults, "These settings did not load, so nothing in them is in effect, hooks and permission rules among it; "+
+		"variables that they set before may stay:", "These settings entries were skipped; the rest of each source is in effect:")
 	if said == "" {
 		return ""
 	}
-	return said + "Fix each problem listed, then start Claude Code again. For settings sent with applyFlagSettings, shown as SDK inline settings, " +
-		"send them again instead.\n"
+	return said + "Fix each problem listed, then start Claude Code again.\n"
 }
 
 // ReportBefore330 is Report in the words before 2.1.330.
 func ReportBefore330(faults []Fault) string {
-	return report(faults, "These settings files did not load, so nothing in them is in effect, including hooks and permission rules. "+
-		"Each loads again once the problem listed for it is fixed:", "These settings entries were skipped; the rest of each file is in effect:")
+	return report(faults, "These settings files did not load, so nothing in them is in effect, hooks and permission rules among it, "+
+		"until what is listed is mended:", "These settings entries were skipped; the rest of each file is in effect:")
 }
 
 func report(faults []Fault, whole, entries string) string {
@@ -206,8 +205,8 @@ func Boundless(name string) string {
 	if !boundless(name) {
 		return ""
 	}
-	return fmt.Sprintf("Wildcard tool name %q is not supported in allow rules. An allow pattern must name the scope it widens — globs are permitted "+
-		"only in the tool position after a literal mcp__<server>__ prefix. Deny and ask rules accept wildcards anywhere", name)
+	return fmt.Sprintf("Wildcard tool name %q is not supported in allow rules. Name what it widens: here a wildcard may stand behind "+
+		"mcp__<server>__ only, in deny and ask rules anywhere", name)
 }
 
 // pruneHooks takes the hooks that cannot be out of a hooks table, and tells of
@@ -339,8 +338,7 @@ func clipped(text string) string {
 // unfitHooks tells of hooks that leave the whole file out, in the words for
 // hooks and in those for values of every kind.
 func unfitHooks(v any) (first, second []Fault) {
-	const why = " — a PreToolUse/PermissionRequest hook that cannot be loaded may be what guards the permissions declared beside it, " +
-		"so nothing it sits in is applied until the entry is fixed or removed."
+	const why = " — it may be what guards the permissions beside it, so all that it stands in is left out until it is mended or taken away."
 	events, _ := v.(map[string]any)
 	for _, event := range []string{"PreToolUse", "PermissionRequest"} {
 		value, there := events[event]
