@@ -8,8 +8,9 @@ import (
 	"github.com/claudeless/claudeless/mcp/internal/connection"
 )
 
-// RPCError is a JSON-RPC error a server answered with. Options.Sample may fail
-// with one too.
+// RPCError is a JSON-RPC error a server answered with; a *RPCError is an error. Code is
+// an int and Message a string as they came, Data is any JSON value, nil = none.
+// Options.Sample may fail with one too.
 type RPCError = connection.Error
 
 // answers handles what a server asks of us.

@@ -41,7 +41,8 @@ type CallRequest struct {
 	OnProgress func(Progress)
 }
 
-// Progress is one progress notification.
+// Progress is one progress notification: Progress and Total are float64s in the
+// server's own unit (Total 0 = unknown), Message a string, often empty.
 type Progress = connection.Progress
 
 // Call runs one tool and returns what the model sees of it. A tool or server

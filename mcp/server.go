@@ -54,7 +54,8 @@ func (s State) Wire() string {
 	}
 }
 
-// ServerInfo is what a server says about itself.
+// ServerInfo is what a server says about itself in the handshake: the strings Name,
+// Title (empty = none) and Version. The zero value is that of a server that said nothing.
 type ServerInfo = connection.ServerInfo
 
 // ServerStatus is one server at one moment.
