@@ -31,7 +31,7 @@ func Compile(expr string) (Pattern, error) {
 	if failed != nil {
 		return nil, fmt.Errorf("%w", err)
 	}
-	rich.MatchTimeout = Patience
+	rich.MatchTimeout = Patience // its clock is a goroutine of the library, which ends a second or two behind the last match
 	return looking{rich}, nil
 }
 
