@@ -81,7 +81,7 @@ func (a *answer) read(event string) {
 	if err != nil {
 		a.outcome, a.fault = failed, faultInvalid
 		a.stderr = invalidOutput(object, err)
-		if _, read := errors.AsType[*choiceError](err); !read { // as if it had not run at all
+		if _, read := errors.AsType[*misfitError](err); !read { // as if it had not run at all
 			a.stdout, a.exit = "", new(1)
 		}
 		return

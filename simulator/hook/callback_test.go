@@ -322,10 +322,10 @@ func TestPermissionRequest(t *testing.T) {
 		{"none", []string{`{}`}, nil},
 		{
 			"allow",
-			[]string{`{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow","updatedInput":{"a":1},"updatedPermissions":[{"type":"setMode","mode":"acceptEdits"}]}}}`},
+			[]string{`{"hookSpecificOutput":{"hookEventName":"PermissionRequest","decision":{"behavior":"allow","updatedInput":{"a":1},"updatedPermissions":[{"type":"setMode","mode":"acceptEdits","destination":"session"}]}}}`},
 			&protocol.PermissionAnswer{
 				Allow: true, UpdatedInput: json.RawMessage(`{"a":1}`), Source: "hook",
-				UpdatedPermissions: []protocol.PermissionUpdate{{Type: "setMode", Mode: "acceptEdits"}},
+				UpdatedPermissions: []protocol.PermissionUpdate{{Type: "setMode", Mode: "acceptEdits", Destination: "session"}},
 			},
 		},
 		{

@@ -3,9 +3,11 @@ package hook
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -13,37 +15,11 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// choiceError is a value that is none of those there are.
-type choiceError struct {
-	key, name, value string
-	valid            []string
-}
-
-func (e *choiceError) Error() string {
-	return "Unknown hook " + e.name + " type: " + e.value + ". Valid types are: " + strings.Join(e.valid, ", ")
-}
-
 // eventError is an answer that is for another event.
 type eventError struct{ want, got, full string }
 
 func (e *eventError) Error() string {
 	return fmt.Sprintf("Hook returned incorrect event name: expected '%s' but got '%s'. Full stdout: %s", e.want, e.got, e.full)
-}
-
-// expects says what would have been valid; of event names only the first.
-func (e *choiceError) expects() string {
-	if e.name == "event" {
-		return `expected one of "` + strings.Join(e.valid[:6], `" | "`) + `" | …`
-	}
-	return `Invalid option: expected one of "` + strings.Join(e.valid, `"|"`) + `"`
-}
-
-// specificEvents are the events whose hooks have keys of their own.
-var specificEvents = [...]string{
-	"PreToolUse", "UserPromptSubmit", "UserPromptExpansion", "SessionStart", "Setup", "PreModelSwitch", "PostModelSwitch",
-	"SubagentStart", "SubagentStop", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "Stop", "Notification",
-	"PermissionRequest", "PermissionDenied", "Elicitation", "ElicitationResult", "CwdChanged", "FileChanged",
-	"WorktreeCreate", "MessageDisplay",
 }
 
 // asObject reports whether text is a JSON object.
@@ -56,48 +32,204 @@ func asObject(text string) (json.RawMessage, bool) {
 }
 
 // parseOutput reads the output object of a hook of the event. Nothing and null
-// are an empty output. The error's text is what the real CLI says, where that
-// is known.
+// are an empty output. The error's text is what the real CLI says.
 func parseOutput(event string, raw json.RawMessage) (protocol.HookOutput, error) {
-	var out protocol.HookOutput
+	var object map[string]any
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 {
-		return out, nil
+		return protocol.HookOutput{}, nil
 	}
-	if err := json.Unmarshal(raw, &out); err != nil {
+	if err := json.Unmarshal(raw, &object); err != nil {
 		return protocol.HookOutput{}, fmt.Errorf("hook output: %w", err)
 	}
-	switch out.Decision {
-	case "", "approve", "block":
-	default:
-		return protocol.HookOutput{}, &choiceError{"decision", "decision", out.Decision, []string{"approve", "block"}}
+	if object["async"] == true {
+		return protocol.HookOutput{Async: true}, nil // whatever else it says
 	}
-	if out.Specific == nil {
+	if err := fits("", formOfOutput, object); err != nil {
+		return protocol.HookOutput{}, err
+	}
+	var out protocol.HookOutput
+	err := json.Unmarshal(raw, &out)
+	if _, stray := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !stray { // keys of other events may be anything
+		return protocol.HookOutput{}, fmt.Errorf("hook output: %w", err)
+	}
+	if out.Specific == nil || out.Specific.HookEventName == event {
 		return out, nil
 	}
-	if got := out.Specific.HookEventName; got != event {
-		if !slices.Contains(specificEvents[:], got) {
-			return protocol.HookOutput{}, &choiceError{"hookSpecificOutput.hookEventName", "event", got, specificEvents[:]}
-		}
-		var full bytes.Buffer
-		if err := json.Indent(&full, raw, "", "  "); err != nil {
-			return protocol.HookOutput{}, err
-		}
-		return protocol.HookOutput{}, &eventError{event, got, full.String()}
+	var full bytes.Buffer
+	if err := json.Indent(&full, raw, "", "  "); err != nil {
+		return protocol.HookOutput{}, err
 	}
-	return out, checkSpecific(out.Specific)
+	return protocol.HookOutput{}, &eventError{event, out.Specific.HookEventName, full.String()}
 }
 
-func checkSpecific(s *protocol.HookSpecific) error {
-	switch s.PermissionDecision {
-	case "", "allow", "deny", "ask", "defer":
-	default:
-		return &choiceError{"hookSpecificOutput.permissionDecision", "permissionDecision", s.PermissionDecision, []string{"allow", "deny", "ask", "defer"}}
-	}
-	if d := s.Decision; d != nil && d.Behavior != "allow" && d.Behavior != "deny" {
-		return fmt.Errorf("hook output: decision.behavior is %q, not allow or deny", d.Behavior)
+// The form of an object names its keys in the order in which they are looked
+// at, each with its kind; one with a "!" must be there. A kind is boolean,
+// string, record (an object of anything), choices as a|b, the name of an object
+// that has a form of its own, or a list of a kind.
+const (
+	formOfOutput = "continue:boolean suppressOutput:boolean stopReason:string decision:approve|block reason:string " +
+		"systemMessage:string terminalSequence:string hookSpecificOutput:specific"
+	formOfRules = "behavior!:allow|deny|ask rules!:[]rule destination!:" + destinations
+	formOfMode  = "mode!:acceptEdits|auto|bypassPermissions|default|dontAsk|plan destination!:" + destinations
+	formOfDirs  = "directories!:[]string destination!:" + destinations
+
+	destinations = "userSettings|projectSettings|localSettings|session|cliArg"
+	withContext  = "additionalContext:string"
+)
+
+// specifics are the events whose hooks have keys of their own, and their form.
+var specifics = [...]struct{ event, form string }{
+	{"PreToolUse", "permissionDecision:allow|deny|ask|defer permissionDecisionReason:string updatedInput:record " + withContext},
+	{"UserPromptSubmit", withContext + " sessionTitle:string suppressOriginalPrompt:boolean"},
+	{"UserPromptExpansion", withContext + " suppressOriginalPrompt:boolean"},
+	{"SessionStart", withContext + " initialUserMessage:string sessionTitle:string watchPaths:[]string reloadSkills:boolean"},
+	{"Setup", withContext},
+	{"PreModelSwitch", "permissionDecision:allow|deny|ask permissionDecisionReason:string"},
+	{"PostModelSwitch", withContext},
+	{"SubagentStart", withContext},
+	{"SubagentStop", withContext},
+	{"PostToolUse", withContext + " classifierContext:string"},
+	{"PostToolUseFailure", withContext},
+	{"PostToolBatch", withContext},
+	{"Stop", withContext},
+	{"Notification", withContext},
+	{"PermissionRequest", "decision!:decision"},
+	{"PermissionDenied", "retry:boolean"},
+	{"Elicitation", "action:accept|decline|cancel content:record"},
+	{"ElicitationResult", "action:accept|decline|cancel content:record"},
+	{"CwdChanged", "watchPaths:[]string"},
+	{"FileChanged", "watchPaths:[]string"},
+	{"WorktreeCreate", "worktreePath!:string"},
+	{"MessageDisplay", "displayContent:string"},
+}
+
+// misfitError is the first value of an output that is not of the form.
+type misfitError struct{ path, what string }
+
+func (e *misfitError) Error() string { return e.path + e.what }
+
+func misfit(path, what string) error { return &misfitError{path, what} }
+
+// fits checks an object at a path, which is "" or ends with a dot.
+func fits(path, form string, object map[string]any) error {
+	for field := range strings.FieldsSeq(form) {
+		name, kind, _ := strings.Cut(field, ":")
+		name, must := strings.CutSuffix(name, "!")
+		value, is := object[name]
+		got := "undefined"
+		if is {
+			got = kindOf(value)
+		} else if !must {
+			continue
+		}
+		if err := fit(path+name, kind, got, value); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// fit checks one value; got is its kind.
+func fit(path, kind, got string, value any) error {
+	if strings.Contains(kind, "|") {
+		valid := strings.Split(kind, "|")
+		if text, is := value.(string); is && slices.Contains(valid, text) {
+			return nil
+		}
+		if strings.HasSuffix(path, ".behavior") {
+			return misfit(path, `: expected one of "`+strings.Join(valid, `" | "`)+`"`)
+		}
+		return misfit(path, `: Invalid option: expected one of "`+strings.Join(valid, `"|"`)+`"`)
+	}
+	item, list := strings.CutPrefix(kind, "[]")
+	want := kind
+	switch {
+	case list:
+		want = "array"
+	case kind != "boolean" && kind != "string" && kind != "record":
+		want = "object"
+	}
+	if got != want && (want != "record" || got != "object") {
+		text := ": expected " + want + ", received " + got
+		if kind == "decision" {
+			text += ` (PermissionRequest decision must be {"behavior": "allow"} or {"behavior": "deny", "message": "..."})`
+		}
+		return misfit(path, text)
+	}
+	switch v := value.(type) {
+	case []any:
+		for i, one := range v {
+			if err := fit(path+"."+strconv.Itoa(i), item, kindOf(one), one); err != nil {
+				return err
+			}
+		}
+	case map[string]any:
+		form, err := formOf(path, kind, v)
+		if err != nil {
+			return err
+		}
+		return fits(path+".", form, v)
+	}
+	return nil
+}
+
+// formOf is the form of an object, which may depend on what is in it.
+func formOf(path, kind string, object map[string]any) (string, error) {
+	switch kind {
+	case "specific":
+		return formOfSpecific(path, object)
+	case "decision":
+		if object["behavior"] == "deny" {
+			return "message:string interrupt:boolean", nil
+		}
+		return "behavior!:allow|deny updatedInput:record updatedPermissions:[]update", nil
+	case "update":
+		switch object["type"] {
+		case "addRules", "replaceRules", "removeRules":
+			return formOfRules, nil
+		case "setMode":
+			return formOfMode, nil
+		case "addDirectories", "removeDirectories":
+			return formOfDirs, nil
+		}
+		return "", misfit(path+".type", ": Invalid discriminator value. "+
+			"Expected 'addRules' | 'replaceRules' | 'removeRules' | 'setMode' | 'addDirectories' | 'removeDirectories'")
+	case "rule":
+		return "toolName!:string ruleContent:string", nil
+	}
+	return "", nil // a record
+}
+
+func formOfSpecific(path string, object map[string]any) (string, error) {
+	event, is := object["hookEventName"]
+	if !is {
+		return "", misfit(path, ` is missing required field "hookEventName"`)
+	}
+	var named []string
+	for _, s := range specifics {
+		if s.event == event {
+			return s.form, nil
+		}
+		named = append(named, s.event)
+	}
+	return "", misfit(path+".hookEventName", `: expected one of "`+strings.Join(named[:6], `" | "`)+`" | …`)
+}
+
+func kindOf(value any) string {
+	switch value.(type) {
+	case nil:
+		return "null"
+	case bool:
+		return "boolean"
+	case string:
+		return "string"
+	case []any:
+		return "array"
+	case map[string]any:
+		return "object"
+	}
+	return "number"
 }
 
 // isAsync reports whether the first line a command printed says that it goes

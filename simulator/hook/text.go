@@ -143,8 +143,8 @@ func (a *answer) printed() string {
 // invalidOutput says what is wrong with the output of a configured hook.
 func invalidOutput(object json.RawMessage, err error) string {
 	var shown bytes.Buffer
-	if bad, ok := errors.AsType[*choiceError](err); ok && json.Indent(&shown, object, "", "  ") == nil {
-		return "Hook JSON output validation failed — " + bad.key + ": " + bad.expects() +
+	if bad, ok := errors.AsType[*misfitError](err); ok && json.Indent(&shown, object, "", "  ") == nil {
+		return "Hook JSON output validation failed — " + bad.Error() +
 			"\n\nThe hook's output was: " + shown.String()
 	}
 	return "Failed to run: " + err.Error()
