@@ -131,6 +131,17 @@ type blockingError struct {
 	Command       string `json:"command"`
 }
 
+// decided notes for the transcript that hooks answered a question.
+func (t *Trace) decided(c *call, allow bool) {
+	decision := "deny"
+	if allow {
+		decision = "allow"
+	}
+	t.keep(c, "hook_permission_decision", []protocol.Field{
+		{Key: "decision", Value: decision}, {Key: "toolUseID", Value: c.toolUseID}, {Key: "hookEvent", Value: c.event},
+	})
+}
+
 // attachStop notes for the transcript that a hook ends the turn. Of prompts the
 // user is told instead.
 func (t *Trace) attachStop(c *call, reason string) {

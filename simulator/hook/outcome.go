@@ -92,6 +92,9 @@ func merge(c *call, answers []answer) Outcome {
 	if unseen(c.event) {
 		o.Attachments = nil
 	}
+	if p := o.Permission; p != nil && !p.Interrupt {
+		o.decided(c, p.Allow)
+	}
 	if c.event == "Stop" {
 		o.sumUp(c, answers)
 	}

@@ -202,6 +202,10 @@ func accepted(
 // 6.3).
 func refused(use protocol.ToolUse, a protocol.PermissionAnswer) executor.Result {
 	var r executor.Result
+	message := a.Message
+	if a.Source == byHook {
+		message = cmp.Or(message, "Permission denied by hook")
+	}
 	switch {
 	case a.Broken:
 		return executor.Plain(uncallable(use, a.Failure))
@@ -211,19 +215,21 @@ func refused(use protocol.ToolUse, a protocol.PermissionAnswer) executor.Result 
 		r = executor.Plain(executor.Interrupted())
 		r.Stop = &executor.StopTurn{TerminalReason: "aborted_tools", Interrupted: true}
 	default:
-		r = failed(a.Message)
+		r = failed(message)
 	}
 	r.NonExecutionKind = cmp.Or(r.NonExecutionKind, "permission-rule")
 	switch {
 	case a.Failure != "":
 		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: "config", ReasonType: "other"}
-	case !a.Interrupt || a.Source == byHook:
+	case a.Interrupt:
+	case a.Source == byHook:
+		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: byHook, ReasonType: byHook}
+	default:
 		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: cmp.Or(a.Source, "user_reject")}
 	}
 	if a.Source == byHook {
-		r.Decision.ReasonType = byHook
 		r.Denied = &protocol.PermissionDenied{
-			ToolName: use.Name, ToolUseID: use.ID, DecisionReasonType: byHook, DecisionReason: a.Message, Message: a.Message,
+			ToolName: use.Name, ToolUseID: use.ID, DecisionReasonType: byHook, DecisionReason: a.Message, Message: message,
 		}
 	}
 	r.CountDenial = true
