@@ -3,6 +3,7 @@ package hook
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -19,8 +20,9 @@ type call struct {
 	cwd       string
 	sessionID string
 	stdin     []byte
-	prompt    string // of the events of a prompt
-	effort    string // empty = the event has none
+	prompt    string     // of the events of a prompt
+	effort    string     // empty = the event has none
+	unchecked *sync.Once // of the runner
 }
 
 // answer is what one hook did.

@@ -2,6 +2,7 @@ package hook
 
 import (
 	"encoding/json"
+	"sync"
 	"testing"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
@@ -155,7 +156,7 @@ func FuzzOutput(f *testing.F) {
 		isAsync(text)
 		a := answer{entry: &entry{}, stdout: text, outcome: succeeded}
 		a.read(event)
-		o := merge(&call{event: event, name: event}, []answer{a})
+		o := merge(&call{event: event, name: event, unchecked: new(sync.Once)}, []answer{a})
 		for _, e := range append(o.Frames, o.Notices...) {
 			if _, err := protocol.Marshal(e); err != nil {
 				t.Error(err)

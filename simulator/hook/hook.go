@@ -98,6 +98,8 @@ type Runner struct {
 	quit chan struct{} // closed by Close: asynchronous hooks end
 	jobs sync.WaitGroup
 
+	unchecked sync.Once // a session is told once that a call was not checked
+
 	mu      sync.Mutex
 	entries map[string][]*entry // by event; settings first, then callbacks
 	closed  bool

@@ -291,7 +291,7 @@ func (o *Outcome) faulty(c *call, a *answer) {
 		if a.entry.mustBlock(c.event) {
 			o.mustBlock(c, a)
 		} else if c.event == "PreToolUse" && !callback && (a.fault != faultFailed || a.killed) {
-			o.Notices = append(o.Notices, noVerdict(c, a))
+			c.unchecked.Do(func() { o.Notices = append(o.Notices, noVerdict(c, a)) })
 		}
 	}
 }

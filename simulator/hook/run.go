@@ -55,7 +55,7 @@ func (r *Runner) newCall(in Input, event, subject string) *call {
 	}
 	c := &call{
 		event: event, name: event, toolUseID: in.ToolUseID, cwd: cwd,
-		sessionID: base.SessionID, stdin: inputJSON(base, in.Event),
+		sessionID: base.SessionID, stdin: inputJSON(base, in.Event), unchecked: &r.unchecked,
 	}
 	if base.Effort != nil {
 		c.effort = base.Effort.Level
