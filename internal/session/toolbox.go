@@ -135,6 +135,12 @@ func (t *toolbox) Rewrite(tool string, output json.RawMessage) (protocol.Content
 	return builtin.Rewrite(tool, output)
 }
 
+// Replaced is a call with a hook's input, as its tool takes it, and what refuses it.
+func (t *toolbox) Replaced(ctx context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result) {
+	call.Input = t.policy.Known(call.Name, call.Input)
+	return call, t.Ready(ctx, call).Refused
+}
+
 // Tool finds a tool by its canonical name.
 func (t *toolbox) Tool(name string) (protocol.Tool, bool) {
 	if def, ok := t.servers.tool(name); ok {

@@ -32,6 +32,10 @@ type HookedTools interface {
 	// hook puts in its place; false = the output is not of the tool's form, or
 	// nothing is known of it, and the result stays.
 	Rewrite(tool string, output json.RawMessage) (protocol.Content, bool)
+	// Replaced is a call with the input that a hook has put in the place of the
+	// model's, without keys that its tool does not have, and what refuses it;
+	// nil = nothing does.
+	Replaced(ctx context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result)
 }
 
 // strangers are tools of which nothing is known.
@@ -41,6 +45,10 @@ func (strangers) Server(string) *protocol.ServerRef { return nil }
 
 func (strangers) Rewrite(string, json.RawMessage) (protocol.Content, bool) {
 	return protocol.Content{}, false
+}
+
+func (strangers) Replaced(_ context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result) {
+	return call, nil
 }
 
 // nowhere is a place of which nothing is known.
@@ -92,13 +100,14 @@ func (h *hooks) execute(ctx context.Context, use protocol.ToolUse, next executor
 		before.Decision = "" // a run that goes on later can answer one call only
 		shown = append(shown, deferIgnored(use.Name))
 	}
-	if answer := refusedByHook(use, before); answer != nil {
+	answer := refusedByHook(use, before)
+	if answer == nil && before.UpdatedInput != nil {
+		use, answer = h.replace(ctx, use, before.UpdatedInput)
+	}
+	if answer != nil {
 		answer.Before = append(shown, answer.Before...)
 		answer.Context = before.AdditionalContext
 		return *answer, nil
-	}
-	if before.UpdatedInput != nil {
-		use = withInput(use, before.UpdatedInput)
 	}
 	if before.Decision == "allow" || before.Decision == "ask" {
 		use.Hook = &protocol.HookVerdict{Decision: before.Decision, Reason: before.Reason, Origin: before.Origin}
@@ -242,10 +251,7 @@ func refusedByHook(use protocol.ToolUse, out hook.Outcome) *executor.Result {
 	case out.NotExecuted != "":
 		return new(failed(out.NotExecuted))
 	case out.Block || out.Decision == "deny":
-		r := failed(strings.Join(out.Texts, "\n"))
-		r.NonExecutionKind = "permission-rule"
-		r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: "hook", ReasonType: "hook"}
-		r.CountDenial = true
+		r := rejectedByHook(strings.Join(out.Texts, "\n"))
 		if out.StopTurn {
 			r.Stop = &executor.StopTurn{TerminalReason: "hook_stopped"}
 		}
@@ -254,6 +260,32 @@ func refusedByHook(use protocol.ToolUse, out hook.Outcome) *executor.Result {
 		return &executor.Result{Trace: executor.Trace{Stop: &executor.StopTurn{TerminalReason: "tool_deferred", StopReason: "tool_deferred", Deferred: new(use)}}}
 	}
 	return nil
+}
+
+// replace gives the call the input of a hook, or what is said of one that its
+// tool does not take.
+func (h *hooks) replace(ctx context.Context, use protocol.ToolUse, input json.RawMessage) (protocol.ToolUse, *executor.Result) {
+	use, bad := h.o.Tools.Replaced(ctx, withInput(use, input))
+	if bad == nil {
+		return use, nil
+	}
+	issue, schema := issueOf(*bad)
+	how := "the tool refused"
+	if schema {
+		how = "failed schema validation"
+	}
+	r := rejectedByHook("PreToolUse hook for " + use.Name + " returned updatedInput that " + how + ": " + issue +
+		"\nThe tool input from the model was valid; the hook's rewrite of it was not.")
+	return use, &r
+}
+
+// rejectedByHook is the result of a call that a hook before it refused.
+func rejectedByHook(text string) executor.Result {
+	r := failed(text)
+	r.NonExecutionKind = "permission-rule"
+	r.Decision = &protocol.PermissionDecision{Decision: "reject", Source: byHook, ReasonType: byHook}
+	r.CountDenial = true
+	return r
 }
 
 // deferIgnored tells that one of several calls cannot be put off.

@@ -242,7 +242,7 @@ func failed(text string) executor.Result { return executor.Plain(protocol.ErrorR
 // badUpdate is the result of a call for which the asked have sent an input that
 // its tool does not take.
 func badUpdate(use protocol.ToolUse, bad executor.Result, before []protocol.Event) executor.Result {
-	issue := strings.TrimSuffix(strings.TrimPrefix(bad.Content.Plain(), "<tool_use_error>InputValidationError: "), "</tool_use_error>")
+	issue, _ := issueOf(bad)
 	r := executor.Plain(protocol.UsageError("The permission handler returned updatedInput for " + use.Name + " that failed schema validation: " + issue +
 		"\nThis is a configuration issue in your canUseTool callback, PermissionRequest hook, or permission-prompt tool — " +
 		"updatedInput must satisfy the tool's input schema. The tool input from the model was valid."))
@@ -252,7 +252,14 @@ func badUpdate(use protocol.ToolUse, bad executor.Result, before []protocol.Even
 	return r
 }
 
-// byHook is the source of answers that PermissionRequest hooks give.
+// issueOf is what is wrong with an input, by the result that refuses it, and
+// whether it breaks the tool's schema.
+func issueOf(bad executor.Result) (issue string, schema bool) {
+	issue = strings.TrimSuffix(strings.TrimPrefix(bad.Content.Plain(), "<tool_use_error>"), "</tool_use_error>")
+	return strings.CutPrefix(issue, "InputValidationError: ")
+}
+
+// byHook is the source of answers that hooks give.
 const byHook = "hook"
 
 // applyUpdates changes the session's rules and returns the status event of a
