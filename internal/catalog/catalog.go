@@ -33,7 +33,8 @@ type Options struct {
 	// Open returns the file tree of an absolute directory; nil = there is
 	// nothing on disk.
 	Open func(dir string) fs.FS
-	// Disabled leaves out everything that is not built in (--bare, --safe-mode).
+	// Disabled leaves out everything that is not built in, but for the names of plugins, and the agent that is there to
+	// customise (--safe-mode).
 	Disabled bool
 }
 
@@ -93,8 +94,14 @@ func New(o Options) (*Catalog, []string) {
 	for _, a := range builtinAgents() {
 		c.agents[a.Name] = a
 	}
+	if o.Disabled {
+		all, warnings := New(Options{Plugins: o.Plugins, Open: o.Open})
+		c.plugins, c.faults = all.plugins, all.faults
+		delete(c.agents, "statusline-setup")
+		return c, warnings
+	}
 	l := &loader{c: c}
-	if o.Open != nil && !o.Disabled {
+	if o.Open != nil {
 		// Later sources win: a project's agent replaces a user's of that name.
 		for i, dir := range o.Plugins {
 			l.plugin(o.Open(dir), dir, i)

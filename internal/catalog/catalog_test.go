@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/fstest"
 
@@ -115,8 +116,13 @@ func TestCatalogBySource(t *testing.T) {
 	if diff := cmp.Diff([]string{"cook", "mine", "shared"}, commandNames(c)); diff != "" {
 		t.Error(diff)
 	}
-	if c, _ = New(Options{UserDir: "/user", ProjectDir: "/p/.claude", Open: disk(), Disabled: true}); len(c.Commands()) != 0 || len(c.Agents()) != 5 {
-		t.Errorf("disabled: %v", commandNames(c))
+	c, _ = New(Options{UserDir: "/user", ProjectDir: "/p/.claude", Plugins: []string{"/plug"}, Agents: `{"flagged":{}}`, Open: disk(), Disabled: true})
+	var ev protocol.Init
+	ev.SlashCommands, ev.Skills = []string{"built-in"}, []string{"built-in"}
+	c.Fill(&ev)
+	want := []string{"claude", "Explore", "general-purpose", "Plan"}
+	if len(c.Commands()) != 0 || len(c.Parts()) != 0 || !slices.Equal(ev.Agents, want) || len(ev.Plugins) != 1 || ev.Plugins[0].Name != "demo" {
+		t.Errorf("disabled: commands %v, agents %v, plugins %v", commandNames(c), ev.Agents, ev.Plugins)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/internal/process"
 )
 
-// Reduced says that customisations are switched off.
+// Reduced says that customisations are switched off, hooks among them.
 func (c Custom) Reduced() bool { return c.Bare || c.SafeMode }
 
 // catalog finds agents, commands, skills, styles and plugins, and what follows from the agent that the session is.
@@ -31,11 +31,11 @@ func (r *resolver) catalog() error {
 	case f.Maintenance:
 		r.p.Custom.Setup = "maintenance"
 	}
-	o := catalog.Options{Agents: f.Agents, Disabled: f.Bare || f.SafeMode || f.Restricted, Open: OpenDir}
-	if r.p.Settings.Reads("user") {
+	o := catalog.Options{Agents: f.Agents, Disabled: f.SafeMode, Open: OpenDir}
+	if r.p.Settings.Reads("user") && !f.Bare {
 		o.UserDir = r.p.State
 	}
-	if r.p.Settings.Reads("project") {
+	if r.p.Settings.Reads("project") && !f.Bare {
 		o.ProjectDir = filepath.Join(cmp.Or(f.ProjectConfigRoot, r.p.CWD), ".claude")
 	}
 	for _, dir := range slices.Concat(f.PluginDirs, f.PluginDirsNoMCP) {

@@ -47,7 +47,10 @@ func (r *resolver) servers() error {
 		return err
 	}
 	s.Configs, s.Errors = config.Servers, config.Errors
-	if !s.Fixed {
+	if r.f.SafeMode {
+		s.Configs, s.Errors = nil, nil
+	}
+	if !s.Fixed && !r.f.Bare {
 		r.addPluginServers()
 	}
 	r.dropServers()

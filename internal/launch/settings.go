@@ -36,6 +36,9 @@ func (r *resolver) settingsOptions() settings.Options {
 	if r.f.Has("setting-sources") {
 		o.Sources = append([]string{}, r.f.SettingSources...)
 	}
+	if r.f.Restricted {
+		o.Sources = []string{} // flags and administrators only (observed with 2.1.330)
+	}
 	if r.f.ManagedSettings != "" {
 		o.Managed = []byte(r.f.ManagedSettings)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/command"
 	"github.com/claudeless/claudeless/simulator/hook"
 	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/settings"
 )
 
 // hooks are the hooks of settings, plugins, skills and the host.
@@ -27,12 +28,12 @@ type hooks struct {
 	bench   bench
 	records *recorder
 	frames  bool // their start and end are shown
-	off     bool // the settings switch all of them off
+	off     bool // settings or flags switch all of them off
 }
 
 // newHooks reads the hooks of the settings (spec: cli-contract 5.5).
 func newHooks(plan launch.Plan, live *simulator.Live, b bench, p *policy) *hooks {
-	h := &hooks{live: live, bench: b, records: p.records, frames: plan.Output.HookEvents, off: plan.Settings.DisableAllHooks}
+	h := &hooks{live: live, bench: b, records: p.records, frames: plan.Output.HookEvents, off: plan.Settings.DisableAllHooks || plan.Custom.Reduced()}
 	id := p.records.ID()
 	o := hook.Options{
 		CWD: plan.CWD, ToldCWD: plan.Scenario.WorkingDirectory, SessionID: id, TranscriptPath: p.records.transcript.Path(),
@@ -47,6 +48,9 @@ func newHooks(plan launch.Plan, live *simulator.Live, b bench, p *policy) *hooks
 		o.Callback = host.Callback
 	}
 	for _, h := range plan.Settings.Hooks {
+		if plan.Custom.Reduced() && h.Source != settings.Managed {
+			continue
+		}
 		o.Settings = append(o.Settings, hook.Source{Name: string(h.Source), Raw: h.Raw})
 	}
 	if !h.off {

@@ -39,6 +39,9 @@ func newInventory(plan launch.Plan, live *simulator.Live) *inventory {
 			v.denied = append(v.denied, rule.Text)
 		}
 	}
+	if plan.Custom.Restricted && v.plan.Default() { // whoever names them gets them (observed with 2.1.330)
+		v.denied = append(v.denied, "Bash", "CronCreate", "Monitor", "WebFetch", "Workflow")
+	}
 	for i, rule := range v.denied {
 		v.denied[i] = strings.TrimSuffix(strings.TrimSuffix(rule, "(*)"), "()")
 	}
