@@ -121,6 +121,42 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
+// Numbers are read as JavaScript reads them (observed with 2.1.330).
+func TestNumbers(t *testing.T) {
+	const bad = -1
+	for value, want := range map[string]struct{ turns, budget int }{
+		"":         {0, bad},
+		" ":        {0, bad},
+		" 2 ":      {2, 2},
+		"+1":       {1, 1},
+		"1e3":      {1000, 1000},
+		"1.5":      {1, bad},
+		"0x10":     {16, 16},
+		"0B11":     {3, 3},
+		"1e400":    {1e15, bad},
+		"Infinity": {1e15, bad},
+		"1e20":     {1e15, 1e15},
+		"NaN":      {bad, bad},
+		"inf":      {bad, bad},
+		"1_0":      {bad, bad},
+		"0x1p3":    {bad, bad},
+		"-0x10":    {bad, bad},
+		"+":        {bad, bad},
+		"5x":       {bad, bad},
+	} {
+		for flag, want := range map[string]int{"max-turns": want.turns, "max-thinking-tokens": want.turns, "task-budget": want.budget} {
+			s, _ := fakeSystem(t)
+			got := bad
+			if f, err := Parse(s, []string{"-p", "hi", "--" + flag + "=" + value}); err == nil {
+				got = map[string]int{"max-turns": f.MaxTurns, "max-thinking-tokens": f.MaxThinkingTokens, "task-budget": f.TaskBudget}[flag]
+			}
+			if got != want {
+				t.Errorf("--%s %q: %d, want %d (-1 = refused)", flag, value, got, want)
+			}
+		}
+	}
+}
+
 func TestWarningsDoNotEndTheRun(t *testing.T) {
 	for _, args := range []string{"-p hi --effort bogus", "-p hi --betas bogus"} {
 		s, stderr := fakeSystem(t)

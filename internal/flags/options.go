@@ -2,6 +2,7 @@ package flags
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -258,31 +259,65 @@ func splitTools(value string) []string {
 
 func whole(target *int) func(string) error {
 	return func(value string) error {
-		n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-		if err != nil || n != n || n < -1e15 || n > 1e15 {
+		n, err := number(value)
+		if err != nil {
 			return errors.New("must be a number")
 		}
-		*target = int(n)
+		*target = clamp(n)
 		return nil
 	}
 }
 
+// number reads a number as JavaScript's Number does: no text is 0, bases have prefixes, a text that is none is an error.
+func number(value string) (float64, error) {
+	value = strings.TrimSpace(value)
+	digits, base := strings.ToLower(value), 10
+	for prefix, of := range map[string]int{"0x": 16, "0o": 8, "0b": 2} {
+		if rest, found := strings.CutPrefix(digits, prefix); found {
+			digits, base = rest, of
+		}
+	}
+	switch strings.TrimLeft(value, "+-") {
+	case "":
+		if value == "" {
+			return 0, nil
+		}
+	case "Infinity": // of ParseFloat's words the only one
+		return strconv.ParseFloat(value, 64)
+	}
+	if base != 10 {
+		n, err := strconv.ParseUint(digits, base, 64)
+		return float64(n), err
+	}
+	if strings.Trim(digits, "+-.e0123456789") != "" {
+		return 0, strconv.ErrSyntax
+	}
+	n, err := strconv.ParseFloat(value, 64)
+	if errors.Is(err, strconv.ErrRange) { // Infinity
+		err = nil
+	}
+	return n, err
+}
+
+// clamp makes a number whole and small enough to reckon with.
+func clamp(n float64) int { return int(max(-1e15, min(n, 1e15))) }
+
 // positive is a whole number above 0.
 func positive(flag string, target *int) func(string) error {
 	return func(value string) error {
-		n, err := strconv.Atoi(strings.TrimSpace(value))
-		if err != nil || n <= 0 {
+		n, err := number(value)
+		if err != nil || n <= 0 || n != math.Trunc(n) || math.IsInf(n, 1) {
 			return errors.New(flag + " must be a positive integer")
 		}
-		*target = n
+		*target = clamp(n)
 		return nil
 	}
 }
 
 func budget(target *float64) func(string) error {
 	return func(value string) error {
-		n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-		if err != nil || !(n > 0) {
+		n, err := number(value)
+		if err != nil || n <= 0 {
 			return errors.New("--max-budget-usd must be a number greater than 0")
 		}
 		*target = n
