@@ -18,7 +18,7 @@ const CompatRust = "claudeless-rs"
 
 // Check checks what no single flag can: flags against each other, against the process, and texts that must be JSON. The
 // first fault is the error, in the real CLI's words. It also brings f into the form that its fields document (session id,
-// system prompts from files) and prints the warnings that do not end a run.
+// system prompts from files, the betas that there are) and prints the warnings that do not end a run.
 //
 // Not checked here, because it needs more than the command line: --settings, --mcp-config, the name in --agent and whether
 // the session id is in use.
@@ -151,9 +151,10 @@ func warn(s *process.System, f *Flags) {
 	if f.Effort != "" && !slices.Contains(persona.EffortLevels(), strings.ToLower(f.Effort)) {
 		fmt.Fprintf(s.Stderr, "Warning: Unknown --effort value '%s' — ignoring it and using the default effort. Valid values: %s.\n", f.Effort, strings.Join(persona.EffortLevels(), ", "))
 	}
-	for _, beta := range f.Betas {
+	f.Betas = slices.DeleteFunc(f.Betas, func(beta string) bool {
 		if beta != knownBeta {
 			fmt.Fprintf(s.Stderr, "Warning: Beta header '%s' is not allowed. Only the following betas are supported: %s\n", beta, knownBeta)
 		}
-	}
+		return beta != knownBeta
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -118,6 +119,21 @@ func TestAccepted(t *testing.T) {
 		"-p hi -c --fork-session --session-id 0F0E0D0C-0000-4000-8000-000000000000", "-p hi --effort xhigh", "-p hi --resume-session-at x -r y",
 	} {
 		mustParse(t, words(args)...)
+	}
+}
+
+// A value of --betas is one beta; those that are unknown are warned of and left out (observed with 2.1.330).
+func TestBetas(t *testing.T) {
+	s, stderr := fakeSystem(t)
+	f, err := Parse(s, []string{"-p", "hi", "--betas", knownBeta, "a," + knownBeta, "", "--betas", knownBeta})
+	if err == nil {
+		err = f.Check(s)
+	}
+	if want := []string{knownBeta, knownBeta}; err != nil || !slices.Equal(f.Betas, want) {
+		t.Errorf("betas %q, error %v", f.Betas, err)
+	}
+	if got := stderr.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "'a,"+knownBeta+"'") || !strings.Contains(got, "''") {
+		t.Errorf("stderr %q", got)
 	}
 }
 

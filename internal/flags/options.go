@@ -118,7 +118,7 @@ func modelOptions(f *Flags) []option {
 		opt("--model <model>", "Model: an alias such as sonnet, or a full name", text(&f.Model)),
 		opt("--fallback-model <model>", "Model to use when the other is overloaded", text(&f.FallbackModel)),
 		opt("--effort <level>", "Effort: low, medium, high, xhigh or max", text(&f.Effort)),
-		opt("--betas <betas...>", "Beta headers for the requests", split(&f.Betas)),
+		opt("--betas <betas...>", "Beta headers for the requests", list(&f.Betas)),
 		hidden("--max-turns <turns>", whole(&f.MaxTurns)),
 		opt("--max-budget-usd <amount>", "Most that the run may cost, in dollars", budget(&f.MaxBudgetUSD)),
 		hidden("--max-thinking-tokens <tokens>", whole(&f.MaxThinkingTokens)),

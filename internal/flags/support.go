@@ -33,7 +33,7 @@ func limits() map[string]string {
 	return map[string]string{
 		"await-claim":                            outside,
 		"ax-screen-reader":                       screen,
-		"betas":                                  "accepted: there are no requests whose headers could carry them; unknown ones are warned about",
+		"betas":                                  "partial: init names them, no request carries them",
 		"bg":                                     outside,
 		"brief":                                  "accepted: the scenario decides how long an answer is",
 		"channels":                               outside,

@@ -41,7 +41,7 @@ func startModel(sys *process.System, f *flags.Flags, p *Plan) Model {
 		Sonnet: sys.Getenv("ANTHROPIC_DEFAULT_SONNET_MODEL"), Haiku: sys.Getenv("ANTHROPIC_DEFAULT_HAIKU_MODEL"),
 	}
 	m.Name = m.Aliases.Name(cmp.Or(m.Asked, sys.Getenv("ANTHROPIC_MODEL"), p.Settings.Model, p.Scenario.DefaultModel))
-	m.Fallback = f.FallbackModel
+	m.Fallback, m.Betas = f.FallbackModel, f.Betas
 	if level := strings.ToLower(f.Effort); slices.Contains(persona.EffortLevels(), level) {
 		m.Effort = level
 	}

@@ -19,7 +19,7 @@ func (p Places) Abs(path string) string {
 
 // Directory makes the path of a directory absolute and tells whether there is one.
 func (p Places) Directory(path string) (string, bool) {
-	if rest, found := strings.CutPrefix(path, "~/"); found {
+	if rest, found := strings.CutPrefix(path+"/", "~/"); found {
 		path = filepath.Join(p.Home, rest)
 	}
 	abs := p.Abs(path)

@@ -119,6 +119,7 @@ type Model struct {
 	Name     string // at start
 	Fallback string // when the other is overloaded; empty = none
 	Effort   string
+	Betas    []string // of the flags, as far as they are known
 	Aliases  Aliases
 }
 

@@ -38,7 +38,7 @@ func (s *surroundings) Init(context.Context) protocol.Init {
 	ev := persona.Init(plan.Version)
 	ev.CWD, ev.OriginalCWD = cmp.Or(s.Moved(), plan.CWD), plan.CWD
 	ev.AdditionalDirectories = append(ev.AdditionalDirectories, s.shownDirs(s.box.policy.Added())...)
-	ev.APIKeySource = plan.APIKeySource
+	ev.APIKeySource, ev.Betas = plan.APIKeySource, plan.Model.Betas
 	ev.OutputStyle = s.live.Now().Style
 	if plan.State != "" && !plan.Custom.Bare && !plan.Custom.Restricted && !plan.Custom.SafeMode && !plan.Settings.NoMemory {
 		dir := cmp.Or(plan.Settings.MemoryDir, filepath.Join(filepath.Dir(s.records.transcript.Path()), "memory"))

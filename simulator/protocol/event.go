@@ -23,6 +23,7 @@ type Init struct {
 	SlashCommands           []string         `json:"slash_commands"`
 	TerminalSlashCommands   []string         `json:"terminal_slash_commands,omitempty"`
 	APIKeySource            string           `json:"apiKeySource"`
+	Betas                   []string         `json:"betas,omitempty"`
 	ClaudeCodeVersion       string           `json:"claude_code_version"`
 	OutputStyle             string           `json:"output_style"`
 	Agents                  []string         `json:"agents"`
@@ -124,8 +125,7 @@ type Assistant struct {
 	Final *MessageFinal `json:"-"`
 }
 
-// MessageFinal is the end of a message as the API reports it last, and the
-// place of a block in it.
+// MessageFinal is the end of a message as the API reports it last, and the place of a block in it.
 type MessageFinal struct {
 	StopReason   string
 	StopSequence *string
