@@ -137,6 +137,8 @@ func TestDecide(t *testing.T) {
 		{"MCP by rule", []string{"allow mcp__s__t"}, use("mcp__s__t", "{}"), modes{d: "allow rule", au: "allow rule"}},
 		{"Write in plan mode with a rule", []string{"allow Write"}, use("Write", cwd+"/a"), modes{pl: "ask mode", d: "allow rule"}},
 		{"Read deny", []string{"deny Read(./secret/**)"}, use("Read", cwd+"/secret/k"), modes{d: "deny", by: "deny"}},
+		{"Write where reading is denied as a whole", []string{"deny Read(*)", "allow Write"}, use("Write", cwd+"/a"), modes{d: "deny", by: "deny"}},
+		{"Edit where reading is denied by name", []string{"deny Read", "allow Edit"}, use("Edit", cwd+"/a"), modes{d: "deny", by: "deny"}},
 		{"Grep under a Read deny", []string{"deny Read(./secret/**)"}, use("Grep", cwd+"/secret/k"), modes{d: "deny rule"}},
 	}
 	for _, tt := range tests {

@@ -148,16 +148,19 @@ func (c *call) denyFile(message, source string) Verdict {
 // unreadable refuses to change a file that a deny rule keeps from being read;
 // nil = none does.
 func (c *call) unreadable() *Verdict {
-	if c.kind != kindWrite || c.name == "NotebookEdit" || !c.rules.byRule(BehaviorDeny, "Read", c.path) {
+	if c.kind != kindWrite || c.name == "NotebookEdit" {
+		return nil
+	}
+	reading := &call{judge: c.judge, name: "Read", kind: kindRead, path: c.path}
+	hides := func(r rule) bool { return r.Behavior == BehaviorDeny && r.tool == "Read" && r.matches(reading) }
+	if !slices.ContainsFunc(c.rules.all, hides) {
 		return nil
 	}
 	done := "edited"
 	if c.name == "Write" {
 		done = "written"
 	}
-	return new(c.denyFile("File is covered by a Read deny rule in your permission settings and cannot be "+done+".", c.rules.refuser(func(r rule) bool {
-		return r.matches(&call{judge: c.judge, name: "Read", kind: kindRead, path: c.path})
-	})))
+	return new(c.denyFile("File is covered by a Read deny rule in your permission settings and cannot be "+done+".", c.rules.refuser(hides)))
 }
 
 // denyByRule refuses for a deny rule.
