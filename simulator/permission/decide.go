@@ -73,9 +73,7 @@ func (d decider) decide(c *call) Verdict {
 		return *v
 	}
 	if asks := d.rules.first(BehaviorAsk, c); asks != nil {
-		v := c.ask(c.requested(), "rule", "")
-		v.AskRule, v.RuleSource = true, asks.Source
-		return v
+		return c.askByRule(asks)
 	}
 	if c.kind == kindUser {
 		v := c.ask(c.requested(), "", "")

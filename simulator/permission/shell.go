@@ -33,6 +33,35 @@ func (c line) shell() Verdict {
 	return c.join(parts)
 }
 
+// ownQuestion is what the command line would be asked about without the rule; nil =
+// nothing but that it is not allowed. A rule that names a command has the word
+// about a line that is nothing else (observed with 2.1.330).
+func (c line) ownQuestion(r *rule) *Verdict {
+	if r.content != "" && len(c.script.Commands) == 1 && c.script.Obstacle.Kind == shellcmd.NoObstacle {
+		return nil
+	}
+	v := c.shell()
+	if v.Behavior != Ask || v.Message == needsApproval || v.ReasonType == "rule" {
+		return nil
+	}
+	if v.ReasonType == "subcommandResults" && !c.script.Pipeline {
+		for i := range c.script.Commands {
+			if c.part(i).about != nil {
+				return &v
+			}
+		}
+		return nil
+	}
+	return &v
+}
+
+// askedFor tells whether an ask rule names the command.
+func (c line) askedFor(cmd shellcmd.Command) bool {
+	return slices.ContainsFunc(c.rules.all, func(r rule) bool {
+		return r.Behavior == BehaviorAsk && r.content != "" && r.covers(c.call) && r.forbidsPart(cmd)
+	})
+}
+
 // harmless tells whether each command by itself would be allowed.
 func (c line) harmless() bool {
 	for i := range c.script.Commands {
@@ -58,6 +87,10 @@ type part struct {
 func (c line) part(i int) part {
 	cmd := c.script.Commands[i]
 	out := part{cmd: cmd}
+	if c.askedFor(cmd) {
+		out.about = &question{message: c.requested(), reasonType: "rule"}
+		return out
+	}
 	inner := cmd.Unwrapped()
 	if q := formQuestion(inner); q != nil {
 		out.about = q

@@ -118,6 +118,19 @@ func (c *call) ask(message, reasonType, reason string) Verdict {
 	}
 }
 
+// askByRule puts the question that a rule wants: a command line that is asked
+// about for a reason of its own anyway is asked about in those words.
+func (c *call) askByRule(r *rule) Verdict {
+	v := c.ask(c.requested(), "rule", "")
+	if c.kind == kindShell {
+		if own := newLine(c).ownQuestion(r); own != nil {
+			v = *own
+		}
+	}
+	v.AskRule, v.RuleSource = true, r.Source
+	return v
+}
+
 func (c *call) askOutside(message string) Verdict {
 	return c.ask(message, "workingDir", "Path is outside allowed working directories")
 }
