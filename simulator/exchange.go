@@ -390,7 +390,7 @@ func (x *exchange) giveUp(api failure.API) error {
 	ev := &protocol.Assistant{
 		Type: "assistant", Message: protocol.Synthetic(x.s.o.Clock.NewID(), api.Text, stop),
 		SessionID: x.s.o.Live.SessionID(), UUID: x.s.o.Clock.NewID(), Timestamp: x.out.timestamp(),
-		Error: api.Class, IsAPIErrorMessage: true, APIErrorStatus: api.Status, APIStatus: api.Status, APIErrorType: api.Kind, APIError: api.Connection,
+		Error: api.Class, IsAPIErrorMessage: true, APIErrorStatus: api.Status, APIStatus: api.Status, APIErrorType: api.ErrorType(), APIError: api.Connection,
 	}
 	ev.Message.StopSequence = &sequence
 	if api.Status != 0 {
@@ -414,7 +414,7 @@ func (x *exchange) giveUp(api failure.API) error {
 	x.prompts.label(ev)
 	x.out.emit(ev)
 	x.last.text = api.Text
-	return &ended{subtype: "success", terminal: cmp.Or(api.Terminal, "api_error"), isError: true, stop: stop, api: &reported{api.Status, api.Kind, api.Connection}}
+	return &ended{subtype: "success", terminal: cmp.Or(api.Terminal, "api_error"), isError: true, stop: stop, api: &reported{api.Status, api.ErrorType(), api.Connection}}
 }
 
 // partial streams the beginning of a reply that breaks off. Nothing of a block

@@ -54,7 +54,7 @@ func TestFailuresAsTheRealCLIShowsThem(t *testing.T) {
 			Text: "Your ANTHROPIC_API_KEY belongs to a disabled organization", Terminal: "api_error",
 		}},
 		{"409", scenarios.Failure{Type: scenarios.FailAPIError, Status: 409, Message: "c"}, shown{
-			Error: "unknown", Kind: "api_error", Status: 409, Text: "API Error: 409 c", Terminal: "api_error",
+			Error: "unknown", Kind: "invalid_request_error", Status: 409, Text: "API Error: 409 c", Terminal: "api_error",
 			Retries: []string{"api_retry 1/2 server_error", "api_retry 2/2 server_error"},
 		}},
 		{"403 of an organization", scenarios.Failure{Type: scenarios.FailAPIError, Status: 403, Message: "OAuth is not allowed for this organization."}, shown{
@@ -81,6 +81,9 @@ func TestFailuresAsTheRealCLIShowsThem(t *testing.T) {
 			Error: "rate_limit", Kind: "rate_limit_error", Status: 429, Text: "API Error: Request rejected (429) · ", Terminal: "api_error",
 			Retries: []string{"api_retry 1/2 rate_limit", "api_retry 2/2 rate_limit"},
 		}},
+		{"422", scenarios.Failure{Type: scenarios.FailAPIError, Status: 422, Message: "msg"}, shown{
+			Error: "unknown", Kind: "invalid_request_error", Status: 422, Text: "API Error: 422 msg", Terminal: "api_error",
+		}},
 		{"500", scenarios.Failure{Type: scenarios.FailServerError, Status: 500, Message: "boom"}, shown{
 			Error: "server_error", Kind: "api_error", Status: 500, Text: "API Error: 500 boom. This is a server-side issue, usually temporary", Terminal: "api_error",
 			Retries: []string{"api_retry 1/2 server_error", "api_retry 2/2 server_error"},
@@ -94,7 +97,7 @@ func TestFailuresAsTheRealCLIShowsThem(t *testing.T) {
 			Retries: []string{"api_retry 1/2 unknown", "api_retry 2/2 unknown"},
 		}},
 		{"cut", scenarios.Failure{Type: scenarios.FailPartialResponse}, shown{
-			Error: "server_error", Connection: "connection_failed", Text: "API Error: Connection dropped (ECONNRESET).", Terminal: "api_error",
+			Error: "server_error", Connection: "connection_failed", Text: "API Error: Connection to the API was lost (ECONNRESET).", Terminal: "api_error",
 			Retries: []string{"api_retry 1/2 unknown", "api_retry 2/2 unknown"},
 		}},
 	}

@@ -18,7 +18,7 @@ import (
 // cli-contract 3.5).
 type API struct {
 	Status     int           // HTTP status; 0 = no response
-	Kind       string        // api_error_type; empty without a response
+	Kind       string        // error type of the answer; empty without a response
 	Connection string        // api_error; empty with a response
 	Class      string        // error of the assistant event
 	RetryClass string        // error of api_retry; empty = never retried
@@ -50,6 +50,15 @@ func (api API) Body(requestID string) string {
 		api.Status, api.Kind, strings.TrimSuffix(text.String(), "\n"), requestID)
 }
 
+// ErrorType is the api_error_type that the CLI reports: to it, a 4xx that the API
+// has no type of its own for is an invalid request (observed with 2.1.330).
+func (api API) ErrorType() string {
+	if api.Kind == "api_error" && api.Status >= 400 && api.Status < 500 {
+		return "invalid_request_error"
+	}
+	return api.Kind
+}
+
 // Fallback is why another model is asked; empty = no other model would help.
 func (api API) Fallback() string {
 	switch {
@@ -75,7 +84,7 @@ const Severed = "Your response above was cut off mid-stream. Go on from where it
 const (
 	removedText  = "API Error: an image in the conversation could not be processed and was removed. Re-read the file with a different approach if you still need it."
 	refusedText  = "API Error: Connection refused — a firewall or proxy may be blocking it (ECONNREFUSED)"
-	droppedText  = "API Error: Connection dropped (ECONNRESET). The response ended before it was complete; check the network and try again."
+	droppedText  = "API Error: Connection to the API was lost (ECONNRESET). This is usually temporary — try again."
 	resetMessage = "ECONNRESET: The socket connection was closed unexpectedly. For more information, pass `verbose: true` in the second argument to fetch()"
 	timeoutText  = "API Error: Request timed out (ETIMEDOUT). Check the network and try again."
 	busyText     = "API Error: Repeated 529 Overloaded errors. The API is at capacity — this is usually temporary. Try again in a moment."
