@@ -216,7 +216,7 @@ func (a *again) stopHooks(ctx context.Context) (feedback string, again bool, err
 	}
 	if a.blocks > limit {
 		if out.Block {
-			a.x.last.text = "" // the feedback is what was said last
+			a.x.last.text, a.x.last.shown = "", nil // the feedback is what was said last
 		}
 		a.stopCapped()
 		return "", false, nil

@@ -32,6 +32,7 @@ type answer struct {
 	stop    *string // nil = there was none
 	message string  // its id
 	request string  // that of its request
+	shown   *string // in the place of the text; nil = the text
 	empty   bool    // it said nothing at all
 	more    bool    // another step comes after it
 	goesOn  bool    // the next one goes on with it: over the API both are one
@@ -40,10 +41,10 @@ type answer struct {
 // note takes down a reply that is about to be streamed.
 func (a *answer) note(h head, blocks []protocol.Block) {
 	before := *a
-	a.message, a.request, a.text, a.goesOn = h.id, h.request, "", false
+	a.message, a.request, a.text, a.shown, a.goesOn = h.id, h.request, "", nil, false
 	a.empty = !slices.ContainsFunc(blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
 	if before.goesOn && a.empty {
-		a.text, a.empty = before.text, before.empty
+		a.text, a.shown, a.empty = before.text, before.shown, before.empty
 		return
 	}
 	if _, ok := blocks[len(blocks)-1].(protocol.ToolUse); ok {
@@ -218,6 +219,9 @@ func (x *exchange) message(ctx context.Context, req scenarios.Request, reply sce
 		return nil, err
 	}
 	x.current, x.last.stop = nil, &m.stop
+	if m.place.Displayed != nil {
+		x.last.shown = m.place.Displayed
+	}
 	return m.calls, nil
 }
 
@@ -413,7 +417,7 @@ func (x *exchange) giveUp(api failure.API) error {
 	}
 	x.prompts.label(ev)
 	x.out.emit(ev)
-	x.last.text = api.Text
+	x.last.text, x.last.shown = api.Text, nil
 	return &ended{subtype: "success", terminal: cmp.Or(api.Terminal, "api_error"), isError: true, stop: stop, api: &reported{api.Status, api.ErrorType(), api.Connection}}
 }
 

@@ -136,14 +136,15 @@ func (p *points) ask(ctx context.Context, in protocol.HookInput) (hook.Outcome, 
 	return out, cmp.Or(p.out.gone(), ctx.Err())
 }
 
-// displayed tells the hooks of MessageDisplay about a text, as a whole. The ids
-// are made for them: no event has the same.
-func (p *points) displayed(ctx context.Context, text string) error {
+// displayed tells the hooks of MessageDisplay about a text, as a whole, and
+// gives what they want to be shown; nil = the text. The ids are made for them:
+// no event has the same.
+func (p *points) displayed(ctx context.Context, text string) (*string, error) {
 	if p.display == "" {
 		p.display = p.s.o.Clock.NewID()
 	}
-	_, err := p.run(ctx, protocol.MessageDisplayHook{TurnID: p.display, MessageID: p.s.o.Clock.NewID(), Final: true, Delta: text})
-	return err
+	out, err := p.run(ctx, protocol.MessageDisplayHook{TurnID: p.display, MessageID: p.s.o.Clock.NewID(), Final: true, Delta: text})
+	return out.Specific.DisplayContent, err
 }
 
 // take begins the turn of a command of the CLI itself, or of one that it does

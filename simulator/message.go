@@ -66,7 +66,7 @@ func (m *message) stream(ctx context.Context, blocks []protocol.Block) error {
 	}
 	m.silent = len(blocks) == 1
 	for i, b := range blocks {
-		m.place.Index, m.place.Left, m.place.InputMS = i, len(blocks)-1-i, nil
+		m.place.Index, m.place.Left, m.place.InputMS, m.place.Displayed = i, len(blocks)-1-i, nil, nil
 		m.text.Reset()
 		if err := cmp.Or(m.block(ctx, i, b), m.out.gone()); err != nil {
 			return err
@@ -189,7 +189,8 @@ func (m *message) textBlock(ctx context.Context, i int, b protocol.TextBlock) er
 		m.text.WriteString(chunk)
 		m.delta(i, "text", chunk, "")
 	}
-	if err := m.hooks.displayed(ctx, b.Text); err != nil {
+	var err error
+	if m.place.Displayed, err = m.hooks.displayed(ctx, b.Text); err != nil {
 		return err
 	}
 	switch {

@@ -294,7 +294,7 @@ func (t *turn) numTurns(end *ended) int {
 
 // closeSuccess fills what only the success subtype has, API errors included.
 func (t *turn) closeSuccess(r *protocol.Result, end *ended) {
-	r.Result = cmp.Or(end.result, &t.exchange.last.text)
+	r.Result = cmp.Or(end.result, t.exchange.last.shown, &t.exchange.last.text)
 	if end.deferred != nil {
 		return
 	}

@@ -22,10 +22,16 @@ type Events = iter.Seq2[protocol.Event, error]
 // error of w; what was written before stays written.
 type Encoder func(w io.Writer, events Events) error
 
-// wire tells whether an event is shown at all.
-func wire(ev protocol.Event) bool {
+// wire is an event as it is shown; false = it is not.
+func wire(ev protocol.Event) (protocol.Event, bool) {
+	if said, ok := ev.(*protocol.Assistant); ok && said.Final != nil && said.Final.Displayed != nil {
+		text := *said.Final.Displayed
+		shown := *said
+		shown.Message.Content = []protocol.Block{protocol.Text(text)}
+		return &shown, text != ""
+	}
 	_, trace := ev.(protocol.Trace)
-	return !trace
+	return ev, !trace
 }
 
 // StreamJSON writes one JSON object per line, each in one call of Write.
@@ -39,7 +45,8 @@ func StreamJSON(w io.Writer, events Events) error {
 				return err
 			}
 		}
-		if !wire(ev) {
+		ev, is := wire(ev)
+		if !is {
 			continue
 		}
 		line, err := protocol.Marshal(ev)
@@ -114,7 +121,8 @@ func JSONVerbose(w io.Writer, events Events) error {
 		if err != nil {
 			return err
 		}
-		if !wire(ev) {
+		ev, is := wire(ev)
+		if !is {
 			continue
 		}
 		if r, ok := ev.(*protocol.Result); ok {

@@ -242,7 +242,9 @@ func (o *Outcome) specific(c *call, s *protocol.HookSpecific) {
 	keep(&o.Specific.InitialUserMessage, s.InitialUserMessage)
 	keep(&o.Specific.Action, s.Action)
 	keep(&o.Specific.WorktreePath, s.WorktreePath)
-	keep(&o.Specific.DisplayContent, s.DisplayContent)
+	if s.DisplayContent != nil {
+		o.Specific.DisplayContent = s.DisplayContent
+	}
 	o.Specific.WatchPaths = append(o.Specific.WatchPaths, s.WatchPaths...)
 	o.Specific.SuppressOriginalPrompt = o.Specific.SuppressOriginalPrompt || s.SuppressOriginalPrompt
 	o.Specific.ReloadSkills = o.Specific.ReloadSkills || s.ReloadSkills

@@ -117,8 +117,7 @@ type Assistant struct {
 	UserMessageUUID     string        `json:"user_message_uuid,omitempty"`
 	UserMessageUUIDs    []string      `json:"user_message_uuids,omitempty"`
 
-	// ErrorDetails is the answer that a request got which is too long; for
-	// transcripts. Empty = another failure.
+	// ErrorDetails is the answer to a request that is too long, for transcripts. Empty = another failure.
 	ErrorDetails string `json:"-"`
 	// Final is what the transcript keeps and the stream does not show: the
 	// message's real stop reason and usage. Nil on synthetic messages.
@@ -134,6 +133,7 @@ type MessageFinal struct {
 	Left         int      // blocks after it
 	Calls        []string // names of the tools that the message calls
 	InputMS      *int     // how long the input of a call took to come; nil = no call
+	Displayed    *string  // what is shown in the place of a text: "" = nothing; nil = the text
 	GoesOn       bool     // the message goes on with the one before, which had no calls: over the API both are one
 }
 

@@ -79,7 +79,7 @@ type HookSpecific struct {
 	Action                   string          `json:"action,omitempty"`   // Elicitation, ElicitationResult
 	Content                  json.RawMessage `json:"content,omitempty"`
 	WorktreePath             string          `json:"worktreePath,omitempty"`
-	DisplayContent           string          `json:"displayContent,omitempty"`
+	DisplayContent           *string         `json:"displayContent,omitempty"`
 }
 
 // HookPermission is a PermissionRequest hook's verdict.
