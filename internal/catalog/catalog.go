@@ -26,7 +26,7 @@ type Options struct {
 	// UserDir is the state directory and ProjectDir the project's .claude;
 	// empty = not looked at.
 	UserDir, ProjectDir string
-	// Plugins are directories with a .claude-plugin/plugin.json, absolute.
+	// Plugins are directories of plugins, or of several side by side, absolute.
 	Plugins []string
 	// Agents is --agents: a JSON object by name; empty = none.
 	Agents string
@@ -104,7 +104,7 @@ func New(o Options) (*Catalog, []string) {
 	if o.Open != nil {
 		// Later sources win: a project's agent replaces a user's of that name.
 		for i, dir := range o.Plugins {
-			l.plugin(o.Open(dir), dir, i)
+			l.pluginsOf(o.Open(dir), dir, i)
 		}
 		l.source(o, o.UserDir, "userSettings")
 		l.source(o, o.ProjectDir, "projectSettings")

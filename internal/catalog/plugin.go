@@ -25,6 +25,8 @@ type Parts struct {
 // rootVariable stands for a plugin's directory in its own files.
 const rootVariable = "${CLAUDE_PLUGIN_ROOT}"
 
+const manifestFile = ".claude-plugin/plugin.json"
+
 // manifest is .claude-plugin/plugin.json. Hooks and servers are objects, or
 // names of files that hold them.
 type manifest struct {
@@ -42,8 +44,8 @@ func (c *Catalog) AddPlugins(open func(dir string) fs.FS, dirs ...string) []Part
 	defer c.mu.Unlock()
 	l := &loader{c: c}
 	for _, dir := range dirs {
-		if !slices.ContainsFunc(c.plugins, func(p protocol.Plugin) bool { return p.Path == dir }) {
-			l.plugin(open(dir), dir, 0)
+		if !slices.ContainsFunc(c.plugins, func(p protocol.Plugin) bool { return Within(p.Path, dir) }) {
+			l.pluginsOf(open(dir), dir, 0)
 		}
 	}
 	l.commands = c.commands
@@ -56,28 +58,56 @@ func (c *Catalog) HasPlugins(dirs ...string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return !slices.ContainsFunc(dirs, func(dir string) bool {
-		return !slices.ContainsFunc(c.plugins, func(p protocol.Plugin) bool { return p.Path == dir })
+		return !slices.ContainsFunc(c.plugins, func(p protocol.Plugin) bool { return Within(p.Path, dir) })
 	})
 }
+
+// Within tells whether a plugin is that of a directory, or one of those that the directory holds.
+func Within(plugin, dir string) bool { return plugin == dir || filepath.Dir(plugin) == dir }
 
 // Parts are those of the plugins found at creation.
 func (c *Catalog) Parts() []Parts { return c.parts }
 
-// plugin reads the directory that was given as the nth one.
+// pluginsOf reads the directory that was given as the nth one: a plugin, or plugins side by side (observed with 2.1.330).
+func (l *loader) pluginsOf(tree fs.FS, dir string, n int) {
+	if !holdsPlugins(tree) {
+		l.plugin(tree, dir, n)
+		return
+	}
+	entries, _ := fs.ReadDir(tree, ".") // it was read before
+	for _, e := range entries {
+		if sub, err := fs.Sub(tree, e.Name()); err == nil && exists(sub, manifestFile) {
+			l.plugin(sub, filepath.Join(dir, e.Name()), n)
+		}
+	}
+}
+
+// holdsPlugins tells whether nothing in a directory is part of a plugin.
+func holdsPlugins(tree fs.FS) bool {
+	parts := []string{manifestFile, "commands", "agents", "skills", "hooks", "output-styles", ".mcp.json"}
+	return exists(tree, ".") && !slices.ContainsFunc(parts, func(part string) bool { return exists(tree, part) })
+}
+
+func exists(tree fs.FS, name string) bool {
+	_, err := fs.Stat(tree, name)
+	return err == nil
+}
+
+// plugin reads the directory of one plugin.
 func (l *loader) plugin(tree fs.FS, dir string, n int) {
 	fail := func(kind, message string) {
 		l.c.faults = append(l.c.faults, protocol.PluginError{
 			Plugin: "inline[" + strconv.Itoa(n) + "]", Type: kind, Message: message, Path: dir,
 		})
 	}
-	if _, err := fs.Stat(tree, "."); err != nil {
+	if !exists(tree, ".") {
 		fail("path-not-found", "Path not found: "+dir)
 		return
 	}
 	m := manifest{Name: filepath.Base(dir)}
-	if data, err := fs.ReadFile(tree, ".claude-plugin/plugin.json"); err == nil {
+	if data, err := fs.ReadFile(tree, manifestFile); err == nil {
 		if err := json.Unmarshal(data, &m); err != nil {
-			fail("manifest-parse-error", "Invalid JSON in "+filepath.Join(dir, ".claude-plugin/plugin.json")+": "+err.Error())
+			fail("manifest-parse-error", "Invalid JSON in "+filepath.Join(dir, manifestFile)+": "+err.Error())
 			return
 		}
 		m.Name = cmp.Or(m.Name, filepath.Base(dir))

@@ -153,7 +153,7 @@ func (r *resolver) dropServers() {
 // addPluginServers adds the servers of the plugins that flags name with their servers.
 func (r *resolver) addPluginServers() {
 	for _, parts := range r.p.Catalog.Parts() {
-		if slices.ContainsFunc(r.f.PluginDirs, func(given string) bool { return r.p.Abs(given) == parts.Dir }) {
+		if slices.ContainsFunc(r.f.PluginDirs, func(given string) bool { return catalog.Within(parts.Dir, r.p.Abs(given)) }) {
 			r.p.Servers.Configs = append(r.p.Servers.Configs, r.p.PluginServers(parts)...)
 		}
 	}
