@@ -114,6 +114,9 @@ func (k *local) reply(c slash.Call, said slash.Said, usage *slash.Context) error
 		ev.ContextUsage = raw
 	}
 	end := unasked(said.Text)
+	if said.Unsaid {
+		end = unasked("")
+	}
 	if !said.Absent {
 		end.local = strings.Trim(strings.ReplaceAll(cmp.Or(said.Result, c.Name), "-", "_"), "_")
 	}
@@ -192,7 +195,7 @@ func (k *local) reset() {
 // 9.6).
 func (k *local) compact(ctx context.Context, c slash.Call) error {
 	if k.s.past.turns == 0 && !k.s.past.resumed {
-		return k.say(ctx, c, slash.Said{Text: "Not enough messages to compact."}, nil)
+		return k.say(ctx, c, slash.Said{Text: "Error: No messages to compact", Failed: true, Unsaid: true}, nil)
 	}
 	if err := k.hooks.begin(ctx); err != nil {
 		return err

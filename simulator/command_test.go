@@ -141,7 +141,7 @@ func TestLocalCommands(t *testing.T) {
 		"/cost":          {"init in S", "assistant <synthetic> Estimated cost:        $0.0000", `result cost turns=0 "Estimated cost:        $0.0000" in S`},
 		"/help":          {"init in S", "assistant <synthetic> /help isn't available in this environment.", `result  turns=0 "/help isn't available in this environment." in S`},
 		"/name new name": {"session_title_changed in S", "init in S", "assistant <synthetic> named", `result name turns=0 "named" in S`},
-		"/compact":       {"init in S", "assistant <synthetic> Not enough messages to compact.", `result compact turns=0 "Not enough messages to compact." in S`},
+		"/compact":       {"init in S", "assistant <synthetic> Error: No messages to compact", `result compact turns=0 "" in S`},
 		"/mcp__s__p x": {
 			"init in S", "assistant <synthetic> Error: the server is gone", `result mcp turns=0 "Error: the server is gone" in S`,
 		},

@@ -47,8 +47,11 @@ func (p *Peer) read(ctx context.Context) error {
 
 // receive takes one line. An error ends the process.
 func (p *Peer) receive(ctx context.Context, line []byte) error {
-	if !json.Valid(line) {
-		return inputErrorf("Error parsing streaming input line (type=%s, %d chars): SyntaxError", typeOf(line), len(utf16.Encode([]rune(string(line)))))
+	switch {
+	case !json.Valid(line):
+		return unread(line, "SyntaxError")
+	case string(bytes.TrimSpace(line)) == "null": // what has no keys at all (observed with 2.1.330)
+		return unread(line, "TypeError")
 	}
 	var f incoming
 	if json.Unmarshal(line, &f) != nil {
@@ -72,6 +75,11 @@ func (p *Peer) receive(ctx context.Context, line []byte) error {
 		p.errands.abandon(string(f.RequestID))
 	}
 	return nil
+}
+
+// unread says that a line could not be taken, and by which error.
+func unread(line []byte, kind string) error {
+	return inputErrorf("Error parsing streaming input line (type=%s, %d chars): %s", typeOf(line), len(utf16.Encode([]rune(string(line)))), kind)
 }
 
 var typeKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`"type"\s*:\s*"(\w+)"`) })

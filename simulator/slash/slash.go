@@ -83,6 +83,8 @@ type Said struct {
 	Title string
 	// Failed is a command that could not do what it was asked for; Text says why.
 	Failed bool
+	// Unsaid says that the result leaves the text out.
+	Unsaid bool
 	// Result is what the result names the command; empty = as it was typed.
 	Result string
 }
