@@ -127,14 +127,28 @@ const exampleNotebook = `{"cells":[{"cell_type":"markdown","metadata":{},"source
 func TestReadNotebook(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "n.ipynb", exampleNotebook)
-	writeFile(t, dir, "broken.ipynb", "{}")
 	tools := newTools(t, Options{CWD: dir})
 	r := call(t, tools, "Read", in{"file_path": "n.ipynb"})
 	wantText(t, r, false, "<cell id=\"cell-0\"><cell_type>markdown</cell_type># T\nx</cell id=\"cell-0\">\n"+
 		"<cell id=\"abc\">print('hi')</cell id=\"abc\">\n\nhi\n")
 	wantOutput(t, r, `{"type":"notebook","file":{"filePath":"n.ipynb","cells":[{"cellType":"markdown","source":"# T\nx","cell_id":"cell-0"},`+
 		`{"cellType":"code","source":"print('hi')","execution_count":2,"cell_id":"abc","language":"julia","outputs":[{"output_type":"stream","text":"hi\n"}]}]}}`)
-	wantText(t, call(t, tools, "Read", in{"file_path": "broken.ipynb"}), false, "1\t{}")
+	const none = `Notebook file is not a valid Jupyter notebook (top-level "cells" must be an array of cell objects, each with a string or string-array "source").`
+	const broken = "Notebook file is not valid JSON (it may be truncated, corrupted, or still being written): JSON Parse error: "
+	for text, want := range map[string]string{
+		"": broken + "Unexpected EOF", "{bad": broken + "Expected '}'", "x": broken + `Unexpected identifier "x"`,
+		"{}": none, "null": none, "[]": none, `{"cells":5}`: none, `{"cells":[5]}`: none, `{"cells":[null]}`: none,
+		`{"cells":[{"cell_type":"code"}]}`: none, `{"cells":[{"source":5}]}`: none, `{"cells":[{"source":["a",1]}]}`: none,
+	} {
+		writeFile(t, dir, "broken.ipynb", text)
+		wantText(t, call(t, tools, "Read", in{"file_path": "broken.ipynb"}), true, want)
+	}
+	wantText(t, call(t, tools, "NotebookEdit", in{"notebook_path": "broken.ipynb", "cell_id": "cell-0", "new_source": "x"}), true,
+		"<tool_use_error>File has not been read yet. Read it first before writing to it.</tool_use_error>")
+	writeFile(t, dir, "bare.ipynb", `{"cells":[{"source":"x"}]}`)
+	r = call(t, tools, "Read", in{"file_path": "bare.ipynb"})
+	wantText(t, r, false, `<cell id="cell-0"><cell_type>undefined</cell_type>x</cell id="cell-0">`)
+	wantOutput(t, r, `{"type":"notebook","file":{"filePath":"bare.ipynb","cells":[{"source":"x","cell_id":"cell-0"}]}}`)
 }
 
 func TestNotebookEdit(t *testing.T) {

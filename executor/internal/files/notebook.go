@@ -2,10 +2,11 @@ package files
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,18 +25,27 @@ type notebook struct {
 
 func parseNotebook(data []byte) (*notebook, error) {
 	nb := &notebook{newline: bytes.HasSuffix(data, []byte("\n"))}
-	if err := json.Unmarshal(data, &nb.keys); err != nil {
-		return nil, err
+	if err := ordered.SyntaxError(data); err != nil {
+		return nil, notebookError("not valid JSON (it may be truncated, corrupted, or still being written): " + err.Error())
 	}
-	if err := json.Unmarshal(nb.keys.Get("cells"), &nb.cells); err != nil {
-		return nil, errors.New("it has no list of cells")
-	}
-	for _, c := range nb.cells {
-		if c == nil {
-			return nil, errors.New("a cell is null")
-		}
+	if json.Unmarshal(data, &nb.keys) != nil || json.Unmarshal(nb.keys.Get("cells"), &nb.cells) != nil || slices.ContainsFunc(nb.cells, strange) {
+		return nil, notebookError(`not a valid Jupyter notebook (top-level "cells" must be an array of cell objects, each with a string or string-array "source").`)
 	}
 	return nb, nil
+}
+
+// notebookError is what is wrong with a notebook, in the words of the real CLI
+// (observed with 2.1.330).
+type notebookError string
+
+func (e notebookError) Error() string { return "Notebook file is " + string(e) }
+
+// strange tells whether a cell is none: it has no text.
+func strange(cell ordered.Object) bool {
+	var line string
+	var lines []string
+	source := cell.Get("source")
+	return source == nil || json.Unmarshal(source, &line) != nil && json.Unmarshal(source, &lines) != nil
 }
 
 // marshal writes the notebook as Jupyter does; keys keep their order.
@@ -93,7 +103,7 @@ func (nb *notebook) find(id string) (int, bool) {
 }
 
 type notebookCell struct {
-	CellType       string `json:"cellType"`
+	CellType       string `json:"cellType,omitempty"`
 	Source         string `json:"source"`
 	ExecutionCount *int   `json:"execution_count,omitempty"`
 	CellID         string `json:"cell_id"`
@@ -111,11 +121,12 @@ type notebookFile struct {
 	Cells    []notebookCell `json:"cells"`
 }
 
-// readNotebook shows a notebook cell by cell; false = it is none.
+// readNotebook shows a notebook cell by cell; false = it is none, and the result
+// says so.
 func readNotebook(path string, data []byte) (protocol.ToolResult, bool) {
 	nb, err := parseNotebook(data)
 	if err != nil {
-		return protocol.ToolResult{}, false
+		return tool.Fail("%s", err), false
 	}
 	var parts []string
 	file := notebookFile{FilePath: path, Cells: []notebookCell{}}
@@ -124,7 +135,7 @@ func readNotebook(path string, data []byte) (protocol.ToolResult, bool) {
 		if cell.CellID == "" {
 			cell.CellID = fmt.Sprintf("cell-%d", i)
 		}
-		kind := "<cell_type>" + cell.CellType + "</cell_type>"
+		kind := "<cell_type>" + cmp.Or(cell.CellType, "undefined") + "</cell_type>"
 		var outputs []cellOutput
 		if cell.CellType == "code" {
 			kind, cell.Language = "", nb.language()
@@ -139,6 +150,9 @@ func readNotebook(path string, data []byte) (protocol.ToolResult, bool) {
 			cell.Outputs = outputs
 		}
 		file.Cells = append(file.Cells, cell)
+	}
+	if len(parts) == 0 {
+		return tool.Text("(Read completed with no output)", readOutput{"notebook", file}), true
 	}
 	content := protocol.Content{Blocks: []protocol.Block{protocol.Text(strings.Join(parts, "\n"))}}
 	return protocol.ToolResult{Content: content, Output: readOutput{"notebook", file}}, true

@@ -101,10 +101,11 @@ func read(_ context.Context, f *Files, in readInput) protocol.ToolResult {
 	case ".png", ".jpg", ".jpeg", ".gif", ".webp":
 		return readImage(path, data)
 	case ".ipynb":
-		if r, ok := readNotebook(in.FilePath, data); ok {
+		r, ok := readNotebook(in.FilePath, data)
+		if ok {
 			f.seen.know(path, string(data))
-			return r
 		}
+		return r
 	case ".pdf":
 		if !bytes.HasPrefix(data, []byte("%PDF-")) {
 			return tool.Fail("File is not a valid PDF (missing %%PDF- header): %s", path)
