@@ -62,7 +62,7 @@ func (a answers) elicit(ctx context.Context, params json.RawMessage) (any, error
 		answer = a.o.Elicit(ctx, ElicitRequest{Server: a.server, Message: p.Message, Schema: p.Schema, URL: p.URL, ID: p.ID, Params: params})
 	}
 	out := map[string]any{"action": cmp.Or(answer.Action, "cancel")}
-	if answer.Action == "accept" && p.URL == "" && answer.Content != nil {
+	if answer.Action == "accept" && p.URL == "" {
 		out["content"] = withDefaults(answer.Content, p.Schema)
 	}
 	return out, nil

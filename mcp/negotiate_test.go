@@ -2,7 +2,6 @@ package mcp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
@@ -30,9 +29,7 @@ func TestProbe(t *testing.T) {
 			}
 			m := start(t, Options{
 				Servers: []ServerConfig{cfg}, Probe: true,
-				Elicit: func(context.Context, ElicitRequest) ElicitAnswer {
-					return ElicitAnswer{Action: "accept", Content: json.RawMessage("{}")}
-				},
+				Elicit: func(context.Context, ElicitRequest) ElicitAnswer { return ElicitAnswer{Action: "accept"} },
 			})
 			if st := m.Servers()[0]; st.State != StateConnected || st.ProtocolVersion != version {
 				t.Fatalf("%s %s: %s\n%s", st.State, st.ProtocolVersion, st.Error, read1(log))
