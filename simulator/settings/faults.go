@@ -19,7 +19,7 @@ func (f Fault) String() string {
 }
 
 // Report tells of faults as the real CLI does on stderr where its output is
-// text; empty = there are none.
+// text: in the same lines, whose explanations are our own; empty = there are none.
 func Report(faults []Fault) string {
 	said := report(faults, "These settings did not load, so nothing in them is in effect, hooks and permission rules among it; "+
 		"variables that they set before may stay:", "These settings entries were skipped; the rest of each source is in effect:")
@@ -194,8 +194,8 @@ func ruleFault(text, behavior string) string {
 // may have: only what follows the name of a server may be one.
 func boundless(name string) bool {
 	if rest, ok := strings.CutPrefix(name, "mcp__"); ok {
-		server, tool, found := strings.Cut(rest, "__")
-		return strings.Contains(server, "*") || !found && strings.Contains(tool, "*")
+		server, _, _ := strings.Cut(rest, "__")
+		return strings.Contains(server, "*")
 	}
 	return strings.Contains(name, "*")
 }
