@@ -238,8 +238,10 @@ func pruneHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 		good := []json.RawMessage{}
 		for i, group := range groups {
 			at := fmt.Sprintf("%s.%d", key, i)
-			one, faults := pruneGroup(at, group)
-			found = append(found, faults...)
+			one, odd := pruneGroup(at, group)
+			for _, o := range odd {
+				found = append(found, o.skipped())
+			}
 			if one != nil {
 				good = append(good, one)
 			}
@@ -256,32 +258,73 @@ func pruneHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 	return out, found
 }
 
+// oddHook is a hook that cannot be, or a matcher with its hooks.
+type oddHook struct {
+	at   string // its key
+	what string // "entry" or "matcher"
+	why  string
+	// types are the kinds that there are; empty = its kind is one of them.
+	types []string
+	// field is a key with a value of type got in the place of a string; empty = it is not that.
+	field, got string
+}
+
+// skipped tells that it alone is left out.
+func (o oddHook) skipped() Fault {
+	text := o.why + "; " + o.what + " ignored."
+	if o.types != nil {
+		text += " Valid types: " + strings.Join(o.types, ", ")
+	}
+	return Fault{Key: o.at, Text: text}
+}
+
+// guards tells that all that it stands in is left out.
+func (o oddHook) guards() Fault {
+	text := o.why + mayGuard
+	if o.types != nil {
+		text += " Valid types: " + strings.Join(o.types, ", ")
+	}
+	return Fault{Key: o.at, Text: text}
+}
+
+// value tells of it in the words for values of every kind; false = there are none.
+func (o oddHook) value() (Fault, bool) {
+	switch {
+	case o.types != nil:
+		return Fault{Key: o.at, Text: "Invalid discriminator value. Expected '" + strings.Join(o.types, "' | '") + "'"}, true
+	case o.field != "":
+		return Fault{Key: o.at + "." + o.field, Text: "Expected string, but received " + o.got}, true
+	}
+	return Fault{}, false
+}
+
 // pruneGroup is pruneHooks for one matcher; nil = nothing of it is left.
-func pruneGroup(at string, raw json.RawMessage) (json.RawMessage, []Fault) {
+func pruneGroup(at string, raw json.RawMessage) (json.RawMessage, []oddHook) {
 	group, err := ordered.Parse(raw)
 	matcher, hooks := group.Get("matcher"), group.Get("hooks")
 	var list []json.RawMessage
-	why := ""
+	odd := oddHook{at: at, what: "matcher"}
 	switch {
 	case err != nil:
-		why = "Hook matcher must be an object; received a " + ordered.TypeOf(raw) + "; matcher ignored."
+		odd.why = "Hook matcher must be an object; received a " + ordered.TypeOf(raw)
 	case hooks == nil || json.Unmarshal(hooks, &list) != nil || list == nil:
 		got := ordered.TypeOf(hooks)
 		if hooks != nil {
 			got = "a " + got
 		}
-		why = `Hook matcher "hooks" must be an array of hook entries; received ` + got + "; matcher ignored."
+		odd.why = `Hook matcher "hooks" must be an array of hook entries; received ` + got
 	case matcher != nil && ordered.TypeOf(matcher) != "string":
-		why = "Invalid hook matcher (matcher: Invalid input: expected string, received " + ordered.TypeOf(matcher) + "); matcher ignored."
+		odd.field, odd.got = "matcher", ordered.TypeOf(matcher)
+		odd.why = "Invalid hook matcher (matcher: Invalid input: expected string, received " + odd.got + ")"
 	}
-	if why != "" {
-		return nil, []Fault{{Key: at, Text: why}}
+	if odd.why != "" {
+		return nil, []oddHook{odd}
 	}
 	good := []json.RawMessage{}
-	var found []Fault
+	var found []oddHook
 	for i, hook := range list {
-		if f := hookFault(fmt.Sprintf("%s.hooks.%d", at, i), hook); f != nil {
-			found = append(found, *f)
+		if o := hookFault(fmt.Sprintf("%s.hooks.%d", at, i), hook); o != nil {
+			found = append(found, *o)
 			continue
 		}
 		good = append(good, hook)
@@ -301,20 +344,18 @@ func pruneGroup(at string, raw json.RawMessage) (json.RawMessage, []Fault) {
 }
 
 // hookFault tells what is wrong with one hook; nil = nothing.
-func hookFault(at string, raw json.RawMessage) *Fault {
+func hookFault(at string, raw json.RawMessage) *oddHook {
 	var value any
 	if json.Unmarshal(raw, &value) != nil || validHook(value) {
 		return nil
 	}
 	fields, ok := value.(map[string]any)
 	if !ok {
-		return &Fault{Key: at, Text: "Hook entry must be an object; received a " + kindOf(value) + "; entry ignored."}
+		return &oddHook{at: at, what: "entry", why: "Hook entry must be an object; received a " + kindOf(value)}
 	}
 	kind, _ := fields["type"].(string)
 	if !slices.Contains(hookKinds(), kind) {
-		return &Fault{
-			Key: at + ".type", Text: fmt.Sprintf("Unknown hook type %q; entry ignored. Valid types: %s", kind, strings.Join(hookKinds(), ", ")),
-		}
+		return &oddHook{at: at + ".type", what: "entry", why: fmt.Sprintf("Unknown hook type %q", kind), types: hookKinds()}
 	}
 	for _, key := range hookFields(kind) {
 		if !isText(fields[key]) {
@@ -322,10 +363,13 @@ func hookFault(at string, raw json.RawMessage) *Fault {
 			if v, there := fields[key]; there {
 				got = kindOf(v)
 			}
-			return &Fault{Key: at, Text: fmt.Sprintf("Invalid %s hook (%s: Invalid input: expected string, received %s); entry ignored.", kind, key, got)}
+			return &oddHook{
+				at: at, what: "entry", field: key, got: got,
+				why: fmt.Sprintf("Invalid %s hook (%s: Invalid input: expected string, received %s)", kind, key, got),
+			}
 		}
 	}
-	return &Fault{Key: at, Text: "Invalid " + kind + " hook; entry ignored."}
+	return &oddHook{at: at, what: "entry", why: "Invalid " + kind + " hook"}
 }
 
 // clipped is a text as far as a line shows it.
@@ -335,10 +379,12 @@ func clipped(text string) string {
 	return string(runes[:min(len(runes), most)])
 }
 
+// mayGuard says why an odd hook of some events leaves more out than itself.
+const mayGuard = " — it may be what guards the permissions beside it, so all that it stands in is left out until it is mended or taken away."
+
 // unfitHooks tells of hooks that leave the whole file out, in the words for
 // hooks and in those for values of every kind.
 func unfitHooks(v any) (first, second []Fault) {
-	const why = " — it may be what guards the permissions beside it, so all that it stands in is left out until it is mended or taken away."
 	events, _ := v.(map[string]any)
 	for _, event := range []string{"PreToolUse", "PermissionRequest"} {
 		value, there := events[event]
@@ -346,29 +392,24 @@ func unfitHooks(v any) (first, second []Fault) {
 			continue
 		}
 		key := "hooks." + event
-		if !isList(value) {
+		groups, ok := value.([]any)
+		if !ok {
 			got := kindOf(value)
-			first = append(first, Fault{Key: key, Text: fmt.Sprintf("Hook event %q must be an array of matchers; received %s", event, got) + why})
+			first = append(first, Fault{Key: key, Text: fmt.Sprintf("Hook event %q must be an array of matchers; received %s", event, got) + mayGuard})
 			second = append(second, Fault{Key: key, Text: "Expected array, but received " + got})
 			continue
 		}
-		raw, err := json.Marshal(map[string]any{event: value})
-		if err != nil {
-			continue
-		}
-		_, faults := pruneHooks(raw)
-		for _, f := range faults {
-			text, types, isType := strings.Cut(f.Text, "; entry ignored. ")
-			if isType {
-				first = append(first, Fault{Key: f.Key, Text: text + why + " " + types})
-				second = append(second, Fault{Key: f.Key, Text: "Invalid discriminator value. Expected '" + strings.Join(hookKinds(), "' | '") + "'"})
+		for i, group := range groups {
+			raw, err := json.Marshal(group)
+			if err != nil { // it was read as JSON
 				continue
 			}
-			text = strings.TrimSuffix(strings.TrimSuffix(text, "; entry ignored."), "; matcher ignored.")
-			first = append(first, Fault{Key: f.Key, Text: text + why})
-			if _, rest, found := strings.Cut(text, " ("); found {
-				field, rest, _ := strings.Cut(strings.TrimSuffix(rest, ")"), ": Invalid input: expected ")
-				second = append(second, Fault{Key: f.Key + "." + field, Text: "Expected " + strings.Replace(rest, ", received", ", but received", 1)})
+			_, odd := pruneGroup(fmt.Sprintf("%s.%d", key, i), raw)
+			for _, o := range odd {
+				first = append(first, o.guards())
+				if f, ok := o.value(); ok {
+					second = append(second, f)
+				}
 			}
 		}
 	}
