@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/clock"
+	"github.com/claudeless/claudeless/internal/base/clock"
 
 	"github.com/claudeless/claudeless/simulator/protocol"
 )

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/internal/base/ordered"
 )
 
 // Coerce returns a call's input with texts read as what the tool's JSON Schema

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/internal/base/ordered"
 	"github.com/claudeless/claudeless/mcp/internal/connection"
 	"github.com/claudeless/claudeless/mcp/internal/shown"
 	"github.com/claudeless/claudeless/mcp/record"

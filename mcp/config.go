@@ -17,7 +17,7 @@ import (
 
 	"github.com/tailscale/hujson"
 
-	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/internal/base/ordered"
 	"github.com/claudeless/claudeless/mcp/internal/entry"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
 // BindValue reads a pattern and checks that it has the keys of its type.

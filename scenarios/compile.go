@@ -11,9 +11,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/claudeless/claudeless/internal/diag"
-	"github.com/claudeless/claudeless/internal/eval"
-	"github.com/claudeless/claudeless/internal/match"
+	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/internal/base/eval"
+	"github.com/claudeless/claudeless/internal/base/match"
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 	"github.com/claudeless/claudeless/scenarios/internal/toolname"
 )

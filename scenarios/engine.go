@@ -10,9 +10,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/claudeless/claudeless/internal/diag"
-	"github.com/claudeless/claudeless/internal/eval"
-	"github.com/claudeless/claudeless/internal/match"
+	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/internal/base/eval"
+	"github.com/claudeless/claudeless/internal/base/match"
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )

@@ -63,7 +63,7 @@
 // is written as compact JSON.
 package scenarios
 
-//go:generate go run ../internal/schemadoc -dir . -type Scenario -json ../docs/schema/scenario.json -md ../docs/scenarios.md
+//go:generate go run ../internal/tools/schemadoc -dir . -type Scenario -json ../docs/schema/scenario.json -md ../docs/scenarios.md
 
 import (
 	"embed"
@@ -77,7 +77,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 

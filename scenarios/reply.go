@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/diag"
-	"github.com/claudeless/claudeless/internal/match"
+	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/internal/base/match"
 	"github.com/claudeless/claudeless/scenarios/internal/toolname"
 )
 

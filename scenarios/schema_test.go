@@ -7,7 +7,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
 // The committed JSON Schema accepts the library and refuses unknown keys.

@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/claudeless/claudeless/internal/diag"
-	"github.com/claudeless/claudeless/internal/plainjson"
+	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/scenarios/internal/fill"
 )
 

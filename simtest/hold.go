@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/gate"
+	"github.com/claudeless/claudeless/internal/exec/gate"
 )
 
 // Hold is an answer that waits.

@@ -15,8 +15,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/claudeless/claudeless/internal/journal"
-	"github.com/claudeless/claudeless/internal/verdict"
+	"github.com/claudeless/claudeless/internal/exec/verdict"
+	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
 // script is what a test has written, in a directory of its own.

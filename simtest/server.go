@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/clock"
-	"github.com/claudeless/claudeless/internal/messages"
-	"github.com/claudeless/claudeless/internal/process"
-	"github.com/claudeless/claudeless/internal/verdict"
+	"github.com/claudeless/claudeless/internal/api"
+	"github.com/claudeless/claudeless/internal/base/clock"
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
 // API is a script as the Messages API, in the process of the test.
@@ -100,7 +100,7 @@ func (a *API) reload() {
 	if err != nil {
 		a.script.tb.Fatalf("simtest: the script is no scenario\n%v", err)
 	}
-	server, err := messages.New(messages.Options{
+	server, err := api.New(api.Options{
 		Scenario: loaded, Clock: clock.New(clock.Options{Now: time.Now, NewID: process.Real().NewID}), Capture: a.out, Environ: os.Environ(), PID: os.Getpid(),
 		CWD: filepath.Dir(a.script.scenario()), Gates: a.script.gates(),
 	})

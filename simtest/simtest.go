@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/claudeless/claudeless/internal/harness"
-	"github.com/claudeless/claudeless/internal/verdict"
+	"github.com/claudeless/claudeless/internal/exec/runner"
+	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
 // Claude is the claude of one test. Its methods may be called from many
@@ -98,11 +98,11 @@ func open(tb testing.TB, s *script) *Claude {
 	if runtime.GOOS == "windows" {
 		c.Path += ".exe"
 	}
-	setup := harness.Setup{
+	setup := runner.Setup{
 		Self: self, Scenario: s.scenario(), Journal: s.journal(), Config: filepath.Join(s.dir, "config"),
 		Run: s.run(), Extra: []string{playClaude + "=1"},
 	}
-	if err := errors.Join(harness.MakeShims(bin, setup, os.Getenv("PATH")), os.Mkdir(c.home(), 0o700)); err != nil {
+	if err := errors.Join(runner.MakeShims(bin, setup, os.Getenv("PATH")), os.Mkdir(c.home(), 0o700)); err != nil {
 		tb.Fatalf("simtest: %v", err)
 	}
 	c.setenv()

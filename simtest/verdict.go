@@ -6,8 +6,8 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/harness"
-	"github.com/claudeless/claudeless/internal/verdict"
+	"github.com/claudeless/claudeless/internal/exec/runner"
+	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
 // judge fails the test with the verdict, unless it has failed for itself.
@@ -23,7 +23,7 @@ func (s *script) judge() {
 // problems are what is wrong with the run, a text each.
 func (s *script) problems() []string {
 	var in verdict.Input
-	harness.Sweep(s.run(), &in)
+	runner.Sweep(s.run(), &in)
 	if err := in.ReadFiles([]string{s.journal()}, s.scenario()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return []string{"simtest: " + err.Error()}
 	}

@@ -28,11 +28,11 @@ const (
 
 // wide are the packages that import more, and why.
 var wide = map[string]int{ // constant: only read
-	"internal/cli":      18, // it has everything built
-	"internal/debugcmd": 12, // it puts the faces of the hub together
-	"internal/host":     18, // it answers about every part of a session
-	"internal/launch":   15, // all precedence, of whatever there is
-	"internal/session":  32, // the one place where parts are put together
+	"internal/cli":            18, // it has everything built
+	"internal/cli/debugcmd":   12, // it puts the faces of the hub together
+	"internal/claude/host":    18, // it answers about every part of a session
+	"internal/claude/launch":  15, // all precedence, of whatever there is
+	"internal/claude/session": 32, // the one place where parts are put together
 }
 
 // figure is one measured thing, for the report and the limit.

@@ -18,15 +18,15 @@ var wireOf = [...]struct{ prefix, docs string }{
 	{"", ""},
 	{"fixtures", "mcp"},
 	{"mcp", "mcp debug-protocol"},
-	{"internal/mcpcmd", "mcp debug-protocol"},
+	{"internal/cli/mcpcmd", "mcp debug-protocol"},
 	{"internal/debug", "debug-protocol"},
-	{"internal/messages", "messages-api"},
+	{"internal/api", "messages-api"},
 	{"internal/parity", "messages-api"},
-	{"internal/harness", "exec"},
-	{"internal/verdict", "exec"},
+	{"internal/exec/runner", "exec"},
+	{"internal/exec/verdict", "exec"},
 	{"simtest", "exec"},
 	{"internal/importer", "importing"},
-	{"internal/redact", "importing"},
+	{"internal/record/redact", "importing"},
 }
 
 var (

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/flags"
+	"github.com/claudeless/claudeless/internal/claude/flags"
 )
 
 // TestPackageDocs wants one package comment per package, in one file, that

@@ -31,7 +31,7 @@ const (
 func TestStructure(t *testing.T) {
 	var fields, funcs, methods, spread, knots, values []figure
 	sumFuncs, sumValues, back, arrows, nolint, untyped := 0, 0, 0, 0, 0, 0
-	faces := []string{"internal/control", "internal/host", "internal/cli"}
+	faces := []string{"internal/claude/control", "internal/claude/host", "internal/cli"}
 	for _, p := range typedPackages(t) {
 		for _, s := range structsOf(p) {
 			if !s.format {

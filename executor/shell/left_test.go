@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/proc"
+	"github.com/claudeless/claudeless/internal/base/proc"
 )
 
 // A command does nothing before somebody ends what it starts: of one whose claudeless was killed meanwhile nothing is left.

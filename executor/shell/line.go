@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/shellcmd"
+	"github.com/claudeless/claudeless/internal/base/shellcmd"
 )
 
 // The functions below tell from its text what a command line does. One that

@@ -18,7 +18,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/claudeless/claudeless/internal/proc"
+	"github.com/claudeless/claudeless/internal/base/proc"
 )
 
 // Options says where commands run. CWD is required.

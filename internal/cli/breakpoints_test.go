@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/debug"
-	"github.com/claudeless/claudeless/internal/process"
 )
 
 // Scripted breakpoints stand around those of a debugger: it is shown what they

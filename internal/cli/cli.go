@@ -1,7 +1,7 @@
 // Package cli is the binary: it reads the command line, has the parts built that do the work, connects them to the process
 // and turns the outcome into texts and an exit code.
 //
-// It has two grammars. The claude face is read by internal/flags, because clients match on the exact error texts and on
+// It has two grammars. The claude face is read by internal/claude/flags, because clients match on the exact error texts and on
 // commander's treatment of variadic and optional values, which kong does not offer, and because building a kong parser
 // costs more than a whole short run may. Our own commands (grammar.go) are kong structs.
 //
@@ -12,9 +12,9 @@ import (
 	"context"
 	"slices"
 
-	"github.com/claudeless/claudeless/internal/flags"
-	"github.com/claudeless/claudeless/internal/process"
-	"github.com/claudeless/claudeless/internal/witness"
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/claude/flags"
+	"github.com/claudeless/claudeless/internal/exec/supervise"
 )
 
 // Main runs the program on the real process and returns its exit code.
@@ -23,15 +23,15 @@ func Main() int { return Run(context.Background(), process.Real()) }
 // Run is the whole program. It returns the exit code after everything it started has ended, except a read from Stdin that
 // never comes back.
 func Run(ctx context.Context, s *process.System) int {
-	s = witness.Handed(s)
-	if argv, fault := witness.RealOf(s); argv != nil {
-		code, err := witness.Relay(ctx, s, fault, argv)
+	s = supervise.Handed(s)
+	if argv, fault := supervise.RealOf(s); argv != nil {
+		code, err := supervise.Relay(ctx, s, fault, argv)
 		return max(code, process.Exit(s.Stderr, err))
 	}
 	if !playsClaude(s) {
 		return process.Exit(s.Stderr, dispatch(ctx, s))
 	}
-	s, end := witness.Watch(s, commandNames())
+	s, end := supervise.Watch(s, commandNames())
 	return end(dispatch(ctx, s))
 }
 

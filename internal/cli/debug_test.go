@@ -19,9 +19,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/cli/debugcmd"
 	"github.com/claudeless/claudeless/internal/debug"
-	"github.com/claudeless/claudeless/internal/debugcmd"
-	"github.com/claudeless/claudeless/internal/process"
 )
 
 // lockedBuffer is a stream that is read while the program runs.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/process"
+	"github.com/claudeless/claudeless/internal/base/process"
 )
 
 // fakeSystem is a process without a terminal, without an environment, in a fresh directory, run by an ordinary user.

@@ -6,13 +6,13 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"github.com/claudeless/claudeless/internal/debugcmd"
-	"github.com/claudeless/claudeless/internal/execcmd"
-	"github.com/claudeless/claudeless/internal/filecmd"
-	"github.com/claudeless/claudeless/internal/guide"
-	"github.com/claudeless/claudeless/internal/importcmd"
-	"github.com/claudeless/claudeless/internal/process"
-	"github.com/claudeless/claudeless/internal/servecmd"
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/cli/debugcmd"
+	"github.com/claudeless/claudeless/internal/cli/execcmd"
+	"github.com/claudeless/claudeless/internal/cli/filecmd"
+	"github.com/claudeless/claudeless/internal/cli/help"
+	"github.com/claudeless/claudeless/internal/cli/importcmd"
+	"github.com/claudeless/claudeless/internal/cli/servecmd"
 )
 
 // runner is a command: it gets the words after the command's name.
@@ -38,8 +38,8 @@ func commandTable() []commandEntry {
 		{name: "gates", usage: "gates list|wait|release", help: "Let steps go on that wait at a gate", run: kongCommand[execcmd.Gates]("gates")},
 		{name: "parity", usage: "parity CASE…", help: "Compare the double with a real claude, case by case", run: kongCommand[parityCmd]("parity")},
 		{name: "shim", usage: "shim DIR -s FILE", help: "Make a directory with a claude in it, for PATH", run: kongCommand[execcmd.Shim]("shim")},
-		{name: "init", usage: "init [DIR]", help: "Write a scenario, an MCP server and a CI job that run", run: kongCommand[guide.Init]("init")},
-		{name: "schema", usage: "schema scenario|fixture", help: "Print the JSON Schema of a file format", run: kongCommand[guide.Schema]("schema")},
+		{name: "init", usage: "init [DIR]", help: "Write a scenario, an MCP server and a CI job that run", run: kongCommand[help.Init]("init")},
+		{name: "schema", usage: "schema scenario|fixture", help: "Print the JSON Schema of a file format", run: kongCommand[help.Schema]("schema")},
 		{name: "version", usage: "version [--json]", help: "Say who this is", run: kongCommand[versionCmd]("version")},
 		{name: "completion", usage: "completion bash|zsh|fish", help: "Print the completions of a shell", run: runCompletion},
 		{name: "man", usage: "man", help: "Print the manual page", run: runMan},

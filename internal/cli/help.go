@@ -6,9 +6,9 @@ import (
 	"io"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/flags"
-	"github.com/claudeless/claudeless/internal/guide"
-	"github.com/claudeless/claudeless/internal/process"
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/claude/flags"
+	"github.com/claudeless/claudeless/internal/cli/help"
 )
 
 // simulatedVersion is the release of claude whose behaviour is reproduced.
@@ -36,7 +36,7 @@ type versionCmd struct {
 
 // Run says who this is.
 func (c *versionCmd) Run(s *process.System) error {
-	who := guide.Identify(s, version, simulatedVersion)
+	who := help.Identify(s, version, simulatedVersion)
 	line := who.Line()
 	if c.JSON {
 		var err error
@@ -49,17 +49,17 @@ func (c *versionCmd) Run(s *process.System) error {
 }
 
 // program is what there is to tell of the command line.
-func program(s *process.System) *guide.Program {
-	p := &guide.Program{Name: s.Name()}
+func program(s *process.System) *help.Program {
+	p := &help.Program{Name: s.Name()}
 	for _, c := range commandTable() {
-		p.Commands = append(p.Commands, guide.Entry{Usage: c.usage, Help: c.help})
+		p.Commands = append(p.Commands, help.Entry{Usage: c.usage, Help: c.help})
 	}
 	options, own := flags.Lines()
 	for _, o := range options {
-		p.Claude = append(p.Claude, guide.Entry{Usage: o.Flags, Help: o.Help})
+		p.Claude = append(p.Claude, help.Entry{Usage: o.Flags, Help: o.Help})
 	}
 	for _, o := range own {
-		p.Own = append(p.Own, guide.Entry{Usage: o.Flags, Help: o.Help})
+		p.Own = append(p.Own, help.Entry{Usage: o.Flags, Help: o.Help})
 	}
 	return p
 }
@@ -76,16 +76,16 @@ func printHelp(s *process.System) error {
 	b.WriteString("A test double for Claude Code: the same command line and protocol, with a scripted model.\n" +
 		"Without a terminal on stdout, or with -p, it answers the prompt and exits.\n\n")
 	b.WriteString("Arguments:\n")
-	guide.Line(&b, guide.Entry{Usage: "prompt", Help: "What to ask; may also come from stdin, or both"})
+	help.Line(&b, help.Entry{Usage: "prompt", Help: "What to ask; may also come from stdin, or both"})
 	b.WriteString("\nOptions:\n")
 	for _, o := range p.Claude {
-		guide.Line(&b, o)
+		help.Line(&b, o)
 	}
-	guide.Line(&b, guide.Entry{Usage: "-h, --help", Help: "Print this help and exit"})
+	help.Line(&b, help.Entry{Usage: "-h, --help", Help: "Print this help and exit"})
 	b.WriteString("\nCommands:\n")
 	for _, c := range commandTable() {
 		if c.inClaude {
-			guide.Line(&b, guide.Entry{Usage: c.usage, Help: c.help})
+			help.Line(&b, help.Entry{Usage: c.usage, Help: c.help})
 		}
 	}
 	_, err := io.WriteString(s.Stdout, b.String())
@@ -112,7 +112,7 @@ func runMan(_ context.Context, s *process.System, _ []string) error {
 
 func runCompletion(_ context.Context, s *process.System, words []string) error {
 	if len(words) != 1 {
-		return process.Hinted("completion wants the name of a shell", strings.Join(guide.Shells(), ", "))
+		return process.Hinted("completion wants the name of a shell", strings.Join(help.Shells(), ", "))
 	}
 	return program(s).Completion(s.Stdout, words[0])
 }

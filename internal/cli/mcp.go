@@ -5,9 +5,9 @@ import (
 	"errors"
 	"syscall"
 
-	"github.com/claudeless/claudeless/internal/launch"
-	"github.com/claudeless/claudeless/internal/mcpcmd"
-	"github.com/claudeless/claudeless/internal/process"
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/claude/launch"
+	"github.com/claudeless/claudeless/internal/cli/mcpcmd"
 )
 
 // runMCP is the command mcp.

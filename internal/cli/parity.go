@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/parity/suite"
-	"github.com/claudeless/claudeless/internal/process"
 )
 
 // parityCmd compares the double with a real claude.

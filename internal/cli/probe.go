@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/launch"
-	"github.com/claudeless/claudeless/internal/process"
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/claude/launch"
 )
 
 // probes are commands of the real CLI that hosts run at their start to see what they have. They answer as on a machine

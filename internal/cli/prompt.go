@@ -4,9 +4,9 @@ import (
 	"context"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/flags"
-	"github.com/claudeless/claudeless/internal/process"
-	"github.com/claudeless/claudeless/internal/session"
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/claude/flags"
+	"github.com/claudeless/claudeless/internal/claude/session"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 

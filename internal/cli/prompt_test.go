@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/flags"
-	"github.com/claudeless/claudeless/internal/process"
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/claude/flags"
 )
 
 func TestReadPrompt(t *testing.T) {

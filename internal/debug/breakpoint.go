@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/eval"
-	"github.com/claudeless/claudeless/internal/match"
+	"github.com/claudeless/claudeless/internal/base/eval"
+	"github.com/claudeless/claudeless/internal/base/match"
 )
 
 // Behavior says when a breakpoint stops calls.

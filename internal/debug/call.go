@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/eval"
-	"github.com/claudeless/claudeless/internal/plainjson"
+	"github.com/claudeless/claudeless/internal/base/eval"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 

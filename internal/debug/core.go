@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/cas"
+	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
 // Policy says what becomes of a pause that nobody decides about.

@@ -52,7 +52,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/claudeless/claudeless/internal/cas"
+	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
 // Hub holds all state of the debugger, in parts that own theirs under one lock.

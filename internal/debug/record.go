@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/claudeless/claudeless/internal/cas"
+	"github.com/claudeless/claudeless/internal/base/cas"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 

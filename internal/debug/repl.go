@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/eval"
+	"github.com/claudeless/claudeless/internal/base/eval"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
-	"github.com/claudeless/claudeless/internal/cas"
+	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
 // Start tells the hub of a call about to run. A call that is stopped begins

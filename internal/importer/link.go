@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/base/tomltext"
 	"github.com/claudeless/claudeless/internal/importer/session"
-	"github.com/claudeless/claudeless/internal/tomltext"
 )
 
 // shortestLink is the length from which a result that a text repeats is no

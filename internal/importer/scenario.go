@@ -11,10 +11,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/base/tomltext"
 	"github.com/claudeless/claudeless/internal/importer/kit"
 	"github.com/claudeless/claudeless/internal/importer/play"
 	"github.com/claudeless/claudeless/internal/importer/session"
-	"github.com/claudeless/claudeless/internal/tomltext"
 )
 
 // scenarioWriter writes sessions as a scenario.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/tomltext"
 	"github.com/claudeless/claudeless/internal/importer/hide"
-	"github.com/claudeless/claudeless/internal/ordered"
-	"github.com/claudeless/claudeless/internal/tomltext"
 )
 
 // text is a text of a scenario, in which directories are templates.

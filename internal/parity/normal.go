@@ -14,7 +14,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/internal/base/ordered"
 )
 
 // Options say what is known about a run. The zero value works.

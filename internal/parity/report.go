@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/junit"
+	"github.com/claudeless/claudeless/internal/base/junit"
 )
 
 // Status is what came of a case.

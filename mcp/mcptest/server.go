@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/plainjson"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // Options are a server's surroundings.

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/cas"
+	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
 // Source is the source of every call kept here, for those who mix them with

@@ -12,9 +12,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/diag"
-	"github.com/claudeless/claudeless/internal/eval"
-	"github.com/claudeless/claudeless/internal/match"
+	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/internal/base/eval"
+	"github.com/claudeless/claudeless/internal/base/match"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )

@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/txtar"
 
-	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/scenarios"
 	"github.com/claudeless/claudeless/scenarios/lint"
 	"github.com/claudeless/claudeless/simulator/protocol"

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/match"
+	"github.com/claudeless/claudeless/internal/base/match"
 	"github.com/claudeless/claudeless/scenarios"
 )
 

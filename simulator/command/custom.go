@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/claudeless/claudeless/internal/catalog"
+	"github.com/claudeless/claudeless/internal/claude/catalog"
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 

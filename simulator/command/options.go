@@ -10,7 +10,7 @@ import (
 	"encoding/json"
 	"strconv"
 
-	"github.com/claudeless/claudeless/internal/catalog"
+	"github.com/claudeless/claudeless/internal/claude/catalog"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/protocol"

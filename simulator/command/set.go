@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/claudeless/claudeless/internal/persona"
+	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
 	"github.com/claudeless/claudeless/simulator"
 	"github.com/claudeless/claudeless/simulator/slash"
 )
@@ -30,10 +30,10 @@ func (s *Set) Find(name string) (simulator.Command, bool) {
 		return nil, false
 	case isCustom:
 		return modelsOnly(k.Name), true
-	case slices.Contains(persona.Unavailable(), name):
+	case slices.Contains(clientinfo.Unavailable(), name):
 		return simulator.Unavailable{}, true
 	}
-	if b, ok := persona.BuiltinNamed(name); ok && !b.Skill {
+	if b, ok := clientinfo.BuiltinNamed(name); ok && !b.Skill {
 		return builtin{s, b.Name}, true
 	}
 	for _, p := range prompts(s.o.Servers) {
@@ -52,8 +52,8 @@ func (s *Set) Grant(rules []string) { s.o.Rules.Grant(rules) }
 
 // Known tells whether a command is the CLI's own, on a terminal at least.
 func Known(name string) bool {
-	b, ok := persona.BuiltinNamed(name)
-	return ok && !b.Skill || slices.Contains(persona.Unavailable(), name)
+	b, ok := clientinfo.BuiltinNamed(name)
+	return ok && !b.Skill || slices.Contains(clientinfo.Unavailable(), name)
 }
 
 // builtin is a command of the CLI itself.

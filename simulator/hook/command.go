@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/proc"
+	"github.com/claudeless/claudeless/internal/base/proc"
 )
 
 // exitNotFound is what a shell answers for a command it cannot find.

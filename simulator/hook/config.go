@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/jspattern"
+	"github.com/claudeless/claudeless/internal/base/jspattern"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 

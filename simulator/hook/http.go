@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/claudeless/claudeless/internal/proc"
+	"github.com/claudeless/claudeless/internal/base/proc"
 )
 
 // bodyLimit bounds what is read of an HTTP hook's answer, in bytes.

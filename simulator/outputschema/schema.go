@@ -22,8 +22,8 @@ import (
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
-	"github.com/claudeless/claudeless/internal/jspattern"
-	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/internal/base/jspattern"
+	"github.com/claudeless/claudeless/internal/base/ordered"
 )
 
 // Schema is the compiled schema of an output. It is made by [Compile].

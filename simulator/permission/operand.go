@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/shellcmd"
+	"github.com/claudeless/claudeless/internal/base/shellcmd"
 )
 
 // maxNested bounds how deep scripts inside of scripts are looked into, and

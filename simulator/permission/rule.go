@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/match"
+	"github.com/claudeless/claudeless/internal/base/match"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 

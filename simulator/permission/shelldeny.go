@@ -3,7 +3,7 @@ package permission
 import (
 	"slices"
 
-	"github.com/claudeless/claudeless/internal/shellcmd"
+	"github.com/claudeless/claudeless/internal/base/shellcmd"
 )
 
 // deniedPath refuses a command line that reaches a path which a deny rule for

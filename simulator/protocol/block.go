@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/plainjson"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 )
 
 // Block is one content block of a message (Messages API "content"). The set

@@ -2,7 +2,7 @@
 // boundary: messages and their content blocks, the events on stdout, tool
 // definitions and results, transcript lines, hook inputs and questions about
 // permission. Beside them stand the traces: events without a wire form, for those
-// who record. The frames of the control protocol are those of internal/control.
+// who record. The frames of the control protocol are those of internal/claude/control.
 //
 // It has JSON tags and no behaviour beyond encoding; every other package of
 // the module may import it and it imports none of them. Key sets and types

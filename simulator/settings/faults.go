@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/internal/base/ordered"
 )
 
 func (f Fault) String() string {

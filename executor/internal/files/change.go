@@ -7,8 +7,8 @@ import (
 	"sync"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
-	"github.com/claudeless/claudeless/internal/ordered"
-	"github.com/claudeless/claudeless/internal/textdiff"
+	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/textdiff"
 )
 
 // What the tools that change files have in common.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
 	"github.com/claudeless/claudeless/executor/shell"
-	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/internal/base/ordered"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 

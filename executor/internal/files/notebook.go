@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
-	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/internal/base/ordered"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/claudeless/claudeless/executor/internal/tool"
-	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/internal/base/ordered"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 

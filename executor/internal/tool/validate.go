@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf16"
 
-	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/internal/base/ordered"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 

@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/cas"
+	"github.com/claudeless/claudeless/internal/base/cas"
 	"github.com/claudeless/claudeless/internal/debug"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/protocol"

@@ -10,12 +10,12 @@ import (
 	"maps"
 	"net/http"
 
+	"github.com/claudeless/claudeless/internal/base/localhttp"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/debug"
 	"github.com/claudeless/claudeless/internal/debug/compat"
 	"github.com/claudeless/claudeless/internal/debug/compat/item"
 	"github.com/claudeless/claudeless/internal/debug/external"
-	"github.com/claudeless/claudeless/internal/plainjson"
-	"github.com/claudeless/claudeless/internal/serve"
 )
 
 // Options configure a Handler. Hub must be set.
@@ -58,7 +58,7 @@ func read(r *http.Request, v any) error {
 		if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return &statusError{http.StatusRequestEntityTooLarge, &debug.Error{Code: "payload_too_large", Message: fmt.Sprintf("the body is over %d bytes", tooLarge.Limit)}}
 		}
-		if _, ok := errors.AsType[*serve.SlowBodyError](err); ok {
+		if _, ok := errors.AsType[*localhttp.SlowBodyError](err); ok {
 			return &statusError{http.StatusRequestTimeout, &debug.Error{Code: "request_timeout", Message: err.Error()}}
 		}
 		return &debug.Error{Code: "invalid_payload", Message: err.Error()}

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/claudeless/claudeless/internal/base/localhttp"
 	"github.com/claudeless/claudeless/internal/debug/compat"
-	"github.com/claudeless/claudeless/internal/serve"
 )
 
 // Handler answers the routes. Who may ask is left to the server, see package
@@ -54,8 +54,8 @@ func (a *api) serve(rt route) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if rt.client {
 			allowOrigin(w, r)
-		} else if !serve.OwnOrigin(r) {
-			serve.Refuse(w, http.StatusForbidden, "forbidden", "this route is for the debugger's own pages")
+		} else if !localhttp.OwnOrigin(r) {
+			localhttp.Refuse(w, http.StatusForbidden, "forbidden", "this route is for the debugger's own pages")
 			return
 		}
 		if rt.stream != nil {

@@ -23,10 +23,10 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"go.uber.org/goleak"
 
+	"github.com/claudeless/claudeless/internal/base/localhttp"
+	"github.com/claudeless/claudeless/internal/base/match"
 	"github.com/claudeless/claudeless/internal/debug"
 	"github.com/claudeless/claudeless/internal/debug/compat"
-	"github.com/claudeless/claudeless/internal/match"
-	"github.com/claudeless/claudeless/internal/serve"
 	"github.com/claudeless/claudeless/mcp/mcptest"
 )
 
@@ -58,7 +58,7 @@ func newServer(tb testing.TB, o Options, origins ...string) *httptest.Server {
 	if o.Hub == nil {
 		o.Hub = newHub(tb)
 	}
-	s := httptest.NewServer(serve.Guard(serve.Access{Own: true, Origins: origins}, Handler(o)))
+	s := httptest.NewServer(localhttp.Guard(localhttp.Access{Own: true, Origins: origins}, Handler(o)))
 	tb.Cleanup(func() {
 		s.CloseClientConnections()
 		s.Close()

@@ -15,10 +15,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/importer/kit"
 	"github.com/claudeless/claudeless/internal/importer/session"
-	"github.com/claudeless/claudeless/internal/proc"
-	"github.com/claudeless/claudeless/internal/redact"
+	"github.com/claudeless/claudeless/internal/record/redact"
 )
 
 // Marks stand for directories until a text is written: as templates where there

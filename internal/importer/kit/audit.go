@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/claudeless/claudeless/internal/redact"
+	"github.com/claudeless/claudeless/internal/record/redact"
 )
 
 // Leak is a secret in a file.

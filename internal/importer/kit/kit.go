@@ -15,8 +15,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/claudeless/claudeless/internal/proc"
-	"github.com/claudeless/claudeless/internal/redact"
+	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/internal/record/redact"
 )
 
 // Kit is files on their way. It is for one goroutine.

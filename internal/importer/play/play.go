@@ -17,10 +17,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/importer/hide"
 	"github.com/claudeless/claudeless/internal/importer/kit"
 	"github.com/claudeless/claudeless/internal/importer/session"
-	"github.com/claudeless/claudeless/internal/proc"
 )
 
 // Options say what counts.

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/journal"
+	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
 // journalReader reads our own journal.

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/messages/history"
+	"github.com/claudeless/claudeless/internal/api/history"
 )
 
 // Options say how files are read. The zero value works.

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/shellcmd"
+	"github.com/claudeless/claudeless/internal/base/shellcmd"
 )
 
 // Place is where something was read.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/journal"
-	"github.com/claudeless/claudeless/internal/messages/history"
+	"github.com/claudeless/claudeless/internal/api/history"
+	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
 // trafficReader reads requests to a Messages API and their answers. Every

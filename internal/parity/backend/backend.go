@@ -11,10 +11,10 @@ import (
 	"os"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/clock"
-	"github.com/claudeless/claudeless/internal/messages"
-	"github.com/claudeless/claudeless/internal/process"
-	"github.com/claudeless/claudeless/internal/serve"
+	"github.com/claudeless/claudeless/internal/api"
+	"github.com/claudeless/claudeless/internal/base/clock"
+	"github.com/claudeless/claudeless/internal/base/localhttp"
+	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/scenarios"
 )
 
@@ -50,7 +50,7 @@ func Listen(ctx context.Context, o Options) (*API, error) {
 	if a.record, err = os.Create(o.Record); err != nil {
 		return nil, fmt.Errorf("recording requests: %w", err)
 	}
-	handler, err := messages.New(messages.Options{
+	handler, err := api.New(api.Options{
 		Scenario: s, Capture: a.record, CWD: o.CWD, PID: o.System.PID,
 		Clock: clock.New(clock.Options{Now: o.System.Now, NewID: o.System.NewID}),
 	})
@@ -58,13 +58,13 @@ func Listen(ctx context.Context, o Options) (*API, error) {
 		return nil, errors.Join(err, a.record.Close())
 	}
 	ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	ln, err := serve.Listen(ctx, serve.Options{})
+	ln, err := localhttp.Listen(ctx, localhttp.Options{})
 	if err != nil {
 		a.cancel()
 		return nil, errors.Join(err, a.record.Close())
 	}
 	a.URL = "http://" + ln.Addr().String()
-	go func() { a.done <- serve.Serve(ctx, ln, handler, serve.Options{Grace: time.Millisecond}) }() // ends with Close
+	go func() { a.done <- localhttp.Serve(ctx, ln, handler, localhttp.Options{Grace: time.Millisecond}) }() // ends with Close
 	return a, nil
 }
 

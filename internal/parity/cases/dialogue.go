@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
 // Step is one line of a dialogue: what the host does, or waits for.

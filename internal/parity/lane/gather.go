@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/journal"
+	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
 // gather reads what the lane has left.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/parity"
 	"github.com/claudeless/claudeless/internal/parity/cases"
-	"github.com/claudeless/claudeless/internal/proc"
 )
 
 // host does the steps of a dialogue.

@@ -17,11 +17,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/guard"
+	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/exec/guard"
 	"github.com/claudeless/claudeless/internal/parity"
 	"github.com/claudeless/claudeless/internal/parity/cases"
-	"github.com/claudeless/claudeless/internal/proc"
-	"github.com/claudeless/claudeless/internal/process"
 )
 
 // Job is a case and the programs that run it, one after the other.

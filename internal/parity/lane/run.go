@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/parity"
 	"github.com/claudeless/claudeless/internal/parity/cases"
-	"github.com/claudeless/claudeless/internal/proc"
 )
 
 // runs does the runs of the case.

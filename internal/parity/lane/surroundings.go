@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/parity"
 	"github.com/claudeless/claudeless/internal/parity/backend"
-	"github.com/claudeless/claudeless/internal/proc"
-	"github.com/claudeless/claudeless/internal/process"
 )
 
 // play is one lane under way.

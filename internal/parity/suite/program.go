@@ -14,9 +14,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/harness"
-	"github.com/claudeless/claudeless/internal/proc"
-	"github.com/claudeless/claudeless/internal/process"
+	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/exec/runner"
 )
 
 // Program is a claude.
@@ -34,7 +34,7 @@ const module = "github.com/claudeless/claudeless"
 // Find finds the real claude: the path that was given, CLAUDE_BIN, or that of PATH;
 // never this program.
 func Find(ctx context.Context, s *process.System, given, self string) (Program, error) {
-	path, err := harness.FindReal(given, s.Getenv, self)
+	path, err := runner.FindReal(given, s.Getenv, self)
 	if err != nil {
 		return Program{}, fmt.Errorf("%w: %w", ErrNoClaude, err)
 	}

@@ -18,12 +18,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/parity"
 	"github.com/claudeless/claudeless/internal/parity/cases"
 	"github.com/claudeless/claudeless/internal/parity/lane"
-	"github.com/claudeless/claudeless/internal/proc"
-	"github.com/claudeless/claudeless/internal/process"
 )
 
 // Options say what is compared. System, Self and Cases are required.
@@ -78,7 +78,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	var all []*cases.Case
 	all, res.Unreadable = cases.Load(o.Cases)
-	r := &runner{Options: o, known: known, normal: make([]string, len(all))}
+	r := &caseRunner{Options: o, known: known, normal: make([]string, len(all))}
 	r.Timeout = cmp.Or(r.Timeout, 30*time.Second)
 	if len(all) == 0 && len(res.Unreadable) == 0 {
 		return nil, process.Hinted("no case was named", "claudeless parity CASE…: .txtar files, scenarios with [parity], directories of them")
@@ -118,8 +118,8 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 // Serve plays the job of stdin; Options.Isolated are the words that call it.
 func Serve(ctx context.Context, s *process.System) error { return lane.Serve(ctx, s) }
 
-// runner is a run under way.
-type runner struct {
+// caseRunner is a run under way.
+type caseRunner struct {
 	Options
 	isolates bool
 	normal   []string // by case
@@ -129,12 +129,12 @@ type runner struct {
 }
 
 // doubtful tells whether the case should be compared once more.
-func (r *runner) doubtful(v *parity.Verdict) bool {
+func (r *caseRunner) doubtful(v *parity.Verdict) bool {
 	return v.Status == parity.Differs || v.Status != parity.NotComparable && r.known.Doubtful(v.Case, v.File, v.Version)
 }
 
 // each calls do for every number, some at a time.
-func (r *runner) each(ctx context.Context, numbers []int, do func(i int)) {
+func (r *caseRunner) each(ctx context.Context, numbers []int, do func(i int)) {
 	next := make(chan int)
 	var workers sync.WaitGroup
 	jobs := r.Jobs
@@ -160,7 +160,7 @@ func (r *runner) each(ctx context.Context, numbers []int, do func(i int)) {
 
 // one runs a case and compares its lanes. before is what came of it the last time,
 // if there was one.
-func (r *runner) one(ctx context.Context, i int, c *cases.Case, before *parity.Verdict) *parity.Verdict {
+func (r *caseRunner) one(ctx context.Context, i int, c *cases.Case, before *parity.Verdict) *parity.Verdict {
 	v := &parity.Verdict{
 		Case: c.Name, Area: c.Area(), Version: r.Right.Version, File: c.File, Line: c.ScenarioLine,
 		Differences: []parity.Difference{}, Why: c.Incomparable,
@@ -191,7 +191,7 @@ func (r *runner) one(ctx context.Context, i int, c *cases.Case, before *parity.V
 	return v
 }
 
-func (r *runner) play(ctx context.Context, c *cases.Case) (recordings []*parity.Recording, err error) {
+func (r *caseRunner) play(ctx context.Context, c *cases.Case) (recordings []*parity.Recording, err error) {
 	dir, err := proc.MakeTempDir("claudeless-parity-")
 	if err != nil {
 		return nil, err

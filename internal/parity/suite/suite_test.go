@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/parity"
 	"github.com/claudeless/claudeless/internal/parity/suite"
-	"github.com/claudeless/claudeless/internal/process"
 )
 
 // Where the system gives no network of their own to lanes, that is said, and the

@@ -10,7 +10,7 @@ import (
 
 	"github.com/mark3labs/mcp-go/client/transport"
 
-	"github.com/claudeless/claudeless/internal/proc"
+	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/mcp/internal/carrier"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	wire "github.com/mark3labs/mcp-go/mcp"
 
-	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/internal/base/ordered"
 	"github.com/claudeless/claudeless/mcp/internal/health"
 )
 

@@ -13,7 +13,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/ordered"
+	"github.com/claudeless/claudeless/internal/base/ordered"
 )
 
 // Fields reads the members of one entry and collects what is wrong with them.

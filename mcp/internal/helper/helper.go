@@ -12,7 +12,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/claudeless/claudeless/internal/proc"
+	"github.com/claudeless/claudeless/internal/base/proc"
 )
 
 // Options describe one run. Command is required.

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/claudeless/claudeless/internal/redact"
+	"github.com/claudeless/claudeless/internal/record/redact"
 )
 
 // Sink is one writer for the logs of many servers. A nil sink drops all.

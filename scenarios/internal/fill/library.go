@@ -10,7 +10,7 @@ import (
 	"encoding/json"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/eval"
+	"github.com/claudeless/claudeless/internal/base/eval"
 )
 
 // Library holds what was compiled at load: expressions and templates by their

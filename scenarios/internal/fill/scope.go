@@ -7,8 +7,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/claudeless/claudeless/internal/diag"
-	"github.com/claudeless/claudeless/internal/eval"
+	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/internal/base/eval"
 )
 
 // Scope fills in what one response holds. The zero value of its maps is empty,

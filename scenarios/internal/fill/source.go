@@ -5,7 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/claudeless/claudeless/internal/diag"
+	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
 // Source is one file of a scenario.

@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/debug/compat/pickle"
-	"github.com/claudeless/claudeless/internal/plainjson"
 )
 
 // Bounds of what an inspection shows.

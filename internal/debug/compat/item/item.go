@@ -13,9 +13,9 @@ import (
 	"math/big"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/cas"
+	"github.com/claudeless/claudeless/internal/base/cas"
+	"github.com/claudeless/claudeless/internal/base/plainjson"
 	"github.com/claudeless/claudeless/internal/debug/compat/pickle"
-	"github.com/claudeless/claudeless/internal/plainjson"
 )
 
 // Format is how the bytes of an item are to be read.

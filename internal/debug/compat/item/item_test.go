@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/claudeless/claudeless/internal/cas"
+	"github.com/claudeless/claudeless/internal/base/cas"
 )
 
 const (

@@ -1,0 +1,40 @@
+// Package boundedmap is a map that forgets.
+//
+// Its one invariant: at least the last n entries that were used are there, and never
+// more than twice as many. It knows nothing of what it holds.
+package boundedmap
+
+// Map keeps what was used lately. It is for one goroutine at a time; the zero value
+// keeps nothing.
+type Map[K comparable, V any] struct {
+	n          int
+	young, old map[K]V
+}
+
+// New makes a map that keeps the last n entries; 0 and less = none.
+func New[K comparable, V any](n int) Map[K, V] {
+	return Map[K, V]{n: max(0, n), young: map[K]V{}}
+}
+
+// Get is the entry of a key, which counts as a use of it.
+func (m *Map[K, V]) Get(k K) (V, bool) {
+	v, ok := m.young[k]
+	if ok {
+		return v, true
+	}
+	if v, ok = m.old[k]; ok {
+		m.Put(k, v)
+	}
+	return v, ok
+}
+
+// Put sets an entry.
+func (m *Map[K, V]) Put(k K, v V) {
+	if m.n == 0 {
+		return
+	}
+	if _, known := m.young[k]; !known && len(m.young) >= m.n {
+		m.old, m.young = m.young, make(map[K]V, m.n)
+	}
+	m.young[k] = v
+}

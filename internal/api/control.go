@@ -1,0 +1,126 @@
+package api
+
+import (
+	"bytes"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/api/wire"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// health is the answer of the control route of that name.
+type health struct {
+	OK       bool   `json:"ok"`
+	Scenario string `json:"scenario,omitempty"`
+}
+
+// condition is what a namespace has done so far.
+type condition struct {
+	Namespace string `json:"namespace"`
+	// Requests of conversations that were answered, scripted failures included.
+	Requests int `json:"requests"`
+	// Unmet are the expectations of the scenario that are not fulfilled so far.
+	Unmet []string `json:"unmet"`
+	// Gates are those that answers came to.
+	Gates []gateState `json:"gates"`
+	// Dropped counts journal lines that are no longer kept here.
+	Dropped int `json:"dropped_lines"`
+}
+
+// control answers /_claudeless/… for those who steer a test. The namespace is that
+// of the path, of the header, or of the query.
+func (s *service) control(w http.ResponseWriter, r *http.Request, name, route string) {
+	if q := r.URL.Query().Get("namespace"); q != "" {
+		name = q
+	}
+	get, post := r.Method == http.MethodGet || r.Method == http.MethodHead, r.Method == http.MethodPost
+	allowed := s.trusted(r) || s.Token == "" && s.local(r)
+	switch {
+	case route == "health" && get:
+		answerJSON(w, http.StatusOK, health{OK: true, Scenario: s.Scenario.Name})
+	case !allowed:
+		answerJSON(w, http.StatusUnauthorized, wire.ErrorBody{Type: "authentication_error", Message: "the control routes need the token of the server"})
+	case route == "journal" && get:
+		w.Header().Set("Content-Type", "application/x-ndjson")
+		if _, err := w.Write(s.lines(s.space(name))); err != nil {
+			return // whoever asked has gone
+		}
+	case route == "state" && get:
+		answerJSON(w, http.StatusOK, s.condition(s.space(name)))
+	case route == "reset" && post:
+		s.forget(name)
+		answerJSON(w, http.StatusOK, health{OK: true})
+	case strings.HasPrefix(route, "gates/") && post:
+		s.release(w, s.space(name), strings.TrimPrefix(route, "gates/"))
+	default:
+		answerJSON(w, http.StatusNotFound, wire.ErrorBody{Type: "not_found_error", Message: "no such control route: " + r.Method + " " + route})
+	}
+}
+
+func answerJSON(w http.ResponseWriter, status int, v any) {
+	body, err := protocol.Marshal(v)
+	if err != nil {
+		status = http.StatusInternalServerError
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if _, err := w.Write(append(body, '\n')); err != nil {
+		return // whoever asked has gone
+	}
+}
+
+// lines is the journal of a namespace as it would stand in a file.
+func (s *service) lines(ns *namespace) []byte {
+	ns.mu.Lock()
+	entries := append([]entry(nil), ns.lines...)
+	ns.mu.Unlock()
+	var out bytes.Buffer
+	at := s.Clock.Now()
+	j := s.newJournal(&out, func() time.Time { return at })
+	for _, e := range entries {
+		at = e.at
+		j.Write(e.body)
+	}
+	return out.Bytes()
+}
+
+func (s *service) condition(ns *namespace) condition {
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	c := condition{Namespace: ns.name, Requests: ns.requests, Unmet: []string{}, Dropped: ns.dropped, Gates: append([]gateState{}, ns.stood...)}
+	for _, j := range append(slices.Clip(ns.misses), s.Scenario.Judge(&ns.seen)...) {
+		if !j.Met {
+			c.Unmet = append(c.Unmet, j.String())
+		}
+	}
+	return c
+}
+
+// local tells whether a request comes from this machine.
+func (s *service) local(r *http.Request) bool {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return r.RemoteAddr == "" // in process
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// trusted tells whether a request holds the token.
+func (s *service) trusted(r *http.Request) bool {
+	if s.Token == "" {
+		return false
+	}
+	bearer, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	for _, given := range []string{bearer, r.Header.Get("X-Claudeless-Token"), r.Header.Get("X-Api-Key"), r.URL.Query().Get("token")} {
+		if subtle.ConstantTimeCompare([]byte(given), []byte(s.Token)) == 1 {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,174 @@
+package api_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/claudeless/claudeless/internal/api"
+	"github.com/claudeless/claudeless/scenarios"
+)
+
+var update = flag.Bool("update", false, "rewrite the answers in testdata")
+
+// fixedClock stands still and never waits.
+type fixedClock struct{}
+
+func (fixedClock) Now() time.Time                                   { return time.Date(2026, 1, 15, 10, 30, 0, 0, time.UTC) }
+func (fixedClock) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+func (fixedClock) NewID() string                                    { return "4a1c0c5e-0000-4000-8000-000000000001" }
+
+// newServer serves a scenario written as TOML.
+func newServer(tb testing.TB, src string, change ...func(*api.Options)) *api.Server {
+	tb.Helper()
+	scenario, err := scenarios.Parse("scenario.toml", []byte(src), scenarios.LoadOptions{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	o := api.Options{Scenario: scenario, Clock: fixedClock{}}
+	for _, f := range change {
+		f(&o)
+	}
+	s, err := api.New(o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+// TestConversations plays testdata/*.txtar: a scenario, then requests with the
+// answers they get. A request is its first line, headers, an empty line and the
+// body; an answer is the status, the headers that the archive's first line names
+// after "show:", and the body. The file "journal", where there is one, is the
+// journal afterwards.
+func TestConversations(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no conversations", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := txtar.Format(archive)
+			playArchive(t, archive)
+			after := txtar.Format(archive)
+			if bytes.Equal(before, after) {
+				return
+			}
+			if !*update {
+				t.Fatalf("%s (-want +got):\n%s", file, cmp.Diff(string(before), string(after)))
+			}
+			if err := os.WriteFile(file, after, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func playArchive(t *testing.T, archive *txtar.Archive) {
+	t.Helper()
+	var capture bytes.Buffer
+	var server *api.Server
+	var show []string
+	for line := range strings.SplitSeq(string(archive.Comment), "\n") {
+		if names, ok := strings.CutPrefix(line, "show: "); ok {
+			show = strings.Fields(names)
+		}
+	}
+	answer := ""
+	for i := range archive.Files {
+		f := &archive.Files[i]
+		switch {
+		case f.Name == "scenario.toml":
+			server = newServer(t, string(f.Data), func(o *api.Options) { o.Capture, o.Token = &capture, "secret-token" })
+		case strings.HasSuffix(f.Name, "request"):
+			answer = exchangeText(t, server, string(f.Data), show)
+		case strings.HasSuffix(f.Name, "answer"):
+			f.Data = []byte(answer)
+		case f.Name == "journal":
+			f.Data = []byte(journalText(t, capture.String()))
+		}
+	}
+}
+
+// exchangeText sends a request as it is written in an archive.
+func exchangeText(t *testing.T, server http.Handler, text string, show []string) string {
+	t.Helper()
+	in := bufio.NewReader(strings.NewReader(text))
+	first, err := in.ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	method, path, _ := strings.Cut(strings.TrimSpace(first), " ")
+	header := http.Header{"Content-Type": {"application/json"}}
+	for {
+		line, err := in.ReadString('\n')
+		if line = strings.TrimSpace(line); line == "" || err != nil {
+			break
+		}
+		name, value, _ := strings.Cut(line, ":")
+		header.Add(name, strings.TrimSpace(value))
+	}
+	r := httptest.NewRequestWithContext(t.Context(), method, path, in)
+	r.RemoteAddr, r.Header = "127.0.0.1:1234", header
+	w := httptest.NewRecorder()
+	server.ServeHTTP(w, r)
+	var out strings.Builder
+	fmt.Fprintln(&out, w.Code)
+	for _, name := range show {
+		if value := w.Header().Get(name); value != "" {
+			fmt.Fprintf(&out, "%s: %s\n", name, value)
+		}
+	}
+	fmt.Fprintln(&out)
+	body := strings.TrimSuffix(w.Body.String(), "\n")
+	if strings.HasPrefix(w.Header().Get("Content-Type"), "text/event-stream") { // one line an event
+		body = strings.ReplaceAll(strings.ReplaceAll(body, "\ndata: ", " "), "\n\n", "\n")
+	}
+	return out.String() + strings.TrimSuffix(body, "\n") + "\n"
+}
+
+// journalText leaves out of journal lines what is the same in all of them.
+func journalText(t *testing.T, lines string) string {
+	t.Helper()
+	var out strings.Builder
+	for line := range strings.Lines(lines) {
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(line), &fields); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"time", "pid", "session_id", "ms", "namespace", "file"} {
+			if fields[name] == "" || name != "namespace" {
+				delete(fields, name)
+			}
+		}
+		var parts []string
+		for _, key := range slices.Sorted(maps.Keys(fields)) {
+			value, err := json.Marshal(fields[key])
+			if err != nil {
+				t.Fatal(err)
+			}
+			parts = append(parts, key+"="+string(value))
+		}
+		fmt.Fprintln(&out, strings.Join(parts, " "))
+	}
+	return out.String()
+}

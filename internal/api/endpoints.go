@@ -1,0 +1,114 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/api/history"
+	"github.com/claudeless/claudeless/internal/api/wire"
+	"github.com/claudeless/claudeless/internal/record/journal"
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/model"
+)
+
+// route finds the endpoint.
+func (x *exchange) route(path string) {
+	post := x.r.Method == http.MethodPost
+	if strings.Contains(path, "/v1/v1/") {
+		x.refuse(&history.RefusalError{Status: http.StatusNotFound, Message: "the base URL must not end in /v1: the client adds it (" + x.Path + ")", Final: true})
+		return
+	}
+	_, model, isModel := strings.Cut(path, "/v1/models/")
+	switch {
+	case strings.HasSuffix(path, "/v1/messages") && post:
+		x.messages()
+	case strings.HasSuffix(path, "/v1/messages/count_tokens") && post:
+		x.countTokens()
+	case strings.HasSuffix(path, "/v1/models") && x.r.Method == http.MethodGet:
+		x.models()
+	case isModel && x.r.Method == http.MethodGet:
+		x.model(model)
+	case strings.HasSuffix(path, "/v1/messages"), strings.HasSuffix(path, "/v1/messages/count_tokens"), strings.HasSuffix(path, "/v1/models"):
+		x.refuse(&history.RefusalError{Status: http.StatusMethodNotAllowed, Message: x.r.Method + " is not allowed here"})
+	case x.r.Method == http.MethodHead, path == "/", strings.HasSuffix(path, "/api/hello"):
+		x.side("hello", func() { x.w.WriteHeader(http.StatusOK) })
+	case strings.Contains(path, "/api/event_logging"), strings.Contains(path, "telemetry"), strings.Contains(path, "/metrics"):
+		x.side("telemetry", func() { x.json(http.StatusOK, struct{}{}) })
+	default:
+		x.refuse(&history.RefusalError{Status: http.StatusNotFound, Message: "nothing is served at " + x.r.Method + " " + x.Path})
+	}
+}
+
+// countTokens answers POST /v1/messages/count_tokens, by the estimate that usage
+// is made of.
+func (x *exchange) countTokens() {
+	r, err := x.read()
+	if err == nil {
+		err = r.CheckCount()
+	}
+	if err != nil {
+		x.failed(err)
+		return
+	}
+	x.headers("")
+	x.json(http.StatusOK, struct {
+		InputTokens int `json:"input_tokens"`
+	}{scenarios.Tokens(r.Size())})
+	x.s.write(x.ns, journal.SideRequest{
+		Namespace: x.Namespace, Session: x.Session, Kind: "count_tokens", Path: x.Path, Model: r.Model, Status: x.status, MS: x.ms(),
+	})
+}
+
+// models answers GET /v1/models.
+func (x *exchange) models() {
+	query := x.r.URL.Query()
+	limit := 20
+	if text := query.Get("limit"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > 1000 {
+			x.refuse(history.Invalid("limit", "Input should be between 1 and 1000"))
+			return
+		}
+		limit = n
+	}
+	var all []string
+	for _, f := range model.Known() {
+		all = append(all, f.Name)
+	}
+	from, to := 0, len(all)
+	if at := slices.Index(all, query.Get("after_id")); at >= 0 {
+		from = at + 1
+	}
+	if at := slices.Index(all, query.Get("before_id")); at >= 0 {
+		to = max(from, at)
+		from = max(from, to-limit)
+	}
+	page := wire.ModelPage{Data: []wire.ModelInfo{}}
+	for _, id := range all[from:min(to, from+limit)] {
+		page.Data = append(page.Data, wire.InfoOf(id))
+	}
+	page.HasMore = from+len(page.Data) < to
+	if query.Get("before_id") != "" {
+		page.HasMore = from > 0
+	}
+	if n := len(page.Data); n > 0 {
+		page.FirstID, page.LastID = &page.Data[0].ID, &page.Data[n-1].ID
+	}
+	x.side("models", func() { x.json(http.StatusOK, page) })
+}
+
+// model answers GET /v1/models/{id}; any model is there.
+func (x *exchange) model(id string) {
+	x.side("models", func() { x.json(http.StatusOK, wire.InfoOf(id)) })
+}
+
+// side answers a request beside the conversation and records it.
+func (x *exchange) side(kind string, answer func()) {
+	x.headers("")
+	answer()
+	x.s.write(x.ns, journal.SideRequest{
+		Namespace: x.Namespace, Session: x.Session, Kind: kind, Path: x.Path, Status: max(x.status, http.StatusOK), MS: x.ms(),
+	})
+}

@@ -1,0 +1,100 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/api/wire"
+	"github.com/claudeless/claudeless/internal/exec/gate"
+)
+
+// gates are where answers wait until somebody lets them go on. What was reached or
+// released stays so.
+type gates interface {
+	reach(name string) error
+	await(ctx context.Context, name string) error // the error is ctx's, or [gate.ErrTimeout]
+	release(name string) error
+}
+
+// shared are the gates of a directory, which other processes use as well.
+type shared string
+
+func (d shared) reach(name string) error   { return gate.Reach(string(d), name) }
+func (d shared) release(name string) error { return gate.Release(string(d), name) }
+func (d shared) await(ctx context.Context, name string) error {
+	return gate.AwaitReleased(ctx, string(d), name, gate.Patience)
+}
+
+// own are the gates of one namespace. The zero value is ready.
+type own struct {
+	mu   sync.Mutex
+	open map[string]chan struct{} // closed = it is released
+}
+
+// of is what opens when a gate is released. The mutex is held.
+func (o *own) of(name string) chan struct{} {
+	if o.open == nil {
+		o.open = map[string]chan struct{}{}
+	}
+	if o.open[name] == nil {
+		o.open[name] = make(chan struct{})
+	}
+	return o.open[name]
+}
+
+func (o *own) reach(name string) error { return gate.Check(name) }
+
+func (o *own) release(name string) error {
+	if err := gate.Check(name); err != nil {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	opens := o.of(name)
+	select {
+	case <-opens:
+	default:
+		close(opens)
+	}
+	return nil
+}
+
+func (o *own) await(ctx context.Context, name string) error {
+	o.mu.Lock()
+	opens := o.of(name)
+	o.mu.Unlock()
+	over := time.NewTimer(gate.Patience)
+	defer over.Stop()
+	select {
+	case <-opens:
+		return nil
+	case <-over.C:
+		return gate.ErrTimeout
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// gateState is a gate in the state of a namespace.
+type gateState struct {
+	Name    string `json:"name"`
+	Reached bool   `json:"reached"`
+	Waiting bool   `json:"waiting"`
+}
+
+// release answers the control route of a gate.
+func (s *service) release(w http.ResponseWriter, ns *namespace, route string) {
+	name, ok := strings.CutSuffix(route, "/release")
+	if !ok {
+		answerJSON(w, http.StatusNotFound, wire.ErrorBody{Type: "not_found_error", Message: "POST /_claudeless/gates/NAME/release opens a gate"})
+		return
+	}
+	if err := ns.gates.release(name); err != nil {
+		answerJSON(w, http.StatusBadRequest, wire.ErrorBody{Type: "invalid_request_error", Message: err.Error()})
+		return
+	}
+	answerJSON(w, http.StatusOK, health{OK: true})
+}

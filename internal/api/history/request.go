@@ -1,0 +1,252 @@
+// Package history reads requests to the Messages API: what they ask, what they
+// bring along, and what the conversation in them means, step by step.
+//
+// Its one invariant: what a message means depends on the message alone, so it is
+// read once and never changed. The package knows no scenario and answers nothing; what
+// the API would refuse it refuses.
+package history
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"hash/maphash"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/claudeless/claudeless/internal/api/boundedmap"
+)
+
+// Request is the body of a request to the Messages API, read as far as it has to
+// be: system prompt and tools stay as they came until something asks. Parts of it
+// belong to the body that it was read from.
+type Request struct {
+	Client
+
+	Model     string
+	MaxTokens int
+	hasMax    bool
+	Stream    bool
+	Stops     []string
+	Messages  []*Message // nobody changes them
+	System    json.RawMessage
+	Tools     *Toolset
+
+	ToolChoice, Thinking, OutputConfig, Metadata json.RawMessage
+
+	cache   json.RawMessage // cache_control of the whole request
+	thread  string          // its type; "" = none
+	Unknown []string        // keys that nobody here knows
+
+	raw [][]byte // the messages
+}
+
+// Reader reads requests. It remembers what it has read by its bytes: conversations
+// bring the same messages and tools again and again. It is safe for concurrent use.
+type Reader struct {
+	seed maphash.Seed
+
+	mu       sync.Mutex
+	valid    boundedmap.Map[uint64, struct{}]
+	tools    boundedmap.Map[uint64, *Toolset]
+	messages boundedmap.Map[uint64, *Message]
+}
+
+// NewReader makes a reader that remembers that many messages.
+func NewReader(memory int) *Reader {
+	return &Reader{
+		seed: maphash.MakeSeed(), valid: boundedmap.New[uint64, struct{}](256), tools: boundedmap.New[uint64, *Toolset](64),
+		messages: boundedmap.New[uint64, *Message](memory),
+	}
+}
+
+// Read reads a body. The error is a [*RefusalError]; what was read before it is in the
+// request all the same.
+func (rd *Reader) Read(body []byte, c Client) (*Request, error) {
+	r := &Request{Client: c, Tools: &Toolset{}}
+	err := members(body, func(key string, value []byte) error {
+		return rd.member(r, key, value)
+	})
+	switch {
+	case errors.Is(err, errSyntax) && json.Valid(body):
+		return r, &RefusalError{Status: http.StatusBadRequest, Message: "the request body must be a JSON object"}
+	case errors.Is(err, errSyntax):
+		return r, broken()
+	case err != nil:
+		return r, err
+	case r.thread == "continue":
+		return r, &RefusalError{
+			Status: http.StatusNotFound, Message: "this thread is not known: send the whole history", Code: "thread_not_found", Final: true,
+		}
+	}
+	if err = rd.contents(r); errors.Is(err, errSyntax) {
+		err = broken()
+	}
+	return r, err
+}
+
+func broken() *RefusalError {
+	return &RefusalError{Status: http.StatusBadRequest, Message: errSyntax.Error()}
+}
+
+// Size is how many bytes of the body the model would read.
+func (r *Request) Size() int {
+	n := len(r.System) + len(r.Tools.Raw)
+	for _, m := range r.raw {
+		n += len(m)
+	}
+	return n
+}
+
+// member takes one key of the body.
+func (rd *Reader) member(r *Request, key string, value []byte) error {
+	switch key {
+	case "model":
+		return field(key, value, &r.Model, "string")
+	case "max_tokens":
+		r.hasMax = true
+		return field(key, value, &r.MaxTokens, "integer")
+	case "stream":
+		return field(key, value, &r.Stream, "boolean")
+	case "stop_sequences":
+		return field(key, value, &r.Stops, "list")
+	case "messages":
+		r.raw = [][]byte{}
+		err := elements(value, func(m []byte) error {
+			r.raw = append(r.raw, m)
+			return nil
+		})
+		if err != nil {
+			return Invalid(key, "Input should be a valid list")
+		}
+		return nil
+	case "tools":
+		r.Tools = rd.readTools(value)
+		return r.Tools.err
+	case "system":
+		r.System = value
+		return rd.validOnce(value)
+	case "tool_choice":
+		r.ToolChoice = value
+	case "thinking":
+		r.Thinking = value
+	case "output_config", "output_format":
+		r.OutputConfig = value
+	case "metadata":
+		r.Metadata = value
+	case "cache_control":
+		r.cache = value
+	case "thread":
+		var thread struct {
+			Type string `json:"type"`
+		}
+		if err := field(key, value, &thread, "object"); err != nil {
+			return err
+		}
+		r.thread = thread.Type
+	default:
+		if !knownKey(key) {
+			r.Unknown = append(r.Unknown, key)
+		}
+	}
+	return rd.validOnce(value)
+}
+
+// knownKey tells whether a key is one that clients were seen to send and that
+// changes nothing here.
+func knownKey(key string) bool {
+	switch key {
+	case "temperature", "top_p", "top_k", "container", "context_management", "mcp_servers", "service_tier", "inference_geo", "speed",
+		"diagnostics", "fallbacks", "fallback_credit_token", "betas", "anthropic_version", "anthropic_beta", "user_profile_id", "compaction",
+		"billing_policy", "user_profile", "output", "safeguards":
+		return true
+	}
+	return false
+}
+
+// field decodes one key.
+func field(key string, value []byte, into any, what string) error {
+	if bytes.Equal(bytes.TrimSpace(value), []byte("null")) {
+		return nil
+	}
+	if err := json.Unmarshal(value, into); err != nil {
+		if _, ok := errors.AsType[*json.SyntaxError](err); ok {
+			return errSyntax
+		}
+		return Invalid(key, "Input should be a valid "+what)
+	}
+	return nil
+}
+
+// validOnce checks a value that is not decoded; a long one that was seen before
+// is known to be good.
+func (rd *Reader) validOnce(value []byte) error {
+	const long = 512
+	if len(value) < long {
+		if !json.Valid(value) {
+			return errSyntax
+		}
+		return nil
+	}
+	sum := maphash.Bytes(rd.seed, value)
+	rd.mu.Lock()
+	_, known := rd.valid.Get(sum)
+	rd.mu.Unlock()
+	if known {
+		return nil
+	}
+	if !json.Valid(value) {
+		return errSyntax
+	}
+	rd.mu.Lock()
+	rd.valid.Put(sum, struct{}{})
+	rd.mu.Unlock()
+	return nil
+}
+
+// SystemText is the system prompt as one text.
+func (r *Request) SystemText() string {
+	var text string
+	if json.Unmarshal(r.System, &text) == nil {
+		return text
+	}
+	var blocks []struct {
+		Text string `json:"text"`
+	}
+	if json.Unmarshal(r.System, &blocks) != nil {
+		return ""
+	}
+	texts := make([]string, len(blocks))
+	for i, b := range blocks {
+		texts[i] = b.Text
+	}
+	return strings.Join(texts, "\n")
+}
+
+// contents reads the messages; those whose bytes were seen before are known.
+func (rd *Reader) contents(r *Request) error {
+	out := make([]*Message, len(r.raw))
+	sums := make([]uint64, len(r.raw))
+	rd.mu.Lock()
+	for i, raw := range r.raw {
+		sums[i] = maphash.Bytes(rd.seed, raw)
+		out[i], _ = rd.messages.Get(sums[i])
+	}
+	rd.mu.Unlock()
+	for i, m := range out {
+		if m != nil {
+			continue
+		}
+		m, err := readMessage(bytes.Clone(r.raw[i]), i)
+		if err != nil {
+			return err
+		}
+		out[i] = m
+		rd.mu.Lock()
+		rd.messages.Put(sums[i], m)
+		rd.mu.Unlock()
+	}
+	r.Messages = out
+	return nil
+}

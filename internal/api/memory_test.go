@@ -1,0 +1,378 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/claudeless/claudeless/internal/api"
+)
+
+// client sends requests as Claude Code does.
+type client struct {
+	t        *testing.T
+	server   http.Handler
+	session  string
+	agent    string
+	messages []block
+	tools    []string
+}
+
+// send asks and puts the answer into the history; it returns its text.
+func (c *client) send(more ...block) string {
+	c.t.Helper()
+	c.messages = append(c.messages, more...)
+	status, m := c.ask()
+	if status != http.StatusOK {
+		c.t.Fatalf("status %d: %v", status, m)
+	}
+	content, _ := m["content"].([]any)
+	c.messages = append(c.messages, block{"role": "assistant", "content": content})
+	var texts []string
+	for _, b := range content {
+		b, _ := b.(map[string]any)
+		switch b["type"] {
+		case "text":
+			texts = append(texts, fmt.Sprint(b["text"]))
+		case "tool_use":
+			texts = append(texts, fmt.Sprint(b["name"], " ", b["id"]))
+		}
+	}
+	return strings.Join(texts, "|")
+}
+
+func (c *client) ask() (int, map[string]any) {
+	c.t.Helper()
+	var tools []block
+	for _, name := range c.tools {
+		tools = append(tools, block{"name": name, "input_schema": block{}})
+	}
+	body := mustJSON(c.t, block{"model": "m", "max_tokens": 100, "messages": c.messages, "tools": tools})
+	r := httptest.NewRequestWithContext(c.t.Context(), http.MethodPost, "/v1/messages?beta=true", strings.NewReader(string(body)))
+	r.RemoteAddr = "127.0.0.1:1"
+	r.Header.Set("User-Agent", "claude-cli/2.1.329 (external, cli)")
+	r.Header.Set("X-Claude-Code-Session-Id", c.session)
+	if c.agent != "" {
+		r.Header.Set("X-Claude-Code-Agent-Id", c.agent)
+	}
+	w := httptest.NewRecorder()
+	c.server.ServeHTTP(w, r)
+	var m map[string]any
+	if err := json.Unmarshal(w.Body.Bytes(), &m); err != nil {
+		c.t.Fatal(err)
+	}
+	return w.Code, m
+}
+
+func user(texts ...string) block {
+	var blocks []block
+	for _, text := range texts {
+		blocks = append(blocks, block{"type": "text", "text": text})
+	}
+	return block{"role": "user", "content": blocks}
+}
+
+func lossy(o *api.Options) { o.Memory = -1 }
+
+// TestCutHistory: after a compaction the history starts again, and a session goes
+// on where it stood; without the memory the fold starts anew.
+func TestCutHistory(t *testing.T) {
+	const src = `
+[[responses]]
+pattern = { type = "exact", text = "count" }
+response = "{{ turn }}"
+[[responses]]
+pattern = { type = "exact", text = "begin" }
+response = "one"
+[[responses.turns]]
+expect = { type = "exact", text = "next" }
+response = "two"
+`
+	for name, tt := range map[string]struct {
+		change []func(*api.Options)
+		want   []string
+	}{
+		"remembered": {nil, []string{"1", "one", "two", "4", "5"}},
+		"lost":       {[]func(*api.Options){lossy}, []string{"1", "one", "", "2", "3"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &client{t: t, server: newServer(t, src, tt.change...), session: "s"}
+			got := []string{c.send(user("count")), c.send(user("begin"))}
+			summary := block{"role": "user", "content": "This session is being continued from a previous conversation that ran out of context. All was well."}
+			c.messages = []block{summary, {"role": "assistant", "content": "one"}}
+			got = append(got, c.send(user("<local-command-stdout>Compacted </local-command-stdout>", "next")), c.send(user("count")), c.send(user("count")))
+			if fmt.Sprint(got) != fmt.Sprint(tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestCutAgain: what failed because it was too long is asked again behind the summary,
+// and is the same request there: it counts as another attempt, and the script goes on
+// with it.
+func TestCutAgain(t *testing.T) {
+	const src = `
+[[responses]]
+pattern = { type = "exact", text = "tools" }
+[[responses.response.steps]]
+tool_calls = [{ tool = "Bash", input = { command = "echo a" } }]
+[[responses.response.steps]]
+failure = { type = "prompt_too_long", times = 1 }
+text = "after {{ results[0].text }}"
+[[responses]]
+pattern = { type = "exact", text = "once" }
+failure = { type = "prompt_too_long", times = 1 }
+response = "through {{ attempt }}"
+[[responses]]
+pattern = { type = "exact", text = "next" }
+response = "turn {{ turn }}"
+`
+	const summary = "This session is being continued from a previous conversation that ran out of context. All was well."
+	for name, tt := range map[string]struct {
+		change []func(*api.Options)
+		want   []string
+	}{
+		"remembered": {nil, []string{"after a", "through 2", "turn 3"}},
+		"lost":       {[]func(*api.Options){lossy}, []string{"", "400", "turn 2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &client{t: t, server: newServer(t, src, tt.change...), session: "s", tools: []string{"Bash"}}
+			c.send(user("tools"))
+			call := c.messages[1]["content"].([]any)[0].(map[string]any)
+			result := block{"role": "user", "content": []block{{"type": "tool_result", "tool_use_id": call["id"], "content": "a"}}}
+			c.messages = append(c.messages, result)
+			if status, _ := c.ask(); status != http.StatusBadRequest {
+				t.Fatal(status)
+			}
+			c.messages = []block{{"role": "user", "content": summary}, c.messages[1]}
+			got := []string{c.send(result)}
+			c.messages = append(c.messages, user("once"))
+			if status, _ := c.ask(); status != http.StatusBadRequest {
+				t.Fatal(status)
+			}
+			c.messages = []block{user(summary+" Twice.", "once")}
+			status, m := c.ask()
+			if content, _ := m["content"].([]any); status == http.StatusOK {
+				got = append(got, fmt.Sprint(content[0].(map[string]any)["text"]))
+				c.messages = append(c.messages, block{"role": "assistant", "content": content})
+			} else {
+				got = append(got, fmt.Sprint(status))
+			}
+			got = append(got, c.send(user("next")))
+			if fmt.Sprint(got) != fmt.Sprint(tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestCutForked: a session that was compacted is forked, and goes on under its new name.
+func TestCutForked(t *testing.T) {
+	server := newServer(t, `default_response = "turn {{ turn }}"`)
+	c := &client{t: t, server: server, session: "s"}
+	c.send(user("a"))
+	c.send(user("b"))
+	c.messages = nil
+	got := []string{c.send(user("This session is being continued from a previous conversation that ran out of context.", "c"))}
+	c.session = "fork"
+	got = append(got, c.send(user("d")), c.send(user("e")))
+	if want := "[turn 3 turn 4 turn 5]"; fmt.Sprint(got) != want {
+		t.Errorf("got %q, want %s", got, want)
+	}
+}
+
+// TestSummary: what stands for a conversation counts all its prompts, also when the last
+// of them has no answer.
+func TestSummary(t *testing.T) {
+	c := &client{t: t, server: newServer(t, `default_response = "ok"`), session: "s", tools: []string{"Bash"}}
+	c.send(user("a"))
+	c.send(user("b"))
+	const critical = "CRITICAL: Respond with TEXT ONLY. Do NOT call any tools."
+	for _, messages := range [][]block{append(c.messages, user(critical)), append(c.messages, user("c\n", critical))} {
+		beside := &client{t: t, server: c.server, session: "s", tools: c.tools, messages: messages}
+		if got := beside.send(); !strings.Contains(got, "The user sent 2 prompts and each was answered.") {
+			t.Error(got)
+		}
+	}
+}
+
+// TestScriptedAgents: a sub-agent's conversation takes the script that hangs on the
+// call which started it; without the memory the rules answer, and the journal
+// says so.
+func TestScriptedAgents(t *testing.T) {
+	const src = `
+default_response = "the rules"
+[[responses]]
+pattern = { type = "exact", text = "delegate" }
+[[responses.response.steps]]
+tool_calls = [
+  { tool = "Task", input = { prompt = "work" }, subagent = { steps = [{ text = "first", tool_calls = [{ tool = "Bash" }] }, { text = "first done" }] } },
+  { tool = "Task", input = { prompt = "work" }, subagent = { steps = [{ text = "second" }] } },
+]
+`
+	for name, tt := range map[string]struct {
+		change []func(*api.Options)
+		want   []string
+		lost   bool
+	}{
+		"remembered": {nil, []string{"first", "second", "first done"}, false},
+		"lost":       {[]func(*api.Options){lossy}, []string{"the rules", "the rules", ""}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var journal safeBuffer
+			server := newServer(t, src, append(tt.change, func(o *api.Options) { o.Capture = &journal })...)
+			parent := &client{t: t, server: server, session: "s", tools: []string{"Agent", "Bash"}}
+			if said := parent.send(user("delegate")); strings.Count(said, "Agent toolu_") != 2 {
+				t.Fatal(said)
+			}
+			if _, again := parent.ask(); again == nil { // a retry makes no third script
+				t.Fatal("no answer")
+			}
+			a := &client{t: t, server: server, session: "s", agent: "a1", tools: []string{"Bash"}}
+			b := &client{t: t, server: server, session: "s", agent: "a2", tools: []string{"Bash"}}
+			text, _, _ := strings.Cut(a.send(user("work")), "|")
+			got := []string{text, b.send(user("work"))}
+			last := a.messages[len(a.messages)-1]["content"].([]any)
+			if call := last[len(last)-1].(map[string]any); call["type"] == "tool_use" {
+				got = append(got, a.send(block{"role": "user", "content": []block{{"type": "tool_result", "tool_use_id": call["id"], "content": "r"}}}))
+			} else {
+				got = append(got, "")
+			}
+			if fmt.Sprint(got) != fmt.Sprint(tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+			if strings.Contains(journal.String(), "has no script any more") != tt.lost {
+				t.Error(journal.String())
+			}
+		})
+	}
+}
+
+// TestAttempts: a failure with times counts the attempts of one conversation,
+// whatever else changes; without the memory it always strikes.
+func TestAttempts(t *testing.T) {
+	const src = `
+[[responses]]
+pattern = { type = "exact", text = "flaky" }
+failure = { type = "api_error", status = 529, times = 2 }
+response = "attempt {{ attempt }}"
+[[responses]]
+pattern = { type = "any" }
+response = "other"
+`
+	server := newServer(t, src)
+	statuses := func(session, agent string, tools ...string) []int {
+		var out []int
+		for i := range 4 {
+			c := &client{t: t, server: server, session: session, agent: agent, messages: []block{user("flaky")}}
+			c.tools = tools[:min(i, len(tools))]
+			status, _ := c.ask()
+			out = append(out, status)
+		}
+		return out
+	}
+	if got := statuses("s", "", "A", "B", "C"); fmt.Sprint(got) != "[529 529 200 200]" {
+		t.Error(got)
+	}
+	if got := statuses("s", "agent"); fmt.Sprint(got) != "[529 529 200 200]" {
+		t.Errorf("an agent counts for itself: %v", got)
+	}
+	server = newServer(t, src, lossy)
+	if got := statuses("s", ""); fmt.Sprint(got) != "[529 529 529 529]" {
+		t.Errorf("without memory: %v", got)
+	}
+}
+
+// TestFailedPrompt: a prompt that failed for good comes again as the first block of
+// the next one; both are prompts of their own, as in the CLI face.
+func TestFailedPrompt(t *testing.T) {
+	server := newServer(t, `
+[[responses]]
+pattern = { type = "exact", text = "bad" }
+failure = { type = "prompt_too_long" }
+[[responses]]
+pattern = { type = "exact", text = "good" }
+response = "turn {{ turn }}"
+`)
+	c := &client{t: t, server: server, session: "s", messages: []block{user("bad")}}
+	if status, m := c.ask(); status != http.StatusBadRequest {
+		t.Fatal(status, m)
+	}
+	c.messages = nil
+	if got := c.send(user("bad\n", "good")); got != "turn 2" {
+		t.Error(got)
+	}
+}
+
+// TestSideRequests is the rule of messages-api 8: what a client asks beside the
+// conversation touches no rule, no count and no expectation.
+func TestSideRequests(t *testing.T) {
+	var journal safeBuffer
+	server := newServer(t, `
+unmatched = "error"
+[[responses]]
+pattern = { type = "contains", text = "hello" }
+max_matches = 1
+response = "turn {{ turn }}"
+[[api.side]]
+kind = "probe"
+text = "scripted probe"
+[[expect]]
+prompt = { type = "contains", text = "hello" }
+times = 1
+`, func(o *api.Options) { o.Capture = &journal })
+	ask := func(body string) string {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/messages", strings.NewReader(body))
+		r.RemoteAddr = "127.0.0.1:1"
+		r.Header.Set("User-Agent", "claude-cli/2.1.329 (external, cli)")
+		w := httptest.NewRecorder()
+		server.ServeHTTP(w, r)
+		return fmt.Sprint(w.Code, " ", strings.Join(textsOf(t, w.Body), "|"))
+	}
+	for _, tt := range []struct{ kind, body, want string }{
+		{"title", `{"model":"h","max_tokens":9,"system":"You are naming a coding session from what is said.","messages":[{"role":"user","content":"<session>\nhello one two three four five six\n</session>\nName it."}],"output_config":{"format":{"type":"json_schema","schema":{"properties":{"title":{}}}}}}`, `200 {"title":"hello one two three four"}`},
+		{"probe", `{"model":"h","max_tokens":1,"messages":[{"role":"user","content":"hello"}]}`, `200 scripted probe`},
+		{"compact", `{"model":"h","max_tokens":9,"tools":[{"name":"Bash"}],"messages":[{"role":"user","content":"hello"},{"role":"assistant","content":"x"},{"role":"user","content":"CRITICAL: Respond with TEXT ONLY. Do NOT call any tools."}]}`, "200 <summary>\nThe conversation so far went as the scenario has it.\n</summary>"},
+		{"other", `{"model":"h","max_tokens":9,"messages":[{"role":"user","content":"hello"}],"output_config":{"format":{"type":"json_schema","schema":{"properties":{"risk":{}}}}}}`, `200 OK`},
+	} {
+		if got := ask(tt.body); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.kind, got, tt.want)
+		}
+		if want := fmt.Sprintf(`"type":"side_request","namespace":"","kind":%q`, tt.kind); !strings.Contains(journal.String(), want) {
+			t.Errorf("no %s in %s", want, journal.String())
+		}
+	}
+	if !strings.Contains(journal.String(), `"unclassified":true`) {
+		t.Error("no drift alarm")
+	}
+	if got := ask(`{"model":"m","max_tokens":99,"tools":[{"name":"Bash"}],"messages":[{"role":"user","content":"hello"}]}`); got != "200 turn 1" {
+		t.Errorf("the conversation afterwards: %s", got)
+	}
+	if unmet := server.Unmet(""); len(unmet) != 0 {
+		t.Error(unmet)
+	}
+}
+
+func textsOf(t *testing.T, body io.Reader) []string {
+	t.Helper()
+	var m struct {
+		Content []struct{ Text string }
+		Error   struct{ Message string }
+	}
+	if err := json.NewDecoder(body).Decode(&m); err != nil {
+		t.Fatal(err)
+	}
+	texts := []string{}
+	for _, c := range m.Content {
+		texts = append(texts, c.Text)
+	}
+	if m.Error.Message != "" {
+		texts = append(texts, m.Error.Message)
+	}
+	return texts
+}

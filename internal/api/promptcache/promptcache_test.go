@@ -1,0 +1,108 @@
+package promptcache_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/internal/api/history"
+	"github.com/claudeless/claudeless/internal/api/promptcache"
+)
+
+// request reads a body with long texts for the words in it.
+func request(t *testing.T, body string) *history.Request {
+	t.Helper()
+	body = strings.NewReplacer("LONG", strings.Repeat("long ", 2000), "MARK", `"cache_control":{"type":"ephemeral"}`, "HOUR", `"cache_control":{"type":"ephemeral","ttl":"1h"}`).Replace(body)
+	if !json.Valid([]byte(body)) {
+		t.Fatal(body)
+	}
+	r, err := history.NewReader(0).Read([]byte(body), history.ReadClient(&http.Request{Header: http.Header{}}, "", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestAsk is M10: prompt caching is simulated from the marks of a request.
+func TestAsk(t *testing.T) {
+	type step struct {
+		body  string
+		after time.Duration
+		want  promptcache.Share
+	}
+	const system, hi, answer, again = 10025, 27, 28, 30 // bytes of the blocks
+	for name, steps := range map[string][]step{
+		"read what was marked, wherever the marks are now": {
+			{
+				body: `{"model":"m","system":[{"type":"text","text":"LONG",MARK}],"messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`,
+				want: promptcache.Share{Took5m: system + hi},
+			},
+			{
+				body: `{"model":"m","system":[{"type":"text","text":"LONG"}],"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"you"},{"role":"user","content":[{"type":"text","text":"again",MARK}]}]}`,
+				want: promptcache.Share{Read: system + hi, Took5m: answer + again},
+			},
+			{
+				body: `{"model":"m","system":[{"type":"text","text":"LONG",MARK}],"messages":[{"role":"user","content":"other"}]}`,
+				want: promptcache.Share{Read: system, Rest: again},
+			},
+		},
+		"no mark, nothing": {
+			{body: `{"model":"m","system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: promptcache.Share{Rest: system + hi}},
+			{body: `{"model":"m","system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: promptcache.Share{Rest: system + hi}},
+		},
+		"too little to be cached": {
+			{body: `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`, want: promptcache.Share{Rest: hi}},
+			{body: `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`, want: promptcache.Share{Rest: hi}},
+		},
+		"five minutes, renewed by use; an hour": {
+			{
+				body: `{"model":"m","system":[{"type":"text","text":"LONG",HOUR}],"messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`,
+				want: promptcache.Share{Took1h: system, Took5m: hi},
+			},
+			{
+				after: 4 * time.Minute, body: `{"model":"m","system":[{"type":"text","text":"LONG",HOUR}],"messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`,
+				want: promptcache.Share{Read: system + hi},
+			},
+			{
+				after: 4 * time.Minute, body: `{"model":"m","system":[{"type":"text","text":"LONG",HOUR}],"messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`,
+				want: promptcache.Share{Read: system + hi},
+			},
+			{
+				after: 6 * time.Minute, body: `{"model":"m","system":[{"type":"text","text":"LONG",HOUR}],"messages":[{"role":"user","content":[{"type":"text","text":"hi",MARK}]}]}`,
+				want: promptcache.Share{Read: system, Took5m: hi},
+			},
+			{
+				after: 2 * time.Hour, body: `{"model":"m","system":[{"type":"text","text":"LONG",HOUR}],"messages":[{"role":"user","content":"hi"}]}`,
+				want: promptcache.Share{Took1h: system, Rest: hi},
+			},
+		},
+		"a mark of the whole request": {
+			{body: `{"model":"m",MARK,"system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: promptcache.Share{Took5m: system + hi}},
+			{body: `{"model":"m",MARK,"system":"LONG","messages":[{"role":"user","content":"hi"}]}`, want: promptcache.Share{Read: system + hi}},
+		},
+		"other tools, another prompt": {
+			{
+				body: `{"model":"m","tools":[{"name":"A"}],"system":[{"type":"text","text":"LONG",MARK}],"messages":[{"role":"user","content":"hi"}]}`,
+				want: promptcache.Share{Took5m: 12 + system, Rest: hi},
+			},
+			{
+				body: `{"model":"m","tools":[{"name":"B"}],"system":[{"type":"text","text":"LONG",MARK}],"messages":[{"role":"user","content":"hi"}]}`,
+				want: promptcache.Share{Took5m: 12 + system, Rest: hi},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, now := promptcache.New(100), time.Unix(0, 0)
+			for i, s := range steps {
+				now = now.Add(s.after)
+				if diff := cmp.Diff(s.want, m.Ask(request(t, s.body), now)); diff != "" {
+					t.Errorf("request %d (-want +got):\n%s", i, diff)
+				}
+			}
+		})
+	}
+}

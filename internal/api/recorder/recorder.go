@@ -1,0 +1,154 @@
+// Package recorder passes requests on to a Messages API and journals what was
+// said both ways: the recording that claudeless import makes a scenario of.
+//
+// Its one invariant: client and API see each other's bytes as they are; what is
+// journaled is put together from the stream first and redacted then, and holds
+// no header that could be a credential. It answers nothing by itself.
+package recorder
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/record/journal"
+)
+
+// Options say where requests go. All are required.
+type Options struct {
+	// Upstream is the base address of the API, without /v1.
+	Upstream string
+	Journal  *journal.Journal
+	Now      func() time.Time
+}
+
+// Handler passes requests on. It is safe for concurrent use.
+type Handler struct {
+	o     Options
+	proxy *httputil.ReverseProxy
+}
+
+// longestBody is what a request may hold; the API refuses less.
+const longestBody = 64 << 20
+
+// New makes a handler; it starts nothing.
+func New(o Options) (*Handler, error) {
+	upstream, err := url.Parse(o.Upstream)
+	if err != nil || upstream.Host == "" || upstream.Scheme != "http" && upstream.Scheme != "https" {
+		return nil, fmt.Errorf("%q is no address of an API: http://… or https://… is expected", o.Upstream)
+	}
+	h := &Handler{o: o}
+	h.proxy = &httputil.ReverseProxy{
+		FlushInterval: -1, // tokens go through as they come
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(upstream)
+			r.Out.Header.Set("Accept-Encoding", "identity") // what is compressed could not be journaled
+		},
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusBadGateway)
+			body, _ := json.Marshal(apiError{Type: "error", Error: errorBody{"api_error", "forwarding: " + err.Error()}}) // two strings: it cannot fail
+			_, _ = w.Write(body)                                                                                          // the client may have gone
+		},
+	}
+	return h, nil
+}
+
+// Err is the first failure of writing the journal.
+func (h *Handler) Err() error { return h.o.Journal.Err() }
+
+type apiError struct {
+	Type  string    `json:"type"`
+	Error errorBody `json:"error"`
+}
+
+type errorBody struct {
+	Type    string `json:"type"`
+	Message string `json:"message"`
+}
+
+// ServeHTTP passes one request on and journals it when its answer is through.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := h.o.Now()
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, longestBody))
+	if err != nil {
+		status := http.StatusBadRequest
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			status = http.StatusRequestEntityTooLarge
+		}
+		http.Error(w, err.Error(), status)
+		return
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	seen := &answer{ResponseWriter: w, status: http.StatusOK}
+	h.proxy.ServeHTTP(seen, r)
+	ms := float64(h.o.Now().Sub(began).Microseconds()) / 1000
+	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/v1/messages") {
+		h.o.Journal.Write(journal.SideRequest{Session: session(r), Kind: kindOf(r.URL.Path), Path: r.URL.Path, Status: seen.status, MS: ms})
+		return
+	}
+	line := journal.Exchange{
+		Session: session(r), Agent: r.Header.Get("X-Claude-Code-Agent-Id"), Client: r.UserAgent(), Path: r.URL.Path,
+		Status: seen.status, MS: ms, Response: seen.message(),
+	}
+	if json.Valid(body) {
+		line.Request = body
+	}
+	h.o.Journal.Write(line)
+}
+
+func session(r *http.Request) string { return r.Header.Get("X-Claude-Code-Session-Id") }
+
+func kindOf(path string) string {
+	switch {
+	case strings.HasSuffix(path, "/count_tokens"):
+		return "count_tokens"
+	case strings.Contains(path, "/v1/models"):
+		return "models"
+	}
+	return "other"
+}
+
+// answer keeps what goes through.
+type answer struct {
+	http.ResponseWriter
+
+	status int
+	body   bytes.Buffer
+}
+
+// WriteHeader notes the status.
+func (a *answer) WriteHeader(status int) {
+	if status >= http.StatusOK { // 1xx come before it
+		a.status = status
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write keeps a copy.
+func (a *answer) Write(p []byte) (int, error) {
+	a.body.Write(p)
+	return a.ResponseWriter.Write(p)
+}
+
+// Unwrap lets the proxy flush.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// message is the body, put together from its stream if it was one; nil = it is
+// no JSON.
+func (a *answer) message() json.RawMessage {
+	if strings.HasPrefix(a.Header().Get("Content-Type"), "text/event-stream") {
+		return join(a.body.Bytes())
+	}
+	if json.Valid(a.body.Bytes()) {
+		return a.body.Bytes()
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package replay
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/api/history"
+	"github.com/claudeless/claudeless/internal/api/wire"
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// structuredTool is the tool by which Claude Code takes a structured output.
+const structuredTool = "StructuredOutput"
+
+// Compose makes the API's message of what the scenario says. The time is that of the
+// prompt cache.
+func (f *Fold) Compose(now time.Time) *wire.Message {
+	a, key := f.final.answer, f.Key()
+	m := &wire.Message{ID: f.s.ID("msg", key), Model: f.r.Model, Stop: a.stop, Hidden: f.thinkingHidden()}
+	for _, b := range a.blocks {
+		switch b := b.(type) {
+		case protocol.ToolUse:
+			m.Blocks = append(m.Blocks, f.use(b, len(m.Blocks), key))
+		case protocol.ThinkingBlock:
+			m.Blocks = append(m.Blocks, scenarios.Signed(b))
+		default:
+			m.Blocks = append(m.Blocks, b)
+		}
+	}
+	f.structure(m, a)
+	if f.prefill != "" {
+		m.Unfill(f.prefill)
+	}
+	visible := slices.DeleteFunc(slices.Clone(m.Blocks), func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return ok && text.Text == "" })
+	if m.Blocks = visible; len(visible) == 0 {
+		m.Blocks = []protocol.Block{protocol.Text("")}
+	}
+	m.Shorten(f.r.MaxTokens, f.r.Stops)
+	m.Usage = scenarios.Estimate(a.asked, m.Blocks)
+	switch {
+	case a.usage != nil:
+		m.Usage = *a.usage
+	case f.s.scenario.API.Cache:
+		share := f.memory.prompts.Ask(f.r, now)
+		m.Usage.InputTokens = tokens(share.Rest)
+		m.Cache = wire.Cache{Read: tokens(share.Read), Created5m: tokens(share.Took5m), Created1h: tokens(share.Took1h)}
+	}
+	m.Thinking = scenarios.ThinkingTokens(m.Blocks)
+	if m.Stop == "" {
+		m.Stop = scenarios.StopReason(m.Blocks)
+	}
+	return m
+}
+
+// tokens are those of a part of a request; nothing has none.
+func tokens(bytes int) int {
+	if bytes == 0 {
+		return 0
+	}
+	return scenarios.Tokens(bytes)
+}
+
+// thinkingHidden tells whether the client wants reasoning without its text.
+func (f *Fold) thinkingHidden() bool {
+	var thinking struct {
+		Display string `json:"display"`
+	}
+	return f.r.Thinking != nil && json.Unmarshal(f.r.Thinking, &thinking) == nil && thinking.Display == "omitted"
+}
+
+// use is a call as the request knows it: its tool under the name that is offered,
+// an id and a complete input.
+func (f *Fold) use(b protocol.ToolUse, at int, key history.Digest) protocol.ToolUse {
+	b.Type = "tool_use"
+	b.Name = f.toolName(b.Name)
+	if b.ID == "" {
+		b.ID = f.s.ID("toolu", key, fmt.Sprint(at))
+	}
+	if len(b.Input) == 0 {
+		b.Input = json.RawMessage("{}")
+	}
+	if b.Script != nil && b.Script.Subagent != nil {
+		var input struct {
+			Prompt string `json:"prompt"`
+		}
+		if json.Unmarshal(b.Input, &input) == nil {
+			f.expect(b.ID, input.Prompt, f.final.engine.Subagent(b.Script.Subagent))
+		}
+	}
+	return b
+}
+
+// toolName is the name under which the request offers a tool of the scenario.
+func (f *Fold) toolName(name string) string {
+	offered := f.r.Tools.Names
+	canonical := scenarios.CanonicalTool(name)
+	if slices.Contains(offered, canonical) {
+		return canonical
+	}
+	var found []string
+	for _, o := range offered {
+		if sameTool(name, o) {
+			found = append(found, o)
+		}
+	}
+	if len(found) == 1 {
+		return found[0]
+	}
+	if name == "Task" && f.r.ClaudeCode() { // the wire knows it by its other name
+		canonical = "Agent"
+	}
+	deferred := f.r.ClaudeCode() && strings.HasPrefix(canonical, "mcp__")
+	if !deferred {
+		f.findings = append(f.findings, fmt.Sprintf("the tool %s is not offered by the request", canonical))
+	}
+	if !f.r.ClaudeCode() {
+		f.missing = append(f.missing, canonical)
+	}
+	return canonical
+}
+
+// structure adds the scripted structured output, in the way that the request asks
+// for it.
+func (f *Fold) structure(m *wire.Message, a *answer) {
+	if a.structured == nil {
+		return
+	}
+	if slices.Contains(f.r.Tools.Names, structuredTool) {
+		m.Blocks = append(m.Blocks, protocol.ToolUse{
+			Type: "tool_use", ID: f.s.ID("toolu", f.Key(), structuredTool), Name: structuredTool, Input: a.structured,
+		})
+		return
+	}
+	var config struct {
+		Format struct {
+			Type string `json:"type"`
+		} `json:"format"`
+		Type string `json:"type"` // the older output_format
+	}
+	if f.r.OutputConfig == nil || json.Unmarshal(f.r.OutputConfig, &config) != nil {
+		return
+	}
+	if config.Format.Type == "json_schema" || config.Type == "json_schema" {
+		m.Blocks = []protocol.Block{protocol.Text(string(a.structured))}
+	}
+}

@@ -1,0 +1,109 @@
+package replay
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/api/history"
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// differs compares a scripted answer with what the history holds; "" = they are
+// the same.
+func (a *answer) differs(g *group) string {
+	var text strings.Builder
+	var calls []history.Use
+	for _, b := range a.blocks {
+		switch b := b.(type) {
+		case protocol.TextBlock:
+			text.WriteString(b.Text)
+		case protocol.ToolUse:
+			calls = append(calls, history.Use{Name: b.Name, Input: b.Input})
+		}
+	}
+	if a.structured != nil {
+		if len(g.Uses) == len(calls)+1 {
+			calls = append(calls, history.Use{Name: structuredTool, Input: a.structured})
+		} else if len(calls) == 0 && sameJSON(a.structured, json.RawMessage(g.Text)) {
+			return ""
+		}
+	}
+	where := "the scenario"
+	if ref := a.reply.Rule; ref.Line > 0 {
+		where = fmt.Sprintf("scenario line %d", ref.Line)
+	}
+	if !sameCalls(calls, g.Uses) {
+		return fmt.Sprintf("%s says %s, history has %s", where, callsText(calls), callsText(g.Uses))
+	}
+	if said, has := strings.TrimSpace(text.String()), strings.TrimSpace(g.Text); said != has && (has == "" || !strings.HasPrefix(said, has)) {
+		return fmt.Sprintf("%s says %s, history has %s", where, clip(said), clip(has))
+	}
+	return ""
+}
+
+func sameCalls(scripted, has []history.Use) bool {
+	return slices.EqualFunc(scripted, has, func(a, b history.Use) bool {
+		return sameTool(a.Name, b.Name) && sameJSON(a.Input, b.Input)
+	})
+}
+
+// sameTool tells whether a name of the scenario may have become name on the wire.
+func sameTool(scripted, name string) bool {
+	scripted = scenarios.CanonicalTool(scripted)
+	return scripted == name || scripted == "Task" && name == "Agent" || scripted == "Agent" && name == "Task" ||
+		strings.HasPrefix(name, "mcp__") && strings.HasSuffix(name, "__"+scripted)
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	if string(a) == string(b) {
+		return true
+	}
+	var x, y any
+	if len(a) == 0 {
+		a = json.RawMessage("{}")
+	}
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && equal(x, y)
+}
+
+func equal(x, y any) bool {
+	switch x := x.(type) {
+	case map[string]any:
+		y, ok := y.(map[string]any)
+		return ok && maps.EqualFunc(x, y, equal)
+	case []any:
+		y, ok := y.([]any)
+		return ok && slices.EqualFunc(x, y, equal)
+	}
+	return x == y
+}
+
+// callsText writes calls as Bash(echo one): the name, and the one text of the
+// input or all of it.
+func callsText(calls []history.Use) string {
+	if len(calls) == 0 {
+		return "no call"
+	}
+	texts := make([]string, len(calls))
+	for i, c := range calls {
+		var input map[string]any
+		texts[i] = c.Name + "(" + string(c.Input) + ")"
+		if json.Unmarshal(c.Input, &input) == nil {
+			if text, ok := input["command"].(string); ok {
+				texts[i] = c.Name + "(" + text + ")"
+			}
+		}
+	}
+	return strings.Join(texts, ", ")
+}
+
+func clip(text string) string {
+	const most = 120
+	if r := []rune(text); len(r) > most {
+		text = string(r[:most]) + "…"
+	}
+	return fmt.Sprintf("%q", text)
+}

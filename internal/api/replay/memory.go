@@ -1,0 +1,114 @@
+package replay
+
+import (
+	"sync"
+
+	"github.com/claudeless/claudeless/internal/api/boundedmap"
+	"github.com/claudeless/claudeless/internal/api/history"
+	"github.com/claudeless/claudeless/internal/api/promptcache"
+	"github.com/claudeless/claudeless/scenarios"
+)
+
+// Memory is what the requests under one name have in common. All of it may be lost:
+// a request is answered from its history.
+type Memory struct {
+	mu       sync.Mutex
+	states   boundedmap.Map[history.Digest, *state] // after a folded prefix
+	attempts boundedmap.Map[history.Digest, tries]  // of a history
+	last     boundedmap.Map[talk, *lastTalk]        // where a session stands
+	cuts     boundedmap.Map[history.Digest, root]   // by how they begin: what summaries stand for
+	scripts  boundedmap.Map[scriptKey, []*child]    // scripted sub-agents on their way
+	agents   boundedmap.Map[talk, *scenarios.Engine]
+	prompts  *promptcache.Memory
+}
+
+// NewMemory makes a memory with room for n entries of each kind; 0 and less = it
+// remembers nothing.
+func NewMemory(n int) *Memory {
+	return &Memory{
+		states: boundedmap.New[history.Digest, *state](n), attempts: boundedmap.New[history.Digest, tries](n), last: boundedmap.New[talk, *lastTalk](n),
+		cuts:    boundedmap.New[history.Digest, root](n),
+		scripts: boundedmap.New[scriptKey, []*child](n), agents: boundedmap.New[talk, *scenarios.Engine](n),
+		prompts: promptcache.New(n),
+	}
+}
+
+// talk is a conversation of a client that names it: a session, and the sub-agent
+// in it.
+type talk struct{ session, agent string }
+
+// tries counts how often a history was sent.
+type tries struct {
+	n      int
+	failed bool // the last answer was a failure
+}
+
+// lastTalk is where a session stands: what cuts of its history go on from.
+type lastTalk struct {
+	state *state
+	roots []root
+
+	// What was asked last, from which state; tries is how often it failed, 0 = it was
+	// answered. What is asked again behind a cut goes on from there.
+	asked  history.Digest
+	before *state
+	tries  int
+}
+
+// root is a history that was seen to begin a session, or to go on with it after
+// a cut.
+type root struct {
+	first history.Digest // of its first group
+	// after a cut, what the groups before the last one stand for; nil = the
+	// beginning
+	state *state
+	at    history.Digest // key of the group before the last one, when there was a cut
+	again history.Digest // key of a history that asks again what had failed; zero = there is none
+	tries int            // how often it had
+}
+
+// scriptKey finds the script of a sub-agent by what it will be asked first.
+type scriptKey struct{ session, prompt string }
+
+// child is a scripted sub-agent that has not shown up, or has.
+type child struct {
+	call   string // id of the tool call
+	engine *scenarios.Engine
+	agent  string // who took it; "" = nobody yet
+}
+
+// tries names a history of a conversation: sessions and sub-agents count for
+// themselves.
+func (t talk) tries(key history.Digest) history.Digest {
+	if t == (talk{}) {
+		return key
+	}
+	return key.Chain("talk", t.session, t.agent)
+}
+
+// tried counts one more attempt at a history.
+func (m *Memory) tried(by talk, key history.Digest) int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key = by.tries(key)
+	t, _ := m.attempts.Get(key)
+	t.n++
+	m.attempts.Put(key, t)
+	return t.n
+}
+
+// mark notes how the last attempt went, the one of so many.
+func (m *Memory) mark(by talk, key history.Digest, attempt int, failed bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known, ok := m.last.Get(by); ok && failed {
+		next := *known
+		next.tries = attempt
+		m.last.Put(by, &next)
+	}
+	key = by.tries(key)
+	if t, ok := m.attempts.Get(key); ok {
+		t.failed = failed
+		m.attempts.Put(key, t)
+	}
+}

@@ -1,0 +1,66 @@
+// Package replay answers a request from its history: a fresh engine of the scenario is
+// fed the history in order and says what comes next.
+//
+// Its one invariant: nothing that decides an answer is kept between requests. A
+// [Memory] is a cache: losing it changes only how often a failure strikes, where a
+// session goes on after its history was cut, and which script a sub-agent has. The
+// package knows no HTTP and waits for nothing.
+package replay
+
+import (
+	"github.com/claudeless/claudeless/internal/api/history"
+	"github.com/claudeless/claudeless/scenarios"
+)
+
+// Options say what answers. Scenario is required.
+type Options struct {
+	Scenario *scenarios.Scenario
+	// Environ and Args are `env` and `args` in expressions, CWD is `cwd`.
+	Environ, Args []string
+	CWD           string
+	IDs           IDs
+	Failure       *scenarios.Failure // as that of [scenarios.EngineOptions]
+}
+
+// Folder folds requests through a scenario. It is safe for concurrent use.
+type Folder struct {
+	IDs
+
+	scenario        *scenarios.Scenario
+	blank           *scenarios.Engine // at the beginning of a conversation; it is only forked
+	mentionsContext bool
+	scripts         bool // some call starts a scripted sub-agent
+}
+
+// New makes a folder.
+func New(o Options) *Folder {
+	return &Folder{
+		IDs: o.IDs, scenario: o.Scenario,
+		blank:           scenarios.NewEngine(o.Scenario, scenarios.EngineOptions{Env: o.Environ, Args: o.Args, CWD: o.CWD, Failure: o.Failure}),
+		mentionsContext: o.Scenario.Mentions("context"), scripts: o.Scenario.ScriptsAgents(),
+	}
+}
+
+// Fold is one request on its way through its history. It is for one goroutine.
+type Fold struct {
+	s        *Folder
+	memory   *Memory
+	r        *history.Request
+	vars     scenarios.Vars
+	salt     history.Digest // of what the answers depend on beside the history
+	findings []string
+	missing  []string // tools that are called and not offered
+	groups   []group
+	prefill  string // text of an assistant message at the end
+	attempt  int
+	before   *state // the last group
+	final    *state
+}
+
+// group is a group of the history, and where it stands.
+type group struct {
+	*history.Group
+
+	first history.Digest // of the history up to the first step
+	key   history.Digest // of the history up to here
+}

@@ -1,0 +1,161 @@
+package api
+
+import (
+	"bytes"
+	"errors"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/api/history"
+	"github.com/claudeless/claudeless/internal/api/wire"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// sender is the way back to a client: what went out on it, and whether the client
+// stayed. It knows no scenario.
+type sender struct {
+	w     http.ResponseWriter
+	r     *http.Request
+	clock Clock
+
+	status int      // 0 = nothing was sent
+	events int      // of a stream
+	left   []string // how the client left
+}
+
+// json answers with a value.
+func (s *sender) json(status int, v any) {
+	body, err := protocol.Marshal(v)
+	if err != nil {
+		status, body = http.StatusInternalServerError, []byte(`{"type":"error","error":{"type":"api_error","message":"the answer cannot be written"}}`)
+	}
+	s.bytes(status, body)
+}
+
+func (s *sender) bytes(status int, body []byte) {
+	if _, err := s.begin(status, len(body)).Write(body); err != nil {
+		s.leftBefore()
+	}
+}
+
+// begin sends the head of an answer in JSON of so many bytes.
+func (s *sender) begin(status, length int) http.ResponseWriter {
+	h := s.w.Header()
+	h["Content-Type"] = []string{"application/json"}
+	h["Content-Length"] = []string{strconv.Itoa(length)}
+	s.status = status
+	s.w.WriteHeader(status)
+	return s.w
+}
+
+// send answers with a message, streamed when that was asked for.
+func (s *sender) send(r *history.Request, script *wire.Script, m *wire.Message) {
+	if r.Stream {
+		s.stream(script)
+		return
+	}
+	var pause time.Duration
+	for _, e := range script.Events {
+		pause += e.Wait
+	}
+	if pause > 0 && s.clock.Sleep(s.r.Context(), pause) != nil {
+		s.leftBefore()
+		return
+	}
+	s.json(http.StatusOK, m.Body())
+}
+
+// stream sends events at their pace. What comes without a pause between goes out
+// together; false = the client has gone.
+func (s *sender) stream(script *wire.Script) bool {
+	h := s.w.Header()
+	h["Content-Type"] = []string{"text/event-stream; charset=utf-8"}
+	h["Cache-Control"] = []string{"no-cache"}
+	s.status = http.StatusOK
+	s.w.WriteHeader(http.StatusOK)
+	flush := http.NewResponseController(s.w)
+	var out bytes.Buffer
+	for i := range script.Events {
+		e := &script.Events[i]
+		if e.Wait > 0 {
+			if !s.flush(flush, &out) || s.clock.Sleep(s.r.Context(), e.Wait) != nil {
+				return s.gone()
+			}
+		}
+		e.AppendTo(&out)
+		s.events++
+	}
+	if !s.flush(flush, &out) {
+		return s.gone()
+	}
+	return true
+}
+
+func (s *sender) flush(to *http.ResponseController, out *bytes.Buffer) bool {
+	if out.Len() > 0 {
+		if _, err := s.w.Write(out.Bytes()); err != nil {
+			return false
+		}
+		out.Reset()
+	}
+	err := to.Flush()
+	return err == nil || errors.Is(err, http.ErrNotSupported)
+}
+
+// half sends the beginning of a body that would have been longer.
+func (s *sender) half(before []byte, length int) {
+	if _, err := s.begin(http.StatusOK, length).Write(before); err == nil {
+		var out bytes.Buffer
+		s.flush(http.NewResponseController(s.w), &out)
+	}
+}
+
+// silence says nothing more until the client has gone.
+func (s *sender) silence() {
+	<-s.r.Context().Done()
+	s.gone()
+}
+
+// breakOff ends an answer that was begun.
+func (s *sender) breakOff(how string) {
+	switch how {
+	case "error", "end":
+	case "silence":
+		s.silence()
+	case "close":
+		s.cut(finish)
+	default:
+		s.cut(reset)
+	}
+}
+
+// ending is how a connection is given up.
+type ending int
+
+const (
+	finish ending = iota // FIN
+	reset                // RST
+)
+
+// cut gives the connection up.
+func (s *sender) cut(how ending) {
+	conn, _, err := http.NewResponseController(s.w).Hijack()
+	if err != nil { // no connection of our own: the server gives it up
+		panic(http.ErrAbortHandler)
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok && how == reset {
+		_ = tcp.SetLinger(0)
+	}
+	_ = conn.Close()
+}
+
+// gone notes that the client left in the middle.
+func (s *sender) gone() bool {
+	s.left = append(s.left, "aborted: the client left after "+strconv.Itoa(s.events)+" events")
+	return false
+}
+
+// leftBefore notes that it left before there was anything to read.
+func (s *sender) leftBefore() { s.left = append(s.left, "aborted: the client left before the answer") }

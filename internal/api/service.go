@@ -1,0 +1,121 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/api/history"
+	"github.com/claudeless/claudeless/internal/api/replay"
+	"github.com/claudeless/claudeless/internal/exec/gate"
+	"github.com/claudeless/claudeless/internal/record/journal"
+	"github.com/claudeless/claudeless/scenarios"
+)
+
+// Clock is a run's time and ids.
+type Clock interface {
+	Now() time.Time
+	// Sleep waits; it returns early with the ctx's error.
+	Sleep(ctx context.Context, d time.Duration) error
+	// NewID is a fresh UUID. It is asked once, where the scenario has no seed.
+	NewID() string
+}
+
+// Options say what is served. Scenario and Clock are required.
+type Options struct {
+	Scenario *scenarios.Scenario
+	Clock    Clock
+	// Capture receives the journal, one line a write; nil = nobody reads it.
+	Capture io.Writer
+	// Token is needed for the control routes; "" = this machine needs none, and
+	// others are refused there. Who may ask for the rest is the listener's matter.
+	Token string
+	// Environ and Args are `env` and `args` in expressions, CWD is `cwd`. Secret
+	// values of Environ are hidden in the journal.
+	Environ, Args []string
+	CWD           string
+	PID           int // in journal lines
+	// Gates is the directory of the gates that other processes see as well; "" = that
+	// of Environ, see [gate.Dir], and where it names none, each namespace has gates of
+	// its own, which only the control routes open.
+	Gates string
+	// Memory is how many entries each memory of a namespace holds: 0 = 4096,
+	// negative = none.
+	Memory int
+	// Failure strikes every answer that has none of its own; nil = nothing does.
+	Failure *scenarios.Failure
+}
+
+// service is what all requests to a server share.
+type service struct {
+	Options
+
+	began   time.Time
+	folder  *replay.Folder
+	reader  *history.Reader
+	journal *journal.Journal // nil = nobody reads it
+
+	mu     sync.Mutex
+	spaces map[string]*namespace
+}
+
+func newService(o Options) *service {
+	o.Memory = cmp.Or(o.Memory, 4096)
+	var ids replay.IDs
+	if o.Scenario.Seed != nil {
+		ids.Seed = history.Digest{}.Chain("seed", strconv.FormatInt(*o.Scenario.Seed, 10))
+	} else {
+		ids.Seed = history.Digest{}.Chain("id", o.Clock.NewID())
+	}
+	s := &service{
+		Options: o, began: o.Clock.Now(), spaces: map[string]*namespace{}, reader: history.NewReader(4 * o.Memory),
+		folder: replay.New(replay.Options{Scenario: o.Scenario, Environ: o.Environ, Args: o.Args, CWD: o.CWD, IDs: ids, Failure: o.Failure}),
+	}
+	if o.Capture != nil {
+		s.journal = s.newJournal(o.Capture, o.Clock.Now)
+	}
+	return s
+}
+
+func (s *service) newJournal(w io.Writer, now func() time.Time) *journal.Journal {
+	return journal.New(journal.Options{W: w, Now: now, PID: s.PID, Environ: s.Environ})
+}
+
+// space is the namespace of that name; it is made when nobody has used it.
+func (s *service) space(name string) *namespace {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ns, ok := s.spaces[name]
+	if !ok {
+		ns = newNamespace(name, s.Memory, s.gates())
+		s.spaces[name] = ns
+	}
+	return ns
+}
+
+// gates are those of a new namespace.
+func (s *service) gates() gates {
+	dir := cmp.Or(s.Gates, gate.Dir(s.Environ))
+	if dir == "" {
+		return &own{}
+	}
+	return shared(dir)
+}
+
+// forget makes a namespace one that nobody has used.
+func (s *service) forget(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.spaces, name)
+}
+
+// write records a line.
+func (s *service) write(ns *namespace, b journal.Body) {
+	ns.note(entry{s.Clock.Now(), b})
+	if s.journal != nil {
+		s.journal.Write(b)
+	}
+}

@@ -1,0 +1,40 @@
+package api
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/api/history"
+)
+
+// sideText is the answer to a side request: the scenario's, or the least that the
+// client can go on with.
+func (s *service) sideText(kind string, last *history.Message) string {
+	if text, ok := s.Scenario.API.SideText(kind); ok {
+		return text
+	}
+	switch kind {
+	case "title":
+		title, err := json.Marshal(map[string]string{"title": titleOf(last.FirstText())})
+		if err == nil {
+			return string(title)
+		}
+	case "compact":
+		return "<summary>\nThe conversation so far went as the scenario has it.\n</summary>"
+	}
+	return "OK"
+}
+
+// titleOf are the first words of what a session is about.
+func titleOf(text string) string {
+	text = strings.TrimPrefix(strings.TrimSpace(text), "<session>")
+	text, _, _ = strings.Cut(text, "</session>")
+	words := strings.Fields(text)
+	if len(words) > 5 {
+		words = words[:5]
+	}
+	if len(words) == 0 {
+		return "Session"
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,51 @@
+package api
+
+import (
+	"sync"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/api/replay"
+	"github.com/claudeless/claudeless/internal/record/journal"
+	"github.com/claudeless/claudeless/scenarios"
+)
+
+// namespace is what the requests under one name have in common.
+type namespace struct {
+	name   string
+	memory *replay.Memory
+	gates  gates
+
+	mu       sync.Mutex
+	unknown  map[string]bool // keys that were reported
+	lines    []entry         // the last ones
+	dropped  int             // lines before them
+	requests int             // of conversations
+	others   int             // answers whose id is only counted
+	seen     scenarios.Seen  // what the conversations did, for expectations
+	misses   []scenarios.Judged
+	stood    []gateState // gates that answers came to
+}
+
+func newNamespace(name string, memory int, g gates) *namespace {
+	return &namespace{name: name, unknown: map[string]bool{}, memory: replay.NewMemory(memory), gates: g}
+}
+
+// entry is a journal line and its time.
+type entry struct {
+	at   time.Time
+	body journal.Body
+}
+
+// maxLines is how many journal lines a namespace keeps for the control routes.
+const maxLines = 2000
+
+// note keeps a journal line for the control routes.
+func (ns *namespace) note(l entry) {
+	ns.mu.Lock()
+	defer ns.mu.Unlock()
+	if len(ns.lines) >= maxLines {
+		cut := maxLines / 4
+		ns.lines, ns.dropped = append([]entry(nil), ns.lines[cut:]...), ns.dropped+cut
+	}
+	ns.lines = append(ns.lines, l)
+}

@@ -1,0 +1,65 @@
+package cas
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
+)
+
+// maxDepth bounds the nesting of a JSON value.
+const maxDepth = 1000
+
+// Canonical rewrites one JSON value without white space, with sorted keys (of
+// equal keys the last counts) and without escaping more than JSON asks for.
+// Numbers keep their digits. The result shares nothing with data.
+func Canonical(data []byte) ([]byte, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return nil, fmt.Errorf("reading JSON: %w", err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("reading JSON: more than one value")
+	}
+	if tooDeep(v, maxDepth) {
+		return nil, errors.New("JSON is nested too deeply")
+	}
+	return plainjson.Marshal(v)
+}
+
+func tooDeep(v any, left int) bool {
+	var inner iter.Seq[any]
+	switch x := v.(type) {
+	case map[string]any:
+		inner = maps.Values(x)
+	case []any:
+		inner = slices.Values(x)
+	default:
+		return left < 0
+	}
+	for e := range inner {
+		if tooDeep(e, left-1) {
+			return true
+		}
+	}
+	return left < 0
+}
+
+// PutJSON keeps a JSON value in canonical form and returns its CID and that
+// form. A value over the store's limit is a *TooLargeError beside both.
+func (s *Store) PutJSON(data []byte) (cid string, canonical []byte, err error) {
+	canonical, err = Canonical(data)
+	if err != nil {
+		return "", nil, err
+	}
+	cid, err = s.Put(canonical)
+	return cid, canonical, err
+}

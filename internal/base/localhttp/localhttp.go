@@ -1,0 +1,159 @@
+// Package localhttp runs an HTTP handler on a local address: it listens, announces
+// the port, decides who may ask, cuts requests that do not come and stops
+// gracefully.
+//
+// Its one invariant: nothing is announced before the port accepts connections,
+// and Run returns only after the listener is closed. It knows nothing of what
+// is served.
+package localhttp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Options says where to listen and how to tell others.
+type Options struct {
+	// Addr is host:port; an empty host is 127.0.0.1, an empty port is 0 (any).
+	Addr string
+	// PortFile, unless empty, receives the decimal port and a newline in one
+	// step once the port is listened to.
+	PortFile string
+	// Grace bounds how long Run waits for running requests after its context
+	// ended; 0 means 500 ms. Connections still open then are cut.
+	Grace time.Duration
+	// Access says who may ask.
+	Access Access
+	// BodyTime is how long the body of a request may take, and a second more for
+	// each 64 KiB of it; 0 means 30 s.
+	BodyTime time.Duration
+	// Listening, unless nil, is called with the bound address before the first
+	// request is accepted.
+	Listening func(net.Addr)
+}
+
+const defaultBodyTime = 30 * time.Second
+
+// Listen opens the TCP listener of o and announces it, unless that would let in
+// whom o.Access does not know. The caller owns the listener; Serve closes it.
+func Listen(ctx context.Context, o Options) (net.Listener, error) {
+	addr, err := localAddr(o.Addr)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.Access.Check(addr); err != nil {
+		return nil, err
+	}
+	var lc net.ListenConfig
+	ln, err := lc.Listen(ctx, "tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("listening on %s: %w", addr, err)
+	}
+	if o.PortFile != "" {
+		if err := writePort(o.PortFile, ln.Addr()); err != nil {
+			return nil, errors.Join(err, ln.Close())
+		}
+	}
+	if o.Listening != nil {
+		o.Listening(ln.Addr())
+	}
+	return ln, nil
+}
+
+// Serve answers requests on ln with h, as o.Access lets it, until ctx ends. It then
+// gives running requests the grace period, cuts the rest and returns nil. Contexts of
+// requests end as soon as ctx does. h is done with all of them when Serve returns,
+// unless it takes a grace period more to notice that a connection was cut.
+func Serve(ctx context.Context, ln net.Listener, h http.Handler, o Options) error {
+	if err := o.Access.Check(ln.Addr().String()); err != nil {
+		return errors.Join(err, ln.Close())
+	}
+	running := &inflight{next: h}
+	srv := &http.Server{
+		Handler:           timed(guard{Access: o.Access, next: running, open: !loopback(ln.Addr().String())}, cmp.Or(o.BodyTime, defaultBodyTime)),
+		ReadHeaderTimeout: 10 * time.Second,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+	}
+	var stopErr error // read after stopped
+	stopped := make(chan struct{})
+	served := make(chan struct{})
+	go func() { // ends when ctx does or when Serve fails
+		defer close(stopped)
+		select {
+		case <-ctx.Done():
+		case <-served:
+			return
+		}
+		grace := cmp.Or(o.Grace, 500*time.Millisecond)
+		bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer cancel()
+		if srv.Shutdown(bound) != nil {
+			stopErr = srv.Close()
+		}
+		more, done := context.WithTimeout(context.WithoutCancel(ctx), grace)
+		defer done()
+		running.wait(more)
+	}()
+	err := srv.Serve(ln)
+	close(served)
+	<-stopped
+	if errors.Is(err, http.ErrServerClosed) && ctx.Err() != nil {
+		return stopErr
+	}
+	return fmt.Errorf("serving: %w", err)
+}
+
+// Run is Listen followed by Serve.
+func Run(ctx context.Context, h http.Handler, o Options) error {
+	ln, err := Listen(ctx, o)
+	if err != nil {
+		return err
+	}
+	return Serve(ctx, ln, h, o)
+}
+
+func localAddr(addr string) (string, error) {
+	addr = cmp.Or(addr, ":0")
+	if !strings.Contains(addr, ":") {
+		addr = ":" + addr
+	}
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return "", fmt.Errorf("address %q: %w", addr, err)
+	}
+	host = cmp.Or(host, "127.0.0.1")
+	port = cmp.Or(port, "0")
+	return net.JoinHostPort(host, port), nil
+}
+
+// writePort writes through a temporary file so that a reader sees the whole
+// number or no file.
+func writePort(file string, addr net.Addr) error {
+	_, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return fmt.Errorf("port of %s: %w", addr, err)
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(file), ".port-*")
+	if err != nil {
+		return fmt.Errorf("writing the port file: %w", err)
+	}
+	_, err = tmp.WriteString(port + "\n")
+	if cerr := tmp.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(tmp.Name(), file)
+	}
+	if err != nil {
+		return fmt.Errorf("writing the port file: %w", errors.Join(err, os.Remove(tmp.Name())))
+	}
+	return nil
+}

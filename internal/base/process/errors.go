@@ -1,0 +1,116 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"github.com/claudeless/claudeless/internal/base/argv"
+	"github.com/claudeless/claudeless/internal/base/diag"
+)
+
+// The exit codes of the program. A bad command line is 1 as well, never 2.
+const (
+	ExitOK      = 0
+	ExitFailed  = 1
+	ExitExpect  = 3 // --expect: an expectation of the scenario was missed
+	exitHangup  = 129
+	exitSIGTERM = 143
+)
+
+// VerbatimError is an error in the real CLI's words: printed as it stands, without our prefix.
+type VerbatimError struct{ Text string }
+
+func (e *VerbatimError) Error() string { return e.Text }
+
+// Verbatimf makes a [VerbatimError].
+func Verbatimf(format string, args ...any) error {
+	return &VerbatimError{Text: fmt.Sprintf(format, args...)}
+}
+
+// hintError is an error with a line that says what to do.
+type hintError struct {
+	err  error
+	hint string
+}
+
+func (e *hintError) Error() string { return e.err.Error() }
+func (e *hintError) Unwrap() error { return e.err }
+
+// Hinted is an error of ours with a line that says what to do.
+func Hinted(message, hint string) error { return &hintError{err: errors.New(message), hint: hint} }
+
+// ExitError ends the program with a code of its own. A nil Err means that all there is to say was said.
+type ExitError struct {
+	Code int
+	Err  error
+}
+
+func (e *ExitError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit code %d", e.Code)
+	}
+	return e.Err.Error()
+}
+
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// SignalError is the cause of a context that a signal ended.
+type SignalError struct{ Signal os.Signal }
+
+func (e *SignalError) Error() string { return e.Signal.String() }
+
+// Exit writes what err has to say to w and returns the exit code.
+//
+// Our own errors are "claudeless: error: …" and "hint: …" lines in lower case without a full stop; texts of the real CLI
+// and diagnostics pass unchanged; signals say nothing.
+func Exit(w io.Writer, err error) int {
+	var (
+		code     *ExitError
+		sig      *SignalError
+		usage    *argv.Error
+		verbatim *VerbatimError
+		faults   diag.List
+		hint     *hintError
+	)
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &sig):
+		return signalCode(sig.Signal)
+	case errors.As(err, &code):
+		if code.Err != nil {
+			Exit(w, code.Err)
+		}
+		return code.Code
+	case errors.Is(err, context.Canceled):
+		return ExitOK
+	case errors.As(err, &usage):
+		fmt.Fprintln(w, usage.Text)
+	case errors.As(err, &verbatim):
+		fmt.Fprintln(w, verbatim.Text)
+	case errors.As(err, &faults):
+		diag.Render(w, faults)
+	default:
+		fmt.Fprintf(w, "claudeless: error: %v\n", err)
+		if errors.As(err, &hint) {
+			fmt.Fprintf(w, "hint: %s\n", hint.hint)
+		}
+	}
+	return ExitFailed
+}
+
+// signalCode is what the real CLI exits with: an interrupt is a normal end.
+func signalCode(s os.Signal) int {
+	switch s {
+	case syscall.SIGTERM:
+		return exitSIGTERM
+	case syscall.SIGHUP:
+		return exitHangup
+	default:
+		return ExitOK
+	}
+}

@@ -1,0 +1,62 @@
+package process_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/process"
+)
+
+// relayed is the fate of a process whose signals the test sends.
+type relayed struct {
+	process.Fate
+	to *chan<- os.Signal
+}
+
+func (r relayed) Notify(c chan<- os.Signal, _ ...os.Signal) func() {
+	*r.to = c
+	return func() {}
+}
+
+// A write that nobody takes waits for ever until a signal comes, then a second;
+// one that is taken in time is whole, and after one that was given up none is tried.
+func TestStreamsGiveUpAfterASignal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var relay chan<- os.Signal
+		r, w := io.Pipe()
+		var stderr bytes.Buffer
+		system := &process.System{Stdout: w, Stderr: &stderr, Fate: relayed{to: &relay}}
+		_, signals := system.Watch(t.Context())
+		defer signals.Stop()
+		defer r.Close()
+		system = signals.Streams(system)
+		failed := make(chan error, 1)
+		go func() {
+			_, err := system.Stdout.Write([]byte("one"))
+			failed <- err
+		}()
+		time.Sleep(time.Hour)
+		select {
+		case err := <-failed:
+			t.Fatal("given up without a signal:", err)
+		default:
+		}
+		relay <- syscall.SIGTERM
+		began := time.Now()
+		if err := <-failed; !errors.Is(err, io.ErrClosedPipe) || time.Since(began) != time.Second {
+			t.Errorf("error %v after %s", err, time.Since(began))
+		}
+		if _, err := system.Stdout.Write([]byte("two")); !errors.Is(err, io.ErrClosedPipe) || time.Since(began) != time.Second {
+			t.Errorf("the next write: error %v after %s", err, time.Since(began))
+		}
+		if _, err := system.Stderr.Write([]byte("last words")); err != nil || stderr.String() != "last words" {
+			t.Errorf("stderr %q, error %v", stderr.String(), err)
+		}
+	})
+}

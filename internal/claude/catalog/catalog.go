@@ -1,0 +1,414 @@
+// Package catalog is everything that a user can add to the CLI by files, beside what it brings itself: agents, slash
+// commands, skills, output styles and plugins.
+//
+// Its one invariant: what cannot be read or makes no sense is left out and named, and never keeps the rest from being
+// found. It reads file trees that it is given and does not know what a session does with what is in them.
+package catalog
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Options says where agents, commands, skills, styles and plugins are
+// looked for. The zero value finds the built-in ones only.
+type Options struct {
+	// UserDir is the state directory and ProjectDir the project's .claude;
+	// empty = not looked at.
+	UserDir, ProjectDir string
+	// Plugins are directories of plugins, or of several side by side, absolute.
+	Plugins []string
+	// Agents is --agents: a JSON object by name; empty = none.
+	Agents string
+	// Open returns the file tree of an absolute directory; nil = there is
+	// nothing on disk.
+	Open func(dir string) fs.FS
+	// Disabled leaves out everything that is not built in, but for the names of plugins, and the agent that is there to
+	// customise (--safe-mode).
+	Disabled bool
+}
+
+// pluginSource is the source of what plugins bring.
+const pluginSource = "plugin"
+
+// Agent is a kind of sub-agent.
+type Agent struct {
+	Name, Description, Prompt string
+	Tools, Disallowed         []string // nil Tools = all
+	Model                     string
+	MaxTurns                  int
+	Background                *bool
+	Source                    string // "built-in", "userSettings", "projectSettings", "plugin", "flagSettings"
+}
+
+// Command is a custom slash command or a skill.
+type Command struct {
+	Name        string // without the slash; "plugin:name" of a plugin
+	Description string
+	Hint        string // argument-hint
+	// Arguments are names for the arguments, in their order; nil = they have none.
+	Arguments []string
+	Body      string
+	Source    string
+	Skill     bool
+	Dir       string // of a skill; empty = a command
+	// Title is the other name that a skill's front matter gives it.
+	Title string
+	Tools []string // what it may do unasked
+	Model string   // that answers it; empty = that of the session
+	// NoModel keeps it from the model, NoUser from the user.
+	NoModel, NoUser bool
+	Described       bool // its front matter says what it is for
+	// Hooks are in force from its first use on, as in settings files; nil = none.
+	Hooks json.RawMessage
+}
+
+// Catalog is everything that a user can add to the CLI by files, and what it
+// brings itself. Safe for concurrent use.
+type Catalog struct {
+	parts []Parts // of the plugins found at creation
+
+	mu       sync.Mutex
+	commands []Command // in the order shown; replaced as a whole
+	plugins  []protocol.Plugin
+	faults   []protocol.PluginError
+	styles   []string
+	styled   map[string]string // texts of styles that are files
+	agents   map[string]Agent
+}
+
+// New looks everything up. What cannot be read or makes no sense is left
+// out and named in the warnings.
+func New(o Options) (*Catalog, []string) {
+	c := &Catalog{agents: map[string]Agent{}, styled: map[string]string{}, styles: names(clientinfo.Styles(), func(s clientinfo.Style) string { return s.Name })}
+	for _, a := range builtinAgents() {
+		c.agents[a.Name] = a
+	}
+	if o.Disabled {
+		all, warnings := New(Options{Plugins: o.Plugins, Open: o.Open})
+		c.plugins, c.faults = all.plugins, all.faults
+		delete(c.agents, "statusline-setup")
+		return c, warnings
+	}
+	l := &loader{c: c}
+	if o.Open != nil {
+		// Later sources win: a project's agent replaces a user's of that name.
+		for i, dir := range o.Plugins {
+			l.pluginsOf(o.Open(dir), dir, i)
+		}
+		l.source(o, o.UserDir, "userSettings")
+		l.source(o, o.ProjectDir, "projectSettings")
+	}
+	l.arrange()
+	c.parts = l.parts
+	if o.Agents != "" {
+		if err := c.DefineAgents(json.RawMessage(o.Agents), "flagSettings"); err != nil {
+			l.warnings = append(l.warnings, "--agents: "+err.Error())
+		}
+	}
+	return c, l.warnings
+}
+
+// DefineAgents adds agents from an object by name, as --agents and the SDKs'
+// initialize give them.
+func (c *Catalog) DefineAgents(raw json.RawMessage, source string) error {
+	var defs map[string]struct {
+		Description string   `json:"description"`
+		Prompt      string   `json:"prompt"`
+		Tools       []string `json:"tools"`
+		Disallowed  []string `json:"disallowedTools"`
+		Model       string   `json:"model"`
+		MaxTurns    int      `json:"maxTurns"`
+		Background  *bool    `json:"background"`
+	}
+	if err := json.Unmarshal(raw, &defs); err != nil {
+		return fmt.Errorf("reading agents: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, d := range defs {
+		c.agents[name] = Agent{
+			Name: name, Description: d.Description, Prompt: d.Prompt, Tools: d.Tools, Disallowed: d.Disallowed,
+			Model: d.Model, MaxTurns: d.MaxTurns, Background: d.Background, Source: source,
+		}
+	}
+	return nil
+}
+
+// Agent returns the kind of agent with a name.
+func (c *Catalog) Agent(name string) (Agent, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a, ok := c.agents[name]
+	return a, ok
+}
+
+// Agents lists the kinds of agents as people sort names.
+func (c *Catalog) Agents() []Agent {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := make([]Agent, 0, len(c.agents))
+	for _, a := range c.agents {
+		list = append(list, a)
+	}
+	slices.SortFunc(list, func(a, b Agent) int { return compareNames(a.Name, b.Name) })
+	return list
+}
+
+// AgentNames lists the names of [Catalog.Agents].
+func (c *Catalog) AgentNames() []string {
+	return names(c.Agents(), func(a Agent) string { return a.Name })
+}
+
+// Commands lists custom commands and skills as init shows them: skills before
+// commands, the project's before the user's before those of plugins.
+func (c *Catalog) Commands() []Command {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.commands
+}
+
+// Command returns the custom command or skill with a name.
+func (c *Catalog) Command(name string) (Command, bool) {
+	commands := c.Commands()
+	i := slices.IndexFunc(commands, func(k Command) bool { return k.Name == name })
+	if i < 0 {
+		i = slices.IndexFunc(commands, func(k Command) bool { return name != "" && (k.Alias() == name || k.Title == name) })
+	}
+	if i < 0 {
+		return Command{}, false
+	}
+	return commands[i], true
+}
+
+// Alias is the short name of a plugin's skill; empty = there is none.
+func (k Command) Alias() string {
+	if _, short, ok := strings.Cut(k.Name, ":"); ok && k.Skill && k.Source == pluginSource {
+		return short
+	}
+	return ""
+}
+
+// Counts tells how many plugins and skills were found.
+func (c *Catalog) Counts() (plugins, skills int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, k := range c.commands {
+		if k.Skill {
+			skills++
+		}
+	}
+	return len(c.plugins), skills
+}
+
+// Style is the text of an output style that is a file; empty = it is none.
+func (c *Catalog) Style(name string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.styled[name]
+}
+
+// Styles lists the output styles there are, the CLI's own first.
+func (c *Catalog) Styles() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.styles)
+}
+
+// Fill puts what was found into an init event made by [clientinfo.Init].
+func (c *Catalog) Fill(ev *protocol.Init) {
+	var commands, skills, plugged, pluggedSkills []string
+	for _, k := range c.Commands() {
+		into, skillsInto := &commands, &skills
+		if k.Source == pluginSource {
+			into, skillsInto = &plugged, &pluggedSkills
+		}
+		if k.NoUser {
+			continue
+		}
+		*into = append(*into, k.Name)
+		if k.Skill && k.Described {
+			*skillsInto = append(*skillsInto, k.Name)
+		}
+	}
+	// Those of plugins follow the one built-in workflow.
+	ev.SlashCommands = slices.Concat(commands, ev.SlashCommands[:1], plugged, ev.SlashCommands[1:])
+	ev.Skills = slices.Concat(skills, ev.Skills[:1], pluggedSkills, ev.Skills[1:])
+	ev.Agents = c.AgentNames()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ev.Plugins = append(slices.Clone(c.plugins), ev.Plugins...)
+	ev.PluginErrors = slices.Clone(c.faults)
+}
+
+func names[T any](list []T, name func(T) string) []string {
+	out := make([]string, len(list))
+	for i, v := range list {
+		out[i] = name(v)
+	}
+	return out
+}
+
+func builtinAgents() []Agent {
+	return []Agent{
+		{Name: "claude", Description: "Catch-all agent for tasks that fit no other.", Source: "built-in"},
+		{Name: "Explore", Description: "Finds its way through a code base without changing it.", Source: "built-in", Model: "inherit", Disallowed: []string{"Agent", "Edit", "Write", "NotebookEdit", "ExitPlanMode"}},
+		{Name: "general-purpose", Description: "Works on tasks of several steps.", Source: "built-in"},
+		{Name: "Plan", Description: "Plans an implementation without changing anything.", Source: "built-in", Model: "inherit", Disallowed: []string{"Agent", "Edit", "Write", "NotebookEdit", "ExitPlanMode"}},
+		{Name: "statusline-setup", Description: "Sets up the status line.", Source: "built-in", Model: "sonnet", Tools: []string{"Read", "Edit"}},
+	}
+}
+
+// loader reads the files of all sources.
+type loader struct {
+	c        *Catalog
+	commands []Command // found earlier
+	skills   []Command
+	files    []Command
+	parts    []Parts
+	warnings []string
+	// While a plugin is read: its directory and what stands before its names.
+	root, prefix string
+}
+
+// source reads the folders of one .claude directory.
+func (l *loader) source(o Options, dir, source string) {
+	if dir == "" {
+		return
+	}
+	l.folders(o.Open(dir), dir, source)
+}
+
+// folders reads agents, commands, skills and output styles.
+func (l *loader) folders(tree fs.FS, dir, source string) {
+	for _, file := range l.walk(tree, "agents") {
+		l.agent(tree, file, source)
+	}
+	for _, file := range l.walk(tree, "commands") {
+		l.command(tree, file, source)
+	}
+	entries, _ := fs.ReadDir(tree, "skills") // a folder that is not there holds none
+	for _, e := range entries {
+		l.skill(tree, e.Name(), dir, source)
+	}
+	for _, file := range l.walk(tree, "output-styles") {
+		doc, ok := l.read(tree, file)
+		if name := cmp.Or(doc.text("name"), base(file)); ok && !slices.Contains(l.c.styles, name) {
+			l.c.styles = append(l.c.styles, name)
+			l.c.styled[name] = strings.TrimSpace(doc.body)
+		}
+	}
+}
+
+// walk lists the .md files below a folder by path.
+func (l *loader) walk(tree fs.FS, folder string) []string {
+	var files []string
+	// An unreadable folder holds nothing, as for the real CLI.
+	_ = fs.WalkDir(tree, folder, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return fs.SkipDir
+		}
+		if !d.IsDir() && strings.EqualFold(path.Ext(p), ".md") {
+			files = append(files, p)
+		}
+		return nil
+	})
+	return files
+}
+
+func (l *loader) agent(tree fs.FS, file, source string) {
+	doc, ok := l.read(tree, file)
+	if !ok {
+		return
+	}
+	name := doc.text("name")
+	if name == "" {
+		return // a note beside the agents
+	}
+	a := Agent{
+		Name: l.prefix + name, Description: doc.text("description"), Prompt: l.filled(strings.TrimSpace(doc.body)), Tools: doc.list("tools"),
+		Disallowed: doc.list("disallowedTools"), Model: doc.text("model"), MaxTurns: doc.number("maxTurns"),
+		Background: doc.bool("background"), Source: source,
+	}
+	l.c.agents[a.Name] = a
+}
+
+func (l *loader) command(tree fs.FS, file, source string) {
+	if doc, ok := l.read(tree, file); ok {
+		folder, _ := strings.CutPrefix(path.Dir(file), "commands")
+		space := strings.ReplaceAll(strings.TrimPrefix(folder+"/", "/"), "/", ":")
+		l.files = append(l.files, l.described(doc, Command{Name: l.prefix + space + base(file), Source: source}))
+	}
+}
+
+func (l *loader) skill(tree fs.FS, folder, dir, source string) {
+	file := path.Join("skills", folder, "SKILL.md")
+	if _, err := fs.Stat(tree, file); err != nil {
+		return
+	}
+	doc, ok := l.read(tree, file)
+	if !ok {
+		return
+	}
+	if len(doc.list("paths")) > 0 {
+		return // for work on such files only
+	}
+	l.skills = append(l.skills, l.described(doc, Command{
+		Name: l.prefix + folder, Source: source, Skill: true, Dir: filepath.Join(dir, "skills", folder), Title: doc.text("name"),
+		Hooks: doc.object("hooks"),
+	}))
+}
+
+// described adds what a file says of its command or skill.
+func (l *loader) described(doc document, k Command) Command {
+	k.Description, k.Hint, k.Body = l.about(doc.description()), doc.text("argument-hint"), l.filled(doc.body)
+	k.Arguments = doc.names("arguments")
+	k.Described = doc.text("description") != ""
+	k.Tools, k.Model = doc.list("allowed-tools"), doc.text("model")
+	noModel, user := doc.bool("disable-model-invocation"), doc.bool("user-invocable")
+	k.NoModel, k.NoUser = noModel != nil && *noModel, user != nil && !*user
+	return k
+}
+
+func (l *loader) read(tree fs.FS, file string) (document, bool) {
+	data, err := fs.ReadFile(tree, file)
+	if err != nil {
+		l.warnings = append(l.warnings, fmt.Sprintf("%s: %v", file, err))
+		return document{}, false
+	}
+	return parseDocument(data), true
+}
+
+// arrange puts skills before commands and, within these, the latest source
+// first, by names as people sort them; of two with one name the first counts.
+func (l *loader) arrange() {
+	rank := map[string]int{"projectSettings": 0, "userSettings": 1, pluginSource: 2}
+	seen := map[string]bool{}
+	l.c.commands = slices.Concat(l.commands, l.skills, l.files)
+	slices.SortStableFunc(l.c.commands, func(a, b Command) int {
+		if a.Skill != b.Skill {
+			if a.Skill {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(rank[a.Source]-rank[b.Source], compareNames(a.Name, b.Name))
+	})
+	l.c.commands = slices.DeleteFunc(l.c.commands, func(k Command) bool {
+		defer func() { seen[k.Name] = true }()
+		return seen[k.Name]
+	})
+}
+
+// base is a file's name without its extension.
+func base(file string) string { return strings.TrimSuffix(path.Base(file), path.Ext(file)) }

@@ -1,0 +1,294 @@
+package catalog
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/claudeless/claudeless/internal/base/match"
+)
+
+// MemoryOptions says where files of instructions are looked for.
+type MemoryOptions struct {
+	UserDir string // the state directory; empty = it does not count
+	CWD     string // absolute
+	Home    string // what ~ is; empty = it is nothing
+	// Project and Local say whether those of the project count, and those of the
+	// user for the project.
+	Project, Local bool
+}
+
+// Memory is one file of instructions.
+type Memory struct {
+	Path   string
+	Type   string // User, Project, Local
+	Parent string // that imports it; empty = it was looked for
+	Text   string // without front matter and comments
+	Raw    string // the file as it stands; empty = the text is all of it
+	Rule   bool   // it lies in a directory of rules
+	// Globs are the paths below Base that it is about, patterns as in .gitignore;
+	// nil = it always counts.
+	Globs []string
+	Base  string
+}
+
+// Heading is what stands before a file's text where the model reads it.
+func (m Memory) Heading() string {
+	about := map[string]string{
+		"User":    "user's private global instructions for all projects",
+		"Project": "project instructions, checked into the codebase",
+		"Local":   "user's private project instructions, not checked in",
+	}
+	return "Contents of " + m.Path + " (" + about[m.Type] + "):"
+}
+
+// Memories finds the files of instructions that a session begins with: those of
+// the user, then from the root down to the working directory those of the
+// project, each followed by what it imports.
+func Memories(o MemoryOptions) []Memory {
+	r := &memoryReader{home: o.Home, seen: map[string]bool{}}
+	if o.UserDir != "" {
+		r.read(Memory{Path: filepath.Join(o.UserDir, "CLAUDE.md"), Type: "User", Base: o.CWD}, 0)
+		r.rules(filepath.Join(o.UserDir, "rules"), "User", o.CWD)
+	}
+	for _, dir := range downTo(o.CWD) {
+		if o.Project {
+			r.read(Memory{Path: filepath.Join(dir, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
+			r.read(Memory{Path: filepath.Join(dir, ".claude", "CLAUDE.md"), Type: "Project", Base: dir}, 0)
+			r.rules(filepath.Join(dir, ".claude", "rules"), "Project", dir)
+		}
+		if o.Local {
+			r.read(Memory{Path: filepath.Join(dir, "CLAUDE.local.md"), Type: "Local", Base: dir}, 0)
+		}
+	}
+	return r.found
+}
+
+// Reached finds the files of instructions that count once the model has read or
+// written a file: rules of the user that are about it, those of the directories
+// between the working directory and it, and rules of the project that are about
+// it (observed with 2.1.329). Those in known are left out.
+func Reached(o MemoryOptions, file string, known map[string]bool) []Memory {
+	r := &memoryReader{home: o.Home, seen: maps.Clone(known), about: file}
+	if o.UserDir != "" {
+		r.rules(filepath.Join(o.UserDir, "rules"), "User", o.CWD)
+	}
+	outer := downTo(o.CWD)
+	if below(o.CWD, file) {
+		for _, dir := range downTo(filepath.Dir(file))[len(outer):] {
+			r.about = ""
+			r.directory(o, dir)
+			r.about = file
+			r.projectRules(o, dir)
+		}
+	}
+	for _, dir := range outer {
+		r.projectRules(o, dir)
+	}
+	return r.found
+}
+
+// directory reads what counts in a directory that was not reached before,
+// whatever it is about.
+func (r *memoryReader) directory(o MemoryOptions, dir string) {
+	if o.Project {
+		r.read(Memory{Path: filepath.Join(dir, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
+		r.read(Memory{Path: filepath.Join(dir, ".claude", "CLAUDE.md"), Type: "Project", Base: dir}, 0)
+	}
+	if o.Local {
+		r.read(Memory{Path: filepath.Join(dir, "CLAUDE.local.md"), Type: "Local", Base: dir}, 0)
+	}
+	r.projectRules(o, dir)
+}
+
+func (r *memoryReader) projectRules(o MemoryOptions, dir string) {
+	if o.Project {
+		r.rules(filepath.Join(dir, ".claude", "rules"), "Project", dir)
+	}
+}
+
+// below tells whether a file lies somewhere below a directory.
+func below(dir, file string) bool {
+	rel, err := filepath.Rel(dir, file)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// downTo lists the directories from the root to dir.
+func downTo(dir string) []string {
+	var dirs []string
+	for {
+		dirs = append(dirs, dir)
+		up := filepath.Dir(dir)
+		if up == dir {
+			slices.Reverse(dirs)
+			return dirs
+		}
+		dir = up
+	}
+}
+
+const (
+	maxImports = 5       // files between the first and the last
+	maxMemory  = 1 << 20 // bytes of a file; what is longer is left out
+)
+
+// memoryReader reads files once, in the order in which they count.
+type memoryReader struct {
+	home  string
+	seen  map[string]bool
+	about string // what is looked for is about this file; empty = it always counts
+	found []Memory
+}
+
+// read reads one file, of which path, type, parent and base are known, and what
+// it imports.
+func (r *memoryReader) read(m Memory, depth int) {
+	if r.seen[m.Path] || depth > maxImports {
+		return
+	}
+	info, err := os.Stat(m.Path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() > maxMemory {
+		return
+	}
+	data, err := os.ReadFile(m.Path)
+	if err != nil {
+		return
+	}
+	d := parseDocument(data)
+	m.Text, m.Globs = comment().ReplaceAllString(d.body, ""), globs(d)
+	if raw := string(data); raw != m.Text {
+		m.Raw = raw
+	}
+	if m.Parent == "" && !r.counts(m) {
+		return
+	}
+	r.seen[m.Path] = true
+	r.found = append(r.found, m)
+	for _, name := range imports(m.Text) {
+		if target := r.resolve(name, filepath.Dir(m.Path)); target != "" {
+			r.read(Memory{Path: target, Type: m.Type, Parent: m.Path, Base: m.Base}, depth+1)
+		}
+	}
+}
+
+// counts tells whether a file is one of those that are looked for.
+func (r *memoryReader) counts(m Memory) bool {
+	if r.about == "" || m.Globs == nil {
+		return r.about == "" && m.Globs == nil
+	}
+	rel, err := filepath.Rel(m.Base, r.about)
+	return err == nil && filepath.IsLocal(rel) && slices.ContainsFunc(m.Globs, func(pattern string) bool {
+		if strings.HasPrefix(pattern, "!") || strings.HasPrefix(pattern, "./") {
+			return false
+		}
+		glob, err := match.Path(pattern)
+		return err == nil && glob.MatchString(filepath.ToSlash(rel))
+	})
+}
+
+// globs are the paths that a file is about, braces resolved; nil = it is about
+// all.
+func globs(d document) []string {
+	var all []string
+	given := d.list("paths")
+	if text, ok := d.front["paths"].(string); ok {
+		given = splitOutside(text)
+	}
+	for _, pattern := range given {
+		for _, glob := range braces(pattern) {
+			if base := strings.TrimSuffix(glob, "/**"); base != "" {
+				glob = base
+			}
+			all = append(all, glob)
+		}
+	}
+	if !slices.ContainsFunc(all, func(glob string) bool { return glob != "**" }) {
+		return nil
+	}
+	return all
+}
+
+// splitOutside splits a text at the commas that stand outside of braces.
+func splitOutside(text string) []string {
+	depth := 0
+	return slices.DeleteFunc(strings.FieldsFunc(text, func(c rune) bool {
+		switch c {
+		case '{':
+			depth++
+		case '}':
+			depth--
+		}
+		return c == ',' && depth <= 0
+	}), func(part string) bool { return strings.TrimSpace(part) == "" })
+}
+
+// maxBraces bounds what braces of one pattern may stand for.
+const maxBraces = 1000
+
+// braces lists what a pattern with alternatives in braces stands for.
+func braces(pattern string) []string {
+	all := []string{strings.TrimSpace(pattern)}
+	for i := 0; i < len(all) && len(all) < maxBraces; {
+		end := strings.IndexByte(all[i], '}')
+		start := -1
+		if end >= 0 {
+			start = strings.LastIndexByte(all[i][:end], '{')
+		}
+		if start < 0 {
+			i++
+			continue
+		}
+		var parts []string
+		for part := range strings.SplitSeq(all[i][start+1:end], ",") {
+			parts = append(parts, all[i][:start]+strings.TrimSpace(part)+all[i][end+1:])
+		}
+		all = slices.Replace(all, i, i+1, parts...)
+	}
+	return all
+}
+
+// rules reads the Markdown files below a directory, in order.
+func (r *memoryReader) rules(dir, kind, base string) {
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() && filepath.Ext(path) == ".md" {
+			r.read(Memory{Path: path, Type: kind, Rule: true, Base: base}, 0)
+		}
+		return nil // what cannot be read is left out
+	})
+}
+
+// resolve is the file that an import names; empty = none.
+func (r *memoryReader) resolve(name, dir string) string {
+	if rest, ok := strings.CutPrefix(name, "~/"); ok {
+		if r.home == "" {
+			return ""
+		}
+		return filepath.Join(r.home, rest)
+	}
+	if filepath.IsAbs(name) {
+		return filepath.Clean(name)
+	}
+	return filepath.Join(dir, name)
+}
+
+var (
+	comment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)(?:^|\n)[ \t]*<!--.*?-->[ \t]*`) })
+	code    = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile("(?s)(?:^|\n)[ \t]*```.*?(?:\n[ \t]*```|$)|`[^`\n]*`")
+	})
+	imported = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s)@(\S+)`) })
+)
+
+// imports are the files that a text names with @, outside of code.
+func imports(text string) []string {
+	var names []string
+	for _, m := range imported().FindAllStringSubmatch(code().ReplaceAllString(text, ""), -1) {
+		names = append(names, strings.TrimRight(m[1], ".,;:!?)"))
+	}
+	return names
+}

@@ -1,0 +1,166 @@
+package checkpoint
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/textdiff"
+)
+
+// Change is what going back does.
+type Change struct {
+	Files                 []string // absolute, sorted
+	Insertions, Deletions int      // of lines
+	// Skipped counts files that were left alone because a link stands where a
+	// plain file was.
+	Skipped int
+}
+
+// target is what a file is to be; nil = it is to be gone.
+type target struct {
+	content []byte
+	parent  string // real path of its directory; empty = not known
+}
+
+// Preview tells what [History.Rewind] would do, links aside.
+func (h *History) Preview(uuid string) (Change, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	files, err := h.at(uuid)
+	if err != nil {
+		return Change{}, err
+	}
+	return compare(files)
+}
+
+// Rewind puts all files back to what they were when the prompt came.
+func (h *History) Rewind(uuid string) (Change, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	files, err := h.at(uuid)
+	if err != nil {
+		return Change{}, err
+	}
+	change, err := compare(files)
+	if err != nil {
+		return change, err
+	}
+	for _, path := range change.Files {
+		if linked(path, files[path].parent) {
+			change.Skipped++
+			continue
+		}
+		if err := restore(path, files[path].content); err != nil {
+			return change, fmt.Errorf("restoring a file: %w", err)
+		}
+	}
+	return change, nil
+}
+
+// at is what all tracked files were at a prompt. Of a file that was tracked
+// later only, the first version counts.
+func (h *History) at(uuid string) (map[string]target, error) {
+	var point *point
+	for i := range h.points {
+		if h.points[i].uuid == uuid && uuid != "" {
+			point = &h.points[i]
+		}
+	}
+	if point == nil {
+		return nil, ErrUnknown
+	}
+	files := map[string]target{}
+	for path := range maps.Keys(h.newest()) {
+		b, known := point.files[path]
+		if !known {
+			b = h.first(path)
+		}
+		content, err := h.store.get(b.File)
+		if err != nil {
+			return nil, fmt.Errorf("reading a checkpoint: %w", err)
+		}
+		files[h.abs(path)] = target{content, b.Parent}
+	}
+	return files, nil
+}
+
+// compare finds the files that differ now and counts the lines that going back
+// adds and removes.
+func compare(files map[string]target) (Change, error) {
+	var c Change
+	for path, want := range files {
+		now, err := read(path)
+		if err != nil {
+			return c, fmt.Errorf("reading a changed file: %w", err)
+		}
+		if same(now, want.content) {
+			continue
+		}
+		c.Files = append(c.Files, path)
+		for _, hunk := range textdiff.Hunks(string(now), string(want.content), 0) {
+			for _, line := range hunk.Lines {
+				switch {
+				case strings.HasPrefix(line, "+"):
+					c.Insertions++
+				case strings.HasPrefix(line, "-"):
+					c.Deletions++
+				}
+			}
+		}
+	}
+	slices.Sort(c.Files)
+	return c, nil
+}
+
+// linked tells whether something else than a plain file stands at path, or its
+// directory has become another one.
+func linked(path, parent string) bool {
+	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+		return true
+	}
+	now := resolved(filepath.Dir(path))
+	return parent != "" && now != "" && now != parent
+}
+
+// resolved is a directory's real path; empty = there is none.
+func resolved(dir string) string {
+	path, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return ""
+	}
+	return path
+}
+
+// read returns a file's content; nil = there is no such file.
+func read(path string) ([]byte, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil && data == nil {
+		data = []byte{}
+	}
+	return data, err
+}
+
+func same(a, b []byte) bool { return (a == nil) == (b == nil) && bytes.Equal(a, b) }
+
+func restore(path string, content []byte) error {
+	if content == nil {
+		return os.Remove(path)
+	}
+	mode := fs.FileMode(0o644)
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
+	} else if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(path, content, mode)
+}

@@ -1,0 +1,200 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/jsvalue"
+	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator/hook"
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// canUseTool is the permission question (spec: cli-contract 6.3).
+type canUseTool struct {
+	Subtype            string                      `json:"subtype"` // "can_use_tool"
+	ToolName           string                      `json:"tool_name"`
+	DisplayName        string                      `json:"display_name"`
+	Input              json.RawMessage             `json:"input"`
+	Description        string                      `json:"description,omitempty"`
+	Suggestions        []protocol.PermissionUpdate `json:"permission_suggestions,omitzero"`
+	BlockedPath        string                      `json:"blocked_path,omitempty"`
+	DecisionReason     string                      `json:"decision_reason,omitempty"`
+	DecisionReasonType string                      `json:"decision_reason_type,omitempty"`
+	RuleSource         string                      `json:"decision_reason_rule_source,omitempty"`
+	HookEvent          string                      `json:"decision_reason_hook_event,omitempty"` // that wants the question
+	HookOrigin         string                      `json:"decision_reason_hook_source,omitempty"`
+	HookPlugin         string                      `json:"decision_reason_hook_plugin_id,omitempty"`
+	Approvable         *bool                       `json:"classifier_approvable,omitempty"`
+	SuppressRule       bool                        `json:"suppress_always_allow_rule,omitempty"`
+	Server             *protocol.ServerRef         `json:"mcp_server,omitempty"`
+	ServerAskOnly      *bool                       `json:"server_policy_ask_only,omitempty"` // nil = not told
+	RequiresUser       bool                        `json:"requires_user_interaction,omitempty"`
+	ToolUseID          string                      `json:"tool_use_id"`
+	AgentID            string                      `json:"agent_id,omitempty"` // a sub-agent's call
+}
+
+// Ask puts a permission question to the host. Whatever the host does is an
+// answer; the error is the end of ctx.
+func (p *Peer) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
+	q := canUseTool{
+		Subtype: "can_use_tool", ToolName: r.Use.Name, DisplayName: r.DisplayName, Input: r.Use.Input, Description: r.Description,
+		Suggestions: r.Suggestions, BlockedPath: r.BlockedPath, DecisionReason: r.DecisionReason,
+		DecisionReasonType: r.DecisionReasonType, RuleSource: r.RuleSource, Server: r.Server, ServerAskOnly: r.ServerAskOnly, RequiresUser: r.RequiresUser, ToolUseID: r.Use.ID,
+	}
+	if r.Use.Agent != nil {
+		q.AgentID = r.Use.Agent.ID
+	}
+	if r.Hook != nil {
+		q.HookEvent, q.HookOrigin = "PreToolUse", r.Hook.Origin
+		if name, ok := strings.CutPrefix(r.Hook.Origin, protocol.PluginHooks); ok {
+			q.HookPlugin = name + "@inline"
+		}
+	}
+	if r.Safety != "" {
+		approvable := r.Safety == protocol.SafetySensitive
+		q.Approvable, q.SuppressRule = &approvable, !approvable
+	}
+	q.DisplayName = cmp.Or(q.DisplayName, q.ToolName)
+	p.out.state("requires_action")
+	raw, err := p.asked.ask(ctx, q, ofPermission)
+	if ctx.Err() != nil {
+		return protocol.PermissionAnswer{}, ctx.Err()
+	}
+	p.out.state("running")
+	switch refused, failed := errors.AsType[*HostError](err); {
+	case failed:
+		return protocol.PermissionAnswer{Failure: strings.TrimSuffix("Tool permission request failed: Error: "+refused.Text, ": ")}, nil
+	case errors.Is(err, errNotAsked):
+		return protocol.PermissionAnswer{Failure: "Tool permission request failed: AbortError: Stream closed"}, nil
+	case errors.Is(err, ErrClosed):
+		return protocol.PermissionAnswer{Failure: "Tool permission request failed: AbortError: Tool permission stream closed before response received"}, nil
+	case err != nil:
+		return protocol.PermissionAnswer{}, err
+	}
+	return permission.ReadAnswer(raw), nil
+}
+
+// Callback has the host run one of its hooks; see hook.Callback. Once stdin has
+// ended the error is [ErrClosed] and [hook.ErrGone].
+func (p *Peer) Callback(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error) {
+	out, err := p.asked.ask(ctx, struct {
+		Subtype    string          `json:"subtype"`
+		CallbackID string          `json:"callback_id"`
+		Input      json.RawMessage `json:"input"`
+		ToolUseID  string          `json:"tool_use_id,omitempty"`
+	}{"hook_callback", callbackID, input, toolUseID}, ofWork)
+	if errors.Is(err, ErrClosed) {
+		err = fmt.Errorf("%w: %w", hook.ErrGone, err)
+	}
+	return out, err
+}
+
+// Message carries a JSON-RPC message to an MCP server inside the host and
+// returns its answer, nil for a notification; see mcp.Options.SDK.
+func (p *Peer) Message(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error) {
+	if known, ok := p.guests.answer(server, message); ok {
+		return known, nil
+	}
+	if err := p.guests.unsilenced(ctx, server); err != nil {
+		return nil, err
+	}
+	q, err := p.asked.put(ctx, struct {
+		Subtype string          `json:"subtype"`
+		Server  string          `json:"server_name"`
+		Message json.RawMessage `json:"message"`
+	}{"mcp_message", server, message}, ofServer)
+	if err != nil {
+		return nil, err
+	}
+	told := p.intro.spoken()
+	raw, err := p.asked.await(ctx, q)
+	if told != nil {
+		select {
+		case <-told:
+		case <-ctx.Done():
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	answer := jsvalue.Read[struct {
+		Response json.RawMessage `json:"mcp_response"`
+	}](raw).Response
+	if jsvalue.Read[struct {
+		ID json.RawMessage `json:"id"`
+	}](message).ID == nil {
+		return nil, nil
+	}
+	if answer == nil {
+		return nil, errors.New("the host gave no mcp_response")
+	}
+	return answer, nil
+}
+
+// elicitation is what an MCP server asks the user (spec: cli-contract 4.5).
+type elicitation struct {
+	Subtype string          `json:"subtype"` // "elicitation"
+	Server  string          `json:"mcp_server_name"`
+	Message string          `json:"message"`
+	Mode    string          `json:"mode"` // url with a URL, else form
+	Schema  json.RawMessage `json:"requested_schema,omitempty"`
+	Order   []string        `json:"property_order,omitzero"` // of Schema
+	URL     string          `json:"url,omitempty"`
+	ID      string          `json:"elicitation_id,omitempty"` // of a URL
+}
+
+// Elicit hands an MCP server's question to the host. A host that cannot answer cancels it.
+func (p *Peer) Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
+	ask := elicitation{
+		Subtype: "elicitation", Server: q.Server, Message: q.Message, Mode: "form", Schema: q.Schema, Order: propertyOrder(q.Schema), URL: q.URL, ID: q.ID,
+	}
+	if q.URL != "" {
+		ask.Mode = "url"
+	}
+	raw, err := p.asked.ask(ctx, ask, ofElicitation)
+	if err != nil {
+		return mcp.ElicitAnswer{}
+	}
+	a := jsvalue.Read[struct {
+		Action  string          `json:"action"`
+		Content json.RawMessage `json:"content"`
+	}](raw)
+	switch a.Action {
+	case "accept", "decline":
+		return mcp.ElicitAnswer{Action: a.Action, Content: a.Content}
+	}
+	return mcp.ElicitAnswer{}
+}
+
+// propertyOrder lists the properties of a schema as they stand in it; nil = it
+// has none.
+func propertyOrder(schema json.RawMessage) []string {
+	s, err := ordered.Parse(schema)
+	if err != nil {
+		return nil
+	}
+	properties, err := ordered.Parse(s.Get("properties"))
+	if err != nil {
+		return nil
+	}
+	names := make([]string, len(properties))
+	for i, p := range properties {
+		names[i] = p.Key
+	}
+	return names
+}
+
+// Absorb takes the prompts that become part of the running turn; see
+// [simulator.Prompts].
+func (p *Peer) Absorb() []protocol.UserMessage { return p.desk.absorb() }
+
+// Waiting counts the prompts of people that wait for a turn; see
+// [simulator.Prompts].
+func (p *Peer) Waiting() int { return p.desk.waiting() }

@@ -1,0 +1,267 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// Checklist row 53: verdicts of hosts and of permission tools.
+func TestReadAnswer(t *testing.T) {
+	const invalid = "The canUseTool callback returned an invalid permission result."
+	tests := []struct {
+		raw  string
+		want protocol.PermissionAnswer
+	}{
+		{`{"behavior":"allow"}`, protocol.PermissionAnswer{Allow: true}},
+		{`{"behavior":"allow","updatedInput":null}`, protocol.PermissionAnswer{Failure: invalid}},
+		{`{"behavior":"allow","updatedInput":{"a":1}}`, protocol.PermissionAnswer{Allow: true, UpdatedInput: json.RawMessage(`{"a":1}`)}},
+		{`{"behavior":"allow","updatedInput":{}}`, protocol.PermissionAnswer{Allow: true}},
+		{`{"behavior":"allow","updatedInput":[1]}`, protocol.PermissionAnswer{Failure: invalid}},
+		{`{"behavior":"allow","updatedPermissions":[{"type":"setMode","mode":"plan"}]}`, protocol.PermissionAnswer{
+			Allow: true, UpdatedPermissions: []protocol.PermissionUpdate{{Type: "setMode", Mode: "plan"}},
+		}},
+		{`{"behavior":"allow","updatedPermissions":7}`, protocol.PermissionAnswer{Failure: invalid}},
+		{`{"behavior":"deny","message":"no"}`, protocol.PermissionAnswer{Message: "no"}},
+		{`{"behavior":"deny","message":"","interrupt":true}`, protocol.PermissionAnswer{Interrupt: true}},
+		{`{"behavior":"deny"}`, protocol.PermissionAnswer{Failure: invalid}},
+		{`{}`, protocol.PermissionAnswer{Failure: invalid}},
+		{``, protocol.PermissionAnswer{Failure: invalid}},
+		{`nonsense`, protocol.PermissionAnswer{Failure: invalid}},
+	}
+	for _, tt := range tests {
+		got := permission.ReadAnswer(json.RawMessage(tt.raw))
+		if strings.HasPrefix(got.Failure, invalid) {
+			got.Failure = invalid
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.raw, diff)
+		}
+	}
+}
+
+// Asking before Serve fails at once instead of waiting for ever.
+func TestAskBeforeServe(t *testing.T) {
+	p := New(Options{In: strings.NewReader(""), Out: io.Discard, Stamps: &counted{}})
+	if _, err := p.Callback(t.Context(), "hook_0", nil, ""); !errors.Is(err, ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// counted are stamps that can be told from each other.
+type counted struct{ ids atomic.Int64 }
+
+func (c *counted) NewID() string   { return strconv.FormatInt(c.ids.Add(1), 10) }
+func (*counted) SessionID() string { return "s-1" }
+func (*counted) Timestamp() string { return "now" }
+
+// bare is a session that has nothing to say. What prompts and requests really do is shown by the conversations of
+// internal/claude/host.
+type bare struct{}
+
+func (bare) First() *protocol.UserMessage                          { return nil }
+func (bare) Ready(context.Context) error                           { return nil }
+func (bare) Busy() bool                                            { return false }
+func (bare) Idle(context.Context, context.Context) error           { return nil }
+func (bare) Notice() (protocol.UserMessage, bool)                  { return protocol.UserMessage{}, false }
+func (bare) Slow(subtype string) bool                              { return subtype == "slow" }
+func (bare) Serve(context.Context, Request) (Answer, error)        { return Answer{}, nil }
+func (bare) Initialize(context.Context, *Greeting) (Answer, error) { return Answer{}, nil }
+func (bare) Interrupt()                                            {}
+
+func (bare) Turn(context.Context, context.Context, protocol.UserMessage) (bool, error) {
+	return true, nil
+}
+
+// flooding is a session whose turns write more than a host that does not read can take.
+type flooding struct {
+	bare
+	peer *Peer
+}
+
+func (f flooding) Turn(ctx, _ context.Context, _ protocol.UserMessage) (bool, error) {
+	for range 5000 {
+		if _, err := io.WriteString(f.peer.Events(), "{"+strings.Repeat("x", 1024)+"}\n"); err != nil {
+			return false, err
+		}
+	}
+	return true, context.Cause(ctx)
+}
+
+// stuck never returns from Write, like a pipe nobody reads.
+type stuck struct{ release chan struct{} }
+
+func (s stuck) Write(p []byte) (int, error) {
+	<-s.release
+	return len(p), nil
+}
+
+// Checklist row 18: a run that is ended from outside ends although the host
+// does not read stdout.
+func TestEndWithDeafHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		in, host := io.Pipe()
+		defer host.Close()
+		out := stuck{release: make(chan struct{})}
+		defer close(out.release)
+		peer := New(Options{In: in, Out: out, Stamps: &counted{}})
+		ctx, cancel := context.WithCancelCause(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- peer.Serve(ctx, flooding{peer: peer}) }()
+		go io.WriteString(host, `{"type":"user","message":{"role":"user","content":"go"}}`+"\n") // ends when it is read
+		synctest.Wait()
+		started := time.Now()
+		gone := errors.New("gone")
+		cancel(gone)
+		if err := <-done; !errors.Is(err, gone) {
+			t.Errorf("got %v", err)
+		}
+		if took := time.Since(started); took > 2*time.Second {
+			t.Errorf("took %v", took)
+		}
+	})
+}
+
+// failing is a stdout that breaks.
+type failing struct{ err error }
+
+func (w failing) Write([]byte) (int, error) { return 0, w.err }
+
+// A stdout that breaks ends the run with its error.
+func TestBrokenStdout(t *testing.T) {
+	broken := errors.New("broken pipe")
+	peer := New(Options{
+		In:  strings.NewReader(strings.Repeat(`{"type":"user","message":{"role":"user","content":"go"}}`+"\n", 3)),
+		Out: failing{broken}, Stamps: &counted{},
+	})
+	if err := peer.Serve(t.Context(), flooding{peer: peer}); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// FuzzReceive: no line may end the process but with the documented texts.
+func FuzzReceive(f *testing.F) {
+	for _, seed := range []string{
+		`nope`, `{}`, `null`, `[]`, `"x"`, `{"type":"user"}`, `{"type":"user","message":{"role":"user","content":[{"type":"image"}]}}`,
+		`{"type":"user","message":[]}`, `{"type":"control_request","request_id":[],"request":{"subtype":"read_file","path":7}}`,
+		`{"type":"control_response","response":{"request_id":{}}}`, `{"type":"control_cancel_request","request_id":null}`,
+		`{"type":"control_request","request":{"subtype":"interrupt","cancel_queued":1}}`, `{"type":7}`, "\x00", `{"type":"user","message":{"role":null}}`,
+		`{"type":"control_request","request_id":"r","request":{"subtype":"set_permission_mode","mode":{}}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		peer := New(Options{In: strings.NewReader(strings.ReplaceAll(string(line), "\n", " ")), Out: io.Discard, Stamps: &counted{}})
+		if err := peer.Serve(t.Context(), bare{}); err != nil {
+			if _, documented := errors.AsType[*InputError](err); !documented {
+				t.Errorf("%v", err)
+			}
+		}
+	})
+}
+
+// speaking is a session that connects a server of the host.
+type speaking struct {
+	bare
+	connect func(ctx context.Context)
+}
+
+func (s speaking) Initialize(_ context.Context, g *Greeting) (Answer, error) {
+	g.Connect(s.connect)
+	return Answer{}, nil
+}
+
+// eager answers every message to a server in the moment it is written.
+type eager struct {
+	peer  *Peer
+	lines []string
+}
+
+func (e *eager) Write(b []byte) (int, error) {
+	for line := range strings.Lines(string(b)) {
+		var frame struct {
+			Type      string `json:"type"`
+			RequestID string `json:"request_id"`
+		}
+		_ = json.Unmarshal([]byte(line), &frame)
+		e.lines = append(e.lines, frame.Type)
+		if frame.Type == "control_request" {
+			_ = e.peer.receive(context.Background(), []byte(`{"type":"control_response","response":{"subtype":"success","request_id":"`+frame.RequestID+`","response":{"mcp_response":{}}}}`))
+		}
+	}
+	return len(b), nil
+}
+
+// initialize is answered when the host's first server is spoken to, and before
+// anything follows from what that server says (the golden ctl-sdkmcp).
+func TestInitializeIsAnsweredFirst(t *testing.T) {
+	for range 200 {
+		in, host := io.Pipe()
+		out := &eager{}
+		peer := New(Options{In: in, Out: out, Stamps: &counted{}})
+		out.peer = peer
+		connected := make(chan struct{})
+		s := speaking{bare{}, func(ctx context.Context) {
+			defer close(connected)
+			for range 2 {
+				if _, err := peer.Message(ctx, "s", json.RawMessage(`{"jsonrpc":"2.0","id":0,"method":"m"}`)); err != nil {
+					t.Error(err)
+				}
+			}
+		}}
+		go func() { // ends when the peer has read it
+			_, _ = io.WriteString(host, `{"type":"control_request","request_id":"1","request":{"subtype":"initialize"}}`+"\n")
+			<-connected
+			host.Close()
+		}()
+		if err := peer.Serve(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"control_request", "control_response", "control_request"}, out.lines); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+// What is asked in a handshake that was parked is answered from it, once.
+func TestParked(t *testing.T) {
+	hello := `{"protocolVersion":"2025-11-25","serverInfo":{"name":"s","version":"1"}}`
+	var g guests
+	g.park(map[string]Handshake{
+		"good": {Hello: json.RawMessage(hello), Tools: json.RawMessage(`{"tools":[]}`)},
+		"bare": {Hello: json.RawMessage(hello)},
+	})
+	for _, ask := range []struct{ server, method, answer string }{
+		{"good", "initialize", `{"jsonrpc":"2.0","id":7,"result":` + hello + `}`},
+		{"good", "notifications/initialized", ""},
+		{"good", "tools/list", `{"jsonrpc":"2.0","id":7,"result":{"tools":[]}}`},
+		{"good", "tools/list", "asked"},
+		{"bare", "tools/list", "asked"},
+		{"bare", "initialize", "asked"},
+		{"old", "initialize", "asked"},
+	} {
+		raw, ok := g.answer(ask.server, json.RawMessage(`{"id":7,"method":"`+ask.method+`"}`))
+		text := string(raw)
+		if !ok {
+			text = "asked"
+		}
+		if text != ask.answer {
+			t.Errorf("%s of %s: %s, want %s", ask.method, ask.server, text, ask.answer)
+		}
+	}
+}

@@ -1,0 +1,251 @@
+package control
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/jsvalue"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// prompt is one user frame on its way to a turn, or several that wait together.
+type prompt struct {
+	message  protocol.UserMessage
+	priority int
+	// alone says that the prompt came while nothing ran or waited: its turn begins
+	// at once, and what comes after it waits for another one.
+	alone bool
+	// interrupted says that the host interrupted before the turn had begun: the
+	// turn ends as soon as it has shown itself.
+	interrupted bool
+	// unannounced says that the prompt came during initialize, whose answer goes
+	// before everything about it.
+	unannounced bool
+	// begun says that the host was told already that it was started.
+	begun bool
+	// cancelled says that the prompt's turn was ended by the host.
+	cancelled bool
+	// parts are the prompts with a uuid that this one is made of, as they came.
+	parts []protocol.UserMessage
+}
+
+// plain tells whether a prompt may share a turn with others.
+func (in *prompt) plain() bool {
+	_, typed, _ := in.message.Content.Typed()
+	return !in.interrupted && !strings.HasPrefix(typed, "/")
+}
+
+// joins tells whether a waiting prompt becomes part of the one before it.
+func (in *prompt) joins(next *prompt) bool {
+	return !in.alone && !next.alone && in.plain() && next.plain() && in.priority == next.priority &&
+		!in.message.NoQuery && !next.message.NoQuery && in.message.Synthetic == next.message.Synthetic &&
+		bytes.Equal(in.message.Origin, next.message.Origin)
+}
+
+// join makes the next prompt part of this one, whose id the last one gives.
+func (in *prompt) join(next *prompt) {
+	in.message.Content = joined(in.message.Content, next.message.Content)
+	in.message.UUIDs = append(in.message.UUIDs, next.message.UUIDs...)
+	in.parts = append(in.parts, next.parts...)
+	if next.message.UUID != "" {
+		in.message.UUID = next.message.UUID
+	}
+}
+
+// joined puts one content below another. Blocks stay blocks.
+func joined(a, b protocol.Content) protocol.Content {
+	if a.Blocks == nil && b.Blocks == nil {
+		return protocol.Content{Text: a.Text + "\n" + b.Text}
+	}
+	blocks := append([]protocol.Block{}, blocksOf(a)...)
+	for i, block := range slices.Backward(blocks) {
+		if text, ok := block.(protocol.TextBlock); ok {
+			blocks[i] = protocol.Text(text.Text + "\n")
+			break
+		}
+	}
+	return protocol.Content{Blocks: append(blocks, blocksOf(b)...)}
+}
+
+func blocksOf(c protocol.Content) []protocol.Block {
+	if c.Blocks == nil {
+		return []protocol.Block{protocol.Text(c.Text)}
+	}
+	return c.Blocks
+}
+
+// lifecycle tells how far a prompt is, of whose parts the host knows the uuids.
+func (in *prompt) lifecycle(state string) []protocol.Event {
+	var events []protocol.Event
+	for _, id := range in.message.UUIDs {
+		events = append(events, protocol.Lifecycle(id, state))
+	}
+	return events
+}
+
+// queue holds the prompts that wait, in the order of their turns.
+type queue struct {
+	waiting []*prompt
+	seen    map[string]bool // uuids of all prompts so far
+}
+
+// push adds a prompt behind those of its own and of higher priority.
+func (q *queue) push(in *prompt) {
+	at := len(q.waiting)
+	for at > 0 && q.waiting[at-1].priority < in.priority {
+		at--
+	}
+	q.waiting = slices.Insert(q.waiting, at, in)
+}
+
+// known reports whether a uuid was seen before and takes note of it; no uuid is
+// never known.
+func (q *queue) known(uuid string) bool {
+	if uuid == "" {
+		return false
+	}
+	if q.seen == nil {
+		q.seen = map[string]bool{}
+	}
+	known := q.seen[uuid]
+	q.seen[uuid] = true
+	return known
+}
+
+// waits tells whether a prompt with this uuid has not begun.
+func (q *queue) waits(uuid string) bool {
+	return slices.ContainsFunc(q.waiting, func(in *prompt) bool { return in.message.UUID == uuid })
+}
+
+// pop takes the next prompt, with those behind it that share its turn.
+func (q *queue) pop(merge bool) *prompt {
+	in := q.waiting[0]
+	q.waiting = q.waiting[1:]
+	for merge && len(q.waiting) > 0 && in.joins(q.waiting[0]) {
+		in.join(q.waiting[0])
+		q.waiting = q.waiting[1:]
+	}
+	return in
+}
+
+// absorb takes the prompts that may become part of the running turn.
+func (q *queue) absorb() []*prompt {
+	var taken []*prompt
+	q.waiting = slices.DeleteFunc(q.waiting, func(in *prompt) bool {
+		fits := in.priority == 0 && in.plain()
+		if fits {
+			taken = append(taken, in)
+		}
+		return fits
+	})
+	return taken
+}
+
+// remove takes a prompt that has not begun out of the queue; nil = there is
+// none with this uuid.
+func (q *queue) remove(uuid string) *prompt {
+	i := slices.IndexFunc(q.waiting, func(in *prompt) bool { return in.message.UUID == uuid && uuid != "" })
+	if i < 0 {
+		return nil
+	}
+	in := q.waiting[i]
+	q.waiting = slices.Delete(q.waiting, i, i+1)
+	return in
+}
+
+// drop empties the queue but for a prompt that is to be interrupted.
+func (q *queue) drop() []*prompt {
+	var dropped []*prompt
+	q.waiting = slices.DeleteFunc(q.waiting, func(in *prompt) bool {
+		if !in.interrupted {
+			dropped = append(dropped, in)
+		}
+		return !in.interrupted
+	})
+	return dropped
+}
+
+// uuids of the prompts that have one, never nil.
+func uuids(prompts []*prompt) []string {
+	ids := []string{}
+	for _, in := range prompts {
+		if in.message.UUID != "" {
+			ids = append(ids, in.message.UUID)
+		}
+	}
+	return ids
+}
+
+// userFrame is a prompt as the host sends it (spec: cli-contract 2).
+type userFrame struct {
+	Message *struct {
+		Role    json.RawMessage `json:"role"`
+		Content json.RawMessage `json:"content"`
+	} `json:"message"`
+	UUID        string          `json:"uuid"`
+	Origin      json.RawMessage `json:"origin"`
+	Priority    string          `json:"priority"`
+	ShouldQuery *bool           `json:"shouldQuery"`
+	Composed    bool            `json:"client_composed"`
+	Synthetic   bool            `json:"isSynthetic"`
+}
+
+// readPrompt turns a user frame into a prompt; nil = its content is none, and
+// the frame is passed over. Other keys of the wrong type count as absent.
+func readPrompt(line []byte) (*prompt, error) {
+	var f userFrame
+	_ = json.Unmarshal(line, &f) // the line is valid JSON; what fits is taken
+	var role any = "undefined"
+	if f.Message != nil && f.Message.Role != nil {
+		if json.Unmarshal(f.Message.Role, &role) != nil || role == nil {
+			role = "null"
+		}
+	}
+	if role != "user" {
+		return nil, inputErrorf("Error: Expected message role 'user', got '%v'", role)
+	}
+	content, ok := readContent(f.Message.Content)
+	if !ok {
+		return nil, nil
+	}
+	in := &prompt{message: protocol.UserMessage{
+		Content: content, UUID: f.UUID, Origin: humanOrigin(f.Origin), NoQuery: f.ShouldQuery != nil && !*f.ShouldQuery,
+		Verbatim: f.Composed, Synthetic: f.Synthetic,
+	}}
+	if f.UUID != "" {
+		in.message.UUIDs = []string{f.UUID}
+		in.parts = []protocol.UserMessage{in.message}
+	}
+	switch f.Priority {
+	case "now":
+		in.priority = 1
+	case "later":
+		in.priority = -1
+	}
+	return in, nil
+}
+
+// readContent takes a text or a list of objects; none at all is the empty text.
+func readContent(raw json.RawMessage) (content protocol.Content, ok bool) {
+	if !jsvalue.Given(raw) {
+		return content, true
+	}
+	var blocks []map[string]json.RawMessage
+	if raw[0] == '[' && (json.Unmarshal(raw, &blocks) != nil || slices.ContainsFunc(blocks, func(b map[string]json.RawMessage) bool { return b == nil })) {
+		return content, false
+	}
+	return content, content.UnmarshalJSON(raw) == nil
+}
+
+// humanOrigin keeps the one origin that a host may claim (spec: cli-contract 2).
+func humanOrigin(raw json.RawMessage) json.RawMessage {
+	var origin struct {
+		Kind string `json:"kind"`
+	}
+	if json.Unmarshal(raw, &origin) != nil || origin.Kind != "human" {
+		return nil
+	}
+	return raw
+}

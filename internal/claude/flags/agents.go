@@ -1,0 +1,166 @@
+package flags
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
+)
+
+// checkAgents checks --agents and puts the content of a file in the place of its name.
+func checkAgents(s *process.System, f *Flags) error {
+	if f.Agents == "" {
+		return nil
+	}
+	from := ""
+	if raw := strings.TrimSpace(f.Agents); !strings.HasPrefix(raw, "{") && (!json.Valid([]byte(raw)) || raw == "null") {
+		path, err := f.Abs(s, f.Agents)
+		if err != nil {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return process.Verbatimf("Error: --agents file not found: %s (a value that is not a JSON object is read as a file path)", path)
+		}
+		f.Agents, from = string(content), "\n(read from "+path+")"
+	}
+	if faults := agentsFaults(json.RawMessage(f.Agents)); len(faults) > 0 {
+		return process.Verbatimf("Error: Invalid --agents configuration:\n%s%s", strings.Join(faults, "\n"), from)
+	}
+	return nil
+}
+
+// agentsFaults words what is wrong with agents by name as the real CLI does.
+func agentsFaults(raw json.RawMessage) []string {
+	if err := ordered.SyntaxError(raw); err != nil {
+		return []string{"invalid JSON: " + err.Error()}
+	}
+	agents, err := ordered.Parse(raw)
+	if err != nil {
+		return []string{"Invalid input: expected record, received " + ordered.TypeOf(raw)}
+	}
+	var faults []string
+	for _, a := range agents {
+		agent, err := ordered.Parse(a.Value)
+		if err != nil {
+			faults = append(faults, a.Key+": Invalid input: expected object, received "+ordered.TypeOf(a.Value))
+			continue
+		}
+		faults = append(faults, agentFaults(a.Key, agent)...)
+	}
+	return faults
+}
+
+// agentFaults checks the keys of one agent in the order in which the real CLI names them.
+func agentFaults(name string, agent ordered.Object) []string {
+	var faults []string
+	for _, key := range []struct {
+		name  string
+		fault func(json.RawMessage) string // what follows the key; empty = none
+	}{
+		{"description", stringWith("Description cannot be empty", func(text string) bool { return text != "" })},
+		{"tools", stringsFault},
+		{"disallowedTools", stringsFault},
+		{"prompt", typeFault("string")},
+		{"model", stringWith("Model cannot be empty", func(text string) bool { return strings.TrimSpace(text) != "" })},
+		{"effort", effortFault},
+		{"permissionMode", modeFault},
+		{"mcpServers", typeFault("array")},
+		{"hooks", typeFault("record")},
+		{"maxTurns", positiveFault},
+		{"skills", stringsFault},
+		{"initialPrompt", typeFault("string")},
+		{"memory", optionFault("user", "project", "local")},
+		{"background", typeFault("boolean")},
+		{"isolation", optionFault("worktree", "remote")},
+	} {
+		value := agent.Get(key.name)
+		if value == nil && key.name != "description" && key.name != "prompt" {
+			continue
+		}
+		if fault := key.fault(value); fault != "" {
+			faults = append(faults, name+"."+key.name+fault)
+		}
+	}
+	return faults
+}
+
+func typeFault(want string) func(json.RawMessage) string {
+	return func(value json.RawMessage) string {
+		got := ordered.TypeOf(value)
+		if got == want || got == "object" && want == "record" {
+			return ""
+		}
+		return ": Invalid input: expected " + want + ", received " + got
+	}
+}
+
+func stringWith(fault string, good func(string) bool) func(json.RawMessage) string {
+	return func(value json.RawMessage) string {
+		var text string
+		if err := json.Unmarshal(value, &text); err == nil && ordered.TypeOf(value) == "string" && !good(text) {
+			return ": " + fault
+		}
+		return typeFault("string")(value)
+	}
+}
+
+func stringsFault(value json.RawMessage) string {
+	var items []json.RawMessage
+	if json.Unmarshal(value, &items) == nil {
+		for i, item := range items {
+			if fault := typeFault("string")(item); fault != "" {
+				return "." + strconv.Itoa(i) + fault
+			}
+		}
+	}
+	return typeFault("array")(value)
+}
+
+// modeFault accepts "manual" too, which is another name of the default mode.
+func modeFault(value json.RawMessage) string {
+	if string(value) == `"manual"` {
+		return ""
+	}
+	return optionFault("acceptEdits", "auto", "bypassPermissions", "default", "dontAsk", "plan")(value)
+}
+
+func optionFault(options ...string) func(json.RawMessage) string {
+	return func(value json.RawMessage) string {
+		var text string
+		if json.Unmarshal(value, &text) == nil && slices.Contains(options, text) {
+			return ""
+		}
+		return `: Invalid option: expected one of "` + strings.Join(options, `"|"`) + `"`
+	}
+}
+
+// effortFault accepts the names of efforts and whole numbers.
+func effortFault(value json.RawMessage) string {
+	var name string
+	var amount int
+	if json.Unmarshal(value, &name) == nil && slices.Contains(clientinfo.EffortLevels(), name) || json.Unmarshal(value, &amount) == nil && ordered.TypeOf(value) == "number" {
+		return ""
+	}
+	return ": Invalid input"
+}
+
+func positiveFault(value json.RawMessage) string {
+	var amount float64
+	if fault := typeFault("number")(value); fault != "" || json.Unmarshal(value, &amount) != nil {
+		return fault
+	}
+	switch {
+	case amount != math.Trunc(amount):
+		return ": Invalid input: expected int, received number"
+	case amount <= 0:
+		return ": Too small: expected number to be >0"
+	}
+	return ""
+}

@@ -1,0 +1,160 @@
+package flags
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
+	"github.com/claudeless/claudeless/simulator/outputschema"
+)
+
+// CompatRust is the value of CLAUDELESS_COMPAT under which the habits of the older Rust tool are kept.
+const CompatRust = "claudeless-rs"
+
+// Check checks what no single flag can: flags against each other, against the process, and texts that must be JSON. The
+// first fault is the error, in the real CLI's words. It also brings f into the form that its fields document (session id,
+// system prompts from files, the betas that there are) and prints the warnings that do not end a run.
+//
+// Not checked here, because it needs more than the command line: --settings, --mcp-config, the name in --agent and whether
+// the session id is in use.
+func (f *Flags) Check(s *process.System) error {
+	checks := []func(*process.System, *Flags) error{
+		checkSession, checkSettingSources, checkAgents, checkSchema, checkFormats, checkPrivileges, loadSystemPrompts,
+	}
+	for _, check := range checks {
+		if err := check(s, f); err != nil {
+			return err
+		}
+	}
+	warn(s, f)
+	return nil
+}
+
+// isUUID compiles its pattern on use, not at every start.
+func isUUID(text string) bool {
+	return regexp.MustCompile(`(?i)^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`).MatchString(text)
+}
+
+func checkSession(_ *process.System, f *Flags) error {
+	f.SessionName = title(f.SessionName)
+	if f.SessionID != "" {
+		switch {
+		case (f.Continue || f.Has("resume")) && !f.ForkSession:
+			return process.Verbatimf("Error: --session-id with --continue or --resume also needs --fork-session.")
+		case !isUUID(f.SessionID):
+			return process.Verbatimf("Error: Invalid session ID. Must be a valid UUID.")
+		}
+	}
+	switch {
+	case f.Has("resume") && f.Resume == "":
+		return process.Verbatimf("Error: --resume requires a valid session ID or session title when used with --print. " +
+			"Usage: claude -p --resume <session-id|title>")
+	case f.Has("resume-session-at") && !f.Has("resume"):
+		return process.Verbatimf("Error: --resume-session-at requires --resume")
+	case f.Has("resume-drops-turn") && f.ResumeSessionAt == "":
+		return process.Verbatimf("Error: --resume-drops-turn requires --resume-session-at")
+	}
+	return nil
+}
+
+// title is a session's name as it is kept: without white space around it, and
+// not too long.
+func title(name string) string {
+	const most = 200
+	runes := []rune(strings.TrimSpace(name))
+	return string(runes[:min(len(runes), most)])
+}
+
+func checkSettingSources(_ *process.System, f *Flags) error {
+	for _, name := range f.SettingSources {
+		if !slices.Contains([]string{"user", "project", "local"}, name) {
+			return process.Verbatimf("Error processing --setting-sources: Invalid setting source: %s. Valid options are: user, project, local", name)
+		}
+	}
+	return nil
+}
+
+func checkSchema(_ *process.System, f *Flags) error {
+	if f.JSONSchema == "" {
+		return nil
+	}
+	if _, err := outputschema.Compile(f.JSONSchema); err != nil {
+		return process.Verbatimf("Error: %v", err)
+	}
+	return nil
+}
+
+func checkFormats(s *process.System, f *Flags) error {
+	streamsOut, streamsIn := f.OutputFormat == "stream-json", f.InputFormat == "stream-json"
+	switch {
+	case streamsIn && !streamsOut:
+		return process.Verbatimf("Error: --input-format=stream-json requires output-format=stream-json.")
+	case f.ReplayUserMessages && (!streamsIn || !streamsOut):
+		return process.Verbatimf("Error: --replay-user-messages requires both --input-format=stream-json and --output-format=stream-json.")
+	case f.IncludePartialMessages && !streamsOut:
+		return process.Verbatimf("Error: --include-partial-messages requires --print and --output-format=stream-json.")
+	case f.ForwardSubagentText && !streamsOut:
+		return process.Verbatimf("Error: --forward-subagent-text requires --print and --output-format=stream-json.")
+	case f.Has("prompt-suggestions") && !streamsOut:
+		return process.Verbatimf("Error: --prompt-suggestions requires --print and --output-format=stream-json (prompt_suggestion messages only appear in stream-json output).")
+	case streamsOut && !f.Verbose && s.Getenv("CLAUDELESS_COMPAT") != CompatRust:
+		return process.Verbatimf("Error: When using --print, --output-format=stream-json requires --verbose")
+	}
+	return nil
+}
+
+func checkPrivileges(s *process.System, f *Flags) error {
+	if f.DangerouslySkipPermissions || f.AllowDangerouslySkipPermissions || f.PermissionMode == "bypassPermissions" {
+		return s.MayBypass()
+	}
+	return nil
+}
+
+// loadSystemPrompts reads the prompts that are files. One given both ways is the file's text after the other.
+func loadSystemPrompts(s *process.System, f *Flags) error {
+	err := appendFile(s, f, &f.SystemPrompt, f.SystemPromptFile, "System prompt file")
+	if err != nil {
+		return err
+	}
+	return appendFile(s, f, &f.AppendSystemPrompt, f.AppendPromptFile, "Append system prompt file")
+}
+
+func appendFile(s *process.System, f *Flags, prompt *string, file, what string) error {
+	if file == "" {
+		return nil
+	}
+	path, err := f.Abs(s, file)
+	if err != nil {
+		return err
+	}
+	content, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return process.Verbatimf("Error: %s not found: %s", what, path)
+	case err != nil:
+		return process.Verbatimf("Error: reading %s: %v", strings.ToLower(what), err)
+	case *prompt != "":
+		*prompt += "\n"
+	}
+	*prompt += string(content)
+	return nil
+}
+
+const knownBeta = "context-1m-2025-08-07"
+
+func warn(s *process.System, f *Flags) {
+	if f.Effort != "" && !slices.Contains(clientinfo.EffortLevels(), strings.ToLower(f.Effort)) {
+		fmt.Fprintf(s.Stderr, "Warning: Unknown --effort value '%s' — ignoring it and using the default effort. Valid values: %s.\n", f.Effort, strings.Join(clientinfo.EffortLevels(), ", "))
+	}
+	f.Betas = slices.DeleteFunc(f.Betas, func(beta string) bool {
+		if beta != knownBeta {
+			fmt.Fprintf(s.Stderr, "Warning: Beta header '%s' is not allowed. Only the following betas are supported: %s\n", beta, knownBeta)
+		}
+		return beta != knownBeta
+	})
+}

@@ -1,0 +1,504 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+	"go.uber.org/goleak"
+
+	"github.com/claudeless/claudeless/internal/claude/checkpoint"
+	"github.com/claudeless/claudeless/internal/claude/control"
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+var update = flag.Bool("update", false, "rewrite the expected lines of the conversations")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestConversations plays testdata/*.txtar: one behaviour of the protocol each.
+//
+// The comment says what is shown. The file "options" holds words: await-initialize, replay, one-by-one, states,
+// host-states, checkpoints. The file "conversation" is played line by line in a synctest bubble:
+//
+//	> LINE     the host sends a line
+//	>> N LINE  the same with a run of N "x" in the place of the word XXX, and a line break in that of NEXT
+//	wait D     the clock goes on by a duration
+//	eof        the host closes stdin
+//	deaf, hear the host stops and starts again to read stdout
+//	< LINE     stdout shows a line, now that everything has come to rest
+//	= TEXT     Serve returns; TEXT is its error, "nil" for none
+//
+// Ids are counted: the first one made is id-1. Lines longer than 400 bytes are cut. The session is a fake whose turns
+// are told by their prompts: "say X" answers X; "hang" waits for an interrupt; "ask TOOL" and "ask-user TOOL" ask for
+// permission; "hook D" calls hook_0 with a time-out; "message S" sends one to a server; "sleep D" takes its time; "round D" the same, then takes in what waits; "flood N" writes N KiB; "fail" ends with an error, "give-up" with a result that is one.
+// With the flag -update the "<" and "=" lines are rewritten.
+func TestConversations(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no conversations", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var options, script string
+			at := -1
+			for i, f := range archive.Files {
+				switch f.Name {
+				case "options":
+					options = string(f.Data)
+				case "conversation":
+					script, at = string(f.Data), i
+				default:
+					t.Fatalf("unknown file %q", f.Name)
+				}
+			}
+			var got string
+			synctest.Test(t, func(t *testing.T) { got = converse(t, strings.Fields(options), script) })
+			if *update {
+				archive.Files[at].Data = []byte(got)
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+				return
+			}
+			if diff := cmp.Diff(script, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// converse plays a script and returns it with the lines that really came.
+func converse(t *testing.T, options []string, script string) string {
+	t.Helper()
+	c := start(t, options)
+	var out strings.Builder
+	for line := range strings.Lines(script) {
+		line = strings.TrimSuffix(line, "\n")
+		word, rest, _ := strings.Cut(line, " ")
+		switch word {
+		case "<", "=":
+			continue
+		case ">":
+			c.send(rest)
+		case ">>":
+			var n int
+			count, text, _ := strings.Cut(rest, " ")
+			if _, err := fmt.Sscan(count, &n); err != nil {
+				t.Fatal(err)
+			}
+			c.send(strings.NewReplacer("XXX", strings.Repeat("x", n), "NEXT", "\n").Replace(text))
+		case "wait":
+			d, err := time.ParseDuration(rest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(d)
+		case "eof":
+			c.in.Close()
+		case "deaf":
+			<-c.out.turn
+			c.deaf = true
+		case "hear":
+			c.deaf = false
+			c.out.turn <- struct{}{}
+		case "", "#":
+		default:
+			t.Fatalf("unknown line %q", line)
+		}
+		out.WriteString(line + "\n")
+		synctest.Wait()
+		out.WriteString(c.heard())
+	}
+	c.in.Close()
+	c.cancel()
+	synctest.Wait()
+	return out.String()
+}
+
+// conversation is a host and a peer that talk over pipes.
+type conversation struct {
+	in     *io.PipeWriter
+	out    *stdout
+	deaf   bool
+	done   chan error
+	cancel context.CancelFunc
+}
+
+// stdout keeps what was written; whoever takes turn keeps the writer waiting.
+type stdout struct {
+	turn chan struct{} // cap 1
+	text bytes.Buffer
+}
+
+func (o *stdout) Write(p []byte) (int, error) {
+	<-o.turn
+	defer func() { o.turn <- struct{}{} }()
+	return o.text.Write(p)
+}
+
+func (c *conversation) send(line string) {
+	go c.in.Write([]byte(line + "\n")) // ends when it is read, or with the pipe
+	synctest.Wait()
+}
+
+// heard is what came since it was last called, as lines of the script. Equal
+// neighbours are counted.
+func (c *conversation) heard() string {
+	var b strings.Builder
+	if !c.deaf {
+		<-c.out.turn
+		defer func() { c.out.turn <- struct{}{} }()
+		last, n := "", 0
+		flush := func() {
+			switch {
+			case n == 1:
+				b.WriteString("< " + last + "\n")
+			case n > 1:
+				fmt.Fprintf(&b, "< %s (%d times)\n", last, n)
+			}
+		}
+		for line := range strings.Lines(c.out.text.String()) {
+			line = strings.TrimSuffix(line, "\n")
+			if len(line) > 400 {
+				line = line[:400] + "…"
+			}
+			if line != last {
+				flush()
+				last, n = line, 0
+			}
+			n++
+		}
+		flush()
+		c.out.text.Reset()
+	}
+	select {
+	case err := <-c.done:
+		text := "nil"
+		if err != nil {
+			text = err.Error()
+		}
+		b.WriteString("= " + text + "\n")
+	default:
+	}
+	return b.String()
+}
+
+func start(t *testing.T, options []string) *conversation {
+	t.Helper()
+	r, w := io.Pipe()
+	c := &conversation{in: w, out: &stdout{turn: make(chan struct{}, 1)}, done: make(chan error, 1)}
+	c.out.turn <- struct{}{}
+	marks := &counted{}
+	o := control.Options{In: r, Out: c.out, Stamps: marks}
+	s := &fakeSession{model: "model-1"}
+	for _, option := range options {
+		switch option {
+		case "await-initialize":
+			o.AwaitInitialize = true
+		case "replay":
+			o.Replay = true
+		case "one-by-one":
+			o.OneByOne = true
+		case "states":
+			o.States = control.StatesOn
+		case "host-states":
+			o.States = control.StatesHostOnly
+		case "checkpoints":
+			s.rewind = true
+		case "background":
+			s.background = make(chan struct{})
+		default:
+			t.Fatalf("unknown option %q", option)
+		}
+	}
+	o.Ceiling = time.Minute
+	s.peer = control.New(o)
+	var err error
+	if s.policy, err = permission.New(permission.Options{CWD: "/w"}); err != nil {
+		t.Fatal(err)
+	}
+	if s.servers, err = mcp.New(mcp.Options{SDK: s.peer.Message, ConnectTimeout: 10 * time.Second}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.servers.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	c.cancel = cancel
+	go func() { // ends with Serve
+		err := s.peer.Serve(ctx, s.driver(marks))
+		if closed := s.servers.Close(context.WithoutCancel(ctx)); closed != nil {
+			t.Error(closed)
+		}
+		c.done <- err
+	}()
+	t.Cleanup(cancel)
+	synctest.Wait()
+	return c
+}
+
+// counted are stamps that can be told from each other.
+type counted struct{ ids atomic.Int64 }
+
+func (c *counted) NewID() string   { return fmt.Sprintf("id-%d", c.ids.Add(1)) }
+func (*counted) SessionID() string { return "s-1" }
+func (*counted) Timestamp() string { return "now" }
+
+// fakeSession plays the turns described at TestConversations.
+type fakeSession struct {
+	peer       *control.Peer
+	policy     *permission.Policy
+	servers    *mcp.Manager
+	model      string
+	rewind     bool
+	background chan struct{} // nil = no background work; closed when it has ended
+	noticed    bool
+}
+
+// driver makes the fake every part of a session that requests act on.
+func (f *fakeSession) driver(marks control.Stamps) driver {
+	return driver{Player: f, Worker: f, requests: &requests{
+		peer: f.peer, stamps: marks, greeter: f, session: f, named: f, settings: f, files: f, tasks: f, facts: f,
+	}}
+}
+
+// Its answers to requests.
+
+func (f *fakeSession) First() *protocol.UserMessage { return nil }
+func (f *fakeSession) Ready(context.Context) error  { return nil }
+
+func (f *fakeSession) Busy() bool { return f.background != nil && !f.noticed }
+
+func (f *fakeSession) Idle(_, until context.Context) error {
+	select {
+	case <-f.background:
+	case <-until.Done():
+	}
+	return nil
+}
+
+func (f *fakeSession) Notice() (protocol.UserMessage, bool) {
+	select {
+	case <-f.background:
+		f.noticed = true
+		return protocol.UserMessage{Content: protocol.Content{Text: "say the work is done"}}, true
+	default:
+		return protocol.UserMessage{}, false
+	}
+}
+
+func (f *fakeSession) Policy() *permission.Policy { return f.policy }
+func (f *fakeSession) Servers() *mcp.Manager      { return f.servers }
+func (f *fakeSession) Model() string              { return f.model }
+func (f *fakeSession) Rename(string)              {}
+func (f *fakeSession) StopTask(string)            {}
+
+func (f *fakeSession) SetModel(name string) {
+	if f.model = name; name == "" {
+		f.model = "model-1"
+	}
+}
+
+func (f *fakeSession) ReadFile(path string) (string, []byte, error) {
+	return "/w/" + path, []byte("text of " + path), nil
+}
+
+func (f *fakeSession) Tell(subtype string) (any, bool) {
+	reply, ok := map[string]any{
+		"get_context_usage":     map[string]int{"totalTokens": 1},
+		"get_settings":          map[string]any{"effective": map[string]any{}},
+		"list_permission_rules": map[string]any{"state": map[string]any{}},
+		"list_models":           map[string]any{"models": []any{}},
+		"get_session_cost":      map[string]any{"text": "Total cost: $0.0000"},
+		"reload_skills":         map[string]any{"skills": []any{}},
+	}[subtype]
+	return reply, ok
+}
+
+func (f *fakeSession) Build() (version, built string) { return "2.1.329", "" }
+
+func (f *fakeSession) TaskOutput(id string) ([]byte, bool) { return []byte("so far"), id == "t-1" }
+
+func (f *fakeSession) SideQuestion(_ context.Context, question string) (aside, error) {
+	return aside{Text: "about " + question}, nil
+}
+
+func (f *fakeSession) RegisterRoot(dir string) (string, error) {
+	if dir == "no" {
+		return "", errors.New("register_repo_root: no is not a directory")
+	}
+	return "/w/" + dir, nil
+}
+
+func (f *fakeSession) UpdateSettings(string, map[string]string) error { return nil }
+
+func (f *fakeSession) ApplySettings(in map[string]json.RawMessage) []string {
+	var name *string
+	if json.Unmarshal(in["model"], &name) != nil {
+		return []string{"model"}
+	}
+	f.model = "model-1"
+	if name != nil {
+		f.model = *name
+	}
+	return nil
+}
+
+func (f *fakeSession) restore(uuid string, _ bool) (checkpoint.Change, error) {
+	switch {
+	case !f.rewind:
+		return checkpoint.Change{}, errNoRewind
+	case uuid != "u-1":
+		return checkpoint.Change{}, errors.New("No file checkpoint found for this message.")
+	}
+	return checkpoint.Change{Files: []string{"/w/a"}, Insertions: 1}, nil
+}
+
+func (f *fakeSession) Initialize(_ context.Context, in Initialize) (Description, error) {
+	if in.Begun {
+		return Description{OutputStyle: "again"}, nil
+	}
+	var agents []Agent
+	if in.Agents != nil {
+		agents = append(agents, Agent{Name: fmt.Sprintf("%d bytes of agents", len(in.Agents))})
+	}
+	return Description{OutputStyle: "default", HooksApplied: in.Hooks != nil, Agents: agents}, nil
+}
+
+func (f *fakeSession) Connect(ctx context.Context, in Initialize) {
+	if f.servers == nil {
+		return
+	}
+	var desired []mcp.ServerConfig
+	for _, name := range in.SDKMCPServers {
+		desired = append(desired, mcp.ServerConfig{Name: name, Type: "sdk"})
+	}
+	_, _ = f.servers.SetServers(ctx, "sdk", desired) // a server that fails shows so
+}
+
+func (f *fakeSession) SetServers(ctx context.Context, raw json.RawMessage) (mcp.Change, error) {
+	if f.servers == nil {
+		return mcp.Change{}, errors.New("no servers")
+	}
+	var names map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &names); err != nil {
+		return mcp.Change{}, err
+	}
+	var desired []mcp.ServerConfig
+	for name := range names {
+		desired = append(desired, mcp.ServerConfig{Name: name, Type: "sdk"})
+	}
+	if names["slow"] != nil {
+		<-time.After(time.Second)
+	}
+	begun, cancel := context.WithCancel(ctx)
+	cancel()
+	change, _ := f.servers.SetServers(begun, "sdk", desired) // they connect after the answer
+	change.Errors = nil                                      // none is still an object for the host
+	return change, nil
+}
+
+func (f *fakeSession) Interrupt() {}
+
+// elicited is a question of a server, by its frame or its message alone.
+func elicited(text string) mcp.ElicitRequest {
+	q := struct {
+		Message string          `json:"message"`
+		Schema  json.RawMessage `json:"requested_schema"`
+		URL     string          `json:"url"`
+		ID      string          `json:"elicitation_id"`
+	}{Message: text}
+	_ = json.Unmarshal([]byte(text), &q) // plain text is the message
+	return mcp.ElicitRequest{Server: "s", Message: q.Message, Schema: q.Schema, URL: q.URL, ID: q.ID}
+}
+
+func (f *fakeSession) Turn(ctx, interrupt context.Context, in protocol.UserMessage) (completed bool, err error) {
+	show := func(format string, args ...any) { fmt.Fprintf(f.peer.Events(), format+"\n", args...) }
+	show(`{"type":"system","subtype":"init"}`)
+	verb, rest, _ := strings.Cut(in.Content.Plain(), " ")
+	result := rest
+	switch verb {
+	case "hang":
+		<-interrupt.Done()
+	case "sleep":
+		d, _ := time.ParseDuration(rest)
+		select {
+		case <-time.After(d):
+		case <-interrupt.Done():
+		}
+	case "round":
+		d, _ := time.ParseDuration(rest)
+		<-time.After(d)
+		for _, more := range f.peer.Absorb() {
+			result += " + " + more.Content.Plain()
+		}
+		result += fmt.Sprintf(", %d wait", f.peer.Waiting())
+	case "ask", "ask-user":
+		answer, err := f.peer.Ask(interrupt, protocol.PermissionRequest{
+			Use: protocol.ToolUse{ID: "toolu-1", Name: rest, Input: json.RawMessage(`{"a":1}`)}, RequiresUser: verb == "ask-user",
+		})
+		result = fmt.Sprintf("%+v", answer)
+		if err != nil {
+			result = err.Error()
+		}
+	case "hook":
+		d, _ := time.ParseDuration(rest)
+		limited, cancel := context.WithTimeout(interrupt, d)
+		defer cancel()
+		raw, err := f.peer.Callback(limited, "hook_0", json.RawMessage(`{"hook_event_name":"Stop"}`), "toolu-1")
+		result = fmt.Sprintf("%s %v", raw, err)
+	case "message":
+		raw, err := f.peer.Message(interrupt, rest, json.RawMessage(`{"jsonrpc":"2.0","id":7,"method":"m"}`))
+		result = fmt.Sprintf("%s %v", raw, err)
+	case "elicit":
+		a := f.peer.Elicit(interrupt, elicited(rest))
+		if a.Action == "" {
+			a.Action = "cancel"
+		}
+		result = a.Action + " " + string(a.Content)
+	case "flood":
+		var n int
+		fmt.Sscan(rest, &n)
+		for range n {
+			if _, err := fmt.Fprintf(f.peer.Events(), "{%s}\n", strings.Repeat("x", 1024)); err != nil {
+				return false, err
+			}
+		}
+	case "fail":
+		return false, errors.New(rest)
+	case "give-up":
+		show(`{"type":"result","is_error":true}`)
+		return false, nil
+	}
+	if ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	if interrupt.Err() != nil {
+		show(`{"type":"user","text":"[Request interrupted by user]"}`)
+		show(`{"type":"result","is_error":true}`)
+		return true, nil
+	}
+	raw, err := protocol.Marshal(result)
+	show(`{"type":"result","result":%s}`, raw)
+	return true, err
+}

@@ -1,0 +1,122 @@
+package host
+
+import (
+	"path/filepath"
+
+	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
+)
+
+// Description is the answer to initialize. Keys of the SDK types come first in
+// their order; those of the moment are filled in last.
+type Description struct {
+	Commands              []Command `json:"commands"`
+	Agents                []Agent   `json:"agents"`
+	OutputStyle           string    `json:"output_style"`
+	AvailableOutputStyles []string  `json:"available_output_styles"`
+	UserOutputStylesDir   string    `json:"user_output_styles_dir,omitempty"`
+	Models                any       `json:"models"`
+	Account               Account   `json:"account"`
+	PID                   int       `json:"pid"`
+	ClaudeCodeVersion     string    `json:"claude_code_version"`
+	PermissionMode        string    `json:"current_permission_mode"`
+	HooksApplied          bool      `json:"hooks_applied,omitempty"`
+	PluginsApplied        *bool     `json:"plugins_applied,omitempty"`     // nil = none were named
+	MCPServersApplied     *bool     `json:"mcp_servers_applied,omitempty"` // nil = none were named
+
+	// ManifestsParked tells what became of the handshakes that the host has had.
+	ManifestsParked map[string]string `json:"sdk_mcp_manifests_parked,omitempty"`
+
+	OnFailureSupported  bool `json:"hook_on_failure_supported"`
+	HooksKept           int  `json:"hooks_when_unanswered_kept"`
+	AskOutranksHost     bool `json:"other_hook_ask_outranks_host"`
+	FeedbackMode        Kind `json:"feedback_mode"`
+	AnalyticsDisabled   bool `json:"analytics_disabled"`
+	RemoteAutoEnable    bool `json:"remote_control_auto_enable"`
+	RemoteAutoConnect   bool `json:"remote_control_auto_connect_default"`
+	RemoteAvailable     bool `json:"remote_control_available"`
+	RemoteAutoOn        bool `json:"remote_control_auto_on_by_default"`
+	IDERemoteAutoEnable bool `json:"ide_rc_auto_enable_gate"`
+
+	FastModeState          string   `json:"fast_mode_state"`
+	FastModeDisabledReason string   `json:"fast_mode_disabled_reason"`
+	SessionState           string   `json:"session_state"`
+	Capabilities           []string `json:"capabilities"`
+}
+
+// Command is one slash command.
+type Command struct {
+	Name         string   `json:"name"`
+	Description  string   `json:"description"`
+	ArgumentHint string   `json:"argumentHint"`
+	Aliases      []string `json:"aliases,omitempty"`
+	Builtin      bool     `json:"builtin,omitempty"`
+}
+
+// Agent is one kind of sub-agent.
+type Agent struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	Model       string `json:"model,omitempty"` // "inherit" or an alias
+}
+
+// Account says how the session is paid for.
+type Account struct {
+	TokenSource  string `json:"tokenSource"`
+	APIKeySource string `json:"apiKeySource"`
+	APIProvider  string `json:"apiProvider"`
+}
+
+// Kind is an object with nothing but a kind.
+type Kind struct {
+	Kind string `json:"kind"`
+}
+
+// describe answers initialize (spec: cli-contract 4.2).
+func (h *hosted) describe() Description {
+	plan := h.Plan()
+	said := clientinfo.Init(plan.Version)
+	plan.Catalog.Fill(&said)
+	d := Description{
+		Commands: []Command{}, Agents: []Agent{},
+		OutputStyle: said.OutputStyle, AvailableOutputStyles: plan.Catalog.Styles(),
+		Models: clientinfo.Models(), PID: plan.PID, ClaudeCodeVersion: plan.Version,
+		Account:           Account{TokenSource: "none", APIKeySource: plan.APIKeySource, APIProvider: "firstParty"},
+		FeedbackMode:      Kind{Kind: "disabled"},
+		AnalyticsDisabled: true, FastModeState: said.FastModeState, FastModeDisabledReason: said.FastModeDisabledReason,
+		Capabilities: clientinfo.HostCapabilities(),
+	}
+	if plan.State != "" {
+		d.UserOutputStylesDir = filepath.Join(plan.State, "output-styles")
+	}
+	d.OutputStyle = h.Live().Now().Style
+	for _, name := range said.SlashCommands {
+		if c, ok := plan.Catalog.Command(name); ok {
+			listed := Command{Name: c.Name, Description: c.Description, ArgumentHint: c.Hint}
+			if short := c.Alias(); short != "" {
+				listed.Aliases = []string{short}
+			}
+			d.Commands = append(d.Commands, listed)
+		} else if b, ok := clientinfo.BuiltinNamed(name); ok {
+			d.Commands = append(d.Commands, Command{
+				Name: b.Name, Description: b.Description, ArgumentHint: b.Hint, Aliases: b.Aliases, Builtin: true,
+			})
+		}
+	}
+	for _, a := range plan.Catalog.Agents() {
+		d.Agents = append(d.Agents, Agent{Name: a.Name, Description: a.Description, Model: a.Model})
+	}
+	return d
+}
+
+// skillCommands are the skills that reload_skills lists.
+func (h *hosted) skillCommands() []Command {
+	list := []Command{}
+	for _, c := range h.describe().Commands {
+		b, builtin := clientinfo.BuiltinNamed(c.Name)
+		k, custom := h.Plan().Catalog.Command(c.Name)
+		if custom && k.Skill || builtin && !custom && b.Skill {
+			list = append(list, c)
+		}
+	}
+	return list
+}

@@ -1,0 +1,122 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/claudeless/claudeless/internal/base/jsvalue"
+	"github.com/claudeless/claudeless/internal/claude/checkpoint"
+	"github.com/claudeless/claudeless/internal/claude/control"
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// restore restores the files of a prompt, or tells what that would do.
+func (h *hosted) restore(uuid string, rehearse bool) (checkpoint.Change, error) {
+	history := h.Checkpoints()
+	switch {
+	case history == nil:
+		return checkpoint.Change{}, errNoRewind
+	case rehearse:
+		return history.Preview(uuid)
+	default:
+		return history.Rewind(uuid)
+	}
+}
+
+// ReadFile reads a file that the Read tool could read without asking.
+func (h *hosted) ReadFile(path string) (string, []byte, error) {
+	abs := path
+	if !filepath.IsAbs(abs) {
+		abs = filepath.Join(h.Plan().CWD, abs)
+	}
+	input, err := protocol.Marshal(struct {
+		Path string `json:"file_path"`
+	}{abs})
+	if err != nil {
+		return "", nil, err
+	}
+	if h.Policy().Decide(protocol.ToolUse{Type: "tool_use", Name: "Read", Input: input}).Behavior != permission.Allow {
+		return "", nil, fs.ErrPermission
+	}
+	// Requests are read behind this one: what may never end is not opened.
+	if info, err := os.Stat(abs); err != nil || !info.Mode().IsRegular() {
+		return "", nil, cmp.Or(err, fs.ErrInvalid)
+	}
+	data, err := os.ReadFile(abs)
+	return abs, data, err
+}
+
+func rewind(_ context.Context, r *requests, in request) (control.Answer, error) {
+	id, _ := jsvalue.Text(in.keys["user_message_id"])
+	dryRun := !jsvalue.Falsy(in.keys["dry_run"])
+	done, err := r.files.restore(id, dryRun)
+	switch {
+	case err != nil && dryRun:
+		return control.Answer{Payload: struct {
+			CanRewind bool   `json:"canRewind"`
+			Error     string `json:"error"`
+		}{false, err.Error()}}, nil
+	case err != nil:
+		return control.Answer{}, err
+	case dryRun:
+		return control.Answer{Payload: struct {
+			CanRewind    bool     `json:"canRewind"`
+			FilesChanged []string `json:"filesChanged"`
+			Insertions   int      `json:"insertions"`
+			Deletions    int      `json:"deletions"`
+		}{true, append([]string{}, done.Files...), done.Insertions, done.Deletions}}, nil
+	default:
+		return control.Answer{Payload: struct {
+			CanRewind    bool `json:"canRewind"`
+			SkippedLinks int  `json:"skippedLinks"`
+		}{true, done.Skipped}}, nil
+	}
+}
+
+// readLimit is how much of a file is sent when the host sets no limit.
+const readLimit = 1 << 20
+
+// readFile sends the contents of a file. Whatever keeps it from being read is
+// told alike.
+func readFile(_ context.Context, r *requests, in request) (control.Answer, error) {
+	path, _ := jsvalue.Text(in.keys["path"])
+	abs, data, err := r.files.ReadFile(path)
+	if err != nil {
+		return control.Answer{}, errors.New("read denied: " + path)
+	}
+	out := struct {
+		Contents  string `json:"contents"`
+		AbsPath   string `json:"absPath"`
+		Truncated bool   `json:"truncated,omitempty"`
+		Encoding  string `json:"encoding,omitempty"`
+		Lossy     *bool  `json:"lossy,omitempty"` // nil = the contents are exact
+		Path      string `json:"requested_path"`
+	}{AbsPath: abs, Path: path}
+	limit := wanted(in.keys["max_bytes"])
+	if out.Truncated = len(data) > limit; out.Truncated {
+		data = data[:limit]
+	}
+	if encoding, _ := jsvalue.Text(in.keys["encoding"]); encoding == "base64" {
+		out.Contents, out.Encoding = base64.StdEncoding.EncodeToString(data), encoding
+	} else {
+		out.Contents, out.Lossy = string(data), new(!utf8.Valid(data))
+	}
+	return control.Answer{Payload: out}, nil
+}
+
+// wanted is the number of bytes that a host asks for.
+func wanted(raw json.RawMessage) int {
+	if n, err := strconv.ParseFloat(string(raw), 64); err == nil && n >= 1 && n <= readLimit {
+		return int(n)
+	}
+	return readLimit
+}

@@ -1,0 +1,202 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/jsvalue"
+	"github.com/claudeless/claudeless/internal/claude/control"
+	"github.com/claudeless/claudeless/internal/claude/session"
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Initialize answers the host's first request.
+func (r *requests) Initialize(ctx context.Context, g *control.Greeting) (control.Answer, error) {
+	sent := readRequest(g.Request)
+	in := jsvalue.Read[Initialize](g.Body)
+	in.Begun = g.Begun
+	if text, is := jsvalue.Text(sent.keys["systemPrompt"]); is {
+		in.SystemPrompt = []string{text}
+	}
+	in.Title = strings.TrimSpace(in.Title)
+	if err := malformed(sent, &in); err != nil {
+		return control.Answer{}, err
+	}
+	became, parked := park(sent, in.SDKMCPServers, r.connected)
+	if became != nil {
+		r.peer.Park(parked)
+	}
+	d, err := r.greeter.Initialize(ctx, in)
+	if err != nil {
+		return control.Answer{}, err
+	}
+	g.Connect(func(life context.Context) { r.greeter.Connect(life, in) })
+	d.ManifestsParked = became
+	d.PermissionMode, d.SessionState = string(r.session.Policy().Mode()), r.peer.State()
+	d.OnFailureSupported, d.AskOutranksHost = true, true
+	a := control.Answer{Payload: d}
+	if in.Title != "" {
+		a.Before = []protocol.Event{titleChanged(in.Title)}
+	}
+	return a, nil
+}
+
+// Interrupt ends what works in the background.
+func (r *requests) Interrupt() { r.greeter.Interrupt() }
+
+// malformed says what is wrong with the keys of initialize that have to have a
+// certain form; those of other keys are passed over when they have not.
+func malformed(sent request, in *Initialize) error {
+	if servers := sent.keys["sdkMcpServers"]; jsvalue.Given(servers) && json.Unmarshal(servers, &in.SDKMCPServers) != nil {
+		return errors.New("initialize: sdkMcpServers and webSearchIsolationExemptMcpServers must be arrays of strings")
+	}
+	if skills := sent.keys["skills"]; jsvalue.Given(skills) && json.Unmarshal(skills, &in.Skills) != nil {
+		return errors.New("initialize: skills must be an array of strings")
+	}
+	hooks := sent.keys["hooks"]
+	if !jsvalue.Given(hooks) {
+		return nil
+	}
+	bad := errors.New("initialize: hooks must map hook events to arrays of matchers carrying hookCallbackIds arrays and string matchers")
+	var events map[string]*[]struct {
+		Matcher *string   `json:"matcher"`
+		IDs     *[]string `json:"hookCallbackIds"`
+	}
+	if json.Unmarshal(hooks, &events) != nil {
+		return bad
+	}
+	for _, matchers := range events {
+		if matchers == nil {
+			return bad
+		}
+		for _, m := range *matchers {
+			if m.IDs == nil {
+				return bad
+			}
+		}
+	}
+	return nil
+}
+
+// park takes the handshakes of servers that are not connected yet, and tells
+// what became of each. Nil = the request brought none.
+func park(in request, names []string, connected func(name string) bool) (became map[string]string, parked map[string]control.Handshake) {
+	raw := in.keys["sdkMcpServerManifests"]
+	if !jsvalue.Given(raw) || len(names) == 0 {
+		return nil, nil
+	}
+	var entries map[string]json.RawMessage
+	whole := json.Unmarshal(raw, &entries) == nil
+	became, parked = map[string]string{}, map[string]control.Handshake{}
+	for _, name := range names {
+		entry, sent := entries[name]
+		if whole && !sent {
+			continue
+		}
+		one := jsvalue.Read[control.Handshake](entry)
+		hello := jsvalue.Read[struct {
+			Version *string `json:"protocolVersion"`
+		}](one.Hello)
+		switch {
+		case !jsvalue.Objects(entry) || hello.Version == nil:
+			became[name] = "malformed"
+		case connected(name):
+			became[name] = "already_connected"
+		case *hello.Version != mcp.ProtocolVersion:
+			became[name] = "protocol_version_mismatch"
+		default:
+			became[name] = "parked"
+			parked[name] = one
+		}
+	}
+	return became, parked
+}
+
+// Interrupt ends the agents in the background.
+func (h *hosted) Interrupt() { h.Tasks().Interrupt() }
+
+// Initialize takes the host's settings. Those that turns are built with are heeded only before the first turn.
+func (h *hosted) Initialize(_ context.Context, in Initialize) (Description, error) {
+	if !in.Begun {
+		if err := h.configure(in); err != nil {
+			return Description{}, err
+		}
+	}
+	if jsvalue.Given(in.Agents) {
+		if err := h.Plan().Catalog.DefineAgents(in.Agents, "flagSettings"); err != nil {
+			h.Hint(err.Error()) // one that is none leaves out all
+		}
+	}
+	if in.ForwardSubagent {
+		h.ShowAgents()
+	}
+	if in.Hooks != nil {
+		h.Hooks().Callbacks(in.Hooks)
+	}
+	if in.Title != "" {
+		h.Rename(in.Title)
+	}
+	if in.Skills != nil {
+		h.AllowSkills(in.Skills)
+	}
+	var plugins *bool
+	if len(in.Plugins) > 0 {
+		plugins = new(h.addPlugins(in))
+	}
+	d := h.describe()
+	d.PluginsApplied = plugins
+	d.HooksApplied = in.Hooks != nil
+	if jsvalue.Given(in.MCPServers) {
+		d.MCPServersApplied = new(h.Plan().Host.AwaitInitialize)
+	}
+	return d, nil
+}
+
+// configure applies what is otherwise given by flags.
+func (h *hosted) configure(in Initialize) error {
+	if in.SystemPrompt == nil && in.AppendSystemPrompt == "" && in.JSONSchema == nil && in.ToolAliases == nil {
+		return nil
+	}
+	c := session.Configuration{Append: in.AppendSystemPrompt, Schema: string(in.JSONSchema), Aliases: in.ToolAliases}
+	if in.SystemPrompt != nil {
+		c.System = new(strings.Join(in.SystemPrompt, "\n"))
+	}
+	return h.Configure(c)
+}
+
+// addPlugins loads the plugins that initialize names, before the first turn of a process that waits for initialize; it
+// tells whether all of them are loaded.
+func (h *hosted) addPlugins(in Initialize) bool {
+	var dirs []string
+	withServers := map[string]bool{}
+	for _, raw := range in.Plugins {
+		var p struct {
+			Path    string `json:"path"`
+			SkipMCP bool   `json:"skipMcpDiscovery"`
+		}
+		if json.Unmarshal(raw, &p) != nil || p.Path == "" {
+			continue
+		}
+		abs := h.Plan().Abs(p.Path)
+		dirs = append(dirs, abs)
+		withServers[abs] = !p.SkipMCP
+	}
+	if h.Plan().Host.AwaitInitialize && !in.Begun {
+		h.AddPlugins(dirs, withServers)
+	}
+	return h.Plan().Catalog.HasPlugins(dirs...)
+}
+
+// Connect connects the servers that came with initialize. One that fails shows so in its status.
+func (h *hosted) Connect(ctx context.Context, in Initialize) {
+	err := h.Session.Connect(ctx, in.SDKMCPServers)
+	if err == nil && h.Plan().Host.AwaitInitialize && jsvalue.Given(in.MCPServers) {
+		_, err = h.SetServers(ctx, in.MCPServers)
+	}
+	if err != nil && ctx.Err() == nil {
+		h.Warn("connecting the host's servers: " + err.Error())
+	}
+}

@@ -1,0 +1,129 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/jsvalue"
+	"github.com/claudeless/claudeless/internal/claude/control"
+	"github.com/claudeless/claudeless/simulator/model"
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+func setPermissionMode(_ context.Context, r *requests, in request) (control.Answer, error) {
+	name, _ := jsvalue.Text(in.keys["mode"])
+	mode := protocol.PermissionMode(name)
+	if mode == "manual" {
+		mode = protocol.ModeDefault
+	}
+	before := r.session.Policy().Mode()
+	if err := r.session.Policy().SetMode(mode); err != nil {
+		if refused, ok := errors.AsType[*permission.ModeError](err); ok {
+			err = &control.RefusalError{Code: refused.Code, Text: err.Error()}
+		}
+		return control.Answer{}, err
+	}
+	a := control.Answer{Payload: modeSet{mode}}
+	if mode != before {
+		a.After = []protocol.Event{protocol.ModeStatus(mode)}
+	}
+	return a, nil
+}
+
+// setModel switches the model; none, null and "default" mean the default one.
+// An error tells which one stays in force.
+func setModel(_ context.Context, r *requests, in request) (control.Answer, error) {
+	name := ""
+	if raw := in.keys["model"]; jsvalue.Given(raw) {
+		var ok bool
+		if name, ok = jsvalue.Text(raw); !ok {
+			return control.Answer{}, &control.RefusalError{Code: "invalid_request", Text: in.wrong("model", "a string").Error(), Model: r.named.Model()}
+		}
+		if code, text := refusedModel(name); code != "" {
+			return control.Answer{}, &control.RefusalError{Code: code, Text: text, Model: r.named.Model()}
+		}
+	}
+	before := r.named.Model()
+	r.named.SetModel(name)
+	r.modelChanged(before, model.Asked(name))
+	return control.Answer{Payload: modelSet{r.named.Model()}}, nil
+}
+
+// refusedModel tells why a name cannot be a model; an empty code = it can.
+func refusedModel(name string) (code, text string) {
+	switch strings.ToLower(strings.TrimSpace(name)) {
+	case "":
+		return "catalog_unknown", `Model "(unrecognized model name)" is not a recognized model id. Run /model to see available models.`
+	case "haiku[1m]":
+		return "alias_1m_unsupported", "'haiku[1m]' isn't available: the haiku setting switches models in plan mode and has no 1M form. " +
+			"Run /model haiku, or /model sonnet[1m] for a 1M context window."
+	}
+	return "", ""
+}
+
+// modelChanged tells about a change inside a conversation; before the first turn
+// there is nothing to tell (spec: cli-observed 5). Asked is the name to show
+// beside that of the model; empty = none.
+func (r *requests) modelChanged(before, asked string) {
+	now := r.named.Model()
+	if !r.peer.Begun() || now == before {
+		return
+	}
+	shown := now
+	if asked != "" && asked != now {
+		shown = asked + " (" + now + ")"
+	}
+	yes, text := true, "<local-command-stdout>Set model to `"+strings.ReplaceAll(shown, "`", "")+"`</local-command-stdout>"
+	r.peer.Show(&protocol.User{
+		Type: "user", Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: text}},
+		UUID: r.stamps.NewID(), IsReplay: &yes,
+	})
+}
+
+// setThinking takes a thinking budget and how thinking is shown. Neither has an
+// effect on a scripted model.
+func setThinking(_ context.Context, _ *requests, in request) (control.Answer, error) {
+	whole := true
+	if tokens := in.keys["max_thinking_tokens"]; jsvalue.Given(tokens) {
+		_, err := strconv.ParseInt(string(tokens), 10, 64)
+		whole = err == nil
+	}
+	switch string(in.keys["thinking_display"]) {
+	case "", "null", `"summarized"`, `"omitted"`, `"highlights"`:
+		if whole {
+			return control.Answer{}, nil
+		}
+	}
+	return control.Answer{}, fmt.Errorf(`%s: max_thinking_tokens must be an integer or null and thinking_display must be "summarized", "omitted", "highlights", or null`, in.Subtype)
+}
+
+// overrideMode takes a permission mode for one server's tools and keeps none:
+// where those are asked about anyhow it would change nothing.
+func overrideMode(_ context.Context, r *requests, in request) (control.Answer, error) {
+	name, err := in.text("serverName")
+	if err != nil {
+		return control.Answer{}, err
+	}
+	raw := in.keys["mode"]
+	mode, _ := jsvalue.Text(raw)
+	switch string(raw) {
+	case "null", `"default"`, `"auto"`:
+	default:
+		if _, err := permission.ParseMode(mode); err != nil || mode == "" {
+			return control.Answer{}, &control.HostError{Text: "Cannot set permission mode: must be one of acceptEdits, auto, bypassPermissions, default, dontAsk, plan"}
+		}
+		return control.Answer{}, &control.HostError{Text: "Permission mode override over the control channel is tighten-only ('default', 'auto', or null); rejected '" + mode + "'"}
+	}
+	if _, err := r.server(name); err == nil {
+		return control.Answer{}, nil
+	}
+	warning := "MCP server '" + name + "' is not yet known; override stored but will not apply until a server with that exact name connects."
+	if mode == "" {
+		warning = "MCP server '" + name + "' is not known; its stored override was cleared."
+	}
+	return control.Answer{Payload: warned{warning}}, nil
+}

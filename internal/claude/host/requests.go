@@ -1,0 +1,288 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/jsvalue"
+	"github.com/claudeless/claudeless/internal/claude/checkpoint"
+	"github.com/claudeless/claudeless/internal/claude/control"
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// requests answers what a host asks: it reads the keys of a request and words the answer. What it acts on are the parts
+// of a session.
+type requests struct {
+	peer     *control.Peer
+	stamps   control.Stamps
+	greeter  greeter
+	session  parts
+	named    named
+	settings settler
+	files    keeper
+	tasks    worker
+	facts    teller
+}
+
+// parts are what requests act on; a session has them.
+type parts interface {
+	Policy() *permission.Policy
+	// Servers is nil when the session can have none.
+	Servers() *mcp.Manager
+	// SetServers replaces the servers that the host may change by the given mcpServers object.
+	SetServers(ctx context.Context, servers json.RawMessage) (mcp.Change, error)
+}
+
+// named is what of a session has a name that changes.
+type named interface {
+	Model() string // the model in force, as the API names it
+	SetModel(name string)
+	Rename(title string)
+}
+
+// greeter takes the host's first request.
+type greeter interface {
+	// Initialize takes the host's settings and describes the session. No turn runs meanwhile unless some have been played.
+	Initialize(ctx context.Context, in Initialize) (Description, error)
+	// Connect connects the servers that initialize names; the next turn waits for it.
+	Connect(ctx context.Context, in Initialize)
+	// Interrupt ends the agents in the background, without waiting for them.
+	Interrupt()
+}
+
+// Initialize is the host's first request (spec: cli-contract 4.2). Absent keys
+// are zero.
+type Initialize struct {
+	Begun              bool                              `json:"-"` // some turns have been played; set by the peer
+	Hooks              map[string][]protocol.HookMatcher `json:"hooks"`
+	SDKMCPServers      []string                          `json:"sdkMcpServers"`
+	SDKMCPConfigs      map[string]SDKServer              `json:"sdkMcpServerConfigs"`
+	JSONSchema         json.RawMessage                   `json:"jsonSchema"`
+	SystemPrompt       []string                          `json:"systemPrompt"` // a text is a list of one
+	AppendSystemPrompt string                            `json:"appendSystemPrompt"`
+	Agents             json.RawMessage                   `json:"agents"`      // an object by name
+	ToolAliases        map[string]string                 `json:"toolAliases"` // by the name that the model writes
+	Title              string                            `json:"title"`
+	Skills             []string                          `json:"skills"` // nil = all
+	ForwardSubagent    bool                              `json:"forwardSubagentText"`
+	Plugins            []json.RawMessage                 `json:"plugins"`
+	MCPServers         json.RawMessage                   `json:"mcpServers"`
+}
+
+// SDKServer is what a host says about one of its own servers.
+type SDKServer struct {
+	TimeoutMS int `json:"timeout"` // of a call; 0 = the default
+}
+
+// settler changes settings.
+type settler interface {
+	// ApplySettings puts settings over those of --settings, key by key; null takes a key away. When some are invalid, it names
+	// them and changes nothing.
+	ApplySettings(settings map[string]json.RawMessage) (wrong []string)
+	// UpdateSettings writes settings to the file of a source, "localSettings" or "userSettings".
+	UpdateSettings(source string, settings map[string]string) error
+	// RegisterRoot adds a working directory and returns its absolute path; an error is the answer as it stands.
+	RegisterRoot(directory string) (abs string, err error)
+}
+
+// keeper has the files that hosts read and put back.
+type keeper interface {
+	// restore restores the files of a prompt, or rehearses that; [errNoRewind] says that no copies are kept.
+	restore(promptUUID string, rehearse bool) (checkpoint.Change, error)
+	// ReadFile returns the contents of a file that tools may read.
+	ReadFile(path string) (abs string, contents []byte, err error)
+}
+
+// errNoRewind says that the session keeps no copies of files.
+var errNoRewind error = &control.HostError{Text: "File rewinding is not enabled."}
+
+// worker is work beside the conversation.
+type worker interface {
+	StopTask(id string)
+	// TaskOutput returns what a shell command in the background has written.
+	TaskOutput(id string) ([]byte, bool)
+	// SideQuestion asks the model something beside the conversation.
+	SideQuestion(ctx context.Context, question string) (aside, error)
+}
+
+// aside is what the model says to a side question.
+type aside struct {
+	Text      string `json:"response"`
+	Synthetic bool   `json:"synthetic"` // it is the CLI that says it
+}
+
+// teller describes the session.
+type teller interface {
+	// Tell answers requests that only want to know something, by their subtype; false = it has no answer.
+	Tell(subtype string) (reply any, ok bool)
+	// Build is the version of the CLI and when it was built.
+	Build() (version, built string)
+}
+
+// serveFunc serves the requests of one subtype.
+type serveFunc func(ctx context.Context, r *requests, in request) (control.Answer, error)
+
+// request is one control request of the host.
+type request struct {
+	control.Request
+	keys map[string]json.RawMessage
+}
+
+func readRequest(r control.Request) request {
+	return request{r, jsvalue.Read[map[string]json.RawMessage](r.Body)} // what is no object has no keys
+}
+
+// text reads a key that must be a string.
+func (r request) text(key string) (string, error) {
+	value, ok := jsvalue.Text(r.keys[key])
+	if !ok {
+		return "", r.wrong(key, "a string")
+	}
+	return value, nil
+}
+
+// flag reads a key that must be a boolean.
+func (r request) flag(key string) (bool, error) {
+	switch string(r.keys[key]) {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, r.wrong(key, "a boolean")
+}
+
+// has tells whether a key was sent, null included.
+func (r request) has(key string) bool { return r.keys[key] != nil }
+
+func (r request) wrong(key, want string) error {
+	return fmt.Errorf("%s: %s must be %s", r.Subtype, key, want)
+}
+
+// nothing succeeds without an effect: what the request changes has no counterpart in a simulated session.
+func nothing(context.Context, *requests, request) (control.Answer, error) {
+	return control.Answer{}, nil
+}
+
+// refused are the requests that the real CLI serves and that are answered here
+// as unsupported, each with the reason. Hosts meet the same answer from older
+// versions of the real CLI.
+func refused() map[string]string {
+	return map[string]string{
+		"set_color":        "the real CLI refuses it as well without a display",
+		"file_suggestions": "completion serves the interactive display",
+	}
+}
+
+func unsupported(subtype string) error {
+	return &control.RefusalError{Code: "unsupported_request", Text: fmt.Sprintf("Unsupported control request subtype: %s", subtype)}
+}
+
+// cancelMessage takes back a prompt that has not begun.
+func cancelMessage(_ context.Context, r *requests, in request) (control.Answer, error) {
+	id, _ := jsvalue.Text(in.keys["message_uuid"])
+	shown, gone := r.peer.Cancel(id)
+	return control.Answer{Payload: cancelled{gone}, After: shown}, nil
+}
+
+// endSession lets what was sent so far come to its end.
+func endSession(_ context.Context, r *requests, _ request) (control.Answer, error) {
+	r.peer.Finish()
+	return control.Answer{}, nil
+}
+
+// noTitle is the answer of a model that has no title to propose.
+func noTitle(_ context.Context, _ *requests, in request) (control.Answer, error) {
+	if _, err := in.text("description"); err != nil {
+		return control.Answer{}, err
+	}
+	if in.has("persist") {
+		if _, err := in.flag("persist"); err != nil {
+			return control.Answer{}, err
+		}
+	}
+	return control.Answer{Payload: proposed{}}, nil
+}
+
+// subscribers says whether anybody watches; events are written either way.
+func subscribers(_ context.Context, _ *requests, in request) (control.Answer, error) {
+	switch string(in.keys["has_subscribers"]) {
+	case "true", "false", "null":
+		return control.Answer{}, nil
+	}
+	return control.Answer{}, &control.HostError{Text: "Invalid set_has_subscribers: has_subscribers must be true, false or null"}
+}
+
+// claim is refused: a session that waits to be claimed is one of another kind.
+func claim(context.Context, *requests, request) (control.Answer, error) {
+	return control.Answer{}, errors.New("not_a_spare: claim_session is only accepted by a process started with --await-claim that has not been claimed yet")
+}
+
+// feedback goes nowhere: nothing leaves the machine.
+func feedback(context.Context, *requests, request) (control.Answer, error) {
+	return control.Answer{Payload: struct {
+		ID     json.RawMessage `json:"feedback_id"`
+		Reason string          `json:"unavailable_reason"`
+	}{json.RawMessage("null"), "/feedback has been disabled via the CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC environment variable"}}, nil
+}
+
+// rename gives the session a title, on one line.
+func rename(_ context.Context, r *requests, in request) (control.Answer, error) {
+	title, err := in.text("title")
+	if err != nil {
+		return control.Answer{}, err
+	}
+	title = oneLine(title)
+	source, session := in.keys["source"], in.keys["session_id"]
+	switch {
+	case source != nil && string(source) != `"remote"` && string(source) != `"host"`:
+		return control.Answer{}, in.wrong("source", "'remote' or 'host'")
+	case title == "":
+		return control.Answer{}, &control.HostError{Text: "title must be non-empty"}
+	case jsvalue.Given(session) && jsvalue.Word(session) != r.stamps.SessionID():
+		return control.Answer{}, &control.HostError{Text: "session_id is not the current session"}
+	}
+	r.named.Rename(title)
+	return control.Answer{Before: []protocol.Event{titleChanged(title)}}, nil
+}
+
+// oneLine is a title without line breaks, cut to the length that fits.
+func oneLine(title string) string {
+	const longest = 200
+	runes := []rune(strings.Join(strings.Fields(title), " "))
+	return string(runes[:min(len(runes), longest)])
+}
+
+func titleChanged(title string) *protocol.System {
+	return &protocol.System{Subtype: "session_title_changed", Fields: []protocol.Field{{Key: "title", Value: title}}}
+}
+
+// The answers to requests, where they are small; larger ones stand with what they describe.
+type (
+	cancelled struct {
+		Cancelled bool `json:"cancelled"`
+	}
+	backgrounded struct {
+		Backgrounded bool `json:"backgrounded"`
+	}
+	proposed struct {
+		Title *string `json:"title"` // nil = none
+	}
+	warned struct {
+		Warning string `json:"warning"`
+	}
+	registered struct {
+		Directory string `json:"directory"`
+	}
+	modeSet struct {
+		Mode protocol.PermissionMode `json:"mode"`
+	}
+	modelSet struct {
+		Model string `json:"model"`
+	}
+)

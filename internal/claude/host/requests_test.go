@@ -1,0 +1,91 @@
+package host
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/internal/base/jsvalue"
+	"github.com/claudeless/claudeless/internal/claude/control"
+	"github.com/claudeless/claudeless/simulator/permission"
+)
+
+// Checklist rows 59, 60 and 69: every request of the specification has one of
+// three fates, and those that are refused say why.
+func TestEveryRequestHasAFate(t *testing.T) {
+	spec := []string{
+		"apply_flag_settings", "background_tasks", "cancel_async_message", "claim_session", "end_session", "file_suggestions",
+		"generate_session_title", "get_binary_version", "get_context_usage", "get_hooks_listing", "get_session_cost", "get_settings",
+		"get_task_output", "get_usage", "list_models", "list_permission_rules", "mcp_call", "mcp_message", "mcp_read_resource",
+		"mcp_reconnect", "mcp_set_servers", "mcp_status", "mcp_toggle", "read_file", "register_repo_root", "reload_output_styles",
+		"reload_plugins", "reload_skills", "rename_session", "rewind_files", "seed_read_state", "set_color", "set_has_subscribers",
+		"set_max_thinking_tokens", "set_mcp_permission_mode_override", "set_model", "set_permission_mode", "side_question", "stop_task",
+		"submit_feedback", "update_settings",
+	}
+	for _, subtype := range spec {
+		_, served := inbound(subtype)
+		why, refused := refused()[subtype]
+		if served == refused {
+			t.Errorf("%s: served %v, refused %v", subtype, served, refused)
+		}
+		if refused && why == "" {
+			t.Errorf("%s is refused without a reason", subtype)
+		}
+	}
+}
+
+// FuzzRequests: whatever a request holds, it has one answer and ends nothing.
+func FuzzRequests(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `[]`, `"x"`, `7`, `{"subtype":"read_file","path":7}`, `{"subtype":"set_permission_mode","mode":{}}`, `{"subtype":["mcp_status"]}`,
+		`{"subtype":"initialize","hooks":{"Stop":[{}]}}`, `{"subtype":"interrupt","cancel_queued":1}`, `{"subtype":"mcp_set_servers","servers":{"a":{}}}`,
+		"0 ", `{"subtype":"rename_session","title":" a\n b ","session_id":null}`, `{"subtype":"update_settings","source":"userSettings","settings":{"effortLevel":"low"}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if !json.Valid(body) || jsvalue.Falsy(bytes.TrimSpace(body)) {
+			return
+		}
+		in := `{"type":"control_request","request_id":"r","request":` + strings.ReplaceAll(string(body), "\n", " ") + "}"
+		var out bytes.Buffer
+		marks := &counted{}
+		s := &fakeSession{model: "m", peer: control.New(control.Options{In: strings.NewReader(in), Out: &out, Stamps: marks})}
+		var err error
+		if s.policy, err = permission.New(permission.Options{CWD: "/w"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.peer.Serve(t.Context(), s.driver(marks)); err != nil {
+			t.Error(err)
+		}
+		if n := strings.Count(out.String(), `"type":"control_response"`); n != 1 {
+			t.Errorf("%d answers: %s", n, out.String())
+		}
+	})
+}
+
+// What becomes of handshakes that a host says it has had (observed with 2.1.329).
+func TestManifests(t *testing.T) {
+	hello := `{"protocolVersion":"2025-11-25","serverInfo":{"name":"s","version":"1"}}`
+	in := readRequest(control.Request{Body: json.RawMessage(`{"subtype":"initialize","sdkMcpServerManifests":{
+		"good":{"initializeResult":` + hello + `,"toolsListResult":{"tools":[]}}, "bare":{"initializeResult":` + hello + `},
+		"here":{"initializeResult":` + hello + `}, "old":{"initializeResult":{"protocolVersion":"2024-11-05"}}, "bad":5, "worse":{"initializeResult":{}}}}`)})
+	got, parked := park(in, []string{"good", "bare", "here", "old", "bad", "worse", "none"}, func(name string) bool { return name == "here" })
+	want := map[string]string{
+		"good": "parked", "bare": "parked", "here": "already_connected", "old": "protocol_version_mismatch", "bad": "malformed", "worse": "malformed",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"bare", "good"}, slices.Sorted(maps.Keys(parked))); diff != "" {
+		t.Errorf("parked (-want +got):\n%s", diff)
+	}
+	if whole, _ := park(readRequest(control.Request{Body: json.RawMessage(`{"sdkMcpServerManifests":5}`)}), []string{"s"}, func(string) bool { return false }); whole["s"] != "malformed" {
+		t.Errorf("no object: %v", whole)
+	}
+}

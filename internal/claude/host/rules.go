@@ -1,0 +1,81 @@
+package host
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/claude/session"
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// ruleRow is one rule as list_permission_rules shows it.
+type ruleRow struct {
+	Behavior    string    `json:"behavior"`
+	Source      string    `json:"source"`
+	Rule        string    `json:"rule"`
+	About       *ruleText `json:"description,omitempty"`
+	Editability string    `json:"editability"` // persistent, readonly, session
+}
+
+type ruleText struct {
+	Prefix   string `json:"prefix"`
+	Emphasis string `json:"emphasis,omitempty"`
+	Suffix   string `json:"suffix,omitempty"`
+}
+
+// ruleAnswer is the answer to list_permission_rules.
+type ruleAnswer struct {
+	State ruleState `json:"state"`
+}
+
+type ruleState struct {
+	ManagedOnly bool                   `json:"managedOnly"`
+	CWD         string                 `json:"originalCwd"`
+	Rules       []ruleRow              `json:"rules"`
+	Directories []permission.Directory `json:"workspaceDirectories"`
+}
+
+// rulesOf answers list_permission_rules: what allows, asks and denies, each by
+// source.
+func rulesOf(s *session.Session) ruleAnswer {
+	list := []ruleRow{}
+	for _, r := range s.Policy().Rules() {
+		parts := r.Parts()
+		row := ruleRow{Behavior: r.Behavior, Source: r.Source, Rule: permission.FormatRule(parts), About: about(parts), Editability: "session"}
+		switch r.Source {
+		case "userSettings", "projectSettings", "localSettings":
+			row.Editability = "persistent"
+		case "flagSettings", "policySettings":
+			row.Editability = "readonly"
+		}
+		list = append(list, row)
+	}
+	behaviors := []string{permission.BehaviorAllow, permission.BehaviorAsk, permission.BehaviorDeny}
+	sources := []string{"userSettings", "projectSettings", "localSettings", "flagSettings", "policySettings", "cliArg", "command", "session"}
+	slices.SortStableFunc(list, func(a, b ruleRow) int {
+		return cmp.Or(
+			slices.Index(behaviors, a.Behavior)-slices.Index(behaviors, b.Behavior),
+			slices.Index(sources, a.Source)-slices.Index(sources, b.Source))
+	})
+	return ruleAnswer{ruleState{CWD: s.Plan().CWD, Rules: list, Directories: s.Policy().Added()}}
+}
+
+// about says in words what a rule covers; nil = the rule says it itself.
+func about(r protocol.PermissionRule) *ruleText {
+	switch {
+	case r.RuleContent == "" && r.ToolName == "Bash":
+		return &ruleText{Prefix: "Any Bash command"}
+	case r.RuleContent == "":
+		return &ruleText{Prefix: "Any use of the ", Emphasis: r.ToolName, Suffix: " tool"}
+	case r.ToolName != "Bash":
+		return nil
+	}
+	for _, wildcard := range []string{":*", " *"} {
+		if start, ok := strings.CutSuffix(r.RuleContent, wildcard); ok {
+			return &ruleText{Prefix: "Any Bash command starting with ", Emphasis: start}
+		}
+	}
+	return &ruleText{Prefix: "The Bash command ", Emphasis: r.RuleContent}
+}

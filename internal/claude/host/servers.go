@@ -1,0 +1,257 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/jsvalue"
+	"github.com/claudeless/claudeless/internal/claude/control"
+	"github.com/claudeless/claudeless/mcp"
+)
+
+// serverStatus is one server as mcp_status shows it (spec: cli-contract 4.3).
+type serverStatus struct {
+	Name       string          `json:"name"`
+	Status     string          `json:"status"`
+	ServerInfo *mcp.ServerInfo `json:"serverInfo,omitempty"`
+	Error      string          `json:"error,omitempty"`
+	Config     *serverConfig   `json:"config,omitempty"` // nil = inside the host
+	Transport  string          `json:"transport"`
+	Scope      string          `json:"scope"`
+	Source     string          `json:"source"`
+	Tools      []serverTool    `json:"tools,omitzero"`
+}
+
+// serverList is the answer to mcp_status.
+type serverList struct {
+	Servers []serverStatus `json:"mcpServers"`
+}
+
+// serverConfig leaves out environment variables and headers: they hold secrets.
+type serverConfig struct {
+	Type    string   `json:"type"`
+	Command string   `json:"command,omitempty"`
+	Args    []string `json:"args,omitzero"` // of a process always, be it empty
+	URL     string   `json:"url,omitempty"`
+}
+
+type serverTool struct {
+	Name        string      `json:"name"`
+	Annotations annotations `json:"annotations"`
+}
+
+type annotations struct {
+	ReadOnly    bool `json:"readOnly,omitempty"`
+	Destructive bool `json:"destructive,omitempty"`
+	OpenWorld   bool `json:"openWorld,omitempty"`
+}
+
+func mcpStatus(_ context.Context, r *requests, _ request) (control.Answer, error) {
+	list := []serverStatus{}
+	if r.session.Servers() != nil {
+		introducing := r.peer.Introducing()
+		for _, st := range r.session.Servers().Servers() {
+			if introducing && st.Config.Type == "sdk" && st.Status == "pending" {
+				continue // not one of the session's before it is connected
+			}
+			list = append(list, describeServer(st))
+		}
+	}
+	return control.Answer{Payload: serverList{list}}, nil
+}
+
+func describeServer(st mcp.ServerStatus) serverStatus {
+	kind := cmp.Or(st.Config.Type, "stdio")
+	out := serverStatus{Name: st.Name, Status: st.Status, Transport: kind, Scope: st.Source, Source: st.Source}
+	switch {
+	case kind != "sdk":
+		out.Config = &serverConfig{Type: kind, Command: st.Config.Command, Args: st.Config.Args, URL: st.Config.URL}
+		if kind == "stdio" && out.Config.Args == nil {
+			out.Config.Args = []string{}
+		}
+	case st.Status == "failed":
+		out.Scope = "user"
+	default:
+		out.Scope = "dynamic"
+	}
+	if st.Status != "connected" {
+		if kind != "sdk" {
+			out.Error = st.WireError
+		}
+		return out
+	}
+	out.ServerInfo, out.Tools = new(st.Info), []serverTool{}
+	for _, t := range st.Tools {
+		tool := serverTool{Name: t.RawName}
+		hints := jsvalue.Read[struct {
+			ReadOnly    bool `json:"readOnlyHint"`
+			Destructive bool `json:"destructiveHint"`
+			OpenWorld   bool `json:"openWorldHint"`
+		}](t.Annotations)
+		tool.Annotations = annotations(hints)
+		out.Tools = append(out.Tools, tool)
+	}
+	return out
+}
+
+// server finds the server that a request is about.
+func (r *requests) server(name string) (mcp.ServerStatus, error) {
+	if r.session.Servers() != nil {
+		for _, st := range r.session.Servers().Servers() {
+			if st.Name == name {
+				return st, nil
+			}
+		}
+	}
+	return mcp.ServerStatus{}, &control.HostError{Text: "Server not found: " + name}
+}
+
+// connected tells whether a server is connected.
+func (r *requests) connected(name string) bool {
+	st, err := r.server(name)
+	return err == nil && st.Status == "connected"
+}
+
+func mcpReconnect(ctx context.Context, r *requests, in request) (control.Answer, error) {
+	name, err := in.text("serverName")
+	if err != nil {
+		return control.Answer{}, err
+	}
+	st, err := r.server(name)
+	switch {
+	case err != nil:
+		return control.Answer{}, err
+	case st.Status == "disabled":
+		return control.Answer{}, &control.HostError{Text: "MCP server " + name + " is disabled — enable it (mcp_toggle) before reconnecting"}
+	case st.Config.Type == "sdk":
+		return control.Answer{}, &control.HostError{Text: "SDK servers should be handled in print.ts"}
+	}
+	return control.Answer{}, r.session.Servers().Reconnect(ctx, name)
+}
+
+func mcpToggle(ctx context.Context, r *requests, in request) (control.Answer, error) {
+	name, err := in.text("serverName")
+	if err != nil {
+		return control.Answer{}, err
+	}
+	enabled, err := in.flag("enabled")
+	if err != nil {
+		return control.Answer{}, err
+	}
+	st, err := r.server(name)
+	switch {
+	case err != nil:
+		return control.Answer{}, err
+	case !enabled:
+		return control.Answer{}, r.session.Servers().Disable(ctx, name)
+	}
+	if err = r.session.Servers().Enable(ctx, name); err != nil && st.Config.Type == "sdk" && ctx.Err() == nil {
+		err = &control.HostError{Text: "Connection failed"}
+	}
+	return control.Answer{}, err
+}
+
+// mcpSetServers replaces the servers that the host may change. Those inside the
+// host are spoken to after the answer.
+func mcpSetServers(ctx context.Context, r *requests, in request) (control.Answer, error) {
+	servers := in.keys["servers"]
+	if !jsvalue.Objects(servers) {
+		return control.Answer{}, in.wrong("servers", "an object of config objects")
+	}
+	release := r.peer.Silence(r.connected)
+	context.AfterFunc(ctx, release) // without an answer nobody is kept waiting
+	change, err := r.session.SetServers(ctx, servers)
+	if err != nil {
+		return control.Answer{Then: release}, err
+	}
+	out := struct {
+		Added   []string          `json:"added"`
+		Removed []string          `json:"removed"`
+		Errors  map[string]string `json:"errors"`
+	}{append([]string{}, change.Added...), append([]string{}, change.Removed...), change.Errors}
+	if out.Errors == nil {
+		out.Errors = map[string]string{}
+	}
+	return control.Answer{Payload: out, Then: release}, nil
+}
+
+// mcpMessage passes on what a server inside the host sent by itself. It is
+// acknowledged whatever becomes of it.
+func mcpMessage(ctx context.Context, r *requests, in request) (control.Answer, error) {
+	server, _ := jsvalue.Text(in.keys["server_name"])
+	message := in.keys["message"]
+	var a control.Answer
+	if _, err := r.server(server); err == nil {
+		a.Then = func() { // what the message leads to comes behind the answer
+			r.peer.Beside(func() { // ends with the message's answer, and with the session
+				_ = r.session.Servers().Deliver(ctx, server, message) // the host is not told
+			})
+		}
+	}
+	return a, nil
+}
+
+func mcpCall(ctx context.Context, r *requests, in request) (control.Answer, error) {
+	tool, err := in.text("tool")
+	if err != nil {
+		return control.Answer{}, err
+	}
+	server, _, ok := strings.Cut(strings.TrimPrefix(tool, "mcp__"), "__")
+	if !ok || !strings.HasPrefix(tool, "mcp__") {
+		return control.Answer{}, &control.HostError{Text: "Not a fully-qualified MCP tool name: " + tool}
+	}
+	st, found := r.canonical(server)
+	switch {
+	case found && st.Config.Type == "sdk":
+		return control.Answer{}, &control.HostError{Text: "mcp_call does not support SDK MCP servers. SDK servers are caller-provided — invoke " + st.Name + " directly."}
+	case !found || st.Status != "connected":
+		return control.Answer{}, &control.HostError{Text: "MCP server not connected: " + server}
+	}
+	result, err := r.session.Servers().CallRaw(ctx, mcp.CallRequest{Tool: tool, Input: in.keys["arguments"]})
+	if err != nil {
+		return control.Answer{}, err
+	}
+	return control.Answer{Payload: result}, nil
+}
+
+// canonical finds a server by its name in the names of tools.
+func (r *requests) canonical(name string) (mcp.ServerStatus, bool) {
+	if r.session.Servers() != nil {
+		for _, st := range r.session.Servers().Servers() {
+			if mcp.CanonicalName(st.Name, "") == mcp.CanonicalName(name, "") {
+				return st, true
+			}
+		}
+	}
+	return mcp.ServerStatus{}, false
+}
+
+func mcpReadResource(ctx context.Context, r *requests, in request) (control.Answer, error) {
+	name, err := in.text("serverName")
+	if err != nil {
+		return control.Answer{}, err
+	}
+	uri, err := in.text("uri")
+	if err != nil {
+		return control.Answer{}, err
+	}
+	if !strings.HasPrefix(uri, "ui://") {
+		return control.Answer{}, errors.New("mcp_read_resource: uri must use the ui:// scheme")
+	}
+	st, err := r.server(name)
+	switch {
+	case err != nil:
+		return control.Answer{}, err
+	case st.Config.Type == "sdk":
+		return control.Answer{}, errors.New("mcp_read_resource does not support SDK MCP servers: the caller hosts them and can read them directly")
+	case st.Status == "disabled":
+		return control.Answer{}, &control.HostError{Text: "MCP server " + name + " is disabled — enable it (mcp_toggle) before reading"}
+	}
+	result, err := r.session.Servers().ReadResource(ctx, name, uri)
+	if err != nil {
+		return control.Answer{}, err
+	}
+	return control.Answer{Payload: result}, nil
+}

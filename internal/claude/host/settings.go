@@ -1,0 +1,368 @@
+package host
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/claudeless/claudeless/internal/base/jsvalue"
+	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/internal/claude/control"
+	"github.com/claudeless/claudeless/internal/claude/launch"
+	"github.com/claudeless/claudeless/internal/claude/session"
+	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
+	"github.com/claudeless/claudeless/simulator/hook"
+	"github.com/claudeless/claudeless/simulator/model"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/settings"
+)
+
+// hosted is a session as its host acts on it: what it is asked, it has or does. The settings are those that the host has
+// changed; the run itself keeps those that it began with.
+type hosted struct {
+	*session.Session
+
+	mu    sync.Mutex                 // guards what follows
+	host  map[string]json.RawMessage // given by the host, over --settings
+	since *settings.Settings         // all of them as they were last read; nil = as at the start
+}
+
+// inForce are the settings as they are now; h.mu is held.
+func (h *hosted) inForce() *settings.Settings {
+	if h.since != nil {
+		return h.since
+	}
+	return &h.Plan().Settings.Settings
+}
+
+// reread reads all settings again; h.mu is held.
+func (h *hosted) reread() error {
+	o := h.Plan().Settings.Options
+	o.Host = h.host
+	loaded, err := settings.Load(o)
+	if err == nil {
+		h.since = &loaded
+	}
+	return err
+}
+
+// ApplySettings puts settings of the host over those of --settings. Model,
+// output style, effort, rules, directories and hooks follow at once.
+func (h *hosted) ApplySettings(in map[string]json.RawMessage) (wrong []string) {
+	if wrong = settings.Invalid(in); len(wrong) > 0 {
+		return wrong
+	}
+	if raw := in["effortLevel"]; raw != nil && !slices.Contains(clientinfo.EffortLevels(), stringIn(raw)) {
+		in["effortLevel"] = json.RawMessage("null")
+	}
+	h.mu.Lock()
+	h.host = settings.Overlay(h.host, in)
+	err := h.reread()
+	now := *h.inForce()
+	h.mu.Unlock()
+	if err != nil { // what --settings names is no longer there
+		h.Warn(err.Error())
+		return nil
+	}
+	if in["model"] != nil {
+		h.SetModel(stringIn(in["model"]))
+	}
+	if in["outputStyle"] != nil {
+		style := cmp.Or(now.OutputStyle, "default")
+		h.Live().SetStyle(style)
+	}
+	if in["effortLevel"] != nil {
+		h.Live().SetEffort(cmp.Or(stringIn(in["effortLevel"]), h.Plan().Model.Effort))
+	}
+	if in["permissions"] != nil {
+		h.Policy().Replace(string(settings.Flag), launch.Rules(now, settings.Flag))
+		h.Policy().ReplaceDirectories(launch.FromSettings, h.Plan().Found(now.Permissions.Directories))
+	}
+	if in["hooks"] != nil && !now.DisableAllHooks {
+		h.Hooks().Replace(hook.Source{Name: string(settings.Flag), Raw: hooksOf(now, settings.Flag)})
+	}
+	return nil
+}
+
+// stringIn is a JSON string's text; empty = it is none.
+func stringIn(raw json.RawMessage) string {
+	var value string
+	_ = json.Unmarshal(raw, &value) // else the zero value
+	return value
+}
+
+func hooksOf(s settings.Settings, source settings.Source) json.RawMessage {
+	for _, h := range s.Hooks {
+		if h.Source == source {
+			return h.Raw
+		}
+	}
+	return nil
+}
+
+// UpdateSettings writes settings to the user's or the project's own file, and
+// lets an output style count at once.
+func (h *hosted) UpdateSettings(source string, in map[string]string) error {
+	path, name := filepath.Join(h.Plan().CWD, ".claude", "settings.local.json"), "local"
+	if source == string(settings.User) {
+		path, name = filepath.Join(h.Plan().State, "settings.json"), "user"
+	}
+	if !h.Plan().Settings.Reads(name) || h.Plan().State == "" {
+		return fmt.Errorf("update_settings: the %s source is disabled for this session (--setting-sources)", source)
+	}
+	file, err := readObject(path)
+	if err != nil {
+		return err
+	}
+	if style, ok := in["outputStyle"]; ok {
+		file = file.With("outputStyle", quoted(style))
+	}
+	if level, ok := in["effortLevel"]; ok && level != "max" {
+		if file, err = withEffort(file, h.Model(), level); err != nil {
+			return err
+		}
+	}
+	raw, err := file.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, raw, "", "  "); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(path, append(b.Bytes(), '\n'), 0o644); err != nil {
+		return err
+	}
+	if style, ok := in["outputStyle"]; ok {
+		h.Live().SetStyle(style)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.reread()
+}
+
+// readObject reads a file that holds a JSON object; one that is not there holds
+// an empty one.
+func readObject(path string) (ordered.Object, error) {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return ordered.Parse(raw)
+}
+
+// withEffort keeps a level as the default one of a model.
+func withEffort(file ordered.Object, model, level string) (ordered.Object, error) {
+	models, _ := ordered.Parse(file.Get("modelSettings")) // nothing, or what is no object, is replaced
+	one, _ := ordered.Parse(models.Get(model))
+	raw, err := one.With("effortLevel", quoted(level)).MarshalJSON()
+	if err != nil {
+		return nil, err
+	}
+	if raw, err = models.With(model, raw).MarshalJSON(); err != nil {
+		return nil, err
+	}
+	return file.With("modelSettings", raw), nil
+}
+
+func quoted(text string) json.RawMessage {
+	raw, err := protocol.Marshal(text)
+	if err != nil { // strings cannot fail
+		return json.RawMessage(`""`)
+	}
+	return raw
+}
+
+// RegisterRoot makes a directory below the working directory, or below one of
+// --add-dir, a working directory of its own (texts: 2.1.329).
+func (h *hosted) RegisterRoot(given string) (string, error) {
+	refuse := func(text string) (string, error) { return "", errors.New("register_repo_root: " + text) }
+	path := given
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(h.Plan().CWD, path)
+	}
+	dir, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return refuse("target path could not be resolved")
+	}
+	below := h.Plan().CWD != dir && strings.HasPrefix(dir, h.Plan().CWD+string(filepath.Separator))
+	for _, d := range h.Policy().Added() {
+		if d.Path == dir {
+			return refuse(given + " is already a registered working directory")
+		}
+		below = below || d.Source == "cliArg" && strings.HasPrefix(dir, d.Path+string(filepath.Separator))
+	}
+	switch {
+	case dir == h.Plan().CWD:
+		return refuse(given + " is the session's working directory, which is already registered; pass the cloned repo's own directory instead")
+	case !below:
+		return refuse(given + " is not a subdirectory of the session's working directory or of a launch-time --add-dir root that still leads where it first did")
+	case !directory(dir):
+		return refuse(given + " is not a directory")
+	}
+	h.Policy().Apply([]protocol.PermissionUpdate{{Type: "addDirectories", Directories: []string{dir}, Destination: session.FromSession}})
+	return dir, nil
+}
+
+func directory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// applySettings puts settings over those of --settings for the rest of the
+// session. Either all of them count or none.
+func applySettings(_ context.Context, r *requests, in request) (control.Answer, error) {
+	settings, err := in.settings()
+	if err != nil {
+		return control.Answer{}, err
+	}
+	before := r.named.Model()
+	if wrong := r.settings.ApplySettings(settings); len(wrong) > 0 {
+		return control.Answer{}, fmt.Errorf("%s: nothing in this request was applied and earlier settings stay in force. "+
+			"Fix or remove these invalid settings and send it again: %s", in.Subtype, strings.Join(wrong, ", "))
+	}
+	r.modelChanged(before, "")
+	return control.Answer{}, nil
+}
+
+// settings reads the settings that a request brings.
+func (r request) settings() (map[string]json.RawMessage, error) {
+	raw := r.keys["settings"]
+	var settings map[string]json.RawMessage
+	if json.Unmarshal(raw, &settings) == nil && settings != nil {
+		return settings, nil
+	}
+	kind := ordered.TypeOf(raw)
+	if kind == "array" {
+		kind = "an array"
+	}
+	return nil, fmt.Errorf("%s requires `settings` to be an object, got %s", r.Subtype, kind)
+}
+
+// updateSettings writes settings to a file: an output style to the project's
+// local one, the default effort of the model in force to the user's.
+func updateSettings(_ context.Context, r *requests, in request) (control.Answer, error) {
+	settings, err := in.settings()
+	if err != nil {
+		return control.Answer{}, err
+	}
+	source := jsvalue.Word(in.keys["source"])
+	key, ok := map[string]string{"localSettings": "outputStyle", "userSettings": "effortLevel"}[source]
+	switch {
+	case !ok:
+		return control.Answer{}, fmt.Errorf("%s: unsupported source %s", in.Subtype, source)
+	case len(settings) == 0:
+		return control.Answer{}, fmt.Errorf("%s requires at least one key", in.Subtype)
+	}
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		if name != key {
+			return control.Answer{}, fmt.Errorf("%s keys not allowed: %s", in.Subtype, name)
+		}
+	}
+	value, ok := jsvalue.Text(settings[key])
+	switch {
+	case !ok:
+		return control.Answer{}, fmt.Errorf("%s values must be strings (deletion is not supported): %s", in.Subtype, key)
+	case key == "effortLevel" && !slices.Contains([]string{"low", "medium", "high", "xhigh", "max"}, value):
+		return control.Answer{}, fmt.Errorf("%s: effortLevel must be one of low, medium, high, xhigh, max", in.Subtype)
+	}
+	if err := r.settings.UpdateSettings(source, map[string]string{key: value}); err != nil {
+		return control.Answer{}, err
+	}
+	return control.Answer{Payload: struct{}{}}, nil
+}
+
+// registerRoot adds a working directory below those of the launch.
+func registerRoot(_ context.Context, r *requests, in request) (control.Answer, error) {
+	given, ok := jsvalue.Text(in.keys["directory"])
+	if !ok {
+		return control.Answer{}, errors.New(in.Subtype + ": target path could not be resolved")
+	}
+	dir, err := r.settings.RegisterRoot(given)
+	if err != nil {
+		return control.Answer{}, err
+	}
+	return control.Answer{Payload: registered{dir}}, nil
+}
+
+// settingsAnswer is the answer to get_settings.
+type settingsAnswer struct {
+	Applied   applied          `json:"applied"`
+	Effective json.RawMessage  `json:"effective"`
+	Served    string           `json:"served_settings_state"`
+	Sources   []settingsSource `json:"sources"`
+}
+
+type settingsSource struct {
+	Source   settings.Source `json:"source"`
+	Settings json.RawMessage `json:"settings"`
+}
+
+// applied is what came of the settings.
+type applied struct {
+	Advisor             *string `json:"advisor"` // nil = none
+	Effort              *string `json:"effort"`  // nil = the model has none
+	LaunchEnvLeft       bool    `json:"launchEnvLeftOwnFilesInPlace"`
+	Model               string  `json:"model"`
+	CountLaunchFolders  bool    `json:"outsideBlocksCountLaunchFoldersOnly"`
+	ReadsBlocked        bool    `json:"outsideFileToolReadsBlocked"`
+	WritesBlocked       bool    `json:"outsideFileToolWritesBlocked"`
+	Ultracode           bool    `json:"ultracode"`
+	UltracodeAvailable  bool    `json:"ultracodeAvailable"`
+	UltracodeRequested  bool    `json:"ultracodeRequested"`
+	UltrathinkAvailable bool    `json:"ultrathinkAvailable"`
+}
+
+func (h *hosted) settings() settingsAnswer {
+	live := h.Live().Now()
+	out := settingsAnswer{
+		Served: "ineligible", Sources: []settingsSource{},
+		Applied: applied{Model: h.Model(), UltracodeAvailable: model.Of(h.Model()).Ultracode},
+	}
+	if live.Effort != "" {
+		out.Applied.Effort = &live.Effort
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.inForce()
+	merged := now.Merged()
+	out.Applied.UltracodeRequested = merged["ultracode"] == true
+	out.Applied.Ultracode = out.Applied.UltracodeRequested && out.Applied.UltracodeAvailable
+	for _, layer := range now.Layers {
+		if strings.TrimSpace(string(layer.Raw)) != "{}" {
+			out.Sources = append(out.Sources, settingsSource{layer.Source, layer.Raw})
+		}
+	}
+	if raw, err := protocol.Marshal(merged); err == nil { // it was JSON before
+		out.Effective = raw
+	}
+	return out
+}
+
+// hooks answers get_hooks_listing.
+func (h *hosted) hooks() any {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.inForce()
+	var sources []hook.Source
+	for _, s := range now.Hooks {
+		sources = append(sources, hook.Source{Name: string(s.Source), Raw: s.Raw})
+	}
+	return hook.List(sources, hook.Policy{AllDisabled: now.DisableAllHooks})
+}

@@ -1,0 +1,110 @@
+package host
+
+import (
+	"context"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/claude/control"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+// StopTask ends a task in the background.
+func (h *hosted) StopTask(id string) { h.Tasks().Stop(id, task.ByUser) }
+
+// TaskOutput reads what a command in the background has written so far.
+func (h *hosted) TaskOutput(id string) ([]byte, bool) {
+	if work, ok := h.Tasks().Find(id); !ok || work.Kind != task.Bash {
+		return nil, false
+	}
+	data, err := h.Tasks().Output(id)
+	return data, err == nil
+}
+
+// SideQuestion words what the model says beside the conversation.
+func (h *hosted) SideQuestion(ctx context.Context, question string) (aside, error) {
+	reply, failed, err := h.Ask(ctx, question)
+	if err != nil {
+		return aside{}, err
+	}
+	if reply.Failure != nil {
+		return aside{Text: "(API error: " + strings.TrimPrefix(failed, "API Error: ") + ")", Synthetic: true}, nil
+	}
+	var said strings.Builder
+	for _, block := range reply.Blocks {
+		switch block := block.(type) {
+		case protocol.TextBlock:
+			said.WriteString(block.Text)
+		case protocol.ToolUse:
+			return aside{Text: "(The model tried to call " + block.Name +
+				" instead of answering directly. Try rephrasing or ask in the main conversation.)", Synthetic: true}, nil
+		}
+	}
+	return aside{Text: said.String()}, nil
+}
+
+// stopTask answers alike for tasks that there are and that there are not.
+func stopTask(_ context.Context, r *requests, in request) (control.Answer, error) {
+	id, err := in.text("task_id")
+	if err != nil {
+		return control.Answer{}, err
+	}
+	r.tasks.StopTask(id)
+	return control.Answer{Payload: struct{}{}}, nil
+}
+
+// background is to move work of the running turn to the background. Nothing is
+// moved: commands go there only when their time is over.
+func background(_ context.Context, _ *requests, in request) (control.Answer, error) {
+	if !in.has("tool_use_id") {
+		return control.Answer{Payload: struct{}{}}, nil
+	}
+	if _, err := in.text("tool_use_id"); err != nil {
+		return control.Answer{}, err
+	}
+	return control.Answer{Payload: backgrounded{}}, nil
+}
+
+// sideQuestion asks the model something beside the conversation.
+func sideQuestion(ctx context.Context, r *requests, in request) (control.Answer, error) {
+	question, err := in.text("question")
+	if err != nil {
+		return control.Answer{}, err
+	}
+	r.peer.Show(&protocol.System{Subtype: "control_request_progress", Fields: []protocol.Field{
+		{Key: "request_id", Value: in.ID}, {Key: "status", Value: "started"},
+	}})
+	said, err := r.tasks.SideQuestion(ctx, question)
+	return control.Answer{Payload: said}, err
+}
+
+// tail is how much of a task's output is sent: its end.
+const tail = 8 << 10
+
+func taskOutput(_ context.Context, r *requests, in request) (control.Answer, error) {
+	id, err := in.text("task_id")
+	if err != nil {
+		return control.Answer{}, err
+	}
+	output, known := r.tasks.TaskOutput(id)
+	switch {
+	case known:
+	case shellTask(id):
+		output = nil
+	default:
+		return control.Answer{}, &control.HostError{Text: "get_task_output: no shell or Monitor task with that task_id in this session"}
+	}
+	cut := max(0, len(output)-tail)
+	return control.Answer{Payload: struct {
+		Output    string `json:"output"`
+		Total     int    `json:"total_bytes"`
+		Truncated bool   `json:"truncated"`
+	}{string(output[cut:]), len(output), cut > 0}}, nil
+}
+
+// shellTask tells whether an id could be that of a shell task, one of an earlier
+// process for instance.
+func shellTask(id string) bool {
+	rest, ok := strings.CutPrefix(id, "b")
+	return ok && len(rest) == 8 && strings.Trim(rest, "0123456789abcdefghijklmnopqrstuvwxyz") == ""
+}

@@ -1,0 +1,221 @@
+package host
+
+import (
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/claude/session"
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/slash"
+)
+
+// usage is the answer to get_usage.
+type usage struct {
+	Behaviors        *struct{}    `json:"behaviors"` // nil = unknown, as the next ones
+	RateLimits       *struct{}    `json:"rate_limits"`
+	LimitsAvailable  bool         `json:"rate_limits_available"`
+	Session          sessionUsage `json:"session"`
+	SubscriptionType *string      `json:"subscription_type"`
+}
+
+type sessionUsage struct {
+	Models  map[string]protocol.ModelUsage `json:"model_usage"`
+	APIMS   int                            `json:"total_api_duration_ms"`
+	CostUSD float64                        `json:"total_cost_usd"`
+	WallMS  int                            `json:"total_duration_ms"`
+	Added   int                            `json:"total_lines_added"`
+	Removed int                            `json:"total_lines_removed"`
+}
+
+// usageOf has the numbers of the last turn that has ended.
+func usageOf(s *session.Session) usage {
+	cost := s.Cost()
+	models := map[string]protocol.ModelUsage{}
+	if last := s.Last(); last != nil {
+		models = last.ModelUsage
+	}
+	return usage{Session: sessionUsage{Models: models, APIMS: cost.APIMS, CostUSD: cost.USD, WallMS: cost.WallMS, Added: cost.Added, Removed: cost.Removed}}
+}
+
+// usageCategory is one kind of use as get_context_usage shows it.
+type usageCategory struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Tokens int    `json:"tokens"`
+	Color  string `json:"color"`
+	Kind   string `json:"kind"` // used, buffer, free
+}
+
+// usageSquare is one square of the picture of the context.
+type usageSquare struct {
+	Color      string  `json:"color"`
+	IsFilled   bool    `json:"isFilled"`
+	Category   string  `json:"categoryName"`
+	Tokens     int     `json:"tokens"`
+	Percentage int     `json:"percentage"`
+	Fullness   float64 `json:"squareFullness"` // 0 to 1
+}
+
+// contextUsage is the answer to get_context_usage (spec: cli-contract 4.3).
+type contextUsage struct {
+	Agents           []agentUse         `json:"agents"`
+	APIUsage         *protocol.Usage    `json:"apiUsage"`                       // nil = no turn has ended
+	CompactThreshold int                `json:"autoCompactThreshold,omitempty"` // 0 = it is switched off
+	CompactSource    string             `json:"autocompactSource"`
+	Categories       []usageCategory    `json:"categories"`
+	Grid             [][]usageSquare    `json:"gridRows"`
+	CompactEnabled   bool               `json:"isAutoCompactEnabled"`
+	MaxTokens        int                `json:"maxTokens"`
+	MCPInstructions  []struct{}         `json:"mcpInstructions"`
+	MCPTools         []toolUse          `json:"mcpTools"`
+	MemoryFiles      []slash.MemoryFile `json:"memoryFiles"`
+	Breakdown        breakdown          `json:"messageBreakdown"`
+	Model            string             `json:"model"`
+	Percentage       int                `json:"percentage"`
+	RawMaxTokens     int                `json:"rawMaxTokens"`
+	Skills           skillUse           `json:"skills"`
+	Commands         commandUse         `json:"slashCommands"`
+	TotalTokens      int                `json:"totalTokens"`
+}
+
+type agentUse struct {
+	Type   string `json:"agentType"`
+	Source string `json:"source"`
+	Tokens int    `json:"tokens"`
+}
+
+type toolUse struct {
+	Name   string `json:"name"`
+	Server string `json:"serverName"`
+	Tokens int    `json:"tokens"`
+	Loaded bool   `json:"isLoaded"`
+}
+
+type skillUse struct {
+	Included int          `json:"includedSkills"`
+	Skills   []slash.Item `json:"skillFrontmatter"`
+	Tokens   int          `json:"tokens"`
+	Total    int          `json:"totalSkills"`
+}
+
+type commandUse struct {
+	Included int `json:"includedCommands"`
+	Tokens   int `json:"tokens"`
+	Total    int `json:"totalCommands"`
+}
+
+// breakdown is what messages take up; the simulated session does not tell them apart.
+type breakdown struct {
+	Assistant         int        `json:"assistantMessageTokens"`
+	Attachments       int        `json:"attachmentTokens"`
+	AttachmentsByType []struct{} `json:"attachmentsByType"`
+	Redirected        int        `json:"redirectedContextTokens"`
+	ToolCalls         int        `json:"toolCallTokens"`
+	ToolCallsByType   []struct{} `json:"toolCallsByType"`
+	ToolResults       int        `json:"toolResultTokens"`
+	Unattributed      int        `json:"unattributedTokens"`
+	User              int        `json:"userMessageTokens"`
+}
+
+func contextOf(s *session.Session) contextUsage {
+	c := s.Context()
+	out := contextUsage{
+		Agents: []agentUse{}, CompactThreshold: c.MaxTokens - slash.CompactBuffer, CompactSource: "model-default", CompactEnabled: !c.Room.Manual,
+		Categories: []usageCategory{}, MaxTokens: c.MaxTokens, MCPInstructions: []struct{}{}, MCPTools: toolsOf(s, c.MCPTools), MemoryFiles: c.MemoryFiles,
+		Breakdown: breakdown{AttachmentsByType: []struct{}{}, ToolCallsByType: []struct{}{}}, Model: c.Model, Percentage: c.Percentage,
+		RawMaxTokens: c.MaxTokens, Skills: skillUse{Included: len(c.Skills), Skills: c.Skills, Total: len(c.Skills)},
+		Commands: commandUse{Included: len(c.Skills), Total: len(c.Skills)}, TotalTokens: c.TotalTokens,
+	}
+	switch {
+	case c.Room.Manual:
+		out.CompactThreshold, out.CompactSource = 0, "auto"
+	case c.Room.Wished:
+		out.CompactSource = "settings"
+	}
+	for _, k := range c.Categories {
+		id := strings.ToLower(strings.ReplaceAll(k.Name, " ", "_"))
+		out.Categories = append(out.Categories, usageCategory{ID: id, Name: k.Name, Tokens: k.Tokens, Color: categoryColor(id), Kind: k.Kind})
+	}
+	out.Grid = usageGrid(out.Categories, c.MaxTokens)
+	for _, a := range c.Agents {
+		out.Agents = append(out.Agents, agentUse{a.Name, a.Source, a.Tokens})
+	}
+	for _, s := range c.Skills {
+		out.Skills.Tokens += s.Tokens
+	}
+	if last := s.Last(); last != nil {
+		out.APIUsage = &last.Usage
+	}
+	return out
+}
+
+// categoryColor is the color of the real CLI's theme for a category.
+func categoryColor(id string) string {
+	colors := map[string]string{
+		"system_prompt": "promptBorder", "custom_agents": "permission", "memory_files": "claude", "skills": "warning",
+		"messages": "purple_FOR_SUBAGENTS_ONLY", "free_space": "promptBorder",
+	}
+	if color, ok := colors[id]; ok {
+		return color
+	}
+	return "inactive"
+}
+
+// toolsOf tells how much room the tools of servers take.
+func toolsOf(s *session.Session, items []slash.Item) []toolUse {
+	servers := map[string]mcp.ServerStatus{}
+	for _, st := range s.Statuses() {
+		for _, t := range st.Tools {
+			servers[t.Name] = st
+		}
+	}
+	list := []toolUse{}
+	for _, i := range items {
+		st := servers[i.Name]
+		list = append(list, toolUse{i.Name, st.Name, i.Tokens, st.Config.AlwaysLoad})
+	}
+	return list
+}
+
+const usageRows, usageColumns = 10, 20
+
+// usageGrid draws the context: every category that is used has one square at
+// least, the buffer is at the end, and the rest is free.
+func usageGrid(categories []usageCategory, window int) [][]usageSquare {
+	const all = usageRows * usageColumns
+	perSquare := float64(max(1, window)) / all
+	squares := func(k usageCategory) []usageSquare {
+		exact := float64(k.Tokens) / perSquare
+		n := int(exact)
+		if float64(n) < exact && k.Kind != "free" {
+			n++
+		}
+		var out []usageSquare
+		for i := range n {
+			out = append(out, usageSquare{k.Color, true, k.Name, k.Tokens, k.Tokens * 100 / max(1, window), min(1, exact-float64(i))})
+		}
+		return out
+	}
+	var used, buffer []usageSquare
+	free := usageSquare{IsFilled: true, Fullness: 1}
+	for _, k := range categories {
+		switch k.Kind {
+		case "free":
+			free = usageSquare{k.Color, true, k.Name, k.Tokens, k.Tokens * 100 / max(1, window), 1}
+		case "buffer":
+			buffer = append(buffer, squares(k)...)
+		default:
+			used = append(used, squares(k)...)
+		}
+	}
+	line := used[:min(len(used), all)]
+	for len(line)+len(buffer) < all {
+		line = append(line, free)
+	}
+	line = append(line, buffer...)[:all]
+	var rows [][]usageSquare
+	for i := range usageRows {
+		rows = append(rows, line[i*usageColumns:(i+1)*usageColumns])
+	}
+	return rows
+}

@@ -1,0 +1,49 @@
+package launch
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/claude/flags"
+	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
+	"github.com/claudeless/claudeless/simulator/model"
+)
+
+// Name puts the model that the environment has for a short name in its place; no name at all is the default model.
+func (a Aliases) Name(name string) string {
+	switch name {
+	case "", "default":
+		return cmp.Or(a.Default, model.Default)
+	case "opus":
+		return cmp.Or(a.Opus, name)
+	case "sonnet":
+		return cmp.Or(a.Sonnet, name)
+	case "haiku":
+		return cmp.Or(a.Haiku, name)
+	}
+	return name
+}
+
+func systemPrompt(sys *process.System, f *flags.Flags) Prompt {
+	return Prompt{
+		System: f.SystemPrompt, Append: f.AppendSystemPrompt, Schema: f.JSONSchema, SchemaFlag: f.Has("json-schema"),
+		SchemaTries: number(sys, "MAX_STRUCTURED_OUTPUT_RETRIES"),
+	}
+}
+
+// startModel is flag or agent > environment > settings > scenario.
+func startModel(sys *process.System, f *flags.Flags, p *Plan) Model {
+	m := p.Model
+	m.Aliases = Aliases{
+		Default: sys.Getenv("ANTHROPIC_DEFAULT_MODEL"), Opus: sys.Getenv("ANTHROPIC_DEFAULT_OPUS_MODEL"),
+		Sonnet: sys.Getenv("ANTHROPIC_DEFAULT_SONNET_MODEL"), Haiku: sys.Getenv("ANTHROPIC_DEFAULT_HAIKU_MODEL"),
+	}
+	m.Name = m.Aliases.Name(cmp.Or(m.Asked, sys.Getenv("ANTHROPIC_MODEL"), p.Settings.Model, p.Scenario.DefaultModel))
+	m.Fallback, m.Betas = f.FallbackModel, f.Betas
+	if level := strings.ToLower(f.Effort); slices.Contains(clientinfo.EffortLevels(), level) {
+		m.Effort = level
+	}
+	return m
+}

@@ -1,0 +1,220 @@
+package launch
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/claude/flags"
+	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/settings"
+)
+
+// FromSettings is what the real CLI names as the source of the directories of all settings.
+const FromSettings = "localSettings"
+
+// Default tells whether the tools are those that there are by default.
+func (t Tools) Default() bool { return !t.Given || slices.Equal(t.Named, []string{"default"}) }
+
+// withRules is which built-in tools there are, by the rules that flags give.
+func (t Tools) withRules(sys *process.System, f *flags.Flags) Tools {
+	t.Allowed, t.Disallowed, t.NoTasks = f.AllowedTools, f.DisallowedTools, sys.Getenv("CLAUDE_CODE_ENABLE_TASKS") == "0"
+	return t
+}
+
+// startPermission is what may be done without asking at start.
+func startPermission(f *flags.Flags, p *Plan) (Permission, error) {
+	rules := Rules(p.Settings.Settings, "")
+	if !p.Settings.Permissions.ManagedOnly { // else the machine does not let them count
+		for _, text := range f.AllowedTools {
+			if name, _, _ := strings.Cut(text, "("); settings.Boundless(name) != "" {
+				continue // it would allow what nobody has named
+			}
+			rules = append(rules, permission.Rule{Behavior: permission.BehaviorAllow, Source: "cliArg", Text: text})
+		}
+	}
+	for _, text := range f.DisallowedTools {
+		rules = append(rules, permission.Rule{Behavior: permission.BehaviorDeny, Source: "cliArg", Text: text})
+	}
+	mode, err := permission.ParseMode(startMode(f, p))
+	return Permission{
+		Mode: mode, Rules: rules, Directories: workspace(f, p), NoPrompts: f.PermissionPrompts == "none", PromptTool: f.PermissionPromptTool,
+		BypassAllowed: f.DangerouslySkipPermissions || f.AllowDangerouslySkipPermissions,
+	}, err
+}
+
+// startMode is the permission mode at start, unless the settings forbid it.
+func startMode(f *flags.Flags, p *Plan) string {
+	mode, forbidden := wantedMode(f, p), p.Settings.Permissions
+	if parsed, err := permission.ParseMode(mode); err == nil &&
+		(parsed == protocol.ModeBypass && forbidden.DisableBypass || parsed == protocol.ModeAuto && forbidden.DisableAuto) {
+		return string(protocol.ModeDefault)
+	}
+	return mode
+}
+
+// wantedMode is the mode that is asked for: flag, scenario, settings.
+func wantedMode(f *flags.Flags, p *Plan) string {
+	fromSettings := p.Settings.Permissions.DefaultMode
+	switch {
+	case f.DangerouslySkipPermissions:
+		return string(protocol.ModeBypass)
+	case f.PermissionMode != "":
+		return f.PermissionMode
+	case p.Scenario.PermissionMode != "":
+		return p.Scenario.PermissionMode
+	case fromSettings != "":
+		if _, err := permission.ParseMode(fromSettings); err == nil {
+			return fromSettings
+		}
+	}
+	return string(protocol.ModeDefault)
+}
+
+// workspace lists the working directories beside the first at start: those of the settings, then those of the flags, as
+// far as there are any.
+func workspace(f *flags.Flags, p *Plan) []permission.Directory {
+	var dirs []permission.Directory
+	for _, d := range p.Found(p.Settings.Permissions.Directories) {
+		dirs = append(dirs, permission.Directory{Path: d, Source: FromSettings})
+	}
+	for _, d := range f.AddDirs {
+		if abs, ok := p.Directory(d); ok && !slices.ContainsFunc(dirs, func(d permission.Directory) bool { return d.Path == abs }) {
+			dirs = append(dirs, permission.Directory{Path: abs, Source: "cliArg"})
+		}
+	}
+	return dirs
+}
+
+// Found are the directories of settings that there are.
+func (p Places) Found(given []settings.Directory) []string {
+	var dirs []string
+	for _, d := range given {
+		if abs, ok := p.Directory(d.Path); ok && !slices.Contains(dirs, abs) {
+			dirs = append(dirs, abs)
+		}
+	}
+	return dirs
+}
+
+// Rules are the rules of one source of settings, or of all when it is empty.
+func Rules(s settings.Settings, source settings.Source) []permission.Rule {
+	var rules []permission.Rule
+	for _, r := range s.Permissions.Rules {
+		if source == "" || r.Source == source {
+			rules = append(rules, permission.Rule{Behavior: r.Behavior, Source: string(r.Source), Text: r.Text, Root: r.Root})
+		}
+	}
+	return rules
+}
+
+// Paths are those of Directories, never nil.
+func (p Permission) Paths() []string {
+	list := []string{}
+	for _, d := range p.Directories {
+		list = append(list, d.Path)
+	}
+	return list
+}
+
+// notices is what a run whose output is text says on stderr of rules and settings that do not do what they say.
+func notices(f *flags.Flags, p *Plan) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	for _, rule := range f.AllowedTools {
+		name, _, _ := strings.Cut(rule, "(")
+		if why := settings.Boundless(name); why != "" {
+			line("Ignoring --allowedTools rule %q: %s.", rule, why)
+		}
+	}
+	for _, r := range p.Permission.Rules {
+		if r.Behavior != permission.BehaviorAllow && !knownTool(r.Text) {
+			line("Permission %s rule %q matches no known tool — check for typos.", r.Behavior, r.Text)
+		}
+	}
+	for _, r := range p.Permission.Rules {
+		name, content, found := strings.Cut(strings.TrimSuffix(r.Text, ")"), "(")
+		instead, kind := "", ""
+		switch name {
+		case "Write", "NotebookEdit", "MultiEdit":
+			instead, kind = "Edit", "file-editing"
+		case "Glob":
+			instead, kind = "Read", "file-reading"
+		}
+		if found && instead != "" && content != "*" && content != "" {
+			line("Permission %s rule (%s): %s is not matched by file permission checks — only %s(path) rules are. "+
+				"Write %[4]s(%s): it covers all %[6]s tools.", r.Behavior, origin(p, r), r.Text, instead, content, kind)
+		}
+	}
+	line("%s%s", halves("allow", "--allowedTools", f.AllowedTools), halves("deny", "--disallowedTools", f.DisallowedTools))
+	said := strings.TrimRight(b.String(), "\n")
+	if said != "" {
+		said += "\n"
+	}
+	if clientinfo.NamesBegun(p.Version) {
+		return said + settings.Report(p.Settings.Faults)
+	}
+	return said + settings.ReportBefore330(p.Settings.Faults)
+}
+
+// halves tells of the entries of a list that are no whole rules; empty = there are none.
+func halves(behavior, flag string, list []string) string {
+	odd := slices.DeleteFunc(slices.Clone(list), func(rule string) bool {
+		name, _, found := strings.Cut(rule, "(")
+		return !strings.ContainsAny(rule, "()") || found && name != "" && !strings.Contains(name, ")") && strings.HasSuffix(rule, ")")
+	})
+	if len(odd) == 0 {
+		return ""
+	}
+	harm := "this list may allow more or less than you meant"
+	if behavior == "deny" {
+		harm = "a tool you meant to block may still run"
+	}
+	more := ""
+	if n := len(odd) - 1; n > 0 {
+		more = fmt.Sprintf(" This list has %d more like it.", n)
+	}
+	return fmt.Sprintf("%s: %q doesn't look like a complete rule, so %s. Rules are Bash or Bash(git *): look for a missing \")\", a space before \"(\", "+
+		"text behind \")\". One that holds a \")\" may have been split there, and belongs into permissions.%s of the settings.%s\n", flag, odd[0], harm, behavior, more)
+}
+
+// origin is where a rule comes from, as notices name it.
+func origin(p *Plan, r permission.Rule) string {
+	if r.Source == "cliArg" {
+		if r.Behavior == permission.BehaviorAllow {
+			return "--allowed-tools"
+		}
+		return "--disallowed-tools"
+	}
+	for _, layer := range p.Settings.Layers {
+		if string(layer.Source) != r.Source || layer.Path == "" {
+			continue
+		}
+		if relative, err := filepath.Rel(p.CWD, layer.Path); err == nil {
+			return relative
+		}
+		return layer.Path
+	}
+	return r.Source
+}
+
+// knownTool tells whether a rule may be about a tool that there is: of MCP servers and of patterns nobody can say.
+func knownTool(rule string) bool {
+	name, _, found := strings.Cut(rule, "(")
+	if strings.Contains(rule, "*") || strings.HasPrefix(name, "mcp__") {
+		return true
+	}
+	if found && !strings.HasSuffix(rule, ")") {
+		name = rule
+	}
+	const tools = " Agent AgentOutputTool Artifact AskUserQuestion Bash BashOutput Brief CronCreate CronDelete CronList DesignSync Edit EnterPlanMode " +
+		"EnterWorktree ExitPlanMode ExitWorktree Glob Grep KillBash KillShell LSP ListAgents ListMcpResources ListMcpResourcesTool Monitor NotebookEdit " +
+		"PowerShell PushNotification Read ReadMcpResourceDirTool ReadMcpResourceTool RemoteTrigger ReportFindings ScheduleWakeup SendMessage SendUserFile " +
+		"SendUserMessage Skill SuggestBackgroundPR Task TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate TeamCreate TeamDelete TodoWrite ToolSearch " +
+		"WaitForMcpServers WebFetch WebSearch Workflow Write "
+	return strings.Contains(tools, " "+name+" ")
+}

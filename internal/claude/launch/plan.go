@@ -1,0 +1,213 @@
+package launch
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/clock"
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/claude/catalog"
+	"github.com/claudeless/claudeless/internal/claude/flags"
+	"github.com/claudeless/claudeless/internal/cli/mcpcmd"
+	"github.com/claudeless/claudeless/internal/record/journal"
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/settings"
+	"github.com/claudeless/claudeless/simulator/transcript"
+)
+
+// Plan is what was decided before anything runs. It is a value: what changes while a session runs is the session's.
+type Plan struct {
+	Places
+	Identity
+	Streams
+	Environ []string // of the programs that are started
+	Clock   *clock.Source
+
+	Scenario   Scenario
+	Settings   Settings
+	Catalog    *catalog.Catalog
+	Custom     Custom
+	Servers    Servers
+	Model      Model
+	Prompt     Prompt
+	Limits     Limits
+	Tools      Tools
+	Permission Permission
+	Transcript transcript.Options // without its callbacks
+	Output     Output
+	Records    Records
+	Host       Host
+}
+
+// Places are where the run is and where it keeps what it keeps.
+type Places struct {
+	CWD        string // absolute
+	State      string // directory for what is kept; empty = nothing is
+	Home       string
+	Temp       string // for sockets
+	TaskTemp   string // for the output of tasks; empty = a directory that goes with the run
+	Store      mcpcmd.Store
+	Executable string // this very program; empty = unknown
+	UID, PID   int
+	Started    time.Time
+}
+
+// Streams are where the run writes what is none of its events.
+type Streams struct {
+	Stdout   io.Writer // for faults that spoil it
+	Stderr   io.Writer // for warnings
+	Progress io.Writer // for a passing line about what is being waited for; nil = nowhere
+}
+
+func (s Streams) warn(text string) { fmt.Fprintf(s.Stderr, "claudeless: warning: %s\n", text) }
+
+// Identity is what the run says it is.
+type Identity struct {
+	Version      string // of claude
+	Entrypoint   string
+	AsClaude     bool   // our name is claude: only what the real CLI has is there, and hints of our own are not told
+	Compat       bool   // the habits of the older tool are kept
+	APIKeySource string // "none" or the variable
+}
+
+// Scenario is the scripted model.
+type Scenario struct {
+	*scenarios.Scenario
+	Name    string // as it was given; empty = it was found
+	Path    string // of its file; empty = not from a file
+	Engine  scenarios.EngineOptions
+	Failure *scenarios.Failure // every request fails so; nil = as the scenario says
+}
+
+// Settings are those that the run begins with, and how they were read.
+type Settings struct {
+	settings.Settings
+	Options settings.Options
+}
+
+// Custom is what users added, and how much of it counts.
+type Custom struct {
+	Agent      string // that the session is; empty = none
+	Title      string // --name
+	Setup      string // trigger of Setup hooks; empty = they are not run
+	NoCommands bool   // --disable-slash-commands
+	Bare       bool
+	Restricted bool
+	SafeMode   bool
+	Memories   []catalog.Memory // the files of instructions
+	// Memory says where others may be found; nil = nowhere.
+	Memory *catalog.MemoryOptions
+}
+
+// Servers are the MCP servers of the run.
+type Servers struct {
+	Configs  []mcp.ServerConfig        // those that are started
+	Hosted   []mcp.ServerConfig        // those inside the host, which can be reached only after it has introduced itself
+	Errors   []protocol.MCPServerError // entries that were skipped
+	Client   mcp.Options               // how they are reached, without its callbacks
+	Required bool                      // the run ends when one of them is not there
+	Fixed    bool                      // --strict-mcp-config: plugins bring none
+}
+
+// Model is the model at start.
+type Model struct {
+	Asked    string // by a flag or by the agent that the session is; empty = nobody asked
+	Name     string // at start
+	Fallback string // when the other is overloaded; empty = none
+	Effort   string
+	Betas    []string // of the flags, as far as they are known
+	Aliases  Aliases
+}
+
+// Aliases are the models that the environment has for short names; an empty one is none.
+type Aliases struct{ Default, Opus, Sonnet, Haiku string }
+
+// Prompt is the system prompt, and the schema of the answer.
+type Prompt struct {
+	System, Append string
+	Schema         string // JSON Schema of the answer; empty = none
+	SchemaFlag     bool   // it was given by a flag
+	SchemaTries    int    // answers that do not fit before the turn fails; 0 = the default
+}
+
+// Limits bound a run in turns, money, attempts and time. Zero is what the part in question takes for its default.
+type Limits struct {
+	MaxTurns          int
+	MaxBudgetUSD      float64
+	MaxRetries        int           // -1 = none
+	RetryScale        float64       // stretches the waits between retries; 1 = as long as the real CLI waits
+	ResponseDelay     time.Duration // before every prompt's first reply
+	StopBlockCap      int
+	Window            int    // tokens that a conversation may grow to; 0 = the model's
+	NoCompact         bool   // a conversation that is full is not compacted
+	Gateway           string // host of the API where it is not the vendor's; empty = it is
+	HookTimeout       time.Duration
+	CompactDelay      time.Duration
+	BackgroundCeiling time.Duration // how long background work may go on after the last prompt
+}
+
+// Tools is which built-in tools there are.
+type Tools struct {
+	Named      []string // --tools, or those of the agent that the session is
+	Given      bool     // Named counts, be it empty
+	Allowed    []string // --allowedTools, which brings in some
+	Disallowed []string // --disallowedTools
+	Hidden     []string // that the agent of the session is without
+	NoTasks    bool     // TodoWrite in the place of the task list
+}
+
+// Permission is what may be done without asking, and who is asked.
+type Permission struct {
+	Mode          protocol.PermissionMode
+	Rules         []permission.Rule
+	Directories   []permission.Directory // beside the working directory
+	NoPrompts     bool                   // nobody is asked
+	PromptTool    string                 // who is asked: stdio = the host, else a tool of an MCP server; empty = nobody
+	BypassAllowed bool
+}
+
+// Output says what is shown.
+type Output struct {
+	Format          string // text, json or stream-json
+	Verbose         bool   // every event, not only the end of a turn
+	Partial         bool   // the pieces of messages
+	Replay          bool   // the prompts
+	HookEvents      bool
+	AgentText       bool   // the texts of sub-agents that are waited for
+	ThinkingDisplay string // how events of reasoning are marked; empty = not
+	Expect          bool   // an expectation of the scenario that was missed is an exit code
+	Defer           bool   // they are judged by others
+	Mirror          bool   // the lines of the transcript
+}
+
+// Records are the files in which a run is followed, and the debugger that follows it.
+type Records struct {
+	Capture       string // the journal's file; empty = none
+	Gates         string // directory of the gates that steps wait at; empty = there are none
+	Run           journal.Run
+	Debug         bool   // a debug log is written
+	DebugFile     string // where to; empty = stderr, or beside the sessions
+	DebugToStderr bool
+	DebuggerURL   string // empty = no debugger
+	DebuggerToken string
+}
+
+// Host is what a host on stdin and stdout is promised. The zero value is a run without one.
+type Host struct {
+	AwaitInitialize bool
+	OneByOne        bool // prompts are never merged
+	Checkpoints     bool // copies of files are kept
+	States          bool // the state of the session is told
+	StatesToHost    bool // the same, but not for users
+}
+
+// resolver fills a plan in, step by step; what a step reads of the plan is there already.
+type resolver struct {
+	sys *process.System // with the environment of the settings once these are read
+	f   *flags.Flags
+	p   *Plan
+}

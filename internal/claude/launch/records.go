@@ -1,0 +1,101 @@
+package launch
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/claude/flags"
+	"github.com/claudeless/claudeless/internal/exec/gate"
+	"github.com/claudeless/claudeless/internal/record/journal"
+	"github.com/claudeless/claudeless/simulator/model"
+	"github.com/claudeless/claudeless/simulator/transcript"
+)
+
+// followed is how the run is followed.
+func followed(sys *process.System, f *flags.Flags, p *Plan) Records {
+	o := Records{
+		Run: journalRun(sys, f, p), Gates: gate.Dir(sys.Environ), Debug: f.Debug || f.DebugFile != "" || f.DebugToStderr, DebugToStderr: f.DebugToStderr,
+		DebuggerURL: f.Debugger, DebuggerToken: sys.Getenv("CLAUDELESS_DEBUGGER_TOKEN"),
+	}
+	if f.Capture != "" {
+		o.Capture = p.Abs(f.Capture)
+	}
+	if f.DebugFile != "" {
+		o.DebugFile = p.Abs(f.DebugFile)
+	}
+	return o
+}
+
+func journalRun(sys *process.System, f *flags.Flags, p *Plan) journal.Run {
+	line := journal.Run{
+		Argv: sys.Args, CWD: p.CWD, Env: map[string]string{}, Model: model.Resolve(p.Model.Name),
+		PermissionMode: string(p.Permission.Mode), Scenario: p.Scenario.Name, ScenarioFile: p.Scenario.Path,
+		InputFormat: f.InputFormat, SkipsPermissions: f.DangerouslySkipPermissions && !process.On(sys.Getenv("IS_SANDBOX")), Settings: []string{},
+	}
+	for _, layer := range p.Settings.Layers {
+		line.Settings = append(line.Settings, string(layer.Source))
+	}
+	for _, name := range journalEnv() {
+		if value := sys.Getenv(name); value != "" {
+			line.Env[name] = value
+		}
+	}
+	if f.Has("system-prompt") || f.Has("system-prompt-file") {
+		line.SystemPrompt = &p.Prompt.System
+	}
+	if f.AppendSystemPrompt != "" {
+		line.AppendPrompt = &p.Prompt.Append
+	}
+	for _, server := range p.Servers.Configs {
+		line.MCPServers = append(line.MCPServers, server.Name)
+	}
+	return line
+}
+
+// journalEnv are the variables whose values a test wants to see.
+func journalEnv() []string {
+	return []string{
+		"ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_AGENT_SDK_VERSION", "CLAUDE_CONFIG_DIR",
+		"CLAUDE_CODE_MAX_RETRIES", "CLAUDELESS_SCENARIO", "CLAUDELESS_STRICT_MCP", "CLAUDELESS_COMPAT", "HOME", "PWD",
+		"MCP_TIMEOUT", "MCP_TOOL_TIMEOUT", "MAX_THINKING_TOKENS",
+	}
+}
+
+// conversation says which conversation it is and what its lines tell.
+func conversation(sys *process.System, f *flags.Flags, p *Plan) transcript.Options {
+	o := transcript.Options{
+		StateDir: p.State, CWD: cmp.Or(p.Scenario.WorkingDirectory, p.CWD), Project: p.Scenario.ProjectPath,
+		ID: f.SessionID, DefaultID: p.Scenario.SessionID, Resume: f.Resume, ResumeAt: f.ResumeSessionAt,
+		Continue: f.Continue, Fork: f.ForkSession, NoPersist: f.NoSessionPersistence || p.State == "",
+		Version: p.Version, Entrypoint: p.Entrypoint, Clock: p.Clock,
+		Agent: p.Custom.Agent, Title: f.SessionName,
+	}
+	if p.Scenario.Seed != nil {
+		o.Again = p.Clock.Again
+	}
+	o.Machine = machine(sys, p)
+	if f.Has("resume-drops-turn") {
+		o.DropsTurn = &f.ResumeDropsTurn
+	}
+	return o
+}
+
+// machine is what transcripts say of the surroundings.
+func machine(sys *process.System, p *Plan) transcript.Machine {
+	git := findCheckout(p.CWD)
+	m := transcript.Machine{
+		Platform: runtime.GOOS, Shell: "unknown", IsGitRepo: git.repo, IsWorktree: git.worktree, AdditionalDirs: p.Permission.Paths(),
+		GitBranch: cmp.Or(git.branch, "HEAD"),
+	}
+	if shell := sys.Getenv("SHELL"); shell != "" {
+		m.Shell = filepath.Base(shell)
+	}
+	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		m.OSVersion = "Linux " + strings.TrimSpace(string(release))
+	}
+	return m
+}

@@ -1,0 +1,89 @@
+package launch
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/clock"
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/claude/flags"
+	"github.com/claudeless/claudeless/scenarios"
+)
+
+// loadScenario loads the scenario of that name, or the one that is found.
+func loadScenario(name string, at Places) (Scenario, error) {
+	path, library := findScenario(name, at)
+	s := Scenario{Name: name}
+	var err error
+	switch {
+	case library:
+		s.Scenario, err = scenarios.LoadLibrary(path)
+	case path == "":
+		s.Scenario = scenarios.Greeting()
+	default:
+		s.Path = path
+		s.Scenario, err = loadFile(path)
+	}
+	return s, err
+}
+
+// loadFile loads a scenario. What that allocates stays, so that collecting garbage halfway only costs time: a fifth of it
+// for thousands of rules.
+func loadFile(path string) (*scenarios.Scenario, error) {
+	defer debug.SetGCPercent(debug.SetGCPercent(400))
+	return scenarios.Load(path, scenarios.LoadOptions{})
+}
+
+// findScenario looks for the scenario: flag or variable, then claudeless.toml in the working and in the state directory. A
+// name that is no file and has no slash is one of the library; an empty path = none at all.
+func findScenario(name string, at Places) (path string, library bool) {
+	if name != "" {
+		path = at.Abs(name)
+		if _, err := os.Stat(path); err != nil && !strings.ContainsAny(name, `/\`) {
+			return name, true
+		}
+		return path, false
+	}
+	for _, place := range []string{at.CWD, at.State} {
+		path := filepath.Join(place, "claudeless.toml")
+		if _, err := os.Stat(path); place != "" && err == nil {
+			return path, false
+		}
+	}
+	return "", false
+}
+
+// newClock is the clock of the run, as the scenario sets it.
+func newClock(sys *process.System, f *flags.Flags, p *Plan) (*clock.Source, error) {
+	o := clock.Options{Now: sys.Now, NewID: sys.NewID, Seed: p.Scenario.Seed}
+	if text := p.Scenario.LaunchTimestamp; text != "" {
+		start, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			return nil, fmt.Errorf("launch_timestamp: %w", err)
+		}
+		o.Start = &start
+	}
+	if f.Continue || f.Resume != "" {
+		// Another part of the session must not repeat the ids of the first.
+		o.Salt = sys.Now().String()
+	}
+	return clock.New(o), nil
+}
+
+// oneFailure is the failure that --failure names; nil = none is named.
+func oneFailure(name string) (*scenarios.Failure, error) {
+	if name == "" {
+		return nil, nil
+	}
+	failure := scenarios.FailureByName(name)
+	if failure == nil {
+		return nil, process.Hinted(fmt.Sprintf("--failure: there is no failure %q", name),
+			"one of network-unreachable, connection-timeout, auth-error, rate-limit, out-of-credits, partial-response, malformed-json, "+
+				"overloaded, server-error, api-error, prompt-too-long, hang, crash")
+	}
+	return failure, nil
+}

@@ -1,0 +1,107 @@
+package launch
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/settings"
+)
+
+// Reads tells whether --setting-sources leaves a source: user, project or local.
+func (s Settings) Reads(source string) bool {
+	return s.Options.Sources == nil || slices.Contains(s.Options.Sources, source)
+}
+
+// Style is the output style that they name, whether there is one of that name or not.
+func (s Settings) Style() string { return cmp.Or(s.OutputStyle, "default") }
+
+// Approved tells whether the settings approve a server of .mcp.json.
+func (s Settings) Approved(server string) bool {
+	return s.EnableAllProjectMCPServers || slices.Contains(s.EnabledMCPJSONServers, server)
+}
+
+func (r *resolver) settingsOptions() settings.Options {
+	o := settings.Options{
+		StateDir: r.p.State, GlobalFile: r.p.Store.File, CWD: r.p.CWD, FlagValue: strings.Join(r.f.Settings, ""), ManagedDir: r.sys.ManagedDir(),
+	}
+	if r.f.Has("setting-sources") {
+		o.Sources = append([]string{}, r.f.SettingSources...)
+	}
+	if r.f.Restricted {
+		o.Sources = []string{} // flags and administrators only (observed with 2.1.330)
+	}
+	if r.f.ManagedSettings != "" {
+		o.Managed = []byte(r.f.ManagedSettings)
+	}
+	return o
+}
+
+// settings reads them; from here on their environment counts.
+func (r *resolver) settings() error {
+	o := r.settingsOptions()
+	loaded, err := settings.Load(o)
+	if managed, ok := errors.AsType[*settings.ManagedError](err); ok {
+		return process.Verbatimf("%v", managed)
+	}
+	if err != nil {
+		return process.Verbatimf("Error: %v", err)
+	}
+	r.p.Settings = Settings{Settings: loaded, Options: o}
+	if len(loaded.ManagedFaults) > 0 {
+		fmt.Fprintln(r.sys.Stderr, "Managed settings contain invalid entries (remaining valid policies are still enforced):\n"+strings.Join(loaded.ManagedFaults, "\n"))
+	}
+	if loaded.TrustWarning != "" {
+		fmt.Fprintln(r.sys.Stderr, loaded.TrustWarning)
+	}
+	r.sys = r.sys.With(loaded.Env)
+	r.around()
+	r.p.Identity = identity(r.sys, r.f, r.p)
+	r.p.Environ = environ(r.sys, r.p)
+	r.p.Servers.Client = client(r.sys, r.p)
+	if r.f.PermissionMode == "" && r.p.Scenario.PermissionMode == "" && startMode(r.f, r.p) == string(protocol.ModeBypass) {
+		return r.sys.MayBypass()
+	}
+	return nil
+}
+
+// ConfigError is a .claude.json that cannot be read as JSON.
+type ConfigError struct{ Path, backup, reason string }
+
+func (e *ConfigError) Error() string {
+	text := fmt.Sprintf("The configuration file %s is not valid JSON: %s.", e.Path, e.reason)
+	if e.backup != "" {
+		text += " It has been kept as " + e.backup + "."
+	}
+	return text
+}
+
+// checkConfig refuses a broken .claude.json, which ends a run of the real CLI before it starts, and keeps a copy of it
+// (spec: cli-observed 8).
+func (r *resolver) checkConfig() error {
+	path := r.p.Store.File
+	raw, err := os.ReadFile(path)
+	if err != nil || len(bytes.TrimSpace(raw)) == 0 {
+		return nil
+	}
+	var object map[string]json.RawMessage
+	broken := json.Unmarshal(raw, &object)
+	if broken == nil {
+		return nil
+	}
+	bad := &ConfigError{Path: path, reason: broken.Error()}
+	dir := filepath.Join(r.p.State, "backups")
+	backup := filepath.Join(dir, fmt.Sprintf("%s.corrupted.%d", filepath.Base(path), r.p.Clock.Now().UnixMilli()))
+	if os.MkdirAll(dir, 0o700) == nil && os.WriteFile(backup, raw, 0o600) == nil {
+		bad.backup = backup
+	}
+	return bad
+}

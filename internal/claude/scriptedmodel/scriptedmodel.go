@@ -1,0 +1,141 @@
+// Package scriptedmodel is the model of a session and of its agents: the scenario, or a
+// model that fails whatever it is asked.
+//
+// Its one invariant: a reply that waits at a gate comes in the end, when it is
+// released or after [gate.Patience], and what kept it is told. It knows nothing of
+// turns and tools.
+package scriptedmodel
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/claudeless/claudeless/internal/exec/gate"
+	"github.com/claudeless/claudeless/internal/exec/procio"
+	"github.com/claudeless/claudeless/internal/record/journal"
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Options say who plays. Engine, Names and Records are required.
+type Options struct {
+	Engine *scenarios.Engine
+	// Failure is that of every reply; nil = the scenario answers.
+	Failure *scenarios.Failure
+	// Fault is a fault of the whole run by its name; empty = none.
+	Fault string
+	// Stdout is what faults of a reply spoil.
+	Stdout io.Writer
+	// Gates is the directory of the gates; empty = there are none.
+	Gates   string
+	Names   Names
+	Records Records
+}
+
+// Names are what the environment has in the place of the names of models.
+type Names interface{ Name(name string) string }
+
+// Records take what is to be told of a run.
+type Records interface {
+	Note(b journal.Body)
+	Warn(text string)
+}
+
+// Player is the model of a session.
+type Player struct{ o Options }
+
+// New makes the model of a session. It starts nothing.
+func New(o Options) *Player { return &Player{o} }
+
+// Name is what the environment has in the place of a model's name.
+func (p *Player) Name(name string) string { return p.o.Names.Name(name) }
+
+// Own is the model of the session's conversation.
+func (p *Player) Own() simulator.Model {
+	failure := p.o.Failure
+	if name := procio.ArmOutput(p.o.Stdout, p.o.Fault); name != "" && failure == nil {
+		failure = scenarios.FailureByName(name)
+	}
+	if failure == nil {
+		return p
+	}
+	return failing{failure}
+}
+
+// Script is the model of one agent.
+func (p *Player) Script(script *protocol.SubagentScript) simulator.Model {
+	if p.o.Failure != nil {
+		return failing{p.o.Failure}
+	}
+	return p.o.Engine.Subagent(script)
+}
+
+// failing is a model whose every reply is the same failure.
+type failing struct{ failure *scenarios.Failure }
+
+// Next fails.
+func (m failing) Next(context.Context, scenarios.Request) (scenarios.Reply, error) {
+	return scenarios.Reply{Failure: m.failure, Rule: scenarios.RuleRef{Name: "--failure"}}, nil
+}
+
+// Next is the engine's reply, when it may go on: it may want to wait at a gate, and
+// the output spoiled.
+func (p *Player) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
+	reply, err := p.o.Engine.Next(ctx, r)
+	if err != nil {
+		return reply, err
+	}
+	if name := procio.ArmOutput(p.o.Stdout, reply.Fault); name != "" && reply.Failure == nil {
+		reply.Failure = scenarios.FailureByName(name)
+	}
+	for _, g := range []struct {
+		name string
+		own  bool
+	}{{reply.After, false}, {reply.Gate, true}} {
+		if g.name == "" {
+			continue
+		}
+		err := errNoGates
+		if p.o.Gates != "" {
+			err = p.wait(ctx, g.name, g.own)
+		}
+		if ctx.Err() != nil {
+			return reply, ctx.Err()
+		}
+		if err != nil {
+			p.complain(g.name, reply.Rule, err)
+		}
+	}
+	return reply, nil
+}
+
+var errNoGates = errors.New("there are none outside of claudeless exec: name a directory with CLAUDELESS_GATES")
+
+// wait holds a message back until its own gate, or that of another step, is released.
+func (p *Player) wait(ctx context.Context, name string, own bool) error {
+	if own {
+		if err := gate.Reach(p.o.Gates, name); err != nil {
+			return err
+		}
+		p.o.Records.Note(journal.Gate{Name: name, Event: "reached"})
+	}
+	err := gate.AwaitReleased(ctx, p.o.Gates, name, gate.Patience)
+	switch {
+	case err == nil:
+		p.o.Records.Note(journal.Gate{Name: name, Event: "released"})
+	case errors.Is(err, gate.ErrTimeout):
+		p.o.Records.Note(journal.Gate{Name: name, Event: "timeout"})
+	}
+	return err
+}
+
+// complain says that nobody came: the message goes on, and the run has a finding.
+func (p *Player) complain(name string, rule scenarios.RuleRef, err error) {
+	p.o.Records.Warn("gate " + name + ": " + err.Error())
+	p.o.Records.Note(journal.Finding{
+		ID: "T01", Level: "error", Text: "the gate " + name + " was not released: " + err.Error(),
+		Advice: "release it: claudeless gates release " + name, File: rule.File, Line: rule.Line,
+	})
+}

@@ -1,0 +1,130 @@
+package scriptedmodel_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/internal/claude/scriptedmodel"
+	"github.com/claudeless/claudeless/internal/exec/gate"
+	"github.com/claudeless/claudeless/internal/record/journal"
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+const gated = `
+[[responses]]
+pattern = { type = "any" }
+response = { steps = [{ text = "late", gate = "door" }] }
+`
+
+type records struct {
+	notes    []journal.Body
+	warnings int
+}
+
+func (r *records) Note(b journal.Body) { r.notes = append(r.notes, b) }
+func (r *records) Warn(string)         { r.warnings++ }
+
+type names struct{}
+
+func (names) Name(name string) string { return name }
+
+func newPlayer(t *testing.T, o scriptedmodel.Options) (*scriptedmodel.Player, *records) {
+	t.Helper()
+	s, err := scenarios.Parse("s.toml", []byte(gated), scenarios.LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &records{}
+	o.Engine, o.Names, o.Records = scenarios.NewEngine(s, scenarios.EngineOptions{}), names{}, r
+	return scriptedmodel.New(o), r
+}
+
+// A message waits at its gate, and what became of it is told.
+func TestGates(t *testing.T) {
+	finding := func(why string) journal.Finding {
+		return journal.Finding{
+			ID: "T01", Level: "error", Text: "the gate door was not released: " + why,
+			Advice: "release it: claudeless gates release door", File: "s.toml", Line: 2,
+		}
+	}
+	for _, test := range []struct {
+		name     string
+		dir      bool
+		released time.Duration // when; 0 = never
+		took     time.Duration
+		notes    []journal.Body
+		warnings int
+	}{
+		{"released", true, time.Second, time.Second, []journal.Body{journal.Gate{Name: "door", Event: "reached"}, journal.Gate{Name: "door", Event: "released"}}, 0},
+		{"never", true, 0, gate.Patience, []journal.Body{
+			journal.Gate{Name: "door", Event: "reached"}, journal.Gate{Name: "door", Event: "timeout"}, finding(gate.ErrTimeout.Error()),
+		}, 1},
+		{"no gates", false, 0, 0, []journal.Body{finding("there are none outside of claudeless exec: name a directory with CLAUDELESS_GATES")}, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				o := scriptedmodel.Options{}
+				if test.dir {
+					o.Gates = dir
+				}
+				p, r := newPlayer(t, o)
+				if test.released > 0 {
+					time.AfterFunc(test.released, func() {
+						if err := os.WriteFile(filepath.Join(dir, "door.released"), nil, 0o600); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				began := time.Now()
+				reply, err := p.Own().Next(t.Context(), scenarios.Request{Prompt: "x"})
+				if err != nil || len(reply.Blocks) != 1 {
+					t.Fatal(reply, err)
+				}
+				if took := time.Since(began); took < test.took || took > test.took+time.Second {
+					t.Errorf("took %s, want %s", took, test.took)
+				}
+				if diff := cmp.Diff(test.notes, r.notes); diff != "" {
+					t.Error(diff)
+				}
+				if r.warnings != test.warnings {
+					t.Errorf("%d warnings", r.warnings)
+				}
+			})
+		})
+	}
+}
+
+// Who is interrupted waits no longer.
+func TestInterruptedAtGate(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		p, r := newPlayer(t, scriptedmodel.Options{Gates: dir})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := p.Own().Next(ctx, scenarios.Request{Prompt: "x"}); !errors.Is(err, context.DeadlineExceeded) || r.warnings > 0 {
+			t.Errorf("%v, %d warnings", err, r.warnings)
+		}
+	})
+}
+
+// A failure of the whole run is that of the session and of its agents.
+func TestFailure(t *testing.T) {
+	failure := scenarios.FailureByName("rate_limit")
+	p, _ := newPlayer(t, scriptedmodel.Options{Failure: failure})
+	for _, m := range []interface {
+		Next(context.Context, scenarios.Request) (scenarios.Reply, error)
+	}{p.Own(), p.Script(&protocol.SubagentScript{})} {
+		if reply, err := m.Next(t.Context(), scenarios.Request{Prompt: "x"}); err != nil || reply.Failure != failure {
+			t.Errorf("%+v, %v", reply, err)
+		}
+	}
+}

@@ -1,0 +1,105 @@
+package session
+
+import (
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/internal/claude/launch"
+	"github.com/claudeless/claudeless/internal/claude/scriptedmodel"
+	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/agent"
+	"github.com/claudeless/claudeless/simulator/command"
+	"github.com/claudeless/claudeless/simulator/task"
+)
+
+// background is what goes on beside the conversation: tasks, and the agents among them.
+type background struct {
+	tasks   *task.Set
+	agents  *agent.Agents
+	model   *scriptedmodel.Player // of the session's own conversation, and of agents
+	plan    launch.Plan
+	policy  *policy
+	records *recorder
+	live    *simulator.Live
+	shown   atomic.Bool       // texts of agents that are waited for
+	options simulator.Options // of the session's own conversation; set before its first turn
+	scratch scratch
+}
+
+// scratch is a directory that goes with the run.
+type scratch struct {
+	once sync.Once
+	dir  *proc.TempDir // nil = not made
+}
+
+// newBackground prepares agents and tasks. It starts nothing.
+func newBackground(plan launch.Plan, live *simulator.Live, p *policy) *background {
+	b := &background{plan: plan, policy: p, records: p.records, live: live}
+	b.tasks = task.New(task.Options{NewID: plan.Clock.NewID, Now: plan.Clock.Now, Dir: b.dir, Ordered: plan.Clock.Repeatable()})
+	b.model = scriptedmodel.New(scriptedmodel.Options{
+		Engine: p.records.engine.Engine, Failure: plan.Scenario.Failure, Fault: plan.Scenario.Fault, Stdout: plan.Stdout,
+		Gates: plan.Records.Gates, Names: plan.Model.Aliases, Records: p.records,
+	})
+	b.agents = agent.New(agent.Options{Tasks: b.tasks, Kinds: b, Models: b.model, Session: b, CWD: plan.CWD})
+	b.shown.Store(plan.Output.AgentText)
+	return b
+}
+
+// dir holds the output of tasks: below the temporary directory, one folder for each user, project and session (observed with
+// 2.1.329), or in a directory that goes when nothing is to be kept.
+func (b *background) dir() string {
+	if b.plan.TaskTemp != "" {
+		project := filepath.Base(filepath.Dir(b.records.transcript.Path()))
+		return filepath.Join(b.plan.TaskTemp, fmt.Sprintf("claude-%d", b.plan.UID), project, b.records.ID(), "tasks")
+	}
+	b.scratch.once.Do(func() {
+		b.scratch.dir, _ = proc.MakeTempDir("claudeless-tasks-")
+	})
+	if b.scratch.dir == nil {
+		return "" // tasks then write nowhere
+	}
+	return b.scratch.dir.Path
+}
+
+// planFile is where the session keeps its plan; empty = nowhere.
+func (b *background) planFile() string {
+	if b.plan.Transcript.NoPersist {
+		return ""
+	}
+	return filepath.Join(b.plan.State, "plans", b.records.ID()+".md")
+}
+
+// close ends what still runs.
+func (b *background) close() {
+	b.tasks.Close()
+	if err := b.scratch.dir.Remove(); err != nil {
+		b.records.Warn(err.Error())
+	}
+}
+
+// Options are those of the session's own conversation.
+func (b *background) Options() simulator.Options { return b.options }
+
+// Name is how other sessions would call this one.
+func (b *background) Name() string { return command.SessionName(b.live.Now().Title, b.records.ID()) }
+
+// Shown tells whether texts of agents that are waited for are shown.
+func (b *background) Shown() bool { return b.shown.Load() }
+
+// Find returns the kind of agent with a name.
+func (b *background) Find(name string) (agent.Definition, bool) {
+	a, ok := b.plan.Catalog.Agent(name)
+	return agent.Definition{
+		Name: a.Name, Prompt: a.Prompt, Tools: a.Tools, Disallowed: a.Disallowed,
+		Model: a.Model, MaxTurns: a.MaxTurns, Background: a.Background,
+	}, ok
+}
+
+// Names lists the kinds there are.
+func (b *background) Names() []string { return b.plan.Catalog.AgentNames() }
+
+// Denied is the rule that keeps agents of a kind from starting.
+func (b *background) Denied(name string) (rule, source string) { return b.policy.DeniedAgent(name) }

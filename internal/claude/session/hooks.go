@@ -1,0 +1,141 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/claudeless/claudeless/executor/builtin"
+	"github.com/claudeless/claudeless/internal/claude/catalog"
+	"github.com/claudeless/claudeless/internal/claude/launch"
+	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
+	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/command"
+	"github.com/claudeless/claudeless/simulator/hook"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/settings"
+)
+
+// hooks are the hooks of settings, plugins, skills and the host.
+type hooks struct {
+	*hook.Runner
+	live    *simulator.Live
+	bench   bench
+	records *recorder
+	frames  bool // their start and end are shown
+	off     bool // settings or flags switch all of them off
+}
+
+// newHooks reads the hooks of the settings (spec: cli-contract 5.5).
+func newHooks(plan launch.Plan, live *simulator.Live, b bench, p *policy) *hooks {
+	h := &hooks{live: live, bench: b, records: p.records, frames: plan.Output.HookEvents, off: plan.Settings.DisableAllHooks || plan.Custom.Reduced()}
+	id := p.records.ID()
+	o := hook.Options{
+		CWD: plan.CWD, ToldCWD: plan.Scenario.WorkingDirectory, SessionID: id, TranscriptPath: p.records.transcript.Path(),
+		Environ: plan.Environ, PID: plan.PID, Entrypoint: plan.Entrypoint, NewID: plan.Clock.NewID, Now: plan.Clock.Now,
+		DefaultTimeout: plan.Limits.HookTimeout, MCPTool: p.servers.hookTool, MatchRule: p.Covers,
+		EnvDir: filepath.Join(plan.State, "session-env", id),
+	}
+	if plan.Clock.Repeatable() {
+		o.ProgressEvery = -1
+	}
+	if host := p.servers.answers.host; host != nil {
+		o.Callback = host.Callback
+	}
+	for _, h := range plan.Settings.Hooks {
+		if plan.Custom.Reduced() && h.Source != settings.Managed {
+			continue
+		}
+		o.Settings = append(o.Settings, hook.Source{Name: string(h.Source), Raw: h.Raw})
+	}
+	if !h.off {
+		for _, parts := range plan.Catalog.Parts() {
+			o.Settings = append(o.Settings, ofPlugin(parts))
+		}
+	}
+	runner, warnings := hook.New(o)
+	for _, w := range warnings {
+		h.records.hint(w.Text)
+	}
+	h.Runner = runner
+	return h
+}
+
+// ofPlugin are the hooks of a plugin, which find its directory in their environment.
+func ofPlugin(parts catalog.Parts) hook.Source {
+	return hook.Source{Name: "plugin " + parts.Name, Plugin: parts.Name, Raw: parts.Hooks, Environ: []string{"CLAUDE_PLUGIN_ROOT=" + parts.Dir}}
+}
+
+// Announce runs the hooks of a tool's own events, which are told of the prompt only; a refusal is its feedback.
+func (h *hooks) Announce(ctx context.Context, in protocol.HookInput) (feedback string, shown []protocol.Event) {
+	now := h.live.Now()
+	base := protocol.HookBase{SessionID: now.SessionID, TranscriptPath: now.Transcript, CWD: h.bench.Dir(), PromptID: now.PromptID}
+	out := h.Run(ctx, hook.Input{Base: base, Event: in})
+	if h.frames {
+		shown = out.Frames
+	}
+	return strings.Join(out.Texts, "\n"), shown
+}
+
+// library is what the model may load by itself: skills and commands.
+type library struct {
+	catalog *catalog.Catalog
+	policy  *policy
+	hooks   *hooks
+	allowed atomic.Pointer[[]string] // skills that the model may load; nil = all
+	shell   command.Shell
+	hooked  sync.Map // names of the skills whose hooks are in force
+}
+
+// command finds a custom command or a skill as the Skill tool names it.
+func (l *library) command(name string) (catalog.Command, bool) {
+	return l.catalog.Command(strings.TrimPrefix(name, "/"))
+}
+
+// Skill is what the Skill tool loads.
+func (l *library) Skill(ctx context.Context, name, args string) (builtin.Skill, error) {
+	if err := l.Check(name); err != nil {
+		return builtin.Skill{}, err
+	}
+	k, _ := l.command(name)
+	l.policy.Grant(k.Tools)
+	l.hook(k)
+	text, err := command.Text(ctx, l.shell, k, args)
+	return builtin.Skill{Name: k.Name, Text: text, Tools: k.Tools}, err
+}
+
+// Check says, in the words that users see, why the model cannot load a skill.
+func (l *library) Check(name string) error {
+	name = strings.TrimPrefix(name, "/")
+	k, ok := l.command(name)
+	allowed := l.allowed.Load()
+	reserved := " Ask the user to run /" + name + " themselves — it cannot be invoked via the Skill tool."
+	switch {
+	case !ok && slices.Contains(clientinfo.Unavailable(), name):
+		return errors.New(name + " is a UI command, not a skill." + reserved)
+	case !ok && command.Known(name):
+		return errors.New(name + " is a built-in CLI command, not a skill." + reserved)
+	case !ok:
+		return errors.New("Unknown skill: " + name)
+	case k.NoModel:
+		return errors.New("Skill " + name + " cannot be used with Skill tool due to disable-model-invocation." + reserved)
+	case allowed != nil && !slices.Contains(*allowed, k.Name) && !slices.Contains(*allowed, name):
+		return fmt.Errorf("Skill %s is not in this session's skills allowlist", name)
+	}
+	return nil
+}
+
+// hook puts the hooks of a skill in force when it is first used.
+func (l *library) hook(k catalog.Command) {
+	if _, known := l.hooked.LoadOrStore(k.Name, true); known || k.Hooks == nil || l.hooks.off {
+		return
+	}
+	for _, w := range l.hooks.Add(hook.Source{Name: "skill " + k.Name, Raw: k.Hooks, Skill: true}) {
+		l.hooks.records.hint(w.Text)
+	}
+}

@@ -1,0 +1,147 @@
+package session
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/claudeless/claudeless/internal/base/clock"
+	"github.com/claudeless/claudeless/internal/claude/launch"
+	"github.com/claudeless/claudeless/internal/record/redact"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// mirror repeats every transcript line on stdout (--session-mirror; spec:
+// cli-contract 8.5). Lines are written to disk before the event that made them
+// is yielded, so taking them just before each event puts all lines of a turn
+// before its result.
+type mirror struct {
+	mu    sync.Mutex
+	files []*mirrored // in the order of their first line
+}
+
+// mirrored are the lines of one file that were not shown yet.
+type mirrored struct {
+	path    string
+	entries []json.RawMessage
+}
+
+// line takes note of a line that was written to the file at path.
+func (m *mirror) line(path string, line []byte) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	entry := json.RawMessage(bytes.Clone(line))
+	if n := len(m.files); n > 0 && m.files[n-1].path == path {
+		m.files[n-1].entries = append(m.files[n-1].entries, entry)
+		return
+	}
+	m.files = append(m.files, &mirrored{path: path, entries: []json.RawMessage{entry}})
+}
+
+// take returns the frames of all lines since the last call. A nil mirror has
+// none.
+func (m *mirror) take() []protocol.Event {
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var frames []protocol.Event
+	for _, f := range m.files {
+		frames = append(frames, &protocol.Frame{Type: "transcript_mirror", Fields: []protocol.Field{
+			{Key: "filePath", Value: f.path}, {Key: "entries", Value: f.entries},
+		}})
+	}
+	m.files = nil
+	return frames
+}
+
+// debugLog is what --debug writes: one line for each thing that happens. The
+// lines have the real CLI's form, the texts are our own.
+type debugLog struct {
+	w      io.WriteCloser
+	clock  *clock.Source
+	redact *redact.Redactor
+}
+
+// openDebug opens the log where the plan wants it: on stderr, in a file, or beside the sessions; nil = nowhere.
+func openDebug(plan launch.Plan, stderr io.Writer, id string) (log *debugLog, err error) {
+	path := plan.Records.DebugFile
+	switch {
+	case !plan.Records.Debug, path == "" && plan.State == "" && !plan.Records.DebugToStderr:
+		return log, nil
+	case plan.Records.DebugToStderr:
+		return newDebugLog(plan, unclosed{stderr}), nil
+	case path == "":
+		path = filepath.Join(plan.State, "debug", id+".txt")
+	}
+	file, err := openLog(path)
+	if err != nil {
+		return nil, fmt.Errorf("opening the debug log: %w", err)
+	}
+	return newDebugLog(plan, file), nil
+}
+
+func newDebugLog(plan launch.Plan, w io.WriteCloser) *debugLog {
+	return &debugLog{w, plan.Clock, redact.New(redact.Options{Environ: plan.Environ})}
+}
+
+func openLog(path string) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+}
+
+// unclosed leaves a stream open that belongs to others.
+type unclosed struct{ io.Writer }
+
+func (unclosed) Close() error { return nil }
+
+func (l *debugLog) printf(format string, args ...any) {
+	if l == nil {
+		return
+	}
+	for i, arg := range args {
+		if text, is := arg.(string); is {
+			args[i] = l.redact.String(text)
+		}
+	}
+	text := strings.ReplaceAll(l.redact.String(fmt.Sprintf(format, args...)), "\n", "\\n")
+	// A log that cannot be written is no reason to fail.
+	_, _ = fmt.Fprintf(l.w, "%s [DEBUG] %s\n", l.clock.Now().UTC().Format("2006-01-02T15:04:05.000Z"), text)
+}
+
+func (l *debugLog) close() {
+	if l != nil {
+		_ = l.w.Close() // as above
+	}
+}
+
+// event writes the line of one event; most events have none.
+func (l *debugLog) event(ev protocol.Event) {
+	switch ev := ev.(type) {
+	case *protocol.Prompted:
+		l.printf("prompt %s from %s: %q", ev.UUID, ev.Source, ev.Content.Plain())
+	case *protocol.Init:
+		l.printf("turn begins: model %s, mode %s, %d tools", ev.Model, ev.PermissionMode, len(ev.Tools))
+	case *protocol.Matched:
+		l.printf("answered by %s %s:%d", cmp.Or(ev.Rule, "no rule"), ev.File, ev.Line)
+	case *protocol.ToolRan:
+		l.printf("%s %s took %s, error %t", ev.Use.Name, ev.Use.ID, ev.Duration, ev.Result.IsError)
+	case *protocol.CLIRetry:
+		l.printf("request failed with %d, attempt %d: %s", ev.Status, ev.Attempt, ev.Message)
+	case *protocol.Warning:
+		l.printf("warning: %s", ev.Text)
+	case *protocol.System:
+		l.printf("system/%s", ev.Subtype)
+	case *protocol.Result:
+		l.printf("turn ends: %s, %s, %d turns", ev.Subtype, ev.TerminalReason, ev.NumTurns)
+	}
+}

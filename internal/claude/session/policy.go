@@ -1,0 +1,220 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/executor/builtin"
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/claude/catalog"
+	"github.com/claudeless/claudeless/internal/claude/launch"
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// policy is who may do what, and who is asked.
+type policy struct {
+	*permission.Policy
+	servers *servers
+	records *recorder
+	catalog *catalog.Catalog
+	plan    launch.Permission
+	canned  executor.CannedOptions
+	answers map[string]string // that the scenario gives to a question to the user
+}
+
+// bench is the tools at hand and the directory in which they work.
+type bench interface {
+	Tool(name string) (protocol.Tool, bool)
+	Dir() string
+}
+
+func newPolicy(plan launch.Plan, b bench, v *servers) (*policy, error) {
+	p := &policy{servers: v, records: v.records, catalog: plan.Catalog, plan: plan.Permission, canned: canned(plan.Scenario)}
+	if te := plan.Scenario.ToolExecution; te != nil {
+		p.answers = te.Tools["AskUserQuestion"].Answers
+	}
+	var err error
+	p.Policy, err = permission.New(permission.Options{
+		Mode: plan.Permission.Mode, CWD: plan.CWD, AdditionalDirs: plan.Permission.Directories, Home: plan.Home, Rules: plan.Permission.Rules,
+		AutoApprove:   p.approves,
+		NoPrompts:     plan.Permission.NoPrompts,
+		Tool:          b.Tool,
+		Disk:          disk{},
+		Dir:           b.Dir,
+		HasAsker:      plan.Permission.PromptTool != "",
+		BypassAllowed: plan.Permission.BypassAllowed,
+		NoBypass:      plan.Settings.Permissions.DisableBypass,
+		NoAuto:        plan.Settings.Permissions.DisableAuto,
+		OnDirectories: v.setRoots,
+		AskSkill:      p.asksForSkill,
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range p.Warnings() {
+		p.records.hint(w)
+	}
+	return p, nil
+}
+
+// canned is what a scenario says about results of tools.
+func canned(s launch.Scenario) executor.CannedOptions {
+	o := executor.CannedOptions{Tools: map[string]executor.CannedTool{}, Shape: builtin.Shape}
+	te := s.ToolExecution
+	if te == nil {
+		return o
+	}
+	if te.Mode == "mock" {
+		o.Mode = executor.Mock
+	}
+	for name, tool := range te.Tools {
+		o.Tools[name] = executor.CannedTool{Result: tool.Result, Error: tool.Error, AutoApprove: tool.AutoApprove}
+	}
+	return o
+}
+
+// approves tells what the scenario lets run unasked, questions among it that it answers where no host can be asked.
+func (p *policy) approves(tool string) bool {
+	answered := tool == "AskUserQuestion" && p.plan.PromptTool == "" && len(p.answers) > 0
+	return p.canned.Tools[tool].AutoApprove || answered
+}
+
+func (p *policy) asksForSkill(name string) bool {
+	k, ok := p.catalog.Command(strings.TrimPrefix(name, "/"))
+	return ok && len(k.Tools) > 0
+}
+
+// Grant lets what a command or a skill allows run unasked.
+func (p *policy) Grant(rules []string) {
+	var granted []permission.Rule
+	for _, text := range rules {
+		granted = append(granted, permission.Rule{Behavior: permission.BehaviorAllow, Source: "command", Text: text})
+	}
+	p.Replace("command", granted)
+}
+
+// asker is who answers permission questions: the host, a tool of an MCP server, or, when nil, nobody.
+func (p *policy) asker(host Host) permission.Asker {
+	switch p.plan.PromptTool {
+	case "":
+		return nil
+	case "stdio":
+		if host == nil {
+			return nil
+		}
+		return host
+	}
+	return promptTool{servers: p.servers, name: p.plan.PromptTool}
+}
+
+// promptTool asks a tool of an MCP server (--permission-prompt-tool; spec: cli-contract 6.3).
+type promptTool struct {
+	servers *servers
+	name    string
+}
+
+// Ask calls the tool. That there is none shows with the first question, and is an error.
+func (p promptTool) Ask(ctx context.Context, q protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
+	input, err := protocol.Marshal(struct {
+		ToolName  string          `json:"tool_name"`
+		Input     json.RawMessage `json:"input"`
+		ToolUseID string          `json:"tool_use_id"`
+	}{q.Use.Name, q.Use.Input, q.Use.ID})
+	if err != nil {
+		return protocol.PermissionAnswer{}, err
+	}
+	if known := p.servers.names(); !slices.Contains(known, p.name) {
+		return protocol.PermissionAnswer{}, process.Verbatimf("Error: MCP tool %s (passed via --permission-prompt-tool) not found. Available MCP tools: %s",
+			p.name, cmp.Or(strings.Join(known, ", "), "none"))
+	}
+	result, err := p.servers.manager.Call(ctx, mcp.CallRequest{Tool: p.name, ToolUseID: q.Use.ID, Input: input})
+	switch {
+	case ctx.Err() != nil:
+		return protocol.PermissionAnswer{}, ctx.Err()
+	case err != nil: // its server is gone
+		return protocol.PermissionAnswer{Undecided: true}, nil
+	case result.IsError:
+		return protocol.PermissionAnswer{Failure: result.Content.Plain(), Broken: true}, nil
+	}
+	answer := permission.ReadAnswer(json.RawMessage(result.Content.Plain()))
+	if answer.Failure != "" {
+		answer.Failure = "The permission prompt tool returned an invalid permission result. Expected {behavior: 'allow', updatedInput?: object} or " +
+			"{behavior: 'deny', message: string}. updatedPermissions may hold at most 4096 updates, rules and directories in all."
+	}
+	return answer, nil
+}
+
+// disk is the file system as rules see it.
+type disk struct{}
+
+// IsDir tells whether a path is a directory.
+func (disk) IsDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// Resolve follows symbolic links.
+func (disk) Resolve(path string) string { return resolveLinks(path) }
+
+// Glob finds what a pattern of the shell matches.
+func (disk) Glob(pattern string) []string { return matchFiles(pattern) }
+
+// maxLinks bounds how many links that lead nowhere are followed in a row.
+const maxLinks = 40
+
+// resolveLinks follows the symbolic links of an absolute path as far as it
+// exists, those that lead nowhere included: what is written through them comes
+// into being there.
+func resolveLinks(path string) string { return followLinks(path, maxLinks) }
+
+func followLinks(path string, most int) string {
+	rest := ""
+	for dir := path; ; dir = filepath.Dir(dir) {
+		if target, err := filepath.EvalSymlinks(dir); err == nil {
+			return filepath.Join(target, rest)
+		}
+		if to, err := os.Readlink(dir); err == nil && most > 0 {
+			if !filepath.IsAbs(to) {
+				to = filepath.Join(followLinks(filepath.Dir(dir), most-1), to)
+			}
+			return followLinks(filepath.Join(to, rest), most-1)
+		}
+		if dir == filepath.Dir(dir) {
+			return path
+		}
+		rest = filepath.Join(filepath.Base(dir), rest)
+	}
+}
+
+// matchFiles finds what an absolute pattern of the shell matches, and a little
+// more: dot files, and any character where the pattern lists some.
+func matchFiles(pattern string) []string {
+	var b strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		switch end := strings.IndexByte(pattern[min(i+2, len(pattern)):], ']'); {
+		case pattern[i] == '\\' && i+1 < len(pattern):
+			b.WriteString(pattern[i : i+2])
+			i++
+		case pattern[i] == '[' && end >= 0:
+			b.WriteByte('?')
+			i += 2 + end
+		case pattern[i] == '[' || pattern[i] == ']':
+			b.WriteString(`\` + pattern[i:i+1])
+		default:
+			b.WriteByte(pattern[i])
+		}
+	}
+	found, err := filepath.Glob(b.String())
+	if err != nil {
+		return nil // no pattern that Glob reads is malformed
+	}
+	return found
+}

@@ -1,0 +1,366 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/internal/base/clock"
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/claude/launch"
+	"github.com/claudeless/claudeless/internal/cli/mcpcmd"
+	"github.com/claudeless/claudeless/internal/record/journal"
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/mcp/record"
+	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/model"
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Host is who may stand behind a session: a program that answers its questions and sends its prompts.
+type Host interface {
+	permission.Asker
+	simulator.Prompts
+	Servant
+}
+
+// Servant is what a host does for the parts of a session that live inside it.
+type Servant interface {
+	// Callback runs a hook of the host's; see hook.Callback.
+	Callback(ctx context.Context, id string, input json.RawMessage, toolUse string) (json.RawMessage, error)
+	// Message carries a message to an MCP server inside the host; see mcp.Options.SDK.
+	Message(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
+	// Elicit asks the user for a server.
+	Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer
+}
+
+// servers are the MCP servers of the session.
+type servers struct {
+	plan      launch.Servers
+	inventory *inventory
+	records   *recorder
+	answers   answers
+	results   results
+	progress  io.Writer       // where a line about what is waited for may pass; nil = nowhere
+	manager   *mcp.Manager    // nil = no servers
+	life      context.Context // of Start without its end; what is asked of servers outside of a call lives in it
+	guests    *guests
+}
+
+// guests are the servers that come after the start: those inside the host, and those of plugins that it names.
+type guests struct {
+	settled chan struct{} // closed when those that were there at the start have settled beside a host
+	failure error         // of that; to be read after settled
+	joining atomic.Bool   // servers of the host may still be connecting
+
+	mu         sync.Mutex // guards what follows
+	introduced bool       // the host's own servers are connected
+	plugged    []mcp.ServerConfig
+}
+
+func newServers(plan launch.Plan, live *simulator.Live, host Host, r *recorder) *servers {
+	return &servers{
+		plan: plan.Servers, inventory: newInventory(plan, live), records: r,
+		answers: answers{scenario: plan.Scenario, model: plan.Model.Name, host: host}, results: results{r, plan.Clock},
+		progress: plan.Progress, guests: &guests{settled: make(chan struct{})},
+	}
+}
+
+// open makes the manager, if there is anything to manage.
+func (v *servers) open(roots []string, capture bool) error {
+	if len(v.plan.Configs) == 0 && v.answers.host == nil {
+		return nil
+	}
+	o := v.plan.Client
+	o.Servers, o.Roots, o.SessionID = v.plan.Configs, roots, v.records.transcript.ID()
+	o.Files, o.Elicit, o.Sample, o.Records = v.results, v.answers.elicit, v.answers.sampler(), v.results.calls(capture)
+	if host := v.answers.host; host != nil {
+		o.SDK = host.Message
+	}
+	var err error
+	v.manager, err = mcp.New(o)
+	return err
+}
+
+// start connects them and waits until they have settled.
+func (v *servers) start(ctx context.Context) error {
+	v.life = context.WithoutCancel(ctx)
+	if v.manager == nil {
+		return v.strict()
+	}
+	if err := mcpcmd.Start(ctx, v.manager, v.progress); err != nil {
+		return err
+	}
+	return v.strict()
+}
+
+func (v *servers) close(ctx context.Context) {
+	if v.manager == nil {
+		return
+	}
+	if err := v.manager.Close(ctx); err != nil {
+		v.records.Warn("ending the MCP servers: " + err.Error())
+	}
+}
+
+// hasResources tells whether a server has resources, for which there are tools.
+func (v *servers) hasResources() bool { return v.manager != nil && v.manager.HasResources() }
+
+// statuses are the servers that were tried.
+func (v *servers) statuses() []mcp.ServerStatus {
+	if v.manager == nil {
+		return nil
+	}
+	return v.manager.Servers()
+}
+
+// strict refuses a run whose servers are not all there, if it is to.
+func (v *servers) strict() error {
+	if !v.plan.Required {
+		return nil
+	}
+	return v.failed()
+}
+
+// failed is one line for each server that is not there.
+func (v *servers) failed() error {
+	var lines []string
+	for _, e := range v.plan.Errors {
+		lines = append(lines, fmt.Sprintf("MCP server '%s' failed to start: %s", e.Name, e.Message))
+	}
+	for _, st := range v.statuses() {
+		if st.Status != "connected" && st.Status != "disabled" {
+			reason := cmp.Or(st.Error, "no answer in time (MCP_TIMEOUT says how long is waited)")
+			lines = append(lines, fmt.Sprintf("MCP server '%s' failed to start: %s", st.Name, reason))
+		}
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return process.Verbatimf("%s", strings.Join(lines, "\n"))
+}
+
+// tools are the tools of the servers and those for their resources, which --tools does not take away.
+func (v *servers) tools() executor.Composite {
+	if v.manager == nil {
+		return nil
+	}
+	return executor.Composite{
+		executor.Hide(v.inventory.hidden)(executor.MCP{Manager: v.manager}),
+		executor.Hide(func(t protocol.Tool) bool { return v.inventory.disallowed(t.Name) })(executor.Resources{Manager: v.manager, SaveBlob: v.results.resource}),
+	}
+}
+
+// tool finds one of them by its canonical name.
+func (v *servers) tool(name string) (protocol.Tool, bool) {
+	if v.manager == nil {
+		return protocol.Tool{}, false
+	}
+	if t, err := v.manager.Resolve(name); err == nil && t.Name == name {
+		return t, !v.inventory.hidden(t)
+	}
+	for _, t := range executor.ResourceTools() {
+		if t.Name == name && v.manager.HasResources() {
+			return t, !v.inventory.disallowed(name)
+		}
+	}
+	return protocol.Tool{}, false
+}
+
+// names are the canonical names of all their tools, hidden ones among them.
+func (v *servers) names() []string {
+	var names []string
+	if v.manager != nil {
+		for _, t := range v.manager.Tools() {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
+// isDeferred tells the tools of which the model knows only the names.
+func (v *servers) isDeferred(t protocol.Tool) bool {
+	loaded := slices.ContainsFunc(v.plan.Configs, func(s mcp.ServerConfig) bool { return s.AlwaysLoad && s.Name == t.Server })
+	return executor.DeferredByDefault(t) && !loaded
+}
+
+// answers is what servers are told that ask.
+type answers struct {
+	scenario launch.Scenario
+	model    string // that samples, where the scenario names none
+	host     Host   // nil = nobody is there
+}
+
+// elicit answers what a server asks the user: as the scenario says, else as the host says, else as the real CLI does in
+// print mode, by cancelling.
+func (a answers) elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
+	scripted := a.scenario.MCP.Elicitation
+	switch {
+	case scripted == nil && a.host != nil:
+		return a.host.Elicit(ctx, q)
+	case scripted == nil:
+		return mcp.ElicitAnswer{}
+	}
+	answer := mcp.ElicitAnswer{Action: cmp.Or(scripted.Action, "decline")}
+	if content, err := protocol.Marshal(scripted.Content); err == nil && answer.Action == "accept" && scripted.Content != nil {
+		answer.Content = content
+	}
+	return answer
+}
+
+// setRoots tells the servers that the working directories are others now.
+func (v *servers) setRoots(dirs []string) {
+	if v.manager != nil {
+		v.manager.SetRoots(v.life, dirs)
+	}
+}
+
+// sampler answers what servers ask the model as the scenario says; nil = it says nothing.
+func (a answers) sampler() func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+	if len(a.scenario.MCP.Sampling) == 0 {
+		return nil
+	}
+	sampler := scenarios.NewEngine(a.scenario.Scenario, a.scenario.Engine)
+	return func(ctx context.Context, server string, params json.RawMessage) (json.RawMessage, error) {
+		var in struct {
+			Messages []struct {
+				Content json.RawMessage `json:"content"`
+			} `json:"messages"`
+		}
+		if err := json.Unmarshal(params, &in); err != nil {
+			return nil, &mcp.RPCError{Code: invalidParams, Message: "sampling: " + err.Error()}
+		}
+		var prompt string
+		if n := len(in.Messages); n > 0 {
+			prompt = sampleText(in.Messages[n-1].Content)
+		}
+		answer, err := sampler.Sample(ctx, server, prompt)
+		switch {
+		case err != nil:
+			return nil, err
+		case answer == nil:
+			return nil, &mcp.RPCError{Code: refusedByUser, Message: "the scenario has no answer to this sampling request"}
+		case answer.Error != "":
+			return nil, &mcp.RPCError{Code: refusedByUser, Message: answer.Error}
+		}
+		return protocol.Marshal(map[string]any{
+			"role": "assistant", "content": map[string]any{"type": "text", "text": answer.Text},
+			"model":      cmp.Or(answer.Model, model.Resolve(a.model)),
+			"stopReason": cmp.Or(answer.StopReason, "endTurn"),
+		})
+	}
+}
+
+// JSON-RPC codes of answers to sampling requests.
+const (
+	refusedByUser = -1
+	invalidParams = -32602
+)
+
+// sampleText is the text of a message, whose content is one block or a list of them.
+func sampleText(content json.RawMessage) string {
+	type block struct {
+		Text string `json:"text"`
+	}
+	var blocks []block
+	if json.Unmarshal(content, &blocks) != nil {
+		blocks = make([]block, 1)
+		_ = json.Unmarshal(content, &blocks[0]) // no text is an empty one
+	}
+	texts := make([]string, len(blocks))
+	for i, b := range blocks {
+		texts[i] = b.Text
+	}
+	return strings.Join(texts, "\n")
+}
+
+// results keeps what servers give: what is too large or binary beside the transcript, calls in the journal.
+type results struct {
+	records *recorder
+	clock   *clock.Source
+}
+
+// calls keeps what is asked of servers, for --capture and expectations; nil = nobody looks.
+func (r results) calls(capture bool) *record.Log {
+	if !capture {
+		return nil
+	}
+	var log *record.Log // what is there is written at once
+	log = record.New(record.Options{Max: 1, Bytes: 64 << 20, Now: r.clock.Now, Observe: func(c record.Call) {
+		r.records.engine.called(c)
+		if r.records.journal == nil {
+			return
+		}
+		whole := func(value json.RawMessage, cid string) json.RawMessage {
+			if data, ok := log.Value(cid); ok && value == nil { // too large for the record, not for the file
+				return data
+			}
+			return value
+		}
+		c.Input, c.Result = whole(c.Input, c.InputCID), whole(c.Result, c.ResultCID)
+		r.records.journal.Write(journal.MCPCall(c))
+	}})
+	return log
+}
+
+// hookTool calls an MCP tool for a hook and returns its text.
+func (v *servers) hookTool(ctx context.Context, server, tool string, input json.RawMessage) (string, error) {
+	if v.manager == nil {
+		return "", fmt.Errorf("there is no MCP server %q", server)
+	}
+	result, err := v.manager.Call(ctx, mcp.CallRequest{Tool: mcp.CanonicalName(server, tool), Input: input})
+	switch {
+	case err != nil:
+		return "", err
+	case result.IsError:
+		return "", errors.New(result.Content.Plain())
+	default:
+		return result.Content.Plain(), nil
+	}
+}
+
+// SaveBlob keeps a binary result of an MCP server beside the transcript. It
+// implements mcp.Files.
+func (r results) SaveBlob(server, mediaType string, data []byte) (string, error) {
+	return r.records.save(r.name(server, "blob", extensionOf(mediaType)), data)
+}
+
+// resource keeps a binary part of a resource there too.
+func (r results) resource(index int, mediaType string, data []byte) (string, error) {
+	return r.records.save(fmt.Sprintf("mcp-resource-%d-%d-%s%s", r.clock.Now().UnixMilli(), index, r.shortID(), extensionOf(mediaType)), data)
+}
+
+func extensionOf(mediaType string) string {
+	if known, err := mime.ExtensionsByType(mediaType); err == nil && len(known) > 0 {
+		return known[0]
+	}
+	return ".bin"
+}
+
+func (r results) shortID() string { return strings.ReplaceAll(r.clock.NewID(), "-", "")[:6] }
+
+// SaveText keeps a text result in a file of that name; empty = as blobs are
+// named.
+func (r results) SaveText(tool protocol.Tool, name, text string) (string, error) {
+	if name == "" {
+		name = r.name(tool.Server, tool.RawName, ".txt")
+	}
+	return r.records.save(name, []byte(text))
+}
+
+// name names a file for what a server's tool gave.
+func (r results) name(server, what, ext string) string {
+	names := strings.Replace(strings.TrimPrefix(mcp.CanonicalName(server, what), "mcp__"), "__", "-", 1)
+	return fmt.Sprintf("mcp-%s-%d-%s%s", names, r.clock.Now().UnixMilli(), r.shortID(), ext)
+}

@@ -1,0 +1,297 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/claudeless/claudeless/executor"
+	"github.com/claudeless/claudeless/internal/claude/catalog"
+	"github.com/claudeless/claudeless/internal/claude/launch"
+	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
+	"github.com/claudeless/claudeless/simulator"
+	"github.com/claudeless/claudeless/simulator/model"
+	"github.com/claudeless/claudeless/simulator/permission"
+	"github.com/claudeless/claudeless/simulator/protocol"
+	"github.com/claudeless/claudeless/simulator/settings"
+	"github.com/claudeless/claudeless/simulator/transcript"
+)
+
+// surroundings is what is told of the session: to the host by init, to the model beside its first prompt.
+type surroundings struct {
+	plan    launch.Plan
+	live    *simulator.Live
+	box     *toolbox
+	records *recorder
+	noted   []string // unknown models that have been warned of
+}
+
+// Init is the init event of a turn: what flags, settings and servers say now.
+func (s *surroundings) Init(context.Context) protocol.Init {
+	s.warnModel()
+	plan, v := &s.plan, s.box.servers
+	ev := clientinfo.Init(plan.Version)
+	ev.CWD, ev.OriginalCWD = cmp.Or(s.Moved(), plan.CWD), plan.CWD
+	ev.AdditionalDirectories = append(ev.AdditionalDirectories, s.shownDirs(s.box.policy.Added())...)
+	ev.APIKeySource, ev.Betas = plan.APIKeySource, plan.Model.Betas
+	ev.OutputStyle = s.live.Now().Style
+	if plan.State != "" && !plan.Custom.Bare && !plan.Custom.Restricted && !plan.Custom.SafeMode && !plan.Settings.NoMemory {
+		dir := cmp.Or(plan.Settings.MemoryDir, filepath.Join(filepath.Dir(s.records.transcript.Path()), "memory"))
+		ev.MemoryPaths = &protocol.MemoryPaths{Auto: filepath.Clean(dir) + string(filepath.Separator)}
+	}
+	if !plan.Custom.Bare && !plan.Custom.Restricted {
+		ev.MessagingSocketPath = s.socketPath()
+	}
+	var tools []protocol.Tool
+	if v.manager != nil {
+		tools = slices.DeleteFunc(v.manager.Tools(), func(t protocol.Tool) bool { return s.box.inventory.hidden(t) || t.Name == plan.Permission.PromptTool })
+	}
+	for _, st := range v.statuses() {
+		ev.MCPServers = append(ev.MCPServers, protocol.MCPServer{Name: st.Name, Status: initStatus(st.Status), Source: st.Source})
+	}
+	ev.MCPServerErrors = v.plan.Errors
+	if plan.Output.Format != "stream-json" { // nobody listens who could be woken
+		ev.Capabilities = slices.DeleteFunc(ev.Capabilities, func(c string) bool { return c == "lifecycle_wakeup_source_v1" })
+	}
+	ev.Tools = withMCP(s.box.inventory.own(v.hasResources()), tools)
+	plan.Catalog.Fill(&ev)
+	for _, st := range v.statuses() {
+		for _, p := range st.Prompts {
+			ev.SlashCommands = append(ev.SlashCommands, p.Command())
+		}
+	}
+	if plan.Custom.NoCommands {
+		ev.SlashCommands, ev.Skills, ev.TerminalSlashCommands = []string{}, []string{}, nil
+	}
+	return ev
+}
+
+// Beside is what the model is told beside the first prompt, in texts as the real CLI sends them: the files of
+// instructions before what hooks say, and after that the output style and what MCP servers say of themselves.
+func (s *surroundings) Beside() (before, after []string) {
+	if text := heading(s.plan.Custom.Memories); text != "" {
+		before = append(before, text)
+	}
+	if style := s.live.Now().Style; style != "" && style != "default" {
+		after = append(after, strings.TrimSpace("# Output Style: "+style+"\n"+s.plan.Catalog.Style(style)))
+	}
+	var servers strings.Builder
+	for _, st := range s.box.servers.statuses() {
+		if st.Instructions != "" {
+			servers.WriteString("\n\n## " + st.Name + "\n" + st.Instructions)
+		}
+	}
+	if servers.Len() > 0 {
+		after = append(after, "# MCP Server Instructions"+servers.String())
+	}
+	return before, after
+}
+
+// instructions are the files of instructions as hooks are told of them.
+func instructions(memories []catalog.Memory) []protocol.InstructionsLoadedHook {
+	var hooks []protocol.InstructionsLoadedHook
+	for _, m := range memories {
+		in := protocol.InstructionsLoadedHook{FilePath: m.Path, MemoryType: m.Type, LoadReason: "session_start"}
+		if m.Parent != "" {
+			in.LoadReason, in.ParentFilePath = "include", m.Parent
+		}
+		hooks = append(hooks, in)
+	}
+	return hooks
+}
+
+// initStatus is a server's status as init words it: there needs-auth is failed.
+func initStatus(status string) string {
+	if status == "needs-auth" {
+		return "failed"
+	}
+	return status
+}
+
+// shownDirs are the working directories that init names: what only the project's
+// files add is not news, nor is what lies inside it unless the host added it.
+func (s *surroundings) shownDirs(added []permission.Directory) []string {
+	var own, others []settings.Directory
+	for _, d := range s.plan.Settings.Permissions.Directories {
+		if d.Source == settings.Project || d.Source == settings.Local {
+			own = append(own, d)
+		} else {
+			others = append(others, d)
+		}
+	}
+	hidden, told := s.plan.Found(own), s.plan.Found(others)
+	var dirs []string
+	for _, d := range added {
+		fromProject := d.Source == launch.FromSettings && slices.Contains(hidden, d.Path) && !slices.Contains(told, d.Path)
+		if !fromProject && (d.Source == FromSession || !strings.HasPrefix(d.Path+"/", s.plan.CWD+"/")) {
+			dirs = append(dirs, d.Path)
+		}
+	}
+	return dirs
+}
+
+// warnModel says on stderr, once for each, that the real CLI does not know the
+// model in force (spec: cli-observed 1). Those of scenarios are made up at will.
+func (s *surroundings) warnModel() {
+	name := s.live.Model()
+	if model.Of(model.Resolve(name)).Known || name == s.plan.Scenario.DefaultModel || slices.Contains(s.noted, name) {
+		return
+	}
+	s.noted = append(s.noted, name)
+	note, err := protocol.Marshal(struct {
+		Model  string `json:"model"`
+		Source string `json:"query_source"`
+	}{name, "sdk"})
+	if err == nil {
+		fmt.Fprintf(s.records.stderr, "[claude-code:unrecognized_model] %s\n", note)
+	}
+}
+
+// socketPath is where the real CLI listens for messages; nobody listens here. A
+// repeatable run has no number of its own.
+func (s *surroundings) socketPath() string {
+	pid := s.plan.PID
+	if s.plan.Clock.Repeatable() {
+		pid = 1
+	}
+	return filepath.Join(s.plan.Temp, "cc-socks", strconv.Itoa(pid)+".sock")
+}
+
+// Surroundings is what the model is told beside the first prompt.
+func (s *surroundings) Surroundings() transcript.Surroundings {
+	name := model.Resolve(s.live.Model())
+	now := transcript.Surroundings{Model: name, Deferred: s.box.deferred(s.box.servers.life)}
+	if shown := model.Display(name); shown != name {
+		now.ModelName = shown
+	}
+	listed := s.box.inventory.all(false)
+	if slices.Contains(listed, "Task") {
+		for _, a := range s.plan.Catalog.Agents() {
+			now.Agents = append(now.Agents, transcript.Listed{
+				Name: a.Name, Text: "- " + a.Name + ": " + a.Description + " (Tools: " + toolsOf(a) + ")", BuiltIn: a.Source == "built-in",
+			})
+		}
+	}
+	if slices.Contains(listed, "Skill") {
+		for _, k := range s.plan.Catalog.Commands() {
+			if !k.NoModel {
+				now.Skills = append(now.Skills, transcript.Listed{Name: k.Name, Text: "- " + k.Name + ": " + k.Description})
+			}
+		}
+		for _, k := range clientinfo.BuiltInSkills() {
+			now.Skills = append(now.Skills, transcript.Listed{Name: k.Name, Text: "- " + k.Name, BuiltIn: true})
+		}
+	}
+	return now
+}
+
+// toolsOf words the tools of an agent.
+func toolsOf(a catalog.Agent) string {
+	switch {
+	case a.Tools != nil:
+		return strings.Join(a.Tools, ", ")
+	case len(a.Disallowed) > 0:
+		return "All tools except " + strings.Join(a.Disallowed, ", ")
+	}
+	return "*"
+}
+
+// Moved is where a command of the model has changed the directory to.
+func (s *surroundings) Moved() string {
+	if s.box.builtin == nil {
+		return ""
+	}
+	if dir := s.box.Dir(); dir != s.plan.CWD {
+		return dir
+	}
+	return ""
+}
+
+// Effort is the level of the model's effort, and whether it can change from turn to turn; empty = it knows none.
+func (s *surroundings) Effort() (level string, perTurn bool) {
+	now := s.live.Now()
+	return now.Effort, now.Effort != "" && model.Of(model.Resolve(s.live.Model())).Effort
+}
+
+// FromSession is the source of directories that hosts add.
+const FromSession = "session"
+
+// mentions reads what prompts name with @.
+type mentions struct {
+	box       *toolbox
+	cwd, home string
+}
+
+// Open reads what a prompt mentions as the Read tool would: it asks
+// nobody, but what a rule denies stays closed (spec: cli-shapes,
+// attachment:file).
+func (m mentions) Open(ctx context.Context, named simulator.Mention) (simulator.Mentioned, bool) {
+	path := named.Path
+	if rest, ok := strings.CutPrefix(path, "~/"); ok {
+		path = filepath.Join(m.home, rest)
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(m.cwd, path)
+	}
+	path = filepath.Clean(path)
+	raw, err := protocol.Marshal(map[string]string{"file_path": path})
+	if err != nil {
+		return simulator.Mentioned{}, false
+	}
+	use := protocol.ToolUse{Type: "tool_use", Name: "Read", Input: raw}
+	info, err := os.Stat(path)
+	if err != nil || m.box.policy.Decide(use).Behavior == permission.Deny {
+		return simulator.Mentioned{}, false
+	}
+	shown, err := filepath.Rel(m.cwd, path)
+	if err != nil {
+		shown = path
+	}
+	if info.IsDir() {
+		return mentionedDir(path, shown)
+	}
+	result := m.box.builtin.Open(ctx, path, named.First, named.Lines)
+	if result.IsError {
+		return simulator.Mentioned{}, false
+	}
+	return simulator.Mentioned{Text: result.Content.Plain(), Attachment: map[string]any{
+		"type": "file", "filename": path, "content": result.Output, "displayPath": shown,
+		"savedCopyFraming": map[string]any{"enveloped": false},
+	}}, true
+}
+
+func mentionedDir(path, shown string) (simulator.Mentioned, bool) {
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return simulator.Mentioned{}, false
+	}
+	names := make([]string, len(entries))
+	for i, e := range entries {
+		names[i] = e.Name()
+	}
+	list := strings.Join(names, "\n")
+	return simulator.Mentioned{Text: list, Attachment: map[string]any{
+		"type": "directory", "path": path, "content": list, "displayPath": shown,
+	}}, true
+}
+
+// Read reads the resources of servers that a prompt mentions.
+func (m mentions) Read(ctx context.Context, prompt string) []simulator.Mentioned {
+	if m.box.servers.manager == nil {
+		return nil
+	}
+	var all []simulator.Mentioned
+	for _, found := range (executor.Resources{Manager: m.box.servers.manager, SaveBlob: m.box.servers.results.resource}).Mentions(ctx, prompt) {
+		attachment := map[string]any{"type": "mcp_resource", "server": found.Server, "uri": found.URI, "name": found.Name, "content": found.Content}
+		if found.Description != "" {
+			attachment["description"] = found.Description
+		}
+		all = append(all, simulator.Mentioned{Text: found.Text, Attachment: attachment})
+	}
+	return all
+}

@@ -1,0 +1,143 @@
+package clientinfo
+
+import (
+	"slices"
+)
+
+// Builtin is a slash command that the CLI brings itself.
+type Builtin struct {
+	Name        string
+	Description string
+	Hint        string
+	Aliases     []string
+	Skill       bool // init lists it among the skills
+}
+
+// Builtins lists them in the order of init. What a skill says to the model is
+// the vendor's: a scenario sees the prompt as it was typed.
+func Builtins() []Builtin {
+	skill := func(name, description, hint string, aliases ...string) Builtin {
+		return Builtin{name, description, hint, aliases, true}
+	}
+	command := func(name, description, hint string, aliases ...string) Builtin {
+		return Builtin{name, description, hint, aliases, false}
+	}
+	return []Builtin{
+		skill("deep-research", "Research a question in many sources", ""),
+		skill("dataviz", "Draw charts and dashboards", ""),
+		skill("update-config", "Change settings files", ""),
+		skill("verify", "Check that a change does what it is to do", ""),
+		skill("debug", "Look into a problem of this session", "[issue description]"),
+		skill("code-review", "Review the current changes", "[low|medium|high|xhigh|max] [--fix] [--comment] [<pr#>|<branch>|<path>] [--max-findings <n>|all]", "review"),
+		skill("simplify", "Make the changed code simpler", "[<target>]"),
+		skill("batch", "Make one change in many places", "<instruction>"),
+		skill("fewer-permission-prompts", "Propose rules for calls that are often asked about", ""),
+		skill("doctor", "Check the installation", "[prompt-audit [<path>]]", "checkup"),
+		skill("loop", "Run a prompt again and again", "[interval] [prompt]", "proactive"),
+		skill("claude-api", "Reference of the API and its SDKs", ""),
+		skill("workflow-authoring", "How to write a workflow", ""),
+		skill("run", "Start this project's program and use it", ""),
+		skill("run-skill-generator", "Write a skill that starts this project's program", ""),
+		skill("plugin-authoring", "How to write a plugin", ""),
+		command("agents", "How to make sub-agents", ""),
+		command("auto-mode-setup", "Tell auto mode about the environment", "[--request-id <uuid>] (--wizard posture=… scope=… depth=… --propose | --expect-sha256 <64-hex> --apply-file <path>)"),
+		command("autocompact", "When the context is summarized", "[auto|<tokens>]"),
+		command("clear", "Begin a new conversation", "[name]", "reset", "new"),
+		command("color", "Color of the prompt bar", "[red|blue|green|yellow|purple|orange|pink|cyan|default]"),
+		command("compact", "Put a summary in the conversation's place", "<optional custom summarization instructions>"),
+		command("config", "Change a setting", "key=value", "settings"),
+		command("output-style", "List output styles or take one", "[style]"),
+		command("context", "How full the context is", ""),
+		command("effort", "Effort of the model", "<low|medium|high|xhigh|max|auto|ultracode [on|off]>"),
+		command("fast", "Switch fast mode", "[on|off]"),
+		command("focus", "Show prompt, summary and response only", "[on|off]"),
+		command("heapdump", "Write the heap to a file", ""),
+		command("init", "Write a CLAUDE.md for this project", ""),
+		command("mcp", "MCP servers", "[reconnect|enable|disable [<server>|all]]"),
+		command("model", "Choose the model", "<model>"),
+		command("__remote-workflow", "Run a workflow in a remote session", ""),
+		command("workflow-launch-exec", "Run a workflow handed over at launch", ""),
+		command("reload-plugins", "Load plugins again", "[--force]"),
+		command("reload-skills", "Load skills again", ""),
+		command("rename", "Name the conversation", "[name]", "name"),
+		command("security-review", "Review the changes of this branch for security", ""),
+		command("usage", "What the session has cost", "", "cost", "stats"),
+		command("insights", "Report on past sessions", ""),
+		command("recap", "One line on what was done", ""),
+		command("goal", "Go on until a condition is met", ""),
+		command("list-agents", "Who can be sent messages", "", "peers"),
+		command("team-onboarding", "Write a guide for new team members", ""),
+	}
+}
+
+// builtinNames lists the names of commands, or of skills only.
+func builtinNames(of func(Builtin) bool) []string {
+	var list []string
+	for _, b := range Builtins() {
+		if of(b) {
+			list = append(list, b.Name)
+		}
+	}
+	return list
+}
+
+// BuiltinNamed finds a command by its name or an alias.
+func BuiltinNamed(name string) (Builtin, bool) {
+	all := Builtins()
+	i := slices.IndexFunc(all, func(b Builtin) bool { return b.Name == name || slices.Contains(b.Aliases, name) })
+	if i < 0 {
+		return Builtin{}, false
+	}
+	return all[i], true
+}
+
+// Unavailable are the commands that only a terminal has; no list names them.
+func Unavailable() []string {
+	return []string{
+		"add-dir", "advisor", "bashes", "branch", "btw", "bug", "chrome", "copy", "desktop", "diff", "exit", "export", "extra-usage",
+		"feedback", "fork", "help", "hooks", "ide", "install-github-app", "install-slack-app", "keybindings", "login", "logout",
+		"memory", "mobile", "passes", "permissions", "plan", "plugin", "powerup", "privacy-settings", "quit", "radio", "rc",
+		"release-notes", "remote-control", "remote-env", "resume", "rewind", "sandbox", "schedule", "session", "skills", "status",
+		"statusline", "stickers", "tasks", "teleport", "terminal-setup", "theme", "undo", "upgrade", "vim", "voice", "web-setup",
+		"workflows",
+	}
+}
+
+// Style is an output style that the CLI brings itself.
+type Style struct{ Name, Description string }
+
+// Styles lists them; their descriptions are those of /output-style.
+func Styles() []Style {
+	return []Style{
+		{"default", ""},
+		{"Proactive", "Claude executes immediately, minimizes interruptions, and prefers action over planning"},
+		{"Concise", "Claude responds tersely, leading with results and skipping preamble and narration"},
+		{"Explanatory", "Claude explains its implementation choices and codebase patterns"},
+		{"Learning", "Claude pauses and asks you to write small pieces of code for hands-on practice"},
+	}
+}
+
+// BuiltInSkill is a skill of the CLI's own that is always in the context.
+type BuiltInSkill struct {
+	Name   string
+	Tokens int
+}
+
+// BuiltInSkills lists them with the tokens that /context shows.
+func BuiltInSkills() []BuiltInSkill {
+	return []BuiltInSkill{
+		{"dataviz", 482},
+		{"update-config", 236},
+		{"keybindings-help", 83},
+		{"code-review", 283},
+		{"simplify", 63},
+		{"fewer-permission-prompts", 64},
+		{"loop", 115},
+		{"claude-api", 390},
+		{"workflow-authoring", 84},
+		{"run", 123},
+		{"plugin-authoring", 92},
+		{"init", 22},
+		{"security-review", 30},
+	}
+}

@@ -1,0 +1,41 @@
+package clientinfo
+
+// BuildTime is when the simulated CLI was built.
+const BuildTime = "2026-11-19T16:23:05Z"
+
+// Model is one line of the models that a host can choose from.
+type Model struct {
+	Value            string   `json:"value"`
+	Resolved         string   `json:"resolvedModel"`
+	DisplayName      string   `json:"displayName"`
+	Description      string   `json:"description"`
+	Effort           bool     `json:"supportsEffort"`
+	EffortLevels     []string `json:"supportedEffortLevels"`
+	AdaptiveThinking bool     `json:"supportsAdaptiveThinking"`
+	FastMode         bool     `json:"supportsFastMode,omitempty"`
+	AutoMode         bool     `json:"supportsAutoMode"`
+	ThinkingOff      bool     `json:"supportsThinkingOff"`
+}
+
+// EffortLevels are the efforts that a model can be asked for, lowest first.
+func EffortLevels() []string { return []string{"low", "medium", "high", "xhigh", "max"} }
+
+// Models lists the models in the order of the real CLI's picker.
+func Models() []Model {
+	levels := EffortLevels()
+	return []Model{
+		{"default", "claude-opus-5-5", "Default (recommended)", "Opus 5.5, for complex work", true, levels, true, true, true, false},
+		{"opus", "claude-opus-5-5", "Opus", "Opus 5.5, for complex work", true, levels, true, true, true, false},
+		{"fable", "claude-fable-5-2", "Fable", "Fable 5.2, for the hardest and longest work", true, levels, true, true, true, false},
+		{"sonnet", "claude-sonnet-5-5", "Sonnet", "Sonnet 5.5, for everyday work", true, levels, true, false, true, false},
+		{"haiku", "claude-haiku-5-5", "Haiku", "Haiku 5.5, for quick answers", true, levels, true, false, true, false},
+	}
+}
+
+// HostCapabilities are those that the answer to initialize names.
+func HostCapabilities() []string {
+	return []string{
+		"ui_surface_v1", "mcp_call_result_not_for_model_v1", "mcp_call_check_permissions_v1", "voice_call_talk_line_v1",
+		"ui_pane_widget_v1", "reload_plugins_refuse_if_busy_v1", "get_usage_detached_v1",
+	}
+}

@@ -1,0 +1,269 @@
+// Package debugcmd is claudeless debug: the breakpoint server and its small clients.
+//
+// Its one invariant: nothing is decided here; a command is its flags, and what it makes it also ends.
+package debugcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/localhttp"
+	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/debug"
+	"github.com/claudeless/claudeless/internal/debug/client"
+	"github.com/claudeless/claudeless/internal/debug/external"
+	"github.com/claudeless/claudeless/internal/debug/hookcmd"
+	"github.com/claudeless/claudeless/internal/debug/mcpface"
+	"github.com/claudeless/claudeless/internal/debug/page"
+	"github.com/claudeless/claudeless/internal/debug/proxy"
+	"github.com/claudeless/claudeless/internal/debug/rest"
+	"github.com/claudeless/claudeless/mcp"
+)
+
+// Debug is the breakpoint server and its small clients.
+type Debug struct {
+	Serve Serve `cmd:"" default:"withargs" help:"Serve breakpoints on tool calls."`
+	Hook  Hook  `cmd:"" help:"Be a PreToolUse and PostToolUse command hook of an agent CLI."`
+	Proxy Proxy `cmd:"" help:"Stand between an MCP client and a stdio server."`
+}
+
+// defaultDebugPort is the port of the debugger where none is named.
+const defaultDebugPort = 5174
+
+// Version is that of claudeless, as the faces of the server tell it.
+type Version string
+
+// Serve is the server.
+type Serve struct {
+	Port             *int          `placeholder:"N" help:"Port to listen on; without it 5174, or any if that is taken."`
+	PortFile         string        `placeholder:"FILE" help:"Write the port there."`
+	PauseTimeout     time.Duration `placeholder:"DURATION" help:"How long a paused call waits for a decision."`
+	OnTimeout        string        `enum:"wait,continue,fail" default:"wait" help:"What becomes of it then: ${enum}."`
+	MCPClients       bool          `name:"mcp-clients" help:"Connect the external MCP servers of the default file."`
+	MCPClientsConfig string        `name:"mcp-clients-config" placeholder:"FILE" help:"Connect the external MCP servers of this file."`
+	MCPClient        []string      `name:"mcp-client" sep:"none" placeholder:"NAME:VALUE" help:"Connect this external MCP server: a command, or the URL of an SSE endpoint."`
+	TokenFile        string        `placeholder:"FILE" help:"Write a new token there and demand it of every request."`
+	AllowOrigin      []string      `name:"allow-origin" sep:"none" placeholder:"ORIGIN" help:"Let pages of this origin use the JavaScript client, such as http://localhost:3000; the port may be *."`
+	MCP              bool          `name:"mcp" help:"Be an MCP server on stdin and stdout beside HTTP."`
+	MCPSSE           bool          `name:"mcp-sse" help:"Be an MCP server at /mcp (streamable HTTP) and /mcp/sse."`
+}
+
+// settleTime is how long external servers may take before the port is told.
+const settleTime = 3 * time.Second
+
+// Run serves until a signal.
+func (c *Serve) Run(ctx context.Context, s *process.System, v Version) (err error) {
+	hub, err := debug.New(debug.Options{Now: s.Now, NewID: s.NewID, PauseTimeout: c.PauseTimeout, OnTimeout: debug.Policy(c.OnTimeout)})
+	if err != nil {
+		return err
+	}
+	defer hub.Close()
+	servers, err := c.external(s, hub, v)
+	if err != nil {
+		return err
+	}
+	access, err := c.access(s)
+	if err != nil {
+		return err
+	}
+	ctx, stop := s.UntilSignal(ctx)
+	defer stop()
+	if servers != nil {
+		settled := make(chan struct{})
+		go func() { // ends with ctx
+			defer close(settled)
+			_ = servers.Start(ctx) // which ends early with ctx only
+		}()
+		defer func() {
+			stop()
+			<-settled
+			err = errors.Join(err, servers.Close(context.WithoutCancel(ctx)))
+		}()
+		timer := time.NewTimer(settleTime)
+		defer timer.Stop()
+		select {
+		case <-settled:
+		case <-timer.C:
+		}
+	}
+	face, err := mcpface.New(mcpface.Options{Hub: hub, External: servers, NewID: s.NewID, Version: string(v)})
+	if err != nil {
+		return err
+	}
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	defer stop()
+	tasks.Go(func() { face.Run(ctx) }) // ends with ctx
+	if c.MCP {
+		tasks.Go(func() { c.stdio(ctx, s, face) }) // ends with ctx or stdin
+	}
+	o := rest.Options{Hub: hub, External: servers, Other: c.fronts(face, page.Options{Servers: servers != nil})}
+	return c.serve(ctx, s, access, rest.Handler(o))
+}
+
+// stdio is the MCP face on the standard streams; after their end HTTP goes on.
+func (c *Serve) stdio(ctx context.Context, s *process.System, face *mcpface.Server) {
+	if err := face.ServeStdio(ctx, s.Stdin, s.Stdout); err != nil && ctx.Err() == nil {
+		fmt.Fprintf(s.Stderr, "claudeless debug: mcp on stdio: %v\n", err)
+	}
+}
+
+// fronts are the page and, if asked for, MCP over HTTP.
+func (c *Serve) fronts(face *mcpface.Server, o page.Options) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/", page.Handler(o))
+	mcpHandler := http.NotFoundHandler()
+	if c.MCPSSE {
+		mcpHandler = face.Handler()
+	}
+	mux.Handle("/mcp", mcpHandler)
+	mux.Handle("/mcp/", mcpHandler)
+	return mux
+}
+
+const tokenCookie = "claudeless_debug_token"
+
+// access lets in the debugger's own pages, what is no page, and what was asked for.
+func (c *Serve) access(s *process.System) (localhttp.Access, error) {
+	token, err := localhttp.WriteToken(s.NewID, c.TokenFile)
+	return localhttp.Access{Own: true, Origins: c.AllowOrigin, Token: token, Browser: tokenCookie}, err
+}
+
+// serve listens on the port asked for, or near it when none was.
+func (c *Serve) serve(ctx context.Context, s *process.System, a localhttp.Access, h http.Handler) error {
+	o := localhttp.Options{PortFile: c.PortFile, Access: a, Listening: func(a net.Addr) {
+		fmt.Fprintf(s.Stderr, "claudeless debug: http://%s\n", a)
+	}}
+	port := defaultDebugPort
+	if c.Port != nil {
+		port = *c.Port
+	}
+	o.Addr = ":" + strconv.Itoa(port)
+	ln, err := localhttp.Listen(ctx, o)
+	if err != nil && c.Port == nil {
+		o.Addr = ":0"
+		ln, err = localhttp.Listen(ctx, o)
+	}
+	if err != nil {
+		return err
+	}
+	return localhttp.Serve(ctx, ln, h, o)
+}
+
+// external makes the manager of external servers; nil = none were asked for.
+func (c *Serve) external(s *process.System, hub *debug.Hub, v Version) (none *external.Manager, err error) {
+	if !c.MCPClients && c.MCPClientsConfig == "" && len(c.MCPClient) == 0 {
+		return none, nil
+	}
+	servers, err := c.configured(s)
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range c.MCPClient {
+		server, err := external.Inline(text)
+		if err != nil {
+			return nil, fmt.Errorf("--mcp-client %w", err)
+		}
+		servers = external.Merge(servers, []mcp.ServerConfig{server})
+	}
+	dir, err := s.Getwd()
+	if err != nil {
+		return nil, fmt.Errorf("finding the working directory: %w", err)
+	}
+	return external.New(external.Options{Hub: hub, Now: s.Now, Servers: servers, Environ: s.Environ, CWD: dir, Version: string(v)})
+}
+
+// configured reads the file of servers. That the default one is missing is
+// fine, unless a variable names it.
+func (c *Serve) configured(s *process.System) ([]mcp.ServerConfig, error) {
+	file, must := c.MCPClientsConfig, true
+	if file == "" {
+		if !c.MCPClients {
+			return nil, nil
+		}
+		file, must = s.Getenv("CLAUDELESS_MCP_CLIENTS_CONFIG"), false
+		for _, name := range []string{"CLAUDELESS_CONFIG_DIR", "CLAUDELESS_STATE_DIR"} {
+			if dir := s.Getenv(name); file == "" && dir != "" {
+				file = filepath.Join(dir, "mcp_clients.json")
+			}
+		}
+		if file == "" {
+			file = filepath.Join(s.Getenv("HOME"), ".claudeless", "mcp_clients.json")
+		}
+	}
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) && !must {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading external servers: %w", err)
+	}
+	return external.Load(file, data)
+}
+
+// debuggerFlags name a debugger.
+type debuggerFlags struct {
+	Debugger string `required:"" placeholder:"URL" help:"Address of claudeless debug."`
+	OnLost   string `enum:"fail,continue" default:"fail" help:"What becomes of a paused call when the debugger goes away: ${enum}."`
+}
+
+func (d debuggerFlags) connect(s *process.System, kind debug.Client) (*client.Client, error) {
+	return newDebugger(s, d.Debugger, client.Options{Client: kind, OnLost: debug.Policy(d.OnLost)})
+}
+
+// newDebugger makes the client of a debugger. Its token comes from the
+// environment, where other programs of the user do not see it.
+func newDebugger(s *process.System, url string, o client.Options) (*client.Client, error) {
+	o.URL, o.Token = url, s.Getenv("CLAUDELESS_DEBUGGER_TOKEN")
+	return client.New(o)
+}
+
+// Hook is a client for agent CLIs.
+type Hook struct {
+	debuggerFlags
+}
+
+// Run handles the hook event on stdin.
+func (c *Hook) Run(ctx context.Context, s *process.System) error {
+	gate, err := c.connect(s, debug.ClientHook)
+	if err != nil {
+		return err
+	}
+	defer gate.Close()
+	ctx, stop := s.UntilSignal(ctx)
+	defer stop()
+	return hookcmd.Run(ctx, gate, s.Stdin, s.Stdout)
+}
+
+// Proxy is a client between an MCP client and a server.
+type Proxy struct {
+	debuggerFlags
+	Server  string   `required:"" placeholder:"NAME" help:"Name of the server: its tools are mcp__NAME__tool."`
+	Command []string `arg:"" name:"command" help:"The server's command, behind --."`
+}
+
+// Run passes messages until the end of stdin.
+func (c *Proxy) Run(ctx context.Context, s *process.System) error {
+	gate, err := c.connect(s, debug.ClientProxy)
+	if err != nil {
+		return err
+	}
+	defer gate.Close()
+	ctx, stop := s.UntilSignal(ctx)
+	defer stop()
+	return proxy.Run(ctx, proxy.Options{
+		Gate: gate, Name: c.Server, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr,
+		Command: proc.Command{Path: c.Command[0], Args: c.Command[1:], Env: s.Environ},
+		PID:     os.Getpid(), Started: float64(s.Now().UnixMicro()) / 1e6,
+	})
+}

@@ -1,0 +1,196 @@
+// Package execcmd is the commands around a program under test: exec, shim, verify, journal, gates.
+// Each turns its flags into the options of one domain package.
+//
+// Its one invariant: nothing is decided here; a command is its flags and one call.
+package execcmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/exec/runner"
+	"github.com/claudeless/claudeless/internal/exec/supervise"
+)
+
+// Reports say where a verdict goes beside stderr.
+type Reports struct {
+	JUnit  string `name:"junit" placeholder:"FILE" help:"Write the verdict as JUnit XML."`
+	GitHub bool   `name:"github" help:"Write annotations for GitHub on stderr, and the summary of the step."`
+	JSON   string `name:"json" placeholder:"FILE" help:"Write the verdict as JSON."`
+}
+
+func (f *Reports) reports(s *process.System) runner.Reports {
+	r := runner.Reports{JUnit: f.JUnit, JSON: f.JSON, GitHub: f.GitHub}
+	if f.GitHub {
+		r.Summary = s.Getenv("GITHUB_STEP_SUMMARY")
+	}
+	return r
+}
+
+// Setup say what claude is to be.
+type Setup struct {
+	Scenario  string   `short:"s" placeholder:"FILE" help:"Scenario that plays the model: a file or a name of the library."`
+	MCPConfig []string `name:"mcp-config" sep:"none" placeholder:"FILE" help:"MCP servers that every claude gets as well: a file, or JSON."`
+	Capture   string   `placeholder:"FILE" help:"Keep the journal of all processes there."`
+	Strict    bool     `help:"Fail on set-ups that would pass for a wrong reason (the default)."`
+	Lenient   bool     `help:"Do not."`
+}
+
+// setup makes the paths absolute, because claude is started in other directories.
+func (f *Setup) setup(s *process.System) (runner.Setup, error) {
+	dir, err := s.Getwd()
+	if err != nil {
+		return runner.Setup{}, fmt.Errorf("finding the working directory: %w", err)
+	}
+	self, err := s.Executable()
+	if err != nil {
+		return runner.Setup{}, fmt.Errorf("finding this binary: %w", err)
+	}
+	out := runner.Setup{Self: self, Scenario: absolute(dir, f.Scenario), Lenient: f.Lenient}
+	for _, c := range f.MCPConfig {
+		out.MCPConfig = append(out.MCPConfig, absolute(dir, c))
+	}
+	return out, nil
+}
+
+// absolute makes the name of a file absolute; what is no file is a name of the
+// library, or JSON.
+func absolute(dir, name string) string {
+	if name == "" || filepath.IsAbs(name) || strings.HasPrefix(strings.TrimSpace(name), "{") {
+		return name
+	}
+	path := filepath.Join(dir, name)
+	if _, err := os.Stat(path); err != nil && !strings.ContainsAny(name, `/\`) && filepath.Ext(name) == "" {
+		return name
+	}
+	return path
+}
+
+// Exec runs a command with the double in the place of claude.
+type Exec struct {
+	Setup   `embed:""`
+	Reports `embed:""`
+	Accept  `embed:""`
+
+	Guard     string   `default:"path" placeholder:"off|path|strict" help:"How the command is kept from a real claude."`
+	Faults    []string `placeholder:"NAME,…|all" help:"Run the command once for each of these faults of claude, and say how it came through."`
+	Real      lane     `name:"real" placeholder:"PATH" help:"Run the real claude (--real=PATH, CLAUDE_BIN, or that of PATH) with the scenario as its model."`
+	FreshHome bool     `help:"Give the command an empty home directory."`
+	EnvFor    []string `placeholder:"HOST" help:"Tell a host that looks for claude by a variable where it is: its name, or that of the variable."`
+	Inside    bool     `hidden:""` // it is the first process of a network of its own
+	Spoil     string   `hidden:""` // it becomes the real claude, or stands between it and its caller for this fault
+	Command   []string `arg:"" optional:"" passthrough:"" help:"After --: the command and its arguments."`
+}
+
+// lane is the value of --real, which may have none.
+type lane struct {
+	chosen bool
+	path   string // empty = it is looked for
+}
+
+// IsBool says that the flag needs no value.
+func (l *lane) IsBool() bool { return true }
+
+// Decode takes the value behind an equals sign.
+func (l *lane) Decode(ctx *kong.DecodeContext) error {
+	l.chosen = true
+	if ctx.Scan.Peek().Type == kong.FlagValueToken {
+		return ctx.Scan.PopValueInto("path", &l.path)
+	}
+	return nil
+}
+
+// Run runs the command to its end and exits with the verdict.
+func (c *Exec) Run(ctx context.Context, s *process.System) error {
+	if words := afterDashes(c.Command); c.Inside && len(words) > 1 {
+		if err := runner.Inside(words, s.Environ); err != nil {
+			return err
+		}
+		return &process.ExitError{Code: process.ExitFailed}
+	}
+	if c.Spoil != "" {
+		code, err := supervise.Relay(ctx, s, c.Spoil, afterDashes(c.Command))
+		if code != 0 || err != nil {
+			return &process.ExitError{Code: cmp.Or(code, process.ExitFailed), Err: err}
+		}
+		return nil
+	}
+	level, err := runner.ParseGuard(c.Guard)
+	if err != nil {
+		return err
+	}
+	setup, err := c.setup(s)
+	if err != nil {
+		return err
+	}
+	if c.Real.chosen {
+		if setup.Real.Path, err = runner.FindReal(c.Real.path, s.Getenv, setup.Self); err != nil {
+			return err
+		}
+	}
+	run := runner.Run
+	if len(c.Faults) > 0 {
+		run = runner.TryFaults
+	}
+	report, err := run(ctx, runner.Options{
+		Command: afterDashes(c.Command), Setup: setup, Capture: c.Capture, Reports: c.reports(s), Guard: level,
+		FreshHome: c.FreshHome, EnvFor: c.EnvFor, Faults: c.Faults, System: s,
+	})
+	if report == nil {
+		return err
+	}
+	err = errors.Join(err, c.write(ctx, s, setup.Scenario, report.Unmatched))
+	if code := report.ExitCode(); code != 0 {
+		return &process.ExitError{Code: code, Err: err}
+	}
+	return err
+}
+
+func afterDashes(words []string) []string {
+	if len(words) > 0 && words[0] == "--" {
+		return words[1:]
+	}
+	return words
+}
+
+// Shim makes the directory alone, for those who set PATH themselves.
+type Shim struct {
+	Dir   string `arg:"" help:"Directory to make; it goes first on PATH."`
+	Setup `embed:""`
+}
+
+// Run makes it and prints the line that a shell needs.
+func (c *Shim) Run(s *process.System) error {
+	setup, err := c.setup(s)
+	if err != nil {
+		return err
+	}
+	wd, err := s.Getwd()
+	if err != nil {
+		return err
+	}
+	dir := c.Dir
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(wd, dir)
+	}
+	setup.Config, setup.Journal = filepath.Join(dir, ".claudeless", "config"), filepath.Join(dir, "journal.jsonl")
+	if c.Capture != "" {
+		setup.Journal = absolute(wd, "./"+c.Capture)
+		if filepath.IsAbs(c.Capture) {
+			setup.Journal = c.Capture
+		}
+	}
+	if err := runner.MakeShims(dir, setup, s.Getenv("PATH")); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.Stdout, "export PATH='%s':\"$PATH\"\n", strings.ReplaceAll(dir, "'", `'\''`))
+	return err
+}

@@ -1,0 +1,87 @@
+package execcmd
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/exec/gate"
+)
+
+// Gates looks at the gates of a run, and opens them.
+type Gates struct {
+	List    gatesList    `cmd:"" help:"List the gates that were reached or released."`
+	Wait    gatesWait    `cmd:"" help:"Wait until a step stands at a gate."`
+	Release gatesRelease `cmd:"" help:"Let go on what stands at a gate, and what comes later."`
+}
+
+// gatesDir is where they are: a flag, else the environment of the run.
+type gatesDir struct {
+	Dir string `placeholder:"DIR" help:"Directory of the gates; default CLAUDELESS_GATES, else beside the journal of CLAUDELESS_CAPTURE."`
+}
+
+func (g gatesDir) dir(s *process.System) (string, error) {
+	if g.Dir != "" {
+		return g.Dir, nil
+	}
+	if dir := gate.Dir(s.Environ); dir != "" {
+		return dir, nil
+	}
+	return "", process.Hinted("which gates?", "run it inside of claudeless exec, or name a directory with --dir or CLAUDELESS_GATES")
+}
+
+type gatesList struct {
+	gatesDir `embed:""`
+}
+
+// Run prints a line for each.
+func (c *gatesList) Run(s *process.System) error {
+	dir, err := c.dir(s)
+	if err != nil {
+		return err
+	}
+	list, err := gate.List(dir)
+	for _, g := range list {
+		state := "reached"
+		if g.Released {
+			state = "released"
+		}
+		fmt.Fprintf(s.Stdout, "%s\t%s\n", g.Name, state)
+	}
+	return err
+}
+
+type gatesWait struct {
+	gatesDir `embed:""`
+	Name     string        `arg:"" help:"The gate."`
+	Timeout  time.Duration `default:"30s" help:"How long to wait."`
+}
+
+// Run returns when somebody is there.
+func (c *gatesWait) Run(ctx context.Context, s *process.System) error {
+	dir, err := c.dir(s)
+	if err != nil {
+		return err
+	}
+	ctx, signals := s.Watch(ctx)
+	defer signals.Stop()
+	if err := gate.AwaitReached(ctx, dir, c.Name, c.Timeout); err != nil {
+		return process.OrSignal(ctx, fmt.Errorf("waiting at the gate %s: %w", c.Name, err))
+	}
+	return nil
+}
+
+type gatesRelease struct {
+	gatesDir `embed:""`
+	Name     string `arg:"" help:"The gate."`
+}
+
+// Run opens it.
+func (c *gatesRelease) Run(s *process.System) error {
+	dir, err := c.dir(s)
+	if err != nil {
+		return err
+	}
+	return gate.Release(dir, c.Name)
+}

@@ -1,0 +1,61 @@
+package execcmd
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/claudeless/claudeless/docs/schema"
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/record/journal"
+)
+
+// Journal is what can be asked about journals.
+type Journal struct {
+	Schema  journalSchema  `cmd:"" help:"Print the JSON Schema of a line."`
+	Explain journalExplain `cmd:"" help:"Print journals as lines for people."`
+}
+
+type journalSchema struct{}
+
+// Run prints the schema.
+func (journalSchema) Run(s *process.System) error {
+	text, _ := schema.Open("journal") // it is embedded
+	_, err := s.Stdout.Write(text)
+	return err
+}
+
+type journalExplain struct {
+	Files []string `arg:"" name:"journal" help:"Journals."`
+}
+
+// Run prints a line for each of the journals' lines.
+func (c *journalExplain) Run(s *process.System) error {
+	for _, name := range c.Files {
+		if err := explain(s, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func explain(s *process.System, name string) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("reading a journal: %w", err)
+	}
+	defer file.Close()
+	for e, err := range journal.Read(file) {
+		text := e.Explain()
+		switch {
+		case errors.Is(err, journal.ErrTorn):
+			text = name + ": " + err.Error()
+		case err != nil:
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if _, err := fmt.Fprintln(s.Stdout, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+package execcmd
+
+import (
+	"context"
+	"errors"
+
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/exec/runner"
+	"github.com/claudeless/claudeless/internal/exec/verdict"
+)
+
+// Verify judges journals that were written earlier.
+type Verify struct {
+	Journals []string `arg:"" name:"journal" help:"Journals of one run, in any order."`
+	Scenario string   `short:"s" placeholder:"FILE" help:"Scenario whose expectations count; default the one that the run was given."`
+	Lenient  bool     `help:"Leave out what --strict finds."`
+	Sweep    string   `placeholder:"RUN" help:"End what of the run with this CLAUDELESS_RUN is there still; it is a finding."`
+
+	Reports `embed:""`
+	Accept  `embed:""`
+}
+
+// Run exits as exec would have done.
+func (c *Verify) Run(ctx context.Context, s *process.System) error {
+	in := verdict.Input{Lenient: c.Lenient}
+	if c.Sweep != "" {
+		runner.Sweep(c.Sweep, &in)
+	}
+	if err := in.ReadFiles(c.Journals, c.Scenario); err != nil {
+		return err
+	}
+	report := verdict.Judge(in)
+	err := c.reports(s).Write(&report, s.Stderr)
+	if in.Scenario != nil {
+		err = errors.Join(err, c.write(ctx, s, in.Scenario.File(), report.Unmatched))
+	}
+	if code := report.ExitCode(); code != 0 {
+		return &process.ExitError{Code: code, Err: err}
+	}
+	return err
+}

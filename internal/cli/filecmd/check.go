@@ -1,0 +1,54 @@
+// Package filecmd is the commands about files of our own formats: check, fixture.
+//
+// Its one invariant: nothing is decided here; a command is its flags, one call of a domain package, and what that has to
+// say.
+package filecmd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/cli/check"
+)
+
+// Check validates files of all three kinds and reports everything that is wrong with all of them.
+type Check struct {
+	Files   []string `arg:"" name:"file" help:"Scenario, fixture or MCP configuration; what it is follows from its keys."`
+	JSON    bool     `help:"Print the findings as one JSON object on stdout."`
+	Explain []string `sep:"none" placeholder:"PROMPT" help:"Say which rule of a scenario answers a prompt, or why none does; several are prompts of one session."`
+	Face    string   `placeholder:"FACE" enum:"cli,api," default:"" help:"Also list what of scenarios a face cannot honour: api is that of claudeless serve."`
+}
+
+// Run prints a line on stdout for each good file and the diagnostics on stderr, or the report.
+func (c *Check) Run(ctx context.Context, s *process.System) error {
+	dir, err := s.Getwd()
+	if err != nil {
+		return err
+	}
+	report := check.Files(ctx, c.Files, check.Options{Dir: dir, Environ: s.With(map[string]string{"CLAUDELESS_BIN": s.Name()}).Environ, Face: c.Face, Explain: process.Words(c.Explain)})
+	if c.JSON {
+		encoder := json.NewEncoder(s.Stdout)
+		encoder.SetEscapeHTML(false)
+		if err := encoder.Encode(report); err != nil {
+			return err
+		}
+	} else {
+		for _, file := range report.Files {
+			diag.Render(s.Stderr, file.Diagnostics)
+			for _, line := range file.Explained {
+				fmt.Fprintln(s.Stdout, strings.TrimSuffix(line, "\n"))
+			}
+			if file.OK {
+				fmt.Fprintf(s.Stdout, "%s: ok (%s)\n", file.File, file.Kind)
+			}
+		}
+	}
+	if !report.OK {
+		return &process.ExitError{Code: process.ExitFailed}
+	}
+	return nil
+}

@@ -1,0 +1,163 @@
+package filecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+
+	"github.com/claudeless/claudeless/fixtures"
+	"github.com/claudeless/claudeless/fixtures/clone"
+	"github.com/claudeless/claudeless/fixtures/wire"
+	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/internal/base/localhttp"
+	"github.com/claudeless/claudeless/internal/base/process"
+)
+
+// Fixture serves MCP servers that are TOML files, and makes such files.
+type Fixture struct {
+	Serve FixtureServe `cmd:"" help:"Serve a fixture, over stdio or HTTP."`
+	Check FixtureCheck `cmd:"" help:"Report everything wrong with fixtures."`
+	Clone FixtureClone `cmd:"" help:"Write a fixture that serves what a live server serves."`
+	List  FixtureList  `cmd:"" help:"List the fixtures that can be served by name."`
+}
+
+// FixtureServe serves one.
+type FixtureServe struct {
+	Fixture  string  `arg:"" help:"File, or name of a fixture of the library."`
+	HTTP     *string `name:"http" placeholder:"ADDR" help:"Serve streamable HTTP on this address instead of stdio; 127.0.0.1:0 takes any port."`
+	PortFile string  `placeholder:"FILE" help:"Write the port of --http there."`
+
+	TokenFile string `placeholder:"FILE" help:"Write a new token there and demand it of every request over HTTP; needed where other machines reach the address."`
+
+	Enable  []string `placeholder:"GLOB" sep:"none" help:"Switch on tools that the file has off (name or alias)."`
+	Disable []string `placeholder:"GLOB" sep:"none" help:"Switch tools off (name or alias)."`
+	Timeout int      `placeholder:"MS" help:"Limit of calls of tools without a limit of their own."`
+	Watch   bool     `help:"Load the file again when it changes."`
+	Verbose bool     `help:"Say on stderr what is served."`
+	Record  string   `placeholder:"FILE" help:"Append every message there, one JSON object a line."`
+}
+
+// Run serves until the end of stdin or a signal.
+func (c *FixtureServe) Run(ctx context.Context, s *process.System) error {
+	fx, err := fixtures.Open(c.Fixture)
+	if err != nil {
+		return fmt.Errorf("loading a fixture: %w", err)
+	}
+	srv, err := fixtures.NewServer(fx, fixtures.ServerOptions{
+		Now: s.Now, NewID: s.NewID, Environ: s.Environ, Stderr: s.Stderr,
+		Timeout: time.Duration(c.Timeout) * time.Millisecond, Enable: c.Enable, Disable: c.Disable, Record: c.Record,
+	})
+	if err != nil {
+		return err
+	}
+	ctx, stop := s.UntilSignal(ctx)
+	defer stop()
+	if c.Watch {
+		watched := make(chan struct{})
+		go func() { defer close(watched); srv.Watch(ctx, 0, s.Stderr) }() // ends with ctx
+		defer func() { stop(); <-watched }()
+	}
+	err = c.serve(ctx, s, srv)
+	if crash := new(wire.CrashError); errors.As(err, &crash) {
+		err = &process.ExitError{Code: crash.Status}
+	}
+	return errors.Join(err, srv.Close())
+}
+
+func (c *FixtureServe) serve(ctx context.Context, s *process.System, srv *fixtures.Server) error {
+	enabled, all := srv.Enabled()
+	say := func(where string) {
+		if c.Verbose {
+			fmt.Fprintf(s.Stderr, "serving %d of %d tools on %s\n", enabled, all, where)
+		}
+	}
+	if c.HTTP == nil {
+		say("stdio")
+		return srv.ServeStdio(ctx, s.Stdin, s.Stdout)
+	}
+	token, err := localhttp.WriteToken(s.NewID, c.TokenFile)
+	if err != nil {
+		return err
+	}
+	err = srv.ServeHTTP(ctx, localhttp.Options{
+		Addr: *c.HTTP, PortFile: c.PortFile, Access: localhttp.Access{Token: token},
+		Listening: func(a net.Addr) {
+			fmt.Fprintf(s.Stdout, "http://%s/mcp\n", a)
+			say("http://" + a.String() + "/mcp")
+		},
+	})
+	if errors.Is(err, localhttp.ErrNoToken) {
+		err = fmt.Errorf("%w; --token-file FILE makes one", err)
+	}
+	return err
+}
+
+// FixtureCheck tells what is wrong with some.
+type FixtureCheck struct {
+	Files []string `arg:"" name:"file" help:"Fixtures to check."`
+}
+
+// Run reports on all files; any error in one of them fails.
+func (c *FixtureCheck) Run(s *process.System) error {
+	var all diag.List
+	for _, name := range c.Files {
+		all = append(all, fixtures.Check(name)...)
+	}
+	if all.Err() != nil {
+		return all
+	}
+	diag.Render(s.Stderr, all) // warnings
+	return nil
+}
+
+// FixtureList lists the library.
+type FixtureList struct{}
+
+// Run prints one line for each fixture of the library.
+func (c *FixtureList) Run(s *process.System) error {
+	entries, err := fixtures.Library()
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		fmt.Fprintf(s.Stdout, "%-12s %2d tools  %s\n", e.Name, e.Tools, e.Description)
+	}
+	return nil
+}
+
+// FixtureClone writes one.
+type FixtureClone struct {
+	Out     string            `arg:"" help:"File to write."`
+	Command []string          `arg:"" optional:"" passthrough:"" help:"After --: command that starts the server."`
+	URL     string            `name:"url" help:"Streamable HTTP endpoint of the server."`
+	Header  map[string]string `help:"Header of all requests to --url."`
+	Call    []string          `placeholder:"NAME=JSON" sep:"none" help:"Record the answer to this call as well."`
+	Force   bool              `help:"Overwrite the file if it is there."`
+}
+
+// Run asks the server, writes the file and says what is in it.
+func (c *FixtureClone) Run(ctx context.Context, s *process.System) error {
+	if _, err := os.Stat(c.Out); err == nil && c.Out != "-" && !c.Force {
+		return process.Hinted(c.Out+" is there already", "--force overwrites it")
+	}
+	command := c.Command
+	if len(command) > 0 && command[0] == "--" {
+		command = command[1:]
+	}
+	made, err := clone.Clone(ctx, clone.Options{Command: command, URL: c.URL, Headers: c.Header, Calls: c.Call, Environ: s.Environ, Stderr: s.Stderr})
+	if err != nil {
+		return err
+	}
+	if c.Out == "-" {
+		_, err := s.Stdout.Write(made.Source)
+		return err
+	}
+	if err := os.WriteFile(c.Out, made.Source, 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.Stderr, "%s: tools %d, resources %d, prompts %d, recorded calls %d\n", c.Out, made.Tools, made.Resources, made.Prompts, made.Calls)
+	return nil
+}

@@ -1,0 +1,74 @@
+package help
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/claudeless/claudeless/docs/schema"
+	"github.com/claudeless/claudeless/internal/base/process"
+)
+
+// Init writes first files: `claudeless init [DIR]`.
+type Init struct {
+	Dir   string `arg:"" optional:"" default:"." help:"Where to write them; default here."`
+	Force bool   `help:"Overwrite files that are there."`
+}
+
+// Run says what was written and what to do next.
+func (c *Init) Run(s *process.System) error {
+	names, err := c.Write()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.Stdout, "wrote %s\n\nnext:\n  claudeless check %s %s\n  claudeless -p \"What is the weather in Oslo?\" --mcp-config %s --allowedTools mcp__weather\n",
+		strings.Join(names, ", "), names[0], names[1], names[2])
+	return err
+}
+
+// Schema prints the JSON Schema of a file format: `claudeless schema scenario`.
+type Schema struct {
+	Format string `arg:"" help:"scenario, fixture or journal."`
+}
+
+// Run prints it.
+func (c *Schema) Run(s *process.System) error {
+	text, ok := schema.Open(c.Format)
+	if !ok {
+		return process.Hinted(fmt.Sprintf("there is no schema %q", c.Format), "there are "+strings.Join(schema.Names(), ", "))
+	}
+	_, err := s.Stdout.Write(text)
+	return err
+}
+
+// Identity says who this is, so that a test can prove what its claude is.
+type Identity struct {
+	Claudeless string `json:"claudeless"` // our version
+	Claude     string `json:"claude"`     // the version that is simulated
+	Simulated  bool   `json:"simulated"`  // always true
+	Path       string `json:"path"`       // of the binary
+	OS         string `json:"os"`
+	Arch       string `json:"arch"`
+	Go         string `json:"go"`
+}
+
+// Identify describes the running binary. A path that cannot be told is empty.
+func Identify(s *process.System, ours, claude string) Identity {
+	path, err := s.Executable()
+	if err != nil {
+		path = ""
+	}
+	return Identity{Claudeless: ours, Claude: claude, Simulated: true, Path: path, OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version()}
+}
+
+// Line is an identity for people.
+func (i Identity) Line() string {
+	return fmt.Sprintf("claudeless %s (simulates claude %s)", i.Claudeless, i.Claude)
+}
+
+// JSON is an identity as one JSON object.
+func (i Identity) JSON() (string, error) {
+	text, err := json.Marshal(i)
+	return string(text), err
+}

@@ -1,0 +1,95 @@
+package help
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Shells are the names of shells with completions.
+func Shells() []string { return []string{"bash", "fish", "zsh"} }
+
+// Completion writes the completions of a shell: the commands as the first word,
+// long options everywhere, files for everything else.
+func (p *Program) Completion(w io.Writer, shell string) error {
+	var text string
+	switch shell {
+	case "bash":
+		text = p.bash()
+	case "zsh":
+		text = p.zsh()
+	case "fish":
+		text = p.fish()
+	default:
+		return fmt.Errorf("no completions for the shell %q: there are some for %s", shell, strings.Join(Shells(), ", "))
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+var longOption = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`--[a-z][a-zA-Z0-9-]*`) })
+
+// options are the long options, sorted, each with its help.
+func (p *Program) options() []Entry {
+	var all []Entry
+	for _, e := range slices.Concat(p.Claude, p.Own) {
+		for _, name := range longOption().FindAllString(e.Usage, -1) {
+			all = append(all, Entry{Usage: name, Help: e.Help})
+		}
+	}
+	slices.SortFunc(all, func(a, b Entry) int { return strings.Compare(a.Usage, b.Usage) })
+	return slices.CompactFunc(all, func(a, b Entry) bool { return a.Usage == b.Usage })
+}
+
+func (p *Program) bash() string {
+	return fmt.Sprintf(`_claudeless() {
+  local word=${COMP_WORDS[COMP_CWORD]}
+  COMPREPLY=()
+  if [[ $word == -* ]]; then
+    COMPREPLY=($(compgen -W %q -- "$word"))
+  elif ((COMP_CWORD == 1)); then
+    COMPREPLY=($(compgen -W %q -- "$word"))
+  fi
+}
+complete -o default -F _claudeless claudeless
+`, usages(p.options(), " "), usages(p.Commands, " "))
+}
+
+func (p *Program) zsh() string {
+	var b strings.Builder
+	b.WriteString("#compdef claudeless\n_claudeless() {\n  local -a commands options\n  commands=(\n")
+	for _, c := range p.Commands {
+		fmt.Fprintf(&b, "    %s\n", single(c.Name()+":"+c.Help))
+	}
+	b.WriteString("  )\n  options=(\n")
+	for _, o := range p.options() {
+		fmt.Fprintf(&b, "    %s\n", single(o.Usage+":"+o.Help))
+	}
+	b.WriteString("  )\n  if [[ $PREFIX == -* ]]; then\n    _describe option options\n  elif ((CURRENT == 2)); then\n    _describe command commands || _files\n  else\n    _files\n  fi\n}\ncompdef _claudeless claudeless\n")
+	return b.String()
+}
+
+func (p *Program) fish() string {
+	var b strings.Builder
+	for _, c := range p.Commands {
+		fmt.Fprintf(&b, "complete -c claudeless -n __fish_use_subcommand -a %s -d %s\n", c.Name(), single(c.Help))
+	}
+	for _, o := range p.options() {
+		fmt.Fprintf(&b, "complete -c claudeless -l %s -d %s\n", strings.TrimPrefix(o.Usage, "--"), single(o.Help))
+	}
+	return b.String()
+}
+
+func usages(entries []Entry, sep string) string {
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return strings.Join(names, sep)
+}
+
+// single quotes a word for a shell.
+func single(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -1,0 +1,56 @@
+package help
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// What `init` writes: a scenario with its MCP server, and a CI job.
+//
+//go:embed files
+var first embed.FS
+
+// firstFiles are the embedded files and where they go.
+func firstFiles() [][2]string {
+	return [][2]string{
+		{"files/claudeless.toml", "claudeless.toml"},
+		{"files/weather.toml", "weather.toml"},
+		{"files/mcp.json", "claudeless.mcp.json"},
+		{"files/ci.yml", filepath.Join(".github", "workflows", "claudeless.yml")},
+	}
+}
+
+// Write writes the first files into the directory, which is made, and returns
+// their names. A file that is there is an error before anything is written,
+// unless it may be overwritten.
+func (c *Init) Write() ([]string, error) {
+	var names []string
+	var there []error
+	for _, f := range firstFiles() {
+		name := filepath.Join(c.Dir, f[1])
+		names = append(names, name)
+		if _, err := os.Lstat(name); err == nil && !c.Force {
+			there = append(there, fmt.Errorf("%s is there already; --force overwrites it", name))
+		}
+	}
+	if there != nil {
+		return nil, errors.Join(there...)
+	}
+	for i, f := range firstFiles() {
+		data, err := fs.ReadFile(first, f[0])
+		if err != nil {
+			return nil, err
+		}
+		if err := os.MkdirAll(filepath.Dir(names[i]), 0o755); err != nil {
+			return nil, fmt.Errorf("writing first files: %w", err)
+		}
+		if err := os.WriteFile(names[i], data, 0o644); err != nil {
+			return nil, fmt.Errorf("writing first files: %w", err)
+		}
+	}
+	return names, nil
+}

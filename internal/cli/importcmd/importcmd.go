@@ -1,0 +1,167 @@
+// Package importcmd is claudeless import: its flags become the options of the
+// importer, and the outcome an exit code.
+//
+// Its one invariant: nothing is decided here about what is written.
+package importcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/importer"
+	"github.com/claudeless/claudeless/internal/importer/hide"
+	"github.com/claudeless/claudeless/internal/importer/play"
+)
+
+// The exit codes of the command.
+const (
+	exitDiffers = 1
+	exitInput   = 2
+	exitSecret  = 3
+)
+
+// Import makes a scenario of sessions.
+type Import struct {
+	Files    []string `arg:"" name:"file" help:"Transcripts, stream-json logs, journals, tapes of SDKs, recorded traffic; what each is follows from its content."`
+	Out      string   `short:"o" placeholder:"DIR" help:"Directory to write; default ./NAME, or the scenario on stdout where that is a pipe."`
+	Name     string   `placeholder:"NAME" help:"Name of the scenario; default that of the first file."`
+	Check    bool     `help:"Play it at once with the recorded prompts and say what differs."`
+	Exact    bool     `help:"Match whole prompts."`
+	Link     bool     `help:"Where a text of the model repeats a result, refer to it."`
+	Thinking bool     `help:"Keep the reasoning of the model."`
+	Reads    bool     `name:"files" help:"Write the files that were read, and read them live."`
+	Branch   string   `placeholder:"UUID" help:"Follow the branch with this line; default the newest."`
+	Raw      bool     `help:"Hide nothing."`
+	Big      bool     `help:"Keep results of more than 200 KB whole."`
+	Against  string   `placeholder:"DIR" help:"Scenarios whose prompts the rules must not take."`
+	JSON     string   `placeholder:"FILE" help:"Write what was found and done as JSON; - is stdout."`
+	Force    bool     `help:"Overwrite files."`
+	Update   string   `placeholder:"SCENARIO" help:"Record anew into the kit of this scenario, without losing what was edited in it."`
+	Audit    bool     `help:"Look for secrets in the files instead; exit 3 when there are any."`
+}
+
+// Run imports or audits.
+func (c *Import) Run(ctx context.Context, s *process.System) error {
+	dir, err := s.Getwd()
+	if err != nil {
+		return err
+	}
+	place := hide.Surroundings{Dir: dir, Home: s.Getenv("HOME"), Environ: s.Environ}
+	if c.Audit {
+		return c.audit(s, place)
+	}
+	const memory = 130 << 20 // a session of 100 MB is to fit beside it
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memory))
+	if c.Update != "" {
+		if c.Out != "" || filepath.Base(c.Update) != "scenario.toml" {
+			return errors.New("--update names the scenario.toml of a kit; that is where it writes, so there is no -o beside it")
+		}
+		c.Out = filepath.Dir(c.Update)
+	}
+	o := importer.Options{
+		Update: c.Update != "",
+		Files:  c.Files, Branch: c.Branch, Out: c.out(s), Name: c.Name, Against: c.Against, Exact: c.Exact, Link: c.Link, Thinking: c.Thinking,
+		Reads: c.Reads, Big: c.Big, Raw: c.Raw, Force: c.Force, Place: place, Stdout: s.Stdout, Stderr: s.Stderr,
+	}
+	shown := &progress{w: s.Progress()}
+	o.Progress = shown
+	if c.Check {
+		self, err := s.Executable()
+		if err != nil {
+			return fmt.Errorf("finding this binary: %w", err)
+		}
+		o.Check = &play.Player{Self: self, Environ: s.Environ}
+	}
+	out, err := importer.Run(ctx, o)
+	shown.clear()
+	out.Report(s.Stderr)
+	if jsonErr := c.report(s, &out); err == nil {
+		err = jsonErr
+	}
+	return outcome(&out, err)
+}
+
+func outcome(out *importer.Outcome, err error) error {
+	switch {
+	case errors.Is(err, importer.ErrRefused):
+		return &process.ExitError{Code: exitSecret, Err: fmt.Errorf("a secret would have been written: %w", err)}
+	case importer.IsInput(err):
+		return &process.ExitError{Code: exitInput, Err: err}
+	case err == nil && len(out.Differs) > 0:
+		return &process.ExitError{Code: exitDiffers}
+	}
+	return err
+}
+
+// out is the directory to write; empty = the scenario goes to stdout.
+func (c *Import) out(s *process.System) string {
+	if c.Out != "" || !s.StdoutIsTTY && c.Name == "" {
+		return c.Out
+	}
+	if c.Name != "" {
+		return c.Name
+	}
+	return importer.DefaultName(c.Files)
+}
+
+func (c *Import) report(s *process.System, out *importer.Outcome) error {
+	if c.JSON == "" {
+		return nil
+	}
+	data, err := out.JSON()
+	if err != nil {
+		return err
+	}
+	if c.JSON == "-" {
+		_, err = fmt.Fprintf(s.Stdout, "%s\n", data)
+		return err
+	}
+	return os.WriteFile(filepath.Clean(c.JSON), append(data, '\n'), 0o644)
+}
+
+func (c *Import) audit(s *process.System, place hide.Surroundings) error {
+	leaks, err := hide.Audit(c.Files, place)
+	for _, leak := range leaks {
+		fmt.Fprintln(s.Stdout, leak)
+	}
+	switch {
+	case err != nil:
+		return &process.ExitError{Code: exitInput, Err: err}
+	case len(leaks) > 0:
+		return &process.ExitError{Code: exitSecret}
+	}
+	return nil
+}
+
+// progress shows on a terminal how much has been read; w == nil is none.
+type progress struct {
+	w     io.Writer
+	shown int64 // bytes that were told last
+	line  bool  // there is something to clear
+}
+
+// Read implements [session.Progress].
+func (p *progress) Read(n int64) {
+	const every = 8 << 20
+	if p.w == nil || n >= p.shown && n-p.shown < every {
+		return
+	}
+	p.shown = n
+	if n >= every {
+		p.line = true
+		fmt.Fprintf(p.w, "\rread %d MB", n>>20)
+	}
+}
+
+// clear takes the line away again.
+func (p *progress) clear() {
+	if p.line {
+		fmt.Fprint(p.w, "\r\x1b[K")
+	}
+}

@@ -1,0 +1,208 @@
+package mcpcmd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/argv"
+	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/mcp"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// addFlags is the command line of add, read.
+type addFlags struct {
+	scope, transport       string
+	env, headers           []string
+	clientID, callbackPort string
+}
+
+func (f *addFlags) options() []argv.Option {
+	text := func(to *string) func(string) error { return func(v string) error { *to = v; return nil } }
+	return []argv.Option{
+		scopeFlag(&f.scope),
+		{Flags: "-t, --transport <transport>", Set: text(&f.transport)},
+		{Flags: "-e, --env <env...>", Set: collect(&f.env)},
+		{Flags: "-H, --header <header...>", Set: collect(&f.headers)},
+		{Flags: "--client-id <clientId>", Set: text(&f.clientID)},
+		{Flags: "--client-secret"},
+		{Flags: "--callback-port <port>", Set: text(&f.callbackPort)},
+	}
+}
+
+// add is `mcp add`.
+func add(_ context.Context, o *Options, words []string) error {
+	f := addFlags{scope: scopeLocal}
+	found, help, err := operands(o, "add", f.options(), words, "name", "commandOrUrl")
+	if err != nil || help {
+		return err
+	}
+	name, target, args := found[0], found[1], found[2:]
+	transport, guessed := f.transport, f.transport == ""
+	if guessed {
+		transport = "stdio"
+	}
+	if !slices.Contains([]string{"stdio", "sse", "http"}, transport) {
+		return errorf("Invalid transport type: %s. Must be one of: stdio, sse, http (or streamable-http)", transport)
+	}
+	if err := checkNew(o, name, f.scope); err != nil {
+		return err
+	}
+	if transport == "stdio" {
+		if guessed && (strings.HasPrefix(target, "http://") || strings.HasPrefix(target, "https://")) {
+			fmt.Fprintf(o.Stderr, "Warning: %q looks like a URL but is added as the command of a stdio server. For a remote server use: %s mcp add --transport http %s %s\n", target, o.Name, name, target)
+		}
+		return f.addStdio(o, name, append([]string{target}, args...))
+	}
+	return f.addRemote(o, name, transport, target)
+}
+
+// checkNew checks the scope and the name of a server to be added.
+func checkNew(o *Options, name, scope string) error {
+	if err := checkScope(scope); err != nil {
+		return err
+	}
+	if !mcp.ValidName(name) {
+		return errorf("Invalid name %s. Names can only contain letters, numbers, hyphens, and underscores.", name)
+	}
+	exists, err := o.Store.has(scope, name)
+	if err == nil && exists {
+		err = errorf("MCP server %s already exists in %s config", name, scope)
+	}
+	return err
+}
+
+func checkScope(scope string) error {
+	if !slices.Contains([]string{scopeLocal, scopeUser, scopeProject}, scope) {
+		return errorf("Invalid scope: %s. Must be one of: local, user, project, dynamic, enterprise, claudeai, managed, agent", scope)
+	}
+	return nil
+}
+
+func (f *addFlags) addStdio(o *Options, name string, command []string) error {
+	env := object{}
+	for _, kv := range f.env {
+		key, value, ok := strings.Cut(kv, "=")
+		if !ok || key == "" {
+			return errorf("Invalid environment variable format: %s, environment variables should be added as: -e KEY1=value1 -e KEY2=value2", kv)
+		}
+		env = env.With(key, quoted(value))
+	}
+	args, err := protocol.Marshal(command[1:])
+	if err != nil {
+		return err
+	}
+	entry := object{{Key: "type", Value: quoted("stdio")}, {Key: "command", Value: quoted(command[0])}, {Key: "args", Value: args}, {Key: "env", Value: compact(env)}}
+	if err := keep(o, f.scope, name, compact(entry)); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Stdout, "Added stdio MCP server %s with command: %s to %s config\n", name, command[0]+" "+strings.Join(command[1:], " "), f.scope)
+	modified(o, f.scope)
+	return nil
+}
+
+func (f *addFlags) addRemote(o *Options, name, transport, url string) error {
+	entry := object{{Key: "type", Value: quoted(transport)}, {Key: "url", Value: quoted(url)}}
+	headers, masked := object{}, object{}
+	for _, h := range f.headers {
+		key, value, ok := strings.Cut(h, ":")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		if !ok || key == "" {
+			return errorf("Invalid header format: %q. Expected format: \"Header-Name: value\"", h)
+		}
+		headers, masked = headers.With(key, quoted(value)), masked.With(key, quoted(mask))
+	}
+	if len(headers) > 0 {
+		entry = append(entry, ordered.Member{Key: "headers", Value: compact(headers)})
+	}
+	oauth := object{}
+	if f.clientID != "" {
+		oauth = append(oauth, ordered.Member{Key: "clientId", Value: quoted(f.clientID)})
+	}
+	if f.callbackPort != "" {
+		port, err := strconv.Atoi(f.callbackPort)
+		if err != nil || port < 1 || port > 65535 {
+			return errorf("Invalid callback port: %s", f.callbackPort)
+		}
+		oauth = append(oauth, ordered.Member{Key: "callbackPort", Value: json.RawMessage(f.callbackPort)})
+	}
+	if len(oauth) > 0 {
+		entry = append(entry, ordered.Member{Key: "oauth", Value: compact(oauth)})
+	}
+	if err := keep(o, f.scope, name, compact(entry)); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Stdout, "Added %s MCP server %s with URL: %s to %s config\n", strings.ToUpper(transport), name, url, f.scope)
+	if len(masked) > 0 {
+		fmt.Fprintf(o.Stdout, "Headers: %s", indented(masked))
+	}
+	modified(o, f.scope)
+	return nil
+}
+
+// addJSON is `mcp add-json`.
+func addJSON(_ context.Context, o *Options, words []string) error {
+	scope := scopeLocal
+	options := []argv.Option{scopeFlag(&scope), {Flags: "--client-secret"}}
+	found, help, err := operands(o, "add-json", options, words, "name", "json")
+	if err != nil || help {
+		return err
+	}
+	name := found[0]
+	if err := checkNew(o, name, scope); err != nil {
+		return err
+	}
+	entry, err := parseObject([]byte(found[1]))
+	if err != nil {
+		return errorf("Invalid configuration: not a JSON object. Check its quotes, commas and braces.")
+	}
+	if err := keep(o, scope, name, compact(entry)); err != nil {
+		return err
+	}
+	transport := "stdio"
+	if raw := at(entry, "type"); raw != nil {
+		if err := json.Unmarshal(raw, &transport); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(o.Stdout, "Added %s MCP server %s to %s config\n", transport, name, scope)
+	return nil
+}
+
+// keep checks an entry the way a run would and writes it.
+func keep(o *Options, scope, name string, entry json.RawMessage) error {
+	value := compact(object{{Key: serversKey, Value: compact(object{{Key: name, Value: entry}})}})
+	config, err := mcp.LoadConfigs(mcp.ConfigOptions{Values: []string{string(value)}, CWD: o.Store.CWD, Environ: o.Client.Environ, ValuesOnly: true})
+	if err != nil {
+		return err
+	}
+	if len(config.Errors) > 0 {
+		problem := config.Errors[0]
+		if problem.Type == "reserved_name" {
+			return errorf("Cannot add MCP server %q: this name is reserved.", name)
+		}
+		return errorf("Invalid configuration: %s", strings.TrimPrefix(problem.Message, fmt.Sprintf("Skipped — invalid MCP server config for %q: ", name)))
+	}
+	return o.Store.put(scope, name, entry)
+}
+
+// modified tells which file was written.
+func modified(o *Options, scope string) {
+	fmt.Fprintf(o.Stdout, "File modified: %s\n", place(o, scope))
+}
+
+// place is where a scope is kept.
+func place(o *Options, scope string) string {
+	path := o.Store.path(scope)
+	if scope == scopeLocal {
+		path += " [project: " + o.Store.CWD + "]"
+	}
+	return path
+}
+
+// mask stands for values that are not shown.
+const mask = "[hidden]"

@@ -1,0 +1,147 @@
+package mcpcmd
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/mcp"
+)
+
+type callCmd struct {
+	clientFlags
+	Timeout time.Duration `name:"timeout" placeholder:"D" help:"Limit between two signs of life (default: the server's)."`
+	Server  string        `arg:"" help:"Name of the server."`
+	Tool    string        `arg:"" help:"Name of the tool, as the server calls it."`
+	Input   string        `arg:"" optional:"" name:"json" default:"{}" help:"Arguments, a JSON object; - reads them from stdin."`
+}
+
+// Run prints the result, and fails when the tool says that it did.
+func (c *callCmd) Run(ctx context.Context, o *Options) error {
+	input := []byte(c.Input)
+	if c.Input == "-" {
+		var err error
+		if input, err = io.ReadAll(o.Stdin); err != nil {
+			return fmt.Errorf("reading the arguments: %w", err)
+		}
+	}
+	if _, err := parseObject(input); err != nil {
+		return &UsageError{Text: fmt.Sprintf("the arguments are not a JSON object: %v", err), Hint: `as in: ` + o.Name + ` mcp call server tool '{"key": "value"}'`}
+	}
+	m, stop, err := c.one(ctx, o, c.Server)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	request := mcp.CallRequest{Tool: c.Server + "/" + c.Tool, Input: input, Timeout: c.Timeout}
+	if o.Progress != nil {
+		request.OnProgress = func(p mcp.Progress) { fmt.Fprintln(o.Progress, progressText(p)) }
+	}
+	raw, err := m.CallRaw(ctx, request)
+	if err != nil {
+		return c.explain(ctx, m, err)
+	}
+	var result struct {
+		Content    []json.RawMessage `json:"content"`
+		Structured json.RawMessage   `json:"structuredContent"`
+		IsError    bool              `json:"isError"`
+	}
+	if err := json.Unmarshal(raw, &result); err != nil {
+		return fmt.Errorf("reading the result: %w", err)
+	}
+	switch {
+	case c.JSON:
+		fmt.Fprintf(o.Stdout, "%s\n", raw)
+	case len(result.Content) == 0 && result.Structured != nil:
+		fmt.Fprintf(o.Stdout, "%s\n", result.Structured)
+	default:
+		for _, block := range result.Content {
+			fmt.Fprintln(o.Stdout, blockText(block))
+		}
+	}
+	if result.IsError {
+		return &Error{}
+	}
+	return nil
+}
+
+// explain says more of a call that failed than the error does.
+func (c *callCmd) explain(ctx context.Context, m *mcp.Manager, err error) error {
+	const patience = 2 * time.Second
+	switch {
+	case errors.Is(err, mcp.ErrConnectionClosed):
+		ctx, stop := context.WithTimeout(ctx, patience)
+		defer stop()
+		reason, stderr := m.Loss(ctx, c.Server)
+		if reason == "" || reason == err.Error() {
+			break
+		}
+		text := fmt.Sprintf("MCP server %q ended during the call: %s", c.Server, reason)
+		if len(stderr) > 1 {
+			text += "\nits standard error ends with:\n  " + strings.Join(stderr, "\n  ")
+		}
+		return errors.New(text)
+	case errors.Is(err, mcp.ErrUnknownTool):
+		var known []string
+		for _, st := range m.Servers() {
+			for _, t := range st.Tools {
+				known = append(known, t.RawName)
+			}
+		}
+		if hint := diag.NameHint(c.Tool, known); hint != "" {
+			return &UsageError{Text: err.Error(), Hint: hint}
+		}
+	}
+	if late, ok := errors.AsType[*mcp.TimeoutError](err); ok {
+		return &UsageError{Text: late.Error(), Hint: "--timeout, MCP_TOOL_TIMEOUT (ms) and `timeout` of its entry say how long is waited"}
+	}
+	return callError(err)
+}
+
+func progressText(p mcp.Progress) string {
+	text := fmt.Sprintf("%g", p.Progress)
+	if p.Total > 0 {
+		text += fmt.Sprintf("/%g", p.Total)
+	}
+	if p.Message != "" {
+		text += " " + p.Message
+	}
+	return text
+}
+
+// blockText is a content block for people: text as it stands, the size of
+// binary content, everything else as JSON.
+func blockText(block json.RawMessage) string {
+	var b struct {
+		Type     string          `json:"type"`
+		Text     string          `json:"text"`
+		Data     string          `json:"data"`
+		MIMEType string          `json:"mimeType"`
+		Resource resourceContent `json:"resource"`
+	}
+	if json.Unmarshal(block, &b) != nil {
+		return string(block)
+	}
+	switch {
+	case b.Type == "text":
+		return b.Text
+	case b.Type == "image", b.Type == "audio":
+		return fmt.Sprintf("[%s: %s, %d bytes]", b.Type, b.MIMEType, decodedLen(b.Data))
+	case b.Type == "resource" && b.Resource.Blob == nil:
+		return b.Resource.Text
+	case b.Type == "resource":
+		return fmt.Sprintf("[resource %s: %s, %d bytes]", b.Resource.URI, b.Resource.MIMEType, decodedLen(*b.Resource.Blob))
+	}
+	return string(block)
+}
+
+// decodedLen is how many bytes base64 stands for.
+func decodedLen(text string) int {
+	return base64.RawStdEncoding.DecodedLen(len(strings.TrimRight(text, "=")))
+}

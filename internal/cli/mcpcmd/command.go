@@ -1,0 +1,121 @@
+package mcpcmd
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/claudeless/claudeless/internal/base/argv"
+	"github.com/claudeless/claudeless/mcp"
+)
+
+// Options are the surroundings of the command. Name, Stdin, Stdout and Stderr
+// are required.
+type Options struct {
+	Name  string // the program's name, for help
+	Store Store
+	// Own adds the commands and flags that the real CLI does not have.
+	Own bool
+	// Approved says which servers of .mcp.json the settings approve; nil = none.
+	Approved func(name string) bool
+	// DisabledProject names servers of .mcp.json that are left out.
+	DisabledProject []string
+	// Manager makes the manager for some servers; nil = mcp.New with no other
+	// options.
+	Manager        func(mcp.Options) (*mcp.Manager, error)
+	Client         mcp.Options // what every manager gets, Servers apart
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Progress       io.Writer // gets the progress line; nil = there is none
+}
+
+// Error ends the command with exit code 1. Text is printed as it stands; empty
+// = all there is to say was said.
+type Error struct{ Text string }
+
+func (e *Error) Error() string { return e.Text }
+
+func errorf(format string, args ...any) error { return &Error{Text: fmt.Sprintf(format, args...)} }
+
+// UsageError is a command line that our own commands do not understand.
+type UsageError struct{ Text, Hint string }
+
+func (e *UsageError) Error() string { return e.Text }
+
+// configured are the servers of all scopes, merged.
+func (o *Options) configured() (mcp.Config, error) {
+	return o.load(nil, mcp.ConfigOptions{})
+}
+
+// load reads the configuration; values are further --mcp-config values.
+func (o *Options) load(values []string, c mcp.ConfigOptions) (mcp.Config, error) {
+	scopes, err := o.Store.Scopes()
+	if err != nil && !c.ValuesOnly {
+		return mcp.Config{}, err
+	}
+	c.Disabled = o.Store.Disabled()
+	c.Values, c.CWD, c.Environ, c.Scopes, c.DisabledProject = values, o.Store.CWD, o.Client.Environ, scopes, o.DisabledProject
+	return mcp.LoadConfigs(c)
+}
+
+// scopeFlag is the option -s of add, add-json and remove.
+func scopeFlag(to *string) argv.Option {
+	return argv.Option{Flags: "-s, --scope <scope>", Set: func(v string) error { *to = v; return nil }}
+}
+
+func collect(to *[]string) func(string) error {
+	return func(v string) error { *to = append(*to, v); return nil }
+}
+
+// operands reads a command line and wants so many words at least.
+func operands(o *Options, command string, options []argv.Option, words []string, names ...string) (found []string, help bool, err error) {
+	result, err := argv.Parse(options, words)
+	if err != nil {
+		return nil, false, err
+	}
+	if result.Help {
+		commandHelp(o, command, options)
+		return nil, true, nil
+	}
+	if len(result.Operands) < len(names) {
+		return nil, false, errorf("error: missing required argument '%s'", names[len(result.Operands)])
+	}
+	return result.Operands, false, nil
+}
+
+// command is one command as the help shows it.
+type command struct {
+	name, usage, help string
+	own               bool // the real CLI does not have it
+}
+
+func commands() []command {
+	return []command{
+		{name: "add", usage: "add [options] <name> <commandOrUrl> [args...]", help: "Add a server"},
+		{name: "add-json", usage: "add-json [options] <name> <json>", help: "Add a server given as JSON"},
+		{name: "get", usage: "get <name>", help: "Show a configured server"},
+		{name: "list", usage: "list", help: "List configured servers and check them"},
+		{name: "remove", usage: "remove [options] <name>", help: "Remove a server"},
+		{name: "status", usage: "status [server...]", help: "Connect and say what each server is", own: true},
+		{name: "tools", usage: "tools [server...]", help: "List tools", own: true},
+		{name: "call", usage: "call <server> <tool> [json]", help: "Call a tool", own: true},
+		{name: "resources", usage: "resources [server...]", help: "List resources and their templates", own: true},
+		{name: "read", usage: "read <server> <uri>", help: "Read a resource", own: true},
+		{name: "prompts", usage: "prompts [server...]", help: "List prompts", own: true},
+		{name: "get-prompt", usage: "get-prompt <server> <name> [key=value...]", help: "Fill in a prompt", own: true},
+	}
+}
+
+// commandHelp is the help of one command.
+func commandHelp(o *Options, name string, options []argv.Option) {
+	for _, c := range commands() {
+		if c.name == name {
+			fmt.Fprintf(o.Stdout, "Usage: %s mcp %s\n\n%s.\n\nOptions:\n", o.Name, c.usage, c.help)
+		}
+	}
+	for _, option := range options {
+		if !option.Hidden {
+			fmt.Fprintf(o.Stdout, "  %s\n", option.Flags)
+		}
+	}
+	fmt.Fprintln(o.Stdout, "  -h, --help")
+}

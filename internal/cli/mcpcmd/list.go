@@ -1,0 +1,195 @@
+package mcpcmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/argv"
+	"github.com/claudeless/claudeless/mcp"
+)
+
+// jsonFlag is --json, of our own face only.
+func (o *Options) jsonFlag(to *bool) []argv.Option {
+	if !o.Own {
+		return nil
+	}
+	return []argv.Option{{Flags: "--json", Set: func(string) error { *to = true; return nil }}}
+}
+
+// health is one line of list, and what get says about a server's state.
+type health struct {
+	Name      string `json:"name"`
+	Scope     string `json:"scope"` // local, project, user
+	Transport string `json:"transport"`
+	Target    string `json:"target"` // command line or URL
+	Status    string `json:"status"` // connected, failed, needs-auth, disabled, pending-approval
+	Error     string `json:"error,omitempty"`
+
+	config mcp.ServerConfig
+}
+
+const pendingApproval = "pending-approval"
+
+// list is `mcp list`. It connects to everything but servers of .mcp.json that
+// nobody has approved.
+func list(ctx context.Context, o *Options, words []string) error {
+	asJSON := false
+	if _, help, err := operands(o, "list", o.jsonFlag(&asJSON), words); err != nil || help {
+		return err
+	}
+	config, err := o.configured()
+	if err != nil {
+		return err
+	}
+	for _, e := range config.Errors {
+		fmt.Fprintf(o.Stderr, "%s: %s\n", e.Name, e.Message)
+	}
+	if len(config.Servers) == 0 && !asJSON {
+		fmt.Fprintln(o.Stdout, "No MCP servers configured. Use `claude mcp add` to add a server.")
+		return nil
+	}
+	if !asJSON {
+		fmt.Fprint(o.Stdout, "Checking MCP server health…\n\n")
+	}
+	all, err := o.health(ctx, config.Servers)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(o.Stdout, map[string]any{"servers": all})
+	}
+	for _, h := range all {
+		fmt.Fprintf(o.Stdout, "%s: %s - %s", h.Name, h.target(), h.mark())
+		if h.Error != "" {
+			fmt.Fprintf(o.Stdout, " — %s", oneLine(h.Error))
+		}
+		fmt.Fprintln(o.Stdout)
+	}
+	return nil
+}
+
+// health connects to servers and tells how that went.
+func (o *Options) health(ctx context.Context, servers []mcp.ServerConfig) ([]health, error) {
+	all := make([]health, len(servers))
+	var asked []mcp.ServerConfig
+	for i, s := range servers {
+		all[i] = health{Name: s.Name, Scope: s.Source, Transport: transport(s), Target: target(s), config: s}
+		if s.Source == scopeProject && !o.Approved(s.Name) && !o.Store.Approves(s.Name) {
+			all[i].Status = pendingApproval
+			continue
+		}
+		asked = append(asked, s)
+	}
+	m, stop, err := o.connect(ctx, asked)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	for _, st := range m.Servers() {
+		i := slices.IndexFunc(all, func(h health) bool { return h.Name == st.Name })
+		all[i].Status = st.Status
+		if st.Status != "disabled" {
+			all[i].Error = reason(st)
+		}
+		if st.Status == "pending" { // still not there at the end of its time
+			all[i].Status = "failed"
+		}
+	}
+	return all, nil
+}
+
+func (h health) target() string {
+	if h.Transport == "stdio" {
+		return h.Target
+	}
+	return h.Target + " (" + strings.ToUpper(h.Transport) + ")"
+}
+
+func (h health) mark() string {
+	switch h.Status {
+	case "connected":
+		return "✔ Connected"
+	case "needs-auth":
+		return "! Needs authentication"
+	case "disabled":
+		return "⏸ Disabled"
+	case pendingApproval:
+		return "⏸ Pending approval (run `claude` to approve)"
+	default:
+		return "✘ Failed to connect"
+	}
+}
+
+func transport(s mcp.ServerConfig) string {
+	if s.Type == "" {
+		return "stdio"
+	}
+	return s.Type
+}
+
+func target(s mcp.ServerConfig) string {
+	if transport(s) == "stdio" {
+		return strings.Join(append([]string{s.Command}, s.Args...), " ")
+	}
+	return s.URL
+}
+
+// get is `mcp get`.
+func get(ctx context.Context, o *Options, words []string) error {
+	asJSON := false
+	found, help, err := operands(o, "get", o.jsonFlag(&asJSON), words, "name")
+	if err != nil || help {
+		return err
+	}
+	config, err := o.configured()
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(config.Servers, func(s mcp.ServerConfig) bool { return s.Name == found[0] })
+	if i < 0 {
+		return noServer(found[0], config.Servers)
+	}
+	all, err := o.health(ctx, config.Servers[i:i+1])
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return printJSON(o.Stdout, all[0])
+	}
+	printServer(o.Stdout, all[0])
+	return nil
+}
+
+func printServer(w io.Writer, h health) {
+	s := h.config
+	fmt.Fprintf(w, "%s:\n  Scope: %s\n  Status: %s\n", h.Name, scopeLabel(h.Scope), h.mark())
+	if h.Error != "" {
+		fmt.Fprintf(w, "  Issue: %s\n", oneLine(h.Error))
+	}
+	fmt.Fprintf(w, "  Type: %s\n", h.Transport)
+	if h.Transport == "stdio" {
+		fmt.Fprintf(w, "  Command: %s\n", s.Command)
+		fmt.Fprintln(w, strings.TrimSuffix("  Args: "+strings.Join(s.Args, " "), " "))
+		if s.Env != nil {
+			fmt.Fprintln(w, "  Environment:")
+		}
+		for _, key := range slices.Sorted(maps.Keys(s.Env)) {
+			fmt.Fprintf(w, "    %s=%s\n", key, s.Env[key])
+		}
+	} else {
+		fmt.Fprintf(w, "  URL: %s\n", s.URL)
+		if s.Headers != nil {
+			fmt.Fprintln(w, "  Headers:")
+		}
+		for _, key := range slices.Sorted(maps.Keys(s.Headers)) {
+			fmt.Fprintf(w, "    %s: %s\n", key, mask)
+		}
+	}
+	fmt.Fprintf(w, "\nTo remove this server, run: claude mcp remove %s -s %s\n", h.Name, h.Scope)
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -1,0 +1,106 @@
+// Package mcpcmd is the command `mcp`: it configures MCP servers as the real
+// CLI does, and looks at them as a small MCP client for people and scripts.
+//
+// It has two grammars. The commands of the real CLI are read by internal/base/argv,
+// with that CLI's texts; our own are kong structs and print JSON on request.
+//
+// Invariant: files other than those of [Store] are never written, and of those
+// nothing but the entry named in the command changes. Values of headers are
+// never printed. The package knows no scenario and no session.
+package mcpcmd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/claudeless/claudeless/mcp"
+)
+
+// runner is what runs a command.
+type runner func(ctx context.Context, o *Options, words []string) error
+
+func runners() map[string]runner {
+	return map[string]runner{
+		"add":        add,
+		"add-json":   addJSON,
+		"get":        get,
+		"list":       list,
+		"remove":     remove,
+		"status":     own[statusCmd]("status"),
+		"tools":      own[toolsCmd]("tools"),
+		"call":       own[callCmd]("call"),
+		"resources":  own[resourcesCmd]("resources"),
+		"read":       own[readCmd]("read"),
+		"prompts":    own[promptsCmd]("prompts"),
+		"get-prompt": own[getPromptCmd]("get-prompt"),
+	}
+}
+
+// Run runs one command. Without a word it prints the help to stderr and fails,
+// as the real CLI does.
+func Run(ctx context.Context, o Options, words []string) error {
+	if o.Manager == nil {
+		o.Manager = mcp.New
+	}
+	if o.Approved == nil {
+		o.Approved = func(string) bool { return false }
+	}
+	switch {
+	case len(words) == 0:
+		help(o.Stderr, &o)
+		return &Error{}
+	case words[0] == "help", words[0] == "-h", words[0] == "--help":
+		help(o.Stdout, &o)
+		return nil
+	}
+	for _, c := range commands() {
+		if c.name == words[0] && (o.Own || !c.own) {
+			return runners()[c.name](ctx, &o, words[1:])
+		}
+	}
+	if slices.Contains(strings.Fields("add-from-claude-desktop login logout reset-project-choices serve"), words[0]) {
+		return fmt.Errorf(`the command "mcp %s" of claude is not simulated`, words[0])
+	}
+	return errorf("error: unknown command '%s'", words[0])
+}
+
+func help(w io.Writer, o *Options) {
+	fmt.Fprintf(w, "Usage: %s mcp [options] [command]\n\nConfigure and look at MCP servers.\n\nOptions:\n  -h, --help  Print this help and exit\n\nCommands:\n", o.Name)
+	for _, c := range commands() {
+		if o.Own || !c.own {
+			fmt.Fprintf(w, "  %-50s  %s\n", c.usage, c.help)
+		}
+	}
+	fmt.Fprintf(w, "  %-50s  %s\n", "help", "Print this help and exit")
+}
+
+// own runs a kong struct, whose Run takes a context.Context and an *Options.
+func own[C any](name string) runner {
+	return func(ctx context.Context, o *Options, words []string) error {
+		var c C
+		exited := false
+		parser, err := kong.New(&c,
+			kong.Name(o.Name+" mcp "+name),
+			kong.Writers(o.Stdout, o.Stderr),
+			kong.Exit(func(int) { exited = true }),
+			kong.BindTo(ctx, (*context.Context)(nil)),
+			kong.Bind(o),
+		)
+		if err != nil {
+			return err
+		}
+		parsed, err := parser.Parse(words)
+		switch {
+		case exited: // --help; kong would have ended the process here
+			return nil
+		case err != nil:
+			return &UsageError{Text: err.Error(), Hint: "see " + o.Name + " mcp " + name + " --help"}
+		}
+		return parsed.Run()
+	}
+}

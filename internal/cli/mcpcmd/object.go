@@ -1,0 +1,96 @@
+package mcpcmd
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/claudeless/claudeless/internal/base/ordered"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// object is a JSON object whose members keep their order and, byte for byte,
+// their values.
+type object = ordered.Object
+
+var errNoObject = errors.New("not an object")
+
+// parseObject reads an object; of equal names the last counts, in the place of
+// the first.
+func parseObject(data []byte) (object, error) {
+	if !json.Valid(data) {
+		var syntax any
+		return nil, json.Unmarshal(data, &syntax)
+	}
+	o, err := ordered.Parse(data)
+	if err != nil {
+		return nil, errNoObject
+	}
+	return o.Distinct(), nil
+}
+
+// at finds the value under a path of keys; nil = there is none.
+func at(o object, path ...string) json.RawMessage {
+	value := o.Get(path[0])
+	if len(path) == 1 || value == nil {
+		return value
+	}
+	inner, err := parseObject(value)
+	if err != nil {
+		return nil
+	}
+	return at(inner, path[1:]...)
+}
+
+// with is o with a value set under a path of keys, whose objects are made
+// where they are missing; a nil value removes the last key.
+func with(o object, path []string, value json.RawMessage) (object, error) {
+	switch {
+	case len(path) > 1:
+		var inner object
+		var err error
+		if old := o.Get(path[0]); old != nil {
+			if inner, err = parseObject(old); err != nil {
+				return nil, fmt.Errorf("%s: %w", path[0], err)
+			}
+		}
+		if inner, err = with(inner, path[1:], value); err != nil {
+			return nil, err
+		}
+		value = compact(inner)
+	case value == nil:
+		return o.Without(path[0]), nil
+	}
+	return o.With(path[0], value), nil
+}
+
+func compact(o object) json.RawMessage {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, m := range o {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.Write(quoted(m.Key))
+		b.WriteByte(':')
+		b.Write(m.Value)
+	}
+	b.WriteByte('}')
+	return b.Bytes()
+}
+
+func quoted(s string) json.RawMessage {
+	text, _ := protocol.Marshal(s) // strings can always be written
+	return text
+}
+
+// indented is the text of a file.
+func indented(o object) []byte {
+	var b bytes.Buffer
+	if err := json.Indent(&b, compact(o), "", "  "); err != nil {
+		return compact(o) // cannot happen: all parts are valid JSON
+	}
+	b.WriteByte('\n')
+	return b.Bytes()
+}

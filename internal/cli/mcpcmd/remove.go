@@ -1,0 +1,108 @@
+package mcpcmd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/argv"
+	"github.com/claudeless/claudeless/mcp"
+)
+
+// remove is `mcp remove`: from the scope given, else from the only one that has
+// the server.
+func remove(_ context.Context, o *Options, words []string) error {
+	scope := ""
+	found, help, err := operands(o, "remove", []argv.Option{scopeFlag(&scope)}, words, "name")
+	if err != nil || help {
+		return err
+	}
+	name := found[0]
+	if scope != "" {
+		return removeFrom(o, scope, name, name)
+	}
+	var scopes []string
+	for _, s := range []string{scopeLocal, scopeProject, scopeUser} {
+		has, err := o.Store.has(s, name)
+		if err != nil {
+			return err
+		}
+		if has {
+			scopes = append(scopes, s)
+		}
+	}
+	switch len(scopes) {
+	case 0:
+		return unknownServer(o, name)
+	case 1:
+		return removeFrom(o, scopes[0], name, `"`+name+`"`)
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "MCP server %q exists in multiple scopes:\n", name)
+	for _, s := range scopes {
+		fmt.Fprintf(&b, "  - %s (%s)\n", scopeLabel(s), place(o, s))
+	}
+	b.WriteString("\nTo remove from a specific scope, use:\n")
+	for _, s := range scopes {
+		fmt.Fprintf(&b, "  claude mcp remove %s -s %s\n", name, s)
+	}
+	return errorf("%s", strings.TrimSuffix(b.String(), "\n"))
+}
+
+// removeFrom takes a server out of a scope; shown is the name as it is reported.
+func removeFrom(o *Options, scope, name, shown string) error {
+	if err := checkScope(scope); err != nil {
+		return err
+	}
+	has, err := o.Store.has(scope, name)
+	switch {
+	case err != nil:
+		return err
+	case has:
+	case scope == scopeProject:
+		return errorf("No MCP server named %q in .mcp.json", name)
+	default:
+		return errorf("No MCP server named %q in %s scope", name, scope)
+	}
+	if err := o.Store.put(scope, name, nil); err != nil {
+		return err
+	}
+	fmt.Fprintf(o.Stdout, "Removed MCP server %s from %s config\n", shown, scope)
+	modified(o, scope)
+	return nil
+}
+
+// unknownServer is the error for a name that is in no scope.
+func unknownServer(o *Options, name string) error {
+	config, err := o.configured()
+	if err != nil {
+		return err
+	}
+	return noServer(name, config.Servers)
+}
+
+func noServer(name string, servers []mcp.ServerConfig) error {
+	if len(servers) == 0 {
+		return errorf("No MCP server named %q. Run `claude mcp add` to add one.", name)
+	}
+	names := make([]string, len(servers))
+	for i, s := range servers {
+		names[i] = s.Name
+	}
+	slices.Sort(names)
+	return errorf("No MCP server named %q. Configured servers: %s", name, strings.Join(names, ", "))
+}
+
+func scopeLabel(scope string) string {
+	switch scope {
+	case scopeLocal:
+		return "Local config (private to you in this project)"
+	case scopeProject:
+		return "Project config (shared via .mcp.json)"
+	case scopeUser:
+		return "User config (available in all your projects)"
+	default:
+		return "Dynamic config (from command line)"
+	}
+}

@@ -1,0 +1,241 @@
+package servecmd
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/api"
+	"github.com/claudeless/claudeless/internal/base/clock"
+	"github.com/claudeless/claudeless/internal/base/localhttp"
+	"github.com/claudeless/claudeless/scenarios"
+)
+
+// pipes is a listener of connections inside of the process, which hold nothing back: a
+// write waits for its reader. They need no file descriptor, and time in a bubble is
+// theirs.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	select {
+	case <-p.closed:
+	default:
+		close(p.closed)
+	}
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1} }
+
+// dial opens a connection.
+func (p *pipes) dial() net.Conn {
+	ours, theirs := net.Pipe()
+	p.conns <- theirs
+	return ours
+}
+
+// lines is a journal in memory, for many writers.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// running serves a scenario in a bubble. end ends it and waits; the journal is whole
+// then.
+func running(t *testing.T, src string) (p *pipes, journal *lines, end func()) {
+	t.Helper()
+	journal = &lines{}
+	scenario, err := scenarios.Parse("scenario.toml", []byte(src), scenarios.LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := api.New(api.Options{
+		Scenario: scenario, Capture: journal, Clock: clock.New(clock.Options{Now: time.Now, NewID: func() string { return "id" }}),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	done := make(chan error, 1)
+	go func() { done <- localhttp.Serve(ctx, p, s, localhttp.Options{}) }()
+	return p, journal, func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if err := s.Err(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// send writes a request whose body has that many bytes more than are sent.
+func send(t *testing.T, c net.Conn, text string, missing int) {
+	t.Helper()
+	body := fmt.Sprintf(`{"model":"m","max_tokens":100000,"stream":true,"messages":[{"role":"user","content":%q}]}`, text)
+	_, err := fmt.Fprintf(c, "POST /v1/messages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body)+missing, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+const slow = `
+[[responses]]
+pattern = { type = "exact", text = "slow" }
+[[responses.response.steps]]
+text = "one two three four five six seven eight"
+stream = { tokens_per_second = 1 }
+[[responses]]
+pattern = { type = "exact", text = "later" }
+[[responses.response.steps]]
+text = "at last"
+delay_ms = 600000
+[[responses]]
+pattern = { type = "exact", text = "held" }
+[[responses.response.steps]]
+text = "never"
+gate = "closed"
+[[responses]]
+pattern = { type = "exact", text = "hang" }
+failure = { type = "hang" }
+[[responses]]
+pattern = { type = "any" }
+response = "fine"
+`
+
+// TestIdleConnections: ten thousand connections that say nothing keep nobody from an
+// answer, those that never ask are given up, and none is left at the end.
+func TestIdleConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const many = 10_000
+		p, journal, end := running(t, slow)
+		idle := make([]net.Conn, many)
+		for i := range idle {
+			idle[i] = p.dial()
+		}
+		c := p.dial()
+		send(t, c, "hi", 0)
+		resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if err := errors.Join(err, resp.Body.Close()); err != nil || !strings.Contains(string(body), `"fine"`) {
+			t.Errorf("%v: %s", err, body)
+		}
+		time.Sleep(11 * time.Second)
+		for i, c := range idle {
+			if _, err := c.Read(make([]byte, 1)); err == nil {
+				t.Fatalf("connection %d was told something", i)
+			}
+			c.Close()
+		}
+		end() // the one that asked is still open, and idle
+		c.Close()
+		if n := strings.Count(journal.String(), `"type":"request"`); n != 1 {
+			t.Errorf("%d lines for one request", n)
+		}
+	})
+}
+
+// TestServerEnds: whatever a request waits for when the server ends, it ends within the
+// grace period, and the journal has its line.
+func TestServerEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, journal, end := running(t, slow)
+		var conns []net.Conn
+		begin := func(text string, missing int) net.Conn {
+			c := p.dial()
+			conns = append(conns, c)
+			send(t, c, text, missing)
+			return c
+		}
+		reader := bufio.NewReader(begin("slow", 0)) // reads the beginning, then no more: the server's writes wait
+		if _, err := reader.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+		begin("later", 0)
+		begin("held", 0)
+		begin("hang", 0)
+		begin("half", 5)
+		synctest.Wait()
+		began := time.Now()
+		end()
+		if d := time.Since(began); d > time.Second {
+			t.Errorf("the end takes %v", d)
+		}
+		for _, c := range conns {
+			c.Close()
+		}
+		if n := strings.Count(journal.String(), `"type":"request"`); n != len(conns) {
+			t.Errorf("%d lines for %d requests:\n%s", n, len(conns), journal)
+		}
+		if n := strings.Count(journal.String(), "aborted: the client left"); n != len(conns) {
+			t.Errorf("%d of %d are aborted:\n%s", n, len(conns), journal)
+		}
+	})
+}
+
+// TestReaderGone: a client that stops reading and goes later ends its stream; nothing
+// of the others'.
+func TestReaderGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, journal, end := running(t, slow)
+		gone, stays := p.dial(), p.dial()
+		send(t, gone, "slow", 0)
+		send(t, stays, "slow", 0)
+		if _, err := bufio.NewReader(gone).ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.ReadResponse(bufio.NewReader(stays), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Second)
+		gone.Close()
+		body, err := io.ReadAll(resp.Body)
+		if err := errors.Join(err, resp.Body.Close()); err != nil || !strings.Contains(string(body), "message_stop") {
+			t.Errorf("the other stream: %v\n%s", err, body)
+		}
+		stays.Close()
+		end()
+		if n := strings.Count(journal.String(), "aborted: the client left after"); n != 1 {
+			t.Errorf("%d streams were aborted:\n%s", n, journal)
+		}
+	})
+}

@@ -1,0 +1,93 @@
+// Package servecmd is claudeless serve: a scenario as the Messages API, or the
+// real one recorded.
+//
+// Its one invariant: nothing is decided here about what is answered.
+package servecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+
+	"github.com/claudeless/claudeless/internal/api"
+	"github.com/claudeless/claudeless/internal/api/recorder"
+	"github.com/claudeless/claudeless/internal/base/clock"
+	"github.com/claudeless/claudeless/internal/base/localhttp"
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/record/journal"
+	"github.com/claudeless/claudeless/scenarios"
+)
+
+// Serve serves a scenario as the Messages API.
+type Serve struct {
+	Scenario string `arg:"" optional:"" help:"File, or name of a scenario of the library."`
+	Record   string `placeholder:"URL" help:"Forward to this API instead of playing a scenario, and write what is said into --capture, for claudeless import."`
+	Addr     string `placeholder:"HOST:PORT" help:"Listen there; default any port of 127.0.0.1. Another machine's reach needs --token."`
+	PortFile string `placeholder:"FILE" help:"Write the port there once it is listened to."`
+	Token    string `placeholder:"TEXT" help:"What the control routes ask for, and other machines as their API key."`
+	Capture  string `placeholder:"FILE" help:"Write the journal there, one JSON object a line."`
+}
+
+// Run serves until a signal, or until the process that started it has ended.
+func (c *Serve) Run(ctx context.Context, s *process.System) error {
+	var access localhttp.Access
+	if !localhttp.Loopback(c.Addr) {
+		access = localhttp.Access{Token: c.Token, Header: "X-Api-Key"}
+	}
+	var capture io.Writer
+	if c.Capture != "" {
+		file, err := os.OpenFile(c.Capture, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return fmt.Errorf("opening the capture file: %w", err)
+		}
+		defer file.Close()
+		capture = file
+	}
+	handler, err := c.api(s, capture)
+	if err != nil {
+		return err
+	}
+	ctx, release := s.UntilSignal(ctx)
+	defer release()
+	ctx, stop := s.UntilOrphan(ctx)
+	defer stop()
+	return errors.Join(localhttp.Run(ctx, handler, localhttp.Options{
+		Addr: c.Addr, PortFile: c.PortFile, Access: access,
+		Listening: func(a net.Addr) { fmt.Fprintf(s.Stderr, "listening on http://%s\n", a) },
+	}), handler.Err())
+}
+
+// apiHandler answers requests; Err is the first failure of writing the journal.
+type apiHandler interface {
+	http.Handler
+	Err() error
+}
+
+// api plays a scenario, or forwards.
+func (c *Serve) api(s *process.System, capture io.Writer) (apiHandler, error) {
+	switch {
+	case c.Record != "" && (c.Scenario != "" || capture == nil || !localhttp.Loopback(c.Addr)):
+		return nil, errors.New("--record needs --capture FILE, plays no scenario and listens on this machine alone")
+	case c.Record != "":
+		j := journal.New(journal.Options{W: capture, Now: s.Now, PID: s.PID, Environ: s.Environ})
+		return recorder.New(recorder.Options{Upstream: c.Record, Journal: j, Now: s.Now})
+	case c.Scenario == "":
+		return nil, errors.New("a scenario is expected, or --record URL")
+	}
+	var err error
+	o := api.Options{
+		Clock: clock.New(clock.Options{Now: s.Now, NewID: s.NewID}), Token: c.Token, Environ: s.Environ, Args: s.Args, PID: s.PID,
+		Capture: capture,
+	}
+	if o.Scenario, err = scenarios.Open(c.Scenario); err != nil {
+		return nil, err
+	}
+	if o.CWD, err = s.Getwd(); err != nil {
+		return nil, fmt.Errorf("finding the working directory: %w", err)
+	}
+	return api.New(o)
+}

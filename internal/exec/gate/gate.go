@@ -1,0 +1,128 @@
+// Package gate holds the steps of several processes back until somebody lets them
+// go on: a gate is a name in a directory that they share. What only one of them may
+// have is taken there as well.
+//
+// Its one invariant: what was reached or released stays so, for those who come
+// late as well. It knows nothing of scenarios.
+package gate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/proc"
+)
+
+// Patience is how long a step waits at a gate.
+const Patience = 30 * time.Second
+
+// poll is how often a waiting process looks.
+const poll = 5 * time.Millisecond
+
+// ErrTimeout says that nobody came.
+var ErrTimeout = errors.New("nobody came in time")
+
+// Dir is the directory of the gates of a run by its environment; empty = there is
+// none: CLAUDELESS_GATES, else a neighbour of the journal.
+func Dir(environ []string) string {
+	if dir := proc.Getenv(environ, "CLAUDELESS_GATES"); dir != "" {
+		return dir
+	}
+	if journal := proc.Getenv(environ, "CLAUDELESS_CAPTURE"); journal != "" {
+		return journal + ".gates"
+	}
+	return ""
+}
+
+// State is a gate and what became of it.
+type State struct {
+	Name              string
+	Reached, Released bool
+}
+
+// Reach says that a step stands at a gate.
+func Reach(dir, name string) error { return mark(dir, name, "reached") }
+
+// Release opens a gate for good, whether somebody stands there or not.
+func Release(dir, name string) error { return mark(dir, name, "released") }
+
+func mark(dir, name, what string) error {
+	if err := Check(name); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("marking the gate %s: %w", name, err)
+	}
+	return os.WriteFile(filepath.Join(dir, name+"."+what), nil, 0o600)
+}
+
+// Check refuses names that cannot be those of gates.
+func Check(name string) error {
+	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$`).MatchString(name) {
+		return fmt.Errorf("%q is no name of a gate: letters, digits, dots, hyphens and underscores are", name)
+	}
+	return nil
+}
+
+// AwaitReached waits until a step stands at a gate, or has passed it.
+func AwaitReached(ctx context.Context, dir, name string, patience time.Duration) error {
+	return await(ctx, patience, filepath.Join(dir, name+".reached"))
+}
+
+// AwaitReleased waits until a gate is open.
+func AwaitReleased(ctx context.Context, dir, name string, patience time.Duration) error {
+	return await(ctx, patience, filepath.Join(dir, name+".released"))
+}
+
+// await waits for a file. The error is ctx's, or [ErrTimeout].
+func await(ctx context.Context, patience time.Duration, file string) error {
+	over := time.NewTimer(patience)
+	defer over.Stop()
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	for {
+		if _, err := os.Stat(file); err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-over.C:
+			return ErrTimeout
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// List are the gates that somebody has reached or released, by name.
+func List(dir string) ([]State, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing gates: %w", err)
+	}
+	var list []State
+	for _, e := range entries {
+		name, what := strings.TrimSuffix(e.Name(), filepath.Ext(e.Name())), filepath.Ext(e.Name())
+		if what != ".reached" && what != ".released" {
+			continue
+		}
+		i := slices.IndexFunc(list, func(s State) bool { return s.Name == name })
+		if i < 0 {
+			list, i = append(list, State{Name: name}), len(list)
+		}
+		list[i].Reached = list[i].Reached || what == ".reached"
+		list[i].Released = list[i].Released || what == ".released"
+	}
+	return list, nil
+}

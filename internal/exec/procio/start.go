@@ -1,0 +1,101 @@
+package procio
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/record/journal"
+)
+
+// Describe is the first line of a process: how it was started. Commands are the
+// words that are commands of our own.
+func Describe(s *process.System, commands []string) journal.Start {
+	line := journal.Start{Argv: s.Args, PPID: os.Getppid(), Secrets: secrets(s.Args, s.Environ)}
+	line.CWD, _ = s.Getwd() // a directory that is gone has no name
+	line.Parent, line.Meant = nameOf(line.PPID), meant(s, commands)
+	for _, kv := range s.Environ {
+		name, value, _ := strings.Cut(kv, "=")
+		switch {
+		case value == "":
+		case slices.Contains(inherited(), name):
+			line.Leaks = append(line.Leaks, name)
+		case strings.HasPrefix(name, "CLAUDELESS_") && !slices.Contains(Variables(), name):
+			if near := diag.Nearest(name, Variables()); near != "" {
+				name += ", did you mean " + near + "?"
+			}
+			line.Unknown = append(line.Unknown, name)
+		}
+	}
+	slices.Sort(line.Leaks)
+	slices.Sort(line.Unknown)
+	return line
+}
+
+// meant is the command that the first argument nearly is; empty = it is a prompt
+// for all that can be seen.
+func meant(s *process.System, commands []string) string {
+	if s.AsClaude() || len(s.Args) < 2 || slices.Contains(s.Args, "-p") || slices.Contains(s.Args, "--print") {
+		return ""
+	}
+	if word := s.Args[1]; !strings.HasPrefix(word, "-") && !strings.Contains(word, " ") {
+		return diag.Nearest(word, commands)
+	}
+	return ""
+}
+
+// inherited are variables that the real CLI gives to what it starts, and that
+// make no sense for a session of its own.
+func inherited() []string { return []string{"CLAUDECODE", "CLAUDE_CODE_SESSION_ID"} }
+
+// Variables are the variables of our own that mean something.
+func Variables() []string {
+	return []string{
+		"CLAUDELESS_BIN", "CLAUDELESS_CAPTURE", "CLAUDELESS_CLAUDE_VERSION", "CLAUDELESS_COMPACT_DELAY_MS", "CLAUDELESS_COMPAT",
+		"CLAUDELESS_CONFIG_DIR", "CLAUDELESS_CWD", "CLAUDELESS_DEBUGGER", "CLAUDELESS_DEBUGGER_TOKEN", "CLAUDELESS_EXIT_HINT_TIMEOUT_MS", "CLAUDELESS_EXPECT",
+		"CLAUDELESS_FAILURE", "CLAUDELESS_GATES", "CLAUDELESS_HOOK_TIMEOUT_MS", "CLAUDELESS_IDENTIFY", "CLAUDELESS_INTEROP", "CLAUDELESS_MANAGED_DIR",
+		"CLAUDELESS_MCP_CLIENTS_CONFIG", "CLAUDELESS_MCP_CONFIG", "CLAUDELESS_MCP_DEBUG", "CLAUDELESS_MCP_REQUIRE", "CLAUDELESS_MCP_TIMEOUT_MS", "CLAUDELESS_MERGE_PROMPTS",
+		"CLAUDELESS_PART", "CLAUDELESS_REAL", "CLAUDELESS_REQUEST_ID", "CLAUDELESS_RESPONSE_DELAY_MS", "CLAUDELESS_RETRY_SCALE", "CLAUDELESS_RUN", "CLAUDELESS_SCENARIO", "CLAUDELESS_SIMTEST",
+		"CLAUDELESS_SIMTEST", "CLAUDELESS_STATE_DIR", "CLAUDELESS_STRICT", "CLAUDELESS_STRICT_MCP", "CLAUDELESS_TOOL",
+	}
+}
+
+// secrets are the arguments that surely hold a secret: a text in the form of a
+// key, or the value of a variable that holds one.
+func secrets(args, environ []string) []string {
+	shape := regexp.MustCompile(`\b(sk-ant-[A-Za-z0-9_-]{8,}|claudeless-canary-[0-9a-f]+|gh[pousr]_[A-Za-z0-9]{20,}|AKIA[0-9A-Z]{16})`)
+	var values []string
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		if len(value) >= 12 && slices.Contains(secretVariables(), name) {
+			values = append(values, value)
+		}
+	}
+	var found []string
+	for i, arg := range args {
+		if shape.MatchString(arg) || slices.ContainsFunc(values, func(v string) bool { return strings.Contains(arg, v) }) {
+			found = append(found, fmt.Sprintf("argv[%d]", i))
+		}
+	}
+	return found
+}
+
+func secretVariables() []string {
+	return []string{
+		"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "OPENAI_API_KEY", "GITHUB_TOKEN", "GH_TOKEN",
+		"NPM_TOKEN", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
+	}
+}
+
+// nameOf is the name of a process, empty where the system does not tell.
+func nameOf(pid int) string {
+	name, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(name))
+}

@@ -1,0 +1,203 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/api"
+	"github.com/claudeless/claudeless/internal/base/localhttp"
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/exec/guard"
+	"github.com/claudeless/claudeless/internal/exec/procio"
+	"github.com/claudeless/claudeless/internal/exec/verdict"
+	"github.com/claudeless/claudeless/scenarios"
+)
+
+// apiService is what a run serves on loopback: the Messages API, which plays the scenario
+// and notices a real claude that has found its way past the shims, and the proxy
+// that notices who asks for a vendor.
+type apiService struct {
+	url     string
+	proxy   string // empty = there is none
+	handler http.Handler
+	trap    *guard.Proxy // nil = there is none
+	capture *os.File     // nil = there is no scenario to serve
+	log     guard.Log
+
+	cancel context.CancelFunc // nil = nothing is served
+	tasks  sync.WaitGroup
+	mu     sync.Mutex
+	err    error
+}
+
+// newAPI makes what is served to a run with that journal and those claudes of its
+// own; nothing is yet.
+func newAPI(o Options, journal string, own guard.Own) (*apiService, error) {
+	a := &apiService{}
+	next, err := a.model(o, journal)
+	if err != nil {
+		return nil, err
+	}
+	watched := o.Setup.Real.Path == "" && o.Guard != guard.Off
+	a.handler = http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if watched && strings.HasPrefix(q.UserAgent(), "claude-cli/") {
+			a.log.Asked(q.RemoteAddr, q.UserAgent())
+			http.Error(w, `{"type":"error","error":{"type":"permission_error","message":"claudeless: a real claude is not to be reached here"}}`, http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, q)
+	})
+	upstream, ok := guard.Upstream(proxyOf(o.System))
+	if watched && (ok || o.Guard == guard.Strict) {
+		a.trap = &guard.Proxy{Log: &a.log, Upstream: upstream, Closed: o.Guard == guard.Strict, Own: own}
+	}
+	return a, nil
+}
+
+func proxyOf(s *process.System) string {
+	if value := s.Getenv("HTTPS_PROXY"); value != "" {
+		return value
+	}
+	return s.Getenv("https_proxy")
+}
+
+// model is the scenario as the Messages API.
+func (a *apiService) model(o Options, journal string) (http.Handler, error) {
+	if o.Setup.Scenario == "" {
+		return http.NotFoundHandler(), nil
+	}
+	scenario, err := verdict.LoadScenario(o.Setup.Scenario)
+	if err != nil {
+		return nil, err
+	}
+	if a.capture, err = os.OpenFile(journal, os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
+		return nil, fmt.Errorf("opening the journal: %w", err)
+	}
+	failure := streamFault(procio.FaultByName(o.Setup.Fault))
+	s := o.System
+	cwd, _ := s.Getwd() // expressions may do without
+	return api.New(api.Options{
+		Scenario: scenario, Clock: wall{s}, Capture: a.capture,
+		Environ: s.Environ, Args: s.Args, CWD: cwd, PID: s.PID, Gates: cmp.Or(s.Getenv("CLAUDELESS_GATES"), journal+".gates"), Failure: failure,
+	})
+}
+
+// streamFault is a fault of the API as its server plays it; nil = it is none.
+func streamFault(f *procio.Fault) *scenarios.Failure {
+	switch {
+	case f == nil || f.Face != "api":
+		return nil
+	case f.Do.Stream != "":
+		return &scenarios.Failure{Type: scenarios.FailStreamFault, Fault: f.Do.Stream}
+	}
+	return scenarios.FailureByName(f.Do.Failure)
+}
+
+// at says where it will be, in a network of its own.
+func (a *apiService) at(apiAddr, proxyAddr string) {
+	a.url = "http://" + apiAddr
+	if a.trap != nil {
+		a.proxy = "http://" + proxyAddr
+	}
+}
+
+// listen serves on loopback ports that are free.
+func (a *apiService) listen(ctx context.Context) error {
+	ln, err := localhttp.Listen(ctx, localhttp.Options{})
+	if err != nil {
+		return err
+	}
+	a.url = "http://" + ln.Addr().String()
+	var trap net.Listener
+	if a.trap != nil {
+		if trap, err = localhttp.Listen(ctx, localhttp.Options{}); err != nil {
+			return errors.Join(err, ln.Close())
+		}
+		a.proxy = "http://" + trap.Addr().String()
+	}
+	a.serve(ctx, ln, trap)
+	return nil
+}
+
+// serve serves until close; the listener of the proxy may be nil.
+func (a *apiService) serve(ctx context.Context, ln, trap net.Listener) {
+	ctx, a.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	a.tasks.Go(func() { // ends with close
+		a.fail(localhttp.Serve(ctx, ln, a.handler, localhttp.Options{Grace: time.Millisecond}))
+	})
+	if trap == nil {
+		return
+	}
+	server := &http.Server{Handler: a.trap, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
+	a.tasks.Go(func() { // ends with close
+		<-ctx.Done()
+		a.fail(server.Close())
+	})
+	a.tasks.Go(func() { // ends with close
+		if err := server.Serve(trap); !errors.Is(err, http.ErrServerClosed) {
+			a.fail(err)
+		}
+	})
+}
+
+func (a *apiService) fail(err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.err = errors.Join(a.err, err)
+}
+
+func (a *apiService) close() error {
+	if a.cancel != nil {
+		a.cancel()
+	}
+	a.tasks.Wait()
+	if a.capture != nil {
+		a.fail(a.capture.Close())
+	}
+	return a.err
+}
+
+// found are the breaches so far.
+func (a *apiService) found() []verdict.Finding {
+	var list []verdict.Finding
+	for _, b := range a.log.Breaches() {
+		f := verdict.Finding{ID: "G01", Level: "error", PID: b.PID, Text: b.Text}
+		switch b.Kind {
+		case guard.RealClaude:
+			f.Advice = "the command found it past PATH: an absolute path, a bundled copy, or a PATH of its own; name the claude of PATH, which is the shim, in the host's option for the executable (cli_path=shutil.which(\"claude\"), pathToClaudeCodeExecutable), or see --env-for"
+		case guard.Vendor:
+			f.ID, f.Advice = "G02", "the command talks to the vendor itself: give its client the base URL of ANTHROPIC_BASE_URL, and leave the choice of a provider to the environment"
+		case guard.Unreachable:
+			f.ID, f.Level, f.Advice = "G03", "info", "nothing beyond loopback is reached under --guard=strict"
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// wall is the clock of the process.
+type wall struct{ sys *process.System }
+
+// Now is the time.
+func (w wall) Now() time.Time { return w.sys.Now() }
+
+// NewID is a fresh UUID.
+func (w wall) NewID() string { return w.sys.NewID() }
+
+// Sleep waits, or returns the error of ctx.
+func (w wall) Sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

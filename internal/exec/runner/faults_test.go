@@ -1,0 +1,41 @@
+package runner
+
+import (
+	"runtime"
+	"testing"
+	"time"
+)
+
+// What hangs is known within 20 s; on a machine that is slow, what is slow does not hang.
+func TestLimit(t *testing.T) {
+	for _, test := range []struct{ plain, want time.Duration }{
+		{10 * time.Millisecond, 12*time.Second + 10*time.Millisecond},
+		{2 * time.Second, 14 * time.Second},
+		{6 * time.Second, 18 * time.Second},
+		{11 * time.Second, 33 * time.Second},
+	} {
+		if got := limit(test.plain); got != test.want {
+			t.Errorf("after %s without a fault: %s, want %s", test.plain, got, test.want)
+		}
+	}
+}
+
+// What needs a processor to itself gets one, or it would seem to hang.
+func TestAtOnce(t *testing.T) {
+	var double, lane Options
+	lane.Setup.Real.Path = "/claude"
+	for _, test := range []struct {
+		name string
+		o    Options
+		cpu  time.Duration
+		want int
+	}{
+		{"a command that waits", double, 100 * time.Millisecond, sideBySide},
+		{"one that is busy", double, 1800 * time.Millisecond, min(sideBySide, runtime.NumCPU())},
+		{"a real claude", lane, 0, min(sideBySide, runtime.NumCPU())},
+	} {
+		if got := test.o.atOnce(2*time.Second, test.cpu); got != test.want {
+			t.Errorf("%s: %d at once, want %d", test.name, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package runner
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/claudeless/claudeless/internal/exec/guard"
+	"github.com/claudeless/claudeless/internal/exec/verdict"
+)
+
+// FindReal finds the real claude: the path that was given, else CLAUDE_BIN, else
+// what stands on PATH and is not this program.
+func FindReal(given string, getenv func(string) string, self string) (string, error) {
+	given = cmp.Or(given, getenv("CLAUDE_BIN"))
+	if given != "" {
+		path, err := filepath.Abs(given)
+		if err == nil {
+			_, err = os.Stat(path)
+		}
+		if err != nil {
+			return "", fmt.Errorf("the real claude: %w", err)
+		}
+		return path, nil
+	}
+	for _, dir := range filepath.SplitList(getenv("PATH")) {
+		path := filepath.Join(dir, "claude")
+		target, err := filepath.EvalSymlinks(path)
+		if err != nil || target == self || guard.IsShim(target) {
+			continue
+		}
+		return path, nil
+	}
+	return "", errors.New("there is no real claude on PATH: name it with --real=PATH or CLAUDE_BIN")
+}
+
+// seed prepares the private directory for a real claude: nothing is asked at its
+// first start, it gets the servers of the scenario by a configuration more, and
+// somebody waits for its end if that is expected.
+func (r *run) seed() error {
+	key := r.Setup.Real.Key
+	config := map[string]any{
+		"hasCompletedOnboarding": true, "lastOnboardingVersion": "9.9.9", "theme": "dark", "hasSeenAutoDefaultNotice": true,
+		"customApiKeyResponses": map[string]any{"approved": []string{key[max(0, len(key)-20):]}, "rejected": []string{}},
+	}
+	raw, err := json.Marshal(config)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(r.Setup.Config, ".claude.json"), raw, 0o600); err != nil {
+		return fmt.Errorf("preparing the real claude: %w", err)
+	}
+	if r.Setup.Scenario == "" {
+		return errors.New("--real needs a scenario: -s FILE")
+	}
+	scenario, err := verdict.LoadScenario(r.Setup.Scenario)
+	if err != nil {
+		return err
+	}
+	r.Setup.Real.Attended = scenario.ExpectsExit()
+	raw, err = scenario.ServerConfig(r.Setup.Self)
+	if raw == nil || err != nil {
+		return err
+	}
+	file := filepath.Join(r.dir, "servers.json")
+	r.Setup.MCPConfig = append(slices.Clip(r.Setup.MCPConfig), file) // faults are tried side by side
+	return os.WriteFile(file, raw, 0o600)
+}

@@ -1,0 +1,47 @@
+package runner
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/claudeless/claudeless/internal/exec/verdict"
+)
+
+// Reports are the files of a verdict; empty = not written.
+type Reports struct {
+	JUnit, JSON string
+	Summary     string // Markdown is appended to it: GITHUB_STEP_SUMMARY
+	GitHub      bool   // annotations on stderr
+}
+
+// Write writes a verdict: its lines on stderr, then the files. A file that cannot
+// be written keeps none of the others from being.
+func (o Reports) Write(r *verdict.Report, stderr io.Writer) error {
+	errs := []error{r.Write(stderr, verdict.Lines)}
+	if o.GitHub {
+		errs = append(errs, r.Write(stderr, verdict.Annotations))
+	}
+	for _, f := range []struct {
+		name string
+		how  int
+		as   verdict.Format
+	}{{o.Summary, os.O_APPEND, verdict.Markdown}, {o.JUnit, os.O_TRUNC, verdict.JUnit}, {o.JSON, os.O_TRUNC, verdict.JSON}} {
+		if f.name != "" {
+			errs = append(errs, toFile(f.name, f.how, r, f.as))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func toFile(name string, how int, r *verdict.Report, as verdict.Format) error {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY|how, 0o644)
+	if err != nil {
+		return fmt.Errorf("writing a report: %w", err)
+	}
+	if err := errors.Join(r.Write(file, as), file.Close()); err != nil {
+		return fmt.Errorf("writing the report %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package runner
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/internal/exec/guard"
+)
+
+// run is one command under way.
+type run struct {
+	Options
+	dir     string
+	temp    *proc.TempDir // the same
+	journal string
+	api     *apiService
+	key     string          // that opens nothing
+	names   <-chan []string // of real claudes on PATH
+}
+
+func prepare(ctx context.Context, o Options) (*run, error) {
+	r := &run{Options: o}
+	if len(o.Command) == 0 {
+		return nil, errors.New("there is no command after --")
+	}
+	names := make(chan []string, 1)
+	go func() { names <- RealNames(pathOf(o.System.Environ), o.Setup.Self) }() // ends by itself
+	r.key, r.names = canary(), names
+	var err error
+	if r.temp, err = proc.MakeTempDir("claudeless-exec-"); err != nil {
+		return nil, fmt.Errorf("making a private directory: %w", err)
+	}
+	r.dir = r.temp.Path
+	if r.journal, err = filepath.Abs(o.Capture); o.Capture == "" || err != nil {
+		r.journal = filepath.Join(r.dir, "journal.jsonl")
+	}
+	r.Setup.Journal, r.Setup.Config, r.Setup.Run = r.journal, filepath.Join(r.dir, "config"), filepath.Base(r.dir)
+	if err = r.files(); err == nil {
+		err = r.serve(ctx)
+	}
+	if err == nil {
+		err = r.shims()
+	}
+	if err != nil {
+		r.close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// serve begins to serve the API; one in a network of its own waits for that.
+func (r *run) serve(ctx context.Context) error {
+	var err error
+	if r.api, err = newAPI(r.Options, r.journal, r.own()); err != nil {
+		return err
+	}
+	if r.Guard == guard.Strict {
+		r.api.at(guard.APIAddr, guard.ProxyAddr)
+		return nil
+	}
+	return r.api.listen(ctx)
+}
+
+// files makes what the command finds in place.
+func (r *run) files() error {
+	for _, dir := range []string{r.Setup.Config, filepath.Join(r.dir, "home")} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("making a private directory: %w", err)
+		}
+	}
+	file, err := os.OpenFile(r.journal, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("opening the journal: %w", err)
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err == nil && r.Capture != "" && info.Size() > 0 {
+		if err := os.Truncate(r.journal, 0); err != nil { // a run has one of its own
+			return fmt.Errorf("opening the journal: %w", err)
+		}
+	}
+	return nil
+}
+
+// shims puts claude into place: the double, or the real one.
+func (r *run) shims() error {
+	r.Setup.Real.BaseURL, r.Setup.Real.Key = r.api.url, r.key
+	if r.Setup.Real.Path != "" {
+		if err := r.seed(); err != nil {
+			return err
+		}
+	}
+	return r.Setup.shims(r.bin(), <-r.names)
+}
+
+// own are the files of this run that may be called claude.
+func (r *run) own() guard.Own { return guard.Own{Self: r.Setup.Self, Dir: r.bin()} }
+
+func (r *run) bin() string { return filepath.Join(r.dir, "bin") }
+
+func (r *run) close() {
+	if r.api != nil {
+		_ = r.api.close() // what it served was served
+	}
+	_ = r.temp.Remove() // a directory that stays behind in /tmp harms nobody
+}
+
+// canary is a key that opens nothing and that is recognised wherever it turns up.
+func canary() string {
+	var b [12]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	return "claudeless-canary-" + hex.EncodeToString(b[:])
+}
+
+func pathOf(environ []string) string {
+	path := ""
+	for _, kv := range environ {
+		if value, ok := strings.CutPrefix(kv, "PATH="); ok {
+			path = value
+		}
+	}
+	return path
+}

@@ -1,0 +1,132 @@
+// Package runner runs a command with the double in the place of claude: shims
+// first on PATH, a private directory, one journal of every process, and a verdict
+// at the end.
+//
+// Its one invariant: the command's own streams and signals pass through as they
+// are, nothing that it has started outlives it, and the report is written
+// whatever happens. It judges nothing itself; see package verdict.
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/internal/exec/verdict"
+)
+
+// ExitNotFound is what shells say of a command that is not there.
+const (
+	ExitNotFound = 127
+	exitNotRun   = 126
+)
+
+// Run runs the command and judges it. The report says how it ended; the error
+// says that the run could not be prepared, or that a report could not be written.
+func Run(ctx context.Context, o Options) (*verdict.Report, error) {
+	r, err := prepare(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer r.close()
+	began := o.System.Now()
+	result := verdict.Command{Argv: o.Command}
+	exit, left, err := r.command(ctx)
+	result.Code, result.Signal, result.MS = exit.Code, exit.Signal, float64(o.System.Now().Sub(began).Microseconds())/1000
+	if errors.Is(err, errSetUp) {
+		return nil, err
+	}
+	report, judgeErr := r.judge(left)
+	if report == nil {
+		return nil, errors.Join(err, judgeErr)
+	}
+	report.Command = &result
+	if report.ExitCode() != 0 {
+		report.Verdict = "failed"
+	}
+	if err != nil {
+		fmt.Fprintf(o.System.Stderr, "claudeless: error: %v\n", err)
+	}
+	return report, errors.Join(judgeErr, o.Reports.Write(report, o.System.Stderr))
+}
+
+// command runs it to its end; left is what it left running.
+func (r *run) command(ctx context.Context) (exit proc.Exit, left []leftover, err error) {
+	c, err := r.start(ctx, proc.AttachOptions{
+		Stdin: r.System.Stdin, Stdout: r.System.Stdout, Stderr: r.System.Stderr, Terminal: r.System.StdinIsTTY,
+	})
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return proc.Exit{Code: ExitNotFound}, nil, err
+	case err != nil:
+		return proc.Exit{Code: exitNotRun}, nil, err
+	}
+	stop := r.relay(c.Attached)
+	exit = c.Exit()
+	stop()
+	left = c.leftovers(r.Setup.Run)
+	for _, p := range left {
+		p.signal(syscall.SIGTERM)
+	}
+	c.Stop(grace)
+	finish(left, grace)
+	c.close()
+	return exit, left, nil
+}
+
+// relay passes signals on to the command until the function it returns is called.
+// The second of a kind is the last that is asked politely.
+func (r *run) relay(a *proc.Attached) (stop func()) {
+	if r.System.Fate == nil {
+		return func() {}
+	}
+	signals, done := make(chan os.Signal, 8), make(chan struct{})
+	unsubscribe := r.System.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	go func() { // ends when done is closed
+		seen := map[os.Signal]int{}
+		for {
+			select {
+			case <-done:
+				return
+			case sig := <-signals:
+				s, ok := sig.(syscall.Signal)
+				if !ok {
+					continue
+				}
+				a.Signal(s)
+				if seen[sig]++; seen[sig] == 2 {
+					go a.Hurry(2 * time.Second) // ends with the command
+				}
+			}
+		}
+	}()
+	return func() { unsubscribe(); close(done) }
+}
+
+// judge reads the journal, holds the run against the scenario and writes the
+// verdict behind the lines.
+func (r *run) judge(left []leftover) (*verdict.Report, error) {
+	in := verdict.Input{Lenient: r.Setup.Lenient, Findings: append(findings(left), r.api.found()...)}
+	for _, p := range left {
+		in.Killed = append(in.Killed, p.pid)
+	}
+	if err := in.ReadFiles([]string{r.journal}, r.Setup.Scenario); err != nil {
+		return nil, err
+	}
+	if len(in.Entries) == 0 && r.Setup.Scenario == "" {
+		in.Findings = append(in.Findings, verdict.Finding{
+			ID: "S01", Level: "error", Text: "no scenario was given, and claude was not called", Advice: "name a scenario with -s FILE",
+		})
+	}
+	report := verdict.Judge(in)
+	report.Guard = r.Guard.String()
+	if r.Capture == "" {
+		return &report, nil
+	}
+	return &report, report.AppendTo(r.journal, r.System.Now, r.System.PID, r.System.Environ)
+}

@@ -1,0 +1,159 @@
+// Package scaffold writes rules for prompts that none answers into scenarios.
+//
+// Its one invariant: everything else in the file stays as it is, and what was
+// written answers. It must not know where the prompts come from.
+package scaffold
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/internal/base/tomltext"
+	"github.com/claudeless/claudeless/scenarios"
+)
+
+// Placeholder is what a rule of [Rule] answers, until somebody writes the
+// answer.
+const Placeholder = "write the answer here"
+
+// Rule is a rule for a prompt that none answers, as it is written in a file.
+func Rule(prompt string) string {
+	return fmt.Sprintf("[[responses]]\npattern = { type = \"exact\", text = %s }\nresponse = %s\n", tomltext.Quote(prompt), tomltext.Quote(Placeholder))
+}
+
+// Rules writes rules for prompts into a scenario, in one step, once it is known that
+// they answer them.
+func Rules(ctx context.Context, file string, prompts []string) error {
+	info, err := os.Stat(file)
+	if err != nil {
+		return fmt.Errorf("only a scenario that is a file can be written: %w", err)
+	}
+	src, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	out, err := insert(file, src, prompts)
+	if err != nil {
+		return err
+	}
+	scenario, err := scenarios.Parse(file, out, scenarios.LoadOptions{})
+	if err != nil {
+		return err
+	}
+	for _, prompt := range prompts {
+		reply, err := scenarios.NewEngine(scenario, scenarios.EngineOptions{}).Next(ctx, scenarios.Request{Prompt: prompt})
+		if err == nil && reply.Unmatched {
+			err = fmt.Errorf("the rule for %q would not answer it", prompt)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return replace(file, out, info.Mode())
+}
+
+// replace has a file hold something else, or what it held before.
+func replace(file string, data []byte, mode os.FileMode) error {
+	file, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(file), ".accept-*")
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(data)
+	if err = errors.Join(err, tmp.Chmod(mode), tmp.Close()); err == nil {
+		err = os.Rename(tmp.Name(), file)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(tmp.Name()))
+	}
+	return nil
+}
+
+// ErrInline says that the rules of a file are no tables of their own, so that none
+// can be put behind them.
+var ErrInline = errors.New("the rules are not written as [[responses]]: paste the rule by hand")
+
+// insert puts rules for prompts behind the rules of a file, each once, and leaves
+// everything else in it as it is, comments included. It does not look whether the
+// prompts have rules already.
+func insert(file string, src []byte, prompts []string) ([]byte, error) {
+	line, err := behindRules(diag.IndexTOML(file, src))
+	if err != nil {
+		return nil, err
+	}
+	lines := strings.SplitAfter(string(src), "\n")
+	if line == 0 || line > len(lines) {
+		line = len(lines) + 1
+	}
+	head, rest := strings.Join(lines[:line-1], ""), lines[line-1:]
+	// Comments right above a table belong to it.
+	for body := lines[:line-1]; len(body) > 0 && len(rest) > 0 && strings.HasPrefix(body[len(body)-1], "#"); body = body[:len(body)-1] {
+		head, rest = strings.TrimSuffix(head, body[len(body)-1]), slices.Concat(body[len(body)-1:], rest)
+	}
+	var b strings.Builder
+	b.WriteString(head)
+	if head != "" && !strings.HasSuffix(head, "\n") {
+		b.WriteString("\n")
+	}
+	for i, prompt := range prompts {
+		if slices.Contains(prompts[:i], prompt) {
+			continue
+		}
+		if !utf8.ValidString(prompt) {
+			return nil, fmt.Errorf("the prompt %+q is not UTF-8 and TOML holds nothing else: no rule can be written for it; the real CLI sends U+FFFD in the place of such bytes", prompt)
+		}
+		if written := b.String(); i > 0 || written != "" && !strings.HasSuffix(written, "\n\n") {
+			b.WriteString("\n")
+		}
+		b.WriteString(Rule(prompt))
+	}
+	if len(rest) > 0 && strings.Join(rest, "") != "" {
+		b.WriteString("\n")
+	}
+	b.WriteString(strings.Join(rest, ""))
+	return []byte(b.String()), nil
+}
+
+// behindRules is the line of the first table behind the rules of a file; 0 = there
+// is none.
+func behindRules(ix *diag.Index) (int, error) {
+	if doubt := ix.Doubt(); doubt != nil {
+		return 0, diag.List{*doubt}
+	}
+	last := 0
+	if rules, ok := ix.Lookup(diag.Path{"responses"}); ok {
+		d := ix.At(diag.Path{"responses", max(0, len(rules.Items())-1)}, "")
+		if last = d.Pos.Line; !strings.HasPrefix(strings.TrimSpace(d.Source), "[[") {
+			return 0, ErrInline
+		}
+	}
+	var next []int
+	for _, key := range ix.Keys(nil) {
+		value, _ := ix.Lookup(diag.Path{key})
+		places := []diag.Path{{key}}
+		for i := range value.Items() {
+			places = append(places, diag.Path{key, i})
+		}
+		for _, path := range places {
+			d := ix.At(path, "")
+			if key != "responses" && d.Pos.Line > last && strings.HasPrefix(strings.TrimSpace(d.Source), "[") {
+				next = append(next, d.Pos.Line)
+			}
+		}
+	}
+	if len(next) == 0 || last == 0 {
+		return 0, nil
+	}
+	return slices.MinFunc(next, cmp.Compare), nil
+}

@@ -1,0 +1,138 @@
+package supervise
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+
+	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/internal/base/process"
+	"github.com/claudeless/claudeless/internal/exec/procio"
+)
+
+// Relay runs a command, the real claude, in the place of this process, and notes
+// its start in the journal. Under a fault of the process this one stays between it
+// and its caller, and spoils its output, its signals and its end; where the end is
+// attended it stays, too, and spoils nothing. It returns the exit code.
+func Relay(ctx context.Context, s *process.System, fault string, argv []string) (int, error) {
+	f := procio.FaultByName(fault)
+	if f == nil && fault != "" && fault != procio.NoFault && fault != procio.Attended || len(argv) == 0 {
+		return 0, fmt.Errorf("there is no fault %q, or no command", fault)
+	}
+	if f != nil && f.Face != "cli" {
+		f = nil // those of the API are its server's
+	}
+	as := *s
+	as.Args = argv
+	w := &witness{sys: &as, path: s.Getenv("CLAUDELESS_CAPTURE")}
+	w.open(nil, f)
+	if w.file != nil {
+		defer w.file.Close()
+	}
+	if f == nil && fault != procio.Attended {
+		if err := proc.Become(proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}); !errors.Is(err, errors.ErrUnsupported) {
+			return 0, err
+		}
+	}
+	e := procio.New(procio.Options{System: s, Journal: w.journal, Fault: f})
+	if f == nil {
+		return attend(ctx, s, e, argv)
+	}
+	return between(ctx, s, e, argv)
+}
+
+// attend runs the command as a child with the very streams of this process, which
+// ends as that does, by a signal too.
+func attend(ctx context.Context, s *process.System, e *procio.Edge, argv []string) (int, error) {
+	a, err := proc.Attach(ctx, proc.AttachOptions{
+		Command: proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Terminal: s.StdinIsTTY,
+	})
+	if err != nil {
+		return 0, err
+	}
+	inner := e.System()
+	exit := follow(a, inner)
+	if exit.Signal != "" && inner.Fate != nil {
+		if err := inner.Fate.Kill(syscall.Signal(exit.Code - 128)); err != nil {
+			return exit.Code, err
+		}
+	}
+	return e.End(exit.Code, ""), nil
+}
+
+// follow passes signals on to the child until it ends, and ends what it leaves
+// behind in its group.
+func follow(a *proc.Attached, s *process.System) proc.Exit {
+	signals := make(chan os.Signal, 4)
+	stop := s.Notify(signals, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	defer stop()
+	for {
+		select {
+		case sig := <-signals:
+			if sig, ok := sig.(syscall.Signal); ok {
+				a.Signal(sig)
+			}
+		case <-a.Done():
+			a.Stop(0)
+			return a.Exit()
+		}
+	}
+}
+
+// between runs the command as a child, and passes on what it does through an edge.
+func between(ctx context.Context, s *process.System, e *procio.Edge, argv []string) (int, error) {
+	inner := e.System()
+	from, to, err := os.Pipe()
+	if err != nil {
+		return 0, err
+	}
+	defer from.Close()
+	// A pipe of its own for stderr as well: node makes its streams non-blocking, and
+	// that is a matter of the open file, which both would have.
+	loud := struct{ io.Writer }{s.Stderr}
+	a, err := proc.Attach(ctx, proc.AttachOptions{
+		Command: proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}, Stdin: s.Stdin, Stdout: to, Stderr: loud, Terminal: s.StdinIsTTY,
+	})
+	if err := errors.Join(err, to.Close()); err != nil {
+		return 0, err
+	}
+	copied := make(chan struct{})
+	go func() { // ends when nobody holds the pipe any more
+		defer close(copied)
+		_ = whole(inner.Stdout, from) // what could not be written its reader did not want
+	}()
+	exit := follow(a, inner)
+	<-copied
+	return e.End(exit.Code, ""), nil
+}
+
+// whole copies lines of JSON one by one, and everything else as one piece: a write
+// is a line, or all there is.
+func whole(to io.Writer, from io.Reader) error {
+	var kept []byte
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buf)
+		kept = append(kept, buf[:n]...)
+		for bytes.HasPrefix(kept, []byte("{")) {
+			end := bytes.IndexByte(kept, '\n') + 1
+			if end == 0 {
+				break
+			}
+			if _, err := to.Write(kept[:end]); err != nil {
+				return err
+			}
+			kept = kept[end:]
+		}
+		if err != nil {
+			if len(kept) > 0 {
+				_, err = to.Write(kept)
+			}
+			return err
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package verdict
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/record/journal"
+	"github.com/claudeless/claudeless/scenarios"
+)
+
+// apiConduct is C14: what callers of the Messages API do wrong. Only what the API
+// itself refuses counts. Who asked is not known: the lines are those of the server.
+func apiConduct(entries []journal.Entry) []Finding {
+	var found []Finding
+	told := map[string]bool{}
+	for _, e := range entries {
+		q := e.Request
+		if q == nil || q.Status != 400 && q.Status != 404 {
+			continue
+		}
+		advice := ""
+		switch {
+		case strings.Contains(q.Path, "/v1/v1"):
+			advice = "the base URL must not end in /v1: clients add it"
+		case strings.Contains(q.Error, "anthropic-version"):
+			advice = "send the header anthropic-version"
+		case strings.Contains(q.Error, "tool_use") || strings.Contains(q.Error, "tool_result"):
+			advice = "answer every tool_use in the next user message, and nothing else"
+		case strings.Contains(q.Error, "thinking"):
+			advice = "send thinking blocks back as they came, signature and all"
+		}
+		if text := fmt.Sprintf("the API refused a request with %d: %s", q.Status, q.Error); advice != "" && !told[text] {
+			told[text] = true
+			found = append(found, Finding{ID: "C14", Level: levelError, Text: text, Advice: advice, Time: e.Time})
+		}
+	}
+	return found
+}
+
+// asked are the requests to the Messages API, as expectations look at them: what is
+// sent again is one request. The zero value has seen none.
+type asked struct {
+	requests []scenarios.RequestSeen
+	last     map[talk]sent
+}
+
+// talk is a conversation of a client that names it, else a text that was asked.
+type talk struct{ session, agent, prompt string }
+
+// sent is the last request of a conversation.
+type sent struct {
+	at     int // in the list
+	failed bool
+}
+
+// talkOf is the conversation of a request.
+func talkOf(q *journal.Request) talk {
+	if q.Session == "" {
+		return talk{prompt: q.Prompt}
+	}
+	return talk{session: q.Session, agent: q.Agent}
+}
+
+// take adds a request, and tells what is no matter of its number.
+func (a *asked) take(s *scenarios.Seen, q *journal.Request, ms float64) {
+	if a.last == nil {
+		a.last = map[talk]sent{}
+	}
+	by := talkOf(q)
+	before, again := a.last[by]
+	// A client without a session that begins anew looks like one that asks again, but
+	// for what it was told.
+	again = again && q.Attempt > 1 && (q.Session != "" || before.failed)
+	this := sent{at: len(a.requests), failed: failed(q)}
+	if again {
+		this.at = before.at
+		a.requests[this.at].Retries++
+	} else {
+		a.requests = append(a.requests, scenarios.RequestSeen{Model: q.Model, AfterMS: ms})
+	}
+	a.last[by] = this
+	for _, c := range q.Calls {
+		s.Call(c.Tool, c.Input)
+		if server, tool, ok := serverTool(c); ok {
+			s.ServerCall(server, tool)
+		}
+	}
+	for _, prompt := range q.Added {
+		s.Prompt(prompt)
+	}
+	if q.Prompt == "" || again {
+		return
+	}
+	s.Prompt(q.Prompt)
+	if q.Rule != "" {
+		s.Rule(scenarios.RuleRef{Name: q.Rule, File: q.File, Line: q.Line})
+	}
+}
+
+// tell tells the requests once all are known.
+func (a *asked) tell(s *scenarios.Seen) {
+	for _, q := range a.requests {
+		s.Request(q)
+	}
+}
+
+// failed tells whether whoever asked had to ask again.
+func failed(q *journal.Request) bool { return q.Status != 200 || q.Error != "" || left(q) }
+
+// left tells whether the client gave the request up.
+func left(q *journal.Request) bool {
+	for _, f := range q.Findings {
+		if strings.HasPrefix(f, "aborted: ") {
+			return true
+		}
+	}
+	return false
+}
+
+// serverTool is what an MCP server was asked by a call that came to it.
+func serverTool(c journal.Called) (server, tool string, ok bool) {
+	name, ok := strings.CutPrefix(c.Tool, "mcp__")
+	if !ok || absent(c) || denied(c) {
+		return "", "", false
+	}
+	return strings.Cut(name, "__")
+}
+
+// absent and denied tell by the words of Claude Code why a call did not run: there is
+// no such tool, or nobody has allowed it. What a rule denies has words of its own.
+func absent(c journal.Called) bool {
+	return c.IsError && strings.Contains(c.Result, "No such tool available: "+c.Tool)
+}
+
+func denied(c journal.Called) bool {
+	if !c.IsError {
+		return false
+	}
+	use := "Permission to use " + c.Tool + " has been denied because "
+	return strings.HasPrefix(c.Result, "Claude requested permissions to ") ||
+		strings.HasPrefix(c.Result, use+"Claude Code is running in don't ask mode") || strings.HasPrefix(c.Result, use+"this session shows no permission prompts")
+}

@@ -1,0 +1,72 @@
+package verdict
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/junit"
+)
+
+// junit writes the report as one suite: a test case for each expectation, and one
+// for each finding of level error.
+func (r *Report) junit(w io.Writer) error {
+	s := junit.Suite{Name: "claudeless"}
+	for _, x := range r.Expectations {
+		c := junit.Case{Name: x.Text, Class: "expect", File: x.File, Line: x.Line}
+		if !x.Met {
+			c.Failure = &junit.Failure{Message: x.Text + but(x.Got), Type: "expectation", Text: place(x.File, x.Line) + x.Text + but(x.Got)}
+			c.Out = &junit.Text{Text: r.digest()}
+		}
+		s.Cases = append(s.Cases, c)
+	}
+	for _, f := range r.Findings {
+		if f.Level != levelError {
+			continue
+		}
+		s.Cases = append(s.Cases, junit.Case{
+			Name: f.ID + ": " + f.Text, Class: "finding", File: f.File, Line: f.Line,
+			Failure: &junit.Failure{Message: f.Text, Type: f.ID, Text: place(f.File, f.Line) + f.Text + processID(f.PID) + "\n" + f.Advice},
+			Out:     &junit.Text{Text: r.digest()},
+		})
+	}
+	for _, f := range r.Faults {
+		c := junit.Case{Name: f.Name, Class: "fault"}
+		if !f.Clean() {
+			c.Failure = &junit.Failure{Message: f.Name + ": " + f.Outcome, Type: f.Outcome, Text: f.Bug + "\n" + f.Advice}
+		}
+		s.Cases = append(s.Cases, c)
+	}
+	if c := r.Command; c != nil {
+		s.Time = time.Duration(c.MS * float64(time.Millisecond))
+		if c.Code != 0 {
+			text := fmt.Sprintf("the command exited with %d", c.Code)
+			s.Cases = append(s.Cases, junit.Case{
+				Name: strings.Join(c.Argv, " "), Class: "command", Failure: &junit.Failure{Message: text, Type: "exit", Text: text},
+			})
+		}
+	}
+	if len(s.Cases) == 0 { // a suite without any looks like one that was not run
+		s.Cases = append(s.Cases, junit.Case{Name: "run", Class: "run"})
+	}
+	return s.Write(w)
+}
+
+// digest says in a few lines what the processes did.
+func (r *Report) digest() string {
+	var b strings.Builder
+	for _, p := range r.Runs {
+		fmt.Fprintf(&b, "process %d: %s\n", p.PID, strings.Join(p.Argv, " "))
+		for _, prompt := range p.Prompts {
+			fmt.Fprintf(&b, "  prompt %s\n", quoted(prompt))
+		}
+		for _, tool := range p.Tools {
+			fmt.Fprintf(&b, "  call   %s\n", tool)
+		}
+		if p.Code != nil {
+			fmt.Fprintf(&b, "  exit   %d\n", *p.Code)
+		}
+	}
+	return b.String()
+}

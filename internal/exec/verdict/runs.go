@@ -1,0 +1,102 @@
+package verdict
+
+import (
+	"time"
+
+	"github.com/claudeless/claudeless/internal/record/journal"
+)
+
+// process is a run with the lines it wrote.
+type process struct {
+	Run
+	entries    []journal.Entry
+	start      *journal.Start
+	setup      *journal.Run // nil = it had no session
+	exit       *journal.Exit
+	began      time.Time
+	ended      time.Time // of its last line
+	results    []*journal.Result
+	host       []*journal.Host
+	streamed   bool // it was driven over the control protocol
+	firstTurn  int  // place of the first prompt in the journal; -1 = none
+	lastResult int  // place of the last result; -1 = none
+}
+
+// split sorts the lines of a journal by the processes that wrote them. An id may
+// be given to a later process again.
+func split(entries []journal.Entry) []*process {
+	var all []*process
+	current := map[int]*process{}
+	for i, e := range entries {
+		p := current[e.PID]
+		switch {
+		case e.Expectation != nil || e.Finding != nil || e.Request != nil || e.SideRequest != nil || e.Exchange != nil:
+			continue
+		case e.Gate != nil && p == nil: // of the API
+			continue
+		case p == nil || e.Start != nil && len(p.entries) > 0:
+			p = &process{Run: Run{PID: e.PID, Argv: []string{}, Prompts: []string{}, Tools: []string{}}, began: e.When, firstTurn: -1, lastResult: -1}
+			current[e.PID] = p
+			all = append(all, p)
+		}
+		p.take(i, e)
+	}
+	return all
+}
+
+// take adds a line to what is known of a process.
+func (p *process) take(i int, e journal.Entry) {
+	p.entries, p.ended = append(p.entries, e), e.When
+	if e.SessionID != "" {
+		p.SessionID = e.SessionID
+	}
+	switch {
+	case e.Start != nil:
+		p.start, p.Argv, p.CWD, p.Parent = e.Start, e.Start.Argv, e.Start.CWD, e.Start.Parent
+	case e.Run != nil:
+		p.setup, p.Argv, p.CWD, p.streamed = e.Run, e.Run.Argv, e.Run.CWD, e.Run.InputFormat == "stream-json"
+	case e.Prompt != nil:
+		p.Prompts = append(p.Prompts, e.Prompt.Prompt)
+		if p.firstTurn < 0 {
+			p.firstTurn = i
+		}
+	case e.Tool != nil:
+		p.Tools = append(p.Tools, e.Tool.Tool)
+	case e.Result != nil:
+		p.results, p.lastResult = append(p.results, e.Result), i
+	case e.Host != nil:
+		p.host = append(p.host, e.Host)
+	case e.Exit != nil:
+		p.exit, p.Code, p.Signal, p.MS = e.Exit, &e.Exit.Code, e.Exit.Signal, e.Exit.MS
+	}
+}
+
+// findings collects what is wrong with the processes of a journal.
+type findings struct {
+	in        Input
+	list      []Finding
+	unmatched []Unmatched
+}
+
+// add adds a finding of a process.
+func (l *findings) add(p *process, id, level, text, advice string) {
+	l.list = append(l.list, p.seen(Finding{ID: id, Level: level, Text: text, Advice: advice}))
+}
+
+// seen is a finding as one of this process.
+func (p *process) seen(f Finding) Finding {
+	if f.PID = p.PID; !p.ended.IsZero() {
+		f.Time = p.ended.UTC().Format(time.RFC3339Nano)
+	}
+	return f
+}
+
+// did tells whether the host did something, and how.
+func (p *process) did(what string) *journal.Host {
+	for _, h := range p.host {
+		if h.What == what {
+			return h
+		}
+	}
+	return nil
+}

@@ -1,0 +1,202 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/exec/scaffold"
+	"github.com/claudeless/claudeless/internal/record/journal"
+)
+
+// strictness finds set-ups with which a test would be green for a wrong reason.
+func (l *findings) strictness(runs []*process) {
+	for _, p := range runs {
+		l.setUp(p)
+		l.prompts(p)
+		l.calls(p)
+	}
+	l.unansweredRequests()
+	l.requestedCalls()
+	l.askedAgain()
+	l.list = append(l.list, unplayed(l.in)...)
+}
+
+// askedAgain is S02 of rules that answer once: prompts after the first that they have
+// answered all the same, because the Messages API knows no runs.
+func (l *findings) askedAgain() {
+	if l.in.Scenario == nil {
+		return
+	}
+	asked := map[string]bool{} // the rules that answer once
+	for i := range l.in.Scenario.Responses {
+		if l.in.Scenario.Responses[i].Once {
+			asked[fmt.Sprintf("responses[%d]", i)] = false
+		}
+	}
+	for _, e := range l.in.Entries {
+		q := e.Request
+		if q == nil || q.Prompt == "" || q.Attempt > 1 {
+			continue
+		}
+		again, once := asked[q.Rule]
+		if !once {
+			continue
+		}
+		if again {
+			l.list = append(l.list, Finding{
+				ID: "S02", Level: levelError, Text: "the rule answers one prompt, and there was another: " + quoted(q.Prompt), Advice: "add a rule for it",
+				File: q.File, Line: q.Line, Time: e.Time,
+			})
+		}
+		asked[q.Rule] = true
+	}
+}
+
+// setUp is S01, S07 and S08: what was wrong before the first prompt.
+func (l *findings) setUp(p *process) {
+	if p.setup != nil && p.setup.Scenario == "" && p.setup.ScenarioFile == "" {
+		l.add(p, "S01", levelError, "no scenario was given: claude only greeted",
+			"name one with -s FILE, --scenario FILE or CLAUDELESS_SCENARIO")
+	}
+	if p.start == nil {
+		return
+	}
+	for _, name := range p.start.Unknown {
+		l.add(p, "S07", levelError, "unknown variable "+name, "the variables are listed in the README")
+	}
+	if p.start.Meant != "" {
+		l.add(p, "S08", levelError, fmt.Sprintf("%q was taken for a prompt", p.Argv[1]),
+			"did you mean the command "+p.start.Meant+"?")
+	}
+}
+
+// prompts is S02: those that no rule answers.
+func (l *findings) prompts(p *process) {
+	for _, e := range p.entries {
+		m := e.Match
+		if m == nil || m.Rule != "" || m.Injected {
+			continue
+		}
+		l.unanswered(m.Prompt, m.Nearest, p.seen(Finding{}))
+	}
+}
+
+// unansweredRequests is S02 of the API: prompts that no rule answers.
+func (l *findings) unansweredRequests() {
+	for _, e := range l.in.Entries {
+		if q := e.Request; q != nil && q.Prompt != "" && !q.Injected && q.Rule == "" && q.Status != 0 && q.Status != 401 {
+			var nearest []string
+			if l.in.Scenario != nil {
+				nearest = l.in.Scenario.Explain(q.Prompt)
+			}
+			l.unanswered(q.Prompt, nearest, Finding{Time: e.Time})
+		}
+	}
+}
+
+func (l *findings) unanswered(prompt string, nearest []string, f Finding) {
+	u := Unmatched{Prompt: prompt, Nearest: append([]string{}, nearest...), Rule: scaffold.Rule(prompt)}
+	f.ID, f.Level, f.Text, f.Advice = "S02", levelError, "no rule matches the prompt "+quoted(prompt), u.advice()
+	l.list, l.unmatched = append(l.list, u.near(f)), append(l.unmatched, u)
+}
+
+// advice is the nearest rules, and one to paste.
+func (u Unmatched) advice() string {
+	if len(u.Nearest) == 0 {
+		return "add a rule, or a default_response"
+	}
+	nearest := u.Nearest
+	if strings.HasPrefix(nearest[0], "no rule of the scenario matches ") { // as the finding says
+		nearest = nearest[1:]
+	}
+	return strings.Join(append(slices.Clone(nearest), "a rule to paste, or to have written by --accept:", u.Rule), "\n")
+}
+
+// near gives a finding the place of the nearest rule, which is what has to change.
+func (u Unmatched) near(f Finding) Finding {
+	for _, text := range u.Nearest {
+		head, _, ok := strings.Cut(text, ": responses[")
+		colon := strings.LastIndex(head, ":")
+		if !ok || colon < 0 {
+			continue
+		}
+		if line, err := strconv.Atoi(head[colon+1:]); err == nil {
+			f.File, f.Line = head[:colon], line
+			return f
+		}
+	}
+	return f
+}
+
+// calls is S03 and S04: scripted calls that cannot have run.
+func (l *findings) calls(p *process) {
+	denied := map[string]bool{}
+	var rule journal.Match // that answered last
+	add := func(f Finding) {
+		f.File, f.Line = rule.File, rule.Line
+		l.list = append(l.list, p.seen(f))
+	}
+	for _, e := range p.entries {
+		if e.Match != nil {
+			rule = *e.Match
+		}
+		if d := e.Permission; d != nil && d.Decision == "reject" && d.Source == "config" && d.ReasonType != "rule" && d.ReasonType != "hook" {
+			denied[d.ToolUseID] = true
+		}
+		t := e.Tool
+		switch {
+		case t == nil:
+		case t.Unknown && !l.in.names(t.Tool):
+			add(noSuchTool(t.Tool))
+		case denied[t.ToolUseID] && !l.in.names(t.Tool):
+			add(notAllowed(t.Tool))
+		}
+	}
+}
+
+// requestedCalls is S03 and S04 of the API: calls that its clients cannot have run.
+func (l *findings) requestedCalls() {
+	from := len(l.list)
+	add := func(e journal.Entry, word func(string) Finding, tool string) {
+		f := word(tool)
+		f.File, f.Line, f.Time = e.Request.File, e.Request.Line, e.Time
+		if !l.in.names(tool) && !slices.ContainsFunc(l.list[from:], func(g Finding) bool { return g.ID == f.ID && g.Text == f.Text }) {
+			l.list = append(l.list, f)
+		}
+	}
+	for _, e := range l.in.Entries {
+		if e.Request == nil {
+			continue
+		}
+		for _, tool := range e.Request.NotOffered {
+			add(e, noSuchTool, tool)
+		}
+		for _, c := range e.Request.Calls {
+			switch {
+			case absent(c):
+				add(e, noSuchTool, c.Tool)
+			case denied(c):
+				add(e, notAllowed, c.Tool)
+			}
+		}
+	}
+}
+
+func noSuchTool(name string) Finding {
+	return Finding{
+		ID: "S03", Level: levelError, Text: "the script calls the tool " + name + ", which does not exist here",
+		Advice: "check its name and its server; `[[expect]] tool = …` says that it is meant so",
+	}
+}
+
+func notAllowed(tool string) Finding {
+	return Finding{
+		ID: "S04", Level: levelError, Text: "the scripted call of " + tool + " was denied by permission",
+		Advice: "allow it with --allowedTools, deny it with a rule, or expect it with `[[expect]] tool = …`",
+	}
+}
+
+// names tells whether an expectation speaks of a tool.
+func (in *Input) names(tool string) bool { return in.Scenario != nil && in.Scenario.ExpectsTool(tool) }

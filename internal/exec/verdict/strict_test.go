@@ -1,0 +1,140 @@
+package verdict_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/internal/exec/verdict"
+	"github.com/claudeless/claudeless/internal/record/journal"
+	"github.com/claudeless/claudeless/scenarios"
+)
+
+// finds is a run and what is found of it: one that makes a finding, or its twin that
+// behaves, which has none.
+type finds struct {
+	id, name string
+	scenario string // TOML; empty = there is none to judge by
+	lines    string
+	bad      bool
+}
+
+// S01 to S08, C14: each has a set-up that makes it and one that does not.
+func TestStrictness(t *testing.T) {
+	const (
+		started  = `{"type":"start","argv":["claude","-p"],"cwd":"/w","ppid":9}` + "\n"
+		greeting = `{"type":"run","argv":["claude","-p"],"cwd":"/w","env":{},"settings":[],"scenario":"","scenario_file":"","model":"m","permission_mode":"default"}` + "\n"
+		call     = `{"type":"tool","tool":"%s","tool_use_id":"t","input":{},"result":"x","is_error":true%s}` + "\n"
+		denied   = `{"type":"permission","tool":"Write","tool_use_id":"t","decision":"reject","source":"config","reason_type":"%s"}` + "\n"
+		expects  = "default_response = \"x\"\n[[expect]]\ntool = \"Write\"\n"
+		turns    = "[[responses]]\npattern = { type = \"exact\", text = \"one\" }\nresponse = \"1\"\n[[responses.turns]]\nexpect = { type = \"exact\", text = \"two\" }\nresponse = \"2\"\n"
+		match    = `{"type":"match","rule":"%s","prompt":"%s"}` + "\n"
+		request  = `{"type":"request","path":"%s","model":"m","attempt":1,"status":%d,"error":"%s"}` + "\n"
+	)
+	asked := func(keys string) string {
+		return `{"type":"request","session":"A","attempt":1,"path":"/v1/messages","model":"m","status":200,` + keys + "}\n"
+	}
+	came := func(tool, result string) string {
+		return fmt.Sprintf(`"calls":[{"tool":%q,"tool_use_id":"t","input":{},"result":%q,"is_error":true}]`, tool, result)
+	}
+	other := func(prompt string) string {
+		return fmt.Sprintf(`{"type":"match","session_id":"S","rule":"responses[9]","prompt":%q}`+"\n", prompt)
+	}
+	rule := func(rule, prompt string) string { return fmt.Sprintf(match, rule, prompt) }
+	all := []finds{
+		{"S01", "no scenario", "", started + greeting + turn + closed, true},
+		{"S01", "a scenario", "", setup + turn + closed, false},
+		{"S02", "a prompt without a rule", "", setup + strings.ReplaceAll(turn, "default_response", "") + closed, true},
+		{"S02", "a default response", "", setup + turn + closed, false},
+		{"S03", "a tool that is not there", "", setup + turn + fmt.Sprintf(call, "Write", `,"unknown":true`) + closed, true},
+		{"S03", "one that is expected all the same", expects, setup + turn + fmt.Sprintf(call, "Write", `,"unknown":true`) + closed, false},
+		{"S04", "a denied call", "", setup + turn + fmt.Sprintf(denied, "mode") + fmt.Sprintf(call, "Write", "") + closed, true},
+		{"S04", "one that a rule denies", "", setup + turn + fmt.Sprintf(denied, "rule") + fmt.Sprintf(call, "Write", "") + closed, false},
+		{"S04", "one that is expected", expects, setup + turn + fmt.Sprintf(denied, "mode") + fmt.Sprintf(call, "Write", "") + closed, false},
+		{"S05", "a turn that was not played", turns, setup + rule("responses[0]", "one") + closed, true},
+		{"S05", "all were played", turns, setup + rule("responses[0]", "one") + rule("responses[0].turns[0]", "two") + closed, false},
+		{"S05", "a step that was not played", "", setup + turn + `{"type":"unplayed","text":"step 2 of 2"}` + "\n" + closed, true},
+		{"S06", "an expectation that is not met", expects, setup + turn + closed, true},
+		{"S06", "one that is", expects, setup + turn + strings.ReplaceAll(fmt.Sprintf(call, "Write", ""), "true", "false") + closed, false},
+		{"S07", "a variable that means nothing", "", strings.Replace(setup, `"ppid":9`, `"ppid":9,"unknown_variables":["CLAUDELESS_X"]`, 1) + turn + closed, true},
+		{"S07", "variables that are known", "", setup + turn + closed, false},
+		{"S08", "a prompt that is nearly a command", "", strings.Replace(setup, `"-p"],"cwd":"/w","ppid":9`, `"chek"],"cwd":"/w","ppid":9,"meant":"check"`, 1) + turn + closed, true},
+		{"S08", "a prompt", "", setup + turn + closed, false},
+		{"S05", "sessions that take turns find a turn once", turns, setup + other("plain") + strings.ReplaceAll(other("plain"), `"S"`, `"Z"`) + rule("responses[0]", "one") + closed, true},
+		{"S02", "a text that the CLI puts in", "", setup + turn + strings.Replace(rule("", "Stop hook feedback"), `"prompt"`, `"injected":true,"prompt"`, 1) + closed, false},
+		{"S05", "a text of the CLI between turns", turns, setup + rule("responses[0]", "one") + strings.Replace(rule("", "Stop hook feedback"), `"prompt"`, `"injected":true,"prompt"`, 1) +
+			rule("responses[0].turns[0]", "two") + closed, false},
+		{"S02", "no rule, over the API", "", setup + turn + closed + asked(`"prompt":"x"`), true},
+		{"S02", "a text of the CLI itself", "", setup + turn + closed + asked(`"prompt":"x","injected":true`), false},
+		{"S03", "a tool that is not offered", "", setup + turn + closed + asked(`"not_offered":["Nope"]`), true},
+		{"S03", "a tool that the CLI does not have", "", setup + turn + closed + asked(came("Nope", "<tool_use_error>Error: No such tool available: Nope</tool_use_error>")), true},
+		{"S03", "one that speaks of another", "", setup + turn + closed + asked(came("Bash", "Error: No such tool available: Nope")), false},
+		{"S04", "a denied call, over the API", "", setup + turn + closed + asked(came("Write", "Claude requested permissions to write to /x, but you haven't granted it yet.")), true},
+		{"S04", "one that a rule denies, over the API", "", setup + turn + closed + asked(came("Write", "Permission to use Write has been denied.")), false},
+		{"S04", "one that is expected, over the API", expects, setup + turn + closed + asked(came("Write", "Claude requested permissions to write to /x, but you haven't granted it yet.")), false},
+		{"S05", "a turn, over the API", turns, setup + closed + asked(`"prompt":"one","rule":"responses[0]"`), true},
+		{"S05", "all turns, over the API", turns, setup + closed + asked(`"prompt":"one","rule":"responses[0]"`) + asked(`"prompt":"two","rule":"responses[0].turns[0]"`), false},
+		{"S05", "turns of a client without a session", turns, setup + closed + strings.ReplaceAll(asked(`"prompt":"one","rule":"responses[0]"`), `"session":"A",`, ""), false},
+		{"S05", "a step, over the API", "", setup + turn + closed + asked(`"left":{"text":"step 2 of 2"}`), true},
+		{"S05", "a step that came", "", setup + turn + closed + asked(`"left":{"text":"step 2 of 2"}`) + asked(`"rule":"responses[0]"`), false},
+		{"S05", "a step, and then another prompt", "", setup + turn + closed + asked(`"left":{"text":"step 2 of 2"}`) + asked(`"prompt":"x","rule":"default_response","messages":["prompt","answer","closed","prompt"]`), true},
+		{"S05", "a step that was interrupted", "", setup + turn + closed + asked(`"left":{"text":"step 2 of 2"}`) +
+			asked(`"prompt":"x","rule":"default_response","messages":["prompt","answer","closed","interrupt","prompt"]`), false},
+		{"S05", "a step whose process was ended", "", setup + turn + closed + asked(`"left":{"text":"step 2 of 2"}`) +
+			asked(came("Bash", "[Tool call interrupted: the session ended before this call's result was recorded.]")+`,"prompt":"x","rule":"default_response","messages":["prompt","answer","closed","prompt"]`), false},
+		{"S05", "a client that gave up", "", setup + turn + closed + asked(`"findings":["aborted: the client left after 2 events"],"left":{"text":"step 2 of 2"}`), false},
+		{"C14", "a base URL that ends in /v1", "", setup + turn + closed + fmt.Sprintf(request, "/v1/v1/messages", 404, "not found"), true},
+		{"C14", "no version", "", setup + turn + closed + fmt.Sprintf(request, "/v1/messages", 400, "anthropic-version: header is required"), true},
+		{"C14", "a call without a result", "", setup + turn + closed + fmt.Sprintf(request, "/v1/messages", 400, "messages.1: `tool_use` ids were found without `tool_result` blocks"), true},
+		{"C14", "reasoning that was altered", "", setup + turn + closed + fmt.Sprintf(request, "/v1/messages", 400, "messages.1.content.0: Invalid `signature` in `thinking` block"), true},
+		{"C14", "a request that is answered", "", setup + turn + closed + fmt.Sprintf(request, "/v1/messages", 200, ""), false},
+		{"C14", "a model that is not there is no matter of conduct", "", setup + turn + closed + fmt.Sprintf(request, "/v1/messages", 404, "model: x"), false},
+	}
+	told := map[string][2]bool{}
+	for _, tt := range all {
+		t.Run(tt.id+" "+tt.name, func(t *testing.T) { tt.check(t) })
+		pair := told[tt.id]
+		pair[0], pair[1] = pair[0] || tt.bad, pair[1] || !tt.bad
+		told[tt.id] = pair
+	}
+	for id, pair := range told {
+		if pair != [2]bool{true, true} {
+			t.Errorf("%s has no twin", id)
+		}
+	}
+}
+
+func (f *finds) check(t *testing.T) {
+	t.Helper()
+	var in verdict.Input
+	for e, err := range journal.Read(strings.NewReader(complete(f.lines))) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Entries = append(in.Entries, e)
+	}
+	if f.scenario != "" {
+		var err error
+		if in.Scenario, err = scenarios.Parse("s.toml", []byte(f.scenario), scenarios.LoadOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := verdict.Judge(in)
+	var got, want []string
+	for _, found := range r.Findings {
+		got = append(got, found.ID)
+	}
+	for _, x := range r.Expectations {
+		if !x.Met {
+			got = append(got, "S06")
+		}
+	}
+	if f.bad {
+		want = []string{f.id}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,183 @@
+package verdict
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/internal/record/journal"
+)
+
+// unplayed is S05: turns and steps that the run did not come to.
+func unplayed(in Input) []Finding {
+	p := plays{in: &in, at: map[string]*playing{}}
+	for _, e := range in.Entries {
+		switch {
+		case e.Start != nil:
+			p.driven = p.driven || strings.Contains(strings.Join(e.Start.Argv, "="), "--input-format=stream-json")
+		case e.Unplayed != nil:
+			p.found = append(p.found, unplayedStep(e, e.Unplayed))
+		case e.Match != nil && !e.Match.Injected:
+			p.matched(e, e.SessionID, e.Match.Rule)
+		case e.Request != nil && e.Request.Session != "":
+			p.requested(e, e.Request)
+		}
+	}
+	return p.end()
+}
+
+// plays is how far the scripts of the sessions are. A client of the API that names no
+// session may do as it likes: nobody knows which of its requests belong together.
+type plays struct {
+	in     *Input
+	found  []Finding
+	at     map[string]*playing // by session
+	order  []*playing
+	driven bool // a host drove one of them
+}
+
+// playing is how far the script of one session is.
+type playing struct {
+	turns *sequence     // that are to come; nil = none
+	left  journal.Entry // a request to the API after which the script goes on, if it is one
+}
+
+// session is how far one is.
+func (p *plays) session(id string) *playing {
+	if p.at[id] == nil {
+		p.at[id] = &playing{}
+		p.order = append(p.order, p.at[id])
+	}
+	return p.at[id]
+}
+
+// requested follows a conversation over the API.
+func (p *plays) requested(e journal.Entry, q *journal.Request) {
+	session := q.Session + "/" + q.Agent
+	s := p.session(session)
+	next := q.Prompt != "" && !q.Injected && q.Attempt <= 1
+	if next && !interrupted(q) {
+		p.found = append(p.found, s.unplayed()...)
+	}
+	s.left = journal.Entry{}
+	if q.Left != nil && !failed(q) {
+		s.left = e
+	}
+	if next {
+		e.PID = 0 // the line is that of the server
+		p.matched(e, session, q.Rule)
+	}
+}
+
+// unplayed is the step that the session did not come to, if there is one.
+func (s *playing) unplayed() []Finding {
+	if s.left.Request == nil {
+		return nil
+	}
+	f := unplayedStep(s.left, s.left.Request.Left)
+	f.PID = 0 // the line is that of the server
+	return []Finding{f}
+}
+
+// interrupted tells whether somebody wanted the turn to end that was before the prompt of
+// a request, or ended the whole process.
+func interrupted(q *journal.Request) bool {
+	for _, kind := range slices.Backward(q.Messages) {
+		if kind == "interrupt" || kind == "answer" {
+			return kind == "interrupt" || slices.ContainsFunc(q.Calls, cutShort)
+		}
+	}
+	return false
+}
+
+// cutShort tells by the words of Claude Code that the process of a call came to its end
+// before the call did.
+func cutShort(c journal.Called) bool { return strings.HasPrefix(c.Result, "[Tool call interrupted: ") }
+
+// matched notes that a rule has answered a prompt of a session.
+func (p *plays) matched(e journal.Entry, session, name string) {
+	s := p.session(session)
+	rule, turn := placeOf(name)
+	if before := s.turns; before != nil && (rule != before.rule || turn != before.at) {
+		p.found = append(p.found, before.missed(e)...)
+	}
+	s.turns = p.in.sequence(rule, turn+1)
+}
+
+// end is what was found, with all that has come to no end.
+func (p *plays) end() []Finding {
+	for _, s := range p.order {
+		if s.turns != nil {
+			p.found = append(p.found, s.turns.missed(journal.Entry{})...)
+		}
+	}
+	for _, s := range p.order {
+		for _, f := range s.unplayed() {
+			if p.driven { // a host may have interrupted it, of which only a next prompt tells
+				f.Level = levelWarn
+			}
+			p.found = append(p.found, f)
+		}
+	}
+	return p.found
+}
+
+func unplayedStep(e journal.Entry, u *journal.Unplayed) Finding {
+	return Finding{
+		ID: "S05", Level: levelError, Text: "a step of the script was not played: " + u.Text, File: u.File, Line: u.Line,
+		Advice: "let the run go on, or take the step out", Time: e.Time, PID: e.PID,
+	}
+}
+
+// sequence is a rule whose turns are being played.
+type sequence struct {
+	rule int
+	at   int // the next turn
+	all  []diag.Position
+}
+
+// placeOf reads the name of a rule: -1 for a rule that is none of the responses,
+// and for the turn of a rule's own response.
+func placeOf(name string) (rule, turn int) {
+	name, turns, _ := strings.Cut(name, ".")
+	rule, ok := indexOf(name, "responses[")
+	if !ok {
+		return -1, -1
+	}
+	if turn, ok = indexOf(turns, "turns["); !ok {
+		turn = -1
+	}
+	return rule, turn
+}
+
+// indexOf is the number in a name such as responses[7].
+func indexOf(name, before string) (int, bool) {
+	digits, ok := strings.CutPrefix(strings.TrimSuffix(name, "]"), before)
+	n, err := strconv.Atoi(digits)
+	return n, ok && err == nil
+}
+
+// sequence is what is still to come of a rule's turns; nil = nothing.
+func (in *Input) sequence(rule, at int) *sequence {
+	if in.Scenario == nil {
+		return nil
+	}
+	turns := in.Scenario.Turns(rule)
+	if at >= len(turns) {
+		return nil
+	}
+	return &sequence{rule: rule, at: at, all: turns}
+}
+
+// missed are the turns that were still to come.
+func (s *sequence) missed(e journal.Entry) []Finding {
+	if s.at >= len(s.all) {
+		return nil
+	}
+	return []Finding{placed(Finding{
+		ID: "S05", Level: levelError, Text: fmt.Sprintf("responses[%d].turns[%d] was not played", s.rule, s.at),
+		Advice: "send the prompt that it expects, in the same session, or take it out", Time: e.Time, PID: e.PID,
+	}, s.all[s.at])}
+}

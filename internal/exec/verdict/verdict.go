@@ -1,0 +1,135 @@
+// Package verdict judges a whole run, of one process or of many, by its journal:
+// what the scenario expects, how the caller treats claude, and whether the set-up
+// makes sense. It writes the reports.
+//
+// Its one invariant: a verdict depends on the journal and the scenario alone, so
+// that `claudeless verify` finds later what `claudeless exec` found at once. It
+// starts nothing and knows no lanes.
+package verdict
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/claudeless/claudeless/internal/record/journal"
+	"github.com/claudeless/claudeless/scenarios"
+)
+
+// Judge judges a run.
+func Judge(in Input) Report {
+	runs := split(in.Entries)
+	r := Report{Expectations: expectations(in), Runs: []Run{}}
+	for _, p := range runs {
+		r.Runs = append(r.Runs, p.Run)
+	}
+	l := findings{in: in, list: append([]Finding{}, in.Findings...), unmatched: []Unmatched{}}
+	l.conduct(runs, in.Killed)
+	l.list = append(l.list, apiConduct(in.Entries)...)
+	l.list = append(l.list, recorded(in.Entries)...)
+	if !in.Lenient {
+		l.strictness(runs)
+	}
+	r.Findings, r.Unmatched = l.list, l.unmatched
+	if in.Torn > 0 {
+		r.Findings = append(r.Findings, Finding{
+			ID: "J01", Level: levelWarn, Text: count(in.Torn, "line") + " of the journal could not be read",
+			Advice: "a process was killed while it wrote, or the file is no journal",
+		})
+	}
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(rank(a.Level), rank(b.Level)) })
+	r.Verdict = "ok"
+	if r.ExitCode() != 0 {
+		r.Verdict = "failed"
+	}
+	return r
+}
+
+// recorded are findings that processes have written themselves.
+func recorded(entries []journal.Entry) []Finding {
+	var found []Finding
+	for _, e := range entries {
+		if l := e.Finding; l != nil {
+			found = append(found, Finding{
+				ID: l.ID, Level: l.Level, Text: l.Text, Advice: l.Advice, File: l.File, Line: l.Line,
+				Time: cmp.Or(l.Time, e.Time), PID: cmp.Or(l.Process, e.PID),
+			})
+		}
+	}
+	return found
+}
+
+func rank(level string) int { return slices.Index([]string{levelError, levelWarn, levelInfo}, level) }
+
+// expectations judges the [[expect]] blocks over the whole run, after what
+// processes have found of the results of single calls.
+func expectations(in Input) []Expectation {
+	list := []Expectation{}
+	for _, e := range in.Entries {
+		if x := e.Expectation; x != nil {
+			list = append(list, Expectation(*x))
+		}
+		if q := e.Request; q != nil {
+			for _, x := range q.Unmet {
+				list = append(list, Expectation(x))
+			}
+		}
+	}
+	if in.Scenario == nil {
+		return list
+	}
+	for _, j := range in.Scenario.Judge(seen(in.Entries)) {
+		list = append(list, Expectation{File: j.At.File, Line: j.At.Line, Text: j.Text, Met: j.Met, Got: j.Got})
+	}
+	return list
+}
+
+// speaker is the model of a process, or of an agent in it.
+type speaker struct {
+	pid   int
+	agent string
+}
+
+// seen is the run as expectations look at it.
+func seen(entries []journal.Entry) *scenarios.Seen {
+	var s scenarios.Seen
+	var api asked
+	heard := map[speaker]string{} // message of each that was heard last
+	retries := map[int]int{}
+	for _, e := range entries {
+		switch {
+		case e.Prompt != nil:
+			s.Prompt(e.Prompt.Prompt)
+		case e.Tool != nil:
+			s.Call(e.Tool.Tool, e.Tool.Input)
+		case e.MCPCall != nil:
+			s.ServerCall(e.MCPCall.Server, e.MCPCall.RawTool)
+		case e.Match != nil && e.Match.Rule != "":
+			s.Rule(scenarios.RuleRef{Name: e.Match.Rule, File: e.Match.File, Line: e.Match.Line})
+		case e.Exit != nil:
+			s.Exit(e.Exit.Code)
+		case e.Retry != nil:
+			retries[e.PID] = e.Retry.Attempt
+		case e.Request != nil:
+			api.take(&s, e.Request, after(entries, e))
+		case e.Model != nil:
+			by := speaker{e.PID, e.Model.Agent}
+			if heard[by] == e.Model.MessageID {
+				continue
+			}
+			heard[by] = e.Model.MessageID
+			if e.Model.GoesOn {
+				s.GoOn(retries[e.PID])
+			} else {
+				s.Request(scenarios.RequestSeen{Model: e.Model.Model, Retries: retries[e.PID], AfterMS: after(entries, e)})
+			}
+			delete(retries, e.PID)
+		}
+	}
+	api.tell(&s)
+	return &s
+}
+
+// after is when an entry was written, in milliseconds from the first.
+func after(entries []journal.Entry, e journal.Entry) float64 {
+	return float64(e.When.Sub(entries[0].When).Microseconds()) / 1000
+}

@@ -1,0 +1,280 @@
+package verdict_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/internal/exec/verdict"
+	"github.com/claudeless/claudeless/internal/record/journal"
+	"github.com/claudeless/claudeless/scenarios"
+)
+
+// judge judges lines of a journal; a line without them gets a time, a pid and a
+// session of its own.
+func judge(t *testing.T, lines string) verdict.Report {
+	t.Helper()
+	var in verdict.Input
+	for e, err := range journal.Read(strings.NewReader(complete(lines))) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Entries = append(in.Entries, e)
+	}
+	return verdict.Judge(in)
+}
+
+func complete(lines string) string {
+	var out strings.Builder
+	for line := range strings.Lines(lines) {
+		line = strings.TrimSpace(line)
+		if line == "" {
+			continue
+		}
+		var head strings.Builder
+		for _, key := range []string{`"time":"2026-01-02T03:04:05Z"`, `"pid":1`, `"session_id":"S"`} {
+			name, _, _ := strings.Cut(key, ":")
+			if !strings.Contains(line, name+":") {
+				head.WriteString(key + ",")
+			}
+		}
+		out.WriteString("{" + head.String() + line[1:] + "\n")
+	}
+	return out.String()
+}
+
+// ids are the findings with their levels.
+func ids(r verdict.Report) []string {
+	list := []string{}
+	for _, f := range r.Findings {
+		list = append(list, f.ID+" "+f.Level)
+	}
+	return list
+}
+
+const setup = `{"type":"start","argv":["claude","-p"],"cwd":"/w","ppid":9}
+{"type":"run","argv":["claude","-p"],"cwd":"/w","env":{},"settings":[],"scenario":"s","scenario_file":"","model":"m","permission_mode":"default","input_format":"stream-json"}
+`
+
+const turn = `{"type":"prompt","uuid":"U","prompt":"hi"}
+{"type":"match","rule":"default_response","prompt":"hi"}
+{"type":"result","subtype":"success","is_error":false,"num_turns":1,"total_cost_usd":0,"permission_denials":[]}
+`
+
+const closed = `{"type":"host","what":"stdin_closed","results":1}
+{"type":"exit","code":0,"ms":3}
+`
+
+// Every finding about the caller has a caller that makes it and one that behaves.
+func TestConduct(t *testing.T) {
+	const failed = `{"type":"result","subtype":"success","is_error":true,"num_turns":1,"total_cost_usd":0,"permission_denials":[],"api_error_status":529}` + "\n" + `{"type":"exit","code":1,"ms":3}` + "\n"
+	forbidden := strings.ReplaceAll(failed, "529", "401")
+	again := func(n int, ending string) string {
+		var b strings.Builder
+		for i := range n {
+			pid := `"pid":` + strings.Repeat("1", i+1) + `,`
+			for line := range strings.Lines(setup + `{"type":"prompt","uuid":"U","prompt":"hi"}` + "\n" + ending) {
+				b.WriteString("{" + pid + `"session_id":"` + pid[6:] + `",` + line[1:])
+			}
+		}
+		return b.String()
+	}
+	other := func(text, session string) string {
+		return strings.ReplaceAll(text, `{"type"`, `{"pid":2,"session_id":"`+session+`","type"`)
+	}
+	hook := func(attachment string) string {
+		return setup + turn + `{"type":"attachment","attachment":` + attachment + "}\n" + closed
+	}
+	for _, tt := range []struct {
+		name, lines string
+		want        []string
+	}{
+		{"C02 C03 C04 C05 C09 C10 C13 a caller that behaves", setup + turn + closed, nil},
+		{"C01 stdout closed early", setup + `{"type":"host","what":"stdout_closed"}` + "\n" + closed, []string{"C01 error"}},
+		{"C01 stdout closed after the result", setup + turn + `{"type":"host","what":"stdout_closed","results":1}` + "\n" + closed, nil},
+		{"C01 stdout not read", setup + turn + `{"type":"host","what":"stdout_blocked"}` + "\n" + closed, []string{"C01 error"}},
+		{"C02 unanswered", setup + turn + `{"type":"host","what":"request_unanswered","request_id":"r","subtype":"can_use_tool"}` + "\n" + closed, []string{"C02 error"}},
+		{"C02 twice", setup + turn + `{"type":"host","what":"answered_twice","request_id":"r","subtype":"can_use_tool"}` + "\n" + closed, []string{"C02 error"}},
+		{"C02 late", setup + turn + `{"type":"host","what":"answered_late","request_id":"r","subtype":"can_use_tool","ms":6000}` + "\n" + closed, []string{"C02 error"}},
+		{"C03 initialize after the first message", setup + turn + `{"type":"host","what":"late_initialize"}` + "\n" + closed, []string{"C03 warn"}},
+		{"C04 C05 killed with stdin open", setup + turn, []string{"C04 warn", "C05 warn"}},
+		{
+			"C04 terminated with stdin open", setup + turn + `{"type":"host","what":"signal","signal":"SIGTERM","stdin_open":true,"results":1}` + "\n" + `{"type":"exit","code":143,"signal":"SIGTERM","ms":3}`,
+			[]string{"C04 warn"},
+		},
+		{"C05 killed after stdin was closed", setup + turn + `{"type":"host","what":"stdin_closed","results":1}` + "\n", []string{"C05 warn"}},
+		{"C05 no time after SIGTERM", setup + turn + `{"type":"host","what":"stdin_closed","results":1}` + "\n" + `{"type":"host","what":"signal","signal":"SIGTERM"}`, []string{"C05 warn"}},
+		{"C05 terminated in order", setup + turn + `{"type":"host","what":"stdin_closed"}` + "\n" + `{"type":"host","what":"signal","signal":"SIGTERM"}` + "\n" + `{"type":"exit","code":143,"signal":"SIGTERM","ms":3}`, nil},
+		{"C07 a storm", again(12, failed), []string{"C07 error"}},
+		{"C07 three tries", again(3, failed), nil},
+		{"C07 what cannot succeed", again(5, forbidden), []string{"C07 error"}},
+		{"C07 what cannot succeed, tried again once", again(2, forbidden), nil},
+		{"C08 a flag that is not there", `{"type":"start","argv":["claude","--x"],"cwd":"/w","ppid":9}` + "\n" + `{"type":"exit","code":1,"refused":"error: unknown option '--x'","ms":1}`, []string{"C08 error"}},
+		{"C08 the version is asked for", `{"type":"start","argv":["claude","--version"],"cwd":"/w","ppid":9}` + "\n" + `{"type":"exit","code":0,"ms":1}`, nil},
+		{"C09 a secret in argv", strings.Replace(setup, `"ppid":9`, `"ppid":9,"secrets":["argv[2]"]`, 1) + turn + closed, []string{"C09 error"}},
+		{"C10 no sandbox", strings.Replace(setup, `"env"`, `"skips_permissions":true,"env"`, 1) + turn + closed, []string{"C10 info"}},
+		{
+			"C11 one session, two processes", setup + strings.Join(strings.SplitAfter(turn, "\n")[:2], "") + other(setup+turn, "S") + strings.SplitAfter(turn, "\n")[2] + other(closed, "S") + closed,
+			[]string{"C11 error"},
+		},
+		{"C11 one session, one after the other", setup + turn + other(setup+turn, "S") + closed + other(closed, "S"), nil},
+		{
+			"C11 one goes on while two others come", setup + strings.Join(strings.SplitAfter(turn, "\n")[:2], "") + other(setup+turn+closed, "S") + strings.ReplaceAll(other(setup+turn+closed, "S"), `"pid":2`, `"pid":3`) +
+				strings.SplitAfter(turn, "\n")[2] + closed,
+			[]string{"C11 error", "C11 error"},
+		},
+		{"C13 inside another session", strings.Replace(setup, `"ppid":9`, `"ppid":9,"leaks":["CLAUDECODE"]`, 1) + turn + closed, []string{"C13 warn"}},
+		{"C16 a slow hook", hook(`{"type":"hook_cancelled","hookName":"PreToolUse:Bash","hookEvent":"PreToolUse"}`), []string{"C16 warn"}},
+		{"C16 a hook that fails", hook(`{"type":"hook_non_blocking_error","hookName":"PreToolUse:Bash","hookEvent":"PreToolUse","exitCode":1}`), []string{"C16 warn"}},
+		{"C16 a hook that fails where nothing can be blocked", hook(`{"type":"hook_non_blocking_error","hookName":"SessionEnd","hookEvent":"SessionEnd","exitCode":1}`), nil},
+		{"C16 a hook that blocks", hook(`{"type":"hook_blocking_error","hookName":"PreToolUse:Bash","hookEvent":"PreToolUse"}`), nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if tt.want == nil {
+				tt.want = []string{}
+			}
+			if diff := cmp.Diff(tt.want, ids(judge(t, tt.lines))); diff != "" {
+				t.Errorf("findings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What is expected of a run over the API is judged as that of the double is: what is
+// sent again counts once, a rule counts by its prompts, a server by what came to it.
+func TestExpectationsOverTheAPI(t *testing.T) {
+	const scenario = `
+[[responses]]
+pattern = { type = "exact", text = "hi" }
+response = "x"
+[[expect]]
+prompt = { type = "exact", text = "hi" }
+times = 2
+[[expect]]
+rule = 2
+times = 2
+[[expect]]
+request = { model = "m", max_retries = 2 }
+times = 3
+[[expect]]
+mcp = { server = "my server", tool = "get" }
+times = 1
+[[expect]]
+prompt = { type = "exact", text = "and this" }
+times = 1
+`
+	request := func(session string, attempt, status int, keys string) string {
+		return fmt.Sprintf(`{"type":"request","session":%q,"attempt":%d,"path":"/v1/messages","model":"m","status":%d%s}`+"\n", session, attempt, status, keys)
+	}
+	const asks = `,"prompt":"hi","rule":"responses[0]","file":"s.toml","line":2`
+	called := func(text string, failed bool) string {
+		return fmt.Sprintf(`{"tool":"mcp__my_server__get","tool_use_id":"t","input":{},"result":%q,"is_error":%t}`, text, failed)
+	}
+	s, err := scenarios.Parse("s.toml", []byte(scenario), scenarios.LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		name, lines string
+		unmet       []string // what was got instead
+	}{
+		{"two sessions, one of which asks again", request("A", 1, 529, asks) + request("A", 2, 529, asks) + request("A", 3, 200, asks) + request("B", 1, 200, asks) +
+			request("B", 1, 200, `,"added":["and this"],"calls":[`+called("7", false)+","+called("Claude requested permissions to use mcp__my_server__get, but you haven't granted it yet.", true)+"]"), nil},
+		{"clients without a session", request("", 1, 200, asks) + request("", 2, 529, asks) + request("", 3, 200, asks) + request("", 1, 200, `,"added":["and this"],"calls":[`+called("7", true)+"]"), nil},
+		{
+			"asked again too often, and a result that is another", request("A", 1, 529, asks) + request("A", 2, 529, asks) + request("A", 3, 529, asks) + request("A", 4, 200, asks) + request("B", 1, 200, asks) +
+				request("B", 1, 200, `,"added":["and this"],"calls":[`+called("7", false)+`],"unmet":[{"text":"expected 8","got":"it is 7"}]`),
+			[]string{"it is 7", "one for m was retried 3 times"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var in verdict.Input
+			for e, err := range journal.Read(strings.NewReader(complete(tt.lines))) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				in.Entries = append(in.Entries, e)
+			}
+			in.Scenario = s
+			var unmet []string
+			for _, x := range verdict.Judge(in).Expectations {
+				if !x.Met {
+					unmet = append(unmet, x.Got)
+				}
+			}
+			if diff := cmp.Diff(tt.unmet, unmet); diff != "" {
+				t.Errorf("unmet (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// T01: a gate that nobody has released fails the run as a wrong set-up does, and one
+// that was released does not; JUnit has the finding at its place.
+func TestGateTimeout(t *testing.T) {
+	const (
+		reached  = `{"type":"gate","name":"g","event":"reached"}` + "\n"
+		released = `{"type":"gate","name":"g","event":"released"}` + "\n"
+		timeout  = `{"type":"gate","name":"g","event":"timeout","ms":30000}` + "\n" +
+			`{"type":"finding","id":"T01","level":"error","text":"the gate g was not released: nobody came in time","advice":"release it","file":"s.toml","line":7}` + "\n"
+	)
+	r := judge(t, setup+reached+timeout+turn+closed)
+	if diff := cmp.Diff([]string{"T01 error"}, ids(r)); diff != "" || r.ExitCode() != verdict.ExitStrict || r.Verdict != "failed" {
+		t.Errorf("exit %d, findings (-want +got):\n%s", r.ExitCode(), diff)
+	}
+	var junit strings.Builder
+	if err := r.Write(&junit, verdict.JUnit); err != nil || !strings.Contains(junit.String(), `file="s.toml" line="7"`) {
+		t.Errorf("%v in\n%s", err, &junit)
+	}
+	if r := judge(t, setup+turn+closed+strings.ReplaceAll(reached+released, `"type"`, `"pid":7,"type"`)); len(r.Runs) != 1 {
+		t.Errorf("the server of the gates counts as a run of claude: %+v", r.Runs)
+	}
+	if r := judge(t, setup+reached+released+turn+closed); len(ids(r)) > 0 || r.ExitCode() != 0 {
+		t.Errorf("released in time: %v, exit %d", ids(r), r.ExitCode())
+	}
+}
+
+func BenchmarkJudge(b *testing.B) {
+	var text strings.Builder
+	const lines = 100_000
+	for range lines / 7 {
+		text.WriteString(complete(setup + turn + closed))
+	}
+	in := text.String()
+	b.SetBytes(int64(len(in)))
+	for b.Loop() {
+		var v verdict.Input
+		for e := range journal.Read(strings.NewReader(in)) {
+			v.Entries = append(v.Entries, e)
+		}
+		verdict.Judge(v)
+	}
+	b.ReportMetric(float64(b.N)*lines/b.Elapsed().Seconds(), "lines/s")
+}
+
+// A step that was not played over the API is a mistake where another prompt tells that nobody
+// interrupted it, and where nobody could have; else it is told all the same.
+func TestUnplayedOverTheAPI(t *testing.T) {
+	const (
+		driven = `{"type":"start","argv":["claude","-p","--input-format","stream-json"],"cwd":"/w","ppid":9}`
+		alone  = `{"type":"start","argv":["claude","-p","one"],"cwd":"/w","ppid":9}`
+		left   = `{"type":"request","pid":2,"session":"A","attempt":1,"status":200,"prompt":"one","rule":"responses[0]","messages":["prompt"],"left":{"text":"step 2 of 2"}}`
+		next   = `{"type":"request","pid":2,"session":"A","attempt":1,"status":200,"prompt":"two","rule":"responses[1]","messages":["prompt","answer","closed","prompt"]}`
+	)
+	for name, tt := range map[string]struct {
+		lines []string
+		want  string
+	}{
+		"a host, and nothing more":    {[]string{driven, left}, "S05 warn"},
+		"a host, and the next prompt": {[]string{driven, left, next}, "S05 error"},
+		"no host":                     {[]string{alone, left}, "S05 error"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff([]string{tt.want}, ids(judge(t, strings.Join(tt.lines, "\n")))); diff != "" {
+				t.Errorf("findings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,121 @@
+package journal
+
+import (
+	"io"
+	"sync"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/record/redact"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// Options says where lines go. W and Now are required.
+type Options struct {
+	W         io.Writer // opened for appending; one Write per line, taken back where a disk is full
+	Now       func() time.Time
+	PID       int
+	SessionID string
+	Environ   []string // source of the secret values to hide
+}
+
+// Journal writes lines. All methods may be called from many goroutines.
+type Journal struct {
+	o      Options
+	redact *redact.Redactor
+
+	mu  sync.Mutex // one line at a time
+	err error
+}
+
+// Body is the part of a line beyond its head: one of the exported structs of
+// this package, see [Line].
+type Body interface{ kind() string }
+
+// New makes a journal and writes nothing yet.
+func New(o Options) *Journal {
+	return &Journal{o: o, redact: redact.New(redact.Options{Environ: o.Environ})}
+}
+
+// Process is a journal of the same file for what is told of the process as a
+// whole: its lines are of no session.
+func (j *Journal) Process() *Journal {
+	o := j.o
+	o.SessionID = ""
+	return &Journal{o: o, redact: j.redact}
+}
+
+// Err is the first error of writing; later lines are dropped after it.
+func (j *Journal) Err() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.err
+}
+
+// Write appends a line {"time","pid","session_id","type", …fields of b}.
+func (j *Journal) Write(b Body) {
+	switch l := b.(type) {
+	case Start:
+		l.Argv = j.redact.Args(l.Argv)
+		b = l
+	case Run:
+		l.Argv = j.redact.Args(l.Argv)
+		b = l
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.err != nil {
+		return
+	}
+	head, err := protocol.Marshal(Head{j.o.Now().UTC().Format(time.RFC3339Nano), j.o.PID, j.o.SessionID, b.kind()})
+	if err == nil {
+		var body []byte
+		if body, err = protocol.Marshal(b); err == nil {
+			line := append(append(head[:len(head)-1], ','), body[1:]...)
+			err = appendLine(j.o.W, append(j.redact.JSON(line), '\n'))
+		}
+	}
+	j.err = err
+}
+
+func (j *Journal) fail(err error) {
+	if err == nil {
+		return
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.err == nil {
+		j.err = err
+	}
+}
+
+// Event writes the lines of one event; most events give none.
+func (j *Journal) Event(ev protocol.Event) {
+	switch ev := ev.(type) {
+	case *protocol.Prompted:
+		l, err := promptLine(ev)
+		j.fail(err)
+		j.Write(l)
+	case *protocol.Attached:
+		j.Write(Attachment{ev.Attachment})
+	case *protocol.Told:
+		j.Write(Context{ev.Texts})
+	case *protocol.Matched:
+		j.Write(Match{Rule: ev.Rule, File: ev.File, Line: ev.Line, Prompt: ev.Prompt, Injected: ev.Injected, Nearest: ev.Nearest})
+	case *protocol.Assistant:
+		l, err := modelLine(ev)
+		j.fail(err)
+		j.Write(l)
+	case *protocol.Unshown:
+		if said, ok := ev.Event.(*protocol.Assistant); ok {
+			j.Event(said)
+		}
+	case *protocol.ToolRan:
+		j.tool(ev)
+	case *protocol.CLIRetry:
+		j.Write(Retry{Attempt: ev.Attempt, Status: ev.Status, Message: ev.Message})
+	case *protocol.Warning:
+		j.Write(Warning{Text: ev.Text})
+	case *protocol.Result:
+		j.Write(resultLine(ev))
+	}
+}

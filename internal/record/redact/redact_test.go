@@ -1,0 +1,166 @@
+package redact_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/internal/record/redact"
+)
+
+// join keeps secrets of tests out of the reach of scanners of this repository.
+func join(parts ...string) string { return strings.Join(parts, "") }
+
+func TestString(t *testing.T) {
+	ghp := join("ghp", "_", "A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8")
+	r := redact.New(redact.Options{
+		Environ: []string{"MY_TOKEN=hunter22hunter", "USER=somebody", "PWD=/home/somebody", "MAX_OUTPUT_TOKENS=32000000"},
+		Values:  []string{"correct horse", "tiny"},
+	})
+	for _, c := range []struct{ name, in, want string }{
+		{"known", "is hunter22hunter", "is [redacted]"},
+		{"known, of another name", "somebody in /home/somebody has 32000000", "somebody in /home/somebody has 32000000"},
+		{"known, escaped", "?q=correct+horse&r=correct%20horse", "?q=[redacted]&r=[redacted]"},
+		{"known, base64 of it and more", "Basic x, " + base64.StdEncoding.EncodeToString([]byte("somebody:hunter22hunter")), "Basic x, [redacted]"},
+		{"too short", "tiny", "tiny"},
+		{"password in a URL", "postgres://me:s3cr3t@db/x?a=1", "postgres://me:[redacted]@db/x?a=1"},
+		{"token in a URL", "GET https://h/p?token=abcdef12&x=y", "GET https://h/p?token=[redacted]&x=y"},
+		{"signature in a URL", "https://h/p?X-Amz-Signature=0011aabbccdd&x=y", "https://h/p?X-Amz-Signature=[redacted]&x=y"},
+		{"flag", "run --token abcd1234 --verbose", "run --token [redacted] --verbose"},
+		{"flag with =", "run --api-key=abcd1234 x", "run --api-key=[redacted] x"},
+		{"user and password", "curl -u me:passw0rd https://h", "curl -u [redacted] https://h"},
+		{"AKIA", "key " + join("AKIA", "IOSFODNN7EXAMPLE") + ".", "key [redacted]."},
+		{"JWT", join("eyJ", "hbGciOiJIUzI1NiJ9", ".", "eyJ", "zdWIiOiIxIn0", ".", "c2lnbmF0dXJl"), "[redacted]"},
+		{"PEM", "a\n" + join("-----BEGIN RSA ", "PRIVATE KEY-----\nMIIE\nabc\n-----END RSA ", "PRIVATE KEY-----") + "\nb", "a\n[redacted]\nb"},
+		{"PEM, cut", join("-----BEGIN ", "PRIVATE KEY-----\nMIIE"), "[redacted]"},
+		{"GitHub", "x=" + ghp, "x=[redacted]"},
+		{"bearer", "Authorization: Bearer abcdefgh.ijkl", "Authorization: Bearer [redacted]"},
+		{"basic", "authorization: Basic " + base64.StdEncoding.EncodeToString([]byte("a:bcdefgh")), "authorization: Basic [redacted]"},
+		{"shape in base64", "data " + base64.StdEncoding.EncodeToString([]byte("the token is "+ghp)), "data [redacted]"},
+		{"shape with escapes", "u=" + url.QueryEscape("a b "+ghp), "u=a+b+[redacted]"},
+		{"assignment", "export GITHUB_TOKEN=abc123def", "export GITHUB_TOKEN=[redacted]"},
+		{"reference", "export GITHUB_TOKEN=$OTHER API_KEY=${KEY} --token $T", "export GITHUB_TOKEN=$OTHER API_KEY=${KEY} --token $T"},
+		{"words after bearer and basic", "the bearer of a token, basic operations", "the bearer of a token, basic operations"},
+		{"JSON in a string", `{"a":"{\"password\":\"pa55\"}"}`, `{"a":"{\"password\":\"[redacted]\"}"}`},
+		{"prose", "The token bucket limits the basic operations; see secret sharing and api keys.", "The token bucket limits the basic operations; see secret sharing and api keys."},
+		{"code", "token := strings.TrimSpace(password)\nfunc (k *key) secret() string { return k.token }", "token := strings.TrimSpace(password)\nfunc (k *key) secret() string { return k.token }"},
+		{"usage", `{"input_tokens":123456,"max_tokens":"100000"}`, `{"input_tokens":123456,"max_tokens":"100000"}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, r.String(c.in)); diff != "" {
+				t.Errorf("String(%q) (-want +got):\n%s", c.in, diff)
+			}
+		})
+	}
+}
+
+func TestJSON(t *testing.T) {
+	r := redact.New(redact.Options{Environ: []string{`A_SECRET=say "hi"`}})
+	for _, c := range []struct{ in, want string }{
+		{`{ "api_key" : "abc", "n": 1.50, "z": null }`, `{ "api_key" : "[redacted]", "n": 1.50, "z": null }`},
+		{`{"token":["a","b"],"token_type":"bearer"}`, `{"token":["a","b"],"token_type":"bearer"}`},
+		{`{"password":7,"secret":"","apiKeyHelper":"cat /k"}`, `{"password":7,"secret":"","apiKeyHelper":"[redacted]"}`},
+		{`["say \"hi\"","\u0073ay \"hi\""]`, `["[redacted]","[redacted]"]`},
+		{`{"a":"x","b":"\u2028<&"}`, `{"a":"x","b":"\u2028<&"}`},
+		{`not json, token=abc123`, `not json, token=abc123`},
+	} {
+		if diff := cmp.Diff(c.want, string(r.JSON(json.RawMessage(c.in)))); diff != "" {
+			t.Errorf("JSON(%s) (-want +got):\n%s", c.in, diff)
+		}
+	}
+}
+
+func TestArgs(t *testing.T) {
+	r := redact.New(redact.Options{})
+	got := r.Args([]string{"claude", "--token", "abc", "-u", "me:pw", "--api-key=x1", "-p", "hi", "--header", "Authorization: Bearer abcdefgh", "--max-tokens", "5"})
+	want := []string{"claude", "--token", "[redacted]", "-u", "me:[redacted]", "--api-key=[redacted]", "-p", "hi", "--header", "Authorization: Bearer [redacted]", "--max-tokens", "5"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A key that comes line by line is hidden to its end.
+func TestLines(t *testing.T) {
+	r := redact.New(redact.Options{})
+	var lines redact.Lines
+	var got []string
+	for line := range strings.SplitSeq(join("a\nx -----BEGIN RSA ", "PRIVATE KEY-----\nMIIEabc\nabc\n-----END RSA ", "PRIVATE KEY----- b\nc\n-----BEGIN ", "PRIVATE KEY-----z-----END ", "PRIVATE KEY-----\nd"), "\n") {
+		if text, shown := lines.Next(line); shown {
+			got = append(got, r.String(text))
+		}
+	}
+	if diff := cmp.Diff([]string{"a", "x [redacted]", " b", "c", "[redacted]", "d"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The same secret has the same name; kinds are counted apart.
+func TestNumbered(t *testing.T) {
+	r := redact.New(redact.Options{Label: &redact.Numbered{}})
+	a, b := join("ghp", "_A1b2C3d4E5f6G7h8I9j0"), join("ghp", "_Z1b2C3d4E5f6G7h8I9j0")
+	k := join("sk-ant-", "api03-abcdefgh")
+	want := "REDACTED_GITHUB_TOKEN_1 REDACTED_GITHUB_TOKEN_2 REDACTED_ANTHROPIC_KEY_1 REDACTED_GITHUB_TOKEN_1"
+	if diff := cmp.Diff(want, r.String(strings.Join([]string{a, b, k, a}, " "))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Texts that hold no secret: this repository's own documents and scenarios.
+func TestCleanCorpus(t *testing.T) {
+	r := redact.New(redact.Options{})
+	for _, pattern := range []string{"../../../docs/*.md", "../../../*.md", "../../../scenarios/library/*", "../../../fixtures/library/*", "../../cli/*.go", "../../../simulator/*.go", "../../../mcp/*.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: %d files, %v", pattern, len(files), err)
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil || strings.HasSuffix(file, "_test.go") {
+				continue // a folder, or secrets on purpose
+			}
+			for _, f := range r.Find(string(data)) {
+				if f.Sure {
+					t.Errorf("%s: %s: %q", file, f.Kind, data[f.Start:f.End])
+				}
+			}
+		}
+	}
+}
+
+func FuzzJSON(f *testing.F) {
+	f.Add(`{"token":"a\"b","n":[1,"ghp_A1b2C3d4E5f6G7h8I9j0"]}`)
+	f.Add(`"\ud800 -----BEGIN PRIVATE KEY-----"`)
+	f.Add(`{"a":"[\"Bearer abcdefgh\"]"}`)
+	r := redact.New(redact.Options{Values: []string{"abcdef"}})
+	f.Fuzz(func(t *testing.T, in string) {
+		out := string(r.JSON(json.RawMessage(in)))
+		if json.Valid([]byte(in)) && !json.Valid([]byte(out)) {
+			t.Fatalf("%q became %q", in, out)
+		}
+		end := 0
+		for _, f := range r.Find(in) {
+			if f.Start < end || f.End <= f.Start || f.End > len(in) {
+				t.Fatalf("finding %+v in %q", f, in)
+			}
+			end = f.End
+		}
+	})
+}
+
+func BenchmarkString(b *testing.B) {
+	data, err := os.ReadFile("../../../docs/compatibility.md")
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := redact.New(redact.Options{Environ: []string{"A_TOKEN=abcdefghijkl", "B_SECRET=mnopqrstuvwx"}})
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		r.String(string(data))
+	}
+}

@@ -1,0 +1,45 @@
+// Command schemadoc writes the JSON Schema and the reference page of a file format
+// from the Go types that files are bound to (see internal/base/diag) and their doc
+// comments.
+//
+// Its invariant: what it writes depends on the source alone, so that a test
+// can tell when it is out of date. It must not know any particular format.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+)
+
+func main() {
+	dir := flag.String("dir", ".", "directory of the Go package")
+	root := flag.String("type", "", "type of a whole file")
+	schema := flag.String("json", "", "JSON Schema to write")
+	page := flag.String("md", "", "reference page to write")
+	head := flag.String("head", "", "type that every line begins with; the whole file then is a line of one of the types of -type")
+	flag.Parse()
+	if err := run(*dir, *root, *head, [2]string{*schema, *page}); err != nil {
+		panic(err)
+	}
+}
+
+func run(dir, root, head string, to [2]string) error {
+	f, err := parse(dir, root)
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", dir, err)
+	}
+	for path, generate := range f.writers(head, to) {
+		if path == "" {
+			continue
+		}
+		data, err := generate()
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, data, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
