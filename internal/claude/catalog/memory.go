@@ -112,10 +112,11 @@ func (r *memoryReader) projectRules(o MemoryOptions, dir string) {
 	}
 }
 
-// below tells whether a file lies somewhere below a directory.
+// below reports whether a file is inside a directory, at any depth. The directory
+// itself is not inside it: a search through a shell command may reach it.
 func below(dir, file string) bool {
 	rel, err := filepath.Rel(dir, file)
-	return err == nil && filepath.IsLocal(rel)
+	return err == nil && rel != "." && filepath.IsLocal(rel)
 }
 
 // downTo lists the directories from the root to dir.
