@@ -10,7 +10,9 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/flags"
@@ -51,6 +53,10 @@ func dispatch(ctx context.Context, s *process.System) error {
 		}
 	}
 	f, err := flags.Parse(s, process.Words(words))
+	if near := misspelledCommand(s, words, err != nil); near != "" {
+		return process.Hinted(fmt.Sprintf("unknown command %q", words[0]),
+			fmt.Sprintf("did you mean %q? a prompt is given with -p: %s -p %q", s.Name()+" "+near, s.Name(), words[0]))
+	}
 	switch {
 	case err != nil:
 		return err
@@ -76,4 +82,15 @@ func asksPrint(words []string) bool {
 		words = words[:end]
 	}
 	return slices.Contains(words, "-p") || slices.Contains(words, "--print")
+}
+
+// misspelledCommand returns the command of ours that the first word nearly is; empty means that the words are a prompt.
+// Words with white space, and flags that a run of claude takes, belong to a prompt.
+func misspelledCommand(s *process.System, words []string, refused bool) string {
+	isFlag := func(word string) bool { return strings.HasPrefix(word, "-") }
+	isSentence := func(word string) bool { return strings.ContainsAny(word, " \t\n") }
+	if slices.ContainsFunc(words, isSentence) || !refused && slices.ContainsFunc(words, isFlag) {
+		return ""
+	}
+	return supervise.MeantCommand(s, commandNames())
 }

@@ -44,7 +44,7 @@ func TestFirstWordSelectsTheCommand(t *testing.T) {
 		{"claudeless", "mcp --print", false},
 		{"claudeless", "checks", false},
 		{"claudeless", "--verbose check", false},
-		{"claudeless", "doctor", false},
+		{"claudeless", "doctor", true},
 		{"claude", "mcp", true},
 		{"claude", "check", false},
 		{"claude", "doctor", true},

@@ -57,15 +57,13 @@ func commandNames() []string {
 	return names
 }
 
-// command finds the command that a first word selects; nil means that the word is a prompt or a flag.
+// command finds the command that a first word selects; nil means that the word is a prompt or a flag. What the real CLI
+// takes for a command is one under every name of the program.
 func command(s *process.System, word string) runner {
 	for _, c := range commandTable() {
 		if c.name == word && (c.inClaude || !s.AsClaude() || s.OwnChild()) {
 			return c.run
 		}
-	}
-	if !s.AsClaude() {
-		return nil
 	}
 	if slices.Contains(realCommands(), word) {
 		return func(context.Context, *process.System, []string) error { return notSimulated(word) }

@@ -22,7 +22,7 @@ func probes() map[string]runner {
 // realCommands are the words that the real CLI takes for a command and that have no counterpart here.
 func realCommands() []string {
 	return []string{
-		"agents", "attach", "auto-mode", "gateway", "import", "install", "logs", "purge", "respawn", "rm", "setup-token", "stop", "kill",
+		"agents", "attach", "auto-mode", "gateway", "import", "install", "logs", "project", "purge", "respawn", "rm", "setup-token", "stop", "kill",
 		"ultrareview",
 	}
 }

@@ -40,8 +40,8 @@ type Setup struct {
 	Scenario  string   `short:"s" placeholder:"FILE" help:"Scenario that plays the model: a file or a name of the library."`
 	MCPConfig []string `name:"mcp-config" sep:"none" placeholder:"FILE" help:"MCP servers that every claude gets as well: a file, or JSON."`
 	Capture   string   `placeholder:"FILE" help:"Keep the journal of all processes there."`
-	Strict    bool     `help:"Fail on set-ups that would pass for a wrong reason (the default)."`
-	Lenient   bool     `help:"Do not."`
+	Strict    bool     `help:"Also fail on warnings about the scenario, such as a rule that answered no prompt."`
+	Lenient   bool     `help:"Do not report set-up findings (S01, S02, …)."`
 }
 
 // setup makes the paths absolute, because claude is started in other directories.
@@ -84,6 +84,7 @@ type Exec struct {
 	Faults    []string `placeholder:"NAME,…|all" help:"Run the command once for each of these faults of claude, and say how it came through."`
 	Real      lane     `name:"real" placeholder:"PATH" help:"Run the real claude (--real=PATH, CLAUDE_BIN, or that of PATH) with the scenario as its model."`
 	FreshHome bool     `help:"Give the command an empty home directory."`
+	NoRuns    bool     `name:"allow-no-runs" help:"Accept a command that never starts claude."`
 	EnvFor    []string `placeholder:"HOST" help:"Tell a host that looks for claude by a variable where it is: its name, or that of the variable."`
 	Inside    bool     `hidden:""` // it is the first process of a network of its own
 	Spoil     string   `hidden:""` // it becomes the real claude, or stands between it and its caller for this fault
@@ -142,7 +143,7 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	}
 	report, err := run(ctx, runner.Options{
 		Command: afterDashes(c.Command), Setup: setup, Capture: c.Capture, Reports: c.reports(s), Guard: level,
-		FreshHome: c.FreshHome, EnvFor: c.EnvFor, Faults: c.Faults, System: s,
+		Strict: c.Strict, AllowNoRuns: c.NoRuns, FreshHome: c.FreshHome, EnvFor: c.EnvFor, Faults: c.Faults, System: s,
 	})
 	if report == nil {
 		return err

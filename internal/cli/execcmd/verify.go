@@ -13,7 +13,9 @@ import (
 type Verify struct {
 	Journals []string `arg:"" name:"journal" help:"Journals of one run, in any order."`
 	Scenario string   `short:"s" placeholder:"FILE" help:"Scenario whose expectations count; default the one that the run was given."`
-	Lenient  bool     `help:"Leave out what --strict finds."`
+	Strict   bool     `help:"Also fail on warnings about the scenario, such as a rule that answered no prompt."`
+	Lenient  bool     `help:"Do not report set-up findings (S01, S02, …)."`
+	NoRuns   bool     `name:"allow-no-runs" help:"Accept a journal in which claude was never started."`
 	Sweep    string   `placeholder:"RUN" help:"End what of the run with this CLAUDELESS_RUN is there still; it is a finding."`
 
 	Reports `embed:""`
@@ -22,7 +24,7 @@ type Verify struct {
 
 // Run exits as exec would have done.
 func (c *Verify) Run(ctx context.Context, s *process.System) error {
-	in := verdict.Input{Lenient: c.Lenient}
+	in := verdict.Input{Lenient: c.Lenient, Strict: c.Strict, AllowNoRuns: c.NoRuns}
 	if c.Sweep != "" {
 		runner.Sweep(c.Sweep, &in)
 	}

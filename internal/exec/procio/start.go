@@ -17,7 +17,7 @@ import (
 func Describe(s *process.System, commands []string) journal.Start {
 	line := journal.Start{Argv: s.Args, PPID: os.Getppid(), Secrets: secrets(s.Args, s.Environ)}
 	line.CWD, _ = s.Getwd() // a directory that is gone has no name
-	line.Parent, line.Meant = nameOf(line.PPID), meant(s, commands)
+	line.Parent, line.Meant = nameOf(line.PPID), MeantCommand(s, commands)
 	for _, kv := range s.Environ {
 		name, value, _ := strings.Cut(kv, "=")
 		switch {
@@ -36,9 +36,9 @@ func Describe(s *process.System, commands []string) journal.Start {
 	return line
 }
 
-// meant is the command that the first argument nearly is; empty = it is a prompt
+// MeantCommand is the command that the first argument nearly is; empty = it is a prompt
 // for all that can be seen.
-func meant(s *process.System, commands []string) string {
+func MeantCommand(s *process.System, commands []string) string {
 	if s.AsClaude() || len(s.Args) < 2 || slices.Contains(s.Args, "-p") || slices.Contains(s.Args, "--print") {
 		return ""
 	}

@@ -70,6 +70,10 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, error) {
 		}
 		return report, o.Reports.Write(report, o.System.Stderr)
 	}
+	if !plain.started && !o.AllowNoRuns && !o.Setup.Lenient {
+		report.Verdict, report.Findings = "failed", append(report.Findings, verdict.NoRuns())
+		return report, o.Reports.Write(report, o.System.Stderr)
+	}
 	took := time.Duration(plain.row.MS * float64(time.Millisecond))
 	most := limit(took)
 	report.Faults = make([]verdict.Fault, len(faults))
@@ -112,10 +116,11 @@ func chosen(names []string) ([]procio.Fault, error) {
 
 // tried is how one run ended.
 type tried struct {
-	row  verdict.Fault
-	cpu  time.Duration // that the command took
-	said string        // on stderr
-	err  error         // of the preparation
+	row     verdict.Fault
+	cpu     time.Duration // that the command took
+	said    string        // on stderr
+	started bool          // claude was
+	err     error         // of the preparation
 }
 
 // try runs the command under a fault, for at most that long.
@@ -154,6 +159,8 @@ func (o Options) try(ctx context.Context, f procio.Fault, most time.Duration) tr
 	t.cpu = c.CPU()
 	c.Stop(0)
 	c.close()
+	var in verdict.Input
+	t.started = in.ReadFiles([]string{r.journal}, r.Setup.Scenario) != nil || in.Started()
 	t.row.Code, t.row.MS, t.said = exit.Code, float64(o.System.Now().Sub(began).Microseconds())/1000, out.String()
 	if t.row.Outcome == "" {
 		t.row.Outcome = outcome(f, exit, t.said)

@@ -10,6 +10,10 @@ type Options struct {
 	Command []string
 	// Setup is what claude is to be; where processes write to is filled in.
 	Setup Setup
+	// Strict makes errors of the warnings about the scenario.
+	Strict bool
+	// AllowNoRuns accepts a command that never starts claude.
+	AllowNoRuns bool
 	// Capture keeps the journal there; empty = it goes with the private directory.
 	Capture string
 	// Reports says what is written beside the lines on Stderr.

@@ -155,6 +155,11 @@ func refusal(err error) string {
 	return ""
 }
 
+// MeantCommand is the command of ours that the first word of a command line nearly is; empty means that it is a prompt.
+func MeantCommand(s *process.System, commands []string) string {
+	return procio.MeantCommand(s, commands)
+}
+
 // captureOf is the journal that the command line or the environment asks for. It is
 // looked for before the line is read, because a line that is refused is news, too.
 func captureOf(s *process.System) string {

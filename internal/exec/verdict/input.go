@@ -18,6 +18,10 @@ type Input struct {
 	Scenario *scenarios.Scenario
 	// Lenient leaves out the findings about the set-up (S…).
 	Lenient bool
+	// Strict makes errors of the warnings about the scenario.
+	Strict bool
+	// AllowNoRuns accepts a run in which claude was never started.
+	AllowNoRuns bool
 	// Findings were made by others: the guard, and what was left running.
 	Findings []Finding
 	// Torn is how many lines of the journal could not be read.

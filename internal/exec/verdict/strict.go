@@ -12,6 +12,7 @@ import (
 
 // strictness finds set-ups with which a test would be green for a wrong reason.
 func (l *findings) strictness(runs []*process) {
+	l.noRuns()
 	for _, p := range runs {
 		l.setUp(p)
 		l.prompts(p)
@@ -21,6 +22,28 @@ func (l *findings) strictness(runs []*process) {
 	l.requestedCalls()
 	l.askedAgain()
 	l.list = append(l.list, unplayed(l.in)...)
+}
+
+// noRuns is S10: a command that never started claude, nor asked its API, has tested nothing.
+func (l *findings) noRuns() {
+	if !l.in.AllowNoRuns && !l.in.Started() {
+		l.list = append(l.list, NoRuns())
+	}
+}
+
+// NoRuns is the finding about a command that never started claude.
+func NoRuns() Finding {
+	return Finding{
+		ID: "S10", Level: levelError, Text: "claude was never started",
+		Advice: "check that the command runs claude from PATH and waits for it; --allow-no-runs accepts a run without claude",
+	}
+}
+
+// Started reports whether a process ran as claude, or a client asked the API.
+func (in *Input) Started() bool {
+	return slices.ContainsFunc(in.Entries, func(e journal.Entry) bool {
+		return e.Start != nil || e.Run != nil || e.Request != nil || e.SideRequest != nil || e.Exchange != nil
+	})
 }
 
 // askedAgain is S02 of rules that answer once: prompts after the first that they have
