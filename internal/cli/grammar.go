@@ -28,23 +28,23 @@ type commandEntry struct {
 func commandTable() []commandEntry {
 	return []commandEntry{
 		{name: "check", usage: "check FILE…", help: "Validate scenarios, fixtures and MCP configurations", run: kongCommand[filecmd.Check]("check")},
-		{name: "fixture", usage: "fixture serve|check|clone|list", help: "Serve an MCP server that is a TOML file", run: kongCommand[filecmd.Fixture]("fixture")},
-		{name: "serve", usage: "serve SCENARIO | --record URL", help: "Serve a scenario as the Messages API, for the real CLI and for SDKs", run: kongCommand[servecmd.Serve]("serve")},
-		{name: "debug", usage: "debug [serve|hook|proxy]", help: "Stop, look at and change tool calls", run: kongCommand[debugcmd.Debug]("debug")},
-		{name: "import", usage: "import FILE…", help: "Make a scenario of a real session, with nothing secret in it", run: kongCommand[importcmd.Import]("import")},
-		{name: "exec", usage: "exec [-s FILE] -- CMD…", help: "Run your command with the double in the place of claude, and judge it", run: kongCommand[execcmd.Exec]("exec")},
-		{name: "verify", usage: "verify JOURNAL…", help: "Judge journals that were written earlier", run: kongCommand[execcmd.Verify]("verify")},
-		{name: "journal", usage: "journal schema|explain", help: "What stands in journals", run: kongCommand[execcmd.Journal]("journal")},
-		{name: "gates", usage: "gates list|wait|release", help: "Let steps go on that wait at a gate", run: kongCommand[execcmd.Gates]("gates")},
-		{name: "parity", usage: "parity CASE…", help: "Compare the double with a real claude, case by case", run: kongCommand[parityCmd]("parity")},
-		{name: "shim", usage: "shim DIR -s FILE", help: "Make a directory with a claude in it, for PATH", run: kongCommand[execcmd.Shim]("shim")},
-		{name: "init", usage: "init [DIR]", help: "Write a scenario, an MCP server and a CI job that run", run: kongCommand[help.Init]("init")},
+		{name: "fixture", usage: "fixture serve|check|clone|list", help: "Run an MCP server that a TOML file describes", run: kongCommand[filecmd.Fixture]("fixture")},
+		{name: "serve", usage: "serve SCENARIO | --record URL", help: "Run a scenario as the Messages API, for the real claude and for SDKs", run: kongCommand[servecmd.Serve]("serve")},
+		{name: "debug", usage: "debug [serve|hook|proxy]", help: "Pause, inspect and change tool calls", run: kongCommand[debugcmd.Debug]("debug")},
+		{name: "import", usage: "import FILE…", help: "Turn recorded sessions into a scenario, with secrets removed", run: kongCommand[importcmd.Import]("import")},
+		{name: "exec", usage: "exec [-s FILE] -- CMD…", help: "Run a command with claudeless in place of claude, and check the run", run: kongCommand[execcmd.Exec]("exec")},
+		{name: "verify", usage: "verify JOURNAL…", help: "Check journals of earlier runs", run: kongCommand[execcmd.Verify]("verify")},
+		{name: "journal", usage: "journal schema|explain", help: "Print the journal schema, or a journal in readable form", run: kongCommand[execcmd.Journal]("journal")},
+		{name: "gates", usage: "gates list|wait|release", help: "List gates, wait for one, or open one", run: kongCommand[execcmd.Gates]("gates")},
+		{name: "parity", usage: "parity CASE…", help: "Compare claudeless with the real claude, case by case", run: kongCommand[parityCmd]("parity")},
+		{name: "shim", usage: "shim DIR -s FILE", help: "Create a directory with a claude command to put first on PATH", run: kongCommand[execcmd.Shim]("shim")},
+		{name: "init", usage: "init [DIR]", help: "Write a working scenario, MCP server and CI job", run: kongCommand[help.Init]("init")},
 		{name: "schema", usage: "schema scenario|fixture", help: "Print the JSON Schema of a file format", run: kongCommand[help.Schema]("schema")},
-		{name: "version", usage: "version [--json]", help: "Say who this is", run: kongCommand[versionCmd]("version")},
-		{name: "completion", usage: "completion bash|zsh|fish", help: "Print the completions of a shell", run: runCompletion},
+		{name: "version", usage: "version [--json]", help: "Print the version and the claude version that is simulated", run: kongCommand[versionCmd]("version")},
+		{name: "completion", usage: "completion bash|zsh|fish", help: "Print the completion script for a shell", run: runCompletion},
 		{name: "man", usage: "man", help: "Print the manual page", run: runMan},
 		{name: "help", usage: "help [claude-flags|COMMAND]", help: "Print help", run: runHelp},
-		{name: "mcp", usage: "mcp add|get|list|remove|call|…", help: "Configure and look at MCP servers", inClaude: true, run: runMCP},
+		{name: "mcp", usage: "mcp add|get|list|remove|call|…", help: "Configure, inspect and call MCP servers", inClaude: true, run: runMCP},
 	}
 }
 
@@ -55,6 +55,16 @@ func commandNames() []string {
 		names = append(names, c.name)
 	}
 	return names
+}
+
+// summary is the help line of a command, "" for an unknown one.
+func summary(name string) string {
+	for _, c := range commandTable() {
+		if c.name == name {
+			return c.help
+		}
+	}
+	return ""
 }
 
 // command finds the command that a first word selects; nil means that the word is a prompt or a flag. What the real CLI
@@ -78,6 +88,7 @@ func kongCommand[C any](name string) runner {
 		exited := false
 		parser, err := kong.New(&c,
 			kong.Name(s.Name()+" "+name),
+			kong.Description(summary(name)),
 			kong.Writers(s.Stdout, s.Stderr),
 			kong.Exit(func(int) { exited = true }),
 			kong.BindTo(ctx, (*context.Context)(nil)),

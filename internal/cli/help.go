@@ -31,10 +31,10 @@ func printVersion(s *process.System, f *flags.Flags) error {
 
 // versionCmd is `claudeless version`.
 type versionCmd struct {
-	JSON bool `name:"json" help:"Print one JSON object."`
+	JSON bool `name:"json" help:"Print one JSON object"`
 }
 
-// Run says who this is.
+// Run prints the version.
 func (c *versionCmd) Run(s *process.System) error {
 	who := help.Identify(s, version, simulatedVersion)
 	line := who.Line()
@@ -48,7 +48,7 @@ func (c *versionCmd) Run(s *process.System) error {
 	return err
 }
 
-// program is what there is to tell of the command line.
+// program describes the command line for help, the manual page and completions.
 func program(s *process.System) *help.Program {
 	p := &help.Program{Name: s.Name()}
 	for _, c := range commandTable() {
@@ -76,7 +76,7 @@ func printHelp(s *process.System) error {
 	b.WriteString("A test double for Claude Code: the same command line and protocol, with a scripted model.\n" +
 		"Without a terminal on stdout, or with -p, it answers the prompt and exits.\n\n")
 	b.WriteString("Arguments:\n")
-	help.Line(&b, help.Entry{Usage: "prompt", Help: "What to ask; may also come from stdin, or both"})
+	help.Line(&b, help.Entry{Usage: "prompt", Help: "The prompt; read from stdin if missing, and combined with stdin if both are given"})
 	b.WriteString("\nOptions:\n")
 	for _, o := range p.Claude {
 		help.Line(&b, o)
@@ -103,7 +103,7 @@ func runHelp(ctx context.Context, s *process.System, words []string) error {
 	if run := command(s, words[0]); run != nil {
 		return run(ctx, s, []string{"--help"})
 	}
-	return process.Hinted(fmt.Sprintf("there is no help for %q", words[0]), "claudeless help, claudeless help claude-flags, claudeless help COMMAND")
+	return process.Hinted(fmt.Sprintf("no help for %q", words[0]), "try: claudeless help, claudeless help claude-flags, or claudeless help COMMAND")
 }
 
 func runMan(_ context.Context, s *process.System, _ []string) error {
@@ -112,7 +112,7 @@ func runMan(_ context.Context, s *process.System, _ []string) error {
 
 func runCompletion(_ context.Context, s *process.System, words []string) error {
 	if len(words) != 1 {
-		return process.Hinted("completion wants the name of a shell", strings.Join(help.Shells(), ", "))
+		return process.Hinted("completion needs the name of a shell", strings.Join(help.Shells(), ", "))
 	}
 	return program(s).Completion(s.Stdout, words[0])
 }

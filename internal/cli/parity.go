@@ -13,18 +13,18 @@ import (
 
 // parityCmd compares the double with a real claude.
 type parityCmd struct {
-	Claude        string        `placeholder:"PATH" help:"The real claude; default CLAUDE_BIN, else that of PATH."`
-	ClaudeVersion string        `placeholder:"V" help:"That version of the real claude, from npm."`
-	Between       []string      `sep:"none" placeholder:"V" help:"Compare two versions of the real claude: --between A B."`
-	Known         string        `default:"docs/parity/known.toml" placeholder:"FILE" help:"Differences that are known."`
-	JSON          string        `placeholder:"FILE" help:"Write the report as JSON."`
-	JUnit         string        `name:"junit" placeholder:"FILE" help:"Write the report as JUnit XML."`
-	ShowNormal    bool          `help:"Print what was compared, as it was compared."`
-	Timeout       time.Duration `default:"30s" help:"Kill a claude that does not end."`
-	Retries       int           `placeholder:"N" help:"Compare what differs up to N times more; what differs every time counts."`
-	Jobs          int           `help:"How many cases run side by side; default one a processor, and two at least."`
-	Isolated      bool          `hidden:"" help:"Play the job of stdin in a network of its own."`
-	Cases         []string      `arg:"" optional:"" name:"case" help:"Cases: .txtar files, scenarios with [parity], directories of them."`
+	Claude        string        `placeholder:"PATH" help:"Path of the real claude (default: CLAUDE_BIN, else the one on PATH)"`
+	ClaudeVersion string        `placeholder:"V" help:"Download this version of the real claude from npm"`
+	Between       []string      `sep:"none" placeholder:"V" help:"Compare two versions of the real claude: --between A B"`
+	Known         string        `default:"docs/parity/known.toml" placeholder:"FILE" help:"File that lists the known differences"`
+	JSON          string        `placeholder:"FILE" help:"Write the report as JSON to FILE"`
+	JUnit         string        `name:"junit" placeholder:"FILE" help:"Write the report as JUnit XML to FILE"`
+	ShowNormal    bool          `help:"Print both sides in the normalized form that is compared"`
+	Timeout       time.Duration `default:"30s" help:"Time-out for one run of claude"`
+	Retries       int           `placeholder:"N" help:"Run a case that differs up to N more times; report it only if it differs every time"`
+	Jobs          int           `help:"Number of cases to run at the same time (default: one per processor, at least 2)"`
+	Isolated      bool          `hidden:"" help:"Run the job read from stdin in its own network namespace"`
+	Cases         []string      `arg:"" optional:"" name:"case" help:"Cases: .txtar files, scenarios with a [parity] table, or directories of these"`
 }
 
 // Run compares and exits with the verdict.

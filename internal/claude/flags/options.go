@@ -78,17 +78,17 @@ func claudeOptions(f *Flags) []option {
 func outputOptions(f *Flags) []option {
 	return []option{
 		opt("-v, --version", "Print the version and exit", func(string) error { return errVersion }),
-		opt("-p, --print", "Answer once and exit instead of opening a session", on(&f.Print)),
-		choice("--output-format <format>", "What print mode writes", text(&f.OutputFormat), "text", "json", "stream-json"),
-		choice("--input-format <format>", "What print mode reads", text(&f.InputFormat), "text", "stream-json"),
-		opt("--verbose", "Show every event of a turn, not only its end", on(&f.Verbose)),
-		opt("--include-partial-messages", "Add the pieces of messages as they arrive (stream-json)", on(&f.IncludePartialMessages)),
-		opt("--include-hook-events", "Add the start and the end of every hook (stream-json)", on(&f.IncludeHookEvents)),
-		opt("--replay-user-messages", "Repeat the messages of stdin on stdout (stream-json both ways)", on(&f.ReplayUserMessages)),
-		opt("--forward-subagent-text", "Add the texts of sub-agents (stream-json)", on(&f.ForwardSubagentText)),
+		opt("-p, --print", "Print the answer and exit (non-interactive)", on(&f.Print)),
+		choice("--output-format <format>", "Output format of --print", text(&f.OutputFormat), "text", "json", "stream-json"),
+		choice("--input-format <format>", "Input format of --print", text(&f.InputFormat), "text", "stream-json"),
+		opt("--verbose", "Print every event of a turn, not only its result", on(&f.Verbose)),
+		opt("--include-partial-messages", "Also print partial messages as they arrive (stream-json)", on(&f.IncludePartialMessages)),
+		opt("--include-hook-events", "Also print when each hook starts and ends (stream-json)", on(&f.IncludeHookEvents)),
+		opt("--replay-user-messages", "Copy user messages from stdin to stdout (stream-json input and output)", on(&f.ReplayUserMessages)),
+		opt("--forward-subagent-text", "Also print the text of sub-agents (stream-json)", on(&f.ForwardSubagentText)),
 		opt("--json-schema <schema>", "JSON Schema that the answer must match", text(&f.JSONSchema)),
-		opt("-d, --debug [filter]", "Debug mode, for the named categories if any", on(&f.Debug)),
-		opt("--debug-file <path>", "File that debug output goes to", text(&f.DebugFile)),
+		opt("-d, --debug [filter]", "Debug mode, optionally only for some categories", on(&f.Debug)),
+		opt("--debug-file <path>", "Write debug output to this file", text(&f.DebugFile)),
 		hidden("-d2e, --debug-to-stderr", on(&f.DebugToStderr)),
 		opt("--ax-screen-reader", "Output for screen readers", nil),
 		opt("--brief", "Shorter answers", nil),
@@ -98,13 +98,13 @@ func outputOptions(f *Flags) []option {
 
 func sessionOptions(f *Flags) []option {
 	return []option{
-		opt("-c, --continue", "Go on with the latest session of this directory", on(&f.Continue)),
-		opt("-r, --resume [value]", "Go on with a session: its id, title or file", text(&f.Resume)),
+		opt("-c, --continue", "Continue the latest session of this directory", on(&f.Continue)),
+		opt("-r, --resume [value]", "Resume a session by id, title or file", text(&f.Resume)),
 		opt("--fork-session", "Give the resumed session a new id", on(&f.ForkSession)),
 		opt("--session-id <uuid>", "Id of the session", text(&f.SessionID)),
 		opt("--no-session-persistence", "Do not write the session to disk", on(&f.NoSessionPersistence)),
 		opt("-n, --name <name>", "Title of the session", text(&f.SessionName)),
-		opt("--from-pr [value]", "Go on with the session of a pull request", nil),
+		opt("--from-pr [value]", "Resume the session of a pull request", nil),
 		hidden("--resume-session-at <message-id>", text(&f.ResumeSessionAt)),
 		hidden("--resume-drops-turn <prompt-id>", text(&f.ResumeDropsTurn)),
 		hidden("--session-mirror", on(&f.SessionMirror)),
@@ -116,16 +116,16 @@ func sessionOptions(f *Flags) []option {
 func modelOptions(f *Flags) []option {
 	return []option{
 		opt("--model <model>", "Model: an alias such as sonnet, or a full name", text(&f.Model)),
-		opt("--fallback-model <model>", "Model to use when the other is overloaded", text(&f.FallbackModel)),
-		opt("--effort <level>", "Effort: low, medium, high, xhigh or max", text(&f.Effort)),
-		opt("--betas <betas...>", "Beta headers for the requests", list(&f.Betas)),
+		opt("--fallback-model <model>", "Model to use when the main model is overloaded", text(&f.FallbackModel)),
+		opt("--effort <level>", "Effort level: low, medium, high, xhigh or max", text(&f.Effort)),
+		opt("--betas <betas...>", "Beta headers to send with API requests", list(&f.Betas)),
 		hidden("--max-turns <turns>", whole(&f.MaxTurns)),
-		opt("--max-budget-usd <amount>", "Most that the run may cost, in dollars", budget(&f.MaxBudgetUSD)),
+		opt("--max-budget-usd <amount>", "Largest amount that the run may cost, in US dollars", budget(&f.MaxBudgetUSD)),
 		hidden("--max-thinking-tokens <tokens>", whole(&f.MaxThinkingTokens)),
 		hidden("--task-budget <tokens>", positive("--task-budget", &f.TaskBudget)),
 		{Option: argv.Option{Flags: "--thinking <mode>", Hidden: true, Choices: []string{"enabled", "adaptive", "disabled"}, Set: text(&f.Thinking)}},
 		hidden("--thinking-display <display>", text(&f.ThinkingDisplay)),
-		opt("--system-prompt <prompt>", "System prompt in place of the default one", text(&f.SystemPrompt)),
+		opt("--system-prompt <prompt>", "System prompt to use instead of the default", text(&f.SystemPrompt)),
 		hidden("--system-prompt-file <file>", text(&f.SystemPromptFile)),
 		opt("--append-system-prompt <prompt>", "Text to add to the system prompt", text(&f.AppendSystemPrompt)),
 		hidden("--append-system-prompt-file <file>", text(&f.AppendPromptFile)),
@@ -139,7 +139,7 @@ func toolOptions(f *Flags) []option {
 	return []option{
 		opt("--allowedTools, --allowed-tools <tools...>", `Tools to allow, e.g. "Bash(git:*) Edit"`, split(&f.AllowedTools)),
 		opt("--disallowedTools, --disallowed-tools <tools...>", "Tools to deny", split(&f.DisallowedTools)),
-		opt("--tools <tools...>", `Built-in tools there are: names, "default" or ""`, split(&f.Tools)),
+		opt("--tools <tools...>", `Built-in tools to offer: names, "default" or ""`, split(&f.Tools)),
 		{Option: argv.Option{Flags: "--permission-mode <mode>", Set: permissionMode(&f.PermissionMode)}, help: "Permission mode of the session", shown: permissionModes()},
 		{Option: argv.Option{Flags: "--permission-prompts <target>", Set: text(&f.PermissionPrompts), Choices: []string{"host", "none"}}, help: "Who answers permission questions", note: `default: "host"`},
 		hidden("--permission-prompt-tool <tool>", text(&f.PermissionPromptTool)),
@@ -150,24 +150,24 @@ func toolOptions(f *Flags) []option {
 
 func surroundingOptions(f *Flags) []option {
 	return []option{
-		opt("--mcp-config <configs...>", "MCP servers: JSON files or JSON texts", list(&f.MCPConfig)),
+		opt("--mcp-config <configs...>", "MCP configuration: files or JSON strings", list(&f.MCPConfig)),
 		opt("--strict-mcp-config", "Use only the servers of --mcp-config", on(&f.StrictMCPConfig)),
-		opt("--add-dir <directories...>", "More directories that tools may use", list(&f.AddDirs)),
-		opt("--settings <file-or-json>", "More settings: a JSON file or a JSON text", last(&f.Settings)),
-		opt("--setting-sources <sources>", "Settings to load: user, project, local", sources(&f.SettingSources)),
-		opt("--agent <agent>", "Agent of the session", text(&f.Agent)),
-		opt("--agents <json-or-file>", "Agents as a JSON object, or the file that holds one", text(&f.Agents)),
-		opt("--plugin-dir <path>", "Directory of a plugin; may be repeated", list(&f.PluginDirs)),
-		opt("--plugin-url <url>", "Address of a plugin", nil),
-		opt("--disable-slash-commands", "No slash commands", on(&f.DisableSlashCommands)),
-		opt("--bare", "Only the essential tools, nothing loaded from disk", on(&f.Bare)),
-		opt("--safe-mode", "Load no customisations", on(&f.SafeMode)),
-		opt("--restricted", "Restricted session", on(&f.Restricted)),
-		opt("--file <specs...>", "Files to fetch at the start: id:path", nil),
+		opt("--add-dir <directories...>", "Additional directories that tools may access", list(&f.AddDirs)),
+		opt("--settings <file-or-json>", "Additional settings: a file or a JSON string", last(&f.Settings)),
+		opt("--setting-sources <sources>", "Setting sources to load: user, project, local", sources(&f.SettingSources)),
+		opt("--agent <agent>", "Agent to run the session with", text(&f.Agent)),
+		opt("--agents <json-or-file>", "Custom agents: a JSON object, or a file that contains one", text(&f.Agents)),
+		opt("--plugin-dir <path>", "Load a plugin from this directory; can be repeated", list(&f.PluginDirs)),
+		opt("--plugin-url <url>", "Load a plugin from this address", nil),
+		opt("--disable-slash-commands", "Disable slash commands", on(&f.DisableSlashCommands)),
+		opt("--bare", "Offer only the essential tools and load nothing from disk", on(&f.Bare)),
+		opt("--safe-mode", "Do not load customizations", on(&f.SafeMode)),
+		opt("--restricted", "Run a restricted session", on(&f.Restricted)),
+		opt("--file <specs...>", "Files to download at start-up: id:path", nil),
 		opt("--ide", "Connect to the editor", nil),
 		opt("--chrome", "Connect to the browser", nil),
 		opt("--no-chrome", "Do not connect to the browser", nil),
-		opt("-w, --worktree [name]", "Work in a git worktree of its own", nil),
+		opt("-w, --worktree [name]", "Work in a new git worktree", nil),
 		opt("--tmux", "Open a tmux session for the worktree", nil),
 	}
 }
@@ -179,8 +179,8 @@ func remoteOptions() []option {
 		opt("--cloud [description|session_id|url]", "Run in the cloud", nil),
 		opt("--desktop", "Open in the desktop application", nil),
 		opt("--environment <environment_id>", "Environment of a cloud session", nil),
-		opt("--remote-control [name]", "Let the session be controlled from elsewhere", nil),
-		opt("--remote-control-session-name-prefix <prefix>", "Prefix of the names of such sessions", nil),
+		opt("--remote-control [name]", "Allow the session to be controlled remotely", nil),
+		opt("--remote-control-session-name-prefix <prefix>", "Prefix for the names of remote-control sessions", nil),
 		opt("--teleport [session]", "Take over a cloud session", nil),
 	}
 }
@@ -199,23 +199,23 @@ func hostOptions(f *Flags) []option {
 	}
 }
 
-// ownOptions are ours. Each has a variable for callers that cannot change the command line.
+// ownOptions are the flags that only claudeless has. Each can also be set by an environment variable.
 func ownOptions(f *Flags) []option {
 	return []option{
-		own("--scenario <file>", "CLAUDELESS_SCENARIO", "Scenario that plays the model: a file or a name of the library", text(&f.Scenario)),
-		own("--failure <mode>", "CLAUDELESS_FAILURE", "Fail every request in this way, e.g. rate-limit", text(&f.Failure)),
-		own("--capture <file>", "CLAUDELESS_CAPTURE", "Write what the run did to this file, one JSON object a line", text(&f.Capture)),
-		own("--expect", "CLAUDELESS_EXPECT", "Exit with 3 when an expectation of the scenario was missed", expect(f)),
-		own("--strict", "CLAUDELESS_STRICT", "Exit with 6 when the set-up would pass for a wrong reason", on(&f.Strict)),
-		own("--mcp-debug", "CLAUDELESS_MCP_DEBUG", "Trace the messages of MCP servers on stderr", on(&f.MCPDebug)),
-		own("--mcp-require", "CLAUDELESS_MCP_REQUIRE", "End the run when an MCP server fails to start", on(&f.MCPRequire)),
-		own("--debugger <url>", "CLAUDELESS_DEBUGGER", "Breakpoint server that every tool call goes through", text(&f.Debugger)),
+		own("--scenario <file>", "CLAUDELESS_SCENARIO", "Scenario that plays the model: a file, or the name of a library scenario", text(&f.Scenario)),
+		own("--failure <mode>", "CLAUDELESS_FAILURE", "Make every model request fail this way, e.g. rate-limit", text(&f.Failure)),
+		own("--capture <file>", "CLAUDELESS_CAPTURE", "Append the journal of the run to this file, one JSON object per line", text(&f.Capture)),
+		own("--expect", "CLAUDELESS_EXPECT", "Exit with 3 if an expectation of the scenario was not met", expect(f)),
+		own("--strict", "CLAUDELESS_STRICT", "Exit with 6 if the set-up could pass for the wrong reason", on(&f.Strict)),
+		own("--mcp-debug", "CLAUDELESS_MCP_DEBUG", "Print the MCP messages on stderr", on(&f.MCPDebug)),
+		own("--mcp-require", "CLAUDELESS_MCP_REQUIRE", "Fail the run if an MCP server does not start", on(&f.MCPRequire)),
+		own("--debugger <url>", "CLAUDELESS_DEBUGGER", "Address of the breakpoint server for tool calls", text(&f.Debugger)),
 		own("--cwd <dir>", "CLAUDELESS_CWD", "Working directory of the run", text(&f.CWD)),
-		own("--claude-version <version>", "CLAUDELESS_CLAUDE_VERSION", "Version of claude to report", text(&f.ClaudeVersion)),
+		own("--claude-version <version>", "CLAUDELESS_CLAUDE_VERSION", "Version of claude to simulate", text(&f.ClaudeVersion)),
 	}
 }
 
-// expect switches the judging on; "defer" leaves it to whoever reads the journal.
+// expect turns the check of expectations on; "defer" leaves it to a later reader of the journal.
 func expect(f *Flags) func(string) error {
 	return func(value string) error {
 		f.Expect, f.Defer = value != "defer", value == "defer"

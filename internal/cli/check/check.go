@@ -29,7 +29,7 @@ import (
 type Options struct {
 	Dir     string   // the process's directory, absolute; "" = what is relative stays so
 	Environ []string // for variables in MCP configurations
-	Face    string   // "api" lists what of scenarios the Messages API face cannot honour
+	Target  string   // "api" also reports the scenario keys that claudeless serve ignores
 	// Explain are prompts of one session: what answers each, or why nothing does.
 	Explain []string
 }
@@ -82,7 +82,7 @@ func (o Options) file(ctx context.Context, name string) File {
 				file.Diagnostics = append(file.Diagnostics, lint.Check(scenario, lint.Options{
 					Tools: builtin.Definitions(), Server: func(server string, entry map[string]any) []string { return o.entry(name, server, entry) },
 				})...)
-				if o.Face == "api" {
+				if o.Target == "api" {
 					file.Diagnostics = append(file.Diagnostics, scenario.Unhonoured()...)
 				}
 				answered = o.explain(ctx, scenario, &file)

@@ -32,9 +32,9 @@ import (
 
 // Debug is the breakpoint server and its small clients.
 type Debug struct {
-	Serve Serve `cmd:"" default:"withargs" help:"Serve breakpoints on tool calls."`
-	Hook  Hook  `cmd:"" help:"Be a PreToolUse and PostToolUse command hook of an agent CLI."`
-	Proxy Proxy `cmd:"" help:"Stand between an MCP client and a stdio server."`
+	Serve Serve `cmd:"" default:"withargs" help:"Run the breakpoint server"`
+	Hook  Hook  `cmd:"" help:"Run as a PreToolUse or PostToolUse command hook of an agent CLI"`
+	Proxy Proxy `cmd:"" help:"Run between an MCP client and a stdio server"`
 }
 
 // defaultDebugPort is the port of the debugger where none is named.
@@ -45,17 +45,17 @@ type Version string
 
 // Serve is the server.
 type Serve struct {
-	Port             *int          `placeholder:"N" help:"Port to listen on; without it 5174, or any if that is taken."`
-	PortFile         string        `placeholder:"FILE" help:"Write the port there."`
-	PauseTimeout     time.Duration `placeholder:"DURATION" help:"How long a paused call waits for a decision."`
-	OnTimeout        string        `enum:"wait,continue,fail" default:"wait" help:"What becomes of it then: ${enum}."`
-	MCPClients       bool          `name:"mcp-clients" help:"Connect the external MCP servers of the default file."`
-	MCPClientsConfig string        `name:"mcp-clients-config" placeholder:"FILE" help:"Connect the external MCP servers of this file."`
-	MCPClient        []string      `name:"mcp-client" sep:"none" placeholder:"NAME:VALUE" help:"Connect this external MCP server: a command, or the URL of an SSE endpoint."`
-	TokenFile        string        `placeholder:"FILE" help:"Write a new token there and demand it of every request."`
-	AllowOrigin      []string      `name:"allow-origin" sep:"none" placeholder:"ORIGIN" help:"Let pages of this origin use the JavaScript client, such as http://localhost:3000; the port may be *."`
-	MCP              bool          `name:"mcp" help:"Be an MCP server on stdin and stdout beside HTTP."`
-	MCPSSE           bool          `name:"mcp-sse" help:"Be an MCP server at /mcp (streamable HTTP) and /mcp/sse."`
+	Port             *int          `placeholder:"N" help:"Port to listen on (default 5174, or a free port if 5174 is in use)"`
+	PortFile         string        `placeholder:"FILE" help:"Write the port to FILE"`
+	PauseTimeout     time.Duration `placeholder:"DURATION" help:"How long a paused call waits for a decision"`
+	OnTimeout        string        `enum:"wait,continue,fail" default:"wait" help:"What to do with a call when --pause-timeout expires: ${enum}"`
+	MCPClients       bool          `name:"mcp-clients" help:"Connect the external MCP servers of the default configuration file"`
+	MCPClientsConfig string        `name:"mcp-clients-config" placeholder:"FILE" help:"Connect the external MCP servers of this configuration file"`
+	MCPClient        []string      `name:"mcp-client" sep:"none" placeholder:"NAME:VALUE" help:"Connect this external MCP server: a command, or the URL of an SSE endpoint"`
+	TokenFile        string        `placeholder:"FILE" help:"Write a new access token to FILE and require it in every request"`
+	AllowOrigin      []string      `name:"allow-origin" sep:"none" placeholder:"ORIGIN" help:"Allow pages of this origin to use the JavaScript client, for example http://localhost:3000 (the port may be *)"`
+	MCP              bool          `name:"mcp" help:"Also run as an MCP server on stdin and stdout"`
+	MCPSSE           bool          `name:"mcp-sse" help:"Also run as an MCP server at /mcp (streamable HTTP) and /mcp/sse"`
 }
 
 // settleTime is how long external servers may take before the port is told.
@@ -213,8 +213,8 @@ func (c *Serve) configured(s *process.System) ([]mcp.ServerConfig, error) {
 
 // debuggerFlags name a debugger.
 type debuggerFlags struct {
-	Debugger string `required:"" placeholder:"URL" help:"Address of claudeless debug."`
-	OnLost   string `enum:"fail,continue" default:"fail" help:"What becomes of a paused call when the debugger goes away: ${enum}."`
+	Debugger string `required:"" placeholder:"URL" help:"Address of the breakpoint server (claudeless debug)"`
+	OnLost   string `enum:"fail,continue" default:"fail" help:"What to do with a paused call when the debugger disconnects: ${enum}"`
 }
 
 func (d debuggerFlags) connect(s *process.System, kind debug.Client) (*client.Client, error) {
@@ -248,8 +248,8 @@ func (c *Hook) Run(ctx context.Context, s *process.System) error {
 // Proxy is a client between an MCP client and a server.
 type Proxy struct {
 	debuggerFlags
-	Server  string   `required:"" placeholder:"NAME" help:"Name of the server: its tools are mcp__NAME__tool."`
-	Command []string `arg:"" name:"command" help:"The server's command, behind --."`
+	Server  string   `required:"" placeholder:"NAME" help:"Name of the server; its tools are called mcp__NAME__TOOL"`
+	Command []string `arg:"" name:"command" help:"Command that starts the server, after --"`
 }
 
 // Run passes messages until the end of stdin.

@@ -11,7 +11,7 @@ import (
 
 // Accept is the flag that has rules written.
 type Accept struct {
-	Accept bool `help:"Write a rule for each prompt that none answers into the scenario; its answer is still to be written."`
+	Accept bool `help:"Add a rule with a placeholder answer to the scenario for each prompt that no rule matched"`
 }
 
 // write writes rules for the prompts of a report that none answers, and says so.

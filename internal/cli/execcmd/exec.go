@@ -22,9 +22,9 @@ import (
 
 // Reports say where a verdict goes beside stderr.
 type Reports struct {
-	JUnit  string `name:"junit" placeholder:"FILE" help:"Write the verdict as JUnit XML."`
-	GitHub bool   `name:"github" help:"Write annotations for GitHub on stderr, and the summary of the step."`
-	JSON   string `name:"json" placeholder:"FILE" help:"Write the verdict as JSON."`
+	JUnit  string `name:"junit" placeholder:"FILE" help:"Write the verdict as JUnit XML to FILE"`
+	GitHub bool   `name:"github" help:"Write GitHub Actions annotations to stderr, and the step summary"`
+	JSON   string `name:"json" placeholder:"FILE" help:"Write the verdict as JSON to FILE"`
 }
 
 func (f *Reports) reports(s *process.System) runner.Reports {
@@ -37,11 +37,11 @@ func (f *Reports) reports(s *process.System) runner.Reports {
 
 // Setup say what claude is to be.
 type Setup struct {
-	Scenario  string   `short:"s" placeholder:"FILE" help:"Scenario that plays the model: a file or a name of the library."`
-	MCPConfig []string `name:"mcp-config" sep:"none" placeholder:"FILE" help:"MCP servers that every claude gets as well: a file, or JSON."`
-	Capture   string   `placeholder:"FILE" help:"Keep the journal of all processes there."`
-	Strict    bool     `help:"Also fail on warnings about the scenario, such as a rule that answered no prompt."`
-	Lenient   bool     `help:"Do not report set-up findings (S01, S02, …)."`
+	Scenario  string   `short:"s" placeholder:"FILE" help:"Scenario that plays the model: a file, or the name of a library scenario"`
+	MCPConfig []string `name:"mcp-config" sep:"none" placeholder:"FILE" help:"MCP configuration to add to every claude: a file or JSON"`
+	Capture   string   `placeholder:"FILE" help:"Keep the journal of all processes in FILE"`
+	Strict    bool     `help:"Also fail on warnings about the scenario, such as a rule that answered no prompt"`
+	Lenient   bool     `help:"Do not report set-up findings (S01, S02, …)"`
 }
 
 // setup makes the paths absolute, because claude is started in other directories.
@@ -80,15 +80,15 @@ type Exec struct {
 	Reports `embed:""`
 	Accept  `embed:""`
 
-	Guard     string   `default:"path" placeholder:"off|path|strict" help:"How the command is kept from a real claude."`
-	Faults    []string `placeholder:"NAME,…|all" help:"Run the command once for each of these faults of claude, and say how it came through."`
-	Real      lane     `name:"real" placeholder:"PATH" help:"Run the real claude (--real=PATH, CLAUDE_BIN, or that of PATH) with the scenario as its model."`
-	FreshHome bool     `help:"Give the command an empty home directory."`
-	NoRuns    bool     `name:"allow-no-runs" help:"Accept a command that never starts claude."`
-	EnvFor    []string `placeholder:"HOST" help:"Tell a host that looks for claude by a variable where it is: its name, or that of the variable."`
+	Guard     string   `default:"path" placeholder:"off|path|strict" help:"Block access to a real claude: off, path (shims and proxy; default) or strict (network namespace, Linux)"`
+	Faults    []string `placeholder:"NAME,…|all" help:"Run the command once under each of these faults of claude, and report which ones it survived"`
+	Real      lane     `name:"real" placeholder:"PATH" help:"Run the real claude with the scenario as its model (--real=PATH, or CLAUDE_BIN, or the one on PATH)"`
+	FreshHome bool     `help:"Give the command an empty home directory"`
+	NoRuns    bool     `name:"allow-no-runs" help:"Accept a command that never starts claude"`
+	EnvFor    []string `placeholder:"HOST" help:"Also set the variable that this host reads to find claude (a host name such as vscode, or the name of the variable)"`
 	Inside    bool     `hidden:""` // it is the first process of a network of its own
 	Spoil     string   `hidden:""` // it becomes the real claude, or stands between it and its caller for this fault
-	Command   []string `arg:"" optional:"" passthrough:"" help:"After --: the command and its arguments."`
+	Command   []string `arg:"" optional:"" passthrough:"" help:"Command to run and its arguments, after --"`
 }
 
 // lane is the value of --real, which may have none.
@@ -164,7 +164,7 @@ func afterDashes(words []string) []string {
 
 // Shim makes the directory alone, for those who set PATH themselves.
 type Shim struct {
-	Dir   string `arg:"" help:"Directory to make; it goes first on PATH."`
+	Dir   string `arg:"" help:"Directory to create; put it first on PATH"`
 	Setup `embed:""`
 }
 

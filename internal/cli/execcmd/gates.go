@@ -11,14 +11,14 @@ import (
 
 // Gates looks at the gates of a run, and opens them.
 type Gates struct {
-	List    gatesList    `cmd:"" help:"List the gates that were reached or released."`
-	Wait    gatesWait    `cmd:"" help:"Wait until a step stands at a gate."`
-	Release gatesRelease `cmd:"" help:"Let go on what stands at a gate, and what comes later."`
+	List    gatesList    `cmd:"" help:"List the gates that were reached or released"`
+	Wait    gatesWait    `cmd:"" help:"Wait until a step has reached a gate"`
+	Release gatesRelease `cmd:"" help:"Open a gate: waiting steps continue, later ones do not stop"`
 }
 
 // gatesDir is where they are: a flag, else the environment of the run.
 type gatesDir struct {
-	Dir string `placeholder:"DIR" help:"Directory of the gates; default CLAUDELESS_GATES, else beside the journal of CLAUDELESS_CAPTURE."`
+	Dir string `placeholder:"DIR" help:"Directory of the gates (default: CLAUDELESS_GATES, else next to the journal named by CLAUDELESS_CAPTURE)"`
 }
 
 func (g gatesDir) dir(s *process.System) (string, error) {
@@ -54,8 +54,8 @@ func (c *gatesList) Run(s *process.System) error {
 
 type gatesWait struct {
 	gatesDir `embed:""`
-	Name     string        `arg:"" help:"The gate."`
-	Timeout  time.Duration `default:"30s" help:"How long to wait."`
+	Name     string        `arg:"" help:"Name of the gate"`
+	Timeout  time.Duration `default:"30s" help:"Longest time to wait"`
 }
 
 // Run returns when somebody is there.
@@ -74,7 +74,7 @@ func (c *gatesWait) Run(ctx context.Context, s *process.System) error {
 
 type gatesRelease struct {
 	gatesDir `embed:""`
-	Name     string `arg:"" help:"The gate."`
+	Name     string `arg:"" help:"Name of the gate"`
 }
 
 // Run opens it.

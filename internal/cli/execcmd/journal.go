@@ -12,8 +12,8 @@ import (
 
 // Journal is what can be asked about journals.
 type Journal struct {
-	Schema  journalSchema  `cmd:"" help:"Print the JSON Schema of a line."`
-	Explain journalExplain `cmd:"" help:"Print journals as lines for people."`
+	Schema  journalSchema  `cmd:"" help:"Print the JSON Schema of journal lines"`
+	Explain journalExplain `cmd:"" help:"Print journals in readable form"`
 }
 
 type journalSchema struct{}
@@ -26,7 +26,7 @@ func (journalSchema) Run(s *process.System) error {
 }
 
 type journalExplain struct {
-	Files []string `arg:"" name:"journal" help:"Journals."`
+	Files []string `arg:"" name:"journal" help:"Journal files"`
 }
 
 // Run prints a line for each of the journals' lines.

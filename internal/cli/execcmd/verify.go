@@ -11,12 +11,12 @@ import (
 
 // Verify judges journals that were written earlier.
 type Verify struct {
-	Journals []string `arg:"" name:"journal" help:"Journals of one run, in any order."`
-	Scenario string   `short:"s" placeholder:"FILE" help:"Scenario whose expectations count; default the one that the run was given."`
-	Strict   bool     `help:"Also fail on warnings about the scenario, such as a rule that answered no prompt."`
-	Lenient  bool     `help:"Do not report set-up findings (S01, S02, …)."`
-	NoRuns   bool     `name:"allow-no-runs" help:"Accept a journal in which claude was never started."`
-	Sweep    string   `placeholder:"RUN" help:"End what of the run with this CLAUDELESS_RUN is there still; it is a finding."`
+	Journals []string `arg:"" name:"journal" help:"Journals of one run, in any order"`
+	Scenario string   `short:"s" placeholder:"FILE" help:"Scenario with the expectations (default: the scenario of the run)"`
+	Strict   bool     `help:"Also fail on warnings about the scenario, such as a rule that answered no prompt"`
+	Lenient  bool     `help:"Do not report set-up findings (S01, S02, …)"`
+	NoRuns   bool     `name:"allow-no-runs" help:"Accept a journal in which claude was never started"`
+	Sweep    string   `placeholder:"RUN" help:"Kill processes left over from this CLAUDELESS_RUN and report each as a finding"`
 
 	Reports `embed:""`
 	Accept  `embed:""`

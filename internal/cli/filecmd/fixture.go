@@ -18,26 +18,26 @@ import (
 
 // Fixture serves MCP servers that are TOML files, and makes such files.
 type Fixture struct {
-	Serve FixtureServe `cmd:"" help:"Serve a fixture, over stdio or HTTP."`
-	Check FixtureCheck `cmd:"" help:"Report everything wrong with fixtures."`
-	Clone FixtureClone `cmd:"" help:"Write a fixture that serves what a live server serves."`
-	List  FixtureList  `cmd:"" help:"List the fixtures that can be served by name."`
+	Serve FixtureServe `cmd:"" help:"Run a fixture as an MCP server, over stdio or HTTP"`
+	Check FixtureCheck `cmd:"" help:"Report all errors in fixture files"`
+	Clone FixtureClone `cmd:"" help:"Write a fixture that imitates a live server"`
+	List  FixtureList  `cmd:"" help:"List the fixtures of the library"`
 }
 
 // FixtureServe serves one.
 type FixtureServe struct {
-	Fixture  string  `arg:"" help:"File, or name of a fixture of the library."`
-	HTTP     *string `name:"http" placeholder:"ADDR" help:"Serve streamable HTTP on this address instead of stdio; 127.0.0.1:0 takes any port."`
-	PortFile string  `placeholder:"FILE" help:"Write the port of --http there."`
+	Fixture  string  `arg:"" help:"Fixture file, or the name of a library fixture"`
+	HTTP     *string `name:"http" placeholder:"ADDR" help:"Serve streamable HTTP on this address instead of stdio (127.0.0.1:0 for a free port)"`
+	PortFile string  `placeholder:"FILE" help:"Write the port of --http to FILE"`
 
-	TokenFile string `placeholder:"FILE" help:"Write a new token there and demand it of every request over HTTP; needed where other machines reach the address."`
+	TokenFile string `placeholder:"FILE" help:"Write a new access token to FILE and require it in every HTTP request; required for an address that other machines can reach"`
 
-	Enable  []string `placeholder:"GLOB" sep:"none" help:"Switch on tools that the file has off (name or alias)."`
-	Disable []string `placeholder:"GLOB" sep:"none" help:"Switch tools off (name or alias)."`
-	Timeout int      `placeholder:"MS" help:"Limit of calls of tools without a limit of their own."`
-	Watch   bool     `help:"Load the file again when it changes."`
-	Verbose bool     `help:"Say on stderr what is served."`
-	Record  string   `placeholder:"FILE" help:"Append every message there, one JSON object a line."`
+	Enable  []string `placeholder:"GLOB" sep:"none" help:"Enable a tool that the file disables (name or alias)"`
+	Disable []string `placeholder:"GLOB" sep:"none" help:"Disable a tool (name or alias)"`
+	Timeout int      `placeholder:"MS" help:"Time-out for calls of tools that set none"`
+	Watch   bool     `help:"Reload the file when it changes"`
+	Verbose bool     `help:"Print on stderr which tools are served"`
+	Record  string   `placeholder:"FILE" help:"Append every message to FILE, one JSON object per line"`
 }
 
 // Run serves until the end of stdin or a signal.
@@ -97,7 +97,7 @@ func (c *FixtureServe) serve(ctx context.Context, s *process.System, srv *fixtur
 
 // FixtureCheck tells what is wrong with some.
 type FixtureCheck struct {
-	Files []string `arg:"" name:"file" help:"Fixtures to check."`
+	Files []string `arg:"" name:"file" help:"Fixture files to check"`
 }
 
 // Run reports on all files; any error in one of them fails.
@@ -130,18 +130,18 @@ func (c *FixtureList) Run(s *process.System) error {
 
 // FixtureClone writes one.
 type FixtureClone struct {
-	Out     string            `arg:"" help:"File to write."`
-	Command []string          `arg:"" optional:"" passthrough:"" help:"After --: command that starts the server."`
-	URL     string            `name:"url" help:"Streamable HTTP endpoint of the server."`
-	Header  map[string]string `help:"Header of all requests to --url."`
-	Call    []string          `placeholder:"NAME=JSON" sep:"none" help:"Record the answer to this call as well."`
-	Force   bool              `help:"Overwrite the file if it is there."`
+	Out     string            `arg:"" help:"File to write"`
+	Command []string          `arg:"" optional:"" passthrough:"" help:"Command that starts the server, after --"`
+	URL     string            `name:"url" help:"Streamable HTTP endpoint of the server"`
+	Header  map[string]string `help:"Header to send with every request to --url"`
+	Call    []string          `placeholder:"NAME=JSON" sep:"none" help:"Also call this tool and record its answer"`
+	Force   bool              `help:"Overwrite an existing file"`
 }
 
 // Run asks the server, writes the file and says what is in it.
 func (c *FixtureClone) Run(ctx context.Context, s *process.System) error {
 	if _, err := os.Stat(c.Out); err == nil && c.Out != "-" && !c.Force {
-		return process.Hinted(c.Out+" is there already", "--force overwrites it")
+		return process.Hinted(c.Out+" already exists", "use --force to overwrite it")
 	}
 	command := c.Command
 	if len(command) > 0 && command[0] == "--" {

@@ -10,13 +10,13 @@ import (
 	"github.com/claudeless/claudeless/internal/base/process"
 )
 
-// Init writes first files: `claudeless init [DIR]`.
+// Init writes starter files: `claudeless init [DIR]`.
 type Init struct {
-	Dir   string `arg:"" optional:"" default:"." help:"Where to write them; default here."`
-	Force bool   `help:"Overwrite files that are there."`
+	Dir   string `arg:"" optional:"" default:"." help:"Directory to write to (default: the working directory)"`
+	Force bool   `help:"Overwrite existing files"`
 }
 
-// Run says what was written and what to do next.
+// Run writes the files and prints their names and the next steps.
 func (c *Init) Run(s *process.System) error {
 	names, err := c.Write()
 	if err != nil {
@@ -29,31 +29,31 @@ func (c *Init) Run(s *process.System) error {
 
 // Schema prints the JSON Schema of a file format: `claudeless schema scenario`.
 type Schema struct {
-	Format string `arg:"" help:"scenario, fixture or journal."`
+	Format string `arg:"" help:"Which schema to print: scenario, fixture or journal"`
 }
 
-// Run prints it.
+// Run prints the schema.
 func (c *Schema) Run(s *process.System) error {
 	text, ok := schema.Open(c.Format)
 	if !ok {
-		return process.Hinted(fmt.Sprintf("there is no schema %q", c.Format), "there are "+strings.Join(schema.Names(), ", "))
+		return process.Hinted(fmt.Sprintf("unknown schema %q", c.Format), "choose one of "+strings.Join(schema.Names(), ", "))
 	}
 	_, err := s.Stdout.Write(text)
 	return err
 }
 
-// Identity says who this is, so that a test can prove what its claude is.
+// Identity describes the running binary, so that a test can prove which claude it uses.
 type Identity struct {
-	Claudeless string `json:"claudeless"` // our version
+	Claudeless string `json:"claudeless"` // version of claudeless
 	Claude     string `json:"claude"`     // the version that is simulated
 	Simulated  bool   `json:"simulated"`  // always true
-	Path       string `json:"path"`       // of the binary
+	Path       string `json:"path"`       // path of the binary
 	OS         string `json:"os"`
 	Arch       string `json:"arch"`
 	Go         string `json:"go"`
 }
 
-// Identify describes the running binary. A path that cannot be told is empty.
+// Identify describes the running binary. Path is empty if it cannot be determined.
 func Identify(s *process.System, ours, claude string) Identity {
 	path, err := s.Executable()
 	if err != nil {
@@ -62,12 +62,12 @@ func Identify(s *process.System, ours, claude string) Identity {
 	return Identity{Claudeless: ours, Claude: claude, Simulated: true, Path: path, OS: runtime.GOOS, Arch: runtime.GOARCH, Go: runtime.Version()}
 }
 
-// Line is an identity for people.
+// Line is the identity as one line of text.
 func (i Identity) Line() string {
 	return fmt.Sprintf("claudeless %s (simulates claude %s)", i.Claudeless, i.Claude)
 }
 
-// JSON is an identity as one JSON object.
+// JSON is the identity as one JSON object.
 func (i Identity) JSON() (string, error) {
 	text, err := json.Marshal(i)
 	return string(text), err

@@ -1,9 +1,8 @@
-// Package help is what the program tells of itself: its help, its manual page,
-// the completions of shells, the schemas of its files, and first files to begin
-// with.
+// Package help writes the help text, the manual page, shell completions, the
+// JSON Schemas of the file formats, and the starter files of `claudeless init`.
 //
-// Its one invariant: it says what it is given, the table of commands and the
-// flags, and keeps no second list of them. It runs nothing.
+// Commands and flags come from a Program that the caller fills from its own
+// tables, so that they are listed in one place.
 package help
 
 import (
@@ -21,41 +20,41 @@ func (e Entry) Name() string {
 	return name
 }
 
-// Program is what there is to tell.
+// Program describes the command line.
 type Program struct {
-	Name     string  // how it was called
-	Commands []Entry // ours
+	Name     string  // the name under which the program was started
+	Commands []Entry // the commands of claudeless
 	Claude   []Entry // the options of claude
-	Own      []Entry // the options that we add
+	Own      []Entry // the options that only claudeless has
 }
 
-// Short is the help for somebody who is new: what to do first, then the options.
+// Short writes the help of claudeless itself: first steps, commands, options.
 func (p *Program) Short(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, `claudeless is a test double for Claude Code: the claude command with a scripted model. No key, no cost, no network.
 
 Usage: %[1]s COMMAND …              one of the commands below
-       %[1]s [options] [prompt]     in the place of claude: the same options, events and exit codes
+       %[1]s [options] [prompt]     run as claude: the same options, events and exit codes
 
-Begin with:
-  %[1]s init                                        a scenario, an MCP server and a CI job that run
-  %[1]s -p "What is the weather in Oslo?"           play it as claude
-  %[1]s exec -s claudeless.toml -- npm test         your own program with claude in place, and a verdict
+Get started:
+  %[1]s init                                        write a working scenario, MCP server and CI job
+  %[1]s -p "What is the weather in Oslo?"           run the scenario as claude
+  %[1]s exec -s claudeless.toml -- npm test         test your own program: claude is replaced and the run is checked
 
 Commands:
 `, p.Name)
 	lines(&b, p.Commands)
 	b.WriteString("\nOptions of claudeless:\n")
 	lines(&b, p.Own)
-	fmt.Fprintf(&b, "\nOptions of claude (more of each: docs/compatibility.md; alone: %s help claude-flags):\n", p.Name)
+	fmt.Fprintf(&b, "\nOptions of claude (details: docs/compatibility.md; only these: %s help claude-flags):\n", p.Name)
 	lines(&b, p.Claude)
 	Line(&b, Entry{Usage: "-h, --help", Help: "Print this help and exit"})
-	b.WriteString("\nDocumentation: README.md and docs/ of github.com/claudeless/claudeless; scenarios are docs/scenarios.md.\n")
+	b.WriteString("\nDocumentation: https://github.com/claudeless/claudeless (docs/scenarios.md describes the scenario format)\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// Flags are the options of claude alone.
+// Flags writes only the options of claude.
 func (p *Program) Flags(w io.Writer) error {
 	var b strings.Builder
 	lines(&b, p.Claude)
@@ -69,8 +68,8 @@ func lines(b *strings.Builder, entries []Entry) {
 	}
 }
 
-// Line keeps the descriptions in one column; a usage too long for its own gets a
-// line.
+// Line writes an entry with its description in one column. A usage that is too
+// long gets a line of its own.
 func Line(b *strings.Builder, e Entry) {
 	const width = 44
 	if len(e.Usage) > width {

@@ -34,7 +34,7 @@ func (c *Init) Write() ([]string, error) {
 		name := filepath.Join(c.Dir, f[1])
 		names = append(names, name)
 		if _, err := os.Lstat(name); err == nil && !c.Force {
-			there = append(there, fmt.Errorf("%s is there already; --force overwrites it", name))
+			there = append(there, fmt.Errorf("%s already exists; use --force to overwrite it", name))
 		}
 	}
 	if there != nil {

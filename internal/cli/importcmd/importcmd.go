@@ -28,22 +28,22 @@ const (
 
 // Import makes a scenario of sessions.
 type Import struct {
-	Files    []string `arg:"" name:"file" help:"Transcripts, stream-json logs, journals, tapes of SDKs, recorded traffic; what each is follows from its content."`
-	Out      string   `short:"o" placeholder:"DIR" help:"Directory to write; default ./NAME, or the scenario on stdout where that is a pipe."`
-	Name     string   `placeholder:"NAME" help:"Name of the scenario; default that of the first file."`
-	Check    bool     `help:"Play it at once with the recorded prompts and say what differs."`
-	Exact    bool     `help:"Match whole prompts."`
-	Link     bool     `help:"Where a text of the model repeats a result, refer to it."`
-	Thinking bool     `help:"Keep the reasoning of the model."`
-	Reads    bool     `name:"files" help:"Write the files that were read, and read them live."`
-	Branch   string   `placeholder:"UUID" help:"Follow the branch with this line; default the newest."`
-	Raw      bool     `help:"Hide nothing."`
-	Big      bool     `help:"Keep results of more than 200 KB whole."`
-	Against  string   `placeholder:"DIR" help:"Scenarios whose prompts the rules must not take."`
-	JSON     string   `placeholder:"FILE" help:"Write what was found and done as JSON; - is stdout."`
-	Force    bool     `help:"Overwrite files."`
-	Update   string   `placeholder:"SCENARIO" help:"Record anew into the kit of this scenario, without losing what was edited in it."`
-	Audit    bool     `help:"Look for secrets in the files instead; exit 3 when there are any."`
+	Files    []string `arg:"" name:"file" help:"Recorded sessions: transcripts, stream-json logs, journals, SDK recordings or API traffic; the format is detected"`
+	Out      string   `short:"o" placeholder:"DIR" help:"Directory to write to (default ./NAME, or the scenario to stdout if stdout is a pipe)"`
+	Name     string   `placeholder:"NAME" help:"Name of the scenario (default: the name of the first file)"`
+	Check    bool     `help:"Play the new scenario with the recorded prompts and report the differences"`
+	Exact    bool     `help:"Match whole prompts instead of patterns"`
+	Link     bool     `help:"Replace reply text that repeats a tool result with a reference to it"`
+	Thinking bool     `help:"Keep the thinking blocks of the model"`
+	Reads    bool     `name:"files" help:"Write the files that the session read, and answer Read and similar calls from them"`
+	Branch   string   `placeholder:"UUID" help:"Follow the branch that contains the message with this UUID (default: the newest branch)"`
+	Raw      bool     `help:"Do not redact secrets or personal data"`
+	Big      bool     `help:"Keep tool results over 200 KB in full"`
+	Against  string   `placeholder:"DIR" help:"Make patterns specific enough not to match prompts of the scenarios in DIR"`
+	JSON     string   `placeholder:"FILE" help:"Write a report as JSON to FILE (- for stdout)"`
+	Force    bool     `help:"Overwrite existing files"`
+	Update   string   `placeholder:"SCENARIO" help:"Import into this existing scenario and keep the edits made to it"`
+	Audit    bool     `help:"Only search the files for secrets; exit with 3 if any are found"`
 }
 
 // Run imports or audits.

@@ -16,10 +16,10 @@ import (
 
 type callCmd struct {
 	clientFlags
-	Timeout time.Duration `name:"timeout" placeholder:"D" help:"Limit between two signs of life (default: the server's)."`
-	Server  string        `arg:"" help:"Name of the server."`
-	Tool    string        `arg:"" help:"Name of the tool, as the server calls it."`
-	Input   string        `arg:"" optional:"" name:"json" default:"{}" help:"Arguments, a JSON object; - reads them from stdin."`
+	Timeout time.Duration `name:"timeout" placeholder:"D" help:"Longest silence of the server during the call (default: the server's own time-out)"`
+	Server  string        `arg:"" help:"Name of the server"`
+	Tool    string        `arg:"" help:"Name of the tool, without the server prefix"`
+	Input   string        `arg:"" optional:"" name:"json" default:"{}" help:"Arguments as a JSON object (- to read them from stdin)"`
 }
 
 // Run prints the result, and fails when the tool says that it did.

@@ -82,26 +82,26 @@ func operands(o *Options, command string, options []argv.Option, words []string,
 	return result.Operands, false, nil
 }
 
-// command is one command as the help shows it.
+// command is one subcommand as the help shows it.
 type command struct {
 	name, usage, help string
-	own               bool // the real CLI does not have it
+	own               bool // not a command of the real CLI
 }
 
 func commands() []command {
 	return []command{
 		{name: "add", usage: "add [options] <name> <commandOrUrl> [args...]", help: "Add a server"},
-		{name: "add-json", usage: "add-json [options] <name> <json>", help: "Add a server given as JSON"},
-		{name: "get", usage: "get <name>", help: "Show a configured server"},
-		{name: "list", usage: "list", help: "List configured servers and check them"},
+		{name: "add-json", usage: "add-json [options] <name> <json>", help: "Add a server from a JSON string"},
+		{name: "get", usage: "get <name>", help: "Show the configuration of a server"},
+		{name: "list", usage: "list", help: "List the configured servers and whether they connect"},
 		{name: "remove", usage: "remove [options] <name>", help: "Remove a server"},
-		{name: "status", usage: "status [server...]", help: "Connect and say what each server is", own: true},
+		{name: "status", usage: "status [server...]", help: "Connect to servers and show what they offer", own: true},
 		{name: "tools", usage: "tools [server...]", help: "List tools", own: true},
 		{name: "call", usage: "call <server> <tool> [json]", help: "Call a tool", own: true},
 		{name: "resources", usage: "resources [server...]", help: "List resources and their templates", own: true},
 		{name: "read", usage: "read <server> <uri>", help: "Read a resource", own: true},
 		{name: "prompts", usage: "prompts [server...]", help: "List prompts", own: true},
-		{name: "get-prompt", usage: "get-prompt <server> <name> [key=value...]", help: "Fill in a prompt", own: true},
+		{name: "get-prompt", usage: "get-prompt <server> <name> [key=value...]", help: "Get a prompt with its arguments filled in", own: true},
 	}
 }
 

@@ -82,11 +82,11 @@ func progressLine(all []mcp.ServerStatus) string {
 
 // clientFlags are those of all commands that connect.
 type clientFlags struct {
-	MCPConfig []string      `name:"mcp-config" sep:"none" placeholder:"FILE|JSON" help:"Further servers, as of the flag of that name."`
-	Strict    bool          `name:"strict-mcp-config" help:"Only the servers of --mcp-config."`
-	Connect   time.Duration `name:"connect-timeout" placeholder:"30s" help:"Limit of one connect (default: MCP_TIMEOUT)."`
-	Debug     bool          `name:"mcp-debug" help:"Trace the messages on stderr."`
-	JSON      bool          `name:"json" help:"Print JSON."`
+	MCPConfig []string      `name:"mcp-config" sep:"none" placeholder:"FILE|JSON" help:"Also load servers from this MCP configuration: a file or JSON, as for claude --mcp-config"`
+	Strict    bool          `name:"strict-mcp-config" help:"Use only the servers of --mcp-config"`
+	Connect   time.Duration `name:"connect-timeout" placeholder:"30s" help:"Time-out for connecting to one server (default: MCP_TIMEOUT)"`
+	Debug     bool          `name:"mcp-debug" help:"Print the MCP messages on stderr"`
+	JSON      bool          `name:"json" help:"Print the result as JSON"`
 
 	invalid []protocol.MCPServerError // entries that open could not read
 }
@@ -163,7 +163,7 @@ func (f *clientFlags) ask(ctx context.Context, o *Options, server string, result
 // lookFlags are those of the commands that list what servers have.
 type lookFlags struct {
 	clientFlags
-	Servers []string `arg:"" optional:"" name:"server" help:"Servers to look at; none = all."`
+	Servers []string `arg:"" optional:"" name:"server" help:"Names of the servers (default: all)"`
 }
 
 // look prints what list finds on the servers that are there, and fails if some are

@@ -42,9 +42,9 @@ func arguments(p mcp.Prompt) string {
 
 type getPromptCmd struct {
 	clientFlags
-	Server string   `arg:"" help:"Name of the server."`
-	Name   string   `arg:"" help:"Name of the prompt."`
-	Args   []string `arg:"" optional:"" name:"key=value" sep:"none" help:"Arguments of the prompt."`
+	Server string   `arg:"" help:"Name of the server"`
+	Name   string   `arg:"" help:"Name of the prompt"`
+	Args   []string `arg:"" optional:"" name:"key=value" sep:"none" help:"Arguments of the prompt"`
 }
 
 // Run prints the messages that a prompt becomes.

@@ -57,8 +57,8 @@ func printResources(w io.Writer, resources []mcp.Resource, templates []templateR
 
 type readCmd struct {
 	clientFlags
-	Server string `arg:"" help:"Name of the server."`
-	URI    string `arg:"" help:"URI of the resource."`
+	Server string `arg:"" help:"Name of the server"`
+	URI    string `arg:"" help:"URI of the resource"`
 }
 
 // resourceContent is one part of a resource as it comes.

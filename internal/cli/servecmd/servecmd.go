@@ -24,12 +24,12 @@ import (
 
 // Serve serves a scenario as the Messages API.
 type Serve struct {
-	Scenario string `arg:"" optional:"" help:"File, or name of a scenario of the library."`
-	Record   string `placeholder:"URL" help:"Forward to this API instead of playing a scenario, and write what is said into --capture, for claudeless import."`
-	Addr     string `placeholder:"HOST:PORT" help:"Listen there; default any port of 127.0.0.1. Another machine's reach needs --token."`
-	PortFile string `placeholder:"FILE" help:"Write the port there once it is listened to."`
-	Token    string `placeholder:"TEXT" help:"What the control routes ask for, and other machines as their API key."`
-	Capture  string `placeholder:"FILE" help:"Write the journal there, one JSON object a line."`
+	Scenario string `arg:"" optional:"" help:"Scenario file, or the name of a library scenario"`
+	Record   string `placeholder:"URL" help:"Forward requests to this API instead of playing a scenario, and record them with --capture for claudeless import"`
+	Addr     string `placeholder:"HOST:PORT" help:"Address to listen on (default: a free port of 127.0.0.1); an address that other machines can reach requires --token"`
+	PortFile string `placeholder:"FILE" help:"Write the port to FILE once the server accepts connections"`
+	Token    string `placeholder:"TEXT" help:"Token for the control routes; clients on other machines send it as their API key"`
+	Capture  string `placeholder:"FILE" help:"Append the journal to FILE, one JSON object per line"`
 }
 
 // Run serves until a signal, or until the process that started it has ended.
