@@ -1,8 +1,9 @@
-// Package executor runs one tool call: MCP servers first, then built-in tools.
+// Package executor runs one tool call: MCP servers are asked first, then the
+// built-in tools.
 //
-// Its one invariant: a tool that fails is a [Result] with IsError;
-// a Go error means that this program failed (or, as [ErrUnknownTool], that
-// somebody else should try). It knows nothing of scenarios, turns or output.
+// A tool that fails returns a [Result] with IsError set. A Go error means that
+// claudeless itself failed, except for [ErrUnknownTool], which tells
+// [Composite] to ask the next executor.
 package executor
 
 import (

@@ -1,10 +1,9 @@
-// Package mcp is the client side of MCP: a set of configured servers, what
-// each of them is doing, their tools under canonical names, and calls to them.
+// Package mcp is the client side of MCP: it manages a set of configured
+// servers, their state and their tools under canonical names, and calls the
+// tools.
 //
-// Its one invariant: nothing a server does can block, crash or mislead the
-// caller beyond the limits given in Options. Definitions and results of
-// servers are passed on as they came, as raw JSON. The package must not know
-// of scenarios, turns, permissions or output formats.
+// No server can block, crash or mislead the caller beyond the limits in
+// [Options]. Definitions and results of servers are passed on as raw JSON.
 package mcp
 
 import (

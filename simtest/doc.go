@@ -14,6 +14,6 @@
 // played, a prompt without a rule, an unmet expectation, and conduct that breaks
 // with the real claude fail the test, each with the line that wrote the rule.
 //
-// Its one invariant: it decides nothing; scripts are scenarios, processes are
-// those of the binary, and the verdict is that of `claudeless verify`.
+// Scripts are ordinary scenarios, the processes are those of the binary, and the
+// verdict is the one of `claudeless verify`.
 package simtest

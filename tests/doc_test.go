@@ -1,10 +1,9 @@
-// Package tests looks at claudeless from outside: scripts drive the binary,
-// captured runs of the real CLI are played back against it, and the rules of
-// the source tree (imports, sizes, documents) are checked as tests.
+// Package tests tests claudeless from outside: scripts run the binary, captured
+// runs of the real CLI are played back, and the rules of the source tree
+// (imports, sizes, documents) are checked.
 //
-// Its one invariant: nothing here reaches inside a package. The only import of
-// product code is the entry point that the test binary runs as `claudeless`.
-// docs/testing.md is the manual of the script commands.
+// The only product code that is imported is the entry point, which the test
+// binary runs as `claudeless`. docs/testing.md describes the script commands.
 package tests
 
 import (

@@ -1,9 +1,9 @@
-// Package builtin holds the built-in tools: it really reads and writes files
-// and really runs commands.
+// Package builtin implements the built-in tools of Claude Code: they read and
+// write real files and run real commands.
 //
-// Its one invariant: no input makes a tool panic or a call fail as a Go error;
-// whatever is wrong with a call is its [protocol.ToolResult]. It knows nothing
-// of permissions, scenarios or who asks.
+// Problems with a call, such as an invalid input, are reported as a
+// [protocol.ToolResult], never as a panic or a Go error. Permissions are
+// checked before a call reaches this package.
 package builtin
 
 import (

@@ -1,9 +1,8 @@
-// Package shell runs the commands of a session one after another: each begins
-// in the directory where the one before ended, and what one has started in the
-// background still runs for the next.
+// Package shell runs the shell commands of a session one after another. Each
+// command starts in the directory in which the previous one ended, and
+// background processes of earlier commands keep running.
 //
-// Its one invariant: nothing that it started runs after [Shell.Close]. It knows
-// nothing of tools, results or time.
+// [Shell.Close] ends everything that the shell has started.
 package shell
 
 import (

@@ -1,12 +1,11 @@
-// Package api is the Messages API face: a scenario served over HTTP in the
-// form of /v1/messages, to the real CLI, to SDKs, to whatever speaks it.
+// Package api serves a scenario as the Messages API (/v1/messages) over HTTP,
+// for the real CLI, SDKs and any other client.
 //
-// Its one invariant: a request is its history. A fresh engine is fed the history in
-// order and answers the last message; nothing that decides an answer is kept
-// between requests. Three bounded memories (attempts at a history, where a
-// session stood when its history was cut, scripts of sub-agents on their way) are
-// caches: losing them changes only what they are for. The package knows no
-// simulator, runs no tool and starts nothing.
+// Every request is answered from its own history: a fresh engine of the
+// scenario receives the history in order and answers the last message. Three
+// bounded caches (attempts at a history, the position of a session whose
+// history was cut, the scripts of running sub-agents) are the only state kept
+// between requests. The package runs no tools and starts no listener.
 package api
 
 import (

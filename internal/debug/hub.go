@@ -1,11 +1,10 @@
-// Package debug is the breakpoint hub: breakpoints on tool names, calls that
-// are stopped before or after they run, what somebody decided about them, and
-// the records of all calls.
+// Package debug is the breakpoint hub: it holds breakpoints on tool names,
+// pauses calls before or after they run, takes decisions about paused calls, and
+// records all calls.
 //
-// Its one invariant: a pause is decided exactly once, by whoever comes first,
-// and every front sees the same state because all of them call the same
-// methods of one Hub. The package must not know how its callers and fronts
-// talk to it; HTTP, MCP and the page are packages below it.
+// A pause is decided exactly once, by the first decision that arrives. All front
+// ends show the same state because they call the methods of one [Hub]. HTTP, MCP
+// and the web page are packages below this one.
 //
 // # Callers
 //

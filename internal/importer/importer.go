@@ -1,11 +1,11 @@
-// Package importer makes of real sessions a kit: a scenario that can be edited,
-// fixtures for the MCP servers that were seen, their configuration and, where
-// asked for, the files that the reads need.
+// Package importer turns recorded sessions into a scenario, fixtures for the
+// MCP servers that were used, their configuration and, on request, the files
+// that the session read.
 //
-// Its one invariant: nothing is written before secrets and personal data have
-// been replaced in it, and nothing that changes things is ever played live
-// unless somebody edits it so. The same input gives the same bytes. What a
-// session is and how it is read it leaves to package session.
+// Secrets and personal data are replaced before anything is written, and calls
+// with side effects are never played live unless a user edits the scenario to
+// do so. The same input produces the same bytes. Package session reads the
+// recordings.
 package importer
 
 import (

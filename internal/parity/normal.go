@@ -1,8 +1,7 @@
-// Package parity makes what two runs did comparable.
+// Package parity makes two recorded runs comparable.
 //
-// Its one invariant: it replaces only what no two runs have in common (ids,
-// times, durations, costs, paths, versions), and the same value by the same
-// word, so that what was equal within a run stays equal.
+// It replaces only values that differ in every run (ids, times, durations,
+// costs, paths, versions). Equal values within a run get equal replacements.
 package parity
 
 import (

@@ -1,9 +1,10 @@
-// Package mcptest is a stdio MCP server for tests that misbehaves on demand.
+// Package mcptest provides a stdio MCP server for tests that misbehaves on
+// demand.
 //
-// A test binary runs [Serve] in a child process (from TestMain, say) and points
-// a client at it. Its one invariant: apart from the fault that its mode names,
-// the server follows the protocol and answers in order. It must not know any
-// client, and uses no MCP library, so that it can do what no library would.
+// A test binary runs [Serve] in a child process, for example from TestMain, and
+// connects a client to it. Apart from the fault of its mode, the server follows
+// the protocol and answers in order. It uses no MCP library, so it can break
+// the protocol in ways that a library would prevent.
 package mcptest
 
 import (

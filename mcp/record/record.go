@@ -1,8 +1,6 @@
-// Package record keeps what was asked of MCP servers and what came of it.
-//
-// Its one invariant: what a call's CIDs name is in the store as it was sent or
-// came, until the store gives it up for room. It must not know connections,
-// and decides nothing about calls.
+// Package record stores the calls to MCP servers and their outcome. The content
+// that a call's CIDs refer to is available until the store drops it to make
+// room.
 package record
 
 import (

@@ -1,8 +1,6 @@
-// Package lint finds what is valid in a scenario and cannot be meant: rules that
-// never match, calls of tools and results that are not there.
-//
-// Its one invariant: what it says is certain from the scenario alone; a case in
-// doubt is passed over. It must not know how scenarios are played.
+// Package lint finds mistakes in valid scenarios: rules that never match, and
+// references to tools and results that do not exist. It reports only what is
+// certain from the scenario alone.
 package lint
 
 import (

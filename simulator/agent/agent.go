@@ -1,11 +1,9 @@
-// Package agent runs sub-agents: an Agent (or Task) call is a conversation of
-// its own with the same tools, whose events are shown inside that of its
-// caller.
+// Package agent runs sub-agents: an Agent (or Task) call starts a conversation
+// of its own with the same tools, whose events appear in the conversation of
+// the caller.
 //
-// Its one invariant: an agent is a [simulator.Simulator]; nothing of the loop
-// is written twice. What it shows goes through its task, so that events of
-// agents at work at the same time never mix up their order within one agent.
-// The package must not know the scenario format, files or the host.
+// An agent is a [simulator.Simulator]. Its events pass through its task, which
+// keeps the events of one agent in order while several agents run.
 package agent
 
 import (

@@ -1,8 +1,6 @@
-// Package command is the slash commands of a session beside those that a conversation answers itself: the CLI's own, custom
-// commands and skills, and the prompts of MCP servers.
-//
-// Its one invariant: a command says something or gives the model a text, and what it changes it changes through what it was
-// given. It knows nothing of hosts and flags.
+// Package command implements the slash commands of a session: those of the CLI,
+// custom commands and skills, and the prompts of MCP servers. Commands that act
+// on the conversation itself are part of package simulator.
 package command
 
 import (

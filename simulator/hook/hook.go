@@ -1,11 +1,9 @@
-// Package hook runs the hooks of one event and merges what they answer:
-// commands, HTTP calls and MCP tools from settings files, and callbacks of the
-// SDK host.
+// Package hook runs the hooks of an event and merges their output: commands,
+// HTTP calls and MCP tools from settings files, and callbacks of the SDK host.
 //
-// Its one invariant: [Runner.Run] returns a decision whatever a hook does; a
-// hook that fails, hangs or talks nonsense is never a Go error. It must not
-// know what a turn is or where events go: it returns them without session and
-// uuid, and the caller shows them.
+// [Runner.Run] always returns a decision; a hook that fails, hangs or prints
+// nonsense is never a Go error. The returned events have no session and no
+// UUID; the caller adds them.
 package hook
 
 import (

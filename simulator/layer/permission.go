@@ -1,9 +1,5 @@
-// Package layer has what stands around every tool call: the hooks and the
-// permission to run. Each layer is a middleware of the executor.
-//
-// Its one invariant: a layer decides about one call and keeps nothing of it.
-// What a call is about to run with is asked of its tools, where and in which
-// session it runs of the conversation. The loop does not know of this package.
+// Package layer provides the middleware around every tool call: hooks, and the
+// permission check. A layer decides about one call and keeps no state.
 package layer
 
 import (

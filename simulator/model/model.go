@@ -1,8 +1,5 @@
-// Package model knows the models by name: what short names stand for, limits
-// and list prices.
-//
-// Its one invariant: every name has facts; a name that nobody knows has those
-// that the real CLI assumes. It must not know who asks a model, or for what.
+// Package model knows the models by name: aliases, limits and list prices. An
+// unknown name has the values that the real CLI assumes.
 package model
 
 import (

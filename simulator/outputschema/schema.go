@@ -1,9 +1,6 @@
-// Package outputschema holds the schema of --json-schema: whether it is one, and
-// what a value that does not fit it is told.
-//
-// Its one invariant: both verdicts are in the words of the real CLI's validator,
-// in the order of their places. It must not know where the schema came from, nor
-// what follows from a value that does not fit.
+// Package outputschema checks the schema of --json-schema, and checks values
+// against it. Errors have the wording and the order of the real CLI's
+// validator.
 package outputschema
 
 import (

@@ -1,10 +1,10 @@
-// Package permission decides whether a tool call may run: modes and rules in,
-// a verdict with everything the stream shows of it out.
+// Package permission decides whether a tool call may run, from the permission
+// mode and the rules, and returns the decision with its reason.
 //
-// Its one invariant: [Policy.Decide] asks nobody, runs nothing and touches no
-// file; the order is deny rule, ask rule, mode, allow rule, built-in
-// auto-allow, ask (spec: cli-contract 6.1). It must not know hooks, the
-// control protocol or where rules were stored.
+// [Policy.Decide] only computes: it asks no user, runs nothing and touches no
+// file. It applies deny rules, ask rules, the mode, allow rules and the
+// built-in exceptions in this order, and otherwise asks (spec: cli-contract
+// 6.1).
 package permission
 
 import (

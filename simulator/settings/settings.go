@@ -1,9 +1,8 @@
-// Package settings reads settings.json files by source and merges them.
+// Package settings reads settings.json files from their sources and merges
+// them.
 //
-// Its one invariant: a faulty file of the user's or the project's never ends a
-// run, it is left out and reported; errors are a --settings value that names
-// no file, and managed settings that are no JSON. It must not know what the
-// settings are used for.
+// A faulty user or project file is skipped and reported. A --settings value
+// that names no file, and managed settings that are not JSON, are errors.
 package settings
 
 import "encoding/json"

@@ -1,7 +1,5 @@
-// Package slash reads slash commands and words what the local ones say.
-//
-// Its one invariant: it only makes text from what it is given. It must not
-// know turns, events or where custom commands come from.
+// Package slash parses slash commands and produces the messages of the local
+// ones.
 package slash
 
 import (

@@ -1,12 +1,9 @@
-// Package task keeps the work of a session that outlives or stands beside a
-// tool call: sub-agents and commands in the background. It knows which tasks
-// run, queues what they have to show, and remembers which ends the model has
-// still to be told.
+// Package task manages the background work of a session: sub-agents and
+// commands that run on after their tool call. It queues their events and keeps
+// the completions that the model has not seen.
 //
-// Its one invariant: the frames of a task come out in the order started, its
-// own events, updated, notification, each once, and a task that has ended
-// shows nothing more. It must not know what a turn is, what a task does or who
-// shows its events.
+// The events of a task come out in a fixed order (started, its own events,
+// updated, notification), each once, and nothing follows the end of a task.
 package task
 
 import (

@@ -1,9 +1,8 @@
-// Package transcript keeps the files of one conversation: ids, transcripts
-// (JSONL), resume, fork, and the scenario's own state beside them.
+// Package transcript writes and reads the files of a conversation: transcripts
+// (JSONL), resuming and forking, and the state of the scenario.
 //
-// Its one invariant: a line of a transcript is one append of one write, and
-// the line of an event has the event's own uuid. It must not know who made the
-// events, nor how the state directory was chosen.
+// Every transcript line is appended with a single write, and the line of an
+// event has the UUID of that event.
 package transcript
 
 import (

@@ -1,11 +1,10 @@
-// Package interop runs programs written with Anthropic's Agent SDKs, unmodified
-// from their registries, against the binary, and programs that speak the older
-// breakpoint protocol with the serializer of its Python client.
+// Package interop runs unmodified programs against the binary: programs written
+// with Anthropic's Agent SDKs, installed from their registries, and programs
+// that use the older breakpoint protocol.
 //
-// Its one invariant: the programs use the SDKs' public API, or the wire, alone. It
-// must not know how the binary works. A half whose registry cannot be reached is skipped
-// loudly, and fails when CLAUDELESS_INTEROP is "require", as CI sets it; without
-// the variable nothing runs, because the SDKs are fetched over the network.
+// If a registry cannot be reached, the test is skipped with a message, or fails
+// if CLAUDELESS_INTEROP is "require", as in CI. Without the variable nothing
+// runs, because the SDKs are downloaded.
 package interop
 
 import (

@@ -1,10 +1,9 @@
 // Package soak keeps the binary busy for minutes and watches it from outside:
-// memory, open files, threads and children of what runs long, and whatever
-// outlives the run that started it.
+// memory, open files, threads and children of long-running processes, and
+// processes that outlive their run.
 //
-// Its one invariant: it ends only processes that it started, and those that it
-// cannot end by themselves it counts as failures. It must not know how the
-// binary works.
+// It ends only processes that it started, and counts those that do not end by
+// themselves as failures.
 package soak
 
 import (

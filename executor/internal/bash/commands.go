@@ -1,8 +1,8 @@
-// Package bash is the tools that run command lines and end what they have begun:
-// Bash, Monitor and TaskStop.
+// Package bash implements the tools that run commands and stop them: Bash,
+// Monitor and TaskStop.
 //
-// Its one invariant: a command that no call waits for is a task, which whoever
-// closes the tasks ends. It knows nothing of permissions.
+// A command that runs in the background is registered as a task, and closing
+// the tasks ends it.
 package bash
 
 import (

@@ -1,8 +1,8 @@
-// Package files is the tools that read and change one file: Read, Write, Edit
-// and NotebookEdit.
+// Package files implements the tools that read and change a single file: Read,
+// Write, Edit and NotebookEdit.
 //
-// Its one invariant: a file changes only where the session knows what it held,
-// or may know it without a question. It knows nothing of commands and searches.
+// A file is changed only if the session has read its current content, or if no
+// read is required.
 package files
 
 import (

@@ -1,7 +1,5 @@
-// Package search is the tools that find files by their names and by what they
-// hold: Glob and Grep.
-//
-// Its one invariant: what a rule hides is not found. It changes nothing.
+// Package search implements the tools that find files: Glob by name and Grep by
+// content. Files hidden by a permission rule are left out of the results.
 package search
 
 import (

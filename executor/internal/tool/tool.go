@@ -1,8 +1,8 @@
-// Package tool is what a built-in tool is: its description, the schema of its
-// input, and what it does with a call.
+// Package tool defines a built-in tool: its description, the schema of its
+// input, and the function that runs a call.
 //
-// Its one invariant: an input reaches a tool only decoded, and whatever is
-// wrong with one is a result in the words of the real CLI. It knows no tool.
+// Inputs are decoded and validated here, so a tool only sees valid input.
+// Validation errors become results with the wording of the real CLI.
 package tool
 
 import (

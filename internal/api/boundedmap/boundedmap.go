@@ -1,7 +1,5 @@
-// Package boundedmap is a map that forgets.
-//
-// Its one invariant: at least the last n entries that were used are there, and never
-// more than twice as many. It knows nothing of what it holds.
+// Package boundedmap provides a map with a bounded number of entries. It keeps
+// at least the n most recently used entries and never more than 2n.
 package boundedmap
 
 // Map keeps what was used lately. It is for one goroutine at a time; the zero value

@@ -1,9 +1,9 @@
-// Package history reads requests to the Messages API: what they ask, what they
-// bring along, and what the conversation in them means, step by step.
+// Package history parses requests to the Messages API and interprets the
+// conversation in them step by step.
 //
-// Its one invariant: what a message means depends on the message alone, so it is
-// read once and never changed. The package knows no scenario and answers nothing; what
-// the API would refuse it refuses.
+// The meaning of a message depends on the message alone, so each one is parsed
+// once and never modified. Requests that the real API rejects are rejected here
+// too.
 package history
 
 import (

@@ -1,9 +1,10 @@
-// Package promptcache says what a prompt cache of the API would have had of a
-// request, and what it would have taken.
+// Package promptcache computes how many tokens of a request the API's prompt
+// cache would have read and written.
 //
-// Its one invariant: a prefix is a hit when the same tools, system prompt and
-// blocks stood before a mark of an earlier request, whose time has not passed; where the
-// marks are now does not count. It holds no prompt, only digests.
+// A prefix is a hit if the same tools, system prompt and blocks came before a
+// cache mark of an earlier request that has not expired. The position of the
+// marks in the current request does not matter. The cache stores digests, not
+// prompts.
 package promptcache
 
 import (

@@ -1,9 +1,10 @@
-// Package recorder passes requests on to a Messages API and journals what was
-// said both ways: the recording that claudeless import makes a scenario of.
+// Package recorder forwards requests to a Messages API and records both
+// directions in the journal. claudeless import turns such a recording into a
+// scenario.
 //
-// Its one invariant: client and API see each other's bytes as they are; what is
-// journaled is put together from the stream first and redacted then, and holds
-// no header that could be a credential. It answers nothing by itself.
+// Client and API receive each other's bytes unchanged. The journal gets the
+// assembled and redacted messages, without headers that could contain
+// credentials.
 package recorder
 
 import (

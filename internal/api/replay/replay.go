@@ -1,10 +1,10 @@
-// Package replay answers a request from its history: a fresh engine of the scenario is
-// fed the history in order and says what comes next.
+// Package replay answers a Messages API request by replaying its history: a
+// fresh engine of the scenario receives the history in order and produces the
+// next message.
 //
-// Its one invariant: nothing that decides an answer is kept between requests. A
-// [Memory] is a cache: losing it changes only how often a failure strikes, where a
-// session goes on after its history was cut, and which script a sub-agent has. The
-// package knows no HTTP and waits for nothing.
+// No state that influences an answer is kept between requests. A [Memory] is a
+// cache: losing it only changes how often a failure strikes, where a session
+// continues after its history was cut, and which script a sub-agent plays.
 package replay
 
 import (

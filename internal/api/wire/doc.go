@@ -1,6 +1,4 @@
-// Package wire is what the Messages API says: messages, whole and as the events of a
-// stream, errors, models.
-//
-// Its one invariant: a message is the same however it goes out; its events put
-// together are its body. The package knows no request and sends nothing.
+// Package wire encodes what the Messages API sends: messages, as one body or as
+// a stream of events, errors, and the list of models. The events of a message
+// add up to exactly its body.
 package wire

@@ -1,9 +1,8 @@
-// Package cas keeps bytes under the name of their content.
+// Package cas is a content-addressed store.
 //
-// Its one invariant: what Get returns hashes to the CID it was asked for. A
-// CID is the lower-case hexadecimal SHA-512 of the bytes as they are; values
-// born here are stored as canonical JSON, so that equal values share a CID.
-// The package knows nothing of calls, tools or breakpoints.
+// A CID is the lower-case hexadecimal SHA-512 of the stored bytes, and Get
+// returns exactly the bytes with that hash. Values created by claudeless are
+// stored as canonical JSON, so equal values have equal CIDs.
 package cas
 
 import (

@@ -1,9 +1,8 @@
-// Package clock gives a run its time, ids and randomness: real, or repeatable
-// from a seed and a start time.
+// Package clock provides the time, ids and randomness of a run, either real or
+// reproducible from a seed and a start time.
 //
-// Its one invariant: a repeatable source gives the same sequence in every run,
-// whatever the machine does meanwhile; its time moves only by what the run
-// waits on purpose. It knows nothing of what the ids are for.
+// A reproducible source returns the same sequence in every run. Its time
+// advances only when the run waits deliberately.
 package clock
 
 import (

@@ -3,7 +3,6 @@
 // and reports every problem at once with file, line, column, the source line
 // and the nearest known name.
 //
-// Its invariant: a position always comes from the source text itself, so it is
-// exact also inside arrays of tables and for keys that no decoder looked at.
-// It must not know any particular file format.
+// Positions come from the source text itself, so they are also exact inside
+// arrays of tables and for keys that the decoder did not read.
 package diag

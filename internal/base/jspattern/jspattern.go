@@ -1,7 +1,6 @@
-// Package jspattern compiles the regular expressions of JavaScript: those of hook matchers and of JSON Schemas, which are
-// written for it and look ahead and back.
-//
-// Its one invariant: a match ends, found or not, within [Patience]. It must not know who asks.
+// Package jspattern compiles JavaScript regular expressions, as used by hook
+// matchers and JSON Schemas. Unlike Go's, they support lookahead, lookbehind
+// and backreferences. Every match ends within [Patience].
 package jspattern
 
 import (

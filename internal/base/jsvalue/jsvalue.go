@@ -1,6 +1,6 @@
-// Package jsvalue takes JSON values the way a JavaScript program does that trusts who sent them.
-//
-// Its one invariant: no value is an error; what does not fit counts as absent.
+// Package jsvalue reads JSON values as leniently as a JavaScript program that
+// does not check types: a value of the wrong type counts as absent and is never
+// an error.
 package jsvalue
 
 import (

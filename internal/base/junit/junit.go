@@ -1,7 +1,5 @@
-// Package junit writes reports as JUnit XML, in the form that CI systems read.
-//
-// Its one invariant: the figures of a suite are those of its cases. It knows nothing
-// of what was tested.
+// Package junit writes test reports as JUnit XML in the form that CI systems
+// read. The totals of a suite are computed from its cases.
 package junit
 
 import (

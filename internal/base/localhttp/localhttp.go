@@ -1,10 +1,9 @@
-// Package localhttp runs an HTTP handler on a local address: it listens, announces
-// the port, decides who may ask, cuts requests that do not come and stops
-// gracefully.
+// Package localhttp runs an HTTP handler on a local address: it listens,
+// announces the port, checks Host and Origin, limits slow requests and shuts
+// down gracefully.
 //
-// Its one invariant: nothing is announced before the port accepts connections,
-// and Run returns only after the listener is closed. It knows nothing of what
-// is served.
+// The port is announced only after the listener accepts connections, and Run
+// returns only after the listener is closed.
 package localhttp
 
 import (

@@ -1,7 +1,6 @@
-// Package ordered reads and writes JSON objects whose keys keep their order.
-//
-// Its one invariant: what is not changed is written with the bytes it was read
-// with, space between values aside. It knows nothing of what the keys mean.
+// Package ordered reads and writes JSON objects and keeps the order of their
+// keys. Values that are not changed keep their bytes, except for white space
+// between them.
 package ordered
 
 import (

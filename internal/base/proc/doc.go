@@ -1,13 +1,10 @@
-// Package proc starts, drains and stops child processes.
+// Package proc starts, drains and stops child processes. It is the only package
+// of the module that uses os/exec.
 //
-// Its one invariant: every child leads a process group of its own and nothing
-// of that group outlives [Process.Stop] or [Run], however stubborn it is. It
-// must not know what is spoken over the pipes. It is the only package of the
-// module that uses os/exec.
-//
-// A descendant that leaves the group (setsid) is out of reach. When this
-// program itself is killed, a guard in the group ends it. Until the guard is
-// up, in the first half millisecond, what [Start] started sees nothing but the
-// end of its input; what [Run] started dies with this program (on Linux); what
-// [StartJob] started can wait for it.
+// Every child leads its own process group, and no process of that group
+// survives [Process.Stop] or [Run]. A descendant that leaves the group (setsid)
+// cannot be reached. If claudeless itself is killed, a guard process ends the
+// group. In the first half millisecond, before the guard is up, a child started
+// with [Start] only sees the end of its input, a child of [Run] dies with
+// claudeless (on Linux), and a child of [StartJob] can wait for the guard.
 package proc

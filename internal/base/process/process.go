@@ -1,8 +1,8 @@
-// Package process is the process as the program sees it: arguments, environment, standard streams, clock, signals, and the
-// words in which errors are told.
+// Package process gives a program its arguments, environment, standard streams,
+// clock and signals, and defines exit codes and the format of errors.
 //
-// Its one invariant: the process is touched only through a [System], so that a program can be run any number of times in
-// one test process. It knows nothing of what the program does.
+// All access to the process goes through a [System], so a test can run the
+// program many times within one process.
 package process
 
 import (

@@ -1,8 +1,6 @@
-// Package shellcmd reads a shell command line without running it: the simple
-// commands it is made of, their redirections, and whether all of it only reads.
-//
-// Its one invariant: when in doubt, a script is not read-only. It knows
-// nothing of permissions, tools or the file system.
+// Package shellcmd parses a shell command line without running it. It reports
+// the simple commands, their redirections, and whether the whole command line
+// is read-only. If in doubt, it is not.
 package shellcmd
 
 import (

@@ -1,8 +1,5 @@
-// Package textdiff compares two texts line by line and gives the difference as
-// hunks of a unified diff.
-//
-// Its one invariant: applying the hunks to the old text gives the new one. It
-// knows nothing of files.
+// Package textdiff compares two texts line by line and returns the differences
+// as hunks of a unified diff.
 package textdiff
 
 import (

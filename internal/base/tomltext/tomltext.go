@@ -1,7 +1,5 @@
-// Package tomltext writes TOML for people: texts over several lines, JSON as
-// literal strings.
-//
-// Its one invariant: what is read back is what was written. It knows no format.
+// Package tomltext writes readable TOML: multi-line strings for long texts and
+// literal strings for JSON. Reading the output back gives the same values.
 package tomltext
 
 import (

@@ -1,8 +1,8 @@
-// Package catalog is everything that a user can add to the CLI by files, beside what it brings itself: agents, slash
-// commands, skills, output styles and plugins.
+// Package catalog finds the agents, slash commands, skills, output styles and
+// plugins that users and plugins provide as files.
 //
-// Its one invariant: what cannot be read or makes no sense is left out and named, and never keeps the rest from being
-// found. It reads file trees that it is given and does not know what a session does with what is in them.
+// Files that cannot be read or make no sense are skipped and reported, and
+// never hide the others.
 package catalog
 
 import (

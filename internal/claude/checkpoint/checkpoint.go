@@ -1,11 +1,9 @@
-// Package checkpoint remembers what files looked like when each prompt came,
-// so that they can be put back, also by a later process that resumes the
-// session.
+// Package checkpoint records the content of files before each prompt, so that
+// they can be restored later, also by a process that resumes the session.
 //
-// Its one invariant: only files that the session's own editing tools changed
-// are ever written. It reads events and must not know where they come from;
-// what shell commands and sub-agents change it sees at the next prompt, in files
-// that it tracks already, as the real CLI does.
+// Only files that the session's own editing tools changed are ever restored.
+// Changes by shell commands and sub-agents are noticed at the next prompt, and
+// only in tracked files, as in the real CLI.
 package checkpoint
 
 import (

@@ -1,11 +1,11 @@
-// Package control is the SDK control protocol on stdin and stdout: it reads the
-// host's frames, hands on its requests, queues its prompts and asks it things.
+// Package control implements the SDK control protocol on stdin and stdout: it
+// reads the host's frames, passes its requests on, queues its prompts and sends
+// questions to the host.
 //
-// Its one invariant: stdin is read until it ends, whatever a turn, a request or
-// a host that no longer reads stdout is doing; every request of the host is
-// answered at most once, and every prompt is played in order. It must not know
-// how a turn works nor what a request means: it is given a session, plays
-// prompts with it and lets it answer.
+// Stdin is read until it ends, even while a turn is running or the host does
+// not read stdout. Every request of the host is answered at most once, and
+// prompts are played in order. The meaning of requests is defined in package
+// host.
 package control
 
 import (

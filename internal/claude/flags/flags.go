@@ -1,7 +1,6 @@
-// Package flags is the grammar of claude's command line: every flag, read the way the real CLI reads it and checked
-// against the others, the process and the texts it names, with faults in the real CLI's words.
-//
-// Its one invariant: what it gives out is what was typed, or stood in a variable of ours, and nothing is decided by it.
+// Package flags defines the command line of claude: every flag, parsed and
+// checked as the real CLI does, with the real CLI's error messages. The result
+// also contains the values of the CLAUDELESS_ environment variables.
 package flags
 
 import (

@@ -1,8 +1,9 @@
-// Package host is what an SDK host may ask of a session: to play its prompts, to tell of itself, and to change while it
-// runs.
+// Package host implements the requests of an SDK host: playing prompts,
+// describing the session, and changing it while it runs.
 //
-// Its one invariant: it drives the session by its public methods and holds no state of it but the settings that came from
-// the host. The wire is internal/claude/control.
+// It uses the public methods of the session and keeps no session state except
+// the settings that came from the host. Package control implements the wire
+// format.
 package host
 
 import (

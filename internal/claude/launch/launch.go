@@ -1,8 +1,10 @@
-// Package launch decides what a run is: flags, environment, settings and scenario, each in its place, become one [Plan].
+// Package launch resolves flags, environment, settings and scenario into one
+// [Plan].
 //
-// Its one invariant: all precedence is here. Whoever gets a plan asks nobody else what was wanted; flags and environment
-// are not seen above. It starts nothing, and of the disk it only reads, but for the copy of a configuration file that is
-// broken.
+// All rules of precedence are in this package; code that receives a Plan does
+// not look at flags or the environment again. Resolving a plan starts nothing
+// and only reads from disk, except that it saves a copy of a broken
+// configuration file.
 package launch
 
 import (

@@ -1,9 +1,8 @@
-// Package scriptedmodel is the model of a session and of its agents: the scenario, or a
-// model that fails whatever it is asked.
+// Package scriptedmodel implements the model of a session and its agents: the
+// scenario, or a model that fails every request.
 //
-// Its one invariant: a reply that waits at a gate comes in the end, when it is
-// released or after [gate.Patience], and what kept it is told. It knows nothing of
-// turns and tools.
+// A reply that waits at a gate is delivered when the gate is released or after
+// [gate.Patience], and the wait is reported.
 package scriptedmodel
 
 import (

@@ -1,9 +1,10 @@
-// Package session is one assembled session: the plan of a launch become servers, policy, hooks, library, toolbox, records
-// and background work, and the simulator that plays its turns with them.
+// Package session assembles a session from a plan: MCP servers, permissions,
+// hooks, tools, records and background work, and the simulator that plays its
+// turns.
 //
-// Its one invariant: each part owns its state and its lock, and knows only parts below it. Nothing runs before
-// [Session.Start], and [Session.Close] ends all that was begun. Who drives a session, a command line or a host, uses its
-// methods; the session knows of no other.
+// Each part owns its state and its lock and knows only the parts below it.
+// Nothing runs before [Session.Start], and [Session.Close] ends everything that
+// was started.
 package session
 
 import (

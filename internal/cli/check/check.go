@@ -1,8 +1,6 @@
-// Package check tells everything that is wrong with files that claudeless reads:
-// scenarios, fixtures and MCP configurations.
-//
-// Its one invariant: what it calls good loads. It must not know how findings are
-// shown.
+// Package check reports all errors in the files that claudeless reads:
+// scenarios, fixtures and MCP configurations. A file without errors can be
+// loaded.
 package check
 
 import (

@@ -1,6 +1,5 @@
-// Package debugcmd is claudeless debug: the breakpoint server and its small clients.
-//
-// Its one invariant: nothing is decided here; a command is its flags, and what it makes it also ends.
+// Package debugcmd implements the command claudeless debug: the breakpoint
+// server, the hook and the proxy.
 package debugcmd
 
 import (

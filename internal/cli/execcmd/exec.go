@@ -1,7 +1,6 @@
-// Package execcmd is the commands around a program under test: exec, shim, verify, journal, gates.
-// Each turns its flags into the options of one domain package.
-//
-// Its one invariant: nothing is decided here; a command is its flags and one call.
+// Package execcmd implements the commands for a program under test: exec, shim,
+// verify, journal and gates. Each command turns its flags into the options of
+// one other package.
 package execcmd
 
 import (

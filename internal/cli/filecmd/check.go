@@ -1,7 +1,5 @@
-// Package filecmd is the commands about files of our own formats: check, fixture.
-//
-// Its one invariant: nothing is decided here; a command is its flags, one call of a domain package, and what that has to
-// say.
+// Package filecmd implements the commands for claudeless's own file formats:
+// check and fixture.
 package filecmd
 
 import (

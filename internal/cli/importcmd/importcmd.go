@@ -1,7 +1,5 @@
-// Package importcmd is claudeless import: its flags become the options of the
-// importer, and the outcome an exit code.
-//
-// Its one invariant: nothing is decided here about what is written.
+// Package importcmd implements the command claudeless import on top of package
+// importer.
 package importcmd
 
 import (

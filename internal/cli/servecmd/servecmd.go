@@ -1,7 +1,5 @@
-// Package servecmd is claudeless serve: a scenario as the Messages API, or the
-// real one recorded.
-//
-// Its one invariant: nothing is decided here about what is answered.
+// Package servecmd implements the command claudeless serve: a scenario as the
+// Messages API, or a recording proxy in front of the real one.
 package servecmd
 
 import (

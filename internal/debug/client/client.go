@@ -1,9 +1,8 @@
-// Package client is the gate over HTTP: it tells a debugger of calls and
-// waits for what is decided about them.
+// Package client reports tool calls to a breakpoint server over HTTP and waits
+// for its decisions.
 //
-// Its one invariant: no method waits for a debugger that is gone longer than
-// about 12 s, however long it waits for one that is there. It must not know
-// what runs the calls.
+// No method waits longer than about 12 seconds for a server that has gone away.
+// It waits as long as needed for one that is reachable.
 package client
 
 import (

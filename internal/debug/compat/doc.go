@@ -1,10 +1,9 @@
-// Package compat is everything of the older debugger's clients, in Python and
-// JavaScript: the form of their values, what may be done to their calls, the
-// expressions that they evaluate themselves, their routes, the client for
-// JavaScript, and the older debugger's pages.
+// Package compat serves the clients of an older debugger, in Python and
+// JavaScript: the format of their values, the actions they support, the
+// expressions that they evaluate themselves, their routes, the JavaScript
+// client and the older pages.
 //
-// Its one invariant: bytes of a client are kept as they came and are never
-// executed, nor made part of a page. It is one of the callers of the hub (package
-// debug), which does not know it; package rest serves its routes and pages beside
-// ours.
+// Values from clients are stored as they came; they are never executed and
+// never become part of a page. Package compat calls the hub (package debug)
+// like any other front end, and package rest serves its routes and pages.
 package compat

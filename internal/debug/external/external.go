@@ -1,10 +1,9 @@
-// Package external lets those who debug use the tools and resources of other
-// MCP servers: a set of named servers, added at the start or at run time, and
-// calls to them that are recorded and never stopped.
+// Package external connects additional MCP servers to the debugger, at start-up
+// or later, so that users of the debugger can call their tools and read their
+// resources. These calls are recorded and never paused.
 //
-// Its one invariant: a server that fails costs nobody but those who call it,
-// and they get a code that says why. It must not know how its callers were
-// reached.
+// A server that fails affects only calls to it, which return an error with a
+// code.
 package external
 
 import (

@@ -1,10 +1,9 @@
-// Package hookcmd is the debugger's command hook for real agent CLIs: it reads
-// the JSON of one hook event, asks the debugger, and prints what the CLI is to
-// do.
+// Package hookcmd implements the debugger as a command hook of real agent CLIs:
+// it reads one hook event as JSON, asks the debugger, and prints the decision
+// for the CLI.
 //
-// Its one invariant: without a decision that changes something it prints
-// nothing, so that the CLI's own permissions apply. It must not know where its
-// input comes from.
+// If the debugger changes nothing, it prints nothing, so that the CLI's own
+// permission rules apply.
 package hookcmd
 
 import (

@@ -1,10 +1,9 @@
-// Package mcpface is the hub for AI agents: the breakpoints, paused calls,
-// evaluations and records of package debug as MCP tools, resources and prompts,
-// its events as MCP notifications, and the external servers' tools passed on.
+// Package mcpface offers the hub to AI agents as an MCP server: breakpoints,
+// paused calls, evaluations and records as tools, resources and prompts, the
+// hub's events as notifications, and the tools of the external servers.
 //
-// Its one invariant: it keeps nothing of its own. Every answer is the hub's at
-// that moment, so it is the same that the other fronts give. It must not know
-// those other fronts.
+// The package keeps no state of its own, so its answers agree with those of the
+// other front ends.
 //
 // # Mounting
 //

@@ -1,11 +1,11 @@
-// Package page is the hub for people: one live web page. All is embedded, without
-// a build step.
+// Package page serves the hub as a live web page. Its files are embedded and
+// need no build step.
 //
-// Its one invariant: a page reaches nothing but its own origin, which its
-// Content-Security-Policy enforces, and shows what the hub holds, never a file
-// that a client names. It is an ordinary client of the routes of package rest,
-// /api/events above all, and must be served beside them; what it links to is in
-// package compat.
+// The page connects only to its own origin, which its Content-Security-Policy
+// enforces, and shows only the state of the hub, never a file that a client
+// names. It uses the routes of package rest, in particular /api/events, and must
+// be served together with them. The older pages that it links to are in package
+// compat.
 //
 // # Mounting
 //

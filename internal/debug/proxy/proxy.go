@@ -1,9 +1,8 @@
-// Package proxy stands between an MCP client and one stdio server and stops
-// the server's tool calls at the debugger's breakpoints.
+// Package proxy runs between an MCP client and a stdio server and pauses tool
+// calls at the debugger's breakpoints.
 //
-// Its one invariant: what is not a tool call passes through byte for byte, in
-// order; a tool call that is stopped holds up no other message. It must not
-// know what the client is.
+// All other messages pass through unchanged and in order, and a paused call
+// does not delay them.
 package proxy
 
 import (

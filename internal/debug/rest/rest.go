@@ -1,9 +1,8 @@
-// Package rest is the hub over HTTP: the routes of the older breakpoint
-// system, stricter, its client for JavaScript, and what was added to them.
+// Package rest serves the hub over HTTP: the routes of the older breakpoint
+// system with stricter checks, its JavaScript client, and newer routes.
 //
-// Its one invariant: a refused request changes nothing and is answered by a
-// JSON object with an error code. It holds no state of its own; it must not
-// know the live page or MCP, which are mounted beside it.
+// A refused request changes nothing and is answered with a JSON object that
+// contains an error code. The package keeps no state of its own.
 package rest
 
 import (

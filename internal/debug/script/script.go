@@ -1,10 +1,6 @@
-// Package script plays the debugger from a scenario: the calls of a run are
-// stopped at its [[breakpoints]] and decided as they say, in the process of
-// the run and without anybody waiting.
-//
-// Its one invariant: what stops a call, what may be decided about it and what
-// its caller does then is the hub's work; the package only answers the hub's
-// pauses, as any other front does. It must not know files or flags.
+// Package script makes the [[breakpoints]] of a scenario work: it decides about
+// paused calls as the scenario says, within the process of the run and without
+// user interaction. It uses the hub like any other front end.
 package script
 
 import (

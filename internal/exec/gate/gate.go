@@ -1,9 +1,8 @@
-// Package gate holds the steps of several processes back until somebody lets them
-// go on: a gate is a name in a directory that they share. What only one of them may
-// have is taken there as well.
+// Package gate synchronizes steps of several processes: a step waits at a named
+// gate in a shared directory until the gate is released. The directory also
+// holds claims, which only one process can take.
 //
-// Its one invariant: what was reached or released stays so, for those who come
-// late as well. It knows nothing of scenarios.
+// Gates stay reached or released for processes that arrive later.
 package gate
 
 import (

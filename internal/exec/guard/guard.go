@@ -1,9 +1,8 @@
-// Package guard keeps a command from a real claude and from a vendor's address,
-// and names the process that went there all the same.
+// Package guard keeps a command away from a real claude and the vendor's
+// addresses, and reports the process that tried to reach them.
 //
-// Its one invariant: what it reports was seen at a process, by its id, and is
-// certain. It is no sandbox: it shows mistakes, and stops no malice. It must not
-// know what is judged by what it finds.
+// Every report is based on an observed process, identified by its id. The guard
+// finds mistakes; it is not a security sandbox.
 package guard
 
 import (

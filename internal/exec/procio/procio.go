@@ -1,9 +1,8 @@
-// Package procio is the outermost skin of a simulated process: its standard
-// streams, its signals and its end. It notes what the program around claude does
-// with them, and it spoils them as a fault of the catalogue wants.
+// Package procio wraps the standard streams, the signals and the exit of a
+// simulated claude process. It records what the calling program does with them,
+// and applies process faults.
 //
-// Its one invariant: without a fault every byte passes unchanged and unbuffered.
-// It must not know how a turn works; it sees lines.
+// Without a fault, every byte passes unchanged and unbuffered.
 package procio
 
 import (

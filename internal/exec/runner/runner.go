@@ -1,10 +1,10 @@
-// Package runner runs a command with the double in the place of claude: shims
-// first on PATH, a private directory, one journal of every process, and a verdict
-// at the end.
+// Package runner runs a command with claudeless in place of claude: shims first
+// on PATH, a private directory, one journal for all processes, and a verdict at
+// the end.
 //
-// Its one invariant: the command's own streams and signals pass through as they
-// are, nothing that it has started outlives it, and the report is written
-// whatever happens. It judges nothing itself; see package verdict.
+// The command's own streams and signals pass through unchanged, everything it
+// has started is ended with it, and the report is always written. Package
+// verdict does the judging.
 package runner
 
 import (

@@ -1,7 +1,5 @@
-// Package scaffold writes rules for prompts that none answers into scenarios.
-//
-// Its one invariant: everything else in the file stays as it is, and what was
-// written answers. It must not know where the prompts come from.
+// Package scaffold adds rules for unmatched prompts to a scenario file. The
+// rest of the file stays as it is, and each added rule matches its prompt.
 package scaffold
 
 import (

@@ -1,9 +1,9 @@
-// Package supervise watches the edge of a process that runs as claude: it keeps the
-// journal of what happens there, spoils what a fault is to spoil, and judges the
-// set-up of a strict process at its end.
+// Package supervise runs a claude process, simulated or real, inside a [procio]
+// wrapper: it writes the journal of the process, applies its fault, and in
+// strict mode checks its set-up at the end.
 //
-// Its one invariant: the exit code is that of the process, unless it was 0 and the
-// set-up is wrong. It must not know how a command is run under `claudeless exec`.
+// The exit code is that of the process, unless it was 0 and the set-up check
+// failed.
 package supervise
 
 import (

@@ -1,10 +1,9 @@
-// Package verdict judges a whole run, of one process or of many, by its journal:
-// what the scenario expects, how the caller treats claude, and whether the set-up
-// makes sense. It writes the reports.
+// Package verdict judges a run of one or more processes by its journal: the
+// expectations of the scenario, how the calling program treats claude, and the
+// set-up. It also writes the reports.
 //
-// Its one invariant: a verdict depends on the journal and the scenario alone, so
-// that `claudeless verify` finds later what `claudeless exec` found at once. It
-// starts nothing and knows no lanes.
+// A verdict depends only on the journal and the scenario, so that `claudeless
+// verify` reaches the same verdict later as `claudeless exec` did.
 package verdict
 
 import (

@@ -1,8 +1,6 @@
-// Package hide takes out of sessions what is secret or personal.
-//
-// Its one invariant: the same value is replaced by the same word wherever it
-// stands, and nothing else of a session changes: no key, no type, no decision. It
-// must not know what becomes of the sessions.
+// Package hide replaces secrets and personal data in sessions. The same value
+// always gets the same replacement, and keys, types and decisions do not
+// change.
 package hide
 
 import (

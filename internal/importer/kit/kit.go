@@ -1,9 +1,6 @@
-// Package kit puts files into a directory: each is written beside its place
-// first and looked through for secrets, and all go there in the end, or none.
-//
-// Its one invariant: what is in the way stays untouched unless it may be
-// overwritten, and a directory never holds half of what was to be written. It
-// must not know what the files are for.
+// Package kit writes a set of files into a directory, all or none: each file is
+// written to a temporary name, searched for secrets, and moved into place at
+// the end. Existing files are kept unless overwriting is allowed.
 package kit
 
 import (

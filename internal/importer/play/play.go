@@ -1,8 +1,7 @@
-// Package play plays a kit with the recorded prompts and says what came out in
-// another way than it was recorded.
-//
-// Its one invariant: the kit is played as a copy, in a directory and with a home
-// of its own, and its process has ended when Differences returns.
+// Package play runs an imported scenario with the recorded prompts and reports
+// where its output differs from the recording. It runs a copy in its own
+// directory with its own home, and the process has ended when Differences
+// returns.
 package play
 
 import (

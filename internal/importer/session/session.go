@@ -1,10 +1,9 @@
-// Package session reads what is left of a real session: transcripts with those
-// of their sub-agents, stream-json logs, journals of ours, wire tapes, traffic. Whatever
-// it was, it becomes one form: prompts, the messages that answered them, their
-// tool calls and results, each with the file and line it comes from.
+// Package session reads recordings of real sessions: transcripts including
+// those of sub-agents, stream-json logs, journals, SDK recordings and API
+// traffic. All of them are converted to one form: prompts, replies, tool calls
+// and results, each with its file and line.
 //
-// Its one invariant: what a file does not say is left empty, never guessed. It
-// must not know what the conversation is for, and it hides nothing.
+// What a recording does not contain is left empty and never guessed.
 package session
 
 import (

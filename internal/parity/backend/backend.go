@@ -1,7 +1,5 @@
-// Package backend is the model behind a lane: the scenario of a case as the
-// Messages API on loopback, with a record of what it was asked.
-//
-// Its one invariant: what it has started ends with Close.
+// Package backend serves the scenario of a parity case as the Messages API on
+// loopback and records the requests. Close ends everything that it started.
 package backend
 
 import (

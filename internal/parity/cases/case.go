@@ -1,8 +1,5 @@
-// Package cases reads the cases of a parity run: what is run, in which
-// surroundings, and what is said to it.
-//
-// Its one invariant: a case that it returns can be run; everything that is wrong
-// with one is told at once, with file and line. It runs nothing.
+// Package cases reads parity cases: the command to run, its environment and its
+// input. All errors of a case are reported together, with file and line.
 package cases
 
 import (

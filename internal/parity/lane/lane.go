@@ -1,10 +1,9 @@
-// Package lane runs a case with one program, the double or a real claude, in
-// surroundings that are the same for both, and records all that can be seen of it
-// from outside.
+// Package lane runs a parity case with one program, claudeless or the real
+// claude, in an environment that is the same for both, and records everything
+// that is visible from outside.
 //
-// Its one invariant: nothing that a lane has started or written is left when it
-// returns, and nothing of the machine but the listed variables gets in. It compares
-// nothing.
+// Only the listed environment variables are passed on. Processes and files of a
+// run are gone when it returns.
 package lane
 
 import (

@@ -1,8 +1,6 @@
-// Package suite runs cases with the double and a real claude and reports what
-// they did not do alike.
-//
-// Its one invariant: every case that can be read gets a verdict, whatever becomes of
-// the others. It knows nothing of how a lane is run, or of what makes two the same.
+// Package suite runs parity cases with claudeless and the real claude and
+// reports the differences. Every readable case gets a verdict, even if others
+// fail.
 package suite
 
 import (

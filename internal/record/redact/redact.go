@@ -1,14 +1,12 @@
-// Package redact hides what can hold a credential in text and JSON: the one
-// list of it for every record that this program writes (the capture file, the
-// trace of MCP messages, imported scenarios).
+// Package redact removes credentials from text and JSON. Everything that
+// claudeless records uses it: the journal, the trace of MCP messages and
+// imported scenarios.
 //
-// Two things are looked for: values that are known to be secret, however they
-// are encoded (plain, URL, base64, as part of a longer base64 text), and shapes
-// of secrets, by the rule set of gitleaks and a few rules beside it.
+// It finds two kinds of secrets: known secret values in any encoding (plain,
+// URL, base64, part of a longer base64 text), and text that has the form of a
+// secret, by the rule set of gitleaks and some additional rules.
 //
-// Its one invariant: what it returns has the form of what it was given; JSON
-// stays JSON with the same keys in the same order. It must not know what the
-// text is for, and it remembers no text but the labels it has given out.
+// Redacted JSON stays valid JSON with the same keys in the same order.
 package redact
 
 import (

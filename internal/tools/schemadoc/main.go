@@ -2,8 +2,8 @@
 // from the Go types that files are bound to (see internal/base/diag) and their doc
 // comments.
 //
-// Its invariant: what it writes depends on the source alone, so that a test
-// can tell when it is out of date. It must not know any particular format.
+// The output depends only on the source, so that a test can check whether it is
+// up to date.
 package main
 
 import (

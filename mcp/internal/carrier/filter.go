@@ -1,9 +1,9 @@
-// Package carrier moves MCP messages where mcp-go has no way of its own, or one
-// that is too weak: clean lines from a process, the older HTTP transport, the
-// host of a session.
+// Package carrier provides MCP transports that mcp-go does not have or that
+// lose data in mcp-go: the standard streams of a process, the older HTTP
+// transport, and the SDK host of a session.
 //
-// Its one invariant: when a way ends, whoever waits on it is told at once, and
-// no message is longer than its limit. It must not know what messages mean.
+// When a transport ends, all waiting callers are notified at once. Messages
+// over the size limit are rejected.
 package carrier
 
 import (

@@ -1,10 +1,9 @@
-// Package connection is one live connection to an MCP server: the way its
-// messages go, the client on it, the handshake, and what is in flight.
+// Package connection manages one live connection to an MCP server: its
+// transport, its client, the handshake and the requests in progress.
 //
-// Its one invariant: results and definitions come out as the server sent them,
-// and whoever waits for a connection that ends is told at once. A connection is
-// used up when lost; reconnecting makes another. The package must not know of
-// other servers, of configurations or of what is done with a result.
+// Results and definitions are returned as the server sent them, and all waiting
+// callers are notified as soon as the connection ends. A lost connection is not
+// reused; reconnecting creates a new one.
 package connection
 
 import (

@@ -1,8 +1,5 @@
-// Package entry reads one entry of a configuration of MCP servers: its members,
-// and the variables in its values.
-//
-// Its one invariant: all that is wrong with an entry is told, not the first of
-// it. It must not know which members there are.
+// Package entry reads one server entry of an MCP configuration and expands the
+// variables in it. All errors of an entry are reported, not only the first.
 package entry
 
 import (

@@ -1,8 +1,7 @@
-// Package health watches a connection that is idle.
+// Package health pings an idle connection.
 //
-// Its one invariant: at most one ping is under way, and the next one begins a
-// whole interval after the last one ended, so that a machine that slept does
-// not catch up. It must not know what a ping is.
+// At most one ping is in progress. The next one starts a full interval after
+// the last one ended, so a machine that was suspended does not send a burst.
 package health
 
 import (

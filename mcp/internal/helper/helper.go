@@ -1,8 +1,6 @@
 // Package helper runs a headersHelper: a shell command of the user that prints
-// the headers for one server as a JSON object of strings.
-//
-// Its one invariant: no value a helper prints is part of an error or of
-// anything else but the headers. It must not know what they are for.
+// HTTP headers for a server as a JSON object of strings. Values that a helper
+// prints never appear in errors.
 package helper
 
 import (

@@ -1,8 +1,8 @@
-// Package shown is what the model and the stream see of the result of a call.
+// Package shown converts the result of an MCP call into what the model and the
+// event stream show.
 //
-// Its one invariant: nothing of a result is lost without a word; what is too
-// long or no text is kept in a file, or its size is told. It must not know how
-// results come.
+// No part of a result is lost silently: oversized or binary content is saved to
+// a file, or its size is reported.
 package shown
 
 import (

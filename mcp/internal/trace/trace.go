@@ -1,7 +1,5 @@
-// Package trace writes the debug log of MCP connections.
-//
-// Its one invariant: payloads and hidden values are never written, so neither
-// are headers nor environment variables. It must not know connections.
+// Package trace writes the debug log of MCP connections. It never writes
+// payloads, headers or environment variables.
 package trace
 
 import (

@@ -1,9 +1,6 @@
-// Package fill is the language of a scenario: expressions and templates, which
-// are compiled when a file is loaded and filled in when it answers, and the files
-// that a value stands for.
-//
-// Its one invariant: nothing is parsed and no file is read after loading. It must
-// not know what a scenario consists of.
+// Package fill compiles the expressions and templates of a scenario when it is
+// loaded, together with the files that values refer to, and evaluates them when
+// a reply is made. Nothing is parsed or read from disk after loading.
 package fill
 
 import (

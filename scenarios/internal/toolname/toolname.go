@@ -1,7 +1,6 @@
-// Package toolname knows how scenarios write the names of tools.
-//
-// Its one invariant: a name that is no server/tool and no bare name of an MCP
-// tool stands for itself. It must not know which tools there are.
+// Package toolname converts the tool names that scenarios use, such as
+// server/tool, to canonical names. A name of any other form is returned as it
+// is.
 package toolname
 
 import "strings"

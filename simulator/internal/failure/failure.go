@@ -1,8 +1,6 @@
-// Package failure is a failed request in the words of the real CLI: what it
-// shows, whether it asks again, and whether another model would help.
-//
-// Its one invariant: the same failure in the same place is told in the same
-// words. It must not ask anybody again itself.
+// Package failure describes failed model requests as the real CLI does: the
+// message, whether the request is retried, and whether a fallback model is
+// used.
 package failure
 
 import (

@@ -1,8 +1,6 @@
-// Package item is the form in which the older breakpoint clients send values:
-// bytes named by their content, pickled or as JSON.
-//
-// Its one invariant: bytes of a client are kept as they came and are never
-// executed. It knows nothing of calls and breakpoints.
+// Package item implements the format in which the older breakpoint clients send
+// values: content-addressed bytes, either pickled or JSON. The bytes are kept
+// as they came and are never executed.
 package item
 
 import (

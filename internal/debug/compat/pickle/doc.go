@@ -1,10 +1,9 @@
-// Package pickle writes JSON values as Python pickles of protocol 4 and reads
+// Package pickle writes JSON values as Python pickles (protocol 4) and reads
 // pickles without running them.
 //
-// Its one invariant: reading a pickle never calls, imports or allocates more
-// than a small multiple of its size; what is not a plain value is kept as the
-// name and arguments it would be made from. The package knows nothing of
-// breakpoints or of the wire.
+// Reading never calls or imports anything and allocates at most a small
+// multiple of the input's size. Objects that are not plain values are
+// represented by the name and arguments of their constructor.
 package pickle
 
 import "math/big"
