@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -23,7 +22,7 @@ import (
 func (s *Scenario) Compile() error {
 	var found diag.List
 	s.source = &fill.Source{Index: diag.IndexTOML("", nil), Dir: ".", Templates: s.Templates == nil || *s.Templates}
-	c := &compiler{&fill.Checker{Library: fill.NewLibrary(), Source: s.source, ReadFile: os.ReadFile, Found: &found}}
+	c := &compiler{&fill.Checker{Library: fill.NewLibrary(), Source: s.source, ReadFile: diag.ReadFile, Found: &found}}
 	c.scenario(s)
 	s.library, s.rules = c.Library, &ruleIndex{}
 	return found.Err()

@@ -83,7 +83,8 @@ import (
 
 // LoadOptions say how files are read. The zero value works.
 type LoadOptions struct {
-	// ReadFile reads a scenario, an included one or a `$file`; nil = os.ReadFile.
+	// ReadFile reads a scenario, an included one or a `$file`; nil reads regular
+	// files of at most 64 MiB.
 	ReadFile func(path string) ([]byte, error)
 }
 
@@ -114,7 +115,7 @@ type loader struct {
 
 func newLoader(o LoadOptions) *loader {
 	if o.ReadFile == nil {
-		o.ReadFile = os.ReadFile
+		o.ReadFile = diag.ReadFile
 	}
 	return &loader{read: o.ReadFile, lib: fill.NewLibrary()}
 }

@@ -31,6 +31,7 @@ type call struct {
 	action Action
 	record *Record // once it is over
 	pause  *pause  // nil = it is not paused
+	size   int     // bytes it keeps
 }
 
 // calls are those begun and not completed.
@@ -38,17 +39,20 @@ type calls struct {
 	byID      map[string]*call
 	order     []string           // ids, oldest first; some may be gone
 	byToolUse map[toolUse]string // ids
+	bytes     int                // of byID
 }
 
 // keep remembers a call until it completes; of too many the oldest are
 // forgotten.
 func (c *calls) keep(k *call) {
+	k.size = callOverhead + k.data.bytes()
+	c.bytes += k.size
 	c.byID[k.data.CallID] = k
 	c.order = append(c.order, k.data.CallID)
 	if k.data.ToolUseID != "" {
 		c.byToolUse[toolUse{k.data.SessionID, k.data.ToolUseID}] = k.data.CallID
 	}
-	for len(c.order) > maxCalls {
+	for len(c.order) > maxCalls || c.bytes > maxCallBytes && len(c.order) > 1 {
 		if old, ok := c.byID[c.order[0]]; ok {
 			c.drop(old)
 		}
@@ -57,11 +61,23 @@ func (c *calls) keep(k *call) {
 }
 
 func (c *calls) drop(k *call) {
+	if _, ok := c.byID[k.data.CallID]; ok {
+		c.bytes -= k.size
+	}
 	delete(c.byID, k.data.CallID)
 	delete(c.byToolUse, toolUse{k.data.SessionID, k.data.ToolUseID})
 	if len(c.byID) == 0 {
 		c.order = nil
 	}
+}
+
+// bytes are those of the values of a call.
+func (d CallData) bytes() int {
+	n := len(d.PrettyResult) + len(d.Exception) + len(d.CallSite)
+	if v, ok := d.Values.(interface{ Size() int }); ok {
+		return n + v.Size()
+	}
+	return n + len(d.Input())
 }
 
 // denied tells of a call that an agent's hook refused: all that its agent sees is

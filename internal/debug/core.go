@@ -41,10 +41,13 @@ const (
 	maxCalls           = 10_000 // begun and not completed
 	maxPauses          = 10_000 // open at once
 	maxClosedPauses    = 16_384 // whose decision is remembered
-	maxDecidedBytes    = 128 << 20
+	maxDecidedBytes    = 8 << 20
+	callOverhead       = 1 << 10  // what a call costs beside its values
+	maxCallBytes       = 16 << 20 // of the calls begun and not completed
+	maxFunctionBytes   = 16 << 20 // of all signatures and metadata
 	maxSessions        = 1000
 	maxTranscript      = 1000
-	maxTranscriptBytes = 32 << 20 // over all sessions
+	maxTranscriptBytes = 8 << 20 // over all sessions
 )
 
 // core is what all parts share. Everything of theirs is guarded by mu.

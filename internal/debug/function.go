@@ -3,6 +3,7 @@ package debug
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -29,6 +30,12 @@ type registry struct {
 	*core
 	functions map[string]Function
 	aliases   map[string]string // "server/tool" → canonical name
+	bytes     int               // of functions
+}
+
+// size is how many bytes a function keeps.
+func (f Function) size() int {
+	return len(f.Name) + len(f.Signature) + len(f.Alias) + len(f.Metadata)
 }
 
 // toolMetadata is what is told of a tool.
@@ -71,9 +78,18 @@ func (r *registry) RegisterFunction(f Function) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, known := r.functions[f.Name]; !known && len(r.functions) >= maxFunctions {
+	before, known := r.functions[f.Name]
+	if !known && len(r.functions) >= maxFunctions {
 		return Refuse(CodeLimit, "too many functions")
 	}
+	bytes := r.bytes + f.size()
+	if known {
+		bytes -= before.size()
+	}
+	if bytes > maxFunctionBytes {
+		return Refuse(CodeLimit, fmt.Sprintf("signatures and metadata of all functions are over %d bytes", maxFunctionBytes))
+	}
+	r.bytes = bytes
 	r.functions[f.Name] = f
 	if f.Alias != "" {
 		r.aliases[f.Alias] = f.Name

@@ -19,8 +19,12 @@ type Calls struct {
 // DefaultLimit is how many records are given to those who name no limit.
 const DefaultLimit = 100
 
-// maxRecordBytes bounds the values in all records.
-const maxRecordBytes = 64 << 20
+const (
+	// maxRecordBytes bounds all records.
+	maxRecordBytes = 16 << 20
+	// recordOverhead is what a record costs beside its values.
+	recordOverhead = 1 << 10
+)
 
 // records keeps the newest max records, fewer when their values are large.
 type records struct {
@@ -28,7 +32,7 @@ type records struct {
 	points *points
 	max    int
 	total  int
-	bytes  int // of the values in list
+	bytes  int // of list
 	list   []*Record
 }
 
@@ -95,7 +99,7 @@ func shortened(rec Record) *Record {
 	rec.Values = rec.values().Short()
 	rec.PrettyResult, rec.Exception = Shorten(rec.PrettyResult, rec.ResultCID), Shorten(rec.Exception, rec.ErrorCID)
 	rec.CallSite, rec.OriginalInput = Shorten(rec.CallSite, ""), Shorten(rec.OriginalInput, "")
-	rec.size = len(rec.Input()) + len(rec.OriginalInput) + len(rec.PrettyResult) + len(rec.Exception) + len(rec.CallSite) + len(rec.Error)
+	rec.size = recordOverhead + rec.bytes() + len(rec.OriginalInput) + len(rec.Error)
 	if more, ok := rec.More.(interface{ Size() int }); ok {
 		rec.size += more.Size()
 	}

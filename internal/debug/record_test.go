@@ -2,7 +2,9 @@ package debug
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -332,10 +334,10 @@ func TestBytesKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.mu.Lock()
-		for range 400 {
+		for range 100 {
 			h.write(h.byID[id], Entry{Output: string(value)})
 		}
-		if h.sessions.bytes > maxTranscriptBytes || len(h.byID[id].Transcript) != 400 {
+		if h.sessions.bytes > maxTranscriptBytes || len(h.byID[id].Transcript) != 100 {
 			t.Errorf("session %d: %d entries, %d bytes in all", i, len(h.byID[id].Transcript), h.sessions.bytes)
 		}
 		h.mu.Unlock()
@@ -372,5 +374,54 @@ func TestChangedValues(t *testing.T) {
 		if err != nil || string(all.Calls[0].OriginalInput) != c.original || string(all.Calls[0].FinalResult) != c.final {
 			t.Errorf("%s: %s, %s, %v", name, all.Calls[0].OriginalInput, all.Calls[0].FinalResult, err)
 		}
+	}
+}
+
+// heap is how many bytes are in use after a collection.
+func heap() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// What the hub keeps is bounded in bytes: of calls that are over, of those that
+// never end, and of functions (A7).
+func TestMemoryIsFlatUnderLoad(t *testing.T) {
+	h := newHub(t)
+	load := func(from, to int, complete bool) {
+		for i := from; i < to; i++ {
+			text := fmt.Sprintf(`%d%s`, i, strings.Repeat("x", 10_000))
+			b := start(t, h, "T", `{"text":"`+text+`"}`)
+			if !complete {
+				continue
+			}
+			if _, err := h.Complete(t.Context(), Completion{CallID: b.CallID, Outcome: Outcome{Result: json.RawMessage(`"` + text + `"`)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, complete := range []bool{true, false} {
+		load(0, 2000, complete)
+		early := heap()
+		load(2000, 8000, complete)
+		if late := heap(); late > 64<<20 || late > early*5/4 {
+			t.Errorf("calls completed: %v: %d bytes after 2000 calls, %d after 8000", complete, early, late)
+		}
+	}
+
+	signature := strings.Repeat("x", maxFunctionBytes/4)
+	var refused error
+	for i := range 5 {
+		refused = h.RegisterFunction(Function{Name: fmt.Sprint(i), Signature: signature})
+	}
+	if e, ok := errors.AsType[*Error](refused); !ok || e.Code != CodeLimit {
+		t.Errorf("a function over the limit: %v", refused)
+	}
+	if err := h.RegisterFunction(Function{Name: "0", Signature: "()"}); err != nil {
+		t.Error(err)
+	}
+	if err := h.RegisterFunction(Function{Name: "5", Signature: signature}); err != nil {
+		t.Errorf("room that a function gave up is not used: %v", err)
 	}
 }

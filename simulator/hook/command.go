@@ -25,7 +25,7 @@ const exitNotFound = 127
 const drainLimit = 100 * time.Millisecond
 
 // outputLimit bounds what is kept of a command's standard output, in bytes.
-const outputLimit = 10 << 20
+const outputLimit = 2 << 20
 
 // command runs a command hook, at its place among those of the event: the input
 // on its standard input, the verdict from its exit status and output (spec:

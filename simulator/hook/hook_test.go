@@ -507,3 +507,12 @@ func TestStopNotification(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// What a command prints beyond the limit is read and not kept (A7).
+func TestCommandOutputIsBounded(t *testing.T) {
+	r := runner(t, command("UserPromptSubmit", "head -c 40000000 /dev/zero | tr '\\0' x"))
+	got := r.Run(t.Context(), Input{Event: protocol.UserPromptSubmitHook{Prompt: "hi"}}).AdditionalContext
+	if len(got) != 1 || len(got[0]) > outputLimit+200 || len(got[0]) < outputLimit {
+		t.Errorf("%d contexts, of %d bytes the first", len(got), len(strings.Join(got, "")))
+	}
+}

@@ -15,13 +15,16 @@ import (
 
 // Options bound a store. The zero value has the defaults.
 type Options struct {
-	MaxBytes int64 // of all values together; 0 = 512 MiB
+	MaxBytes int64 // of all values together, see Stats.Bytes; the newest value is kept even if it alone is larger; 0 = 16 MiB
 	MaxValue int64 // of one value; 0 = 64 MiB
 }
 
 const (
-	defaultMaxBytes = 512 << 20
+	defaultMaxBytes = 16 << 20
 	defaultMaxValue = 64 << 20
+	// valueOverhead is what a kept value costs beside its bytes: its CID, the list
+	// element and the map entry. Many small values are bounded by it.
+	valueOverhead = 512
 )
 
 // TooLargeError is a value over the limit of the store; it was not kept.
@@ -55,7 +58,7 @@ func New(o Options) *Store {
 		o.MaxBytes = defaultMaxBytes
 	}
 	if o.MaxValue <= 0 {
-		o.MaxValue = min(defaultMaxValue, o.MaxBytes)
+		o.MaxValue = defaultMaxValue
 	}
 	return &Store{o: o, byCID: map[string]*list.Element{}, used: list.New()}
 }
@@ -93,14 +96,14 @@ func (s *Store) Put(data []byte) (string, error) {
 		return cid, nil
 	}
 	s.byCID[cid] = s.used.PushFront(&value{cid: cid, data: data})
-	s.bytes += int64(len(data))
-	for s.bytes > s.o.MaxBytes {
+	s.bytes += int64(len(data)) + valueOverhead
+	for s.bytes > s.o.MaxBytes && s.used.Len() > 1 {
 		oldest, ok := s.used.Remove(s.used.Back()).(*value)
 		if !ok {
 			break
 		}
 		delete(s.byCID, oldest.cid)
-		s.bytes -= int64(len(oldest.data))
+		s.bytes -= int64(len(oldest.data)) + valueOverhead
 		s.dropped++
 	}
 	return cid, nil
@@ -125,7 +128,7 @@ func (s *Store) Get(cid string) (data []byte, ok bool) {
 // Stats is how much a store holds.
 type Stats struct {
 	Values  int   `json:"values"`
-	Bytes   int64 `json:"bytes"`
+	Bytes   int64 `json:"bytes"`   // of the values and of what keeping them costs
 	Dropped int   `json:"dropped"` // values given up for room
 }
 

@@ -3,6 +3,7 @@ package cas
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -69,7 +70,7 @@ func TestEqualValuesShareACID(t *testing.T) {
 }
 
 func TestBounds(t *testing.T) {
-	s := New(Options{MaxBytes: 100, MaxValue: 60})
+	s := New(Options{MaxBytes: 100 + 2*valueOverhead, MaxValue: 60})
 	if _, err := s.Put(make([]byte, 61)); err == nil {
 		t.Error("61 bytes kept in spite of a limit of 60")
 	} else if tooLarge, ok := errors.AsType[*TooLargeError](err); !ok || tooLarge.Size != 61 {
@@ -87,8 +88,26 @@ func TestBounds(t *testing.T) {
 			t.Errorf("Get(%.8s) = %v, want %v", cid, ok, want)
 		}
 	}
-	if diff := cmp.Diff(Stats{Values: 2, Bytes: 80, Dropped: 1}, s.Stats()); diff != "" {
+	if diff := cmp.Diff(Stats{Values: 2, Bytes: 80 + 2*valueOverhead, Dropped: 1}, s.Stats()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Many small values are bounded by what keeping them costs; a large one is kept
+// alone.
+func TestManySmallValuesAndOneLarge(t *testing.T) {
+	s := New(Options{MaxBytes: 100_000})
+	for i := range 10_000 {
+		if _, err := s.Put(fmt.Append(nil, i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := s.Stats().Values; n != 100_000/(valueOverhead+4) {
+		t.Errorf("%d values of 4 bytes are kept", n)
+	}
+	cid, err := s.Put(make([]byte, 200_000))
+	if _, ok := s.Get(cid); !ok || err != nil || s.Stats().Values != 1 {
+		t.Errorf("a value over the limit: kept %v beside %d others (%v)", ok, s.Stats().Values-1, err)
 	}
 }
 

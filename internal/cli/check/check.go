@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -62,7 +61,7 @@ func Files(ctx context.Context, names []string, o Options) Report {
 func (o Options) file(ctx context.Context, name string) File {
 	file := File{File: name, Kind: "scenario", Diagnostics: diag.List{}}
 	answered := true
-	src, err := os.ReadFile(name)
+	src, err := diag.ReadFile(name)
 	if err == nil {
 		index := indexFile(name, src)
 		file.Kind = fileKind(index.Keys(nil))

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	rtdebug "runtime/debug"
 	"strconv"
 	"sync"
 	"time"
@@ -57,11 +58,16 @@ type Serve struct {
 	MCPSSE           bool          `name:"mcp-sse" help:"Also run as an MCP server at /mcp (streamable HTTP) and /mcp/sse"`
 }
 
+// gcPercent lets the heap grow by half between collections: what the hub keeps is
+// bounded, and so is then the memory of the process.
+const gcPercent = 50
+
 // settleTime is how long external servers may take before the port is told.
 const settleTime = 3 * time.Second
 
 // Run serves until a signal.
 func (c *Serve) Run(ctx context.Context, s *process.System, v Version) (err error) {
+	rtdebug.SetGCPercent(gcPercent)
 	hub, err := debug.New(debug.Options{Now: s.Now, NewID: s.NewID, PauseTimeout: c.PauseTimeout, OnTimeout: debug.Policy(c.OnTimeout)})
 	if err != nil {
 		return err

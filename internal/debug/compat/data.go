@@ -52,6 +52,24 @@ func (d *CallData) Input() json.RawMessage {
 	return raw
 }
 
+// Size is how many bytes it keeps.
+func (d *CallData) Size() int {
+	n := len(d.PrettyTarget) + len(d.PrettyKwargs)
+	if d.Target != nil {
+		n += d.Target.Size()
+	}
+	for _, pretty := range d.PrettyArgs {
+		n += len(pretty)
+	}
+	for _, it := range d.Args {
+		n += it.Size()
+	}
+	for name, it := range d.Kwargs {
+		n += len(name) + it.Size()
+	}
+	return n
+}
+
 func (d *CallData) kwargs() json.RawMessage {
 	if d.PrettyKwargs == nil {
 		return json.RawMessage("{}")

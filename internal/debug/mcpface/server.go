@@ -21,7 +21,7 @@ import (
 const (
 	idleTime    = 30 * time.Minute
 	maxSessions = 1000
-	maxKept     = 32 << 20 // bytes of events and answers, over all sessions
+	maxKept     = 8 << 20 // bytes of events and answers, over all sessions
 )
 
 // Options configure a Server. Hub and NewID must be set.

@@ -34,7 +34,7 @@ func Rules(ctx context.Context, file string, prompts []string) error {
 	if err != nil {
 		return fmt.Errorf("only a scenario that is a file can be written: %w", err)
 	}
-	src, err := os.ReadFile(file)
+	src, err := diag.ReadFile(file)
 	if err != nil {
 		return err
 	}

@@ -37,6 +37,15 @@ type Item struct {
 	Format    Format          `json:"serialization_format,omitempty"`
 }
 
+// Size is how many bytes it keeps.
+func (it Item) Size() int {
+	n := len(it.CID) + len(it.ClientRef)
+	if it.Data != nil {
+		n += len(*it.Data)
+	}
+	return n
+}
+
 // Error is an item that cannot be taken; Code is one of cid_not_found,
 // cid_mismatch, invalid_serialization_format, invalid_json, invalid_dill and
 // invalid_payload. A value too large for the store is none: it is kept by its

@@ -33,7 +33,7 @@ func TestKeep(t *testing.T) {
 		{"no base64", Item{CID: cidPickle3, Data: new("***")}, "invalid_dill"},
 		{"too large to keep", Item{CID: cas.CID([]byte(`"` + strings.Repeat("x", 100) + `"`)), Data: new(`"` + strings.Repeat("x", 100) + `"`), Format: JSON}, ""},
 	}
-	store := cas.New(cas.Options{MaxBytes: 90})
+	store := cas.New(cas.Options{MaxValue: 90})
 	for _, tt := range tests {
 		err := Keep(store, tt.it)
 		got := ""

@@ -3,6 +3,7 @@ package pickle
 import (
 	"encoding/base64"
 	"encoding/json"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -179,4 +180,29 @@ func FuzzFromJSON(f *testing.F) {
 			t.Fatalf("%q: %v", in, err)
 		}
 	})
+}
+
+// Reading costs memory and time in proportion to what people get to see, not to
+// the size of the pickle (A7): an integer that would take seconds to write, and
+// millions of values made, dropped, remembered or put into containers.
+func TestReadIsBounded(t *testing.T) {
+	many := func(s string) string { return strings.Repeat(s, 3<<20/len(s)) }
+	tests := map[string]string{
+		"integer":         "\x8b\x00\x00\x50\x00" + strings.Repeat("\x7f", 5<<20) + ".",
+		"values and POPs": many("N0") + ".",
+		"POPs at the end": many("N") + many("0") + ".",
+		"numbers":         "](" + many("K\x01") + "e.",
+		"batches":         "]" + many("(K\x01K\x02e") + ".",
+		"remembered":      "N" + many("\x94") + ".",
+		"dictionaries":    many("}") + ".",
+	}
+	for name, data := range tests {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := Read([]byte(data))
+		runtime.ReadMemStats(&after)
+		if n := after.TotalAlloc - before.TotalAlloc; err == nil || n > 96<<20 {
+			t.Errorf("%s: %d bytes allocated, error %v", name, n, err)
+		}
+	}
 }

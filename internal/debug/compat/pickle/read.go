@@ -15,18 +15,25 @@ import (
 var (
 	errShort = errors.New("pickle ends early")
 	errStack = errors.New("pickle uses what is not on its stack")
+
+	errTooMany = fmt.Errorf("pickle has more than %d values", maxValues)
 )
 
 // mark separates what a container opcode collects.
 type mark struct{}
 
-// maxMemo bounds the numbers a pickle may give to its values.
-const maxMemo = 1 << 20
+// Bounds of what a pickle may hold, whatever its size in bytes. A pickle over
+// one of them is an error, and is shown by its size.
+const (
+	maxValues  = 1 << 19 // values made, and numbers given to them
+	maxInteger = 1 << 11 // bytes of an integer: writing it in decimal takes more than linear time
+)
 
 type machine struct {
 	data  []byte
 	pos   int
 	stack []any
+	made  int // values pushed so far
 	memo  map[uint64]any
 	err   error // the first thing that is wrong: nothing is taken after it, and what comes of the rest does not count
 }
@@ -76,9 +83,9 @@ func (m *machine) scalar(op uint64) bool {
 	case 'J':
 		m.push(big.NewInt(int64(int32(uint32(m.uint(4))))))
 	case 0x8a:
-		m.push(fromTwosComplement(m.sized(1)))
+		m.push(m.long(m.sized(1)))
 	case 0x8b:
-		m.push(fromTwosComplement(m.sized(4)))
+		m.push(m.long(m.sized(4)))
 	case 'G':
 		m.push(math.Float64frombits(bits.ReverseBytes64(m.uint(8))))
 	case 'I', 'L', 'F':
@@ -240,8 +247,8 @@ func (m *machine) decimal() uint64 {
 
 func (m *machine) remember(n uint64) {
 	v := m.top()
-	if n > maxMemo {
-		m.fail(errors.New("too many values"))
+	if n > maxValues {
+		m.fail(errTooMany)
 	}
 	if m.err == nil {
 		m.memo[n] = v
@@ -310,11 +317,23 @@ func (m *machine) global() *Global {
 	return &Global{Module: module, Name: m.line()}
 }
 
-func (m *machine) push(v any) { m.stack = append(m.stack, v) }
+func (m *machine) push(v any) {
+	if m.made++; m.made > maxValues {
+		m.fail(errTooMany)
+		return
+	}
+	m.stack = append(m.stack, v)
+}
 
 func (m *machine) top() any { return m.peek(1)[0] }
 
-func (m *machine) pop() any { return m.popN(1)[0] }
+func (m *machine) pop() any {
+	v := m.top()
+	if m.err == nil {
+		m.stack = m.stack[:len(m.stack)-1]
+	}
+	return v
+}
 
 // peek are the n newest values; what is not there is nil.
 func (m *machine) peek(n int) []any {
@@ -382,7 +401,12 @@ func (m *machine) line() string {
 	return string(text)
 }
 
-func fromTwosComplement(raw []byte) *big.Int {
+// long reads an integer in two's complement, its lowest byte first.
+func (m *machine) long(raw []byte) *big.Int {
+	if len(raw) > maxInteger {
+		m.fail(fmt.Errorf("integer of %d bytes, more than %d", len(raw), maxInteger))
+		return nil
+	}
 	raw = slices.Clone(raw)
 	slices.Reverse(raw)
 	n := new(big.Int).SetBytes(raw)

@@ -1,0 +1,60 @@
+package diag
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestReadFile(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string, size int64) string {
+		name = filepath.Join(dir, name)
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if size > 0 {
+			if err := os.Truncate(name, size); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return name
+	}
+	tests := []struct{ name, want, err string }{
+		{file("text", "abc", 0), "abc", ""},
+		{file("empty", "", 0), "", ""},
+		{file("large", "", MaxFileBytes+1), "", "file is larger than 64 MiB"},
+		{filepath.Join(dir, "missing"), "", fs.ErrNotExist.Error()},
+		{dir, "", "is a directory"},
+		{os.DevNull, "", "not a regular file"},
+	}
+	for _, tt := range tests {
+		got, err := ReadFile(tt.name)
+		path, ok := errors.AsType[*fs.PathError](err)
+		switch {
+		case tt.err == "" && (err != nil || string(got) != tt.want):
+			t.Errorf("%s: %q, %v", tt.name, got, err)
+		case tt.err != "" && (!ok || path.Path != tt.name || !strings.Contains(err.Error(), tt.err)) && !(tt.err == fs.ErrNotExist.Error() && errors.Is(err, fs.ErrNotExist)):
+			t.Errorf("%s: %v, want %s", tt.name, err, tt.err)
+		}
+	}
+}
+
+// counted gives zeros for ever and counts them.
+type counted struct{ n int }
+
+func (c *counted) Read(p []byte) (int, error) {
+	c.n += len(p)
+	return len(p), nil
+}
+
+// A file that grows while it is read is given up soon after the limit (A7).
+func TestReadFileStopsAtTheLimit(t *testing.T) {
+	var zeros counted
+	if _, err := atMost("zeros", &zeros, 0); !errors.Is(err, errTooLarge) || zeros.n > 2*MaxFileBytes {
+		t.Errorf("%d bytes read: %v", zeros.n, err)
+	}
+}
