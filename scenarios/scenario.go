@@ -76,6 +76,15 @@ func ruleName(i int) string { return "responses[" + strconv.Itoa(i) + "]" }
 // File is the file that the scenario was loaded from; empty = it is none.
 func (s *Scenario) File() string { return s.source.Index.Pos(nil).File }
 
+// Digest is the SHA-256 of the sources, those of included files among them; empty =
+// the scenario was not loaded, or s is nil.
+func (s *Scenario) Digest() string {
+	if s == nil {
+		return ""
+	}
+	return s.digest
+}
+
 // stopped says why a pattern does not match, and as far as it is known where it
 // stopped doing so.
 func stopped(t match.Text, prompt string) string {

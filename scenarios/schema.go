@@ -337,6 +337,7 @@ type compiled struct {
 	source  *fill.Source
 	library *fill.Library
 	rules   *ruleIndex
+	digest  string // of its sources, in hex
 }
 
 // ruleIndex finds the rules whose pattern may match a prompt. It is worth its

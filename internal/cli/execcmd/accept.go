@@ -3,6 +3,8 @@ package execcmd
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/exec/scaffold"
@@ -14,15 +16,28 @@ type Accept struct {
 	Accept bool `help:"Add a rule with a placeholder answer to the scenario for each prompt that no rule matched"`
 }
 
-// write writes rules for the prompts of a report that none answers, and says so.
-func (f *Accept) write(ctx context.Context, s *process.System, file string, unmatched []verdict.Unmatched) error {
-	if !f.Accept || len(unmatched) == 0 {
+// write writes rules for the prompts of a report that none answers into their
+// scenarios, and says so.
+func (f *Accept) write(ctx context.Context, s *process.System, unmatched []verdict.Unmatched) error {
+	if !f.Accept {
 		return nil
 	}
-	var prompts []string
+	prompts := map[string][]string{} // by file
 	for _, u := range unmatched {
-		prompts = append(prompts, u.Prompt)
+		if u.File != "" {
+			prompts[u.File] = append(prompts[u.File], u.Prompt)
+		}
 	}
+	for _, file := range slices.Sorted(maps.Keys(prompts)) {
+		if err := writeRules(ctx, s, file, prompts[file]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeRules writes a rule for each prompt into one scenario.
+func writeRules(ctx context.Context, s *process.System, file string, prompts []string) error {
 	if err := scaffold.Rules(ctx, file, prompts); err != nil {
 		return fmt.Errorf("--accept: %w", err)
 	}

@@ -79,15 +79,16 @@ type Exec struct {
 	Reports `embed:""`
 	Accept  `embed:""`
 
-	Guard     string   `default:"path" placeholder:"off|path|strict" help:"Block access to a real claude: off, path (shims and proxy; default) or strict (network namespace, Linux)"`
-	Faults    []string `placeholder:"NAME,…|all" help:"Run the command once under each of these faults of claude, and report which ones it survived"`
-	Real      lane     `name:"real" placeholder:"PATH" help:"Run the real claude with the scenario as its model (--real=PATH, or CLAUDE_BIN, or the one on PATH)"`
-	FreshHome bool     `help:"Give the command an empty home directory"`
-	NoRuns    bool     `name:"allow-no-runs" help:"Accept a command that never starts claude"`
-	EnvFor    []string `placeholder:"HOST" help:"Also set the variable that this host reads to find claude (a host name such as vscode, or the name of the variable)"`
-	Inside    bool     `hidden:""` // it is the first process of a network of its own
-	Spoil     string   `hidden:""` // it becomes the real claude, or stands between it and its caller for this fault
-	Command   []string `arg:"" optional:"" passthrough:"" help:"Command to run and its arguments, after --"`
+	Guard      string   `default:"path" placeholder:"off|path|strict" help:"Block access to a real claude: off, path (shims and proxy; default) or strict (network namespace, Linux)"`
+	Faults     []string `placeholder:"NAME,…|all" help:"Run the command once under each of these faults of claude, and report which ones it survived"`
+	Real       lane     `name:"real" placeholder:"PATH" help:"Run the real claude with the scenario as its model (--real=PATH, or CLAUDE_BIN, or the one on PATH)"`
+	JudgeLater bool     `help:"Write the journal of --capture and leave the verdict to claudeless verify"`
+	FreshHome  bool     `help:"Give the command an empty home directory"`
+	NoRuns     bool     `name:"allow-no-runs" help:"Accept a command that never starts claude"`
+	EnvFor     []string `placeholder:"HOST" help:"Also set the variable that this host reads to find claude (a host name such as vscode, or the name of the variable)"`
+	Inside     bool     `hidden:""` // it is the first process of a network of its own
+	Spoil      string   `hidden:""` // it becomes the real claude, or stands between it and its caller for this fault
+	Command    []string `arg:"" optional:"" passthrough:"" help:"Command to run and its arguments, after --"`
 }
 
 // lane is the value of --real, which may have none.
@@ -123,6 +124,9 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 		}
 		return nil
 	}
+	if err := c.postponable(); err != nil {
+		return err
+	}
 	level, err := runner.ParseGuard(c.Guard)
 	if err != nil {
 		return err
@@ -142,16 +146,29 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	}
 	report, err := run(ctx, runner.Options{
 		Command: afterDashes(c.Command), Setup: setup, Capture: c.Capture, Reports: c.reports(s), Guard: level,
-		Strict: c.Strict, AllowNoRuns: c.NoRuns, FreshHome: c.FreshHome, EnvFor: c.EnvFor, Faults: c.Faults, System: s,
+		Strict: c.Strict, AllowNoRuns: c.NoRuns, JudgeLater: c.JudgeLater, FreshHome: c.FreshHome, EnvFor: c.EnvFor, Faults: c.Faults, System: s,
 	})
 	if report == nil {
 		return err
 	}
-	err = errors.Join(err, c.write(ctx, s, setup.Scenario, report.Unmatched))
+	err = errors.Join(err, c.write(ctx, s, report.Unmatched))
 	if code := report.ExitCode(); code != 0 {
 		return &process.ExitError{Code: code, Err: err}
 	}
 	return err
+}
+
+// postponable refuses --judge-later together with flags that need a verdict at once.
+func (c *Exec) postponable() error {
+	switch {
+	case !c.JudgeLater:
+		return nil
+	case c.Capture == "":
+		return process.Hinted("--judge-later needs the journal", "add --capture FILE, and run claudeless verify FILE later")
+	case c.JUnit != "" || c.JSON != "" || c.GitHub || c.Accept.Accept || len(c.Faults) > 0:
+		return process.Hinted("--judge-later gives no verdict to report", "give --junit, --json, --github and --accept to claudeless verify; --faults judges at once")
+	}
+	return nil
 }
 
 func afterDashes(words []string) []string {

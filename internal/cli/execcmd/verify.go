@@ -11,8 +11,10 @@ import (
 
 // Verify judges journals that were written earlier.
 type Verify struct {
-	Journals []string `arg:"" name:"journal" help:"Journals of one run, in any order"`
-	Scenario string   `short:"s" placeholder:"FILE" help:"Scenario with the expectations (default: the scenario of the run)"`
+	Journals []string `arg:"" name:"journal" help:"Journals of one run or of its shards, in any order"`
+	Scenario string   `short:"s" placeholder:"FILE" help:"Judge every run by this scenario (default: each by its own)"`
+	Runs     int      `placeholder:"N" help:"Fail unless the journals hold N runs of claude"`
+	Shards   int      `placeholder:"N" help:"Fail unless N different journals are given"`
 	Strict   bool     `help:"Also fail on warnings about the scenario, such as a rule that answered no prompt"`
 	Lenient  bool     `help:"Do not report set-up findings (S01, S02, …)"`
 	NoRuns   bool     `name:"allow-no-runs" help:"Accept a journal in which claude was never started"`
@@ -24,7 +26,7 @@ type Verify struct {
 
 // Run exits as exec would have done.
 func (c *Verify) Run(ctx context.Context, s *process.System) error {
-	in := verdict.Input{Lenient: c.Lenient, Strict: c.Strict, AllowNoRuns: c.NoRuns}
+	in := verdict.Input{Lenient: c.Lenient, Strict: c.Strict, AllowNoRuns: c.NoRuns, Runs: c.Runs, Journals: c.Shards}
 	if c.Sweep != "" {
 		runner.Sweep(c.Sweep, &in)
 	}
@@ -32,10 +34,7 @@ func (c *Verify) Run(ctx context.Context, s *process.System) error {
 		return err
 	}
 	report := verdict.Judge(in)
-	err := c.reports(s).Write(&report, s.Stderr)
-	if in.Scenario != nil {
-		err = errors.Join(err, c.write(ctx, s, in.Scenario.File(), report.Unmatched))
-	}
+	err := errors.Join(c.reports(s).Write(&report, s.Stderr), c.write(ctx, s, report.Unmatched))
 	if code := report.ExitCode(); code != 0 {
 		return &process.ExitError{Code: code, Err: err}
 	}

@@ -19,6 +19,8 @@ type Options struct {
 	// Reports says what is written beside the lines on Stderr.
 	Reports Reports
 	Guard   guard.Level
+	// JudgeLater leaves the verdict to those who read the journal of Capture.
+	JudgeLater bool
 	// FreshHome gives the command an empty home directory.
 	FreshHome bool
 	// EnvFor are hosts, or variables, that are told where claude is.

@@ -41,16 +41,19 @@ func Run(ctx context.Context, o Options) (*verdict.Report, error) {
 	if errors.Is(err, errSetUp) {
 		return nil, err
 	}
+	if err != nil {
+		fmt.Fprintf(o.System.Stderr, "claudeless: error: %v\n", err)
+	}
+	if o.JudgeLater {
+		return &verdict.Report{Command: &result}, r.postpone(left)
+	}
 	report, judgeErr := r.judge(left)
 	if report == nil {
-		return nil, errors.Join(err, judgeErr)
+		return nil, judgeErr
 	}
 	report.Command = &result
 	if report.ExitCode() != 0 {
 		report.Verdict = "failed"
-	}
-	if err != nil {
-		fmt.Fprintf(o.System.Stderr, "claudeless: error: %v\n", err)
 	}
 	return report, errors.Join(judgeErr, o.Reports.Write(report, o.System.Stderr))
 }
@@ -106,6 +109,14 @@ func (r *run) relay(a *proc.Attached) (stop func()) {
 		}
 	}()
 	return func() { unsubscribe(); close(done) }
+}
+
+// postpone writes into the journal what it does not tell by itself: the breaches of the
+// guard, and what the command left running.
+func (r *run) postpone(left []leftover) error {
+	report := verdict.Report{Findings: append(findings(left), r.api.found()...)}
+	fmt.Fprintf(r.System.Stderr, "claudeless: verdict: left to claudeless verify %s\n", r.Capture)
+	return report.AppendTo(r.journal, r.System.Now, r.System.PID, r.System.Environ)
 }
 
 // judge reads the journal, holds the run against the scenario and writes the

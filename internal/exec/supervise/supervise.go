@@ -88,12 +88,11 @@ func (w *witness) end(err error) int {
 // judge holds the set-up of this one process against the rules of --strict, one
 // line on stderr for each that is broken.
 func (w *witness) judge() int {
-	var in verdict.Input
+	in := verdict.Input{Process: w.sys.PID}
 	if err := in.ReadFiles([]string{w.path}, ""); err != nil {
 		fmt.Fprintf(w.sys.Stderr, "claudeless: error: --strict: %v\n", err)
 		return verdict.ExitStrict
 	}
-	in.Entries = slices.DeleteFunc(in.Entries, func(e journal.Entry) bool { return e.PID != w.sys.PID })
 	report := verdict.Judge(in)
 	code := 0
 	for _, f := range report.Strict() {

@@ -167,19 +167,23 @@ func (p *process) hopeless() bool { return slices.Contains([]int{400, 401, 403, 
 
 // shared is C11: two processes write one session at the same time.
 func (l *findings) shared(runs []*process) {
-	latest := map[string]*process{} // of each session: that with the last result so far
+	latest := map[string]*process{} // of each session of a configuration directory: that with the last result so far
 	for _, p := range runs {
 		if p.SessionID == "" || p.firstTurn < 0 {
 			continue
 		}
-		q := latest[p.SessionID]
+		session := p.SessionID
+		if p.setup != nil {
+			session += "\x00" + p.setup.Env["CLAUDE_CONFIG_DIR"]
+		}
+		q := latest[session]
 		if q != nil && q.lastResult > p.firstTurn {
 			l.add(p, "C11", levelError,
 				fmt.Sprintf("two processes (%d and %d) wrote the session %s at the same time", q.PID, p.PID, p.SessionID),
 				"wait for the end of a process before its session is resumed, or give --fork-session")
 		}
 		if q == nil || p.lastResult > q.lastResult {
-			latest[p.SessionID] = p
+			latest[session] = p
 		}
 	}
 }

@@ -1,8 +1,10 @@
 package verdict
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
@@ -26,14 +28,27 @@ type Input struct {
 	Findings []Finding
 	// Torn is how many lines of the journal could not be read.
 	Torn int
+	// Runs is how many runs of claude there must be; 0 = any number.
+	Runs int
+	// Journals is how many different journals there must be; 0 = any number.
+	Journals int
+	// Process leaves out what other processes have written; 0 = nothing is left out.
+	Process int
 	// Killed are processes that were ended from outside by whoever ran the command:
 	// their end is nobody's fault.
 	Killed []int
+
+	// parts judge the entries that belong to different scenarios; nil = all belong to
+	// Scenario.
+	parts []part
+	// sums are the digests of the journals so far, of each one once.
+	sums [][sha256.Size]byte
 }
 
 // ReadFiles adds the lines of journals, in the order of time where there are
-// several, and loads the scenario: the one that is named, else the one that the
-// processes were given. What was judged before is left out.
+// several, and loads the scenario that is named, else those that the processes were
+// given: each run is judged by its own. A journal that is given twice counts once.
+// What was judged before is left out.
 func (in *Input) ReadFiles(journals []string, scenario string) error {
 	for _, name := range journals {
 		if err := in.read(name); err != nil {
@@ -44,10 +59,7 @@ func (in *Input) ReadFiles(journals []string, scenario string) error {
 		slices.SortStableFunc(in.Entries, func(a, b journal.Entry) int { return a.When.Compare(b.When) })
 	}
 	if scenario == "" {
-		scenario = in.scenarioOfRuns()
-	}
-	if scenario == "" {
-		return nil
+		return in.loadOfRuns()
 	}
 	var err error
 	in.Scenario, err = LoadScenario(scenario)
@@ -64,22 +76,27 @@ func (in *Input) read(name string) error {
 		const line = 400 // bytes, more or less
 		in.Entries = slices.Grow(in.Entries, int(min(info.Size()/line, 1<<20)))
 	}
-	whole := 0
-	for e, err := range journal.Read(file) {
+	first, torn, whole, sum := len(in.Entries), 0, 0, sha256.New()
+	for e, err := range journal.Read(io.TeeReader(file, sum)) {
 		switch {
 		case errors.Is(err, journal.ErrTorn):
-			in.Torn++
+			torn++
 		case err != nil:
 			return fmt.Errorf("%s: %w", name, err)
 		default:
 			whole++
-			if !judged(e) {
+			if e.Source = len(in.sums); !judged(e) && (in.Process == 0 || e.PID == in.Process) {
 				in.Entries = append(in.Entries, e)
 			}
 		}
 	}
-	if whole == 0 && in.Torn > 0 {
+	if whole == 0 && torn > 0 {
 		return fmt.Errorf("%s: %w", name, journal.ErrTorn)
+	}
+	if digest := [sha256.Size]byte(sum.Sum(nil)); slices.Contains(in.sums, digest) {
+		in.Entries = in.Entries[:first]
+	} else {
+		in.sums, in.Torn = append(in.sums, digest), in.Torn+torn
 	}
 	return nil
 }
@@ -88,20 +105,6 @@ func (in *Input) read(name string) error {
 // itself.
 func judged(e journal.Entry) bool {
 	return e.Finding != nil && e.Finding.Time != "" || e.Expectation != nil && e.SessionID == ""
-}
-
-// scenarioOfRuns is the first that a process was given; empty = none.
-func (in *Input) scenarioOfRuns() string {
-	for _, e := range in.Entries {
-		switch {
-		case e.Run == nil:
-		case e.Run.ScenarioFile != "":
-			return e.Run.ScenarioFile
-		case e.Run.Scenario != "":
-			return e.Run.Scenario
-		}
-	}
-	return ""
 }
 
 // LoadScenario loads a file, or by its bare name a scenario of the library.

@@ -54,6 +54,8 @@ type Unmatched struct {
 	Nearest []string `json:"nearest"`
 	// Rule would answer it, as it is written in a scenario.
 	Rule string `json:"rule"`
+	// File is the scenario that is to have the rule; empty = there is none.
+	File string `json:"-"`
 }
 
 // Run is one process that ran as claude.

@@ -26,9 +26,9 @@ type process struct {
 // be given to a later process again.
 func split(entries []journal.Entry) []*process {
 	var all []*process
-	current := map[int]*process{}
+	current := map[processKey]*process{}
 	for i, e := range entries {
-		p := current[e.PID]
+		p := current[keyOf(e)]
 		switch {
 		case e.Expectation != nil || e.Finding != nil || e.Request != nil || e.SideRequest != nil || e.Exchange != nil:
 			continue
@@ -36,7 +36,7 @@ func split(entries []journal.Entry) []*process {
 			continue
 		case p == nil || e.Start != nil && len(p.entries) > 0:
 			p = &process{Run: Run{PID: e.PID, Argv: []string{}, Prompts: []string{}, Tools: []string{}}, began: e.When, firstTurn: -1, lastResult: -1}
-			current[e.PID] = p
+			current[keyOf(e)] = p
 			all = append(all, p)
 		}
 		p.take(i, e)

@@ -52,28 +52,27 @@ func (l *findings) askedAgain() {
 	if l.in.Scenario == nil {
 		return
 	}
-	asked := map[string]bool{} // the rules that answer once
+	once := map[string]bool{}
 	for i := range l.in.Scenario.Responses {
-		if l.in.Scenario.Responses[i].Once {
-			asked[fmt.Sprintf("responses[%d]", i)] = false
-		}
+		once[fmt.Sprintf("responses[%d]", i)] = l.in.Scenario.Responses[i].Once
 	}
+	type use struct {
+		source int
+		rule   string
+	}
+	used := map[use]bool{}
 	for _, e := range l.in.Entries {
 		q := e.Request
-		if q == nil || q.Prompt == "" || q.Attempt > 1 {
+		if q == nil || q.Prompt == "" || q.Attempt > 1 || !once[q.Rule] {
 			continue
 		}
-		again, once := asked[q.Rule]
-		if !once {
-			continue
-		}
-		if again {
+		if used[use{e.Source, q.Rule}] {
 			l.list = append(l.list, Finding{
 				ID: "S02", Level: levelError, Text: "the rule answers one prompt, and there was another: " + quoted(q.Prompt), Advice: "add a rule for it",
 				File: q.File, Line: q.Line, Time: e.Time,
 			})
 		}
-		asked[q.Rule] = true
+		used[use{e.Source, q.Rule}] = true
 	}
 }
 
@@ -121,6 +120,9 @@ func (l *findings) unansweredRequests() {
 
 func (l *findings) unanswered(prompt string, nearest []string, f Finding) {
 	u := Unmatched{Prompt: prompt, Nearest: append([]string{}, nearest...), Rule: scaffold.Rule(prompt)}
+	if l.in.Scenario != nil {
+		u.File = l.in.Scenario.File()
+	}
 	f.ID, f.Level, f.Text, f.Advice = "S02", levelError, "no rule matches the prompt "+quoted(prompt), u.advice()
 	l.list, l.unmatched = append(l.list, u.near(f)), append(l.unmatched, u)
 }

@@ -13,14 +13,17 @@ import (
 // unplayed is S05: turns and steps that the run did not come to.
 func unplayed(in Input) []Finding {
 	p := plays{in: &in, at: map[string]*playing{}}
+	homes := map[processKey]string{} // where processes keep their sessions
 	for _, e := range in.Entries {
 		switch {
+		case e.Run != nil:
+			homes[keyOf(e)] = e.Run.Env["CLAUDE_CONFIG_DIR"]
 		case e.Start != nil:
 			p.driven = p.driven || strings.Contains(strings.Join(e.Start.Argv, "="), "--input-format=stream-json")
 		case e.Unplayed != nil:
 			p.found = append(p.found, unplayedStep(e, e.Unplayed))
 		case e.Match != nil && !e.Match.Injected:
-			p.matched(e, e.SessionID, e.Match.Rule)
+			p.matched(e, e.SessionID+"\x00"+homes[keyOf(e)], e.Match.Rule)
 		case e.Request != nil && e.Request.Session != "":
 			p.requested(e, e.Request)
 		}

@@ -14,8 +14,27 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// Judge judges a run.
+// Judge judges a run, or several that had different scenarios.
 func Judge(in Input) Report {
+	r := Report{Expectations: []Expectation{}, Runs: []Run{}, Findings: []Finding{}, Unmatched: []Unmatched{}}
+	for _, one := range in.split() {
+		more := judge(one)
+		r.Expectations = append(r.Expectations, more.Expectations...)
+		r.Runs = append(r.Runs, more.Runs...)
+		r.Findings = append(r.Findings, more.Findings...)
+		r.Unmatched = append(r.Unmatched, more.Unmatched...)
+	}
+	r.Findings = append(r.Findings, in.missing(len(r.Runs))...)
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(rank(a.Level), rank(b.Level)) })
+	r.Verdict = "ok"
+	if r.ExitCode() != 0 {
+		r.Verdict = "failed"
+	}
+	return r
+}
+
+// judge judges the runs of one scenario; the findings are in no order yet.
+func judge(in Input) Report {
 	runs := split(in.Entries)
 	r := Report{Expectations: expectations(in), Runs: []Run{}}
 	for _, p := range runs {
@@ -34,11 +53,6 @@ func Judge(in Input) Report {
 			ID: "J01", Level: levelWarn, Text: count(in.Torn, "line") + " of the journal could not be read",
 			Advice: "a process was killed while it wrote, or the file is no journal",
 		})
-	}
-	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(rank(a.Level), rank(b.Level)) })
-	r.Verdict = "ok"
-	if r.ExitCode() != 0 {
-		r.Verdict = "failed"
 	}
 	return r
 }
@@ -84,8 +98,8 @@ func expectations(in Input) []Expectation {
 
 // speaker is the model of a process, or of an agent in it.
 type speaker struct {
-	pid   int
-	agent string
+	process processKey
+	agent   string
 }
 
 // seen is the run as expectations look at it.
@@ -93,7 +107,7 @@ func seen(entries []journal.Entry) *scenarios.Seen {
 	var s scenarios.Seen
 	var api asked
 	heard := map[speaker]string{} // message of each that was heard last
-	retries := map[int]int{}
+	retries := map[processKey]int{}
 	for _, e := range entries {
 		switch {
 		case e.Prompt != nil:
@@ -107,21 +121,21 @@ func seen(entries []journal.Entry) *scenarios.Seen {
 		case e.Exit != nil:
 			s.Exit(e.Exit.Code)
 		case e.Retry != nil:
-			retries[e.PID] = e.Retry.Attempt
+			retries[keyOf(e)] = e.Retry.Attempt
 		case e.Request != nil:
 			api.take(&s, e.Request, after(entries, e))
 		case e.Model != nil:
-			by := speaker{e.PID, e.Model.Agent}
+			by := speaker{keyOf(e), e.Model.Agent}
 			if heard[by] == e.Model.MessageID {
 				continue
 			}
 			heard[by] = e.Model.MessageID
 			if e.Model.GoesOn {
-				s.GoOn(retries[e.PID])
+				s.GoOn(retries[keyOf(e)])
 			} else {
-				s.Request(scenarios.RequestSeen{Model: e.Model.Model, Retries: retries[e.PID], AfterMS: after(entries, e)})
+				s.Request(scenarios.RequestSeen{Model: e.Model.Model, Retries: retries[keyOf(e)], AfterMS: after(entries, e)})
 			}
-			delete(retries, e.PID)
+			delete(retries, keyOf(e))
 		}
 	}
 	api.tell(&s)

@@ -41,6 +41,8 @@ type Run struct {
 	Scenario string `json:"scenario,omitempty"`
 	// ScenarioFile is the absolute path of its file; absent = no file.
 	ScenarioFile string `json:"scenario_file,omitempty"`
+	// ScenarioDigest is the SHA-256 of that scenario and the files that it includes.
+	ScenarioDigest string `json:"scenario_digest,omitempty"`
 	// Model is the full name of the model at the start.
 	Model string `json:"model"`
 	// PermissionMode is the mode at the start.

@@ -81,6 +81,9 @@ type Entry struct {
 	Head
 	// When is Time; zero = it could not be read.
 	When time.Time
+	// Source numbers the journals that are read together, from 0: process ids of two
+	// machines may be the same.
+	Source int
 	Line
 }
 

@@ -1,0 +1,135 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/claudeless/claudeless/internal/record/journal"
+	"github.com/claudeless/claudeless/scenarios"
+)
+
+// processKey identifies a process among the journals that are read together.
+type processKey struct{ source, pid int }
+
+func keyOf(e journal.Entry) processKey { return processKey{e.Source, e.PID} }
+
+// scenarioKey identifies the scenario of a run: its file or its name in the library,
+// and the digest of its sources.
+type scenarioKey struct{ name, digest string }
+
+// part is the entries that are judged by one scenario.
+type part struct {
+	scenario *scenarios.Scenario
+	entries  []journal.Entry
+	changed  *Finding // the scenario is not the one of the run any more; nil = it is
+}
+
+// loadOfRuns loads the scenarios that the runs were given.
+func (in *Input) loadOfRuns() error {
+	owners, order := in.scenariosOfEntries()
+	var all []part
+	for _, key := range order {
+		loaded, err := LoadScenario(key.name)
+		if err != nil {
+			return err
+		}
+		p := part{scenario: loaded}
+		if key.digest != "" && loaded.Digest() != key.digest {
+			p.changed = &Finding{
+				ID: "S17", Level: levelError, Text: "the scenario has changed since the run: " + key.name, File: loaded.File(),
+				Advice: "run the command again, or name the scenario to judge by with -s FILE",
+			}
+		}
+		all = append(all, p)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	in.Scenario = all[0].scenario
+	if len(all) == 1 && all[0].changed == nil {
+		return nil
+	}
+	for i, e := range in.Entries {
+		p := &all[max(0, slices.Index(order, owners[i]))]
+		p.entries = append(p.entries, e)
+	}
+	in.parts = all
+	return nil
+}
+
+// scenariosOfEntries returns the scenario of each entry, and every scenario in the
+// order of the runs. Lines of processes without a scenario belong to the first
+// scenario of their journal.
+func (in *Input) scenariosOfEntries() (owners, order []scenarioKey) {
+	runs := make([]int, len(in.Entries)) // number of the run that wrote the entry
+	current, count := map[processKey]int{}, 0
+	own, first := map[int]scenarioKey{}, map[int]scenarioKey{} // by run, by journal
+	for i, e := range in.Entries {
+		run, known := current[keyOf(e)]
+		if !known || e.Start != nil {
+			count++
+			run = count
+			current[keyOf(e)] = run
+		}
+		runs[i] = run
+		if e.Run == nil || cmp.Or(e.Run.ScenarioFile, e.Run.Scenario) == "" {
+			continue
+		}
+		key := scenarioKey{cmp.Or(e.Run.ScenarioFile, e.Run.Scenario), e.Run.ScenarioDigest}
+		own[run] = key
+		if _, found := first[e.Source]; !found {
+			first[e.Source] = key
+		}
+		if !slices.Contains(order, key) {
+			order = append(order, key)
+		}
+	}
+	owners = make([]scenarioKey, len(runs))
+	for i, run := range runs {
+		key, found := own[run]
+		if !found {
+			key = first[in.Entries[i].Source]
+		}
+		owners[i] = key
+	}
+	return owners, order
+}
+
+// split returns an input for each scenario. What was found outside of the journals
+// goes with the first one.
+func (in *Input) split() []Input {
+	if in.parts == nil {
+		return []Input{*in}
+	}
+	var all []Input
+	for i, p := range in.parts {
+		one := *in
+		one.parts, one.Scenario, one.Entries = nil, p.scenario, p.entries
+		if i > 0 {
+			one.Findings, one.Torn = nil, 0
+		}
+		if p.changed != nil && !in.Lenient {
+			one.Findings = append(slices.Clone(one.Findings), *p.changed)
+		}
+		all = append(all, one)
+	}
+	return all
+}
+
+// missing is S18: fewer or more runs or journals than were demanded.
+func (in *Input) missing(runs int) []Finding {
+	var found []Finding
+	for _, demand := range []struct {
+		want, got int
+		noun      string
+	}{{in.Runs, runs, "runs of claude"}, {in.Journals, len(in.sums), "different journals"}} {
+		if demand.want > 0 && demand.got != demand.want {
+			found = append(found, Finding{
+				ID: "S18", Level: levelError, Text: fmt.Sprintf("expected %d %s, got %d", demand.want, demand.noun, demand.got),
+				Advice: "check that the journal of every shard is given, once",
+			})
+		}
+	}
+	return found
+}
