@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -413,10 +414,18 @@ func TestHTTPHangingDelete(t *testing.T) {
 }
 
 // TestHTTPRedirect: a redirect is followed, and the configured headers go to
-// the configured server only.
+// the configured server only; the other one never learns the URL of the first, nor a
+// session that it has not given out itself (N34).
 func TestHTTPRedirect(t *testing.T) {
 	t.Parallel()
-	f := newFakeHTTP(t, nil)
+	var mu sync.Mutex
+	var told []string // what the other server got of each request
+	f := newFakeHTTP(t, func(_ int, r *http.Request) int {
+		mu.Lock()
+		defer mu.Unlock()
+		told = append(told, fmt.Sprint(r.Method, r.URL, r.Header))
+		return 0
+	})
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer sesame" {
 			w.WriteHeader(http.StatusUnauthorized)
@@ -426,13 +435,47 @@ func TestHTTPRedirect(t *testing.T) {
 	}))
 	t.Cleanup(front.Close)
 	cfg := remote(f)
+	cfg.URL = front.URL + "/mcp?key=of-the-first"
+	m := start(t, Options{Servers: []ServerConfig{cfg}})
+	if got := call(t, m, "echo", `{}`); got != `[{"type":"text","text":"ok"}]` {
+		t.Errorf("got %s", got)
+	}
+	if !strings.Contains(f.log(), "tools/call S") {
+		t.Errorf("its own session did not come back\n%s", f.log())
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	for _, request := range told {
+		if strings.Contains(request, "sesame") || strings.Contains(request, "Referer") || strings.Contains(request, "of-the-first") {
+			t.Errorf("the other server was told %s", request)
+		}
+	}
+}
+
+// TestHTTPRedirectedSession: the id of a session stays with the server that has given
+// it out, also when that one sends a later request elsewhere.
+func TestHTTPRedirectedSession(t *testing.T) {
+	t.Parallel()
+	foreign := newFakeHTTP(t, nil)
+	f := newFakeHTTP(t, nil)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if bytes.Contains(body, []byte("tools/call")) {
+			http.Redirect(w, r, foreign.URL+"/mcp", http.StatusTemporaryRedirect)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		f.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	cfg := remote(f)
 	cfg.URL = front.URL + "/mcp"
 	m := start(t, Options{Servers: []ServerConfig{cfg}})
 	if got := call(t, m, "echo", `{}`); got != `[{"type":"text","text":"ok"}]` {
 		t.Errorf("got %s", got)
 	}
-	if strings.Contains(f.log(), "sesame") {
-		t.Errorf("the other server was told\n%s", f.log())
+	if log := foreign.log(); !strings.HasPrefix(log, "POST tools/call  ") {
+		t.Errorf("the other server was told\n%s", log)
 	}
 }
 

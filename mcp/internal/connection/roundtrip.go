@@ -40,6 +40,7 @@ type roundTripper struct {
 	standing *standing
 	pass     pass
 	status   atomic.Int64 // of the last answer
+	issuer   atomic.Value // string: the origin that has given out the id of the session
 }
 
 // standing is the optional GET stream of an endpoint. It waits for ready, after
@@ -83,6 +84,9 @@ func (p *pass) renew(ctx context.Context, refusal *http.Response, used map[strin
 	}
 	return p.headers, true
 }
+
+// sessionHeader names the session, as its server has called it.
+const sessionHeader = "Mcp-Session-Id"
 
 // deleteLimit bounds the DELETE that ends a session.
 const deleteLimit = time.Second
@@ -150,12 +154,21 @@ func (t *roundTripper) send(ctx context.Context, req *http.Request, headers map[
 	if get {
 		req.Header.Del("Content-Type")
 	}
-	if originOf(req.URL) == t.origin { // a redirect to somebody else does not carry secrets there
+	req.Header.Del("Referer") // a redirect would tell the next server the URL of this one, with its query
+	to := originOf(req.URL)
+	if to == t.origin { // a redirect to somebody else does not carry secrets there
 		for k, v := range headers {
 			req.Header.Set(k, v)
 		}
 	}
-	return t.base.RoundTrip(req)
+	if issuer, ok := t.issuer.Load().(string); ok && issuer != to {
+		req.Header.Del(sessionHeader)
+	}
+	resp, err := t.base.RoundTrip(req)
+	if err == nil && resp.Header.Get(sessionHeader) != "" {
+		t.issuer.Store(to)
+	}
+	return resp, err
 }
 
 // sendAgain renews the headers that were refused and repeats the request.
