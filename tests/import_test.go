@@ -114,7 +114,7 @@ var packageTable = []row{
 	{0, "internal/exec/gate", "steps of several processes held back until somebody lets them go on", "internal/base/proc"},
 	{2, "internal/exec/procio", "the streams, signals and end of a process: watched, and spoiled by faults", "internal/base/diag internal/record/journal internal/base/ordered internal/base/plainjson internal/base/process"},
 	{2, "internal/exec/scaffold", "rules for unmatched prompts, written into a scenario", "internal/base/diag internal/base/tomltext scenarios"},
-	{2, "internal/exec/verdict", "expectations, conduct and strictness judged over a journal; the reports", "internal/exec/scaffold internal/base/diag internal/record/journal internal/base/junit scenarios"},
+	{2, "internal/exec/verdict", "expectations, conduct and strictness judged over a journal; the reports", "internal/exec/scaffold internal/base/diag internal/record/journal internal/base/junit internal/record/redact scenarios"},
 	{1, "internal/exec/guard", "who reaches a real claude or a vendor: seen, cut off and named", "internal/record/redact"},
 	{3, "internal/exec/runner", "a command with the double in the place of claude: shims, guard, verdict", "internal/exec/procio internal/exec/guard internal/api internal/base/proc internal/base/process internal/base/localhttp internal/exec/verdict scenarios"},
 	{3, "internal/exec/supervise", "the edge of one process that runs as claude: its journal, its fault, its strictness", "internal/base/argv internal/exec/procio internal/record/journal internal/base/proc internal/base/process internal/exec/verdict"},

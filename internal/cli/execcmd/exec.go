@@ -27,7 +27,7 @@ type Reports struct {
 }
 
 func (f *Reports) reports(s *process.System) runner.Reports {
-	r := runner.Reports{JUnit: f.JUnit, JSON: f.JSON, GitHub: f.GitHub}
+	r := runner.Reports{JUnit: f.JUnit, JSON: f.JSON, GitHub: f.GitHub, Environ: s.Environ}
 	if f.GitHub {
 		r.Summary = s.Getenv("GITHUB_STEP_SUMMARY")
 	}

@@ -14,11 +14,17 @@ type Reports struct {
 	JUnit, JSON string
 	Summary     string // Markdown is appended to it: GITHUB_STEP_SUMMARY
 	GitHub      bool   // annotations on stderr
+	// Environ is the environment whose secret values no report shows.
+	Environ []string
 }
 
-// Write writes a verdict: its lines on stderr, then the files. A file that cannot
-// be written keeps none of the others from being.
+// Write writes a verdict: its lines on stderr, then the files, all of them without
+// secrets. A file that cannot be written keeps none of the others from being.
 func (o Reports) Write(r *verdict.Report, stderr io.Writer) error {
+	r, err := r.Redacted(o.Environ)
+	if err != nil {
+		return err
+	}
 	errs := []error{r.Write(stderr, verdict.Lines)}
 	if o.GitHub {
 		errs = append(errs, r.Write(stderr, verdict.Annotations))

@@ -33,8 +33,10 @@
 // `tool.ran_with`, which is left out when nobody changed anything. `prompt` is
 // what the host sent, unless `injected` says that the CLI itself wrote it.
 //
-// Secrets never stand in a journal: values of variables whose names look like
-// secrets, and texts that look like keys, are `[redacted]`.
+// A journal holds no secrets: values of variables whose names look like secrets,
+// and texts that look like keys, passwords or cookies, are `[redacted]`. The reports
+// of exec and verify (--json, --junit, --github, the lines on stderr) are redacted in
+// the same way.
 package journal
 
 //go:generate go run ../../tools/schemadoc -dir . -type Line -head Head -json ../../../docs/schema/journal.json -md ../../../docs/journal.md

@@ -1,14 +1,27 @@
 package redact
 
-import "strings"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // Args hides the secrets of a command line, one argument each: values of
-// options such as --token X and -u user:password, beside what String hides.
+// options such as --token X and -u user:password, the same values where they are
+// repeated in the line, and all that String hides.
 func (r *Redactor) Args(args []string) []string {
+	inside := r.withValues(args)
+	found := inside.options(args)
 	out := make([]string, len(args))
 	option := "" // the option whose value may come next
 	for i, arg := range args {
-		out[i] = r.arg(option, arg)
+		switch start := valueAt(option, arg); {
+		case start >= 0 && !isPlaceholder(arg[start:]):
+			out[i] = arg[:start] + r.label.For("VALUE", arg[start:])
+		case isJSON(arg):
+			out[i] = inside.String(arg)
+		default:
+			out[i] = inside.without(arg, merge(append(inside.Find(arg), found[i]...)))
+		}
 		option = ""
 		if strings.HasPrefix(arg, "-") {
 			option = arg
@@ -17,18 +30,72 @@ func (r *Redactor) Args(args []string) []string {
 	return out
 }
 
-func (r *Redactor) arg(option, arg string) string {
-	name := strings.TrimLeft(option, "-")
-	if option != "" && !strings.HasPrefix(arg, "-") {
-		if nameLooksSecret(name) && !isPlaceholder(arg) {
-			return r.label.For("VALUE", arg)
+func isJSON(arg string) bool {
+	return (strings.HasPrefix(arg, "{") || strings.HasPrefix(arg, "[")) && json.Valid([]byte(arg))
+}
+
+// withValues is a redactor that also knows the values which the arguments of a
+// command line name as secret.
+func (r *Redactor) withValues(args []string) *Redactor {
+	values := newKnown(nil, nil)
+	option := ""
+	for _, arg := range args {
+		if start := valueAt(option, arg); start >= 0 {
+			values.add(arg[start:], "VALUE")
 		}
-		if user, password, ok := strings.Cut(arg, ":"); ok && (name == "u" || name == "user" || name == "proxy-user") && !isPlaceholder(password) {
-			return user + ":" + r.label.For("VALUE", password)
+		option = ""
+		if strings.HasPrefix(arg, "-") {
+			option = arg
 		}
 	}
-	if name, value, ok := strings.Cut(arg, "="); ok && nameLooksSecret(strings.TrimLeft(name, "-")) && !strings.ContainsAny(name, " /?&") && !isPlaceholder(value) {
-		return name + "=" + r.label.For("VALUE", value)
+	if len(values.forms) == 0 {
+		return r
 	}
-	return r.String(arg)
+	return &Redactor{label: r.label, known: r.known, more: values, personal: r.personal, shapes: r.rules()}
+}
+
+// valueAt is where in an argument a secret begins that a name announces: that of the
+// option before, or one in front of an equals sign; -1 = nowhere.
+func valueAt(option, arg string) int {
+	if name := strings.TrimLeft(option, "-"); option != "" && !strings.HasPrefix(arg, "-") {
+		if nameLooksSecret(name) {
+			return 0
+		}
+		if user, _, ok := strings.Cut(arg, ":"); ok && (name == "u" || name == "user" || name == "proxy-user") {
+			return len(user) + 1
+		}
+	}
+	name, _, ok := strings.Cut(arg, "=")
+	if ok && nameLooksSecret(strings.TrimLeft(name, "-")) && !strings.ContainsAny(name, " /?&") {
+		return len(name) + 1
+	}
+	return -1
+}
+
+// options finds, by argument, the secrets that follow options of well-known commands,
+// such as sshpass -p X: the arguments are read as one line in which each is a word.
+func (r *Redactor) options(args []string) map[int][]Finding {
+	const inWord = '_' // takes the place of what would end a word
+	var line []byte
+	starts := make([]int, len(args))
+	for i, arg := range args {
+		starts[i] = len(line)
+		for _, c := range []byte(arg) {
+			if c <= ' ' || strings.IndexByte("\"'|;&", c) >= 0 {
+				c = inWord
+			}
+			line = append(line, c)
+		}
+		line = append(line, ' ')
+	}
+	found := map[int][]Finding{}
+	for _, f := range r.rules().inLine(string(line)) {
+		for i, arg := range args {
+			start, end := max(f.Start-starts[i], 0), min(f.End-starts[i], len(arg))
+			if start < end {
+				found[i] = append(found[i], Finding{Kind: f.Kind, Start: start, End: end, Sure: f.Sure})
+			}
+		}
+	}
+	return found
 }

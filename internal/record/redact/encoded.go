@@ -105,3 +105,12 @@ func decode(word string) (plain string, ok bool) {
 }
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) && !unicode.IsSpace(r) }
+
+// withoutEscapes is a text of the same length with blanks in the place of the escapes
+// of a quoted string: of \n the letter would be taken for a part of the next word.
+func withoutEscapes(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	return strings.NewReplacer(`\\`, `\\`, `\n`, "\n\n", `\r`, "\n\n", `\t`, "\t\t", `\"`, ` "`, `\'`, ` '`).Replace(s)
+}

@@ -14,6 +14,7 @@ type rule struct {
 	group    int     // the secret's group; 0 = the first that matched, or all
 	guess    bool    // by the name beside a value; see Finding.Sure
 	context  bool    // by what stands before a value of any look
+	line     bool    // by options of a command, which may also come as a list of arguments
 }
 
 // keyword is a word near which a rule is tried.
@@ -55,6 +56,11 @@ func (r rule) gateOf(word string) gate {
 		return header
 	case "url-password":
 		return authority
+	case "pgpass":
+		if word == "pgpass" {
+			return anywhere
+		}
+		return open
 	}
 	switch {
 	case strings.HasPrefix(word, "-----"):

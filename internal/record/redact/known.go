@@ -37,6 +37,50 @@ func countOfTokens(name string) bool {
 	return strings.HasSuffix(name, "tokens") || strings.HasPrefix(name, "tokens") || strings.HasSuffix(name, "tokenspersecond")
 }
 
+// variableLooksSecret says of an environment variable that its value is a
+// credential although [nameLooksSecret] does not know the name: a shorter word for
+// one, or a word that is also used for other things, with a value that looks
+// random. Paths are no credentials.
+func variableLooksSecret(name, value string) bool {
+	if strings.HasPrefix(value, "/") || strings.HasPrefix(value, "~") || strings.HasPrefix(value, "./") {
+		return false
+	}
+	words := strings.FieldsFunc(strings.ToUpper(name), func(r rune) bool { return r == '_' || r == '-' || r == '.' })
+	if len(words) == 0 {
+		return false
+	}
+	switch words[len(words)-1] {
+	case "SSHPASS", "PASS", "PW", "PAT", "CRED", "CREDS", "COOKIE", "COOKIES", "JWT", "BEARER", "DSN":
+		return true
+	case "PWD": // that of a shell is a directory
+		return len(words) > 1 && name != "OLDPWD"
+	case "AUTH", "KEY", "SESSION", "WEBHOOK", "SIGNATURE", "SALT":
+		return looksRandom(value)
+	}
+	return false
+}
+
+// looksRandom says of a value that it is one word of letters and digits, and not a
+// number, a version or the name of a file.
+func looksRandom(value string) bool {
+	const enough = 10
+	letters, digits := 0, 0
+	if strings.Contains(value, "/") && strings.Contains(value, ".") {
+		return false
+	}
+	for i := range len(value) {
+		switch c := value[i]; {
+		case c >= '0' && c <= '9':
+			digits++
+		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
+			letters++
+		case c <= ' ':
+			return false
+		}
+	}
+	return len(value) >= enough && letters > 2 && digits > 1
+}
+
 // known finds values that are known to be secret, in every form in which they
 // may stand in a text.
 type known struct {
@@ -53,8 +97,13 @@ type form struct {
 func newKnown(environ, values []string) known {
 	k := known{words: newNeedles(false)}
 	for _, kv := range environ {
-		if name, value, _ := strings.Cut(kv, "="); nameLooksSecret(name) {
+		name, value, _ := strings.Cut(kv, "=")
+		if nameLooksSecret(name) || variableLooksSecret(name, value) {
 			k.add(value, kindOf(name))
+		}
+		if u, err := url.Parse(value); err == nil && strings.Contains(value, "@") {
+			password, _ := u.User.Password()
+			k.add(password, kindOf(name))
 		}
 	}
 	for _, v := range values {
@@ -112,6 +161,9 @@ func inside(enc *base64.Encoding, value string, shift int) string {
 }
 
 func (k *known) find(s string) []Finding {
+	if len(k.forms) == 0 {
+		return nil
+	}
 	var found []Finding
 	k.words.each(s, func(n, start, end int) {
 		f := k.forms[n]

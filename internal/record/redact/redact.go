@@ -37,6 +37,7 @@ type Options struct {
 type Redactor struct {
 	label    Label
 	known    known
+	more     known     // known values of one command line
 	personal *personal // nil = it stays
 
 	mu     sync.Mutex
@@ -70,21 +71,36 @@ func (r *Redactor) Find(s string) []Finding {
 	if len(s) < shortest {
 		return nil
 	}
-	r.mu.Lock()
-	if r.shapes == nil {
-		r.shapes = newShapes()
+	shapes := r.rules()
+	found := slices.Concat(r.known.find(s), r.more.find(s), shapes.find(s), encoded(s, r.known, shapes), glued(s, r.known, shapes))
+	if plain := withoutEscapes(s); plain != s {
+		for _, f := range shapes.find(plain) {
+			for f.End > f.Start && plain[f.End-1] <= ' ' { // half of an escape
+				f.End--
+			}
+			found = append(found, f)
+		}
 	}
-	shapes := r.shapes
-	r.mu.Unlock()
-	found := slices.Concat(r.known.find(s), shapes.find(s), encoded(s, r.known, shapes), glued(s, r.known, shapes))
 	if r.personal != nil {
 		found = append(found, r.personal.find(s)...)
 	}
 	return merge(found)
 }
 
-func (r *Redactor) text(s string) string {
-	found := r.Find(s)
+// rules are the shapes of secrets, made when they are first needed.
+func (r *Redactor) rules() *shapes {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.shapes == nil {
+		r.shapes = newShapes()
+	}
+	return r.shapes
+}
+
+func (r *Redactor) text(s string) string { return r.without(s, r.Find(s)) }
+
+// without is a text without what was found in it.
+func (r *Redactor) without(s string, found []Finding) string {
 	if len(found) == 0 {
 		return s
 	}

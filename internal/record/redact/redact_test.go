@@ -46,6 +46,27 @@ func TestString(t *testing.T) {
 		{"shape with escapes", "u=" + url.QueryEscape("a b "+ghp), "u=a+b+[redacted]"},
 		{"assignment", "export GITHUB_TOKEN=abc123def", "export GITHUB_TOKEN=[redacted]"},
 		{"reference", "export GITHUB_TOKEN=$OTHER API_KEY=${KEY} --token $T", "export GITHUB_TOKEN=$OTHER API_KEY=${KEY} --token $T"},
+		{"cookie of curl", "curl -b session=abc123def https://h", "curl -b session=[redacted] https://h"},
+		{"cookie of curl, quoted", `curl --cookie "a=1; session=abc" https://h`, `curl --cookie "a=[redacted]" https://h`},
+		{"cookie of curl, among other flags", "curl -sSb session=abc123 https://h && go test -bench=Parse", "curl -sSb session=[redacted] https://h && go test -bench=Parse"},
+		{"user of curl, among other flags", "curl -su me:passw0rd https://h", "curl -su me:[redacted] https://h"},
+		{"file of cookies", "curl -b jar.txt --cookie-jar out=1.txt https://h", "curl -b jar.txt --cookie-jar out=1.txt https://h"},
+		{"cookie header", `curl -H "Cookie: a=1; session=xyz" https://h`, `curl -H "Cookie: a=[redacted]" https://h`},
+		{"Docker", "docker login -p " + join("dckr_", "pat_AbC-dEf_1234567890abcdefg"), "docker login -p [redacted]"},
+		{"Telegram", "https://api.telegram.org/bot" + join("110201543", ":AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw_") + "/getMe", "https://api.telegram.org/bot[redacted]/getMe"},
+		{"Telegram, alone", "use " + join("110201543", ":AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw_") + ".", "use [redacted]."},
+		{"Discord", "Bot " + join("MTk4NjIyNDgzNDcxOTI1MjQ4", ".Cl2FMQ.", "ZnCjm1XVW7vRze4b7Cq4se7kKWs") + " x", "Bot [redacted] x"},
+		{"Discord, a webhook", "https://discord.com/api/webhooks/123/" + join("abcDEF123456", "ghiJKL789012"), "https://discord.com/api/webhooks/123/[redacted]"},
+		{"names with dots", "see com.example.MainActivityOfTheApplication.create.theQuickBrownFoxJumpsOverTheLazyDog", "see com.example.MainActivityOfTheApplication.create.theQuickBrownFoxJumpsOverTheLazyDog"},
+		{"pgpass", "echo 'localhost:5432:db:me:s3cret' >> ~/.pgpass", "echo 'localhost:5432:db:me:[redacted]' >> ~/.pgpass"},
+		{"pgpass, any port", "cat >~/.pgpass <<E\n*:*:*:me:s3cret\nh:6543:d:me:pw\\:d\nE", "cat >~/.pgpass <<E\n*:*:*:me:[redacted]\nh:6543:d:me:[redacted]\nE"},
+		{"places in files", "main.go:12:5:undefined:thing\nmain.go:13:5: undefined", "main.go:12:5:undefined:thing\nmain.go:13:5: undefined"},
+		{"netrc", `printf 'machine h.example\n  login me\n  password s3cret\n' > ~/.netrc`, `printf 'machine h.example\n  login me\n  password [redacted]' > ~/.netrc`},
+		{"netrc on one line", "echo default login me password pw >> ~/.netrc", "echo default login me password [redacted] >> ~/.netrc"},
+		{"sshpass", "sshpass -p hunter2 ssh me@h; sshpass -pother ssh h; sshpass -v -p 'a b' ssh h", "sshpass -p [redacted] ssh me@h; sshpass -p[redacted] ssh h; sshpass -v -p '[redacted]' ssh h"},
+		{"sshpass with a file", "sshpass -f ~/pw -e ssh -p 22 h", "sshpass -f ~/pw -e ssh -p 22 h"},
+		{"clients of databases", "mysql -u me -phunter2 -p db; redis-cli -h x -a hunter2 ping", "mysql -u me -p[redacted] -p db; redis-cli -h x -a [redacted] ping"},
+		{"escapes of a quoted text", `"a\nsshpass -p hunter2 x\tcurl -b \"session=abc\" h"`, `"a\nsshpass -p [redacted] x\tcurl -b \"session=[redacted]\" h"`},
 		{"words after bearer and basic", "the bearer of a token, basic operations", "the bearer of a token, basic operations"},
 		{"JSON in a string", `{"a":"{\"password\":\"pa55\"}"}`, `{"a":"{\"password\":\"[redacted]\"}"}`},
 		{"prose", "The token bucket limits the basic operations; see secret sharing and api keys.", "The token bucket limits the basic operations; see secret sharing and api keys."},
@@ -82,6 +103,46 @@ func TestArgs(t *testing.T) {
 	want := []string{"claude", "--token", "[redacted]", "-u", "me:[redacted]", "--api-key=[redacted]", "-p", "hi", "--header", "Authorization: Bearer [redacted]", "--max-tokens", "5"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Options of well-known commands are read across arguments, and a value that one
+// argument names as secret is hidden in the others.
+func TestArgsOfCommands(t *testing.T) {
+	r := redact.New(redact.Options{})
+	for _, c := range []struct{ in, want []string }{
+		{[]string{"sshpass", "-p", "a b", "ssh", "-p", "22", "h"}, []string{"sshpass", "-p", "[redacted]", "ssh", "-p", "22", "h"}},
+		{[]string{"curl", "-b", "a=1; session=xyz", "https://h"}, []string{"curl", "-b", "a=[redacted]", "https://h"}},
+		{[]string{"mysql", "-phunter2", "-p", "db"}, []string{"mysql", "-p[redacted]", "-p", "db"}},
+		{[]string{"env", "MY_TOKEN=hunter22", "claude", "-p", "use hunter22"}, []string{"env", "MY_TOKEN=[redacted]", "claude", "-p", "use [redacted]"}},
+		{[]string{"--token", "$TOKEN", "-u", "me:", "--password=", "x"}, []string{"--token", "$TOKEN", "-u", "me:", "--password=", "x"}},
+		{[]string{"--settings", `{"api_key":"hunter22 \"x"}`, "--", "[x]", "h\xffllo"}, []string{"--settings", `{"api_key":"[redacted]"}`, "--", "[x]", "h\xffllo"}},
+	} {
+		if diff := cmp.Diff(c.want, r.Args(c.in)); diff != "" {
+			t.Errorf("Args(%q) (-want +got):\n%s", c.in, diff)
+		}
+	}
+}
+
+// The values of variables are secret by the name of the variable; where a name is also
+// used for other things, by their look.
+func TestVariables(t *testing.T) {
+	for variable, secret := range map[string]bool{
+		"SSHPASS=hunter2hunter": true, "MYSQL_PWD=hunter2hunter": true, "DB_PASS=only words": true, "GITHUB_PAT=hunter2hunter": true,
+		"SIGNING_KEY=abcdef0123456": true, "NPM_AUTH=bWU6cGFzc3cwcmQx": true, "SLACK_WEBHOOK=T0000/B0000/abcdef": true, "LOGIN_COOKIE=abcdefgh": true,
+		"PWD=some directory": false, "OLDPWD=some directory": false, "SSH_KEY=/home/me/.ssh/id_ed25519": false, "PASS=~/pass": false, "TLS_KEY=./certs/key1234.pem": false,
+		"TLS_KEY=certs/key1234.pem": false, "PRIMARY_KEY=identifier": false, "XDG_SESSION=wayland": false, "SORT_KEY=12345678901": false, "X_KEY=abc de 12345": false,
+		"X_AUTH=required": false, "CLAUDE_CODE_SESSION_ID=0123456789abcdef": false, "=nameless": false, "_=/usr/bin/env": false,
+	} {
+		_, value, _ := strings.Cut(variable, "=")
+		r := redact.New(redact.Options{Environ: []string{variable}})
+		if got := !strings.Contains(r.String("is "+value+" there"), value); got != secret {
+			t.Errorf("%s: hidden %v, want %v", variable, got, secret)
+		}
+	}
+	r := redact.New(redact.Options{Environ: []string{"DATABASE_URL=postgres://me:hunter2hunter@db/x"}})
+	if got := r.String("psql -W hunter2hunter"); got != "psql -W [redacted]" {
+		t.Errorf("the password of a URL in a variable: %q", got)
 	}
 }
 

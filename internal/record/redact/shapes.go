@@ -30,9 +30,22 @@ var ours = [...]rule{
 	{id: "key-header", expr: `(?i)\b(?:x-(?:[a-z0-9]+-)*(?:(?:api)?key|token|secret)|api-key|private-token|cookie|set-cookie)["']?:[ \t]*["']?([^\s"'\\,]{6,})`, keywords: "-key|-apikey|-token|-secret|api-key|cookie", context: true},
 	{id: "flag-value", expr: `(?i)(?:^|[\s"'\[,])--?(?:[a-z0-9]+-)*(?:token|secret|password|passwd|passphrase|api-?key|access-?key|credentials?|auth)(?:=|\s+|"\s*,\s*")["']?([^\s"'\\-][^\s"'\\]{3,})`, keywords: "token|secret|passw|passphrase|api-key|apikey|access-key|accesskey|credential|-auth", context: true},
 	{id: "user-password", expr: `(?:^|[\s"'])(?:-u|--user|--proxy-user)(?:=|\s+|\s*)["']?[^\s:"'/=$-][^\s:"'/]*:([^\s"'@/]{3,})`, keywords: " -u|--user|--proxy-user", context: true},
+	{id: "cookie-header", expr: `(?i)\bcookie["']?:[ \t]*["']?[^\s"'=;]+=([^"'\r\n\\]{3,})`, keywords: "cookie", context: true},
+	{id: "cookie-option", expr: `(?:^|[\s"'])(?:-b\s+|--cookie(?:=|\s+))(?:"[^"=;]+=([^"]+)|'[^'=;]+=([^']+)|[^\s"'=;-][^\s"'=;]*=([^\s"'|&]+))`, keywords: " -b|--cookie", context: true, line: true},
+	{id: "curl-option", expr: `\bcurl\b[^\n|;&]*?\s-[a-zA-Z]*(?:b\s*["']?[^\s"'=;-]+=|u\s*["']?[^\s"':$-]+:)([^\s"'|&]+)`, keywords: "curl", context: true, line: true},
+	{id: "docker-token", expr: `\bdckr_(?:pat|oat)_[A-Za-z0-9_-]{8,}`, keywords: "dckr_"},
+	{id: "telegram-token", expr: `(?:\b|bot)([0-9]{6,12}:A[A-Za-z0-9_-]{33,36})`, keywords: ":a"},
+	{id: "discord-webhook", expr: `\bapi(?:/v[0-9]+)?/webhooks/[0-9]+/([A-Za-z0-9_-]{20,})`, keywords: "/webhooks/"},
+	{id: "pgpass", expr: `(?m)(?:^|[\s"'>]|\\n)[^\s:"'/]+:(?:[0-9]{1,5}|\*):[^\s:"'/]+:[^\s:"'/]+:((?:\\[:\\]|[^\s"'\\:]){3,})`, keywords: "pgpass|:5432:|:*:"},
+	{id: "netrc", expr: `(?i)\b(?:machine` + gap + `[^\s\\]{1,100}|default` + gap + `login` + gap + `[^\s\\]{1,100})` + gap + `(?:(?:login|account)` + gap + `[^\s\\]{1,100}` + gap + `){0,2}password` + gap + `["']?([^\s"'\\]{2,})`, keywords: "machine|login"},
+	{id: "sshpass", expr: `\bsshpass\s+(?:-[vP]\S*\s+(?:[^\s-]\S*\s+)?)*-p\s*(?:"([^"]+)"|'([^']+)'|([^\s"'|;&]+))`, keywords: "sshpass", line: true},
+	{id: "client-password", expr: `\b(?:(?:mysql|mariadb)[a-z-]*\b[^\n|;&]*?\s-p|redis-cli\b[^\n|;&]*?\s-a\s+|docker\s+login\b[^\n|;&]*?\s-p\s+)(?:"([^"]+)"|'([^']+)'|([^\s"'|;&]+))`, keywords: "mysql|mariadb|redis-cli|docker", context: true, line: true},
 	{id: "assignment", expr: `\b(?:[A-Z0-9]+_)*(?:TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|CREDENTIALS?|SECRET_?KEY)["']?\s*[:=]\s*["']?([^\s"'\\` + "`" + `;,&|]{6,})`, keywords: "token|secret|passw|passphrase|key|credential", guess: true},
 	{id: "password", expr: `(?i)(?:password|passwd|passphrase|client_?secret|api_?key|auth_?token|access_?token|refresh_?token|secret_?key)["']?\s*(?::|=|:=|=>)\s*["']([^\s"'\\]{6,})["']`, keywords: "passw|passphrase|secret|key|token", guess: true},
 }
+
+// gap separates the words of a netrc file, also where a shell or JSON spells the line ends out.
+const gap = `(?:\s|\\[nt]){1,9}`
 
 // shapes finds secrets by how they look. Expressions are compiled when their
 // keywords are first seen.
@@ -85,6 +98,10 @@ func spelledOut(keyword string) []string {
 		for _, c := range digits + "abcdef" {
 			words = append(words, keyword+string(c))
 		}
+	case ":a":
+		for _, c := range digits {
+			words = append(words, string(c)+keyword)
+		}
 	}
 	return words
 }
@@ -113,9 +130,22 @@ func (s *shapes) spans(text string) map[int][][2]int {
 }
 
 func (s *shapes) find(text string) []Finding {
+	return append(s.matching(text, func(rule) bool { return true }), discordTokens(text)...)
+}
+
+// inLine finds what the options of a command tell.
+func (s *shapes) inLine(text string) []Finding {
+	return s.matching(text, func(r rule) bool { return r.line })
+}
+
+// matching applies the rules that are chosen.
+func (s *shapes) matching(text string, chosen func(rule) bool) []Finding {
 	spans := s.spans(text)
 	var found []Finding
 	for _, n := range slices.Sorted(maps.Keys(spans)) {
+		if !chosen(s.rules[n]) {
+			continue
+		}
 		for _, span := range spans[n] {
 			found = append(found, s.in(text, n, span)...)
 		}
