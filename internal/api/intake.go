@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
@@ -26,6 +27,9 @@ func (x *exchange) read() (*history.Request, error) {
 	body, err := x.body()
 	if err != nil {
 		return nil, err
+	}
+	if !utf8.Valid(body) {
+		return nil, &history.RefusalError{Status: http.StatusBadRequest, Message: "the request body is not valid JSON: it is not UTF-8"}
 	}
 	r, err := x.s.reader.Read(body, x.Client)
 	x.line.Model, x.line.Stream, x.line.Tools = r.Model, r.Stream, r.Tools.Names

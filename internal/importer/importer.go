@@ -64,6 +64,7 @@ type Outcome struct {
 	Calls    int           `json:"calls"`
 	Redacted []hide.Hidden `json:"redacted"` // what was replaced, by kind
 	Unknown  []Unknown     `json:"unknown_lines"`
+	Damaged  int           `json:"damaged_lines"` // lines that could not be read and were left out
 	Notes    []string      `json:"notes"`
 	Left     []kit.Leak    `json:"left"`    // secrets that would have been written
 	Differs  []string      `json:"differs"` // what --check found
@@ -155,8 +156,9 @@ func build(o Options, k *kit.Kit, sessions []*session.Session, out *Outcome) err
 		for k, n := range s.Unknown {
 			unknown[k] += n
 		}
-		if s.Torn != nil {
-			w.notes = append(w.notes, s.Torn.String()+": the last line was cut off and is left out")
+		for _, d := range s.Damaged {
+			out.Damaged += d.Lines
+			w.notes = append(w.notes, d.String())
 		}
 	}
 	w.write(sessions)
@@ -178,8 +180,12 @@ func promptTexts(sessions []*session.Session) []string {
 	return texts
 }
 
-// Report writes the outcome for people.
-func (o *Outcome) Report(w io.Writer) {
+// Report writes the outcome for people. Names and texts of the session are shown
+// without the characters that a terminal would obey.
+func (o *Outcome) Report(w io.Writer) { fmt.Fprint(w, session.Visible(o.text())) }
+
+func (o *Outcome) text() string {
+	w := &strings.Builder{}
 	for _, n := range o.Notes {
 		fmt.Fprintf(w, "note: %s\n", n)
 	}
@@ -198,6 +204,7 @@ func (o *Outcome) Report(w io.Writer) {
 	if len(o.Written) > 0 {
 		fmt.Fprintf(w, "%d prompts, %d tool calls; read what was kept of the prompts before you commit it\n", o.Prompts, o.Calls)
 	}
+	return w.String()
 }
 
 // JSON writes the outcome for programs.

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -82,12 +83,13 @@ func (w *scenarioWriter) config(servers map[string]*clone.Recorded) error {
 	config := struct {
 		Servers map[string]entry `json:"mcpServers"`
 	}{map[string]entry{}}
+	names := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(servers)) {
 		data, err := clone.Write(*servers[name])
 		if err != nil {
-			return fmt.Errorf("the fixture of %s: %w", name, err)
+			return fmt.Errorf("the fixture of %q: %w", name, err)
 		}
-		file := "fixtures/" + fileName(name) + ".toml"
+		file := "fixtures/" + uniqueName(fileName(name), names) + ".toml"
 		w.kit.File(file, data)
 		config.Servers[name] = entry{"${CLAUDELESS_BIN}", []string{"fixture", "serve", file}}
 	}
@@ -101,14 +103,29 @@ func (w *scenarioWriter) config(servers map[string]*clone.Recorded) error {
 	return nil
 }
 
+// maxFileName leaves room for a number and an extension in the 255 bytes of a name.
+const maxFileName = 200
+
+// uniqueName is name, with a number behind it if taken has it already, and adds it
+// to taken. File systems may not tell upper and lower case apart.
+func uniqueName(name string, taken map[string]bool) string {
+	unique := name
+	for n := 2; taken[strings.ToLower(unique)]; n++ {
+		unique = fmt.Sprintf("%s-%d", name, n)
+	}
+	taken[strings.ToLower(unique)] = true
+	return unique
+}
+
 // fileName is a name of a file for a server.
 func fileName(server string) string {
-	return strings.Map(func(r rune) rune {
+	name := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' || r == '_' || r == '.' {
 			return r
 		}
 		return '_'
 	}, strings.TrimLeft(server, "."))
+	return cmp.Or(name[:min(len(name), maxFileName)], "server")
 }
 
 // mcpResult is a result as its server sent it, or as it would have.

@@ -32,9 +32,9 @@ type Serve struct {
 
 // Run serves until a signal, or until the process that started it has ended.
 func (c *Serve) Run(ctx context.Context, s *process.System) error {
-	var access localhttp.Access
+	access := localhttp.Access{Own: true} // pages have no use for it: it sends no CORS headers
 	if !localhttp.Loopback(c.Addr) {
-		access = localhttp.Access{Token: c.Token, Header: "X-Api-Key"}
+		access = localhttp.Access{Own: true, Token: c.Token, Header: "X-Api-Key"}
 	}
 	var capture io.Writer
 	if c.Capture != "" {

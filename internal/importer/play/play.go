@@ -118,7 +118,7 @@ func (p *Player) play(ctx context.Context, at Stage, sessions []*session.Session
 		return nil, fmt.Errorf("playing the scenario: not done after %v", limit)
 	}
 	if tail := strings.TrimSpace(child.StderrTail()); err == nil && len(log) == 0 && tail != "" {
-		return nil, fmt.Errorf("playing the scenario: %s", tail)
+		return nil, fmt.Errorf("playing the scenario: %s", session.Visible(tail))
 	}
 	return log, err
 }

@@ -13,7 +13,8 @@ import (
 type set struct {
 	order []string
 	byID  map[string]*building
-	torn  []Place
+	// damaged are the files with lines that could not be read.
+	damaged []Damage
 	// contents keeps what files held that were read.
 	contents bool
 	// asked says that there were requests to our API, without what it said.
@@ -259,11 +260,12 @@ func (s *set) sessions() ([]*Session, error) {
 		if s.asked {
 			return nil, fmt.Errorf("%w: this journal is that of an API, which has the requests only; import the transcript of that claude, or what `claudeless serve --record` keeps", ErrNothing)
 		}
+		if len(s.damaged) > 0 {
+			return nil, fmt.Errorf("%w: %s", ErrNothing, s.damaged[0])
+		}
 		return nil, ErrNothing
 	}
-	for _, at := range s.torn {
-		out[0].Torn = &at
-	}
+	out[0].Damaged = s.damaged
 	return out, nil
 }
 

@@ -124,68 +124,105 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// read takes the physical lines of a file: only a line feed ends one.
+// read takes the physical lines of a file: only a line feed ends one. A line that
+// cannot be read is left out and counted, unless it is the first: by that one the
+// format is known.
 func (r *reading) read(name string, file io.Reader) error {
 	in := bufio.NewReaderSize(file, 1<<20)
 	const head = 512
 	if first, _ := in.Peek(head); bytes.IndexByte(first, 0) >= 0 { // a failure comes again
 		return &Error{Place{File: name}, "is binary: " + looked}
 	}
-	var into format
+	into := &lineReader{reading: r}
 	var line []byte
-	var bad *Error // the line before, if it could not be read: the last one may be cut off
-	lines, total := 0, int64(0)
+	total := int64(0)
 	for n := 1; ; n++ {
+		var size int64
 		var err error
-		line, err = readLine(in, line[:0])
+		line, size, err = readLine(in, line[:0])
 		if err != nil && !errors.Is(err, io.EOF) {
 			return &Error{Place{name, n}, reason(err)}
 		}
-		total += int64(len(line))
+		total += size
 		if r.o.Progress != nil {
 			r.o.Progress.Read(total)
 		}
-		if raw := bytes.TrimSpace(line); len(raw) > 0 {
-			at := Place{name, n}
-			if bad == nil && into == nil {
-				into, bad = r.format(at, raw)
-			}
-			if bad != nil {
-				return bad
-			}
-			if err := into.line(at, raw); err != nil {
-				bad = &Error{at, err.Error()}
-			} else {
-				lines++
-			}
+		if failed := into.take(Place{name, n}, line, size); failed != nil {
+			return failed
 		}
 		if err != nil {
 			break
 		}
 	}
-	switch {
-	case lines == 0 && bad != nil:
-		return bad
-	case lines == 0:
+	switch d := into.damage; {
+	case into.lines == 0 && d.Lines > 0:
+		return d.First
+	case into.lines == 0:
 		return &Error{Place{File: name}, "is empty"}
-	case bad != nil:
-		r.set.torn = append(r.set.torn, bad.Place)
+	case d.Lines > 0:
+		r.set.damaged = append(r.set.damaged, d)
 	}
 	return nil
 }
 
-// maxLine bounds a line: nothing that a session holds is longer.
-const maxLine = 512 << 20
+// lineReader reads the lines of one file.
+type lineReader struct {
+	*reading
+	format format // nil until the first line is known
+	lines  int    // that were read
+	damage Damage
+}
 
-func readLine(in *bufio.Reader, line []byte) ([]byte, error) {
+// take reads one line, of which size bytes were in the file. The error is that of
+// a first line.
+func (l *lineReader) take(at Place, line []byte, size int64) error {
+	raw := bytes.TrimSpace(line)
+	if len(raw) == 0 && size <= maxLine {
+		return nil
+	}
+	tooLong := size > maxLine
+	if l.format == nil {
+		if tooLong {
+			return &Error{at, errTooLong.Error()}
+		}
+		var unknown *Error
+		if l.format, unknown = l.reading.format(at, raw); unknown != nil {
+			return unknown
+		}
+	}
+	err := errTooLong
+	if !tooLong {
+		err = l.format.line(at, raw)
+	}
+	if err == nil {
+		l.lines++
+		l.damage.Last = false
+		return nil
+	}
+	l.damage.add(&Error{at, err.Error()})
+	if t, ok := l.format.(*transcriptReader); ok {
+		t.damaged = true
+	}
+	return nil
+}
+
+// maxLine bounds a line, in bytes. A message is at most as large as a request of
+// the API, which is 32 MB, and a transcript may hold a result twice.
+const maxLine = 64 << 20
+
+var errTooLong = fmt.Errorf("a line of more than %d MB", maxLine>>20)
+
+// readLine reads a line with its line feed into line, and tells its size. Of a line
+// over the bound nothing is kept.
+func readLine(in *bufio.Reader, line []byte) (kept []byte, size int64, err error) {
 	for {
 		part, err := in.ReadSlice('\n')
-		line = append(line, part...)
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, err
+		size += int64(len(part))
+		if line = append(line, part...); size > maxLine {
+			line = nil
 		}
-		if len(line) > maxLine {
-			return line, fmt.Errorf("a line of more than %d MB", maxLine>>20)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return line, size, err
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/claudeless/claudeless/internal/base/shellcmd"
 )
@@ -55,8 +56,48 @@ type Session struct {
 	Unknown map[string]int
 	// Compacted are the places where older messages were summed up.
 	Compacted []Place
-	// Torn is set where the last line was cut off.
-	Torn *Place
+	// Damaged are the files with lines that could not be read.
+	Damaged []Damage
+}
+
+// Damage are the lines of a file that could not be read and were left out.
+type Damage struct {
+	Lines int
+	First *Error
+	Last  bool // one of them is the last line of the file
+}
+
+func (d *Damage) add(e *Error) {
+	if d.Lines++; d.Lines == 1 {
+		d.First = e
+	}
+	d.Last = true
+}
+
+// String tells how many lines are left out, and why.
+func (d Damage) String() string {
+	switch {
+	case d.Lines == 1 && d.Last:
+		return d.First.Place.String() + ": the last line was cut off and is left out"
+	case d.Lines == 1:
+		return d.First.Error() + "; the line is left out"
+	default:
+		return fmt.Sprintf("%s; this line and %d more of the file are left out", d.First, d.Lines-1)
+	}
+}
+
+// Visible is a text without characters that a terminal would obey: they are
+// written as escapes.
+func Visible(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+	}
+	return b.String()
 }
 
 // Prompt is a prompt and what came of it.

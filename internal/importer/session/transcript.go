@@ -164,6 +164,8 @@ type transcriptReader struct {
 	texts  map[string]string
 	parent map[string]string
 	last   string // newest line of the main conversation
+	// damaged says that a line could not be read, which may be the parent of others.
+	damaged bool
 }
 
 // passed are types of lines that tell nothing a scenario could use.
@@ -183,6 +185,9 @@ func (t *transcriptReader) line(at Place, raw []byte) error {
 		t.parent[l.UUID] = l.ParentUUID
 		if l.ParentUUID == "" {
 			t.parent[l.UUID] = l.LogicalParentUUID
+		}
+		if _, known := t.parent[t.parent[l.UUID]]; t.damaged && !known && t.parent[l.UUID] != "" && !l.IsSidechain {
+			t.parent[l.UUID] = t.last
 		}
 		if !l.IsSidechain {
 			t.last = l.UUID
