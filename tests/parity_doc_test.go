@@ -12,6 +12,7 @@ import (
 // of the real lane, whose requests are recorded as those of the API would be.
 const greets = `#!/bin/sh
 [ "$1" = --version ] && { echo '@V@ (Claude Code)'; exit; }
+case "$*" in *stream-json*) CLAUDELESS_SCENARIO=$PWD/../../scenario.json exec claude "$@" ;; esac
 CLAUDELESS_CLAUDE_VERSION=@V@ CLAUDELESS_SCENARIO=$PWD/../scenario.toml CLAUDELESS_CAPTURE=$PWD/../rec/api.jsonl claude "$@" | sed 's/^hello$/@G@/'
 `
 
@@ -35,7 +36,7 @@ func TestParityPage(t *testing.T) {
 		}
 	}
 	p.env = []string{"CLAUDE_BIN=" + bin, "XDG_CACHE_HOME=" + filepath.Join(dir, ".cache")}
-	if ran := p.follow(t, readFile(t, "docs/parity.md"), func(string) string { return "" }); ran != 4 {
-		t.Errorf("%d commands were tried, the page has 4", ran)
+	if ran := p.follow(t, readFile(t, "docs/parity.md"), func(string) string { return "" }); ran != 5 {
+		t.Errorf("%d commands were tried, the page has 5", ran)
 	}
 }

@@ -23,6 +23,7 @@ type parityCmd struct {
 	Timeout       time.Duration `default:"30s" help:"Time-out for one run of claude"`
 	Retries       int           `placeholder:"N" help:"Run a case that differs up to N more times; report it only if it differs every time"`
 	Jobs          int           `help:"Number of cases to run at the same time (default: one per processor, at least 2)"`
+	Permissions   []string      `sep:"none" placeholder:"FILE" help:"Compare permission decisions about the tool calls listed in FILE instead of cases"`
 	Isolated      bool          `hidden:"" help:"Run the job read from stdin in its own network namespace"`
 	Cases         []string      `arg:"" optional:"" name:"case" help:"Cases: .txtar files, scenarios with a [parity] table, or directories of these"`
 }
@@ -49,7 +50,7 @@ func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 		}
 		return err
 	}
-	res, err := suite.Run(ctx, o)
+	res, err := c.compare(ctx, o)
 	if err != nil {
 		return process.OrSignal(ctx, err)
 	}
@@ -60,6 +61,24 @@ func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 		return &process.ExitError{Code: code}
 	}
 	return nil
+}
+
+// result is what came of a comparison.
+type result interface {
+	Write(f suite.Files, s *process.System) error
+	ExitCode() int
+}
+
+// compare compares cases, or permission decisions.
+func (c *parityCmd) compare(ctx context.Context, o suite.Options) (result, error) {
+	if len(c.Permissions) == 0 {
+		return suite.Run(ctx, o)
+	}
+	if len(o.Cases) > 0 {
+		return nil, process.Hinted("--permissions takes no cases: "+o.Cases[0], "repeat --permissions for several files")
+	}
+	o.Cases = c.Permissions
+	return suite.Decide(ctx, o)
 }
 
 // programs finds what is compared.

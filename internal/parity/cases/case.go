@@ -38,6 +38,9 @@ type Case struct {
 	Home  map[string][]byte `json:"home,omitempty"`
 	// Env are further variables, K=V.
 	Env []string `json:"env,omitempty"`
+	// InertShell replaces bash by a program that does nothing, so that commands are
+	// decided about and never run.
+	InertShell bool `json:"inert_shell,omitempty"`
 	// Servers are fixtures that are served over HTTP.
 	Servers []Server `json:"servers,omitempty"`
 	// Incomparable says what the API face cannot honour; nil = nothing.

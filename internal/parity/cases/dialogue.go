@@ -17,6 +17,7 @@ import (
 //	wait KIND [PATH=VALUE…]  waits for an event of that kind
 //	allow [JSON]         waits for the next can_use_tool and allows it, JSON being its updatedInput
 //	deny [TEXT]          waits for the next can_use_tool and denies it
+//	refuse               denies every question for permission until the next result
 //	answer JSON          answers the control request that was waited for last; $rpc is the id of the message of MCP in it
 //	signal INT|TERM|HUP  sends the process a signal
 //	close                ends stdin; the end of the dialogue does as well
@@ -35,7 +36,7 @@ type Step struct {
 func verbs() map[string]string {
 	return map[string]string{
 		"prompt": "text", "send": "json", "request": "json", "ask": "json", "wait": "kind", "allow": "json?",
-		"deny": "text?", "answer": "json", "signal": "signal", "close": "",
+		"deny": "text?", "refuse": "", "answer": "json", "signal": "signal", "close": "",
 	}
 }
 

@@ -48,12 +48,36 @@ func (h *host) do(s cases.Step, text string) string {
 			return "nobody asks for permission"
 		}
 		h.answer(h.decision(s.Verb, text))
+	case "refuse":
+		if !h.refuse() {
+			return "no result"
+		}
 	case "answer":
 		h.answer(json.RawMessage(strings.ReplaceAll(text, "$rpc", h.rpc)))
 	case "signal":
 		h.child.Signal(map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP}[text])
 	}
 	return ""
+}
+
+// refuse denies every question for permission until a result comes.
+func (h *host) refuse() bool {
+	for {
+		behind, line, ok := h.out.next(h.ctx, h.seen, func(line string) bool {
+			kind := parity.KindOf(json.RawMessage(line))
+			return strings.HasPrefix(kind, "result") || kind == "control_request/can_use_tool"
+		})
+		h.seen = behind
+		if !ok {
+			return false
+		}
+		id, asks := field(line, "request_id")
+		if !asks {
+			return true
+		}
+		h.id = id
+		h.answer(h.decision("deny", ""))
+	}
 }
 
 func (h *host) decision(verb, text string) any {

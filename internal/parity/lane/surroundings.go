@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +35,11 @@ type play struct {
 // at is a path in the surroundings.
 func (p *play) at(parts ...string) string {
 	return filepath.Join(append([]string{p.Dir, "w"}, parts...)...)
+}
+
+// Directories are the working and the home directory of the lanes of a job in dir.
+func Directories(dir string) (cwd, home string) {
+	return filepath.Join(dir, "w", "cwd"), filepath.Join(dir, "w", "home")
 }
 
 func (p *play) config() string { return p.at("home", ".claude") }
@@ -121,6 +127,11 @@ func (p *play) programs() error {
 	fixture := fmt.Sprintf("#!/bin/sh\ncase \"$1 $2\" in 'fixture serve')\n  exec %s \"$@\" --record '%s'/\"$(basename \"$3\" .toml)\".jsonl ;;\nesac\nexec %s \"$@\"\n",
 		quoted, p.at("rec", "mcp"), quoted)
 	hook := fmt.Sprintf("#!/bin/sh\nin=$(cat)\nprintf '%%s\\n' \"$in\" >>'%s'\n[ $# -eq 0 ] || printf '%%s' \"$1\"\n", p.at("rec", "hooks.jsonl"))
+	if p.Case.InertShell {
+		if err := os.WriteFile(p.at("bin", "bash"), []byte("#!/bin/sh\nexit 0\n"), 0o755); err != nil {
+			return err
+		}
+	}
 	return errors.Join(
 		os.Symlink(p.Self, p.at("bin", "claude")),
 		os.WriteFile(p.at("bin", "claudeless"), []byte(fixture), 0o755),
@@ -143,6 +154,9 @@ func (p *play) environ(addr string) {
 		"TERM=dumb", "LANG=C.UTF-8", "SHELL=/bin/bash", "USER=somebody", "TZ=UTC", "IS_SANDBOX=1",
 		"ANTHROPIC_API_KEY=" + key, "ANTHROPIC_BASE_URL=" + addr,
 		"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1", "DISABLE_TELEMETRY=1", "DISABLE_ERROR_REPORTING=1",
+	}
+	if p.Case.InertShell { // the real CLI starts the shell of SHELL, the double that of PATH
+		p.env = append(slices.DeleteFunc(p.env, func(kv string) bool { return strings.HasPrefix(kv, "SHELL=") }), "SHELL="+p.at("bin", "bash"))
 	}
 	p.env = append(p.env, p.Case.Env...)
 	if p.real() {

@@ -4,20 +4,16 @@
 package suite
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"runtime"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/diag"
-	"github.com/claudeless/claudeless/internal/base/proc"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/parity"
 	"github.com/claudeless/claudeless/internal/parity/cases"
@@ -76,17 +72,12 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	var all []*cases.Case
 	all, res.Unreadable = cases.Load(o.Cases)
-	r := &caseRunner{Options: o, known: known, normal: make([]string, len(all))}
-	r.Timeout = cmp.Or(r.Timeout, 30*time.Second)
+	r := &caseRunner{laneRunner: newLaneRunner(o), known: known, normal: make([]string, len(all))}
 	if len(all) == 0 && len(res.Unreadable) == 0 {
 		return nil, process.Hinted("no case was named", "claudeless parity CASE…: .txtar files, scenarios with [parity], directories of them")
 	}
 	if len(all) > 0 {
-		if err := lane.Probe(ctx, o.System, o.Self, o.Isolated...); err == nil {
-			r.isolates = true
-		} else {
-			fmt.Fprintf(o.System.Stderr, "claudeless: warning: the lanes share this machine's network: %v\n", err)
-		}
+		r.probe(ctx)
 	}
 	res.Cases = make([]*parity.Verdict, len(all))
 	again := make([]int, len(all))
@@ -118,9 +109,8 @@ func Serve(ctx context.Context, s *process.System) error { return lane.Serve(ctx
 
 // caseRunner is a run under way.
 type caseRunner struct {
-	Options
-	isolates bool
-	normal   []string // by case
+	laneRunner
+	normal []string // by case
 
 	mu    sync.Mutex
 	known *parity.KnownFile
@@ -129,31 +119,6 @@ type caseRunner struct {
 // doubtful tells whether the case should be compared once more.
 func (r *caseRunner) doubtful(v *parity.Verdict) bool {
 	return v.Status == parity.Differs || v.Status != parity.NotComparable && r.known.Doubtful(v.Case, v.File, v.Version)
-}
-
-// each calls do for every number, some at a time.
-func (r *caseRunner) each(ctx context.Context, numbers []int, do func(i int)) {
-	next := make(chan int)
-	var workers sync.WaitGroup
-	jobs := r.Jobs
-	if jobs <= 0 {
-		jobs = max(2, runtime.NumCPU())
-	}
-	for range min(jobs, len(numbers)) {
-		workers.Go(func() { // ends with next
-			for i := range next {
-				do(i)
-			}
-		})
-	}
-	for _, i := range numbers {
-		if ctx.Err() != nil {
-			break
-		}
-		next <- i
-	}
-	close(next)
-	workers.Wait()
 }
 
 // one runs a case and compares its lanes. before is what came of it the last time,
@@ -167,7 +132,7 @@ func (r *caseRunner) one(ctx context.Context, i int, c *cases.Case, before *pari
 		v.Status = parity.NotComparable
 		return v
 	}
-	recordings, err := r.play(ctx, c)
+	recordings, err := r.play(ctx, r.Timeout, func(string) (*cases.Case, error) { return c, nil })
 	if err != nil {
 		v.Differences = append(v.Differences, parity.Difference{Path: "run", Real: err.Error(), Count: 1})
 		v.Judge()
@@ -189,21 +154,6 @@ func (r *caseRunner) one(ctx context.Context, i int, c *cases.Case, before *pari
 	return v
 }
 
-func (r *caseRunner) play(ctx context.Context, c *cases.Case) (recordings []*parity.Recording, err error) {
-	dir, err := proc.MakeTempDir("claudeless-parity-")
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, dir.Remove()) }()
-	job := &lane.Job{Case: c, Dir: dir.Path, Self: r.Self, Timeout: r.Timeout, Lanes: []lane.Lane{
-		{Program: r.Left.Path, Version: r.Right.Version}, {Program: r.Right.Path},
-	}}
-	if !r.isolates {
-		return lane.Play(ctx, r.System, job)
-	}
-	return lane.Isolate(ctx, r.System, job, r.Isolated...)
-}
-
 // Files are where reports go; empty = not written.
 type Files struct{ JSON, JUnit string }
 
@@ -212,15 +162,7 @@ func (res *Result) Write(f Files, s *process.System) error {
 	diag.Render(s.Stderr, res.Unreadable)
 	diag.Render(s.Stderr, res.Stale)
 	_, err := io.WriteString(s.Stdout, res.Normal)
-	if f.JSON != "" {
-		raw, failed := res.JSON()
-		err = errors.Join(err, failed, write(f.JSON, raw))
-	}
-	if f.JUnit != "" {
-		var b bytes.Buffer
-		err = errors.Join(err, res.JUnit(&b), write(f.JUnit, b.Bytes()))
-	}
-	return errors.Join(err, res.WriteText(s.Stdout))
+	return errors.Join(err, f.write(&res.Report), res.WriteText(s.Stdout))
 }
 
 func write(name string, data []byte) error {

@@ -1,0 +1,181 @@
+// Package permissions reads files of tool calls under permission rules, turns them into cases of a parity run, and
+// compares the decisions of two programs call by call: the same, looser or stricter.
+//
+// A [File] holds groups; each [Group] is one session of claude with its rules, its mode and its calls. [Group.Case]
+// is what a lane plays, [Read] finds the decisions in what the lane recorded, and [Report] tells them.
+package permissions
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/diag"
+)
+
+// File is a list of calls to be decided about. All sessions have the same files.
+type File struct {
+	// Files are those of the working directory, Home those of the home directory, by path.
+	Files map[string]string `toml:"files"`
+	Home  map[string]string `toml:"home"`
+	// Groups are the sessions.
+	Groups []*Group `toml:"groups,required"`
+	// Known are calls that are decided differently for a reason.
+	Known []*Known `toml:"known"`
+
+	name string
+	ix   *diag.Index
+}
+
+// Group is one session: rules, a mode, and the calls that the model makes in it. In rules and inputs {cwd} is the
+// working directory and {home} the home directory.
+type Group struct {
+	Name string `toml:"name,required" empty:"no"`
+	// Mode of the session; empty = default.
+	Mode string `toml:"mode" enum:"default,acceptEdits,plan,dontAsk,bypassPermissions"`
+	// Allow, Ask and Deny are permission rules of the user's settings.
+	Allow []string `toml:"allow"`
+	Ask   []string `toml:"ask"`
+	Deny  []string `toml:"deny"`
+	// Directories are further directories that the session may work in.
+	Directories []string `toml:"directories"`
+	// Servers are MCP servers, as in .mcp.json.
+	Servers map[string]json.RawMessage `toml:"servers"`
+	// Calls are made one after the other.
+	Calls []Call `toml:"calls,required"`
+
+	file *File
+}
+
+// Call is a tool call. In the file a string is a command for Bash.
+type Call struct {
+	Tool  string          `toml:"tool,required" empty:"no"`
+	Input json.RawMessage `toml:"input,required"`
+
+	line int
+}
+
+// BindValue implements [diag.Binder].
+func (c *Call) BindValue(v diag.Value, b *diag.Binding) {
+	if v.Kind == diag.String {
+		c.Tool, c.Input = "Bash", input("command", v.Text)
+		return
+	}
+	type table Call
+	b.Into(v, (*table)(c))
+}
+
+func input(key, value string) json.RawMessage {
+	raw, err := json.Marshal(map[string]string{key: value})
+	if err != nil {
+		panic(err) // a map of strings
+	}
+	return raw
+}
+
+// Text is the call on one line: the command of Bash as it is, the input of another tool behind its name.
+func (c *Call) Text() string {
+	var bash struct {
+		Command *string `json:"command"`
+	}
+	if c.Tool == "Bash" && json.Unmarshal(c.Input, &bash) == nil && bash.Command != nil {
+		return *bash.Command
+	}
+	return c.Tool + " " + string(c.Input)
+}
+
+// Known excuses the decision about one call.
+type Known struct {
+	// Group of the call; empty = any.
+	Group string `toml:"group"`
+	// Call is its text: see [Call.Text].
+	Call string `toml:"call,required" empty:"no"`
+	// Reason is why the double decides differently.
+	Reason string `toml:"reason,required" empty:"no"`
+
+	fired bool
+}
+
+// Load reads files and returns everything that is wrong with them; files with mistakes are left out.
+func Load(names []string) (all []*File, problems diag.List) {
+	for _, name := range names {
+		f, list := read(name)
+		if problems = append(problems, list...); list.Err() == nil {
+			all = append(all, f)
+		}
+	}
+	return all, problems
+}
+
+func read(name string) (*File, diag.List) {
+	src, err := os.ReadFile(name)
+	if err != nil {
+		if path, ok := errors.AsType[*fs.PathError](err); ok {
+			err = path.Err
+		}
+		return nil, diag.List{{Pos: diag.Position{File: name}, Message: "cannot read the calls: " + err.Error()}}
+	}
+	f := &File{name: name, ix: diag.IndexTOML(name, src)}
+	if doubt := f.ix.Doubt(); doubt != nil {
+		return nil, diag.List{*doubt}
+	}
+	problems := append(f.ix.Bind(f), f.locate()...)
+	problems.Sort()
+	return f, problems
+}
+
+// locate notes the lines of calls and known decisions, and checks what the format alone does not.
+func (f *File) locate() (problems diag.List) {
+	names := map[string]bool{}
+	for i, g := range f.Groups {
+		g.file = f
+		at := diag.Path{"groups", i}
+		if names[g.Name] {
+			problems = append(problems, f.ix.At(append(at, "name"), fmt.Sprintf("two groups are called %q", g.Name)))
+		}
+		names[g.Name] = true
+		for j := range g.Calls {
+			c := &g.Calls[j]
+			c.line = f.ix.Pos(append(slices.Clone(at), "calls", j)).Line
+			if !strings.HasPrefix(string(c.Input), "{") && c.Input != nil {
+				problems = append(problems, f.ix.At(append(slices.Clone(at), "calls", j), "the input of a call must be a table"))
+			}
+		}
+	}
+	for i, k := range f.Known {
+		if k.Group != "" && !names[k.Group] {
+			d := f.ix.At(diag.Path{"known", i, "group"}, fmt.Sprintf("no group is called %q", k.Group))
+			d.Hint = diag.NameHint(k.Group, slices.Sorted(maps.Keys(names)))
+			problems = append(problems, d)
+		}
+	}
+	for _, table := range []struct {
+		key   string
+		files map[string]string
+	}{{"files", f.Files}, {"home", f.Home}} {
+		for _, name := range slices.Sorted(maps.Keys(table.files)) {
+			if !filepath.IsLocal(filepath.FromSlash(name)) || path.Clean(name) != name {
+				problems = append(problems, f.ix.At(diag.Path{table.key, name}, "the path of a file must be clean and lead nowhere else"))
+			}
+		}
+	}
+	return problems
+}
+
+// excuse returns the reason why a call is decided differently, if one is known.
+func (f *File) excuse(group string, c *Call) (reason string) {
+	for _, k := range f.Known {
+		if (k.Group == "" || k.Group == group) && k.Call == c.Text() {
+			k.fired = true
+			return k.Reason
+		}
+	}
+	return ""
+}

@@ -1,0 +1,146 @@
+package permissions_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/claudeless/claudeless/internal/parity"
+	"github.com/claudeless/claudeless/internal/parity/permissions"
+)
+
+func load(t *testing.T, text string) ([]*permissions.File, string) {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "calls.toml")
+	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	files, problems := permissions.Load([]string{name})
+	return files, strings.ReplaceAll(problems.Error(), name, "calls.toml")
+}
+
+// Everything that is wrong with a file is told, with its place.
+func TestProblems_A11(t *testing.T) {
+	for _, tt := range []struct{ text, want string }{
+		{"", "calls.toml:1:1: missing key `groups`"},
+		{"[[groups]]\nname = 'a'\ncalls = ['ls']\n[[groups]]\nname = 'a'\ncalls = ['ls']", `calls.toml:5:1: two groups are called "a"`},
+		{"[[groups]]\nname = 'a'\ncalls = [{ tool = 'Read', input = 'x' }]", "calls.toml:3:10: the input of a call must be a table"},
+		{"[files]\n'../x' = ''\n[[groups]]\nname = 'a'\ncalls = ['ls']", "calls.toml:2:1: the path of a file must be clean and lead nowhere else"},
+		{"[[groups]]\nname = 'writes'\ncalls = ['ls']\n[[known]]\ngroup = 'write'\ncall = 'ls'\nreason = 'x'", `calls.toml:5:1: no group is called "write"`},
+	} {
+		files, problems := load(t, tt.text)
+		if problems != tt.want || files != nil {
+			t.Errorf("%q: %d files, %s; want %s", tt.text, len(files), problems, tt.want)
+		}
+	}
+}
+
+// A session has the rules, the mode and the calls of its group, with its own directories in them.
+func TestSession_A11(t *testing.T) {
+	files, problems := load(t, `
+[files]
+"a.txt" = "one"
+[[groups]]
+name = "g"
+mode = "plan"
+deny = ["Read({home}/x)"]
+directories = ["{cwd}/../more"]
+servers = { desk = { command = "desk" } }
+calls = ["cat {cwd}/a {{ x }}", { tool = "Read", input = { file_path = "{home}/x" } }]`)
+	if problems != "" {
+		t.Fatal(problems)
+	}
+	g := files[0].Groups[0]
+	c, err := g.Case("/t/scenario.json", "/c", "/h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, err := g.Scenario("/c", "/h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []string{string(c.Settings), string(c.MCP), c.Runs[0].Args[len(c.Runs[0].Args)-1], string(c.Files["a.txt"]), string(model)}
+	want := []string{
+		`{"permissions":{"additionalDirectories":["/c/../more"],"allow":[],"ask":[],"deny":["Read(/h/x)"]}}`,
+		`{"mcpServers":{"desk":{"command":"desk"}}}`, "--permission-mode=plan", "one",
+		`{"responses":[{"pattern":{"type":"any"},"response":{"steps":[{"tool_calls":[{"tool":"Bash","input":{"command":"cat /c/a {{ x }}"}}]},` +
+			`{"tool_calls":[{"tool":"Read","input":{"file_path":"/h/x"}}]},{"text":"done"}]}}],"templates":false}`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" || !c.InertShell {
+		t.Errorf("session, inert shell %t (-want +got):\n%s", c.InertShell, diff)
+	}
+}
+
+// The decisions of a session are read from its events, and compared call by call.
+func TestJudge_A11(t *testing.T) {
+	files, problems := load(t, "[[groups]]\nname = 'g'\ncalls = ['0', '1', '2', '3', '4', '5']\n[[known]]\ncall = '2'\nreason = 'why'")
+	if problems != "" {
+		t.Fatal(problems)
+	}
+	const (
+		allowed  = `{"type":"assistant","message":{"content":[{"type":"tool_use","id":"ID"}]}}` + "\n" + `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"ID","content":"ok"}]},"tool_result_meta":[{"id":"ID","permission_decision":{"decision":"accept","reason_type":"rule"}}]}` + "\n"
+		denied   = `{"type":"assistant","message":{"content":[{"type":"tool_use","id":"ID"}]}}` + "\n" + `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"ID","content":"no"}]},"tool_result_meta":[{"id":"ID","permission_decision":{"decision":"reject","reason_type":"mode"}}]}` + "\n"
+		question = `{"type":"assistant","message":{"content":[{"type":"tool_use","id":"ID"}]}}` + "\n" + `{"type":"control_request","request":{"subtype":"can_use_tool","tool_use_id":"ID"}}` + "\n" +
+			`{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"ID","content":"no"}]},"tool_result_meta":[{"id":"ID","permission_decision":{"decision":"reject","source":"user_reject"}}]}` + "\n"
+		rejected = `{"type":"assistant","message":{"content":[{"type":"tool_use","id":"ID"}]}}` + "\n" + `{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"ID","content":"<tool_use_error>bad input</tool_use_error>"}]}}` + "\n"
+	)
+	session := func(problem string, events ...string) []permissions.Outcome {
+		rec := &parity.Recording{Runs: []parity.Run{{Code: 3, Stderr: "out of\nmemory"}}}
+		for i, e := range events {
+			rec.Runs[0].Stdout += strings.ReplaceAll(e, "ID", string(rune('a'+i)))
+		}
+		if problem != "" {
+			rec.Problems = []parity.Problem{{Kind: "dialogue", Text: "no result"}, {Kind: "timeout", Text: problem}}
+		}
+		return permissions.Read(rec, 6)
+	}
+	var r permissions.Report
+	r.Calls = files[0].Groups[0].Judge(session("", allowed, allowed, denied, question, rejected), session("too slow", allowed, question, question, question, denied))
+	var got strings.Builder
+	if err := r.WriteText(&got); err != nil {
+		t.Fatal(err)
+	}
+	const want = `not compared: 4 (calls.toml:3, group g)
+  ours: no decision: the tool rejects the input: bad input
+  real: deny (mode)
+not compared: 5 (calls.toml:3, group g)
+  ours: no decision: the session ended before the call, with exit code 3: out of
+  real: no decision: too slow
+looser: 1 (calls.toml:3, group g)
+  ours: allow (rule)
+  real: ask
+6 calls, 2 same, 1 looser, 0 stricter, 1 known, 2 not compared
+`
+	text := got.String()
+	for _, v := range r.Calls {
+		text = strings.ReplaceAll(text, v.File, "calls.toml")
+	}
+	if diff := cmp.Diff(want, text); diff != "" {
+		t.Errorf("report (-want +got):\n%s", diff)
+	}
+	if stale := files[0].Stale(r.Calls); stale != nil || r.Calls[2].Known != "why" {
+		t.Errorf("the known decision is stale (%v) or without its reason (%q)", stale, r.Calls[2].Known)
+	}
+}
+
+// No file makes the reader fail, and what it accepts can be played.
+func FuzzLoad(f *testing.F) {
+	f.Add("[[groups]]\nname = 'a'\ncalls = ['ls', { tool = 'Read', input = {} }]\n[[known]]\ncall = 'ls'\nreason = 'x'")
+	f.Add("groups = [{}]")
+	f.Fuzz(func(t *testing.T, text string) {
+		files, problems := load(t, text)
+		if (problems == "") != (len(files) == 1) && !strings.Contains(problems, "warning") {
+			t.Fatalf("%d files, %s", len(files), problems)
+		}
+		for _, file := range files {
+			for _, g := range file.Groups {
+				if _, err := g.Scenario("/c", "/h"); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	})
+}

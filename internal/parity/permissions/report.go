@@ -1,0 +1,159 @@
+package permissions
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/diag"
+	"github.com/claudeless/claudeless/internal/base/junit"
+)
+
+// Status is how two decisions about a call compare.
+type Status string
+
+// The statuses.
+const (
+	Same        Status = "same"
+	Looser      Status = "looser"   // the double lets through what the real CLI asks about or denies, or asks about what it denies
+	Stricter    Status = "stricter" // the opposite
+	Excused     Status = "known"    // looser or stricter for a known reason
+	NotCompared Status = "not compared"
+)
+
+// Verdict compares the decisions about one call.
+type Verdict struct {
+	File   string  `json:"file"`
+	Line   int     `json:"line"`
+	Group  string  `json:"group"`
+	Call   string  `json:"call"`
+	Status Status  `json:"status"`
+	Ours   Outcome `json:"ours"`
+	Real   Outcome `json:"real"`
+	// Known is the reason of the entry that excuses the difference.
+	Known string `json:"known,omitempty"`
+}
+
+// Judge compares what two programs decided about the calls of the group.
+func (g *Group) Judge(ours, theirs []Outcome) []*Verdict {
+	var all []*Verdict
+	for i := range g.Calls {
+		c := &g.Calls[i]
+		v := &Verdict{File: g.file.name, Line: c.line, Group: g.Name, Call: c.Text(), Ours: ours[i], Real: theirs[i]}
+		v.Status = compare(ours[i].Decision, theirs[i].Decision)
+		if v.Status == Looser || v.Status == Stricter {
+			if v.Known = g.file.excuse(g.Name, c); v.Known != "" {
+				v.Status = Excused
+			}
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// Missed are the verdicts of a group that could not be played.
+func (g *Group) Missed(why string) []*Verdict {
+	none := slices.Repeat([]Outcome{{Missing: why}}, len(g.Calls))
+	return g.Judge(none, none)
+}
+
+func compare(ours, theirs Decision) Status {
+	order := []Decision{Allow, Ask, Deny}
+	left, right := slices.Index(order, ours), slices.Index(order, theirs)
+	switch {
+	case left < 0 || right < 0:
+		return NotCompared
+	case left < right:
+		return Looser
+	case left > right:
+		return Stricter
+	}
+	return Same
+}
+
+// Stale are the known decisions that excused nothing although their calls were compared.
+func (f *File) Stale(verdicts []*Verdict) (list diag.List) {
+	for i, k := range f.Known {
+		missed := slices.ContainsFunc(verdicts, func(v *Verdict) bool {
+			return v.File == f.name && v.Call == k.Call && (k.Group == "" || k.Group == v.Group) && v.Status == NotCompared
+		})
+		if !k.fired && !missed {
+			d := f.ix.At(diag.Path{"known", i, "call"}, "this call is decided the same, or it is not in the file")
+			d.Hint = "remove the entry"
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// Report holds the verdicts about all calls.
+type Report struct {
+	Calls []*Verdict `json:"calls"`
+}
+
+// Count is the number of calls with a status.
+func (r *Report) Count(s Status) (n int) {
+	for _, v := range r.Calls {
+		if v.Status == s {
+			n++
+		}
+	}
+	return n
+}
+
+// WriteText writes every call that is not the same, and the line with the figures.
+func (r *Report) WriteText(w io.Writer) error {
+	var b strings.Builder
+	for _, s := range []Status{NotCompared, Stricter, Looser} {
+		for _, v := range r.Calls {
+			if v.Status == s {
+				b.WriteString(v.text())
+			}
+		}
+	}
+	fmt.Fprintf(&b, "%d calls, %d same, %d looser, %d stricter, %d known, %d not compared\n",
+		len(r.Calls), r.Count(Same), r.Count(Looser), r.Count(Stricter), r.Count(Excused), r.Count(NotCompared))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (v *Verdict) text() string {
+	return fmt.Sprintf("%s: %s (%s:%d, group %s)\n  ours: %s\n  real: %s\n", v.Status, strings.ReplaceAll(v.Call, "\n", "⏎"), v.File, v.Line, v.Group, v.Ours, v.Real)
+}
+
+// String is the outcome with its reason.
+func (o Outcome) String() string {
+	switch {
+	case o.Decision == "":
+		return "no decision: " + o.Missing
+	case o.Reason != "":
+		return string(o.Decision) + " (" + o.Reason + ")"
+	}
+	return string(o.Decision)
+}
+
+// JSON is the whole report.
+func (r *Report) JSON() ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err := e.Encode(r)
+	return b.Bytes(), err
+}
+
+// JUnit writes a suite with a test for each call.
+func (r *Report) JUnit(w io.Writer) error {
+	suite := junit.Suite{Name: "claudeless parity --permissions"}
+	for _, v := range r.Calls {
+		c := junit.Case{Name: v.Call, Class: v.Group, File: v.File, Line: v.Line}
+		if v.Status != Same && v.Status != Excused {
+			c.Failure = &junit.Failure{Message: string(v.Status), Type: string(v.Status), Text: v.text()}
+		}
+		suite.Cases = append(suite.Cases, c)
+	}
+	return suite.Write(w)
+}

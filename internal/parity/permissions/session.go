@@ -1,0 +1,196 @@
+package permissions
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/parity"
+	"github.com/claudeless/claudeless/internal/parity/cases"
+)
+
+// Case is the session of the group. scenario is the file that [Group.Scenario] is in; cwd and home are the directories
+// of the session. Commands of Bash are decided about and not run.
+func (g *Group) Case(scenario, cwd, home string) (*cases.Case, error) {
+	insert := strings.NewReplacer("{cwd}", cwd, "{home}", home).Replace
+	settings, err := json.Marshal(map[string]any{"permissions": map[string]any{
+		"allow": each(g.Allow, insert), "ask": each(g.Ask, insert), "deny": each(g.Deny, insert),
+		"additionalDirectories": each(g.Directories, insert),
+	}})
+	if err != nil {
+		return nil, err
+	}
+	c := &cases.Case{
+		Name: g.Name, File: scenario, Dir: filepath.Dir(scenario), ScenarioLine: 1,
+		Settings: settings, Files: contents(g.file.Files), Home: contents(g.file.Home), InertShell: true,
+		Runs: []cases.Run{{
+			Args:  []string{"-p", "--input-format=stream-json", "--output-format=stream-json", "--verbose", "--permission-prompt-tool=stdio"},
+			Steps: []cases.Step{{Verb: "prompt", Text: "go"}, {Verb: "refuse"}, {Verb: "close"}},
+		}},
+	}
+	if g.Mode != "" {
+		c.Runs[0].Args = append(c.Runs[0].Args, "--permission-mode="+g.Mode)
+	}
+	if g.Servers != nil {
+		if c.MCP, err = json.Marshal(map[string]any{"mcpServers": g.Servers}); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+// Scenario has the model make one call after the other. It is written in JSON.
+func (g *Group) Scenario(cwd, home string) ([]byte, error) {
+	insert := strings.NewReplacer("{cwd}", cwd, "{home}", home).Replace
+	type call struct {
+		Tool  string          `json:"tool"`
+		Input json.RawMessage `json:"input"`
+	}
+	steps := []any{}
+	for _, c := range g.Calls {
+		steps = append(steps, map[string]any{"tool_calls": []call{{c.Tool, json.RawMessage(insert(string(c.Input)))}}})
+	}
+	steps = append(steps, map[string]string{"text": "done"})
+	return json.Marshal(map[string]any{
+		"templates": false,
+		"responses": []any{map[string]any{"pattern": map[string]string{"type": "any"}, "response": map[string]any{"steps": steps}}},
+	})
+}
+
+func each(list []string, change func(string) string) []string {
+	changed := []string{}
+	for _, s := range list {
+		changed = append(changed, change(s))
+	}
+	return changed
+}
+
+func contents(files map[string]string) map[string][]byte {
+	all := map[string][]byte{}
+	for name, text := range files {
+		all[name] = []byte(text)
+	}
+	return all
+}
+
+// Decision is what a program decided about a call.
+type Decision string
+
+// The decisions, from the loosest to the strictest.
+const (
+	Allow Decision = "allow"
+	Ask   Decision = "ask"
+	Deny  Decision = "deny"
+)
+
+// Outcome is what became of a call. A call without a decision says why: the tool rejected the input before anybody
+// asked for permission, or the session ended before the call.
+type Outcome struct {
+	Decision Decision `json:"decision,omitempty"`
+	// Reason is the kind of rule behind the decision, as the program names it.
+	Reason string `json:"reason,omitempty"`
+	// Missing says why no decision is known.
+	Missing string `json:"missing,omitempty"`
+}
+
+// event is what counts in an event of the session.
+type event struct {
+	Type    string `json:"type"`
+	Message struct {
+		Content json.RawMessage `json:"content"`
+	} `json:"message"`
+	Request struct {
+		Subtype   string `json:"subtype"`
+		ToolUseID string `json:"tool_use_id"`
+	} `json:"request"`
+	Meta []struct {
+		ID       string `json:"id"`
+		Decision *struct {
+			Decision   string `json:"decision"`
+			ReasonType string `json:"reason_type"`
+		} `json:"permission_decision"`
+	} `json:"tool_result_meta"`
+}
+
+type block struct {
+	Type      string          `json:"type"`
+	ID        string          `json:"id"`
+	ToolUseID string          `json:"tool_use_id"`
+	Content   json.RawMessage `json:"content"`
+}
+
+// Read finds what became of the calls of a session, in their order.
+func Read(rec *parity.Recording, calls int) []Outcome {
+	var order []string
+	found := map[string]Outcome{}
+	if len(rec.Runs) > 0 {
+		for line := range strings.Lines(rec.Runs[0].Stdout) {
+			var e event
+			if json.Unmarshal([]byte(line), &e) == nil {
+				order = append(order, e.read(found)...)
+			}
+		}
+	}
+	all := make([]Outcome, calls)
+	for i := range all {
+		all[i] = Outcome{Missing: ended(rec)}
+		if i < len(order) {
+			if o, ok := found[order[i]]; ok {
+				all[i] = o
+			}
+		}
+	}
+	return all
+}
+
+// read notes what an event says about calls and returns the calls that begin with it.
+func (e *event) read(found map[string]Outcome) (begun []string) {
+	var blocks []block
+	_ = json.Unmarshal(e.Message.Content, &blocks) // a string holds no calls
+	for _, b := range blocks {
+		switch {
+		case e.Type == "assistant" && b.Type == "tool_use":
+			begun = append(begun, b.ID)
+		case e.Type == "user" && b.Type == "tool_result" && found[b.ToolUseID].Decision == "":
+			found[b.ToolUseID] = Outcome{Missing: "the tool rejects the input: " + text(b.Content)}
+		}
+	}
+	if e.Type == "control_request" && e.Request.Subtype == "can_use_tool" {
+		found[e.Request.ToolUseID] = Outcome{Decision: Ask}
+	}
+	for _, m := range e.Meta {
+		if m.Decision == nil || found[m.ID].Decision == Ask {
+			continue
+		}
+		o := Outcome{Decision: Deny, Reason: m.Decision.ReasonType}
+		if m.Decision.Decision == "accept" {
+			o.Decision = Allow
+		}
+		found[m.ID] = o
+	}
+	return begun
+}
+
+func text(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		s = string(raw)
+	}
+	first, _, _ := strings.Cut(strings.TrimPrefix(s, "<tool_use_error>"), "\n")
+	return strings.TrimSuffix(first, "</tool_use_error>")
+}
+
+// ended says why the session has no decision about a call.
+func ended(rec *parity.Recording) string {
+	for _, p := range rec.Problems {
+		if p.Kind != "dialogue" { // that only says that no result came
+			return p.Text
+		}
+	}
+	if len(rec.Runs) == 0 {
+		return "the session did not start"
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(rec.Runs[0].Stderr), "\n")
+	return strings.TrimSuffix(fmt.Sprintf("the session ended before the call, with exit code %d: %s", rec.Runs[0].Code, first), ": ")
+}

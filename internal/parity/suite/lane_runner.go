@@ -1,0 +1,80 @@
+package suite
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/claudeless/claudeless/internal/base/proc"
+	"github.com/claudeless/claudeless/internal/parity"
+	"github.com/claudeless/claudeless/internal/parity/cases"
+	"github.com/claudeless/claudeless/internal/parity/lane"
+)
+
+// laneRunner plays cases with both programs.
+type laneRunner struct {
+	Options
+	isolates bool // lanes have a network of their own
+}
+
+func newLaneRunner(o Options) laneRunner {
+	o.Timeout = cmp.Or(o.Timeout, 30*time.Second)
+	return laneRunner{Options: o}
+}
+
+// probe finds out whether the lanes can have a network of their own, and warns if they cannot.
+func (r *laneRunner) probe(ctx context.Context) {
+	err := lane.Probe(ctx, r.System, r.Self, r.Isolated...)
+	if r.isolates = err == nil; err != nil && ctx.Err() == nil {
+		fmt.Fprintf(r.System.Stderr, "claudeless: warning: the lanes share this machine's network: %v\n", err)
+	}
+}
+
+// each calls do for every number, some at a time.
+func (r *laneRunner) each(ctx context.Context, numbers []int, do func(i int)) {
+	next := make(chan int)
+	var workers sync.WaitGroup
+	jobs := r.Jobs
+	if jobs <= 0 {
+		jobs = max(2, runtime.NumCPU())
+	}
+	for range min(jobs, len(numbers)) {
+		workers.Go(func() { // ends with next
+			for i := range next {
+				do(i)
+			}
+		})
+	}
+	for _, i := range numbers {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+}
+
+// play runs a case with both programs. makeCase is called with the fresh directory of the job.
+func (r *laneRunner) play(ctx context.Context, timeout time.Duration, makeCase func(dir string) (*cases.Case, error)) (recordings []*parity.Recording, err error) {
+	dir, err := proc.MakeTempDir("claudeless-parity-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, dir.Remove()) }()
+	c, err := makeCase(dir.Path)
+	if err != nil {
+		return nil, err
+	}
+	job := &lane.Job{Case: c, Dir: dir.Path, Self: r.Self, Timeout: timeout, Lanes: []lane.Lane{
+		{Program: r.Left.Path, Version: r.Right.Version}, {Program: r.Right.Path},
+	}}
+	if !r.isolates {
+		return lane.Play(ctx, r.System, job)
+	}
+	return lane.Isolate(ctx, r.System, job, r.Isolated...)
+}
