@@ -28,7 +28,7 @@ npm_() {
   rm -rf "$work/npm"; mkdir -p "$work/npm" "$work/user"; tar -C "$here/npm" --exclude=node_modules --exclude='dist*' -cf - . | tar -C "$work/npm" -xf -
   cd "$work/npm"
   npm install --silent --no-audit --no-fund --omit=optional --ignore-scripts --cache "$cache/npm" || { give_up "the test libraries of npm cannot be had"; return; }
-  npx tsc -p tsconfig.json
+  node prepare.mjs
   platform=$(node -p 'process.platform + "-" + process.arch')
   CLAUDELESS_BIN=$binary node platforms.mjs "$platform"
   main=$(npm pack --silent --ignore-scripts --pack-destination "$work/user"); own=$(cd "dist-platforms/$platform" && npm pack --silent --pack-destination "$work/user")
@@ -43,6 +43,18 @@ npm_() {
   pages "vitest jest node" "$work/user/node_modules/.bin" "$work/user/node_modules"
 }
 
+directory() { # npm installs the package from its directory without a compiler there, and its types need none of Node's
+  rm -rf "$work/dir" "$work/dir-user"; mkdir -p "$work/dir" "$work/dir-user"
+  tar -C "$here/npm" --exclude=node_modules --exclude='dist*' -cf - . | tar -C "$work/dir" -xf -
+  cd "$work/dir-user" && echo '{"type":"module"}' > package.json
+  npm install --silent --no-audit --no-fund --omit=optional --omit=peer --cache "$cache/npm" ../dir
+  cp "$here/npm/test/types.ts" .
+  echo '{"compilerOptions":{"noEmit":true,"strict":true,"target":"es2022","lib":["es2022"],"module":"nodenext","types":[]},"files":["types.ts"]}' > tsconfig.json
+  node "$work/dir/node_modules/typescript/bin/tsc" -p .
+  CLAUDELESS_BIN=/nowhere/claudeless node --input-type=module -e 'import { scriptedClaude } from "claudeless"; await scriptedClaude("x").then(() => process.exit(1), (error) => process.exit(error.message.startsWith("CLAUDELESS_BIN names /nowhere/claudeless") ? 0 : 1))'
+  echo "packages: npm install from the directory works"
+}
+
 lanes() { # the same script in both lanes; the real claude comes with npm's Agent SDK, and reaches nothing but loopback where that can be had
   local claude=("$work"/user/node_modules/@anthropic-ai/claude-agent-sdk-*/claude) alone=()
   [ -x "${claude[0]}" ] || { give_up "npm's Agent SDK brings no real claude here"; return; }
@@ -55,4 +67,4 @@ release() { # two builds of one platform are the same bytes
   cmp "$work/release1/SHA256SUMS" "$work/release2/SHA256SUMS" && echo "packages: archives are the same bytes twice"
 }
 
-python; (npm_); lanes; pages go "$(go env GOROOT)/bin"; release
+python; (npm_); (directory); lanes; pages go "$(go env GOROOT)/bin"; release

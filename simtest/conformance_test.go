@@ -188,7 +188,7 @@ func (a *asked) overAPI(t *testing.T, api *simtest.API) {
 	t.Helper()
 	prompt, _ := json.Marshal(a.API)
 	resp, err := http.Post(api.URL+"/v1/messages", "application/json", strings.NewReader(
-		`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":`+string(prompt)+`}]}`))
+		`{"model":"claude-opus-5-5","max_tokens":100,"messages":[{"role":"user","content":`+string(prompt)+`}]}`))
 	if err != nil {
 		t.Fatal(err)
 	}

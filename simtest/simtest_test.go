@@ -213,7 +213,7 @@ func TestHoldAPI(t *testing.T) {
 	status := make(chan int)
 	go func() {
 		resp, err := http.Post(api.URL+"/v1/messages", "application/json", strings.NewReader(
-			`{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"slow"}]}`))
+			`{"model":"claude-opus-5-5","max_tokens":100,"messages":[{"role":"user","content":"slow"}]}`))
 		if err != nil {
 			t.Error(err)
 			close(status)
@@ -250,7 +250,7 @@ func TestHoldScript(t *testing.T) {
 func TestServer(t *testing.T) {
 	t.Parallel()
 	api := simtest.Server(t).On("hello", "hi there")
-	body := `{"model":"claude-sonnet-4-5","max_tokens":100,"messages":[{"role":"user","content":"hello"}]}`
+	body := `{"model":"claude-opus-5-5","max_tokens":100,"messages":[{"role":"user","content":"hello"}]}`
 	resp, err := http.Post(api.URL+"/v1/messages", "application/json", strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)

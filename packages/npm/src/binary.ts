@@ -1,4 +1,4 @@
-// Where the binary is: in the platform package, or named by CLAUDELESS_BIN, or on PATH.
+// Where the binary is: named by CLAUDELESS_BIN, or in the platform package, or on PATH.
 import { spawnSync } from "node:child_process";
 import { accessSync, constants, openSync, readSync, closeSync, realpathSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -6,18 +6,18 @@ import { delimiter, join } from "node:path";
 
 const exe = process.platform === "win32" ? ".exe" : "";
 
-/** The path of the binary; throws with what to do when there is none for this machine. */
+/** The path of the binary: CLAUDELESS_BIN wins, as in Python. Throws with what to do when there is none for this machine. */
 export function findBinary(): string {
+  const given = process.env["CLAUDELESS_BIN"];
+  if (given) {
+    if (!runs(given)) throw new Error(`CLAUDELESS_BIN names ${given}, which is not there or cannot be run`);
+    return given;
+  }
   const platform = `@claudeless/${process.platform}-${process.arch}`;
   try {
     return createRequire(import.meta.url).resolve(`${platform}/bin/claudeless${exe}`);
   } catch {
     // not installed: it is optional, and there is none for some machines
-  }
-  const given = process.env["CLAUDELESS_BIN"];
-  if (given) {
-    if (!runs(given)) throw new Error(`CLAUDELESS_BIN names ${given}, which is not there or cannot be run`);
-    return given;
   }
   const found = onPath("claudeless", (file) => !isScript(file));
   if (found) return found;

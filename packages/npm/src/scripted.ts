@@ -1,3 +1,4 @@
+/// <reference lib="esnext.disposable" preserve="true" />
 // ScriptedClaude: a scenario in a private directory, and its verdict at the end.
 import { execFile, spawn, spawnSync, type ChildProcess } from "node:child_process";
 import { closeSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
@@ -12,7 +13,7 @@ import { messages, patternOf, scenario, type Place, type Rule, type Step } from 
 
 export interface ScriptedClaudeOptions {
   /** A scenario instead of a script, with everything that TOML can say. */
-  file?: string | URL;
+  file?: string | { readonly href: string };
   /** Prompts without a rule and steps that are not played fail the test; default true. */
   strict?: boolean;
   /** `real` runs the real claude (CLAUDE_BIN, or on PATH) against the same script as the Messages API. */
@@ -71,7 +72,7 @@ export class ScriptedClaude implements AsyncDisposable {
     this.#lane = lane;
     this.#seed = seed;
     this.#place = place;
-    this.#file = file === undefined ? undefined : resolve(file instanceof URL ? fileURLToPath(file) : file);
+    this.#file = file === undefined ? undefined : resolve(typeof file === "string" ? file : fileURLToPath(file.href));
     if (script !== undefined) {
       const steps = typeof script === "string" ? [script] : script;
       this.#rules.push({ pattern: patternOf(undefined), steps: messages(steps), once: true, place });
@@ -175,7 +176,7 @@ export class ScriptedClaude implements AsyncDisposable {
     const args = ["verify", this.#journal, "-s", this.#scenario, "--json", report, ...more];
     if (!this.#strict) args.push("--lenient");
     const said = await run(findBinary(), args).catch((error: { stderr?: string }) => error);
-    if (!existsSync(report)) throw new Error(`claudeless verify failed: ${said.stderr?.trim() ?? ""}`);
+    if (!existsSync(report)) throw new ClaudelessError([this.#mistakes() || `claudeless verify failed: ${said.stderr?.trim() ?? ""}`], this.#place);
     return JSON.parse(readFileSync(report, "utf8")) as Verdict;
   }
 
@@ -195,7 +196,7 @@ export class ScriptedClaude implements AsyncDisposable {
   /** Rejects with all that is wrong so far. */
   async assertComplete(): Promise<void> {
     const found = await this.problems();
-    if (found.length > 0) throw new ClaudelessError(found);
+    if (found.length > 0) throw new ClaudelessError(found, this.#place);
   }
 
   /** Ends the server and removes the directory. `calls` and `tools` can still be read. */
@@ -218,13 +219,10 @@ export class ScriptedClaude implements AsyncDisposable {
 
   /** Rejects when the scenario's file has mistakes, and shows them as `claudeless check` does. */
   async check(): Promise<void> {
-    try {
-      await run(findBinary(), ["check", this.#scenario]);
-    } catch (error) {
-      const { stdout = "", stderr = "" } = error as { stdout?: string; stderr?: string };
-      this.close();
-      throw new Error(`the scenario has mistakes\n${(stdout + stderr).trim()}`);
-    }
+    const text = this.#mistakes();
+    if (!text) return;
+    this.close();
+    throw new ClaudelessError([`the scenario has mistakes\n${text}`], this.#place);
   }
 
   /** The mark of the processes of this claude. */
@@ -268,8 +266,17 @@ export class ScriptedClaude implements AsyncDisposable {
       if (number) return `http://127.0.0.1:${number}/t/${randomBytes(4).toString("hex")}`;
       Atomics.wait(cell, 0, 0, 5);
     }
-    const said = spawnSync(findBinary(), ["check", this.#scenario], { encoding: "utf8" });
-    throw new Error(`claudeless serve did not start: ${said.stdout}${said.stderr}`);
+    throw new ClaudelessError([`claudeless serve did not start: ${this.#mistakes()}`], this.#place);
+  }
+
+  /** What is wrong with the script, as `claudeless check` says it, with the lines of the test; empty = nothing. */
+  #mistakes(): string {
+    const { status, stdout, stderr } = spawnSync(findBinary(), ["check", this.#scenario], { encoding: "utf8" });
+    if (status === 0) return "";
+    const text = (stdout + stderr).trim();
+    if (this.#file !== undefined) return text;
+    const parts = text.split(this.#scenario);
+    return parts.map((part, i) => (i === 0 ? part : part.replace(/^(?::(\d+)(?::\d+)?)?(?:: )?/, (_, line: string | undefined) => this.#placeOf(Number(line ?? 0))))).join("");
   }
 
   /** Where a finding stands: the line of the test that wrote the rule, or that of the file. */
@@ -285,20 +292,25 @@ export class ScriptedClaude implements AsyncDisposable {
   }
 }
 
-/** What is wrong with a run. */
+/** What is wrong with a run. Runners show the frame of the test: the stack is the place that made the claude. */
 export class ClaudelessError extends Error {
   override name = "ClaudelessError";
-  constructor(readonly problems: string[]) {
+  constructor(
+    readonly problems: string[],
+    place: Place,
+  ) {
     super([`claudeless: ${problems.length} problem${problems.length > 1 ? "s" : ""}`, ...problems].join("\n"));
+    const at = place.file && `\n    at ${place.file}:${place.line}:${place.column}`;
+    this.stack = `${this.name}: ${this.message}${at}`;
   }
 }
 
 /** An answer that waits. */
 export class Hold {
   readonly #gate: string;
-  readonly #env: () => NodeJS.ProcessEnv;
+  readonly #env: () => Record<string, string | undefined>;
 
-  constructor(gate: string, env: () => NodeJS.ProcessEnv) {
+  constructor(gate: string, env: () => Record<string, string | undefined>) {
     this.#gate = gate;
     this.#env = env;
   }
@@ -334,10 +346,10 @@ function caller(): Place {
   const stack = new Error().stack ?? "";
   Error.stackTraceLimit = limit;
   for (const frame of stack.split("\n").slice(1)) {
-    const found = /(?:\(|at )(?:async )?(file:\/\/)?([^()]+?):(\d+):\d+\)?$/.exec(frame);
+    const found = /(?:\(|at )(?:async )?(file:\/\/)?([^()]+?):(\d+):(\d+)\)?$/.exec(frame);
     if (!found) continue;
     const file = found[1] ? fileURLToPath(`file://${found[2]}`) : found[2]!;
-    if (!file.startsWith(here) && !file.startsWith("node:")) return { file, line: Number(found[3]) };
+    if (!file.startsWith(here) && !file.startsWith("node:")) return { file, line: Number(found[3]), column: Number(found[4]) };
   }
-  return { file: "", line: 0 };
+  return { file: "", line: 0, column: 0 };
 }

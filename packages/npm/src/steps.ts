@@ -48,6 +48,7 @@ const usual: Readonly<Record<string, Record<string, unknown>>> = {
 export interface Place {
   file: string;
   line: number;
+  column: number;
 }
 
 /** One prompt pattern and its steps. */

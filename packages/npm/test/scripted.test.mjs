@@ -112,7 +112,7 @@ test("the Messages API", async () => {
     const answer = await fetch(`${claude.baseURL}/v1/messages`, {
       method: "POST",
       headers: { "x-api-key": "x", "anthropic-version": "2023-06-01", "content-type": "application/json" },
-      body: JSON.stringify({ model: "claude-sonnet-4-5", max_tokens: 100, messages: [{ role: "user", content: "hello" }] }),
+      body: JSON.stringify({ model: "claude-opus-5-5", max_tokens: 100, messages: [{ role: "user", content: "hello" }] }),
     });
     assert.equal((await answer.json()).content[0].text, "hi there");
   });
@@ -125,5 +125,16 @@ test("the Agent SDK", async (t) => {
     let result;
     for await (const m of sdk.query({ prompt: "triage", options: claude.options({ allowedTools: ["Bash"] }) })) if (m.type === "result") result = m.result;
     assert.equal(result, "Parser bug.");
+  });
+});
+
+test("mistakes of a script point at the test", async () => {
+  const claude = await scriptedClaude();
+  claude.on("x", fail("overlode"));
+  await ask(claude, "x").catch(() => {});
+  await assert.rejects(claude[Symbol.asyncDispose](), (error) => {
+    assert.match(error.message, /scripted\.test\.mjs:\d+: .*overlode/);
+    assert.match(error.stack, /\n {4}at .*scripted\.test\.mjs:\d+:\d+$/);
+    return true;
   });
 });

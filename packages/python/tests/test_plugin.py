@@ -67,7 +67,7 @@ def test_marker(pytester: pytest.Pytester) -> None:
     pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider").assert_outcomes(passed=1, skipped=1)
 
 
-def test_mistakes_fail_at_collection(pytester: pytest.Pytester) -> None:
+def test_mistakes_of_a_file_fail_its_test_alone(pytester: pytest.Pytester) -> None:
     pytester.makefile(".toml", s="[[responses]]\npatern = 5\n")
     pytester.makepyfile(
         """
@@ -75,11 +75,42 @@ def test_mistakes_fail_at_collection(pytester: pytest.Pytester) -> None:
 
         @pytest.mark.claudeless("s.toml")
         def test_file(claude): ...
+
+        @pytest.mark.claudeless("nope.toml")
+        def test_nope(claude): ...
+
+        def test_other(): ...
         """
     )
     result = pytester.runpytest_subprocess("-q")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    assert "s.toml:2" in result.stderr.str() + result.stdout.str()
+    result.assert_outcomes(passed=1, errors=2)
+    result.stdout.fnmatch_lines(["*test_mistakes_of_a_file_fail_its_test_alone.py:3: *", "*s.toml:2*", "*nope.toml does not exist*"])
+
+
+def test_mistakes_of_a_script_point_at_the_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import subprocess
+        from claudeless import ScriptedClaude, fail
+
+        def test_failing(claude):
+            claude.on("x", fail("overlode"))
+            subprocess.run(["claude", "-p", "x"], check=True, capture_output=True, stdin=subprocess.DEVNULL)
+
+        def test_passing(claude):
+            claude.on("x", fail("overlode"))
+            subprocess.run(["claude", "-p", "x"], capture_output=True, stdin=subprocess.DEVNULL)
+
+        def test_block():
+            with ScriptedClaude([fail("overlode")]) as c:
+                subprocess.run([c.path, "-p", "x"], env=c.env, check=True, capture_output=True, stdin=subprocess.DEVNULL)
+        """
+    )
+    result = pytester.runpytest_subprocess("-q")
+    result.assert_outcomes(passed=1, failed=2, errors=1)
+    for line in (5, 9, 13):
+        result.stdout.fnmatch_lines([f"*point_at_the_test.py:{line}: *overlode*"])
+    assert "ScenarioError" not in result.stdout.str()
 
 
 def test_session(pytester: pytest.Pytester) -> None:

@@ -187,7 +187,7 @@ class ScriptedClaude:
         try:
             verdict: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))
         except (OSError, ValueError):
-            raise RuntimeError(f"claudeless verify failed: {done.stderr.strip()}") from None
+            raise ScenarioError(self.mistakes() or f"claudeless verify failed: {done.stderr.strip()}") from None
         return verdict
 
     def assert_complete(self) -> None:
@@ -212,6 +212,8 @@ class ScriptedClaude:
         try:
             if kind is None:
                 self.assert_complete()
+            elif error is not None and sys.version_info >= (3, 11) and (text := self.mistakes()):
+                error.add_note("claudeless: the script has mistakes\n" + text)
         finally:
             self.close()
 
@@ -251,9 +253,9 @@ class ScriptedClaude:
             shutil.copy(claude, link)
         else:
             link.symlink_to(claude)
-        if self._file:
-            self._check(binary)
         self._write()
+        if self._file:
+            self._check()
 
     @property
     def _run(self) -> str:
@@ -298,10 +300,22 @@ class ScriptedClaude:
         beside.write_text(self.toml, encoding="utf-8")
         beside.replace(self._dir / "scenario.toml")
 
-    def _check(self, binary: str) -> None:
-        done = subprocess.run([binary, "check", str(self._file)], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise ScenarioError((done.stdout + done.stderr).strip())
+    def _check(self) -> None:
+        if text := self.mistakes():
+            raise ScenarioError(text)
+
+    def mistakes(self) -> str:
+        """What is wrong with the script, as `claudeless check` says it, with the lines of the test; empty = nothing."""
+        if self._dir is None:
+            return ""
+        done = subprocess.run([_binary.find(), "check", str(self._scenario)], capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            return ""
+        text = (done.stdout + done.stderr).strip()
+        if self._file:
+            return text
+        place = re.compile(re.escape(str(self._scenario)) + r"(?::(\d+)(?::\d+)?)?(?:: )?")
+        return place.sub(lambda found: self._place_of(int(found[1] or 0)), text)
 
     def _serve(self) -> str:
         port_file = self.directory / "port"
@@ -316,7 +330,7 @@ class ScriptedClaude:
             if found := re.search(r"listening on (http://\S+)", said[-1]):
                 threading.Thread(target=self._server.stderr.read, daemon=True).start()
                 return found.group(1) + "/t/" + secrets.token_hex(4)
-        raise RuntimeError("claudeless serve did not start: " + "".join(said).strip())
+        raise ScenarioError(self.mistakes() or "claudeless serve did not start: " + "".join(said).strip())
 
     def _problems(self, *more: str) -> list[str]:
         verdict = self._verify(*more)

@@ -14,6 +14,8 @@ VARIABLES_OF_SESSIONS = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_EN
 
 
 FAILED = pytest.StashKey[bool]()
+CHECKED = pytest.StashKey[dict[Path, str]]()
+CLAUDE = pytest.StashKey[ScriptedClaude]()
 
 
 @pytest.hookimpl(wrapper=True)
@@ -21,6 +23,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = yield
     if call.when == "call":
         item.stash[FAILED] = report.failed
+        if report.failed and (scripted := item.stash.get(CLAUDE, None)) and (text := scripted.mistakes()):
+            report.sections.append(("claudeless", text))
     return report
 
 
@@ -39,31 +43,28 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("_claudeless_lane", list(LANES), indirect=True)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Scenarios with mistakes fail before anything runs."""
-    seen: dict[Path, str | None] = {}
-    for item in items:
-        marker = item.get_closest_marker("claudeless")
-        if not marker or not marker.args:
-            continue
-        file = scenario_of(item, marker)
-        if file not in seen:
-            seen[file] = mistakes(file)
-        if seen[file]:
-            raise pytest.UsageError(f"{item.nodeid}: the scenario of this test has mistakes\n{seen[file]}")
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A scenario with mistakes fails the tests that name it, and no others."""
+    marker = item.get_closest_marker("claudeless")
+    if marker and marker.args and (text := mistakes(scenario_of(item, marker), item.config.stash.setdefault(CHECKED, {}))):
+        file, line, _ = item.location
+        pytest.fail(f"{file}:{(line or 0) + 1}: the scenario of this test has mistakes\n{text}", pytrace=False)
 
 
-def mistakes(file: Path) -> str | None:
-    if not file.exists():
-        return f"{file} is not there"
-    claude = ScriptedClaude(file=file)
-    try:
-        claude._open()
-    except ScenarioError as error:
-        return str(error)
-    finally:
-        claude.close()
-    return None
+def mistakes(file: Path, checked: dict[Path, str]) -> str:
+    """What is wrong with a scenario, each file is checked once; empty = nothing."""
+    if file not in checked:
+        checked[file] = "" if file.exists() else f"{file} does not exist"
+        if not checked[file]:
+            claude = ScriptedClaude(file=file)
+            try:
+                claude._open()
+            except ScenarioError as error:
+                checked[file] = str(error)
+            finally:
+                claude.close()
+    return checked[file]
 
 
 def scenario_of(item: pytest.Item, marker: pytest.Mark) -> Path:
@@ -88,7 +89,11 @@ def _claudeless_lane(request: pytest.FixtureRequest) -> str:
 
 def judge(scripted: ScriptedClaude) -> None:
     """Fails with what is wrong, and without the lines of this package."""
-    if text := scripted.complaint():
+    try:
+        text = scripted.complaint()
+    except ScenarioError as error:
+        text = str(error)
+    if text:
         pytest.fail(text, pytrace=False)
 
 
@@ -101,7 +106,7 @@ def claude(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, _cla
         options["strict"] = marker.kwargs.get("strict", True)
         if marker.args:
             options["file"] = scenario_of(request.node, marker)
-    scripted = ScriptedClaude(**options).__enter__()
+    scripted = request.node.stash[CLAUDE] = ScriptedClaude(**options).__enter__()
     try:
         for name in VARIABLES_OF_SESSIONS:
             monkeypatch.delenv(name, raising=False)

@@ -1,0 +1,11 @@
+// A test of a user who has neither the types of Node nor those of the DOM: it is compiled, not run.
+import { call, scriptedClaude, type Call, type Verdict } from "claudeless";
+
+export async function test(): Promise<[Call[], Verdict]> {
+  const claude = await scriptedClaude([call("Bash", { command: "true" }), "done"], { file: { href: "file:///s.toml" } });
+  const held = claude.hold();
+  await held.release();
+  const verdict = await claude.verdict();
+  await claude[Symbol.asyncDispose]();
+  return [claude.calls, verdict];
+}
