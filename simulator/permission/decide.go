@@ -2,9 +2,11 @@ package permission
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 
+	"github.com/claudeless/claudeless/internal/base/shellcmd"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -79,6 +81,9 @@ func (d decider) decide(c *call) Verdict {
 		v := c.ask(c.requested(), "", "")
 		v.RequiresUser, v.Suggestions = true, nil
 		return v
+	}
+	if errors.Is(c.parseErr, shellcmd.ErrUncertain) {
+		return c.put(uncertain())
 	}
 	if q := newLine(c).veiledInside(); q != nil {
 		return c.put(*q)

@@ -25,6 +25,9 @@ func grammar() map[string][]string {
 		"line": {
 			"<cmd>", "<cmd>", "<cmd>", "<cmd> | <cmd>", "<cmd>; <cmd>", "<cmd> && <cmd>", "{ <cmd>; } <redir>", "(<cmd>) <redir>",
 			"while false; do <cmd>; done <redir>", "if <test>; then <cmd>; fi", "<test>", "<test> && <cmd>", "! <cmd>", "<assign>; <cmd>", "<assign>",
+			"<cmd> <note>\n<cmd>", "<cmd> <note>\n<cmd> <note>\n<cmd>", "<note>\n<cmd>", "<cmd> | <note>\n<cmd>", "<cmd> && <note>\n<cmd>", "(<cmd> <note>\n<cmd>)",
+			"<cmd> <next><cmd>", "<cmd><next><cmd>", "cat <<'E' <note>\n<word>\nE\n<cmd>", "cat <<E <note>\n<note>\nE\n<cmd>", "if <test> <note>\nthen <cmd>; fi",
+			"echo $(<cmd> <note>\n<cmd>)", "echo \"<note>\n<cmd>\"", "<cmd>\r\n<cmd>", "<cmd> | <next><cmd>",
 			"for i in a; do <cmd>; done", "for ((i = <arith>; i < 1; i++)); do <cmd>; done", "<cmd> <redir>", "cd <dir> && <cmd>", "<assign>; <test>",
 		},
 		"cmd": {
@@ -33,6 +36,8 @@ func grammar() map[string][]string {
 			"tail -n 1 <file>", "diff <file> <file>", "cut -c1 <file>", "test <words>", "[ <words> ]", "true", "file <fileopt> <file>", "tree <topt>", "env <wrap> touch <new>",
 			"timeout 1 touch <new>", "bash -c 'touch <new>'", "eval touch <new>", "$'\\x74ouch' <new>", "{touch,<new>}", "tee <new>", "cp <file> <new>", "printf %s <word>",
 		},
+		"note":  {"#\\", "# x\\", "#", "# '", "# \"", "# $(", "# `", "# x\\\\", "# x\\\r", "# x\r", "#\\\n#\\", "x#\\", "\\#\\", "'#'\\", "# <<E", "# ;"},
+		"next":  {"\\\n", " \\\n", ";\\\n", " \\\r\n", "; \\\n  ", "&& \\\n", "\n\\\n"},
 		"test":  {"[[ <words> ]]", "test <words>", "[ <words> ]", "[[ <operand> <cmp> <operand> ]]", "[[ <unary> <operand> ]]", "! [[ <unary> <operand> ]]"},
 		"words": {"<unary> <operand>", "<operand> <cmp> <operand>", "<operand>"},
 		"unary": {"-f", "-v", "-n", "-z", "-R", "-e"},

@@ -261,9 +261,9 @@ func fileOptions() []string {
 // unclearPath asks about an operand of which it cannot be told where it leads.
 func (l lookup) unclearPath(op operand) *question {
 	switch {
-	case op.tilde:
+	case op.tilde || slices.ContainsFunc(op.paths, func(p string) bool { return len(p) > 1 && p[0] == '~' && p[1] != '/' }):
 		return other("Tilde expansion variants (~user, ~+, ~-) in paths require manual approval")
-	case !op.known && (!op.glob || l.disk != nil):
+	case !op.known && (!op.glob || l.disk != nil), slices.ContainsFunc(op.paths, expands):
 		return other("Shell expansion syntax in paths requires manual approval")
 	}
 	for _, path := range op.paths {
@@ -275,6 +275,12 @@ func (l lookup) unclearPath(op operand) *question {
 		}
 	}
 	return nil
+}
+
+// expands tells whether a path looks as if a shell still had to expand it, though
+// quotes keep that from happening (observed with 2.1.330).
+func expands(path string) bool {
+	return strings.HasPrefix(path, "=") || strings.ContainsAny(path, "$`")
 }
 
 // pathsOf are the files that operands name.

@@ -14,10 +14,11 @@ import (
 // judged is asked about, then what moves about, then paths; what is left is
 // decided part by part.
 func (c line) shell() Verdict {
-	if c.parseErr != nil {
-		return c.put(unclear("Parse error"))
+	q := obstacleQuestion(c.script.Obstacle, c.harmless())
+	if c.parseErr != nil && (q == nil || !c.script.Obstacle.InText()) {
+		q = new(unclear("Parse error"))
 	}
-	if q := obstacleQuestion(c.script.Obstacle, c.harmless()); q != nil {
+	if q != nil {
 		return c.put(*q)
 	}
 	if q := c.moves(); q != nil {

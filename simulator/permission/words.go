@@ -272,6 +272,14 @@ func unclear(reason string) question {
 	return question{message: reason, reasonType: "other", reason: reason, suggestions: []protocol.PermissionUpdate{}}
 }
 
+// uncertain asks about a command line that the shell may read differently, in
+// every mode.
+func uncertain() question {
+	q := unclear("This command could not be checked for dangerous rm operations: the shell may read it differently than it was parsed. This requires explicit approval.")
+	q.reasonType, q.safety = "safetyCheck", protocol.SafetyDangerous
+	return q
+}
+
 // other is unclear for a host that is shown no suggestions at all.
 func other(reason string) *question {
 	return &question{message: reason, reasonType: "other", reason: reason}
@@ -297,6 +305,10 @@ func obstacleQuestion(o shellcmd.Obstacle, harmless bool) *question {
 		return new(unclear(cmp.Or(map[shellcmd.ObstacleKind]string{
 			shellcmd.Braces:              "Brace expansion",
 			shellcmd.EscapedSpace:        "Contains backslash-escaped whitespace",
+			shellcmd.ForeignSpace:        "Contains Unicode whitespace",
+			shellcmd.NamedDirectory:      "Contains zsh ~[ dynamic directory syntax",
+			shellcmd.EqualsExpansion:     "Contains zsh =cmd equals expansion",
+			shellcmd.QuotedBrace:         "Contains brace with quote character (expansion obfuscation)",
 			shellcmd.OpenHeredoc:         "Heredoc with unquoted delimiter undergoes shell expansion",
 			shellcmd.Arithmetic:          "Arithmetic expansion references variable or non-literal: " + o.Text,
 			shellcmd.ArithmeticTest:      "'" + o.Text + "' operand is non-numeric — `[[` arithmetically evaluates identifiers/subscripts (may run $(cmd))",

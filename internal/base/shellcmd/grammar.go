@@ -120,7 +120,7 @@ func grammarOf(name string) (g grammar, ok bool) {
 	case "lsof":
 		return grammar{flags: "nPtlaRU", valued: "i"}, true
 	case "netstat":
-		return grammar{flags: "lnarsi", most: -1}, true
+		return grammar{flags: "lnarsi"}, true
 	case "ss":
 		return grammar{flags: "tlnpasuxemori46", most: -1, long: " tcp udp listening numeric processes all summary "}, true
 	case "man":

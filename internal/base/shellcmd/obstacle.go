@@ -27,7 +27,7 @@ const (
 	Assignments                      // A=1 B=2 and no command
 	Arithmetic                       // $((NAME+1)); Text = NAME
 	Braces                           // {a,b}
-	EscapedSpace                     // a\ b
+	EscapedSpace                     // a\ b, and a line that a word is continued on
 	OpenHeredoc                      // << EOF, whose text is expanded
 	HeredocRedirect                  // << with > FILE behind it
 	Evaluates                        // eval and its like; Text = the command
@@ -37,6 +37,10 @@ const (
 	Subscript                        // a[x]=y
 	CountingLoop                     // for ((…))
 	DescriptorVariable               // {a[x]}<file
+	ForeignSpace                     // a no-break space and its like
+	NamedDirectory                   // ~[name]
+	EqualsExpansion                  // =command
+	QuotedBrace                      // {'a',b}
 )
 
 // Obstacle is the first thing in a script that keeps it from being judged by
@@ -44,6 +48,17 @@ const (
 type Obstacle struct {
 	Kind ObstacleKind
 	Text string // what Kind says; mostly empty
+}
+
+// InText tells whether the obstacle was found in the bare text, whether or not
+// that can be parsed.
+func (o Obstacle) InText() bool {
+	switch o.Kind {
+	case EscapedSpace, ForeignSpace, NamedDirectory, EqualsExpansion, QuotedBrace:
+		return true
+	default:
+		return false
+	}
 }
 
 // obstacle tells what the node itself is in the way of.
@@ -184,9 +199,6 @@ func (r *reader) literal(n *syntax.Lit) Obstacle {
 		case *syntax.DblQuoted, *syntax.Redirect, *syntax.ArithmExp, *syntax.TestClause, *syntax.ParamExp:
 			return Obstacle{}
 		}
-	}
-	if strings.Contains(n.Value, `\ `) || strings.Contains(n.Value, "\\\t") {
-		return Obstacle{Kind: EscapedSpace}
 	}
 	open := strings.IndexByte(n.Value, '{')
 	if open < 0 || open > 0 && n.Value[open-1] == '\\' {

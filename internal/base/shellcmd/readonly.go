@@ -18,12 +18,24 @@ func (s Script) ReadOnly() bool {
 
 // ReadOnly says that this command is known to only read.
 func (c Command) ReadOnly() bool {
-	if writes(c.Redirects) || len(c.Args) == 0 || c.Timed || c.Words[0].Dynamic || !c.Harmless() {
+	if writes(c.Redirects) || len(c.Args) == 0 || c.Timed || c.Continued || c.Words[0].Dynamic || !c.Harmless() {
 		return false
 	}
 	c = c.Unwrapped()
+	expands := slices.ContainsFunc(c.Args[1:], func(a string) bool { return strings.ContainsAny(a, "$`") })
+	switch c.Args[0] {
+	case "pwd", "whoami", "arch":
+		return len(c.Args) == 1
+	case "test", "which", "pgrep":
+		return !expands
+	}
 	if onlyReads(c.Args[0]) {
 		return true
+	}
+	if expands && c.Args[0] != "find" {
+		// Where options matter, what looks like an expansion is refused although
+		// quotes keep it as it is (observed with 2.1.330).
+		return false
 	}
 	if slices.ContainsFunc(c.Words, func(w Word) bool { return w.Dynamic }) {
 		// An expansion may become an option that these commands write with.

@@ -47,6 +47,9 @@ type Command struct {
 	Words []Word
 	// Timed says that the command stands behind the word time.
 	Timed bool
+	// Continued says that a continued line parts the command from its pipe. Text
+	// then has the backslash.
+	Continued bool
 }
 
 // Redirect is one redirection of a command.
@@ -75,18 +78,13 @@ func Parse(cmd string) (Script, error) {
 	if len(cmd) > maxLength {
 		return Script{}, fmt.Errorf("command is longer than %d bytes", maxLength)
 	}
-	r := reader{source: cmd, assigned: map[string]bool{}, setsHome: namesHome(cmd)}
-	var mistake error // the first; the parser goes on yielding after it, so the loop is not left
-	for stmt, err := range syntax.NewParser(syntax.Variant(syntax.LangBash)).StmtsSeq(strings.NewReader(cmd)) {
-		switch {
-		case mistake != nil:
-		case err != nil:
-			mistake = err
-		default:
-			syntax.Walk(stmt, r.visit)
-		}
+	r := reader{source: cmd, assigned: map[string]bool{}, setsHome: namesHome(cmd), before: map[*syntax.Stmt]string{}, after: map[*syntax.Stmt]string{}}
+	r.script.Obstacle = textObstacle(cmd)
+	stmts, err := parse(cmd)
+	for _, stmt := range stmts {
+		syntax.Walk(stmt, r.visit)
 	}
-	return r.script, mistake
+	return r.script, err
 }
 
 // namesHome tells whether a script may give HOME another value: it has the name
@@ -105,6 +103,8 @@ type reader struct {
 	parents  []syntax.Node
 	assigned map[string]bool // variables that the script sets
 	setsHome bool            // one of them may be HOME
+	// Continued lines next to a pipe, as the text of the command has them.
+	before, after map[*syntax.Stmt]string
 }
 
 // visit is called with every node before what it holds, and with nil after.
@@ -121,7 +121,10 @@ func (r *reader) visit(node syntax.Node) bool {
 	}
 	switch n := node.(type) {
 	case *syntax.BinaryCmd:
-		r.script.Pipeline = r.script.Pipeline || n.Op == syntax.Pipe || n.Op == syntax.PipeAll
+		if n.Op == syntax.Pipe || n.Op == syntax.PipeAll {
+			r.script.Pipeline = true
+			r.continued(n)
+		}
 	case *syntax.Stmt:
 		r.statement(n)
 	case *syntax.DeclClause:
@@ -141,6 +144,21 @@ func (r *reader) visit(node syntax.Node) bool {
 	}
 	r.parents = append(r.parents, node)
 	return true
+}
+
+// continued notes the continued lines between a pipe and its commands.
+func (r *reader) continued(n *syntax.BinaryCmd) {
+	op, last := int(n.OpPos.Offset()), n.X
+	if pipe, ok := last.Cmd.(*syntax.BinaryCmd); ok {
+		last = pipe.Y
+	}
+	if strings.Contains(r.source[min(int(last.End().Offset()), op):op], "\\\n") {
+		r.after[last] = " \\"
+	}
+	start := op + len(n.Op.String())
+	if gap := r.source[start:max(int(n.Y.Pos().Offset()), start)]; strings.Contains(gap, "\\\n") {
+		r.before[n.Y] = strings.TrimLeft(gap, " \t")
+	}
 }
 
 // declaration lists export, declare and their like as the commands they are.
@@ -193,7 +211,8 @@ func (r *reader) statement(s *syntax.Stmt) {
 		c.Words = append(c.Words, known)
 		parts = append(parts, r.text(w))
 	}
-	c.Text = strings.Join(parts, " ")
+	c.Text = r.before[s] + strings.Join(parts, " ") + r.after[s]
+	c.Continued = r.before[s] != "" || r.after[s] != ""
 	r.script.Commands = append(r.script.Commands, c)
 }
 

@@ -19,7 +19,7 @@ func TestParse(t *testing.T) {
 			Args: []string{"echo", "a b", `"c $x"`, "d e"}, Text: `echo 'a b' "c $x" d\ e`,
 			Words:     []Word{named("echo"), named("a b"), {Dynamic: true}, named("d e")},
 			Redirects: []Redirect{{Op: ">", Target: "out", Writes: true, Word: named("out")}, {Op: ">&", Target: "1", Word: named("1")}},
-		}}, Obstacle: Obstacle{Kind: Variable}}},
+		}}, Obstacle: Obstacle{Kind: EscapedSpace}}},
 		{"A=1 npm run build", Script{Commands: []Command{{
 			Args: []string{"npm", "run", "build"}, Text: "A=1 npm run build", Assigns: []string{"A"},
 			Words: []Word{named("npm"), named("run"), named("build")}, Redirects: []Redirect{},

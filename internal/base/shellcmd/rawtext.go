@@ -1,0 +1,87 @@
+package shellcmd
+
+import (
+	"regexp"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+// textObstacle looks at the bare text, in which quotes and comments count for
+// nothing: some forms are taken for others by one shell or the next, wherever
+// they are (observed with 2.1.330).
+func textObstacle(cmd string) Obstacle {
+	switch {
+	case strings.ContainsFunc(cmd, foreignSpace):
+		return Obstacle{Kind: ForeignSpace}
+	case escapesSpace(cmd):
+		return Obstacle{Kind: EscapedSpace}
+	case strings.Contains(cmd, "~["):
+		return Obstacle{Kind: NamedDirectory}
+	case equalsExpansion().MatchString(cmd):
+		return Obstacle{Kind: EqualsExpansion}
+	case quotedBrace(cmd):
+		return Obstacle{Kind: QuotedBrace}
+	}
+	return Obstacle{}
+}
+
+// foreignSpace names the characters that look like a blank and are none to the
+// shell.
+func foreignSpace(r rune) bool {
+	return r == '\u200b' || r == '\ufeff' || r == '\u2028' || r == '\u2029' || r > unicode.MaxASCII && unicode.Is(unicode.Zs, r)
+}
+
+// escapesSpace looks for a backslash in front of a blank, or of the end of a
+// line. A continued line whose backslash is the only one, behind a blank, is as
+// people write them.
+func escapesSpace(cmd string) bool {
+	run := 0 // backslashes so far
+	for i := range len(cmd) {
+		switch c := cmd[i]; {
+		case c == '\\':
+			run++
+			continue
+		case run == 0:
+		case c == ' ' || c == '\t':
+			return true
+		case c == '\n' && run%2 == 1 && (run > 1 || i < 2 || cmd[i-2] != ' ' && cmd[i-2] != '\t'):
+			return true
+		}
+		run = 0
+	}
+	return false
+}
+
+var equalsExpansion = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|[\s;&|])=[a-zA-Z_]`) })
+
+// quotedBrace looks for a quote behind an open brace that is itself not quoted.
+func quotedBrace(cmd string) bool {
+	open := false
+	var quote byte // that the text is inside of; 0 = none
+	for i := 0; i < len(cmd); i++ {
+		c := cmd[i]
+		if open && (c == '\'' || c == '"') {
+			return true
+		}
+		switch {
+		case c == '}':
+			open = false
+		case quote != 0:
+			switch {
+			case c == quote:
+				quote = 0
+			case quote == '"' && c == '\\':
+				i++
+			}
+		case c == '{':
+			open = true
+		case c == '\\':
+			i++
+			open = open || i < len(cmd) && cmd[i] == '{'
+		case c == '\'' || c == '"':
+			quote = c
+		}
+	}
+	return false
+}

@@ -1,0 +1,258 @@
+package shellcmd
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// maxRepairs bounds how often a script is parsed again because a comment was
+// read past its end.
+const maxRepairs = 64
+
+// ErrUncertain says that a second reading of the script does not confirm what
+// the parser made of it: the shell may run other commands than Parse returns.
+var ErrUncertain = errors.New("the shell may read this command differently than it was parsed")
+
+var errOpenEnd = errors.New("the last line ends in a backslash")
+
+// parse returns the statements of a script up to its first mistake. The parser
+// takes a backslash at the end of a comment for a line continuation, which the
+// shell does not, so such a comment is emptied of it and the script is parsed
+// again. A reading that cannot be confirmed is ErrUncertain.
+func parse(source string) ([]*syntax.Stmt, error) {
+	text := source
+	for range maxRepairs {
+		stmts, err := statements(text)
+		seen := newCoverage(text)
+		for _, s := range stmts {
+			syntax.Walk(s, seen.visit)
+		}
+		if at := seen.continuedComment(); at >= 0 {
+			text = text[:at] + " " + text[at+1:]
+			continue
+		}
+		switch {
+		case err == nil && !seen.complete(), brokenExpansion(text, err):
+			err = ErrUncertain
+		case err == nil && seen.openEnd():
+			err = errOpenEnd
+		}
+		return stmts, err
+	}
+	return nil, ErrUncertain
+}
+
+// statements returns the statements in front of the first mistake, which the
+// shell runs, and the mistake.
+func statements(text string) (stmts []*syntax.Stmt, mistake error) {
+	// The parser goes on yielding after a mistake, so the loop is not left.
+	for stmt, err := range syntax.NewParser(syntax.Variant(syntax.LangBash)).StmtsSeq(strings.NewReader(text)) {
+		switch {
+		case mistake != nil:
+		case err != nil:
+			mistake = err
+		default:
+			stmts = append(stmts, stmt)
+		}
+	}
+	return stmts, mistake
+}
+
+// brokenExpansion tells whether the mistake is inside of an expansion, so that
+// shells differ in where it ends.
+func brokenExpansion(text string, mistake error) bool {
+	var at syntax.Pos
+	var wrong syntax.ParseError
+	var foreign syntax.LangError
+	switch {
+	case errors.As(mistake, &wrong):
+		at = wrong.Pos
+	case errors.As(mistake, &foreign):
+		at = foreign.Pos
+	default:
+		return false
+	}
+	offset := min(int(at.Offset()), len(text))
+	before, rest := text[:offset], text[offset:]
+	opened := strings.Count(before, "${") + strings.Count(before, "$(")
+	closed := strings.Count(before, "}") + strings.Count(before, ")")
+	return opened > closed || strings.HasPrefix(rest, "${") || strings.HasPrefix(rest, "$(")
+}
+
+// coverage is the second reading of a script: which of its bytes the parser
+// made words of, checked by rules of its own. All other bytes must be blanks,
+// operators, reserved words or comments, and the words of a command must have
+// nothing but blanks between them.
+type coverage struct {
+	text       string
+	words      []bool   // bytes that belong to words, quotes and expansions
+	delimiters []string // of here-documents
+	torn       bool     // a command has more than blanks between its words, or an expansion is continued on another line
+}
+
+func newCoverage(text string) *coverage {
+	return &coverage{text: text, words: make([]bool, len(text))}
+}
+
+func (c *coverage) visit(node syntax.Node) bool {
+	switch n := node.(type) {
+	case *syntax.ParamExp:
+		c.mark(node, true)
+		c.torn = c.torn || strings.Contains(c.text[n.Pos().Offset():n.End().Offset()], "\\\n")
+	case *syntax.Lit, *syntax.SglQuoted, *syntax.DblQuoted, *syntax.ArithmExp, *syntax.ExtGlob, *syntax.TestClause, *syntax.ArithmCmd, *syntax.CStyleLoop:
+		c.mark(node, true)
+	case *syntax.CmdSubst:
+		c.substitution(n, 2)
+	case *syntax.ProcSubst:
+		c.substitution(n, 2)
+	case *syntax.DeclClause:
+		c.mark(n.Variant, true)
+	case *syntax.TimeClause:
+		if at := strings.Index(c.text[n.Time.Offset():], "-p"); n.PosixFormat && at >= 0 {
+			c.words[int(n.Time.Offset())+at+1] = true
+		}
+	case *syntax.Redirect:
+		if n.Op == syntax.Hdoc || n.Op == syntax.DashHdoc {
+			unquoted := strings.NewReplacer("'", "", `"`, "", `\`, "").Replace(c.text[n.Word.Pos().Offset():n.Word.End().Offset()])
+			c.delimiters = append(c.delimiters, unquoted)
+		}
+	case *syntax.Stmt:
+		if call, ok := n.Cmd.(*syntax.CallExpr); ok {
+			c.torn = c.torn || !c.together(call, n.Redirs)
+		}
+	}
+	return true
+}
+
+// substitution leaves out what is inside, which is read by itself.
+func (c *coverage) substitution(n syntax.Node, open int) {
+	c.mark(n, false)
+	from, to := int(n.Pos().Offset()), int(n.End().Offset())
+	if to > len(c.words) || to-from <= open {
+		return
+	}
+	if c.text[from] == '`' {
+		open = 1
+	}
+	for i := range open {
+		c.words[from+i] = true
+	}
+	c.words[to-1] = true
+}
+
+func (c *coverage) mark(n syntax.Node, value bool) {
+	from, to := int(n.Pos().Offset()), int(n.End().Offset())
+	for i := from; i < min(to, len(c.words)); i++ {
+		c.words[i] = value
+	}
+}
+
+// together tells whether the words of a simple command have only blanks and
+// continued lines between them.
+func (c *coverage) together(call *syntax.CallExpr, redirects []*syntax.Redirect) bool {
+	var spans [][2]int
+	add := func(from, to syntax.Pos) { spans = append(spans, [2]int{int(from.Offset()), int(to.Offset())}) }
+	for _, a := range call.Assigns {
+		add(a.Pos(), a.End())
+	}
+	for _, w := range call.Args {
+		add(w.Pos(), w.End())
+	}
+	for _, r := range redirects {
+		if r.Word != nil {
+			add(r.Pos(), r.Word.End())
+		}
+	}
+	slices.SortFunc(spans, func(a, b [2]int) int { return a[0] - b[0] })
+	for i := 1; i < len(spans); i++ {
+		from, to := spans[i-1][1], spans[i][0]
+		if from > to || to > len(c.text) {
+			return false
+		}
+		gap := c.text[from:to]
+		if to < len(c.text) && c.text[to] == '`' { // backquotes in backquotes
+			gap = strings.TrimSuffix(gap, `\`)
+		}
+		if strings.Trim(strings.ReplaceAll(gap, "\\\n", ""), " \t") != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// continuedComment is the place of a backslash that ends the line of a comment;
+// -1 = no comment ends in one. A comment ends at the end of its line whatever is
+// in front of that.
+func (c *coverage) continuedComment() int {
+	for i := 0; i < len(c.text); i++ {
+		if c.words[i] || c.text[i] != '#' {
+			continue
+		}
+		end := strings.IndexByte(c.text[i:], '\n')
+		if end < 0 {
+			return -1
+		}
+		i += end
+		if c.text[i-1] == '\\' {
+			return i - 1
+		}
+	}
+	return -1
+}
+
+// openEnd tells whether the last word ends in a backslash that escapes nothing.
+func (c *coverage) openEnd() bool {
+	last := len(c.text) - 1
+	if last < 0 || !c.words[last] {
+		return false
+	}
+	return (len(c.text)-len(strings.TrimRight(c.text, `\`)))%2 == 1
+}
+
+// complete tells whether every byte is accounted for.
+func (c *coverage) complete() bool {
+	if c.torn {
+		return false
+	}
+	for i := 0; i < len(c.text); {
+		switch b := c.text[i]; {
+		case c.words[i] || strings.IndexByte(" \t\r\n;&|<>(){}!=+-*/%^~?:,[]", b) >= 0:
+			i++
+		case b == '\\' && i+1 < len(c.text) && (c.text[i+1] == '\n' || c.text[i+1] == '`'): // the latter in backquotes
+			i += 2
+		case b == '#':
+			for i < len(c.text) && c.text[i] != '\n' {
+				i++
+			}
+		default:
+			end := i
+			for end < len(c.text) && !c.words[end] && strings.IndexByte(" \t\r\n;&|<>()", c.text[end]) < 0 {
+				end++
+			}
+			if word := c.text[i:end]; !reserved(word) && !c.delimiter(i, end) {
+				return false
+			}
+			i = end
+		}
+	}
+	return true
+}
+
+// delimiter tells whether the text is a line that ends a here-document.
+func (c *coverage) delimiter(from, to int) bool {
+	line := strings.LastIndexByte(c.text[:from], '\n') + 1
+	rest, _, _ := strings.Cut(c.text[to:], "\n")
+	return slices.Contains(c.delimiters, strings.TrimLeft(c.text[line:to]+rest, "\t"))
+}
+
+// reserved names the words that the parser keeps no place of.
+func reserved(word string) bool {
+	switch word {
+	case "if", "then", "elif", "else", "fi", "while", "until", "for", "in", "do", "done", "case", "esac", "select", "function", "time", "coproc", "let":
+		return true
+	}
+	return false
+}

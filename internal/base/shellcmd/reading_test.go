@@ -1,0 +1,154 @@
+package shellcmd
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// A comment ends with its line, whatever the line ends in (security point A1).
+func TestCommentsEndWithTheirLine(t *testing.T) {
+	tests := []struct {
+		in   string
+		want string // the commands
+	}{
+		{"ls #\\\nrm x", "ls; rm x"},
+		{"ls # a\\\nrm x", "ls; rm x"},
+		{"ls # a\\\\\nrm x", "ls; rm x"},
+		{"ls # a\\\\\\\nrm x", "ls; rm x"},
+		{"ls\t#\\\n#\\\nrm x", "ls; rm x"},
+		{"#\\\nrm x", "rm x"},
+		{"ls | cat #\\\nrm x", "ls; cat; rm x"},
+		{"ls && #\\\nrm x", "ls; rm x"},
+		{"(ls #\\\nrm x)", "ls; rm x"},
+		{"{ ls #\\\nrm x; }", "ls; rm x"},
+		{"echo $(ls #\\\nrm x\n)", "echo $(ls #\\\nrm x\n); ls; rm x"},
+		{"if true #\\\nthen ls #\\\nrm x; fi", "true; ls; rm x"},
+		{"cat <<'E'\n#\\\nE\nls #\\\nrm x", "cat; ls; rm x"},
+		{"ls '#'\\\nrm x", "ls #rm x"},
+		{"ls a#\\\nrm x", "ls a#rm x"},
+		{"ls \\#\\\nrm x", "ls #rm x"},
+		{"ls \\\n#\\\nrm x", "ls; rm x"},
+		{"ls \\\n  -la # x", "ls -la"},
+		{"ls # 'a\nrm x", "ls; rm x"},
+		{"ls #", "ls"},
+	}
+	for _, tt := range tests {
+		s, err := Parse(tt.in)
+		if err != nil {
+			t.Errorf("Parse(%q): %v", tt.in, err)
+			continue
+		}
+		var got []string
+		for _, c := range s.Commands {
+			got = append(got, strings.Join(c.Args, " "))
+		}
+		if diff := cmp.Diff(tt.want, strings.Join(got, "; ")); diff != "" {
+			t.Errorf("commands of %q (-want +got):\n%s", tt.in, diff)
+		}
+	}
+}
+
+// A reading that leaves out a part of the script, or joins two lines, is not
+// confirmed.
+func TestSecondReading(t *testing.T) {
+	tests := []struct {
+		parsed, script string // of one length
+		want           bool
+	}{
+		{"ls; rm x", "ls; rm x", true},
+		{"ls ## x\\\nrm x", "ls ## x\\\nrm x", false}, // what the parser reads by itself
+		{"ls     ", "ls; rm x"[:7], false},
+		{"ls;ls", "ls#ls", true},
+		{"ls  -la", "ls;#-la", false},
+		{"ls  -la", "ls\n -la", false},
+		{"ls  \n-la", "ls \\\n-la", true},
+		{"ls <<E\nx\nE\n     ", "ls <<E\nx\nE\nrm x ", false},
+		{"ls <<E\nx\nE\n", "ls <<E\nx\nE\n", true},
+		{"time -p ls", "time -p ls", true},
+		{"echo `echo \\`ls\\``", "echo `echo \\`ls\\``", true},
+	}
+	for _, tt := range tests {
+		stmts, err := statements(tt.parsed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := newCoverage(tt.script)
+		for _, s := range stmts {
+			syntax.Walk(s, c.visit)
+		}
+		if got := c.complete(); got != tt.want {
+			t.Errorf("%q read as %q: confirmed = %v, want %v", tt.script, tt.parsed, got, tt.want)
+		}
+	}
+}
+
+func TestUncertain(t *testing.T) {
+	for _, in := range []string{
+		"ls ${x", "ls ${#\nrm}", "ls $(", "echo ${x'y'}", "ls ${x#\\\nrm x}", "echo \"$(ls\"", strings.Repeat("ls #\\\n", 2*maxRepairs) + "ls",
+	} {
+		if _, err := Parse(in); !errors.Is(err, ErrUncertain) {
+			t.Errorf("Parse(%q): %v", in, err)
+		}
+	}
+	for _, in := range []string{"ls )", "ls $(pwd) )", "echo ${x}; )", "ls 'x", "ls a\\"} {
+		if _, err := Parse(in); err == nil || errors.Is(err, ErrUncertain) {
+			t.Errorf("Parse(%q): %v", in, err)
+		}
+	}
+}
+
+// What is in the way in the bare text, as the real CLI decides it (2.1.330).
+func TestTextObstacle(t *testing.T) {
+	for kind, commands := range map[ObstacleKind][]string{
+		ForeignSpace: {"ls\u00a0x", "ls '\u3000'", "ls \u200b", "ls \ufeff", "ls \u2029"},
+		EscapedSpace: {
+			"ls a\\ b", "ls 'a\\ b'", "ls # a\\ b", "ls a\\\\ b", "ls a\\\tb", "\\\nls", "l\\\ns", "ls a\\\n", "ls;\\\npwd", "ls \\\n\\\npwd",
+			"ls \\\\\\\npwd", "ls a\\\\\\\npwd", "'a\\\nb'", "ls # x\\\nrm",
+		},
+		NamedDirectory:  {"ls ~[x]", "ls '~['", "ls #~["},
+		EqualsExpansion: {"=ls", "ls =ls", "ls;=ls", "ls # =ls", "ls ' =ls'", "ls\n=_"},
+		QuotedBrace:     {"echo {'a',b}", "echo {a 'b'}", "echo \\{'a'", "echo {\"a\":1}", "{ echo 'a'; }", "echo # {'a'", "echo ${x:-'y'}", "echo {a\"b"},
+		NoObstacle: {
+			"ls é", "ls \u2060", "ls \\\n-la", "ls\t\\\n-la", "ls a\\\\\npwd", "ls \\\\\n", "ls \"x \\\n y\"", "ls ~/[x]", "[ a = b ]", "ls a=ls", "ls (=ls", "ls =1",
+			"echo {a} 'b'", "echo '{' 'x}'", "echo \"{\" 'x'", "echo {}'a'", "echo '{\"a\":1}'", "echo \"\\\"{\" 'x'", "{ echo a; }", "echo \"${x:-'y'}\"",
+		},
+	} {
+		for _, in := range commands {
+			if got := textObstacle(in).Kind; got != kind {
+				t.Errorf("textObstacle(%q) = %d, want %d", in, got, kind)
+			}
+		}
+	}
+}
+
+// A continued line next to a pipe is a part of the command's text.
+func TestContinuedPipe(t *testing.T) {
+	for in, want := range map[string][]string{
+		"cat a \\\n  | head":        {"cat a \\", "head"},
+		"ls | \\\n cat":             {"ls", "\\\n cat"},
+		"ls | cat \\\n | \\\n head": {"ls", "cat \\", "\\\n head"},
+		"ls \\\n && cat":            {"ls", "cat"},
+		"ls \\\n -a | cat":          {"ls -a", "cat"},
+	} {
+		s, err := Parse(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, c := range s.Commands {
+			got = append(got, c.Text)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", in, diff)
+		}
+		continued := slices.ContainsFunc(s.Commands, func(c Command) bool { return c.Continued })
+		if continued != strings.Contains(strings.Join(want, ""), `\`) || continued == s.ReadOnly() {
+			t.Errorf("%q: continued = %v, read-only = %v", in, continued, s.ReadOnly())
+		}
+	}
+}
