@@ -29,7 +29,7 @@ func (a answers) Answer(ctx context.Context, method string, params json.RawMessa
 		return struct{}{}, nil
 	case connection.MethodRoots:
 		return a.roots.list(), nil
-	case "sampling/createMessage":
+	case connection.MethodSample:
 		return a.sample(ctx, params)
 	case connection.MethodElicit:
 		return a.elicit(ctx, params)

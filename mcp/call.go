@@ -116,6 +116,9 @@ func (m *Manager) call(ctx context.Context, c CallRequest) (protocol.Tool, json.
 	if late, ok := errors.AsType[*connection.ExpiredError](err); ok {
 		err = &TimeoutError{Server: tool.Server, Tool: tool.RawName, Limit: late.Limit}
 	}
+	if unserved, ok := errors.AsType[*connection.UnservedError](err); ok {
+		err = fmt.Errorf("MCP server %q %w", tool.Server, unserved)
+	}
 	err = public(err)
 	if m.o.Records != nil {
 		m.o.Records.Add(recorded(tool, k, began, result, err))

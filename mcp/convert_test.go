@@ -389,9 +389,13 @@ func TestListShrinks(t *testing.T) {
 	}
 	check("one", "two")
 	tool.Store("two")
-	if err := m.Deliver(t.Context(), "s", json.RawMessage(`{"jsonrpc":"2.0","method":"notifications/resources/list_changed"}`)); err != nil {
-		t.Error(err)
+	for _, list := range []string{"resources", "prompts", "tools"} {
+		message := `{"jsonrpc":"2.0","method":"notifications/` + list + `/list_changed"}`
+		if err := m.Deliver(t.Context(), "s", json.RawMessage(message)); err != nil {
+			t.Error(err)
+		}
 	}
+	eventually(t, 5*time.Second, func() bool { return len(m.Servers()[0].Prompts) == 1 && m.Servers()[0].Prompts[0].Name == "p-two" }, "old prompts")
 	check("two", "one")
 	tool.Store("three")
 	if err := m.Reconnect(t.Context(), "s"); err != nil {

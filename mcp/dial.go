@@ -52,7 +52,7 @@ func (s *server) connect(life, ctx context.Context, retries int) dialResult {
 		return r
 	}
 	log.Printf("connected, %d tools", len(r.lists.tools))
-	for _, w := range r.lists.warnings {
+	for _, w := range r.lists.allWarnings() {
 		log.Printf("%s", w)
 	}
 	return r
@@ -67,37 +67,51 @@ type dialer struct {
 
 // shake connects in the era and over the transport that the server knows.
 func (d dialer) shake(life, limit context.Context) dialResult {
-	if d.o.Probe && (d.cfg.Type == typeStdio || d.cfg.Type == typeHTTP) {
-		r := d.try(life, limit, connection.Options{Probe: true})
+	if n := d.negotiation(); n != connection.Legacy {
+		r := d.try(life, limit, n)
 		if !errors.Is(r.err, connection.ErrLegacy) {
 			return r
 		}
 	}
-	r := d.try(life, limit, connection.Options{})
+	r := d.try(life, limit, connection.Legacy)
 	if d.cfg.OrSSE && errors.Is(r.err, connection.ErrNoEndpoint) {
 		d.log.Printf("no streamable HTTP here, trying sse")
 		d.cfg.Type = typeSSE
-		return d.try(life, limit, connection.Options{})
+		return d.try(life, limit, connection.Legacy)
 	}
 	return r
 }
 
+// negotiation is that of the manager, for transports that have more than one.
+func (d dialer) negotiation() connection.Negotiation {
+	switch {
+	case d.cfg.Type == typeSDK, d.cfg.Type == typeSSE:
+		return connection.Legacy
+	case d.o.Negotiation == NegotiateAuto:
+		return connection.Auto
+	case d.o.Negotiation == NegotiateModern:
+		return connection.Modern
+	}
+	return connection.Legacy
+}
+
 // try dials once, does the handshake and fetches the lists.
-func (d dialer) try(life, limit context.Context, o connection.Options) dialResult {
-	var err error
-	if o.Target, err = d.target(limit); err != nil {
+func (d dialer) try(life, limit context.Context, n connection.Negotiation) dialResult {
+	target, err := d.target(limit)
+	if err != nil {
 		return dialResult{err: err}
 	}
-	o.Handler, o.Tasks, o.Debug = answers{d.commons, d.cfg.Name}, &d.tasks, d.log
-	o.Version, o.Sampling = d.o.ClientVersion, d.o.Sample != nil
-	o.Timeout, o.Late = d.connectTimeout(), d.late()
-	c, err := connection.Dial(life, limit, o)
+	c, err := connection.Dial(life, limit, connection.Options{
+		Target: target, Handler: answers{d.commons, d.cfg.Name}, Tasks: &d.tasks, Debug: d.log,
+		Version: d.o.ClientVersion, Sampling: d.o.Sample != nil,
+		Negotiation: n, Timeout: d.connectTimeout(), Late: d.late(), Reopen: d.o.Pauses.Reopen,
+	})
 	if err != nil {
 		return dialResult{err: err}
 	}
 	var got lists
 	if err = c.Open(life, limit); err == nil {
-		got, err = fetch(limit, c, d.cfg, d.o.Pauses.Retry)
+		got, err = fetcher{c, d.cfg, d.o.Pauses.Retry}.fetch(limit, lists{}, nil)
 	}
 	if err != nil {
 		return dialResult{err: c.Abandon(life, limit, err)}

@@ -255,17 +255,18 @@ type refreshed struct {
 	err   error
 }
 
-// refresh fetches the lists again, at most once in refreshPause.
+// refresh fetches the lists that changed again, at most once in refreshPause.
 func (l *life) refresh(ctx context.Context) {
 	c := l.conn
 	result := make(chan refreshed, 1)
 	l.refreshed = result
 	l.nextUpdate = time.NewTimer(refreshPause)
-	seen := c.Changes()
+	changed, seen := c.TakeChanges()
+	st, _ := l.look()
 	l.tasks.Go(func() { // ends within the connect time-out
 		limit, stop := context.WithTimeout(ctx, l.connectTimeout())
 		defer stop()
-		fresh, err := fetch(limit, c, l.cfg, l.o.Pauses.Retry)
+		fresh, err := fetcher{c, l.cfg, l.o.Pauses.Retry}.fetch(limit, st.lists, changed)
 		err = cmp.Or(err, fresh.err)
 		result <- refreshed{c, seen, fresh, err}
 	})

@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,49 +77,89 @@ type lists struct {
 	prompts      []Prompt
 	resources    []Resource
 	hasResources bool // declared, be there any or not
-	warnings     []string
+	warnings     map[connection.List][]string
 	err          error // the server would not list its tools; nil = it did
 }
 
-// fetch asks a server for everything it declared. A server that declared
-// nothing at all is asked for tools once: some have them all the same. Lists
-// other than that of tools may fail; they are then empty. They are asked for one
-// after another, in the order of the real CLI, so that no two runs differ.
-func fetch(ctx context.Context, c *connection.Conn, cfg ServerConfig, pause time.Duration) (lists, error) {
-	var out lists
-	var err error
-	hello := c.Hello()
-	if hello.Has("tools") || hello.Bare() {
-		out, err = fetchTools(ctx, c, cfg, pause)
+// allWarnings are those of all lists.
+func (l *lists) allWarnings() []string {
+	return slices.Concat(l.warnings[connection.Tools], l.warnings[connection.Prompts], l.warnings[connection.Resources])
+}
+
+// fetcher asks a server for its lists.
+type fetcher struct {
+	conn  *connection.Conn
+	cfg   ServerConfig
+	pause time.Duration // before the first retry of the list of tools
+}
+
+// fetch asks a server for what it declared of some lists, nil = all, and returns
+// them together with the others of old. A server that declared nothing at all is
+// asked for tools once: some have them all the same. Lists other than that of tools
+// may fail; they are then empty. They are asked for one after another, in the order
+// of the real CLI, so that no two runs differ.
+func (f fetcher) fetch(ctx context.Context, old lists, only map[connection.List]bool) (lists, error) {
+	out := old
+	out.err = nil
+	out.warnings = maps.Clone(old.warnings)
+	if out.warnings == nil {
+		out.warnings = map[connection.List][]string{}
 	}
-	if hello.Has("prompts") {
-		out.prompts = items(ctx, c, connection.Prompts, &out, func(p *Prompt) bool {
-			p.Server = cfg.Name
+	order := []connection.List{connection.Tools, connection.Prompts, connection.Resources}
+	if f.conn.Modern() {
+		order = []connection.List{connection.Prompts, connection.Resources, connection.Tools}
+	}
+	hello := f.conn.Hello()
+	out.hasResources = hello.Has("resources")
+	for _, list := range order {
+		declared := hello.Has(string(list)) || list == connection.Tools && hello.Bare()
+		if !declared || only != nil && !only[list] {
+			continue
+		}
+		delete(out.warnings, list)
+		if err := f.list(ctx, list, &out); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// list asks for one list.
+func (f fetcher) list(ctx context.Context, list connection.List, out *lists) error {
+	if list == connection.Tools {
+		return f.tools(ctx, out)
+	}
+	if list == connection.Prompts {
+		out.prompts = items(ctx, f.conn, list, out, func(p *Prompt) bool {
+			p.Server = f.cfg.Name
 			return p.Name != ""
 		})
+		return nil
 	}
-	if out.hasResources = hello.Has("resources"); out.hasResources {
-		out.resources = items(ctx, c, connection.Resources, &out, func(r *Resource) bool {
-			r.Server = cfg.Name
-			return r.URI != ""
-		})
-	}
-	return out, err
+	out.resources = items(ctx, f.conn, list, out, func(r *Resource) bool {
+		r.Server = f.cfg.Name
+		return r.URI != ""
+	})
+	return nil
 }
 
 // items are those of a list that keep takes; each of the others is a warning.
 func items[T any](ctx context.Context, c *connection.Conn, list connection.List, out *lists, keep func(*T) bool) (kept []T) {
 	all, warning, err := c.List(ctx, list)
-	out.warnings = append(out.warnings, warn(string(list), warning, err)...)
+	out.warn(list, warn(string(list), warning, err)...)
 	for _, raw := range all {
 		var item T
 		if json.Unmarshal(raw, &item) != nil || !keep(&item) {
-			out.warnings = append(out.warnings, "a "+strings.TrimSuffix(string(list), "s")+" that cannot be read was left out")
+			out.warn(list, "a "+strings.TrimSuffix(string(list), "s")+" that cannot be read was left out")
 			continue
 		}
 		kept = append(kept, item)
 	}
 	return kept
+}
+
+func (l *lists) warn(list connection.List, warnings ...string) {
+	l.warnings[list] = append(l.warnings[list], warnings...)
 }
 
 func warn(what, warning string, err error) []string {
@@ -130,46 +172,52 @@ func warn(what, warning string, err error) []string {
 	return nil
 }
 
-// fetchTools lists a server's tools. Failures are tried again after the pauses
-// from pause on; a server that never lists them has none.
-func fetchTools(ctx context.Context, c *connection.Conn, cfg ServerConfig, pause time.Duration) (out lists, err error) {
+// tools lists a server's tools. Failures are tried again after the pauses from
+// f.pause on; a server that never lists them has none.
+func (f fetcher) tools(ctx context.Context, out *lists) error {
 	var all []json.RawMessage
 	var warning string
-	hello := c.Hello()
+	var err error
+	hello := f.conn.Hello()
+	out.tools, out.raw = nil, nil
 	for attempt := 0; ; attempt++ {
-		all, warning, err = c.List(ctx, connection.Tools)
+		all, warning, err = f.conn.List(ctx, connection.Tools)
 		var rpc *connection.Error
 		if err == nil {
 			break
 		}
 		if !errors.As(err, &rpc) {
-			return out, err
+			return err
 		}
 		if attempt == maxRetries || (rpc.Code == connection.CodeMethodNotFound && !hello.Has("tools")) {
 			if hello.Has("tools") {
-				out.warnings, out.err = warn("tools", "", err), err
+				out.warn(connection.Tools, warn("tools", "", err)...)
+				out.err = err
 			}
-			return out, nil
+			return nil
 		}
-		if err := sleep(ctx, pause<<attempt); err != nil {
-			return out, err
+		if err := sleep(ctx, f.pause<<attempt); err != nil {
+			return err
 		}
 	}
-	out.warnings = warn("tools", warning, nil)
+	out.warn(connection.Tools, warn("tools", warning, nil)...)
 	seen := map[string]bool{}
 	for _, r := range all {
-		t, problem := toolOf(cfg, hello.ServerInfo.Name, r)
+		t, problem := toolOf(f.cfg, hello.ServerInfo.Name, r)
 		if problem == "" && seen[t.RawName] {
 			problem = fmt.Sprintf("tool %q is listed twice", t.RawName)
 		}
+		if err := f.conn.Callable(r); problem == "" && err != nil {
+			problem = fmt.Sprintf("tool %q cannot be called: %v", t.RawName, err)
+		}
 		if problem != "" {
-			out.warnings = append(out.warnings, problem+"; it was left out")
+			out.warn(connection.Tools, problem+"; it was left out")
 			continue
 		}
 		seen[t.RawName] = true
 		out.tools, out.raw = append(out.tools, t), append(out.raw, r)
 	}
-	return out, nil
+	return nil
 }
 
 // maxRetries is how often a first connect, or a list, is tried again.

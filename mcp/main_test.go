@@ -34,6 +34,9 @@ func TestMain(m *testing.M) {
 		goleak.VerifyTestMain(m)
 		return
 	}
+	if mode == "script" {
+		os.Exit(serveScript())
+	}
 	o := mcptest.Options{Mode: mode, In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ()}
 	o.Count, _ = strconv.Atoi(os.Getenv("MCPTEST_COUNT"))
 	if path := os.Getenv("MCPTEST_LOG"); path != "" {

@@ -28,7 +28,7 @@ func TestProbe(t *testing.T) {
 				cfg.ConnectTimeout = time.Second // the probe gets 0.3 of it
 			}
 			m := start(t, Options{
-				Servers: []ServerConfig{cfg}, Probe: true,
+				Servers: []ServerConfig{cfg}, Negotiation: NegotiateAuto,
 				Elicit: func(context.Context, ElicitRequest) ElicitAnswer { return ElicitAnswer{Action: "accept"} },
 			})
 			if st := m.Servers()[0]; st.State != StateConnected || st.ProtocolVersion != version {
@@ -56,7 +56,7 @@ func TestProbe(t *testing.T) {
 func TestProbeHTTP(t *testing.T) {
 	t.Parallel()
 	f := newFakeHTTP(t, nil)
-	m := start(t, Options{Servers: []ServerConfig{remote(f)}, Probe: true})
+	m := start(t, Options{Servers: []ServerConfig{remote(f)}, Negotiation: NegotiateAuto})
 	if got := call(t, m, "echo", `{}`); got != `[{"type":"text","text":"ok"}]` {
 		t.Errorf("got %s", got)
 	}

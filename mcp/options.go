@@ -12,8 +12,21 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// ProtocolVersion of MCP is asked for; servers may answer with an older one.
+// ProtocolVersion of MCP is asked for in the handshake; servers may answer with an
+// older one.
 const ProtocolVersion = connection.ProtocolVersion
+
+// Negotiation is how the revision of MCP is agreed on.
+type Negotiation string
+
+// NegotiateLegacy starts with the handshake of the revisions up to
+// [ProtocolVersion], NegotiateAuto asks for 2026-07-28 first and falls back to it,
+// NegotiateModern fails where 2026-07-28 is not spoken.
+const (
+	NegotiateLegacy Negotiation = "legacy"
+	NegotiateAuto   Negotiation = "auto"
+	NegotiateModern Negotiation = connection.ModernVersion
+)
 
 // Options configure a Manager. The zero value is a manager without servers.
 type Options struct {
@@ -36,9 +49,9 @@ type Options struct {
 	// Debug gets one line per message and per warning; nil = off. Values of
 	// headers and environment variables are never written.
 	Debug io.Writer
-	// Probe asks servers for protocol version 2026-07-28 before the handshake
-	// of the older ones (MCP_PROTOCOL_NEGOTIATION=auto).
-	Probe bool
+	// Negotiation is how the revision of MCP is agreed on with servers over stdio
+	// and HTTP (MCP_PROTOCOL_NEGOTIATION); empty = [NegotiateLegacy].
+	Negotiation Negotiation
 	// Authorize gives headers, say with a token, after a remote server refused
 	// a request with 401 or 403; the request is then repeated once. An error,
 	// or nil, leaves the server needing authorization. Entries with a
@@ -80,6 +93,10 @@ type Pauses struct {
 	// Reconnect comes before the first attempt to reconnect; it doubles with
 	// each of five. 0 = 1 s.
 	Reconnect time.Duration
+	// Reopen comes before notifications of revision 2026-07-28 that ended are
+	// opened again; it doubles with each of three attempts, and is five times
+	// longer after the server ended them itself. 0 = 1 s.
+	Reopen time.Duration
 	// Ping is the time between pings of an idle server, of which three without
 	// an answer count as its loss; 0 = 30 s, negative = never. Servers of an SDK
 	// host and of protocol version 2026-07-28 are not pinged.

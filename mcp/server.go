@@ -259,7 +259,7 @@ func (s *server) status(given string) ServerStatus {
 		Capabilities: st.hello.Capabilities, Instructions: st.hello.Instructions,
 		Error: st.err, WireError: st.wireErr, Attempt: st.attempt,
 		Tools: slices.Clone(st.lists.tools), RawTools: slices.Clone(st.lists.raw), Prompts: slices.Clone(st.lists.prompts),
-		Warnings: slices.Concat(st.lists.warnings, st.warnings),
+		Warnings: slices.Concat(st.lists.allWarnings(), st.warnings),
 	}
 	if st.conn != nil {
 		out.PID = st.conn.PID()

@@ -13,9 +13,6 @@ here=$(cd "$(dirname "$0")" && pwd)
 script=$here/client/$MCP_CONFORMANCE_SCENARIO.toml
 [ -f "$script" ] || script=$here/client/default.toml
 export HOME="$CONFORMANCE_HOME" MCP_TOOL_TIMEOUT=20000
-case ${MCP_CONFORMANCE_PROTOCOL_VERSION:-} in
-2026-*) export MCP_PROTOCOL_NEGOTIATION=auto ;;
-esac
 exec "${CLAUDELESS:-claudeless}" -p go --output-format stream-json --verbose \
 	--strict-mcp-config --mcp-config "{\"mcpServers\":{\"conf\":{\"type\":\"http\",\"url\":\"$url\"}}}" \
 	--allowedTools 'mcp__conf__*' --scenario "$script" </dev/null

@@ -104,7 +104,7 @@ func retryScale(sys *process.System) float64 {
 // client is how servers are reached; what is only for sessions comes with them.
 func client(sys *process.System, p *Plan) mcp.Options {
 	return mcp.Options{
-		ClientVersion: p.Version, Environ: marked(sys, p.Environ), CWD: p.CWD, ConnectTimeout: millis(sys, "MCP_TIMEOUT", 0), ToolTimeout: toolTimeout(sys, p.Scenario),
+		ClientVersion: p.Version, Negotiation: negotiation(sys, p.Version), Environ: marked(sys, p.Environ), CWD: p.CWD, ConnectTimeout: millis(sys, "MCP_TIMEOUT", 0), ToolTimeout: toolTimeout(sys, p.Scenario),
 		Batch: mcp.Batch{Local: number(sys, "MCP_SERVER_CONNECTION_BATCH_SIZE"), Remote: number(sys, "MCP_REMOTE_SERVER_CONNECTION_BATCH_SIZE")},
 	}
 }

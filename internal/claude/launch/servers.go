@@ -12,6 +12,7 @@ import (
 
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/claude/catalog"
+	"github.com/claudeless/claudeless/internal/claudecode/clientinfo"
 	"github.com/claudeless/claudeless/mcp"
 	"github.com/claudeless/claudeless/simulator/protocol"
 	"github.com/claudeless/claudeless/simulator/settings"
@@ -24,7 +25,7 @@ func (r *resolver) servers() error {
 	s := &r.p.Servers
 	strict := r.f.StrictMCPConfig && r.sys.Getenv("CLAUDELESS_STRICT_MCP") != "report"
 	s.Required, s.Fixed = strict || r.f.MCPRequire, r.f.StrictMCPConfig
-	s.Client.MaxOutputTokens, s.Client.Probe = number(r.sys, "MAX_MCP_OUTPUT_TOKENS"), r.sys.Getenv("MCP_PROTOCOL_NEGOTIATION") == "auto"
+	s.Client.MaxOutputTokens = number(r.sys, "MAX_MCP_OUTPUT_TOKENS")
 	if r.f.MCPDebug {
 		s.Client.Debug = r.sys.Stderr
 	}
@@ -58,6 +59,15 @@ func (r *resolver) servers() error {
 		s.partHosted()
 	}
 	return nil
+}
+
+// negotiation is how a version of the real CLI agrees on the revision of MCP. Of the
+// values of MCP_PROTOCOL_NEGOTIATION only "legacy" makes a difference.
+func negotiation(sys *process.System, version string) mcp.Negotiation {
+	if sys.Getenv("MCP_PROTOCOL_NEGOTIATION") == "legacy" || !clientinfo.ProbesServers(version) {
+		return mcp.NegotiateLegacy
+	}
+	return mcp.NegotiateAuto
 }
 
 // scopes are the servers of user and local scope that a run starts.

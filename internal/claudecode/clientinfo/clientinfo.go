@@ -24,6 +24,13 @@ const v330 = "2.1.330"
 // begun to stream.
 func NamesBegun(version string) bool { return atLeast(version, v330) }
 
+// v232 is the first version that asks MCP servers for revision 2026-07-28.
+const v232 = "2.1.232"
+
+// ProbesServers tells whether a version asks MCP servers for revision 2026-07-28
+// before it falls back to the handshake of the older ones.
+func ProbesServers(version string) bool { return atLeast(version, v232) }
+
 // atLeast tells whether a version has what came with another one. Versions that
 // are none have nothing new.
 func atLeast(version, since string) bool {

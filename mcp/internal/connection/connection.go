@@ -21,17 +21,9 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 )
 
-// ProtocolVersion of MCP is asked for; servers may answer with an older one. A
-// newer one would be probed for with a request that some servers ignore,
-// some die of and some answer with nonsense.
-const ProtocolVersion = "2025-11-25"
-
-const (
-	// A server that says nothing to the probe is taken for an older one after
-	// this time or share of the time to connect.
-	probeLimit = 3 * time.Second
-	probeShare = 0.3
-)
+// ProtocolVersion of MCP is asked for in the handshake; servers may answer with
+// an older one.
+const ProtocolVersion = wire.LATEST_LEGACY_PROTOCOL_VERSION
 
 // Options describe a connection. Target, Handler, Tasks and Debug are
 // required.
@@ -43,10 +35,12 @@ type Options struct {
 	Version string // of the client
 	// Sampling declares that the handler answers sampling/createMessage.
 	Sampling bool
-	// Probe asks for protocol version 2026-07-28 in place of the older ones; a
-	// server that does not know it is ErrLegacy.
-	Probe   bool
-	Timeout time.Duration // of connecting, which the probe has a share of
+	// Negotiation is how the revision of MCP is agreed on.
+	Negotiation Negotiation
+	Timeout     time.Duration // of connecting, which the probe has a share of
+	// Reopen is the pause before notifications of the newer era that ended are
+	// opened again; it doubles with each attempt. 0 = 1 s.
+	Reopen time.Duration
 	// Late is what a connect that took too long failed with.
 	Late *DialError
 }
@@ -62,8 +56,10 @@ type Conn struct {
 	hello   Hello
 	late    *DialError
 	ended   <-chan struct{} // closed when nobody wants the connection any more
-	// stopListening ends the notifications of the newer era; nil = they come
-	// unasked.
+	options Options
+	// subscription carries the notifications of the newer era; nil = they come
+	// unasked. stopListening ends it.
+	subscription  *subscription
 	stopListening func()
 }
 
@@ -76,14 +72,15 @@ type session struct {
 // Dial lays the way to a server, which life ends, and puts a client on it;
 // nothing is said yet. Laying it ends when limit does.
 func Dial(life, limit context.Context, o Options) (*Conn, error) {
-	in := &inbox{handler: o.Handler, debug: o.Debug, lists: changes{kick: make(chan struct{}, 1)}}
+	in := &inbox{handler: o.Handler, debug: o.Debug, lists: changes{kick: make(chan struct{}, 1)}, acknowledged: make(chan struct{}, 1)}
 	c := &Conn{
 		base: base{
 			link: newLink(in, o.Debug), fate: &fate{lost: make(chan struct{})}, inbox: in,
-			debug: o.Debug, tasks: o.Tasks, probe: o.Probe,
+			debug: o.Debug, tasks: o.Tasks,
 		},
-		late: o.Late, ended: life.Done(),
+		late: o.Late, ended: life.Done(), options: o, stopListening: func() {},
 	}
+	c.link.negotiation.mode, c.link.sampling = o.Negotiation, o.Sampling
 	c.session.greeting.Params.ClientInfo = wire.Implementation{
 		Name: "claude-code", Title: "Claude Code", Version: o.Version, Description: "Anthropic's agentic coding tool",
 		WebsiteURL: "https://claude.com/claude-code",
@@ -92,13 +89,12 @@ func Dial(life, limit context.Context, o Options) (*Conn, error) {
 	if c.link.inner, c.way, err = o.Target.dial(life, limit, &c.base); err != nil {
 		return nil, err
 	}
+	c.link.negotiation.remote = c.Remote()
 	options := []client.ClientOption{client.WithClientCapabilities(c.capabilities(o.Sampling))}
-	if o.Probe {
-		patience := time.Duration(float64(o.Timeout) * probeShare)
-		options = append(options, client.WithDiscoverTimeout(min(patience, probeLimit)),
-			client.WithElicitationHandler(asker{o.Handler}), client.WithRootsHandler(asker{o.Handler}))
-	} else {
+	if o.Negotiation == Legacy {
 		options = append(options, client.WithProtocolVersion(ProtocolVersion))
+	} else {
+		options = append(options, client.WithDiscoverTimeout(probeTimeout(o.Timeout, c.Remote())))
 	}
 	c.client = client.NewClient(c.link, options...)
 	return c, nil
@@ -139,10 +135,7 @@ func (c *Conn) Open(ctx, limit context.Context) error {
 	if c.Modern() { // says its name and version elsewhere
 		c.hello.ProtocolVersion = result.ProtocolVersion
 		c.hello.ServerInfo = ServerInfo{Name: result.ServerInfo.Name, Title: result.ServerInfo.Title, Version: result.ServerInfo.Version}
-		c.stopListening, err = c.client.ListenAsync(ctx, wire.SubscriptionFilter{
-			ToolsListChanged: true, PromptsListChanged: true, ResourcesListChanged: true,
-		}, func(err error) { c.debug.Printf("no notifications: %v", err) })
-		if err != nil {
+		if err := c.subscribe(ctx, limit); err != nil {
 			return err
 		}
 	}
@@ -150,11 +143,49 @@ func (c *Conn) Open(ctx, limit context.Context) error {
 	return nil
 }
 
+// subscribe opens the notifications of a modern server and waits for the outcome,
+// which is not an error: a server may have none.
+func (c *Conn) subscribe(ctx, limit context.Context) error {
+	s := newSubscription(c.hello.Capabilities, c.options.Reopen, c.options.Timeout)
+	s.listen, s.acknowledged, s.debug = c.client.Listen, c.inbox.acknowledged, c.debug
+	s.resumed = func() { c.inbox.lists.add(Tools) }
+	c.subscription = s
+	ctx, c.stopListening = context.WithCancel(ctx)
+	settled := make(chan bool, 1)
+	c.tasks.Go(func() { s.run(ctx, func(acknowledged bool) { settled <- acknowledged }) }) // ends with the connection
+	if s.wanted().IsEmpty() {
+		return nil
+	}
+	select {
+	case acknowledged := <-settled:
+		if acknowledged && !c.Remote() {
+			return c.rediscover(limit)
+		}
+	case <-c.Lost():
+		return ErrClosed
+	case <-limit.Done():
+		return limit.Err()
+	}
+	return nil
+}
+
+// rediscover asks a process once more who it is, as the real CLI does after the
+// first subscription. A process that stays silent is started again and greeted
+// the older way.
+func (c *Conn) rediscover(limit context.Context) error {
+	ctx, stop := context.WithTimeout(limit, probeTimeout(c.options.Timeout, false))
+	defer stop()
+	if _, err := c.client.Discover(ctx, wire.DiscoverRequest{}); err != nil && ctx.Err() != nil && limit.Err() == nil {
+		return ErrLegacy
+	}
+	return nil
+}
+
 // Abandon ends a connection that could not be made, because of err, and returns
 // why: ErrLegacy, an error that is ErrNoEndpoint, a TransientError or a
 // *DialError.
 func (c *Conn) Abandon(life, limit context.Context, err error) error {
-	died := c.probe && !c.Remote() && c.IsLost() && c.hello.ProtocolVersion == ""
+	died := c.options.Negotiation == Auto && !c.Remote() && c.link.negotiation.died()
 	explained := c.explain(limit, err)
 	c.Close(context.WithoutCancel(life))
 	switch {
@@ -201,9 +232,7 @@ func (c *Conn) explain(limit context.Context, err error) error {
 // Close ends the connection and everything below it; it is bounded and may be
 // called more than once.
 func (c *Conn) Close(ctx context.Context) {
-	if c.stopListening != nil {
-		c.stopListening()
-	}
+	c.stopListening()
 	_ = c.client.Close() // a server that is gone already is no error
 	c.way.close(ctx)
 	c.Lose()

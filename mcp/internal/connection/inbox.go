@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
@@ -35,29 +34,21 @@ type inbox struct {
 	debug   Log
 	lists   changes
 	waiters waiters
-}
-
-// changes of the server's lists.
-type changes struct {
-	kick          chan struct{} // has a token when one came
-	seen, current atomic.Int64  // how many came, and the lists in use are good for
-}
-
-func (c *changes) add() {
-	c.seen.Add(1)
-	select {
-	case c.kick <- struct{}{}:
-	default:
-	}
+	// acknowledged has a token when the server confirmed a subscription.
+	acknowledged chan struct{}
 }
 
 // notified runs on the transport's read loop and must not call the client.
 func (i *inbox) notified(method string, params map[string]any) {
 	switch method {
-	case string(wire.MethodNotificationToolsListChanged),
-		string(wire.MethodNotificationPromptsListChanged),
-		string(wire.MethodNotificationResourcesListChanged):
-		i.lists.add()
+	case string(wire.MethodNotificationToolsListChanged):
+		i.lists.add(Tools)
+	case string(wire.MethodNotificationPromptsListChanged):
+		i.lists.add(Prompts)
+	case string(wire.MethodNotificationResourcesListChanged):
+		i.lists.add(Resources)
+	case string(wire.MethodNotificationSubscriptionsAcknowledged):
+		notify(i.acknowledged)
 	case string(wire.MethodNotificationProgress):
 		i.waiters.progress(params)
 	case wire.MethodNotificationResourceUpdated:
@@ -79,42 +70,12 @@ func (i *inbox) log(params map[string]any) {
 	i.debug.Printf("log %v: %.*s", params["level"], longest, text)
 }
 
-// asker answers what results of the newer era ask for.
-type asker struct{ handler Handler }
-
-// Elicit implements client.ElicitationHandler.
-func (a asker) Elicit(ctx context.Context, req wire.ElicitationRequest) (*wire.ElicitationResult, error) {
-	params, err := json.Marshal(req.Params)
-	if err != nil {
-		return nil, err
-	}
-	out := &wire.ElicitationResult{}
-	return out, a.ask(ctx, MethodElicit, params, out)
-}
-
-// ListRoots implements client.RootsHandler.
-func (a asker) ListRoots(ctx context.Context, _ wire.ListRootsRequest) (*wire.ListRootsResult, error) {
-	out := &wire.ListRootsResult{}
-	return out, a.ask(ctx, MethodRoots, nil, out)
-}
-
-// What servers ask for, beside sampling.
+// What servers ask for.
 const (
 	MethodElicit = "elicitation/create"
 	MethodRoots  = "roots/list"
+	MethodSample = "sampling/createMessage"
 )
-
-func (a asker) ask(ctx context.Context, method string, params json.RawMessage, out any) error {
-	answer, err := a.handler.Answer(ctx, method, params)
-	if err != nil {
-		return err
-	}
-	raw, err := json.Marshal(answer)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(raw, out)
-}
 
 // Progress is one progress notification.
 type Progress struct {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -41,20 +42,40 @@ type link struct {
 	inbox *inbox
 	debug Log
 
-	// onlyModern refuses the handshake of the older era; modern is set when
-	// the server answered server/discover.
-	onlyModern bool
-	modern     atomic.Bool
+	negotiation negotiation
+	sampling    bool        // the handler answers sampling
+	modern      atomic.Bool // the server answered the probe
+	ids         idSequence
 
 	inFlight atomic.Int64
 
 	mu      sync.Mutex
-	pending map[int64]error // ids that wait for an answer, with what is wrong with it
+	pending map[string]*pendingRequest // by the text of the id
+}
+
+// pendingRequest is a request that waits for its answer.
+type pendingRequest struct {
+	id      wire.RequestId
+	problem error // with the answer; nil = none was found
 }
 
 // newLink makes a link; inner is set before anything is sent.
 func newLink(in *inbox, debug Log) *link {
-	return &link{inbox: in, debug: debug, pending: map[int64]error{}}
+	return &link{inbox: in, debug: debug, pending: map[string]*pendingRequest{}}
+}
+
+// idSequence numbers requests as the real CLI does: probes and subscriptions
+// have ids of their own, everything else counts from 0.
+type idSequence struct{ probes, listens, requests atomic.Int64 }
+
+func (s *idSequence) next(method string, probing bool) wire.RequestId {
+	switch {
+	case method == string(wire.MethodSubscriptionsListen):
+		return wire.NewRequestId(fmt.Sprintf("listen:%d", s.listens.Add(1)-1))
+	case method == string(wire.MethodServerDiscover) && probing:
+		return wire.NewRequestId(fmt.Sprintf("server-discover-probe-%d", s.probes.Add(1)))
+	}
+	return wire.NewRequestId(s.requests.Add(1) - 1)
 }
 
 // exchange travels in a request's context and brings the raw answer back.
@@ -78,31 +99,93 @@ func (l *link) SetProtocolVersion(version string) {
 	}
 }
 
-// SendRequest sends one request and waits for its answer. Ids count from 0, as
-// the real CLI's do.
+// SendRequest sends one request and waits for its answer.
 func (l *link) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
 	req.Params = asSent(req.Params)
-	if l.onlyModern && req.Method == string(wire.MethodInitialize) {
-		return nil, ErrLegacy
+	if req.Method == string(wire.MethodInitialize) {
+		if err := l.negotiation.handshake(); err != nil {
+			return nil, err
+		}
 	}
-	id := req.ID.Value().(int64) - 1
-	req.ID = wire.NewRequestId(id)
+	result, err := l.send(ctx, &req)
+	switch {
+	case req.Method == string(wire.MethodServerDiscover) && !l.modern.Load():
+		if err == nil {
+			err = discovered(result)
+		}
+		l.negotiation.probe = err
+		l.modern.Store(err == nil)
+	case err == nil:
+		result, err = l.complete(ctx, &req, result)
+	}
+	if err != nil {
+		return nil, err
+	}
+	shown := result
+	if ex, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
+		ex.result = result
+		if ex.stub != nil {
+			shown = ex.stub
+		}
+		if l.modern.Load() && req.Method == string(wire.MethodToolsList) {
+			shown = readable(result)
+		}
+	}
+	return transport.NewJSONRPCResultResponse(req.ID, shown), nil
+}
+
+// complete makes a request again as long as its result asks for input, and
+// returns the first result that does not.
+func (l *link) complete(ctx context.Context, req *transport.JSONRPCRequest, result json.RawMessage) (json.RawMessage, error) {
+	if !l.modern.Load() {
+		return result, nil
+	}
+	rounds := inputRounds{handler: l.inbox.handler, sampling: l.sampling, debug: l.debug, method: req.Method}
+	rounds.params, _ = req.Params.(map[string]json.RawMessage) // as all those of the newer era
+	for {
+		params, err := rounds.next(ctx, result)
+		if err != nil || params == nil {
+			return result, err
+		}
+		req.Params = params
+		if result, err = l.send(ctx, req); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// send gives a request its id, sends it and returns the result.
+func (l *link) send(ctx context.Context, req *transport.JSONRPCRequest) (json.RawMessage, error) {
+	req.ID = l.ids.next(req.Method, !l.modern.Load())
 	if w, ok := ctx.Value(waiterKey{}).(*waiter); ok {
+		id, _ := req.ID.Value().(int64) // calls have a number
 		w.numbered(id)
 		if fields, ok := req.Params.(map[string]json.RawMessage); ok { // written already
 			fields["_meta"] = withToken(fields["_meta"], id)
 		}
 	}
 	l.debug.Message("->", req.Method, idText(req.ID))
-	l.track(id)
-	resp, err := l.inner.SendRequest(carrier.OnTooLong(ctx, func(why error) { l.fail(id, why) }), req)
-	if why := l.untrack(id); why != nil {
+	result, err := l.exchange(ctx, *req)
+	if err == nil {
+		l.debug.Message("<-", "result of "+req.Method, idText(req.ID))
+	}
+	return result, err
+}
+
+// exchange sends a request that has its id and returns the result.
+func (l *link) exchange(ctx context.Context, req transport.JSONRPCRequest) (json.RawMessage, error) {
+	subscription := req.Method == string(wire.MethodSubscriptionsListen)
+	if !subscription { // which stays open, and says nothing about other requests
+		l.track(req.ID)
+	}
+	resp, err := l.inner.SendRequest(carrier.OnTooLong(ctx, func(why error) { l.fail(idText(req.ID), why) }), req)
+	if why := l.untrack(req.ID); why != nil {
 		err = why
 	}
 	switch {
 	case err != nil:
-		if ctx.Err() != nil && req.Method != string(wire.MethodInitialize) {
-			l.cancel(ctx, id)
+		if ctx.Err() != nil && l.cancellable(req.Method) {
+			l.cancel(ctx, req.ID)
 		}
 		if strings.HasSuffix(err.Error(), streamEnded) {
 			err = errNoAnswer
@@ -111,26 +194,24 @@ func (l *link) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*
 	case resp == nil, resp.ID.IsNil() && resp.Error == nil && len(resp.Result) == 0:
 		return nil, errNoResult
 	case resp.ID.String() != req.ID.String() && (resp.Error == nil || !resp.ID.IsNil()):
-		return nil, fmt.Errorf("answer to request %v came for request %v", id, resp.ID.Value())
+		return nil, fmt.Errorf("answer to request %v came for request %v", req.ID.Value(), resp.ID.Value())
 	case resp.Error != nil:
 		l.debug.Message("<-", fmt.Sprintf("error %d to %s", resp.Error.Code, req.Method), idText(req.ID))
 		return nil, &Error{Code: resp.Error.Code, Message: resp.Error.Message, Data: resp.Error.Data}
 	case len(resp.Result) == 0 || string(resp.Result) == "null":
 		return nil, errNoResult
 	}
-	l.debug.Message("<-", "result of "+req.Method, idText(req.ID))
-	if req.Method == string(wire.MethodServerDiscover) {
-		if err := l.discovered(resp.Result); err != nil {
-			return nil, err
-		}
+	return resp.Result, nil
+}
+
+// cancellable reports whether the server is told that nobody waits for a
+// request any more. In the newer era the end of a request over HTTP says so.
+func (l *link) cancellable(method string) bool {
+	if slices.Contains([]wire.MCPMethod{wire.MethodInitialize, wire.MethodServerDiscover, wire.MethodSubscriptionsListen}, wire.MCPMethod(method)) {
+		return false
 	}
-	if ex, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
-		ex.result = resp.Result
-		if ex.stub != nil && (!l.modern.Load() || !forClient(req.Method, resp.Result)) {
-			resp.Result = ex.stub
-		}
-	}
-	return resp, nil
+	_, remote := l.inner.(transport.HTTPConnection)
+	return !remote || !l.modern.Load()
 }
 
 // asSent writes parameters as the real CLI does: lists are asked for without
@@ -167,76 +248,72 @@ func withToken(raw json.RawMessage, token int64) json.RawMessage {
 	return out
 }
 
-// discovered checks the answer to the probe: some servers answer everything
-// with an empty object.
-func (l *link) discovered(result json.RawMessage) error {
-	var d struct {
-		Versions []string `json:"supportedVersions"`
+// readable is a list with those tools that mcp-go can read: in the newer era it
+// makes headers of what they declare.
+func readable(result json.RawMessage) json.RawMessage {
+	var list struct {
+		Tools []json.RawMessage `json:"tools"`
 	}
-	if json.Unmarshal(result, &d) != nil || len(d.Versions) == 0 {
-		return &Error{Code: CodeMethodNotFound, Message: "the answer to server/discover names no version"}
+	_ = json.Unmarshal(result, &list) // what is no list has no tools
+	list.Tools = slices.DeleteFunc(list.Tools, func(tool json.RawMessage) bool {
+		return json.Unmarshal(tool, &wire.Tool{}) != nil
+	})
+	out, err := json.Marshal(list)
+	if err != nil { // all of it was JSON
+		return json.RawMessage(`{}`)
 	}
-	l.modern.Store(true)
-	return nil
-}
-
-// forClient reports whether mcp-go has to see a result of the newer era itself:
-// it makes headers of what tools declare, and answers what results ask for.
-func forClient(method string, result json.RawMessage) bool {
-	if method == string(wire.MethodToolsList) {
-		return json.Unmarshal(result, &wire.ListToolsResult{}) == nil
-	}
-	return bytes.Contains(result, []byte(`"input_required"`))
+	return out
 }
 
 func idText(id wire.RequestId) string { return strings.TrimPrefix(fmt.Sprint(id.Value()), "<nil>") }
 
-func (l *link) track(id int64) {
+func (l *link) track(id wire.RequestId) {
 	l.inFlight.Add(1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.pending[id] = nil
+	l.pending[idText(id)] = &pendingRequest{id: id}
 }
 
-func (l *link) untrack(id int64) (why error) {
-	l.inFlight.Add(-1)
+func (l *link) untrack(id wire.RequestId) (problem error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	why = l.pending[id]
-	delete(l.pending, id)
-	return why
+	request, tracked := l.pending[idText(id)]
+	if !tracked {
+		return nil
+	}
+	l.inFlight.Add(-1)
+	delete(l.pending, idText(id))
+	return request.problem
 }
 
 // fail says what is wrong with the answer to a request, which is then its
 // outcome.
-func (l *link) fail(id int64, why error) {
+func (l *link) fail(id string, problem error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, waits := l.pending[id]; waits {
-		l.pending[id] = why
+	if request, waits := l.pending[id]; waits {
+		request.problem = problem
 	}
 }
 
 // TooLong is fail for an answer that a carrier did not keep.
 func (l *link) TooLong(id []byte, why *carrier.TooLongError) {
-	if n, err := strconv.ParseInt(strings.Trim(string(id), `"`), 10, 64); err == nil {
-		l.fail(n, why)
-	}
+	l.fail(strings.Trim(string(id), `"`), why)
 }
 
 // onlyPending returns the id of the one request under way; ok is false when
 // there is none or more than one.
-func (l *link) onlyPending() (id int64, ok bool) {
+func (l *link) onlyPending() (id wire.RequestId, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for id = range l.pending {
-		return id, len(l.pending) == 1
+	for _, request := range l.pending {
+		return request.id, len(l.pending) == 1
 	}
-	return 0, false
+	return id, false
 }
 
 // cancel tells the server that nobody waits for a request any more.
-func (l *link) cancel(ctx context.Context, id int64) {
+func (l *link) cancel(ctx context.Context, id wire.RequestId) {
 	reason := context.Cause(ctx).Error()
 	n := wire.JSONRPCNotification{JSONRPC: wire.JSONRPC_VERSION}
 	n.Method = string(wire.MethodNotificationCancelled)
@@ -319,7 +396,9 @@ func (l *link) Repair(line []byte) []byte {
 	if !ok {
 		return line
 	}
-	m["id"] = json.RawMessage(fmt.Sprint(id))
+	if m["id"], _ = json.Marshal(id); m["id"] == nil { // an id of ours
+		return line
+	}
 	repaired, err := json.Marshal(m)
 	if err != nil {
 		return line

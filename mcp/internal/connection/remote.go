@@ -39,11 +39,10 @@ func (t Remote) dial(life, limit context.Context, b *base) (transport.Interface,
 	options := []transport.StreamableHTTPCOption{
 		transport.WithHTTPBasicClient(&http.Client{Transport: e.trip}), transport.WithHTTPLogger(silent),
 	}
-	if !b.probe {
+	if b.link.negotiation.mode == Legacy {
 		options = append(options, transport.WithContinuousListening()) //nolint:staticcheck // deprecated for a protocol version that is not asked for here
 		e.listens = true
 	}
-	b.link.onlyModern = b.probe
 	inner, err := transport.NewStreamableHTTP(t.URL, options...)
 	if err != nil {
 		return nil, nil, fmt.Errorf("url of MCP server %q cannot be read", t.Server) // the parser's text repeats it

@@ -21,17 +21,6 @@ func raw(ctx context.Context, stub string, send func(context.Context) error) (js
 	return ex.result, nil
 }
 
-// List is something that servers list, by its name in the answer.
-type List string
-
-// The lists.
-const (
-	Tools     List = "tools"
-	Prompts   List = "prompts"
-	Resources List = "resources"
-	Templates List = "resourceTemplates"
-)
-
 // page asks for one page of a list.
 func (c *Conn) page(ctx context.Context, list List, req wire.PaginatedRequest) (err error) {
 	switch list {
@@ -87,6 +76,17 @@ func (c *Conn) List(ctx context.Context, list List) (all []json.RawMessage, warn
 	return all, fmt.Sprintf("the list of %s has more than %d pages; %d were read", list, maxPages, len(all)), nil
 }
 
+// Callable returns why a tool, by its definition, cannot be called over this
+// connection; nil = it can. Over HTTP the newer era sends parameters as headers, and
+// a definition that names impossible ones is void.
+func (c *Conn) Callable(definition json.RawMessage) error {
+	var tool wire.Tool
+	if !c.Modern() || !c.Remote() || json.Unmarshal(definition, &tool) != nil {
+		return nil
+	}
+	return wire.ValidateParamHeaderAnnotations(&tool)
+}
+
 // ReadResource returns the result as the server sent it.
 func (c *Conn) ReadResource(ctx context.Context, uri string) (json.RawMessage, error) {
 	var req wire.ReadResourceRequest
@@ -127,6 +127,10 @@ func (c *Conn) Ping(ctx context.Context) error {
 
 // Subscribe asks the server to tell of changes to a resource.
 func (c *Conn) Subscribe(ctx context.Context, uri string) error {
+	if c.subscription != nil {
+		c.subscription.want(uri, true)
+		return nil
+	}
 	var req wire.SubscribeRequest
 	req.Params.URI = uri
 	_, err := raw(ctx, `{}`, func(ctx context.Context) error { return c.older().Subscribe(ctx, req) })
@@ -135,6 +139,10 @@ func (c *Conn) Subscribe(ctx context.Context, uri string) error {
 
 // Unsubscribe ends a subscription.
 func (c *Conn) Unsubscribe(ctx context.Context, uri string) error {
+	if c.subscription != nil {
+		c.subscription.want(uri, false)
+		return nil
+	}
 	var req wire.UnsubscribeRequest
 	req.Params.URI = uri
 	_, err := raw(ctx, `{}`, func(ctx context.Context) error { return c.older().Unsubscribe(ctx, req) })

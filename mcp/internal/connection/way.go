@@ -30,7 +30,6 @@ type base struct {
 	inbox *inbox
 	debug Log
 	tasks *sync.WaitGroup
-	probe bool // for the newer era
 }
 
 // fate is the end of a connection.
@@ -71,10 +70,11 @@ func (b *base) Barred() bool { return b.fate.barred.Load() }
 // Kick has a token when the server said that a list has changed.
 func (b *base) Kick() <-chan struct{} { return b.inbox.lists.kick }
 
-// Changes counts how often the server said that a list has changed.
-func (b *base) Changes() int64 { return b.inbox.lists.seen.Load() }
+// TakeChanges returns the lists that the server said have changed since the last
+// time, and how many changes there have been in all.
+func (b *base) TakeChanges() (changed map[List]bool, seen int64) { return b.inbox.lists.take() }
 
-// Fetched says that the lists in use are good up to a count of Changes.
+// Fetched says that the lists in use are good up to a count of TakeChanges.
 func (b *base) Fetched(changes int64) { b.inbox.lists.current.Store(changes) }
 
 // Stale reports whether the server's lists changed since they were fetched.

@@ -1,0 +1,186 @@
+package mcptest
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/claudeless/claudeless/internal/base/plainjson"
+)
+
+// Script is a server that answers each request with the next line that a text has
+// for its method: METHOD ITEM ; ITEM …. The last line of a method repeats, and a
+// method without a line is not found. An item is one of
+//
+//	{"result":…}  {"error":…}  the answer
+//	{"method":…}               a notification
+//	ack                        the acknowledgement of a subscription
+//	silence                    nothing, and the stream stays open
+//	drop                       the end of the stream (HTTP)
+//	exit                       the end of the process (stdio)
+//	status N                   that status and no body (HTTP)
+//
+// It is served over stdio or HTTP, and logs what it receives.
+type Script struct {
+	Log io.Writer // gets a line for each message; nil = none
+
+	mu    sync.Mutex
+	lines map[string][]string
+}
+
+// ParseScript reads a script, in which empty lines mean nothing.
+func ParseScript(text string) *Script {
+	s := &Script{lines: map[string][]string{}}
+	for line := range strings.Lines(text) {
+		method, items, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if method != "" {
+			s.lines[method] = append(s.lines[method], items)
+		}
+	}
+	return s
+}
+
+// next are the items for one more request.
+func (s *Script) next(method string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lines := s.lines[method]
+	if len(lines) == 0 {
+		return []string{`{"error":{"code":-32601,"message":"Method not found"}}`}
+	}
+	if len(lines) > 1 {
+		s.lines[method] = lines[1:]
+	}
+	return strings.Split(lines[0], " ; ")
+}
+
+// scripted is a message that a script receives.
+type scripted struct {
+	ID     json.RawMessage            `json:"id"`
+	Method string                     `json:"method"`
+	Params map[string]json.RawMessage `json:"params"`
+}
+
+// note logs a message: its id, its method, "modern" if it says everything about
+// itself that revision 2026-07-28 wants, its other parameters, and some headers.
+func (s *Script) note(m scripted, header http.Header) {
+	if s.Log == nil {
+		return
+	}
+	words := []string{strings.Trim(string(m.ID), `"`), m.Method}
+	if m.ID == nil {
+		words[0] = "-"
+	}
+	var meta map[string]json.RawMessage
+	_ = json.Unmarshal(m.Params["_meta"], &meta) // what is none has no keys
+	const prefix = "io.modelcontextprotocol/"
+	if meta[prefix+"protocolVersion"] != nil && meta[prefix+"clientInfo"] != nil && meta[prefix+"clientCapabilities"] != nil {
+		words = append(words, "modern")
+	}
+	delete(m.Params, "_meta")
+	if len(m.Params) > 0 && m.Method != "initialize" {
+		if params, err := plainjson.Marshal(m.Params); err == nil {
+			words = append(words, string(params))
+		}
+	}
+	var names []string
+	for name := range header {
+		if strings.HasPrefix(name, "Mcp-") {
+			names = append(names, name)
+		}
+	}
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		words = append(words, name+"="+header.Get(name))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprintln(s.Log, strings.Join(words, " "))
+}
+
+// render is an item that is a message, addressed to a request.
+func render(item string, request scripted) []byte {
+	if item == "ack" {
+		item = `{"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":` + string(request.ID) + `}}}`
+	}
+	if strings.HasPrefix(item, `{"method"`) {
+		return []byte(`{"jsonrpc":"2.0",` + item[1:])
+	}
+	return []byte(`{"jsonrpc":"2.0","id":` + string(request.ID) + "," + item[1:])
+}
+
+// Serve answers lines until the input ends and returns the status of the process.
+func (s *Script) Serve(in io.Reader, out io.Writer) int {
+	lines := bufio.NewReader(in)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return 0
+		}
+		var m scripted
+		if json.Unmarshal(line, &m) != nil || m.Method == "" {
+			continue
+		}
+		s.note(m, nil)
+		if m.ID == nil {
+			continue
+		}
+		for _, item := range s.next(m.Method) {
+			switch item {
+			case "exit":
+				return 3
+			case "silence":
+			default:
+				fmt.Fprintf(out, "%s\n", render(item, m))
+			}
+		}
+	}
+}
+
+// ServeHTTP implements http.Handler: a plain answer, or a stream if there is more
+// than that to say.
+func (s *Script) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var m scripted
+	if r.Method != http.MethodPost || json.NewDecoder(r.Body).Decode(&m) != nil {
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	s.note(m, r.Header)
+	if m.ID == nil {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	items := s.next(m.Method)
+	if code, ok := strings.CutPrefix(items[0], "status "); ok {
+		status, err := strconv.Atoi(code)
+		if err != nil {
+			status = http.StatusInternalServerError
+		}
+		w.WriteHeader(status)
+		return
+	}
+	if len(items) == 1 && strings.HasPrefix(items[0], "{") {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(render(items[0], m)) // a client that is gone needs no answer
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, item := range append(items, "silence") {
+		switch item {
+		case "drop":
+			return
+		case "silence":
+			<-r.Context().Done()
+			return
+		}
+		fmt.Fprintf(w, "data: %s\n\n", render(item, m))
+		if flusher, ok := w.(http.Flusher); ok {
+			flusher.Flush()
+		}
+	}
+}
