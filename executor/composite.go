@@ -14,17 +14,20 @@ type Composite []Executor
 // Tools returns the members' tools in order; of two tools with one name the
 // first wins.
 func (c Composite) Tools(ctx context.Context) ([]protocol.Tool, error) {
-	var all []protocol.Tool
-	seen := map[string]bool{}
-	for _, member := range c {
+	lists, n := make([][]protocol.Tool, len(c)), 0
+	for i, member := range c {
 		tools, err := member.Tools(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("listing tools: %w", err)
 		}
-		for _, t := range tools {
-			if !seen[t.Name] {
-				seen[t.Name] = true
-				all = append(all, t)
+		lists[i], n = tools, n+len(tools)
+	}
+	all, seen := make([]protocol.Tool, 0, n), make(map[string]struct{}, n) // one allocation each: every request asks
+	for _, tools := range lists {
+		for i := range tools {
+			if _, ok := seen[tools[i].Name]; !ok {
+				seen[tools[i].Name] = struct{}{}
+				all = append(all, tools[i])
 			}
 		}
 	}

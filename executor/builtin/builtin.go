@@ -155,8 +155,9 @@ func (t *Tools) Close() { t.shell.Close() }
 // Tools lists the tools that exist in this session by name, those that are
 // listed but not simulated included.
 func (t *Tools) Tools(context.Context) ([]protocol.Tool, error) {
-	var out []protocol.Tool
-	for _, d := range t.definitions() {
+	definitions := t.definitions()
+	out := make([]protocol.Tool, 0, len(definitions))
+	for _, d := range definitions {
 		if t.allowed(d.Name) {
 			out = append(out, d)
 		}

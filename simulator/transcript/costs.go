@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"encoding/json"
+	"reflect"
 	"strings"
 	"time"
 
@@ -56,10 +57,30 @@ func (c *costs) line(id string) protocol.CostStateLine {
 	return line
 }
 
+// mayPatch tells whether an output may hold what changedLines counts. A struct that
+// has no field for it does not: it need not be written as JSON, which may be long.
+func mayPatch(output any) bool {
+	if _, ok := output.(json.Marshaler); ok {
+		return true
+	}
+	t := reflect.TypeOf(output)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return true
+	}
+	_, ok := t.FieldByName("StructuredPatch")
+	return ok
+}
+
 // changedLines counts the lines that an edit added and removed.
 func changedLines(r protocol.ToolResult) (added, removed int) {
 	if r.IsError || r.Output == nil {
 		return 0, 0
+	}
+	if !mayPatch(r.Output) {
+		return 0, 0 // nothing that changes a file: the output may be long
 	}
 	raw, err := protocol.Marshal(r.Output)
 	if err != nil {

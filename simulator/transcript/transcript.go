@@ -184,10 +184,10 @@ func (s *Transcript) Entitle(title string) error { return s.rec.entitle(title) }
 // was one. Nothing may be recorded after it; to close again does nothing.
 func (s *Transcript) Close() error {
 	if !s.rec.pen.opened || s.closed {
-		return nil
+		return s.th.writer.close()
 	}
 	s.closed = true
-	return s.rec.close()
+	return errors.Join(s.rec.close(), s.th.writer.close())
 }
 
 // ID returns the session id.
@@ -294,6 +294,7 @@ func (s *Transcript) statePath(id string) string {
 // does, and returns the id and where its transcript is.
 func (s *Transcript) Reset() (id, path string, err error) {
 	err = s.rec.ended()
+	err = errors.Join(err, s.th.writer.close())
 	before, named := s.th, s.rec.labels
 	before.opts.ID = ""
 	s.th = &thread{opts: before.opts, id: before.opts.Clock.NewID(), cleared: true, writer: before.writer}

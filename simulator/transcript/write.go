@@ -2,6 +2,7 @@ package transcript
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,14 @@ type writer struct {
 	off    bool
 	made   string // directory known to exist
 	onLine func(path string, line []byte)
+	open   appended // the file that was written to last
+}
+
+// appended is a file that stays open between lines. The zero value is none.
+type appended struct {
+	path string
+	file *os.File
+	info os.FileInfo // of file, by which a file that took its place is known
 }
 
 // lines appends the lines of one event to the file at path, in one write.
@@ -62,24 +71,54 @@ func (w *writer) bytes(path string, data []byte) error {
 	if w.off {
 		return nil
 	}
-	if dir := filepath.Dir(path); dir != w.made {
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return w.failed(err)
-		}
-		w.made = dir
-	}
-	f, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
+	if err := w.reach(path); err != nil {
 		return w.failed(err)
 	}
-	_, err = f.Write(data)
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
+	if _, err := w.open.file.Write(data); err != nil {
 		return w.failed(err)
 	}
 	return nil
+}
+
+// reach opens the file at path, unless it is the one that is open. A file that was
+// removed or replaced meanwhile is made again, as the real CLI does, which opens it
+// for each line.
+func (w *writer) reach(path string) error {
+	if w.open.file != nil && w.open.path == path {
+		if info, err := os.Stat(path); err == nil && os.SameFile(info, w.open.info) {
+			return nil
+		}
+		w.made = ""
+	}
+	if err := w.close(); err != nil {
+		return err
+	}
+	if dir := filepath.Dir(path); dir != w.made {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		w.made = dir
+	}
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return errors.Join(err, file.Close())
+	}
+	w.open = appended{path: path, file: file, info: info}
+	return nil
+}
+
+// close closes the file that is open, if one is.
+func (w *writer) close() error {
+	file := w.open.file
+	w.open = appended{}
+	if file == nil {
+		return nil
+	}
+	return file.Close()
 }
 
 // replace writes a whole file in one step.
@@ -114,5 +153,6 @@ func (w *writer) replace(path string, data []byte, mode os.FileMode) error {
 
 func (w *writer) failed(err error) error {
 	w.off = true
+	_ = w.close() // the failure is reported already
 	return fmt.Errorf("saving the session: %w", err)
 }

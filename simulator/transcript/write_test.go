@@ -1,0 +1,57 @@
+package transcript
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// A transcript is opened once, not for each line (D1); one that was removed or
+// replaced meanwhile is opened again.
+func TestWriterKeepsTheFileOpen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "made", "session.jsonl")
+	w := &writer{}
+	defer w.close()
+	write := func() *os.File {
+		t.Helper()
+		if err := w.lines(path, 1); err != nil {
+			t.Fatal(err)
+		}
+		return w.open.file
+	}
+	first := write()
+	for range 100 {
+		if write() != first {
+			t.Fatal("the file was opened again")
+		}
+	}
+	if err := os.RemoveAll(filepath.Dir(path)); err != nil {
+		t.Fatal(err)
+	}
+	if write() == first {
+		t.Error("a line went into a file that was removed")
+	}
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	write()
+	if got, err := os.ReadFile(path); err != nil || string(got) != "1\n" {
+		t.Errorf("after the file was moved: %q, %v", got, err)
+	}
+}
+
+// Only outputs that hold a patch are written as JSON to count its lines (D1).
+func TestMayPatch(t *testing.T) {
+	type edit struct {
+		StructuredPatch []string `json:"structuredPatch"`
+	}
+	type read struct{ Content string }
+	for _, tt := range []struct {
+		output any
+		want   bool
+	}{{edit{}, true}, {&edit{}, true}, {struct{ edit }{}, true}, {map[string]any{}, true}, {read{}, false}, {&read{}, false}} {
+		if got := mayPatch(tt.output); got != tt.want {
+			t.Errorf("%T: %v", tt.output, got)
+		}
+	}
+}
