@@ -64,7 +64,7 @@ func (r *Response) BindValue(v diag.Value, b *diag.Binding) {
 		for _, f := range v.Fields() {
 			switch f.Key {
 			case "text", "tool_calls", "delay_ms", "usage", "stop_reason":
-				b.KeyHintf(f, "put it into a step", "`%s` cannot stand beside `steps`", f.Key)
+				b.KeyHintf(f, "put it into a step", "`%s` cannot be combined with `steps`", f.Key)
 			}
 		}
 		if len(steps.Items()) == 0 && steps.Kind == diag.Array {
@@ -98,7 +98,7 @@ func (s *Step) BindValue(v diag.Value, b *diag.Binding) {
 	}
 	for _, f := range v.Fields() {
 		if f.Key == "text" || f.Key == "thinking" || f.Key == "tool_calls" {
-			b.KeyHintf(f, "put it into a block", "`%s` cannot stand beside `blocks`", f.Key)
+			b.KeyHintf(f, "put it into a block", "`%s` cannot be combined with `blocks`", f.Key)
 		}
 	}
 }

@@ -99,7 +99,7 @@ func (c *compiler) rule(r *Rule, i int) {
 	r.groups = groupsOf(r.match.GroupNames())
 	c.Groups = r.groups
 	if r.Once && r.MaxMatches != nil {
-		c.In("once", func() { c.Errorf("a rule has either `once` or `max_matches`") })
+		c.In("once", func() { c.Errorf("cannot set both `once` and `max_matches` in one rule") })
 	}
 	c.answer(r.When, r.Response, r.Failure)
 	names := slices.Clone(r.match.GroupNames())
@@ -252,7 +252,7 @@ func (c *compiler) expectation(s *Scenario, e *Expectation) {
 		c.In("input", func() { c.Errorf("`input` needs `tool`") })
 	}
 	if e.Never && e.Times != nil {
-		c.In("times", func() { c.Errorf("`times` cannot stand beside `never`") })
+		c.In("times", func() { c.Errorf("`times` cannot be combined with `never`") })
 	}
 	if e.Prompt != nil {
 		e.prompt = c.pattern(e.Prompt, "prompt")

@@ -591,13 +591,13 @@ times = 1
 		return e.Unmet()
 	}
 	oslo := `mcp__weather__forecast_get {"city":"Oslo","days":1}`
-	if diff := cmp.Diff([]string{`s.toml:20:1: expected a call of forecast_get once, but it happened twice`}, run(oslo, oslo, `Read {}`, `Write {}`)); diff != "" {
+	if diff := cmp.Diff([]string{`s.toml:20:1: expected a call to forecast_get (exactly once), but there were 2`}, run(oslo, oslo, `Read {}`, `Write {}`)); diff != "" {
 		t.Error(diff)
 	}
 	want := []string{
-		`s.toml:5:1: expected a call of weather/forecast_get with {"city":"Oslo"} at least twice, but it happened never; in a call of mcp__weather__forecast_get ` + "`city` is \"Lima\", not \"Oslo\"",
-		`s.toml:9:1: expected a call of Bash never to happen, but it happened once`,
-		`s.toml:15:1: expected a call of Write after a call of Read*, but it came before`,
+		`s.toml:5:1: expected a call to weather/forecast_get with {"city":"Oslo"} (at least twice), but there was none; in a call to mcp__weather__forecast_get ` + "`city` is \"Lima\", not \"Oslo\"",
+		`s.toml:9:1: expected no call to Bash, but there was one`,
+		`s.toml:15:1: expected a call to Write after a call to Read*, but it came before`,
 	}
 	if diff := cmp.Diff(want, run(`mcp__weather__forecast_get {"city":"Lima"}`, `Bash {}`, `Write {}`, `ReadFile {}`)); diff != "" {
 		t.Error(diff)

@@ -74,7 +74,7 @@ func (s *Seen) Rule(r RuleRef) { s.rules = append(s.rules, r) }
 // Judged is one expectation and what came of it.
 type Judged struct {
 	At   diag.Position // zero = unknown
-	Text string        // what is expected: "expected a call of Bash to happen"
+	Text string        // what is expected: "expected a call to Bash"
 	Met  bool
 	Got  string // what happened instead; empty when it is met
 }
@@ -118,9 +118,9 @@ func (s *Scenario) check(x *Expectation, seen *Seen) (text, got string) {
 	case x.Times != nil:
 		low, high = x.Times.Min, x.Times.Max
 	}
-	text = fmt.Sprintf("expected %s %s", x.subject(), bounds(low, high))
+	text = "expected " + bounded(x.subject(), low, high)
 	if len(hits) < low || (high >= 0 && len(hits) > high) {
-		return text, "it happened " + count(len(hits)) + x.almost(seen, len(hits))
+		return text, found(len(hits)) + x.almost(seen, len(hits))
 	}
 	if got := x.Request.exceeded(hits, seen); got != "" {
 		return text, got
@@ -292,7 +292,7 @@ func (x *Expectation) nearestCall(calls []observedCall) string {
 		}
 		if n := match.Distance(string(x.Input), string(text)); least < 0 || n < least {
 			diff, _ := match.Subset(x.input(), c.input)
-			best, least = "; in a call of "+c.name+" "+diff, n
+			best, least = "; in a call to "+c.name+" "+diff, n
 		}
 	}
 	if least < 0 && len(others) > 0 {
@@ -330,9 +330,9 @@ func (x *Expectation) subject() string {
 	case x.Prompt != nil:
 		return "a prompt that matches " + x.Prompt.String()
 	case x.MCP != nil && x.MCP.Tool == "":
-		return "a call of the MCP server " + x.MCP.Server
+		return "a call to the MCP server " + x.MCP.Server
 	case x.MCP != nil:
-		return "a call of the MCP tool " + x.MCP.Server + "/" + x.MCP.Tool
+		return "a call to the MCP tool " + x.MCP.Server + "/" + x.MCP.Tool
 	case x.Request != nil && x.Request.Model == "":
 		return "a request to the model"
 	case x.Request != nil:
@@ -343,25 +343,37 @@ func (x *Expectation) subject() string {
 		return "a match of the rule in line " + strconv.Itoa(*x.Rule)
 	}
 	if x.Input != nil {
-		return "a call of " + x.Tool + " with " + string(x.Input)
+		return "a call to " + x.Tool + " with " + string(x.Input)
 	}
-	return "a call of " + x.Tool
+	return "a call to " + x.Tool
 }
 
-func bounds(low, high int) string {
+// bounded adds how often the subject must occur; a negative high means without limit.
+func bounded(subject string, low, high int) string {
 	switch {
 	case high == 0:
-		return "never to happen"
+		return "no " + strings.TrimPrefix(subject, "a ")
 	case high < 0 && low == 1:
-		return "to happen"
+		return subject
 	case high < 0:
-		return "at least " + count(low)
+		return subject + " (at least " + count(low) + ")"
 	case low == 0:
-		return "at most " + count(high)
+		return subject + " (at most " + count(high) + ")"
 	case low == high:
-		return count(low)
+		return subject + " (exactly " + count(low) + ")"
 	}
-	return fmt.Sprintf("%d to %d times", low, high)
+	return fmt.Sprintf("%s (%d to %d times)", subject, low, high)
+}
+
+// found says how often something occurred.
+func found(n int) string {
+	switch n {
+	case 0:
+		return "there was none"
+	case 1:
+		return "there was one"
+	}
+	return "there were " + strconv.Itoa(n)
 }
 
 func count(n int) string {

@@ -39,10 +39,10 @@ response = "no"
 		got  []string
 		want string
 	}{
-		{"the turn that was expected", e.Explain(Request{Prompt: "go on without"}), `s.toml:4: responses[0].turns[0] was expected next (exact "go on with it"): it is not "go on with it"; it fits as far as "go on with", then "out" stands where " it" should`},
-		{"a regular expression", s.Explain("triage issue seven"), `s.toml:1: responses[0] (regex "^triage issue \\d+$"): the regex "^triage issue \\d+$" is not found in it; it fits as far as "triage issue ", then "seven" stands where "\\d+$" should`},
+		{"the turn that was expected", e.Explain(Request{Prompt: "go on without"}), `s.toml:4: responses[0].turns[0] was expected next (exact "go on with it"): it is not "go on with it"; it fits as far as "go on with", then "out" is where " it" should`},
+		{"a regular expression", s.Explain("triage issue seven"), `s.toml:1: responses[0] (regex "^triage issue \\d+$"): the regex "^triage issue \\d+$" is not found in it; it fits as far as "triage issue ", then "seven" is where "\\d+$" should`},
 		{"a part that matches comes first", s.Explain("deploy it to stage"), `s.toml:12: responses[2] (all (contains "deploy", contains "quickly")): it does not contain "quickly"`},
-		{"a glob", s.Explain("deploy it to stage")[1:], `s.toml:8: responses[1] (glob "deploy * to prod"): the glob "deploy * to prod" does not fit all of it; it fits as far as "deploy it to ", then "stage" stands where "prod" should`},
+		{"a glob", s.Explain("deploy it to stage")[1:], `s.toml:8: responses[1] (glob "deploy * to prod"): the glob "deploy * to prod" does not fit all of it; it fits as far as "deploy it to ", then "stage" is where "prod" should`},
 		{"too short", s.Explain("triage issue"), `s.toml:1: responses[0] (regex "^triage issue \\d+$"): the regex "^triage issue \\d+$" is not found in it; it fits as far as "triage issue", where " \\d+$" should follow`},
 	} {
 		if len(tt.got) < 2 || tt.got[1] != tt.want {

@@ -143,7 +143,7 @@ func checkKeys(v diag.Value, b *diag.Binding, what string, t tagged) {
 	known := slices.Concat(t.required, t.optional)
 	for _, f := range v.Fields() {
 		if f.Key != "type" && slices.Contains(t.others, f.Key) && !slices.Contains(known, f.Key) {
-			hint := "it has no keys beside `type`"
+			hint := "it has no keys other than `type`"
 			if len(known) > 0 {
 				hint = "its keys are " + strings.Join(known, ", ")
 			}

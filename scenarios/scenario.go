@@ -101,7 +101,7 @@ func stopped(t match.Text, prompt string) string {
 	case m.Want == "":
 		return why + fits + ", but " + head(rest) + " follows"
 	default:
-		return why + fits + ", then " + head(rest) + " stands where " + clip(m.Want) + " should"
+		return why + fits + ", then " + head(rest) + " is where " + clip(m.Want) + " should"
 	}
 }
 

@@ -104,7 +104,7 @@ func (l *unhonoured) call(path diag.Path, c *ToolCall) {
 	}
 	if bareName(c.Tool) {
 		l.add(under(path, "tool"), "the bare name of an MCP tool may not be offered",
-			"real clients offer such tools late or never: write server/tool, else the name is sent as it stands")
+			"real clients offer such tools late or never: write server/tool, otherwise the name is sent unchanged")
 	}
 	if c.Subagent != nil {
 		l.steps(under(path, "subagent", "steps"), c.Subagent.Steps)

@@ -41,7 +41,7 @@ func (h *Hold) Reached(within time.Duration) {
 	h.tb.Helper()
 	switch err := gate.AwaitReached(h.tb.Context(), h.dir, h.name, within); {
 	case errors.Is(err, gate.ErrTimeout):
-		h.tb.Fatalf("simtest: nobody asked for the answer within %v", within)
+		h.tb.Fatalf("simtest: no request for the answer within %v", within)
 	case err != nil:
 		h.tb.Fatalf("simtest: waiting for somebody to ask: %v", err)
 	}

@@ -98,7 +98,7 @@ func (a *API) reload() {
 	a.script.write()
 	loaded, err := verdict.LoadScenario(a.script.scenario())
 	if err != nil {
-		a.script.tb.Fatalf("simtest: the script is no scenario\n%v", err)
+		a.script.tb.Fatalf("simtest: the script is not a valid scenario\n%v", err)
 	}
 	server, err := api.New(api.Options{
 		Scenario: loaded, Clock: clock.New(clock.Options{Now: time.Now, NewID: process.Real().NewID}), Capture: a.out, Environ: os.Environ(), PID: os.Getpid(),

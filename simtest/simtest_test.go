@@ -236,7 +236,7 @@ func TestHoldScript(t *testing.T) {
 	claude := simtest.New(f, "x")
 	held := claude.Hold(nil)
 	for what, want := range map[string]func(){
-		"nobody asked for the answer within 1ms": func() { held.Reached(time.Millisecond) },
+		"no request for the answer within 1ms": func() { held.Reached(time.Millisecond) },
 		"no rule for y: write its On first":      func() { claude.Hold("y") },
 	} {
 		f.fatal = ""

@@ -113,11 +113,11 @@ func message(step any) (map[string]any, error) {
 			calls = append(calls, part)
 		case string:
 			if calls != nil {
-				return nil, fmt.Errorf("the text %q stands behind a call; a text after the results is a step of its own", part)
+				return nil, fmt.Errorf("the text %q comes after a call; put text after the results into its own step", part)
 			}
 			texts = append(texts, part)
 		default:
-			return nil, fmt.Errorf("%#v is no step: a step is a string, a Call, a Say or a Fail", part)
+			return nil, fmt.Errorf("%#v is not a step: use a string, a Call, a Say or a Fail", part)
 		}
 	}
 	m := map[string]any{}

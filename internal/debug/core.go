@@ -135,7 +135,7 @@ func seconds(t time.Time) float64 { return float64(t.UnixMicro()) / 1e6 }
 // Value returns the bytes of a stored value, which must not be changed.
 func (c *core) Value(cid string) ([]byte, error) {
 	if !cas.IsCID(cid) {
-		return nil, Refuse(CodeCIDNotFound, "this is no cid", "cid", cid)
+		return nil, Refuse(CodeCIDNotFound, "not a CID", "cid", cid)
 	}
 	data, ok := c.store.Get(cid)
 	if !ok {

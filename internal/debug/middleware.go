@@ -119,7 +119,7 @@ func (o MiddlewareOptions) carryOut(ctx context.Context, use protocol.ToolUse, d
 	}
 	result, err := next.Execute(ctx, use)
 	if d.Action == ActionReplace && errors.Is(err, executor.ErrUnknownTool) {
-		return failed(fmt.Sprintf("debugger: there is no tool %s to run instead", use.Name)), nil
+		return failed(fmt.Sprintf("debugger: unknown replacement tool %s", use.Name)), nil
 	}
 	if use.Name != asked.Name && err == nil && !result.IsError {
 		result = o.reshape(asked, result)

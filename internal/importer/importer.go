@@ -202,7 +202,7 @@ func (o *Outcome) text() string {
 		fmt.Fprintf(w, "differs: %s\n", d)
 	}
 	if len(o.Written) > 0 {
-		fmt.Fprintf(w, "%d prompts, %d tool calls; read what was kept of the prompts before you commit it\n", o.Prompts, o.Calls)
+		fmt.Fprintf(w, "%d prompts, %d tool calls; review the prompts in the scenario before you commit it\n", o.Prompts, o.Calls)
 	}
 	return w.String()
 }

@@ -26,7 +26,7 @@ func allowed(o Options) error {
 	}
 	for {
 		if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
-			return fmt.Errorf("--raw hides nothing and %s is a git work tree; --force writes there all the same", dir)
+			return fmt.Errorf("refusing to write unredacted output (--raw) into the git work tree %s; use --force to write it anyway", dir)
 		}
 		if parent := filepath.Dir(dir); parent != dir {
 			dir = parent

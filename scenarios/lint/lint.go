@@ -214,7 +214,7 @@ func (l *linter) tool(p place, name string) {
 	}
 	for known := range l.tools {
 		if strings.EqualFold(known, name) && len(l.s.MCP.Servers) == 0 {
-			l.say(p, 0, "did you mean `"+known+"`?", "there is no tool %q: case counts", name)
+			l.say(p, 0, "did you mean `"+known+"`?", "unknown tool %q: names are case-sensitive", name)
 			return
 		}
 	}
@@ -227,7 +227,7 @@ func (l *linter) tool(p place, name string) {
 	}
 	slices.Sort(names)
 	if near := diag.Nearest(name, names); near != "" && len(name) > 3 {
-		l.say(p, 0, "did you mean `"+near+"`?", "there is no built-in tool %q", name)
+		l.say(p, 0, "did you mean `"+near+"`?", "unknown built-in tool %q", name)
 	}
 }
 
@@ -306,7 +306,7 @@ func (l *linter) indices(p place, see reach, all []eval.Index) {
 
 func before(n int) string {
 	if n == 0 {
-		return "there are no calls before it"
+		return "no calls come before it"
 	}
 	return "there are at most " + count(n, "result") + " before it"
 }

@@ -43,7 +43,7 @@ const longestBody = 64 << 20
 func New(o Options) (*Handler, error) {
 	upstream, err := url.Parse(o.Upstream)
 	if err != nil || upstream.Host == "" || upstream.Scheme != "http" && upstream.Scheme != "https" {
-		return nil, fmt.Errorf("%q is no address of an API: http://… or https://… is expected", o.Upstream)
+		return nil, fmt.Errorf("invalid API address %q: expected http://… or https://…", o.Upstream)
 	}
 	h := &Handler{o: o}
 	h.proxy = &httputil.ReverseProxy{

@@ -182,7 +182,7 @@ func (s *jsonScanner) bare() (Kind, string, bool) {
 	case text == "":
 		return Null, "", s.doubt(start, "expected a value")
 	case text[0] != '-' && (text[0] < '0' || text[0] > '9') || !json.Valid([]byte(text)):
-		return Null, "", s.doubt(start, "`"+text+"` is no JSON value")
+		return Null, "", s.doubt(start, "`"+text+"` is not a JSON value")
 	case strings.ContainsAny(text, ".eE"):
 		return Float, text, true
 	}

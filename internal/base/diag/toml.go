@@ -241,7 +241,7 @@ func (s *tomlScanner) descend(t *table, key string, off int) *table {
 	case v.isTables():
 		return v.list.items[len(v.list.items)-1].table
 	}
-	s.doubt(off, "key `"+key+"` is already defined and is no table that can be added to")
+	s.doubt(off, "key `"+key+"` is already defined, and not as a table that can be extended")
 	return nil
 }
 
@@ -285,7 +285,7 @@ func (s *tomlScanner) appendTable(t *table, key string, off, start int) *table {
 	if f == nil {
 		f = t.add(Field{Key: key, off: int32(off), Value: Value{Kind: Array, off: int32(start), list: &list{items: make([]Value, 0, s.room())}}})
 	} else if !f.Value.isTables() {
-		s.doubt(off, "key `"+key+"` is already defined and is no array of tables")
+		s.doubt(off, "key `"+key+"` is already defined, and not as an array of tables")
 		return nil
 	}
 	element := s.newTable()

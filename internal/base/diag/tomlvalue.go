@@ -104,7 +104,7 @@ func (s *tomlScanner) escape(b *strings.Builder, multi bool) bool {
 		}
 		code, err := strconv.ParseUint(s.src[s.pos:s.pos+size], 16, 32)
 		if err != nil || code > utf8.MaxRune || !utf8.ValidRune(rune(code)) {
-			return s.doubt(start, "the escape sequence is no character")
+			return s.doubt(start, "the escape sequence is not a character")
 		}
 		b.WriteRune(rune(code))
 		s.pos += size
@@ -222,7 +222,7 @@ func (s *tomlScanner) inline() (*table, bool) {
 			return t, true
 		default:
 			t.closed = true
-			return t, s.doubt(s.pos, "expected `,` or `}`; an inline table stands on one line")
+			return t, s.doubt(s.pos, "expected `,` or `}`; an inline table must be on one line")
 		}
 	}
 }
@@ -267,7 +267,7 @@ func (s *tomlScanner) bare() (Kind, string, bool) {
 	case text == "":
 		return Null, "", s.doubt(start, "expected a value")
 	default:
-		return Null, text, s.doubt(start, "`"+text+"` is no value; text is written in quotes")
+		return Null, text, s.doubt(start, "`"+text+"` is not a value; put text in quotes")
 	}
 }
 

@@ -110,7 +110,7 @@ func join(args ...any) (any, error) {
 			parts = append(parts, s)
 		}
 	default:
-		return nil, fmt.Errorf("join: %T is no list of strings", args[0])
+		return nil, fmt.Errorf("join: %T is not a list of strings", args[0])
 	}
 	size := 0
 	for _, p := range parts {

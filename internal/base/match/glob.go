@@ -141,7 +141,7 @@ func checkGlob(pattern string) (deep bool, err error) {
 			n := len(pattern[i:]) - len(strings.TrimLeft(pattern[i:], "*"))
 			switch {
 			case n > 2:
-				return false, errors.New("there are only `*` and `**`")
+				return false, errors.New("only `*` and `**` are supported")
 			case n == 2 && (i > 0 && pattern[i-1] != '/' || i+2 < len(pattern) && pattern[i+2] != '/'):
 				return false, errors.New("`**` must stand alone between slashes")
 			case n == 2 && i+2 < len(pattern):

@@ -18,7 +18,7 @@ import (
 type Change struct {
 	Files                 []string // absolute, sorted
 	Insertions, Deletions int      // of lines
-	// Skipped counts files that were left alone because a link stands where a
+	// Skipped counts files that were left alone because a link is where a
 	// plain file was.
 	Skipped int
 }

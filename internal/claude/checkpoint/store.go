@@ -67,7 +67,7 @@ func (s *store) get(name *string) ([]byte, error) {
 		return content, nil
 	}
 	if filepath.Base(*name) != *name {
-		return nil, fmt.Errorf("%q is no name of a checkpoint", *name)
+		return nil, fmt.Errorf("invalid checkpoint name %q", *name)
 	}
 	for _, dir := range []string{s.dir, s.from} {
 		if dir == "" {

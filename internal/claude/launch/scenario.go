@@ -81,7 +81,7 @@ func oneFailure(name string) (*scenarios.Failure, error) {
 	}
 	failure := scenarios.FailureByName(name)
 	if failure == nil {
-		return nil, process.Hinted(fmt.Sprintf("--failure: there is no failure %q", name),
+		return nil, process.Hinted(fmt.Sprintf("--failure: unknown failure %q", name),
 			"one of network-unreachable, connection-timeout, auth-error, rate-limit, out-of-credits, partial-response, malformed-json, "+
 				"overloaded, server-error, api-error, prompt-too-long, hang, crash")
 	}

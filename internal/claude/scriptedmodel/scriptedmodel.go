@@ -110,7 +110,7 @@ func (p *Player) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply
 	return reply, nil
 }
 
-var errNoGates = errors.New("there are none outside of claudeless exec: name a directory with CLAUDELESS_GATES")
+var errNoGates = errors.New("gates need claudeless exec, or a directory in CLAUDELESS_GATES")
 
 // wait holds a message back until its own gate, or that of another step, is released.
 func (p *Player) wait(ctx context.Context, name string, own bool) error {

@@ -67,7 +67,7 @@ func TestGates(t *testing.T) {
 		{"never", true, 0, gate.Patience, []journal.Body{
 			journal.Gate{Name: "door", Event: "reached"}, journal.Gate{Name: "door", Event: "timeout"}, finding(gate.ErrTimeout.Error()),
 		}, 1},
-		{"no gates", false, 0, 0, []journal.Body{finding("there are none outside of claudeless exec: name a directory with CLAUDELESS_GATES")}, 1},
+		{"no gates", false, 0, 0, []journal.Body{finding("gates need claudeless exec, or a directory in CLAUDELESS_GATES")}, 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()

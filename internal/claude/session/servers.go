@@ -317,7 +317,7 @@ func (r results) calls(capture bool) *record.Log {
 // hookTool calls an MCP tool for a hook and returns its text.
 func (v *servers) hookTool(ctx context.Context, server, tool string, input json.RawMessage) (string, error) {
 	if v.manager == nil {
-		return "", fmt.Errorf("there is no MCP server %q", server)
+		return "", fmt.Errorf("unknown MCP server %q", server)
 	}
 	result, err := v.manager.Call(ctx, mcp.CallRequest{Tool: mcp.CanonicalName(server, tool), Input: input})
 	switch {

@@ -24,7 +24,7 @@ func (p *Program) Completion(w io.Writer, shell string) error {
 	case "fish":
 		text = p.fish()
 	default:
-		return fmt.Errorf("no completions for the shell %q: there are some for %s", shell, strings.Join(Shells(), ", "))
+		return fmt.Errorf("no completions for the shell %q; supported: %s", shell, strings.Join(Shells(), ", "))
 	}
 	_, err := io.WriteString(w, text)
 	return err

@@ -58,7 +58,7 @@ func (c *Import) Run(ctx context.Context, s *process.System) error {
 	defer debug.SetMemoryLimit(debug.SetMemoryLimit(memory))
 	if c.Update != "" {
 		if c.Out != "" || filepath.Base(c.Update) != "scenario.toml" {
-			return errors.New("--update names the scenario.toml of a kit; that is where it writes, so there is no -o beside it")
+			return errors.New("--update writes next to the scenario it names and cannot be combined with -o")
 		}
 		c.Out = filepath.Dir(c.Update)
 	}

@@ -105,7 +105,7 @@ func (s Store) has(scope, name string) (bool, error) {
 func (s Store) put(scope, name string, entry json.RawMessage) error {
 	path := s.path(scope)
 	if path == "" {
-		return errors.New("there is no home directory to keep the server in")
+		return errors.New("cannot save the server: no home directory")
 	}
 	doc, err := readObject(path)
 	if err != nil {

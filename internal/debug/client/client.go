@@ -292,7 +292,7 @@ func (c *Client) send(ctx context.Context, method, path string, in, out any) err
 		return nil
 	}
 	if err := json.Unmarshal(body, out); err != nil {
-		return &LostError{URL: c.base, Err: fmt.Errorf("its answer is no JSON: %w", err)}
+		return &LostError{URL: c.base, Err: fmt.Errorf("its answer is not JSON: %w", err)}
 	}
 	return nil
 }

@@ -109,7 +109,7 @@ func Inline(text string) (mcp.ServerConfig, error) {
 	case name == "":
 		return mcp.ServerConfig{}, fmt.Errorf("%q: the name before the colon is empty", text)
 	case value == "":
-		return mcp.ServerConfig{}, fmt.Errorf("%q: there is nothing behind the colon", text)
+		return mcp.ServerConfig{}, fmt.Errorf("%q: nothing after the colon", text)
 	case !mcp.ValidName(name):
 		return mcp.ServerConfig{}, badName(name)
 	}

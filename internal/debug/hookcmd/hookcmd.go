@@ -53,7 +53,7 @@ func Run(ctx context.Context, g Gate, stdin io.Reader, stdout io.Writer) error {
 	}
 	var in input
 	if err := json.Unmarshal(data, &in); err != nil {
-		return fmt.Errorf("the hook's input is no JSON object: %w", err)
+		return fmt.Errorf("the hook's input is not a JSON object: %w", err)
 	}
 	var out *protocol.HookOutput
 	switch in.Event {

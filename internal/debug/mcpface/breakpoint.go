@@ -37,11 +37,11 @@ func breakpointTools() []tool {
 			name: "breakpoint_set_replacement", doc: "Let another tool run in place of a breakpoint's calls that are not stopped.", run: setReplacement,
 			params: []param{name, {name: "replacement_function", kind: text, required: true, doc: "a tool with the same schema; empty = none"}},
 		},
-		{name: "breakpoint_get_default_behavior", doc: "Tell the behavior that yield stands for.", run: func(_ context.Context, f *face, _ arguments) (any, error) {
+		{name: "breakpoint_get_default_behavior", doc: "Get the behavior that yield uses.", run: func(_ context.Context, f *face, _ arguments) (any, error) {
 			return fields{"behavior": f.hub.Default()}, nil
 		}},
 		{
-			name: "breakpoint_set_default_behavior", doc: "Set the behavior that yield stands for.", run: setDefault,
+			name: "breakpoint_set_default_behavior", doc: "Set the behavior that yield uses.", run: setDefault,
 			params: []param{{name: "behavior", kind: text, required: true, enum: []string{"stop", "go", "exception", "stop_exception"}, doc: "the new default"}},
 		},
 	}

@@ -46,7 +46,7 @@ func (f *face) prompt(params json.RawMessage) (any, error) {
 	case promptInspect:
 		return f.inspectPrompt(in.Arguments["pause_id"])
 	default:
-		return nil, invalidParams(fmt.Sprintf("there is no prompt %q", in.Name))
+		return nil, invalidParams(fmt.Sprintf("unknown prompt %q", in.Name))
 	}
 }
 

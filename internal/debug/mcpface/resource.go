@@ -48,7 +48,7 @@ func (f *face) readResource(params json.RawMessage) (any, error) {
 	all := f.resources()
 	i := slices.IndexFunc(all, func(r resource) bool { return r.URI == in.URI })
 	if i < 0 {
-		return nil, &wire.Error{Code: wire.CodeResourceNotFound, Message: fmt.Sprintf("there is no resource %q", in.URI)}
+		return nil, &wire.Error{Code: wire.CodeResourceNotFound, Message: fmt.Sprintf("unknown resource %q", in.URI)}
 	}
 	body, err := all[i].read()
 	if err != nil {

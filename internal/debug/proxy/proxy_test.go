@@ -217,7 +217,7 @@ func TestStructured(t *testing.T) {
 		quoted, _ := json.Marshal(s)
 		return `"content":[{"type":"text","text":` + string(quoted) + `}]`
 	}
-	const refused = "debugger: the schema of the tool's results needs a JSON object, and this is none: "
+	const refused = "debugger: the output schema of the tool requires a JSON object; got "
 	for name, c := range map[string]struct {
 		tool  string
 		value string

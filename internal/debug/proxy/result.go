@@ -77,7 +77,7 @@ func (s outputSchema) shape(value json.RawMessage, c protocol.Content) toolResul
 	case s.declared && isObject(plain) && json.Valid(plain):
 		r.Structured = plain
 	case s.declared:
-		return errorResult("debugger: the schema of the tool's results needs a JSON object, and this is none: " + c.Plain())
+		return errorResult("debugger: the output schema of the tool requires a JSON object; got " + c.Plain())
 	}
 	return r
 }

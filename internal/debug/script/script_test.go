@@ -98,7 +98,7 @@ func TestGate(t *testing.T) {
 			replacement = "bare-b"`, "a", `b{"x":1}`, []protocol.BreakpointDecision{{Phase: "before", Action: "replace", Breakpoint: "s.toml:1", Replacement: "b"}}},
 		{"replace by none", `tool = "a"
 			action = "replace"
-			replacement = "nosuch"`, "a", `!debugger: there is no tool nosuch to run instead`, []protocol.BreakpointDecision{
+			replacement = "nosuch"`, "a", `!debugger: unknown replacement tool nosuch`, []protocol.BreakpointDecision{
 			{Phase: "before", Action: "replace", Breakpoint: "s.toml:1", Replacement: "nosuch"},
 		}},
 		{"server/tool and a pattern", `tool = "my srv/e*"

@@ -27,7 +27,7 @@ const Patience = 30 * time.Second
 const poll = 5 * time.Millisecond
 
 // ErrTimeout says that nobody came.
-var ErrTimeout = errors.New("nobody came in time")
+var ErrTimeout = errors.New("the gate was not released in time")
 
 // Dir is the directory of the gates of a run by its environment; empty = there is
 // none: CLAUDELESS_GATES, else a neighbour of the journal.
@@ -66,7 +66,7 @@ func mark(dir, name, what string) error {
 // Check refuses names that cannot be those of gates.
 func Check(name string) error {
 	if !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$`).MatchString(name) {
-		return fmt.Errorf("%q is no name of a gate: letters, digits, dots, hyphens and underscores are", name)
+		return fmt.Errorf(`invalid gate name %q: use letters, digits, ".", "-" and "_"`, name)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func Enter(link int, path string, argv, env []string) error {
 		_ = unix.Close(fd) // they are elsewhere by now
 	}
 	if n, err := unix.Read(link, make([]byte, 1)); n != 1 {
-		return errors.Join(errors.New("whoever started this is gone"), err)
+		return errors.Join(errors.New("the parent process has ended"), err)
 	}
 	// The command gets none of the rights that this took.
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)

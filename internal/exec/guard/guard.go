@@ -32,7 +32,7 @@ const (
 func Parse(s string) (Level, error) {
 	l := Level(cmp.Or(s, string(Path)))
 	if l != Off && l != Path && l != Strict {
-		return "", fmt.Errorf("--guard: %q is none of off, path and strict", s)
+		return "", fmt.Errorf("invalid value %q for --guard: use off, path or strict", s)
 	}
 	if l == Strict {
 		return l, supported()
@@ -49,7 +49,7 @@ func (l Level) String() string {
 	case Off:
 		return "off"
 	case Strict:
-		return "strict: a network with loopback only, every connection beyond it cut off and named, what is left behind ended; " + pathGuard
+		return "strict: loopback network only, other connections are blocked and reported, leftover processes are ended; " + pathGuard
 	case Path:
 	}
 	return "path: " + pathGuard

@@ -41,7 +41,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("Parse(%q) = %q, %v", in, got, err)
 		}
 	}
-	if _, err := Parse("tight"); err == nil || !strings.Contains(err.Error(), "off, path and strict") {
+	if _, err := Parse("tight"); err == nil || !strings.Contains(err.Error(), "use off, path or strict") {
 		t.Errorf("Parse(tight): %v", err)
 	}
 	for _, l := range []Level{Path, Strict} {

@@ -107,7 +107,7 @@ func chosen(names []string) ([]procio.Fault, error) {
 			for _, f := range all {
 				known = append(known, f.Name)
 			}
-			return nil, fmt.Errorf("--faults: there is no fault %q; there are %s", name, strings.Join(known, ", "))
+			return nil, fmt.Errorf("--faults: unknown fault %q; choose from %s", name, strings.Join(known, ", "))
 		}
 		list = append(list, *f)
 	}

@@ -35,7 +35,7 @@ func FindReal(given string, getenv func(string) string, self string) (string, er
 		}
 		return path, nil
 	}
-	return "", errors.New("there is no real claude on PATH: name it with --real=PATH or CLAUDE_BIN")
+	return "", errors.New("no real claude on PATH: name it with --real=PATH or CLAUDE_BIN")
 }
 
 // seed prepares the private directory for a real claude: nothing is asked at its

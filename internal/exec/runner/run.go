@@ -28,7 +28,7 @@ type run struct {
 func prepare(ctx context.Context, o Options) (*run, error) {
 	r := &run{Options: o}
 	if len(o.Command) == 0 {
-		return nil, errors.New("there is no command after --")
+		return nil, errors.New("no command after --")
 	}
 	names := make(chan []string, 1)
 	go func() { names <- RealNames(pathOf(o.System.Environ), o.Setup.Self) }() // ends by itself

@@ -21,7 +21,7 @@ import (
 func Relay(ctx context.Context, s *process.System, fault string, argv []string) (int, error) {
 	f := procio.FaultByName(fault)
 	if f == nil && fault != "" && fault != procio.NoFault && fault != procio.Attended || len(argv) == 0 {
-		return 0, fmt.Errorf("there is no fault %q, or no command", fault)
+		return 0, fmt.Errorf("unknown fault %q, or no command", fault)
 	}
 	if f != nil && f.Face != "cli" {
 		f = nil // those of the API are its server's

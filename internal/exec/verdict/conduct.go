@@ -82,11 +82,11 @@ func (l *findings) setting(p *process) {
 	}
 	if s := p.start; s != nil {
 		if len(s.Secrets) > 0 {
-			l.add(p, "C09", levelError, "a secret stands in the command line, in "+strings.Join(s.Secrets, ", "),
+			l.add(p, "C09", levelError, "the command line contains a secret, in "+strings.Join(s.Secrets, ", "),
 				"every user of the machine can read command lines: hand secrets over in the environment")
 		}
 		if len(s.Leaks) > 0 {
-			l.add(p, "C13", levelWarn, "the environment of another session came along: "+strings.Join(s.Leaks, ", "),
+			l.add(p, "C13", levelWarn, "claude inherited variables of another session: "+strings.Join(s.Leaks, ", "),
 				"start claude without the variables that a session gives to its tools and hooks")
 		}
 	}
@@ -148,7 +148,7 @@ func (l *findings) storms(runs []*process) {
 		last[key] = p
 		switch n := row[key]; {
 		case n == fatal && p.hopeless():
-			l.add(p, "C07", levelError, fmt.Sprintf("an error that does not go away (status %d) was retried", p.status()),
+			l.add(p, "C07", levelError, fmt.Sprintf("a permanent error (status %d) was retried", p.status()),
 				"give up on 400, 401, 403 and 413: the same request fails the same way")
 		case n == storm && !p.hopeless():
 			l.add(p, "C07", levelError, fmt.Sprintf("the same call failed %d times within a second of each other", n),

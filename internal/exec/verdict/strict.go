@@ -68,7 +68,7 @@ func (l *findings) askedAgain() {
 		}
 		if used[use{e.Source, q.Rule}] {
 			l.list = append(l.list, Finding{
-				ID: "S02", Level: levelError, Text: "the rule answers one prompt, and there was another: " + quoted(q.Prompt), Advice: "add a rule for it",
+				ID: "S02", Level: levelError, Text: "the rule answers one prompt, but there was another: " + quoted(q.Prompt), Advice: "add a rule for it",
 				File: q.File, Line: q.Line, Time: e.Time,
 			})
 		}
@@ -79,7 +79,7 @@ func (l *findings) askedAgain() {
 // setUp is S01, S07 and S08: what was wrong before the first prompt.
 func (l *findings) setUp(p *process) {
 	if p.setup != nil && p.setup.Scenario == "" && p.setup.ScenarioFile == "" {
-		l.add(p, "S01", levelError, "no scenario was given: claude only greeted",
+		l.add(p, "S01", levelError, "no scenario was given, so claude only answered with a greeting",
 			"name one with -s FILE, --scenario FILE or CLAUDELESS_SCENARIO")
 	}
 	if p.start == nil {
@@ -89,7 +89,7 @@ func (l *findings) setUp(p *process) {
 		l.add(p, "S07", levelError, "unknown variable "+name, "the variables are listed in the README")
 	}
 	if p.start.Meant != "" {
-		l.add(p, "S08", levelError, fmt.Sprintf("%q was taken for a prompt", p.Argv[1]),
+		l.add(p, "S08", levelError, fmt.Sprintf("%q was used as a prompt", p.Argv[1]),
 			"did you mean the command "+p.start.Meant+"?")
 	}
 }

@@ -51,7 +51,7 @@ func judge(in Input) Report {
 	if in.Torn > 0 {
 		r.Findings = append(r.Findings, Finding{
 			ID: "J01", Level: levelWarn, Text: count(in.Torn, "line") + " of the journal could not be read",
-			Advice: "a process was killed while it wrote, or the file is no journal",
+			Advice: "a process was killed while it wrote, or the file is not a journal",
 		})
 	}
 	return r

@@ -218,7 +218,7 @@ func TestGateTimeout(t *testing.T) {
 		reached  = `{"type":"gate","name":"g","event":"reached"}` + "\n"
 		released = `{"type":"gate","name":"g","event":"released"}` + "\n"
 		timeout  = `{"type":"gate","name":"g","event":"timeout","ms":30000}` + "\n" +
-			`{"type":"finding","id":"T01","level":"error","text":"the gate g was not released: nobody came in time","advice":"release it","file":"s.toml","line":7}` + "\n"
+			`{"type":"finding","id":"T01","level":"error","text":"the gate g was not released: the gate was not released in time","advice":"release it","file":"s.toml","line":7}` + "\n"
 	)
 	r := judge(t, setup+reached+timeout+turn+closed)
 	if diff := cmp.Diff([]string{"T01 error"}, ids(r)); diff != "" || r.ExitCode() != verdict.ExitStrict || r.Verdict != "failed" {

@@ -132,7 +132,7 @@ func (k *Kit) Update(main string) (notes []string, err error) {
 	}
 	base, now := stampsIn(string(old)), stampsIn(string(fresh))
 	if len(base) == 0 {
-		return nil, fmt.Errorf("%s was not written by an import that leaves stamps: --force writes it anew", at(main))
+		return nil, fmt.Errorf("%s was not written by this version of import; use --force to overwrite it", at(main))
 	}
 	merged, notes := merge(at(main), string(old), string(fresh))
 	if err := os.WriteFile(k.path(main), []byte(merged), 0o644); err != nil {

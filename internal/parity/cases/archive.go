@@ -119,7 +119,7 @@ func (c *Case) one(f *file) (problems diag.List) {
 	case "env":
 		for i, text := range lines(f.data) {
 			if key, _, ok := strings.Cut(text, "="); !ok || key == "" {
-				problems = append(problems, f.errorf(i+1, "%q is no KEY=VALUE", text))
+				problems = append(problems, f.errorf(i+1, "invalid line %q: expected KEY=VALUE", text))
 			}
 			c.Env = append(c.Env, text)
 		}
@@ -127,7 +127,7 @@ func (c *Case) one(f *file) (problems diag.List) {
 		for i, text := range lines(f.data) {
 			words := strings.Fields(text)
 			if len(words) != 2 {
-				problems = append(problems, f.errorf(i+1, "%q is no NAME FIXTURE", text))
+				problems = append(problems, f.errorf(i+1, `invalid server line %q: expected "NAME FIXTURE"`, text))
 				continue
 			}
 			c.Servers = append(c.Servers, Server{words[0], words[1]})
@@ -174,9 +174,9 @@ func (c *Case) run(argv, stdin, steps *file) (problems diag.List) {
 		r.Args = lines(argv.data)
 		c.Runs = append(c.Runs, r)
 	case stdin != nil:
-		problems = append(problems, stdin.errorf(0, "there is no argv for this"))
+		problems = append(problems, stdin.errorf(0, "this needs an argv file"))
 	case steps != nil:
-		problems = append(problems, steps.errorf(0, "there is no argv for this"))
+		problems = append(problems, steps.errorf(0, "this needs an argv file"))
 	}
 	return problems
 }

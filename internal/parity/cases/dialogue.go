@@ -50,7 +50,7 @@ func parseSteps(f *file) (steps []Step, problems diag.List) {
 		s := Step{Verb: verb, Text: strings.TrimSpace(rest), Line: f.line + i}
 		form, ok := known[verb]
 		if !ok {
-			d := f.errorf(i+1, "there is no step %q", verb)
+			d := f.errorf(i+1, "unknown step %q", verb)
 			var all []string
 			for name := range known {
 				all = append(all, name)

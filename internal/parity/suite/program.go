@@ -71,7 +71,7 @@ func identify(ctx context.Context, s *process.System, path string) (Program, err
 	case strings.Contains(said, "claudeless"):
 		return Program{}, fmt.Errorf("%w: %s is claudeless itself", ErrNoClaude, path)
 	}
-	return Program{}, fmt.Errorf("%w: %s is no claude: to --version it says %q", ErrNoClaude, path, cut(said))
+	return Program{}, fmt.Errorf("%w: %s is not claude: its --version prints %q", ErrNoClaude, path, cut(said))
 }
 
 func cut(s string) string {
@@ -85,7 +85,7 @@ func cut(s string) string {
 // there.
 func Fetch(ctx context.Context, s *process.System, version string) (Program, error) {
 	if !regexp.MustCompile(`^\d+\.\d+\.\d+(-[\w.]+)?$`).MatchString(version) {
-		return Program{}, process.Hinted(fmt.Sprintf("%q is no version", version), "one looks like 2.1.330")
+		return Program{}, process.Hinted(fmt.Sprintf("invalid version %q", version), "a version looks like 2.1.330")
 	}
 	cache := cmp.Or(s.Getenv("XDG_CACHE_HOME"), filepath.Join(s.Getenv("HOME"), ".cache"))
 	name := "@anthropic-ai/claude-code-" + platform()

@@ -56,7 +56,7 @@ func parse(dir, root string) (*format, error) {
 		f.collect(file)
 	}
 	if f.types[root] == nil {
-		return nil, fmt.Errorf("there is no type %s", root)
+		return nil, fmt.Errorf("unknown type %s", root)
 	}
 	f.reach(root)
 	return f, nil

@@ -17,7 +17,7 @@ type Hosted struct {
 
 func (t Hosted) dial(context.Context, context.Context, *base) (transport.Interface, way, error) {
 	if t.Send == nil {
-		return nil, nil, errors.New("there is no SDK host")
+		return nil, nil, errors.New("no SDK host is connected")
 	}
 	h := carrier.NewHost(t.Server, t.Send)
 	return h, &hosted{h}, nil

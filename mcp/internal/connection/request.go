@@ -33,7 +33,7 @@ func (c *Conn) page(ctx context.Context, list List, req wire.PaginatedRequest) (
 	case Templates:
 		_, err = c.client.ListResourceTemplatesByPage(ctx, wire.ListResourceTemplatesRequest{PaginatedRequest: req})
 	default:
-		err = fmt.Errorf("there is no list of %s", list)
+		err = fmt.Errorf("no list of %s", list)
 	}
 	return err
 }

@@ -318,7 +318,7 @@ export class Hold {
   /** Waits until the answer was asked for; rejects when it was not in time (milliseconds). */
   async reached(timeout = 30_000): Promise<true> {
     await run(findBinary(), ["gates", "wait", this.#gate, "--timeout", `${timeout}ms`], { env: this.#env() }).catch((error: { stderr?: string }) => {
-      throw new Error(`nobody asked for the answer within ${timeout} ms: ${error.stderr?.trim() ?? ""}`);
+      throw new Error(`no request for the answer within ${timeout} ms: ${error.stderr?.trim() ?? ""}`);
     });
     return true;
   }

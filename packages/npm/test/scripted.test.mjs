@@ -72,7 +72,7 @@ test("no step", async () => {
     [{ tool: "Bash" }, /call\("Bash"/],
     [call, /did you mean call/],
     [["a", 5], /texts and calls only/],
-    [[call("Bash"), "late"], /stands behind a call/],
+    [[call("Bash"), "late"], /comes after a call/],
   ]) {
     await assert.rejects(scriptedClaude([step]), says);
   }

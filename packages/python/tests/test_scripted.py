@@ -135,7 +135,7 @@ def test_async() -> None:
         ({"tool": "Bash"}, 'call("Bash"'),
         (call, "did you mean call"),
         (["a", 5], "texts and calls only"),
-        ([call("Bash"), "late"], "stands behind a call"),
+        ([call("Bash"), "late"], "comes after a call"),
     ],
 )
 def test_no_step(step: object, says: str) -> None:

@@ -373,7 +373,7 @@ class Hold:
         """Waits until the answer was asked for; raises TimeoutError when it was not in time (seconds)."""
         done = self._gates("wait", "--timeout", f"{int(timeout * 1000)}ms")
         if done.returncode != 0:
-            raise TimeoutError(f"nobody asked for the answer within {timeout:g} s: {done.stderr.strip()}")
+            raise TimeoutError(f"no request for the answer within {timeout:g} s: {done.stderr.strip()}")
         return True
 
     def release(self) -> None:
