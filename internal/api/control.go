@@ -53,7 +53,10 @@ func (s *service) control(w http.ResponseWriter, r *http.Request, name, route st
 	case route == "state" && get:
 		answerJSON(w, http.StatusOK, s.condition(s.space(name)))
 	case route == "reset" && post:
-		s.forget(name)
+		if err := s.forget(name); err != nil {
+			answerJSON(w, http.StatusInternalServerError, wire.ErrorBody{Type: "api_error", Message: "forgetting the attempts: " + err.Error()})
+			return
+		}
 		answerJSON(w, http.StatusOK, health{OK: true})
 	case strings.HasPrefix(route, "gates/") && post:
 		s.release(w, s.space(name), strings.TrimPrefix(route, "gates/"))

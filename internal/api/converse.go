@@ -108,8 +108,8 @@ func (x *exchange) fold(r *history.Request) (*turn, error) {
 	if err != nil || !answered {
 		return nil, err
 	}
-	if t.reply.Unmatched && len(t.reply.NearMisses) > 0 {
-		return nil, &history.RefusalError{Status: http.StatusBadRequest, Message: strings.Join(t.reply.NearMisses, "\n"), Final: true}
+	if nearest := x.unmatched(t); nearest != nil {
+		return nil, &history.RefusalError{Status: http.StatusBadRequest, Message: strings.Join(nearest, "\n"), Final: true}
 	}
 	if t.reply.Stream != nil {
 		t.pace = *t.reply.Stream
@@ -122,6 +122,20 @@ func (x *exchange) fold(r *history.Request) (*turn, error) {
 	x.findings = append(x.findings, t.f.Findings()...)
 	t.id = x.s.folder.ID("req", t.f.Key(), strconv.Itoa(t.f.Attempt()))
 	return t, nil
+}
+
+// unmatched returns why no rule matches the prompt, where such a prompt is an error;
+// nil = it is answered. Text that the client itself has put in needs no rule.
+func (x *exchange) unmatched(t *turn) []string {
+	switch {
+	case !t.reply.Unmatched || t.reply.Rule.Name != "":
+		return nil
+	case len(t.reply.NearMisses) > 0:
+		return t.reply.NearMisses
+	case t.asked.Results != nil || t.asked.Injected || !x.s.Strict && !strings.EqualFold(x.Header.Get("X-Claudeless-Strict"), "true"):
+		return nil
+	}
+	return x.s.Scenario.Explain(t.asked.Prompt)
 }
 
 // script is a message as events, at the pace of the answer.

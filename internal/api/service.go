@@ -3,7 +3,11 @@ package api
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
+	"os"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"time"
@@ -42,9 +46,14 @@ type Options struct {
 	// of Environ, see [gate.Dir], and where it names none, each namespace has gates of
 	// its own, which only the control routes open.
 	Gates string
+	// State is a directory in which several servers count the attempts at a request
+	// together, and which has their gates; "" = each server counts its own.
+	State string
 	// Memory is how many entries each memory of a namespace holds: 0 = 4096,
 	// negative = none.
 	Memory int
+	// Strict refuses prompts that no rule matches, as `unmatched = "error"` does.
+	Strict bool
 	// Failure strikes every answer that has none of its own; nil = nothing does.
 	Failure *scenarios.Failure
 }
@@ -91,6 +100,9 @@ func (s *service) space(name string) *namespace {
 	ns, ok := s.spaces[name]
 	if !ok {
 		ns = newNamespace(name, s.Memory, s.gates())
+		if s.State != "" {
+			ns.memory.Share(s.claims(name).Next)
+		}
 		s.spaces[name] = ns
 	}
 	return ns
@@ -98,18 +110,28 @@ func (s *service) space(name string) *namespace {
 
 // gates are those of a new namespace.
 func (s *service) gates() gates {
-	dir := cmp.Or(s.Gates, gate.Dir(s.Environ))
+	dir := cmp.Or(s.Gates, s.State, gate.Dir(s.Environ))
 	if dir == "" {
 		return &own{}
 	}
 	return shared(dir)
 }
 
+// claims are the attempts of all servers at the requests of a namespace.
+func (s *service) claims(namespace string) gate.Claims {
+	sum := sha256.Sum256([]byte(namespace))
+	return gate.Claims{Dir: filepath.Join(s.State, "attempts", hex.EncodeToString(sum[:16]))}
+}
+
 // forget makes a namespace one that nobody has used.
-func (s *service) forget(name string) {
+func (s *service) forget(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.spaces, name)
+	if s.State == "" {
+		return nil
+	}
+	return os.RemoveAll(s.claims(name).Dir)
 }
 
 // write records a line.

@@ -3,6 +3,7 @@ package history
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -12,8 +13,12 @@ type Client struct {
 	Session, Agent  string // Claude Code's; "" = it names none
 	UserAgent       string
 	Betas           []string
+	Retries         int         // how often an SDK has sent the request before
 	Header          http.Header // the request's own
 }
+
+// maxRetries bounds what a client may say of its retries.
+const maxRetries = 1000
 
 // ReadClient reads the headers of a request to a path of a namespace.
 func ReadClient(r *http.Request, namespace, path string) Client {
@@ -21,6 +26,8 @@ func ReadClient(r *http.Request, namespace, path string) Client {
 		Namespace: namespace, Path: path, Header: r.Header, UserAgent: r.UserAgent(),
 		Session: r.Header.Get("X-Claude-Code-Session-Id"), Agent: r.Header.Get("X-Claude-Code-Agent-Id"),
 	}
+	c.Retries, _ = strconv.Atoi(r.Header.Get("X-Stainless-Retry-Count")) // anything else is no retry
+	c.Retries = min(max(c.Retries, 0), maxRetries)
 	for _, line := range r.Header.Values("Anthropic-Beta") {
 		for beta := range strings.SplitSeq(line, ",") {
 			if beta = strings.TrimSpace(beta); beta != "" {

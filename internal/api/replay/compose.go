@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/api/history"
@@ -113,11 +112,8 @@ func (f *Fold) toolName(name string) string {
 	if name == "Task" && f.r.ClaudeCode() { // the wire knows it by its other name
 		canonical = "Agent"
 	}
-	deferred := f.r.ClaudeCode() && strings.HasPrefix(canonical, "mcp__")
-	if !deferred {
+	if !f.r.ClaudeCode() { // it has tools that it does not offer, such as WebFetch; the result says whether it knows one
 		f.findings = append(f.findings, fmt.Sprintf("the tool %s is not offered by the request", canonical))
-	}
-	if !f.r.ClaudeCode() {
 		f.missing = append(f.missing, canonical)
 	}
 	return canonical

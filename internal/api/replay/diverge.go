@@ -13,8 +13,8 @@ import (
 )
 
 // differs compares a scripted answer with what the history holds; "" = they are
-// the same.
-func (a *answer) differs(g *group) string {
+// the same. Schemas are those of the tools that the request offers.
+func (a *answer) differs(g *group, schemas func() map[string]json.RawMessage) string {
 	var text strings.Builder
 	var calls []history.Use
 	for _, b := range a.blocks {
@@ -36,7 +36,7 @@ func (a *answer) differs(g *group) string {
 	if ref := a.reply.Rule; ref.Line > 0 {
 		where = fmt.Sprintf("scenario line %d", ref.Line)
 	}
-	if !sameCalls(calls, g.Uses) {
+	if !sameCalls(calls, g.Uses, schemas) {
 		return fmt.Sprintf("%s says %s, history has %s", where, callsText(calls), callsText(g.Uses))
 	}
 	if said, has := strings.TrimSpace(text.String()), strings.TrimSpace(g.Text); said != has && (has == "" || !strings.HasPrefix(said, has)) {
@@ -45,10 +45,51 @@ func (a *answer) differs(g *group) string {
 	return ""
 }
 
-func sameCalls(scripted, has []history.Use) bool {
+func sameCalls(scripted, has []history.Use, schemas func() map[string]json.RawMessage) bool {
 	return slices.EqualFunc(scripted, has, func(a, b history.Use) bool {
-		return sameTool(a.Name, b.Name) && sameJSON(a.Input, b.Input)
+		return sameTool(a.Name, b.Name) && (sameJSON(a.Input, b.Input) || filledIn(a.Input, b, schemas()[b.Name]))
 	})
+}
+
+// filledIn tells whether a call of the history is the scripted one with defaults of its
+// schema added: Claude Code returns an Edit with `replace_all: false`.
+func filledIn(scripted json.RawMessage, has history.Use, schema json.RawMessage) bool {
+	var x, y, s map[string]any
+	if json.Unmarshal(scripted, &x) != nil || json.Unmarshal(has.Input, &y) != nil {
+		return false
+	}
+	if len(schema) == 0 && has.Name == "Edit" {
+		schema = json.RawMessage(`{"properties":{"replace_all":{"default":false}}}`)
+	}
+	return len(schema) > 0 && json.Unmarshal(schema, &s) == nil && withDefaults(x, y, s)
+}
+
+// withDefaults tells whether y is x where keys that x leaves out may have the default of
+// the schema.
+func withDefaults(x, y any, schema map[string]any) bool {
+	switch x := x.(type) {
+	case map[string]any:
+		y, ok := y.(map[string]any)
+		properties, _ := schema["properties"].(map[string]any)
+		for name, value := range y {
+			property, _ := properties[name].(map[string]any)
+			given, said := x[name]
+			if !said {
+				given, said = property["default"]
+			}
+			ok = ok && said && withDefaults(given, value, property)
+		}
+		for name := range x {
+			_, has := y[name]
+			ok = ok && has
+		}
+		return ok
+	case []any:
+		y, ok := y.([]any)
+		items, _ := schema["items"].(map[string]any)
+		return ok && slices.EqualFunc(x, y, func(a, b any) bool { return withDefaults(a, b, items) })
+	}
+	return equal(x, y)
 }
 
 // sameTool tells whether a name of the scenario may have become name on the wire.

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"encoding/hex"
 	"sync"
 
 	"github.com/claudeless/claudeless/internal/api/boundedmap"
@@ -20,6 +21,9 @@ type Memory struct {
 	scripts  boundedmap.Map[scriptKey, []*child]    // scripted sub-agents on their way
 	agents   boundedmap.Map[talk, *scenarios.Engine]
 	prompts  *promptcache.Memory
+	// count numbers the attempts of all replicas, from the one after a number; nil =
+	// there is no replica.
+	count func(name string, after int) (int, error)
 }
 
 // NewMemory makes a memory with room for n entries of each kind; 0 and less = it
@@ -86,15 +90,28 @@ func (t talk) tries(key history.Digest) history.Digest {
 	return key.Chain("talk", t.session, t.agent)
 }
 
-// tried counts one more attempt at a history.
-func (m *Memory) tried(by talk, key history.Digest) int {
+// Share counts attempts together with other servers: count returns the number of the
+// next attempt at what has that name, which is higher than after.
+func (m *Memory) Share(count func(name string, after int) (int, error)) { m.count = count }
+
+// tried counts one more attempt at a history. Retries is how often the client says that
+// it has asked before: another server may have been asked. The error is that of the
+// count of all replicas; the number is this server's then.
+func (m *Memory) tried(by talk, key history.Digest, retries int) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key = by.tries(key)
 	t, _ := m.attempts.Get(key)
-	t.n++
+	var err error
+	if m.count != nil {
+		var n int
+		if n, err = m.count(hex.EncodeToString(key[:]), t.n); err == nil {
+			t.n = n - 1
+		}
+	}
+	t.n = max(t.n, retries) + 1
 	m.attempts.Put(key, t)
-	return t.n
+	return t.n, err
 }
 
 // mark notes how the last attempt went, the one of so many.

@@ -30,7 +30,10 @@ func (s *Folder) Fold(m *Memory, r *history.Request) *Fold {
 // expression's, ctx's, or a [*history.RefusalError].
 func (f *Fold) Run(ctx context.Context) error {
 	last := len(f.groups) - 1
-	f.attempt = f.memory.tried(f.talk(), f.Key())
+	var err error
+	if f.attempt, err = f.memory.tried(f.talk(), f.Key(), f.r.Client.Retries); err != nil {
+		f.findings = append(f.findings, "attempts: "+err.Error())
+	}
 	f.vars.Call.Attempt = f.attempt
 	st, from := f.base()
 	f.memory.mu.Lock()
@@ -212,7 +215,7 @@ func (f *Fold) follow(st *state, g *group) (*state, error) {
 		}
 		next.struck[a.reply.Rule.Name] = fail.Times
 	}
-	if what := a.differs(g); what != "" {
+	if what := a.differs(g, f.r.Tools.Schemas); what != "" {
 		text := fmt.Sprintf("history diverged at messages[%d]: %s", g.Index, what)
 		if f.s.scenario.API.Diverged == "error" {
 			return nil, &history.RefusalError{Status: 400, Message: text, Final: true}

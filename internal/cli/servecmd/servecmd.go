@@ -28,6 +28,8 @@ type Serve struct {
 	Addr     string `placeholder:"HOST:PORT" help:"Address to listen on (default: a free port of 127.0.0.1); an address that other machines can reach requires --token"`
 	PortFile string `placeholder:"FILE" help:"Write the port to FILE once the server accepts connections"`
 	Token    string `placeholder:"TEXT" help:"Token for the control routes; clients on other machines send it as their API key"`
+	StateDir string `placeholder:"DIR" help:"Directory that replicas share: gates, and how often a failure with times = N has struck"`
+	Strict   bool   `help:"Refuse prompts that no rule matches (400), like unmatched = \"error\" in the scenario"`
 	Capture  string `placeholder:"FILE" help:"Append the journal to FILE, one JSON object per line"`
 }
 
@@ -91,7 +93,7 @@ func (c *Serve) api(s *process.System, capture io.Writer) (apiHandler, error) {
 	var err error
 	o := api.Options{
 		Clock: clock.New(clock.Options{Now: s.Now, NewID: s.NewID}), Token: c.Token, Environ: s.Environ, Args: s.Args, PID: s.PID,
-		Capture: capture,
+		Capture: capture, Strict: c.Strict, State: c.StateDir,
 	}
 	if o.Scenario, err = scenarios.Open(c.Scenario); err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 )
 
 // Claims are what processes of a run have taken for themselves, by name, as files
@@ -30,4 +31,13 @@ func (c Claims) Take(name string) (bool, error) {
 		return false, fmt.Errorf("taking %s: %w", name, err)
 	}
 	return true, f.Close()
+}
+
+// Next takes the first number above after that nobody has taken for a name.
+func (c Claims) Next(name string, after int) (int, error) {
+	for n := after + 1; ; n++ {
+		if taken, err := c.Take(name + "#" + strconv.Itoa(n)); taken || err != nil {
+			return n, err
+		}
+	}
 }

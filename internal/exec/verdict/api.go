@@ -15,7 +15,7 @@ func apiConduct(entries []journal.Entry) []Finding {
 	told := map[string]bool{}
 	for _, e := range entries {
 		q := e.Request
-		if q == nil || q.Status != 400 && q.Status != 404 {
+		if q == nil || q.Status != 400 && q.Status != 404 || q.Prompt != "" { // one with a prompt was refused by the scenario
 			continue
 		}
 		advice := ""
