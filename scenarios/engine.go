@@ -80,13 +80,27 @@ func NewEngine(s *Scenario, o EngineOptions) *Engine {
 	return e
 }
 
-// Next answers one request. The error is for expressions that fail while they
-// run and for a done ctx; what the scenario scripts is never an error.
+// ScriptError is an expression or a template of a rule that failed while it ran.
+type ScriptError struct {
+	Rule RuleRef
+	Err  error
+}
+
+// Error names the rule, then what failed.
+func (e *ScriptError) Error() string { return e.Rule.String() + ": " + e.Err.Error() }
+
+// Unwrap gives what failed.
+func (e *ScriptError) Unwrap() error { return e.Err }
+
+// Next answers one request. The error is a [*ScriptError] for expressions that fail
+// while they run, or that of a done ctx; what the scenario scripts is never an error.
 func (e *Engine) Next(ctx context.Context, r Request) (Reply, error) {
+	ctx = eval.Together(ctx)
 	reply, err := e.next(ctx, r)
 	if err == nil && reply.Failure == nil {
 		reply.Failure = e.o.Failure
 	}
+	reply.Missing = eval.Missing(ctx)
 	return reply, err
 }
 
@@ -97,7 +111,6 @@ func (e *Engine) next(ctx context.Context, r Request) (Reply, error) {
 	if r.Side != "" {
 		return Reply{Blocks: []protocol.Block{protocol.Text(e.beside(r.Side))}}, nil
 	}
-	ctx = eval.Together(ctx)
 	if r.Results != nil {
 		return e.resume(ctx, r)
 	}
@@ -115,7 +128,7 @@ func (e *Engine) next(ctx context.Context, r Request) (Reply, error) {
 	e.running = newResponse(h)
 	reply, err := e.running.next(ctx)
 	if err != nil {
-		return Reply{}, fmt.Errorf("%s: %w", h.ref, err)
+		return Reply{}, &ScriptError{h.ref, err}
 	}
 	if h.rule >= 0 && h.turn < 0 && reply.Fault == "" {
 		reply.Fault = e.s.Responses[h.rule].Fault
@@ -145,8 +158,11 @@ func (e *Engine) fail(ctx context.Context, h *hit, reply *Reply) error {
 		return nil
 	}
 	f, err := failureOf(ctx, h.scope, h.failure)
+	if err != nil {
+		return &ScriptError{h.ref, err}
+	}
 	reply.Failure = f
-	return err
+	return nil
 }
 
 // resume goes on with the active response after its tool calls.
@@ -166,12 +182,10 @@ func (e *Engine) resume(ctx context.Context, r Request) (Reply, error) {
 	sc.Vars, sc.Results = vars, append(sc.Results, e.results(r.Results)...)
 	reply, err := run.next(ctx)
 	if err != nil {
-		return Reply{}, fmt.Errorf("%s: %w", run.hit.ref, err)
+		return Reply{}, &ScriptError{run.hit.ref, err}
 	}
 	return reply, nil
 }
-
-const defaultName = "default_response"
 
 // find decides what answers a prompt and counts it.
 func (e *Engine) find(ctx context.Context, r Request) (*hit, error) {
@@ -199,7 +213,7 @@ func (e *Engine) find(ctx context.Context, r Request) (*hit, error) {
 		}
 		sc := e.scope(&rule.compiledRule, c, vars)
 		if ok, err := sc.Condition(ctx, rule.When); err != nil {
-			return nil, fmt.Errorf("%s: %w", e.ref(i, -1), err)
+			return nil, &ScriptError{e.ref(i, -1), err}
 		} else if !ok {
 			continue
 		}
@@ -247,7 +261,7 @@ func (e *Engine) turn(ctx context.Context, prompt string, vars map[string]any) (
 	sc := e.scope(&turn.compiledRule, c, vars)
 	sc.Inherit(at.groups)
 	if ok, err := sc.Condition(ctx, turn.When); err != nil {
-		return nil, fmt.Errorf("%s: %w", e.ref(at.rule, at.next), err)
+		return nil, &ScriptError{e.ref(at.rule, at.next), err}
 	} else if !ok {
 		return nil, nil
 	}

@@ -151,14 +151,54 @@ func (s *Scenario) ExpectsExit() bool {
 	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Exit != nil })
 }
 
+// ExpectsExitCode tells whether an expectation names this exit code.
+func (s *Scenario) ExpectsExitCode(code int) bool {
+	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Exit != nil && *x.Exit == code })
+}
+
+// ExpectsInput tells whether an expectation names a tool, by its canonical name, with an input like this one.
+func (s *Scenario) ExpectsInput(tool string, input json.RawMessage) bool {
+	var seen Seen
+	seen.Call(tool, input)
+	return slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Tool != "" && x.Input != nil && !x.Never && len(x.hits(&seen)) > 0 })
+}
+
+// AcceptsMissingServer tells whether an expectation says that an MCP server is never asked.
+func (s *Scenario) AcceptsMissingServer(name string) bool {
+	return slices.ContainsFunc(s.Expect, func(x Expectation) bool {
+		none := x.Never || x.Times != nil && x.Times.Max == 0
+		return none && x.MCP != nil && oneOf(name, x.MCP.Server)
+	})
+}
+
+// UnusedRules are the rules that answered no prompt. There are none in a scenario with `[[expect]] unused = …`, which
+// judges them itself.
+func (s *Scenario) UnusedRules(seen *Seen) []RuleRef {
+	var unused []RuleRef
+	if slices.ContainsFunc(s.Expect, func(x Expectation) bool { return x.Unused != "" }) {
+		return nil
+	}
+	for i := range s.Responses {
+		if at, used := s.used(i, seen); !used {
+			unused = append(unused, RuleRef{Name: ruleName(i), File: at.File, Line: at.Line})
+		}
+	}
+	return unused
+}
+
+// used tells whether a rule answered a prompt, and where the rule is.
+func (s *Scenario) used(i int, seen *Seen) (diag.Position, bool) {
+	rule := &s.Responses[i]
+	at := rule.source.Index.Pos(diag.Path{"responses", rule.index})
+	return at, slices.ContainsFunc(seen.rules, func(r RuleRef) bool { return r.Line == at.Line && sameFile(r.File, at.File) })
+}
+
 // unused judges every rule of the scenario: each should have answered.
 func (s *Scenario) unused(x *Expectation, seen *Seen) []Judged {
 	var judged []Judged
 	for i := range s.Responses {
-		rule := &s.Responses[i]
-		at := rule.source.Index.Pos(diag.Path{"responses", rule.index})
-		j := Judged{At: at, Text: fmt.Sprintf("expected the rule %s (%s) to answer a prompt", ruleName(i), rule.Pattern.String())}
-		j.Met = slices.ContainsFunc(seen.rules, func(r RuleRef) bool { return r.Line == at.Line && sameFile(r.File, at.File) })
+		j := Judged{Text: fmt.Sprintf("expected the rule %s (%s) to answer a prompt", ruleName(i), s.Responses[i].Pattern.String())}
+		j.At, j.Met = s.used(i, seen)
 		switch {
 		case j.Met:
 		case x.Unused == "warn":

@@ -45,7 +45,8 @@
 // Expressions (when, and templates in double braces in texts, tool inputs and
 // canned results) are expr-lang, checked when the file is loaded. They see
 // prompt, match (the groups of the pattern; match[0] is the whole match),
-// results (text, is_error, tool, id, content, structured), context (the texts
+// results (text, is_error, tool, id, content, structured: the
+// structured content of an MCP tool, the output of a built-in one), context (the texts
 // beside the prompt and the results: beside the first prompt of a conversation
 // the files of instructions with what they import, the output style and what MCP
 // servers say of themselves; beside every one what hooks say, files and

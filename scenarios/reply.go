@@ -124,6 +124,9 @@ type Reply struct {
 	NearMisses []string
 	// More says that another step follows the results of this one.
 	More bool
+	// Missing are the paths in templates of this message that had no value, such as
+	// `results[0].structured.nmae`.
+	Missing []string
 }
 
 // RuleRef names the part of a scenario that answered.

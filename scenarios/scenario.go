@@ -45,6 +45,29 @@ func (s *Scenario) Turns(rule int) []diag.Position {
 	return turns
 }
 
+// ScriptsFailure tells whether a rule, by its name, scripts a failure or a fault: then whoever runs claude may well have to
+// end it.
+func (s *Scenario) ScriptsFailure(rule string) bool {
+	name, _, _ := strings.Cut(rule, ".")
+	if s.Fault != "" || name == defaultName && s.DefaultResponse.fails() {
+		return true
+	}
+	for i := range s.Responses {
+		r := &s.Responses[i]
+		if ruleName(i) != name {
+			continue
+		}
+		return r.Failure != nil || r.Fault != "" || r.Response.fails() ||
+			slices.ContainsFunc(r.Turns, func(t Turn) bool { return t.Failure != nil || t.Response.fails() })
+	}
+	return false
+}
+
+// fails tells whether a step of a response scripts a failure or a fault.
+func (r *Response) fails() bool {
+	return r != nil && slices.ContainsFunc(r.Steps, func(s Step) bool { return s.Failure != nil || s.Fault != "" })
+}
+
 // ScriptsAgents tells whether some call of the scenario scripts the agent that it
 // starts.
 func (s *Scenario) ScriptsAgents() bool {
@@ -70,6 +93,9 @@ func (r *Response) scriptsAgents() bool {
 		return slices.ContainsFunc(s.ToolCalls, scripts) || slices.ContainsFunc(s.Blocks, func(b Block) bool { return scripts(b.ToolCall) })
 	}))
 }
+
+// defaultName is the name of the answer to prompts without a rule.
+const defaultName = "default_response"
 
 func ruleName(i int) string { return "responses[" + strconv.Itoa(i) + "]" }
 

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/claudeless/claudeless/executor/builtin"
 	"github.com/claudeless/claudeless/internal/exec/runner"
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
@@ -22,7 +23,7 @@ func (s *script) judge() {
 
 // problems are what is wrong with the run, a text each.
 func (s *script) problems() []string {
-	var in verdict.Input
+	in := verdict.Input{Rules: verdict.Rules{Tools: builtin.Definitions()}}
 	runner.Sweep(s.run(), &in)
 	if err := in.ReadFiles([]string{s.journal()}, s.scenario()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return []string{"simtest: " + err.Error()}

@@ -213,7 +213,7 @@ func (x *exchange) message(ctx context.Context, req scenarios.Request, reply sce
 	m := x.begin(spent{usage, scenarios.ThinkingTokens(blocks), reply.Usage != nil}, reply.Stream)
 	m.index, m.whole = index, x.unstreamed
 	m.stop = cmp.Or(reply.StopReason, scenarios.StopReason(blocks))
-	m.place.GoesOn = x.last.goesOn
+	m.place.GoesOn, m.place.More = x.last.goesOn, reply.More
 	x.last.note(m.head, blocks)
 	if err := m.stream(ctx, blocks); err != nil {
 		return nil, err

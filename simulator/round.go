@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -369,8 +370,19 @@ func scenarioResult(use protocol.ToolUse, r protocol.ToolResult) scenarios.Resul
 	}
 	return scenarios.Result{
 		ToolUseID: use.ID, Tool: use.Name, Text: r.Content.Plain(), IsError: r.IsError,
-		Content: content, Structured: r.Output,
+		Content: content, Structured: structuredOf(use.Name, r),
 	}
+}
+
+// structuredOf is the structured content of the result of an MCP tool, and the output of a built-in one; nil means none.
+func structuredOf(tool string, r protocol.ToolResult) any {
+	if !strings.HasPrefix(tool, "mcp__") {
+		return r.Output
+	}
+	if r.MCP == nil || r.MCP.Structured == nil {
+		return nil
+	}
+	return r.MCP.Structured
 }
 
 // heartbeatEvery is how often a call says that it still runs, whatever tool it

@@ -101,6 +101,7 @@ func (x *exchange) fold(r *history.Request) (*turn, error) {
 	t := &turn{r: r, f: x.s.folder.Fold(x.ns.memory, r), pace: x.s.Scenario.Stream}
 	err := t.f.Run(x.r.Context())
 	x.findings = append(x.findings, t.f.Findings()...)
+	x.brokenScript(t.f, err)
 	var answered bool
 	t.asked, t.reply, answered = t.f.Reply()
 	x.line.Messages, x.line.Attempt, x.line.Prompt, x.line.Injected = t.f.Kinds(), t.f.Attempt(), t.asked.Prompt, t.asked.Injected
@@ -136,6 +137,20 @@ func (x *exchange) unmatched(t *turn) []string {
 		return nil
 	}
 	return x.s.Scenario.Explain(t.asked.Prompt)
+}
+
+// brokenScript writes into the journal what failed or had no value in the templates of an answer.
+func (x *exchange) brokenScript(f *replay.Fold, err error) {
+	note := func(found journal.Finding) {
+		x.findings = append(x.findings, found.Text)
+		x.s.write(x.ns, found)
+	}
+	if broken, ok := errors.AsType[*scenarios.ScriptError](err); ok && x.r.Context().Err() == nil {
+		note(journal.BrokenScript(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
+	}
+	for _, m := range f.Valueless() {
+		note(journal.MissingValue(m.Rule.File, m.Rule.Line, m.Path))
+	}
 }
 
 // script is a message as events, at the pace of the answer.

@@ -24,6 +24,8 @@ type Options struct {
 	// Server says what is wrong with an entry of [mcp.servers]; nil = they are
 	// not looked at.
 	Server func(name string, entry map[string]any) []string
+	// Placeholder is an answer that somebody still has to write; empty = there is none.
+	Placeholder string
 }
 
 // Check returns what it finds, all of it warnings, in the order of the file.
@@ -38,6 +40,20 @@ func Check(s *scenarios.Scenario, o Options) diag.List {
 	l.expectations()
 	l.list.Sort()
 	return l.list
+}
+
+// The beginnings of the messages about rules that never answer, and about placeholders.
+const (
+	NeverAnswers      = "the rule never answers"
+	PlaceholderAnswer = "the answer is the placeholder that --accept wrote"
+)
+
+const noInput = "the tool %s has no input `"
+
+// UnknownInput is the input that a message says a tool does not have; false means that the message is another one.
+func UnknownInput(message, tool string) (key string, ok bool) {
+	rest, ok := strings.CutPrefix(message, fmt.Sprintf(noInput, tool))
+	return strings.TrimSuffix(rest, "`"), ok
 }
 
 type linter struct {
@@ -103,7 +119,13 @@ func (l *linter) rules() {
 		p := place{warn: r.Locate}
 		if by, how := shadows.of(i); how != "" {
 			at := l.s.Responses[by].Locate(nil, 0, "").Pos
-			l.say(p.in("pattern"), 0, "", "the rule never answers: the rule at %s %s, and comes before it", at, how)
+			l.say(p.in("pattern"), 0, "", NeverAnswers+": the rule at %s %s, and comes before it", at, how)
+		}
+		switch {
+		case r.MaxMatches != nil && *r.MaxMatches == 0:
+			l.say(p.in("max_matches"), 0, "", NeverAnswers+": its max_matches is 0")
+		case strings.TrimSpace(r.When) == "false":
+			l.say(p.in("when"), 0, "", NeverAnswers+": its condition is false")
 		}
 		l.answer(p, groupsOf(&r.Pattern), answer{r.When, r.Response, r.Failure})
 		for t := range r.Turns {
@@ -200,7 +222,7 @@ func (l *linter) call(p place, see reach, c *scenarios.ToolCall) {
 	}
 	for key := range keys {
 		if !slices.Contains(known.keys, key) {
-			l.say(p.in("input", key), 0, diag.NameHint(key, known.keys), "the tool %s has no input `%s`", c.Tool, key)
+			l.say(p.in("input", key), 0, diag.NameHint(key, known.keys), noInput+key+"`", c.Tool)
 		}
 	}
 }
@@ -282,6 +304,9 @@ func within(see reach, src string) bool {
 }
 
 func (l *linter) text(p place, see reach, src string) {
+	if src != "" && src == l.o.Placeholder {
+		l.say(p, 0, "", PlaceholderAnswer)
+	}
 	if l.templates && l.mentions(src) && !within(see, src) {
 		l.indices(p, see, eval.Indices(src))
 	}

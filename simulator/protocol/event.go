@@ -134,7 +134,7 @@ type MessageFinal struct {
 	Calls        []string // names of the tools that the message calls
 	InputMS      *int     // how long the input of a call took to come; nil = no call
 	Displayed    *string  // what is shown in the place of a text: "" = nothing; nil = the text
-	GoesOn       bool     // the message goes on with the one before, which had no calls: over the API both are one
+	GoesOn, More bool     // it goes on with the message before, which had no calls: over the API both are one; another one follows
 }
 
 // LocalCommand is a slash command that ran without the model.

@@ -39,6 +39,9 @@ func (f *Fold) Findings() []string {
 	return found
 }
 
+// Valueless are the paths in templates that had no value.
+func (f *Fold) Valueless() []Valueless { return f.valueless }
+
 // Reply is what the last group asked first, and what the scenario said to it, after
 // Run; false = the fold came to no answer.
 func (f *Fold) Reply() (asked scenarios.Request, reply scenarios.Reply, ok bool) {

@@ -43,18 +43,19 @@ func New(o Options) *Folder {
 
 // Fold is one request on its way through its history. It is for one goroutine.
 type Fold struct {
-	s        *Folder
-	memory   *Memory
-	r        *history.Request
-	vars     scenarios.Vars
-	salt     history.Digest // of what the answers depend on beside the history
-	findings []string
-	missing  []string // tools that are called and not offered
-	groups   []group
-	prefill  string // text of an assistant message at the end
-	attempt  int
-	before   *state // the last group
-	final    *state
+	s         *Folder
+	memory    *Memory
+	r         *history.Request
+	vars      scenarios.Vars
+	salt      history.Digest // of what the answers depend on beside the history
+	findings  []string
+	missing   []string // tools that are called and not offered
+	valueless []Valueless
+	groups    []group
+	prefill   string // text of an assistant message at the end
+	attempt   int
+	before    *state // the last group
+	final     *state
 }
 
 // group is a group of the history, and where it stands.

@@ -127,11 +127,19 @@ func (f *Fold) step(ctx context.Context, st *state, g *group, in history.Step) e
 	if err != nil {
 		return err
 	}
+	f.missed(reply)
 	spoil(&reply)
 	req.Vars = scenarios.Vars{} // parts of the body, which nobody keeps
 	st.answer = &answer{began: req, asked: req, reply: reply}
 	st.answer.add(reply)
 	return f.goOn(ctx, st)
+}
+
+// missed notes the paths in templates of a reply that had no value.
+func (f *Fold) missed(reply scenarios.Reply) {
+	for _, path := range reply.Missing {
+		f.valueless = append(f.valueless, Valueless{reply.Rule, path})
+	}
 }
 
 // spoil makes a failure of a fault that the API can have. The others are the
@@ -172,6 +180,7 @@ func (f *Fold) goOn(ctx context.Context, st *state) error {
 		if added && reply.Unmatched {
 			continue
 		}
+		f.missed(reply)
 		if reply.Failure != nil && a.reply.Failure == nil {
 			a.reply.Failure, a.reply.Rule = reply.Failure, reply.Rule
 		}
@@ -192,7 +201,7 @@ func (f *Fold) results(came []*history.Result, uses []history.Use) []scenarios.R
 			}
 			res := scenarios.Result{ToolUseID: r.ID, Tool: u.Name, Text: r.Text, IsError: r.IsError, Content: r.Content}
 			if strings.HasPrefix(u.Name, "mcp__") && strings.HasPrefix(r.Text, "{") && json.Valid([]byte(r.Text)) {
-				res.Structured = map[string]json.RawMessage{"structuredContent": json.RawMessage(r.Text)}
+				res.Structured = json.RawMessage(r.Text)
 			}
 			out = append(out, res)
 		}

@@ -44,6 +44,12 @@ type Held struct {
 	Rule        scenarios.RuleRef
 }
 
+// Valueless is a path in a template that had no value.
+type Valueless struct {
+	Rule scenarios.RuleRef
+	Path string
+}
+
 // add puts a message of the scenario behind those before.
 func (a *answer) add(reply scenarios.Reply) {
 	a.blocks = append(a.blocks, reply.Blocks...)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"sync"
 	"sync/atomic"
 
 	"github.com/expr-lang/expr/ast"
@@ -30,17 +32,49 @@ var (
 
 type totalKey struct{}
 
+// total is what the templates of one answer have in common.
+type total struct {
+	left    atomic.Int64 // bytes that they may still write
+	mu      sync.Mutex
+	missing []string // paths that had no value
+}
+
 // Together returns a context in which all templates together write no more than
 // a fixed number of bytes: those of one answer, say.
 func Together(ctx context.Context) context.Context {
-	left := new(atomic.Int64)
-	left.Store(maxTotal)
-	return context.WithValue(ctx, totalKey{}, left)
+	t := new(total)
+	t.left.Store(maxTotal)
+	return context.WithValue(ctx, totalKey{}, t)
+}
+
+// Missing returns the paths in the templates of a context of [Together] that had no
+// value, such as `results[0].structured.nmae`, each once.
+func Missing(ctx context.Context) []string {
+	t, ok := ctx.Value(totalKey{}).(*total)
+	if !ok {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(t.missing)
+}
+
+// miss notes that a path had no value.
+func miss(ctx context.Context, path string) {
+	t, ok := ctx.Value(totalKey{}).(*total)
+	if !ok {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !slices.Contains(t.missing, path) {
+		t.missing = append(t.missing, path)
+	}
 }
 
 // spend takes n bytes from the total of ctx, if it has one.
 func spend(ctx context.Context, n int) error {
-	if left, ok := ctx.Value(totalKey{}).(*atomic.Int64); ok && left.Add(-int64(n)) < 0 {
+	if t, ok := ctx.Value(totalKey{}).(*total); ok && t.left.Add(-int64(n)) < 0 {
 		return errTotal
 	}
 	return nil

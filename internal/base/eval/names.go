@@ -18,9 +18,38 @@ type names struct {
 	err   error
 	used  []*ast.IdentifierNode
 	local map[string]bool // what the expression declares
+	last  ast.Node        // the node that was visited last: the whole expression
+}
+
+// isMember tells whether a node takes a member of that name.
+func isMember(node ast.Node, name string) bool {
+	member, ok := node.(*ast.MemberNode)
+	if !ok {
+		return false
+	}
+	property, ok := member.Property.(*ast.StringNode)
+	return ok && property.Value == name
+}
+
+// path is the source of an expression that only leads from a name to a member, such as
+// `results[0].structured.n`; empty for every other one. A `?.` or `??` says that there
+// may be no value.
+func (c *names) path(src string) string {
+	member, ok := c.last.(*ast.MemberNode)
+	for ok {
+		if member.Optional {
+			return ""
+		}
+		if name, isName := member.Node.(*ast.IdentifierNode); isName && name.Value != "match" { // captures may well be empty
+			return strings.TrimSpace(src)
+		}
+		member, ok = member.Node.(*ast.MemberNode)
+	}
+	return ""
 }
 
 func (c *names) Visit(node *ast.Node) {
+	c.last = *node
 	if c.err != nil {
 		return
 	}
@@ -36,6 +65,11 @@ func (c *names) Visit(node *ast.Node) {
 			c.err = &Error{Message: "unknown name " + n.Value, Offset: n.Location().From, Name: n.Value, Known: c.env.Names()}
 		}
 	case *ast.MemberNode:
+		if isMember(n, "structuredContent") && isMember(n.Node, "structured") { // as it was written once: both are the same now
+			*node = n.Node
+			c.last = n.Node
+			return
+		}
 		owner, ok := n.Node.(*ast.IdentifierNode)
 		key, isString := n.Property.(*ast.StringNode)
 		if !ok || !isString {

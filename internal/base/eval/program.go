@@ -61,7 +61,10 @@ func Faults(err error) []*Error {
 }
 
 // Program is a compiled expression. It is immutable.
-type Program struct{ vm *vm.Program }
+type Program struct {
+	vm   *vm.Program
+	path string // the source, if it only leads from a name to a member; empty = it is more than that
+}
 
 // Compile compiles an expression over the names of env. The error is an
 // [*Error], or [Errors] when several names are not known.
@@ -86,7 +89,7 @@ func compile(src string, env *Env, as expr.Option) (*Program, error) {
 	if all := check.unknown(src); len(all) > 0 || err != nil {
 		return nil, together(all, compileError(src, err, env))
 	}
-	return &Program{vm: p}, nil
+	return &Program{vm: p, path: check.path(src)}, nil
 }
 
 // Run evaluates the expression. vars has a value for every name of the Env it
@@ -101,6 +104,9 @@ func (p *Program) Run(ctx context.Context, vars map[string]any) (any, error) {
 	all[budgetName] = &budget{done: ctx.Err, steps: maxSteps, bytes: maxBytes}
 	v, err := vm.Run(p.vm, all)
 	if err == nil {
+		if v == nil && p.path != "" {
+			miss(ctx, p.path)
+		}
 		return v, nil
 	}
 	if fe, ok := errors.AsType[*file.Error](err); ok {

@@ -40,6 +40,8 @@ type Names interface{ Name(name string) string }
 type Records interface {
 	Note(b journal.Body)
 	Warn(text string)
+	// Hint is Warn for what the real CLI would not say.
+	Hint(text string)
 }
 
 // Player is the model of a session.
@@ -68,7 +70,31 @@ func (p *Player) Script(script *protocol.SubagentScript) simulator.Model {
 	if p.o.Failure != nil {
 		return failing{p.o.Failure}
 	}
-	return p.o.Engine.Subagent(script)
+	return agent{p, p.o.Engine.Subagent(script)}
+}
+
+// agent is the model of one agent.
+type agent struct {
+	p *Player
+	*scenarios.Engine
+}
+
+// Next is the reply of the agent's engine.
+func (a agent) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
+	reply, err := a.Engine.Next(ctx, r)
+	a.p.report(ctx, reply, err)
+	return reply, err
+}
+
+// report writes into the journal what failed or had no value in the templates of a reply.
+func (p *Player) report(ctx context.Context, reply scenarios.Reply, err error) {
+	if broken, ok := errors.AsType[*scenarios.ScriptError](err); ok && ctx.Err() == nil {
+		p.o.Records.Note(journal.BrokenScript(broken.Rule.File, broken.Rule.Line, broken.Err.Error()))
+	}
+	for _, path := range reply.Missing {
+		p.o.Records.Hint("`" + path + "` in a template has no value (" + reply.Rule.String() + ")")
+		p.o.Records.Note(journal.MissingValue(reply.Rule.File, reply.Rule.Line, path))
+	}
 }
 
 // failing is a model whose every reply is the same failure.
@@ -83,6 +109,7 @@ func (m failing) Next(context.Context, scenarios.Request) (scenarios.Reply, erro
 // the output spoiled.
 func (p *Player) Next(ctx context.Context, r scenarios.Request) (scenarios.Reply, error) {
 	reply, err := p.o.Engine.Next(ctx, r)
+	p.report(ctx, reply, err)
 	if err != nil {
 		return reply, err
 	}

@@ -31,6 +31,7 @@ type records struct {
 
 func (r *records) Note(b journal.Body) { r.notes = append(r.notes, b) }
 func (r *records) Warn(string)         { r.warnings++ }
+func (r *records) Hint(string)         { r.warnings++ }
 
 type names struct{}
 

@@ -21,6 +21,7 @@ func (v *servers) launch(ctx context.Context) error {
 	go func() { // ends when the servers have settled, or with ctx
 		defer close(v.guests.settled)
 		if v.guests.failure = v.manager.Settle(ctx); v.guests.failure == nil {
+			v.reportMissing()
 			v.guests.failure = v.strict()
 		}
 	}()

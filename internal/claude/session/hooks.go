@@ -60,7 +60,7 @@ func newHooks(plan launch.Plan, live *simulator.Live, b bench, p *policy) *hooks
 	}
 	runner, warnings := hook.New(o)
 	for _, w := range warnings {
-		h.records.hint(w.Text)
+		h.records.Hint(w.Text)
 	}
 	h.Runner = runner
 	return h
@@ -136,6 +136,6 @@ func (l *library) hook(k catalog.Command) {
 		return
 	}
 	for _, w := range l.hooks.Add(hook.Source{Name: "skill " + k.Name, Raw: k.Hooks, Skill: true}) {
-		l.hooks.records.hint(w.Text)
+		l.hooks.records.Hint(w.Text)
 	}
 }

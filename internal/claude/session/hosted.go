@@ -49,7 +49,7 @@ func (s *Session) Checkpoints() *checkpoint.History { return s.records.checkpoin
 func (s *Session) Warn(text string) { s.records.Warn(text) }
 
 // Hint tells about something that is passed over, unless our name is claude.
-func (s *Session) Hint(text string) { s.records.hint(text) }
+func (s *Session) Hint(text string) { s.records.Hint(text) }
 
 // Ready waits until a turn may begin.
 func (s *Session) Ready(ctx context.Context) error { return s.servers.settle(ctx) }

@@ -60,7 +60,7 @@ func newPolicy(plan launch.Plan, b bench, v *servers) (*policy, error) {
 		return nil, err
 	}
 	for _, w := range p.Warnings() {
-		p.records.hint(w)
+		p.records.Hint(w)
 	}
 	return p, nil
 }

@@ -240,8 +240,8 @@ func (r *recorder) closeLogs() {
 	}
 }
 
-// hint warns of settings that are passed over, of which the real CLI says nothing (spec: cli-observed 1).
-func (r *recorder) hint(text string) {
+// Hint warns of what is passed over and of which the real CLI says nothing (spec: cli-observed 1).
+func (r *recorder) Hint(text string) {
 	if !r.quiet {
 		r.Warn(text)
 	}

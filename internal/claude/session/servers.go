@@ -97,12 +97,21 @@ func (v *servers) open(roots []string, capture bool) error {
 func (v *servers) start(ctx context.Context) error {
 	v.life = context.WithoutCancel(ctx)
 	if v.manager == nil {
+		v.reportMissing()
 		return v.strict()
 	}
 	if err := mcpcmd.Start(ctx, v.manager, v.progress); err != nil {
 		return err
 	}
+	v.reportMissing()
 	return v.strict()
+}
+
+// reportMissing writes into the journal which servers of the configuration did not start.
+func (v *servers) reportMissing() {
+	for _, m := range v.missing() {
+		v.records.Note(journal.MissingServer(m.name, m.reason))
+	}
 }
 
 func (v *servers) close(ctx context.Context) {
@@ -136,19 +145,30 @@ func (v *servers) strict() error {
 // failed is one line for each server that is not there.
 func (v *servers) failed() error {
 	var lines []string
-	for _, e := range v.plan.Errors {
-		lines = append(lines, fmt.Sprintf("MCP server '%s' failed to start: %s", e.Name, e.Message))
-	}
-	for _, st := range v.statuses() {
-		if st.Status != "connected" && st.Status != "disabled" {
-			reason := cmp.Or(st.Error, "no answer in time (MCP_TIMEOUT says how long is waited)")
-			lines = append(lines, fmt.Sprintf("MCP server '%s' failed to start: %s", st.Name, reason))
-		}
+	for _, m := range v.missing() {
+		lines = append(lines, fmt.Sprintf("MCP server '%s' failed to start: %s", m.name, m.reason))
 	}
 	if len(lines) == 0 {
 		return nil
 	}
 	return process.Verbatimf("%s", strings.Join(lines, "\n"))
+}
+
+// missingServer is a server of the configuration that did not start.
+type missingServer struct{ name, reason string }
+
+// missing are the servers that did not start.
+func (v *servers) missing() []missingServer {
+	var all []missingServer
+	for _, e := range v.plan.Errors {
+		all = append(all, missingServer{e.Name, e.Message})
+	}
+	for _, st := range v.statuses() {
+		if st.Status != "connected" && st.Status != "disabled" {
+			all = append(all, missingServer{st.Name, cmp.Or(st.Error, "no answer in time (MCP_TIMEOUT says how long is waited)")})
+		}
+	}
+	return all
 }
 
 // tools are the tools of the servers and those for their resources, which --tools does not take away.

@@ -27,6 +27,7 @@ type Options struct {
 	Dir     string   // the process's directory, absolute; "" = what is relative stays so
 	Environ []string // for variables in MCP configurations
 	Target  string   // "api" also reports the scenario keys that claudeless serve ignores
+	Strict  bool     // warnings count as errors
 	// Explain are prompts of one session: what answers each, or why nothing does.
 	Explain []string
 }
@@ -41,7 +42,7 @@ type Report struct {
 type File struct {
 	File        string    `json:"file"`
 	Kind        string    `json:"kind"` // scenario, fixture or mcp
-	OK          bool      `json:"ok"`   // warnings do not count
+	OK          bool      `json:"ok"`   // warnings do not count, unless Options.Strict is set
 	Diagnostics diag.List `json:"diagnostics"`
 	// Explained are lines about the prompts that were to be explained.
 	Explained []string `json:"explained,omitempty"`
@@ -77,7 +78,7 @@ func (o Options) file(ctx context.Context, name string) File {
 			var scenario *scenarios.Scenario
 			if scenario, err = scenarios.Load(name, scenarios.LoadOptions{}); err == nil {
 				file.Diagnostics = append(file.Diagnostics, lint.Check(scenario, lint.Options{
-					Tools: builtin.Definitions(), Server: func(server string, entry map[string]any) []string { return o.entry(name, server, entry) },
+					Tools: builtin.Definitions(), Placeholder: scaffold.Placeholder, Server: func(server string, entry map[string]any) []string { return o.entry(name, server, entry) },
 				})...)
 				if o.Target == "api" {
 					file.Diagnostics = append(file.Diagnostics, scenario.Unhonoured()...)
@@ -87,7 +88,7 @@ func (o Options) file(ctx context.Context, name string) File {
 		}
 	}
 	file.Diagnostics = append(file.Diagnostics, faults(name, err)...)
-	file.OK = answered && file.Diagnostics.Err() == nil
+	file.OK = answered && file.Diagnostics.Err() == nil && (!o.Strict || len(file.Diagnostics) == 0)
 	return file
 }
 

@@ -24,7 +24,7 @@ func TestNoFalseAlarms(t *testing.T) {
 			t.Errorf("%s: %v", name, found)
 		}
 	}
-	meant := map[string]bool{"check.txtar/hidden.toml": true}
+	meant := map[string]bool{"check.txtar/hidden.toml": true, "near-miss.txtar/want.toml": true}
 	scripts, err := filepath.Glob("../../../tests/testdata/script/*.txtar")
 	if err != nil || len(scripts) < 40 {
 		t.Fatal(len(scripts), err)
@@ -36,7 +36,7 @@ func TestNoFalseAlarms(t *testing.T) {
 		}
 		for _, f := range a.Files {
 			name := filepath.Base(path) + "/" + f.Name
-			if !strings.HasSuffix(f.Name, ".toml") || meant[name] {
+			if !strings.HasSuffix(f.Name, ".toml") || meant[name] || strings.HasPrefix(name, "false-green-") {
 				continue
 			}
 			s, err := scenarios.Parse(f.Name, f.Data, scenarios.LoadOptions{ReadFile: func(string) ([]byte, error) { return []byte("{}"), nil }})

@@ -14,9 +14,11 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/claudeless/claudeless/executor/builtin"
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/exec/runner"
 	"github.com/claudeless/claudeless/internal/exec/supervise"
+	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
 // Reports say where a verdict goes beside stderr.
@@ -86,8 +88,7 @@ type Exec struct {
 	FreshHome  bool     `help:"Give the command an empty home directory"`
 	NoRuns     bool     `name:"allow-no-runs" help:"Accept a command that never starts claude"`
 	EnvFor     []string `placeholder:"HOST" help:"Also set the variable that this host reads to find claude (a host name such as vscode, or the name of the variable)"`
-	Inside     bool     `hidden:""` // it is the first process of a watched run
-	OwnNetwork bool     `hidden:""` // that has a network of its own
+	Inside     bool     `hidden:""` // it is the first process of a network of its own
 	Spoil      string   `hidden:""` // it becomes the real claude, or stands between it and its caller for this fault
 	Command    []string `arg:"" optional:"" passthrough:"" help:"Command to run and its arguments, after --"`
 }
@@ -113,11 +114,7 @@ func (l *lane) Decode(ctx *kong.DecodeContext) error {
 // Run runs the command to its end and exits with the verdict.
 func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	if words := afterDashes(c.Command); c.Inside && len(words) > 1 {
-		enter := runner.Inside
-		if c.OwnNetwork {
-			enter = runner.InsideNetwork
-		}
-		if err := enter(words, s.Environ); err != nil {
+		if err := runner.Inside(words, s.Environ); err != nil {
 			return err
 		}
 		return &process.ExitError{Code: process.ExitFailed}
@@ -151,7 +148,7 @@ func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	}
 	report, err := run(ctx, runner.Options{
 		Command: afterDashes(c.Command), Setup: setup, Capture: c.Capture, Reports: c.reports(s), Guard: level,
-		Strict: c.Strict, AllowNoRuns: c.NoRuns, JudgeLater: c.JudgeLater, FreshHome: c.FreshHome, EnvFor: c.EnvFor, Faults: c.Faults, System: s,
+		Rules: rules(c.Strict, c.NoRuns), JudgeLater: c.JudgeLater, FreshHome: c.FreshHome, EnvFor: c.EnvFor, Faults: c.Faults, System: s,
 	})
 	if report == nil {
 		return err
@@ -215,4 +212,9 @@ func (c *Shim) Run(s *process.System) error {
 	}
 	_, err = fmt.Fprintf(s.Stdout, "export PATH='%s':\"$PATH\"\n", strings.ReplaceAll(dir, "'", `'\''`))
 	return err
+}
+
+// rules are those of the flags, with the tools of a session.
+func rules(strict, allowNoRuns bool) verdict.Rules {
+	return verdict.Rules{Strict: strict, AllowNoRuns: allowNoRuns, Tools: builtin.Definitions()}
 }

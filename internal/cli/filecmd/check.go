@@ -16,6 +16,7 @@ import (
 // Check validates files of all three kinds and reports everything that is wrong with all of them.
 type Check struct {
 	Files   []string `arg:"" name:"file" help:"Scenario, fixture or MCP configuration files; the kind is detected from the keys"`
+	Strict  bool     `help:"Treat warnings as errors"`
 	JSON    bool     `help:"Print the findings as one JSON object"`
 	Explain []string `sep:"none" placeholder:"PROMPT" help:"Show which rule of the scenario answers this prompt, or why none does; repeat it for the prompts of one session"`
 	Target  string   `aliases:"face" placeholder:"TARGET" enum:"cli,api," default:"" help:"Also report scenario keys that this target ignores (api: claudeless serve)"`
@@ -27,7 +28,7 @@ func (c *Check) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return err
 	}
-	report := check.Files(ctx, c.Files, check.Options{Dir: dir, Environ: s.With(map[string]string{"CLAUDELESS_BIN": s.Name()}).Environ, Target: c.Target, Explain: process.Words(c.Explain)})
+	report := check.Files(ctx, c.Files, check.Options{Dir: dir, Environ: s.With(map[string]string{"CLAUDELESS_BIN": s.Name()}).Environ, Target: c.Target, Strict: c.Strict, Explain: process.Words(c.Explain)})
 	if c.JSON {
 		encoder := json.NewEncoder(s.Stdout)
 		encoder.SetEscapeHTML(false)

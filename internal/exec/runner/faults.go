@@ -70,7 +70,7 @@ func TryFaults(ctx context.Context, o Options) (*verdict.Report, error) {
 		}
 		return report, o.Reports.Write(report, o.System.Stderr)
 	}
-	if !plain.started && !o.AllowNoRuns && !o.Setup.Lenient {
+	if !plain.started && !o.Rules.AllowNoRuns && !o.Setup.Lenient {
 		report.Verdict, report.Findings = "failed", append(report.Findings, verdict.NoRuns())
 		return report, o.Reports.Write(report, o.System.Stderr)
 	}

@@ -3,6 +3,7 @@ package runner
 import (
 	"github.com/claudeless/claudeless/internal/base/process"
 	"github.com/claudeless/claudeless/internal/exec/guard"
+	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
 // Options say what to run and how. Command, Setup.Self and System are required.
@@ -10,10 +11,8 @@ type Options struct {
 	Command []string
 	// Setup is what claude is to be; where processes write to is filled in.
 	Setup Setup
-	// Strict makes errors of the warnings about the scenario.
-	Strict bool
-	// AllowNoRuns accepts a command that never starts claude.
-	AllowNoRuns bool
+	// Rules say what counts as wrong.
+	Rules verdict.Rules
 	// Capture keeps the journal there; empty = it goes with the private directory.
 	Capture string
 	// Reports says what is written beside the lines on Stderr.

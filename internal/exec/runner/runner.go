@@ -72,7 +72,6 @@ func (r *run) command(ctx context.Context) (exit proc.Exit, left []leftover, err
 	stop := r.relay(c.Attached)
 	exit = c.Exit()
 	stop()
-	c.poll.Stop() // before what is left has gone
 	left = c.leftovers(r.Setup.Run)
 	for _, p := range left {
 		p.signal(syscall.SIGTERM)
@@ -123,14 +122,14 @@ func (r *run) postpone(left []leftover) error {
 // judge reads the journal, holds the run against the scenario and writes the
 // verdict behind the lines.
 func (r *run) judge(left []leftover) (*verdict.Report, error) {
-	in := verdict.Input{Lenient: r.Setup.Lenient, Strict: r.Strict, AllowNoRuns: r.AllowNoRuns, Findings: append(findings(left), r.api.found()...)}
+	in := verdict.Input{Lenient: r.Setup.Lenient, Rules: r.Rules, Findings: append(findings(left), r.api.found()...)}
 	for _, p := range left {
 		in.Killed = append(in.Killed, p.pid)
 	}
 	if err := in.ReadFiles([]string{r.journal}, r.Setup.Scenario); err != nil {
 		return nil, err
 	}
-	if len(in.Entries) == 0 && r.Setup.Scenario == "" && !r.AllowNoRuns {
+	if len(in.Entries) == 0 && r.Setup.Scenario == "" && !r.Rules.AllowNoRuns {
 		in.Findings = append(in.Findings, verdict.Finding{
 			ID: "S01", Level: "error", Text: "no scenario was given, and claude was not called", Advice: "name a scenario with -s FILE",
 		})

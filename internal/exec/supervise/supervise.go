@@ -96,7 +96,7 @@ func (w *witness) judge() int {
 	report := verdict.Judge(in)
 	code := 0
 	for _, f := range report.Strict() {
-		w.journal.Write(f.Record())
+		w.journal.Write(f.Record(w.sys.Now()))
 		fmt.Fprintf(w.sys.Stderr, "claudeless: strict: %s\n", f)
 		code = verdict.ExitStrict
 	}

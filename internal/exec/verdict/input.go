@@ -11,7 +11,18 @@ import (
 
 	"github.com/claudeless/claudeless/internal/record/journal"
 	"github.com/claudeless/claudeless/scenarios"
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
+
+// Rules say what counts as wrong.
+type Rules struct {
+	// Strict makes errors of the warnings about the scenario.
+	Strict bool
+	// AllowNoRuns accepts a run in which claude was never started.
+	AllowNoRuns bool
+	// Tools are the built-in tools, for the inputs of scripted calls; nil = those are not looked at.
+	Tools []protocol.Tool
+}
 
 // Input is what is judged. The zero value is a run in which nothing happened.
 type Input struct {
@@ -20,10 +31,7 @@ type Input struct {
 	Scenario *scenarios.Scenario
 	// Lenient leaves out the findings about the set-up (S…).
 	Lenient bool
-	// Strict makes errors of the warnings about the scenario.
-	Strict bool
-	// AllowNoRuns accepts a run in which claude was never started.
-	AllowNoRuns bool
+	Rules
 	// Findings were made by others: the guard, and what was left running.
 	Findings []Finding
 	// Torn is how many lines of the journal could not be read.

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -151,9 +152,14 @@ func (r *Report) Strict() []Finding {
 	return found
 }
 
-// Record is the finding as a line of the journal.
-func (f Finding) Record() journal.Finding {
-	return journal.Finding{ID: f.ID, Level: f.Level, Text: f.Text, Advice: f.Advice, File: f.File, Line: f.Line, Time: f.Time, Process: f.PID}
+// Record is the finding of a verdict as a line of the journal. Its time, which is now where the finding has none, tells it
+// from what a process has found itself.
+func (f Finding) Record(now time.Time) journal.Finding {
+	seen := cmp.Or(f.Time, now.UTC().Format(time.RFC3339Nano))
+	if now.IsZero() {
+		seen = f.Time
+	}
+	return journal.Finding{ID: f.ID, Level: f.Level, Text: f.Text, Advice: f.Advice, File: f.File, Line: f.Line, Time: seen, Process: f.PID}
 }
 
 // String is the finding in one line.
@@ -165,14 +171,17 @@ func (f Finding) String() string {
 	return place(f.File, f.Line) + f.ID + ": " + f.Text + advice
 }
 
-// Lines are the verdict as lines of the journal.
-func (r *Report) Lines() []journal.Body {
+// Lines are the verdict as lines of the journal, written now. What has no verdict yet is left to a later one.
+func (r *Report) Lines(now time.Time) []journal.Body {
+	if r.Verdict == "" {
+		now = time.Time{}
+	}
 	var lines []journal.Body
 	for _, x := range r.Expectations {
 		lines = append(lines, journal.Expectation(x))
 	}
 	for _, f := range r.Findings {
-		lines = append(lines, f.Record())
+		lines = append(lines, f.Record(now))
 	}
 	return lines
 }
@@ -191,7 +200,7 @@ func (r *Report) AppendTo(name string, now func() time.Time, pid int, environ []
 		return fmt.Errorf("writing the verdict into the journal: %w", err)
 	}
 	j := journal.New(journal.Options{W: file, Now: now, PID: pid, Environ: environ})
-	for _, line := range r.Lines() {
+	for _, line := range r.Lines(now()) {
 		j.Write(line)
 	}
 	return errors.Join(j.Err(), file.Close())

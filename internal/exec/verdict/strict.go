@@ -17,11 +17,15 @@ func (l *findings) strictness(runs []*process) {
 		l.setUp(p)
 		l.prompts(p)
 		l.calls(p)
+		l.cutShort(p)
 	}
 	l.unansweredRequests()
 	l.requestedCalls()
 	l.askedAgain()
 	l.list = append(l.list, unplayed(l.in)...)
+	if l.in.Scenario != nil {
+		l.scenario(runs)
+	}
 }
 
 // noRuns is S10: a command that never started claude, nor asked its API, has tested nothing.

@@ -42,6 +42,9 @@ func (r *Report) Write(w io.Writer, as Format) error {
 // prefix begins every line of the report on stderr.
 const prefix = "claudeless: verdict: "
 
+// mostUnused is how many warnings about unused rules are shown: a scenario may serve many tests.
+const mostUnused = 3
+
 // terminal writes the report for people: one line for each thing that is wrong,
 // what to do about it below, and a last line that sums up.
 func (r *Report) terminal(w io.Writer) error {
@@ -57,15 +60,23 @@ func (r *Report) terminal(w io.Writer) error {
 			line("%snote: %s%s", place(x.File, x.Line), x.Text, but(x.Got))
 		}
 	}
-	errors := 0
+	errors, unused := 0, 0
 	for _, f := range r.Findings {
-		if f.Level == levelError {
+		switch {
+		case f.Level == levelError:
 			errors++
+		case f.ID == "S13":
+			if unused++; unused > mostUnused {
+				continue
+			}
 		}
 		line("%s%s %s: %s%s", place(f.File, f.Line), f.Level, f.ID, f.Text, processID(f.PID))
 		for advice := range strings.Lines(f.Advice) {
 			line("  %s", strings.TrimRight(advice, "\n"))
 		}
+	}
+	if unused > mostUnused {
+		line("%s answered no prompt, too; --json lists them", count(unused-mostUnused, "more rule"))
 	}
 	for _, f := range r.Faults {
 		line("%-20s %-9s exit %3d %7.1f s", f.Name, f.Outcome, f.Code, f.MS/1000)

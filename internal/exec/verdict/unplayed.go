@@ -174,6 +174,64 @@ func (in *Input) sequence(rule, at int) *sequence {
 	return &sequence{rule: rule, at: at, all: turns}
 }
 
+// cutShort is S05 of a process that a signal ended while the script had more to say.
+func (l *findings) cutShort(p *process) {
+	signal, code := p.endedBy()
+	if signal == "" || slices.Contains(l.in.Killed, p.PID) || p.start != nil && p.start.Fault != "" {
+		return
+	}
+	rule := p.interruptedRule()
+	if rule == nil {
+		return
+	}
+	if s := l.in.Scenario; s != nil && (s.ExpectsExitCode(code) || s.ScriptsFailure(rule.Rule)) {
+		return
+	}
+	f := p.seen(Finding{
+		ID: "S05", Level: levelError, Text: fmt.Sprintf("claude was ended by %s before %s was played to its end", signal, rule.Rule),
+		Advice: fmt.Sprintf("let claude end by itself; `[[expect]] exit = %d` accepts the signal", code),
+	})
+	f.File, f.Line = rule.File, rule.Line
+	l.list = append(l.list, f)
+}
+
+// endedBy is the signal that ended a process that had begun a session, with the exit code that belongs to it; empty means
+// that it ended by itself.
+func (p *process) endedBy() (signal string, code int) {
+	sent := p.did("signal")
+	switch {
+	case p.setup == nil:
+		return "", 0
+	case p.exit == nil:
+		return "SIGKILL", 137
+	case p.exit.Signal != "":
+		return p.exit.Signal, p.exit.Code
+	case sent != nil && sent.Signal == "SIGINT" && !p.streamed:
+		return sent.Signal, p.exit.Code
+	}
+	return "", 0
+}
+
+// interruptedRule is the rule whose answer the process had not given to its end; nil means that there is none.
+func (p *process) interruptedRule() *journal.Match {
+	var rule *journal.Match
+	more := false
+	for _, e := range p.entries {
+		switch {
+		case e.Match != nil && !e.Match.Injected && e.Match.Rule != "":
+			rule, more = e.Match, true
+		case e.Model != nil && e.Model.Agent == "":
+			more = e.Model.More
+		case e.Result != nil && !strings.HasPrefix(e.Result.TerminalReason, "aborted"):
+			rule = nil
+		}
+	}
+	if !more {
+		return nil
+	}
+	return rule
+}
+
 // missed are the turns that were still to come.
 func (s *sequence) missed(e journal.Entry) []Finding {
 	if s.at >= len(s.all) {

@@ -8,10 +8,9 @@ package verdict
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
-
-	"github.com/claudeless/claudeless/internal/record/journal"
-	"github.com/claudeless/claudeless/scenarios"
+	"strings"
 )
 
 // Judge judges a run, or several that had different scenarios.
@@ -43,7 +42,7 @@ func judge(in Input) Report {
 	l := findings{in: in, list: append([]Finding{}, in.Findings...), unmatched: []Unmatched{}}
 	l.conduct(runs, in.Killed)
 	l.list = append(l.list, apiConduct(in.Entries)...)
-	l.list = append(l.list, recorded(in.Entries)...)
+	l.list = append(l.list, l.recorded()...)
 	if !in.Lenient {
 		l.strictness(runs)
 	}
@@ -57,18 +56,28 @@ func judge(in Input) Report {
 	return r
 }
 
-// recorded are findings that processes have written themselves.
-func recorded(entries []journal.Entry) []Finding {
-	var found []Finding
-	for _, e := range entries {
-		if l := e.Finding; l != nil {
-			found = append(found, Finding{
-				ID: l.ID, Level: l.Level, Text: l.Text, Advice: l.Advice, File: l.File, Line: l.Line,
-				Time: cmp.Or(l.Time, e.Time), PID: cmp.Or(l.Process, e.PID),
-			})
+// recorded are findings that processes have written themselves, each once for a process.
+func (l *findings) recorded() []Finding {
+	var all []Finding
+	known := map[string]bool{}
+	for _, e := range l.in.Entries {
+		if e.Finding == nil {
+			continue
 		}
+		f := Finding{
+			ID: e.Finding.ID, Level: e.Finding.Level, Text: e.Finding.Text, Advice: e.Finding.Advice, File: e.Finding.File, Line: e.Finding.Line,
+			Time: cmp.Or(e.Finding.Time, e.Time), PID: cmp.Or(e.Finding.Process, e.PID),
+		}
+		key := fmt.Sprint(f.PID, f)
+		server := e.Finding.Server
+		accepted := server != "" && l.in.Scenario != nil && l.in.Scenario.AcceptsMissingServer(server)
+		if known[key] || accepted || l.in.Lenient && strings.HasPrefix(f.ID, "S") {
+			continue
+		}
+		known[key] = true
+		all = append(all, f)
 	}
-	return found
+	return all
 }
 
 func rank(level string) int { return slices.Index([]string{levelError, levelWarn, levelInfo}, level) }
@@ -94,55 +103,4 @@ func expectations(in Input) []Expectation {
 		list = append(list, Expectation{File: j.At.File, Line: j.At.Line, Text: j.Text, Met: j.Met, Got: j.Got})
 	}
 	return list
-}
-
-// speaker is the model of a process, or of an agent in it.
-type speaker struct {
-	process processKey
-	agent   string
-}
-
-// seen is the run as expectations look at it.
-func seen(entries []journal.Entry) *scenarios.Seen {
-	var s scenarios.Seen
-	var api asked
-	heard := map[speaker]string{} // message of each that was heard last
-	retries := map[processKey]int{}
-	for _, e := range entries {
-		switch {
-		case e.Prompt != nil:
-			s.Prompt(e.Prompt.Prompt)
-		case e.Tool != nil:
-			s.Call(e.Tool.Tool, e.Tool.Input)
-		case e.MCPCall != nil:
-			s.ServerCall(e.MCPCall.Server, e.MCPCall.RawTool)
-		case e.Match != nil && e.Match.Rule != "":
-			s.Rule(scenarios.RuleRef{Name: e.Match.Rule, File: e.Match.File, Line: e.Match.Line})
-		case e.Exit != nil:
-			s.Exit(e.Exit.Code)
-		case e.Retry != nil:
-			retries[keyOf(e)] = e.Retry.Attempt
-		case e.Request != nil:
-			api.take(&s, e.Request, after(entries, e))
-		case e.Model != nil:
-			by := speaker{keyOf(e), e.Model.Agent}
-			if heard[by] == e.Model.MessageID {
-				continue
-			}
-			heard[by] = e.Model.MessageID
-			if e.Model.GoesOn {
-				s.GoOn(retries[keyOf(e)])
-			} else {
-				s.Request(scenarios.RequestSeen{Model: e.Model.Model, Retries: retries[keyOf(e)], AfterMS: after(entries, e)})
-			}
-			delete(retries, keyOf(e))
-		}
-	}
-	api.tell(&s)
-	return &s
-}
-
-// after is when an entry was written, in milliseconds from the first.
-func after(entries []journal.Entry, e journal.Entry) float64 {
-	return float64(e.When.Sub(entries[0].When).Microseconds()) / 1000
 }

@@ -82,6 +82,8 @@ type Model struct {
 	// GoesOn says that the message goes on with the one before it, which had no calls:
 	// over the API both are the answer to one request.
 	GoesOn bool `json:"goes_on,omitempty"`
+	// More says that another message of the script follows.
+	More bool `json:"more,omitempty"`
 }
 
 // Retry is a failed request that is made again.
@@ -155,7 +157,7 @@ func modelLine(ev *protocol.Assistant) (Model, error) {
 		InputTokens: ev.Message.Usage.InputTokens, OutputTokens: ev.Message.Usage.OutputTokens,
 	}
 	if ev.Final != nil {
-		l.GoesOn = ev.Final.GoesOn
+		l.GoesOn, l.More = ev.Final.GoesOn, ev.Final.More
 	}
 	if ev.Message.StopReason != nil {
 		l.StopReason = *ev.Message.StopReason

@@ -31,6 +31,8 @@ type Finding struct {
 	File string `json:"file,omitempty"`
 	// Line in that file.
 	Line int `json:"line,omitempty"`
+	// Server is the MCP server that the finding is about.
+	Server string `json:"server,omitempty"`
 	// Time at which it was seen; absent = that of the line.
 	Time string `json:"seen,omitempty"`
 	// Process that it was seen in; absent = that of the line.

@@ -1,0 +1,57 @@
+package verdict
+
+import (
+	"github.com/claudeless/claudeless/internal/record/journal"
+	"github.com/claudeless/claudeless/scenarios"
+)
+
+// speaker is the model of a process, or of an agent in it.
+type speaker struct {
+	process processKey
+	agent   string
+}
+
+// seen is the run as expectations look at it.
+func seen(entries []journal.Entry) *scenarios.Seen {
+	var s scenarios.Seen
+	var api asked
+	heard := map[speaker]string{} // message of each that was heard last
+	retries := map[processKey]int{}
+	for _, e := range entries {
+		switch {
+		case e.Prompt != nil:
+			s.Prompt(e.Prompt.Prompt)
+		case e.Tool != nil:
+			s.Call(e.Tool.Tool, e.Tool.Input)
+		case e.MCPCall != nil:
+			s.ServerCall(e.MCPCall.Server, e.MCPCall.RawTool)
+		case e.Match != nil && e.Match.Rule != "":
+			s.Rule(scenarios.RuleRef{Name: e.Match.Rule, File: e.Match.File, Line: e.Match.Line})
+		case e.Exit != nil:
+			s.Exit(e.Exit.Code)
+		case e.Retry != nil:
+			retries[keyOf(e)] = e.Retry.Attempt
+		case e.Request != nil:
+			api.take(&s, e.Request, after(entries, e))
+		case e.Model != nil:
+			by := speaker{keyOf(e), e.Model.Agent}
+			if heard[by] == e.Model.MessageID {
+				continue
+			}
+			heard[by] = e.Model.MessageID
+			if e.Model.GoesOn {
+				s.GoOn(retries[keyOf(e)])
+			} else {
+				s.Request(scenarios.RequestSeen{Model: e.Model.Model, Retries: retries[keyOf(e)], AfterMS: after(entries, e)})
+			}
+			delete(retries, keyOf(e))
+		}
+	}
+	api.tell(&s)
+	return &s
+}
+
+// after is when an entry was written, in milliseconds from the first.
+func after(entries []journal.Entry, e journal.Entry) float64 {
+	return float64(e.When.Sub(entries[0].When).Microseconds()) / 1000
+}

@@ -1,0 +1,25 @@
+package journal
+
+// BrokenScript is the finding about an expression of a rule that failed while it ran.
+func BrokenScript(file string, line int, text string) Finding {
+	return Finding{
+		ID: "S11", Level: "error", Text: "an expression of the scenario failed: " + text, File: file, Line: line,
+		Advice: "correct the expression: the prompt got no answer",
+	}
+}
+
+// MissingValue is the finding about a path in a template that led to nothing.
+func MissingValue(file string, line int, path string) Finding {
+	return Finding{
+		ID: "S15", Level: "error", Text: "`" + path + "` in a template has no value", File: file, Line: line,
+		Advice: "correct the path, or say what stands for a missing value: `" + path + ` ?? ""` + "`",
+	}
+}
+
+// MissingServer is the finding about a configured MCP server that did not start.
+func MissingServer(server, reason string) Finding {
+	return Finding{
+		ID: "S14", Level: "error", Text: "the MCP server " + server + " did not start: " + reason, Server: server,
+		Advice: "correct its configuration or its program; `[[expect]] mcp = { server = \"" + server + "\" }` with `never = true` accepts a server that fails",
+	}
+}
