@@ -125,7 +125,11 @@ func (c *Conn) Open(ctx, limit context.Context) error {
 		return err
 	}
 	ex := &exchange{}
-	result, err := c.client.Initialize(context.WithValue(limit, exchangeKey{}, ex), c.session.greeting)
+	limited := context.WithValue(limit, exchangeKey{}, ex)
+	result, err := c.client.Initialize(limited, c.session.greeting)
+	if c.link.negotiation.missed(err) {
+		result, err = c.client.Initialize(limited, c.session.greeting)
+	}
 	if err != nil {
 		return err
 	}

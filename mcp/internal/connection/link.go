@@ -106,6 +106,7 @@ func (l *link) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*
 		if err := l.negotiation.handshake(); err != nil {
 			return nil, err
 		}
+		l.negotiation.greeted = true
 	}
 	result, err := l.send(ctx, &req)
 	switch {
@@ -113,7 +114,7 @@ func (l *link) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*
 		if err == nil {
 			err = discovered(result)
 		}
-		l.negotiation.probe = err
+		l.negotiation.probe, l.negotiation.probed = err, true
 		l.modern.Store(err == nil)
 	case err == nil:
 		result, err = l.complete(ctx, &req, result)
@@ -156,7 +157,7 @@ func (l *link) complete(ctx context.Context, req *transport.JSONRPCRequest, resu
 
 // send gives a request its id, sends it and returns the result.
 func (l *link) send(ctx context.Context, req *transport.JSONRPCRequest) (json.RawMessage, error) {
-	req.ID = l.ids.next(req.Method, !l.modern.Load())
+	req.ID = l.ids.next(req.Method, !l.negotiation.probed)
 	if w, ok := ctx.Value(waiterKey{}).(*waiter); ok {
 		id, _ := req.ID.Value().(int64) // calls have a number
 		w.numbered(id)

@@ -1,6 +1,7 @@
 package connection
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,6 +49,14 @@ type negotiation struct {
 	mode   Negotiation
 	remote bool
 	probe  error // why the probe failed; nil = it was not sent or it succeeded
+	// probed says that the probe is over, greeted that the handshake was begun.
+	probed, greeted bool
+}
+
+// missed reports whether a server that did not answer the probe in time refused
+// the handshake, since it speaks newer revisions: it was only slow to start.
+func (n *negotiation) missed(refusal error) bool {
+	return n.mode == Auto && n.greeted && errors.Is(n.probe, context.DeadlineExceeded) && knowsNewerOnly(refusal)
 }
 
 // handshake returns why the handshake must not follow; nil = it may.
@@ -60,6 +69,8 @@ func (n *negotiation) handshake() error {
 		return n.probe
 	case n.mode == Auto && n.remote:
 		return ErrLegacy
+	case n.mode == Auto && n.greeted:
+		return n.probe
 	}
 	return nil
 }
