@@ -65,6 +65,9 @@ func (c *callCmd) Run(ctx context.Context, o *Options) error {
 			fmt.Fprintln(o.Stdout, blockText(block))
 		}
 	}
+	if !c.JSON {
+		printRevisions(o, m.Servers())
+	}
 	if result.IsError {
 		return &Error{}
 	}

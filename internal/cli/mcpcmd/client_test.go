@@ -18,9 +18,9 @@ func TestClient(t *testing.T) {
 	b.add("rpc-error")
 	b.add("crash-at-start")
 	b.steps([]step{
-		{words: []string{"call", "resources", "echo", `{"text":"hi"}`}, stdout: "echo: hi\n"},
+		{words: []string{"call", "resources", "echo", `{"text":"hi"}`}, stdout: "echo: hi\n", stderr: "resources: MCP 2025-11-25\n"},
 		{words: []string{"call", "resources", "echo", `{"text":"hi"}`, "--json"}, stdout: `{"content":[{"text":"echo: hi","type":"text"}]}` + "\n"},
-		{words: []string{"call", "resources", "fail"}, stdout: "it failed\n", fails: true},
+		{words: []string{"call", "resources", "fail"}, stdout: "it failed\n", stderr: "resources: MCP 2025-11-25\n", fails: true},
 		{words: []string{"call", "resources", "nope"}, stderr: "unknown MCP tool: resources/nope", fails: true},
 		{words: []string{"call", "resources", "ecko"}, stderr: "unknown MCP tool: resources/ecko", fails: true},
 		{words: []string{"call", "resources", "crash"}, stderr: `internal: MCP server "resources" ended during the call: exit status 7`, fails: true},
@@ -56,7 +56,7 @@ func TestClient(t *testing.T) {
 		t.Errorf("a call that takes too long: %#v", err)
 	}
 	b.o.Stdin = strings.NewReader(`{"text":"from stdin"}`)
-	b.steps([]step{{words: []string{"call", "resources", "echo", "-"}, stdout: "echo: from stdin\n"}})
+	b.steps([]step{{words: []string{"call", "resources", "echo", "-"}, stdout: "echo: from stdin\n", stderr: "resources: MCP 2025-11-25\n"}})
 	if _, stderr, ok := b.run("call", "rpc-error", "echo"); ok || !strings.Contains(stderr, "the server answered with error -32050") {
 		t.Errorf("an answer that is an error: success %v, stderr %q", ok, stderr)
 	}
@@ -91,7 +91,7 @@ func TestToolsHidden(t *testing.T) {
 	config := `{"mcpServers":{"s.1":{"command":"$SELF","env":{"MCPTEST_MODE":"ok"}},"s 1":{"command":"$SELF","env":{"MCPTEST_MODE":"ok"}}}}`
 	stdout, stderr, ok := b.run("tools", "--strict-mcp-config", "--mcp-config", config)
 	lines := strings.Split(strings.TrimSpace(stdout), "\n")
-	if !ok || stderr != "" || len(lines) != 10 {
+	if !ok || stderr != "s.1: MCP 2025-11-25\ns 1: MCP 2025-11-25\n" || len(lines) != 10 {
 		t.Fatalf("success %v, stderr %q, stdout:\n%s", ok, stderr, stdout)
 	}
 	want := []string{"mcp__s_1__echo  the tool echo", `mcp__s_1__echo  hidden: tool "echo" of "s 1"; "s.1" has a tool of that name`}
@@ -114,7 +114,7 @@ func TestMCPConfig(t *testing.T) {
 		{words: []string{"call", "ok", "echo", "--strict-mcp-config"}, stderr: "No MCP server named \"ok\". Run `claude mcp add` to add one.", fails: true},
 		{
 			words:  []string{"call", "--mcp-config", `{"mcpServers":{"bad":{"command":5},"two":{"command":"$SELF","env":{"MCPTEST_MODE":"ok"}}}}`, "two", "echo", `{"text":"x"}`},
-			stderr: "bad: Skipped — invalid MCP server config for \"bad\": command: expected string, received number\n", stdout: "echo: x\n",
+			stderr: "bad: Skipped — invalid MCP server config for \"bad\": command: expected string, received number\ntwo: MCP 2025-11-25\n", stdout: "echo: x\n",
 		},
 	})
 }
@@ -146,7 +146,7 @@ func TestProgress(t *testing.T) {
 	b.add("slow") // 300 ms
 	var terminal bytes.Buffer
 	b.o.Progress = &terminal
-	b.steps([]step{{words: []string{"call", "slow", "echo", `{"text":"x"}`}, stdout: "echo: x\n"}})
+	b.steps([]step{{words: []string{"call", "slow", "echo", `{"text":"x"}`}, stdout: "echo: x\n", stderr: "slow: MCP 2025-11-25\n"}})
 	got := terminal.String()
 	if !strings.HasPrefix(got, "\rConnecting to MCP servers: 0 of 1, waiting for slow\x1b[K") || !strings.HasSuffix(got, "\r\x1b[K") {
 		t.Errorf("terminal: %q", got)

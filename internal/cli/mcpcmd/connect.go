@@ -85,6 +85,7 @@ type clientFlags struct {
 	MCPConfig []string      `name:"mcp-config" sep:"none" placeholder:"FILE|JSON" help:"Also load servers from this MCP configuration: a file or JSON, as for claude --mcp-config"`
 	Strict    bool          `name:"strict-mcp-config" help:"Use only the servers of --mcp-config"`
 	Connect   time.Duration `name:"connect-timeout" placeholder:"30s" help:"Time-out for connecting to one server (default: MCP_TIMEOUT)"`
+	Protocol  string        `name:"protocol" placeholder:"REVISION" help:"How to agree on the MCP revision: auto (ask for 2026-07-28, else fall back), legacy (initialize only) or 2026-07-28 (default: as the simulated claude does)"`
 	Debug     bool          `name:"mcp-debug" help:"Print the MCP messages on stderr"`
 	JSON      bool          `name:"json" help:"Print the result as JSON"`
 
@@ -93,6 +94,9 @@ type clientFlags struct {
 
 // open connects to the servers named, or to all when none is.
 func (f *clientFlags) open(ctx context.Context, o *Options, names ...string) (*mcp.Manager, func(), error) {
+	if f.Protocol != "" && !slices.Contains(protocols(), f.Protocol) {
+		return nil, nil, &UsageError{Text: fmt.Sprintf("unknown MCP revision %q in --protocol", f.Protocol), Hint: "use " + strings.Join(protocols(), ", ")}
+	}
 	config, err := o.load(f.MCPConfig, mcp.ConfigOptions{ValuesOnly: f.Strict})
 	if broken, ok := errors.AsType[*mcp.ConfigError](err); ok {
 		return nil, nil, errorf("Error: %v", broken)
@@ -116,6 +120,9 @@ func (f *clientFlags) open(ctx context.Context, o *Options, names ...string) (*m
 		}
 	}
 	with := *o
+	if f.Protocol != "" {
+		with.Client.Negotiation = mcp.Negotiation(f.Protocol)
+	}
 	if f.Connect > 0 {
 		with.Client.ConnectTimeout = f.Connect
 	}
@@ -185,6 +192,15 @@ func (f *lookFlags) look(ctx context.Context, o *Options, list func(*mcp.Manager
 		return err
 	}
 	return missing(servers)
+}
+
+// printRevisions writes on stderr which revision of MCP each connected server speaks.
+func printRevisions(o *Options, all []mcp.ServerStatus) {
+	for _, st := range all {
+		if st.Status == "connected" {
+			fmt.Fprintf(o.Stderr, "%s: MCP %s\n", st.Name, st.ProtocolVersion)
+		}
+	}
 }
 
 // missing names the servers that are not connected and why; nil = all are.

@@ -12,12 +12,20 @@ import (
 	"github.com/claudeless/claudeless/mcp"
 )
 
-// jsonFlag is --json, of our own face only.
-func (o *Options) jsonFlag(to *bool) []argv.Option {
+// ownFlags are --json and --protocol, which claude does not have.
+func (o *Options) ownFlags(asJSON *bool) []argv.Option {
 	if !o.Own {
 		return nil
 	}
-	return []argv.Option{{Flags: "--json", Set: func(string) error { *to = true; return nil }}}
+	return []argv.Option{
+		{Flags: "--json", Set: func(string) error { *asJSON = true; return nil }},
+		{Flags: "--protocol <revision>", Choices: protocols(), Set: func(v string) error { o.Client.Negotiation = mcp.Negotiation(v); return nil }},
+	}
+}
+
+// protocols are the values of --protocol.
+func protocols() []string {
+	return []string{string(mcp.NegotiateAuto), string(mcp.NegotiateLegacy), string(mcp.NegotiateModern)}
 }
 
 // health is one line of list, and what get says about a server's state.
@@ -28,6 +36,8 @@ type health struct {
 	Target    string `json:"target"` // command line or URL
 	Status    string `json:"status"` // connected, failed, needs-auth, disabled, pending-approval
 	Error     string `json:"error,omitempty"`
+	// Protocol is the revision of MCP that the server speaks; empty = not connected.
+	Protocol string `json:"protocolVersion,omitempty"`
 
 	config mcp.ServerConfig
 }
@@ -38,7 +48,7 @@ const pendingApproval = "pending-approval"
 // nobody has approved.
 func list(ctx context.Context, o *Options, words []string) error {
 	asJSON := false
-	if _, help, err := operands(o, "list", o.jsonFlag(&asJSON), words); err != nil || help {
+	if _, help, err := operands(o, "list", o.ownFlags(&asJSON), words); err != nil || help {
 		return err
 	}
 	config, err := o.configured()
@@ -67,6 +77,9 @@ func list(ctx context.Context, o *Options, words []string) error {
 		if h.Error != "" {
 			fmt.Fprintf(o.Stdout, " — %s", oneLine(h.Error))
 		}
+		if o.Own && h.Protocol != "" {
+			fmt.Fprintf(o.Stdout, " (MCP %s)", h.Protocol)
+		}
 		fmt.Fprintln(o.Stdout)
 	}
 	return nil
@@ -91,7 +104,7 @@ func (o *Options) health(ctx context.Context, servers []mcp.ServerConfig) ([]hea
 	defer stop()
 	for _, st := range m.Servers() {
 		i := slices.IndexFunc(all, func(h health) bool { return h.Name == st.Name })
-		all[i].Status = st.Status
+		all[i].Status, all[i].Protocol = st.Status, st.ProtocolVersion
 		if st.Status != "disabled" {
 			all[i].Error = reason(st)
 		}
@@ -141,7 +154,7 @@ func target(s mcp.ServerConfig) string {
 // get is `mcp get`.
 func get(ctx context.Context, o *Options, words []string) error {
 	asJSON := false
-	found, help, err := operands(o, "get", o.jsonFlag(&asJSON), words, "name")
+	found, help, err := operands(o, "get", o.ownFlags(&asJSON), words, "name")
 	if err != nil || help {
 		return err
 	}
@@ -160,6 +173,9 @@ func get(ctx context.Context, o *Options, words []string) error {
 	if asJSON {
 		return printJSON(o.Stdout, all[0])
 	}
+	if !o.Own { // claude does not show it
+		all[0].Protocol = ""
+	}
 	printServer(o.Stdout, all[0])
 	return nil
 }
@@ -169,6 +185,9 @@ func printServer(w io.Writer, h health) {
 	fmt.Fprintf(w, "%s:\n  Scope: %s\n  Status: %s\n", h.Name, scopeLabel(h.Scope), h.mark())
 	if h.Error != "" {
 		fmt.Fprintf(w, "  Issue: %s\n", oneLine(h.Error))
+	}
+	if h.Protocol != "" {
+		fmt.Fprintf(w, "  Protocol: MCP %s\n", h.Protocol)
 	}
 	fmt.Fprintf(w, "  Type: %s\n", h.Transport)
 	if h.Transport == "stdio" {

@@ -205,17 +205,17 @@ func TestListHealth(t *testing.T) {
 		{
 			words: []string{"list"},
 			stdout: "Checking MCP server health…\n\ncrash-at-start: $SELF - ✘ Failed to connect — exit status 3: fatal: boom\n" +
-				"resources: $SELF - ⏸ Pending approval (run `claude` to approve)\nok: $SELF - ✔ Connected\n",
+				"resources: $SELF - ⏸ Pending approval (run `claude` to approve)\nok: $SELF - ✔ Connected (MCP 2025-11-25)\n",
 		},
 		{
 			words: []string{"list", "--json"},
 			stdout: `{"servers":[{"name":"crash-at-start","scope":"user","transport":"stdio","target":"$SELF","status":"failed","error":"exit status 3: fatal: boom"},` +
 				`{"name":"resources","scope":"project","transport":"stdio","target":"$SELF","status":"pending-approval"},` +
-				`{"name":"ok","scope":"local","transport":"stdio","target":"$SELF","status":"connected"}]}` + "\n",
+				`{"name":"ok","scope":"local","transport":"stdio","target":"$SELF","status":"connected","protocolVersion":"2025-11-25"}]}` + "\n",
 		},
 		{
 			words: []string{"get", "ok"},
-			stdout: "ok:\n  Scope: Local config (private to you in this project)\n  Status: ✔ Connected\n  Type: stdio\n  Command: $SELF\n  Args:\n" +
+			stdout: "ok:\n  Scope: Local config (private to you in this project)\n  Status: ✔ Connected\n  Protocol: MCP 2025-11-25\n  Type: stdio\n  Command: $SELF\n  Args:\n" +
 				"  Environment:\n    MCPTEST_MODE=ok\n\nTo remove this server, run: claude mcp remove ok -s local\n",
 		},
 	})

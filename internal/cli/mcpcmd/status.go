@@ -112,8 +112,12 @@ func (c *toolsCmd) Run(ctx context.Context, o *Options) error {
 				}
 			}
 		}
-		report := map[string]any{"tools": tools, "hidden": append([]mcp.Hidden{}, m.HiddenTools()...)}
-		return report, func() { printTools(o.Stdout, m) }, nil
+		revisions := map[string]string{}
+		for _, st := range servers {
+			revisions[st.Name] = st.ProtocolVersion
+		}
+		report := map[string]any{"tools": tools, "hidden": append([]mcp.Hidden{}, m.HiddenTools()...), "protocolVersions": revisions}
+		return report, func() { printTools(o.Stdout, m); printRevisions(o, servers) }, nil
 	})
 }
 
