@@ -101,7 +101,7 @@ func (s *service) space(name string) *namespace {
 	if !ok {
 		ns = newNamespace(name, s.Memory, s.gates())
 		if s.State != "" {
-			ns.memory.Share(s.claims(name).Next)
+			ns.memory.Share(s.claims(name))
 		}
 		s.spaces[name] = ns
 	}

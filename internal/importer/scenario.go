@@ -32,6 +32,7 @@ type scenarioWriter struct {
 	inputs   int
 	sections int
 	results  []string // of the prompt so far, for links
+	expected expectedCalls
 }
 
 func (w *scenarioWriter) write(sessions []*session.Session) {
@@ -48,6 +49,9 @@ func (w *scenarioWriter) write(sessions []*session.Session) {
 	}
 	if w.tools(); len(w.w.Bytes()) > 0 {
 		w.section("tools that ran, and what was denied")
+	}
+	if w.w.Raw(w.expected.toml()); len(w.w.Bytes()) > 0 {
+		w.section("calls that were recorded")
 	}
 	for _, rel := range slices.Sorted(maps.Keys(w.plans.files)) {
 		if content := w.plans.files[rel]; content != nil {
@@ -133,6 +137,8 @@ func (w *scenarioWriter) session(s *session.Session) {
 		switch {
 		case p.Unrecorded:
 			match = pattern{kind: "not"}
+			w.w.Raw(comment("review: the log does not hold the prompt; this answers any prompt"))
+			w.notes = append(w.notes, p.At.String()+": a stream-json log does not hold the prompt, so its rule answers any prompt; write its pattern in the scenario")
 		case p.Notice:
 			match = pattern{"contains", "text", "<task-notification>"}
 		}
@@ -153,6 +159,7 @@ func (w *scenarioWriter) session(s *session.Session) {
 			w.first[match.toml()] = true
 		}
 		w.results = nil
+		w.expected.messages(w.plans, p.Messages)
 		w.messages(prefix+".response.steps", p.Messages)
 		w.section(title)
 		if w.o.Check == nil {

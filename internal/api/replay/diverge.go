@@ -13,8 +13,8 @@ import (
 )
 
 // differs compares a scripted answer with what the history holds; "" = they are
-// the same. Schemas are those of the tools that the request offers.
-func (a *answer) differs(g *group, schemas func() map[string]json.RawMessage) string {
+// the same. The tools are those that the request offers.
+func (a *answer) differs(g *group, tools *history.Toolset) string {
 	var text strings.Builder
 	var calls []history.Use
 	for _, b := range a.blocks {
@@ -36,7 +36,7 @@ func (a *answer) differs(g *group, schemas func() map[string]json.RawMessage) st
 	if ref := a.reply.Rule; ref.Line > 0 {
 		where = fmt.Sprintf("scenario line %d", ref.Line)
 	}
-	if !sameCalls(calls, g.Uses, schemas) {
+	if !sameCalls(calls, g.Uses, tools) {
 		return fmt.Sprintf("%s says %s, history has %s", where, callsText(calls), callsText(g.Uses))
 	}
 	if said, has := strings.TrimSpace(text.String()), strings.TrimSpace(g.Text); said != has && (has == "" || !strings.HasPrefix(said, has)) {
@@ -45,9 +45,9 @@ func (a *answer) differs(g *group, schemas func() map[string]json.RawMessage) st
 	return ""
 }
 
-func sameCalls(scripted, has []history.Use, schemas func() map[string]json.RawMessage) bool {
+func sameCalls(scripted, has []history.Use, tools *history.Toolset) bool {
 	return slices.EqualFunc(scripted, has, func(a, b history.Use) bool {
-		return sameTool(a.Name, b.Name) && (sameJSON(a.Input, b.Input) || filledIn(a.Input, b, schemas()[b.Name]))
+		return sameTool(a.Name, b.Name) && (sameJSON(a.Input, b.Input) || filledIn(a.Input, b, tools.Schemas()[b.Name]))
 	})
 }
 

@@ -21,9 +21,7 @@ type Memory struct {
 	scripts  boundedmap.Map[scriptKey, []*child]    // scripted sub-agents on their way
 	agents   boundedmap.Map[talk, *scenarios.Engine]
 	prompts  *promptcache.Memory
-	// count numbers the attempts of all replicas, from the one after a number; nil =
-	// there is no replica.
-	count func(name string, after int) (int, error)
+	counter  Counter // of the attempts at all replicas; nil = there is no other
 }
 
 // NewMemory makes a memory with room for n entries of each kind; 0 and less = it
@@ -90,9 +88,15 @@ func (t talk) tries(key history.Digest) history.Digest {
 	return key.Chain("talk", t.session, t.agent)
 }
 
-// Share counts attempts together with other servers: count returns the number of the
-// next attempt at what has that name, which is higher than after.
-func (m *Memory) Share(count func(name string, after int) (int, error)) { m.count = count }
+// Counter counts attempts for several servers.
+type Counter interface {
+	// Next returns the number of the next attempt at what has that name, which is higher
+	// than after.
+	Next(name string, after int) (int, error)
+}
+
+// Share counts attempts together with other servers.
+func (m *Memory) Share(c Counter) { m.counter = c }
 
 // tried counts one more attempt at a history. Retries is how often the client says that
 // it has asked before: another server may have been asked. The error is that of the
@@ -103,9 +107,9 @@ func (m *Memory) tried(by talk, key history.Digest, retries int) (int, error) {
 	key = by.tries(key)
 	t, _ := m.attempts.Get(key)
 	var err error
-	if m.count != nil {
+	if m.counter != nil {
 		var n int
-		if n, err = m.count(hex.EncodeToString(key[:]), t.n); err == nil {
+		if n, err = m.counter.Next(hex.EncodeToString(key[:]), t.n); err == nil {
 			t.n = n - 1
 		}
 	}

@@ -224,7 +224,7 @@ func (f *Fold) follow(st *state, g *group) (*state, error) {
 		}
 		next.struck[a.reply.Rule.Name] = fail.Times
 	}
-	if what := a.differs(g, f.r.Tools.Schemas); what != "" {
+	if what := a.differs(g, f.r.Tools); what != "" {
 		text := fmt.Sprintf("history diverged at messages[%d]: %s", g.Index, what)
 		if f.s.scenario.API.Diverged == "error" {
 			return nil, &history.RefusalError{Status: 400, Message: text, Final: true}

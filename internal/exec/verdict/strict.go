@@ -181,6 +181,8 @@ func (l *findings) calls(p *process) {
 			add(noSuchTool(t.Tool))
 		case denied[t.ToolUseID] && !l.in.names(t.Tool):
 			add(notAllowed(t.Tool))
+		case t.IsError && noCase(t.Result):
+			add(unknownArguments(t.Tool, t.Result))
 		}
 	}
 }
@@ -208,6 +210,10 @@ func (l *findings) requestedCalls() {
 				add(e, noSuchTool, c.Tool)
 			case denied(c):
 				add(e, notAllowed, c.Tool)
+			case c.IsError && noCase(c.Result):
+				f := unknownArguments(c.Tool, c.Result)
+				f.Time = e.Time
+				l.list = append(l.list, f)
 			}
 		}
 	}
@@ -217,6 +223,20 @@ func noSuchTool(name string) Finding {
 	return Finding{
 		ID: "S03", Level: levelError, Text: "the script calls the tool " + name + ", which does not exist here",
 		Advice: "check its name and its server; `[[expect]] tool = …` says that it is meant so",
+	}
+}
+
+// noCase tells by the words of our fixtures that a call has arguments for which they
+// have no case.
+func noCase(result string) bool {
+	_, rest, found := strings.Cut(result, "no case of ")
+	return found && strings.Contains(rest, " holds for the arguments ")
+}
+
+func unknownArguments(tool, result string) Finding {
+	return Finding{
+		ID: "S19", Level: levelError, Text: "the fixture has no case for a call of " + tool + ": " + quoted(result),
+		Advice: "add a case with these arguments to the fixture, or a `result` for all others",
 	}
 }
 

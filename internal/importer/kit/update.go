@@ -85,7 +85,7 @@ func merge(name, old, fresh string) (merged string, notes []string) {
 			}
 			s = o
 		}
-		if last == nil && (strings.HasPrefix(s.key, "tools ") || strings.HasPrefix(s.key, "files ")) {
+		if last == nil && s.afterRules() {
 			last = s
 			b.WriteString(gone(name, byKey, had, &notes))
 		}
@@ -97,13 +97,18 @@ func merge(name, old, fresh string) (merged string, notes []string) {
 	return b.String(), notes
 }
 
+// afterRules tells the sections that are not about a prompt.
+func (s *section) afterRules() bool {
+	return slices.ContainsFunc([]string{"tools ", "calls ", "files "}, func(word string) bool { return strings.HasPrefix(s.key, word) })
+}
+
 // gone are the sections that the new text has not: those that were edited stay.
 func gone(name string, left map[string]*section, order []section, notes *[]string) string {
 	var b strings.Builder
 	for i := range order {
 		s := &order[i]
 		switch {
-		case left[s.key] == nil || strings.HasPrefix(s.key, "tools ") || strings.HasPrefix(s.key, "files "):
+		case left[s.key] == nil || s.afterRules():
 		case s.edited():
 			*notes = append(*notes, fmt.Sprintf("%s:%d: not in the new session, but edited by hand: it is kept", name, s.line))
 			b.WriteString(s.text())
