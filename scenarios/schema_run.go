@@ -197,6 +197,9 @@ type Parity struct {
 	Argv []string `toml:"argv"`
 	// Stdin is what claude reads; absent = nothing.
 	Stdin string `toml:"stdin"`
+	// Refuses says that claude is expected to refuse this command line. Without it a case that neither program starts is
+	// not compared.
+	Refuses bool `toml:"refuses"`
 }
 
 // ServerConfig is what the scenario's servers are for --mcp-config of a claude that

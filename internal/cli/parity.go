@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/claudeless/claudeless/internal/base/process"
@@ -30,8 +31,8 @@ type parityCmd struct {
 
 // Run compares and exits with the verdict.
 func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
-	ctx, release := s.UntilSignal(ctx)
-	defer release()
+	ctx, signals := s.Watch(ctx)
+	defer signals.Stop()
 	if c.Isolated {
 		return suite.Serve(ctx, s)
 	}
@@ -57,7 +58,13 @@ func (c *parityCmd) Run(ctx context.Context, s *process.System) error {
 	if err := res.Write(suite.Files{JSON: c.JSON, JUnit: c.JUnit}, s); err != nil {
 		return err
 	}
-	if code := res.ExitCode(); code != 0 {
+	code := res.ExitCode()
+	if sig, ok := errors.AsType[*process.SignalError](context.Cause(ctx)); ok { // the report holds what was compared before
+		if number, ok := sig.Signal.(syscall.Signal); ok {
+			code = 128 + int(number)
+		}
+	}
+	if code != 0 {
 		return &process.ExitError{Code: code}
 	}
 	return nil

@@ -2,6 +2,9 @@ package parity
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -54,4 +57,36 @@ type Difference struct {
 	Count int `json:"count,omitempty"`
 	// Known is the reason of the entry that excuses it.
 	Known string `json:"known,omitempty"`
+}
+
+// TimedOut says which of two recordings end at a time limit; nil = neither.
+func TimedOut(ours, theirs *Recording) (why []string) {
+	for _, side := range []*Recording{ours, theirs} {
+		for _, p := range side.Problems {
+			if p.Kind == "timeout" {
+				why = append(why, p.Text)
+			}
+		}
+	}
+	return why
+}
+
+// Refused says with which words both programs refuse to start; "" = at least one of them starts.
+func Refused(ours, theirs *Recording) string {
+	if !ours.refused() || !theirs.refused() {
+		return ""
+	}
+	last := theirs.Runs[len(theirs.Runs)-1]
+	first, _, _ := strings.Cut(strings.TrimSpace(last.Stderr+last.Stdout), "\n")
+	return fmt.Sprintf("both programs refuse to start, with exit code %d: %s", last.Code, first)
+}
+
+// refused reports whether every run failed before the session began.
+func (r *Recording) refused() bool {
+	if len(r.Requests) > 0 || len(r.Hooks) > 0 || len(r.MCP) > 0 || len(r.Transcripts) > 0 || len(r.Runs) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(r.Runs, func(run Run) bool {
+		return run.Code == 0 || run.Signal != "" || strings.Contains(run.Stdout, `"type":`)
+	})
 }

@@ -23,6 +23,8 @@ const (
 	Excused       Status = "known" // all its differences are known
 	Differs       Status = "differ"
 	NotComparable Status = "not comparable"
+	// NotCompared is a case without a result: interrupted, killed at its time limit, or refused by both programs.
+	NotCompared Status = "not compared"
 )
 
 // Verdict is what came of one case with one version.
@@ -109,8 +111,12 @@ func (r *Report) WriteText(w io.Writer) error {
 		r.table(&b)
 		r.surfaces(&b)
 	}
-	fmt.Fprintf(&b, "%d cases, %d same, %d known, %d differ, %d not comparable\n",
+	fmt.Fprintf(&b, "%d cases, %d same, %d known, %d differ, %d not comparable",
 		len(r.Cases), r.Count(Same), r.Count(Excused), r.Count(Differs), r.Count(NotComparable))
+	if n := r.Count(NotCompared); n > 0 {
+		fmt.Fprintf(&b, ", %d not compared", n)
+	}
+	b.WriteString("\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -123,8 +129,8 @@ func (v *Verdict) text(b *strings.Builder) {
 		if len(v.Flaky) > 0 {
 			fmt.Fprintf(b, "flaky: %s, claude %s: it differed once and not again: %s\n", at, v.Version, strings.Join(v.Flaky, ", "))
 		}
-	case NotComparable:
-		fmt.Fprintf(b, "not comparable: %s: %s\n", at, strings.Join(v.Why, "; "))
+	case NotComparable, NotCompared:
+		fmt.Fprintf(b, "%s: %s: %s\n", v.Status, at, strings.Join(v.Why, "; "))
 	case Differs:
 		fmt.Fprintf(b, "differs: %s, claude %s\n", at, v.Version)
 		for _, d := range v.Differences {
@@ -174,7 +180,7 @@ func (r *Report) table(b *strings.Builder) {
 	for _, l := range order {
 		n := counts[l]
 		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%d\t%d\n", l.area, l.version,
-			n[Same]+n[Excused]+n[Differs]+n[NotComparable], n[Same], n[Excused], n[Differs], n[NotComparable])
+			n[Same]+n[Excused]+n[Differs]+n[NotComparable]+n[NotCompared], n[Same], n[Excused], n[Differs], n[NotComparable])
 	}
 	_ = t.Flush() // into memory
 }
@@ -184,7 +190,7 @@ func (r *Report) surfaces(b *strings.Builder) {
 	names := []string{"stdout", "stderr", "exit", "hooks", "mcp", "requests", "files", "transcript"}
 	same, compared := map[string]int{}, 0
 	for _, v := range r.Cases {
-		if v.Status == NotComparable {
+		if v.Status == NotComparable || v.Status == NotCompared {
 			continue
 		}
 		compared++
@@ -219,6 +225,8 @@ func (r *Report) JUnit(w io.Writer) error {
 			var b strings.Builder
 			v.text(&b)
 			c.Failure = &junit.Failure{Message: "the lanes differ", Type: string(Differs), Text: b.String()}
+		case NotCompared:
+			c.Failure = &junit.Failure{Message: "not compared: " + strings.Join(v.Why, "; "), Type: string(NotCompared)}
 		case NotComparable:
 			c.Skipped = &junit.Skipped{Message: "not comparable: " + strings.Join(v.Why, "; ")}
 		}

@@ -33,7 +33,7 @@ func (f *file) errorf(line int, format string, args ...any) diag.Diagnostic {
 // names are the files of a case that mean something, those of a run without its
 // number.
 func names() []string {
-	return []string{"scenario.toml", "argv", "stdin", "dialogue", "settings.json", "mcp.json", "env", "servers"}
+	return []string{"scenario.toml", "argv", "stdin", "dialogue", "settings.json", "mcp.json", "env", "servers", "refuses"}
 }
 
 // split takes an archive in the form of txtar apart, with the lines where its files
@@ -116,6 +116,8 @@ func (c *Case) one(f *file) (problems diag.List) {
 	case "mcp.json":
 		c.MCP = f.data
 		checkJSON(f, &problems)
+	case "refuses":
+		c.Refuses = true
 	case "env":
 		for i, text := range lines(f.data) {
 			if key, _, ok := strings.Cut(text, "="); !ok || key == "" {

@@ -38,6 +38,8 @@ type Case struct {
 	Home  map[string][]byte `json:"home,omitempty"`
 	// Env are further variables, K=V.
 	Env []string `json:"env,omitempty"`
+	// Refuses says that the case is about a command line that claude refuses.
+	Refuses bool `json:"refuses,omitempty"`
 	// InertShell replaces bash by a program that does nothing, so that commands are
 	// decided about and never run.
 	InertShell bool `json:"inert_shell,omitempty"`
@@ -146,7 +148,7 @@ func read(file, name string, listed bool) (*Case, diag.List) {
 		return nil, diag.List{{Pos: diag.Position{File: file}, Message: "the scenario has no [parity] table", Hint: `argv = ["-p", "hello"] below [parity] says how claude is called`}}
 	}
 	c.Scenario, c.ScenarioLine = src, 1
-	c.Runs = []Run{{Args: s.Parity.Argv, Stdin: []byte(s.Parity.Stdin)}}
+	c.Runs, c.Refuses = []Run{{Args: s.Parity.Argv, Stdin: []byte(s.Parity.Stdin)}}, s.Parity.Refuses
 	c.judge(s)
 	return c, nil
 }

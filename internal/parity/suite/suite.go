@@ -81,14 +81,16 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	res.Cases = make([]*parity.Verdict, len(all))
 	again := make([]int, len(all))
-	for i := range again {
-		again[i] = i
+	for i, c := range all {
+		again[i], res.Cases[i] = i, r.verdict(c)
+		res.Cases[i].Status, res.Cases[i].Why = parity.NotCompared, []string{"the run was interrupted"}
 	}
-	for left := o.Retries; len(again) > 0; left-- {
-		r.each(ctx, again, func(i int) { res.Cases[i] = r.one(ctx, i, all[i], res.Cases[i]) })
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
+	for left := o.Retries; len(again) > 0 && ctx.Err() == nil; left-- {
+		r.each(ctx, again, func(i int) {
+			if v := r.one(ctx, i, all[i], res.Cases[i]); ctx.Err() == nil {
+				res.Cases[i] = v
+			}
+		})
 		if left <= 0 {
 			break
 		}
@@ -97,7 +99,9 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	for _, text := range r.normal {
 		res.Normal += text
 	}
-	res.Stale = known.Stale(o.Right.Version)
+	if ctx.Err() == nil {
+		res.Stale = known.Stale(o.Right.Version)
+	}
 	if between {
 		res.Changelog(o.Left.Version, o.Right.Version)
 	}
@@ -118,18 +122,21 @@ type caseRunner struct {
 
 // doubtful tells whether the case should be compared once more.
 func (r *caseRunner) doubtful(v *parity.Verdict) bool {
-	return v.Status == parity.Differs || v.Status != parity.NotComparable && r.known.Doubtful(v.Case, v.File, v.Version)
+	return v.Status == parity.Differs || v.Status == parity.NotCompared || v.Status != parity.NotComparable && r.known.Doubtful(v.Case, v.File, v.Version)
 }
 
-// one runs a case and compares its lanes. before is what came of it the last time,
-// if there was one.
-func (r *caseRunner) one(ctx context.Context, i int, c *cases.Case, before *parity.Verdict) *parity.Verdict {
-	v := &parity.Verdict{
-		Case: c.Name, Area: c.Area(), Version: r.Right.Version, File: c.File, Line: c.ScenarioLine,
-		Differences: []parity.Difference{}, Why: c.Incomparable,
+// verdict is that of a case which has not run.
+func (r *caseRunner) verdict(c *cases.Case) *parity.Verdict {
+	return &parity.Verdict{
+		Case: c.Name, Area: c.Area(), Version: r.Right.Version, File: c.File, Line: c.ScenarioLine, Differences: []parity.Difference{},
 	}
+}
+
+// one runs a case and compares its lanes. before is the verdict of the last time.
+func (r *caseRunner) one(ctx context.Context, i int, c *cases.Case, before *parity.Verdict) *parity.Verdict {
+	v := r.verdict(c)
 	if len(c.Incomparable) > 0 && r.Left.Path == "" {
-		v.Status = parity.NotComparable
+		v.Status, v.Why = parity.NotComparable, c.Incomparable
 		return v
 	}
 	recordings, err := r.play(ctx, r.Timeout, func(string) (*cases.Case, error) { return c, nil })
@@ -140,6 +147,10 @@ func (r *caseRunner) one(ctx context.Context, i int, c *cases.Case, before *pari
 	}
 	left, right := recordings[0], recordings[1]
 	v.OursMS, v.RealMS = left.Took.Milliseconds(), right.Took.Milliseconds()
+	if v.Why = parity.TimedOut(left, right); v.Why != nil {
+		v.Status = parity.NotCompared
+		return v
+	}
 	v.Differences = append(v.Differences, parity.Compare(left, right)...)
 	if r.Normal {
 		r.normal[i] = parity.Show(c.Name, left, right)
@@ -148,7 +159,10 @@ func (r *caseRunner) one(ctx context.Context, i int, c *cases.Case, before *pari
 	defer r.mu.Unlock()
 	r.known.Excuse(c.Name, c.File, r.Right.Version, v.Differences)
 	v.Judge()
-	if before != nil && v.Status != parity.Differs {
+	if refusal := parity.Refused(left, right); refusal != "" && !c.Refuses && v.Status != parity.Differs {
+		v.Status, v.Why = parity.NotCompared, []string{refusal}
+	}
+	if before.Status == parity.Differs && v.Status != parity.Differs {
 		v.Flaky = before.Unexcused()
 	}
 	return v
@@ -184,7 +198,7 @@ func (res *Result) ExitCode() int {
 	switch {
 	case len(res.Unreadable) > 0:
 		return ExitUnreadable
-	case res.Count(parity.Differs) > 0 || len(res.Stale) > 0:
+	case res.Count(parity.Differs)+res.Count(parity.NotCompared) > 0 || len(res.Stale) > 0:
 		return ExitDiffers
 	}
 	return 0

@@ -60,7 +60,7 @@ func compare(t *testing.T, script string, o suite.Options) (res *suite.Result, s
 	silent, loud := filepath.Join(dir, "silent"), filepath.Join(dir, "loud")
 	one := filepath.Join(dir, "one.txtar")
 	for name, text := range map[string]string{
-		silent: "#!/bin/sh\nexit 1\n", loud: "#!/bin/sh\n" + script + "\nexit 1\n", one: "-- scenario.toml --\n-- argv --\n-p\nx\n",
+		silent: "#!/bin/sh\n", loud: "#!/bin/sh\n" + script + "\nexit 0\n", one: "-- scenario.toml --\n-- argv --\n-p\nx\n",
 	} {
 		if err := os.WriteFile(name, []byte(text), 0o700); err != nil {
 			t.Fatal(err)
