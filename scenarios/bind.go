@@ -15,6 +15,9 @@ func (p *Pattern) BindValue(v diag.Value, b *diag.Binding) {
 		b.Hintf(v, fmt.Sprintf("write { type = \"contains\", text = %q }", v.Text), "a pattern must be a table, not a string")
 		return
 	}
+	if p.bindPlain(v) {
+		return
+	}
 	kind, _ := v.Field("type")
 	if kind.Text == string(PatternNot) {
 		bindNot(p, v, b)
@@ -35,6 +38,28 @@ func (p *Pattern) BindValue(v diag.Value, b *diag.Binding) {
 		return // told
 	}
 	checkKeys(v, b, "a pattern of type `"+string(p.Type)+"`", tagged{required: keys, others: []string{"text", "pattern", "patterns"}})
+}
+
+// bindPlain reads the pattern that nearly all rules have, a type and its text, and
+// reports whether v is one. It does without reflection: scenarios have thousands.
+func (p *Pattern) bindPlain(v diag.Value) bool {
+	if v.Kind != diag.Table {
+		return false
+	}
+	fields := v.Fields()
+	if len(fields) != 2 || fields[0].Key != "type" || fields[0].Value.Kind != diag.String || fields[1].Value.Kind != diag.String {
+		return false
+	}
+	kind, text := PatternType(fields[0].Value.Text), fields[1].Value.Text
+	switch {
+	case (kind == PatternExact || kind == PatternContains) && fields[1].Key == "text":
+		p.Type, p.Text = kind, text
+	case (kind == PatternRegex || kind == PatternGlob) && fields[1].Key == "pattern":
+		p.Type, p.Pattern = kind, text
+	default:
+		return false
+	}
+	return true
 }
 
 // bindNot reads the one type whose `pattern` is a pattern.

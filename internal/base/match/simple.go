@@ -6,7 +6,7 @@ import (
 )
 
 // simpleScan reads a regular expression made only of ASCII literals, `.`,
-// \w \d \s, anchors, groups, alternatives and single quantifiers. Such an
+// \w \d \s, classes, anchors, groups, alternatives and single quantifiers. Such an
 // expression is valid for sure, and scenarios with thousands of them load
 // without parsing each.
 type simpleScan struct {
@@ -56,6 +56,8 @@ func (s *simpleScan) step() bool {
 	switch c {
 	case '\\':
 		return s.escape()
+	case '[':
+		return s.class()
 	case '.':
 		s.atom = true
 	case '^', '$':
@@ -120,6 +122,41 @@ func (s *simpleScan) escape() bool {
 	}
 	s.at += 2
 	return true
+}
+
+// class reads "[a-z_]" or "[^…]" of letters, digits, ranges of them, and some
+// characters that mean nothing else in a class.
+func (s *simpleScan) class() bool {
+	at := s.at + 1
+	if at < len(s.expr) && s.expr[at] == '^' {
+		at++
+	}
+	first := at
+	for at < len(s.expr) && s.expr[at] != ']' {
+		c := s.expr[at]
+		if !isAlphanumeric(c) && strings.IndexByte("_ .,:;/@#%+", c) < 0 {
+			return false
+		}
+		at++
+		if at+1 >= len(s.expr) || s.expr[at] != '-' {
+			continue
+		}
+		if last := s.expr[at+1]; !isAlphanumeric(c) || !isAlphanumeric(last) || last < c {
+			return false
+		}
+		at += 2
+	}
+	if at == first || at >= len(s.expr) {
+		return false
+	}
+	s.at = at + 1
+	s.atom = true
+	return true
+}
+
+func isAlphanumeric(c byte) bool {
+	lower := c | 0x20
+	return '0' <= c && c <= '9' || 'a' <= lower && lower <= 'z'
 }
 
 // open reads "(", "(?:" or "(?P<name>".
