@@ -44,10 +44,14 @@ func Open(o Options) (*Transcript, error) {
 	o.Version = cmp.Or(o.Version, "2.1.329")
 	o.Entrypoint = cmp.Or(o.Entrypoint, "sdk-cli")
 	o.Project = cmp.Or(o.Project, o.CWD)
-	for _, dir := range []*string{&o.CWD, &o.Project} {
-		if path, err := filepath.EvalSymlinks(*dir); err == nil {
-			*dir = path
-		}
+	given := o.CWD
+	if path, err := filepath.EvalSymlinks(o.CWD); err == nil {
+		o.CWD = path
+	}
+	if o.Project == given { // in most runs: each directory on the way is looked at once
+		o.Project = o.CWD
+	} else if path, err := filepath.EvalSymlinks(o.Project); err == nil {
+		o.Project = path
 	}
 	th := &thread{opts: o, writer: writer{off: o.NoPersist, onLine: o.OnLine}}
 	s := &Transcript{th: th, rec: newRecorder(th)}

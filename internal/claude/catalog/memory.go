@@ -59,8 +59,7 @@ func Memories(o MemoryOptions) []Memory {
 	for _, dir := range downTo(o.CWD) {
 		if o.Project {
 			r.read(Memory{Path: filepath.Join(dir, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
-			r.read(Memory{Path: filepath.Join(dir, ".claude", "CLAUDE.md"), Type: "Project", Base: dir}, 0)
-			r.rules(filepath.Join(dir, ".claude", "rules"), "Project", dir)
+			r.project(filepath.Join(dir, ".claude"), dir)
 		}
 		if o.Local {
 			r.read(Memory{Path: filepath.Join(dir, "CLAUDE.local.md"), Type: "Local", Base: dir}, 0)
@@ -91,6 +90,15 @@ func Reached(o MemoryOptions, file string, known map[string]bool) []Memory {
 		r.projectRules(o, dir)
 	}
 	return r.found
+}
+
+// project reads what the directory .claude of dir holds, which most do not have.
+func (r *memoryReader) project(dotClaude, dir string) {
+	if _, err := os.Stat(dotClaude); err != nil {
+		return
+	}
+	r.read(Memory{Path: filepath.Join(dotClaude, "CLAUDE.md"), Type: "Project", Base: dir}, 0)
+	r.rules(filepath.Join(dotClaude, "rules"), "Project", dir)
 }
 
 // directory reads what counts in a directory that was not reached before,
