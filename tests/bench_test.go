@@ -89,17 +89,26 @@ func BenchmarkCall(b *testing.B) {
 func BenchmarkRules(b *testing.B) {
 	bin := build(b, root, "./cmd/claudeless")
 	run := lab{b, b.TempDir()}
-	few, many := run.write("few.toml", rules(10)), run.write("many.toml", rules(10_000))
-	for b.Loop() {
-		var short, long []float64
-		for range rounds {
-			d, _ := run.exec(nil, bin, "-p", "last", "--scenario", few)
-			short = append(short, d)
-			d, _ = run.exec(nil, bin, "-p", "last", "--scenario", many)
-			long = append(long, d)
-		}
-		b.ReportMetric(median(long)/median(short), "×10-rules")
-		b.ReportMetric(median(long)*1e3, "ms")
+	patterns := map[string]string{
+		"contains": `{ type = "contains", text = "needle %d" }`,
+		"regex":    `{ type = "regex", pattern = '^needle (?P<n>%d) [a-z]+ (on|off)$' }`,
+	}
+	for _, kind := range []string{"contains", "regex"} {
+		pattern := patterns[kind]
+		few, many := run.write(kind+"-few.toml", rules(10, pattern)), run.write(kind+"-many.toml", rules(10_000, pattern))
+		b.Run(kind, func(b *testing.B) {
+			for b.Loop() {
+				var short, long []float64
+				for range rounds {
+					d, _ := run.exec(nil, bin, "-p", "last", "--scenario", few)
+					short = append(short, d)
+					d, _ = run.exec(nil, bin, "-p", "last", "--scenario", many)
+					long = append(long, d)
+				}
+				b.ReportMetric(median(long)/median(short), "×10-rules")
+				b.ReportMetric(median(long)*1e3, "ms")
+			}
+		})
 	}
 }
 
@@ -228,10 +237,12 @@ func calling(n int) string {
 }
 
 // rules is a scenario of n rules of which the last one matches.
-func rules(n int) string {
+// rules are n of them; the last one answers "last", the others have a pattern with
+// a number in it.
+func rules(n int, pattern string) string {
 	var s strings.Builder
 	for i := range n - 1 {
-		fmt.Fprintf(&s, "[[responses]]\npattern = { type = \"contains\", text = \"needle %d\" }\nresponse = \"no\"\n", i)
+		fmt.Fprintf(&s, "[[responses]]\npattern = "+pattern+"\nresponse = \"no\"\n", i)
 	}
 	s.WriteString("[[responses]]\npattern = { type = \"exact\", text = \"last\" }\nresponse = \"yes\"\n")
 	return s.String()
