@@ -148,7 +148,7 @@ var packageTable = []row{
 	{7, "cmd/claudeless", "main: one statement", "internal/cli"},
 	{6, "tests/soak", "minutes of load on the binary, watched from outside: memory, files, processes that stay", ""},
 	{6, "tests/interop", "programs of the Agent SDKs and of the older breakpoint protocol, against the binary", ""},
-	{6, "tests", "the binary from outside, and the rules of the tree", "internal/cli internal/claude/flags internal/parity"},
+	{6, "tests", "the binary from outside, and the rules of the tree", "internal/cli internal/claude/flags internal/parity internal/base/diag"},
 }
 
 // thirdParty says where each foreign module may be imported, and why only

@@ -52,6 +52,9 @@ func dispatch(ctx context.Context, s *process.System) error {
 			return run(ctx, s, words[1:])
 		}
 	}
+	if lacksSeparator(s, words) {
+		return process.Hinted(`exec needs "--" before the command that it runs`, "as in: "+s.Name()+" exec -s FILE -- claude -p PROMPT")
+	}
 	f, err := flags.Parse(s, process.Words(words))
 	if near := misspelledCommand(s, words, err != nil); near != "" {
 		return process.Hinted(fmt.Sprintf("unknown command %q", words[0]),
@@ -82,6 +85,15 @@ func asksPrint(words []string) bool {
 		words = words[:end]
 	}
 	return slices.Contains(words, "-p") || slices.Contains(words, "--print")
+}
+
+// lacksSeparator reports whether the words are an exec command whose "--" is missing. The -p of the command that exec
+// would run makes them look like a prompt.
+func lacksSeparator(s *process.System, words []string) bool {
+	if len(words) < 2 || words[0] != "exec" || slices.Contains(words, "--") || command(s, "exec") == nil {
+		return false
+	}
+	return asksPrint(words) && (words[1] == "-s" || slices.Contains(words, "claude"))
 }
 
 // misspelledCommand returns the command of ours that the first word nearly is; empty means that the words are a prompt.

@@ -111,8 +111,12 @@ func (r *Report) WriteText(w io.Writer) error {
 		r.table(&b)
 		r.surfaces(&b)
 	}
-	fmt.Fprintf(&b, "%d cases, %d same, %d known, %d differ, %d not comparable",
-		len(r.Cases), r.Count(Same), r.Count(Excused), r.Count(Differs), r.Count(NotComparable))
+	noun := "cases"
+	if len(r.Cases) == 1 {
+		noun = "case"
+	}
+	fmt.Fprintf(&b, "%d %s, %d same, %d known, %d differ, %d not comparable",
+		len(r.Cases), noun, r.Count(Same), r.Count(Excused), r.Count(Differs), r.Count(NotComparable))
 	if n := r.Count(NotCompared); n > 0 {
 		fmt.Fprintf(&b, ", %d not compared", n)
 	}

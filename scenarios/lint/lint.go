@@ -127,11 +127,25 @@ func (l *linter) rules() {
 		case strings.TrimSpace(r.When) == "false":
 			l.say(p.in("when"), 0, "", NeverAnswers+": its condition is false")
 		}
+		l.backspaces(p.in("pattern"), &r.Pattern)
 		l.answer(p, groupsOf(&r.Pattern), answer{r.When, r.Response, r.Failure})
 		for t := range r.Turns {
 			turn := &r.Turns[t]
 			l.answer(p.in("turns", t), groupsOf(&turn.Expect), answer{turn.When, turn.Response, turn.Failure})
 		}
+	}
+}
+
+// backspaces warns of a pattern with the control character that "\b" is in a basic TOML string.
+func (l *linter) backspaces(p place, pattern *scenarios.Pattern) {
+	if strings.Contains(pattern.Text+pattern.Pattern, "\b") {
+		l.say(p, 0, `write '\b' in single quotes, or "\\b", for a word boundary`, `the pattern contains a backspace: "\b" in double quotes is one`)
+	}
+	for i := range pattern.Patterns {
+		l.backspaces(p, &pattern.Patterns[i])
+	}
+	if pattern.Not != nil {
+		l.backspaces(p, pattern.Not)
 	}
 }
 

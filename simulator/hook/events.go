@@ -23,18 +23,6 @@ func unseen(event string) bool {
 // decides names the events whose hooks give a permission decision.
 func decides(event string) bool { return event == "PreToolUse" || event == "PreModelSwitch" }
 
-// canBlock names the events whose hooks can refuse or give feedback; for the
-// others exit status 2 is an error like any other.
-func canBlock(event string) bool {
-	switch event {
-	case "PreToolUse", "PostToolUse", "PostToolUseFailure", "PostToolBatch", "PermissionRequest",
-		"UserPromptSubmit", "UserPromptExpansion", "Stop", "SubagentStop", "PreCompact", "PreModelSwitch",
-		"ConfigChange", "TeammateIdle", "TaskCreated", "TaskCompleted", "Elicitation", "ElicitationResult", "WorktreeCreate":
-		return true
-	}
-	return false
-}
-
 // takesPlainText names the events for which printed text that is no JSON is
 // context for the model.
 func takesPlainText(event string) bool {

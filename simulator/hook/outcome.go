@@ -104,7 +104,7 @@ func merge(c *call, answers []answer) Outcome {
 // block notes that a hook refused; bare is the reason as it was given, empty
 // when none was.
 func (o *Outcome) block(c *call, a *answer, reason, bare string) {
-	if !canBlock(c.event) {
+	if !protocol.HookCanBlock(c.event) {
 		o.ended(c, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: reason}, protocol.Field{Key: "stdout", Value: ""},
 			protocol.Field{Key: "exitCode", Value: exitBlock}, protocol.Field{Key: "command", Value: a.entry.shown()})
 		return
@@ -344,7 +344,7 @@ func (o *Outcome) mustBlock(c *call, a *answer) {
 		o.refusePrompt(c, reason, "", protocol.PromptOutcome{Kind: "no_verdict", NoVerdict: kind, Reason: short})
 		return
 	}
-	if canBlock(c.event) {
+	if protocol.HookCanBlock(c.event) {
 		o.block(c, a, reason, reason)
 	}
 }

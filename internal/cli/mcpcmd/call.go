@@ -1,6 +1,7 @@
 package mcpcmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -17,13 +18,29 @@ import (
 type callCmd struct {
 	clientFlags
 	Timeout time.Duration `name:"timeout" placeholder:"D" help:"Longest silence of the server during the call (default: the server's own time-out)"`
-	Server  string        `arg:"" help:"Name of the server"`
-	Tool    string        `arg:"" help:"Name of the tool, without the server prefix"`
+	Server  string        `arg:"" help:"Name of the server, or SERVER/TOOL"`
+	Tool    string        `arg:"" optional:"" help:"Name of the tool, without the server prefix"`
 	Input   string        `arg:"" optional:"" name:"json" default:"{}" help:"Arguments as a JSON object (- to read them from stdin)"`
+}
+
+// splitName reads SERVER/TOOL, the way scenarios write a call: the word after it is the input.
+func (c *callCmd) splitName(o *Options) error {
+	server, tool, found := strings.Cut(c.Server, "/")
+	isInput := c.Tool == "" || c.Tool == "-" || strings.HasPrefix(strings.TrimSpace(c.Tool), "{")
+	if found && isInput {
+		c.Server, c.Tool, c.Input = server, tool, cmp.Or(c.Tool, c.Input)
+	}
+	if c.Tool == "" {
+		return &UsageError{Text: "no tool is given for the server " + c.Server, Hint: `as in: ` + o.Name + ` mcp call server tool '{"key": "value"}'`}
+	}
+	return nil
 }
 
 // Run prints the result, and fails when the tool says that it did.
 func (c *callCmd) Run(ctx context.Context, o *Options) error {
+	if err := c.splitName(o); err != nil {
+		return err
+	}
 	input := []byte(c.Input)
 	if c.Input == "-" {
 		var err error

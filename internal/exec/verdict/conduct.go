@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // conduct finds what callers do wrong, as far as it can be seen for certain: a
@@ -111,15 +113,10 @@ func (l *findings) hooks(p *process) {
 		case kind == "hook_cancelled":
 			l.add(p, "C16", levelWarn, "the hook "+name+" was slower than its time-out and was ended",
 				"make the hook faster, or give it a longer `timeout`")
-		case kind == "hook_non_blocking_error" && code == 1 && blocks(event):
+		case kind == "hook_non_blocking_error" && code == 1 && protocol.HookCanBlock(event):
 			l.add(p, "C16", levelWarn, "the hook "+name+" exited with 1 and blocked nothing", advice)
 		}
 	}
-}
-
-// blocks tells of an event that its hooks can forbid something.
-func blocks(event string) bool {
-	return slices.Contains([]string{"PreToolUse", "UserPromptSubmit", "Stop", "SubagentStop", "PreCompact"}, event)
 }
 
 const (

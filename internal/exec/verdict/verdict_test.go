@@ -128,6 +128,7 @@ func TestConduct(t *testing.T) {
 		{"C13 inside another session", strings.Replace(setup, `"ppid":9`, `"ppid":9,"leaks":["CLAUDECODE"]`, 1) + turn + closed, []string{"C13 warn"}},
 		{"C16 a slow hook", hook(`{"type":"hook_cancelled","hookName":"PreToolUse:Bash","hookEvent":"PreToolUse"}`), []string{"C16 warn"}},
 		{"C16 a hook that fails", hook(`{"type":"hook_non_blocking_error","hookName":"PreToolUse:Bash","hookEvent":"PreToolUse","exitCode":1}`), []string{"C16 warn"}},
+		{"C16 a hook of a later event fails", hook(`{"type":"hook_non_blocking_error","hookName":"TaskCompleted","hookEvent":"TaskCompleted","exitCode":1}`), []string{"C16 warn"}},
 		{"C16 a hook that fails where nothing can be blocked", hook(`{"type":"hook_non_blocking_error","hookName":"SessionEnd","hookEvent":"SessionEnd","exitCode":1}`), nil},
 		{"C16 a hook that blocks", hook(`{"type":"hook_blocking_error","hookName":"PreToolUse:Bash","hookEvent":"PreToolUse"}`), nil},
 	} {
