@@ -50,6 +50,7 @@ func TestStrictness(t *testing.T) {
 		{"S02", "a default response", "", setup + turn + closed, false},
 		{"S03", "a tool that is not there", "", setup + turn + fmt.Sprintf(call, "Write", `,"unknown":true`) + closed, true},
 		{"S03", "one that is expected all the same", expects, setup + turn + fmt.Sprintf(call, "Write", `,"unknown":true`) + closed, false},
+		{"S04", "one that was allowed", "", setup + turn + strings.Replace(fmt.Sprintf(denied, "mode"), "reject", "accept", 1) + fmt.Sprintf(call, "Write", "") + closed, false},
 		{"S04", "a denied call", "", setup + turn + fmt.Sprintf(denied, "mode") + fmt.Sprintf(call, "Write", "") + closed, true},
 		{"S04", "one that a rule denies", "", setup + turn + fmt.Sprintf(denied, "rule") + fmt.Sprintf(call, "Write", "") + closed, false},
 		{"S04", "one that is expected", expects, setup + turn + fmt.Sprintf(denied, "mode") + fmt.Sprintf(call, "Write", "") + closed, false},
