@@ -36,7 +36,7 @@ npm_() {
   npm install --silent --no-audit --no-fund --omit=peer --cache "$cache/npm" "./$main" "./$own" vitest@3.2.4 jest@30.5.2 @anthropic-ai/sdk@1.12.0 \
     @anthropic-ai/claude-agent-sdk@0.3.330 @agentclientprotocol/claude-agent-acp@0.101.0
   mkdir test && for t in scripted conformance; do
-    sed 's#"\.\./dist/index\.js"#"claudeless"#; s#"\.\./dist/node-test\.js"#"claudeless/node-test"#; s#"\.\./dist/matchers\.js"#"../node_modules/claudeless/dist/matchers.js"#' \
+    sed 's#"\.\./dist/index\.js"#"claudeless"#g; s#"\.\./dist/node-test\.js"#"claudeless/node-test"#; s#"\.\./dist/matchers\.js"#"../node_modules/claudeless/dist/matchers.js"#' \
       "$here/npm/test/$t.test.mjs" > "test/$t.test.mjs"
   done
   CONFORMANCE_SCRIPTS=$here/conformance/scripts.json env -u CLAUDELESS_BIN node --test test/

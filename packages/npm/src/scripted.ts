@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { findBinary, findClaude } from "./binary.js";
 import { calls, entries, tools, type Call, type Entry, type ToolRun } from "./journal.js";
+import { trapURL } from "./trap.js";
 import { messages, patternOf, scenario, type Place, type Rule, type Step } from "./steps.js";
 
 export interface ScriptedClaudeOptions {
@@ -45,8 +46,29 @@ export const open = new Set<ScriptedClaude>();
 export async function scriptedClaude(script?: string | ReadonlyArray<Step>, options: ScriptedClaudeOptions = {}): Promise<ScriptedClaude> {
   const claude = new ScriptedClaude(script, options, caller());
   if (options.file !== undefined) await claude.check();
+  if (process.env["VITEST"]) await atTestEnd(claude);
   return claude;
 }
+
+/** Under vitest, which ends its workers without an exit: a claude that is open when its test has finished fails the test. */
+async function atTestEnd(claude: ScriptedClaude): Promise<void> {
+  try {
+    const { onTestFinished } = await import("vitest");
+    onTestFinished(async () => {
+      if (open.has(claude)) throw await claude.forgotten();
+    });
+  } catch {
+    // no test runs: a hook of the suite has made it, and closes it
+  }
+}
+
+process.on("exit", () => {
+  for (const claude of [...open]) {
+    console.error(`claudeless: error: ${claude.neverClosed}`);
+    process.exitCode = 1;
+    claude.close();
+  }
+});
 
 export class ScriptedClaude implements AsyncDisposable {
   /** The private directory; it goes with `close`. */
@@ -106,7 +128,7 @@ export class ScriptedClaude implements AsyncDisposable {
       PATH: join(this.directory, "bin") + delimiter + (process.env["PATH"] ?? ""),
       CLAUDE_CONFIG_DIR: join(this.directory, "config"),
       ANTHROPIC_API_KEY: `claudeless-canary-${basename(this.directory)}`,
-      ANTHROPIC_BASE_URL: this.#url ?? "http://127.0.0.1:9", // nobody listens there
+      ANTHROPIC_BASE_URL: this.#url ?? `${trapURL()}/${basename(this.directory)}`, // refuses whoever is not ours
       CLAUDELESS_GATES: this.#gates,
       CLAUDELESS_RUN: this.#run,
     };
@@ -215,6 +237,18 @@ export class ScriptedClaude implements AsyncDisposable {
     } finally {
       this.close();
     }
+  }
+
+  /** What is said of a claude that nobody has closed. */
+  get neverClosed(): string {
+    return `${this.#placeOf(0)}this scripted claude was never closed: use \`await using\`, or import "claudeless/vitest", "/jest" or "/node-test"`;
+  }
+
+  /** Closes a claude that nobody has closed, and says all that is wrong. */
+  async forgotten(): Promise<ClaudelessError> {
+    const found = await this.problems().catch((error: Error) => [error.message]);
+    this.close();
+    return new ClaudelessError([this.neverClosed, ...found], this.#place);
   }
 
   /** Rejects when the scenario's file has mistakes, and shows them as `claudeless check` does. */

@@ -1,6 +1,6 @@
 // scriptedClaude, as tests use it. `npm test` wants CLAUDELESS_BIN or a platform package.
 import assert from "node:assert/strict";
-import { execFile, spawn } from "node:child_process";
+import { execFile, spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -137,4 +137,20 @@ test("mistakes of a script point at the test", async () => {
     assert.match(error.stack, /\n {4}at .*scripted\.test\.mjs:\d+:\d+$/);
     return true;
   });
+});
+
+test("never closed", () => {
+  const index = new URL(import.meta.resolve("../dist/index.js"));
+  const program = `import { scriptedClaude } from ${JSON.stringify(index.href)}; await scriptedClaude("x");`;
+  const { status, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", program], { encoding: "utf8", env: { ...process.env, NODE_TEST_CONTEXT: "" } });
+  assert.equal(status, 1);
+  assert.match(stderr, /this scripted claude was never closed/);
+});
+
+test("a claude of others is refused at once", async () => {
+  const claude = await scriptedClaude();
+  const answer = await fetch(`${claude.env.ANTHROPIC_BASE_URL}/v1/messages`, { method: "POST", headers: { "user-agent": "claude-cli/2.1.329" }, body: "{}" });
+  assert.equal(answer.status, 403);
+  assert.match((await answer.json()).error.message, /claude\.options\(/);
+  await assert.rejects(claude[Symbol.asyncDispose](), /a real claude was started instead of this one: claude-cli\/2\.1\.329 \[G01\]/);
 });

@@ -161,3 +161,46 @@ def test_a_claude_of_ours_is_no_real_one(pytester: pytest.Pytester, monkeypatch:
         """
     )
     pytester.runpytest_subprocess("-q").assert_outcomes(passed=1, skipped=1)
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "1"]])
+def test_never_closed_fails_the_run(pytester: pytest.Pytester, workers: list[str]) -> None:
+    pytester.makepyfile(
+        """
+        import subprocess
+        from claudeless import ScriptedClaude
+
+        def test_forgotten():
+            claude = ScriptedClaude(["hi"])
+            subprocess.run([claude.path, "-p", "x"], env=claude.env, stdin=subprocess.DEVNULL)
+        """
+    )
+    result = pytester.runpytest_subprocess("-q", *workers)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*test_never_closed_fails_the_run.py:5: this ScriptedClaude was never closed*"])
+
+
+def test_never_closed_fails_a_program(pytester: pytest.Pytester) -> None:
+    file = pytester.makepyfile(program="import claudeless\nclaude = claudeless.ScriptedClaude(['hi'])\nclaude.path\n")
+    result = pytester.runpython(file)
+    assert result.ret == 1
+    result.stderr.fnmatch_lines(["*program.py:2: this ScriptedClaude was never closed*"])
+
+
+def test_a_claude_of_others_is_refused_at_once(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import json, os, urllib.request, urllib.error
+
+        def test_bundled(claude):
+            request = urllib.request.Request(os.environ["ANTHROPIC_BASE_URL"] + "/v1/messages", b"{}", {"User-Agent": "claude-cli/2.1.329"})
+            try:
+                urllib.request.urlopen(request, timeout=5)
+            except urllib.error.HTTPError as error:
+                assert error.code == 403
+                assert "claude.options(" in json.load(error)["error"]["message"]
+        """
+    )
+    result = pytester.runpytest_subprocess("-q")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["*a real claude was started instead of this one: claude-cli/2.1.329 [[]G01]*", "*claude.options(*"])

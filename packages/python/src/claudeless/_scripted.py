@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import json
 import os
 import re
@@ -16,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Mapping, Sequence
 
-from . import _binary, _journal, _steps
+from . import _binary, _journal, _steps, _trap
 from ._journal import Call
 from ._steps import Rule, Step
 
@@ -124,7 +125,7 @@ class ScriptedClaude:
             "PATH": str(d / "bin") + os.pathsep + os.environ.get("PATH", os.defpath),
             "CLAUDE_CONFIG_DIR": str(d / "config"),
             "ANTHROPIC_API_KEY": "claudeless-canary-" + d.name,
-            "ANTHROPIC_BASE_URL": self._url or "http://127.0.0.1:9",  # nobody listens there
+            "ANTHROPIC_BASE_URL": self._url or f"{_trap.url()}/{d.name}",  # refuses whoever is not ours
             "CLAUDELESS_CAPTURE": str(self._journal),
             "CLAUDELESS_SCENARIO": str(self._scenario),
             "CLAUDELESS_EXPECT": "defer",
@@ -226,12 +227,14 @@ class ScriptedClaude:
 
     def close(self) -> None:
         """Ends the server and removes the directory. `calls` and `tools` can still be read."""
+        open_claudes.pop(id(self), None)
         if self._server is not None:
             self._server.terminate()
             self._server.wait(timeout=10)
             self._server = None
         if self._dir is not None:
             self._keep()
+            _trap.journals.pop(self._dir.name, None)
             shutil.rmtree(self._dir, ignore_errors=True)
         if self._guard is not None:
             self._guard.communicate()
@@ -246,6 +249,8 @@ class ScriptedClaude:
         claude = binary if self._lane == "fake" else real_claude()
         self._dir = Path(tempfile.mkdtemp(prefix="claudeless-"))
         self._guard = _guard(self._dir)
+        open_claudes[id(self)] = self
+        _trap.journals[self._dir.name] = self._dir / "journal.jsonl"
         for name in ("bin", "config"):
             (self._dir / name).mkdir()
         link = self._dir / "bin" / ("claude.exe" if sys.platform == "win32" else "claude")
@@ -357,6 +362,35 @@ class ScriptedClaude:
     def _place_of(self, line: int) -> str:
         file, number = self._places.get(line) or self._place
         return f"{os.path.relpath(file) if file else 'script'}:{number}: "
+
+
+open_claudes: dict[int, ScriptedClaude] = {}
+"""The claudes that have a directory and were not closed."""
+
+
+def close_forgotten() -> list[str]:
+    """Closes the claudes that nobody has closed, and says what is wrong with each."""
+    texts = []
+    for claude in list(open_claudes.values()):
+        file, line = claude._place
+        text = f"{os.path.relpath(file)}:{line}: this ScriptedClaude was never closed: use it in a `with` block, or as the fixture `claude`"
+        try:
+            text = "\n".join(filter(None, [text, claude.complaint()]))
+        except (ScenarioError, OSError) as error:
+            text += f"\n{error}"
+        finally:
+            claude.close()
+        texts.append(text)
+    return texts
+
+
+@atexit.register
+def _fail_forgotten() -> None:
+    """Fails a program that ends with an open claude; pytest has looked before."""
+    if texts := close_forgotten():
+        print("claudeless: error: " + "\n".join(texts), file=sys.stderr, flush=True)
+        sys.stdout.flush()
+        os._exit(1)
 
 
 class ScenarioError(AssertionError):

@@ -8,7 +8,7 @@ from typing import Any, Generator, Iterator
 
 import pytest
 
-from ._scripted import LANES, RealClaudeNotFound, ScenarioError, ScriptedClaude, real_claude
+from ._scripted import LANES, RealClaudeNotFound, ScenarioError, ScriptedClaude, close_forgotten, real_claude
 
 VARIABLES_OF_SESSIONS = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN")
 
@@ -85,6 +85,32 @@ def _claudeless_lane(request: pytest.FixtureRequest) -> str:
         except RealClaudeNotFound as error:
             pytest.skip(str(error))
     return lane
+
+
+FORGOTTEN = pytest.StashKey[list[str]]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A claude that was never closed was never judged: it fails the run."""
+    texts = session.config.stash.setdefault(FORGOTTEN, [])
+    texts += close_forgotten()
+    if (output := getattr(session.config, "workeroutput", None)) is not None:  # of pytest-xdist
+        output["claudeless"] = texts
+    elif texts and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """What a worker of pytest-xdist has found."""
+    node.config.stash.setdefault(FORGOTTEN, []).extend((getattr(node, "workeroutput", None) or {}).get("claudeless", []))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    for text in config.stash.get(FORGOTTEN, []):
+        terminalreporter.section("claudeless", red=True)
+        terminalreporter.line(text)
 
 
 def judge(scripted: ScriptedClaude) -> None:
