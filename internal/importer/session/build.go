@@ -261,7 +261,7 @@ func (s *set) sessions() ([]*Session, error) {
 			return nil, fmt.Errorf("%w: this journal is that of an API, which has the requests only; import the transcript of that claude, or what `claudeless serve --record` keeps", ErrNothing)
 		}
 		if len(s.damaged) > 0 {
-			return nil, fmt.Errorf("%w: %s", ErrNothing, s.damaged[0])
+			return nil, fmt.Errorf("%w: %s", ErrNothing, &s.damaged[0])
 		}
 		return nil, ErrNothing
 	}

@@ -75,10 +75,10 @@ func (d *Damage) add(e *Error) {
 }
 
 // String tells how many lines are left out, and why.
-func (d Damage) String() string {
+func (d *Damage) String() string {
 	switch {
 	case d.Lines == 1 && d.Last:
-		return d.First.Place.String() + ": the last line was cut off and is left out"
+		return d.First.String() + ": the last line was cut off and is left out"
 	case d.Lines == 1:
 		return d.First.Error() + "; the line is left out"
 	default:
