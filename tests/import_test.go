@@ -23,6 +23,7 @@ type row struct {
 
 var packageTable = []row{
 	{0, "simulator/protocol", "the types of everything that crosses the process boundary; JSON tags, no behaviour", "internal/base/plainjson"},
+	{0, "docs/parity", "the list of known differences, for the binary", ""},
 	{0, "internal/base/match", "compiled matchers for text and JSON", ""},
 	{0, "internal/base/diag", "diagnostics with positions; key → line index of a file; nearest names", ""},
 	{0, "internal/base/proc", "start, drain and stop child processes, each in a group of its own", ""},
@@ -120,7 +121,7 @@ var packageTable = []row{
 	{3, "internal/exec/supervise", "the edge of one process that runs as claude: its journal, its fault, its strictness", "internal/base/argv internal/exec/procio internal/record/journal internal/base/proc internal/base/process internal/exec/verdict"},
 	{4, "internal/cli/execcmd", "the commands around a program under test: exec, shim, verify, journal, gates", "docs/schema internal/exec/scaffold internal/exec/gate internal/exec/runner internal/record/journal internal/base/process internal/exec/verdict internal/exec/supervise executor/builtin"},
 	{0, "internal/base/tomltext", "TOML written for people", ""},
-	{1, "internal/parity", "what two runs did, made comparable", "internal/base/diag internal/base/junit internal/base/ordered internal/base/plainjson"},
+	{1, "internal/parity", "what two runs did, made comparable", "docs/parity internal/base/diag internal/base/junit internal/base/ordered internal/base/plainjson"},
 	{2, "internal/importer/session", "real sessions read: transcripts, stream-json logs, journals, tapes become one form", "internal/record/journal internal/api/history internal/base/shellcmd"},
 	{2, "internal/api/recorder", "requests passed on to a Messages API and journaled", "internal/record/journal"},
 	{2, "internal/importer/kit", "files written together or not at all, looked through for secrets", "internal/base/proc internal/record/redact"},

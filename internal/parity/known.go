@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	list "github.com/claudeless/claudeless/docs/parity"
 	"github.com/claudeless/claudeless/internal/base/diag"
 )
 
@@ -56,12 +57,20 @@ type KnownFile struct {
 	name string
 }
 
-// LoadKnown reads a file of known differences. One that is not there holds none.
+// DefaultKnown is the file of known differences of this repository. Elsewhere the
+// list that is part of the binary takes its place.
+const DefaultKnown = "docs/parity/known.toml"
+
+// LoadKnown reads a file of known differences. One that is not there holds none,
+// apart from [DefaultKnown].
 func LoadKnown(name string) (*KnownFile, error) {
 	f := &KnownFile{name: name}
 	src, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return f, nil
+		if name != DefaultKnown {
+			return f, nil
+		}
+		src, err = list.Known, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the known differences: %w", err)
@@ -70,14 +79,14 @@ func LoadKnown(name string) (*KnownFile, error) {
 	if doubt := ix.Doubt(); doubt != nil {
 		return nil, diag.List{*doubt}
 	}
-	list := ix.Bind(f)
+	found := ix.Bind(f)
 	for i, k := range f.Known {
 		k.line = ix.Pos(diag.Path{"known", i}).Line
 		if strings.TrimSpace(k.Reason) == "" {
-			list = append(list, ix.At(diag.Path{"known", i}, "the entry has no reason"))
+			found = append(found, ix.At(diag.Path{"known", i}, "the entry has no reason"))
 		}
 	}
-	return f, list.Err()
+	return f, found.Err()
 }
 
 // Excuse marks the differences of a case that are known.

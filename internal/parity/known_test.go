@@ -64,3 +64,20 @@ func TestKnown(t *testing.T) {
 		})
 	}
 }
+
+// TestDefaultKnown: outside this repository the list of the binary is used, and
+// the cases of somebody else make none of its entries stale.
+func TestDefaultKnown(t *testing.T) {
+	t.Chdir(t.TempDir())
+	known, err := parity.LoadKnown(parity.DefaultKnown)
+	if err != nil || len(known.Known) == 0 {
+		t.Fatalf("got %d entries, %v", len(known.Known), err)
+	}
+	known.Excuse("mine", "mine.txtar", "2.1.329", nil)
+	if stale := known.Stale("2.1.329"); len(stale) > 0 {
+		t.Errorf("stale: %v", stale)
+	}
+	if other, err := parity.LoadKnown("other.toml"); err != nil || len(other.Known) > 0 {
+		t.Errorf("a missing file holds %d entries, %v", len(other.Known), err)
+	}
+}

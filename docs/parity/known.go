@@ -1,0 +1,10 @@
+// Package parity carries the list of known differences between the double and
+// the real CLI, so that the binary has it outside this repository too.
+package parity
+
+import _ "embed"
+
+// Known is the text of known.toml.
+//
+//go:embed known.toml
+var Known []byte // constant: only read
