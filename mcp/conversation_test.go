@@ -2,6 +2,8 @@ package mcp
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
 	"fmt"
 	"net/http/httptest"
 	"os"
@@ -89,12 +91,20 @@ func (c *conversation) play(t *testing.T) string {
 		switch key {
 		case "negotiation":
 			o.Negotiation = Negotiation(value)
-		case "timeout":
+		case "timeout", "call-timeout":
 			d, err := time.ParseDuration(value)
 			if err != nil {
 				t.Fatal(err)
 			}
-			o.ConnectTimeout = d
+			if key == "timeout" {
+				o.ConnectTimeout = d
+			} else {
+				o.ToolTimeout = d
+			}
+		case "sample":
+			o.Sample = func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+				return json.RawMessage(value), nil
+			}
 		case "call":
 			calls = append(calls, value)
 		default:

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -185,8 +186,8 @@ func (l *link) exchange(ctx context.Context, req transport.JSONRPCRequest) (json
 	}
 	switch {
 	case err != nil:
-		if ctx.Err() != nil && l.cancellable(req.Method) {
-			l.cancel(ctx, req.ID)
+		if ctx.Err() != nil && l.cancellable(ctx, req.Method) {
+			l.cancel(ctx, req)
 		}
 		if strings.HasSuffix(err.Error(), streamEnded) {
 			err = errNoAnswer
@@ -207,8 +208,11 @@ func (l *link) exchange(ctx context.Context, req transport.JSONRPCRequest) (json
 
 // cancellable reports whether the server is told that nobody waits for a
 // request any more. In the newer era the end of a request over HTTP says so.
-func (l *link) cancellable(method string) bool {
-	if slices.Contains([]wire.MCPMethod{wire.MethodInitialize, wire.MethodServerDiscover, wire.MethodSubscriptionsListen}, wire.MCPMethod(method)) {
+func (l *link) cancellable(ctx context.Context, method string) bool {
+	if method == string(wire.MethodSubscriptionsListen) {
+		return errors.Is(context.Cause(ctx), errNotAcknowledged)
+	}
+	if method == string(wire.MethodInitialize) || method == string(wire.MethodServerDiscover) {
 		return false
 	}
 	_, remote := l.inner.(transport.HTTPConnection)
@@ -314,11 +318,14 @@ func (l *link) onlyPending() (id wire.RequestId, ok bool) {
 }
 
 // cancel tells the server that nobody waits for a request any more.
-func (l *link) cancel(ctx context.Context, id wire.RequestId) {
-	reason := context.Cause(ctx).Error()
+func (l *link) cancel(ctx context.Context, req transport.JSONRPCRequest) {
 	n := wire.JSONRPCNotification{JSONRPC: wire.JSONRPC_VERSION}
 	n.Method = string(wire.MethodNotificationCancelled)
-	n.Params.AdditionalFields = map[string]any{"requestId": id, "reason": reason}
+	n.Params.Meta = identity(req.Params)
+	n.Params.AdditionalFields = map[string]any{"requestId": req.ID}
+	if cause := context.Cause(ctx); !errors.Is(cause, errNotAcknowledged) {
+		n.Params.AdditionalFields["reason"] = cancelReason(cause)
+	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelLimit)
 	if _, local := l.inner.(*transport.Stdio); local {
 		defer stop()
@@ -329,6 +336,28 @@ func (l *link) cancel(ctx context.Context, id wire.RequestId) {
 		defer stop()
 		_ = l.SendNotification(ctx, n)
 	}()
+}
+
+// cancelReason is the reason of a cancellation, in the words of the real CLI for a
+// time-out.
+func cancelReason(cause error) string {
+	var expired *ExpiredError
+	if errors.As(cause, &expired) {
+		return "SdkError: Request timed out"
+	}
+	return cause.Error()
+}
+
+// identity is what the parameters of a request of the newer era say about the
+// client; nil = nothing.
+func identity(params any) map[string]any {
+	fields, _ := params.(map[string]json.RawMessage)
+	var meta map[string]any
+	_ = json.Unmarshal(fields["_meta"], &meta) // what is none says nothing
+	maps.DeleteFunc(meta, func(key string, _ any) bool {
+		return !slices.Contains([]string{wire.MetaKeyProtocolVersion, wire.MetaKeyClientInfo, wire.MetaKeyClientCapabilities}, key)
+	})
+	return meta
 }
 
 // SendNotification sends a notification.
