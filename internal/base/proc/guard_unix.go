@@ -17,6 +17,9 @@ const (
 	groupScript   = `read -r _; sleep 0.5; trap "" TERM; kill -TERM 0; sleep 0.5; kill -KILL 0`
 	outsideScript = `read -r _; sleep 0.5; kill -s TERM -- "-$1"; sleep 0.5; kill -s KILL -- "-$1"`
 	dirScript     = `read -r _; rm -rf -- "$1"`
+	runScript     = `read -r _; for s in TERM KILL; do
+for e in /proc/[0-9]*/environ; do grep -qsF -- "$2" "$e" && p=${e#/proc/} && kill -s $s "${p%/environ}"; done
+test $s = KILL || sleep 0.5; done 2>/dev/null; rm -rf -- "$1"`
 )
 
 // guard is a shell that does what is left to do when this program is killed
@@ -38,6 +41,10 @@ func watchOver(pgid int) guard { return newGuard(0, outsideScript, strconv.Itoa(
 
 // watchDir starts a guard of a directory, in a group of its own.
 func watchDir(dir string) guard { return newGuard(0, dirScript, dir) }
+
+// watchRun starts a guard of a directory and of the processes that have a variable, K=V,
+// in their environment: also of those that have left the group of the run.
+func watchRun(dir, variable string) guard { return newGuard(0, runScript, dir, variable) }
 
 // newGuard starts a guard in a group; 0 = a new one. A system without a shell
 // gets none: it only matters after a SIGKILL.

@@ -38,6 +38,13 @@ func host(as string, hold Command) {
 			cmd.Stdout = os.Stdout
 			_, err = follow(cmd)
 		}
+	case "run": // a process that nobody watches but the guard of its run
+		var dir *TempDir
+		if dir, err = MakeRunDir("proc-test-", "PROC_TEST_RUN"); err == nil {
+			cmd := exec.Command(hold.Path, hold.Args...)
+			cmd.Env, cmd.Stdout = append(hold.Env, "PROC_TEST_RUN="+filepath.Base(dir.Path)), os.Stdout
+			err = cmd.Start()
+		}
 	case "dir":
 		var dir *TempDir
 		if dir, err = MakeTempDir("proc-test-"); err == nil {

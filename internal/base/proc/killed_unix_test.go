@@ -25,12 +25,13 @@ func TestKilled(t *testing.T) {
 		{"job with background", "job", background},
 		{"stubborn job", "job", stubborn},
 		{"job that left something", "left job", hold + `sleep 301 & (trap "" TERM; sleep 301; sleep 301) & `},
+		{"process of a run", "run", stubborn},
 		{"command without a guard", "unguarded", hold + ready + `exec sleep 301`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if test.as == "unguarded" && runtime.GOOS != "linux" {
-				t.Skip("only Linux has death signals")
+			if (test.as == "unguarded" || test.as == "run") && runtime.GOOS != "linux" {
+				t.Skip("only Linux has death signals, and shows the environment of a process")
 			}
 			t.Parallel()
 			fifo := filepath.Join(t.TempDir(), "held")

@@ -34,7 +34,7 @@ func prepare(ctx context.Context, o Options) (*run, error) {
 	go func() { names <- RealNames(pathOf(o.System.Environ), o.Setup.Self) }() // ends by itself
 	r.key, r.names = canary(), names
 	var err error
-	if r.temp, err = proc.MakeTempDir("claudeless-exec-"); err != nil {
+	if r.temp, err = proc.MakeRunDir("claudeless-exec-", "CLAUDELESS_RUN"); err != nil {
 		return nil, fmt.Errorf("making a private directory: %w", err)
 	}
 	r.dir = r.temp.Path
