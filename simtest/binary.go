@@ -11,6 +11,6 @@ const playClaude = "CLAUDELESS_SIMTEST"
 
 func init() { //nolint:gochecknoinits // it is what makes importing the package enough
 	if os.Getenv(playClaude) != "" {
-		os.Exit(cli.Main())
+		os.Exit(cli.Main(nil))
 	}
 }

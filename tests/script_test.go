@@ -22,7 +22,7 @@ import (
 
 // TestMain lets the test binary stand in for the programs that scripts run.
 func TestMain(m *testing.M) {
-	run := func() { os.Exit(cli.Main()) }
+	run := func() { os.Exit(cli.Main(nil)) }
 	testscript.Main(m, map[string]func(){"claudeless": run, "claude": run, "mcpsrv": mcpServerMain})
 }
 

@@ -5,7 +5,8 @@ package main
 import (
 	"os"
 
+	"github.com/claudeless/claudeless/internal/base/earlysignal"
 	"github.com/claudeless/claudeless/internal/cli"
 )
 
-func main() { os.Exit(cli.Main()) }
+func main() { os.Exit(cli.Main(earlysignal.Received())) }

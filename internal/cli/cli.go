@@ -11,6 +11,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -19,8 +20,17 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/supervise"
 )
 
-// Main runs the program on the real process and returns its exit code.
-func Main() int { return Run(context.Background(), process.Real()) }
+// Main runs the program on the real process and returns its exit code. Early holds the
+// signals that came before.
+func Main(early chan os.Signal) int {
+	s := process.Real()
+	if playsClaude(s) {
+		s = s.WithEarly(early)
+	} else {
+		process.Redeliver(early) // not every command handles signals
+	}
+	return Run(context.Background(), s)
+}
 
 // Run is the whole program. It returns the exit code after everything it started has ended, except a read from Stdin that
 // never comes back.

@@ -25,11 +25,56 @@ type Fate interface {
 }
 
 // fate is that of the process we are in.
-type fate struct{}
+type fate struct {
+	// early are signals that were received before anybody asked for them; nil = none were.
+	early chan os.Signal
+}
 
-func (fate) Notify(c chan<- os.Signal, signals ...os.Signal) func() {
+// Notify implements [Fate]. The first to ask for a signal also gets those of the kind
+// that came before.
+func (f fate) Notify(c chan<- os.Signal, signals ...os.Signal) func() {
 	signal.Notify(c, signals...)
+	if f.early != nil && slices.Contains(signals, os.Signal(syscall.SIGINT)) {
+		for _, sig := range taken(f.early) {
+			select {
+			case c <- sig:
+			default: // as many wait there already as its reader can take
+			}
+		}
+	}
 	return func() { signal.Stop(c) }
+}
+
+// taken ends the receiving of signals in a channel and returns those in it.
+func taken(early chan os.Signal) []os.Signal {
+	signal.Stop(early)
+	var all []os.Signal
+	for {
+		select {
+		case sig := <-early:
+			all = append(all, sig)
+		default:
+			return all
+		}
+	}
+}
+
+// WithEarly is the system with the signals that were received in early before anybody
+// asked for them.
+func (s *System) WithEarly(early chan os.Signal) *System {
+	out := *s
+	out.Fate = fate{early}
+	return &out
+}
+
+// Redeliver gives signals that were received early the effect that they have without a
+// handler.
+func Redeliver(early chan os.Signal) {
+	for _, sig := range taken(early) {
+		if self, err := os.FindProcess(os.Getpid()); err == nil {
+			_ = self.Signal(sig) // Windows has none
+		}
+	}
 }
 
 func (fate) Parent() int { return os.Getppid() }
