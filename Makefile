@@ -1,21 +1,25 @@
 export GORACE = atexit_sleep_ms=0
-GOFUMPT  = go run mvdan.cc/gofumpt@v0.12.0
-LINT     = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
-DEADCODE = go run golang.org/x/tools/cmd/deadcode@v0.52.0
-FUZZTIME ?= 10000x
-SOAK     ?= 10m
-POLICY   = '^Test(Imports|PackageTable|Budgets|PackageDocs|NoState|DocumentSizes|MakeTargets|Links|NamedFiles|Walks|NothingLocal|Citations|Structure)$$'
+GOFUMPT   = go run mvdan.cc/gofumpt@v0.12.0
+LINT      = go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GOTESTSUM = go run gotest.tools/gotestsum@v1.13.0
+DEADCODE  = go run golang.org/x/tools/cmd/deadcode@v0.52.0
+FUZZTIME  ?= 10000x
+SOAK      ?= 10m
+TEST      = go test
+POLICY    = '^Test(Imports|PackageTable|Budgets|PackageDocs|NoState|DocumentSizes|MakeTargets|DocumentLinks|NamedFiles|Walks|NothingLocal|Citations|Structure)$$'
 
-.PHONY: help build test race lint fmt update docs fuzz bench soak policy determinism generated interop conformance parity e2e packages release ci
+.PHONY: help build test race race-full lint fmt update docs fuzz bench soak policy determinism generated interop conformance parity parity-full e2e packages release ci nightly
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-12s %s\n", $$1, $$2}' Makefile
 build: ## build bin/claudeless, static and stripped
 	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/claudeless ./cmd/claudeless
-test: ## run every test once, in random order
-	go test -shuffle=on ./...
-race: ## the same under the race detector; a package that fails without a data race gets one more run
+test: ## run every test once, in random order; ./tests first, because it takes longest
+	$(TEST) -shuffle=on -timeout 30m -parallel 4 $(SKIP) ./tests ./...
+race: ## run the packages with concurrency under the race detector; one that fails without a data race gets one more run
 	tests/race.sh
+race-full: ## run every package and script under the race detector
+	tests/race.sh ./...
 lint: ## vet, modernizers, the house linters, dead code
 	go vet ./...
 	go fix -diff ./...
@@ -28,10 +32,7 @@ update: docs ## rewrite everything that is generated, expected outputs of script
 docs: ## regenerate the reference pages and schemas
 	go generate ./...
 fuzz: ## run each fuzz target for FUZZTIME (a number of runs: a time ends now and then in a false alarm)
-	@set -e; grep -rl --include='*_test.go' '^func Fuzz' . | sort | while read -r f; do \
-	  sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' "$$f" | while read -r target; do \
-	    echo "fuzz $$(dirname "$$f") $$target"; n=$(FUZZTIME); [ $$target != FuzzRules ] || n=300x; \
-	      go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $$n "$$(dirname "$$f")"; done; done
+	FUZZTIME=$(FUZZTIME) tests/fuzz.sh
 bench: ## print the ratios of docs/performance.md, measured in one run
 	go test ./tests -run '^$$' -bench . -benchtime 1x
 soak: ## keep the binary busy for SOAK, and fail if memory, files or processes grow
@@ -49,12 +50,18 @@ generated: docs ## fail if a generated file is not the committed one
 conformance: build ## run the official MCP suite and the own tests of the Anthropic SDKs (npm, PyPI, Go, pinned, cached)
 	tests/conformance/server.sh $(CURDIR)/bin/claudeless
 	tests/conformance/run-client.sh $(CURDIR)/bin/claudeless && tests/conformance/api.sh $(CURDIR)/bin/claudeless
-parity: build ## compare the double with the real CLI on tests/parity (npm, pinned, cached); in CI a missing one fails
+parity: build ## compare a third of tests/parity with the real CLI (npm, pinned, cached); in CI a missing one fails
 	tests/parity/run.sh bin/claudeless
+parity-full: build ## compare all of tests/parity with every version of the real CLI that is claimed
+	tests/parity/run.sh bin/claudeless full
 e2e: ## run the breakpoint page in a real browser (Debian's chromium)
 	cd tests/e2e && { command -v chromium >/dev/null || { apt-get -qq update && apt-get -qq install -y chromium; }; } && go test -count=1 ./...
 packages: build ## build the packages for Python and npm as users install them, and run their tests
 	packages/check.sh bin/claudeless
 release: ## make the release archives in dist/, the same bytes every time
 	packages/release.sh dist
+ci: TEST = mkdir -p bin && $(GOTESTSUM) --format standard-quiet --jsonfile bin/tests.json --
+ci: SKIP = -skip $(POLICY)
 ci: policy lint test race determinism generated conformance interop parity packages e2e ## everything that says the same of the same tree twice, cheapest first
+	@echo "the ten slowest tests:" && $(GOTESTSUM) tool slowest --num 10 --threshold 1ms --jsonfile bin/tests.json
+nightly: race-full parity-full fuzz soak ## what takes too long for every change

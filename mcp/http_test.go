@@ -408,7 +408,7 @@ func TestHTTPHangingDelete(t *testing.T) {
 	m := start(t, Options{Servers: []ServerConfig{remote(f)}})
 	before := time.Now()
 	m.Close(context.WithoutCancel(t.Context()))
-	if took := time.Since(before); took > 2*time.Second {
+	if took := time.Since(before); took > patience {
 		t.Errorf("took %v", took)
 	}
 }
@@ -501,13 +501,13 @@ func TestHTTPRootsChange(t *testing.T) {
 	deaf.Store(true)
 	before := time.Now()
 	m.SetRoots(t.Context(), []string{"/b"})
-	if took := time.Since(before); took > time.Second {
+	if took := time.Since(before); took > patience {
 		t.Errorf("the caller waited %v", took)
 	}
 	eventually(t, 5*time.Second, func() bool { return strings.Contains(f.log(), "roots/list_changed") }, "not told")
 	before = time.Now()
 	m.Close(context.WithoutCancel(t.Context()))
-	if took := time.Since(before); took > 2500*time.Millisecond {
+	if took := time.Since(before); took > patience {
 		t.Errorf("closing took %v", took)
 	}
 }

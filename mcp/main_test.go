@@ -127,9 +127,15 @@ func onlyZombies(pgid int) bool {
 	return true
 }
 
+// patience is longer than anything takes that works, however busy the machine
+// is, and shorter than the time-outs that end what hangs.
+const patience = 30 * time.Second
+
+// eventually waits until ok holds. It waits at least patience before it fails,
+// so that limit can only lengthen the wait.
 func eventually(tb testing.TB, limit time.Duration, ok func() bool, format string, args ...any) {
 	tb.Helper()
-	deadline := time.Now().Add(limit)
+	deadline := time.Now().Add(max(limit, patience))
 	for !ok() {
 		if time.Now().After(deadline) {
 			tb.Errorf(format, args...)

@@ -44,6 +44,7 @@ type figure struct {
 }
 
 func TestBudgets(t *testing.T) {
+	t.Parallel()
 	var functions, files, params, methods, nesting []figure
 	exported, unexported := 0, 0
 	for _, s := range sources(t, parser.SkipObjectResolution) {

@@ -40,6 +40,7 @@ var (
 // TestCitations wants every fact that code cites to stand in docs/wire, and
 // every requirement that a test names.
 func TestCitations(t *testing.T) {
+	t.Parallel()
 	docs := wireDocs(t)
 	shapes := readFile(t, "tests/testdata/cli-shapes.json")
 	found := 0

@@ -89,6 +89,7 @@ func (d *debugger) ask(method, path, body string) (answer map[string]any, text s
 // at run time (C147) and left by one (C148); a clean stop leaves no process
 // (C96, C150).
 func TestDebuggerServers(t *testing.T) {
+	t.Parallel()
 	peer := startDebugger(t, nil, "--mcp-sse")
 	file := filepath.Join(t.TempDir(), "clients.json")
 	if err := os.WriteFile(file, []byte(`{"servers":{"file":{"transport":"stdio","command":"mcpsrv","env":{"TOOLS":"extra"}}}}`), 0o600); err != nil {
@@ -166,6 +167,7 @@ func (d *debugger) status(path string) int {
 // left alone (S117, S120); and without a flag not at all (S114). What one side
 // sets the other sees (S128).
 func TestDebuggerMCPFlags(t *testing.T) {
+	t.Parallel()
 	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}`
 	call := func(tool, arguments string) string {
 		return `{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"` + tool + `","arguments":` + arguments + `}}`

@@ -204,6 +204,7 @@ func (d *dialogue) end() {
 
 // Checklist rows 59 and 63: what a host does to servers that are processes.
 func TestHostServers(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	scenario := filepath.Join(dir, "s.json")
 	err := os.WriteFile(scenario, []byte(`{"responses":[{"pattern":{"type":"any"},"response":{"text":"hi"}}]}`), 0o644)

@@ -15,6 +15,7 @@ var docLink = regexp.MustCompile(`\[\*?([A-Z]\w*(?:\.\w+)?|[a-z]\w*\.[A-Za-z]\w*
 // A comment that names something in brackets names something that exists: what
 // go doc shows as a link, and the fields that it does not.
 func TestDocLinks(t *testing.T) {
+	t.Parallel()
 	links := 0
 	for _, p := range typedPackages(t) {
 		for _, f := range p.files {

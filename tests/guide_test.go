@@ -16,6 +16,7 @@ import (
 // they stand there, and compares what they print with the output shown below
 // them, in which "…" is anything. It also checks the scenario of the page.
 func TestDebuggingGuide(t *testing.T) {
+	t.Parallel()
 	if _, err := exec.LookPath("curl"); err != nil {
 		if os.Getenv("CI") != "" {
 			t.Fatal("CI needs curl:", err)

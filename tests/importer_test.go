@@ -19,9 +19,13 @@ import (
 // R1, R3: random scenario → run → each kind of record → import → run → the same
 // normalised events, which is what --check compares.
 func TestImportedSessionsPlayTheSame(t *testing.T) {
+	t.Parallel()
 	const rounds = 8
 	for seed := range uint64(rounds) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { importedPlaysTheSame(t, rand.New(rand.NewPCG(seed, 16))) })
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			t.Parallel()
+			importedPlaysTheSame(t, rand.New(rand.NewPCG(seed, 16)))
+		})
 	}
 }
 

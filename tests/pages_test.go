@@ -89,6 +89,7 @@ func (p *page) run(t *testing.T, command string) string {
 // languages. What wants a package of ours installed is run where PAGES_RUNNERS names
 // its runner (`make packages`).
 func TestPages(t *testing.T) {
+	t.Parallel()
 	for _, p := range []struct {
 		name, file string
 		sections   bool
@@ -102,6 +103,7 @@ func TestPages(t *testing.T) {
 		{"findings", "docs/findings.md", false, 0},
 	} {
 		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
 			sections := []string{readFile(t, p.file)}
 			if p.sections {
 				sections = strings.Split(sections[0], "\n## ")

@@ -18,6 +18,7 @@ CLAUDELESS_CLAUDE_VERSION=@V@ CLAUDELESS_SCENARIO=$PWD/../scenario.toml CLAUDELE
 
 // P6: docs/parity.md, block by block, with stand-ins in the cache of versions.
 func TestParityPage(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("the stand-ins are scripts of a shell")
 	}

@@ -1,12 +1,27 @@
 #!/bin/sh
-# Runs every test under the race detector. It slows some tests tenfold: a package
-# that fails without a data race is run once more, alone, and has to pass then.
+# Runs tests under the race detector: those of the given packages, or of the
+# packages that start goroutines or use package sync, in their code or their tests.
+# The scripts in ./tests are left out, because the packages below them are tested
+# here. The detector slows some tests tenfold: a package that fails without a data
+# race is run once more, alone, and has to pass then.
 set -u
+cd "$(dirname "$0")/.."
+
+# concurrent lists the packages with concurrency.
+concurrent() {
+	files='{{.ImportPath}}{{$d := .Dir}}{{range .GoFiles}} {{$d}}/{{.}}{{end}}{{range .TestGoFiles}} {{$d}}/{{.}}{{end}}{{range .XTestGoFiles}} {{$d}}/{{.}}{{end}}'
+	go list -f "$files" ./... | grep -v '^[^ ]*/tests[/ ]' | while read -r package sources; do
+		# shellcheck disable=SC2086 # a list of files
+		! grep -qE '^[[:space:]]+go (func|[a-zA-Z])|\.Go\(|^[[:space:]]+"sync' $sources </dev/null || echo "$package"
+	done
+}
+
+[ $# -gt 0 ] || set -- $(concurrent)
+echo "race: $# packages or patterns"
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-{ go test -race -shuffle=on -timeout 30m ./... 2>&1; echo "exit $?" >"$log.status"; } | tee "$log"
+trap 'rm -f "$log" "$log.status"' EXIT
+{ go test -race -shuffle=on -timeout 30m "$@" 2>&1; echo "exit $?" >"$log.status"; } | tee "$log"
 status=$(sed 's/exit //' "$log.status")
-rm -f "$log.status"
 [ "$status" != 0 ] || exit 0
 failed=$(sed -n 's/^FAIL[[:space:]]\{1,\}\(github\.com[^[:space:]]*\)[[:space:]].*s$/\1/p' "$log")
 if grep -q 'DATA RACE\|\[build failed\]\|\[setup failed\]' "$log" || [ -z "$failed" ]; then

@@ -18,6 +18,7 @@ import (
 // environment, prompts, replies, commands and their output, servers, hooks), plain and encoded. Neither the capture file nor the
 // trace of MCP messages nor the debug log has one of them. What is planted is put together here, so that no scanner finds it.
 func TestRecordsKeepSecretsToThemselves(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for _, d := range []string{"home", "work"} {
 		if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {

@@ -10,6 +10,7 @@ import (
 // Start-up is the whole cost of most runs: no package of the binary compiles a
 // regular expression before it is needed (docs/performance.md).
 func TestNothingIsCompiledAtStart(t *testing.T) {
+	t.Parallel()
 	seen := 0
 	for _, s := range sources(t, parser.SkipObjectResolution) {
 		if s.isTest() || strings.HasPrefix(s.path, "tests/") {

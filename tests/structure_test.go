@@ -29,6 +29,7 @@ const (
 )
 
 func TestStructure(t *testing.T) {
+	t.Parallel()
 	var fields, funcs, methods, spread, knots, values []figure
 	sumFuncs, sumValues, back, arrows, nolint, untyped := 0, 0, 0, 0, 0, 0
 	faces := []string{"internal/claude/control", "internal/claude/host", "internal/cli"}

@@ -30,6 +30,7 @@ while True:
 
 // TestTestingGuide does what docs/testing-your-program.md says, block by block.
 func TestTestingGuide(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	stand := filepath.Join(dir, "a-real-claude")
 	if err := os.WriteFile(stand, []byte(standIn), 0o700); err != nil {

@@ -13,6 +13,7 @@ import (
 // TestWalks holds the walks of docs/architecture.md to the tree: what they name
 // is declared, and in the file that they name behind it.
 func TestWalks(t *testing.T) {
+	t.Parallel()
 	_, walks, found := strings.Cut(readFile(t, "docs/architecture.md"), "\n## Three walks\n")
 	walks, _, ended := strings.Cut(walks, "\n## ")
 	if !found || !ended {

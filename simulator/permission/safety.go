@@ -1,11 +1,9 @@
 package permission
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"github.com/claudeless/claudeless/internal/base/shellcmd"
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
@@ -117,87 +115,4 @@ func (c line) sensitiveChange() *question {
 		}
 	}
 	return nil
-}
-
-// removal asks about the removal of what a machine or a session cannot do
-// without, which not even bypassPermissions answers for. The whole command line
-// is followed, into other shells and after a cd.
-func (c line) removal() *question {
-	if c.kind != kindShell {
-		return nil
-	}
-	for _, one := range c.all() {
-		places := slices.Clip(one.starts)
-		for _, cmd := range one.script.Commands {
-			inner := cmd.Innermost()
-			if inner.Name() == "cd" {
-				places = one.moved(places, one.operands(inner))
-			}
-			if q := one.dangerousRemoval(inner, places); q != nil {
-				return q
-			}
-		}
-	}
-	return nil
-}
-
-func (c line) dangerousRemoval(cmd shellcmd.Command, places []string) *question {
-	name := filepath.Base(cmd.Name())
-	if name != "rm" && name != "rmdir" {
-		return nil
-	}
-	return c.dangerous(name, c.operands(cmd), places)
-}
-
-// dangerous asks about the removal of a root, of what stands right below it, and
-// of a directory that holds the home directory or a working directory: itself or
-// all that is in it. Paths are those from any of the places.
-func (c line) dangerous(name string, ops []operand, places []string) *question {
-	if name != "rm" && name != "rmdir" {
-		return nil
-	}
-	for _, op := range ops {
-		paths := op.paths
-		if op.glob { // the pattern itself; what it matches is below
-			paths = nil
-			for _, path := range op.paths {
-				if base := filepath.Base(path); base == "*" || base == ".*" {
-					paths = append(paths, path)
-				}
-			}
-		}
-		for _, path := range paths {
-			for _, place := range places {
-				if q := c.critical(name, c.at.from(place, path), op.glob); q != nil {
-					return q
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// critical asks about one path; all says that it is a pattern for what a
-// directory holds.
-func (c line) critical(name, abs string, all bool) *question {
-	dir := abs
-	if all {
-		dir = filepath.Dir(abs)
-	}
-	what := ""
-	switch home := c.at.home; {
-	case filepath.Dir(dir) == "/" && (!all || dir == "/"), home != "" && under(dir, filepath.Clean(home)):
-		what = "a critical system directory"
-	case slices.ContainsFunc(c.at.dirs, func(work string) bool {
-		return under(dir, work) || under(c.at.resolve(dir), c.at.resolve(work))
-	}):
-		what = "a workspace directory (the working directory, one added to it, or one around them)"
-	default:
-		return nil
-	}
-	return &question{
-		message:    "Dangerous " + name + " operation detected: '" + abs + "'\n\nThis command would remove " + what + ". This requires explicit approval and cannot be auto-allowed by permission rules.",
-		reasonType: "safetyCheck", reason: "Dangerous " + name + " operation on critical path: " + abs,
-		safety: protocol.SafetyDangerous, suggestions: []protocol.PermissionUpdate{},
-	}
 }

@@ -140,9 +140,6 @@ func (c line) paths(cmd shellcmd.Command) (outside, inside *question) {
 // files.
 func (c line) changes(inner shellcmd.Command) (outside, inside *question) {
 	name, ops := inner.Name(), c.operands(inner)
-	if q := c.dangerous(name, ops, []string{c.at.callPath("")}); q != nil {
-		return q, nil
-	}
 	if (name == "cp" || name == "mv") && slices.ContainsFunc(inner.Args[1:], func(a string) bool { return strings.HasPrefix(a, "-") }) {
 		return c.flagged(name), nil
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // named is a word that stands for itself.
-func named(name string) Word { return Word{Paths: []Path{{Name: name}}} }
+func named(name string) Word { return Word{Paths: []Path{{Name: name}}, Shape: name} }
 
 func TestParse(t *testing.T) {
 	tests := []struct {
@@ -17,7 +17,7 @@ func TestParse(t *testing.T) {
 	}{
 		{"echo 'a b' \"c $x\" d\\ e > out 2>&1", Script{Commands: []Command{{
 			Args: []string{"echo", "a b", `"c $x"`, "d e"}, Text: `echo 'a b' "c $x" d\ e`,
-			Words:     []Word{named("echo"), named("a b"), {Dynamic: true}, named("d e")},
+			Words:     []Word{named("echo"), named("a b"), {Dynamic: true, Shape: "c \x02"}, named("d e")},
 			Redirects: []Redirect{{Op: ">", Target: "out", Writes: true, Word: named("out")}, {Op: ">&", Target: "1", Word: named("1")}},
 		}}, Obstacle: Obstacle{Kind: EscapedSpace}}},
 		{"A=1 npm run build", Script{Commands: []Command{{

@@ -20,6 +20,9 @@ type Word struct {
 	Paths []Path
 	// Tilde says that the word begins with ~user, ~+ or ~-.
 	Tilde bool
+	// Shape is the word of a command without its quoting, with [Output] and its
+	// like in the place of expansions.
+	Shape string
 }
 
 // Path is a word in which nothing but a leading home directory and globs are
@@ -35,7 +38,7 @@ type Path struct {
 // word returns the word without its quoting, or, when it is dynamic, as it was
 // written.
 func (r *reader) word(w *syntax.Word) (text string, known Word) {
-	known = Word{Paths: r.spellings(w), Tilde: tilde(w)}
+	known = Word{Paths: r.spellings(w), Tilde: tilde(w), Shape: shape(w)}
 	var b strings.Builder
 	for _, part := range w.Parts {
 		if !literal(&b, part) {

@@ -99,10 +99,18 @@ func (c Command) Unwrapped() Command {
 // Wrapped is the command that is left when the programs that only run it, and
 // their options, are taken off. Programs that change who runs it stay.
 func (c Command) Wrapped() Command {
+	return c.unwrap("timeout", "nohup", "nice", "env", "command", "stdbuf", "setsid", "ionice")
+}
+
+// Removal is the command that is left when the programs through which a removal
+// is followed are taken off (observed with 2.1.330).
+func (c Command) Removal() Command {
+	return c.unwrap("timeout", "nohup", "nice", "env", "command", "builtin", "stdbuf")
+}
+
+func (c Command) unwrap(wrappers ...string) Command {
 	for len(c.Args) > 0 {
-		switch c.Args[0] {
-		case "timeout", "nohup", "nice", "env", "command", "stdbuf", "setsid", "ionice":
-		default:
+		if !slices.Contains(wrappers, c.Args[0]) {
 			return c
 		}
 		w, _ := wrapperOf(c.Args[0])
@@ -173,6 +181,19 @@ func (c Command) fields() []string {
 	return out
 }
 
+// ShellScript is the script that the command gives to a shell as an argument, as
+// bash -c does; known = its text is.
+func (c Command) ShellScript() (script string, known, ok bool) {
+	inner := c.Innermost()
+	switch inner.Name() {
+	case "bash", "sh", "dash", "zsh", "ksh", "ash":
+		if script, known, ok = c.Nested(); ok && len(inner.Args) > 1 {
+			return script, known, true
+		}
+	}
+	return "", false, false
+}
+
 // Nested is the script that the command hands to another shell, as eval, bash -c
 // find -exec do; ok = there is one, known = its text is. Expansions in a text
 // that is not known stand as they were written.
@@ -190,7 +211,10 @@ func (c Command) Nested() (script string, known, ok bool) {
 	case "bash", "sh", "dash", "zsh", "ksh", "ash":
 		for i, a := range inner.Args[1:] {
 			if strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "--") && strings.Contains(a, "c") && i+2 < len(inner.Args) {
-				return strings.Trim(inner.Args[i+2], `"`), !inner.Words[i+2].Dynamic, true
+				if inner.Words[i+2].Dynamic {
+					return strings.Trim(inner.Args[i+2], `"`), false, true
+				}
+				return inner.Args[i+2], true, true
 			}
 		}
 		return "", false, len(inner.Args) == 1 // what it reads from its input

@@ -88,7 +88,8 @@ type Exec struct {
 	FreshHome  bool     `help:"Give the command an empty home directory"`
 	NoRuns     bool     `name:"allow-no-runs" help:"Accept a command that never starts claude"`
 	EnvFor     []string `placeholder:"HOST" help:"Also set the variable that this host reads to find claude (a host name such as vscode, or the name of the variable)"`
-	Inside     bool     `hidden:""` // it is the first process of a network of its own
+	Inside     bool     `hidden:""` // it is the first process of a watched run
+	OwnNetwork bool     `hidden:""` // that has a network of its own
 	Spoil      string   `hidden:""` // it becomes the real claude, or stands between it and its caller for this fault
 	Command    []string `arg:"" optional:"" passthrough:"" help:"Command to run and its arguments, after --"`
 }
@@ -114,7 +115,11 @@ func (l *lane) Decode(ctx *kong.DecodeContext) error {
 // Run runs the command to its end and exits with the verdict.
 func (c *Exec) Run(ctx context.Context, s *process.System) error {
 	if words := afterDashes(c.Command); c.Inside && len(words) > 1 {
-		if err := runner.Inside(words, s.Environ); err != nil {
+		enter := runner.Inside
+		if c.OwnNetwork {
+			enter = runner.InsideNetwork
+		}
+		if err := enter(words, s.Environ); err != nil {
 			return err
 		}
 		return &process.ExitError{Code: process.ExitFailed}

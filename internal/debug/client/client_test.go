@@ -204,7 +204,7 @@ func lostInPause(t *testing.T, policy debug.Policy) {
 	}()
 	began := time.Now()
 	_, d, err := c.Before(t.Context(), debug.Call{Tool: "Bash"})
-	if took := time.Since(began); took > 12*time.Second {
+	if took := time.Since(began); took > time.Minute {
 		t.Errorf("%q: took %s", policy, took)
 	}
 	if policy == debug.PolicyContinue {

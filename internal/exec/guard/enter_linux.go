@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"unsafe"
@@ -18,25 +19,42 @@ import (
 
 func supported() error { return nil }
 
-// Enter makes this process, which was started in a network of its own, ready for
-// a command, and becomes that command: it has loopback come up, hands the sockets
-// of the network and the watch over its own system calls to whoever started it,
-// and goes on when that one says so. The link is a descriptor of a socket. Enter
-// returns only when it fails; what it has said over the link is no error.
+// Enter makes this process ready for a command, and becomes that command: it hands
+// the watch over its own system calls to whoever started it, and goes on when that one
+// says so. The link is a descriptor of a socket. Enter returns only when it fails; an
+// error that it has sent over the link is not returned.
 func Enter(link int, path string, argv, env []string) error {
+	return enter(link, false, func() error { return syscall.Exec(path, argv, env) })
+}
+
+// EnterNetwork is Enter for a process that was started in a network of its own: it
+// also brings loopback up, and hands over the sockets of the network.
+func EnterNetwork(link int, path string, argv, env []string) error {
+	return enter(link, true, func() error { return syscall.Exec(path, argv, env) })
+}
+
+func enter(link int, ownNetwork bool, become func() error) error {
 	runtime.LockOSThread() // the watch is one of a thread
 	unix.CloseOnExec(link)
-	files, err := network()
+	var files []int
+	var err error
+	watched := false
+	if ownNetwork {
+		files, err = network()
+	}
 	if err == nil {
 		var calls int
-		if calls, err = watchCalls(); err == nil {
-			files = append(files, calls)
+		switch calls, err = watchCalls(ownNetwork); {
+		case err == nil:
+			files, watched = append(files, calls), true
+		case errors.Is(err, unix.EBUSY):
+			err = nil // an outer run watches already; who started this one looks at its processes
 		}
 	}
 	if err != nil {
-		return tell(link, err.Error(), nil)
+		return tell(link, err.Error(), false, nil)
 	}
-	if err := tell(link, "", files); err != nil {
+	if err := tell(link, "", watched, files); err != nil {
 		return err
 	}
 	for _, fd := range files {
@@ -47,12 +65,20 @@ func Enter(link int, path string, argv, env []string) error {
 	}
 	// The command gets none of the rights that this took.
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
-	return syscall.Exec(path, argv, env)
+	return become()
 }
 
+// headSize is the size of what is in front of an error on the link: how many files
+// come along, and whether the last of them is a watch.
+const headSize = 2
+
 // tell sends an error, or files, over the link.
-func tell(link int, text string, files []int) error {
-	err := unix.Sendmsg(link, append([]byte{byte(len(files))}, text...), unix.UnixRights(files...), nil, 0)
+func tell(link int, text string, watched bool, files []int) error {
+	head := []byte{byte(len(files)), 0}
+	if watched {
+		head[1] = 1
+	}
+	err := unix.Sendmsg(link, append(head, text...), unix.UnixRights(files...), nil, 0)
 	if err != nil {
 		return fmt.Errorf("handing sockets over: %w", err)
 	}
@@ -183,19 +209,30 @@ func bytesOf[T any](v *T) []byte {
 	return append([]byte(nil), unsafe.Slice((*byte)(unsafe.Pointer(v)), unsafe.Sizeof(*v))...)
 }
 
-// watchCalls has the system ask before this thread, and what comes of it,
-// connects or starts a program. It returns the descriptor that answers.
-func watchCalls() (int, error) {
+// watchCalls has the system ask before this thread, and what comes of it, starts a
+// program, and with connections also before it connects. It returns the descriptor
+// that answers; an error that is EBUSY means that an outer run has such a watch, of
+// which a process has one at most. For connections it gives up the rights of setuid
+// programs where that is the price.
+func watchCalls(connections bool) (int, error) {
 	const arch, nr = 4, 0 // offsets in seccomp_data
+	asked := []uint32{unix.SYS_EXECVE, unix.SYS_EXECVEAT}
+	if connections {
+		asked = append(asked, unix.SYS_CONNECT)
+	}
+	n := uint8(len(asked))
 	filter := []unix.SockFilter{
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: arch},
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: auditArch(), Jf: 4},
+		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: auditArch(), Jf: n + 1},
 		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: nr},
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_CONNECT, Jt: 1},
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: unix.SYS_EXECVE, Jf: 1},
-		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF},
-		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
 	}
+	for i, call := range asked {
+		filter = append(filter, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: call, Jt: n - uint8(i)})
+	}
+	filter = append(filter,
+		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+		unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF},
+	)
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	set := func(flags uintptr) (int, syscall.Errno) {
 		fd, _, errno := unix.RawSyscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|flags, uintptr(unsafe.Pointer(&program)))
@@ -203,7 +240,7 @@ func watchCalls() (int, error) {
 	}
 	const calm = unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV // a signal does not repeat a call; since Linux 5.19
 	fd, errno := set(calm)
-	if errno == unix.EACCES { // without rights over others one has to give up those of setuid programs
+	if errno == unix.EACCES && connections {
 		if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 			return 0, err
 		}
@@ -212,13 +249,26 @@ func watchCalls() (int, error) {
 	if errno == unix.EINVAL {
 		fd, errno = set(0)
 	}
-	if errno == unix.EBUSY { // a process has one watch at most
-		return 0, errors.New("another --guard=strict, which this one is inside of, watches the connections already")
-	}
 	if errno != 0 {
-		return 0, fmt.Errorf("watching connections (seccomp): %w", errno)
+		return 0, fmt.Errorf("watching system calls (seccomp): %w", errno)
 	}
 	return fd, nil
+}
+
+// MayWatch tells whether this process may watch the system calls of a command and
+// leave the command all its rights. Another run may still have the watch already.
+func MayWatch() bool {
+	const admin = 1 << unix.CAP_SYS_ADMIN
+	head := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	return unix.Capget(&head, &data[0]) == nil && data[0].Effective&admin != 0
+}
+
+// Cut tells whether this process is in a network without any way out, as that of a
+// run with --guard=strict is.
+func Cut() bool {
+	all, err := net.Interfaces()
+	return err == nil && !slices.ContainsFunc(all, func(i net.Interface) bool { return i.Flags&net.FlagLoopback == 0 })
 }
 
 // auditArch is what the system calls the architecture that this program is built

@@ -14,7 +14,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 )
 
@@ -55,7 +54,7 @@ func (l Level) String() string {
 	return "path: " + pathGuard
 }
 
-const pathGuard = "shims on PATH, a canary key, base URLs and proxy on loopback; not a sandbox"
+const pathGuard = "shims on PATH, a canary key, base URLs and proxy on loopback, started programs watched; not a sandbox"
 
 // Breach is something that a process did and should not have been able to.
 type Breach struct {
@@ -160,11 +159,4 @@ func (l *Log) dialled(who process, name, addr string, own Own) {
 		b.Kind, b.Text = Vendor, fmt.Sprintf("a vendor's address was asked for, %s: %s", to, who)
 	}
 	l.add(b)
-}
-
-func cutLast(s, sep string) (before, after string) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):]
-	}
-	return s, ""
 }

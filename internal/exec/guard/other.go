@@ -10,10 +10,11 @@ type watch struct{}
 
 // WatchOptions say what is done with what is seen.
 type WatchOptions struct {
-	PID  int
-	Log  *Log
-	Own  Own
-	Real bool
+	PID             int
+	Log             *Log
+	Own             Own
+	Real            bool
+	OwnNetwork, Cut bool
 }
 
 // Link fails: see [ErrSystem].
@@ -22,8 +23,17 @@ func Link() (ours, theirs *os.File, err error) { return nil, nil, ErrSystem }
 // Enter fails: see [ErrSystem].
 func Enter(int, string, []string, []string) error { return ErrSystem }
 
+// EnterNetwork fails: see [ErrSystem].
+func EnterNetwork(int, string, []string, []string) error { return ErrSystem }
+
 // Join fails: see [ErrSystem].
 func Join(*os.File, WatchOptions) (*Network, error) { return nil, ErrSystem }
+
+// MayWatch is false here.
+func MayWatch() bool { return false }
+
+// Cut is false here.
+func Cut() bool { return false }
 
 // Go fails: see [ErrSystem].
 func (n *Network) Go() error { return ErrSystem }

@@ -178,3 +178,11 @@ func inodeOf(table string, port int) string {
 	}
 	return ""
 }
+
+// cutLast cuts at the last separator; without one all is before it.
+func cutLast(s, sep string) (before, after string) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):]
+	}
+	return s, ""
+}

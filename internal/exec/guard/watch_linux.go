@@ -37,7 +37,14 @@ type WatchOptions struct {
 	Own Own
 	// Real says that a real claude is what the run is for.
 	Real bool
+	// OwnNetwork says that the process has a network of its own.
+	OwnNetwork bool
+	// Cut says that an outer run has cut off the network already; see [Cut].
+	Cut bool
 }
+
+// errTwice says that a second strict run would not see what it is there to see.
+var errTwice = errors.New("another --guard=strict, which this one is inside of, watches the connections already")
 
 // watch answers the system when it asks before a call.
 type watch struct {
@@ -46,70 +53,95 @@ type watch struct {
 	wake        [2]*os.File // closing the second ends the watch
 	servers     []net.PacketConn
 	resolver    *resolver
+	programs    programs
+	poll        *Poller // nil = the system calls are watched
 	tasks       sync.WaitGroup
 }
 
-// Join takes over the network of a process in [Enter], and watches it from then
-// on. The link is closed by [Network.Close], which the caller must call; when
+// Join takes over the watch over a process in [Enter], and its network if it has one of
+// its own. Where an outer run watches already, Join polls the processes of the run. The link is closed by [Network.Close], which the caller must call; when
 // Join fails it is closed already.
 func Join(link *os.File, o WatchOptions) (*Network, error) {
-	files, err := receive(link)
+	files, watched, err := receive(link)
 	if err != nil {
 		return nil, errors.Join(err, link.Close())
 	}
 	n := &Network{w: &watch{WatchOptions: o, link: link, resolver: newResolver()}}
-	if table, err := os.Open(process(o.PID).file("net/tcp")); err == nil { // it shows the network, also after the end of the process
+	if table, err := os.Open(process(o.PID).file("net/tcp")); err == nil && o.OwnNetwork { // it shows the network, also after the end of the process
 		o.Log.connections(table)
 	}
-	if err := n.w.take(n, files); err != nil {
+	if err := n.w.take(n, files, watched); err != nil {
 		n.Close()
 		return nil, err
 	}
 	return n, nil
 }
 
-// receive reads what [tell] sends.
-func receive(link *os.File) ([]*os.File, error) {
+// receive reads what [tell] sends; watched says that the last of the files is a watch.
+func receive(link *os.File) (files []*os.File, watched bool, err error) {
 	text, oob := make([]byte, 4096), make([]byte, 1024)
 	n, rights, _, _, err := unix.Recvmsg(int(link.Fd()), text, oob, unix.MSG_CMSG_CLOEXEC)
-	if err != nil || n == 0 {
-		return nil, errors.Join(errors.New("the network could not be made"), err)
+	if err != nil || n < headSize {
+		return nil, false, errors.Join(errors.New("the watch could not be set up"), err)
 	}
 	messages, err := unix.ParseSocketControlMessage(oob[:rights])
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	var files []*os.File
 	for i := range messages {
 		fds, err := unix.ParseUnixRights(&messages[i])
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
 		for _, fd := range fds {
 			files = append(files, os.NewFile(uintptr(fd), "network"))
 		}
 	}
-	if n > 1 || len(files) != int(text[0]) || len(files) < 3 {
-		return nil, errors.New(string(text[1:n]))
+	if n > headSize || len(files) != int(text[0]) {
+		return nil, false, errors.New(string(text[headSize:n]))
 	}
-	return files, nil
+	return files, text[1] == 1, nil
 }
 
 // take makes listeners of the files and begins to watch.
-func (w *watch) take(n *Network, files []*os.File) error {
-	last := len(files) - 1
-	w.calls = files[last]
+func (w *watch) take(n *Network, files []*os.File, watched bool) error {
 	var err error
 	if w.wake[0], w.wake[1], err = os.Pipe(); err != nil {
 		return err
 	}
+	if watched {
+		last := len(files) - 1
+		w.calls, files = files[last], files[:last]
+	}
+	if w.OwnNetwork {
+		if err := w.listen(n, files); err != nil {
+			return err
+		}
+	}
+	switch {
+	case watched:
+		w.tasks.Go(w.run) // ends when Close closes wake
+	case w.OwnNetwork && w.Cut:
+		return errTwice
+	case !w.Real:
+		w.poll = Poll(w.Log, w.Own)
+	}
+	return nil
+}
+
+// listen makes listeners of the sockets of a network.
+func (w *watch) listen(n *Network, files []*os.File) error {
+	if len(files) < 2 {
+		return errors.New("the network has no sockets")
+	}
+	var err error
 	for i, to := range []*net.Listener{&n.API, &n.Proxy} {
 		if *to, err = net.FileListener(files[i]); err != nil {
 			return err
 		}
 		files[i].Close()
 	}
-	for _, file := range files[2:last] {
+	for _, file := range files[2:] {
 		conn, err := net.FilePacketConn(file)
 		file.Close()
 		if err != nil {
@@ -118,7 +150,6 @@ func (w *watch) take(n *Network, files []*os.File) error {
 		w.servers = append(w.servers, conn)
 		w.tasks.Go(func() { w.resolver.serve(conn) }) // ends when Close closes it
 	}
-	w.tasks.Go(w.run) // ends when Close closes wake
 	return nil
 }
 
@@ -130,9 +161,10 @@ func (n *Network) Go() error {
 	return nil
 }
 
-// Close ends the watch. What still runs in the network connects to nothing more.
+// Close ends the watch, after a last look at what runs. What still runs in the network connects to nothing more.
 func (n *Network) Close() {
 	w := n.w
+	w.poll.Stop()
 	for _, s := range w.servers {
 		_ = s.Close() // it held nothing back
 	}
@@ -197,12 +229,27 @@ func (w *watch) run() {
 
 // look decides about a call; 0 = it may be made.
 func (w *watch) look(c *call) unix.Errno {
-	if c.NR == unix.SYS_EXECVE {
-		w.started(process(c.PID), c.Args[0], c.Args[1])
+	who := process(c.PID)
+	switch c.NR {
+	case unix.SYS_EXECVE:
+		w.started(who, text(who, c.Args[0]), c.Args[1])
+		return 0
+	case unix.SYS_EXECVEAT:
+		w.started(who, fileAt(who, c.Args[0], text(who, c.Args[1])), c.Args[2])
 		return 0
 	}
 	const most = 128 // sockaddr_storage
-	return w.connects(process(c.PID), memory(process(c.PID), c.Args[1], int(min(c.Args[2], most))))
+	return w.connects(who, memory(who, c.Args[1], int(min(c.Args[2], most))))
+}
+
+// fileAt is a file that is named relative to a descriptor of a process.
+func fileAt(who process, fd uint64, path string) string {
+	at := int32(uint32(fd))
+	if at == unix.AT_FDCWD || filepath.IsAbs(path) {
+		return path
+	}
+	dir, _ := os.Readlink(who.file(fmt.Sprintf("fd/%d", at))) // it waits for us
+	return filepath.Join(dir, path)
 }
 
 // connects decides about a connection to a socket address.
@@ -249,34 +296,24 @@ func (p process) leader() process {
 	return p
 }
 
-// started looks at a program that is being started: path and argv are addresses
-// in the memory of who starts it.
-func (w *watch) started(who process, path, argv uint64) {
+// started looks at a program that is being started: argv is an address in the memory
+// of who starts it.
+func (w *watch) started(who process, path string, argv uint64) {
 	if w.Real {
 		return
 	}
 	dir, _ := os.Readlink(who.file("cwd")) // it waits for us
-	words := []string{text(who, path)}
-	for i := uint64(1); i < 3; i++ {
+	words := []string{path}
+	for i := uint64(1); i < mostWords; i++ {
 		ptr := memory(who, argv+i*8, 8)
 		if len(ptr) < 8 || binary.NativeEndian.Uint64(ptr) == 0 {
 			break
 		}
 		words = append(words, text(who, binary.NativeEndian.Uint64(ptr)))
 	}
-	for _, word := range words {
-		if !strings.Contains(word, "/") {
-			continue
-		}
-		if !filepath.IsAbs(word) {
-			word = filepath.Join(dir, word)
-		}
-		file, err := filepath.EvalSymlinks(word)
-		if err == nil && IsReal(file) && !w.Own.has(word) && !w.Own.has(file) {
-			who = who.leader()
-			w.Log.add(Breach{Kind: RealClaude, PID: int(who), Text: fmt.Sprintf("a real claude was started: %s, by %s", file, who)})
-			return
-		}
+	if file := w.programs.run(w.Own, words, dir); file != "" {
+		who = who.leader()
+		w.Log.add(Breach{Kind: RealClaude, PID: int(who), Text: fmt.Sprintf("a real claude was started: %s, by %s", file, who)})
 	}
 }
 

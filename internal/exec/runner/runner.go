@@ -72,6 +72,7 @@ func (r *run) command(ctx context.Context) (exit proc.Exit, left []leftover, err
 	stop := r.relay(c.Attached)
 	exit = c.Exit()
 	stop()
+	c.poll.Stop() // before what is left has gone
 	left = c.leftovers(r.Setup.Run)
 	for _, p := range left {
 		p.signal(syscall.SIGTERM)

@@ -46,6 +46,8 @@ type Group struct {
 	Deny  []string `toml:"deny"`
 	// Directories are further directories that the session may work in.
 	Directories []string `toml:"directories"`
+	// Arguments are further arguments of claude.
+	Arguments []string `toml:"arguments"`
 	// Servers are MCP servers, as in .mcp.json.
 	Servers map[string]json.RawMessage `toml:"servers"`
 	// Calls are made one after the other.

@@ -64,7 +64,7 @@ calls = ["cat {cwd}/a {{ x }}", { tool = "Read", input = { file_path = "{home}/x
 	}
 	got := []string{string(c.Settings), string(c.MCP), c.Runs[0].Args[len(c.Runs[0].Args)-1], string(c.Files["a.txt"]), string(model)}
 	want := []string{
-		`{"permissions":{"additionalDirectories":["/c/../more"],"allow":[],"ask":[],"deny":["Read(/h/x)"]}}`,
+		`{"permissions":{"additionalDirectories":["/c/../more"],"allow":[],"ask":[],"deny":["Read(/h/x)"]},"skipWebFetchPreflight":true,"useAutoModeDuringPlan":false}`,
 		`{"mcpServers":{"desk":{"command":"desk"}}}`, "--permission-mode=plan", "one",
 		`{"responses":[{"pattern":{"type":"any"},"response":{"steps":[{"tool_calls":[{"tool":"Bash","input":{"command":"cat /c/a {{ x }}"}}]},` +
 			`{"tool_calls":[{"tool":"Read","input":{"file_path":"/h/x"}}]},{"text":"done"}]}}],"templates":false}`,

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/claudeless/claudeless/internal/base/diag"
 	"github.com/claudeless/claudeless/internal/base/junit"
@@ -121,7 +123,20 @@ func (r *Report) WriteText(w io.Writer) error {
 }
 
 func (v *Verdict) text() string {
-	return fmt.Sprintf("%s: %s (%s:%d, group %s)\n  ours: %s\n  real: %s\n", v.Status, strings.ReplaceAll(v.Call, "\n", "⏎"), v.File, v.Line, v.Group, v.Ours, v.Real)
+	return fmt.Sprintf("%s: %s (%s:%d, group %s)\n  ours: %s\n  real: %s\n", v.Status, printable(v.Call), v.File, v.Line, v.Group, v.Ours, v.Real)
+}
+
+// printable is a call on one line, with control characters as escapes.
+func printable(call string) string {
+	var b strings.Builder
+	for _, r := range call {
+		if unicode.IsPrint(r) {
+			b.WriteRune(r)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
+		}
+	}
+	return b.String()
 }
 
 // String is the outcome with its reason.

@@ -14,10 +14,14 @@ import (
 // of the session. Commands of Bash are decided about and not run.
 func (g *Group) Case(scenario, cwd, home string) (*cases.Case, error) {
 	insert := strings.NewReplacer("{cwd}", cwd, "{home}", home).Replace
-	settings, err := json.Marshal(map[string]any{"permissions": map[string]any{
-		"allow": each(g.Allow, insert), "ask": each(g.Ask, insert), "deny": each(g.Deny, insert),
-		"additionalDirectories": each(g.Directories, insert),
-	}})
+	settings, err := json.Marshal(map[string]any{
+		"permissions": map[string]any{
+			"allow": each(g.Allow, insert), "ask": each(g.Ask, insert), "deny": each(g.Deny, insert),
+			"additionalDirectories": each(g.Directories, insert),
+		},
+		// Rules decide, not a second model; and the address of a WebFetch is not looked up first.
+		"useAutoModeDuringPlan": false, "skipWebFetchPreflight": true,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -32,6 +36,7 @@ func (g *Group) Case(scenario, cwd, home string) (*cases.Case, error) {
 	if g.Mode != "" {
 		c.Runs[0].Args = append(c.Runs[0].Args, "--permission-mode="+g.Mode)
 	}
+	c.Runs[0].Args = append(c.Runs[0].Args, g.Arguments...)
 	if g.Servers != nil {
 		if c.MCP, err = json.Marshal(map[string]any{"mcpServers": g.Servers}); err != nil {
 			return nil, err

@@ -1,0 +1,199 @@
+package guard
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// put writes a file with the folders above it.
+func put(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestPrograms: which command lines run a real claude, and which only name its files.
+func TestPrograms(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const pkg = "node_modules/@anthropic-ai/claude-code/"
+	for name, text := range map[string]string{
+		pkg + "cli.js": "#!/usr/bin/env node\n", pkg + "install.cjs": "", pkg + "vendor/ripgrep/rg": "", pkg + "bin/claude.exe": "",
+		"node_modules/@anthropic-ai/claude-agent-sdk-linux-x64/claude": "", "node_modules/@anthropic-ai/sdk/cli.js": "",
+		"home/.local/share/claude/versions/2.1.330": "", "venv/claude_agent_sdk/_bundled/claude": "",
+		"bin/node22": "", "bin/sh": "", "bin/cat": "", "own/claude": "", "self": "",
+		"copied/tool": "#!/usr/bin/env node\n// (c) Anthropic PBC. All rights reserved.\n", "copied/notes": "(c) Anthropic PBC\n", "copied/empty": "",
+		"shim/claude": "#!/bin/sh\n# Made by claudeless, in the place of claude.\n", pkg + "claude": "#!/bin/sh\n# Made by claudeless, in the place of claude.\n",
+	} {
+		put(t, filepath.Join(dir, name), text)
+	}
+	for link, to := range map[string]string{"bin/claude": pkg + "cli.js", "bin/double": "self"} {
+		if err := os.Symlink(filepath.Join(dir, to), filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	own := Own{Self: filepath.Join(dir, "self"), Dir: filepath.Join(dir, "own")}
+	for line, want := range map[string]string{
+		pkg + "cli.js -p hi": pkg + "cli.js", "bin/claude": pkg + "cli.js", pkg + "bin/claude.exe": pkg + "bin/claude.exe",
+		"node_modules/@anthropic-ai/claude-agent-sdk-linux-x64/claude": "node_modules/@anthropic-ai/claude-agent-sdk-linux-x64/claude",
+		"home/.local/share/claude/versions/2.1.330 -p":                 "home/.local/share/claude/versions/2.1.330",
+		"venv/claude_agent_sdk/_bundled/claude":                        "venv/claude_agent_sdk/_bundled/claude",
+		"bin/node22 --no-warnings " + pkg + "cli.js -p hi":             pkg + "cli.js",
+		"bin/sh bin/claude": pkg + "cli.js", "copied/tool": "copied/tool",
+		"bin/node22 " + pkg + "install.cjs": "", "bin/cat " + pkg + "cli.js": "", pkg + "vendor/ripgrep/rg": "",
+		"bin/sh -c " + pkg + "cli.js": "", "bin/node22 -e x " + pkg + "cli.js": "", "bin/node22": "", "bin/node22 --version": "",
+		"node_modules/@anthropic-ai/sdk/cli.js": "", "own/claude": "", "bin/double": "", "shim/claude": "", pkg + "claude": "", "copied/notes": "", "copied/empty": "",
+		"gone/claude": "", "": "",
+	} {
+		var l programs
+		if want != "" {
+			want = filepath.Join(dir, want)
+		}
+		for range 2 { // the second time from memory
+			if got := l.run(own, strings.Fields(line), dir); got != want {
+				t.Errorf("%q runs %q, want %q", line, got, want)
+			}
+		}
+	}
+}
+
+// program makes an executable that carries a script, or has none.
+func program(t *testing.T, section, script string) string {
+	t.Helper()
+	const size = 20 << 20
+	names := "\x00" + section + "\x00.shstrtab\x00"
+	head := elf.Header64{
+		Ident: [elf.EI_NIDENT]byte{0x7f, 'E', 'L', 'F', byte(elf.ELFCLASS64), byte(elf.ELFDATA2LSB), byte(elf.EV_CURRENT)},
+		Type:  uint16(elf.ET_EXEC), Machine: uint16(elf.EM_X86_64), Version: uint32(elf.EV_CURRENT), Shoff: 4096, Ehsize: 64, Shentsize: 64, Shnum: 3, Shstrndx: 2,
+	}
+	sections := []elf.Section64{
+		{},
+		{Name: 1, Type: uint32(elf.SHT_PROGBITS), Off: 8192, Size: size - 8192},
+		{Name: uint32(len(section) + 2), Type: uint32(elf.SHT_STRTAB), Off: 512, Size: uint64(len(names))},
+	}
+	var b bytes.Buffer
+	for at, part := range map[int64]any{0: head, 512: []byte(names), 4096: sections, size - 300: []byte(script)} {
+		b.Grow(size)
+		raw := new(bytes.Buffer)
+		if err := binary.Write(raw, binary.LittleEndian, part); err != nil {
+			t.Fatal(err)
+		}
+		if b.Len() < size {
+			b.Write(make([]byte, size))
+		}
+		copy(b.Bytes()[at:], raw.Bytes())
+	}
+	path := filepath.Join(t.TempDir(), "program")
+	put(t, path, b.String())
+	return path
+}
+
+// TestSigned: a program is known by the script that it carries, wherever it is.
+func TestSigned(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		path string
+		want bool
+	}{
+		"real":           {program(t, ".bun", "// @bun\n// (c) Anthropic PBC. All rights reserved."), true},
+		"another's":      {program(t, ".bun", "// @bun\n// (c) somebody else"), false},
+		"other section":  {program(t, ".data", "// (c) Anthropic PBC. All rights reserved."), false},
+		"this test":      {self, false},
+		"a folder":       {t.TempDir(), false},
+		"nothing at all": {"/no/such/file", false},
+	} {
+		if got := signed(tt.path); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// pieces gives what it has in pieces of any size.
+type pieces struct{ rest []string }
+
+func (p *pieces) Read(b []byte) (int, error) {
+	if len(p.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(b, p.rest[0])
+	p.rest = p.rest[1:]
+	return n, nil
+}
+
+// A text is found also where two pieces meet.
+func TestHolds(t *testing.T) {
+	for _, tt := range []struct {
+		pieces []string
+		want   bool
+	}{
+		{[]string{"abcdef"}, true},
+		{[]string{"xxabc", "defxx"}, true},
+		{[]string{"a", "b", "c", "d", "e", "f"}, true},
+		{[]string{"abcde", "xf"}, false},
+		{[]string{"ab", "def"}, false},
+		{nil, false},
+	} {
+		if got := holds(&pieces{tt.pieces}, "abcdef"); got != tt.want {
+			t.Errorf("%q: %v", tt.pieces, got)
+		}
+	}
+}
+
+// TestPoll: a process that descends from this one and runs a real claude is found, at
+// the latest by the last look; others are not.
+func TestPoll(t *testing.T) {
+	if _, err := os.Stat("/proc/self/exe"); err != nil {
+		t.Skip("there is no /proc here")
+	}
+	dir := t.TempDir()
+	for name, breaches := range map[string]int{"node_modules/@anthropic-ai/claude-code/cli.js": 1, "mine/cli.js": 0} {
+		path := filepath.Join(dir, name)
+		put(t, path, "#!/bin/sh\necho ready\nread -r x\n")
+		cmd := exec.Command("env", "-i", path)
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
+			t.Fatal(err)
+		}
+		var l Log
+		p := Poll(&l, Own{})
+		p.Stop()
+		p.Stop()
+		in.Close()
+		if err := cmd.Wait(); err == nil {
+			t.Error("it was to end without a line to read")
+		}
+		got := l.Breaches()
+		if len(got) != breaches {
+			t.Errorf("%s: %+v", name, got)
+		}
+		if breaches > 0 && (got[0].Kind != RealClaude || got[0].PID != cmd.Process.Pid || !strings.Contains(got[0].Text, "a real claude was started: ")) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

@@ -1,0 +1,254 @@
+package permission
+
+import (
+	"cmp"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/claudeless/claudeless/internal/base/shellcmd"
+	"github.com/claudeless/claudeless/simulator/protocol"
+)
+
+// removal asks about the removal of what a machine or a session cannot do
+// without, which not even bypassPermissions answers for. Scripts that are given
+// to a shell as an argument are looked into, too. What is followed and what is
+// not is as the real CLI does it (observed with 2.1.330).
+func (c line) removal() *question {
+	if c.kind != kindShell {
+		return nil
+	}
+	for _, one := range append([]line{c}, c.shellScripts(maxNested)...) {
+		if q := one.ownRemoval(); q != nil {
+			return q
+		}
+	}
+	return nil
+}
+
+// ownRemoval is removal without the scripts inside.
+func (c line) ownRemoval() *question {
+	moves := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool {
+		inner := cmd.Removal()
+		return slices.Contains([]string{"cd", "pushd", "popd"}, inner.Name()) && (len(inner.Args) != 2 || inner.Args[1] != ".")
+	})
+	for _, cmd := range c.script.Commands {
+		if q := c.removes(cmd, moves); q != nil {
+			return q
+		}
+	}
+	return nil
+}
+
+// shellScripts are the calls that the command line stands for when the scripts
+// that it gives to shells as arguments are taken for its own.
+func (c line) shellScripts(depth int) []line {
+	if depth == 0 {
+		return nil
+	}
+	var out []line
+	for _, cmd := range c.script.Commands {
+		script, _, ok := cmd.ShellScript()
+		if !ok || strings.TrimSpace(script) == "" {
+			continue
+		}
+		call := *c.call
+		call.command = script
+		call.script, call.parseErr = shellcmd.Parse(script)
+		inner := line{&call, c.lookup, c.starts}
+		out = append(append(out, inner), inner.shellScripts(depth-1)...)
+	}
+	return out
+}
+
+// removes asks about one command; moves says that the command line changes the
+// directory.
+func (c line) removes(cmd shellcmd.Command, moves bool) *question {
+	if inner := cmd.Innermost(); baseName(inner) == "rm" && !throughInput(cmd) {
+		operands, recursive := removed(inner)
+		if recursive && slices.ContainsFunc(operands, onlyOutput) {
+			return dangerous("Dangerous rm operation detected: the target is the output of a command substitution (`$(...)` or backticks) and cannot be checked before the command runs.",
+				"Dangerous rm operation on command substitution output")
+		}
+	}
+	cmd = cmd.Removal()
+	name := baseName(cmd)
+	if name != "rm" && name != "rmdir" {
+		return nil
+	}
+	operands, _ := removed(cmd)
+	for _, target := range operands {
+		if q := c.dangerousTarget(name, target, moves); q != nil {
+			return q
+		}
+	}
+	return nil
+}
+
+func baseName(cmd shellcmd.Command) string {
+	if len(cmd.Args) == 0 {
+		return ""
+	}
+	return filepath.Base(cmd.Args[0])
+}
+
+// throughInput tells whether the command gets its operands from its input.
+func throughInput(cmd shellcmd.Command) bool {
+	return slices.ContainsFunc(cmd.Args, func(a string) bool { return filepath.Base(a) == "xargs" })
+}
+
+// removed are the shapes of the operands of rm and rmdir, and whether they are
+// removed with all they hold.
+func removed(cmd shellcmd.Command) (operands []string, recursive bool) {
+	ended := false
+	for _, word := range cmd.Words[1:] {
+		switch arg := word.Shape; {
+		case ended || len(arg) < 2 || arg[0] != '-':
+			operands = append(operands, arg)
+		case arg == "--":
+			ended = true
+		case strings.HasPrefix(arg, "--"):
+			name, _, _ := strings.Cut(arg, "=")
+			recursive = recursive || strings.HasPrefix("--recursive", name) && len(name) > 2
+		default:
+			recursive = recursive || strings.ContainsAny(arg, "rR")
+		}
+	}
+	return operands, recursive
+}
+
+// onlyOutput tells whether a target is the output of commands and no more,
+// itself or all that is in it.
+func onlyOutput(target string) bool {
+	target = strings.TrimSuffix(strings.TrimRight(target, "*/"), "/.")
+	return target != "" && strings.Trim(target, string(shellcmd.Output)) == ""
+}
+
+// dangerousTarget asks about one operand.
+func (c line) dangerousTarget(name, target string, moves bool) *question {
+	if unsetIsRoot(target) {
+		return dangerous("Dangerous "+name+" operation detected: a variable in the target may be unset or empty, so that it becomes `/`, `/*` or a top-level path.",
+			"Dangerous "+name+" operation on a variable expansion")
+	}
+	home := c.at.home
+	switch {
+	case target == "~" || strings.HasPrefix(target, "~/"):
+		target = home + target[1:]
+	case strings.HasPrefix(target, string(shellcmd.HomeDir)):
+		target = home + target[1:]
+	}
+	target = strings.ReplaceAll(target, string(shellcmd.Output)+"/..", ".")
+	for i, step := range strings.Split(target, "/") { // the directory in front of the first output of a command
+		if step == string(shellcmd.Output) && i > 0 {
+			target = target[:strings.IndexByte(target, shellcmd.Output)]
+			break
+		}
+	}
+	if strings.ContainsAny(target, string([]rune{shellcmd.Output, shellcmd.Variable, shellcmd.Expanded, shellcmd.HomeDir, shellcmd.NotEmpty})) {
+		return nil // it is not known, and runs
+	}
+	relative := !filepath.IsAbs(target)
+	dir, all := allIn(target)
+	if moves && relative && (all || strings.Trim(target, "./") == "") {
+		return dangerous("Dangerous "+name+" operation detected: '"+target+"' is relative, and the command changes directories, so it can't be told what it would remove.",
+			"Dangerous "+name+" operation after a change of directory")
+	}
+	if relative {
+		target, dir = joined(c.at.callPath(""), target), joined(c.at.callPath(""), dir)
+	}
+	what := c.critical(target)
+	if relative {
+		what = c.critical(filepath.Clean(target))
+	}
+	if all {
+		what = cmp.Or(what, c.critical(dir))
+		if what == "" && (slices.Contains(strings.Split(dir, "/"), "..") || strings.Contains(dir, "*")) {
+			what = "what can't be told before it runs"
+		}
+	}
+	if what == "" {
+		return nil
+	}
+	return dangerous("Dangerous "+name+" operation detected: '"+filepath.Clean(target)+"'\n\nThis command would remove "+what+".",
+		"Dangerous "+name+" operation on critical path: "+filepath.Clean(target))
+}
+
+// dangerous is a question that no rule and no mode answers.
+func dangerous(message, reason string) *question {
+	return &question{
+		message:    message + " This requires explicit approval and cannot be auto-allowed by permission rules.",
+		reasonType: "safetyCheck", reason: reason, safety: protocol.SafetyDangerous, suggestions: []protocol.PermissionUpdate{},
+	}
+}
+
+// unsetIsRoot tells whether a target that begins with a variable would be the
+// root, what is in it, or a directory of the system, were its variables unset.
+func unsetIsRoot(target string) bool {
+	const variables = string(shellcmd.Variable) + string(shellcmd.HomeDir)
+	if target == "" || !strings.ContainsAny(target[:1], variables+string(shellcmd.Expanded)) {
+		return false
+	}
+	left := target[1:]
+	if target[0] == shellcmd.HomeDir && !strings.ContainsAny(left, variables+string(shellcmd.Output)) {
+		return false // what $HOME is is known
+	}
+	for _, v := range variables {
+		left = strings.ReplaceAll(left, string(v), "")
+	}
+	rest, rooted := strings.CutPrefix(left, "/")
+	if !rooted {
+		return false
+	}
+	if target[0] == shellcmd.Expanded {
+		return strings.Trim(rest, "*") == "" && rest != ""
+	}
+	top, below, _ := strings.Cut(rest, "/")
+	switch {
+	case strings.Trim(top, "*") == "", top == string(shellcmd.Output):
+		return true
+	default:
+		return strings.Trim(below, "*/") == "" && systemDirectory(top)
+	}
+}
+
+// systemDirectory names the directories that systems have below the root.
+func systemDirectory(name string) bool {
+	return slices.Contains([]string{
+		"bin", "boot", "dev", "etc", "home", "lib", "lib32", "lib64", "mnt", "media", "nix", "opt", "proc", "root", "run", "sbin", "srv", "sys", "tmp", "usr", "var",
+		"Applications", "Library", "System", "Users", "Volumes", "private",
+	}, name)
+}
+
+// allIn is the directory of which a target removes all that is in it; all =
+// there is one.
+func allIn(target string) (dir string, all bool) {
+	steps := strings.Split(strings.TrimRight(target, "/"), "/")
+	end := len(steps)
+	if steps[end-1] == "" || strings.Trim(steps[end-1], "*") != "" {
+		return "", false
+	}
+	for end > 0 && steps[end-1] != "" && strings.Trim(steps[end-1], "*") == "" {
+		end--
+	}
+	dir = strings.Join(steps[:end], "/")
+	if end == 1 && dir == "" {
+		dir = "/"
+	}
+	if end > 0 && end < len(steps)-1 {
+		dir += "/*" // what is in directories that are not known
+	}
+	return dir, true
+}
+
+// critical says what one absolute path is that nobody removes by chance; empty =
+// none.
+func (c line) critical(abs string) string {
+	clean := filepath.Clean(abs)
+	if !slices.Contains(strings.Split(abs, "/"), "..") && (filepath.Dir(clean) == "/" || c.at.home != "" && clean == filepath.Clean(c.at.home)) {
+		return "a critical system directory"
+	}
+	if slices.ContainsFunc(c.at.dirs, func(work string) bool { return under(clean, work) || under(c.at.resolve(clean), c.at.resolve(work)) }) {
+		return "a workspace directory (the working directory, one added to it, or one around them)"
+	}
+	return ""
+}
