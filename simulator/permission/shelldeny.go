@@ -3,12 +3,14 @@ package permission
 import (
 	"slices"
 
-	"github.com/claudeless/claudeless/internal/base/shellcmd"
+	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
 // deniedPath refuses a command line that reaches a path which a deny rule for
 // reading or for editing is about; nil = it reaches none. After a cd, paths are
-// looked up where it goes, too, and that refusal comes first.
+// looked up where it goes, too, and that refusal comes first. What is matched is
+// what the real CLI matches (observed with 2.1.330): plain names of files, not
+// globs, braces, or redirections of compound commands.
 func (c line) deniedPath() *Verdict {
 	if !c.rules.deniesPaths() {
 		return nil
@@ -16,20 +18,25 @@ func (c line) deniedPath() *Verdict {
 	var refused *Verdict
 	places := slices.Clip(c.starts)
 	for _, cmd := range c.script.Commands {
-		inner := cmd.Innermost()
+		inner := cmd.Removal()
 		to := c.reaches(inner)
 		if v := c.deniedAfter(places[1:], inner.Name(), to.read); v != nil {
 			return v
 		}
-		if inner.Name() == "cd" {
+		switch inner.Name() {
+		case "cd":
 			places = c.moved(places, to.read)
+		case "pushd":
+			places = c.moved(places, c.operands(inner))
+		case "popd": // wherever it was before
+			places = append(places, c.starts...)
 		}
-		if refused == nil && c.deniedIn(places, c.redirected(to, cmd.Redirects)) {
+		if len(cmd.Args) > 0 {
+			to = c.redirected(to, cmd.Redirects)
+		}
+		if refused == nil && c.deniedIn(places, to) {
 			refused = new(c.denyText("subcommandResults", c.partOf(cmd)))
 		}
-	}
-	if refused == nil && c.deniedIn(places, c.redirected(reach{}, c.script.Redirects)) {
-		refused = new(c.denyText("subcommandResults", c.command))
 	}
 	return refused
 }
@@ -43,14 +50,14 @@ func (c line) deniedIn(places []string, to reach) bool {
 			}) || stepsBack(path) && c.rules.byRule(BehaviorDeny, tool, c.at.walked(path))
 		}
 	}
-	return slices.ContainsFunc(pathsOf(to.read), denied("Read")) || slices.ContainsFunc(pathsOf(to.changed), denied("Edit"))
+	return slices.ContainsFunc(plainPaths(to.read), denied("Read")) || slices.ContainsFunc(plainPaths(to.changed), denied("Edit"))
 }
 
 // deniedAfter refuses a command that reads below a directory which a cd has gone
 // to.
 func (c line) deniedAfter(places []string, name string, read []operand) *Verdict {
 	for _, place := range places {
-		for _, path := range pathsOf(read) {
+		for _, path := range plainPaths(read) {
 			if abs := c.at.from(place, path); c.rules.byRule(BehaviorDeny, "Read", abs) {
 				v := c.deny("rule", name+" from '"+abs+"' was blocked by a deny rule.")
 				v.DenyRule, v.Decision.Source = true, c.rules.refuser(func(r rule) bool {
@@ -63,73 +70,18 @@ func (c line) deniedAfter(places []string, name string, read []operand) *Verdict
 	return nil
 }
 
-// veiled asks about a command line that may do what a deny rule forbids and
-// cannot be read that far: neither a mode nor an allow rule answers for it. Nil =
-// all of it is clear, or no rule forbids a part of what the tool can do.
-func (c line) veiled() *question {
-	commands, paths := c.rules.namesCommands(c.call), c.rules.deniesPaths()
-	if c.kind != kindShell || !commands && !paths {
+// deniedInside asks about a script that the command line gives to a shell as an
+// argument, and in which a rule denies a command; nil = there is none.
+func (c line) deniedInside() *question {
+	if c.kind != kindShell || !c.rules.namesCommands(c.call) {
 		return nil
 	}
-	const why = " and a permission rule denies some of what it could do, so it can't be checked before it runs. Approving runs the command as written."
-	switch {
-	case c.parseErr != nil:
-		return other("This command can't be read to its end," + why)
-	case commands && slices.ContainsFunc(c.script.Commands, veiledProgram):
-		return other("This command runs a program that is only known when it runs," + why)
-	case paths && c.veiledFile():
-		return other("This command names files that are only known when it runs," + why)
-	}
-	return nil
-}
-
-// veiledProgram tells whether what the command runs is only known then.
-func veiledProgram(cmd shellcmd.Command) bool {
-	if _, known, nested := cmd.Nested(); nested && !known {
-		return true
-	}
-	inner := cmd.Innermost()
-	if len(inner.Args) == 0 || !inner.Words[0].Dynamic {
-		return false
-	}
-	known := inner.Words[0].Paths
-	return known == nil || slices.ContainsFunc(known, func(p shellcmd.Path) bool { return p.Glob != "" })
-}
-
-// veiledFile tells whether a command that shows or changes files, or a
-// redirection, has an operand that is only known when it runs.
-func (c line) veiledFile() bool {
-	unknown := func(op operand) bool { return !op.known }
-	all := c.redirected(reach{}, c.script.Redirects)
-	for _, cmd := range c.script.Commands {
-		one := c.redirected(c.reaches(cmd.Innermost()), cmd.Redirects)
-		all.read, all.changed = append(all.read, one.read...), append(all.changed, one.changed...)
-	}
-	return slices.ContainsFunc(all.read, unknown) || slices.ContainsFunc(all.changed, unknown)
-}
-
-// forbiddenInside refuses a command line for a script that it hands to another
-// shell.
-func (c line) forbiddenInside() *Verdict {
-	if c.kind != kindShell || !c.rules.namesCommands(c.call) && !c.rules.deniesPaths() {
-		return nil
-	}
-	for _, inner := range c.nested(maxNested) {
-		if c.rules.anyRule(BehaviorDeny, inner.call) || inner.deniedPath() != nil {
-			return new(c.denyText("subcommandResults", c.command))
-		}
-	}
-	return nil
-}
-
-// veiledInside is veiled for the scripts that are handed to other shells, too.
-func (c line) veiledInside() *question {
-	if q := c.veiled(); q != nil || c.kind != kindShell {
-		return q
-	}
-	for _, inner := range c.nested(maxNested) {
-		if q := inner.veiled(); q != nil {
-			return q
+	for _, inner := range c.shellScripts(maxNested) {
+		if c.rules.anyRule(BehaviorDeny, inner.call) {
+			return &question{
+				message:    "A permission rule denies a command inside this shell -c script. Approving runs the whole script, including that command.",
+				reasonType: "safetyCheck", reason: "A denied command in a shell -c script", safety: protocol.SafetyDangerous,
+			}
 		}
 	}
 	return nil

@@ -90,7 +90,10 @@ func readsWith(name string, args []string) bool {
 	case "xargs":
 		return harmlessXargs(args)
 	case "docker":
-		return len(args) > 0 && slices.Contains([]string{"ps", "images", "logs"}, args[0])
+		return len(args) > 0 && slices.Contains([]string{"ps", "images", "logs"}, args[0]) &&
+			!slices.ContainsFunc(args, func(a string) bool {
+				return strings.HasPrefix(a, "-H") || strings.HasPrefix(a, "-c") || strings.HasPrefix(a, "--host") || strings.HasPrefix(a, "--context")
+			})
 	case "sed":
 		return printingSed(args)
 	case "git":

@@ -78,7 +78,7 @@ func Parse(cmd string) (Script, error) {
 	if len(cmd) > maxLength {
 		return Script{}, fmt.Errorf("command is longer than %d bytes", maxLength)
 	}
-	r := reader{source: cmd, assigned: map[string]bool{}, setsHome: namesHome(cmd), before: map[*syntax.Stmt]string{}, after: map[*syntax.Stmt]string{}}
+	r := reader{source: cmd, assigned: map[string]bool{}, setsHome: namesHome(cmd), values: map[string]string{}, before: map[*syntax.Stmt]string{}, after: map[*syntax.Stmt]string{}}
 	r.script.Obstacle = textObstacle(cmd)
 	stmts, err := parse(cmd)
 	for _, stmt := range stmts {
@@ -101,8 +101,9 @@ type reader struct {
 	source   string
 	script   Script
 	parents  []syntax.Node
-	assigned map[string]bool // variables that the script sets
-	setsHome bool            // one of them may be HOME
+	assigned map[string]bool   // variables that the script sets
+	setsHome bool              // one of them may be HOME
+	values   map[string]string // of variables that it sets to a text
 	// Continued lines next to a pipe, as the text of the command has them.
 	before, after map[*syntax.Stmt]string
 }
@@ -202,6 +203,9 @@ func (r *reader) statement(s *syntax.Stmt) {
 	for _, a := range call.Assigns {
 		if a.Name != nil {
 			c.Assigns = append(c.Assigns, a.Name.Value)
+			if a.Value != nil && len(call.Args) == 0 {
+				r.values[a.Name.Value] = bare(a.Value)
+			}
 		}
 		parts = append(parts, r.text(a))
 	}

@@ -20,6 +20,11 @@ type Word struct {
 	Paths []Path
 	// Tilde says that the word begins with ~user, ~+ or ~-.
 	Tilde bool
+	// Coded says that the word holds $'…'.
+	Coded bool
+	// Value is the text of a variable that the word is, and that the script set
+	// before; empty = it is none.
+	Value string
 	// Shape is the word of a command without its quoting, with [Output] and its
 	// like in the place of expansions.
 	Shape string
@@ -40,6 +45,13 @@ type Path struct {
 func (r *reader) word(w *syntax.Word) (text string, known Word) {
 	known = Word{Paths: r.spellings(w), Tilde: tilde(w), Shape: shape(w)}
 	var b strings.Builder
+	for _, part := range w.Parts {
+		q, ok := part.(*syntax.SglQuoted)
+		known.Coded = known.Coded || ok && q.Dollar
+	}
+	if p, ok := w.Parts[0].(*syntax.ParamExp); ok && len(w.Parts) == 1 && plainExpansion(p) {
+		known.Value = r.values[p.Param.Value]
+	}
 	for _, part := range w.Parts {
 		if !literal(&b, part) {
 			known.Dynamic = true
@@ -87,6 +99,7 @@ func (r *reader) spellings(w *syntax.Word) []Path {
 type speller struct {
 	home    bool // $HOME is the home directory
 	below   bool // the word begins with it
+	here    bool // the word begins with the working directory
 	globs   bool
 	name    strings.Builder
 	pattern strings.Builder
@@ -99,6 +112,12 @@ func (s *speller) path() Path {
 	}
 	if s.below {
 		p.Name, p.Glob = strings.TrimPrefix(p.Name, "/"), strings.TrimPrefix(p.Glob, "/")
+	}
+	if s.here {
+		p.Name, p.Glob = "."+p.Name, "."+p.Glob
+		if !s.globs {
+			p.Glob = ""
+		}
 	}
 	return p
 }
@@ -122,7 +141,7 @@ func (s *speller) part(part syntax.WordPart, first bool) bool {
 		for i, inner := range p.Parts {
 			lit, ok := inner.(*syntax.Lit)
 			if !ok {
-				if !s.variable(inner, first && i == 0) {
+				if !s.variable(inner, first && i == 0, true) {
 					return false
 				}
 				continue
@@ -133,13 +152,17 @@ func (s *speller) part(part syntax.WordPart, first bool) bool {
 		}
 		return true
 	default:
-		return s.variable(part, first)
+		return s.variable(part, first, false)
 	}
 }
 
-// variable takes $HOME at the beginning of a word and nothing else.
-func (s *speller) variable(part syntax.WordPart, first bool) bool {
+// variable takes $HOME and "$PWD" at the beginning of a word and nothing else.
+func (s *speller) variable(part syntax.WordPart, first, quoted bool) bool {
 	p, ok := part.(*syntax.ParamExp)
+	if ok && first && quoted && p.Param != nil && p.Param.Value == "PWD" && plainExpansion(p) {
+		s.here = true
+		return true
+	}
 	if !ok || !first || !s.home || p.Param == nil || p.Param.Value != "HOME" || !plainExpansion(p) {
 		return false
 	}

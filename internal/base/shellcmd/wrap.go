@@ -1,6 +1,7 @@
 package shellcmd
 
 import (
+	"cmp"
 	"path"
 	"regexp"
 	"slices"
@@ -51,6 +52,10 @@ func wrapperOf(name string) (w wrapper, ok bool) {
 		return wrapper{valued: "TPD", operands: 1}, true
 	case "strace", "ltrace":
 		return wrapper{valued: "oesEpuabIOPSU"}, true
+	case "unshare":
+		return wrapper{valued: "RSGw", long: " root wd setuid setgid propagation setgroups map-user map-group kill-child-signal "}, true
+	case "nsenter":
+		return wrapper{valued: "tSG", long: " target setuid setgid "}, true
 	case "nohup", "setsid", "command", "builtin", "busybox", "toybox", "unbuffer", "chronic", "caffeinate", "!":
 		return wrapper{}, true
 	}
@@ -71,6 +76,8 @@ func (w wrapper) after(args []string) []string {
 			if len(args) > 0 && strings.Contains(w.long, " "+a[2:]+" ") {
 				args = args[1:]
 			}
+		case a == "-" && w.assigns:
+			args = args[1:]
 		case len(a) > 1 && a[0] == '-':
 			args = args[1:]
 			if i := strings.IndexAny(a[1:], w.valued); i >= 0 && i+2 == len(a) && len(args) > 0 {
@@ -145,18 +152,31 @@ func (c Command) Harmless() bool {
 	return !slices.ContainsFunc(c.Assigns, func(n string) bool { return !harmlessVariable(n) })
 }
 
-// Programs are the command lines that the command stands for when the
-// programs that only run others, and their options, are taken off: those of
+// Programs are the command lines that the command stands for when the programs
+// that only run others, and their options, are taken off: those of
 // `sudo timeout 5 rm x` are `timeout 5 rm x` and `rm x`. The program stands
-// without its directory; braces are resolved.
+// without its directory. What is taken off is what the real CLI takes off
+// (observed with 2.1.330).
 func (c Command) Programs() []string {
-	args := c.fields()
+	args := slices.Clone(c.Args)
+	if len(args) > 0 {
+		if c.Words[0].Coded {
+			return nil
+		}
+		args[0] = cmp.Or(c.Words[0].Value, args[0])
+	}
 	var out []string
 	for len(args) > 0 {
-		args[0] = path.Base(args[0])
+		args[0] = strings.TrimSuffix(path.Base(args[0]), ".exe")
 		out = append(out, strings.Join(args, " "))
+		if script := scriptOption(args); script != "" {
+			return append(out, script)
+		}
 		w, ok := wrapperOf(args[0])
-		if !ok {
+		if args[0] == "--" { // of time
+			w, ok = wrapper{}, true
+		}
+		if !ok || showsOnly(args) {
 			return out
 		}
 		args = w.after(args[1:])
@@ -164,21 +184,38 @@ func (c Command) Programs() []string {
 	return out
 }
 
-// fields are the arguments with the braces that can be resolved resolved, so
-// that {rm,x} is two of them.
-func (c Command) fields() []string {
-	var out []string
-	for i, a := range c.Args {
-		known := c.Words[i]
-		if !known.Dynamic || len(known.Paths) == 0 || slices.ContainsFunc(known.Paths, func(p Path) bool { return p.Home || p.Glob != "" }) {
-			out = append(out, a)
-			continue
-		}
-		for _, p := range known.Paths {
-			out = append(out, p.Name)
+// showsOnly tells whether a program that runs others is one that rules do not
+// look through, or is called so that they do not.
+func showsOnly(args []string) bool {
+	option := ""
+	if len(args) > 1 && strings.HasPrefix(args[1], "-") {
+		option = args[1]
+	}
+	switch args[0] {
+	case "busybox", "toybox", "unbuffer", "chronic", "caffeinate":
+		return true
+	case "xargs":
+		return option != ""
+	case "stdbuf":
+		return len(option) == 2 || strings.HasPrefix(option, "--")
+	case "command":
+		return option == "-v" || option == "-V"
+	}
+	return false
+}
+
+// scriptOption is the command line that is the value of an option; empty = none.
+func scriptOption(args []string) string {
+	for i, a := range args[1:] {
+		value, assigned := strings.CutPrefix(a, "--split-string=")
+		switch {
+		case args[0] == "env" && assigned:
+			return value
+		case args[0] == "script" && a == "-c" && i+2 < len(args):
+			return args[i+2]
 		}
 	}
-	return out
+	return ""
 }
 
 // ShellScript is the script that the command gives to a shell as an argument, as
