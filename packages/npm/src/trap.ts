@@ -17,7 +17,7 @@ const server = require("node:http").createServer((request, response) => {
   const what = agent.startsWith("claude-cli/") ? "a real claude was started" : "a program asked the dead base URL";
   const text = what + " instead of this one: " + agent;
   const dir = join(workerData.root, name);
-  if (/^claudeless-[A-Za-z0-9]+$/.test(name) && existsSync(dir) && !told.has(name + agent)) {
+  if (request.method !== "HEAD" && /^claudeless-[A-Za-z0-9]+$/.test(name) && existsSync(dir) && !told.has(name + agent)) {
     told.add(name + agent);
     const line = { time: new Date().toISOString(), pid: 0, session_id: "", type: "finding", id: "G01", level: "error", text, advice: workerData.advice };
     appendFileSync(join(dir, "journal.jsonl"), JSON.stringify(line) + "\\n");

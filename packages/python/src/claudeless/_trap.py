@@ -27,7 +27,7 @@ class Handler(BaseHTTPRequestHandler):
         name, agent = self.path.split("/")[1], self.headers.get("User-Agent") or "a program without a name"
         what = "a real claude was started" if agent.startswith("claude-cli/") else "a program asked the dead base URL"
         text = f"{what} instead of this one: {agent}"
-        if name in journals and (name, agent) not in _told:
+        if self.command != "HEAD" and name in journals and (name, agent) not in _told:
             _told.add((name, agent))
             record(journals[name], text)
         message = f"claudeless: G01: {text}; {ADVICE}"
