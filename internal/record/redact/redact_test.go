@@ -57,6 +57,7 @@ func TestString(t *testing.T) {
 		{"Telegram, alone", "use " + join("110201543", ":AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw_") + ".", "use [redacted]."},
 		{"Discord", "Bot " + join("MTk4NjIyNDgzNDcxOTI1MjQ4", ".Cl2FMQ.", "ZnCjm1XVW7vRze4b7Cq4se7kKWs") + " x", "Bot [redacted] x"},
 		{"Discord, a webhook", "https://discord.com/api/webhooks/123/" + join("abcDEF123456", "ghiJKL789012"), "https://discord.com/api/webhooks/123/[redacted]"},
+		{"Discord, cut off", "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ", "MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ"},
 		{"names with dots", "see com.example.MainActivityOfTheApplication.create.theQuickBrownFoxJumpsOverTheLazyDog", "see com.example.MainActivityOfTheApplication.create.theQuickBrownFoxJumpsOverTheLazyDog"},
 		{"pgpass", "echo 'localhost:5432:db:me:s3cret' >> ~/.pgpass", "echo 'localhost:5432:db:me:[redacted]' >> ~/.pgpass"},
 		{"pgpass, any port", "cat >~/.pgpass <<E\n*:*:*:me:s3cret\nh:6543:d:me:pw\\:d\nE", "cat >~/.pgpass <<E\n*:*:*:me:[redacted]\nh:6543:d:me:[redacted]\nE"},
@@ -131,7 +132,7 @@ func TestVariables(t *testing.T) {
 		"SSHPASS=hunter2hunter": true, "MYSQL_PWD=hunter2hunter": true, "DB_PASS=only words": true, "GITHUB_PAT=hunter2hunter": true,
 		"SIGNING_KEY=abcdef0123456": true, "NPM_AUTH=bWU6cGFzc3cwcmQx": true, "SLACK_WEBHOOK=T0000/B0000/abcdef": true, "LOGIN_COOKIE=abcdefgh": true,
 		"PWD=some directory": false, "OLDPWD=some directory": false, "SSH_KEY=/home/me/.ssh/id_ed25519": false, "PASS=~/pass": false, "TLS_KEY=./certs/key1234.pem": false,
-		"TLS_KEY=certs/key1234.pem": false, "PRIMARY_KEY=identifier": false, "XDG_SESSION=wayland": false, "SORT_KEY=12345678901": false, "X_KEY=abc de 12345": false,
+		"TLS_KEY=certs/key1234.pem": false, "PRIMARY_KEY=identifier": false, "XDG_SESSION=wayland": false, "SORT_KEY=12345678901": false, "X_KEY=abc de 12345": false, "SORT_KEY=lastmodified1": false,
 		"X_AUTH=required": false, "CLAUDE_CODE_SESSION_ID=0123456789abcdef": false, "=nameless": false, "_=/usr/bin/env": false,
 	} {
 		_, value, _ := strings.Cut(variable, "=")
