@@ -8,7 +8,7 @@ SOAK      ?= 10m
 TEST      = go test
 POLICY    = '^Test(Imports|PackageTable|Budgets|PackageDocs|NoState|DocumentSizes|MakeTargets|DocumentLinks|NamedFiles|Walks|NothingLocal|Citations|Structure)$$'
 
-.PHONY: help build test race race-full lint fmt update docs fuzz bench soak policy determinism generated interop conformance parity parity-full e2e packages release ci nightly
+.PHONY: help build test race race-full lint fmt update docs fuzz mutate bench soak policy determinism generated interop conformance parity parity-full e2e packages release ci nightly
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "%-12s %s\n", $$1, $$2}' Makefile
@@ -33,6 +33,8 @@ docs: ## regenerate the reference pages and schemas
 	go generate ./...
 fuzz: ## run each fuzz target for FUZZTIME (a number of runs: a time ends now and then in a false alarm)
 	FUZZTIME=$(FUZZTIME) tests/fuzz.sh
+mutate: ## change conditions of PKG (./internal/parity/permissions) one by one; fail if its own tests notice less than 90 % of the changes
+	go run github.com/go-gremlins/gremlins/cmd/gremlins@v0.6.0 unleash --workers 1 --timeout-coefficient 20 --threshold-efficacy 90 $(PKG)
 bench: ## print the ratios of docs/performance.md, measured in one run
 	go test ./tests -run '^$$' -bench . -benchtime 1x
 soak: ## keep the binary busy for SOAK, and fail if memory, files or processes grow

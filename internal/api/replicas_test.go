@@ -64,3 +64,29 @@ func TestReplicas_B15(t *testing.T) {
 		t.Errorf("another namespace after a reset: %s", got)
 	}
 }
+
+// An expectation of a rule is met by an answer of that rule, and only by that.
+func TestRulesAreObserved(t *testing.T) {
+	server := newServer(t, `
+default_response = "something"
+[[responses]]
+pattern = { type = "exact", text = "hi" }
+response = "hello"
+[[expect]]
+rule = 3
+`, func(o *api.Options) { o.Token = "T" })
+	unmet := func(prompt string) bool {
+		if text := exchangeText(t, server, "POST /v1/messages\nX-Api-Key: T\n\n{\"model\":\"m\",\"max_tokens\":10,\"messages\":[{\"role\":\"user\",\"content\":\""+prompt+"\"}]}", nil); !strings.HasPrefix(text, "200") {
+			t.Fatal(text)
+		}
+		return !strings.Contains(exchangeText(t, server, "GET /_claudeless/state\nX-Claudeless-Token: T\n\n", nil), `"unmet":[]`)
+	}
+	for _, step := range []struct {
+		prompt string
+		unmet  bool
+	}{{"else", true}, {"hi", false}} {
+		if got := unmet(step.prompt); got != step.unmet {
+			t.Errorf("after %q the expectation is unmet: %t, want %t", step.prompt, got, step.unmet)
+		}
+	}
+}

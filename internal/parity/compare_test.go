@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -203,4 +204,22 @@ func exchanged(steps ...string) *parity.Recording {
 		asked = asked[1:]
 	}
 	return &parity.Recording{MCP: map[string][]json.RawMessage{"s": all}}
+}
+
+// A report says what differed once only of cases for which that is so; other cases without differences have no line.
+func TestReportText(t *testing.T) {
+	r := &parity.Report{Cases: []*parity.Verdict{
+		{Case: "quiet", File: "a.txtar", Line: 1, Status: parity.Same},
+		{Case: "chance", File: "b.txtar", Line: 1, Version: "1.0.0", Status: parity.Same, Flaky: []string{"exit"}},
+		{Case: "slow", File: "c.txtar", Line: 1, Status: parity.NotCompared, Why: []string{"too slow"}},
+	}}
+	var got strings.Builder
+	if err := r.WriteText(&got); err != nil {
+		t.Fatal(err)
+	}
+	text, _, _ := strings.Cut(got.String(), "area")
+	const want = "flaky: chance (b.txtar:1), claude 1.0.0: it differed once and not again: exit\nnot compared: slow (c.txtar:1): too slow\n"
+	if text != want {
+		t.Errorf("report: %q, want %q", text, want)
+	}
 }

@@ -10,6 +10,8 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -191,6 +193,41 @@ func TestProxy(t *testing.T) {
 	for value, want := range map[string]bool{"": true, "proxy:3128": true, "http://proxy:3128": true, "https://proxy": false, "socks5://proxy": false} {
 		if _, ok := Upstream(value); ok != want {
 			t.Errorf("Upstream(%q): %v", value, ok)
+		}
+	}
+}
+
+// Files of a run are its binary, what is in its directory of shims, and shims of other runs by their text.
+func TestOwn(t *testing.T) {
+	dir := t.TempDir()
+	shim, other := filepath.Join(dir, "shim"), filepath.Join(dir, "other")
+	for name, text := range map[string]string{shim: "#!/bin/sh\n# Made by claudeless\n", other: "#!/bin/sh\n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	own := Own{Self: "/bin/claudeless", Dir: "/run/shims"}
+	for _, tt := range []struct {
+		own  Own
+		path string
+		want bool
+	}{
+		{own, "/bin/claudeless", true},
+		{own, "/run/shims/claude", true},
+		{own, "/run/shims", false},
+		{own, "/run/shims-of-another/claude", false},
+		{own, "/usr/bin/claude", false},
+		{own, shim, true},
+		{own, other, false},
+		{own, "shim", false}, // which file that is depends on who asks
+		{own, "", false},
+		{Own{}, "", false}, // an unknown path is not the binary that is not set
+		{Own{}, "/claude", false},
+		{Own{}, shim, true},
+	} {
+		if got := tt.own.has(tt.path); got != tt.want {
+			t.Errorf("%+v has %q: %t, want %t", tt.own, tt.path, got, tt.want)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package runner
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -40,5 +41,41 @@ func TestWindowsShims(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
+	}
+}
+
+// Names of the real CLI are links into its packages: not claude itself, which has a shim in any case, not this binary,
+// and not what only has the word in its path.
+func TestRealNames(t *testing.T) {
+	dir := t.TempDir()
+	pkg := filepath.Join(dir, "lib", "@anthropic-ai", "claude-code")
+	bin, more := filepath.Join(dir, "bin"), filepath.Join(dir, "more")
+	for _, d := range []string{pkg, bin, more, filepath.Join(dir, "claude-tools")} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	installed, self, tool := filepath.Join(pkg, "cli.js"), filepath.Join(pkg, "double"), filepath.Join(dir, "claude-tools", "tool")
+	for _, file := range []string{installed, self, tool, filepath.Join(bin, "plain-claude")} {
+		if err := os.WriteFile(file, nil, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, target := range map[string]string{
+		filepath.Join(bin, "claude"): installed, filepath.Join(bin, "cl"): installed, filepath.Join(bin, "me"): self,
+		filepath.Join(bin, "tool"): tool, filepath.Join(bin, "gone"): filepath.Join(pkg, "gone"),
+		filepath.Join(more, "cl"): installed, filepath.Join(more, "ai"): installed,
+	} {
+		if err := os.Symlink(target, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	self, err := filepath.EvalSymlinks(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := strings.Join([]string{bin, more, bin, filepath.Join(dir, "none")}, string(filepath.ListSeparator))
+	if diff := cmp.Diff([]string{"cl", "ai"}, RealNames(path, self)); diff != "" {
+		t.Errorf("names (-want +got):\n%s", diff)
 	}
 }

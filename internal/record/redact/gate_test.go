@@ -127,3 +127,32 @@ func example(re *syntax.Regexp, r *rand.Rand) string {
 		return ""
 	}
 }
+
+// Addresses of machines are personal; those of this machine and of nobody in particular are not.
+func TestAddresses(t *testing.T) {
+	for text, want := range map[string]string{
+		"ping 93.184.216.34":          "93.184.216.34",
+		"from 93.184.216.34.":         "93.184.216.34",
+		"127.0.0.1":                   "",
+		"127.8.8.8":                   "",
+		"0.0.0.0":                     "",
+		"224.0.0.1":                   "",
+		"255.255.255.255":             "",
+		"255.255.255.254":             "255.255.255.254",
+		"1.2.3.4":                     "1.2.3.4",
+		"1.2.3.4.5":                   "",
+		"1.2.3":                       "",
+		"300.1.1.1":                   "",
+		"version 1.2.3.4-rc1":         "",
+		"a1.2.3.4":                    "",
+		"10.0.0.1 and 127.0.0.1, too": "10.0.0.1",
+	} {
+		got := ""
+		for _, f := range addresses(text) {
+			got += text[f.Start:f.End]
+		}
+		if got != want {
+			t.Errorf("addresses in %q: %q, want %q", text, got, want)
+		}
+	}
+}
