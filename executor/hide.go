@@ -10,20 +10,20 @@ import (
 // Hide takes tools away for good: they are not listed, and calling one is
 // [ErrUnknownTool].
 func Hide(hidden func(protocol.Tool) bool) Middleware {
-	return func(next Executor) Executor { return &hiding{next: next, hidden: hidden} }
+	return func(next Executor) Executor { return &hidingExecutor{next: next, hidden: hidden} }
 }
 
-type hiding struct {
+type hidingExecutor struct {
 	next   Executor
 	hidden func(protocol.Tool) bool
 }
 
-func (h *hiding) Tools(ctx context.Context) ([]protocol.Tool, error) {
+func (h *hidingExecutor) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	tools, err := h.next.Tools(ctx)
 	return slices.DeleteFunc(slices.Clone(tools), h.hidden), err
 }
 
-func (h *hiding) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
+func (h *hidingExecutor) Execute(ctx context.Context, call protocol.ToolUse) (Result, error) {
 	tools, err := h.Tools(ctx)
 	if err != nil {
 		return Result{}, err

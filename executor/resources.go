@@ -52,8 +52,8 @@ type ResourceContents struct {
 // codeNoResource is the code of a server that has no such resource.
 const codeNoResource = -32002
 
-// goneResource is what reading gives then: an answer, not an error.
-type goneResource struct {
+// missingResource is what reading gives then: an answer, not an error.
+type missingResource struct {
 	Contents []ResourceContent `json:"contents"`
 	Error    string            `json:"error"`
 }
@@ -182,7 +182,7 @@ func (r Resources) dir(context.Context, resourceInput) protocol.ToolResult {
 func (r Resources) read(ctx context.Context, in resourceInput) protocol.ToolResult {
 	raw, err := r.Manager.ReadResource(ctx, in.Server, in.URI)
 	if rpc, ok := errors.AsType[*mcp.RPCError](err); ok && rpc.Code == codeNoResource {
-		gone := goneResource{Contents: []ResourceContent{}, Error: "Resource not found: " + in.URI + " — it may have been deleted or the URI is stale. " +
+		gone := missingResource{Contents: []ResourceContent{}, Error: "Resource not found: " + in.URI + " — it may have been deleted or the URI is stale. " +
 			"Re-run ListMcpResourcesTool to refresh."}
 		return protocol.ToolResult{Content: protocol.Content{Text: gone.Error}, Output: gone}
 	}

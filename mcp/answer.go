@@ -13,17 +13,17 @@ import (
 // Options.Sample may fail with one too.
 type RPCError = connection.Error
 
-// answers handles what a server asks of us.
-type answers struct {
-	*commons
+// clientRequests handles what a server asks of us.
+type clientRequests struct {
+	*shared
 	server string
 }
 
 // Updated implements connection.Handler.
-func (a answers) Updated(uri string) { a.updated(a.server, uri) }
+func (a clientRequests) Updated(uri string) { a.updated(a.server, uri) }
 
 // Answer implements connection.Handler.
-func (a answers) Answer(ctx context.Context, method string, params json.RawMessage) (any, error) {
+func (a clientRequests) Answer(ctx context.Context, method string, params json.RawMessage) (any, error) {
 	switch method {
 	case "ping":
 		return struct{}{}, nil
@@ -40,14 +40,14 @@ func (a answers) Answer(ctx context.Context, method string, params json.RawMessa
 
 var errMethod = &connection.Error{Code: connection.CodeMethodNotFound, Message: "Method not found"}
 
-func (a answers) sample(ctx context.Context, params json.RawMessage) (any, error) {
+func (a clientRequests) sample(ctx context.Context, params json.RawMessage) (any, error) {
 	if a.o.Sample == nil {
 		return nil, errMethod
 	}
 	return a.o.Sample(ctx, a.server, params)
 }
 
-func (a answers) elicit(ctx context.Context, params json.RawMessage) (any, error) {
+func (a clientRequests) elicit(ctx context.Context, params json.RawMessage) (any, error) {
 	var p struct {
 		Message string          `json:"message"`
 		Schema  json.RawMessage `json:"requestedSchema"`

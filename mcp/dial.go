@@ -102,7 +102,7 @@ func (d dialer) try(life, limit context.Context, n connection.Negotiation) dialR
 		return dialResult{err: err}
 	}
 	c, err := connection.Dial(life, limit, connection.Options{
-		Target: target, Handler: answers{d.commons, d.cfg.Name}, Tasks: &d.tasks, Debug: d.log,
+		Target: target, Handler: clientRequests{d.shared, d.cfg.Name}, Tasks: &d.tasks, Debug: d.log,
 		Version: d.o.ClientVersion, Sampling: d.o.Sample != nil,
 		Negotiation: n, Timeout: d.connectTimeout(), Late: d.late(), Reopen: d.o.Pauses.Reopen,
 	})
@@ -111,7 +111,7 @@ func (d dialer) try(life, limit context.Context, n connection.Negotiation) dialR
 	}
 	var got lists
 	if err = c.Open(life, limit); err == nil {
-		got, err = fetcher{c, d.cfg, d.o.Pauses.Retry}.fetch(limit, lists{}, nil)
+		got, err = listFetcher{c, d.cfg, d.o.Pauses.Retry}.fetch(limit, lists{}, nil)
 	}
 	if err != nil {
 		return dialResult{err: c.Abandon(life, limit, err)}
@@ -163,23 +163,23 @@ func (d dialer) remote(ctx context.Context) connection.Remote {
 	}
 	switch {
 	case d.cfg.HeadersHelper != "":
-		if headers, err := (helped{d}).headers(ctx); err != nil {
+		if headers, err := (helperHeaders{d}).headers(ctx); err != nil {
 			d.log.Printf("%v", err)
 		} else {
 			t.Headers = headers
 		}
-		t.Renewer = helped{d}
+		t.Renewer = helperHeaders{d}
 	case d.o.Authorize != nil:
-		t.Renewer = authorized{d}
+		t.Renewer = oauthHeaders{d}
 	}
 	return t
 }
 
-// helped are the headers of a server with a headersHelper.
-type helped struct{ dialer }
+// helperHeaders are the headers of a server with a headersHelper.
+type helperHeaders struct{ dialer }
 
 // Renew implements connection.Renewer.
-func (h helped) Renew(ctx context.Context, r connection.Refusal) (map[string]string, error) {
+func (h helperHeaders) Renew(ctx context.Context, r connection.Refusal) (map[string]string, error) {
 	if !r.Accepted { // the headers could not be fresher
 		return nil, errors.New("refused with fresh headers")
 	}
@@ -187,7 +187,7 @@ func (h helped) Renew(ctx context.Context, r connection.Refusal) (map[string]str
 }
 
 // headers runs the helper; what it prints outranks what is configured.
-func (h helped) headers(ctx context.Context) (map[string]string, error) {
+func (h helperHeaders) headers(ctx context.Context) (map[string]string, error) {
 	headers, err := helper.Headers(ctx, helper.Options{
 		Command: h.cfg.HeadersHelper, Dir: h.o.CWD, Environ: h.o.Environ, Server: h.cfg.Name, URL: h.cfg.URL,
 	})
@@ -198,11 +198,11 @@ func (h helped) headers(ctx context.Context) (map[string]string, error) {
 	return merged(h.cfg.Headers, headers), nil
 }
 
-// authorized are the headers of a server that somebody authorizes for.
-type authorized struct{ dialer }
+// oauthHeaders are the headers of a server that somebody authorizes for.
+type oauthHeaders struct{ dialer }
 
 // Renew implements connection.Renewer.
-func (a authorized) Renew(ctx context.Context, r connection.Refusal) (map[string]string, error) {
+func (a oauthHeaders) Renew(ctx context.Context, r connection.Refusal) (map[string]string, error) {
 	headers, err := a.o.Authorize(ctx, Challenge{Server: a.cfg.Name, URL: a.cfg.URL, Status: r.Status, Header: r.Header})
 	if err != nil {
 		return nil, err

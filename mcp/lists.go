@@ -86,8 +86,8 @@ func (l *lists) allWarnings() []string {
 	return slices.Concat(l.warnings[connection.Tools], l.warnings[connection.Prompts], l.warnings[connection.Resources])
 }
 
-// fetcher asks a server for its lists.
-type fetcher struct {
+// listFetcher asks a server for its lists.
+type listFetcher struct {
 	conn  *connection.Conn
 	cfg   ServerConfig
 	pause time.Duration // before the first retry of the list of tools
@@ -98,7 +98,7 @@ type fetcher struct {
 // asked for tools once: some have them all the same. Lists other than that of tools
 // may fail; they are then empty. They are asked for one after another, in the order
 // of the real CLI, so that no two runs differ.
-func (f fetcher) fetch(ctx context.Context, old lists, only map[connection.List]bool) (lists, error) {
+func (f listFetcher) fetch(ctx context.Context, old lists, only map[connection.List]bool) (lists, error) {
 	out := old
 	out.err = nil
 	out.warnings = maps.Clone(old.warnings)
@@ -125,7 +125,7 @@ func (f fetcher) fetch(ctx context.Context, old lists, only map[connection.List]
 }
 
 // list asks for one list.
-func (f fetcher) list(ctx context.Context, list connection.List, out *lists) error {
+func (f listFetcher) list(ctx context.Context, list connection.List, out *lists) error {
 	if list == connection.Tools {
 		return f.tools(ctx, out)
 	}
@@ -174,7 +174,7 @@ func warn(what, warning string, err error) []string {
 
 // tools lists a server's tools. Failures are tried again after the pauses from
 // f.pause on; a server that never lists them has none.
-func (f fetcher) tools(ctx context.Context, out *lists) error {
+func (f listFetcher) tools(ctx context.Context, out *lists) error {
 	var all []json.RawMessage
 	var warning string
 	var err error

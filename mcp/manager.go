@@ -21,7 +21,7 @@ import (
 
 // Manager is a set of servers. All methods may be called from many goroutines.
 type Manager struct {
-	*commons
+	*shared
 
 	mu      sync.Mutex
 	started bool
@@ -37,14 +37,14 @@ const settleSlack = 300 * time.Millisecond
 // of one name are an error.
 func New(o Options) (*Manager, error) {
 	o = o.withDefaults()
-	m := &Manager{commons: newCommons(o)}
+	m := &Manager{shared: newCommons(o)}
 	seen := map[string]bool{}
 	for _, cfg := range o.Servers {
 		if seen[cfg.Name] {
 			return nil, fmt.Errorf("duplicate MCP server %q", cfg.Name)
 		}
 		seen[cfg.Name] = true
-		m.servers = append(m.servers, newServer(m.commons, cfg))
+		m.servers = append(m.servers, newServer(m.shared, cfg))
 	}
 	m.o.Servers = nil // from here on the servers themselves tell
 	return m, nil
@@ -75,7 +75,7 @@ func (m *Manager) Settle(ctx context.Context) error { return m.settle(ctx, m.all
 // launch begins a server's life; m.mu is held.
 func (m *Manager) launch(ctx context.Context, s *server) {
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	m.tasks.Go(func() { (&life{server: s}).run(ctx) }) // ends with cancel
+	m.tasks.Go(func() { (&loopState{server: s}).run(ctx) }) // ends with cancel
 }
 
 // settle waits for servers to connect or fail, within ConnectTimeout.
@@ -262,7 +262,7 @@ func (m *Manager) SetServers(ctx context.Context, source string, desired []Serve
 			continue
 		}
 		cfg.Source = source
-		s := newServer(m.commons, cfg)
+		s := newServer(m.shared, cfg)
 		s.given = source
 		kept, fresh = append(kept, s), append(fresh, s)
 		change.Added = append(change.Added, cfg.Name)
@@ -329,8 +329,8 @@ func (m *Manager) Tools() []protocol.Tool {
 }
 
 // HiddenTools lists the tools that Tools leaves out for their name.
-func (m *Manager) HiddenTools() []Hidden {
-	return append([]Hidden(nil), m.catalogue().hidden...)
+func (m *Manager) HiddenTools() []ShadowedTool {
+	return append([]ShadowedTool(nil), m.catalogue().hidden...)
 }
 
 // Resolve finds a tool by its canonical name, as server/tool in raw names, or

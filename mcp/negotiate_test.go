@@ -15,7 +15,7 @@ import (
 
 // TestProbe: with Probe a server of the newer era is spoken to in it, and every
 // other kind is still reached: one that refuses the probe, knows nothing,
-// answers nonsense, says nothing, or dies of it (S14, C33).
+// clientRequests nonsense, says nothing, or dies of it (S14, C33).
 func TestProbe(t *testing.T) {
 	for mode, version := range map[string]string{
 		"modern": "2026-07-28", "ok": "2025-11-25", "lax": "2025-11-25", "ignore-unknown": "2025-11-25", "exit-unknown": "2025-11-25", "old-version": "2024-11-05",

@@ -90,10 +90,10 @@ type ServerStatus struct {
 // server is one configured server over its whole life. One goroutine, run,
 // decides what happens to it; everybody else sends it orders and reads status.
 type server struct {
-	*commons
+	*shared
 	cfg    ServerConfig // fixed: a changed entry is a new server
 	given  string       // the source it was given by SetServers; "" = it was configured; of Manager.mu
-	orders chan order
+	orders chan serverRequest
 	cancel context.CancelFunc // ends run
 	done   chan struct{}      // closed when run has ended and all is shut down
 
@@ -108,7 +108,7 @@ type status struct {
 	state    State
 	attempt  int              // of reconnecting, from 1
 	conn     *connection.Conn // nil unless connected
-	hello    connection.Hello
+	hello    connection.InitializeResult
 	lists    lists
 	err      string // why it is not connected
 	wireErr  string
@@ -116,16 +116,16 @@ type status struct {
 	warnings []string
 }
 
-// order is a wish about a server.
-type order struct {
+// serverRequest is a wish about a server.
+type serverRequest struct {
 	want State // StateConnected, StateDisconnected or StateDisabled
 	ack  chan struct{}
 }
 
-func newServer(c *commons, cfg ServerConfig) *server {
+func newServer(c *shared, cfg ServerConfig) *server {
 	s := &server{
-		commons: c, cfg: cfg,
-		orders: make(chan order), done: make(chan struct{}), changed: make(chan struct{}),
+		shared: c, cfg: cfg,
+		orders: make(chan serverRequest), done: make(chan struct{}), changed: make(chan struct{}),
 		cancel: func() {}, watched: map[string]bool{},
 		st: status{state: StateConfigured},
 	}
@@ -183,7 +183,7 @@ func (s *server) settle(ctx context.Context) (status, error) {
 
 // send gives an order; it returns when the order was taken.
 func (s *server) send(ctx context.Context, want State) error {
-	o := order{want: want, ack: make(chan struct{})}
+	o := serverRequest{want: want, ack: make(chan struct{})}
 	select {
 	case s.orders <- o:
 		<-o.ack

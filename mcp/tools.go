@@ -8,9 +8,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Hidden is a tool that cannot be called because another one has its
+// ShadowedTool is a tool that cannot be called because another one has its
 // canonical name.
-type Hidden struct {
+type ShadowedTool struct {
 	Name   string `json:"name"`   // canonical
 	Server string `json:"server"` // raw
 	Tool   string `json:"tool"`   // raw
@@ -24,7 +24,7 @@ type catalogue struct {
 	tools   []protocol.Tool
 	owner   map[string]*server // by canonical name
 	byName  map[string]int     // canonical name → index in tools
-	hidden  []Hidden
+	hidden  []ShadowedTool
 }
 
 // newCatalogue makes the table for servers as they are now.
@@ -37,7 +37,7 @@ func newCatalogue(servers []*server, version int64) *catalogue {
 		}
 		for _, t := range st.lists.tools {
 			if by := c.owner[t.Name]; by != nil {
-				c.hidden = append(c.hidden, Hidden{Name: t.Name, Server: t.Server, Tool: t.RawName, By: by.cfg.Name})
+				c.hidden = append(c.hidden, ShadowedTool{Name: t.Name, Server: t.Server, Tool: t.RawName, By: by.cfg.Name})
 				continue
 			}
 			c.owner[t.Name], c.byName[t.Name] = s, len(c.tools)

@@ -37,7 +37,7 @@ func (p *Pattern) BindValue(v diag.Value, b *diag.Binding) {
 	default:
 		return // told
 	}
-	checkKeys(v, b, "a pattern of type `"+string(p.Type)+"`", tagged{required: keys, others: []string{"text", "pattern", "patterns"}})
+	checkKeys(v, b, "a pattern of type `"+string(p.Type)+"`", taggedKeys{required: keys, others: []string{"text", "pattern", "patterns"}})
 }
 
 // bindPlain reads the pattern that nearly all rules have, a type and its text, and

@@ -51,8 +51,8 @@ type Engine struct {
 	left    *sequence   // what the last prompt broke off; nil = nothing
 	running *response   // nil = nothing to go on with
 	seen    Seen
-	missed  []Judged // results that a call's `expect` did not match
-	script  *hit     // answers the first prompt of a sub-agent; nil = the rules do
+	missed  []ExpectationResult // results that a call's `expect` did not match
+	script  *matchedRule        // answers the first prompt of a sub-agent; nil = the rules do
 	agents  agents
 }
 
@@ -153,7 +153,7 @@ func (e *Engine) beside(kind string) string {
 }
 
 // fail adds the failure of a rule to its reply.
-func (e *Engine) fail(ctx context.Context, h *hit, reply *Reply) error {
+func (e *Engine) fail(ctx context.Context, h *matchedRule, reply *Reply) error {
 	if h.failure == nil {
 		return nil
 	}
@@ -188,7 +188,7 @@ func (e *Engine) resume(ctx context.Context, r Request) (Reply, error) {
 }
 
 // find decides what answers a prompt and counts it.
-func (e *Engine) find(ctx context.Context, r Request) (*hit, error) {
+func (e *Engine) find(ctx context.Context, r Request) (*matchedRule, error) {
 	vars := e.vars(r)
 	if !r.Injected {
 		e.left = nil
@@ -226,13 +226,13 @@ func (e *Engine) find(ctx context.Context, r Request) (*hit, error) {
 		if len(rule.Turns) > 0 && !r.Injected {
 			e.active = &sequence{rule: i, groups: sc.Named()}
 		}
-		return &hit{ref: e.ref(i, -1), rule: i, turn: -1, response: rule.Response, failure: rule.Failure, scope: sc}, nil
+		return &matchedRule{ref: e.ref(i, -1), rule: i, turn: -1, response: rule.Response, failure: rule.Failure, scope: sc}, nil
 	}
 	sc := &fill.Scope{Library: e.s.library, Source: e.s.source, Match: map[any]any{}, Vars: vars}
 	if e.s.DefaultResponse == nil {
-		return &hit{rule: -1, turn: -1, scope: sc}, nil
+		return &matchedRule{rule: -1, turn: -1, scope: sc}, nil
 	}
-	return &hit{ref: e.defaultRef(), rule: -1, turn: -1, response: e.s.DefaultResponse, scope: sc}, nil
+	return &matchedRule{ref: e.defaultRef(), rule: -1, turn: -1, response: e.s.DefaultResponse, scope: sc}, nil
 }
 
 // spent tells whether a rule that has answered so often in a session may not do
@@ -250,7 +250,7 @@ func (e *Engine) claim(rule int) (bool, error) {
 }
 
 // turn tries the turn that is expected next; nil = the prompt is another one.
-func (e *Engine) turn(ctx context.Context, prompt string, vars map[string]any) (*hit, error) {
+func (e *Engine) turn(ctx context.Context, prompt string, vars map[string]any) (*matchedRule, error) {
 	at := *e.active
 	turns := e.s.Responses[at.rule].Turns
 	turn := &turns[at.next]
@@ -269,7 +269,7 @@ func (e *Engine) turn(ctx context.Context, prompt string, vars map[string]any) (
 	if e.active.next == len(turns) {
 		e.active = nil
 	}
-	return &hit{ref: e.ref(at.rule, at.next), rule: at.rule, turn: at.next, response: turn.Response, failure: turn.Failure, scope: sc}, nil
+	return &matchedRule{ref: e.ref(at.rule, at.next), rule: at.rule, turn: at.next, response: turn.Response, failure: turn.Failure, scope: sc}, nil
 }
 
 func (e *Engine) scope(r *compiledRule, c match.Captures, vars map[string]any) *fill.Scope {
@@ -351,7 +351,7 @@ func (e *Engine) checkResult(c expectedResult, r Result) {
 		return
 	}
 	if _, ok := t.Match(r.Text); !ok {
-		e.missed = append(e.missed, Judged{
+		e.missed = append(e.missed, ExpectationResult{
 			At:   c.at,
 			Text: fmt.Sprintf("expected the result of %s to match %s: %s; the result is %s", c.tool, c.pattern, t.Explain(r.Text), clip(r.Text)),
 		})
@@ -396,7 +396,7 @@ func (e *Engine) Subagent(s *protocol.SubagentScript) *Engine {
 	sub := &Engine{s: e.s, o: e.o, env: e.env, counts: map[int]int{}}
 	if s != nil {
 		if sc, ok := s.Steps.(*script); ok && len(sc.steps) > 0 {
-			sub.script = &hit{ref: sc.ref, response: &Response{Steps: sc.steps}, scope: sc.scope}
+			sub.script = &matchedRule{ref: sc.ref, response: &Response{Steps: sc.steps}, scope: sc.scope}
 		}
 	}
 	e.agents.mu.Lock()
@@ -407,7 +407,7 @@ func (e *Engine) Subagent(s *protocol.SubagentScript) *Engine {
 
 // Misses are the results that a call's `expect` did not match, those of
 // sub-agents after our own.
-func (e *Engine) Misses() []Judged {
+func (e *Engine) Misses() []ExpectationResult {
 	misses := slices.Clone(e.missed)
 	e.agents.mu.Lock()
 	defer e.agents.mu.Unlock()
@@ -419,7 +419,7 @@ func (e *Engine) Misses() []Judged {
 
 // scripted answers the first prompt of a scripted sub-agent; nil = it is none,
 // or a later prompt.
-func (e *Engine) scripted(r Request) *hit {
+func (e *Engine) scripted(r Request) *matchedRule {
 	h := e.script
 	if h == nil {
 		return nil

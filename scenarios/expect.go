@@ -71,8 +71,8 @@ func (s *Seen) Exit(code int) { s.exits = append(s.exits, code) }
 // Rule records that a rule has answered.
 func (s *Seen) Rule(r RuleRef) { s.rules = append(s.rules, r) }
 
-// Judged is one expectation and what came of it.
-type Judged struct {
+// ExpectationResult is one expectation and what came of it.
+type ExpectationResult struct {
 	At   diag.Position // zero = unknown
 	Text string        // what is expected: "expected a call to Bash"
 	Met  bool
@@ -80,7 +80,7 @@ type Judged struct {
 }
 
 // String is the line that reports an unmet expectation.
-func (j Judged) String() string {
+func (j ExpectationResult) String() string {
 	text := j.Text
 	if j.Got != "" {
 		text += ", but " + j.Got
@@ -92,11 +92,11 @@ func (j Judged) String() string {
 }
 
 // Judge holds what a run did against the [[expect]] blocks, in file order.
-func (s *Scenario) Judge(seen *Seen) []Judged {
-	judged := make([]Judged, 0, len(s.Expect))
+func (s *Scenario) Judge(seen *Seen) []ExpectationResult {
+	judged := make([]ExpectationResult, 0, len(s.Expect))
 	for i := range s.Expect {
 		x := &s.Expect[i]
-		j := Judged{At: x.at}
+		j := ExpectationResult{At: x.at}
 		if x.Unused != "" {
 			judged = append(judged, s.unused(x, seen)...)
 			continue
@@ -194,10 +194,10 @@ func (s *Scenario) used(i int, seen *Seen) (diag.Position, bool) {
 }
 
 // unused judges every rule of the scenario: each should have answered.
-func (s *Scenario) unused(x *Expectation, seen *Seen) []Judged {
-	var judged []Judged
+func (s *Scenario) unused(x *Expectation, seen *Seen) []ExpectationResult {
+	var judged []ExpectationResult
 	for i := range s.Responses {
-		j := Judged{Text: fmt.Sprintf("expected the rule %s (%s) to answer a prompt", ruleName(i), s.Responses[i].Pattern.String())}
+		j := ExpectationResult{Text: fmt.Sprintf("expected the rule %s (%s) to answer a prompt", ruleName(i), s.Responses[i].Pattern.String())}
 		j.At, j.Met = s.used(i, seen)
 		switch {
 		case j.Met:

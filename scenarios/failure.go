@@ -106,7 +106,7 @@ func (f *Failure) BindValue(v diag.Value, b *diag.Binding) {
 		return // told
 	}
 	required, optional := f.Type.keysOf()
-	checkKeys(v, b, "a failure of type `"+string(f.Type)+"`", tagged{required, optional, []string{
+	checkKeys(v, b, "a failure of type `"+string(f.Type)+"`", taggedKeys{required, optional, []string{
 		"after_ms", "retry_after", "message", "partial_text", "whole", "raw", "status", "error_type", "times", "exit_code", "signal",
 	}})
 	switch f.Type {
@@ -131,15 +131,15 @@ func (f *Failure) BindValue(v diag.Value, b *diag.Binding) {
 	}
 }
 
-// tagged are the keys of a table beside `type`, which says what it has.
-type tagged struct {
+// taggedKeys are the keys of a table beside `type`, which says what it has.
+type taggedKeys struct {
 	required, optional []string
 	others             []string // of any type
 }
 
 // checkKeys reports keys of a tagged table that its type needs or does not
 // have. Keys that no type has were reported before.
-func checkKeys(v diag.Value, b *diag.Binding, what string, t tagged) {
+func checkKeys(v diag.Value, b *diag.Binding, what string, t taggedKeys) {
 	known := slices.Concat(t.required, t.optional)
 	for _, f := range v.Fields() {
 		if f.Key != "type" && slices.Contains(t.others, f.Key) && !slices.Contains(known, f.Key) {

@@ -146,8 +146,8 @@ func (r RuleRef) String() string {
 	return r.Name
 }
 
-// hit is what answers a prompt.
-type hit struct {
+// matchedRule is what answers a prompt.
+type matchedRule struct {
 	ref      RuleRef
 	rule     int // -1 = default_response, or none
 	turn     int // -1 = the rule's own response
@@ -158,7 +158,7 @@ type hit struct {
 
 // response is an answer on its way: the steps of it that are still to come.
 type response struct {
-	hit      *hit
+	hit      *matchedRule
 	steps    []Step
 	at       int              // the next step
 	expected []expectedResult // of the calls of the last reply, in call order
@@ -173,7 +173,7 @@ type expectedResult struct {
 	pattern *Pattern // nil = anything
 }
 
-func newResponse(h *hit) *response { return &response{hit: h, steps: stepsOf(h.response)} }
+func newResponse(h *matchedRule) *response { return &response{hit: h, steps: stepsOf(h.response)} }
 
 // stepsOf spells a response out as steps: its calls are one message, its text
 // the closing one after their results.

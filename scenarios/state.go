@@ -82,7 +82,7 @@ func (e *Engine) saved(r *response) *savedResponse {
 // reopen makes a saved response the running one; false = the scenario has none
 // that fits.
 func (e *Engine) reopen(r *savedResponse) bool {
-	h := &hit{rule: r.Rule, turn: r.Turn, response: e.s.DefaultResponse, ref: e.defaultRef()}
+	h := &matchedRule{rule: r.Rule, turn: r.Turn, response: e.s.DefaultResponse, ref: e.defaultRef()}
 	src, groups := e.s.source, ""
 	if r.Rule >= 0 {
 		if !e.isRule(r.Rule, r.Pattern) || r.Turn >= len(e.s.Responses[r.Rule].Turns) {

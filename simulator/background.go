@@ -9,16 +9,16 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// behind is the work behind a turn, which goes on while the turn does: it shows
+// backgroundWork is the work behind a turn, which goes on while the turn does: it shows
 // what tasks have to show.
-type behind struct {
+type backgroundWork struct {
 	s      *Simulator
-	out    *out
-	ledger *ledger
+	out    *emitter
+	ledger *turnTotals
 }
 
 // drain yields what tasks have queued.
-func (b *behind) drain(p task.Phase) {
+func (b *backgroundWork) drain(p task.Phase) {
 	if b.s.main.Tasks == nil || b.out.left {
 		return
 	}
@@ -28,7 +28,7 @@ func (b *behind) drain(p task.Phase) {
 	}
 	defer b.s.main.Tasks.Shown()
 	for _, ev := range events {
-		if spent, ok := ev.(*protocol.Spent); ok {
+		if spent, ok := ev.(*protocol.AgentUsage); ok {
 			b.s.books.charge(spent.Models)
 			b.s.books.apiTime += time.Duration(spent.APIMS) * time.Millisecond
 		}
@@ -41,7 +41,7 @@ func (b *behind) drain(p task.Phase) {
 
 // sleep waits, and shows meanwhile what tasks have to show; a cancelled turn
 // gives the ctx's error, and nobody waits for a consumer who is gone.
-func (b *behind) sleep(ctx context.Context, d time.Duration) error {
+func (b *backgroundWork) sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 || b.out.left {
 		return cmp.Or(b.out.gone(), ctx.Err())
 	}
@@ -65,7 +65,7 @@ func (b *behind) sleep(ctx context.Context, d time.Duration) error {
 }
 
 // news is the channel that tells of queued events; nil = never.
-func (b *behind) news() <-chan struct{} {
+func (b *backgroundWork) news() <-chan struct{} {
 	if b.s.main.Tasks == nil || !b.s.main.Tasks.Live() {
 		return nil
 	}
@@ -74,20 +74,20 @@ func (b *behind) news() <-chan struct{} {
 
 // absorb tells the model of background work that has ended by now: no
 // turn of its own follows. In an ordered set nobody knows yet.
-func (b *behind) absorb() {
+func (b *backgroundWork) absorb() {
 	tasks := b.s.main.Tasks
 	if tasks == nil || !tasks.Live() {
 		return
 	}
 	for n, ok := tasks.NextNotice(); ok && !b.out.left; n, ok = tasks.NextNotice() {
-		b.out.emit(&protocol.Absorbed{
+		b.out.emit(&protocol.PromptAbsorbed{
 			UUID: b.s.o.Clock.NewID(), Content: protocol.Content{Text: n.Text}, Origin: n.Origin, Notice: true, Timestamp: b.out.timestamp(),
 		})
 	}
 }
 
 // subagents counts the sub-agents of the session for a result.
-func (b *behind) subagents() *protocol.SubagentStats {
+func (b *backgroundWork) subagents() *protocol.SubagentStats {
 	if b.s.main.Tasks == nil {
 		return &protocol.SubagentStats{ByType: map[string]int{}}
 	}
@@ -95,7 +95,7 @@ func (b *behind) subagents() *protocol.SubagentStats {
 }
 
 // backgroundTasks lists what still runs, for Stop hooks.
-func (b *behind) backgroundTasks() protocol.HookList[protocol.BackgroundTask] {
+func (b *backgroundWork) backgroundTasks() protocol.HookList[protocol.BackgroundTask] {
 	if b.s.main.Tasks == nil {
 		return nil
 	}
@@ -113,7 +113,7 @@ func (b *behind) backgroundTasks() protocol.HookList[protocol.BackgroundTask] {
 }
 
 // sessionCrons lists the scheduled prompts of the session, for Stop hooks.
-func (b *behind) sessionCrons() protocol.HookList[protocol.SessionCron] {
+func (b *backgroundWork) sessionCrons() protocol.HookList[protocol.SessionCron] {
 	if b.s.main.Tasks == nil {
 		return nil
 	}

@@ -10,12 +10,12 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// local answers prompts without the model: commands of the CLI itself, and blank
+// localCommands answers prompts without the model: commands of the CLI itself, and blank
 // ones.
-type local struct{ *stage }
+type localCommands struct{ *turnContext }
 
 // call reads the prompt as a slash command.
-func (k *local) call() (slash.Call, bool) {
+func (k *localCommands) call() (slash.Call, bool) {
 	if k.prompts.in.Source == sourceSystem || k.prompts.in.NoQuery || k.prompts.in.Verbatim {
 		return slash.Call{}, false
 	}
@@ -25,7 +25,7 @@ func (k *local) call() (slash.Call, bool) {
 
 // under lets the turn run as its command wants it: what it may do unasked, and
 // on which model. The function that is returned ends that.
-func (k *local) under(x *slash.Expansion) (undo func()) {
+func (k *localCommands) under(x *slash.Expansion) (undo func()) {
 	commands := k.s.commands
 	if x == nil {
 		return func() { commands.Grant(nil) }
@@ -45,7 +45,7 @@ func (k *local) under(x *slash.Expansion) (undo func()) {
 }
 
 // find runs a command of the session.
-func (k *local) find(ctx context.Context, c slash.Call) (*slash.Said, *slash.Expansion) {
+func (k *localCommands) find(ctx context.Context, c slash.Call) (*slash.Outcome, *slash.Expansion) {
 	command, ok := k.s.commands.Find(c.Name)
 	if !ok {
 		return nil, nil
@@ -54,15 +54,15 @@ func (k *local) find(ctx context.Context, c slash.Call) (*slash.Said, *slash.Exp
 }
 
 // run is what a command of the conversation itself does ([OwnCommand]).
-func (k *local) run(ctx context.Context, c slash.Call) error {
+func (k *localCommands) run(ctx context.Context, c slash.Call) error {
 	switch c.Name {
 	case "compact":
 		return k.compact(ctx, c)
 	case "context":
 		usage := k.s.Context()
-		return k.say(ctx, c, slash.Said{Text: usage.Text()}, &usage)
+		return k.say(ctx, c, slash.Outcome{Text: usage.Text()}, &usage)
 	case "usage", "cost", "stats":
-		return k.say(ctx, c, slash.Said{Text: k.s.Cost().Text(), Name: "usage"}, nil)
+		return k.say(ctx, c, slash.Outcome{Text: k.s.Cost().Text(), Name: "usage"}, nil)
 	default:
 		return k.clear(ctx, c)
 	}
@@ -72,7 +72,7 @@ func (k *local) run(ctx context.Context, c slash.Call) error {
 const blankText = "Blank prompt — the message was only whitespace, so nothing was sent to the model."
 
 // refuseBlank answers a blank prompt without the model.
-func (k *local) refuseBlank(ctx context.Context) error {
+func (k *localCommands) refuseBlank(ctx context.Context) error {
 	if err := k.hooks.take(ctx, false); err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (k *local) refuseBlank(ctx context.Context) error {
 
 // say answers a command with text of the CLI's own: init and a message that no
 // model wrote.
-func (k *local) say(ctx context.Context, c slash.Call, said slash.Said, usage *slash.Context) error {
+func (k *localCommands) say(ctx context.Context, c slash.Call, said slash.Outcome, usage *slash.Context) error {
 	if !said.Absent {
 		k.prompts.recorded = protocol.Content{Text: c.LocalTags(cmp.Or(said.Name, c.Name))}
 	}
@@ -97,7 +97,7 @@ func (k *local) say(ctx context.Context, c slash.Call, said slash.Said, usage *s
 	return k.reply(c, said, usage)
 }
 
-func (k *local) reply(c slash.Call, said slash.Said, usage *slash.Context) error {
+func (k *localCommands) reply(c slash.Call, said slash.Outcome, usage *slash.Context) error {
 	ev := k.output(slash.Call{Name: cmp.Or(said.Name, c.Name), Args: c.Args}, said.Text)
 	if said.Absent {
 		ev.LocalCommandRun, ev.LocalCommandOutcome = nil, &protocol.LocalOutcome{Kind: "unavailable_headless"}
@@ -125,7 +125,7 @@ func (k *local) reply(c slash.Call, said slash.Said, usage *slash.Context) error
 }
 
 // output is what a command of the CLI itself says, as a message.
-func (k *local) output(c slash.Call, text string) *protocol.Assistant {
+func (k *localCommands) output(c slash.Call, text string) *protocol.Assistant {
 	return &protocol.Assistant{
 		Type: "assistant", Message: protocol.Synthetic(k.s.o.Clock.NewID(), text, "end_turn"),
 		SessionID: k.s.o.Live.SessionID(), UUID: k.s.o.Clock.NewID(), Timestamp: k.out.timestamp(),
@@ -134,7 +134,7 @@ func (k *local) output(c slash.Call, text string) *protocol.Assistant {
 }
 
 // clear starts a new conversation (spec: cli-contract 9.6).
-func (k *local) clear(ctx context.Context, c slash.Call) error {
+func (k *localCommands) clear(ctx context.Context, c slash.Call) error {
 	s := k.s
 	id := k.prompts.uuid()
 	k.prompts.queued()
@@ -169,7 +169,7 @@ func (k *local) clear(ctx context.Context, c slash.Call) error {
 	}
 	k.prompts.recorded = protocol.Content{Text: c.LocalTags("clear")}
 	k.out.emit(k.prompts.command())
-	k.out.emit(&protocol.Unshown{Event: k.output(slash.Call{Name: "clear", Args: c.Args}, "")})
+	k.out.emit(&protocol.HiddenEvent{Event: k.output(slash.Call{Name: "clear", Args: c.Args}, "")})
 	k.prompts.init(ctx)
 	end := unasked("")
 	end.local = "clear"
@@ -177,7 +177,7 @@ func (k *local) clear(ctx context.Context, c slash.Call) error {
 }
 
 // reset forgets the conversation so far, its costs included.
-func (k *local) reset() {
+func (k *localCommands) reset() {
 	s := k.s
 	s.past.resumed, s.past.begun, s.past.started, s.past.turns = false, false, "clear", 0
 	s.books.reset()
@@ -193,9 +193,9 @@ func (k *local) reset() {
 
 // compact replaces the conversation by a summary of it (spec: cli-contract
 // 9.6).
-func (k *local) compact(ctx context.Context, c slash.Call) error {
+func (k *localCommands) compact(ctx context.Context, c slash.Call) error {
 	if k.s.past.turns == 0 && !k.s.past.resumed {
-		return k.say(ctx, c, slash.Said{Text: "Error: No messages to compact", Failed: true, Unsaid: true}, nil)
+		return k.say(ctx, c, slash.Outcome{Text: "Error: No messages to compact", Failed: true, Unsaid: true}, nil)
 	}
 	if err := k.hooks.begin(ctx); err != nil {
 		return err
@@ -206,7 +206,7 @@ func (k *local) compact(ctx context.Context, c slash.Call) error {
 	if c.Args != "" {
 		in.CustomInstructions = &c.Args
 	}
-	work := compaction{k.stage}
+	work := compaction{k.turnContext}
 	sum, err := work.sum(ctx, in)
 	if err != nil {
 		return err
@@ -226,15 +226,15 @@ func (k *local) compact(ctx context.Context, c slash.Call) error {
 }
 
 // uncompacted says why a conversation stays as it is: to hosts, and to people.
-func (k *local) uncompacted(ctx context.Context, c slash.Call, problem, text string, work compaction) error {
+func (k *localCommands) uncompacted(ctx context.Context, c slash.Call, problem, text string, work compaction) error {
 	work.status("failed", problem)
 	k.prompts.init(ctx)
 	k.out.emit(k.prompts.command())
-	return k.reply(c, slash.Said{Text: text, Failed: true}, nil)
+	return k.reply(c, slash.Outcome{Text: text, Failed: true}, nil)
 }
 
 // compacted shows what stands in the conversation's place.
-func (k *local) compacted(shown *protocol.User, reports []string) error {
+func (k *localCommands) compacted(shown *protocol.User, reports []string) error {
 	yes := true
 	said := slash.Output("Compacted " + strings.Join(reports, "\n"))
 	told := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: said}}, IsReplay: &yes}

@@ -63,24 +63,24 @@ func shown(t *testing.T, s *simulator.Simulator, prompt string) []string {
 }
 
 // commands are those of a session; a new conversation is called NEW.
-func commands() *simulator.Main {
-	return &simulator.Main{Commands: fakeCommands{}, Transcript: transcriptFunc(func(protocol.Event) {})}
+func commands() *simulator.MainOptions {
+	return &simulator.MainOptions{Commands: fakeCommands{}, Transcript: transcriptFunc(func(protocol.Event) {})}
 }
 
 type fakeCommands struct{}
 
-func (fakeCommands) Loaded() slash.Loaded { return slash.Loaded{} }
-func (fakeCommands) Grant([]string)       {}
+func (fakeCommands) Loaded() slash.LoadedContext { return slash.LoadedContext{} }
+func (fakeCommands) Grant([]string)              {}
 
 func (fakeCommands) Find(name string) (simulator.Command, bool) {
 	switch name {
 	case "help":
 		return simulator.Unavailable{}, true
 	case "name":
-		return saying(func(c slash.Call) *slash.Said { return &slash.Said{Name: "rename", Text: "named", Title: c.Args} }), true
+		return saying(func(c slash.Call) *slash.Outcome { return &slash.Outcome{Name: "rename", Text: "named", Title: c.Args} }), true
 	case "mcp__s__p":
-		return saying(func(slash.Call) *slash.Said {
-			return &slash.Said{Name: "s:p (MCP)", Result: "mcp", Text: "Error: the server is gone", Failed: true}
+		return saying(func(slash.Call) *slash.Outcome {
+			return &slash.Outcome{Name: "s:p (MCP)", Result: "mcp", Text: "Error: the server is gone", Failed: true}
 		}), true
 	case "fix":
 		return fix{}, true
@@ -89,16 +89,16 @@ func (fakeCommands) Find(name string) (simulator.Command, bool) {
 }
 
 // saying is a command that answers.
-type saying func(slash.Call) *slash.Said
+type saying func(slash.Call) *slash.Outcome
 
-func (f saying) Run(_ context.Context, c slash.Call) (*slash.Said, *slash.Expansion) {
+func (f saying) Run(_ context.Context, c slash.Call) (*slash.Outcome, *slash.Expansion) {
 	return f(c), nil
 }
 
 // fix is a custom command.
 type fix struct{}
 
-func (fix) Run(_ context.Context, c slash.Call) (*slash.Said, *slash.Expansion) {
+func (fix) Run(_ context.Context, c slash.Call) (*slash.Outcome, *slash.Expansion) {
 	return nil, &slash.Expansion{Text: "Fix the issue " + c.Args, Kind: "slash_command", Source: "projectSettings"}
 }
 
@@ -158,7 +158,7 @@ func TestLocalCommands(t *testing.T) {
 // Checklist row 67: the frames of /compact.
 func TestCompact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Main: commands(), Show: simulator.Show{CompactDelay: time.Second}})
+		s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Main: commands(), Show: simulator.DisplayOptions{CompactDelay: time.Second}})
 		shown(t, s, "hello")
 		before, began := s.Context().TotalTokens, time.Now()
 		want := []string{
@@ -181,7 +181,7 @@ func TestCompact(t *testing.T) {
 func TestCustomCommands(t *testing.T) {
 	tests := []struct {
 		name, prompt, asked string
-		o                   *simulator.Main
+		o                   *simulator.MainOptions
 	}{
 		{"custom", "/fix 7", "Fix the issue 7", commands()},
 		{"unknown", "/nosuch thing", "/nosuch thing", commands()},
@@ -193,7 +193,7 @@ func TestCustomCommands(t *testing.T) {
 			s := newSimulator(t, simulator.Options{Model: model, Main: tt.o})
 			var prompts []string
 			for ev := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: tt.prompt}}) {
-				if p, ok := ev.(*protocol.Prompted); ok {
+				if p, ok := ev.(*protocol.PromptAccepted); ok {
 					prompts = append(prompts, p.Content.Plain())
 				}
 			}
@@ -291,7 +291,7 @@ func TestNoBackground(t *testing.T) {
 // An agent has no commands: those of the conversation are the session's, and
 // others are prompts.
 func TestCommandsOfAgents(t *testing.T) {
-	live := &simulator.Live{}
+	live := &simulator.SessionState{}
 	live.Begin("S", "")
 	model := &fakeModel{}
 	s, err := simulator.New(simulator.Options{

@@ -17,7 +17,7 @@ import (
 // compaction puts a summary in the place of the conversation: because somebody
 // asks for it, because the context fills up, or because the API has refused what
 // is too long.
-type compaction struct{ *stage }
+type compaction struct{ *turnContext }
 
 // Why a conversation is compacted.
 const (
@@ -70,8 +70,8 @@ func (c *compaction) auto(ctx context.Context, forced bool) (bool, error) {
 	return true, nil
 }
 
-// summed is what came of summing up.
-type summed struct {
+// summaryOutcome is what came of summing up.
+type summaryOutcome struct {
 	trigger string
 	began   time.Time
 	before  int    // tokens
@@ -83,9 +83,9 @@ type summed struct {
 
 // sum asks the model for a summary, with the hooks around that, and shows that
 // it has come.
-func (c *compaction) sum(ctx context.Context, in protocol.PreCompactHook) (summed, error) {
+func (c *compaction) sum(ctx context.Context, in protocol.PreCompactHook) (summaryOutcome, error) {
 	told := slices.Clip(c.prompts.beside)
-	sum := summed{trigger: in.Trigger, began: c.s.o.Clock.Now(), before: int(c.s.books.said.Load())}
+	sum := summaryOutcome{trigger: in.Trigger, began: c.s.o.Clock.Now(), before: int(c.s.books.said.Load())}
 	out, err := c.hooks.run(ctx, in)
 	if err != nil {
 		return sum, err
@@ -106,7 +106,7 @@ func (c *compaction) sum(ctx context.Context, in protocol.PreCompactHook) (summe
 		return sum, nil
 	}
 	sum.raw = protocol.Content{Blocks: reply.Blocks}.Plain()
-	c.s.books.enter(c.s.resolved(), spent{usage: scenarios.Usage{InputTokens: sum.before, OutputTokens: scenarios.Tokens(len(sum.raw))}})
+	c.s.books.enter(c.s.resolved(), replyUsage{usage: scenarios.Usage{InputTokens: sum.before, OutputTokens: scenarios.Tokens(len(sum.raw))}})
 	if err := c.behind.sleep(ctx, c.s.o.Show.CompactDelay); err != nil {
 		return sum, err
 	}
@@ -137,7 +137,7 @@ func (c *compaction) status(result, problem string) {
 
 // boundary ends the conversation so far; what is kept of it goes on after the
 // summary.
-func (c *compaction) boundary(sum summed, summary string) {
+func (c *compaction) boundary(sum summaryOutcome, summary string) {
 	past := &c.s.past
 	parent, kept := past.tail.last(), past.tail.cut()
 	after := scenarios.Tokens(len(sum.text()))
@@ -158,7 +158,7 @@ func (c *compaction) boundary(sum summed, summary string) {
 var drafts = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?s)<analysis>.*?</analysis>`) })
 
 // text is the summary as the model will read it.
-func (sum summed) text() string {
+func (sum summaryOutcome) text() string {
 	const opening = "This session is being continued from a previous conversation that ran out of context. " +
 		"What follows is a summary of its earlier part.\n\n"
 	text := strings.TrimSpace(drafts().ReplaceAllString(sum.raw, ""))

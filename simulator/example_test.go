@@ -36,7 +36,7 @@ func (forecast) Execute(_ context.Context, use protocol.ToolUse) (executor.Resul
 // A conversation is a model, tools, a clock and what changes while it runs. A
 // turn is a loop over its events: each comes once, and the last is the result.
 func ExampleSimulator_Turn() {
-	live := &simulator.Live{}
+	live := &simulator.SessionState{}
 	live.Begin("11111111-1111-4111-8111-111111111111", "")
 	sim, err := simulator.New(simulator.Options{
 		Model: scenarios.NewEngine(&scenarios.Scenario{

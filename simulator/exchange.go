@@ -19,7 +19,7 @@ import (
 
 // exchange asks the model and yields what it answers, be it a failure.
 type exchange struct {
-	*stage
+	*turnContext
 	current *message // the message being streamed; nil between messages
 	last    answer
 	// unstreamed says that a stream broke off and the next reply comes as a whole.
@@ -39,7 +39,7 @@ type answer struct {
 }
 
 // note takes down a reply that is about to be streamed.
-func (a *answer) note(h head, blocks []protocol.Block) {
+func (a *answer) note(h messageHead, blocks []protocol.Block) {
 	before := *a
 	a.message, a.request, a.text, a.shown, a.goesOn = h.id, h.request, "", nil, false
 	a.empty = !slices.ContainsFunc(blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
@@ -59,11 +59,11 @@ func (a *answer) note(h head, blocks []protocol.Block) {
 }
 
 // request asks the model once and yields its message. It returns the tool calls
-// to run; the error may be how the turn [ended] instead.
+// to run; the error may be how the turn [turnEnd] instead.
 func (x *exchange) request(ctx context.Context, req scenarios.Request) ([]call, error) {
 	x.ledger.count()
 	x.behind.drain(task.InTurn)
-	if fits, err := (&compaction{x.stage}).fit(ctx, req); err != nil {
+	if fits, err := (&compaction{x.turnContext}).fit(ctx, req); err != nil {
 		return nil, err
 	} else if !fits {
 		return nil, x.giveUp(failure.API{Class: "invalid_request", Terminal: "blocking_limit", Text: "Prompt is too long"})
@@ -180,7 +180,7 @@ func (x *exchange) matched(req scenarios.Request, reply scenarios.Reply) error {
 	if !reply.Unmatched || len(reply.NearMisses) == 0 {
 		return nil
 	}
-	return &ended{subtype: "error_during_execution", isError: true, errors: reply.NearMisses}
+	return &turnEnd{subtype: "error_during_execution", isError: true, errors: reply.NearMisses}
 }
 
 func (x *exchange) delayOf(req scenarios.Request, reply scenarios.Reply) time.Duration {
@@ -210,11 +210,11 @@ func (x *exchange) message(ctx context.Context, req scenarios.Request, reply sce
 			blocks[i] = scenarios.Signed(b)
 		}
 	}
-	m := x.begin(spent{usage, scenarios.ThinkingTokens(blocks), reply.Usage != nil}, reply.Stream)
+	m := x.begin(replyUsage{usage, scenarios.ThinkingTokens(blocks), reply.Usage != nil}, reply.Stream)
 	m.index, m.whole = index, x.unstreamed
 	m.stop = cmp.Or(reply.StopReason, scenarios.StopReason(blocks))
 	m.place.GoesOn, m.place.More = x.last.goesOn, reply.More
-	x.last.note(m.head, blocks)
+	x.last.note(m.messageHead, blocks)
 	if err := m.stream(ctx, blocks); err != nil {
 		return nil, err
 	}
@@ -226,12 +226,12 @@ func (x *exchange) message(ctx context.Context, req scenarios.Request, reply sce
 }
 
 // begin makes the message that is streamed from now on.
-func (x *exchange) begin(sp spent, stream *scenarios.Stream) *message {
+func (x *exchange) begin(sp replyUsage, stream *scenarios.Stream) *message {
 	stream = cmp.Or(stream, &x.s.o.Show.Stream)
 	name := x.s.resolved()
 	x.current = &message{
-		stage: x.stage, pace: scenarios.NewPace(*stream, x.s.o.Rand),
-		head: head{id: x.out.apiID("msg"), request: x.out.apiID("req"), name: name, model: model.Wire(name), spent: sp},
+		turnContext: x.turnContext, pace: scenarios.NewPace(*stream, x.s.o.Rand),
+		messageHead: messageHead{id: x.out.apiID("msg"), request: x.out.apiID("req"), name: name, model: model.Wire(name), replyUsage: sp},
 	}
 	return x.current
 }
@@ -294,7 +294,7 @@ func (x *exchange) fail(ctx context.Context, rule string, f *scenarios.Failure) 
 		return nil
 	}
 	if api.Terminal == "prompt_too_long" && x.s.past.leaf != "" && !x.s.o.Limits.NoCompact {
-		done, err := (&compaction{x.stage}).auto(ctx, true)
+		done, err := (&compaction{x.turnContext}).auto(ctx, true)
 		if err != nil || done && x.s.overcome(rule, f) {
 			return err
 		}
@@ -418,7 +418,7 @@ func (x *exchange) giveUp(api failure.API) error {
 	x.prompts.label(ev)
 	x.out.emit(ev)
 	x.last.text, x.last.shown = api.Text, nil
-	return &ended{subtype: "success", terminal: cmp.Or(api.Terminal, "api_error"), isError: true, stop: stop, api: &reported{api.Status, api.ErrorType(), api.Connection}}
+	return &turnEnd{subtype: "success", terminal: cmp.Or(api.Terminal, "api_error"), isError: true, stop: stop, api: &failureSummary{api.Status, api.ErrorType(), api.Connection}}
 }
 
 // partial streams the beginning of a reply that breaks off. Nothing of a block
@@ -428,7 +428,7 @@ func (x *exchange) partial(ctx context.Context, f *scenarios.Failure) error {
 		return nil
 	}
 	usage := scenarios.Estimate(scenarios.Request{Prompt: x.prompts.in.Content.Plain()}, []protocol.Block{protocol.Text(f.PartialText)})
-	m := x.begin(spent{usage: usage}, nil)
+	m := x.begin(replyUsage{usage: usage}, nil)
 	if err := m.start(ctx); err != nil {
 		return err
 	}

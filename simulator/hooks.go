@@ -17,11 +17,11 @@ import (
 // sourceCompact is the source of a session start that follows a compaction.
 const sourceCompact = "compact"
 
-// points are the moments of a turn at which hooks run; those around tool calls
+// hookPoints are the moments of a turn at which hooks run; those around tool calls
 // are a layer of the tools.
-type points struct {
+type hookPoints struct {
 	s       *Simulator
-	out     *out
+	out     *emitter
 	prompts *prompts
 	stray   string // id of a session that was not found; empty = that of the session
 	display string // id of the turn, for hooks of MessageDisplay; empty = not made yet
@@ -30,7 +30,7 @@ type points struct {
 // base is the common part of hook inputs for events of this turn: what
 // precedes the prompt has no id of it, what is not about the model's work has
 // no mode, and the effort is told where the model has worked.
-func (p *points) base(in protocol.HookInput) protocol.HookBase {
+func (p *hookPoints) base(in protocol.HookInput) protocol.HookBase {
 	base := p.s.sessionBase()
 	event, subject := protocol.HookEvent(in)
 	if subject == sourceCompact {
@@ -56,7 +56,7 @@ func (p *points) base(in protocol.HookInput) protocol.HookBase {
 }
 
 // amid is the common part of hook inputs about what calls led to.
-func (p *points) amid(base protocol.HookBase) protocol.HookBase {
+func (p *hookPoints) amid(base protocol.HookBase) protocol.HookBase {
 	base.Effort, base.PromptID = p.s.o.Live.Now().HookEffort(), p.prompts.promptID
 	if agent := p.s.o.Agent; agent != nil {
 		base.AgentID, base.AgentType, base.PromptID = agent.ID, agent.Type, p.s.o.Live.Now().PromptID
@@ -66,8 +66,8 @@ func (p *points) amid(base protocol.HookBase) protocol.HookBase {
 
 // reached tells hooks, transcript and model of the instructions that count from
 // now on: after calls, or where an agent's conversation begins.
-func (p *points) reached(ctx context.Context, calls []protocol.ToolUse) error {
-	tools, ok := p.s.o.Tools.(Instructing)
+func (p *hookPoints) reached(ctx context.Context, calls []protocol.ToolUse) error {
+	tools, ok := p.s.o.Tools.(InstructionSource)
 	if !ok {
 		return nil
 	}
@@ -90,7 +90,7 @@ func (p *points) reached(ctx context.Context, calls []protocol.ToolUse) error {
 // instructAgain tells hooks and the model of all instructions behind a compaction, which
 // took them away, and the model of what hooks have said about it: texts are what it
 // was to hear before.
-func (p *points) instructAgain(ctx context.Context, texts []string) error {
+func (p *hookPoints) instructAgain(ctx context.Context, texts []string) error {
 	said := p.prompts.beside[len(texts):]
 	p.prompts.beside = texts
 	for _, file := range p.s.main.Start.Instructions {
@@ -111,7 +111,7 @@ func (p *points) instructAgain(ctx context.Context, texts []string) error {
 
 // run runs the hooks of one event and yields what they show and what
 // transcripts keep of them.
-func (p *points) run(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
+func (p *hookPoints) run(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
 	out, err := p.ask(ctx, in)
 	if err == nil {
 		p.out.all(out.Attached())
@@ -120,7 +120,7 @@ func (p *points) run(ctx context.Context, in protocol.HookInput) (hook.Outcome, 
 }
 
 // ask runs the hooks of one event and yields what they show.
-func (p *points) ask(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
+func (p *hookPoints) ask(ctx context.Context, in protocol.HookInput) (hook.Outcome, error) {
 	if err := p.out.gone(); err != nil {
 		return hook.Outcome{}, err
 	}
@@ -139,7 +139,7 @@ func (p *points) ask(ctx context.Context, in protocol.HookInput) (hook.Outcome, 
 // displayed tells the hooks of MessageDisplay about a text, as a whole, and
 // gives what they want to be shown; nil = the text. The ids are made for them:
 // no event has the same.
-func (p *points) displayed(ctx context.Context, text string) (*string, error) {
+func (p *hookPoints) displayed(ctx context.Context, text string) (*string, error) {
 	if p.display == "" {
 		p.display = p.s.o.Clock.NewID()
 	}
@@ -149,7 +149,7 @@ func (p *points) displayed(ctx context.Context, text string) (*string, error) {
 
 // take begins the turn of a command of the CLI itself, or of one that it does
 // not have here.
-func (p *points) take(ctx context.Context, absent bool) error {
+func (p *hookPoints) take(ctx context.Context, absent bool) error {
 	if err := p.begin(ctx); err != nil {
 		return err
 	}
@@ -160,16 +160,16 @@ func (p *points) take(ctx context.Context, absent bool) error {
 }
 
 // begin names the prompt and yields its coming and the session's start.
-func (p *points) begin(ctx context.Context) error {
+func (p *hookPoints) begin(ctx context.Context) error {
 	p.prompts.queued()
 	p.prompts.promptID = p.s.o.Clock.NewID()
-	p.s.o.Live.set(func(n *Now) { n.PromptID = p.prompts.promptID })
+	p.s.o.Live.set(func(n *Snapshot) { n.PromptID = p.prompts.promptID })
 	return p.sessionStart(ctx)
 }
 
 // sessionStart runs the hooks that come before the session's first turn. They
 // never block.
-func (p *points) sessionStart(ctx context.Context) error {
+func (p *hookPoints) sessionStart(ctx context.Context) error {
 	if p.s.past.begun {
 		return nil
 	}
@@ -225,7 +225,7 @@ func (p *points) sessionStart(ctx context.Context) error {
 // greet runs the hooks of a session's start. Where a session goes on, the model
 // is told nothing of what they say, and transcripts keep nothing of it (observed
 // with 2.1.329).
-func (p *points) greet(ctx context.Context, source string) (hook.Outcome, error) {
+func (p *hookPoints) greet(ctx context.Context, source string) (hook.Outcome, error) {
 	if source != "resume" && source != "fork" {
 		return p.run(ctx, p.started(source))
 	}
@@ -243,7 +243,7 @@ const (
 )
 
 // started is what the hooks of a session's start are told.
-func (p *points) started(source string) protocol.SessionStartHook {
+func (p *hookPoints) started(source string) protocol.SessionStartHook {
 	in := protocol.SessionStartHook{Source: source, AgentType: p.s.main.Start.Agent, SessionTitle: p.s.main.Start.Title}
 	if heard := p.s.main.Start.Heard; heard != nil && (source == "resume" || source == "fork") {
 		heard.tell(&in, p.s.o.Clock.Now())
@@ -253,7 +253,7 @@ func (p *points) started(source string) protocol.SessionStartHook {
 
 // tell says how long the last reply is ago, and what asking again would cost
 // (observed with 2.1.329).
-func (h Heard) tell(in *protocol.SessionStartHook, now time.Time) {
+func (h PreviousReply) tell(in *protocol.SessionStartHook, now time.Time) {
 	ago := max(0, now.Sub(h.At))
 	kept, factor := cacheKept, float64(cacheCosts)
 	if h.Long {
@@ -271,7 +271,7 @@ func (h Heard) tell(in *protocol.SessionStartHook, now time.Time) {
 
 // unfound gives the frames of a session that is looked for the id that it would
 // have had if none were found (observed with 2.1.329).
-func (p *points) unfound(frames []protocol.Event) []protocol.Event {
+func (p *hookPoints) unfound(frames []protocol.Event) []protocol.Event {
 	if p.stray == "" {
 		return frames
 	}
@@ -286,13 +286,13 @@ func (p *points) unfound(frames []protocol.Event) []protocol.Event {
 // submission is what the hooks of a prompt say together.
 type submission struct {
 	notices []protocol.Event // for after init
-	end     *ended           // not nil = the prompt is refused
+	end     *turnEnd         // not nil = the prompt is refused
 }
 
 // submit runs the hooks of the prompt and of the command that it is, before
 // init, and yields the prompt's trace. A hook that ends the session ends the
 // turn at once: not even init is shown.
-func (p *points) submit(ctx context.Context, c slash.Call, x *slash.Expansion) (s submission, err error) {
+func (p *hookPoints) submit(ctx context.Context, c slash.Call, x *slash.Expansion) (s submission, err error) {
 	var out, expansion hook.Outcome
 	if p.prompts.in.Source != sourceSystem && !p.prompts.in.NoQuery {
 		out, err = p.ask(ctx, protocol.UserPromptSubmitHook{Prompt: submitted(p.prompts.in.Content), SessionTitle: p.s.main.Start.Title})
@@ -301,7 +301,7 @@ func (p *points) submit(ctx context.Context, c slash.Call, x *slash.Expansion) (
 	case err != nil:
 		return s, err
 	case out.CrashError != "":
-		died := &ended{
+		died := &turnEnd{
 			subtype: "error_during_execution", isError: true, untouched: true,
 			errors: []string{out.CrashError, "[session_crash] the session ended because of a hook"},
 		}
@@ -349,7 +349,7 @@ func submitted(c protocol.Content) string {
 }
 
 // expanded yields the trace of a command and of its text.
-func (p *points) expanded(c slash.Call, x *slash.Expansion) {
+func (p *hookPoints) expanded(c slash.Call, x *slash.Expansion) {
 	prompt := p.prompts.prompt()
 	prompt.Expansion = &protocol.Expansion{Name: c.Name, Tools: x.Tools}
 	p.out.emit(prompt)
@@ -363,7 +363,7 @@ func keepsOut(out hook.Outcome) bool { return out.Block || out.StopTurn }
 
 // turnAway yields the trace of a prompt that hooks keep from the model; dropped
 // says that the prompt itself does not stay in the conversation.
-func (p *points) turnAway(out hook.Outcome, dropped bool) {
+func (p *hookPoints) turnAway(out hook.Outcome, dropped bool) {
 	p.prompts.prompted(dropped)
 	if !out.Block {
 		p.out.emit(p.text(protocol.Content{Text: strings.Join(out.Texts, "\n")}))
@@ -372,15 +372,15 @@ func (p *points) turnAway(out hook.Outcome, dropped bool) {
 }
 
 // text is the trace of text that the CLI itself puts beside the prompt.
-func (p *points) text(text protocol.Content) *protocol.Prompted {
-	return &protocol.Prompted{
+func (p *hookPoints) text(text protocol.Content) *protocol.PromptAccepted {
+	return &protocol.PromptAccepted{
 		UUID: p.s.o.Clock.NewID(), PromptID: p.prompts.promptID, Timestamp: p.out.timestamp(), Injected: true, Content: text,
 	}
 }
 
 // absorb makes prompts that came during the tool round part of the turn: the
 // model reads them with the results, and they get no result of their own.
-func (p *points) absorb(ctx context.Context) error {
+func (p *hookPoints) absorb(ctx context.Context) error {
 	if p.s.main.Prompts == nil {
 		return nil
 	}

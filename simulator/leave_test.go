@@ -22,8 +22,8 @@ func TestConsumerLeavesAnywhere(t *testing.T) {
 				defer cancel()
 				kept, seen := 0, 0
 				s := newSimulator(t, simulator.Options{
-					Model: &fakeModel{replies: append([]scenarios.Reply{}, replies...)}, Show: simulator.Show{Partial: true}, Limits: simulator.Limits{Retries: 2},
-					Main: &simulator.Main{Transcript: transcriptFunc(func(protocol.Event) { kept++ })},
+					Model: &fakeModel{replies: append([]scenarios.Reply{}, replies...)}, Show: simulator.DisplayOptions{Partial: true}, Limits: simulator.Limits{Retries: 2},
+					Main: &simulator.MainOptions{Transcript: transcriptFunc(func(protocol.Event) { kept++ })},
 				})
 				left = false
 				for _, err := range s.Turn(ctx, protocol.UserMessage{Content: protocol.Content{Text: "go"}}) {

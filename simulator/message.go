@@ -15,8 +15,8 @@ import (
 
 // message is one reply of the model on its way out.
 type message struct {
-	*stage
-	head
+	*turnContext
+	messageHead
 	index *executor.Index
 	pace  scenarios.Pace
 	due   time.Time // of the chunk before; zero = there was none
@@ -32,13 +32,13 @@ type message struct {
 	shown    int             // assistant events so far
 }
 
-// head is what a message is, before its blocks.
-type head struct {
+// messageHead is what a message is, before its blocks.
+type messageHead struct {
 	id, request string
 	name        string // of the model, as the books have it
 	model       string // as the API has it
 	stop        string
-	spent
+	replyUsage
 }
 
 // call is one tool call of a message with the event that showed it.
@@ -112,8 +112,8 @@ func (m *message) end() {
 	if m.out.left {
 		return
 	}
-	m.ledger.latest = &m.spent
-	m.ledger.spend(m.name, m.spent)
+	m.ledger.latest = &m.replyUsage
+	m.ledger.spend(m.name, m.replyUsage)
 	usage := object{
 		{"input_tokens", m.usage.InputTokens},
 		{"cache_creation_input_tokens", 0},
@@ -197,7 +197,7 @@ func (m *message) textBlock(ctx context.Context, i int, b protocol.TextBlock) er
 	case b.Text != "":
 		m.assistant(b, nil)
 	case m.silent: // transcripts keep it, and nobody sees it
-		m.out.emit(&protocol.Unshown{Event: m.said(b, nil)})
+		m.out.emit(&protocol.HiddenEvent{Event: m.said(b, nil)})
 	}
 	return nil
 }
@@ -318,7 +318,7 @@ func (m *message) said(b protocol.Block, more func(*protocol.Assistant)) *protoc
 // come of it is paid for, at a token for three characters.
 func (m *message) abort() {
 	if m.started {
-		m.ledger.spend(m.name, spent{usage: scenarios.Usage{
+		m.ledger.spend(m.name, replyUsage{usage: scenarios.Usage{
 			InputTokens: m.usage.InputTokens, OutputTokens: max(min(1, m.usage.OutputTokens), (m.received+1)/3),
 		}})
 	}
@@ -356,7 +356,7 @@ func (m *message) abandon() {
 
 // breakOff ends, in partial mode, the stream of a message that was cut.
 func (m *message) breakOff() {
-	m.ledger.spend(m.name, spent{usage: scenarios.Usage{InputTokens: m.usage.InputTokens, OutputTokens: min(1, m.usage.OutputTokens)}})
+	m.ledger.spend(m.name, replyUsage{usage: scenarios.Usage{InputTokens: m.usage.InputTokens, OutputTokens: min(1, m.usage.OutputTokens)}})
 	if !m.s.o.Show.Partial {
 		return
 	}

@@ -31,9 +31,9 @@ type Clock interface {
 	NewID() string
 }
 
-// Here is where a conversation stands right now, asked each time it is told.
+// Location is where a conversation stands right now, asked each time it is told.
 // Safe for concurrent use.
-type Here interface {
+type Location interface {
 	// Dir is the directory the shell is in; empty = where the session began.
 	Dir() string
 	Mode() protocol.PermissionMode
@@ -49,18 +49,18 @@ type Options struct {
 	Hooks *hook.Runner
 	Clock Clock
 	Rand  *rand.Rand // jitter; nil = no jitter
-	// Live is what changes while the conversation runs. Its session has an id.
-	Live *Live
-	Here Here // nil = the default mode, where the session began
+	// SessionState is what changes while the conversation runs. Its session has an id.
+	Live *SessionState
+	Here Location // nil = the default mode, where the session began
 	// System is the system prompt, which scenario expressions may ask for.
 	System string
 	Limits Limits
-	Show   Show
+	Show   DisplayOptions
 	// Agent says whose conversation it is, for hooks; nil = the session's own.
 	Agent *protocol.AgentRef
-	// Main is what the session's own conversation has and that of an agent has
+	// MainOptions is what the session's own conversation has and that of an agent has
 	// not; nil = it is an agent's.
-	Main *Main
+	Main *MainOptions
 }
 
 // Limits bound a conversation, and say what is done before one is reached. The
@@ -85,8 +85,8 @@ type Limits struct {
 	Gateway string
 }
 
-// Show says what of a conversation is shown, and at which pace.
-type Show struct {
+// DisplayOptions says what of a conversation is shown, and at which pace.
+type DisplayOptions struct {
 	Partial bool // yield stream events and request statuses
 	Begun   bool // with Partial, results name the messages that have begun
 	Replay  bool // yield the prompt back (isReplay)
@@ -101,10 +101,10 @@ type Show struct {
 	CompactDelay  time.Duration    // how long /compact takes
 }
 
-func (s Show) thinking() string { return cmp.Or(s.Thinking, "updates") }
+func (s DisplayOptions) thinking() string { return cmp.Or(s.Thinking, "updates") }
 
-// Surroundings are told of a session.
-type Surroundings interface {
+// ContextProvider are told of a session.
+type ContextProvider interface {
 	// Init is what the host is told with every turn, without ids, model and mode.
 	Init(ctx context.Context) protocol.Init
 	// Beside is what the model is told beside the first prompt: before and after
@@ -112,11 +112,11 @@ type Surroundings interface {
 	Beside() (before, after []string)
 }
 
-// Main is what makes a conversation that of the session. Said is required;
+// MainOptions is what makes a conversation that of the session. Said is required;
 // other nil interfaces are absent.
-type Main struct {
-	Start      Start
-	Said       Surroundings
+type MainOptions struct {
+	Start      SessionStart
+	Said       ContextProvider
 	Transcript Transcript
 	// Tasks is the work beside and behind tool calls; nil = there is none. The
 	// caller closes it.
@@ -129,8 +129,8 @@ type Main struct {
 	Deferred *Deferred                      // the call that [Simulator.Deferred] answers; nil = none
 }
 
-// Start is how the session came to be. The zero value is a fresh one.
-type Start struct {
+// SessionStart is how the session came to be. The zero value is a fresh one.
+type SessionStart struct {
 	Resumed bool
 	Forked  bool   // Resumed under an id of its own
 	Setup   string // trigger of Setup hooks before the session starts; empty = none
@@ -139,9 +139,9 @@ type Start struct {
 	// Reduced says that customisations are switched off, which hosts with a
 	// screen are told (--bare, --safe-mode).
 	Reduced bool
-	// Heard is the last reply of the conversation that is gone on with, for hooks;
+	// PreviousReply is the last reply of the conversation that is gone on with, for hooks;
 	// nil = there is none.
-	Heard *Heard
+	Heard *PreviousReply
 	// Sought says that the session was looked for, not named (--continue): what is
 	// shown before it is found has an id of its own.
 	Sought bool
@@ -149,8 +149,8 @@ type Start struct {
 	Instructions []protocol.InstructionsLoadedHook
 }
 
-// Heard is the last reply of a model before this run.
-type Heard struct {
+// PreviousReply is the last reply of a model before this run.
+type PreviousReply struct {
 	At     time.Time
 	Model  string
 	Tokens int  // of the whole context behind it
@@ -195,7 +195,7 @@ type Commands interface {
 	// conversation's own of that name; false = there is none.
 	Find(name string) (Command, bool)
 	// Loaded tells /context what the session has loaded.
-	Loaded() slash.Loaded
+	Loaded() slash.LoadedContext
 	// Grant lets permission rules count until the next call.
 	Grant(rules []string)
 }
@@ -204,7 +204,7 @@ type Commands interface {
 type Command interface {
 	// Run answers the command, or gives the text that the model reads in its
 	// place; nil and nil = it is none after all.
-	Run(ctx context.Context, c slash.Call) (*slash.Said, *slash.Expansion)
+	Run(ctx context.Context, c slash.Call) (*slash.Outcome, *slash.Expansion)
 }
 
 // OwnCommand tells whether a conversation answers a command itself: those are
@@ -213,15 +213,15 @@ func OwnCommand(name string) bool {
 	return slices.Contains([]string{"clear", "reset", "new", "compact", "context", "usage", "cost", "stats"}, name)
 }
 
-// noCommands are those of a session without any.
-type noCommands struct{}
+// emptyCommands are those of a session without any.
+type emptyCommands struct{}
 
-func (noCommands) Find(string) (Command, bool) { return nil, false }
-func (noCommands) Loaded() slash.Loaded        { return slash.Loaded{} }
-func (noCommands) Grant([]string)              {}
+func (emptyCommands) Find(string) (Command, bool) { return nil, false }
+func (emptyCommands) Loaded() slash.LoadedContext { return slash.LoadedContext{} }
+func (emptyCommands) Grant([]string)              {}
 
 // agentCommands are those of an agent, which may not run what is the session's.
-type agentCommands struct{ noCommands }
+type agentCommands struct{ emptyCommands }
 
 func (agentCommands) Find(name string) (Command, bool) { return Unavailable{}, OwnCommand(name) }
 
@@ -229,7 +229,7 @@ func (agentCommands) Find(name string) (Command, bool) { return Unavailable{}, O
 type Unavailable struct{}
 
 // Run says so.
-func (Unavailable) Run(_ context.Context, c slash.Call) (*slash.Said, *slash.Expansion) {
+func (Unavailable) Run(_ context.Context, c slash.Call) (*slash.Outcome, *slash.Expansion) {
 	return new(slash.Unavailable(c.Name)), nil
 }
 
@@ -266,14 +266,14 @@ type Mentions interface {
 type Tools interface {
 	executor.Executor
 	// Prepare looks at a call as the model has written it.
-	Prepare(call protocol.ToolUse) Prepared
-	// Ready looks at a call that is about to run, before hooks and permission see
+	Prepare(call protocol.ToolUse) PreparedCall
+	// Precheck looks at a call that is about to run, before hooks and permission see
 	// it.
-	Ready(ctx context.Context, call protocol.ToolUse) Ready
+	Ready(ctx context.Context, call protocol.ToolUse) Precheck
 }
 
-// Instructing are tools that know where instructions stand.
-type Instructing interface {
+// InstructionSource are tools that know where instructions stand.
+type InstructionSource interface {
 	// Reached tells which instructions count from now on, in a conversation whose
 	// calls have succeeded: that of the session, or of an agent. An agent's begins
 	// without calls.
@@ -287,8 +287,8 @@ type Instructions struct {
 	Text       string                           // what the model reads
 }
 
-// Prepared is what a call becomes before it is shown.
-type Prepared struct {
+// PreparedCall is what a call becomes before it is shown.
+type PreparedCall struct {
 	Input json.RawMessage // that the call is shown and run with; nil = its own
 	// Runs is the tool that runs in the place of the one that is written; empty =
 	// that one.
@@ -296,25 +296,25 @@ type Prepared struct {
 	ReadOnly bool // it may run beside its neighbours, whatever its tool says
 }
 
-// Ready is what there is to say of a call right before it runs.
-type Ready struct {
+// Precheck is what there is to say of a call right before it runs.
+type Precheck struct {
 	Seen    json.RawMessage  // the input that hooks and hosts see; nil = the call's own
 	Refused *executor.Result // in the place of a run: an unknown tool, a bad input; nil = it may run
 }
 
 // Unchecked makes tools of an executor about whose calls nothing is known.
-func Unchecked(x executor.Executor) Tools { return unchecked{x} }
+func Unchecked(x executor.Executor) Tools { return uncheckedTools{x} }
 
-type unchecked struct{ executor.Executor }
+type uncheckedTools struct{ executor.Executor }
 
-func (unchecked) Prepare(protocol.ToolUse) Prepared             { return Prepared{} }
-func (unchecked) Ready(context.Context, protocol.ToolUse) Ready { return Ready{} }
+func (uncheckedTools) Prepare(protocol.ToolUse) PreparedCall            { return PreparedCall{} }
+func (uncheckedTools) Ready(context.Context, protocol.ToolUse) Precheck { return Precheck{} }
 
-// somewhere is a place of which nothing is known.
-type somewhere struct{}
+// unknownLocation is a place of which nothing is known.
+type unknownLocation struct{}
 
-func (somewhere) Dir() string                   { return "" }
-func (somewhere) Mode() protocol.PermissionMode { return protocol.ModeDefault }
+func (unknownLocation) Dir() string                   { return "" }
+func (unknownLocation) Mode() protocol.PermissionMode { return protocol.ModeDefault }
 
 // filled checks the options and gives what is left out its default.
 func (o Options) filled() (Options, error) {
@@ -327,7 +327,7 @@ func (o Options) filled() (Options, error) {
 		return o, errors.New("simulator: Main.Said is required")
 	}
 	if o.Here == nil {
-		o.Here = somewhere{}
+		o.Here = unknownLocation{}
 	}
 	o.Limits.Retries = cmp.Or(o.Limits.Retries, 10)
 	return o, nil

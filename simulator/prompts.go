@@ -20,7 +20,7 @@ import (
 const noContent = "(no content)"
 
 // ErrSignalled as the cause of a turn's end says that a signal asked for it: calls that
-// ran are told like those that had not begun.
+// executedCall are told like those that had not begun.
 var ErrSignalled = errors.New("a signal has come")
 
 // ErrSuperseded as the cause of a turn's end says that another prompt is to be
@@ -31,7 +31,7 @@ var ErrSuperseded = errors.New("another prompt is to be answered now")
 // beside that, and those that became part of it.
 type prompts struct {
 	s   *Simulator
-	out *out
+	out *emitter
 	in  protocol.UserMessage
 
 	id       string           // uuid of the prompt; empty = not made yet
@@ -60,14 +60,14 @@ func (p *prompts) prompted(refused bool) {
 }
 
 // command is the trace of a prompt that is a command of the CLI itself.
-func (p *prompts) command() *protocol.Prompted {
+func (p *prompts) command() *protocol.PromptAccepted {
 	prompt := p.prompt()
 	prompt.Local = true
 	return prompt
 }
 
-func (p *prompts) prompt() *protocol.Prompted {
-	return &protocol.Prompted{
+func (p *prompts) prompt() *protocol.PromptAccepted {
+	return &protocol.PromptAccepted{
 		UUID: p.uuid(), HostID: p.in.UUID, PromptID: p.promptID, Content: p.recorded, Timestamp: p.out.timestamp(), Merged: p.merged(),
 		PermissionMode: p.s.o.Here.Mode(), Source: cmp.Or(p.in.Source, "sdk"), Origin: p.in.Origin,
 	}
@@ -141,7 +141,7 @@ func (p *prompts) repeat() {
 func (p *prompts) tell() {
 	if texts := p.beside[p.told:]; len(texts) > 0 {
 		p.told = len(p.beside)
-		p.out.emit(&protocol.Told{Texts: texts})
+		p.out.emit(&protocol.ContextAdded{Texts: texts})
 	}
 }
 
@@ -172,7 +172,7 @@ func (p *prompts) attach(ctx context.Context, text string) (reads []protocol.Too
 
 // absorbed tells transcripts about a prompt and, if asked to, repeats it.
 func (p *prompts) absorbed(in protocol.UserMessage, id string) {
-	p.out.emit(&protocol.Absorbed{UUID: id, Content: in.Content, Origin: in.Origin, Timestamp: p.out.timestamp()})
+	p.out.emit(&protocol.PromptAbsorbed{UUID: id, Content: in.Content, Origin: in.Origin, Timestamp: p.out.timestamp()})
 	p.replay(in, id)
 }
 

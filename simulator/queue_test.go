@@ -28,9 +28,9 @@ func TestAbsorb(t *testing.T) {
 	model := &fakeModel{replies: []scenarios.Reply{calls(`Read {}`), text("done"), text("two too"), {Unmatched: true}}}
 	var kept []string
 	s := newSimulator(t, simulator.Options{
-		Model: model, Show: simulator.Show{Replay: true}, Main: &simulator.Main{
+		Model: model, Show: simulator.DisplayOptions{Replay: true}, Main: &simulator.MainOptions{
 			Transcript: transcriptFunc(func(ev protocol.Event) {
-				if a, ok := ev.(*protocol.Absorbed); ok {
+				if a, ok := ev.(*protocol.PromptAbsorbed); ok {
 					kept = append(kept, a.Content.Plain())
 				}
 			}),
@@ -120,7 +120,7 @@ func TestSuperseded(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newSimulator(t, simulator.Options{
-					Model: &fakeModel{replies: []scenarios.Reply{c.reply}}, Show: simulator.Show{Stream: scenarios.Stream{TokensPerSecond: 1}},
+					Model: &fakeModel{replies: []scenarios.Reply{c.reply}}, Show: simulator.DisplayOptions{Stream: scenarios.Stream{TokensPerSecond: 1}},
 				})
 				ctx, cancel := context.WithCancelCause(t.Context())
 				defer time.AfterFunc(2500*time.Millisecond, func() { cancel(simulator.ErrSuperseded) }).Stop()

@@ -28,16 +28,16 @@ import (
 
 // Simulator runs the turns of one conversation, one at a time.
 type Simulator struct {
-	o        Options  // fixed at creation
-	main     Main     // of o; the zero one of an agent
-	commands Commands // of main, never nil
+	o        Options     // fixed at creation
+	main     MainOptions // of o; the zero one of an agent
+	commands Commands    // of main, never nil
 
-	books books
-	past  past
+	books sessionTotals
+	past  history
 }
 
-// past is what a conversation has behind it. It belongs to the running turn.
-type past struct {
+// history is what a conversation has behind it. It belongs to the running turn.
+type history struct {
 	turns   int
 	results int
 	failed  map[string]int // how often each rule's failure has struck
@@ -47,14 +47,14 @@ type past struct {
 	leaf    string         // uuid of the last message of the model
 	untold  []string       // what the next request says beside its prompt
 	nested  []string       // instructions that calls led to, as the model was told them
-	tail    tail
+	tail    retained
 	dropped int  // tokens that compactions have taken away
 	warned  bool // a transcript write has failed
 }
 
-// tail is the end of a conversation, by the uuids of its messages: what a
+// retained is the end of a conversation, by the uuids of its messages: what a
 // compaction may leave as it is.
-type tail struct {
+type retained struct {
 	replies int      // messages of the model since the last compaction
 	message string   // id of the last one
 	round   []string // its blocks, and the results of its calls
@@ -62,9 +62,9 @@ type tail struct {
 }
 
 // see follows the conversation.
-func (t *tail) see(ev protocol.Event) {
+func (t *retained) see(ev protocol.Event) {
 	switch ev := ev.(type) {
-	case *protocol.Prompted:
+	case *protocol.PromptAccepted:
 		if !ev.Local && !ev.Refused && !ev.Injected {
 			t.prompts = append(t.prompts, ev.UUID)
 		}
@@ -84,7 +84,7 @@ func (t *tail) see(ev protocol.Event) {
 }
 
 // last is the last message; empty = there is none.
-func (t *tail) last() string {
+func (t *retained) last() string {
 	for _, part := range [][]string{t.prompts, t.round} {
 		if len(part) > 0 {
 			return part[len(part)-1]
@@ -95,7 +95,7 @@ func (t *tail) last() string {
 
 // cut ends the conversation and returns what is kept of it: the last reply, if
 // others are summed up, and what nobody has answered.
-func (t *tail) cut() []string {
+func (t *retained) cut() []string {
 	if t.replies < 2 {
 		t.replies, t.round = 0, nil
 	} else {
@@ -110,12 +110,12 @@ func New(o Options) (*Simulator, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Simulator{o: o, commands: agentCommands{}, past: past{failed: map[string]int{}}}
+	s := &Simulator{o: o, commands: agentCommands{}, past: history{failed: map[string]int{}}}
 	if o.Main != nil {
 		s.main, s.commands = *o.Main, o.Main.Commands
 	}
 	if s.commands == nil {
-		s.commands = noCommands{}
+		s.commands = emptyCommands{}
 	}
 	s.past.resumed = s.main.Start.Resumed
 	s.books.open(s.main.Costs)
@@ -178,7 +178,7 @@ func (s *Simulator) vars(tools []protocol.Tool) scenarios.Vars {
 // called while a turn runs.
 func (s *Simulator) Context() slash.Context {
 	name := s.resolved()
-	return slash.NewContext(name, slash.Room{Window: s.window(), Wished: s.o.Limits.Window > 0, Manual: s.o.Limits.NoCompact}, int(s.books.said.Load()), s.commands.Loaded())
+	return slash.NewContext(name, slash.ContextWindow{Window: s.window(), Wished: s.o.Limits.Window > 0, Manual: s.o.Limits.NoCompact}, int(s.books.said.Load()), s.commands.Loaded())
 }
 
 // Cost is what the session has cost so far. It must not be called while a turn
@@ -205,7 +205,7 @@ func (s *Simulator) describe(f *scenarios.Failure) failure.API {
 	return failure.Describe(f, failure.Where{Model: s.resolved(), Retries: s.o.Limits.Retries, Answered: s.past.leaf != "", Gateway: s.o.Limits.Gateway})
 }
 
-// Deferred gives the turn that answers the call of [Main.Deferred], before
+// Deferred gives the turn that answers the call of [MainOptions.Deferred], before
 // any prompt, under a fresh id; false = there is none to answer.
 func (s *Simulator) Deferred() (protocol.UserMessage, bool) {
 	if s.main.Deferred == nil {

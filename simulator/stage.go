@@ -9,30 +9,30 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// stage is what the acts of a turn (asking the model, running calls, going on,
+// turnContext is what the acts of a turn (asking the model, running calls, going on,
 // commands of the CLI itself) stand on. Each part has its own state.
-type stage struct {
+type turnContext struct {
 	s          *Simulator
-	out        *out
-	ledger     *ledger
-	behind     *behind
+	out        *emitter
+	ledger     *turnTotals
+	behind     *backgroundWork
 	prompts    *prompts
-	hooks      *points
+	hooks      *hookPoints
 	structured *structured
 }
 
 // newStage sets the stage for one prompt.
-func newStage(s *Simulator, in protocol.UserMessage, yield func(protocol.Event, error) bool) *stage {
-	st := &stage{
-		s: s, out: &out{s: s, yield: yield}, ledger: &ledger{books: &s.books, clock: s.o.Clock, limit: s.o.Limits.BudgetUSD, show: s.o.Show, started: s.o.Clock.Now()},
+func newStage(s *Simulator, in protocol.UserMessage, yield func(protocol.Event, error) bool) *turnContext {
+	st := &turnContext{
+		s: s, out: &emitter{s: s, yield: yield}, ledger: &turnTotals{books: &s.books, clock: s.o.Clock, limit: s.o.Limits.BudgetUSD, show: s.o.Show, started: s.o.Clock.Now()},
 		structured: &structured{schema: s.main.Schema, tries: s.o.Limits.SchemaTries},
 	}
-	st.behind = &behind{s: s, out: st.out, ledger: st.ledger}
+	st.behind = &backgroundWork{s: s, out: st.out, ledger: st.ledger}
 	st.prompts = &prompts{s: s, out: st.out, in: in}
 	if in.UUIDs == nil && in.UUID != "" {
 		st.prompts.in.UUIDs = []string{in.UUID}
 	}
-	st.hooks = &points{s: s, out: st.out, prompts: st.prompts}
+	st.hooks = &hookPoints{s: s, out: st.out, prompts: st.prompts}
 	return st
 }
 
@@ -91,9 +91,9 @@ func (st *structured) done() error {
 	tries := cmp.Or(st.tries, 5)
 	switch {
 	case st.value != nil:
-		return &ended{subtype: "success", terminal: "completed", structured: compact(st.value), result: new(string(compact(st.value))), stop: "tool_use"}
+		return &turnEnd{subtype: "success", terminal: "completed", structured: compact(st.value), result: new(string(compact(st.value))), stop: "tool_use"}
 	case st.failures >= tries:
-		return &ended{
+		return &turnEnd{
 			subtype: "error_max_structured_output_retries", terminal: "structured_output_retry_exhausted", isError: true, exhausted: true, stop: "tool_use",
 			errors: []string{fmt.Sprintf("Failed to provide valid structured output after %d attempts — last StructuredOutput error: %s", tries, st.last)},
 		}

@@ -34,17 +34,17 @@ func (s *Simulator) Turn(ctx context.Context, in protocol.UserMessage) iter.Seq2
 // turn is one prompt, from its first event to its result: the order in which the
 // acts follow each other.
 type turn struct {
-	*stage
+	*turnContext
 	exchange *exchange
-	round    *round
-	again    *again
-	local    *local
+	round    *toolRound
+	again    *continuation
+	local    *localCommands
 	rounds   int // tool rounds so far
 }
 
-func newTurn(st *stage) *turn {
-	x := &exchange{stage: st}
-	return &turn{stage: st, exchange: x, round: &round{stage: st}, again: &again{stage: st, x: x}, local: &local{st}}
+func newTurn(st *turnContext) *turn {
+	x := &exchange{turnContext: st}
+	return &turn{turnContext: st, exchange: x, round: &toolRound{turnContext: st}, again: &continuation{turnContext: st, x: x}, local: &localCommands{st}}
 }
 
 // run plays the turn and yields the result of its end. From an interrupt on it no
@@ -52,7 +52,7 @@ func newTurn(st *stage) *turn {
 func (t *turn) run(ctx context.Context) error {
 	err := t.play(ctx)
 	t.prompts.repeat() // nobody has been asked
-	end, isEnd := errors.AsType[*ended](err)
+	end, isEnd := errors.AsType[*turnEnd](err)
 	if !isEnd && ctx.Err() != nil && !t.out.left {
 		end, isEnd = t.interrupted(errors.Is(context.Cause(ctx), ErrSuperseded)), true
 	}
@@ -64,7 +64,7 @@ func (t *turn) run(ctx context.Context) error {
 }
 
 // play yields everything of the turn but its result. Its error is never nil: at
-// best it is how the turn [ended].
+// best it is how the turn [turnEnd].
 func (t *turn) play(ctx context.Context) error {
 	in := t.prompts.in
 	if in.Source == sourceDeferred {
@@ -145,7 +145,7 @@ func (t *turn) answerDeferred(ctx context.Context) error {
 		const reason = "tool_deferred_unavailable"
 		text := d.Use.Name + " isn't available, so its deferred call didn't run. Reconnect the tool and resume, or resume with a prompt and " +
 			"CLAUDE_CODE_DROP_UNAVAILABLE_DEFERRED_TOOL=1 to drop the call and continue."
-		return &ended{subtype: "success", isError: true, terminal: reason, stop: reason, deferred: &d.Use, result: &text}
+		return &turnEnd{subtype: "success", isError: true, terminal: reason, stop: reason, deferred: &d.Use, result: &text}
 	}
 	calls := []call{{use: d.Use, tool: tools[at], event: d.Message}}
 	results, err := t.round.run(ctx, calls)
@@ -209,9 +209,9 @@ func (t *turn) after(ctx context.Context, calls []call) (*scenarios.Request, err
 
 const maxTurns = "error_max_turns"
 
-// spent is the end of a turn that may have no more rounds.
-func (t *turn) spent() *ended {
-	return &ended{
+// replyUsage is the end of a turn that may have no more rounds.
+func (t *turn) spent() *turnEnd {
+	return &turnEnd{
 		subtype: maxTurns, terminal: "max_turns", isError: true,
 		errors: []string{fmt.Sprintf("Reached maximum number of turns (%d)", t.s.o.Limits.Turns)},
 	}
@@ -219,14 +219,14 @@ func (t *turn) spent() *ended {
 
 // interrupted yields what an interrupt shows and tells how the turn ends
 // (spec: cli-contract 4.4); superseded says that another prompt waits.
-func (t *turn) interrupted(superseded bool) *ended {
+func (t *turn) interrupted(superseded bool) *turnEnd {
 	open := t.exchange.current
 	if open != nil {
 		open.abort()
 	}
 	switch {
 	case t.round.inTools && superseded:
-		return &ended{subtype: "success", terminal: "aborted_tools", stop: "tool_use", result: new("")}
+		return &turnEnd{subtype: "success", terminal: "aborted_tools", stop: "tool_use", result: new("")}
 	case t.round.inTools:
 		return t.round.aborted()
 	case !superseded:
@@ -239,14 +239,14 @@ func (t *turn) interrupted(superseded bool) *ended {
 	if t.exchange.last.stop != nil {
 		stop = *t.exchange.last.stop
 	}
-	return &ended{
+	return &turnEnd{
 		subtype: "error_during_execution", terminal: "aborted_streaming", isError: true,
 		errors: []string{"[ede_diagnostic] result_type=user last_content_type=n/a stop_reason=" + stop},
 	}
 }
 
 // close yields the result.
-func (t *turn) close(end *ended) {
+func (t *turn) close(end *turnEnd) {
 	if !end.exhausted {
 		t.ledger.count()
 	}
@@ -282,7 +282,7 @@ func (t *turn) close(end *ended) {
 
 // numTurns counts the user events of the turn and the prompt itself, and rounds
 // where there may be no more; a turn that never reached the model has none.
-func (t *turn) numTurns(end *ended) int {
+func (t *turn) numTurns(end *turnEnd) int {
 	if end.untouched {
 		return 0
 	}
@@ -293,7 +293,7 @@ func (t *turn) numTurns(end *ended) int {
 }
 
 // closeSuccess fills what only the success subtype has, API errors included.
-func (t *turn) closeSuccess(r *protocol.Result, end *ended) {
+func (t *turn) closeSuccess(r *protocol.Result, end *turnEnd) {
 	r.Result = cmp.Or(end.result, t.exchange.last.shown, &t.exchange.last.text)
 	if end.deferred != nil {
 		return
@@ -321,8 +321,8 @@ func (s *Simulator) Idle(ctx context.Context) iter.Seq2[protocol.Event, error] {
 		if tasks == nil {
 			return
 		}
-		o := &out{s: s, yield: yield}
-		b := &behind{s: s, out: o, ledger: &ledger{books: &s.books}}
+		o := &emitter{s: s, yield: yield}
+		b := &backgroundWork{s: s, out: o, ledger: &turnTotals{books: &s.books}}
 		for {
 			if b.drain(task.BetweenTurns); o.left || tasks.Pending() || !tasks.Busy() {
 				break

@@ -116,10 +116,10 @@ func (t told) Beside() (before, after []string) { return t.before, t.after }
 
 func newSimulator(t *testing.T, o simulator.Options) *simulator.Simulator {
 	t.Helper()
-	o.Clock, o.Live = &fakeClock{}, &simulator.Live{}
+	o.Clock, o.Live = &fakeClock{}, &simulator.SessionState{}
 	o.Live.Begin("S", "")
 	if o.Main == nil {
-		o.Main = &simulator.Main{}
+		o.Main = &simulator.MainOptions{}
 	}
 	if o.Main.Said == nil {
 		o.Main.Said = told{}
@@ -213,7 +213,7 @@ func TestOrderOfEvents(t *testing.T) {
 			"init", "assistant tool_use Slow", "assistant tool_use Read", `user tool_result "Read ran" error=false`,
 			`user tool_result "Slow ran" error=false`, `assistant text "done"`, "result success error=false turns=3 completed",
 		}},
-		{"in call order when repeatable", simulator.Options{Show: simulator.Show{InOrder: true}}, []scenarios.Reply{calls(`Slow {}`, `Read {}`), text("done")}, []string{
+		{"in call order when repeatable", simulator.Options{Show: simulator.DisplayOptions{InOrder: true}}, []scenarios.Reply{calls(`Slow {}`, `Read {}`), text("done")}, []string{
 			"init", "assistant tool_use Slow", "assistant tool_use Read", `user tool_result "Slow ran" error=false`,
 			`user tool_result "Read ran" error=false`, `assistant text "done"`, "result success error=false turns=3 completed",
 		}},
@@ -229,7 +229,7 @@ func TestOrderOfEvents(t *testing.T) {
 		{"thinking", simulator.Options{}, []scenarios.Reply{{Blocks: []protocol.Block{protocol.ThinkingBlock{Thinking: "hm"}, protocol.Text("x")}}}, []string{
 			"init", "thinking_tokens", "assistant thinking", `assistant text "x"`, "result success error=false turns=1 completed",
 		}},
-		{"partial messages", simulator.Options{Show: simulator.Show{Partial: true}}, []scenarios.Reply{
+		{"partial messages", simulator.Options{Show: simulator.DisplayOptions{Partial: true}}, []scenarios.Reply{
 			{Blocks: []protocol.Block{protocol.Text("word"), protocol.ToolUse{Name: "Read", Input: json.RawMessage(`{"a":1}`)}}},
 			text("done"),
 		}, []string{
@@ -327,7 +327,7 @@ func TestUsageAndCostAddUp(t *testing.T) {
 	first.Usage, last.Usage = &scenarios.Usage{InputTokens: 10, OutputTokens: 5}, &scenarios.Usage{InputTokens: 20, OutputTokens: 7}
 	s := newSimulator(t, simulator.Options{
 		Model: &fakeModel{replies: []scenarios.Reply{first, last}},
-		Main:  &simulator.Main{Costs: map[string]protocol.ModelUsage{"claude-opus-5-5": {InputTokens: 1000, CostUSD: 1}}},
+		Main:  &simulator.MainOptions{Costs: map[string]protocol.ModelUsage{"claude-opus-5-5": {InputTokens: 1000, CostUSD: 1}}},
 	})
 	_, r := turn(t.Context(), t, s, "hi")
 	if r.Usage.InputTokens != 30 || r.Usage.OutputTokens != 12 {
@@ -415,7 +415,7 @@ func TestInterruptStreaming(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulator(t, simulator.Options{
 			Model: &fakeModel{replies: []scenarios.Reply{text("one two three four")}},
-			Show:  simulator.Show{Stream: scenarios.Stream{TokensPerSecond: 1}},
+			Show:  simulator.DisplayOptions{Stream: scenarios.Stream{TokensPerSecond: 1}},
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 		defer cancel()
@@ -444,7 +444,7 @@ func TestInterruptPartial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSimulator(t, simulator.Options{
 			Model: &fakeModel{replies: []scenarios.Reply{text("one two three four")}},
-			Show:  simulator.Show{Stream: scenarios.Stream{TokensPerSecond: 1}, Partial: true},
+			Show:  simulator.DisplayOptions{Stream: scenarios.Stream{TokensPerSecond: 1}, Partial: true},
 		})
 		for _, tt := range []struct {
 			after time.Duration
@@ -530,7 +530,7 @@ type failingTranscript struct{ transcriptFunc }
 func (failingTranscript) Record(protocol.Event) error { return errors.New("no space left on device") }
 
 func TestTranscriptThatFailsIsOneWarning(t *testing.T) {
-	s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Main: &simulator.Main{Transcript: failingTranscript{}}})
+	s := newSimulator(t, simulator.Options{Model: &fakeModel{}, Main: &simulator.MainOptions{Transcript: failingTranscript{}}})
 	warnings := 0
 	last := ""
 	for ev, err := range s.Turn(t.Context(), protocol.UserMessage{}) {

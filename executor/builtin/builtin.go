@@ -118,15 +118,15 @@ func New(o Options) (*Tools, error) {
 		t.allowed = func(string) bool { return true }
 	}
 	t.files = files.New(files.Options{Where: t.shell, Clock: o.Clock, Access: o.Access})
-	f := families{
+	f := toolFamilies{
 		files:    t.files,
 		finder:   search.New(search.Options{Where: t.shell, Clock: o.Clock, Access: o.Access}),
 		commands: bash.New(bash.Options{Shell: t.shell, Clock: o.Clock, Reader: t.files, Tasks: o.Tasks, OutputDir: o.OutputDir}),
 		trees:    &worktrees{shell: t.shell, clock: o.Clock, dir: o.CWD},
-		jobs:     &jobs{tasks: o.Tasks, clock: o.Clock, dir: o.CWD, session: t.shell.Getenv("CLAUDE_CODE_SESSION_ID")},
+		jobs:     &cronJobs{tasks: o.Tasks, clock: o.Clock, dir: o.CWD, session: t.shell.Getenv("CLAUDE_CODE_SESSION_ID")},
 		todos:    &todoList{},
 		tasks:    &checklist{hooks: o.Hooks},
-		plans:    &planning{modes: o.Modes, file: o.PlanFile},
+		plans:    &planTools{modes: o.Modes, file: o.PlanFile},
 		skills:   o.Skills,
 		answers:  maps.Clone(o.Answers),
 	}

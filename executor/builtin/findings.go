@@ -8,9 +8,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// finding is one result of a review, its keys in the order in which hosts get
+// reviewFinding is one result of a review, its keys in the order in which hosts get
 // them.
-type finding struct {
+type reviewFinding struct {
 	File         string   `json:"file"`
 	Line         *float64 `json:"line,omitempty"`
 	Summary      string   `json:"summary"`
@@ -23,9 +23,9 @@ type finding struct {
 }
 
 type findings struct {
-	Count    int       `json:"count"`
-	Level    string    `json:"level,omitempty"`
-	Findings []finding `json:"findings"`
+	Count    int             `json:"count"`
+	Level    string          `json:"level,omitempty"`
+	Findings []reviewFinding `json:"findings"`
 }
 
 // Bounds of a report.

@@ -18,13 +18,13 @@ type Modes interface {
 	Unplanned() protocol.PermissionMode // what the end of planning goes back to
 }
 
-// planning is the mode and the file of plans.
-type planning struct {
+// planTools is the mode and the file of plans.
+type planTools struct {
 	modes Modes         // nil = the mode stays as it is
 	file  func() string // where the plan is kept; nil, or an empty answer = nowhere
 }
 
-func enterPlanModeTool(p *planning) tool.Tool {
+func enterPlanModeTool(p *planTools) tool.Tool {
 	return tool.Tool{
 		Name:        "EnterPlanMode",
 		Description: "Begins planning: nothing is written until the plan is accepted.",
@@ -42,7 +42,7 @@ func enterPlanModeTool(p *planning) tool.Tool {
 	}
 }
 
-func exitPlanModeTool(p *planning) tool.Tool {
+func exitPlanModeTool(p *planTools) tool.Tool {
 	return tool.Tool{
 		Name:        "ExitPlanMode",
 		Description: "Shows the plan to the user; when accepted, work begins.",
@@ -64,7 +64,7 @@ func exitPlanModeTool(p *planning) tool.Tool {
 // exitPlanMode ends planning. The plan is that of the call, which is kept in
 // the plan file, else what the file holds. A mode that a host has chosen with
 // its answer stays.
-func exitPlanMode(_ context.Context, p *planning, in struct{ Plan *string }) tool.Result {
+func exitPlanMode(_ context.Context, p *planTools, in struct{ Plan *string }) tool.Result {
 	plan, path := p.plan(in.Plan)
 	message := "User has approved exiting plan mode. You can now proceed."
 	if plan != nil {
@@ -87,7 +87,7 @@ func exitPlanMode(_ context.Context, p *planning, in struct{ Plan *string }) too
 
 // plan returns the plan, nil = there is none, and the file that holds it or
 // would.
-func (p *planning) plan(given *string) (plan *string, path string) {
+func (p *planTools) plan(given *string) (plan *string, path string) {
 	if p.file != nil {
 		path = p.file()
 	}
@@ -108,7 +108,7 @@ func (p *planning) plan(given *string) (plan *string, path string) {
 }
 
 // switchMode sets the permission mode and returns the event that says so.
-func (p *planning) switchMode(mode protocol.PermissionMode) []protocol.Event {
+func (p *planTools) switchMode(mode protocol.PermissionMode) []protocol.Event {
 	if p.modes == nil || p.modes.SetMode(mode) != nil {
 		return nil
 	}

@@ -11,22 +11,22 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// families are the tools of one session, each with the state that it works on.
-type families struct {
+// toolFamilies are the tools of one session, each with the state that it works on.
+type toolFamilies struct {
 	files    *files.Files
 	finder   *search.Finder
 	commands *bash.Commands
 	trees    *worktrees
-	jobs     *jobs
+	jobs     *cronJobs
 	todos    *todoList
 	tasks    *checklist
-	plans    *planning
+	plans    *planTools
 	skills   Skills // nil = there are none
 	answers  answers
 }
 
 // all lists the tools by name.
-func (f families) all() []tool.Tool {
+func (f toolFamilies) all() []tool.Tool {
 	return []tool.Tool{
 		agentTool("Agent"),
 		askUserQuestionTool(f.answers),
@@ -75,7 +75,7 @@ func canonical(name string) string {
 
 // Definitions are the tools as a session tells of them, by name.
 func Definitions() []protocol.Tool {
-	tools := families{}.all()
+	tools := toolFamilies{}.all()
 	out := make([]protocol.Tool, len(tools))
 	for i, t := range tools {
 		out[i] = t.Definition()

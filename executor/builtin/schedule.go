@@ -21,8 +21,8 @@ import (
 // maxJobs is how many jobs may be scheduled at once.
 const maxJobs = 50
 
-// jobs are the prompts that a session has scheduled.
-type jobs struct {
+// cronJobs are the prompts that a session has scheduled.
+type cronJobs struct {
 	tasks   *task.Set // nil = there is no background
 	clock   tool.Clock
 	dir     string // of the project, which keeps those that outlive the session
@@ -36,7 +36,7 @@ type cronInput struct {
 	Durable   bool   `json:"durable"`
 }
 
-func cronCreateTool(s *jobs) tool.Tool {
+func cronCreateTool(s *cronJobs) tool.Tool {
 	return tool.Tool{
 		Name:        "CronCreate",
 		Description: "Schedules a prompt. Nothing here runs it when its time has come.",
@@ -46,7 +46,7 @@ func cronCreateTool(s *jobs) tool.Tool {
 			tool.Opt("recurring", tool.Boolean("At every such time (the default), or only at the next")),
 			tool.Opt("durable", tool.Boolean("Keep it in a file for later sessions")),
 		),
-		Check: tool.Checked(s, func(_ context.Context, s *jobs, in cronInput) *protocol.ToolResult {
+		Check: tool.Checked(s, func(_ context.Context, s *cronJobs, in cronInput) *protocol.ToolResult {
 			_, refusal := s.newCron(in)
 			return refusal
 		}),
@@ -55,9 +55,9 @@ func cronCreateTool(s *jobs) tool.Tool {
 }
 
 // newCron reads the schedule of a job to come, or says why there is none.
-func (s *jobs) newCron(in cronInput) (task.Cron, *protocol.ToolResult) {
-	no := func(format string, args ...any) (task.Cron, *protocol.ToolResult) {
-		return task.Cron{}, new(tool.Refuse(format, args...))
+func (s *cronJobs) newCron(in cronInput) (task.Schedule, *protocol.ToolResult) {
+	no := func(format string, args ...any) (task.Schedule, *protocol.ToolResult) {
+		return task.Schedule{}, new(tool.Refuse(format, args...))
 	}
 	c, ok := task.ParseCron(in.Cron)
 	if !ok {
@@ -72,7 +72,7 @@ func (s *jobs) newCron(in cronInput) (task.Cron, *protocol.ToolResult) {
 	return c, nil
 }
 
-func cronCreate(_ context.Context, s *jobs, in cronInput) protocol.ToolResult {
+func cronCreate(_ context.Context, s *cronJobs, in cronInput) protocol.ToolResult {
 	c, refusal := s.newCron(in)
 	switch {
 	case refusal != nil:
@@ -104,7 +104,7 @@ func cronCreate(_ context.Context, s *jobs, in cronInput) protocol.ToolResult {
 	}{j.ID, c.String(), j.Recurring, in.Durable, j.Next()})
 }
 
-func cronListTool(s *jobs) tool.Tool {
+func cronListTool(s *cronJobs) tool.Tool {
 	return tool.Tool{
 		Name:        "CronList",
 		Description: "Lists the scheduled prompts.",
@@ -124,7 +124,7 @@ type listedJob struct {
 	Next      float64 `json:"nextFireAt"`
 }
 
-func cronList(_ context.Context, s *jobs, _ struct{}) protocol.ToolResult {
+func cronList(_ context.Context, s *cronJobs, _ struct{}) protocol.ToolResult {
 	out := struct {
 		Jobs []listedJob `json:"jobs"`
 	}{[]listedJob{}}
@@ -161,12 +161,12 @@ func summary(prompt string) string {
 	return line
 }
 
-func cronDeleteTool(s *jobs) tool.Tool {
+func cronDeleteTool(s *cronJobs) tool.Tool {
 	return tool.Tool{
 		Name:        "CronDelete",
 		Description: "Cancels a scheduled prompt.",
 		Input:       tool.Object(tool.Req("id", tool.Str("The job"))),
-		Check: tool.Checked(s, func(_ context.Context, s *jobs, in struct{ ID string }) *protocol.ToolResult {
+		Check: tool.Checked(s, func(_ context.Context, s *cronJobs, in struct{ ID string }) *protocol.ToolResult {
 			if slices.ContainsFunc(s.all(), func(j job) bool { return j.ID == in.ID }) {
 				return nil
 			}
@@ -176,7 +176,7 @@ func cronDeleteTool(s *jobs) tool.Tool {
 	}
 }
 
-func cronDelete(_ context.Context, s *jobs, in struct{ ID string }) protocol.ToolResult {
+func cronDelete(_ context.Context, s *cronJobs, in struct{ ID string }) protocol.ToolResult {
 	gone := 0
 	if s.tasks != nil {
 		gone = s.tasks.Unschedule(func(j task.Job) bool { return j.ID == in.ID })
@@ -210,7 +210,7 @@ func (j job) clock() string {
 }
 
 // all lists what is scheduled: what is kept in the file first.
-func (s *jobs) all() []job {
+func (s *cronJobs) all() []job {
 	all := s.durableJobs()
 	if s.tasks != nil {
 		for _, j := range s.tasks.Scheduled() {
@@ -237,10 +237,10 @@ type jobFile struct {
 	Tasks []json.RawMessage `json:"tasks"`
 }
 
-func (s *jobs) jobsPath() string { return filepath.Join(s.dir, ".claude", "scheduled_tasks.json") }
+func (s *cronJobs) jobsPath() string { return filepath.Join(s.dir, ".claude", "scheduled_tasks.json") }
 
 // durableJobs reads the file; what is no job in it is passed over.
-func (s *jobs) durableJobs() []job {
+func (s *cronJobs) durableJobs() []job {
 	var file jobFile
 	data, err := os.ReadFile(s.jobsPath())
 	if err != nil || json.Unmarshal(data, &file) != nil {
@@ -263,7 +263,7 @@ func (s *jobs) durableJobs() []job {
 	return list
 }
 
-func (s *jobs) writeJobs(list []job) error {
+func (s *cronJobs) writeJobs(list []job) error {
 	file := jobFile{Tasks: []json.RawMessage{}}
 	for _, j := range list {
 		if j.stored == nil {

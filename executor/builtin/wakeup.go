@@ -32,7 +32,7 @@ type wakeupOutput struct {
 	Cancelled *int  `json:"cancelledWakeups,omitempty"`
 }
 
-func scheduleWakeupTool(s *jobs) tool.Tool {
+func scheduleWakeupTool(s *cronJobs) tool.Tool {
 	return tool.Tool{
 		Name:        "ScheduleWakeup",
 		Description: "Says when a loop goes on. Nothing here wakes it.",
@@ -49,7 +49,7 @@ func scheduleWakeupTool(s *jobs) tool.Tool {
 
 func isWakeup(j task.Job) bool { return !j.At.IsZero() }
 
-func scheduleWakeup(_ context.Context, s *jobs, in wakeupInput) protocol.ToolResult {
+func scheduleWakeup(_ context.Context, s *cronJobs, in wakeupInput) protocol.ToolResult {
 	switch {
 	case s.tasks == nil:
 		return tool.NeedsResult("ScheduleWakeup", "has no background in this session")
@@ -90,7 +90,7 @@ func wakeupAt(now time.Time, delay time.Duration) time.Time {
 	return full
 }
 
-func (s *jobs) stopLoop() protocol.ToolResult {
+func (s *cronJobs) stopLoop() protocol.ToolResult {
 	n := s.tasks.Unschedule(isWakeup)
 	what := "any dynamic loop in this session is ended; there was no pending wakeup to cancel. If you are running a fixed-interval /loop " +
 		"(a recurring cron), it is NOT stopped by this call — cancel it with CronDelete."

@@ -86,7 +86,7 @@ func (s *worktrees) move(w worktree) {
 	s.tree = &w
 }
 
-type enterInput struct {
+type enterWorktreeInput struct {
 	Name *string `json:"name"`
 	Path *string `json:"path"`
 }
@@ -96,7 +96,7 @@ func enterWorktreeTool(s *worktrees) tool.Tool {
 		Name:        "EnterWorktree",
 		Description: "Moves the session into a git work tree, a new one or one that exists.",
 		Input:       tool.Object(tool.Opt("name", tool.Str("Name of the new work tree")), tool.Opt("path", tool.Str("A work tree that exists"))),
-		Check: tool.Checked(s, func(_ context.Context, s *worktrees, in enterInput) *protocol.ToolResult {
+		Check: tool.Checked(s, func(_ context.Context, s *worktrees, in enterWorktreeInput) *protocol.ToolResult {
 			if r := tool.Invalid("EnterWorktree", in.issues()); r != nil {
 				return r
 			}
@@ -115,7 +115,7 @@ const maxTreeName = 64
 
 var treeSegment = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\w.-]+$`) })
 
-func (in enterInput) issues() []tool.Issue {
+func (in enterWorktreeInput) issues() []tool.Issue {
 	bad := func(format string, args ...any) []tool.Issue {
 		return []tool.Issue{tool.Custom(fmt.Sprintf("Invalid worktree name"+format, args...), "name").MessageFirst()}
 	}
@@ -138,7 +138,7 @@ func (in enterInput) issues() []tool.Issue {
 	return nil
 }
 
-func enterWorktree(ctx context.Context, s *worktrees, in enterInput) protocol.ToolResult {
+func enterWorktree(ctx context.Context, s *worktrees, in enterWorktreeInput) protocol.ToolResult {
 	top, err := s.git(ctx, s.shell.Dir(), "rev-parse", "--show-toplevel")
 	now, inside := s.inWorktree()
 	if inside {
@@ -295,7 +295,7 @@ func (s *worktrees) git(ctx context.Context, dir string, args ...string) (string
 	return strings.TrimRight(out, "\r\n"), err
 }
 
-type exitInput struct {
+type exitWorktreeInput struct {
 	Action  string `json:"action"`
 	Discard bool   `json:"discard_changes"`
 }
@@ -308,7 +308,7 @@ func exitWorktreeTool(s *worktrees) tool.Tool {
 			tool.Req("action", tool.Str("What becomes of the work tree", "keep", "remove")),
 			tool.Opt("discard_changes", tool.Boolean("Remove it even if work in it is lost")),
 		),
-		Check: tool.Checked(s, func(ctx context.Context, s *worktrees, in exitInput) *protocol.ToolResult {
+		Check: tool.Checked(s, func(ctx context.Context, s *worktrees, in exitWorktreeInput) *protocol.ToolResult {
 			_, _, refusal := s.leaving(ctx, in)
 			return refusal
 		}),
@@ -316,36 +316,36 @@ func exitWorktreeTool(s *worktrees) tool.Tool {
 	}
 }
 
-// undone is work in a work tree that would be lost with it.
-type undone struct{ files, commits int }
+// unsavedWork is work in a work tree that would be lost with it.
+type unsavedWork struct{ files, commits int }
 
 // leaving finds the work tree to leave and the work in it, or says why it
 // cannot be left so.
-func (s *worktrees) leaving(ctx context.Context, in exitInput) (worktree, undone, *protocol.ToolResult) {
+func (s *worktrees) leaving(ctx context.Context, in exitWorktreeInput) (worktree, unsavedWork, *protocol.ToolResult) {
 	w, inside := s.inWorktree()
-	no := func(format string, args ...any) (worktree, undone, *protocol.ToolResult) {
-		return w, undone{}, new(tool.Refuse(format, args...))
+	no := func(format string, args ...any) (worktree, unsavedWork, *protocol.ToolResult) {
+		return w, unsavedWork{}, new(tool.Refuse(format, args...))
 	}
 	switch {
 	case !inside:
 		return no("No-op: there is no active EnterWorktree session to exit. This tool only operates on worktrees created by EnterWorktree in the current " +
 			"session — it will not touch worktrees created manually or in a previous session. No filesystem changes were made.")
 	case in.Action != "remove":
-		return w, undone{}, nil
+		return w, unsavedWork{}, nil
 	case !w.owned:
 		return no("This session is not the owner of the worktree at “%s” — it either entered a pre-existing worktree via EnterWorktree({path}) or resumed into "+
 			"a checkout whose liveness lock another running Claude Code session still holds — so this tool will not remove it. Use action: \"keep\" to "+
 			"return to “%s”. If no other session is using it, remove it yourself with `git worktree remove`; while a live session's lock is present, git "+
 			"will refuse and name the owner.", w.path, w.former)
 	}
-	var u undone
+	var u unsavedWork
 	if status, err := s.git(ctx, w.path, "status", "--porcelain"); err == nil && status != "" {
 		u.files = strings.Count(status, "\n") + 1
 	}
 	if count, err := s.git(ctx, w.path, "rev-list", "--count", w.base+"..HEAD"); err == nil {
 		u.commits, _ = strconv.Atoi(count) // git counts in digits
 	}
-	if u != (undone{}) && !in.Discard {
+	if u != (unsavedWork{}) && !in.Discard {
 		commits := counted(u.commits, "commit")
 		if commits != "" {
 			commits += " on “" + w.branch + "”"
@@ -374,7 +374,7 @@ func both(a, b string) string {
 	return a + b
 }
 
-type exitOutput struct {
+type exitWorktreeOutput struct {
 	Action   string `json:"action"`
 	Original string `json:"originalCwd"`
 	Path     string `json:"worktreePath"`
@@ -386,12 +386,12 @@ type exitOutput struct {
 	Message  string `json:"message"`
 }
 
-func exitWorktree(ctx context.Context, s *worktrees, in exitInput) protocol.ToolResult {
+func exitWorktree(ctx context.Context, s *worktrees, in exitWorktreeInput) protocol.ToolResult {
 	w, lost, refusal := s.leaving(ctx, in)
 	if refusal != nil {
 		return *refusal
 	}
-	out := exitOutput{Action: in.Action, Original: w.former, Path: w.path, Branch: w.branch, Restored: w.former}
+	out := exitWorktreeOutput{Action: in.Action, Original: w.former, Path: w.path, Branch: w.branch, Restored: w.former}
 	if !isDir(w.former) {
 		out.Restored, out.Missing = s.dir, true
 	}

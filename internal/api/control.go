@@ -19,8 +19,8 @@ type health struct {
 	Scenario string `json:"scenario,omitempty"`
 }
 
-// condition is what a namespace has done so far.
-type condition struct {
+// namespaceState is what a namespace has done so far.
+type namespaceState struct {
 	Namespace string `json:"namespace"`
 	// Requests of conversations that were answered, scripted failures included.
 	Requests int `json:"requests"`
@@ -80,7 +80,7 @@ func answerJSON(w http.ResponseWriter, status int, v any) {
 // lines is the journal of a namespace as it would stand in a file.
 func (s *service) lines(ns *namespace) []byte {
 	ns.mu.Lock()
-	entries := append([]entry(nil), ns.lines...)
+	entries := append([]journalLine(nil), ns.lines...)
 	ns.mu.Unlock()
 	var out bytes.Buffer
 	at := s.Clock.Now()
@@ -92,10 +92,10 @@ func (s *service) lines(ns *namespace) []byte {
 	return out.Bytes()
 }
 
-func (s *service) condition(ns *namespace) condition {
+func (s *service) condition(ns *namespace) namespaceState {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
-	c := condition{Namespace: ns.name, Requests: ns.requests, Unmet: []string{}, Dropped: ns.dropped, Gates: append([]gateState{}, ns.stood...)}
+	c := namespaceState{Namespace: ns.name, Requests: ns.requests, Unmet: []string{}, Dropped: ns.dropped, Gates: append([]gateState{}, ns.stood...)}
 	for _, j := range append(slices.Clip(ns.misses), s.Scenario.Judge(&ns.seen)...) {
 		if !j.Met {
 			c.Unmet = append(c.Unmet, j.String())

@@ -27,7 +27,7 @@ func (x *exchange) messages() {
 // turn is the answer to a request of a conversation on its way.
 type turn struct {
 	r     *history.Request
-	f     *replay.Fold
+	f     *replay.Replay
 	asked scenarios.Request
 	reply scenarios.Reply
 	pace  scenarios.Stream
@@ -90,7 +90,7 @@ func (x *exchange) beside(kind string, r *history.Request) {
 	m := &wire.Message{ID: x.s.folder.ID("msg", key), Model: r.Model, Stop: "end_turn", Blocks: []protocol.Block{protocol.Text(text)}}
 	m.Usage = scenarios.Estimate(scenarios.Request{Prompt: last.FirstText()}, m.Blocks)
 	x.headers(x.s.folder.ID("req", key))
-	x.send(r, m.Play(wire.Manner{Pad: x.s.Scenario.API.Pad, Seed: key}), m)
+	x.send(r, m.Play(wire.StreamOptions{Pad: x.s.Scenario.API.Pad, Seed: key}), m)
 	x.s.write(x.ns, journal.SideRequest{
 		Namespace: x.Namespace, Session: x.Session, Kind: kind, Path: x.Path, Model: r.Model, Unclassified: kind == "other", Status: x.status, MS: x.ms(),
 	})
@@ -140,7 +140,7 @@ func (x *exchange) unmatched(t *turn) []string {
 }
 
 // brokenScript writes into the journal what failed or had no value in the templates of an answer.
-func (x *exchange) brokenScript(f *replay.Fold, err error) {
+func (x *exchange) brokenScript(f *replay.Replay, err error) {
 	note := func(found journal.Finding) {
 		x.findings = append(x.findings, found.Text)
 		x.s.write(x.ns, found)
@@ -154,8 +154,8 @@ func (x *exchange) brokenScript(f *replay.Fold, err error) {
 }
 
 // script is a message as events, at the pace of the answer.
-func (x *exchange) script(t *turn, m *wire.Message) *wire.Script {
-	return m.Play(wire.Manner{Pace: t.pace, Pad: x.s.Scenario.API.Pad, Seed: t.f.Key()})
+func (x *exchange) script(t *turn, m *wire.Message) *wire.EventList {
+	return m.Play(wire.StreamOptions{Pace: t.pace, Pad: x.s.Scenario.API.Pad, Seed: t.f.Key()})
 }
 
 // wait is the scripted delay of the answer.
@@ -173,7 +173,7 @@ func (x *exchange) wait(t *turn) error {
 // hold waits at the gates of an answer: at those of other steps, then at its own.
 // The error is the context's: where nobody comes the answer goes on, and the run has a
 // finding.
-func (x *exchange) hold(held []replay.Held) error {
+func (x *exchange) hold(held []replay.PendingGate) error {
 	for _, h := range held {
 		at := h.After
 		var err error

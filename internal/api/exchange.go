@@ -15,7 +15,7 @@ import (
 // exchange is one request and its answer.
 type exchange struct {
 	history.Client
-	sender
+	responseSender
 
 	s     *service
 	ns    *namespace

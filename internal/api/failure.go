@@ -76,7 +76,7 @@ func (x *exchange) malformed(streamed bool, raw string) {
 		x.bytes(http.StatusOK, []byte(raw))
 		return
 	}
-	x.stream(&wire.Script{Events: []wire.Event{{Name: "message_start", Data: []byte(raw)}}})
+	x.stream(&wire.EventList{Events: []wire.Event{{Name: "message_start", Data: []byte(raw)}}})
 }
 
 // partial sends the beginning of an answer and breaks off.
@@ -98,7 +98,7 @@ func (x *exchange) partial(t *turn, fail *scenarios.Failure) {
 }
 
 // lastEvent puts an error at the end of the events.
-func (x *exchange) lastEvent(s *wire.Script, fail *scenarios.Failure) {
+func (x *exchange) lastEvent(s *wire.EventList, fail *scenarios.Failure) {
 	e := scenarios.APIError{Status: 529, Message: "Overloaded"}
 	if fail.Type == scenarios.FailStreamError {
 		e = fail.APIError()

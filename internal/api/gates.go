@@ -19,23 +19,23 @@ type gates interface {
 	release(name string) error
 }
 
-// shared are the gates of a directory, which other processes use as well.
-type shared string
+// directoryGates are the gates of a directory, which other processes use as well.
+type directoryGates string
 
-func (d shared) reach(name string) error   { return gate.Reach(string(d), name) }
-func (d shared) release(name string) error { return gate.Release(string(d), name) }
-func (d shared) await(ctx context.Context, name string) error {
+func (d directoryGates) reach(name string) error   { return gate.Reach(string(d), name) }
+func (d directoryGates) release(name string) error { return gate.Release(string(d), name) }
+func (d directoryGates) await(ctx context.Context, name string) error {
 	return gate.AwaitReleased(ctx, string(d), name, gate.Patience)
 }
 
-// own are the gates of one namespace. The zero value is ready.
-type own struct {
+// localGates are the gates of one namespace. The zero value is ready.
+type localGates struct {
 	mu   sync.Mutex
 	open map[string]chan struct{} // closed = it is released
 }
 
 // of is what opens when a gate is released. The mutex is held.
-func (o *own) of(name string) chan struct{} {
+func (o *localGates) of(name string) chan struct{} {
 	if o.open == nil {
 		o.open = map[string]chan struct{}{}
 	}
@@ -45,9 +45,9 @@ func (o *own) of(name string) chan struct{} {
 	return o.open[name]
 }
 
-func (o *own) reach(name string) error { return gate.Check(name) }
+func (o *localGates) reach(name string) error { return gate.Check(name) }
 
-func (o *own) release(name string) error {
+func (o *localGates) release(name string) error {
 	if err := gate.Check(name); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (o *own) release(name string) error {
 	return nil
 }
 
-func (o *own) await(ctx context.Context, name string) error {
+func (o *localGates) await(ctx context.Context, name string) error {
 	o.mu.Lock()
 	opens := o.of(name)
 	o.mu.Unlock()

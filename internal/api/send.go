@@ -13,9 +13,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// sender is the way back to a client: what went out on it, and whether the client
+// responseSender is the way back to a client: what went out on it, and whether the client
 // stayed. It knows no scenario.
-type sender struct {
+type responseSender struct {
 	w     http.ResponseWriter
 	r     *http.Request
 	clock Clock
@@ -26,7 +26,7 @@ type sender struct {
 }
 
 // json answers with a value.
-func (s *sender) json(status int, v any) {
+func (s *responseSender) json(status int, v any) {
 	body, err := protocol.Marshal(v)
 	if err != nil {
 		status, body = http.StatusInternalServerError, []byte(`{"type":"error","error":{"type":"api_error","message":"the answer cannot be written"}}`)
@@ -34,14 +34,14 @@ func (s *sender) json(status int, v any) {
 	s.bytes(status, body)
 }
 
-func (s *sender) bytes(status int, body []byte) {
+func (s *responseSender) bytes(status int, body []byte) {
 	if _, err := s.begin(status, len(body)).Write(body); err != nil {
 		s.leftBefore()
 	}
 }
 
 // begin sends the head of an answer in JSON of so many bytes.
-func (s *sender) begin(status, length int) http.ResponseWriter {
+func (s *responseSender) begin(status, length int) http.ResponseWriter {
 	h := s.w.Header()
 	h["Content-Type"] = []string{"application/json"}
 	h["Content-Length"] = []string{strconv.Itoa(length)}
@@ -51,7 +51,7 @@ func (s *sender) begin(status, length int) http.ResponseWriter {
 }
 
 // send answers with a message, streamed when that was asked for.
-func (s *sender) send(r *history.Request, script *wire.Script, m *wire.Message) {
+func (s *responseSender) send(r *history.Request, script *wire.EventList, m *wire.Message) {
 	if r.Stream {
 		s.stream(script)
 		return
@@ -69,7 +69,7 @@ func (s *sender) send(r *history.Request, script *wire.Script, m *wire.Message) 
 
 // stream sends events at their pace. What comes without a pause between goes out
 // together; false = the client has gone.
-func (s *sender) stream(script *wire.Script) bool {
+func (s *responseSender) stream(script *wire.EventList) bool {
 	h := s.w.Header()
 	h["Content-Type"] = []string{"text/event-stream; charset=utf-8"}
 	h["Cache-Control"] = []string{"no-cache"}
@@ -93,7 +93,7 @@ func (s *sender) stream(script *wire.Script) bool {
 	return true
 }
 
-func (s *sender) flush(to *http.ResponseController, out *bytes.Buffer) bool {
+func (s *responseSender) flush(to *http.ResponseController, out *bytes.Buffer) bool {
 	if out.Len() > 0 {
 		if _, err := s.w.Write(out.Bytes()); err != nil {
 			return false
@@ -105,7 +105,7 @@ func (s *sender) flush(to *http.ResponseController, out *bytes.Buffer) bool {
 }
 
 // half sends the beginning of a body that would have been longer.
-func (s *sender) half(before []byte, length int) {
+func (s *responseSender) half(before []byte, length int) {
 	if _, err := s.begin(http.StatusOK, length).Write(before); err == nil {
 		var out bytes.Buffer
 		s.flush(http.NewResponseController(s.w), &out)
@@ -113,13 +113,13 @@ func (s *sender) half(before []byte, length int) {
 }
 
 // silence says nothing more until the client has gone.
-func (s *sender) silence() {
+func (s *responseSender) silence() {
 	<-s.r.Context().Done()
 	s.gone()
 }
 
 // breakOff ends an answer that was begun.
-func (s *sender) breakOff(how string) {
+func (s *responseSender) breakOff(how string) {
 	switch how {
 	case "error", "end":
 	case "silence":
@@ -131,16 +131,16 @@ func (s *sender) breakOff(how string) {
 	}
 }
 
-// ending is how a connection is given up.
-type ending int
+// connectionEnd is how a connection is given up.
+type connectionEnd int
 
 const (
-	finish ending = iota // FIN
-	reset                // RST
+	finish connectionEnd = iota // FIN
+	reset                       // RST
 )
 
 // cut gives the connection up.
-func (s *sender) cut(how ending) {
+func (s *responseSender) cut(how connectionEnd) {
 	conn, _, err := http.NewResponseController(s.w).Hijack()
 	if err != nil { // no connection of our own: the server gives it up
 		panic(http.ErrAbortHandler)
@@ -152,10 +152,12 @@ func (s *sender) cut(how ending) {
 }
 
 // gone notes that the client left in the middle.
-func (s *sender) gone() bool {
+func (s *responseSender) gone() bool {
 	s.left = append(s.left, "aborted: the client left after "+strconv.Itoa(s.events)+" events")
 	return false
 }
 
 // leftBefore notes that it left before there was anything to read.
-func (s *sender) leftBefore() { s.left = append(s.left, "aborted: the client left before the answer") }
+func (s *responseSender) leftBefore() {
+	s.left = append(s.left, "aborted: the client left before the answer")
+}

@@ -55,7 +55,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	x := &exchange{
-		Client: history.ReadClient(r, name, r.URL.Path), sender: sender{w: w, r: r, clock: s.service.Clock},
+		Client: history.ReadClient(r, name, r.URL.Path), responseSender: responseSender{w: w, r: r, clock: s.service.Clock},
 		s: s.service, ns: s.service.space(name), began: s.service.Clock.Now(),
 	}
 	x.route(path)

@@ -63,7 +63,7 @@ type service struct {
 	Options
 
 	began   time.Time
-	folder  *replay.Folder
+	folder  *replay.Replayer
 	reader  *history.Reader
 	journal *journal.Journal // nil = nobody reads it
 
@@ -112,9 +112,9 @@ func (s *service) space(name string) *namespace {
 func (s *service) gates() gates {
 	dir := cmp.Or(s.Gates, s.State, gate.Dir(s.Environ))
 	if dir == "" {
-		return &own{}
+		return &localGates{}
 	}
-	return shared(dir)
+	return directoryGates(dir)
 }
 
 // claims are the attempts of all servers at the requests of a namespace.
@@ -136,7 +136,7 @@ func (s *service) forget(name string) error {
 
 // write records a line.
 func (s *service) write(ns *namespace, b journal.Body) {
-	ns.note(entry{s.Clock.Now(), b})
+	ns.note(journalLine{s.Clock.Now(), b})
 	if s.journal != nil {
 		s.journal.Write(b)
 	}

@@ -17,12 +17,12 @@ type namespace struct {
 
 	mu       sync.Mutex
 	unknown  map[string]bool // keys that were reported
-	lines    []entry         // the last ones
+	lines    []journalLine   // the last ones
 	dropped  int             // lines before them
 	requests int             // of conversations
 	others   int             // answers whose id is only counted
 	seen     scenarios.Seen  // what the conversations did, for expectations
-	misses   []scenarios.Judged
+	misses   []scenarios.ExpectationResult
 	stood    []gateState // gates that answers came to
 }
 
@@ -30,8 +30,8 @@ func newNamespace(name string, memory int, g gates) *namespace {
 	return &namespace{name: name, unknown: map[string]bool{}, memory: replay.NewMemory(memory), gates: g}
 }
 
-// entry is a journal line and its time.
-type entry struct {
+// journalLine is a journal line and its time.
+type journalLine struct {
 	at   time.Time
 	body journal.Body
 }
@@ -40,12 +40,12 @@ type entry struct {
 const maxLines = 2000
 
 // note keeps a journal line for the control routes.
-func (ns *namespace) note(l entry) {
+func (ns *namespace) note(l journalLine) {
 	ns.mu.Lock()
 	defer ns.mu.Unlock()
 	if len(ns.lines) >= maxLines {
 		cut := maxLines / 4
-		ns.lines, ns.dropped = append([]entry(nil), ns.lines[cut:]...), ns.dropped+cut
+		ns.lines, ns.dropped = append([]journalLine(nil), ns.lines[cut:]...), ns.dropped+cut
 	}
 	ns.lines = append(ns.lines, l)
 }

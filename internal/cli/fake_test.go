@@ -31,7 +31,7 @@ func fakeSystem(t *testing.T, args ...string) (s *process.System, stdout, stderr
 }
 
 // calm is the fate of a process that no signal ever reaches.
-type calm struct{ process.Fate }
+type calm struct{ process.Lifetime }
 
 func (calm) Notify(chan<- os.Signal, ...os.Signal) func() { return func() {} }
 

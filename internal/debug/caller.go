@@ -30,11 +30,11 @@ type Asked struct {
 	Gone                     <-chan struct{} // closed when the session ends
 }
 
-// native is a caller of ours.
-type native Client
+// nativeCaller is a caller of ours.
+type nativeCaller Client
 
 // Can tells hooks, which cannot run another tool, from the others.
-func (n native) Can(phase Phase) []Action {
+func (n nativeCaller) Can(phase Phase) []Action {
 	switch {
 	case phase == After:
 		return []Action{ActionContinue, ActionModify, ActionRaise}
@@ -46,7 +46,7 @@ func (n native) Can(phase Phase) []Action {
 }
 
 // Encode writes what package client reads.
-func (n native) Encode(d Decision) (json.RawMessage, error) {
+func (n nativeCaller) Encode(d Decision) (json.RawMessage, error) {
 	w := struct {
 		Action  Action          `json:"action"`
 		Input   json.RawMessage `json:"modified_input,omitempty"`
@@ -102,8 +102,8 @@ type Other struct {
 	Lease time.Duration
 }
 
-// Begun is the hub's answer to a call about to run.
-type Begun struct {
+// StartedCall is the hub's answer to a call about to run.
+type StartedCall struct {
 	CallID string
 	// PauseID is set when the call is stopped: the decision is got from Wait.
 	PauseID string

@@ -51,7 +51,7 @@ func set(tb testing.TB, h *Hub, c BreakpointChange) {
 }
 
 // start begins a call of one of our own callers.
-func start(tb testing.TB, h *Hub, tool, input string) Begun {
+func start(tb testing.TB, h *Hub, tool, input string) StartedCall {
 	tb.Helper()
 	b, err := h.Start(tb.Context(), Call{Tool: tool, Input: json.RawMessage(input), Client: ClientRun, Session: "s1", ToolUseID: "tu"})
 	if err != nil {

@@ -10,18 +10,18 @@ import (
 
 // Start tells the hub of a call about to run. A call that is stopped begins
 // its pause here; it goes on existing whether or not somebody waits for it.
-func (h *Hub) Start(ctx context.Context, c Call) (Begun, error) {
+func (h *Hub) Start(ctx context.Context, c Call) (StartedCall, error) {
 	if c.Tool == "" {
-		return Begun{}, Refuse(CodeMissingParameter, "method_name required", "parameter", "method_name")
+		return StartedCall{}, Refuse(CodeMissingParameter, "method_name required", "parameter", "method_name")
 	}
 	k, err := h.newCall(c)
 	if err != nil {
-		return Begun{}, err
+		return StartedCall{}, err
 	}
 	if err := h.admit(k); err != nil {
-		return Begun{}, err
+		return StartedCall{}, err
 	}
-	begun := Begun{CallID: k.data.CallID, Decision: Decision{Action: ActionContinue}}
+	begun := StartedCall{CallID: k.data.CallID, Decision: Decision{Action: ActionContinue}}
 	hit, stopped := h.examine(ctx, k, Before, nil)
 	if hit == nil {
 		return begun, nil
@@ -31,7 +31,7 @@ func (h *Hub) Start(ctx context.Context, c Call) (Begun, error) {
 	switch {
 	case stopped && (h.closed || len(h.pauses.open) >= maxPauses):
 		h.calls.drop(k)
-		return Begun{}, Refuse(CodeLimit, "too many paused calls")
+		return StartedCall{}, Refuse(CodeLimit, "too many paused calls")
 	case stopped:
 		begun.PauseID = h.begin(k, Before, hit.Name, nil).id
 	case hit.Replacement != "" && slices.Contains(k.caller.Can(Before), ActionReplace):
@@ -59,7 +59,7 @@ func (h *Hub) admit(k *call) error {
 
 // newCall makes the shown form of a call and keeps its input.
 func (h *Hub) newCall(c Call) (*call, error) {
-	k := &call{caller: native(c.Client), vars: map[string]any{}, data: CallData{
+	k := &call{caller: nativeCaller(c.Client), vars: map[string]any{}, data: CallData{
 		MethodName: c.Tool, Client: c.Client, SessionID: c.Session, ToolUseID: c.ToolUseID, CallSite: c.Site,
 		Signature: c.Signature, Process: NewProcess(c.PID, c.Started), Evaluator: "local",
 	}}

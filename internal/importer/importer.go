@@ -35,7 +35,7 @@ type Options struct {
 	Out  string
 	Name string // of the scenario; empty = by the first file
 	// Against is a directory of scenarios that the patterns must not get in the
-	// way of; empty = none.
+	// matchStrategy of; empty = none.
 	Against string
 
 	Exact    bool // patterns match whole prompts
@@ -50,7 +50,7 @@ type Options struct {
 	// Check plays what was written; nil = it is not played.
 	Check *play.Player
 
-	Place  hide.Surroundings
+	Place  hide.Environment
 	Stdout io.Writer
 	Stderr io.Writer // what is worth a word
 	// Progress is told how many bytes of a file have been read; nil = nobody.

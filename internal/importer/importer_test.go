@@ -110,7 +110,7 @@ func TestPlantedSecrets(t *testing.T) {
 				add("user", []any{toolResult(id, "stored "+s)})
 			}
 		}
-		kit := importText(t, dir, session.String(), hide.Surroundings{Environ: []string{"MY_TOKEN=" + known}})
+		kit := importText(t, dir, session.String(), hide.Environment{Environ: []string{"MY_TOKEN=" + known}})
 		for i, s := range plants {
 			for _, form := range []string{s, s[:len(s)/2+2], s[len(s)/2-2:], base64.StdEncoding.EncodeToString([]byte("user:" + s))} {
 				if strings.Contains(kit, form) {
@@ -127,7 +127,7 @@ func TestPlantedSecrets(t *testing.T) {
 }
 
 // importText imports a session and returns all files of its kit as one text.
-func importText(tb testing.TB, dir, session string, place hide.Surroundings) string {
+func importText(tb testing.TB, dir, session string, place hide.Environment) string {
 	tb.Helper()
 	name := filepath.Join(dir, "in.jsonl")
 	if err := os.WriteFile(name, []byte(session), 0o600); err != nil {
@@ -153,8 +153,8 @@ func importText(tb testing.TB, dir, session string, place hide.Surroundings) str
 func TestSameBytes(t *testing.T) {
 	session := line(t, 1, "user", "hello to everybody") +
 		line(t, 2, "assistant", []any{textBlock("hi jane@corp.io and joe@corp.io")})
-	a := importText(t, t.TempDir(), session, hide.Surroundings{})
-	b := importText(t, t.TempDir(), session, hide.Surroundings{})
+	a := importText(t, t.TempDir(), session, hide.Environment{})
+	b := importText(t, t.TempDir(), session, hide.Environment{})
 	if a != b {
 		t.Errorf("%s\nis not\n%s", a, b)
 	}
@@ -190,7 +190,7 @@ func BenchmarkTranscript(b *testing.B) {
 			}
 		}
 		reading += time.Since(begin)
-		importText(b, dir, text, hide.Surroundings{})
+		importText(b, dir, text, hide.Environment{})
 	}
 	b.ReportMetric(float64(b.Elapsed()-reading)/float64(reading), "×json")
 }

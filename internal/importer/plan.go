@@ -16,16 +16,16 @@ import (
 	"github.com/claudeless/claudeless/internal/importer/session"
 )
 
-// way is how a call is played.
-type way int
+// matchStrategy is how a call is played.
+type matchStrategy int
 
 const (
-	canned   way = iota // with the result that was recorded
-	serverly            // by the fixture of its MCP server
-	agently             // by the script of its sub-agent
-	refused             // denied again
-	live                // it only reads, and what it reads is in the kit
-	bare                // it has no result
+	canned   matchStrategy = iota // with the result that was recorded
+	serverly                      // by the fixture of its MCP server
+	agently                       // by the script of its sub-agent
+	refused                       // denied again
+	live                          // it only reads, and what it reads is in the kit
+	bare                          // it has no result
 )
 
 // plans decides how calls are played. What changes things is never live.
@@ -100,7 +100,7 @@ func (p *plans) below(name string) (rel string, ok bool) {
 	return "", false
 }
 
-func (p *plans) way(c *session.Call) way {
+func (p *plans) way(c *session.Call) matchStrategy {
 	r := c.Result
 	switch {
 	case r == nil && c.Agent == nil:
@@ -162,15 +162,15 @@ func (p *plans) reading(c *session.Call) (key, value string, ok bool) {
 	return "", "", false
 }
 
-// shown is what a command line shows of a file.
-type shown struct {
+// shownPrompt is what a command line shows of a file.
+type shownPrompt struct {
 	words string // of the command line before the file
 	first int    // lines from the beginning; negative = from the end; 0 = all
 }
 
 // showing reads a command line that shows one file, or some lines of it, and does
 // nothing else.
-func showing(line string) (s shown, file string, ok bool) {
+func showing(line string) (s shownPrompt, file string, ok bool) {
 	words := strings.Split(line, " ")
 	last := len(words) - 1
 	if last < 1 || strings.ContainsAny(line, "\t\n;&|<>$`\\\"'*?[{(~#!") || strings.HasPrefix(words[last], "-") {
@@ -200,7 +200,7 @@ func showing(line string) (s shown, file string, ok bool) {
 }
 
 // of is what is shown of a content.
-func (s shown) of(content string) string {
+func (s shownPrompt) of(content string) string {
 	lines := slices.Collect(strings.Lines(content))
 	switch {
 	case s.first > 0:

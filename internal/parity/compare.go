@@ -74,8 +74,8 @@ func keysOf[V any](maps ...map[string]V) []string {
 	return slices.Compact(all)
 }
 
-// exchange is a line of the record of an MCP server.
-type exchange struct {
+// mcpRecordLine is a line of the record of an MCP server.
+type mcpRecordLine struct {
 	Session, From string
 	Message       struct {
 		ID     json.RawMessage
@@ -88,7 +88,7 @@ type exchange struct {
 func named(list []json.RawMessage) []event {
 	events, asked := eventsFrom(list), map[string]string{}
 	for i, raw := range list {
-		var l exchange
+		var l mcpRecordLine
 		if json.Unmarshal(raw, &l) != nil {
 			continue
 		}

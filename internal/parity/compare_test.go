@@ -17,7 +17,7 @@ const (
 	idC, idD = "33333333-3333-3333-3333-333333333333", "44444444-4444-4444-4444-444444444444"
 )
 
-func said(stdout string) *parity.Recording {
+func eventMessage(stdout string) *parity.Recording {
 	return &parity.Recording{Runs: []parity.Run{{Stdout: stdout}}}
 }
 
@@ -46,53 +46,53 @@ func TestCompare(t *testing.T) {
 		want       paths
 	}{
 		{
-			"ids by first sight", said(`{"type":"a","uuid":"` + idA + `"}` + "\n" + `{"type":"b","of":"` + idA + `"}`),
-			said(`{"type":"a","uuid":"` + idB + `"}` + "\n" + `{"type":"b","of":"` + idB + `"}`), nil,
+			"ids by first sight", eventMessage(`{"type":"a","uuid":"` + idA + `"}` + "\n" + `{"type":"b","of":"` + idA + `"}`),
+			eventMessage(`{"type":"a","uuid":"` + idB + `"}` + "\n" + `{"type":"b","of":"` + idB + `"}`), nil,
 		},
 		{
-			"an id that is another one", said(`{"type":"a","uuid":"` + idA + `"}` + "\n" + `{"type":"b","uuid":"` + idA + `"}`),
-			said(`{"type":"a","uuid":"` + idB + `"}` + "\n" + `{"type":"b","uuid":"` + idC + `"}`),
+			"an id that is another one", eventMessage(`{"type":"a","uuid":"` + idA + `"}` + "\n" + `{"type":"b","uuid":"` + idA + `"}`),
+			eventMessage(`{"type":"a","uuid":"` + idB + `"}` + "\n" + `{"type":"b","uuid":"` + idC + `"}`),
 			paths{"stdout.b.uuid"},
 		},
 		{
-			"an id that one side has shifts no others", said(`{"type":"a","uuid":"` + idA + `"}`),
-			said(`{"type":"a","more":"` + idB + `","uuid":"` + idC + `"}`),
+			"an id that one side has shifts no others", eventMessage(`{"type":"a","uuid":"` + idA + `"}`),
+			eventMessage(`{"type":"a","more":"` + idB + `","uuid":"` + idC + `"}`),
 			paths{"stdout.a.more"},
 		},
 		{
-			"times, durations, costs, versions", said(`{"type":"a","timestamp":"x","duration_ms":1,"total_cost_usd":2,"version":"1"}`),
-			said(`{"type":"a","timestamp":"y","duration_ms":2,"total_cost_usd":3,"version":"2"}`), nil,
+			"times, durations, costs, versions", eventMessage(`{"type":"a","timestamp":"x","duration_ms":1,"total_cost_usd":2,"version":"1"}`),
+			eventMessage(`{"type":"a","timestamp":"y","duration_ms":2,"total_cost_usd":3,"version":"2"}`), nil,
 		},
-		{"a duration is there on both sides", said(`{"type":"a","duration_ms":1}`), said(`{"type":"a"}`), paths{"stdout.a.duration_ms"}},
-		{"a duration is a number", said(`{"type":"a","duration_ms":1}`), said(`{"type":"a","duration_ms":null}`), paths{"stdout.a.duration_ms"}},
-		{"keys in another order", said(`{"type":"a","x":1,"y":2}`), said(`{"type":"a","y":2,"x":1}`), nil},
-		{"an event that one side lacks", said(`{"type":"a"}` + "\n" + `{"type":"b"}` + "\n" + `{"type":"c"}`), said(`{"type":"a"}` + "\n" + `{"type":"c"}`), paths{"stdout.b"}},
-		{"events in another order", said(`{"type":"a"}` + "\n" + `{"type":"b"}`), said(`{"type":"b"}` + "\n" + `{"type":"a"}`), paths{"stdout.a", "stdout.a"}[:1]},
+		{"a duration is there on both sides", eventMessage(`{"type":"a","duration_ms":1}`), eventMessage(`{"type":"a"}`), paths{"stdout.a.duration_ms"}},
+		{"a duration is a number", eventMessage(`{"type":"a","duration_ms":1}`), eventMessage(`{"type":"a","duration_ms":null}`), paths{"stdout.a.duration_ms"}},
+		{"keys in another order", eventMessage(`{"type":"a","x":1,"y":2}`), eventMessage(`{"type":"a","y":2,"x":1}`), nil},
+		{"an event that one side lacks", eventMessage(`{"type":"a"}` + "\n" + `{"type":"b"}` + "\n" + `{"type":"c"}`), eventMessage(`{"type":"a"}` + "\n" + `{"type":"c"}`), paths{"stdout.b"}},
+		{"events in another order", eventMessage(`{"type":"a"}` + "\n" + `{"type":"b"}`), eventMessage(`{"type":"b"}` + "\n" + `{"type":"a"}`), paths{"stdout.a", "stdout.a"}[:1]},
 		{
-			"agents side by side", said(calls("1", "2") + agent("2", "begins") + agent("1", "begins", "ends") + agent("2", "ends") + results("1", "2")),
-			said(calls("1") + agent("1", "begins") + calls("2") + agent("2", "begins") + agent("1", "ends") + results("1") + agent("2", "ends") + results("2")), nil,
+			"agents side by side", eventMessage(calls("1", "2") + agent("2", "begins") + agent("1", "begins", "ends") + agent("2", "ends") + results("1", "2")),
+			eventMessage(calls("1") + agent("1", "begins") + calls("2") + agent("2", "begins") + agent("1", "ends") + results("1") + agent("2", "ends") + results("2")), nil,
 		},
 		{
-			"what agents side by side ask", asking(said(calls("1", "2")+agent("1", "begins")+agent("2", "begins")), "go", "b", "a"),
-			asking(said(calls("1", "2")+agent("1", "begins")+agent("2", "begins")), "go", "a", "b"), nil,
+			"what agents side by side ask", asking(eventMessage(calls("1", "2")+agent("1", "begins")+agent("2", "begins")), "go", "b", "a"),
+			asking(eventMessage(calls("1", "2")+agent("1", "begins")+agent("2", "begins")), "go", "a", "b"), nil,
 		},
-		{"what one conversation asks", asking(said(""), "b", "a"), asking(said(""), "a", "b"), paths{"requests.prompt.text"}},
+		{"what one conversation asks", asking(eventMessage(""), "b", "a"), asking(eventMessage(""), "a", "b"), paths{"requests.prompt.text"}},
 		{
-			"an agent that ends before it begins", said(calls("1", "2") + agent("1", "begins", "ends") + agent("2", "begins", "ends")),
-			said(calls("1", "2") + agent("1", "ends", "begins") + agent("2", "begins", "ends")),
+			"an agent that ends before it begins", eventMessage(calls("1", "2") + agent("1", "begins", "ends") + agent("2", "begins", "ends")),
+			eventMessage(calls("1", "2") + agent("1", "ends", "begins") + agent("2", "begins", "ends")),
 			paths{"stdout.system/task_started"},
 		},
 		{
 			"the line after parallel results", chained(idA, idB), chained(idB, idA), nil,
 		},
-		{"results of parallel calls", said(calls("1", "2") + results("1", "2")), said(calls("1", "2") + results("2", "1")), nil},
-		{"lists of words", said(`{"type":"a","tools":["x","y"]}`), said(`{"type":"a","tools":["x","z"]}`), paths{"stdout.a.tools"}},
-		{"lists of ids", said(`{"type":"a","tail":["x","y"]}`), said(`{"type":"a","tail":["v","w"]}`), nil},
-		{"lists of ids of another length", said(`{"type":"a","tail":["x","y"]}`), said(`{"type":"a","tail":["v"]}`), paths{"stdout.a.tail"}},
-		{"names of files that tools have made", said(`{"type":"a","t":"mcp-desk-blob-1795384832589-652ox3.png"}`), said(`{"type":"a","t":"mcp-desk-blob-1795384839754-zn5huc.png"}`), nil},
-		{"lists of objects", said(`{"type":"a","l":[{"n":1},{"n":2}]}`), said(`{"type":"a","l":[{"n":1},{"n":3}]}`), paths{"stdout.a.l[].n"}},
-		{"text", said("one\ntwo\n"), said("one\nthree\n"), paths{"stdout.text"}},
-		{"an array of events", said(`[{"type":"a"},{"type":"b"}]`), said(`[{"type":"a"}]`), paths{"stdout.b"}},
+		{"results of parallel calls", eventMessage(calls("1", "2") + results("1", "2")), eventMessage(calls("1", "2") + results("2", "1")), nil},
+		{"lists of words", eventMessage(`{"type":"a","tools":["x","y"]}`), eventMessage(`{"type":"a","tools":["x","z"]}`), paths{"stdout.a.tools"}},
+		{"lists of ids", eventMessage(`{"type":"a","tail":["x","y"]}`), eventMessage(`{"type":"a","tail":["v","w"]}`), nil},
+		{"lists of ids of another length", eventMessage(`{"type":"a","tail":["x","y"]}`), eventMessage(`{"type":"a","tail":["v"]}`), paths{"stdout.a.tail"}},
+		{"names of files that tools have made", eventMessage(`{"type":"a","t":"mcp-desk-blob-1795384832589-652ox3.png"}`), eventMessage(`{"type":"a","t":"mcp-desk-blob-1795384839754-zn5huc.png"}`), nil},
+		{"lists of objects", eventMessage(`{"type":"a","l":[{"n":1},{"n":2}]}`), eventMessage(`{"type":"a","l":[{"n":1},{"n":3}]}`), paths{"stdout.a.l[].n"}},
+		{"text", eventMessage("one\ntwo\n"), eventMessage("one\nthree\n"), paths{"stdout.text"}},
+		{"an array of events", eventMessage(`[{"type":"a"},{"type":"b"}]`), eventMessage(`[{"type":"a"}]`), paths{"stdout.b"}},
 		{"exit and stderr", &parity.Recording{Runs: []parity.Run{{Code: 1, Stderr: "x\n"}}}, &parity.Recording{Runs: []parity.Run{{Code: 2}}}, paths{"stderr", "exit"}},
 		{"files", &parity.Recording{Files: map[string]string{"a": "1", "b": "2"}}, &parity.Recording{Files: map[string]string{"a": "2"}}, paths{"files.a", "files.b"}},
 		{"hooks", &parity.Recording{Hooks: lines(`{"hook_event_name":"Stop","x":1}`)}, &parity.Recording{Hooks: lines(`{"hook_event_name":"Stop","x":2}`)}, paths{"hooks.Stop.x"}},
@@ -117,14 +117,14 @@ func TestCompare(t *testing.T) {
 			"a transcript that nothing else names", transcripts(idA+".jsonl", idD+".jsonl"), transcripts(idC+".jsonl", idB+".jsonl"), nil,
 		},
 		{"a transcript that one side lacks", transcripts(idA + ".jsonl"), &parity.Recording{}, paths{"transcript"}},
-		{"ids of tasks in texts", said("Command was moved to the background (ID: b12345678)"), said("Command was moved to the background (ID: babcdefgh)"), nil},
+		{"ids of tasks in texts", eventMessage("Command was moved to the background (ID: b12345678)"), eventMessage("Command was moved to the background (ID: babcdefgh)"), nil},
 		{
 			"a session that nothing but its file names", &parity.Recording{Transcripts: map[string][]json.RawMessage{"p/" + idA + ".jsonl": lines(`{"type":"x"}`)}},
 			&parity.Recording{Transcripts: map[string][]json.RawMessage{"p/" + idB + ".jsonl": lines(`{"type":"y"}`)}},
 			paths{"transcript.x", "transcript.y"},
 		},
-		{"how long a command of the CLI says that it took", said(`{"t":"Total duration (wall): 1m 2s"}`), said(`{"t":"Total duration (wall): 0s"}`), nil},
-		{"names of files of results", said(`{"t":"a/mcp-desk-blob-1795384275787-746931.png"}`), said(`{"t":"a/mcp-desk-blob-1795384284255-qzaw7f.png"}`), nil},
+		{"how long a command of the CLI says that it took", eventMessage(`{"t":"Total duration (wall): 1m 2s"}`), eventMessage(`{"t":"Total duration (wall): 0s"}`), nil},
+		{"names of files of results", eventMessage(`{"t":"a/mcp-desk-blob-1795384275787-746931.png"}`), eventMessage(`{"t":"a/mcp-desk-blob-1795384284255-qzaw7f.png"}`), nil},
 		{
 			"state of a session is the last of each kind", &parity.Recording{Transcripts: map[string][]json.RawMessage{"t.jsonl": lines(`{"type":"last-prompt","n":1}`, `{"type":"y"}`, `{"type":"last-prompt","n":2}`)}},
 			&parity.Recording{Transcripts: map[string][]json.RawMessage{"t.jsonl": lines(`{"type":"y"}`, `{"type":"last-prompt","n":2}`)}}, nil,

@@ -16,8 +16,8 @@ type event struct {
 	key   string // what it is aligned by
 }
 
-// head is what tells the kind of an event.
-type head struct {
+// eventHead is what tells the kind of an event.
+type eventHead struct {
 	Type       string
 	Subtype    string
 	Hook       string `json:"hook_event_name"`
@@ -34,7 +34,7 @@ type head struct {
 	Message    json.RawMessage
 }
 
-type said struct {
+type eventMessage struct {
 	Model   string
 	Method  string
 	Content json.RawMessage
@@ -51,11 +51,11 @@ type block struct {
 // "stream_event/message_start"; of a hook's input its event, of a message of MCP
 // its side and method.
 func kindOf(raw json.RawMessage) (kind, key string) {
-	var h head
+	var h eventHead
 	if json.Unmarshal(raw, &h) != nil {
 		return "text", "text"
 	}
-	var m said
+	var m eventMessage
 	_ = json.Unmarshal(h.Message, &m) // not all have one
 	switch {
 	case h.Hook != "":

@@ -55,15 +55,15 @@ func (n *Normaliser) ID(id string) string {
 	return n.ids[id]
 }
 
-// shape is one of the shapes of what differs from run to run.
-type shape struct {
+// volatilePattern is one of the shapes of what differs from run to run.
+type volatilePattern struct {
 	expr *regexp.Regexp
 	word string // "" = an id
 }
 
 // inText are the shapes that are replaced wherever they stand in a text.
-var inText = sync.OnceValue(func() []shape {
-	return []shape{
+var inText = sync.OnceValue(func() []volatilePattern {
+	return []volatilePattern{
 		{regexp.MustCompile(`/tmp/claude-\d+/[^\s"'<>]*`), "<path>"},
 		{regexp.MustCompile(`\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?`), "<time>"},
 		{regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), ""},

@@ -33,7 +33,7 @@ func Check(s *scenarios.Scenario, o Options) diag.List {
 	l := &linter{s: s, o: o, tools: toolsOf(o.Tools), templates: s.Templates == nil || *s.Templates}
 	l.rules()
 	if l.s.DefaultResponse != nil {
-		l.response(l.root("default_response"), reach{}, l.s.DefaultResponse)
+		l.response(l.root("default_response"), visibleLists{}, l.s.DefaultResponse)
 	}
 	l.servers()
 	l.breakpoints()
@@ -93,30 +93,30 @@ func toolsOf(defs []protocol.Tool) map[string]shape {
 	return tools
 }
 
-// place is a part of a file.
-type place struct {
+// location is a part of a file.
+type location struct {
 	warn func(path diag.Path, offset int, message string) diag.Diagnostic
 	path diag.Path
 }
 
-func (p place) in(steps ...any) place {
-	return place{p.warn, append(p.path[:len(p.path):len(p.path)], steps...)}
+func (p location) in(steps ...any) location {
+	return location{p.warn, append(p.path[:len(p.path):len(p.path)], steps...)}
 }
 
 // say adds a finding; offset is in characters within a string.
-func (l *linter) say(p place, offset int, hint, format string, args ...any) {
+func (l *linter) say(p location, offset int, hint, format string, args ...any) {
 	d := p.warn(p.path, offset, fmt.Sprintf(format, args...))
 	d.Hint, d.Warning = hint, true
 	l.list = append(l.list, d)
 }
 
-func (l *linter) root(path ...any) place { return place{l.s.Locate, path} }
+func (l *linter) root(path ...any) location { return location{l.s.Locate, path} }
 
 func (l *linter) rules() {
 	shadows := newShadows(l.s.Responses)
 	for i := range l.s.Responses {
 		r := &l.s.Responses[i]
-		p := place{warn: r.Locate}
+		p := location{warn: r.Locate}
 		if by, how := shadows.of(i); how != "" {
 			at := l.s.Responses[by].Locate(nil, 0, "").Pos
 			l.say(p.in("pattern"), 0, "", NeverAnswers+": the rule at %s %s, and comes before it", at, how)
@@ -137,7 +137,7 @@ func (l *linter) rules() {
 }
 
 // backspaces warns of a pattern with the control character that "\b" is in a basic TOML string.
-func (l *linter) backspaces(p place, pattern *scenarios.Pattern) {
+func (l *linter) backspaces(p location, pattern *scenarios.Pattern) {
 	if strings.Contains(pattern.Text+pattern.Pattern, "\b") {
 		l.say(p, 0, `write '\b' in single quotes, or "\\b", for a word boundary`, `the pattern contains a backspace: "\b" in double quotes is one`)
 	}
@@ -149,8 +149,8 @@ func (l *linter) backspaces(p place, pattern *scenarios.Pattern) {
 	}
 }
 
-// reach is how far the lists go that an expression sees.
-type reach struct {
+// visibleLists is how far the lists go that an expression sees.
+type visibleLists struct {
 	results int
 	groups  int // numbered captures; -1 = unknown
 }
@@ -173,8 +173,8 @@ type answer struct {
 	failure  *scenarios.Failure
 }
 
-func (l *linter) answer(p place, groups int, a answer) {
-	see := reach{groups: groups}
+func (l *linter) answer(p location, groups int, a answer) {
+	see := visibleLists{groups: groups}
 	l.condition(p.in("when"), see, a.when)
 	if a.failure != nil {
 		l.text(p.in("failure", "message"), see, a.failure.Message)
@@ -185,14 +185,14 @@ func (l *linter) answer(p place, groups int, a answer) {
 	}
 }
 
-func (l *linter) response(p place, see reach, r *scenarios.Response) {
+func (l *linter) response(p location, see visibleLists, r *scenarios.Response) {
 	l.calls(p.in("tool_calls"), see, r.ToolCalls)
 	see.results += len(r.ToolCalls)
 	l.text(p.in("text"), see, r.Text)
 	l.steps(p.in("steps"), see, r.Steps)
 }
 
-func (l *linter) steps(p place, see reach, steps []scenarios.Step) {
+func (l *linter) steps(p location, see visibleLists, steps []scenarios.Step) {
 	for i := range steps {
 		s, sp := &steps[i], p.in(i)
 		l.condition(sp.in("when"), see, s.When)
@@ -213,13 +213,13 @@ func (l *linter) steps(p place, see reach, steps []scenarios.Step) {
 	}
 }
 
-func (l *linter) calls(p place, see reach, calls []scenarios.ToolCall) {
+func (l *linter) calls(p location, see visibleLists, calls []scenarios.ToolCall) {
 	for i := range calls {
 		l.call(p.in(i), see, &calls[i])
 	}
 }
 
-func (l *linter) call(p place, see reach, c *scenarios.ToolCall) {
+func (l *linter) call(p location, see visibleLists, c *scenarios.ToolCall) {
 	l.called = append(l.called, c.Tool)
 	l.input(p.in("input"), see, c.Input)
 	if c.Result != nil {
@@ -227,7 +227,7 @@ func (l *linter) call(p place, see reach, c *scenarios.ToolCall) {
 	}
 	l.tool(p.in("tool"), c.Tool)
 	if c.Subagent != nil {
-		l.steps(p.in("subagent", "steps"), reach{groups: see.groups}, c.Subagent.Steps)
+		l.steps(p.in("subagent", "steps"), visibleLists{groups: see.groups}, c.Subagent.Steps)
 	}
 	known, ok := l.tools[c.Tool]
 	var keys map[string]json.RawMessage
@@ -244,7 +244,7 @@ func (l *linter) call(p place, see reach, c *scenarios.ToolCall) {
 // tool looks at the name of a tool. A bare name that is no built-in tool may be
 // that of an MCP tool, from servers that the scenario does not know of: only
 // what is hardly one is told.
-func (l *linter) tool(p place, name string) {
+func (l *linter) tool(p location, name string) {
 	if _, ok := l.tools[name]; ok || l.tools == nil || name == "" || strings.ContainsAny(name, "/*?[") || strings.HasPrefix(name, "mcp__") {
 		return
 	}
@@ -268,14 +268,14 @@ func (l *linter) tool(p place, name string) {
 }
 
 // input looks at the templates inside a JSON value.
-func (l *linter) input(p place, see reach, raw json.RawMessage) {
+func (l *linter) input(p location, see visibleLists, raw json.RawMessage) {
 	var v any
 	if l.mentions(string(raw)) && json.Unmarshal(raw, &v) == nil {
 		l.value(p, see, v)
 	}
 }
 
-func (l *linter) value(p place, see reach, v any) {
+func (l *linter) value(p location, see visibleLists, v any) {
 	switch v := v.(type) {
 	case string:
 		l.text(p, see, v)
@@ -297,7 +297,7 @@ func (l *linter) mentions(src string) bool {
 
 // within tells, without reading the expressions, that all numbers are in reach:
 // most are.
-func within(see reach, src string) bool {
+func within(see visibleLists, src string) bool {
 	for _, list := range []struct {
 		name string
 		size int
@@ -317,7 +317,7 @@ func within(see reach, src string) bool {
 	return true
 }
 
-func (l *linter) text(p place, see reach, src string) {
+func (l *linter) text(p location, see visibleLists, src string) {
 	if src != "" && src == l.o.Placeholder {
 		l.say(p, 0, "", PlaceholderAnswer)
 	}
@@ -326,13 +326,13 @@ func (l *linter) text(p place, see reach, src string) {
 	}
 }
 
-func (l *linter) condition(p place, see reach, src string) {
+func (l *linter) condition(p location, see visibleLists, src string) {
 	if l.mentions(src) && !within(see, src) {
 		l.indices(p, see, eval.IndicesOf(src))
 	}
 }
 
-func (l *linter) indices(p place, see reach, all []eval.Index) {
+func (l *linter) indices(p location, see visibleLists, all []eval.Index) {
 	for _, x := range all {
 		switch {
 		case x.Name == "results" && x.Sure && (x.N >= see.results || -x.N > see.results):

@@ -18,11 +18,11 @@ type shadows struct {
 	any   int            // the first that matches everything; len(rules) = none
 	same  map[string]int // the first of each pattern
 	parts trie           // of texts that `contains` looks for
-	wide  []wide         // the first few of other patterns
+	wide  []wideRule     // the first few of other patterns
 	pairs int            // comparisons that may still be made
 }
 
-type wide struct {
+type wideRule struct {
 	rule int
 	text match.Text
 }
@@ -52,7 +52,7 @@ func newShadows(rules []scenarios.Rule) *shadows {
 			s.parts.add(r.Pattern.Text, i)
 		case scenarios.PatternRegex, scenarios.PatternGlob:
 			if len(s.wide) < mostWide {
-				s.wide = append(s.wide, wide{i, r.Matcher()})
+				s.wide = append(s.wide, wideRule{i, r.Matcher()})
 			}
 		default:
 		}

@@ -81,7 +81,7 @@ type Agents struct {
 	o Options
 
 	mu      sync.Mutex
-	workers []*worker // in the order of their start
+	workers []*agentRun // in the order of their start
 }
 
 var _ executor.Executor = (*Agents)(nil)
@@ -151,7 +151,7 @@ func (a *Agents) Execute(ctx context.Context, call protocol.ToolUse) (executor.R
 		Kind: task.Agent, ToolUseID: call.ID, Description: in.Description, AgentType: def.Name, Prompt: in.Prompt,
 		Depth: depth, ParentID: parent, Background: background(in, def, script),
 	})
-	w := &worker{a: a, t: t, def: def, in: in, script: script, caller: call.ID, started: a.now()}
+	w := &agentRun{a: a, t: t, def: def, in: in, script: script, caller: call.ID, started: a.now()}
 	a.mu.Lock()
 	w.runs = true
 	a.workers = append(a.workers, w)

@@ -151,12 +151,12 @@ func newSession(t *testing.T, s script, shown bool, change func(*simulator.Optio
 	around := &around{shown: shown}
 	agents := agent.New(agent.Options{Tasks: tasks, Kinds: kinds{}, Models: players{s}, Session: around})
 	callers := make(chan string, 10)
-	live := &simulator.Live{}
+	live := &simulator.SessionState{}
 	live.Begin("S", "")
 	options := &around.options
 	*options = simulator.Options{
 		Model: &model{s: s}, Tools: simulator.Unchecked(executor.Composite{agents, &tools{callers}}), Clock: clock, Live: live,
-		Main: &simulator.Main{Tasks: tasks, Said: told{}},
+		Main: &simulator.MainOptions{Tasks: tasks, Said: told{}},
 	}
 	if change != nil {
 		change(options)
@@ -202,7 +202,7 @@ func brief(ev protocol.Event) string {
 	switch ev := ev.(type) {
 	case *protocol.Init:
 		return "init"
-	case *protocol.Unshown:
+	case *protocol.HiddenEvent:
 		return "(" + brief(ev.Event) + ")"
 	case *protocol.Assistant:
 		line := from(ev.ParentToolUseID, ev.SubagentType) + "assistant "
@@ -412,7 +412,7 @@ func TestMessageBeforeTheStart(t *testing.T) {
 	clock := &fakeClock{}
 	tasks := task.New(task.Options{NewID: clock.NewID, Now: time.Now, Ordered: true})
 	around := &around{}
-	around.options = simulator.Options{Tools: simulator.Unchecked(&tools{}), Clock: clock, Live: &simulator.Live{}}
+	around.options = simulator.Options{Tools: simulator.Unchecked(&tools{}), Clock: clock, Live: &simulator.SessionState{}}
 	around.options.Live.Begin("S", "")
 	agents := agent.New(agent.Options{Tasks: tasks, Kinds: kinds{}, Models: players{}, Session: around})
 	run := func(ctx context.Context, name, input string) string {
@@ -626,7 +626,7 @@ func TestHooks(t *testing.T) {
 // What the session's start shows is not shown again for its agents.
 func TestStartIsTheSessions(t *testing.T) {
 	s := newSession(t, script{"go": {call("Agent", foreground), say("main")}, "sub": {say("found")}}, false, func(o *simulator.Options) {
-		o.Main.Start = simulator.Start{Title: "T", Reduced: true}
+		o.Main.Start = simulator.SessionStart{Title: "T", Reduced: true}
 	})
 	got, _ := s.play(t)
 	for _, kind := range []string{"session_title_changed", "ui_invalidate"} {

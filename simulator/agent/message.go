@@ -9,24 +9,24 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// pin says which agent a message went to.
-type pin struct {
+// messageTarget says which agent a message went to.
+type messageTarget struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
 	Ref  string `json:"ref"`
 }
 
-// sent is the result of SendMessage; the last two keys are not for the model.
-type sent struct {
-	Success bool   `json:"success"`
-	Message string `json:"message"`
-	Resumed string `json:"resumedAgentId,omitempty"`
-	Pin     *pin   `json:"pin,omitempty"`
-	Revived string `json:"revivedAgentId,omitempty"`
-	Display string `json:"display,omitempty"`
+// sendMessageResult is the result of SendMessage; the last two keys are not for the model.
+type sendMessageResult struct {
+	Success bool           `json:"success"`
+	Message string         `json:"message"`
+	Resumed string         `json:"resumedAgentId,omitempty"`
+	Pin     *messageTarget `json:"pin,omitempty"`
+	Revived string         `json:"revivedAgentId,omitempty"`
+	Display string         `json:"display,omitempty"`
 }
 
-func (s sent) result() protocol.ToolResult {
+func (s sendMessageResult) result() protocol.ToolResult {
 	shown := s
 	shown.Revived, shown.Display = "", ""
 	text, err := protocol.Marshal(shown)
@@ -50,16 +50,16 @@ func (a *Agents) send(ctx context.Context, call protocol.ToolUse) protocol.ToolR
 	w := a.find(in.To)
 	if w == nil {
 		a.mu.Unlock()
-		return sent{
+		return sendMessageResult{
 			Message: "No agent named '" + in.To + "' is reachable.\nUse ListAgents to see everyone you can message.",
 			Display: "Not sent — no agent named '" + in.To + "' is reachable.",
 		}.result()
 	}
-	p := &pin{ID: w.t.ID, Name: w.name(), Ref: w.ref()}
+	p := &messageTarget{ID: w.t.ID, Name: w.name(), Ref: w.ref()}
 	if w.runs {
 		w.inbox = append(w.inbox, in.Message)
 		a.mu.Unlock()
-		return sent{Success: true, Pin: p, Message: "Message queued for delivery to " + p.Name + " at its next tool round. " +
+		return sendMessageResult{Success: true, Pin: p, Message: "Message queued for delivery to " + p.Name + " at its next tool round. " +
 			"If it finishes first, it is resumed with the message and notifies again, so wait for that notification before resending."}.result()
 	}
 	w.runs = true
@@ -69,13 +69,13 @@ func (a *Agents) send(ctx context.Context, call protocol.ToolUse) protocol.ToolR
 	if name == w.t.ID {
 		name = name[:min(len(name), 7)]
 	}
-	return sent{Success: true, Message: "Resuming agent " + name, Resumed: w.t.ID, Revived: w.t.ID, Pin: p}.result()
+	return sendMessageResult{Success: true, Message: "Resuming agent " + name, Resumed: w.t.ID, Revived: w.t.ID, Pin: p}.result()
 }
 
 // find looks an agent up by its name or id, the last one first; a.mu is held.
 // "name [ref]" names it as lists do. One that runs may not have begun yet; one
 // that never did cannot go on.
-func (a *Agents) find(to string) *worker {
+func (a *Agents) find(to string) *agentRun {
 	name, ref, _ := strings.Cut(strings.TrimSuffix(to, "]"), " [")
 	for i := len(a.workers) - 1; i >= 0; i-- {
 		w := a.workers[i]

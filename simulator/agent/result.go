@@ -16,9 +16,9 @@ import (
 // 2.1.329).
 const outOfTurns = "error_max_turns"
 
-// work is what one run of an agent has come to so far.
-type work struct {
-	tools  tally
+// runProgress is what one run of an agent has come to so far.
+type runProgress struct {
+	tools  callCounts
 	last   *protocol.Result    // the agent's last result; nil = none yet
 	fault  *protocol.Assistant // what stood for a reply that the API refused; nil = nothing
 	final  protocol.Usage      // of its last message
@@ -27,7 +27,7 @@ type work struct {
 }
 
 // replied notes a block of the agent's model.
-func (k *work) replied(ev *protocol.Assistant) {
+func (k *runProgress) replied(ev *protocol.Assistant) {
 	if ev.IsAPIErrorMessage {
 		k.fault = ev
 	}
@@ -39,7 +39,7 @@ func (k *work) replied(ev *protocol.Assistant) {
 
 // ended notes a result, and returns for how many milliseconds the API was waited
 // for since the one before.
-func (k *work) ended(ev *protocol.Result) (waited int) {
+func (k *runProgress) ended(ev *protocol.Result) (waited int) {
 	waited = ev.DurationAPIMS
 	if k.last != nil {
 		waited -= k.last.DurationAPIMS
@@ -50,7 +50,7 @@ func (k *work) ended(ev *protocol.Result) (waited int) {
 
 // usage is what the agent has used so far; its tokens are those of its last
 // message, which holds all before it.
-func (k *work) usage(t *task.Task) *task.Usage {
+func (k *runProgress) usage(t *task.Task) *task.Usage {
 	return &task.Usage{
 		TotalTokens: k.final.InputTokens + k.final.OutputTokens, ToolUses: k.tools.total,
 		DurationMS: int(t.Took() / time.Millisecond),
@@ -58,7 +58,7 @@ func (k *work) usage(t *task.Task) *task.Usage {
 }
 
 // calling is usage while a call is shown: the end of its message is still to come.
-func (k *work) calling(t *task.Task) task.Usage {
+func (k *runProgress) calling(t *task.Task) task.Usage {
 	u := *k.usage(t)
 	u.ToolUses++
 	u.TotalTokens = k.final.InputTokens + k.length/4
@@ -79,8 +79,8 @@ func length(b protocol.Block) int {
 	}
 }
 
-// tally counts the tool calls of an agent.
-type tally struct {
+// callCounts counts the tool calls of an agent.
+type callCounts struct {
 	total int
 	used  []string
 	stats toolStats
@@ -96,7 +96,7 @@ type toolStats struct {
 	OtherToolCount int `json:"otherToolCount"`
 }
 
-func (c *tally) count(ev *protocol.ToolRan) {
+func (c *callCounts) count(ev *protocol.ToolRan) {
 	c.total++
 	undecided := ev.Result.IsError && ev.Result.Decision == nil && ev.Result.NonExecutionKind == "" // a call of nothing
 	if !undecided && !slices.Contains(c.used, ev.Use.Name) {
@@ -174,7 +174,7 @@ type output struct {
 const sectionHash = "fba0f54338f777af"
 
 // completed is the result of a call that waited.
-func (w *worker) completed(end task.End) protocol.ToolResult {
+func (w *agentRun) completed(end task.End) protocol.ToolResult {
 	if end.Status == task.Failed {
 		return protocol.ErrorResult(end.Summary)
 	}
@@ -217,7 +217,7 @@ func notesText(notes string) string {
 func indented(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }
 
 // launched is the result of a call that did not wait.
-func (w *worker) launched() protocol.ToolResult {
+func (w *agentRun) launched() protocol.ToolResult {
 	text := "Async agent launched successfully.\nagentId: " + w.t.ID + " (internal: do not mention it to the user; SendMessage with to: '" + w.t.ID +
 		"' continues this agent)\nThe agent works in the background; you are told when it has ended."
 	if w.t.OutputFile != "" {

@@ -17,14 +17,14 @@ type toolbox struct {
 	known simulator.Tools
 }
 
-func (t toolbox) Prepare(call protocol.ToolUse) simulator.Prepared { return t.known.Prepare(call) }
+func (t toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall { return t.known.Prepare(call) }
 
-func (t toolbox) Ready(ctx context.Context, call protocol.ToolUse) simulator.Ready {
+func (t toolbox) Ready(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
 	return t.known.Ready(ctx, call)
 }
 
 func (t toolbox) Reached(agent *protocol.AgentRef, calls []protocol.ToolUse) []simulator.Instructions {
-	if known, ok := t.known.(simulator.Instructing); ok {
+	if known, ok := t.known.(simulator.InstructionSource); ok {
 		return known.Reached(agent, calls)
 	}
 	return nil

@@ -21,8 +21,8 @@ import (
 // going.
 const stopBlockCap = 8
 
-// worker is one agent at work.
-type worker struct {
+// agentRun is one agent at work.
+type agentRun struct {
 	a      *Agents
 	t      *task.Task
 	def    Definition
@@ -38,23 +38,23 @@ type worker struct {
 	status  task.Status
 	started time.Time
 
-	work  work                  // of this run
+	work  runProgress           // of this run
 	crash *simulator.CrashError // the scenario ends the process
 }
 
 // name is what messages are sent to.
-func (w *worker) name() string {
+func (w *agentRun) name() string {
 	return cmp.Or(w.in.Name, w.t.ID)
 }
 
 // ref tells agents of one name apart.
-func (w *worker) ref() string {
+func (w *agentRun) ref() string {
 	sum := sha256.Sum256([]byte(w.t.ID))
 	return fmt.Sprintf("%.3x", sum)
 }
 
 // start runs the agent, or leaves it to its task.
-func (w *worker) start(ctx context.Context) (executor.Result, error) {
+func (w *agentRun) start(ctx context.Context) (executor.Result, error) {
 	w.model = model.Resolve(w.modelName())
 	w.hooks(ctx, protocol.SubagentStartHook{AgentType: w.t.AgentType})
 	if w.t.Background {
@@ -79,7 +79,7 @@ func (w *worker) start(ctx context.Context) (executor.Result, error) {
 	return executor.Plain(w.completed(end)), nil
 }
 
-func (w *worker) modelName() string {
+func (w *agentRun) modelName() string {
 	for _, name := range []string{w.in.Model, w.def.Model} {
 		if name != "" && name != "inherit" {
 			return w.a.o.Models.Name(name)
@@ -90,7 +90,7 @@ func (w *worker) modelName() string {
 
 // run is the whole life of the agent but the frames of its task and what hooks
 // say to its start.
-func (w *worker) run(ctx context.Context) task.End {
+func (w *agentRun) run(ctx context.Context) task.End {
 	sim, err := simulator.New(w.options())
 	if err != nil {
 		end := w.failed(err.Error())
@@ -105,7 +105,7 @@ func (w *worker) run(ctx context.Context) task.End {
 }
 
 // goOn plays a prompt, and then what was sent to the agent meanwhile.
-func (w *worker) goOn(ctx context.Context, text string) task.End {
+func (w *agentRun) goOn(ctx context.Context, text string) task.End {
 	for {
 		end := w.converse(ctx, text)
 		message, more := w.finish(end)
@@ -119,7 +119,7 @@ func (w *worker) goOn(ctx context.Context, text string) task.End {
 
 // finish notes how a run of the agent ended, unless a message waits for it, which
 // it takes. What is sent after the end makes it go on in another run.
-func (w *worker) finish(end task.End) (message string, more bool) {
+func (w *agentRun) finish(end task.End) (message string, more bool) {
 	w.a.mu.Lock()
 	defer w.a.mu.Unlock()
 	if len(w.inbox) > 0 && end.Status == task.Completed {
@@ -132,14 +132,14 @@ func (w *worker) finish(end task.End) (message string, more bool) {
 
 // heard keeps a message in the agent's transcript; the caller's conversation
 // does not show it.
-func (w *worker) heard(message string) {
+func (w *agentRun) heard(message string) {
 	ev := &protocol.User{Message: protocol.UserContent{Role: "user", Content: protocol.Content{Text: message}}}
 	w.address(ev)
-	w.t.Post(&protocol.Unshown{Event: ev})
+	w.t.Post(&protocol.HiddenEvent{Event: ev})
 }
 
 // converse plays one prompt to the agent's answer.
-func (w *worker) converse(ctx context.Context, text string) task.End {
+func (w *agentRun) converse(ctx context.Context, text string) task.End {
 	prompt := protocol.UserMessage{Content: protocol.Content{Text: text}}
 	for blocks := 0; ; blocks++ {
 		if err := w.turn(ctx, w.sim, prompt); err != nil {
@@ -169,7 +169,7 @@ func (w *worker) converse(ctx context.Context, text string) task.End {
 }
 
 // resume lets an agent that has ended go on, as another run of its task.
-func (w *worker) resume(ctx context.Context, call, message string) {
+func (w *agentRun) resume(ctx context.Context, call, message string) {
 	t := w.a.o.Tasks.Start(task.Info{
 		ID: w.t.ID, Kind: task.Agent, ToolUseID: call, Description: w.t.Description, AgentType: w.t.AgentType, Prompt: message,
 		Depth: w.t.Depth, ParentID: w.t.ParentID, Background: true,
@@ -177,7 +177,7 @@ func (w *worker) resume(ctx context.Context, call, message string) {
 	w.a.mu.Lock()
 	w.t = t
 	w.a.mu.Unlock()
-	w.work = work{}
+	w.work = runProgress{}
 	w.a.o.Tasks.Go(ctx, t, func(ctx context.Context) task.End {
 		w.heard(message)
 		return w.goOn(ctx, message)
@@ -186,20 +186,20 @@ func (w *worker) resume(ctx context.Context, call, message string) {
 
 // stopped is the end of an agent by somebody else; of one that the caller waited
 // for nothing is told.
-func (w *worker) stopped() task.End {
+func (w *agentRun) stopped() task.End {
 	if !w.t.Background {
 		return task.End{Status: task.Killed, Summary: w.t.Description}
 	}
 	return task.End{Status: task.Killed, Summary: w.summary("was stopped"), Usage: w.work.usage(w.t)}
 }
 
-func (w *worker) failed(why string) task.End {
+func (w *agentRun) failed(why string) task.End {
 	return task.End{Status: task.Failed, Summary: w.summary("failed: " + why), Usage: w.work.usage(w.t)}
 }
 
 // refused is the end of an agent whose model could not be asked, which is told
 // to those who watch, or that came to no end.
-func (w *worker) refused() task.End {
+func (w *agentRun) refused() task.End {
 	ev := w.work.fault
 	if ev == nil {
 		return w.failed(w.text())
@@ -214,7 +214,7 @@ func (w *worker) refused() task.End {
 
 // summary is what the notification says: of an agent that the caller waits for
 // its answer, of another what has become of it.
-func (w *worker) summary(end string) string {
+func (w *agentRun) summary(end string) string {
 	switch {
 	case end != "":
 		return `Agent "` + w.t.Description + `" ` + end
@@ -226,7 +226,7 @@ func (w *worker) summary(end string) string {
 }
 
 // options are what the agent shares with its session, and what is its own.
-func (w *worker) options() simulator.Options {
+func (w *agentRun) options() simulator.Options {
 	s := w.a.o.Session.Options()
 	ref := protocol.AgentRef{ID: w.t.ID, Type: w.t.AgentType, Depth: w.t.Depth}
 	chain := executor.Chain(s.Tools, marked(ref), missing(s.Tools), executor.Hide(func(t protocol.Tool) bool { return !w.def.allowed(t) }))
@@ -234,12 +234,12 @@ func (w *worker) options() simulator.Options {
 		Model: w.a.o.Models.Script(w.script), Tools: toolbox{chain, s.Tools}, Hooks: s.Hooks, Clock: s.Clock,
 		Live: s.Live.Agent(w.model), Here: s.Here, System: w.def.Prompt, Agent: &ref,
 		Limits: simulator.Limits{Turns: w.def.MaxTurns, Retries: s.Limits.Retries, RetryScale: s.Limits.RetryScale, Fallback: s.Limits.Fallback, Gateway: s.Limits.Gateway},
-		Show:   simulator.Show{Hooks: s.Show.Hooks, InOrder: s.Show.InOrder, Thinking: s.Show.Thinking, Stream: s.Show.Stream},
+		Show:   simulator.DisplayOptions{Hooks: s.Show.Hooks, InOrder: s.Show.InOrder, Thinking: s.Show.Thinking, Stream: s.Show.Stream},
 	}
 }
 
 // turn plays one prompt and shows it as part of the caller's conversation.
-func (w *worker) turn(ctx context.Context, sim *simulator.Simulator, prompt protocol.UserMessage) error {
+func (w *agentRun) turn(ctx context.Context, sim *simulator.Simulator, prompt protocol.UserMessage) error {
 	w.work.last, w.work.fault = nil, nil
 	for ev, err := range sim.Turn(ctx, prompt) {
 		if err != nil {
@@ -263,11 +263,11 @@ func (w *worker) turn(ctx context.Context, sim *simulator.Simulator, prompt prot
 }
 
 // show hands an event of the agent's own conversation to its caller's.
-func (w *worker) show(ev protocol.Event) {
+func (w *agentRun) show(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.Assistant:
 		w.assistant(ev)
-	case *protocol.Unshown:
+	case *protocol.HiddenEvent:
 		if said, ok := ev.Event.(*protocol.Assistant); ok {
 			w.claim(said)
 			w.t.Post(ev)
@@ -288,7 +288,7 @@ func (w *worker) show(ev protocol.Event) {
 		ev.AgentID = w.t.ID
 		w.t.Post(ev)
 	case *protocol.Result:
-		w.t.Post(&protocol.Spent{Models: *ev.ModelUsageSince, APIMS: w.work.ended(ev)})
+		w.t.Post(&protocol.AgentUsage{Models: *ev.ModelUsageSince, APIMS: w.work.ended(ev)})
 	case *protocol.System:
 		if ev.Subtype != "thinking_tokens" {
 			w.t.Post(ev)
@@ -305,7 +305,7 @@ func (w *worker) show(ev protocol.Event) {
 
 // retries tells that the agent's model is asked again, as progress of the call that waits for it; where none does, nobody
 // is told (observed with 2.1.329).
-func (w *worker) retries(ev *protocol.APIRetry) {
+func (w *agentRun) retries(ev *protocol.APIRetry) {
 	if w.t.Background {
 		return
 	}
@@ -327,7 +327,7 @@ func (w *worker) retries(ev *protocol.APIRetry) {
 
 // assistant shows one block. Texts of an agent that the caller waits for are
 // shown only to those who asked (spec: cli-contract 9.5).
-func (w *worker) assistant(ev *protocol.Assistant) {
+func (w *agentRun) assistant(ev *protocol.Assistant) {
 	w.work.replied(ev)
 	w.claim(ev)
 	if use, ok := ev.Message.Content[0].(protocol.ToolUse); ok {
@@ -345,18 +345,18 @@ func (w *worker) assistant(ev *protocol.Assistant) {
 		w.t.Post(ev)
 		return
 	}
-	w.t.Post(&protocol.Unshown{Event: ev})
+	w.t.Post(&protocol.HiddenEvent{Event: ev})
 }
 
 // claim makes a block the agent's.
-func (w *worker) claim(ev *protocol.Assistant) {
+func (w *agentRun) claim(ev *protocol.Assistant) {
 	ev.ParentToolUseID = new(w.caller)
 	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.t.ID, w.t.AgentType, w.t.Description
 	ev.ThinkingDisplay, ev.ThinkingDurationMS, ev.APIErrorStatus = "", nil, 0
 }
 
 // say shows a prompt of the agent.
-func (w *worker) say(text string) {
+func (w *agentRun) say(text string) {
 	if w.t.Background || w.t.Depth > 1 {
 		w.told(text)
 		return
@@ -365,9 +365,9 @@ func (w *worker) say(text string) {
 }
 
 // told keeps a prompt of the agent that only its transcript shows.
-func (w *worker) told(text string) { w.t.Post(&protocol.Unshown{Event: w.prompt(text)}) }
+func (w *agentRun) told(text string) { w.t.Post(&protocol.HiddenEvent{Event: w.prompt(text)}) }
 
-func (w *worker) prompt(text string) *protocol.User {
+func (w *agentRun) prompt(text string) *protocol.User {
 	ev := &protocol.User{
 		Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}},
 	}
@@ -375,13 +375,13 @@ func (w *worker) prompt(text string) *protocol.User {
 	return ev
 }
 
-func (w *worker) address(ev *protocol.User) {
+func (w *agentRun) address(ev *protocol.User) {
 	ev.ParentToolUseID = new(w.caller)
 	ev.AgentID, ev.SubagentType, ev.TaskDescription = w.t.ID, w.t.AgentType, w.t.Description
 }
 
 // stop runs the SubagentStop hooks; their block goes on with the feedback.
-func (w *worker) stop(ctx context.Context, blocks int) (feedback string, again bool) {
+func (w *agentRun) stop(ctx context.Context, blocks int) (feedback string, again bool) {
 	out := w.hooks(ctx, protocol.SubagentStopHook{
 		AgentType: w.t.AgentType, StopHookActive: blocks > 0, AgentTranscriptPath: w.transcript(),
 		LastAssistantMessage: w.text(),
@@ -393,7 +393,7 @@ func (w *worker) stop(ctx context.Context, blocks int) (feedback string, again b
 }
 
 // transcript is where the session keeps what the agent says.
-func (w *worker) transcript() string {
+func (w *agentRun) transcript() string {
 	path, kept := strings.CutSuffix(w.a.o.Session.Options().Live.Now().Transcript, ".jsonl")
 	if !kept {
 		return ""
@@ -401,7 +401,7 @@ func (w *worker) transcript() string {
 	return path + "/subagents/agent-" + w.t.ID + ".jsonl"
 }
 
-func (w *worker) hooks(ctx context.Context, in protocol.HookInput) hook.Outcome {
+func (w *agentRun) hooks(ctx context.Context, in protocol.HookInput) hook.Outcome {
 	o := w.a.o.Session.Options()
 	event, _ := protocol.HookEvent(in)
 	if o.Hooks == nil || !o.Hooks.Has(event) {
@@ -430,7 +430,7 @@ func (w *worker) hooks(ctx context.Context, in protocol.HookInput) hook.Outcome 
 }
 
 // text is the agent's answer.
-func (w *worker) text() string {
+func (w *agentRun) text() string {
 	switch {
 	case w.work.last == nil:
 		return ""

@@ -8,9 +8,9 @@ import (
 )
 
 // loaded is what takes up room in the context beside the conversation.
-func loaded(o Options) slash.Loaded {
+func loaded(o Options) slash.LoadedContext {
 	tokens := func(text string) int { return (len(text) + 3) / 4 }
-	var l slash.Loaded
+	var l slash.LoadedContext
 	if o.Servers != nil {
 		for _, t := range o.Servers.Tools() {
 			l.MCPTools = append(l.MCPTools, slash.Item{Name: t.Name, Source: t.Server, Tokens: tokens(t.Name + t.Description + string(t.InputSchema))})

@@ -8,18 +8,18 @@ import (
 	"github.com/claudeless/claudeless/simulator/slash"
 )
 
-// custom is a command or a skill found on disk.
-type custom struct {
+// customCommand is a command or a skill found on disk.
+type customCommand struct {
 	k      catalog.Command
 	models Models
 	shell  Shell
 }
 
 // Run gives the model its text.
-func (c custom) Run(ctx context.Context, call slash.Call) (*slash.Said, *slash.Expansion) {
+func (c customCommand) Run(ctx context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
 	text, err := Text(ctx, c.shell, c.k, call.Args)
 	if err != nil {
-		return &slash.Said{Text: err.Error(), Failed: true, Result: "custom"}, nil
+		return &slash.Outcome{Text: err.Error(), Failed: true, Result: "custom"}, nil
 	}
 	x := &slash.Expansion{Text: text, Kind: "slash_command", Source: c.k.Source, Tools: c.k.Tools}
 	if c.k.Model != "" {
@@ -40,12 +40,12 @@ func Text(ctx context.Context, sh Shell, k catalog.Command, args string) (string
 	return text, err
 }
 
-// modelsOnly is a skill that users cannot call.
-type modelsOnly string
+// modelOnlySkill is a skill that users cannot call.
+type modelOnlySkill string
 
 // Run says so.
-func (c modelsOnly) Run(context.Context, slash.Call) (*slash.Said, *slash.Expansion) {
-	return &slash.Said{
+func (c modelOnlySkill) Run(context.Context, slash.Call) (*slash.Outcome, *slash.Expansion) {
+	return &slash.Outcome{
 		Text: fmt.Sprintf("This skill can only be invoked by Claude, not directly by users. Ask Claude to use the %q skill for you.", string(c)),
 	}, nil
 }

@@ -1,5 +1,5 @@
 // Package command implements the slash commands of a session: those of the CLI,
-// custom commands and skills, and the prompts of MCP servers. Commands that act
+// customCommand commands and skills, and the prompts of MCP servers. Commands that act
 // on the conversation itself are part of package simulator.
 package command
 
@@ -16,7 +16,7 @@ import (
 
 // Options is what commands are about. Everything but Servers is required.
 type Options struct {
-	Live    *simulator.Live
+	Live    *simulator.SessionState
 	Catalog *catalog.Catalog
 	Servers Servers // nil = the session has none
 	Rules   Rules

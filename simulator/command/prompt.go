@@ -30,11 +30,11 @@ func prompts(servers Servers) []mcp.Prompt {
 }
 
 // Run has the server fill the prompt in.
-func (c prompt) Run(ctx context.Context, call slash.Call) (*slash.Said, *slash.Expansion) {
+func (c prompt) Run(ctx context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
 	text, err := c.text(ctx, call.Args)
 	name := c.p.Server + ":" + c.p.Name + " (MCP)"
 	if err != nil {
-		return &slash.Said{Text: err.Error(), Name: name, Result: "mcp", Failed: true}, nil
+		return &slash.Outcome{Text: err.Error(), Name: name, Result: "mcp", Failed: true}, nil
 	}
 	return nil, &slash.Expansion{Text: text, Kind: "mcp_prompt", Source: "mcp"}
 }

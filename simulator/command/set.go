@@ -25,11 +25,11 @@ func (s *Set) Find(name string) (simulator.Command, bool) {
 	case s.o.Off:
 		return simulator.Unavailable{}, simulator.OwnCommand(name) || Known(name)
 	case isCustom && !k.NoUser:
-		return custom{k, s.o.Models, s.o.Shell}, true
+		return customCommand{k, s.o.Models, s.o.Shell}, true
 	case simulator.OwnCommand(name):
 		return nil, false
 	case isCustom:
-		return modelsOnly(k.Name), true
+		return modelOnlySkill(k.Name), true
 	case slices.Contains(clientinfo.Unavailable(), name):
 		return simulator.Unavailable{}, true
 	}
@@ -45,7 +45,7 @@ func (s *Set) Find(name string) (simulator.Command, bool) {
 }
 
 // Loaded tells /context what takes up room beside the conversation.
-func (s *Set) Loaded() slash.Loaded { return loaded(s.o) }
+func (s *Set) Loaded() slash.LoadedContext { return loaded(s.o) }
 
 // Grant lets rules count until the next call.
 func (s *Set) Grant(rules []string) { s.o.Rules.Grant(rules) }
@@ -63,8 +63,8 @@ type builtin struct {
 }
 
 // Run answers the command; nil = it becomes a prompt for the model. Texts are the real CLI's.
-func (c builtin) Run(_ context.Context, call slash.Call) (*slash.Said, *slash.Expansion) {
-	said, o := slash.Said{Name: c.name}, c.s.o
+func (c builtin) Run(_ context.Context, call slash.Call) (*slash.Outcome, *slash.Expansion) {
+	said, o := slash.Outcome{Name: c.name}, c.s.o
 	switch c.name {
 	case "model":
 		said.Text = chooseModel(o, call.Args)

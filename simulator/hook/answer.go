@@ -25,8 +25,8 @@ type call struct {
 	unchecked *sync.Once // of the runner
 }
 
-// answer is what one hook did.
-type answer struct {
+// hookResult is what one hook did.
+type hookResult struct {
 	entry  *entry
 	id     string // of its frames
 	output protocol.HookOutput
@@ -37,8 +37,8 @@ type answer struct {
 	block, bare    string
 	blocked        bool
 	stdout, stderr string
-	progress       []soFar // what it had printed meanwhile
-	exit           *int    // nil = it did not end by itself
+	progress       []partialOutput // what it had printed meanwhile
+	exit           *int            // nil = it did not end by itself
 	outcome        outcome
 	fault          fault
 	timedOut       bool
@@ -47,8 +47,8 @@ type answer struct {
 	took           time.Duration
 }
 
-// soFar is what a command has printed at some time.
-type soFar struct{ stdout, stderr string }
+// partialOutput is what a command has printed at some time.
+type partialOutput struct{ stdout, stderr string }
 
 type outcome string
 
@@ -73,7 +73,7 @@ const (
 
 // read takes what a configured hook printed when it succeeded: an object is
 // its output, anything else plain text.
-func (a *answer) read(event string) {
+func (a *hookResult) read(event string) {
 	object, ok := asObject(a.stdout)
 	if !ok {
 		a.plain = a.stdout
@@ -83,7 +83,7 @@ func (a *answer) read(event string) {
 	if err != nil {
 		a.outcome, a.fault = failed, faultInvalid
 		a.stderr = invalidOutput(object, err)
-		if _, read := errors.AsType[*misfitError](err); !read { // as if it had not run at all
+		if _, read := errors.AsType[*shapeError](err); !read { // as if it had not run at all
 			a.stdout, a.exit = "", new(1)
 		}
 		return
@@ -92,9 +92,9 @@ func (a *answer) read(event string) {
 }
 
 // failure is the answer of a configured hook that ended without a verdict.
-func failure(ctx, limited context.Context, err error) answer {
+func failure(ctx, limited context.Context, err error) hookResult {
 	if limited.Err() != nil && ctx.Err() == nil {
-		return answer{outcome: cancelled, fault: faultSilent, timedOut: true}
+		return hookResult{outcome: cancelled, fault: faultSilent, timedOut: true}
 	}
-	return answer{outcome: failed, fault: faultFailed, stderr: err.Error()}
+	return hookResult{outcome: failed, fault: faultFailed, stderr: err.Error()}
 }

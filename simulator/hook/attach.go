@@ -26,7 +26,7 @@ type Trace struct {
 }
 
 // report notes how a hook around a compaction went.
-func (t *Trace) report(c *call, a *answer) {
+func (t *Trace) report(c *call, a *hookResult) {
 	if c.event != "PreCompact" && c.event != "PostCompact" || a.entry.callback != "" || a.detached {
 		return
 	}
@@ -43,7 +43,7 @@ func (t *Trace) report(c *call, a *answer) {
 // attachAnswer notes for the transcript how a hook ended that has a verdict
 // other than a refusal. One after a tool that ends the turn leaves no other
 // trace, one at the end of the turn says so first.
-func (t *Trace) attachAnswer(c *call, a *answer) {
+func (t *Trace) attachAnswer(c *call, a *hookResult) {
 	stops := a.output.Continue != nil && !*a.output.Continue
 	switch {
 	case stops && c.event == "PostToolUse":
@@ -61,7 +61,7 @@ func (t *Trace) attachAnswer(c *call, a *answer) {
 
 // attach notes for the transcript how a configured hook ended that did not
 // refuse.
-func (t *Trace) attach(c *call, a *answer) {
+func (t *Trace) attach(c *call, a *hookResult) {
 	if a.entry.callback != "" || a.fault == faultUnknown {
 		return
 	}
@@ -95,7 +95,7 @@ func (t *Trace) attach(c *call, a *answer) {
 
 // complaint is what a transcript keeps as the error output of a hook that
 // failed.
-func (a *answer) complaint() string {
+func (a *hookResult) complaint() string {
 	if a.exit == nil || a.fault == faultInvalid {
 		return a.stderr
 	}
@@ -105,7 +105,7 @@ func (a *answer) complaint() string {
 
 // attachBlock notes for the transcript that a hook refused. What the user or
 // the model is told in another way is not kept twice.
-func (t *Trace) attachBlock(c *call, a *answer, reason string) {
+func (t *Trace) attachBlock(c *call, a *hookResult, reason string) {
 	switch c.event {
 	case "PreToolUse", "PermissionRequest", "UserPromptSubmit", "UserPromptExpansion", "PreCompact":
 		return
@@ -122,7 +122,7 @@ func (t *Trace) attachBlock(c *call, a *answer, reason string) {
 }
 
 // refusedText is how the model reads that a hook refused.
-func refusedText(c *call, a *answer, reason string) string {
+func refusedText(c *call, a *hookResult, reason string) string {
 	return c.name + ` hook blocking error from command: "` + a.entry.shown() + `": ` + reason
 }
 
@@ -197,7 +197,7 @@ func (t *Trace) keep(c *call, kind string, fields []protocol.Field) {
 
 // sumUp says for the transcript how the configured hooks at the end of a turn
 // went.
-func (o *Outcome) sumUp(c *call, answers []answer) {
+func (o *Outcome) sumUp(c *call, answers []hookResult) {
 	sum := protocol.StopSummary{
 		Hooks: []protocol.StopHookInfo{}, Errors: []string{}, Failed: []int{}, Context: append([]string{}, o.AdditionalContext...),
 		Prevented: o.StopTurn, Reason: o.StopReason,

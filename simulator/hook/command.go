@@ -30,13 +30,13 @@ const outputLimit = 2 << 20
 // command runs a command hook, at its place among those of the event: the input
 // on its standard input, the verdict from its exit status and output (spec:
 // cli-contract 5.5).
-func (r *Runner) command(ctx context.Context, c *call, e *entry, place int) answer {
+func (r *Runner) command(ctx context.Context, c *call, e *entry, place int) hookResult {
 	p, err := proc.Start(ctx, proc.Options{
 		Command: proc.Command{Path: program(e)[0], Args: program(e)[1:], Env: r.environ(c, e, place), Dir: c.cwd},
 		Grace:   time.Nanosecond, // stdin is closed at once: nothing to wait for before SIGTERM
 	})
 	if err != nil {
-		a := answer{outcome: failed, fault: faultFailed, stderr: err.Error()}
+		a := hookResult{outcome: failed, fault: faultFailed, stderr: err.Error()}
 		if errors.Is(err, fs.ErrNotExist) {
 			a.fault = faultMissing
 		}
@@ -56,7 +56,7 @@ func (r *Runner) command(ctx context.Context, c *call, e *entry, place int) answ
 	case tooLate:
 		p.Stop(ctx)
 		<-out.ended
-		return answer{
+		return hookResult{
 			outcome: cancelled, fault: faultSilent, timedOut: true, exit: new(1),
 			stdout: out.so(), stderr: p.StderrTail(), progress: progress,
 		}
@@ -64,18 +64,18 @@ func (r *Runner) command(ctx context.Context, c *call, e *entry, place int) answ
 		timer.Stop()
 		p.Stop(context.WithoutCancel(ctx)) // it may clean up
 		<-out.ended
-		return answer{outcome: cancelled, stdout: out.so(), stderr: p.StderrTail(), progress: progress}
+		return hookResult{outcome: cancelled, stdout: out.so(), stderr: p.StderrTail(), progress: progress}
 	case itself:
 		timer.Stop()
 	}
 	out.wait(drainLimit)
-	a := answer{stderr: p.StderrTail(), progress: progress}
+	a := hookResult{stderr: p.StderrTail(), progress: progress}
 	p.Stop(ctx) // what the command left behind ends with it
 	<-out.ended
 	a.stdout = out.so()
 	select {
 	case <-out.async: // it asked and ended before it was let go
-		return answer{outcome: succeeded, detached: true}
+		return hookResult{outcome: succeeded, detached: true}
 	default:
 	}
 	if writeErr != nil {
@@ -91,26 +91,26 @@ func (r *Runner) command(ctx context.Context, c *call, e *entry, place int) answ
 	return a
 }
 
-// ending is how the wait for a command ended.
-type ending int
+// waitResult is how the wait for a command ended.
+type waitResult int
 
 const (
-	itself ending = iota
-	letGo         // it goes on by itself
+	itself waitResult = iota
+	letGo             // it goes on by itself
 	tooLate
 	calledOff
 )
 
 // await waits for the command and notes what it prints meanwhile.
-func (r *Runner) await(ctx context.Context, p *proc.Process, out *watched, timer *time.Timer) ([]soFar, ending) {
+func (r *Runner) await(ctx context.Context, p *proc.Process, out *outputWatcher, timer *time.Timer) ([]partialOutput, waitResult) {
 	var look <-chan time.Time
 	if r.o.ProgressEvery > 0 {
 		tick := time.NewTicker(r.o.ProgressEvery)
 		defer tick.Stop()
 		look = tick.C
 	}
-	var progress []soFar
-	var last soFar
+	var progress []partialOutput
+	var last partialOutput
 	for {
 		select {
 		case <-p.Done():
@@ -125,7 +125,7 @@ func (r *Runner) await(ctx context.Context, p *proc.Process, out *watched, timer
 		case <-ctx.Done():
 			return progress, calledOff
 		case <-look:
-			if now := (soFar{out.so(), p.StderrTail()}); now != last {
+			if now := (partialOutput{out.so(), p.StderrTail()}); now != last {
 				progress, last = append(progress, now), now
 			}
 		}
@@ -133,7 +133,7 @@ func (r *Runner) await(ctx context.Context, p *proc.Process, out *watched, timer
 }
 
 // judge reads the verdict of an exit status.
-func (a *answer) judge(event, label string, code int) {
+func (a *hookResult) judge(event, label string, code int) {
 	a.exit = &code
 	switch code {
 	case 0:
@@ -156,7 +156,7 @@ func (a *answer) judge(event, label string, code int) {
 
 // detach lets a hook go on by itself until it ends, its time is over or the
 // runner is closed.
-func (r *Runner) detach(ctx context.Context, p *proc.Process, out *watched, timer *time.Timer) answer {
+func (r *Runner) detach(ctx context.Context, p *proc.Process, out *outputWatcher, timer *time.Timer) hookResult {
 	ctx = context.WithoutCancel(ctx)
 	job := func() {
 		defer timer.Stop()
@@ -180,7 +180,7 @@ func (r *Runner) detach(ctx context.Context, p *proc.Process, out *watched, time
 		p.Stop(ctx)
 		<-out.ended
 	}
-	return answer{outcome: succeeded, detached: true}
+	return hookResult{outcome: succeeded, detached: true}
 }
 
 // program is what is run: without args a script for a shell.
@@ -217,8 +217,8 @@ func (r *Runner) environ(c *call, e *entry, place int) []string {
 	return append(env, e.environ...)
 }
 
-// watched is a command's standard output as it comes in.
-type watched struct {
+// outputWatcher is a command's standard output as it comes in.
+type outputWatcher struct {
 	async chan time.Duration // its first line asked to be let go, for so long; 0 = unsaid
 	ended chan struct{}      // closed at the end
 
@@ -227,14 +227,14 @@ type watched struct {
 }
 
 // so is what has come so far.
-func (w *watched) so() string {
+func (w *outputWatcher) so() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.text.String()
 }
 
 // add keeps what has come, within the limit, and returns all of it.
-func (w *watched) add(piece []byte) string {
+func (w *outputWatcher) add(piece []byte) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.text.Write(piece[:min(len(piece), outputLimit-w.text.Len())])
@@ -242,8 +242,8 @@ func (w *watched) add(piece []byte) string {
 }
 
 // watch reads until r ends, which the process's Stop brings about.
-func watch(r io.Reader) *watched {
-	w := &watched{async: make(chan time.Duration, 1), ended: make(chan struct{})}
+func watch(r io.Reader) *outputWatcher {
+	w := &outputWatcher{async: make(chan time.Duration, 1), ended: make(chan struct{})}
 	go func() { // ends with r
 		defer close(w.ended)
 		buf := make([]byte, 8<<10)
@@ -268,7 +268,7 @@ func watch(r io.Reader) *watched {
 }
 
 // wait gives the output d to end.
-func (w *watched) wait(d time.Duration) {
+func (w *outputWatcher) wait(d time.Duration) {
 	select {
 	case <-w.ended:
 	case <-time.After(d):

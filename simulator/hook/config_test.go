@@ -154,9 +154,9 @@ func FuzzOutput(f *testing.F) {
 			t.Errorf("accepted %s for %s", text, event)
 		}
 		isAsync(text)
-		a := answer{entry: &entry{}, stdout: text, outcome: succeeded}
+		a := hookResult{entry: &entry{}, stdout: text, outcome: succeeded}
 		a.read(event)
-		o := merge(&call{event: event, name: event, unchecked: new(sync.Once)}, []answer{a})
+		o := merge(&call{event: event, name: event, unchecked: new(sync.Once)}, []hookResult{a})
 		for _, e := range append(o.Frames, o.Notices...) {
 			if _, err := protocol.Marshal(e); err != nil {
 				t.Error(err)

@@ -19,7 +19,7 @@ const bodyLimit = 1 << 20
 
 // post sends the input to an HTTP hook. A 2xx body counts like a command's
 // standard output; everything else is an error that does not block.
-func (r *Runner) post(ctx context.Context, c *call, e *entry) answer {
+func (r *Runner) post(ctx context.Context, c *call, e *entry) hookResult {
 	limited, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(limited, http.MethodPost, e.config.URL, bytes.NewReader(c.stdin))
@@ -39,7 +39,7 @@ func (r *Runner) post(ctx context.Context, c *call, e *entry) answer {
 	if err != nil {
 		return failure(ctx, limited, err)
 	}
-	a := answer{stdout: string(body), exit: &resp.StatusCode, outcome: succeeded}
+	a := hookResult{stdout: string(body), exit: &resp.StatusCode, outcome: succeeded}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		a.outcome, a.fault = failed, faultFailed
 		a.stderr = fmt.Sprintf("HTTP %d from %s", resp.StatusCode, e.config.URL)

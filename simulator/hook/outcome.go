@@ -70,7 +70,7 @@ type Faults struct {
 }
 
 // merge joins the answers in configured order.
-func merge(c *call, answers []answer) Outcome {
+func merge(c *call, answers []hookResult) Outcome {
 	o := Outcome{Trace: Trace{Frames: frames(c, answers)}}
 	for i := range answers {
 		a := &answers[i]
@@ -103,7 +103,7 @@ func merge(c *call, answers []answer) Outcome {
 
 // block notes that a hook refused; bare is the reason as it was given, empty
 // when none was.
-func (o *Outcome) block(c *call, a *answer, reason, bare string) {
+func (o *Outcome) block(c *call, a *hookResult, reason, bare string) {
 	if !protocol.HookCanBlock(c.event) {
 		o.ended(c, "hook_non_blocking_error", protocol.Field{Key: "stderr", Value: reason}, protocol.Field{Key: "stdout", Value: ""},
 			protocol.Field{Key: "exitCode", Value: exitBlock}, protocol.Field{Key: "command", Value: a.entry.shown()})
@@ -132,7 +132,7 @@ func (o *Outcome) block(c *call, a *answer, reason, bare string) {
 }
 
 // add takes one hook's output beside its refusal.
-func (o *Outcome) add(c *call, a *answer) {
+func (o *Outcome) add(c *call, a *hookResult) {
 	out := a.output
 	if a.plain != "" && takesPlainText(c.event) {
 		o.AdditionalContext = append(o.AdditionalContext, a.plain)
@@ -173,7 +173,7 @@ func (o *Outcome) message(c *call, text string) {
 
 // refusal is the reason of a hook that refused: as users see it, and as it was
 // given, empty when none was.
-func (a *answer) refusal(c *call) (reason, bare string, refused bool) {
+func (a *hookResult) refusal(c *call) (reason, bare string, refused bool) {
 	if a.blocked {
 		return a.block, a.bare, true
 	}
@@ -189,7 +189,7 @@ func (a *answer) refusal(c *call) (reason, bare string, refused bool) {
 }
 
 // decide takes the verdict of an output that does not refuse.
-func (o *Outcome) decide(c *call, a *answer, s *protocol.HookSpecific) {
+func (o *Outcome) decide(c *call, a *hookResult, s *protocol.HookSpecific) {
 	decision := s.PermissionDecision
 	if decision == "" && a.output.Decision == "approve" {
 		decision = "allow"
@@ -273,7 +273,7 @@ func keep(field *string, value string) {
 
 // faulty takes a hook that gave no verdict (spec: cli-contract 5.1 and 5.5; the
 // rest was observed with 2.1.329).
-func (o *Outcome) faulty(c *call, a *answer) {
+func (o *Outcome) faulty(c *call, a *hookResult) {
 	callback := a.entry.callback != ""
 	o.Failed = o.Failed || !callback && !a.timedOut && a.fault != faultUnknown
 	switch {
@@ -300,7 +300,7 @@ func (o *Outcome) faulty(c *call, a *answer) {
 
 // silent takes a callback that did not answer in time. Where the host decides
 // what goes on, nothing does without it.
-func (o *Outcome) silent(c *call, a *answer) {
+func (o *Outcome) silent(c *call, a *hookResult) {
 	switch {
 	case c.event == "PreToolUse":
 		o.refuse(notInTime)
@@ -313,7 +313,7 @@ func (o *Outcome) silent(c *call, a *answer) {
 }
 
 // broken takes a callback whose answer is for another event.
-func (o *Outcome) broken(c *call, a *answer) {
+func (o *Outcome) broken(c *call, a *hookResult) {
 	switch c.event {
 	case "PreToolUse":
 		o.refuse(unexpectedError)
@@ -327,7 +327,7 @@ func (o *Outcome) broken(c *call, a *answer) {
 }
 
 // mustBlock makes a refusal of a failure (onFailure "block").
-func (o *Outcome) mustBlock(c *call, a *answer) {
+func (o *Outcome) mustBlock(c *call, a *hookResult) {
 	how, kind := "failed", "hook_failed"
 	if a.timedOut {
 		how, kind = "timed out", "hook_timed_out"

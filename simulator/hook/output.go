@@ -104,12 +104,12 @@ var specifics = [...]struct{ event, form string }{
 	{"MessageDisplay", "displayContent:string"},
 }
 
-// misfitError is the first value of an output that is not of the form.
-type misfitError struct{ path, what string }
+// shapeError is the first value of an output that is not of the form.
+type shapeError struct{ path, what string }
 
-func (e *misfitError) Error() string { return e.path + e.what }
+func (e *shapeError) Error() string { return e.path + e.what }
 
-func misfit(path, what string) error { return &misfitError{path, what} }
+func misfit(path, what string) error { return &shapeError{path, what} }
 
 // fits checks an object at a path, which is "" or ends with a dot.
 func fits(path, form string, object map[string]any) error {

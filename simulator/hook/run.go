@@ -22,7 +22,7 @@ func (r *Runner) Run(ctx context.Context, in Input) Outcome {
 	}
 	c := r.newCall(in, event, subject)
 	r.forgetEnv(event)
-	answers := make([]answer, len(chosen))
+	answers := make([]hookResult, len(chosen))
 	var wg sync.WaitGroup
 	for i, e := range chosen {
 		id := ""
@@ -98,7 +98,7 @@ func inputJSON(base protocol.HookBase, event protocol.HookInput) []byte {
 	return append(append(head[:len(head)-1], ','), own[1:]...)
 }
 
-func (r *Runner) runOne(ctx context.Context, c *call, e *entry, place int) answer {
+func (r *Runner) runOne(ctx context.Context, c *call, e *entry, place int) hookResult {
 	switch {
 	case e.callback != "":
 		return r.ask(ctx, c, e)
@@ -109,37 +109,37 @@ func (r *Runner) runOne(ctx context.Context, c *call, e *entry, place int) answe
 	case e.config.Type == "mcp_tool":
 		return r.mcpTool(ctx, c, e)
 	}
-	return answer{outcome: succeeded, fault: faultUnknown}
+	return hookResult{outcome: succeeded, fault: faultUnknown}
 }
 
 // ask runs a callback of the host.
-func (r *Runner) ask(ctx context.Context, c *call, e *entry) answer {
+func (r *Runner) ask(ctx context.Context, c *call, e *entry) hookResult {
 	limited, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
 	raw, err := r.o.Callback(limited, e.callback, c.stdin, c.toolUseID)
 	switch {
 	case err != nil && limited.Err() != nil:
-		return answer{outcome: cancelled, fault: faultSilent, timedOut: true}
+		return hookResult{outcome: cancelled, fault: faultSilent, timedOut: true}
 	case errors.Is(err, ErrGone):
-		return answer{outcome: cancelled, fault: faultGone}
+		return hookResult{outcome: cancelled, fault: faultGone}
 	case err != nil:
-		return answer{outcome: failed, fault: faultFailed}
+		return hookResult{outcome: failed, fault: faultFailed}
 	}
 	out, err := parseOutput(c.event, raw)
 	switch wrong, is := errors.AsType[*eventError](err); {
 	case is:
-		return answer{outcome: failed, fault: faultInvalid, stderr: wrong.Error()}
+		return hookResult{outcome: failed, fault: faultInvalid, stderr: wrong.Error()}
 	case err != nil:
-		return answer{outcome: failed, fault: faultFailed}
+		return hookResult{outcome: failed, fault: faultFailed}
 	}
-	return answer{outcome: succeeded, output: out}
+	return hookResult{outcome: succeeded, output: out}
 }
 
 // mcpTool calls a tool of a connected server; its text counts like a command's
 // standard output.
-func (r *Runner) mcpTool(ctx context.Context, c *call, e *entry) answer {
+func (r *Runner) mcpTool(ctx context.Context, c *call, e *entry) hookResult {
 	if r.o.MCPTool == nil {
-		return answer{outcome: failed, fault: faultFailed, stderr: "MCP tools are not available to hooks"}
+		return hookResult{outcome: failed, fault: faultFailed, stderr: "MCP tools are not available to hooks"}
 	}
 	limited, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
@@ -147,7 +147,7 @@ func (r *Runner) mcpTool(ctx context.Context, c *call, e *entry) answer {
 	if err != nil {
 		return failure(ctx, limited, err)
 	}
-	a := answer{stdout: text, exit: new(0), outcome: succeeded}
+	a := hookResult{stdout: text, exit: new(0), outcome: succeeded}
 	a.read(c.event)
 	return a
 }

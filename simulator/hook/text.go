@@ -74,7 +74,7 @@ const badAnswer = "the SDK host replied with an error or an invalid answer."
 // answer.
 const hostSilent = "The app driving this session didn't respond, so this turn ended without it."
 
-func callbackFailed(c *call, a *answer) *protocol.System {
+func callbackFailed(c *call, a *hookResult) *protocol.System {
 	so := "Its answer was treated as empty."
 	if a.entry.mustBlock(c.event) {
 		so = `onFailure is "block", so this failure counts as a block.`
@@ -83,7 +83,7 @@ func callbackFailed(c *call, a *answer) *protocol.System {
 		protocol.Field{Key: "tag", Value: "hook_callback_failed"})
 }
 
-func noVerdict(c *call, a *answer) *protocol.System {
+func noVerdict(c *call, a *hookResult) *protocol.System {
 	text := "A hook gave no usable answer, so it didn't check this action."
 	if a.timedOut {
 		text = "A hook didn't answer in time, so it didn't check this action."
@@ -100,7 +100,7 @@ type verdictMissing struct {
 }
 
 // frames are the hook_started and hook_response events of configured hooks.
-func frames(c *call, answers []answer) []protocol.Event {
+func frames(c *call, answers []hookResult) []protocol.Event {
 	if c.event == "SessionEnd" {
 		return nil
 	}
@@ -133,7 +133,7 @@ func frames(c *call, answers []answer) []protocol.Event {
 
 // printed is what the hook wrote; what is wrong with the form of it is not of
 // its making.
-func (a *answer) printed() string {
+func (a *hookResult) printed() string {
 	if a.fault == faultInvalid && a.stdout != "" {
 		return a.stdout
 	}
@@ -143,7 +143,7 @@ func (a *answer) printed() string {
 // invalidOutput says what is wrong with the output of a configured hook.
 func invalidOutput(object json.RawMessage, err error) string {
 	var shown bytes.Buffer
-	if bad, ok := errors.AsType[*misfitError](err); ok && json.Indent(&shown, object, "", "  ") == nil {
+	if bad, ok := errors.AsType[*shapeError](err); ok && json.Indent(&shown, object, "", "  ") == nil {
 		return "Hook JSON output validation failed — " + bad.Error() +
 			"\n\nThe hook's output was: " + shown.String()
 	}

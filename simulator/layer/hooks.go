@@ -18,8 +18,8 @@ import (
 // is known.
 type HookOptions struct {
 	Runner *hook.Runner
-	Live   *simulator.Live // nil = nothing of the session is told
-	Here   simulator.Here
+	Live   *simulator.SessionState // nil = nothing of the session is told
+	Here   simulator.Location
 	Tools  HookedTools
 	Frames bool // show hook_started and hook_response (--include-hook-events)
 }
@@ -38,24 +38,24 @@ type HookedTools interface {
 	Replaced(ctx context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result)
 }
 
-// strangers are tools of which nothing is known.
-type strangers struct{}
+// unknownTools are tools of which nothing is known.
+type unknownTools struct{}
 
-func (strangers) Server(string) *protocol.ServerRef { return nil }
+func (unknownTools) Server(string) *protocol.ServerRef { return nil }
 
-func (strangers) Rewrite(string, json.RawMessage) (protocol.Content, bool) {
+func (unknownTools) Rewrite(string, json.RawMessage) (protocol.Content, bool) {
 	return protocol.Content{}, false
 }
 
-func (strangers) Replaced(_ context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result) {
+func (unknownTools) Replaced(_ context.Context, call protocol.ToolUse) (protocol.ToolUse, *executor.Result) {
 	return call, nil
 }
 
-// nowhere is a place of which nothing is known.
-type nowhere struct{}
+// unknownLocation is a place of which nothing is known.
+type unknownLocation struct{}
 
-func (nowhere) Dir() string                   { return "" }
-func (nowhere) Mode() protocol.PermissionMode { return protocol.ModeDefault }
+func (unknownLocation) Dir() string                   { return "" }
+func (unknownLocation) Mode() protocol.PermissionMode { return protocol.ModeDefault }
 
 // Hooks makes the layer that runs the hooks around every tool call (spec:
 // cli-contract 5.3 and 5.4).
@@ -68,13 +68,13 @@ type hooks struct{ o HookOptions }
 
 func newHooks(o HookOptions) *hooks {
 	if o.Live == nil {
-		o.Live = &simulator.Live{}
+		o.Live = &simulator.SessionState{}
 	}
 	if o.Here == nil {
-		o.Here = nowhere{}
+		o.Here = unknownLocation{}
 	}
 	if o.Tools == nil {
-		o.Tools = strangers{}
+		o.Tools = unknownTools{}
 	}
 	return &hooks{o}
 }

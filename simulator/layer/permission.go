@@ -30,7 +30,7 @@ type PermitOptions struct {
 
 // Checker looks at calls that are about to run.
 type Checker interface {
-	Ready(ctx context.Context, call protocol.ToolUse) simulator.Ready
+	Ready(ctx context.Context, call protocol.ToolUse) simulator.Precheck
 }
 
 // Permission makes the layer that lets a call pass, refuses it, or asks.

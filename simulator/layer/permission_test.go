@@ -50,12 +50,12 @@ func (echo) Execute(_ context.Context, use protocol.ToolUse) (executor.Result, e
 // noFives refuses inputs with a five.
 type noFives struct{}
 
-func (noFives) Ready(_ context.Context, use protocol.ToolUse) simulator.Ready {
+func (noFives) Ready(_ context.Context, use protocol.ToolUse) simulator.Precheck {
 	if !strings.Contains(string(use.Input), "5") {
-		return simulator.Ready{}
+		return simulator.Precheck{}
 	}
 	bad := executor.Plain(protocol.UsageError("InputValidationError: Bash failed due to the following issue:\nbad"))
-	return simulator.Ready{Refused: &bad}
+	return simulator.Precheck{Refused: &bad}
 }
 
 // What becomes of a call that somebody was asked about (observed with 2.1.329).

@@ -36,13 +36,13 @@ type call struct {
 type judge struct {
 	mode  protocol.PermissionMode
 	rules *ruleset
-	at    *places
+	at    *pathResolver
 }
 
 // ruleset are the rules in force, in order.
 type ruleset struct {
 	all []rule
-	at  *places
+	at  *pathResolver
 }
 
 func (j *judge) inspect(use protocol.ToolUse, tool protocol.Tool) *call {
@@ -336,7 +336,7 @@ func (r *rule) covers(c *call) bool {
 }
 
 // matches tells whether the rule decides the call. Bash content is matched
-// part by part elsewhere: see [rule.forbids].
+// commandVerdict by part elsewhere: see [rule.forbids].
 func (r *rule) matches(c *call) bool {
 	if !r.covers(c) {
 		return false

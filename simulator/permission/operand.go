@@ -15,31 +15,31 @@ const (
 	maxPlaces = 32
 )
 
-// reach are the files that a command reads and those that it changes.
-type reach struct{ read, changed []operand }
+// fileAccess are the files that a command reads and those that it changes.
+type fileAccess struct{ read, changed []fileOperand }
 
 // reaches tells of a command, without its redirections, which files it reads and
 // changes.
-func (l lookup) reaches(cmd shellcmd.Command) reach {
+func (l lookup) reaches(cmd shellcmd.Command) fileAccess {
 	ops := l.operands(cmd)
 	switch name := cmd.Name(); {
 	case name == "cp" || name == "mv":
 		if slices.ContainsFunc(cmd.Args, func(a string) bool { return strings.HasPrefix(a, "-t") || strings.HasPrefix(a, "--t") }) {
-			return reach{ops, ops} // the last one is no target
+			return fileAccess{ops, ops} // the last one is no target
 		}
-		return reach{ops[:max(0, len(ops)-1)], ops}
+		return fileAccess{ops[:max(0, len(ops)-1)], ops}
 	case name == "git" && (len(cmd.Args) < 2 || cmd.Args[1] == "add"):
-		return reach{}
+		return fileAccess{}
 	case name == "sed":
-		return reach{ops, ops}
+		return fileAccess{ops, ops}
 	case isFileCommand(name) || name == "tee":
-		return reach{nil, ops}
+		return fileAccess{nil, ops}
 	case readingVerb(name) == "" && !showsFiles(name):
-		return reach{}
+		return fileAccess{}
 	case len(ops) == 0 && (name == "ls" || name == "find"):
-		return reach{read: []operand{valueOf(".")}}
+		return fileAccess{read: []fileOperand{valueOf(".")}}
 	}
-	return reach{read: ops}
+	return fileAccess{read: ops}
 }
 
 // showsFiles names commands that print files, and are not asked about them by
@@ -49,7 +49,7 @@ func showsFiles(name string) bool {
 }
 
 // redirected adds the files of redirections.
-func (l lookup) redirected(to reach, redirects []shellcmd.Redirect) reach {
+func (l lookup) redirected(to fileAccess, redirects []shellcmd.Redirect) fileAccess {
 	for _, r := range redirects {
 		if r.Reads && !r.Writes {
 			to.read = append(slices.Clip(to.read), l.operand(r.Target, r.Word))
@@ -63,7 +63,7 @@ func (l lookup) redirected(to reach, redirects []shellcmd.Redirect) reach {
 
 // moved are the places where the shell may be after it goes to one of the
 // operands.
-func (l lookup) moved(places []string, to []operand) []string {
+func (l lookup) moved(places []string, to []fileOperand) []string {
 	for _, place := range slices.Clone(places) {
 		for _, path := range pathsOf(to) {
 			if next := l.from(place, path); !slices.Contains(places, next) && len(places) < maxPlaces {
@@ -75,7 +75,7 @@ func (l lookup) moved(places []string, to []operand) []string {
 }
 
 // lookup finds what the words of a command line name.
-type lookup struct{ *places }
+type lookup struct{ *pathResolver }
 
 // line is a call that runs a command line.
 type line struct {
@@ -114,8 +114,8 @@ func (c line) nested(depth int) []line {
 	return out
 }
 
-// operand is a word of a command line that names files.
-type operand struct {
+// fileOperand is a word of a command line that names files.
+type fileOperand struct {
 	text string // as written, or as it is when nothing is left to resolve
 	// paths are the files that it names, with the home directory put in: a glob
 	// is the directory that it begins in, itself, and what it matches now.
@@ -129,9 +129,9 @@ type operand struct {
 // maxGlobs bounds the special characters of a pattern that is looked up.
 const maxGlobs = 8
 
-// operand resolves one word.
-func (l lookup) operand(text string, word shellcmd.Word) operand {
-	out := operand{text: text, tilde: word.Tilde, known: word.Paths != nil, plain: len(word.Paths) == 1 && word.Paths[0].Glob == "" && !word.Coded}
+// fileOperand resolves one word.
+func (l lookup) operand(text string, word shellcmd.Word) fileOperand {
+	out := fileOperand{text: text, tilde: word.Tilde, known: word.Paths != nil, plain: len(word.Paths) == 1 && word.Paths[0].Glob == "" && !word.Coded}
 	for _, p := range word.Paths {
 		name, glob := p.Name, p.Glob
 		if p.Home {
@@ -165,7 +165,7 @@ func (l lookup) operand(text string, word shellcmd.Word) operand {
 }
 
 // operands are the arguments that name files.
-func (l lookup) operands(cmd shellcmd.Command) []operand {
+func (l lookup) operands(cmd shellcmd.Command) []fileOperand {
 	if len(cmd.Args) == 0 || cmd.Name() == "tr" {
 		return nil
 	}
@@ -178,10 +178,10 @@ func (l lookup) operands(cmd shellcmd.Command) []operand {
 		}
 	case "cd":
 		if len(cmd.Args) == 1 {
-			return []operand{{text: l.home, paths: []string{l.home}, known: true, plain: true}}
+			return []fileOperand{{text: l.home, paths: []string{l.home}, known: true, plain: true}}
 		}
 	}
-	var out []operand
+	var out []fileOperand
 	ended := false
 	for i, arg := range cmd.Args[1:] {
 		if strings.HasPrefix(arg, "-") && !ended && (arg != "-" || cmd.Name() != "cd") {
@@ -197,7 +197,7 @@ func (l lookup) operands(cmd shellcmd.Command) []operand {
 		}
 		op := l.operand(arg, cmd.Words[i+1])
 		if cmd.Name() == "cd" && arg == "-" {
-			op = operand{text: arg, tilde: true} // wherever it was before
+			op = fileOperand{text: arg, tilde: true} // wherever it was before
 		}
 		out = append(out, op)
 	}
@@ -207,7 +207,7 @@ func (l lookup) operands(cmd shellcmd.Command) []operand {
 // optionFiles are the files that options name, in the same word or in the next;
 // ownPattern says that the first operand is no pattern, because an option has
 // it.
-func (l lookup) optionFiles(cmd shellcmd.Command) (files []operand, ownPattern bool) {
+func (l lookup) optionFiles(cmd shellcmd.Command) (files []fileOperand, ownPattern bool) {
 	for i, arg := range cmd.Args[1:] {
 		name, value, assigned := strings.Cut(arg, "=")
 		next := min(i+2, len(cmd.Args)-1)
@@ -237,8 +237,8 @@ func (l lookup) optionFiles(cmd shellcmd.Command) (files []operand, ownPattern b
 }
 
 // valueOf is the file that stands in a word behind its option.
-func valueOf(name string) operand {
-	return operand{text: name, paths: []string{name}, known: true, plain: true}
+func valueOf(name string) fileOperand {
+	return fileOperand{text: name, paths: []string{name}, known: true, plain: true}
 }
 
 // patternOption tells whether an option brings what else the first operand is.
@@ -264,7 +264,7 @@ func fileOptions() []string {
 }
 
 // unclearPath asks about an operand of which it cannot be told where it leads.
-func (l lookup) unclearPath(op operand) *question {
+func (l lookup) unclearPath(op fileOperand) *approval {
 	switch {
 	case op.tilde || slices.ContainsFunc(op.paths, func(p string) bool { return len(p) > 1 && p[0] == '~' && p[1] != '/' }):
 		return other("Tilde expansion variants (~user, ~+, ~-) in paths require manual approval")
@@ -289,7 +289,7 @@ func expands(path string) bool {
 }
 
 // pathsOf are the files that operands name.
-func pathsOf(ops []operand) []string {
+func pathsOf(ops []fileOperand) []string {
 	var out []string
 	for _, op := range ops {
 		out = append(out, op.paths...)
@@ -298,8 +298,8 @@ func pathsOf(ops []operand) []string {
 }
 
 // plainPaths are the files that rules which deny paths are matched with.
-func plainPaths(ops []operand) []string {
-	return pathsOf(slices.DeleteFunc(slices.Clone(ops), func(op operand) bool { return !op.plain }))
+func plainPaths(ops []fileOperand) []string {
+	return pathsOf(slices.DeleteFunc(slices.Clone(ops), func(op fileOperand) bool { return !op.plain }))
 }
 
 // isFileCommand names the commands that acceptEdits allows.
@@ -312,7 +312,7 @@ func writes(rs []shellcmd.Redirect) bool {
 }
 
 // readingVerb says what the command does to the files it is given, as its
-// question puts it; empty = it is not asked about them.
+// approval puts it; empty = it is not asked about them.
 func readingVerb(name string) string {
 	verbs := [...][2]string{
 		{"cd", "change directories to"},

@@ -22,8 +22,8 @@ type Directory struct {
 	Source string `json:"source"` // "cliArg", "localSettings" for all settings, "session", …
 }
 
-// places are the directories of a session, and the way from a text to a path.
-type places struct {
+// pathResolver are the directories of a session, and the way from a text to a path.
+type pathResolver struct {
 	cwd  string        // where the session began
 	home string        // empty = not known
 	disk Disk          // nil = paths are compared as written
@@ -34,7 +34,7 @@ type places struct {
 }
 
 // add adds a working directory.
-func (p *places) add(d Directory) {
+func (p *pathResolver) add(d Directory) {
 	if dir := p.abs(d.Path); !slices.Contains(p.dirs, dir) {
 		p.dirs = append(p.dirs, dir)
 		p.roots[dir] = d.Source
@@ -55,7 +55,7 @@ func escapeGlob(path string) string {
 }
 
 // absGlob makes a pattern of a call absolute.
-func (p *places) absGlob(pattern string) string {
+func (p *pathResolver) absGlob(pattern string) string {
 	if filepath.IsAbs(pattern) {
 		return pattern
 	}
@@ -82,7 +82,7 @@ func stepsBack(path string) bool {
 
 // walked is where a path leads when each link on it is followed before the next
 // step.
-func (p *places) walked(path string) string {
+func (p *pathResolver) walked(path string) string {
 	at := "/"
 	if !filepath.IsAbs(path) {
 		at = p.callPath("")
@@ -100,10 +100,10 @@ func (p *places) walked(path string) string {
 }
 
 // abs makes a path of an option absolute and clean.
-func (p *places) abs(path string) string { return p.from(p.cwd, path) }
+func (p *pathResolver) abs(path string) string { return p.from(p.cwd, path) }
 
 // callPath makes a path of a call absolute and clean.
-func (p *places) callPath(path string) string {
+func (p *pathResolver) callPath(path string) string {
 	if p.dir == nil {
 		return p.abs(path)
 	}
@@ -112,7 +112,7 @@ func (p *places) callPath(path string) string {
 
 // reached is where a path of a command line leads: the shell follows a link
 // before it steps back over it, so that what lies behind it is meant.
-func (p *places) reached(path string) string {
+func (p *pathResolver) reached(path string) string {
 	abs := p.callPath(path)
 	if stepsBack(path) {
 		if walked := p.walked(path); p.resolve(walked) != p.resolve(abs) {
@@ -122,7 +122,7 @@ func (p *places) reached(path string) string {
 	return abs
 }
 
-func (p *places) from(dir, path string) string {
+func (p *pathResolver) from(dir, path string) string {
 	if rest, found := strings.CutPrefix(path, "~/"); found && p.home != "" {
 		path = filepath.Join(p.home, rest)
 	}
@@ -134,12 +134,12 @@ func (p *places) from(dir, path string) string {
 
 // inside tells whether the path lies in a working directory. Symbolic links
 // are followed on both sides when Options.Resolve is there.
-func (p *places) inside(path string) bool {
+func (p *pathResolver) inside(path string) bool {
 	path = p.resolve(path)
 	return slices.ContainsFunc(p.dirs, func(dir string) bool { return under(p.resolve(dir), path) })
 }
 
-func (p *places) resolve(path string) string {
+func (p *pathResolver) resolve(path string) string {
 	if p.disk == nil {
 		return path
 	}

@@ -77,7 +77,7 @@ func New(o Options) (*Policy, error) {
 	}
 	o.AdditionalDirs = slices.Clone(o.AdditionalDirs)
 	o.BypassAllowed = o.BypassAllowed || mode == protocol.ModeBypass
-	at := &places{cwd: o.CWD, home: o.Home, disk: o.Disk, dir: o.Dir, roots: map[string]string{}}
+	at := &pathResolver{cwd: o.CWD, home: o.Home, disk: o.Disk, dir: o.Dir, roots: map[string]string{}}
 	at.dirs = append(at.dirs, at.abs(o.CWD))
 	for _, d := range o.AdditionalDirs {
 		at.add(d)

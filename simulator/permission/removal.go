@@ -14,7 +14,7 @@ import (
 // without, which not even bypassPermissions answers for. Scripts that are given
 // to a shell as an argument are looked into, too. What is followed and what is
 // not is as the real CLI does it (observed with 2.1.330).
-func (c line) removal() *question {
+func (c line) removal() *approval {
 	if c.kind != kindShell {
 		return nil
 	}
@@ -27,7 +27,7 @@ func (c line) removal() *question {
 }
 
 // ownRemoval is removal without the scripts inside.
-func (c line) ownRemoval() *question {
+func (c line) ownRemoval() *approval {
 	moves := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool {
 		inner := cmd.Removal()
 		return slices.Contains([]string{"cd", "pushd", "popd"}, inner.Name()) && (len(inner.Args) != 2 || inner.Args[1] != ".")
@@ -63,7 +63,7 @@ func (c line) shellScripts(depth int) []line {
 
 // removes asks about one command; moves says that the command line changes the
 // directory.
-func (c line) removes(cmd shellcmd.Command, moves bool) *question {
+func (c line) removes(cmd shellcmd.Command, moves bool) *approval {
 	if inner := cmd.Innermost(); baseName(inner) == "rm" && !throughInput(cmd) {
 		operands, recursive := removed(inner)
 		if recursive && slices.ContainsFunc(operands, onlyOutput) {
@@ -125,7 +125,7 @@ func onlyOutput(target string) bool {
 }
 
 // dangerousTarget asks about one operand.
-func (c line) dangerousTarget(name, target string, moves bool) *question {
+func (c line) dangerousTarget(name, target string, moves bool) *approval {
 	if unsetIsRoot(target) {
 		return dangerous("Dangerous "+name+" operation detected: a variable in the target may be unset or empty, so that it becomes `/`, `/*` or a top-level path.",
 			"Dangerous "+name+" operation on a variable expansion")
@@ -174,8 +174,8 @@ func (c line) dangerousTarget(name, target string, moves bool) *question {
 }
 
 // dangerous is a question that no rule and no mode answers.
-func dangerous(message, reason string) *question {
-	return &question{
+func dangerous(message, reason string) *approval {
+	return &approval{
 		message:    message + " This requires explicit approval and cannot be auto-allowed by permission rules.",
 		reasonType: "safetyCheck", reason: reason, safety: protocol.SafetyDangerous, suggestions: []protocol.PermissionUpdate{},
 	}

@@ -9,9 +9,9 @@ import (
 
 // sensitive asks about a file that configures what runs by itself: a mode or a
 // rule that allows edits does not reach it. Nil = it is none.
-func (c *call) sensitive(abs string) *question {
-	ask := func(message string) *question {
-		return &question{message: message, reasonType: "safetyCheck", reason: message, blocked: abs, safety: protocol.SafetySensitive}
+func (c *call) sensitive(abs string) *approval {
+	ask := func(message string) *approval {
+		return &approval{message: message, reasonType: "safetyCheck", reason: message, blocked: abs, safety: protocol.SafetySensitive}
 	}
 	if strings.HasSuffix(abs, "...") || strings.Contains(abs, ".../") {
 		q := ask("Claude requested permissions to write to " + abs + ", which contains a suspicious Windows path pattern that requires manual approval.")
@@ -68,7 +68,7 @@ func sensitiveName(name string) bool {
 
 // safety asks about what no allow rule reaches: files that configure what runs
 // by itself. A command line is looked through however it is built.
-func (c *call) safety() *question {
+func (c *call) safety() *approval {
 	switch c.kind {
 	case kindWrite:
 		q := c.sensitive(c.path)
@@ -89,7 +89,7 @@ func (c *call) safety() *question {
 
 // sensitiveChange asks about the first sensitive file that the command line
 // changes.
-func (c line) sensitiveChange() *question {
+func (c line) sensitiveChange() *approval {
 	redirects := slices.Clone(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
 		inner := cmd.Innermost()

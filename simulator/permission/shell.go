@@ -27,7 +27,7 @@ func (c line) shell() Verdict {
 	if q := c.redirections(); q != nil {
 		return c.put(*q)
 	}
-	parts := make([]part, 0, len(c.script.Commands))
+	parts := make([]commandVerdict, 0, len(c.script.Commands))
 	for i := range c.script.Commands {
 		parts = append(parts, c.part(i))
 	}
@@ -73,23 +73,23 @@ func (c line) harmless() bool {
 	return true
 }
 
-// part is the verdict on one simple command.
-type part struct {
+// commandVerdict is the verdict on one simple command.
+type commandVerdict struct {
 	cmd     shellcmd.Command
 	allowed bool
 	byMode  bool      // nothing but the mode allows it
 	byRule  bool      // an allow rule that names this very command
 	moved   bool      // it changes files wherever a cd beside it leads
-	about   *question // what is asked when it is not allowed; nil = for approval, no more
+	about   *approval // what is asked when it is not allowed; nil = for approval, no more
 }
 
-// part decides the simple command at i: by its form, by its paths, by rule, as
+// commandVerdict decides the simple command at i: by its form, by its paths, by rule, as
 // read-only, or as a file command that the mode allows.
-func (c line) part(i int) part {
+func (c line) part(i int) commandVerdict {
 	cmd := c.script.Commands[i]
-	out := part{cmd: cmd}
+	out := commandVerdict{cmd: cmd}
 	if c.askedFor(cmd) {
-		out.about = &question{message: c.requested(), reasonType: "rule"}
+		out.about = &approval{message: c.requested(), reasonType: "rule"}
 		return out
 	}
 	inner := cmd.Unwrapped()
@@ -158,8 +158,8 @@ func plainSubstitution(args []string) bool {
 }
 
 // join makes one verdict of those on the parts.
-func (c line) join(parts []part) Verdict {
-	var refused []part
+func (c line) join(parts []commandVerdict) Verdict {
+	var refused []commandVerdict
 	for _, x := range parts {
 		if !x.allowed {
 			refused = append(refused, x)
@@ -185,7 +185,7 @@ func (c line) join(parts []part) Verdict {
 }
 
 // several asks about the parts of a longer command line.
-func several(refused []part) question {
+func several(refused []commandVerdict) approval {
 	texts, moved := make([]string, len(refused)), false
 	var out []protocol.PermissionUpdate
 	rules := protocol.PermissionUpdate{}
@@ -212,7 +212,7 @@ func several(refused []part) question {
 	if len(refused) > 1 {
 		what = "The following parts require approval: "
 	}
-	return question{
+	return approval{
 		message:    "This Bash command contains multiple operations. " + what + strings.Join(texts, ", "),
 		reasonType: "subcommandResults", suggestions: out,
 	}

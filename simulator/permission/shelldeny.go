@@ -42,7 +42,7 @@ func (c line) deniedPath() *Verdict {
 }
 
 // deniedIn tells whether one of the files is denied, from any of the places.
-func (c line) deniedIn(places []string, to reach) bool {
+func (c line) deniedIn(places []string, to fileAccess) bool {
 	denied := func(tool string) func(string) bool {
 		return func(path string) bool {
 			return slices.ContainsFunc(places, func(place string) bool {
@@ -55,7 +55,7 @@ func (c line) deniedIn(places []string, to reach) bool {
 
 // deniedAfter refuses a command that reads below a directory which a cd has gone
 // to.
-func (c line) deniedAfter(places []string, name string, read []operand) *Verdict {
+func (c line) deniedAfter(places []string, name string, read []fileOperand) *Verdict {
 	for _, place := range places {
 		for _, path := range plainPaths(read) {
 			if abs := c.at.from(place, path); c.rules.byRule(BehaviorDeny, "Read", abs) {
@@ -72,13 +72,13 @@ func (c line) deniedAfter(places []string, name string, read []operand) *Verdict
 
 // deniedInside asks about a script that the command line gives to a shell as an
 // argument, and in which a rule denies a command; nil = there is none.
-func (c line) deniedInside() *question {
+func (c line) deniedInside() *approval {
 	if c.kind != kindShell || !c.rules.namesCommands(c.call) {
 		return nil
 	}
 	for _, inner := range c.shellScripts(maxNested) {
 		if c.rules.anyRule(BehaviorDeny, inner.call) {
-			return &question{
+			return &approval{
 				message:    "A permission rule denies a command inside this shell -c script. Approving runs the whole script, including that command.",
 				reasonType: "safetyCheck", reason: "A denied command in a shell -c script", safety: protocol.SafetyDangerous,
 			}

@@ -10,7 +10,7 @@ import (
 
 // moves asks about command lines that change the directory and then do what a
 // directory matters for.
-func (c line) moves() *question {
+func (c line) moves() *approval {
 	cds, git, redirected := 0, false, writes(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
 		name := cmd.Unwrapped().Name()
@@ -29,7 +29,7 @@ func (c line) moves() *question {
 	case git:
 		return other("This command changes directory before running a version-control command, which can pick up untrusted hooks or repository configuration from the target directory. Approve only if you trust it.")
 	case redirected:
-		return &question{
+		return &approval{
 			message: "Commands that change directories and write via output redirection" + ensurePaths, reasonType: "other",
 			reason: "Compound command contains cd with output redirection" + pathResolution,
 		}
@@ -44,12 +44,12 @@ const (
 
 // movedWrite asks about a command that changes files in a command line that
 // also changes the directory; nil = it is none.
-func (c line) movedWrite(inner shellcmd.Command) *question {
+func (c line) movedWrite(inner shellcmd.Command) *approval {
 	moves := slices.ContainsFunc(c.script.Commands, func(cmd shellcmd.Command) bool { return cmd.Unwrapped().Name() == "cd" })
 	if !moves || !isFileCommand(inner.Name()) {
 		return nil
 	}
-	q := &question{
+	q := &approval{
 		message: "Commands that change directories and perform write operations" + ensurePaths, reasonType: "other",
 		reason: "Compound command contains cd with write operation" + pathResolution, suggestions: []protocol.PermissionUpdate{},
 	}
@@ -61,7 +61,7 @@ func (c line) movedWrite(inner shellcmd.Command) *question {
 
 // redirections asks about the files that the command line is sent to or read
 // from.
-func (c line) redirections() *question {
+func (c line) redirections() *approval {
 	redirects := slices.Clone(c.script.Redirects)
 	for _, cmd := range c.script.Commands {
 		redirects = append(redirects, cmd.Redirects...)
@@ -87,7 +87,7 @@ func (c line) redirections() *question {
 }
 
 // redirection asks about one file that is read or written.
-func (c line) redirection(r shellcmd.Redirect, abs string) *question {
+func (c line) redirection(r shellcmd.Redirect, abs string) *approval {
 	if r.Reads && !c.open("Read", abs) {
 		return c.reading("Input redirection from '"+abs+"' was blocked.", "read files in", abs)
 	}
@@ -108,7 +108,7 @@ func (c line) redirection(r shellcmd.Redirect, abs string) *question {
 // paths looks at the paths that a command reads or writes: outside is asked
 // whatever the rules say, inside only when nothing allows the command. Both
 // are nil when no path is in question.
-func (c line) paths(cmd shellcmd.Command) (outside, inside *question) {
+func (c line) paths(cmd shellcmd.Command) (outside, inside *approval) {
 	inner := cmd.Wrapped()
 	name := inner.Name()
 	verb := readingVerb(name)
@@ -138,7 +138,7 @@ func (c line) paths(cmd shellcmd.Command) (outside, inside *question) {
 
 // changes looks at the paths of a command that creates, changes or removes
 // files.
-func (c line) changes(inner shellcmd.Command) (outside, inside *question) {
+func (c line) changes(inner shellcmd.Command) (outside, inside *approval) {
 	name, ops := inner.Name(), c.operands(inner)
 	if (name == "cp" || name == "mv") && slices.ContainsFunc(inner.Args[1:], func(a string) bool { return strings.HasPrefix(a, "-") }) {
 		return c.flagged(name), nil
@@ -174,7 +174,7 @@ func (c line) changes(inner shellcmd.Command) (outside, inside *question) {
 
 // targets are the files that operands of a command which changes them name; a
 // slash at the end stays. The question is about one that is not known.
-func (c line) targets(ops []operand) ([]string, *question) {
+func (c line) targets(ops []fileOperand) ([]string, *approval) {
 	var paths []string
 	for _, op := range ops {
 		if op.glob {
@@ -195,8 +195,8 @@ func (c line) targets(ops []operand) ([]string, *question) {
 }
 
 // reading asks about a path outside that a command only reads.
-func (c line) reading(what, verb, abs string) *question {
-	q := &question{
+func (c line) reading(what, verb, abs string) *approval {
+	q := &approval{
 		message: what + " For security, Claude Code may only " + verb + " the allowed working directories for this session: '" + c.dirList() + "'.",
 		blocked: abs, suggestions: []protocol.PermissionUpdate{},
 	}
@@ -209,12 +209,12 @@ func (c line) reading(what, verb, abs string) *question {
 }
 
 // writing asks about a path that a command or a redirection changes.
-func (c line) writing(what, abs string, inside, command bool) *question {
+func (c line) writing(what, abs string, inside, command bool) *approval {
 	where := " needs approval. The path is inside the working directories for this session ('" + c.dirList() + "'), and Claude Code asks before a shell command creates, changes or removes files there."
 	if !inside {
 		where = " needs approval. The path is outside the working directories for this session ('" + c.dirList() + "'). Allowing runs the command as written."
 	}
-	q := &question{
+	q := &approval{
 		message: what + where, blocked: abs,
 		suggestions: []protocol.PermissionUpdate{prefixRule(c.command), c.addDirectory(abs)},
 	}
@@ -224,17 +224,17 @@ func (c line) writing(what, abs string, inside, command bool) *question {
 	return q
 }
 
-func (c line) globbed(path string) *question {
+func (c line) globbed(path string) *approval {
 	const reason = "Glob patterns are not allowed in write operations. Please specify an exact file path."
-	return &question{
+	return &approval{
 		message: reason, reasonType: "other", reason: reason, blocked: path,
 		suggestions: append([]protocol.PermissionUpdate{prefixRule(c.command), c.addDirectory(c.at.callPath(path))}, c.editSuggestion()...),
 	}
 }
 
 // flagged asks about cp and mv with options, which may name another target.
-func (c line) flagged(name string) *question {
-	q := &question{
+func (c line) flagged(name string) *approval {
+	q := &approval{
 		message:    name + " with flags requires manual approval to ensure path safety. For security, Claude Code cannot automatically validate " + name + " commands that use flags, as some flags like --target-directory=PATH can bypass path validation.",
 		reasonType: "other", reason: name + " command with flags requires manual approval", suggestions: []protocol.PermissionUpdate{},
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// question is what keeps a command line from running unasked.
-type question struct {
+// approval is what keeps a command line from running unasked.
+type approval struct {
 	message    string
 	reasonType string
 	reason     string
@@ -24,8 +24,8 @@ type question struct {
 }
 
 // reads are the rules that let the command read where it does; nil = the
-// question is not about that.
-func (q *question) reads() []protocol.PermissionRule {
+// approval is not about that.
+func (q *approval) reads() []protocol.PermissionRule {
 	if q == nil {
 		return nil
 	}
@@ -37,14 +37,14 @@ func (q *question) reads() []protocol.PermissionRule {
 	return nil
 }
 
-func (c *call) put(q question) Verdict {
+func (c *call) put(q approval) Verdict {
 	v := c.ask(q.message, q.reasonType, q.reason)
 	v.BlockedPath, v.Suggestions, v.Safety = q.blocked, q.suggestions, q.safety
 	return v
 }
 
-func sedQuestion() *question {
-	return &question{
+func sedQuestion() *approval {
+	return &approval{
 		message: "sed command requires approval (contains potentially dangerous operations)", reasonType: "other",
 		reason: "sed command contains operations that require explicit approval (e.g., write commands, execute commands)",
 	}
@@ -268,26 +268,26 @@ func (c *call) dirList() string { return strings.Join(c.at.dirs, "', '") }
 const needsApproval = "This command requires approval"
 
 // unclear asks for a reason that is also the message; nothing is suggested.
-func unclear(reason string) question {
-	return question{message: reason, reasonType: "other", reason: reason, suggestions: []protocol.PermissionUpdate{}}
+func unclear(reason string) approval {
+	return approval{message: reason, reasonType: "other", reason: reason, suggestions: []protocol.PermissionUpdate{}}
 }
 
 // uncertain asks about a command line that the shell may read differently, in
 // every mode.
-func uncertain() question {
+func uncertain() approval {
 	q := unclear("This command could not be checked for dangerous rm operations: the shell may read it differently than it was parsed. This requires explicit approval.")
 	q.reasonType, q.safety = "safetyCheck", protocol.SafetyDangerous
 	return q
 }
 
 // other is unclear for a host that is shown no suggestions at all.
-func other(reason string) *question {
-	return &question{message: reason, reasonType: "other", reason: reason}
+func other(reason string) *approval {
+	return &approval{message: reason, reasonType: "other", reason: reason}
 }
 
 // obstacleQuestion words what keeps a command line from being judged; nil =
 // nothing does. Harmless says that the commands themselves would be allowed.
-func obstacleQuestion(o shellcmd.Obstacle, harmless bool) *question {
+func obstacleQuestion(o shellcmd.Obstacle, harmless bool) *approval {
 	switch o.Kind {
 	case shellcmd.NoObstacle:
 		return nil
@@ -334,7 +334,7 @@ func obstacleQuestion(o shellcmd.Obstacle, harmless bool) *question {
 
 // formQuestion asks about a command that runs others whatever its rule says;
 // nil = it does not.
-func formQuestion(cmd shellcmd.Command) *question {
+func formQuestion(cmd shellcmd.Command) *approval {
 	if cmd.Name() == "awk" && strings.Contains(strings.Join(cmd.Args, " "), "system(") {
 		return new(unclear("awk program contains system() which executes arbitrary commands"))
 	}

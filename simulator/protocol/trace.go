@@ -19,8 +19,8 @@ type Queued struct {
 	Timestamp string
 }
 
-// Prompted says that a prompt was taken and a turn begins. It precedes Init.
-type Prompted struct {
+// PromptAccepted says that a prompt was taken and a turn begins. It precedes Init.
+type PromptAccepted struct {
 	UUID           string   // uuid of the prompt's transcript line
 	HostID         string   // that uuid if the host gave it
 	Merged         []string // the host's ids of earlier prompts that became part of it
@@ -44,9 +44,9 @@ type Expansion struct {
 	Tools []string // permission rules that it brings
 }
 
-// Absorbed says that a prompt which came while the turn ran has become part of
+// PromptAbsorbed says that a prompt which came while the turn ran has become part of
 // it.
-type Absorbed struct {
+type PromptAbsorbed struct {
 	UUID      string // of the prompt
 	Content   Content
 	Origin    json.RawMessage // nil = absent
@@ -58,10 +58,10 @@ type Absorbed struct {
 // and before the events that show it.
 type Compacted struct {
 	Summary *User
-	Command *Prompted // that asked for it; nil = none did
-	Output  *User     // what it said
-	Prompt  string    // uuid of the prompt whose turn goes on; "" = none does
-	Reports bool      // the output also says how hooks went
+	Command *PromptAccepted // that asked for it; nil = none did
+	Output  *User           // what it said
+	Prompt  string          // uuid of the prompt whose turn goes on; "" = none does
+	Reports bool            // the output also says how hooks went
 }
 
 // Matched says which rule of the scenario answered a prompt.
@@ -115,9 +115,9 @@ type CLIRetry struct {
 // Warning is text for the user on stderr.
 type Warning struct{ Text string }
 
-// Told is what a request says beside its prompt or results and none before it
+// ContextAdded is what a request says beside its prompt or results and none before it
 // said.
-type Told struct{ Texts []string }
+type ContextAdded struct{ Texts []string }
 
 // StopHooks says how the hooks at the end of a turn went; for transcripts.
 type StopHooks struct {
@@ -134,50 +134,50 @@ type Verbatim struct {
 	Stderr string
 }
 
-// Unshown is an event that transcripts keep and stdout does not show: what a
+// HiddenEvent is an event that transcripts keep and stdout does not show: what a
 // sub-agent says when nobody asked to hear it.
-type Unshown struct{ Event Event }
+type HiddenEvent struct{ Event Event }
 
-// Spent is what a sub-agent has used: part of the session's costs, not of its
+// AgentUsage is what a sub-agent has used: part of the session's costs, not of its
 // turn's usage.
-type Spent struct {
+type AgentUsage struct {
 	Models map[string]ModelUsage
 	APIMS  int // waited for the model
 }
 
-// Custom is a line for the transcript only.
-type Custom struct{ Line json.RawMessage }
+// CustomLine is a line for the transcript only.
+type CustomLine struct{ Line json.RawMessage }
 
-func (*Queued) event()    {}
-func (*Compacted) event() {}
-func (*Prompted) event()  {}
-func (*Absorbed) event()  {}
-func (*Matched) event()   {}
-func (*Told) event()      {}
-func (*StopHooks) event() {}
-func (*ToolRan) event()   {}
-func (*Attached) event()  {}
-func (*Unmet) event()     {}
-func (*CLIRetry) event()  {}
-func (*Warning) event()   {}
-func (*Custom) event()    {}
-func (*Unshown) event()   {}
-func (*Verbatim) event()  {}
-func (*Spent) event()     {}
+func (*Queued) event()         {}
+func (*Compacted) event()      {}
+func (*PromptAccepted) event() {}
+func (*PromptAbsorbed) event() {}
+func (*Matched) event()        {}
+func (*ContextAdded) event()   {}
+func (*StopHooks) event()      {}
+func (*ToolRan) event()        {}
+func (*Attached) event()       {}
+func (*Unmet) event()          {}
+func (*CLIRetry) event()       {}
+func (*Warning) event()        {}
+func (*CustomLine) event()     {}
+func (*HiddenEvent) event()    {}
+func (*Verbatim) event()       {}
+func (*AgentUsage) event()     {}
 
-func (*Queued) trace()    {}
-func (*Compacted) trace() {}
-func (*Prompted) trace()  {}
-func (*Told) trace()      {}
-func (*StopHooks) trace() {}
-func (*Absorbed) trace()  {}
-func (*Matched) trace()   {}
-func (*ToolRan) trace()   {}
-func (*Attached) trace()  {}
-func (*Unmet) trace()     {}
-func (*CLIRetry) trace()  {}
-func (*Warning) trace()   {}
-func (*Custom) trace()    {}
-func (*Unshown) trace()   {}
-func (*Verbatim) trace()  {}
-func (*Spent) trace()     {}
+func (*Queued) trace()         {}
+func (*Compacted) trace()      {}
+func (*PromptAccepted) trace() {}
+func (*ContextAdded) trace()   {}
+func (*StopHooks) trace()      {}
+func (*PromptAbsorbed) trace() {}
+func (*Matched) trace()        {}
+func (*ToolRan) trace()        {}
+func (*Attached) trace()       {}
+func (*Unmet) trace()          {}
+func (*CLIRetry) trace()       {}
+func (*Warning) trace()        {}
+func (*CustomLine) trace()     {}
+func (*HiddenEvent) trace()    {}
+func (*Verbatim) trace()       {}
+func (*AgentUsage) trace()     {}

@@ -6,13 +6,13 @@ import "encoding/json"
 // transcript share (spec: cli-contract 8.3). Each kind of line has the three
 // parts in its own places, the order in which the real CLI writes the keys.
 type Envelope struct {
-	Head
+	LineHead
 	Stamp
-	Foot
+	LineFoot
 }
 
-// Head begins a line: its place in the conversation.
-type Head struct {
+// LineHead begins a line: its place in the conversation.
+type LineHead struct {
 	// ParentUUID is the line before this one in the conversation; nil at its
 	// start.
 	ParentUUID *string `json:"parentUuid"`
@@ -35,8 +35,8 @@ type TimedStamp struct {
 	UUID      string `json:"uuid"`
 }
 
-// Foot ends a line: what it was written in.
-type Foot struct {
+// LineFoot ends a line: what it was written in.
+type LineFoot struct {
 	UserType   string `json:"userType"`   // "external"
 	Entrypoint string `json:"entrypoint"` // "sdk-cli", "sdk-py", "sdk-ts"
 	CWD        string `json:"cwd"`
@@ -53,7 +53,7 @@ type CommandBlocks struct {
 
 // UserLine is a prompt, a tool result or injected text.
 type UserLine struct {
-	Head
+	LineHead
 	Type    string      `json:"type"` // "user"
 	Message UserContent `json:"message"`
 	IsMeta  bool        `json:"isMeta,omitempty"`
@@ -94,7 +94,7 @@ type UserLine struct {
 	SourceToolAssistantUUID string        `json:"sourceToolAssistantUUID,omitempty"`
 	SourceToolUseID         string        `json:"sourceToolUseID,omitempty"` // of the text of a skill
 	PermissionDecision      *LineDecision `json:"permissionDecision,omitempty"`
-	Foot
+	LineFoot
 }
 
 // TurnPosition counts the prompts of a session from 1.
@@ -115,7 +115,7 @@ type LineDecision struct {
 // usage that the message ended with. A line that no model made (an API error)
 // is a [SyntheticLine].
 type AssistantLine struct {
-	Head
+	LineHead
 	Message            LineMessage `json:"message"`
 	ThinkingDurationMS *int        `json:"thinkingDurationMs,omitempty"`
 	ThinkingDisplay    string      `json:"thinkingDisplay,omitempty"`
@@ -131,7 +131,7 @@ type AssistantLine struct {
 	Effort        string  `json:"effort,omitempty"` // empty = the model knows none
 	PerTurnEffort *string `json:"perTurnEffort"`
 	MadeBy        string  `json:"madeBy"` // "model"
-	Foot
+	LineFoot
 }
 
 // Attribution says on whose behalf the model wrote a line.
@@ -158,7 +158,7 @@ type LineMessage struct {
 
 // SyntheticLine is an assistant line that the CLI itself made up.
 type SyntheticLine struct {
-	Head
+	LineHead
 	Type string `json:"type"` // "assistant"
 	Stamp
 	Message           AssistantMessage `json:"message"`
@@ -173,24 +173,24 @@ type SyntheticLine struct {
 	PerTurnEffort     *string          `json:"perTurnEffort,omitempty"`
 	NoToolCall        bool             `json:"failedResponseHadNoToolCall,omitempty"`
 	MadeBy            string           `json:"madeBy"` // "other"
-	Foot
+	LineFoot
 }
 
 // AttachmentLine is context that the CLI gave the model beside the prompt.
 // Attachment is an object with a type.
 type AttachmentLine struct {
-	Head
+	LineHead
 	Attachment any    `json:"attachment"`
 	Type       string `json:"type"` // "attachment"
 	Stamp
-	Rendered     []Rendered `json:"rendered,omitempty"`
-	RenderedRole string     `json:"renderedRole,omitempty"` // "system" or "user"
-	BesideResult bool       `json:"renderedBesideToolResult,omitempty"`
-	Foot
+	Rendered     []RenderedText `json:"rendered,omitempty"`
+	RenderedRole string         `json:"renderedRole,omitempty"` // "system" or "user"
+	BesideResult bool           `json:"renderedBesideToolResult,omitempty"`
+	LineFoot
 }
 
-// Rendered is one text that the model reads of an attachment.
-type Rendered struct {
+// RenderedText is one text that the model reads of an attachment.
+type RenderedText struct {
 	Content string `json:"content"`
 }
 
@@ -199,7 +199,7 @@ func Reminder(text string) string { return "<system-reminder>\n" + text + "\n</s
 
 // APIErrorLine is system/api_error: a failed request that is tried again.
 type APIErrorLine struct {
-	Head
+	LineHead
 	Type         string       `json:"type"`    // "system"
 	Subtype      string       `json:"subtype"` // "api_error"
 	Level        string       `json:"level"`   // "error"
@@ -209,7 +209,7 @@ type APIErrorLine struct {
 	RetryAttempt int          `json:"retryAttempt"`
 	MaxRetries   int          `json:"maxRetries"`
 	TimedStamp
-	Foot
+	LineFoot
 }
 
 // RequestError describes a failed API request.
@@ -233,7 +233,7 @@ type ConnectionError struct {
 
 // InformationalLine is system/informational.
 type InformationalLine struct {
-	Head
+	LineHead
 	Type    string `json:"type"`    // "system"
 	Subtype string `json:"subtype"` // "informational"
 	Content string `json:"content"`
@@ -242,7 +242,7 @@ type InformationalLine struct {
 	Level             string        `json:"level"`
 	PreventContinuing bool          `json:"preventContinuation,omitempty"`
 	Ending            *PromptEnding `json:"promptSubmitEnding,omitempty"`
-	Foot
+	LineFoot
 }
 
 // PromptEnding is a [PromptOutcome] in the spelling of transcripts. How they keep
@@ -257,14 +257,14 @@ type PromptEnding struct {
 
 // StopLine is system/stop_hook_summary: how the hooks at the end of a turn went.
 type StopLine struct {
-	Head
+	LineHead
 	Type    string `json:"type"`    // "system"
 	Subtype string `json:"subtype"` // "stop_hook_summary"
 	StopSummary
 	Level string `json:"level"` // "suggestion"
 	TimedStamp
 	ToolUseID string `json:"toolUseID"` // of the attachments of these hooks
-	Foot
+	LineFoot
 }
 
 // StopSummary is what a [StopLine] says of the configured hooks.
@@ -289,7 +289,7 @@ type StopHookInfo struct {
 // CompactLine is system/compact_boundary: what was said before it is no longer
 // in the conversation.
 type CompactLine struct {
-	Head
+	LineHead
 	Type    string `json:"type"`    // "system"
 	Subtype string `json:"subtype"` // "compact_boundary"
 	Content string `json:"content"`
@@ -297,7 +297,7 @@ type CompactLine struct {
 	TimedStamp
 	Level    string      `json:"level"`
 	Metadata LineCompact `json:"compactMetadata"`
-	Foot
+	LineFoot
 }
 
 // LineCompact is a [CompactMetadata] in the spelling of transcripts. What
@@ -333,7 +333,7 @@ type LineMessages struct {
 // LocalCommandLine is system/local_command: what a slash command said that ran
 // without the model.
 type LocalCommandLine struct {
-	Head
+	LineHead
 	Type    string `json:"type"`    // "system"
 	Subtype string `json:"subtype"` // "local_command"
 	Content string `json:"content"`
@@ -344,7 +344,7 @@ type LocalCommandLine struct {
 	SubmitUUID   string          `json:"submitUuid,omitempty"` // the host's id of the command
 	CommandRun   *LocalCommand   `json:"commandRun,omitempty"`
 	Outcome      *LocalOutcome   `json:"commandOutcome,omitempty"`
-	Foot
+	LineFoot
 }
 
 // QueueLine is queue-operation: a prompt entering or leaving the queue.

@@ -258,8 +258,8 @@ func pruneHooks(raw json.RawMessage) (json.RawMessage, []Fault) {
 	return out, found
 }
 
-// oddHook is a hook that cannot be, or a matcher with its hooks.
-type oddHook struct {
+// invalidHook is a hook that cannot be, or a matcher with its hooks.
+type invalidHook struct {
 	at   string // its key
 	what string // "entry" or "matcher"
 	why  string
@@ -270,7 +270,7 @@ type oddHook struct {
 }
 
 // skipped tells that it alone is left out.
-func (o oddHook) skipped() Fault {
+func (o invalidHook) skipped() Fault {
 	text := o.why + "; " + o.what + " ignored."
 	if o.types != nil {
 		text += " Valid types: " + strings.Join(o.types, ", ")
@@ -279,7 +279,7 @@ func (o oddHook) skipped() Fault {
 }
 
 // guards tells that all that it stands in is left out.
-func (o oddHook) guards() Fault {
+func (o invalidHook) guards() Fault {
 	text := o.why + mayGuard
 	if o.types != nil {
 		text += " Valid types: " + strings.Join(o.types, ", ")
@@ -288,7 +288,7 @@ func (o oddHook) guards() Fault {
 }
 
 // value tells of it in the words for values of every kind; false = there are none.
-func (o oddHook) value() (Fault, bool) {
+func (o invalidHook) value() (Fault, bool) {
 	switch {
 	case o.types != nil:
 		return Fault{Key: o.at, Text: "Invalid discriminator value. Expected '" + strings.Join(o.types, "' | '") + "'"}, true
@@ -299,11 +299,11 @@ func (o oddHook) value() (Fault, bool) {
 }
 
 // pruneGroup is pruneHooks for one matcher; nil = nothing of it is left.
-func pruneGroup(at string, raw json.RawMessage) (json.RawMessage, []oddHook) {
+func pruneGroup(at string, raw json.RawMessage) (json.RawMessage, []invalidHook) {
 	group, err := ordered.Parse(raw)
 	matcher, hooks := group.Get("matcher"), group.Get("hooks")
 	var list []json.RawMessage
-	odd := oddHook{at: at, what: "matcher"}
+	odd := invalidHook{at: at, what: "matcher"}
 	switch {
 	case err != nil:
 		odd.why = "Hook matcher must be an object; received a " + ordered.TypeOf(raw)
@@ -318,10 +318,10 @@ func pruneGroup(at string, raw json.RawMessage) (json.RawMessage, []oddHook) {
 		odd.why = "Invalid hook matcher (matcher: Invalid input: expected string, received " + odd.got + ")"
 	}
 	if odd.why != "" {
-		return nil, []oddHook{odd}
+		return nil, []invalidHook{odd}
 	}
 	good := []json.RawMessage{}
-	var found []oddHook
+	var found []invalidHook
 	for i, hook := range list {
 		if o := hookFault(fmt.Sprintf("%s.hooks.%d", at, i), hook); o != nil {
 			found = append(found, *o)
@@ -344,18 +344,18 @@ func pruneGroup(at string, raw json.RawMessage) (json.RawMessage, []oddHook) {
 }
 
 // hookFault tells what is wrong with one hook; nil = nothing.
-func hookFault(at string, raw json.RawMessage) *oddHook {
+func hookFault(at string, raw json.RawMessage) *invalidHook {
 	var value any
 	if json.Unmarshal(raw, &value) != nil || validHook(value) {
 		return nil
 	}
 	fields, ok := value.(map[string]any)
 	if !ok {
-		return &oddHook{at: at, what: "entry", why: "Hook entry must be an object; received a " + kindOf(value)}
+		return &invalidHook{at: at, what: "entry", why: "Hook entry must be an object; received a " + kindOf(value)}
 	}
 	kind, _ := fields["type"].(string)
 	if !slices.Contains(hookKinds(), kind) {
-		return &oddHook{at: at + ".type", what: "entry", why: fmt.Sprintf("Unknown hook type %q", kind), types: hookKinds()}
+		return &invalidHook{at: at + ".type", what: "entry", why: fmt.Sprintf("Unknown hook type %q", kind), types: hookKinds()}
 	}
 	for _, key := range hookFields(kind) {
 		if !isText(fields[key]) {
@@ -363,13 +363,13 @@ func hookFault(at string, raw json.RawMessage) *oddHook {
 			if v, there := fields[key]; there {
 				got = kindOf(v)
 			}
-			return &oddHook{
+			return &invalidHook{
 				at: at, what: "entry", field: key, got: got,
 				why: fmt.Sprintf("Invalid %s hook (%s: Invalid input: expected string, received %s)", kind, key, got),
 			}
 		}
 	}
-	return &oddHook{at: at, what: "entry", why: "Invalid " + kind + " hook"}
+	return &invalidHook{at: at, what: "entry", why: "Invalid " + kind + " hook"}
 }
 
 // clipped is a text as far as a line shows it.

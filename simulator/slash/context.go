@@ -20,16 +20,16 @@ type MemoryFile struct {
 	Tokens int    `json:"tokens"`
 }
 
-// Loaded is what the session has loaded beside the conversation.
-type Loaded struct {
+// LoadedContext is what the session has loaded beside the conversation.
+type LoadedContext struct {
 	MCPTools    []Item
 	MemoryFiles []MemoryFile
 	Agents      []Item
 	Skills      []Item
 }
 
-// Category is one line of the context's use.
-type Category struct {
+// UsageCategory is one line of the context's use.
+type UsageCategory struct {
 	Name   string `json:"name"`
 	Tokens int    `json:"tokens"`
 	Kind   string `json:"kind"` // used, buffer, free
@@ -37,20 +37,20 @@ type Category struct {
 
 // Context is how much of the model's context is in use.
 type Context struct {
-	Model       string       `json:"model"`
-	TotalTokens int          `json:"total_tokens"`
-	MaxTokens   int          `json:"raw_max_tokens"`
-	Percentage  int          `json:"percentage"`
-	Categories  []Category   `json:"categories"`
-	MCPTools    []Item       `json:"mcp_tools"`
-	MemoryFiles []MemoryFile `json:"memory_files"`
-	Agents      []Item       `json:"agents"`
-	Skills      []Item       `json:"skills"`
-	Room        Room         `json:"-"`
+	Model       string          `json:"model"`
+	TotalTokens int             `json:"total_tokens"`
+	MaxTokens   int             `json:"raw_max_tokens"`
+	Percentage  int             `json:"percentage"`
+	Categories  []UsageCategory `json:"categories"`
+	MCPTools    []Item          `json:"mcp_tools"`
+	MemoryFiles []MemoryFile    `json:"memory_files"`
+	Agents      []Item          `json:"agents"`
+	Skills      []Item          `json:"skills"`
+	Room        ContextWindow   `json:"-"`
 }
 
-// Room is how far a conversation may grow.
-type Room struct {
+// ContextWindow is how far a conversation may grow.
+type ContextWindow struct {
 	Window int  // tokens
 	Wished bool // the window is not the model's own
 	Manual bool // a conversation that is full is not compacted by itself
@@ -67,7 +67,7 @@ const (
 
 // NewContext counts the context of a session: model, its room, and the tokens of
 // the conversation so far.
-func NewContext(model string, room Room, messages int, l Loaded) Context {
+func NewContext(model string, room ContextWindow, messages int, l LoadedContext) Context {
 	window := room.Window
 	c := Context{
 		Room: room, Model: model, MaxTokens: window, MCPTools: orEmpty(l.MCPTools), MemoryFiles: orEmpty(l.MemoryFiles),
@@ -75,7 +75,7 @@ func NewContext(model string, room Room, messages int, l Loaded) Context {
 	}
 	used := func(name string, tokens int) {
 		if tokens > 0 {
-			c.Categories = append(c.Categories, Category{name, tokens, "used"})
+			c.Categories = append(c.Categories, UsageCategory{name, tokens, "used"})
 			c.TotalTokens += tokens
 		}
 	}
@@ -89,11 +89,11 @@ func NewContext(model string, room Room, messages int, l Loaded) Context {
 	used("Memory files", memory)
 	used("Skills", sum(l.Skills))
 	used("Messages", emptyTokens+messages)
-	buffer := Category{"Autocompact buffer", CompactBuffer, "buffer"}
+	buffer := UsageCategory{"Autocompact buffer", CompactBuffer, "buffer"}
 	if room.Manual {
-		buffer = Category{"Compact buffer", manualBuffer, "buffer"}
+		buffer = UsageCategory{"Compact buffer", manualBuffer, "buffer"}
 	}
-	c.Categories = append(c.Categories, buffer, Category{"Free space", max(0, window-buffer.Tokens-c.TotalTokens), "free"})
+	c.Categories = append(c.Categories, buffer, UsageCategory{"Free space", max(0, window-buffer.Tokens-c.TotalTokens), "free"})
 	if window > 0 {
 		c.Percentage = c.TotalTokens * 100 / window
 	}

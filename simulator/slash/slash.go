@@ -70,8 +70,8 @@ func (c Call) LocalTags(name string) string {
 		"<command-args>" + c.Args + "</command-args>"
 }
 
-// Said is what a command of the CLI itself has done.
-type Said struct {
+// Outcome is what a command of the CLI itself has done.
+type Outcome struct {
 	Text string
 	// Name is the command's own name; empty = as it was typed.
 	Name string
@@ -88,8 +88,8 @@ type Said struct {
 }
 
 // Unavailable is what a command says that exists on a terminal only.
-func Unavailable(name string) Said {
-	return Said{Text: "/" + name + " isn't available in this environment.", Absent: true}
+func Unavailable(name string) Outcome {
+	return Outcome{Text: "/" + name + " isn't available in this environment.", Absent: true}
 }
 
 // Model is one model's line of /cost.

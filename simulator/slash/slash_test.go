@@ -133,8 +133,8 @@ func FuzzFill(f *testing.F) {
 
 // Golden slash-context: categories and their order.
 func TestContext(t *testing.T) {
-	c := slash.NewContext("claude-opus-5-5", slash.Room{Window: 1_000_000}, 0, slash.Loaded{Skills: []slash.Item{{Name: "dataviz", Source: "built-in", Tokens: 2067}}})
-	want := []slash.Category{
+	c := slash.NewContext("claude-opus-5-5", slash.ContextWindow{Window: 1_000_000}, 0, slash.LoadedContext{Skills: []slash.Item{{Name: "dataviz", Source: "built-in", Tokens: 2067}}})
+	want := []slash.UsageCategory{
 		{"System prompt", 1000, "used"},
 		{"Skills", 2067, "used"},
 		{"Messages", 100, "used"},
@@ -149,7 +149,7 @@ func TestContext(t *testing.T) {
 			t.Errorf("%q is missing in:\n%s", part, c.Text())
 		}
 	}
-	full := slash.NewContext("m", slash.Room{Window: 1000}, 5000, slash.Loaded{
+	full := slash.NewContext("m", slash.ContextWindow{Window: 1000}, 5000, slash.LoadedContext{
 		MCPTools: []slash.Item{{Tokens: 1}}, Agents: []slash.Item{{Tokens: 2}}, MemoryFiles: []slash.MemoryFile{{Path: "CLAUDE.md", Type: "Project", Tokens: 3}},
 	})
 	if full.TotalTokens != 6106 || full.Categories[len(full.Categories)-1].Tokens != 0 || !strings.Contains(full.Text(), "| Project | CLAUDE.md | 3 |") {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Cron is a schedule in five fields: minute, hour, day of the month, month, day of
+// Schedule is a schedule in five fields: minute, hour, day of the month, month, day of
 // the week. Its words and its grammar were observed with 2.1.329.
-type Cron struct {
+type Schedule struct {
 	expr   string
 	fields [5]uint64 // bit n: the value n is in
 }
@@ -24,17 +24,17 @@ const (
 
 // ParseCron reads an expression of five fields, each a list of values, ranges,
 // and steps of a range or of "*".
-func ParseCron(expr string) (Cron, bool) {
+func ParseCron(expr string) (Schedule, bool) {
 	words := strings.Fields(expr)
-	c := Cron{expr: expr}
+	c := Schedule{expr: expr}
 	if len(words) != len(c.fields) {
-		return Cron{}, false
+		return Schedule{}, false
 	}
 	for i, r := range [5][2]int{{0, 59}, {0, 23}, {1, 31}, {1, 12}, {0, 7}} { // 7 is a Sunday too
 		for part := range strings.SplitSeq(words[i], ",") {
 			bits, ok := cronPart(part, r[0], r[1])
 			if !ok {
-				return Cron{}, false
+				return Schedule{}, false
 			}
 			c.fields[i] |= bits
 		}
@@ -90,7 +90,7 @@ func cronNumber(s string) (int, bool) {
 
 // Next is the first time after t that the schedule names; false = there is none
 // within a year.
-func (c Cron) Next(t time.Time) (time.Time, bool) {
+func (c Schedule) Next(t time.Time) (time.Time, bool) {
 	end := t.AddDate(1, 0, 1)
 	t = time.Date(t.Year(), t.Month(), t.Day(), t.Hour(), t.Minute()+1, 0, 0, t.Location())
 	for t.Before(end) {
@@ -108,11 +108,11 @@ func (c Cron) Next(t time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-func (c Cron) on(field, value int) bool { return c.fields[field]>>value&1 == 1 }
+func (c Schedule) on(field, value int) bool { return c.fields[field]>>value&1 == 1 }
 
 // onDay tells whether the schedule names this day: where it limits both, the
 // day of the month or the day of the week is enough.
-func (c Cron) onDay(t time.Time) bool {
+func (c Schedule) onDay(t time.Time) bool {
 	const everyDay, everyWeekday = 1<<32 - 2, 1<<7 - 1
 	day, weekday := c.on(cronDay, t.Day()), c.on(cronWeekday, int(t.Weekday()))
 	if c.fields[cronDay] != everyDay && c.fields[cronWeekday] != everyWeekday {
@@ -122,10 +122,10 @@ func (c Cron) onDay(t time.Time) bool {
 }
 
 // Expr is the schedule as it was written.
-func (c Cron) Expr() string { return c.expr }
+func (c Schedule) Expr() string { return c.expr }
 
 // String words the common schedules; others stay as they are written.
-func (c Cron) String() string {
+func (c Schedule) String() string {
 	words := strings.Fields(c.expr)
 	if len(words) != len(c.fields) {
 		return c.expr

@@ -11,7 +11,7 @@ import (
 // Job is a prompt that is scheduled.
 type Job struct {
 	ID        string
-	Cron      Cron
+	Cron      Schedule
 	Prompt    string
 	Recurring bool
 	Created   time.Time
@@ -67,7 +67,7 @@ func millis(t time.Time) float64 { return float64(t.UnixMilli()) }
 func ms(d time.Duration) float64 { return float64(d / time.Millisecond) }
 
 // NewJob makes a job of now that is not scheduled yet.
-func (s *Set) NewJob(c Cron, prompt string) Job {
+func (s *Set) NewJob(c Schedule, prompt string) Job {
 	return Job{ID: strings.ReplaceAll(s.o.NewID(), "-", "")[:8], Cron: c, Prompt: prompt, Created: s.o.Now()}
 }
 

@@ -57,10 +57,10 @@ type Set struct {
 
 	mu      sync.Mutex
 	tasks   []*Task // in the order of their start
-	queue   []posted
-	taken   []posted      // being shown
+	queue   []queuedEvent
+	taken   []queuedEvent // being shown
 	seen    chan struct{} // closed when they have been
-	notices []Notice
+	notices []Notification
 	waiting []func() // agents that run between turns (Ordered)
 	lane    bool     // one of them runs
 	// launching holds the ids of calls that have started a background task and
@@ -71,7 +71,7 @@ type Set struct {
 	stats     protocol.SubagentStats
 }
 
-type posted struct {
+type queuedEvent struct {
 	ev     protocol.Event
 	task   *Task
 	behind bool
@@ -247,7 +247,7 @@ func (s *Set) Take(p Phase) []protocol.Event {
 		return nil
 	}
 	var out []protocol.Event
-	var rest []posted
+	var rest []queuedEvent
 	for _, e := range s.queue {
 		if e.behind && p == InTurn && (s.o.Ordered || len(s.launching) > 0) {
 			rest = append(rest, e)
@@ -299,11 +299,11 @@ func (s *Set) Advance() {
 }
 
 // NextNotice takes the oldest end that the model has not been told.
-func (s *Set) NextNotice() (Notice, bool) {
+func (s *Set) NextNotice() (Notification, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.notices) == 0 || s.lane {
-		return Notice{}, false
+		return Notification{}, false
 	}
 	n := s.notices[0]
 	s.notices = s.notices[1:]
@@ -425,7 +425,7 @@ func (s *Set) Refuse() {
 
 func (s *Set) post(t *Task, behind bool, events ...protocol.Event) {
 	for _, ev := range events {
-		s.queue = append(s.queue, posted{ev, t, behind})
+		s.queue = append(s.queue, queuedEvent{ev, t, behind})
 	}
 	t.unseen += len(events)
 	s.signal()

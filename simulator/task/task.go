@@ -178,7 +178,7 @@ func create(path string) (*os.File, error) {
 }
 
 // End ends the task and queues the frames that say so. Of a task in the
-// background it also leaves a [Notice], unless somebody stopped it. Further
+// background it also leaves a [Notification], unless somebody stopped it. Further
 // calls do nothing.
 func (t *Task) End(e End) {
 	t.set.mu.Lock()
@@ -233,7 +233,7 @@ func (t *Task) Event(text string) {
 	if t.ended {
 		return
 	}
-	s.notices = append(s.notices, Notice{Text: t.event(text), Origin: origin("")})
+	s.notices = append(s.notices, Notification{Text: t.event(text), Origin: origin("")})
 	s.signal()
 }
 
@@ -291,14 +291,14 @@ func wireStatus(s Status) string {
 	return string(s)
 }
 
-// Notice is news of a task that the model is to be told: its end mostly.
-type Notice struct {
+// Notification is news of a task that the model is to be told: its end mostly.
+type Notification struct {
 	Text string // what the model reads
 	// Origin is the result's "origin".
 	Origin json.RawMessage
 }
 
-func (t *Task) notice(e End) Notice {
+func (t *Task) notice(e End) Notification {
 	var b strings.Builder
 	if e.Event != "" {
 		b.WriteString(t.event(e.Event) + "\n")
@@ -315,7 +315,7 @@ func (t *Task) notice(e End) Notice {
 		b.WriteString("<result>" + e.Report + "</result>\n")
 	}
 	b.WriteString("</task-notification>")
-	return Notice{Text: b.String(), Origin: origin(t.RunID)}
+	return Notification{Text: b.String(), Origin: origin(t.RunID)}
 }
 
 // origin is that of the turn about a run; about none when that goes on.

@@ -17,16 +17,16 @@ type agent struct {
 	Parent      string `json:"parentAgentId,omitempty"`
 }
 
-// credit is on whose behalf the model writes in the main conversation: after the
+// attribution is on whose behalf the model writes in the main conversation: after the
 // text of a skill, and after the last call of an MCP server in its last round.
-type credit struct {
+type attribution struct {
 	protocol.Attribution
 	asked bool // the model has written since the last result
 }
 
 // follow notes whose text the turn goes on with. What stands before a colon in the
 // name is taken for a plugin, though it may be a directory.
-func (c *credit) follow(name string) {
+func (c *attribution) follow(name string) {
 	c.Skill, c.Plugin = name, ""
 	if plugin, _, ok := strings.Cut(name, ":"); ok {
 		c.Plugin = plugin
@@ -34,7 +34,7 @@ func (c *credit) follow(name string) {
 }
 
 // of is what a line of the model says.
-func (c *credit) of(agentID string, ev *protocol.Assistant) protocol.Attribution {
+func (c *attribution) of(agentID string, ev *protocol.Assistant) protocol.Attribution {
 	if agentID != "" {
 		return protocol.Attribution{Agent: ev.SubagentType}
 	}
@@ -43,7 +43,7 @@ func (c *credit) of(agentID string, ev *protocol.Assistant) protocol.Attribution
 }
 
 // answered notes the result of a call; nil = no server gave it.
-func (c *credit) answered(call *protocol.MCPCall) {
+func (c *attribution) answered(call *protocol.MCPCall) {
 	if c.asked {
 		c.asked, c.MCPServer, c.MCPTool = false, "", ""
 	}
@@ -54,7 +54,7 @@ func (c *credit) answered(call *protocol.MCPCall) {
 
 // agents keeps what sub-agents say, each in a file of its own.
 type agents struct {
-	th      *thread
+	th      *conversation
 	listing *listing
 	meta    map[string]*agent
 }

@@ -42,12 +42,12 @@ func TestExpandedCommand(t *testing.T) {
 	record(
 		t, s,
 		&protocol.Queued{Content: protocol.Content{Text: "/greet"}},
-		&protocol.Prompted{UUID: "u1", PermissionMode: "default", Content: protocol.Content{Text: "<tags>"}, Expansion: greet},
-		&protocol.Prompted{UUID: "u2", Injected: true, Content: text, Expansion: greet},
+		&protocol.PromptAccepted{UUID: "u1", PermissionMode: "default", Content: protocol.Content{Text: "<tags>"}, Expansion: greet},
+		&protocol.PromptAccepted{UUID: "u2", Injected: true, Content: text, Expansion: greet},
 		&protocol.Assistant{UUID: "a1", Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.Text("hello")}}},
 		&protocol.User{UUID: "u3", IsSynthetic: true, ToolUseID: "t1", Expansion: &protocol.Expansion{Name: "tidy"}, Message: protocol.UserContent{Content: text}},
 		&protocol.Assistant{UUID: "a2", Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.Text("tidied")}}},
-		&protocol.Prompted{UUID: "u4", PermissionMode: "default", Content: protocol.Content{Text: "more"}},
+		&protocol.PromptAccepted{UUID: "u4", PermissionMode: "default", Content: protocol.Content{Text: "more"}},
 		&protocol.Assistant{UUID: "a3", Message: protocol.AssistantMessage{Content: []protocol.Block{protocol.Text("more")}}},
 	)
 	closed(t, s)
@@ -78,7 +78,7 @@ func TestCompanion(t *testing.T) {
 	}
 	record(
 		t, s,
-		&protocol.Prompted{UUID: "u1", PermissionMode: "default", Content: protocol.Content{Text: "hello"}},
+		&protocol.PromptAccepted{UUID: "u1", PermissionMode: "default", Content: protocol.Content{Text: "hello"}},
 		said("u2", "Go on.", true), said("u3", "The hook says no.", false),
 	)
 	closed(t, s)
@@ -103,7 +103,7 @@ func TestMCPLines(t *testing.T) {
 	structured := &protocol.MCPResult{Content: "kept", Meta: json.RawMessage(`{"a":1}`), Structured: json.RawMessage(`{"n":1}`)}
 	record(
 		t, s,
-		&protocol.Prompted{UUID: "u1", Content: protocol.Content{Text: "go"}}, said("a1"),
+		&protocol.PromptAccepted{UUID: "u1", Content: protocol.Content{Text: "go"}}, said("a1"),
 		result("mcp__s__one", &protocol.MCPCall{Server: "s", Tool: "one", Result: structured}),
 		result("mcp__s__two", &protocol.MCPCall{Server: "s", Tool: "two", NotReadOnly: "no_hint"}),
 		result("Bash", nil), said("a2"), said("a3"), result("Bash", nil), said("a4"),
@@ -131,9 +131,9 @@ func TestCommandLines(t *testing.T) {
 	s := w.mustOpen(t, transcript.Options{})
 	record(
 		t, s,
-		&protocol.Prompted{UUID: "u1", HostID: "u1", Local: true, Absent: true, Content: protocol.Content{Text: "/vim x"}},
+		&protocol.PromptAccepted{UUID: "u1", HostID: "u1", Local: true, Absent: true, Content: protocol.Content{Text: "/vim x"}},
 		&protocol.Assistant{UUID: "a1", LocalCommandSource: "no", LocalCommandOutcome: &protocol.LocalOutcome{Kind: "unavailable_headless"}},
-		&protocol.Prompted{UUID: "u2", HostID: "u2", Local: true, Content: protocol.Content{Text: "<tags>"}},
+		&protocol.PromptAccepted{UUID: "u2", HostID: "u2", Local: true, Content: protocol.Content{Text: "<tags>"}},
 		&protocol.System{Subtype: "informational", Fields: []protocol.Field{
 			{Key: "content", Value: "no"}, {Key: "prompt_submit_outcome", Value: protocol.PromptOutcome{Kind: "blocked_by_hook", Reason: "why"}},
 		}},
@@ -167,11 +167,11 @@ func TestMembersOfLines(t *testing.T) {
 			Message: protocol.UserContent{Content: protocol.Content{Blocks: []protocol.Block{block}}},
 		}
 	}
-	record(t, s, &protocol.Prompted{UUID: "u1", Content: protocol.Content{Text: "go"}}, result("r1", failed))
+	record(t, s, &protocol.PromptAccepted{UUID: "u1", Content: protocol.Content{Text: "go"}}, result("r1", failed))
 	where.dir = "/elsewhere"
 	record(
 		t, s, result("r2", answer("t1")),
-		&protocol.Prompted{UUID: "u2", Source: "system", Content: protocol.Content{Text: "news"}},
+		&protocol.PromptAccepted{UUID: "u2", Source: "system", Content: protocol.Content{Text: "news"}},
 		&protocol.CLIRetry{Status: 529, Message: "Overloaded", Body: "529 {}", RequestID: "req_1", Attempt: 1},
 		&protocol.User{UUID: "u3", IsSynthetic: true, Message: protocol.UserContent{Content: protocol.Content{Blocks: []protocol.Block{protocol.Text("go on")}}}},
 		&protocol.Assistant{UUID: "a1", Message: protocol.Synthetic("m1", "no money", "stop_sequence"), IsAPIErrorMessage: true, Error: "billing_error"},

@@ -58,7 +58,7 @@ func TestWriteFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := w.mustOpen(t, transcript.Options{})
-	prompt := &protocol.Prompted{UUID: w.id(), Content: protocol.Content{Text: "x"}}
+	prompt := &protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "x"}}
 	if err := s.Record(prompt); err == nil || !strings.HasPrefix(err.Error(), "saving the session: ") {
 		t.Errorf("first failure: %v", err)
 	}
@@ -88,7 +88,7 @@ func TestConcurrentAppend(t *testing.T) {
 		wg.Go(func() {
 			for range prompts {
 				text := strings.Repeat("long ", 4000)
-				if err := s.Record(&protocol.Prompted{UUID: own.id(), Content: protocol.Content{Text: text}, Timestamp: "t"}); err != nil {
+				if err := s.Record(&protocol.PromptAccepted{UUID: own.id(), Content: protocol.Content{Text: text}, Timestamp: "t"}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -263,7 +263,7 @@ func TestCustomLine(t *testing.T) {
 	w := newWorld(t)
 	s := w.mustOpen(t, transcript.Options{})
 	for _, text := range []string{"{\n \"type\": \"tag\",\n \"tag\": \"x\"}", "no JSON"} {
-		if err := s.Record(&protocol.Custom{Line: json.RawMessage(text)}); err != nil {
+		if err := s.Record(&protocol.CustomLine{Line: json.RawMessage(text)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -296,7 +296,7 @@ func FuzzReadTranscript(f *testing.F) {
 			if len(s.History()) == 0 {
 				t.Error("a conversation without messages")
 			}
-			if err := s.Record(&protocol.Prompted{UUID: w.id(), Content: protocol.Content{Text: "x"}}); err != nil {
+			if err := s.Record(&protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "x"}}); err != nil {
 				t.Fatal(err)
 			}
 			again, err := w.open(transcript.Options{Resume: s.ID()})

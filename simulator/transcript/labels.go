@@ -8,10 +8,10 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// labels are the lines by which lists of sessions know a conversation: titles,
+// sessionLabels are the lines by which lists of sessions know a conversation: titles,
 // the last prompt, the tools that were used.
-type labels struct {
-	th     *thread
+type sessionLabels struct {
+	th     *conversation
 	title  string // empty = none
 	named  bool   // this process gave the title
 	tools  []string
@@ -23,7 +23,7 @@ type labels struct {
 }
 
 // opening is what a process begins its part of a transcript with.
-func (l *labels) opening() []any {
+func (l *sessionLabels) opening() []any {
 	var lines []any
 	if l.named || l.th.forked || l.th.cleared {
 		lines = append(lines, l.titles()...)
@@ -45,7 +45,7 @@ func (l *labels) opening() []any {
 
 // closing is what a list of sessions shows of the conversation so far. What a
 // process begins a file with stands there again.
-func (l *labels) closing() []any {
+func (l *sessionLabels) closing() []any {
 	l.listed, l.told = true, l.th.leaf[""]
 	lines := []any{protocol.LastPromptLine{Type: "last-prompt", LastPrompt: l.prompt, LeafUUID: l.told, SessionID: l.th.id}}
 	if !l.talked && !l.th.forked {
@@ -64,7 +64,7 @@ func (l *labels) closing() []any {
 	return lines
 }
 
-func (l *labels) titles() []any {
+func (l *sessionLabels) titles() []any {
 	if l.title == "" {
 		return nil
 	}
@@ -74,24 +74,24 @@ func (l *labels) titles() []any {
 	}
 }
 
-func (l *labels) agentSetting() []any {
+func (l *sessionLabels) agentSetting() []any {
 	if l.th.opts.Agent == "" {
 		return nil
 	}
 	return []any{protocol.AgentSettingLine{Type: "agent-setting", AgentSetting: l.th.opts.Agent, SessionID: l.th.id}}
 }
 
-func (l *labels) mode() protocol.ModeLine {
+func (l *sessionLabels) mode() protocol.ModeLine {
 	return protocol.ModeLine{Type: "mode", Mode: "normal", SessionID: l.th.id}
 }
 
-func (l *labels) toolsUsed() protocol.ToolsUsedLine {
+func (l *sessionLabels) toolsUsed() protocol.ToolsUsedLine {
 	return protocol.ToolsUsedLine{Type: "tools-used", Tools: slices.Clone(l.tools), SessionID: l.th.id}
 }
 
 // lastPrompt notes what lists of sessions show. A fork begins with the first
 // prompt of its source.
-func (l *labels) lastPrompt(ev *protocol.Prompted) {
+func (l *sessionLabels) lastPrompt(ev *protocol.PromptAccepted) {
 	typed := l.typed
 	l.typed = protocol.Content{}
 	if ev.Expansion != nil && !strings.Contains(ev.Content.Text, "<command-args>") {
@@ -108,7 +108,7 @@ func (l *labels) lastPrompt(ev *protocol.Prompted) {
 }
 
 // newTools notes the tools that a message calls, with its first block.
-func (l *labels) newTools(ev *protocol.Assistant) bool {
+func (l *sessionLabels) newTools(ev *protocol.Assistant) bool {
 	before := len(l.tools)
 	var calls []string
 	if ev.Final != nil {

@@ -9,8 +9,8 @@ import (
 
 // listing tells the model its [Surroundings].
 type listing struct {
-	th     *thread
-	pen    *pen
+	th     *conversation
+	pen    *lineWriter
 	listed bool // the model was told its surroundings
 	asked  bool // what the model is told with the first request is still to come
 }

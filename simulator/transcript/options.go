@@ -41,8 +41,8 @@ type Options struct {
 	Agent      string // --agent; empty = none
 	Title      string // --name; empty = none
 	Machine    Machine
-	Teller     Teller // nil = nothing is known of the model
-	Clock      Clock  // required
+	Teller     ContextSource // nil = nothing is known of the model
+	Clock      Clock         // required
 	// OnLine is told every line after it was written, in order and without its
 	// newline (--session-mirror); nil = nobody. Not called with NoPersist.
 	OnLine func(path string, line []byte)
@@ -54,8 +54,8 @@ type Clock interface {
 	NewID() string
 }
 
-// Teller tells what the model has right now.
-type Teller interface {
+// ContextSource tells what the model has right now.
+type ContextSource interface {
 	Surroundings() Surroundings
 	// Effort is its level, and whether it can change from turn to turn; empty = it
 	// has none.

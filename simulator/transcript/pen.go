@@ -2,10 +2,10 @@ package transcript
 
 import "cmp"
 
-// pen writes the lines of the conversation itself, in their order.
-type pen struct {
-	th     *thread
-	labels *labels
+// lineWriter writes the lines of the conversation itself, in their order.
+type lineWriter struct {
+	th     *conversation
+	labels *sessionLabels
 	opened bool  // the lines at the head of the file are written
 	cutOff bool  // the transcript ends within a line
 	held   []any // lines that wait for the next ones
@@ -17,7 +17,7 @@ type pen struct {
 // write appends lines to the session's own transcript: at its head what it
 // begins with, and before the first line of a fork's conversation that of its
 // source.
-func (p *pen) write(lines ...any) error {
+func (p *lineWriter) write(lines ...any) error {
 	if err := p.open(); err != nil {
 		return err
 	}
@@ -34,14 +34,14 @@ func (p *pen) write(lines ...any) error {
 }
 
 // flush writes the lines that wait for others.
-func (p *pen) flush() error {
+func (p *lineWriter) flush() error {
 	held := p.held
 	p.held = nil
 	return p.th.writer.lines(p.th.path, held...)
 }
 
 // open writes, once, what a process begins its part of a transcript with.
-func (p *pen) open() error {
+func (p *lineWriter) open() error {
 	if p.opened {
 		return nil
 	}

@@ -248,8 +248,8 @@ func (e entry) content() (protocol.Content, bool) {
 	return line.Message.Content, err == nil
 }
 
-// Heard is the last reply of a model in a conversation.
-type Heard struct {
+// PreviousReply is the last reply of a model in a conversation.
+type PreviousReply struct {
 	At     time.Time
 	Model  string
 	Tokens int  // of the whole context behind it
@@ -261,8 +261,8 @@ type Heard struct {
 
 // heard is the last reply of the conversation that ends with leaf; nil = there
 // is none, what the CLI itself says in a model's place not counted.
-func (t *parsed) heard(leaf string) *Heard {
-	var last *Heard
+func (t *parsed) heard(leaf string) *PreviousReply {
+	var last *PreviousReply
 	ids := map[string]bool{}
 	for _, e := range slices.Backward(t.branch(leaf)) {
 		var line struct {
@@ -277,7 +277,7 @@ func (t *parsed) heard(leaf string) *Heard {
 		}
 		ids[e.message] = true
 		if u := line.Message.Usage; last == nil {
-			last = &Heard{
+			last = &PreviousReply{
 				At: line.Timestamp, Model: line.Message.Model,
 				Tokens: u.InputTokens + u.OutputTokens + u.CacheReadInputTokens + u.CacheCreationInputTokens,
 				Long:   u.CacheCreation.Ephemeral1h > 0, UUID: e.uuid,

@@ -12,23 +12,23 @@ import (
 // recorder turns events into lines. Its parts are what the lines written so far
 // leave behind.
 type recorder struct {
-	th      *thread
-	labels  *labels
-	pen     *pen
+	th      *conversation
+	labels  *sessionLabels
+	pen     *lineWriter
 	listing *listing
 	agents  *agents
 	costs   costs
-	credit  credit     // on whose behalf the model writes
-	turns   int        // prompts so far
-	kept    []string   // what the last compaction has kept, by uuid
-	lost    []lostCall // at the end of the history
-	mute    bool       // the history ends without an answer
+	credit  attribution      // on whose behalf the model writes
+	turns   int              // prompts so far
+	kept    []string         // what the last compaction has kept, by uuid
+	lost    []unansweredCall // at the end of the history
+	mute    bool             // the history ends without an answer
 }
 
 // newRecorder begins a conversation of which nothing is written yet.
-func newRecorder(th *thread) *recorder {
-	r := &recorder{th: th, labels: &labels{th: th}}
-	r.pen = &pen{th: th, labels: r.labels}
+func newRecorder(th *conversation) *recorder {
+	r := &recorder{th: th, labels: &sessionLabels{th: th}}
+	r.pen = &lineWriter{th: th, labels: r.labels}
 	r.listing = &listing{th: th, pen: r.pen}
 	r.agents = &agents{th: th, listing: r.listing}
 	return r
@@ -39,9 +39,9 @@ func (r *recorder) record(ev protocol.Event) error {
 	switch ev := ev.(type) {
 	case *protocol.Queued:
 		return r.queued(ev)
-	case *protocol.Prompted:
+	case *protocol.PromptAccepted:
 		return r.prompted(ev)
-	case *protocol.Absorbed:
+	case *protocol.PromptAbsorbed:
 		return r.absorbed(ev)
 	case *protocol.Init:
 		return r.listing.context()
@@ -67,9 +67,9 @@ func (r *recorder) record(ev protocol.Event) error {
 		}
 	case *protocol.System:
 		return r.system(ev)
-	case *protocol.Unshown:
+	case *protocol.HiddenEvent:
 		return r.record(ev.Event)
-	case *protocol.Custom:
+	case *protocol.CustomLine:
 		var line bytes.Buffer
 		if json.Compact(&line, ev.Line) == nil {
 			return r.pen.write(json.RawMessage(line.Bytes()))
@@ -91,7 +91,7 @@ func (r *recorder) queued(ev *protocol.Queued) error {
 	return nil
 }
 
-func (r *recorder) prompted(ev *protocol.Prompted) error {
+func (r *recorder) prompted(ev *protocol.PromptAccepted) error {
 	switch {
 	case ev.Local:
 		return r.command(ev)
@@ -103,7 +103,7 @@ func (r *recorder) prompted(ev *protocol.Prompted) error {
 	e := r.th.envelope("", ev.UUID, ev.Timestamp)
 	e.PromptID = r.th.promptOf(ev)
 	line := protocol.UserLine{
-		Head: e.Head, Stamp: e.Stamp, Foot: e.Foot, Type: "user",
+		LineHead: e.LineHead, Stamp: e.Stamp, LineFoot: e.LineFoot, Type: "user",
 		Message: protocol.UserContent{Role: "user", Content: ev.Content}, IsMeta: ev.Injected,
 	}
 	if ev.Injected {
@@ -116,7 +116,7 @@ func (r *recorder) prompted(ev *protocol.Prompted) error {
 		}
 		return r.expanded(ev.Expansion)
 	}
-	r.credit = credit{}
+	r.credit = attribution{}
 	r.labels.lastPrompt(ev)
 	r.turns++
 	line.PermissionMode, line.PromptSource, line.TurnOrigin = ev.PermissionMode, cmp.Or(ev.Source, "sdk"), "sdk"
@@ -181,12 +181,12 @@ const caveat = "<local-command-caveat>The command below was run directly in Clau
 	"output goes straight to the user. It's recorded here as context for later messages.</local-command-caveat>"
 
 // command keeps a slash command of the CLI itself, which is no prompt.
-func (r *recorder) command(ev *protocol.Prompted) error {
+func (r *recorder) command(ev *protocol.PromptAccepted) error {
 	if ev.Absent {
 		e := r.th.envelope("", "", ev.Timestamp)
 		return r.pen.write(protocol.LocalCommandLine{
-			Head: e.Head, Type: "system", Subtype: "local_command", Content: ev.Content.Plain(), Level: "info",
-			TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID}, SubmitUUID: ev.HostID, Foot: e.Foot,
+			LineHead: e.LineHead, Type: "system", Subtype: "local_command", Content: ev.Content.Plain(), Level: "info",
+			TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID}, SubmitUUID: ev.HostID, LineFoot: e.LineFoot,
 		})
 	}
 	var lines []any
@@ -199,7 +199,7 @@ func (r *recorder) command(ev *protocol.Prompted) error {
 	} {
 		e := r.th.envelope("", text.uuid, ev.Timestamp)
 		line := text.line
-		line.Head, line.Stamp, line.Foot, line.Type = e.Head, e.Stamp, e.Foot, "user"
+		line.LineHead, line.Stamp, line.LineFoot, line.Type = e.LineHead, e.Stamp, e.LineFoot, "user"
 		line.PromptID = r.th.promptOf(ev)
 		lines = append(lines, line)
 	}
@@ -207,7 +207,7 @@ func (r *recorder) command(ev *protocol.Prompted) error {
 }
 
 // absorbed keeps a prompt that became part of the running turn.
-func (r *recorder) absorbed(ev *protocol.Absorbed) error {
+func (r *recorder) absorbed(ev *protocol.PromptAbsorbed) error {
 	in := protocol.QueueLine{Type: "queue-operation", Operation: "enqueue", Timestamp: ev.Timestamp, SessionID: r.th.id}
 	if ev.Content.Blocks == nil {
 		in.Content = &ev.Content.Text
@@ -257,15 +257,15 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 			madeBy = "model"
 		}
 		return protocol.SyntheticLine{
-			Head: e.Head, Type: "assistant", Stamp: e.Stamp, Message: ev.Message, RequestID: ev.RequestID, Error: ev.Error,
+			LineHead: e.LineHead, Type: "assistant", Stamp: e.Stamp, Message: ev.Message, RequestID: ev.RequestID, Error: ev.Error,
 			IsAPIErrorMessage: ev.IsAPIErrorMessage, APIErrorStatus: ev.APIStatus, APIErrorType: ev.APIErrorType, APIError: ev.APIError,
 			ErrorDetails: ev.ErrorDetails, ResendCannotCure: ev.Error == "billing_error",
-			PerTurnEffort: perTurn, NoToolCall: ev.IsAPIErrorMessage, MadeBy: madeBy, Foot: e.Foot,
+			PerTurnEffort: perTurn, NoToolCall: ev.IsAPIErrorMessage, MadeBy: madeBy, LineFoot: e.LineFoot,
 		}
 	}
 	m := ev.Message
 	line := protocol.AssistantLine{
-		Head: e.Head,
+		LineHead: e.LineHead,
 		Message: protocol.LineMessage{
 			ID: m.ID, Type: m.Type, Role: m.Role, Model: m.Model, Content: m.Content,
 			StopReason: m.StopReason, StopSequence: m.StopSequence, Usage: m.Usage,
@@ -273,7 +273,7 @@ func (r *recorder) assistantLine(agentID string, ev *protocol.Assistant) any {
 		ThinkingDurationMS: ev.ThinkingDurationMS, ThinkingDisplay: ev.ThinkingDisplay, IsAbortedMidStream: ev.Aborted,
 		RequestID: ev.RequestID, RequestedModel: m.Model, PromptCache: "5m",
 		Attribution: r.credit.of(agentID, ev),
-		Type:        "assistant", Stamp: e.Stamp, Effort: level, PerTurnEffort: perTurn, MadeBy: "model", Foot: e.Foot,
+		Type:        "assistant", Stamp: e.Stamp, Effort: level, PerTurnEffort: perTurn, MadeBy: "model", LineFoot: e.LineFoot,
 	}
 	if m.StopReason == nil { // it came as a stream
 		line.Message.StopDetails = protocol.NullNow[protocol.StopDetails]()
@@ -315,8 +315,8 @@ func (r *recorder) user(ev *protocol.User) error {
 		e.ParentUUID = &ev.SourceUUID
 	}
 	line := protocol.UserLine{
-		Head: e.Head, Type: "user", Message: ev.Message, IsMeta: ev.IsSynthetic, Stamp: e.Stamp, SourceToolUseID: ev.ToolUseID, RefusedMessageID: ev.RefusedMessageID,
-		ToolUseResult: ev.ToolUseResult, SourceToolAssistantUUID: ev.SourceUUID, Foot: e.Foot,
+		LineHead: e.LineHead, Type: "user", Message: ev.Message, IsMeta: ev.IsSynthetic, Stamp: e.Stamp, SourceToolUseID: ev.ToolUseID, RefusedMessageID: ev.RefusedMessageID,
+		ToolUseResult: ev.ToolUseResult, SourceToolAssistantUUID: ev.SourceUUID, LineFoot: e.LineFoot,
 	}
 	ran := len(ev.ToolResultMeta) > 0 && ev.ToolResultMeta[0].NonExecutionKind == ""
 	if ran && ev.Tool == "Bash" {
@@ -399,18 +399,18 @@ func (r *recorder) ended() error {
 	return r.th.writer.lines(r.th.path, r.costs.line(r.th.id))
 }
 
-// lostCall is a call whose result an earlier process did not come to keep.
-type lostCall struct{ id, message string }
+// unansweredCall is a call whose result an earlier process did not come to keep.
+type unansweredCall struct{ id, message string }
 
 // unanswered finds the calls without a result.
-func unanswered(history []Message) (calls []lostCall) {
+func unanswered(history []Message) (calls []unansweredCall) {
 	for _, m := range history {
 		for _, b := range m.Content.Blocks {
 			switch b := b.(type) {
 			case protocol.ToolUse:
-				calls = append(calls, lostCall{b.ID, m.UUID})
+				calls = append(calls, unansweredCall{b.ID, m.UUID})
 			case protocol.ToolResultBlock:
-				calls = slices.DeleteFunc(calls, func(c lostCall) bool { return c.id == b.ToolUseID })
+				calls = slices.DeleteFunc(calls, func(c unansweredCall) bool { return c.id == b.ToolUseID })
 			}
 		}
 	}
@@ -430,15 +430,15 @@ func (r *recorder) mended(promptID string) []any {
 		e.PromptID, e.ParentUUID = promptID, &c.message
 		result := protocol.ToolResultBlock{Type: "tool_result", ToolUseID: c.id, Content: protocol.Content{Text: lostText}, IsError: new(true)}
 		lines = append(lines, protocol.UserLine{
-			Head: e.Head, Type: "user", Stamp: e.Stamp, ToolUseResult: lostText, ToolDenialKind: "interrupted", SourceToolAssistantUUID: c.message,
-			Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{result}}}, Foot: e.Foot,
+			LineHead: e.LineHead, Type: "user", Stamp: e.Stamp, ToolUseResult: lostText, ToolDenialKind: "interrupted", SourceToolAssistantUUID: c.message,
+			Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{result}}}, LineFoot: e.LineFoot,
 		})
 	}
 	if len(lines) > 0 || r.mute {
 		e, sequence := r.th.envelope("", "", ""), ""
 		message := protocol.Synthetic(r.th.opts.Clock.NewID(), "No response requested.", "stop_sequence")
 		message.StopSequence = &sequence
-		lines = append(lines, protocol.SyntheticLine{Head: e.Head, Type: "assistant", Stamp: e.Stamp, Message: message, MadeBy: "other", Foot: e.Foot})
+		lines = append(lines, protocol.SyntheticLine{LineHead: e.LineHead, Type: "assistant", Stamp: e.Stamp, Message: message, MadeBy: "other", LineFoot: e.LineFoot})
 	}
 	r.lost, r.mute = nil, false
 	return lines

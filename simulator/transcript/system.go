@@ -30,7 +30,7 @@ type (
 func (r *recorder) attached(ev *protocol.Attached) protocol.AttachmentLine {
 	line := r.th.attachment(ev.AgentID, ev.Role, ev.Attachment)
 	if ev.Rendered != "" {
-		line.Rendered = []protocol.Rendered{{Content: ev.Rendered}}
+		line.Rendered = []protocol.RenderedText{{Content: ev.Rendered}}
 	}
 	return line
 }
@@ -83,9 +83,9 @@ func (r *recorder) retry(ev *protocol.CLIRetry) error {
 	}
 	e := r.th.envelope("", "", "")
 	return r.pen.write(protocol.APIErrorLine{
-		Head: e.Head, Type: "system", Subtype: "api_error", Level: "error", Source: source,
+		LineHead: e.LineHead, Type: "system", Subtype: "api_error", Level: "error", Source: source,
 		Error: failure, RetryAttempt: ev.Attempt, RetryInMS: ev.RetryInMS, MaxRetries: ev.MaxRetries,
-		TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID}, Foot: e.Foot,
+		TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID}, LineFoot: e.LineFoot,
 	})
 }
 
@@ -110,9 +110,9 @@ func (r *recorder) system(ev *protocol.System) error {
 		}
 		e := r.th.envelope("", ev.UUID, "")
 		return r.pen.write(protocol.InformationalLine{
-			Head: e.Head, Type: "system", Subtype: "informational", TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID},
+			LineHead: e.LineHead, Type: "system", Subtype: "informational", TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID},
 			Content: text(ev.Fields, "content"), Level: text(ev.Fields, "level"),
-			PreventContinuing: field(ev.Fields, "prevent_continuation") == true, Ending: ending(ev.Fields), Foot: e.Foot,
+			PreventContinuing: field(ev.Fields, "prevent_continuation") == true, Ending: ending(ev.Fields), LineFoot: e.LineFoot,
 		})
 	case "compact_boundary":
 		return r.bounded(ev)
@@ -140,8 +140,8 @@ func ending(fields []protocol.Field) *protocol.PromptEnding {
 func (r *recorder) stopped(ev *protocol.StopHooks) error {
 	e := r.th.envelope("", "", "")
 	return r.pen.write(protocol.StopLine{
-		Head: e.Head, Type: "system", Subtype: "stop_hook_summary", StopSummary: ev.Summary, Level: "suggestion",
-		TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID}, ToolUseID: ev.ToolUseID, Foot: e.Foot,
+		LineHead: e.LineHead, Type: "system", Subtype: "stop_hook_summary", StopSummary: ev.Summary, Level: "suggestion",
+		TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID}, ToolUseID: ev.ToolUseID, LineFoot: e.LineFoot,
 	})
 }
 
@@ -154,8 +154,8 @@ func (r *recorder) bounded(ev *protocol.System) error {
 	e := r.th.envelope("", ev.UUID, "")
 	e.LogicalParentUUID = before
 	line := protocol.CompactLine{
-		Head: e.Head, Type: "system", Subtype: "compact_boundary", Content: "Conversation compacted",
-		TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID}, Level: "info", Foot: e.Foot,
+		LineHead: e.LineHead, Type: "system", Subtype: "compact_boundary", Content: "Conversation compacted",
+		TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID}, Level: "info", LineFoot: e.LineFoot,
 		Metadata: protocol.LineCompact{
 			Trigger: meta.Trigger, PreTokens: meta.PreTokens, PostTokens: meta.PostTokens, DurationMS: meta.DurationMS, Dropped: meta.Dropped,
 		},
@@ -186,7 +186,7 @@ func (r *recorder) compacted(ev *protocol.Compacted) error {
 	}
 	e := r.th.envelope("", ev.Summary.UUID, ev.Summary.Timestamp)
 	e.PromptID = r.th.promptOf(ev.Command)
-	line.Head, line.Stamp, line.Foot = e.Head, e.Stamp, e.Foot
+	line.LineHead, line.Stamp, line.LineFoot = e.LineHead, e.Stamp, e.LineFoot
 	if err := r.pen.write(line); err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (r *recorder) compacted(ev *protocol.Compacted) error {
 	e = r.th.envelope("", ev.Output.UUID, ev.Output.Timestamp)
 	e.PromptID = ev.Command.PromptID
 	if err := r.pen.write(protocol.UserLine{
-		Head: e.Head, Type: "user", Message: ev.Output.Message, RepeatsSummary: ev.Reports, Stamp: e.Stamp, Foot: e.Foot,
+		LineHead: e.LineHead, Type: "user", Message: ev.Output.Message, RepeatsSummary: ev.Reports, Stamp: e.Stamp, LineFoot: e.LineFoot,
 	}); err != nil {
 		return err
 	}
@@ -209,7 +209,7 @@ func (r *recorder) compactedInTurn(ev *protocol.Compacted, line protocol.UserLin
 	lines := r.listing.opening("")
 	e := r.th.envelope("", ev.Summary.UUID, ev.Summary.Timestamp)
 	e.PromptID = r.th.promptID
-	line.Head, line.Stamp, line.Foot = e.Head, e.Stamp, e.Foot
+	line.LineHead, line.Stamp, line.LineFoot = e.LineHead, e.Stamp, e.LineFoot
 	line.TurnOrigin, line.Summarized = "sdk", []string{ev.Prompt}
 	if slices.Contains(r.kept, ev.Prompt) {
 		line.TurnPosition.TurnIndex--
@@ -222,8 +222,8 @@ func (r *recorder) compactedInTurn(ev *protocol.Compacted, line protocol.UserLin
 func (r *recorder) localCommand(ev *protocol.Assistant) error {
 	e := r.th.envelope("", ev.UUID, ev.Timestamp)
 	return r.pen.write(protocol.LocalCommandLine{
-		Head: e.Head, Type: "system", Subtype: "local_command", Content: ev.LocalCommandSource, Level: "info",
+		LineHead: e.LineHead, Type: "system", Subtype: "local_command", Content: ev.LocalCommandSource, Level: "info",
 		TimedStamp: protocol.TimedStamp{Timestamp: e.Timestamp, UUID: e.UUID}, CommandRun: ev.LocalCommandRun, ContextUsage: ev.ContextUsage,
-		Outcome: ev.LocalCommandOutcome, Foot: e.Foot,
+		Outcome: ev.LocalCommandOutcome, LineFoot: e.LineFoot,
 	})
 }

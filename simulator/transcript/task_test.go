@@ -42,7 +42,7 @@ func TestNestedSubagent(t *testing.T) {
 		&protocol.System{Subtype: "task_started", Fields: fields(
 			"task_id", "a2", "tool_use_id", parent, "description", "inner", "subagent_type", "mine", "spawn_depth", 2, "parent_task_id", "a1",
 		)},
-		&protocol.Unshown{Event: &protocol.Assistant{
+		&protocol.HiddenEvent{Event: &protocol.Assistant{
 			Type: "assistant", UUID: w.id(), ParentToolUseID: &parent, AgentID: "a2", SubagentType: "mine", TaskDescription: "inner",
 			Message: protocol.AssistantMessage{Role: "assistant", Content: []protocol.Block{protocol.Text("quiet")}},
 		}},
@@ -80,7 +80,7 @@ func TestLostCall(t *testing.T) {
 	use := w.id()
 	record(
 		t, s,
-		&protocol.Prompted{UUID: w.id(), Content: protocol.Content{Text: "one"}},
+		&protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "one"}},
 		&protocol.Assistant{UUID: use, Message: protocol.AssistantMessage{ID: "m", Role: "assistant", Content: []protocol.Block{call("toolu_1")}}},
 	)
 	for range 2 { // the second process finds nothing to mend
@@ -114,7 +114,7 @@ func TestCompactedTranscript(t *testing.T) {
 	record(
 		t, s,
 		&protocol.System{Subtype: "compact_boundary", UUID: boundary, Fields: fields("compact_metadata", protocol.CompactMetadata{Trigger: "manual", PreTokens: 7})},
-		&protocol.Compacted{Summary: shown, Command: &protocol.Prompted{Local: true, Content: protocol.Content{Text: "/compact"}}, Output: said},
+		&protocol.Compacted{Summary: shown, Command: &protocol.PromptAccepted{Local: true, Content: protocol.Content{Text: "/compact"}}, Output: said},
 		shown, said,
 		&protocol.Assistant{
 			UUID: cost, LocalCommandSource: "<local-command-stdout>$0</local-command-stdout>", LocalCommandRun: &protocol.LocalCommand{Command: "cost"},

@@ -7,9 +7,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// thread is one conversation as its file has it: whose it is, where it came
+// conversation is one conversation as its file has it: whose it is, where it came
 // from, and what its next line hangs on.
-type thread struct {
+type conversation struct {
 	opts    Options
 	id      string
 	path    string
@@ -24,18 +24,18 @@ type thread struct {
 }
 
 // begun tells whether the main conversation has a line.
-func (th *thread) begun() bool { return th.leaf[""] != "" }
+func (th *conversation) begun() bool { return th.leaf[""] != "" }
 
 // dir holds what belongs to the session beside its transcript.
-func (th *thread) dir() string { return filepath.Join(filepath.Dir(th.path), th.id) }
+func (th *conversation) dir() string { return filepath.Join(filepath.Dir(th.path), th.id) }
 
 // agentPath is the transcript of a sub-agent (spec: cli-contract 8.2).
-func (th *thread) agentPath(id string) string {
+func (th *conversation) agentPath(id string) string {
 	return filepath.Join(th.dir(), "subagents", "agent-"+filepath.Base(id)+".jsonl")
 }
 
 // promptOf notes which prompt the lines to come belong to.
-func (th *thread) promptOf(ev *protocol.Prompted) string {
+func (th *conversation) promptOf(ev *protocol.PromptAccepted) string {
 	if !ev.Injected {
 		th.promptID = ev.PromptID
 	}
@@ -44,14 +44,14 @@ func (th *thread) promptOf(ev *protocol.Prompted) string {
 
 // envelope begins a line that follows the agent's last one and is what the
 // next one follows.
-func (th *thread) envelope(agentID, uuid, timestamp string) protocol.Envelope {
+func (th *conversation) envelope(agentID, uuid, timestamp string) protocol.Envelope {
 	if uuid == "" {
 		uuid = th.opts.Clock.NewID()
 	}
 	e := protocol.Envelope{
-		Head:  protocol.Head{IsSidechain: agentID != "", AgentID: agentID},
-		Stamp: protocol.Stamp{UUID: uuid, Timestamp: th.at(timestamp)},
-		Foot: protocol.Foot{
+		LineHead: protocol.LineHead{IsSidechain: agentID != "", AgentID: agentID},
+		Stamp:    protocol.Stamp{UUID: uuid, Timestamp: th.at(timestamp)},
+		LineFoot: protocol.LineFoot{
 			UserType: "external", Entrypoint: th.opts.Entrypoint, CWD: th.dirOf(agentID), SessionID: th.id,
 			Version: th.opts.Version, GitBranch: th.opts.Machine.GitBranch,
 		},
@@ -67,7 +67,7 @@ func (th *thread) envelope(agentID, uuid, timestamp string) protocol.Envelope {
 }
 
 // dirOf is where the agent works when a line is written.
-func (th *thread) dirOf(agentID string) string {
+func (th *conversation) dirOf(agentID string) string {
 	if agentID == "" && th.opts.Teller != nil {
 		return cmp.Or(th.opts.Teller.Moved(), th.opts.CWD)
 	}
@@ -75,18 +75,18 @@ func (th *thread) dirOf(agentID string) string {
 }
 
 // at is the time of a line: that of its event, else now.
-func (th *thread) at(timestamp string) string {
+func (th *conversation) at(timestamp string) string {
 	if timestamp != "" {
 		return timestamp
 	}
 	return th.opts.Clock.Now().UTC().Format("2006-01-02T15:04:05.000Z")
 }
 
-func (th *thread) attachment(agentID, role string, value any) protocol.AttachmentLine {
+func (th *conversation) attachment(agentID, role string, value any) protocol.AttachmentLine {
 	e := th.envelope(agentID, "", "")
-	return protocol.AttachmentLine{Head: e.Head, Attachment: value, Type: "attachment", Stamp: e.Stamp, RenderedRole: role, Foot: e.Foot}
+	return protocol.AttachmentLine{LineHead: e.LineHead, Attachment: value, Type: "attachment", Stamp: e.Stamp, RenderedRole: role, LineFoot: e.LineFoot}
 }
 
-func (th *thread) latch() protocol.LatchLine {
+func (th *conversation) latch() protocol.LatchLine {
 	return protocol.LatchLine{Type: "atis-latch", SessionID: th.id}
 }

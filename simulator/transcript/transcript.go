@@ -23,10 +23,10 @@ import (
 // Transcript is that of an open session. Record, SetScenarioState and Reset are for one
 // goroutine at a time.
 type Transcript struct {
-	th       *thread
+	th       *conversation
 	rec      *recorder
 	history  []Message
-	heard    *Heard            // the last reply in it; nil = none
+	heard    *PreviousReply    // the last reply in it; nil = none
 	told     []string          // files of instructions that came between its calls
 	files    []json.RawMessage // lines about copies of files, of the resumed transcript
 	deferred string            // id of the call that was put off last
@@ -53,7 +53,7 @@ func Open(o Options) (*Transcript, error) {
 	} else if path, err := filepath.EvalSymlinks(o.Project); err == nil {
 		o.Project = path
 	}
-	th := &thread{opts: o, writer: writer{off: o.NoPersist, onLine: o.OnLine}}
+	th := &conversation{opts: o, writer: writer{off: o.NoPersist, onLine: o.OnLine}}
 	s := &Transcript{th: th, rec: newRecorder(th)}
 	path, err := o.find()
 	if err != nil {
@@ -76,7 +76,7 @@ func Open(o Options) (*Transcript, error) {
 }
 
 // fresh starts a session of its own.
-func (th *thread) fresh() error {
+func (th *conversation) fresh() error {
 	th.id = th.opts.ID
 	if th.id == "" && !th.opts.Fork {
 		th.id = th.opts.DefaultID
@@ -97,7 +97,7 @@ func (th *thread) fresh() error {
 
 // draw takes an id that no run before has: a directory claims it, so that runs
 // at the same time do not share one either.
-func (th *thread) draw() error {
+func (th *conversation) draw() error {
 	th.id = th.opts.Clock.NewID()
 	if th.opts.Again == nil || th.opts.NoPersist {
 		return nil
@@ -244,9 +244,9 @@ func (s *Transcript) Costs() map[string]protocol.ModelUsage { return maps.Clone(
 // oldest first; nil in a fresh session. The caller must not change it.
 func (s *Transcript) History() []Message { return s.history }
 
-// Heard returns the last reply of the conversation that is gone on with; nil =
+// PreviousReply returns the last reply of the conversation that is gone on with; nil =
 // there is none.
-func (s *Transcript) Heard() *Heard { return s.heard }
+func (s *Transcript) Heard() *PreviousReply { return s.heard }
 
 // Told lists the files of instructions that the model was told of between the
 // calls of the conversation that is gone on with.
@@ -301,7 +301,7 @@ func (s *Transcript) Reset() (id, path string, err error) {
 	err = errors.Join(err, s.th.writer.close())
 	before, named := s.th, s.rec.labels
 	before.opts.ID = ""
-	s.th = &thread{opts: before.opts, id: before.opts.Clock.NewID(), cleared: true, writer: before.writer}
+	s.th = &conversation{opts: before.opts, id: before.opts.Clock.NewID(), cleared: true, writer: before.writer}
 	s.th.path = filepath.Join(filepath.Dir(before.path), s.th.id+".jsonl")
 	s.rec = newRecorder(s.th)
 	s.rec.labels.title, s.rec.labels.named = named.title, named.named

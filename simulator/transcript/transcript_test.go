@@ -73,7 +73,7 @@ func (w *world) turn(t *testing.T, s *transcript.Transcript, prompt string, bloc
 	ids := []string{w.id()}
 	events := []protocol.Event{
 		&protocol.Queued{Content: protocol.Content{Text: prompt}, Timestamp: at},
-		&protocol.Prompted{UUID: ids[0], PromptID: "p-" + prompt, Content: protocol.Content{Text: prompt}, Timestamp: at, PermissionMode: "default"},
+		&protocol.PromptAccepted{UUID: ids[0], PromptID: "p-" + prompt, Content: protocol.Content{Text: prompt}, Timestamp: at, PermissionMode: "default"},
 		&protocol.Init{Type: "system", Subtype: "init", Model: "claude-opus-5-5"},
 	}
 	stop := "end_turn"
@@ -282,7 +282,7 @@ func TestLineShapes(t *testing.T) {
 		},
 		&protocol.System{Subtype: "session_title_changed", Fields: []protocol.Field{{Key: "title", Value: "my title"}}},
 		&protocol.System{Subtype: "informational", Fields: []protocol.Field{{Key: "content", Value: "c"}, {Key: "level", Value: "warning"}, {Key: "prevent_continuation", Value: true}}},
-		&protocol.Prompted{UUID: w.id(), Content: protocol.Content{Text: "go on"}, Injected: true},
+		&protocol.PromptAccepted{UUID: w.id(), Content: protocol.Content{Text: "go on"}, Injected: true},
 		&protocol.User{UUID: w.id(), IsSynthetic: true, Message: protocol.UserContent{Role: "user", Content: protocol.Content{Blocks: []protocol.Block{protocol.Text("feedback")}}}},
 		&protocol.Result{Subtype: "error_max_turns", NumTurns: 3, Errors: []string{"Reached maximum number of turns (2)"}},
 	} {
@@ -582,10 +582,10 @@ func TestLastPrompt(t *testing.T) {
 	long := strings.Repeat("x", 250)
 	blocks := protocol.Content{Blocks: []protocol.Block{protocol.Image("image/png", "AA=="), protocol.Text("a\nb "), protocol.Text("c")}}
 	for want, events := range map[string][]protocol.Event{
-		"a b":                          {&protocol.Prompted{Content: blocks}},
-		strings.Repeat("x", 200) + "…": {&protocol.Prompted{Content: protocol.Content{Text: long}}},
-		"/do it":                       {&protocol.Queued{Content: protocol.Content{Text: "/do it"}}, &protocol.Prompted{Content: protocol.Content{Text: "<tags>"}}},
-		"first":                        {&protocol.Prompted{Content: protocol.Content{Text: "first"}}, &protocol.Prompted{Content: protocol.Content{Text: "ended"}, Source: "system"}},
+		"a b":                          {&protocol.PromptAccepted{Content: blocks}},
+		strings.Repeat("x", 200) + "…": {&protocol.PromptAccepted{Content: protocol.Content{Text: long}}},
+		"/do it":                       {&protocol.Queued{Content: protocol.Content{Text: "/do it"}}, &protocol.PromptAccepted{Content: protocol.Content{Text: "<tags>"}}},
+		"first":                        {&protocol.PromptAccepted{Content: protocol.Content{Text: "first"}}, &protocol.PromptAccepted{Content: protocol.Content{Text: "ended"}, Source: "system"}},
 	} {
 		w := newWorld(t)
 		s := w.mustOpen(t, transcript.Options{})

@@ -16,11 +16,11 @@ type writer struct {
 	off    bool
 	made   string // directory known to exist
 	onLine func(path string, line []byte)
-	open   appended // the file that was written to last
+	open   appendFile // the file that was written to last
 }
 
-// appended is a file that stays open between lines. The zero value is none.
-type appended struct {
+// appendFile is a file that stays open between lines. The zero value is none.
+type appendFile struct {
 	path string
 	file *os.File
 	info os.FileInfo // of file, by which a file that took its place is known
@@ -107,14 +107,14 @@ func (w *writer) reach(path string) error {
 	if err != nil {
 		return errors.Join(err, file.Close())
 	}
-	w.open = appended{path: path, file: file, info: info}
+	w.open = appendFile{path: path, file: file, info: info}
 	return nil
 }
 
 // close closes the file that is open, if one is.
 func (w *writer) close() error {
 	file := w.open.file
-	w.open = appended{}
+	w.open = appendFile{}
 	if file == nil {
 		return nil
 	}

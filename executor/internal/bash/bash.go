@@ -39,7 +39,7 @@ func run(ctx context.Context, c *Commands, call protocol.ToolUse, in bashInput) 
 	if refusal := blockSleep(in); refusal != nil {
 		return *refusal
 	}
-	r := &running{c: c, in: in, info: describe(call, in), limit: c.timeout(in)}
+	r := &runningCommand{c: c, in: in, info: describe(call, in), limit: c.timeout(in)}
 	if in.RunInBackground {
 		return r.background(ctx)
 	}

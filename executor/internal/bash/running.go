@@ -14,8 +14,8 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// running is a command that a call of Bash has started.
-type running struct {
+// runningCommand is a command that a call of Bash has started.
+type runningCommand struct {
 	c     *Commands
 	in    bashInput
 	info  task.Info
@@ -27,7 +27,7 @@ type running struct {
 
 // start begins the command where the shell is now. Its output goes where that
 // of a task does, since it may become one.
-func (r *running) start(ctx context.Context) (err error) {
+func (r *runningCommand) start(ctx context.Context) (err error) {
 	output := ""
 	if r.c.o.Tasks != nil {
 		r.info.ID, output = r.c.o.Tasks.Reserve(task.Bash)
@@ -40,7 +40,7 @@ func (r *running) start(ctx context.Context) (err error) {
 }
 
 // foreground runs the command and waits for it, though not for ever.
-func (r *running) foreground(ctx context.Context) protocol.ToolResult {
+func (r *runningCommand) foreground(ctx context.Context) protocol.ToolResult {
 	if err := r.start(ctx); err != nil {
 		if ctx.Err() != nil {
 			return executor.Interrupted()
@@ -82,7 +82,7 @@ const showAfter = 3 * time.Second
 
 // wait waits for the end of the command, of its time or of ctx. Hosts that see
 // events as they come see a task while it lasts.
-func (r *running) wait(ctx context.Context) outcome {
+func (r *runningCommand) wait(ctx context.Context) outcome {
 	limit, show := time.NewTimer(r.limit), time.NewTimer(showAfter)
 	defer limit.Stop()
 	defer show.Stop()
@@ -103,7 +103,7 @@ func (r *running) wait(ctx context.Context) outcome {
 }
 
 // close ends the task that shows a command in the foreground.
-func (r *running) close(status task.Status, result protocol.ToolResult) {
+func (r *runningCommand) close(status task.Status, result protocol.ToolResult) {
 	if r.shown == nil {
 		return
 	}
@@ -114,7 +114,7 @@ func (r *running) close(status task.Status, result protocol.ToolResult) {
 }
 
 // drop stops the command and returns what it has printed.
-func (r *running) drop() string {
+func (r *runningCommand) drop() string {
 	r.cmd.Stop()
 	r.cmd.End()
 	defer r.cmd.Discard()
@@ -129,7 +129,7 @@ const noBackground = "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS"
 const answerAfter = 2 * time.Second
 
 // leave moves the command to the background.
-func (r *running) leave(ctx context.Context) protocol.ToolResult {
+func (r *runningCommand) leave(ctx context.Context) protocol.ToolResult {
 	if r.shown == nil {
 		r.info.Background = true
 		r.shown = r.c.o.Tasks.Start(r.info)
@@ -168,7 +168,7 @@ func (r *running) leave(ctx context.Context) protocol.ToolResult {
 }
 
 // endsBefore tells whether the command ends within d.
-func (r *running) endsBefore(ctx context.Context, d time.Duration) bool {
+func (r *runningCommand) endsBefore(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return false
 	}
@@ -182,7 +182,7 @@ func (r *running) endsBefore(ctx context.Context, d time.Duration) bool {
 }
 
 // where says how to hear more of a command in the background.
-func (r *running) where(head, more string) string {
+func (r *runningCommand) where(head, more string) string {
 	if r.shown.OutputFile != "" {
 		head += " Output is being written to: " + r.shown.OutputFile + "."
 	}
@@ -191,7 +191,7 @@ func (r *running) where(head, more string) string {
 
 // background starts a command and does not wait for it. It begins where the
 // shell is now and leaves the shell there.
-func (r *running) background(ctx context.Context) protocol.ToolResult {
+func (r *runningCommand) background(ctx context.Context) protocol.ToolResult {
 	if r.c.o.Tasks == nil {
 		return tool.Fail("There is no background in this session. Run the command in the foreground, or give the call a result in the scenario.")
 	}
@@ -210,7 +210,7 @@ func (r *running) background(ctx context.Context) protocol.ToolResult {
 }
 
 // behind waits for a command in the background.
-func (r *running) behind(ctx context.Context, limit time.Duration) task.End {
+func (r *runningCommand) behind(ctx context.Context, limit time.Duration) task.End {
 	defer r.cmd.Close()
 	over := time.After(limit)
 	end := task.End{Status: task.Killed, Summary: r.summary() + "was stopped"}
@@ -227,10 +227,12 @@ func (r *running) behind(ctx context.Context, limit time.Duration) task.End {
 	return end
 }
 
-func (r *running) summary() string { return fmt.Sprintf("Background command %q ", r.info.Description) }
+func (r *runningCommand) summary() string {
+	return fmt.Sprintf("Background command %q ", r.info.Description)
+}
 
 // ended is the end of a task whose command has ended by itself.
-func (r *running) ended(code int) task.End {
+func (r *runningCommand) ended(code int) task.End {
 	_, _ = fmt.Fprintf(r.shown, "\n[exited with code %d]\n", code) // it does not fail
 	if code != 0 {
 		return task.End{Status: task.Failed, Summary: fmt.Sprintf("%sfailed with exit code %d", r.summary(), code)}
@@ -240,7 +242,7 @@ func (r *running) ended(code int) task.End {
 
 // result is what a command that ended with a code has to say; out holds what is
 // known already.
-func (r *running) result(code int, out bashOutput) protocol.ToolResult {
+func (r *runningCommand) result(code int, out bashOutput) protocol.ToolResult {
 	raw := r.cmd.Output(maxCaptured)
 	if out.TaskID == "" {
 		r.cmd.Discard()

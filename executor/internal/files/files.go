@@ -38,7 +38,7 @@ type Options struct {
 // many goroutines.
 type Files struct {
 	o    Options
-	seen sights
+	seen seenFiles
 }
 
 // New makes the files of a session. It touches none.
@@ -46,7 +46,7 @@ func New(o Options) *Files {
 	if o.Access == nil {
 		o.Access = open{}
 	}
-	return &Files{o: o, seen: sights{of: map[string]sight{}}}
+	return &Files{o: o, seen: seenFiles{of: map[string]seenContent{}}}
 }
 
 // open lets every file be read.

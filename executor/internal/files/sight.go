@@ -5,31 +5,31 @@ import (
 	"sync"
 )
 
-// sights are what the session last saw of files, by path.
-type sights struct {
+// seenFiles are what the session last saw of files, by path.
+type seenFiles struct {
 	mu sync.Mutex
-	of map[string]sight
+	of map[string]seenContent
 }
 
-// sight is one content of a file.
-type sight struct {
+// seenContent is one content of a file.
+type seenContent struct {
 	digest [sha256.Size]byte
 	shown  bool // the model has all of it
 }
 
 // know notes that the model has the current content of a file.
-func (s *sights) know(path, content string) { s.note(path, content, true) }
+func (s *seenFiles) know(path, content string) { s.note(path, content, true) }
 
 // note notes the current content of a file.
-func (s *sights) note(path, content string, shown bool) {
+func (s *seenFiles) note(path, content string, shown bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.of[path] = sight{sha256.Sum256([]byte(content)), shown}
+	s.of[path] = seenContent{sha256.Sum256([]byte(content)), shown}
 }
 
 // has tells whether the session has seen a file, whether what it saw is still
 // what the file holds, and whether the model has that.
-func (s *sights) has(path, content string) (read, current, shown bool) {
+func (s *seenFiles) has(path, content string) (read, current, shown bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was, read := s.of[path]

@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// dated is a file with the time of its last change.
-type dated struct {
+// datedFile is a file with the time of its last change.
+type datedFile struct {
 	name  string
 	mtime time.Time
 }
 
-type datedFiles []dated
+type datedFiles []datedFile
 
 // sort puts the newest first, files of one age by name.
 func (ds datedFiles) sort() {
-	slices.SortFunc(ds, func(a, b dated) int {
+	slices.SortFunc(ds, func(a, b datedFile) int {
 		return cmp.Or(b.mtime.Compare(a.mtime), strings.Compare(a.name, b.name))
 	})
 }

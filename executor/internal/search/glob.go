@@ -79,9 +79,9 @@ func glob(ctx context.Context, f *Finder, in globInput) protocol.ToolResult {
 	case err != nil:
 		return tool.Fail("%v", err)
 	}
-	found = slices.DeleteFunc(found, func(d dated) bool { return f.o.Access.Hidden(filepath.Join(root, filepath.FromSlash(d.name))) })
+	found = slices.DeleteFunc(found, func(d datedFile) bool { return f.o.Access.Hidden(filepath.Join(root, filepath.FromSlash(d.name))) })
 	if negated {
-		found = slices.DeleteFunc(found, func(d dated) bool { return doublestar.MatchUnvalidated(pattern, d.name) })
+		found = slices.DeleteFunc(found, func(d datedFile) bool { return doublestar.MatchUnvalidated(pattern, d.name) })
 	}
 	found.sort()
 	slices.Reverse(found)
@@ -119,7 +119,7 @@ func globFiles(ctx context.Context, root, pattern string) (datedFiles, error) {
 		if slices.ContainsFunc(strings.Split(name, "/"), isRepository) && !strings.Contains(pattern, ".git") {
 			return nil
 		}
-		f := dated{name: name}
+		f := datedFile{name: name}
 		if info, err := d.Info(); err == nil {
 			f.mtime = info.ModTime()
 		}

@@ -13,13 +13,13 @@ const maxSearched = 64 << 20 // bytes; larger files are passed over
 
 // matches is one file with at least one match.
 type matches struct {
-	dated
+	datedFile
 	lines []string
-	hits  []hit
+	hits  []matchedLine
 }
 
-// hit is a line with a match.
-type hit struct {
+// matchedLine is a line with a match.
+type matchedLine struct {
 	line  int      // from 0
 	parts []string // what matched in it, for -o
 	count int      // matches that begin here
@@ -83,7 +83,7 @@ func (s *search) file(path string) (matches, bool) {
 	if err != nil || len(data) == 0 || bytes.IndexByte(data[:min(len(data), 8<<10)], 0) >= 0 {
 		return matches{}, false
 	}
-	m := matches{dated: dated{s.finder.relative(path), info.ModTime()}}
+	m := matches{datedFile: datedFile{s.finder.relative(path), info.ModTime()}}
 	content := strings.ReplaceAll(string(data), "\r\n", "\n")
 	m.lines = strings.Split(strings.TrimSuffix(content, "\n"), "\n")
 	if s.Multiline {
@@ -94,13 +94,13 @@ func (s *search) file(path string) (matches, bool) {
 	return m, len(m.hits) > 0
 }
 
-func (s *search) inLines(lines []string) []hit {
-	var hits []hit
+func (s *search) inLines(lines []string) []matchedLine {
+	var hits []matchedLine
 	for i, l := range lines {
 		if !s.re.MatchString(l) {
 			continue
 		}
-		h := hit{line: i, count: 1}
+		h := matchedLine{line: i, count: 1}
 		if s.OnlyMatching {
 			h.parts = s.re.FindAllString(l, -1)
 		}
@@ -109,8 +109,8 @@ func (s *search) inLines(lines []string) []hit {
 	return hits
 }
 
-func (s *search) acrossLines(content string, lines int) []hit {
-	var hits []hit
+func (s *search) acrossLines(content string, lines int) []matchedLine {
+	var hits []matchedLine
 	line, counted := 0, 0
 	for _, m := range s.re.FindAllStringIndex(content, -1) {
 		line += strings.Count(content[counted:m[0]], "\n")
@@ -121,7 +121,7 @@ func (s *search) acrossLines(content string, lines int) []hit {
 				break
 			}
 			if len(hits) == 0 || hits[len(hits)-1].line != n {
-				hits = append(hits, hit{line: n})
+				hits = append(hits, matchedLine{line: n})
 			}
 			h := &hits[len(hits)-1]
 			h.parts = append(h.parts, part)

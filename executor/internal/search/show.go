@@ -24,7 +24,7 @@ type grepOutput struct {
 	NumLines   *int     `json:"numLines,omitempty"`
 	TotalLines *int     `json:"totalLines,omitempty"`
 	NumMatches *int     `json:"numMatches,omitempty"`
-	applied
+	truncation
 }
 
 // filesOutput is grepOutput of a search for the names of files.
@@ -33,17 +33,17 @@ type filesOutput struct {
 	Filenames  []string `json:"filenames"`
 	NumFiles   int      `json:"numFiles"`
 	TotalFiles int      `json:"totalFiles"`
-	applied
+	truncation
 }
 
-// applied is what was left out of a result.
-type applied struct {
+// truncation is what was left out of a result.
+type truncation struct {
 	Limit  int `json:"appliedLimit,omitempty"`
 	Offset int `json:"appliedOffset,omitempty"`
 }
 
 // page cuts what offset and head_limit leave out and notes what was applied.
-func page[T any](s *search, items []T, out *applied) []T {
+func page[T any](s *search, items []T, out *truncation) []T {
 	offset := max(0, int(s.Offset))
 	limit := defaultHeadLimit
 	if s.HeadLimit != nil {
@@ -59,7 +59,7 @@ func page[T any](s *search, items []T, out *applied) []T {
 }
 
 // paging words what page applied.
-func (a applied) paging() string {
+func (a truncation) paging() string {
 	var parts []string
 	if a.Limit > 0 {
 		parts = append(parts, "limit: "+strconv.Itoa(a.Limit))
@@ -79,7 +79,7 @@ func (s *search) content(found []matches) protocol.ToolResult {
 		lines = append(lines, s.render(m)...)
 	}
 	out := grepOutput{Mode: "content", Filenames: []string{}}
-	shown := page(s, lines, &out.applied)
+	shown := page(s, lines, &out.truncation)
 	content := strings.Join(shown, "\n")
 	out.Content, out.NumLines, out.TotalLines = &content, new(len(shown)), new(len(lines))
 	return tool.Text(s.withPaging(content, "No matches found", out), out)
@@ -105,7 +105,7 @@ func (s *search) count(found []matches) protocol.ToolResult {
 		total += n
 		lines = append(lines, m.name+":"+strconv.Itoa(n))
 	}
-	content := strings.Join(page(s, lines, &out.applied), "\n")
+	content := strings.Join(page(s, lines, &out.truncation), "\n")
 	out.Content, out.NumMatches = &content, &total
 	summary := fmt.Sprintf("\n\nFound %d total %s across %d %s.",
 		total, plural(total, "occurrence"), len(found), plural(len(found), "file"))
@@ -121,11 +121,11 @@ func (s *search) count(found []matches) protocol.ToolResult {
 func (s *search) files(found []matches) protocol.ToolResult {
 	all := make(datedFiles, len(found))
 	for i, m := range found {
-		all[i] = m.dated
+		all[i] = m.datedFile
 	}
 	all.sort()
 	out := filesOutput{Mode: "files_with_matches", Filenames: []string{}, TotalFiles: len(all)}
-	for _, f := range page(s, all, &out.applied) {
+	for _, f := range page(s, all, &out.truncation) {
 		out.Filenames = append(out.Filenames, f.name)
 	}
 	out.NumFiles = len(out.Filenames)
@@ -181,7 +181,7 @@ func (s *search) render(m matches) []string {
 
 func clamp(n tool.Number) int { return int(max(0, min(n, 1<<20))) }
 
-func (h hit) texts(m matches, onlyMatching bool) []string {
+func (h matchedLine) texts(m matches, onlyMatching bool) []string {
 	if !onlyMatching {
 		return []string{m.lines[h.line]}
 	}

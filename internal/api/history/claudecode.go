@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// marker tells what a text block of Claude Code is by how it begins. The texts are
+// textMarker tells what a text block of Claude Code is by how it begins. The texts are
 // those that were seen in requests of the versions named.
-type marker struct {
+type textMarker struct {
 	prefix string
 	as     Kind
 	since  string // version that was first seen with it
@@ -19,8 +19,8 @@ const beside Kind = "context"
 
 // markers are what Claude Code puts into a conversation beside what people type.
 // The first that fits counts.
-func markers() []marker {
-	return []marker{
+func markers() []textMarker {
+	return []textMarker{
 		{"<system-reminder>\n[SYSTEM NOTIFICATION - NOT USER INPUT]", Notice, "2.1.329"},
 		{"<task-notification>", Notice, "2.1.197"},
 		{"<system-reminder>", beside, "2.1.197"},
@@ -67,18 +67,18 @@ func markerOf(text string) Kind {
 	return ""
 }
 
-// reading is a message of the user, or of the system, on its way to what it means.
-type reading struct {
+// messageReader is a message of the user, or of the system, on its way to what it means.
+type messageReader struct {
 	results       []*Result
 	prompt, files []string
 	others, after []Step // Claude Code's own, before the prompt and behind it
-	context       []aside
+	context       []sideText
 	interrupted   bool
 }
 
 // understand decides what a message means, and what stands beside it.
-func understand(role string, parts []part) (steps []Step, context []aside) {
-	var r reading
+func understand(role string, parts []part) (steps []Step, context []sideText) {
+	var r messageReader
 	last := len(parts) - 1
 	for last > 0 && parts[last].kind != "text" {
 		last--
@@ -105,7 +105,7 @@ func understand(role string, parts []part) (steps []Step, context []aside) {
 }
 
 // text takes one text.
-func (r *reading) text(text string) {
+func (r *messageReader) text(text string) {
 	switch as := markerOf(text); as {
 	case Added:
 		r.others = append(r.others, newStep(as, addedText(text)))
@@ -132,7 +132,7 @@ func (r *reading) text(text string) {
 }
 
 // steps are what the message means, in order.
-func (r *reading) steps() []Step {
+func (r *messageReader) steps() []Step {
 	var steps []Step
 	kind := Prompt
 	if len(r.results) > 0 {
@@ -149,7 +149,7 @@ func (r *reading) steps() []Step {
 }
 
 // asked is what the texts so far ask.
-func (r *reading) asked(kind Kind) Step {
+func (r *messageReader) asked(kind Kind) Step {
 	s := Step{Kind: kind, Text: joinPieces(r.prompt), Pieces: r.prompt, Files: r.files}
 	s.sum = s.own()
 	return s
@@ -182,19 +182,19 @@ func contextText(text string) string {
 	return text
 }
 
-// aside is a text beside a prompt or results. Those that the user's own hooks and files
+// sideText is a text beside a prompt or results. Those that the user's own hooks and files
 // tell come first, those that Claude Code tells of itself last: that is the order
 // in which scenarios can rely on them.
-type aside struct {
+type sideText struct {
 	text string
-	rank rank
+	rank sideTextOrder
 }
 
-type rank int
+type sideTextOrder int
 
 const (
-	told  rank = iota // by a hook
-	shown             // a file that the prompt mentions
+	told  sideTextOrder = iota // by a hook
+	shown                      // a file that the prompt mentions
 	other
 	itself // what Claude Code says of itself, of the machine, of what there is
 )
@@ -210,9 +210,9 @@ func openings() []string {
 }
 
 // asides are the texts in a block of context, or of the system.
-func asides(text string) []aside {
+func asides(text string) []sideText {
 	text = contextText(text)
-	var out []aside
+	var out []sideText
 	for rest := text; rest != ""; {
 		text, rest = firstAside(rest)
 		out = append(out, asideOf(text))
@@ -242,19 +242,19 @@ func firstAside(text string) (first, rest string) {
 const shownPrefix = "Result of calling the Read tool:\n"
 
 // asideOf tells what a text is by how it begins.
-func asideOf(text string) aside {
+func asideOf(text string) sideText {
 	if file, ok := strings.CutPrefix(text, shownPrefix); ok {
-		return aside{file, shown}
+		return sideText{file, shown}
 	}
 	for _, mark := range []string{" hook success: ", " hook additional context: "} {
 		if hook, said, ok := strings.Cut(text, mark); ok && !strings.ContainsAny(hook, " \n") {
-			return aside{said, told}
+			return sideText{said, told}
 		}
 	}
 	if slices.ContainsFunc(openings(), func(opening string) bool { return strings.HasPrefix(text, opening) }) {
-		return aside{text, itself}
+		return sideText{text, itself}
 	}
-	return aside{text, other}
+	return sideText{text, other}
 }
 
 // Directory is where Claude Code says that it runs; "" = it does not say.

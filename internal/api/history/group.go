@@ -13,7 +13,7 @@ type Group struct {
 	Index     int // of its first message
 	Steps     []Step
 	Context   []string // texts beside the steps, what the user brings about first
-	asides    []aside
+	asides    []sideText
 	Text      string // of an answer
 	Said      Digest // of an answer
 	Uses      []Use  // of an answer, or of the one before
@@ -132,7 +132,7 @@ func (g *Group) skills() int {
 // settle decides what the steps of a group mean together. The last group of a
 // history always asks something.
 func (g *Group) settle(last bool) {
-	slices.SortStableFunc(g.asides, func(a, b aside) int { return cmp.Compare(a.rank, b.rank) })
+	slices.SortStableFunc(g.asides, func(a, b sideText) int { return cmp.Compare(a.rank, b.rank) })
 	for _, a := range g.asides {
 		g.Context = append(g.Context, a.text)
 	}
@@ -175,7 +175,7 @@ func (g *Group) settle(last bool) {
 	}
 }
 
-// rank puts added prompts before the results that they came with.
+// sideTextOrder puts added prompts before the results that they came with.
 func (g *Group) rank(in Step) int {
 	if in.Kind == Added {
 		return 0

@@ -20,7 +20,7 @@ type Message struct {
 
 	// What the message means, in order, and what stands beside it.
 	Steps   []Step
-	context []aside
+	context []sideText
 
 	Said Digest // of what a scenario could have said of an assistant message
 	Text string // of an assistant message

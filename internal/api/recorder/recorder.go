@@ -88,7 +88,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	seen := &answer{ResponseWriter: w, status: http.StatusOK}
+	seen := &responseRecorder{ResponseWriter: w, status: http.StatusOK}
 	h.proxy.ServeHTTP(seen, r)
 	ms := float64(h.o.Now().Sub(began).Microseconds()) / 1000
 	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/v1/messages") {
@@ -117,8 +117,8 @@ func kindOf(path string) string {
 	return "other"
 }
 
-// answer keeps what goes through.
-type answer struct {
+// responseRecorder keeps what goes through.
+type responseRecorder struct {
 	http.ResponseWriter
 
 	status int
@@ -126,7 +126,7 @@ type answer struct {
 }
 
 // WriteHeader notes the status.
-func (a *answer) WriteHeader(status int) {
+func (a *responseRecorder) WriteHeader(status int) {
 	if status >= http.StatusOK { // 1xx come before it
 		a.status = status
 	}
@@ -134,17 +134,17 @@ func (a *answer) WriteHeader(status int) {
 }
 
 // Write keeps a copy.
-func (a *answer) Write(p []byte) (int, error) {
+func (a *responseRecorder) Write(p []byte) (int, error) {
 	a.body.Write(p)
 	return a.ResponseWriter.Write(p)
 }
 
 // Unwrap lets the proxy flush.
-func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+func (a *responseRecorder) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // message is the body, put together from its stream if it was one; nil = it is
 // no JSON.
-func (a *answer) message() json.RawMessage {
+func (a *responseRecorder) message() json.RawMessage {
 	if strings.HasPrefix(a.Header().Get("Content-Type"), "text/event-stream") {
 		return join(a.body.Bytes())
 	}

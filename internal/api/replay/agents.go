@@ -9,7 +9,7 @@ import (
 )
 
 // engine is the engine at the beginning of the conversation.
-func (f *Fold) engine() *scenarios.Engine {
+func (f *Replay) engine() *scenarios.Engine {
 	if f.r.Agent != "" {
 		if e := f.scripted(); e != nil {
 			f.salt = f.salt.Chain("agent", f.r.Session, f.r.Agent)
@@ -21,8 +21,8 @@ func (f *Fold) engine() *scenarios.Engine {
 
 // scripted is the engine of a sub-agent whose steps hang on the call that started
 // it; nil = it has none, or it was forgotten.
-func (f *Fold) scripted() *scenarios.Engine {
-	t := talk{f.r.Session, f.r.Agent}
+func (f *Replay) scripted() *scenarios.Engine {
+	t := conversationKey{f.r.Session, f.r.Agent}
 	f.memory.mu.Lock()
 	defer f.memory.mu.Unlock()
 	if e, ok := f.memory.agents.Get(t); ok {
@@ -50,13 +50,13 @@ func (f *Fold) scripted() *scenarios.Engine {
 }
 
 // expect remembers the script of a sub-agent that a call is about to start.
-func (f *Fold) expect(call, prompt string, e *scenarios.Engine) {
+func (f *Replay) expect(call, prompt string, e *scenarios.Engine) {
 	f.memory.mu.Lock()
 	defer f.memory.mu.Unlock()
 	key := scriptKey{f.r.Session, prompt}
 	waiting, _ := f.memory.scripts.Get(key)
-	if slices.ContainsFunc(waiting, func(c *child) bool { return c.call == call }) {
+	if slices.ContainsFunc(waiting, func(c *subagentScript) bool { return c.call == call }) {
 		return
 	}
-	f.memory.scripts.Put(key, append(slices.Clip(waiting), &child{call: call, engine: e}))
+	f.memory.scripts.Put(key, append(slices.Clip(waiting), &subagentScript{call: call, engine: e}))
 }

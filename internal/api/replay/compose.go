@@ -17,7 +17,7 @@ const structuredTool = "StructuredOutput"
 
 // Compose makes the API's message of what the scenario says. The time is that of the
 // prompt cache.
-func (f *Fold) Compose(now time.Time) *wire.Message {
+func (f *Replay) Compose(now time.Time) *wire.Message {
 	a, key := f.final.answer, f.Key()
 	m := &wire.Message{ID: f.s.ID("msg", key), Model: f.r.Model, Stop: a.stop, Hidden: f.thinkingHidden()}
 	for _, b := range a.blocks {
@@ -64,7 +64,7 @@ func tokens(bytes int) int {
 }
 
 // thinkingHidden tells whether the client wants reasoning without its text.
-func (f *Fold) thinkingHidden() bool {
+func (f *Replay) thinkingHidden() bool {
 	var thinking struct {
 		Display string `json:"display"`
 	}
@@ -73,7 +73,7 @@ func (f *Fold) thinkingHidden() bool {
 
 // use is a call as the request knows it: its tool under the name that is offered,
 // an id and a complete input.
-func (f *Fold) use(b protocol.ToolUse, at int, key history.Digest) protocol.ToolUse {
+func (f *Replay) use(b protocol.ToolUse, at int, key history.Digest) protocol.ToolUse {
 	b.Type = "tool_use"
 	b.Name = f.toolName(b.Name)
 	if b.ID == "" {
@@ -94,7 +94,7 @@ func (f *Fold) use(b protocol.ToolUse, at int, key history.Digest) protocol.Tool
 }
 
 // toolName is the name under which the request offers a tool of the scenario.
-func (f *Fold) toolName(name string) string {
+func (f *Replay) toolName(name string) string {
 	offered := f.r.Tools.Names
 	canonical := scenarios.CanonicalTool(name)
 	if slices.Contains(offered, canonical) {
@@ -121,7 +121,7 @@ func (f *Fold) toolName(name string) string {
 
 // structure adds the scripted structured output, in the way that the request asks
 // for it.
-func (f *Fold) structure(m *wire.Message, a *answer) {
+func (f *Replay) structure(m *wire.Message, a *answer) {
 	if a.structured == nil {
 		return
 	}

@@ -14,7 +14,7 @@ import (
 
 // differs compares a scripted answer with what the history holds; "" = they are
 // the same. The tools are those that the request offers.
-func (a *answer) differs(g *group, tools *history.Toolset) string {
+func (a *answer) differs(g *replayedGroup, tools *history.Toolset) string {
 	var text strings.Builder
 	var calls []history.Use
 	for _, b := range a.blocks {

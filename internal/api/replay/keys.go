@@ -10,16 +10,16 @@ import (
 // came before it.
 type splitter struct {
 	memory  *Memory
-	talk    talk // who asks
+	talk    conversationKey // who asks
 	client  *history.Client
 	context bool // what stands beside the prompts counts
 }
 
 // split makes groups of the messages.
-func (s splitter) split(messages []*history.Message) []group {
+func (s splitter) split(messages []*history.Message) []replayedGroup {
 	var key history.Digest
 	read := s.client.Groups(messages)
-	groups := make([]group, len(read))
+	groups := make([]replayedGroup, len(read))
 	for i := range groups {
 		g := &groups[i]
 		g.Group = &read[i]
@@ -35,7 +35,7 @@ func (s splitter) split(messages []*history.Message) []group {
 
 // keys gives the group its digests. A prompt whose first blocks failed when they
 // came alone is two prompts: clients send them again with the next one.
-func (s splitter) keys(g *group, key history.Digest) history.Digest {
+func (s splitter) keys(g *replayedGroup, key history.Digest) history.Digest {
 	for i := 0; i < len(g.Steps); i++ {
 		in := &g.Steps[i]
 		if n := s.failedPieces(key, in); n > 0 {

@@ -14,12 +14,12 @@ import (
 // a request is answered from its history.
 type Memory struct {
 	mu       sync.Mutex
-	states   boundedmap.Map[history.Digest, *state] // after a folded prefix
-	attempts boundedmap.Map[history.Digest, tries]  // of a history
-	last     boundedmap.Map[talk, *lastTalk]        // where a session stands
-	cuts     boundedmap.Map[history.Digest, root]   // by how they begin: what summaries stand for
-	scripts  boundedmap.Map[scriptKey, []*child]    // scripted sub-agents on their way
-	agents   boundedmap.Map[talk, *scenarios.Engine]
+	states   boundedmap.Map[history.Digest, *state]             // after a folded prefix
+	attempts boundedmap.Map[history.Digest, attempts]           // of a history
+	last     boundedmap.Map[conversationKey, *lastConversation] // where a session stands
+	cuts     boundedmap.Map[history.Digest, historyRoot]        // by how they begin: what summaries stand for
+	scripts  boundedmap.Map[scriptKey, []*subagentScript]       // scripted sub-agents on their way
+	agents   boundedmap.Map[conversationKey, *scenarios.Engine]
 	prompts  *promptcache.Memory
 	counter  Counter // of the attempts at all replicas; nil = there is no other
 }
@@ -28,27 +28,27 @@ type Memory struct {
 // remembers nothing.
 func NewMemory(n int) *Memory {
 	return &Memory{
-		states: boundedmap.New[history.Digest, *state](n), attempts: boundedmap.New[history.Digest, tries](n), last: boundedmap.New[talk, *lastTalk](n),
-		cuts:    boundedmap.New[history.Digest, root](n),
-		scripts: boundedmap.New[scriptKey, []*child](n), agents: boundedmap.New[talk, *scenarios.Engine](n),
+		states: boundedmap.New[history.Digest, *state](n), attempts: boundedmap.New[history.Digest, attempts](n), last: boundedmap.New[conversationKey, *lastConversation](n),
+		cuts:    boundedmap.New[history.Digest, historyRoot](n),
+		scripts: boundedmap.New[scriptKey, []*subagentScript](n), agents: boundedmap.New[conversationKey, *scenarios.Engine](n),
 		prompts: promptcache.New(n),
 	}
 }
 
-// talk is a conversation of a client that names it: a session, and the sub-agent
+// conversationKey is a conversation of a client that names it: a session, and the sub-agent
 // in it.
-type talk struct{ session, agent string }
+type conversationKey struct{ session, agent string }
 
-// tries counts how often a history was sent.
-type tries struct {
+// attempts counts how often a history was sent.
+type attempts struct {
 	n      int
 	failed bool // the last answer was a failure
 }
 
-// lastTalk is where a session stands: what cuts of its history go on from.
-type lastTalk struct {
+// lastConversation is where a session stands: what cuts of its history go on from.
+type lastConversation struct {
 	state *state
-	roots []root
+	roots []historyRoot
 
 	// What was asked last, from which state; tries is how often it failed, 0 = it was
 	// answered. What is asked again behind a cut goes on from there.
@@ -57,9 +57,9 @@ type lastTalk struct {
 	tries  int
 }
 
-// root is a history that was seen to begin a session, or to go on with it after
+// historyRoot is a history that was seen to begin a session, or to go on with it after
 // a cut.
-type root struct {
+type historyRoot struct {
 	first history.Digest // of its first group
 	// after a cut, what the groups before the last one stand for; nil = the
 	// beginning
@@ -72,17 +72,17 @@ type root struct {
 // scriptKey finds the script of a sub-agent by what it will be asked first.
 type scriptKey struct{ session, prompt string }
 
-// child is a scripted sub-agent that has not shown up, or has.
-type child struct {
+// subagentScript is a scripted sub-agent that has not shown up, or has.
+type subagentScript struct {
 	call   string // id of the tool call
 	engine *scenarios.Engine
 	agent  string // who took it; "" = nobody yet
 }
 
-// tries names a history of a conversation: sessions and sub-agents count for
+// attempts names a history of a conversation: sessions and sub-agents count for
 // themselves.
-func (t talk) tries(key history.Digest) history.Digest {
-	if t == (talk{}) {
+func (t conversationKey) tries(key history.Digest) history.Digest {
+	if t == (conversationKey{}) {
 		return key
 	}
 	return key.Chain("talk", t.session, t.agent)
@@ -101,7 +101,7 @@ func (m *Memory) Share(c Counter) { m.counter = c }
 // tried counts one more attempt at a history. Retries is how often the client says that
 // it has asked before: another server may have been asked. The error is that of the
 // count of all replicas; the number is this server's then.
-func (m *Memory) tried(by talk, key history.Digest, retries int) (int, error) {
+func (m *Memory) tried(by conversationKey, key history.Digest, retries int) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	key = by.tries(key)
@@ -119,7 +119,7 @@ func (m *Memory) tried(by talk, key history.Digest, retries int) (int, error) {
 }
 
 // mark notes how the last attempt went, the one of so many.
-func (m *Memory) mark(by talk, key history.Digest, attempt int, failed bool) {
+func (m *Memory) mark(by conversationKey, key history.Digest, attempt int, failed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known, ok := m.last.Get(by); ok && failed {

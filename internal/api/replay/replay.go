@@ -22,8 +22,8 @@ type Options struct {
 	Failure       *scenarios.Failure // as that of [scenarios.EngineOptions]
 }
 
-// Folder folds requests through a scenario. It is safe for concurrent use.
-type Folder struct {
+// Replayer folds requests through a scenario. It is safe for concurrent use.
+type Replayer struct {
 	IDs
 
 	scenario        *scenarios.Scenario
@@ -33,17 +33,17 @@ type Folder struct {
 }
 
 // New makes a folder.
-func New(o Options) *Folder {
-	return &Folder{
+func New(o Options) *Replayer {
+	return &Replayer{
 		IDs: o.IDs, scenario: o.Scenario,
 		blank:           scenarios.NewEngine(o.Scenario, scenarios.EngineOptions{Env: o.Environ, Args: o.Args, CWD: o.CWD, Failure: o.Failure}),
 		mentionsContext: o.Scenario.Mentions("context"), scripts: o.Scenario.ScriptsAgents(),
 	}
 }
 
-// Fold is one request on its way through its history. It is for one goroutine.
-type Fold struct {
-	s         *Folder
+// Replay is one request on its way through its history. It is for one goroutine.
+type Replay struct {
+	s         *Replayer
 	memory    *Memory
 	r         *history.Request
 	vars      scenarios.Vars
@@ -51,15 +51,15 @@ type Fold struct {
 	findings  []string
 	missing   []string // tools that are called and not offered
 	valueless []Valueless
-	groups    []group
+	groups    []replayedGroup
 	prefill   string // text of an assistant message at the end
 	attempt   int
 	before    *state // the last group
 	final     *state
 }
 
-// group is a group of the history, and where it stands.
-type group struct {
+// replayedGroup is a group of the history, and where it stands.
+type replayedGroup struct {
 	*history.Group
 
 	first history.Digest // of the history up to the first step

@@ -12,10 +12,10 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// Fold makes the fold of a request that was checked, with the memory of its
+// Replay makes the fold of a request that was checked, with the memory of its
 // namespace.
-func (s *Folder) Fold(m *Memory, r *history.Request) *Fold {
-	f := &Fold{s: s, memory: m, r: r}
+func (s *Replayer) Fold(m *Memory, r *history.Request) *Replay {
+	f := &Replay{s: s, memory: m, r: r}
 	messages := r.Messages
 	for n := len(messages); n > 0 && messages[n-1].Role == "assistant"; n-- {
 		f.prefill = messages[n-1].Text + f.prefill
@@ -28,7 +28,7 @@ func (s *Folder) Fold(m *Memory, r *history.Request) *Fold {
 
 // Run folds the history. Only the memory has changed then. The error is an
 // expression's, ctx's, or a [*history.RefusalError].
-func (f *Fold) Run(ctx context.Context) error {
+func (f *Replay) Run(ctx context.Context) error {
 	last := len(f.groups) - 1
 	var err error
 	if f.attempt, err = f.memory.tried(f.talk(), f.Key(), f.r.Client.Retries); err != nil {
@@ -62,7 +62,7 @@ func (f *Fold) Run(ctx context.Context) error {
 	return nil
 }
 
-func (f *Fold) memoKey(i int) history.Digest {
+func (f *Replay) memoKey(i int) history.Digest {
 	k := f.groups[i].key
 	for j := range k {
 		k[j] ^= f.salt[j]
@@ -71,7 +71,7 @@ func (f *Fold) memoKey(i int) history.Digest {
 }
 
 // apply goes on from st with one group.
-func (f *Fold) apply(ctx context.Context, st *state, i int) (*state, error) {
+func (f *Replay) apply(ctx context.Context, st *state, i int) (*state, error) {
 	g := &f.groups[i]
 	if g.Assistant {
 		return f.follow(st, g)
@@ -90,7 +90,7 @@ func (f *Fold) apply(ctx context.Context, st *state, i int) (*state, error) {
 }
 
 // step asks the engine what a step means.
-func (f *Fold) step(ctx context.Context, st *state, g *group, in history.Step) error {
+func (f *Replay) step(ctx context.Context, st *state, g *replayedGroup, in history.Step) error {
 	req := scenarios.Request{Prompt: in.Text}
 	switch in.Kind {
 	case history.Summary, history.Closed: // of what a cut took away; what nobody was asked about
@@ -136,7 +136,7 @@ func (f *Fold) step(ctx context.Context, st *state, g *group, in history.Step) e
 }
 
 // missed notes the paths in templates of a reply that had no value.
-func (f *Fold) missed(reply scenarios.Reply) {
+func (f *Replay) missed(reply scenarios.Reply) {
 	for _, path := range reply.Missing {
 		f.valueless = append(f.valueless, Valueless{reply.Rule, path})
 	}
@@ -156,7 +156,7 @@ func spoil(reply *scenarios.Reply) {
 
 // goOn adds what the CLI would ask for by itself: steps behind a message that has
 // nothing to run, and what a rule says to prompts that came meanwhile.
-func (f *Fold) goOn(ctx context.Context, st *state) error {
+func (f *Replay) goOn(ctx context.Context, st *state) error {
 	a := st.answer
 	for !a.calls && a.stop == "" {
 		req := scenarios.Request{Results: []scenarios.Result{}}
@@ -192,7 +192,7 @@ func (f *Fold) goOn(ctx context.Context, st *state) error {
 }
 
 // results are tool results in the order of their calls.
-func (f *Fold) results(came []*history.Result, uses []history.Use) []scenarios.Result {
+func (f *Replay) results(came []*history.Result, uses []history.Use) []scenarios.Result {
 	out := make([]scenarios.Result, 0, len(came))
 	for _, u := range uses {
 		for _, r := range came {
@@ -211,7 +211,7 @@ func (f *Fold) results(came []*history.Result, uses []history.Use) []scenarios.R
 
 // follow takes what the assistant said, and says where the scenario would have
 // said something else.
-func (f *Fold) follow(st *state, g *group) (*state, error) {
+func (f *Replay) follow(st *state, g *replayedGroup) (*state, error) {
 	a := st.answer
 	if a == nil {
 		return st, nil

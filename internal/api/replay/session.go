@@ -12,7 +12,7 @@ import (
 // base is what the history goes on from, and the first group that is not part of
 // it: the beginning, the script of a sub-agent, or where a session stood when its
 // history was cut.
-func (f *Fold) base() (*state, int) {
+func (f *Replay) base() (*state, int) {
 	start := &state{engine: f.engine()}
 	if f.r.Session == "" {
 		return start, 0
@@ -23,7 +23,7 @@ func (f *Fold) base() (*state, int) {
 	first := f.groups[0].first
 	known, ok := f.memory.last.Get(t)
 	if !ok || known.state == nil {
-		known = &lastTalk{roots: []root{{first: first}}}
+		known = &lastConversation{roots: []historyRoot{{first: first}}}
 		if cut, forked := f.memory.cuts.Get(first); forked { // by a session of another name
 			known.roots = append(known.roots, cut)
 		}
@@ -54,9 +54,9 @@ func (f *Fold) base() (*state, int) {
 }
 
 // cut is what a history stands for that the session has not begun with, and the
-// group that goes on with it: the last. What had failed is asked again.
-func (f *Fold) cut(known *lastTalk) (root, int) {
-	r := root{first: f.groups[0].first, state: known.state}
+// replayedGroup that goes on with it: the last. What had failed is asked again.
+func (f *Replay) cut(known *lastConversation) (historyRoot, int) {
+	r := historyRoot{first: f.groups[0].first, state: known.state}
 	from := len(f.groups) - 1
 	if from > 0 {
 		r.at = f.groups[from-1].key
@@ -69,7 +69,7 @@ func (f *Fold) cut(known *lastTalk) (root, int) {
 
 // continues notes that the history goes on behind a cut. States that depend on a
 // session are kept apart from those that do not.
-func (f *Fold) continues(r root) {
+func (f *Replay) continues(r historyRoot) {
 	if r.tries > 0 && r.again == f.Key() {
 		f.attempt += r.tries
 		f.vars.Call.Attempt = f.attempt
@@ -78,7 +78,7 @@ func (f *Fold) continues(r root) {
 }
 
 // asked is what a group asks, whatever stands before it.
-func (g *group) asked() history.Digest {
+func (g *replayedGroup) asked() history.Digest {
 	var sum history.Digest
 	for i := range g.Steps {
 		if in := &g.Steps[i]; in.Kind != history.Summary {
@@ -88,11 +88,11 @@ func (g *group) asked() history.Digest {
 	return sum
 }
 
-// talk is the conversation that asks.
-func (f *Fold) talk() talk { return talk{f.r.Session, f.r.Agent} }
+// conversationKey is the conversation that asks.
+func (f *Replay) talk() conversationKey { return conversationKey{f.r.Session, f.r.Agent} }
 
 // after is the group behind the one with that key; negative when there is none.
-func (f *Fold) after(at history.Digest) int {
+func (f *Replay) after(at history.Digest) int {
 	if at == (history.Digest{}) {
 		return 0
 	}
@@ -105,7 +105,7 @@ func (f *Fold) after(at history.Digest) int {
 }
 
 // stand notes where a session stands.
-func (f *Fold) stand(st *state) {
+func (f *Replay) stand(st *state) {
 	if f.r.Session == "" {
 		return
 	}
@@ -123,7 +123,7 @@ func (f *Fold) stand(st *state) {
 // session is not known.
 func (m *Memory) Summary(ctx context.Context, c *history.Client) (string, bool) {
 	m.mu.Lock()
-	known, ok := m.last.Get(talk{c.Session, c.Agent})
+	known, ok := m.last.Get(conversationKey{c.Session, c.Agent})
 	m.mu.Unlock()
 	if !ok || c.Session == "" || known.state == nil {
 		return "", false

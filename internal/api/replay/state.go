@@ -28,7 +28,7 @@ type answer struct {
 	stop       string // scripted stop reason
 	usage      *scenarios.Usage
 	structured json.RawMessage
-	held       []Held
+	held       []PendingGate
 	more       bool // a step follows that needs no results
 	calls      bool
 }
@@ -38,8 +38,8 @@ func (a *answer) silent() bool {
 	return !slices.ContainsFunc(a.blocks, func(b protocol.Block) bool { text, ok := b.(protocol.TextBlock); return !ok || text.Text != "" })
 }
 
-// Held is a gate that a part of an answer waits at: its own, or that of another step.
-type Held struct {
+// PendingGate is a gate that a part of an answer waits at: its own, or that of another step.
+type PendingGate struct {
 	Gate, After string // one of them is set
 	Rule        scenarios.RuleRef
 }
@@ -61,10 +61,10 @@ func (a *answer) add(reply scenarios.Reply) {
 		a.structured = reply.StructuredOutput
 	}
 	if reply.After != "" {
-		a.held = append(a.held, Held{After: reply.After, Rule: reply.Rule})
+		a.held = append(a.held, PendingGate{After: reply.After, Rule: reply.Rule})
 	}
 	if reply.Gate != "" {
-		a.held = append(a.held, Held{Gate: reply.Gate, Rule: reply.Rule})
+		a.held = append(a.held, PendingGate{Gate: reply.Gate, Rule: reply.Rule})
 	}
 	if u := reply.Usage; u != nil {
 		sum := *u

@@ -9,7 +9,7 @@ import (
 
 // request fills in what expressions see of the request itself, as far as any of
 // them looks.
-func (f *Fold) request() {
+func (f *Replay) request() {
 	r, scenario := f.r, f.s.scenario
 	var volatile []string
 	is := func(value string, names ...string) bool {

@@ -18,16 +18,16 @@ type Event struct {
 	Data []byte
 }
 
-// Manner is how a message becomes events.
-type Manner struct {
+// StreamOptions is how a message becomes events.
+type StreamOptions struct {
 	Pace scenarios.Stream
 	Pad  bool     // spaces before the closing braces
 	Seed [16]byte // of what is random in the pace
 }
 
-// Script is the list of events that a message is.
-type Script struct {
-	Manner
+// EventList is the list of events that a message is.
+type EventList struct {
+	StreamOptions
 
 	random func() float64
 	Events []Event
@@ -82,8 +82,8 @@ type delta struct {
 }
 
 // Play makes the events of a message. The jitter depends on the message alone.
-func (m *Message) Play(how Manner) *Script {
-	s := &Script{Manner: how, random: jitter(how.Seed), due: time.Duration(how.Pace.TTFTMS) * time.Millisecond}
+func (m *Message) Play(how StreamOptions) *EventList {
+	s := &EventList{StreamOptions: how, random: jitter(how.Seed), due: time.Duration(how.Pace.TTFTMS) * time.Millisecond}
 	start := m.wire([]protocol.Block{})
 	start.StopReason, start.StopSequence, start.StopDetails = nil, nil, nil
 	start.Usage.Output, start.Usage.Details = min(1, start.Usage.Output), nil
@@ -105,7 +105,7 @@ func jitter(seed [16]byte) func() float64 {
 }
 
 // Add puts an event at the end.
-func (s *Script) Add(name string, data any) {
+func (s *EventList) Add(name string, data any) {
 	body, err := protocol.Marshal(data)
 	if err != nil { // a raw block of the scenario that is no JSON: loading has refused it
 		body = []byte(`{"type":"` + name + `"}`)
@@ -118,7 +118,7 @@ func (s *Script) Add(name string, data any) {
 }
 
 // block adds the events of one block.
-func (s *Script) block(i int, b protocol.Block, hidden bool) {
+func (s *EventList) block(i int, b protocol.Block, hidden bool) {
 	open := func(empty any) {
 		s.Add("content_block_start", blockStart{"content_block_start", i, empty})
 		if i == 0 {
@@ -166,7 +166,7 @@ func (s *Script) block(i int, b protocol.Block, hidden bool) {
 }
 
 // input adds the input of a call in pieces, the first of them empty.
-func (s *Script) input(i int, input json.RawMessage) {
+func (s *EventList) input(i int, input json.RawMessage) {
 	for _, piece := range s.Pace.SplitInput(string(input)) {
 		s.delta(i, piece, delta{Type: "input_json_delta", JSON: &piece})
 	}
@@ -207,14 +207,14 @@ func compaction(b protocol.RawBlock) (string, bool) {
 
 // thoughts are the pieces in which reasoning comes: at full speed it is one, as in
 // the CLI face, which announces each.
-func (s *Script) thoughts(text string) []string {
+func (s *EventList) thoughts(text string) []string {
 	if s.Pace.TokensPerSecond > 0 {
 		return s.Pace.Split(text)
 	}
 	return []string{text}
 }
 
-func (s *Script) delta(i int, piece string, d delta) {
+func (s *EventList) delta(i int, piece string, d delta) {
 	if piece != "" {
 		s.due += s.Pace.Wait(piece, s.random)
 	}

@@ -9,7 +9,7 @@ import (
 
 // Fault spoils the Events in one exact way. The result of a fault that ends in
 // silence has silent set.
-func (s *Script) Fault(kind string) (silent bool) {
+func (s *EventList) Fault(kind string) (silent bool) {
 	at := func(name string) int {
 		for i := range s.Events {
 			if s.Events[i].Name == name {
@@ -57,7 +57,7 @@ func (s *Script) Fault(kind string) (silent bool) {
 }
 
 // dropLast leaves out the last event that holds text.
-func (s *Script) dropLast(text string) {
+func (s *EventList) dropLast(text string) {
 	for i := len(s.Events) - 1; i >= 0; i-- {
 		if bytes.Contains(s.Events[i].Data, []byte(text)) {
 			s.Events = append(s.Events[:i:i], s.Events[i+1:]...)

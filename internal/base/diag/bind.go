@@ -20,8 +20,8 @@ type Binder interface {
 type Binding struct {
 	ix    *Index
 	list  List
-	plans map[reflect.Type]*plan
-	top   *plan // of the whole file; nil = not known yet
+	plans map[reflect.Type]*structInfo
+	top   *structInfo // of the whole file; nil = not known yet
 }
 
 // Bind decodes a generic tree, as a TOML or JSON parser gives it, into the
@@ -41,7 +41,7 @@ type Binding struct {
 // order), [Value] and types with [Binder] can be targets. A value that is
 // wrong leaves its field as it was.
 func Bind(tree map[string]any, target any, ix *Index) List {
-	b := &Binding{ix: ix, plans: map[reflect.Type]*plan{}}
+	b := &Binding{ix: ix, plans: map[reflect.Type]*structInfo{}}
 	b.Into(fromAny(tree, ix.root), target)
 	return b.list
 }
@@ -49,7 +49,7 @@ func Bind(tree map[string]any, target any, ix *Index) List {
 // Bind decodes the file as the index read it; use it only when [Index.Doubt]
 // is nil.
 func (ix *Index) Bind(target any) List {
-	b := &Binding{ix: ix, plans: map[reflect.Type]*plan{}}
+	b := &Binding{ix: ix, plans: map[reflect.Type]*structInfo{}}
 	b.Into(ix.root, target)
 	return b.list
 }
@@ -225,7 +225,7 @@ func (b *Binding) checkRange(v Value, f *field) {
 
 func plainNumber(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
-func (b *Binding) unknown(f *Field, p *plan) {
+func (b *Binding) unknown(f *Field, p *structInfo) {
 	names := make([]string, len(p.fields))
 	for i := range p.fields {
 		names[i] = p.fields[i].name
@@ -310,8 +310,8 @@ func (b *Binding) wrongType(v Value, key, want string) {
 	b.report(int(v.off), "", "%smust be %s, not %s", name, want, got)
 }
 
-// plan is what Bind needs to know of a struct type.
-type plan struct{ fields []field }
+// structInfo is what Bind needs to know of a struct type.
+type structInfo struct{ fields []field }
 
 type field struct {
 	name     string
@@ -322,7 +322,7 @@ type field struct {
 	min, max *float64
 }
 
-func (p *plan) find(key string) int {
+func (p *structInfo) find(key string) int {
 	for i := range p.fields {
 		if p.fields[i].name == key {
 			return i
@@ -331,11 +331,11 @@ func (p *plan) find(key string) int {
 	return -1
 }
 
-func (b *Binding) plan(t reflect.Type) *plan {
+func (b *Binding) plan(t reflect.Type) *structInfo {
 	if p, ok := b.plans[t]; ok {
 		return p
 	}
-	p := &plan{}
+	p := &structInfo{}
 	for _, sf := range reflect.VisibleFields(t) {
 		name, opts, _ := strings.Cut(sf.Tag.Get("toml"), ",")
 		if name == "" || name == "-" {

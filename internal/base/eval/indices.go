@@ -108,9 +108,9 @@ func isNumber(n ast.Node) bool {
 }
 
 // doubt marks all that stands below a node.
-func (v *indices) doubt(n ast.Node) { ast.Walk(&n, doubter{v}) }
+func (v *indices) doubt(n ast.Node) { ast.Walk(&n, exprChecker{v}) }
 
-type doubter struct{ *indices }
+type exprChecker struct{ *indices }
 
 // Visit implements ast.Visitor.
-func (d doubter) Visit(node *ast.Node) { d.doubtful[*node] = true }
+func (d exprChecker) Visit(node *ast.Node) { d.doubtful[*node] = true }

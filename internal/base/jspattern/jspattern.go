@@ -31,15 +31,15 @@ func Compile(expr string) (Pattern, error) {
 		return nil, fmt.Errorf("%w", err)
 	}
 	rich.MatchTimeout = Patience // its clock is a goroutine of the library, which ends a second or two behind the last match
-	return looking{rich}, nil
+	return lookaroundPattern{rich}, nil
 }
 
-// looking is an expression that looks around.
-type looking struct{ re *regexp2.Regexp }
+// lookaroundPattern is an expression that looks around.
+type lookaroundPattern struct{ re *regexp2.Regexp }
 
-func (l looking) MatchString(text string) bool {
+func (l lookaroundPattern) MatchString(text string) bool {
 	found, err := l.re.MatchString(text)
 	return found && err == nil
 }
 
-func (l looking) String() string { return l.re.String() }
+func (l lookaroundPattern) String() string { return l.re.String() }

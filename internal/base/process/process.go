@@ -40,8 +40,8 @@ type System struct {
 	StderrIsTTY    bool
 	UID            int // -1 where there is none
 	PID            int
-	// Fate is what may end the process from outside; nil = nothing does.
-	Fate Fate
+	// Lifetime is what may end the process from outside; nil = nothing does.
+	Fate Lifetime
 }
 
 // Real is the process we are in. A reader of stdout that has gone is from here on an error of the write, not the end of the
@@ -64,7 +64,7 @@ func Real() *System {
 		StderrIsTTY: term.IsTerminal(int(os.Stderr.Fd())),
 		UID:         os.Getuid(),
 		PID:         os.Getpid(),
-		Fate:        fate{},
+		Fate:        processLifetime{},
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Fate is how the end of a process comes from outside, by signals or with the process that started it.
-type Fate interface {
+// Lifetime is how the end of a process comes from outside, by signals or with the process that started it.
+type Lifetime interface {
 	// Notify relays signals to c until the returned function is called.
 	Notify(c chan<- os.Signal, signals ...os.Signal) (stop func())
 	// Kill makes this very process die of a signal; it returns only if that failed.
@@ -24,15 +24,15 @@ type Fate interface {
 	Parent() int
 }
 
-// fate is that of the process we are in.
-type fate struct {
+// processLifetime is that of the process we are in.
+type processLifetime struct {
 	// early are signals that were received before anybody asked for them; nil = none were.
 	early chan os.Signal
 }
 
-// Notify implements [Fate]. The first to ask for a signal also gets those of the kind
+// Notify implements [Lifetime]. The first to ask for a signal also gets those of the kind
 // that came before.
-func (f fate) Notify(c chan<- os.Signal, signals ...os.Signal) func() {
+func (f processLifetime) Notify(c chan<- os.Signal, signals ...os.Signal) func() {
 	signal.Notify(c, signals...)
 	if f.early != nil && slices.Contains(signals, os.Signal(syscall.SIGINT)) {
 		for _, sig := range taken(f.early) {
@@ -63,7 +63,7 @@ func taken(early chan os.Signal) []os.Signal {
 // asked for them.
 func (s *System) WithEarly(early chan os.Signal) *System {
 	out := *s
-	out.Fate = fate{early}
+	out.Fate = processLifetime{early}
 	return &out
 }
 
@@ -77,11 +77,11 @@ func Redeliver(early chan os.Signal) {
 	}
 }
 
-func (fate) Parent() int { return os.Getppid() }
+func (processLifetime) Parent() int { return os.Getppid() }
 
 // Kill ends the process by a signal. Go's runtime would answer most signals in its own way, some with a trace and exit code
 // 2, so a shell that takes our place, pid and all, dies of them.
-func (fate) Kill(sig syscall.Signal) error {
+func (processLifetime) Kill(sig syscall.Signal) error {
 	if sig == syscall.SIGKILL {
 		self, err := os.FindProcess(os.Getpid())
 		if err != nil {
@@ -93,7 +93,7 @@ func (fate) Kill(sig syscall.Signal) error {
 	return syscall.Exec("/bin/sh", []string{"sh", "-c", script}, os.Environ())
 }
 
-// Notify relays signals to c until the returned function is called; without a [Fate] there are none.
+// Notify relays signals to c until the returned function is called; without a [Lifetime] there are none.
 func (s *System) Notify(c chan<- os.Signal, signals ...os.Signal) (stop func()) {
 	if s.Fate == nil {
 		return func() {}
@@ -160,12 +160,12 @@ func (w *Signals) Streams(s *System) *System {
 		return s
 	}
 	out := *s
-	out.Stdout, out.Stderr = &mortal{w: s.Stdout, asked: w.arrived}, &mortal{w: s.Stderr, asked: w.arrived}
+	out.Stdout, out.Stderr = &limitedWriter{w: s.Stdout, asked: w.arrived}, &limitedWriter{w: s.Stderr, asked: w.arrived}
 	return &out
 }
 
-// mortal is a writer that gives up.
-type mortal struct {
+// limitedWriter is a writer that gives up.
+type limitedWriter struct {
 	w     io.Writer
 	asked <-chan struct{} // closed when writes may not take long any more
 
@@ -174,9 +174,9 @@ type mortal struct {
 }
 
 // Unwrap is the stream itself.
-func (m *mortal) Unwrap() io.Writer { return m.w }
+func (m *limitedWriter) Unwrap() io.Writer { return m.w }
 
-func (m *mortal) Write(p []byte) (int, error) {
+func (m *limitedWriter) Write(p []byte) (int, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.dead {

@@ -15,7 +15,7 @@ import (
 
 // relayed is the fate of a process whose signals the test sends.
 type relayed struct {
-	process.Fate
+	process.Lifetime
 	to *chan<- os.Signal
 }
 

@@ -131,7 +131,7 @@ func (h *History) See(ev protocol.Event) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch ev := ev.(type) {
-	case *protocol.Prompted:
+	case *protocol.PromptAccepted:
 		if !ev.Injected && !ev.Local && !ev.Refused {
 			return h.prompted(ev.UUID)
 		}
@@ -255,7 +255,7 @@ func (h *History) write(l line) error {
 	if h.o.Transcript == nil {
 		return nil
 	}
-	return h.o.Transcript.Record(&protocol.Custom{Line: raw})
+	return h.o.Transcript.Record(&protocol.CustomLine{Line: raw})
 }
 
 // dir is the directory for copies right now; "" = memory.

@@ -7,9 +7,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// announcer puts frames on stdout without waiting for the host to read them.
-type announcer struct {
-	lines  *lines
+// frameWriter puts frames on stdout without waiting for the host to read them.
+type frameWriter struct {
+	lines  *lineWriter
 	stamps Stamps
 	states StateEvents
 	replay bool // prompts without a turn of their own are repeated, and answers
@@ -19,7 +19,7 @@ type announcer struct {
 }
 
 // write puts out one frame.
-func (a *announcer) write(frame any) {
+func (a *frameWriter) write(frame any) {
 	line, err := protocol.Marshal(frame)
 	if err != nil { // of our own types only raw JSON of the host can do this
 		return
@@ -28,7 +28,7 @@ func (a *announcer) write(frame any) {
 }
 
 // show puts out events that belong to no turn.
-func (a *announcer) show(events ...protocol.Event) {
+func (a *frameWriter) show(events ...protocol.Event) {
 	for _, ev := range events {
 		switch ev := ev.(type) {
 		case *protocol.System:
@@ -44,7 +44,7 @@ func (a *announcer) show(events ...protocol.Event) {
 
 // state shows the session's state, when it has changed, to hosts that want to
 // know it.
-func (a *announcer) state(state string) {
+func (a *frameWriter) state(state string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.states == StatesOff || a.last == state {
@@ -60,7 +60,7 @@ func (a *announcer) state(state string) {
 
 // repeat shows a prompt that has no turn of its own. Such an event tells no
 // time.
-func (a *announcer) repeat(in protocol.UserMessage) {
+func (a *frameWriter) repeat(in protocol.UserMessage) {
 	if !a.replay || !simulator.Repeats(in) {
 		return
 	}

@@ -20,7 +20,7 @@ import (
 const byteOrderMark = "\ufeff"
 
 // read takes lines of any length until stdin ends. An error ends the process.
-func (p *Peer) read(ctx context.Context) error {
+func (p *Conn) read(ctx context.Context) error {
 	in := bufio.NewReaderSize(p.in, 64<<10)
 	if mark, _ := in.Peek(len(byteOrderMark)); string(mark) == byteOrderMark {
 		_, _ = in.Discard(len(mark)) // what was peeked at is there
@@ -46,7 +46,7 @@ func (p *Peer) read(ctx context.Context) error {
 }
 
 // receive takes one line. An error ends the process.
-func (p *Peer) receive(ctx context.Context, line []byte) error {
+func (p *Conn) receive(ctx context.Context, line []byte) error {
 	switch {
 	case !json.Valid(line):
 		return unread(line, "SyntaxError")
@@ -94,7 +94,7 @@ func typeOf(line []byte) string {
 
 // serve answers one request of the host, at once or from a goroutine that ends
 // with its handler.
-func (p *Peer) serve(ctx context.Context, f incoming) {
+func (p *Conn) serve(ctx context.Context, f incoming) {
 	switch jsvalue.Read[struct {
 		Subtype string `json:"subtype"`
 	}](f.Request).Subtype {
@@ -110,7 +110,7 @@ func (p *Peer) serve(ctx context.Context, f incoming) {
 	}
 }
 
-func (p *Peer) handle(ctx context.Context, f incoming) {
+func (p *Conn) handle(ctx context.Context, f incoming) {
 	r := requestOf(f)
 	if p.s.Slow(r.Subtype) {
 		p.work(ctx, f, func(ctx context.Context) (Answer, error) { return p.s.Serve(ctx, r) }, func() {})
@@ -127,7 +127,7 @@ func requestOf(f incoming) Request {
 
 // work runs a slow handler, answers and then goes on with then. A request that
 // the host has cancelled gets no answer.
-func (p *Peer) work(ctx context.Context, f incoming, run func(ctx context.Context) (Answer, error), then func()) {
+func (p *Conn) work(ctx context.Context, f incoming, run func(ctx context.Context) (Answer, error), then func()) {
 	id := string(f.RequestID)
 	p.errands.start(ctx, id, func(ctx context.Context) {
 		a, err := run(ctx)
@@ -140,7 +140,7 @@ func (p *Peer) work(ctx context.Context, f incoming, run func(ctx context.Contex
 	})
 }
 
-func (p *Peer) respond(id json.RawMessage, a Answer, err error) {
+func (p *Conn) respond(id json.RawMessage, a Answer, err error) {
 	if a.Then != nil {
 		defer a.Then()
 	}
@@ -157,8 +157,8 @@ func (p *Peer) respond(id json.RawMessage, a Answer, err error) {
 	p.out.show(a.After...)
 }
 
-// interrupted is what an interrupt comes to.
-type interrupted struct {
+// interruptResult is what an interrupt comes to.
+type interruptResult struct {
 	StillQueued []string `json:"still_queued"`
 	Cancelled   []string `json:"cancelled,omitzero"` // nil = the host did not ask for it
 }
@@ -166,14 +166,14 @@ type interrupted struct {
 // interrupt ends the current turn, or the next one if it has been sent already,
 // and the agents in the background: requests to the host are withdrawn first,
 // then the answer, then what the turn has left to show (spec: cli-contract 4.4).
-func (p *Peer) interrupt(f incoming) {
+func (p *Conn) interrupt(f incoming) {
 	in := jsvalue.Read[struct {
 		CancelQueued bool `json:"cancel_queued"`
 	}](f.Request)
 	defer p.out.lines.hold()()
 	p.s.Interrupt()
 	p.desk.interrupt(in.CancelQueued, func(still, gone []*prompt) {
-		answer := interrupted{StillQueued: uuids(still)}
+		answer := interruptResult{StillQueued: uuids(still)}
 		if in.CancelQueued {
 			answer.Cancelled = uuids(gone)
 		}
@@ -183,11 +183,11 @@ func (p *Peer) interrupt(f incoming) {
 
 // initialize holds requests other than interrupt back until it is answered, and
 // turns until the host's own servers are connected.
-func (p *Peer) initialize(ctx context.Context, f incoming) {
+func (p *Conn) initialize(ctx context.Context, f incoming) {
 	answered := make(chan struct{})
 	begun, again := p.desk.greet()
 	p.work(ctx, f, func(work context.Context) (Answer, error) {
-		g := &Greeting{Request: requestOf(f), Begun: begun}
+		g := &Initialization{Request: requestOf(f), Begun: begun}
 		g.connect = func(connect func(context.Context)) {
 			p.connect(work, answered, func() { connect(ctx) })
 		}
@@ -208,7 +208,7 @@ func (p *Peer) initialize(ctx context.Context, f incoming) {
 
 // connect runs what connects servers; it returns when one of the host's is
 // spoken to, or when there is nothing more to do.
-func (p *Peer) connect(ctx context.Context, answered <-chan struct{}, run func()) {
+func (p *Conn) connect(ctx context.Context, answered <-chan struct{}, run func()) {
 	reached, spoken := context.WithCancel(ctx)
 	p.intro.begin(spoken, answered)
 	p.errands.group.Go(func() { // ends with the servers' time-outs, and with the session
@@ -222,7 +222,7 @@ func (p *Peer) connect(ctx context.Context, answered <-chan struct{}, run func()
 }
 
 // greeted serves the requests that had to wait, in order.
-func (p *Peer) greeted(ctx context.Context) {
+func (p *Conn) greeted(ctx context.Context) {
 	for {
 		f, ok := p.desk.greeted()
 		if !ok {

@@ -20,16 +20,16 @@ const (
 	farewell = time.Second
 )
 
-// lines writes whole lines in the order they were put, from a goroutine of its
+// lineWriter writes whole lines in the order they were put, from a goroutine of its
 // own, so that a host that does not read stdout never keeps stdin from being
 // read.
-type lines struct {
+type lineWriter struct {
 	w    io.Writer
 	done chan struct{} // closed when the goroutine has ended
 
 	mu      sync.Mutex
 	change  *sync.Cond // of what follows
-	waiting []entry
+	waiting []queuedLine
 	size    int // bytes waiting or being written
 	closed  bool
 	held    int   // how many keep turns from writing
@@ -37,20 +37,20 @@ type lines struct {
 	err     error // of w, or why writing was given up; nothing is written after it
 }
 
-// entry is a line, or a function that writes one.
-type entry struct {
+// queuedLine is a line, or a function that writes one.
+type queuedLine struct {
 	line  []byte
 	write func(w io.Writer) error // nil = line counts
 }
 
-func newLines(w io.Writer) *lines {
-	l := &lines{w: w, done: make(chan struct{})}
+func newLines(w io.Writer) *lineWriter {
+	l := &lineWriter{w: w, done: make(chan struct{})}
 	l.change = sync.NewCond(&l.mu)
 	return l
 }
 
 // run writes until close; it ends at the first error of w.
-func (l *lines) run() {
+func (l *lineWriter) run() {
 	defer close(l.done)
 	for {
 		e, ok := l.next()
@@ -73,14 +73,14 @@ func (l *lines) run() {
 	}
 }
 
-func (l *lines) next() (entry, bool) {
+func (l *lineWriter) next() (queuedLine, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for len(l.waiting) == 0 && !l.closed && l.err == nil {
 		l.change.Wait()
 	}
 	if len(l.waiting) == 0 || l.err != nil {
-		return entry{}, false
+		return queuedLine{}, false
 	}
 	e := l.waiting[0]
 	l.waiting = l.waiting[1:]
@@ -88,13 +88,13 @@ func (l *lines) next() (entry, bool) {
 }
 
 // put adds a line; it does not wait.
-func (l *lines) put(line []byte) {
+func (l *lineWriter) put(line []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.add(entry{line: append(line, '\n')})
+	l.add(queuedLine{line: append(line, '\n')})
 }
 
-func (l *lines) add(e entry) {
+func (l *lineWriter) add(e queuedLine) {
 	if l.err != nil {
 		return
 	}
@@ -104,17 +104,19 @@ func (l *lines) add(e entry) {
 }
 
 // Write adds a line that has its newline; it waits while too much is waiting.
-func (l *lines) Write(line []byte) (int, error) {
-	if err := l.addCalmly(entry{line: append([]byte(nil), line...)}); err != nil {
+func (l *lineWriter) Write(line []byte) (int, error) {
+	if err := l.addCalmly(queuedLine{line: append([]byte(nil), line...)}); err != nil {
 		return 0, err
 	}
 	return len(line), nil
 }
 
 // Grouped adds what f writes, once its turn has come.
-func (l *lines) Grouped(f func(w io.Writer) error) error { return l.addCalmly(entry{write: f}) }
+func (l *lineWriter) Grouped(f func(w io.Writer) error) error {
+	return l.addCalmly(queuedLine{write: f})
+}
 
-func (l *lines) addCalmly(e entry) error {
+func (l *lineWriter) addCalmly(e queuedLine) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for (l.size > backlog || l.held > 0) && l.err == nil && l.halted == nil {
@@ -129,7 +131,7 @@ func (l *lines) addCalmly(e entry) error {
 
 // hold keeps turns from writing until what it returns is called: what is put
 // meanwhile comes before all that they have to say.
-func (l *lines) hold() (release func()) {
+func (l *lineWriter) hold() (release func()) {
 	add := func(n int) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -141,7 +143,7 @@ func (l *lines) hold() (release func()) {
 }
 
 // halt makes every Write fail with err, those that wait as well.
-func (l *lines) halt(err error) {
+func (l *lineWriter) halt(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.halted = err
@@ -150,7 +152,7 @@ func (l *lines) halt(err error) {
 
 // close returns when all lines are out, w has failed, or ctx has ended and the
 // host still does not read. The error is that of w.
-func (l *lines) close(ctx context.Context) error {
+func (l *lineWriter) close(ctx context.Context) error {
 	l.mu.Lock()
 	l.closed = true
 	l.change.Broadcast()

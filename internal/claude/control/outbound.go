@@ -42,7 +42,7 @@ type canUseTool struct {
 
 // Ask puts a permission question to the host. Whatever the host does is an
 // answer; the error is the end of ctx.
-func (p *Peer) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
+func (p *Conn) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.PermissionAnswer, error) {
 	q := canUseTool{
 		Subtype: "can_use_tool", ToolName: r.Use.Name, DisplayName: r.DisplayName, Input: r.Use.Input, Description: r.Description,
 		Suggestions: r.Suggestions, BlockedPath: r.BlockedPath, DecisionReason: r.DecisionReason,
@@ -83,7 +83,7 @@ func (p *Peer) Ask(ctx context.Context, r protocol.PermissionRequest) (protocol.
 
 // Callback has the host run one of its hooks; see hook.Callback. Once stdin has
 // ended the error is [ErrClosed] and [hook.ErrGone].
-func (p *Peer) Callback(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error) {
+func (p *Conn) Callback(ctx context.Context, callbackID string, input json.RawMessage, toolUseID string) (json.RawMessage, error) {
 	out, err := p.asked.ask(ctx, struct {
 		Subtype    string          `json:"subtype"`
 		CallbackID string          `json:"callback_id"`
@@ -98,7 +98,7 @@ func (p *Peer) Callback(ctx context.Context, callbackID string, input json.RawMe
 
 // Message carries a JSON-RPC message to an MCP server inside the host and
 // returns its answer, nil for a notification; see mcp.Options.SDK.
-func (p *Peer) Message(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error) {
+func (p *Conn) Message(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error) {
 	if known, ok := p.guests.answer(server, message); ok {
 		return known, nil
 	}
@@ -151,7 +151,7 @@ type elicitation struct {
 }
 
 // Elicit hands an MCP server's question to the host. A host that cannot answer cancels it.
-func (p *Peer) Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
+func (p *Conn) Elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
 	ask := elicitation{
 		Subtype: "elicitation", Server: q.Server, Message: q.Message, Mode: "form", Schema: q.Schema, Order: propertyOrder(q.Schema), URL: q.URL, ID: q.ID,
 	}
@@ -193,8 +193,8 @@ func propertyOrder(schema json.RawMessage) []string {
 
 // Absorb takes the prompts that become part of the running turn; see
 // [simulator.Prompts].
-func (p *Peer) Absorb() []protocol.UserMessage { return p.desk.absorb() }
+func (p *Conn) Absorb() []protocol.UserMessage { return p.desk.absorb() }
 
 // Waiting counts the prompts of people that wait for a turn; see
 // [simulator.Prompts].
-func (p *Peer) Waiting() int { return p.desk.waiting() }
+func (p *Conn) Waiting() int { return p.desk.waiting() }

@@ -15,7 +15,7 @@ import (
 // questions are our requests to the host. Each has one answer: the host's, or
 // the reason why there is none.
 type questions struct {
-	out *announcer
+	out *frameWriter
 
 	mu      sync.Mutex
 	open    bool // the host can answer

@@ -17,7 +17,7 @@ type prompt struct {
 	// alone says that the prompt came while nothing ran or waited: its turn begins
 	// at once, and what comes after it waits for another one.
 	alone bool
-	// interrupted says that the host interrupted before the turn had begun: the
+	// interruptResult says that the host interrupted before the turn had begun: the
 	// turn ends as soon as it has shown itself.
 	interrupted bool
 	// unannounced says that the prompt came during initialize, whose answer goes

@@ -9,7 +9,7 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Options configures a [Peer]. In, Out and Stamps are required.
+// Options configures a [Conn]. In, Out and Stamps are required.
 type Options struct {
 	In     io.Reader
 	Out    io.Writer
@@ -51,34 +51,34 @@ const (
 // Session is what the host drives. Its methods may be called from several goroutines; Turn, Idle and Notice never run beside
 // each other.
 type Session interface {
-	Player
-	Worker
+	PromptPlayer
+	BackgroundWorker
 	Requests
 }
 
 // Requests are what the host asks.
 type Requests interface {
 	Server
-	Greeter
+	Initializer
 }
 
-// Player plays prompts.
-type Player interface {
+// PromptPlayer plays prompts.
+type PromptPlayer interface {
 	// First is played before the host's prompts: once initialize is answered, and without one as soon as a prompt comes or
 	// stdin ends. Nil = nothing.
 	First() *protocol.UserMessage
 	// Ready waits until a turn may begin; it is called before each. An error ends the process.
 	Ready(ctx context.Context) error
-	// Turn plays one prompt and writes its events to [Peer.Events]. When interrupt ends, the turn still ends with its result;
+	// Turn plays one prompt and writes its events to [Conn.Events]. When interrupt ends, the turn still ends with its result;
 	// when ctx ends, it is given up. Completed is what [simulator.Completed] says of its result. An error ends the process.
 	Turn(ctx, interrupt context.Context, in protocol.UserMessage) (completed bool, err error)
 }
 
-// Worker is work that goes on between turns.
-type Worker interface {
+// BackgroundWorker is work that goes on between turns.
+type BackgroundWorker interface {
 	// Busy tells whether work runs or a turn is to follow from it.
 	Busy() bool
-	// Idle writes what the work shows to [Peer.Events] until a turn is to follow, nothing is left, or until ends. When ctx ends,
+	// Idle writes what the work shows to [Conn.Events] until a turn is to follow, nothing is left, or until ends. When ctx ends,
 	// it is given up.
 	Idle(ctx, until context.Context) error
 	// Notice takes the prompt of a turn that is to follow; false = there is none.
@@ -87,18 +87,18 @@ type Worker interface {
 
 // Server answers the host's requests.
 type Server interface {
-	// Serve answers a request of any subtype but those of [Greeter].
+	// Serve answers a request of any subtype but those of [Initializer].
 	Serve(ctx context.Context, r Request) (Answer, error)
 	// Slow tells of a subtype whether its requests may wait for anything. Those that do not are served on the reader of stdin:
 	// they are answered before the next line is looked at.
 	Slow(subtype string) bool
 }
 
-// Greeter takes the two requests whose order among frames and turns is the wire's.
-type Greeter interface {
+// Initializer takes the two requests whose order among frames and turns is the wire's.
+type Initializer interface {
 	// Initialize takes the host's settings and describes the session. Other requests wait until it is answered, turns until
 	// what it connects is connected.
-	Initialize(ctx context.Context, g *Greeting) (Answer, error)
+	Initialize(ctx context.Context, g *Initialization) (Answer, error)
 	// Interrupt ends what works in the background, without waiting for it.
 	Interrupt()
 }
@@ -119,8 +119,8 @@ type Answer struct {
 	greeting      bool   // it also tells what waits for the host
 }
 
-// Greeting is an initialize request.
-type Greeting struct {
+// Initialization is an initialize request.
+type Initialization struct {
 	Request
 	Begun   bool // some turns have been played
 	connect func(connect func(ctx context.Context))
@@ -129,7 +129,7 @@ type Greeting struct {
 // Connect lets connect run, which connects the servers that the request names, and whose context is that of the whole
 // session. Connect returns when a server of the host is spoken to, or when there is nothing more to do: the host may want
 // its answer before it serves. It is called at most once.
-func (g *Greeting) Connect(connect func(ctx context.Context)) {
+func (g *Initialization) Connect(connect func(ctx context.Context)) {
 	g.connect(connect)
 	g.connect = nil
 }

@@ -266,7 +266,7 @@ func (*counted) Timestamp() string { return "now" }
 
 // fakeSession plays the turns described at TestConversations.
 type fakeSession struct {
-	peer       *control.Peer
+	peer       *control.Conn
 	policy     *permission.Policy
 	servers    *mcp.Manager
 	model      string
@@ -277,7 +277,7 @@ type fakeSession struct {
 
 // driver makes the fake every part of a session that requests act on.
 func (f *fakeSession) driver(marks control.Stamps) driver {
-	return driver{Player: f, Worker: f, requests: &requests{
+	return driver{PromptPlayer: f, BackgroundWorker: f, requests: &requests{
 		peer: f.peer, stamps: marks, greeter: f, session: f, named: f, settings: f, files: f, tasks: f, facts: f,
 	}}
 }
@@ -339,8 +339,8 @@ func (f *fakeSession) Build() (version, built string) { return "2.1.329", "" }
 
 func (f *fakeSession) TaskOutput(id string) ([]byte, bool) { return []byte("so far"), id == "t-1" }
 
-func (f *fakeSession) SideQuestion(_ context.Context, question string) (aside, error) {
-	return aside{Text: "about " + question}, nil
+func (f *fakeSession) SideQuestion(_ context.Context, question string) (sideAnswer, error) {
+	return sideAnswer{Text: "about " + question}, nil
 }
 
 func (f *fakeSession) RegisterRoot(dir string) (string, error) {

@@ -72,7 +72,7 @@ type Kind struct {
 }
 
 // describe answers initialize (spec: cli-contract 4.2).
-func (h *hosted) describe() Description {
+func (h *hostedSession) describe() Description {
 	plan := h.Plan()
 	said := clientinfo.Init(plan.Version)
 	plan.Catalog.Fill(&said)
@@ -109,7 +109,7 @@ func (h *hosted) describe() Description {
 }
 
 // skillCommands are the skills that reload_skills lists.
-func (h *hosted) skillCommands() []Command {
+func (h *hostedSession) skillCommands() []Command {
 	list := []Command{}
 	for _, c := range h.describe().Commands {
 		b, builtin := clientinfo.BuiltinNamed(c.Name)

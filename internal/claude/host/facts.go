@@ -9,10 +9,12 @@ import (
 )
 
 // Build is the version of the CLI and when it was built.
-func (h *hosted) Build() (version, built string) { return h.Plan().Version, clientinfo.BuildTime }
+func (h *hostedSession) Build() (version, built string) {
+	return h.Plan().Version, clientinfo.BuildTime
+}
 
 // Tell answers requests that only want to know something.
-func (h *hosted) Tell(subtype string) (any, bool) {
+func (h *hostedSession) Tell(subtype string) (any, bool) {
 	switch subtype {
 	case "get_context_usage":
 		return contextOf(h.Session), true
@@ -68,7 +70,7 @@ type serverState struct {
 	Status string `json:"status"`
 }
 
-func (h *hosted) reloadPlugins() reloaded {
+func (h *hostedSession) reloadPlugins() reloaded {
 	said := clientinfo.Init(h.Plan().Version)
 	h.Plan().Catalog.Fill(&said)
 	d := h.describe()

@@ -20,7 +20,7 @@ import (
 )
 
 // restore restores the files of a prompt, or tells what that would do.
-func (h *hosted) restore(uuid string, rehearse bool) (checkpoint.Change, error) {
+func (h *hostedSession) restore(uuid string, rehearse bool) (checkpoint.Change, error) {
 	history := h.Checkpoints()
 	switch {
 	case history == nil:
@@ -33,7 +33,7 @@ func (h *hosted) restore(uuid string, rehearse bool) (checkpoint.Change, error) 
 }
 
 // ReadFile reads a file that the Read tool could read without asking.
-func (h *hosted) ReadFile(path string) (string, []byte, error) {
+func (h *hostedSession) ReadFile(path string) (string, []byte, error) {
 	abs := path
 	if !filepath.IsAbs(abs) {
 		abs = filepath.Join(h.Plan().CWD, abs)

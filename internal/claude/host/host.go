@@ -26,7 +26,7 @@ var ErrInterrupted = errors.New("interrupted")
 // Host is a session that an SDK host drives over stdin and stdout.
 type Host struct {
 	s    *session.Session
-	peer *control.Peer
+	peer *control.Conn
 	d    driver
 }
 
@@ -39,9 +39,9 @@ func Open(plan launch.Plan, sys *process.System, signals *process.Signals) (*Hos
 		return nil, err
 	}
 	marks.s = s
-	h := &hosted{Session: s}
+	h := &hostedSession{Session: s}
 	p := player{s, peer, signals}
-	return &Host{s: s, peer: peer, d: driver{Player: p, Worker: p, requests: &requests{
+	return &Host{s: s, peer: peer, d: driver{PromptPlayer: p, BackgroundWorker: p, requests: &requests{
 		peer: peer, stamps: marks, session: s, named: s, greeter: h, settings: h, files: h, tasks: h, facts: h,
 	}}}, nil
 }
@@ -93,8 +93,8 @@ func (h *Host) Serve(ctx context.Context) error {
 
 // driver is a session as the wire sees it.
 type driver struct {
-	control.Player
-	control.Worker
+	control.PromptPlayer
+	control.BackgroundWorker
 	*requests
 }
 
@@ -173,7 +173,7 @@ func inbound(subtype string) (handler, bool) {
 // player plays the prompts of a host with a session, and shows its work between turns.
 type player struct {
 	*session.Session
-	peer    *control.Peer
+	peer    *control.Conn
 	signals *process.Signals
 }
 

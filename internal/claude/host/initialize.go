@@ -14,7 +14,7 @@ import (
 )
 
 // Initialize answers the host's first request.
-func (r *requests) Initialize(ctx context.Context, g *control.Greeting) (control.Answer, error) {
+func (r *requests) Initialize(ctx context.Context, g *control.Initialization) (control.Answer, error) {
 	sent := readRequest(g.Request)
 	in := jsvalue.Read[Initialize](g.Body)
 	in.Begun = g.Begun
@@ -116,10 +116,10 @@ func park(in request, names []string, connected func(name string) bool) (became 
 }
 
 // Interrupt ends the agents in the background.
-func (h *hosted) Interrupt() { h.Tasks().Interrupt() }
+func (h *hostedSession) Interrupt() { h.Tasks().Interrupt() }
 
 // Initialize takes the host's settings. Those that turns are built with are heeded only before the first turn.
-func (h *hosted) Initialize(_ context.Context, in Initialize) (Description, error) {
+func (h *hostedSession) Initialize(_ context.Context, in Initialize) (Description, error) {
 	if !in.Begun {
 		if err := h.configure(in); err != nil {
 			return Description{}, err
@@ -156,7 +156,7 @@ func (h *hosted) Initialize(_ context.Context, in Initialize) (Description, erro
 }
 
 // configure applies what is otherwise given by flags.
-func (h *hosted) configure(in Initialize) error {
+func (h *hostedSession) configure(in Initialize) error {
 	if in.SystemPrompt == nil && in.AppendSystemPrompt == "" && in.JSONSchema == nil && in.ToolAliases == nil {
 		return nil
 	}
@@ -169,7 +169,7 @@ func (h *hosted) configure(in Initialize) error {
 
 // addPlugins loads the plugins that initialize names, before the first turn of a process that waits for initialize; it
 // tells whether all of them are loaded.
-func (h *hosted) addPlugins(in Initialize) bool {
+func (h *hostedSession) addPlugins(in Initialize) bool {
 	var dirs []string
 	withServers := map[string]bool{}
 	for _, raw := range in.Plugins {
@@ -191,7 +191,7 @@ func (h *hosted) addPlugins(in Initialize) bool {
 }
 
 // Connect connects the servers that came with initialize. One that fails shows so in its status.
-func (h *hosted) Connect(ctx context.Context, in Initialize) {
+func (h *hostedSession) Connect(ctx context.Context, in Initialize) {
 	err := h.Session.Connect(ctx, in.SDKMCPServers)
 	if err == nil && h.Plan().Host.AwaitInitialize && jsvalue.Given(in.MCPServers) {
 		_, err = h.SetServers(ctx, in.MCPServers)

@@ -18,19 +18,19 @@ import (
 // requests answers what a host asks: it reads the keys of a request and words the answer. What it acts on are the parts
 // of a session.
 type requests struct {
-	peer     *control.Peer
+	peer     *control.Conn
 	stamps   control.Stamps
-	greeter  greeter
-	session  parts
-	named    named
-	settings settler
-	files    keeper
-	tasks    worker
-	facts    teller
+	greeter  initializer
+	session  deps
+	named    titled
+	settings settingsUpdater
+	files    fileService
+	tasks    backgroundTasks
+	facts    describer
 }
 
-// parts are what requests act on; a session has them.
-type parts interface {
+// deps are what requests act on; a session has them.
+type deps interface {
 	Policy() *permission.Policy
 	// Servers is nil when the session can have none.
 	Servers() *mcp.Manager
@@ -38,15 +38,15 @@ type parts interface {
 	SetServers(ctx context.Context, servers json.RawMessage) (mcp.Change, error)
 }
 
-// named is what of a session has a name that changes.
-type named interface {
+// titled is what of a session has a name that changes.
+type titled interface {
 	Model() string // the model in force, as the API names it
 	SetModel(name string)
 	Rename(title string)
 }
 
-// greeter takes the host's first request.
-type greeter interface {
+// initializer takes the host's first request.
+type initializer interface {
 	// Initialize takes the host's settings and describes the session. No turn runs meanwhile unless some have been played.
 	Initialize(ctx context.Context, in Initialize) (Description, error)
 	// Connect connects the servers that initialize names; the next turn waits for it.
@@ -79,8 +79,8 @@ type SDKServer struct {
 	TimeoutMS int `json:"timeout"` // of a call; 0 = the default
 }
 
-// settler changes settings.
-type settler interface {
+// settingsUpdater changes settings.
+type settingsUpdater interface {
 	// ApplySettings puts settings over those of --settings, key by key; null takes a key away. When some are invalid, it names
 	// them and changes nothing.
 	ApplySettings(settings map[string]json.RawMessage) (wrong []string)
@@ -90,8 +90,8 @@ type settler interface {
 	RegisterRoot(directory string) (abs string, err error)
 }
 
-// keeper has the files that hosts read and put back.
-type keeper interface {
+// fileService has the files that hosts read and put back.
+type fileService interface {
 	// restore restores the files of a prompt, or rehearses that; [errNoRewind] says that no copies are kept.
 	restore(promptUUID string, rehearse bool) (checkpoint.Change, error)
 	// ReadFile returns the contents of a file that tools may read.
@@ -101,23 +101,23 @@ type keeper interface {
 // errNoRewind says that the session keeps no copies of files.
 var errNoRewind error = &control.HostError{Text: "File rewinding is not enabled."}
 
-// worker is work beside the conversation.
-type worker interface {
+// backgroundTasks is work beside the conversation.
+type backgroundTasks interface {
 	StopTask(id string)
 	// TaskOutput returns what a shell command in the background has written.
 	TaskOutput(id string) ([]byte, bool)
 	// SideQuestion asks the model something beside the conversation.
-	SideQuestion(ctx context.Context, question string) (aside, error)
+	SideQuestion(ctx context.Context, question string) (sideAnswer, error)
 }
 
-// aside is what the model says to a side question.
-type aside struct {
+// sideAnswer is what the model says to a side question.
+type sideAnswer struct {
 	Text      string `json:"response"`
 	Synthetic bool   `json:"synthetic"` // it is the CLI that says it
 }
 
-// teller describes the session.
-type teller interface {
+// describer describes the session.
+type describer interface {
 	// Tell answers requests that only want to know something, by their subtype; false = it has no answer.
 	Tell(subtype string) (reply any, ok bool)
 	// Build is the version of the CLI and when it was built.

@@ -27,9 +27,9 @@ import (
 	"github.com/claudeless/claudeless/simulator/settings"
 )
 
-// hosted is a session as its host acts on it: what it is asked, it has or does. The settings are those that the host has
+// hostedSession is a session as its host acts on it: what it is asked, it has or does. The settings are those that the host has
 // changed; the run itself keeps those that it began with.
-type hosted struct {
+type hostedSession struct {
 	*session.Session
 
 	mu    sync.Mutex                 // guards what follows
@@ -38,7 +38,7 @@ type hosted struct {
 }
 
 // inForce are the settings as they are now; h.mu is held.
-func (h *hosted) inForce() *settings.Settings {
+func (h *hostedSession) inForce() *settings.Settings {
 	if h.since != nil {
 		return h.since
 	}
@@ -46,7 +46,7 @@ func (h *hosted) inForce() *settings.Settings {
 }
 
 // reread reads all settings again; h.mu is held.
-func (h *hosted) reread() error {
+func (h *hostedSession) reread() error {
 	o := h.Plan().Settings.Options
 	o.Host = h.host
 	loaded, err := settings.Load(o)
@@ -58,7 +58,7 @@ func (h *hosted) reread() error {
 
 // ApplySettings puts settings of the host over those of --settings. Model,
 // output style, effort, rules, directories and hooks follow at once.
-func (h *hosted) ApplySettings(in map[string]json.RawMessage) (wrong []string) {
+func (h *hostedSession) ApplySettings(in map[string]json.RawMessage) (wrong []string) {
 	if wrong = settings.Invalid(in); len(wrong) > 0 {
 		return wrong
 	}
@@ -112,7 +112,7 @@ func hooksOf(s settings.Settings, source settings.Source) json.RawMessage {
 
 // UpdateSettings writes settings to the user's or the project's own file, and
 // lets an output style count at once.
-func (h *hosted) UpdateSettings(source string, in map[string]string) error {
+func (h *hostedSession) UpdateSettings(source string, in map[string]string) error {
 	path, name := filepath.Join(h.Plan().CWD, ".claude", "settings.local.json"), "local"
 	if source == string(settings.User) {
 		path, name = filepath.Join(h.Plan().State, "settings.json"), "user"
@@ -191,7 +191,7 @@ func quoted(text string) json.RawMessage {
 
 // RegisterRoot makes a directory below the working directory, or below one of
 // --add-dir, a working directory of its own (texts: 2.1.329).
-func (h *hosted) RegisterRoot(given string) (string, error) {
+func (h *hostedSession) RegisterRoot(given string) (string, error) {
 	refuse := func(text string) (string, error) { return "", errors.New("register_repo_root: " + text) }
 	path := given
 	if !filepath.IsAbs(path) {
@@ -303,7 +303,7 @@ func registerRoot(_ context.Context, r *requests, in request) (control.Answer, e
 
 // settingsAnswer is the answer to get_settings.
 type settingsAnswer struct {
-	Applied   applied          `json:"applied"`
+	Applied   settingsResult   `json:"applied"`
 	Effective json.RawMessage  `json:"effective"`
 	Served    string           `json:"served_settings_state"`
 	Sources   []settingsSource `json:"sources"`
@@ -314,8 +314,8 @@ type settingsSource struct {
 	Settings json.RawMessage `json:"settings"`
 }
 
-// applied is what came of the settings.
-type applied struct {
+// settingsResult is what came of the settings.
+type settingsResult struct {
 	Advisor             *string `json:"advisor"` // nil = none
 	Effort              *string `json:"effort"`  // nil = the model has none
 	LaunchEnvLeft       bool    `json:"launchEnvLeftOwnFilesInPlace"`
@@ -329,11 +329,11 @@ type applied struct {
 	UltrathinkAvailable bool    `json:"ultrathinkAvailable"`
 }
 
-func (h *hosted) settings() settingsAnswer {
+func (h *hostedSession) settings() settingsAnswer {
 	live := h.Live().Now()
 	out := settingsAnswer{
 		Served: "ineligible", Sources: []settingsSource{},
-		Applied: applied{Model: h.Model(), UltracodeAvailable: model.Of(h.Model()).Ultracode},
+		Applied: settingsResult{Model: h.Model(), UltracodeAvailable: model.Of(h.Model()).Ultracode},
 	}
 	if live.Effort != "" {
 		out.Applied.Effort = &live.Effort
@@ -356,7 +356,7 @@ func (h *hosted) settings() settingsAnswer {
 }
 
 // hooks answers get_hooks_listing.
-func (h *hosted) hooks() any {
+func (h *hostedSession) hooks() any {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := h.inForce()

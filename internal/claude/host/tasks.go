@@ -10,10 +10,10 @@ import (
 )
 
 // StopTask ends a task in the background.
-func (h *hosted) StopTask(id string) { h.Tasks().Stop(id, task.ByUser) }
+func (h *hostedSession) StopTask(id string) { h.Tasks().Stop(id, task.ByUser) }
 
 // TaskOutput reads what a command in the background has written so far.
-func (h *hosted) TaskOutput(id string) ([]byte, bool) {
+func (h *hostedSession) TaskOutput(id string) ([]byte, bool) {
 	if work, ok := h.Tasks().Find(id); !ok || work.Kind != task.Bash {
 		return nil, false
 	}
@@ -22,13 +22,13 @@ func (h *hosted) TaskOutput(id string) ([]byte, bool) {
 }
 
 // SideQuestion words what the model says beside the conversation.
-func (h *hosted) SideQuestion(ctx context.Context, question string) (aside, error) {
+func (h *hostedSession) SideQuestion(ctx context.Context, question string) (sideAnswer, error) {
 	reply, failed, err := h.Ask(ctx, question)
 	if err != nil {
-		return aside{}, err
+		return sideAnswer{}, err
 	}
 	if reply.Failure != nil {
-		return aside{Text: "(API error: " + strings.TrimPrefix(failed, "API Error: ") + ")", Synthetic: true}, nil
+		return sideAnswer{Text: "(API error: " + strings.TrimPrefix(failed, "API Error: ") + ")", Synthetic: true}, nil
 	}
 	var said strings.Builder
 	for _, block := range reply.Blocks {
@@ -36,11 +36,11 @@ func (h *hosted) SideQuestion(ctx context.Context, question string) (aside, erro
 		case protocol.TextBlock:
 			said.WriteString(block.Text)
 		case protocol.ToolUse:
-			return aside{Text: "(The model tried to call " + block.Name +
+			return sideAnswer{Text: "(The model tried to call " + block.Name +
 				" instead of answering directly. Try rephrasing or ask in the main conversation.)", Synthetic: true}, nil
 		}
 	}
-	return aside{Text: said.String()}, nil
+	return sideAnswer{Text: said.String()}, nil
 }
 
 // stopTask answers alike for tasks that there are and that there are not.

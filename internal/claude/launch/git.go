@@ -6,33 +6,33 @@ import (
 	"strings"
 )
 
-// checkout is what transcripts say of the git repository a session is in.
-type checkout struct {
+// gitCheckout is what transcripts say of the git repository a session is in.
+type gitCheckout struct {
 	repo     bool
 	worktree bool   // a linked one
 	branch   string // "HEAD" when it is on none
 }
 
 // findCheckout looks for a repository around dir without running git.
-func findCheckout(dir string) checkout {
+func findCheckout(dir string) gitCheckout {
 	for ; ; dir = filepath.Dir(dir) {
 		git := filepath.Join(dir, ".git")
 		if info, err := os.Stat(git); err == nil {
 			return readCheckout(git, info.IsDir())
 		}
 		if dir == filepath.Dir(dir) {
-			return checkout{}
+			return gitCheckout{}
 		}
 	}
 }
 
-func readCheckout(git string, isDir bool) checkout {
-	c := checkout{repo: true}
+func readCheckout(git string, isDir bool) gitCheckout {
+	c := gitCheckout{repo: true}
 	if !isDir {
 		pointer, err := os.ReadFile(git)
 		target, ok := strings.CutPrefix(strings.TrimSpace(string(pointer)), "gitdir: ")
 		if err != nil || !ok {
-			return checkout{}
+			return gitCheckout{}
 		}
 		if !filepath.IsAbs(target) {
 			target = filepath.Join(filepath.Dir(git), target)
@@ -42,7 +42,7 @@ func readCheckout(git string, isDir bool) checkout {
 	}
 	head, err := os.ReadFile(filepath.Join(git, "HEAD"))
 	if err != nil {
-		return checkout{}
+		return gitCheckout{}
 	}
 	c.branch = "HEAD"
 	if branch, ok := strings.CutPrefix(strings.TrimSpace(string(head)), "ref: refs/heads/"); ok {

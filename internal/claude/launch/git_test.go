@@ -11,20 +11,20 @@ import (
 func TestFindCheckout(t *testing.T) {
 	tests := map[string]struct {
 		files map[string]string
-		want  checkout
+		want  gitCheckout
 	}{
-		"no repository": {map[string]string{}, checkout{}},
-		"a branch":      {map[string]string{".git/HEAD": "ref: refs/heads/topic/one\n"}, checkout{repo: true, branch: "topic/one"}},
-		"detached":      {map[string]string{".git/HEAD": "0123456789abcdef\n"}, checkout{repo: true, branch: "HEAD"}},
+		"no repository": {map[string]string{}, gitCheckout{}},
+		"a branch":      {map[string]string{".git/HEAD": "ref: refs/heads/topic/one\n"}, gitCheckout{repo: true, branch: "topic/one"}},
+		"detached":      {map[string]string{".git/HEAD": "0123456789abcdef\n"}, gitCheckout{repo: true, branch: "HEAD"}},
 		"worktree": {
 			map[string]string{".git": "gitdir: main/.git/worktrees/w\n", "main/.git/worktrees/w/HEAD": "ref: refs/heads/w\n"},
-			checkout{repo: true, worktree: true, branch: "w"},
+			gitCheckout{repo: true, worktree: true, branch: "w"},
 		},
 		"submodule": {
 			map[string]string{".git": "gitdir: main/.git/modules/m\n", "main/.git/modules/m/HEAD": "ref: refs/heads/m\n"},
-			checkout{repo: true, branch: "m"},
+			gitCheckout{repo: true, branch: "m"},
 		},
-		"broken": {map[string]string{".git": "what is this\n"}, checkout{}},
+		"broken": {map[string]string{".git": "what is this\n"}, gitCheckout{}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -58,7 +58,7 @@ func (r *resolver) noScenario() error {
 }
 
 func (r *resolver) scenario() (err error) {
-	r.p.Scenario, err = loadScenario(r.f.Scenario, r.p.Places)
+	r.p.Scenario, err = loadScenario(r.f.Scenario, r.p.Directories)
 	return err
 }
 

@@ -91,7 +91,7 @@ func workspace(f *flags.Flags, p *Plan) []permission.Directory {
 }
 
 // Found are the directories of settings that there are.
-func (p Places) Found(given []settings.Directory) []string {
+func (p Directories) Found(given []settings.Directory) []string {
 	var dirs []string
 	for _, d := range given {
 		if abs, ok := p.Directory(d.Path); ok && !slices.Contains(dirs, abs) {

@@ -10,7 +10,7 @@ import (
 )
 
 // Abs makes a path absolute.
-func (p Places) Abs(path string) string {
+func (p Directories) Abs(path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
 	}
@@ -18,7 +18,7 @@ func (p Places) Abs(path string) string {
 }
 
 // Directory makes the path of a directory absolute and tells whether there is one.
-func (p Places) Directory(path string) (string, bool) {
+func (p Directories) Directory(path string) (string, bool) {
 	if rest, found := strings.CutPrefix(path+"/", "~/"); found {
 		path = filepath.Join(p.Home, rest)
 	}

@@ -21,9 +21,9 @@ import (
 
 // Plan is what was decided before anything runs. It is a value: what changes while a session runs is the session's.
 type Plan struct {
-	Places
+	Directories
 	Identity
-	Streams
+	DebugStreams
 	Environ []string // of the programs that are started
 	Clock   *clock.Source
 
@@ -43,8 +43,8 @@ type Plan struct {
 	Host       Host
 }
 
-// Places are where the run is and where it keeps what it keeps.
-type Places struct {
+// Directories are where the run is and where it keeps what it keeps.
+type Directories struct {
 	CWD        string // absolute
 	State      string // directory for what is kept; empty = nothing is
 	Home       string
@@ -56,14 +56,14 @@ type Places struct {
 	Started    time.Time
 }
 
-// Streams are where the run writes what is none of its events.
-type Streams struct {
+// DebugStreams are where the run writes what is none of its events.
+type DebugStreams struct {
 	Stdout   io.Writer // for faults that spoil it
 	Stderr   io.Writer // for warnings
 	Progress io.Writer // for a passing line about what is being waited for; nil = nowhere
 }
 
-func (s Streams) warn(text string) { fmt.Fprintf(s.Stderr, "claudeless: warning: %s\n", text) }
+func (s DebugStreams) warn(text string) { fmt.Fprintf(s.Stderr, "claudeless: warning: %s\n", text) }
 
 // Identity is what the run says it is.
 type Identity struct {

@@ -15,7 +15,7 @@ import (
 )
 
 // loadScenario loads the scenario of that name, or the one that is found.
-func loadScenario(name string, at Places) (Scenario, error) {
+func loadScenario(name string, at Directories) (Scenario, error) {
 	path, library := findScenario(name, at)
 	s := Scenario{Name: name}
 	var err error
@@ -40,7 +40,7 @@ func loadFile(path string) (*scenarios.Scenario, error) {
 
 // findScenario looks for the scenario: flag or variable, then claudeless.toml in the working and in the state directory. A
 // name that is no file and has no slash is one of the library; an empty path = none at all.
-func findScenario(name string, at Places) (path string, library bool) {
+func findScenario(name string, at Directories) (path string, library bool) {
 	if name != "" {
 		path = at.Abs(name)
 		if _, err := os.Stat(path); err != nil && !strings.ContainsAny(name, `/\`) {

@@ -62,13 +62,13 @@ func (p *Player) Own() simulator.Model {
 	if failure == nil {
 		return p
 	}
-	return failing{failure}
+	return failingModel{failure}
 }
 
 // Script is the model of one agent.
 func (p *Player) Script(script *protocol.SubagentScript) simulator.Model {
 	if p.o.Failure != nil {
-		return failing{p.o.Failure}
+		return failingModel{p.o.Failure}
 	}
 	return agent{p, p.o.Engine.Subagent(script)}
 }
@@ -97,11 +97,11 @@ func (p *Player) report(ctx context.Context, reply scenarios.Reply, err error) {
 	}
 }
 
-// failing is a model whose every reply is the same failure.
-type failing struct{ failure *scenarios.Failure }
+// failingModel is a model whose every reply is the same failure.
+type failingModel struct{ failure *scenarios.Failure }
 
 // Next fails.
-func (m failing) Next(context.Context, scenarios.Request) (scenarios.Reply, error) {
+func (m failingModel) Next(context.Context, scenarios.Request) (scenarios.Reply, error) {
 	return scenarios.Reply{Failure: m.failure, Rule: scenarios.RuleRef{Name: "--failure"}}, nil
 }
 

@@ -23,20 +23,20 @@ type background struct {
 	plan    launch.Plan
 	policy  *policy
 	records *recorder
-	live    *simulator.Live
+	live    *simulator.SessionState
 	shown   atomic.Bool       // texts of agents that are waited for
 	options simulator.Options // of the session's own conversation; set before its first turn
-	scratch scratch
+	scratch tempDir
 }
 
-// scratch is a directory that goes with the run.
-type scratch struct {
+// tempDir is a directory that goes with the run.
+type tempDir struct {
 	once sync.Once
 	dir  *proc.TempDir // nil = not made
 }
 
 // newBackground prepares agents and tasks. It starts nothing.
-func newBackground(plan launch.Plan, live *simulator.Live, p *policy) *background {
+func newBackground(plan launch.Plan, live *simulator.SessionState, p *policy) *background {
 	b := &background{plan: plan, policy: p, records: p.records, live: live}
 	b.tasks = task.New(task.Options{NewID: plan.Clock.NewID, Now: plan.Clock.Now, Dir: b.dir, Ordered: plan.Clock.Repeatable()})
 	b.model = scriptedmodel.New(scriptedmodel.Options{

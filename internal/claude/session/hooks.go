@@ -24,15 +24,15 @@ import (
 // hooks are the hooks of settings, plugins, skills and the host.
 type hooks struct {
 	*hook.Runner
-	live    *simulator.Live
-	bench   bench
+	live    *simulator.SessionState
+	bench   workspace
 	records *recorder
 	frames  bool // their start and end are shown
 	off     bool // settings or flags switch all of them off
 }
 
 // newHooks reads the hooks of the settings (spec: cli-contract 5.5).
-func newHooks(plan launch.Plan, live *simulator.Live, b bench, p *policy) *hooks {
+func newHooks(plan launch.Plan, live *simulator.SessionState, b workspace, p *policy) *hooks {
 	h := &hooks{live: live, bench: b, records: p.records, frames: plan.Output.HookEvents, off: plan.Settings.DisableAllHooks || plan.Custom.Reduced()}
 	id := p.records.ID()
 	o := hook.Options{

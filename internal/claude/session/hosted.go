@@ -28,7 +28,7 @@ func (s *Session) ID() string { return s.records.id() }
 func (s *Session) Plan() *launch.Plan { return &s.plan }
 
 // Live is what changes while the session runs.
-func (s *Session) Live() *simulator.Live { return s.live }
+func (s *Session) Live() *simulator.SessionState { return s.live }
 
 // Policy decides about calls.
 func (s *Session) Policy() *permission.Policy { return s.policy.Policy }

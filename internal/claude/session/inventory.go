@@ -23,12 +23,12 @@ type inventory struct {
 	denied     []string // rules that deny something, without the brackets that say nothing
 	promptTool string   // who is asked for permission
 	schemaFlag bool
-	hostSchema atomic.Bool     // the host wants a structured output
-	live       *simulator.Live // its model may be offered the task list
-	talks      bool            // somebody, or the scenario in his place, answers tools that talk to the user
+	hostSchema atomic.Bool             // the host wants a structured output
+	live       *simulator.SessionState // its model may be offered the task list
+	talks      bool                    // somebody, or the scenario in his place, answers tools that talk to the user
 }
 
-func newInventory(plan launch.Plan, live *simulator.Live) *inventory {
+func newInventory(plan launch.Plan, live *simulator.SessionState) *inventory {
 	v := &inventory{
 		live: live,
 		plan: plan.Tools, custom: plan.Custom, promptTool: plan.Permission.PromptTool, schemaFlag: plan.Prompt.SchemaFlag,
@@ -57,8 +57,8 @@ func scripted(s launch.Scenario) bool {
 	}))
 }
 
-func (v *inventory) listing(resources bool) listing {
-	return listing{
+func (v *inventory) listing(resources bool) toolListing {
+	return toolListing{
 		Tools: v.plan.Named, Given: v.plan.Given, Allowed: v.plan.Allowed, Disallowed: v.denied, Bare: v.custom.Bare,
 		Host: v.promptTool != "", NoSkills: v.custom.NoCommands, Schema: v.schemaFlag, HostSchema: v.hostSchema.Load(),
 		Resources: resources, Tasks: model.Of(model.Resolve(v.live.Model())).Tasks, NoTasks: v.plan.NoTasks,
@@ -105,8 +105,8 @@ func (v *inventory) hidden(t protocol.Tool) bool {
 // disallowed tells whether --disallowedTools names a tool as a whole.
 func (v *inventory) disallowed(name string) bool { return slices.Contains(v.plan.Disallowed, name) }
 
-// listing says which built-in tools a session lists.
-type listing struct {
+// toolListing says which built-in tools a session lists.
+type toolListing struct {
 	// Tools is --tools; nil = not given, one "default" = the default list.
 	Tools      []string
 	Given      bool // --tools was given, be it empty
@@ -139,7 +139,7 @@ func optionalTools() []string {
 func taskTools() []string { return []string{"TaskCreate", "TaskGet", "TaskList", "TaskUpdate"} }
 
 // taskList are the tools of the task list in force.
-func taskList(o listing) []string {
+func taskList(o toolListing) []string {
 	if o.NoTasks {
 		return []string{"TodoWrite"}
 	}
@@ -148,7 +148,7 @@ func taskList(o listing) []string {
 
 // listTools lists the built-in tools as the init event does: alphabetically, Task
 // first.
-func listTools(o listing) []string {
+func listTools(o toolListing) []string {
 	var list []string
 	switch {
 	case o.Given && !slices.Equal(o.Tools, []string{"default"}):
@@ -193,7 +193,7 @@ func listTools(o listing) []string {
 }
 
 // given lists the tools of --tools that there are.
-func given(o listing) []string {
+func given(o toolListing) []string {
 	known := append(defaultTools(), optionalTools()...)
 	if o.Host {
 		known = append(known, hostTools()...)
@@ -213,7 +213,7 @@ func given(o listing) []string {
 func hostTools() []string { return []string{"AskUserQuestion", "EnterPlanMode", "ExitPlanMode"} }
 
 // named are the optional tools that --allowedTools brings in.
-func named(o listing) []string {
+func named(o toolListing) []string {
 	var list []string
 	for _, rule := range o.Allowed {
 		name, _, _ := strings.Cut(rule, "(")

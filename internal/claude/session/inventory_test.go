@@ -15,57 +15,57 @@ func TestTools(t *testing.T) {
 	allowed := strings.Split("Read,Write,Edit,Bash,Glob,Grep,TodoWrite,Task,WebFetch,NotebookEdit", ",")
 	tests := []struct {
 		name string
-		o    listing
+		o    toolListing
 		want string
 	}{
-		{"default", listing{}, byDefault},
-		{"tools default", listing{Given: true, Tools: []string{"default"}}, byDefault},
+		{"default", toolListing{}, byDefault},
+		{"tools default", toolListing{Given: true, Tools: []string{"default"}}, byDefault},
 		{
 			"named in --allowedTools",
-			listing{Allowed: allowed},
+			toolListing{Allowed: allowed},
 			"Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree Glob Grep ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskCreate TaskGet TaskList TaskStop TaskUpdate ToolSearch WebFetch WebSearch Workflow Write",
 		},
-		{"--tools (checklist row 45)", listing{Given: true, Tools: []string{"Glob", "Grep", "TodoWrite"}, Allowed: allowed}, "Glob Grep"},
-		{"--tools with an unknown name", listing{Given: true, Tools: []string{"Nope", "Read"}}, "Read"},
-		{"--tools empty", listing{Given: true}, ""},
-		{"--bare", listing{Bare: true}, "Bash Edit Read"},
+		{"--tools (checklist row 45)", toolListing{Given: true, Tools: []string{"Glob", "Grep", "TodoWrite"}, Allowed: allowed}, "Glob Grep"},
+		{"--tools with an unknown name", toolListing{Given: true, Tools: []string{"Nope", "Read"}}, "Read"},
+		{"--tools empty", toolListing{Given: true}, ""},
+		{"--bare", toolListing{Bare: true}, "Bash Edit Read"},
 		{
 			"a host answers",
-			listing{Host: true},
+			toolListing{Host: true},
 			"Task AskUserQuestion Bash CronCreate CronDelete CronList Edit EnterPlanMode EnterWorktree ExitPlanMode ExitWorktree ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskStop ToolSearch WebFetch WebSearch Workflow Write",
 		},
 		{
 			"--json-schema",
-			listing{Schema: true},
+			toolListing{Schema: true},
 			"Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill StructuredOutput TaskStop ToolSearch WebFetch WebSearch Workflow Write",
 		},
-		{"a schema that the host gave later", listing{Given: true, Tools: []string{"Read", "Write"}, HostSchema: true}, "Read Write StructuredOutput"},
+		{"a schema that the host gave later", toolListing{Given: true, Tools: []string{"Read", "Write"}, HostSchema: true}, "Read Write StructuredOutput"},
 		{
 			"a server has resources",
-			listing{Resources: true},
+			toolListing{Resources: true},
 			"Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree ListAgents ListMcpResourcesTool Monitor NotebookEdit Read ReadMcpResourceDirTool ReadMcpResourceTool ReportFindings ScheduleWakeup SendMessage Skill TaskStop ToolSearch WebFetch WebSearch Workflow Write",
 		},
 		{
 			"disallowed",
-			listing{Disallowed: []string{"Bash", "Agent", "Write(x)"}},
+			toolListing{Disallowed: []string{"Bash", "Agent", "Write(x)"}},
 			"CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree Glob Grep ListAgents NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskStop ToolSearch WebFetch WebSearch Workflow Write",
 		},
-		{"disallowed by patterns", listing{Disallowed: []string{"W*", "[", "*e*", "Cron*"}}, "Task Bash Edit Monitor Skill TaskStop"},
-		{"all disallowed", listing{Disallowed: []string{"*"}}, ""},
-		{"--tools names a tool that needs a host (contract 3.3)", listing{Given: true, Tools: []string{"Read", "AskUserQuestion"}}, "Read"},
-		{"the same with a host", listing{Given: true, Tools: []string{"Read", "AskUserQuestion"}, Host: true}, "AskUserQuestion Read"},
+		{"disallowed by patterns", toolListing{Disallowed: []string{"W*", "[", "*e*", "Cron*"}}, "Task Bash Edit Monitor Skill TaskStop"},
+		{"all disallowed", toolListing{Disallowed: []string{"*"}}, ""},
+		{"--tools names a tool that needs a host (contract 3.3)", toolListing{Given: true, Tools: []string{"Read", "AskUserQuestion"}}, "Read"},
+		{"the same with a host", toolListing{Given: true, Tools: []string{"Read", "AskUserQuestion"}, Host: true}, "AskUserQuestion Read"},
 		{
 			"a model with a task list",
-			listing{Tasks: true, Disallowed: []string{"TaskCreate"}},
+			toolListing{Tasks: true, Disallowed: []string{"TaskCreate"}},
 			"Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskGet TaskList TaskStop TaskUpdate ToolSearch WebFetch WebSearch Workflow Write",
 		},
 		{
 			"the same, tasks off",
-			listing{Tasks: true, NoTasks: true},
+			toolListing{Tasks: true, NoTasks: true},
 			"Task Bash CronCreate CronDelete CronList Edit EnterWorktree ExitWorktree ListAgents Monitor NotebookEdit Read ReportFindings ScheduleWakeup SendMessage Skill TaskStop TodoWrite ToolSearch WebFetch WebSearch Workflow Write",
 		},
-		{"tasks named while off", listing{Given: true, Tools: []string{"TaskCreate", "Bash"}, NoTasks: true}, "Bash"},
-		{"tasks off", listing{Given: true, Tools: []string{"TodoWrite"}, NoTasks: true}, "TodoWrite"},
+		{"tasks named while off", toolListing{Given: true, Tools: []string{"TaskCreate", "Bash"}, NoTasks: true}, "Bash"},
+		{"tasks off", toolListing{Given: true, Tools: []string{"TodoWrite"}, NoTasks: true}, "TodoWrite"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -23,11 +23,11 @@ import (
 // before its result.
 type mirror struct {
 	mu    sync.Mutex
-	files []*mirrored // in the order of their first line
+	files []*mirroredFile // in the order of their first line
 }
 
-// mirrored are the lines of one file that were not shown yet.
-type mirrored struct {
+// mirroredFile are the lines of one file that were not shown yet.
+type mirroredFile struct {
 	path    string
 	entries []json.RawMessage
 }
@@ -41,7 +41,7 @@ func (m *mirror) line(path string, line []byte) {
 		m.files[n-1].entries = append(m.files[n-1].entries, entry)
 		return
 	}
-	m.files = append(m.files, &mirrored{path: path, entries: []json.RawMessage{entry}})
+	m.files = append(m.files, &mirroredFile{path: path, entries: []json.RawMessage{entry}})
 }
 
 // take returns the frames of all lines since the last call. A nil mirror has
@@ -77,7 +77,7 @@ func openDebug(plan launch.Plan, stderr io.Writer, id string) (log *debugLog, er
 	case !plan.Records.Debug, path == "" && plan.State == "" && !plan.Records.DebugToStderr:
 		return log, nil
 	case plan.Records.DebugToStderr:
-		return newDebugLog(plan, unclosed{stderr}), nil
+		return newDebugLog(plan, nopCloser{stderr}), nil
 	case path == "":
 		path = filepath.Join(plan.State, "debug", id+".txt")
 	}
@@ -99,10 +99,10 @@ func openLog(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 }
 
-// unclosed leaves a stream open that belongs to others.
-type unclosed struct{ io.Writer }
+// nopCloser leaves a stream open that belongs to others.
+type nopCloser struct{ io.Writer }
 
-func (unclosed) Close() error { return nil }
+func (nopCloser) Close() error { return nil }
 
 func (l *debugLog) printf(format string, args ...any) {
 	if l == nil {
@@ -127,7 +127,7 @@ func (l *debugLog) close() {
 // event writes the line of one event; most events have none.
 func (l *debugLog) event(ev protocol.Event) {
 	switch ev := ev.(type) {
-	case *protocol.Prompted:
+	case *protocol.PromptAccepted:
 		l.printf("prompt %s from %s: %q", ev.UUID, ev.Source, ev.Content.Plain())
 	case *protocol.Init:
 		l.printf("turn begins: model %s, mode %s, %d tools", ev.Model, ev.PermissionMode, len(ev.Tools))

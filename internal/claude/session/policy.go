@@ -30,13 +30,13 @@ type policy struct {
 	answers map[string]string // that the scenario gives to a question to the user
 }
 
-// bench is the tools at hand and the directory in which they work.
-type bench interface {
+// workspace is the tools at hand and the directory in which they work.
+type workspace interface {
 	Tool(name string) (protocol.Tool, bool)
 	Dir() string
 }
 
-func newPolicy(plan launch.Plan, b bench, v *servers) (*policy, error) {
+func newPolicy(plan launch.Plan, b workspace, v *servers) (*policy, error) {
 	p := &policy{servers: v, records: v.records, catalog: plan.Catalog, plan: plan.Permission, canned: canned(plan.Scenario)}
 	if te := plan.Scenario.ToolExecution; te != nil {
 		p.answers = te.Tools["AskUserQuestion"].Answers
@@ -47,7 +47,7 @@ func newPolicy(plan launch.Plan, b bench, v *servers) (*policy, error) {
 		AutoApprove:   p.approves,
 		NoPrompts:     plan.Permission.NoPrompts,
 		Tool:          b.Tool,
-		Disk:          disk{},
+		Disk:          ruleFS{},
 		Dir:           b.Dir,
 		HasAsker:      plan.Permission.PromptTool != "",
 		BypassAllowed: plan.Permission.BypassAllowed,
@@ -152,20 +152,20 @@ func (p promptTool) Ask(ctx context.Context, q protocol.PermissionRequest) (prot
 	return answer, nil
 }
 
-// disk is the file system as rules see it.
-type disk struct{}
+// ruleFS is the file system as rules see it.
+type ruleFS struct{}
 
 // IsDir tells whether a path is a directory.
-func (disk) IsDir(path string) bool {
+func (ruleFS) IsDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }
 
 // Resolve follows symbolic links.
-func (disk) Resolve(path string) string { return resolveLinks(path) }
+func (ruleFS) Resolve(path string) string { return resolveLinks(path) }
 
 // Glob finds what a pattern of the shell matches.
-func (disk) Glob(pattern string) []string { return matchFiles(pattern) }
+func (ruleFS) Glob(pattern string) []string { return matchFiles(pattern) }
 
 // maxLinks bounds how many links that lead nowhere are followed in a row.
 const maxLinks = 40

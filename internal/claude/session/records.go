@@ -31,7 +31,7 @@ type recorder struct {
 	stderr      io.Writer
 	quiet       bool // hints of our own are not told
 	transcript  *transcript.Transcript
-	engine      *played
+	engine      *scenarioProgress
 	mirror      *mirror                         // nil = no --session-mirror
 	journal     *journal.Journal                // nil = no --capture
 	captured    io.Closer                       // the file of the journal
@@ -43,7 +43,7 @@ type recorder struct {
 }
 
 // openRecords opens the transcript, and the scenario where the session left it.
-func openRecords(plan launch.Plan, t transcript.Teller) (*recorder, error) {
+func openRecords(plan launch.Plan, t transcript.ContextSource) (*recorder, error) {
 	r := &recorder{stderr: plan.Stderr, quiet: plan.AsClaude, clock: plan.Clock}
 	o := plan.Transcript
 	o.Teller = t
@@ -58,7 +58,7 @@ func openRecords(plan launch.Plan, t transcript.Teller) (*recorder, error) {
 		}
 		return nil, err // a missing conversation keeps its type, because it has a result
 	}
-	r.engine = &played{Engine: scenarios.NewEngine(plan.Scenario.Scenario, plan.Scenario.Engine), scenario: plan.Scenario.Scenario, clock: plan.Clock, began: plan.Clock.Now(), heard: map[string]string{}}
+	r.engine = &scenarioProgress{Engine: scenarios.NewEngine(plan.Scenario.Scenario, plan.Scenario.Engine), scenario: plan.Scenario.Scenario, clock: plan.Clock, began: plan.Clock.Now(), heard: map[string]string{}}
 	if state := r.transcript.ScenarioState(); state != nil {
 		if err := r.engine.Restore(state); err != nil {
 			r.Warn("the state of the scenario was not restored: " + err.Error())
@@ -257,16 +257,16 @@ func (r *recorder) Note(b journal.Body) {
 // Warn says something on stderr.
 func (r *recorder) Warn(text string) { fmt.Fprintf(r.stderr, "claudeless: warning: %s\n", text) }
 
-// played is the scenario as this process plays it, with what its expectations want to know and the engine does not see. It
+// scenarioProgress is the scenario as this process plays it, with what its expectations want to know and the engine does not see. It
 // tells what happened as internal/exec/verdict finds it in a journal.
-type played struct {
+type scenarioProgress struct {
 	*scenarios.Engine
 	scenario *scenarios.Scenario
 	clock    *clock.Source
 	began    time.Time
 	heard    map[string]string // by agent: the message of the model that came last
 	retries  int               // before the next one
-	missed   int               // results that did not fit and are in the journal
+	missed   int               // resultStore that did not fit and are in the journal
 	injected string            // the last prompt that is the CLI's own
 
 	mu    sync.Mutex // calls of servers come at the same time
@@ -274,13 +274,13 @@ type played struct {
 }
 
 // see takes an event on its way out.
-func (p *played) see(ev protocol.Event) {
+func (p *scenarioProgress) see(ev protocol.Event) {
 	switch ev := ev.(type) {
 	case *protocol.Matched:
 		if ev.Rule != "" {
 			p.Seen().Rule(scenarios.RuleRef{Name: ev.Rule, File: ev.File, Line: ev.Line})
 		}
-	case *protocol.Prompted:
+	case *protocol.PromptAccepted:
 		if ev.Injected {
 			p.injected = ev.Content.Plain()
 		}
@@ -289,7 +289,7 @@ func (p *played) see(ev protocol.Event) {
 		p.ObserveCall(ev.Use.Name, ev.Use.Input)
 	case *protocol.CLIRetry:
 		p.retries = ev.Attempt
-	case *protocol.Unshown:
+	case *protocol.HiddenEvent:
 		p.see(ev.Event)
 	case *protocol.Assistant:
 		p.said(ev)
@@ -297,7 +297,7 @@ func (p *played) see(ev protocol.Event) {
 }
 
 // said takes a block of the model: the first of a message answers a request, unless it goes on with the one before.
-func (p *played) said(ev *protocol.Assistant) {
+func (p *scenarioProgress) said(ev *protocol.Assistant) {
 	agent := ""
 	if ev.ParentToolUseID != nil {
 		agent = *ev.ParentToolUseID
@@ -317,12 +317,12 @@ func (p *played) said(ev *protocol.Assistant) {
 
 // silent tells whether a prompt that no rule answers gets an empty reply of which nobody is told: it is none of the CLI's own,
 // and the scenario does not take it for an error.
-func (p *played) silent(prompt string) bool {
+func (p *scenarioProgress) silent(prompt string) bool {
 	return prompt != p.injected && p.scenario.Unmatched != "error"
 }
 
 // wantsServers tells whether an expectation speaks of what servers are asked.
-func (p *played) wantsServers() bool {
+func (p *scenarioProgress) wantsServers() bool {
 	for i := range p.scenario.Expect {
 		if p.scenario.Expect[i].MCP != nil {
 			return true
@@ -331,15 +331,15 @@ func (p *played) wantsServers() bool {
 	return false
 }
 
-// called takes a call of a server.
-func (p *played) called(c record.Call) {
+// callObserver takes a call of a server.
+func (p *scenarioProgress) called(c record.Call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asked = append(p.asked, c)
 }
 
 // misses are the results that did not fit since they were asked for last.
-func (p *played) misses() []scenarios.Judged {
+func (p *scenarioProgress) misses() []scenarios.ExpectationResult {
 	all := p.Misses()
 	fresh := all[min(p.missed, len(all)):]
 	p.missed = len(all)
@@ -347,7 +347,7 @@ func (p *played) misses() []scenarios.Judged {
 }
 
 // judge holds what the process did against the expectations, now that it ends with a code.
-func (p *played) judge(code int) []scenarios.Judged {
+func (p *scenarioProgress) judge(code int) []scenarios.ExpectationResult {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, c := range p.asked {
@@ -359,6 +359,6 @@ func (p *played) judge(code int) []scenarios.Judged {
 }
 
 // expectation is the line of the journal for one of them.
-func expectation(j scenarios.Judged) journal.Expectation {
+func expectation(j scenarios.ExpectationResult) journal.Expectation {
 	return journal.Expectation{File: j.At.File, Line: j.At.Line, Text: j.Text, Met: j.Met, Got: j.Got}
 }

@@ -249,7 +249,7 @@ func tryRules(t *testing.T, bash, line string, judged yard) (ran int) {
 			continue
 		}
 		p, err := permission.New(permission.Options{
-			Mode: set.mode, Rules: set.rules, CWD: filepath.Join(judged.top, "work"), Home: filepath.Join(judged.top, "home"), Disk: disk{},
+			Mode: set.mode, Rules: set.rules, CWD: filepath.Join(judged.top, "work"), Home: filepath.Join(judged.top, "home"), Disk: ruleFS{},
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -32,11 +32,11 @@ import (
 type Host interface {
 	permission.Asker
 	simulator.Prompts
-	Servant
+	HostCallbacks
 }
 
-// Servant is what a host does for the parts of a session that live inside it.
-type Servant interface {
+// HostCallbacks is what a host does for the parts of a session that live inside it.
+type HostCallbacks interface {
 	// Callback runs a hook of the host's; see hook.Callback.
 	Callback(ctx context.Context, id string, input json.RawMessage, toolUse string) (json.RawMessage, error)
 	// Message carries a message to an MCP server inside the host; see mcp.Options.SDK.
@@ -50,16 +50,16 @@ type servers struct {
 	plan      launch.Servers
 	inventory *inventory
 	records   *recorder
-	answers   answers
-	results   results
+	answers   serverRequests
+	results   resultStore
 	progress  io.Writer       // where a line about what is waited for may pass; nil = nowhere
 	manager   *mcp.Manager    // nil = no servers
 	life      context.Context // of Start without its end; what is asked of servers outside of a call lives in it
-	guests    *guests
+	guests    *dynamicServers
 }
 
-// guests are the servers that come after the start: those inside the host, and those of plugins that it names.
-type guests struct {
+// dynamicServers are the servers that come after the start: those inside the host, and those of plugins that it names.
+type dynamicServers struct {
 	settled chan struct{} // closed when those that were there at the start have settled beside a host
 	failure error         // of that; to be read after settled
 	joining atomic.Bool   // servers of the host may still be connecting
@@ -69,11 +69,11 @@ type guests struct {
 	plugged    []mcp.ServerConfig
 }
 
-func newServers(plan launch.Plan, live *simulator.Live, host Host, r *recorder) *servers {
+func newServers(plan launch.Plan, live *simulator.SessionState, host Host, r *recorder) *servers {
 	return &servers{
 		plan: plan.Servers, inventory: newInventory(plan, live), records: r,
-		answers: answers{scenario: plan.Scenario, model: plan.Model.Name, host: host}, results: results{r, plan.Clock},
-		progress: plan.Progress, guests: &guests{settled: make(chan struct{})},
+		answers: serverRequests{scenario: plan.Scenario, model: plan.Model.Name, host: host}, results: resultStore{r, plan.Clock},
+		progress: plan.Progress, guests: &dynamicServers{settled: make(chan struct{})},
 	}
 }
 
@@ -215,8 +215,8 @@ func (v *servers) isDeferred(t protocol.Tool) bool {
 	return executor.DeferredByDefault(t) && !loaded
 }
 
-// answers is what servers are told that ask.
-type answers struct {
+// serverRequests is what servers are told that ask.
+type serverRequests struct {
 	scenario launch.Scenario
 	model    string // that samples, where the scenario names none
 	host     Host   // nil = nobody is there
@@ -224,7 +224,7 @@ type answers struct {
 
 // elicit answers what a server asks the user: as the scenario says, else as the host says, else as the real CLI does in
 // print mode, by cancelling.
-func (a answers) elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
+func (a serverRequests) elicit(ctx context.Context, q mcp.ElicitRequest) mcp.ElicitAnswer {
 	scripted := a.scenario.MCP.Elicitation
 	switch {
 	case scripted == nil && a.host != nil:
@@ -247,7 +247,7 @@ func (v *servers) setRoots(dirs []string) {
 }
 
 // sampler answers what servers ask the model as the scenario says; nil = it says nothing.
-func (a answers) sampler() func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+func (a serverRequests) sampler() func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
 	if len(a.scenario.MCP.Sampling) == 0 {
 		return nil
 	}
@@ -305,14 +305,14 @@ func sampleText(content json.RawMessage) string {
 	return strings.Join(texts, "\n")
 }
 
-// results keeps what servers give: what is too large or binary beside the transcript, calls in the journal.
-type results struct {
+// resultStore keeps what servers give: what is too large or binary beside the transcript, calls in the journal.
+type resultStore struct {
 	records *recorder
 	clock   *clock.Source
 }
 
 // calls keeps what is asked of servers, for --capture and expectations; nil = nobody looks.
-func (r results) calls(capture bool) *record.Log {
+func (r resultStore) calls(capture bool) *record.Log {
 	if !capture {
 		return nil
 	}
@@ -352,12 +352,12 @@ func (v *servers) hookTool(ctx context.Context, server, tool string, input json.
 
 // SaveBlob keeps a binary result of an MCP server beside the transcript. It
 // implements mcp.Files.
-func (r results) SaveBlob(server, mediaType string, data []byte) (string, error) {
+func (r resultStore) SaveBlob(server, mediaType string, data []byte) (string, error) {
 	return r.records.save(r.name(server, "blob", extensionOf(mediaType)), data)
 }
 
 // resource keeps a binary part of a resource there too.
-func (r results) resource(index int, mediaType string, data []byte) (string, error) {
+func (r resultStore) resource(index int, mediaType string, data []byte) (string, error) {
 	return r.records.save(fmt.Sprintf("mcp-resource-%d-%d-%s%s", r.clock.Now().UnixMilli(), index, r.shortID(), extensionOf(mediaType)), data)
 }
 
@@ -368,11 +368,11 @@ func extensionOf(mediaType string) string {
 	return ".bin"
 }
 
-func (r results) shortID() string { return strings.ReplaceAll(r.clock.NewID(), "-", "")[:6] }
+func (r resultStore) shortID() string { return strings.ReplaceAll(r.clock.NewID(), "-", "")[:6] }
 
 // SaveText keeps a text result in a file of that name; empty = as blobs are
 // named.
-func (r results) SaveText(tool protocol.Tool, name, text string) (string, error) {
+func (r resultStore) SaveText(tool protocol.Tool, name, text string) (string, error) {
 	if name == "" {
 		name = r.name(tool.Server, tool.RawName, ".txt")
 	}
@@ -380,7 +380,7 @@ func (r results) SaveText(tool protocol.Tool, name, text string) (string, error)
 }
 
 // name names a file for what a server's tool gave.
-func (r results) name(server, what, ext string) string {
+func (r resultStore) name(server, what, ext string) string {
 	names := strings.Replace(strings.TrimPrefix(mcp.CanonicalName(server, what), "mcp__"), "__", "-", 1)
 	return fmt.Sprintf("mcp-%s-%d-%s%s", names, r.clock.Now().UnixMilli(), r.shortID(), ext)
 }

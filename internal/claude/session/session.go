@@ -28,7 +28,7 @@ type Events = iter.Seq2[protocol.Event, error]
 // Session is one session. Its methods may be called from several goroutines, but turns are played one at a time.
 type Session struct {
 	plan    launch.Plan
-	live    *simulator.Live
+	live    *simulator.SessionState
 	records *recorder
 	servers *servers
 	policy  *policy
@@ -36,7 +36,7 @@ type Session struct {
 	library *library
 	box     *toolbox
 	work    *background
-	said    *surroundings
+	said    *sessionContext
 	talk    *conversation
 }
 
@@ -54,8 +54,8 @@ type conversation struct {
 // Open builds a session in the order in which its parts depend on each other. It starts nothing. A session that could be
 // built in part only is closed. Host is nil where nobody is there.
 func Open(plan launch.Plan, host Host) (*Session, error) {
-	s := &Session{plan: plan, live: &simulator.Live{}, box: &toolbox{}}
-	s.said = &surroundings{plan: plan, live: s.live, box: s.box}
+	s := &Session{plan: plan, live: &simulator.SessionState{}, box: &toolbox{}}
+	s.said = &sessionContext{plan: plan, live: s.live, box: s.box}
 	var err error
 	if s.records, err = openRecords(plan, s.said); err != nil {
 		return nil, err
@@ -124,14 +124,14 @@ func (s *Session) options(prompt launch.Prompt) (simulator.Options, error) {
 			Fallback: plan.Model.Fallback, StopBlocks: plan.Limits.StopBlockCap, SchemaTries: prompt.SchemaTries,
 			Window: plan.Limits.Window, NoCompact: plan.Limits.NoCompact, Gateway: plan.Limits.Gateway,
 		},
-		Show: simulator.Show{
+		Show: simulator.DisplayOptions{
 			Partial: plan.Output.Partial, Begun: clientinfo.NamesBegun(plan.Version), Replay: plan.Output.Replay, Hooks: plan.Output.HookEvents, Compat: plan.Compat, InOrder: plan.Clock.Repeatable(),
 			Thinking: plan.Output.ThinkingDisplay, Stream: plan.Scenario.Stream, ResponseDelay: plan.Limits.ResponseDelay, CompactDelay: plan.Limits.CompactDelay,
 		},
-		Main: &simulator.Main{
-			Start: simulator.Start{
+		Main: &simulator.MainOptions{
+			Start: simulator.SessionStart{
 				Resumed: t.Resumed(), Forked: plan.Transcript.Fork && t.Resumed(), Setup: plan.Custom.Setup, Agent: plan.Custom.Agent,
-				Title: t.Title(), Reduced: plan.Custom.Reduced() || plan.Settings.DisableAllHooks, Heard: (*simulator.Heard)(t.Heard()), Sought: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructions(plan.Custom.Memories),
+				Title: t.Title(), Reduced: plan.Custom.Reduced() || plan.Settings.DisableAllHooks, Heard: (*simulator.PreviousReply)(t.Heard()), Sought: plan.Transcript.Continue && t.Resumed() && !plan.Transcript.Fork, Instructions: instructions(plan.Custom.Memories),
 			},
 			Said: s.said, Transcript: t, Tasks: s.work.tasks, Commands: commandsOf(s), Mentions: mentions{s.box, plan.CWD, plan.Home}, Costs: t.Costs(),
 		},

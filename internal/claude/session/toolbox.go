@@ -31,8 +31,8 @@ type toolbox struct {
 	servers           *servers
 	policy            *policy
 	inventory         *inventory
-	gates             gates
-	instructed        *instructed
+	gates             callGates
+	instructed        *nestedInstructions
 	aliases           map[string]string // tools that the host wants in the place of others
 	inOrder           bool              // agents run one after another, for a run that is to be repeatable
 }
@@ -40,7 +40,7 @@ type toolbox struct {
 // toolParts is what the toolbox is made of.
 type toolParts struct {
 	host    Host
-	live    *simulator.Live
+	live    *simulator.SessionState
 	hooks   *hooks
 	library *library
 	work    *background
@@ -49,7 +49,7 @@ type toolParts struct {
 // fill makes the built-in tools and the chain.
 func (t *toolbox) fill(plan launch.Plan, p toolParts, v *servers, pol *policy) error {
 	t.servers, t.policy, t.inventory, t.inOrder = v, pol, v.inventory, plan.Clock.Repeatable()
-	t.instructed = &instructed{custom: plan.Custom, cwd: plan.CWD, live: p.live, before: v.records.transcript.Told(), told: map[string]map[string]bool{}}
+	t.instructed = &nestedInstructions{custom: plan.Custom, cwd: plan.CWD, live: p.live, before: v.records.transcript.Told(), told: map[string]map[string]bool{}}
 	var err error
 	t.builtin, err = builtin.New(builtin.Options{
 		CWD: plan.CWD, AdditionalDirs: plan.Permission.Paths(), OutputDir: v.records.transcript.ToolResultsDir(),
@@ -104,8 +104,8 @@ func (t *toolbox) Mode() protocol.PermissionMode { return t.policy.Mode() }
 
 // Prepare looks at a call as the model has written it. The name of an alias is not looked up again. Agents run beside their
 // neighbours, calls that take the hits of a breakpoint do not.
-func (t *toolbox) Prepare(call protocol.ToolUse) simulator.Prepared {
-	p := simulator.Prepared{Input: t.builtin.Prepare(call), Runs: t.aliases[call.Name]}
+func (t *toolbox) Prepare(call protocol.ToolUse) simulator.PreparedCall {
+	p := simulator.PreparedCall{Input: t.builtin.Prepare(call), Runs: t.aliases[call.Name]}
 	if p.Runs != "" {
 		call.Name = p.Runs
 	}
@@ -114,8 +114,8 @@ func (t *toolbox) Prepare(call protocol.ToolUse) simulator.Prepared {
 }
 
 // Ready looks at a call that is about to run. What is answered without a tool is not checked.
-func (t *toolbox) Ready(ctx context.Context, call protocol.ToolUse) simulator.Ready {
-	ready := simulator.Ready{Seen: t.builtin.Observed(call)}
+func (t *toolbox) Ready(ctx context.Context, call protocol.ToolUse) simulator.Precheck {
+	ready := simulator.Precheck{Seen: t.builtin.Observed(call)}
 	if !t.policy.canned.Answers(call) {
 		ready.Refused = t.check(ctx, call)
 	}
@@ -197,15 +197,15 @@ func (t *toolbox) deferred(ctx context.Context) []string {
 	return slices.Compact(names)
 }
 
-// gates are those that decide about calls: the scenario's breakpoints, and further in those of a debugger, so that somebody
+// callGates are those that decide about calls: the scenario's breakpoints, and further in those of a debugger, so that somebody
 // who watches sees what the scripted ones made of a call and decides about its result first.
-type gates struct {
+type callGates struct {
 	script   *script.Gate   // nil = the scenario has no breakpoints
 	debugger *client.Client // nil = no --debugger
 }
 
-func newGates(plan launch.Plan, t *toolbox) (gates, error) {
-	var g gates
+func newGates(plan launch.Plan, t *toolbox) (callGates, error) {
+	var g callGates
 	var err error
 	if len(plan.Scenario.Breakpoints) > 0 {
 		g.script, err = script.New(script.Options{Breakpoints: plan.Scenario.Breakpoints, Now: plan.Clock.Now, Resolve: t.canonical})
@@ -217,7 +217,7 @@ func newGates(plan launch.Plan, t *toolbox) (gates, error) {
 }
 
 // all are the gates there are, the outermost first.
-func (g gates) all() []debug.Gate {
+func (g callGates) all() []debug.Gate {
 	var all []debug.Gate
 	if g.script != nil {
 		all = append(all, g.script)
@@ -229,20 +229,20 @@ func (g gates) all() []debug.Gate {
 }
 
 // counts tells whether calls of a tool take the hits of a breakpoint.
-func (g gates) counts(tool string) bool { return g.script != nil && g.script.Counts(tool) }
+func (g callGates) counts(tool string) bool { return g.script != nil && g.script.Counts(tool) }
 
 // layer is the middleware that stops calls.
-func (g gates) layer(plan launch.Plan, r *recorder) executor.Middleware {
+func (g callGates) layer(plan launch.Plan, r *recorder) executor.Middleware {
 	var layers []executor.Middleware
 	for _, gate := range g.all() {
 		layers = append(layers, debug.Middleware(gate, debug.MiddlewareOptions{
-			Run: called{r}, PID: plan.PID, Started: float64(plan.Started.UnixMicro()) / 1e6,
+			Run: callObserver{r}, PID: plan.PID, Started: float64(plan.Started.UnixMicro()) / 1e6,
 		}))
 	}
 	return func(next executor.Executor) executor.Executor {
 		next = executor.Chain(next, layers...)
 		if g.script != nil {
-			next = counted{next, g.script}
+			next = serializedHits{next, g.script}
 		}
 		return next
 	}
@@ -250,7 +250,7 @@ func (g gates) layer(plan launch.Plan, r *recorder) executor.Middleware {
 
 // register makes the tools known to those who decide about calls, which also shows that a debugger is there before anything
 // runs.
-func (g gates) register(ctx context.Context, tools executor.Executor) error {
+func (g callGates) register(ctx context.Context, tools executor.Executor) error {
 	all := g.all()
 	if len(all) == 0 {
 		return nil
@@ -267,7 +267,7 @@ func (g gates) register(ctx context.Context, tools executor.Executor) error {
 	return nil
 }
 
-func (g gates) close(r *recorder) {
+func (g callGates) close(r *recorder) {
 	if g.script != nil {
 		for _, text := range g.script.Warnings() {
 			r.Warn(text)
@@ -288,15 +288,15 @@ func (t *toolbox) canonical(ctx context.Context, name string) string {
 	return executor.NewIndex(tools).Canonical(name)
 }
 
-// counted lets calls that take the hits of a breakpoint run one after another,
+// serializedHits lets calls that take the hits of a breakpoint run one after another,
 // so that it is the first of them that it stops.
-type counted struct {
+type serializedHits struct {
 	executor.Executor
 	script *script.Gate
 }
 
 // Tools are the tools with fewer of them read-only.
-func (c counted) Tools(ctx context.Context) ([]protocol.Tool, error) {
+func (c serializedHits) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	tools, err := c.Executor.Tools(ctx)
 	tools = slices.Clone(tools)
 	for i := range tools {
@@ -305,16 +305,16 @@ func (c counted) Tools(ctx context.Context) ([]protocol.Tool, error) {
 	return tools, err
 }
 
-// called is what a debugger is told of the session's calls.
-type called struct{ *recorder }
+// callObserver is what a debugger is told of the session's calls.
+type callObserver struct{ *recorder }
 
 // Shape makes a result of a text.
-func (called) Shape(call protocol.ToolUse, text string) protocol.ToolResult {
+func (callObserver) Shape(call protocol.ToolUse, text string) protocol.ToolResult {
 	return builtin.Shape(call, text)
 }
 
 // Site tells of the sub-agent that makes a call; nil = none does.
-func (called) Site(call protocol.ToolUse) json.RawMessage {
+func (callObserver) Site(call protocol.ToolUse) json.RawMessage {
 	if call.Agent == nil {
 		return nil
 	}
@@ -363,11 +363,11 @@ func (t *toolbox) Print(ctx context.Context, rules []string, command, pattern st
 	return out, nil
 }
 
-// instructed knows which files of instructions each conversation has been told of, and finds those that its calls lead to.
-type instructed struct {
+// nestedInstructions knows which files of instructions each conversation has been told of, and finds those that its calls lead to.
+type nestedInstructions struct {
 	custom launch.Custom
 	cwd    string
-	live   *simulator.Live
+	live   *simulator.SessionState
 	before []string // of the conversation that is gone on with
 
 	mu   sync.Mutex                 // guards what follows
@@ -375,7 +375,7 @@ type instructed struct {
 }
 
 // known are the paths that the conversation of an agent, or of the session, has been told of. What is cleared begins anew.
-func (i *instructed) known(agent *protocol.AgentRef) map[string]bool {
+func (i *nestedInstructions) known(agent *protocol.AgentRef) map[string]bool {
 	id := i.live.SessionID()
 	if agent != nil {
 		id = agent.ID
@@ -397,7 +397,7 @@ func (i *instructed) known(agent *protocol.AgentRef) map[string]bool {
 }
 
 // reached are the instructions that count since the model has read or written a file.
-func (i *instructed) reached(agent *protocol.AgentRef, file string) []simulator.Instructions {
+func (i *nestedInstructions) reached(agent *protocol.AgentRef, file string) []simulator.Instructions {
 	if i.custom.Memory == nil {
 		return nil
 	}
@@ -414,7 +414,7 @@ func (i *instructed) reached(agent *protocol.AgentRef, file string) []simulator.
 }
 
 // nested is one file that a call led to, as hooks, transcripts and the model are told of it.
-func (i *instructed) nested(m catalog.Memory, file string) simulator.Instructions {
+func (i *nestedInstructions) nested(m catalog.Memory, file string) simulator.Instructions {
 	in := protocol.InstructionsLoadedHook{
 		FilePath: m.Path, MemoryType: m.Type, LoadReason: "nested_traversal", Globs: m.Globs, TriggerFilePath: file, ParentFilePath: m.Parent,
 	}
@@ -447,7 +447,7 @@ func (i *instructed) nested(m catalog.Memory, file string) simulator.Instruction
 }
 
 // beginning is what an agent is told from the start; the kinds that only look around are told nothing (observed with 2.1.329).
-func (i *instructed) beginning(agent *protocol.AgentRef) []simulator.Instructions {
+func (i *nestedInstructions) beginning(agent *protocol.AgentRef) []simulator.Instructions {
 	text := heading(i.custom.Memories)
 	if text == "" || agent.Type == "Explore" || agent.Type == "Plan" {
 		return nil

@@ -50,7 +50,7 @@ func (c *Import) Run(ctx context.Context, s *process.System) error {
 	if err != nil {
 		return err
 	}
-	place := hide.Surroundings{Dir: dir, Home: s.Getenv("HOME"), Environ: s.Environ}
+	place := hide.Environment{Dir: dir, Home: s.Getenv("HOME"), Environ: s.Environ}
 	if c.Audit {
 		return c.audit(s, place)
 	}
@@ -123,7 +123,7 @@ func (c *Import) report(s *process.System, out *importer.Outcome) error {
 	return os.WriteFile(filepath.Clean(c.JSON), append(data, '\n'), 0o644)
 }
 
-func (c *Import) audit(s *process.System, place hide.Surroundings) error {
+func (c *Import) audit(s *process.System, place hide.Environment) error {
 	leaks, err := hide.Audit(c.Files, place)
 	for _, leak := range leaks {
 		fmt.Fprintln(s.Stdout, leak)

@@ -116,7 +116,7 @@ func (c *toolsCmd) Run(ctx context.Context, o *Options) error {
 		for _, st := range servers {
 			revisions[st.Name] = st.ProtocolVersion
 		}
-		report := map[string]any{"tools": tools, "hidden": append([]mcp.Hidden{}, m.HiddenTools()...), "protocolVersions": revisions}
+		report := map[string]any{"tools": tools, "hidden": append([]mcp.ShadowedTool{}, m.HiddenTools()...), "protocolVersions": revisions}
 		return report, func() { printTools(o.Stdout, m); printRevisions(o, servers) }, nil
 	})
 }

@@ -25,11 +25,11 @@ type browser struct {
 	pages *template.Template
 }
 
-// link is an entry of the pages' navigation.
-type link struct{ Path, Name string }
+// objectLink is an entry of the pages' navigation.
+type objectLink struct{ Path, Name string }
 
-// shown is one page: a template of browse.html and what it needs.
-type shown struct {
+// pageData is one page: a template of browse.html and what it needs.
+type pageData struct {
 	name  string
 	Title string
 	Data  any
@@ -37,7 +37,7 @@ type shown struct {
 	Choices []string
 
 	// Filled in by serve.
-	Nav                  []link
+	Nav                  []objectLink
 	Here, Search, Status string
 }
 
@@ -57,7 +57,7 @@ func (c *Clients) Pages(next http.Handler) http.Handler {
 		"arguments": arguments, "clock": clock, "indent": indent, "json": pretty, "lasted": lasted, "name": shortName,
 		"path": url.PathEscape, "short": short, "data": dataOf, "named": named, "ours": ours,
 	}).Parse(string(file("browse.html"))))
-	for path, f := range map[string]func(*browser, *http.Request) (shown, error){
+	for path, f := range map[string]func(*browser, *http.Request) (pageData, error){
 		"/com-errors":                         (*browser).comErrors,
 		"/objects":                            (*browser).objects,
 		"/object/{ref}":                       (*browser).object,
@@ -112,19 +112,19 @@ func endingOf(rec debug.Record) Ending {
 }
 
 // still is a page that is always the same.
-func still(name, title string) func(*browser, *http.Request) (shown, error) {
-	return func(*browser, *http.Request) (shown, error) { return shown{name: name, Title: title}, nil }
+func still(name, title string) func(*browser, *http.Request) (pageData, error) {
+	return func(*browser, *http.Request) (pageData, error) { return pageData{name: name, Title: title}, nil }
 }
 
-func (b *browser) serve(f func(*browser, *http.Request) (shown, error)) http.HandlerFunc {
+func (b *browser) serve(f func(*browser, *http.Request) (pageData, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		status := http.StatusOK
 		p, err := f(b, r)
 		if err != nil {
 			status = http.StatusNotFound
-			p = shown{name: "not-found", Title: "Not found", Data: err.Error()}
+			p = pageData{name: "not-found", Title: "Not found", Data: err.Error()}
 		}
-		p.Nav = []link{
+		p.Nav = []objectLink{
 			{"/", "Paused calls"},
 			{"/call-tree", "Call trees"},
 			{"/objects", "Objects"},
@@ -174,7 +174,7 @@ type comError struct {
 	Raw           json.RawMessage
 }
 
-func (b *browser) comErrors(r *http.Request) (shown, error) {
+func (b *browser) comErrors(r *http.Request) (pageData, error) {
 	var all []comError
 	for _, raw := range slices.Backward(b.older.ComErrors()) {
 		e := comError{Raw: raw}
@@ -188,10 +188,10 @@ func (b *browser) comErrors(r *http.Request) (shown, error) {
 			all = append(all, e)
 		}
 	}
-	return shown{name: "com-errors", Title: "Communication errors", Data: all}, nil
+	return pageData{name: "com-errors", Title: "Communication errors", Data: all}, nil
 }
 
-func (b *browser) sessions(r *http.Request) (shown, error) {
+func (b *browser) sessions(r *http.Request) (pageData, error) {
 	var all []debug.Session
 	for _, s := range slices.Backward(b.hub.Sessions()) {
 		status := "active"
@@ -202,18 +202,18 @@ func (b *browser) sessions(r *http.Request) (shown, error) {
 			all = append(all, s)
 		}
 	}
-	return shown{name: "repls", Title: "REPL Sessions", Data: all, Choices: []string{anyStatus, "active", "closed"}}, nil
+	return pageData{name: "repls", Title: "REPL Sessions", Data: all, Choices: []string{anyStatus, "active", "closed"}}, nil
 }
 
-func (b *browser) session(r *http.Request) (shown, error) {
+func (b *browser) session(r *http.Request) (pageData, error) {
 	s, err := b.hub.Session(r.PathValue("id"))
 	if err != nil {
-		return shown{}, missingError("There is no session " + r.PathValue("id") + ".")
+		return pageData{}, missingError("There is no session " + r.PathValue("id") + ".")
 	}
-	return shown{name: "repl", Title: "REPL session " + s.ID, Data: s}, nil
+	return pageData{name: "repl", Title: "REPL session " + s.ID, Data: s}, nil
 }
 
-func (b *browser) history(r *http.Request) (shown, error) {
+func (b *browser) history(r *http.Request) (pageData, error) {
 	name := r.PathValue("name")
 	var entries []debug.Execution
 	for _, e := range b.hub.History(name, 0) {
@@ -221,7 +221,7 @@ func (b *browser) history(r *http.Request) (shown, error) {
 			entries = append(entries, e)
 		}
 	}
-	return shown{
+	return pageData{
 		name: "history", Title: "History of " + name, Choices: []string{anyStatus, "success", "exception"},
 		Data: struct {
 			Breakpoint string
@@ -230,13 +230,13 @@ func (b *browser) history(r *http.Request) (shown, error) {
 	}, nil
 }
 
-func (b *browser) execution(r *http.Request) (shown, error) {
+func (b *browser) execution(r *http.Request) (pageData, error) {
 	for _, e := range b.hub.History(r.PathValue("name"), 0) {
 		if e.ID == r.PathValue("record") {
 			return b.record(e.CallData), nil
 		}
 	}
-	return shown{}, missingError("The breakpoint " + r.PathValue("name") + " has no record " + r.PathValue("record") + ".")
+	return pageData{}, missingError("The breakpoint " + r.PathValue("name") + " has no record " + r.PathValue("record") + ".")
 }
 
 // Functions of the templates.

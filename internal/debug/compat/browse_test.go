@@ -35,7 +35,7 @@ func filled(t *testing.T) (older *compat.Clients, ids map[string]string) {
 	t.Cleanup(hub.Close)
 	older = compat.New(compat.Options{Hub: hub})
 	ids = map[string]string{}
-	start := func(name string, c debug.Call) debug.Begun {
+	start := func(name string, c debug.Call) debug.StartedCall {
 		t.Helper()
 		b, err := hub.Start(t.Context(), c)
 		if err != nil {

@@ -60,7 +60,7 @@ type process struct {
 	Calls              int
 }
 
-func (b *browser) processes(*http.Request) (shown, error) {
+func (b *browser) processes(*http.Request) (pageData, error) {
 	byKey := map[string]*process{}
 	for _, rec := range b.records() {
 		key := processOf(rec.CallData)
@@ -76,7 +76,7 @@ func (b *browser) processes(*http.Request) (shown, error) {
 	slices.SortFunc(all, func(a, b *process) int {
 		return cmp.Or(cmp.Compare(b.Last, a.Last), strings.Compare(a.Key, b.Key))
 	})
-	return shown{name: "call-trees", Title: "Call trees", Data: all}, nil
+	return pageData{name: "call-trees", Title: "Call trees", Data: all}, nil
 }
 
 // node is a call in the tree of its process.
@@ -88,7 +88,7 @@ type node struct {
 // Indent has one element for each level above the node.
 func (n node) Indent() []struct{} { return make([]struct{}, n.Depth) }
 
-func (b *browser) callTree(r *http.Request) (shown, error) {
+func (b *browser) callTree(r *http.Request) (pageData, error) {
 	key := r.PathValue("process")
 	var mine []debug.Record
 	for _, rec := range b.records() {
@@ -97,7 +97,7 @@ func (b *browser) callTree(r *http.Request) (shown, error) {
 		}
 	}
 	if len(mine) == 0 {
-		return shown{}, missingError("No call of the process " + key + " is kept.")
+		return pageData{}, missingError("No call of the process " + key + " is kept.")
 	}
 	var nodes []node
 	for _, n := range tree(mine) {
@@ -105,7 +105,7 @@ func (b *browser) callTree(r *http.Request) (shown, error) {
 			nodes = append(nodes, n)
 		}
 	}
-	return shown{
+	return pageData{
 		name: "call-tree", Title: "Call tree", Choices: []string{anyStatus, "success", "exception"},
 		Data: struct {
 			Name  string
@@ -139,7 +139,7 @@ func tree(records []debug.Record) []node {
 	return nodes
 }
 
-func (b *browser) call(r *http.Request) (shown, error) {
+func (b *browser) call(r *http.Request) (pageData, error) {
 	id := r.PathValue("id")
 	for _, rec := range b.records() {
 		if rec.CallID == id {
@@ -156,12 +156,12 @@ func (b *browser) call(r *http.Request) (shown, error) {
 			return b.record(debug.Record{CallData: d, Ending: debug.Ending{Status: "running"}}), nil
 		}
 	}
-	return shown{}, missingError("No call " + id + " is kept.")
+	return pageData{}, missingError("No call " + id + " is kept.")
 }
 
 // record is the page of a call that is over.
-func (b *browser) record(rec debug.Record) shown {
-	return shown{name: "call", Title: rec.MethodName, Data: struct {
+func (b *browser) record(rec debug.Record) pageData {
+	return pageData{name: "call", Title: rec.MethodName, Data: struct {
 		debug.Record
 		Process, ProcessName string
 		Traceback            string
@@ -199,23 +199,23 @@ func siteOf(id string, callSite json.RawMessage) site {
 	return site{ID: id, Frames: framesOf(callSite), Raw: callSite}
 }
 
-func (b *browser) callStack(r *http.Request) (shown, error) {
+func (b *browser) callStack(r *http.Request) (pageData, error) {
 	p, err := b.hub.Pause(r.PathValue("id"))
 	if err != nil {
-		return shown{}, missingError("No call is paused as " + r.PathValue("id") + ".")
+		return pageData{}, missingError("No call is paused as " + r.PathValue("id") + ".")
 	}
 	return b.stack(p), nil
 }
 
-func (b *browser) stack(p debug.Pause) shown {
-	return shown{name: "callstack", Title: "Call Stack of " + p.CallData.MethodName, Data: struct {
+func (b *browser) stack(p debug.Pause) pageData {
+	return pageData{name: "callstack", Title: "Call Stack of " + p.CallData.MethodName, Data: struct {
 		Method, Phase string
 		Site          site
 	}{p.CallData.MethodName, string(p.CallData.Phase), siteOf(p.ID, p.CallData.CallSite)}}
 }
 
 // frame shows one entry of the stack of a pause or of a call.
-func (b *browser) frame(r *http.Request) (shown, error) {
+func (b *browser) frame(r *http.Request) (pageData, error) {
 	id, text := r.PathValue("id"), r.PathValue("index")
 	var frames []frame
 	if p, err := b.hub.Pause(id); err == nil {
@@ -228,7 +228,7 @@ func (b *browser) frame(r *http.Request) (shown, error) {
 	}
 	i, err := strconv.Atoi(text)
 	if err != nil || i < 0 || i >= len(frames) {
-		return shown{}, missingError("There is no frame " + text + " of " + id + ".")
+		return pageData{}, missingError("There is no frame " + text + " of " + id + ".")
 	}
 	to := func(i int) string {
 		if i < 0 || i >= len(frames) {
@@ -236,7 +236,7 @@ func (b *browser) frame(r *http.Request) (shown, error) {
 		}
 		return "/frame/" + url.PathEscape(id) + "/" + strconv.Itoa(i)
 	}
-	return shown{name: "frame", Title: fmt.Sprintf("Frame %d", i), Data: struct {
+	return pageData{name: "frame", Title: fmt.Sprintf("Frame %d", i), Data: struct {
 		Frame          frame
 		Previous, Next string
 	}{frames[i], to(i - 1), to(i + 1)}}, nil

@@ -28,7 +28,7 @@ const defaultLease = 5 * time.Minute
 type Clients struct {
 	hub   *debug.Hub
 	lease time.Duration
-	asked asked
+	asked question
 	relay relay
 
 	mu        sync.Mutex
@@ -82,20 +82,20 @@ func (in request) items() []*item.Item {
 }
 
 // Start tells the hub of the call of a request to /api/call/start.
-func (c *Clients) Start(ctx context.Context, body json.RawMessage) (debug.Begun, error) {
+func (c *Clients) Start(ctx context.Context, body json.RawMessage) (debug.StartedCall, error) {
 	var in request
 	if err := decode(body, &in); err != nil {
-		return debug.Begun{}, err
+		return debug.StartedCall{}, err
 	}
 	if in.PID == nil || in.Started == nil {
-		return debug.Begun{}, &debug.Error{Code: "missing_process_identity", Message: "process_pid and process_start_time required"}
+		return debug.StartedCall{}, &debug.Error{Code: "missing_process_identity", Message: "process_pid and process_start_time required"}
 	}
 	in.Preferred = cmp.Or(in.Preferred, item.Dill)
 	if !in.Preferred.Valid() {
-		return debug.Begun{}, &debug.Error{Code: "invalid_preferred_format", Message: fmt.Sprintf("unknown preferred_format %q", in.Preferred)}
+		return debug.StartedCall{}, &debug.Error{Code: "invalid_preferred_format", Message: fmt.Sprintf("unknown preferred_format %q", in.Preferred)}
 	}
 	if err := c.takeAll(in.process().ProcessKey, in.items()); err != nil {
-		return debug.Begun{}, err
+		return debug.StartedCall{}, err
 	}
 	data := CallData{Target: in.Target, Args: in.Args, PageURL: in.PageURL, Preferred: in.Preferred, Kwargs: map[string]item.Item{}}
 	for name, it := range in.Kwargs {

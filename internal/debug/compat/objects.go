@@ -115,7 +115,7 @@ type object struct {
 // maxRows bounds the rows of the page of objects.
 const maxRows = 1000
 
-func (b *browser) objects(r *http.Request) (shown, error) {
+func (b *browser) objects(r *http.Request) (pageData, error) {
 	byKey := map[string]*object{}
 	for _, s := range b.snapshots() {
 		if !wanted(r, s) {
@@ -133,11 +133,11 @@ func (b *browser) objects(r *http.Request) (shown, error) {
 	slices.SortFunc(all, func(a, b *object) int {
 		return cmp.Or(cmp.Compare(b.Last.At, a.Last.At), strings.Compare(a.Key, b.Key))
 	})
-	return shown{name: "objects", Title: "Objects", Data: all[:min(len(all), maxRows)]}, nil
+	return pageData{name: "objects", Title: "Objects", Data: all[:min(len(all), maxRows)]}, nil
 }
 
 // object shows a value by its CID, or an object of a process in time.
-func (b *browser) object(r *http.Request) (shown, error) {
+func (b *browser) object(r *http.Request) (pageData, error) {
 	ref := r.PathValue("ref")
 	var found []snapshot
 	for _, s := range b.snapshots() {
@@ -158,7 +158,7 @@ func (b *browser) object(r *http.Request) (shown, error) {
 	if err == nil {
 		data.Value = item.Inspect(cid, bytes)
 	} else if len(found) == 0 {
-		return shown{}, missingError("No object " + ref + " is kept.")
+		return pageData{}, missingError("No object " + ref + " is kept.")
 	}
-	return shown{name: "object", Title: "Object " + shortName(ref), Data: data}, nil
+	return pageData{name: "object", Title: "Object " + shortName(ref), Data: data}, nil
 }

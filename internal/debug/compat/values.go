@@ -86,16 +86,16 @@ func setDefault(m map[string]any, key string, value any) {
 // maxAsked bounds the values that are remembered as asked for.
 const maxAsked = 10_000
 
-// asked are the values that clients were told to send again. Some write an
+// question are the values that clients were told to send again. Some write an
 // object anew for that, and not always in the same bytes; such a value is taken
 // under the name of the bytes that came.
-type asked struct {
+type question struct {
 	mu    sync.Mutex
 	known map[string]struct{} // process and CID
 	order []string
 }
 
-func (a *asked) add(process, cid string) {
+func (a *question) add(process, cid string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	key := process + " " + cid
@@ -113,7 +113,7 @@ func (a *asked) add(process, cid string) {
 	}
 }
 
-func (a *asked) has(process, cid string) bool {
+func (a *question) has(process, cid string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_, ok := a.known[process+" "+cid]

@@ -11,19 +11,19 @@ func (s *Server) Handler() http.Handler {
 	mux.Handle("/mcp", s.http)
 	older := http.StripPrefix("/mcp", s.http)
 	mux.HandleFunc("/mcp/sse", func(w http.ResponseWriter, r *http.Request) {
-		older.ServeHTTP(&below{ResponseWriter: w}, r)
+		older.ServeHTTP(&dispatch{ResponseWriter: w}, r)
 	})
 	mux.Handle("/mcp/messages", older)
 	return mux
 }
 
-// below moves the path that an event stream names first under /mcp.
-type below struct {
+// dispatch moves the path that an event stream names first under /mcp.
+type dispatch struct {
 	http.ResponseWriter
 	named bool
 }
 
-func (b *below) Write(p []byte) (int, error) {
+func (b *dispatch) Write(p []byte) (int, error) {
 	if b.named {
 		return b.ResponseWriter.Write(p)
 	}
@@ -33,4 +33,4 @@ func (b *below) Write(p []byte) (int, error) {
 }
 
 // Unwrap lets the stream be flushed.
-func (b *below) Unwrap() http.ResponseWriter { return b.ResponseWriter }
+func (b *dispatch) Unwrap() http.ResponseWriter { return b.ResponseWriter }

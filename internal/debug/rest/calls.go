@@ -68,7 +68,7 @@ func (a *api) startCall(r *http.Request) (any, error) {
 }
 
 // start tells the hub of a call, in the form of its kind of caller.
-func (a *api) start(r *http.Request) (debug.Begun, error) {
+func (a *api) start(r *http.Request) (debug.StartedCall, error) {
 	var in struct {
 		MethodName string          `json:"method_name"`
 		Client     debug.Client    `json:"client"`
@@ -81,7 +81,7 @@ func (a *api) start(r *http.Request) (debug.Begun, error) {
 	}
 	body, err := readBoth(r, &in)
 	if err != nil {
-		return debug.Begun{}, err
+		return debug.StartedCall{}, err
 	}
 	c := debug.Call{
 		Tool: in.MethodName, Input: in.Input, Session: in.SessionID, ToolUseID: in.ToolUseID, Client: in.Client, Site: in.CallSite,
@@ -91,7 +91,7 @@ func (a *api) start(r *http.Request) (debug.Begun, error) {
 		return a.older.Start(r.Context(), body)
 	case debug.ClientRun, debug.ClientHook, debug.ClientProxy:
 	default:
-		return debug.Begun{}, &debug.Error{Code: "invalid_payload", Message: fmt.Sprintf("unknown client %q", in.Client)}
+		return debug.StartedCall{}, &debug.Error{Code: "invalid_payload", Message: fmt.Sprintf("unknown client %q", in.Client)}
 	}
 	if in.PID != nil && in.Started != nil {
 		c.PID, c.Started = *in.PID, *in.Started

@@ -27,12 +27,12 @@ type Fault struct {
 	// empty = the same.
 	RealTruth string `json:"real_truth"`
 	// Do says what happens at the edge of the process.
-	Do Spoil `json:"do"`
+	Do FaultEffects `json:"do"`
 }
 
-// Spoil is the vocabulary of faults at the edge. A run without a result line is
+// FaultEffects is the vocabulary of faults at the edge. A run without a result line is
 // spoiled in the same way: its only line counts as the result.
-type Spoil struct {
+type FaultEffects struct {
 	HangAfterResult bool    `json:"hang_after_result"` // the process does not end
 	IgnoreSIGTERM   bool    `json:"ignore_sigterm"`
 	StallAfter      int     `json:"stall_after"` // lines; then nothing comes any more, and no end

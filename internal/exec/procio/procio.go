@@ -18,7 +18,7 @@ import (
 	"github.com/claudeless/claudeless/internal/record/journal"
 )
 
-// Options configures an [Edge].
+// Options configures an [Wrapper].
 type Options struct {
 	// Journal gets the lines; nil = nothing is noted.
 	Journal *journal.Journal
@@ -29,11 +29,11 @@ type Options struct {
 	Fault *Fault
 }
 
-// Edge watches one process. All methods may be called from many goroutines.
-type Edge struct {
+// Wrapper watches one process. All methods may be called from many goroutines.
+type Wrapper struct {
 	o       Options
 	started time.Time
-	spoiler *spoiler
+	spoiler *faultWriter
 
 	mu        sync.Mutex
 	asked     map[string]question // control requests of ours
@@ -59,21 +59,21 @@ const (
 )
 
 // New makes an edge.
-func New(o Options) *Edge {
-	return &Edge{
+func New(o Options) *Wrapper {
+	return &Wrapper{
 		o: o, started: o.System.Now(), asked: map[string]question{},
-		spoiler: &spoiler{system: o.System, fault: o.Fault, over: make(chan struct{})},
+		spoiler: &faultWriter{system: o.System, fault: o.Fault, over: make(chan struct{})},
 	}
 }
 
-func (e *Edge) note(b journal.Body) {
+func (e *Wrapper) note(b journal.Body) {
 	if e.o.Journal != nil {
 		e.o.Journal.Write(b)
 	}
 }
 
 // stdin watches what is read from r.
-func (e *Edge) stdin(r io.Reader) io.Reader {
+func (e *Wrapper) stdin(r io.Reader) io.Reader {
 	if r == nil || e.o.Journal == nil {
 		return r
 	}
@@ -81,7 +81,7 @@ func (e *Edge) stdin(r io.Reader) io.Reader {
 }
 
 type reader struct {
-	e    *Edge
+	e    *Wrapper
 	r    io.Reader
 	part []byte // of a line
 }
@@ -105,7 +105,7 @@ func (r *reader) Read(p []byte) (int, error) {
 }
 
 // received looks at a line of the host.
-func (e *Edge) received(line []byte) {
+func (e *Wrapper) received(line []byte) {
 	switch {
 	case bytes.Contains(line, []byte(`"control_response"`)):
 		e.answer(line)
@@ -118,7 +118,7 @@ func (e *Edge) received(line []byte) {
 	}
 }
 
-func (e *Edge) answer(line []byte) {
+func (e *Wrapper) answer(line []byte) {
 	var frame struct {
 		Type     string `json:"type"`
 		Response struct {
@@ -145,7 +145,7 @@ func (e *Edge) answer(line []byte) {
 	e.asked[id] = q
 }
 
-func (e *Edge) initialize(line []byte) {
+func (e *Wrapper) initialize(line []byte) {
 	var frame struct {
 		Type    string `json:"type"`
 		Request struct {
@@ -164,7 +164,7 @@ func (e *Edge) initialize(line []byte) {
 }
 
 // stdinEnded notes the end of stdin and what was never answered.
-func (e *Edge) stdinEnded() {
+func (e *Wrapper) stdinEnded() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.stdinOver {
@@ -185,12 +185,12 @@ func decides(subtype string) bool {
 }
 
 // stdout watches what is written to w, and spoils it.
-func (e *Edge) stdout(w io.Writer) io.Writer {
-	return &spoiled{spoiler: e.spoiler, w: &writer{e: e, w: w}}
+func (e *Wrapper) stdout(w io.Writer) io.Writer {
+	return &spoiled{faultWriter: e.spoiler, w: &writer{e: e, w: w}}
 }
 
 type writer struct {
-	e *Edge
+	e *Wrapper
 	w io.Writer
 }
 
@@ -214,14 +214,14 @@ func (w *writer) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-func (e *Edge) written() int {
+func (e *Wrapper) written() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.results
 }
 
 // sent looks at a line of ours before it goes out.
-func (e *Edge) sent(line []byte) {
+func (e *Wrapper) sent(line []byte) {
 	if !bytes.HasPrefix(line, []byte(`{"type":"control_`)) {
 		return
 	}
@@ -248,25 +248,25 @@ func (e *Edge) sent(line []byte) {
 }
 
 // System is the process as it looks from inside of the edge.
-func (e *Edge) System() *process.System {
+func (e *Wrapper) System() *process.System {
 	s := *e.o.System
 	s.Stdin, s.Stdout = e.stdin(s.Stdin), e.stdout(s.Stdout)
 	if s.Fate != nil {
-		s.Fate = fate{s.Fate, e}
+		s.Fate = lifetime{s.Fate, e}
 	}
 	return &s
 }
 
-// fate is that of the process; what comes of it is noted.
-type fate struct {
-	process.Fate
-	e *Edge
+// lifetime is that of the process; what comes of it is noted.
+type lifetime struct {
+	process.Lifetime
+	e *Wrapper
 }
 
 // Notify relays signals as the process does, and notes them.
-func (f fate) Notify(to chan<- os.Signal, signals ...os.Signal) func() {
+func (f lifetime) Notify(to chan<- os.Signal, signals ...os.Signal) func() {
 	from, done := make(chan os.Signal, 4), make(chan struct{})
-	stop := f.Fate.Notify(from, signals...)
+	stop := f.Lifetime.Notify(from, signals...)
 	go func() { // ends when done is closed
 		for {
 			select {
@@ -283,17 +283,17 @@ func (f fate) Notify(to chan<- os.Signal, signals ...os.Signal) func() {
 }
 
 // Kill notes that the process is about to die of a signal of its own.
-func (f fate) Kill(sig syscall.Signal) error {
+func (f lifetime) Kill(sig syscall.Signal) error {
 	e := f.e
 	e.mu.Lock()
 	e.signal = signalName(sig)
 	e.mu.Unlock()
 	e.End(128+int(sig), "")
-	return f.Fate.Kill(sig)
+	return f.Lifetime.Kill(sig)
 }
 
 // signalled notes a signal; false = a fault keeps it from having an effect.
-func (e *Edge) signalled(sig os.Signal) bool {
+func (e *Wrapper) signalled(sig os.Signal) bool {
 	e.mu.Lock()
 	e.signal = signalName(sig)
 	line := journal.Host{What: "signal", Signal: e.signal, StdinOpen: !e.stdinOver, Results: e.results}
@@ -304,7 +304,7 @@ func (e *Edge) signalled(sig os.Signal) bool {
 
 // End notes the end of the process; refused is what was said of a command line
 // that was refused. It returns the code to exit with.
-func (e *Edge) End(code int, refused string) int {
+func (e *Wrapper) End(code int, refused string) int {
 	code = e.finish(code)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -321,14 +321,14 @@ func (e *Edge) End(code int, refused string) int {
 }
 
 // finish holds back the end of the process where the fault wants it.
-func (e *Edge) finish(code int) int {
+func (e *Wrapper) finish(code int) int {
 	do := e.spoiler.armed()
 	if do == nil {
 		return code
 	}
 	if do.HangAfterResult && code == 0 && e.o.System.Fate != nil {
 		signals := make(chan os.Signal, 1)
-		stop := fate{e.o.System.Fate, e}.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
+		stop := lifetime{e.o.System.Fate, e}.Notify(signals, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 		defer stop()
 		e.spoiler.hang()
 		code = 143

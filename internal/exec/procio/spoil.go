@@ -21,9 +21,9 @@ import (
 // errStalled ends a write that was never to succeed.
 var errStalled = errors.New("stdout has stalled")
 
-// spoiler is the fault of a process, once it is known, and how long what it does
+// faultWriter is the fault of a process, once it is known, and how long what it does
 // may last.
-type spoiler struct {
+type faultWriter struct {
 	system *process.System
 
 	mu    sync.Mutex
@@ -35,14 +35,14 @@ type spoiler struct {
 // told is how long a signal takes to be known everywhere.
 const told = 20 * time.Millisecond
 
-func (s *spoiler) arm(f *Fault) {
+func (s *faultWriter) arm(f *Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fault = f
 }
 
 // armed is what to spoil; nil = nothing.
-func (s *spoiler) armed() *Spoil {
+func (s *faultWriter) armed() *FaultEffects {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.fault == nil {
@@ -53,7 +53,7 @@ func (s *spoiler) armed() *Spoil {
 
 // signalled ends what is held back, soon; false = the fault keeps the signal from
 // having an effect.
-func (s *spoiler) signalled(sig os.Signal) bool {
+func (s *faultWriter) signalled(sig os.Signal) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if sig == syscall.SIGTERM && s.fault != nil && s.fault.Do.IgnoreSIGTERM {
@@ -67,7 +67,7 @@ func (s *spoiler) signalled(sig os.Signal) bool {
 }
 
 // pause waits, but not longer than until a signal ends the process.
-func (s *spoiler) pause(d time.Duration) {
+func (s *faultWriter) pause(d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -77,7 +77,7 @@ func (s *spoiler) pause(d time.Duration) {
 }
 
 // hang waits until a signal ends the process, or until its parent is gone.
-func (s *spoiler) hang() {
+func (s *faultWriter) hang() {
 	parent := os.Getppid()
 	for os.Getppid() == parent {
 		select {
@@ -108,7 +108,7 @@ func ArmOutput(stdout io.Writer, name string) (failure string) {
 // spoiled is stdout as a fault has it; the writer behind it is a watched one. Each
 // write is a line, or all there is.
 type spoiled struct {
-	*spoiler
+	*faultWriter
 	w     io.Writer
 	lines int      // so far
 	array [][]byte // lines of an array that is not written yet
@@ -147,7 +147,7 @@ func (s *spoiled) Write(p []byte) (int, error) {
 }
 
 // before is what comes before the result.
-func (s *spoiled) before(do *Spoil) error {
+func (s *spoiled) before(do *FaultEffects) error {
 	if do.StderrBytes > 0 {
 		noise := strings.Repeat(strings.Repeat("noise ", 12)+"\n", do.StderrBytes/73+1)
 		if _, err := io.WriteString(s.system.Stderr, noise[:do.StderrBytes]); err != nil {
@@ -181,7 +181,7 @@ func raw(text string) json.RawMessage {
 }
 
 // out writes a line as often and as far as it is to be.
-func (s *spoiled) out(do *Spoil, line []byte, result bool) error {
+func (s *spoiled) out(do *FaultEffects, line []byte, result bool) error {
 	switch {
 	case do.Array:
 		s.array = append(s.array, bytes.TrimSpace(slices.Clone(line)))
@@ -204,7 +204,7 @@ func (s *spoiled) out(do *Spoil, line []byte, result bool) error {
 
 // pieces writes a line, where the fault wants it in pieces that end inside of
 // characters.
-func (s *spoiled) pieces(do *Spoil, line []byte) error {
+func (s *spoiled) pieces(do *FaultEffects, line []byte) error {
 	const most = 20 // pauses of a line
 	for n := 0; do.Pieces && n < most; n++ {
 		cut := slices.IndexFunc(line, func(b byte) bool { return b >= utf8.RuneSelf })
@@ -228,7 +228,7 @@ func (s *spoiled) pieces(do *Spoil, line []byte) error {
 }
 
 // lie makes the result say what the fault wants.
-func lie(do *Spoil, line []byte) []byte {
+func lie(do *FaultEffects, line []byte) []byte {
 	if do.Lie == "" && !do.ZeroUsage {
 		return line
 	}

@@ -85,7 +85,7 @@ func (a *apiService) model(o Options, journal string) (http.Handler, error) {
 	s := o.System
 	cwd, _ := s.Getwd() // expressions may do without
 	return api.New(api.Options{
-		Scenario: scenario, Clock: wall{s}, Capture: a.capture,
+		Scenario: scenario, Clock: faultRun{s}, Capture: a.capture,
 		Environ: s.Environ, Args: s.Args, CWD: cwd, PID: s.PID, Gates: cmp.Or(s.Getenv("CLAUDELESS_GATES"), journal+".gates"), Failure: failure,
 	})
 }
@@ -183,17 +183,17 @@ func (a *apiService) found() []verdict.Finding {
 	return list
 }
 
-// wall is the clock of the process.
-type wall struct{ sys *process.System }
+// faultRun is the clock of the process.
+type faultRun struct{ sys *process.System }
 
 // Now is the time.
-func (w wall) Now() time.Time { return w.sys.Now() }
+func (w faultRun) Now() time.Time { return w.sys.Now() }
 
 // NewID is a fresh UUID.
-func (w wall) NewID() string { return w.sys.NewID() }
+func (w faultRun) NewID() string { return w.sys.NewID() }
 
 // Sleep waits, or returns the error of ctx.
-func (w wall) Sleep(ctx context.Context, d time.Duration) error {
+func (w faultRun) Sleep(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
 		return nil

@@ -114,8 +114,8 @@ func chosen(names []string) ([]procio.Fault, error) {
 	return list, nil
 }
 
-// tried is how one run ended.
-type tried struct {
+// faultResult is how one run ended.
+type faultResult struct {
 	row     verdict.Fault
 	cpu     time.Duration // that the command took
 	said    string        // on stderr
@@ -124,11 +124,11 @@ type tried struct {
 }
 
 // try runs the command under a fault, for at most that long.
-func (o Options) try(ctx context.Context, f procio.Fault, most time.Duration) tried {
+func (o Options) try(ctx context.Context, f procio.Fault, most time.Duration) faultResult {
 	if o.Setup.Real.Path != "" {
 		f.Truth = cmp.Or(f.RealTruth, f.Truth)
 	}
-	t := tried{row: verdict.Fault{Name: f.Name, Bug: f.Bug, Advice: f.Caller}}
+	t := faultResult{row: verdict.Fault{Name: f.Name, Bug: f.Bug, Advice: f.Caller}}
 	o.Setup.Fault, o.Capture = f.Name, ""
 	r, err := prepare(ctx, o)
 	if err != nil {
@@ -136,7 +136,7 @@ func (o Options) try(ctx context.Context, f procio.Fault, most time.Duration) tr
 		return t
 	}
 	defer r.close()
-	var out tail
+	var out outputTail
 	began := o.System.Now()
 	c, err := r.start(ctx, proc.AttachOptions{Stdin: strings.NewReader(""), Stdout: &out, Stderr: &out})
 	if err != nil {
@@ -191,13 +191,13 @@ func crashed(said string) bool {
 	return false
 }
 
-// tail keeps the last of what is written to it.
-type tail struct {
+// outputTail keeps the last of what is written to it.
+type outputTail struct {
 	mu   sync.Mutex
 	kept bytes.Buffer
 }
 
-func (t *tail) Write(p []byte) (int, error) {
+func (t *outputTail) Write(p []byte) (int, error) {
 	const most = 64 << 10
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -208,7 +208,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (t *tail) String() string {
+func (t *outputTail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.kept.String()

@@ -12,8 +12,8 @@ import (
 	"github.com/claudeless/claudeless/internal/exec/verdict"
 )
 
-// leftover is one of the run that the command left running.
-type leftover struct {
+// leftoverProcess is one of the run that the command left running.
+type leftoverProcess struct {
 	pid  int
 	argv []string
 	part string // "mcp" of an MCP server; empty = claude, or anything else
@@ -23,13 +23,13 @@ type leftover struct {
 // leftovers are the processes of a run that are there still: what it has marked, or
 // what descends from this program and was not started by it. On systems that do
 // not tell there are none.
-func (c *started) leftovers(run string) []leftover {
+func (c *startedCommand) leftovers(run string) []leftoverProcess {
 	mark := "CLAUDELESS_RUN=" + run
 	all := guard.Descendants(os.Getpid())
 	if c.beside {
 		all = guard.Marked(mark)
 	}
-	var left []leftover
+	var left []leftoverProcess
 	for _, pid := range all {
 		if !slices.Contains(c.known, pid) && !guard.Ended(pid) {
 			left = append(left, lookAt(pid, mark))
@@ -40,8 +40,8 @@ func (c *started) leftovers(run string) []leftover {
 
 // lookAt says what a process of a run is. A claude is started by that name, and
 // carries the mark of the run.
-func lookAt(pid int, mark string) leftover {
-	p, vars := leftover{pid: pid, argv: guard.Argv(pid)}, guard.Environ(pid)
+func lookAt(pid int, mark string) leftoverProcess {
+	p, vars := leftoverProcess{pid: pid, argv: guard.Argv(pid)}, guard.Environ(pid)
 	for _, kv := range vars {
 		if part, ok := strings.CutPrefix(kv, "CLAUDELESS_PART="); ok {
 			p.part = part
@@ -56,14 +56,14 @@ func lookAt(pid int, mark string) leftover {
 func Sweep(run string, in *verdict.Input) {
 	const moment = 500 * time.Millisecond
 	mark := "CLAUDELESS_RUN=" + run
-	var left []leftover
+	var left []leftoverProcess
 	for _, pid := range guard.Marked(mark) {
 		if p := lookAt(pid, mark); (p.shim || p.part != "") && !guard.Ended(pid) {
 			left = append(left, p)
 		}
 	}
 	await(left, moment)
-	left = slices.DeleteFunc(left, func(p leftover) bool { return guard.Ended(p.pid) })
+	left = slices.DeleteFunc(left, func(p leftoverProcess) bool { return guard.Ended(p.pid) })
 	for _, p := range left {
 		p.signal(syscall.SIGTERM)
 		in.Killed = append(in.Killed, p.pid)
@@ -73,7 +73,7 @@ func Sweep(run string, in *verdict.Input) {
 }
 
 // finish gives processes that were asked to end their time, and ends the rest.
-func finish(left []leftover, grace time.Duration) {
+func finish(left []leftoverProcess, grace time.Duration) {
 	await(left, grace)
 	for _, p := range left {
 		if !guard.Ended(p.pid) {
@@ -83,11 +83,11 @@ func finish(left []leftover, grace time.Duration) {
 }
 
 // await waits until all have ended, or the time is over.
-func await(left []leftover, most time.Duration) {
+func await(left []leftoverProcess, most time.Duration) {
 	over := time.After(most)
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for slices.ContainsFunc(left, func(p leftover) bool { return !guard.Ended(p.pid) }) {
+	for slices.ContainsFunc(left, func(p leftoverProcess) bool { return !guard.Ended(p.pid) }) {
 		select {
 		case <-tick.C:
 		case <-over:
@@ -97,14 +97,14 @@ func await(left []leftover, most time.Duration) {
 }
 
 // signal sends a signal to what was left; it may have ended by now.
-func (p leftover) signal(sig os.Signal) {
+func (p leftoverProcess) signal(sig os.Signal) {
 	if process, err := os.FindProcess(p.pid); err == nil {
 		_ = process.Signal(sig)
 	}
 }
 
 // findings are C06 and C15: what outlived the command.
-func findings(left []leftover) []verdict.Finding {
+func findings(left []leftoverProcess) []verdict.Finding {
 	var found []verdict.Finding
 	for _, p := range left {
 		switch {

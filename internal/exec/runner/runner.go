@@ -59,7 +59,7 @@ func Run(ctx context.Context, o Options) (*verdict.Report, error) {
 }
 
 // command runs it to its end; left is what it left running.
-func (r *run) command(ctx context.Context) (exit proc.Exit, left []leftover, err error) {
+func (r *run) command(ctx context.Context) (exit proc.Exit, left []leftoverProcess, err error) {
 	c, err := r.start(ctx, proc.AttachOptions{
 		Stdin: r.System.Stdin, Stdout: r.System.Stdout, Stderr: r.System.Stderr, Terminal: r.System.StdinIsTTY,
 	})
@@ -114,7 +114,7 @@ func (r *run) relay(a *proc.Attached) (stop func()) {
 
 // postpone writes into the journal what it does not tell by itself: the breaches of the
 // guard, and what the command left running.
-func (r *run) postpone(left []leftover) error {
+func (r *run) postpone(left []leftoverProcess) error {
 	report := verdict.Report{Findings: append(findings(left), r.api.found()...)}
 	fmt.Fprintf(r.System.Stderr, "claudeless: verdict: left to claudeless verify %s\n", r.Capture)
 	return report.AppendTo(r.journal, r.System.Now, r.System.PID, r.System.Environ)
@@ -122,7 +122,7 @@ func (r *run) postpone(left []leftover) error {
 
 // judge reads the journal, holds the run against the scenario and writes the
 // verdict behind the lines.
-func (r *run) judge(left []leftover) (*verdict.Report, error) {
+func (r *run) judge(left []leftoverProcess) (*verdict.Report, error) {
 	in := verdict.Input{Lenient: r.Setup.Lenient, Rules: r.Rules, Findings: append(findings(left), r.api.found()...)}
 	for _, p := range left {
 		in.Killed = append(in.Killed, p.pid)

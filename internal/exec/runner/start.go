@@ -34,8 +34,8 @@ func InsideNetwork(words, environ []string) error {
 	return guard.EnterNetwork(link, words[0], words[1:], environ)
 }
 
-// started is the command under way.
-type started struct {
+// startedCommand is the command under way.
+type startedCommand struct {
 	*proc.Attached
 	network *guard.Network // nil = that of this program, and nothing is watched
 	poll    *guard.Poller  // nil = nothing is polled
@@ -45,9 +45,9 @@ type started struct {
 }
 
 // start starts the command with these streams.
-func (r *run) start(ctx context.Context, o proc.AttachOptions) (*started, error) {
+func (r *run) start(ctx context.Context, o proc.AttachOptions) (*startedCommand, error) {
 	o.Command = proc.Command{Path: r.Command[0], Args: r.Command[1:], Env: r.environ()}
-	c := &started{beside: len(r.Faults) > 0}
+	c := &startedCommand{beside: len(r.Faults) > 0}
 	if !c.beside {
 		c.known = guard.Descendants(os.Getpid())
 		guard.Adopt()
@@ -68,7 +68,7 @@ func (r *run) start(ctx context.Context, o proc.AttachOptions) (*started, error)
 // watched starts the command in the network of this program and looks out for a real
 // claude among the programs that it starts: at each of their starts where that is
 // allowed, else again and again.
-func (r *run) watched(ctx context.Context, c *started, o proc.AttachOptions) error {
+func (r *run) watched(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	wanted := r.Guard == guard.Path && r.Setup.Real.Path == "" && !c.beside
 	if wanted && guard.MayWatch() {
 		err := r.inside(ctx, c, o)
@@ -85,7 +85,7 @@ func (r *run) watched(ctx context.Context, c *started, o proc.AttachOptions) err
 }
 
 // enclose starts the command in a network of its own.
-func (r *run) enclose(ctx context.Context, c *started, o proc.AttachOptions) error {
+func (r *run) enclose(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	o.Network = true
 	err := r.inside(ctx, c, o)
 	if errors.Is(err, errSetUp) {
@@ -96,7 +96,7 @@ func (r *run) enclose(ctx context.Context, c *started, o proc.AttachOptions) err
 
 // inside starts the command by way of this very binary, which hands over the watch
 // over it.
-func (r *run) inside(ctx context.Context, c *started, o proc.AttachOptions) error {
+func (r *run) inside(ctx context.Context, c *startedCommand, o proc.AttachOptions) error {
 	path, err := o.Look()
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (r *run) inside(ctx context.Context, c *started, o proc.AttachOptions) erro
 }
 
 // close ends the watch.
-func (c *started) close() {
+func (c *startedCommand) close() {
 	c.reaper.Stop()
 	c.poll.Stop()
 	if c.network != nil {

@@ -28,7 +28,7 @@ func Relay(ctx context.Context, s *process.System, fault string, argv []string) 
 	}
 	as := *s
 	as.Args = argv
-	w := &witness{sys: &as, path: s.Getenv("CLAUDELESS_CAPTURE")}
+	w := &supervisor{sys: &as, path: s.Getenv("CLAUDELESS_CAPTURE")}
 	w.open(nil, f)
 	if w.file != nil {
 		defer w.file.Close()
@@ -47,7 +47,7 @@ func Relay(ctx context.Context, s *process.System, fault string, argv []string) 
 
 // attend runs the command as a child with the very streams of this process, which
 // ends as that does, by a signal too.
-func attend(ctx context.Context, s *process.System, e *procio.Edge, argv []string) (int, error) {
+func attend(ctx context.Context, s *process.System, e *procio.Wrapper, argv []string) (int, error) {
 	a, err := proc.Attach(ctx, proc.AttachOptions{
 		Command: proc.Command{Path: argv[0], Args: argv[1:], Env: s.Environ}, Stdin: s.Stdin, Stdout: s.Stdout, Stderr: s.Stderr, Terminal: s.StdinIsTTY,
 	})
@@ -84,7 +84,7 @@ func follow(a *proc.Attached, s *process.System) proc.Exit {
 }
 
 // between runs the command as a child, and passes on what it does through an edge.
-func between(ctx context.Context, s *process.System, e *procio.Edge, argv []string) (int, error) {
+func between(ctx context.Context, s *process.System, e *procio.Wrapper, argv []string) (int, error) {
 	inner := e.System()
 	from, to, err := os.Pipe()
 	if err != nil {

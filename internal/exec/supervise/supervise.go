@@ -28,18 +28,18 @@ import (
 // code. Commands are the words that are commands of our own.
 func Watch(s *process.System, commands []string) (watched *process.System, end func(error) int) {
 	fault, s := faultOf(s)
-	w := &witness{sys: s, path: captureOf(s), strict: strictOf(s)}
+	w := &supervisor{sys: s, path: captureOf(s), strict: strictOf(s)}
 	w.open(commands, fault)
 	w.edge = procio.New(procio.Options{System: w.sys, Journal: w.journal, Fault: fault})
 	return w.edge.System(), w.end
 }
 
-// witness is one process that is watched.
-type witness struct {
+// supervisor is one process that is watched.
+type supervisor struct {
 	sys     *process.System
 	path    string // of the journal; empty = there is none
 	strict  bool   // the process judges its own set-up
-	edge    *procio.Edge
+	edge    *procio.Wrapper
 	file    *os.File
 	journal *journal.Journal // nil = none
 	temp    *proc.TempDir    // of a journal that nobody has asked for; nil = it stays
@@ -47,7 +47,7 @@ type witness struct {
 
 // open begins the journal. A strict process needs one, if only for itself. What
 // cannot be opened the run will complain of.
-func (w *witness) open(commands []string, fault *procio.Fault) {
+func (w *supervisor) open(commands []string, fault *procio.Fault) {
 	if w.path == "" && w.strict {
 		dir, err := proc.MakeTempDir("claudeless-strict-")
 		if err != nil {
@@ -73,7 +73,7 @@ func (w *witness) open(commands []string, fault *procio.Fault) {
 }
 
 // end writes the last lines and returns the exit code.
-func (w *witness) end(err error) int {
+func (w *supervisor) end(err error) int {
 	code := w.edge.End(process.Exit(w.sys.Stderr, err), refusal(err))
 	if w.journal != nil && w.strict {
 		code = cmp.Or(code, w.judge())
@@ -87,7 +87,7 @@ func (w *witness) end(err error) int {
 
 // judge holds the set-up of this one process against the rules of --strict, one
 // line on stderr for each that is broken.
-func (w *witness) judge() int {
+func (w *supervisor) judge() int {
 	in := verdict.Input{Process: w.sys.PID}
 	if err := in.ReadFiles([]string{w.path}, ""); err != nil {
 		fmt.Fprintf(w.sys.Stderr, "claudeless: error: --strict: %v\n", err)

@@ -37,41 +37,41 @@ func apiConduct(entries []journal.Entry) []Finding {
 	return found
 }
 
-// asked are the requests to the Messages API, as expectations look at them: what is
-// sent again is one request. The zero value has seen none.
-type asked struct {
+// requestTracker are the requests to the Messages API, as expectations look at them: what is
+// lastRequest again is one request. The zero value has seen none.
+type requestTracker struct {
 	requests []scenarios.RequestSeen
-	last     map[talk]sent
+	last     map[conversation]lastRequest
 }
 
-// talk is a conversation of a client that names it, else a text that was asked.
-type talk struct{ session, agent, prompt string }
+// conversation is a conversation of a client that names it, else a text that was asked.
+type conversation struct{ session, agent, prompt string }
 
-// sent is the last request of a conversation.
-type sent struct {
+// lastRequest is the last request of a conversation.
+type lastRequest struct {
 	at     int // in the list
 	failed bool
 }
 
 // talkOf is the conversation of a request.
-func talkOf(q *journal.Request) talk {
+func talkOf(q *journal.Request) conversation {
 	if q.Session == "" {
-		return talk{prompt: q.Prompt}
+		return conversation{prompt: q.Prompt}
 	}
-	return talk{session: q.Session, agent: q.Agent}
+	return conversation{session: q.Session, agent: q.Agent}
 }
 
 // take adds a request, and tells what is no matter of its number.
-func (a *asked) take(s *scenarios.Seen, q *journal.Request, ms float64) {
+func (a *requestTracker) take(s *scenarios.Seen, q *journal.Request, ms float64) {
 	if a.last == nil {
-		a.last = map[talk]sent{}
+		a.last = map[conversation]lastRequest{}
 	}
 	by := talkOf(q)
 	before, again := a.last[by]
 	// A client without a session that begins anew looks like one that asks again, but
 	// for what it was told.
 	again = again && q.Attempt > 1 && (q.Session != "" || before.failed)
-	this := sent{at: len(a.requests), failed: failed(q)}
+	this := lastRequest{at: len(a.requests), failed: failed(q)}
 	if again {
 		this.at = before.at
 		a.requests[this.at].Retries++
@@ -98,7 +98,7 @@ func (a *asked) take(s *scenarios.Seen, q *journal.Request, ms float64) {
 }
 
 // tell tells the requests once all are known.
-func (a *asked) tell(s *scenarios.Seen) {
+func (a *requestTracker) tell(s *scenarios.Seen) {
 	for _, q := range a.requests {
 		s.Request(q)
 	}

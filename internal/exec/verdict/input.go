@@ -48,7 +48,7 @@ type Input struct {
 
 	// parts judge the entries that belong to different scenarios; nil = all belong to
 	// Scenario.
-	parts []part
+	parts []verdictPart
 	// sums are the digests of the journals so far, of each one once.
 	sums [][sha256.Size]byte
 }

@@ -18,8 +18,8 @@ func keyOf(e journal.Entry) processKey { return processKey{e.Source, e.PID} }
 // and the digest of its sources.
 type scenarioKey struct{ name, digest string }
 
-// part is the entries that are judged by one scenario.
-type part struct {
+// verdictPart is the entries that are judged by one scenario.
+type verdictPart struct {
 	scenario *scenarios.Scenario
 	entries  []journal.Entry
 	changed  *Finding // the scenario is not the one of the run any more; nil = it is
@@ -28,13 +28,13 @@ type part struct {
 // loadOfRuns loads the scenarios that the runs were given.
 func (in *Input) loadOfRuns() error {
 	owners, order := in.scenariosOfEntries()
-	var all []part
+	var all []verdictPart
 	for _, key := range order {
 		loaded, err := LoadScenario(key.name)
 		if err != nil {
 			return err
 		}
-		p := part{scenario: loaded}
+		p := verdictPart{scenario: loaded}
 		if key.digest != "" && loaded.Digest() != key.digest {
 			p.changed = &Finding{
 				ID: "S17", Level: levelError, Text: "the scenario has changed since the run: " + key.name, File: loaded.File(),

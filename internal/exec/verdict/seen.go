@@ -5,8 +5,8 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// speaker is the model of a process, or of an agent in it.
-type speaker struct {
+// modelSource is the model of a process, or of an agent in it.
+type modelSource struct {
 	process processKey
 	agent   string
 }
@@ -14,8 +14,8 @@ type speaker struct {
 // seen is the run as expectations look at it.
 func seen(entries []journal.Entry) *scenarios.Seen {
 	var s scenarios.Seen
-	var api asked
-	heard := map[speaker]string{} // message of each that was heard last
+	var api requestTracker
+	heard := map[modelSource]string{} // message of each that was heard last
 	retries := map[processKey]int{}
 	for _, e := range entries {
 		switch {
@@ -34,7 +34,7 @@ func seen(entries []journal.Entry) *scenarios.Seen {
 		case e.Request != nil:
 			api.take(&s, e.Request, after(entries, e))
 		case e.Model != nil:
-			by := speaker{keyOf(e), e.Model.Agent}
+			by := modelSource{keyOf(e), e.Model.Agent}
 			if heard[by] == e.Model.MessageID {
 				continue
 			}

@@ -12,7 +12,7 @@ import (
 
 // unplayed is S05: turns and steps that the run did not come to.
 func unplayed(in Input) []Finding {
-	p := plays{in: &in, at: map[string]*playing{}}
+	p := playback{in: &in, at: map[string]*sequenceProgress{}}
 	homes := map[processKey]string{} // where processes keep their sessions
 	for _, e := range in.Entries {
 		switch {
@@ -31,33 +31,33 @@ func unplayed(in Input) []Finding {
 	return p.end()
 }
 
-// plays is how far the scripts of the sessions are. A client of the API that names no
+// playback is how far the scripts of the sessions are. A client of the API that names no
 // session may do as it likes: nobody knows which of its requests belong together.
-type plays struct {
+type playback struct {
 	in     *Input
 	found  []Finding
-	at     map[string]*playing // by session
-	order  []*playing
+	at     map[string]*sequenceProgress // by session
+	order  []*sequenceProgress
 	driven bool // a host drove one of them
 }
 
-// playing is how far the script of one session is.
-type playing struct {
+// sequenceProgress is how far the script of one session is.
+type sequenceProgress struct {
 	turns *sequence     // that are to come; nil = none
 	left  journal.Entry // a request to the API after which the script goes on, if it is one
 }
 
 // session is how far one is.
-func (p *plays) session(id string) *playing {
+func (p *playback) session(id string) *sequenceProgress {
 	if p.at[id] == nil {
-		p.at[id] = &playing{}
+		p.at[id] = &sequenceProgress{}
 		p.order = append(p.order, p.at[id])
 	}
 	return p.at[id]
 }
 
 // requested follows a conversation over the API.
-func (p *plays) requested(e journal.Entry, q *journal.Request) {
+func (p *playback) requested(e journal.Entry, q *journal.Request) {
 	session := q.Session + "/" + q.Agent
 	s := p.session(session)
 	next := q.Prompt != "" && !q.Injected && q.Attempt <= 1
@@ -75,7 +75,7 @@ func (p *plays) requested(e journal.Entry, q *journal.Request) {
 }
 
 // unplayed is the step that the session did not come to, if there is one.
-func (s *playing) unplayed() []Finding {
+func (s *sequenceProgress) unplayed() []Finding {
 	if s.left.Request == nil {
 		return nil
 	}
@@ -100,7 +100,7 @@ func interrupted(q *journal.Request) bool {
 func cutShort(c journal.Called) bool { return strings.HasPrefix(c.Result, "[Tool call interrupted: ") }
 
 // matched notes that a rule has answered a prompt of a session.
-func (p *plays) matched(e journal.Entry, session, name string) {
+func (p *playback) matched(e journal.Entry, session, name string) {
 	s := p.session(session)
 	rule, turn := placeOf(name)
 	if before := s.turns; before != nil && (rule != before.rule || turn != before.at) {
@@ -110,7 +110,7 @@ func (p *plays) matched(e journal.Entry, session, name string) {
 }
 
 // end is what was found, with all that has come to no end.
-func (p *plays) end() []Finding {
+func (p *playback) end() []Finding {
 	for _, s := range p.order {
 		if s.turns != nil {
 			p.found = append(p.found, s.turns.missed(journal.Entry{})...)

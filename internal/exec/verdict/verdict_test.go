@@ -144,7 +144,7 @@ func TestConduct(t *testing.T) {
 }
 
 // What is expected of a run over the API is judged as that of the double is: what is
-// sent again counts once, a rule counts by its prompts, a server by what came to it.
+// lastRequest again counts once, a rule counts by its prompts, a server by what came to it.
 func TestExpectationsOverTheAPI(t *testing.T) {
 	const scenario = `
 [[responses]]

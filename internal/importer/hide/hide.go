@@ -26,8 +26,8 @@ const (
 	CWD  = "\uE101"
 )
 
-// Surroundings are where the import runs.
-type Surroundings struct {
+// Environment are where the import runs.
+type Environment struct {
 	Dir     string   // working directory
 	Home    string   // of the user
 	Environ []string // K=V
@@ -40,8 +40,8 @@ type Hidden struct {
 	First string `json:"first"` // file:line
 }
 
-// Hider replaces secrets and personal data in sessions.
-type Hider struct {
+// Redactor replaces secrets and personal data in sessions.
+type Redactor struct {
 	redact *redact.Redactor
 	number redact.Numbered
 	at     session.Place
@@ -49,7 +49,7 @@ type Hider struct {
 }
 
 // For implements [redact.Label].
-func (h *Hider) For(kind, secret string) string {
+func (h *Redactor) For(kind, secret string) string {
 	i := slices.IndexFunc(h.seen, func(s Hidden) bool { return s.Kind == kind })
 	if i < 0 {
 		h.seen = append(h.seen, Hidden{Kind: kind, First: h.at.String()})
@@ -66,7 +66,7 @@ func (h *Hider) For(kind, secret string) string {
 }
 
 // Report is what was replaced, by kind.
-func (h *Hider) Report() []Hidden {
+func (h *Redactor) Report() []Hidden {
 	slices.SortFunc(h.seen, func(a, b Hidden) int { return strings.Compare(a.Kind, b.Kind) })
 	return h.seen
 }
@@ -77,8 +77,8 @@ var accountHome = sync.OnceValue(func() *regexp.Regexp {
 
 // New knows what is secret in sessions: what the surroundings and the sessions
 // themselves say, and what looks like it.
-func New(place Surroundings, sessions []*session.Session) *Hider {
-	h := &Hider{}
+func New(place Environment, sessions []*session.Session) *Redactor {
+	h := &Redactor{}
 	p := redact.Personal{Hosts: []string{hostOf(place.Environ)}}
 	environ := slices.Clone(place.Environ)
 	homes := []string{place.Home}
@@ -120,7 +120,7 @@ func hostOf(environ []string) string {
 }
 
 // Hide replaces in sessions.
-func (h *Hider) Hide(sessions []*session.Session) {
+func (h *Redactor) Hide(sessions []*session.Session) {
 	for _, s := range sessions {
 		for _, p := range s.Prompts {
 			h.at = p.At
@@ -136,7 +136,7 @@ func (h *Hider) Hide(sessions []*session.Session) {
 	}
 }
 
-func (h *Hider) messages(messages []*session.Message) {
+func (h *Redactor) messages(messages []*session.Message) {
 	for _, m := range messages {
 		h.at = m.At
 		if m.Failure != nil {
@@ -153,7 +153,7 @@ func (h *Hider) messages(messages []*session.Message) {
 
 // texts hides what stands in the texts of a message: joined, because a secret
 // may be cut in two between them.
-func (h *Hider) texts(m *session.Message) {
+func (h *Redactor) texts(m *session.Message) {
 	var joined strings.Builder
 	var starts, which []int
 	for i, b := range m.Blocks {
@@ -201,7 +201,7 @@ func (h *Hider) texts(m *session.Message) {
 	}
 }
 
-func (h *Hider) call(c *session.Call) {
+func (h *Redactor) call(c *session.Call) {
 	h.at = c.At
 	c.Input = h.redact.JSON(c.Input)
 	if c.Result != nil {
@@ -223,7 +223,7 @@ func (h *Hider) call(c *session.Call) {
 // Audit lists the secrets in files: what is known of the surroundings and what
 // looks like nothing else. A file that cannot be read is an error; the others are
 // looked through all the same.
-func Audit(files []string, p Surroundings) ([]kit.Leak, error) {
+func Audit(files []string, p Environment) ([]kit.Leak, error) {
 	more, values := knownFiles(p, nil)
 	r := redact.New(redact.Options{Environ: append(slices.Clone(p.Environ), more...), Values: values})
 	var all []kit.Leak

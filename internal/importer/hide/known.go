@@ -15,7 +15,7 @@ import (
 
 // knownFiles reads the values that the files of a project and of its user hold
 // as secrets. Files that are not there or not to be read hold none.
-func knownFiles(p Surroundings, sessions []*session.Session) (environ, values []string) {
+func knownFiles(p Environment, sessions []*session.Session) (environ, values []string) {
 	dirs := []string{p.Dir}
 	for _, s := range sessions {
 		if s.CWD != "" && !slices.Contains(dirs, s.CWD) {

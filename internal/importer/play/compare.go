@@ -17,7 +17,7 @@ type event struct {
 
 // events tells sessions in lines that two runs have in common.
 func events(sessions []*session.Session, paths map[string]string, o Options) []event {
-	t := teller{normal: parity.New(parity.Options{Paths: paths}), o: o}
+	t := reporter{normal: parity.New(parity.Options{Paths: paths}), o: o}
 	for _, s := range sessions {
 		for _, p := range s.Prompts {
 			if !p.Notice { // it comes in a turn of its own, or in the one that is under way
@@ -29,15 +29,15 @@ func events(sessions []*session.Session, paths map[string]string, o Options) []e
 	return t.events
 }
 
-type teller struct {
+type reporter struct {
 	normal *parity.Normaliser
 	o      Options
 	events []event
 }
 
-func (t *teller) add(at session.Place, text string) { t.events = append(t.events, event{at, text}) }
+func (t *reporter) add(at session.Place, text string) { t.events = append(t.events, event{at, text}) }
 
-func (t *teller) messages(indent string, messages []*session.Message) {
+func (t *reporter) messages(indent string, messages []*session.Message) {
 	for _, m := range messages {
 		if m.Failure != nil {
 			_, message := m.Failure.API()
@@ -58,7 +58,7 @@ func (t *teller) messages(indent string, messages []*session.Message) {
 	}
 }
 
-func (t *teller) call(indent string, c *session.Call) {
+func (t *reporter) call(indent string, c *session.Call) {
 	input := t.normal.JSON(c.Input)
 	if c.Tool == "Bash" { // a file of the kit has its whole name where it is played
 		input = strings.ReplaceAll(input, " <cwd>/", " ")

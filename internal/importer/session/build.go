@@ -12,7 +12,7 @@ import (
 // set gathers the sessions of all files.
 type set struct {
 	order []string
-	byID  map[string]*building
+	byID  map[string]*builder
 	// damaged are the files with lines that could not be read.
 	damaged []Damage
 	// contents keeps what files held that were read.
@@ -21,8 +21,8 @@ type set struct {
 	asked bool
 }
 
-// building is a session that is being read.
-type building struct {
+// builder is a session that is being read.
+type builder struct {
 	Session
 	source   string // kind of input that tells the prompts
 	results  map[string]*Result
@@ -36,15 +36,15 @@ type building struct {
 	contents bool   // of files that were read are kept
 }
 
-func newBuilding(id string) *building {
-	return &building{
+func newBuilding(id string) *builder {
+	return &builder{
 		Session: Session{ID: id, Unknown: map[string]int{}},
 		results: map[string]*Result{}, calls: map[string]*Call{}, byMsg: map[string]*Message{},
 		agents: map[string]*Agent{}, raws: map[string]json.RawMessage{}, idSeen: map[string]bool{},
 	}
 }
 
-func (s *set) session(id, source string) *building {
+func (s *set) session(id, source string) *builder {
 	key := id + "\x00" + source
 	b := s.byID[key]
 	if b == nil {
@@ -56,7 +56,7 @@ func (s *set) session(id, source string) *building {
 	return b
 }
 
-func (b *building) id(ids ...string) {
+func (b *builder) id(ids ...string) {
 	for _, id := range ids {
 		if id != "" && !b.idSeen[id] {
 			b.idSeen[id] = true
@@ -65,7 +65,7 @@ func (b *building) id(ids ...string) {
 	}
 }
 
-func (b *building) prompt(p *Prompt) {
+func (b *builder) prompt(p *Prompt) {
 	p.Hooks, b.early = b.early, nil
 	b.Prompts = append(b.Prompts, p)
 	b.finished = false
@@ -73,7 +73,7 @@ func (b *building) prompt(p *Prompt) {
 
 // hook notes one at the prompt that is under way; what runs before the first one
 // belongs to that.
-func (b *building) hook(h Hook) {
+func (b *builder) hook(h Hook) {
 	if len(b.Prompts) == 0 || b.finished {
 		b.early = append(b.early, h)
 		return
@@ -83,7 +83,7 @@ func (b *building) hook(h Hook) {
 }
 
 // answered is the prompt that a message belongs to.
-func (b *building) answered(at Place) *Prompt {
+func (b *builder) answered(at Place) *Prompt {
 	if len(b.Prompts) == 0 || b.finished {
 		b.prompt(&Prompt{At: at, Unrecorded: true})
 	}
@@ -92,7 +92,7 @@ func (b *building) answered(at Place) *Prompt {
 
 // said adds blocks to the message they are part of. agent is the call that
 // started the sub-agent which says it.
-func (b *building) said(at Place, m wireMessage, agent string) {
+func (b *builder) said(at Place, m wireMessage, agent string) {
 	b.id(m.ID)
 	key := agent + "\x00" + m.ID
 	msg := b.byMsg[key]
@@ -115,7 +115,7 @@ func (b *building) said(at Place, m wireMessage, agent string) {
 	}
 }
 
-func (b *building) agent(call string) *Agent {
+func (b *builder) agent(call string) *Agent {
 	a := b.agents[call]
 	if a == nil {
 		a = &Agent{}
@@ -124,7 +124,7 @@ func (b *building) agent(call string) *Agent {
 	return a
 }
 
-func (b *building) block(at Place, msg *Message, raw wireBlock) {
+func (b *builder) block(at Place, msg *Message, raw wireBlock) {
 	switch raw.Type {
 	case "text":
 		msg.Blocks = append(msg.Blocks, Block{Text: raw.Text})
@@ -148,7 +148,7 @@ func (b *building) block(at Place, msg *Message, raw wireBlock) {
 }
 
 // failed notes a failure in the place of a message.
-func (b *building) failed(at Place, f Failure) {
+func (b *builder) failed(at Place, f Failure) {
 	p := b.answered(at)
 	p.Messages = append(p.Messages, &Message{At: at, Failure: &f})
 }
@@ -208,7 +208,7 @@ func (w wireBlocks) plain() (text string, other int) {
 }
 
 // result notes what came of a call; what is known already stays when it is richer.
-func (b *building) result(at Place, block wireBlock) *Result {
+func (b *builder) result(at Place, block wireBlock) *Result {
 	r := &Result{At: at, IsError: block.IsError}
 	if block.Content != nil {
 		r.Text, r.Other = block.Content.plain()
@@ -218,7 +218,7 @@ func (b *building) result(at Place, block wireBlock) *Result {
 }
 
 // finish connects calls, results and agents.
-func (b *building) finish() {
+func (b *builder) finish() {
 	for id, c := range b.calls {
 		if c.Result = b.results[id]; c.Result != nil && b.raws[id] != nil {
 			c.Result.Raw = b.raws[id]
@@ -238,8 +238,8 @@ func (b *building) finish() {
 
 // sessions are those that have a prompt with an answer, files of one joined.
 func (s *set) sessions() ([]*Session, error) {
-	var joinedTo []*building
-	joined := map[string]*building{}
+	var joinedTo []*builder
+	joined := map[string]*builder{}
 	for _, key := range s.order {
 		b := s.byID[key]
 		b.finish()
@@ -273,7 +273,7 @@ func (s *set) sessions() ([]*Session, error) {
 var richness = [...]string{"traffic", "stream", "tape", "transcript", "journal"}
 
 // join takes over from other what b lacks.
-func (b *building) join(other *building) {
+func (b *builder) join(other *builder) {
 	rich, poor := b, other
 	if len(b.Prompts) == 0 || len(other.Prompts) > 0 && slices.Index(richness[:], other.source) > slices.Index(richness[:], b.source) {
 		rich, poor = other, b

@@ -51,7 +51,7 @@ func (r *journalReader) line(at Place, raw []byte) error {
 	return nil
 }
 
-func (b *building) entry(at Place, e *journal.Entry) {
+func (b *builder) entry(at Place, e *journal.Entry) {
 	switch {
 	case e.Prompt != nil:
 		if e.Prompt.Injected {
@@ -90,7 +90,7 @@ func (b *building) entry(at Place, e *journal.Entry) {
 	}
 }
 
-func (b *building) model(at Place, m *journal.Model) {
+func (b *builder) model(at Place, m *journal.Model) {
 	var blocks wireBlocks
 	if json.Unmarshal(m.Blocks, &blocks) != nil {
 		return

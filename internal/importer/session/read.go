@@ -47,8 +47,8 @@ func Read(files []string, o Options) ([]*Session, error) {
 	return r.sessions()
 }
 
-// reading is files on their way to become sessions.
-type reading struct {
+// recordingReader is files on their way to become sessions.
+type recordingReader struct {
 	o   Options
 	set *set
 	// Transcripts are told apart from the rest: they are trees until all of
@@ -57,12 +57,12 @@ type reading struct {
 	traffic *trafficReader
 }
 
-func newReading(o Options) *reading {
-	s := &set{byID: map[string]*building{}, contents: o.Contents}
-	return &reading{o: o, set: s, traffic: &trafficReader{set: s, reader: history.NewReader(1024), talks: map[string]*talk{}}}
+func newReading(o Options) *recordingReader {
+	s := &set{byID: map[string]*builder{}, contents: o.Contents}
+	return &recordingReader{o: o, set: s, traffic: &trafficReader{set: s, reader: history.NewReader(1024), talks: map[string]*trafficConversation{}}}
 }
 
-func (r *reading) sessions() ([]*Session, error) {
+func (r *recordingReader) sessions() ([]*Session, error) {
 	for _, t := range r.trees {
 		if err := t.resolve(r.o.Branch); err != nil {
 			return nil, err
@@ -101,7 +101,7 @@ type format interface {
 const looked = "neither a transcript (lines with parentUuid or sessionId), nor a stream-json log (type and session_id), " +
 	"nor a journal of claudeless (time, pid and type), nor a tape of an SDK (frames with a direction)"
 
-func (r *reading) file(name string) error {
+func (r *recordingReader) file(name string) error {
 	info, err := os.Stat(name)
 	if err != nil {
 		return &Error{Place{File: name}, reason(err)}
@@ -127,13 +127,13 @@ func reason(err error) string {
 // read takes the physical lines of a file: only a line feed ends one. A line that
 // cannot be read is left out and counted, unless it is the first: by that one the
 // format is known.
-func (r *reading) read(name string, file io.Reader) error {
+func (r *recordingReader) read(name string, file io.Reader) error {
 	in := bufio.NewReaderSize(file, 1<<20)
 	const head = 512
 	if first, _ := in.Peek(head); bytes.IndexByte(first, 0) >= 0 { // a failure comes again
 		return &Error{Place{File: name}, "is binary: " + looked}
 	}
-	into := &lineReader{reading: r}
+	into := &lineReader{recordingReader: r}
 	var line []byte
 	total := int64(0)
 	for n := 1; ; n++ {
@@ -167,7 +167,7 @@ func (r *reading) read(name string, file io.Reader) error {
 
 // lineReader reads the lines of one file.
 type lineReader struct {
-	*reading
+	*recordingReader
 	format format // nil until the first line is known
 	lines  int    // that were read
 	damage Damage
@@ -186,7 +186,7 @@ func (l *lineReader) take(at Place, line []byte, size int64) error {
 			return &Error{at, errTooLong.Error()}
 		}
 		var unknown *Error
-		if l.format, unknown = l.reading.format(at, raw); unknown != nil {
+		if l.format, unknown = l.recordingReader.format(at, raw); unknown != nil {
 			return unknown
 		}
 	}
@@ -237,7 +237,7 @@ func describe(raw []byte) string {
 	return "is JSON of another kind: "
 }
 
-func (r *reading) format(at Place, raw []byte) (format, *Error) {
+func (r *recordingReader) format(at Place, raw []byte) (format, *Error) {
 	if f := r.detect(at, raw); f != nil {
 		return f, nil
 	}
@@ -245,7 +245,7 @@ func (r *reading) format(at Place, raw []byte) (format, *Error) {
 }
 
 // detect tells by its first line what a file is; nil = none of those known.
-func (r *reading) detect(at Place, raw []byte) format {
+func (r *recordingReader) detect(at Place, raw []byte) format {
 	if raw[0] == '[' {
 		return &listed{&streamReader{set: r.set}}
 	}

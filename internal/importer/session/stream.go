@@ -95,7 +95,7 @@ func (r *streamReader) line(at Place, raw []byte) error {
 }
 
 // hookEvent takes an event of a stream that tells of one.
-func (b *building) hookEvent(at Place, ev *streamEvent) {
+func (b *builder) hookEvent(at Place, ev *streamEvent) {
 	switch {
 	case ev.Type == "control_request" && ev.Request.Subtype == "hook_callback":
 		in := ev.Request.Input
@@ -113,13 +113,13 @@ func (b *building) hookEvent(at Place, ev *streamEvent) {
 	}
 }
 
-func (b *building) sourceFile(name string) {
+func (b *builder) sourceFile(name string) {
 	if !slices.Contains(b.Files, name) {
 		b.Files = append(b.Files, name)
 	}
 }
 
-func (r *streamReader) event(b *building, at Place, ev *streamEvent) {
+func (r *streamReader) event(b *builder, at Place, ev *streamEvent) {
 	switch {
 	case ev.Type == "system" && ev.Subtype == "init":
 		b.CWD, b.Version, b.Tools = ev.CWD, ev.Version, ev.Tools
@@ -149,14 +149,14 @@ func (r *streamReader) event(b *building, at Place, ev *streamEvent) {
 	}
 }
 
-func (b *building) denied(id string) {
+func (b *builder) denied(id string) {
 	if r := b.results[id]; r != nil {
 		r.Denied = true
 	}
 }
 
 // status completes a failure with what the result says about it.
-func (b *building) status(status int) {
+func (b *builder) status(status int) {
 	if status == 0 || len(b.Prompts) == 0 {
 		return
 	}
@@ -171,7 +171,7 @@ func typed(at Place, m *wireMessage) *Prompt {
 	return &Prompt{At: at, Text: text, Other: other, Notice: strings.HasPrefix(text, "<task-notification>")}
 }
 
-func (r *streamReader) user(b *building, at Place, ev *streamEvent) {
+func (r *streamReader) user(b *builder, at Place, ev *streamEvent) {
 	if hasResult(ev.Message.Content) {
 		for _, block := range ev.Message.Content {
 			if block.Type == "tool_result" {
@@ -202,7 +202,7 @@ func (r *streamReader) user(b *building, at Place, ev *streamEvent) {
 	b.prompt(p)
 }
 
-func (r *streamReader) result(b *building, at Place, ev *streamEvent, block wireBlock) {
+func (r *streamReader) result(b *builder, at Place, ev *streamEvent, block wireBlock) {
 	res := b.result(at, block)
 	for _, m := range ev.Meta {
 		if m.ID == block.ToolUseID && m.NonExecutionKind != "" {

@@ -16,11 +16,11 @@ import (
 type trafficReader struct {
 	set    *set
 	reader *history.Reader
-	talks  map[string]*talk // by session and agent
+	talks  map[string]*trafficConversation // by session and agent
 }
 
-// talk is one conversation.
-type talk struct {
+// trafficConversation is one conversation.
+type trafficConversation struct {
 	groups int      // of the history that have been taken
 	failed *Failure // of the last request: it counts unless that is made again
 	at     Place
@@ -50,10 +50,10 @@ func (r *trafficReader) exchange(at Place, date string, e *journal.Exchange) {
 	}
 	t := r.talks[id+"\x00"+e.Agent]
 	if t == nil {
-		t = &talk{}
+		t = &trafficConversation{}
 		r.talks[id+"\x00"+e.Agent] = t
 	}
-	w := trafficWriter{building: b, at: at}
+	w := trafficWriter{builder: b, at: at}
 	if e.Agent != "" {
 		w.who = "agent:" + e.Agent
 		b.agent(w.who).ID = e.Agent
@@ -88,7 +88,7 @@ func sessionIn(metadata json.RawMessage) string {
 }
 
 // client notes what the request says about who asks.
-func (b *building) client(e *journal.Exchange, request *history.Request) {
+func (b *builder) client(e *journal.Exchange, request *history.Request) {
 	if version, ok := strings.CutPrefix(e.Client, "claude-cli/"); ok {
 		b.Version, _, _ = strings.Cut(version, " ")
 	}
@@ -102,14 +102,14 @@ func (b *building) client(e *journal.Exchange, request *history.Request) {
 
 // trafficWriter adds what a request shows to a session.
 type trafficWriter struct {
-	*building
+	*builder
 
 	at  Place
 	who string // whose conversation it is; empty = the main one
 }
 
 // groups takes what is new in a history.
-func (w *trafficWriter) groups(t *talk, groups []history.Group) {
+func (w *trafficWriter) groups(t *trafficConversation, groups []history.Group) {
 	from := t.groups
 	switch {
 	case from >= len(groups) && t.failed != nil: // made again
@@ -170,7 +170,7 @@ func (w *trafficWriter) step(s *history.Step) {
 }
 
 // answer takes what came back.
-func (w *trafficWriter) answer(t *talk, e *journal.Exchange) {
+func (w *trafficWriter) answer(t *trafficConversation, e *journal.Exchange) {
 	var m wireMessage
 	var failed struct {
 		Error struct{ Type, Message string }
@@ -191,7 +191,7 @@ func (w *trafficWriter) answer(t *talk, e *journal.Exchange) {
 }
 
 // failure notes one that no request made good.
-func (w *trafficWriter) failure(t *talk) {
+func (w *trafficWriter) failure(t *trafficConversation) {
 	if w.who == "" {
 		w.failed(t.at, *t.failed)
 		t.groups++
@@ -204,7 +204,7 @@ func (r *trafficReader) finish() {
 	for key, t := range r.talks {
 		id, agent, _ := strings.Cut(key, "\x00")
 		if t.failed != nil {
-			w := trafficWriter{building: r.set.session(id, "traffic"), who: agent}
+			w := trafficWriter{builder: r.set.session(id, "traffic"), who: agent}
 			w.failure(t)
 		}
 	}

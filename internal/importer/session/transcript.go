@@ -128,7 +128,7 @@ func (l *transcriptLine) tellsOfHook() bool {
 }
 
 // hookLine takes a line of a transcript that tells of hooks.
-func (b *building) hookLine(n *node) {
+func (b *builder) hookLine(n *node) {
 	l := n.line
 	if l.Attachment != nil {
 		came, _ := l.Attachment.ran()
@@ -310,7 +310,7 @@ func agentOfFile(file string) string {
 }
 
 // meta notes what every line says about the session.
-func (b *building) meta(at Place, l *transcriptLine, agentID string) {
+func (b *builder) meta(at Place, l *transcriptLine, agentID string) {
 	b.id(l.SessionID, l.UUID, l.RequestID, l.PromptID, l.AgentID)
 	if len(b.Files) == 0 || b.Files[len(b.Files)-1] != at.File {
 		b.Files = append(b.Files, at.File)
@@ -329,7 +329,7 @@ func (b *building) meta(at Place, l *transcriptLine, agentID string) {
 }
 
 // mainLine takes a line of the main conversation.
-func (b *building) mainLine(n *node) {
+func (b *builder) mainLine(n *node) {
 	l := n.line
 	switch {
 	case l.Type == "assistant" && l.Message != nil:
@@ -343,14 +343,14 @@ func (b *building) mainLine(n *node) {
 	}
 }
 
-func (b *building) assistantLine(n *node, agent string) {
+func (b *builder) assistantLine(n *node, agent string) {
 	l := n.line
 	b.assistant(n.at, l.Message, agent, l.IsAPIError, Failure{Status: l.APIErrorStatus, Kind: l.APIErrorType})
 }
 
 // assistant takes what the model said, or else the failure in its place, whose
 // text that is.
-func (b *building) assistant(at Place, m *wireMessage, agent string, failed bool, f Failure) {
+func (b *builder) assistant(at Place, m *wireMessage, agent string, failed bool, f Failure) {
 	if m.Model != "<synthetic>" {
 		b.said(at, *m, agent)
 	} else if failed && agent == "" {
@@ -359,7 +359,7 @@ func (b *building) assistant(at Place, m *wireMessage, agent string, failed bool
 	}
 }
 
-func (b *building) userLine(n *node) {
+func (b *builder) userLine(n *node) {
 	l := n.line
 	for _, block := range l.Message.Content {
 		if block.Type == "tool_result" {
@@ -385,7 +385,7 @@ func notTyped(text string) bool {
 		strings.HasPrefix(text, "<bash-stdout>") || strings.HasPrefix(text, "<system-reminder>")
 }
 
-func (b *building) toolResult(n *node, block wireBlock) {
+func (b *builder) toolResult(n *node, block wireBlock) {
 	l := n.line
 	r := b.result(n.at, block)
 	r.Denied = l.DenialKind != ""
@@ -393,7 +393,7 @@ func (b *building) toolResult(n *node, block wireBlock) {
 }
 
 // told notes what the CLI keeps for itself of the result of a call.
-func (b *building) told(r *Result, call string, u *toolUseResult) {
+func (b *builder) told(r *Result, call string, u *toolUseResult) {
 	if f := u.File; f.FilePath != "" && b.contents {
 		r.File = &File{Path: f.FilePath, Content: f.Content, Whole: f.StartLine <= 1 && f.NumLines == f.TotalLines}
 	}
@@ -404,7 +404,7 @@ func (b *building) told(r *Result, call string, u *toolUseResult) {
 }
 
 // agentLine takes a line of a sub-agent; toolUse finds the call that started it.
-func (b *building) agentLine(n *node, agentID string, toolUse func(agentID string) string) {
+func (b *builder) agentLine(n *node, agentID string, toolUse func(agentID string) string) {
 	l := n.line
 	agentID = cmp.Or(agentID, l.AgentID)
 	key := "agent:" + agentID
@@ -440,7 +440,7 @@ func (t *transcriptReader) toolUse(agentID string) string {
 
 // adopt gives agents that no file assigns to the call whose result names them,
 // or whose prompt is theirs.
-func (b *building) adopt() {
+func (b *builder) adopt() {
 	for key, a := range b.agents {
 		if !strings.HasPrefix(key, "agent:") {
 			continue

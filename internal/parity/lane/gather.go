@@ -95,9 +95,9 @@ func (p *play) transcripts() error {
 	})
 }
 
-// asked is a request of the model as it was folded: a prompt, or the result of a
+// questionCounts is a request of the model as it was folded: a prompt, or the result of a
 // call.
-type asked struct {
+type questionCounts struct {
 	Type    string          `json:"type"` // prompt or result
 	Text    string          `json:"text,omitempty"`
 	Rule    string          `json:"rule,omitempty"`
@@ -150,22 +150,22 @@ func Requests(file io.Reader) ([]json.RawMessage, error) {
 	return all[:len(all)-open], nil
 }
 
-func askedIn(e journal.Entry) (all []asked) {
+func askedIn(e journal.Entry) (all []questionCounts) {
 	switch {
 	case e.Match != nil:
-		all = append(all, asked{Type: "prompt", Text: e.Match.Prompt, Rule: e.Match.Rule})
+		all = append(all, questionCounts{Type: "prompt", Text: e.Match.Prompt, Rule: e.Match.Rule})
 	case e.Tool != nil:
 		t := e.Tool
-		all = append(all, asked{Type: "result", Tool: t.Tool, ID: t.ToolUseID, Input: t.Input, Result: t.Result, IsError: t.IsError})
+		all = append(all, questionCounts{Type: "result", Tool: t.Tool, ID: t.ToolUseID, Input: t.Input, Result: t.Result, IsError: t.IsError})
 	case e.Request != nil && e.Request.Attempt == 1:
 		for _, c := range e.Request.Calls {
 			if c.Unasked {
 				continue
 			}
-			all = append(all, asked{Type: "result", Tool: c.Tool, ID: c.ToolUseID, Input: c.Input, Result: c.Result, IsError: c.IsError})
+			all = append(all, questionCounts{Type: "result", Tool: c.Tool, ID: c.ToolUseID, Input: c.Input, Result: c.Result, IsError: c.IsError})
 		}
 		if e.Request.Prompt != "" {
-			all = append(all, asked{Type: "prompt", Text: e.Request.Prompt, Rule: e.Request.Rule})
+			all = append(all, questionCounts{Type: "prompt", Text: e.Request.Prompt, Rule: e.Request.Rule})
 		}
 	}
 	return all

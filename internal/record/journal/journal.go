@@ -91,13 +91,13 @@ func (j *Journal) fail(err error) {
 // Event writes the lines of one event; most events give none.
 func (j *Journal) Event(ev protocol.Event) {
 	switch ev := ev.(type) {
-	case *protocol.Prompted:
+	case *protocol.PromptAccepted:
 		l, err := promptLine(ev)
 		j.fail(err)
 		j.Write(l)
 	case *protocol.Attached:
 		j.Write(Attachment{ev.Attachment})
-	case *protocol.Told:
+	case *protocol.ContextAdded:
 		j.Write(Context{ev.Texts})
 	case *protocol.Matched:
 		j.Write(Match{Rule: ev.Rule, File: ev.File, Line: ev.Line, Prompt: ev.Prompt, Injected: ev.Injected, Nearest: ev.Nearest})
@@ -105,7 +105,7 @@ func (j *Journal) Event(ev protocol.Event) {
 		l, err := modelLine(ev)
 		j.fail(err)
 		j.Write(l)
-	case *protocol.Unshown:
+	case *protocol.HiddenEvent:
 		if said, ok := ev.Event.(*protocol.Assistant); ok {
 			j.Event(said)
 		}

@@ -22,7 +22,7 @@ func TestLines(t *testing.T) {
 	var out strings.Builder
 	j := journal.New(journal.Options{W: &out, Now: fixedNow, PID: 42, SessionID: "S", Environ: []string{"MY_TOKEN=hunter22hunter", "USER=somebody"}})
 	j.Write(journal.Run{Argv: []string{"claude", "-p", "hunter22hunter"}, CWD: "/w", Env: map[string]string{"A": "b"}, Settings: []string{}, Model: "m", PermissionMode: "default"})
-	j.Event(&protocol.Prompted{UUID: "U", Content: protocol.Content{Text: "hi somebody"}})
+	j.Event(&protocol.PromptAccepted{UUID: "U", Content: protocol.Content{Text: "hi somebody"}})
 	j.Event(&protocol.Attached{Attachment: map[string]any{"type": "mcp_resource", "uri": "a:b", "content": "hunter22hunter"}, Role: "user"})
 	j.Event(&protocol.Matched{Rule: "responses[2]", File: "s.toml", Line: 7})
 	j.Event(&protocol.Init{})

@@ -145,7 +145,7 @@ func (Result) kind() string     { return "result" }
 func (Warning) kind() string    { return "warning" }
 
 // promptLine and the others make the lines of events.
-func promptLine(ev *protocol.Prompted) (Prompt, error) {
+func promptLine(ev *protocol.PromptAccepted) (Prompt, error) {
 	blocks, err := blocksOf(ev.Content)
 	return Prompt{UUID: ev.UUID, Prompt: ev.Content.Plain(), Blocks: blocks, Injected: ev.Injected}, err
 }

@@ -40,12 +40,12 @@ func merge(found []Finding) []Finding {
 	return out
 }
 
-// Hidden calls every secret "[redacted]": for records of one process among
+// FixedLabel calls every secret "[redacted]": for records of one process among
 // many, which cannot agree on numbers.
-type Hidden struct{}
+type FixedLabel struct{}
 
 // For implements Label.
-func (Hidden) For(string, string) string { return "[redacted]" }
+func (FixedLabel) For(string, string) string { return "[redacted]" }
 
 // Numbered gives typed placeholders, REDACTED_GITHUB_PAT_1: the same value has
 // the same name wherever it stands, so that what was equal stays equal. The

@@ -48,7 +48,7 @@ type Redactor struct {
 func New(o Options) *Redactor {
 	r := &Redactor{label: o.Label, known: newKnown(o.Environ, o.Values)}
 	if r.label == nil {
-		r.label = Hidden{}
+		r.label = FixedLabel{}
 	}
 	if o.Personal != nil {
 		r.personal = newPersonal(o.Personal)

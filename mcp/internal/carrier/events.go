@@ -45,7 +45,7 @@ func (e *plainEvents) Read(p []byte) (int, error) {
 // event is one event of a stream.
 type event struct {
 	name, data string
-	// long says that the data was more than is kept; id is then that of the
+	// oversizedMessage says that the data was more than is kept; id is then that of the
 	// request that it answers, nil = none.
 	long *TooLongError
 	id   []byte
@@ -61,14 +61,14 @@ type eventReader struct {
 	data  []byte
 	lines int
 	size  int64
-	head  envelope // of data that is not kept
+	head  idScanner // of data that is not kept
 }
 
 // next reads one event: several data lines are joined by newlines, comments and
 // fields without meaning here are skipped. An event that is not complete does
 // not count.
 func (r *eventReader) next() (event, error) {
-	r.ev, r.data, r.lines, r.size, r.head = event{}, nil, 0, 0, envelope{}
+	r.ev, r.data, r.lines, r.size, r.head = event{}, nil, 0, 0, idScanner{}
 	begins, isData := true, false
 	for {
 		piece, err := r.in.ReadSlice('\n')

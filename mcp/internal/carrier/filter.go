@@ -19,12 +19,12 @@ import (
 // FilterOptions describe a Filter. Only Source and Limit are required.
 type FilterOptions struct {
 	Source io.Reader
-	Limit  int   // longest message in bytes
-	Owner  Owner // told from the goroutine that reads; nil = nobody is
+	Limit  int            // longest message in bytes
+	Owner  TransportOwner // told from the goroutine that reads; nil = nobody is
 }
 
-// Owner is told what becomes of a way.
-type Owner interface {
+// TransportOwner is told what becomes of a way.
+type TransportOwner interface {
 	// TooLong hears of an answer beyond the limit before an error takes its
 	// place.
 	TooLong(id []byte, why *TooLongError)
@@ -129,19 +129,19 @@ func (f *Filter) batch(line []byte) []byte {
 	return out
 }
 
-// long is a line beyond the limit as it passes by.
-type long struct {
+// oversizedMessage is a line beyond the limit as it passes by.
+type oversizedMessage struct {
 	size int64
-	head envelope
+	head idScanner
 }
 
-func (l *long) write(p []byte) {
+func (l *oversizedMessage) write(p []byte) {
 	l.size += int64(len(p))
 	l.head.write(p)
 }
 
 // refuse gives the error in place of a line that is too long.
-func (f *Filter) refuse(l *long) []byte {
+func (f *Filter) refuse(l *oversizedMessage) []byte {
 	why := &TooLongError{Size: l.size, Limit: f.o.Limit}
 	id := l.head.answers()
 	if id == nil || !json.Valid(id) {
@@ -162,13 +162,13 @@ func answerInstead(id []byte, why error) []byte {
 
 // readLine returns the next line, which is good until the one after it, or
 // what was seen of one that is too long.
-func (f *Filter) readLine() (line []byte, tooLong *long, err error) {
+func (f *Filter) readLine() (line []byte, tooLong *oversizedMessage, err error) {
 	const kept = 1 << 20 // larger room is given back
 	line = f.line[:0]
 	for {
 		part, err := f.src.ReadSlice('\n')
 		if tooLong == nil && len(line)+len(part) > f.o.Limit {
-			tooLong = &long{}
+			tooLong = &oversizedMessage{}
 			tooLong.write(line)
 			line = nil
 		}

@@ -20,7 +20,7 @@ type SSEOptions struct {
 	URL    string
 	Client *http.Client
 	Limit  int             // of one event, in bytes
-	Owner  Owner           // told from the goroutine that reads
+	Owner  TransportOwner  // told from the goroutine that reads
 	Tasks  *sync.WaitGroup // counts that goroutine
 }
 

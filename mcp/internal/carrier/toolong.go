@@ -20,8 +20,8 @@ func (e *TooLongError) Error() string {
 	return fmt.Sprintf("the message of the server %s %d bytes, at most %d are taken (maxLineBytes of its entry)", size, e.Size, e.Limit)
 }
 
-// envelope finds the id of a message that is not kept, as it streams by.
-type envelope struct {
+// idScanner finds the id of a message that is not kept, as it streams by.
+type idScanner struct {
 	id     []byte // as it is written; nil = there is none
 	method bool   // it is no answer
 
@@ -34,7 +34,7 @@ type envelope struct {
 // longestID bounds what is kept of keys and of the id.
 const longestID = 64
 
-func (e *envelope) write(p []byte) {
+func (e *idScanner) write(p []byte) {
 	for _, c := range p {
 		if e.quoted {
 			e.inString(c)
@@ -44,7 +44,7 @@ func (e *envelope) write(p []byte) {
 	}
 }
 
-func (e *envelope) inString(c byte) {
+func (e *idScanner) inString(c byte) {
 	e.keep(c)
 	switch {
 	case e.slash:
@@ -57,7 +57,7 @@ func (e *envelope) inString(c byte) {
 	}
 }
 
-func (e *envelope) outside(c byte) {
+func (e *idScanner) outside(c byte) {
 	switch c {
 	case '"':
 		e.quoted = true
@@ -80,7 +80,7 @@ func (e *envelope) outside(c byte) {
 }
 
 // keep adds c to the key, or to the id, that is being read.
-func (e *envelope) keep(c byte) {
+func (e *idScanner) keep(c byte) {
 	switch {
 	case e.depth != 1:
 	case !e.value && len(e.key) < longestID:
@@ -92,7 +92,7 @@ func (e *envelope) keep(c byte) {
 
 // answers returns the id of the request that the message answers; nil = it
 // answers none.
-func (e *envelope) answers() []byte {
+func (e *idScanner) answers() []byte {
 	if e.method || bytes.Equal(e.id, []byte("null")) {
 		return nil
 	}

@@ -48,12 +48,12 @@ type Options struct {
 // Conn is one live connection to a server. Its methods may be called from many
 // goroutines after Open.
 type Conn struct {
-	base
+	transportBase
 
 	client  *client.Client
-	way     way
+	way     messageTransport
 	session session
-	hello   Hello
+	hello   InitializeResult
 	late    *DialError
 	ended   <-chan struct{} // closed when nobody wants the connection any more
 	options Options
@@ -72,10 +72,10 @@ type session struct {
 // Dial lays the way to a server, which life ends, and puts a client on it;
 // nothing is said yet. Laying it ends when limit does.
 func Dial(life, limit context.Context, o Options) (*Conn, error) {
-	in := &inbox{handler: o.Handler, debug: o.Debug, lists: changes{kick: make(chan struct{}, 1)}, acknowledged: make(chan struct{}, 1)}
+	in := &notificationHandler{handler: o.Handler, debug: o.Debug, lists: changes{kick: make(chan struct{}, 1)}, acknowledged: make(chan struct{}, 1)}
 	c := &Conn{
-		base: base{
-			link: newLink(in, o.Debug), fate: &fate{lost: make(chan struct{})}, inbox: in,
+		transportBase: transportBase{
+			link: newLink(in, o.Debug), fate: &closeReason{lost: make(chan struct{})}, inbox: in,
 			debug: o.Debug, tasks: o.Tasks,
 		},
 		late: o.Late, ended: life.Done(), options: o, stopListening: func() {},
@@ -86,7 +86,7 @@ func Dial(life, limit context.Context, o Options) (*Conn, error) {
 		WebsiteURL: "https://claude.com/claude-code",
 	}
 	var err error
-	if c.link.inner, c.way, err = o.Target.dial(life, limit, &c.base); err != nil {
+	if c.link.inner, c.way, err = o.Target.dial(life, limit, &c.transportBase); err != nil {
 		return nil, err
 	}
 	c.link.negotiation.remote = c.Remote()
@@ -242,15 +242,15 @@ func (c *Conn) Close(ctx context.Context) {
 	c.Lose()
 }
 
-// Hello is what the handshake said. The zero value is what it is before.
-func (c *Conn) Hello() Hello { return c.hello }
+// InitializeResult is what the handshake said. The zero value is what it is before.
+func (c *Conn) Hello() InitializeResult { return c.hello }
 
 // Modern reports whether the server speaks the newer era of the protocol.
 func (c *Conn) Modern() bool { return c.link.modern.Load() }
 
 // Hosted reports whether the server lives in the host of an SDK.
 func (c *Conn) Hosted() bool {
-	_, is := c.way.(*hosted)
+	_, is := c.way.(*hostTransport)
 	return is
 }
 
@@ -292,7 +292,7 @@ func (c *Conn) WaitListening(ctx context.Context) {
 // Deliver takes a message that the host of an SDK server sent by itself; it
 // fails with ErrNotHosted where there is no host.
 func (c *Conn) Deliver(ctx context.Context, message json.RawMessage) error {
-	h, is := c.way.(*hosted)
+	h, is := c.way.(*hostTransport)
 	if !is {
 		return ErrNotHosted
 	}

@@ -9,8 +9,8 @@ type ServerInfo struct {
 	Version string `json:"version"`
 }
 
-// Hello is a server's answer to initialize.
-type Hello struct {
+// InitializeResult is a server's answer to initialize.
+type InitializeResult struct {
 	ProtocolVersion string          `json:"protocolVersion"`
 	Capabilities    json.RawMessage `json:"capabilities"`
 	ServerInfo      ServerInfo      `json:"serverInfo"`
@@ -18,7 +18,7 @@ type Hello struct {
 }
 
 // Has reports whether the server declared a capability.
-func (h Hello) Has(capability string) bool {
+func (h InitializeResult) Has(capability string) bool {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(h.Capabilities, &all) != nil {
 		return false
@@ -28,13 +28,13 @@ func (h Hello) Has(capability string) bool {
 }
 
 // Bare reports whether the server declared nothing at all.
-func (h Hello) Bare() bool {
+func (h InitializeResult) Bare() bool {
 	var all map[string]json.RawMessage
 	return json.Unmarshal(h.Capabilities, &all) != nil || len(all) == 0
 }
 
 // Subscribable reports whether the server declared resource subscriptions.
-func (h Hello) Subscribable() bool {
+func (h InitializeResult) Subscribable() bool {
 	var c struct {
 		Resources struct {
 			Subscribe bool `json:"subscribe"`

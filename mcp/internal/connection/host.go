@@ -15,16 +15,16 @@ type Hosted struct {
 	Send   carrier.Send // nil = there is no host
 }
 
-func (t Hosted) dial(context.Context, context.Context, *base) (transport.Interface, way, error) {
+func (t Hosted) dial(context.Context, context.Context, *transportBase) (transport.Interface, messageTransport, error) {
 	if t.Send == nil {
 		return nil, nil, errors.New("no SDK host is connected")
 	}
 	h := carrier.NewHost(t.Server, t.Send)
-	return h, &hosted{h}, nil
+	return h, &hostTransport{h}, nil
 }
 
-// hosted is the way through the host, which ends by itself.
-type hosted struct{ host *carrier.Host }
+// hostTransport is the way through the host, which ends by itself.
+type hostTransport struct{ host *carrier.Host }
 
-func (*hosted) opened(string)         {}
-func (*hosted) close(context.Context) {}
+func (*hostTransport) opened(string)         {}
+func (*hostTransport) close(context.Context) {}

@@ -28,18 +28,18 @@ type Handler interface {
 	Updated(uri string)
 }
 
-// inbox sorts what a server sends by itself.
-type inbox struct {
+// notificationHandler sorts what a server sends by itself.
+type notificationHandler struct {
 	handler Handler
 	debug   Log
 	lists   changes
-	waiters waiters
+	waiters pendingCalls
 	// acknowledged has a token when the server confirmed a subscription.
 	acknowledged chan struct{}
 }
 
 // notified runs on the transport's read loop and must not call the client.
-func (i *inbox) notified(method string, params map[string]any) {
+func (i *notificationHandler) notified(method string, params map[string]any) {
 	switch method {
 	case string(wire.MethodNotificationToolsListChanged):
 		i.lists.add(Tools)
@@ -61,7 +61,7 @@ func (i *inbox) notified(method string, params map[string]any) {
 }
 
 // log writes what a server logs to the debug log.
-func (i *inbox) log(params map[string]any) {
+func (i *notificationHandler) log(params map[string]any) {
 	const longest = 2000
 	text, err := json.Marshal(params["data"])
 	if err != nil {
@@ -83,8 +83,8 @@ type Progress struct {
 	Message         string
 }
 
-// waiters are the calls that wait, by the tokens of their progress.
-type waiters struct {
+// pendingCalls are the calls that wait, by the tokens of their progress.
+type pendingCalls struct {
 	mu      sync.Mutex
 	byToken map[int64]*waiter
 }
@@ -92,7 +92,7 @@ type waiters struct {
 // waiter is one call that waits. The token of its progress is the id of its
 // request, as in the real CLI; a request may be sent again, under another one.
 type waiter struct {
-	all   *waiters
+	all   *pendingCalls
 	meta  *wire.Meta // of the request, which takes the token
 	limit time.Duration
 	idle  *time.Timer   // fires when there was no sign of life for limit
@@ -133,7 +133,7 @@ func (w *waiter) touch() {
 }
 
 // progress hands a notification to its call.
-func (all *waiters) progress(params map[string]any) {
+func (all *pendingCalls) progress(params map[string]any) {
 	all.mu.Lock()
 	w := all.byToken[progressToken(params["progressToken"])]
 	all.mu.Unlock()

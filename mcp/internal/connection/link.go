@@ -40,7 +40,7 @@ const cancelLimit = 5 * time.Second
 // It always has SetProtocolVersion, so that the client leaves cancelling to it.
 type link struct {
 	inner transport.Interface
-	inbox *inbox
+	inbox *notificationHandler
 	debug Log
 
 	negotiation negotiation
@@ -61,7 +61,7 @@ type pendingRequest struct {
 }
 
 // newLink makes a link; inner is set before anything is sent.
-func newLink(in *inbox, debug Log) *link {
+func newLink(in *notificationHandler, debug Log) *link {
 	return &link{inbox: in, debug: debug, pending: map[string]*pendingRequest{}}
 }
 

@@ -23,11 +23,11 @@ type Process struct {
 	Grace   time.Duration // each step of the shutdown; 0 = 500 ms
 	MaxLine int           // longest message in bytes
 	Stderr  io.Writer     // gets standard error, too; nil = nobody does
-	Hider   Hider         // of what is told of standard error
+	Hider   Redactor      // of what is told of standard error
 }
 
-// Hider makes secrets in a text unreadable.
-type Hider interface {
+// Redactor makes secrets in a text unreadable.
+type Redactor interface {
 	Redact(text string) string
 }
 
@@ -36,7 +36,7 @@ type Hider interface {
 const ExitLinger = 50 * time.Millisecond
 
 // dial starts the process.
-func (t Process) dial(_, limit context.Context, b *base) (transport.Interface, way, error) {
+func (t Process) dial(_, limit context.Context, b *transportBase) (transport.Interface, messageTransport, error) {
 	p, err := proc.Start(limit, proc.Options{
 		Command: proc.Command{Path: t.Command, Args: t.Args, Env: t.Env, Dir: t.Dir},
 		Stderr:  t.Stderr, Grace: t.Grace, TermGrace: t.Grace,
@@ -44,7 +44,7 @@ func (t Process) dial(_, limit context.Context, b *base) (transport.Interface, w
 	if err != nil {
 		return nil, nil, err
 	}
-	w := &process{Process: p, base: b, hider: t.Hider}
+	w := &process{Process: p, transportBase: b, hider: t.Hider}
 	w.filter = carrier.NewFilter(carrier.FilterOptions{Source: p.Stdout(), Limit: t.MaxLine, Owner: w})
 	pipes := transport.NewIO(w.filter, stdin{p.Stdin()}, nil)
 	transport.WithCommandLogger(silent)(pipes) // it would write to standard error
@@ -60,10 +60,10 @@ var silent = slog.New(slog.DiscardHandler)
 // server that has none.
 type process struct {
 	*proc.Process
-	*base
+	*transportBase
 	filter *carrier.Filter
 	pipes  transport.Interface
-	hider  Hider
+	hider  Redactor
 }
 
 func (p *process) opened(string)             {}

@@ -30,12 +30,12 @@ type Remote struct {
 }
 
 // dial lays the way.
-func (t Remote) dial(life, limit context.Context, b *base) (transport.Interface, way, error) {
-	e := &endpoint{base: b, trip: t.roundTripper()}
+func (t Remote) dial(life, limit context.Context, b *transportBase) (transport.Interface, messageTransport, error) {
+	e := &endpoint{transportBase: b, trip: t.roundTripper()}
 	if t.SSE {
 		return e.stream(life, limit, t)
 	}
-	e.trip.standing = &standing{ready: make(chan struct{}), answered: make(chan struct{})}
+	e.trip.standing = &sessionStream{ready: make(chan struct{}), answered: make(chan struct{})}
 	options := []transport.StreamableHTTPCOption{
 		transport.WithHTTPBasicClient(&http.Client{Transport: e.trip}), transport.WithHTTPLogger(silent),
 	}
@@ -55,7 +55,7 @@ func (t Remote) roundTripper() *roundTripper {
 	trip := &roundTripper{
 		base:  &http.Transport{DialContext: dialer.DialContext, MaxIdleConnsPerHost: 16},
 		limit: t.MaxMessage, agent: t.Agent,
-		pass: pass{headers: t.Headers, renewer: t.Renewer},
+		pass: requestHeaders{headers: t.Headers, renewer: t.Renewer},
 	}
 	if u, err := url.Parse(t.URL); err == nil { // else there is nobody to send to
 		trip.origin = originOf(u)
@@ -65,13 +65,13 @@ func (t Remote) roundTripper() *roundTripper {
 
 // endpoint is the way to a server over HTTP.
 type endpoint struct {
-	*base
+	*transportBase
 	trip    *roundTripper
 	listens bool // the standing stream is opened
 }
 
 // stream opens the stream of the older transport and waits for its endpoint.
-func (e *endpoint) stream(life, limit context.Context, t Remote) (transport.Interface, way, error) {
+func (e *endpoint) stream(life, limit context.Context, t Remote) (transport.Interface, messageTransport, error) {
 	sse, err := carrier.OpenSSE(life, limit, carrier.SSEOptions{
 		URL: t.URL, Client: &http.Client{Transport: e.trip}, Limit: t.MaxMessage, Owner: e, Tasks: e.tasks,
 	})

@@ -107,14 +107,14 @@ func (c *Conn) GetPrompt(ctx context.Context, name string, args map[string]strin
 	})
 }
 
-// older are the requests that the newer era of the protocol has no more.
-type older interface {
+// legacyRequests are the requests that the newer era of the protocol has no more.
+type legacyRequests interface {
 	Ping(ctx context.Context) error
 	Subscribe(ctx context.Context, req wire.SubscribeRequest) error
 	Unsubscribe(ctx context.Context, req wire.UnsubscribeRequest) error
 }
 
-func (c *Conn) older() older { return c.client }
+func (c *Conn) older() legacyRequests { return c.client }
 
 // Ping asks for a sign of life. The newer era has no ping: of its servers it is
 // enough that they are connected.
@@ -159,7 +159,7 @@ func (c *Conn) Watch(ctx context.Context, every time.Duration) {
 	ctx, stop := context.WithCancel(ctx)
 	c.tasks.Go(func() { // ends with the connection
 		defer stop()
-		if health.Watch(ctx, health.Options{Every: every, Limit: every / 6, Server: idler{c}}) {
+		if health.Watch(ctx, health.Options{Every: every, Limit: every / 6, Server: idleProbe{c}}) {
 			c.fate.silent.Store(true)
 			c.Lose()
 		}
@@ -173,11 +173,11 @@ func (c *Conn) Watch(ctx context.Context, every time.Duration) {
 	})
 }
 
-// idler is a connection as its watch sees it.
-type idler struct{ c *Conn }
+// idleProbe is a connection as its watch sees it.
+type idleProbe struct{ c *Conn }
 
 // Ping implements health.Server.
-func (i idler) Ping(ctx context.Context) error { return i.c.older().Ping(ctx) }
+func (i idleProbe) Ping(ctx context.Context) error { return i.c.older().Ping(ctx) }
 
 // Busy implements health.Server.
-func (i idler) Busy() bool { return i.c.link.inFlight.Load() > 0 }
+func (i idleProbe) Busy() bool { return i.c.link.inFlight.Load() > 0 }

@@ -24,15 +24,15 @@ const (
 	retryPause = 250 * time.Millisecond
 )
 
-// questions are a result that asks for input.
-type questions struct {
+// inputRequests are a result that asks for input.
+type inputRequests struct {
 	ResultType string          `json:"resultType"`
 	Requests   json.RawMessage `json:"inputRequests"`
 	State      json.RawMessage `json:"requestState"`
 }
 
-// question is one of the questions of a result.
-type question struct {
+// inputRequest is one of the questions of a result.
+type inputRequest struct {
 	Method string          `json:"method"`
 	Params json.RawMessage `json:"params"`
 }
@@ -64,7 +64,7 @@ type inputRounds struct {
 // next returns the parameters to make the request again with, because of its result;
 // nil = the result is complete.
 func (r *inputRounds) next(ctx context.Context, result json.RawMessage) (map[string]json.RawMessage, error) {
-	var q questions
+	var q inputRequests
 	if json.Unmarshal(result, &q) != nil || q.ResultType != string(wire.ResultTypeInputRequired) {
 		return nil, nil
 	}
@@ -96,7 +96,7 @@ func (r *inputRounds) answers(ctx context.Context, requests json.RawMessage) (js
 	if len(all) == 0 {
 		return nil, nil
 	}
-	asked := make([]question, len(all))
+	asked := make([]inputRequest, len(all))
 	for i, m := range all {
 		if err := json.Unmarshal(m.Value, &asked[i]); err != nil {
 			return nil, fmt.Errorf("reading the input request %q: %w", m.Key, err)

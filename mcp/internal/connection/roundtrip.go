@@ -35,25 +35,25 @@ type roundTripper struct {
 	limit  int
 	origin string // of the server: headers go nowhere else
 	agent  string // User-Agent
-	// standing is the optional stream that GET opens; nil = GET opens a stream
+	// sessionStream is the optional stream that GET opens; nil = GET opens a stream
 	// whose reader bounds it.
-	standing *standing
-	pass     pass
+	standing *sessionStream
+	pass     requestHeaders
 	status   atomic.Int64 // of the last answer
 	issuer   atomic.Value // string: the origin that has given out the id of the session
 }
 
-// standing is the optional GET stream of an endpoint. It waits for ready, after
+// sessionStream is the optional GET stream of an endpoint. It waits for ready, after
 // the handshake; version is set before that is closed.
-type standing struct {
+type sessionStream struct {
 	ready    chan struct{}
 	version  string
 	answered chan struct{} // closed when the first GET was answered, however
 	once     sync.Once
 }
 
-// pass are the headers that requests go with.
-type pass struct {
+// requestHeaders are the headers that requests go with.
+type requestHeaders struct {
 	renewer  Renewer     // nil = a refusal is final
 	accepted atomic.Bool // some request was not refused
 
@@ -61,7 +61,7 @@ type pass struct {
 	headers map[string]string
 }
 
-func (p *pass) now() map[string]string {
+func (p *requestHeaders) now() map[string]string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.headers
@@ -70,7 +70,7 @@ func (p *pass) now() map[string]string {
 // renew returns other headers than those used for a request that was refused;
 // of several requests refused together one asks for them. ok is false when
 // there are none.
-func (p *pass) renew(ctx context.Context, refusal *http.Response, used map[string]string) (headers map[string]string, ok bool) {
+func (p *requestHeaders) renew(ctx context.Context, refusal *http.Response, used map[string]string) (headers map[string]string, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if maps.Equal(used, p.headers) {

@@ -58,7 +58,7 @@ func (d denying) Execute(ctx context.Context, call protocol.ToolUse) (executor.R
 // Of calls that end at once those come first that were denied.
 func TestDeniedFirst(t *testing.T) {
 	model := &fakeModel{replies: []scenarios.Reply{calls(`Read {}`, `Read {"no":1}`, `Read {}`), text("after")}}
-	s := newSimulator(t, simulator.Options{Model: model, Tools: simulator.Unchecked(denying{}), Show: simulator.Show{InOrder: true}})
+	s := newSimulator(t, simulator.Options{Model: model, Tools: simulator.Unchecked(denying{}), Show: simulator.DisplayOptions{InOrder: true}})
 	var got []string
 	for ev := range s.Turn(t.Context(), protocol.UserMessage{Content: protocol.Content{Text: "hi"}}) {
 		switch ev := ev.(type) {

@@ -31,11 +31,11 @@ const (
 	emptyText = "[Your previous response had no visible output. Please continue and produce a user-visible response.]"
 )
 
-// again asks the model again although its reply has nothing to run: one that was
+// continuation asks the model again although its reply has nothing to run: one that was
 // cut short, prompts that wait for an answer, an output that is missing, hooks
 // that keep the turn from ending.
-type again struct {
-	*stage
+type continuation struct {
+	*turnContext
 	x *exchange
 
 	cuts        int  // replies cut short so far
@@ -47,7 +47,7 @@ type again struct {
 
 // answered finds out what follows a reply that has nothing to run: the next
 // request, or nil when the turn is over.
-func (a *again) answered(ctx context.Context) (*scenarios.Request, error) {
+func (a *continuation) answered(ctx context.Context) (*scenarios.Request, error) {
 	text, err := a.cutShort()
 	if err = cmp.Or(err, a.out.gone()); err != nil {
 		return nil, err
@@ -70,16 +70,16 @@ func (a *again) answered(ctx context.Context) (*scenarios.Request, error) {
 }
 
 // over is how a turn ends that has nothing more to do.
-func (a *again) over() *ended {
+func (a *continuation) over() *turnEnd {
 	if a.prevented {
-		return &ended{subtype: "success", terminal: "stop_hook_prevented"}
+		return &turnEnd{subtype: "success", terminal: "stop_hook_prevented"}
 	}
-	return &ended{subtype: "success", terminal: "completed"}
+	return &turnEnd{subtype: "success", terminal: "completed"}
 }
 
 // goOn tells whether the CLI itself asks the model again although it has
 // nothing more to run: for a structured output, or because of a Stop hook.
-func (a *again) goOn(ctx context.Context) (text string, again bool, err error) {
+func (a *continuation) goOn(ctx context.Context) (text string, again bool, err error) {
 	if text, again = a.structured.reminder(); again {
 		a.out.inject(text, true)
 		return text, true, nil
@@ -92,7 +92,7 @@ func (a *again) goOn(ctx context.Context) (text string, again bool, err error) {
 // for the rest, after a refusal it tries once more; when that does not help, the
 // turn ends. An empty reply is asked about once: the next step of the response
 // answers, and where there is none it has nothing to say again.
-func (a *again) cutShort() (text string, err error) {
+func (a *continuation) cutShort() (text string, err error) {
 	if a.x.last.stop == nil {
 		return "", nil
 	}
@@ -120,14 +120,14 @@ func (a *again) cutShort() (text string, err error) {
 }
 
 // companion is what the CLI itself says after a reply that was not whole.
-func (a *again) companion(text string) *protocol.User {
+func (a *continuation) companion(text string) *protocol.User {
 	ev := a.out.injected(text, true)
 	ev.Companion = true
 	return ev
 }
 
 // overLimit words the end of a turn whose replies never fit.
-func (a *again) overLimit(stop string) failure.API {
+func (a *continuation) overLimit(stop string) failure.API {
 	api := failure.API{Connection: "max_output_tokens", Class: "max_output_tokens", Cut: "context_window"}
 	api.Text = "API Error: The model has reached its context window limit."
 	if stop == "max_tokens" {
@@ -140,7 +140,7 @@ func (a *again) overLimit(stop string) failure.API {
 }
 
 // afterRefusal yields the notice of a refusal and the text that tries again.
-func (a *again) afterRefusal() {
+func (a *continuation) afterRefusal() {
 	a.out.inform(a.family()+"'s safeguards stopped the response above · continuing once with that noted", "notice")
 	text := a.companion(retryText)
 	text.RefusedMessageID = a.x.last.message
@@ -148,7 +148,7 @@ func (a *again) afterRefusal() {
 }
 
 // refused ends a turn that was refused twice.
-func (a *again) refused() error {
+func (a *continuation) refused() error {
 	a.out.system("model_refusal_no_fallback",
 		protocol.Field{Key: "original_model", Value: a.s.resolved()},
 		protocol.Field{Key: "request_id", Value: a.x.last.request},
@@ -167,10 +167,10 @@ func (a *again) refused() error {
 }
 
 // family is the model's name for people.
-func (a *again) family() string { return model.Display(a.s.resolved()) }
+func (a *continuation) family() string { return model.Display(a.s.resolved()) }
 
 // trace says for the transcript how the Stop hooks went.
-func (a *again) trace(out hook.Outcome) {
+func (a *continuation) trace(out hook.Outcome) {
 	a.out.all(out.Attached())
 	if out.Ended != nil {
 		a.out.emit(out.Ended)
@@ -179,7 +179,7 @@ func (a *again) trace(out hook.Outcome) {
 
 // stopHooks runs the Stop hooks. A block puts its feedback into the
 // conversation, and the model is asked again with the returned text.
-func (a *again) stopHooks(ctx context.Context) (feedback string, again bool, err error) {
+func (a *continuation) stopHooks(ctx context.Context) (feedback string, again bool, err error) {
 	out, err := a.hooks.ask(ctx, protocol.StopHook{
 		StopHookActive: a.blocks > 0, LastAssistantMessage: a.x.last.text,
 		BackgroundTasks: a.behind.backgroundTasks(), SessionCrons: a.behind.sessionCrons(),
@@ -231,7 +231,7 @@ func (a *again) stopHooks(ctx context.Context) (feedback string, again bool, err
 }
 
 // stopCapped says that Stop hooks are not listened to any more.
-func (a *again) stopCapped() {
+func (a *continuation) stopCapped() {
 	text := fmt.Sprintf("A hook blocked the turn from ending %d consecutive times—overriding and ending turn. "+
 		"For Stop/SubagentStop hooks, check stop_hook_active in the input and return success while it's true. "+
 		"Set CLAUDE_CODE_STOP_HOOK_BLOCK_CAP to raise this limit.", a.blocks)

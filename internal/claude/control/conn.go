@@ -16,38 +16,38 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Peer speaks with one host. Its asking methods may be called from many
-// goroutines, before [Peer.Serve] as well: then they fail with [ErrClosed].
-type Peer struct {
+// Conn speaks with one host. Its asking methods may be called from many
+// goroutines, before [Conn.Serve] as well: then they fail with [ErrClosed].
+type Conn struct {
 	in      io.Reader
 	ceiling time.Duration
-	out     *announcer
+	out     *frameWriter
 	asked   *questions
-	errands *errands
-	desk    *desk
-	guests  guests
-	intro   introduction
+	errands *pendingRequests
+	desk    *scheduler
+	guests  hostServers
+	intro   serverHandshakes
 	s       Session // set by Serve before anything is read
 }
 
-// New makes a peer; nothing is read or written before [Peer.Serve].
-func New(o Options) *Peer {
-	out := &announcer{lines: newLines(o.Out), stamps: o.Stamps, states: o.States, replay: o.Replay}
+// New makes a peer; nothing is read or written before [Conn.Serve].
+func New(o Options) *Conn {
+	out := &frameWriter{lines: newLines(o.Out), stamps: o.Stamps, states: o.States, replay: o.Replay}
 	asked := &questions{out: out, pending: map[string]*question{}}
-	work := &errands{cancel: map[string]context.CancelFunc{}}
-	return &Peer{in: o.In, ceiling: o.Ceiling, out: out, asked: asked, errands: work, desk: newDesk(o, out, asked, work)}
+	work := &pendingRequests{cancel: map[string]context.CancelFunc{}}
+	return &Conn{in: o.In, ceiling: o.Ceiling, out: out, asked: asked, errands: work, desk: newDesk(o, out, asked, work)}
 }
 
 // Events is where the events of turns are written, each line in one call of
 // Write. It slows down a turn whose host does not read.
-func (p *Peer) Events() io.Writer { return p.out.lines }
+func (p *Conn) Events() io.Writer { return p.out.lines }
 
 // Show puts an event that belongs to no turn on stdout, stamped.
-func (p *Peer) Show(ev protocol.Event) { p.out.show(ev) }
+func (p *Conn) Show(ev protocol.Event) { p.out.show(ev) }
 
 // State is the session's state as the host is told of it: idle, running, or
 // requires_action while a permission question waits.
-func (p *Peer) State() string {
+func (p *Conn) State() string {
 	switch {
 	case len(p.asked.permissions()) > 0:
 		return "requires_action"
@@ -58,15 +58,15 @@ func (p *Peer) State() string {
 }
 
 // Begun tells whether a turn has begun so far.
-func (p *Peer) Begun() bool { return p.desk.begun() }
+func (p *Conn) Begun() bool { return p.desk.begun() }
 
 // Finish takes no more prompts: what was sent so far comes to its end, as it
 // does at the end of stdin.
-func (p *Peer) Finish() { p.desk.finish() }
+func (p *Conn) Finish() { p.desk.finish() }
 
 // Cancel takes a prompt away that has not begun and returns what tells of that;
 // false = there is none with this uuid.
-func (p *Peer) Cancel(uuid string) ([]protocol.Event, bool) {
+func (p *Conn) Cancel(uuid string) ([]protocol.Event, bool) {
 	gone := p.desk.cancel(uuid)
 	if gone == nil {
 		return nil, false
@@ -75,27 +75,27 @@ func (p *Peer) Cancel(uuid string) ([]protocol.Event, bool) {
 }
 
 // Introducing tells whether servers that initialize names are being connected.
-func (p *Peer) Introducing() bool { return p.desk.introducing() }
+func (p *Conn) Introducing() bool { return p.desk.introducing() }
 
 // Park answers what servers inside the host are asked at first from what it has
 // heard of them already, by the server's name.
-func (p *Peer) Park(handshakes map[string]Handshake) { p.guests.park(handshakes) }
+func (p *Conn) Park(handshakes map[string]Handshake) { p.guests.park(handshakes) }
 
 // Silence keeps servers inside the host that are not connected from being spoken
 // to until release is called.
-func (p *Peer) Silence(connected func(server string) bool) (release func()) {
+func (p *Conn) Silence(connected func(server string) bool) (release func()) {
 	return p.guests.silence(connected)
 }
 
-// Beside runs f in a goroutine that [Peer.Serve] waits for. It is for handlers of
+// Beside runs f in a goroutine that [Conn.Serve] waits for. It is for handlers of
 // requests.
-func (p *Peer) Beside(f func()) { p.errands.group.Go(f) }
+func (p *Conn) Beside(f func()) { p.errands.group.Go(f) }
 
 // Serve plays the host's prompts until stdin has ended and all of them are
 // done. The error is an [*InputError], that of a turn, of stdout, or the cause
 // of ctx's end. It returns after every goroutine but a read of stdin that never
 // comes back has ended, and may be called once.
-func (p *Peer) Serve(ctx context.Context, s Session) error {
+func (p *Conn) Serve(ctx context.Context, s Session) error {
 	life, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
 	p.s = s
@@ -122,7 +122,7 @@ func (p *Peer) Serve(ctx context.Context, s Session) error {
 
 // hangUp ends everything that waits for the host or works for it. After an
 // error nothing more is taken.
-func (p *Peer) hangUp(err error) {
+func (p *Conn) hangUp(err error) {
 	p.close()
 	if err != nil {
 		p.errands.stop()
@@ -130,14 +130,14 @@ func (p *Peer) hangUp(err error) {
 }
 
 // close is the end of stdin.
-func (p *Peer) close() {
+func (p *Conn) close() {
 	p.errands.close()
 	p.asked.close()
 	p.desk.close()
 }
 
 // play is the loop over prompts.
-func (p *Peer) play(ctx context.Context) error {
+func (p *Conn) play(ctx context.Context) error {
 	for {
 		in, err := p.next(ctx)
 		if in == nil || err != nil {
@@ -156,7 +156,7 @@ func (p *Peer) play(ctx context.Context) error {
 }
 
 // next waits for a prompt that may be played; nil when there will be none.
-func (p *Peer) next(ctx context.Context) (*prompt, error) {
+func (p *Conn) next(ctx context.Context) (*prompt, error) {
 	var deadline <-chan time.Time // of background work after the last prompt
 	for {
 		in, more := p.desk.take()
@@ -188,7 +188,7 @@ func (p *Peer) next(ctx context.Context) (*prompt, error) {
 }
 
 // idle shows background work until a prompt or a notice comes.
-func (p *Peer) idle(ctx context.Context, deadline <-chan time.Time) (in *prompt, over bool, err error) {
+func (p *Conn) idle(ctx context.Context, deadline <-chan time.Time) (in *prompt, over bool, err error) {
 	until, stop := context.WithCancel(ctx)
 	defer stop()
 	done := make(chan error, 1)
@@ -215,7 +215,7 @@ func (p *Peer) idle(ctx context.Context, deadline <-chan time.Time) (in *prompt,
 }
 
 // turn plays a prompt and tells how far it is.
-func (p *Peer) turn(ctx context.Context, in *prompt) error {
+func (p *Conn) turn(ctx context.Context, in *prompt) error {
 	interrupt, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
 	p.desk.play(cut)

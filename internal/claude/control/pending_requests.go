@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// errands are the requests of the host that are worked on beside the reading of
+// pendingRequests are the requests of the host that are worked on beside the reading of
 // stdin.
-type errands struct {
+type pendingRequests struct {
 	group sync.WaitGroup
 
 	mu     sync.Mutex
@@ -15,7 +15,7 @@ type errands struct {
 	cancel map[string]context.CancelFunc // by the request's id
 }
 
-func (e *errands) begin() {
+func (e *pendingRequests) begin() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.open = true
@@ -23,7 +23,7 @@ func (e *errands) begin() {
 
 // start runs an errand in a goroutine that ends with it; once no more may begin
 // it does nothing.
-func (e *errands) start(ctx context.Context, id string, run func(ctx context.Context)) {
+func (e *pendingRequests) start(ctx context.Context, id string, run func(ctx context.Context)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.open {
@@ -38,14 +38,14 @@ func (e *errands) start(ctx context.Context, id string, run func(ctx context.Con
 }
 
 // done takes note that an errand is over.
-func (e *errands) done(id string) {
+func (e *pendingRequests) done(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.cancel, id)
 }
 
 // abandon ends work on a request that the host no longer wants.
-func (e *errands) abandon(id string) {
+func (e *pendingRequests) abandon(id string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if cancel := e.cancel[id]; cancel != nil {
@@ -54,21 +54,21 @@ func (e *errands) abandon(id string) {
 }
 
 // any tells whether there is work.
-func (e *errands) any() bool {
+func (e *pendingRequests) any() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.cancel) > 0
 }
 
 // close lets no more begin.
-func (e *errands) close() {
+func (e *pendingRequests) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.open = false
 }
 
 // stop ends them all.
-func (e *errands) stop() {
+func (e *pendingRequests) stop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, cancel := range e.cancel {

@@ -9,11 +9,11 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// desk is where prompts lie until they are played, and what keeps them there.
-type desk struct {
-	out      *announcer
+// scheduler is where prompts lie until they are played, and what keeps them there.
+type scheduler struct {
+	out      *frameWriter
 	asked    *questions
-	errands  *errands
+	errands  *pendingRequests
 	await    bool          // the first turn waits for an initialize request
 	oneByOne bool          // prompts are never joined
 	wake     chan struct{} // cap 1: something that the player waits for has changed
@@ -21,13 +21,13 @@ type desk struct {
 	mu        sync.Mutex // guards what follows
 	queue     queue
 	first     *prompt // played before all others, once; nil = none
-	turn      running
+	turn      runningTurn
 	input     input
-	greetings greetings
+	greetings initialization
 }
 
-// running is the turn that is played.
-type running struct {
+// runningTurn is the turn that is played.
+type runningTurn struct {
 	prompt *prompt                 // nil = none
 	cut    context.CancelCauseFunc // interrupts it; nil = it has not begun
 	begun  int                     // turns begun so far
@@ -41,28 +41,28 @@ type input struct {
 	calm     *sync.Cond // bursting has ended
 }
 
-// greetings are the initialize requests of the host.
-type greetings struct {
+// initialization are the initialize requests of the host.
+type initialization struct {
 	open  int        // without an answer: other requests wait
 	holds int        // without effect so far: no turn may start
 	done  bool       // one has been answered
 	later []incoming // requests that came meanwhile
 }
 
-func newDesk(o Options, out *announcer, asked *questions, work *errands) *desk {
-	d := &desk{out: out, asked: asked, errands: work, await: o.AwaitInitialize, oneByOne: o.OneByOne, wake: make(chan struct{}, 1)}
+func newDesk(o Options, out *frameWriter, asked *questions, work *pendingRequests) *scheduler {
+	d := &scheduler{out: out, asked: asked, errands: work, await: o.AwaitInitialize, oneByOne: o.OneByOne, wake: make(chan struct{}, 1)}
 	d.input.calm = sync.NewCond(&d.mu)
 	return d
 }
 
-func (d *desk) stir() {
+func (d *scheduler) stir() {
 	select {
 	case d.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (d *desk) begin(first *protocol.UserMessage) {
+func (d *scheduler) begin(first *protocol.UserMessage) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.input.open = true
@@ -76,7 +76,7 @@ func (d *desk) begin(first *protocol.UserMessage) {
 
 // burst notes whether whole lines are there that have not been looked at: lines
 // that came together are all known before the next turn begins.
-func (d *desk) burst(on bool) {
+func (d *scheduler) burst(on bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.input.bursting = on
@@ -87,7 +87,7 @@ func (d *desk) burst(on bool) {
 }
 
 // close is the end of stdin.
-func (d *desk) close() {
+func (d *scheduler) close() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.input.open = false
@@ -95,7 +95,7 @@ func (d *desk) close() {
 }
 
 // finish lets what was sent so far come to its end, as the end of stdin does.
-func (d *desk) finish() {
+func (d *scheduler) finish() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.input.ended = true
@@ -104,7 +104,7 @@ func (d *desk) finish() {
 
 // enqueue takes a prompt, unless one with its uuid was taken before: that is
 // only repeated, and only if it does not wait any more.
-func (d *desk) enqueue(in *prompt) {
+func (d *scheduler) enqueue(in *prompt) {
 	d.mu.Lock()
 	if d.queue.known(in.message.UUID) {
 		waits := d.queue.waits(in.message.UUID)
@@ -130,7 +130,7 @@ func (d *desk) enqueue(in *prompt) {
 
 // announce tells that a prompt was taken, which ends the idle state; d.mu is
 // held.
-func (d *desk) announce(in *prompt) {
+func (d *scheduler) announce(in *prompt) {
 	in.unannounced = false
 	d.out.state("running")
 	d.out.show(in.lifecycle("queued")...)
@@ -138,7 +138,7 @@ func (d *desk) announce(in *prompt) {
 
 // supersede ends the running turn for a prompt that is to be answered now; d.mu
 // is held.
-func (d *desk) supersede() {
+func (d *scheduler) supersede() {
 	defer d.out.lines.hold()()
 	d.turn.prompt.cancelled = true
 	d.turn.cut(simulator.ErrSuperseded)
@@ -147,7 +147,7 @@ func (d *desk) supersede() {
 
 // take gives the next prompt that may be played now; more tells whether there
 // can be others later.
-func (d *desk) take() (in *prompt, more bool) {
+func (d *scheduler) take() (in *prompt, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	more = d.input.open && !d.input.ended
@@ -166,7 +166,7 @@ func (d *desk) take() (in *prompt, more bool) {
 }
 
 // insert gives a prompt that is none of the host's its turn.
-func (d *desk) insert(message protocol.UserMessage) *prompt {
+func (d *scheduler) insert(message protocol.UserMessage) *prompt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.turn.prompt = &prompt{message: message}
@@ -174,7 +174,7 @@ func (d *desk) insert(message protocol.UserMessage) *prompt {
 }
 
 // play begins the turn of the prompt that was taken; cut interrupts it.
-func (d *desk) play(cut context.CancelCauseFunc) {
+func (d *scheduler) play(cut context.CancelCauseFunc) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.turn.cut = cut
@@ -186,14 +186,14 @@ func (d *desk) play(cut context.CancelCauseFunc) {
 }
 
 // played ends it.
-func (d *desk) played() {
+func (d *scheduler) played() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.turn.prompt, d.turn.cut = nil, nil
 }
 
 // rest shows that nothing waits, if so.
-func (d *desk) rest() {
+func (d *scheduler) rest() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.queue.waiting) == 0 {
@@ -204,7 +204,7 @@ func (d *desk) rest() {
 // interrupt ends the current turn, or the next one if it has been sent already;
 // drop takes the prompts behind it away, too. Tell is called before anything
 // else happens, with those that still wait and those that are gone.
-func (d *desk) interrupt(drop bool, tell func(still, gone []*prompt)) {
+func (d *scheduler) interrupt(drop bool, tell func(still, gone []*prompt)) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.turn.cut != nil {
@@ -230,14 +230,14 @@ func (d *desk) interrupt(drop bool, tell func(still, gone []*prompt)) {
 
 // cancel takes a prompt away that has not begun; nil = there is none with this
 // uuid.
-func (d *desk) cancel(uuid string) *prompt {
+func (d *scheduler) cancel(uuid string) *prompt {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.queue.remove(uuid)
 }
 
 // absorb takes the prompts that become part of the running turn.
-func (d *desk) absorb() []protocol.UserMessage {
+func (d *scheduler) absorb() []protocol.UserMessage {
 	if d.oneByOne {
 		return nil
 	}
@@ -254,7 +254,7 @@ func (d *desk) absorb() []protocol.UserMessage {
 }
 
 // waiting counts the prompts of people that wait for a turn.
-func (d *desk) waiting() int {
+func (d *scheduler) waiting() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := 0
@@ -267,23 +267,23 @@ func (d *desk) waiting() int {
 }
 
 // active tells whether a prompt is played or about to be.
-func (d *desk) active() bool {
+func (d *scheduler) active() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.turn.prompt != nil || d.first != nil
 }
 
 // begun tells whether a turn has begun so far.
-func (d *desk) begun() bool {
+func (d *scheduler) begun() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.turn.begun > 0
 }
 
-// greet begins an initialize request: other requests wait until [desk.greeted]
-// tells of no more, turns until [desk.introduced]. Begun tells whether a turn
+// greet begins an initialize request: other requests wait until [scheduler.greeted]
+// tells of no more, turns until [scheduler.introduced]. Begun tells whether a turn
 // has begun, again whether this is not the first such request or is too late.
-func (d *desk) greet() (begun, again bool) {
+func (d *scheduler) greet() (begun, again bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.greetings.open++
@@ -293,21 +293,21 @@ func (d *desk) greet() (begun, again bool) {
 }
 
 // introduced is the end of what an initialize request connects.
-func (d *desk) introduced() {
+func (d *scheduler) introduced() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.greetings.holds--
 }
 
 // introducing tells whether servers that initialize names are being connected.
-func (d *desk) introducing() bool {
+func (d *scheduler) introducing() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.greetings.holds > 0
 }
 
 // postpone keeps a request that came while initialize is under way.
-func (d *desk) postpone(f incoming) bool {
+func (d *scheduler) postpone(f incoming) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.greetings.open > 0 {
@@ -318,7 +318,7 @@ func (d *desk) postpone(f incoming) bool {
 
 // greeted gives the requests that have waited for the answer to initialize, one
 // a call. With none left, prompts that came meanwhile are announced.
-func (d *desk) greeted() (incoming, bool) {
+func (d *scheduler) greeted() (incoming, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if g := &d.greetings; len(g.later) > 0 && g.open == 1 {

@@ -22,17 +22,17 @@ import (
 	"github.com/claudeless/claudeless/simulator/transcript"
 )
 
-// surroundings is what is told of the session: to the host by init, to the model beside its first prompt.
-type surroundings struct {
+// sessionContext is what is told of the session: to the host by init, to the model beside its first prompt.
+type sessionContext struct {
 	plan    launch.Plan
-	live    *simulator.Live
+	live    *simulator.SessionState
 	box     *toolbox
 	records *recorder
 	noted   []string // unknown models that have been warned of
 }
 
 // Init is the init event of a turn: what flags, settings and servers say now.
-func (s *surroundings) Init(context.Context) protocol.Init {
+func (s *sessionContext) Init(context.Context) protocol.Init {
 	s.warnModel()
 	plan, v := &s.plan, s.box.servers
 	ev := clientinfo.Init(plan.Version)
@@ -73,7 +73,7 @@ func (s *surroundings) Init(context.Context) protocol.Init {
 
 // Beside is what the model is told beside the first prompt, in texts as the real CLI sends them: the files of
 // instructions before what hooks say, and after that the output style and what MCP servers say of themselves.
-func (s *surroundings) Beside() (before, after []string) {
+func (s *sessionContext) Beside() (before, after []string) {
 	if text := heading(s.plan.Custom.Memories); text != "" {
 		before = append(before, text)
 	}
@@ -115,7 +115,7 @@ func initStatus(status string) string {
 
 // shownDirs are the working directories that init names: what only the project's
 // files add is not news, nor is what lies inside it unless the host added it.
-func (s *surroundings) shownDirs(added []permission.Directory) []string {
+func (s *sessionContext) shownDirs(added []permission.Directory) []string {
 	var own, others []settings.Directory
 	for _, d := range s.plan.Settings.Permissions.Directories {
 		if d.Source == settings.Project || d.Source == settings.Local {
@@ -137,7 +137,7 @@ func (s *surroundings) shownDirs(added []permission.Directory) []string {
 
 // warnModel says on stderr, once for each, that the real CLI does not know the
 // model in force (spec: cli-observed 1). Those of scenarios are made up at will.
-func (s *surroundings) warnModel() {
+func (s *sessionContext) warnModel() {
 	name := s.live.Model()
 	if model.Of(model.Resolve(name)).Known || name == s.plan.Scenario.DefaultModel || slices.Contains(s.noted, name) {
 		return
@@ -154,7 +154,7 @@ func (s *surroundings) warnModel() {
 
 // socketPath is where the real CLI listens for messages; nobody listens here. A
 // repeatable run has no number of its own.
-func (s *surroundings) socketPath() string {
+func (s *sessionContext) socketPath() string {
 	pid := s.plan.PID
 	if s.plan.Clock.Repeatable() {
 		pid = 1
@@ -163,7 +163,7 @@ func (s *surroundings) socketPath() string {
 }
 
 // Surroundings is what the model is told beside the first prompt.
-func (s *surroundings) Surroundings() transcript.Surroundings {
+func (s *sessionContext) Surroundings() transcript.Surroundings {
 	name := model.Resolve(s.live.Model())
 	now := transcript.Surroundings{Model: name, Deferred: s.box.deferred(s.box.servers.life)}
 	if shown := model.Display(name); shown != name {
@@ -202,7 +202,7 @@ func toolsOf(a catalog.Agent) string {
 }
 
 // Moved is where a command of the model has changed the directory to.
-func (s *surroundings) Moved() string {
+func (s *sessionContext) Moved() string {
 	if s.box.builtin == nil {
 		return ""
 	}
@@ -213,7 +213,7 @@ func (s *surroundings) Moved() string {
 }
 
 // Effort is the level of the model's effort, and whether it can change from turn to turn; empty = it knows none.
-func (s *surroundings) Effort() (level string, perTurn bool) {
+func (s *sessionContext) Effort() (level string, perTurn bool) {
 	now := s.live.Now()
 	return now.Effort, now.Effort != "" && model.Of(model.Resolve(s.live.Model())).Effort
 }

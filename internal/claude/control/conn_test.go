@@ -74,15 +74,16 @@ func (*counted) Timestamp() string { return "now" }
 // internal/claude/host.
 type bare struct{}
 
-func (bare) First() *protocol.UserMessage                          { return nil }
-func (bare) Ready(context.Context) error                           { return nil }
-func (bare) Busy() bool                                            { return false }
-func (bare) Idle(context.Context, context.Context) error           { return nil }
-func (bare) Notice() (protocol.UserMessage, bool)                  { return protocol.UserMessage{}, false }
-func (bare) Slow(subtype string) bool                              { return subtype == "slow" }
-func (bare) Serve(context.Context, Request) (Answer, error)        { return Answer{}, nil }
-func (bare) Initialize(context.Context, *Greeting) (Answer, error) { return Answer{}, nil }
-func (bare) Interrupt()                                            {}
+func (bare) First() *protocol.UserMessage                { return nil }
+func (bare) Ready(context.Context) error                 { return nil }
+func (bare) Busy() bool                                  { return false }
+func (bare) Idle(context.Context, context.Context) error { return nil }
+func (bare) Notice() (protocol.UserMessage, bool) { return protocol.UserMessage{}, false }
+
+func (bare) Slow(subtype string) bool                                    { return subtype == "slow" }
+func (bare) Serve(context.Context, Request) (Answer, error)              { return Answer{}, nil }
+func (bare) Initialize(context.Context, *Initialization) (Answer, error) { return Answer{}, nil }
+func (bare) Interrupt()                                                  {}
 
 func (bare) Turn(context.Context, context.Context, protocol.UserMessage) (bool, error) {
 	return true, nil
@@ -91,7 +92,7 @@ func (bare) Turn(context.Context, context.Context, protocol.UserMessage) (bool, 
 // flooding is a session whose turns write more than a host that does not read can take.
 type flooding struct {
 	bare
-	peer *Peer
+	peer *Conn
 }
 
 func (f flooding) Turn(ctx, _ context.Context, _ protocol.UserMessage) (bool, error) {
@@ -181,14 +182,14 @@ type speaking struct {
 	connect func(ctx context.Context)
 }
 
-func (s speaking) Initialize(_ context.Context, g *Greeting) (Answer, error) {
+func (s speaking) Initialize(_ context.Context, g *Initialization) (Answer, error) {
 	g.Connect(s.connect)
 	return Answer{}, nil
 }
 
 // eager answers every message to a server in the moment it is written.
 type eager struct {
-	peer  *Peer
+	peer  *Conn
 	lines []string
 }
 
@@ -241,7 +242,7 @@ func TestInitializeIsAnsweredFirst(t *testing.T) {
 // What is asked in a handshake that was parked is answered from it, once.
 func TestParked(t *testing.T) {
 	hello := `{"protocolVersion":"2025-11-25","serverInfo":{"name":"s","version":"1"}}`
-	var g guests
+	var g hostServers
 	g.park(map[string]Handshake{
 		"good": {Hello: json.RawMessage(hello), Tools: json.RawMessage(`{"tools":[]}`)},
 		"bare": {Hello: json.RawMessage(hello)},

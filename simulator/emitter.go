@@ -8,17 +8,17 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// errStopped ends a turn whose consumer has left the loop; see [out.gone].
+// errStopped ends a turn whose consumer has left the loop; see [emitter.gone].
 var errStopped = errors.New("the consumer stopped")
 
-// ended is how a turn ends. It travels as an error, so that whatever is under
+// turnEnd is how a turn ends. It travels as an error, so that whatever is under
 // way unwinds; [turn.run] alone takes it and makes the result of it.
-type ended struct {
+type turnEnd struct {
 	subtype    string // "success" or one of the error subtypes
 	terminal   string // terminal_reason; empty = left out
 	isError    bool
 	errors     []string
-	api        *reported // nil = no request failed
+	api        *failureSummary // nil = no request failed
 	structured json.RawMessage
 	deferred   *protocol.ToolUse
 	result     *string // nil = the last assistant text
@@ -28,24 +28,26 @@ type ended struct {
 	local      string  // the slash command that ran; empty = none
 }
 
-func (e *ended) Error() string { return "the turn has ended: " + e.subtype }
+func (e *turnEnd) Error() string { return "the turn has ended: " + e.subtype }
 
 // unasked is the end of a turn that has its answer without the model.
-func unasked(text string) *ended { return &ended{subtype: "success", untouched: true, result: &text} }
+func unasked(text string) *turnEnd {
+	return &turnEnd{subtype: "success", untouched: true, result: &text}
+}
 
-// reported is what a result says of a request that failed.
-type reported struct {
+// failureSummary is what a result says of a request that failed.
+type failureSummary struct {
 	status     int    // HTTP status; 0 = no response
 	kind       string // api_error_type; empty without a response
 	connection string // api_error; empty with a response
 }
 
-// out is the way to the consumer of a turn, by way of the transcript. It alone
+// emitter is the way to the consumer of a turn, by way of the transcript. It alone
 // calls yield: one who has left is never called again, whatever the turn goes on
 // to do, and what nobody has seen is not recorded either. So emitting cannot
 // fail; what waits, asks or runs anything looks first whether the consumer is
-// [out.gone].
-type out struct {
+// [emitter.gone].
+type emitter struct {
 	s     *Simulator
 	yield func(protocol.Event, error) bool
 	left  bool
@@ -53,7 +55,7 @@ type out struct {
 }
 
 // gone is errStopped once the consumer has left.
-func (o *out) gone() error {
+func (o *emitter) gone() error {
 	if o.left {
 		return errStopped
 	}
@@ -61,7 +63,7 @@ func (o *out) gone() error {
 }
 
 // emit records an event and hands it over.
-func (o *out) emit(ev protocol.Event) {
+func (o *emitter) emit(ev protocol.Event) {
 	if o.left {
 		return
 	}
@@ -82,7 +84,7 @@ func (o *out) emit(ev protocol.Event) {
 }
 
 // fail hands over the error that the turn ends with.
-func (o *out) fail(err error) {
+func (o *emitter) fail(err error) {
 	if !o.left {
 		o.left = true
 		o.yield(nil, err)
@@ -90,36 +92,36 @@ func (o *out) fail(err error) {
 }
 
 // all stamps events that others have made, and emits them.
-func (o *out) all(events []protocol.Event) {
+func (o *emitter) all(events []protocol.Event) {
 	for _, ev := range events {
 		o.emit(o.stamp(ev))
 	}
 }
 
 // unsaved warns that the transcript cannot be written.
-func (o *out) unsaved(err error) {
+func (o *emitter) unsaved(err error) {
 	o.emit(&protocol.Warning{Text: "the session is not saved: " + err.Error()})
 }
 
 // system yields a system event of the given subtype.
-func (o *out) system(subtype string, fields ...protocol.Field) {
+func (o *emitter) system(subtype string, fields ...protocol.Field) {
 	o.emit(&protocol.System{Subtype: subtype, Fields: fields, SessionID: o.s.o.Live.SessionID(), UUID: o.s.o.Clock.NewID()})
 }
 
 // inform yields a line of the CLI itself.
-func (o *out) inform(content, level string) {
+func (o *emitter) inform(content, level string) {
 	o.system("informational", protocol.Field{Key: "content", Value: content}, protocol.Field{Key: "level", Value: level})
 }
 
 // titled says that the session has a name.
-func (o *out) titled(title string) {
+func (o *emitter) titled(title string) {
 	o.system("session_title_changed", protocol.Field{Key: "title", Value: title})
 }
 
 // inject yields text that the CLI itself puts into the conversation.
-func (o *out) inject(text string, synthetic bool) { o.emit(o.injected(text, synthetic)) }
+func (o *emitter) inject(text string, synthetic bool) { o.emit(o.injected(text, synthetic)) }
 
-func (o *out) injected(text string, synthetic bool) *protocol.User {
+func (o *emitter) injected(text string, synthetic bool) *protocol.User {
 	content := protocol.Content{Blocks: []protocol.Block{protocol.Text(text)}}
 	return &protocol.User{
 		Type: "user", Message: protocol.UserContent{Role: "user", Content: content},
@@ -128,7 +130,7 @@ func (o *out) injected(text string, synthetic bool) *protocol.User {
 }
 
 // stamp gives an event made by others its ids.
-func (o *out) stamp(ev protocol.Event) protocol.Event {
+func (o *emitter) stamp(ev protocol.Event) protocol.Event {
 	switch ev := ev.(type) {
 	case *protocol.System:
 		if ev.UUID == "" {
@@ -145,7 +147,7 @@ func (o *out) stamp(ev protocol.Event) protocol.Event {
 		ev.SessionID = o.s.o.Live.SessionID()
 	case *protocol.Assistant:
 		ev.SessionID = o.s.o.Live.SessionID()
-	case *protocol.Unshown:
+	case *protocol.HiddenEvent:
 		o.stamp(ev.Event)
 	}
 	return ev
@@ -154,9 +156,9 @@ func (o *out) stamp(ev protocol.Event) protocol.Event {
 // timestampFormat is that of all timestamps on the stream.
 const timestampFormat = "2006-01-02T15:04:05.000Z"
 
-func (o *out) timestamp() string { return o.s.o.Clock.Now().UTC().Format(timestampFormat) }
+func (o *emitter) timestamp() string { return o.s.o.Clock.Now().UTC().Format(timestampFormat) }
 
 // apiID makes an id as the API writes them: msg_01…, toolu_01…, req_01….
-func (o *out) apiID(prefix string) string {
+func (o *emitter) apiID(prefix string) string {
 	return prefix + "_01" + strings.ReplaceAll(o.s.o.Clock.NewID(), "-", "")[:22]
 }

@@ -15,8 +15,8 @@ type Handshake struct {
 	Tools json.RawMessage `json:"toolsListResult"` // nil = the server is asked
 }
 
-// guests are the servers inside the host, as far as the wire knows of them.
-type guests struct {
+// hostServers are the servers inside the host, as far as the wire knows of them.
+type hostServers struct {
 	mu     sync.Mutex
 	parked map[string]Handshake // by server: what is asked in them is answered from here, once
 	// quiet keeps servers from being spoken to until it is closed, but for those
@@ -26,7 +26,7 @@ type guests struct {
 }
 
 // park keeps handshakes in the place of those that are kept.
-func (g *guests) park(handshakes map[string]Handshake) {
+func (g *hostServers) park(handshakes map[string]Handshake) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.parked = handshakes
@@ -34,7 +34,7 @@ func (g *guests) park(handshakes map[string]Handshake) {
 
 // answer gives the answer to a message of a handshake; false = the server is to
 // be asked.
-func (g *guests) answer(server string, message json.RawMessage) (json.RawMessage, bool) {
+func (g *hostServers) answer(server string, message json.RawMessage) (json.RawMessage, bool) {
 	in := jsvalue.Read[struct {
 		ID     json.RawMessage `json:"id"`
 		Method string          `json:"method"`
@@ -69,7 +69,7 @@ func (g *guests) answer(server string, message json.RawMessage) (json.RawMessage
 
 // silence keeps servers that are not connected from being spoken to until
 // release is called.
-func (g *guests) silence(connected func(server string) bool) (release func()) {
+func (g *hostServers) silence(connected func(server string) bool) (release func()) {
 	quiet := make(chan struct{})
 	g.mu.Lock()
 	g.quiet, g.connected = quiet, connected
@@ -79,7 +79,7 @@ func (g *guests) silence(connected func(server string) bool) (release func()) {
 
 // unsilenced waits until a server may be spoken to. Those that are connected
 // already may be at any time: a turn goes on meanwhile.
-func (g *guests) unsilenced(ctx context.Context, server string) error {
+func (g *hostServers) unsilenced(ctx context.Context, server string) error {
 	g.mu.Lock()
 	quiet, connected := g.quiet, g.connected
 	g.mu.Unlock()
@@ -94,9 +94,9 @@ func (g *guests) unsilenced(ctx context.Context, server string) error {
 	}
 }
 
-// introduction is the connecting of servers of the host that an initialize
+// serverHandshakes is the connecting of servers of the host that an initialize
 // request names.
-type introduction struct {
+type serverHandshakes struct {
 	mu       sync.Mutex
 	reached  func() // called when one of them is spoken to; nil = nobody waits for that
 	answered <-chan struct{}
@@ -104,13 +104,13 @@ type introduction struct {
 
 // begin has reached called when a server is spoken to. Answered is closed when
 // the request has its answer: what servers say is heard after it.
-func (i *introduction) begin(reached func(), answered <-chan struct{}) {
+func (i *serverHandshakes) begin(reached func(), answered <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.reached, i.answered = reached, answered
 }
 
-func (i *introduction) end() {
+func (i *serverHandshakes) end() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.reached = nil
@@ -118,7 +118,7 @@ func (i *introduction) end() {
 
 // spoken takes note that a server was spoken to, and tells what the host is to
 // be told before it is heard; nil = nothing.
-func (i *introduction) spoken() <-chan struct{} {
+func (i *serverHandshakes) spoken() <-chan struct{} {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.reached == nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/claudeless/claudeless/mcp/internal/trace"
 )
 
-// commons is what the servers of a manager share.
-type commons struct {
+// shared is what the servers of a manager share.
+type shared struct {
 	o     Options       // without the servers: from here on they themselves tell
 	debug *trace.Sink   // nil = off
 	local chan struct{} // a slot for each local server that connects at once
@@ -27,12 +27,12 @@ type commons struct {
 	tasks   sync.WaitGroup // every goroutine of the manager
 	version atomic.Int64   // counts changes of any server
 	roots   roots
-	news    news
+	news    pendingUpdates
 }
 
-func newCommons(o Options) *commons {
+func newCommons(o Options) *shared {
 	o.Servers = nil
-	return &commons{
+	return &shared{
 		o:     o,
 		debug: trace.NewSink(o.Debug, o.Environ),
 		local: make(chan struct{}, o.Batch.Local),
@@ -42,7 +42,7 @@ func newCommons(o Options) *commons {
 }
 
 // slot waits until one more server may connect.
-func (c *commons) slot(ctx context.Context, kind string) (release func(), err error) {
+func (c *shared) slot(ctx context.Context, kind string) (release func(), err error) {
 	slots := c.far
 	if kind == typeStdio || kind == "" {
 		slots = c.local
@@ -56,10 +56,10 @@ func (c *commons) slot(ctx context.Context, kind string) (release func(), err er
 }
 
 // variables are what entries may name.
-func (c *commons) variables() entry.Variables { return entry.NewVariables(c.o.Environ, c.o.CWD) }
+func (c *shared) variables() entry.Variables { return entry.NewVariables(c.o.Environ, c.o.CWD) }
 
 // same reports whether two entries of one name mean the same server now.
-func (c *commons) same(old, desired ServerConfig) bool {
+func (c *shared) same(old, desired ServerConfig) bool {
 	desired.Source = old.Source
 	vars := c.variables()
 	a, _ := expandConfig(old, vars)
@@ -68,13 +68,13 @@ func (c *commons) same(old, desired ServerConfig) bool {
 }
 
 // view is how results of a server are shown.
-func (c *commons) view(server string) shown.View {
+func (c *shared) view(server string) shown.View {
 	return shown.View{Files: c.o.Files, MaxTokens: c.o.MaxOutputTokens, Log: c.debug.Log(server)}
 }
 
 // environ is the environment of a stdio server. Telemetry settings of the CLI
 // are not for its servers.
-func (c *commons) environ(cfg ServerConfig) []string {
+func (c *shared) environ(cfg ServerConfig) []string {
 	env := slices.DeleteFunc(slices.Clone(c.o.Environ), func(kv string) bool {
 		return strings.HasPrefix(kv, "OTEL_")
 	})
@@ -104,7 +104,7 @@ func lastOf(env []string, name string) (value string, ok bool) {
 }
 
 // userAgent is how remote servers are told who asks (observed with 2.1.329).
-func (c *commons) userAgent() string {
+func (c *shared) userAgent() string {
 	entrypoint, _ := lastOf(c.o.Environ, entrypointVar)
 	about := cmp.Or(entrypoint, defaultEntrypoint)
 	if sdk, _ := lastOf(c.o.Environ, "CLAUDE_AGENT_SDK_VERSION"); sdk != "" {
@@ -148,8 +148,8 @@ func (r *roots) list() rootList {
 	return list
 }
 
-// news are changed resources that Options.ResourceUpdated has not heard of yet.
-type news struct {
+// pendingUpdates are changed resources that Options.ResourceUpdated has not heard of yet.
+type pendingUpdates struct {
 	mu      sync.Mutex
 	waiting []update
 	telling bool // a goroutine is at it
@@ -158,7 +158,7 @@ type news struct {
 type update struct{ server, uri string }
 
 // updated passes on that a resource changed, off the caller's goroutine.
-func (c *commons) updated(server, uri string) {
+func (c *shared) updated(server, uri string) {
 	if c.o.ResourceUpdated == nil {
 		return
 	}

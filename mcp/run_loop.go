@@ -12,20 +12,20 @@ import (
 	"github.com/claudeless/claudeless/mcp/internal/connection"
 )
 
-// life is what the run goroutine knows beyond the status.
-type life struct {
+// loopState is what the run goroutine knows beyond the status.
+type loopState struct {
 	*server
 	conn       *connection.Conn // live, or being lost
 	stopDial   context.CancelFunc
-	dialed     chan dialResult // nil = not connecting
-	retry      *time.Timer     // nil = not waiting to reconnect
-	refreshed  chan refreshed  // nil = no refresh under way
-	nextUpdate *time.Timer     // nil = a refresh may start at once
+	dialed     chan dialResult    // nil = not connecting
+	retry      *time.Timer        // nil = not waiting to reconnect
+	refreshed  chan refreshResult // nil = no refresh under way
+	nextUpdate *time.Timer        // nil = a refresh may start at once
 	attempt    int
 }
 
 // run is the life of a server. It ends when ctx does.
-func (l *life) run(ctx context.Context) {
+func (l *loopState) run(ctx context.Context) {
 	defer close(l.done)
 	defer l.shutdown(ctx)
 	if l.cfg.Disabled {
@@ -65,7 +65,7 @@ func timerC(t *time.Timer) <-chan time.Time {
 	return t.C
 }
 
-func (l *life) lost() <-chan struct{} {
+func (l *loopState) lost() <-chan struct{} {
 	if l.conn == nil {
 		return nil
 	}
@@ -73,14 +73,14 @@ func (l *life) lost() <-chan struct{} {
 }
 
 // kicked is ready when the server's lists changed and a refresh may start.
-func (l *life) kicked() <-chan struct{} {
+func (l *loopState) kicked() <-chan struct{} {
 	if l.conn == nil || l.refreshed != nil || l.nextUpdate != nil {
 		return nil
 	}
 	return l.conn.Kick()
 }
 
-func (l *life) obey(ctx context.Context, want State) {
+func (l *loopState) obey(ctx context.Context, want State) {
 	switch want {
 	case StateConnected:
 		if l.conn == nil && l.dialed == nil {
@@ -96,10 +96,10 @@ func (l *life) obey(ctx context.Context, want State) {
 	}
 }
 
-func (l *life) disable() { l.update(func(st *status) { st.state = StateDisabled }) }
+func (l *loopState) disable() { l.update(func(st *status) { st.state = StateDisabled }) }
 
 // dial connects in the background; the result comes on dialed.
-func (l *life) dial(ctx context.Context) {
+func (l *loopState) dial(ctx context.Context) {
 	l.stopRetry()
 	l.update(func(st *status) {
 		if l.attempt == 0 {
@@ -119,7 +119,7 @@ func (l *life) dial(ctx context.Context) {
 }
 
 // connected takes the outcome of a connect.
-func (l *life) connected(ctx context.Context, r dialResult) {
+func (l *loopState) connected(ctx context.Context, r dialResult) {
 	l.stopDial()
 	l.dialed, l.stopDial = nil, nil
 	if r.err != nil {
@@ -140,7 +140,7 @@ func (l *life) connected(ctx context.Context, r dialResult) {
 }
 
 // failed decides what comes after a connect that did not work.
-func (l *life) failed(err error) {
+func (l *loopState) failed(err error) {
 	var d *connection.DialError
 	if !errors.As(err, &d) {
 		d = &connection.DialError{Reason: err.Error(), Wire: err.Error()}
@@ -162,7 +162,7 @@ func (l *life) failed(err error) {
 // failed; the pauses double.
 const maxReconnects = 5
 
-func (l *life) retryLater(reason, wireReason string) {
+func (l *loopState) retryLater(reason, wireReason string) {
 	l.retry = time.NewTimer(l.o.Pauses.Reconnect << l.attempt)
 	l.attempt++
 	l.update(func(st *status) {
@@ -170,7 +170,7 @@ func (l *life) retryLater(reason, wireReason string) {
 	})
 }
 
-func (l *life) stopRetry() {
+func (l *loopState) stopRetry() {
 	if l.retry != nil {
 		l.retry.Stop()
 		l.retry = nil
@@ -178,7 +178,7 @@ func (l *life) stopRetry() {
 }
 
 // handleLoss takes note that the server went away.
-func (l *life) handleLoss(ctx context.Context) {
+func (l *loopState) handleLoss(ctx context.Context) {
 	c := l.conn
 	l.conn = nil
 	reason := "no answer to pings"
@@ -208,12 +208,12 @@ func (l *life) handleLoss(ctx context.Context) {
 }
 
 // closeLater ends a connection off the run goroutine.
-func (l *life) closeLater(ctx context.Context, c *connection.Conn) {
+func (l *loopState) closeLater(ctx context.Context, c *connection.Conn) {
 	l.tasks.Go(func() { c.Close(context.WithoutCancel(ctx)) }) // close is bounded
 }
 
 // hangUp ends whatever is connected or connecting.
-func (l *life) hangUp(ctx context.Context) {
+func (l *loopState) hangUp(ctx context.Context) {
 	l.stopRetry()
 	l.attempt = 0
 	if l.dialed != nil {
@@ -230,7 +230,7 @@ func (l *life) hangUp(ctx context.Context) {
 }
 
 // shutdown is the end of run: it returns when nothing of the server lives.
-func (l *life) shutdown(ctx context.Context) {
+func (l *loopState) shutdown(ctx context.Context) {
 	l.stopRetry()
 	if l.nextUpdate != nil {
 		l.nextUpdate.Stop()
@@ -247,8 +247,8 @@ func (l *life) shutdown(ctx context.Context) {
 	l.update(func(st *status) { st.state = StateDisconnected })
 }
 
-// refreshed is the outcome of fetching the lists again.
-type refreshed struct {
+// refreshResult is the outcome of fetching the lists again.
+type refreshResult struct {
 	conn  *connection.Conn
 	seen  int64 // changes of the connection before the fetch began
 	lists lists
@@ -256,9 +256,9 @@ type refreshed struct {
 }
 
 // refresh fetches the lists that changed again, at most once in refreshPause.
-func (l *life) refresh(ctx context.Context) {
+func (l *loopState) refresh(ctx context.Context) {
 	c := l.conn
-	result := make(chan refreshed, 1)
+	result := make(chan refreshResult, 1)
 	l.refreshed = result
 	l.nextUpdate = time.NewTimer(refreshPause)
 	changed, seen := c.TakeChanges()
@@ -266,15 +266,15 @@ func (l *life) refresh(ctx context.Context) {
 	l.tasks.Go(func() { // ends within the connect time-out
 		limit, stop := context.WithTimeout(ctx, l.connectTimeout())
 		defer stop()
-		fresh, err := fetcher{c, l.cfg, l.o.Pauses.Retry}.fetch(limit, st.lists, changed)
+		fresh, err := listFetcher{c, l.cfg, l.o.Pauses.Retry}.fetch(limit, st.lists, changed)
 		err = cmp.Or(err, fresh.err)
-		result <- refreshed{c, seen, fresh, err}
+		result <- refreshResult{c, seen, fresh, err}
 	})
 }
 
 // take puts fetched lists in place of the old ones, which stay when fetching
 // failed.
-func (l *life) take(r refreshed) {
+func (l *loopState) take(r refreshResult) {
 	if r.conn != l.conn {
 		return
 	}
@@ -292,7 +292,7 @@ const refreshPause = 100 * time.Millisecond
 
 // resubscribe makes the subscriptions of an earlier connection again, in the
 // background; what the server refuses now is forgotten.
-func (l *life) resubscribe(ctx context.Context, c *connection.Conn) {
+func (l *loopState) resubscribe(ctx context.Context, c *connection.Conn) {
 	l.mu.Lock()
 	uris := slices.Sorted(maps.Keys(l.watched))
 	l.mu.Unlock()

@@ -17,14 +17,14 @@ import (
 	"github.com/claudeless/claudeless/simulator/task"
 )
 
-// round runs the calls of a message and shows what comes of them.
-type round struct {
-	*stage
+// toolRound runs the calls of a message and shows what comes of them.
+type toolRound struct {
+	*turnContext
 	inTools bool // calls are running or have been refused
 }
 
-// ran is a call with its result.
-type ran struct {
+// executedCall is a call with its result.
+type executedCall struct {
 	i       int
 	result  executor.Result
 	started time.Time
@@ -33,7 +33,7 @@ type ran struct {
 }
 
 // rank puts calls that were denied, which is quick, before those that ran.
-func (r *ran) rank() int {
+func (r *executedCall) rank() int {
 	if r.result.Denied != nil {
 		return 0
 	}
@@ -43,7 +43,7 @@ func (r *ran) rank() int {
 // run runs the calls of one message as the real CLI does: read-only
 // neighbours in parallel, all others one after another in order; a failed call
 // does not stop its siblings (spec: cli-observed 2). Results are in call order.
-func (d *round) run(ctx context.Context, calls []call) ([]scenarios.Result, error) {
+func (d *toolRound) run(ctx context.Context, calls []call) ([]scenarios.Result, error) {
 	d.inTools = true
 	results := make([]scenarios.Result, len(calls))
 	shown := make([]bool, len(calls))
@@ -55,7 +55,7 @@ func (d *round) run(ctx context.Context, calls []call) ([]scenarios.Result, erro
 		for calls[start].beside() && end < len(calls) && calls[end].beside() {
 			end++
 		}
-		stop, err := d.batch(ctx, calls, start, end, func(r ran) {
+		stop, err := d.batch(ctx, calls, start, end, func(r executedCall) {
 			shown[r.i] = true
 			results[r.i] = scenarioResult(calls[r.i].use, r.result.ToolResult)
 			d.show(calls[r.i], r)
@@ -77,9 +77,9 @@ func (c call) beside() bool { return c.readOnly || c.tool.ReadOnly }
 
 // batch runs calls[start:end] at once and shows each as it ends, or in call
 // order when the run must be repeatable.
-func (d *round) batch(ctx context.Context, calls []call, start, end int, show func(ran)) (*executor.StopTurn, error) {
+func (d *toolRound) batch(ctx context.Context, calls []call, start, end int, show func(executedCall)) (*executor.StopTurn, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	done := make(chan ran, end-start)
+	done := make(chan executedCall, end-start)
 	var wg sync.WaitGroup
 	for i := start; i < end; i++ {
 		ready := d.s.o.Tools.Ready(ctx, calls[i].use)
@@ -121,8 +121,8 @@ const together = time.Millisecond
 // that the calls still run. Those that end at once are in call order, denied ones
 // first, so that quick calls do not swap by chance; a repeatable run waits for
 // all of them.
-func (d *round) ready(done <-chan ran, left int, alive *heartbeat) ([]ran, error) {
-	var batch []ran
+func (d *toolRound) ready(done <-chan executedCall, left int, alive *heartbeat) ([]executedCall, error) {
+	var batch []executedCall
 	var late <-chan time.Time // nil = none has ended, or all are waited for
 	for len(batch) < left {
 		select {
@@ -141,14 +141,14 @@ func (d *round) ready(done <-chan ran, left int, alive *heartbeat) ([]ran, error
 			return nil, err
 		}
 	}
-	slices.SortFunc(batch, func(a, b ran) int { return cmp.Or(a.rank()-b.rank(), a.i-b.i) })
+	slices.SortFunc(batch, func(a, b executedCall) int { return cmp.Or(a.rank()-b.rank(), a.i-b.i) })
 	return batch, nil
 }
 
 // execute runs one call through the chain. Err is set only when the turn was
 // interrupted.
-func (d *round) execute(ctx context.Context, i int, c call) ran {
-	r := ran{i: i, started: d.s.o.Clock.Now()}
+func (d *toolRound) execute(ctx context.Context, i int, c call) executedCall {
+	r := executedCall{i: i, started: d.s.o.Clock.Now()}
 	r.result, r.err = d.answer(ctx, c)
 	r.took = d.s.o.Clock.Now().Sub(r.started)
 	if ctx.Err() != nil && r.err == nil {
@@ -157,7 +157,7 @@ func (d *round) execute(ctx context.Context, i int, c call) ran {
 	return r
 }
 
-func (d *round) answer(ctx context.Context, c call) (executor.Result, error) {
+func (d *toolRound) answer(ctx context.Context, c call) (executor.Result, error) {
 	if c.alias != "" && c.tool.Name == "" {
 		return executor.Plain(executor.Missing(c.alias)), nil
 	}
@@ -197,7 +197,7 @@ func (e *UnansweredError) Error() string { return "asking for permission: " + e.
 func (e *UnansweredError) Unwrap() error { return e.Err }
 
 // show yields everything about one finished call.
-func (d *round) show(c call, r ran) {
+func (d *toolRound) show(c call, r executedCall) {
 	res := r.result
 	d.behind.drain(task.InTurn)
 	d.out.all(res.Before)
@@ -228,7 +228,7 @@ func (d *round) show(c call, r ran) {
 }
 
 // toolEvent is the user event that shows a result.
-func (d *round) toolEvent(c call, res protocol.ToolResult) *protocol.User {
+func (d *toolRound) toolEvent(c call, res protocol.ToolResult) *protocol.User {
 	block := protocol.ToolResultBlock{ToolUseID: c.use.ID, Type: "tool_result", Content: res.Content}
 	if res.IsError || res.ExplicitOK {
 		block.IsError = &res.IsError
@@ -273,7 +273,7 @@ func notReadOnly(t protocol.Tool, res protocol.ToolResult) string {
 
 // rejectRest answers the calls that an interrupt left without a result; those
 // from begun on had not started.
-func (d *round) rejectRest(ctx context.Context, calls []call, shown []bool, begun int, cause error) error {
+func (d *toolRound) rejectRest(ctx context.Context, calls []call, shown []bool, begun int, cause error) error {
 	if ctx.Err() == nil || d.out.left {
 		return cause
 	}
@@ -294,47 +294,47 @@ func (d *round) rejectRest(ctx context.Context, calls []call, shown []bool, begu
 		case i < begun && !waits && !errors.Is(context.Cause(ctx), ErrSignalled):
 			result.ToolResult = executor.Stopped()
 		}
-		d.show(c, ran{i: i, result: result, started: d.s.o.Clock.Now()})
+		d.show(c, executedCall{i: i, result: result, started: d.s.o.Clock.Now()})
 	}
 	return cause
 }
 
 // halt ends the turn in the middle of a message. Who refuses one call for good
 // refuses those that have not begun: each has its own result, and no denial.
-func (d *round) halt(rest []call, begun int, stop executor.StopTurn) error {
+func (d *toolRound) halt(rest []call, begun int, stop executor.StopTurn) error {
 	if stop.Interrupted {
 		for i, c := range rest {
-			d.show(c, ran{i: begun + i, result: executor.Plain(executor.Interrupted()), started: d.s.o.Clock.Now()})
+			d.show(c, executedCall{i: begun + i, result: executor.Plain(executor.Interrupted()), started: d.s.o.Clock.Now()})
 		}
 	}
 	return d.stopped(stop)
 }
 
 // stopped ends the turn as a tool layer asked.
-func (d *round) stopped(stop executor.StopTurn) error {
+func (d *toolRound) stopped(stop executor.StopTurn) error {
 	switch {
 	case stop.Err != nil:
 		return stop.Err
 	case stop.Interrupted:
 		return d.aborted()
 	}
-	end := &ended{subtype: "success", terminal: stop.TerminalReason, stop: stop.StopReason, deferred: stop.Deferred, result: new("")}
+	end := &turnEnd{subtype: "success", terminal: stop.TerminalReason, stop: stop.StopReason, deferred: stop.Deferred, result: new("")}
 	end.stop = cmp.Or(end.stop, "tool_use")
 	return end
 }
 
 // aborted ends a turn whose tool was interrupted or refused for good; the
 // refused calls have had their results.
-func (d *round) aborted() *ended {
+func (d *toolRound) aborted() *turnEnd {
 	d.out.inject("[Request interrupted by user for tool use]", false)
-	return &ended{
+	return &turnEnd{
 		subtype: "error_during_execution", terminal: "aborted_tools", isError: true, stop: "tool_use",
 		errors: []string{"[ede_diagnostic] result_type=user last_content_type=n/a stop_reason=tool_use"},
 	}
 }
 
 // done runs the hooks that follow all calls of one message.
-func (d *round) done(ctx context.Context, calls []call, results []scenarios.Result) error {
+func (d *toolRound) done(ctx context.Context, calls []call, results []scenarios.Result) error {
 	in := protocol.PostToolBatchHook{}
 	for i, c := range calls {
 		in.ToolCalls = append(in.ToolCalls, protocol.HookToolCall{
@@ -397,7 +397,7 @@ type heartbeat struct {
 }
 
 // beat yields a sign of life for every call that still runs.
-func (d *round) beat(h *heartbeat) {
+func (d *toolRound) beat(h *heartbeat) {
 	h.beats++
 	for _, c := range h.calls {
 		d.out.emit(d.out.stamp(&protocol.Frame{Type: "tool_progress", Fields: []protocol.Field{

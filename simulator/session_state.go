@@ -8,17 +8,17 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// Live is what changes while a session runs, whoever changes it. The zero value
+// SessionState is what changes while a session runs, whoever changes it. The zero value
 // is a session without an id on the default model. Safe for concurrent use.
-type Live struct {
-	session *Live // nil = this is the session's; else that of an agent, which has only its model for itself
+type SessionState struct {
+	session *SessionState // nil = this is the session's; else that of an agent, which has only its model for itself
 
 	mu  sync.Mutex
-	now Now
+	now Snapshot
 }
 
-// Now is what is so at one moment; empty = unknown or none.
-type Now struct {
+// Snapshot is what is so at one moment; empty = unknown or none.
+type Snapshot struct {
 	SessionID  string
 	Transcript string // path
 	PromptID   string // of the running or the last prompt
@@ -28,8 +28,8 @@ type Now struct {
 	Title      string
 }
 
-// Now is everything at once.
-func (l *Live) Now() Now {
+// Snapshot is everything at once.
+func (l *SessionState) Now() Snapshot {
 	l.mu.Lock()
 	now := l.now
 	l.mu.Unlock()
@@ -43,7 +43,7 @@ func (l *Live) Now() Now {
 }
 
 // level is the effort that counts: models that know none have none.
-func (n Now) level() string {
+func (n Snapshot) level() string {
 	own := model.Of(model.Resolve(cmp.Or(n.Model, model.Default))).DefaultEffort
 	if own == "" {
 		return ""
@@ -52,18 +52,20 @@ func (n Now) level() string {
 }
 
 // Agent is the same session for one of its agents, which has a model of its own.
-func (l *Live) Agent(model string) *Live { return &Live{session: l, now: Now{Model: model}} }
+func (l *SessionState) Agent(model string) *SessionState {
+	return &SessionState{session: l, now: Snapshot{Model: model}}
+}
 
 // SessionID is the id of the conversation, which /clear changes.
-func (l *Live) SessionID() string { return l.Now().SessionID }
+func (l *SessionState) SessionID() string { return l.Now().SessionID }
 
 // Begin says that a conversation has begun: its id and where its transcript is.
-func (l *Live) Begin(id, transcript string) {
-	l.set(func(n *Now) { n.SessionID, n.Transcript = id, transcript })
+func (l *SessionState) Begin(id, transcript string) {
+	l.set(func(n *Snapshot) { n.SessionID, n.Transcript = id, transcript })
 }
 
 // Model is the model of the next request, as given or set.
-func (l *Live) Model() string {
+func (l *SessionState) Model() string {
 	if name := l.Now().Model; name != "" {
 		return name
 	}
@@ -71,26 +73,26 @@ func (l *Live) Model() string {
 }
 
 // SetModel changes the model of requests to come; empty = the default model.
-func (l *Live) SetModel(name string) { l.set(func(n *Now) { n.Model = name }) }
+func (l *SessionState) SetModel(name string) { l.set(func(n *Snapshot) { n.Model = name }) }
 
 // SetEffort changes the level that hooks and transcripts are told; empty = that of
 // the model.
-func (l *Live) SetEffort(level string) { l.set(func(n *Now) { n.Effort = level }) }
+func (l *SessionState) SetEffort(level string) { l.set(func(n *Snapshot) { n.Effort = level }) }
 
 // SetStyle changes the output style.
-func (l *Live) SetStyle(name string) { l.set(func(n *Now) { n.Style = name }) }
+func (l *SessionState) SetStyle(name string) { l.set(func(n *Snapshot) { n.Style = name }) }
 
 // SetTitle names the session.
-func (l *Live) SetTitle(title string) { l.set(func(n *Now) { n.Title = title }) }
+func (l *SessionState) SetTitle(title string) { l.set(func(n *Snapshot) { n.Title = title }) }
 
-func (l *Live) set(change func(*Now)) {
+func (l *SessionState) set(change func(*Snapshot)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	change(&l.now)
 }
 
 // HookEffort is the level as hooks are told it; nil = there is none.
-func (n Now) HookEffort() *protocol.HookEffort {
+func (n Snapshot) HookEffort() *protocol.HookEffort {
 	if n.Effort == "" {
 		return nil
 	}

@@ -13,29 +13,29 @@ import (
 	"github.com/claudeless/claudeless/simulator/protocol"
 )
 
-// ledger is what one turn adds up for its result.
-type ledger struct {
-	books   *books // of the session
+// turnTotals is what one turn adds up for its result.
+type turnTotals struct {
+	books   *sessionTotals // of the session
 	clock   Clock
 	limit   float64 // dollars that the session may spend; 0 = no limit
-	show    Show
+	show    DisplayOptions
 	started time.Time
 
 	usage    scenarios.Usage
 	thinking int
-	latest   *spent // the last reply, if it is not part of the usage yet
+	latest   *replyUsage // the last reply, if it is not part of the usage yet
 	denials  []protocol.PermissionDenial
 	begun    []string // ids of messages that were streamed
 
 	asked      bool          // the model has been asked at least once
-	apiTime    time.Duration // spent waiting for the model
+	apiTime    time.Duration // replyUsage waiting for the model
 	firstAsked time.Time
 	firstInput *int // tokens of the turn's first request; nil = none was answered
 	firstToken time.Time
 }
 
 // ask notes that the model is asked at a time.
-func (l *ledger) ask(now time.Time) {
+func (l *turnTotals) ask(now time.Time) {
 	if !l.asked {
 		l.firstAsked = now
 	}
@@ -43,7 +43,7 @@ func (l *ledger) ask(now time.Time) {
 }
 
 // spend adds one reply, or what came of it, to the books of the session.
-func (l *ledger) spend(name string, sp spent) {
+func (l *turnTotals) spend(name string, sp replyUsage) {
 	l.books.enter(name, sp)
 	l.firstInput = cmp.Or(l.firstInput, &sp.usage.InputTokens)
 }
@@ -51,7 +51,7 @@ func (l *ledger) spend(name string, sp spent) {
 // count adds the last reply to the usage of the turn, once another is asked for
 // or the turn is over. One that was interrupted or exhausts a limit is not part
 // of it.
-func (l *ledger) count() {
+func (l *turnTotals) count() {
 	if l.latest == nil {
 		return
 	}
@@ -62,23 +62,23 @@ func (l *ledger) count() {
 }
 
 // deny counts a call that was kept from running.
-func (l *ledger) deny(use protocol.ToolUse, input json.RawMessage) {
+func (l *turnTotals) deny(use protocol.ToolUse, input json.RawMessage) {
 	l.denials = append(l.denials, protocol.PermissionDenial{ToolName: use.Name, ToolUseID: use.ID, ToolInput: input})
 }
 
 // overBudget ends the turn when the session has spent more than it may; from
 // then on no request is made any more (spec: cli-observed 3).
-func (l *ledger) overBudget() error {
+func (l *turnTotals) overBudget() error {
 	l.books.exhausted = l.limit > 0 && l.books.total() >= l.limit
 	return l.budget()
 }
 
 // budget ends the turn when there is none left.
-func (l *ledger) budget() error {
+func (l *turnTotals) budget() error {
 	if !l.books.exhausted {
 		return nil
 	}
-	return &ended{
+	return &turnEnd{
 		subtype: "error_max_budget_usd", terminal: "budget_exhausted", isError: true, exhausted: true,
 		errors: []string{"Reached maximum budget ($" + protocol.Number(l.limit) + ")"},
 	}
@@ -86,7 +86,7 @@ func (l *ledger) budget() error {
 
 // fill gives a result what the turn has added up; the session's books take its
 // times.
-func (l *ledger) fill(r *protocol.Result) {
+func (l *turnTotals) fill(r *protocol.Result) {
 	b, took := l.books, l.clock.Now().Sub(l.started)
 	b.apiTime += l.apiTime
 	r.DurationMS, r.DurationAPIMS = ms(took), ms(b.apiTime)
@@ -104,7 +104,7 @@ func (l *ledger) fill(r *protocol.Result) {
 
 // fillTimes gives the result of an answered prompt the times of its first
 // reply; sent says that the host has named the prompt.
-func (l *ledger) fillTimes(r *protocol.Result, sent bool) {
+func (l *turnTotals) fillTimes(r *protocol.Result, sent bool) {
 	if l.firstToken.IsZero() {
 		return
 	}
@@ -119,7 +119,7 @@ func (l *ledger) fillTimes(r *protocol.Result, sent bool) {
 // Recount gives results that were held back what the session has used by now, as the real CLI shows them: what was spent since
 // the last one that was shown is in the first.
 func (s *Simulator) Recount(held []*protocol.Result) {
-	var between books
+	var between sessionTotals
 	between.open(nil)
 	for _, r := range held {
 		if r.ModelUsageSince != nil {
@@ -136,8 +136,8 @@ func (s *Simulator) Recount(held []*protocol.Result) {
 	}
 }
 
-// books are what a session has cost so far.
-type books struct {
+// sessionTotals are what a session has cost so far.
+type sessionTotals struct {
 	said atomic.Int64 // tokens of the conversation
 
 	// Owned by the running turn.
@@ -149,8 +149,8 @@ type books struct {
 	exhausted bool // the budget is used up
 }
 
-// spent is what one reply took.
-type spent struct {
+// replyUsage is what one reply took.
+type replyUsage struct {
 	usage    scenarios.Usage
 	thinking int  // tokens of it that are reasoning
 	whole    bool // the usage is scripted: it tells of the whole conversation
@@ -158,7 +158,7 @@ type spent struct {
 
 // open begins the books with what an earlier process has spent, of whose models
 // only the limits are told.
-func (b *books) open(costs map[string]protocol.ModelUsage) {
+func (b *sessionTotals) open(costs map[string]protocol.ModelUsage) {
 	b.costs, b.since = map[string]protocol.ModelUsage{}, map[string]protocol.ModelUsage{}
 	for name, m := range costs {
 		f := model.Of(name)
@@ -168,7 +168,7 @@ func (b *books) open(costs map[string]protocol.ModelUsage) {
 }
 
 // reset forgets everything but the time spent.
-func (b *books) reset() {
+func (b *sessionTotals) reset() {
 	b.said.Store(0)
 	clear(b.costs)
 	clear(b.since)
@@ -176,7 +176,7 @@ func (b *books) reset() {
 }
 
 // enter adds one reply, or what came of it.
-func (b *books) enter(name string, sp spent) {
+func (b *sessionTotals) enter(name string, sp replyUsage) {
 	u := sp.usage
 	b.charge(map[string]protocol.ModelUsage{name: described(name, protocol.ModelUsage{
 		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, ThinkingTokens: sp.thinking,
@@ -190,7 +190,7 @@ func (b *books) enter(name string, sp spent) {
 }
 
 // charge adds what was used, by a sub-agent for instance.
-func (b *books) charge(models map[string]protocol.ModelUsage) {
+func (b *sessionTotals) charge(models map[string]protocol.ModelUsage) {
 	for _, model := range slices.Sorted(maps.Keys(models)) {
 		u := models[model]
 		for _, costs := range []map[string]protocol.ModelUsage{b.costs, b.since} {
@@ -206,7 +206,7 @@ func (b *books) charge(models map[string]protocol.ModelUsage) {
 	}
 }
 
-func (b *books) total() float64 {
+func (b *sessionTotals) total() float64 {
 	var sum float64
 	for _, model := range slices.Sorted(maps.Keys(b.costs)) {
 		sum += b.costs[model].CostUSD
@@ -214,10 +214,10 @@ func (b *books) total() float64 {
 	return sum
 }
 
-func (b *books) byModel() map[string]protocol.ModelUsage { return maps.Clone(b.costs) }
+func (b *sessionTotals) byModel() map[string]protocol.ModelUsage { return maps.Clone(b.costs) }
 
 // takeSince returns the costs since the last result and starts them anew.
-func (b *books) takeSince() map[string]protocol.ModelUsage {
+func (b *sessionTotals) takeSince() map[string]protocol.ModelUsage {
 	since := b.since
 	b.since = map[string]protocol.ModelUsage{}
 	return since
