@@ -38,7 +38,7 @@ type Options struct {
 type Transcript interface {
 	// HistoryDir is the directory for copies right now; "" = memory.
 	HistoryDir() string
-	// Record puts an event into the transcript; those of a history are *[protocol.Custom].
+	// Record puts an event into the transcript; those of a history are *[protocol.CustomLine].
 	Record(ev protocol.Event) error
 }
 

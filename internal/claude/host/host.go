@@ -75,7 +75,7 @@ func (m *stamps) Timestamp() string {
 // Session is the session that is driven. Whoever has opened the host closes it.
 func (h *Host) Session() *session.Session { return h.s }
 
-// Events is where what follows the last turn is written; see [control.Peer.Events].
+// Events is where what follows the last turn is written; see [control.Conn.Events].
 func (h *Host) Events() io.Writer { return h.peer.Events() }
 
 // Serve plays the host's prompts until there are none, and answers its requests. The session is started and not closed.

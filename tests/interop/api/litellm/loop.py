@@ -9,7 +9,7 @@ history = [{"role": "user", "content": "What is the weather in Oslo?"}]
 
 
 def ask():
-    return litellm.completion(model="anthropic/claude-sonnet-4-5", api_base=os.environ["API"], api_key="any", messages=history, tools=tools, max_tokens=1000).choices[0].message
+    return litellm.completion(model="anthropic/claude-opus-5-5", api_base=os.environ["API"], api_key="any", messages=history, tools=tools, max_tokens=1000).choices[0].message
 
 
 first = ask()

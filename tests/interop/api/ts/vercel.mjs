@@ -4,7 +4,7 @@ import { createAnthropic } from "@ai-sdk/anthropic";
 import { generateText, stepCountIs, streamText, tool } from "ai";
 import { z } from "zod";
 
-const model = createAnthropic({ baseURL: process.env.API + "/v1", apiKey: "any" })("claude-sonnet-4-5");
+const model = createAnthropic({ baseURL: process.env.API + "/v1", apiKey: "any" })("claude-opus-5-5");
 const tools = { forecast: tool({ inputSchema: z.object({ city: z.string() }), execute: async ({ city }) => `7 degrees in ${city}` }) };
 const asked = { model, tools, stopWhen: stepCountIs(5), prompt: "What is the weather in Oslo?" };
 const whole = await generateText(asked);
