@@ -78,7 +78,7 @@ func (bare) First() *protocol.UserMessage                { return nil }
 func (bare) Ready(context.Context) error                 { return nil }
 func (bare) Busy() bool                                  { return false }
 func (bare) Idle(context.Context, context.Context) error { return nil }
-func (bare) Notice() (protocol.UserMessage, bool) { return protocol.UserMessage{}, false }
+func (bare) Notice() (protocol.UserMessage, bool)        { return protocol.UserMessage{}, false }
 
 func (bare) Slow(subtype string) bool                                    { return subtype == "slow" }
 func (bare) Serve(context.Context, Request) (Answer, error)              { return Answer{}, nil }
