@@ -174,9 +174,11 @@ def test_file_with_mistakes(tmp_path: object) -> None:
     file = os.path.join(str(tmp_path), "s.toml")
     with open(file, "w") as f:
         f.write("[[responses]]\npatern = 5\n")
+    claude = ScriptedClaude(file=file)
     with pytest.raises(AssertionError, match=r"s\.toml:2"):
-        with ScriptedClaude(file=file):
+        with claude:
             pass
+    assert not os.path.exists(claude.directory), "a block that was not entered leaves nothing open"
 
 
 def test_hold() -> None:

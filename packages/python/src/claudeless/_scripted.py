@@ -306,7 +306,9 @@ class ScriptedClaude:
         beside.replace(self._dir / "scenario.toml")
 
     def _check(self) -> None:
+        """Closes a claude whose scenario has mistakes, because a block that it does not enter cannot close it."""
         if text := self.mistakes():
+            self.close()
             raise ScenarioError(text)
 
     def mistakes(self) -> str:
