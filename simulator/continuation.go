@@ -70,11 +70,11 @@ func (a *continuation) answered(ctx context.Context) (*scenarios.Request, error)
 }
 
 // over is how a turn ends that has nothing more to do.
-func (a *continuation) over() *turnEnd {
+func (a *continuation) over() *turnEndError {
 	if a.prevented {
-		return &turnEnd{subtype: "success", terminal: "stop_hook_prevented"}
+		return &turnEndError{subtype: "success", terminal: "stop_hook_prevented"}
 	}
-	return &turnEnd{subtype: "success", terminal: "completed"}
+	return &turnEndError{subtype: "success", terminal: "completed"}
 }
 
 // goOn tells whether the CLI itself asks the model again although it has

@@ -11,9 +11,9 @@ import (
 // errStopped ends a turn whose consumer has left the loop; see [emitter.gone].
 var errStopped = errors.New("the consumer stopped")
 
-// turnEnd is how a turn ends. It travels as an error, so that whatever is under
+// turnEndError says how a turn ends. It travels as an error, so that whatever is under
 // way unwinds; [turn.run] alone takes it and makes the result of it.
-type turnEnd struct {
+type turnEndError struct {
 	subtype    string // "success" or one of the error subtypes
 	terminal   string // terminal_reason; empty = left out
 	isError    bool
@@ -28,11 +28,11 @@ type turnEnd struct {
 	local      string  // the slash command that ran; empty = none
 }
 
-func (e *turnEnd) Error() string { return "the turn has ended: " + e.subtype }
+func (e *turnEndError) Error() string { return "the turn has ended: " + e.subtype }
 
 // unasked is the end of a turn that has its answer without the model.
-func unasked(text string) *turnEnd {
-	return &turnEnd{subtype: "success", untouched: true, result: &text}
+func unasked(text string) *turnEndError {
+	return &turnEndError{subtype: "success", untouched: true, result: &text}
 }
 
 // failureSummary is what a result says of a request that failed.

@@ -59,7 +59,7 @@ func (a *answer) note(h messageHead, blocks []protocol.Block) {
 }
 
 // request asks the model once and yields its message. It returns the tool calls
-// to run; the error may be how the turn [turnEnd] instead.
+// to run; the error may be a [turnEndError] instead.
 func (x *exchange) request(ctx context.Context, req scenarios.Request) ([]call, error) {
 	x.ledger.count()
 	x.behind.drain(task.InTurn)
@@ -180,7 +180,7 @@ func (x *exchange) matched(req scenarios.Request, reply scenarios.Reply) error {
 	if !reply.Unmatched || len(reply.NearMisses) == 0 {
 		return nil
 	}
-	return &turnEnd{subtype: "error_during_execution", isError: true, errors: reply.NearMisses}
+	return &turnEndError{subtype: "error_during_execution", isError: true, errors: reply.NearMisses}
 }
 
 func (x *exchange) delayOf(req scenarios.Request, reply scenarios.Reply) time.Duration {
@@ -418,7 +418,7 @@ func (x *exchange) giveUp(api failure.API) error {
 	x.prompts.label(ev)
 	x.out.emit(ev)
 	x.last.text, x.last.shown = api.Text, nil
-	return &turnEnd{subtype: "success", terminal: cmp.Or(api.Terminal, "api_error"), isError: true, stop: stop, api: &failureSummary{api.Status, api.ErrorType(), api.Connection}}
+	return &turnEndError{subtype: "success", terminal: cmp.Or(api.Terminal, "api_error"), isError: true, stop: stop, api: &failureSummary{api.Status, api.ErrorType(), api.Connection}}
 }
 
 // partial streams the beginning of a reply that breaks off. Nothing of a block

@@ -286,7 +286,7 @@ func (p *hookPoints) unfound(frames []protocol.Event) []protocol.Event {
 // submission is what the hooks of a prompt say together.
 type submission struct {
 	notices []protocol.Event // for after init
-	end     *turnEnd         // not nil = the prompt is refused
+	end     *turnEndError    // not nil = the prompt is refused
 }
 
 // submit runs the hooks of the prompt and of the command that it is, before
@@ -301,7 +301,7 @@ func (p *hookPoints) submit(ctx context.Context, c slash.Call, x *slash.Expansio
 	case err != nil:
 		return s, err
 	case out.CrashError != "":
-		died := &turnEnd{
+		died := &turnEndError{
 			subtype: "error_during_execution", isError: true, untouched: true,
 			errors: []string{out.CrashError, "[session_crash] the session ended because of a hook"},
 		}

@@ -28,7 +28,7 @@ type Snapshot struct {
 	Title      string
 }
 
-// Snapshot is everything at once.
+// Now returns the whole state at this moment.
 func (l *SessionState) Now() Snapshot {
 	l.mu.Lock()
 	now := l.now

@@ -91,9 +91,9 @@ func (st *structured) done() error {
 	tries := cmp.Or(st.tries, 5)
 	switch {
 	case st.value != nil:
-		return &turnEnd{subtype: "success", terminal: "completed", structured: compact(st.value), result: new(string(compact(st.value))), stop: "tool_use"}
+		return &turnEndError{subtype: "success", terminal: "completed", structured: compact(st.value), result: new(string(compact(st.value))), stop: "tool_use"}
 	case st.failures >= tries:
-		return &turnEnd{
+		return &turnEndError{
 			subtype: "error_max_structured_output_retries", terminal: "structured_output_retry_exhausted", isError: true, exhausted: true, stop: "tool_use",
 			errors: []string{fmt.Sprintf("Failed to provide valid structured output after %d attempts — last StructuredOutput error: %s", tries, st.last)},
 		}

@@ -318,16 +318,16 @@ func (d *toolRound) stopped(stop executor.StopTurn) error {
 	case stop.Interrupted:
 		return d.aborted()
 	}
-	end := &turnEnd{subtype: "success", terminal: stop.TerminalReason, stop: stop.StopReason, deferred: stop.Deferred, result: new("")}
+	end := &turnEndError{subtype: "success", terminal: stop.TerminalReason, stop: stop.StopReason, deferred: stop.Deferred, result: new("")}
 	end.stop = cmp.Or(end.stop, "tool_use")
 	return end
 }
 
 // aborted ends a turn whose tool was interrupted or refused for good; the
 // refused calls have had their results.
-func (d *toolRound) aborted() *turnEnd {
+func (d *toolRound) aborted() *turnEndError {
 	d.out.inject("[Request interrupted by user for tool use]", false)
-	return &turnEnd{
+	return &turnEndError{
 		subtype: "error_during_execution", terminal: "aborted_tools", isError: true, stop: "tool_use",
 		errors: []string{"[ede_diagnostic] result_type=user last_content_type=n/a stop_reason=tool_use"},
 	}

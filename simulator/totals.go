@@ -78,7 +78,7 @@ func (l *turnTotals) budget() error {
 	if !l.books.exhausted {
 		return nil
 	}
-	return &turnEnd{
+	return &turnEndError{
 		subtype: "error_max_budget_usd", terminal: "budget_exhausted", isError: true, exhausted: true,
 		errors: []string{"Reached maximum budget ($" + protocol.Number(l.limit) + ")"},
 	}

@@ -52,7 +52,7 @@ func newTurn(st *turnContext) *turn {
 func (t *turn) run(ctx context.Context) error {
 	err := t.play(ctx)
 	t.prompts.repeat() // nobody has been asked
-	end, isEnd := errors.AsType[*turnEnd](err)
+	end, isEnd := errors.AsType[*turnEndError](err)
 	if !isEnd && ctx.Err() != nil && !t.out.left {
 		end, isEnd = t.interrupted(errors.Is(context.Cause(ctx), ErrSuperseded)), true
 	}
@@ -64,7 +64,7 @@ func (t *turn) run(ctx context.Context) error {
 }
 
 // play yields everything of the turn but its result. Its error is never nil: at
-// best it is how the turn [turnEnd].
+// best it is how the turn ends, a [turnEndError].
 func (t *turn) play(ctx context.Context) error {
 	in := t.prompts.in
 	if in.Source == sourceDeferred {
@@ -145,7 +145,7 @@ func (t *turn) answerDeferred(ctx context.Context) error {
 		const reason = "tool_deferred_unavailable"
 		text := d.Use.Name + " isn't available, so its deferred call didn't run. Reconnect the tool and resume, or resume with a prompt and " +
 			"CLAUDE_CODE_DROP_UNAVAILABLE_DEFERRED_TOOL=1 to drop the call and continue."
-		return &turnEnd{subtype: "success", isError: true, terminal: reason, stop: reason, deferred: &d.Use, result: &text}
+		return &turnEndError{subtype: "success", isError: true, terminal: reason, stop: reason, deferred: &d.Use, result: &text}
 	}
 	calls := []call{{use: d.Use, tool: tools[at], event: d.Message}}
 	results, err := t.round.run(ctx, calls)
@@ -210,8 +210,8 @@ func (t *turn) after(ctx context.Context, calls []call) (*scenarios.Request, err
 const maxTurns = "error_max_turns"
 
 // replyUsage is the end of a turn that may have no more rounds.
-func (t *turn) spent() *turnEnd {
-	return &turnEnd{
+func (t *turn) spent() *turnEndError {
+	return &turnEndError{
 		subtype: maxTurns, terminal: "max_turns", isError: true,
 		errors: []string{fmt.Sprintf("Reached maximum number of turns (%d)", t.s.o.Limits.Turns)},
 	}
@@ -219,14 +219,14 @@ func (t *turn) spent() *turnEnd {
 
 // interrupted yields what an interrupt shows and tells how the turn ends
 // (spec: cli-contract 4.4); superseded says that another prompt waits.
-func (t *turn) interrupted(superseded bool) *turnEnd {
+func (t *turn) interrupted(superseded bool) *turnEndError {
 	open := t.exchange.current
 	if open != nil {
 		open.abort()
 	}
 	switch {
 	case t.round.inTools && superseded:
-		return &turnEnd{subtype: "success", terminal: "aborted_tools", stop: "tool_use", result: new("")}
+		return &turnEndError{subtype: "success", terminal: "aborted_tools", stop: "tool_use", result: new("")}
 	case t.round.inTools:
 		return t.round.aborted()
 	case !superseded:
@@ -239,14 +239,14 @@ func (t *turn) interrupted(superseded bool) *turnEnd {
 	if t.exchange.last.stop != nil {
 		stop = *t.exchange.last.stop
 	}
-	return &turnEnd{
+	return &turnEndError{
 		subtype: "error_during_execution", terminal: "aborted_streaming", isError: true,
 		errors: []string{"[ede_diagnostic] result_type=user last_content_type=n/a stop_reason=" + stop},
 	}
 }
 
 // close yields the result.
-func (t *turn) close(end *turnEnd) {
+func (t *turn) close(end *turnEndError) {
 	if !end.exhausted {
 		t.ledger.count()
 	}
@@ -282,7 +282,7 @@ func (t *turn) close(end *turnEnd) {
 
 // numTurns counts the user events of the turn and the prompt itself, and rounds
 // where there may be no more; a turn that never reached the model has none.
-func (t *turn) numTurns(end *turnEnd) int {
+func (t *turn) numTurns(end *turnEndError) int {
 	if end.untouched {
 		return 0
 	}
@@ -293,7 +293,7 @@ func (t *turn) numTurns(end *turnEnd) int {
 }
 
 // closeSuccess fills what only the success subtype has, API errors included.
-func (t *turn) closeSuccess(r *protocol.Result, end *turnEnd) {
+func (t *turn) closeSuccess(r *protocol.Result, end *turnEndError) {
 	r.Result = cmp.Or(end.result, t.exchange.last.shown, &t.exchange.last.text)
 	if end.deferred != nil {
 		return

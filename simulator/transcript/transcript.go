@@ -244,8 +244,8 @@ func (s *Transcript) Costs() map[string]protocol.ModelUsage { return maps.Clone(
 // oldest first; nil in a fresh session. The caller must not change it.
 func (s *Transcript) History() []Message { return s.history }
 
-// PreviousReply returns the last reply of the conversation that is gone on with; nil =
-// there is none.
+// Heard returns the last reply of the conversation that is continued, or nil in a
+// fresh session.
 func (s *Transcript) Heard() *PreviousReply { return s.heard }
 
 // Told lists the files of instructions that the model was told of between the

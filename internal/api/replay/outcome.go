@@ -62,7 +62,7 @@ func (f *Replay) Left(ctx context.Context) (text, file string, line int) {
 // clients that offer all they have; they are known after Compose.
 func (f *Replay) NotOffered() []string { return f.missing }
 
-// PendingGate are the gates that the answer waits at, in order.
+// Held returns the gates that the answer waits at, in order.
 func (f *Replay) Held() []PendingGate { return f.final.answer.held }
 
 // Strikes tells whether the failure of the answer happens this time.

@@ -12,7 +12,7 @@ import (
 	"github.com/claudeless/claudeless/scenarios"
 )
 
-// Replay makes the fold of a request that was checked, with the memory of its
+// Fold returns the replay of a request that was checked, with the memory of its
 // namespace.
 func (s *Replayer) Fold(m *Memory, r *history.Request) *Replay {
 	f := &Replay{s: s, memory: m, r: r}
@@ -31,7 +31,7 @@ func (s *Replayer) Fold(m *Memory, r *history.Request) *Replay {
 func (f *Replay) Run(ctx context.Context) error {
 	last := len(f.groups) - 1
 	var err error
-	if f.attempt, err = f.memory.tried(f.talk(), f.Key(), f.r.Client.Retries); err != nil {
+	if f.attempt, err = f.memory.tried(f.talk(), f.Key(), f.r.Retries); err != nil {
 		f.findings = append(f.findings, "attempts: "+err.Error())
 	}
 	f.vars.Call.Attempt = f.attempt

@@ -147,12 +147,12 @@ func TestAddresses(t *testing.T) {
 		"a1.2.3.4":                    "",
 		"10.0.0.1 and 127.0.0.1, too": "10.0.0.1",
 	} {
-		got := ""
+		var got strings.Builder
 		for _, f := range addresses(text) {
-			got += text[f.Start:f.End]
+			got.WriteString(text[f.Start:f.End])
 		}
-		if got != want {
-			t.Errorf("addresses in %q: %q, want %q", text, got, want)
+		if got.String() != want {
+			t.Errorf("addresses in %q: %q, want %q", text, got.String(), want)
 		}
 	}
 }

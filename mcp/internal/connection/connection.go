@@ -242,7 +242,7 @@ func (c *Conn) Close(ctx context.Context) {
 	c.Lose()
 }
 
-// InitializeResult is what the handshake said. The zero value is what it is before.
+// Hello returns what the handshake said; before it, the zero value.
 func (c *Conn) Hello() InitializeResult { return c.hello }
 
 // Modern reports whether the server speaks the newer era of the protocol.
